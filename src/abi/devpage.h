@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * A page (or more) of shared memory that softibd writes and every engine of
+ * one adapter reads: the live attributes of its ports. Readers take the
+ * sequence lock; epoch changes whenever a route, table or port changed.
+ */
+#ifndef SOFTIB_ABI_DEVPAGE_H
+#define SOFTIB_ABI_DEVPAGE_H
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define ABI_GIDS 8
+#define ABI_PKEYS 128
+
+struct abi_devport {
+	uint16_t lid;	   /* base LID */
+	uint8_t lmc;
+	uint8_t state;	   /* enum ibv_port_state */
+	uint8_t phys_state;
+	uint8_t active_mtu_enc, max_mtu_enc; /* enum ibv_mtu */
+	uint8_t sm_sl, subnet_timeout_enc, max_vl_num, init_type_reply;
+	uint8_t width_enc;
+	uint16_t speed_enc;
+	uint16_t sm_lid;
+	uint32_t cap_mask;
+	uint32_t qkey_violations, pkey_violations;
+	uint8_t gid[ABI_GIDS][16];
+	uint16_t pkey[ABI_PKEYS];
+};
+
+struct abi_devpage {
+	uint32_t magic;
+	uint32_t num_ports;
+	_Atomic uint32_t seq;   /* odd while being written */
+	_Atomic uint32_t epoch; /* grows with every change */
+	struct abi_devport port[]; /* port 1 is port[0] */
+};
+
+#define ABI_DEVPAGE_MAGIC 0x53694450u
+
+static inline size_t abi_devpage_bytes(unsigned num_ports)
+{
+	return sizeof(struct abi_devpage) + num_ports * sizeof(struct abi_devport);
+}
+
+#endif

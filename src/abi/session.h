@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * What programs say to softibd. One fabric has one runtime directory with
+ * three SOCK_SEQPACKET sockets: "uverbs", "umad" and "control". The first
+ * message of a connection names the "device file" that it opens; from then on
+ *
+ *  uverbs   each message is one command of <rdma/ib_user_verbs.h> (struct
+ *           ib_uverbs_cmd_hdr, the command's struct, its `response` field
+ *           unused) and is answered by struct abi_reply and the command's
+ *           response struct: what write() does on the character device.
+ *  umad     a message is what read() or write() moves on the character
+ *           device: struct ib_user_mad (with pkey_index) and the MAD. One
+ *           that exceeds ABI_UMAD_INLINE travels as struct ib_user_mad alone
+ *           with a memfd (SCM_RIGHTS) that holds the whole record.
+ *           The ioctls go to a second socket that the opening answer
+ *           carries: struct abi_ioctl and its argument, answered by
+ *           struct abi_reply and the argument.
+ *  control  one JSON object a message each way: docs/CONTROL.md.
+ *
+ * The environment that names a fabric and a node: SOFTIB_DIR (the runtime
+ * directory) and SOFTIB_NODE (a name; the first node when unset).
+ */
+#ifndef SOFTIB_ABI_SESSION_H
+#define SOFTIB_ABI_SESSION_H
+
+#include <stdint.h>
+
+#define ABI_MAGIC 0x42495453u /* "STIB" */
+#define ABI_VERSION 1
+#define ABI_ENV_DIR "SOFTIB_DIR"
+#define ABI_ENV_NODE "SOFTIB_NODE"
+#define ABI_NAME_BYTES 64
+#define ABI_MESSAGE_MAX 65536
+#define ABI_UMAD_INLINE 32768
+
+enum abi_open_kind {
+	ABI_OPEN_LIST = 0,  /* no device: answer with abi_device_info records */
+	ABI_OPEN_UVERBS = 1, /* on "uverbs" */
+	ABI_OPEN_UMAD = 2,  /* on "umad": the answer carries the ioctl socket */
+};
+
+/** struct abi_open - the first message of a connection (uverbs, umad) */
+struct abi_open {
+	uint32_t magic, version;
+	uint32_t kind;	/* enum abi_open_kind */
+	uint32_t port;	/* umad: port number of the device */
+	char node[ABI_NAME_BYTES]; /* "" for the first node */
+	char device[ABI_NAME_BYTES];
+};
+
+/** struct abi_reply - heads every answer; @error is 0 or a negative errno */
+struct abi_reply {
+	int32_t error;
+	uint32_t bytes; /* that follow */
+};
+
+/** struct abi_device_info - one adapter of the node (ABI_OPEN_LIST) */
+struct abi_device_info {
+	char name[ABI_NAME_BYTES];	/* "softib0" */
+	char node_desc[ABI_NAME_BYTES];
+	char fw_ver[ABI_NAME_BYTES];
+	char board_id[ABI_NAME_BYTES];
+	uint64_t node_guid, sys_image_guid; /* host order */
+	uint32_t vendor_id, vendor_part_id, hw_ver;
+	uint32_t num_ports;
+	uint32_t index;		/* uverbsN */
+	uint32_t umad_base;	/* port p is umad(umad_base + p - 1) and issm */
+};
+
+/** struct abi_ioctl - on the umad's ioctl socket; the argument follows:
+ *  struct ib_user_mad_reg_req, ib_user_mad_reg_req2 or a __u32 agent id */
+struct abi_ioctl {
+	uint32_t request; /* IB_USER_MAD_REGISTER_AGENT ... */
+	uint32_t bytes;
+};
+
+/*
+ * uverbs: IB_USER_VERBS_CMD_GET_CONTEXT answers with struct
+ * abi_context_resp and these descriptors, in this order.
+ */
+enum abi_context_fd {
+	ABI_FD_DEVPAGE,	      /* memfd, read-only: struct abi_devpage */
+	ABI_FD_LINK,	      /* memfd: struct abi_ring to softibd, then to the engine */
+	ABI_FD_DOORBELL,      /* eventfd: rung by the engine, softibd sleeps on it */
+	ABI_FD_ENGINE,	      /* eventfd: rung by softibd, the engine sleeps on it */
+	ABI_FD_ASYNC_READ,    /* SOCK_SEQPACKET: struct ib_uverbs_async_event_desc */
+	ABI_FD_ASYNC_WRITE,   /* its other end: for events the engine raises */
+	ABI_CONTEXT_FDS
+};
+
+struct abi_context_resp {
+	uint32_t num_ports;
+	uint32_t ring_bytes;	   /* data bytes of each ring */
+	uint64_t to_daemon_offset; /* in the link memfd */
+	uint64_t to_engine_offset;
+};
+
+#endif

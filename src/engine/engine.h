@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The adapter's working half: tables of QPs, CQs, SRQs, MRs, and the loop
+ * that moves packets between the QPs' transport and the links. One engine is
+ * one opened device: in a program it is linked into libibverbs, in softibd
+ * each adapter has one for QP0, QP1 and the upper-level protocols, in the
+ * simulator the same. Numbers (QPN, keys) come from outside: the adapter
+ * (src/hca) hands them out.
+ *
+ * Locking: every function takes the engine's one lock unless it says
+ * otherwise; callbacks (eng_config) are called with it held and must not
+ * call back in.
+ */
+#ifndef SOFTIB_ENGINE_H
+#define SOFTIB_ENGINE_H
+
+#include <infiniband/verbs.h>
+
+#include "abi/devpage.h"
+#include "base/list.h"
+#include "base/types.h"
+#include "transport/transport.h"
+
+struct engine;
+struct eng_cq;
+struct eng_srq;
+struct eng_qp;
+
+/**
+ * struct eng_link_ops - where an engine's packets go. A packet is the bytes
+ * from LRH to the last pad byte, without CRCs, in one piece.
+ */
+struct eng_link_ops {
+	/** reserve() - room for @len bytes, or NULL: the link is full, ask
+	 *  again at the next eng_progress() */
+	void *(*reserve)(void *link, size_t len);
+	/** commit() - the packet in the room just reserved is complete */
+	void (*commit)(void *link, size_t len);
+	/** flush() - no more packets for now: ring the doorbell */
+	void (*flush)(void *link);
+	/** receive() - the next incoming packet, or NULL. Valid until release() */
+	const void *(*receive)(void *link, size_t *len);
+	void (*release)(void *link);
+};
+
+/** struct eng_config - what an engine is made of; copied */
+struct eng_config {
+	/** the adapter's live port attributes: LID, tables, state */
+	const struct abi_devpage *devpage;
+	const struct eng_link_ops *link_ops;
+	void *link;
+	mono_t (*now)(void *ctx);
+	/** cq_event() - a CQ that was armed has a completion (called once per arm) */
+	void (*cq_event)(void *ctx, void *cq_ctx);
+	/** async_event() - @element_ctx is the QP's, CQ's or SRQ's ctx */
+	void (*async_event)(void *ctx, enum ibv_event_type type, void *element_ctx);
+	/** kick() - progress is wanted soon although the caller holds no poll:
+	 *  the owner calls eng_progress() from its loop (daemon), or NULL */
+	void (*kick)(void *ctx);
+	void *ctx;
+};
+
+int eng_create(const struct eng_config *config, struct engine **engine);
+/** eng_destroy() - frees all objects that are left; nothing is completed */
+void eng_destroy(struct engine *engine);
+
+/**
+ * eng_progress() - receive, run timers, transmit; bounded work per call
+ * Return: true when something was done (call again soon)
+ */
+bool eng_progress(struct engine *engine);
+/** eng_expiry() - the earliest timer of any QP; MONO_NEVER when none */
+mono_t eng_expiry(struct engine *engine);
+/** eng_idle() - nothing to send is waiting for room on the link */
+bool eng_idle(struct engine *engine);
+
+/* --- memory (chapter 10.6). pd is a number that must match the QP's. --- */
+struct eng_mr_attr {
+	uint32_t key;	/* lkey = rkey */
+	uint32_t pd;
+	void *addr;	/* host address of the first byte */
+	uint64_t length;
+	uint64_t iova;	/* address in work requests and on the wire */
+	int access;	/* ibv_access_flags */
+};
+/** eng_mr_add() - Return: 0; -EEXIST; -ENOMEM; -EINVAL (wraps, rights) */
+int eng_mr_add(struct engine *engine, const struct eng_mr_attr *attr);
+/** eng_mr_del() - no packet touches the memory after return. 0; -ENOENT */
+int eng_mr_del(struct engine *engine, uint32_t key);
+
+/* --- completion queues --- */
+/** eng_cq_create() - @cqe entries. ctx names it in callbacks */
+int eng_cq_create(struct engine *engine, uint32_t cqe, void *ctx, struct eng_cq **cq);
+/** eng_cq_destroy() - 0; -EBUSY while a QP uses it */
+int eng_cq_destroy(struct eng_cq *cq);
+/** eng_cq_resize() - keeps entries. 0; -EINVAL when they do not fit; -ENOMEM */
+int eng_cq_resize(struct eng_cq *cq, uint32_t cqe);
+/** eng_cq_poll() - up to @n completions, progressing first when the CQ is
+ *  empty. Return: how many; -EIO after overrun and when drained */
+int eng_cq_poll(struct eng_cq *cq, int n, struct ibv_wc *wc);
+/** eng_cq_arm() - one event at the next (solicited) completion */
+void eng_cq_arm(struct eng_cq *cq, bool solicited_only);
+uint32_t eng_cq_depth(const struct eng_cq *cq);
+
+/* --- shared receive queues --- */
+int eng_srq_create(struct engine *engine, uint32_t pd, uint32_t max_wr, uint32_t max_sge,
+		   uint32_t limit, void *ctx, struct eng_srq **srq);
+int eng_srq_modify(struct eng_srq *srq, const uint32_t *max_wr, const uint32_t *limit);
+void eng_srq_query(struct eng_srq *srq, uint32_t *max_wr, uint32_t *max_sge, uint32_t *limit);
+int eng_srq_destroy(struct eng_srq *srq);
+/** eng_srq_post_recv() - 0 or -errno and *@bad */
+int eng_srq_post_recv(struct eng_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+
+/* --- queue pairs --- */
+struct eng_qp_init {
+	uint32_t qpn;
+	enum ibv_qp_type type; /* RC, UC, UD; QPN 0 and 1 are UD with special rules */
+	uint32_t pd;
+	struct eng_cq *send_cq, *recv_cq;
+	struct eng_srq *srq; /* or NULL */
+	uint32_t max_send_wr, max_recv_wr, max_send_sge, max_recv_sge, max_inline;
+	bool sq_sig_all;
+	uint8_t port_num; /* QP0, QP1 only; others get it by modify */
+	void *ctx;
+};
+int eng_qp_create(struct engine *engine, const struct eng_qp_init *init, struct eng_qp **qp);
+/** eng_qp_destroy() - its completions leave the CQs, as destroy demands */
+void eng_qp_destroy(struct eng_qp *qp);
+/**
+ * eng_qp_modify() - apply @attr_mask of @attr (IBV_QP_* bits)
+ * Checks the state table and the attributes (10.3.1). 0; -EINVAL
+ */
+int eng_qp_modify(struct eng_qp *qp, const struct ibv_qp_attr *attr, int attr_mask);
+void eng_qp_query(struct eng_qp *qp, struct ibv_qp_attr *attr);
+/**
+ * eng_post_send() - @wr list, the caller's; wr.ud.ah is resolved by @av_of
+ * Return: 0; -errno and *@bad the first request not queued
+ */
+int eng_post_send(struct eng_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad,
+		  const struct tp_av *(*av_of)(struct ibv_ah *ah));
+int eng_post_recv(struct eng_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+/** eng_qp_attach_mcast() - accept packets to @gid/@lid. 0; -ENOMEM */
+int eng_qp_attach_mcast(struct eng_qp *qp, const union wire_gid *gid, uint16_t lid);
+int eng_qp_detach_mcast(struct eng_qp *qp, const union wire_gid *gid, uint16_t lid);
+
+struct eng_stats {
+	uint64_t tx_packets, tx_bytes, rx_packets, rx_bytes, rx_no_qp, rx_bad_pkey,
+		rx_malformed, link_full;
+};
+void eng_stats(struct engine *engine, struct eng_stats *stats);
+
+#endif

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The fabric: ports, links, switches, and the packets between them. A packet
+ * goes hop by hop through the switches' tables as the subnet manager set
+ * them; every port on its way counts it. Adapters (src/hca) attach to ports.
+ * One thread (struct rt) owns a fabric; nothing here is reentrant.
+ */
+#ifndef SOFTIB_FABRIC_H
+#define SOFTIB_FABRIC_H
+
+#include "agents/agents.h"
+#include "fabric/topology.h"
+#include "runtime/rt.h"
+#include "wire/packet.h"
+
+struct fabric;
+
+/** struct fab_sink - an adapter's side of a port; all called from the loop */
+struct fab_sink {
+	/**
+	 * deliver() - a packet reached this port
+	 * @bytes: LRH to pad, without CRCs; valid during the call
+	 * Return: 0 taken or rightly dropped; -EAGAIN no room: the sender
+	 * holds it and offers it again (link-level flow control)
+	 */
+	int (*deliver)(void *ctx, const void *bytes, size_t len);
+	/** changed() - port attributes changed: enum ag_change bits */
+	void (*changed)(void *ctx, uint32_t changes);
+	void *ctx;
+};
+
+int fab_create(struct rt *rt, const struct topology *topo, struct fabric **fab);
+void fab_destroy(struct fabric *fab);
+
+/** fab_node() - agents' state of node @index (as in the topology) */
+struct ag_node *fab_node(struct fabric *fab, int index);
+const struct topology *fab_topology(const struct fabric *fab);
+
+/** fab_attach() - let an adapter serve port @port (1..) of a CA */
+void fab_attach(struct fabric *fab, int node, int port, const struct fab_sink *sink);
+
+/**
+ * fab_send() - a packet leaves an adapter's port
+ * @bytes: LRH to pad, without CRCs
+ * The whole way to the destination is walked at once; a packet for a
+ * destination without room is not sent.
+ * Return: 0 sent, or dropped and counted where the specification says;
+ * -EAGAIN the destination is full: the caller holds the packet, offers it
+ * again at its next turn, and drops it after the head-of-queue lifetime
+ * (fab_discard() counts it); -EINVAL not a packet.
+ */
+int fab_send(struct fabric *fab, int node, int port, const void *bytes, size_t len);
+
+/** fab_discard() - the adapter gave up a held packet: PortXmitDiscards */
+void fab_discard(struct fabric *fab, int node, int port);
+
+/** fab_process_mad() - the SMA and PMA of a CA port answer @in
+ *  (256 bytes): see ag_process(); effects on the fabric take place. */
+int fab_process_mad(struct fabric *fab, int node, int port, const struct ag_mad_context *context,
+		    const void *in, void *out);
+
+/** fab_link_set() - plug (@up) or pull the cable at a port. 0; -ENOENT */
+int fab_link_set(struct fabric *fab, int node, int port, bool up);
+/** fab_set_is_sm() - CapabilityMask.IsSM of a CA port: trap 144 */
+void fab_set_is_sm(struct fabric *fab, int node, int port, bool on);
+/** fab_epoch() - grows with every change that can matter to a route */
+uint32_t fab_epoch(const struct fabric *fab);
+
+#endif

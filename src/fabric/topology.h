@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * A topology: nodes, their ports and the cables between them. Made from a
+ * shorthand ("pair", "star:8", "fattree:2,4", "torus:4x4x4",
+ * "dragonfly:4,2,2") or from a file in ibnetdiscover's or ibsim's format,
+ * printed in several. Plain data, owned by the caller.
+ */
+#ifndef SOFTIB_FABRIC_TOPOLOGY_H
+#define SOFTIB_FABRIC_TOPOLOGY_H
+
+#include <stdio.h>
+
+#include "base/types.h"
+
+enum topo_kind { TOPO_CA = 1, TOPO_SWITCH = 2, TOPO_ROUTER = 3 }; /* NodeInfo.NodeType */
+
+/** struct topo_port - port 1..num_ports of a node; [0] is a switch's own */
+struct topo_port {
+	int peer_node; /* index, -1: no cable */
+	uint8_t peer_port;
+	uint8_t width_enc; /* LinkWidth: 1, 2 (4x), 4 (8x), 8 (12x), 16 (2x) */
+	uint16_t speed_enc; /* 1 SDR, 2 DDR, 4 QDR, 8 FDR10, 16 FDR, 32 EDR, 64 HDR, 128 NDR */
+	uint64_t guid;	/* 0: derived from the node's */
+	uint16_t lid_hint; /* LID printed in the file; informative only */
+};
+
+struct topo_node {
+	enum topo_kind kind;
+	char name[64];	/* short, unique: "n1", "s1"; how users address it */
+	char desc[65];	/* NodeDescription */
+	char id[72];	/* as in the file: "S-0002c9...", or the ibsim node id */
+	uint64_t guid, sys_guid;
+	uint32_t vendor_id, device_id;
+	uint8_t num_ports;
+	struct topo_port *port; /* num_ports + 1 */
+};
+
+struct topology {
+	struct topo_node *node;
+	int num_nodes;
+};
+
+/**
+ * topo_load() - from a shorthand or, when @spec names a file, from it
+ * @err: room for a message that says file, line, what is wrong and what is
+ *       expected
+ * Return: 0 and *@topo (free with topo_free); -EINVAL, -ENOENT, -ENOMEM
+ */
+int topo_load(const char *spec, struct topology **topo, char *err, size_t err_bytes);
+/** topo_parse_text() - a file's text; @name for messages (fuzz entry) */
+int topo_parse_text(const char *name, const char *text, size_t len, struct topology **topo,
+		    char *err, size_t err_bytes);
+void topo_free(struct topology *topo);
+/** topo_find() - by name, description, id or GUID (0x...). Return: index; -1 */
+int topo_find(const struct topology *topo, const char *name);
+
+#endif

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The runtime on libev. One turn: work, timers, pollers; then libev waits
+ * for descriptors, not at all when a poller or the work queue is busy.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <time.h>
+
+#include "runtime/posix/rt_posix.h"
+#include "runtime/rt_private.h"
+
+struct rt_posix {
+	struct rt rt;
+	struct ev_loop *loop;
+	ev_timer alarm;	  /* bounds the sleep */
+	struct list_head pollers;
+	bool stop;
+};
+
+static struct rt_posix *posix_of(struct rt *rt)
+{
+	return container_of(rt, struct rt_posix, rt);
+}
+
+static mono_t posix_now(struct rt *rt)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (mono_t){(uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec};
+}
+
+static uint32_t posix_random(struct rt *rt)
+{
+	uint32_t bits = 0;
+
+	if (getrandom(&bits, sizeof(bits), 0) != sizeof(bits))
+		abort(); /* cannot fail for 4 bytes once the kernel is up */
+	return bits;
+}
+
+static void on_alarm(struct ev_loop *loop, ev_timer *w, int revents)
+{
+}
+
+int rt_posix_create(struct rt **rt)
+{
+	struct rt_posix *px = rt_zalloc(sizeof(*px));
+
+	if (!px)
+		return -ENOMEM;
+	rt_init(&px->rt);
+	px->rt.now = posix_now;
+	px->rt.random = posix_random;
+	px->loop = ev_loop_new(EVFLAG_AUTO);
+	if (!px->loop) {
+		rt_free(px);
+		return -ENOSYS;
+	}
+	ev_init(&px->alarm, on_alarm);
+	INIT_LIST_HEAD(&px->pollers);
+	*rt = &px->rt;
+	return 0;
+}
+
+void rt_posix_destroy(struct rt *rt)
+{
+	struct rt_posix *px = posix_of(rt);
+
+	ev_loop_destroy(px->loop);
+	rt_free(px);
+}
+
+static bool poll_all(struct rt_posix *px)
+{
+	struct rt_poller *p, *tmp;
+	bool busy = false;
+
+	list_for_each_entry_safe(p, tmp, &px->pollers, node)
+		busy |= p->poll(p);
+	return busy;
+}
+
+static bool prepare_all(struct rt_posix *px)
+{
+	struct rt_poller *p;
+	bool busy = false;
+
+	list_for_each_entry(p, &px->pollers, node)
+		busy |= p->prepare(p);
+	return busy;
+}
+
+static void awake_all(struct rt_posix *px)
+{
+	struct rt_poller *p;
+
+	list_for_each_entry(p, &px->pollers, node)
+		p->awake(p);
+}
+
+/* the time that libev may sleep, as an armed alarm; 0 when it may not */
+static bool arm_alarm(struct rt_posix *px)
+{
+	mono_t due = rt_next_expiry(&px->rt), now = posix_now(&px->rt);
+
+	ev_timer_stop(px->loop, &px->alarm);
+	if (due.ns == MONO_NEVER.ns)
+		return true;
+	if (due.ns <= now.ns)
+		return false;
+	ev_now_update(px->loop);
+	ev_timer_set(&px->alarm, (double)(due.ns - now.ns) / 1e9, 0.);
+	ev_timer_start(px->loop, &px->alarm);
+	return true;
+}
+
+static void turn(struct rt_posix *px, bool may_sleep)
+{
+	bool busy = rt_run_work(&px->rt);
+
+	rt_fire_timers(&px->rt, posix_now(&px->rt));
+	busy |= poll_all(px);
+	busy |= !list_empty(&px->rt.work) || px->stop || !may_sleep;
+	if (!busy && !prepare_all(px) && arm_alarm(px)) {
+		ev_run(px->loop, EVRUN_ONCE);
+		awake_all(px);
+		return;
+	}
+	awake_all(px);
+	ev_run(px->loop, EVRUN_NOWAIT);
+}
+
+void rt_posix_run(struct rt *rt)
+{
+	struct rt_posix *px = posix_of(rt);
+
+	px->stop = false;
+	while (!px->stop)
+		turn(px, true);
+}
+
+void rt_posix_stop(struct rt *rt)
+{
+	posix_of(rt)->stop = true;
+}
+
+void rt_posix_turn(struct rt *rt)
+{
+	turn(posix_of(rt), false);
+}
+
+static void io_event(struct ev_loop *loop, ev_io *w, int revents)
+{
+	struct rt_io *io = container_of(w, struct rt_io, ev);
+
+	io->fn(io, revents & EV_READ, revents & EV_WRITE);
+}
+
+void rt_io_init(struct rt *rt, struct rt_io *io, int fd,
+		void (*fn)(struct rt_io *io, bool readable, bool writable))
+{
+	ev_io_init(&io->ev, io_event, fd, 0);
+	io->fn = fn;
+	io->rt = rt;
+}
+
+void rt_io_watch(struct rt_io *io, bool readable, bool writable)
+{
+	struct ev_loop *loop = posix_of(io->rt)->loop;
+	int events = (readable ? EV_READ : 0) | (writable ? EV_WRITE : 0);
+
+	ev_io_stop(loop, &io->ev);
+	if (!events)
+		return;
+	ev_io_set(&io->ev, io->ev.fd, events);
+	ev_io_start(loop, &io->ev);
+}
+
+void rt_poller_add(struct rt *rt, struct rt_poller *p)
+{
+	list_add_tail(&p->node, &posix_of(rt)->pollers);
+}
+
+void rt_poller_del(struct rt_poller *p)
+{
+	list_del_init(&p->node);
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* The runtime on a real machine: libev, CLOCK_MONOTONIC, getrandom. */
+#ifndef SOFTIB_RUNTIME_RT_POSIX_H
+#define SOFTIB_RUNTIME_RT_POSIX_H
+
+#include <ev.h>
+
+#include "runtime/rt.h"
+
+/** rt_posix_create() - Return: 0 and *@rt; -ENOMEM, -ENOSYS (no epoll) */
+int rt_posix_create(struct rt **rt);
+void rt_posix_destroy(struct rt *rt);
+/** rt_posix_run() - turn the loop until rt_posix_stop() */
+void rt_posix_run(struct rt *rt);
+void rt_posix_stop(struct rt *rt);
+/** rt_posix_turn() - one turn without sleeping (tests) */
+void rt_posix_turn(struct rt *rt);
+
+/**
+ * struct rt_io - a watched descriptor. The descriptor stays the owner's,
+ * who stops the watch before closing it.
+ */
+struct rt_io {
+	ev_io ev;
+	void (*fn)(struct rt_io *io, bool readable, bool writable);
+	struct rt *rt;
+};
+
+void rt_io_init(struct rt *rt, struct rt_io *io, int fd,
+		void (*fn)(struct rt_io *io, bool readable, bool writable));
+/** rt_io_watch() - replace the set of wanted events; none stops the watch */
+void rt_io_watch(struct rt_io *io, bool readable, bool writable);
+
+/**
+ * struct rt_poller - a source of work that has no descriptor of its own:
+ * shared-memory rings. Each turn calls poll(); when all return false and
+ * before the loop sleeps, prepare() is called: it announces the sleep to the
+ * producers and returns true when work arrived meanwhile (then no sleep).
+ */
+struct rt_poller {
+	struct list_head node;
+	bool (*poll)(struct rt_poller *p);
+	bool (*prepare)(struct rt_poller *p);
+	void (*awake)(struct rt_poller *p);
+};
+
+void rt_poller_add(struct rt *rt, struct rt_poller *p);
+void rt_poller_del(struct rt_poller *p);
+
+#endif

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The world as a layer sees it: a clock, timers, deferred work, random bits
+ * and memory. One struct rt is one thread of execution; everything in it
+ * runs to completion, one callback at a time. Two makers stand behind this
+ * interface: rt_posix (libev, real time) and rt_sim (a virtual clock and a
+ * seed), so that what runs above cannot tell them apart.
+ */
+#ifndef SOFTIB_RUNTIME_RT_H
+#define SOFTIB_RUNTIME_RT_H
+
+#include "base/list.h"
+#include "base/types.h"
+
+struct rt;
+
+/** rt_now() - monotonic time, cached per turn of the loop. Context: any. */
+mono_t rt_now(struct rt *rt);
+
+/** rt_random() - 32 random bits; a seeded stream under rt_sim */
+uint32_t rt_random(struct rt *rt);
+
+/**
+ * struct rt_work - a function to be called once from the loop, never on the
+ * caller's stack. The owner embeds it and keeps it alive while queued.
+ */
+struct rt_work {
+	struct list_head node;
+	void (*fn)(struct rt_work *work);
+};
+
+void rt_work_init(struct rt_work *work, void (*fn)(struct rt_work *work));
+/** rt_work_queue() - run @work in this turn of the loop, in the order of
+ *  queueing; queueing it again before it ran changes nothing. */
+void rt_work_queue(struct rt *rt, struct rt_work *work);
+/** rt_work_cancel() - Return: true when it was queued and will not run */
+bool rt_work_cancel(struct rt_work *work);
+
+/** struct rt_timer - one shot; embed it, rt_timer_init() it once */
+struct rt_timer {
+	struct list_head node;
+	mono_t expiry;
+	void (*fn)(struct rt_timer *timer);
+	struct rt *rt;
+};
+
+void rt_timer_init(struct rt *rt, struct rt_timer *timer,
+		   void (*fn)(struct rt_timer *timer));
+/** rt_timer_arm() - (re)arm for the point @when; a past one fires next turn */
+void rt_timer_arm(struct rt_timer *timer, mono_t when);
+void rt_timer_disarm(struct rt_timer *timer);
+bool rt_timer_armed(const struct rt_timer *timer);
+
+/** rt_zalloc() - zeroed memory, or NULL; fails on command (rt_fail_alloc) */
+void *rt_zalloc(size_t size);
+void rt_free(void *p);
+/** rt_fail_alloc() - let the @nth allocation from now fail; 0 is never */
+void rt_fail_alloc(uint64_t nth);
+
+#endif

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The transport (IBA v1 chapter 9): what one queue pair does with work
+ * requests, packets and time. Pure: no clock, no allocation, no I/O. Four
+ * verbs drive it, after the pattern of sans-I/O protocol engines:
+ *
+ *   tp_qp_receive()   a packet arrived for this QP
+ *   tp_qp_transmit()  is there a packet to send? (responses first)
+ *   tp_qp_expiry()    when does the next timer fire?
+ *   tp_qp_expire()    time has come
+ *
+ * and all it wants from the outside stands in struct tp_ops. The caller
+ * serialises per QP. RC, UC and UD live here; their shared pieces are the
+ * requester (posts to packets), the responder (packets to memory and
+ * receive completions) and the completer (acknowledgements to send
+ * completions).
+ */
+#ifndef SOFTIB_TRANSPORT_H
+#define SOFTIB_TRANSPORT_H
+
+#include <infiniband/verbs.h> /* only enums: ibv_wc_status, ibv_wr_opcode,
+				 ibv_qp_state, ibv_access_flags, send flags */
+
+#include "base/types.h"
+#include "wire/packet.h"
+
+struct tp_qp;
+
+/** struct tp_sge - a piece of local memory, as posted */
+struct tp_sge {
+	uint64_t addr;
+	uint32_t length_bytes;
+	uint32_t lkey;
+};
+
+/** struct tp_av - where to: an address vector, ready to become LRH and GRH */
+struct tp_av {
+	uint16_t dlid;
+	uint8_t sl;
+	uint8_t src_path_bits;
+	uint8_t static_rate_enc;
+	uint8_t port_num;
+	bool is_global;
+	uint8_t sgid_index, hop_limit, traffic_class;
+	uint32_t flow_label;
+	union wire_gid dgid;
+};
+
+#define TP_MAX_SGE 32
+#define TP_MAX_INLINE 512
+
+/** struct tp_send_wr - one send request in the SQ ring (posted form) */
+struct tp_send_wr {
+	uint64_t wr_id;
+	uint8_t opcode; /* enum ibv_wr_opcode */
+	uint16_t flags; /* enum ibv_send_flags */
+	uint8_t num_sge;
+	uint32_t imm_or_rkey; /* immediate (host order) or key to invalidate */
+	uint64_t remote_addr;
+	uint32_t rkey;
+	uint64_t compare_add, swap;
+	uint32_t length_bytes; /* sum over sge, or inline bytes */
+	/* --- UD --- */
+	struct tp_av av;
+	uint32_t remote_qpn, remote_qkey;
+	/* --- state of the requester --- */
+	psn_t first_psn, last_psn; /* of the request or its expected response */
+	bool started;		   /* PSNs assigned */
+	uint8_t done_status;	   /* ibv_wc_status when completed early */
+	/* sge[] or inline bytes; the caller's storage, see tp_qp_init_sq */
+	struct tp_sge *sge;
+	uint8_t *inline_data; /* when flags has IBV_SEND_INLINE */
+};
+
+/** struct tp_recv_wr - one receive request, copied out of RQ or SRQ */
+struct tp_recv_wr {
+	uint64_t wr_id;
+	uint8_t num_sge;
+	struct tp_sge sge[TP_MAX_SGE];
+};
+
+/** struct tp_wc - the outcome of a request; the caller adds it to the CQ */
+struct tp_wc {
+	uint64_t wr_id;
+	uint8_t status; /* enum ibv_wc_status */
+	uint8_t opcode; /* enum ibv_wc_opcode */
+	uint32_t byte_len;
+	uint32_t imm_or_rkey; /* host order */
+	uint32_t src_qpn;
+	uint32_t wc_flags; /* enum ibv_wc_flags */
+	uint16_t pkey_index;
+	uint16_t slid;
+	uint8_t sl, dlid_path_bits;
+	bool solicited; /* the sender asked for an event */
+};
+
+enum tp_event { /* asynchronous, affiliated to the QP (11.6.3) */
+	TP_EVENT_COMM_EST,
+	TP_EVENT_SQ_DRAINED,
+	TP_EVENT_LAST_WQE_REACHED,
+	TP_EVENT_QP_FATAL,
+	TP_EVENT_QP_REQ_ERR,    /* invalid request local work queue error */
+	TP_EVENT_QP_ACCESS_ERR, /* local access violation work queue error */
+};
+
+/** struct tp_packet_out - a packet to send: headers, and payload in pieces */
+struct tp_packet_out {
+	struct wire_packet hdr; /* payload_bytes set, payload NULL; LRH/GRH
+				   addresses filled by the caller from av */
+	const struct tp_av *av;
+	struct {
+		const void *ptr;
+		uint32_t len;
+	} piece[TP_MAX_SGE];
+	uint8_t num_pieces;
+};
+
+/** struct tp_ops - what a QP needs from its engine; ctx is tp_qp.ctx */
+struct tp_ops {
+	/**
+	 * mem() - memory under a key
+	 * @key: lkey or rkey; @va: address in the key's own space
+	 * @access: needed ibv_access_flags; 0 for a local read
+	 * @remote: the key came from the wire (rkey rules)
+	 * Return: host address of @len contiguous bytes, NULL on violation
+	 * (unknown key, other PD, bounds, rights). A zero @len is not asked.
+	 */
+	void *(*mem)(void *ctx, uint32_t key, uint64_t va, uint64_t len, int access, bool remote);
+	/** invalidate() - SEND_WITH_INV at the responder. Return: 0; -EACCES */
+	int (*invalidate)(void *ctx, uint32_t rkey);
+	/** recv_get() - take the next receive from RQ or SRQ. False: none */
+	bool (*recv_get)(void *ctx, struct tp_recv_wr *wr);
+	/** recv_flush() - like recv_get(), but only of the QP's own RQ: what a
+	 *  move to the error state completes with WR_FLUSH_ERR */
+	bool (*recv_flush)(void *ctx, struct tp_recv_wr *wr);
+	/** complete_send(), complete_recv() - push a completion; never fails here */
+	void (*complete_send)(void *ctx, const struct tp_wc *wc);
+	void (*complete_recv)(void *ctx, const struct tp_wc *wc);
+	void (*event)(void *ctx, enum tp_event event);
+};
+
+/** struct tp_attr - attributes that ibv_modify_qp sets, as they stand */
+struct tp_attr {
+	uint32_t dest_qpn;
+	psn_t sq_psn, rq_psn;
+	uint32_t qkey;
+	uint16_t pkey; /* of pkey_index, kept fresh by the caller */
+	uint16_t pkey_index;
+	uint8_t port_num;
+	uint16_t mtu_bytes;
+	uint8_t retry_cnt, rnr_retry; /* 7: for ever, rnr_retry only */
+	uint8_t timeout_enc, min_rnr_timer_enc;
+	uint8_t max_rd_atomic, max_dest_rd_atomic;
+	int qp_access_flags;
+	struct tp_av av;
+};
+
+/** tp_timeout_ns() - 4.096 us * 2^enc (9.7.6.1.3); 0: never, UINT64_MAX */
+uint64_t tp_timeout_ns(uint8_t timeout_enc);
+/** tp_rnr_ns() - the table of 9.7.5.2.8: 655.36 ms for 0, 0.01 ms for 1 ... */
+uint64_t tp_rnr_ns(uint8_t rnr_enc);
+
+enum tp_type { TP_RC, TP_UC, TP_UD };
+
+#define TP_MAX_DEST_RD 128
+
+/** struct tp_stats - per-QP counters, for status and tests */
+struct tp_stats {
+	uint64_t tx_packets, rx_packets, retransmits, timeouts, rnr_naks_rx, seq_naks_rx,
+		duplicates, out_of_sequence;
+};
+
+/**
+ * tp_qp_size() - bytes of memory a QP needs, for the caller to allocate
+ * @sq_depth: send requests it can hold (power of two not required)
+ * @max_sge, @max_inline: per request. @max_dest_rd: read/atomic resources
+ */
+size_t tp_qp_size(uint32_t sq_depth, uint32_t max_sge, uint32_t max_inline, uint32_t max_dest_rd);
+
+struct tp_qp_init {
+	enum tp_type type;
+	uint32_t qpn;
+	uint32_t sq_depth, max_sge, max_inline, max_dest_rd;
+	bool sq_sig_all;
+	bool has_srq;
+	const struct tp_ops *ops;
+	void *ctx;
+};
+
+/** tp_qp_init() - lay a QP in @mem (tp_qp_size() bytes, 64-byte aligned), in
+ *  state RESET. Return: the QP, whose memory stays the caller's. */
+struct tp_qp *tp_qp_init(void *mem, const struct tp_qp_init *init);
+
+/** tp_qp_attr() - the attributes, to be read and, by modify, written */
+struct tp_attr *tp_qp_attr(struct tp_qp *qp);
+enum ibv_qp_state tp_qp_state(const struct tp_qp *qp);
+const struct tp_stats *tp_qp_stats(const struct tp_qp *qp);
+
+/**
+ * tp_qp_modify() - go to state @to; attributes are already in tp_qp_attr()
+ *
+ * The table of legal transitions and attributes is the midlayer's business
+ * (core); this does what the transition means: RESET clears queues without
+ * completions, ERR flushes both queues with IBV_WC_WR_FLUSH_ERR, SQD drains
+ * then raises TP_EVENT_SQ_DRAINED, RTS resumes.
+ * Spec: IBA v1 10.3.1
+ */
+void tp_qp_modify(struct tp_qp *qp, enum ibv_qp_state to, mono_t now);
+
+/**
+ * tp_qp_post_send() - copy @wr into the send queue
+ * @wr: sge points to num_sge entries, or with IBV_SEND_INLINE the entries
+ *      are host memory that is copied now
+ * Return: 0; -ENOMEM full; -EINVAL opcode, state (RESET, INIT, RTR), sge
+ * count, inline size or length (2^31 RC/UC, MTU for UD). In ERR a request is accepted and
+ * flushed.
+ */
+int tp_qp_post_send(struct tp_qp *qp, const struct tp_send_wr *wr);
+
+/** tp_qp_posted_recv() - a receive was posted while in ERR: flush it */
+void tp_qp_posted_recv(struct tp_qp *qp);
+
+/**
+ * tp_qp_receive() - a packet for this QP; P_Key and existence of the QP were
+ * checked by the caller, Q_Key (UD), transport version, opcode, PSN, MSN, rkey here.
+ * @pkt: decoded; its payload is read before return
+ */
+void tp_qp_receive(struct tp_qp *qp, const struct wire_packet *pkt, mono_t now);
+
+/**
+ * tp_qp_transmit() - the next packet that may go out now
+ * @out: filled when true is returned; its pieces point into registered or
+ *       inline memory and are valid until the next call on this QP
+ * Once it returned true the packet counts as sent (a caller that has no
+ * room does not ask). Return: false when there is nothing to send now.
+ */
+bool tp_qp_transmit(struct tp_qp *qp, struct tp_packet_out *out, mono_t now);
+/** tp_qp_wants_transmit() - cheap test: may tp_qp_transmit() return true? */
+bool tp_qp_wants_transmit(const struct tp_qp *qp);
+
+/** tp_qp_expiry() - MONO_NEVER when no timer runs */
+mono_t tp_qp_expiry(const struct tp_qp *qp);
+void tp_qp_expire(struct tp_qp *qp, mono_t now);
+
+/** tp_qp_sq_free() - how many more requests fit */
+uint32_t tp_qp_sq_free(const struct tp_qp *qp);
+
+#endif
