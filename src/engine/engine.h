@@ -69,6 +69,9 @@ void eng_destroy(struct engine *engine);
  * Return: true when something was done (call again soon)
  */
 bool eng_progress(struct engine *engine);
+/** eng_tick() - eng_progress() that looks at the clock: for owners that sleep
+ *  until eng_expiry() rather than poll */
+bool eng_tick(struct engine *engine);
 /** eng_expiry() - the earliest timer of any QP; MONO_NEVER when none */
 mono_t eng_expiry(struct engine *engine);
 /** eng_idle() - nothing to send is waiting for room on the link */
@@ -128,7 +131,9 @@ int eng_qp_create(struct engine *engine, const struct eng_qp_init *init, struct 
 void eng_qp_destroy(struct eng_qp *qp);
 /**
  * eng_qp_modify() - apply @attr_mask of @attr (IBV_QP_* bits)
- * Checks the state table and the attributes (10.3.1). 0; -EINVAL
+ * The caller has checked which attributes the transition needs (the midlayer's
+ * table); the transition itself is checked here, against the true state.
+ * Return: 0; -EINVAL and nothing changed. Spec: 10.3.1
  */
 int eng_qp_modify(struct eng_qp *qp, const struct ibv_qp_attr *attr, int attr_mask);
 void eng_qp_query(struct eng_qp *qp, struct ibv_qp_attr *attr);

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Completion queues: a ring of work completions per CQ (IBA v1 10.8, 11.4.2).
+ * A CQ that is armed reports one event, at the next completion that counts.
+ */
+#include <string.h>
+
+#include "engine/private.h"
+#include "runtime/rt.h"
+
+static uint32_t ring_size(uint32_t entries)
+{
+	uint32_t size = 1;
+
+	while (size < entries)
+		size <<= 1;
+	return size;
+}
+
+int eng_cq_create(struct engine *e, uint32_t cqe, void *ctx, struct eng_cq **cq_out)
+{
+	struct eng_cq *cq = rt_zalloc(sizeof(*cq));
+	uint32_t size = ring_size(cqe);
+
+	if (!cq)
+		return -ENOMEM;
+	cq->ring = rt_zalloc((size_t)size * sizeof(*cq->ring));
+	if (!cq->ring) {
+		rt_free(cq);
+		return -ENOMEM;
+	}
+	cq->engine = e;
+	cq->ctx = ctx;
+	cq->cqe = cqe;
+	cq->mask = size - 1;
+	*cq_out = cq;
+	return 0;
+}
+
+int eng_cq_destroy(struct eng_cq *cq)
+{
+	struct engine *e = cq->engine;
+	bool busy;
+
+	eng_lock(e);
+	busy = cq->users > 0;
+	eng_unlock(e);
+	if (busy)
+		return -EBUSY;
+	rt_free(cq->ring);
+	rt_free(cq);
+	return 0;
+}
+
+int eng_cq_resize(struct eng_cq *cq, uint32_t cqe)
+{
+	uint32_t size = ring_size(cqe), n = 0;
+	struct ibv_wc *ring = rt_zalloc((size_t)size * sizeof(*ring)), *old = ring;
+	int ret = -EINVAL;
+
+	if (!ring)
+		return -ENOMEM;
+	eng_lock(cq->engine);
+	if (cq->tail - cq->head <= cqe) {
+		while (cq->head != cq->tail)
+			ring[n++] = cq->ring[cq->head++ & cq->mask];
+		old = cq->ring;
+		cq->ring = ring;
+		cq->mask = size - 1;
+		cq->cqe = cqe;
+		cq->head = 0;
+		cq->tail = n;
+		ret = 0;
+	}
+	eng_unlock(cq->engine);
+	rt_free(old);
+	return ret;
+}
+
+uint32_t eng_cq_depth(const struct eng_cq *cq)
+{
+	return cq->cqe;
+}
+
+static void notify(struct eng_cq *cq)
+{
+	cq->armed = ENG_DISARMED;
+	cq->engine->cfg.cq_event(cq->engine->cfg.ctx, cq->ctx);
+}
+
+void eng_cq_push(struct eng_cq *cq, const struct ibv_wc *wc, bool solicited)
+{
+	if (unlikely(cq->tail - cq->head >= cq->cqe)) {
+		/* C10-104: the completion is lost and the CQ is in error */
+		if (!cq->overrun)
+			cq->engine->cfg.async_event(cq->engine->cfg.ctx, IBV_EVENT_CQ_ERR, cq->ctx);
+		cq->overrun = true;
+		return;
+	}
+	cq->ring[cq->tail++ & cq->mask] = *wc;
+	if (unlikely(cq->armed == ENG_ARMED ||
+		     (cq->armed == ENG_ARMED_SOLICITED &&
+		      (solicited || wc->status != IBV_WC_SUCCESS))))
+		notify(cq);
+}
+
+int eng_cq_poll(struct eng_cq *cq, int n, struct ibv_wc *wc)
+{
+	struct engine *e = cq->engine;
+	int got = 0;
+
+	if (*(volatile uint32_t *)&cq->head == *(volatile uint32_t *)&cq->tail)
+		eng_progress(e);
+	eng_lock(e);
+	while (got < n && cq->head != cq->tail)
+		wc[got++] = cq->ring[cq->head++ & cq->mask];
+	if (unlikely(!got && n > 0 && cq->overrun))
+		got = -EIO;
+	eng_unlock(e);
+	return got;
+}
+
+void eng_cq_arm(struct eng_cq *cq, bool solicited_only)
+{
+	eng_lock(cq->engine);
+	/* a wider request is never narrowed (11.4.2.2) */
+	if (!solicited_only)
+		cq->armed = ENG_ARMED;
+	else if (cq->armed == ENG_DISARMED)
+		cq->armed = ENG_ARMED_SOLICITED;
+	eng_unlock(cq->engine);
+}
+
+void eng_cq_clean(struct eng_cq *cq, uint32_t qpn)
+{
+	uint32_t to = cq->head;
+
+	for (uint32_t from = cq->head; from != cq->tail; from++) {
+		struct ibv_wc *wc = &cq->ring[from & cq->mask];
+		if (wc->qp_num != qpn)
+			cq->ring[to++ & cq->mask] = *wc;
+	}
+	cq->tail = to;
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The engine's loop: receive, timers, transmit. Whoever polls a CQ, posts a
+ * request or owns the thread behind it turns the loop; the lock makes it one
+ * at a time.
+ */
+#include "engine/engine.h"
+
+#include "engine/private.h"
+#include "runtime/rt.h"
+
+/* a look at the clock costs as much as an empty poll: do it now and then */
+#define POLLS_PER_CLOCK 64
+
+int eng_create(const struct eng_config *config, struct engine **engine)
+{
+	struct engine *e = rt_zalloc(sizeof(*e));
+	pthread_mutexattr_t adaptive;
+
+	if (!e)
+		return -ENOMEM;
+	e->special = rt_zalloc((config->devpage->num_ports + 1) * 2 * sizeof(*e->special));
+	if (!e->special) {
+		rt_free(e);
+		return -ENOMEM;
+	}
+	pthread_mutexattr_init(&adaptive);
+	pthread_mutexattr_settype(&adaptive, PTHREAD_MUTEX_ADAPTIVE_NP);
+	pthread_mutex_init(&e->lock, &adaptive);
+	pthread_mutexattr_destroy(&adaptive);
+	e->cfg = *config;
+	e->next_expiry = MONO_NEVER;
+	INIT_LIST_HEAD(&e->tx);
+	INIT_LIST_HEAD(&e->all_qps);
+	INIT_LIST_HEAD(&e->mcast);
+	*engine = e;
+	return 0;
+}
+
+void eng_destroy(struct engine *e)
+{
+	while (!list_empty(&e->all_qps))
+		eng_qp_destroy(list_first_entry(&e->all_qps, struct eng_qp, all_node));
+	eng_table_free(&e->qps, rt_free);
+	eng_mr_free_all(e);
+	pthread_mutex_destroy(&e->lock);
+	rt_free(e->special);
+	rt_free(e);
+}
+
+static bool run_timers(struct engine *e)
+{
+	struct eng_qp *qp;
+
+	if (e->next_expiry.ns > e->now.ns)
+		return false;
+	e->next_expiry = MONO_NEVER;
+	list_for_each_entry(qp, &e->all_qps, all_node) {
+		if (tp_qp_expiry(qp->tp).ns <= e->now.ns)
+			tp_qp_expire(qp->tp, e->now);
+		eng_qp_touch(qp);
+	}
+	return true;
+}
+
+static bool progress(struct engine *e, bool clock)
+{
+	bool busy;
+
+	/* somebody else is at it: then progress is being made */
+	if (pthread_mutex_trylock(&e->lock))
+		return true;
+	busy = eng_rx(e);
+	if (clock || !list_empty(&e->tx) ||
+	    (e->next_expiry.ns != MONO_NEVER.ns && ++e->polls % POLLS_PER_CLOCK == 0))
+		e->now = e->cfg.now(e->cfg.ctx);
+	busy |= run_timers(e);
+	if (busy || !list_empty(&e->tx))
+		busy |= eng_tx(e);
+	eng_unlock(e);
+	return busy;
+}
+
+bool eng_progress(struct engine *e)
+{
+	return progress(e, false);
+}
+
+bool eng_tick(struct engine *e)
+{
+	return progress(e, true);
+}
+
+mono_t eng_expiry(struct engine *e)
+{
+	mono_t t;
+
+	eng_lock(e);
+	t = e->next_expiry;
+	eng_unlock(e);
+	return t;
+}
+
+bool eng_idle(struct engine *e)
+{
+	bool idle;
+
+	eng_lock(e);
+	idle = list_empty(&e->tx);
+	eng_unlock(e);
+	return idle;
+}
+
+void eng_stats(struct engine *e, struct eng_stats *stats)
+{
+	eng_lock(e);
+	*stats = e->stats;
+	eng_unlock(e);
+}

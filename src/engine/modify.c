@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * From ibv_modify_qp's attributes to the transport's. Which attributes a
+ * transition needs is the midlayer's table (src/core/qp_state.c); here stand
+ * the transitions themselves, since only the engine knows the true state.
+ */
+#include <string.h>
+
+#include "engine/private.h"
+
+/* legal_next[from]: bit mask of states that modify may go to (figure 124) */
+static const uint16_t legal_next[] = {
+	[IBV_QPS_RESET] = 1 << IBV_QPS_RESET | 1 << IBV_QPS_INIT | 1 << IBV_QPS_ERR,
+	[IBV_QPS_INIT] = 1 << IBV_QPS_RESET | 1 << IBV_QPS_INIT | 1 << IBV_QPS_RTR | 1 << IBV_QPS_ERR,
+	[IBV_QPS_RTR] = 1 << IBV_QPS_RESET | 1 << IBV_QPS_RTS | 1 << IBV_QPS_ERR,
+	[IBV_QPS_RTS] = 1 << IBV_QPS_RESET | 1 << IBV_QPS_RTS | 1 << IBV_QPS_SQD | 1 << IBV_QPS_ERR,
+	[IBV_QPS_SQD] = 1 << IBV_QPS_RESET | 1 << IBV_QPS_RTS | 1 << IBV_QPS_SQD | 1 << IBV_QPS_ERR,
+	[IBV_QPS_SQE] = 1 << IBV_QPS_RESET | 1 << IBV_QPS_RTS | 1 << IBV_QPS_ERR,
+	[IBV_QPS_ERR] = 1 << IBV_QPS_RESET | 1 << IBV_QPS_ERR,
+};
+
+static struct tp_av av_of(const struct ibv_ah_attr *ah)
+{
+	struct tp_av av = {
+		.dlid = ah->dlid,
+		.sl = ah->sl & 0xf,
+		.src_path_bits = ah->src_path_bits,
+		.static_rate_enc = ah->static_rate,
+		.port_num = ah->port_num,
+		.is_global = ah->is_global,
+		.sgid_index = ah->grh.sgid_index,
+		.hop_limit = ah->grh.hop_limit,
+		.traffic_class = ah->grh.traffic_class,
+		.flow_label = ah->grh.flow_label & 0xfffff,
+	};
+
+	memcpy(av.dgid.raw, ah->grh.dgid.raw, 16);
+	return av;
+}
+
+static bool attr_is_sound(const struct eng_qp *qp, const struct ibv_qp_attr *a, int mask)
+{
+	unsigned ports = qp->engine->cfg.devpage->num_ports;
+
+	if (mask & IBV_QP_PORT && (a->port_num < 1 || a->port_num > ports))
+		return false;
+	if (mask & IBV_QP_PKEY_INDEX && a->pkey_index >= ABI_PKEYS)
+		return false;
+	if (mask & IBV_QP_PATH_MTU && (a->path_mtu < IBV_MTU_256 || a->path_mtu > IBV_MTU_4096))
+		return false;
+	if (mask & IBV_QP_MAX_DEST_RD_ATOMIC && a->max_dest_rd_atomic > TP_MAX_DEST_RD)
+		return false;
+	if (mask & IBV_QP_AV && a->ah_attr.is_global && a->ah_attr.grh.sgid_index >= ABI_GIDS)
+		return false;
+	return true;
+}
+
+void eng_refresh_pkey(struct eng_qp *qp)
+{
+	struct tp_attr *t = tp_qp_attr(qp->tp);
+
+	if (t->pkey_index < ABI_PKEYS)
+		t->pkey = eng_port(qp->engine, t->port_num)->pkey[t->pkey_index];
+}
+
+/* one line per attribute: its bit, where it comes from, where it goes */
+static void apply(struct eng_qp *qp, const struct ibv_qp_attr *a, int mask)
+{
+	struct tp_attr *t = tp_qp_attr(qp->tp);
+	struct ibv_qp_attr *q = &qp->attr;
+
+#define SET(bit, to, field, value)                                                                 \
+	do {                                                                                       \
+		if (mask & (bit)) {                                                                \
+			(to) = (value);                                                            \
+			q->field = a->field;                                                       \
+		}                                                                                  \
+	} while (0)
+	SET(IBV_QP_ACCESS_FLAGS, t->qp_access_flags, qp_access_flags, (int)a->qp_access_flags);
+	SET(IBV_QP_PKEY_INDEX, t->pkey_index, pkey_index, a->pkey_index);
+	SET(IBV_QP_PORT, t->port_num, port_num, a->port_num);
+	SET(IBV_QP_QKEY, t->qkey, qkey, a->qkey);
+	SET(IBV_QP_AV, t->av, ah_attr, av_of(&a->ah_attr));
+	SET(IBV_QP_PATH_MTU, t->mtu_bytes, path_mtu, (uint16_t)(128u << a->path_mtu));
+	SET(IBV_QP_TIMEOUT, t->timeout_enc, timeout, a->timeout & 0x1f);
+	SET(IBV_QP_RETRY_CNT, t->retry_cnt, retry_cnt, a->retry_cnt & 7);
+	SET(IBV_QP_RNR_RETRY, t->rnr_retry, rnr_retry, a->rnr_retry & 7);
+	SET(IBV_QP_RQ_PSN, t->rq_psn, rq_psn, psn(a->rq_psn));
+	SET(IBV_QP_SQ_PSN, t->sq_psn, sq_psn, psn(a->sq_psn));
+	SET(IBV_QP_MAX_QP_RD_ATOMIC, t->max_rd_atomic, max_rd_atomic, a->max_rd_atomic);
+	SET(IBV_QP_MAX_DEST_RD_ATOMIC, t->max_dest_rd_atomic, max_dest_rd_atomic,
+	    a->max_dest_rd_atomic);
+	SET(IBV_QP_MIN_RNR_TIMER, t->min_rnr_timer_enc, min_rnr_timer, a->min_rnr_timer & 0x1f);
+	SET(IBV_QP_DEST_QPN, t->dest_qpn, dest_qp_num, a->dest_qp_num & 0xffffff);
+#undef SET
+	if (mask & IBV_QP_ALT_PATH) {
+		q->alt_ah_attr = a->alt_ah_attr;
+		q->alt_pkey_index = a->alt_pkey_index;
+		q->alt_port_num = a->alt_port_num;
+		q->alt_timeout = a->alt_timeout;
+	}
+	if (mask & IBV_QP_PATH_MIG_STATE)
+		q->path_mig_state = a->path_mig_state;
+}
+
+static void prepare_for(struct eng_qp *qp, enum ibv_qp_state to)
+{
+	struct tp_attr *t = tp_qp_attr(qp->tp);
+
+	if (qp->init.qpn < 2)
+		t->port_num = qp->init.port_num;
+	if (qp->init.type == IBV_QPT_UD)
+		t->mtu_bytes = (uint16_t)(128u << eng_port(qp->engine, t->port_num)->max_mtu_enc);
+	if (to == IBV_QPS_RESET) {
+		eng_cq_clean(qp->send_cq, qp->init.qpn);
+		eng_cq_clean(qp->recv_cq, qp->init.qpn);
+		qp->rq.head = qp->rq.tail;
+	}
+}
+
+int eng_qp_modify(struct eng_qp *qp, const struct ibv_qp_attr *attr, int mask)
+{
+	struct engine *e = qp->engine;
+	enum ibv_qp_state from, to;
+	int ret = -EINVAL;
+
+	eng_lock(e);
+	from = tp_qp_state(qp->tp);
+	to = mask & IBV_QP_STATE ? attr->qp_state : from;
+	if (to > IBV_QPS_ERR || !(legal_next[from] & 1 << to) || !attr_is_sound(qp, attr, mask))
+		goto out;
+	if (mask & IBV_QP_CUR_STATE && attr->cur_qp_state != from &&
+	    !(attr->cur_qp_state == IBV_QPS_RTS && from == IBV_QPS_SQE))
+		goto out;
+	apply(qp, attr, mask);
+	prepare_for(qp, to);
+	eng_refresh_pkey(qp);
+	if (mask & IBV_QP_STATE) {
+		e->now = e->cfg.now(e->cfg.ctx);
+		tp_qp_modify(qp->tp, to, e->now);
+	}
+	eng_qp_touch(qp);
+	eng_tx(e);
+	ret = 0;
+out:
+	eng_unlock(e);
+	return ret;
+}
+
+void eng_qp_query(struct eng_qp *qp, struct ibv_qp_attr *attr)
+{
+	eng_lock(qp->engine);
+	*attr = qp->attr;
+	attr->qp_state = attr->cur_qp_state = tp_qp_state(qp->tp);
+	attr->sq_draining = false;
+	attr->cap = (struct ibv_qp_cap){
+		.max_send_wr = qp->init.max_send_wr,
+		.max_recv_wr = qp->init.srq ? 0 : qp->init.max_recv_wr,
+		.max_send_sge = qp->init.max_send_sge,
+		.max_recv_sge = qp->init.srq ? 0 : qp->init.max_recv_sge,
+		.max_inline_data = qp->init.max_inline,
+	};
+	eng_unlock(qp->engine);
+}

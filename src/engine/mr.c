@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Memory regions: a key names a range of the process, its protection domain
+ * and its rights, and every use is checked against all three (IBA v1 10.6.3).
+ */
+#include "engine/private.h"
+#include "runtime/rt.h"
+
+#define REMOTE_RIGHTS (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
+
+static bool rights_are_sound(int access)
+{
+	/* C10-59: remote write and atomic ask for local write */
+	return !(access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) ||
+	       access & IBV_ACCESS_LOCAL_WRITE;
+}
+
+int eng_mr_add(struct engine *e, const struct eng_mr_attr *attr)
+{
+	struct eng_mr *mr;
+	int ret;
+
+	if (!rights_are_sound(attr->access) || attr->iova + attr->length < attr->iova)
+		return -EINVAL;
+	mr = rt_zalloc(sizeof(*mr));
+	if (!mr)
+		return -ENOMEM;
+	mr->attr = *attr;
+	eng_lock(e);
+	ret = eng_table_get(&e->mrs, attr->key >> 8) ? -EEXIST :
+						      eng_table_set(&e->mrs, attr->key >> 8, mr);
+	eng_unlock(e);
+	if (ret)
+		rt_free(mr);
+	return ret;
+}
+
+int eng_mr_del(struct engine *e, uint32_t key)
+{
+	struct eng_mr *mr;
+
+	eng_lock(e);
+	mr = eng_table_get(&e->mrs, key >> 8);
+	if (mr && mr->attr.key != key)
+		mr = NULL;
+	if (mr)
+		eng_table_set(&e->mrs, key >> 8, NULL);
+	eng_unlock(e);
+	if (!mr)
+		return -ENOENT;
+	rt_free(mr);
+	return 0;
+}
+
+void eng_mr_free_all(struct engine *e)
+{
+	eng_table_free(&e->mrs, rt_free);
+}
+
+void *eng_mem(struct engine *e, uint32_t pd, uint32_t key, uint64_t va, uint64_t len, int access,
+	      bool remote)
+{
+	const struct eng_mr *mr = eng_table_get(&e->mrs, key >> 8);
+	uint64_t offset;
+
+	if (unlikely(!mr || mr->attr.key != key || mr->attr.pd != pd))
+		return NULL;
+	if (unlikely((mr->attr.access & access) != access))
+		return NULL;
+	if (unlikely(remote && !(mr->attr.access & REMOTE_RIGHTS)))
+		return NULL;
+	offset = va - mr->attr.iova;
+	if (unlikely(va < mr->attr.iova || offset > mr->attr.length ||
+		     len > mr->attr.length - offset))
+		return NULL;
+	return (char *)mr->attr.addr + offset;
+}

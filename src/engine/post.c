@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Posting: a list of requests into a queue, up to the first bad one, and at
+ * once as many packets as fit (IBA v1 11.4.1). No system call but a doorbell
+ * to a peer that sleeps.
+ */
+#include "engine/private.h"
+
+static bool has_immediate(enum ibv_wr_opcode op)
+{
+	return op == IBV_WR_SEND_WITH_IMM || op == IBV_WR_RDMA_WRITE_WITH_IMM;
+}
+
+static void describe(const struct ibv_send_wr *wr, struct tp_send_wr *out)
+{
+	out->wr_id = wr->wr_id;
+	out->opcode = (uint8_t)wr->opcode;
+	out->flags = (uint16_t)wr->send_flags;
+	out->num_sge = (uint8_t)wr->num_sge;
+	out->imm_or_rkey = has_immediate(wr->opcode)	      ? be32toh(wr->imm_data) :
+			   wr->opcode == IBV_WR_SEND_WITH_INV ? wr->invalidate_rkey :
+								0;
+}
+
+static void describe_remote(const struct ibv_send_wr *wr, struct tp_send_wr *out)
+{
+	switch (wr->opcode) {
+	case IBV_WR_ATOMIC_CMP_AND_SWP:
+	case IBV_WR_ATOMIC_FETCH_AND_ADD:
+		out->remote_addr = wr->wr.atomic.remote_addr;
+		out->rkey = wr->wr.atomic.rkey;
+		out->compare_add = wr->wr.atomic.compare_add;
+		out->swap = wr->wr.atomic.swap;
+		break;
+	default:
+		out->remote_addr = wr->wr.rdma.remote_addr;
+		out->rkey = wr->wr.rdma.rkey;
+	}
+}
+
+static int describe_datagram(const struct ibv_send_wr *wr, struct tp_send_wr *out,
+			     const struct tp_av *(*av_of)(struct ibv_ah *ah))
+{
+	const struct tp_av *av = wr->wr.ud.ah ? av_of(wr->wr.ud.ah) : NULL;
+
+	if (!av)
+		return -EINVAL;
+	out->av = *av;
+	out->remote_qpn = wr->wr.ud.remote_qpn & 0xffffff;
+	out->remote_qkey = wr->wr.ud.remote_qkey;
+	return 0;
+}
+
+static int post_one(struct eng_qp *qp, const struct ibv_send_wr *wr,
+		    const struct tp_av *(*av_of)(struct ibv_ah *ah))
+{
+	struct tp_sge sge[TP_MAX_SGE];
+	struct tp_send_wr out;
+	uint64_t total = 0;
+
+	if (unlikely(wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->init.max_send_sge))
+		return -EINVAL;
+	describe(wr, &out);
+	if (qp->init.type == IBV_QPT_UD) {
+		int ret = describe_datagram(wr, &out, av_of);
+		if (ret)
+			return ret;
+	} else {
+		describe_remote(wr, &out);
+	}
+	for (int i = 0; i < wr->num_sge; i++) {
+		sge[i] = (struct tp_sge){wr->sg_list[i].addr, wr->sg_list[i].length,
+					 wr->sg_list[i].lkey};
+		total += sge[i].length_bytes;
+	}
+	if (unlikely(total > UINT32_MAX))
+		return -EINVAL;
+	out.length_bytes = (uint32_t)total;
+	out.sge = sge;
+	return tp_qp_post_send(qp->tp, &out);
+}
+
+int eng_post_send(struct eng_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad,
+		  const struct tp_av *(*av_of)(struct ibv_ah *ah))
+{
+	struct engine *e = qp->engine;
+	int ret = 0;
+
+	eng_lock(e);
+	for (; wr; wr = wr->next) {
+		ret = post_one(qp, wr, av_of);
+		if (unlikely(ret))
+			break;
+	}
+	e->now = e->cfg.now(e->cfg.ctx);
+	eng_qp_touch(qp);
+	eng_tx(e);
+	eng_unlock(e);
+	if (unlikely(ret) && bad)
+		*bad = wr;
+	return ret;
+}
+
+int eng_post_recv(struct eng_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	struct engine *e = qp->engine;
+	enum ibv_qp_state state;
+	int ret = 0;
+
+	eng_lock(e);
+	state = tp_qp_state(qp->tp);
+	/* C10-22: receives are taken from INIT on */
+	if (unlikely(state == IBV_QPS_RESET || qp->init.srq))
+		ret = -EINVAL;
+	for (; wr && !ret; wr = wr->next) {
+		if (unlikely(wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->init.max_recv_sge))
+			ret = -EINVAL;
+		else if (unlikely(!eng_rq_push(&qp->rq, wr)))
+			ret = -ENOMEM;
+		if (unlikely(ret))
+			break;
+	}
+	if (unlikely(state == IBV_QPS_ERR))
+		tp_qp_posted_recv(qp->tp);
+	eng_unlock(e);
+	if (unlikely(ret) && bad)
+		*bad = wr;
+	return ret;
+}

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Queue pairs as objects: creation, attributes, and the services that the
+ * transport asks of its engine (struct tp_ops).
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/private.h"
+#include "runtime/rt.h"
+
+/* --- what the transport asks for --- */
+
+static void *op_mem(void *ctx, uint32_t key, uint64_t va, uint64_t len, int access, bool remote)
+{
+	struct eng_qp *qp = ctx;
+
+	return eng_mem(qp->engine, qp->init.pd, key, va, len, access, remote);
+}
+
+/* plain memory regions are not invalidated from afar (11.4.1.1) */
+static int op_invalidate(void *ctx, uint32_t rkey)
+{
+	return -EACCES;
+}
+
+static bool op_recv_flush(void *ctx, struct tp_recv_wr *wr)
+{
+	struct eng_qp *qp = ctx;
+
+	return !qp->init.srq && eng_rq_pop(&qp->rq, wr);
+}
+
+static bool op_recv_get(void *ctx, struct tp_recv_wr *wr)
+{
+	struct eng_qp *qp = ctx;
+	struct eng_srq *srq = qp->init.srq;
+
+	if (!srq)
+		return eng_rq_pop(&qp->rq, wr);
+	if (!eng_rq_pop(&srq->rq, wr))
+		return false;
+	if (unlikely(srq->limit && eng_rq_count(&srq->rq) < srq->limit)) {
+		srq->limit = 0; /* one event per arming (10.2.9.2) */
+		qp->engine->cfg.async_event(qp->engine->cfg.ctx, IBV_EVENT_SRQ_LIMIT_REACHED,
+					    srq->ctx);
+	}
+	return true;
+}
+
+static struct ibv_wc wc_of(const struct eng_qp *qp, const struct tp_wc *wc)
+{
+	struct ibv_wc out = {
+		.wr_id = wc->wr_id,
+		.status = wc->status,
+		.opcode = wc->opcode,
+		.byte_len = wc->byte_len,
+		.qp_num = qp->init.qpn,
+		.src_qp = wc->src_qpn,
+		.wc_flags = wc->wc_flags,
+		.pkey_index = wc->pkey_index,
+		.slid = wc->slid,
+		.sl = wc->sl,
+		.dlid_path_bits = wc->dlid_path_bits,
+	};
+
+	if (wc->wc_flags & IBV_WC_WITH_INV)
+		out.invalidated_rkey = wc->imm_or_rkey;
+	else
+		out.imm_data = htobe32(wc->imm_or_rkey);
+	return out;
+}
+
+static void op_complete_send(void *ctx, const struct tp_wc *wc)
+{
+	struct eng_qp *qp = ctx;
+	struct ibv_wc out = wc_of(qp, wc);
+
+	eng_cq_push(qp->send_cq, &out, false);
+}
+
+static void op_complete_recv(void *ctx, const struct tp_wc *wc)
+{
+	struct eng_qp *qp = ctx;
+	struct ibv_wc out = wc_of(qp, wc);
+
+	eng_cq_push(qp->recv_cq, &out, wc->solicited);
+}
+
+static void op_event(void *ctx, enum tp_event event)
+{
+	static const enum ibv_event_type types[] = {
+		[TP_EVENT_COMM_EST] = IBV_EVENT_COMM_EST,
+		[TP_EVENT_SQ_DRAINED] = IBV_EVENT_SQ_DRAINED,
+		[TP_EVENT_LAST_WQE_REACHED] = IBV_EVENT_QP_LAST_WQE_REACHED,
+		[TP_EVENT_QP_FATAL] = IBV_EVENT_QP_FATAL,
+		[TP_EVENT_QP_REQ_ERR] = IBV_EVENT_QP_REQ_ERR,
+		[TP_EVENT_QP_ACCESS_ERR] = IBV_EVENT_QP_ACCESS_ERR,
+	};
+	struct eng_qp *qp = ctx;
+
+	qp->engine->cfg.async_event(qp->engine->cfg.ctx, types[event], qp->init.ctx);
+}
+
+const struct tp_ops eng_tp_ops = {
+	.mem = op_mem,
+	.invalidate = op_invalidate,
+	.recv_get = op_recv_get,
+	.recv_flush = op_recv_flush,
+	.complete_send = op_complete_send,
+	.complete_recv = op_complete_recv,
+	.event = op_event,
+};
+
+/* --- creation --- */
+
+struct eng_qp *eng_qp_find(struct engine *e, uint32_t qpn, unsigned port_num)
+{
+	if (unlikely(qpn < 2))
+		return e->special[port_num * 2 + qpn];
+	return eng_table_get(&e->qps, qpn);
+}
+
+static int enter_tables(struct engine *e, struct eng_qp *qp)
+{
+	struct eng_qp **slot;
+
+	if (qp->init.qpn >= 2)
+		return eng_qp_find(e, qp->init.qpn, 0) ? -EEXIST :
+							 eng_table_set(&e->qps, qp->init.qpn, qp);
+	slot = &e->special[qp->init.port_num * 2 + qp->init.qpn];
+	if (*slot)
+		return -EEXIST;
+	*slot = qp;
+	return 0;
+}
+
+static void leave_tables(struct engine *e, struct eng_qp *qp)
+{
+	if (qp->init.qpn >= 2)
+		eng_table_set(&e->qps, qp->init.qpn, NULL);
+	else
+		e->special[qp->init.port_num * 2 + qp->init.qpn] = NULL;
+}
+
+static int alloc_parts(struct eng_qp *qp)
+{
+	static const enum tp_type types[] = {
+		[IBV_QPT_RC] = TP_RC, [IBV_QPT_UC] = TP_UC, [IBV_QPT_UD] = TP_UD};
+	const struct eng_qp_init *in = &qp->init;
+	uint32_t max_rd = in->type == IBV_QPT_RC ? TP_MAX_DEST_RD : 0;
+	size_t size = tp_qp_size(in->max_send_wr, in->max_send_sge, in->max_inline, max_rd);
+	struct tp_qp_init tpi = {
+		.type = types[in->type],
+		.qpn = in->qpn,
+		.sq_depth = in->max_send_wr,
+		.max_sge = in->max_send_sge,
+		.max_inline = in->max_inline,
+		.max_dest_rd = max_rd,
+		.sq_sig_all = in->sq_sig_all,
+		.has_srq = in->srq != NULL,
+		.ops = &eng_tp_ops,
+		.ctx = qp,
+	};
+
+	if (!in->srq && eng_rq_init(&qp->rq, in->max_recv_wr, in->max_recv_sge))
+		return -ENOMEM;
+	qp->tp_memory = rt_zalloc(size + 64);
+	if (!qp->tp_memory) {
+		eng_rq_free(&qp->rq);
+		return -ENOMEM;
+	}
+	qp->tp = tp_qp_init((void *)ALIGN_UP((uintptr_t)qp->tp_memory, (uintptr_t)64), &tpi);
+	return 0;
+}
+
+static bool init_is_sound(const struct engine *e, const struct eng_qp_init *in)
+{
+	return (in->type == IBV_QPT_RC || in->type == IBV_QPT_UC || in->type == IBV_QPT_UD) &&
+	       in->send_cq && in->recv_cq && in->max_send_sge <= TP_MAX_SGE &&
+	       in->max_recv_sge <= TP_MAX_SGE && in->max_inline <= TP_MAX_INLINE &&
+	       (in->qpn >= 2 || (in->port_num && in->port_num <= e->cfg.devpage->num_ports));
+}
+
+int eng_qp_create(struct engine *e, const struct eng_qp_init *init, struct eng_qp **qp_out)
+{
+	struct eng_qp *qp;
+	int ret;
+
+	if (!init_is_sound(e, init))
+		return -EINVAL;
+	qp = rt_zalloc(sizeof(*qp));
+	if (!qp)
+		return -ENOMEM;
+	qp->engine = e;
+	qp->init = *init;
+	qp->send_cq = init->send_cq;
+	qp->recv_cq = init->recv_cq;
+	INIT_LIST_HEAD(&qp->tx_node);
+	INIT_LIST_HEAD(&qp->mcast);
+	ret = alloc_parts(qp);
+	if (ret)
+		goto undo_qp;
+	eng_lock(e);
+	ret = enter_tables(e, qp);
+	if (ret) {
+		eng_unlock(e);
+		goto undo_parts;
+	}
+	list_add_tail(&qp->all_node, &e->all_qps);
+	qp->send_cq->users++;
+	qp->recv_cq->users++;
+	if (init->srq)
+		init->srq->users++;
+	eng_unlock(e);
+	*qp_out = qp;
+	return 0;
+
+undo_parts:
+	rt_free(qp->tp_memory);
+	eng_rq_free(&qp->rq);
+undo_qp:
+	rt_free(qp);
+	return ret;
+}
+
+static void detach_all(struct eng_qp *qp)
+{
+	struct eng_mcast *m, *tmp;
+
+	list_for_each_entry_safe(m, tmp, &qp->mcast, in_qp) {
+		list_del(&m->in_engine);
+		list_del(&m->in_qp);
+		rt_free(m);
+	}
+}
+
+void eng_qp_destroy(struct eng_qp *qp)
+{
+	struct engine *e = qp->engine;
+
+	eng_lock(e);
+	leave_tables(e, qp);
+	list_del(&qp->tx_node);
+	list_del(&qp->all_node);
+	detach_all(qp);
+	eng_cq_clean(qp->send_cq, qp->init.qpn);
+	eng_cq_clean(qp->recv_cq, qp->init.qpn);
+	qp->send_cq->users--;
+	qp->recv_cq->users--;
+	if (qp->init.srq)
+		qp->init.srq->users--;
+	eng_unlock(e);
+	rt_free(qp->tp_memory);
+	eng_rq_free(&qp->rq);
+	rt_free(qp);
+}
+
+/* --- multicast (10.5) --- */
+
+static struct eng_mcast *find_mcast(struct eng_qp *qp, const union wire_gid *gid, uint16_t lid)
+{
+	struct eng_mcast *m;
+
+	list_for_each_entry(m, &qp->mcast, in_qp)
+		if (m->lid == lid && !memcmp(&m->gid, gid, sizeof(*gid)))
+			return m;
+	return NULL;
+}
+
+int eng_qp_attach_mcast(struct eng_qp *qp, const union wire_gid *gid, uint16_t lid)
+{
+	struct eng_mcast *m;
+
+	if (qp->init.type != IBV_QPT_UD)
+		return -EINVAL;
+	eng_lock(qp->engine);
+	m = find_mcast(qp, gid, lid);
+	eng_unlock(qp->engine);
+	if (m)
+		return 0; /* attaching twice is attaching once */
+	m = rt_zalloc(sizeof(*m));
+	if (!m)
+		return -ENOMEM;
+	m->qp = qp;
+	m->gid = *gid;
+	m->lid = lid;
+	eng_lock(qp->engine);
+	list_add_tail(&m->in_engine, &qp->engine->mcast);
+	list_add_tail(&m->in_qp, &qp->mcast);
+	eng_unlock(qp->engine);
+	return 0;
+}
+
+int eng_qp_detach_mcast(struct eng_qp *qp, const union wire_gid *gid, uint16_t lid)
+{
+	struct eng_mcast *m;
+
+	eng_lock(qp->engine);
+	m = find_mcast(qp, gid, lid);
+	if (m) {
+		list_del(&m->in_engine);
+		list_del(&m->in_qp);
+	}
+	eng_unlock(qp->engine);
+	rt_free(m);
+	return m ? 0 : -EINVAL;
+}

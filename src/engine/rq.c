@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Receive queues: requests in the order of posting, taken by the transport
+ * when a message needs one. A shared receive queue is the same ring with a
+ * limit that raises an event (IBA v1 10.2.9).
+ */
+#include <string.h>
+
+#include "engine/private.h"
+#include "runtime/rt.h"
+
+int eng_rq_init(struct eng_rq *rq, uint32_t depth, uint32_t max_sge)
+{
+	uint32_t size = 1;
+
+	while (size < depth)
+		size <<= 1;
+	*rq = (struct eng_rq){.mask = size - 1, .depth = depth, .max_sge = max_sge};
+	rq->wr = rt_zalloc((size_t)size * sizeof(*rq->wr));
+	rq->sge = rt_zalloc((size_t)size * MAX(max_sge, 1u) * sizeof(*rq->sge));
+	if (rq->wr && rq->sge)
+		return 0;
+	eng_rq_free(rq);
+	return -ENOMEM;
+}
+
+void eng_rq_free(struct eng_rq *rq)
+{
+	rt_free(rq->wr);
+	rt_free(rq->sge);
+	rq->wr = NULL;
+	rq->sge = NULL;
+}
+
+bool eng_rq_push(struct eng_rq *rq, const struct ibv_recv_wr *wr)
+{
+	uint32_t i = rq->tail & rq->mask;
+	struct tp_sge *sge = &rq->sge[i * rq->max_sge];
+
+	if (eng_rq_count(rq) >= rq->depth)
+		return false;
+	rq->wr[i].wr_id = wr->wr_id;
+	rq->wr[i].num_sge = (uint32_t)wr->num_sge;
+	for (int s = 0; s < wr->num_sge; s++)
+		sge[s] = (struct tp_sge){wr->sg_list[s].addr, wr->sg_list[s].length,
+					 wr->sg_list[s].lkey};
+	rq->tail++;
+	return true;
+}
+
+bool eng_rq_pop(struct eng_rq *rq, struct tp_recv_wr *wr)
+{
+	uint32_t i = rq->head & rq->mask;
+
+	if (rq->head == rq->tail)
+		return false;
+	wr->wr_id = rq->wr[i].wr_id;
+	wr->num_sge = (uint8_t)rq->wr[i].num_sge;
+	memcpy(wr->sge, &rq->sge[i * rq->max_sge], wr->num_sge * sizeof(*wr->sge));
+	rq->head++;
+	return true;
+}
+
+int eng_srq_create(struct engine *e, uint32_t pd, uint32_t max_wr, uint32_t max_sge,
+		   uint32_t limit, void *ctx, struct eng_srq **srq_out)
+{
+	struct eng_srq *srq;
+	int ret;
+
+	if (max_sge > TP_MAX_SGE || limit > max_wr)
+		return -EINVAL;
+	srq = rt_zalloc(sizeof(*srq));
+	if (!srq)
+		return -ENOMEM;
+	ret = eng_rq_init(&srq->rq, max_wr, max_sge);
+	if (ret) {
+		rt_free(srq);
+		return ret;
+	}
+	srq->engine = e;
+	srq->pd = pd;
+	srq->limit = limit;
+	srq->ctx = ctx;
+	*srq_out = srq;
+	return 0;
+}
+
+static int resize(struct eng_rq *rq, uint32_t max_wr)
+{
+	struct eng_rq bigger;
+	struct tp_recv_wr wr;
+	int ret;
+
+	if (max_wr < eng_rq_count(rq))
+		return -EINVAL;
+	ret = eng_rq_init(&bigger, max_wr, rq->max_sge);
+	if (ret)
+		return ret;
+	while (eng_rq_pop(rq, &wr)) {
+		uint32_t i = bigger.tail++ & bigger.mask;
+		bigger.wr[i].wr_id = wr.wr_id;
+		bigger.wr[i].num_sge = wr.num_sge;
+		memcpy(&bigger.sge[i * bigger.max_sge], wr.sge, wr.num_sge * sizeof(*wr.sge));
+	}
+	eng_rq_free(rq);
+	*rq = bigger;
+	return 0;
+}
+
+int eng_srq_modify(struct eng_srq *srq, const uint32_t *max_wr, const uint32_t *limit)
+{
+	int ret = 0;
+
+	eng_lock(srq->engine);
+	if (limit && *limit > (max_wr ? *max_wr : srq->rq.depth))
+		ret = -EINVAL;
+	if (!ret && max_wr)
+		ret = resize(&srq->rq, *max_wr);
+	if (!ret && limit)
+		srq->limit = *limit;
+	eng_unlock(srq->engine);
+	return ret;
+}
+
+void eng_srq_query(struct eng_srq *srq, uint32_t *max_wr, uint32_t *max_sge, uint32_t *limit)
+{
+	eng_lock(srq->engine);
+	*max_wr = srq->rq.depth;
+	*max_sge = srq->rq.max_sge;
+	*limit = srq->limit;
+	eng_unlock(srq->engine);
+}
+
+int eng_srq_destroy(struct eng_srq *srq)
+{
+	bool busy;
+
+	eng_lock(srq->engine);
+	busy = srq->users > 0;
+	eng_unlock(srq->engine);
+	if (busy)
+		return -EBUSY;
+	eng_rq_free(&srq->rq);
+	rt_free(srq);
+	return 0;
+}
+
+int eng_srq_post_recv(struct eng_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	int ret = 0;
+
+	eng_lock(srq->engine);
+	for (; wr && !ret; wr = wr->next) {
+		if (wr->num_sge < 0 || (uint32_t)wr->num_sge > srq->rq.max_sge)
+			ret = -EINVAL;
+		else if (!eng_rq_push(&srq->rq, wr))
+			ret = -ENOMEM;
+		if (ret)
+			break;
+	}
+	eng_unlock(srq->engine);
+	if (ret && bad)
+		*bad = wr;
+	return ret;
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * From the link to the transport: decode, find the QP, check the partition
+ * (IBA v1 9.6.1: QP, P_Key, then the transport's own checks).
+ */
+#include <string.h>
+
+#include "engine/private.h"
+
+/* which port of ours a packet came in by: the one that has its DLID */
+static unsigned port_of(const struct engine *e, const struct wire_packet *pkt)
+{
+	const struct abi_devpage *page = e->cfg.devpage;
+
+	for (unsigned i = 0; i < page->num_ports && page->num_ports > 1; i++) {
+		uint16_t mask = (uint16_t) ~((1u << page->port[i].lmc) - 1);
+		if (page->port[i].lid && (pkt->lrh.dlid & mask) == page->port[i].lid)
+			return i + 1;
+	}
+	return 1;
+}
+
+/* 10.9.3: equal base values, and not two limited members */
+static bool pkeys_match(uint16_t a, uint16_t b)
+{
+	return ((a ^ b) & 0x7fff) == 0 && (a & 0x7fff) && ((a | b) & 0x8000);
+}
+
+static bool pkey_in_table(const struct abi_devport *port, uint16_t pkey)
+{
+	for (unsigned i = 0; i < ABI_PKEYS; i++)
+		if (pkeys_match(port->pkey[i], pkey))
+			return true;
+	return false;
+}
+
+static bool pkey_passes(struct eng_qp *qp, const struct wire_packet *pkt)
+{
+	const struct tp_attr *attr = tp_qp_attr(qp->tp);
+
+	switch (qp->init.qpn) {
+	case 0: /* C9-33: not checked */
+		return true;
+	case 1: /* C9-34: any key of the port */
+		return pkey_in_table(eng_port(qp->engine, qp->init.port_num), pkt->bth.pkey);
+	default:
+		eng_refresh_pkey(qp);
+		return pkeys_match(attr->pkey, pkt->bth.pkey);
+	}
+}
+
+static void to_qp(struct eng_qp *qp, const struct wire_packet *pkt)
+{
+	if (unlikely(!pkey_passes(qp, pkt))) {
+		qp->engine->stats.rx_bad_pkey++;
+		return;
+	}
+	tp_qp_receive(qp->tp, pkt, qp->engine->now);
+	eng_qp_touch(qp);
+}
+
+/* 10.5.2: a copy for every QP attached to the group */
+static void to_group(struct engine *e, const struct wire_packet *pkt)
+{
+	struct eng_mcast *m;
+
+	if (pkt->lrh.lnh != WIRE_LNH_GRH)
+		return;
+	list_for_each_entry(m, &e->mcast, in_engine)
+		if (!memcmp(&m->gid, &pkt->grh.dgid, sizeof(m->gid)))
+			to_qp(m->qp, pkt);
+}
+
+static void packet(struct engine *e, const void *bytes, size_t len)
+{
+	struct wire_packet pkt;
+	struct eng_qp *qp;
+
+	e->stats.rx_packets++;
+	e->stats.rx_bytes += len;
+	if (unlikely(wire_packet_decode(bytes, len, &pkt) < 0)) {
+		e->stats.rx_malformed++;
+		return;
+	}
+	if (unlikely(pkt.bth.dest_qpn == WIRE_QPN_MULTICAST)) {
+		to_group(e, &pkt);
+		return;
+	}
+	qp = eng_qp_find(e, pkt.bth.dest_qpn, pkt.bth.dest_qpn < 2 ? port_of(e, &pkt) : 0);
+	if (likely(qp != NULL))
+		to_qp(qp, &pkt);
+	else
+		e->stats.rx_no_qp++;
+}
+
+bool eng_rx(struct engine *e)
+{
+	const struct eng_link_ops *link = e->cfg.link_ops;
+	unsigned n = 0;
+	const void *bytes;
+	size_t len;
+
+	while (n < ENG_RX_BUDGET && (bytes = link->receive(e->cfg.link, &len))) {
+		if (n++ == 0)
+			e->now = e->cfg.now(e->cfg.ctx);
+		packet(e, bytes, len);
+		link->release(e->cfg.link);
+	}
+	return n > 0;
+}
