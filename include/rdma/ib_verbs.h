@@ -1,0 +1,642 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The midlayer's interface: what drivers give (struct ib_device and its
+ * operations) and what clients and protocols use (ib_*). Names and rules are
+ * those of the Linux InfiniBand core.
+ *
+ * One struct rt owns a device: everything about it runs on that thread, one
+ * call at a time. Calls of which the rules say that they may sleep complete
+ * before they return. Callbacks (add, remove, completion and event handlers)
+ * never run on the caller's stack unless their description says so: they are
+ * queued with rt_work. A CQ's completion handler is never entered twice.
+ *
+ * Errors are -errno, or ERR_PTR() where a pointer is returned.
+ */
+#ifndef RDMA_IB_VERBS_H
+#define RDMA_IB_VERBS_H
+
+#include "rdma/ib_attr.h"
+#include "rdma/ib_types.h"
+#include "rdma/restrack.h"
+
+struct rt;
+struct ib_device;
+struct ib_ucontext;
+struct ib_uobject;
+struct ib_mad;
+struct ib_client;
+
+/* --- objects --- */
+
+struct ib_pd {
+	struct ib_device *device;
+	struct ib_uobject *uobject; /* NULL: a kernel consumer's */
+	unsigned int usecnt;	    /* QPs, AHs, MRs, SRQs, MWs in it */
+	u32 local_dma_lkey; /* covers all memory; kernel consumers only */
+	struct ib_mr *internal_mr;
+	struct rdma_restrack_entry res;
+};
+
+struct ib_xrcd {
+	struct ib_device *device;
+	struct ib_uobject *uobject;
+	unsigned int usecnt;
+	struct rdma_restrack_entry res;
+};
+
+struct ib_ah {
+	struct ib_device *device;
+	struct ib_pd *pd;
+	struct ib_uobject *uobject;
+	struct rdma_restrack_entry res;
+};
+
+struct ib_cq;
+struct ib_event;
+/** completion handler: runs from the loop; may poll, post and re-arm */
+typedef void (*ib_comp_handler)(struct ib_cq *cq, void *cq_context);
+
+struct ib_cq {
+	struct ib_device *device;
+	struct ib_uobject *uobject;
+	ib_comp_handler comp_handler;
+	void (*event_handler)(struct ib_event *event, void *cq_context);
+	void *cq_context;
+	int cqe; /* entries; at least as many as asked for */
+	unsigned int usecnt;
+	struct rdma_restrack_entry res;
+};
+
+struct ib_srq {
+	struct ib_device *device;
+	struct ib_pd *pd;
+	struct ib_uobject *uobject;
+	void (*event_handler)(struct ib_event *event, void *srq_context);
+	void *srq_context;
+	unsigned int usecnt;
+	struct rdma_restrack_entry res;
+};
+
+struct ib_mr {
+	struct ib_device *device;
+	struct ib_pd *pd;
+	struct ib_uobject *uobject;
+	u32 lkey, rkey;
+	u64 iova, length;
+	int access;
+	struct rdma_restrack_entry res;
+};
+
+enum ib_mw_type { IB_MW_TYPE_1 = 1, IB_MW_TYPE_2 = 2 };
+
+struct ib_mw {
+	struct ib_device *device;
+	struct ib_pd *pd;
+	struct ib_uobject *uobject;
+	u32 rkey;
+	enum ib_mw_type type;
+	struct rdma_restrack_entry res;
+};
+
+struct ib_qp {
+	struct ib_device *device;
+	struct ib_pd *pd;
+	struct ib_cq *send_cq, *recv_cq;
+	struct ib_srq *srq;
+	struct ib_xrcd *xrcd;
+	struct ib_uobject *uobject;
+	void (*event_handler)(struct ib_event *event, void *qp_context);
+	void *qp_context;
+	u32 qp_num;
+	enum ib_qp_type qp_type;
+	u8 port; /* 0 until it is known */
+	/* --- core's record of what modify did: state table, resource show --- */
+	enum ib_qp_state state;
+	struct ib_qp_attr attr;
+	struct ib_qp_cap cap;
+	enum ib_sig_type sq_sig_type;
+	struct list_head mcast_list; /* attachments; their number is usecnt */
+	unsigned int usecnt;
+	struct rdma_restrack_entry res;
+};
+
+struct ib_event {
+	struct ib_device *device;
+	union {
+		struct ib_cq *cq;
+		struct ib_qp *qp;
+		struct ib_srq *srq;
+		u32 port_num;
+	} element;
+	enum ib_event_type event;
+};
+
+struct ib_qp_init_attr {
+	void (*event_handler)(struct ib_event *event, void *qp_context);
+	void *qp_context;
+	struct ib_cq *send_cq, *recv_cq;
+	struct ib_srq *srq;
+	struct ib_xrcd *xrcd; /* XRC_TGT only */
+	struct ib_qp_cap cap;
+	enum ib_sig_type sq_sig_type;
+	enum ib_qp_type qp_type;
+	u32 create_flags;
+	u32 port_num; /* SMI and GSI only */
+};
+
+struct ib_srq_init_attr {
+	void (*event_handler)(struct ib_event *event, void *srq_context);
+	void *srq_context;
+	struct ib_srq_attr attr;
+};
+
+/* --- work requests --- */
+
+/** struct ib_cqe - where a completion goes when wr_cqe is used as wr_id */
+struct ib_wc;
+struct ib_cqe {
+	void (*done)(struct ib_cq *cq, struct ib_wc *wc);
+};
+
+struct ib_send_wr {
+	struct ib_send_wr *next;
+	union {
+		u64 wr_id;
+		struct ib_cqe *wr_cqe;
+	};
+	struct ib_sge *sg_list;
+	int num_sge;
+	enum ib_wr_opcode opcode;
+	int send_flags;
+	union {
+		__be32 imm_data;
+		u32 invalidate_rkey;
+	} ex;
+};
+
+struct ib_rdma_wr {
+	struct ib_send_wr wr;
+	u64 remote_addr;
+	u32 rkey;
+};
+
+struct ib_atomic_wr {
+	struct ib_send_wr wr;
+	u64 remote_addr;
+	u64 compare_add, swap;
+	u32 rkey;
+};
+
+struct ib_ud_wr {
+	struct ib_send_wr wr;
+	struct ib_ah *ah;
+	u32 remote_qpn;
+	u32 remote_qkey;
+	u16 pkey_index; /* GSI only */
+	u32 port_num;	/* of a directed-route SMP on a switch */
+};
+
+static inline const struct ib_rdma_wr *rdma_wr(const struct ib_send_wr *wr)
+{
+	return container_of(wr, struct ib_rdma_wr, wr);
+}
+
+static inline const struct ib_atomic_wr *atomic_wr(const struct ib_send_wr *wr)
+{
+	return container_of(wr, struct ib_atomic_wr, wr);
+}
+
+static inline const struct ib_ud_wr *ud_wr(const struct ib_send_wr *wr)
+{
+	return container_of(wr, struct ib_ud_wr, wr);
+}
+
+struct ib_recv_wr {
+	struct ib_recv_wr *next;
+	union {
+		u64 wr_id;
+		struct ib_cqe *wr_cqe;
+	};
+	struct ib_sge *sg_list;
+	int num_sge;
+};
+
+struct ib_wc {
+	union {
+		u64 wr_id;
+		struct ib_cqe *wr_cqe;
+	};
+	enum ib_wc_status status;
+	enum ib_wc_opcode opcode;
+	u32 vendor_err;
+	u32 byte_len;
+	struct ib_qp *qp;
+	union {
+		__be32 imm_data;
+		u32 invalidate_rkey;
+	} ex;
+	u32 src_qp;
+	u32 slid;
+	int wc_flags;
+	u16 pkey_index;
+	u8 sl;
+	u8 dlid_path_bits;
+	u32 port_num; /* set for QP0 and QP1 */
+};
+
+/* --- drivers --- */
+
+/** struct ib_udata - the program's side of a call; NULL for kernel consumers */
+struct ib_udata {
+	struct ib_ucontext *context;
+	const void *inbuf;
+	size_t inlen;
+};
+
+/* What process_mad did: a bit set */
+enum ib_mad_result {
+	IB_MAD_RESULT_FAILURE = 0,
+	IB_MAD_RESULT_SUCCESS = 1 << 0,
+	IB_MAD_RESULT_REPLY = 1 << 1,
+	IB_MAD_RESULT_CONSUMED = 1 << 2,
+};
+
+enum ib_process_mad_flags {
+	IB_MAD_IGNORE_MKEY = 1,
+	IB_MAD_IGNORE_BKEY = 2,
+};
+
+/**
+ * struct ib_device_ops - what a driver gives. Arguments were checked by the
+ * core (attributes against the device's limits, states against the table of
+ * qp_state.c) before they come here. An operation that a device lacks is
+ * NULL: the core answers -EOPNOTSUPP. Objects are allocated by the driver,
+ * with the ib_ struct embedded; the core fills that struct's fields.
+ * A non-NULL udata makes an object of a program: its queues live there.
+ */
+struct ib_device_ops {
+	int (*query_device)(struct ib_device *device, struct ib_device_attr *attr);
+	int (*modify_device)(struct ib_device *device, int mask,
+			     struct ib_device_modify *modify);
+	int (*query_port)(struct ib_device *device, u32 port_num, struct ib_port_attr *attr);
+	int (*modify_port)(struct ib_device *device, u32 port_num, int mask,
+			   struct ib_port_modify *modify);
+	int (*query_gid)(struct ib_device *device, u32 port_num, int index, union ib_gid *gid);
+	int (*query_pkey)(struct ib_device *device, u32 port_num, u16 index, u16 *pkey);
+
+	struct ib_ucontext *(*alloc_ucontext)(struct ib_device *device);
+	void (*dealloc_ucontext)(struct ib_ucontext *context);
+
+	struct ib_pd *(*alloc_pd)(struct ib_device *device, struct ib_udata *udata);
+	void (*dealloc_pd)(struct ib_pd *pd);
+
+	struct ib_ah *(*create_ah)(struct ib_pd *pd, const struct rdma_ah_attr *attr,
+				   struct ib_udata *udata);
+	int (*modify_ah)(struct ib_ah *ah, const struct rdma_ah_attr *attr);
+	int (*query_ah)(struct ib_ah *ah, struct rdma_ah_attr *attr);
+	void (*destroy_ah)(struct ib_ah *ah);
+
+	struct ib_cq *(*create_cq)(struct ib_device *device, const struct ib_cq_init_attr *attr,
+				   struct ib_udata *udata);
+	int (*resize_cq)(struct ib_cq *cq, int cqe);
+	void (*destroy_cq)(struct ib_cq *cq);
+	int (*poll_cq)(struct ib_cq *cq, int num_entries, struct ib_wc *wc);
+	int (*peek_cq)(struct ib_cq *cq, int wc_cnt);
+	int (*req_notify_cq)(struct ib_cq *cq, enum ib_cq_notify_flags flags);
+
+	struct ib_srq *(*create_srq)(struct ib_pd *pd, struct ib_srq_init_attr *attr,
+				     struct ib_udata *udata);
+	int (*modify_srq)(struct ib_srq *srq, struct ib_srq_attr *attr, int mask);
+	int (*query_srq)(struct ib_srq *srq, struct ib_srq_attr *attr);
+	void (*destroy_srq)(struct ib_srq *srq);
+	int (*post_srq_recv)(struct ib_srq *srq, const struct ib_recv_wr *wr,
+			     const struct ib_recv_wr **bad_wr);
+
+	struct ib_qp *(*create_qp)(struct ib_pd *pd, struct ib_qp_init_attr *attr,
+				   struct ib_udata *udata);
+	int (*modify_qp)(struct ib_qp *qp, struct ib_qp_attr *attr, int mask);
+	int (*query_qp)(struct ib_qp *qp, struct ib_qp_attr *attr, int mask,
+			struct ib_qp_init_attr *init_attr);
+	void (*destroy_qp)(struct ib_qp *qp);
+	int (*post_send)(struct ib_qp *qp, const struct ib_send_wr *wr,
+			 const struct ib_send_wr **bad_wr);
+	int (*post_recv)(struct ib_qp *qp, const struct ib_recv_wr *wr,
+			 const struct ib_recv_wr **bad_wr);
+	int (*attach_mcast)(struct ib_qp *qp, const union ib_gid *gid, u16 lid);
+	int (*detach_mcast)(struct ib_qp *qp, const union ib_gid *gid, u16 lid);
+
+	struct ib_mr *(*get_dma_mr)(struct ib_pd *pd, int access);
+	/** reg_user_mr() - the memory is the program's: @start is its address */
+	struct ib_mr *(*reg_user_mr)(struct ib_pd *pd, u64 start, u64 length, u64 iova,
+				     int access, struct ib_udata *udata);
+	int (*rereg_user_mr)(struct ib_mr *mr, int flags, u64 start, u64 length, u64 iova,
+			     int access, struct ib_pd *pd);
+	void (*dereg_mr)(struct ib_mr *mr);
+	struct ib_mw *(*alloc_mw)(struct ib_pd *pd, enum ib_mw_type type,
+				  struct ib_udata *udata);
+	void (*dealloc_mw)(struct ib_mw *mw);
+	struct ib_xrcd *(*alloc_xrcd)(struct ib_device *device, struct ib_udata *udata);
+	void (*dealloc_xrcd)(struct ib_xrcd *xrcd);
+
+	/**
+	 * process_mad() - the device's own agents (SMA, PMA) answer @in
+	 * @in_wc, @in_grh: how it came; NULL wc for a local request
+	 * Return: enum ib_mad_result bits
+	 */
+	int (*process_mad)(struct ib_device *device, int flags, u32 port_num,
+			   const struct ib_wc *in_wc, const struct ib_grh *in_grh,
+			   const struct ib_mad *in, struct ib_mad *out, size_t *out_mad_bytes,
+			   u16 *out_mad_pkey_index);
+};
+
+struct ib_cache;
+
+struct ib_device {
+	/* --- set by the driver before ib_register_device() --- */
+	struct rt *rt;
+	const struct ib_device_ops *ops;
+	char node_name[IB_DEVICE_NAME_BYTES]; /* the host it is in: "n1" */
+	char node_desc[IB_DEVICE_NODE_DESC_MAX + 1];
+	__be64 node_guid;
+	u8 node_type; /* enum rdma_node_type */
+	u32 phys_port_cnt;
+	/* --- set by the core --- */
+	char name[IB_DEVICE_NAME_BYTES];
+	u32 index; /* uverbsN: unique in its node */
+	struct ib_device_attr attrs;
+	bool registered;
+	struct list_head node;		   /* in the core's list */
+	struct list_head client_data_list; /* added clients, in their order */
+	struct list_head event_handler_list;
+	struct list_head event_queue;	/* dispatched, not yet delivered */
+	struct list_head ucontext_list;
+	struct ib_cache *cache;
+	struct rdma_restrack_root res;
+};
+
+/**
+ * ib_alloc_device() - zeroed memory for a driver's struct with struct
+ * ib_device first, its lists initialised. Return: NULL when there is none.
+ */
+struct ib_device *ib_alloc_device_(size_t size);
+#define ib_alloc_device(type, member)                                          \
+	((type *)ib_alloc_device_(sizeof(type) +                               \
+				  0 * sizeof(char[offsetof(type, member) ? -1 : 1])))
+void ib_dealloc_device(struct ib_device *device);
+
+/**
+ * ib_register_device() - make @device known: its clients are told
+ * @name: "softib0"; unique among the devices of its node_name
+ *
+ * When this returns, every registered client's add() has run.
+ * Context: may sleep. Return: 0; -EEXIST the name; -EINVAL an operation
+ * that every device must have is missing; -ENOMEM; what a query returned.
+ */
+int ib_register_device(struct ib_device *device, const char *name);
+/** ib_unregister_device() - clients' remove() run, last added first, before
+ *  this returns; user contexts are turned into zombies (-EIO) before */
+void ib_unregister_device(struct ib_device *device);
+
+/** ib_device_get_by_name() - Return: the device @name of @node; NULL */
+struct ib_device *ib_device_get_by_name(const char *node, const char *name);
+/** ib_device_for_each() - every registered device, oldest first; @fn as in
+ *  rdma_restrack_for_each() */
+int ib_device_for_each(int (*fn)(struct ib_device *device, void *ctx), void *ctx);
+
+#define rdma_start_port(device) ((u32)((device)->node_type == RDMA_NODE_IB_SWITCH ? 0 : 1))
+static inline u32 rdma_end_port(const struct ib_device *device)
+{
+	return device->node_type == RDMA_NODE_IB_SWITCH ? 0 : device->phys_port_cnt;
+}
+static inline bool rdma_is_port_valid(const struct ib_device *device, u32 port)
+{
+	return port >= rdma_start_port(device) && port <= rdma_end_port(device);
+}
+
+/* --- clients --- */
+
+/**
+ * struct ib_client - who wants to know of devices
+ * @add: a device is there: called for present and later devices, after the
+ *	 registration is complete; a negative return means not interested, and
+ *	 remove() will not be called
+ * @remove: it goes: called before its resources go; @client_data is what
+ *	 ib_set_client_data() stored
+ */
+struct ib_client {
+	const char *name;
+	int (*add)(struct ib_device *device);
+	void (*remove)(struct ib_device *device, void *client_data);
+	struct list_head list; /* the core's */
+};
+
+/** ib_register_client() - add() runs for every device before this returns;
+ *  clients are added in the order of registration, removed in reverse.
+ *  Context: may sleep. Return: 0; -EEXIST registered already */
+int ib_register_client(struct ib_client *client);
+void ib_unregister_client(struct ib_client *client);
+/** ib_set_client_data() - remember @data for (@device, @client); only
+ *  between the start of add() and the end of remove() */
+void ib_set_client_data(struct ib_device *device, struct ib_client *client, void *data);
+/** ib_get_client_data() - Return: what was set; NULL */
+void *ib_get_client_data(struct ib_device *device, struct ib_client *client);
+
+/* --- events --- */
+
+struct ib_event_handler {
+	struct ib_device *device;
+	void (*handler)(struct ib_event_handler *handler, struct ib_event *event);
+	struct list_head list;
+};
+
+#define INIT_IB_EVENT_HANDLER(_ptr, _device, _handler)                         \
+	do {                                                                   \
+		(_ptr)->device = (_device);                                    \
+		(_ptr)->handler = (_handler);                                  \
+		INIT_LIST_HEAD(&(_ptr)->list);                                 \
+	} while (0)
+
+/** ib_register_event_handler() - unaffiliated events of a device, from the
+ *  loop, in the order of dispatch, after the caches were refreshed */
+void ib_register_event_handler(struct ib_event_handler *handler);
+void ib_unregister_event_handler(struct ib_event_handler *handler);
+/** ib_dispatch_event() - tell all handlers of an unaffiliated event.
+ *  Context: any; never sleeps; delivery is deferred. */
+void ib_dispatch_event(const struct ib_event *event);
+
+/* --- queries (may sleep); cached forms never do --- */
+
+int ib_query_device(struct ib_device *device, struct ib_device_attr *attr);
+/** ib_query_port() - 0; -EINVAL no such port */
+int ib_query_port(struct ib_device *device, u32 port_num, struct ib_port_attr *attr);
+/** ib_query_gid() - 0; -EINVAL port or index */
+int ib_query_gid(struct ib_device *device, u32 port_num, int index, union ib_gid *gid);
+#define rdma_query_gid ib_query_gid
+int ib_query_pkey(struct ib_device *device, u32 port_num, u16 index, u16 *pkey);
+/** ib_find_gid() - 0 and *@port_num, *@index (may be NULL); -ENOENT */
+int ib_find_gid(struct ib_device *device, const union ib_gid *gid, u32 *port_num, u16 *index);
+/** ib_find_pkey() - full membership is preferred to limited. 0; -ENOENT */
+int ib_find_pkey(struct ib_device *device, u32 port_num, u16 pkey, u16 *index);
+int ib_modify_device(struct ib_device *device, int mask, struct ib_device_modify *modify);
+int ib_modify_port(struct ib_device *device, u32 port_num, int mask,
+		   struct ib_port_modify *modify);
+
+int ib_get_cached_gid(struct ib_device *device, u32 port_num, int index, union ib_gid *gid);
+int ib_find_cached_gid(struct ib_device *device, const union ib_gid *gid, u32 *port_num,
+		       u16 *index);
+int ib_get_cached_pkey(struct ib_device *device, u32 port_num, int index, u16 *pkey);
+int ib_find_cached_pkey(struct ib_device *device, u32 port_num, u16 pkey, u16 *index);
+int ib_get_cached_lmc(struct ib_device *device, u32 port_num, u8 *lmc);
+int ib_get_cached_port_state(struct ib_device *device, u32 port_num,
+			     enum ib_port_state *state);
+
+/* --- protection domains --- */
+
+/**
+ * ib_alloc_pd() - a protection domain, with a key for all local memory
+ * @client: the kernel client's name, for resource tracking
+ */
+struct ib_pd *ib_alloc_pd_(struct ib_device *device, unsigned int flags, const char *client);
+#define ib_alloc_pd(device, flags) ib_alloc_pd_(device, flags, SOFTIB_CLIENT_NAME)
+#ifndef SOFTIB_CLIENT_NAME
+#define SOFTIB_CLIENT_NAME "core"
+#endif
+/** ib_dealloc_pd() - 0; -EBUSY while an object is in it */
+int ib_dealloc_pd(struct ib_pd *pd);
+
+/* --- address handles: any context, never sleep --- */
+
+#define RDMA_CREATE_AH_SLEEPABLE 1
+struct ib_ah *rdma_create_ah(struct ib_pd *pd, struct rdma_ah_attr *attr, u32 flags);
+#define ib_create_ah(pd, attr) rdma_create_ah(pd, attr, 0)
+/** ib_init_ah_attr_from_wc() - the way back to where @wc came from.
+ *  @grh: of the received packet, when wc_flags has IB_WC_GRH. 0; -EINVAL */
+int ib_init_ah_attr_from_wc(struct ib_device *device, u32 port_num, const struct ib_wc *wc,
+			    const struct ib_grh *grh, struct rdma_ah_attr *attr);
+struct ib_ah *ib_create_ah_from_wc(struct ib_pd *pd, const struct ib_wc *wc,
+				   const struct ib_grh *grh, u32 port_num);
+int rdma_modify_ah(struct ib_ah *ah, struct rdma_ah_attr *attr);
+int rdma_query_ah(struct ib_ah *ah, struct rdma_ah_attr *attr);
+int rdma_destroy_ah(struct ib_ah *ah, u32 flags);
+#define ib_modify_ah rdma_modify_ah
+#define ib_query_ah rdma_query_ah
+#define ib_destroy_ah(ah) rdma_destroy_ah(ah, 0)
+
+/* --- completion queues --- */
+
+struct ib_cq *ib_create_cq_(struct ib_device *device, ib_comp_handler comp_handler,
+			    void (*event_handler)(struct ib_event *event, void *cq_context),
+			    void *cq_context, const struct ib_cq_init_attr *attr,
+			    const char *client);
+#define ib_create_cq(device, comp, event, context, attr)                       \
+	ib_create_cq_(device, comp, event, context, attr, SOFTIB_CLIENT_NAME)
+/** ib_resize_cq() - entries are kept. 0; -EINVAL when they do not fit */
+int ib_resize_cq(struct ib_cq *cq, int cqe);
+/** ib_destroy_cq() - 0, and its handler will not run again; -EBUSY while a
+ *  QP uses it */
+int ib_destroy_cq(struct ib_cq *cq);
+
+/** ib_poll_cq() - Return: how many of @wc were filled; -errno */
+static inline int ib_poll_cq(struct ib_cq *cq, int num_entries, struct ib_wc *wc)
+{
+	return cq->device->ops->poll_cq(cq, num_entries, wc);
+}
+
+/**
+ * ib_req_notify_cq() - one call of the handler at the next completion
+ * Return: 0; 1 with IB_CQ_REPORT_MISSED_EVENTS when entries may be there
+ * already (poll again); -errno. Spec: IBA v1 11.4.2.2
+ */
+static inline int ib_req_notify_cq(struct ib_cq *cq, enum ib_cq_notify_flags flags)
+{
+	return cq->device->ops->req_notify_cq(cq, flags);
+}
+
+/* --- shared receive queues --- */
+
+struct ib_srq *ib_create_srq(struct ib_pd *pd, struct ib_srq_init_attr *attr);
+int ib_modify_srq(struct ib_srq *srq, struct ib_srq_attr *attr, enum ib_srq_attr_mask mask);
+int ib_query_srq(struct ib_srq *srq, struct ib_srq_attr *attr);
+int ib_destroy_srq(struct ib_srq *srq);
+
+static inline int ib_post_srq_recv(struct ib_srq *srq, const struct ib_recv_wr *wr,
+				   const struct ib_recv_wr **bad_wr)
+{
+	const struct ib_recv_wr *dummy;
+	return srq->device->ops->post_srq_recv(srq, wr, bad_wr ? bad_wr : &dummy);
+}
+
+/* --- queue pairs --- */
+
+struct ib_qp *ib_create_qp_(struct ib_pd *pd, struct ib_qp_init_attr *attr, const char *client);
+#define ib_create_qp(pd, attr) ib_create_qp_(pd, attr, SOFTIB_CLIENT_NAME)
+
+/**
+ * ib_modify_qp() - change attributes and state
+ * @mask: enum ib_qp_attr_mask; checked against the table of transitions
+ * (ib_modify_qp_is_ok()) and the device's limits
+ * Return: 0; -EINVAL; -errno of the device. On error nothing has changed.
+ * Spec: IBA v1 10.3.1, 11.2.4.2
+ */
+int ib_modify_qp(struct ib_qp *qp, struct ib_qp_attr *attr, int mask);
+/** ib_modify_qp_is_ok() - may a QP of @type go from @cur to @next with
+ *  exactly the attributes of @mask? */
+bool ib_modify_qp_is_ok(enum ib_qp_state cur, enum ib_qp_state next, enum ib_qp_type type,
+			int mask);
+int ib_query_qp(struct ib_qp *qp, struct ib_qp_attr *attr, int mask,
+		struct ib_qp_init_attr *init_attr);
+/** ib_destroy_qp() - 0; -EBUSY while attached to a multicast group */
+int ib_destroy_qp(struct ib_qp *qp);
+
+/** ib_post_send() - queue requests. Context: any; never sleeps.
+ *  Return: 0; -errno and *@bad_wr (may be NULL) the first not queued */
+static inline int ib_post_send(struct ib_qp *qp, const struct ib_send_wr *wr,
+			       const struct ib_send_wr **bad_wr)
+{
+	const struct ib_send_wr *dummy;
+	return qp->device->ops->post_send(qp, wr, bad_wr ? bad_wr : &dummy);
+}
+
+static inline int ib_post_recv(struct ib_qp *qp, const struct ib_recv_wr *wr,
+			       const struct ib_recv_wr **bad_wr)
+{
+	const struct ib_recv_wr *dummy;
+	return qp->device->ops->post_recv(qp, wr, bad_wr ? bad_wr : &dummy);
+}
+
+/** ib_attach_mcast() - UD only. 0; -EINVAL type, not a multicast GID or LID */
+int ib_attach_mcast(struct ib_qp *qp, const union ib_gid *gid, u16 lid);
+/** ib_detach_mcast() - 0; -EINVAL not attached */
+int ib_detach_mcast(struct ib_qp *qp, const union ib_gid *gid, u16 lid);
+
+/* --- memory --- */
+
+/** ib_get_dma_mr() - a key for all memory of kernel consumers */
+struct ib_mr *ib_get_dma_mr(struct ib_pd *pd, int access);
+int ib_dereg_mr(struct ib_mr *mr);
+
+enum dma_data_direction {
+	DMA_BIDIRECTIONAL,
+	DMA_TO_DEVICE,
+	DMA_FROM_DEVICE,
+};
+
+/** ib_dma_map_single() - a kernel consumer's buffer as the engine sees it:
+ *  both live in one address space, so its address is its pointer */
+static inline u64 ib_dma_map_single(struct ib_device *device, void *ptr, size_t size,
+				    enum dma_data_direction direction)
+{
+	return (u64)(uintptr_t)ptr;
+}
+
+static inline void ib_dma_unmap_single(struct ib_device *device, u64 addr, size_t size,
+				       enum dma_data_direction direction)
+{
+}
+
+static inline int ib_dma_mapping_error(struct ib_device *device, u64 addr)
+{
+	return 0;
+}
+
+#endif

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Resource tracking: every object of the midlayer stands in its device's
+ * table, with the process or the kernel client that owns it. `softib
+ * resource show` reads these tables; a leak is an entry that stays.
+ */
+#ifndef RDMA_RESTRACK_H
+#define RDMA_RESTRACK_H
+
+#include <sys/types.h>
+
+#include "rdma/ib_types.h"
+
+enum rdma_restrack_type {
+	RDMA_RESTRACK_PD,
+	RDMA_RESTRACK_CQ,
+	RDMA_RESTRACK_QP,
+	RDMA_RESTRACK_CM_ID,
+	RDMA_RESTRACK_MR,
+	RDMA_RESTRACK_CTX,
+	RDMA_RESTRACK_SRQ,
+	RDMA_RESTRACK_AH,
+	RDMA_RESTRACK_MW,
+	RDMA_RESTRACK_XRCD,
+	RDMA_RESTRACK_MAX
+};
+
+#define RDMA_RESTRACK_COMM_BYTES 16
+
+/** struct rdma_restrack_entry - embedded in each tracked object */
+struct rdma_restrack_entry {
+	struct list_head node; /* in the device's list of its type */
+	enum rdma_restrack_type type;
+	bool valid;
+	u32 id;		       /* unique per device and type */
+	bool user;
+	pid_t pid;	       /* the owner; 0 when it is not a process */
+	char comm[RDMA_RESTRACK_COMM_BYTES]; /* its name, or the client's */
+};
+
+/** struct rdma_restrack_root - the tables of one device */
+struct rdma_restrack_root {
+	struct list_head list[RDMA_RESTRACK_MAX];
+	u32 count[RDMA_RESTRACK_MAX];
+	u32 next_id[RDMA_RESTRACK_MAX];
+};
+
+struct ib_device;
+
+/** rdma_restrack_name() - "pd", "cq", "qp" ... */
+const char *rdma_restrack_name(enum rdma_restrack_type type);
+/** rdma_restrack_count() - objects of @type that live on @device */
+u32 rdma_restrack_count(struct ib_device *device, enum rdma_restrack_type type);
+/**
+ * rdma_restrack_for_each() - call @fn for each object of @type, oldest first
+ * @fn: returns 0 to go on; it must not create or destroy objects
+ * Return: 0, or what @fn returned
+ */
+int rdma_restrack_for_each(struct ib_device *device, enum rdma_restrack_type type,
+			   int (*fn)(const struct rdma_restrack_entry *entry, void *ctx),
+			   void *ctx);
+
+void rdma_restrack_init(struct rdma_restrack_root *root);
+/** rdma_restrack_add() - enter @entry; @client names a kernel owner, or pid
+ *  is the process. Used by those who make objects. */
+void rdma_restrack_add(struct ib_device *device, struct rdma_restrack_entry *entry,
+		       enum rdma_restrack_type type, const char *client, pid_t pid);
+void rdma_restrack_del(struct ib_device *device, struct rdma_restrack_entry *entry);
+
+#endif
