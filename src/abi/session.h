@@ -2,7 +2,9 @@
 /*
  * What programs say to softibd. One fabric has one runtime directory with
  * three SOCK_SEQPACKET sockets: "uverbs", "umad" and "control". The first
- * message of a connection names the "device file" that it opens; from then on
+ * message of a connection names the "device file" that it opens and is
+ * answered by struct abi_reply (error 0, or what open(2) would have failed
+ * with, and then softibd closes the connection); from then on
  *
  *  uverbs   each message is one command of <rdma/ib_user_verbs.h> (struct
  *           ib_uverbs_cmd_hdr, the command's struct, its `response` field
