@@ -34,12 +34,15 @@ struct eng_link_ops {
 	/** reserve() - room for @len bytes, or NULL: the link is full, ask
 	 *  again at the next eng_progress() */
 	void *(*reserve)(void *link, size_t len);
-	/** commit() - the packet in the room just reserved is complete */
-	void (*commit)(void *link, size_t len);
+	/** commit() - the packet in the room just reserved is complete and
+	 *  leaves by @port_num */
+	void (*commit)(void *link, unsigned port_num, size_t len);
 	/** flush() - no more packets for now: ring the doorbell */
 	void (*flush)(void *link);
-	/** receive() - the next incoming packet, or NULL. Valid until release() */
-	const void *(*receive)(void *link, size_t *len);
+	/** receive() - the next incoming packet, or NULL. Valid until release().
+	 *  @port_num: the port it came in by, 0 when the link does not know:
+	 *  then the DLID tells (a directed-route SMP's cannot) */
+	const void *(*receive)(void *link, size_t *len, unsigned *port_num);
 	void (*release)(void *link);
 };
 

@@ -7,7 +7,8 @@
 
 #include "engine/private.h"
 
-/* which port of ours a packet came in by: the one that has its DLID */
+/* which port of ours a packet came in by when the link does not say: the one
+ * that has its DLID */
 static unsigned port_of(const struct engine *e, const struct wire_packet *pkt)
 {
 	const struct abi_devpage *page = e->cfg.devpage;
@@ -71,7 +72,7 @@ static void to_group(struct engine *e, const struct wire_packet *pkt)
 			to_qp(m->qp, pkt);
 }
 
-static void packet(struct engine *e, const void *bytes, size_t len)
+static void packet(struct engine *e, const void *bytes, size_t len, unsigned port_num)
 {
 	struct wire_packet pkt;
 	struct eng_qp *qp;
@@ -86,7 +87,9 @@ static void packet(struct engine *e, const void *bytes, size_t len)
 		to_group(e, &pkt);
 		return;
 	}
-	qp = eng_qp_find(e, pkt.bth.dest_qpn, pkt.bth.dest_qpn < 2 ? port_of(e, &pkt) : 0);
+	if (pkt.bth.dest_qpn < 2 && !port_num)
+		port_num = port_of(e, &pkt);
+	qp = eng_qp_find(e, pkt.bth.dest_qpn, port_num);
 	if (likely(qp != NULL))
 		to_qp(qp, &pkt);
 	else
@@ -96,14 +99,14 @@ static void packet(struct engine *e, const void *bytes, size_t len)
 bool eng_rx(struct engine *e)
 {
 	const struct eng_link_ops *link = e->cfg.link_ops;
-	unsigned n = 0;
+	unsigned n = 0, port_num = 0;
 	const void *bytes;
 	size_t len;
 
-	while (n < ENG_RX_BUDGET && (bytes = link->receive(e->cfg.link, &len))) {
+	while (n < ENG_RX_BUDGET && (bytes = link->receive(e->cfg.link, &len, &port_num))) {
 		if (n++ == 0)
 			e->now = e->cfg.now(e->cfg.ctx);
-		packet(e, bytes, len);
+		packet(e, bytes, len, port_num);
 		link->release(e->cfg.link);
 	}
 	return n > 0;

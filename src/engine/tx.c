@@ -30,8 +30,10 @@ static void fill_grh(const struct engine *e, const struct tp_av *av, struct wire
 	grh->dgid = av->dgid;
 }
 
-/* where the packet goes: an address vector becomes LRH and GRH */
-static void fill_route(const struct eng_qp *qp, const struct tp_av *av, struct wire_packet *pkt)
+/* where the packet goes: an address vector becomes LRH and GRH. Return: the
+ * port by which it leaves */
+static unsigned fill_route(const struct eng_qp *qp, const struct tp_av *av,
+			   struct wire_packet *pkt)
 {
 	const struct engine *e = qp->engine;
 	unsigned port_num = qp->init.qpn < 2 ? qp->init.port_num : av->port_num;
@@ -49,6 +51,7 @@ static void fill_route(const struct eng_qp *qp, const struct tp_av *av, struct w
 	if (av->is_global)
 		fill_grh(e, av, &pkt->grh);
 	pkt->bth.mig_req = true; /* path migration state MIGRATED (17.2.8) */
+	return port_num;
 }
 
 static size_t assemble(struct tp_packet_out *out, uint8_t *to)
@@ -75,6 +78,7 @@ static bool send_some(struct engine *e, struct eng_qp *qp)
 
 	for (unsigned n = 0; n < ENG_TX_BUDGET && tp_qp_wants_transmit(qp->tp); n++) {
 		uint8_t *to = e->cfg.link_ops->reserve(e->cfg.link, room);
+		unsigned port_num;
 		size_t len;
 
 		if (!to) {
@@ -84,9 +88,9 @@ static bool send_some(struct engine *e, struct eng_qp *qp)
 		}
 		if (!tp_qp_transmit(qp->tp, &out, e->now))
 			return sent;
-		fill_route(qp, out.av, &out.hdr);
+		port_num = fill_route(qp, out.av, &out.hdr);
 		len = assemble(&out, to);
-		e->cfg.link_ops->commit(e->cfg.link, len);
+		e->cfg.link_ops->commit(e->cfg.link, port_num, len);
 		e->stats.tx_packets++;
 		e->stats.tx_bytes += len;
 		e->unflushed = sent = true;
