@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The management agents of a node: its subnet management agent (SMA, IBA v1
+ * chapter 14) and its performance management agent (PMA, chapter 16.1), as a
+ * function from (state, MAD) to (state, MAD). The state of one channel
+ * adapter or switch is struct ag_node: what the subnet manager set, what the
+ * ports counted, the traps that wait. No clock, no allocator: time comes as
+ * an argument and memory from the caller.
+ *
+ * The fabric (src/fabric) forwards packets by this state and counts into it;
+ * the adapter (src/hca) shows it to the midlayer. The caller serialises per
+ * node.
+ */
+#ifndef SOFTIB_AGENTS_H
+#define SOFTIB_AGENTS_H
+
+#include "base/types.h"
+
+#define AG_MAD_BYTES 256
+#define AG_GUIDS_PER_PORT 16
+#define AG_LFT_BLOCKS 768  /* of 64 LIDs: 0 to 0xbfff */
+#define AG_LFT_BLOCK 64
+#define AG_MFT_BLOCKS 128  /* of 32 MLIDs: 0xc000 to 0xcfff */
+#define AG_MFT_BLOCK 32
+#define AG_LFT_NO_PORT 255 /* "drop" */
+#define AG_VLS 16
+#define AG_TRAPS 8	   /* notices waiting for their TrapRepress */
+
+enum ag_kind { AG_CA = 1, AG_SWITCH = 2, AG_ROUTER = 3 }; /* NodeInfo.NodeType */
+
+/* PortInfo.PortState (14.2.5.6) */
+enum ag_port_state {
+	AG_STATE_NOP, /* only in a Set */
+	AG_STATE_DOWN,
+	AG_STATE_INIT,
+	AG_STATE_ARMED,
+	AG_STATE_ACTIVE
+};
+
+/* PortInfo.PortPhysicalState */
+enum ag_phys_state {
+	AG_PHYS_NOP, /* only in a Set */
+	AG_PHYS_SLEEP,
+	AG_PHYS_POLLING,
+	AG_PHYS_DISABLED,
+	AG_PHYS_TRAINING,
+	AG_PHYS_LINK_UP,
+	AG_PHYS_ERROR_RECOVERY
+};
+
+/* Link speeds as one mask, slowest in bit 0; PortInfo spreads it over
+ * LinkSpeed, LinkSpeedExt and the vendor's FDR10 bit. */
+enum ag_speed {
+	AG_SDR = 1, AG_DDR = 2, AG_QDR = 4, AG_FDR10 = 8,
+	AG_FDR = 16, AG_EDR = 32, AG_HDR = 64, AG_NDR = 128
+};
+/* PortInfo.LinkWidth, a mask in the specification's own order */
+enum ag_width { AG_1X = 1, AG_4X = 2, AG_8X = 4, AG_12X = 8, AG_2X = 16 };
+
+/* What a MAD or the link changed at a port; fab_sink.changed() passes it on */
+enum ag_change {
+	AG_CHANGED_STATE = 1 << 0,     /* PortState */
+	AG_CHANGED_LID = 1 << 1,       /* LID or LMC */
+	AG_CHANGED_SM = 1 << 2,	       /* MasterSMLID or MasterSMSL */
+	AG_CHANGED_PKEYS = 1 << 3,
+	AG_CHANGED_GIDS = 1 << 4,      /* GUIDInfo or GidPrefix */
+	AG_CHANGED_REREGISTER = 1 << 5, /* ClientReregister was set */
+	AG_CHANGED_ATTRIBUTES = 1 << 6, /* other: MTU, VLs, time-outs, capabilities */
+	AG_CHANGED_ROUTES = 1 << 7,    /* a switch's LFT, MFT, SLtoVL, enforcement */
+	AG_CHANGED_PHYS = 1 << 8,      /* the link has to be (re)trained: phys_request */
+	AG_CHANGED_TRAPS = 1 << 9,     /* a notice was queued or repressed */
+	AG_CHANGED_NAME = 1 << 10,     /* NodeDescription */
+};
+
+/* One counter each, 64 bits, never reset: see struct ag_counters */
+enum ag_counter {
+	AG_SYMBOL_ERRORS,
+	AG_LINK_RECOVERY,
+	AG_LINK_DOWNED,
+	AG_RCV_ERRORS,
+	AG_RCV_REMOTE_PHYSICAL,
+	AG_RCV_SWITCH_RELAY,
+	AG_XMIT_DISCARDS,
+	AG_XMIT_CONSTRAINT,
+	AG_RCV_CONSTRAINT,
+	AG_LOCAL_INTEGRITY,
+	AG_BUFFER_OVERRUN,
+	AG_VL15_DROPPED,
+	AG_QP1_DROPPED,
+	AG_XMIT_DATA, /* dwords, LRH to ICRC excluded the link's own bytes (16.1.3.5) */
+	AG_RCV_DATA,
+	AG_XMIT_PACKETS,
+	AG_RCV_PACKETS,
+	AG_XMIT_WAIT,
+	AG_UNICAST_XMIT,
+	AG_UNICAST_RCV,
+	AG_MULTICAST_XMIT,
+	AG_MULTICAST_RCV,
+	/* --- PortRcvErrorDetails --- */
+	AG_RCV_LOCAL_PHYSICAL,
+	AG_RCV_MALFORMED,
+	AG_RCV_BUFFER_OVERRUN,
+	AG_RCV_DLID_MAPPING,
+	AG_RCV_VL_MAPPING,
+	AG_RCV_LOOPING,
+	/* --- PortXmitDiscardDetails --- */
+	AG_DISCARD_INACTIVE,
+	AG_DISCARD_NEIGHBOR_MTU,
+	AG_DISCARD_SW_LIFETIME,
+	AG_DISCARD_SW_HOQ,
+	AG_NUM_COUNTERS
+};
+
+/**
+ * struct ag_counters - what a port counted. The PMA shows raw - base: a
+ * reset moves the base, so two attributes that show the same counter at
+ * different widths (PortCounters saturates, PortCountersExtended wraps) are
+ * reset each on its own (16.1.3.5, 16.1.4.11).
+ */
+struct ag_counters {
+	uint64_t raw[AG_NUM_COUNTERS];
+	uint64_t base[AG_NUM_COUNTERS];	    /* of PortCounters and the details */
+	uint64_t base_ext[AG_NUM_COUNTERS]; /* of PortCountersExtended */
+	uint64_t xmit_sl[AG_VLS], rcv_sl[AG_VLS]; /* dwords by SL */
+	uint64_t base_xmit_sl[AG_VLS], base_rcv_sl[AG_VLS];
+};
+
+/** struct ag_samples - PortSamplesControl and its result (16.1.3.2) */
+struct ag_samples {
+	uint8_t status; /* 0 done, 1 start timer runs, 2 sampling */
+	uint8_t opcode;
+	uint16_t tag;
+	uint32_t start_ticks, interval_ticks;
+	uint16_t select[15];
+	uint64_t first[15];
+	uint32_t result[15];
+	mono_t start, end;
+};
+
+struct ag_vlarb_entry {
+	uint8_t vl, weight;
+};
+
+/** struct ag_port - one port; [0] is the management port of a switch */
+struct ag_port {
+	/* --- immutable after ag_node_init --- */
+	uint64_t guid; /* of a switch: the node's, for every port */
+	uint16_t num_pkeys;
+	uint8_t num_guids;
+	uint8_t vl_cap_enc, mtu_cap_enc;
+	uint16_t speed_supported; /* enum ag_speed mask */
+	uint8_t width_supported;  /* enum ag_width mask */
+
+	/* --- the link: set by ag_port_link() --- */
+	uint8_t state;	    /* enum ag_port_state */
+	uint8_t phys_state; /* enum ag_phys_state */
+	uint8_t phys_request; /* with AG_CHANGED_PHYS: Polling, Disabled, Sleep */
+	uint8_t width_active;
+	uint16_t speed_active;
+
+	/* --- PortInfo as the subnet manager set it (14.2.5.6) --- */
+	uint64_t mkey, gid_prefix;
+	uint16_t lid, sm_lid, mkey_lease_s;
+	uint8_t mkey_protect;
+	uint8_t lmc, sm_sl;
+	uint32_t cap_mask;
+	uint16_t cap_mask2;
+	uint16_t speed_enabled;
+	uint8_t width_enabled;
+	uint8_t link_down_default; /* 1 Sleep, 2 Polling */
+	uint8_t neighbor_mtu_enc, oper_vls_enc;
+	uint8_t vl_high_limit, init_type, init_type_reply;
+	uint8_t vl_stall_count, hoq_life_enc;
+	bool pkey_enforce_in, pkey_enforce_out, filter_raw_in, filter_raw_out;
+	uint8_t subnet_timeout_enc, resp_time_enc;
+	uint8_t local_phys_errors, overrun_errors;
+	bool client_reregister;
+	uint16_t mkey_violations, pkey_violations, qkey_violations;
+	uint16_t max_credit_hint;
+	uint32_t roundtrip_latency; /* 24 bits */
+	mono_t mkey_lease_end; /* MONO_NEVER: not counting down */
+
+	/* --- tables --- */
+	uint64_t guids[AG_GUIDS_PER_PORT]; /* [0] is guid */
+	uint16_t *pkeys; /* num_pkeys */
+	/** SLtoVL: of a CA [0]; of a switch's output port by input port */
+	uint8_t (*sl2vl)[AG_VLS];
+	struct ag_vlarb_entry vlarb_low[32], vlarb_high[32];
+
+	struct ag_counters count;
+	struct ag_samples samples;
+};
+
+/** struct ag_trap - a notice on its way to the subnet manager (14.2.5.1) */
+struct ag_trap {
+	bool used;
+	uint8_t port;
+	uint16_t number;
+	uint8_t sent;	/* times; it ends after AG_TRAP_SENDS */
+	uint64_t tid;
+	mono_t due;	/* next (re)transmission */
+	uint8_t notice[64]; /* the Notice attribute as on the wire */
+};
+#define AG_TRAP_SENDS 16
+
+/** struct ag_memory - where a switch's table blocks come from as they are
+ *  first written; never given back while the node lives */
+struct ag_memory {
+	void *(*alloc)(void *ctx, size_t bytes); /* zeroed; NULL: out of memory */
+	void *ctx;
+};
+
+/** struct ag_switch - what only a switch has (14.2.5.4) */
+struct ag_switch {
+	uint16_t lft_top; /* LinearFDBTop */
+	uint8_t default_port, default_mcast_primary, default_mcast_other;
+	uint8_t life_time_enc;
+	bool port_state_change;
+	uint8_t optimized_sl2vl; /* bit 0 */
+	uint16_t mft_top;
+	bool enhanced_port0;
+	struct ag_memory memory;
+	uint8_t *lft[AG_LFT_BLOCKS];	  /* NULL: all AG_LFT_NO_PORT */
+	uint16_t *mft[AG_MFT_BLOCKS];	  /* [position * 32 + mlid % 32] */
+};
+
+/** struct ag_node - the management state of one channel adapter or switch */
+struct ag_node {
+	enum ag_kind kind;
+	uint8_t num_ports;
+	uint64_t guid, sys_guid;
+	uint32_t vendor_id, revision;
+	uint16_t device_id;
+	char desc[64]; /* not terminated when full */
+	uint64_t next_tid;
+	struct ag_trap trap[AG_TRAPS];
+	struct ag_switch *sw; /* NULL for a CA */
+	struct ag_port *port; /* [0..num_ports]; a CA leaves [0] unused */
+};
+
+/** struct ag_node_config - what is known of a node when it is made */
+struct ag_node_config {
+	enum ag_kind kind;
+	uint8_t num_ports;
+	uint64_t guid, sys_guid;
+	uint32_t vendor_id;
+	uint16_t device_id;
+	const char *desc;
+	struct ag_memory memory; /* of a switch's tables */
+};
+
+/** ag_node_size() - bytes that a node of this kind needs, 8-byte aligned */
+size_t ag_node_size(const struct ag_node_config *config);
+/**
+ * ag_node_init() - lay a node into @memory
+ * @memory: ag_node_size() zeroed bytes, the caller's; ends with the caller
+ *
+ * Ports are Down, Polling, with default GUIDs: guid + port for a CA. Set
+ * what differs (guid, speed_supported, ...) before the first MAD.
+ */
+struct ag_node *ag_node_init(const struct ag_node_config *config, void *memory);
+
+/** struct ag_mad_context - where a MAD came from, as the agent must know */
+struct ag_mad_context {
+	mono_t now;
+	uint16_t slid; /* as in the LRH */
+	uint8_t sl;
+	uint32_t src_qpn;
+	uint16_t pkey;
+	bool ignore_mkey; /* issued by the node's own kernel (IB_MAD_IGNORE_MKEY) */
+};
+
+/** struct ag_effect - what processing a MAD changed */
+struct ag_effect {
+	uint8_t port;	  /* the port concerned */
+	uint32_t changes; /* enum ag_change */
+};
+
+enum ag_result {
+	AG_PASS = 0,	      /* not the agents': pass it up */
+	AG_CONSUMED = 1 << 0, /* it was for the agents */
+	AG_REPLY = 1 << 1,    /* @out holds the answer */
+};
+
+/**
+ * ag_process() - the SMA and PMA of @node answer a MAD that reached @port
+ * @in: 256 bytes; of a directed route SMP after the SMI found that its way
+ *      ends here (agents/directed_route.h)
+ * @out: 256 bytes, may be @in; written when the result has AG_REPLY. Of a
+ *       directed route the D bit is set; the SMI sends it back.
+ * @effect: filled always
+ *
+ * Answered are the classes 0x01, 0x81 (but SMInfo, which is the subnet
+ * manager's) and 0x04. A method or attribute that the agent does not have
+ * is answered with status 0x08 or 0x0c (13.4.7), a wrong M_Key by silence and
+ * trap 256 (14.2.4).
+ * Return: enum ag_result bits
+ */
+int ag_process(struct ag_node *node, uint8_t port, const struct ag_mad_context *ctx,
+	       const uint8_t *in, uint8_t *out, struct ag_effect *effect);
+
+/**
+ * ag_port_link() - the cable at @port came up (trained at @width, @speed) or
+ * went down (@width 0, @phys_state tells into which state)
+ *
+ * Up: LinkUp, Init. Down: Down; counted by LinkDowned when it was up. A
+ * switch notes PortStateChange and queues trap 128 (14.2.5.1).
+ * Return: enum ag_change bits of this port
+ */
+uint32_t ag_port_link(struct ag_node *node, uint8_t port, uint8_t width, uint16_t speed,
+		      uint8_t phys_state, mono_t now);
+
+/** ag_width_negotiate() - the widest in both masks; 0 none */
+uint8_t ag_width_negotiate(uint8_t a, uint8_t b);
+/** ag_speed_negotiate() - the fastest in both masks; 0 none */
+uint16_t ag_speed_negotiate(uint16_t a, uint16_t b);
+/** ag_width_lanes() - lanes of one ag_width bit */
+unsigned int ag_width_lanes(uint8_t width);
+/** ag_speed_mbps() - signalling rate per lane of one ag_speed bit */
+unsigned int ag_speed_mbps(uint16_t speed);
+
+/** ag_lft_get() - output port for @lid; AG_LFT_NO_PORT */
+uint8_t ag_lft_get(const struct ag_node *node, uint16_t lid);
+/** ag_mft_get() - is @port an output port of @mlid? */
+bool ag_mft_get(const struct ag_node *node, uint16_t mlid, uint8_t port);
+
+/** ag_set_is_sm() - PortInfo:CapabilityMask.IsSM of a CA port; trap 144 */
+uint32_t ag_set_is_sm(struct ag_node *node, uint8_t port, bool on, mono_t now);
+
+/* --- traps --- */
+/** ag_trap_pkey() - trap 257 (a CA port) or 259 (a switch's ingress) */
+void ag_trap_pkey(struct ag_node *node, uint8_t port, uint16_t pkey, uint16_t slid, uint16_t dlid,
+		  uint8_t sl, uint32_t src_qpn, uint32_t dst_qpn, mono_t now);
+/** ag_trap_qkey() - trap 258: a Q_Key violation at a CA port */
+void ag_trap_qkey(struct ag_node *node, uint8_t port, uint32_t qkey, uint16_t slid, uint16_t dlid,
+		  uint8_t sl, uint32_t src_qpn, uint32_t dst_qpn, mono_t now);
+/** ag_trap_threshold() - traps 129 (local integrity), 130 (overrun),
+ *  131 (flow control watchdog) at a port */
+void ag_trap_threshold(struct ag_node *node, uint8_t port, uint16_t number, mono_t now);
+/** ag_trap_expiry() - when ag_trap_take() has something; MONO_NEVER */
+mono_t ag_trap_expiry(const struct ag_node *node);
+/**
+ * ag_trap_take() - the next Trap SMP that is due
+ * @mad: 256 bytes
+ * @port: from which port's management (0 of a switch)
+ *
+ * To be sent to port->sm_lid with port->sm_sl. A trap is sent again after
+ * the subnet time-out until its TrapRepress, AG_TRAP_SENDS times (13.4.9).
+ * Return: true when @mad was filled
+ */
+bool ag_trap_take(struct ag_node *node, mono_t now, uint8_t *mad, uint8_t *port);
+
+#endif
