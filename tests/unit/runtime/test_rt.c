@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Work, timers and the two runtimes. */
+#include "../test.h"
+
+#include <unistd.h>
+
+#include "runtime/posix/rt_posix.h"
+#include "runtime/sim/rt_sim.h"
+
+static int order[32], order_len;
+
+struct job {
+	struct rt_work work;
+	struct rt_timer timer;
+	struct rt *rt;
+	int id;
+};
+
+static void note_work(struct rt_work *w)
+{
+	order[order_len++] = container_of(w, struct job, work)->id;
+}
+
+static void requeue(struct rt_work *w)
+{
+	struct job *j = container_of(w, struct job, work);
+
+	note_work(w);
+	if (order_len < 3)
+		rt_work_queue(j->rt, w);
+}
+
+static void note_timer(struct rt_timer *t)
+{
+	order[order_len++] = container_of(t, struct job, timer)->id;
+}
+
+static int setup(void **state)
+{
+	struct rt *rt;
+
+	order_len = 0;
+	if (rt_sim_create(42, &rt))
+		return -1;
+	*state = rt;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	rt_sim_destroy(*state);
+	return 0;
+}
+
+static void work_runs_in_order_once(void **state)
+{
+	struct rt *rt = *state;
+	struct job a = {.id = 1}, b = {.id = 2};
+
+	rt_work_init(&a.work, note_work);
+	rt_work_init(&b.work, note_work);
+	rt_work_queue(rt, &a.work);
+	rt_work_queue(rt, &b.work);
+	rt_work_queue(rt, &a.work);
+	assert_true(rt_sim_run(rt, 10));
+	assert_int_equal(order_len, 2);
+	assert_int_equal(order[0], 1);
+	assert_int_equal(order[1], 2);
+}
+
+static void work_may_queue_itself_and_be_cancelled(void **state)
+{
+	struct rt *rt = *state;
+	struct job a = {.id = 1, .rt = rt}, b = {.id = 2};
+
+	rt_work_init(&a.work, requeue);
+	rt_work_init(&b.work, note_work);
+	rt_work_queue(rt, &a.work);
+	rt_work_queue(rt, &b.work);
+	assert_true(rt_work_cancel(&b.work));
+	assert_false(rt_work_cancel(&b.work));
+	rt_sim_run(rt, 10);
+	assert_int_equal(order_len, 3);
+}
+
+static void timers_fire_in_order_of_expiry(void **state)
+{
+	static const uint64_t delay[] = {5000000000, 3, 1100000000, 1000000, 3};
+	struct rt *rt = *state;
+	struct job j[5];
+
+	for (int i = 0; i < 5; i++) {
+		j[i].id = i;
+		rt_timer_init(rt, &j[i].timer, note_timer);
+		rt_timer_arm(&j[i].timer, mono_add(rt_now(rt), delay[i]));
+	}
+	assert_true(rt_sim_run(rt, 100));
+	assert_int_equal(order_len, 5);
+	assert_int_equal(order[0], 1); /* equal expiry: order of arming */
+	assert_int_equal(order[1], 4);
+	assert_int_equal(order[2], 3);
+	assert_int_equal(order[3], 2);
+	assert_int_equal(order[4], 0);
+}
+
+static void disarmed_and_rearmed_timers(void **state)
+{
+	struct rt *rt = *state;
+	struct job a = {.id = 1}, b = {.id = 2};
+	mono_t start = rt_now(rt);
+
+	rt_timer_init(rt, &a.timer, note_timer);
+	rt_timer_init(rt, &b.timer, note_timer);
+	rt_timer_arm(&a.timer, mono_add(start, 10));
+	rt_timer_arm(&b.timer, mono_add(start, 20));
+	rt_timer_disarm(&a.timer);
+	rt_timer_arm(&b.timer, mono_add(start, 40));
+	rt_sim_run_for(rt, 30);
+	assert_int_equal(order_len, 0);
+	rt_sim_run_for(rt, 30);
+	assert_int_equal(order_len, 1);
+	assert_int_equal(rt_now(rt).ns - start.ns, 60);
+	assert_false(rt_timer_armed(&b.timer));
+}
+
+static void same_seed_same_bits(void **state)
+{
+	struct rt *other;
+
+	assert_int_equal(rt_sim_create(42, &other), 0);
+	for (int i = 0; i < 100; i++)
+		assert_int_equal(rt_random(*state), rt_random(other));
+	rt_sim_destroy(other);
+}
+
+static void nth_allocation_fails(void **state)
+{
+	void *p;
+
+	rt_fail_alloc(2);
+	p = rt_zalloc(8);
+	assert_non_null(p);
+	assert_null(rt_zalloc(8));
+	rt_free(p);
+	p = rt_zalloc(8);
+	assert_non_null(p);
+	rt_free(p);
+}
+
+static void on_pipe(struct rt_io *io, bool readable, bool writable)
+{
+	char c;
+
+	assert_true(readable);
+	assert_int_equal(read(io->ev.fd, &c, 1), 1);
+	order[order_len++] = c;
+	rt_posix_stop(io->rt);
+}
+
+static void posix_loop_serves_descriptors(void **state)
+{
+	struct rt *rt;
+	struct rt_io io;
+	int fd[2];
+
+	assert_int_equal(rt_posix_create(&rt), 0);
+	assert_int_equal(pipe(fd), 0);
+	rt_io_init(rt, &io, fd[0], on_pipe);
+	rt_io_watch(&io, true, false);
+	assert_int_equal(write(fd[1], "x", 1), 1);
+	rt_posix_run(rt);
+	assert_int_equal(order[0], 'x');
+	rt_io_watch(&io, false, false);
+	rt_posix_destroy(rt);
+	close(fd[0]);
+	close(fd[1]);
+}
+
+static void stop_loop(struct rt_timer *t)
+{
+	note_timer(t);
+	rt_posix_stop(t->rt);
+}
+
+static void posix_loop_wakes_for_timers(void **state)
+{
+	struct rt *rt;
+	struct job a = {.id = 9};
+
+	assert_int_equal(rt_posix_create(&rt), 0);
+	rt_timer_init(rt, &a.timer, stop_loop);
+	rt_timer_arm(&a.timer, mono_add(rt_now(rt), NSEC_PER_MSEC));
+	rt_posix_run(rt);
+	assert_int_equal(order[0], 9);
+	rt_posix_destroy(rt);
+}
+
+int main(void)
+{
+#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		CASE(work_runs_in_order_once),
+		CASE(work_may_queue_itself_and_be_cancelled),
+		CASE(timers_fire_in_order_of_expiry),
+		CASE(disarmed_and_rearmed_timers),
+		CASE(same_seed_same_bits),
+		CASE(nth_allocation_fails),
+		CASE(posix_loop_serves_descriptors),
+		CASE(posix_loop_wakes_for_timers),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

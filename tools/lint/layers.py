@@ -1,0 +1,119 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Hold the tree to docs/ARCHITECTURE.md.
+
+ includes   a file includes only headers of the layers that its row of the
+            table "Layers" names
+ purity     objects of the pure layers reference no clock, socket, thread,
+            allocator, stdio or random symbol
+ size       no function over 80 lines, no file over 1,000
+ licence    one SPDX line on top of each source file
+"""
+import argparse
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+PURE = ["wire", "transport", "agents", "routing"]
+# what a pure object may leave undefined, besides symbols of pure layers
+PURE_LIBC = re.compile(r"^(mem(cpy|move|set|cmp|chr|mem)|str(n?len|n?cmp|n?cpy|chr|rchr)"
+                       r"|__stack_chk_fail|__assert_fail|_GLOBAL_OFFSET_TABLE_|__mem\w+_chk"
+                       r"|crc32_\w+|abort|__(asan|ubsan|tsan|sanitizer)\w*)$")
+LAYER_INCLUDE = re.compile(r'^\s*#\s*include\s+"([a-z]+)/', re.M)
+MIDLAYER = re.compile(r'^\s*#\s*include\s+[<"]rdma/(ib_verbs|ib_mad|ib_sa|ib_cm|ib_types'
+                      r'|rdma_cm)\.h[>"]', re.M)
+
+
+def rules(top):
+    """{layer: set of layers it may include}, from the table in the docs."""
+    text = (top / "docs/ARCHITECTURE.md").read_text()
+    table = {}
+    for row in re.findall(r"^\|\s*`(?:src/)?([a-z]+)/?`\s*\|[^|\n]*\|([^|\n]*)\|$", text, re.M):
+        table[row[0]] = set(re.findall(r"`([a-z/]+)`", row[1])) | {row[0]}
+    if len(table) < 10:
+        sys.exit("lint: docs/ARCHITECTURE.md has no table of layers to read")
+    return table
+
+
+def sources(top):
+    out = subprocess.run(["git", "-C", top, "ls-files", "-z", "*.c", "*.h"],
+                         capture_output=True, text=True, check=True).stdout
+    return [top / name for name in out.split("\0") if name and (top / name).exists()]
+
+
+def layer_of(path, top):
+    part = path.relative_to(top).parts
+    if part[0] == "src":
+        return part[1]
+    return part[0] if part[0] in ("lib", "tools") else None
+
+
+def check_includes(top, table):
+    for path in sources(top):
+        layer = layer_of(path, top)
+        if layer not in table:
+            continue
+        text = path.read_text()
+        for used in LAYER_INCLUDE.findall(text):
+            if (top / "src" / used).is_dir() and used not in table[layer]:
+                yield f"{path.relative_to(top)}: layer {layer} may not include {used}/"
+        if MIDLAYER.search(text) and "include/rdma" not in table[layer]:
+            yield f"{path.relative_to(top)}: layer {layer} may not include the midlayer"
+
+
+def symbols(archive, *flags):
+    out = subprocess.run(["nm", "-P", *flags, archive], capture_output=True, text=True,
+                         check=True).stdout
+    return {line.split()[0] for line in out.splitlines() if len(line.split()) >= 2}
+
+
+def check_purity(build):
+    archives = {}
+    for layer in PURE:
+        path = build / "src" / layer / f"lib{layer}.a"
+        if not path.exists():
+            yield f"lint: {path} is missing: run make first"
+            return
+        archives[layer] = path
+    own = set().union(*(symbols(p, "--defined-only") for p in archives.values()))
+    for layer, path in archives.items():
+        for name in sorted(symbols(path, "-u") - own):
+            if not PURE_LIBC.match(name):
+                yield f"src/{layer}: pure layer references {name}"
+
+
+def check_sizes(top):
+    for path in sources(top):
+        lines = path.read_text().splitlines()
+        name = path.relative_to(top)
+        if len(lines) > 1000:
+            yield f"{name}: {len(lines)} lines; split it (1,000 at most)"
+        if not lines or "SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause" not in lines[0]:
+            yield f"{name}: line 1 must be the SPDX line"
+        start = None
+        for number, line in enumerate(lines, 1):
+            if line == "{":
+                start = number
+            elif line == "}" and start:
+                if number - start > 80:
+                    yield f"{name}:{start}: a function of {number - start} lines (80 at most)"
+                start = None
+
+
+def main():
+    args = argparse.ArgumentParser(description=__doc__)
+    args.add_argument("--top", type=Path, required=True)
+    args.add_argument("--build", type=Path, required=True)
+    opt = args.parse_args()
+    build = opt.build if opt.build.is_absolute() else opt.top / opt.build
+    found = [*check_includes(opt.top, rules(opt.top)), *check_purity(build),
+             *check_sizes(opt.top)]
+    for line in found:
+        print(line)
+    print(f"lint: {len(found)} findings")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
