@@ -36,14 +36,18 @@ void fab_destroy(struct fabric *fab);
 struct ag_node *fab_node(struct fabric *fab, int index);
 const struct topology *fab_topology(const struct fabric *fab);
 
-/** fab_attach() - let an adapter serve port @port (1..) of a CA */
+/** fab_attach() - let an adapter serve port @port (1..) of a CA; @sink is
+ *  copied, NULL detaches. The adapter is told of the state by changed(). */
 void fab_attach(struct fabric *fab, int node, int port, const struct fab_sink *sink);
 
 /**
  * fab_send() - a packet leaves an adapter's port
  * @bytes: LRH to pad, without CRCs
  * The whole way to the destination is walked at once; a packet for a
- * destination without room is not sent.
+ * destination without room is not sent. A multicast packet also comes back
+ * to the sender's own port; a unicast one to the port's own LID stays there.
+ * The VL is the fabric's to choose by SLtoVL, unless it is 15. The SLID and
+ * an SMP's hop pointer are the sender's: ag_dr_send() has been applied.
  * Return: 0 sent, or dropped and counted where the specification says;
  * -EAGAIN the destination is full: the caller holds the packet, offers it
  * again at its next turn, and drops it after the head-of-queue lifetime
@@ -63,6 +67,28 @@ int fab_process_mad(struct fabric *fab, int node, int port, const struct ag_mad_
 int fab_link_set(struct fabric *fab, int node, int port, bool up);
 /** fab_set_is_sm() - CapabilityMask.IsSM of a CA port: trap 144 */
 void fab_set_is_sm(struct fabric *fab, int node, int port, bool on);
+/** fab_link_plugged() - is a cable in this port? (Its state is ag_port's.) */
+bool fab_link_plugged(const struct fabric *fab, int node, int port);
+/** fab_find_lid() - which port answers to unicast @lid: *@node, *@port.
+ *  Return: 0; -ENOENT. Walks all nodes: for people, not for packets. */
+int fab_find_lid(const struct fabric *fab, uint16_t lid, int *node, int *port);
+/** fab_traps_changed() - the adapter queued a notice (ag_trap_*()) at a CA:
+ *  have it sent */
+void fab_traps_changed(struct fabric *fab, int node);
+
+/**
+ * struct fab_tap - sees, and may take away, each packet at a port: captures
+ * and faults. While any is set no route is cached.
+ */
+struct fab_tap {
+	/** packet() - @sent: leaves through the port, else arrives. Return:
+	 *  false when it is lost here */
+	bool (*packet)(void *ctx, int node, int port, bool sent, const void *bytes, size_t len);
+	void *ctx;
+};
+/** fab_tap_set() - @tap stays the caller's; NULL takes it off */
+void fab_tap_set(struct fabric *fab, int node, int port, const struct fab_tap *tap);
+
 /** fab_epoch() - grows with every change that can matter to a route */
 uint32_t fab_epoch(const struct fabric *fab);
 
