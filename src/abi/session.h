@@ -34,11 +34,13 @@
 #define ABI_NAME_BYTES 64
 #define ABI_MESSAGE_MAX 65536
 #define ABI_UMAD_INLINE 32768
+#define ABI_PORT_PKEYS 128
 
 enum abi_open_kind {
 	ABI_OPEN_LIST = 0,  /* no device: answer with abi_device_info records */
 	ABI_OPEN_UVERBS = 1, /* on "uverbs" */
 	ABI_OPEN_UMAD = 2,  /* on "umad": the answer carries the ioctl socket */
+	ABI_OPEN_PORT = 3,  /* on "umad": answer with struct abi_port_info */
 };
 
 /** struct abi_open - the first message of a connection (uverbs, umad) */
@@ -67,6 +69,21 @@ struct abi_device_info {
 	uint32_t num_ports;
 	uint32_t index;		/* uverbsN */
 	uint32_t umad_base;	/* port p is umad(umad_base + p - 1) and issm */
+};
+
+/** struct abi_port_info - a port as it is now (ABI_OPEN_PORT), host order */
+struct abi_port_info {
+	uint32_t cap_mask;
+	uint16_t lid, sm_lid;
+	uint8_t lmc, sm_sl;
+	uint8_t state, phys_state; /* enum ibv_port_state and PortInfo's */
+	uint8_t width_enc;
+	uint8_t reserved;
+	uint16_t speed_enc;
+	uint16_t num_pkeys;	/* size of the table, at most ABI_PORT_PKEYS */
+	uint8_t gid[16];	/* entry 0 */
+	char issm[ABI_NAME_BYTES]; /* file below the runtime directory: open is IsSM */
+	uint16_t pkey[ABI_PORT_PKEYS];
 };
 
 /** struct abi_ioctl - on the umad's ioctl socket; the argument follows:
