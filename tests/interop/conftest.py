@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Fixtures: a running fabric, shared by the tests of a file."""
+import pytest
+
+from interop.fabric import Fabric
+
+
+@pytest.fixture(scope="module")
+def pair():
+    """Two nodes and a switch under softib-sm."""
+    with Fabric("pair") as fabric:
+        yield fabric
+        fabric.expect_no_leftovers()
+
+
+@pytest.fixture(scope="module")
+def tree():
+    """A small fat tree: four hosts or more, several switches, several paths."""
+    with Fabric("fattree:2,2") as fabric:
+        yield fabric
+        fabric.expect_no_leftovers()

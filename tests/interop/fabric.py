@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""A private fabric for a test, and programs on its nodes.
+
+    with Fabric("star:4") as f:
+        f.run("n1", "ibv_devinfo")
+        f.pair("ib_write_bw", "-n", "100")
+"""
+import itertools
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+BUILD = Path(os.environ.get("SOFTIB_BUILD", Path(__file__).parents[2] / "build")).resolve()
+SHARED = Path(os.environ.get("SOFTIB_SHARED", Path(__file__).parents[3] / "shared"))
+SOFTIB = BUILD / "bin/softib"
+TIMEOUT = 120  # a hang, not a measure of speed
+
+_ports = itertools.count(20000 + os.getpid() % 20000)
+
+
+def listening(port):
+    """Is somebody listening on this TCP port? (Asking must not connect.)"""
+    want = f":{port:04X}"
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        for line in Path(table).read_text().splitlines()[1:]:
+            field = line.split()
+            if field[1].endswith(want) and field[3] == "0A":
+                return True
+    return False
+
+
+class Failed(AssertionError):
+    """A program ended otherwise than it should."""
+
+
+class Fabric:
+    """softib up ... softib down, with everything in a directory of its own."""
+
+    def __init__(self, topology="pair", sm="softib-sm", up_args=()):
+        self.topology, self.sm, self.up_args = str(topology), sm, up_args
+        self.home = Path(tempfile.mkdtemp(prefix="softib-test-"))
+        self.env = dict(os.environ, XDG_RUNTIME_DIR=str(self.home), NO_COLOR="1")
+        self.running = []
+
+    def __enter__(self):
+        self.softib("up", "t", "--topology", self.topology, "--sm", self.sm, *self.up_args)
+        return self
+
+    def __exit__(self, *exc):
+        for process in self.running:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+        try:
+            self.softib("down", "t")
+        finally:
+            shutil.rmtree(self.home, ignore_errors=True)
+
+    # --- the softib command ---
+
+    def softib(self, *args, check=True, timeout=TIMEOUT):
+        done = subprocess.run([SOFTIB, *args], env=self.env, capture_output=True, text=True,
+                              timeout=timeout, check=False)
+        if check and done.returncode:
+            raise Failed(f"softib {' '.join(args)}: exit {done.returncode}\n"
+                         f"{done.stdout}{done.stderr}")
+        return done.stdout
+
+    def json(self, *args):
+        return json.loads(self.softib(*args, "--json"))
+
+    @property
+    def dir(self):
+        return self.home / "softib/t"
+
+    def expect_no_leftovers(self):
+        """Every program is gone: softibd must hold nothing of theirs."""
+        left = self.user_resources()
+        assert not left, f"softibd still holds {left}"
+
+    def user_resources(self):
+        rows = self.json("resource", "show")
+        rows = rows.get("resources", rows) if isinstance(rows, dict) else rows
+        return [r for r in rows if r.get("pid") and "softib-sm" not in r.get("comm", "")]
+
+    # --- programs on nodes ---
+
+    def command(self, node, argv):
+        return [str(SOFTIB), "exec", "--fabric", "t", node, "--", *map(str, argv)]
+
+    def start(self, node, *argv, **kwargs):
+        process = subprocess.Popen(self.command(node, argv), env=self.env, text=True,
+                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **kwargs)
+        self.running.append(process)
+        return process
+
+    def run(self, node, *argv, check=True, timeout=TIMEOUT, status=0):
+        """Run to the end; its output. Any other status than @status fails."""
+        process = self.start(node, *argv)
+        out = self.finish(process, timeout, argv)
+        if check and process.returncode != status:
+            raise Failed(f"{' '.join(map(str, argv))} on {node}: exit {process.returncode}, "
+                         f"not {status}\n{out}")
+        return out
+
+    def finish(self, process, timeout=TIMEOUT, argv=()):
+        try:
+            out, _ = process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            out, _ = process.communicate()
+            raise Failed(f"{' '.join(map(str, argv))} hangs\n{out}") from None
+        return out
+
+    def serve(self, node, *argv, port):
+        """Start a server and come back when it listens on @port."""
+        process = self.start(node, *argv)
+        end = time.monotonic() + TIMEOUT
+        while not listening(port):
+            if process.poll() is not None or time.monotonic() > end:
+                process.kill()
+                raise Failed(f"{' '.join(map(str, argv))} does not listen:\n{process.stdout.read()}")
+            time.sleep(0.01)
+        return process
+
+    def pair(self, program, *args, server="n1", client="n2", server_args=None, timeout=TIMEOUT,
+             device=True):
+        """Server and client of perftest or a pingpong, both to a good end."""
+        port = next(_ports)
+        flags = ["-d", "softib0", "-p", port] if device else ["-p", port]
+        serve = [program, *flags, *(args if server_args is None else server_args)]
+        first = self.serve(server, *serve, port=port)
+        out = self.run(client, program, *flags, *args, "localhost", timeout=timeout, check=False)
+        status = self.running[-1].returncode
+        server_out = self.finish(first, timeout, serve)
+        if status or first.returncode:
+            raise Failed(f"{program} {' '.join(map(str, args))}: client exit {status}, "
+                         f"server exit {first.returncode}\n--- client\n{out}\n--- server\n"
+                         f"{server_out}")
+        return server_out, out

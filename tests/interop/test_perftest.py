@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Debian's perftest: every transport and operation, through the switch and at home."""
+import pytest
+
+TESTS = [("ib_send", "RC"), ("ib_send", "UC"), ("ib_send", "UD"), ("ib_write", "RC"),
+         ("ib_write", "UC"), ("ib_read", "RC")]
+LAT = [(f"{name}_lat", transport) for name, transport in TESTS]
+BW = [(f"{name}_bw", transport) for name, transport in TESTS]
+ATOMICS = ["FETCH_AND_ADD", "CMP_AND_SWAP"]
+
+
+def iterations(program):
+    return ["-n", "200"] if program.endswith("_bw") else ["-n", "100"]
+
+
+def table_rows(out):
+    """perftest's result lines: they start with the message size."""
+    return [line.split() for line in out.splitlines() if line.strip()[:1].isdigit()]
+
+
+@pytest.mark.parametrize("program,transport", LAT + BW)
+def test_transport(pair, program, transport):
+    _, out = pair.pair(program, "-c", transport, *iterations(program))
+    assert table_rows(out), out
+
+
+@pytest.mark.parametrize("kind", ATOMICS)
+@pytest.mark.parametrize("program", ["ib_atomic_lat", "ib_atomic_bw"])
+def test_atomic(pair, program, kind):
+    _, out = pair.pair(program, "-A", kind, *iterations(program))
+    assert table_rows(out), out
+
+
+@pytest.mark.parametrize("program,transport", LAT + BW)
+def test_all_sizes(pair, program, transport):
+    count = ["-n", "20"] if program.endswith("_bw") else ["-n", "10"]
+    _, out = pair.pair(program, "-c", transport, "-a", *count)
+    sizes = [int(row[0]) for row in table_rows(out)]
+    assert sizes[0] == 2 and sizes[-1] == (4096 if transport == "UD" else 8388608), sizes
+
+
+@pytest.mark.parametrize("program,transport",
+                         [t for t in LAT + BW if t[0].startswith("ib_send")])
+def test_events(pair, program, transport):
+    pair.pair(program, "-c", transport, "-e", *iterations(program))
+
+
+@pytest.mark.parametrize("program,transport", BW)
+def test_both_ways(pair, program, transport):
+    pair.pair(program, "-c", transport, "-b", *iterations(program))
+
+
+@pytest.mark.parametrize("program", ["ib_send_bw", "ib_write_bw", "ib_read_bw"])
+def test_eight_queue_pairs(pair, program):
+    pair.pair(program, "-q", "8", *iterations(program))
+
+
+@pytest.mark.parametrize("program", ["ib_send_bw", "ib_write_bw"])
+def test_duration(pair, program):
+    pair.pair(program, "-D", "3")
+
+
+@pytest.mark.parametrize("program,transport", LAT + BW)
+def test_on_one_node(pair, program, transport):
+    pair.pair(program, "-c", transport, *iterations(program), server="n1", client="n1")
+
+
+@pytest.mark.parametrize("mtu", [256, 512, 1024, 2048, 4096])
+def test_mtu(pair, mtu):
+    pair.pair("ib_write_bw", "-m", mtu, "-n", "50")
+
+
+def test_across_a_tree(tree):
+    nodes = [n["name"] for n in tree.json("topo")["nodes"] if n["name"].startswith("n")]
+    tree.pair("ib_send_bw", "-n", "200", server=nodes[0], client=nodes[-1])
+    tree.pair("ib_read_lat", "-n", "100", server=nodes[-1], client=nodes[0])
+
+
+def test_inline_and_gid(pair):
+    pair.pair("ib_send_lat", "-I", "64", "-s", "64", "-n", "100")
+    pair.pair("ib_write_bw", "-x", "0", "-n", "100")

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""ibverbs-utils: devices and pingpongs between two nodes, and on one."""
+import re
+
+import pytest
+
+
+def test_devices(pair):
+    out = pair.run("n1", "ibv_devices")
+    assert re.search(r"^\s+softib0\s+[0-9a-f]{16}$", out, re.M), out
+
+
+def test_devinfo(pair):
+    out = pair.run("n1", "ibv_devinfo", "-v")
+    assert re.search(r"state:\s+PORT_ACTIVE", out), out
+    assert re.search(r"link_layer:\s+InfiniBand", out), out
+    lid = int(re.search(r"port_lid:\s+(\d+)", out)[1])
+    sm_lid = int(re.search(r"sm_lid:\s+(\d+)", out)[1])
+    assert 0 < lid < 0xc000 and 0 < sm_lid < 0xc000
+    assert re.search(r"GID\[\s*0\]:\s+fe80:", out), out
+
+
+def test_each_node_has_its_own_device(pair):
+    guids = {re.search(r"node_guid:\s+(\S+)", pair.run(n, "ibv_devinfo"))[1] for n in ("n1", "n2")}
+    assert len(guids) == 2
+
+
+@pytest.mark.parametrize("mode", [[], ["-e"], ["-g", "0"], ["-e", "-g", "0"]],
+                         ids=lambda m: "".join(m) or "plain")
+@pytest.mark.parametrize("program", ["ibv_rc_pingpong", "ibv_uc_pingpong", "ibv_ud_pingpong",
+                                     "ibv_srq_pingpong"])
+def test_pingpong(pair, program, mode):
+    server, client = pair.pair(program, "-n", "200", *mode)
+    assert "200 iters in" in server and "200 iters in" in client
+
+
+@pytest.mark.parametrize("mtu", [256, 512, 1024, 2048, 4096])
+@pytest.mark.parametrize("program", ["ibv_rc_pingpong", "ibv_uc_pingpong", "ibv_srq_pingpong"])
+def test_pingpong_mtu(pair, program, mtu):
+    pair.pair(program, "-n", "50", "-s", "10000", "-m", mtu)
+
+
+def test_rc_pingpong_validates_bytes(pair):
+    pair.pair("ibv_rc_pingpong", "-n", "100", "-s", "65536", "-c")
+
+
+def test_on_one_node(pair):
+    pair.pair("ibv_rc_pingpong", "-n", "100", server="n1", client="n1")
+    pair.pair("ibv_ud_pingpong", "-n", "100", server="n1", client="n1")
+
+
+def test_asyncwatch_sees_the_link(pair):
+    watch = pair.start("n1", "stdbuf", "-oL", "ibv_asyncwatch", "-d", "softib0")
+    seen = watch.stdout.readline()
+    pair.softib("link", "n1:1", "down", "--fabric", "t")
+    while "IBV_EVENT_PORT_ERR" not in seen and "port error" not in seen.lower():
+        line = watch.stdout.readline()
+        assert line, seen
+        seen += line
+    pair.softib("link", "n1:1", "up", "--fabric", "t")
+    while "port active" not in seen.lower():
+        line = watch.stdout.readline()
+        assert line, seen
+        seen += line
+    watch.kill()
