@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Up/down: switches are ranked by their distance from a set of roots; every
+ * link goes up (towards the roots) or down, in a strict order. A path goes up,
+ * then down, and never up again, so no ring of channels can wait for itself:
+ * no deadlock on any topology, with a single lane.
+ *
+ * An LFT knows only the destination, not where a packet came from. So a
+ * switch that can reach a destination all the way down always does, and only
+ * the others go up; each hop then obeys the rule whatever came before it.
+ *
+ * Rule: Schroeder et al., "Autonet" (1991), 6.6.4.
+ */
+#include "routing/graph.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* All that one run needs; arrays per switch, but load (per link). */
+struct updn {
+	struct route_graph *g;
+	uint16_t *down;	 /* hops to the destination by going down only */
+	uint16_t *best;	 /* hops by up, then down */
+	uint16_t *dist;
+	uint32_t *queue;
+	uint32_t *order; /* switches from the roots down */
+	uint32_t *roots;
+	uint32_t n_roots;
+	uint32_t *load;
+	bool connect_roots;
+};
+
+static int find_named_roots(struct updn *u, const struct route_params *p)
+{
+	if (p->n_roots > u->g->n_switches)
+		return -ENOENT;
+	for (uint32_t i = 0; i < p->n_roots; i++) {
+		uint32_t s = 0;
+
+		while (s < u->g->n_switches && u->g->switches[s].guid != p->roots[i])
+			s++;
+		if (s == u->g->n_switches)
+			return -ENOENT;
+		u->roots[u->n_roots++] = s;
+	}
+	return 0;
+}
+
+/* How far a switch is from the edge switches. */
+struct centrality {
+	uint16_t nearest, farthest;
+	uint64_t sum;
+};
+
+static struct centrality measure(struct updn *u, uint32_t sw)
+{
+	struct centrality c = {.nearest = UINT16_MAX};
+
+	route_distances(u->g, sw, u->dist, u->queue);
+	for (uint32_t s = 0; s < u->g->n_switches; s++) {
+		if (!u->g->switches[s].edge)
+			continue;
+		c.nearest = MIN(c.nearest, u->dist[s]);
+		c.farthest = MAX(c.farthest, u->dist[s]);
+		c.sum += u->dist[s];
+	}
+	return c;
+}
+
+/*
+ * The tops of a tree are equally far from all its leaves. Where no switch is
+ * (a torus, a random graph), or when @single, the one nearest to all serves.
+ */
+static void guess_roots(struct updn *u, bool single)
+{
+	struct centrality best = {.farthest = UINT16_MAX, .sum = UINT64_MAX};
+	uint32_t center = 0;
+	uint16_t height = UINT16_MAX;
+
+	u->n_roots = 0;
+	for (uint32_t s = 0; s < u->g->n_switches; s++) {
+		struct centrality c = measure(u, s);
+
+		if (c.farthest < best.farthest ||
+		    (c.farthest == best.farthest && c.sum < best.sum)) {
+			best = c;
+			center = s;
+		}
+		if (c.nearest != c.farthest || c.farthest > height)
+			continue;
+		if (c.farthest < height)
+			u->n_roots = 0;
+		height = c.farthest;
+		u->roots[u->n_roots++] = s;
+	}
+	if (single || !u->n_roots) {
+		u->roots[0] = center;
+		u->n_roots = 1;
+	}
+}
+
+/* Rank every switch by its distance from the roots. Return: the lowest rank. */
+static uint16_t rank_switches(struct updn *u)
+{
+	struct route_graph *g = u->g;
+	uint32_t head = 0, tail = 0;
+	uint16_t lowest = 0;
+
+	for (uint32_t s = 0; s < g->n_switches; s++)
+		g->switches[s].rank = ROUTE_UNREACHED;
+	for (uint32_t i = 0; i < u->n_roots; i++) {
+		if (g->switches[u->roots[i]].rank == 0)
+			continue;
+		g->switches[u->roots[i]].rank = 0;
+		u->queue[tail++] = u->roots[i];
+	}
+	while (head < tail) {
+		const struct route_switch *s = &g->switches[u->queue[head++]];
+		const struct route_link *l = &g->links[s->first_link];
+
+		lowest = s->rank;
+		for (uint32_t i = 0; i < s->n_links; i++, l++) {
+			if (g->switches[l->to].rank != ROUTE_UNREACHED)
+				continue;
+			g->switches[l->to].rank = s->rank + 1;
+			u->queue[tail++] = l->to;
+		}
+	}
+	return lowest;
+}
+
+/* Order by rank, then index: the strict order of route_goes_up(). */
+static void order_switches(struct updn *u, uint16_t max_rank)
+{
+	uint32_t n = 0;
+
+	for (uint32_t rank = 0; rank <= max_rank; rank++)
+		for (uint32_t s = 0; s < u->g->n_switches; s++)
+			if (u->g->switches[s].rank == rank)
+				u->order[n++] = s;
+	for (uint32_t s = 0; s < u->g->n_switches; s++)
+		if (u->g->switches[s].rank == ROUTE_UNREACHED)
+			u->order[n++] = s;
+}
+
+/* Walk up from the destination: what is met reaches it by going down. */
+static void search_down(struct updn *u, uint32_t to)
+{
+	const struct route_graph *g = u->g;
+	uint32_t head = 0, tail = 0;
+
+	memset(u->down, 0xff, g->n_switches * sizeof(*u->down));
+	u->down[to] = 0;
+	u->queue[tail++] = to;
+	while (head < tail) {
+		uint32_t sw = u->queue[head++];
+		const struct route_switch *s = &g->switches[sw];
+		const struct route_link *l = &g->links[s->first_link];
+
+		for (uint32_t i = 0; i < s->n_links; i++, l++) {
+			if (u->down[l->to] != ROUTE_UNREACHED || !route_goes_up(g, l))
+				continue;
+			u->down[l->to] = u->down[sw] + 1;
+			u->queue[tail++] = l->to;
+		}
+	}
+}
+
+/* Those above are known before those below: one pass in order is enough. */
+static void search_up(struct updn *u)
+{
+	const struct route_graph *g = u->g;
+
+	for (uint32_t k = 0; k < g->n_switches; k++) {
+		uint32_t sw = u->order[k];
+		const struct route_switch *s = &g->switches[sw];
+		const struct route_link *l = &g->links[s->first_link];
+
+		u->best[sw] = u->down[sw];
+		if (u->down[sw] != ROUTE_UNREACHED)
+			continue;
+		for (uint32_t i = 0; i < s->n_links; i++, l++)
+			if (route_goes_up(g, l) && u->best[l->to] < u->best[sw])
+				u->best[sw] = MIN(u->best[sw], u->best[l->to] + 1);
+	}
+}
+
+static void find_lawful(const struct updn *u, uint32_t sw, struct route_choice *c)
+{
+	const struct route_graph *g = u->g;
+	const struct route_switch *s = &g->switches[sw];
+	bool goes_down = u->down[sw] != ROUTE_UNREACHED;
+
+	c->n = 0;
+	for (uint32_t i = s->first_link; i < s->first_link + s->n_links; i++) {
+		const struct route_link *l = &g->links[i];
+
+		if (route_goes_up(g, l) == goes_down)
+			continue;
+		if (goes_down ? u->down[l->to] + 1 == u->down[sw]
+			      : u->best[l->to] + 1 == u->best[sw])
+			c->links[c->n++] = i;
+	}
+}
+
+/*
+ * Two roots see each other only through a down-up turn. It is taken for the
+ * management of switches alone (their port 0), when the user asks for it.
+ */
+static void connect_root(struct updn *u, uint32_t sw, uint32_t first, uint32_t end)
+{
+	const struct route_switch *s = &u->g->switches[sw];
+	uint16_t nearest = ROUTE_UNREACHED;
+	struct route_choice c = {.n = 0};
+
+	for (uint32_t i = s->first_link; i < s->first_link + s->n_links; i++) {
+		uint16_t hops = u->best[u->g->links[i].to];
+
+		if (hops == ROUTE_UNREACHED || hops > nearest)
+			continue;
+		if (hops < nearest)
+			c.n = 0;
+		nearest = hops;
+		c.links[c.n++] = i;
+	}
+	for (uint32_t i = first; c.n && i < end; i++)
+		if (!u->g->dests[i].port)
+			route_assign(u->g, sw, i, i + 1, &c, u->load);
+}
+
+static int route_to(struct updn *u, uint32_t first, uint32_t end)
+{
+	struct route_choice choice;
+	int err = 0;
+
+	search_down(u, u->g->dests[first].sw);
+	search_up(u);
+	route_assign_local(u->g, first, end);
+	for (uint32_t s = 0; s < u->g->n_switches; s++) {
+		if (u->best[s] == 0)
+			continue;
+		if (u->best[s] != ROUTE_UNREACHED) {
+			find_lawful(u, s, &choice);
+			route_assign(u->g, s, first, end, &choice, u->load);
+		} else if (u->g->switches[s].edge) {
+			err = -ENETUNREACH;
+		} else if (u->connect_roots) {
+			connect_root(u, s, first, end);
+		}
+	}
+	return err;
+}
+
+static int route_all(struct updn *u)
+{
+	int err = 0;
+
+	order_switches(u, rank_switches(u));
+	memset(u->load, 0, u->g->n_links * sizeof(*u->load));
+	route_clear_tables(u->g);
+	for (uint32_t first = 0, end; first < u->g->n_dests; first = end) {
+		end = route_dests_end(u->g, first);
+		err = route_to(u, first, end) ?: err;
+	}
+	return err;
+}
+
+int route_updn(struct route_graph *g, const struct route_params *params,
+	       const struct route_work *w)
+{
+	struct route_arena a = route_arena(w);
+	struct updn u = {
+		.g = g,
+		.connect_roots = params->connect_roots,
+		.down = route_arena_get(&a, g->n_switches, sizeof(uint16_t)),
+		.best = route_arena_get(&a, g->n_switches, sizeof(uint16_t)),
+		.dist = route_arena_get(&a, g->n_switches, sizeof(uint16_t)),
+		.queue = route_arena_get(&a, g->n_switches, sizeof(uint32_t)),
+		.order = route_arena_get(&a, g->n_switches, sizeof(uint32_t)),
+		.roots = route_arena_get(&a, g->n_switches, sizeof(uint32_t)),
+		.load = route_arena_get(&a, g->n_links, sizeof(uint32_t)),
+	};
+	int err;
+
+	if (!u.down || !u.best || !u.dist || !u.queue || !u.order || !u.roots || !u.load)
+		return -ENOMEM;
+	if (params->n_roots) {
+		err = find_named_roots(&u, params);
+		return err ?: route_all(&u);
+	}
+	guess_roots(&u, false);
+	err = route_all(&u);
+	if (err == -ENETUNREACH && u.n_roots > 1) {
+		/* the guessed tops do not see all leaves: one top always does */
+		guess_roots(&u, true);
+		err = route_all(&u);
+	}
+	return err;
+}
