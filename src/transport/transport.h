@@ -49,7 +49,7 @@ struct tp_av {
 #define TP_MAX_SGE 32
 #define TP_MAX_INLINE 512
 
-/** struct tp_send_wr - one send request in the SQ ring (posted form) */
+/** struct tp_send_wr - one send request, as tp_qp_post_send() takes it */
 struct tp_send_wr {
 	uint64_t wr_id;
 	uint8_t opcode; /* enum ibv_wr_opcode */
@@ -59,17 +59,13 @@ struct tp_send_wr {
 	uint64_t remote_addr;
 	uint32_t rkey;
 	uint64_t compare_add, swap;
-	uint32_t length_bytes; /* sum over sge, or inline bytes */
+	uint32_t length_bytes; /* the sum over sge */
 	/* --- UD --- */
 	struct tp_av av;
 	uint32_t remote_qpn, remote_qkey;
-	/* --- state of the requester --- */
-	psn_t first_psn, last_psn; /* of the request or its expected response */
-	bool started;		   /* PSNs assigned */
-	uint8_t done_status;	   /* ibv_wc_status when completed early */
-	/* sge[] or inline bytes; the caller's storage, see tp_qp_init_sq */
-	struct tp_sge *sge;
-	uint8_t *inline_data; /* when flags has IBV_SEND_INLINE */
+	/* num_sge entries, read during the call; with IBV_SEND_INLINE their
+	 * addresses are host memory, copied during the call */
+	const struct tp_sge *sge;
 };
 
 /** struct tp_recv_wr - one receive request, copied out of RQ or SRQ */
@@ -90,7 +86,8 @@ struct tp_wc {
 	uint32_t wc_flags; /* enum ibv_wc_flags */
 	uint16_t pkey_index;
 	uint16_t slid;
-	uint8_t sl, dlid_path_bits;
+	uint8_t sl;
+	uint8_t dlid_path_bits; /* DLID bits 6..0: the caller masks by LMC */
 	bool solicited; /* the sender asked for an event */
 };
 
