@@ -24,6 +24,7 @@ struct ib_device;
 struct ib_ucontext;
 struct ib_uobject;
 struct ib_mad;
+struct ib_handle;
 struct ib_client;
 
 /* --- objects --- */
@@ -246,11 +247,34 @@ struct ib_wc {
 
 /* --- drivers --- */
 
+/**
+ * struct ib_ucontext - one opening of a device by a program. The driver
+ * allocates it (alloc_ucontext) with its answer filled; the rest is the
+ * core's (src/core/uobject.h).
+ */
+struct ib_ucontext {
+	struct ib_device *device;
+	/* --- the driver's answer to the program's opening --- */
+	const void *driver_resp;
+	size_t driver_resp_bytes;
+	const int *driver_fds; /* the driver's, sent to the program as copies */
+	unsigned int num_driver_fds;
+	/* --- the core's --- */
+	struct list_head node; /* in device->ucontext_list */
+	pid_t pid;
+	struct list_head objects; /* struct ib_uobject, oldest first */
+	struct ib_handle *handles;
+	u32 num_handles, free_handle;
+	u64 locked_bytes;
+	/** fatal() - the device gave this context up; from the loop */
+	void (*fatal)(struct ib_ucontext *context);
+	void *priv; /* of who opened it */
+	struct rdma_restrack_entry res;
+};
+
 /** struct ib_udata - the program's side of a call; NULL for kernel consumers */
 struct ib_udata {
 	struct ib_ucontext *context;
-	const void *inbuf;
-	size_t inlen;
 };
 
 /* What process_mad did: a bit set */
@@ -349,7 +373,7 @@ struct ib_device_ops {
 			   u16 *out_mad_pkey_index);
 };
 
-struct ib_cache;
+struct ib_port_cache;
 
 struct ib_device {
 	/* --- set by the driver before ib_register_device() --- */
@@ -370,7 +394,7 @@ struct ib_device {
 	struct list_head event_handler_list;
 	struct list_head event_queue;	/* dispatched, not yet delivered */
 	struct list_head ucontext_list;
-	struct ib_cache *cache;
+	struct ib_port_cache *cache; /* [phys_port_cnt], port 1 first */
 	struct rdma_restrack_root res;
 };
 

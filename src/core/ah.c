@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Address handles (IBA v1 11.2.2): the way to a peer, checked once. None of
+ * these calls sleeps: they read the cached tables only.
+ */
+#include "core/private.h"
+
+int core_ah_attr_check(struct ib_device *device, const struct rdma_ah_attr *attr)
+{
+	const struct ib_port_attr *port = core_cached_port(device, attr->port_num);
+
+	if (!port || attr->sl > 15 || attr->ah_flags & ~IB_AH_GRH)
+		return -EINVAL;
+	if (attr->ah_flags & IB_AH_GRH &&
+	    (attr->grh.sgid_index >= port->gid_tbl_len || attr->grh.flow_label > 0xfffff))
+		return -EINVAL;
+	/* 8.2.3: a multicast packet carries a GRH */
+	if (attr->dlid >= IB_MULTICAST_LID_BASE && attr->dlid != IB_LID_PERMISSIVE &&
+	    !(attr->ah_flags & IB_AH_GRH))
+		return -EINVAL;
+	return 0;
+}
+
+struct ib_ah *core_create_ah(struct ib_pd *pd, const struct rdma_ah_attr *attr,
+			     struct ib_uobject *uobject)
+{
+	struct core_owner owner = core_heir(pd, uobject);
+	struct ib_udata udata;
+	struct ib_ah *ah;
+
+	if (core_ah_attr_check(pd->device, attr))
+		return ERR_PTR(-EINVAL);
+	ah = pd->device->ops->create_ah(pd, attr, core_udata(&owner, &udata));
+	if (IS_ERR(ah))
+		return ah;
+	ah->device = pd->device;
+	ah->pd = pd;
+	ah->uobject = uobject;
+	pd->usecnt++;
+	core_track(pd->device, &ah->res, RDMA_RESTRACK_AH, &owner);
+	return ah;
+}
+
+struct ib_ah *rdma_create_ah(struct ib_pd *pd, struct rdma_ah_attr *attr, u32 flags)
+{
+	return core_create_ah(pd, attr, NULL);
+}
+
+struct ib_ah *ib_create_ah_user(struct ib_uobject *uobject, struct ib_pd *pd,
+				const struct rdma_ah_attr *attr)
+{
+	return core_create_ah(pd, attr, uobject);
+}
+
+int rdma_modify_ah(struct ib_ah *ah, struct rdma_ah_attr *attr)
+{
+	if (!ah->device->ops->modify_ah)
+		return -EOPNOTSUPP;
+	if (core_ah_attr_check(ah->device, attr))
+		return -EINVAL;
+	return ah->device->ops->modify_ah(ah, attr);
+}
+
+int rdma_query_ah(struct ib_ah *ah, struct rdma_ah_attr *attr)
+{
+	if (!ah->device->ops->query_ah)
+		return -EOPNOTSUPP;
+	return ah->device->ops->query_ah(ah, attr);
+}
+
+int rdma_destroy_ah(struct ib_ah *ah, u32 flags)
+{
+	ah->pd->usecnt--;
+	rdma_restrack_del(ah->device, &ah->res);
+	ah->device->ops->destroy_ah(ah);
+	return 0;
+}
+
+/* 13.5.4.3: the answer goes back with the GRH's addresses exchanged. The SGID
+ * index is where the packet's destination stands in our table; a packet to a
+ * multicast group is answered from the first GID. */
+static int reverse_grh(struct ib_device *device, u32 port_num, const struct ib_grh *grh,
+		       struct ib_global_route *route)
+{
+	u32 flow_class = be32_to_cpu(grh->version_tclass_flow), gid_port;
+	u16 index = 0;
+
+	if (grh->dgid.raw[0] != 0xff &&
+	    (ib_find_cached_gid(device, &grh->dgid, &gid_port, &index) || gid_port != port_num))
+		return -EINVAL;
+	*route = (struct ib_global_route){
+		.dgid = grh->sgid,
+		.flow_label = flow_class & 0xfffff,
+		.traffic_class = (u8)(flow_class >> 20),
+		.sgid_index = (u8)index,
+		.hop_limit = 0xff,
+	};
+	return 0;
+}
+
+int ib_init_ah_attr_from_wc(struct ib_device *device, u32 port_num, const struct ib_wc *wc,
+			    const struct ib_grh *grh, struct rdma_ah_attr *attr)
+{
+	if (!rdma_is_port_valid(device, port_num))
+		return -EINVAL;
+	memset(attr, 0, sizeof(*attr));
+	attr->dlid = (u16)wc->slid;
+	attr->sl = wc->sl;
+	attr->src_path_bits = wc->dlid_path_bits;
+	attr->port_num = (u8)port_num;
+	if (!(wc->wc_flags & IB_WC_GRH))
+		return 0;
+	if (!grh)
+		return -EINVAL;
+	attr->ah_flags = IB_AH_GRH;
+	return reverse_grh(device, port_num, grh, &attr->grh);
+}
+
+struct ib_ah *ib_create_ah_from_wc(struct ib_pd *pd, const struct ib_wc *wc,
+				   const struct ib_grh *grh, u32 port_num)
+{
+	struct rdma_ah_attr attr;
+	int ret = ib_init_ah_attr_from_wc(pd->device, port_num, wc, grh, &attr);
+
+	return ret ? ERR_PTR(ret) : rdma_create_ah(pd, &attr, 0);
+}

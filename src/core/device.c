@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Devices and clients, and the order in which they learn of each other:
+ *
+ *  - a device is listed, queried and cached before any client's add() sees it;
+ *  - clients are added in the order of their registration and removed in
+ *    reverse, so that one may rest on another (the CM on the MAD layer);
+ *  - remove() runs while the device still works: what a client made there it
+ *    destroys there; contexts of programs went before, by their endpoint's
+ *    remove().
+ *
+ * The two lists are the core's only globals: ib_register_client() has no
+ * argument that could carry them, and a process is one kernel.
+ */
+#include "core/private.h"
+
+static LIST_HEAD(devices);
+static LIST_HEAD(clients);
+
+/** struct client_data - that @client was added to a device */
+struct client_data {
+	struct list_head node; /* in device->client_data_list, add order */
+	struct ib_client *client;
+	void *data;
+};
+
+/* --- devices --- */
+
+struct ib_device *ib_alloc_device_(size_t size)
+{
+	struct ib_device *device = rt_zalloc(size);
+
+	if (!device)
+		return NULL;
+	INIT_LIST_HEAD(&device->node);
+	INIT_LIST_HEAD(&device->client_data_list);
+	INIT_LIST_HEAD(&device->event_handler_list);
+	INIT_LIST_HEAD(&device->event_queue);
+	INIT_LIST_HEAD(&device->ucontext_list);
+	rdma_restrack_init(&device->res);
+	return device;
+}
+
+void ib_dealloc_device(struct ib_device *device)
+{
+	rt_free(device);
+}
+
+/* what a device must have for anything to work on it */
+static bool has_mandatory_ops(const struct ib_device_ops *ops)
+{
+	return ops && ops->query_device && ops->query_port && ops->query_gid &&
+	       ops->query_pkey && ops->alloc_pd && ops->dealloc_pd && ops->create_ah &&
+	       ops->destroy_ah && ops->create_cq && ops->destroy_cq && ops->poll_cq &&
+	       ops->req_notify_cq && ops->create_qp && ops->modify_qp && ops->query_qp &&
+	       ops->destroy_qp && ops->post_send && ops->post_recv && ops->get_dma_mr &&
+	       ops->dereg_mr;
+}
+
+struct ib_device *ib_device_get_by_name(const char *node, const char *name)
+{
+	struct ib_device *device;
+
+	list_for_each_entry(device, &devices, node)
+		if (!strcmp(device->node_name, node) && !strcmp(device->name, name))
+			return device;
+	return NULL;
+}
+
+int ib_device_for_each(int (*fn)(struct ib_device *device, void *ctx), void *ctx)
+{
+	struct ib_device *device, *next;
+
+	list_for_each_entry_safe(device, next, &devices, node) {
+		int ret = fn(device, ctx);
+		if (ret)
+			return ret;
+	}
+	return 0;
+}
+
+/* the lowest number that no other device of the node has */
+static u32 free_index(const struct ib_device *device)
+{
+	const struct ib_device *other;
+	u32 index = 0;
+
+again:
+	list_for_each_entry(other, &devices, node)
+		if (other->index == index && !strcmp(other->node_name, device->node_name)) {
+			index++;
+			goto again;
+		}
+	return index;
+}
+
+static int prepare(struct ib_device *device, const char *name)
+{
+	int ret;
+
+	if (!has_mandatory_ops(device->ops) || !device->rt || !name[0] ||
+	    strlen(name) >= sizeof(device->name))
+		return -EINVAL;
+	if (device->registered || ib_device_get_by_name(device->node_name, name))
+		return -EEXIST;
+	strcpy(device->name, name);
+	ret = device->ops->query_device(device, &device->attrs);
+	if (ret)
+		return ret;
+	return core_cache_create(device);
+}
+
+/* --- the meeting of a client and a device --- */
+
+static struct client_data *find_data(struct ib_device *device, const struct ib_client *client)
+{
+	struct client_data *data;
+
+	list_for_each_entry(data, &device->client_data_list, node)
+		if (data->client == client)
+			return data;
+	return NULL;
+}
+
+static void add_client(struct ib_device *device, struct ib_client *client)
+{
+	struct client_data *data = rt_zalloc(sizeof(*data));
+
+	if (!data) /* the client goes without this device */
+		return;
+	data->client = client;
+	list_add_tail(&data->node, &device->client_data_list);
+	if (client->add && client->add(device) < 0) {
+		list_del(&data->node);
+		rt_free(data);
+	}
+}
+
+static void remove_client(struct ib_device *device, struct client_data *data)
+{
+	if (data->client->remove)
+		data->client->remove(device, data->data);
+	list_del(&data->node);
+	rt_free(data);
+}
+
+int ib_register_device(struct ib_device *device, const char *name)
+{
+	struct ib_client *client;
+	int ret = prepare(device, name);
+
+	if (ret)
+		return ret;
+	device->index = free_index(device);
+	device->registered = true;
+	list_add_tail(&device->node, &devices);
+	list_for_each_entry(client, &clients, list)
+		add_client(device, client);
+	return 0;
+}
+
+void ib_unregister_device(struct ib_device *device)
+{
+	if (!device->registered)
+		return;
+	device->registered = false; /* no new contexts from here on */
+	while (!list_empty(&device->client_data_list))
+		remove_client(device, list_entry(device->client_data_list.prev,
+						 struct client_data, node));
+	list_del(&device->node);
+	core_events_drop(device);
+	core_cache_destroy(device);
+}
+
+/* --- clients --- */
+
+int ib_register_client(struct ib_client *client)
+{
+	struct ib_device *device, *next;
+	struct ib_client *other;
+
+	list_for_each_entry(other, &clients, list)
+		if (other == client)
+			return -EEXIST;
+	list_add_tail(&client->list, &clients);
+	list_for_each_entry_safe(device, next, &devices, node)
+		add_client(device, client);
+	return 0;
+}
+
+void ib_unregister_client(struct ib_client *client)
+{
+	struct ib_device *device, *next;
+
+	list_for_each_entry_safe(device, next, &devices, node) {
+		struct client_data *data = find_data(device, client);
+		if (data)
+			remove_client(device, data);
+	}
+	list_del(&client->list);
+}
+
+void ib_set_client_data(struct ib_device *device, struct ib_client *client, void *data)
+{
+	struct client_data *entry = find_data(device, client);
+
+	if (entry)
+		entry->data = data;
+}
+
+void *ib_get_client_data(struct ib_device *device, struct ib_client *client)
+{
+	struct client_data *entry = find_data(device, client);
+
+	return entry ? entry->data : NULL;
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* What the files of the core share among themselves. */
+#ifndef SOFTIB_CORE_PRIVATE_H
+#define SOFTIB_CORE_PRIVATE_H
+
+#include <string.h>
+
+#include "core/uobject.h"
+#include "rdma/ib_verbs.h"
+#include "runtime/rt.h"
+
+/** struct core_owner - for whom an object is made: a kernel client by its
+ *  name, or a program through its uobject (then name is NULL) */
+struct core_owner {
+	const char *client;
+	struct ib_uobject *uobject;
+};
+
+static inline struct ib_udata *core_udata(const struct core_owner *owner, struct ib_udata *udata)
+{
+	if (!owner->uobject)
+		return NULL;
+	udata->context = owner->uobject->context;
+	return udata;
+}
+
+/** core_track() - enter an object of @owner in the resource tables */
+static inline void core_track(struct ib_device *device, struct rdma_restrack_entry *res,
+			      enum rdma_restrack_type type, const struct core_owner *owner)
+{
+	rdma_restrack_add(device, res, type, owner->client,
+			  owner->uobject ? owner->uobject->context->pid : 0);
+	if (owner->uobject)
+		memcpy(res->comm, owner->uobject->context->res.comm, sizeof(res->comm));
+}
+
+/** core_heir() - what is made in a PD belongs to the PD's owner */
+static inline struct core_owner core_heir(const struct ib_pd *pd, struct ib_uobject *uobject)
+{
+	return (struct core_owner){.client = uobject ? NULL : pd->res.comm, .uobject = uobject};
+}
+
+/* cache.c */
+int core_cache_create(struct ib_device *device);
+void core_cache_destroy(struct ib_device *device);
+/** core_cache_update() - read again what @event may have changed */
+void core_cache_update(struct ib_device *device, const struct ib_event *event);
+/** core_port_cache_attr() - the port's attributes as last read; NULL */
+const struct ib_port_attr *core_cached_port(struct ib_device *device, u32 port_num);
+
+/* event.c */
+/** core_events_drop() - forget what is queued: the device goes */
+void core_events_drop(struct ib_device *device);
+
+/* ah.c */
+/** core_ah_attr_check() - port, GID index, LID kind. 0; -EINVAL */
+int core_ah_attr_check(struct ib_device *device, const struct rdma_ah_attr *attr);
+
+/* verbs.c, qp.c, ah.c: makers for either kind of owner */
+struct ib_pd *core_alloc_pd(struct ib_device *device, const struct core_owner *owner);
+struct ib_ah *core_create_ah(struct ib_pd *pd, const struct rdma_ah_attr *attr,
+			     struct ib_uobject *uobject);
+struct ib_cq *core_create_cq(struct ib_device *device, const struct ib_cq_init_attr *attr,
+			     const struct core_owner *owner);
+struct ib_srq *core_create_srq(struct ib_pd *pd, struct ib_srq_init_attr *attr,
+			       struct ib_uobject *uobject);
+struct ib_qp *core_create_qp(struct ib_pd *pd, struct ib_qp_init_attr *attr,
+			     const struct core_owner *owner);
+/** core_detach_all() - leave every group: the QP's owner died */
+void core_detach_all(struct ib_qp *qp);
+
+#endif

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Queue pairs (IBA v1 11.2.4) and their multicast attachments (11.3). Modify
+ * is checked here against the table of states and the device's limits; the
+ * driver gets only what is legal. What was modified is remembered in the QP:
+ * for the next check, for queries of programs' QPs and for resource tracking.
+ */
+#include "core/private.h"
+
+/** struct mcast - a QP's attachment to a group */
+struct mcast {
+	struct list_head node; /* in qp->mcast_list */
+	union ib_gid gid;
+	u16 lid;
+};
+
+/* --- create --- */
+
+static int init_attr_check(struct ib_pd *pd, const struct ib_qp_init_attr *attr)
+{
+	const struct ib_device_attr *max = &pd->device->attrs;
+	const struct ib_qp_cap *cap = &attr->cap;
+
+	if (attr->qp_type >= IB_QPT_MAX || !attr->send_cq || !attr->recv_cq)
+		return -EINVAL;
+	if (attr->send_cq->device != pd->device || attr->recv_cq->device != pd->device ||
+	    (attr->srq && attr->srq->device != pd->device))
+		return -EINVAL;
+	if (attr->qp_type <= IB_QPT_GSI && !rdma_is_port_valid(pd->device, attr->port_num))
+		return -EINVAL;
+	if (cap->max_send_wr > (unsigned)max->max_qp_wr ||
+	    cap->max_recv_wr > (unsigned)max->max_qp_wr ||
+	    cap->max_send_sge > (unsigned)max->max_send_sge ||
+	    cap->max_recv_sge > (unsigned)max->max_recv_sge)
+		return -EINVAL;
+	return 0;
+}
+
+struct ib_qp *core_create_qp(struct ib_pd *pd, struct ib_qp_init_attr *attr,
+			     const struct core_owner *owner)
+{
+	struct ib_udata udata;
+	struct ib_qp *qp;
+
+	if (init_attr_check(pd, attr))
+		return ERR_PTR(-EINVAL);
+	qp = pd->device->ops->create_qp(pd, attr, core_udata(owner, &udata));
+	if (IS_ERR(qp))
+		return qp;
+	qp->device = pd->device;
+	qp->pd = pd;
+	qp->send_cq = attr->send_cq;
+	qp->recv_cq = attr->recv_cq;
+	qp->srq = attr->srq;
+	qp->uobject = owner->uobject;
+	qp->event_handler = attr->event_handler;
+	qp->qp_context = attr->qp_context;
+	qp->qp_type = attr->qp_type;
+	qp->sq_sig_type = attr->sq_sig_type;
+	qp->cap = attr->cap;
+	qp->port = (u8)(attr->qp_type <= IB_QPT_GSI ? attr->port_num : 0);
+	INIT_LIST_HEAD(&qp->mcast_list);
+	pd->usecnt++;
+	qp->send_cq->usecnt++;
+	qp->recv_cq->usecnt++;
+	if (qp->srq)
+		qp->srq->usecnt++;
+	core_track(pd->device, &qp->res, RDMA_RESTRACK_QP, owner);
+	return qp;
+}
+
+struct ib_qp *ib_create_qp_(struct ib_pd *pd, struct ib_qp_init_attr *attr, const char *client)
+{
+	return core_create_qp(pd, attr, &(struct core_owner){.client = client});
+}
+
+/* QP0 and QP1 are the kernel's: a program never gets them */
+struct ib_qp *ib_create_qp_user(struct ib_uobject *uobject, struct ib_pd *pd,
+				struct ib_qp_init_attr *attr)
+{
+	if (attr->qp_type <= IB_QPT_GSI)
+		return ERR_PTR(-EPERM);
+	return core_create_qp(pd, attr, &(struct core_owner){.uobject = uobject});
+}
+
+/* --- modify --- */
+
+static int path_check(struct ib_device *device, const struct rdma_ah_attr *path, u8 port_num)
+{
+	struct rdma_ah_attr attr = *path;
+
+	/* a path that names no port is one of the QP's port */
+	if (!attr.port_num)
+		attr.port_num = port_num;
+	return core_ah_attr_check(device, &attr);
+}
+
+/* values that the device and the fields' widths on the wire allow */
+static int limits_check(struct ib_qp *qp, const struct ib_qp_attr *attr, int mask)
+{
+	const struct ib_device_attr *max = &qp->device->attrs;
+	u8 port_num = mask & IB_QP_PORT ? attr->port_num : qp->port;
+	const struct ib_port_attr *port = core_cached_port(qp->device, port_num);
+
+	if (mask & IB_QP_PORT && !rdma_is_port_valid(qp->device, attr->port_num))
+		return -EINVAL;
+	if (mask & IB_QP_PKEY_INDEX && port && attr->pkey_index >= port->pkey_tbl_len)
+		return -EINVAL;
+	if (mask & IB_QP_PATH_MTU &&
+	    (ib_mtu_enum_to_int(attr->path_mtu) < 0 || (port && attr->path_mtu > port->max_mtu)))
+		return -EINVAL;
+	if ((mask & IB_QP_MAX_QP_RD_ATOMIC &&
+	     attr->max_rd_atomic > max->max_qp_init_rd_atom) ||
+	    (mask & IB_QP_MAX_DEST_RD_ATOMIC && attr->max_dest_rd_atomic > max->max_qp_rd_atom))
+		return -EINVAL;
+	if ((mask & IB_QP_TIMEOUT && attr->timeout > 31) ||
+	    (mask & IB_QP_MIN_RNR_TIMER && attr->min_rnr_timer > 31) ||
+	    (mask & IB_QP_RETRY_CNT && attr->retry_cnt > 7) ||
+	    (mask & IB_QP_RNR_RETRY && attr->rnr_retry > 7) ||
+	    (mask & IB_QP_DEST_QPN && attr->dest_qp_num > IB_QPN_MASK))
+		return -EINVAL;
+	if (mask & IB_QP_AV && path_check(qp->device, &attr->ah_attr, port_num))
+		return -EINVAL;
+	if (mask & IB_QP_ALT_PATH && path_check(qp->device, &attr->alt_ah_attr, attr->alt_port_num))
+		return -EINVAL;
+	return 0;
+}
+
+static void remember(struct ib_qp *qp, const struct ib_qp_attr *attr, int mask)
+{
+	struct ib_qp_attr *to = &qp->attr;
+
+	if (mask & IB_QP_STATE)
+		qp->state = attr->qp_state;
+	if (qp->state == IB_QPS_RESET)
+		memset(to, 0, sizeof(*to));
+#define KEEP(bit, field)                                                       \
+	if (mask & (bit))                                                      \
+		to->field = attr->field
+	KEEP(IB_QP_ACCESS_FLAGS, qp_access_flags);
+	KEEP(IB_QP_PKEY_INDEX, pkey_index);
+	KEEP(IB_QP_PORT, port_num);
+	KEEP(IB_QP_QKEY, qkey);
+	KEEP(IB_QP_AV, ah_attr);
+	KEEP(IB_QP_PATH_MTU, path_mtu);
+	KEEP(IB_QP_TIMEOUT, timeout);
+	KEEP(IB_QP_RETRY_CNT, retry_cnt);
+	KEEP(IB_QP_RNR_RETRY, rnr_retry);
+	KEEP(IB_QP_RQ_PSN, rq_psn);
+	KEEP(IB_QP_MAX_QP_RD_ATOMIC, max_rd_atomic);
+	KEEP(IB_QP_ALT_PATH, alt_ah_attr);
+	KEEP(IB_QP_ALT_PATH, alt_pkey_index);
+	KEEP(IB_QP_ALT_PATH, alt_port_num);
+	KEEP(IB_QP_ALT_PATH, alt_timeout);
+	KEEP(IB_QP_MIN_RNR_TIMER, min_rnr_timer);
+	KEEP(IB_QP_SQ_PSN, sq_psn);
+	KEEP(IB_QP_MAX_DEST_RD_ATOMIC, max_dest_rd_atomic);
+	KEEP(IB_QP_PATH_MIG_STATE, path_mig_state);
+	KEEP(IB_QP_DEST_QPN, dest_qp_num);
+#undef KEEP
+	if (mask & IB_QP_PORT)
+		qp->port = attr->port_num;
+	to->qp_state = to->cur_qp_state = qp->state;
+}
+
+int ib_modify_qp(struct ib_qp *qp, struct ib_qp_attr *attr, int mask)
+{
+	enum ib_qp_state cur = mask & IB_QP_CUR_STATE ? attr->cur_qp_state : qp->state;
+	enum ib_qp_state next = mask & IB_QP_STATE ? attr->qp_state : cur;
+	int ret;
+
+	if (!ib_modify_qp_is_ok(cur, next, qp->qp_type, mask))
+		return -EINVAL;
+	ret = limits_check(qp, attr, mask);
+	if (!ret)
+		ret = qp->device->ops->modify_qp(qp, attr, mask);
+	if (!ret)
+		remember(qp, attr, mask);
+	return ret;
+}
+
+int ib_query_qp(struct ib_qp *qp, struct ib_qp_attr *attr, int mask,
+		struct ib_qp_init_attr *init_attr)
+{
+	*attr = qp->attr;
+	attr->qp_state = attr->cur_qp_state = qp->state;
+	attr->cap = qp->cap;
+	*init_attr = (struct ib_qp_init_attr){
+		.event_handler = qp->event_handler,
+		.qp_context = qp->qp_context,
+		.send_cq = qp->send_cq,
+		.recv_cq = qp->recv_cq,
+		.srq = qp->srq,
+		.cap = qp->cap,
+		.sq_sig_type = qp->sq_sig_type,
+		.qp_type = qp->qp_type,
+		.port_num = qp->qp_type <= IB_QPT_GSI ? qp->port : 0,
+	};
+	return qp->device->ops->query_qp(qp, attr, mask, init_attr);
+}
+
+int ib_destroy_qp(struct ib_qp *qp)
+{
+	if (qp->usecnt)
+		return -EBUSY;
+	qp->pd->usecnt--;
+	qp->send_cq->usecnt--;
+	qp->recv_cq->usecnt--;
+	if (qp->srq)
+		qp->srq->usecnt--;
+	rdma_restrack_del(qp->device, &qp->res);
+	qp->device->ops->destroy_qp(qp);
+	return 0;
+}
+
+/* --- multicast --- */
+
+static struct mcast *find_mcast(struct ib_qp *qp, const union ib_gid *gid, u16 lid)
+{
+	struct mcast *m;
+
+	list_for_each_entry(m, &qp->mcast_list, node)
+		if (m->lid == lid && !memcmp(&m->gid, gid, sizeof(*gid)))
+			return m;
+	return NULL;
+}
+
+int ib_attach_mcast(struct ib_qp *qp, const union ib_gid *gid, u16 lid)
+{
+	struct mcast *m;
+	int ret;
+
+	if (!qp->device->ops->attach_mcast)
+		return -EOPNOTSUPP;
+	/* 4.1.1: a multicast GID begins with ff; 4.1.3: the LID's range */
+	if (qp->qp_type != IB_QPT_UD || gid->raw[0] != 0xff || lid < IB_MULTICAST_LID_BASE ||
+	    lid == IB_LID_PERMISSIVE)
+		return -EINVAL;
+	if (find_mcast(qp, gid, lid))
+		return 0;
+	if (qp->usecnt >= (unsigned)qp->device->attrs.max_mcast_grp)
+		return -ENOMEM;
+	m = rt_zalloc(sizeof(*m));
+	if (!m)
+		return -ENOMEM;
+	ret = qp->device->ops->attach_mcast(qp, gid, lid);
+	if (ret) {
+		rt_free(m);
+		return ret;
+	}
+	m->gid = *gid;
+	m->lid = lid;
+	list_add_tail(&m->node, &qp->mcast_list);
+	qp->usecnt++;
+	return 0;
+}
+
+int ib_detach_mcast(struct ib_qp *qp, const union ib_gid *gid, u16 lid)
+{
+	struct mcast *m;
+
+	if (!qp->device->ops->detach_mcast)
+		return -EOPNOTSUPP;
+	m = find_mcast(qp, gid, lid);
+	if (!m)
+		return -EINVAL;
+	qp->device->ops->detach_mcast(qp, gid, lid);
+	list_del(&m->node);
+	rt_free(m);
+	qp->usecnt--;
+	return 0;
+}
+
+void core_detach_all(struct ib_qp *qp)
+{
+	while (!list_empty(&qp->mcast_list)) {
+		struct mcast m = *list_first_entry(&qp->mcast_list, struct mcast, node);
+		ib_detach_mcast(qp, &m.gid, m.lid);
+	}
+}

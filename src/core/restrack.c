@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Resource tracking: a list and a count per device and type of object. */
+#include <string.h>
+
+#include "rdma/ib_verbs.h"
+
+static const char *const names[RDMA_RESTRACK_MAX] = {
+	[RDMA_RESTRACK_PD] = "pd",
+	[RDMA_RESTRACK_CQ] = "cq",
+	[RDMA_RESTRACK_QP] = "qp",
+	[RDMA_RESTRACK_CM_ID] = "cm_id",
+	[RDMA_RESTRACK_MR] = "mr",
+	[RDMA_RESTRACK_CTX] = "ctx",
+	[RDMA_RESTRACK_SRQ] = "srq",
+	[RDMA_RESTRACK_AH] = "ah",
+	[RDMA_RESTRACK_MW] = "mw",
+	[RDMA_RESTRACK_XRCD] = "xrcd",
+};
+
+const char *rdma_restrack_name(enum rdma_restrack_type type)
+{
+	return type < RDMA_RESTRACK_MAX ? names[type] : "unknown";
+}
+
+void rdma_restrack_init(struct rdma_restrack_root *root)
+{
+	memset(root, 0, sizeof(*root));
+	for (int type = 0; type < RDMA_RESTRACK_MAX; type++)
+		INIT_LIST_HEAD(&root->list[type]);
+}
+
+void rdma_restrack_add(struct ib_device *device, struct rdma_restrack_entry *entry,
+		       enum rdma_restrack_type type, const char *client, pid_t pid)
+{
+	struct rdma_restrack_root *root = &device->res;
+
+	entry->type = type;
+	entry->id = root->next_id[type]++;
+	entry->user = !client;
+	entry->pid = pid;
+	entry->comm[0] = 0;
+	if (client)
+		strncpy(entry->comm, client, sizeof(entry->comm) - 1);
+	entry->comm[sizeof(entry->comm) - 1] = 0;
+	entry->valid = true;
+	list_add_tail(&entry->node, &root->list[type]);
+	root->count[type]++;
+}
+
+void rdma_restrack_del(struct ib_device *device, struct rdma_restrack_entry *entry)
+{
+	if (!entry->valid)
+		return;
+	entry->valid = false;
+	list_del(&entry->node);
+	device->res.count[entry->type]--;
+}
+
+u32 rdma_restrack_count(struct ib_device *device, enum rdma_restrack_type type)
+{
+	return type < RDMA_RESTRACK_MAX ? device->res.count[type] : 0;
+}
+
+int rdma_restrack_for_each(struct ib_device *device, enum rdma_restrack_type type,
+			   int (*fn)(const struct rdma_restrack_entry *entry, void *ctx),
+			   void *ctx)
+{
+	struct rdma_restrack_entry *entry;
+	int ret = 0;
+
+	if (type >= RDMA_RESTRACK_MAX)
+		return -EINVAL;
+	list_for_each_entry(entry, &device->res.list[type], node) {
+		ret = fn(entry, ctx);
+		if (ret)
+			break;
+	}
+	return ret;
+}

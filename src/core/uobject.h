@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Objects of programs. A program that opens a device has a context
+ * (struct ib_ucontext); what it makes is named by 32-bit handles, never by
+ * pointers, valid in that context only: an index and a generation, so that a
+ * handle of a destroyed object is not mistaken for its successor. When the
+ * context goes, by close or by death of the process, all its objects go, each
+ * before those that it uses.
+ *
+ * This is the interface between the core and the endpoints of src/access.
+ */
+#ifndef SOFTIB_CORE_UOBJECT_H
+#define SOFTIB_CORE_UOBJECT_H
+
+#include "rdma/ib_verbs.h"
+
+enum ib_uobject_type {
+	IB_UOBJECT_PD,
+	IB_UOBJECT_AH,
+	IB_UOBJECT_CQ,
+	IB_UOBJECT_SRQ,
+	IB_UOBJECT_QP,
+	IB_UOBJECT_MR,
+	IB_UOBJECT_MW,
+	IB_UOBJECT_CHANNEL, /* a completion channel: lives in the program */
+	IB_UOBJECT_TYPES
+};
+
+/** struct ib_uobject - the bond between a handle and an object */
+struct ib_uobject {
+	struct list_head node; /* in context->objects */
+	struct ib_ucontext *context;
+	enum ib_uobject_type type;
+	u32 handle;
+	void *object;	 /* struct ib_pd ...; NULL until committed */
+	u64 user_handle; /* the program's own name for it, in events */
+	u64 locked_bytes; /* MR: what it holds of the context's account */
+};
+
+/** struct ib_handle - a slot of the handle table */
+struct ib_handle {
+	struct ib_uobject *uobject; /* NULL: free */
+	u32 generation;
+	u32 next_free;
+};
+
+/**
+ * ib_ucontext_open() - open @device for process @pid
+ * @comm: its name, for resource tracking
+ * Return: a context, driver's answer filled; ERR_PTR: -EIO the device is
+ * going; -EMFILE, -ENOMEM of the driver
+ */
+struct ib_ucontext *ib_ucontext_open(struct ib_device *device, pid_t pid, const char *comm);
+/** ib_ucontext_close() - destroy all objects, then the context */
+void ib_ucontext_close(struct ib_ucontext *context);
+
+/** ib_uobject_alloc() - a handle for an object that is about to be made; it
+ *  is not found until ib_uobject_commit(). ERR_PTR: -ENOMEM */
+struct ib_uobject *ib_uobject_alloc(struct ib_ucontext *context, enum ib_uobject_type type);
+/** ib_uobject_abort() - the object was not made after all */
+void ib_uobject_abort(struct ib_uobject *uobject);
+void ib_uobject_commit(struct ib_uobject *uobject, void *object);
+/** ib_uobject_get() - Return: the object; ERR_PTR(-EINVAL) when @handle names
+ *  none of @type */
+void *ib_uobject_get(struct ib_ucontext *context, enum ib_uobject_type type, u32 handle);
+/** ib_uobject_destroy() - the object and its handle. 0; -EINVAL no such
+ *  object; -EBUSY in use */
+int ib_uobject_destroy(struct ib_ucontext *context, enum ib_uobject_type type, u32 handle);
+
+/**
+ * ib_ucontext_lock_memory() - account for @bytes more of locked memory
+ * @limit_bytes: RLIMIT_MEMLOCK of the process, UINT64_MAX when it may exceed it
+ *
+ * Nothing is really locked: the account is kept so that a program meets the
+ * limit here that it would meet on an adapter.
+ * Return: 0; -ENOMEM beyond the limit
+ */
+int ib_ucontext_lock_memory(struct ib_ucontext *context, u64 bytes, u64 limit_bytes);
+void ib_ucontext_unlock_memory(struct ib_ucontext *context, u64 bytes);
+/** ib_locked_bytes() - whole pages that [start, start + length) touches */
+u64 ib_locked_bytes(u64 start, u64 length);
+
+/* --- makers: as the ib_ function of that name, for a program --- */
+
+struct ib_pd *ib_alloc_pd_user(struct ib_uobject *uobject);
+struct ib_ah *ib_create_ah_user(struct ib_uobject *uobject, struct ib_pd *pd,
+				const struct rdma_ah_attr *attr);
+struct ib_cq *ib_create_cq_user(struct ib_uobject *uobject, const struct ib_cq_init_attr *attr);
+struct ib_srq *ib_create_srq_user(struct ib_uobject *uobject, struct ib_pd *pd,
+				  struct ib_srq_init_attr *attr);
+struct ib_qp *ib_create_qp_user(struct ib_uobject *uobject, struct ib_pd *pd,
+				struct ib_qp_init_attr *attr);
+/** ib_reg_user_mr() - @start is an address of the program, @iova what its
+ *  requests and its peers will use. -EINVAL wraps, or rights: remote write
+ *  and atomic need local write (10.6.3.3) */
+struct ib_mr *ib_reg_user_mr(struct ib_uobject *uobject, struct ib_pd *pd, u64 start, u64 length,
+			     u64 iova, int access);
+/** ib_rereg_user_mr() - @flags of enum ib_mr_rereg_flags say what changes;
+ *  on error the region is as before */
+int ib_rereg_user_mr(struct ib_mr *mr, int flags, u64 start, u64 length, u64 iova, int access,
+		     struct ib_pd *pd);
+struct ib_mw *ib_alloc_mw_user(struct ib_uobject *uobject, struct ib_pd *pd,
+			       enum ib_mw_type type);
+int ib_dealloc_mw(struct ib_mw *mw);
+
+#endif

@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Protection domains, completion queues, shared receive queues, memory (IBA
+ * v1 11.2.1, 11.2.3, 11.2.6, 11.2.8): checks, reference counts and tracking around the
+ * driver's operations. What another object uses is not destroyed: -EBUSY.
+ */
+#include "core/private.h"
+
+/* --- protection domains --- */
+
+struct ib_pd *core_alloc_pd(struct ib_device *device, const struct core_owner *owner)
+{
+	struct ib_udata udata;
+	struct ib_pd *pd = device->ops->alloc_pd(device, core_udata(owner, &udata));
+
+	if (IS_ERR(pd))
+		return pd;
+	pd->device = device;
+	pd->uobject = owner->uobject;
+	core_track(device, &pd->res, RDMA_RESTRACK_PD, owner);
+	return pd;
+}
+
+struct ib_pd *ib_alloc_pd_(struct ib_device *device, unsigned int flags, const char *client)
+{
+	struct ib_pd *pd = core_alloc_pd(device, &(struct core_owner){.client = client});
+	struct ib_mr *mr;
+
+	if (IS_ERR(pd))
+		return pd;
+	mr = ib_get_dma_mr(pd, IB_ACCESS_LOCAL_WRITE);
+	if (IS_ERR(mr)) {
+		ib_dealloc_pd(pd);
+		return ERR_PTR(PTR_ERR(mr));
+	}
+	pd->internal_mr = mr;
+	pd->local_dma_lkey = mr->lkey;
+	return pd;
+}
+
+struct ib_pd *ib_alloc_pd_user(struct ib_uobject *uobject)
+{
+	return core_alloc_pd(uobject->context->device, &(struct core_owner){.uobject = uobject});
+}
+
+int ib_dealloc_pd(struct ib_pd *pd)
+{
+	if (pd->usecnt > (pd->internal_mr ? 1 : 0))
+		return -EBUSY;
+	if (pd->internal_mr)
+		ib_dereg_mr(pd->internal_mr);
+	rdma_restrack_del(pd->device, &pd->res);
+	pd->device->ops->dealloc_pd(pd);
+	return 0;
+}
+
+/* --- completion queues --- */
+
+struct ib_cq *core_create_cq(struct ib_device *device, const struct ib_cq_init_attr *attr,
+			     const struct core_owner *owner)
+{
+	struct ib_udata udata;
+	struct ib_cq *cq;
+
+	if (!attr->cqe || attr->cqe > (unsigned)device->attrs.max_cqe)
+		return ERR_PTR(-EINVAL);
+	cq = device->ops->create_cq(device, attr, core_udata(owner, &udata));
+	if (IS_ERR(cq))
+		return cq;
+	cq->device = device;
+	cq->uobject = owner->uobject;
+	core_track(device, &cq->res, RDMA_RESTRACK_CQ, owner);
+	return cq;
+}
+
+struct ib_cq *ib_create_cq_(struct ib_device *device, ib_comp_handler comp_handler,
+			    void (*event_handler)(struct ib_event *event, void *cq_context),
+			    void *cq_context, const struct ib_cq_init_attr *attr,
+			    const char *client)
+{
+	struct ib_cq *cq = core_create_cq(device, attr, &(struct core_owner){.client = client});
+
+	if (IS_ERR(cq))
+		return cq;
+	cq->comp_handler = comp_handler;
+	cq->event_handler = event_handler;
+	cq->cq_context = cq_context;
+	return cq;
+}
+
+struct ib_cq *ib_create_cq_user(struct ib_uobject *uobject, const struct ib_cq_init_attr *attr)
+{
+	return core_create_cq(uobject->context->device, attr,
+			      &(struct core_owner){.uobject = uobject});
+}
+
+int ib_resize_cq(struct ib_cq *cq, int cqe)
+{
+	if (!cq->device->ops->resize_cq)
+		return -EOPNOTSUPP;
+	if (cqe < 1 || cqe > cq->device->attrs.max_cqe)
+		return -EINVAL;
+	return cq->device->ops->resize_cq(cq, cqe);
+}
+
+int ib_destroy_cq(struct ib_cq *cq)
+{
+	if (cq->usecnt)
+		return -EBUSY;
+	rdma_restrack_del(cq->device, &cq->res);
+	cq->device->ops->destroy_cq(cq);
+	return 0;
+}
+
+/* --- shared receive queues --- */
+
+static int srq_attr_check(const struct ib_device *device, const struct ib_srq_attr *attr)
+{
+	if (!attr->max_wr || attr->max_wr > (unsigned)device->attrs.max_srq_wr ||
+	    attr->max_sge > (unsigned)device->attrs.max_srq_sge)
+		return -EINVAL;
+	return 0;
+}
+
+struct ib_srq *core_create_srq(struct ib_pd *pd, struct ib_srq_init_attr *attr,
+			       struct ib_uobject *uobject)
+{
+	struct ib_device *device = pd->device;
+	struct core_owner owner = core_heir(pd, uobject);
+	struct ib_udata udata;
+	struct ib_srq *srq;
+
+	if (!device->ops->create_srq)
+		return ERR_PTR(-EOPNOTSUPP);
+	if (srq_attr_check(device, &attr->attr))
+		return ERR_PTR(-EINVAL);
+	srq = device->ops->create_srq(pd, attr, core_udata(&owner, &udata));
+	if (IS_ERR(srq))
+		return srq;
+	srq->device = device;
+	srq->pd = pd;
+	srq->uobject = uobject;
+	srq->event_handler = attr->event_handler;
+	srq->srq_context = attr->srq_context;
+	pd->usecnt++;
+	core_track(device, &srq->res, RDMA_RESTRACK_SRQ, &owner);
+	return srq;
+}
+
+struct ib_srq *ib_create_srq(struct ib_pd *pd, struct ib_srq_init_attr *attr)
+{
+	return core_create_srq(pd, attr, NULL);
+}
+
+struct ib_srq *ib_create_srq_user(struct ib_uobject *uobject, struct ib_pd *pd,
+				  struct ib_srq_init_attr *attr)
+{
+	return core_create_srq(pd, attr, uobject);
+}
+
+int ib_modify_srq(struct ib_srq *srq, struct ib_srq_attr *attr, enum ib_srq_attr_mask mask)
+{
+	if (!srq->device->ops->modify_srq)
+		return -EOPNOTSUPP;
+	if (mask & ~(IB_SRQ_MAX_WR | IB_SRQ_LIMIT))
+		return -EINVAL;
+	if (mask & IB_SRQ_MAX_WR &&
+	    (!attr->max_wr || attr->max_wr > (unsigned)srq->device->attrs.max_srq_wr))
+		return -EINVAL;
+	return srq->device->ops->modify_srq(srq, attr, mask);
+}
+
+int ib_query_srq(struct ib_srq *srq, struct ib_srq_attr *attr)
+{
+	return srq->device->ops->query_srq ? srq->device->ops->query_srq(srq, attr) :
+					     -EOPNOTSUPP;
+}
+
+int ib_destroy_srq(struct ib_srq *srq)
+{
+	if (srq->usecnt)
+		return -EBUSY;
+	srq->pd->usecnt--;
+	rdma_restrack_del(srq->device, &srq->res);
+	srq->device->ops->destroy_srq(srq);
+	return 0;
+}
+
+/* --- memory --- */
+
+/* 10.6.3.3: who lets a peer write must be able to write himself */
+static bool access_ok(int access)
+{
+	if (access & (IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_ATOMIC) &&
+	    !(access & IB_ACCESS_LOCAL_WRITE))
+		return false;
+	return true;
+}
+
+static struct ib_mr *track_mr(struct ib_pd *pd, struct ib_mr *mr, struct ib_uobject *uobject)
+{
+	struct core_owner owner = core_heir(pd, uobject);
+
+	if (IS_ERR(mr))
+		return mr;
+	mr->device = pd->device;
+	mr->pd = pd;
+	mr->uobject = uobject;
+	pd->usecnt++;
+	core_track(pd->device, &mr->res, RDMA_RESTRACK_MR, &owner);
+	return mr;
+}
+
+struct ib_mr *ib_get_dma_mr(struct ib_pd *pd, int access)
+{
+	struct ib_mr *mr;
+
+	if (!access_ok(access))
+		return ERR_PTR(-EINVAL);
+	mr = track_mr(pd, pd->device->ops->get_dma_mr(pd, access), NULL);
+	if (!IS_ERR(mr))
+		mr->access = access;
+	return mr;
+}
+
+static int user_mr_check(u64 start, u64 length, u64 iova, int access)
+{
+	const int known = IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ |
+			  IB_ACCESS_REMOTE_ATOMIC | IB_ACCESS_MW_BIND | IB_ZERO_BASED |
+			  IB_ACCESS_HUGETLB | IB_ACCESS_OPTIONAL;
+
+	if (access & IB_ACCESS_ON_DEMAND)
+		return -EOPNOTSUPP;
+	if (access & ~known || !access_ok(access) || start + length < start ||
+	    iova + length < iova)
+		return -EINVAL;
+	return 0;
+}
+
+struct ib_mr *ib_reg_user_mr(struct ib_uobject *uobject, struct ib_pd *pd, u64 start, u64 length,
+			     u64 iova, int access)
+{
+	struct ib_udata udata = {.context = uobject->context};
+	struct ib_mr *mr;
+	int ret = user_mr_check(start, length, iova, access);
+
+	if (!pd->device->ops->reg_user_mr)
+		ret = -EOPNOTSUPP;
+	if (ret)
+		return ERR_PTR(ret);
+	mr = pd->device->ops->reg_user_mr(pd, start, length, iova, access, &udata);
+	if (IS_ERR(mr))
+		return mr;
+	mr->iova = iova;
+	mr->length = length;
+	mr->access = access;
+	return track_mr(pd, mr, uobject);
+}
+
+int ib_rereg_user_mr(struct ib_mr *mr, int flags, u64 start, u64 length, u64 iova, int access,
+		     struct ib_pd *pd)
+{
+	u64 new_iova = flags & IB_MR_REREG_TRANS ? iova : mr->iova;
+	u64 new_length = flags & IB_MR_REREG_TRANS ? length : mr->length;
+	int new_access = flags & IB_MR_REREG_ACCESS ? access : mr->access;
+	struct ib_pd *new_pd = flags & IB_MR_REREG_PD ? pd : mr->pd;
+	int ret;
+
+	if (!mr->device->ops->rereg_user_mr)
+		return -EOPNOTSUPP;
+	if (!flags || flags & ~IB_MR_REREG_SUPPORTED)
+		return -EINVAL;
+	ret = user_mr_check(flags & IB_MR_REREG_TRANS ? start : 0, new_length, new_iova,
+			    new_access);
+	if (!ret)
+		ret = mr->device->ops->rereg_user_mr(mr, flags, start, new_length, new_iova,
+						     new_access, new_pd);
+	if (ret)
+		return ret;
+	mr->pd->usecnt--;
+	new_pd->usecnt++;
+	mr->pd = new_pd;
+	mr->iova = new_iova;
+	mr->length = new_length;
+	mr->access = new_access;
+	return 0;
+}
+
+int ib_dereg_mr(struct ib_mr *mr)
+{
+	mr->pd->usecnt--;
+	rdma_restrack_del(mr->device, &mr->res);
+	mr->device->ops->dereg_mr(mr);
+	return 0;
+}
+
+struct ib_mw *ib_alloc_mw_user(struct ib_uobject *uobject, struct ib_pd *pd,
+			       enum ib_mw_type type)
+{
+	struct core_owner owner = {.uobject = uobject};
+	struct ib_udata udata = {.context = uobject->context};
+	struct ib_mw *mw;
+
+	if (!pd->device->ops->alloc_mw)
+		return ERR_PTR(-EOPNOTSUPP);
+	if (type != IB_MW_TYPE_1 && type != IB_MW_TYPE_2)
+		return ERR_PTR(-EINVAL);
+	mw = pd->device->ops->alloc_mw(pd, type, &udata);
+	if (IS_ERR(mw))
+		return mw;
+	mw->device = pd->device;
+	mw->pd = pd;
+	mw->uobject = uobject;
+	mw->type = type;
+	pd->usecnt++;
+	core_track(pd->device, &mw->res, RDMA_RESTRACK_MW, &owner);
+	return mw;
+}
+
+int ib_dealloc_mw(struct ib_mw *mw)
+{
+	mw->pd->usecnt--;
+	rdma_restrack_del(mw->device, &mw->res);
+	mw->device->ops->dealloc_mw(mw);
+	return 0;
+}
