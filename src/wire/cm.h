@@ -10,8 +10,8 @@
 #include "wire/mad.h"
 
 #define WIRE_CM_CLASS_VERSION 2
-#define WIRE_CM_DATA_OFFSET 24
-#define WIRE_CM_DATA_BYTES 232
+#define WIRE_CM_DATA_OFFSET   24
+#define WIRE_CM_DATA_BYTES    232
 
 enum wire_cm_attr {
 	WIRE_CM_CLASS_PORT_INFO = 0x0001,
@@ -29,7 +29,12 @@ enum wire_cm_attr {
 };
 
 /* REQ.TransportServiceType (12.7.12) */
-enum wire_cm_service { WIRE_CM_RC = 0, WIRE_CM_UC = 1, WIRE_CM_RD = 2, WIRE_CM_EXTENDED = 3 };
+enum wire_cm_service {
+	WIRE_CM_RC = 0,
+	WIRE_CM_UC = 1,
+	WIRE_CM_RD = 2,
+	WIRE_CM_EXTENDED = 3
+};
 
 /** struct wire_cm_path - a path in a REQ or LAP (12.7.10..22) */
 struct wire_cm_path {
@@ -124,9 +129,9 @@ enum wire_cm_reject {
 /** struct wire_cm_rej - reject (12.6.7) */
 struct wire_cm_rej {
 	uint32_t local_comm_id, remote_comm_id;
-	uint8_t message; /* 0 REQ, 1 REP, 2 no message */
+	uint8_t message;    /* 0 REQ, 1 REP, 2 no message */
 	uint8_t info_bytes; /* 7 bits: valid bytes of info */
-	uint16_t reason; /* enum wire_cm_reject */
+	uint16_t reason;    /* enum wire_cm_reject */
 	uint8_t info[72];
 	uint8_t private_data[148];
 };
@@ -203,8 +208,12 @@ WIRE_CODEC(cm_sidr_req)
 
 /* SIDR_REP.Status (12.11.2.1) */
 enum wire_cm_sidr_status {
-	WIRE_CM_SIDR_OK = 0, WIRE_CM_SIDR_UNSUPPORTED = 1, WIRE_CM_SIDR_REJECTED = 2,
-	WIRE_CM_SIDR_NO_QP = 3, WIRE_CM_SIDR_REDIRECT = 4, WIRE_CM_SIDR_BAD_VERSION = 5,
+	WIRE_CM_SIDR_OK = 0,
+	WIRE_CM_SIDR_UNSUPPORTED = 1,
+	WIRE_CM_SIDR_REJECTED = 2,
+	WIRE_CM_SIDR_NO_QP = 3,
+	WIRE_CM_SIDR_REDIRECT = 4,
+	WIRE_CM_SIDR_BAD_VERSION = 5,
 };
 
 /** struct wire_cm_sidr_rep - service id resolution response (12.11.2) */

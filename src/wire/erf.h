@@ -9,11 +9,11 @@
 
 #include "base/types.h"
 
-#define WIRE_PCAP_FILE_BYTES 24
-#define WIRE_PCAP_RECORD_BYTES 16
-#define WIRE_LINKTYPE_ERF 197
+#define WIRE_PCAP_FILE_BYTES	 24
+#define WIRE_PCAP_RECORD_BYTES	 16
+#define WIRE_LINKTYPE_ERF	 197
 #define WIRE_LINKTYPE_INFINIBAND 247 /* packets from the LRH, no record header */
-#define WIRE_ERF_BYTES 16
+#define WIRE_ERF_BYTES		 16
 #define WIRE_ERF_TYPE_INFINIBAND 21
 
 /** wire_pcap_file_encode() - header of a pcap file, little-endian.
@@ -31,6 +31,7 @@ int wire_pcap_record_encode(uint64_t time_ns, uint32_t bytes, void *buf);
  * @packet_bytes: LRH to VCRC
  * Return: 16; -EINVAL the packet is too long for a record (65519 bytes).
  */
-int wire_erf_encode(uint64_t time_ns, unsigned int interface, size_t packet_bytes, void *buf);
+int wire_erf_encode(uint64_t time_ns, unsigned int interface, size_t packet_bytes,
+		    void *buf);
 
 #endif

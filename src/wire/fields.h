@@ -26,16 +26,16 @@ enum wire_field_kind {
 
 /** struct wire_field - one field, or an array of equal ones */
 struct wire_field {
-	const char *name;      /* the member's, NULL for reserved */
-	uint8_t kind;	       /* enum wire_field_kind */
-	uint8_t size_bytes;    /* of one element in the C struct: 1, 2, 4, 8 */
-	uint8_t components;    /* of ComponentMask: 1; for arrays 1 or count */
-	uint16_t bit;	       /* of the first element from the structure's start */
-	uint16_t width;	       /* bits of one element, 1..64 */
-	uint16_t count;	       /* elements */
-	uint16_t stride;       /* bits from one element to the next */
-	uint16_t offset;       /* of the first element in the C struct */
-	uint16_t mem_stride;   /* bytes from one element to the next */
+	const char *name;    /* the member's, NULL for reserved */
+	uint8_t kind;	     /* enum wire_field_kind */
+	uint8_t size_bytes;  /* of one element in the C struct: 1, 2, 4, 8 */
+	uint8_t components;  /* of ComponentMask: 1; for arrays 1 or count */
+	uint16_t bit;	     /* of the first element from the structure's start */
+	uint16_t width;	     /* bits of one element, 1..64 */
+	uint16_t count;	     /* elements */
+	uint16_t stride;     /* bits from one element to the next */
+	uint16_t offset;     /* of the first element in the C struct */
+	uint16_t mem_stride; /* bytes from one element to the next */
 	const struct wire_codec *nested;
 };
 
@@ -54,7 +54,8 @@ struct wire_codec {
  * @obj: the codec's struct; zeroed, then filled; untouched on failure
  * Return: codec->bytes; -EINVAL @len is too short.
  */
-int wire_fields_decode(const struct wire_codec *codec, const void *buf, size_t len, void *obj);
+int wire_fields_decode(const struct wire_codec *codec, const void *buf, size_t len,
+		       void *obj);
 
 /**
  * wire_fields_encode() - struct to bytes
@@ -77,8 +78,8 @@ bool wire_fields_match(const struct wire_codec *codec, uint64_t mask, const void
  * @fn: gets the field, the element's index and its value; for printing
  */
 void wire_fields_visit(const struct wire_codec *codec, const void *obj,
-		       void (*fn)(void *ctx, const struct wire_field *field, unsigned int index,
-				  uint64_t value),
+		       void (*fn)(void *ctx, const struct wire_field *field,
+				  unsigned int index, uint64_t value),
 		       void *ctx);
 
 /*

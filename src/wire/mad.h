@@ -10,7 +10,7 @@
 #include "wire/fields.h"
 #include "wire/packet.h"
 
-#define WIRE_MAD_BYTES 256
+#define WIRE_MAD_BYTES	      256
 #define WIRE_MAD_HEADER_BYTES 24
 #define WIRE_MAD_BASE_VERSION 1
 
@@ -28,7 +28,7 @@ enum wire_class {
 	WIRE_CLASS_VENDOR_LOW_LAST = 0x0f,
 	WIRE_CLASS_DEV_ADM = 0x10,
 	WIRE_CLASS_BIS = 0x12,
-	WIRE_CLASS_CC = 0x21, /* congestion control (A10) */
+	WIRE_CLASS_CC = 0x21,	       /* congestion control (A10) */
 	WIRE_CLASS_VENDOR_HIGH = 0x30, /* ..0x4f: RMPP and OUI */
 	WIRE_CLASS_VENDOR_HIGH_LAST = 0x4f,
 };
@@ -90,8 +90,8 @@ WIRE_CODEC(mad)
 /** struct wire_class_port_info - ClassPortInfo (13.4.8.1) */
 struct wire_class_port_info {
 	uint8_t base_version, class_version;
-	uint16_t cap_mask;  /* WIRE_CPI_... and bits of the class */
-	uint32_t cap_mask2; /* 27 bits */
+	uint16_t cap_mask;     /* WIRE_CPI_... and bits of the class */
+	uint32_t cap_mask2;    /* 27 bits */
 	uint8_t resp_time_enc; /* 4.096 us << value */
 	union wire_gid redirect_gid;
 	uint8_t redirect_tclass, redirect_sl;
@@ -106,7 +106,7 @@ struct wire_class_port_info {
 	uint32_t trap_qpn, trap_qkey;
 };
 WIRE_CODEC(class_port_info)
-#define WIRE_CPI_IS_TRAP_SUPPORTED 0x0001
+#define WIRE_CPI_IS_TRAP_SUPPORTED	     0x0001
 #define WIRE_CPI_IS_GET_SET_NOTICE_SUPPORTED 0x0002
 
 /* Notice.Type (13.4.8.2) and the node types used as its producer */
@@ -130,12 +130,12 @@ enum wire_producer {
  *  issuer_gid: there use wire_smp_notice_decode() and ..._encode(). */
 struct wire_notice {
 	bool is_generic;
-	uint8_t type;		/* enum wire_notice_type */
-	uint32_t producer;	/* enum wire_producer, or a vendor id */
-	uint16_t trap_number;	/* or a device id */
+	uint8_t type;	      /* enum wire_notice_type */
+	uint32_t producer;    /* enum wire_producer, or a vendor id */
+	uint16_t trap_number; /* or a device id */
 	uint16_t issuer_lid;
 	bool toggle;
-	uint16_t count;		/* 15 bits */
+	uint16_t count;				    /* 15 bits */
 	uint8_t details[WIRE_NOTICE_DETAILS_BYTES]; /* see smp.h: wire_trap_... */
 	union wire_gid issuer_gid;
 };
@@ -180,7 +180,8 @@ extern const unsigned int wire_nr_classes;
 /** wire_class_find() - Return: the row for a class code; NULL unknown */
 const struct wire_mgmt_class *wire_class_find(uint8_t mgmt_class);
 /** wire_attr_find() - Return: an attribute of a class; NULL unknown */
-const struct wire_attr *wire_attr_find(const struct wire_mgmt_class *cls, uint16_t attr_id);
+const struct wire_attr *wire_attr_find(const struct wire_mgmt_class *cls,
+				       uint16_t attr_id);
 /** wire_class_has_rmpp() - may MADs of this class carry an RMPP header? (13.6.1) */
 bool wire_class_has_rmpp(uint8_t mgmt_class);
 

@@ -12,8 +12,8 @@
 #include "wire/smp.h"
 
 #define WIRE_SA_CLASS_VERSION 2
-#define WIRE_SA_DATA_OFFSET 56
-#define WIRE_SA_DATA_BYTES 200
+#define WIRE_SA_DATA_OFFSET   56
+#define WIRE_SA_DATA_BYTES    200
 
 /** struct wire_sa - header of every SA MAD (15.2.1.1); the record or table
  *  follows at WIRE_SA_DATA_OFFSET */
@@ -121,7 +121,9 @@ struct wire_sl_to_vl_record {
 };
 WIRE_CODEC(sl_to_vl_record)
 enum wire_sl_to_vl_record_comp {
-	WIRE_SLVL_LID = 1 << 0, WIRE_SLVL_IN_PORT = 1 << 1, WIRE_SLVL_OUT_PORT = 1 << 2,
+	WIRE_SLVL_LID = 1 << 0,
+	WIRE_SLVL_IN_PORT = 1 << 1,
+	WIRE_SLVL_OUT_PORT = 1 << 2,
 };
 
 struct wire_switch_info_record {
@@ -152,7 +154,9 @@ struct wire_mft_record {
 };
 WIRE_CODEC(mft_record)
 enum wire_mft_record_comp {
-	WIRE_MFTR_LID = 1 << 0, WIRE_MFTR_POSITION = 1 << 1, WIRE_MFTR_BLOCK = 1 << 3,
+	WIRE_MFTR_LID = 1 << 0,
+	WIRE_MFTR_POSITION = 1 << 1,
+	WIRE_MFTR_BLOCK = 1 << 3,
 };
 
 struct wire_sm_info_record {
@@ -161,8 +165,12 @@ struct wire_sm_info_record {
 };
 WIRE_CODEC(sm_info_record)
 enum wire_sm_info_record_comp {
-	WIRE_SMIR_LID = 1 << 0, WIRE_SMIR_GUID = 1 << 2, WIRE_SMIR_SM_KEY = 1 << 3,
-	WIRE_SMIR_ACT_COUNT = 1 << 4, WIRE_SMIR_PRIORITY = 1 << 5, WIRE_SMIR_STATE = 1 << 6,
+	WIRE_SMIR_LID = 1 << 0,
+	WIRE_SMIR_GUID = 1 << 2,
+	WIRE_SMIR_SM_KEY = 1 << 3,
+	WIRE_SMIR_ACT_COUNT = 1 << 4,
+	WIRE_SMIR_PRIORITY = 1 << 5,
+	WIRE_SMIR_STATE = 1 << 6,
 };
 
 /** struct wire_link_record - LinkRecord (15.2.5.13) */
@@ -173,8 +181,10 @@ struct wire_link_record {
 };
 WIRE_CODEC(link_record)
 enum wire_link_record_comp {
-	WIRE_LR_FROM_LID = 1 << 0, WIRE_LR_FROM_PORT = 1 << 1,
-	WIRE_LR_TO_PORT = 1 << 2, WIRE_LR_TO_LID = 1 << 3,
+	WIRE_LR_FROM_LID = 1 << 0,
+	WIRE_LR_FROM_PORT = 1 << 1,
+	WIRE_LR_TO_PORT = 1 << 2,
+	WIRE_LR_TO_LID = 1 << 3,
 };
 
 struct wire_guid_info_record {
@@ -184,7 +194,9 @@ struct wire_guid_info_record {
 };
 WIRE_CODEC(guid_info_record)
 enum wire_guid_info_record_comp {
-	WIRE_GIR_LID = 1 << 0, WIRE_GIR_BLOCK = 1 << 1, WIRE_GIR_GUID0 = 1 << 4,
+	WIRE_GIR_LID = 1 << 0,
+	WIRE_GIR_BLOCK = 1 << 1,
+	WIRE_GIR_GUID0 = 1 << 4,
 };
 
 /** struct wire_service_record - ServiceRecord (15.2.5.14) */
@@ -201,13 +213,13 @@ struct wire_service_record {
 	uint64_t data64[2];
 };
 WIRE_CODEC(service_record)
-#define WIRE_SR_ID (1ull << 0)
-#define WIRE_SR_GID (1ull << 1)
-#define WIRE_SR_PKEY (1ull << 2)
-#define WIRE_SR_LEASE (1ull << 4)
-#define WIRE_SR_KEY (1ull << 5)
-#define WIRE_SR_NAME (1ull << 6)
-#define WIRE_SR_DATA8(n) (1ull << (7 + (n)))
+#define WIRE_SR_ID	  (1ull << 0)
+#define WIRE_SR_GID	  (1ull << 1)
+#define WIRE_SR_PKEY	  (1ull << 2)
+#define WIRE_SR_LEASE	  (1ull << 4)
+#define WIRE_SR_KEY	  (1ull << 5)
+#define WIRE_SR_NAME	  (1ull << 6)
+#define WIRE_SR_DATA8(n)  (1ull << (7 + (n)))
 #define WIRE_SR_DATA16(n) (1ull << (23 + (n)))
 #define WIRE_SR_DATA32(n) (1ull << (31 + (n)))
 #define WIRE_SR_DATA64(n) (1ull << (35 + (n)))
@@ -219,21 +231,40 @@ struct wire_pkey_table_record {
 };
 WIRE_CODEC(pkey_table_record)
 enum wire_pkey_table_record_comp {
-	WIRE_PKR_LID = 1 << 0, WIRE_PKR_BLOCK = 1 << 1, WIRE_PKR_PORT = 1 << 2,
+	WIRE_PKR_LID = 1 << 0,
+	WIRE_PKR_BLOCK = 1 << 1,
+	WIRE_PKR_PORT = 1 << 2,
 };
 
 /* Selectors of MTU, rate and packet lifetime (15.2.5.16) */
 enum wire_selector {
-	WIRE_SELECT_GREATER = 0, WIRE_SELECT_LESS = 1, WIRE_SELECT_EXACTLY = 2,
+	WIRE_SELECT_GREATER = 0,
+	WIRE_SELECT_LESS = 1,
+	WIRE_SELECT_EXACTLY = 2,
 	WIRE_SELECT_LARGEST = 3, /* for a lifetime: the smallest */
 };
 /* Rates (15.2.5.16), in the specification's not monotonic order */
 enum wire_rate {
-	WIRE_RATE_2_5G = 2, WIRE_RATE_10G = 3, WIRE_RATE_30G = 4, WIRE_RATE_5G = 5,
-	WIRE_RATE_20G = 6, WIRE_RATE_40G = 7, WIRE_RATE_60G = 8, WIRE_RATE_80G = 9,
-	WIRE_RATE_120G = 10, WIRE_RATE_14G = 11, WIRE_RATE_56G = 12, WIRE_RATE_112G = 13,
-	WIRE_RATE_168G = 14, WIRE_RATE_25G = 15, WIRE_RATE_100G = 16, WIRE_RATE_200G = 17,
-	WIRE_RATE_300G = 18, WIRE_RATE_28G = 19, WIRE_RATE_50G = 20, WIRE_RATE_400G = 21,
+	WIRE_RATE_2_5G = 2,
+	WIRE_RATE_10G = 3,
+	WIRE_RATE_30G = 4,
+	WIRE_RATE_5G = 5,
+	WIRE_RATE_20G = 6,
+	WIRE_RATE_40G = 7,
+	WIRE_RATE_60G = 8,
+	WIRE_RATE_80G = 9,
+	WIRE_RATE_120G = 10,
+	WIRE_RATE_14G = 11,
+	WIRE_RATE_56G = 12,
+	WIRE_RATE_112G = 13,
+	WIRE_RATE_168G = 14,
+	WIRE_RATE_25G = 15,
+	WIRE_RATE_100G = 16,
+	WIRE_RATE_200G = 17,
+	WIRE_RATE_300G = 18,
+	WIRE_RATE_28G = 19,
+	WIRE_RATE_50G = 20,
+	WIRE_RATE_400G = 21,
 	WIRE_RATE_600G = 22,
 };
 
@@ -251,23 +282,33 @@ struct wire_path_record {
 	uint16_t pkey;
 	uint16_t qos_class; /* 12 bits */
 	uint8_t sl;
-	uint8_t mtu_selector, mtu;   /* enum wire_selector, wire_mtu */
-	uint8_t rate_selector, rate; /* enum wire_selector, wire_rate */
+	uint8_t mtu_selector, mtu;	 /* enum wire_selector, wire_mtu */
+	uint8_t rate_selector, rate;	 /* enum wire_selector, wire_rate */
 	uint8_t life_selector, life_enc; /* packet lifetime: 4.096 us << value */
 	uint8_t preference;
 };
 WIRE_CODEC(path_record)
 enum wire_path_record_comp {
 	WIRE_PR_SERVICE_ID = 3 << 0, /* two components: 8 and 56 bits */
-	WIRE_PR_DGID = 1 << 2, WIRE_PR_SGID = 1 << 3,
-	WIRE_PR_DLID = 1 << 4, WIRE_PR_SLID = 1 << 5,
+	WIRE_PR_DGID = 1 << 2,
+	WIRE_PR_SGID = 1 << 3,
+	WIRE_PR_DLID = 1 << 4,
+	WIRE_PR_SLID = 1 << 5,
 	WIRE_PR_RAW_TRAFFIC = 1 << 6,
-	WIRE_PR_FLOW_LABEL = 1 << 8, WIRE_PR_HOP_LIMIT = 1 << 9, WIRE_PR_TCLASS = 1 << 10,
-	WIRE_PR_REVERSIBLE = 1 << 11, WIRE_PR_NUMB_PATH = 1 << 12,
-	WIRE_PR_PKEY = 1 << 13, WIRE_PR_QOS_CLASS = 1 << 14, WIRE_PR_SL = 1 << 15,
-	WIRE_PR_MTU_SELECTOR = 1 << 16, WIRE_PR_MTU = 1 << 17,
-	WIRE_PR_RATE_SELECTOR = 1 << 18, WIRE_PR_RATE = 1 << 19,
-	WIRE_PR_LIFE_SELECTOR = 1 << 20, WIRE_PR_LIFE = 1 << 21,
+	WIRE_PR_FLOW_LABEL = 1 << 8,
+	WIRE_PR_HOP_LIMIT = 1 << 9,
+	WIRE_PR_TCLASS = 1 << 10,
+	WIRE_PR_REVERSIBLE = 1 << 11,
+	WIRE_PR_NUMB_PATH = 1 << 12,
+	WIRE_PR_PKEY = 1 << 13,
+	WIRE_PR_QOS_CLASS = 1 << 14,
+	WIRE_PR_SL = 1 << 15,
+	WIRE_PR_MTU_SELECTOR = 1 << 16,
+	WIRE_PR_MTU = 1 << 17,
+	WIRE_PR_RATE_SELECTOR = 1 << 18,
+	WIRE_PR_RATE = 1 << 19,
+	WIRE_PR_LIFE_SELECTOR = 1 << 20,
+	WIRE_PR_LIFE = 1 << 21,
 	WIRE_PR_PREFERENCE = 1 << 22,
 };
 
@@ -279,12 +320,16 @@ struct wire_vl_arb_record {
 };
 WIRE_CODEC(vl_arb_record)
 enum wire_vl_arb_record_comp {
-	WIRE_VLAR_LID = 1 << 0, WIRE_VLAR_OUT_PORT = 1 << 1, WIRE_VLAR_BLOCK = 1 << 2,
+	WIRE_VLAR_LID = 1 << 0,
+	WIRE_VLAR_OUT_PORT = 1 << 1,
+	WIRE_VLAR_BLOCK = 1 << 2,
 };
 
 /* MCMemberRecord.JoinState (15.2.5.17) */
 enum wire_join_state {
-	WIRE_JOIN_FULL = 1, WIRE_JOIN_NON = 2, WIRE_JOIN_SEND_ONLY_NON = 4,
+	WIRE_JOIN_FULL = 1,
+	WIRE_JOIN_NON = 2,
+	WIRE_JOIN_SEND_ONLY_NON = 4,
 	WIRE_JOIN_SEND_ONLY_FULL = 8,
 };
 
@@ -307,14 +352,24 @@ struct wire_mcmember_record {
 };
 WIRE_CODEC(mcmember_record)
 enum wire_mcmember_record_comp {
-	WIRE_MCM_MGID = 1 << 0, WIRE_MCM_PORT_GID = 1 << 1,
-	WIRE_MCM_QKEY = 1 << 2, WIRE_MCM_MLID = 1 << 3,
-	WIRE_MCM_MTU_SELECTOR = 1 << 4, WIRE_MCM_MTU = 1 << 5,
-	WIRE_MCM_TCLASS = 1 << 6, WIRE_MCM_PKEY = 1 << 7,
-	WIRE_MCM_RATE_SELECTOR = 1 << 8, WIRE_MCM_RATE = 1 << 9,
-	WIRE_MCM_LIFE_SELECTOR = 1 << 10, WIRE_MCM_LIFE = 1 << 11,
-	WIRE_MCM_SL = 1 << 12, WIRE_MCM_FLOW_LABEL = 1 << 13, WIRE_MCM_HOP_LIMIT = 1 << 14,
-	WIRE_MCM_SCOPE = 1 << 15, WIRE_MCM_JOIN_STATE = 1 << 16, WIRE_MCM_PROXY_JOIN = 1 << 17,
+	WIRE_MCM_MGID = 1 << 0,
+	WIRE_MCM_PORT_GID = 1 << 1,
+	WIRE_MCM_QKEY = 1 << 2,
+	WIRE_MCM_MLID = 1 << 3,
+	WIRE_MCM_MTU_SELECTOR = 1 << 4,
+	WIRE_MCM_MTU = 1 << 5,
+	WIRE_MCM_TCLASS = 1 << 6,
+	WIRE_MCM_PKEY = 1 << 7,
+	WIRE_MCM_RATE_SELECTOR = 1 << 8,
+	WIRE_MCM_RATE = 1 << 9,
+	WIRE_MCM_LIFE_SELECTOR = 1 << 10,
+	WIRE_MCM_LIFE = 1 << 11,
+	WIRE_MCM_SL = 1 << 12,
+	WIRE_MCM_FLOW_LABEL = 1 << 13,
+	WIRE_MCM_HOP_LIMIT = 1 << 14,
+	WIRE_MCM_SCOPE = 1 << 15,
+	WIRE_MCM_JOIN_STATE = 1 << 16,
+	WIRE_MCM_PROXY_JOIN = 1 << 17,
 };
 
 /** struct wire_trace_record - TraceRecord (15.2.5.18) */
@@ -352,14 +407,24 @@ struct wire_multipath_record {
 WIRE_CODEC(multipath_record)
 enum wire_multipath_record_comp {
 	WIRE_MPR_RAW_TRAFFIC = 1 << 0,
-	WIRE_MPR_FLOW_LABEL = 1 << 2, WIRE_MPR_HOP_LIMIT = 1 << 3, WIRE_MPR_TCLASS = 1 << 4,
-	WIRE_MPR_REVERSIBLE = 1 << 5, WIRE_MPR_NUMB_PATH = 1 << 6,
-	WIRE_MPR_PKEY = 1 << 7, WIRE_MPR_QOS_CLASS = 1 << 8, WIRE_MPR_SL = 1 << 9,
-	WIRE_MPR_MTU_SELECTOR = 1 << 10, WIRE_MPR_MTU = 1 << 11,
-	WIRE_MPR_RATE_SELECTOR = 1 << 12, WIRE_MPR_RATE = 1 << 13,
-	WIRE_MPR_LIFE_SELECTOR = 1 << 14, WIRE_MPR_LIFE = 1 << 15,
-	WIRE_MPR_SERVICE_ID_MSB = 1 << 16, WIRE_MPR_INDEPENDENCE = 1 << 17,
-	WIRE_MPR_SGID_COUNT = 1 << 19, WIRE_MPR_DGID_COUNT = 1 << 20,
+	WIRE_MPR_FLOW_LABEL = 1 << 2,
+	WIRE_MPR_HOP_LIMIT = 1 << 3,
+	WIRE_MPR_TCLASS = 1 << 4,
+	WIRE_MPR_REVERSIBLE = 1 << 5,
+	WIRE_MPR_NUMB_PATH = 1 << 6,
+	WIRE_MPR_PKEY = 1 << 7,
+	WIRE_MPR_QOS_CLASS = 1 << 8,
+	WIRE_MPR_SL = 1 << 9,
+	WIRE_MPR_MTU_SELECTOR = 1 << 10,
+	WIRE_MPR_MTU = 1 << 11,
+	WIRE_MPR_RATE_SELECTOR = 1 << 12,
+	WIRE_MPR_RATE = 1 << 13,
+	WIRE_MPR_LIFE_SELECTOR = 1 << 14,
+	WIRE_MPR_LIFE = 1 << 15,
+	WIRE_MPR_SERVICE_ID_MSB = 1 << 16,
+	WIRE_MPR_INDEPENDENCE = 1 << 17,
+	WIRE_MPR_SGID_COUNT = 1 << 19,
+	WIRE_MPR_DGID_COUNT = 1 << 20,
 	WIRE_MPR_SERVICE_ID_LSB = 1 << 21,
 };
 
@@ -371,10 +436,17 @@ struct wire_inform_info_record {
 };
 WIRE_CODEC(inform_info_record)
 enum wire_inform_info_record_comp {
-	WIRE_IIR_SUBSCRIBER_GID = 1 << 0, WIRE_IIR_ENUM = 1 << 1, WIRE_IIR_GID = 1 << 3,
-	WIRE_IIR_LID_RANGE_BEGIN = 1 << 4, WIRE_IIR_LID_RANGE_END = 1 << 5,
-	WIRE_IIR_IS_GENERIC = 1 << 7, WIRE_IIR_SUBSCRIBE = 1 << 8, WIRE_IIR_TYPE = 1 << 9,
-	WIRE_IIR_TRAP_NUMBER = 1 << 10, WIRE_IIR_QPN = 1 << 11, WIRE_IIR_PRODUCER = 1 << 15,
+	WIRE_IIR_SUBSCRIBER_GID = 1 << 0,
+	WIRE_IIR_ENUM = 1 << 1,
+	WIRE_IIR_GID = 1 << 3,
+	WIRE_IIR_LID_RANGE_BEGIN = 1 << 4,
+	WIRE_IIR_LID_RANGE_END = 1 << 5,
+	WIRE_IIR_IS_GENERIC = 1 << 7,
+	WIRE_IIR_SUBSCRIBE = 1 << 8,
+	WIRE_IIR_TYPE = 1 << 9,
+	WIRE_IIR_TRAP_NUMBER = 1 << 10,
+	WIRE_IIR_QPN = 1 << 11,
+	WIRE_IIR_PRODUCER = 1 << 15,
 };
 
 #endif

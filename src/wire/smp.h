@@ -9,10 +9,10 @@
 #include "wire/mad.h"
 
 #define WIRE_SMP_CLASS_VERSION 1
-#define WIRE_SMP_DATA_OFFSET 64
-#define WIRE_SMP_DATA_BYTES 64
-#define WIRE_SMP_PATH_BYTES 64
-#define WIRE_SMP_HOPS_MAX 63
+#define WIRE_SMP_DATA_OFFSET   64
+#define WIRE_SMP_DATA_BYTES    64
+#define WIRE_SMP_PATH_BYTES    64
+#define WIRE_SMP_HOPS_MAX      63
 
 /**
  * struct wire_smp - header of both kinds of SMP (14.2.1.1, 14.2.1.2)
@@ -84,7 +84,7 @@ struct wire_switch_info {
 	uint16_t lft_cap, rft_cap, mft_cap;
 	uint16_t lft_top;
 	uint8_t default_port, default_mcast_primary_port, default_mcast_not_primary_port;
-	uint8_t life_time_enc; /* 5 bits; 0..19: 4.096 us << value; 20..: unlimited */
+	uint8_t life_time_enc;	/* 5 bits; 0..19: 4.096 us << value; 20..: unlimited */
 	bool port_state_change; /* written as 1 to clear */
 	uint8_t optimized_sl_to_vl;
 	uint16_t lids_per_port;
@@ -104,11 +104,11 @@ struct wire_guid_info {
 WIRE_CODEC(guid_info)
 
 enum wire_port_state { /* 0 in a Set: no change */
-	WIRE_PORT_NO_CHANGE = 0,
-	WIRE_PORT_DOWN = 1,
-	WIRE_PORT_INIT = 2,
-	WIRE_PORT_ARMED = 3,
-	WIRE_PORT_ACTIVE = 4,
+		       WIRE_PORT_NO_CHANGE = 0,
+		       WIRE_PORT_DOWN = 1,
+		       WIRE_PORT_INIT = 2,
+		       WIRE_PORT_ARMED = 3,
+		       WIRE_PORT_ACTIVE = 4,
 };
 enum wire_phys_state {
 	WIRE_PHYS_NO_CHANGE = 0,
@@ -121,17 +121,29 @@ enum wire_phys_state {
 	WIRE_PHYS_TEST = 7,
 };
 enum wire_mtu { /* exponent encoding: 128 << value bytes */
-	WIRE_MTU_256 = 1, WIRE_MTU_512 = 2, WIRE_MTU_1024 = 3, WIRE_MTU_2048 = 4, WIRE_MTU_4096 = 5,
+		WIRE_MTU_256 = 1,
+		WIRE_MTU_512 = 2,
+		WIRE_MTU_1024 = 3,
+		WIRE_MTU_2048 = 4,
+		WIRE_MTU_4096 = 5,
 };
 enum wire_link_width { /* enabled: 0 no change, 0xff as supported */
-	WIRE_WIDTH_1X = 1, WIRE_WIDTH_4X = 2, WIRE_WIDTH_8X = 4, WIRE_WIDTH_12X = 8, WIRE_WIDTH_2X = 16,
+		       WIRE_WIDTH_1X = 1,
+		       WIRE_WIDTH_4X = 2,
+		       WIRE_WIDTH_8X = 4,
+		       WIRE_WIDTH_12X = 8,
+		       WIRE_WIDTH_2X = 16,
 };
 enum wire_link_speed { /* enabled: 0 no change, 0xf as supported */
-	WIRE_SPEED_SDR = 1, WIRE_SPEED_DDR = 2, WIRE_SPEED_QDR = 4,
+		       WIRE_SPEED_SDR = 1,
+		       WIRE_SPEED_DDR = 2,
+		       WIRE_SPEED_QDR = 4,
 };
 enum wire_link_speed_ext { /* enabled: 0 no change, 0x1e..0x1f as specified */
-	WIRE_SPEED_EXT_FDR = 1, WIRE_SPEED_EXT_EDR = 2, WIRE_SPEED_EXT_HDR = 4,
-	WIRE_SPEED_EXT_NDR = 8,
+			   WIRE_SPEED_EXT_FDR = 1,
+			   WIRE_SPEED_EXT_EDR = 2,
+			   WIRE_SPEED_EXT_HDR = 4,
+			   WIRE_SPEED_EXT_NDR = 8,
 };
 
 /* PortInfo.CapabilityMask (14.2.5.6) */
@@ -189,7 +201,7 @@ struct wire_port_info {
 	uint8_t local_port;
 	uint8_t link_width_enabled, link_width_supported, link_width_active;
 	uint8_t link_speed_supported;
-	uint8_t state; /* enum wire_port_state */
+	uint8_t state;	    /* enum wire_port_state */
 	uint8_t phys_state; /* enum wire_phys_state */
 	uint8_t link_down_default_state;
 	uint8_t mkey_protect_bits;
@@ -216,7 +228,8 @@ struct wire_port_info {
 	uint8_t resp_time_enc;
 	uint8_t local_phy_errors, overrun_errors; /* thresholds */
 	uint16_t max_credit_hint;
-	uint8_t link_speed_ext2_active, link_speed_ext2_supported, link_speed_ext2_enabled;
+	uint8_t link_speed_ext2_active, link_speed_ext2_supported,
+	    link_speed_ext2_enabled;
 	uint32_t link_round_trip_latency;
 	uint16_t cap_mask2; /* enum wire_port_cap2 */
 	uint8_t link_speed_ext_active, link_speed_ext_supported, link_speed_ext_enabled;
@@ -249,7 +262,7 @@ struct wire_vl_arb {
 WIRE_CODEC(vl_arb)
 
 #define WIRE_LFT_PER_BLOCK 64
-#define WIRE_LFT_NO_PORT 255
+#define WIRE_LFT_NO_PORT   255
 /** struct wire_lft - LinearForwardingTable (14.2.5.10), block attr_mod */
 struct wire_lft {
 	uint8_t port[WIRE_LFT_PER_BLOCK];
@@ -334,20 +347,20 @@ WIRE_CODEC(mlnx_ext_port_info)
 
 /* Traps (14.2.5.1): the number, and the struct of its Notice.details */
 enum wire_trap {
-	WIRE_TRAP_GID_IN_SERVICE = 64,	     /* wire_trap_gid; by the SM */
-	WIRE_TRAP_GID_OUT_OF_SERVICE = 65,   /* wire_trap_gid; by the SM */
-	WIRE_TRAP_MCAST_CREATED = 66,	     /* wire_trap_gid; by the SM */
-	WIRE_TRAP_MCAST_DELETED = 67,	     /* wire_trap_gid; by the SM */
-	WIRE_TRAP_LINK_STATE = 128,	     /* wire_trap_switch; by a switch */
-	WIRE_TRAP_LINK_INTEGRITY = 129,	     /* wire_trap_port */
-	WIRE_TRAP_BUFFER_OVERRUN = 130,	     /* wire_trap_port */
+	WIRE_TRAP_GID_IN_SERVICE = 64,	       /* wire_trap_gid; by the SM */
+	WIRE_TRAP_GID_OUT_OF_SERVICE = 65,     /* wire_trap_gid; by the SM */
+	WIRE_TRAP_MCAST_CREATED = 66,	       /* wire_trap_gid; by the SM */
+	WIRE_TRAP_MCAST_DELETED = 67,	       /* wire_trap_gid; by the SM */
+	WIRE_TRAP_LINK_STATE = 128,	       /* wire_trap_switch; by a switch */
+	WIRE_TRAP_LINK_INTEGRITY = 129,	       /* wire_trap_port */
+	WIRE_TRAP_BUFFER_OVERRUN = 130,	       /* wire_trap_port */
 	WIRE_TRAP_FLOW_CONTROL_WATCHDOG = 131, /* wire_trap_port */
-	WIRE_TRAP_CAPABILITY_CHANGE = 144,   /* wire_trap_capability */
-	WIRE_TRAP_SYSTEM_GUID_CHANGE = 145,  /* wire_trap_system_guid */
-	WIRE_TRAP_BAD_MKEY = 256,	     /* wire_trap_mkey */
-	WIRE_TRAP_BAD_PKEY = 257,	     /* wire_trap_key */
-	WIRE_TRAP_BAD_QKEY = 258,	     /* wire_trap_key */
-	WIRE_TRAP_SWITCH_BAD_PKEY = 259,     /* wire_trap_switch_pkey */
+	WIRE_TRAP_CAPABILITY_CHANGE = 144,     /* wire_trap_capability */
+	WIRE_TRAP_SYSTEM_GUID_CHANGE = 145,    /* wire_trap_system_guid */
+	WIRE_TRAP_BAD_MKEY = 256,	       /* wire_trap_mkey */
+	WIRE_TRAP_BAD_PKEY = 257,	       /* wire_trap_key */
+	WIRE_TRAP_BAD_QKEY = 258,	       /* wire_trap_key */
+	WIRE_TRAP_SWITCH_BAD_PKEY = 259,       /* wire_trap_switch_pkey */
 };
 
 struct wire_trap_gid {
@@ -396,7 +409,7 @@ struct wire_trap_mkey {
 	uint16_t attr_id;
 	uint32_t attr_mod;
 	uint64_t mkey;
-	bool dr_notice;	       /* the offender came by directed route */
+	bool dr_notice; /* the offender came by directed route */
 	bool dr_path_truncated;
 	uint8_t dr_hop_count;
 	uint8_t dr_return_path[30];
@@ -414,9 +427,14 @@ WIRE_CODEC(trap_key)
 
 /* wire_trap_switch_pkey.data_valid: which fields the switch could fill */
 enum wire_trap_valid {
-	WIRE_VALID_LID1 = 1 << 0, WIRE_VALID_LID2 = 1 << 1, WIRE_VALID_PKEY = 1 << 2,
-	WIRE_VALID_SL = 1 << 3, WIRE_VALID_QP1 = 1 << 4, WIRE_VALID_QP2 = 1 << 5,
-	WIRE_VALID_GID1 = 1 << 6, WIRE_VALID_GID2 = 1 << 7,
+	WIRE_VALID_LID1 = 1 << 0,
+	WIRE_VALID_LID2 = 1 << 1,
+	WIRE_VALID_PKEY = 1 << 2,
+	WIRE_VALID_SL = 1 << 3,
+	WIRE_VALID_QP1 = 1 << 4,
+	WIRE_VALID_QP2 = 1 << 5,
+	WIRE_VALID_GID1 = 1 << 6,
+	WIRE_VALID_GID2 = 1 << 7,
 };
 struct wire_trap_switch_pkey {
 	uint16_t data_valid; /* enum wire_trap_valid */

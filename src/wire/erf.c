@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Capture headers: see erf.h. ERF times are little-endian 32.32 fixed point,
+ * everything else in an ERF header is big-endian. */
+#include "wire/erf.h"
+#include "base/bytes.h"
+
+#include <errno.h>
+
+#define ERF_FLAG_VARIABLE_LENGTH 0x04
+#define PCAP_MAGIC_NS		 0xa1b23c4du
+
+static void put_le16(uint8_t *p, uint16_t v)
+{
+	v = htole16(v);
+	memcpy(p, &v, sizeof(v));
+}
+
+static void put_le32(uint8_t *p, uint32_t v)
+{
+	v = htole32(v);
+	memcpy(p, &v, sizeof(v));
+}
+
+int wire_pcap_file_encode(uint32_t linktype, uint32_t snap_bytes, void *buf)
+{
+	uint8_t *b = buf;
+
+	put_le32(b, PCAP_MAGIC_NS);
+	put_le16(b + 4, 2); /* version 2.4 */
+	put_le16(b + 6, 4);
+	put_le32(b + 8, 0);
+	put_le32(b + 12, 0);
+	put_le32(b + 16, snap_bytes);
+	put_le32(b + 20, linktype);
+	return WIRE_PCAP_FILE_BYTES;
+}
+
+int wire_pcap_record_encode(uint64_t time_ns, uint32_t bytes, void *buf)
+{
+	uint8_t *b = buf;
+
+	put_le32(b, (uint32_t)(time_ns / NSEC_PER_SEC));
+	put_le32(b + 4, (uint32_t)(time_ns % NSEC_PER_SEC));
+	put_le32(b + 8, bytes);
+	put_le32(b + 12, bytes);
+	return WIRE_PCAP_RECORD_BYTES;
+}
+
+int wire_erf_encode(uint64_t time_ns, unsigned int interface, size_t packet_bytes,
+		    void *buf)
+{
+	uint8_t *b = buf;
+	uint64_t fraction = ((time_ns % NSEC_PER_SEC) << 32) / NSEC_PER_SEC;
+
+	if (packet_bytes > UINT16_MAX - WIRE_ERF_BYTES)
+		return -EINVAL;
+	put_le32(b, (uint32_t)fraction);
+	put_le32(b + 4, (uint32_t)(time_ns / NSEC_PER_SEC));
+	b[8] = WIRE_ERF_TYPE_INFINIBAND;
+	b[9] = (uint8_t)(ERF_FLAG_VARIABLE_LENGTH | (interface & 3));
+	put_be16(b + 10, (uint16_t)(packet_bytes + WIRE_ERF_BYTES)); /* record */
+	put_be16(b + 12, 0);					     /* losses */
+	put_be16(b + 14, (uint16_t)packet_bytes);		     /* on the wire */
+	return WIRE_ERF_BYTES;
+}

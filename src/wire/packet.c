@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Packet headers to structs and back. This is the hot path of every transport
+ * engine, so it is straight-line loads and stores steered by the flags of the
+ * opcode table; the codec of fields.h is for management structures only.
+ */
+#include "wire/packet.h"
+#include "wire/roce.h"
+#include "base/bytes.h"
+
+#include <errno.h>
+
+#define GRH_NEXT_HEADER_BTH 0x1b
+#define GRH_IP_VERSION	    6
+
+int wire_lrh_decode(const void *buf, size_t len, struct wire_lrh *lrh)
+{
+	const uint8_t *b = buf;
+
+	if (len < WIRE_LRH_BYTES || (b[0] & 0x0f) != 0) /* 7.7.2: LVer is 0 */
+		return -EINVAL;
+	lrh->vl = b[0] >> 4;
+	lrh->lver = 0;
+	lrh->sl = b[1] >> 4;
+	lrh->lnh = b[1] & 3;
+	lrh->dlid = get_be16(b + 2);
+	lrh->length_dwords = get_be16(b + 4) & 0x7ff;
+	lrh->slid = get_be16(b + 6);
+	return WIRE_LRH_BYTES;
+}
+
+int wire_lrh_encode(const struct wire_lrh *lrh, void *buf)
+{
+	uint8_t *b = buf;
+
+	b[0] = (uint8_t)(lrh->vl << 4 | (lrh->lver & 0x0f));
+	b[1] = (uint8_t)(lrh->sl << 4 | (lrh->lnh & 3));
+	put_be16(b + 2, lrh->dlid);
+	put_be16(b + 4, lrh->length_dwords & 0x7ff);
+	put_be16(b + 6, lrh->slid);
+	return WIRE_LRH_BYTES;
+}
+
+/* 8.3: @len counts from the GRH to the last pad byte, without the ICRC */
+static int grh_decode(const uint8_t *b, size_t len, struct wire_grh *grh)
+{
+	uint32_t word;
+
+	if (len < WIRE_GRH_BYTES)
+		return -EINVAL;
+	word = get_be32(b);
+	grh->ip_version = (uint8_t)(word >> 28);
+	grh->traffic_class = (uint8_t)(word >> 20);
+	grh->flow_label = word & 0xfffff;
+	grh->payload_bytes = get_be16(b + 4);
+	grh->next_header = b[6];
+	grh->hop_limit = b[7];
+	memcpy(grh->sgid.raw, b + 8, 16);
+	memcpy(grh->dgid.raw, b + 24, 16);
+	if (grh->ip_version != GRH_IP_VERSION ||
+	    grh->next_header != GRH_NEXT_HEADER_BTH ||
+	    grh->payload_bytes != len - WIRE_GRH_BYTES + WIRE_ICRC_BYTES)
+		return -EINVAL;
+	return WIRE_GRH_BYTES;
+}
+
+static void grh_encode(const struct wire_grh *grh, uint8_t *b)
+{
+	put_be32(b, (uint32_t)GRH_IP_VERSION << 28 | (uint32_t)grh->traffic_class << 20 |
+			(grh->flow_label & 0xfffff));
+	put_be16(b + 4, grh->payload_bytes);
+	b[6] = GRH_NEXT_HEADER_BTH;
+	b[7] = grh->hop_limit;
+	memcpy(b + 8, grh->sgid.raw, 16);
+	memcpy(b + 24, grh->dgid.raw, 16);
+}
+
+static void bth_load(const uint8_t *b, struct wire_bth *bth)
+{
+	bth->opcode = b[0];
+	bth->solicited = b[1] >> 7;
+	bth->mig_req = b[1] >> 6 & 1;
+	bth->pad_bytes = b[1] >> 4 & 3;
+	bth->tver = b[1] & 0x0f;
+	bth->pkey = get_be16(b + 2);
+	bth->fecn = b[4] >> 7;
+	bth->becn = b[4] >> 6 & 1;
+	bth->dest_qpn = get_be24(b + 5);
+	bth->ack_req = b[8] >> 7;
+	bth->psn = psn(get_be24(b + 9));
+}
+
+static void bth_store(const struct wire_bth *bth, uint8_t *b)
+{
+	b[0] = bth->opcode;
+	b[1] = (uint8_t)(bth->solicited << 7 | bth->mig_req << 6 | bth->pad_bytes << 4 |
+			 (bth->tver & 0x0f));
+	put_be16(b + 2, bth->pkey);
+	b[4] = (uint8_t)(bth->fecn << 7 | bth->becn << 6);
+	put_be24(b + 5, bth->dest_qpn);
+	b[8] = (uint8_t)(bth->ack_req << 7);
+	put_be24(b + 9, bth->psn.v);
+}
+
+/* The extended headers @flags names, in wire order (9.2.1, figure of 9.3).
+ * The caller checked that they all lie inside the packet. */
+static void ext_load(const uint8_t *b, uint32_t flags, struct wire_packet *pkt)
+{
+	if (flags & WIRE_HAS_RDETH) {
+		pkt->rd_ee_context = get_be24(b + 1);
+		b += WIRE_RDETH_BYTES;
+	}
+	if (flags & WIRE_HAS_DETH) {
+		pkt->deth.qkey = get_be32(b);
+		pkt->deth.src_qpn = get_be24(b + 5);
+		b += WIRE_DETH_BYTES;
+	}
+	if (flags & WIRE_HAS_XRCETH) {
+		pkt->xrc_srqn = get_be24(b + 1);
+		b += WIRE_XRCETH_BYTES;
+	}
+	if (flags & WIRE_HAS_RETH) {
+		pkt->reth.va = get_be64(b);
+		pkt->reth.rkey = get_be32(b + 8);
+		pkt->reth.length_bytes = get_be32(b + 12);
+		b += WIRE_RETH_BYTES;
+	}
+	if (flags & WIRE_HAS_ATOMIC_ETH) {
+		pkt->atomic.va = get_be64(b);
+		pkt->atomic.rkey = get_be32(b + 8);
+		pkt->atomic.swap_add = get_be64(b + 12);
+		pkt->atomic.compare = get_be64(b + 20);
+		b += WIRE_ATOMIC_ETH_BYTES;
+	}
+	if (flags & WIRE_HAS_AETH) {
+		pkt->aeth.syndrome = b[0];
+		pkt->aeth.msn = get_be24(b + 1);
+		b += WIRE_AETH_BYTES;
+	}
+	if (flags & WIRE_HAS_ATOMIC_ACK) {
+		pkt->atomic_ack = get_be64(b);
+		b += WIRE_ATOMIC_ACK_BYTES;
+	}
+	if (flags & WIRE_HAS_IMM) {
+		pkt->imm = get_be32(b);
+		b += WIRE_IMM_BYTES;
+	}
+	if (flags & WIRE_HAS_IETH)
+		pkt->ieth_rkey = get_be32(b);
+}
+
+/* Mirror of ext_load(); reserved bytes are zero */
+static void ext_store(const struct wire_packet *pkt, uint32_t flags, uint8_t *b)
+{
+	if (flags & WIRE_HAS_RDETH) {
+		put_be32(b, pkt->rd_ee_context & 0xffffff);
+		b += WIRE_RDETH_BYTES;
+	}
+	if (flags & WIRE_HAS_DETH) {
+		put_be32(b, pkt->deth.qkey);
+		put_be32(b + 4, pkt->deth.src_qpn & 0xffffff);
+		b += WIRE_DETH_BYTES;
+	}
+	if (flags & WIRE_HAS_XRCETH) {
+		put_be32(b, pkt->xrc_srqn & 0xffffff);
+		b += WIRE_XRCETH_BYTES;
+	}
+	if (flags & WIRE_HAS_RETH) {
+		put_be64(b, pkt->reth.va);
+		put_be32(b + 8, pkt->reth.rkey);
+		put_be32(b + 12, pkt->reth.length_bytes);
+		b += WIRE_RETH_BYTES;
+	}
+	if (flags & WIRE_HAS_ATOMIC_ETH) {
+		put_be64(b, pkt->atomic.va);
+		put_be32(b + 8, pkt->atomic.rkey);
+		put_be64(b + 12, pkt->atomic.swap_add);
+		put_be64(b + 20, pkt->atomic.compare);
+		b += WIRE_ATOMIC_ETH_BYTES;
+	}
+	if (flags & WIRE_HAS_AETH) {
+		put_be32(b,
+			 (uint32_t)pkt->aeth.syndrome << 24 | (pkt->aeth.msn & 0xffffff));
+		b += WIRE_AETH_BYTES;
+	}
+	if (flags & WIRE_HAS_ATOMIC_ACK) {
+		put_be64(b, pkt->atomic_ack);
+		b += WIRE_ATOMIC_ACK_BYTES;
+	}
+	if (flags & WIRE_HAS_IMM) {
+		put_be32(b, pkt->imm);
+		b += WIRE_IMM_BYTES;
+	}
+	if (flags & WIRE_HAS_IETH)
+		put_be32(b, pkt->ieth_rkey);
+}
+
+int wire_bth_decode(const void *buf, size_t len, struct wire_packet *pkt)
+{
+	const uint8_t *b = buf;
+	const struct wire_opcode_info *op;
+	size_t headers, rest;
+
+	if (len < WIRE_BTH_BYTES)
+		return -EINVAL;
+	bth_load(b, &pkt->bth);
+	op = &wire_opcodes[pkt->bth.opcode];
+	headers = WIRE_BTH_BYTES + op->ext_bytes;
+	if (!op->name || pkt->bth.tver != 0 || len < headers) /* 9.6.1: opcode, TVer */
+		return -EINVAL;
+	rest = len - headers;
+	if (rest < pkt->bth.pad_bytes || rest - pkt->bth.pad_bytes > WIRE_MTU_MAX)
+		return -EINVAL;
+	rest -= pkt->bth.pad_bytes;
+	if (rest && !(op->flags & WIRE_HAS_PAYLOAD))
+		return -EINVAL;
+	ext_load(b + WIRE_BTH_BYTES, op->flags, pkt);
+	pkt->payload = b + headers;
+	pkt->payload_bytes = (uint32_t)rest;
+	return (int)headers;
+}
+
+int wire_bth_encode(struct wire_packet *pkt, void *buf)
+{
+	uint8_t *b = buf;
+	const struct wire_opcode_info *op = &wire_opcodes[pkt->bth.opcode];
+
+	if (!op->name)
+		return -EINVAL;
+	pkt->bth.pad_bytes = (uint8_t)(-pkt->payload_bytes & 3); /* 9.2.3 */
+	bth_store(&pkt->bth, b);
+	ext_store(pkt, op->flags, b + WIRE_BTH_BYTES);
+	return WIRE_BTH_BYTES + op->ext_bytes;
+}
+
+int wire_packet_decode(const void *buf, size_t len, struct wire_packet *pkt)
+{
+	const uint8_t *b = buf;
+	size_t at = WIRE_LRH_BYTES;
+	int n;
+
+	if (wire_lrh_decode(buf, len, &pkt->lrh) < 0)
+		return -EINVAL;
+	/* 7.7.5: PktLen counts LRH to ICRC; the ICRC is not in the buffer */
+	if (len + WIRE_ICRC_BYTES != (size_t)pkt->lrh.length_dwords * 4)
+		return -EINVAL;
+	if (pkt->lrh.lnh == WIRE_LNH_GRH) {
+		n = grh_decode(b + at, len - at, &pkt->grh);
+		if (n < 0)
+			return n;
+		at += (size_t)n;
+	} else if (pkt->lrh.lnh != WIRE_LNH_BTH) {
+		return -EINVAL;
+	}
+	n = wire_bth_decode(b + at, len - at, pkt);
+	return n < 0 ? n : (int)at + n;
+}
+
+int wire_packet_encode(struct wire_packet *pkt, void *buf)
+{
+	uint8_t *b = buf;
+	size_t at = WIRE_LRH_BYTES, bytes;
+	int n;
+
+	if (pkt->lrh.lnh == WIRE_LNH_GRH)
+		at += WIRE_GRH_BYTES;
+	else if (pkt->lrh.lnh != WIRE_LNH_BTH)
+		return -EINVAL;
+	n = wire_bth_encode(pkt, b + at);
+	if (n < 0)
+		return n;
+	bytes = (size_t)n + pkt->payload_bytes + pkt->bth.pad_bytes + WIRE_ICRC_BYTES;
+	if (pkt->payload_bytes > WIRE_MTU_MAX)
+		return -EINVAL;
+	pkt->lrh.length_dwords = (uint16_t)((at + bytes) / 4);
+	wire_lrh_encode(&pkt->lrh, b);
+	if (pkt->lrh.lnh == WIRE_LNH_GRH) {
+		pkt->grh.payload_bytes = (uint16_t)bytes;
+		grh_encode(&pkt->grh, b + WIRE_LRH_BYTES);
+	}
+	return (int)at + n;
+}
