@@ -15,38 +15,16 @@
 #define SOFTIB_AGENTS_H
 
 #include "base/types.h"
+#include "wire/pma.h"
+#include "wire/smp.h"
 
-#define AG_MAD_BYTES 256
 #define AG_GUIDS_PER_PORT 16
 #define AG_LFT_BLOCKS 768  /* of 64 LIDs: 0 to 0xbfff */
-#define AG_LFT_BLOCK 64
 #define AG_MFT_BLOCKS 128  /* of 32 MLIDs: 0xc000 to 0xcfff */
-#define AG_MFT_BLOCK 32
-#define AG_LFT_NO_PORT 255 /* "drop" */
+#define AG_VLARB_ENTRIES 8 /* in each of the two tables */
+#define AG_SAMPLE_COUNTERS 5
 #define AG_VLS 16
 #define AG_TRAPS 8	   /* notices waiting for their TrapRepress */
-
-enum ag_kind { AG_CA = 1, AG_SWITCH = 2, AG_ROUTER = 3 }; /* NodeInfo.NodeType */
-
-/* PortInfo.PortState (14.2.5.6) */
-enum ag_port_state {
-	AG_STATE_NOP, /* only in a Set */
-	AG_STATE_DOWN,
-	AG_STATE_INIT,
-	AG_STATE_ARMED,
-	AG_STATE_ACTIVE
-};
-
-/* PortInfo.PortPhysicalState */
-enum ag_phys_state {
-	AG_PHYS_NOP, /* only in a Set */
-	AG_PHYS_SLEEP,
-	AG_PHYS_POLLING,
-	AG_PHYS_DISABLED,
-	AG_PHYS_TRAINING,
-	AG_PHYS_LINK_UP,
-	AG_PHYS_ERROR_RECOVERY
-};
 
 /* Link speeds as one mask, slowest in bit 0; PortInfo spreads it over
  * LinkSpeed, LinkSpeedExt and the vendor's FDR10 bit. */
@@ -54,8 +32,6 @@ enum ag_speed {
 	AG_SDR = 1, AG_DDR = 2, AG_QDR = 4, AG_FDR10 = 8,
 	AG_FDR = 16, AG_EDR = 32, AG_HDR = 64, AG_NDR = 128
 };
-/* PortInfo.LinkWidth, a mask in the specification's own order */
-enum ag_width { AG_1X = 1, AG_4X = 2, AG_8X = 4, AG_12X = 8, AG_2X = 16 };
 
 /* What a MAD or the link changed at a port; fab_sink.changed() passes it on */
 enum ag_change {
@@ -127,15 +103,16 @@ struct ag_counters {
 
 /** struct ag_samples - PortSamplesControl and its result (16.1.3.2) */
 struct ag_samples {
-	uint8_t status; /* 0 done, 1 start timer runs, 2 sampling */
-	uint8_t opcode;
+	uint8_t status; /* enum ag_sample_status */
 	uint16_t tag;
-	uint32_t start_ticks, interval_ticks;
-	uint16_t select[15];
-	uint64_t first[15];
-	uint32_t result[15];
+	uint32_t start_ticks, interval_ticks; /* of AG_TICK_NS */
+	uint16_t select[AG_SAMPLE_COUNTERS];
+	uint64_t first[AG_SAMPLE_COUNTERS]; /* at the interval's begin */
+	uint32_t result[AG_SAMPLE_COUNTERS];
 	mono_t start, end;
 };
+enum ag_sample_status { AG_SAMPLE_DONE, AG_SAMPLE_WAITS, AG_SAMPLE_RUNS };
+#define AG_TICK_NS 4 /* one byte at 2.5 Gb/s: PortSamplesControl.Tick 0 */
 
 struct ag_vlarb_entry {
 	uint8_t vl, weight;
@@ -149,11 +126,11 @@ struct ag_port {
 	uint8_t num_guids;
 	uint8_t vl_cap_enc, mtu_cap_enc;
 	uint16_t speed_supported; /* enum ag_speed mask */
-	uint8_t width_supported;  /* enum ag_width mask */
+	uint8_t width_supported;  /* enum wire_link_width mask */
 
 	/* --- the link: set by ag_port_link() --- */
-	uint8_t state;	    /* enum ag_port_state */
-	uint8_t phys_state; /* enum ag_phys_state */
+	uint8_t state;	    /* enum wire_port_state */
+	uint8_t phys_state; /* enum wire_phys_state */
 	uint8_t phys_request; /* with AG_CHANGED_PHYS: Polling, Disabled, Sleep */
 	uint8_t width_active;
 	uint16_t speed_active;
@@ -183,9 +160,9 @@ struct ag_port {
 	/* --- tables --- */
 	uint64_t guids[AG_GUIDS_PER_PORT]; /* [0] is guid */
 	uint16_t *pkeys; /* num_pkeys */
-	/** SLtoVL: of a CA [0]; of a switch's output port by input port */
-	uint8_t (*sl2vl)[AG_VLS];
-	struct ag_vlarb_entry vlarb_low[32], vlarb_high[32];
+	uint8_t (*sl2vl)[AG_VLS]; /* of a CA [0]; of a switch's port by input port */
+	/* low, then high priority */
+	struct ag_vlarb_entry vlarb[2][AG_VLARB_ENTRIES];
 
 	struct ag_counters count;
 	struct ag_samples samples;
@@ -220,13 +197,13 @@ struct ag_switch {
 	uint16_t mft_top;
 	bool enhanced_port0;
 	struct ag_memory memory;
-	uint8_t *lft[AG_LFT_BLOCKS];	  /* NULL: all AG_LFT_NO_PORT */
+	uint8_t *lft[AG_LFT_BLOCKS];	  /* NULL: all WIRE_LFT_NO_PORT */
 	uint16_t *mft[AG_MFT_BLOCKS];	  /* [position * 32 + mlid % 32] */
 };
 
 /** struct ag_node - the management state of one channel adapter or switch */
 struct ag_node {
-	enum ag_kind kind;
+	uint8_t kind; /* enum wire_node_type */
 	uint8_t num_ports;
 	uint64_t guid, sys_guid;
 	uint32_t vendor_id, revision;
@@ -240,7 +217,7 @@ struct ag_node {
 
 /** struct ag_node_config - what is known of a node when it is made */
 struct ag_node_config {
-	enum ag_kind kind;
+	uint8_t kind; /* enum wire_node_type */
 	uint8_t num_ports;
 	uint64_t guid, sys_guid;
 	uint32_t vendor_id;
@@ -314,18 +291,26 @@ uint32_t ag_port_link(struct ag_node *node, uint8_t port, uint8_t width, uint16_
 uint8_t ag_width_negotiate(uint8_t a, uint8_t b);
 /** ag_speed_negotiate() - the fastest in both masks; 0 none */
 uint16_t ag_speed_negotiate(uint16_t a, uint16_t b);
-/** ag_width_lanes() - lanes of one ag_width bit */
+/** ag_width_lanes() - lanes of one wire_link_width bit */
 unsigned int ag_width_lanes(uint8_t width);
 /** ag_speed_mbps() - signalling rate per lane of one ag_speed bit */
 unsigned int ag_speed_mbps(uint16_t speed);
 
-/** ag_lft_get() - output port for @lid; AG_LFT_NO_PORT */
+/** ag_lft_get() - output port for @lid; WIRE_LFT_NO_PORT */
 uint8_t ag_lft_get(const struct ag_node *node, uint16_t lid);
 /** ag_mft_get() - is @port an output port of @mlid? */
 bool ag_mft_get(const struct ag_node *node, uint16_t mlid, uint8_t port);
 
 /** ag_set_is_sm() - PortInfo:CapabilityMask.IsSM of a CA port; trap 144 */
 uint32_t ag_set_is_sm(struct ag_node *node, uint8_t port, bool on, mono_t now);
+
+/** ag_set_description() - NodeDescription, changed by the node itself; trap 144 */
+void ag_set_description(struct ag_node *node, const char *desc, mono_t now);
+
+/** ag_expiry() - when the agents want ag_expire() and ag_trap_take(); MONO_NEVER */
+mono_t ag_expiry(const struct ag_node *node);
+/** ag_expire() - move what time moves: sampling intervals, M_Key leases */
+void ag_expire(struct ag_node *node, mono_t now);
 
 /* --- traps --- */
 /** ag_trap_pkey() - trap 257 (a CA port) or 259 (a switch's ingress) */
@@ -337,8 +322,6 @@ void ag_trap_qkey(struct ag_node *node, uint8_t port, uint32_t qkey, uint16_t sl
 /** ag_trap_threshold() - traps 129 (local integrity), 130 (overrun),
  *  131 (flow control watchdog) at a port */
 void ag_trap_threshold(struct ag_node *node, uint8_t port, uint16_t number, mono_t now);
-/** ag_trap_expiry() - when ag_trap_take() has something; MONO_NEVER */
-mono_t ag_trap_expiry(const struct ag_node *node);
 /**
  * ag_trap_take() - the next Trap SMP that is due
  * @mad: 256 bytes
