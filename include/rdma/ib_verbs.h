@@ -25,6 +25,7 @@ struct ib_ucontext;
 struct ib_uobject;
 struct ib_mad;
 struct ib_handle;
+struct ib_ucontext_work;
 struct ib_client;
 
 /* --- objects --- */
@@ -266,9 +267,10 @@ struct ib_ucontext {
 	struct ib_handle *handles;
 	u32 num_handles, free_handle;
 	u64 locked_bytes;
-	/** fatal() - the device gave this context up; from the loop */
+	/** fatal() - the device gave this context up: close it. From the loop */
 	void (*fatal)(struct ib_ucontext *context);
 	void *priv; /* of who opened it */
+	struct ib_ucontext_work *fatal_work;
 	struct rdma_restrack_entry res;
 };
 
@@ -372,6 +374,11 @@ struct ib_device_ops {
 			   const struct ib_mad *in, struct ib_mad *out, size_t *out_mad_bytes,
 			   u16 *out_mad_pkey_index);
 };
+
+/** ib_ucontext_fatal() - a driver's word that the program behind @context
+ *  broke the rules and is no longer served: its endpoint tells it
+ *  (DEVICE_FATAL) and closes the context. Context: any; deferred. */
+void ib_ucontext_fatal(struct ib_ucontext *context);
 
 struct ib_port_cache;
 

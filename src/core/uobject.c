@@ -30,16 +30,11 @@ DESTROYER(destroy_qp, struct ib_qp, ib_destroy_qp(o))
 DESTROYER(destroy_mr, struct ib_mr, ib_dereg_mr(o))
 DESTROYER(destroy_mw, struct ib_mw, ib_dealloc_mw(o))
 
-static int destroy_channel(void *object)
-{
-	return 0;
-}
-
 static int (*const destroyers[IB_UOBJECT_TYPES])(void *object) = {
 	[IB_UOBJECT_PD] = destroy_pd,	[IB_UOBJECT_AH] = destroy_ah,
 	[IB_UOBJECT_CQ] = destroy_cq,	[IB_UOBJECT_SRQ] = destroy_srq,
 	[IB_UOBJECT_QP] = destroy_qp,	[IB_UOBJECT_MR] = destroy_mr,
-	[IB_UOBJECT_MW] = destroy_mw,	[IB_UOBJECT_CHANNEL] = destroy_channel,
+	[IB_UOBJECT_MW] = destroy_mw,
 };
 
 /* --- handles --- */
@@ -147,17 +142,45 @@ int ib_uobject_destroy(struct ib_ucontext *context, enum ib_uobject_type type, u
 
 /* --- contexts --- */
 
+struct ib_ucontext_work {
+	struct rt_work work;
+	struct ib_ucontext *context;
+};
+
+static void tell_fatal(struct rt_work *work)
+{
+	struct ib_ucontext *context =
+		container_of(work, struct ib_ucontext_work, work)->context;
+
+	if (context->fatal)
+		context->fatal(context);
+}
+
+void ib_ucontext_fatal(struct ib_ucontext *context)
+{
+	rt_work_queue(context->device->rt, &context->fatal_work->work);
+}
+
 struct ib_ucontext *ib_ucontext_open(struct ib_device *device, pid_t pid, const char *comm)
 {
+	struct ib_ucontext_work *work;
 	struct ib_ucontext *context;
 
 	if (!device->registered)
 		return ERR_PTR(-EIO);
 	if (!device->ops->alloc_ucontext)
 		return ERR_PTR(-EOPNOTSUPP);
+	work = rt_zalloc(sizeof(*work));
+	if (!work)
+		return ERR_PTR(-ENOMEM);
 	context = device->ops->alloc_ucontext(device);
-	if (IS_ERR(context))
+	if (IS_ERR(context)) {
+		rt_free(work);
 		return context;
+	}
+	rt_work_init(&work->work, tell_fatal);
+	work->context = context;
+	context->fatal_work = work;
 	context->device = device;
 	context->pid = pid;
 	context->free_handle = NONE;
@@ -196,6 +219,8 @@ void ib_ucontext_close(struct ib_ucontext *context)
 	rdma_restrack_del(context->device, &context->res);
 	list_del(&context->node);
 	rt_free(context->handles);
+	rt_work_cancel(&context->fatal_work->work);
+	rt_free(context->fatal_work);
 	context->device->ops->dealloc_ucontext(context);
 }
 

@@ -22,7 +22,6 @@ enum ib_uobject_type {
 	IB_UOBJECT_QP,
 	IB_UOBJECT_MR,
 	IB_UOBJECT_MW,
-	IB_UOBJECT_CHANNEL, /* a completion channel: lives in the program */
 	IB_UOBJECT_TYPES
 };
 
