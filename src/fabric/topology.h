@@ -2,8 +2,9 @@
 /*
  * A topology: nodes, their ports and the cables between them. Made from a
  * shorthand ("pair", "star:8", "fattree:2,4", "torus:4x4x4",
- * "dragonfly:4,2,2") or from a file in ibnetdiscover's or ibsim's format,
- * printed in several. Plain data, owned by the caller.
+ * "dragonfly:4,2,2": softib-topology(5) describes them all) or from a file in
+ * ibnetdiscover's or ibsim's format, printed in several. Plain data, owned by
+ * the caller.
  */
 #ifndef SOFTIB_FABRIC_TOPOLOGY_H
 #define SOFTIB_FABRIC_TOPOLOGY_H
@@ -35,6 +36,12 @@ struct topo_node {
 	struct topo_port *port; /* num_ports + 1 */
 };
 
+/* Bounds: a LID for every node, a port number in 8 bits, memory for the rest */
+#define TOPO_MAX_NODES 0xbfff
+#define TOPO_MAX_NODE_PORTS 254
+#define TOPO_MAX_PORTS (1 << 20)
+#define TOPO_MAX_FILE_BYTES (64u << 20)
+
 struct topology {
 	struct topo_node *node;
 	int num_nodes;
@@ -53,5 +60,30 @@ int topo_parse_text(const char *name, const char *text, size_t len, struct topol
 void topo_free(struct topology *topo);
 /** topo_find() - by name, description, id or GUID (0x...). Return: index; -1 */
 int topo_find(const struct topology *topo, const char *name);
+/** topo_port_guid() - of port @port, 0 for a switch's own; derived when unset */
+uint64_t topo_port_guid(const struct topo_node *node, int port);
+/** topo_kind_name() - "ca", "switch" or "router" */
+const char *topo_kind_name(enum topo_kind kind);
+/** topo_width_name() - "4x"; topo_speed_name() - "EDR"; "?" when not known */
+const char *topo_width_name(unsigned width_enc);
+const char *topo_speed_name(unsigned speed_enc);
+
+/** struct topo_view - what a running fabric adds to a print; members may be NULL */
+struct topo_view {
+	/** port_state() - "Active", "Init", ...; NULL when not known */
+	const char *(*port_state)(void *ctx, int node, int port);
+	/** lid() - base LID of a port (0: a switch's own); 0 when none */
+	unsigned (*lid)(void *ctx, int node, int port);
+	void *ctx;
+	bool colour; /* ANSI colours in text */
+};
+
+/** topo_print_*() - write @topo to @out; @view may be NULL. The text is a
+ *  tree for people, dot is Graphviz's language, ibnetdiscover's format loads
+ *  again and gives the same fabric. */
+void topo_print_text(const struct topology *topo, const struct topo_view *view, FILE *out);
+void topo_print_dot(const struct topology *topo, const struct topo_view *view, FILE *out);
+void topo_print_ibnetdiscover(const struct topology *topo, const struct topo_view *view,
+			      FILE *out);
 
 #endif

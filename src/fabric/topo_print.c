@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Topologies as text: a tree for people, and ibnetdiscover's format. Both
+ * take what is known of a running fabric (states, LIDs) from a topo_view.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "fabric/topo_private.h"
+
+static const struct topo_view nothing;
+
+static unsigned lid_of(const struct topology *topo, const struct topo_view *view, int node, int port)
+{
+	const struct topo_node *nd = &topo->node[node];
+
+	if (nd->kind == TOPO_SWITCH)
+		port = 0;
+	return view->lid ? view->lid(view->ctx, node, port) : nd->port[port].lid_hint;
+}
+
+/* --- for people -------------------------------------------------------- */
+
+#define BOLD "1"
+#define DIM "2"
+
+static void paint(FILE *out, const struct topo_view *view, const char *how, const char *text)
+{
+	if (view->colour)
+		fprintf(out, "\033[%sm%s\033[0m", how, text);
+	else
+		fputs(text, out);
+}
+
+static const struct {
+	const char *state, *colour;
+} colours[] = {{"Active", "32"}, {"Armed", "33"}, {"Init", "33"}, {"Down", "31"}};
+
+static void print_state(FILE *out, const struct topo_view *view, int node, int port)
+{
+	const char *state = view->port_state ? view->port_state(view->ctx, node, port) : NULL;
+	const char *colour = "0";
+
+	if (!state)
+		return;
+	for (size_t i = 0; i < ARRAY_SIZE(colours); i++)
+		if (!strcmp(colours[i].state, state))
+			colour = colours[i].colour;
+	fputs("  ", out);
+	paint(out, view, colour, state);
+}
+
+/* a description that says more than the name */
+static void print_desc(const struct topo_node *nd, FILE *out)
+{
+	size_t len = strlen(nd->name);
+
+	if (strncmp(nd->desc, nd->name, len) || (nd->desc[len] && nd->desc[len] != ' '))
+		fprintf(out, "  \"%s\"", nd->desc);
+}
+
+static void print_port(const struct topology *topo, const struct topo_view *view, int node, int p,
+		       bool last, FILE *out)
+{
+	const struct topo_port *port = &topo->node[node].port[p];
+	const struct topo_node *peer = &topo->node[port->peer_node];
+	unsigned lid = lid_of(topo, view, port->peer_node, port->peer_port);
+
+	paint(out, view, DIM, last ? "└─" : "├─");
+	fprintf(out, "%3d  ── %-3s%-5s──  ", p, topo_width_name(port->width_enc),
+		topo_speed_name(port->speed_enc));
+	paint(out, view, BOLD, peer->name);
+	fprintf(out, ":%d", port->peer_port);
+	if (lid)
+		fprintf(out, "  lid %u", lid);
+	print_state(out, view, node, p);
+	print_desc(peer, out);
+	fputc('\n', out);
+}
+
+static int last_cable(const struct topo_node *nd)
+{
+	int p = nd->num_ports;
+
+	while (p && nd->port[p].peer_node < 0)
+		p--;
+	return p;
+}
+
+static void print_node(const struct topology *topo, const struct topo_view *view, int node,
+		       FILE *out)
+{
+	const struct topo_node *nd = &topo->node[node];
+	unsigned lid = lid_of(topo, view, node, nd->kind == TOPO_SWITCH ? 0 : 1);
+	int last = last_cable(nd);
+
+	paint(out, view, BOLD, nd->name);
+	fprintf(out, "  %s, %d port%s, GUID 0x%016" PRIx64, topo_kind_name(nd->kind), nd->num_ports,
+		nd->num_ports == 1 ? "" : "s", nd->guid);
+	if (lid)
+		fprintf(out, ", lid %u", lid);
+	print_desc(nd, out);
+	fputc('\n', out);
+	for (int p = 1; p <= last; p++)
+		if (nd->port[p].peer_node >= 0)
+			print_port(topo, view, node, p, p == last, out);
+}
+
+/* an adapter is shown below its switches; one with none stands for itself */
+static bool has_switch(const struct topology *topo, const struct topo_node *nd)
+{
+	for (int p = 1; p <= nd->num_ports; p++)
+		if (nd->port[p].peer_node >= 0 &&
+		    topo->node[nd->port[p].peer_node].kind == TOPO_SWITCH)
+			return true;
+	return false;
+}
+
+void topo_print_text(const struct topology *topo, const struct topo_view *view, FILE *out)
+{
+	int count[TOPO_ROUTER + 1] = {0}, cables = 0;
+
+	if (!view)
+		view = &nothing;
+	for (int i = 0; i < topo->num_nodes; i++) {
+		count[topo->node[i].kind]++;
+		for (int p = 1; p <= topo->node[i].num_ports; p++)
+			cables += topo->node[i].port[p].peer_node >= 0;
+	}
+	fprintf(out, "%d adapter%s, %d switch%s, %d cable%s\n\n", count[TOPO_CA],
+		count[TOPO_CA] == 1 ? "" : "s", count[TOPO_SWITCH],
+		count[TOPO_SWITCH] == 1 ? "" : "es", cables / 2, cables == 2 ? "" : "s");
+	for (int i = 0; i < topo->num_nodes; i++)
+		if (topo->node[i].kind == TOPO_SWITCH || !has_switch(topo, &topo->node[i]))
+			print_node(topo, view, i, out);
+}
+
+/* --- ibnetdiscover's format -------------------------------------------- */
+
+static void print_attrs(const struct topo_node *nd, FILE *out)
+{
+	static const char *const key[] = {
+		[TOPO_CA] = "caguid", [TOPO_SWITCH] = "switchguid", [TOPO_ROUTER] = "rtguid"};
+
+	fprintf(out, "\nvendid=0x%x\ndevid=0x%x\nsysimgguid=0x%" PRIx64 "\n%s=0x%" PRIx64,
+		nd->vendor_id, nd->device_id, nd->sys_guid, key[nd->kind], nd->guid);
+	if (nd->kind == TOPO_SWITCH)
+		fprintf(out, "(%" PRIx64 ")", topo_port_guid(nd, 0));
+	fputc('\n', out);
+}
+
+static void print_cable(const struct topology *topo, const struct topo_view *view, int node, int p,
+			FILE *out)
+{
+	const struct topo_node *nd = &topo->node[node];
+	const struct topo_port *port = &nd->port[p];
+	const struct topo_node *peer = &topo->node[port->peer_node];
+
+	fprintf(out, "[%d]", p);
+	if (nd->kind != TOPO_SWITCH)
+		fprintf(out, "(%" PRIx64 ") ", topo_port_guid(nd, p));
+	fprintf(out, "\t\"%s\"[%d]", peer->id, port->peer_port);
+	if (peer->kind != TOPO_SWITCH)
+		fprintf(out, "(%" PRIx64 ") ", topo_port_guid(peer, port->peer_port));
+	fputs("\t\t# ", out);
+	if (nd->kind != TOPO_SWITCH)
+		fprintf(out, "lid %u lmc 0 ", lid_of(topo, view, node, p));
+	fprintf(out, "\"%s\" lid %u %s%s\n", peer->desc,
+		lid_of(topo, view, port->peer_node, port->peer_port),
+		topo_width_name(port->width_enc), topo_speed_name(port->speed_enc));
+}
+
+static void print_record(const struct topology *topo, const struct topo_view *view, int node,
+			 FILE *out)
+{
+	static const char *const word[] = {
+		[TOPO_CA] = "Ca", [TOPO_SWITCH] = "Switch", [TOPO_ROUTER] = "Rt"};
+	const struct topo_node *nd = &topo->node[node];
+
+	print_attrs(nd, out);
+	fprintf(out, "%s\t%d \"%s\"\t\t# \"%s\"", word[nd->kind], nd->num_ports, nd->id, nd->desc);
+	if (nd->kind == TOPO_SWITCH)
+		fprintf(out, " enhanced port 0 lid %u lmc 0", lid_of(topo, view, node, 0));
+	fputc('\n', out);
+	for (int p = 1; p <= nd->num_ports; p++)
+		if (nd->port[p].peer_node >= 0)
+			print_cable(topo, view, node, p, out);
+}
+
+void topo_print_ibnetdiscover(const struct topology *topo, const struct topo_view *view, FILE *out)
+{
+	static const enum topo_kind order[] = {TOPO_SWITCH, TOPO_CA, TOPO_ROUTER};
+
+	if (!view)
+		view = &nothing;
+	fprintf(out, "#\n# Topology file: written by softib\n#\n");
+	for (size_t k = 0; k < ARRAY_SIZE(order); k++)
+		for (int i = 0; i < topo->num_nodes; i++)
+			if (topo->node[i].kind == order[k])
+				print_record(topo, view, i, out);
+}

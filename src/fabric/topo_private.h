@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * How a topology is put together: the generators (topo_shape.c) and the
+ * parser (topo_parse.c) add nodes and cables through these functions, which
+ * hold the bounds and write the first error's message.
+ */
+#ifndef SOFTIB_FABRIC_TOPO_PRIVATE_H
+#define SOFTIB_FABRIC_TOPO_PRIVATE_H
+
+#include "fabric/topology.h"
+
+#define TOPO_WIDTH_DEFAULT 2  /* 4x */
+#define TOPO_SPEED_DEFAULT 32 /* EDR */
+
+/* GUIDs of our own: EUI-64 with the local bit; 8 bits of kind, 24 of index,
+ * and the last 8 are the port's number */
+#define TOPO_OUI 0x025000u
+#define TOPO_GUID(kind, nth) ((uint64_t)TOPO_OUI << 40 | (uint64_t)(kind) << 32 | (uint64_t)(nth) << 8)
+
+struct topo_build {
+	struct topology *topo;
+	int room;	 /* nodes allocated */
+	int ports;	 /* of all nodes */
+	int count[TOPO_ROUTER + 1]; /* nodes of each kind */
+	char *err;
+	size_t err_bytes;
+};
+
+/** build_fail() - keep the message of the first error. Return: @error */
+__attribute__((format(printf, 3, 4)))
+int build_fail(struct topo_build *b, int error, const char *fmt, ...);
+int build_begin(struct topo_build *b, char *err, size_t err_bytes);
+/** build_node() - a node with @num_ports ports, no cable. Return: index; -errno */
+int build_node(struct topo_build *b, enum topo_kind kind, int num_ports);
+/** build_cable() - both ends must be free. Return: 0; -EEXIST */
+int build_cable(struct topo_build *b, int node, int port, int peer, int peer_port);
+/** build_name_nodes() - n1.., s1.., r1.. in their order, and what is unset:
+ *  GUIDs, ids, descriptions. Return: 0; -EINVAL two nodes share a GUID */
+int build_name_nodes(struct topo_build *b);
+
+/** topo_shape() - from a shorthand. Return: 0; -ENOENT not a shape's name; -EINVAL; -ENOMEM */
+int topo_shape(struct topo_build *b, const char *spec);
+/** topo_width_enc(), topo_speed_enc() - from "4x", "EDR"; 0 when not known */
+unsigned topo_width_enc(const char *name, size_t len);
+unsigned topo_speed_enc(const char *name, size_t len);
+
+#endif

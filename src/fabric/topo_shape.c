@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Topologies from a shorthand: SHAPE[:NUMBERS][,OPTION=VALUE...]. Each shape
+ * is a row of the table at the end: its name, how many numbers it takes, and
+ * the function that lays out its cables. Options hold for every shape: speed=
+ * and width= of the links, and ports= of an adapter where a row allows it.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fabric/topo_private.h"
+
+#define MAX_NUMBERS 4
+
+struct shape_args {
+	int num[MAX_NUMBERS];
+	int count;
+	int hosts; /* torus: the number behind the dimensions */
+	int ports; /* of an adapter */
+};
+
+struct shape {
+	const char *name;
+	int least, most; /* numbers */
+	char separator;	 /* between them */
+	bool ports;	 /* has the option ports= */
+	int largest;	 /* bound of each number */
+	const char *usage;
+	int (*build)(struct topo_build *b, const struct shape_args *a);
+};
+
+/* nodes of one kind, in a row. Return: the index of the first; -errno */
+static int add_nodes(struct topo_build *b, enum topo_kind kind, long count, int ports)
+{
+	int first = b->topo->num_nodes;
+
+	if (count > TOPO_MAX_NODES)
+		return build_fail(b, -EINVAL, "too large: %ld nodes; expected at most %d", count,
+				  TOPO_MAX_NODES);
+	for (long i = 0; i < count; i++) {
+		int node = build_node(b, kind, ports);
+		if (node < 0)
+			return node;
+	}
+	return first;
+}
+
+/* powers of the small numbers that shapes take; saturates beyond any bound */
+static long power(long base, int exponent)
+{
+	long value = 1;
+
+	while (exponent-- > 0 && value <= TOPO_MAX_NODES)
+		value *= base;
+	return value;
+}
+
+/* direct: two adapters, P cables, no switch */
+static int build_direct(struct topo_build *b, const struct shape_args *a)
+{
+	int n = add_nodes(b, TOPO_CA, 2, a->ports);
+
+	for (int p = 1; n >= 0 && p <= a->ports; p++)
+		build_cable(b, n, p, n + 1, p);
+	return n < 0 ? n : 0;
+}
+
+/* N adapters with P ports each around one switch */
+static int star(struct topo_build *b, int hosts, int ports)
+{
+	int n, s;
+
+	if ((long)hosts * ports > TOPO_MAX_NODE_PORTS)
+		return build_fail(b, -EINVAL, "too large: one switch has at most %d ports; "
+				  "try fattree:2,%d", TOPO_MAX_NODE_PORTS,
+				  hosts > 2592 ? 64 : 36);
+	n = add_nodes(b, TOPO_CA, hosts, ports);
+	s = n < 0 ? n : add_nodes(b, TOPO_SWITCH, 1, hosts * ports);
+	for (int i = 0; s >= 0 && i < hosts * ports; i++)
+		build_cable(b, n + i / ports, 1 + i % ports, s, 1 + i);
+	return s < 0 ? s : 0;
+}
+
+static int build_pair(struct topo_build *b, const struct shape_args *a)
+{
+	return star(b, 2, a->count ? a->num[0] : a->ports);
+}
+
+static int build_star(struct topo_build *b, const struct shape_args *a)
+{
+	return star(b, a->num[0], a->ports);
+}
+
+/*
+ * Fat tree of L levels from switches of 2K ports: the "2K-port L-tree". 2K
+ * pods, each a K-ary (L-1)-tree with K^(L-1) hosts, under K^(L-1) top
+ * switches: 2 K^L hosts, as many links between any two levels as there are
+ * hosts (full bisection). fattree:2,18 is the 648-port director.
+ */
+struct fattree {
+	struct topo_build *b;
+	int k, levels;
+	long width; /* switches of one level in a pod: K^(L-2) */
+	int hosts, switches, tops; /* indices of the first */
+};
+
+static int pod_switch(const struct fattree *t, int pod, int level, long w)
+{
+	return t->switches + (int)(((long)level * 2 * t->k + pod) * t->width + w);
+}
+
+/* up ports of a pod's switch: K+1 .. 2K. Its parent differs in digit @level
+ * of the number, and knows it by that digit; a top switch by the pod. */
+static void wire_up(const struct fattree *t, int pod, int level, long w)
+{
+	long weight = power(t->k, level);
+	int digit = (int)(w / weight % t->k);
+	int child = pod_switch(t, pod, level, w);
+
+	for (int up = 0; up < t->k; up++) {
+		if (level == t->levels - 2)
+			build_cable(t->b, child, t->k + 1 + up, t->tops + (int)(w * t->k) + up,
+				    pod + 1);
+		else
+			build_cable(t->b, child, t->k + 1 + up,
+				    pod_switch(t, pod, level + 1, w + (up - digit) * weight),
+				    digit + 1);
+	}
+}
+
+static void wire_pod(const struct fattree *t, int pod)
+{
+	for (long w = 0; w < t->width; w++) {
+		for (int i = 0; i < t->k; i++)
+			build_cable(t->b, t->hosts + (int)((pod * t->width + w) * t->k) + i, 1,
+				    pod_switch(t, pod, 0, w), i + 1);
+		for (int level = 0; level < t->levels - 1; level++)
+			wire_up(t, pod, level, w);
+	}
+}
+
+static int build_fattree(struct topo_build *b, const struct shape_args *a)
+{
+	struct fattree t = {.b = b, .levels = a->num[0], .k = a->num[1]};
+	int ports = 2 * t.k;
+
+	if (ports > TOPO_MAX_NODE_PORTS)
+		return build_fail(b, -EINVAL, "K is half the ports of a switch: expected 1 to %d",
+				  TOPO_MAX_NODE_PORTS / 2);
+	if (t.levels == 1)
+		return star(b, ports, 1);
+	t.width = power(t.k, t.levels - 2);
+	t.hosts = add_nodes(b, TOPO_CA, 2 * power(t.k, t.levels), 1);
+	if (t.hosts < 0)
+		return t.hosts;
+	t.switches = add_nodes(b, TOPO_SWITCH, (t.levels - 1) * ports * t.width, ports);
+	if (t.switches < 0)
+		return t.switches;
+	t.tops = add_nodes(b, TOPO_SWITCH, t.width * t.k, ports);
+	for (int pod = 0; t.tops >= 0 && pod < ports; pod++)
+		wire_pod(&t, pod);
+	return t.tops < 0 ? t.tops : 0;
+}
+
+/*
+ * Torus: a switch at every point of the grid; its first ports have its
+ * hosts, then two ports for each dimension, up and down. A dimension of two
+ * is one cable, not two; of one, none.
+ */
+static int build_torus(struct topo_build *b, const struct shape_args *a)
+{
+	int hosts = a->hosts, n, s, stride = 1;
+	long points = 1;
+
+	for (int d = 0; d < a->count; d++) {
+		points *= a->num[d];
+		if (points > TOPO_MAX_NODES)
+			return build_fail(b, -EINVAL, "too large: a fabric has at most %d nodes",
+					  TOPO_MAX_NODES);
+	}
+	n = add_nodes(b, TOPO_CA, points * hosts, 1);
+	s = n < 0 ? n : add_nodes(b, TOPO_SWITCH, points, hosts + 2 * a->count);
+	if (s < 0)
+		return s;
+	for (int i = 0; i < points * hosts; i++)
+		build_cable(b, n + i, 1, s + i / hosts, 1 + i % hosts);
+	for (int d = 0; d < a->count; stride *= a->num[d++]) {
+		for (int i = 0; i < points; i++) {
+			int at = i / stride % a->num[d], size = a->num[d];
+			int next = at + 1 < size ? i + stride : i - at * stride;
+
+			if (size > 2 || at + 1 < size)
+				build_cable(b, s + i, hosts + 2 * d + 1, s + next,
+					    hosts + 2 * d + 2);
+		}
+	}
+	return 0;
+}
+
+/*
+ * Dragonfly (Kim, Dally 2008), as large as it gets: groups of @a switches,
+ * all connected to each other, @p hosts and @h global cables a switch; with
+ * a*h + 1 groups each pair of groups has one cable. Channel c of group i leads
+ * to group i + c + 1 (modulo the groups) and is that group's groups - 2 - c.
+ */
+static int build_dragonfly(struct topo_build *b, const struct shape_args *args)
+{
+	int a = args->num[0], p = args->num[1], h = args->num[2];
+	long groups = (long)a * h + 1;
+	int n, s = 0;
+
+	n = add_nodes(b, TOPO_CA, groups * a * p, 1);
+	s = n < 0 ? n : add_nodes(b, TOPO_SWITCH, groups * a, p + a - 1 + h);
+	if (s < 0)
+		return s;
+	for (int i = 0; i < groups * a * p; i++)
+		build_cable(b, n + i, 1, s + i / p, 1 + i % p);
+	for (int i = 0; i < groups * a; i++)
+		for (int other = i % a + 1; other < a; other++)
+			build_cable(b, s + i, p + other, s + i - i % a + other, p + 1 + i % a);
+	for (int g = 0; g < groups; g++) {
+		for (int c = 0; c < a * h; c++) {
+			int far = (int)((g + c + 1) % groups), fc = (int)groups - 2 - c;
+
+			if (g < far)
+				build_cable(b, s + g * a + c / h, p + a + c % h,
+					    s + far * a + fc / h, p + a + fc % h);
+		}
+	}
+	return 0;
+}
+
+static const struct shape shapes[] = {
+	{"direct", 0, 0, ',', true, 0, "direct", build_direct},
+	{"pair", 0, 1, ',', true, TOPO_MAX_NODE_PORTS, "pair or pair:PORTS", build_pair},
+	{"star", 1, 1, ',', true, TOPO_MAX_NODES, "star:HOSTS", build_star},
+	{"fattree", 2, 2, ',', false, 127, "fattree:LEVELS,HALF_THE_PORTS_OF_A_SWITCH",
+	 build_fattree},
+	{"torus", 1, 3, 'x', false, TOPO_MAX_NODES, "torus:XxYxZ[,HOSTS_PER_SWITCH]", build_torus},
+	{"dragonfly", 3, 3, ',', false, TOPO_MAX_NODE_PORTS,
+	 "dragonfly:SWITCHES_PER_GROUP,HOSTS_PER_SWITCH,GLOBAL_CABLES_PER_SWITCH",
+	 build_dragonfly},
+};
+
+/* --- reading the shorthand --------------------------------------------- */
+
+struct reader {
+	struct topo_build *b;
+	const struct shape *shape;
+	const char *spec, *at;
+	unsigned speed_enc, width_enc;
+};
+
+static int bad(struct reader *r, const char *what)
+{
+	return build_fail(r->b, -EINVAL, "topology \"%s\": %s; expected %s[,speed=EDR][,width=4x]%s",
+			  r->spec, what, r->shape->usage, r->shape->ports ? "[,ports=1]" : "");
+}
+
+static int number(struct reader *r, int most, int *value)
+{
+	char *end;
+	long n;
+
+	if (*r->at < '0' || *r->at > '9')
+		return bad(r, *r->at ? "not a number" : "a number is missing");
+	n = strtol(r->at, &end, 10);
+	if (n < 1 || n > most)
+		return bad(r, "a number is out of range");
+	r->at = end;
+	*value = (int)n;
+	return 0;
+}
+
+static int option(struct reader *r, struct shape_args *a)
+{
+	size_t key = strcspn(r->at, "="), len;
+	const char *value = r->at + key + 1;
+
+	if (r->at[key] != '=')
+		return bad(r, "text that is no option");
+	len = strcspn(value, ",");
+	r->at = value;
+	if (key == 5 && !memcmp(value - 6, "speed", 5)) {
+		r->speed_enc = topo_speed_enc(value, len);
+		if (!r->speed_enc)
+			return bad(r, "speed= takes SDR, DDR, QDR, FDR10, FDR, EDR, HDR, NDR, XDR");
+	} else if (key == 5 && !memcmp(value - 6, "width", 5)) {
+		r->width_enc = topo_width_enc(value, len);
+		if (!r->width_enc)
+			return bad(r, "width= takes 1x, 2x, 4x, 8x, 12x");
+	} else if (key == 5 && !memcmp(value - 6, "ports", 5) && r->shape->ports) {
+		return number(r, TOPO_MAX_NODE_PORTS, &a->ports);
+	} else {
+		return bad(r, "no such option");
+	}
+	r->at += len;
+	return 0;
+}
+
+static int numbers(struct reader *r, struct shape_args *a)
+{
+	int error = 0;
+
+	while (!error && a->count < r->shape->most) {
+		error = number(r, r->shape->largest, &a->num[a->count]);
+		if (error)
+			return error;
+		a->count++;
+		if (*r->at != r->shape->separator || r->at[1] < '0' || r->at[1] > '9')
+			break;
+		r->at++;
+	}
+	if (a->count < r->shape->least)
+		return bad(r, "a number is missing");
+	/* torus: ",HOSTS" behind the dimensions */
+	if (r->shape->separator == 'x' && *r->at == ',' && r->at[1] >= '0' && r->at[1] <= '9') {
+		r->at++;
+		return number(r, TOPO_MAX_NODE_PORTS, &a->hosts);
+	}
+	return 0;
+}
+
+static int arguments(struct reader *r, struct shape_args *a)
+{
+	int error = 0;
+
+	if (*r->at == ':') {
+		r->at++;
+		if (r->shape->most)
+			error = numbers(r, a);
+		else
+			return bad(r, "it takes no number");
+	} else if (r->shape->least) {
+		return bad(r, "its numbers are missing");
+	}
+	while (!error && *r->at == ',') {
+		r->at++;
+		error = option(r, a);
+	}
+	return !error && *r->at ? bad(r, "too much text") : error;
+}
+
+static void set_links(struct topology *topo, const struct reader *r)
+{
+	for (int i = 0; i < topo->num_nodes; i++) {
+		for (int p = 0; p <= topo->node[i].num_ports; p++) {
+			topo->node[i].port[p].width_enc = (uint8_t)r->width_enc;
+			topo->node[i].port[p].speed_enc = (uint16_t)r->speed_enc;
+		}
+	}
+}
+
+int topo_shape(struct topo_build *b, const char *spec)
+{
+	struct shape_args args = {.hosts = 1, .ports = 1};
+	size_t len = strcspn(spec, ":,");
+	int error;
+
+	for (size_t i = 0; i < ARRAY_SIZE(shapes); i++) {
+		struct reader r = {b, &shapes[i], spec, spec + len, TOPO_SPEED_DEFAULT,
+				   TOPO_WIDTH_DEFAULT};
+
+		if (strlen(shapes[i].name) != len || memcmp(shapes[i].name, spec, len))
+			continue;
+		error = arguments(&r, &args);
+		if (!error)
+			error = shapes[i].build(b, &args);
+		if (!error)
+			set_links(b->topo, &r);
+		return error;
+	}
+	return -ENOENT;
+}
