@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The conversation with softibd's "umad" socket (src/abi/session.h). A list
+ * of devices and a port's attributes are one question on a connection of its
+ * own; an open port is a connection that stays.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "umad_private.h"
+
+const char *umad_session_dir(void)
+{
+	const char *dir = getenv(ABI_ENV_DIR);
+
+	return dir && *dir ? dir : NULL;
+}
+
+/* sun_path is short: a long directory is reached by its descriptor */
+static int socket_address(const char *dir, struct sockaddr_un *addr, int *dirfd)
+{
+	int n;
+
+	*dirfd = -1;
+	addr->sun_family = AF_UNIX;
+	n = snprintf(addr->sun_path, sizeof(addr->sun_path), "%s/umad", dir);
+	if (n < (int)sizeof(addr->sun_path))
+		return 0;
+	*dirfd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (*dirfd < 0)
+		return -errno;
+	snprintf(addr->sun_path, sizeof(addr->sun_path), "/proc/self/fd/%d/umad", *dirfd);
+	return 0;
+}
+
+static int session_connect(void)
+{
+	const char *dir = umad_session_dir();
+	struct sockaddr_un addr;
+	int fd, dirfd, ret;
+
+	if (!dir)
+		return -ENOENT;
+	ret = socket_address(dir, &addr, &dirfd);
+	if (ret)
+		return ret;
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		ret = -errno;
+	while (!ret && connect(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0)
+		if (errno != EINTR)
+			ret = -errno;
+	if (dirfd >= 0)
+		close(dirfd);
+	if (ret && fd >= 0)
+		close(fd);
+	return ret ? ret : fd;
+}
+
+static int send_all(int fd, const void *head, size_t head_bytes, const void *body,
+		    size_t body_bytes)
+{
+	struct iovec iov[2] = {{(void *)head, head_bytes}, {(void *)body, body_bytes}};
+	struct msghdr msg = {.msg_iov = iov, .msg_iovlen = body_bytes ? 2 : 1};
+	ssize_t n;
+
+	do
+		n = sendmsg(fd, &msg, MSG_NOSIGNAL);
+	while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : 0;
+}
+
+static int passed_fd(struct msghdr *msg)
+{
+	struct cmsghdr *cm;
+	int fd = -1;
+
+	for (cm = CMSG_FIRSTHDR(msg); cm; cm = CMSG_NXTHDR(msg, cm))
+		if (cm->cmsg_level == SOL_SOCKET && cm->cmsg_type == SCM_RIGHTS)
+			memcpy(&fd, CMSG_DATA(cm), sizeof(fd));
+	return fd;
+}
+
+/* an answer: 0 or its error; at most @size bytes of its body go to @body */
+static int receive_reply(int fd, void *body, size_t size, size_t *got, int *passed)
+{
+	union {
+		struct cmsghdr align;
+		char buf[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct abi_reply reply;
+	struct iovec iov[2] = {{&reply, sizeof(reply)}, {body, size}};
+	struct msghdr msg = {.msg_iov = iov,
+			     .msg_iovlen = 2,
+			     .msg_control = control.buf,
+			     .msg_controllen = sizeof(control)};
+	ssize_t n;
+	int newfd;
+
+	do
+		n = recvmsg(fd, &msg, MSG_CMSG_CLOEXEC);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return -errno;
+	newfd = passed_fd(&msg);
+	if (newfd >= 0 && (!passed || n < (ssize_t)sizeof(reply) || reply.error))
+		close(newfd);
+	else if (passed)
+		*passed = newfd;
+	if (n == 0)
+		return -ECONNRESET;
+	if (n < (ssize_t)sizeof(reply) || (msg.msg_flags & MSG_TRUNC) || reply.error > 0)
+		return -EPROTO;
+	if (got)
+		*got = (size_t)n - sizeof(reply);
+	return reply.error;
+}
+
+static int send_open(int fd, uint32_t kind, const char *device, int port)
+{
+	const char *node = getenv(ABI_ENV_NODE);
+	struct abi_open open = {.magic = ABI_MAGIC, .version = ABI_VERSION, .kind = kind};
+
+	open.port = (uint32_t)port;
+	if (node && strlen(node) >= sizeof(open.node))
+		return -ENAMETOOLONG;
+	if (strlen(device) >= sizeof(open.device))
+		return -ENODEV;
+	strcpy(open.node, node ? node : "");
+	strcpy(open.device, device);
+	return send_all(fd, &open, sizeof(open), NULL, 0);
+}
+
+/* one question on a connection of its own */
+static int session_ask(uint32_t kind, const char *device, int port, void *body,
+		       size_t size, size_t *got)
+{
+	int fd = session_connect();
+	int ret;
+
+	if (fd < 0)
+		return fd;
+	ret = send_open(fd, kind, device, port);
+	if (!ret)
+		ret = receive_reply(fd, body, size, got, NULL);
+	close(fd);
+	return ret;
+}
+
+int umad_session_list(struct abi_device_info **list)
+{
+	size_t got, size = ABI_MESSAGE_MAX - sizeof(struct abi_reply);
+	struct abi_device_info *devices;
+	int n, ret;
+
+	*list = NULL;
+	if (!umad_session_dir())
+		return 0;
+	devices = malloc(size);
+	if (!devices)
+		return -ENOMEM;
+	ret = session_ask(ABI_OPEN_LIST, "", 0, devices, size, &got);
+	if (!ret && got % sizeof(*devices))
+		ret = -EPROTO;
+	if (ret || !got) {
+		free(devices);
+		return ret;
+	}
+	n = (int)(got / sizeof(*devices));
+	for (int i = 0; i < n; i++)
+		devices[i].name[ABI_NAME_BYTES - 1] = '\0';
+	*list = devices;
+	return n;
+}
+
+int umad_session_port(const char *device, int port, struct abi_port_info *info)
+{
+	size_t got;
+	int ret = session_ask(ABI_OPEN_PORT, device, port, info, sizeof(*info), &got);
+
+	if (ret)
+		return ret;
+	info->issm[ABI_NAME_BYTES - 1] = '\0';
+	return got == sizeof(*info) && info->num_pkeys <= ABI_PORT_PKEYS ? 0 : -EPROTO;
+}
+
+int umad_session_open(const char *device, int port, int *control)
+{
+	int fd = session_connect();
+	int passed = -1, ret;
+
+	if (fd < 0)
+		return fd;
+	ret = send_open(fd, ABI_OPEN_UMAD, device, port);
+	if (!ret)
+		ret = receive_reply(fd, NULL, 0, NULL, &passed);
+	if (!ret && passed < 0)
+		ret = -EPROTO;
+	if (!ret && fcntl(fd, F_SETFL, O_NONBLOCK) < 0)
+		ret = -errno;
+	if (ret) {
+		if (passed >= 0)
+			close(passed);
+		close(fd);
+		return ret;
+	}
+	*control = passed;
+	return fd;
+}
+
+int umad_session_ioctl(int control, unsigned int request, void *arg, size_t bytes)
+{
+	struct abi_ioctl head = {.request = request, .bytes = (uint32_t)bytes};
+	int ret = send_all(control, &head, sizeof(head), arg, bytes);
+
+	if (ret)
+		return ret;
+	return receive_reply(control, arg, bytes, NULL, NULL);
+}
