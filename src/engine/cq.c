@@ -77,6 +77,16 @@ int eng_cq_resize(struct eng_cq *cq, uint32_t cqe)
 	return ret;
 }
 
+uint32_t eng_cq_pending(const struct eng_cq *cq)
+{
+	uint32_t n;
+
+	eng_lock(cq->engine);
+	n = cq->tail - cq->head;
+	eng_unlock(cq->engine);
+	return n;
+}
+
 uint32_t eng_cq_depth(const struct eng_cq *cq)
 {
 	return cq->cqe;

@@ -106,6 +106,8 @@ int eng_cq_resize(struct eng_cq *cq, uint32_t cqe);
 int eng_cq_poll(struct eng_cq *cq, int n, struct ibv_wc *wc);
 /** eng_cq_arm() - one event at the next (solicited) completion */
 void eng_cq_arm(struct eng_cq *cq, bool solicited_only);
+/** eng_cq_pending() - completions that wait in the CQ */
+uint32_t eng_cq_pending(const struct eng_cq *cq);
 uint32_t eng_cq_depth(const struct eng_cq *cq);
 
 /* --- shared receive queues --- */

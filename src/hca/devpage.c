@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The page of live port attributes: the SMA's state, as engines need it. One
+ * copy is the kernel engine's; a second, in a memfd that programs can map
+ * but not write, is made when the first program opens the device.
+ */
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/bytes.h"
+#include "hca/private.h"
+
+int hca_page_create(struct hca *hca)
+{
+	unsigned ports = hca->ib.phys_port_cnt;
+
+	hca->shared_fd = -1;
+	hca->page = rt_zalloc(abi_devpage_bytes(ports));
+	if (!hca->page)
+		return -ENOMEM;
+	hca->page->magic = ABI_DEVPAGE_MAGIC;
+	hca->page->num_ports = ports;
+	return 0;
+}
+
+void hca_page_destroy(struct hca *hca)
+{
+	if (hca->shared)
+		munmap(hca->shared, abi_devpage_bytes(hca->ib.phys_port_cnt));
+	if (hca->shared_fd >= 0)
+		close(hca->shared_fd);
+	rt_free(hca->page);
+}
+
+static void fill_gids(const struct ag_port *p, struct abi_devport *out)
+{
+	for (unsigned i = 0; i < ABI_GIDS; i++) {
+		uint64_t guid = i < p->num_guids ? p->guids[i] : 0;
+
+		if (!guid)
+			continue;
+		put_be64(out->gid[i], p->gid_prefix);
+		put_be64(out->gid[i] + 8, guid);
+	}
+}
+
+static struct abi_devport snapshot(const struct ag_port *p)
+{
+	struct abi_devport out = {
+		.lid = p->lid,
+		.lmc = p->lmc,
+		.state = p->state,
+		.phys_state = p->phys_state,
+		.active_mtu_enc = p->neighbor_mtu_enc,
+		.max_mtu_enc = p->mtu_cap_enc,
+		.sm_sl = p->sm_sl,
+		.subnet_timeout_enc = p->subnet_timeout_enc,
+		.max_vl_num = p->vl_cap_enc,
+		.init_type_reply = p->init_type_reply,
+		.width_enc = p->width_active,
+		.speed_enc = p->speed_active,
+		.sm_lid = p->sm_lid,
+		.cap_mask = p->cap_mask,
+		.qkey_violations = p->qkey_violations,
+		.pkey_violations = p->pkey_violations,
+	};
+
+	fill_gids(p, &out);
+	for (unsigned i = 0; i < p->num_pkeys && i < ABI_PKEYS; i++)
+		out.pkey[i] = p->pkeys[i];
+	return out;
+}
+
+static void write_port(struct abi_devpage *page, unsigned port_num, const struct abi_devport *port)
+{
+	atomic_fetch_add_explicit(&page->seq, 1, memory_order_acq_rel);
+	memcpy(&page->port[port_num - 1], port, sizeof(*port));
+	atomic_fetch_add_explicit(&page->epoch, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&page->seq, 1, memory_order_release);
+}
+
+void hca_page_publish(struct hca *hca, unsigned port_num)
+{
+	const struct ag_node *node = fab_node(hca->fab, hca->node);
+	struct abi_devport port = snapshot(&node->port[port_num]);
+
+	write_port(hca->page, port_num, &port);
+	if (hca->shared)
+		write_port(hca->shared, port_num, &port);
+}
+
+int hca_page_share(struct hca *hca)
+{
+	size_t bytes = abi_devpage_bytes(hca->ib.phys_port_cnt);
+	void *map;
+	int fd, err;
+
+	if (hca->shared)
+		return 0;
+	fd = memfd_create("softib-ports", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (fd < 0)
+		return -errno;
+	if (ftruncate(fd, (off_t)bytes))
+		goto fail;
+	map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (map == MAP_FAILED)
+		goto fail;
+	/* from here on nobody gets a writable mapping, nor can shrink it */
+	if (fcntl(fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)) {
+		munmap(map, bytes);
+		goto fail;
+	}
+	memcpy(map, hca->page, bytes);
+	hca->shared = map;
+	hca->shared_fd = fd;
+	return 0;
+fail:
+	err = errno;
+	close(fd);
+	return -err;
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* The adapter comes and goes. */
+#include "hca/hca.h"
+
+#include <string.h>
+
+#include "hca/private.h"
+
+static mono_t engine_now(void *ctx)
+{
+	return rt_now(((struct hca *)ctx)->rt);
+}
+
+/* under the engine's lock: only remember; the handler runs from the loop */
+static void engine_cq_event(void *ctx, void *cq_ctx)
+{
+	rt_work_queue(((struct hca *)ctx)->rt, &((struct hca_cq *)cq_ctx)->completed);
+}
+
+/* the midlayer's own QPs are datagrams, whose errors show in completions */
+static void engine_async_event(void *ctx, enum ibv_event_type type, void *element)
+{
+}
+
+static void engine_kick(void *ctx)
+{
+	struct hca *hca = ctx;
+
+	rt_work_queue(hca->rt, &hca->progress);
+}
+
+static int make_engine(struct hca *hca)
+{
+	struct eng_config config = {
+		.devpage = hca->page,
+		.link_ops = &hca_link_ops,
+		.link = hca,
+		.now = engine_now,
+		.cq_event = engine_cq_event,
+		.async_event = engine_async_event,
+		.kick = engine_kick,
+		.ctx = hca,
+	};
+
+	return eng_create(&config, &hca->engine);
+}
+
+static void attach_ports(struct hca *hca)
+{
+	for (unsigned i = 1; i <= hca->ib.phys_port_cnt; i++) {
+		struct hca_port *port = &hca->port[i - 1];
+		struct fab_sink sink = {
+			.deliver = hca_port_deliver, .changed = hca_port_changed, .ctx = port};
+
+		port->hca = hca;
+		port->port_num = i;
+		hca_page_publish(hca, i);
+		port->last_state = hca_devport(hca, i)->state;
+		fab_attach(hca->fab, hca->node, (int)i, &sink);
+	}
+}
+
+static void describe(struct hca *hca, const struct topo_node *topo, const struct ag_node *node)
+{
+	memcpy(hca->ib.node_name, topo->name, MIN(sizeof(topo->name), sizeof(hca->ib.node_name)));
+	memcpy(hca->ib.node_desc, node->desc, sizeof(node->desc));
+	hca->ib.node_guid = cpu_to_be64(node->guid);
+	hca->ib.node_type = RDMA_NODE_IB_CA;
+	hca->ib.phys_port_cnt = node->num_ports;
+	hca->ib.ops = &hca_ops;
+	hca->next_qpn = HCA_FIRST_QPN;
+	hca->next_key = 1;
+	INIT_LIST_HEAD(&hca->kernel_qps);
+}
+
+int hca_create(struct rt *rt, struct fabric *fab, int node, struct hca **out)
+{
+	const struct topo_node *topo = &fab_topology(fab)->node[node];
+	struct hca *hca;
+	int ret = -ENOMEM;
+
+	if (topo->kind != TOPO_CA)
+		return -EINVAL;
+	hca = ib_alloc_device(struct hca, ib);
+	if (!hca)
+		return -ENOMEM;
+	hca->rt = hca->ib.rt = rt;
+	hca->fab = fab;
+	hca->node = node;
+	describe(hca, topo, fab_node(fab, node));
+	hca_link_init(hca);
+	hca->port = rt_zalloc(hca->ib.phys_port_cnt * sizeof(*hca->port));
+	if (!hca->port || hca_page_create(hca))
+		goto undo_ports;
+	ret = make_engine(hca);
+	if (ret)
+		goto undo_page;
+	attach_ports(hca);
+	ret = ib_register_device(&hca->ib, "softib0");
+	if (ret)
+		goto undo_engine;
+	*out = hca;
+	return 0;
+
+undo_engine:
+	for (unsigned i = 1; i <= hca->ib.phys_port_cnt; i++)
+		fab_attach(fab, node, (int)i, NULL);
+	eng_destroy(hca->engine);
+undo_page:
+	hca_page_destroy(hca);
+undo_ports:
+	rt_free(hca->port);
+	ib_dealloc_device(&hca->ib);
+	return ret;
+}
+
+void hca_destroy(struct hca *hca)
+{
+	for (unsigned i = 1; i <= hca->ib.phys_port_cnt; i++)
+		fab_attach(hca->fab, hca->node, (int)i, NULL);
+	ib_unregister_device(&hca->ib);
+	hca_link_drain(hca);
+	eng_destroy(hca->engine);
+	hca_page_destroy(hca);
+	eng_table_free(&hca->qps, rt_free);
+	eng_table_free(&hca->keys, rt_free);
+	rt_free(hca->port);
+	ib_dealloc_device(&hca->ib);
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The software adapter: one channel adapter of the fabric as a device of the
+ * midlayer. It hands out QPNs and keys, owns an engine for the midlayer's own
+ * QPs (QP0, QP1, protocols), and stands between the port and all engines: a
+ * packet that arrives goes to the engine that owns its destination QP, a
+ * packet that a program's engine sends is looked at before it may leave.
+ */
+#ifndef SOFTIB_HCA_H
+#define SOFTIB_HCA_H
+
+#include "fabric/fabric.h"
+#include "rdma/ib_verbs.h"
+#include "runtime/posix/rt_posix.h"
+
+struct hca;
+
+/**
+ * hca_create() - make the adapter of CA @node and register it as "softib0"
+ * @node: index in the topology; its ports are attached
+ * Context: softibd's loop. Return: 0 and *@hca; -ENOMEM, -EINVAL not a CA,
+ * what ib_register_device() returned
+ */
+int hca_create(struct rt *rt, struct fabric *fab, int node, struct hca **hca);
+/** hca_destroy() - unplug it: clients are told, programs see DEVICE_FATAL */
+void hca_destroy(struct hca *hca);
+
+#endif

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The kernel engine's link: what the midlayer sends waits in a queue and
+ * leaves by the port from the loop; what arrives for QP0 and QP1 waits in
+ * another until the engine takes it. Nothing runs on the caller's stack.
+ */
+#include <string.h>
+
+#include "hca/private.h"
+
+#define RETRY_NS (50 * NSEC_PER_USEC)
+
+/* where the one packet that is being put together lies: softibd has one
+ * thread, and reserve is followed by commit at once */
+static uint8_t workbench[WIRE_PACKET_MAX];
+
+static struct hca_frame *frame_of(const void *bytes, size_t len, unsigned port_num)
+{
+	struct hca_frame *f = rt_zalloc(sizeof(*f) + len);
+
+	if (!f)
+		return NULL;
+	memcpy(f->bytes, bytes, len);
+	f->len = len;
+	f->port_num = port_num;
+	return f;
+}
+
+static void *link_reserve(void *link, size_t len)
+{
+	return len <= sizeof(workbench) ? workbench : NULL;
+}
+
+/* a packet for which there is no memory is lost, as on a wire */
+static void link_commit(void *link, unsigned port_num, size_t len)
+{
+	struct hca *hca = link;
+	struct hca_frame *f = frame_of(workbench, len, port_num);
+
+	if (f)
+		list_add_tail(&f->node, &hca->tx);
+}
+
+static void link_flush(void *link)
+{
+	struct hca *hca = link;
+
+	rt_work_queue(hca->rt, &hca->progress);
+}
+
+static const void *link_receive(void *link, size_t *len, unsigned *port_num)
+{
+	struct hca *hca = link;
+	struct hca_frame *f;
+
+	if (list_empty(&hca->rx))
+		return NULL;
+	f = list_first_entry(&hca->rx, struct hca_frame, node);
+	*len = f->len;
+	*port_num = f->port_num;
+	return f->bytes;
+}
+
+static void drop_first(struct list_head *queue)
+{
+	struct hca_frame *f = list_first_entry(queue, struct hca_frame, node);
+
+	list_del(&f->node);
+	rt_free(f);
+}
+
+static void link_release(void *link)
+{
+	struct hca *hca = link;
+
+	drop_first(&hca->rx);
+	hca->rx_len--;
+}
+
+const struct eng_link_ops hca_link_ops = {
+	.reserve = link_reserve,
+	.commit = link_commit,
+	.flush = link_flush,
+	.receive = link_receive,
+	.release = link_release,
+};
+
+int hca_link_receive(struct hca *hca, unsigned port_num, const void *bytes, size_t len)
+{
+	struct hca_frame *f;
+
+	if (hca->rx_len >= HCA_RX_QUEUE_MAX)
+		return -EAGAIN;
+	f = frame_of(bytes, len, port_num);
+	if (!f)
+		return -EAGAIN;
+	list_add_tail(&f->node, &hca->rx);
+	hca->rx_len++;
+	rt_work_queue(hca->rt, &hca->progress);
+	return 0;
+}
+
+/* Return: false when a destination is full and the rest has to wait */
+static bool send_queued(struct hca *hca)
+{
+	while (!list_empty(&hca->tx)) {
+		struct hca_frame *f = list_first_entry(&hca->tx, struct hca_frame, node);
+
+		if (fab_send(hca->fab, hca->node, (int)f->port_num, f->bytes, f->len) == -EAGAIN)
+			return false;
+		drop_first(&hca->tx);
+	}
+	return true;
+}
+
+static void link_progress(struct rt_work *work)
+{
+	struct hca *hca = container_of(work, struct hca, progress);
+
+	if (eng_tick(hca->engine))
+		rt_work_queue(hca->rt, &hca->progress);
+	if (!send_queued(hca))
+		rt_timer_arm(&hca->retry, mono_add(rt_now(hca->rt), RETRY_NS));
+	else
+		rt_timer_arm(&hca->retry, eng_expiry(hca->engine));
+	hca_users_flush();
+}
+
+static void link_retry(struct rt_timer *timer)
+{
+	struct hca *hca = container_of(timer, struct hca, retry);
+
+	rt_work_queue(hca->rt, &hca->progress);
+}
+
+void hca_link_init(struct hca *hca)
+{
+	INIT_LIST_HEAD(&hca->tx);
+	INIT_LIST_HEAD(&hca->rx);
+	rt_work_init(&hca->progress, link_progress);
+	rt_timer_init(hca->rt, &hca->retry, link_retry);
+}
+
+void hca_link_drain(struct hca *hca)
+{
+	rt_work_cancel(&hca->progress);
+	rt_timer_disarm(&hca->retry);
+	while (!list_empty(&hca->tx))
+		drop_first(&hca->tx);
+	while (!list_empty(&hca->rx))
+		drop_first(&hca->rx);
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * QPNs and memory keys. Both are handed out in a circle, so that a number is
+ * not used again soon and a late packet does not meet a stranger. A key is
+ * its index and a tag that changes with each use of the index.
+ */
+#include "hca/private.h"
+
+#define QPN_END 0xfffffeu /* 0xffffff is the multicast QPN */
+#define KEY_END 0x1000000u
+
+int hca_qpn_alloc(struct hca *hca, struct hca_qp *qp)
+{
+	for (uint32_t tries = HCA_FIRST_QPN; tries < QPN_END; tries++) {
+		uint32_t qpn = hca->next_qpn++;
+
+		if (hca->next_qpn >= QPN_END)
+			hca->next_qpn = HCA_FIRST_QPN;
+		if (eng_table_get(&hca->qps, qpn))
+			continue;
+		qp->ib.qp_num = qpn;
+		return eng_table_set(&hca->qps, qpn, qp);
+	}
+	return -ENOMEM;
+}
+
+void hca_qpn_free(struct hca *hca, struct hca_qp *qp)
+{
+	eng_table_set(&hca->qps, qp->ib.qp_num, NULL);
+}
+
+int hca_key_alloc(struct hca *hca, struct hca_mr *mr)
+{
+	for (uint32_t tries = 1; tries < KEY_END; tries++) {
+		uint32_t index = hca->next_key++;
+		uint32_t tag = rt_random(hca->rt) & 0xff;
+
+		if (hca->next_key >= KEY_END)
+			hca->next_key = 1;
+		if (eng_table_get(&hca->keys, index))
+			continue;
+		mr->index = index;
+		mr->ib.lkey = mr->ib.rkey = index << 8 | tag;
+		return eng_table_set(&hca->keys, index, mr);
+	}
+	return -ENOMEM;
+}
+
+void hca_key_free(struct hca *hca, struct hca_mr *mr)
+{
+	eng_table_set(&hca->keys, mr->index, NULL);
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The adapter's side of its ports: packets that arrive find the engine that
+ * owns their QP; changes that the subnet manager made become the midlayer's
+ * events.
+ */
+#include <string.h>
+
+#include "base/bytes.h"
+#include "hca/private.h"
+
+/* C9-41: a packet whose P_Key is in no entry of the port's table is dropped,
+ * counted, and told to the subnet manager (trap 257) */
+static bool pkey_known(struct hca *hca, unsigned port_num, uint16_t pkey)
+{
+	const struct abi_devport *port = hca_devport(hca, port_num);
+
+	for (unsigned i = 0; i < ABI_PKEYS; i++) {
+		uint16_t own = port->pkey[i];
+		if (own & 0x7fff && !((own ^ pkey) & 0x7fff) && (own | pkey) & 0x8000)
+			return true;
+	}
+	return false;
+}
+
+static void pkey_violation(struct hca *hca, unsigned port_num, const struct wire_packet *pkt)
+{
+	struct ag_node *node = fab_node(hca->fab, hca->node);
+
+	ag_trap_pkey(node, (uint8_t)port_num, pkt->bth.pkey, pkt->lrh.slid, pkt->lrh.dlid,
+		     pkt->lrh.sl, pkt->deth.src_qpn, pkt->bth.dest_qpn, rt_now(hca->rt));
+	fab_traps_changed(hca->fab, hca->node);
+	hca_page_publish(hca, port_num);
+}
+
+/* a copy to every engine with a QP in the group; who has no room misses it:
+ * datagrams are not held up by one slow member */
+static void to_group(struct hca *hca, unsigned port_num, const struct wire_packet *pkt,
+		     const void *bytes, size_t len)
+{
+	struct ib_ucontext *context;
+
+	if (pkt->lrh.lnh != WIRE_LNH_GRH)
+		return;
+	list_for_each_entry(context, &hca->ib.ucontext_list, node) {
+		struct hca_user *user = container_of(context, struct hca_user, ib);
+		if (hca_user_wants(user, &pkt->grh.dgid))
+			hca_user_deliver(user, bytes, len);
+	}
+	if (hca->kernel_groups)
+		hca_link_receive(hca, port_num, bytes, len);
+}
+
+int hca_port_deliver(void *ctx, const void *bytes, size_t len)
+{
+	struct hca_port *port = ctx;
+	struct hca *hca = port->hca;
+	struct wire_packet pkt;
+	struct hca_qp *qp;
+
+	if (wire_packet_decode(bytes, len, &pkt) < 0)
+		return 0;
+	if (pkt.bth.dest_qpn == 0)
+		return hca_link_receive(hca, port->port_num, bytes, len);
+	if (!pkey_known(hca, port->port_num, pkt.bth.pkey)) {
+		pkey_violation(hca, port->port_num, &pkt);
+		return 0;
+	}
+	if (pkt.bth.dest_qpn == WIRE_QPN_MULTICAST) {
+		to_group(hca, port->port_num, &pkt, bytes, len);
+		return 0;
+	}
+	if (pkt.bth.dest_qpn == 1)
+		return hca_link_receive(hca, port->port_num, bytes, len);
+	qp = eng_table_get(&hca->qps, pkt.bth.dest_qpn);
+	if (!qp) /* C9-35: no such QP, silence */
+		return 0;
+	return qp->user ? hca_user_deliver(qp->user, bytes, len) :
+			  hca_link_receive(hca, port->port_num, bytes, len);
+}
+
+static void dispatch(struct hca *hca, unsigned port_num, enum ib_event_type type)
+{
+	struct ib_event event = {
+		.device = &hca->ib, .element.port_num = port_num, .event = type};
+
+	ib_dispatch_event(&event);
+}
+
+static void state_changed(struct hca_port *port)
+{
+	uint8_t now = hca_devport(port->hca, port->port_num)->state;
+	uint8_t before = port->last_state;
+
+	port->last_state = now;
+	if (now == before)
+		return;
+	if (now == IB_PORT_ACTIVE)
+		dispatch(port->hca, port->port_num, IB_EVENT_PORT_ACTIVE);
+	else if (before == IB_PORT_ACTIVE)
+		dispatch(port->hca, port->port_num, IB_EVENT_PORT_ERR);
+}
+
+void hca_port_changed(void *ctx, uint32_t changes)
+{
+	static const struct {
+		uint32_t change;
+		enum ib_event_type event;
+	} events[] = {
+		{AG_CHANGED_LID, IB_EVENT_LID_CHANGE},
+		{AG_CHANGED_SM, IB_EVENT_SM_CHANGE},
+		{AG_CHANGED_PKEYS, IB_EVENT_PKEY_CHANGE},
+		{AG_CHANGED_GIDS, IB_EVENT_GID_CHANGE},
+		{AG_CHANGED_REREGISTER, IB_EVENT_CLIENT_REREGISTER},
+	};
+	struct hca_port *port = ctx;
+
+	hca_page_publish(port->hca, port->port_num);
+	if (changes & AG_CHANGED_NAME)
+		memcpy(port->hca->ib.node_desc, fab_node(port->hca->fab, port->hca->node)->desc,
+		       IB_DEVICE_NODE_DESC_MAX);
+	if (!port->hca->ib.registered)
+		return;
+	for (unsigned i = 0; i < ARRAY_SIZE(events); i++)
+		if (changes & events[i].change)
+			dispatch(port->hca, port->port_num, events[i].event);
+	state_changed(port);
+}

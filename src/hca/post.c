@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The midlayer's own work requests and completions, between the kernel's
+ * structs and the engine's (which speaks libibverbs').
+ */
+#include <assert.h>
+#include <string.h>
+
+#include "hca/private.h"
+
+static_assert(sizeof(struct ib_sge) == sizeof(struct ibv_sge), "one layout for both names");
+
+struct tp_av hca_av(const struct rdma_ah_attr *attr)
+{
+	struct tp_av av = {
+		.dlid = attr->dlid,
+		.sl = attr->sl,
+		.src_path_bits = attr->src_path_bits,
+		.static_rate_enc = attr->static_rate,
+		.port_num = attr->port_num,
+		.is_global = attr->ah_flags & IB_AH_GRH,
+		.sgid_index = attr->grh.sgid_index,
+		.hop_limit = attr->grh.hop_limit,
+		.traffic_class = attr->grh.traffic_class,
+		.flow_label = attr->grh.flow_label,
+	};
+
+	memcpy(av.dgid.raw, attr->grh.dgid.raw, sizeof(av.dgid.raw));
+	return av;
+}
+
+static const struct tp_av *av_of(struct ibv_ah *ah)
+{
+	return &((struct hca_ah *)(void *)ah)->av;
+}
+
+static bool is_datagram(const struct hca_qp *qp)
+{
+	return qp->ib.qp_type == IB_QPT_UD || qp->ib.qp_type == IB_QPT_SMI ||
+	       qp->ib.qp_type == IB_QPT_GSI;
+}
+
+static void describe(const struct hca_qp *qp, const struct ib_send_wr *wr, struct ibv_send_wr *out)
+{
+	*out = (struct ibv_send_wr){
+		.wr_id = wr->wr_id,
+		.sg_list = (struct ibv_sge *)wr->sg_list,
+		.num_sge = wr->num_sge,
+		.opcode = (enum ibv_wr_opcode)wr->opcode,
+		.send_flags = (unsigned)wr->send_flags,
+		.imm_data = wr->ex.imm_data,
+	};
+	if (is_datagram(qp)) {
+		out->wr.ud.ah = (struct ibv_ah *)(void *)container_of(ud_wr(wr)->ah, struct hca_ah, ib);
+		out->wr.ud.remote_qpn = ud_wr(wr)->remote_qpn;
+		out->wr.ud.remote_qkey = ud_wr(wr)->remote_qkey;
+	} else if (wr->opcode == IB_WR_ATOMIC_CMP_AND_SWP ||
+		   wr->opcode == IB_WR_ATOMIC_FETCH_AND_ADD) {
+		out->wr.atomic.remote_addr = atomic_wr(wr)->remote_addr;
+		out->wr.atomic.rkey = atomic_wr(wr)->rkey;
+		out->wr.atomic.compare_add = atomic_wr(wr)->compare_add;
+		out->wr.atomic.swap = atomic_wr(wr)->swap;
+	} else if (wr->opcode == IB_WR_RDMA_WRITE || wr->opcode == IB_WR_RDMA_READ ||
+		   wr->opcode == IB_WR_RDMA_WRITE_WITH_IMM) {
+		out->wr.rdma.remote_addr = rdma_wr(wr)->remote_addr;
+		out->wr.rdma.rkey = rdma_wr(wr)->rkey;
+	}
+}
+
+/* a GSI request names its own partition; packets leave before the next one
+ * is posted, so the QP may take it on */
+static int take_on_pkey(struct hca_qp *qp, u16 pkey_index)
+{
+	struct ibv_qp_attr attr;
+
+	eng_qp_query(qp->eng, &attr);
+	if (attr.pkey_index == pkey_index)
+		return 0;
+	attr.pkey_index = pkey_index;
+	return eng_qp_modify(qp->eng, &attr, IBV_QP_PKEY_INDEX);
+}
+
+int hca_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr, const struct ib_send_wr **bad)
+{
+	struct hca_qp *qp = container_of(ibqp, struct hca_qp, ib);
+	int ret = qp->eng ? 0 : -EINVAL;
+
+	for (; wr; wr = wr->next) {
+		struct ibv_send_wr one, *bad_one;
+
+		if (!ret && qp->ib.qp_type == IB_QPT_GSI)
+			ret = take_on_pkey(qp, ud_wr(wr)->pkey_index);
+		if (!ret) {
+			describe(qp, wr, &one);
+			ret = eng_post_send(qp->eng, &one, &bad_one, av_of);
+		}
+		if (ret) {
+			*bad = wr;
+			return ret;
+		}
+	}
+	return 0;
+}
+
+static struct ibv_recv_wr describe_recv(const struct ib_recv_wr *wr)
+{
+	return (struct ibv_recv_wr){.wr_id = wr->wr_id,
+				    .sg_list = (struct ibv_sge *)wr->sg_list,
+				    .num_sge = wr->num_sge};
+}
+
+int hca_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr, const struct ib_recv_wr **bad)
+{
+	struct hca_qp *qp = container_of(ibqp, struct hca_qp, ib);
+
+	for (; wr; wr = wr->next) {
+		struct ibv_recv_wr one = describe_recv(wr), *bad_one;
+		int ret = qp->eng ? eng_post_recv(qp->eng, &one, &bad_one) : -EINVAL;
+		if (ret) {
+			*bad = wr;
+			return ret;
+		}
+	}
+	return 0;
+}
+
+int hca_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
+		      const struct ib_recv_wr **bad)
+{
+	struct hca_srq *srq = container_of(ibsrq, struct hca_srq, ib);
+
+	for (; wr; wr = wr->next) {
+		struct ibv_recv_wr one = describe_recv(wr), *bad_one;
+		int ret = srq->eng ? eng_srq_post_recv(srq->eng, &one, &bad_one) : -EINVAL;
+		if (ret) {
+			*bad = wr;
+			return ret;
+		}
+	}
+	return 0;
+}
+
+/* which of the adapter's own QPs a completion in @cq is of */
+static struct hca_qp *qp_of(struct hca *hca, const struct hca_cq *cq, uint32_t qpn)
+{
+	struct hca_qp *qp;
+
+	list_for_each_entry(qp, &hca->kernel_qps, node)
+		if (qp->ib.qp_num == qpn && (qp->ib.send_cq == &cq->ib || qp->ib.recv_cq == &cq->ib))
+			return qp;
+	return NULL;
+}
+
+static void translate(struct hca *hca, const struct hca_cq *cq, const struct ibv_wc *in,
+		      struct ib_wc *out)
+{
+	struct hca_qp *qp = qp_of(hca, cq, in->qp_num);
+
+	*out = (struct ib_wc){
+		.wr_id = in->wr_id,
+		.status = (enum ib_wc_status)in->status,
+		.opcode = (enum ib_wc_opcode)in->opcode,
+		.byte_len = in->byte_len,
+		.qp = qp ? &qp->ib : NULL,
+		.ex.imm_data = in->imm_data,
+		.src_qp = in->src_qp,
+		.slid = in->slid,
+		.wc_flags = (int)in->wc_flags,
+		.pkey_index = in->pkey_index,
+		.sl = in->sl,
+		.dlid_path_bits = in->dlid_path_bits,
+		.port_num = qp ? qp->ib.port : 0,
+	};
+}
+
+int hca_poll_cq(struct ib_cq *ibcq, int n, struct ib_wc *wc)
+{
+	struct hca_cq *cq = container_of(ibcq, struct hca_cq, ib);
+	struct ibv_wc one;
+	int got = 0, ret = 0;
+
+	if (!cq->eng)
+		return -EINVAL;
+	while (got < n && (ret = eng_cq_poll(cq->eng, 1, &one)) > 0)
+		translate(hca_of(ibcq->device), cq, &one, &wc[got++]);
+	return got ? got : ret;
+}
+
+int hca_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
+{
+	struct hca_cq *cq = container_of(ibcq, struct hca_cq, ib);
+
+	if (!cq->eng)
+		return -EINVAL;
+	eng_cq_arm(cq->eng, (flags & IB_CQ_SOLICITED_MASK) == IB_CQ_SOLICITED);
+	return flags & IB_CQ_REPORT_MISSED_EVENTS && eng_cq_pending(cq->eng) ? 1 : 0;
+}

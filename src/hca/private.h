@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* What the files of the adapter share. */
+#ifndef SOFTIB_HCA_PRIVATE_H
+#define SOFTIB_HCA_PRIVATE_H
+
+#include "abi/ring.h"
+#include "abi/session.h"
+#include "engine/engine.h"
+#include "engine/table.h"
+#include "hca/hca.h"
+
+#define HCA_VENDOR_ID 0x5f1b00 /* no OUI of anyone's: programs that know vendors see a new one */
+#define HCA_VENDOR_PART_ID 0x5f1b
+#define HCA_FIRST_QPN 0x11
+#define HCA_RX_QUEUE_MAX 2048 /* packets waiting for the midlayer */
+#define HCA_MAX_MSG_BYTES 0x80000000u
+/** how long a packet may wait at the head of a program's queue before it is
+ *  dropped: the head-of-queue lifetime (18.2.5.4) */
+#define HCA_HOQ_NS (1 * NSEC_PER_SEC)
+
+struct hca;
+
+/** struct hca_frame - a packet on its way between the kernel engine and a port */
+struct hca_frame {
+	struct list_head node;
+	unsigned port_num;
+	size_t len;
+	uint8_t bytes[];
+};
+
+struct hca_port {
+	struct hca *hca;
+	unsigned port_num;
+	uint8_t last_state;
+};
+
+/** struct hca_mcast - a program's QP wants packets of a group */
+struct hca_mcast {
+	struct list_head node;
+	uint32_t qpn;
+	union ib_gid gid;
+};
+
+/** struct hca_user - a program that opened the device */
+struct hca_user {
+	struct ib_ucontext ib;
+	struct hca *hca;
+	struct rt_poller poller;
+	struct rt_io doorbell;
+	struct abi_ring_rx rx; /* packets from the program */
+	struct abi_ring_tx tx; /* packets to it */
+	void *link_memory;
+	size_t link_bytes;
+	int fd[ABI_CONTEXT_FDS];
+	struct abi_context_resp resp;
+	struct list_head mcast;
+	struct list_head dirty; /* in the list of those with unpublished packets */
+	mono_t held_since;	/* MONO_NEVER: the packet at the head is not held */
+	bool broken;		/* it wrote nonsense, or the device is gone */
+};
+
+struct hca_mr {
+	struct ib_mr ib;
+	uint32_t index;
+	bool in_engine;
+};
+struct hca_pd {
+	struct ib_pd ib;
+	uint32_t number;
+};
+struct hca_ah {
+	struct ib_ah ib;
+	struct rdma_ah_attr attr;
+	struct tp_av av;
+};
+struct hca_cq {
+	struct ib_cq ib;
+	struct eng_cq *eng; /* NULL: a program's */
+	struct rt_work completed;
+	bool handler_wanted;
+};
+struct hca_srq {
+	struct ib_srq ib;
+	struct eng_srq *eng;
+	struct ib_srq_attr attr;
+};
+struct hca_qp {
+	struct ib_qp ib;
+	struct list_head node; /* hca->kernel_qps */
+	struct eng_qp *eng; /* NULL: a program's */
+	struct hca_user *user;
+};
+
+/** struct hca - the adapter. One thread: softibd's loop. */
+struct hca {
+	struct ib_device ib;
+	struct rt *rt;
+	struct fabric *fab;
+	int node;
+	struct engine *engine;
+	struct hca_port *port;	      /* [num_ports], port 1 first */
+	struct abi_devpage *page;     /* what the kernel engine reads */
+	struct abi_devpage *shared;   /* what programs read; NULL before the first */
+	int shared_fd;
+	struct list_head tx, rx;      /* struct hca_frame of the kernel engine */
+	unsigned rx_len;
+	struct hca_frame *rx_current; /* received, not yet released */
+	struct rt_work progress;
+	struct rt_timer retry;	      /* a port was full */
+	struct eng_table qps;	      /* QPN to struct hca_qp */
+	struct eng_table keys;	      /* key index to struct hca_mr */
+	uint32_t next_qpn, next_key, next_pd;
+	struct list_head kernel_qps;
+	unsigned kernel_groups;	      /* their attachments to multicast groups */
+};
+
+static inline struct hca *hca_of(struct ib_device *device)
+{
+	return container_of(device, struct hca, ib);
+}
+
+/* devpage.c */
+int hca_page_create(struct hca *hca);
+void hca_page_destroy(struct hca *hca);
+/** hca_page_publish() - copy a port's attributes to both pages */
+void hca_page_publish(struct hca *hca, unsigned port_num);
+/** hca_page_share() - make the page that programs map. 0; -errno */
+int hca_page_share(struct hca *hca);
+static inline const struct abi_devport *hca_devport(const struct hca *hca, unsigned port_num)
+{
+	return &hca->page->port[port_num - 1];
+}
+
+/* port.c */
+int hca_port_deliver(void *ctx, const void *bytes, size_t len);
+void hca_port_changed(void *ctx, uint32_t changes);
+
+/* link.c: the kernel engine's way to the ports */
+extern const struct eng_link_ops hca_link_ops;
+void hca_link_init(struct hca *hca);
+void hca_link_drain(struct hca *hca);
+/** hca_link_receive() - a packet for the kernel engine. 0; -EAGAIN full */
+int hca_link_receive(struct hca *hca, unsigned port_num, const void *bytes, size_t len);
+
+/* user.c: programs */
+struct ib_ucontext *hca_alloc_ucontext(struct ib_device *device);
+void hca_dealloc_ucontext(struct ib_ucontext *context);
+/** hca_user_deliver() - put a packet into a program's ring. 0; -EAGAIN */
+int hca_user_deliver(struct hca_user *user, const void *bytes, size_t len);
+/** hca_user_wants() - is a QP of @user attached to the group? */
+bool hca_user_wants(const struct hca_user *user, const union wire_gid *gid);
+/** hca_users_flush() - publish what was put into rings, ring the doorbells */
+void hca_users_flush(void);
+
+/* numbers.c */
+/** hca_qpn_alloc() - a QPN that was not used for long, or 0/1 of a port;
+ *  -ENOMEM none or no memory */
+int hca_qpn_alloc(struct hca *hca, struct hca_qp *qp);
+void hca_qpn_free(struct hca *hca, struct hca_qp *qp);
+int hca_key_alloc(struct hca *hca, struct hca_mr *mr);
+void hca_key_free(struct hca *hca, struct hca_mr *mr);
+
+/* verbs.c, query.c */
+extern const struct ib_device_ops hca_ops;
+int hca_query_device(struct ib_device *device, struct ib_device_attr *attr);
+int hca_modify_device(struct ib_device *device, int mask, struct ib_device_modify *modify);
+int hca_query_port(struct ib_device *device, u32 port_num, struct ib_port_attr *attr);
+int hca_modify_port(struct ib_device *device, u32 port_num, int mask,
+		    struct ib_port_modify *modify);
+int hca_query_gid(struct ib_device *device, u32 port_num, int index, union ib_gid *gid);
+int hca_query_pkey(struct ib_device *device, u32 port_num, u16 index, u16 *pkey);
+int hca_process_mad(struct ib_device *device, int flags, u32 port_num, const struct ib_wc *in_wc,
+		    const struct ib_grh *in_grh, const struct ib_mad *in, struct ib_mad *out,
+		    size_t *out_mad_bytes, u16 *out_mad_pkey_index);
+
+/* post.c: the kernel engine's queues */
+int hca_post_send(struct ib_qp *qp, const struct ib_send_wr *wr, const struct ib_send_wr **bad);
+int hca_post_recv(struct ib_qp *qp, const struct ib_recv_wr *wr, const struct ib_recv_wr **bad);
+int hca_post_srq_recv(struct ib_srq *srq, const struct ib_recv_wr *wr,
+		      const struct ib_recv_wr **bad);
+int hca_poll_cq(struct ib_cq *cq, int n, struct ib_wc *wc);
+int hca_req_notify_cq(struct ib_cq *cq, enum ib_cq_notify_flags flags);
+/** hca_av() - an address handle's attributes as the transport wants them */
+struct tp_av hca_av(const struct rdma_ah_attr *attr);
+
+#endif

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* What the adapter says of itself and its ports, and its agents' answers. */
+#include <string.h>
+
+#include "base/bytes.h"
+#include "hca/private.h"
+#include "wire/mad.h"
+
+int hca_query_device(struct ib_device *device, struct ib_device_attr *attr)
+{
+	const struct ag_node *node = fab_node(hca_of(device)->fab, hca_of(device)->node);
+
+	*attr = (struct ib_device_attr){
+		.fw_ver = SOFTIB_VERSION,
+		.sys_image_guid = cpu_to_be64(node->sys_guid ? node->sys_guid : node->guid),
+		.max_mr_size = UINT64_MAX,
+		.page_size_cap = 0xfffff000,
+		.vendor_id = HCA_VENDOR_ID,
+		.vendor_part_id = HCA_VENDOR_PART_ID,
+		.hw_ver = 1,
+		.max_qp = 262144,
+		.max_qp_wr = 16384,
+		.device_cap_flags = IB_DEVICE_BAD_PKEY_CNTR | IB_DEVICE_CURR_QP_STATE_MOD |
+				    IB_DEVICE_PORT_ACTIVE_EVENT | IB_DEVICE_SYS_IMAGE_GUID |
+				    IB_DEVICE_RC_RNR_NAK_GEN | IB_DEVICE_SRQ_RESIZE,
+		.max_send_sge = TP_MAX_SGE - 2,
+		.max_recv_sge = TP_MAX_SGE - 2,
+		.max_sge_rd = TP_MAX_SGE - 2,
+		.max_cq = 65536,
+		.max_cqe = 4194303,
+		.max_mr = 1 << 20,
+		.max_pd = 1 << 16,
+		.max_qp_rd_atom = 16,
+		.max_res_rd_atom = 16 * 262144,
+		.max_qp_init_rd_atom = 16,
+		.atomic_cap = IB_ATOMIC_HCA,
+		.max_mcast_grp = 8192,
+		.max_mcast_qp_attach = 248,
+		.max_total_mcast_qp_attach = 8192 * 248,
+		.max_ah = 1 << 20,
+		.max_srq = 65536,
+		.max_srq_wr = 16384,
+		.max_srq_sge = TP_MAX_SGE - 2,
+		.max_pkeys = ABI_PKEYS,
+		.local_ca_ack_delay = 15, /* 134 ms: a program may be off its core */
+	};
+	return 0;
+}
+
+int hca_modify_device(struct ib_device *device, int mask, struct ib_device_modify *modify)
+{
+	struct ag_node *node = fab_node(hca_of(device)->fab, hca_of(device)->node);
+
+	if (mask & ~IB_DEVICE_MODIFY_NODE_DESC)
+		return -EOPNOTSUPP;
+	memcpy(node->desc, modify->node_desc, sizeof(node->desc));
+	memcpy(device->node_desc, modify->node_desc, sizeof(modify->node_desc));
+	return 0;
+}
+
+int hca_query_port(struct ib_device *device, u32 port_num, struct ib_port_attr *attr)
+{
+	const struct ag_node *node = fab_node(hca_of(device)->fab, hca_of(device)->node);
+	const struct ag_port *p = &node->port[port_num];
+	const struct abi_devport *d = hca_devport(hca_of(device), port_num);
+
+	*attr = (struct ib_port_attr){
+		.subnet_prefix = p->gid_prefix,
+		.state = d->state,
+		.max_mtu = d->max_mtu_enc,
+		.active_mtu = d->active_mtu_enc,
+		.gid_tbl_len = ABI_GIDS,
+		.port_cap_flags = d->cap_mask,
+		.max_msg_sz = HCA_MAX_MSG_BYTES,
+		.bad_pkey_cntr = d->pkey_violations,
+		.qkey_viol_cntr = d->qkey_violations,
+		.pkey_tbl_len = (u16)MIN((unsigned)p->num_pkeys, (unsigned)ABI_PKEYS),
+		.lid = d->lid,
+		.sm_lid = d->sm_lid,
+		.lmc = d->lmc,
+		.max_vl_num = d->max_vl_num,
+		.sm_sl = d->sm_sl,
+		.subnet_timeout = d->subnet_timeout_enc,
+		.init_type_reply = d->init_type_reply,
+		.active_width = d->width_enc,
+		.active_speed = d->speed_enc,
+		.phys_state = d->phys_state,
+	};
+	return 0;
+}
+
+int hca_modify_port(struct ib_device *device, u32 port_num, int mask, struct ib_port_modify *modify)
+{
+	struct hca *hca = hca_of(device);
+	const u32 is_sm = IB_PORT_SM;
+
+	if (mask & ~IB_PORT_SHUTDOWN ||
+	    (modify->set_port_cap_mask | modify->clr_port_cap_mask) & ~is_sm)
+		return -EOPNOTSUPP;
+	if (modify->set_port_cap_mask & is_sm)
+		fab_set_is_sm(hca->fab, hca->node, (int)port_num, true);
+	if (modify->clr_port_cap_mask & is_sm)
+		fab_set_is_sm(hca->fab, hca->node, (int)port_num, false);
+	if (mask & IB_PORT_SHUTDOWN)
+		return fab_link_set(hca->fab, hca->node, (int)port_num, false);
+	return 0;
+}
+
+int hca_query_gid(struct ib_device *device, u32 port_num, int index, union ib_gid *gid)
+{
+	if (index < 0 || index >= ABI_GIDS)
+		return -EINVAL;
+	memcpy(gid->raw, hca_devport(hca_of(device), port_num)->gid[index], sizeof(gid->raw));
+	return 0;
+}
+
+int hca_query_pkey(struct ib_device *device, u32 port_num, u16 index, u16 *pkey)
+{
+	if (index >= ABI_PKEYS)
+		return -EINVAL;
+	*pkey = hca_devport(hca_of(device), port_num)->pkey[index];
+	return 0;
+}
+
+int hca_process_mad(struct ib_device *device, int flags, u32 port_num, const struct ib_wc *in_wc,
+		    const struct ib_grh *in_grh, const struct ib_mad *in, struct ib_mad *out,
+		    size_t *out_mad_bytes, u16 *out_mad_pkey_index)
+{
+	struct hca *hca = hca_of(device);
+	struct ag_mad_context context = {
+		.now = rt_now(hca->rt),
+		.slid = in_wc ? (uint16_t)in_wc->slid : hca_devport(hca, port_num)->lid,
+		.sl = in_wc ? in_wc->sl : 0,
+		.src_qpn = in_wc ? in_wc->src_qp : 0,
+		.pkey = WIRE_PKEY_DEFAULT,
+		.ignore_mkey = flags & IB_MAD_IGNORE_MKEY,
+	};
+	int result = fab_process_mad(hca->fab, hca->node, (int)port_num, &context, in, out);
+
+	if (out_mad_bytes)
+		*out_mad_bytes = WIRE_MAD_BYTES;
+	if (out_mad_pkey_index && in_wc)
+		*out_mad_pkey_index = in_wc->pkey_index;
+	return IB_MAD_RESULT_SUCCESS | (result & AG_REPLY ? IB_MAD_RESULT_REPLY : 0) |
+	       (result & AG_CONSUMED ? IB_MAD_RESULT_CONSUMED : 0);
+}

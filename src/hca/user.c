@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Programs: each has a ring to softibd and a ring from it, in memory that
+ * both write, so nothing read from there is believed. A packet may leave if
+ * its headers are consistent, its source is an address of the port, its
+ * partition is in the port's table, and it does not speak for QP0, QP1 or a
+ * QP that is not the program's. What a program does to its own rings harms
+ * itself: it is cut off.
+ */
+#include <fcntl.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "hca/private.h"
+
+#define PACKETS_PER_TURN 64
+
+/* rings with packets that their program does not see yet */
+static LIST_HEAD(dirty_users);
+
+/* --- to the program --- */
+
+static void ring_doorbell(int fd)
+{
+	uint64_t one = 1;
+
+	if (write(fd, &one, sizeof(one)) < 0) {
+		/* EAGAIN: the counter is full, so the sleeper is awake already */
+	}
+}
+
+void hca_users_flush(void)
+{
+	while (!list_empty(&dirty_users)) {
+		struct hca_user *user = list_first_entry(&dirty_users, struct hca_user, dirty);
+
+		list_del(&user->dirty);
+		if (abi_ring_publish(&user->tx))
+			ring_doorbell(user->fd[ABI_FD_ENGINE]);
+	}
+}
+
+int hca_user_deliver(struct hca_user *user, const void *bytes, size_t len)
+{
+	void *room;
+
+	if (user->broken)
+		return 0;
+	room = abi_ring_reserve(&user->tx, len);
+	if (!room)
+		return -EAGAIN;
+	memcpy(room, bytes, len);
+	abi_ring_commit(&user->tx, len);
+	if (list_empty(&user->dirty))
+		list_add_tail(&user->dirty, &dirty_users);
+	return 0;
+}
+
+bool hca_user_wants(const struct hca_user *user, const union wire_gid *gid)
+{
+	const struct hca_mcast *m;
+
+	list_for_each_entry(m, &user->mcast, node)
+		if (!memcmp(m->gid.raw, gid->raw, sizeof(m->gid.raw)))
+			return true;
+	return false;
+}
+
+/* --- from the program --- */
+
+/* the port whose address the packet bears as its source; 0: none of ours */
+static unsigned source_port(const struct hca *hca, const struct wire_lrh *lrh)
+{
+	for (unsigned i = 1; i <= hca->ib.phys_port_cnt; i++) {
+		const struct abi_devport *port = hca_devport(hca, i);
+		uint16_t mask = (uint16_t) ~((1u << port->lmc) - 1);
+
+		if (port->lid && (lrh->slid & mask) == port->lid)
+			return i;
+	}
+	return 0;
+}
+
+static bool gid_is_ours(const struct abi_devport *port, const union wire_gid *gid)
+{
+	for (unsigned i = 0; i < ABI_GIDS; i++)
+		if (!memcmp(port->gid[i], gid->raw, sizeof(gid->raw)))
+			return true;
+	return false;
+}
+
+static bool pkey_is_ours(const struct abi_devport *port, uint16_t pkey)
+{
+	for (unsigned i = 0; i < ABI_PKEYS; i++)
+		if (port->pkey[i] == pkey && pkey & 0x7fff)
+			return true;
+	return false;
+}
+
+static bool may_leave(const struct hca_user *user, unsigned port_num, const struct wire_packet *pkt)
+{
+	const struct abi_devport *port = hca_devport(user->hca, port_num);
+	const struct hca_qp *src;
+
+	if (pkt->lrh.vl == WIRE_VL_MANAGEMENT || pkt->bth.dest_qpn == 0)
+		return false;
+	if (pkt->lrh.lnh == WIRE_LNH_GRH && !gid_is_ours(port, &pkt->grh.sgid))
+		return false;
+	if (!pkey_is_ours(port, pkt->bth.pkey))
+		return false;
+	if (!(wire_opcodes[pkt->bth.opcode].flags & WIRE_HAS_DETH))
+		return true; /* connected: the source QPN is not in the packet */
+	src = eng_table_get(&user->hca->qps, pkt->deth.src_qpn);
+	return src && src->user == user;
+}
+
+/* Return: false when the packet must wait */
+static bool forward(struct hca_user *user, const void *bytes, size_t len)
+{
+	struct hca *hca = user->hca;
+	struct wire_packet pkt;
+	unsigned port_num;
+	int ret;
+
+	if (wire_packet_decode(bytes, len, &pkt) < 0)
+		return true;
+	port_num = source_port(hca, &pkt.lrh);
+	if (!port_num || !may_leave(user, port_num, &pkt))
+		return true;
+	ret = fab_send(hca->fab, hca->node, (int)port_num, bytes, len);
+	if (ret != -EAGAIN) {
+		user->held_since = MONO_NEVER;
+		return true;
+	}
+	if (user->held_since.ns == MONO_NEVER.ns)
+		user->held_since = rt_now(hca->rt);
+	if (rt_now(hca->rt).ns - user->held_since.ns < HCA_HOQ_NS)
+		return false;
+	fab_discard(hca->fab, hca->node, (int)port_num);
+	user->held_since = MONO_NEVER;
+	return true;
+}
+
+static void cut_off(struct hca_user *user)
+{
+	user->broken = true;
+	rt_poller_del(&user->poller);
+	rt_io_watch(&user->doorbell, false, false);
+	if (user->ib.fatal)
+		user->ib.fatal(&user->ib);
+}
+
+static bool user_poll(struct rt_poller *p)
+{
+	struct hca_user *user = container_of(p, struct hca_user, poller);
+	const void *bytes;
+	unsigned n = 0;
+	size_t len = 0;
+
+	while (n < PACKETS_PER_TURN && (bytes = abi_ring_peek(&user->rx, &len))) {
+		if (!forward(user, bytes, len))
+			break;
+		abi_ring_consume(&user->rx);
+		n++;
+	}
+	abi_ring_release(&user->rx);
+	hca_users_flush();
+	if (len == ABI_RING_WRAP)
+		cut_off(user);
+	/* a held packet keeps the loop turning */
+	return n > 0 || user->held_since.ns != MONO_NEVER.ns;
+}
+
+static bool user_prepare(struct rt_poller *p)
+{
+	return !abi_ring_sleep(&container_of(p, struct hca_user, poller)->rx);
+}
+
+static void user_awake(struct rt_poller *p)
+{
+	abi_ring_wake(&container_of(p, struct hca_user, poller)->rx);
+}
+
+static void doorbell_rang(struct rt_io *io, bool readable, bool writable)
+{
+	uint64_t count;
+
+	if (read(io->ev.fd, &count, sizeof(count)) < 0) {
+		/* EAGAIN: somebody read it first; the poller looks anyway */
+	}
+}
+
+/* --- coming and going --- */
+
+static int make_link(struct hca_user *user)
+{
+	size_t ring = ALIGN_UP(abi_ring_bytes(ABI_LINK_RING_BYTES), (size_t)4096);
+	struct abi_ring *out, *in;
+	int fd = memfd_create("softib-link", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	if (fd < 0)
+		return -errno;
+	user->fd[ABI_FD_LINK] = fd;
+	user->link_bytes = 2 * ring;
+	/* sealed, so that a program that shrinks it cannot take us along */
+	if (ftruncate(fd, (off_t)user->link_bytes) ||
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
+		return -errno;
+	user->link_memory =
+		mmap(NULL, user->link_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (user->link_memory == MAP_FAILED) {
+		user->link_memory = NULL;
+		return -errno;
+	}
+	out = user->link_memory;
+	in = (void *)((char *)user->link_memory + ring);
+	abi_ring_init(out, ABI_LINK_RING_BYTES);
+	abi_ring_init(in, ABI_LINK_RING_BYTES);
+	user->rx = (struct abi_ring_rx){.ring = out, .size = ABI_LINK_RING_BYTES};
+	user->tx = (struct abi_ring_tx){.ring = in, .size = ABI_LINK_RING_BYTES};
+	user->resp = (struct abi_context_resp){
+		.num_ports = user->hca->ib.phys_port_cnt,
+		.ring_bytes = ABI_LINK_RING_BYTES,
+		.to_daemon_offset = 0,
+		.to_engine_offset = ring,
+	};
+	return 0;
+}
+
+static int make_fds(struct hca_user *user)
+{
+	int pair[2];
+	int ret = hca_page_share(user->hca);
+
+	if (ret)
+		return ret;
+	user->fd[ABI_FD_DEVPAGE] = fcntl(user->hca->shared_fd, F_DUPFD_CLOEXEC, 0);
+	user->fd[ABI_FD_DOORBELL] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	user->fd[ABI_FD_ENGINE] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (user->fd[ABI_FD_DEVPAGE] < 0 || user->fd[ABI_FD_DOORBELL] < 0 ||
+	    user->fd[ABI_FD_ENGINE] < 0)
+		return -errno;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
+		return -errno;
+	user->fd[ABI_FD_ASYNC_READ] = pair[0];
+	user->fd[ABI_FD_ASYNC_WRITE] = pair[1];
+	return make_link(user);
+}
+
+static void free_user(struct hca_user *user)
+{
+	if (user->link_memory)
+		munmap(user->link_memory, user->link_bytes);
+	for (unsigned i = 0; i < ABI_CONTEXT_FDS; i++)
+		if (user->fd[i] >= 0)
+			close(user->fd[i]);
+	rt_free(user);
+}
+
+struct ib_ucontext *hca_alloc_ucontext(struct ib_device *device)
+{
+	struct hca_user *user = rt_zalloc(sizeof(*user));
+	int ret;
+
+	if (!user)
+		return ERR_PTR(-ENOMEM);
+	user->hca = hca_of(device);
+	user->held_since = MONO_NEVER;
+	INIT_LIST_HEAD(&user->mcast);
+	INIT_LIST_HEAD(&user->dirty);
+	for (unsigned i = 0; i < ABI_CONTEXT_FDS; i++)
+		user->fd[i] = -1;
+	ret = make_fds(user);
+	if (ret) {
+		free_user(user);
+		return ERR_PTR(ret);
+	}
+	user->ib.driver_resp = &user->resp;
+	user->ib.driver_resp_bytes = sizeof(user->resp);
+	user->ib.driver_fds = user->fd;
+	user->ib.num_driver_fds = ABI_CONTEXT_FDS;
+	user->poller = (struct rt_poller){
+		.poll = user_poll, .prepare = user_prepare, .awake = user_awake};
+	rt_poller_add(user->hca->rt, &user->poller);
+	rt_io_init(user->hca->rt, &user->doorbell, user->fd[ABI_FD_DOORBELL], doorbell_rang);
+	rt_io_watch(&user->doorbell, true, false);
+	return &user->ib;
+}
+
+void hca_dealloc_ucontext(struct ib_ucontext *context)
+{
+	struct hca_user *user = container_of(context, struct hca_user, ib);
+
+	list_del(&user->dirty);
+	if (!user->broken) {
+		rt_poller_del(&user->poller);
+		rt_io_watch(&user->doorbell, false, false);
+	}
+	free_user(user);
+}
