@@ -69,7 +69,7 @@ struct wire_service_entries {
 };
 WIRE_CODEC(service_entries)
 
-/** struct wire_diag_code - DiagCode and the other 32-bit attributes */
+/** struct wire_dm_word - DiagCode (16.3.3.9) and the other 32-bit attributes */
 struct wire_dm_word {
 	uint32_t value;
 };

@@ -169,8 +169,7 @@ struct wire_mgmt_class {
 	const struct wire_codec *header; /* everything but the attribute */
 	uint16_t data_offset;		 /* where attributes begin in the MAD */
 	uint16_t data_bytes;
-	uint16_t nr_attrs;
-	const struct wire_attr *attrs;
+	const struct wire_attr *attrs;	 /* ends with codec NULL; may be NULL */
 };
 
 /** wire_classes - every class that this layer knows; wire_nr_classes of them */
