@@ -22,7 +22,7 @@ static const struct encoding {
 	const char *name;
 } widths[] = {{1, "1x"}, {2, "4x"}, {4, "8x"}, {8, "12x"}, {16, "2x"}},
   speeds[] = {{1, "SDR"}, {2, "DDR"}, {4, "QDR"}, {8, "FDR10"}, {16, "FDR"},
-	      {32, "EDR"}, {64, "HDR"}, {128, "NDR"}, {256, "XDR"}};
+	      {32, "EDR"}, {64, "HDR"}, {128, "NDR"}};
 
 static const char *name_of(const struct encoding *table, size_t n, unsigned enc)
 {

@@ -510,6 +510,18 @@ static int join_all(struct parser *ps)
 		    "[1] \"ID\"[1]", ps->ref[0].id);
 }
 
+static int name_all(struct parser *ps)
+{
+	int error = build_name_nodes(&ps->b);
+	char what[256];
+
+	if (error != -EINVAL || !ps->b.err_bytes)
+		return error;
+	snprintf(what, sizeof(what), "%s", ps->b.err); /* of the whole: no line */
+	ps->b.err[0] = '\0';
+	return build_fail(&ps->b, error, "%s: %s", ps->name, what);
+}
+
 /* --- lines ------------------------------------------------------------- */
 
 static const struct {
@@ -588,7 +600,7 @@ int topo_parse_text(const char *name, const char *text, size_t len, struct topol
 	if (!error)
 		error = join_all(&ps);
 	if (!error)
-		error = build_name_nodes(&ps.b);
+		error = name_all(&ps);
 	rt_free(ps.ref);
 	rt_free(ps.slot);
 	rt_free(ps.end);

@@ -285,7 +285,7 @@ static int option(struct reader *r, struct shape_args *a)
 	if (key == 5 && !memcmp(value - 6, "speed", 5)) {
 		r->speed_enc = topo_speed_enc(value, len);
 		if (!r->speed_enc)
-			return bad(r, "speed= takes SDR, DDR, QDR, FDR10, FDR, EDR, HDR, NDR, XDR");
+			return bad(r, "speed= takes SDR, DDR, QDR, FDR10, FDR, EDR, HDR, NDR");
 	} else if (key == 5 && !memcmp(value - 6, "width", 5)) {
 		r->width_enc = topo_width_enc(value, len);
 		if (!r->width_enc)

@@ -158,7 +158,7 @@ static const struct {
 	{"Switch 8 \"a\"\n[1](q) \"b\"[1]\n", "f:2: the port's GUID"},
 	{"Switch 8 \"a\"\n[1] \"b\"[1]\n", "f:2: \"b\" has no record"},
 	{"Switch 8 \"a\"\n[1] \"b\"[1] x\n", "f:2: text behind the cable"},
-	{"Switch 8 \"a\"\n[1] \"b\"[1] w=99999\n", "f:2: option w="},
+	{"Switch 8 \"a\"\n[1] \"b\"[1] w=16\n", "f:2: option w="},
 	{"Switch 8 \"a\"\n[1] \"b\"[1] q=1\n", "f:2: option q="},
 	{"Switch 8 \"a\"\n[1] \"S-0000000000000001\"[1] # \"b\" lid 4 4xFOO\n",
 	 "f:2: \"4xFOO\" is no link speed"},

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Topologies as a drawing in Graphviz's language. Switches are boxes on one
+ * level each, adapters below their switch; a line's weight is its link's
+ * speed, its colour the state. What would not fit on a page is drawn
+ * together: many adapters of one switch as one box, parallel cables as one
+ * line with their number.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "fabric/topo_private.h"
+#include "runtime/rt.h"
+
+#define FEW_ADAPTERS 72 /* drawn one by one */
+#define FEW_CABLES 400	/* drawn as curves */
+
+struct drawing {
+	const struct topology *topo;
+	const struct topo_view *view;
+	FILE *out;
+	int *level; /* adapters 0, switches by their distance from one; -1 alone */
+	int deepest, adapters, cables;
+	bool together; /* adapters in groups, cables in bundles */
+};
+
+/* The states' colours follow ibnetdiscover's readers' habit: green works */
+static const struct {
+	const char *state, *colour, *style;
+} looks[] = {
+	{"Active", "#2e7d32", "solid"},
+	{"Armed", "#f9a825", "solid"},
+	{"Init", "#ef6c00", "solid"},
+	{"Down", "#c62828", "dashed"},
+};
+
+static void quoted(FILE *out, const char *text)
+{
+	for (; *text; text++) {
+		if (*text == '"' || *text == '\\')
+			fputc('\\', out);
+		fputc((unsigned char)*text < ' ' ? ' ' : *text, out);
+	}
+}
+
+/* --- levels ------------------------------------------------------------ */
+
+static void visit(struct drawing *d, int *queue, int *tail, int node, int level)
+{
+	if (d->level[node] >= 0)
+		return;
+	d->level[node] = level;
+	d->deepest = MAX(d->deepest, level);
+	queue[(*tail)++] = node;
+}
+
+/* breadth first from all adapters at once */
+static bool find_levels(struct drawing *d)
+{
+	int n = d->topo->num_nodes, head = 0, tail = 0;
+	int *queue = rt_zalloc((size_t)n * sizeof(*queue));
+
+	d->level = rt_zalloc((size_t)n * sizeof(*d->level));
+	if (!queue || !d->level) {
+		rt_free(queue);
+		return false;
+	}
+	memset(d->level, 0xff, (size_t)n * sizeof(*d->level));
+	for (int i = 0; i < n; i++)
+		if (d->topo->node[i].kind != TOPO_SWITCH)
+			visit(d, queue, &tail, i, 0);
+	for (; head < tail; head++) {
+		const struct topo_node *nd = &d->topo->node[queue[head]];
+
+		for (int p = 1; p <= nd->num_ports; p++)
+			if (nd->port[p].peer_node >= 0)
+				visit(d, queue, &tail, nd->port[p].peer_node,
+				      d->level[queue[head]] + 1);
+	}
+	rt_free(queue);
+	return true;
+}
+
+/* --- nodes ------------------------------------------------------------- */
+
+static void draw_node(const struct drawing *d, int i)
+{
+	const struct topo_node *nd = &d->topo->node[i];
+	bool own = !strncmp(nd->desc, nd->name, strlen(nd->name));
+	int p = nd->kind == TOPO_SWITCH ? 0 : 1;
+	unsigned lid = d->view->lid ? d->view->lid(d->view->ctx, i, p) : nd->port[p].lid_hint;
+
+	fprintf(d->out, "  %s [label=\"%s", nd->name, nd->name);
+	if (!own) {
+		fputs("\\n", d->out);
+		quoted(d->out, nd->desc);
+	}
+	if (lid)
+		fprintf(d->out, "\\nlid %u", lid);
+	fprintf(d->out, "\", tooltip=\"%s, %d ports, 0x%016" PRIx64 "\"%s]\n", topo_kind_name(nd->kind),
+		nd->num_ports, nd->guid,
+		nd->kind == TOPO_SWITCH ? ", shape=box, style=\"filled,rounded\", "
+					  "fillcolor=\"#cfe0f3\", color=\"#1f4e79\", penwidth=1.6"
+					: ", shape=box, style=filled, fillcolor=\"#f6f1e3\", "
+					  "color=\"#8d7b4f\"");
+}
+
+static bool hangs_on(const struct topo_node *ca, int sw)
+{
+	for (int p = 1; p <= ca->num_ports; p++)
+		if (ca->port[p].peer_node >= 0)
+			return ca->port[p].peer_node == sw;
+	return false;
+}
+
+/* the adapters whose first cable ends at switch @sw, as one box */
+static void draw_group(const struct drawing *d, int sw)
+{
+	const struct topo_node *nd = &d->topo->node[sw];
+	const char *first = NULL, *last = NULL;
+	int count = 0;
+
+	for (int p = 1; p <= nd->num_ports; p++) {
+		int peer = nd->port[p].peer_node;
+
+		if (peer < 0 || d->topo->node[peer].kind == TOPO_SWITCH ||
+		    !hangs_on(&d->topo->node[peer], sw) || d->topo->node[peer].name == last)
+			continue;
+		last = d->topo->node[peer].name;
+		first = first ? first : last;
+		count++;
+	}
+	if (!count)
+		return;
+	fprintf(d->out, "  hosts_%s [label=\"%d adapter%s\\n%s%s%s\", shape=box3d, style=filled, "
+		"fillcolor=\"#f6f1e3\", color=\"#8d7b4f\"]\n  %s -- hosts_%s [color=\"#8d7b4f\", "
+		"penwidth=%d]\n", nd->name, count, count == 1 ? "" : "s", first, count == 1 ? "" : " … ",
+		count == 1 ? "" : last, nd->name, nd->name, count > 8 ? 4 : 2);
+}
+
+static void draw_nodes(const struct drawing *d)
+{
+	for (int i = 0; i < d->topo->num_nodes; i++) {
+		bool is_switch = d->topo->node[i].kind == TOPO_SWITCH;
+
+		if (is_switch || !d->together)
+			draw_node(d, i);
+		if (is_switch && d->together)
+			draw_group(d, i);
+	}
+	for (int level = 0; level <= d->deepest; level++) {
+		if (level == 0 && d->together)
+			continue;
+		fputs("  { rank=same;", d->out);
+		for (int i = 0; i < d->topo->num_nodes; i++)
+			if (d->level[i] == level)
+				fprintf(d->out, " %s;", d->topo->node[i].name);
+		fputs(" }\n", d->out);
+	}
+}
+
+/* --- cables ------------------------------------------------------------ */
+
+static void draw_look(const struct drawing *d, int node, int port)
+{
+	const struct topo_view *view = d->view;
+	const char *state = view->port_state ? view->port_state(view->ctx, node, port) : NULL;
+	unsigned speed = d->topo->node[node].port[port].speed_enc, weight = 0;
+
+	for (; speed > 1; speed >>= 1)
+		weight++;
+	fprintf(d->out, ", penwidth=%u.%u", 1 + weight / 4, weight % 4 * 2);
+	for (size_t i = 0; state && i < ARRAY_SIZE(looks); i++)
+		if (!strcmp(looks[i].state, state))
+			fprintf(d->out, ", color=\"%s\", style=%s, tooltip=\"%s\"", looks[i].colour,
+				looks[i].style, state);
+}
+
+/* upper end first, so that dot puts it above */
+static bool is_upper(const struct drawing *d, int node, int peer)
+{
+	if (d->level[node] != d->level[peer])
+		return d->level[node] > d->level[peer];
+	return node < peer;
+}
+
+static void draw_cable(const struct drawing *d, int node, int p)
+{
+	const struct topo_port *port = &d->topo->node[node].port[p];
+	int peer = port->peer_node;
+
+	if (!is_upper(d, node, peer) && !(node == peer && p < port->peer_port))
+		return;
+	fprintf(d->out, "  %s -- %s [taillabel=\"%d\", headlabel=\"%d\", label=\"%s%s\"",
+		d->topo->node[node].name, d->topo->node[peer].name, p, port->peer_port,
+		topo_width_name(port->width_enc), topo_speed_name(port->speed_enc));
+	draw_look(d, node, p);
+	fputs("]\n", d->out);
+}
+
+/* cables from @node to the peer of port @p, drawn at the first of them; a
+ * bundle shows the state of its first cable that is not Active */
+static void draw_bundle(const struct drawing *d, int node, int p)
+{
+	const struct topo_node *nd = &d->topo->node[node];
+	const struct topo_view *view = d->view;
+	int peer = nd->port[p].peer_node, count = 0, shown = p;
+
+	if (d->topo->node[peer].kind != TOPO_SWITCH || nd->kind != TOPO_SWITCH ||
+	    !is_upper(d, node, peer))
+		return;
+	for (int q = 1; q <= nd->num_ports; q++) {
+		const char *state;
+
+		if (nd->port[q].peer_node != peer)
+			continue;
+		if (q < p)
+			return;
+		count++;
+		state = view->port_state ? view->port_state(view->ctx, node, q) : NULL;
+		if (state && strcmp(state, "Active"))
+			shown = q;
+	}
+	fprintf(d->out, "  %s -- %s [label=\"", nd->name, d->topo->node[peer].name);
+	if (count > 1)
+		fprintf(d->out, "%d×", count);
+	if (count > 1 || d->cables <= FEW_CABLES)
+		fprintf(d->out, "%s%s", topo_width_name(nd->port[p].width_enc),
+			topo_speed_name(nd->port[p].speed_enc));
+	fputc('"', d->out);
+	draw_look(d, node, shown);
+	fputs("]\n", d->out);
+}
+
+static void draw_cables(const struct drawing *d)
+{
+	for (int i = 0; i < d->topo->num_nodes; i++) {
+		for (int p = 1; p <= d->topo->node[i].num_ports; p++) {
+			if (d->topo->node[i].port[p].peer_node < 0)
+				continue;
+			if (d->together)
+				draw_bundle(d, i, p);
+			else
+				draw_cable(d, i, p);
+		}
+	}
+}
+
+/* A torus or a dragonfly has no levels: springs show it better than ranks */
+static const char *layout(const struct drawing *d)
+{
+	int switches = d->topo->num_nodes - d->adapters;
+
+	if (d->deepest <= 1 && switches > 3)
+		return switches > 100 ? "sfdp" : "neato";
+	return switches > 400 ? "sfdp" : "dot";
+}
+
+static void count_all(struct drawing *d)
+{
+	for (int i = 0; i < d->topo->num_nodes; i++) {
+		const struct topo_node *nd = &d->topo->node[i];
+
+		d->adapters += nd->kind != TOPO_SWITCH;
+		for (int p = 1; p <= nd->num_ports; p++)
+			d->cables += nd->port[p].peer_node >= 0;
+	}
+	d->cables /= 2;
+	d->together = d->adapters > FEW_ADAPTERS;
+}
+
+void topo_print_dot(const struct topology *topo, const struct topo_view *view, FILE *out)
+{
+	static const struct topo_view nothing;
+	struct drawing d = {.topo = topo, .view = view ? view : &nothing, .out = out};
+
+	count_all(&d);
+	if (!find_levels(&d)) {
+		rt_free(d.level);
+		return;
+	}
+	fprintf(out, "graph fabric {\n  graph [layout=%s, rankdir=TB, overlap=false, splines=%s, "
+		"ranksep=1.1, nodesep=0.25, outputorder=edgesfirst, bgcolor=white, "
+		"fontname=\"Helvetica\"]\n  node [fontname=\"Helvetica\", fontsize=11]\n"
+		"  edge [fontname=\"Helvetica\", fontsize=8, fontcolor=\"#555555\", "
+		"color=\"#607d8b\"]\n", layout(&d), d.cables > FEW_CABLES ? "line" : "true");
+	draw_nodes(&d);
+	draw_cables(&d);
+	fputs("}\n", out);
+	rt_free(d.level);
+}
