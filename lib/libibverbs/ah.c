@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Address handles are the library's own: an address vector that post_send
+ * copies into the request. No message goes to softibd.
+ */
+#include <endian.h>
+#include <stdlib.h>
+
+#include "soft.h"
+
+#define MAX_SL 15
+
+/* Return: 0; -EINVAL port, SL or source GID index out of range */
+static int to_av(struct soft_context *ctx, const struct ibv_ah_attr *attr, struct tp_av *av)
+{
+	if (attr->port_num < 1 || attr->port_num > ctx->num_ports || attr->sl > MAX_SL ||
+	    (attr->is_global && attr->grh.sgid_index >= ABI_GIDS))
+		return -EINVAL;
+	*av = (struct tp_av){
+		.dlid = attr->dlid,
+		.sl = attr->sl,
+		.src_path_bits = attr->src_path_bits,
+		.static_rate_enc = attr->static_rate,
+		.port_num = attr->port_num,
+		.is_global = attr->is_global != 0,
+		.sgid_index = attr->grh.sgid_index,
+		.hop_limit = attr->grh.hop_limit,
+		.traffic_class = attr->grh.traffic_class,
+		.flow_label = attr->grh.flow_label & IB_GRH_FLOWLABEL_MASK,
+	};
+	memcpy(av->dgid.raw, attr->grh.dgid.raw, sizeof(av->dgid.raw));
+	return 0;
+}
+
+/** ibv_create_ah() - Return: the AH; NULL and errno: EINVAL, ENOMEM */
+EXPORT struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
+{
+	struct soft_ah *ah = calloc(1, sizeof(*ah));
+	int rc;
+
+	if (!ah)
+		return verbs_null(-ENOMEM);
+	rc = to_av(to_context(pd->context), attr, &ah->av);
+	if (rc) {
+		free(ah);
+		return verbs_null(rc);
+	}
+	ah->ibv.context = pd->context;
+	ah->ibv.pd = pd;
+	return &ah->ibv;
+}
+
+EXPORT int ibv_destroy_ah(struct ibv_ah *ah)
+{
+	free(container_of(ah, struct soft_ah, ibv));
+	return 0;
+}
+
+/** ah_av() - what eng_post_send() asks of a request's AH */
+const struct tp_av *ah_av(struct ibv_ah *ah)
+{
+	return ah ? &container_of(ah, struct soft_ah, ibv)->av : NULL;
+}
+
+static int find_gid(struct ibv_context *context, uint8_t port, const union ibv_gid *gid)
+{
+	struct abi_devport live;
+	int rc = device_port_read(to_context(context), port, &live);
+
+	for (int i = 0; !rc && i < ABI_GIDS; i++) {
+		if (!memcmp(live.gid[i], gid->raw, sizeof(gid->raw)))
+			return i;
+	}
+	return rc ? rc : -ENOENT;
+}
+
+/**
+ * ibv_init_ah_from_wc() - the way back to the sender of a datagram
+ * @grh: the receive buffer's first 40 bytes; read when @wc says IBV_WC_GRH
+ * Return: 0; -1 and errno: EINVAL port, ENOENT the GID it came to is not ours
+ * Spec: IBA v1 11.4.2.1, 8.3 (fields of the GRH)
+ */
+EXPORT int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num, struct ibv_wc *wc,
+			       struct ibv_grh *grh, struct ibv_ah_attr *attr)
+{
+	uint32_t flow;
+	int index;
+
+	*attr = (struct ibv_ah_attr){
+		.dlid = wc->slid,
+		.sl = wc->sl,
+		.src_path_bits = wc->dlid_path_bits,
+		.port_num = port_num,
+	};
+	if (!(wc->wc_flags & IBV_WC_GRH))
+		return 0;
+	index = find_gid(context, port_num, &grh->dgid);
+	if (index < 0) {
+		errno = -index;
+		return -1;
+	}
+	flow = be32toh(grh->version_tclass_flow);
+	attr->is_global = 1;
+	attr->grh.dgid = grh->sgid;
+	attr->grh.sgid_index = (uint8_t)index;
+	attr->grh.hop_limit = grh->hop_limit;
+	attr->grh.flow_label = flow & IB_GRH_FLOWLABEL_MASK;
+	attr->grh.traffic_class = (uint8_t)(flow >> 20);
+	return 0;
+}
+
+EXPORT struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc,
+					    struct ibv_grh *grh, uint8_t port_num)
+{
+	struct ibv_ah_attr attr;
+
+	if (ibv_init_ah_from_wc(pd->context, port_num, wc, grh, &attr))
+		return NULL;
+	return ibv_create_ah(pd, &attr);
+}
+
+/** ibv_resolve_eth_l2_from_gid() - only for Ethernet ports; ours are none */
+EXPORT int ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_ah_attr *attr,
+				       uint8_t eth_mac[ETHERNET_LL_SIZE], uint16_t *vid)
+{
+	return verbs_err(-EOPNOTSUPP);
+}

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * An opened device, from ibv_open_device() to ibv_close_device(), what
+ * becomes of it when softibd dies, and when the program forks.
+ */
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "soft.h"
+
+static pthread_mutex_t contexts_lock = PTHREAD_MUTEX_INITIALIZER;
+static LIST_HEAD(contexts); /* --- protected by contexts_lock --- */
+
+static int no_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
+{
+	return EOPNOTSUPP;
+}
+
+static int no_dealloc_mw(struct ibv_mw *mw)
+{
+	return EOPNOTSUPP;
+}
+
+static int no_close_xrcd(struct ibv_xrcd *xrcd)
+{
+	return EOPNOTSUPP;
+}
+
+/* What a program's inline functions call. An operation that is absent makes
+ * them fail with EOPNOTSUPP; those that they call unseen are all here. */
+static const struct verbs_context operations = {
+	.query_port = device_query_port,
+	.alloc_parent_domain = pd_alloc_parent,
+	.alloc_td = pd_alloc_td,
+	.dealloc_td = pd_dealloc_td,
+	.query_rt_values = device_query_rt_values,
+	.create_cq_ex = cq_create_ex,
+	.query_device_ex = device_query_ex,
+	.create_qp_ex = qp_create_ex,
+	.create_srq_ex = srq_create_ex,
+	.close_xrcd = no_close_xrcd,
+	.sz = sizeof(struct verbs_context),
+	.context.ops = {
+		.bind_mw = no_bind_mw,
+		.dealloc_mw = no_dealloc_mw,
+		.poll_cq = cq_poll,
+		.req_notify_cq = cq_req_notify,
+		.post_srq_recv = srq_post_recv,
+		.post_send = qp_post_send,
+		.post_recv = qp_post_recv,
+	},
+	.context.abi_compat = __VERBS_ABI_IS_EXTENDED,
+};
+
+static int map_devpage(struct soft_context *ctx, int fd, uint32_t num_ports)
+{
+	size_t bytes = abi_devpage_bytes(num_ports);
+	const struct abi_devpage *page;
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (!num_ports || num_ports > UINT8_MAX || (size_t)st.st_size < bytes)
+		return -EPROTO;
+	page = mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, 0);
+	if (page == MAP_FAILED)
+		return -errno;
+	if (page->magic != ABI_DEVPAGE_MAGIC || page->num_ports != num_ports) {
+		munmap((void *)page, bytes);
+		return -EPROTO;
+	}
+	ctx->devpage = page;
+	ctx->devpage_bytes = bytes;
+	ctx->num_ports = num_ports;
+	return 0;
+}
+
+static int query_limits(struct soft_context *ctx)
+{
+	struct ib_uverbs_query_device req = {0};
+	struct ib_uverbs_query_device_resp resp;
+	int rc = session_command(ctx, IB_USER_VERBS_CMD_QUERY_DEVICE, &req, sizeof(req), &resp,
+				 sizeof(resp));
+
+	if (!rc)
+		device_attr_load(ctx, &resp);
+	return rc;
+}
+
+static int start_engine(struct soft_context *ctx)
+{
+	struct eng_config config = {
+		.devpage = ctx->devpage,
+		.link_ops = &link_ops,
+		.link = &ctx->link,
+		.now = progress_now,
+		.cq_event = channel_cq_event,
+		.async_event = async_engine_event,
+		.ctx = ctx,
+	};
+	int rc = eng_create(&config, &ctx->engine);
+
+	if (rc)
+		return rc;
+	rc = progress_start(ctx);
+	if (rc)
+		eng_destroy(ctx->engine);
+	return rc;
+}
+
+/* GET_CONTEXT and all that its descriptors open. Each descriptor ends in the
+ * context or is closed here. */
+static int attach(struct soft_context *ctx)
+{
+	struct abi_context_resp resp;
+	int fds[ABI_CONTEXT_FDS];
+	int rc = session_get_context(ctx->sock, &resp, fds);
+
+	if (rc)
+		return rc;
+	ctx->progress.engine_fd = fds[ABI_FD_ENGINE];
+	ctx->v.context.async_fd = fds[ABI_FD_ASYNC_READ];
+	ctx->async_write_fd = fds[ABI_FD_ASYNC_WRITE];
+	rc = map_devpage(ctx, fds[ABI_FD_DEVPAGE], resp.num_ports);
+	if (rc)
+		goto undo_fds;
+	rc = link_map(&ctx->link, fds[ABI_FD_LINK], fds[ABI_FD_DOORBELL], &resp);
+	if (rc)
+		goto undo_devpage;
+	rc = query_limits(ctx);
+	if (!rc)
+		rc = start_engine(ctx);
+	if (rc)
+		goto undo_link;
+	close(fds[ABI_FD_DEVPAGE]);
+	close(fds[ABI_FD_LINK]);
+	return 0;
+undo_link:
+	link_unmap(&ctx->link);
+undo_devpage:
+	munmap((void *)ctx->devpage, ctx->devpage_bytes);
+undo_fds:
+	for (int i = 0; i < ABI_CONTEXT_FDS; i++)
+		close(fds[i]);
+	return rc;
+}
+
+static int connect_device(const struct soft_device *dev)
+{
+	struct abi_open open = {.magic = ABI_MAGIC, .version = ABI_VERSION,
+				.kind = ABI_OPEN_UVERBS};
+
+	memcpy(open.node, dev->node, sizeof(open.node));
+	memcpy(open.device, dev->info.name, sizeof(open.device));
+	return session_connect(dev->dir, &open);
+}
+
+static void before_fork(void)
+{
+	pthread_mutex_lock(&contexts_lock);
+}
+
+static void after_fork_parent(void)
+{
+	pthread_mutex_unlock(&contexts_lock);
+}
+
+/*
+ * The child has no thread of the engine, no rings (MADV_DONTFORK), and no
+ * say in the parent's session: commands fail with EIO. It closes the private
+ * descriptors, so that softibd sees the parent's death when it happens.
+ */
+static void after_fork_child(void)
+{
+	struct soft_context *ctx;
+
+	list_for_each_entry(ctx, &contexts, entry) {
+		ctx->forked = true;
+		close(ctx->sock);
+		close(ctx->link.doorbell_fd);
+		close(ctx->progress.engine_fd);
+		close(ctx->progress.control_fd);
+		close(ctx->async_write_fd);
+	}
+	pthread_mutex_unlock(&contexts_lock);
+}
+
+static void watch_forks(void)
+{
+	pthread_atfork(before_fork, after_fork_parent, after_fork_child);
+}
+
+static void remember(struct soft_context *ctx)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, watch_forks);
+	pthread_mutex_lock(&contexts_lock);
+	list_add_tail(&ctx->entry, &contexts);
+	pthread_mutex_unlock(&contexts_lock);
+}
+
+static void forget(struct soft_context *ctx)
+{
+	pthread_mutex_lock(&contexts_lock);
+	list_del(&ctx->entry);
+	pthread_mutex_unlock(&contexts_lock);
+}
+
+/**
+ * ibv_open_device() - a context of a device: a session with softibd, an
+ * engine and its thread
+ * Return: the context; NULL and errno: ENODEV no such device any more,
+ * ECONNREFUSED no softibd, EPROTO it speaks something else, ENOMEM
+ */
+EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
+{
+	struct soft_device *dev = container_of(device, struct soft_device, ibv);
+	struct soft_context *ctx = calloc(1, sizeof(*ctx));
+	int rc = -ENOMEM;
+
+	if (!ctx)
+		return verbs_null(rc);
+	ctx->v = operations;
+	ctx->v.context.device = device;
+	ctx->v.context.num_comp_vectors = 1;
+	ctx->device = dev;
+	INIT_LIST_HEAD(&ctx->objects);
+	pthread_mutex_init(&ctx->v.context.mutex, NULL);
+	pthread_mutex_init(&ctx->sock_lock, NULL);
+	pthread_mutex_init(&ctx->objects_lock, NULL);
+	pthread_mutex_init(&ctx->async_lock, NULL);
+	ctx->sock = connect_device(dev);
+	if (ctx->sock < 0) {
+		rc = ctx->sock;
+		goto undo_context;
+	}
+	ctx->v.context.cmd_fd = ctx->sock;
+	rc = attach(ctx);
+	if (rc)
+		goto undo_socket;
+	remember(ctx);
+	return &ctx->v.context;
+undo_socket:
+	close(ctx->sock);
+undo_context:
+	free(ctx);
+	return verbs_null(rc);
+}
+
+/**
+ * ibv_close_device() - end the session; what is left of its objects goes too
+ */
+EXPORT int ibv_close_device(struct ibv_context *context)
+{
+	struct soft_context *ctx = to_context(context);
+
+	progress_stop(ctx);
+	forget(ctx);
+	close(context->async_fd);
+	if (ctx->forked) /* the rings are not mapped, the engine is the parent's */
+		return 0;
+	close(ctx->sock);
+	eng_destroy(ctx->engine);
+	close(ctx->async_write_fd);
+	close(ctx->progress.engine_fd);
+	close(ctx->link.doorbell_fd);
+	link_unmap(&ctx->link);
+	munmap((void *)ctx->devpage, ctx->devpage_bytes);
+	free(ctx);
+	return 0;
+}
+
+/**
+ * context_fatal() - softibd is gone: what a dead adapter looks like
+ *
+ * Commands fail with EIO, every QP goes to the error state so that what was
+ * posted completes as flushed, and IBV_EVENT_DEVICE_FATAL is raised.
+ * Context: the progress thread. Spec: IBA v1 11.6.3.2
+ */
+void context_fatal(struct soft_context *ctx)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+	struct soft_object *object;
+
+	if (atomic_exchange(&ctx->dead, true))
+		return;
+	ctx->link.broken = true;
+	pthread_mutex_lock(&ctx->objects_lock);
+	list_for_each_entry(object, &ctx->objects, entry) {
+		struct soft_qp *qp = container_of(object, struct soft_qp, object);
+
+		if (object->kind == SOFT_QP && !eng_qp_modify(qp->eng, &attr, IBV_QP_STATE))
+			qp->ibv.state = IBV_QPS_ERR;
+	}
+	pthread_mutex_unlock(&ctx->objects_lock);
+	async_raise(ctx, IBV_EVENT_DEVICE_FATAL, 0);
+}

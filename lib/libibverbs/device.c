@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * What the adapter is and what its ports are now. The device's limits come
+ * once from softibd; the ports' attributes, GIDs and P_Keys are read from the
+ * device page, so that asking costs no message and is never stale.
+ */
+#include <endian.h>
+#include <time.h>
+
+#include "soft.h"
+
+#define MAX_MESSAGE_BYTES (1u << 31) /* IBA v1 9.7.6.1.1 */
+#define CLOCK_KHZ 1000000	     /* completion time stamps count ns */
+
+/** device_attr_load() - keep the answer to QUERY_DEVICE */
+void device_attr_load(struct soft_context *ctx, const struct ib_uverbs_query_device_resp *r)
+{
+	struct ibv_device_attr *a = &ctx->attr;
+
+	*a = (struct ibv_device_attr){
+		.node_guid = r->node_guid,
+		.sys_image_guid = r->sys_image_guid,
+		.max_mr_size = r->max_mr_size,
+		.page_size_cap = r->page_size_cap,
+		.vendor_id = r->vendor_id,
+		.vendor_part_id = r->vendor_part_id,
+		.hw_ver = r->hw_ver,
+		.max_qp = (int)r->max_qp,
+		.max_qp_wr = (int)r->max_qp_wr,
+		.device_cap_flags = r->device_cap_flags,
+		.max_sge = (int)r->max_sge,
+		.max_sge_rd = (int)r->max_sge_rd,
+		.max_cq = (int)r->max_cq,
+		.max_cqe = (int)r->max_cqe,
+		.max_mr = (int)r->max_mr,
+		.max_pd = (int)r->max_pd,
+		.max_qp_rd_atom = (int)r->max_qp_rd_atom,
+		.max_ee_rd_atom = (int)r->max_ee_rd_atom,
+		.max_res_rd_atom = (int)r->max_res_rd_atom,
+		.max_qp_init_rd_atom = (int)r->max_qp_init_rd_atom,
+		.max_ee_init_rd_atom = (int)r->max_ee_init_rd_atom,
+		.atomic_cap = (enum ibv_atomic_cap)r->atomic_cap,
+		.max_ee = (int)r->max_ee,
+		.max_rdd = (int)r->max_rdd,
+		.max_mw = (int)r->max_mw,
+		.max_raw_ipv6_qp = (int)r->max_raw_ipv6_qp,
+		.max_raw_ethy_qp = (int)r->max_raw_ethy_qp,
+		.max_mcast_grp = (int)r->max_mcast_grp,
+		.max_mcast_qp_attach = (int)r->max_mcast_qp_attach,
+		.max_total_mcast_qp_attach = (int)r->max_total_mcast_qp_attach,
+		.max_ah = (int)r->max_ah,
+		.max_fmr = (int)r->max_fmr,
+		.max_map_per_fmr = (int)r->max_map_per_fmr,
+		.max_srq = (int)r->max_srq,
+		.max_srq_wr = (int)r->max_srq_wr,
+		.max_srq_sge = (int)r->max_srq_sge,
+		.max_pkeys = r->max_pkeys,
+		.local_ca_ack_delay = r->local_ca_ack_delay,
+		.phys_port_cnt = r->phys_port_cnt,
+	};
+	memcpy(a->fw_ver, ctx->device->info.fw_ver,
+	       MIN(sizeof(a->fw_ver), sizeof(ctx->device->info.fw_ver)));
+}
+
+EXPORT int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
+{
+	*attr = to_context(context)->attr;
+	return 0;
+}
+
+/** device_query_ex() - ibv_query_device_ex(); @bytes is the caller's size */
+int device_query_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
+		    struct ibv_device_attr_ex *attr, size_t bytes)
+{
+	struct soft_context *ctx = to_context(context);
+	struct ibv_device_attr_ex ex = {
+		.orig_attr = ctx->attr,
+		.completion_timestamp_mask = UINT64_MAX,
+		.hca_core_clock = CLOCK_KHZ,
+		.device_cap_flags_ex = ctx->attr.device_cap_flags,
+		.phys_port_cnt_ex = ctx->num_ports,
+	};
+
+	if (input && input->comp_mask)
+		return EINVAL;
+	if (bytes < sizeof(ex.orig_attr))
+		return EINVAL;
+	memset(attr, 0, bytes);
+	memcpy(attr, &ex, MIN(bytes, sizeof(ex)));
+	return 0;
+}
+
+/** device_query_rt_values() - the clock of completion time stamps */
+int device_query_rt_values(struct ibv_context *context, struct ibv_values_ex *values)
+{
+	uint32_t wanted = values->comp_mask;
+
+	values->comp_mask = 0;
+	if (wanted & ~(uint32_t)IBV_VALUES_MASK_RAW_CLOCK)
+		return EINVAL;
+	if (wanted) {
+		uint64_t ns = progress_now(NULL).ns;
+
+		/* as the other providers: raw ticks, all in tv_nsec */
+		values->raw_clock = (struct timespec){.tv_nsec = (long)ns};
+		values->comp_mask = IBV_VALUES_MASK_RAW_CLOCK;
+	}
+	return 0;
+}
+
+/**
+ * device_port_read() - a consistent copy of a port's live attributes
+ * Return: 0; -EINVAL no such port; -EIO softibd died while it wrote
+ */
+int device_port_read(struct soft_context *ctx, uint32_t port, struct abi_devport *out)
+{
+	struct abi_devpage *page = (struct abi_devpage *)ctx->devpage;
+	uint32_t before;
+
+	if (port < 1 || port > ctx->num_ports)
+		return -EINVAL;
+	for (;;) {
+		before = atomic_load_explicit(&page->seq, memory_order_acquire);
+		if (!(before & 1)) {
+			memcpy(out, &page->port[port - 1], sizeof(*out));
+			atomic_thread_fence(memory_order_acquire);
+			if (atomic_load_explicit(&page->seq, memory_order_relaxed) == before)
+				return 0;
+		}
+		if (ctx->dead)
+			return -EIO;
+	}
+}
+
+/** device_query_port() - ibv_query_port(); @bytes is the caller's size: 48
+ *  for the exported function's old struct, 52 for the inline of today */
+int device_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr,
+		      size_t bytes)
+{
+	struct ibv_port_attr a = {0};
+	struct abi_devport live;
+	int rc = device_port_read(to_context(context), port, &live);
+
+	if (rc)
+		return verbs_err(rc);
+	a = (struct ibv_port_attr){
+		.state = (enum ibv_port_state)live.state,
+		.max_mtu = (enum ibv_mtu)live.max_mtu_enc,
+		.active_mtu = (enum ibv_mtu)live.active_mtu_enc,
+		.gid_tbl_len = ABI_GIDS,
+		.port_cap_flags = live.cap_mask,
+		.max_msg_sz = MAX_MESSAGE_BYTES,
+		.bad_pkey_cntr = live.pkey_violations,
+		.qkey_viol_cntr = live.qkey_violations,
+		.pkey_tbl_len = ABI_PKEYS,
+		.lid = live.lid,
+		.sm_lid = live.sm_lid,
+		.lmc = live.lmc,
+		.max_vl_num = live.max_vl_num,
+		.sm_sl = live.sm_sl,
+		.subnet_timeout = live.subnet_timeout_enc,
+		.init_type_reply = live.init_type_reply,
+		.active_width = live.width_enc,
+		.active_speed = (uint8_t)MIN(live.speed_enc, UINT8_MAX),
+		.phys_state = live.phys_state,
+		.link_layer = IBV_LINK_LAYER_INFINIBAND,
+	};
+	memset(attr, 0, bytes);
+	memcpy(attr, &a, MIN(bytes, sizeof(a)));
+	return 0;
+}
+
+/* What today's inline calls when a context has no query_port operation; its
+ * struct ends before port_cap_flags2. */
+EXPORT int ibv_query_port(struct ibv_context *context, uint8_t port_num,
+			  struct _compat_ibv_port_attr *attr)
+{
+	return device_query_port(context, port_num, (struct ibv_port_attr *)attr,
+				 offsetof(struct ibv_port_attr, port_cap_flags2));
+}
+
+static bool gid_is_empty(const uint8_t gid[16])
+{
+	static const uint8_t zero[16];
+
+	return !memcmp(gid, zero, sizeof(zero));
+}
+
+/** ibv_query_gid() - an empty entry reads as zeros. Return: 0; -1 and errno */
+EXPORT int ibv_query_gid(struct ibv_context *context, uint8_t port_num, int index,
+			 union ibv_gid *gid)
+{
+	struct abi_devport live;
+	int rc = device_port_read(to_context(context), port_num, &live);
+
+	if (!rc && (index < 0 || index >= ABI_GIDS))
+		rc = -EINVAL;
+	if (rc) {
+		errno = -rc;
+		return -1;
+	}
+	memcpy(gid->raw, live.gid[index], sizeof(gid->raw));
+	return 0;
+}
+
+/** _ibv_query_gid_ex() - 0; EINVAL; ENODATA for an empty entry */
+EXPORT int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num, uint32_t gid_index,
+			     struct ibv_gid_entry *entry, uint32_t flags, size_t entry_size)
+{
+	struct ibv_gid_entry e = {.gid_index = gid_index, .port_num = port_num,
+				  .gid_type = IBV_GID_TYPE_IB};
+	struct abi_devport live;
+	int rc;
+
+	if (flags || entry_size < sizeof(e))
+		return verbs_err(-EINVAL);
+	rc = device_port_read(to_context(context), port_num, &live);
+	if (rc)
+		return verbs_err(rc);
+	if (gid_index >= ABI_GIDS)
+		return verbs_err(-EINVAL);
+	if (gid_is_empty(live.gid[gid_index]))
+		return verbs_err(-ENODATA);
+	memcpy(e.gid.raw, live.gid[gid_index], sizeof(e.gid.raw));
+	memset(entry, 0, entry_size);
+	memcpy(entry, &e, sizeof(e));
+	return 0;
+}
+
+/** _ibv_query_gid_table() - every valid entry of every port
+ *  Return: how many; -EINVAL also when @max_entries is too few */
+EXPORT ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries,
+				    size_t max_entries, uint32_t flags, size_t entry_size)
+{
+	struct soft_context *ctx = to_context(context);
+	size_t n = 0;
+
+	if (flags || entry_size < sizeof(*entries))
+		return -EINVAL;
+	for (uint32_t port = 1; port <= ctx->num_ports; port++) {
+		for (uint32_t i = 0; i < ABI_GIDS; i++) {
+			struct ibv_gid_entry e;
+			int rc = _ibv_query_gid_ex(context, port, i, &e, 0, sizeof(e));
+
+			if (rc == ENODATA)
+				continue;
+			if (rc || n == max_entries)
+				return rc ? -rc : -EINVAL;
+			memcpy((char *)entries + n++ * entry_size, &e, sizeof(e));
+		}
+	}
+	return (ssize_t)n;
+}
+
+int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, unsigned index,
+		       unsigned *type);
+
+/** ibv_query_gid_type() - private, but ibv_devinfo asks. 0: InfiniBand or
+ *  RoCE version 1, which it tells apart by the link layer */
+EXPORT int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, unsigned index,
+			      unsigned *type)
+{
+	struct abi_devport live;
+	int rc = device_port_read(to_context(context), port_num, &live);
+
+	if (rc || index >= ABI_GIDS) {
+		errno = rc ? -rc : EINVAL;
+		return -1;
+	}
+	*type = 0;
+	return 0;
+}
+
+EXPORT int ibv_query_pkey(struct ibv_context *context, uint8_t port_num, int index, __be16 *pkey)
+{
+	struct abi_devport live;
+	int rc = device_port_read(to_context(context), port_num, &live);
+
+	if (!rc && (index < 0 || index >= ABI_PKEYS))
+		rc = -EINVAL;
+	if (rc) {
+		errno = -rc;
+		return -1;
+	}
+	*pkey = htobe16(live.pkey[index]);
+	return 0;
+}
+
+/** ibv_get_pkey_index() - Return: the first index that holds @pkey; -1 */
+EXPORT int ibv_get_pkey_index(struct ibv_context *context, uint8_t port_num, __be16 pkey)
+{
+	struct abi_devport live;
+	int rc = device_port_read(to_context(context), port_num, &live);
+
+	for (int i = 0; !rc && i < ABI_PKEYS; i++) {
+		if (live.pkey[i] == be16toh(pkey))
+			return i;
+	}
+	errno = rc ? -rc : ENOENT;
+	return -1;
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The engine's link: two rings of packets in memory shared with softibd
+ * (src/abi/ring.h). When softibd dies or writes nonsense the link is broken:
+ * it swallows what the engine sends and delivers nothing, so that the engine
+ * can go on flushing its queues.
+ */
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "soft.h"
+
+#define VOID_PACKET_BYTES ABI_LINK_RING_BYTES
+
+static void *reserve(void *ctx, size_t len)
+{
+	struct soft_link *link = ctx;
+
+	if (likely(!link->broken))
+		return abi_ring_reserve(&link->tx, len);
+	if (!link->void_packet)
+		link->void_packet = malloc(VOID_PACKET_BYTES);
+	return len <= VOID_PACKET_BYTES ? link->void_packet : NULL;
+}
+
+/* softibd knows the port by the packet's source LID. */
+static void commit(void *ctx, unsigned port_num, size_t len)
+{
+	struct soft_link *link = ctx;
+
+	if (likely(!link->broken))
+		abi_ring_commit(&link->tx, len);
+}
+
+static void flush(void *ctx)
+{
+	struct soft_link *link = ctx;
+	uint64_t one = 1;
+
+	if (!abi_ring_publish(&link->tx) || link->broken)
+		return;
+	while (write(link->doorbell_fd, &one, sizeof(one)) < 0 && errno == EINTR)
+		;
+}
+
+/* An empty ring gives all its room back at once, and so shows the sleeping
+ * thread (link_sleep) that nothing is left in it. */
+static const void *receive(void *ctx, size_t *len, unsigned *port_num)
+{
+	struct soft_link *link = ctx;
+	const void *packet;
+
+	*port_num = 0; /* the DLID tells */
+	if (unlikely(link->broken))
+		return NULL;
+	packet = abi_ring_peek(&link->rx, len);
+	if (likely(packet))
+		return packet;
+	if (*len == ABI_RING_WRAP)
+		link->broken = true;
+	else
+		abi_ring_release(&link->rx);
+	return NULL;
+}
+
+static void release(void *ctx)
+{
+	struct soft_link *link = ctx;
+
+	abi_ring_consume(&link->rx);
+}
+
+const struct eng_link_ops link_ops = {
+	.reserve = reserve,
+	.commit = commit,
+	.flush = flush,
+	.receive = receive,
+	.release = release,
+};
+
+static bool ring_fits(uint64_t offset, uint64_t ring_bytes, uint64_t total)
+{
+	return offset % 64 == 0 && offset <= total &&
+	       abi_ring_bytes(ring_bytes) <= total - offset;
+}
+
+/**
+ * link_map() - map the rings that GET_CONTEXT described
+ * @memfd: of both rings; stays the caller's
+ * @doorbell_fd: becomes the link's, but is closed by the caller
+ * Return: 0; -EPROTO when the layout is not sound; -errno of mmap
+ */
+int link_map(struct soft_link *link, int memfd, int doorbell_fd,
+	     const struct abi_context_resp *resp)
+{
+	uint64_t size = resp->ring_bytes;
+	struct abi_ring *tx, *rx;
+	struct stat st;
+	void *map;
+
+	if (fstat(memfd, &st) < 0)
+		return -errno;
+	if (!size || (size & (size - 1)) ||
+	    !ring_fits(resp->to_daemon_offset, size, (uint64_t)st.st_size) ||
+	    !ring_fits(resp->to_engine_offset, size, (uint64_t)st.st_size))
+		return -EPROTO;
+	map = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, memfd, 0);
+	if (map == MAP_FAILED)
+		return -errno;
+	/* a child would be a second producer: it gets no mapping at all */
+	madvise(map, (size_t)st.st_size, MADV_DONTFORK);
+	tx = (void *)((char *)map + resp->to_daemon_offset);
+	rx = (void *)((char *)map + resp->to_engine_offset);
+	*link = (struct soft_link){
+		.tx = {.ring = tx, .size = size},
+		.rx = {.ring = rx, .size = size},
+		.doorbell_fd = doorbell_fd,
+		.map = map,
+		.map_bytes = (size_t)st.st_size,
+	};
+	return 0;
+}
+
+void link_unmap(struct soft_link *link)
+{
+	munmap(link->map, link->map_bytes);
+	free(link->void_packet);
+}
+
+/**
+ * link_sleep() - ask softibd to ring the engine's eventfd
+ *
+ * Context: the progress thread, without the engine's lock: it looks at the
+ * shared positions only, never at the consumer's own.
+ * Return: false when packets wait
+ */
+bool link_sleep(struct soft_link *link)
+{
+	struct abi_ring *ring = link->rx.ring;
+
+	if (link->broken)
+		return true;
+	atomic_store_explicit(&ring->asleep, 1, memory_order_relaxed);
+	atomic_thread_fence(memory_order_seq_cst);
+	if (atomic_load_explicit(&ring->tail, memory_order_acquire) ==
+	    atomic_load_explicit(&ring->head, memory_order_acquire))
+		return true;
+	link_wake(link);
+	return false;
+}
+
+void link_wake(struct soft_link *link)
+{
+	atomic_store_explicit(&link->rx.ring->asleep, 0, memory_order_relaxed);
+}
+
+/** link_position() - how far packets were taken, and whether some @waiting */
+uint64_t link_position(struct soft_link *link, bool *waiting)
+{
+	struct abi_ring *ring = link->rx.ring;
+	uint64_t head = atomic_load_explicit(&ring->head, memory_order_acquire);
+
+	*waiting = !link->broken &&
+		   atomic_load_explicit(&ring->tail, memory_order_acquire) != head;
+	return head;
+}

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Memory regions. softibd gives the key, the engine maps it to memory of the
+ * program. Registration touches every page as pinning would, so that an
+ * address that is not there fails here with EFAULT and not later with a
+ * signal. Nothing is locked: RLIMIT_MEMLOCK does not matter.
+ */
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "soft.h"
+
+#define KNOWN_ACCESS                                                                           \
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |           \
+	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED |               \
+	 IBV_ACCESS_HUGETLB)
+#define NEEDS_LOCAL_WRITE (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
+
+/* 10.6.3.1, C10-45: remote write and atomic need local write */
+static int check_access(unsigned access)
+{
+	if (access & IBV_ACCESS_ON_DEMAND)
+		return -EOPNOTSUPP;
+	if (access & ~(unsigned)KNOWN_ACCESS)
+		return -EINVAL;
+	if (access & NEEDS_LOCAL_WRITE && !(access & IBV_ACCESS_LOCAL_WRITE))
+		return -EINVAL;
+	return 0;
+}
+
+/* Before Linux 5.14 madvise() knows no MADV_POPULATE_*. */
+static bool is_old_kernel(void)
+{
+	return madvise(NULL, 0, MADV_POPULATE_READ) < 0;
+}
+
+static int touch_pages(void *addr, size_t length, unsigned access)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	uintptr_t from = (uintptr_t)addr & ~(page - 1);
+	uintptr_t to = (uintptr_t)addr + length;
+	int how = access & IBV_ACCESS_LOCAL_WRITE ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
+
+	if (!length)
+		return 0;
+	if (to < (uintptr_t)addr)
+		return -EINVAL;
+	to = (to + page - 1) & ~(page - 1);
+	while (madvise((void *)from, to - from, how) < 0) {
+		if (errno == EINTR || errno == EAGAIN)
+			continue;
+		if (errno == EINVAL) /* rights of the mapping, or an old kernel */
+			return is_old_kernel() ? 0 : -EFAULT;
+		return errno == ENOMEM ? -EFAULT : -errno;
+	}
+	return 0;
+}
+
+static int command_reg(struct soft_context *ctx, struct soft_mr *mr)
+{
+	struct ib_uverbs_reg_mr req = {
+		.start = (uintptr_t)mr->ibv.addr,
+		.length = mr->ibv.length,
+		.hca_va = mr->iova,
+		.pd_handle = mr->ibv.pd->handle,
+		.access_flags = (uint32_t)mr->access,
+	};
+	struct ib_uverbs_reg_mr_resp resp;
+	int rc = session_command(ctx, IB_USER_VERBS_CMD_REG_MR, &req, sizeof(req), &resp,
+				 sizeof(resp));
+
+	if (rc)
+		return rc;
+	mr->ibv.handle = resp.mr_handle;
+	mr->ibv.lkey = resp.lkey;
+	mr->ibv.rkey = resp.rkey;
+	return 0;
+}
+
+static int command_dereg(struct soft_context *ctx, uint32_t handle)
+{
+	struct ib_uverbs_dereg_mr req = {.mr_handle = handle};
+
+	return session_command(ctx, IB_USER_VERBS_CMD_DEREG_MR, &req, sizeof(req), NULL, 0);
+}
+
+static int engine_add(struct soft_context *ctx, const struct soft_mr *mr)
+{
+	struct eng_mr_attr attr = {
+		.key = mr->ibv.lkey,
+		.pd = mr->ibv.pd->handle,
+		.addr = mr->ibv.addr,
+		.length = mr->ibv.length,
+		.iova = mr->iova,
+		.access = mr->access,
+	};
+
+	return eng_mr_add(ctx->engine, &attr);
+}
+
+/**
+ * ibv_reg_mr_iova2() - register memory that work requests name by @iova
+ * @access: bits of IBV_ACCESS_OPTIONAL_RANGE are advice, and ignored
+ *
+ * Return: the MR; NULL and errno: EINVAL rights or length, EFAULT the range
+ * is not mapped so, EOPNOTSUPP on-demand paging, ENOMEM, EIO
+ */
+EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length,
+				       uint64_t iova, unsigned int access)
+{
+	struct soft_context *ctx = to_context(pd->context);
+	struct soft_mr *mr;
+	int rc;
+
+	access &= ~(unsigned)IBV_ACCESS_OPTIONAL_RANGE;
+	rc = check_access(access);
+	if (!rc)
+		rc = touch_pages(addr, length, access);
+	if (rc)
+		return verbs_null(rc);
+	mr = calloc(1, sizeof(*mr));
+	if (!mr)
+		return verbs_null(-ENOMEM);
+	mr->ibv = (struct ibv_mr){.context = pd->context, .pd = pd, .addr = addr,
+				  .length = length};
+	mr->iova = access & IBV_ACCESS_ZERO_BASED ? 0 : iova;
+	mr->access = (int)access;
+	rc = command_reg(ctx, mr);
+	if (rc)
+		goto undo_mr;
+	rc = engine_add(ctx, mr);
+	if (rc)
+		goto undo_command;
+	return &mr->ibv;
+undo_command:
+	command_dereg(ctx, mr->ibv.handle);
+undo_mr:
+	free(mr);
+	return verbs_null(rc);
+}
+
+EXPORT struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
+				      int access)
+{
+	return ibv_reg_mr_iova2(pd, addr, length, iova, (unsigned)access);
+}
+
+EXPORT struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
+{
+	return ibv_reg_mr_iova2(pd, addr, length, (uintptr_t)addr, (unsigned)access);
+}
+
+EXPORT struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length,
+					uint64_t iova, int fd, int access)
+{
+	return verbs_null(-EOPNOTSUPP);
+}
+
+/** ibv_dereg_mr() - no packet touches the memory after return.
+ *  Return: 0; EBUSY; EIO */
+EXPORT int ibv_dereg_mr(struct ibv_mr *ibmr)
+{
+	struct soft_context *ctx = to_context(ibmr->context);
+	struct soft_mr *mr = container_of(ibmr, struct soft_mr, ibv);
+	int rc;
+
+	if (!ctx->forked)
+		eng_mr_del(ctx->engine, ibmr->lkey);
+	rc = command_dereg(ctx, ibmr->handle);
+	if (rc && !ctx->dead && !ctx->forked) {
+		engine_add(ctx, mr);
+		return verbs_err(rc);
+	}
+	free(mr);
+	return 0;
+}
+
+static int rereg_input(const struct soft_mr *mr, int flags, struct ibv_pd *pd, void *addr,
+		       size_t length, int access)
+{
+	if (!flags || flags & ~IBV_REREG_MR_FLAGS_SUPPORTED)
+		return -EINVAL;
+	if (flags & IBV_REREG_MR_CHANGE_TRANSLATION && (!length || !addr))
+		return -EINVAL;
+	if (flags & IBV_REREG_MR_CHANGE_PD && (!pd || pd->context != mr->ibv.context))
+		return -EINVAL;
+	if (flags & IBV_REREG_MR_CHANGE_ACCESS && (access < 0 || check_access((unsigned)access)))
+		return -EINVAL;
+	return 0;
+}
+
+static int command_rereg(struct soft_context *ctx, struct soft_mr *mr, int flags)
+{
+	struct ib_uverbs_rereg_mr req = {
+		.mr_handle = mr->ibv.handle,
+		.flags = (uint32_t)flags,
+		.start = (uintptr_t)mr->ibv.addr,
+		.length = mr->ibv.length,
+		.hca_va = mr->iova,
+		.pd_handle = mr->ibv.pd->handle,
+		.access_flags = (uint32_t)mr->access,
+	};
+	struct ib_uverbs_rereg_mr_resp resp;
+	int rc = session_command(ctx, IB_USER_VERBS_CMD_REREG_MR, &req, sizeof(req), &resp,
+				 sizeof(resp));
+
+	if (rc)
+		return rc;
+	mr->ibv.lkey = resp.lkey;
+	mr->ibv.rkey = resp.rkey;
+	return 0;
+}
+
+/**
+ * ibv_rereg_mr() - change memory, PD or rights of a region
+ * Return: 0; IBV_REREG_MR_ERR_INPUT and the old region stays;
+ * IBV_REREG_MR_ERR_CMD and it must not be used. errno says why.
+ */
+EXPORT int ibv_rereg_mr(struct ibv_mr *ibmr, int flags, struct ibv_pd *pd, void *addr,
+			size_t length, int access)
+{
+	struct soft_context *ctx = to_context(ibmr->context);
+	struct soft_mr *mr = container_of(ibmr, struct soft_mr, ibv), new = *mr;
+	int rc = rereg_input(mr, flags, pd, addr, length,
+			     access & ~(int)IBV_ACCESS_OPTIONAL_RANGE);
+
+	if (!rc && flags & IBV_REREG_MR_CHANGE_ACCESS)
+		new.access = access & ~(int)IBV_ACCESS_OPTIONAL_RANGE;
+	if (!rc && flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
+		new.ibv.addr = addr;
+		new.ibv.length = length;
+		new.iova = new.access & IBV_ACCESS_ZERO_BASED ? 0 : (uintptr_t)addr;
+	}
+	if (!rc && flags & IBV_REREG_MR_CHANGE_PD)
+		new.ibv.pd = pd;
+	if (!rc)
+		rc = touch_pages(new.ibv.addr, new.ibv.length, (unsigned)new.access);
+	if (rc) {
+		errno = -rc;
+		return IBV_REREG_MR_ERR_INPUT;
+	}
+	eng_mr_del(ctx->engine, ibmr->lkey);
+	rc = command_rereg(ctx, &new, flags);
+	if (!rc)
+		rc = engine_add(ctx, &new);
+	if (rc) {
+		errno = -rc;
+		return IBV_REREG_MR_ERR_CMD;
+	}
+	*mr = new;
+	return 0;
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Protection domains; thread domains and parent domains, which only tell a
+ * provider how the program will use its objects and are the library's own.
+ */
+#include <stdlib.h>
+
+#include "soft.h"
+
+/** ibv_alloc_pd() - Return: the PD; NULL and errno: ENOMEM, EIO */
+EXPORT struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
+{
+	struct ib_uverbs_alloc_pd req = {0};
+	struct ib_uverbs_alloc_pd_resp resp;
+	struct soft_pd *pd = calloc(1, sizeof(*pd));
+	int rc;
+
+	if (!pd)
+		return verbs_null(-ENOMEM);
+	rc = session_command(to_context(context), IB_USER_VERBS_CMD_ALLOC_PD, &req, sizeof(req),
+			     &resp, sizeof(resp));
+	if (rc) {
+		free(pd);
+		return verbs_null(rc);
+	}
+	pd->ibv.context = context;
+	pd->ibv.handle = resp.pd_handle;
+	return &pd->ibv;
+}
+
+/** ibv_dealloc_pd() - Return: 0; EBUSY while objects belong to it; EIO */
+EXPORT int ibv_dealloc_pd(struct ibv_pd *ibpd)
+{
+	struct ib_uverbs_dealloc_pd req = {.pd_handle = ibpd->handle};
+	struct soft_context *ctx = to_context(ibpd->context);
+	struct soft_pd *pd = to_pd(ibpd);
+	int rc = 0;
+
+	if (pd->users)
+		return verbs_err(-EBUSY);
+	if (pd->parent_of)
+		pd->parent_of->users--;
+	else
+		rc = session_command(ctx, IB_USER_VERBS_CMD_DEALLOC_PD, &req, sizeof(req), NULL, 0);
+	if (rc && !ctx->dead && !ctx->forked)
+		return verbs_err(rc);
+	free(pd);
+	return 0;
+}
+
+struct ibv_td *pd_alloc_td(struct ibv_context *context, struct ibv_td_init_attr *init)
+{
+	struct soft_td *td;
+
+	if (init->comp_mask)
+		return verbs_null(-EINVAL);
+	td = calloc(1, sizeof(*td));
+	if (!td)
+		return verbs_null(-ENOMEM);
+	td->ibv.context = context;
+	return &td->ibv;
+}
+
+int pd_dealloc_td(struct ibv_td *td)
+{
+	free(container_of(td, struct soft_td, ibv));
+	return 0;
+}
+
+/**
+ * pd_alloc_parent() - ibv_alloc_parent_domain(): a PD with hints beside it
+ *
+ * The allocators are hints as well: queues live in the engine, none is in
+ * memory that a device must reach, so there is nothing to ask them for.
+ */
+struct ibv_pd *pd_alloc_parent(struct ibv_context *context,
+			       struct ibv_parent_domain_init_attr *attr)
+{
+	const uint32_t known = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS |
+			       IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT;
+	struct soft_pd *pd;
+
+	if (!attr->pd || attr->comp_mask & ~known)
+		return verbs_null(-EINVAL);
+	pd = calloc(1, sizeof(*pd));
+	if (!pd)
+		return verbs_null(-ENOMEM);
+	pd->ibv.context = context;
+	pd->ibv.handle = attr->pd->handle;
+	pd->parent_of = to_pd(attr->pd);
+	pd->parent_of->users++;
+	return &pd->ibv;
+}

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Who runs the engine. A program that polls runs it in its own calls: no
+ * thread wakes, no descriptor is written. But a program may be the target of
+ * RDMA and never call the library, may sleep in ibv_get_cq_event() or in its
+ * own poll(), or may spin on memory; for these there is one thread.
+ *
+ * States
+ *   WATCH  the program polls. The thread sleeps WATCH_NS at a time, with the
+ *          ring's `asleep` flag clear (softibd writes no eventfd), and looks
+ *          whether polls still happen and packets still move.
+ *   SERVE  the thread runs the engine and sleeps on the engine's eventfd
+ *          with `asleep` set, until the next packet or timer.
+ *
+ * Events
+ *   WATCH -> SERVE  no poll since the last look; or packets wait that waited
+ *                   then already; or a CQ is armed (the program will sleep)
+ *   SERVE -> WATCH  FRUITLESS_MAX doorbells in a row where a poll was faster
+ *                   than the thread, and no CQ is armed
+ *
+ * Timers
+ *   eng_expiry()    retransmission and RNR timers, in SERVE; in WATCH the
+ *                   poller runs them
+ *   LINK_FULL_NS    packets wait for room in the ring to softibd
+ *   LINGER_NS       with no timer running, how long the thread still comes
+ *                   back by itself before it sleeps until someone calls:
+ *                   a post then finds no_timer set and wakes it
+ */
+#include <poll.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "soft.h"
+
+#define WATCH_NS (1 * NSEC_PER_MSEC)
+#define LINK_FULL_NS (50 * NSEC_PER_USEC)
+#define LINGER_NS (20 * NSEC_PER_MSEC)
+#define FRUITLESS_MAX 8
+#define ROUNDS_MAX 256
+
+mono_t progress_now(void *unused)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (mono_t){(uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec};
+}
+
+static void ring_eventfd(int fd)
+{
+	uint64_t one = 1;
+
+	while (write(fd, &one, sizeof(one)) < 0 && errno == EINTR)
+		;
+}
+
+static void drain_eventfd(int fd)
+{
+	uint64_t n;
+
+	while (read(fd, &n, sizeof(n)) < 0 && errno == EINTR)
+		;
+}
+
+/** progress_kick() - the thread looks again at what it sleeps for */
+void progress_kick(struct soft_context *ctx)
+{
+	if (!ctx->forked)
+		ring_eventfd(ctx->progress.control_fd);
+}
+
+/* Sleep until @timeout_ns (UINT64_MAX: for ever) or a descriptor speaks. */
+static void sleep_on(struct soft_context *ctx, bool doorbell, uint64_t timeout_ns)
+{
+	struct soft_progress *p = &ctx->progress;
+	struct pollfd fds[3] = {
+		{.fd = p->control_fd, .events = POLLIN},
+		{.fd = ctx->dead ? -1 : ctx->sock, .events = POLLRDHUP},
+		{.fd = doorbell ? p->engine_fd : -1, .events = POLLIN},
+	};
+	struct timespec ts = {.tv_sec = (time_t)(timeout_ns / NSEC_PER_SEC),
+			      .tv_nsec = (long)(timeout_ns % NSEC_PER_SEC)};
+
+	if (ppoll(fds, 3, timeout_ns == UINT64_MAX ? NULL : &ts, NULL) <= 0)
+		return;
+	if (fds[0].revents)
+		drain_eventfd(p->control_fd);
+	if (fds[2].revents)
+		drain_eventfd(p->engine_fd);
+	if (fds[1].revents & (POLLHUP | POLLRDHUP | POLLERR))
+		context_fatal(ctx);
+}
+
+/* One look at a program that polls. */
+static void watch(struct soft_context *ctx)
+{
+	struct soft_progress *p = &ctx->progress;
+	uint64_t polls, position;
+	bool waiting;
+
+	atomic_store(&p->watching, true);
+	if (!atomic_load(&p->armed))
+		sleep_on(ctx, false, WATCH_NS);
+	atomic_store(&p->watching, false);
+	polls = atomic_load(&p->polls);
+	position = link_position(&ctx->link, &waiting);
+	if (atomic_load(&p->armed) || polls == p->polls_seen ||
+	    (waiting && position == p->position_seen) || ctx->link.broken) {
+		p->mode = PROGRESS_SERVE;
+		p->fruitless = 0;
+	}
+	p->polls_seen = polls;
+	p->position_seen = waiting ? position : UINT64_MAX;
+}
+
+static uint64_t serve_timeout(struct soft_context *ctx)
+{
+	struct soft_progress *p = &ctx->progress;
+	mono_t now = progress_now(NULL), expiry = eng_expiry(ctx->engine);
+	uint64_t timeout;
+
+	if (!mono_before(now, expiry))
+		return 0;
+	timeout = expiry.ns == UINT64_MAX ? UINT64_MAX : expiry.ns - now.ns;
+	if (!eng_idle(ctx->engine))
+		return MIN(timeout, LINK_FULL_NS);
+	if (timeout == UINT64_MAX && mono_before(now, mono_add(p->last_work, LINGER_NS)))
+		return LINGER_NS;
+	return timeout;
+}
+
+/* Run the engine until it has nothing to do, then sleep for the next packet. */
+static void serve(struct soft_context *ctx)
+{
+	struct soft_progress *p = &ctx->progress;
+	uint64_t polls, timeout;
+	bool worked = false;
+
+	for (int i = 0; i < ROUNDS_MAX && eng_tick(ctx->engine); i++)
+		worked = true;
+	polls = atomic_load(&p->polls);
+	if (worked) {
+		p->fruitless = 0;
+		p->last_work = progress_now(NULL);
+	} else if (polls != p->polls_seen && !atomic_load(&p->armed) &&
+		   ++p->fruitless >= FRUITLESS_MAX) {
+		p->mode = PROGRESS_WATCH;
+	}
+	p->polls_seen = polls;
+	if (p->mode == PROGRESS_WATCH || !link_sleep(&ctx->link))
+		return;
+	/* no_timer is set before the engine is asked: a post that comes
+	 * between either shows in eng_expiry() or sees the flag */
+	atomic_store(&p->no_timer, true);
+	timeout = serve_timeout(ctx);
+	if (timeout != UINT64_MAX)
+		atomic_store(&p->no_timer, false);
+	if (timeout)
+		sleep_on(ctx, true, timeout);
+	atomic_store(&p->no_timer, false);
+	link_wake(&ctx->link);
+}
+
+static void *run(void *arg)
+{
+	struct soft_context *ctx = arg;
+
+	while (!atomic_load(&ctx->progress.stop)) {
+		if (ctx->progress.mode == PROGRESS_WATCH)
+			watch(ctx);
+		else
+			serve(ctx);
+	}
+	return NULL;
+}
+
+/**
+ * progress_start() - start the engine's thread; every signal stays with the
+ * program's own threads
+ * Return: 0; -errno
+ */
+int progress_start(struct soft_context *ctx)
+{
+	struct soft_progress *p = &ctx->progress;
+	sigset_t all, old;
+	int rc;
+
+	p->control_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (p->control_fd < 0)
+		return -errno;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	rc = pthread_create(&p->thread, NULL, run, ctx);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (rc) {
+		close(p->control_fd);
+		return -rc;
+	}
+	pthread_setname_np(p->thread, "softib");
+	p->running = true;
+	return 0;
+}
+
+void progress_stop(struct soft_context *ctx)
+{
+	struct soft_progress *p = &ctx->progress;
+
+	if (!p->running)
+		return;
+	if (!ctx->forked) {
+		atomic_store(&p->stop, true);
+		progress_kick(ctx);
+		pthread_join(p->thread, NULL);
+		close(p->control_fd);
+	}
+	p->running = false;
+}

@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Queue pairs. softibd gives handle and number and checks each transition
+ * against the table of attributes (IBA v1 10.3.1, table 91); the engine then
+ * makes it. What the QP does is the engine's.
+ */
+#include <stdlib.h>
+
+#include "soft.h"
+
+#define KNOWN_COMP_MASK                                                                        \
+	(IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD | IBV_QP_INIT_ATTR_CREATE_FLAGS |         \
+	 IBV_QP_INIT_ATTR_MAX_TSO_HEADER | IBV_QP_INIT_ATTR_IND_TABLE |                        \
+	 IBV_QP_INIT_ATTR_RX_HASH | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
+#define SUPPORTED_COMP_MASK (IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
+
+static int check_init(struct soft_context *ctx, const struct ibv_qp_init_attr_ex *a)
+{
+	const struct ibv_qp_cap *cap = &a->cap;
+
+	if (a->comp_mask & ~(uint32_t)KNOWN_COMP_MASK)
+		return -EINVAL;
+	if (a->comp_mask & ~(uint32_t)SUPPORTED_COMP_MASK)
+		return -EOPNOTSUPP;
+	if (a->qp_type != IBV_QPT_RC && a->qp_type != IBV_QPT_UC && a->qp_type != IBV_QPT_UD)
+		return -EOPNOTSUPP;
+	if (!(a->comp_mask & IBV_QP_INIT_ATTR_PD) || !a->pd || !a->send_cq || !a->recv_cq)
+		return -EINVAL;
+	if (cap->max_send_wr > (uint32_t)ctx->attr.max_qp_wr ||
+	    cap->max_send_sge > (uint32_t)ctx->attr.max_sge ||
+	    cap->max_inline_data > TP_MAX_INLINE)
+		return -EINVAL;
+	if (!a->srq && (cap->max_recv_wr > (uint32_t)ctx->attr.max_qp_wr ||
+			cap->max_recv_sge > (uint32_t)ctx->attr.max_sge))
+		return -EINVAL;
+	return 0;
+}
+
+static void command_destroy(struct soft_context *ctx, uint32_t handle)
+{
+	struct ib_uverbs_destroy_qp req = {.qp_handle = handle};
+	struct ib_uverbs_destroy_qp_resp resp;
+
+	session_command(ctx, IB_USER_VERBS_CMD_DESTROY_QP, &req, sizeof(req), &resp, sizeof(resp));
+}
+
+static int command_create(struct soft_context *ctx, struct soft_qp *qp)
+{
+	struct ib_uverbs_create_qp req = {
+		.user_handle = qp->object.id,
+		.pd_handle = qp->ibv.pd->handle,
+		.send_cq_handle = qp->ibv.send_cq->handle,
+		.recv_cq_handle = qp->ibv.recv_cq->handle,
+		.srq_handle = qp->ibv.srq ? qp->ibv.srq->handle : 0,
+		.max_send_wr = qp->cap.max_send_wr,
+		.max_recv_wr = qp->cap.max_recv_wr,
+		.max_send_sge = qp->cap.max_send_sge,
+		.max_recv_sge = qp->cap.max_recv_sge,
+		.max_inline_data = qp->cap.max_inline_data,
+		.sq_sig_all = qp->sq_sig_all,
+		.qp_type = (uint8_t)qp->ibv.qp_type,
+		.is_srq = qp->ibv.srq != NULL,
+	};
+	struct ib_uverbs_create_qp_resp resp;
+	int rc = session_command(ctx, IB_USER_VERBS_CMD_CREATE_QP, &req, sizeof(req), &resp,
+				 sizeof(resp));
+
+	if (rc)
+		return rc;
+	qp->ibv.handle = resp.qp_handle;
+	qp->ibv.qp_num = resp.qpn;
+	return 0;
+}
+
+static int engine_create(struct soft_context *ctx, struct soft_qp *qp)
+{
+	struct soft_srq *srq = to_srq(qp->ibv.srq);
+	struct eng_qp_init init = {
+		.qpn = qp->ibv.qp_num,
+		.type = qp->ibv.qp_type,
+		.pd = qp->ibv.pd->handle,
+		.send_cq = to_cq(qp->ibv.send_cq)->eng,
+		.recv_cq = to_cq(qp->ibv.recv_cq)->eng,
+		.srq = srq ? srq->eng : NULL,
+		.max_send_wr = qp->cap.max_send_wr,
+		.max_recv_wr = qp->cap.max_recv_wr,
+		.max_send_sge = qp->cap.max_send_sge,
+		.max_recv_sge = qp->cap.max_recv_sge,
+		.max_inline = qp->cap.max_inline_data,
+		.sq_sig_all = qp->sq_sig_all,
+		.ctx = &qp->object,
+	};
+
+	return eng_qp_create(ctx->engine, &init, &qp->eng);
+}
+
+/* Give what was asked for, and no queue or list that is useless at zero. */
+static void round_up_cap(struct ibv_qp_cap *cap, bool srq)
+{
+	cap->max_send_sge = MAX(cap->max_send_sge, 1u);
+	cap->max_recv_sge = srq ? 0 : MAX(cap->max_recv_sge, 1u);
+	if (srq)
+		cap->max_recv_wr = 0;
+}
+
+static int build(struct soft_context *ctx, struct soft_qp *qp,
+		 const struct ibv_qp_init_attr_ex *attr)
+{
+	uint64_t send_ops = attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS
+				    ? attr->send_ops_flags : 0;
+	int rc = command_create(ctx, qp);
+
+	if (rc)
+		return rc;
+	rc = engine_create(ctx, qp);
+	if (rc)
+		goto undo_command;
+	rc = send_ops ? qp_ex_prepare(qp, send_ops) : 0;
+	if (!rc)
+		return 0;
+	eng_qp_destroy(qp->eng);
+undo_command:
+	command_destroy(ctx, qp->ibv.handle);
+	return rc;
+}
+
+/**
+ * qp_create_ex() - ibv_create_qp_ex()
+ * Return: the QP in RESET, attr->cap set to what it can; NULL and errno:
+ * EINVAL limits or a missing CQ or PD, EOPNOTSUPP type or feature, ENOMEM, EIO
+ */
+struct ibv_qp *qp_create_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
+{
+	struct soft_context *ctx = to_context(context);
+	struct soft_qp *qp;
+	int rc = check_init(ctx, attr);
+
+	if (rc)
+		return verbs_null(rc);
+	qp = calloc(1, sizeof(*qp));
+	if (!qp)
+		return verbs_null(-ENOMEM);
+	qp->ibv = (struct ibv_qp){
+		.context = context,
+		.qp_context = attr->qp_context,
+		.pd = attr->pd,
+		.send_cq = attr->send_cq,
+		.recv_cq = attr->recv_cq,
+		.srq = attr->srq,
+		.state = IBV_QPS_RESET,
+		.qp_type = attr->qp_type,
+	};
+	pthread_mutex_init(&qp->ibv.mutex, NULL);
+	pthread_cond_init(&qp->ibv.cond, NULL);
+	qp->sq_sig_all = attr->sq_sig_all != 0;
+	qp->cap = attr->cap;
+	round_up_cap(&qp->cap, attr->srq != NULL);
+	object_init(ctx, &qp->object, SOFT_QP);
+	rc = build(ctx, qp, attr);
+	if (rc) {
+		free(qp);
+		return verbs_null(rc);
+	}
+	object_show(ctx, &qp->object);
+	attr->cap = qp->cap;
+	return &qp->ibv;
+}
+
+EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
+{
+	struct ibv_qp_init_attr_ex attr = {
+		.qp_context = init->qp_context,
+		.send_cq = init->send_cq,
+		.recv_cq = init->recv_cq,
+		.srq = init->srq,
+		.cap = init->cap,
+		.qp_type = init->qp_type,
+		.sq_sig_all = init->sq_sig_all,
+		.comp_mask = IBV_QP_INIT_ATTR_PD,
+		.pd = pd,
+	};
+	struct ibv_qp *qp = qp_create_ex(pd->context, &attr);
+
+	if (qp)
+		init->cap = attr.cap;
+	return qp;
+}
+
+static struct ib_uverbs_qp_dest dest_of(const struct ibv_ah_attr *ah)
+{
+	struct ib_uverbs_qp_dest dest = {
+		.flow_label = ah->grh.flow_label,
+		.dlid = ah->dlid,
+		.sgid_index = ah->grh.sgid_index,
+		.hop_limit = ah->grh.hop_limit,
+		.traffic_class = ah->grh.traffic_class,
+		.sl = ah->sl,
+		.src_path_bits = ah->src_path_bits,
+		.static_rate = ah->static_rate,
+		.is_global = ah->is_global,
+		.port_num = ah->port_num,
+	};
+
+	memcpy(dest.dgid, ah->grh.dgid.raw, sizeof(dest.dgid));
+	return dest;
+}
+
+static int command_modify(struct soft_context *ctx, struct ibv_qp *qp,
+			  const struct ibv_qp_attr *a, int mask)
+{
+	struct ib_uverbs_modify_qp req = {
+		.qp_handle = qp->handle,
+		.attr_mask = (uint32_t)mask,
+		.qkey = a->qkey,
+		.rq_psn = a->rq_psn,
+		.sq_psn = a->sq_psn,
+		.dest_qp_num = a->dest_qp_num,
+		.qp_access_flags = a->qp_access_flags,
+		.pkey_index = a->pkey_index,
+		.alt_pkey_index = a->alt_pkey_index,
+		.qp_state = (uint8_t)a->qp_state,
+		.cur_qp_state = (uint8_t)a->cur_qp_state,
+		.path_mtu = (uint8_t)a->path_mtu,
+		.path_mig_state = (uint8_t)a->path_mig_state,
+		.en_sqd_async_notify = a->en_sqd_async_notify,
+		.max_rd_atomic = a->max_rd_atomic,
+		.max_dest_rd_atomic = a->max_dest_rd_atomic,
+		.min_rnr_timer = a->min_rnr_timer,
+		.port_num = a->port_num,
+		.timeout = a->timeout,
+		.retry_cnt = a->retry_cnt,
+		.rnr_retry = a->rnr_retry,
+		.alt_port_num = a->alt_port_num,
+		.alt_timeout = a->alt_timeout,
+	};
+
+	if (mask & IBV_QP_AV)
+		req.dest = dest_of(&a->ah_attr);
+	if (mask & IBV_QP_ALT_PATH)
+		req.alt_dest = dest_of(&a->alt_ah_attr);
+	return session_command(ctx, IB_USER_VERBS_CMD_MODIFY_QP, &req, sizeof(req), NULL, 0);
+}
+
+/**
+ * ibv_modify_qp() - change state or attributes of a QP
+ * Return: 0; EINVAL the transition, or its attributes, are not legal; EIO
+ * Spec: IBA v1 11.2.4.2
+ */
+EXPORT int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
+{
+	struct soft_context *ctx = to_context(ibqp->context);
+	int rc;
+
+	if (mask & IBV_QP_RATE_LIMIT)
+		return verbs_err(-EOPNOTSUPP);
+	rc = command_modify(ctx, ibqp, attr, mask);
+	if (!rc)
+		rc = eng_qp_modify(to_qp(ibqp)->eng, attr, mask);
+	if (!rc && mask & IBV_QP_STATE)
+		ibqp->state = attr->qp_state;
+	progress_posted(ctx); /* SQD to RTS sends, and starts timers */
+	return verbs_err(rc);
+}
+
+/** ibv_query_qp() - all attributes, whatever @mask says */
+EXPORT int ibv_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
+			struct ibv_qp_init_attr *init)
+{
+	struct soft_qp *qp = to_qp(ibqp);
+
+	memset(attr, 0, sizeof(*attr));
+	eng_qp_query(qp->eng, attr);
+	attr->cap = qp->cap;
+	ibqp->state = attr->qp_state;
+	*init = (struct ibv_qp_init_attr){
+		.qp_context = ibqp->qp_context,
+		.send_cq = ibqp->send_cq,
+		.recv_cq = ibqp->recv_cq,
+		.srq = ibqp->srq,
+		.cap = qp->cap,
+		.qp_type = ibqp->qp_type,
+		.sq_sig_all = qp->sq_sig_all,
+	};
+	return 0;
+}
+
+/** ibv_query_qp_data_in_order() - 0: a packet's payload is copied by memcpy,
+ *  which promises no order of its bytes */
+EXPORT int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags)
+{
+	return 0;
+}
+
+/** ibv_destroy_qp() - Context: waits until its asynchronous events are
+ *  acknowledged. Its completions leave the CQs. Return: 0; EBUSY; EIO */
+EXPORT int ibv_destroy_qp(struct ibv_qp *ibqp)
+{
+	struct soft_context *ctx = to_context(ibqp->context);
+	struct soft_qp *qp = to_qp(ibqp);
+
+	object_hide(ctx, &qp->object);
+	if (!ctx->forked)
+		eng_qp_destroy(qp->eng);
+	command_destroy(ctx, ibqp->handle);
+	object_purge(ctx, &qp->object);
+	object_wait(&qp->object, &ibqp->mutex, &ibqp->cond, &ibqp->events_completed);
+	qp_ex_free(qp);
+	free(qp);
+	return 0;
+}
+
+/** qp_post_send() - ibv_post_send(): copies the list, sends what may go now */
+int qp_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	int rc = eng_post_send(to_qp(qp)->eng, wr, bad, ah_av);
+
+	progress_posted(to_context(qp->context));
+	return verbs_err(rc);
+}
+
+int qp_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	return verbs_err(eng_post_recv(to_qp(qp)->eng, wr, bad));
+}
+
+/** ibv_set_ece() - options that vendors exchange; we have none */
+EXPORT int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
+{
+	return verbs_err(ece->vendor_id ? -EOPNOTSUPP : 0);
+}
+
+EXPORT int ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
+{
+	*ece = (struct ibv_ece){0};
+	return 0;
+}
+
+static int command_mcast(struct ibv_qp *qp, uint32_t command, const union ibv_gid *gid,
+			 uint16_t lid)
+{
+	struct ib_uverbs_attach_mcast req = {.qp_handle = qp->handle, .mlid = lid};
+
+	memcpy(req.gid, gid->raw, sizeof(req.gid));
+	return session_command(to_context(qp->context), command, &req, sizeof(req), NULL, 0);
+}
+
+/**
+ * ibv_attach_mcast() - receive what is sent to a multicast group
+ * Return: 0; EINVAL no UD QP, or no multicast address; ENOMEM; EIO
+ * Spec: IBA v1 11.3.1
+ */
+EXPORT int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
+{
+	union wire_gid wire;
+	int rc;
+
+	if (qp->qp_type != IBV_QPT_UD || gid->raw[0] != 0xff)
+		return verbs_err(-EINVAL);
+	memcpy(wire.raw, gid->raw, sizeof(wire.raw));
+	rc = command_mcast(qp, IB_USER_VERBS_CMD_ATTACH_MCAST, gid, lid);
+	if (rc)
+		return verbs_err(rc);
+	rc = eng_qp_attach_mcast(to_qp(qp)->eng, &wire, lid);
+	if (rc)
+		command_mcast(qp, IB_USER_VERBS_CMD_DETACH_MCAST, gid, lid);
+	return verbs_err(rc);
+}
+
+EXPORT int ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
+{
+	union wire_gid wire;
+	int rc;
+
+	memcpy(wire.raw, gid->raw, sizeof(wire.raw));
+	rc = eng_qp_detach_mcast(to_qp(qp)->eng, &wire, lid);
+	if (!rc)
+		rc = command_mcast(qp, IB_USER_VERBS_CMD_DETACH_MCAST, gid, lid);
+	return verbs_err(rc);
+}

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The builder interface ibv_wr_*: between wr_start and wr_complete requests
+ * are collected in arrays that stay with the QP, wr_complete posts them all.
+ * A mistake on the way (too many SGEs, a request the QP cannot do) is
+ * reported by wr_complete, and then nothing is posted.
+ */
+#include <stdlib.h>
+
+#include "soft.h"
+
+/** struct soft_builder - requests under construction, and their memory */
+struct soft_builder {
+	pthread_mutex_t lock; /* from wr_start to wr_complete or wr_abort */
+	int error;
+	unsigned num_wr, num_sge, max_wr, max_sge;
+	struct request {
+		struct ibv_send_wr wr;
+		unsigned first_sge;
+	} *requests;
+	struct ibv_sge *sges;
+	uint8_t *inline_data; /* max_inline bytes for each of max_wr */
+	uint32_t max_inline;
+};
+
+#define OP(name) IBV_QP_EX_WITH_##name
+#define OPS_UD (OP(SEND) | OP(SEND_WITH_IMM))
+#define OPS_UC (OPS_UD | OP(RDMA_WRITE) | OP(RDMA_WRITE_WITH_IMM))
+#define OPS_RC                                                                                 \
+	(OPS_UC | OP(RDMA_READ) | OP(ATOMIC_CMP_AND_SWP) | OP(ATOMIC_FETCH_AND_ADD) |          \
+	 OP(SEND_WITH_INV))
+
+static struct soft_builder *builder_of(struct ibv_qp_ex *ex)
+{
+	return container_of(ex, struct soft_qp, ex)->builder;
+}
+
+static void wr_start(struct ibv_qp_ex *ex)
+{
+	struct soft_builder *b = builder_of(ex);
+
+	pthread_mutex_lock(&b->lock);
+	b->error = 0;
+	b->num_wr = b->num_sge = 0;
+}
+
+static void wr_abort(struct ibv_qp_ex *ex)
+{
+	pthread_mutex_unlock(&builder_of(ex)->lock);
+}
+
+static int wr_complete(struct ibv_qp_ex *ex)
+{
+	struct soft_builder *b = builder_of(ex);
+	struct ibv_send_wr *bad;
+	int rc = b->error;
+
+	for (unsigned i = 0; i < b->num_wr; i++) {
+		struct request *r = &b->requests[i];
+
+		r->wr.sg_list = b->sges + r->first_sge;
+		r->wr.next = i + 1 < b->num_wr ? &r[1].wr : NULL;
+	}
+	if (!rc && b->num_wr)
+		rc = qp_post_send(&ex->qp_base, &b->requests[0].wr, &bad);
+	pthread_mutex_unlock(&b->lock);
+	return rc;
+}
+
+/* The next request, empty; a spare one once the queue's depth is reached. */
+static struct ibv_send_wr *next_wr(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode)
+{
+	struct soft_builder *b = builder_of(ex);
+	struct request *r;
+
+	if (b->num_wr == b->max_wr) {
+		b->error = ENOMEM;
+		b->num_wr--;
+	}
+	r = &b->requests[b->num_wr++];
+	r->first_sge = b->num_sge;
+	r->wr = (struct ibv_send_wr){.wr_id = ex->wr_id, .opcode = opcode,
+				     .send_flags = ex->wr_flags};
+	return &r->wr;
+}
+
+static struct ibv_send_wr *this_wr(struct soft_builder *b)
+{
+	static _Thread_local struct ibv_send_wr nothing;
+
+	if (b->num_wr)
+		return &b->requests[b->num_wr - 1].wr;
+	b->error = EINVAL;
+	return &nothing;
+}
+
+static void wr_send(struct ibv_qp_ex *ex)
+{
+	next_wr(ex, IBV_WR_SEND);
+}
+
+static void wr_send_imm(struct ibv_qp_ex *ex, __be32 imm_data)
+{
+	next_wr(ex, IBV_WR_SEND_WITH_IMM)->imm_data = imm_data;
+}
+
+static void wr_send_inv(struct ibv_qp_ex *ex, uint32_t rkey)
+{
+	next_wr(ex, IBV_WR_SEND_WITH_INV)->invalidate_rkey = rkey;
+}
+
+static struct ibv_send_wr *rdma(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode, uint32_t rkey,
+				uint64_t remote_addr)
+{
+	struct ibv_send_wr *wr = next_wr(ex, opcode);
+
+	wr->wr.rdma.remote_addr = remote_addr;
+	wr->wr.rdma.rkey = rkey;
+	return wr;
+}
+
+static void wr_rdma_read(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr)
+{
+	rdma(ex, IBV_WR_RDMA_READ, rkey, remote_addr);
+}
+
+static void wr_rdma_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr)
+{
+	rdma(ex, IBV_WR_RDMA_WRITE, rkey, remote_addr);
+}
+
+static void wr_rdma_write_imm(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr,
+			      __be32 imm_data)
+{
+	rdma(ex, IBV_WR_RDMA_WRITE_WITH_IMM, rkey, remote_addr)->imm_data = imm_data;
+}
+
+static void atomic(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode, uint32_t rkey,
+		   uint64_t remote_addr, uint64_t compare_add, uint64_t swap)
+{
+	struct ibv_send_wr *wr = next_wr(ex, opcode);
+
+	wr->wr.atomic.remote_addr = remote_addr;
+	wr->wr.atomic.rkey = rkey;
+	wr->wr.atomic.compare_add = compare_add;
+	wr->wr.atomic.swap = swap;
+}
+
+static void wr_atomic_cmp_swp(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr,
+			      uint64_t compare, uint64_t swap)
+{
+	atomic(ex, IBV_WR_ATOMIC_CMP_AND_SWP, rkey, remote_addr, compare, swap);
+}
+
+static void wr_atomic_fetch_add(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr,
+				uint64_t add)
+{
+	atomic(ex, IBV_WR_ATOMIC_FETCH_AND_ADD, rkey, remote_addr, add, 0);
+}
+
+static void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t remote_qpn,
+			   uint32_t remote_qkey)
+{
+	struct ibv_send_wr *wr = this_wr(builder_of(ex));
+
+	wr->wr.ud.ah = ah;
+	wr->wr.ud.remote_qpn = remote_qpn;
+	wr->wr.ud.remote_qkey = remote_qkey;
+}
+
+static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t num_sge, const struct ibv_sge *list)
+{
+	struct soft_builder *b = builder_of(ex);
+	struct ibv_send_wr *wr = this_wr(b);
+
+	if (num_sge > container_of(ex, struct soft_qp, ex)->cap.max_send_sge ||
+	    num_sge > b->max_sge - b->num_sge) {
+		b->error = EINVAL;
+		return;
+	}
+	memcpy(b->sges + b->num_sge, list, num_sge * sizeof(*list));
+	wr->num_sge = (int)num_sge;
+	b->num_sge += (unsigned)num_sge;
+}
+
+static void wr_set_sge(struct ibv_qp_ex *ex, uint32_t lkey, uint64_t addr, uint32_t length)
+{
+	struct ibv_sge sge = {.addr = addr, .length = length, .lkey = lkey};
+
+	wr_set_sge_list(ex, length ? 1 : 0, &sge);
+}
+
+/* Inline data is lent until the call returns, not until wr_complete. */
+static void wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t num_buf,
+				    const struct ibv_data_buf *list)
+{
+	struct soft_builder *b = builder_of(ex);
+	struct ibv_send_wr *wr = this_wr(b);
+	size_t bytes = 0;
+	uint8_t *to;
+
+	if (!b->num_wr)
+		return;
+	to = b->inline_data + (size_t)(b->num_wr - 1) * b->max_inline;
+	for (size_t i = 0; i < num_buf; i++) {
+		if (list[i].length > b->max_inline - bytes) {
+			b->error = EINVAL;
+			return;
+		}
+		memcpy(to + bytes, list[i].addr, list[i].length);
+		bytes += list[i].length;
+	}
+	wr_set_sge(ex, 0, (uintptr_t)to, (uint32_t)bytes);
+	wr->send_flags |= IBV_SEND_INLINE;
+}
+
+static void wr_set_inline_data(struct ibv_qp_ex *ex, void *addr, size_t length)
+{
+	struct ibv_data_buf buf = {.addr = addr, .length = length};
+
+	wr_set_inline_data_list(ex, 1, &buf);
+}
+
+static struct soft_builder *make_builder(const struct ibv_qp_cap *cap)
+{
+	struct soft_builder *b = calloc(1, sizeof(*b));
+
+	if (!b)
+		return NULL;
+	b->max_wr = MAX(cap->max_send_wr, 1u);
+	b->max_sge = b->max_wr * cap->max_send_sge;
+	b->max_inline = cap->max_inline_data;
+	pthread_mutex_init(&b->lock, NULL);
+	b->requests = calloc(b->max_wr, sizeof(*b->requests));
+	b->sges = calloc(b->max_sge, sizeof(*b->sges));
+	b->inline_data = calloc(b->max_wr, MAX(b->max_inline, 1u));
+	if (b->requests && b->sges && b->inline_data)
+		return b;
+	free(b->requests);
+	free(b->sges);
+	free(b->inline_data);
+	free(b);
+	return NULL;
+}
+
+/**
+ * qp_ex_prepare() - give the QP the functions of @send_ops
+ * Return: 0; -EOPNOTSUPP an operation that its type does not have; -ENOMEM
+ */
+int qp_ex_prepare(struct soft_qp *qp, uint64_t send_ops)
+{
+	uint64_t can = qp->ibv.qp_type == IBV_QPT_RC   ? OPS_RC
+		       : qp->ibv.qp_type == IBV_QPT_UC ? OPS_UC
+						       : OPS_UD;
+	struct ibv_qp_ex *ex = &qp->ex;
+
+	if (send_ops & ~can)
+		return -EOPNOTSUPP;
+	qp->builder = make_builder(&qp->cap);
+	if (!qp->builder)
+		return -ENOMEM;
+	ex->wr_start = wr_start;
+	ex->wr_complete = wr_complete;
+	ex->wr_abort = wr_abort;
+	ex->wr_set_sge = wr_set_sge;
+	ex->wr_set_sge_list = wr_set_sge_list;
+	ex->wr_set_inline_data = wr_set_inline_data;
+	ex->wr_set_inline_data_list = wr_set_inline_data_list;
+	if (qp->ibv.qp_type == IBV_QPT_UD)
+		ex->wr_set_ud_addr = wr_set_ud_addr;
+#define IF(flag, name)                                                                         \
+	if (send_ops & OP(flag))                                                               \
+		ex->wr_##name = wr_##name
+	IF(SEND, send);
+	IF(SEND_WITH_IMM, send_imm);
+	IF(SEND_WITH_INV, send_inv);
+	IF(RDMA_WRITE, rdma_write);
+	IF(RDMA_WRITE_WITH_IMM, rdma_write_imm);
+	IF(RDMA_READ, rdma_read);
+	IF(ATOMIC_CMP_AND_SWP, atomic_cmp_swp);
+	IF(ATOMIC_FETCH_AND_ADD, atomic_fetch_add);
+#undef IF
+	return 0;
+}
+
+void qp_ex_free(struct soft_qp *qp)
+{
+	if (!qp->builder)
+		return;
+	free(qp->builder->requests);
+	free(qp->builder->sges);
+	free(qp->builder->inline_data);
+	free(qp->builder);
+}
+
+/** ibv_qp_to_qp_ex() - NULL when the QP was made without send_ops_flags */
+EXPORT struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *ibqp)
+{
+	struct soft_qp *qp = to_qp(ibqp);
+
+	return qp->builder ? &qp->ex : NULL;
+}

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The command socket: what write() on /dev/infiniband/uverbsN is to the
+ * kernel's verbs (src/abi/session.h). One command and its answer at a time;
+ * an answer may carry descriptors.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "soft.h"
+
+#define COMMAND_MAX 1024
+
+/* A signal may interrupt a call before it did anything: start it again. */
+static ssize_t send_message(int sock, const struct iovec *iov, size_t iovlen)
+{
+	struct msghdr msg = {.msg_iov = (struct iovec *)iov, .msg_iovlen = iovlen};
+	ssize_t n;
+
+	do
+		n = sendmsg(sock, &msg, MSG_NOSIGNAL);
+	while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : n;
+}
+
+static unsigned take_fds(struct msghdr *msg, int *fds, unsigned max)
+{
+	unsigned got = 0;
+
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
+		unsigned n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+			continue;
+		for (unsigned i = 0; i < n; i++) {
+			int fd;
+
+			memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(int));
+			if (got < max)
+				fds[got++] = fd;
+			else
+				close(fd);
+		}
+	}
+	return got;
+}
+
+/*
+ * receive_reply() - the answer to a command
+ * Return: bytes behind struct abi_reply, or -errno: the command's own error,
+ * or -EIO when softibd is gone
+ */
+static ssize_t receive_reply(int sock, void *body, size_t body_bytes, int *fds, unsigned *num_fds)
+{
+	struct abi_reply reply;
+	struct iovec iov[2] = {{&reply, sizeof(reply)}, {body, body_bytes}};
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(16 * sizeof(int))];
+	} control;
+	struct msghdr msg = {.msg_iov = iov, .msg_iovlen = 2, .msg_control = &control,
+			     .msg_controllen = sizeof(control)};
+	unsigned max = num_fds ? *num_fds : 0;
+	ssize_t n;
+
+	do
+		n = recvmsg(sock, &msg, MSG_CMSG_CLOEXEC);
+	while (n < 0 && errno == EINTR);
+	if (num_fds)
+		*num_fds = 0;
+	if (n < (ssize_t)sizeof(reply))
+		return -EIO;
+	max = take_fds(&msg, fds, max);
+	if (num_fds)
+		*num_fds = max;
+	if (reply.error)
+		return reply.error < 0 ? reply.error : -EPROTO;
+	return n - (ssize_t)sizeof(reply);
+}
+
+/**
+ * session_connect() - connect to the "uverbs" socket of a fabric
+ * @open: the first message, saying what this connection is for
+ *
+ * Return: the socket; -ENAMETOOLONG; -ECONNREFUSED and the like when no
+ * softibd listens in @dir
+ */
+int session_connect(const char *dir, const struct abi_open *open)
+{
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	struct iovec iov = {(void *)open, sizeof(*open)};
+	int sock, rc;
+
+	if (snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/uverbs", dir) >=
+	    (int)sizeof(addr.sun_path))
+		return -ENAMETOOLONG;
+	sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (sock < 0)
+		return -errno;
+	if (connect(sock, (struct sockaddr *)&addr, sizeof(addr)) < 0) {
+		rc = -errno;
+		goto undo_socket;
+	}
+	rc = (int)send_message(sock, &iov, 1);
+	if (rc >= 0)
+		return sock;
+undo_socket:
+	close(sock);
+	return rc;
+}
+
+/**
+ * session_list() - the adapters of a node
+ * @infos: set to an array to be freed by the caller
+ * Return: how many; -errno
+ */
+int session_list(const char *dir, const char *node, struct abi_device_info **infos)
+{
+	struct abi_open open = {.magic = ABI_MAGIC, .version = ABI_VERSION, .kind = ABI_OPEN_LIST};
+	struct abi_device_info *list;
+	ssize_t n;
+	int sock;
+
+	if (strlen(node) >= sizeof(open.node))
+		return -ENAMETOOLONG;
+	strcpy(open.node, node);
+	sock = session_connect(dir, &open);
+	if (sock < 0)
+		return sock;
+	list = malloc(ABI_MESSAGE_MAX);
+	n = list ? receive_reply(sock, list, ABI_MESSAGE_MAX, NULL, NULL) : -ENOMEM;
+	close(sock);
+	if (n < 0) {
+		free(list);
+		return (int)n;
+	}
+	*infos = list;
+	return (int)(n / (ssize_t)sizeof(*list));
+}
+
+/**
+ * session_get_context() - make the connection a device's context
+ * @fds: in the order of enum abi_context_fd; the caller's to close
+ * Return: 0; -EPROTO when softibd answers something else; its -errno
+ */
+int session_get_context(int sock, struct abi_context_resp *resp, int fds[ABI_CONTEXT_FDS])
+{
+	struct ib_uverbs_get_context req = {0};
+	struct ib_uverbs_cmd_hdr hdr = {
+		.command = IB_USER_VERBS_CMD_GET_CONTEXT,
+		.in_words = (sizeof(hdr) + sizeof(req)) / 4,
+		.out_words = sizeof(*resp) / 4,
+	};
+	struct iovec iov[2] = {{&hdr, sizeof(hdr)}, {&req, sizeof(req)}};
+	unsigned num_fds = ABI_CONTEXT_FDS;
+	ssize_t n;
+
+	/* softibd answers the opening message itself, then the command */
+	n = receive_reply(sock, NULL, 0, NULL, NULL);
+	if (n < 0)
+		return (int)n;
+	n = send_message(sock, iov, 2);
+	if (n < 0)
+		return (int)n;
+	n = receive_reply(sock, resp, sizeof(*resp), fds, &num_fds);
+	if (n == (ssize_t)sizeof(*resp) && num_fds == ABI_CONTEXT_FDS)
+		return 0;
+	while (num_fds)
+		close(fds[--num_fds]);
+	return n < 0 ? (int)n : -EPROTO;
+}
+
+/**
+ * session_command() - one command of <rdma/ib_user_verbs.h> and its answer
+ * @req: the command's struct, without struct ib_uverbs_cmd_hdr
+ * @resp: filled with @resp_bytes bytes; NULL when the command answers nothing
+ *
+ * Context: may wait for softibd; takes sock_lock.
+ * Return: 0; -EIO when softibd is gone; what the command returned
+ */
+int session_command(struct soft_context *ctx, uint32_t command, const void *req,
+		    size_t req_bytes, void *resp, size_t resp_bytes)
+{
+	struct ib_uverbs_cmd_hdr hdr = {
+		.command = command,
+		.in_words = (uint16_t)((sizeof(hdr) + req_bytes) / 4),
+		.out_words = (uint16_t)(resp_bytes / 4),
+	};
+	struct iovec iov[2] = {{&hdr, sizeof(hdr)}, {(void *)req, req_bytes}};
+	char spare[COMMAND_MAX];
+	ssize_t n;
+
+	if (ctx->forked || ctx->dead)
+		return -EIO;
+	pthread_mutex_lock(&ctx->sock_lock);
+	n = send_message(ctx->sock, iov, 2);
+	if (n >= 0)
+		n = receive_reply(ctx->sock, resp ? resp : spare,
+				  resp ? resp_bytes : sizeof(spare), NULL, NULL);
+	else if (n == -EPIPE || n == -ECONNRESET)
+		n = -EIO;
+	pthread_mutex_unlock(&ctx->sock_lock);
+	if (n < 0)
+		return (int)n;
+	return resp && (size_t)n < resp_bytes ? -EPROTO : 0;
+}

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * What the files of our libibverbs share. A program's view of an adapter is a
+ * struct soft_context: a command socket to softibd (session.c), an engine of
+ * its own (src/engine) that moves data through a pair of shared-memory rings
+ * (link.c), and a thread that runs the engine when the program does not
+ * (progress.c).
+ *
+ * Every object that softibd tracks is made in this order: command to softibd
+ * (handle, number, key), then the engine's object; it goes in the reverse
+ * order. Inside, functions return -errno; what ibv_* must return, a positive
+ * errno or NULL and errno, is made by verbs_err() and verbs_null() only.
+ *
+ * Lock order: objects_lock, the engine's lock, then any of async_lock, a
+ * channel's lock. sock_lock is held alone.
+ */
+#ifndef SOFTIB_LIBIBVERBS_SOFT_H
+#define SOFTIB_LIBIBVERBS_SOFT_H
+
+#include <errno.h>
+#include <infiniband/verbs.h>
+#include <pthread.h>
+#include <rdma/ib_user_verbs.h>
+#include <stdatomic.h>
+
+#include "abi/devpage.h"
+#include "abi/ring.h"
+#include "abi/session.h"
+#include "base/list.h"
+#include "base/types.h"
+#include "engine/engine.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+/* verbs.h wraps these in macros for the callers of the library; here are the
+ * functions behind them. */
+#undef ibv_query_port
+#undef ibv_reg_mr
+#undef ibv_reg_mr_iova
+
+/** verbs_err() - 0 or -errno to what an ibv_* function returns */
+static inline int verbs_err(int rc)
+{
+	if (rc < 0)
+		errno = -rc;
+	return rc < 0 ? -rc : 0;
+}
+
+/** verbs_null() - a failed creation: errno and NULL */
+static inline void *verbs_null(int rc)
+{
+	errno = -rc;
+	return NULL;
+}
+
+/**
+ * struct soft_device - an adapter of the node; lives until the process ends
+ *
+ * Providers of the distribution (libmlx5, libefa) take an ibv_device for
+ * their own by comparing the pointer that follows it: @not_a_provider must
+ * equal none of theirs.
+ */
+struct soft_device {
+	struct ibv_device ibv;
+	const void *not_a_provider;
+	struct abi_device_info info;
+	char dir[256];		   /* of the fabric */
+	char node[ABI_NAME_BYTES]; /* "" for the first */
+	struct list_head entry;
+};
+
+enum soft_kind { SOFT_CQ, SOFT_QP, SOFT_SRQ };
+
+/** struct soft_object - what asynchronous events can name. softibd and the
+ *  queue of events know it by @id, which is never used twice. */
+struct soft_object {
+	struct list_head entry; /* --- protected by objects_lock --- */
+	uint64_t id;
+	enum soft_kind kind;
+	uint32_t events_reported; /* --- protected by objects_lock --- */
+};
+
+/** struct soft_link - the rings; reached only under the engine's lock but
+ *  for link_sleep(), link_wake() and link_position() */
+struct soft_link {
+	struct abi_ring_tx tx;
+	struct abi_ring_rx rx;
+	int doorbell_fd;
+	_Atomic bool broken; /* softibd is gone: packets vanish */
+	void *map;
+	size_t map_bytes;
+	uint8_t *void_packet; /* where packets go once broken */
+};
+
+enum progress_mode { PROGRESS_SERVE, PROGRESS_WATCH };
+
+/** struct soft_progress - the engine's thread: see progress.c */
+struct soft_progress {
+	pthread_t thread;
+	bool running;
+	int control_fd; /* eventfd: look at stop, armed and timers again */
+	int engine_fd;	/* eventfd that softibd rings when the thread sleeps */
+	_Atomic bool stop;
+	_Atomic bool watching;	 /* asleep without the engine's doorbell */
+	_Atomic bool no_timer;	 /* asleep for ever: a post must wake us */
+	_Atomic uint32_t armed;	 /* CQs whose next completion makes an event */
+	_Atomic uint64_t polls;	 /* grows with each poll of any CQ */
+	/* --- the thread's own --- */
+	enum progress_mode mode;
+	uint64_t polls_seen, position_seen;
+	unsigned fruitless;
+	mono_t last_work;
+};
+
+struct soft_context {
+	struct verbs_context v; /* ends with the ibv_context */
+	struct soft_device *device;
+	struct engine *engine;
+	struct soft_link link;
+	struct soft_progress progress;
+	const struct abi_devpage *devpage;
+	size_t devpage_bytes;
+	struct ibv_device_attr attr;
+	uint32_t num_ports;
+	int async_write_fd;
+	_Atomic bool dead;   /* softibd is gone */
+	bool forked;	     /* this is a child: nothing here is ours */
+	struct list_head entry; /* of all contexts, for fork */
+
+	pthread_mutex_t sock_lock;
+	int sock; /* --- protected by sock_lock --- */
+
+	pthread_mutex_t objects_lock;
+	struct list_head objects; /* --- protected by objects_lock --- */
+	uint64_t next_id;
+
+	pthread_mutex_t async_lock; /* one writer or sorter of the event queue */
+};
+
+static inline struct soft_context *to_context(struct ibv_context *context)
+{
+	return container_of(context, struct soft_context, v.context);
+}
+
+/** struct soft_pd - a protection domain, or a parent domain that borrows the
+ *  handle of @parent_of */
+struct soft_pd {
+	struct ibv_pd ibv;
+	struct soft_pd *parent_of;
+	_Atomic int users; /* parent domains on it */
+};
+
+struct soft_td {
+	struct ibv_td ibv;
+};
+
+struct soft_mr {
+	struct ibv_mr ibv;
+	uint64_t iova;
+	int access;
+};
+
+struct soft_ah {
+	struct ibv_ah ibv;
+	struct tp_av av;
+};
+
+/** struct soft_channel - see channel.c */
+struct soft_channel {
+	struct ibv_comp_channel ibv;
+	pthread_mutex_t lock;
+	struct list_head events; /* of soft_cq.event; --- protected by lock --- */
+};
+
+struct soft_cq {
+	union {
+		struct ibv_cq ibv;
+		struct ibv_cq_ex ex;
+	};
+	struct soft_object object;
+	struct eng_cq *eng;
+	_Atomic bool armed;
+	/* --- protected by the channel's lock --- */
+	struct list_head event;
+	uint32_t events_queued, events_reported;
+	/* --- the extended interface: one poller at a time --- */
+	pthread_mutex_t poll_lock;
+	bool single_threaded;
+	struct ibv_wc wc;
+};
+
+struct soft_srq {
+	struct ibv_srq ibv;
+	struct soft_object object;
+	struct eng_srq *eng;
+};
+
+struct soft_builder; /* qp_ex.c */
+
+struct soft_qp {
+	union {
+		struct ibv_qp ibv;
+		struct ibv_qp_ex ex;
+	};
+	struct soft_object object;
+	struct eng_qp *eng;
+	struct ibv_qp_cap cap;
+	bool sq_sig_all;
+	struct soft_builder *builder; /* when made with send_ops_flags */
+};
+
+static inline struct soft_cq *to_cq(struct ibv_cq *cq)
+{
+	return cq ? container_of(cq, struct soft_cq, ibv) : NULL;
+}
+static inline struct soft_qp *to_qp(struct ibv_qp *qp)
+{
+	return container_of(qp, struct soft_qp, ibv);
+}
+static inline struct soft_srq *to_srq(struct ibv_srq *srq)
+{
+	return srq ? container_of(srq, struct soft_srq, ibv) : NULL;
+}
+static inline struct soft_pd *to_pd(struct ibv_pd *pd)
+{
+	return container_of(pd, struct soft_pd, ibv);
+}
+
+/* sysfs.c: public, but in no public header */
+const char *ibv_get_sysfs_path(void);
+int ibv_read_sysfs_file(const char *dir, const char *file, char *buf, size_t size);
+
+/* session.c */
+int session_connect(const char *dir, const struct abi_open *open);
+int session_list(const char *dir, const char *node, struct abi_device_info **infos);
+int session_get_context(int sock, struct abi_context_resp *resp, int fds[ABI_CONTEXT_FDS]);
+int session_command(struct soft_context *ctx, uint32_t command, const void *req,
+		    size_t req_bytes, void *resp, size_t resp_bytes);
+
+/* link.c */
+extern const struct eng_link_ops link_ops;
+int link_map(struct soft_link *link, int memfd, int doorbell_fd,
+	     const struct abi_context_resp *resp);
+void link_unmap(struct soft_link *link);
+bool link_sleep(struct soft_link *link);
+void link_wake(struct soft_link *link);
+uint64_t link_position(struct soft_link *link, bool *waiting);
+
+/* progress.c */
+int progress_start(struct soft_context *ctx);
+void progress_stop(struct soft_context *ctx);
+void progress_kick(struct soft_context *ctx);
+mono_t progress_now(void *unused);
+
+static inline void progress_polled(struct soft_context *ctx)
+{
+	uint64_t n = atomic_load_explicit(&ctx->progress.polls, memory_order_relaxed);
+
+	atomic_store_explicit(&ctx->progress.polls, n + 1, memory_order_relaxed);
+}
+
+/** progress_posted() - a request may have started a timer that the sleeping
+ *  thread does not know of */
+static inline void progress_posted(struct soft_context *ctx)
+{
+	if (unlikely(atomic_load_explicit(&ctx->progress.no_timer, memory_order_relaxed)))
+		progress_kick(ctx);
+}
+
+/* context.c */
+void context_fatal(struct soft_context *ctx);
+
+/* async.c */
+void object_init(struct soft_context *ctx, struct soft_object *object, enum soft_kind kind);
+void object_show(struct soft_context *ctx, struct soft_object *object);
+void object_hide(struct soft_context *ctx, struct soft_object *object);
+void object_purge(struct soft_context *ctx, struct soft_object *object);
+void object_wait(struct soft_object *object, pthread_mutex_t *mutex, pthread_cond_t *cond,
+		 uint32_t *completed);
+void async_raise(struct soft_context *ctx, enum ibv_event_type type, uint64_t element);
+void async_engine_event(void *ctx, enum ibv_event_type type, void *element_ctx);
+
+/* channel.c */
+void channel_cq_event(void *ctx, void *cq);
+void channel_forget_cq(struct soft_cq *cq);
+
+/* device.c */
+void device_attr_load(struct soft_context *ctx, const struct ib_uverbs_query_device_resp *resp);
+int device_port_read(struct soft_context *ctx, uint32_t port, struct abi_devport *out);
+int device_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr,
+		      size_t bytes);
+int device_query_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
+		    struct ibv_device_attr_ex *attr, size_t bytes);
+int device_query_rt_values(struct ibv_context *context, struct ibv_values_ex *values);
+
+/* pd.c, cq.c, cq_ex.c, srq.c, qp.c, qp_ex.c: what the context's tables name */
+struct ibv_td *pd_alloc_td(struct ibv_context *context, struct ibv_td_init_attr *init);
+int pd_dealloc_td(struct ibv_td *td);
+struct ibv_pd *pd_alloc_parent(struct ibv_context *context,
+			       struct ibv_parent_domain_init_attr *attr);
+int cq_poll(struct ibv_cq *cq, int n, struct ibv_wc *wc);
+int cq_req_notify(struct ibv_cq *cq, int solicited_only);
+struct ibv_cq_ex *cq_create_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr);
+void cq_ex_fill(struct soft_cq *cq, uint64_t wc_flags);
+int srq_post_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+struct ibv_srq *srq_create_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr);
+int qp_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
+int qp_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+struct ibv_qp *qp_create_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);
+int qp_ex_prepare(struct soft_qp *qp, uint64_t send_ops);
+void qp_ex_free(struct soft_qp *qp);
+const struct tp_av *ah_av(struct ibv_ah *ah);
+
+#endif

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Shared receive queues (IBA v1 10.2.9). */
+#include <stdlib.h>
+
+#include "soft.h"
+
+static int command_destroy(struct soft_context *ctx, uint32_t handle)
+{
+	struct ib_uverbs_destroy_srq req = {.srq_handle = handle};
+	struct ib_uverbs_destroy_srq_resp resp;
+
+	return session_command(ctx, IB_USER_VERBS_CMD_DESTROY_SRQ, &req, sizeof(req), &resp,
+			       sizeof(resp));
+}
+
+static int create(struct soft_context *ctx, struct soft_srq *srq, struct ibv_srq_attr *attr)
+{
+	struct ib_uverbs_create_srq req = {
+		.user_handle = srq->object.id,
+		.pd_handle = srq->ibv.pd->handle,
+		.max_wr = attr->max_wr,
+		.max_sge = attr->max_sge,
+		.srq_limit = attr->srq_limit,
+	};
+	struct ib_uverbs_create_srq_resp resp;
+	int rc = session_command(ctx, IB_USER_VERBS_CMD_CREATE_SRQ, &req, sizeof(req), &resp,
+				 sizeof(resp));
+
+	if (rc)
+		return rc;
+	srq->ibv.handle = resp.srq_handle;
+	rc = eng_srq_create(ctx->engine, srq->ibv.pd->handle, MAX(resp.max_wr, attr->max_wr),
+			    MAX(resp.max_sge, attr->max_sge), attr->srq_limit, &srq->object,
+			    &srq->eng);
+	if (rc)
+		command_destroy(ctx, srq->ibv.handle);
+	else
+		eng_srq_query(srq->eng, &attr->max_wr, &attr->max_sge, &attr->srq_limit);
+	return rc;
+}
+
+/**
+ * ibv_create_srq() - a receive queue for many QPs
+ * @init: attr is set to what was made, at least what was asked for
+ * Return: the SRQ; NULL and errno: EINVAL limits, ENOMEM, EIO
+ */
+EXPORT struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init)
+{
+	struct soft_context *ctx = to_context(pd->context);
+	struct ibv_srq_attr attr = init->attr;
+	struct soft_srq *srq;
+	int rc;
+
+	if (!attr.max_wr || attr.max_wr > (uint32_t)ctx->attr.max_srq_wr ||
+	    attr.max_sge > (uint32_t)ctx->attr.max_srq_sge)
+		return verbs_null(-EINVAL);
+	srq = calloc(1, sizeof(*srq));
+	if (!srq)
+		return verbs_null(-ENOMEM);
+	srq->ibv.context = pd->context;
+	srq->ibv.srq_context = init->srq_context;
+	srq->ibv.pd = pd;
+	pthread_mutex_init(&srq->ibv.mutex, NULL);
+	pthread_cond_init(&srq->ibv.cond, NULL);
+	object_init(ctx, &srq->object, SOFT_SRQ);
+	rc = create(ctx, srq, &attr);
+	if (rc) {
+		free(srq);
+		return verbs_null(rc);
+	}
+	object_show(ctx, &srq->object);
+	init->attr = attr;
+	return &srq->ibv;
+}
+
+/** srq_create_ex() - only plain SRQs; XRC and tag matching: EOPNOTSUPP */
+struct ibv_srq *srq_create_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr)
+{
+	enum ibv_srq_type type = attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE ? attr->srq_type
+									  : IBV_SRQT_BASIC;
+
+	if (attr->comp_mask >= IBV_SRQ_INIT_ATTR_RESERVED)
+		return verbs_null(-EINVAL);
+	if (type != IBV_SRQT_BASIC)
+		return verbs_null(-EOPNOTSUPP);
+	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !attr->pd)
+		return verbs_null(-EINVAL);
+	return ibv_create_srq(attr->pd, (struct ibv_srq_init_attr *)attr);
+}
+
+/** ibv_modify_srq() - size, and the limit whose crossing raises
+ *  IBV_EVENT_SRQ_LIMIT_REACHED once. Return: 0; EINVAL; ENOMEM; EIO */
+EXPORT int ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask)
+{
+	struct soft_context *ctx = to_context(srq->context);
+	struct ib_uverbs_modify_srq req = {
+		.srq_handle = srq->handle,
+		.attr_mask = (uint32_t)mask,
+		.max_wr = attr->max_wr,
+		.srq_limit = attr->srq_limit,
+	};
+	int rc;
+
+	if (mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT) ||
+	    (mask & IBV_SRQ_MAX_WR && attr->max_wr > (uint32_t)ctx->attr.max_srq_wr))
+		return verbs_err(-EINVAL);
+	rc = session_command(ctx, IB_USER_VERBS_CMD_MODIFY_SRQ, &req, sizeof(req), NULL, 0);
+	if (!rc)
+		rc = eng_srq_modify(to_srq(srq)->eng, mask & IBV_SRQ_MAX_WR ? &attr->max_wr : NULL,
+				    mask & IBV_SRQ_LIMIT ? &attr->srq_limit : NULL);
+	return verbs_err(rc);
+}
+
+EXPORT int ibv_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr)
+{
+	eng_srq_query(to_srq(srq)->eng, &attr->max_wr, &attr->max_sge, &attr->srq_limit);
+	return 0;
+}
+
+/** ibv_destroy_srq() - Return: 0; EBUSY while a QP uses it; EIO */
+EXPORT int ibv_destroy_srq(struct ibv_srq *ibsrq)
+{
+	struct soft_context *ctx = to_context(ibsrq->context);
+	struct soft_srq *srq = to_srq(ibsrq);
+	int rc;
+
+	object_hide(ctx, &srq->object);
+	rc = ctx->forked ? 0 : eng_srq_destroy(srq->eng);
+	if (rc) {
+		object_show(ctx, &srq->object);
+		return verbs_err(rc);
+	}
+	command_destroy(ctx, ibsrq->handle);
+	object_purge(ctx, &srq->object);
+	object_wait(&srq->object, &ibsrq->mutex, &ibsrq->cond, &ibsrq->events_completed);
+	free(srq);
+	return 0;
+}
+
+int srq_post_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	return verbs_err(eng_srq_post_recv(to_srq(srq)->eng, wr, bad));
+}
