@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Listening sockets, peers and answers: what all endpoints share. */
+#include "access/listener.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "abi/session.h"
+
+#define BACKLOG 128
+#define ACCEPTS_PER_TURN 16
+#define CAP_IPC_LOCK_BIT 14
+#define FDS_MAX 16
+
+struct listener {
+	struct rt_io io;
+	int fd;
+	int spare_fd; /* given up to accept, and turn away, when none is left */
+	struct sockaddr_un addr;
+	void (*accepted)(void *ctx, int fd, const struct peer *peer);
+	void *ctx;
+};
+
+/* --- peers --- */
+
+static void read_comm(struct peer *peer)
+{
+	char path[64];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/comm", peer->pid);
+	f = fopen(path, "re");
+	if (!f)
+		return;
+	if (fgets(peer->comm, sizeof(peer->comm), f))
+		peer->comm[strcspn(peer->comm, "\n")] = 0;
+	fclose(f);
+}
+
+static void read_capabilities(struct peer *peer)
+{
+	char path[64], line[128];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", peer->pid);
+	f = fopen(path, "re");
+	if (!f)
+		return;
+	while (fgets(line, sizeof(line), f))
+		if (!strncmp(line, "CapEff:", 7))
+			peer->may_lock = strtoull(line + 7, NULL, 16) >> CAP_IPC_LOCK_BIT & 1;
+	fclose(f);
+}
+
+int peer_of(int fd, struct peer *peer)
+{
+	struct ucred cred;
+	socklen_t len = sizeof(cred);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0)
+		return -errno;
+	*peer = (struct peer){.pid = cred.pid, .uid = cred.uid};
+	read_comm(peer);
+	read_capabilities(peer);
+	return 0;
+}
+
+uint64_t peer_memlock_bytes(const struct peer *peer)
+{
+	struct rlimit limit;
+
+	if (peer->may_lock || prlimit(peer->pid, RLIMIT_MEMLOCK, NULL, &limit) < 0 ||
+	    limit.rlim_cur == RLIM_INFINITY)
+		return UINT64_MAX;
+	return limit.rlim_cur;
+}
+
+/* --- answers --- */
+
+int endpoint_send(int fd, int error, const void *body, size_t bytes, const int *fds,
+		  unsigned int num_fds)
+{
+	struct abi_reply reply = {.error = error, .bytes = (uint32_t)bytes};
+	struct iovec iov[2] = {{&reply, sizeof(reply)}, {(void *)body, bytes}};
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(FDS_MAX * sizeof(int))];
+	} control = {0};
+	struct msghdr msg = {.msg_iov = iov, .msg_iovlen = bytes ? 2 : 1};
+	struct cmsghdr *c = &control.align;
+	ssize_t n;
+
+	if (num_fds > FDS_MAX)
+		return -EINVAL;
+	if (num_fds) {
+		msg.msg_control = &control;
+		msg.msg_controllen = CMSG_SPACE(num_fds * sizeof(int));
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(num_fds * sizeof(int));
+		memcpy(CMSG_DATA(c), fds, num_fds * sizeof(int));
+	}
+	do
+		n = sendmsg(fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
+	while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : 0;
+}
+
+/* --- accepting --- */
+
+static int take_spare(void)
+{
+	return open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+/* No descriptor is left: use the spare one to tell the peer so. */
+static void turn_away(struct listener *l)
+{
+	int fd;
+
+	close(l->spare_fd);
+	fd = accept4(l->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	if (fd >= 0) {
+		endpoint_send(fd, -EMFILE, NULL, 0, NULL, 0);
+		close(fd);
+	}
+	l->spare_fd = take_spare();
+}
+
+static void greet(struct listener *l, int fd)
+{
+	struct peer peer;
+	int ret = peer_of(fd, &peer);
+
+	if (!ret && peer.uid != 0 && peer.uid != geteuid())
+		ret = -EACCES;
+	if (ret) {
+		endpoint_send(fd, ret, NULL, 0, NULL, 0);
+		close(fd);
+		return;
+	}
+	l->accepted(l->ctx, fd, &peer);
+}
+
+static void on_connection(struct rt_io *io, bool readable, bool writable)
+{
+	struct listener *l = container_of(io, struct listener, io);
+
+	for (int n = 0; n < ACCEPTS_PER_TURN; n++) {
+		int fd = accept4(l->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+		if (fd >= 0)
+			greet(l, fd);
+		else if (errno == EMFILE || errno == ENFILE)
+			turn_away(l);
+		else if (errno != ECONNABORTED && errno != EINTR)
+			return;
+	}
+}
+
+/* A file that nobody answers on was left by a softibd that died. */
+static int clear_stale(const struct sockaddr_un *addr)
+{
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	int ret = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (connect(fd, (const struct sockaddr *)addr, sizeof(*addr)) == 0)
+		ret = -EADDRINUSE;
+	else if (errno == ECONNREFUSED)
+		unlink(addr->sun_path);
+	close(fd);
+	return ret;
+}
+
+static int bind_and_listen(struct listener *l)
+{
+	int ret = clear_stale(&l->addr);
+
+	if (ret)
+		return ret;
+	if (bind(l->fd, (struct sockaddr *)&l->addr, sizeof(l->addr)) < 0)
+		return -errno;
+	if (chmod(l->addr.sun_path, 0600) < 0 || listen(l->fd, BACKLOG) < 0) {
+		ret = -errno;
+		unlink(l->addr.sun_path);
+	}
+	return ret;
+}
+
+int listener_create(struct rt *rt, const char *dir, const char *name,
+		    void (*accepted)(void *ctx, int fd, const struct peer *peer), void *ctx,
+		    struct listener **listener)
+{
+	struct listener *l = rt_zalloc(sizeof(*l));
+	int ret;
+
+	if (!l)
+		return -ENOMEM;
+	l->accepted = accepted;
+	l->ctx = ctx;
+	l->addr.sun_family = AF_UNIX;
+	ret = -ENAMETOOLONG;
+	if (snprintf(l->addr.sun_path, sizeof(l->addr.sun_path), "%s/%s", dir, name) >=
+	    (int)sizeof(l->addr.sun_path))
+		goto undo_alloc;
+	l->spare_fd = take_spare();
+	l->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	ret = l->fd < 0 || l->spare_fd < 0 ? -errno : bind_and_listen(l);
+	if (ret)
+		goto undo_fds;
+	rt_io_init(rt, &l->io, l->fd, on_connection);
+	rt_io_watch(&l->io, true, false);
+	*listener = l;
+	return 0;
+
+undo_fds:
+	if (l->fd >= 0)
+		close(l->fd);
+	if (l->spare_fd >= 0)
+		close(l->spare_fd);
+undo_alloc:
+	rt_free(l);
+	return ret;
+}
+
+void listener_destroy(struct listener *l)
+{
+	if (!l)
+		return;
+	rt_io_watch(&l->io, false, false);
+	close(l->fd);
+	if (l->spare_fd >= 0)
+		close(l->spare_fd);
+	unlink(l->addr.sun_path);
+	rt_free(l);
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * A SOCK_SEQPACKET socket in the runtime directory on which programs open
+ * "device files". The listener accepts and knows who the peer is; what is
+ * said is the endpoint's matter.
+ */
+#ifndef SOFTIB_ACCESS_LISTENER_H
+#define SOFTIB_ACCESS_LISTENER_H
+
+#include <sys/socket.h>
+#include <sys/types.h>
+
+#include "runtime/posix/rt_posix.h"
+
+struct listener;
+
+/** struct peer - the process at the other end, as it was when it connected */
+struct peer {
+	pid_t pid;
+	uid_t uid;
+	char comm[16];
+	bool may_lock; /* has CAP_IPC_LOCK: RLIMIT_MEMLOCK does not bind it */
+};
+
+/**
+ * listener_create() - listen on @dir/@name
+ * @accepted: a peer that may use the fabric (the same user, or root)
+ *            connected; @fd is non-blocking and now the callee's
+ *
+ * A socket file that a dead softibd left is replaced. When no descriptor is
+ * left, the peer is answered struct abi_reply -EMFILE and let go.
+ * Return: 0; -ENAMETOOLONG; -EADDRINUSE somebody listens there; -errno
+ */
+int listener_create(struct rt *rt, const char *dir, const char *name,
+		    void (*accepted)(void *ctx, int fd, const struct peer *peer), void *ctx,
+		    struct listener **listener);
+/** listener_destroy() - stop, and remove the socket file */
+void listener_destroy(struct listener *listener);
+
+/** peer_of() - who is at the other end of @fd. 0; -errno */
+int peer_of(int fd, struct peer *peer);
+/** peer_memlock_bytes() - what the process may lock now: its RLIMIT_MEMLOCK
+ *  as prlimit(2) reads it, UINT64_MAX when unlimited or unreadable */
+uint64_t peer_memlock_bytes(const struct peer *peer);
+
+/**
+ * endpoint_send() - one message: struct abi_reply, then @bytes of @body
+ * @fds: sent as copies; the caller closes its own
+ * Never blocks. Return: 0; -EAGAIN the peer does not read; -errno
+ */
+int endpoint_send(int fd, int error, const void *body, size_t bytes, const int *fds,
+		  unsigned int num_fds);
+
+#endif

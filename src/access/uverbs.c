@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Sessions of programs: opening, commands, asynchronous events, and the
+ * clean-up when a connection ends, be it by close or by death: the kernel
+ * closes the socket of a process that dies, whatever kills it.
+ *
+ * A session never makes softibd wait: a peer that does not read its answers
+ * is disconnected, a peer whose event queue is full loses events.
+ */
+#include "access/uverbs_private.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MESSAGES_PER_TURN 32
+#define BOARD_ID "softib"
+
+struct uverbs {
+	struct rt *rt;
+	struct listener *listener;
+	struct list_head sessions;
+	unsigned int num_sessions;
+	uint64_t in[ABI_MESSAGE_MAX / 8], out[UVERBS_RESPONSE_MAX / 8];
+};
+
+/* A client's add() has no argument that could carry its endpoint, so there is
+ * one in a process, as there is one uverbs module in a kernel. */
+static struct uverbs *endpoint;
+
+/* --- the end of a session --- */
+
+static void drop_context(struct session *s)
+{
+	if (s->context)
+		ib_ucontext_close(s->context);
+	s->context = NULL;
+	if (s->async_fd >= 0)
+		close(s->async_fd);
+	s->async_fd = -1;
+}
+
+static void close_session(struct session *s)
+{
+	drop_context(s);
+	rt_io_watch(&s->io, false, false);
+	close(s->fd);
+	list_del(&s->node);
+	s->uverbs->num_sessions--;
+	rt_free(s);
+}
+
+/* --- asynchronous events --- */
+
+static void send_event(struct session *s, enum ib_event_type type, u64 element)
+{
+	struct ib_uverbs_async_event_desc desc = {.element = element, .event_type = type};
+
+	if (s->async_fd >= 0)
+		(void)send(s->async_fd, &desc, sizeof(desc), MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+static void become_zombie(struct session *s)
+{
+	send_event(s, IB_EVENT_DEVICE_FATAL, 0);
+	drop_context(s);
+	s->device = NULL;
+	s->state = SESSION_ZOMBIE;
+}
+
+void uverbs_context_lost(struct ib_ucontext *context)
+{
+	become_zombie(context->priv);
+}
+
+static void on_event(struct ib_event_handler *handler, struct ib_event *event)
+{
+	struct session *s;
+
+	list_for_each_entry(s, &endpoint->sessions, node)
+		if (s->context && s->device == event->device)
+			send_event(s, event->event, event->element.port_num);
+}
+
+/* --- the core's client --- */
+
+static int add_device(struct ib_device *device);
+static void remove_device(struct ib_device *device, void *client_data);
+static struct ib_client client = {
+	.name = "uverbs", .add = add_device, .remove = remove_device};
+
+static int add_device(struct ib_device *device)
+{
+	struct ib_event_handler *handler = rt_zalloc(sizeof(*handler));
+
+	if (!handler)
+		return -ENOMEM;
+	INIT_IB_EVENT_HANDLER(handler, device, on_event);
+	ib_register_event_handler(handler);
+	ib_set_client_data(device, &client, handler);
+	return 0;
+}
+
+static void remove_device(struct ib_device *device, void *client_data)
+{
+	struct session *s;
+
+	list_for_each_entry(s, &endpoint->sessions, node)
+		if (s->device == device)
+			become_zombie(s);
+	ib_unregister_event_handler(client_data);
+	rt_free(client_data);
+}
+
+/* --- opening --- */
+
+/** struct listing - the answer to ABI_OPEN_LIST as it grows */
+struct listing {
+	const char *node;
+	struct abi_device_info *info;
+	unsigned int num, max;
+	uint32_t next_umad;
+};
+
+static void describe(const struct ib_device *device, struct abi_device_info *info)
+{
+	*info = (struct abi_device_info){
+		.board_id = BOARD_ID,
+		.node_guid = be64_to_cpu(device->node_guid),
+		.sys_image_guid = be64_to_cpu(device->attrs.sys_image_guid),
+		.vendor_id = device->attrs.vendor_id,
+		.vendor_part_id = device->attrs.vendor_part_id,
+		.hw_ver = device->attrs.hw_ver,
+		.num_ports = device->phys_port_cnt,
+		.index = device->index,
+	};
+	snprintf(info->name, sizeof(info->name), "%s", device->name);
+	snprintf(info->node_desc, sizeof(info->node_desc), "%.*s", ABI_NAME_BYTES - 1,
+		 device->node_desc);
+	snprintf(info->fw_ver, sizeof(info->fw_ver), "%s", device->attrs.fw_ver);
+}
+
+static int list_one(struct ib_device *device, void *ctx)
+{
+	struct listing *list = ctx;
+
+	if (strcmp(device->node_name, list->node))
+		return 0;
+	if (list->num == list->max)
+		return 1;
+	describe(device, &list->info[list->num]);
+	list->info[list->num++].umad_base = list->next_umad;
+	list->next_umad += device->phys_port_cnt;
+	return 0;
+}
+
+static int first_node(struct ib_device *device, void *ctx)
+{
+	*(const char **)ctx = device->node_name;
+	return 1;
+}
+
+/* "" is the node of the first device. Return: NULL when there is none */
+static const char *resolve_node(const char *name)
+{
+	const char *node = NULL;
+
+	if (name[0])
+		return name;
+	ib_device_for_each(first_node, &node);
+	return node;
+}
+
+static int answer_list(struct session *s, const char *node)
+{
+	struct listing list = {
+		.node = node,
+		.info = (void *)s->uverbs->in,
+		.max = (ABI_MESSAGE_MAX - sizeof(struct abi_reply)) / sizeof(*list.info),
+	};
+
+	ib_device_for_each(list_one, &list);
+	if (!list.num)
+		return endpoint_send(s->fd, -ENOENT, NULL, 0, NULL, 0);
+	return endpoint_send(s->fd, 0, list.info, list.num * sizeof(*list.info), NULL, 0);
+}
+
+static int open_device(struct session *s, const char *node, const char *name)
+{
+	struct ib_device *device = ib_device_get_by_name(node, name);
+
+	/* a device that we were not told of would not tell us when it goes */
+	if (!device || !ib_get_client_data(device, &client))
+		return -ENOENT;
+	s->device = device;
+	s->state = SESSION_OPENED;
+	return 0;
+}
+
+static bool is_terminated(const char name[ABI_NAME_BYTES])
+{
+	return memchr(name, 0, ABI_NAME_BYTES) != NULL;
+}
+
+/* Return: true when the session goes on */
+static bool on_open(struct session *s, size_t bytes)
+{
+	struct abi_open open;
+	const char *node;
+	int ret = -EINVAL;
+
+	if (bytes != sizeof(open))
+		goto refuse;
+	memcpy(&open, s->uverbs->in, sizeof(open));
+	if (open.magic != ABI_MAGIC || !is_terminated(open.node) || !is_terminated(open.device))
+		goto refuse;
+	ret = -EPROTONOSUPPORT;
+	if (open.version != ABI_VERSION)
+		goto refuse;
+	ret = -ENOENT;
+	node = resolve_node(open.node);
+	if (!node)
+		goto refuse;
+	if (open.kind == ABI_OPEN_LIST) {
+		answer_list(s, node);
+		return false;
+	}
+	ret = open.kind == ABI_OPEN_UVERBS ? open_device(s, node, open.device) : -EINVAL;
+	if (!ret)
+		return endpoint_send(s->fd, 0, NULL, 0, NULL, 0) == 0;
+refuse:
+	endpoint_send(s->fd, ret, NULL, 0, NULL, 0);
+	return false;
+}
+
+/* --- commands --- */
+
+static const struct command *find_command(const struct ib_uverbs_cmd_hdr *hdr)
+{
+	u32 number = hdr->command;
+
+	if (number >= uverbs_num_commands || !uverbs_commands[number].handler)
+		return NULL;
+	return &uverbs_commands[number];
+}
+
+static int run(struct session *s, struct call *call, size_t bytes)
+{
+	struct ib_uverbs_cmd_hdr hdr;
+	const struct command *command;
+
+	if (bytes < sizeof(hdr))
+		return -EINVAL;
+	memcpy(&hdr, s->uverbs->in, sizeof(hdr));
+	if (hdr.in_words * 4u != bytes)
+		return -EINVAL;
+	if (s->state == SESSION_ZOMBIE)
+		return -EIO;
+	command = find_command(&hdr);
+	if (!command)
+		return -EOPNOTSUPP;
+	if (bytes - sizeof(hdr) < command->in_min)
+		return -EINVAL;
+	/* nothing but GET_CONTEXT comes first, and it comes once */
+	if ((s->state == SESSION_OPENED) != (hdr.command == IB_USER_VERBS_CMD_GET_CONTEXT))
+		return -EINVAL;
+	call->in = (const char *)s->uverbs->in + sizeof(hdr);
+	call->out_bytes = command->out_bytes;
+	return command->handler(call);
+}
+
+/* Return: true when the session goes on */
+static bool on_command(struct session *s, size_t bytes)
+{
+	struct call call = {.session = s, .out = s->uverbs->out, .close_fd = -1};
+	int ret, sent;
+
+	memset(s->uverbs->out, 0, sizeof(s->uverbs->out));
+	ret = run(s, &call, bytes);
+	if (ret)
+		call.out_bytes = call.num_fds = 0;
+	sent = endpoint_send(s->fd, ret, call.out, call.out_bytes, call.fds, call.num_fds);
+	if (call.close_fd >= 0)
+		close(call.close_fd);
+	return sent == 0;
+}
+
+static void on_message(struct rt_io *io, bool readable, bool writable)
+{
+	struct session *s = container_of(io, struct session, io);
+	struct uverbs *u = s->uverbs;
+
+	for (int i = 0; i < MESSAGES_PER_TURN; i++) {
+		ssize_t n = recv(s->fd, u->in, sizeof(u->in), MSG_DONTWAIT | MSG_TRUNC);
+		bool alive;
+
+		if (n < 0 && (errno == EAGAIN || errno == EINTR))
+			return;
+		alive = n > 0 && (size_t)n <= sizeof(u->in);
+		if (alive)
+			alive = s->state == SESSION_NEW ? on_open(s, (size_t)n) :
+							  on_command(s, (size_t)n);
+		if (!alive) {
+			close_session(s);
+			return;
+		}
+	}
+}
+
+/* --- the endpoint --- */
+
+void uverbs_serve(struct uverbs *uverbs, int fd, const struct peer *peer)
+{
+	struct session *s = rt_zalloc(sizeof(*s));
+
+	if (!s) {
+		endpoint_send(fd, -ENOMEM, NULL, 0, NULL, 0);
+		close(fd);
+		return;
+	}
+	s->uverbs = uverbs;
+	s->fd = fd;
+	s->async_fd = -1;
+	s->peer = *peer;
+	list_add_tail(&s->node, &uverbs->sessions);
+	uverbs->num_sessions++;
+	rt_io_init(uverbs->rt, &s->io, fd, on_message);
+	rt_io_watch(&s->io, true, false);
+}
+
+static void on_accepted(void *ctx, int fd, const struct peer *peer)
+{
+	uverbs_serve(ctx, fd, peer);
+}
+
+unsigned int uverbs_num_sessions(const struct uverbs *uverbs)
+{
+	return uverbs->num_sessions;
+}
+
+int uverbs_create(struct rt *rt, const char *dir, struct uverbs **uverbs)
+{
+	struct uverbs *u;
+	int ret;
+
+	if (endpoint)
+		return -EBUSY;
+	u = rt_zalloc(sizeof(*u));
+	if (!u)
+		return -ENOMEM;
+	u->rt = rt;
+	INIT_LIST_HEAD(&u->sessions);
+	if (dir) {
+		ret = listener_create(rt, dir, "uverbs", on_accepted, u, &u->listener);
+		if (ret) {
+			rt_free(u);
+			return ret;
+		}
+	}
+	endpoint = u;
+	ib_register_client(&client);
+	*uverbs = u;
+	return 0;
+}
+
+void uverbs_destroy(struct uverbs *u)
+{
+	listener_destroy(u->listener);
+	while (!list_empty(&u->sessions))
+		close_session(list_first_entry(&u->sessions, struct session, node));
+	ib_unregister_client(&client);
+	endpoint = NULL;
+	rt_free(u);
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The "uverbs" endpoint: what /dev/infiniband/uverbsN is to a program
+ * (src/abi/session.h says what is spoken). It serves every device that is
+ * registered with the core, now or later.
+ */
+#ifndef SOFTIB_ACCESS_UVERBS_H
+#define SOFTIB_ACCESS_UVERBS_H
+
+#include "access/listener.h"
+
+struct uverbs;
+
+/**
+ * uverbs_create() - register with the core and listen on @dir/uverbs
+ * @dir: NULL: do not listen; uverbs_serve() brings the peers
+ * Return: 0; -EBUSY a process has one such endpoint; as listener_create()
+ */
+int uverbs_create(struct rt *rt, const char *dir, struct uverbs **uverbs);
+/** uverbs_destroy() - close all sessions, unregister */
+void uverbs_destroy(struct uverbs *uverbs);
+
+/** uverbs_serve() - a session with the peer at @fd (non-blocking), which is
+ *  the endpoint's from now on */
+void uverbs_serve(struct uverbs *uverbs, int fd, const struct peer *peer);
+/** uverbs_num_sessions() - open connections */
+unsigned int uverbs_num_sessions(const struct uverbs *uverbs);
+
+#endif

@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The table of commands, and those of devices, protection domains, CQs and
+ * SRQs. A handler turns the structs of <rdma/ib_user_verbs.h> into calls of
+ * the core: lengths were checked against the table, everything else that the
+ * program wrote is checked by the core or here. An object's data path is the
+ * program's own; what the daemon keeps of it is its number, its limits, its
+ * state and its place in the clean-up.
+ */
+#include "access/uverbs_private.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* --- the context --- */
+
+static int make_async_pair(struct session *s, struct call *call)
+{
+	int pair[2];
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return -errno;
+	call->fds[ABI_FD_ASYNC_READ] = pair[0];
+	call->fds[ABI_FD_ASYNC_WRITE] = pair[1];
+	call->close_fd = pair[0]; /* the program's end alone */
+	s->async_fd = pair[1];
+	return 0;
+}
+
+static int cmd_get_context(struct call *call)
+{
+	struct session *s = call->session;
+	struct ib_ucontext *context = ib_ucontext_open(s->device, s->peer.pid, s->peer.comm);
+	int ret = -EPROTO;
+
+	if (IS_ERR(context))
+		return (int)PTR_ERR(context);
+	if (context->num_driver_fds != ABI_FD_ASYNC_READ ||
+	    context->driver_resp_bytes > UVERBS_RESPONSE_MAX)
+		goto undo_context;
+	ret = make_async_pair(s, call);
+	if (ret)
+		goto undo_context;
+	memcpy(call->fds, context->driver_fds, context->num_driver_fds * sizeof(int));
+	call->num_fds = ABI_CONTEXT_FDS;
+	memcpy(call->out, context->driver_resp, context->driver_resp_bytes);
+	call->out_bytes = context->driver_resp_bytes;
+	context->priv = s;
+	context->fatal = uverbs_context_lost;
+	s->context = context;
+	s->state = SESSION_ACTIVE;
+	return 0;
+
+undo_context:
+	ib_ucontext_close(context);
+	return ret;
+}
+
+/* "1.2.3" as the three numbers that the struct has room for */
+static u64 pack_version(const char *text)
+{
+	unsigned int major = 0, minor = 0, sub = 0;
+
+	sscanf(text, "%u.%u.%u", &major, &minor, &sub);
+	return (u64)major << 32 | (u64)(minor & 0xffff) << 16 | (sub & 0xffff);
+}
+
+static int cmd_query_device(struct call *call)
+{
+	struct ib_uverbs_query_device_resp *out = call->out;
+	const struct ib_device *device = call->session->device;
+	struct ib_device_attr a;
+	int ret = ib_query_device(call->session->device, &a);
+
+	if (ret)
+		return ret;
+	*out = (struct ib_uverbs_query_device_resp){
+		.fw_ver = pack_version(a.fw_ver),
+		.node_guid = device->node_guid,
+		.sys_image_guid = a.sys_image_guid,
+		.max_mr_size = a.max_mr_size,
+		.page_size_cap = a.page_size_cap,
+		.vendor_id = a.vendor_id,
+		.vendor_part_id = a.vendor_part_id,
+		.hw_ver = a.hw_ver,
+		.max_qp = (u32)a.max_qp,
+		.max_qp_wr = (u32)a.max_qp_wr,
+		.device_cap_flags = (u32)a.device_cap_flags,
+		.max_sge = (u32)MIN(a.max_send_sge, a.max_recv_sge),
+		.max_sge_rd = (u32)a.max_sge_rd,
+		.max_cq = (u32)a.max_cq,
+		.max_cqe = (u32)a.max_cqe,
+		.max_mr = (u32)a.max_mr,
+		.max_pd = (u32)a.max_pd,
+		.max_qp_rd_atom = (u32)a.max_qp_rd_atom,
+		.max_res_rd_atom = (u32)a.max_res_rd_atom,
+		.max_qp_init_rd_atom = (u32)a.max_qp_init_rd_atom,
+		.atomic_cap = a.atomic_cap,
+		.max_mw = (u32)a.max_mw,
+		.max_mcast_grp = (u32)a.max_mcast_grp,
+		.max_mcast_qp_attach = (u32)a.max_mcast_qp_attach,
+		.max_total_mcast_qp_attach = (u32)a.max_total_mcast_qp_attach,
+		.max_ah = (u32)a.max_ah,
+		.max_srq = (u32)a.max_srq,
+		.max_srq_wr = (u32)a.max_srq_wr,
+		.max_srq_sge = (u32)a.max_srq_sge,
+		.max_pkeys = a.max_pkeys,
+		.local_ca_ack_delay = a.local_ca_ack_delay,
+		.phys_port_cnt = (u8)device->phys_port_cnt,
+	};
+	return 0;
+}
+
+static int cmd_query_port(struct call *call)
+{
+	const struct ib_uverbs_query_port *in = call->in;
+	struct ib_uverbs_query_port_resp *out = call->out;
+	struct ib_port_attr a;
+	int ret = ib_query_port(call->session->device, in->port_num, &a);
+
+	if (ret)
+		return ret;
+	*out = (struct ib_uverbs_query_port_resp){
+		.port_cap_flags = a.port_cap_flags,
+		.max_msg_sz = a.max_msg_sz,
+		.bad_pkey_cntr = a.bad_pkey_cntr,
+		.qkey_viol_cntr = a.qkey_viol_cntr,
+		.gid_tbl_len = (u32)a.gid_tbl_len,
+		.pkey_tbl_len = a.pkey_tbl_len,
+		.lid = (u16)a.lid,
+		.sm_lid = (u16)a.sm_lid,
+		.state = (u8)a.state,
+		.max_mtu = (u8)a.max_mtu,
+		.active_mtu = (u8)a.active_mtu,
+		.lmc = a.lmc,
+		.max_vl_num = a.max_vl_num,
+		.sm_sl = a.sm_sl,
+		.subnet_timeout = a.subnet_timeout,
+		.init_type_reply = a.init_type_reply,
+		.active_width = a.active_width,
+		.active_speed = (u8)MIN(a.active_speed, UINT8_MAX),
+		.phys_state = a.phys_state,
+		.link_layer = 1, /* InfiniBand */
+	};
+	return 0;
+}
+
+/* --- protection domains --- */
+
+static int cmd_alloc_pd(struct call *call)
+{
+	struct ib_uverbs_alloc_pd_resp *out = call->out;
+	struct ib_uobject *uobject = ib_uobject_alloc(call->session->context, IB_UOBJECT_PD);
+	struct ib_pd *pd;
+
+	if (IS_ERR(uobject))
+		return (int)PTR_ERR(uobject);
+	pd = ib_alloc_pd_user(uobject);
+	if (IS_ERR(pd)) {
+		ib_uobject_abort(uobject);
+		return (int)PTR_ERR(pd);
+	}
+	ib_uobject_commit(uobject, pd);
+	out->pd_handle = uobject->handle;
+	return 0;
+}
+
+static int cmd_dealloc_pd(struct call *call)
+{
+	const struct ib_uverbs_dealloc_pd *in = call->in;
+
+	return ib_uobject_destroy(call->session->context, IB_UOBJECT_PD, in->pd_handle);
+}
+
+/* --- completion queues. Their channels are the program's own. --- */
+
+static int cmd_create_comp_channel(struct call *call)
+{
+	struct ib_uverbs_create_comp_channel_resp *out = call->out;
+
+	out->fd = UINT32_MAX; /* none of ours: events are raised in the program */
+	return 0;
+}
+
+static int cmd_create_cq(struct call *call)
+{
+	const struct ib_uverbs_create_cq *in = call->in;
+	struct ib_uverbs_create_cq_resp *out = call->out;
+	struct ib_cq_init_attr attr = {.cqe = in->cqe, .comp_vector = in->comp_vector};
+	struct ib_uobject *uobject = ib_uobject_alloc(call->session->context, IB_UOBJECT_CQ);
+	struct ib_cq *cq;
+
+	if (IS_ERR(uobject))
+		return (int)PTR_ERR(uobject);
+	uobject->user_handle = in->user_handle;
+	cq = ib_create_cq_user(uobject, &attr);
+	if (IS_ERR(cq)) {
+		ib_uobject_abort(uobject);
+		return (int)PTR_ERR(cq);
+	}
+	ib_uobject_commit(uobject, cq);
+	out->cq_handle = uobject->handle;
+	out->cqe = (u32)cq->cqe;
+	return 0;
+}
+
+static int cmd_resize_cq(struct call *call)
+{
+	const struct ib_uverbs_resize_cq *in = call->in;
+	struct ib_uverbs_resize_cq_resp *out = call->out;
+	struct ib_cq *cq = ib_uobject_get(call->session->context, IB_UOBJECT_CQ, in->cq_handle);
+	int ret;
+
+	if (IS_ERR(cq))
+		return (int)PTR_ERR(cq);
+	ret = ib_resize_cq(cq, in->cqe > INT32_MAX ? -1 : (int)in->cqe);
+	out->cqe = (u32)cq->cqe;
+	return ret;
+}
+
+/* The program counts the events that it raised itself: none are ours. */
+static int cmd_destroy_cq(struct call *call)
+{
+	const struct ib_uverbs_destroy_cq *in = call->in;
+
+	return ib_uobject_destroy(call->session->context, IB_UOBJECT_CQ, in->cq_handle);
+}
+
+/* --- shared receive queues --- */
+
+static int cmd_create_srq(struct call *call)
+{
+	const struct ib_uverbs_create_srq *in = call->in;
+	struct ib_uverbs_create_srq_resp *out = call->out;
+	struct ib_ucontext *context = call->session->context;
+	struct ib_pd *pd = ib_uobject_get(context, IB_UOBJECT_PD, in->pd_handle);
+	struct ib_srq_init_attr attr = {.attr = {.max_wr = in->max_wr, .max_sge = in->max_sge,
+						 .srq_limit = in->srq_limit}};
+	struct ib_uobject *uobject;
+	struct ib_srq *srq;
+
+	if (IS_ERR(pd))
+		return (int)PTR_ERR(pd);
+	uobject = ib_uobject_alloc(context, IB_UOBJECT_SRQ);
+	if (IS_ERR(uobject))
+		return (int)PTR_ERR(uobject);
+	uobject->user_handle = in->user_handle;
+	srq = ib_create_srq_user(uobject, pd, &attr);
+	if (IS_ERR(srq)) {
+		ib_uobject_abort(uobject);
+		return (int)PTR_ERR(srq);
+	}
+	ib_uobject_commit(uobject, srq);
+	out->srq_handle = uobject->handle;
+	out->max_wr = attr.attr.max_wr;
+	out->max_sge = attr.attr.max_sge;
+	return 0;
+}
+
+static int cmd_modify_srq(struct call *call)
+{
+	const struct ib_uverbs_modify_srq *in = call->in;
+	struct ib_srq *srq =
+		ib_uobject_get(call->session->context, IB_UOBJECT_SRQ, in->srq_handle);
+	struct ib_srq_attr attr = {.max_wr = in->max_wr, .srq_limit = in->srq_limit};
+
+	return IS_ERR(srq) ? (int)PTR_ERR(srq) : ib_modify_srq(srq, &attr, in->attr_mask);
+}
+
+static int cmd_query_srq(struct call *call)
+{
+	const struct ib_uverbs_query_srq *in = call->in;
+	struct ib_uverbs_query_srq_resp *out = call->out;
+	struct ib_srq *srq =
+		ib_uobject_get(call->session->context, IB_UOBJECT_SRQ, in->srq_handle);
+	struct ib_srq_attr attr = {0};
+	int ret;
+
+	if (IS_ERR(srq))
+		return (int)PTR_ERR(srq);
+	ret = ib_query_srq(srq, &attr);
+	out->max_wr = attr.max_wr;
+	out->max_sge = attr.max_sge;
+	out->srq_limit = attr.srq_limit;
+	return ret;
+}
+
+static int cmd_destroy_srq(struct call *call)
+{
+	const struct ib_uverbs_destroy_srq *in = call->in;
+
+	return ib_uobject_destroy(call->session->context, IB_UOBJECT_SRQ, in->srq_handle);
+}
+
+/* --- the table --- */
+
+#define IN(name) sizeof(struct ib_uverbs_##name)
+#define OUT(name) sizeof(struct ib_uverbs_##name##_resp)
+
+const struct command uverbs_commands[] = {
+	/* clang-format off */
+	[IB_USER_VERBS_CMD_GET_CONTEXT] = {"get_context", IN(get_context), 0, cmd_get_context},
+	[IB_USER_VERBS_CMD_QUERY_DEVICE] =
+		{"query_device", IN(query_device), OUT(query_device), cmd_query_device},
+	[IB_USER_VERBS_CMD_QUERY_PORT] =
+		{"query_port", IN(query_port), OUT(query_port), cmd_query_port},
+	[IB_USER_VERBS_CMD_ALLOC_PD] = {"alloc_pd", IN(alloc_pd), OUT(alloc_pd), cmd_alloc_pd},
+	[IB_USER_VERBS_CMD_DEALLOC_PD] = {"dealloc_pd", IN(dealloc_pd), 0, cmd_dealloc_pd},
+	[IB_USER_VERBS_CMD_CREATE_AH] =
+		{"create_ah", IN(create_ah), OUT(create_ah), cmd_create_ah},
+	[IB_USER_VERBS_CMD_DESTROY_AH] = {"destroy_ah", IN(destroy_ah), 0, cmd_destroy_ah},
+	[IB_USER_VERBS_CMD_REG_MR] = {"reg_mr", IN(reg_mr), OUT(reg_mr), cmd_reg_mr},
+	[IB_USER_VERBS_CMD_REREG_MR] = {"rereg_mr", IN(rereg_mr), OUT(rereg_mr), cmd_rereg_mr},
+	[IB_USER_VERBS_CMD_DEREG_MR] = {"dereg_mr", IN(dereg_mr), 0, cmd_dereg_mr},
+	[IB_USER_VERBS_CMD_ALLOC_MW] = {"alloc_mw", IN(alloc_mw), OUT(alloc_mw), cmd_alloc_mw},
+	[IB_USER_VERBS_CMD_DEALLOC_MW] = {"dealloc_mw", IN(dealloc_mw), 0, cmd_dealloc_mw},
+	[IB_USER_VERBS_CMD_CREATE_COMP_CHANNEL] =
+		{"create_comp_channel", IN(create_comp_channel), OUT(create_comp_channel),
+		 cmd_create_comp_channel},
+	[IB_USER_VERBS_CMD_CREATE_CQ] =
+		{"create_cq", IN(create_cq), OUT(create_cq), cmd_create_cq},
+	[IB_USER_VERBS_CMD_RESIZE_CQ] =
+		{"resize_cq", IN(resize_cq), OUT(resize_cq), cmd_resize_cq},
+	[IB_USER_VERBS_CMD_DESTROY_CQ] =
+		{"destroy_cq", IN(destroy_cq), OUT(destroy_cq), cmd_destroy_cq},
+	[IB_USER_VERBS_CMD_CREATE_QP] =
+		{"create_qp", IN(create_qp), OUT(create_qp), cmd_create_qp},
+	[IB_USER_VERBS_CMD_QUERY_QP] =
+		{"query_qp", IN(query_qp), OUT(query_qp), cmd_query_qp},
+	[IB_USER_VERBS_CMD_MODIFY_QP] = {"modify_qp", IN(modify_qp), 0, cmd_modify_qp},
+	[IB_USER_VERBS_CMD_DESTROY_QP] =
+		{"destroy_qp", IN(destroy_qp), OUT(destroy_qp), cmd_destroy_qp},
+	[IB_USER_VERBS_CMD_ATTACH_MCAST] =
+		{"attach_mcast", IN(attach_mcast), 0, cmd_attach_mcast},
+	[IB_USER_VERBS_CMD_DETACH_MCAST] =
+		{"detach_mcast", IN(detach_mcast), 0, cmd_detach_mcast},
+	[IB_USER_VERBS_CMD_CREATE_SRQ] =
+		{"create_srq", IN(create_srq), OUT(create_srq), cmd_create_srq},
+	[IB_USER_VERBS_CMD_MODIFY_SRQ] = {"modify_srq", IN(modify_srq), 0, cmd_modify_srq},
+	[IB_USER_VERBS_CMD_QUERY_SRQ] =
+		{"query_srq", IN(query_srq), OUT(query_srq), cmd_query_srq},
+	[IB_USER_VERBS_CMD_DESTROY_SRQ] =
+		{"destroy_srq", IN(destroy_srq), OUT(destroy_srq), cmd_destroy_srq},
+	/* clang-format on */
+};
+const unsigned int uverbs_num_commands = ARRAY_SIZE(uverbs_commands);

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Commands of memory regions and windows. The memory is the program's and is
+ * touched by its own engine only; here a key is given out and the account of
+ * locked memory kept.
+ */
+#include "access/uverbs_private.h"
+
+#include <errno.h>
+
+static int charge(struct ib_uobject *uobject, u64 bytes)
+{
+	struct session *s = uobject->context->priv;
+	int ret = ib_ucontext_lock_memory(uobject->context, bytes, peer_memlock_bytes(&s->peer));
+
+	if (!ret)
+		uobject->locked_bytes += bytes;
+	return ret;
+}
+
+/* a length that wraps is the core's to refuse: it is charged nothing */
+static u64 charge_of(u64 start, u64 length)
+{
+	return start + length < start ? 0 : ib_locked_bytes(start, length);
+}
+
+int cmd_reg_mr(struct call *call)
+{
+	const struct ib_uverbs_reg_mr *in = call->in;
+	struct ib_uverbs_reg_mr_resp *out = call->out;
+	struct ib_ucontext *context = call->session->context;
+	struct ib_pd *pd = ib_uobject_get(context, IB_UOBJECT_PD, in->pd_handle);
+	struct ib_uobject *uobject;
+	struct ib_mr *mr;
+	int ret;
+
+	if (IS_ERR(pd))
+		return (int)PTR_ERR(pd);
+	uobject = ib_uobject_alloc(context, IB_UOBJECT_MR);
+	if (IS_ERR(uobject))
+		return (int)PTR_ERR(uobject);
+	ret = charge(uobject, charge_of(in->start, in->length));
+	if (ret)
+		goto undo_uobject;
+	mr = ib_reg_user_mr(uobject, pd, in->start, in->length, in->hca_va,
+			    (int)in->access_flags);
+	if (IS_ERR(mr)) {
+		ret = (int)PTR_ERR(mr);
+		goto undo_uobject;
+	}
+	ib_uobject_commit(uobject, mr);
+	out->mr_handle = uobject->handle;
+	out->lkey = mr->lkey;
+	out->rkey = mr->rkey;
+	return 0;
+
+undo_uobject:
+	ib_uobject_abort(uobject);
+	return ret;
+}
+
+/* The old and the new place are both charged while the move may still fail. */
+static int charge_move(struct ib_uobject *uobject, const struct ib_uverbs_rereg_mr *in)
+{
+	if (!(in->flags & IB_MR_REREG_TRANS))
+		return 0;
+	return charge(uobject, charge_of(in->start, in->length));
+}
+
+static void discharge(struct ib_uobject *uobject, u64 bytes)
+{
+	ib_ucontext_unlock_memory(uobject->context, bytes);
+	uobject->locked_bytes -= bytes;
+}
+
+int cmd_rereg_mr(struct call *call)
+{
+	const struct ib_uverbs_rereg_mr *in = call->in;
+	struct ib_uverbs_rereg_mr_resp *out = call->out;
+	struct ib_ucontext *context = call->session->context;
+	struct ib_mr *mr = ib_uobject_get(context, IB_UOBJECT_MR, in->mr_handle);
+	struct ib_pd *pd = NULL;
+	u64 before, added;
+	int ret;
+
+	if (IS_ERR(mr))
+		return (int)PTR_ERR(mr);
+	if (in->flags & IB_MR_REREG_PD) {
+		pd = ib_uobject_get(context, IB_UOBJECT_PD, in->pd_handle);
+		if (IS_ERR(pd))
+			return (int)PTR_ERR(pd);
+	}
+	before = mr->uobject->locked_bytes;
+	ret = charge_move(mr->uobject, in);
+	if (ret)
+		return ret;
+	added = mr->uobject->locked_bytes - before;
+	ret = ib_rereg_user_mr(mr, (int)in->flags, in->start, in->length, in->hca_va,
+			       (int)in->access_flags, pd);
+	if (ret)
+		discharge(mr->uobject, added);
+	else if (in->flags & IB_MR_REREG_TRANS)
+		discharge(mr->uobject, before);
+	out->lkey = mr->lkey;
+	out->rkey = mr->rkey;
+	return ret;
+}
+
+int cmd_dereg_mr(struct call *call)
+{
+	const struct ib_uverbs_dereg_mr *in = call->in;
+
+	return ib_uobject_destroy(call->session->context, IB_UOBJECT_MR, in->mr_handle);
+}
+
+int cmd_alloc_mw(struct call *call)
+{
+	const struct ib_uverbs_alloc_mw *in = call->in;
+	struct ib_uverbs_alloc_mw_resp *out = call->out;
+	struct ib_ucontext *context = call->session->context;
+	struct ib_pd *pd = ib_uobject_get(context, IB_UOBJECT_PD, in->pd_handle);
+	struct ib_uobject *uobject;
+	struct ib_mw *mw;
+
+	if (IS_ERR(pd))
+		return (int)PTR_ERR(pd);
+	uobject = ib_uobject_alloc(context, IB_UOBJECT_MW);
+	if (IS_ERR(uobject))
+		return (int)PTR_ERR(uobject);
+	mw = ib_alloc_mw_user(uobject, pd, in->mw_type);
+	if (IS_ERR(mw)) {
+		ib_uobject_abort(uobject);
+		return (int)PTR_ERR(mw);
+	}
+	ib_uobject_commit(uobject, mw);
+	out->mw_handle = uobject->handle;
+	out->rkey = mw->rkey;
+	return 0;
+}
+
+int cmd_dealloc_mw(struct call *call)
+{
+	const struct ib_uverbs_dealloc_mw *in = call->in;
+
+	return ib_uobject_destroy(call->session->context, IB_UOBJECT_MW, in->mw_handle);
+}

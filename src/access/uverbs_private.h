@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* What the files of the uverbs endpoint share. */
+#ifndef SOFTIB_ACCESS_UVERBS_PRIVATE_H
+#define SOFTIB_ACCESS_UVERBS_PRIVATE_H
+
+#include <rdma/ib_user_verbs.h>
+
+#include "abi/session.h"
+#include "access/uverbs.h"
+#include "core/uobject.h"
+#include "rdma/ib_verbs.h"
+
+/**
+ * struct session - one connection. Its states:
+ *   NEW     connected; waits for struct abi_open
+ *   OPENED  a device is chosen; waits for GET_CONTEXT
+ *   ACTIVE  has a context
+ *   ZOMBIE  the device went, or gave the program up: all answers are -EIO
+ */
+struct session {
+	struct list_head node; /* in uverbs.sessions */
+	struct uverbs *uverbs;
+	struct rt_io io;
+	int fd;
+	struct peer peer;
+	enum { SESSION_NEW, SESSION_OPENED, SESSION_ACTIVE, SESSION_ZOMBIE } state;
+	struct ib_device *device;
+	struct ib_ucontext *context;
+	int async_fd; /* our end of the program's asynchronous events; -1 */
+};
+
+#define UVERBS_RESPONSE_MAX 512
+
+/** struct call - one command on its way through its handler */
+struct call {
+	struct session *session;
+	const void *in; /* the command's struct, behind ib_uverbs_cmd_hdr */
+	void *out;	/* zeroed; as long as the table says */
+	size_t out_bytes; /* a handler may change it */
+	int fds[ABI_CONTEXT_FDS];
+	unsigned int num_fds;
+	int close_fd; /* to be closed once the answer is sent; -1 */
+};
+
+/** struct command - a row of the table of commands */
+struct command {
+	const char *name;
+	size_t in_min; /* bytes that the handler reads; more are ignored */
+	size_t out_bytes;
+	int (*handler)(struct call *call);
+};
+
+/** uverbs_commands - indexed by IB_USER_VERBS_CMD_*; handler NULL: none */
+extern const struct command uverbs_commands[];
+extern const unsigned int uverbs_num_commands;
+
+/* uverbs_qp.c */
+int cmd_create_qp(struct call *call);
+int cmd_query_qp(struct call *call);
+int cmd_modify_qp(struct call *call);
+int cmd_destroy_qp(struct call *call);
+int cmd_create_ah(struct call *call);
+int cmd_destroy_ah(struct call *call);
+int cmd_attach_mcast(struct call *call);
+int cmd_detach_mcast(struct call *call);
+
+/* uverbs_memory.c */
+int cmd_reg_mr(struct call *call);
+int cmd_rereg_mr(struct call *call);
+int cmd_dereg_mr(struct call *call);
+int cmd_alloc_mw(struct call *call);
+int cmd_dealloc_mw(struct call *call);
+
+/* uverbs.c */
+/** uverbs_context_lost() - ib_ucontext.fatal: tell the program, and close */
+void uverbs_context_lost(struct ib_ucontext *context);
+
+#endif

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Commands of queue pairs, address handles and multicast attachments. A
+ * program's QP lives in its own engine; the daemon gives it its number,
+ * follows its state by the modify commands, and knows by it which packets
+ * are the program's.
+ */
+#include "access/uverbs_private.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* --- conversions --- */
+
+static void dest_to_ah(const struct ib_uverbs_qp_dest *dest, struct rdma_ah_attr *ah)
+{
+	*ah = (struct rdma_ah_attr){
+		.grh = {.flow_label = dest->flow_label,
+			.sgid_index = dest->sgid_index,
+			.hop_limit = dest->hop_limit,
+			.traffic_class = dest->traffic_class},
+		.dlid = dest->dlid,
+		.sl = dest->sl,
+		.src_path_bits = dest->src_path_bits,
+		.static_rate = dest->static_rate,
+		.ah_flags = dest->is_global ? IB_AH_GRH : 0,
+		.port_num = dest->port_num,
+	};
+	memcpy(ah->grh.dgid.raw, dest->dgid, sizeof(dest->dgid));
+}
+
+static void ah_to_dest(const struct rdma_ah_attr *ah, struct ib_uverbs_qp_dest *dest)
+{
+	*dest = (struct ib_uverbs_qp_dest){
+		.flow_label = ah->grh.flow_label,
+		.dlid = ah->dlid,
+		.sgid_index = ah->grh.sgid_index,
+		.hop_limit = ah->grh.hop_limit,
+		.traffic_class = ah->grh.traffic_class,
+		.sl = ah->sl,
+		.src_path_bits = ah->src_path_bits,
+		.static_rate = ah->static_rate,
+		.is_global = !!(ah->ah_flags & IB_AH_GRH),
+		.port_num = ah->port_num,
+	};
+	memcpy(dest->dgid, ah->grh.dgid.raw, sizeof(dest->dgid));
+}
+
+/* the attributes that the struct of modify and that of query share */
+#define EACH_SCALAR(X)                                                         \
+	X(qkey) X(rq_psn) X(sq_psn) X(dest_qp_num) X(pkey_index) X(alt_pkey_index) \
+	X(max_rd_atomic) X(max_dest_rd_atomic) X(min_rnr_timer) X(port_num)    \
+	X(timeout) X(retry_cnt) X(rnr_retry) X(alt_port_num) X(alt_timeout)
+
+/* --- queue pairs --- */
+
+/* Return: 0 and the objects that the handles name */
+static int find_parts(struct ib_ucontext *context, const struct ib_uverbs_create_qp *in,
+		      struct ib_pd **pd, struct ib_qp_init_attr *attr)
+{
+	*pd = ib_uobject_get(context, IB_UOBJECT_PD, in->pd_handle);
+	attr->send_cq = ib_uobject_get(context, IB_UOBJECT_CQ, in->send_cq_handle);
+	attr->recv_cq = ib_uobject_get(context, IB_UOBJECT_CQ, in->recv_cq_handle);
+	attr->srq = in->is_srq ? ib_uobject_get(context, IB_UOBJECT_SRQ, in->srq_handle) : NULL;
+	if (IS_ERR(*pd) || IS_ERR(attr->send_cq) || IS_ERR(attr->recv_cq) || IS_ERR(attr->srq))
+		return -EINVAL;
+	return 0;
+}
+
+static void answer_create(struct ib_uverbs_create_qp_resp *out, const struct ib_uobject *uobject,
+			  const struct ib_qp *qp)
+{
+	out->qp_handle = uobject->handle;
+	out->qpn = qp->qp_num;
+	out->max_send_wr = qp->cap.max_send_wr;
+	out->max_recv_wr = qp->cap.max_recv_wr;
+	out->max_send_sge = qp->cap.max_send_sge;
+	out->max_recv_sge = qp->cap.max_recv_sge;
+	out->max_inline_data = qp->cap.max_inline_data;
+}
+
+int cmd_create_qp(struct call *call)
+{
+	const struct ib_uverbs_create_qp *in = call->in;
+	struct ib_ucontext *context = call->session->context;
+	struct ib_qp_init_attr attr = {
+		.cap = {.max_send_wr = in->max_send_wr,
+			.max_recv_wr = in->max_recv_wr,
+			.max_send_sge = in->max_send_sge,
+			.max_recv_sge = in->max_recv_sge,
+			.max_inline_data = in->max_inline_data},
+		.sq_sig_type = in->sq_sig_all ? IB_SIGNAL_ALL_WR : IB_SIGNAL_REQ_WR,
+		.qp_type = in->qp_type,
+	};
+	struct ib_uobject *uobject;
+	struct ib_pd *pd;
+	struct ib_qp *qp;
+	int ret = find_parts(context, in, &pd, &attr);
+
+	if (ret)
+		return ret;
+	uobject = ib_uobject_alloc(context, IB_UOBJECT_QP);
+	if (IS_ERR(uobject))
+		return (int)PTR_ERR(uobject);
+	uobject->user_handle = in->user_handle;
+	qp = ib_create_qp_user(uobject, pd, &attr);
+	if (IS_ERR(qp)) {
+		ib_uobject_abort(uobject);
+		return (int)PTR_ERR(qp);
+	}
+	ib_uobject_commit(uobject, qp);
+	answer_create(call->out, uobject, qp);
+	return 0;
+}
+
+int cmd_query_qp(struct call *call)
+{
+	const struct ib_uverbs_query_qp *in = call->in;
+	struct ib_uverbs_query_qp_resp *out = call->out;
+	struct ib_qp *qp = ib_uobject_get(call->session->context, IB_UOBJECT_QP, in->qp_handle);
+	struct ib_qp_init_attr init;
+	struct ib_qp_attr a;
+	int ret;
+
+	if (IS_ERR(qp))
+		return (int)PTR_ERR(qp);
+	ret = ib_query_qp(qp, &a, (int)in->attr_mask, &init);
+	if (ret)
+		return ret;
+#define TO_OUT(field) out->field = a.field;
+	EACH_SCALAR(TO_OUT)
+#undef TO_OUT
+	out->qp_access_flags = (u32)a.qp_access_flags;
+	out->qp_state = (u8)a.qp_state;
+	out->cur_qp_state = (u8)a.cur_qp_state;
+	out->path_mtu = (u8)a.path_mtu;
+	out->path_mig_state = (u8)a.path_mig_state;
+	out->sq_draining = a.sq_draining;
+	out->max_send_wr = a.cap.max_send_wr;
+	out->max_recv_wr = a.cap.max_recv_wr;
+	out->max_send_sge = a.cap.max_send_sge;
+	out->max_recv_sge = a.cap.max_recv_sge;
+	out->max_inline_data = a.cap.max_inline_data;
+	out->sq_sig_all = init.sq_sig_type == IB_SIGNAL_ALL_WR;
+	ah_to_dest(&a.ah_attr, &out->dest);
+	ah_to_dest(&a.alt_ah_attr, &out->alt_dest);
+	return 0;
+}
+
+int cmd_modify_qp(struct call *call)
+{
+	const struct ib_uverbs_modify_qp *in = call->in;
+	struct ib_qp *qp = ib_uobject_get(call->session->context, IB_UOBJECT_QP, in->qp_handle);
+	struct ib_qp_attr a = {
+		.qp_state = in->qp_state,
+		.cur_qp_state = in->cur_qp_state,
+		.path_mtu = in->path_mtu,
+		.path_mig_state = in->path_mig_state,
+		.qp_access_flags = (int)in->qp_access_flags,
+		.en_sqd_async_notify = in->en_sqd_async_notify,
+	};
+
+	if (IS_ERR(qp))
+		return (int)PTR_ERR(qp);
+#define FROM_IN(field) a.field = in->field;
+	EACH_SCALAR(FROM_IN)
+#undef FROM_IN
+	dest_to_ah(&in->dest, &a.ah_attr);
+	dest_to_ah(&in->alt_dest, &a.alt_ah_attr);
+	return ib_modify_qp(qp, &a, (int)in->attr_mask);
+}
+
+int cmd_destroy_qp(struct call *call)
+{
+	const struct ib_uverbs_destroy_qp *in = call->in;
+
+	return ib_uobject_destroy(call->session->context, IB_UOBJECT_QP, in->qp_handle);
+}
+
+/* --- address handles --- */
+
+int cmd_create_ah(struct call *call)
+{
+	const struct ib_uverbs_create_ah *in = call->in;
+	struct ib_uverbs_create_ah_resp *out = call->out;
+	struct ib_ucontext *context = call->session->context;
+	struct ib_pd *pd = ib_uobject_get(context, IB_UOBJECT_PD, in->pd_handle);
+	struct rdma_ah_attr attr = {
+		.grh = {.flow_label = in->attr.grh.flow_label,
+			.sgid_index = in->attr.grh.sgid_index,
+			.hop_limit = in->attr.grh.hop_limit,
+			.traffic_class = in->attr.grh.traffic_class},
+		.dlid = in->attr.dlid,
+		.sl = in->attr.sl,
+		.src_path_bits = in->attr.src_path_bits,
+		.static_rate = in->attr.static_rate,
+		.ah_flags = in->attr.is_global ? IB_AH_GRH : 0,
+		.port_num = in->attr.port_num,
+	};
+	struct ib_uobject *uobject;
+	struct ib_ah *ah;
+
+	if (IS_ERR(pd))
+		return (int)PTR_ERR(pd);
+	memcpy(attr.grh.dgid.raw, in->attr.grh.dgid, sizeof(attr.grh.dgid.raw));
+	uobject = ib_uobject_alloc(context, IB_UOBJECT_AH);
+	if (IS_ERR(uobject))
+		return (int)PTR_ERR(uobject);
+	uobject->user_handle = in->user_handle;
+	ah = ib_create_ah_user(uobject, pd, &attr);
+	if (IS_ERR(ah)) {
+		ib_uobject_abort(uobject);
+		return (int)PTR_ERR(ah);
+	}
+	ib_uobject_commit(uobject, ah);
+	out->ah_handle = uobject->handle;
+	return 0;
+}
+
+int cmd_destroy_ah(struct call *call)
+{
+	const struct ib_uverbs_destroy_ah *in = call->in;
+
+	return ib_uobject_destroy(call->session->context, IB_UOBJECT_AH, in->ah_handle);
+}
+
+/* --- multicast --- */
+
+int cmd_attach_mcast(struct call *call)
+{
+	const struct ib_uverbs_attach_mcast *in = call->in;
+	struct ib_qp *qp = ib_uobject_get(call->session->context, IB_UOBJECT_QP, in->qp_handle);
+	union ib_gid gid;
+
+	if (IS_ERR(qp))
+		return (int)PTR_ERR(qp);
+	memcpy(gid.raw, in->gid, sizeof(gid.raw));
+	return ib_attach_mcast(qp, &gid, in->mlid);
+}
+
+int cmd_detach_mcast(struct call *call)
+{
+	const struct ib_uverbs_detach_mcast *in = call->in;
+	struct ib_qp *qp = ib_uobject_get(call->session->context, IB_UOBJECT_QP, in->qp_handle);
+	union ib_gid gid;
+
+	if (IS_ERR(qp))
+		return (int)PTR_ERR(qp);
+	memcpy(gid.raw, in->gid, sizeof(gid.raw));
+	return ib_detach_mcast(qp, &gid, in->mlid);
+}
