@@ -54,7 +54,35 @@ static void visit(struct drawing *d, int *queue, int *tail, int node, int level)
 	queue[(*tail)++] = node;
 }
 
-/* breadth first from all adapters at once */
+static int count_adapters(const struct drawing *d, int node)
+{
+	const struct topo_node *nd = &d->topo->node[node];
+	int n = 0;
+
+	for (int p = 1; p <= nd->num_ports; p++)
+		n += nd->port[p].peer_node >= 0 &&
+		     d->topo->node[nd->port[p].peer_node].kind != TOPO_SWITCH;
+	return n;
+}
+
+/* Adapters and the leaf switches that they hang on, which begin the search. A
+ * spine with an aggregation node at its last port is no leaf: the leaves have
+ * many. */
+static void seed_levels(struct drawing *d, int *queue, int *tail)
+{
+	int most = 0;
+
+	for (int i = 0; i < d->topo->num_nodes; i++)
+		if (d->topo->node[i].kind == TOPO_SWITCH)
+			most = MAX(most, count_adapters(d, i));
+	for (int i = 0; i < d->topo->num_nodes; i++) {
+		if (d->topo->node[i].kind != TOPO_SWITCH)
+			d->level[i] = 0;
+		else if (most && count_adapters(d, i) >= MAX(1, most / 4))
+			visit(d, queue, tail, i, 1);
+	}
+}
+
 static bool find_levels(struct drawing *d)
 {
 	int n = d->topo->num_nodes, head = 0, tail = 0;
@@ -66,9 +94,7 @@ static bool find_levels(struct drawing *d)
 		return false;
 	}
 	memset(d->level, 0xff, (size_t)n * sizeof(*d->level));
-	for (int i = 0; i < n; i++)
-		if (d->topo->node[i].kind != TOPO_SWITCH)
-			visit(d, queue, &tail, i, 0);
+	seed_levels(d, queue, &tail);
 	for (; head < tail; head++) {
 		const struct topo_node *nd = &d->topo->node[queue[head]];
 

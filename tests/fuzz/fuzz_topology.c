@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Any bytes as a topology file, and as a shorthand: an answer or a message,
+ * and what loads must print and load again as the same number of nodes.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "fabric/topology.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void print_and_load(const struct topology *t)
+{
+	struct topology *again;
+	char *text = NULL, err[200];
+	size_t len = 0;
+	FILE *out = open_memstream(&text, &len);
+
+	if (!out)
+		abort();
+	topo_print_ibnetdiscover(t, NULL, out);
+	fclose(out);
+	if (topo_parse_text("again", text, len, &again, err, sizeof(err)) ||
+	    again->num_nodes != t->num_nodes)
+		abort();
+	topo_free(again);
+	free(text);
+}
+
+static void print_all(const struct topology *t)
+{
+	FILE *out = fopen("/dev/null", "w");
+
+	if (!out)
+		abort();
+	topo_print_text(t, NULL, out);
+	topo_print_dot(t, NULL, out);
+	fclose(out);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct topology *t;
+	char err[200], spec[64];
+
+	if (!topo_parse_text("fuzz", (const char *)data, size, &t, err, sizeof(err))) {
+		print_all(t);
+		print_and_load(t);
+		topo_free(t);
+	}
+	if (size && size < sizeof(spec) && !memchr(data, 0, size)) {
+		memcpy(spec, data, size);
+		spec[size] = '\0';
+		if (!memchr(data, '/', size) && !topo_load(spec, &t, err, sizeof(err)))
+			topo_free(t);
+	}
+	return 0;
+}
