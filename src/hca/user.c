@@ -149,7 +149,8 @@ static void cut_off(struct hca_user *user)
 	user->broken = true;
 	rt_poller_del(&user->poller);
 	rt_io_watch(&user->doorbell, false, false);
-	ib_ucontext_fatal(&user->ib); /* deferred: the caller still uses it */
+	if (user->ib.fatal)
+		user->ib.fatal(&user->ib);
 }
 
 static bool user_poll(struct rt_poller *p)

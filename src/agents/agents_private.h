@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* What the agents' files share: a request on its way through the tables. */
+#ifndef SOFTIB_AGENTS_PRIVATE_H
+#define SOFTIB_AGENTS_PRIVATE_H
+
+#include "agents/agents.h"
+
+#define AG_PKEYS_CA 128
+#define AG_PKEYS_SWITCH 32
+
+/** struct ag_request - one Get or Set being answered */
+struct ag_request {
+	struct ag_node *node;
+	struct ag_port *port; /* whose M_Key and LID rule: base port of a switch */
+	uint8_t port_num;     /* of @port */
+	uint8_t in_port;      /* it came in by; of a switch 0 when not known */
+	const struct ag_mad_context *ctx;
+	bool set;
+	uint32_t attr_mod;
+	uint64_t mkey;
+	uint8_t *data; /* the attribute: the request's, becomes the answer's */
+	struct ag_effect *effect;
+};
+
+/** An attribute's half: gets read state into rq->data, sets write rq->data
+ *  into state. Return: enum wire_status */
+typedef uint16_t (*ag_attr_fn)(struct ag_request *rq);
+
+/** struct ag_attr - an attribute that the agent has; NULL: not this method */
+struct ag_attr {
+	uint16_t id;
+	bool switch_only;
+	ag_attr_fn get, set;
+};
+
+/** ag_attr_run() - do what the method asks by a table of attributes */
+uint16_t ag_attr_run(const struct ag_attr *table, size_t n, uint16_t attr_id,
+		     struct ag_request *rq);
+
+uint16_t ag_port_info_get(struct ag_request *rq);
+uint16_t ag_port_info_set(struct ag_request *rq);
+uint16_t ag_guid_info_get(struct ag_request *rq);
+uint16_t ag_guid_info_set(struct ag_request *rq);
+uint16_t ag_pkey_table_get(struct ag_request *rq);
+uint16_t ag_pkey_table_set(struct ag_request *rq);
+uint16_t ag_sl_to_vl_get(struct ag_request *rq);
+uint16_t ag_sl_to_vl_set(struct ag_request *rq);
+uint16_t ag_vl_arb_get(struct ag_request *rq);
+uint16_t ag_vl_arb_set(struct ag_request *rq);
+uint16_t ag_lft_block_get(struct ag_request *rq);
+uint16_t ag_lft_block_set(struct ag_request *rq);
+uint16_t ag_mft_block_get(struct ag_request *rq);
+uint16_t ag_mft_block_set(struct ag_request *rq);
+
+/** ag_mkey_check() - may @rq proceed? (14.2.4); counts and traps if not */
+bool ag_mkey_check(struct ag_request *rq, const struct wire_smp *smp);
+/** ag_mkey_shown() - is PortInfo.M_Key readable by @rq? */
+bool ag_mkey_shown(const struct ag_request *rq);
+
+/** ag_sma() - answer an SMP in @mad, in place. Return: enum ag_result */
+int ag_sma(struct ag_node *node, uint8_t port, const struct ag_mad_context *ctx, uint8_t *mad,
+	   struct ag_effect *effect);
+/** ag_pma() - answer a performance MAD in @mad, in place */
+int ag_pma(struct ag_node *node, uint8_t port, const struct ag_mad_context *ctx, uint8_t *mad,
+	   struct ag_effect *effect);
+
+/** ag_trap_mkey() - trap 256 */
+void ag_trap_mkey(struct ag_node *node, uint8_t port, uint16_t slid, const struct wire_smp *smp,
+		  mono_t now);
+/** ag_trap_link_state() - trap 128 of a switch */
+void ag_trap_link_state(struct ag_node *node, mono_t now);
+/** ag_trap_changes() - trap 144: capability mask or enum wire_trap_change */
+void ag_trap_changes(struct ag_node *node, uint8_t port, uint8_t flags, mono_t now);
+/** ag_trap_repress() - the SM has seen the notice. Return: one was dropped */
+bool ag_trap_repress(struct ag_node *node, uint64_t tid, const uint8_t *notice);
+
+/** ag_samples_expire() - advance a port's sampling to @now */
+void ag_samples_expire(struct ag_port *port, mono_t now);
+uint16_t ag_samples_control_get(struct ag_request *rq);
+uint16_t ag_samples_control_set(struct ag_request *rq);
+uint16_t ag_samples_result_get(struct ag_request *rq);
+uint16_t ag_samples_result_ext_get(struct ag_request *rq);
+
+/** ag_base_port() - the port whose PortInfo speaks for @port */
+static inline uint8_t ag_base_port(const struct ag_node *node, uint8_t port)
+{
+	return node->kind == WIRE_NODE_SWITCH ? 0 : port;
+}
+
+/** ag_port_exists() - 0 is one of a switch only */
+static inline bool ag_port_exists(const struct ag_node *node, unsigned int port)
+{
+	return port <= node->num_ports && (port || node->kind == WIRE_NODE_SWITCH);
+}
+
+#endif
