@@ -31,8 +31,7 @@ enum wire_dm_slot { WIRE_DM_NO_IOC = 0, WIRE_DM_IOC = 1, WIRE_DM_NO_SLOT = 0xf }
 struct wire_io_unit_info {
 	uint16_t change_id;
 	uint8_t max_controllers;
-	bool diag_device_id;
-	bool option_rom;
+	bool option_rom, diag_device_id;
 	uint8_t controller[256]; /* enum wire_dm_slot, 4 bits; [0]: slot 1 */
 };
 WIRE_CODEC(io_unit_info)

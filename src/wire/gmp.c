@@ -74,9 +74,9 @@ const struct wire_attr wire_bm_attrs[] = {
 static const struct wire_field io_unit_info_fields[] = {
 	F(change_id, 0, 16),
 	F(max_controllers, 16, 8),
-	R(24, 6),
-	F(diag_device_id, 30, 1),
-	F(option_rom, 31, 1),
+	F(option_rom, 24, 1),
+	F(diag_device_id, 25, 1),
+	R(26, 6),
 	A(controller, 32, 4, 256),
 };
 CODEC(io_unit_info, "IOUnitInfo", 132);

@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Packets: the opcode table, headers to bytes and back, CRCs. */
+#include "../test.h"
+
+#include <errno.h>
+
+#include "codecs.h"
+#include "wire/erf.h"
+#include "wire/packet.h"
+#include "wire/roce.h"
+
+#define SEEDS 20
+
+/* A packet of @opcode whose every field is pseudo-random */
+static void random_packet(uint8_t opcode, uint64_t seed, bool grh, struct wire_packet *p)
+{
+	codecs_random(seed, p, sizeof(*p));
+	p->lrh.vl &= 15;
+	p->lrh.sl &= 15;
+	p->lrh.lver = 0;
+	p->lrh.lnh = grh ? WIRE_LNH_GRH : WIRE_LNH_BTH;
+	p->grh.ip_version = 6;
+	p->grh.next_header = 0x1b;
+	p->grh.flow_label &= 0xfffff;
+	p->bth.opcode = opcode;
+	p->bth.tver = 0;
+	p->bth.solicited = seed & 1;
+	p->bth.mig_req = seed >> 1 & 1;
+	p->bth.fecn = seed >> 2 & 1;
+	p->bth.becn = seed >> 3 & 1;
+	p->bth.ack_req = seed >> 4 & 1;
+	p->bth.dest_qpn &= 0xffffff;
+	p->bth.psn = psn(p->bth.psn.v);
+	p->deth.src_qpn &= 0xffffff;
+	p->aeth.msn &= 0xffffff;
+	p->xrc_srqn &= 0xffffff;
+	p->rd_ee_context &= 0xffffff;
+	p->payload = NULL;
+	p->payload_bytes = 0;
+	if (wire_opcodes[opcode].flags & WIRE_HAS_PAYLOAD)
+		p->payload_bytes = (uint32_t)(seed * 5 % 23);
+}
+
+/* Write @p with its payload. Return: bytes, LRH to the last pad byte */
+static size_t write_packet(struct wire_packet *p, uint8_t *buf)
+{
+	int n = wire_packet_encode(p, buf);
+
+	assert_in_range(n, WIRE_LRH_BYTES + WIRE_BTH_BYTES, WIRE_HEADERS_MAX);
+	codecs_random(7, buf + n, p->payload_bytes);
+	memset(buf + n + p->payload_bytes, 0, p->bth.pad_bytes);
+	return (size_t)n + p->payload_bytes + p->bth.pad_bytes;
+}
+
+/* Opcodes of each service as 9.2.1 lists them */
+static void opcode_table_is_complete(void **state)
+{
+	static const struct {
+		uint8_t transport;
+		uint32_t operations; /* bit per operation */
+	} expected[] = {
+	    {WIRE_RC,  0x00dfffff},
+	    {WIRE_UC,  0x00000fff},
+	    {WIRE_RD,  0x003fffff},
+	    {WIRE_UD,  0x00000030},
+	    {WIRE_CNP, 0x00000002},
+	    {WIRE_XRC, 0x00dfffff},
+	    {0xc0,	   0	    },
+	    {0xe0,	   0	    },
+	};
+
+	for (unsigned int i = 0; i < ARRAY_SIZE(expected); i++)
+		for (unsigned int op = 0; op < 32; op++)
+			assert_int_equal(wire_opcodes[expected[i].transport | op].name !=
+					     NULL,
+					 expected[i].operations >> op & 1);
+}
+
+static void opcode_sizes(void **state)
+{
+	static const struct {
+		uint8_t opcode, bytes;
+	} cases[] = {
+	    {WIRE_RC | WIRE_SEND_MIDDLE,	 0 },
+		  {WIRE_RC | WIRE_SEND_ONLY_IMM,	 4 },
+	    {WIRE_RC | WIRE_SEND_LAST_INV,	   4 },
+		  {WIRE_RC | WIRE_WRITE_ONLY_IMM,	  20},
+	    {WIRE_RC | WIRE_READ_REQUEST,	  16},
+		  {WIRE_RC | WIRE_READ_RESP_MIDDLE, 0 },
+	    {WIRE_RC | WIRE_ACKNOWLEDGE,	 4 },
+		  {WIRE_RC | WIRE_ATOMIC_ACK,	      12},
+	    {WIRE_RC | WIRE_CMP_SWAP,	      28},
+		  {WIRE_RD | WIRE_CMP_SWAP,	    40},
+	    {WIRE_RD | WIRE_ACKNOWLEDGE,	 8 },
+		  {WIRE_UD | WIRE_SEND_ONLY_IMM,	 12},
+	    {WIRE_XRC | WIRE_WRITE_ONLY_IMM,  24},
+		  {WIRE_XRC | WIRE_READ_RESP_ONLY,  4 },
+	};
+
+	for (unsigned int i = 0; i < ARRAY_SIZE(cases); i++)
+		assert_int_equal(wire_opcodes[cases[i].opcode].ext_bytes, cases[i].bytes);
+}
+
+static void every_opcode_survives(void **state)
+{
+	uint8_t buf[WIRE_PACKET_MAX], again[WIRE_PACKET_MAX];
+	struct wire_packet in, out;
+
+	for (unsigned int op = 0; op < 256; op++) {
+		for (uint64_t seed = 0; wire_opcodes[op].name && seed < SEEDS; seed++) {
+			size_t len;
+			int n;
+
+			random_packet((uint8_t)op, seed, seed & 1, &in);
+			len = write_packet(&in, buf);
+			memcpy(&out, &in, sizeof(out));
+			n = wire_packet_decode(buf, len, &out);
+			assert_true(n > 0);
+			assert_ptr_equal(out.payload, buf + n);
+			out.payload = NULL;
+			assert_memory_equal(&in, &out, sizeof(in));
+			assert_int_equal(wire_packet_encode(&out, again), n);
+			assert_memory_equal(buf, again, n);
+		}
+	}
+}
+
+/* A field that an opcode has not must not move when it is decoded; one that
+ * it has must: fill with ones, decode a packet of zeros. */
+static void only_its_own_headers_are_read(void **state)
+{
+	for (unsigned int op = 0; op < 256; op++) {
+		uint32_t flags = wire_opcodes[op].flags;
+		uint8_t buf[128] = {(uint8_t)op};
+		struct wire_packet p;
+
+		if (!wire_opcodes[op].name)
+			continue;
+		memset(&p, 0xff, sizeof(p));
+		assert_true(wire_bth_decode(buf,
+					    WIRE_BTH_BYTES + wire_opcodes[op].ext_bytes,
+					    &p) > 0);
+		assert_int_equal(p.deth.qkey == 0, !!(flags & WIRE_HAS_DETH));
+		assert_int_equal(p.reth.va == 0, !!(flags & WIRE_HAS_RETH));
+		assert_int_equal(p.atomic.va == 0, !!(flags & WIRE_HAS_ATOMIC_ETH));
+		assert_int_equal(p.aeth.msn == 0, !!(flags & WIRE_HAS_AETH));
+		assert_int_equal(p.atomic_ack == 0, !!(flags & WIRE_HAS_ATOMIC_ACK));
+		assert_int_equal(p.imm == 0, !!(flags & WIRE_HAS_IMM));
+		assert_int_equal(p.ieth_rkey == 0, !!(flags & WIRE_HAS_IETH));
+		assert_int_equal(p.xrc_srqn == 0, !!(flags & WIRE_HAS_XRCETH));
+		assert_int_equal(p.rd_ee_context == 0, !!(flags & WIRE_HAS_RDETH));
+	}
+}
+
+static void truncation_is_refused(void **state)
+{
+	uint8_t buf[WIRE_PACKET_MAX];
+	struct wire_packet p, out;
+
+	for (unsigned int op = 0; op < 256; op++) {
+		size_t len;
+
+		if (!wire_opcodes[op].name)
+			continue;
+		random_packet((uint8_t)op, 3, true, &p);
+		len = write_packet(&p, buf);
+		for (size_t cut = 0; cut < len; cut++)
+			assert_int_equal(wire_packet_decode(buf, cut, &out), -EINVAL);
+		/* ... also when the lengths inside agree with the cut */
+		for (size_t cut = 0; cut + 4 <= 48 + WIRE_BTH_BYTES; cut += 4) {
+			uint8_t lie[WIRE_PACKET_MAX];
+
+			memcpy(lie, buf, len);
+			lie[4] = 0;
+			lie[5] = (uint8_t)(cut / 4 + 1);
+			assert_int_equal(wire_packet_decode(lie, cut, &out), -EINVAL);
+		}
+	}
+}
+
+/* Change one byte of a good packet at a time */
+static void bad_fields_are_refused(void **state)
+{
+	static const struct {
+		unsigned int at;
+		uint8_t mask, value;
+		const char *what;
+	} cases[] = {
+	    {0,	0x0f, 0x01, "LVer"	  },
+		  {1,  0x03, 0x00, "LNH: raw" },
+	    {1,	0x03, 0x01, "LNH: IPv6"},
+		  {5,  0xff, 0x11, "PktLen"	  },
+	    {8,	0xf0, 0x40, "IPVer"	   },
+		  {13, 0xff, 0x01, "PayLen"   },
+	    {14, 0xff, 0x11, "NxtHdr"   },
+		  {48, 0xff, 0x18, "opcode"   },
+	    {49, 0x0f, 0x01, "TVer"	   },
+	};
+	uint8_t good[WIRE_PACKET_MAX], bad[WIRE_PACKET_MAX];
+	struct wire_packet p, out;
+	size_t len;
+
+	random_packet(WIRE_UD | WIRE_SEND_ONLY, 2, true, &p);
+	len = write_packet(&p, good);
+	assert_true(wire_packet_decode(good, len, &out) > 0);
+	for (unsigned int i = 0; i < ARRAY_SIZE(cases); i++) {
+		memcpy(bad, good, len);
+		bad[cases[i].at] =
+		    (uint8_t)((bad[cases[i].at] & ~cases[i].mask) | cases[i].value);
+		if (wire_packet_decode(bad, len, &out) != -EINVAL)
+			fail_msg("%s accepted", cases[i].what);
+	}
+}
+
+static void more_pad_than_payload_is_refused(void **state)
+{
+	uint8_t bth[WIRE_BTH_BYTES + 4] = {WIRE_RC | WIRE_SEND_ONLY, 3 << 4};
+	struct wire_packet p;
+
+	assert_int_equal(wire_bth_decode(bth, WIRE_BTH_BYTES, &p), -EINVAL);
+	assert_int_equal(wire_bth_decode(bth, WIRE_BTH_BYTES + 4, &p), WIRE_BTH_BYTES);
+	assert_int_equal(p.payload_bytes, 1);
+	bth[0] = WIRE_RC | WIRE_ACKNOWLEDGE; /* no payload, so no pad either */
+	assert_int_equal(wire_bth_decode(bth, WIRE_BTH_BYTES + 4, &p), -EINVAL);
+	bth[1] = 0;
+	assert_int_equal(wire_bth_decode(bth, WIRE_BTH_BYTES + 4, &p),
+			 WIRE_BTH_BYTES + 4);
+}
+
+static void unknown_opcodes_are_not_written(void **state)
+{
+	struct wire_packet p = {.lrh.lnh = WIRE_LNH_BTH, .bth.opcode = 0x3f};
+	uint8_t buf[WIRE_HEADERS_MAX];
+
+	assert_int_equal(wire_packet_encode(&p, buf), -EINVAL);
+	p.bth.opcode = WIRE_RC | WIRE_SEND_ONLY;
+	p.payload_bytes = WIRE_MTU_MAX + 1;
+	assert_int_equal(wire_packet_encode(&p, buf), -EINVAL);
+	p.payload_bytes = WIRE_MTU_MAX;
+	assert_int_equal(wire_packet_encode(&p, buf), 20);
+	assert_int_equal(p.lrh.length_dwords, (20 + 4096 + 4) / 4);
+	p.lrh.lnh = WIRE_LNH_RAW;
+	assert_int_equal(wire_packet_encode(&p, buf), -EINVAL);
+}
+
+/* CRC of IEEE 802, a bit at a time: independent of the library */
+static uint32_t slow_crc32(const uint8_t *b, size_t len)
+{
+	uint32_t crc = 0xffffffff;
+
+	for (size_t i = 0; i < len * 8; i++)
+		crc = (crc >> 1) ^ ((crc ^ b[i / 8] >> i % 8) & 1 ? 0xedb88320u : 0);
+	return ~crc;
+}
+
+static void icrc_masks_what_may_change(void **state)
+{
+	/* byte, and whether the ICRC covers it: {offset, local, global} */
+	static const struct {
+		int at;
+		uint8_t bits;
+		bool local, global;
+	} cases[] = {
+	    {0, 0xf0, false, false}, /* VL */
+	    {0, 0x0f, true,  false}, /* LVer */
+	    {1, 0xf0, true,  false}, /* SL: a router may change it */
+	    {2, 0xff, true,  false}, /* DLID */
+	    {7, 0xff, true,  false}, /* SLID */
+	};
+	static const struct {
+		int at;
+		uint8_t bits;
+		bool covered;
+	} grh[] = {
+	    {8,	0xf0, true },
+	      {8,  0x0f, false},
+		{9,  0xff, false},
+		   {11, 0xff, false},
+	    {12, 0xff, true },
+	      {14, 0xff, true },
+		{15, 0xff, false},
+		   {16, 0xff, true },
+	    {47, 0xff, true },
+	      {48, 0xff, true },
+		{52, 0xff, false},
+		   {53, 0xff, true },
+	    {59, 0xff, true },
+	      {60, 0xff, true },
+	};
+	uint8_t buf[WIRE_PACKET_MAX];
+	struct wire_packet p;
+	size_t len;
+	uint32_t icrc;
+
+	for (int global = 0; global < 2; global++) {
+		random_packet(WIRE_UD | WIRE_SEND_ONLY, 4, global, &p);
+		len = write_packet(&p, buf);
+		icrc = wire_icrc(buf, len);
+		for (unsigned int i = 0; i < ARRAY_SIZE(cases); i++) {
+			buf[cases[i].at] ^= cases[i].bits;
+			assert_int_equal(wire_icrc(buf, len) != icrc,
+					 global ? cases[i].global : cases[i].local);
+			buf[cases[i].at] ^= cases[i].bits;
+		}
+		for (unsigned int i = 0; global && i < ARRAY_SIZE(grh); i++) {
+			buf[grh[i].at] ^= grh[i].bits;
+			assert_int_equal(wire_icrc(buf, len) != icrc, grh[i].covered);
+			buf[grh[i].at] ^= grh[i].bits;
+		}
+	}
+}
+
+static void icrc_is_the_crc_of_ethernet(void **state)
+{
+	uint8_t buf[WIRE_PACKET_MAX];
+	struct wire_packet p;
+	size_t len;
+	uint32_t icrc;
+
+	random_packet(WIRE_RC | WIRE_WRITE_ONLY, 4, false, &p);
+	len = write_packet(&p, buf);
+	icrc = wire_icrc(buf, len);
+	buf[0] |= 0xf0;
+	buf[WIRE_LRH_BYTES + 4] = 0xff;
+	assert_int_equal(icrc, __builtin_bswap32(slow_crc32(buf, len)));
+}
+
+/* 7.8.2 a bit at a time: a register that shifts towards its highest term,
+ * fed with the lowest bit of each byte first, sent highest term first */
+static void vcrc_is_the_division_by_100b(void **state)
+{
+	uint8_t buf[300];
+
+	for (size_t len = 0; len < sizeof(buf); len += 13) {
+		uint16_t reg = 0xffff, sent = 0;
+
+		codecs_random(len, buf, sizeof(buf));
+		for (size_t i = 0; i < len * 8; i++) {
+			bool feedback = (reg >> 15 ^ buf[i / 8] >> i % 8) & 1;
+
+			reg = (uint16_t)(reg << 1 ^ (feedback ? 0x100b : 0));
+		}
+		for (int i = 0; i < 16; i++) /* first bit sent: lowest of byte 0 */
+			sent |=
+			    (uint16_t)((~reg >> (15 - i) & 1) << (i < 8 ? i + 8 : i - 8));
+		assert_int_equal(wire_vcrc(buf, len), sent);
+	}
+}
+
+static void roce_icrc_wants_udp(void **state)
+{
+	uint8_t ip[80] = {0x45, 0, 0, 80};
+	uint32_t icrc = 1;
+
+	assert_int_equal(wire_roce_icrc(ip, sizeof(ip), &icrc), -EINVAL);
+	ip[9] = 17;
+	assert_int_equal(wire_roce_icrc(ip, sizeof(ip), &icrc), 0);
+	assert_int_equal(wire_roce_icrc(ip, 39, &icrc), -EINVAL);
+	ip[0] = 0x46; /* options */
+	assert_int_equal(wire_roce_icrc(ip, sizeof(ip), &icrc), -EINVAL);
+	ip[0] = 0x60;
+	ip[6] = 6; /* TCP */
+	assert_int_equal(wire_roce_icrc(ip, sizeof(ip), &icrc), -EINVAL);
+	ip[6] = 17;
+	assert_int_equal(wire_roce_icrc(ip, 59, &icrc), -EINVAL);
+	assert_int_equal(wire_roce_icrc(ip, 60, &icrc), 0);
+	ip[0] = 0x50;
+	assert_int_equal(wire_roce_icrc(ip, sizeof(ip), &icrc), -EINVAL);
+}
+
+static void capture_headers(void **state)
+{
+	uint8_t buf[32];
+
+	assert_int_equal(wire_pcap_file_encode(WIRE_LINKTYPE_ERF, 65535, buf), 24);
+	assert_int_equal(buf[20], 197);
+	assert_int_equal(wire_pcap_record_encode(3500000000, 100, buf), 16);
+	assert_int_equal(buf[0], 3);
+	assert_int_equal(buf[8], 100);
+	assert_int_equal(wire_erf_encode(3500000000, 2, 100, buf), 16);
+	assert_memory_equal(buf, "\0\0\0\x80\3\0\0\0\x15\x06\0\x74\0\0\0\x64", 16);
+	assert_int_equal(wire_erf_encode(0, 0, 65519, buf), 16);
+	assert_int_equal(wire_erf_encode(0, 0, 65520, buf), -EINVAL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(opcode_table_is_complete),
+	    cmocka_unit_test(opcode_sizes),
+	    cmocka_unit_test(every_opcode_survives),
+	    cmocka_unit_test(only_its_own_headers_are_read),
+	    cmocka_unit_test(truncation_is_refused),
+	    cmocka_unit_test(bad_fields_are_refused),
+	    cmocka_unit_test(more_pad_than_payload_is_refused),
+	    cmocka_unit_test(unknown_opcodes_are_not_written),
+	    cmocka_unit_test(icrc_masks_what_may_change),
+	    cmocka_unit_test(icrc_is_the_crc_of_ethernet),
+	    cmocka_unit_test(vcrc_is_the_division_by_100b),
+	    cmocka_unit_test(roce_icrc_wants_udp),
+	    cmocka_unit_test(capture_headers),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
