@@ -165,15 +165,14 @@ EXPORT int ibv_destroy_cq(struct ibv_cq *ibcq)
 	struct ib_uverbs_destroy_cq req = {.cq_handle = ibcq->handle};
 	struct ib_uverbs_destroy_cq_resp resp;
 	struct soft_cq *cq = to_cq(ibcq);
-	int rc;
+	int rc = session_destroy(ctx, IB_USER_VERBS_CMD_DESTROY_CQ, &req, sizeof(req), &resp,
+				 sizeof(resp));
 
-	object_hide(ctx, &cq->object);
-	rc = ctx->forked ? 0 : eng_cq_destroy(cq->eng);
-	if (rc) {
-		object_show(ctx, &cq->object);
+	if (rc)
 		return verbs_err(rc);
-	}
-	session_command(ctx, IB_USER_VERBS_CMD_DESTROY_CQ, &req, sizeof(req), &resp, sizeof(resp));
+	object_hide(ctx, &cq->object);
+	if (!ctx->forked)
+		eng_cq_destroy(cq->eng);
 	if (atomic_exchange(&cq->armed, false))
 		atomic_fetch_sub(&ctx->progress.armed, 1);
 	channel_forget_cq(cq);

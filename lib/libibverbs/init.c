@@ -72,9 +72,9 @@ static void terminate(struct abi_device_info *info)
  * itself will only say that it found no device. */
 static void explain(const char *dir, const char *node, int rc)
 {
-	if (rc == -ENODEV || rc == -ENOENT || rc == -ENXIO)
-		fprintf(stderr, "libibverbs: the fabric in %s has no node \"%s\" or is not "
-				"running: %s\n", dir, node, strerror(-rc));
+	if (rc == -ENOENT)
+		fprintf(stderr, "libibverbs: the fabric in %s has no node \"%s\" (%s)\n", dir,
+			node, ABI_ENV_NODE);
 	else
 		fprintf(stderr, "libibverbs: cannot reach softibd in %s (%s): %s\n", dir,
 			ABI_ENV_DIR, strerror(-rc));

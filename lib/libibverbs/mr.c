@@ -82,7 +82,7 @@ static int command_dereg(struct soft_context *ctx, uint32_t handle)
 {
 	struct ib_uverbs_dereg_mr req = {.mr_handle = handle};
 
-	return session_command(ctx, IB_USER_VERBS_CMD_DEREG_MR, &req, sizeof(req), NULL, 0);
+	return session_destroy(ctx, IB_USER_VERBS_CMD_DEREG_MR, &req, sizeof(req), NULL, 0);
 }
 
 static int engine_add(struct soft_context *ctx, const struct soft_mr *mr)
@@ -168,7 +168,7 @@ EXPORT int ibv_dereg_mr(struct ibv_mr *ibmr)
 	if (!ctx->forked)
 		eng_mr_del(ctx->engine, ibmr->lkey);
 	rc = command_dereg(ctx, ibmr->handle);
-	if (rc && !ctx->dead && !ctx->forked) {
+	if (rc) {
 		engine_add(ctx, mr);
 		return verbs_err(rc);
 	}

@@ -41,8 +41,8 @@ EXPORT int ibv_dealloc_pd(struct ibv_pd *ibpd)
 	if (pd->parent_of)
 		pd->parent_of->users--;
 	else
-		rc = session_command(ctx, IB_USER_VERBS_CMD_DEALLOC_PD, &req, sizeof(req), NULL, 0);
-	if (rc && !ctx->dead && !ctx->forked)
+		rc = session_destroy(ctx, IB_USER_VERBS_CMD_DEALLOC_PD, &req, sizeof(req), NULL, 0);
+	if (rc)
 		return verbs_err(rc);
 	free(pd);
 	return 0;

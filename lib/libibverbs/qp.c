@@ -36,12 +36,13 @@ static int check_init(struct soft_context *ctx, const struct ibv_qp_init_attr_ex
 	return 0;
 }
 
-static void command_destroy(struct soft_context *ctx, uint32_t handle)
+static int command_destroy(struct soft_context *ctx, uint32_t handle)
 {
 	struct ib_uverbs_destroy_qp req = {.qp_handle = handle};
 	struct ib_uverbs_destroy_qp_resp resp;
 
-	session_command(ctx, IB_USER_VERBS_CMD_DESTROY_QP, &req, sizeof(req), &resp, sizeof(resp));
+	return session_destroy(ctx, IB_USER_VERBS_CMD_DESTROY_QP, &req, sizeof(req), &resp,
+			       sizeof(resp));
 }
 
 static int command_create(struct soft_context *ctx, struct soft_qp *qp)
@@ -292,16 +293,19 @@ EXPORT int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, 
 }
 
 /** ibv_destroy_qp() - Context: waits until its asynchronous events are
- *  acknowledged. Its completions leave the CQs. Return: 0; EBUSY; EIO */
+ *  acknowledged. Its completions leave the CQs. Return: 0; EBUSY while it is
+ *  attached to a multicast group */
 EXPORT int ibv_destroy_qp(struct ibv_qp *ibqp)
 {
 	struct soft_context *ctx = to_context(ibqp->context);
 	struct soft_qp *qp = to_qp(ibqp);
+	int rc = command_destroy(ctx, ibqp->handle);
 
+	if (rc)
+		return verbs_err(rc);
 	object_hide(ctx, &qp->object);
 	if (!ctx->forked)
 		eng_qp_destroy(qp->eng);
-	command_destroy(ctx, ibqp->handle);
 	object_purge(ctx, &qp->object);
 	object_wait(&qp->object, &ibqp->mutex, &ibqp->cond, &ibqp->events_completed);
 	qp_ex_free(qp);

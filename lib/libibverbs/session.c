@@ -85,8 +85,8 @@ static ssize_t receive_reply(int sock, void *body, size_t body_bytes, int *fds, 
  * session_connect() - connect to the "uverbs" socket of a fabric
  * @open: the first message, saying what this connection is for
  *
- * Return: the socket; -ENAMETOOLONG; -ECONNREFUSED and the like when no
- * softibd listens in @dir
+ * Return: the socket; -ENAMETOOLONG; -ECONNREFUSED when no softibd listens in
+ * @dir; -EACCES when it is another user's
  */
 int session_connect(const char *dir, const struct abi_open *open)
 {
@@ -101,7 +101,8 @@ int session_connect(const char *dir, const struct abi_open *open)
 	if (sock < 0)
 		return -errno;
 	if (connect(sock, (struct sockaddr *)&addr, sizeof(addr)) < 0) {
-		rc = -errno;
+		/* no socket, or one that nobody listens on: the same to users */
+		rc = errno == ENOENT ? -ECONNREFUSED : -errno;
 		goto undo_socket;
 	}
 	rc = (int)send_message(sock, &iov, 1);
@@ -206,4 +207,18 @@ int session_command(struct soft_context *ctx, uint32_t command, const void *req,
 	if (n < 0)
 		return (int)n;
 	return resp && (size_t)n < resp_bytes ? -EPROTO : 0;
+}
+
+/**
+ * session_destroy() - session_command() for an object that goes
+ *
+ * Where there is no session any more (softibd died, or this is a forked
+ * child) the object is gone already.
+ */
+int session_destroy(struct soft_context *ctx, uint32_t command, const void *req,
+		    size_t req_bytes, void *resp, size_t resp_bytes)
+{
+	int rc = session_command(ctx, command, req, req_bytes, resp, resp_bytes);
+
+	return rc == -EIO ? 0 : rc;
 }

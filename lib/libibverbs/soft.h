@@ -6,9 +6,10 @@
  * (link.c), and a thread that runs the engine when the program does not
  * (progress.c).
  *
- * Every object that softibd tracks is made in this order: command to softibd
- * (handle, number, key), then the engine's object; it goes in the reverse
- * order. Inside, functions return -errno; what ibv_* must return, a positive
+ * Every object that softibd tracks is made and destroyed in this order:
+ * command to softibd (handle, number, key; on destruction: is it in use?),
+ * then the engine's object. A region alone leaves the engine first, since no
+ * packet may touch its memory once softibd gives the key away. Inside, functions return -errno; what ibv_* must return, a positive
  * errno or NULL and errno, is made by verbs_err() and verbs_null() only.
  *
  * Lock order: objects_lock, the engine's lock, then any of async_lock, a
@@ -235,6 +236,8 @@ int session_connect(const char *dir, const struct abi_open *open);
 int session_list(const char *dir, const char *node, struct abi_device_info **infos);
 int session_get_context(int sock, struct abi_context_resp *resp, int fds[ABI_CONTEXT_FDS]);
 int session_command(struct soft_context *ctx, uint32_t command, const void *req,
+		    size_t req_bytes, void *resp, size_t resp_bytes);
+int session_destroy(struct soft_context *ctx, uint32_t command, const void *req,
 		    size_t req_bytes, void *resp, size_t resp_bytes);
 
 /* link.c */

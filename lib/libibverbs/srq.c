@@ -9,7 +9,7 @@ static int command_destroy(struct soft_context *ctx, uint32_t handle)
 	struct ib_uverbs_destroy_srq req = {.srq_handle = handle};
 	struct ib_uverbs_destroy_srq_resp resp;
 
-	return session_command(ctx, IB_USER_VERBS_CMD_DESTROY_SRQ, &req, sizeof(req), &resp,
+	return session_destroy(ctx, IB_USER_VERBS_CMD_DESTROY_SRQ, &req, sizeof(req), &resp,
 			       sizeof(resp));
 }
 
@@ -122,15 +122,13 @@ EXPORT int ibv_destroy_srq(struct ibv_srq *ibsrq)
 {
 	struct soft_context *ctx = to_context(ibsrq->context);
 	struct soft_srq *srq = to_srq(ibsrq);
-	int rc;
+	int rc = command_destroy(ctx, ibsrq->handle);
 
-	object_hide(ctx, &srq->object);
-	rc = ctx->forked ? 0 : eng_srq_destroy(srq->eng);
-	if (rc) {
-		object_show(ctx, &srq->object);
+	if (rc)
 		return verbs_err(rc);
-	}
-	command_destroy(ctx, ibsrq->handle);
+	object_hide(ctx, &srq->object);
+	if (!ctx->forked)
+		eng_srq_destroy(srq->eng);
 	object_purge(ctx, &srq->object);
 	object_wait(&srq->object, &ibsrq->mutex, &ibsrq->cond, &ibsrq->events_completed);
 	free(srq);

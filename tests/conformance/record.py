@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""What rdma-core's run_tests.py does, for one of its files, with the outcome
+of each case written to a file as it ends: a crash loses nothing before it.
+
+    record.py TESTS_DIR MODULE REPORT --dev softib0
+"""
+import importlib.machinery
+import json
+import sys
+import unittest
+from pathlib import Path
+
+tests_dir, module, report = sys.argv[1:4]
+sys.argv[1:] = sys.argv[4:]
+sys.path[:0] = [tests_dir, str(Path(tests_dir).parent)]
+
+from args_parser import parser  # noqa: E402  the copied tests' own
+
+
+class Recorder(unittest.TextTestResult):
+    """A line of JSON when a case starts and when it ends."""
+
+    def write(self, test, verdict, text=""):
+        with open(report, "a", encoding="utf-8") as f:
+            f.write(json.dumps([test.id(), verdict, text]) + "\n")
+
+    def startTest(self, test):
+        super().startTest(test)
+        self.write(test, "crashed")
+
+    def addSuccess(self, test):
+        super().addSuccess(test)
+        self.write(test, "passed")
+
+    def addSkip(self, test, reason):
+        super().addSkip(test, reason)
+        self.write(test, "skipped", reason)
+
+    def addFailure(self, test, err):
+        super().addFailure(test, err)
+        self.write(test, "failed", str(err[1]))
+
+    def addError(self, test, err):
+        super().addError(test, err)
+        if hasattr(test, "_testMethodName"):
+            self.write(test, "failed", f"{err[0].__name__}: {err[1]}")
+
+    def addSubTest(self, test, subtest, err):
+        super().addSubTest(test, subtest, err)
+        if err:
+            self.write(test, "failed", str(err[1]))
+
+
+init = str(Path(tests_dir) / "__init__.py")
+tests = importlib.machinery.SourceFileLoader("tests", init).load_module()
+parser.parse_args()
+suite = unittest.defaultTestLoader.loadTestsFromName(module, tests)
+unittest.TextTestRunner(verbosity=2, resultclass=Recorder).run(suite)
