@@ -258,7 +258,7 @@ struct ib_ucontext {
 	/* --- the driver's answer to the program's opening --- */
 	const void *driver_resp;
 	size_t driver_resp_bytes;
-	const int *driver_fds; /* the driver's, sent to the program as copies */
+	const int *driver_fds; /* enum abi_context_fd; sent to the program as copies */
 	unsigned int num_driver_fds;
 	/* --- the core's --- */
 	struct list_head node; /* in device->ucontext_list */

@@ -36,9 +36,6 @@ static void drop_context(struct session *s)
 	if (s->context)
 		ib_ucontext_close(s->context);
 	s->context = NULL;
-	if (s->async_fd >= 0)
-		close(s->async_fd);
-	s->async_fd = -1;
 }
 
 static void close_session(struct session *s)
@@ -57,8 +54,9 @@ static void send_event(struct session *s, enum ib_event_type type, u64 element)
 {
 	struct ib_uverbs_async_event_desc desc = {.element = element, .event_type = type};
 
-	if (s->async_fd >= 0)
-		(void)send(s->async_fd, &desc, sizeof(desc), MSG_DONTWAIT | MSG_NOSIGNAL);
+	if (s->context)
+		(void)send(s->context->driver_fds[ABI_FD_ASYNC_WRITE], &desc, sizeof(desc),
+			   MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 static void become_zombie(struct session *s)
@@ -79,7 +77,7 @@ static void on_event(struct ib_event_handler *handler, struct ib_event *event)
 	struct session *s;
 
 	list_for_each_entry(s, &endpoint->sessions, node)
-		if (s->context && s->device == event->device)
+		if (s->device == event->device)
 			send_event(s, event->event, event->element.port_num);
 }
 
@@ -273,17 +271,14 @@ static int run(struct session *s, struct call *call, size_t bytes)
 /* Return: true when the session goes on */
 static bool on_command(struct session *s, size_t bytes)
 {
-	struct call call = {.session = s, .out = s->uverbs->out, .close_fd = -1};
-	int ret, sent;
+	struct call call = {.session = s, .out = s->uverbs->out};
+	int ret;
 
 	memset(s->uverbs->out, 0, sizeof(s->uverbs->out));
 	ret = run(s, &call, bytes);
 	if (ret)
 		call.out_bytes = call.num_fds = 0;
-	sent = endpoint_send(s->fd, ret, call.out, call.out_bytes, call.fds, call.num_fds);
-	if (call.close_fd >= 0)
-		close(call.close_fd);
-	return sent == 0;
+	return endpoint_send(s->fd, ret, call.out, call.out_bytes, call.fds, call.num_fds) == 0;
 }
 
 static void on_message(struct rt_io *io, bool readable, bool writable)
@@ -321,7 +316,6 @@ void uverbs_serve(struct uverbs *uverbs, int fd, const struct peer *peer)
 	}
 	s->uverbs = uverbs;
 	s->fd = fd;
-	s->async_fd = -1;
 	s->peer = *peer;
 	list_add_tail(&s->node, &uverbs->sessions);
 	uverbs->num_sessions++;

@@ -12,40 +12,23 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 /* --- the context --- */
-
-static int make_async_pair(struct session *s, struct call *call)
-{
-	int pair[2];
-
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-		return -errno;
-	call->fds[ABI_FD_ASYNC_READ] = pair[0];
-	call->fds[ABI_FD_ASYNC_WRITE] = pair[1];
-	call->close_fd = pair[0]; /* the program's end alone */
-	s->async_fd = pair[1];
-	return 0;
-}
 
 static int cmd_get_context(struct call *call)
 {
 	struct session *s = call->session;
 	struct ib_ucontext *context = ib_ucontext_open(s->device, s->peer.pid, s->peer.comm);
-	int ret = -EPROTO;
 
 	if (IS_ERR(context))
 		return (int)PTR_ERR(context);
-	if (context->num_driver_fds != ABI_FD_ASYNC_READ ||
-	    context->driver_resp_bytes > UVERBS_RESPONSE_MAX)
-		goto undo_context;
-	ret = make_async_pair(s, call);
-	if (ret)
-		goto undo_context;
-	memcpy(call->fds, context->driver_fds, context->num_driver_fds * sizeof(int));
-	call->num_fds = ABI_CONTEXT_FDS;
+	if (context->num_driver_fds != ABI_CONTEXT_FDS ||
+	    context->driver_resp_bytes > UVERBS_RESPONSE_MAX) {
+		ib_ucontext_close(context);
+		return -EPROTO;
+	}
+	call->fds = context->driver_fds;
+	call->num_fds = context->num_driver_fds;
 	memcpy(call->out, context->driver_resp, context->driver_resp_bytes);
 	call->out_bytes = context->driver_resp_bytes;
 	context->priv = s;
@@ -53,10 +36,6 @@ static int cmd_get_context(struct call *call)
 	s->context = context;
 	s->state = SESSION_ACTIVE;
 	return 0;
-
-undo_context:
-	ib_ucontext_close(context);
-	return ret;
 }
 
 /* "1.2.3" as the three numbers that the struct has room for */

@@ -26,7 +26,6 @@ struct session {
 	enum { SESSION_NEW, SESSION_OPENED, SESSION_ACTIVE, SESSION_ZOMBIE } state;
 	struct ib_device *device;
 	struct ib_ucontext *context;
-	int async_fd; /* our end of the program's asynchronous events; -1 */
 };
 
 #define UVERBS_RESPONSE_MAX 512
@@ -37,9 +36,8 @@ struct call {
 	const void *in; /* the command's struct, behind ib_uverbs_cmd_hdr */
 	void *out;	/* zeroed; as long as the table says */
 	size_t out_bytes; /* a handler may change it */
-	int fds[ABI_CONTEXT_FDS];
+	const int *fds; /* to be sent along; the driver's */
 	unsigned int num_fds;
-	int close_fd; /* to be closed once the answer is sent; -1 */
 };
 
 /** struct command - a row of the table of commands */

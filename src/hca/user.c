@@ -149,8 +149,7 @@ static void cut_off(struct hca_user *user)
 	user->broken = true;
 	rt_poller_del(&user->poller);
 	rt_io_watch(&user->doorbell, false, false);
-	if (user->ib.fatal)
-		user->ib.fatal(&user->ib);
+	ib_ucontext_fatal(&user->ib); /* deferred: the caller still uses it */
 }
 
 static bool user_poll(struct rt_poller *p)

@@ -64,8 +64,10 @@ static int grh_decode(const uint8_t *b, size_t len, struct wire_grh *grh)
 	return WIRE_GRH_BYTES;
 }
 
-static void grh_encode(const struct wire_grh *grh, uint8_t *b)
+int wire_grh_encode(const struct wire_grh *grh, void *buf)
 {
+	uint8_t *b = buf;
+
 	put_be32(b, (uint32_t)GRH_IP_VERSION << 28 | (uint32_t)grh->traffic_class << 20 |
 			(grh->flow_label & 0xfffff));
 	put_be16(b + 4, grh->payload_bytes);
@@ -73,6 +75,7 @@ static void grh_encode(const struct wire_grh *grh, uint8_t *b)
 	b[7] = grh->hop_limit;
 	memcpy(b + 8, grh->sgid.raw, 16);
 	memcpy(b + 24, grh->dgid.raw, 16);
+	return WIRE_GRH_BYTES;
 }
 
 static void bth_load(const uint8_t *b, struct wire_bth *bth)
@@ -276,7 +279,7 @@ int wire_packet_encode(struct wire_packet *pkt, void *buf)
 	wire_lrh_encode(&pkt->lrh, b);
 	if (pkt->lrh.lnh == WIRE_LNH_GRH) {
 		pkt->grh.payload_bytes = (uint16_t)bytes;
-		grh_encode(&pkt->grh, b + WIRE_LRH_BYTES);
+		wire_grh_encode(&pkt->grh, b + WIRE_LRH_BYTES);
 	}
 	return (int)at + n;
 }

@@ -203,6 +203,8 @@ int wire_packet_encode(struct wire_packet *pkt, void *buf);
 int wire_lrh_decode(const void *buf, size_t len, struct wire_lrh *lrh);
 /** wire_lrh_encode() - Return: 8 */
 int wire_lrh_encode(const struct wire_lrh *lrh, void *buf);
+/** wire_grh_encode() - only the GRH, as datagram receivers see it. Return: 40 */
+int wire_grh_encode(const struct wire_grh *grh, void *buf);
 
 /** wire_icrc() - invariant CRC (7.8.1) of LRH..pad at @buf, as the wire's
  *  four bytes in host order; fields that change underway are masked */

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The "control" socket of a fabric: people and tools ask how it is and pull
+ * its cables. One JSON object a message each way: docs/CONTROL.md.
+ */
+#ifndef SOFTIB_DAEMON_CONTROL_H
+#define SOFTIB_DAEMON_CONTROL_H
+
+#include "fabric/fabric.h"
+#include "runtime/posix/rt_posix.h"
+
+struct control;
+
+/** struct control_resource - one object that somebody holds */
+struct control_resource {
+	int node;	  /* index in the topology */
+	const char *device, *type; /* "softib0"; "pd", "cq", "qp", ... */
+	uint32_t id;	  /* unique per device and type */
+	int pid;	  /* the owner; 0 for softibd itself */
+	const char *comm; /* its name */
+};
+
+/** struct control_ops - what the endpoint asks of those who hold it */
+struct control_ops {
+	const char *topology; /* what the fabric was made from; may be NULL */
+	/** each_resource() - call @fn for every object of node @node, of all
+	 *  nodes when -1; stops when @fn does not return 0. May be NULL. */
+	int (*each_resource)(void *ctx, int node,
+			     int (*fn)(void *arg, const struct control_resource *res), void *arg);
+	/** stop() - end softibd in good order, from the loop. May be NULL. */
+	void (*stop)(void *ctx);
+	void *ctx;
+};
+
+/**
+ * control_create() - listen on @dir/control
+ * @ops: copied; NULL: no resources, no stop
+ * Return: 0 and *@control; -ENAMETOOLONG, -EADDRINUSE (a socket is there:
+ * whoever owns @dir removes a stale one), -ENOMEM, -errno of the system
+ */
+int control_create(struct rt *rt, struct fabric *fab, const char *dir,
+		   const struct control_ops *ops, struct control **control);
+/** control_destroy() - close every client and remove the socket */
+void control_destroy(struct control *control);
+
+/** control_core_resources() - struct control_ops.each_resource over the
+ *  midlayer's resource tracking; its @ctx is the struct fabric */
+int control_core_resources(void *ctx, int node,
+			   int (*fn)(void *arg, const struct control_resource *res), void *arg);
+
+#endif

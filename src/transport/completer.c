@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The completer (9.7.5, 9.7.6, 9.9.2): what comes back to an RC requester,
+ * and what does not.
+ *
+ * Events: ACK, NAK, RNR NAK, READ response, atomic response, the timer.
+ * An answer with PSN p acknowledges every SEND and WRITE packet up to p. It
+ * cannot stand for the data of an earlier READ or atomic: that response is
+ * lost, an implied NAK. Every loss is mended by going back to the oldest
+ * unacknowledged PSN.
+ *
+ * Counters: retries_left (time-outs, sequence NAKs, implied NAKs) and
+ * rnr_left; both are refilled by progress, which is una moving on.
+ */
+#include "transport/qp.h"
+
+/* 9.9.2: what ends a request, by NAK code */
+static const uint8_t nak_status[] = {
+	[WIRE_NAK_INVALID_REQUEST] = IBV_WC_REM_INV_REQ_ERR,
+	[WIRE_NAK_REMOTE_ACCESS] = IBV_WC_REM_ACCESS_ERR,
+	[WIRE_NAK_REMOTE_OPERATIONAL] = IBV_WC_REM_OP_ERR,
+	[WIRE_NAK_INVALID_RD_REQUEST] = IBV_WC_REM_INV_RD_REQ_ERR,
+};
+
+/* una moves to @to inside or at the end of the oldest request */
+static void advance_una(struct tp_sq *sq, psn_t to)
+{
+	/* what was acknowledged need not be sent (again) */
+	if (tp_psn_distance(sq->nxt, sq->una) < tp_psn_distance(to, sq->una))
+		sq->nxt = to;
+	sq->una = to;
+}
+
+/**
+ * acknowledge() - every packet before @end has arrived
+ * Return: false when a READ or atomic before @end still lacks its response;
+ * una then stands at the first PSN that is missing
+ */
+static bool acknowledge(struct tp_qp *qp, psn_t end)
+{
+	struct tp_sq *sq = &qp->sq;
+
+	while (!psn_eq(sq->una, end)) {
+		const struct tp_sqe *sqe = tp_sqe(qp, sq->tail);
+		uint32_t to_end = tp_psn_distance(end, sq->una);
+
+		if (tp_op(sqe)->flags & TP_OP_RESPONDS)
+			return false;
+		if (to_end <= tp_psn_distance(sqe->last_psn, sq->una)) {
+			advance_una(sq, end);
+			return true;
+		}
+		advance_una(sq, psn_add(sqe->last_psn, 1));
+		tp_sq_complete(qp, IBV_WC_SUCCESS);
+	}
+	return true;
+}
+
+/* after acknowledge(): if una moved from @before, waiting starts afresh.
+ * Return: false when that ended the QP: a failed request was next in turn */
+static bool note_progress(struct tp_qp *qp, psn_t before, mono_t now)
+{
+	struct tp_sq *sq = &qp->sq;
+
+	if (psn_eq(sq->una, before))
+		return true;
+	sq->retries_left = qp->attr.retry_cnt;
+	sq->rnr_left = qp->attr.rnr_retry;
+	sq->recovering = false;
+	sq->block &= (uint8_t)~TP_BLOCK_PROGRESS;
+	if (!(sq->block & TP_BLOCK_RNR))
+		sq->timer = psn_eq(sq->nxt, sq->una) ?
+				    MONO_NEVER :
+				    mono_add(now, tp_timeout_ns(qp->attr.timeout_enc));
+	tp_sq_at_end(qp);
+	return qp->state != IBV_QPS_ERR;
+}
+
+static void retry(struct tp_qp *qp)
+{
+	struct tp_sq *sq = &qp->sq;
+
+	if (sq->retries_left == 0) {
+		tp_sq_fail_oldest(qp, IBV_WC_RETRY_EXC_ERR);
+		return;
+	}
+	sq->retries_left--;
+	sq->recovering = true;
+	tp_requester_rewind(qp);
+}
+
+/* 9.7.5.1.? an implied NAK; the answers already under way would repeat it */
+static void lost_response(struct tp_qp *qp)
+{
+	if (!qp->sq.recovering)
+		retry(qp);
+}
+
+static void receiver_not_ready(struct tp_qp *qp, uint8_t rnr_enc, mono_t now)
+{
+	struct tp_sq *sq = &qp->sq;
+
+	qp->stats.rnr_naks_rx++;
+	if (sq->block & TP_BLOCK_RNR)
+		return; /* a second copy */
+	if (qp->attr.rnr_retry != 7) {
+		if (sq->rnr_left == 0) {
+			tp_sq_fail_oldest(qp, IBV_WC_RNR_RETRY_EXC_ERR);
+			return;
+		}
+		sq->rnr_left--;
+	}
+	tp_requester_rewind(qp);
+	sq->block |= TP_BLOCK_RNR;
+	sq->timer = mono_add(now, tp_rnr_ns(rnr_enc));
+}
+
+static bool is_ack(const struct wire_packet *pkt, uint32_t flags)
+{
+	return flags & WIRE_HAS_AETH && (pkt->aeth.syndrome & WIRE_AETH_KIND_MASK) == WIRE_AETH_ACK;
+}
+
+/* 9.7.7.2.4: how many more messages the peer has receives for */
+static void note_credits(struct tp_sq *sq, const struct wire_aeth *aeth)
+{
+	uint8_t code = aeth->syndrome & WIRE_AETH_VALUE_MASK;
+
+	sq->limited = code != WIRE_AETH_CREDIT_INVALID;
+	if (sq->limited)
+		sq->limit_ssn = aeth->msn + tp_credits[code];
+}
+
+static void nak(struct tp_qp *qp, const struct wire_packet *pkt, mono_t now)
+{
+	uint8_t kind = pkt->aeth.syndrome & WIRE_AETH_KIND_MASK;
+	uint8_t value = pkt->aeth.syndrome & WIRE_AETH_VALUE_MASK;
+	psn_t before = qp->sq.una;
+	bool arrived = acknowledge(qp, pkt->bth.psn);
+
+	if (!note_progress(qp, before, now))
+		return;
+	if (!arrived)
+		lost_response(qp);
+	else if (kind == WIRE_AETH_RNR_NAK)
+		receiver_not_ready(qp, value, now);
+	else if (value == WIRE_NAK_PSN_SEQUENCE) {
+		qp->stats.seq_naks_rx++;
+		retry(qp);
+	} else if (value < ARRAY_SIZE(nak_status)) {
+		tp_sq_fail_oldest(qp, nak_status[value]);
+	}
+}
+
+static void ack(struct tp_qp *qp, const struct wire_packet *pkt, mono_t now)
+{
+	psn_t before = qp->sq.una;
+	bool arrived;
+
+	note_credits(&qp->sq, &pkt->aeth);
+	arrived = acknowledge(qp, psn_add(pkt->bth.psn, 1));
+	if (note_progress(qp, before, now) && unlikely(!arrived))
+		lost_response(qp);
+}
+
+/* the oldest request's response data for una is here: into its memory */
+static enum ibv_wc_status take_data(struct tp_qp *qp, const struct tp_sqe *sqe, const void *data,
+				    uint32_t len)
+{
+	struct tp_sq *sq = &qp->sq;
+	const struct tp_sge *sge = tp_sges(qp, sq->tail);
+	uint32_t offset = tp_psn_distance(sq->una, sqe->first_psn) << qp->mtu_shift;
+	struct tp_cursor at = tp_cursor_at(sge, sqe->num_sge, offset);
+
+	switch (tp_scatter(qp, sge, sqe->num_sge, &at, data, len)) {
+	case TP_COPY_OK:
+		return IBV_WC_SUCCESS;
+	case TP_COPY_TOO_SHORT:
+		return IBV_WC_LOC_LEN_ERR;
+	default:
+		return IBV_WC_LOC_PROT_ERR;
+	}
+}
+
+static enum ibv_wc_status read_data(struct tp_qp *qp, const struct tp_sqe *sqe,
+				    const struct wire_packet *pkt, uint32_t flags)
+{
+	uint32_t offset = tp_psn_distance(qp->sq.una, sqe->first_psn) << qp->mtu_shift;
+	bool last = psn_eq(qp->sq.una, sqe->last_psn);
+	uint32_t len = last ? sqe->length_bytes - offset : tp_mtu(qp);
+
+	/* 9.7.5.1.? the response must be the one that was asked for */
+	if (!(flags & WIRE_IS_LAST) != !last || pkt->payload_bytes != len)
+		return IBV_WC_BAD_RESP_ERR;
+	return take_data(qp, sqe, pkt->payload, len);
+}
+
+/* una moves past a response */
+static void response_done(struct tp_qp *qp, const struct tp_sqe *sqe)
+{
+	struct tp_sq *sq = &qp->sq;
+	bool last = psn_eq(sq->una, sqe->last_psn);
+
+	if (sq->next != sq->tail)
+		sq->read_psns--;
+	advance_una(sq, psn_add(sq->una, 1));
+	if (last)
+		tp_sq_complete(qp, IBV_WC_SUCCESS);
+}
+
+/* a READ or atomic response */
+static void response(struct tp_qp *qp, const struct wire_packet *pkt, uint32_t flags, mono_t now)
+{
+	struct tp_sq *sq = &qp->sq;
+	psn_t before = sq->una;
+	bool arrived = acknowledge(qp, pkt->bth.psn);
+	uint8_t kind = flags & WIRE_IS_READ ? TP_OP_READ : TP_OP_ATOMIC;
+	const struct tp_sqe *sqe = tp_sqe(qp, sq->tail);
+	enum ibv_wc_status status;
+
+	if (is_ack(pkt, flags))
+		note_credits(sq, &pkt->aeth);
+	if (!arrived) {
+		if (note_progress(qp, before, now))
+			lost_response(qp);
+		return;
+	}
+	if (!(tp_op(sqe)->flags & kind))
+		status = IBV_WC_BAD_RESP_ERR;
+	else if (kind == TP_OP_READ)
+		status = read_data(qp, sqe, pkt, flags);
+	else
+		status = take_data(qp, sqe, &pkt->atomic_ack, sizeof(pkt->atomic_ack));
+	if (unlikely(status != IBV_WC_SUCCESS)) {
+		tp_sq_fail_oldest(qp, status);
+		return;
+	}
+	response_done(qp, sqe);
+	note_progress(qp, before, now);
+}
+
+/* an answer to what is answered already, or was never sent; but the newest
+ * ACK may come again with fresh credits (9.7.7.2.? unsolicited ACK) */
+static void ghost(struct tp_qp *qp, const struct wire_packet *pkt, uint32_t flags)
+{
+	struct tp_sq *sq = &qp->sq;
+
+	qp->stats.duplicates++;
+	if (!is_ack(pkt, flags) || !psn_eq(psn_add(pkt->bth.psn, 1), sq->una))
+		return;
+	note_credits(sq, &pkt->aeth);
+	sq->block &= (uint8_t)~TP_BLOCK_CREDIT;
+}
+
+void tp_completer_receive(struct tp_qp *qp, const struct wire_packet *pkt, uint32_t flags,
+			  mono_t now)
+{
+	struct tp_sq *sq = &qp->sq;
+	uint32_t at = tp_psn_distance(pkt->bth.psn, sq->una);
+
+	if (unlikely(at >= tp_psn_distance(sq->sent, sq->una))) {
+		ghost(qp, pkt, flags);
+		return;
+	}
+	if (flags & (WIRE_IS_READ | WIRE_IS_ATOMIC))
+		response(qp, pkt, flags, now);
+	else if (is_ack(pkt, flags))
+		ack(qp, pkt, now);
+	else
+		nak(qp, pkt, now);
+}
+
+void tp_completer_expire(struct tp_qp *qp, mono_t now)
+{
+	struct tp_sq *sq = &qp->sq;
+
+	if (sq->block & TP_BLOCK_RNR) {
+		sq->block &= (uint8_t)~TP_BLOCK_RNR;
+		sq->timer = MONO_NEVER;
+		return;
+	}
+	qp->stats.timeouts++;
+	retry(qp);
+}

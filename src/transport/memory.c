@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Between packets and registered memory: gather lists, scatter lists.
+ */
+#include "transport/qp.h"
+
+struct tp_cursor tp_cursor_at(const struct tp_sge *sge, unsigned num_sge, uint32_t offset)
+{
+	struct tp_cursor at = {0, offset};
+
+	while (at.sge < num_sge && at.offset >= sge[at.sge].length_bytes)
+		at.offset -= sge[at.sge++].length_bytes;
+	return at;
+}
+
+bool tp_gather(struct tp_qp *qp, uint32_t index, struct tp_cursor *at, uint32_t length_bytes,
+	       struct tp_packet_out *out)
+{
+	const struct tp_sge *sge = tp_sges(qp, index);
+	unsigned n = 0;
+
+	while (length_bytes > 0) {
+		const struct tp_sge *s = &sge[at->sge];
+		uint32_t len = MIN(s->length_bytes - at->offset, length_bytes);
+
+		if (len > 0) {
+			out->piece[n].ptr = qp->ops->mem(qp->ctx, s->lkey, s->addr + at->offset,
+							 len, 0, false);
+			if (unlikely(!out->piece[n].ptr))
+				return false;
+			out->piece[n++].len = len;
+		}
+		length_bytes -= len;
+		at->offset += len;
+		if (at->offset == s->length_bytes)
+			*at = (struct tp_cursor){at->sge + 1, 0};
+	}
+	out->num_pieces = (uint8_t)n;
+	return true;
+}
+
+enum tp_copy tp_scatter(struct tp_qp *qp, const struct tp_sge *sge, unsigned num_sge,
+			struct tp_cursor *at, const void *data, uint32_t length_bytes)
+{
+	const uint8_t *from = data;
+
+	while (length_bytes > 0) {
+		const struct tp_sge *s = &sge[at->sge];
+		uint32_t len;
+
+		if (unlikely(at->sge >= num_sge))
+			return TP_COPY_TOO_SHORT;
+		len = MIN(s->length_bytes - at->offset, length_bytes);
+		if (len > 0) {
+			void *to = qp->ops->mem(qp->ctx, s->lkey, s->addr + at->offset, len,
+						IBV_ACCESS_LOCAL_WRITE, false);
+			if (unlikely(!to))
+				return TP_COPY_VIOLATION;
+			memcpy(to, from, len);
+			from += len;
+		}
+		length_bytes -= len;
+		at->offset += len;
+		if (at->offset == s->length_bytes)
+			*at = (struct tp_cursor){at->sge + 1, 0};
+	}
+	return TP_COPY_OK;
+}
+
+void tp_copy_ordered(void *to, const void *from, size_t length_bytes)
+{
+	size_t tail = MIN(length_bytes, (size_t)8);
+
+	memcpy(to, from, length_bytes - tail);
+	/* programs spin on the last bytes of an RDMA WRITE (o9-20) */
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	memcpy((char *)to + length_bytes - tail, (const char *)from + length_bytes - tail, tail);
+}

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * SEND and RDMA WRITE packets into memory (9.7.4.1, 9.8.2), the same for RC
+ * and UC: what is checked, where the bytes go, which receive completes. What
+ * a verdict means for the QP is the business of responder.c and uc.c.
+ *
+ * A message is in progress from its first packet to its last; the states are
+ * those of enum tp_message.
+ */
+#include "transport/qp.h"
+
+bool tp_recv_take(struct tp_qp *qp)
+{
+	struct tp_responder *r = &qp->resp;
+
+	if (!r->has_recv)
+		r->has_recv = qp->ops->recv_get(qp->ctx, &r->recv);
+	return r->has_recv;
+}
+
+void tp_recv_complete(struct tp_qp *qp, struct tp_wc *wc)
+{
+	struct tp_responder *r = &qp->resp;
+
+	wc->wr_id = r->recv.wr_id;
+	r->has_recv = false;
+	qp->ops->complete_recv(qp->ctx, wc);
+}
+
+void tp_recv_fail(struct tp_qp *qp, enum ibv_wc_status status)
+{
+	struct tp_wc wc = {.status = (uint8_t)status, .opcode = IBV_WC_RECV};
+
+	if (qp->resp.has_recv)
+		tp_recv_complete(qp, &wc);
+}
+
+void tp_message_abandon(struct tp_qp *qp)
+{
+	qp->resp.message = TP_MESSAGE_NONE;
+}
+
+static enum tp_verdict check(const struct tp_qp *qp, const struct wire_packet *pkt,
+			     uint32_t flags)
+{
+	const struct tp_responder *r = &qp->resp;
+	bool first = flags & WIRE_IS_FIRST, last = flags & WIRE_IS_LAST;
+	uint8_t kind = flags & WIRE_IS_SEND ? TP_MESSAGE_SEND : TP_MESSAGE_WRITE;
+	uint32_t least = last ? (first ? 0 : 1) : tp_mtu(qp);
+
+	/* 9.7.4.1.2: the opcode must follow from the one before */
+	if (unlikely(r->message != (first ? TP_MESSAGE_NONE : kind)))
+		return TP_INVALID_REQUEST;
+	/* 9.7.4.1.6: full packets but for the last */
+	if (unlikely(pkt->payload_bytes < least || pkt->payload_bytes > tp_mtu(qp)))
+		return TP_INVALID_REQUEST;
+	return TP_ACCEPT;
+}
+
+static void complete(struct tp_qp *qp, const struct wire_packet *pkt, uint32_t flags)
+{
+	struct tp_wc wc = {
+		.opcode = flags & WIRE_IS_SEND ? IBV_WC_RECV : IBV_WC_RECV_RDMA_WITH_IMM,
+		.byte_len = qp->resp.received_bytes,
+		.src_qpn = qp->attr.dest_qpn,
+		.pkey_index = qp->attr.pkey_index,
+		.slid = pkt->lrh.slid,
+		.sl = pkt->lrh.sl,
+		.solicited = pkt->bth.solicited,
+	};
+
+	if (flags & WIRE_HAS_IMM) {
+		wc.wc_flags = IBV_WC_WITH_IMM;
+		wc.imm_or_rkey = pkt->imm;
+	} else if (flags & WIRE_HAS_IETH) {
+		wc.wc_flags = IBV_WC_WITH_INV;
+		wc.imm_or_rkey = pkt->ieth_rkey;
+	}
+	tp_recv_complete(qp, &wc);
+}
+
+static enum tp_verdict receive_send(struct tp_qp *qp, const struct wire_packet *pkt,
+				    uint32_t flags)
+{
+	static const uint8_t verdicts[] = {
+		[TP_COPY_OK] = TP_ACCEPT,
+		[TP_COPY_TOO_SHORT] = TP_RECV_TOO_SHORT,
+		[TP_COPY_VIOLATION] = TP_RECV_VIOLATION,
+	};
+	struct tp_responder *r = &qp->resp;
+	enum tp_copy copied;
+
+	if (flags & WIRE_IS_FIRST) {
+		if (unlikely(!tp_recv_take(qp)))
+			return TP_NO_RECEIVE;
+		r->received_bytes = 0;
+		r->cursor = (struct tp_cursor){0, 0};
+	}
+	copied = tp_scatter(qp, r->recv.sge, r->recv.num_sge, &r->cursor, pkt->payload,
+			    pkt->payload_bytes);
+	if (unlikely(copied != TP_COPY_OK))
+		return verdicts[copied];
+	r->received_bytes += pkt->payload_bytes;
+	if (flags & WIRE_HAS_IETH && qp->ops->invalidate(qp->ctx, pkt->ieth_rkey))
+		return TP_INVALIDATE_FAILED;
+	if (flags & WIRE_IS_LAST)
+		complete(qp, pkt, flags);
+	return TP_ACCEPT;
+}
+
+/* the first packet of a WRITE: its R_Key must cover the whole (9.7.4.1.5) */
+static enum tp_verdict begin_write(struct tp_qp *qp, const struct wire_packet *pkt)
+{
+	struct tp_responder *r = &qp->resp;
+
+	if (pkt->reth.length_bytes > TP_MESSAGE_MAX)
+		return TP_INVALID_REQUEST;
+	/* C9-88: a WRITE of no bytes checks no R_Key */
+	if (pkt->reth.length_bytes > 0 &&
+	    !qp->ops->mem(qp->ctx, pkt->reth.rkey, pkt->reth.va, pkt->reth.length_bytes,
+			  IBV_ACCESS_REMOTE_WRITE, true))
+		return TP_REMOTE_ACCESS;
+	r->va = pkt->reth.va;
+	r->rkey = pkt->reth.rkey;
+	r->length_bytes = pkt->reth.length_bytes;
+	r->received_bytes = 0;
+	return TP_ACCEPT;
+}
+
+static enum tp_verdict receive_write(struct tp_qp *qp, const struct wire_packet *pkt,
+				     uint32_t flags)
+{
+	struct tp_responder *r = &qp->resp;
+	uint32_t len = pkt->payload_bytes;
+	enum tp_verdict verdict = TP_ACCEPT;
+	uint32_t left;
+
+	if (unlikely(!(qp->attr.qp_access_flags & IBV_ACCESS_REMOTE_WRITE)))
+		return TP_INVALID_REQUEST;
+	if (flags & WIRE_IS_FIRST)
+		verdict = begin_write(qp, pkt);
+	if (unlikely(verdict != TP_ACCEPT))
+		return verdict;
+	left = r->length_bytes - r->received_bytes;
+	/* C9-89: the DMA length is reached with the last packet, not before */
+	if (unlikely(flags & WIRE_IS_LAST ? len != left : len >= left))
+		return TP_INVALID_REQUEST;
+	if (flags & WIRE_HAS_IMM && unlikely(!tp_recv_take(qp)))
+		return TP_NO_RECEIVE;
+	if (len > 0) {
+		void *to = qp->ops->mem(qp->ctx, r->rkey, r->va + r->received_bytes, len,
+					IBV_ACCESS_REMOTE_WRITE, true);
+		if (unlikely(!to))
+			return TP_REMOTE_ACCESS;
+		tp_copy_ordered(to, pkt->payload, len);
+	}
+	r->received_bytes += len;
+	if (flags & WIRE_HAS_IMM)
+		complete(qp, pkt, flags);
+	return TP_ACCEPT;
+}
+
+enum tp_verdict tp_message_receive(struct tp_qp *qp, const struct wire_packet *pkt,
+				   uint32_t flags)
+{
+	enum tp_verdict verdict = check(qp, pkt, flags);
+
+	if (unlikely(verdict != TP_ACCEPT))
+		return verdict;
+	verdict = flags & WIRE_IS_SEND ? receive_send(qp, pkt, flags) :
+					 receive_write(qp, pkt, flags);
+	if (unlikely(verdict != TP_ACCEPT))
+		return verdict;
+	qp->resp.message = flags & WIRE_IS_LAST	  ? TP_MESSAGE_NONE :
+			   flags & WIRE_IS_SEND ? TP_MESSAGE_SEND :
+						    TP_MESSAGE_WRITE;
+	return TP_ACCEPT;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The transport's tables: send operations and their packets, and the
+ * encodings of time-outs, RNR delays and credits.
+ */
+#include "transport/qp.h"
+
+#define RC (1 << TP_RC)
+#define RC_UC (1 << TP_RC | 1 << TP_UC)
+#define ANY (1 << TP_RC | 1 << TP_UC | 1 << TP_UD)
+
+/* Which operations a transport has: 9.2.1 table 35; completions: 11.4.2.1 */
+const struct tp_op tp_ops_table[TP_OPS] = {
+	[IBV_WR_SEND] = {WIRE_SEND_FIRST, WIRE_SEND_MIDDLE, WIRE_SEND_LAST, WIRE_SEND_ONLY,
+			 ANY, TP_OP_RECEIVES, IBV_WC_SEND},
+	[IBV_WR_SEND_WITH_IMM] = {WIRE_SEND_FIRST, WIRE_SEND_MIDDLE, WIRE_SEND_LAST_IMM,
+				  WIRE_SEND_ONLY_IMM, ANY, TP_OP_RECEIVES | TP_OP_IMM,
+				  IBV_WC_SEND},
+	[IBV_WR_SEND_WITH_INV] = {WIRE_SEND_FIRST, WIRE_SEND_MIDDLE, WIRE_SEND_LAST_INV,
+				  WIRE_SEND_ONLY_INV, RC, TP_OP_RECEIVES | TP_OP_INV,
+				  IBV_WC_SEND},
+	[IBV_WR_RDMA_WRITE] = {WIRE_WRITE_FIRST, WIRE_WRITE_MIDDLE, WIRE_WRITE_LAST,
+			       WIRE_WRITE_ONLY, RC_UC, TP_OP_RETH, IBV_WC_RDMA_WRITE},
+	[IBV_WR_RDMA_WRITE_WITH_IMM] = {WIRE_WRITE_FIRST, WIRE_WRITE_MIDDLE,
+					WIRE_WRITE_LAST_IMM, WIRE_WRITE_ONLY_IMM, RC_UC,
+					TP_OP_RETH | TP_OP_RECEIVES | TP_OP_IMM,
+					IBV_WC_RDMA_WRITE},
+	[IBV_WR_RDMA_READ] = {.only = WIRE_READ_REQUEST,
+			      .transport_mask = RC,
+			      .flags = TP_OP_READ | TP_OP_RETH,
+			      .wc_opcode = IBV_WC_RDMA_READ},
+	[IBV_WR_ATOMIC_CMP_AND_SWP] = {.only = WIRE_CMP_SWAP,
+				       .transport_mask = RC,
+				       .flags = TP_OP_ATOMIC,
+				       .wc_opcode = IBV_WC_COMP_SWAP},
+	[IBV_WR_ATOMIC_FETCH_AND_ADD] = {.only = WIRE_FETCH_ADD,
+					 .transport_mask = RC,
+					 .flags = TP_OP_ATOMIC,
+					 .wc_opcode = IBV_WC_FETCH_ADD},
+};
+
+/* 9.7.7.2.3 */
+const uint16_t tp_credits[32] = {
+	0,  1,	2,  3,	4,   6,	  8,   12,  16,	 24,  32,   48,	  64,	96,   128,   192,
+	256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768,
+	0, /* no credit field: WIRE_AETH_CREDIT_INVALID */
+};
+
+/* 9.7.5.2.8, in units of 10 us */
+static const uint32_t rnr_10us[32] = {
+	65536, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192,
+	256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576,
+	32768, 49152,
+};
+
+uint64_t tp_rnr_ns(uint8_t rnr_enc)
+{
+	return rnr_10us[rnr_enc & WIRE_AETH_VALUE_MASK] * 10 * NSEC_PER_USEC;
+}
+
+uint64_t tp_timeout_ns(uint8_t timeout_enc)
+{
+	timeout_enc &= 31;
+	return timeout_enc ? 4096ull << timeout_enc : UINT64_MAX;
+}

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * A queue pair's life (10.3.1): its memory, its states, its send queue's
+ * entrance, and the four verbs of transport.h handed to the requester,
+ * responder and completer.
+ *
+ * States: RESET, INIT, RTR (responder works), RTS (requester too), SQD (the
+ * send queue drains), SQE (UC, UD: send queue failed), ERR.
+ */
+#include <errno.h>
+
+#include "transport/qp.h"
+
+#define STATE(s) (1u << IBV_QPS_##s)
+#define CAN_RECEIVE (STATE(RTR) | STATE(RTS) | STATE(SQD) | STATE(SQE))
+#define CAN_POST_SEND (STATE(RTS) | STATE(SQD) | STATE(SQE) | STATE(ERR))
+
+static bool in_state(const struct tp_qp *qp, unsigned states)
+{
+	return states >> qp->state & 1;
+}
+
+/* --- memory --- */
+
+static uint32_t ring_size(uint32_t depth)
+{
+	return depth > 1 ? 1u << (32 - __builtin_clz(depth - 1)) : 1;
+}
+
+static uint32_t slot_bytes(uint32_t max_sge, uint32_t max_inline)
+{
+	uint32_t sges = max_sge * (uint32_t)sizeof(struct tp_sge);
+	uint32_t bytes = MAX(sges, max_inline);
+
+	return bytes ? ALIGN_UP(bytes, 16u) : 16;
+}
+
+size_t tp_qp_size(uint32_t sq_depth, uint32_t max_sge, uint32_t max_inline, uint32_t max_dest_rd)
+{
+	size_t per_request = sizeof(struct tp_sqe) + slot_bytes(max_sge, max_inline) +
+			     sizeof(struct tp_destination);
+
+	return sizeof(struct tp_qp) + ring_size(sq_depth) * per_request +
+	       max_dest_rd * sizeof(struct tp_resource);
+}
+
+struct tp_qp *tp_qp_init(void *mem, const struct tp_qp_init *init)
+{
+	static const uint8_t transports[] = {WIRE_RC, WIRE_UC, WIRE_UD};
+	uint32_t size = ring_size(init->sq_depth);
+	struct tp_qp *qp = mem;
+	struct tp_sq *sq = &qp->sq;
+
+	memset(qp, 0, sizeof(*qp));
+	qp->type = (uint8_t)init->type;
+	qp->transport = transports[init->type];
+	qp->qpn = init->qpn;
+	qp->sq_sig_all = init->sq_sig_all;
+	qp->has_srq = init->has_srq;
+	qp->ops = init->ops;
+	qp->ctx = init->ctx;
+	sq->mask = size - 1;
+	sq->depth = init->sq_depth;
+	sq->max_sge = init->max_sge;
+	sq->max_inline = init->max_inline;
+	sq->slot_bytes = slot_bytes(init->max_sge, init->max_inline);
+	/* parts in the order of their alignment */
+	sq->ring = (struct tp_sqe *)(qp + 1);
+	sq->slots = (uint8_t *)(sq->ring + size);
+	qp->resp.res = (struct tp_resource *)(sq->slots + (size_t)size * sq->slot_bytes);
+	qp->resp.res_capacity = init->max_dest_rd;
+	sq->destinations = (struct tp_destination *)(qp->resp.res + init->max_dest_rd);
+	tp_qp_modify(qp, IBV_QPS_RESET, (mono_t){0});
+	return qp;
+}
+
+struct tp_attr *tp_qp_attr(struct tp_qp *qp)
+{
+	return &qp->attr;
+}
+
+enum ibv_qp_state tp_qp_state(const struct tp_qp *qp)
+{
+	return qp->state;
+}
+
+const struct tp_stats *tp_qp_stats(const struct tp_qp *qp)
+{
+	return &qp->stats;
+}
+
+uint32_t tp_qp_sq_free(const struct tp_qp *qp)
+{
+	return qp->sq.depth - (qp->sq.head - qp->sq.tail);
+}
+
+/* --- states --- */
+
+static void reset(struct tp_qp *qp)
+{
+	struct tp_sq *sq = &qp->sq;
+	struct tp_responder *r = &qp->resp;
+
+	sq->head = sq->tail = sq->next = sq->fresh = sq->end = 0;
+	sq->block = sq->stop = 0;
+	sq->recovering = sq->limited = false;
+	sq->una = sq->nxt = sq->sent = sq->cursor_psn = psn(0);
+	sq->cursor = (struct tp_cursor){0, 0};
+	sq->read_psns = sq->responses = 0;
+	sq->timer = MONO_NEVER;
+	r->pending = r->message = 0;
+	r->has_recv = r->nak_sent = r->established = false;
+	r->msn = r->res_head = r->res_scan = r->res_size = 0;
+}
+
+static void start_responder(struct tp_qp *qp)
+{
+	struct tp_responder *r = &qp->resp;
+	uint32_t mtu = qp->attr.mtu_bytes;
+
+	qp->mtu_shift = (uint8_t)(mtu ? __builtin_ctz(mtu) : __builtin_ctz(WIRE_MTU_MAX));
+	r->epsn = qp->attr.rq_psn;
+	r->msn = 0;
+	r->res_size = MIN((uint32_t)qp->attr.max_dest_rd_atomic, r->res_capacity);
+}
+
+static void start_requester(struct tp_qp *qp)
+{
+	struct tp_sq *sq = &qp->sq;
+
+	sq->una = sq->nxt = sq->sent = qp->attr.sq_psn;
+	sq->retries_left = qp->attr.retry_cnt;
+	sq->rnr_left = qp->attr.rnr_retry;
+}
+
+static void resume_requester(struct tp_qp *qp)
+{
+	struct tp_sq *sq = &qp->sq;
+
+	if (sq->stop == TP_STOP_FAIL)
+		return;
+	sq->stop = TP_STOP_NONE;
+	sq->end = sq->head;
+}
+
+static void drain(struct tp_qp *qp)
+{
+	struct tp_sq *sq = &qp->sq;
+
+	if (sq->stop == TP_STOP_FAIL)
+		return;
+	/* 10.3.1.5: messages that were begun are finished, no new one starts */
+	sq->stop = TP_STOP_DRAIN;
+	sq->end = sq->fresh;
+	tp_sq_at_end(qp);
+}
+
+static void flush_receives(struct tp_qp *qp)
+{
+	struct tp_responder *r = &qp->resp;
+
+	r->message = TP_MESSAGE_NONE;
+	tp_recv_fail(qp, IBV_WC_WR_FLUSH_ERR);
+	while (qp->ops->recv_flush(qp->ctx, &r->recv)) {
+		r->has_recv = true;
+		tp_recv_fail(qp, IBV_WC_WR_FLUSH_ERR);
+	}
+}
+
+void tp_qp_fail(struct tp_qp *qp)
+{
+	bool was_failed = qp->state == IBV_QPS_ERR;
+
+	qp->state = IBV_QPS_ERR;
+	tp_sq_flush(qp);
+	flush_receives(qp);
+	if (was_failed)
+		return;
+	qp->resp.pending = 0;
+	if (qp->has_srq) /* 10.2.9.? C10-?: no more receives leave the SRQ for this QP */
+		qp->ops->event(qp->ctx, TP_EVENT_LAST_WQE_REACHED);
+}
+
+void tp_qp_modify(struct tp_qp *qp, enum ibv_qp_state to, mono_t now)
+{
+	enum ibv_qp_state from = qp->state;
+
+	qp->state = (uint8_t)to;
+	switch (to) {
+	case IBV_QPS_RESET:
+		reset(qp);
+		break;
+	case IBV_QPS_RTR:
+		start_responder(qp);
+		break;
+	case IBV_QPS_RTS:
+		if (from == IBV_QPS_RTR)
+			start_requester(qp);
+		resume_requester(qp);
+		break;
+	case IBV_QPS_SQD:
+		if (from != IBV_QPS_SQD)
+			drain(qp);
+		break;
+	case IBV_QPS_ERR:
+		qp->state = (uint8_t)from;
+		tp_qp_fail(qp);
+		break;
+	default:
+		break;
+	}
+}
+
+void tp_qp_posted_recv(struct tp_qp *qp)
+{
+	if (qp->state == IBV_QPS_ERR)
+		flush_receives(qp);
+}
+
+/* --- posting --- */
+
+static bool request_is_sound(const struct tp_qp *qp, const struct tp_send_wr *wr,
+			     const struct tp_op *op)
+{
+	const struct tp_sq *sq = &qp->sq;
+
+	if (wr->num_sge > sq->max_sge)
+		return false;
+	if (wr->flags & IBV_SEND_INLINE &&
+	    (wr->length_bytes > sq->max_inline || op->flags & TP_OP_RESPONDS))
+		return false;
+	if (qp->type == TP_UD)
+		return wr->length_bytes <= tp_mtu(qp); /* C9-? one packet */
+	return wr->length_bytes <= TP_MESSAGE_MAX;
+}
+
+static void copy_inline(uint8_t *to, const struct tp_send_wr *wr)
+{
+	for (unsigned i = 0; i < wr->num_sge; i++) {
+		memcpy(to, (const void *)(uintptr_t)wr->sge[i].addr, wr->sge[i].length_bytes);
+		to += wr->sge[i].length_bytes;
+	}
+}
+
+static void copy_request(struct tp_qp *qp, uint32_t index, const struct tp_send_wr *wr)
+{
+	struct tp_sqe *sqe = tp_sqe(qp, index);
+
+	sqe->wr_id = wr->wr_id;
+	sqe->length_bytes = wr->length_bytes;
+	sqe->imm_or_rkey = wr->imm_or_rkey;
+	sqe->opcode = wr->opcode;
+	sqe->num_sge = wr->num_sge;
+	sqe->flags = wr->flags | (qp->sq_sig_all ? IBV_SEND_SIGNALED : 0);
+	if (qp->type == TP_UD) {
+		struct tp_destination *to = &qp->sq.destinations[index & qp->sq.mask];
+		*to = (struct tp_destination){wr->av, wr->remote_qpn, wr->remote_qkey};
+	} else {
+		sqe->remote_addr = wr->remote_addr;
+		sqe->rkey = wr->rkey;
+		sqe->compare_add = wr->compare_add;
+		sqe->swap = wr->swap;
+	}
+	if (wr->flags & IBV_SEND_INLINE) {
+		copy_inline(tp_slot(qp, index), wr);
+		return;
+	}
+	for (unsigned i = 0; i < wr->num_sge; i++)
+		tp_sges(qp, index)[i] = wr->sge[i];
+}
+
+int tp_qp_post_send(struct tp_qp *qp, const struct tp_send_wr *wr)
+{
+	struct tp_sq *sq = &qp->sq;
+	const struct tp_op *op = &tp_ops_table[wr->opcode < TP_OPS ? wr->opcode : 0];
+
+	if (unlikely(!in_state(qp, CAN_POST_SEND) || wr->opcode >= TP_OPS ||
+		     !(op->transport_mask >> qp->type & 1) || !request_is_sound(qp, wr, op)))
+		return -EINVAL;
+	if (unlikely(sq->head - sq->tail >= sq->depth))
+		return -ENOMEM;
+	copy_request(qp, sq->head, wr);
+	sq->head++;
+	if (likely(qp->state == IBV_QPS_RTS)) {
+		if (likely(!sq->stop))
+			sq->end = sq->head;
+	} else if (qp->state != IBV_QPS_SQD) {
+		tp_sq_flush(qp); /* C10-?: taken, and completed with flush error */
+	}
+	return 0;
+}
+
+/* --- packets and time --- */
+
+void tp_qp_receive(struct tp_qp *qp, const struct wire_packet *pkt, mono_t now)
+{
+	static void (*const request[])(struct tp_qp *, const struct wire_packet *, uint32_t) = {
+		[TP_RC] = tp_responder_receive,
+		[TP_UC] = tp_uc_receive,
+		[TP_UD] = tp_ud_receive,
+	};
+	uint8_t opcode = pkt->bth.opcode;
+	uint32_t flags = wire_opcodes[opcode].flags;
+
+	/* 9.6.1.1: version, transport and state; silently dropped otherwise */
+	if (unlikely(!in_state(qp, CAN_RECEIVE) || pkt->bth.tver != 0 ||
+		     (opcode & WIRE_TRANSPORT_MASK) != qp->transport))
+		return;
+	qp->stats.rx_packets++;
+	if (unlikely(qp->state == IBV_QPS_RTR && !qp->resp.established)) {
+		qp->resp.established = true;
+		qp->ops->event(qp->ctx, TP_EVENT_COMM_EST);
+	}
+	if (!(flags & WIRE_IS_RESPONSE))
+		request[qp->type](qp, pkt, flags);
+	else if (qp->type == TP_RC && in_state(qp, STATE(RTS) | STATE(SQD)))
+		tp_completer_receive(qp, pkt, flags, now);
+}
+
+bool tp_qp_wants_transmit(const struct tp_qp *qp)
+{
+	return qp->resp.pending || (qp->sq.next != qp->sq.end && !qp->sq.block);
+}
+
+bool tp_qp_transmit(struct tp_qp *qp, struct tp_packet_out *out, mono_t now)
+{
+	if (qp->resp.pending && tp_responder_transmit(qp, out))
+		goto sent;
+	if (!tp_requester_transmit(qp, out, now))
+		return false;
+sent:
+	qp->stats.tx_packets++;
+	return true;
+}
+
+mono_t tp_qp_expiry(const struct tp_qp *qp)
+{
+	return qp->sq.timer;
+}
+
+void tp_qp_expire(struct tp_qp *qp, mono_t now)
+{
+	if (!mono_before(now, qp->sq.timer))
+		tp_completer_expire(qp, now);
+}

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * A queue pair from the inside: private to src/transport.
+ *
+ * The send queue is a ring of requests between four free-running indices
+ *
+ *   tail <= next <= fresh <= head,   next <= end <= head
+ *
+ *   tail    oldest request without an outcome
+ *   next    request that the next packet belongs to; goes back to tail when
+ *           packets have to be sent again
+ *   fresh   first request that has no PSNs yet
+ *   head    where the next post goes
+ *   end     where sending stops: head in RTS, fresh in SQD, a failed request
+ *
+ * and, for the packets of those requests (RC), between three PSNs
+ *
+ *   una     oldest PSN that is not acknowledged
+ *   nxt     PSN of the next packet
+ *   sent    one past the highest PSN ever sent
+ *
+ * PSNs are compared by their distance from una, which stays below 2^23, half
+ * of the PSN space (9.7.1): the requester never has more outstanding.
+ */
+#ifndef SOFTIB_TRANSPORT_QP_H
+#define SOFTIB_TRANSPORT_QP_H
+
+#include <string.h>
+
+#include "transport/transport.h"
+
+#define TP_WINDOW 256	/* request packets in flight before an ACK must come */
+#define TP_ACK_EVERY 64 /* inside a message, AckReq on one packet of so many */
+#define TP_PSN_HALF (1u << 23)
+#define TP_MESSAGE_MAX (1u << 31) /* 9.7.7? C9-8: longest message in bytes */
+
+/* --- the table of send operations (opcode.c) --- */
+
+enum tp_op_flags {
+	TP_OP_READ = 1 << 0,
+	TP_OP_ATOMIC = 1 << 1,
+	TP_OP_RESPONDS = TP_OP_READ | TP_OP_ATOMIC, /* ends by a response with data */
+	TP_OP_RETH = 1 << 2,
+	TP_OP_IMM = 1 << 3,
+	TP_OP_INV = 1 << 4,
+	TP_OP_RECEIVES = 1 << 5, /* consumes a receive at the peer */
+};
+
+/** struct tp_op - what a work request's opcode means for its packets */
+struct tp_op {
+	uint8_t first, middle, last, only; /* enum wire_operation */
+	uint8_t transport_mask;		   /* 1 << enum tp_type */
+	uint8_t flags;			   /* enum tp_op_flags */
+	uint8_t wc_opcode;		   /* enum ibv_wc_opcode */
+};
+
+#define TP_OPS (IBV_WR_SEND_WITH_INV + 1)
+extern const struct tp_op tp_ops_table[TP_OPS];
+/** tp_credits - receives that an AETH credit code promises (table 45) */
+extern const uint16_t tp_credits[32];
+
+/* --- the send queue --- */
+
+/** struct tp_sqe - a posted request: one cache line */
+struct tp_sqe {
+	uint64_t wr_id;
+	uint64_t remote_addr;
+	uint32_t length_bytes;
+	uint32_t imm_or_rkey;
+	uint32_t rkey;
+	psn_t first_psn, last_psn; /* of its packets, or of its responses */
+	uint16_t flags;		   /* enum ibv_send_flags */
+	uint8_t opcode;
+	uint8_t num_sge; /* 0 with inline data */
+	uint64_t compare_add, swap;
+} __attribute__((aligned(64)));
+
+/** struct tp_destination - where a UD request goes */
+struct tp_destination {
+	struct tp_av av;
+	uint32_t qpn, qkey;
+};
+
+/** struct tp_cursor - a place in a list of pieces of memory */
+struct tp_cursor {
+	uint32_t sge, offset;
+};
+
+enum tp_block { /* why nothing can be sent although requests wait */
+	TP_BLOCK_WINDOW = 1 << 0,
+	TP_BLOCK_READS = 1 << 1, /* max_rd_atomic reached, or a fence */
+	TP_BLOCK_CREDIT = 1 << 2,
+	TP_BLOCK_RNR = 1 << 3, /* waits for the RNR timer */
+	TP_BLOCK_PROGRESS = TP_BLOCK_WINDOW | TP_BLOCK_READS | TP_BLOCK_CREDIT,
+};
+
+enum tp_stop { /* what happens when tail reaches end */
+	TP_STOP_NONE,
+	TP_STOP_DRAIN, /* SQD: tell that the queue is drained */
+	TP_STOP_FAIL,  /* the request at end completes with sq.fail_status */
+};
+
+struct tp_sq {
+	/* --- indices --- */
+	uint32_t head, tail, next, fresh, end;
+	uint8_t block; /* enum tp_block */
+	uint8_t stop;  /* enum tp_stop */
+	uint8_t fail_status;
+	bool recovering; /* packets are being sent again; no progress yet */
+	/* --- packets --- */
+	psn_t una, nxt, sent;
+	uint32_t read_psns; /* PSNs of READ responses in [una, nxt) */
+	uint32_t responses; /* READs and atomics in [tail, next) */
+	psn_t cursor_psn;   /* where the cursor stands */
+	struct tp_cursor cursor;
+	mono_t timer; /* acknowledgement, or RNR while blocked by it */
+	uint8_t retries_left, rnr_left;
+	/* --- end-to-end credits (9.7.7.2) --- */
+	bool limited;
+	uint32_t limit_ssn; /* last message that has a receive waiting */
+	/* --- geometry, immutable after init --- */
+	uint32_t mask, depth, slot_bytes, max_sge, max_inline;
+	struct tp_sqe *ring;
+	uint8_t *slots; /* per request: its sge list or its inline data */
+	struct tp_destination *destinations; /* UD */
+};
+
+/* --- the responder --- */
+
+enum tp_response { /* what waits to be sent back */
+	TP_RESPONSE_RESOURCE = 1 << 0,
+	TP_RESPONSE_ACK = 1 << 1,
+	TP_RESPONSE_NAK = 1 << 2,
+};
+
+enum tp_message { TP_MESSAGE_NONE, TP_MESSAGE_SEND, TP_MESSAGE_WRITE };
+
+/** struct tp_resource - an RDMA READ or atomic, kept for its duplicates */
+struct tp_resource {
+	psn_t first_psn, last_psn; /* as first received */
+	bool is_atomic;
+	bool pending;  /* responses have to be sent */
+	bool replayed; /* pending because of a duplicate */
+	uint32_t msn;
+	/* --- READ --- */
+	uint64_t va;
+	uint32_t rkey, length_bytes; /* as first received */
+	psn_t start_psn, nxt_psn, end_psn; /* responses to be sent */
+	uint32_t stop_bytes; /* where they end, counted from va */
+	/* --- atomic --- */
+	uint64_t original;
+};
+
+struct tp_responder {
+	uint8_t pending; /* enum tp_response */
+	uint8_t message; /* enum tp_message: the one in progress */
+	bool has_recv;	 /* recv holds a request without completion */
+	bool nak_sent;	 /* quiet until the expected PSN comes */
+	psn_t epsn;
+	uint32_t msn;
+	uint8_t nak_syndrome;
+	psn_t nak_psn;
+	bool established; /* TP_EVENT_COMM_EST was raised */
+	/* --- the message in progress --- */
+	uint32_t received_bytes, length_bytes; /* length: WRITE, from the RETH */
+	uint64_t va;
+	uint32_t rkey;
+	struct tp_cursor cursor; /* in recv */
+	/* --- resources: a ring, res_head - 1 the youngest --- */
+	uint64_t res_head, res_scan; /* no pending one is older than res_scan */
+	uint32_t res_size;	     /* in use: max_dest_rd_atomic */
+	uint32_t res_capacity;	     /* immutable after init */
+	struct tp_resource *res;
+	struct tp_recv_wr recv;
+};
+
+struct tp_qp {
+	/* --- hot --- */
+	uint8_t state; /* enum ibv_qp_state */
+	uint8_t type;  /* enum tp_type */
+	uint8_t transport; /* enum wire_transport */
+	uint8_t mtu_shift;
+	bool sq_sig_all, has_srq;
+	uint32_t qpn;
+	const struct tp_ops *ops;
+	void *ctx;
+	struct tp_sq sq;
+	struct tp_attr attr;
+	struct tp_stats stats;
+	struct tp_responder resp;
+};
+
+static inline uint32_t tp_psn_distance(psn_t to, psn_t from)
+{
+	return (to.v - from.v) & 0xffffff;
+}
+
+static inline uint32_t tp_mtu(const struct tp_qp *qp)
+{
+	return 1u << qp->mtu_shift;
+}
+
+/** tp_packets() - packets of a message: one even when it is empty */
+static inline uint32_t tp_packets(const struct tp_qp *qp, uint32_t length_bytes)
+{
+	if (likely(length_bytes <= tp_mtu(qp)))
+		return 1;
+	return (uint32_t)(((uint64_t)length_bytes + tp_mtu(qp) - 1) >> qp->mtu_shift);
+}
+
+static inline struct tp_sqe *tp_sqe(const struct tp_qp *qp, uint32_t index)
+{
+	return &qp->sq.ring[index & qp->sq.mask];
+}
+
+static inline uint8_t *tp_slot(const struct tp_qp *qp, uint32_t index)
+{
+	return qp->sq.slots + (size_t)(index & qp->sq.mask) * qp->sq.slot_bytes;
+}
+
+static inline struct tp_sge *tp_sges(const struct tp_qp *qp, uint32_t index)
+{
+	return (struct tp_sge *)tp_slot(qp, index);
+}
+
+static inline const struct tp_op *tp_op(const struct tp_sqe *sqe)
+{
+	return &tp_ops_table[sqe->opcode];
+}
+
+/* --- qp.c --- */
+
+/** tp_qp_fail() - to ERR (RC) after an error: flushes both queues */
+void tp_qp_fail(struct tp_qp *qp);
+
+/* --- sq.c: outcomes of send requests --- */
+
+/** tp_sq_complete() - the oldest request has its outcome; a success that
+ *  nobody asked to be told is silent (10.8.6? C10-86) */
+void tp_sq_complete(struct tp_qp *qp, enum ibv_wc_status status);
+/** tp_sq_fail_next() - the request at sq.next cannot be sent: it completes
+ *  with @status when those before it are done */
+void tp_sq_fail_next(struct tp_qp *qp, enum ibv_wc_status status);
+/** tp_sq_fail_oldest() - the oldest request ends with @status, now */
+void tp_sq_fail_oldest(struct tp_qp *qp, enum ibv_wc_status status);
+/** tp_sq_at_end() - tail moved: act when it reached sq.end */
+void tp_sq_at_end(struct tp_qp *qp);
+void tp_sq_flush(struct tp_qp *qp);
+
+/* --- memory.c --- */
+
+enum tp_copy { TP_COPY_OK, TP_COPY_TOO_SHORT, TP_COPY_VIOLATION };
+
+/** tp_scatter() - copy into a list of pieces, at @at, which moves on */
+enum tp_copy tp_scatter(struct tp_qp *qp, const struct tp_sge *sge, unsigned num_sge,
+			struct tp_cursor *at, const void *data, uint32_t length_bytes);
+/** tp_gather() - the host addresses of @length_bytes of the request @index
+ *  from @at, which moves on. Return: false on a violation */
+bool tp_gather(struct tp_qp *qp, uint32_t index, struct tp_cursor *at, uint32_t length_bytes,
+	       struct tp_packet_out *out);
+/** tp_cursor_at() - the place @offset bytes into a list */
+struct tp_cursor tp_cursor_at(const struct tp_sge *sge, unsigned num_sge, uint32_t offset);
+/** tp_copy_ordered() - copy so that the last 8 bytes appear last */
+void tp_copy_ordered(void *to, const void *from, size_t length_bytes);
+
+/* --- requester.c --- */
+bool tp_requester_transmit(struct tp_qp *qp, struct tp_packet_out *out, mono_t now);
+/** tp_requester_rewind() - send again from the oldest unacknowledged PSN */
+void tp_requester_rewind(struct tp_qp *qp);
+
+/* --- completer.c --- */
+void tp_completer_receive(struct tp_qp *qp, const struct wire_packet *pkt, uint32_t flags,
+			  mono_t now);
+/** tp_completer_expire() - sq.timer has come */
+void tp_completer_expire(struct tp_qp *qp, mono_t now);
+
+/* --- message.c: SEND and WRITE packets into memory, for RC and UC --- */
+
+enum tp_verdict { /* on a request packet */
+	TP_ACCEPT,
+	TP_NO_RECEIVE,	      /* RNR */
+	TP_INVALID_REQUEST,   /* opcode, its order, length */
+	TP_REMOTE_ACCESS,     /* R_Key, bounds, rights */
+	TP_RECV_TOO_SHORT,    /* local: the receive's length */
+	TP_RECV_VIOLATION,    /* local: the receive's keys */
+	TP_INVALIDATE_FAILED, /* SEND with Invalidate of a key it may not */
+};
+
+enum tp_verdict tp_message_receive(struct tp_qp *qp, const struct wire_packet *pkt,
+				   uint32_t flags);
+/** tp_message_abandon() - forget a half received message; its receive
+ *  request stays first in line for the next one */
+void tp_message_abandon(struct tp_qp *qp);
+/** tp_recv_take() - make resp.recv hold a receive. Return: false: none */
+bool tp_recv_take(struct tp_qp *qp);
+void tp_recv_complete(struct tp_qp *qp, struct tp_wc *wc);
+/** tp_recv_fail() - resp.recv, when it holds one, ends with @status */
+void tp_recv_fail(struct tp_qp *qp, enum ibv_wc_status status);
+
+/* --- responder.c (RC) --- */
+void tp_responder_receive(struct tp_qp *qp, const struct wire_packet *pkt, uint32_t flags);
+bool tp_responder_transmit(struct tp_qp *qp, struct tp_packet_out *out);
+/** tp_responder_fault() - answer @verdict and go to the error state */
+void tp_responder_fault(struct tp_qp *qp, enum tp_verdict verdict, psn_t at);
+/** tp_fill_response() - the BTH of a response, without payload */
+void tp_fill_response(const struct tp_qp *qp, struct tp_packet_out *out, uint8_t operation,
+		      psn_t at);
+
+/* --- resource.c: RDMA READ and atomics at the responder --- */
+enum tp_verdict tp_resource_request(struct tp_qp *qp, const struct wire_packet *pkt,
+				    uint32_t flags);
+void tp_resource_duplicate(struct tp_qp *qp, const struct wire_packet *pkt, uint32_t flags);
+bool tp_resource_transmit(struct tp_qp *qp, struct tp_packet_out *out);
+
+/* --- uc.c, ud.c --- */
+/** tp_unreliable_fault() - drop the message of @verdict; the QP fails only
+ *  when its receive cannot serve another */
+void tp_unreliable_fault(struct tp_qp *qp, enum tp_verdict verdict);
+void tp_uc_receive(struct tp_qp *qp, const struct wire_packet *pkt, uint32_t flags);
+void tp_ud_receive(struct tp_qp *qp, const struct wire_packet *pkt, uint32_t flags);
+/** tp_ud_fill() - DETH and destination of the request @index */
+void tp_ud_fill(struct tp_qp *qp, uint32_t index, struct tp_packet_out *out);
+
+#endif

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The requester (9.7.2, 9.7.3): work requests become packets. RC keeps them
+ * until the completer has seen the answer; UC and UD are done with a request
+ * when its last packet is out.
+ *
+ * What can hold a request back: the window, max_rd_atomic or a fence,
+ * end-to-end credits, the RNR timer (enum tp_block; progress lifts all but
+ * the last), and sq.end.
+ */
+#include "transport/qp.h"
+
+static bool block(struct tp_qp *qp, enum tp_block why)
+{
+	qp->sq.block |= why;
+	return false;
+}
+
+static bool fail(struct tp_qp *qp, enum ibv_wc_status status)
+{
+	tp_sq_fail_next(qp, status);
+	return false;
+}
+
+/* 9.7.7.2.5: may a message be sent that the peer has no receive for? */
+static bool over_limit(const struct tp_sq *sq, uint32_t index)
+{
+	uint32_t ssn = index + 1; /* send sequence number: the first is 1 */
+
+	return sq->limited && ((ssn - sq->limit_ssn) & 0xffffff) - 1 < TP_PSN_HALF;
+}
+
+static bool may_start(struct tp_qp *qp, const struct tp_sqe *sqe, const struct tp_op *op,
+		      uint32_t packets)
+{
+	struct tp_sq *sq = &qp->sq;
+
+	if (op->flags & TP_OP_RESPONDS) {
+		if (unlikely(qp->attr.max_rd_atomic == 0))
+			return fail(qp, IBV_WC_LOC_QP_OP_ERR);
+		if (unlikely(op->flags & TP_OP_ATOMIC && sqe->length_bytes != 8))
+			return fail(qp, IBV_WC_LOC_LEN_ERR);
+		if (sq->responses >= qp->attr.max_rd_atomic)
+			return block(qp, TP_BLOCK_READS);
+	}
+	/* 10.8.3.3: a fence waits for the READs and atomics before it */
+	if (unlikely(sqe->flags & IBV_SEND_FENCE && sq->responses > 0))
+		return block(qp, TP_BLOCK_READS);
+	/* 9.7.1: never more than half of the PSN space outstanding */
+	if (unlikely(tp_psn_distance(sq->nxt, sq->una) + packets > TP_PSN_HALF))
+		return block(qp, TP_BLOCK_WINDOW);
+	/* without a credit, one packet at a time */
+	if (unlikely(op->flags & TP_OP_RECEIVES && over_limit(sq, sq->next) &&
+		     sq->tail != sq->next))
+		return block(qp, TP_BLOCK_CREDIT);
+	return true;
+}
+
+static bool start(struct tp_qp *qp, struct tp_sqe *sqe, const struct tp_op *op)
+{
+	struct tp_sq *sq = &qp->sq;
+	uint32_t packets = tp_packets(qp, sqe->length_bytes);
+
+	if (qp->type == TP_RC && !may_start(qp, sqe, op, packets))
+		return false;
+	sqe->first_psn = sq->nxt;
+	sqe->last_psn = psn_add(sq->nxt, packets - 1);
+	sq->fresh++;
+	return true;
+}
+
+static void fill_bth(const struct tp_qp *qp, struct tp_packet_out *out, uint8_t operation)
+{
+	out->hdr.bth = (struct wire_bth){
+		.opcode = qp->transport | operation,
+		.mig_req = true, /* 17.2.8: state MIGRATED, the only one here */
+		.pkey = qp->attr.pkey,
+		.dest_qpn = qp->attr.dest_qpn,
+		.psn = qp->sq.nxt,
+	};
+	out->av = &qp->attr.av;
+}
+
+static void fill_reth(const struct tp_sqe *sqe, struct tp_packet_out *out, uint32_t offset)
+{
+	out->hdr.reth = (struct wire_reth){
+		.va = sqe->remote_addr + offset,
+		.rkey = sqe->rkey,
+		.length_bytes = sqe->length_bytes - offset,
+	};
+}
+
+static bool fill_payload(struct tp_qp *qp, const struct tp_sqe *sqe, uint32_t offset, uint32_t len,
+			 struct tp_packet_out *out)
+{
+	struct tp_sq *sq = &qp->sq;
+
+	out->hdr.payload = NULL;
+	out->hdr.payload_bytes = len;
+	out->num_pieces = 0;
+	if (len == 0)
+		return true;
+	if (sqe->flags & IBV_SEND_INLINE) {
+		out->piece[0].ptr = tp_slot(qp, sq->next) + offset;
+		out->piece[0].len = len;
+		out->num_pieces = 1;
+		return true;
+	}
+	if (offset == 0)
+		sq->cursor = (struct tp_cursor){0, 0};
+	else if (!psn_eq(sq->cursor_psn, sq->nxt)) /* packets are sent again */
+		sq->cursor = tp_cursor_at(tp_sges(qp, sq->next), sqe->num_sge, offset);
+	sq->cursor_psn = psn_add(sq->nxt, 1);
+	return tp_gather(qp, sq->next, &sq->cursor, len, out);
+}
+
+/* 9.7.3.1? AckReq: at the end of a message, now and then inside a long one,
+ * and on the packet after which the window is full */
+static bool wants_ack(const struct tp_sq *sq, bool last)
+{
+	uint32_t in_flight = tp_psn_distance(sq->nxt, sq->una) - sq->read_psns;
+
+	return last || in_flight + 1 >= TP_WINDOW ||
+	       (sq->nxt.v & (TP_ACK_EVERY - 1)) == TP_ACK_EVERY - 1;
+}
+
+/* one packet of a SEND or WRITE */
+static bool data_packet(struct tp_qp *qp, const struct tp_sqe *sqe, const struct tp_op *op,
+			struct tp_packet_out *out)
+{
+	struct tp_sq *sq = &qp->sq;
+	uint32_t offset = tp_psn_distance(sq->nxt, sqe->first_psn) << qp->mtu_shift;
+	bool first = offset == 0, last = psn_eq(sq->nxt, sqe->last_psn);
+	uint32_t len = last ? sqe->length_bytes - offset : tp_mtu(qp);
+
+	if (unlikely(!fill_payload(qp, sqe, offset, len, out)))
+		return fail(qp, IBV_WC_LOC_PROT_ERR);
+	fill_bth(qp, out, first ? (last ? op->only : op->first) : (last ? op->last : op->middle));
+	if (first && op->flags & TP_OP_RETH)
+		fill_reth(sqe, out, 0);
+	if (last) {
+		out->hdr.imm = out->hdr.ieth_rkey = sqe->imm_or_rkey;
+		out->hdr.bth.solicited =
+			sqe->flags & IBV_SEND_SOLICITED && op->flags & TP_OP_RECEIVES;
+	}
+	if (qp->type == TP_RC) {
+		out->hdr.bth.ack_req = wants_ack(sq, last);
+		if (unlikely(first && op->flags & TP_OP_RECEIVES && over_limit(sq, sq->next))) {
+			out->hdr.bth.ack_req = true;
+			sq->block |= TP_BLOCK_CREDIT;
+		}
+	} else if (qp->type == TP_UD) {
+		tp_ud_fill(qp, sq->next, out);
+	}
+	sq->nxt = psn_add(sq->nxt, 1);
+	if (last && qp->type == TP_RC)
+		sq->next++;
+	return true;
+}
+
+/* the one packet of a READ or atomic; a READ that lost responses asks for
+ * the rest (9.7.3.2.? C9-? ) */
+static bool response_request(struct tp_qp *qp, const struct tp_sqe *sqe, const struct tp_op *op,
+			     struct tp_packet_out *out)
+{
+	struct tp_sq *sq = &qp->sq;
+	uint32_t offset = tp_psn_distance(sq->nxt, sqe->first_psn) << qp->mtu_shift;
+
+	fill_bth(qp, out, op->only);
+	out->hdr.bth.ack_req = true;
+	out->hdr.payload = NULL;
+	out->hdr.payload_bytes = 0;
+	out->num_pieces = 0;
+	if (op->flags & TP_OP_READ)
+		fill_reth(sqe, out, offset);
+	else
+		out->hdr.atomic = (struct wire_atomic_eth){
+			.va = sqe->remote_addr,
+			.rkey = sqe->rkey,
+			.swap_add = sqe->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ? sqe->swap :
+									       sqe->compare_add,
+			.compare = sqe->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ? sqe->compare_add : 0,
+		};
+	sq->read_psns += tp_psn_distance(sqe->last_psn, sq->nxt) + 1;
+	sq->responses++;
+	sq->nxt = psn_add(sqe->last_psn, 1);
+	sq->next++;
+	return true;
+}
+
+/* a packet of an unreliable QP is out: nothing will answer it */
+static void sent_unreliable(struct tp_qp *qp, const struct tp_sqe *sqe)
+{
+	struct tp_sq *sq = &qp->sq;
+	bool last = psn_eq(sq->nxt, psn_add(sqe->last_psn, 1));
+
+	sq->una = sq->sent = sq->nxt;
+	if (!last)
+		return;
+	tp_sq_complete(qp, IBV_WC_SUCCESS);
+	tp_sq_at_end(qp);
+}
+
+static void sent_reliable(struct tp_qp *qp, mono_t now)
+{
+	struct tp_sq *sq = &qp->sq;
+
+	if (likely(tp_psn_distance(sq->nxt, sq->una) > tp_psn_distance(sq->sent, sq->una)))
+		sq->sent = sq->nxt;
+	else
+		qp->stats.retransmits++;
+	/* 9.7.6.1.3: runs while something is unacknowledged */
+	if (sq->timer.ns == MONO_NEVER.ns)
+		sq->timer = mono_add(now, tp_timeout_ns(qp->attr.timeout_enc));
+}
+
+bool tp_requester_transmit(struct tp_qp *qp, struct tp_packet_out *out, mono_t now)
+{
+	struct tp_sq *sq = &qp->sq;
+	struct tp_sqe *sqe = tp_sqe(qp, sq->next);
+	const struct tp_op *op;
+	bool ok;
+
+	if (sq->next == sq->end || sq->block)
+		return false;
+	op = tp_op(sqe);
+	if (qp->type == TP_RC &&
+	    tp_psn_distance(sq->nxt, sq->una) - sq->read_psns >= TP_WINDOW)
+		return block(qp, TP_BLOCK_WINDOW);
+	if (sq->next == sq->fresh && !start(qp, sqe, op))
+		return false;
+	ok = op->flags & TP_OP_RESPONDS ? response_request(qp, sqe, op, out) :
+					  data_packet(qp, sqe, op, out);
+	if (unlikely(!ok))
+		return false;
+	if (qp->type == TP_RC)
+		sent_reliable(qp, now);
+	else
+		sent_unreliable(qp, sqe);
+	return true;
+}
+
+void tp_requester_rewind(struct tp_qp *qp)
+{
+	struct tp_sq *sq = &qp->sq;
+
+	sq->next = sq->tail;
+	sq->nxt = sq->una;
+	sq->read_psns = sq->responses = 0;
+	sq->block &= (uint8_t)~TP_BLOCK_PROGRESS;
+	sq->timer = MONO_NEVER; /* until the first packet is out again */
+}

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * RDMA READ and atomics at the responder (9.4.4, 9.4.5, 9.7.4.1.4). The last
+ * max_dest_rd_atomic of them are kept in a ring: first as a queue of answers
+ * to send, then to answer their duplicates: a READ reads memory again, an
+ * atomic is not executed twice but gives its saved result.
+ *
+ * pending: answers are to be sent; replayed: because of a duplicate.
+ */
+#include "transport/qp.h"
+
+static struct tp_resource *resource_at(const struct tp_responder *r, uint64_t index)
+{
+	return &r->res[index % r->res_size];
+}
+
+/* 9.7.4.1.5; an operation the QP is not set up for is an invalid request */
+static enum tp_verdict check_read(const struct tp_qp *qp, const struct wire_reth *reth)
+{
+	if (!(qp->attr.qp_access_flags & IBV_ACCESS_REMOTE_READ) ||
+	    reth->length_bytes > TP_MESSAGE_MAX)
+		return TP_INVALID_REQUEST;
+	/* C9-88: no R_Key check for no bytes */
+	if (reth->length_bytes > 0 && !qp->ops->mem(qp->ctx, reth->rkey, reth->va,
+						    reth->length_bytes, IBV_ACCESS_REMOTE_READ, true))
+		return TP_REMOTE_ACCESS;
+	return TP_ACCEPT;
+}
+
+/* what the atomic returns; executed once, when it is expected */
+static enum tp_verdict execute_atomic(const struct tp_qp *qp, const struct wire_packet *pkt,
+				      uint64_t *original)
+{
+	const struct wire_atomic_eth *a = &pkt->atomic;
+	uint64_t *word;
+
+	/* C9-? o9-17: aligned to its size */
+	if (!(qp->attr.qp_access_flags & IBV_ACCESS_REMOTE_ATOMIC) || a->va % 8)
+		return TP_INVALID_REQUEST;
+	word = qp->ops->mem(qp->ctx, a->rkey, a->va, 8, IBV_ACCESS_REMOTE_ATOMIC, true);
+	if (!word)
+		return TP_REMOTE_ACCESS;
+	if ((uintptr_t)word % 8) /* a key whose addresses are shifted against ours */
+		return TP_INVALID_REQUEST;
+	if (pkt->bth.opcode == (WIRE_RC | WIRE_FETCH_ADD)) {
+		*original = __atomic_fetch_add(word, a->swap_add, __ATOMIC_SEQ_CST);
+		return TP_ACCEPT;
+	}
+	*original = a->compare; /* holds when they are equal */
+	__atomic_compare_exchange_n(word, original, a->swap_add, false, __ATOMIC_SEQ_CST,
+				    __ATOMIC_SEQ_CST);
+	return TP_ACCEPT;
+}
+
+/* room in the ring: the oldest gives way unless it is still to be answered */
+static bool has_room(const struct tp_responder *r)
+{
+	const struct tp_resource *oldest;
+
+	if (r->res_size == 0)
+		return false;
+	if (r->res_head < r->res_size)
+		return true;
+	oldest = resource_at(r, r->res_head);
+	return !oldest->pending || oldest->replayed;
+}
+
+static void queue(struct tp_responder *r, const struct tp_resource *res, uint32_t packets)
+{
+	*resource_at(r, r->res_head) = *res;
+	r->res_head++;
+	if (r->res_head - r->res_scan > r->res_size)
+		r->res_scan = r->res_head - r->res_size;
+	r->epsn = psn_add(r->epsn, packets);
+	r->msn = res->msn;
+	/* the answer stands for the ACK of all before it */
+	r->pending = TP_RESPONSE_RESOURCE;
+}
+
+enum tp_verdict tp_resource_request(struct tp_qp *qp, const struct wire_packet *pkt,
+				    uint32_t flags)
+{
+	struct tp_responder *r = &qp->resp;
+	struct tp_resource res = {
+		.first_psn = r->epsn,
+		.start_psn = r->epsn,
+		.nxt_psn = r->epsn,
+		.is_atomic = flags & WIRE_IS_ATOMIC,
+		.pending = true,
+		.msn = (r->msn + 1) & 0xffffff,
+		.va = pkt->reth.va,
+		.rkey = pkt->reth.rkey,
+	};
+	uint32_t packets = 1;
+	enum tp_verdict verdict;
+
+	/* 9.7.4.1.2: not inside a message, not more than was agreed */
+	if (r->message != TP_MESSAGE_NONE || !has_room(r))
+		return TP_INVALID_REQUEST;
+	if (res.is_atomic) {
+		verdict = execute_atomic(qp, pkt, &res.original);
+	} else {
+		verdict = check_read(qp, &pkt->reth);
+		res.length_bytes = res.stop_bytes = pkt->reth.length_bytes;
+		packets = tp_packets(qp, pkt->reth.length_bytes);
+	}
+	if (verdict != TP_ACCEPT)
+		return verdict;
+	res.last_psn = res.end_psn = psn_add(r->epsn, packets - 1);
+	queue(r, &res, packets);
+	return TP_ACCEPT;
+}
+
+static uint64_t oldest_kept(const struct tp_responder *r)
+{
+	return r->res_head > r->res_size ? r->res_head - r->res_size : 0;
+}
+
+/* Return: the index of the resource that @at belongs to, or res_head */
+static uint64_t find(const struct tp_responder *r, psn_t at)
+{
+	for (uint64_t i = r->res_head; i-- > oldest_kept(r);) {
+		const struct tp_resource *res = resource_at(r, i);
+
+		if (tp_psn_distance(at, res->first_psn) <=
+		    tp_psn_distance(res->last_psn, res->first_psn))
+			return i;
+	}
+	return r->res_head;
+}
+
+/* a READ again, or its rest. C9-111? within what was asked for first */
+static bool restart_read(const struct tp_qp *qp, struct tp_resource *res,
+			 const struct wire_packet *pkt)
+{
+	uint32_t offset = tp_psn_distance(pkt->bth.psn, res->first_psn) << qp->mtu_shift;
+	const struct wire_reth *reth = &pkt->reth;
+
+	if (res->is_atomic || reth->rkey != res->rkey || reth->va != res->va + offset ||
+	    reth->length_bytes > res->length_bytes - offset)
+		return false;
+	res->start_psn = res->nxt_psn = pkt->bth.psn;
+	res->stop_bytes = offset + reth->length_bytes;
+	res->end_psn = psn_add(pkt->bth.psn, tp_packets(qp, reth->length_bytes) - 1);
+	return true;
+}
+
+void tp_resource_duplicate(struct tp_qp *qp, const struct wire_packet *pkt, uint32_t flags)
+{
+	struct tp_responder *r = &qp->resp;
+	uint64_t index = find(r, pkt->bth.psn);
+	struct tp_resource *res;
+
+	if (index == r->res_head)
+		return; /* C9-112? no longer kept: the requester cannot wait for it */
+	res = resource_at(r, index);
+	if (flags & WIRE_IS_ATOMIC ? !res->is_atomic : !restart_read(qp, res, pkt))
+		return;
+	if (!res->pending)
+		res->pending = res->replayed = true;
+	r->res_scan = MIN(r->res_scan, index);
+	r->pending |= TP_RESPONSE_RESOURCE;
+}
+
+static void done(struct tp_responder *r, struct tp_resource *res)
+{
+	res->pending = res->replayed = false;
+	r->res_scan++;
+}
+
+static bool read_response(struct tp_qp *qp, struct tp_resource *res, struct tp_packet_out *out)
+{
+	static const uint8_t operation[2][2] = {
+		/* [first][last] */
+		{WIRE_READ_RESP_MIDDLE, WIRE_READ_RESP_LAST},
+		{WIRE_READ_RESP_FIRST, WIRE_READ_RESP_ONLY},
+	};
+	uint32_t offset = tp_psn_distance(res->nxt_psn, res->first_psn) << qp->mtu_shift;
+	bool first = psn_eq(res->nxt_psn, res->start_psn);
+	bool last = psn_eq(res->nxt_psn, res->end_psn);
+	uint32_t len = last ? res->stop_bytes - offset : tp_mtu(qp);
+	const void *from = NULL;
+
+	if (len > 0) {
+		from = qp->ops->mem(qp->ctx, res->rkey, res->va + offset, len,
+				    IBV_ACCESS_REMOTE_READ, true);
+		if (unlikely(!from))
+			return false;
+	}
+	tp_fill_response(qp, out, operation[first][last], res->nxt_psn);
+	out->hdr.aeth = (struct wire_aeth){WIRE_AETH_ACK | WIRE_AETH_CREDIT_INVALID, res->msn};
+	out->hdr.payload_bytes = len;
+	out->piece[0].ptr = from;
+	out->piece[0].len = len;
+	out->num_pieces = len > 0;
+	res->nxt_psn = psn_add(res->nxt_psn, 1);
+	if (last)
+		done(&qp->resp, res);
+	return true;
+}
+
+bool tp_resource_transmit(struct tp_qp *qp, struct tp_packet_out *out)
+{
+	struct tp_responder *r = &qp->resp;
+	struct tp_resource *res = NULL;
+
+	for (; r->res_scan < r->res_head; r->res_scan++) {
+		res = resource_at(r, r->res_scan);
+		if (res->pending)
+			break;
+	}
+	if (r->res_scan == r->res_head) {
+		r->pending &= (uint8_t)~TP_RESPONSE_RESOURCE;
+		return false;
+	}
+	if (!res->is_atomic) {
+		psn_t at = res->nxt_psn;
+
+		if (likely(read_response(qp, res, out)))
+			return true;
+		/* the memory went away meanwhile */
+		r->pending &= (uint8_t)~TP_RESPONSE_RESOURCE;
+		tp_responder_fault(qp, TP_REMOTE_ACCESS, at);
+		return false;
+	}
+	tp_fill_response(qp, out, WIRE_ATOMIC_ACK, res->first_psn);
+	out->hdr.aeth = (struct wire_aeth){WIRE_AETH_ACK | WIRE_AETH_CREDIT_INVALID, res->msn};
+	out->hdr.atomic_ack = res->original;
+	done(r, res);
+	return true;
+}

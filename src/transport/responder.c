@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The RC responder (9.7.4, 9.7.5, 9.9.3).
+ *
+ * A request packet is expected, duplicate or too early by its PSN. Expected
+ * ones are executed and move the expected PSN on; duplicates are answered
+ * again; the first that is too early asks for the missing (NAK), the rest
+ * are dropped until it comes.
+ *
+ * Answers are not sent here but noted in resp.pending: an ACK that waits
+ * covers every request up to the expected PSN, so however many requests
+ * come before tp_qp_transmit() asks, one ACK answers them. Responses of
+ * READs and atomics go first, a NAK is last.
+ */
+#include "transport/qp.h"
+
+/* 9.9.3.1: what an error of a request does to both sides */
+struct fault {
+	uint8_t syndrome;
+	uint8_t recv_status; /* of the receive in use; 0: flushed like all */
+	uint8_t event;	     /* affiliated asynchronous error, 0: none */
+};
+
+#define NAK(code) (WIRE_AETH_NAK | (code))
+
+static const struct fault faults[] = {
+	[TP_INVALID_REQUEST] = {NAK(WIRE_NAK_INVALID_REQUEST), 0, TP_EVENT_QP_REQ_ERR},
+	[TP_REMOTE_ACCESS] = {NAK(WIRE_NAK_REMOTE_ACCESS), 0, TP_EVENT_QP_ACCESS_ERR},
+	[TP_RECV_TOO_SHORT] = {NAK(WIRE_NAK_INVALID_REQUEST), IBV_WC_LOC_LEN_ERR, 0},
+	[TP_RECV_VIOLATION] = {NAK(WIRE_NAK_REMOTE_OPERATIONAL), IBV_WC_LOC_PROT_ERR, 0},
+	[TP_INVALIDATE_FAILED] = {NAK(WIRE_NAK_REMOTE_ACCESS), IBV_WC_LOC_ACCESS_ERR,
+				  TP_EVENT_QP_ACCESS_ERR},
+};
+
+static void queue_nak(struct tp_responder *r, uint8_t syndrome, psn_t at)
+{
+	r->nak_syndrome = syndrome;
+	r->nak_psn = at;
+	r->pending |= TP_RESPONSE_NAK;
+}
+
+void tp_responder_fault(struct tp_qp *qp, enum tp_verdict verdict, psn_t at)
+{
+	struct tp_responder *r = &qp->resp;
+	const struct fault *f = &faults[verdict];
+	uint8_t earlier = r->pending & TP_RESPONSE_RESOURCE;
+
+	if (f->recv_status)
+		tp_recv_fail(qp, f->recv_status);
+	if (f->event)
+		qp->ops->event(qp->ctx, f->event);
+	tp_qp_fail(qp);
+	/* the answers to earlier requests and the NAK still leave the QP */
+	r->pending = earlier;
+	queue_nak(r, f->syndrome, at);
+}
+
+static void expected(struct tp_qp *qp, const struct wire_packet *pkt, uint32_t flags)
+{
+	struct tp_responder *r = &qp->resp;
+	enum tp_verdict verdict = TP_INVALID_REQUEST; /* an opcode of no request */
+
+	r->nak_sent = false;
+	r->pending &= (uint8_t)~TP_RESPONSE_NAK;
+	if (flags & (WIRE_IS_SEND | WIRE_IS_WRITE))
+		verdict = tp_message_receive(qp, pkt, flags);
+	else if (flags & (WIRE_IS_READ | WIRE_IS_ATOMIC))
+		verdict = tp_resource_request(qp, pkt, flags);
+
+	if (unlikely(verdict == TP_NO_RECEIVE)) { /* C9-? 9.7.5.2.8 */
+		queue_nak(r, WIRE_AETH_RNR_NAK | qp->attr.min_rnr_timer_enc, r->epsn);
+		r->nak_sent = true;
+	} else if (unlikely(verdict != TP_ACCEPT)) {
+		tp_responder_fault(qp, verdict, r->epsn);
+	} else if (flags & (WIRE_IS_SEND | WIRE_IS_WRITE)) {
+		r->epsn = psn_add(r->epsn, 1);
+		if (flags & WIRE_IS_LAST)
+			r->msn = (r->msn + 1) & 0xffffff;
+		if (pkt->bth.ack_req)
+			r->pending |= TP_RESPONSE_ACK;
+	}
+}
+
+static void duplicate(struct tp_qp *qp, const struct wire_packet *pkt, uint32_t flags)
+{
+	qp->stats.duplicates++;
+	if (flags & (WIRE_IS_READ | WIRE_IS_ATOMIC))
+		tp_resource_duplicate(qp, pkt, flags);
+	else /* C9-105: not executed again, but acknowledged */
+		qp->resp.pending |= TP_RESPONSE_ACK;
+}
+
+static void too_early(struct tp_qp *qp)
+{
+	struct tp_responder *r = &qp->resp;
+
+	qp->stats.out_of_sequence++;
+	if (r->nak_sent) /* C9-113? one NAK per gap */
+		return;
+	r->nak_sent = true;
+	queue_nak(r, NAK(WIRE_NAK_PSN_SEQUENCE), r->epsn);
+}
+
+void tp_responder_receive(struct tp_qp *qp, const struct wire_packet *pkt, uint32_t flags)
+{
+	int32_t ahead = psn_diff(pkt->bth.psn, qp->resp.epsn);
+
+	if (likely(ahead == 0))
+		expected(qp, pkt, flags);
+	else if (ahead < 0)
+		duplicate(qp, pkt, flags);
+	else
+		too_early(qp);
+}
+
+void tp_fill_response(const struct tp_qp *qp, struct tp_packet_out *out, uint8_t operation,
+		      psn_t at)
+{
+	out->hdr.bth = (struct wire_bth){
+		.opcode = WIRE_RC | operation,
+		.mig_req = true,
+		.pkey = qp->attr.pkey,
+		.dest_qpn = qp->attr.dest_qpn,
+		.psn = at,
+	};
+	out->hdr.payload = NULL;
+	out->hdr.payload_bytes = 0;
+	out->num_pieces = 0;
+	out->av = &qp->attr.av;
+}
+
+bool tp_responder_transmit(struct tp_qp *qp, struct tp_packet_out *out)
+{
+	struct tp_responder *r = &qp->resp;
+
+	if (r->pending & TP_RESPONSE_RESOURCE && tp_resource_transmit(qp, out))
+		return true;
+	if (r->pending & TP_RESPONSE_NAK) {
+		tp_fill_response(qp, out, WIRE_ACKNOWLEDGE, r->nak_psn);
+		out->hdr.aeth = (struct wire_aeth){r->nak_syndrome, r->msn};
+	} else if (r->pending & TP_RESPONSE_ACK) {
+		tp_fill_response(qp, out, WIRE_ACKNOWLEDGE, psn_add(r->epsn, 0xffffff));
+		/* C9-150? no credits are kept: receives may be shared or posted late,
+		 * and the RNR NAK says the same when it matters */
+		out->hdr.aeth = (struct wire_aeth){WIRE_AETH_ACK | WIRE_AETH_CREDIT_INVALID, r->msn};
+	} else {
+		return false;
+	}
+	r->pending = 0; /* a NAK acknowledges all before it */
+	return true;
+}

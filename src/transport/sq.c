@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The send queue's end: how requests get their outcome, always the oldest
+ * first (10.8.3.? C10-97: completions in the order of posting).
+ */
+#include "transport/qp.h"
+
+void tp_sq_complete(struct tp_qp *qp, enum ibv_wc_status status)
+{
+	struct tp_sq *sq = &qp->sq;
+	const struct tp_sqe *sqe = tp_sqe(qp, sq->tail);
+	const struct tp_op *op = tp_op(sqe);
+
+	if (sq->next == sq->tail)
+		sq->next++;
+	else if (op->flags & TP_OP_RESPONDS)
+		sq->responses--;
+	sq->tail++;
+	/* 10.8.6? an error is told even when success would be silent */
+	if (status == IBV_WC_SUCCESS && !(sqe->flags & IBV_SEND_SIGNALED))
+		return;
+	qp->ops->complete_send(qp->ctx, &(struct tp_wc){
+						.wr_id = sqe->wr_id,
+						.status = (uint8_t)status,
+						.opcode = op->wc_opcode,
+						.byte_len = sqe->length_bytes,
+					});
+}
+
+void tp_sq_flush(struct tp_qp *qp)
+{
+	struct tp_sq *sq = &qp->sq;
+
+	while (sq->tail != sq->head)
+		tp_sq_complete(qp, IBV_WC_WR_FLUSH_ERR);
+	sq->next = sq->fresh = sq->end = sq->head;
+	sq->una = sq->nxt = sq->sent;
+	sq->read_psns = sq->responses = 0;
+	sq->block = 0;
+	sq->stop = TP_STOP_NONE;
+	sq->timer = MONO_NEVER;
+}
+
+void tp_sq_fail_oldest(struct tp_qp *qp, enum ibv_wc_status status)
+{
+	tp_sq_complete(qp, status);
+	if (qp->type == TP_RC) {
+		tp_qp_fail(qp);
+		return;
+	}
+	/* 10.3.1.? an unreliable QP keeps receiving: send queue error */
+	qp->state = IBV_QPS_SQE;
+	tp_sq_flush(qp);
+}
+
+void tp_sq_fail_next(struct tp_qp *qp, enum ibv_wc_status status)
+{
+	struct tp_sq *sq = &qp->sq;
+
+	sq->stop = TP_STOP_FAIL;
+	sq->fail_status = (uint8_t)status;
+	sq->end = sq->next;
+	tp_sq_at_end(qp);
+}
+
+void tp_sq_at_end(struct tp_qp *qp)
+{
+	struct tp_sq *sq = &qp->sq;
+
+	if (likely(!sq->stop) || (int32_t)(sq->end - sq->tail) > 0)
+		return;
+	if (sq->stop == TP_STOP_DRAIN) {
+		sq->stop = TP_STOP_NONE;
+		qp->ops->event(qp->ctx, TP_EVENT_SQ_DRAINED); /* C10-? 10.3.1.5 */
+	} else if (sq->tail == sq->end) {
+		tp_sq_fail_oldest(qp, sq->fail_status);
+	} else {
+		/* it failed when it was to be sent again, but the peer had all */
+		sq->stop = TP_STOP_NONE;
+		sq->end = qp->state == IBV_QPS_RTS ? sq->head : sq->fresh;
+	}
+}
