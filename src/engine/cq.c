@@ -33,6 +33,9 @@ int eng_cq_create(struct engine *e, uint32_t cqe, void *ctx, struct eng_cq **cq_
 	cq->ctx = ctx;
 	cq->cqe = cqe;
 	cq->mask = size - 1;
+	eng_lock(e);
+	list_add_tail(&cq->node, &e->cqs);
+	eng_unlock(e);
 	*cq_out = cq;
 	return 0;
 }
@@ -44,6 +47,8 @@ int eng_cq_destroy(struct eng_cq *cq)
 
 	eng_lock(e);
 	busy = cq->users > 0;
+	if (!busy)
+		list_del(&cq->node);
 	eng_unlock(e);
 	if (busy)
 		return -EBUSY;

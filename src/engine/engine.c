@@ -32,6 +32,8 @@ int eng_create(const struct eng_config *config, struct engine **engine)
 	e->next_expiry = MONO_NEVER;
 	INIT_LIST_HEAD(&e->tx);
 	INIT_LIST_HEAD(&e->all_qps);
+	INIT_LIST_HEAD(&e->cqs);
+	INIT_LIST_HEAD(&e->srqs);
 	INIT_LIST_HEAD(&e->mcast);
 	*engine = e;
 	return 0;
@@ -41,6 +43,10 @@ void eng_destroy(struct engine *e)
 {
 	while (!list_empty(&e->all_qps))
 		eng_qp_destroy(list_first_entry(&e->all_qps, struct eng_qp, all_node));
+	while (!list_empty(&e->cqs))
+		eng_cq_destroy(list_first_entry(&e->cqs, struct eng_cq, node));
+	while (!list_empty(&e->srqs))
+		eng_srq_destroy(list_first_entry(&e->srqs, struct eng_srq, node));
 	eng_table_free(&e->qps, rt_free);
 	eng_mr_free_all(e);
 	pthread_mutex_destroy(&e->lock);

@@ -18,6 +18,7 @@ struct eng_mr {
 
 struct eng_cq {
 	struct engine *engine;
+	struct list_head node; /* engine.cqs */
 	void *ctx;
 	struct ibv_wc *ring;
 	uint32_t mask;	/* ring size - 1 */
@@ -41,6 +42,7 @@ struct eng_rq {
 
 struct eng_srq {
 	struct engine *engine;
+	struct list_head node; /* engine.srqs */
 	void *ctx;
 	struct eng_rq rq;
 	uint32_t pd;
@@ -80,7 +82,7 @@ struct engine {
 	bool unflushed; /* packets committed since the last flush */
 	struct eng_table qps, mrs;
 	struct eng_qp **special; /* [port * 2 + qpn]: QP0 and QP1 */
-	struct list_head all_qps, mcast;
+	struct list_head all_qps, cqs, srqs, mcast;
 	struct eng_stats stats;
 };
 

@@ -81,6 +81,9 @@ int eng_srq_create(struct engine *e, uint32_t pd, uint32_t max_wr, uint32_t max_
 	srq->pd = pd;
 	srq->limit = limit;
 	srq->ctx = ctx;
+	eng_lock(e);
+	list_add_tail(&srq->node, &e->srqs);
+	eng_unlock(e);
 	*srq_out = srq;
 	return 0;
 }
@@ -137,6 +140,8 @@ int eng_srq_destroy(struct eng_srq *srq)
 
 	eng_lock(srq->engine);
 	busy = srq->users > 0;
+	if (!busy)
+		list_del(&srq->node);
 	eng_unlock(srq->engine);
 	if (busy)
 		return -EBUSY;

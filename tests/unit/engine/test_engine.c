@@ -1,0 +1,651 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Two engines and a wire between them: objects, posting, polling, events,
+ * and packets that must not get in. The wire is a queue each way, the clock
+ * stands still unless a test moves it.
+ */
+#include "../test.h"
+
+#include "engine/engine.h"
+#include "runtime/rt.h"
+
+#define WIRE_PACKETS 512
+#define MEMORY 65536
+#define PKEY 0xffff
+
+struct cable {
+	struct {
+		size_t len;
+		uint8_t bytes[WIRE_PACKET_MAX];
+	} packet[WIRE_PACKETS];
+	unsigned head, tail;
+	unsigned limit; /* packets it holds before it says full */
+};
+
+struct side {
+	struct engine *engine;
+	struct abi_devpage *page;
+	struct cable in, *out;
+	struct eng_cq *cq;
+	struct eng_qp *qp;
+	uint8_t memory[MEMORY];
+	int cq_events, async_events;
+	enum ibv_event_type last_async;
+};
+
+struct world {
+	struct side a, b;
+};
+
+static mono_t clock_now;
+
+/* --- the wire --- */
+
+static void *reserve(void *link, size_t len)
+{
+	struct cable *c = ((struct side *)link)->out;
+
+	return c->tail - c->head < c->limit ? c->packet[c->tail % WIRE_PACKETS].bytes : NULL;
+}
+
+static void commit(void *link, unsigned port_num, size_t len)
+{
+	struct cable *c = ((struct side *)link)->out;
+
+	c->packet[c->tail++ % WIRE_PACKETS].len = len;
+}
+
+static void flush(void *link)
+{
+}
+
+static const void *receive(void *link, size_t *len, unsigned *port_num)
+{
+	struct cable *c = &((struct side *)link)->in;
+
+	if (c->head == c->tail)
+		return NULL;
+	*len = c->packet[c->head % WIRE_PACKETS].len;
+	*port_num = 1;
+	return c->packet[c->head % WIRE_PACKETS].bytes;
+}
+
+static void release(void *link)
+{
+	((struct side *)link)->in.head++;
+}
+
+static const struct eng_link_ops wire_ops = {reserve, commit, flush, receive, release};
+
+static mono_t now(void *ctx)
+{
+	return clock_now;
+}
+
+static void on_cq(void *ctx, void *cq_ctx)
+{
+	((struct side *)ctx)->cq_events++;
+}
+
+static void on_async(void *ctx, enum ibv_event_type type, void *element)
+{
+	((struct side *)ctx)->async_events++;
+	((struct side *)ctx)->last_async = type;
+}
+
+static void make_side(struct side *s, struct side *peer, uint16_t lid)
+{
+	struct eng_config config = {.link_ops = &wire_ops,
+				    .link = s,
+				    .now = now,
+				    .cq_event = on_cq,
+				    .async_event = on_async,
+				    .ctx = s};
+	struct eng_mr_attr mr = {.key = 0x101,
+				 .pd = 1,
+				 .addr = s->memory,
+				 .length = MEMORY,
+				 .iova = (uintptr_t)s->memory,
+				 .access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+					   IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC};
+
+	s->out = &peer->in;
+	s->in.limit = WIRE_PACKETS;
+	s->page = calloc(1, abi_devpage_bytes(1));
+	s->page->num_ports = 1;
+	s->page->port[0] = (struct abi_devport){
+		.lid = lid, .state = IBV_PORT_ACTIVE, .max_mtu_enc = IBV_MTU_4096};
+	s->page->port[0].pkey[0] = PKEY;
+	config.devpage = s->page;
+	assert_int_equal(eng_create(&config, &s->engine), 0);
+	assert_int_equal(eng_cq_create(s->engine, 64, s, &s->cq), 0);
+	assert_int_equal(eng_mr_add(s->engine, &mr), 0);
+}
+
+static int setup(void **state)
+{
+	struct world *w = calloc(1, sizeof(*w));
+
+	clock_now = (mono_t){NSEC_PER_SEC};
+	make_side(&w->a, &w->b, 1);
+	make_side(&w->b, &w->a, 2);
+	*state = w;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct world *w = *state;
+
+	eng_destroy(w->a.engine);
+	eng_destroy(w->b.engine);
+	free(w->a.page);
+	free(w->b.page);
+	free(w);
+	return 0;
+}
+
+static void run(struct world *w)
+{
+	bool busy;
+
+	do {
+		busy = eng_tick(w->a.engine);
+		busy |= eng_tick(w->b.engine);
+	} while (busy);
+}
+
+/* --- queue pairs in RTS --- */
+
+static void make_qp(struct side *s, enum ibv_qp_type type, uint32_t qpn, struct eng_srq *srq)
+{
+	struct eng_qp_init init = {.qpn = qpn,
+				   .type = type,
+				   .pd = 1,
+				   .send_cq = s->cq,
+				   .recv_cq = s->cq,
+				   .srq = srq,
+				   .max_send_wr = 32,
+				   .max_recv_wr = 32,
+				   .max_send_sge = 2,
+				   .max_recv_sge = 2,
+				   .max_inline = 64,
+				   .ctx = s};
+
+	assert_int_equal(eng_qp_create(s->engine, &init, &s->qp), 0);
+}
+
+static void to_rts(struct side *s, uint16_t dlid, uint32_t dest)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT,
+				   .port_num = 1,
+				   .qkey = 0x1234,
+				   .qp_access_flags = IBV_ACCESS_REMOTE_WRITE |
+						      IBV_ACCESS_REMOTE_READ |
+						      IBV_ACCESS_REMOTE_ATOMIC};
+
+	assert_int_equal(eng_qp_modify(s->qp, &attr,
+				       IBV_QP_STATE | IBV_QP_PORT | IBV_QP_PKEY_INDEX |
+					       IBV_QP_QKEY | IBV_QP_ACCESS_FLAGS),
+			 0);
+	attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTR,
+				    .path_mtu = IBV_MTU_1024,
+				    .dest_qp_num = dest,
+				    .rq_psn = 100,
+				    .max_dest_rd_atomic = 4,
+				    .min_rnr_timer = 1,
+				    .ah_attr = {.dlid = dlid, .port_num = 1}};
+	assert_int_equal(eng_qp_modify(s->qp, &attr,
+				       IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
+					       IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+					       IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER),
+			 0);
+	attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS,
+				    .sq_psn = 100,
+				    .timeout = 14,
+				    .retry_cnt = 2,
+				    .rnr_retry = 7,
+				    .max_rd_atomic = 4};
+	assert_int_equal(eng_qp_modify(s->qp, &attr,
+				       IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT |
+					       IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+					       IBV_QP_MAX_QP_RD_ATOMIC),
+			 0);
+}
+
+static void connect(struct world *w, enum ibv_qp_type type)
+{
+	make_qp(&w->a, type, 0x11, NULL);
+	make_qp(&w->b, type, 0x22, NULL);
+	to_rts(&w->a, 2, 0x22);
+	to_rts(&w->b, 1, 0x11);
+}
+
+static const struct tp_av *av_of(struct ibv_ah *ah)
+{
+	return (const struct tp_av *)(void *)ah;
+}
+
+static int send(struct side *s, struct ibv_send_wr wr, uint32_t len)
+{
+	struct ibv_sge sge = {(uintptr_t)s->memory, len, 0x101};
+	struct ibv_send_wr *bad;
+
+	wr.sg_list = &sge;
+	wr.num_sge = 1;
+	wr.send_flags |= IBV_SEND_SIGNALED;
+	return eng_post_send(s->qp, &wr, &bad, av_of);
+}
+
+static int recv_into(struct side *s, uint64_t wr_id, uint32_t offset, uint32_t len)
+{
+	struct ibv_sge sge = {(uintptr_t)s->memory + offset, len, 0x101};
+	struct ibv_recv_wr wr = {.wr_id = wr_id, .sg_list = &sge, .num_sge = 1}, *bad;
+
+	return eng_post_recv(s->qp, &wr, &bad);
+}
+
+static void fill(struct side *s, uint32_t len)
+{
+	for (uint32_t i = 0; i < len; i++)
+		s->memory[i] = (uint8_t)(i * 7 + 3);
+}
+
+static struct ibv_wc take(struct side *s)
+{
+	struct ibv_wc wc;
+
+	assert_int_equal(eng_cq_poll(s->cq, 1, &wc), 1);
+	return wc;
+}
+
+static void expect_empty(struct side *s)
+{
+	struct ibv_wc wc;
+
+	assert_int_equal(eng_cq_poll(s->cq, 1, &wc), 0);
+}
+
+/* --- data --- */
+
+static void rc_send_arrives_once_at_both_ends(void **state)
+{
+	struct world *w = *state;
+	struct ibv_wc wc;
+
+	connect(w, IBV_QPT_RC);
+	fill(&w->a, 5000);
+	assert_int_equal(recv_into(&w->b, 77, 0, 8192), 0);
+	assert_int_equal(send(&w->a, (struct ibv_send_wr){.wr_id = 5, .opcode = IBV_WR_SEND}, 5000), 0);
+	run(w);
+	wc = take(&w->b);
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	assert_int_equal(wc.opcode, IBV_WC_RECV);
+	assert_int_equal(wc.byte_len, 5000);
+	assert_int_equal(wc.wr_id, 77);
+	assert_int_equal(wc.qp_num, 0x22);
+	wc = take(&w->a);
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	assert_int_equal(wc.wr_id, 5);
+	assert_memory_equal(w->a.memory, w->b.memory, 5000);
+	expect_empty(&w->a);
+	expect_empty(&w->b);
+}
+
+static void immediate_keeps_network_order(void **state)
+{
+	struct world *w = *state;
+
+	connect(w, IBV_QPT_RC);
+	recv_into(&w->b, 1, 0, 64);
+	send(&w->a, (struct ibv_send_wr){.opcode = IBV_WR_SEND_WITH_IMM, .imm_data = htobe32(0xa1b2c3d4)},
+	     8);
+	run(w);
+	assert_int_equal(take(&w->b).imm_data, htobe32(0xa1b2c3d4));
+}
+
+static void rdma_write_and_read_move_bytes(void **state)
+{
+	struct world *w = *state;
+	struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE};
+
+	connect(w, IBV_QPT_RC);
+	fill(&w->a, 3000);
+	wr.wr.rdma.remote_addr = (uintptr_t)w->b.memory + 100;
+	wr.wr.rdma.rkey = 0x101;
+	assert_int_equal(send(&w->a, wr, 3000), 0);
+	run(w);
+	assert_int_equal(take(&w->a).status, IBV_WC_SUCCESS);
+	assert_memory_equal(w->a.memory, w->b.memory + 100, 3000);
+	memset(w->a.memory, 0, 3000);
+	wr.opcode = IBV_WR_RDMA_READ;
+	assert_int_equal(send(&w->a, wr, 3000), 0);
+	run(w);
+	assert_int_equal(take(&w->a).opcode, IBV_WC_RDMA_READ);
+	assert_memory_equal(w->a.memory, w->b.memory + 100, 3000);
+}
+
+static void ud_prepends_room_for_the_grh(void **state)
+{
+	struct world *w = *state;
+	struct tp_av av = {.dlid = 2, .port_num = 1};
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND};
+	struct ibv_wc wc;
+
+	connect(w, IBV_QPT_UD);
+	fill(&w->a, 64);
+	recv_into(&w->b, 1, 0, 200);
+	wr.wr.ud.ah = (void *)&av;
+	wr.wr.ud.remote_qpn = 0x22;
+	wr.wr.ud.remote_qkey = 0x1234;
+	assert_int_equal(send(&w->a, wr, 64), 0);
+	run(w);
+	wc = take(&w->b);
+	assert_int_equal(wc.byte_len, 104);
+	assert_int_equal(wc.src_qp, 0x11);
+	assert_int_equal(wc.slid, 1);
+	assert_memory_equal(w->a.memory, w->b.memory + 40, 64);
+}
+
+/* --- what must not get in --- */
+
+static void rkey_of_another_pd_is_refused(void **state)
+{
+	struct world *w = *state;
+	struct eng_mr_attr other = {.key = 0x202,
+				    .pd = 2,
+				    .addr = w->b.memory,
+				    .length = 64,
+				    .iova = 0,
+				    .access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE};
+	struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE, .wr.rdma.rkey = 0x202};
+
+	connect(w, IBV_QPT_RC);
+	assert_int_equal(eng_mr_add(w->b.engine, &other), 0);
+	fill(&w->a, 8);
+	send(&w->a, wr, 8);
+	run(w);
+	assert_int_equal(take(&w->a).status, IBV_WC_REM_ACCESS_ERR);
+	assert_int_equal(w->b.memory[1], 0);
+	assert_int_equal(w->b.last_async, IBV_EVENT_QP_ACCESS_ERR);
+}
+
+static void bounds_are_exact(void **state)
+{
+	struct world *w = *state;
+	struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE, .wr.rdma.rkey = 0x101};
+
+	connect(w, IBV_QPT_RC);
+	wr.wr.rdma.remote_addr = (uintptr_t)w->b.memory + MEMORY - 8;
+	send(&w->a, wr, 8);
+	run(w);
+	assert_int_equal(take(&w->a).status, IBV_WC_SUCCESS);
+	wr.wr.rdma.remote_addr++;
+	send(&w->a, wr, 8);
+	run(w);
+	assert_int_equal(take(&w->a).status, IBV_WC_REM_ACCESS_ERR);
+}
+
+static void foreign_pkey_is_dropped(void **state)
+{
+	struct world *w = *state;
+	struct eng_stats stats;
+
+	connect(w, IBV_QPT_RC);
+	w->b.page->port[0].pkey[0] = 0x8001;
+	recv_into(&w->b, 1, 0, 64);
+	send(&w->a, (struct ibv_send_wr){.opcode = IBV_WR_SEND}, 8);
+	run(w);
+	expect_empty(&w->b);
+	eng_stats(w->b.engine, &stats);
+	assert_int_equal(stats.rx_bad_pkey, 1);
+}
+
+static void two_limited_members_do_not_talk(void **state)
+{
+	struct world *w = *state;
+
+	w->a.page->port[0].pkey[0] = 0x7fff;
+	w->b.page->port[0].pkey[0] = 0x7fff;
+	connect(w, IBV_QPT_RC);
+	recv_into(&w->b, 1, 0, 64);
+	send(&w->a, (struct ibv_send_wr){.opcode = IBV_WR_SEND}, 8);
+	run(w);
+	expect_empty(&w->b);
+}
+
+static void garbage_is_counted_not_believed(void **state)
+{
+	struct world *w = *state;
+	struct eng_stats stats;
+
+	connect(w, IBV_QPT_RC);
+	for (unsigned i = 0; i < 100; i++) {
+		struct cable *c = &w->b.in;
+		unsigned slot = c->tail % WIRE_PACKETS;
+
+		for (unsigned j = 0; j < 60; j++)
+			c->packet[slot].bytes[j] = (uint8_t)(i * j + i);
+		c->packet[slot].len = i % 60;
+		c->tail++;
+	}
+	run(w);
+	eng_stats(w->b.engine, &stats);
+	assert_int_equal(stats.rx_packets, 100);
+	assert_int_equal(stats.rx_malformed + stats.rx_no_qp + stats.rx_bad_pkey, 100);
+}
+
+static void silent_peer_ends_in_retry_exceeded(void **state)
+{
+	struct world *w = *state;
+	struct ibv_wc wc;
+
+	connect(w, IBV_QPT_RC);
+	eng_qp_destroy(w->b.qp);
+	send(&w->a, (struct ibv_send_wr){.wr_id = 9, .opcode = IBV_WR_SEND}, 8);
+	for (int i = 0; i < 20 && eng_cq_poll(w->a.cq, 1, &wc) == 0; i++) {
+		run(w);
+		assert_true(eng_expiry(w->a.engine).ns != MONO_NEVER.ns);
+		clock_now = mono_add(clock_now, 200 * NSEC_PER_MSEC);
+		wc.status = IBV_WC_GENERAL_ERR;
+		eng_tick(w->a.engine);
+	}
+	assert_int_equal(wc.status, IBV_WC_RETRY_EXC_ERR);
+	assert_int_equal(wc.wr_id, 9);
+}
+
+/* --- queues --- */
+
+static void full_wire_holds_packets_back_and_loses_none(void **state)
+{
+	struct world *w = *state;
+
+	connect(w, IBV_QPT_UC);
+	fill(&w->a, 20000);
+	recv_into(&w->b, 1, 0, 20000);
+	w->b.in.limit = 3;
+	send(&w->a, (struct ibv_send_wr){.opcode = IBV_WR_SEND}, 20000);
+	assert_false(eng_idle(w->a.engine));
+	run(w);
+	assert_true(eng_idle(w->a.engine));
+	assert_int_equal(take(&w->b).byte_len, 20000);
+	assert_memory_equal(w->a.memory, w->b.memory, 20000);
+}
+
+static void cq_overrun_is_an_error(void **state)
+{
+	struct world *w = *state;
+	struct eng_cq *small;
+	struct eng_cq *keep = w->b.cq;
+	struct ibv_wc wc[4];
+
+	assert_int_equal(eng_cq_create(w->b.engine, 2, &w->b, &small), 0);
+	w->b.cq = small;
+	connect(w, IBV_QPT_UC);
+	for (int i = 0; i < 3; i++) {
+		recv_into(&w->b, (uint64_t)i, 0, 8);
+		send(&w->a, (struct ibv_send_wr){.opcode = IBV_WR_SEND}, 8);
+	}
+	run(w);
+	assert_int_equal(w->b.last_async, IBV_EVENT_CQ_ERR);
+	assert_int_equal(eng_cq_poll(small, 4, wc), 2);
+	assert_int_equal(eng_cq_poll(small, 4, wc), -EIO);
+	eng_qp_destroy(w->b.qp);
+	assert_int_equal(eng_cq_destroy(small), 0);
+	w->b.cq = keep;
+}
+
+static void arming_reports_once_and_solicited_only_when_asked(void **state)
+{
+	struct world *w = *state;
+
+	connect(w, IBV_QPT_RC);
+	for (int i = 0; i < 4; i++)
+		recv_into(&w->b, 1, 0, 8);
+	eng_cq_arm(w->b.cq, true);
+	send(&w->a, (struct ibv_send_wr){.opcode = IBV_WR_SEND}, 8);
+	run(w);
+	assert_int_equal(w->b.cq_events, 0);
+	send(&w->a, (struct ibv_send_wr){.opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SOLICITED}, 8);
+	run(w);
+	assert_int_equal(w->b.cq_events, 1);
+	send(&w->a, (struct ibv_send_wr){.opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SOLICITED}, 8);
+	run(w);
+	assert_int_equal(w->b.cq_events, 1);
+	eng_cq_arm(w->b.cq, false);
+	send(&w->a, (struct ibv_send_wr){.opcode = IBV_WR_SEND}, 8);
+	run(w);
+	assert_int_equal(w->b.cq_events, 2);
+	assert_int_equal(eng_cq_pending(w->b.cq), 4);
+}
+
+static void resize_keeps_completions(void **state)
+{
+	struct world *w = *state;
+
+	connect(w, IBV_QPT_UC);
+	for (int i = 0; i < 5; i++)
+		send(&w->a, (struct ibv_send_wr){.wr_id = (uint64_t)i, .opcode = IBV_WR_SEND}, 8);
+	run(w);
+	assert_int_equal(eng_cq_resize(w->a.cq, 4), -EINVAL);
+	assert_int_equal(eng_cq_resize(w->a.cq, 1000), 0);
+	for (uint64_t i = 0; i < 5; i++)
+		assert_int_equal(take(&w->a).wr_id, i);
+}
+
+static void destroyed_qp_leaves_no_completion(void **state)
+{
+	struct world *w = *state;
+
+	connect(w, IBV_QPT_UC);
+	send(&w->a, (struct ibv_send_wr){.opcode = IBV_WR_SEND}, 8);
+	run(w);
+	assert_int_equal(eng_cq_destroy(w->a.cq), -EBUSY);
+	eng_qp_destroy(w->a.qp);
+	expect_empty(&w->a);
+}
+
+static void srq_serves_and_warns_at_its_limit(void **state)
+{
+	struct world *w = *state;
+	struct ibv_sge sge = {(uintptr_t)w->b.memory, 64, 0x101};
+	struct ibv_recv_wr wr = {.sg_list = &sge, .num_sge = 1}, *bad;
+	uint32_t limit = 3, max_wr, max_sge;
+	struct eng_srq *srq;
+
+	assert_int_equal(eng_srq_create(w->b.engine, 1, 8, 1, 0, &w->b, &srq), 0);
+	make_qp(&w->a, IBV_QPT_RC, 0x11, NULL);
+	make_qp(&w->b, IBV_QPT_RC, 0x22, srq);
+	to_rts(&w->a, 2, 0x22);
+	to_rts(&w->b, 1, 0x11);
+	for (wr.wr_id = 0; wr.wr_id < 4; wr.wr_id++)
+		assert_int_equal(eng_srq_post_recv(srq, &wr, &bad), 0);
+	assert_int_equal(eng_srq_modify(srq, NULL, &limit), 0);
+	for (int i = 0; i < 3; i++)
+		send(&w->a, (struct ibv_send_wr){.opcode = IBV_WR_SEND}, 8);
+	run(w);
+	assert_int_equal(w->b.async_events - (w->b.last_async == IBV_EVENT_COMM_EST), 1);
+	eng_srq_query(srq, &max_wr, &max_sge, &limit);
+	assert_int_equal(limit, 0);
+	assert_int_equal(eng_srq_destroy(srq), -EBUSY);
+	eng_qp_destroy(w->b.qp);
+	assert_int_equal(eng_srq_destroy(srq), 0);
+}
+
+static void too_many_requests_are_refused_at_the_right_one(void **state)
+{
+	struct world *w = *state;
+	struct ibv_recv_wr wr[40], *bad = NULL;
+
+	connect(w, IBV_QPT_RC);
+	for (int i = 0; i < 40; i++)
+		wr[i] = (struct ibv_recv_wr){.next = i < 39 ? &wr[i + 1] : NULL};
+	assert_int_equal(eng_post_recv(w->b.qp, wr, &bad), -ENOMEM);
+	assert_ptr_equal(bad, &wr[32]);
+}
+
+static void multicast_reaches_every_attached_qp(void **state)
+{
+	struct world *w = *state;
+	union wire_gid gid = {.raw = {0xff, 0x12, [15] = 9}};
+	struct tp_av av = {.dlid = 0xc001, .port_num = 1, .is_global = true, .dgid = gid};
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND};
+	struct eng_qp *first;
+
+	connect(w, IBV_QPT_UD);
+	first = w->b.qp;
+	recv_into(&w->b, 1, 0, 200);
+	assert_int_equal(eng_qp_attach_mcast(w->b.qp, &gid, 0xc001), 0);
+	make_qp(&w->b, IBV_QPT_UD, 0x23, NULL);
+	to_rts(&w->b, 1, 0);
+	recv_into(&w->b, 2, 0, 200);
+	assert_int_equal(eng_qp_attach_mcast(w->b.qp, &gid, 0xc001), 0);
+	wr.wr.ud.ah = (void *)&av;
+	wr.wr.ud.remote_qpn = WIRE_QPN_MULTICAST;
+	wr.wr.ud.remote_qkey = 0x1234;
+	send(&w->a, wr, 16);
+	run(w);
+	assert_int_equal(eng_cq_pending(w->b.cq), 2);
+	assert_int_equal(eng_qp_detach_mcast(first, &gid, 0xc001), 0);
+	assert_int_equal(eng_qp_detach_mcast(first, &gid, 0xc001), -EINVAL);
+}
+
+static void illegal_transitions_change_nothing(void **state)
+{
+	struct world *w = *state;
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTS};
+
+	make_qp(&w->a, IBV_QPT_RC, 0x11, NULL);
+	assert_int_equal(eng_qp_modify(w->a.qp, &attr, IBV_QP_STATE), -EINVAL);
+	eng_qp_query(w->a.qp, &attr);
+	assert_int_equal(attr.qp_state, IBV_QPS_RESET);
+	attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_INIT, .port_num = 2};
+	assert_int_equal(eng_qp_modify(w->a.qp, &attr, IBV_QP_STATE | IBV_QP_PORT), -EINVAL);
+}
+
+int main(void)
+{
+#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		CASE(rc_send_arrives_once_at_both_ends),
+		CASE(immediate_keeps_network_order),
+		CASE(rdma_write_and_read_move_bytes),
+		CASE(ud_prepends_room_for_the_grh),
+		CASE(rkey_of_another_pd_is_refused),
+		CASE(bounds_are_exact),
+		CASE(foreign_pkey_is_dropped),
+		CASE(two_limited_members_do_not_talk),
+		CASE(garbage_is_counted_not_believed),
+		CASE(silent_peer_ends_in_retry_exceeded),
+		CASE(full_wire_holds_packets_back_and_loses_none),
+		CASE(cq_overrun_is_an_error),
+		CASE(arming_reports_once_and_solicited_only_when_asked),
+		CASE(resize_keeps_completions),
+		CASE(destroyed_qp_leaves_no_completion),
+		CASE(srq_serves_and_warns_at_its_limit),
+		CASE(too_many_requests_are_refused_at_the_right_one),
+		CASE(multicast_reaches_every_attached_qp),
+		CASE(illegal_transitions_change_nothing),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
