@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Sudden death of a program: its peer gets hardware's error, softibd keeps nothing."""
+import os
+import signal
+import time
+
+import pytest
+
+from interop.fabric import Failed, _ports
+
+
+def open_files(pid):
+    return len(os.listdir(f"/proc/{pid}/fd"))
+
+
+def resident_kib(pid):
+    with open(f"/proc/{pid}/statm", encoding="ascii") as statm:
+        return int(statm.read().split()[1]) * os.sysconf("SC_PAGESIZE") // 1024
+
+
+def softibd_pid(fabric):
+    return int((fabric.dir / "pid").read_text())
+
+
+def perftest_process(started):
+    """`softib exec` becomes the program it starts: same pid, or its child."""
+    children = f"/proc/{started.pid}/task/{started.pid}/children"
+    with open(children, encoding="ascii") as f:
+        kids = f.read().split()
+    return int(kids[0]) if kids else started.pid
+
+
+def wait_until(condition, what):
+    end = time.monotonic() + 60
+    while not condition():
+        if time.monotonic() > end:
+            raise Failed(f"never: {what}")
+        time.sleep(0.01)
+
+
+def start_pair(fabric, program, *args):
+    port = next(_ports)
+    flags = ["-d", "softib0", "-p", port, *args]
+    server = fabric.serve("n1", program, *flags, port=port)
+    client = fabric.start("n2", program, *flags, "localhost")
+    wait_until(lambda: sum(r.get("type") == "qp" for r in fabric.user_resources()) >= 2
+               or client.poll() is not None, "both have a QP")
+    return server, client
+
+
+def kill_one(fabric, victim_is_server, program="ib_write_bw"):
+    server, client = start_pair(fabric, program, "-D", "20")
+    victim, other = (server, client) if victim_is_server else (client, server)
+    os.kill(perftest_process(victim), signal.SIGKILL)
+    victim.wait(60)
+    return other
+
+
+@pytest.mark.parametrize("victim", ["server", "client"])
+def test_the_other_side_ends_with_an_error(pair, victim):
+    other = kill_one(pair, victim == "server", "ib_send_bw")
+    out = pair.finish(other, 60)
+    assert other.returncode != 0, out
+    wait_until(lambda: not pair.user_resources(), "softibd forgets both")
+    pair.pair("ib_write_bw", "-n", "100")
+
+
+def test_requester_reports_retry_exceeded(pair):
+    other = kill_one(pair, True, "ib_write_bw")
+    out = pair.finish(other, 60)
+    assert "status 12" in out or "retry exceeded" in out.lower() or "syndrom 0x81" in out, out
+
+
+def test_many_kills_leave_nothing(pair):
+    """A portion of `make check-kill`."""
+    loop(pair, 10)
+
+
+def loop(fabric, count, show=None):
+    pid = softibd_pid(fabric)
+    files = memory = None
+    for n in range(count):
+        other = kill_one(fabric, n % 2 == 0)
+        other.kill()
+        other.communicate()
+        wait_until(lambda: not fabric.user_resources(), "softibd forgets both")
+        if n == 1:
+            files, memory = open_files(pid), resident_kib(pid)
+        if show:
+            show(n + 1, open_files(pid), resident_kib(pid))
+    assert open_files(pid) == files
+    assert resident_kib(pid) <= memory + 256, f"{memory} KiB grew to {resident_kib(pid)}"
+    fabric.pair("ib_write_bw", "-n", "100")

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""opensm in softib-sm's place, and the largest real fabric under either."""
+import re
+
+import pytest
+
+from interop.fabric import SHARED, Fabric
+
+LARGE = SHARED / "topologies/ndr-40-switches-582-cas.ibnetdiscover"
+SMALLER = SHARED / "topologies/qdr-8-switches-144-cas.ibnetdiscover"
+
+
+@pytest.fixture(scope="module", params=["softib-sm", "opensm"])
+def large(request):
+    assert LARGE.exists(), f"{LARGE} is missing: set SOFTIB_SHARED to the folder of topologies/"
+    with Fabric(LARGE, sm=request.param, up_args=["--timeout", "300"]) as fabric:
+        yield fabric
+
+
+def test_opensm_brings_a_pair_up():
+    with Fabric("pair", sm="opensm") as fabric:
+        assert "SMINFO_MASTER" in fabric.run("n1", "sminfo")
+        fabric.pair("ib_write_bw", "-n", "100")
+        fabric.pair("ibv_ud_pingpong", "-n", "100")
+
+
+def test_large_fabric_is_up(large):
+    ports = [p for n in large.json("topo")["nodes"] for p in n["ports"] if p.get("peer")]
+    assert len(ports) > 1000
+    assert all(p["state"].lower() == "active" for p in ports)
+
+
+def test_large_fabric_is_discovered_whole(large):
+    out = large.run("n1", "ibnetdiscover")
+    assert len(re.findall(r"^Switch\s", out, re.M)) == 40
+    assert len(re.findall(r"^Ca\s", out, re.M)) == 582
+
+
+def test_perftest_across_the_large_fabric_while_it_is_swept(large):
+    nodes = [n["name"] for n in large.json("topo")["nodes"] if n["kind"] == "ca"]
+    sweeps = large.start("n1", "sh", "-c", "while :; do ibnetdiscover >/dev/null || exit 1; done")
+    large.pair("ib_write_bw", "-n", "500", server=nodes[0], client=nodes[-1])
+    large.pair("ib_send_lat", "-n", "100", server=nodes[1], client=nodes[len(nodes) // 2])
+    assert sweeps.poll() is None
+    sweeps.kill()
+
+
+def test_discovered_topology_loads_again():
+    with Fabric(SMALLER) as first:
+        text = first.run("n1", "ibnetdiscover")
+        again = first.home / "again.ibnetdiscover"
+        again.write_text(text)
+        one = first.softib("topo", "--fabric", "t", "--format", "ibnetdiscover")
+        with Fabric(again) as second:
+            assert links(second) == links(first)
+        assert "Switch" in one
+
+
+def links(fabric):
+    """The fabric as a set of cables between GUIDs."""
+    nodes = fabric.json("topo")["nodes"]
+    guid = {n["name"]: n["guid"] for n in nodes}
+    return {(n["guid"], p["port"], guid[p["peer"]], p["peer_port"])
+            for n in nodes for p in n["ports"] if p.get("peer")}
