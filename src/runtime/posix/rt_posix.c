@@ -152,6 +152,11 @@ void rt_posix_turn(struct rt *rt)
 	turn(posix_of(rt), false);
 }
 
+struct ev_loop *rt_posix_loop(struct rt *rt)
+{
+	return posix_of(rt)->loop;
+}
+
 static void io_event(struct ev_loop *loop, ev_io *w, int revents)
 {
 	struct rt_io *io = container_of(w, struct rt_io, ev);

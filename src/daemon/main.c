@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * softibd: one fabric. Reads the topology, makes the fabric and an adapter
+ * for each channel adapter in it, opens the sockets, and serves until it is
+ * told to stop. The only place that knows all layers.
+ */
+#include <argp.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "access/umad.h"
+#include "access/uverbs.h"
+#include "daemon/control.h"
+#include "daemon/rundir.h"
+#include "fabric/fabric.h"
+#include "hca/hca.h"
+#include "rdma/ib_mad.h"
+#include "runtime/posix/rt_posix.h"
+
+const char *argp_program_version = "softibd " SOFTIB_VERSION;
+
+struct options {
+	const char *dir;
+	const char *topology;
+	int ready_fd;
+};
+
+/** struct daemon - all there is, in the order of its making */
+struct daemon {
+	struct rt *rt;
+	int lock_fd;
+	struct topology *topo;
+	struct fabric *fab;
+	struct hca **hca; /* by node; NULL for switches */
+	struct uverbs *uverbs;
+	struct umad *umad;
+	struct control *control;
+	ev_signal term, intr;
+};
+
+static const struct argp_option option_list[] = {
+	{"dir", 'd', "DIR", 0, "runtime directory: made if missing, 0700", 0},
+	{"topology", 't', "SPEC", 0,
+	 "shorthand (pair, star:8, fattree:2,4, torus:4x4x4, dragonfly:4,2,2) or file; "
+	 "default pair",
+	 0},
+	{"ready-fd", 'r', "FD", 0, "write one byte here once programs can connect", 0},
+	{0},
+};
+
+static error_t parse_option(int key, char *arg, struct argp_state *state)
+{
+	struct options *opt = state->input;
+
+	switch (key) {
+	case 'd':
+		opt->dir = arg;
+		return 0;
+	case 't':
+		opt->topology = arg;
+		return 0;
+	case 'r':
+		opt->ready_fd = atoi(arg);
+		return 0;
+	case ARGP_KEY_ARG:
+		argp_error(state, "softibd takes no argument '%s'; see --help", arg);
+		return EINVAL;
+	case ARGP_KEY_END:
+		if (!opt->dir)
+			argp_error(state, "--dir DIR is missing: where shall the sockets be?");
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static int fail(const char *what, int ret)
+{
+	fprintf(stderr, "softibd: %s: %s\n", what, strerror(-ret));
+	return ret;
+}
+
+/* each program costs a few descriptors: take what the system allows */
+static void raise_descriptor_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit))
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+static int make_adapters(struct daemon *d)
+{
+	d->hca = calloc((size_t)d->topo->num_nodes, sizeof(*d->hca));
+	if (!d->hca)
+		return -ENOMEM;
+	for (int i = 0; i < d->topo->num_nodes; i++) {
+		int ret = d->topo->node[i].kind == TOPO_CA ?
+				  hca_create(d->rt, d->fab, i, &d->hca[i]) :
+				  0;
+		if (ret)
+			return ret;
+	}
+	return 0;
+}
+
+static void stop(void *ctx)
+{
+	rt_posix_stop(((struct daemon *)ctx)->rt);
+}
+
+static int make_endpoints(struct daemon *d, const struct options *opt)
+{
+	const char *dir = opt->dir;
+	struct control_ops ops = {
+		.topology = opt->topology,
+		.each_resource = control_core_resources,
+		.stop = stop,
+		.ctx = d,
+	};
+	int ret = uverbs_create(d->rt, dir, &d->uverbs);
+
+	if (ret)
+		return fail("cannot open the uverbs socket", ret);
+	ret = umad_create(d->rt, dir, &d->umad);
+	if (ret)
+		return fail("cannot open the umad socket", ret);
+	ret = control_create(d->rt, d->fab, dir, &ops, &d->control);
+	return ret ? fail("cannot open the control socket", ret) : 0;
+}
+
+static void on_signal(struct ev_loop *loop, ev_signal *w, int revents)
+{
+	rt_posix_stop(w->data);
+}
+
+static void watch_signal(struct daemon *d, ev_signal *w, int number)
+{
+	ev_signal_init(w, on_signal, number);
+	w->data = d->rt;
+	ev_signal_start(rt_posix_loop(d->rt), w);
+}
+
+static int bring_up(struct daemon *d, const struct options *opt)
+{
+	char err[512] = "";
+	int ret = topo_load(opt->topology, &d->topo, err, sizeof(err));
+
+	if (ret) {
+		fprintf(stderr, "softibd: %s\n", err);
+		return ret;
+	}
+	ret = rt_posix_create(&d->rt);
+	if (ret)
+		return fail("cannot make an event loop", ret);
+	d->lock_fd = rundir_claim(opt->dir, err, sizeof(err));
+	if (d->lock_fd < 0) {
+		fprintf(stderr, "softibd: %s\n", err[0] ? err : strerror(-d->lock_fd));
+		return d->lock_fd;
+	}
+	ret = fab_create(d->rt, d->topo, &d->fab);
+	if (ret)
+		return fail("cannot make the fabric", ret);
+	ret = ib_mad_init();
+	if (ret)
+		return fail("cannot start the MAD layer", ret);
+	ret = make_adapters(d);
+	if (ret)
+		return fail("cannot make the adapters", ret);
+	watch_signal(d, &d->term, SIGTERM);
+	watch_signal(d, &d->intr, SIGINT);
+	return make_endpoints(d, opt);
+}
+
+static void take_down(struct daemon *d, const struct options *opt)
+{
+	if (d->control)
+		control_destroy(d->control);
+	if (d->umad)
+		umad_destroy(d->umad);
+	if (d->uverbs)
+		uverbs_destroy(d->uverbs);
+	for (int i = 0; d->hca && i < d->topo->num_nodes; i++)
+		if (d->hca[i])
+			hca_destroy(d->hca[i]);
+	free(d->hca);
+	if (d->fab) {
+		ib_mad_exit();
+		fab_destroy(d->fab);
+	}
+	if (d->lock_fd >= 0)
+		rundir_release(opt->dir, d->lock_fd);
+	topo_free(d->topo);
+	if (d->rt)
+		rt_posix_destroy(d->rt);
+}
+
+static void say_ready(int fd)
+{
+	if (fd < 0)
+		return;
+	if (write(fd, "", 1) != 1)
+		fprintf(stderr, "softibd: nobody reads --ready-fd %d\n", fd);
+	close(fd);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct argp argp = {
+		.options = option_list,
+		.parser = parse_option,
+		.doc = "One InfiniBand fabric in a process: switches, adapters and the stack of "
+		       "every node.\vUsually started by softib(1): 'softib up', 'softib run'.",
+	};
+	struct options opt = {.topology = "pair", .ready_fd = -1};
+	struct daemon d = {.lock_fd = -1};
+	int ret;
+
+	argp_parse(&argp, argc, argv, 0, NULL, &opt);
+	signal(SIGPIPE, SIG_IGN);
+	raise_descriptor_limit();
+	ret = bring_up(&d, &opt);
+	if (!ret) {
+		say_ready(opt.ready_fd);
+		rt_posix_run(d.rt);
+	}
+	take_down(&d, &opt);
+	return ret ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Claiming and leaving a fabric's runtime directory. */
+#include "daemon/rundir.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char *const our_files[] = {"uverbs", "umad", "control", "pid"};
+
+static int own_directory(const char *dir, char *err, size_t err_bytes)
+{
+	struct stat st;
+
+	if (mkdir(dir, 0700) && errno != EEXIST) {
+		snprintf(err, err_bytes, "cannot make %s: %s; choose another --dir", dir,
+			 strerror(errno));
+		return -errno;
+	}
+	if (lstat(dir, &st))
+		return -errno;
+	if (!S_ISDIR(st.st_mode)) {
+		snprintf(err, err_bytes, "%s is not a directory; choose another --dir", dir);
+		return -ENOTDIR;
+	}
+	if (st.st_uid != geteuid()) {
+		snprintf(err, err_bytes,
+			 "%s belongs to user %u, not to you (%u); choose another --dir", dir,
+			 st.st_uid, geteuid());
+		return -EACCES;
+	}
+	if (st.st_mode & 077 && chmod(dir, 0700)) {
+		snprintf(err, err_bytes, "cannot close %s to others: %s", dir, strerror(errno));
+		return -errno;
+	}
+	return 0;
+}
+
+static void write_pid(int fd)
+{
+	char text[16];
+	int n = snprintf(text, sizeof(text), "%d\n", getpid());
+
+	if (ftruncate(fd, 0) || pwrite(fd, text, (size_t)n, 0) != n) {
+		/* the file is for people; the lock on it is what counts */
+	}
+}
+
+int rundir_claim(const char *dir, char *err, size_t err_bytes)
+{
+	int ret = own_directory(dir, err, err_bytes), dir_fd, fd;
+
+	if (ret)
+		return ret;
+	dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (dir_fd < 0)
+		return -errno;
+	fd = openat(dir_fd, "pid", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0) {
+		snprintf(err, err_bytes, "cannot make %s/pid: %s", dir, strerror(errno));
+		ret = -errno;
+		goto out;
+	}
+	if (flock(fd, LOCK_EX | LOCK_NB)) {
+		snprintf(err, err_bytes,
+			 "another softibd serves %s; stop it with 'softib down', or choose "
+			 "another --dir",
+			 dir);
+		close(fd);
+		ret = -EBUSY;
+		goto out;
+	}
+	for (size_t i = 0; i < sizeof(our_files) / sizeof(our_files[0]) - 1; i++)
+		unlinkat(dir_fd, our_files[i], 0);
+	write_pid(fd);
+	ret = fd;
+out:
+	close(dir_fd);
+	return ret;
+}
+
+void rundir_release(const char *dir, int lock_fd)
+{
+	int dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (dir_fd >= 0) {
+		for (size_t i = 0; i < sizeof(our_files) / sizeof(our_files[0]); i++)
+			unlinkat(dir_fd, our_files[i], 0);
+		close(dir_fd);
+	}
+	close(lock_fd);
+	rmdir(dir); /* stays when somebody else put a file there */
+}
