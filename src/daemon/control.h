@@ -16,6 +16,7 @@ struct control_resource {
 	int node;	  /* index in the topology */
 	const char *device, *type; /* "softib0"; "pd", "cq", "qp", ... */
 	uint32_t id;	  /* unique per device and type */
+	uint32_t qpn;	  /* of a "qp" */
 	int pid;	  /* the owner; 0 for softibd itself */
 	const char *comm; /* its name */
 };
@@ -25,7 +26,7 @@ struct control_ops {
 	const char *topology; /* what the fabric was made from; may be NULL */
 	/** each_resource() - call @fn for every object of node @node, of all
 	 *  nodes when -1; stops when @fn does not return 0. May be NULL. */
-	int (*each_resource)(void *ctx, int node,
+	int (*each_resource)(void *ctx, const struct fabric *fab, int node,
 			     int (*fn)(void *arg, const struct control_resource *res), void *arg);
 	/** stop() - end softibd in good order, from the loop. May be NULL. */
 	void (*stop)(void *ctx);
@@ -44,8 +45,8 @@ int control_create(struct rt *rt, struct fabric *fab, const char *dir,
 void control_destroy(struct control *control);
 
 /** control_core_resources() - struct control_ops.each_resource over the
- *  midlayer's resource tracking; its @ctx is the struct fabric */
-int control_core_resources(void *ctx, int node,
+ *  midlayer's resource tracking; @ctx is not used */
+int control_core_resources(void *ctx, const struct fabric *fab, int node,
 			   int (*fn)(void *arg, const struct control_resource *res), void *arg);
 
 #endif

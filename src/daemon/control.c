@@ -1,0 +1,458 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The control socket: clients, messages, and the one answer that waits. A
+ * client is in one of three states:
+ *
+ *	READING	  its next request is awaited
+ *	WRITING	  its answer did not fit into its socket: nothing is read
+ *		  from it until it took the answer
+ *	WAITING	  for every cabled port to become Active, or its timer; a
+ *		  message or the end of the connection ends it
+ *
+ * So a client that does not read costs one answer's memory, and no time. An
+ * answer that exceeds ABI_UMAD_INLINE travels as {"bytes": N} and a memfd.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "abi/session.h"
+#include "daemon/control_private.h"
+
+#define MAX_CLIENTS 64
+#define MAX_DEPTH 8		       /* of a request's JSON */
+#define ACCEPT_PAUSE_NS (100 * NSEC_PER_MSEC) /* when descriptors are exhausted */
+
+enum client_state { CLIENT_READING, CLIENT_WRITING, CLIENT_WAITING };
+
+struct control_client {
+	struct list_head node;
+	struct control *control;
+	enum client_state state;
+	struct rt_io io;
+	int fd;
+	struct rt_timer timer; /* of a wait */
+	char *answer;	       /* WRITING: not yet taken */
+	size_t answer_bytes;
+	int answer_fd; /* memfd that goes with it, -1 none */
+};
+
+struct control {
+	struct rt *rt;
+	struct fabric *fab;
+	struct control_ops ops;
+	mono_t started;
+	int fd;
+	struct rt_io io;
+	struct rt_timer accept_timer;
+	struct list_head clients;
+	int num_clients;
+	struct sockaddr_un address;
+	/* --- waits: the first port that was not Active when last looked at --- */
+	struct rt_poller poller;
+	int num_waiting, wait_node, wait_port;
+};
+
+struct rt *control_rt(const struct control *control)
+{
+	return control->rt;
+}
+
+struct fabric *control_fabric(const struct control *control)
+{
+	return control->fab;
+}
+
+const struct control_ops *control_ops(const struct control *control)
+{
+	return &control->ops;
+}
+
+mono_t control_started(const struct control *control)
+{
+	return control->started;
+}
+
+/* --- clients ----------------------------------------------------------- */
+
+static void leave_waiting(struct control_client *client)
+{
+	struct control *control = client->control;
+
+	if (client->state != CLIENT_WAITING)
+		return;
+	rt_timer_disarm(&client->timer);
+	client->state = CLIENT_READING;
+	if (!--control->num_waiting)
+		rt_poller_del(&control->poller);
+}
+
+static void drop_answer(struct control_client *client)
+{
+	free(client->answer);
+	client->answer = NULL;
+	if (client->answer_fd >= 0)
+		close(client->answer_fd);
+	client->answer_fd = -1;
+}
+
+static void close_client(struct control_client *client)
+{
+	leave_waiting(client);
+	drop_answer(client);
+	rt_io_watch(&client->io, false, false);
+	close(client->fd);
+	list_del(&client->node);
+	client->control->num_clients--;
+	rt_free(client);
+}
+
+/* Return: 0; -EAGAIN the socket is full; -errno of a client that is gone */
+static int send_message(int fd, const char *text, size_t bytes, int pass_fd)
+{
+	union {
+		struct cmsghdr align;
+		char room[CMSG_SPACE(sizeof(int))];
+	} control = {0};
+	struct iovec iov = {.iov_base = (void *)text, .iov_len = bytes};
+	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+
+	if (pass_fd >= 0) {
+		struct cmsghdr *cmsg;
+
+		msg.msg_control = control.room;
+		msg.msg_controllen = sizeof(control.room);
+		cmsg = CMSG_FIRSTHDR(&msg);
+		cmsg->cmsg_level = SOL_SOCKET;
+		cmsg->cmsg_type = SCM_RIGHTS;
+		cmsg->cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(cmsg), &pass_fd, sizeof(int));
+	}
+	return sendmsg(fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
+}
+
+/* Return: false when the client was closed */
+static bool flush_answer(struct control_client *client)
+{
+	int error = send_message(client->fd, client->answer, client->answer_bytes,
+				 client->answer_fd);
+
+	if (error && error != -EAGAIN && error != -ENOBUFS && error != -ENOMEM) {
+		close_client(client);
+		return false;
+	}
+	client->state = error ? CLIENT_WRITING : CLIENT_READING;
+	if (!error)
+		drop_answer(client);
+	rt_io_watch(&client->io, !error, error);
+	return true;
+}
+
+/* a memfd that holds all of @text. Return: descriptor; -errno */
+static int to_memfd(const char *text, size_t bytes)
+{
+	int fd = memfd_create("softib-control", MFD_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	while (bytes) {
+		ssize_t n = write(fd, text, bytes);
+
+		if (n <= 0) {
+			close(fd);
+			return -ENOSPC;
+		}
+		text += n;
+		bytes -= (size_t)n;
+	}
+	return fd;
+}
+
+/* Return: false when the client was closed */
+static bool answer(struct control_client *client, struct json_object *out)
+{
+	size_t bytes = 0;
+	const char *text = json_object_to_json_string_length(out, JSON_C_TO_STRING_PLAIN, &bytes);
+	char small[128];
+
+	if (!text) {
+		text = "{\"error\":\"out of memory\"}";
+		bytes = strlen(text);
+	} else if (bytes > ABI_UMAD_INLINE) {
+		int fd = to_memfd(text, bytes);
+
+		if (fd < 0)
+			snprintf(small, sizeof(small), "{\"error\":\"no room for the answer: %s\"}",
+				 strerror(-fd));
+		else
+			snprintf(small, sizeof(small), "{\"bytes\":%zu}", bytes);
+		client->answer_fd = fd < 0 ? -1 : fd;
+		text = small;
+		bytes = strlen(small);
+	}
+	client->answer = malloc(bytes);
+	if (!client->answer) {
+		close_client(client);
+		return false;
+	}
+	memcpy(client->answer, text, bytes);
+	client->answer_bytes = bytes;
+	return flush_answer(client);
+}
+
+/* --- requests ---------------------------------------------------------- */
+
+/* the object of @text; NULL and *@why */
+static struct json_object *parse(const char *text, size_t bytes, const char **why)
+{
+	struct json_tokener *tok = json_tokener_new_ex(MAX_DEPTH);
+	struct json_object *in;
+
+	if (!tok) {
+		*why = "out of memory";
+		return NULL;
+	}
+	json_tokener_set_flags(tok, JSON_TOKENER_STRICT | JSON_TOKENER_VALIDATE_UTF8);
+	in = json_tokener_parse_ex(tok, text, (int)bytes);
+	*why = json_tokener_get_error(tok) == json_tokener_success
+		       ? "the request is not one object; expected {\"op\": ...}"
+	       : json_tokener_get_error(tok) == json_tokener_continue
+		       ? "the request ends too early"
+		       : json_tokener_error_desc(json_tokener_get_error(tok));
+	if (in && (json_tokener_get_parse_end(tok) != bytes ||
+		   !json_object_is_type(in, json_type_object))) {
+		*why = "the request is not one object; expected {\"op\": ...}";
+		json_object_put(in);
+		in = NULL;
+	}
+	json_tokener_free(tok);
+	return in;
+}
+
+/* Return: false when the client was closed */
+static bool handle(struct control_client *client, const char *text, size_t bytes)
+{
+	struct control_request req = {.control = client->control, .client = client};
+	const char *why = NULL;
+	bool now = true, alive = true;
+
+	req.out = json_object_new_object();
+	req.in = bytes > ABI_MESSAGE_MAX ? NULL : parse(text, bytes, &why);
+	if (!req.in)
+		control_fail(&req, "%s", why ? why : "a request of more than 65536 bytes");
+	else
+		now = control_dispatch(&req);
+	if (now)
+		alive = answer(client, req.out);
+	json_object_put(req.in);
+	json_object_put(req.out);
+	return alive;
+}
+
+static void client_event(struct rt_io *io, bool readable, bool writable)
+{
+	struct control_client *client = container_of(io, struct control_client, io);
+	static char buffer[ABI_MESSAGE_MAX + 1]; /* one thread, one message */
+	ssize_t n;
+
+	if (client->state == CLIENT_WRITING) {
+		flush_answer(client);
+		return;
+	}
+	n = recv(client->fd, buffer, sizeof(buffer), MSG_DONTWAIT | MSG_TRUNC);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n <= 0 || client->state == CLIENT_WAITING)
+		close_client(client);
+	else
+		handle(client, buffer, (size_t)n);
+}
+
+/* --- waiting for the fabric -------------------------------------------- */
+
+static void finish_wait(struct control_client *client, bool in_time)
+{
+	struct json_object *out = control_wait_done(client->control->fab, in_time);
+
+	leave_waiting(client);
+	answer(client, out);
+	json_object_put(out);
+}
+
+static void wait_timeout(struct rt_timer *timer)
+{
+	finish_wait(container_of(timer, struct control_client, timer), false);
+}
+
+/* Whatever changes a port passes through the loop, and this is called in
+ * each of its turns: cheap, since it looks at one port as long as that one
+ * is not Active. */
+static bool poll_waits(struct rt_poller *poller)
+{
+	struct control *control = container_of(poller, struct control, poller);
+	struct control_client *client, *tmp;
+
+	if (control_port_inactive(control->fab, &control->wait_node, &control->wait_port))
+		return false;
+	control->wait_node = 0;
+	control->wait_port = 1;
+	if (control_port_inactive(control->fab, &control->wait_node, &control->wait_port))
+		return false;
+	list_for_each_entry_safe(client, tmp, &control->clients, node)
+		if (client->state == CLIENT_WAITING)
+			finish_wait(client, true);
+	return true;
+}
+
+static bool prepare_waits(struct rt_poller *poller)
+{
+	return false;
+}
+
+static void awake_waits(struct rt_poller *poller)
+{
+}
+
+void control_client_wait(struct control_client *client, uint64_t timeout_ms)
+{
+	struct control *control = client->control;
+
+	client->state = CLIENT_WAITING;
+	if (timeout_ms)
+		rt_timer_arm(&client->timer,
+			     mono_add(rt_now(control->rt), timeout_ms * NSEC_PER_MSEC));
+	control->wait_node = 0;
+	control->wait_port = 1;
+	if (!control->num_waiting++)
+		rt_poller_add(control->rt, &control->poller);
+}
+
+/* --- the socket -------------------------------------------------------- */
+
+static void refuse(int fd, const char *why)
+{
+	char text[96];
+
+	snprintf(text, sizeof(text), "{\"error\":\"%s\"}", why);
+	send_message(fd, text, strlen(text), -1);
+	close(fd);
+}
+
+static void add_client(struct control *control, int fd)
+{
+	struct control_client *client;
+
+	if (control->num_clients == MAX_CLIENTS) {
+		refuse(fd, "too many clients of the control socket");
+		return;
+	}
+	client = rt_zalloc(sizeof(*client));
+	if (!client) {
+		refuse(fd, "out of memory");
+		return;
+	}
+	client->control = control;
+	client->fd = fd;
+	client->answer_fd = -1;
+	rt_timer_init(control->rt, &client->timer, wait_timeout);
+	rt_io_init(control->rt, &client->io, fd, client_event);
+	list_add_tail(&client->node, &control->clients);
+	control->num_clients++;
+	rt_io_watch(&client->io, true, false);
+}
+
+static void listen_event(struct rt_io *io, bool readable, bool writable)
+{
+	struct control *control = container_of(io, struct control, io);
+	int fd = accept4(control->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+	if (fd >= 0) {
+		add_client(control, fd);
+		return;
+	}
+	if (errno != EMFILE && errno != ENFILE && errno != ENOBUFS && errno != ENOMEM)
+		return;
+	/* the connection stays in the queue: look again a little later */
+	rt_io_watch(io, false, false);
+	rt_timer_arm(&control->accept_timer, mono_add(rt_now(control->rt), ACCEPT_PAUSE_NS));
+}
+
+static void accept_again(struct rt_timer *timer)
+{
+	rt_io_watch(&container_of(timer, struct control, accept_timer)->io, true, false);
+}
+
+static int open_socket(struct control *control, const char *dir)
+{
+	struct sockaddr_un *address = &control->address;
+	int n, error;
+
+	address->sun_family = AF_UNIX;
+	n = snprintf(address->sun_path, sizeof(address->sun_path), "%s/control", dir);
+	if (n < 0 || (size_t)n >= sizeof(address->sun_path))
+		return -ENAMETOOLONG;
+	control->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (control->fd < 0)
+		return -errno;
+	if (bind(control->fd, (struct sockaddr *)address, sizeof(*address))) {
+		error = -errno;
+		close(control->fd);
+		return error;
+	}
+	if (listen(control->fd, MAX_CLIENTS)) {
+		error = -errno;
+		unlink(address->sun_path);
+		close(control->fd);
+		return error;
+	}
+	return 0;
+}
+
+int control_create(struct rt *rt, struct fabric *fab, const char *dir,
+		   const struct control_ops *ops, struct control **control)
+{
+	struct control *c = rt_zalloc(sizeof(*c));
+	int error;
+
+	if (!c)
+		return -ENOMEM;
+	error = open_socket(c, dir);
+	if (error) {
+		rt_free(c);
+		return error;
+	}
+	c->rt = rt;
+	c->fab = fab;
+	if (ops)
+		c->ops = *ops;
+	c->started = rt_now(rt);
+	INIT_LIST_HEAD(&c->clients);
+	c->poller.poll = poll_waits;
+	c->poller.prepare = prepare_waits;
+	c->poller.awake = awake_waits;
+	rt_timer_init(rt, &c->accept_timer, accept_again);
+	rt_io_init(rt, &c->io, c->fd, listen_event);
+	rt_io_watch(&c->io, true, false);
+	*control = c;
+	return 0;
+}
+
+void control_destroy(struct control *control)
+{
+	struct control_client *client, *tmp;
+
+	if (!control)
+		return;
+	list_for_each_entry_safe(client, tmp, &control->clients, node)
+		close_client(client);
+	rt_timer_disarm(&control->accept_timer);
+	rt_io_watch(&control->io, false, false);
+	close(control->fd);
+	unlink(control->address.sun_path);
+	rt_free(control);
+}
