@@ -188,7 +188,7 @@ struct tp_qp {
 	struct tp_attr attr;
 	struct tp_stats stats;
 	struct tp_responder resp;
-};
+} __attribute__((aligned(64)));
 
 static inline uint32_t tp_psn_distance(psn_t to, psn_t from)
 {
