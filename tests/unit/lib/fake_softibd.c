@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#include <errno.h>
+#include <infiniband/verbs.h>
+#include <poll.h>
+#include <pthread.h>
+#include <rdma/ib_user_verbs.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "abi/devpage.h"
+#include "abi/ring.h"
+#include "abi/session.h"
+#include "fake_softibd.h"
+
+#define MAX_SESSIONS 8
+#define RING_BYTES (1u << 16)
+#define RING_STRIDE (RING_BYTES + 4096)
+
+struct session {
+	int sock;
+	bool opened;
+	int fd[ABI_CONTEXT_FDS];
+	bool attached;
+	void *link;
+	struct abi_ring_tx tx;
+	struct abi_ring_rx rx;
+};
+
+struct fake_softibd {
+	char dir[64];
+	int listener, stop_fd;
+	pthread_t thread;
+	bool dead;
+	struct session session[MAX_SESSIONS];
+	int num_sessions;
+	uint32_t next_handle;
+	_Atomic int objects;
+	_Atomic uint32_t refuse_command;
+	_Atomic int refuse_error;
+};
+
+static void answer(int sock, int error, const void *body, size_t bytes, const int *fds,
+		   size_t num_fds)
+{
+	struct abi_reply reply = {.error = error, .bytes = (uint32_t)bytes};
+	struct iovec iov[2] = {{&reply, sizeof(reply)}, {(void *)body, bytes}};
+	union {
+		struct cmsghdr align;
+		char room[CMSG_SPACE(ABI_CONTEXT_FDS * sizeof(int))];
+	} control = {0};
+	struct msghdr msg = {.msg_iov = iov, .msg_iovlen = 2};
+
+	if (num_fds) {
+		struct cmsghdr *c;
+
+		msg.msg_control = &control;
+		msg.msg_controllen = CMSG_SPACE(num_fds * sizeof(int));
+		c = CMSG_FIRSTHDR(&msg);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(num_fds * sizeof(int));
+		memcpy(CMSG_DATA(c), fds, num_fds * sizeof(int));
+	}
+	sendmsg(sock, &msg, MSG_NOSIGNAL);
+}
+
+static void answer_list(int sock)
+{
+	struct abi_device_info info = {
+		.name = "softib0", .node_desc = "n1", .fw_ver = "1.0.0", .board_id = "fake",
+		.node_guid = 0x0002c90300000001, .sys_image_guid = 0x0002c90300000003,
+		.num_ports = 1,
+	};
+
+	answer(sock, 0, &info, sizeof(info), NULL, 0);
+}
+
+static int make_devpage(void)
+{
+	size_t bytes = abi_devpage_bytes(1);
+	int fd = memfd_create("devpage", MFD_CLOEXEC);
+	struct abi_devpage *page;
+
+	if (fd < 0 || ftruncate(fd, (off_t)bytes))
+		abort();
+	page = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	page->magic = ABI_DEVPAGE_MAGIC;
+	page->num_ports = 1;
+	page->port[0] = (struct abi_devport){
+		.lid = FAKE_LID, .state = IBV_PORT_ACTIVE, .phys_state = 5,
+		.active_mtu_enc = IBV_MTU_4096, .max_mtu_enc = IBV_MTU_4096, .sm_lid = 1,
+		.width_enc = 2, .speed_enc = 32, .max_vl_num = 4,
+		.gid[0] = {0xfe, 0x80, [15] = 1}, .pkey[0] = 0xffff,
+	};
+	munmap(page, bytes);
+	return fd;
+}
+
+static void attach(struct session *s)
+{
+	struct abi_context_resp resp = {.num_ports = 1, .ring_bytes = RING_BYTES,
+					.to_daemon_offset = 0, .to_engine_offset = RING_STRIDE};
+	struct abi_ring *to_daemon, *to_engine;
+
+	s->fd[ABI_FD_DEVPAGE] = make_devpage();
+	s->fd[ABI_FD_LINK] = memfd_create("link", MFD_CLOEXEC);
+	s->fd[ABI_FD_DOORBELL] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	s->fd[ABI_FD_ENGINE] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, &s->fd[ABI_FD_ASYNC_READ]) ||
+	    ftruncate(s->fd[ABI_FD_LINK], 2 * RING_STRIDE))
+		abort();
+	s->link = mmap(NULL, 2 * RING_STRIDE, PROT_READ | PROT_WRITE, MAP_SHARED,
+		       s->fd[ABI_FD_LINK], 0);
+	to_daemon = s->link;
+	to_engine = (void *)((char *)s->link + RING_STRIDE);
+	abi_ring_init(to_daemon, RING_BYTES);
+	abi_ring_init(to_engine, RING_BYTES);
+	s->rx = (struct abi_ring_rx){.ring = to_daemon, .size = RING_BYTES};
+	s->tx = (struct abi_ring_tx){.ring = to_engine, .size = RING_BYTES};
+	s->attached = true;
+	answer(s->sock, 0, &resp, sizeof(resp), s->fd, ABI_CONTEXT_FDS);
+}
+
+/* Every response of a creation begins with handle and number or key. */
+static void answer_create(struct fake_softibd *fake, struct session *s, uint32_t command,
+			  const void *req)
+{
+	uint32_t number = ++fake->next_handle + 0x100;
+	union {
+		struct ib_uverbs_alloc_pd_resp pd;
+		struct ib_uverbs_reg_mr_resp mr;
+		struct ib_uverbs_create_cq_resp cq;
+		struct ib_uverbs_create_srq_resp srq;
+		struct ib_uverbs_create_qp_resp qp;
+	} r = {0};
+	size_t bytes = sizeof(r.pd);
+
+	r.pd.pd_handle = fake->next_handle;
+	if (command == IB_USER_VERBS_CMD_REG_MR) {
+		r.mr.lkey = r.mr.rkey = number;
+		bytes = sizeof(r.mr);
+	} else if (command == IB_USER_VERBS_CMD_CREATE_CQ) {
+		r.cq.cqe = ((const struct ib_uverbs_create_cq *)req)->cqe;
+		bytes = sizeof(r.cq);
+	} else if (command == IB_USER_VERBS_CMD_CREATE_SRQ) {
+		bytes = sizeof(r.srq);
+	} else if (command == IB_USER_VERBS_CMD_CREATE_QP) {
+		r.qp.qpn = number;
+		bytes = sizeof(r.qp);
+	}
+	fake->objects++;
+	answer(s->sock, 0, &r, bytes, NULL, 0);
+}
+
+static void answer_destroy(struct fake_softibd *fake, struct session *s)
+{
+	uint64_t events = 0;
+
+	fake->objects--;
+	answer(s->sock, 0, &events, sizeof(events), NULL, 0);
+}
+
+static void answer_limits(struct session *s)
+{
+	struct ib_uverbs_query_device_resp r = {
+		.max_qp = 100, .max_qp_wr = 4096, .max_sge = 16, .max_sge_rd = 16, .max_cq = 100,
+		.max_cqe = 65535, .max_mr = 100, .max_pd = 100, .max_qp_rd_atom = 16,
+		.max_srq = 10, .max_srq_wr = 4096, .max_srq_sge = 16, .max_pkeys = ABI_PKEYS,
+		.phys_port_cnt = 1, .max_mr_size = UINT64_MAX,
+	};
+
+	answer(s->sock, 0, &r, sizeof(r), NULL, 0);
+}
+
+static void command(struct fake_softibd *fake, struct session *s, const void *message)
+{
+	const struct ib_uverbs_cmd_hdr *hdr = message;
+	uint64_t nothing[4] = {0};
+
+	if (hdr->command == fake->refuse_command && fake->refuse_error) {
+		answer(s->sock, fake->refuse_error, NULL, 0, NULL, 0);
+		fake->refuse_error = 0;
+		return;
+	}
+	switch (hdr->command) {
+	case IB_USER_VERBS_CMD_GET_CONTEXT:
+		attach(s);
+		break;
+	case IB_USER_VERBS_CMD_QUERY_DEVICE:
+		answer_limits(s);
+		break;
+	case IB_USER_VERBS_CMD_ALLOC_PD:
+	case IB_USER_VERBS_CMD_REG_MR:
+	case IB_USER_VERBS_CMD_CREATE_CQ:
+	case IB_USER_VERBS_CMD_CREATE_SRQ:
+	case IB_USER_VERBS_CMD_CREATE_QP:
+		answer_create(fake, s, hdr->command, hdr + 1);
+		break;
+	case IB_USER_VERBS_CMD_DEALLOC_PD:
+	case IB_USER_VERBS_CMD_DEREG_MR:
+	case IB_USER_VERBS_CMD_DESTROY_CQ:
+	case IB_USER_VERBS_CMD_DESTROY_SRQ:
+	case IB_USER_VERBS_CMD_DESTROY_QP:
+		answer_destroy(fake, s);
+		break;
+	default:
+		answer(s->sock, 0, nothing, sizeof(nothing), NULL, 0);
+	}
+}
+
+static void close_session(struct session *s)
+{
+	if (s->attached) {
+		for (int i = 0; i < ABI_CONTEXT_FDS; i++)
+			close(s->fd[i]);
+		munmap(s->link, 2 * RING_STRIDE);
+	}
+	if (s->sock >= 0)
+		close(s->sock);
+	*s = (struct session){.sock = -1};
+}
+
+static void message(struct fake_softibd *fake, struct session *s)
+{
+	uint64_t bytes[512];
+	const struct abi_open *open = (void *)bytes;
+	ssize_t n = recv(s->sock, bytes, sizeof(bytes), 0);
+
+	if (n <= 0) {
+		close_session(s);
+	} else if (s->opened) {
+		command(fake, s, bytes);
+	} else if (open->kind == ABI_OPEN_LIST) {
+		answer_list(s->sock);
+	} else {
+		s->opened = true;
+		answer(s->sock, 0, NULL, 0, NULL, 0);
+	}
+}
+
+/* The cable: what comes out goes in again. */
+static void turn_around(struct session *s)
+{
+	const void *packet;
+	uint64_t one = 1;
+	size_t len;
+
+	while ((packet = abi_ring_peek(&s->rx, &len))) {
+		void *room = abi_ring_reserve(&s->tx, len);
+
+		if (!room)
+			break;
+		memcpy(room, packet, len);
+		abi_ring_commit(&s->tx, len);
+		abi_ring_consume(&s->rx);
+	}
+	abi_ring_release(&s->rx);
+	if (abi_ring_publish(&s->tx) &&
+	    write(s->fd[ABI_FD_ENGINE], &one, sizeof(one)) < 0)
+		abort();
+}
+
+/* Return: whether packets wait, so that poll() must not sleep */
+static bool links_turn(struct fake_softibd *fake)
+{
+	bool busy = false;
+
+	for (int i = 0; i < fake->num_sessions; i++) {
+		struct session *s = &fake->session[i];
+
+		if (!s->attached)
+			continue;
+		abi_ring_wake(&s->rx);
+		turn_around(s);
+		busy |= !abi_ring_sleep(&s->rx);
+	}
+	return busy;
+}
+
+static void *serve(void *arg)
+{
+	struct fake_softibd *fake = arg;
+
+	for (;;) {
+		struct pollfd fds[2 + 2 * MAX_SESSIONS] = {{.fd = fake->listener, .events = POLLIN},
+							   {.fd = fake->stop_fd, .events = POLLIN}};
+		bool busy = links_turn(fake);
+		uint64_t count;
+
+		for (int i = 0; i < fake->num_sessions; i++) {
+			struct session *s = &fake->session[i];
+
+			fds[2 + 2 * i] = (struct pollfd){.fd = s->sock, .events = POLLIN};
+			fds[3 + 2 * i] = (struct pollfd){
+				.fd = s->attached ? s->fd[ABI_FD_DOORBELL] : -1, .events = POLLIN};
+		}
+		poll(fds, 2 + 2 * (nfds_t)fake->num_sessions, busy ? 0 : -1);
+		if (fds[1].revents)
+			return NULL;
+		for (int i = 0; i < fake->num_sessions; i++) {
+			if (fds[3 + 2 * i].revents & POLLIN &&
+			    read(fds[3 + 2 * i].fd, &count, sizeof(count)) < 0)
+				continue;
+			if (fds[2 + 2 * i].revents)
+				message(fake, &fake->session[i]);
+		}
+		if (fds[0].revents & POLLIN && fake->num_sessions < MAX_SESSIONS)
+			fake->session[fake->num_sessions++] = (struct session){
+				.sock = accept4(fake->listener, NULL, NULL, SOCK_CLOEXEC)};
+	}
+}
+
+struct fake_softibd *fake_start(void)
+{
+	struct fake_softibd *fake = calloc(1, sizeof(*fake));
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+
+	strcpy(fake->dir, "/tmp/softib-fake-XXXXXX");
+	if (!mkdtemp(fake->dir))
+		abort();
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/uverbs", fake->dir);
+	fake->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	fake->stop_fd = eventfd(0, EFD_CLOEXEC);
+	if (bind(fake->listener, (struct sockaddr *)&addr, sizeof(addr)) ||
+	    listen(fake->listener, 8) ||
+	    pthread_create(&fake->thread, NULL, serve, fake))
+		abort();
+	setenv(ABI_ENV_DIR, fake->dir, 1);
+	return fake;
+}
+
+void fake_die(struct fake_softibd *fake)
+{
+	uint64_t one = 1;
+
+	if (fake->dead)
+		return;
+	fake->dead = true;
+	if (write(fake->stop_fd, &one, sizeof(one)) < 0)
+		abort();
+	pthread_join(fake->thread, NULL);
+	for (int i = 0; i < fake->num_sessions; i++)
+		close_session(&fake->session[i]);
+	close(fake->listener);
+}
+
+void fake_stop(struct fake_softibd *fake)
+{
+	char path[128];
+
+	fake_die(fake);
+	snprintf(path, sizeof(path), "%s/uverbs", fake->dir);
+	unlink(path);
+	rmdir(fake->dir);
+	close(fake->stop_fd);
+	unsetenv(ABI_ENV_DIR);
+	free(fake);
+}
+
+void fake_refuse_next(struct fake_softibd *fake, uint32_t command_number, int error)
+{
+	fake->refuse_command = command_number;
+	fake->refuse_error = error;
+}
+
+int fake_objects(struct fake_softibd *fake)
+{
+	return fake->objects;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * A softibd of one adapter with one active port whose cable ends in itself:
+ * every packet that a program sends comes back to it. It speaks the uverbs
+ * socket (src/abi/session.h) in a thread of the test and gives out handles,
+ * QPNs and keys, so that the library is tested as programs meet it, and it
+ * can die at a chosen moment.
+ */
+#ifndef SOFTIB_TESTS_FAKE_SOFTIBD_H
+#define SOFTIB_TESTS_FAKE_SOFTIBD_H
+
+#include <stdint.h>
+
+struct fake_softibd;
+
+#define FAKE_LID 7
+
+/** fake_start() - listen in a new directory and set SOFTIB_DIR to it */
+struct fake_softibd *fake_start(void);
+/** fake_die() - close every socket as a killed process would. Idempotent */
+void fake_die(struct fake_softibd *fake);
+/** fake_stop() - fake_die(), remove the directory, free */
+void fake_stop(struct fake_softibd *fake);
+/** fake_refuse_next() - answer the next command @command with @error */
+void fake_refuse_next(struct fake_softibd *fake, uint32_t command, int error);
+/** fake_objects() - created and not yet destroyed */
+int fake_objects(struct fake_softibd *fake);
+
+#endif

@@ -1,0 +1,650 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * libibverbs as a program uses it, against a softibd whose port is cabled to
+ * itself: both QPs of each test belong to this program. Who runs the engine
+ * is what many of these tests are about: tests that wait call nothing of the
+ * library that polls.
+ */
+#include <fcntl.h>
+#include <infiniband/verbs.h>
+#include <poll.h>
+#include <rdma/ib_user_verbs.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../test.h"
+#include "fake_softibd.h"
+
+#define BYTES 20000 /* five packets */
+#define QKEY 0x11111111
+
+/* --- a program with two connected QPs --- */
+
+struct program {
+	struct fake_softibd *fake;
+	struct ibv_context *context;
+	struct ibv_pd *pd;
+	struct ibv_comp_channel *channel;
+	struct ibv_cq *cq;
+	struct ibv_qp *qp[2];
+	struct ibv_mr *mr;
+	uint8_t *memory; /* BYTES to send, BYTES to receive into */
+};
+
+static int setup(void **state)
+{
+	struct program *p = calloc(1, sizeof(*p));
+	struct ibv_device **list;
+	int n;
+
+	p->fake = fake_start();
+	list = ibv_get_device_list(&n);
+	assert_non_null(list);
+	assert_int_equal(n, 1);
+	p->context = ibv_open_device(list[0]);
+	assert_non_null(p->context);
+	ibv_free_device_list(list);
+	p->pd = ibv_alloc_pd(p->context);
+	p->channel = ibv_create_comp_channel(p->context);
+	p->cq = ibv_create_cq(p->context, 64, p, p->channel, 0);
+	p->memory = calloc(2, BYTES);
+	p->mr = ibv_reg_mr(p->pd, p->memory, 2 * BYTES,
+			   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+				   IBV_ACCESS_REMOTE_READ);
+	assert_true(p->pd && p->channel && p->cq && p->mr);
+	for (int i = 0; i < BYTES; i++)
+		p->memory[i] = (uint8_t)(i * 7 + 1);
+	*state = p;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct program *p = *state;
+
+	for (int i = 0; i < 2; i++)
+		if (p->qp[i])
+			assert_int_equal(ibv_destroy_qp(p->qp[i]), 0);
+	assert_int_equal(ibv_destroy_cq(p->cq), 0);
+	assert_int_equal(ibv_destroy_comp_channel(p->channel), 0);
+	assert_int_equal(ibv_dereg_mr(p->mr), 0);
+	assert_int_equal(ibv_dealloc_pd(p->pd), 0);
+	assert_int_equal(ibv_close_device(p->context), 0);
+	fake_stop(p->fake);
+	free(p->memory);
+	free(p);
+	return 0;
+}
+
+static struct ibv_qp *make_qp(struct program *p, enum ibv_qp_type type)
+{
+	struct ibv_qp_init_attr init = {
+		.send_cq = p->cq, .recv_cq = p->cq, .qp_type = type,
+		.cap = {.max_send_wr = 16, .max_recv_wr = 16, .max_send_sge = 2,
+			.max_recv_sge = 2, .max_inline_data = 64},
+	};
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = QKEY,
+				   .qp_access_flags = IBV_ACCESS_REMOTE_WRITE |
+						      IBV_ACCESS_REMOTE_READ};
+	int mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
+	struct ibv_qp *qp = ibv_create_qp(p->pd, &init);
+
+	assert_non_null(qp);
+	mask |= type == IBV_QPT_UD ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS;
+	assert_int_equal(ibv_modify_qp(qp, &attr, mask), 0);
+	return qp;
+}
+
+static void connect_rc(struct ibv_qp *qp, uint32_t dest_qpn)
+{
+	struct ibv_qp_attr rtr = {.qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_4096,
+				  .dest_qp_num = dest_qpn, .max_dest_rd_atomic = 4,
+				  .min_rnr_timer = 1,
+				  .ah_attr = {.dlid = FAKE_LID, .port_num = 1}};
+	struct ibv_qp_attr rts = {.qp_state = IBV_QPS_RTS, .timeout = 10, .retry_cnt = 3,
+				  .rnr_retry = 7, .max_rd_atomic = 4};
+
+	assert_int_equal(ibv_modify_qp(qp, &rtr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
+				       IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+				       IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER), 0);
+	assert_int_equal(ibv_modify_qp(qp, &rts, IBV_QP_STATE | IBV_QP_TIMEOUT |
+				       IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+				       IBV_QP_MAX_QP_RD_ATOMIC), 0);
+}
+
+static void make_rc_pair(struct program *p)
+{
+	p->qp[0] = make_qp(p, IBV_QPT_RC);
+	p->qp[1] = make_qp(p, IBV_QPT_RC);
+	connect_rc(p->qp[0], p->qp[1]->qp_num);
+	connect_rc(p->qp[1], p->qp[0]->qp_num);
+}
+
+static void post(struct program *p, enum ibv_wr_opcode opcode, uint64_t wr_id)
+{
+	struct ibv_sge sge = {(uintptr_t)p->memory, BYTES, p->mr->lkey};
+	struct ibv_send_wr wr = {.wr_id = wr_id, .sg_list = &sge, .num_sge = 1, .opcode = opcode,
+				 .send_flags = IBV_SEND_SIGNALED}, *bad;
+
+	wr.wr.rdma.remote_addr = (uintptr_t)(p->memory + BYTES);
+	wr.wr.rdma.rkey = p->mr->rkey;
+	assert_int_equal(ibv_post_send(p->qp[0], &wr, &bad), 0);
+}
+
+static void post_recv(struct program *p, uint64_t wr_id)
+{
+	struct ibv_sge sge = {(uintptr_t)(p->memory + BYTES), BYTES, p->mr->lkey};
+	struct ibv_recv_wr wr = {.wr_id = wr_id, .sg_list = &sge, .num_sge = 1}, *bad;
+
+	assert_int_equal(ibv_post_recv(p->qp[1], &wr, &bad), 0);
+}
+
+/* Busy polling, as latency-minded programs do: ends with the completion. */
+static struct ibv_wc poll_one(struct program *p)
+{
+	struct ibv_wc wc;
+	int n;
+
+	while (!(n = ibv_poll_cq(p->cq, 1, &wc)))
+		;
+	assert_int_equal(n, 1);
+	return wc;
+}
+
+static void expect_received(struct program *p)
+{
+	assert_memory_equal(p->memory, p->memory + BYTES, BYTES);
+}
+
+/* --- objects --- */
+
+static void the_device_is_described(void **state)
+{
+	struct program *p = *state;
+	struct ibv_port_attr port;
+	struct ibv_gid_entry entry;
+	struct ibv_device_attr_ex ex;
+	union ibv_gid gid;
+	__be16 pkey;
+
+	assert_string_equal(ibv_get_device_name(p->context->device), "softib0");
+	assert_int_equal(be64toh(ibv_get_device_guid(p->context->device)), 0x0002c90300000001);
+	assert_int_equal(ibv_query_port(p->context, 1, &port), 0);
+	assert_int_equal(port.lid, FAKE_LID);
+	assert_int_equal(port.state, IBV_PORT_ACTIVE);
+	assert_int_equal(port.link_layer, IBV_LINK_LAYER_INFINIBAND);
+	assert_int_equal(ibv_query_port(p->context, 2, &port), EINVAL);
+	assert_int_equal(ibv_query_gid(p->context, 1, 0, &gid), 0);
+	assert_int_equal(gid.raw[0], 0xfe);
+	assert_int_equal(ibv_query_gid(p->context, 1, 1, &gid), 0); /* empty: zeros */
+	assert_int_equal(gid.raw[0], 0);
+	assert_int_equal(ibv_query_gid_ex(p->context, 1, 1, &entry, 0), ENODATA);
+	assert_int_equal(ibv_query_gid_table(p->context, &entry, 1, 0), 1);
+	assert_int_equal(ibv_query_pkey(p->context, 1, 0, &pkey), 0);
+	assert_int_equal(pkey, 0xffff);
+	assert_int_equal(ibv_get_pkey_index(p->context, 1, htobe16(0xffff)), 0);
+	assert_int_equal(ibv_get_pkey_index(p->context, 1, htobe16(0x1234)), -1);
+	assert_int_equal(ibv_query_device_ex(p->context, NULL, &ex), 0);
+	assert_int_equal(ex.phys_port_cnt_ex, 1);
+}
+
+static void a_device_stays_the_same_pointer(void **state)
+{
+	struct program *p = *state;
+	struct ibv_device **list = ibv_get_device_list(NULL);
+
+	assert_ptr_equal(list[0], p->context->device);
+	ibv_free_device_list(list);
+}
+
+static void what_is_not_supported_says_so(void **state)
+{
+	struct program *p = *state;
+	struct ibv_qp_init_attr init = {.send_cq = p->cq, .recv_cq = p->cq,
+					.qp_type = IBV_QPT_RAW_PACKET};
+
+	assert_null(ibv_create_qp(p->pd, &init));
+	assert_int_equal(errno, EOPNOTSUPP);
+	assert_null(ibv_alloc_mw(p->pd, IBV_MW_TYPE_1));
+	assert_int_equal(errno, EOPNOTSUPP);
+	assert_null(ibv_reg_dmabuf_mr(p->pd, 0, 4096, 0, 0, 0));
+	assert_int_equal(errno, EOPNOTSUPP);
+	assert_null(ibv_reg_mr(p->pd, p->memory, 1, IBV_ACCESS_ON_DEMAND));
+	assert_int_equal(errno, EOPNOTSUPP);
+}
+
+static void bad_requests_are_refused(void **state)
+{
+	struct program *p = *state;
+	struct ibv_qp_init_attr init = {.send_cq = p->cq, .recv_cq = p->cq,
+					.qp_type = IBV_QPT_RC, .cap.max_inline_data = 4096};
+	struct ibv_ah_attr ah = {.dlid = 1, .port_num = 2};
+
+	assert_null(ibv_create_qp(p->pd, &init));
+	assert_int_equal(errno, EINVAL);
+	assert_null(ibv_create_cq(p->context, 0, NULL, NULL, 0));
+	assert_int_equal(errno, EINVAL);
+	assert_null(ibv_create_cq(p->context, 1, NULL, NULL, 1));
+	assert_int_equal(errno, EINVAL);
+	assert_null(ibv_reg_mr(p->pd, p->memory, 1, IBV_ACCESS_REMOTE_WRITE));
+	assert_int_equal(errno, EINVAL);
+	assert_null(ibv_reg_mr(p->pd, (void *)4096, 4096, IBV_ACCESS_LOCAL_WRITE));
+	assert_int_equal(errno, EFAULT);
+	assert_null(ibv_create_ah(p->pd, &ah));
+	assert_int_equal(errno, EINVAL);
+}
+
+static void softibd_has_the_last_word(void **state)
+{
+	struct program *p = *state;
+	int before = fake_objects(p->fake);
+
+	fake_refuse_next(p->fake, IB_USER_VERBS_CMD_CREATE_CQ, -ENOMEM);
+	assert_null(ibv_create_cq(p->context, 1, NULL, NULL, 0));
+	assert_int_equal(errno, ENOMEM);
+	fake_refuse_next(p->fake, IB_USER_VERBS_CMD_DESTROY_CQ, -EBUSY);
+	assert_int_equal(ibv_destroy_cq(p->cq), EBUSY);
+	fake_refuse_next(p->fake, IB_USER_VERBS_CMD_DEREG_MR, -EBUSY);
+	assert_int_equal(ibv_dereg_mr(p->mr), EBUSY);
+	assert_int_equal(fake_objects(p->fake), before);
+}
+
+static void a_channel_in_use_stays(void **state)
+{
+	struct program *p = *state;
+
+	assert_int_equal(ibv_destroy_comp_channel(p->channel), EBUSY);
+}
+
+/* --- traffic --- */
+
+static void send_to_a_program_that_polls(void **state)
+{
+	struct program *p = *state;
+	unsigned seen = 0;
+
+	make_rc_pair(p);
+	post_recv(p, 1);
+	post(p, IBV_WR_SEND, 2);
+	for (int i = 0; i < 2; i++) {
+		struct ibv_wc wc = poll_one(p);
+
+		assert_int_equal(wc.status, IBV_WC_SUCCESS);
+		seen |= 1u << wc.wr_id;
+	}
+	assert_int_equal(seen, 1 << 1 | 1 << 2);
+	expect_received(p);
+}
+
+/* The target calls nothing at all, and looks at its memory only. */
+static void write_to_a_program_that_spins_on_memory(void **state)
+{
+	struct program *p = *state;
+	volatile uint8_t *last;
+
+	make_rc_pair(p);
+	last = p->memory + 2 * BYTES - 1;
+	post(p, IBV_WR_RDMA_WRITE, 1);
+	while (*last != p->memory[BYTES - 1])
+		;
+	assert_int_equal(poll_one(p).status, IBV_WC_SUCCESS);
+	expect_received(p);
+}
+
+/* As perftest's write latency does: polls happen, then memory is watched.
+ * The thread must notice although it was told that the program polls. */
+static void write_after_busy_polling(void **state)
+{
+	struct program *p = *state;
+	volatile uint8_t *last;
+	struct ibv_wc wc;
+
+	make_rc_pair(p);
+	last = p->memory + 2 * BYTES - 1;
+	for (int round = 1; round <= 20; round++) {
+		for (int i = 0; i < 20000; i++)
+			assert_int_equal(ibv_poll_cq(p->cq, 1, &wc), 0);
+		p->memory[BYTES - 1] = (uint8_t)round;
+		post(p, IBV_WR_RDMA_WRITE, 1);
+		while (*last != round)
+			;
+		assert_int_equal(poll_one(p).status, IBV_WC_SUCCESS);
+	}
+}
+
+static void events_wake_a_sleeping_program(void **state)
+{
+	struct program *p = *state;
+
+	make_rc_pair(p);
+	for (int i = 0; i < 50; i++) {
+		struct ibv_wc wc;
+		struct ibv_cq *cq;
+		void *ctx;
+		int got = 0;
+
+		assert_int_equal(ibv_req_notify_cq(p->cq, 0), 0);
+		post_recv(p, 1);
+		post(p, IBV_WR_SEND, 2);
+		while (got < 2) {
+			assert_int_equal(ibv_get_cq_event(p->channel, &cq, &ctx), 0);
+			assert_ptr_equal(cq, p->cq);
+			assert_ptr_equal(ctx, p);
+			ibv_ack_cq_events(cq, 1);
+			assert_int_equal(ibv_req_notify_cq(p->cq, 0), 0);
+			while (ibv_poll_cq(p->cq, 1, &wc) > 0)
+				got++;
+		}
+		expect_received(p);
+		/* an event may be left of the last arming: take it */
+		fcntl(p->channel->fd, F_SETFL, fcntl(p->channel->fd, F_GETFL) | O_NONBLOCK);
+		while (!ibv_get_cq_event(p->channel, &cq, &ctx))
+			ibv_ack_cq_events(cq, 1);
+		assert_int_equal(errno, EAGAIN);
+		fcntl(p->channel->fd, F_SETFL, fcntl(p->channel->fd, F_GETFL) & ~O_NONBLOCK);
+	}
+}
+
+static void the_channel_can_be_polled(void **state)
+{
+	struct program *p = *state;
+	struct pollfd fd = {.fd = p->channel->fd, .events = POLLIN};
+	struct ibv_cq *cq;
+	void *ctx;
+
+	make_rc_pair(p);
+	assert_int_equal(poll(&fd, 1, 0), 0);
+	ibv_req_notify_cq(p->cq, 0);
+	post(p, IBV_WR_RDMA_WRITE, 1);
+	assert_int_equal(poll(&fd, 1, -1), 1);
+	assert_int_equal(ibv_get_cq_event(p->channel, &cq, &ctx), 0);
+	assert_int_equal(poll(&fd, 1, 0), 0);
+	ibv_ack_cq_events(cq, 1);
+	assert_int_equal(poll_one(p).status, IBV_WC_SUCCESS);
+}
+
+/* Nobody answers: the retry timer runs though the program sleeps. */
+static void timers_run_while_the_program_sleeps(void **state)
+{
+	struct program *p = *state;
+	struct ibv_cq *cq;
+	void *ctx;
+
+	p->qp[0] = make_qp(p, IBV_QPT_RC);
+	connect_rc(p->qp[0], 0x4711);
+	ibv_req_notify_cq(p->cq, 0);
+	post(p, IBV_WR_SEND, 1);
+	assert_int_equal(ibv_get_cq_event(p->channel, &cq, &ctx), 0);
+	ibv_ack_cq_events(cq, 1);
+	assert_int_equal(poll_one(p).status, IBV_WC_RETRY_EXC_ERR);
+}
+
+static void datagrams_come_with_a_way_back(void **state)
+{
+	struct program *p = *state;
+	struct ibv_qp_attr rtr = {.qp_state = IBV_QPS_RTR}, rts = {.qp_state = IBV_QPS_RTS};
+	struct ibv_ah_attr to = {.dlid = FAKE_LID, .port_num = 1, .is_global = 1,
+				 .grh = {.dgid.raw = {0xfe, 0x80, [15] = 1}, .hop_limit = 9,
+					 .flow_label = 0x12345, .traffic_class = 0x5a}};
+	struct ibv_sge from = {(uintptr_t)p->memory, 100, p->mr->lkey};
+	struct ibv_ah *ah = ibv_create_ah(p->pd, &to);
+	struct ibv_send_wr wr = {.sg_list = &from, .num_sge = 1, .opcode = IBV_WR_SEND,
+				 .send_flags = IBV_SEND_SIGNALED}, *bad;
+	struct ibv_ah_attr back;
+	struct ibv_wc wc;
+
+	assert_non_null(ah);
+	for (int i = 0; i < 2; i++) {
+		p->qp[i] = make_qp(p, IBV_QPT_UD);
+		assert_int_equal(ibv_modify_qp(p->qp[i], &rtr, IBV_QP_STATE), 0);
+		assert_int_equal(ibv_modify_qp(p->qp[i], &rts, IBV_QP_STATE | IBV_QP_SQ_PSN), 0);
+	}
+	post_recv(p, 1);
+	wr.wr.ud.ah = ah;
+	wr.wr.ud.remote_qpn = p->qp[1]->qp_num;
+	wr.wr.ud.remote_qkey = QKEY;
+	assert_int_equal(ibv_post_send(p->qp[0], &wr, &bad), 0);
+	do {
+		wc = poll_one(p);
+		assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	} while (wc.opcode != IBV_WC_RECV);
+	assert_int_equal(wc.byte_len, 140);
+	assert_int_equal(wc.src_qp, p->qp[0]->qp_num);
+	assert_memory_equal(p->memory + BYTES + 40, p->memory, 100);
+	assert_int_equal(ibv_init_ah_from_wc(p->context, 1, &wc, (void *)(p->memory + BYTES), &back),
+			 0);
+	assert_int_equal(back.dlid, FAKE_LID);
+	assert_int_equal(back.is_global, 1);
+	assert_int_equal(back.grh.flow_label, 0x12345);
+	assert_int_equal(back.grh.traffic_class, 0x5a);
+	assert_memory_equal(back.grh.dgid.raw, to.grh.dgid.raw, 16);
+	ibv_destroy_ah(ah);
+	/* let the sender's completion come too, whatever the order was */
+	while (ibv_poll_cq(p->cq, 1, &wc) > 0)
+		;
+}
+
+static void the_builder_posts_what_it_collected(void **state)
+{
+	struct program *p = *state;
+	struct ibv_qp_init_attr_ex init = {
+		.send_cq = p->cq, .recv_cq = p->cq, .qp_type = IBV_QPT_RC, .pd = p->pd,
+		.cap = {.max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 2,
+			.max_recv_sge = 1, .max_inline_data = 64},
+		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+		.send_ops_flags = IBV_QP_EX_WITH_RDMA_WRITE,
+	};
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1};
+	uint8_t *to = p->memory + BYTES;
+	char text[] = "lent only until the call returns";
+	struct ibv_qp_ex *ex;
+
+	p->qp[0] = ibv_create_qp_ex(p->context, &init);
+	assert_non_null(p->qp[0]);
+	assert_int_equal(ibv_modify_qp(p->qp[0], &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX |
+				       IBV_QP_PORT | IBV_QP_ACCESS_FLAGS), 0);
+	p->qp[1] = make_qp(p, IBV_QPT_RC);
+	connect_rc(p->qp[0], p->qp[1]->qp_num);
+	connect_rc(p->qp[1], p->qp[0]->qp_num);
+	ex = ibv_qp_to_qp_ex(p->qp[0]);
+	assert_null(ibv_qp_to_qp_ex(p->qp[1]));
+	ibv_wr_start(ex);
+	ex->wr_flags = IBV_SEND_SIGNALED;
+	ex->wr_id = 1;
+	ibv_wr_rdma_write(ex, p->mr->rkey, (uintptr_t)to);
+	ibv_wr_set_sge(ex, p->mr->lkey, (uintptr_t)p->memory, 1000);
+	ex->wr_id = 2;
+	ibv_wr_rdma_write(ex, p->mr->rkey, (uintptr_t)(to + 1000));
+	ibv_wr_set_inline_data(ex, text, sizeof(text));
+	memset(text, 0, sizeof(text));
+	assert_int_equal(ibv_wr_complete(ex), 0);
+	assert_int_equal(poll_one(p).wr_id, 1);
+	assert_int_equal(poll_one(p).wr_id, 2);
+	assert_memory_equal(to, p->memory, 1000);
+	assert_string_equal((char *)to + 1000, "lent only until the call returns");
+}
+
+static void a_mistake_posts_nothing(void **state)
+{
+	struct program *p = *state;
+	struct ibv_qp_init_attr_ex init = {
+		.send_cq = p->cq, .recv_cq = p->cq, .qp_type = IBV_QPT_RC, .pd = p->pd,
+		.cap = {.max_send_wr = 2, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1,
+			.max_inline_data = 8},
+		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+		.send_ops_flags = IBV_QP_EX_WITH_SEND,
+	};
+	struct ibv_qp_ex *ex;
+	char nine[9] = {0};
+
+	p->qp[0] = ibv_create_qp_ex(p->context, &init);
+	assert_non_null(p->qp[0]);
+	ex = ibv_qp_to_qp_ex(p->qp[0]);
+	ibv_wr_start(ex);
+	ibv_wr_send(ex);
+	ibv_wr_set_inline_data(ex, nine, sizeof(nine));
+	assert_int_equal(ibv_wr_complete(ex), EINVAL);
+	ibv_wr_start(ex);
+	for (int i = 0; i < 3; i++)
+		ibv_wr_send(ex);
+	assert_int_equal(ibv_wr_complete(ex), ENOMEM);
+	init.send_ops_flags = IBV_QP_EX_WITH_TSO;
+	assert_null(ibv_create_qp_ex(p->context, &init));
+	assert_int_equal(errno, EOPNOTSUPP);
+}
+
+static void the_extended_cq_reads_fields(void **state)
+{
+	struct program *p = *state;
+	struct ibv_cq_init_attr_ex attr = {
+		.cqe = 16,
+		.wc_flags = IBV_WC_EX_WITH_BYTE_LEN | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP};
+	struct ibv_cq_ex *ex = ibv_create_cq_ex(p->context, &attr);
+	struct ibv_poll_cq_attr poll_attr = {0};
+	struct ibv_cq *plain = p->cq;
+	int rc;
+
+	assert_non_null(ex);
+	p->cq = ibv_cq_ex_to_cq(ex);
+	make_rc_pair(p);
+	assert_int_equal(ibv_start_poll(ex, &poll_attr), ENOENT);
+	post_recv(p, 1);
+	post(p, IBV_WR_SEND, 2);
+	while ((rc = ibv_start_poll(ex, &poll_attr)) == ENOENT)
+		;
+	assert_int_equal(rc, 0);
+	if (ex->wr_id == 2) { /* the send's may come first or second */
+		while (ibv_next_poll(ex) == ENOENT)
+			;
+	}
+	assert_int_equal(ex->wr_id, 1);
+	assert_int_equal(ex->status, IBV_WC_SUCCESS);
+	assert_int_equal(ibv_wc_read_opcode(ex), IBV_WC_RECV);
+	assert_int_equal(ibv_wc_read_byte_len(ex), BYTES);
+	assert_true(ibv_wc_read_completion_ts(ex) > 0);
+	assert_null(ex->read_slid); /* not asked for */
+	ibv_end_poll(ex);
+	for (int i = 0; i < 2; i++) {
+		ibv_destroy_qp(p->qp[i]);
+		p->qp[i] = NULL;
+	}
+	assert_int_equal(ibv_destroy_cq(p->cq), 0);
+	p->cq = plain;
+}
+
+/* --- asynchronous events, death, fork --- */
+
+static void srq_limit_raises_an_event_to_be_acknowledged(void **state)
+{
+	struct program *p = *state;
+	struct ibv_srq_init_attr init = {.attr = {.max_wr = 4, .max_sge = 1}};
+	struct ibv_srq *srq = ibv_create_srq(p->pd, &init);
+	struct ibv_sge sge = {(uintptr_t)(p->memory + BYTES), BYTES, p->mr->lkey};
+	struct ibv_recv_wr wr = {.sg_list = &sge, .num_sge = 1}, *bad;
+	struct ibv_qp_init_attr qp_init = {.send_cq = p->cq, .recv_cq = p->cq, .srq = srq,
+					   .qp_type = IBV_QPT_RC};
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1};
+	struct ibv_srq_attr limit = {.srq_limit = 2};
+	struct ibv_async_event event;
+
+	assert_non_null(srq);
+	p->qp[0] = make_qp(p, IBV_QPT_RC);
+	p->qp[1] = ibv_create_qp(p->pd, &qp_init);
+	assert_int_equal(ibv_modify_qp(p->qp[1], &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX |
+				       IBV_QP_PORT | IBV_QP_ACCESS_FLAGS), 0);
+	connect_rc(p->qp[0], p->qp[1]->qp_num);
+	connect_rc(p->qp[1], p->qp[0]->qp_num);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(ibv_post_srq_recv(srq, &wr, &bad), 0);
+	assert_int_equal(ibv_modify_srq(srq, &limit, IBV_SRQ_LIMIT), 0);
+	post(p, IBV_WR_SEND, 1);
+	assert_int_equal(poll_one(p).status, IBV_WC_SUCCESS);
+	assert_int_equal(poll_one(p).status, IBV_WC_SUCCESS);
+	do { /* COMM_EST of the QP may come before */
+		assert_int_equal(ibv_get_async_event(p->context, &event), 0);
+		ibv_ack_async_event(&event);
+	} while (event.event_type != IBV_EVENT_SRQ_LIMIT_REACHED);
+	assert_ptr_equal(event.element.srq, srq);
+	assert_int_equal(ibv_destroy_qp(p->qp[1]), 0);
+	p->qp[1] = NULL;
+	assert_int_equal(ibv_destroy_srq(srq), 0);
+}
+
+static void death_of_softibd_is_a_fatal_event(void **state)
+{
+	struct program *p = *state;
+	struct ibv_async_event event;
+	struct ibv_wc wc;
+
+	make_rc_pair(p);
+	post_recv(p, 1);
+	fake_die(p->fake);
+	do {
+		assert_int_equal(ibv_get_async_event(p->context, &event), 0);
+		ibv_ack_async_event(&event);
+	} while (event.event_type != IBV_EVENT_DEVICE_FATAL);
+	wc = poll_one(p); /* what was posted comes back */
+	assert_int_equal(wc.status, IBV_WC_WR_FLUSH_ERR);
+	assert_int_equal(wc.wr_id, 1);
+	post(p, IBV_WR_SEND, 2);
+	assert_int_equal(poll_one(p).status, IBV_WC_WR_FLUSH_ERR);
+	assert_null(ibv_alloc_pd(p->context));
+	assert_int_equal(errno, EIO);
+}
+
+/* The child must not disturb the parent's session, nor hang when it ends. */
+static void a_child_lets_the_parents_objects_alone(void **state)
+{
+	struct program *p = *state;
+	int before = fake_objects(p->fake), status;
+	pid_t child;
+
+	make_rc_pair(p);
+	fflush(NULL);
+	child = fork();
+	if (!child) {
+		struct ibv_pd *pd = ibv_alloc_pd(p->context);
+		int refused = !pd && errno == EIO;
+
+		ibv_destroy_qp(p->qp[0]);
+		ibv_close_device(p->context);
+		_exit(refused ? 0 : 1);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+	assert_int_equal(fake_objects(p->fake), before + 2);
+	post_recv(p, 1);
+	post(p, IBV_WR_SEND, 2);
+	assert_int_equal(poll_one(p).status, IBV_WC_SUCCESS);
+	assert_int_equal(poll_one(p).status, IBV_WC_SUCCESS);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(the_device_is_described),
+		CASE(a_device_stays_the_same_pointer),
+		CASE(what_is_not_supported_says_so),
+		CASE(bad_requests_are_refused),
+		CASE(softibd_has_the_last_word),
+		CASE(a_channel_in_use_stays),
+		CASE(send_to_a_program_that_polls),
+		CASE(write_to_a_program_that_spins_on_memory),
+		CASE(write_after_busy_polling),
+		CASE(events_wake_a_sleeping_program),
+		CASE(the_channel_can_be_polled),
+		CASE(timers_run_while_the_program_sleeps),
+		CASE(datagrams_come_with_a_way_back),
+		CASE(the_builder_posts_what_it_collected),
+		CASE(a_mistake_posts_nothing),
+		CASE(the_extended_cq_reads_fields),
+		CASE(srq_limit_raises_an_event_to_be_acknowledged),
+		CASE(death_of_softibd_is_a_fatal_event),
+		CASE(a_child_lets_the_parents_objects_alone),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
