@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Devices, clients and events: who is told what, when, in which order. */
+#include "../test.h"
+
+#include "fake_device.h"
+#include "runtime/sim/rt_sim.h"
+
+static char journal[256];
+
+static void note(const char *what, const struct ib_device *device)
+{
+	size_t len = strlen(journal);
+
+	snprintf(journal + len, sizeof(journal) - len, "%s:%s ", what, device->node_name);
+}
+
+static struct ib_client a, b, picky;
+
+static int add_a(struct ib_device *device)
+{
+	struct ib_port_attr attr;
+
+	/* by now the device answers and is found */
+	assert_int_equal(ib_query_port(device, 1, &attr), 0);
+	assert_ptr_equal(ib_device_get_by_name(device->node_name, "softib0"), device);
+	note("+a", device);
+	ib_set_client_data(device, &a, device);
+	return 0;
+}
+
+static void remove_a(struct ib_device *device, void *data)
+{
+	struct ib_port_attr attr;
+
+	assert_ptr_equal(data, device);
+	assert_int_equal(ib_query_port(device, 1, &attr), 0); /* it still works */
+	note("-a", device);
+}
+
+static int add_b(struct ib_device *device)
+{
+	/* b rests on a: a is there first */
+	assert_ptr_equal(ib_get_client_data(device, &a), device);
+	note("+b", device);
+	return 0;
+}
+
+static void remove_b(struct ib_device *device, void *data)
+{
+	assert_ptr_equal(ib_get_client_data(device, &a), device);
+	assert_null(data);
+	note("-b", device);
+}
+
+static int add_picky(struct ib_device *device)
+{
+	note("?p", device);
+	return -EOPNOTSUPP;
+}
+
+static void remove_picky(struct ib_device *device, void *data)
+{
+	fail_msg("a client that did not want the device is told that it goes");
+}
+
+static struct ib_client a = {.name = "a", .add = add_a, .remove = remove_a};
+static struct ib_client b = {.name = "b", .add = add_b, .remove = remove_b};
+static struct ib_client picky = {.name = "p", .add = add_picky, .remove = remove_picky};
+
+static int setup(void **state)
+{
+	struct rt *rt;
+
+	journal[0] = 0;
+	if (rt_sim_create(1, &rt))
+		return -1;
+	*state = rt;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	rt_sim_destroy(*state);
+	return 0;
+}
+
+static void clients_come_in_order_and_go_in_reverse(void **state)
+{
+	struct fake *n1 = fake_create(*state, "n1"), *n2 = fake_create(*state, "n2");
+
+	assert_int_equal(ib_register_device(&n1->ib, "softib0"), 0);
+	assert_int_equal(ib_register_client(&a), 0);
+	assert_int_equal(ib_register_client(&b), 0);
+	assert_int_equal(ib_register_client(&b), -EEXIST);
+	assert_int_equal(ib_register_device(&n2->ib, "softib0"), 0);
+	assert_string_equal(journal, "+a:n1 +b:n1 +a:n2 +b:n2 ");
+	journal[0] = 0;
+	ib_unregister_device(&n1->ib);
+	ib_unregister_client(&b);
+	ib_unregister_client(&a);
+	assert_string_equal(journal, "-b:n1 -a:n1 -b:n2 -a:n2 ");
+	ib_unregister_device(&n2->ib);
+	ib_dealloc_device(&n1->ib);
+	ib_dealloc_device(&n2->ib);
+}
+
+static void a_client_may_decline(void **state)
+{
+	struct fake *n1 = fake_create(*state, "n1");
+
+	assert_int_equal(ib_register_client(&picky), 0);
+	assert_int_equal(ib_register_device(&n1->ib, "softib0"), 0);
+	assert_string_equal(journal, "?p:n1 ");
+	ib_set_client_data(&n1->ib, &picky, n1);
+	assert_null(ib_get_client_data(&n1->ib, &picky));
+	ib_unregister_device(&n1->ib);
+	ib_unregister_client(&picky);
+	ib_dealloc_device(&n1->ib);
+}
+
+static void names_are_unique_in_a_node(void **state)
+{
+	struct fake *x = fake_create(*state, "n1"), *y = fake_create(*state, "n1"),
+		    *z = fake_create(*state, "n2");
+
+	assert_int_equal(ib_register_device(&x->ib, "softib0"), 0);
+	assert_int_equal(ib_register_device(&y->ib, "softib0"), -EEXIST);
+	assert_int_equal(ib_register_device(&x->ib, "softib9"), -EEXIST);
+	assert_int_equal(ib_register_device(&y->ib, "softib1"), 0);
+	assert_int_equal(ib_register_device(&z->ib, "softib0"), 0);
+	assert_int_equal(x->ib.index, 0);
+	assert_int_equal(y->ib.index, 1);
+	assert_int_equal(z->ib.index, 0);
+	ib_unregister_device(&x->ib);
+	assert_null(ib_device_get_by_name("n1", "softib0"));
+	assert_int_equal(ib_register_device(&x->ib, "softib0"), 0);
+	assert_int_equal(x->ib.index, 0); /* the number that was given back */
+	ib_unregister_device(&x->ib);
+	ib_unregister_device(&y->ib);
+	ib_unregister_device(&z->ib);
+	ib_dealloc_device(&x->ib);
+	ib_dealloc_device(&y->ib);
+	ib_dealloc_device(&z->ib);
+}
+
+static void a_device_must_have_the_mandatory_operations(void **state)
+{
+	struct fake *n1 = fake_create(*state, "n1");
+	struct ib_device_ops lame = fake_ops;
+
+	lame.poll_cq = NULL;
+	n1->ib.ops = &lame;
+	assert_int_equal(ib_register_device(&n1->ib, "softib0"), -EINVAL);
+	n1->ib.ops = &fake_ops;
+	assert_int_equal(ib_register_device(&n1->ib, ""), -EINVAL);
+	assert_null(ib_device_get_by_name("n1", "softib0"));
+	ib_dealloc_device(&n1->ib);
+}
+
+/* every allocation of a registration fails once; nothing stays behind */
+static void registration_survives_lack_of_memory(void **state)
+{
+	struct fake *n1 = fake_create(*state, "n1");
+	int failures = 0;
+
+	for (uint64_t nth = 1;; nth++) {
+		int ret;
+
+		rt_fail_alloc(nth);
+		ret = ib_register_device(&n1->ib, "softib0");
+		rt_fail_alloc(0);
+		if (!ret)
+			break;
+		assert_int_equal(ret, -ENOMEM);
+		assert_null(ib_device_get_by_name("n1", "softib0"));
+		failures++;
+	}
+	assert_int_equal(failures, 5); /* the cache, and two tables of each port */
+	ib_unregister_device(&n1->ib);
+	ib_dealloc_device(&n1->ib);
+}
+
+/* --- events --- */
+
+static struct ib_event_handler first, second;
+static u16 seen_pkey;
+
+static void on_first(struct ib_event_handler *handler, struct ib_event *event)
+{
+	note("first", event->device);
+	assert_int_equal(ib_get_cached_pkey(event->device, 1, 3, &seen_pkey), 0);
+	ib_unregister_event_handler(&first); /* may unregister itself, and others */
+	ib_unregister_event_handler(&second);
+}
+
+static void on_second(struct ib_event_handler *handler, struct ib_event *event)
+{
+	note("second", event->device);
+	assert_int_equal(event->element.port_num, 1);
+}
+
+static void events_are_deferred_and_see_fresh_caches(void **state)
+{
+	struct fake *n1 = fake_create(*state, "n1");
+	struct ib_event event = {.device = &n1->ib, .element.port_num = 1,
+				 .event = IB_EVENT_PKEY_CHANGE};
+	u16 pkey;
+
+	assert_int_equal(ib_register_device(&n1->ib, "softib0"), 0);
+	INIT_IB_EVENT_HANDLER(&first, &n1->ib, on_first);
+	INIT_IB_EVENT_HANDLER(&second, &n1->ib, on_second);
+	ib_register_event_handler(&second);
+	ib_register_event_handler(&first);
+	n1->pkey[3] = 0x8077;
+	ib_dispatch_event(&event);
+	assert_string_equal(journal, ""); /* not on our stack */
+	assert_int_equal(ib_get_cached_pkey(&n1->ib, 1, 3, &pkey), 0);
+	assert_int_equal(pkey, 0); /* a copy is as old as the last event */
+	assert_true(rt_sim_run(*state, 10));
+	assert_string_equal(journal, "second:n1 first:n1 ");
+	assert_int_equal(seen_pkey, 0x8077);
+	ib_dispatch_event(&event);
+	assert_true(rt_sim_run(*state, 10));
+	assert_string_equal(journal, "second:n1 first:n1 "); /* both are gone */
+	ib_unregister_device(&n1->ib);
+	ib_dealloc_device(&n1->ib);
+}
+
+static void a_device_that_goes_takes_its_events_along(void **state)
+{
+	struct fake *n1 = fake_create(*state, "n1");
+	struct ib_event event = {.device = &n1->ib, .element.port_num = 1,
+				 .event = IB_EVENT_PORT_ERR};
+
+	assert_int_equal(ib_register_device(&n1->ib, "softib0"), 0);
+	INIT_IB_EVENT_HANDLER(&second, &n1->ib, on_second);
+	ib_register_event_handler(&second);
+	ib_dispatch_event(&event);
+	ib_unregister_event_handler(&second);
+	ib_unregister_device(&n1->ib);
+	ib_dispatch_event(&event); /* of no device any more: ignored */
+	ib_dealloc_device(&n1->ib);
+	assert_true(rt_sim_run(*state, 10));
+	assert_string_equal(journal, "");
+}
+
+/* --- searches --- */
+
+static void gids_and_pkeys_are_found(void **state)
+{
+	struct fake *n1 = fake_create(*state, "n1");
+	union ib_gid gid;
+	u32 port;
+	u16 index;
+
+	assert_int_equal(ib_register_device(&n1->ib, "softib0"), 0);
+	assert_int_equal(ib_query_gid(&n1->ib, 2, 1, &gid), 0);
+	assert_int_equal(ib_find_gid(&n1->ib, &gid, &port, &index), 0);
+	assert_int_equal(port, 2);
+	assert_int_equal(index, 1);
+	assert_int_equal(ib_find_cached_gid(&n1->ib, &gid, &port, NULL), 0);
+	gid.raw[7] = 9;
+	assert_int_equal(ib_find_gid(&n1->ib, &gid, &port, &index), -ENOENT);
+	/* 0x0012 stands before 0x8012: full membership is preferred */
+	assert_int_equal(ib_find_pkey(&n1->ib, 1, 0x0012, &index), 0);
+	assert_int_equal(index, 2);
+	n1->pkey[2] = 0;
+	assert_int_equal(ib_find_pkey(&n1->ib, 1, 0x8012, &index), 0);
+	assert_int_equal(index, 1);
+	assert_int_equal(ib_find_cached_pkey(&n1->ib, 1, 0x8012, &index), 0);
+	assert_int_equal(index, 2);
+	assert_int_equal(ib_find_pkey(&n1->ib, 1, 0x8055, &index), -ENOENT);
+	assert_int_equal(ib_query_gid(&n1->ib, 3, 0, &gid), -EINVAL);
+	assert_int_equal(ib_query_gid(&n1->ib, 0, 0, &gid), -EINVAL);
+	assert_int_equal(ib_get_cached_gid(&n1->ib, 1, FAKE_GIDS, &gid), -EINVAL);
+	ib_unregister_device(&n1->ib);
+	ib_dealloc_device(&n1->ib);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(clients_come_in_order_and_go_in_reverse, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(a_client_may_decline, setup, teardown),
+		cmocka_unit_test_setup_teardown(names_are_unique_in_a_node, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_device_must_have_the_mandatory_operations, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(registration_survives_lack_of_memory, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(events_are_deferred_and_see_fresh_caches, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(a_device_that_goes_takes_its_events_along, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(gids_and_pkeys_are_found, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Objects: limits, references, tracking, and what modify remembers. */
+#include "../test.h"
+
+#include "fake_device.h"
+#include "runtime/sim/rt_sim.h"
+
+struct world {
+	struct rt *rt;
+	struct fake *fake;
+	struct ib_pd *pd;
+	struct ib_cq *cq;
+};
+
+static int setup(void **state)
+{
+	struct world *w = calloc(1, sizeof(*w));
+	struct ib_cq_init_attr attr = {.cqe = 16};
+
+	if (rt_sim_create(1, &w->rt))
+		return -1;
+	w->fake = fake_create(w->rt, "n1");
+	if (ib_register_device(&w->fake->ib, "softib0"))
+		return -1;
+	w->pd = ib_alloc_pd(&w->fake->ib, 0);
+	w->cq = ib_create_cq(&w->fake->ib, NULL, NULL, NULL, &attr);
+	*state = w;
+	return IS_ERR(w->pd) || IS_ERR(w->cq) ? -1 : 0;
+}
+
+static int teardown(void **state)
+{
+	struct world *w = *state;
+	int left;
+
+	if (ib_destroy_cq(w->cq) || ib_dealloc_pd(w->pd))
+		return -1;
+	left = w->fake->live;
+	for (int type = 0; type < RDMA_RESTRACK_MAX; type++)
+		left += (int)rdma_restrack_count(&w->fake->ib, type);
+	ib_unregister_device(&w->fake->ib);
+	ib_dealloc_device(&w->fake->ib);
+	rt_sim_destroy(w->rt);
+	free(w);
+	return left ? -1 : 0;
+}
+
+static struct ib_qp *make_qp(struct world *w, enum ib_qp_type type)
+{
+	struct ib_qp_init_attr attr = {
+		.send_cq = w->cq, .recv_cq = w->cq, .qp_type = type, .port_num = 1,
+		.cap = {.max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1}};
+
+	return ib_create_qp(w->pd, &attr);
+}
+
+static void what_is_used_is_busy(void **state)
+{
+	struct world *w = *state;
+	struct ib_srq_init_attr srq_attr = {.attr = {.max_wr = 4, .max_sge = 1}};
+	struct ib_srq *srq = ib_create_srq(w->pd, &srq_attr);
+	struct ib_qp_init_attr attr = {.send_cq = w->cq, .recv_cq = w->cq, .srq = srq,
+				       .qp_type = IB_QPT_RC};
+	struct ib_qp *qp = ib_create_qp(w->pd, &attr);
+
+	assert_false(IS_ERR(srq) || IS_ERR(qp));
+	assert_int_equal(ib_destroy_cq(w->cq), -EBUSY);
+	assert_int_equal(ib_destroy_srq(srq), -EBUSY);
+	assert_int_equal(ib_dealloc_pd(w->pd), -EBUSY);
+	assert_int_equal(ib_destroy_qp(qp), 0);
+	assert_int_equal(ib_dealloc_pd(w->pd), -EBUSY); /* the SRQ is in it */
+	assert_int_equal(ib_destroy_srq(srq), 0);
+}
+
+static void limits_of_the_device_hold(void **state)
+{
+	struct world *w = *state;
+	struct ib_cq_init_attr none = {.cqe = 0}, many = {.cqe = 1001};
+	struct ib_qp_init_attr attr = {.send_cq = w->cq, .recv_cq = w->cq, .qp_type = IB_QPT_RC,
+				       .cap = {.max_send_wr = 129}};
+
+	assert_int_equal(PTR_ERR(ib_create_cq(&w->fake->ib, NULL, NULL, NULL, &none)), -EINVAL);
+	assert_int_equal(PTR_ERR(ib_create_cq(&w->fake->ib, NULL, NULL, NULL, &many)), -EINVAL);
+	assert_int_equal(ib_resize_cq(w->cq, 1001), -EINVAL);
+	assert_int_equal(ib_resize_cq(w->cq, 1000), 0);
+	assert_int_equal(w->cq->cqe, 1000);
+	assert_int_equal(PTR_ERR(ib_create_qp(w->pd, &attr)), -EINVAL);
+	attr.cap = (struct ib_qp_cap){.max_recv_sge = 5};
+	assert_int_equal(PTR_ERR(ib_create_qp(w->pd, &attr)), -EINVAL);
+	attr.cap = (struct ib_qp_cap){0};
+	attr.send_cq = NULL;
+	assert_int_equal(PTR_ERR(ib_create_qp(w->pd, &attr)), -EINVAL);
+	attr.send_cq = w->cq;
+	attr.qp_type = IB_QPT_GSI;
+	attr.port_num = 3;
+	assert_int_equal(PTR_ERR(ib_create_qp(w->pd, &attr)), -EINVAL);
+	assert_int_equal(PTR_ERR(ib_get_dma_mr(w->pd, IB_ACCESS_REMOTE_WRITE)), -EINVAL);
+}
+
+static void modify_checks_then_remembers(void **state)
+{
+	struct world *w = *state;
+	struct ib_qp *qp = make_qp(w, IB_QPT_RC);
+	struct ib_qp_attr attr = {.qp_state = IB_QPS_INIT, .port_num = 3, .pkey_index = 1};
+	struct ib_qp_init_attr init;
+	const int mask = IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_ACCESS_FLAGS;
+
+	assert_int_equal(ib_modify_qp(qp, &attr, mask), -EINVAL); /* no port 3 */
+	attr.port_num = 2;
+	attr.pkey_index = FAKE_PKEYS;
+	assert_int_equal(ib_modify_qp(qp, &attr, mask), -EINVAL);
+	assert_int_equal(w->fake->modified, 0); /* the driver saw nothing illegal */
+	attr.pkey_index = 2;
+	w->fake->refuse_modify = -EIO;
+	assert_int_equal(ib_modify_qp(qp, &attr, mask), -EIO);
+	assert_int_equal(qp->state, IB_QPS_RESET); /* as before */
+	w->fake->refuse_modify = 0;
+	assert_int_equal(ib_modify_qp(qp, &attr, mask), 0);
+	assert_int_equal(ib_query_qp(qp, &attr, 0, &init), 0);
+	assert_int_equal(attr.qp_state, IB_QPS_INIT);
+	assert_int_equal(attr.port_num, 2);
+	assert_int_equal(attr.pkey_index, 2);
+	attr.qp_state = IB_QPS_RESET;
+	assert_int_equal(ib_modify_qp(qp, &attr, IB_QP_STATE), 0);
+	assert_int_equal(ib_query_qp(qp, &attr, 0, &init), 0);
+	assert_int_equal(attr.pkey_index, 0); /* reset forgets */
+	assert_int_equal(ib_destroy_qp(qp), 0);
+}
+
+/* one attribute of the way to RTR and RTS wrong at a time */
+static void modify_knows_the_ranges(void **state)
+{
+	struct world *w = *state;
+	struct ib_qp *qp = make_qp(w, IB_QPT_RC);
+	const struct ib_qp_attr good = {.qp_state = IB_QPS_RTR, .port_num = 1, .path_mtu = IB_MTU_1024,
+					.dest_qp_num = 7, .max_dest_rd_atomic = 8,
+					.min_rnr_timer = 31, .ah_attr = {.port_num = 1, .dlid = 9}};
+	const int up = IB_QP_STATE | IB_QP_AV | IB_QP_PATH_MTU | IB_QP_DEST_QPN | IB_QP_RQ_PSN |
+		       IB_QP_MAX_DEST_RD_ATOMIC | IB_QP_MIN_RNR_TIMER;
+	struct ib_qp_attr bad[] = {good, good, good, good, good, good, good, good};
+	struct ib_qp_attr init = {.qp_state = IB_QPS_INIT, .port_num = 1};
+
+	assert_int_equal(ib_modify_qp(qp, &init, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT |
+							 IB_QP_ACCESS_FLAGS), 0);
+	bad[0].path_mtu = 6;
+	bad[1].path_mtu = 0;
+	bad[2].dest_qp_num = 1 << 24;
+	bad[3].max_dest_rd_atomic = 9;
+	bad[4].min_rnr_timer = 32;
+	bad[5].ah_attr.port_num = 3;
+	bad[6].ah_attr.sl = 16;
+	bad[7].ah_attr.ah_flags = IB_AH_GRH;
+	bad[7].ah_attr.grh.sgid_index = FAKE_GIDS;
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+		assert_int_equal(ib_modify_qp(qp, &bad[i], up), -EINVAL);
+	assert_int_equal(ib_modify_qp(qp, (struct ib_qp_attr *)&good, up), 0);
+	assert_int_equal(qp->state, IB_QPS_RTR);
+	assert_int_equal(ib_destroy_qp(qp), 0);
+}
+
+static void multicast_is_for_datagrams_and_groups(void **state)
+{
+	struct world *w = *state;
+	struct ib_qp *ud = make_qp(w, IB_QPT_UD), *rc = make_qp(w, IB_QPT_RC);
+	union ib_gid group = {.raw = {0xff, 0x12}}, host = {.raw = {0xfe, 0x80}};
+
+	assert_int_equal(ib_attach_mcast(rc, &group, 0xc001), -EINVAL);
+	assert_int_equal(ib_attach_mcast(ud, &host, 0xc001), -EINVAL);
+	assert_int_equal(ib_attach_mcast(ud, &group, 0xbfff), -EINVAL);
+	assert_int_equal(ib_attach_mcast(ud, &group, 0xffff), -EINVAL);
+	assert_int_equal(ib_attach_mcast(ud, &group, 0xc001), 0);
+	assert_int_equal(ib_attach_mcast(ud, &group, 0xc001), 0); /* once is enough */
+	assert_int_equal(ib_attach_mcast(ud, &group, 0xc002), 0);
+	assert_int_equal(ib_attach_mcast(ud, &group, 0xc003), 0);
+	assert_int_equal(ib_attach_mcast(ud, &group, 0xc004), -ENOMEM); /* the device's limit */
+	assert_int_equal(ib_destroy_qp(ud), -EBUSY);
+	assert_int_equal(ib_detach_mcast(ud, &group, 0xc001), 0);
+	assert_int_equal(ib_detach_mcast(ud, &group, 0xc001), -EINVAL);
+	assert_int_equal(ib_detach_mcast(ud, &group, 0xc002), 0);
+	assert_int_equal(ib_detach_mcast(ud, &group, 0xc003), 0);
+	assert_int_equal(ib_destroy_qp(ud), 0);
+	assert_int_equal(ib_destroy_qp(rc), 0);
+}
+
+static void the_answer_goes_where_the_question_came_from(void **state)
+{
+	struct world *w = *state;
+	struct ib_wc wc = {.slid = 17, .sl = 3, .dlid_path_bits = 1};
+	struct ib_grh grh = {.version_tclass_flow = cpu_to_be32(6u << 28 | 0x55u << 20 | 0x12345)};
+	struct rdma_ah_attr attr;
+	struct ib_ah *ah;
+
+	assert_int_equal(ib_init_ah_attr_from_wc(&w->fake->ib, 1, &wc, NULL, &attr), 0);
+	assert_int_equal(attr.dlid, 17);
+	assert_int_equal(attr.sl, 3);
+	assert_int_equal(attr.src_path_bits, 1);
+	assert_int_equal(attr.ah_flags, 0);
+	wc.wc_flags = IB_WC_GRH;
+	assert_int_equal(ib_init_ah_attr_from_wc(&w->fake->ib, 1, &wc, NULL, &attr), -EINVAL);
+	assert_int_equal(ib_query_gid(&w->fake->ib, 1, 1, &grh.dgid), 0);
+	grh.sgid.raw[3] = 0x77;
+	assert_int_equal(ib_init_ah_attr_from_wc(&w->fake->ib, 1, &wc, &grh, &attr), 0);
+	assert_int_equal(attr.grh.sgid_index, 1);
+	assert_int_equal(attr.grh.dgid.raw[3], 0x77);
+	assert_int_equal(attr.grh.traffic_class, 0x55);
+	assert_int_equal(attr.grh.flow_label, 0x12345);
+	/* a GID of the other port is not ours here */
+	assert_int_equal(ib_init_ah_attr_from_wc(&w->fake->ib, 2, &wc, &grh, &attr), -EINVAL);
+	ah = ib_create_ah_from_wc(w->pd, &wc, &grh, 1);
+	assert_false(IS_ERR(ah));
+	assert_int_equal(rdma_restrack_count(&w->fake->ib, RDMA_RESTRACK_AH), 1);
+	assert_int_equal(ib_destroy_ah(ah), 0);
+	wc.wc_flags = 0;
+	assert_int_equal(ib_modify_ah(ah = ib_create_ah_from_wc(w->pd, &wc, NULL, 1), &attr),
+			 -EOPNOTSUPP); /* this device has no such operation */
+	assert_int_equal(ib_destroy_ah(ah), 0);
+}
+
+static int count_core(const struct rdma_restrack_entry *entry, void *ctx)
+{
+	assert_false(entry->user);
+	assert_string_equal(entry->comm, "core");
+	return ++*(int *)ctx == 2 ? 42 : 0;
+}
+
+static void every_object_is_tracked(void **state)
+{
+	struct world *w = *state;
+	struct ib_qp *qp[3] = {make_qp(w, IB_QPT_RC), make_qp(w, IB_QPT_UD), make_qp(w, IB_QPT_GSI)};
+	int visited = 0;
+
+	assert_int_equal(rdma_restrack_count(&w->fake->ib, RDMA_RESTRACK_QP), 3);
+	assert_int_equal(rdma_restrack_count(&w->fake->ib, RDMA_RESTRACK_CQ), 1);
+	assert_int_equal(rdma_restrack_count(&w->fake->ib, RDMA_RESTRACK_PD), 1);
+	assert_int_equal(rdma_restrack_count(&w->fake->ib, RDMA_RESTRACK_MR), 1); /* the PD's */
+	assert_int_equal(rdma_restrack_for_each(&w->fake->ib, RDMA_RESTRACK_QP, count_core,
+						&visited), 42);
+	assert_int_equal(visited, 2);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(ib_destroy_qp(qp[i]), 0);
+	assert_int_equal(rdma_restrack_count(&w->fake->ib, RDMA_RESTRACK_QP), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(what_is_used_is_busy, setup, teardown),
+		cmocka_unit_test_setup_teardown(limits_of_the_device_hold, setup, teardown),
+		cmocka_unit_test_setup_teardown(modify_checks_then_remembers, setup, teardown),
+		cmocka_unit_test_setup_teardown(modify_knows_the_ranges, setup, teardown),
+		cmocka_unit_test_setup_teardown(multicast_is_for_datagrams_and_groups, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(the_answer_goes_where_the_question_came_from, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(every_object_is_tracked, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
