@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The MAD layer as a client of every device: each port has QP0 and QP1 with
+ * one completion queue. Receives are few while a port is quiet and double
+ * when a turn of the loop used more than half of them, so that thousands of
+ * idle ports cost little and a subnet manager's port loses nothing.
+ */
+#include <string.h>
+
+#include "core/mad_priv.h"
+
+#define CQ_BUDGET 256 /* completions per turn of the loop */
+
+/** struct mad_device - the ports of a device; the client data */
+struct mad_device {
+	struct ib_pd *pd;
+	struct list_head ports;
+};
+
+static struct ib_client mad_client;
+
+struct mad_port *mad_port_find(struct ib_device *device, u32 port_num)
+{
+	struct mad_device *md = ib_get_client_data(device, &mad_client);
+	struct mad_port *port;
+
+	if (!md)
+		return NULL;
+	list_for_each_entry(port, &md->ports, node)
+		if (port->port_num == port_num)
+			return port;
+	return NULL;
+}
+
+/* --- receives --- */
+
+struct mad_recv *mad_recv_alloc(struct mad_qp *mqp)
+{
+	struct mad_recv *recv = rt_zalloc(sizeof(*recv));
+
+	if (!recv)
+		return NULL;
+	recv->mqp = mqp;
+	recv->cqe.done = mad_recv_done;
+	recv->recv_wc.wc = &recv->wc;
+	recv->recv_wc.recv_buf.grh = &recv->packet.grh;
+	recv->recv_wc.recv_buf.mad = &recv->packet.mad;
+	recv->recv_wc.mad_seg_size = IB_MGMT_MAD_SIZE;
+	INIT_LIST_HEAD(&recv->recv_wc.recv_buf.list);
+	INIT_LIST_HEAD(&recv->recv_wc.rmpp_list);
+	INIT_LIST_HEAD(&recv->node);
+	return recv;
+}
+
+static int post_receive(struct mad_qp *mqp, struct mad_recv *recv)
+{
+	struct ib_sge sge = {
+		.addr = ib_dma_map_single(mqp->port->device, &recv->packet,
+					  sizeof(recv->packet), DMA_FROM_DEVICE),
+		.length = sizeof(recv->packet),
+		.lkey = mqp->port->pd->local_dma_lkey,
+	};
+	struct ib_recv_wr wr = {.wr_cqe = &recv->cqe, .sg_list = &sge, .num_sge = 1};
+
+	return ib_post_recv(mqp->qp, &wr, NULL);
+}
+
+void mad_qp_refill(struct mad_qp *mqp)
+{
+	while (mqp->num_receives < mqp->want_receives) {
+		struct mad_recv *recv = mad_recv_alloc(mqp);
+
+		if (!recv)
+			return;
+		if (post_receive(mqp, recv)) {
+			rt_free(recv);
+			return;
+		}
+		list_add_tail(&recv->node, &mqp->receives);
+		mqp->num_receives++;
+	}
+}
+
+static void refill_and_grow(struct mad_qp *mqp)
+{
+	if (mqp->num_receives < mqp->want_receives / 2 && mqp->want_receives < MAD_RECV_WRS)
+		mqp->want_receives *= 2;
+	mad_qp_refill(mqp);
+}
+
+/* --- completions --- */
+
+static void drain_cq(struct mad_port *port)
+{
+	struct ib_wc wc[16];
+	int n, budget = CQ_BUDGET;
+
+	do {
+		while ((n = ib_poll_cq(port->cq, ARRAY_SIZE(wc), wc)) > 0) {
+			for (int i = 0; i < n; i++)
+				wc[i].wr_cqe->done(port->cq, &wc[i]);
+			refill_and_grow(&port->qp[IB_QPT_SMI]);
+			refill_and_grow(&port->qp[IB_QPT_GSI]);
+			budget -= n;
+			if (budget <= 0) {
+				rt_work_queue(port->device->rt, &port->drain);
+				return;
+			}
+		}
+	} while (ib_req_notify_cq(port->cq, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS) > 0);
+}
+
+static void comp_handler(struct ib_cq *cq, void *cq_context)
+{
+	drain_cq(cq_context);
+}
+
+static void drain_work(struct rt_work *work)
+{
+	drain_cq(container_of(work, struct mad_port, drain));
+}
+
+/* --- ports --- */
+
+void mad_qp_setup(struct mad_qp *mqp, struct mad_port *port, struct ib_qp *qp)
+{
+	mqp->port = port;
+	mqp->qp = qp;
+	INIT_LIST_HEAD(&mqp->posted);
+	INIT_LIST_HEAD(&mqp->backlog);
+	INIT_LIST_HEAD(&mqp->receives);
+	INIT_LIST_HEAD(&mqp->snoops);
+}
+
+static int start_qp(struct ib_qp *qp)
+{
+	struct ib_qp_attr attr = {
+		.qp_state = IB_QPS_INIT,
+		.qkey = qp->qp_type == IB_QPT_SMI ? 0 : 0x80010000, /* 10.2.5 */
+	};
+	int ret = ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_QKEY);
+
+	attr.qp_state = IB_QPS_RTR;
+	if (!ret)
+		ret = ib_modify_qp(qp, &attr, IB_QP_STATE);
+	attr.qp_state = IB_QPS_RTS;
+	if (!ret)
+		ret = ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_SQ_PSN);
+	return ret;
+}
+
+static void close_qp(struct mad_qp *mqp)
+{
+	struct mad_recv *recv, *tmp;
+
+	if (!mqp->qp)
+		return;
+	ib_destroy_qp(mqp->qp);
+	mqp->qp = NULL;
+	list_for_each_entry_safe(recv, tmp, &mqp->receives, node)
+		rt_free(recv);
+}
+
+static int open_qp(struct mad_port *port, enum ib_qp_type type)
+{
+	struct mad_qp *mqp = &port->qp[type];
+	struct ib_qp_init_attr init = {
+		.send_cq = port->cq,
+		.recv_cq = port->cq,
+		.cap = {.max_send_wr = MAD_SEND_WRS,
+			.max_recv_wr = MAD_RECV_WRS,
+			.max_send_sge = 2,
+			.max_recv_sge = 1},
+		.sq_sig_type = IB_SIGNAL_ALL_WR,
+		.qp_type = type,
+		.port_num = port->port_num,
+	};
+	struct ib_qp *qp = ib_create_qp_(port->pd, &init, "mad");
+	int ret;
+
+	if (IS_ERR(qp))
+		return (int)PTR_ERR(qp);
+	mqp->qp = qp;
+	ret = start_qp(qp);
+	if (ret)
+		return ret;
+	mqp->want_receives = MAD_RECV_INITIAL;
+	mad_qp_refill(mqp);
+	return mqp->num_receives ? 0 : -ENOMEM;
+}
+
+/* every agent has unregistered: clients that came later go first */
+static void close_port(struct mad_port *port)
+{
+	struct mad_recv *recv, *tmp;
+	struct mad_send *send, *next;
+
+	for (int i = 0; i < 2; i++) {
+		/* what is left are the layer's own replies */
+		list_for_each_entry_safe(send, next, &port->qp[i].posted, queue_node)
+			mad_send_free(send);
+		list_for_each_entry_safe(send, next, &port->qp[i].backlog, queue_node)
+			mad_send_free(send);
+		close_qp(&port->qp[i]);
+	}
+	list_for_each_entry_safe(send, next, &port->loopback_sent, queue_node)
+		mad_send_free(send);
+	list_for_each_entry_safe(recv, tmp, &port->loopback, node)
+		rt_free(recv);
+	rt_work_cancel(&port->drain);
+	rt_work_cancel(&port->loop_work);
+	if (port->cq)
+		ib_destroy_cq(port->cq);
+	list_del(&port->node);
+	rt_free(port);
+}
+
+static int open_port(struct mad_device *md, struct ib_device *device, u32 port_num)
+{
+	struct ib_cq_init_attr attr = {.cqe = 2 * (MAD_SEND_WRS + MAD_RECV_WRS)};
+	struct mad_port *port = rt_zalloc(sizeof(*port));
+	struct ib_cq *cq;
+	int ret;
+
+	if (!port)
+		return -ENOMEM;
+	port->device = device;
+	port->pd = md->pd;
+	port->port_num = port_num;
+	INIT_LIST_HEAD(&port->agents);
+	INIT_LIST_HEAD(&port->loopback);
+	INIT_LIST_HEAD(&port->loopback_sent);
+	rt_work_init(&port->drain, drain_work);
+	rt_work_init(&port->loop_work, mad_loop_work);
+	list_add_tail(&port->node, &md->ports);
+	mad_qp_setup(&port->qp[IB_QPT_SMI], port, NULL);
+	mad_qp_setup(&port->qp[IB_QPT_GSI], port, NULL);
+
+	cq = ib_create_cq_(device, comp_handler, NULL, port, &attr, "mad");
+	if (IS_ERR(cq))
+		return (int)PTR_ERR(cq);
+	port->cq = cq;
+	ret = ib_req_notify_cq(cq, IB_CQ_NEXT_COMP);
+	if (ret >= 0)
+		ret = open_qp(port, IB_QPT_SMI);
+	if (!ret)
+		ret = open_qp(port, IB_QPT_GSI);
+	return ret;
+}
+
+static void remove_device(struct ib_device *device, void *client_data)
+{
+	struct mad_device *md = client_data;
+	struct mad_port *port, *tmp;
+
+	if (!md)
+		return;
+	ib_set_client_data(device, &mad_client, NULL);
+	list_for_each_entry_safe(port, tmp, &md->ports, node)
+		close_port(port);
+	ib_dealloc_pd(md->pd);
+	rt_free(md);
+}
+
+static int add_device(struct ib_device *device)
+{
+	struct mad_device *md = rt_zalloc(sizeof(*md));
+	int ret = 0;
+
+	if (!md)
+		return -ENOMEM;
+	INIT_LIST_HEAD(&md->ports);
+	md->pd = ib_alloc_pd_(device, 0, "mad");
+	if (IS_ERR(md->pd)) {
+		ret = (int)PTR_ERR(md->pd);
+		rt_free(md);
+		return ret;
+	}
+	ib_set_client_data(device, &mad_client, md);
+	for (u32 p = rdma_start_port(device); !ret && p <= rdma_end_port(device); p++)
+		ret = open_port(md, device, p);
+	if (ret)
+		remove_device(device, md);
+	return ret;
+}
+
+static struct ib_client mad_client = {
+	.name = "mad",
+	.add = add_device,
+	.remove = remove_device,
+};
+
+int ib_mad_init(void)
+{
+	return ib_register_client(&mad_client);
+}
+
+void ib_mad_cleanup(void)
+{
+	ib_unregister_client(&mad_client);
+}

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * A received MAD's way: is it one, is it for this port (directed routes),
+ * does the device's own agent answer it (SMA, PMA), which client's agent
+ * gets it, and if none does, what is the requester told.
+ */
+#include <string.h>
+
+#include "core/mad_priv.h"
+
+void ib_free_recv_mad(struct ib_mad_recv_wc *mad_recv_wc)
+{
+	struct list_head *segments = &mad_recv_wc->rmpp_list;
+
+	/* the first segment is on the list as well: it goes last */
+	while (!list_empty(segments)) {
+		struct ib_mad_recv_buf *buf =
+			list_first_entry(segments, struct ib_mad_recv_buf, list);
+
+		list_del(&buf->list);
+		if (buf != &mad_recv_wc->recv_buf)
+			rt_free(container_of(buf, struct mad_recv, recv_wc.recv_buf));
+	}
+	rt_free(mad_recv_of(mad_recv_wc));
+}
+
+void ib_coalesce_recv_mad(struct ib_mad_recv_wc *mad_recv_wc, void *buf)
+{
+	int offset = ib_get_mad_data_offset(mad_recv_wc->recv_buf.mad->mad_hdr.mgmt_class);
+	int left = mad_recv_wc->mad_len, from = 0;
+	struct ib_mad_recv_buf *segment;
+	u8 *to = buf;
+
+	list_for_each_entry(segment, &mad_recv_wc->rmpp_list, list) {
+		int n = MIN(left, IB_MGMT_MAD_SIZE - from);
+
+		memcpy(to, (u8 *)segment->mad + from, (size_t)n);
+		to += n;
+		left -= n;
+		from = offset; /* headers once */
+	}
+}
+
+static void init_recv_wc(struct mad_recv *recv)
+{
+	recv->recv_wc.mad_len = IB_MGMT_MAD_SIZE;
+	list_add(&recv->recv_wc.recv_buf.list, &recv->recv_wc.rmpp_list);
+}
+
+static bool is_mad(const struct mad_recv *recv)
+{
+	const struct ib_mad_hdr *hdr = &recv->packet.mad.mad_hdr;
+	struct mad_qp *mqp = recv->mqp;
+	bool qp0 = mqp == &mqp->port->qp[IB_QPT_SMI];
+
+	return recv->wc.byte_len == sizeof(recv->packet) &&
+	       hdr->base_version == IB_MGMT_BASE_VERSION &&
+	       mad_is_smp(hdr->mgmt_class) == qp0; /* 13.5.1 */
+}
+
+/* SMA, PMA: true when nobody else shall see it */
+static bool device_answers(struct mad_recv *recv)
+{
+	struct ib_device *device = recv->mqp->port->device;
+	const struct ib_mad_hdr *hdr = &recv->packet.mad.mad_hdr;
+	struct ib_mad out = {0};
+	size_t out_bytes = sizeof(out);
+	u16 pkey_index = recv->wc.pkey_index;
+	int result;
+
+	if (!device->ops->process_mad)
+		return false;
+	result = device->ops->process_mad(device, 0, recv->mqp->port->port_num, &recv->wc,
+					  recv->wc.wc_flags & IB_WC_GRH ? &recv->packet.grh : NULL,
+					  &recv->packet.mad, &out, &out_bytes, &pkey_index);
+	if (!(result & IB_MAD_RESULT_SUCCESS))
+		return false;
+	if (result & IB_MAD_RESULT_CONSUMED)
+		return true;
+	if (!(result & IB_MAD_RESULT_REPLY))
+		return false;
+	if (hdr->mgmt_class == IB_MGMT_CLASS_SUBN_DIRECTED_ROUTE)
+		out.mad_hdr.status |= IB_SMP_DIRECTION;
+	mad_reply(recv, &out);
+	return true;
+}
+
+/* the requests that expect a response, and its method */
+static const struct {
+	u8 mgmt_class; /* 0: every class */
+	u8 method, response;
+} answered_methods[] = {
+	{0, IB_MGMT_METHOD_GET, IB_MGMT_METHOD_GET_RESP},
+	{0, IB_MGMT_METHOD_SET, IB_MGMT_METHOD_GET_RESP},
+	{IB_MGMT_CLASS_SUBN_ADM, 0x12, 0x92}, /* GetTable */
+	{IB_MGMT_CLASS_SUBN_ADM, 0x15, 0x95}, /* Delete */
+};
+
+/* 13.4.7: what nobody here supports is answered, not ignored */
+static void answer_unsupported(struct mad_recv *recv)
+{
+	struct ib_mad mad = recv->packet.mad;
+	u16 status = IB_MGMT_MAD_STATUS_UNSUPPORTED_METHOD_ATTRIB;
+	u8 class = mad.mad_hdr.mgmt_class;
+
+	for (size_t i = 0; i < ARRAY_SIZE(answered_methods); i++) {
+		if (answered_methods[i].method != mad.mad_hdr.method ||
+		    (answered_methods[i].mgmt_class && answered_methods[i].mgmt_class != class))
+			continue;
+		mad.mad_hdr.method = answered_methods[i].response;
+		mad.mad_hdr.status = cpu_to_be16(status);
+		if (class == IB_MGMT_CLASS_SUBN_DIRECTED_ROUTE)
+			mad.mad_hdr.status |= IB_SMP_DIRECTION;
+		mad_reply(recv, &mad);
+		return;
+	}
+}
+
+void mad_receive(struct mad_recv *recv)
+{
+	const struct ib_mad *mad = &recv->packet.mad;
+	struct mad_agent *agent;
+
+	init_recv_wc(recv);
+	if (!is_mad(recv))
+		goto drop;
+	mad_snoop_recv(recv);
+	if (mad->mad_hdr.mgmt_class == IB_MGMT_CLASS_SUBN_DIRECTED_ROUTE &&
+	    smi_receive(&recv->packet.smp, recv->mqp->port->port_num) != SMI_LOCAL)
+		goto drop;
+	if (device_answers(recv))
+		goto drop;
+	agent = mad_agent_find(recv->mqp, mad);
+	if (agent) {
+		mad_deliver(agent, recv);
+		return;
+	}
+	answer_unsupported(recv);
+drop:
+	ib_free_recv_mad(&recv->recv_wc);
+}
+
+static bool unmatched_rmpp(const struct mad_agent *agent, const struct mad_recv *recv)
+{
+	const struct ib_rmpp_mad *mad = &recv->packet.rmpp;
+
+	return (agent->agent.flags & IB_MAD_USER_RMPP) &&
+	       ib_is_mad_class_rmpp(mad->mad_hdr.mgmt_class) &&
+	       (ib_get_rmpp_flags(&mad->rmpp_hdr) & IB_MGMT_RMPP_FLAG_ACTIVE);
+}
+
+void mad_deliver(struct mad_agent *agent, struct mad_recv *recv)
+{
+	struct ib_mad_agent *a = &agent->agent;
+	struct mad_send *send;
+
+	if (rmpp_is_active(agent, &recv->packet.mad)) {
+		recv = rmpp_receive(agent, recv);
+		if (!recv)
+			return;
+	}
+	if (!ib_response_mad(&recv->packet.mad.mad_hdr)) {
+		a->recv_handler(a, NULL, &recv->recv_wc);
+		return;
+	}
+	send = mad_send_find(agent, recv);
+	if (send) {
+		/* the client sees the response first, then that its request
+		 * is over; a cancel in between comes too late */
+		rt_timer_disarm(&send->timer);
+		list_del(&send->hash_node);
+		send->answered = true;
+		a->recv_handler(a, &send->buf, &recv->recv_wc);
+		mad_send_finish(send, IB_WC_SUCCESS, 0);
+	} else if (unmatched_rmpp(agent, recv)) {
+		a->recv_handler(a, NULL, &recv->recv_wc);
+	} else {
+		ib_free_recv_mad(&recv->recv_wc); /* late: its request timed out */
+	}
+}
+
+void mad_recv_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct mad_recv *recv = container_of(wc->wr_cqe, struct mad_recv, cqe);
+
+	list_del(&recv->node);
+	recv->mqp->num_receives--;
+	if (wc->status != IB_WC_SUCCESS) {
+		rt_free(recv);
+		return;
+	}
+	recv->wc = *wc;
+	mad_receive(recv);
+}

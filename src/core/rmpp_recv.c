@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * RMPP's receiving side (IBA v1 13.6.6.2): segments become a message.
+ *
+ * States of a reassembly: ACTIVE until the last segment is there; COMPLETE
+ * after that, so that a sender whose last ACK was lost is answered again;
+ * GIVEN_UP when the sender fell silent, so that what it still sends is
+ * dropped. One timer: in ACTIVE it is the time without progress after which
+ * the transfer is aborted, in the others how long they are remembered.
+ *
+ * The first segment is acknowledged by itself (the initial window is 1), then
+ * the last of each window and the last of the message.
+ */
+#include <string.h>
+
+#include "core/mad_priv.h"
+
+#define WINDOW_SEGMENTS 64
+#define SILENCE_NS (40 * NSEC_PER_SEC)
+#define REMEMBER_NS (10 * NSEC_PER_SEC)
+
+enum rmpp_state { ACTIVE, COMPLETE, GIVEN_UP };
+
+struct rmpp_recv {
+	struct mad_agent *agent;
+	struct list_head node;
+	struct rt_timer timer;
+	enum rmpp_state state;
+	struct mad_recv *message; /* ACTIVE: the first segment */
+	u32 seg_num;  /* the last of those that came without a gap */
+	u32 newwin;   /* the last that the sender may send */
+	u32 last_seg; /* of the message; 0: not known yet */
+	u32 repwin;   /* the peer's window for our response: double-sided */
+	/* --- what tells transfers apart (13.6.6.1) --- */
+	__be64 tid;
+	u32 src_qp, slid;
+	u8 mgmt_class, class_version, method;
+};
+
+static u32 seg_of(const struct ib_mad_recv_buf *buf)
+{
+	return be32_to_cpu(((const struct ib_rmpp_mad *)buf->mad)->rmpp_hdr.seg_num);
+}
+
+static bool same_transfer(const struct rmpp_recv *r, const struct mad_recv *recv)
+{
+	const struct ib_mad_hdr *hdr = &recv->packet.mad.mad_hdr;
+
+	return r->tid == hdr->tid && r->src_qp == recv->wc.src_qp &&
+	       r->slid == recv->wc.slid && r->mgmt_class == hdr->mgmt_class &&
+	       r->class_version == hdr->class_version && r->method == hdr->method;
+}
+
+static struct rmpp_recv *find(struct mad_agent *agent, const struct mad_recv *recv)
+{
+	struct rmpp_recv *r;
+
+	list_for_each_entry(r, &agent->rmpp_recvs, node)
+		if (same_transfer(r, recv))
+			return r;
+	return NULL;
+}
+
+static void forget(struct rmpp_recv *r)
+{
+	rt_timer_disarm(&r->timer);
+	list_del(&r->node);
+	if (r->message)
+		ib_free_recv_mad(&r->message->recv_wc);
+	rt_free(r);
+}
+
+static void arm(struct rmpp_recv *r, u64 ns)
+{
+	rt_timer_arm(&r->timer, mono_add(rt_now(r->timer.rt), ns));
+}
+
+static void on_timer(struct rt_timer *timer)
+{
+	struct rmpp_recv *r = container_of(timer, struct rmpp_recv, timer);
+
+	if (r->state != ACTIVE) {
+		forget(r);
+		return;
+	}
+	rmpp_control(r->agent, r->message, IB_MGMT_RMPP_TYPE_ABORT, IB_MGMT_RMPP_STATUS_T2L, 0,
+		     0);
+	ib_free_recv_mad(&r->message->recv_wc);
+	r->message = NULL;
+	r->state = GIVEN_UP;
+	arm(r, REMEMBER_NS);
+}
+
+void rmpp_recv_cleanup(struct mad_agent *agent)
+{
+	while (!list_empty(&agent->rmpp_recvs))
+		forget(list_first_entry(&agent->rmpp_recvs, struct rmpp_recv, node));
+}
+
+int rmpp_recv_window(const struct mad_send *send)
+{
+	const struct ib_mad_hdr *hdr = send->buf.mad;
+	struct rmpp_recv *r;
+
+	list_for_each_entry(r, &send->agent->rmpp_recvs, node)
+		if (r->tid == hdr->tid && r->mgmt_class == hdr->mgmt_class &&
+		    (r->method | IB_MGMT_METHOD_RESP) == hdr->method && r->repwin)
+			return (int)r->repwin;
+	return 1;
+}
+
+/* --- what is said to the other side --- */
+
+void rmpp_control(struct mad_agent *agent, struct mad_recv *recv, u8 type, u8 status,
+		  u32 seg_num, u32 newwin)
+{
+	union {
+		struct ib_mad mad;
+		struct ib_rmpp_mad rmpp;
+	} out = {.mad = recv->packet.mad};
+	int offset = ib_get_mad_data_offset(out.mad.mad_hdr.mgmt_class);
+
+	memset((u8 *)&out + offset, 0, sizeof(out) - (size_t)offset);
+	out.rmpp.mad_hdr.method ^= IB_MGMT_METHOD_RESP; /* it goes the other way */
+	out.rmpp.rmpp_hdr = (struct ib_rmpp_hdr){
+		.rmpp_version = IB_MGMT_RMPP_VERSION,
+		.rmpp_type = type,
+		.rmpp_rtime_flags = IB_MGMT_RMPP_NO_RESPTIME << 3 | IB_MGMT_RMPP_FLAG_ACTIVE,
+		.rmpp_status = status,
+		.seg_num = cpu_to_be32(seg_num),
+		.paylen_newwin = cpu_to_be32(newwin),
+	};
+	mad_reply(recv, &out.mad);
+}
+
+void rmpp_abort(struct mad_agent *agent, struct mad_recv *recv, u8 status)
+{
+	struct mad_send *send = mad_send_find(agent, recv);
+	struct rmpp_recv *r = find(agent, recv);
+
+	rmpp_control(agent, recv, IB_MGMT_RMPP_TYPE_ABORT, status, 0, 0);
+	if (r)
+		forget(r);
+	if (send) /* an error in the ACK, or in the response it waits for */
+		mad_send_finish(send, IB_WC_REM_ABORT_ERR, status);
+}
+
+static void acknowledge(struct rmpp_recv *r, struct mad_recv *recv)
+{
+	rmpp_control(r->agent, recv, IB_MGMT_RMPP_TYPE_ACK, IB_MGMT_RMPP_STATUS_SUCCESS,
+		     r->seg_num, r->newwin);
+}
+
+/* --- segments --- */
+
+static struct rmpp_recv *start(struct mad_agent *agent, struct mad_recv *recv)
+{
+	const struct ib_mad_hdr *hdr = &recv->packet.mad.mad_hdr;
+	struct rmpp_recv *r = rt_zalloc(sizeof(*r));
+
+	if (!r)
+		return NULL;
+	r->agent = agent;
+	r->newwin = 1;
+	r->tid = hdr->tid;
+	r->src_qp = recv->wc.src_qp;
+	r->slid = recv->wc.slid;
+	r->mgmt_class = hdr->mgmt_class;
+	r->class_version = hdr->class_version;
+	r->method = hdr->method;
+	rt_timer_init(agent->port->device->rt, &r->timer, on_timer);
+	list_add_tail(&r->node, &agent->rmpp_recvs);
+	return r;
+}
+
+/* Return: false when the segment is there already */
+static bool insert(struct rmpp_recv *r, struct mad_recv *recv)
+{
+	struct ib_mad_recv_buf *buf = &recv->recv_wc.recv_buf, *at;
+	struct list_head *segments, *pos;
+
+	if (!r->message) {
+		r->message = recv;
+		return true;
+	}
+	segments = &r->message->recv_wc.rmpp_list;
+	for (pos = segments->prev; pos != segments; pos = pos->prev) {
+		at = list_entry(pos, struct ib_mad_recv_buf, list);
+		if (seg_of(at) == seg_of(buf))
+			return false;
+		if (seg_of(at) < seg_of(buf))
+			break;
+	}
+	list_del(&buf->list);
+	list_add(&buf->list, pos);
+	return true;
+}
+
+static void advance(struct rmpp_recv *r)
+{
+	struct ib_mad_recv_buf *buf;
+
+	list_for_each_entry(buf, &r->message->recv_wc.rmpp_list, list)
+		if (seg_of(buf) == r->seg_num + 1)
+			r->seg_num++;
+}
+
+/* Headers once, the data of all segments, without the last one's padding */
+static int message_length(const struct rmpp_recv *r)
+{
+	const struct ib_mad_recv_buf *last =
+		list_entry(r->message->recv_wc.rmpp_list.prev, struct ib_mad_recv_buf, list);
+	const struct ib_rmpp_mad *mad = (const void *)last->mad;
+	int offset = ib_get_mad_data_offset(r->mgmt_class);
+	int data = IB_MGMT_MAD_SIZE - offset;
+	u32 used = be32_to_cpu(mad->rmpp_hdr.paylen_newwin);
+	int total = (int)r->last_seg * data;
+
+	if (r->last_seg == 1 && used == 0) /* left open by some senders */
+		return offset + data;
+	if (used > IB_MGMT_RMPP_DATA || (int)(IB_MGMT_RMPP_DATA - used) > data)
+		return -1;
+	return offset + total - (int)(IB_MGMT_RMPP_DATA - used);
+}
+
+static struct mad_recv *complete(struct rmpp_recv *r, struct mad_recv *recv)
+{
+	struct mad_recv *message = r->message;
+	int length = message_length(r);
+
+	if (length < 0) {
+		rmpp_abort(r->agent, recv, IB_MGMT_RMPP_STATUS_BAD_LEN);
+		return NULL;
+	}
+	message->recv_wc.mad_len = length;
+	acknowledge(r, recv);
+	r->message = NULL;
+	r->state = COMPLETE;
+	arm(r, REMEMBER_NS);
+	return message;
+}
+
+/* data that came is as good as a response under way: do not ask again */
+static void prolong_request(struct mad_agent *agent, struct mad_recv *recv)
+{
+	struct mad_send *send = mad_send_find(agent, recv);
+
+	if (send && rt_timer_armed(&send->timer))
+		mad_send_wait(send, send->buf.timeout_ms);
+}
+
+static struct mad_recv *take_segment(struct rmpp_recv *r, struct mad_recv *recv)
+{
+	const struct ib_rmpp_hdr *hdr = &recv->packet.rmpp.rmpp_hdr;
+	u32 seg = be32_to_cpu(hdr->seg_num);
+
+	if (r->state != ACTIVE || seg <= r->seg_num) { /* the ACK was lost */
+		if (r->state != GIVEN_UP)
+			acknowledge(r, recv);
+		ib_free_recv_mad(&recv->recv_wc);
+		return NULL;
+	}
+	if (seg > r->newwin || (r->last_seg && seg > r->last_seg) || !insert(r, recv)) {
+		ib_free_recv_mad(&recv->recv_wc);
+		return NULL;
+	}
+	if (ib_get_rmpp_flags(hdr) & IB_MGMT_RMPP_FLAG_LAST)
+		r->last_seg = seg;
+	advance(r);
+	arm(r, SILENCE_NS);
+	prolong_request(r->agent, recv);
+	if (r->seg_num == r->last_seg)
+		return complete(r, recv);
+	if (r->seg_num == r->newwin) {
+		r->newwin += WINDOW_SEGMENTS;
+		acknowledge(r, recv);
+	}
+	return NULL;
+}
+
+/* --- by type (13.6.2.1) --- */
+
+static struct mad_recv *refuse(struct mad_agent *agent, struct mad_recv *recv, u8 status)
+{
+	rmpp_abort(agent, recv, status);
+	ib_free_recv_mad(&recv->recv_wc);
+	return NULL;
+}
+
+static struct mad_recv *on_data(struct mad_agent *agent, struct mad_recv *recv)
+{
+	const struct ib_rmpp_hdr *hdr = &recv->packet.rmpp.rmpp_hdr;
+	bool first = ib_get_rmpp_flags(hdr) & IB_MGMT_RMPP_FLAG_FIRST;
+	u32 seg = be32_to_cpu(hdr->seg_num);
+	struct rmpp_recv *r;
+
+	if (hdr->rmpp_status)
+		return refuse(agent, recv, IB_MGMT_RMPP_STATUS_BAD_STATUS);
+	if (seg == 0 || (seg == 1) != first)
+		return refuse(agent, recv, IB_MGMT_RMPP_STATUS_BAD_SEG);
+	r = find(agent, recv);
+	if (!r && first)
+		r = start(agent, recv);
+	if (r)
+		return take_segment(r, recv);
+	ib_free_recv_mad(&recv->recv_wc); /* the rest of one that is forgotten */
+	return NULL;
+}
+
+static struct mad_recv *on_ack(struct mad_agent *agent, struct mad_recv *recv)
+{
+	const struct ib_rmpp_hdr *hdr = &recv->packet.rmpp.rmpp_hdr;
+	struct rmpp_recv *r = find(agent, recv);
+
+	/* 13.6.6.3: an ACK of nothing, after a request of several segments,
+	 * turns the direction and tells the window for the response */
+	if (!hdr->seg_num && r && r->state == COMPLETE)
+		r->repwin = be32_to_cpu(hdr->paylen_newwin);
+	else if (hdr->rmpp_status)
+		return refuse(agent, recv, IB_MGMT_RMPP_STATUS_BAD_STATUS);
+	else
+		rmpp_send_ack(agent, recv);
+	ib_free_recv_mad(&recv->recv_wc);
+	return NULL;
+}
+
+static struct mad_recv *on_stop(struct mad_agent *agent, struct mad_recv *recv)
+{
+	struct rmpp_recv *r = find(agent, recv);
+
+	if (r && r->state == ACTIVE)
+		forget(r);
+	rmpp_send_stop(agent, recv);
+	ib_free_recv_mad(&recv->recv_wc);
+	return NULL;
+}
+
+bool rmpp_is_active(const struct mad_agent *agent, const struct ib_mad *mad)
+{
+	const struct ib_rmpp_mad *rmpp = (const void *)mad;
+
+	return agent->agent.rmpp_version && !(agent->agent.flags & IB_MAD_USER_RMPP) &&
+	       ib_is_mad_class_rmpp(mad->mad_hdr.mgmt_class) &&
+	       (ib_get_rmpp_flags(&rmpp->rmpp_hdr) & IB_MGMT_RMPP_FLAG_ACTIVE);
+}
+
+struct mad_recv *rmpp_receive(struct mad_agent *agent, struct mad_recv *recv)
+{
+	static struct mad_recv *(*const by_type[])(struct mad_agent *, struct mad_recv *) = {
+		[IB_MGMT_RMPP_TYPE_DATA] = on_data,
+		[IB_MGMT_RMPP_TYPE_ACK] = on_ack,
+		[IB_MGMT_RMPP_TYPE_STOP] = on_stop,
+		[IB_MGMT_RMPP_TYPE_ABORT] = on_stop,
+	};
+	const struct ib_rmpp_hdr *hdr = &recv->packet.rmpp.rmpp_hdr;
+
+	if (hdr->rmpp_version != IB_MGMT_RMPP_VERSION)
+		return refuse(agent, recv, IB_MGMT_RMPP_STATUS_UNV);
+	if (hdr->rmpp_type >= ARRAY_SIZE(by_type) || !by_type[hdr->rmpp_type])
+		return refuse(agent, recv, IB_MGMT_RMPP_STATUS_BADT);
+	return by_type[hdr->rmpp_type](agent, recv);
+}

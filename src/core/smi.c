@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Directed routes as a channel adapter treats them (IBA v1 14.2.2). An
+ * adapter does not forward: a path begins or ends at it. The switches' half
+ * of these rules is in src/agents.
+ */
+#include "core/mad_priv.h"
+
+static bool path_ends_here(__be16 lid)
+{
+	return lid == cpu_to_be16(IB_LID_PERMISSIVE);
+}
+
+static enum smi_action send_request(struct ib_smp *smp, u32 port_num)
+{
+	/* C14-9:1: the path's first hop says by which port it leaves */
+	if (smp->hop_cnt && smp->hop_ptr == 0) {
+		smp->hop_ptr++;
+		return smp->initial_path[1] == port_num ? SMI_SEND : SMI_DISCARD;
+	}
+	/* C14-9:3: no hop at all: to this port's own SMA */
+	if (smp->hop_ptr == smp->hop_cnt) {
+		smp->hop_ptr++;
+		return path_ends_here(smp->dr_dlid) ? SMI_LOCAL : SMI_DISCARD;
+	}
+	/* C14-9:4, C14-9:5 */
+	return smp->hop_ptr == smp->hop_cnt + 1 ? SMI_LOCAL : SMI_DISCARD;
+}
+
+static enum smi_action send_response(struct ib_smp *smp, u32 port_num)
+{
+	/* C14-13:1: the way back begins by the port that the request came by */
+	if (smp->hop_cnt && smp->hop_ptr == smp->hop_cnt + 1) {
+		smp->hop_ptr--;
+		return smp->return_path[smp->hop_ptr] == port_num ? SMI_SEND : SMI_DISCARD;
+	}
+	/* C14-13:3: the directed part is over */
+	if (smp->hop_ptr == 1) {
+		smp->hop_ptr--;
+		return path_ends_here(smp->dr_slid) ? SMI_LOCAL : SMI_DISCARD;
+	}
+	/* C14-13:4, C14-13:5 */
+	return smp->hop_ptr == 0 ? SMI_LOCAL : SMI_DISCARD;
+}
+
+enum smi_action smi_send(struct ib_smp *smp, u32 port_num)
+{
+	/* C14-6: hop counts go from 0 to 63 */
+	if (smp->hop_cnt >= IB_SMP_MAX_PATH_HOPS)
+		return SMI_DISCARD;
+	return ib_get_smp_direction(smp) ? send_response(smp, port_num) :
+					   send_request(smp, port_num);
+}
+
+static enum smi_action receive_request(struct ib_smp *smp, u32 port_num)
+{
+	/* C14-9:1: who sent it had to count the first hop; C14-9:2: an
+	 * adapter is not in the middle of a path */
+	if (smp->hop_ptr < smp->hop_cnt)
+		return SMI_DISCARD;
+	/* C14-9:3: the end of the directed part */
+	if (smp->hop_ptr == smp->hop_cnt) {
+		if (smp->hop_cnt)
+			smp->return_path[smp->hop_ptr] = (u8)port_num;
+		smp->hop_ptr++;
+		return path_ends_here(smp->dr_dlid) ? SMI_LOCAL : SMI_DISCARD;
+	}
+	/* C14-9:4, C14-9:5 */
+	return smp->hop_ptr == smp->hop_cnt + 1 ? SMI_LOCAL : SMI_DISCARD;
+}
+
+static enum smi_action receive_response(struct ib_smp *smp)
+{
+	/* C14-13:3: back at the sender; C14-13:4: given to the SM already.
+	 * C14-13:1, :2 and :5: no other hop pointer reaches an adapter. */
+	if (smp->hop_ptr == 1)
+		smp->hop_ptr--;
+	else if (smp->hop_ptr)
+		return SMI_DISCARD;
+	return path_ends_here(smp->dr_slid) ? SMI_LOCAL : SMI_DISCARD;
+}
+
+enum smi_action smi_receive(struct ib_smp *smp, u32 port_num)
+{
+	if (smp->hop_cnt >= IB_SMP_MAX_PATH_HOPS) /* C14-6 */
+		return SMI_DISCARD;
+	return ib_get_smp_direction(smp) ? receive_response(smp) :
+					   receive_request(smp, port_num);
+}
