@@ -14,8 +14,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "access/devices.h"
+
 #define MESSAGES_PER_TURN 32
-#define BOARD_ID "softib"
 
 struct uverbs {
 	struct rt *rt;
@@ -113,77 +114,6 @@ static void remove_device(struct ib_device *device, void *client_data)
 
 /* --- opening --- */
 
-/** struct listing - the answer to ABI_OPEN_LIST as it grows */
-struct listing {
-	const char *node;
-	struct abi_device_info *info;
-	unsigned int num, max;
-	uint32_t next_umad;
-};
-
-static void describe(const struct ib_device *device, struct abi_device_info *info)
-{
-	*info = (struct abi_device_info){
-		.board_id = BOARD_ID,
-		.node_guid = be64_to_cpu(device->node_guid),
-		.sys_image_guid = be64_to_cpu(device->attrs.sys_image_guid),
-		.vendor_id = device->attrs.vendor_id,
-		.vendor_part_id = device->attrs.vendor_part_id,
-		.hw_ver = device->attrs.hw_ver,
-		.num_ports = device->phys_port_cnt,
-		.index = device->index,
-	};
-	snprintf(info->name, sizeof(info->name), "%s", device->name);
-	snprintf(info->node_desc, sizeof(info->node_desc), "%.*s", ABI_NAME_BYTES - 1,
-		 device->node_desc);
-	snprintf(info->fw_ver, sizeof(info->fw_ver), "%s", device->attrs.fw_ver);
-}
-
-static int list_one(struct ib_device *device, void *ctx)
-{
-	struct listing *list = ctx;
-
-	if (strcmp(device->node_name, list->node))
-		return 0;
-	if (list->num == list->max)
-		return 1;
-	describe(device, &list->info[list->num]);
-	list->info[list->num++].umad_base = list->next_umad;
-	list->next_umad += device->phys_port_cnt;
-	return 0;
-}
-
-static int first_node(struct ib_device *device, void *ctx)
-{
-	*(const char **)ctx = device->node_name;
-	return 1;
-}
-
-/* "" is the node of the first device. Return: NULL when there is none */
-static const char *resolve_node(const char *name)
-{
-	const char *node = NULL;
-
-	if (name[0])
-		return name;
-	ib_device_for_each(first_node, &node);
-	return node;
-}
-
-static int answer_list(struct session *s, const char *node)
-{
-	struct listing list = {
-		.node = node,
-		.info = (void *)s->uverbs->in,
-		.max = (ABI_MESSAGE_MAX - sizeof(struct abi_reply)) / sizeof(*list.info),
-	};
-
-	ib_device_for_each(list_one, &list);
-	if (!list.num)
-		return endpoint_send(s->fd, -ENOENT, NULL, 0, NULL, 0);
-	return endpoint_send(s->fd, 0, list.info, list.num * sizeof(*list.info), NULL, 0);
-}
-
 static int open_device(struct session *s, const char *node, const char *name)
 {
 	struct ib_device *device = ib_device_get_by_name(node, name);
@@ -196,32 +126,21 @@ static int open_device(struct session *s, const char *node, const char *name)
 	return 0;
 }
 
-static bool is_terminated(const char name[ABI_NAME_BYTES])
-{
-	return memchr(name, 0, ABI_NAME_BYTES) != NULL;
-}
-
 /* Return: true when the session goes on */
 static bool on_open(struct session *s, size_t bytes)
 {
 	struct abi_open open;
 	const char *node;
-	int ret = -EINVAL;
+	int ret = devices_open_is_sound(s->uverbs->in, bytes, &open);
 
-	if (bytes != sizeof(open))
-		goto refuse;
-	memcpy(&open, s->uverbs->in, sizeof(open));
-	if (open.magic != ABI_MAGIC || !is_terminated(open.node) || !is_terminated(open.device))
-		goto refuse;
-	ret = -EPROTONOSUPPORT;
-	if (open.version != ABI_VERSION)
+	if (ret)
 		goto refuse;
 	ret = -ENOENT;
-	node = resolve_node(open.node);
+	node = devices_node(open.node);
 	if (!node)
 		goto refuse;
 	if (open.kind == ABI_OPEN_LIST) {
-		answer_list(s, node);
+		devices_answer_list(s->fd, node);
 		return false;
 	}
 	ret = open.kind == ABI_OPEN_UVERBS ? open_device(s, node, open.device) : -EINVAL;

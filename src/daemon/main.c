@@ -192,7 +192,7 @@ static void take_down(struct daemon *d, const struct options *opt)
 			hca_destroy(d->hca[i]);
 	free(d->hca);
 	if (d->fab) {
-		ib_mad_exit();
+		ib_mad_cleanup();
 		fab_destroy(d->fab);
 	}
 	if (d->lock_fd >= 0)

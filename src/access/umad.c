@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Sessions of programs with the MAD layer: opening a port, its two sockets,
+ * and the clean-up when the connection ends. A session's states: just
+ * connected (no control socket), open, unplugged (device NULL: writes are
+ * answered with EIO until the program closes).
+ */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "access/devices.h"
+#include "access/umad_private.h"
+
+#define MESSAGES_PER_TURN 64
+
+struct umad {
+	struct rt *rt;
+	struct listener *listener;
+	struct issm *issm;
+	struct list_head sessions;
+	unsigned int num_sessions;
+	_Alignas(8) char in[ABI_MESSAGE_MAX];
+};
+
+/* as with uverbs: a client's add() has no argument, so there is one endpoint */
+static struct umad *endpoint;
+
+/* --- the end of a session --- */
+
+static void close_session(struct umad_session *s)
+{
+	umad_agents_drop(s);
+	umad_queue_drop(s);
+	rt_io_watch(&s->data, false, false);
+	close(s->fd);
+	if (s->control_fd >= 0) {
+		rt_io_watch(&s->control, false, false);
+		close(s->control_fd);
+	}
+	list_del(&s->node);
+	s->umad->num_sessions--;
+	rt_free(s);
+}
+
+/* --- the core's client --- */
+
+static int add_device(struct ib_device *device);
+static void remove_device(struct ib_device *device, void *client_data);
+static struct ib_client client = {.name = "umad", .add = add_device, .remove = remove_device};
+
+static int add_device(struct ib_device *device)
+{
+	ib_set_client_data(device, &client, endpoint);
+	return 0;
+}
+
+static void remove_device(struct ib_device *device, void *client_data)
+{
+	struct umad_session *s;
+
+	list_for_each_entry(s, &endpoint->sessions, node) {
+		if (s->device != device)
+			continue;
+		umad_agents_drop(s);
+		s->device = NULL;
+	}
+	if (endpoint->issm)
+		issm_forget(endpoint->issm, device);
+}
+
+/* --- opening --- */
+
+static struct ib_device *find_port(const struct abi_open *open)
+{
+	const char *node = devices_node(open->node);
+	struct ib_device *device = node ? ib_device_get_by_name(node, open->device) : NULL;
+
+	if (!device || !ib_get_client_data(device, &client) ||
+	    !rdma_is_port_valid(device, open->port))
+		return NULL;
+	return device;
+}
+
+static void on_control(struct rt_io *io, bool readable, bool writable)
+{
+	struct umad_session *s = container_of(io, struct umad_session, control);
+	ssize_t n = recv(s->control_fd, s->umad->in, sizeof(s->umad->in), MSG_DONTWAIT);
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	/* a program that shut this socket, or does not read it, keeps the other */
+	if (n <= 0 || umad_ioctl(s, s->umad->in, (size_t)n))
+		rt_io_watch(io, false, false);
+}
+
+static int open_port(struct umad_session *s, struct ib_device *device, unsigned port_num)
+{
+	int pair[2], ret;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
+		return -errno;
+	ret = endpoint_send(s->fd, 0, NULL, 0, &pair[1], 1);
+	close(pair[1]);
+	if (ret) {
+		close(pair[0]);
+		return ret;
+	}
+	s->device = device;
+	s->port_num = port_num;
+	s->control_fd = pair[0];
+	rt_io_init(s->umad->rt, &s->control, s->control_fd, on_control);
+	rt_io_watch(&s->control, true, false);
+	return 0;
+}
+
+static int describe_port(struct umad *umad, struct ib_device *device, unsigned port_num,
+			 struct abi_port_info *info)
+{
+	struct ib_port_attr attr;
+	union ib_gid gid;
+	int ret = ib_query_port(device, port_num, &attr);
+
+	if (ret)
+		return ret;
+	ib_query_gid(device, port_num, 0, &gid);
+	*info = (struct abi_port_info){
+		.cap_mask = attr.port_cap_flags,
+		.lid = (uint16_t)attr.lid,
+		.sm_lid = (uint16_t)attr.sm_lid,
+		.lmc = attr.lmc,
+		.sm_sl = attr.sm_sl,
+		.state = (uint8_t)attr.state,
+		.phys_state = attr.phys_state,
+		.width_enc = attr.active_width,
+		.speed_enc = attr.active_speed,
+		.num_pkeys = MIN(attr.pkey_tbl_len, (u16)ABI_PORT_PKEYS),
+	};
+	memcpy(info->gid, gid.raw, sizeof(info->gid));
+	for (u16 i = 0; i < info->num_pkeys; i++)
+		ib_query_pkey(device, port_num, i, &info->pkey[i]);
+	return umad->issm ? issm_path(umad->issm, device, port_num, info->issm) : 0;
+}
+
+static int answer_port(struct umad_session *s, struct ib_device *device, unsigned port_num)
+{
+	struct abi_port_info info;
+	int ret = describe_port(s->umad, device, port_num, &info);
+
+	return endpoint_send(s->fd, ret, &info, ret ? 0 : sizeof(info), NULL, 0);
+}
+
+/* Return: true when the session goes on */
+static bool on_open(struct umad_session *s, size_t bytes)
+{
+	struct ib_device *device;
+	struct abi_open open;
+	int ret = devices_open_is_sound(s->umad->in, bytes, &open);
+
+	if (ret)
+		goto refuse;
+	ret = -ENOENT;
+	if (open.kind == ABI_OPEN_LIST && devices_node(open.node)) {
+		devices_answer_list(s->fd, devices_node(open.node));
+		return false;
+	}
+	device = find_port(&open);
+	if (!device)
+		goto refuse;
+	if (open.kind == ABI_OPEN_PORT) {
+		answer_port(s, device, open.port);
+		return false;
+	}
+	ret = open.kind == ABI_OPEN_UMAD ? open_port(s, device, open.port) : -EINVAL;
+	if (!ret)
+		return true;
+refuse:
+	endpoint_send(s->fd, ret, NULL, 0, NULL, 0);
+	return false;
+}
+
+/* --- records --- */
+
+static ssize_t receive(struct umad_session *s, int *fd)
+{
+	union {
+		struct cmsghdr head;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct iovec iov = {s->umad->in, sizeof(s->umad->in)};
+	struct msghdr msg = {.msg_iov = &iov,
+			     .msg_iovlen = 1,
+			     .msg_control = &control,
+			     .msg_controllen = sizeof(control)};
+	ssize_t n = recvmsg(s->fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	struct cmsghdr *c = n < 0 ? NULL : CMSG_FIRSTHDR(&msg);
+
+	*fd = -1;
+	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
+		memcpy(fd, CMSG_DATA(c), sizeof(*fd));
+	return n < 0 ? -errno : n;
+}
+
+static void on_record(struct umad_session *s, size_t bytes, int fd)
+{
+	struct ib_user_mad *large;
+
+	if (fd < 0) {
+		umad_write(s, (const struct ib_user_mad *)s->umad->in, bytes);
+		return;
+	}
+	large = umad_read_memfd(fd, &bytes);
+	if (large)
+		umad_write(s, large, bytes);
+	rt_free(large);
+	close(fd);
+}
+
+static void on_message(struct rt_io *io, bool readable, bool writable)
+{
+	struct umad_session *s = container_of(io, struct umad_session, data);
+
+	if (writable)
+		umad_queue_flush(s);
+	for (int i = 0; readable && i < MESSAGES_PER_TURN; i++) {
+		int fd;
+		ssize_t n = receive(s, &fd);
+
+		if (n == -EAGAIN || n == -EINTR)
+			return;
+		if (n > 0 && s->control_fd >= 0) {
+			on_record(s, (size_t)n, fd);
+			continue;
+		}
+		if (fd >= 0) /* nothing is passed with an opening */
+			close(fd);
+		if (n <= 0 || !on_open(s, (size_t)n)) {
+			close_session(s);
+			return;
+		}
+	}
+}
+
+/* --- the endpoint --- */
+
+void umad_serve(struct umad *umad, int fd, const struct peer *peer)
+{
+	struct umad_session *s = rt_zalloc(sizeof(*s));
+
+	if (!s) {
+		endpoint_send(fd, -ENOMEM, NULL, 0, NULL, 0);
+		close(fd);
+		return;
+	}
+	s->umad = umad;
+	s->fd = fd;
+	s->control_fd = -1;
+	INIT_LIST_HEAD(&s->queue);
+	list_add_tail(&s->node, &umad->sessions);
+	umad->num_sessions++;
+	rt_io_init(umad->rt, &s->data, fd, on_message);
+	rt_io_watch(&s->data, true, false);
+}
+
+static void on_accepted(void *ctx, int fd, const struct peer *peer)
+{
+	umad_serve(ctx, fd, peer);
+}
+
+unsigned int umad_num_sessions(const struct umad *umad)
+{
+	return umad->num_sessions;
+}
+
+int umad_create(struct rt *rt, const char *dir, struct umad **out)
+{
+	struct umad *u;
+	int ret = 0;
+
+	if (endpoint)
+		return -EBUSY;
+	u = rt_zalloc(sizeof(*u));
+	if (!u)
+		return -ENOMEM;
+	u->rt = rt;
+	INIT_LIST_HEAD(&u->sessions);
+	if (dir) {
+		ret = issm_create(rt, dir, &u->issm);
+		if (!ret)
+			ret = listener_create(rt, dir, "umad", on_accepted, u, &u->listener);
+	}
+	if (ret) {
+		if (u->issm)
+			issm_destroy(u->issm);
+		rt_free(u);
+		return ret;
+	}
+	endpoint = u;
+	ib_register_client(&client);
+	*out = u;
+	return 0;
+}
+
+void umad_destroy(struct umad *u)
+{
+	if (u->listener)
+		listener_destroy(u->listener);
+	while (!list_empty(&u->sessions))
+		close_session(list_first_entry(&u->sessions, struct umad_session, node));
+	ib_unregister_client(&client);
+	endpoint = NULL;
+	if (u->issm)
+		issm_destroy(u->issm);
+	rt_free(u);
+}

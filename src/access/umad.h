@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The "umad" endpoint: what /dev/infiniband/umadN and issmN are to a program
+ * (src/abi/session.h says what is spoken, the kernel's "Userspace MAD access"
+ * what it means). It serves every device that is registered with the core.
+ */
+#ifndef SOFTIB_ACCESS_UMAD_H
+#define SOFTIB_ACCESS_UMAD_H
+
+#include "access/listener.h"
+
+struct umad;
+
+/**
+ * umad_create() - register with the core and listen on @dir/umad
+ * @dir: NULL: do not listen; umad_serve() brings the peers
+ * Return: 0; -EBUSY a process has one such endpoint; as listener_create()
+ */
+int umad_create(struct rt *rt, const char *dir, struct umad **umad);
+void umad_destroy(struct umad *umad);
+/** umad_serve() - a session with the peer at @fd (non-blocking), which is
+ *  the endpoint's from now on */
+void umad_serve(struct umad *umad, int fd, const struct peer *peer);
+/** umad_num_sessions() - open connections */
+unsigned int umad_num_sessions(const struct umad *umad);
+
+#endif

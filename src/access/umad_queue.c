@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Records on their way to the program. The socket is the queue as long as it
+ * has room; behind it stands a bounded list, so that softibd never waits for
+ * a reader. A record too long for a message travels in a memfd.
+ */
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "access/umad_private.h"
+
+#define INLINE_BYTES (sizeof(struct ib_user_mad) + ABI_UMAD_INLINE)
+
+struct umad_record *umad_record_alloc(size_t mad_bytes)
+{
+	struct umad_record *r = rt_zalloc(sizeof(*r) + mad_bytes);
+
+	if (r)
+		r->bytes = sizeof(r->mad) + mad_bytes;
+	return r;
+}
+
+static int write_all(int fd, const void *buf, size_t bytes)
+{
+	size_t done = 0;
+
+	while (done < bytes) {
+		ssize_t n = pwrite(fd, (const char *)buf + done, bytes - done, (off_t)done);
+		if (n <= 0)
+			return n ? -errno : -EIO;
+		done += (size_t)n;
+	}
+	return 0;
+}
+
+static int send_message(int fd, const void *bytes, size_t len, int passed_fd)
+{
+	union {
+		struct cmsghdr head;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control = {.head = {.cmsg_level = SOL_SOCKET,
+			      .cmsg_type = SCM_RIGHTS,
+			      .cmsg_len = CMSG_LEN(sizeof(int))}};
+	struct iovec iov = {(void *)bytes, len};
+	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+
+	if (passed_fd >= 0) {
+		memcpy(CMSG_DATA(&control.head), &passed_fd, sizeof(passed_fd));
+		msg.msg_control = &control;
+		msg.msg_controllen = sizeof(control);
+	}
+	return sendmsg(fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
+
+static int send_as_memfd(int fd, const struct umad_record *r)
+{
+	int memfd = memfd_create("softib-mad", MFD_CLOEXEC);
+	int ret;
+
+	if (memfd < 0)
+		return -errno;
+	ret = write_all(memfd, &r->mad, r->bytes);
+	if (!ret)
+		ret = send_message(fd, &r->mad, sizeof(r->mad), memfd);
+	close(memfd);
+	return ret;
+}
+
+static int send_record(int fd, const struct umad_record *r)
+{
+	return r->bytes <= INLINE_BYTES ? send_message(fd, &r->mad, r->bytes, -1) :
+					  send_as_memfd(fd, r);
+}
+
+void umad_queue_flush(struct umad_session *s)
+{
+	while (!list_empty(&s->queue)) {
+		struct umad_record *r = list_first_entry(&s->queue, struct umad_record, node);
+
+		if (send_record(s->fd, r) == -EAGAIN)
+			break;
+		list_del(&r->node);
+		s->queue_len--;
+		rt_free(r);
+	}
+	rt_io_watch(&s->data, true, !list_empty(&s->queue));
+}
+
+void umad_queue(struct umad_session *s, struct umad_record *r)
+{
+	if (s->queue_len >= UMAD_QUEUE_MAX) {
+		rt_free(r);
+		return;
+	}
+	list_add_tail(&r->node, &s->queue);
+	if (s->queue_len++ == 0)
+		umad_queue_flush(s);
+}
+
+void umad_queue_drop(struct umad_session *s)
+{
+	while (!list_empty(&s->queue)) {
+		struct umad_record *r = list_first_entry(&s->queue, struct umad_record, node);
+
+		list_del(&r->node);
+		rt_free(r);
+	}
+	s->queue_len = 0;
+}
+
+/* only a memfd is read: no other file can make softibd wait */
+static bool is_memfd(int fd)
+{
+	return fcntl(fd, F_GET_SEALS) >= 0;
+}
+
+struct ib_user_mad *umad_read_memfd(int fd, size_t *bytes)
+{
+	struct ib_user_mad *mad;
+	struct stat st;
+	size_t done = 0;
+
+	if (!is_memfd(fd) || fstat(fd, &st) || st.st_size < (off_t)sizeof(*mad) ||
+	    st.st_size > (off_t)UMAD_MESSAGE_MAX)
+		return NULL;
+	*bytes = (size_t)st.st_size;
+	mad = rt_zalloc(*bytes);
+	while (mad && done < *bytes) {
+		ssize_t n = pread(fd, (char *)mad + done, *bytes - done, (off_t)done);
+		if (n <= 0) { /* shrunk while we read */
+			rt_free(mad);
+			return NULL;
+		}
+		done += (size_t)n;
+	}
+	return mad;
+}

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * MADs between a program and its agents: a record becomes a MAD or an RMPP
+ * message with an address handle; what the agent receives, and a request that
+ * nobody answered, becomes a record.
+ */
+#include <string.h>
+
+#include "access/umad_private.h"
+
+/** struct pending - what is kept of a record until its send completes */
+struct pending {
+	struct umad_agent *agent;
+	struct ib_user_mad_hdr hdr;
+	uint8_t head[IB_MGMT_RMPP_HDR];
+};
+
+/* --- sending --- */
+
+static struct ib_ah *make_ah(struct ib_mad_agent *agent, const struct ib_user_mad_hdr *hdr)
+{
+	struct rdma_ah_attr attr = {
+		.dlid = be16_to_cpu(hdr->lid),
+		.sl = hdr->sl,
+		.src_path_bits = hdr->path_bits,
+		.port_num = agent->port_num,
+	};
+
+	if (hdr->grh_present) {
+		attr.ah_flags = IB_AH_GRH;
+		memcpy(attr.grh.dgid.raw, hdr->gid, sizeof(attr.grh.dgid.raw));
+		attr.grh.sgid_index = hdr->gid_index;
+		attr.grh.flow_label = be32_to_cpu(hdr->flow_label);
+		attr.grh.hop_limit = hdr->hop_limit;
+		attr.grh.traffic_class = hdr->traffic_class;
+	}
+	return ib_create_ah(agent->qp->pd, &attr);
+}
+
+/* the data behind the headers: whole, or segment by segment */
+static void copy_data(struct ib_mad_send_buf *msg, const uint8_t *data, size_t bytes)
+{
+	if (!msg->seg_count) {
+		memcpy((char *)msg->mad + msg->hdr_len, data, bytes);
+		return;
+	}
+	for (int seg = 1; bytes; seg++) {
+		size_t part = MIN(bytes, (size_t)msg->seg_size);
+
+		memcpy(ib_get_rmpp_segment(msg, seg), data, part);
+		data += part;
+		bytes -= part;
+	}
+}
+
+/* 6.5 of the documentation: the upper half of a request's TID is ours */
+static void own_tid(const struct ib_mad_agent *agent, struct ib_mad_hdr *hdr)
+{
+	if (!ib_response_mad(hdr))
+		hdr->tid = cpu_to_be64((u64)agent->hi_tid << 32 |
+				       (be64_to_cpu(hdr->tid) & 0xffffffff));
+}
+
+static bool is_rmpp(const struct ib_mad_agent *agent, const struct ib_rmpp_mad *mad)
+{
+	return ib_is_mad_class_rmpp(mad->mad_hdr.mgmt_class) && agent->rmpp_version &&
+	       !(agent->flags & IB_MAD_USER_RMPP) &&
+	       ib_get_rmpp_flags(&mad->rmpp_hdr) & IB_MGMT_RMPP_FLAG_ACTIVE;
+}
+
+static struct ib_mad_send_buf *make_message(struct ib_mad_agent *agent,
+					    const struct ib_user_mad *in, size_t mad_bytes)
+{
+	const struct ib_rmpp_mad *mad = (const void *)in->data;
+	int hdr_len = ib_get_mad_data_offset(mad->mad_hdr.mgmt_class);
+	struct ib_mad_send_buf *msg;
+
+	if (mad_bytes < (size_t)hdr_len)
+		return ERR_PTR(-EINVAL);
+	msg = ib_create_send_mad(agent, be32_to_cpu(in->hdr.qpn), in->hdr.pkey_index,
+				 is_rmpp(agent, mad), hdr_len, (int)(mad_bytes - (size_t)hdr_len),
+				 GFP_KERNEL, IB_MGMT_BASE_VERSION);
+	if (IS_ERR(msg))
+		return msg;
+	memcpy(msg->mad, mad, (size_t)hdr_len);
+	copy_data(msg, (const uint8_t *)mad + hdr_len, mad_bytes - (size_t)hdr_len);
+	own_tid(agent, msg->mad);
+	if (in->hdr.qkey)
+		ib_set_mad_qkey(msg, be32_to_cpu(in->hdr.qkey));
+	msg->timeout_ms = (int)in->hdr.timeout_ms;
+	msg->retries = (int)in->hdr.retries;
+	return msg;
+}
+
+static int post(struct umad_agent *agent, const struct ib_user_mad *in, size_t mad_bytes)
+{
+	struct ib_mad_send_buf *msg = make_message(agent->mad, in, mad_bytes);
+	struct pending *pending;
+	int ret;
+
+	if (IS_ERR(msg))
+		return (int)PTR_ERR(msg);
+	ret = -ENOMEM;
+	pending = rt_zalloc(sizeof(*pending));
+	if (!pending)
+		goto undo_msg;
+	pending->agent = agent;
+	pending->hdr = in->hdr;
+	memcpy(pending->head, msg->mad, sizeof(pending->head));
+	msg->context[0] = pending;
+	msg->ah = make_ah(agent->mad, &in->hdr);
+	ret = (int)PTR_ERR(msg->ah);
+	if (IS_ERR(msg->ah))
+		goto undo_pending;
+	ret = ib_post_send_mad(msg, NULL);
+	if (!ret)
+		return 0;
+	ib_destroy_ah(msg->ah);
+undo_pending:
+	rt_free(pending);
+undo_msg:
+	ib_free_send_mad(msg);
+	return ret;
+}
+
+/* the MAD's header comes back with an errno: how a time-out is told, too */
+static void report(struct umad_session *s, const struct ib_user_mad_hdr *hdr, const void *head,
+		   uint32_t status)
+{
+	struct umad_record *r = umad_record_alloc(IB_MGMT_MAD_HDR);
+
+	if (!r)
+		return;
+	r->mad.hdr = *hdr;
+	r->mad.hdr.status = status;
+	r->mad.hdr.length = (uint32_t)r->bytes;
+	memcpy(r->mad.data, head, IB_MGMT_MAD_HDR);
+	umad_queue(s, r);
+}
+
+void umad_write(struct umad_session *s, const struct ib_user_mad *mad, size_t bytes)
+{
+	struct umad_agent *agent;
+	int ret = -EINVAL;
+
+	if (bytes < sizeof(*mad) + IB_MGMT_RMPP_HDR)
+		return; /* not even a header to name it by */
+	agent = mad->hdr.id < UMAD_AGENTS ? &s->agent[mad->hdr.id] : NULL;
+	if (!s->device)
+		ret = -EIO;
+	else if (agent && agent->mad)
+		ret = post(agent, mad, bytes - sizeof(*mad));
+	if (ret)
+		report(s, &mad->hdr, mad->data, (uint32_t)-ret);
+}
+
+void umad_send_handler(struct ib_mad_agent *mad_agent, struct ib_mad_send_wc *wc)
+{
+	struct pending *pending = wc->send_buf->context[0];
+
+	if (wc->status == IB_WC_RESP_TIMEOUT_ERR)
+		report(pending->agent->session, &pending->hdr, pending->head, ETIMEDOUT);
+	ib_destroy_ah(wc->send_buf->ah);
+	ib_free_send_mad(wc->send_buf);
+	rt_free(pending);
+}
+
+/* --- receiving --- */
+
+static void fill_grh(const struct ib_mad_recv_wc *wc, struct ib_user_mad_hdr *hdr)
+{
+	const struct ib_grh *grh = wc->recv_buf.grh;
+	u32 vtf;
+
+	if (!(wc->wc->wc_flags & IB_WC_GRH) || !grh)
+		return;
+	vtf = be32_to_cpu(grh->version_tclass_flow);
+	hdr->grh_present = 1;
+	hdr->hop_limit = grh->hop_limit;
+	hdr->traffic_class = (u8)(vtf >> 20);
+	hdr->flow_label = cpu_to_be32(vtf & 0xfffff);
+	memcpy(hdr->gid, grh->sgid.raw, sizeof(hdr->gid));
+}
+
+void umad_recv_handler(struct ib_mad_agent *mad_agent, struct ib_mad_send_buf *send,
+		       struct ib_mad_recv_wc *wc)
+{
+	struct umad_agent *agent = mad_agent->context;
+	struct umad_record *r = umad_record_alloc((size_t)wc->mad_len);
+
+	if (r) {
+		r->mad.hdr = (struct ib_user_mad_hdr){
+			.id = agent->id,
+			.length = (uint32_t)r->bytes,
+			.qpn = cpu_to_be32(wc->wc->src_qp),
+			.lid = cpu_to_be16((u16)wc->wc->slid),
+			.sl = wc->wc->sl,
+			.path_bits = wc->wc->dlid_path_bits,
+			.pkey_index = wc->wc->pkey_index,
+		};
+		fill_grh(wc, &r->mad.hdr);
+		ib_coalesce_recv_mad(wc, r->mad.data);
+		umad_queue(agent->session, r);
+	}
+	ib_free_recv_mad(wc);
+}
