@@ -37,7 +37,7 @@ struct ag_node *fab_node(struct fabric *fab, int index);
 const struct topology *fab_topology(const struct fabric *fab);
 
 /** fab_attach() - let an adapter serve port @port (1..) of a CA; @sink is
- *  copied, NULL detaches. The adapter is told of the state by changed(). */
+ *  copied, NULL detaches. Without one the node's agents answer at the port. */
 void fab_attach(struct fabric *fab, int node, int port, const struct fab_sink *sink);
 
 /**

@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * A fabric made from a topology: its nodes' agents, its cables trained, and
+ * what follows when a MAD changes a node: routes are forgotten, the adapter
+ * is told, traps are sent.
+ */
+#include "fabric/fabric_private.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define GUID_BASE 0x0050550000000000ull
+
+static void *table_alloc(void *ctx, size_t bytes)
+{
+	return rt_zalloc(bytes);
+}
+
+static void expire(struct rt_timer *timer)
+{
+	struct fab_node *node = container_of(timer, struct fab_node, expiry);
+
+	ag_expire(node->ag, rt_now(node->fab->rt));
+	fab_agents_traps(node);
+	fab_rearm(node);
+}
+
+void fab_rearm(struct fab_node *node)
+{
+	mono_t when = ag_expiry(node->ag);
+
+	if (when.ns == MONO_NEVER.ns)
+		rt_timer_disarm(&node->expiry);
+	else
+		rt_timer_arm(&node->expiry, when);
+}
+
+static void tell_sinks(struct rt_work *work)
+{
+	struct fabric *fab = container_of(work, struct fabric, pending_work);
+	LIST_HEAD(batch);
+
+	list_splice_tail_init(&fab->pending, &batch);
+	while (!list_empty(&batch)) {
+		struct fab_port *port = list_first_entry(&batch, struct fab_port, pending_node);
+		uint32_t changes = port->pending;
+
+		list_del_init(&port->pending_node);
+		port->pending = 0;
+		if (port->sink.changed)
+			port->sink.changed(port->sink.ctx, changes);
+	}
+}
+
+void fab_changed(struct fab_port *port, uint32_t changes)
+{
+	const uint32_t internal = AG_CHANGED_PHYS | AG_CHANGED_TRAPS | AG_CHANGED_ROUTES;
+	struct fabric *fab = port->fab;
+
+	if (changes & ~(uint32_t)(AG_CHANGED_TRAPS | AG_CHANGED_NAME | AG_CHANGED_SM))
+		if (++fab->epoch == 0)
+			fab->epoch = 1;
+	if (changes & AG_CHANGED_TRAPS)
+		fab_rearm(fab_node_of(port));
+	if (changes & AG_CHANGED_PHYS)
+		fab_link_retrain(port);
+	if (!(changes & ~internal) || fab_is_switch(port))
+		return;
+	port->pending |= changes & ~internal;
+	if (list_empty(&port->pending_node))
+		list_add_tail(&port->pending_node, &fab->pending);
+	rt_work_queue(fab->rt, &fab->pending_work);
+}
+
+/* a port can do all that is slower than its cable */
+static void set_speeds(struct ag_port *port, const struct topo_port *cable)
+{
+	uint16_t speed = cable->speed_enc ? cable->speed_enc : AG_EDR;
+	uint8_t width = cable->width_enc ? cable->width_enc : WIRE_WIDTH_4X;
+
+	port->speed_supported = (uint16_t)((speed << 1) - 1);
+	if (speed != AG_FDR10) /* one vendor's: only where the cable says so */
+		port->speed_supported &= (uint16_t)~AG_FDR10;
+	port->speed_enabled = port->speed_supported;
+	port->width_supported = width | WIRE_WIDTH_1X;
+	if (width == WIRE_WIDTH_12X || width == WIRE_WIDTH_8X)
+		port->width_supported |= WIRE_WIDTH_4X;
+	port->width_enabled = port->width_supported;
+	if (width == WIRE_WIDTH_2X)
+		port->cap_mask2 |= WIRE_PORT_CAP2_LINK_WIDTH_2X;
+	if (speed >= AG_HDR)
+		port->cap_mask2 |= WIRE_PORT_CAP2_LINK_SPEED_HDR;
+	if (speed >= AG_NDR)
+		port->cap_mask2 |= WIRE_PORT_CAP2_LINK_SPEED_NDR;
+}
+
+static void init_ports(struct fabric *fab, int index)
+{
+	const struct topo_node *topo = &fab->topo->node[index];
+	struct fab_node *node = &fab->node[index];
+
+	for (unsigned int i = 0; i <= node->ag->num_ports; i++) {
+		struct fab_port *port = &node->port[i];
+
+		port->fab = fab;
+		port->node = index;
+		port->num = (uint8_t)i;
+		port->peer_node = i ? topo->port[i].peer_node : -1;
+		port->peer_port = topo->port[i].peer_port;
+		port->plugged = port->peer_node >= 0;
+		INIT_LIST_HEAD(&port->pending_node);
+		fab_link_init(port);
+		if (i == 0)
+			continue;
+		set_speeds(&node->ag->port[i], &topo->port[i]);
+		if (topo->port[i].guid && !node->ag->sw) {
+			node->ag->port[i].guid = topo->port[i].guid;
+			node->ag->port[i].guids[0] = topo->port[i].guid;
+		}
+	}
+}
+
+static int init_node(struct fabric *fab, int index)
+{
+	const struct topo_node *topo = &fab->topo->node[index];
+	struct fab_node *node = &fab->node[index];
+	struct ag_node_config config = {
+		.kind = topo->kind == TOPO_SWITCH ? WIRE_NODE_SWITCH : WIRE_NODE_CA,
+		.num_ports = topo->num_ports,
+		.guid = topo->guid ? topo->guid : GUID_BASE + ((uint64_t)index + 1) * 256,
+		.sys_guid = topo->sys_guid,
+		.vendor_id = topo->vendor_id,
+		.device_id = (uint16_t)topo->device_id,
+		.desc = topo->desc[0] ? topo->desc : topo->name,
+		.memory = {.alloc = table_alloc},
+	};
+	void *memory = rt_zalloc(ag_node_size(&config));
+
+	if (!memory)
+		return -ENOMEM;
+	node->fab = fab;
+	node->ag = ag_node_init(&config, memory);
+	node->port = rt_zalloc((config.num_ports + 1u) * sizeof(*node->port));
+	rt_timer_init(fab->rt, &node->expiry, expire);
+	if (!node->port)
+		return -ENOMEM;
+	init_ports(fab, index);
+	return 0;
+}
+
+static void exit_node(struct fab_node *node)
+{
+	if (!node->ag)
+		return;
+	rt_timer_disarm(&node->expiry);
+	for (unsigned int i = 0; node->port && i <= node->ag->num_ports; i++)
+		rt_timer_disarm(&node->port[i].training);
+	for (unsigned int i = 0; node->ag->sw && i < AG_LFT_BLOCKS; i++)
+		rt_free(node->ag->sw->lft[i]);
+	for (unsigned int i = 0; node->ag->sw && i < AG_MFT_BLOCKS; i++)
+		rt_free(node->ag->sw->mft[i]);
+	rt_free(node->port);
+	rt_free(node->ag);
+}
+
+/* every cable names its other end, and that one names it back */
+static bool cables_agree(const struct topology *topo)
+{
+	for (int n = 0; n < topo->num_nodes; n++)
+		for (unsigned int p = 1; p <= topo->node[n].num_ports; p++) {
+			const struct topo_port *port = &topo->node[n].port[p], *back;
+
+			if (port->peer_node < 0)
+				continue;
+			if (port->peer_node >= topo->num_nodes || port->peer_port == 0 ||
+			    port->peer_port > topo->node[port->peer_node].num_ports)
+				return false;
+			back = &topo->node[port->peer_node].port[port->peer_port];
+			if (back->peer_node != n || back->peer_port != p)
+				return false;
+		}
+	return true;
+}
+
+static void train_all(struct fabric *fab)
+{
+	for (int n = 0; n < fab->num_nodes; n++)
+		for (unsigned int p = 1; p <= fab->node[n].ag->num_ports; p++)
+			fab_link_train(&fab->node[n].port[p]);
+}
+
+int fab_create(struct rt *rt, const struct topology *topo, struct fabric **result)
+{
+	struct fabric *fab;
+	int err = -ENOMEM;
+
+	if (!cables_agree(topo))
+		return -EINVAL;
+	fab = rt_zalloc(sizeof(*fab));
+	if (!fab)
+		return -ENOMEM;
+	fab->rt = rt;
+	fab->topo = topo;
+	fab->epoch = 1;
+	fab_agents_init(fab);
+	INIT_LIST_HEAD(&fab->pending);
+	rt_work_init(&fab->pending_work, tell_sinks);
+	fab->cache = rt_zalloc(FAB_CACHE_ENTRIES * sizeof(*fab->cache));
+	fab->node = rt_zalloc((size_t)topo->num_nodes * sizeof(*fab->node) + 1);
+	if (!fab->cache || !fab->node)
+		goto undo;
+	for (int i = 0; i < topo->num_nodes; i++) {
+		fab->num_nodes = i + 1;
+		err = init_node(fab, i);
+		if (err)
+			goto undo;
+	}
+	train_all(fab);
+	*result = fab;
+	return 0;
+undo:
+	fab_destroy(fab);
+	return err;
+}
+
+void fab_destroy(struct fabric *fab)
+{
+	fab_agents_exit(fab);
+	rt_work_cancel(&fab->pending_work);
+	for (int i = 0; i < fab->num_nodes; i++)
+		exit_node(&fab->node[i]);
+	rt_free(fab->node);
+	rt_free(fab->cache);
+	rt_free(fab);
+}
+
+struct ag_node *fab_node(struct fabric *fab, int index)
+{
+	return fab->node[index].ag;
+}
+
+const struct topology *fab_topology(const struct fabric *fab)
+{
+	return fab->topo;
+}
+
+uint32_t fab_epoch(const struct fabric *fab)
+{
+	return fab->epoch;
+}
+
+static struct fab_port *port_of(const struct fabric *fab, int node, int port)
+{
+	if (node < 0 || node >= fab->num_nodes || port < 0 ||
+	    port > fab->node[node].ag->num_ports)
+		return NULL;
+	return &fab->node[node].port[port];
+}
+
+void fab_attach(struct fabric *fab, int node, int num, const struct fab_sink *sink)
+{
+	struct fab_port *port = port_of(fab, node, num);
+
+	port->sink = sink ? *sink : (struct fab_sink){0};
+	if (!sink) {
+		port->pending = 0;
+		list_del_init(&port->pending_node);
+	}
+	fab->epoch++;
+}
+
+int fab_process_mad(struct fabric *fab, int node, int num, const struct ag_mad_context *context,
+		    const void *in, void *out)
+{
+	struct fab_port *port = port_of(fab, node, num);
+	struct ag_effect effect;
+	int result;
+
+	result = ag_process(fab->node[node].ag, (uint8_t)num, context, in, out, &effect);
+	fab_changed(&fab_node_of(port)->port[effect.port], effect.changes);
+	return result;
+}
+
+void fab_set_is_sm(struct fabric *fab, int node, int num, bool on)
+{
+	struct fab_port *port = port_of(fab, node, num);
+
+	fab_changed(port, ag_set_is_sm(fab->node[node].ag, (uint8_t)num, on, rt_now(fab->rt)));
+}
+
+void fab_traps_changed(struct fabric *fab, int node)
+{
+	fab_rearm(&fab->node[node]);
+}
+
+int fab_find_lid(const struct fabric *fab, uint16_t lid, int *node, int *port)
+{
+	for (int n = 0; n < fab->num_nodes; n++) {
+		const struct ag_node *ag = fab->node[n].ag;
+
+		for (int p = ag->sw ? 0 : 1; p <= (ag->sw ? 0 : ag->num_ports); p++) {
+			if (!fab_port_has_lid(&ag->port[p], lid))
+				continue;
+			*node = n;
+			*port = p;
+			return 0;
+		}
+	}
+	return -ENOENT;
+}
+
+int fab_link_set(struct fabric *fab, int node, int num, bool up)
+{
+	struct fab_port *port = port_of(fab, node, num), *peer;
+
+	if (!port || num == 0 || port->peer_node < 0)
+		return -ENOENT;
+	peer = &fab->node[port->peer_node].port[port->peer_port];
+	port->plugged = peer->plugged = up;
+	if (up)
+		fab_link_retrain(port);
+	else
+		fab_link_train(port);
+	return 0;
+}
+
+bool fab_link_plugged(const struct fabric *fab, int node, int num)
+{
+	const struct fab_port *port = port_of(fab, node, num);
+
+	return port && port->plugged;
+}
+
+void fab_tap_set(struct fabric *fab, int node, int num, const struct fab_tap *tap)
+{
+	struct fab_port *port = port_of(fab, node, num);
+
+	fab->num_taps += (tap != NULL) - (port->tap != NULL);
+	port->tap = tap;
+}
+
+int fab_send(struct fabric *fab, int node, int num, const void *bytes, size_t len)
+{
+	struct fab_port *port = port_of(fab, node, num);
+	struct fab_packet pkt;
+
+	if (fab_packet_decode(&pkt, bytes, len) < 0)
+		return -EINVAL;
+	if (pkt.lrh.vl == WIRE_VL_MANAGEMENT) {
+		fab_smp_send(port, &pkt);
+		return 0;
+	}
+	return fab_forward(port, &pkt);
+}
+
+void fab_discard(struct fabric *fab, int node, int num)
+{
+	fab_ag_port(port_of(fab, node, num))->count.raw[AG_XMIT_DISCARDS]++;
+}

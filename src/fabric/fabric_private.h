@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * What the fabric's files share.
+ *
+ *   fabric.c   nodes, adapters, effects of MADs, read-outs
+ *   link.c     cables: training, down, up
+ *   packet.c   the headers a switch looks at
+ *   route.c    the way of a unicast packet, worked out and remembered
+ *   forward.c  unicast and multicast packets on their way, counted
+ *   smp.c      packets on VL15, directed routes
+ *   agents.c   MADs for nodes' own agents, their answers, traps
+ */
+#ifndef SOFTIB_FABRIC_PRIVATE_H
+#define SOFTIB_FABRIC_PRIVATE_H
+
+#include "fabric/fabric.h"
+
+#define FAB_MAX_HOPS 64	     /* switches on a way: ends loops of tables */
+#define FAB_CACHED_HOPS 8    /* links of a way that is remembered */
+#define FAB_CACHE_ENTRIES 2048 /* a power of two */
+#define FAB_JOBS_MAX 8192    /* MADs that wait for agents */
+
+/** struct fab_port - a port's cable and who listens behind it */
+struct fab_port {
+	struct fab_sink sink; /* deliver NULL: no adapter */
+	const struct fab_tap *tap;
+	struct fabric *fab;
+	int node, peer_node;
+	uint8_t num, peer_port;
+	bool plugged;
+	bool fall_first; /* of @training: down, and up the next time */
+	uint32_t pending; /* enum ag_change bits not yet told to the sink */
+	struct list_head pending_node;
+	struct rt_timer training;
+};
+
+/** struct fab_node - a CA or switch */
+struct fab_node {
+	struct fabric *fab;
+	struct ag_node *ag;
+	struct fab_port *port; /* [0..num_ports] */
+	struct rt_timer expiry; /* ag_expiry() */
+};
+
+/** struct fab_packet - what forwarding looks at */
+struct fab_packet {
+	const uint8_t *bytes;
+	size_t len;
+	struct wire_lrh lrh;
+	uint16_t pkey;
+	uint32_t dest_qpn, src_qpn, qkey;
+	uint32_t payload_bytes;
+};
+
+/** enum fab_verdict - how a packet's way ends */
+enum fab_verdict {
+	FAB_DELIVER,
+	FAB_AGENT,	   /* at a switch's port 0 */
+	FAB_DROP_INACTIVE, /* the port to leave by is not Active */
+	FAB_DROP_NOT_READY, /* the port to arrive at is Down or Init */
+	FAB_DROP_MTU,
+	FAB_DROP_PKEY_OUT,
+	FAB_DROP_PKEY_IN,
+	FAB_DROP_NO_ROUTE,
+	FAB_DROP_LOOPING,  /* out by the port it came in */
+	FAB_DROP_VL,	   /* SLtoVL says 15, or more VLs than there are */
+	FAB_DROP_LIFETIME, /* more hops than any fabric has */
+	FAB_DROP_DLID,	   /* a CA whose LID this is not */
+};
+
+/** struct fab_step - one link of a way */
+struct fab_step {
+	struct ag_port *from, *to;
+	struct fab_port *from_port, *to_port;
+};
+
+/** struct fab_path - the way of a packet, as far as it comes */
+struct fab_path {
+	enum fab_verdict verdict;
+	int num_steps;
+	struct fab_port *end; /* where the verdict was made */
+	uint16_t min_mtu_bytes;
+	bool arming; /* a port on it is Armed and will become Active */
+	struct fab_step step[FAB_MAX_HOPS + 1];
+};
+
+/** struct fab_route - a way that was remembered: delivered, all Active */
+struct fab_route {
+	uint32_t epoch; /* 0: empty */
+	struct fab_port *start, *end;
+	uint16_t dlid, pkey, min_mtu_bytes;
+	uint8_t sl, num_steps;
+	struct fab_step step[FAB_CACHED_HOPS];
+};
+
+/** struct fab_job - a MAD that waits for a node's agents */
+struct fab_job {
+	struct list_head node;
+	struct fab_port *at; /* the port it came in by */
+	uint16_t slid, pkey;
+	uint8_t sl;
+	uint32_t qpn, src_qpn; /* qpn: 0 or 1 */
+	uint8_t mad[WIRE_MAD_BYTES];
+};
+
+struct fabric {
+	struct rt *rt;
+	const struct topology *topo;
+	struct fab_node *node;
+	int num_nodes;
+	uint32_t epoch;
+	unsigned int num_taps;
+	struct fab_route *cache; /* FAB_CACHE_ENTRIES */
+	struct list_head jobs;
+	unsigned int num_jobs;
+	struct rt_work agents_work; /* runs jobs */
+	struct list_head pending;   /* ports with changes to tell */
+	struct rt_work pending_work;
+	psn_t next_psn; /* of the agents' own packets */
+};
+
+static inline struct fab_node *fab_node_of(const struct fab_port *port)
+{
+	return &port->fab->node[port->node];
+}
+
+static inline struct ag_port *fab_ag_port(const struct fab_port *port)
+{
+	return &fab_node_of(port)->ag->port[port->num];
+}
+
+static inline bool fab_is_switch(const struct fab_port *port)
+{
+	return fab_node_of(port)->ag->sw != NULL;
+}
+
+/** fab_peer() - the port at the cable's other end; NULL none or pulled */
+static inline struct fab_port *fab_peer(const struct fab_port *port)
+{
+	if (!port->plugged || port->peer_node < 0)
+		return NULL;
+	return &port->fab->node[port->peer_node].port[port->peer_port];
+}
+
+/** fab_port_has_lid() - is unicast @lid one of an end port's? (7.11) */
+static inline bool fab_port_has_lid(const struct ag_port *port, uint16_t lid)
+{
+	return port->lid && (lid & ~((1u << port->lmc) - 1)) == port->lid;
+}
+
+/* --- fabric.c --- */
+/** fab_changed() - changes at a port: routes, adapter and traps follow */
+void fab_changed(struct fab_port *port, uint32_t changes);
+/** fab_rearm() - the agents' next expiry may have moved */
+void fab_rearm(struct fab_node *node);
+
+/* --- link.c --- */
+void fab_link_init(struct fab_port *port);
+/** fab_link_train() - bring a cable to what both its ends ask for, now */
+void fab_link_train(struct fab_port *port);
+/** fab_link_retrain() - the same after the time that links need */
+void fab_link_retrain(struct fab_port *port);
+
+/* --- packet.c --- */
+/** fab_packet_decode() - Return: 0; -EINVAL */
+int fab_packet_decode(struct fab_packet *pkt, const void *bytes, size_t len);
+/** fab_mad_encode() - a MAD as a UD packet. @buf: 512 bytes. Return: its length */
+size_t fab_mad_encode(const struct fab_job *job, uint16_t slid, uint16_t dlid, psn_t psn,
+		      uint8_t *buf);
+
+/* --- route.c --- */
+/** fab_route_find() - a remembered way; NULL */
+const struct fab_route *fab_route_find(struct fab_port *start, const struct fab_packet *pkt);
+/** fab_route_walk() - work a unicast packet's way out
+ *  @start: a CA's port it leaves by, or a switch's port 0 */
+void fab_route_walk(struct fab_port *start, const struct fab_packet *pkt, struct fab_path *path);
+void fab_route_remember(struct fab_port *start, const struct fab_packet *pkt,
+			const struct fab_path *path);
+/** fab_switch_relay() - where a switch sends unicast @dlid: a port; 0 is
+ *  itself; WIRE_LFT_NO_PORT */
+uint8_t fab_switch_relay(const struct ag_node *sw, uint16_t dlid);
+/** fab_step_check() - may @pkt leave by @out of a switch or CA and enter the
+ *  peer's port? @in: the switch's port it came in by. FAB_DELIVER: yes */
+enum fab_verdict fab_step_check(struct fab_port *in, struct fab_port *out,
+				const struct fab_packet *pkt);
+
+/* --- forward.c --- */
+/** fab_forward() - a unicast or multicast data packet. Return: 0; -EAGAIN */
+int fab_forward(struct fab_port *start, const struct fab_packet *pkt);
+/** fab_deliver() - to the adapter; where there is none the node's agents
+ *  answer as firmware does. Return: 0; -EAGAIN no room */
+int fab_deliver(struct fab_port *to, const struct fab_packet *pkt);
+/** fab_count_step() - a packet crossed a link */
+void fab_count_step(const struct fab_step *step, const struct fab_packet *pkt);
+/** fab_count_drop() - why one ended, at the port where it did */
+void fab_count_drop(struct fab_port *at, enum fab_verdict verdict, const struct fab_packet *pkt);
+/** fab_tapped() - do the taps at a link let the packet pass? */
+bool fab_tapped(const struct fab_step *step, const struct fab_packet *pkt);
+
+/* --- smp.c --- */
+/** fab_smp_send() - a packet on VL15 leaves a port (a switch's 0: by its
+ *  tables); @len bytes are copied */
+void fab_smp_send(struct fab_port *start, const struct fab_packet *pkt);
+/** fab_smp_leave() - one of a directed route leaves a switch by @out */
+void fab_smp_leave(struct fab_port *out, const struct fab_packet *pkt);
+
+/* --- agents.c --- */
+void fab_agents_init(struct fabric *fab);
+void fab_agents_exit(struct fabric *fab);
+/** fab_agents_queue() - a MAD reached a node's own agents at port @at */
+void fab_agents_queue(struct fab_port *at, const struct fab_packet *pkt);
+/** fab_agents_traps() - send what is due of a node's traps */
+void fab_agents_traps(struct fab_node *node);
+
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Packets as the fabric reads them, and those that agents send. */
+#include "fabric/fabric_private.h"
+
+#include <errno.h>
+#include <string.h>
+
+int fab_packet_decode(struct fab_packet *pkt, const void *bytes, size_t len)
+{
+	struct wire_packet p;
+
+	if (wire_packet_decode(bytes, len, &p) < 0)
+		return -EINVAL;
+	*pkt = (struct fab_packet){
+		.bytes = bytes,
+		.len = len,
+		.lrh = p.lrh,
+		.pkey = p.bth.pkey,
+		.dest_qpn = p.bth.dest_qpn,
+		.src_qpn = p.deth.src_qpn, /* 0 where there is no DETH */
+		.qkey = p.deth.qkey,
+		.payload_bytes = p.payload_bytes + p.bth.pad_bytes,
+	};
+	return 0;
+}
+
+size_t fab_mad_encode(const struct fab_job *job, uint16_t slid, uint16_t dlid, psn_t psn,
+		      uint8_t *buf)
+{
+	struct wire_packet p = {
+		.lrh = {.vl = job->qpn == 0 ? WIRE_VL_MANAGEMENT : 0, .sl = job->sl,
+			.lnh = WIRE_LNH_BTH, .dlid = dlid, .slid = slid},
+		.bth = {.opcode = WIRE_UD | WIRE_SEND_ONLY, .pkey = job->pkey,
+			.dest_qpn = job->src_qpn, .psn = psn},
+		.deth = {.qkey = job->qpn == 0 ? 0 : WIRE_QKEY_GSI, .src_qpn = job->qpn},
+		.payload_bytes = WIRE_MAD_BYTES,
+	};
+	int n = wire_packet_encode(&p, buf);
+
+	memcpy(buf + n, job->mad, WIRE_MAD_BYTES);
+	return (size_t)n + WIRE_MAD_BYTES;
+}
