@@ -141,6 +141,7 @@ int hca_process_mad(struct ib_device *device, int flags, u32 port_num, const str
 		*out_mad_bytes = WIRE_MAD_BYTES;
 	if (out_mad_pkey_index && in_wc)
 		*out_mad_pkey_index = in_wc->pkey_index;
-	return IB_MAD_RESULT_SUCCESS | (result & AG_REPLY ? IB_MAD_RESULT_REPLY : 0) |
-	       (result & AG_CONSUMED ? IB_MAD_RESULT_CONSUMED : 0);
+	if (result & AG_REPLY)
+		return IB_MAD_RESULT_SUCCESS | IB_MAD_RESULT_REPLY;
+	return IB_MAD_RESULT_SUCCESS | (result & AG_CONSUMED ? IB_MAD_RESULT_CONSUMED : 0);
 }
