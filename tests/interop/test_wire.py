@@ -284,11 +284,12 @@ def compare_record_head(wrote, read):
     return good
 
 
-CM_PATH = {"packet_rate": "pktrate", "tclass": "tfcclass", "hop_limit": "hoplim",
+# Not the flow label and the packet rate: tshark 4.0 takes them from a byte too
+# early, also from what the kernel sends.
+CM_PATH = {"tclass": "tfcclass", "hop_limit": "hoplim",
            "local_ack_timeout_enc": "localacktout", "local_lid": "locallid",
            "remote_lid": "remotelid", "local_gid.raw": "localgid",
-           "remote_gid.raw": "remotegid", "flow_label": "flowlabel", "sl": "sl",
-           "subnet_local": "subnetlocal"}
+           "remote_gid.raw": "remotegid", "sl": "sl", "subnet_local": "subnetlocal"}
 
 
 def test_tshark_reads_the_paths_of_a_req(emitted):
