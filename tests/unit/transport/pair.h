@@ -53,6 +53,7 @@ struct pair_side {
 	uint8_t *memory; /* PAIR_MEMORY bytes at PAIR_IOVA */
 	uint32_t key;
 	bool key_revoked;
+	bool endless; /* any address is good and is its first page */
 	uint32_t invalidated; /* by SEND with Invalidate */
 	struct pair *pair;
 	struct tp_recv_wr recv[PAIR_MAX];
@@ -70,6 +71,9 @@ struct pair {
 	/** fate() - what happens to a packet; NULL: all pass */
 	enum pair_fate (*fate)(struct pair *pair, const struct pair_packet *pkt);
 	void *fate_ctx;
+	/** done() - called at each completion of @side, received or sent */
+	void (*done)(struct pair *pair, enum pair_side_id side, const struct tp_wc *wc, bool recv);
+	void *done_ctx;
 	uint32_t fate_count;
 	uint64_t seed; /* of pair_random() */
 	struct pair_packet log[65536];
