@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Discovery by directed routes (14.2.2): ask the own node who it is, then ask
+ * through every port that is up who is on the other side, and so on. Answers
+ * come in any order; a cable is entered from whichever end answers first and
+ * is not asked about from the other. Each answer makes the next questions:
+ *
+ *   NodeInfo   -> a new node: NodeDescription; of a switch SwitchInfo and all
+ *                 PortInfo; of an adapter PortInfo of the port that answered
+ *   PortInfo   -> a port that is up: NodeInfo of its neighbour; an end port:
+ *                 its P_KeyTable
+ */
+#include "sm/internal.h"
+
+#include <string.h>
+
+static void node_reply(struct sm *sm, const struct sm_reply *r);
+static void port_reply(struct sm *sm, const struct sm_reply *r);
+
+static void desc_reply(struct sm *sm, const struct sm_reply *r)
+{
+	struct sm_node *n = r->obj;
+
+	if (r->data)
+		wire_node_description_decode(r->data, WIRE_SMP_DATA_BYTES, &n->desc);
+}
+
+static void pkeys_reply(struct sm *sm, const struct sm_reply *r)
+{
+	struct sm_port *p = r->obj;
+	struct wire_pkey_table t;
+
+	if (!r->data || r->status ||
+	    wire_pkey_table_decode(r->data, WIRE_SMP_DATA_BYTES, &t) < 0)
+		return;
+	memcpy(p->pkeys, t.pkey, sizeof(p->pkeys));
+	p->pkeys_known = true;
+}
+
+static void switch_reply(struct sm *sm, const struct sm_reply *r)
+{
+	struct sm_node *n = r->obj;
+
+	if (!r->data || wire_switch_info_decode(r->data, WIRE_SMP_DATA_BYTES, &n->sw) < 0) {
+		sm_log(sm, SM_LOG_WARNING, "%s does not tell its SwitchInfo",
+		       sm_node_name(n));
+		return;
+	}
+	/* a report to come concerns this sweep; clear the flag before looking on */
+	for (uint32_t p = 0; p <= n->n_ports; p++)
+		sm_get(sm, &n->path, WIRE_SMP_PORT_INFO, p, port_reply, &n->ports[p], 0);
+}
+
+/* Ask for PortInfo of the port by which an adapter was reached. */
+static void know_adapter_port(struct sm *sm, struct sm_node *n,
+			      const struct wire_node_info *info, const struct sm_path *path)
+{
+	struct sm_port *p = &n->ports[info->local_port];
+
+	if (p->guid)
+		return; /* asked already */
+	p->guid = info->port_guid;
+	if (memcmp(path, &n->path, sizeof(*path))) {
+		p->path = rt_zalloc(sizeof(*path));
+		if (p->path)
+			*p->path = *path;
+		else
+			p->path = &n->path;
+	}
+	sm_get(sm, path, WIRE_SMP_PORT_INFO, p->num, port_reply, p, 0);
+}
+
+static struct sm_node *add_node(struct sm *sm, const struct wire_node_info *info,
+				const struct sm_path *path)
+{
+	struct sm_node *n = sm_subnet_add(sm->next, info, path);
+
+	if (!n) {
+		sm_log(sm, SM_LOG_ERROR, "out of memory in discovery");
+		return NULL;
+	}
+	if (sm->next->n_nodes % 1000 == 0)
+		sm_log(sm, SM_LOG_INFO, "%u nodes found so far", sm->next->n_nodes);
+	sm_get(sm, &n->path, WIRE_SMP_NODE_DESCRIPTION, 0, desc_reply, n, 0);
+	if (sm_is_switch(n)) {
+		n->ports[0].guid = info->port_guid;
+		sm_get(sm, &n->path, WIRE_SMP_SWITCH_INFO, 0, switch_reply, n, 0);
+	}
+	return n;
+}
+
+/* Enter the cable between two ports. */
+static void connect(struct sm *sm, struct sm_port *a, struct sm_port *b)
+{
+	if (!a)
+		return;
+	if ((b->peer && b->peer != a) || (a->peer && a->peer != b))
+		sm_log(sm, SM_LOG_WARNING,
+		       "port %u of %s answers on two cables: a duplicate GUID?", b->num,
+		       sm_node_name(b->node));
+	a->peer = b;
+	b->peer = a;
+}
+
+/* Who is there? @from is the port asked through, NULL for the own node. */
+static void node_reply(struct sm *sm, const struct sm_reply *r)
+{
+	struct sm_port *from = r->obj;
+	struct wire_node_info info;
+	struct sm_path path = {0};
+	struct sm_node *n;
+
+	if (!r->data || r->status ||
+	    wire_node_info_decode(r->data, WIRE_SMP_DATA_BYTES, &info) < 0) {
+		if (from)
+			sm_log(sm, SM_LOG_WARNING, "nobody answers behind port %u of %s",
+			       from->num, sm_node_name(from->node));
+		return;
+	}
+	if (info.local_port > info.nr_ports || !info.node_guid) {
+		sm_log(sm, SM_LOG_WARNING, "a node with an impossible NodeInfo is left out");
+		return;
+	}
+	if (from) {
+		path = from->node->path;
+		path.out[++path.hops] = from->num;
+	}
+	n = sm_subnet_node(sm->next, info.node_guid) ?: add_node(sm, &info, &path);
+	if (!n || info.local_port > n->n_ports)
+		return;
+	if (!sm_is_switch(n))
+		know_adapter_port(sm, n, &info, &path);
+	connect(sm, from, &n->ports[info.local_port]);
+	if (!from)
+		sm->next->self = sm_is_switch(n) ? &n->ports[0] : &n->ports[info.local_port];
+}
+
+/* Look through @p. From an adapter only at the start: it does not forward. */
+static void look_through(struct sm *sm, struct sm_port *p)
+{
+	struct sm_path path = p->node->path;
+
+	if (p->peer || p->info.state < WIRE_PORT_INIT ||
+	    (!sm_is_switch(p->node) && p != sm->next->self))
+		return;
+	if (path.hops >= WIRE_SMP_HOPS_MAX) {
+		sm_log(sm, SM_LOG_WARNING, "%s is %u hops away: not looking further",
+		       sm_node_name(p->node), path.hops);
+		return;
+	}
+	path.out[++path.hops] = p->num;
+	sm_get(sm, &path, WIRE_SMP_NODE_INFO, 0, node_reply, p, 0);
+}
+
+static void port_reply(struct sm *sm, const struct sm_reply *r)
+{
+	struct sm_port *p = r->obj;
+	struct wire_port_info info;
+
+	if (!r->data || r->status ||
+	    wire_port_info_decode(r->data, WIRE_SMP_DATA_BYTES, &info) < 0) {
+		sm_log(sm, SM_LOG_WARNING, "port %u of %s does not tell its PortInfo", p->num,
+		       sm_node_name(p->node));
+		return;
+	}
+	if (sm_port_know(sm->next, p, &info))
+		sm_log(sm, SM_LOG_ERROR, "out of memory in discovery");
+	if (sm_is_end_port(p))
+		sm_get(sm, p->path, WIRE_SMP_PKEY_TABLE, 0, pkeys_reply, p, 0);
+	if (p->num)
+		look_through(sm, p);
+}
+
+void sm_discover_begin(struct sm *sm)
+{
+	static const struct sm_path here;
+
+	sm->next = sm_subnet_create();
+	if (!sm->next) {
+		sm_log(sm, SM_LOG_ERROR, "out of memory: no sweep");
+		sm_abort_job(sm);
+		return;
+	}
+	sm_get(sm, &here, WIRE_SMP_NODE_INFO, 0, node_reply, NULL, 0);
+}

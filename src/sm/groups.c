@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Multicast groups and their members (15.2.5.17): creating, joining, leaving,
+ * asking. A group lives as long as it has full members; the IPoIB broadcast
+ * group (RFC 4391 section 4) is there from the start if so configured.
+ */
+#include "sm/sa.h"
+
+#include <string.h>
+
+#define PACKET_LIFE_ENC 0x12
+#define IPOIB_QKEY 0x0b1b
+#define FULL_JOINS (WIRE_JOIN_FULL | WIRE_JOIN_SEND_ONLY_FULL)
+#define JOIN_STATES 0xf
+
+/* Components that must be there to join (o15-0.2.3), and more to create */
+#define NEED_JOIN (WIRE_MCM_MGID | WIRE_MCM_PORT_GID | WIRE_MCM_JOIN_STATE)
+#define NEED_CREATE                                                                      \
+	(WIRE_MCM_QKEY | WIRE_MCM_PKEY | WIRE_MCM_SL | WIRE_MCM_FLOW_LABEL | WIRE_MCM_TCLASS)
+/* What only the creator decides; a join that names it must agree */
+#define SHARED                                                                           \
+	(NEED_CREATE | WIRE_MCM_MGID | WIRE_MCM_MLID | WIRE_MCM_HOP_LIMIT)
+#define SELECTED                                                                         \
+	(WIRE_MCM_MTU_SELECTOR | WIRE_MCM_MTU | WIRE_MCM_RATE_SELECTOR | WIRE_MCM_RATE | \
+	 WIRE_MCM_LIFE_SELECTOR | WIRE_MCM_LIFE)
+
+struct sm_group *sm_group_find(const struct sm *sm, const union wire_gid *mgid)
+{
+	struct sm_group *g;
+
+	list_for_each_entry(g, &sm->groups, node)
+		if (!memcmp(&g->rec.mgid, mgid, sizeof(*mgid)))
+			return g;
+	return NULL;
+}
+
+static struct sm_member *member_find(const struct sm_group *g, const union wire_gid *gid)
+{
+	struct sm_member *m;
+
+	list_for_each_entry(m, &g->members, node)
+		if (!memcmp(&m->port_gid, gid, sizeof(*gid)))
+			return m;
+	return NULL;
+}
+
+/* How many MLIDs every switch has room for. */
+static uint32_t mlid_room(const struct sm *sm)
+{
+	uint32_t room = 0xffff - SM_LID_MCAST_FIRST;
+
+	for (uint32_t i = 0; sm->subnet && i < sm->subnet->n_switches; i++)
+		if (sm->subnet->switches[i]->sw.mft_cap)
+			room = MIN(room, sm->subnet->switches[i]->sw.mft_cap);
+	return room;
+}
+
+/* The lowest MLID without a group; 0: none left. */
+static uint16_t mlid_take(struct sm *sm)
+{
+	for (uint32_t i = 0; i < mlid_room(sm); i++) {
+		struct sm_group *g;
+		bool used = false;
+
+		list_for_each_entry(g, &sm->groups, node)
+			used |= g->rec.mlid == SM_LID_MCAST_FIRST + i;
+		if (used)
+			continue;
+		sm->n_mlids = MAX(sm->n_mlids, i + 1);
+		return SM_LID_MCAST_FIRST + i;
+	}
+	return 0;
+}
+
+static struct sm_group *group_add(struct sm *sm, const struct wire_mcmember_record *rec)
+{
+	struct sm_group *g = rt_zalloc(sizeof(*g));
+
+	if (!g)
+		return NULL;
+	g->rec = *rec;
+	g->rec.mlid = mlid_take(sm);
+	if (!g->rec.mlid) {
+		rt_free(g);
+		return NULL;
+	}
+	memset(&g->rec.port_gid, 0, sizeof(g->rec.port_gid));
+	g->rec.join_state = 0;
+	g->rec.proxy_join = false;
+	g->rec.mtu_selector = g->rec.rate_selector = g->rec.life_selector =
+		WIRE_SELECT_EXACTLY;
+	INIT_LIST_HEAD(&g->members);
+	list_add_tail(&g->node, &sm->groups);
+	return g;
+}
+
+static void group_free(struct sm_group *g)
+{
+	struct sm_member *m, *tmp;
+
+	list_for_each_entry_safe(m, tmp, &g->members, node) {
+		list_del(&m->node);
+		rt_free(m);
+	}
+	list_del(&g->node);
+	rt_free(g);
+}
+
+/* A group that nobody is a full member of any more goes (15.2.5.17.2). */
+static void group_release(struct sm *sm, struct sm_group *g)
+{
+	struct sm_member *m;
+	union wire_gid mgid = g->rec.mgid;
+
+	if (g->permanent)
+		return;
+	list_for_each_entry(m, &g->members, node)
+		if (m->join_state & FULL_JOINS)
+			return;
+	group_free(g);
+	sm_notify_gid(sm, WIRE_TRAP_MCAST_DELETED, &mgid);
+}
+
+void sm_groups_init(struct sm *sm)
+{
+	struct wire_mcmember_record rec = {
+		/* ff12:401b:<P_Key>::ffff:ffff (RFC 4391 section 4) */
+		.mgid = {{0xff, 0x12, 0x40, 0x1b, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0xff, 0xff,
+			  0xff, 0xff}},
+		.qkey = IPOIB_QKEY, .pkey = WIRE_PKEY_DEFAULT, .mtu = WIRE_MTU_2048,
+		.rate = WIRE_RATE_10G, .life_enc = PACKET_LIFE_ENC, .scope = 2,
+	};
+	struct sm_group *g = sm->opt.ipoib ? group_add(sm, &rec) : NULL;
+
+	if (g)
+		g->permanent = true;
+}
+
+void sm_groups_close(struct sm *sm)
+{
+	struct sm_group *g, *tmp;
+
+	list_for_each_entry_safe(g, tmp, &sm->groups, node)
+		group_free(g);
+}
+
+void sm_groups_expel(struct sm *sm)
+{
+	struct sm_group *g, *tmp;
+
+	list_for_each_entry_safe(g, tmp, &sm->groups, node) {
+		struct sm_member *m, *next;
+
+		list_for_each_entry_safe(m, next, &g->members, node) {
+			if (sm_subnet_port(sm->subnet, sm_gid_guid(&m->port_gid)))
+				continue;
+			list_del(&m->node);
+			rt_free(m);
+		}
+		group_release(sm, g);
+	}
+}
+
+/* --- joining --- */
+
+/* MTU, rate and lifetime of a group against the selectors of a request. */
+static bool selectors_agree(uint64_t mask, const struct wire_mcmember_record *want,
+			    const struct wire_mcmember_record *have)
+{
+	return sm_selected(mask, WIRE_MCM_MTU_SELECTOR, WIRE_MCM_MTU, want->mtu_selector,
+			   want->mtu, have->mtu) &&
+	       sm_selected(mask, WIRE_MCM_RATE_SELECTOR, WIRE_MCM_RATE, want->rate_selector,
+			   sm_rate_mbps(want->rate), sm_rate_mbps(have->rate)) &&
+	       sm_selected(mask, WIRE_MCM_LIFE_SELECTOR, WIRE_MCM_LIFE, want->life_selector,
+			   want->life_enc, have->life_enc);
+}
+
+/* The MGID of a group whose creator leaves the choice to us (15.2.5.17.3):
+ * transient, of the wanted scope, with our signature and a counter. */
+static void make_mgid(struct sm *sm, struct wire_mcmember_record *r, uint64_t mask)
+{
+	uint8_t scope = mask & WIRE_MCM_SCOPE ? r->scope : 2;
+
+	memset(&r->mgid, 0, sizeof(r->mgid));
+	r->mgid.raw[0] = 0xff;
+	r->mgid.raw[1] = 0x10 | (scope & 0xf);
+	r->mgid.raw[2] = 0xa0;
+	r->mgid.raw[3] = 0x1b;
+	put_be64(r->mgid.raw + 8, sm->opt.port_guid ^ rt_random(sm->rt));
+	put_be32(r->mgid.raw + 4, rt_random(sm->rt));
+}
+
+/* Pick MTU and rate for a new group: as asked, within what the port can do. */
+static bool choose(uint64_t mask, struct wire_mcmember_record *r, const struct sm_port *p)
+{
+	uint8_t mtu = sm_port_mtu(p), rate = sm_rate_enc(&p->info);
+	bool mtu_given = mask & WIRE_MCM_MTU, rate_given = mask & WIRE_MCM_RATE;
+
+	if (mtu_given && r->mtu_selector == WIRE_SELECT_LESS)
+		mtu = MIN(mtu, r->mtu - 1);
+	else if (mtu_given && r->mtu_selector == WIRE_SELECT_EXACTLY) {
+		if (r->mtu > mtu)
+			return false;
+		mtu = r->mtu;
+	} else if (mtu_given && r->mtu_selector == WIRE_SELECT_GREATER && mtu <= r->mtu)
+		return false;
+	if (rate_given && r->rate_selector == WIRE_SELECT_EXACTLY) {
+		if (!sm_rate_mbps(r->rate) || sm_rate_mbps(r->rate) > sm_rate_mbps(rate))
+			return false;
+		rate = r->rate;
+	}
+	r->mtu = mtu;
+	r->rate = rate;
+	if (!(mask & WIRE_MCM_LIFE) || r->life_selector == WIRE_SELECT_LARGEST)
+		r->life_enc = PACKET_LIFE_ENC;
+	return mtu >= WIRE_MTU_256;
+}
+
+/* A multicast GID that may be a group's (4.1.1; o15-0.2.3). */
+static bool is_valid_mgid(const union wire_gid *g)
+{
+	uint8_t scope = g->raw[1] & 0xf;
+
+	return g->raw[0] == 0xff && scope != 0 && scope != 0xf;
+}
+
+static struct sm_group *create(struct sm_query *q, const struct sm_port *p)
+{
+	static const union wire_gid none;
+	struct wire_mcmember_record r = *(struct wire_mcmember_record *)q->key;
+	struct sm_group *g;
+
+	if ((q->mask & NEED_CREATE) != NEED_CREATE) {
+		q->status = WIRE_SA_INSUFFICIENT_COMPONENTS;
+		return NULL;
+	}
+	if (!memcmp(&r.mgid, &none, sizeof(none)))
+		make_mgid(q->sm, &r, q->mask);
+	/* only a full member creates (o15-0.2.3) */
+	if (!is_valid_mgid(&r.mgid) || !(r.join_state & WIRE_JOIN_FULL) ||
+	    !choose(q->mask, &r, p)) {
+		q->status = WIRE_SA_REQUEST_INVALID;
+		return NULL;
+	}
+	r.scope = r.mgid.raw[1] & 0xf;
+	g = group_add(q->sm, &r);
+	if (!g)
+		q->status = WIRE_SA_NO_RESOURCES;
+	else
+		sm_notify_gid(q->sm, WIRE_TRAP_MCAST_CREATED, &r.mgid);
+	return g;
+}
+
+static bool agrees(const struct sm_query *q, const struct sm_group *g, const struct sm_port *p)
+{
+	const struct wire_mcmember_record *want = q->key;
+	uint64_t shared = q->mask & SHARED;
+
+	return wire_fields_match(&wire_mcmember_record_codec, shared, want, &g->rec) &&
+	       selectors_agree(q->mask, want, &g->rec) && sm_port_mtu(p) >= g->rec.mtu &&
+	       sm_rate_mbps(sm_rate_enc(&p->info)) >= sm_rate_mbps(g->rec.rate);
+}
+
+static void emit_member(struct sm_query *q, const struct sm_group *g,
+			const struct sm_member *m)
+{
+	struct wire_mcmember_record r = g->rec;
+
+	r.port_gid = m->port_gid;
+	r.join_state = m->join_state;
+	r.proxy_join = m->proxy;
+	sm_emit(q, &r);
+}
+
+static struct sm_member *member_add(struct sm_group *g, const union wire_gid *gid, bool proxy)
+{
+	struct sm_member *m = rt_zalloc(sizeof(*m));
+
+	if (!m)
+		return NULL;
+	m->port_gid = *gid;
+	m->proxy = proxy;
+	list_add_tail(&m->node, &g->members);
+	return m;
+}
+
+void sm_mcmember_join(struct sm_query *q)
+{
+	const struct wire_mcmember_record *want = q->key;
+	const struct sm_port *p = sm_subnet_port(q->sm->subnet, sm_gid_guid(&want->port_gid));
+	struct sm_group *g;
+	struct sm_member *m;
+
+	if ((q->mask & NEED_JOIN) != NEED_JOIN) {
+		q->status = WIRE_SA_INSUFFICIENT_COMPONENTS;
+		return;
+	}
+	if (!p || !(want->join_state & JOIN_STATES)) {
+		q->status = p ? WIRE_SA_REQUEST_INVALID : WIRE_SA_INVALID_GID;
+		return;
+	}
+	g = sm_group_find(q->sm, &want->mgid);
+	if (g && !agrees(q, g, p)) {
+		q->status = WIRE_SA_REQUEST_INVALID;
+		return;
+	}
+	g = g ?: create(q, p);
+	if (!g)
+		return;
+	m = member_find(g, &want->port_gid) ?:
+	    member_add(g, &want->port_gid, q->requester && q->requester != p);
+	if (!m) {
+		q->status = WIRE_SA_NO_RESOURCES;
+		group_release(q->sm, g);
+		return;
+	}
+	m->join_state |= want->join_state & JOIN_STATES;
+	q->mask = 0;
+	emit_member(q, g, m);
+	q->defer = true; /* answered when the switches know */
+	sm_want(q->sm, SM_JOB_MCAST);
+}
+
+void sm_mcmember_leave(struct sm_query *q)
+{
+	const struct wire_mcmember_record *want = q->key;
+	struct sm_group *g = sm_group_find(q->sm, &want->mgid);
+	struct sm_member *m = g ? member_find(g, &want->port_gid) : NULL;
+
+	if ((q->mask & NEED_JOIN) != NEED_JOIN) {
+		q->status = WIRE_SA_INSUFFICIENT_COMPONENTS;
+		return;
+	}
+	/* only what was joined can be left (o15-0.2.14) */
+	if (!m || !(want->join_state & m->join_state) ||
+	    want->join_state & ~m->join_state & JOIN_STATES) {
+		q->status = WIRE_SA_REQUEST_INVALID;
+		return;
+	}
+	m->join_state &= ~want->join_state;
+	q->mask = 0;
+	emit_member(q, g, m);
+	if (!m->join_state) {
+		list_del(&m->node);
+		rt_free(m);
+	}
+	group_release(q->sm, g);
+	sm_want(q->sm, SM_JOB_MCAST);
+}
+
+/*
+ * Without the administrator's key a group is one record, and its members are
+ * nobody's business but their own (15.2.5.17).
+ */
+void sm_mcmember_each(struct sm_query *q)
+{
+	const struct wire_mcmember_record *want = q->key;
+	uint64_t mask = q->mask;
+	struct sm_group *g;
+	struct sm_member *m;
+
+	q->mask &= ~(uint64_t)SELECTED;
+	list_for_each_entry(g, &q->sm->groups, node) {
+		if (!selectors_agree(mask, want, &g->rec))
+			continue;
+		if (!sm_query_trusted(q) && !(mask & WIRE_MCM_PORT_GID)) {
+			sm_emit(q, &g->rec);
+			continue;
+		}
+		if (list_empty(&g->members))
+			sm_emit(q, &g->rec);
+		list_for_each_entry(m, &g->members, node)
+			emit_member(q, g, m);
+	}
+}

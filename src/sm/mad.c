@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Calls: requests that want an answer. Many are in flight at once, up to a
+ * window; each has a slot, and the low half of its TID (13.4.6.4; the port
+ * owns the high half) says which. All time-outs are equal, so the list of
+ * those in flight is in order of deadline and one timer serves them all.
+ *
+ * An answer may fail to come in two ways: the port says so, or our own timer,
+ * set a little later, does.
+ */
+#include "sm/internal.h"
+
+#include <string.h>
+
+#define GRACE_NS (100 * NSEC_PER_MSEC)
+#define SLOT_BITS 10
+#define SLOTS (1u << SLOT_BITS)
+
+static void timed_out(struct rt_timer *t);
+
+int sm_calls_init(struct sm *sm)
+{
+	struct sm_calls *c = &sm->calls;
+
+	INIT_LIST_HEAD(&c->queue);
+	INIT_LIST_HEAD(&c->flight);
+	rt_timer_init(sm->rt, &c->timer, timed_out);
+	c->n_slots = SLOTS;
+	c->next_tid = 1;
+	c->by_slot = rt_zalloc(SLOTS * sizeof(*c->by_slot));
+	return c->by_slot ? 0 : -ENOMEM;
+}
+
+void sm_calls_close(struct sm *sm)
+{
+	struct sm_calls *c = &sm->calls;
+	struct sm_call *call, *tmp;
+
+	rt_timer_disarm(&c->timer);
+	list_splice_tail_init(&c->flight, &c->queue);
+	list_for_each_entry_safe(call, tmp, &c->queue, node) {
+		list_del(&call->node);
+		rt_free(call);
+	}
+	rt_free(c->by_slot);
+	c->by_slot = NULL;
+}
+
+static void arm_timer(struct sm *sm)
+{
+	struct sm_calls *c = &sm->calls;
+
+	if (list_empty(&c->flight))
+		rt_timer_disarm(&c->timer);
+	else
+		rt_timer_arm(&c->timer,
+			     list_first_entry(&c->flight, struct sm_call, node)->deadline);
+}
+
+/* Out on the wire, first time or again. */
+static void transmit(struct sm *sm, struct sm_call *call)
+{
+	struct sm_calls *c = &sm->calls;
+
+	call->tries++;
+	call->deadline = mono_add(rt_now(sm->rt),
+				  sm->opt.timeout_ms * NSEC_PER_MSEC + GRACE_NS);
+	list_add_tail(&call->node, &c->flight);
+	/* a send that fails is treated like a packet that was lost */
+	sm->io->send(sm->io, call->agent, &call->to, call->mad, WIRE_MAD_BYTES,
+		     sm->opt.timeout_ms);
+	arm_timer(sm);
+}
+
+void sm_calls_launch(struct sm *sm)
+{
+	struct sm_calls *c = &sm->calls;
+
+	while (!list_empty(&c->queue) && c->n_flight < sm->opt.window) {
+		struct sm_call *call = list_first_entry(&c->queue, struct sm_call, node);
+
+		while (c->by_slot[c->next_tid % SLOTS])
+			c->next_tid++;
+		call->tid = c->next_tid++;
+		put_be64(call->mad + 8, call->tid);
+		c->by_slot[call->tid % SLOTS] = call;
+		c->n_flight++;
+		list_del(&call->node);
+		transmit(sm, call);
+	}
+}
+
+static void finish(struct sm *sm, struct sm_call *call, int status, const uint8_t *mad)
+{
+	bool smp = call->agent != SM_AGENT_SA;
+	struct sm_reply r = {
+		.status = status,
+		.mad = mad,
+		.data = mad ? mad + (smp ? WIRE_SMP_DATA_OFFSET : WIRE_SA_DATA_OFFSET) : NULL,
+		.obj = call->obj,
+		.arg = call->arg,
+		.mod = call->mod,
+	};
+
+	list_del(&call->node);
+	sm->calls.by_slot[call->tid % SLOTS] = NULL;
+	sm->calls.n_flight--;
+	if (status == -ETIMEDOUT)
+		sm->unanswered++;
+	if (call->fn)
+		call->fn(sm, &r);
+	rt_free(call);
+	arm_timer(sm);
+	rt_work_queue(sm->rt, &sm->work);
+}
+
+static void give_up_or_retry(struct sm *sm, struct sm_call *call)
+{
+	if (call->tries > sm->opt.retries) {
+		finish(sm, call, -ETIMEDOUT, NULL);
+		return;
+	}
+	list_del(&call->node);
+	transmit(sm, call);
+}
+
+static void timed_out(struct rt_timer *t)
+{
+	struct sm *sm = container_of(t, struct sm, calls.timer);
+	struct sm_calls *c = &sm->calls;
+
+	while (!list_empty(&c->flight)) {
+		struct sm_call *call = list_first_entry(&c->flight, struct sm_call, node);
+
+		if (mono_before(rt_now(sm->rt), call->deadline))
+			break;
+		give_up_or_retry(sm, call);
+	}
+	arm_timer(sm);
+}
+
+void sm_calls_answer(struct sm *sm, int status, const void *mad, size_t len)
+{
+	uint32_t tid = (uint32_t)get_be64((const uint8_t *)mad + 8);
+	struct sm_call *call = sm->calls.by_slot[tid % SLOTS];
+	struct wire_mad h;
+
+	if (!call || call->tid != tid || wire_mad_decode(mad, len, &h) < 0)
+		return; /* an answer that comes too late */
+	if (status)
+		give_up_or_retry(sm, call);
+	else if (len >= WIRE_MAD_BYTES)
+		finish(sm, call, h.status & ~WIRE_STATUS_DIRECTION, mad);
+}
+
+static void enqueue(struct sm *sm, struct sm_call *call)
+{
+	list_add_tail(&call->node, &sm->calls.queue);
+	rt_work_queue(sm->rt, &sm->work);
+}
+
+static struct sm_call *make_smp(struct sm *sm, const struct sm_path *path, uint8_t method,
+				uint16_t attr, uint32_t mod)
+{
+	struct sm_call *call = rt_zalloc(sizeof(*call));
+	struct wire_smp smp = {
+		.mad = {.base_version = WIRE_MAD_BASE_VERSION,
+			.mgmt_class = WIRE_CLASS_SM_DIRECT,
+			.class_version = WIRE_SMP_CLASS_VERSION,
+			.method = method, .attr_id = attr, .attr_mod = mod},
+		.mkey = sm->opt.mkey,
+		.hop_count = path->hops,
+		.dr_slid = 0xffff, .dr_dlid = 0xffff, /* directed all the way */
+	};
+
+	if (!call) {
+		sm->unanswered++;
+		return NULL;
+	}
+	memcpy(smp.initial_path, path->out, sizeof(smp.initial_path));
+	wire_smp_encode(&smp, call->mad);
+	call->agent = SM_AGENT_DIRECT;
+	call->to.lid = 0xffff;
+	call->mod = mod;
+	return call;
+}
+
+void sm_get(struct sm *sm, const struct sm_path *path, uint16_t attr, uint32_t mod,
+	    sm_reply_fn fn, void *obj, uint32_t arg)
+{
+	struct sm_call *call = make_smp(sm, path, WIRE_METHOD_GET, attr, mod);
+
+	if (!call)
+		return;
+	call->fn = fn;
+	call->obj = obj;
+	call->arg = arg;
+	enqueue(sm, call);
+}
+
+void sm_set(struct sm *sm, const struct sm_path *path, uint16_t attr, uint32_t mod,
+	    const struct wire_codec *codec, const void *value, sm_reply_fn fn, void *obj,
+	    uint32_t arg)
+{
+	struct sm_call *call = make_smp(sm, path, WIRE_METHOD_SET, attr, mod);
+
+	if (!call)
+		return;
+	call->fn = fn;
+	call->obj = obj;
+	call->arg = arg;
+	if (wire_fields_encode(codec, value, call->mad + WIRE_SMP_DATA_OFFSET) < 0) {
+		sm_log(sm, SM_LOG_ERROR, "cannot encode %s", codec->name);
+		rt_free(call);
+		return;
+	}
+	enqueue(sm, call);
+}
+
+void sm_call_gmp(struct sm *sm, enum sm_agent agent, const struct sm_addr *to,
+		 const void *mad, sm_reply_fn fn, void *obj, uint32_t arg)
+{
+	struct sm_call *call = rt_zalloc(sizeof(*call));
+
+	if (!call)
+		return;
+	call->fn = fn;
+	call->obj = obj;
+	call->arg = arg;
+	call->agent = agent;
+	call->to = *to;
+	memcpy(call->mad, mad, WIRE_MAD_BYTES);
+	enqueue(sm, call);
+}
+
+void sm_respond(struct sm *sm, enum sm_agent agent, const struct sm_addr *to,
+		const void *mad, size_t len)
+{
+	int err = sm->io->send(sm->io, agent, to, mad, len, 0);
+
+	if (err)
+		sm_log(sm, SM_LOG_WARNING, "cannot send a response to LID %u: %s", to->lid,
+		       strerror(-err));
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * ServiceRecord (15.2.5.14): whoever offers a service registers it here, for
+ * the time of its lease. A record's identity is its ServiceID, GID and P_Key.
+ */
+#include "sm/sa.h"
+
+#include <string.h>
+
+#define LEASE_FOR_EVER 0xffffffffu
+
+static void arm_lease_timer(struct sm *sm)
+{
+	mono_t next = MONO_NEVER;
+	struct sm_service *s;
+
+	list_for_each_entry(s, &sm->services, node)
+		next = mono_min(next, s->expiry);
+	if (next.ns == MONO_NEVER.ns)
+		rt_timer_disarm(&sm->lease_timer);
+	else
+		rt_timer_arm(&sm->lease_timer, next);
+}
+
+static void service_free(struct sm_service *s)
+{
+	list_del(&s->node);
+	rt_free(s);
+}
+
+void sm_lease_expired(struct rt_timer *t)
+{
+	struct sm *sm = container_of(t, struct sm, lease_timer);
+	struct sm_service *s, *tmp;
+
+	list_for_each_entry_safe(s, tmp, &sm->services, node)
+		if (!mono_before(rt_now(sm->rt), s->expiry))
+			service_free(s);
+	arm_lease_timer(sm);
+}
+
+void sm_services_close(struct sm *sm)
+{
+	struct sm_service *s, *tmp;
+
+	rt_timer_disarm(&sm->lease_timer);
+	list_for_each_entry_safe(s, tmp, &sm->services, node)
+		service_free(s);
+}
+
+static struct sm_service *service_find(struct sm *sm, const struct wire_service_record *r)
+{
+	struct sm_service *s;
+
+	list_for_each_entry(s, &sm->services, node)
+		if (s->rec.id == r->id && s->rec.pkey == r->pkey &&
+		    !memcmp(&s->rec.gid, &r->gid, sizeof(r->gid)))
+			return s;
+	return NULL;
+}
+
+/* The record as it is shown: the key is a secret, the lease runs. */
+static struct wire_service_record shown(const struct sm_query *q, const struct sm_service *s)
+{
+	struct wire_service_record r = s->rec;
+	mono_t now = rt_now(q->sm->rt);
+
+	if (!sm_query_trusted(q))
+		memset(r.key, 0, sizeof(r.key));
+	if (s->expiry.ns != MONO_NEVER.ns)
+		r.lease_s = mono_before(now, s->expiry)
+				    ? DIV_ROUND_UP(s->expiry.ns - now.ns, NSEC_PER_SEC) : 0;
+	return r;
+}
+
+void sm_service_each(struct sm_query *q)
+{
+	struct sm_service *s;
+
+	/* the lease left changes all the time; a key is not to be guessed at */
+	q->mask &= ~(WIRE_SR_LEASE | (sm_query_trusted(q) ? 0 : WIRE_SR_KEY));
+	list_for_each_entry(s, &q->sm->services, node) {
+		struct wire_service_record r = shown(q, s);
+
+		sm_emit(q, &r);
+	}
+}
+
+void sm_service_set(struct sm_query *q)
+{
+	const struct wire_service_record *key = q->key;
+	const uint64_t needed = WIRE_SR_ID | WIRE_SR_GID;
+	struct sm_service *s;
+
+	if ((q->mask & needed) != needed) {
+		q->status = WIRE_SA_INSUFFICIENT_COMPONENTS;
+		return;
+	}
+	if (!sm_subnet_port(q->sm->subnet, sm_gid_guid(&key->gid))) {
+		q->status = WIRE_SA_INVALID_GID;
+		return;
+	}
+	s = service_find(q->sm, key);
+	if (s && memcmp(s->rec.key, key->key, sizeof(key->key))) {
+		q->status = WIRE_SA_REQUEST_INVALID; /* 15.2.5.14.3: not its owner */
+		return;
+	}
+	if (!s) {
+		s = rt_zalloc(sizeof(*s));
+		if (!s) {
+			q->status = WIRE_SA_NO_RESOURCES;
+			return;
+		}
+		list_add_tail(&s->node, &q->sm->services);
+	}
+	s->rec = *key;
+	if (!(q->mask & WIRE_SR_LEASE))
+		s->rec.lease_s = LEASE_FOR_EVER;
+	s->expiry = s->rec.lease_s == LEASE_FOR_EVER
+			    ? MONO_NEVER
+			    : mono_add(rt_now(q->sm->rt), s->rec.lease_s * NSEC_PER_SEC);
+	arm_lease_timer(q->sm);
+	q->mask = 0;
+	sm_emit(q, &s->rec);
+}
+
+/* Delete: the components given must match, the key always. */
+void sm_service_remove(struct sm_query *q)
+{
+	const struct wire_service_record *key = q->key;
+	struct sm_service *s, *tmp;
+
+	q->mask &= ~WIRE_SR_LEASE;
+	list_for_each_entry_safe(s, tmp, &q->sm->services, node) {
+		struct wire_service_record r = s->rec;
+
+		if (memcmp(r.key, key->key, sizeof(r.key)) ||
+		    !wire_fields_match(&wire_service_record_codec, q->mask, key, &r))
+			continue;
+		service_free(s);
+		sm_emit(q, &r);
+		break;
+	}
+	arm_lease_timer(q->sm);
+}

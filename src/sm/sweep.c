@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Sweeps: what the manager does, and in which order.
+ *
+ * A job is a row of phases; a phase makes calls, and the next begins when all
+ * of them have ended. One job runs at a time, the first of those wanted:
+ *
+ *   heavy  the subnet is discovered anew and configured; at the start, after
+ *          traps 128 and 144, when a light sweep saw a change
+ *   light  every switch is asked whether a port changed (PortStateChange)
+ *   mcast  multicast tables are computed and programmed; after joins, leaves
+ *   poll   in standby: is the master alive? (14.4.1, "POLLING")
+ *
+ * Timer: sweep_timer, every opt.sweep_ns, wants a light sweep or a poll.
+ */
+#include "sm/internal.h"
+
+#include <string.h>
+
+#define POLL_NS (10 * NSEC_PER_SEC) /* of the master, when there are no sweeps */
+
+static const struct sm_phase heavy[] = {
+	{"discover", sm_discover_begin},
+	{"find other managers", sm_elect_begin},
+	{"elect a master", sm_elect_decide},
+	{"assign LIDs", sm_lids_begin, sm_ports_more},
+	{"compute routes", sm_route_begin},
+	{"set switches", NULL, sm_switch_info_more},
+	{"program linear tables", NULL, sm_lft_more},
+	{"program multicast tables", sm_mcast_begin, sm_mft_more},
+	{"set partitions", NULL, sm_pkeys_more},
+	{"set virtual lanes", sm_qos_begin, sm_qos_more},
+	{"arm ports", NULL, sm_arm_more},
+	{"activate ports", NULL, sm_activate_more},
+	{"subnet up", sm_up_begin},
+	{"tell clients", NULL, sm_clients_more},
+	{"hand over", sm_handover_begin},
+	{NULL},
+};
+
+static const struct sm_phase light[] = {
+	{"ask switches", sm_light_begin, sm_light_more},
+	{NULL},
+};
+
+static const struct sm_phase mcast[] = {
+	{"program multicast tables", sm_mcast_begin, sm_mft_more},
+	{"answer joins", sm_mcast_done},
+	{NULL},
+};
+
+static const struct sm_phase poll[] = {
+	{"ask the master", sm_poll_begin},
+	{"judge the master", sm_poll_decide},
+	{NULL},
+};
+
+static const struct sm_phase *const jobs[SM_N_JOBS] = {
+	[SM_JOB_HEAVY] = heavy,
+	[SM_JOB_LIGHT] = light,
+	[SM_JOB_MCAST] = mcast,
+	[SM_JOB_POLL] = poll,
+};
+
+void sm_want(struct sm *sm, enum sm_job job)
+{
+	sm->wanted[job] = true;
+	rt_work_queue(sm->rt, &sm->work);
+}
+
+void sm_abort_job(struct sm *sm)
+{
+	sm->aborted = true;
+}
+
+void sm_sweep_due(struct rt_timer *t)
+{
+	struct sm *sm = container_of(t, struct sm, sweep_timer);
+
+	sm_want(sm, sm->state == WIRE_SM_STANDBY ? SM_JOB_POLL
+						  : sm->subnet ? SM_JOB_LIGHT : SM_JOB_HEAVY);
+}
+
+/* May @job run in the present state? Standby managers only look and poll. */
+static bool is_allowed(const struct sm *sm, enum sm_job job)
+{
+	switch (job) {
+	case SM_JOB_HEAVY:
+		return sm->state == WIRE_SM_MASTER || sm->state == WIRE_SM_DISCOVERING;
+	case SM_JOB_POLL:
+		return sm->state == WIRE_SM_STANDBY;
+	default:
+		return sm->state == WIRE_SM_MASTER && sm->subnet;
+	}
+}
+
+static bool start_job(struct sm *sm)
+{
+	for (enum sm_job j = 0; j < SM_N_JOBS; j++) {
+		if (!sm->wanted[j])
+			continue;
+		sm->wanted[j] = false;
+		if (!is_allowed(sm, j))
+			continue;
+		sm->job = j;
+		sm->phase = jobs[j];
+		sm->phase_begun = sm->aborted = false;
+		sm->unanswered = 0;
+		return true;
+	}
+	return false;
+}
+
+static void end_job(struct sm *sm)
+{
+	uint64_t pause_ns = sm->opt.sweep_ns;
+
+	sm->phase = NULL;
+	if (sm->next) {
+		/* given up half way: the model under discovery is worth nothing */
+		sm_subnet_destroy(sm->next);
+		sm->next = NULL;
+	}
+	if (!pause_ns && sm->state == WIRE_SM_STANDBY)
+		pause_ns = POLL_NS;
+	if (pause_ns)
+		rt_timer_arm(&sm->sweep_timer, mono_add(rt_now(sm->rt), pause_ns));
+}
+
+static bool is_busy(const struct sm *sm)
+{
+	return sm->calls.n_flight || !list_empty(&sm->calls.queue);
+}
+
+/* Make calls until the window is full or the phase has no more to make. */
+static bool feed(struct sm *sm)
+{
+	bool more = true;
+
+	sm_calls_launch(sm);
+	while (more && sm->calls.n_flight < sm->opt.window) {
+		more = !sm->aborted && sm->phase->more && sm->phase->more(sm);
+		sm_calls_launch(sm);
+	}
+	return more;
+}
+
+void sm_pump(struct sm *sm)
+{
+	for (;;) {
+		if (!sm->phase && !start_job(sm)) {
+			sm_calls_launch(sm);
+			return;
+		}
+		if (!sm->phase_begun) {
+			sm_log(sm, SM_LOG_DEBUG, "phase: %s", sm->phase->name);
+			sm->phase_begun = true;
+			memset(&sm->cursor, 0, sizeof(sm->cursor));
+			if (sm->phase->begin)
+				sm->phase->begin(sm);
+		}
+		if (feed(sm) || is_busy(sm))
+			return;
+		sm->phase++;
+		sm->phase_begun = false;
+		if (sm->aborted || !sm->phase->name)
+			end_job(sm);
+	}
+}
+
+static void light_reply(struct sm *sm, const struct sm_reply *r)
+{
+	struct sm_node *n = r->obj;
+	struct wire_switch_info info;
+
+	if (!r->data) {
+		sm_log(sm, SM_LOG_INFO, "%s does not answer any more", sm_node_name(n));
+		sm_want(sm, SM_JOB_HEAVY);
+		return;
+	}
+	if (wire_switch_info_decode(r->data, WIRE_SMP_DATA_BYTES, &info) > 0 &&
+	    info.port_state_change)
+		sm_want(sm, SM_JOB_HEAVY);
+}
+
+static void own_port_reply(struct sm *sm, const struct sm_reply *r)
+{
+	struct sm_port *p = r->obj;
+	struct wire_port_info info;
+
+	if (!r->data || wire_port_info_decode(r->data, WIRE_SMP_DATA_BYTES, &info) < 0)
+		return;
+	/* a link that came, went, or was reset since */
+	if (info.state != p->info.state || info.lid != p->lid)
+		sm_want(sm, SM_JOB_HEAVY);
+}
+
+void sm_light_begin(struct sm *sm)
+{
+	static const struct sm_path here;
+
+	if (sm->subnet->self)
+		sm_get(sm, &here, WIRE_SMP_PORT_INFO, sm->subnet->self->num, own_port_reply,
+		       sm->subnet->self, 0);
+}
+
+bool sm_light_more(struct sm *sm)
+{
+	struct sm_node *n;
+
+	if (sm->cursor.node >= sm->subnet->n_switches)
+		return false;
+	n = sm->subnet->switches[sm->cursor.node++];
+	sm_get(sm, &n->path, WIRE_SMP_SWITCH_INFO, 0, light_reply, n, 0);
+	return true;
+}
+
+/* The new model is configured: from now on it answers queries. */
+void sm_up_begin(struct sm *sm)
+{
+	struct sm_subnet *old = sm->subnet;
+	struct sm_summary s;
+	int err = 0;
+
+	sm->subnet = sm->next;
+	sm->next = NULL;
+	sm->sweeps++;
+	sm_groups_expel(sm);
+	sm_notify_changes(sm, old);
+	sm_subnet_destroy(old);
+	if (sm->opt.lid_cache && sm->lids.changed)
+		err = sm_lids_save(&sm->lids, sm->opt.lid_cache);
+	if (err)
+		sm_log(sm, SM_LOG_ERROR, "%s: %s: LIDs may change at a restart",
+		       sm->opt.lid_cache, strerror(-err));
+	sm_summarise(sm, &s);
+	sm_log(sm, SM_LOG_INFO, "%u switches, %u adapters, %u links, LIDs up to %u",
+	       s.switches, s.cas, s.links, s.lid_max);
+	if (s.unanswered)
+		sm_log(sm, SM_LOG_WARNING, "%u requests of this sweep were not answered",
+		       s.unanswered);
+	if (sm->opt.event)
+		sm->opt.event(sm->opt.ctx,
+			      s.unanswered ? SM_EVENT_SWEEP_ERRORS : SM_EVENT_SUBNET_UP);
+}
