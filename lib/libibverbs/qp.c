@@ -12,7 +12,8 @@
 	(IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD | IBV_QP_INIT_ATTR_CREATE_FLAGS |         \
 	 IBV_QP_INIT_ATTR_MAX_TSO_HEADER | IBV_QP_INIT_ATTR_IND_TABLE |                        \
 	 IBV_QP_INIT_ATTR_RX_HASH | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
-#define SUPPORTED_COMP_MASK (IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
+#define SUPPORTED_COMP_MASK                                                                    \
+	(IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
 
 static int check_init(struct soft_context *ctx, const struct ibv_qp_init_attr_ex *a)
 {
@@ -20,7 +21,8 @@ static int check_init(struct soft_context *ctx, const struct ibv_qp_init_attr_ex
 
 	if (a->comp_mask & ~(uint32_t)KNOWN_COMP_MASK)
 		return -EINVAL;
-	if (a->comp_mask & ~(uint32_t)SUPPORTED_COMP_MASK)
+	if (a->comp_mask & ~(uint32_t)SUPPORTED_COMP_MASK ||
+	    (a->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS && a->create_flags))
 		return -EOPNOTSUPP;
 	if (a->qp_type != IBV_QPT_RC && a->qp_type != IBV_QPT_UC && a->qp_type != IBV_QPT_UD)
 		return -EOPNOTSUPP;

@@ -6,6 +6,7 @@ of each case written to a file as it ends: a crash loses nothing before it.
 """
 import importlib.machinery
 import json
+import random
 import sys
 import unittest
 from pathlib import Path
@@ -26,6 +27,7 @@ class Recorder(unittest.TextTestResult):
 
     def startTest(self, test):
         super().startTest(test)
+        random.seed(test.id())  # many cases draw their sizes: the same each time
         self.write(test, "crashed")
 
     def addSuccess(self, test):
