@@ -1,0 +1,758 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The adapter between programs, the midlayer and its ports. The fabric is a
+ * cable that notes what leaves, and what the test puts into it arrives.
+ */
+#include "../test.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "abi/devpage.h"
+#include "abi/ring.h"
+#include "abi/session.h"
+#include "agents/agents.h"
+#include "base/bytes.h"
+#include "core/uobject.h"
+#include "hca/hca.h"
+
+#define LID 8 /* LMC 1: 8 and 9 are the port's */
+
+/* --- the fabric: everything of it that the adapter calls --- */
+
+struct cable {
+	struct topology topo;
+	struct topo_node node;
+	struct ag_node *ag;
+	void *ag_memory;
+	struct fab_sink sink[3];
+	uint8_t sent[64][WIRE_PACKET_MAX];
+	size_t sent_len[64];
+	int num_sent, sent_port;
+	int answer; /* of fab_send() */
+	bool loops; /* what leaves comes back */
+	int is_sm, traps;
+} cable;
+
+struct ag_node *fab_node(struct fabric *fab, int index)
+{
+	return cable.ag;
+}
+
+const struct topology *fab_topology(const struct fabric *fab)
+{
+	return &cable.topo;
+}
+
+void fab_attach(struct fabric *fab, int node, int port, const struct fab_sink *sink)
+{
+	cable.sink[port] = sink ? *sink : (struct fab_sink){0};
+}
+
+int fab_send(struct fabric *fab, int node, int port, const void *bytes, size_t len)
+{
+	if (cable.answer)
+		return cable.answer;
+	assert_true(cable.num_sent < 64 && len <= WIRE_PACKET_MAX);
+	memcpy(cable.sent[cable.num_sent], bytes, len);
+	cable.sent_len[cable.num_sent++] = len;
+	cable.sent_port = port;
+	return cable.loops ? cable.sink[port].deliver(cable.sink[port].ctx, bytes, len) : 0;
+}
+
+void fab_discard(struct fabric *fab, int node, int port)
+{
+}
+
+int fab_process_mad(struct fabric *fab, int node, int port, const struct ag_mad_context *context,
+		    const void *in, void *out)
+{
+	return AG_PASS;
+}
+
+int fab_link_set(struct fabric *fab, int node, int port, bool up)
+{
+	return 0;
+}
+
+void fab_set_is_sm(struct fabric *fab, int node, int port, bool on)
+{
+	cable.is_sm = on;
+}
+
+void fab_traps_changed(struct fabric *fab, int node)
+{
+	cable.traps++;
+}
+
+/* --- the world --- */
+
+struct world {
+	struct rt *rt;
+	struct hca *hca;
+	struct ib_device *device;
+};
+
+static struct fabric *the_fabric(void)
+{
+	return (void *)&cable;
+}
+
+static void plug(void)
+{
+	struct ag_node_config config = {.kind = WIRE_NODE_CA, .num_ports = 2, .guid = 0x1234,
+					.desc = "n1 HCA-1"};
+	size_t bytes = ag_node_size(&config);
+
+	memset(&cable, 0, sizeof(cable));
+	cable.ag_memory = calloc(1, bytes);
+	cable.ag = ag_node_init(&config, cable.ag_memory);
+	cable.node.kind = TOPO_CA;
+	cable.node.num_ports = 2;
+	strcpy(cable.node.name, "n1");
+	cable.topo = (struct topology){.node = &cable.node, .num_nodes = 1};
+	for (int p = 1; p <= 2; p++) {
+		cable.ag->port[p].state = IB_PORT_ACTIVE;
+		cable.ag->port[p].lid = (uint16_t)(LID * p);
+		cable.ag->port[p].lmc = 1;
+		cable.ag->port[p].neighbor_mtu_enc = cable.ag->port[p].mtu_cap_enc;
+	}
+}
+
+static int setup(void **state)
+{
+	struct world *w = calloc(1, sizeof(*w));
+
+	plug();
+	if (rt_posix_create(&w->rt) || hca_create(w->rt, the_fabric(), 0, &w->hca))
+		return -1;
+	w->device = ib_device_get_by_name("n1", "softib0");
+	*state = w;
+	return w->device ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+	struct world *w = *state;
+
+	if (w->hca)
+		hca_destroy(w->hca);
+	rt_posix_destroy(w->rt);
+	free(cable.ag_memory);
+	free(w);
+	return 0;
+}
+
+static void turn(struct world *w)
+{
+	for (int i = 0; i < 5; i++)
+		rt_posix_turn(w->rt);
+}
+
+/* --- a program with one UD QP --- */
+
+struct program {
+	struct ib_ucontext *context;
+	struct abi_ring_tx tx;
+	struct abi_ring_rx rx;
+	void *memory;
+	size_t bytes;
+	struct ib_qp *qp;
+	bool fatal;
+};
+
+static void on_fatal(struct ib_ucontext *context)
+{
+	((struct program *)context->priv)->fatal = true;
+}
+
+static void *object(struct ib_ucontext *context, enum ib_uobject_type type,
+		    void *(*make)(struct ib_uobject *uobject, void *arg), void *arg)
+{
+	struct ib_uobject *u = ib_uobject_alloc(context, type);
+	void *o = make(u, arg);
+
+	assert_false(IS_ERR(o));
+	ib_uobject_commit(u, o);
+	return o;
+}
+
+static void *make_pd(struct ib_uobject *u, void *arg)
+{
+	return ib_alloc_pd_user(u);
+}
+
+static void *make_cq(struct ib_uobject *u, void *arg)
+{
+	return ib_create_cq_user(u, &(struct ib_cq_init_attr){.cqe = 8});
+}
+
+static void *make_qp(struct ib_uobject *u, void *arg)
+{
+	struct ib_qp_init_attr *attr = arg;
+
+	return ib_create_qp_user(u, attr->qp_context, attr);
+}
+
+static void make_program(struct world *w, struct program *p)
+{
+	const struct abi_context_resp *resp;
+	struct ib_qp_init_attr attr = {.qp_type = IB_QPT_UD};
+
+	memset(p, 0, sizeof(*p));
+	p->context = ib_ucontext_open(w->device, 1, "prog");
+	assert_false(IS_ERR(p->context));
+	p->context->priv = p;
+	p->context->fatal = on_fatal;
+	resp = p->context->driver_resp;
+	p->bytes = resp->to_engine_offset + abi_ring_bytes(resp->ring_bytes);
+	p->memory = mmap(NULL, p->bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
+			 p->context->driver_fds[ABI_FD_LINK], 0);
+	assert_ptr_not_equal(p->memory, MAP_FAILED);
+	p->tx = (struct abi_ring_tx){
+		.ring = (void *)((char *)p->memory + resp->to_daemon_offset),
+		.size = resp->ring_bytes};
+	p->rx = (struct abi_ring_rx){
+		.ring = (void *)((char *)p->memory + resp->to_engine_offset),
+		.size = resp->ring_bytes};
+	attr.qp_context = object(p->context, IB_UOBJECT_PD, make_pd, NULL);
+	attr.send_cq = attr.recv_cq = object(p->context, IB_UOBJECT_CQ, make_cq, NULL);
+	p->qp = object(p->context, IB_UOBJECT_QP, make_qp, &attr);
+}
+
+static void end_program(struct program *p)
+{
+	munmap(p->memory, p->bytes);
+	ib_ucontext_close(p->context);
+}
+
+/* a datagram of @bytes payload, as @p would send it to QP @dest */
+static struct wire_packet datagram(const struct program *p, uint32_t dest)
+{
+	return (struct wire_packet){
+		.lrh = {.lnh = WIRE_LNH_BTH, .slid = LID, .dlid = 77},
+		.bth = {.opcode = WIRE_UD | WIRE_SEND_ONLY, .pkey = 0xffff, .dest_qpn = dest},
+		.deth = {.qkey = 0x11, .src_qpn = p ? p->qp->qp_num : 5},
+		.payload_bytes = 32,
+	};
+}
+
+static size_t encode(struct wire_packet pkt, void *buf)
+{
+	int header = wire_packet_encode(&pkt, buf);
+
+	assert_true(header > 0);
+	memset((char *)buf + header, 0x5a, pkt.payload_bytes);
+	return (size_t)header + pkt.payload_bytes;
+}
+
+static void program_sends(struct program *p, struct wire_packet pkt)
+{
+	uint8_t buf[512];
+	size_t len = encode(pkt, buf);
+	void *room = abi_ring_reserve(&p->tx, len);
+
+	assert_non_null(room);
+	memcpy(room, buf, len);
+	abi_ring_commit(&p->tx, len);
+	abi_ring_publish(&p->tx);
+}
+
+static int arrives(int port, struct wire_packet pkt)
+{
+	uint8_t buf[512];
+	size_t len = encode(pkt, buf);
+
+	return cable.sink[port].deliver(cable.sink[port].ctx, buf, len);
+}
+
+static int program_received(struct program *p)
+{
+	size_t len;
+	int n = 0;
+
+	while (abi_ring_peek(&p->rx, &len)) {
+		abi_ring_consume(&p->rx);
+		n++;
+	}
+	abi_ring_release(&p->rx);
+	return n;
+}
+
+/* --- packets of programs --- */
+
+static void an_honest_packet_leaves(void **state)
+{
+	struct world *w = *state;
+	struct program p;
+	struct wire_packet pkt, other;
+
+	make_program(w, &p);
+	assert_true(p.qp->qp_num >= 0x11);
+	pkt = datagram(&p, 0x99);
+	program_sends(&p, pkt);
+	pkt.lrh.slid = LID + 1; /* LMC: also ours */
+	program_sends(&p, pkt);
+	turn(w);
+	assert_int_equal(cable.num_sent, 2);
+	assert_int_equal(cable.sent_port, 1);
+	assert_true(wire_packet_decode(cable.sent[1], cable.sent_len[1], &other) > 0);
+	assert_int_equal(other.lrh.slid, LID + 1);
+	assert_int_equal(other.payload_bytes, 32);
+	pkt.lrh.slid = 2 * LID;
+	program_sends(&p, pkt);
+	turn(w);
+	assert_int_equal(cable.sent_port, 2);
+	end_program(&p);
+}
+
+static void a_forged_packet_does_not(void **state)
+{
+	struct world *w = *state;
+	struct program p, other;
+	struct wire_packet pkt;
+
+	make_program(w, &p);
+	make_program(w, &other);
+#define FORGE(change)                                                          \
+	pkt = datagram(&p, 0x99);                                              \
+	change;                                                                \
+	program_sends(&p, pkt)
+	FORGE(pkt.lrh.slid = LID + 2);	 /* nobody's */
+	FORGE(pkt.lrh.slid = WIRE_LID_PERMISSIVE);
+	FORGE(pkt.lrh.vl = WIRE_VL_MANAGEMENT);
+	FORGE(pkt.bth.dest_qpn = 0);	 /* QP0 is the subnet manager's */
+	FORGE(pkt.bth.pkey = 0x8001);	 /* not in the port's table */
+	FORGE(pkt.bth.pkey = 0);
+	FORGE(pkt.deth.src_qpn = other.qp->qp_num);
+	FORGE(pkt.deth.src_qpn = 1);
+	FORGE((pkt.lrh.lnh = WIRE_LNH_GRH, pkt.grh.ip_version = 6, pkt.grh.next_header = 0x1b,
+	       pkt.grh.sgid.raw[0] = 0xfe)); /* a source GID that is not ours */
+	turn(w);
+	assert_int_equal(cable.num_sent, 0);
+	assert_false(p.fatal); /* dropped, as a switch would: no reason to end */
+	FORGE();
+	turn(w);
+	assert_int_equal(cable.num_sent, 1);
+	end_program(&p);
+	end_program(&other);
+}
+
+static void nonsense_in_the_ring_ends_that_program_alone(void **state)
+{
+	struct world *w = *state;
+	struct program p, other;
+
+	make_program(w, &p);
+	make_program(w, &other);
+	memset(p.tx.ring->data, 0x33, 64); /* a length beyond all bounds */
+	atomic_store(&p.tx.ring->tail, 64);
+	turn(w);
+	assert_true(p.fatal);
+	assert_int_equal(arrives(1, datagram(NULL, p.qp->qp_num)), 0);
+	program_sends(&other, datagram(&other, 0x99));
+	turn(w);
+	assert_int_equal(cable.num_sent, 1);
+	assert_false(other.fatal);
+	end_program(&p);
+	end_program(&other);
+}
+
+static void a_packet_waits_for_a_full_destination(void **state)
+{
+	struct world *w = *state;
+	struct wire_packet pkt;
+	struct program p;
+
+	make_program(w, &p);
+	cable.answer = -EAGAIN;
+	pkt = datagram(&p, 1000);
+	program_sends(&p, pkt);
+	pkt.bth.dest_qpn = 1001;
+	program_sends(&p, pkt);
+	turn(w);
+	cable.answer = 0;
+	turn(w);
+	assert_int_equal(cable.num_sent, 2); /* none lost, in order */
+	assert_int_equal(get_be24(cable.sent[0] + 8 + 5), 1000);
+	assert_int_equal(get_be24(cable.sent[1] + 8 + 5), 1001);
+	end_program(&p);
+}
+
+/* --- packets for programs --- */
+
+static void a_packet_finds_its_qp(void **state)
+{
+	struct world *w = *state;
+	struct program p, q;
+	uint32_t qpn;
+
+	make_program(w, &p);
+	make_program(w, &q);
+	assert_int_equal(arrives(1, datagram(NULL, p.qp->qp_num)), 0);
+	assert_int_equal(arrives(2, datagram(NULL, q.qp->qp_num)), 0);
+	assert_int_equal(arrives(1, datagram(NULL, q.qp->qp_num)), 0);
+	assert_int_equal(arrives(1, datagram(NULL, 0x7777)), 0); /* nobody's: silence */
+	turn(w);
+	assert_int_equal(program_received(&p), 1);
+	assert_int_equal(program_received(&q), 2);
+	qpn = p.qp->qp_num;
+	end_program(&p);
+	assert_int_equal(arrives(1, datagram(NULL, qpn)), 0);
+	turn(w);
+	assert_int_equal(program_received(&q), 0);
+	end_program(&q);
+}
+
+static void a_full_ring_holds_the_sender(void **state)
+{
+	struct world *w = *state;
+	struct program p;
+	int sent = 0;
+
+	make_program(w, &p);
+	while (arrives(1, datagram(NULL, p.qp->qp_num)) == 0)
+		sent++;
+	assert_true(sent > 1000);
+	assert_int_equal(arrives(1, datagram(NULL, p.qp->qp_num)), -EAGAIN);
+	turn(w);
+	assert_int_equal(program_received(&p), sent);
+	assert_int_equal(arrives(1, datagram(NULL, p.qp->qp_num)), 0);
+	turn(w);
+	assert_int_equal(program_received(&p), 1);
+	end_program(&p);
+}
+
+static void a_wrong_partition_is_dropped_and_told(void **state)
+{
+	struct world *w = *state;
+	struct wire_packet pkt;
+	struct program p;
+
+	make_program(w, &p);
+	pkt = datagram(NULL, p.qp->qp_num);
+	pkt.bth.pkey = 0x8123;
+	assert_int_equal(arrives(1, pkt), 0);
+	turn(w);
+	assert_int_equal(program_received(&p), 0);
+	assert_int_equal(cable.traps, 1);
+	end_program(&p);
+}
+
+static struct wire_packet to_group(uint8_t last)
+{
+	struct wire_packet pkt = datagram(NULL, WIRE_QPN_MULTICAST);
+
+	pkt.lrh.lnh = WIRE_LNH_GRH;
+	pkt.lrh.dlid = 0xc001;
+	pkt.grh.ip_version = 6;
+	pkt.grh.next_header = 0x1b;
+	pkt.grh.dgid.raw[0] = 0xff;
+	pkt.grh.dgid.raw[15] = last;
+	return pkt;
+}
+
+static void members_of_a_group_get_a_copy_each(void **state)
+{
+	struct world *w = *state;
+	struct program p, q;
+	union ib_gid one = {.raw = {0xff}}, two = {.raw = {0xff}};
+
+	one.raw[15] = 1;
+	two.raw[15] = 2;
+	make_program(w, &p);
+	make_program(w, &q);
+	assert_int_equal(ib_attach_mcast(p.qp, &one, 0xc001), 0);
+	assert_int_equal(ib_attach_mcast(q.qp, &one, 0xc001), 0);
+	assert_int_equal(ib_attach_mcast(q.qp, &two, 0xc002), 0);
+	assert_int_equal(arrives(1, to_group(1)), 0);
+	assert_int_equal(arrives(1, to_group(2)), 0);
+	assert_int_equal(arrives(1, to_group(3)), 0);
+	turn(w);
+	assert_int_equal(program_received(&p), 1);
+	assert_int_equal(program_received(&q), 2);
+	assert_int_equal(ib_detach_mcast(q.qp, &one, 0xc001), 0);
+	arrives(1, to_group(1));
+	/* who does not read misses datagrams of a group and holds nobody up */
+	for (int i = 0; i < 20000; i++)
+		assert_int_equal(arrives(1, to_group(1)), 0);
+	turn(w);
+	assert_int_equal(program_received(&q), 0);
+	end_program(&p);
+	end_program(&q);
+}
+
+static bool bell_rang(const struct program *p)
+{
+	struct pollfd pfd = {.fd = p->context->driver_fds[ABI_FD_ENGINE], .events = POLLIN};
+	uint64_t count;
+
+	return poll(&pfd, 1, 0) == 1 && read(pfd.fd, &count, sizeof(count)) == sizeof(count);
+}
+
+static void only_sleepers_are_woken_once_a_batch(void **state)
+{
+	struct world *w = *state;
+	struct program p;
+
+	make_program(w, &p);
+	arrives(1, datagram(NULL, p.qp->qp_num));
+	turn(w);
+	assert_false(bell_rang(&p));
+	assert_int_equal(program_received(&p), 1);
+	assert_true(abi_ring_sleep(&p.rx));
+	arrives(1, datagram(NULL, p.qp->qp_num));
+	arrives(1, datagram(NULL, p.qp->qp_num));
+	turn(w);
+	assert_true(bell_rang(&p));
+	assert_false(bell_rang(&p));
+	assert_int_equal(program_received(&p), 2);
+	end_program(&p);
+}
+
+/* --- numbers --- */
+
+static void numbers_are_not_used_again_soon(void **state)
+{
+	struct world *w = *state;
+	struct program p;
+	uint32_t last = 0;
+
+	for (int i = 0; i < 50; i++) {
+		make_program(w, &p);
+		assert_true(p.qp->qp_num > last);
+		last = p.qp->qp_num;
+		end_program(&p);
+	}
+}
+
+/* --- the midlayer --- */
+
+static int handled, depth;
+
+static void on_completion(struct ib_cq *cq, void *context)
+{
+	assert_int_equal(depth++, 0); /* one at a time */
+	handled++;
+	depth--;
+}
+
+struct kernel_qp {
+	struct ib_pd *pd;
+	struct ib_cq *cq;
+	struct ib_qp *qp;
+};
+
+static void make_kernel_qp(struct world *w, struct kernel_qp *k)
+{
+	struct ib_cq_init_attr cq_attr = {.cqe = 16};
+	struct ib_qp_init_attr attr = {
+		.qp_type = IB_QPT_UD,
+		.cap = {.max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1},
+	};
+	struct ib_qp_attr to = {.qp_state = IB_QPS_INIT, .port_num = 1, .qkey = 0x11};
+
+	k->pd = ib_alloc_pd(w->device, 0);
+	k->cq = ib_create_cq(w->device, on_completion, NULL, NULL, &cq_attr);
+	attr.send_cq = attr.recv_cq = k->cq;
+	k->qp = ib_create_qp(k->pd, &attr);
+	assert_false(IS_ERR(k->qp));
+	assert_int_equal(ib_modify_qp(k->qp, &to, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT |
+							  IB_QP_QKEY), 0);
+	to.qp_state = IB_QPS_RTR;
+	assert_int_equal(ib_modify_qp(k->qp, &to, IB_QP_STATE), 0);
+	to.qp_state = IB_QPS_RTS;
+	assert_int_equal(ib_modify_qp(k->qp, &to, IB_QP_STATE | IB_QP_SQ_PSN), 0);
+}
+
+static void end_kernel_qp(struct kernel_qp *k)
+{
+	assert_int_equal(ib_destroy_qp(k->qp), 0);
+	assert_int_equal(ib_destroy_cq(k->cq), 0);
+	assert_int_equal(ib_dealloc_pd(k->pd), 0);
+}
+
+static int send_to_self(struct kernel_qp *k, struct ib_ah *ah, void *buf)
+{
+	struct ib_sge sge = {.addr = ib_dma_map_single(k->qp->device, buf, 64, DMA_TO_DEVICE),
+			     .length = 64, .lkey = k->pd->local_dma_lkey};
+	struct ib_ud_wr wr = {.wr = {.wr_id = 1, .sg_list = &sge, .num_sge = 1,
+				     .opcode = IB_WR_SEND, .send_flags = IB_SEND_SIGNALED},
+			      .ah = ah, .remote_qpn = k->qp->qp_num, .remote_qkey = 0x11};
+
+	return ib_post_send(k->qp, &wr.wr, NULL);
+}
+
+static void a_kernel_datagram_goes_round(void **state)
+{
+	struct world *w = *state;
+	struct rdma_ah_attr ah_attr = {.dlid = LID, .port_num = 1, .sl = 2};
+	char out[64] = "round trip", in[104] = "";
+	struct kernel_qp k;
+	struct ib_sge sge = {.addr = (uintptr_t)in, .length = sizeof(in)};
+	struct ib_recv_wr recv = {.wr_id = 2, .sg_list = &sge, .num_sge = 1};
+	struct ib_wc wc[4];
+	struct ib_ah *ah;
+
+	handled = 0;
+	make_kernel_qp(w, &k);
+	sge.lkey = k.pd->local_dma_lkey;
+	ah = ib_create_ah(k.pd, &ah_attr);
+	cable.loops = true;
+	assert_int_equal(ib_post_recv(k.qp, &recv, NULL), 0);
+	assert_int_equal(ib_req_notify_cq(k.cq, IB_CQ_NEXT_COMP), 0);
+	assert_int_equal(send_to_self(&k, ah, out), 0);
+	assert_int_equal(handled, 0); /* never on our stack */
+	turn(w);
+	assert_int_equal(handled, 1); /* armed once, called once, for two completions */
+	assert_int_equal(ib_poll_cq(k.cq, 4, wc), 2);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(wc[i].status, IB_WC_SUCCESS);
+		assert_ptr_equal(wc[i].qp, k.qp);
+	}
+	assert_int_equal(wc[1].wr_id, 2);
+	assert_int_equal(wc[1].byte_len, 104);
+	assert_int_equal(wc[1].slid, LID);
+	assert_int_equal(wc[1].sl, 2);
+	assert_int_equal(wc[1].src_qp, k.qp->qp_num);
+	assert_string_equal(in + 40, "round trip");
+	ib_destroy_ah(ah);
+	end_kernel_qp(&k);
+}
+
+static void a_bad_request_is_pointed_out(void **state)
+{
+	struct world *w = *state;
+	struct rdma_ah_attr ah_attr = {.dlid = LID, .port_num = 1};
+	struct kernel_qp k;
+	struct ib_sge sge = {0};
+	struct ib_ud_wr good = {.wr = {.opcode = IB_WR_SEND}}, bad;
+	const struct ib_send_wr *where = NULL;
+
+	make_kernel_qp(w, &k);
+	good.ah = ib_create_ah(k.pd, &ah_attr);
+	bad = good;
+	bad.wr.sg_list = &sge;
+	bad.wr.num_sge = 2; /* more than the QP has */
+	good.wr.next = &bad.wr;
+	assert_true(ib_post_send(k.qp, &good.wr, &where) < 0);
+	assert_ptr_equal(where, &bad.wr);
+	turn(w);
+	assert_int_equal(cable.num_sent, 1); /* what stood before it is on its way */
+	ib_destroy_ah(good.ah);
+	end_kernel_qp(&k);
+}
+
+/* --- the port's changes --- */
+
+static int events[32];
+
+static void on_event(struct ib_event_handler *handler, struct ib_event *event)
+{
+	assert_int_equal(event->element.port_num, 2);
+	events[event->event]++;
+}
+
+static void changes_become_events_and_live_values(void **state)
+{
+	struct world *w = *state;
+	struct ib_event_handler handler;
+	struct ib_port_attr attr;
+	struct ag_port *port = &cable.ag->port[2];
+	u16 pkey;
+
+	memset(events, 0, sizeof(events));
+	INIT_IB_EVENT_HANDLER(&handler, w->device, on_event);
+	ib_register_event_handler(&handler);
+	port->lid = 40;
+	port->sm_lid = 3;
+	port->pkeys[1] = 0x8002;
+	port->state = IB_PORT_DOWN;
+	cable.sink[2].changed(cable.sink[2].ctx, AG_CHANGED_LID | AG_CHANGED_SM |
+							 AG_CHANGED_PKEYS | AG_CHANGED_STATE);
+	turn(w);
+	assert_int_equal(events[IB_EVENT_LID_CHANGE], 1);
+	assert_int_equal(events[IB_EVENT_SM_CHANGE], 1);
+	assert_int_equal(events[IB_EVENT_PKEY_CHANGE], 1);
+	assert_int_equal(events[IB_EVENT_PORT_ERR], 1);
+	assert_int_equal(events[IB_EVENT_PORT_ACTIVE], 0);
+	assert_int_equal(ib_query_port(w->device, 2, &attr), 0);
+	assert_int_equal(attr.lid, 40);
+	assert_int_equal(attr.sm_lid, 3);
+	assert_int_equal(attr.state, IB_PORT_DOWN);
+	assert_int_equal(ib_get_cached_pkey(w->device, 2, 1, &pkey), 0);
+	assert_int_equal(pkey, 0x8002);
+	port->state = IB_PORT_ACTIVE;
+	cable.sink[2].changed(cable.sink[2].ctx, AG_CHANGED_STATE);
+	turn(w);
+	assert_int_equal(events[IB_EVENT_PORT_ACTIVE], 1);
+	assert_int_equal(events[IB_EVENT_PORT_ERR], 1);
+	ib_unregister_event_handler(&handler);
+}
+
+static void programs_read_the_ports_and_write_nothing(void **state)
+{
+	struct world *w = *state;
+	size_t bytes = abi_devpage_bytes(2);
+	const struct abi_devpage *page;
+	struct program p;
+	int fd;
+
+	make_program(w, &p);
+	fd = p.context->driver_fds[ABI_FD_DEVPAGE];
+	page = mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, 0);
+	assert_ptr_not_equal(page, MAP_FAILED);
+	assert_int_equal(page->magic, ABI_DEVPAGE_MAGIC);
+	assert_int_equal(page->num_ports, 2);
+	assert_int_equal(page->port[0].lid, LID);
+	cable.ag->port[1].lid = 12;
+	cable.sink[1].changed(cable.sink[1].ctx, AG_CHANGED_LID);
+	assert_int_equal(page->port[0].lid, 12);
+	assert_int_equal(page->seq & 1, 0);
+	assert_ptr_equal(mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0), MAP_FAILED);
+	assert_int_equal(ftruncate(fd, 0), -1);
+	assert_int_equal(ftruncate(p.context->driver_fds[ABI_FD_LINK], 0), -1);
+	munmap((void *)page, bytes);
+	end_program(&p);
+}
+
+static void is_sm_is_set_by_modify_port(void **state)
+{
+	struct world *w = *state;
+	struct ib_port_modify modify = {.set_port_cap_mask = IB_PORT_SM};
+
+	assert_int_equal(ib_modify_port(w->device, 1, 0, &modify), 0);
+	assert_int_equal(cable.is_sm, 1);
+	modify = (struct ib_port_modify){.clr_port_cap_mask = IB_PORT_SM};
+	assert_int_equal(ib_modify_port(w->device, 1, 0, &modify), 0);
+	assert_int_equal(cable.is_sm, 0);
+	modify.set_port_cap_mask = IB_PORT_CM_SUP;
+	assert_true(ib_modify_port(w->device, 1, 0, &modify) < 0);
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(an_honest_packet_leaves),
+		T(a_forged_packet_does_not),
+		T(nonsense_in_the_ring_ends_that_program_alone),
+		T(a_packet_waits_for_a_full_destination),
+		T(a_packet_finds_its_qp),
+		T(a_full_ring_holds_the_sender),
+		T(a_wrong_partition_is_dropped_and_told),
+		T(members_of_a_group_get_a_copy_each),
+		T(only_sleepers_are_woken_once_a_batch),
+		T(numbers_are_not_used_again_soon),
+		T(a_kernel_datagram_goes_round),
+		T(a_bad_request_is_pointed_out),
+		T(changes_become_events_and_live_values),
+		T(programs_read_the_ports_and_write_nothing),
+		T(is_sm_is_set_by_modify_port),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
