@@ -407,8 +407,10 @@ static int attach_mcast(struct ib_qp *ibqp, const union ib_gid *gid, u16 lid)
 
 	memcpy(group.raw, gid->raw, sizeof(group.raw));
 	if (qp->eng) {
-		hca_of(ibqp->device)->kernel_groups++;
-		return eng_qp_attach_mcast(qp->eng, &group, lid);
+		int ret = eng_qp_attach_mcast(qp->eng, &group, lid);
+
+		hca_of(ibqp->device)->kernel_groups += !ret;
+		return ret;
 	}
 	if (find_mcast(qp, gid))
 		return 0;
