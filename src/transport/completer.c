@@ -80,6 +80,8 @@ static void retry(struct tp_qp *qp)
 {
 	struct tp_sq *sq = &qp->sq;
 
+	if (sq->block & TP_BLOCK_RNR)
+		return; /* all is going to be sent again when the timer says so */
 	if (sq->retries_left == 0) {
 		tp_sq_fail_oldest(qp, IBV_WC_RETRY_EXC_ERR);
 		return;

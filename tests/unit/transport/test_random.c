@@ -210,6 +210,7 @@ static void run_seed(uint64_t seed)
 			post_receive(p, &t, pair_random(p, 2));
 		pair_run_until(p, mono_add(p->now, pair_random(p, 20000)));
 		p->logged = 0;
+		assert_true(mono_before(p->now, (mono_t){60 * NSEC_PER_SEC})); /* no standstill */
 	}
 	for (uint32_t i = 0; i < REQUESTS; i++)
 		for (unsigned id = A; id <= B; id++)

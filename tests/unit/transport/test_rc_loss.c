@@ -288,6 +288,28 @@ static void test_rnr(void **state)
 	pair_free(p);
 }
 
+/* a late NAK that comes while the RNR timer runs must not stop it */
+static void test_rnr_then_late_nak(void **state)
+{
+	struct pair *p = pair_new(&(struct pair_options){0});
+	struct wire_packet pkt = {
+		.lrh.lnh = WIRE_LNH_BTH,
+		.bth = {.opcode = WIRE_ACKNOWLEDGE, .dest_qpn = 0xa, .psn = psn(0x100)},
+		.aeth = {WIRE_AETH_NAK | WIRE_NAK_PSN_SEQUENCE, 0},
+	};
+
+	pair_send(p, A, IBV_WR_SEND, 1, 0, 3000, 0);
+	pair_run_until(p, mono_add(p->now, 100 * NSEC_PER_USEC));
+	assert_int_equal(tp_qp_stats(p->side[A].qp)->rnr_naks_rx, 1);
+	pair_deliver(p, A, &pkt);
+	assert_false(tp_qp_wants_transmit(p->side[A].qp));
+	pair_recv(p, B, 9, 0x1000, 4096);
+	pair_run(p);
+	pair_expect_sent(p, A, 1, IBV_WC_SUCCESS);
+	pair_expect_received(p, B, 9, IBV_WC_SUCCESS);
+	pair_free(p);
+}
+
 /* WRITE with immediate: the data may be there, the receive decides */
 static void test_rnr_write_imm(void **state)
 {
@@ -542,6 +564,7 @@ int main(void)
 		cmocka_unit_test(test_progress_refills_retries),
 		cmocka_unit_test(test_no_room_no_timeout),
 		cmocka_unit_test(test_rnr),
+		cmocka_unit_test(test_rnr_then_late_nak),
 		cmocka_unit_test(test_rnr_write_imm),
 		cmocka_unit_test(test_rnr_exceeded),
 		cmocka_unit_test(test_rnr_for_ever),
