@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* The control socket from a program's side: docs/CONTROL.md. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "abi/session.h"
+#include "softib.h"
+
+#define ANSWER_MAX (256u << 20)
+
+struct json_object *request(const char *op)
+{
+	struct json_object *req = json_object_new_object();
+
+	request_text(req, "op", op);
+	return req;
+}
+
+void request_text(struct json_object *req, const char *key, const char *text)
+{
+	json_object_object_add(req, key, json_object_new_string(text));
+}
+
+void request_number(struct json_object *req, const char *key, int64_t n)
+{
+	json_object_object_add(req, key, json_object_new_int64(n));
+}
+
+struct json_object *member_of(struct json_object *o, const char *key)
+{
+	struct json_object *member = NULL;
+
+	json_object_object_get_ex(o, key, &member);
+	return member;
+}
+
+const char *text_of(struct json_object *o, const char *key)
+{
+	struct json_object *member = member_of(o, key);
+
+	return member ? json_object_get_string(member) : "";
+}
+
+int64_t number_of(struct json_object *o, const char *key)
+{
+	return json_object_get_int64(member_of(o, key));
+}
+
+int client_open(const char *dir)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int n = snprintf(address.sun_path, sizeof(address.sun_path), "%s/control", dir), fd, error;
+
+	if (n < 0 || (size_t)n >= sizeof(address.sun_path))
+		return -ENAMETOOLONG;
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	if (!connect(fd, (struct sockaddr *)&address, sizeof(address)))
+		return fd;
+	error = -errno;
+	close(fd);
+	return error;
+}
+
+int client_send(int fd, struct json_object *req)
+{
+	size_t bytes;
+	const char *text = json_object_to_json_string_length(req, JSON_C_TO_STRING_PLAIN, &bytes);
+
+	return send(fd, text, bytes, MSG_NOSIGNAL) == (ssize_t)bytes ? 0 : -errno;
+}
+
+/* the whole answer lies in a memfd */
+static struct json_object *read_memfd(int fd, int64_t bytes)
+{
+	struct json_object *answer = NULL;
+	char *text;
+	ssize_t n = 0, got = 0;
+
+	errno = EPROTO;
+	if (bytes <= 0 || bytes > (int64_t)ANSWER_MAX)
+		return NULL;
+	text = malloc((size_t)bytes + 1);
+	if (!text)
+		return NULL;
+	while (got < bytes && (n = pread(fd, text + got, (size_t)(bytes - got), got)) > 0)
+		got += n;
+	if (got == bytes) {
+		text[bytes] = '\0';
+		answer = json_tokener_parse(text);
+	}
+	free(text);
+	return answer;
+}
+
+static int passed_fd(struct msghdr *msg)
+{
+	struct cmsghdr *cmsg = CMSG_FIRSTHDR(msg);
+	int fd = -1;
+
+	if (cmsg && cmsg->cmsg_level == SOL_SOCKET && cmsg->cmsg_type == SCM_RIGHTS &&
+	    cmsg->cmsg_len == CMSG_LEN(sizeof(int)))
+		memcpy(&fd, CMSG_DATA(cmsg), sizeof(int));
+	return fd;
+}
+
+struct json_object *client_receive(int fd)
+{
+	static char text[ABI_MESSAGE_MAX + 1];
+	union {
+		struct cmsghdr align;
+		char room[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct iovec iov = {.iov_base = text, .iov_len = ABI_MESSAGE_MAX};
+	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.room,
+			     .msg_controllen = sizeof(control.room)};
+	struct json_object *answer, *whole;
+	ssize_t n;
+	int memfd;
+
+	do
+		n = recvmsg(fd, &msg, MSG_CMSG_CLOEXEC);
+	while (n < 0 && errno == EINTR);
+	if (n <= 0) {
+		errno = n ? errno : ECONNRESET;
+		return NULL;
+	}
+	text[n] = '\0';
+	memfd = passed_fd(&msg);
+	answer = json_tokener_parse(text);
+	errno = EPROTO;
+	if (memfd < 0)
+		return answer;
+	whole = read_memfd(memfd, number_of(answer, "bytes"));
+	json_object_put(answer);
+	close(memfd);
+	return whole;
+}
+
+struct json_object *client_call_quiet(const char *dir, struct json_object *req)
+{
+	struct json_object *answer = NULL;
+	int fd = client_open(dir), error;
+
+	if (fd < 0) {
+		errno = -fd;
+	} else {
+		error = client_send(fd, req);
+		if (error)
+			errno = -error;
+		else
+			answer = client_receive(fd);
+		error = errno;
+		close(fd);
+		errno = error;
+	}
+	json_object_put(req);
+	return answer;
+}
+
+struct json_object *client_call(const char *dir, struct json_object *req)
+{
+	struct json_object *answer = client_call_quiet(dir, req);
+
+	if (!answer && (errno == ENOENT || errno == ECONNREFUSED))
+		complain("no fabric is up in %s: 'softib list' shows those that are", dir);
+	else if (!answer)
+		complain("softibd in %s does not answer: %s", dir, strerror(errno));
+	if (!answer || !member_of(answer, "error"))
+		return answer;
+	complain("%s", text_of(answer, "error"));
+	json_object_put(answer);
+	return NULL;
+}

@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Fabrics that come and go: run, up, down, list. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "softib.h"
+
+#define DEFAULT_TIMEOUT_S 120
+#define DOWN_TIMEOUT_MS 15000
+
+/* --- what run and up share -------------------------------------------------- */
+
+struct fabric_args {
+	const char *topology, *sm;
+	char star[32]; /* of --nodes */
+	unsigned timeout_s;
+	bool no_namespace;
+	const char *name;
+	char **command;
+};
+
+static const struct argp_option fabric_options[] = {
+	{"topology", 't', "SPEC", 0,
+	 "a shape (pair, star:8, fattree:2,4, torus:4x4x4, dragonfly:4,2,2) or a file of "
+	 "ibnetdiscover's or ibsim's; default pair. softib-topology(5)",
+	 0},
+	{"nodes", 'n', "N", 0, "N nodes around one switch: --topology star:N", 0},
+	{"sm", 's', "SM", 0, "the subnet manager: softib-sm (default), opensm or none", 0},
+	{"timeout", 'T', "SECONDS", 0,
+	 "how long all ports may take to become Active; default 120, 0 for ever", 0},
+	{0},
+};
+
+static int whole_number(const char *text, long most, long *value)
+{
+	char *end;
+
+	errno = 0;
+	*value = strtol(text, &end, 10);
+	return errno || *end || end == text || *value < 0 || *value > most ? -1 : 0;
+}
+
+static error_t parse_fabric(int key, char *arg, struct argp_state *state)
+{
+	struct fabric_args *args = state->input;
+	long n;
+
+	switch (key) {
+	case 't':
+		args->topology = arg;
+		return 0;
+	case 'n':
+		if (whole_number(arg, 254, &n) || !n)
+			argp_error(state, "--nodes takes 1 to 254, not '%s'; for more see "
+				   "--topology fattree:2,K", arg);
+		snprintf(args->star, sizeof(args->star), "star:%ld", n);
+		args->topology = args->star;
+		return 0;
+	case 's':
+		if (strcmp(arg, "softib-sm") && strcmp(arg, "opensm") && strcmp(arg, "none"))
+			argp_error(state, "--sm takes softib-sm, opensm or none, not '%s'", arg);
+		args->sm = arg;
+		return 0;
+	case 'T':
+		if (whole_number(arg, 86400, &n))
+			argp_error(state, "--timeout takes seconds, not '%s'", arg);
+		args->timeout_s = (unsigned)n;
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp argp_fabric_args = {.options = fabric_options, .parser = parse_fabric};
+
+static void fill_session(struct session *s, const struct fabric_args *args)
+{
+	s->topology = args->topology;
+	s->sm = args->sm;
+	s->timeout_s = args->timeout_s;
+}
+
+/* --- run ---------------------------------------------------------------------- */
+
+static error_t parse_run(int key, char *arg, struct argp_state *state)
+{
+	struct fabric_args *args = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = args;
+		return 0;
+	case 'N':
+		args->no_namespace = true;
+		return 0;
+	case ARGP_KEY_ARG:
+		args->command = state->argv + state->next - 1;
+		state->next = state->argc;
+		return 0;
+	case ARGP_KEY_END:
+		if (!args->command)
+			argp_error(state, "which command? For example: softib run -- ibv_devinfo");
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+/* what a `softib run` left that was killed itself */
+static int sweep_run(const char *name, const char *dir, void *arg)
+{
+	if (strncmp(name, "run-", 4) || session_owner(dir))
+		return -1;
+	if (client_open(dir) < 0) /* its softibd is ending otherwise */
+		session_sweep(dir);
+	return 0;
+}
+
+static int make_run_dir(char dir[PATH_MAX])
+{
+	char base[PATH_MAX];
+
+	if (place_base(base, true))
+		return -1;
+	place_each(sweep_run, NULL);
+	if (snprintf(dir, PATH_MAX, "%s/run-XXXXXX", base) >= 90) {
+		complain("%s is too long for a socket's path: set XDG_RUNTIME_DIR to a shorter one",
+			 base);
+		return -1;
+	}
+	if (mkdtemp(dir))
+		return 0;
+	complain("cannot make %s: %s", dir, strerror(errno));
+	return -1;
+}
+
+int cmd_run(int argc, char **argv)
+{
+	static const struct argp_option options[] = {
+		{"no-namespace", 'N', NULL, 0,
+		 "leave /sys and /dev as they are: no ibstat on the node", 0},
+		{0},
+	};
+	static const struct argp_child children[] = {{.argp = &argp_fabric_args}, {0}};
+	static const struct argp argp = {
+		.options = options, .parser = parse_run, .children = children,
+		.args_doc = "-- COMMAND [ARGUMENT...]",
+		.doc = "Run COMMAND on node n1 of a private fabric, which ends with it. "
+		       "'softib exec n2 -- ...' inside it reaches the other nodes. The exit status "
+		       "is COMMAND's.\v"
+		       "Examples:\n"
+		       "  softib run -- ibv_devinfo\n"
+		       "  softib run -- sh -c 'softib exec n2 -- ib_send_lat & sleep 1; "
+		       "ib_send_lat localhost'\n"
+		       "  softib run --nodes 8 --sm opensm -- ibnetdiscover\n"
+		       "  softib run --topology fattree:2,4 -- bash\n"};
+	struct fabric_args args = {.topology = "pair", .sm = "softib-sm",
+				   .timeout_s = DEFAULT_TIMEOUT_S};
+	struct session s = {.lock_fd = -1};
+	int status;
+
+	argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &args);
+	fill_session(&s, &args);
+	if (make_run_dir(s.dir))
+		return EXIT_FAILURE;
+	if (session_start(&s)) {
+		rmdir(s.dir);
+		return EXIT_FAILURE;
+	}
+	status = session_command(&s, args.command, args.no_namespace);
+	session_end(&s);
+	if (status < 0)
+		return EXIT_FAILURE;
+	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+/* --- up ------------------------------------------------------------------------ */
+
+static error_t parse_up(int key, char *arg, struct argp_state *state)
+{
+	struct fabric_args *args = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = args;
+		return 0;
+	case ARGP_KEY_ARG:
+		if (state->arg_num)
+			argp_error(state, "one name only, not '%s' as well", arg);
+		args->name = arg;
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+/* from here on nobody listens to us */
+static void go_silent(void)
+{
+	int null = open("/dev/null", O_RDWR);
+
+	if (null < 0)
+		return;
+	dup2(null, STDIN_FILENO);
+	dup2(null, STDOUT_FILENO);
+	dup2(null, STDERR_FILENO);
+	close(null);
+}
+
+/* the process that stays: it starts, says so, and serves until it is told */
+static int serve(struct session *s, int ready_fd)
+{
+	setsid();
+	if (session_start(s))
+		return EXIT_FAILURE;
+	go_silent();
+	if (chdir("/") || write(ready_fd, "", 1) != 1) { /* nobody waits any more */
+		session_end(s);
+		return EXIT_FAILURE;
+	}
+	close(ready_fd);
+	session_serve(s);
+	session_end(s);
+	return EXIT_SUCCESS;
+}
+
+static int absolute_topology(struct fabric_args *args, char path[PATH_MAX])
+{
+	if (!access(args->topology, F_OK) && realpath(args->topology, path))
+		args->topology = path;
+	return 0;
+}
+
+int cmd_up(int argc, char **argv)
+{
+	static const struct argp_child children[] = {{.argp = &argp_fabric_args}, {0}};
+	static const struct argp argp = {
+		.parser = parse_up, .children = children, .args_doc = "[NAME]",
+		.doc = "Bring a fabric up, in the background, until 'softib down NAME'. "
+		       "Its folder is $XDG_RUNTIME_DIR/softib/NAME.\v"
+		       "Examples:\n"
+		       "  softib up\n"
+		       "  softib up lab --topology torus:4x4\n"
+		       "  softib up site --topology cluster.ibnetdiscover --sm opensm\n"};
+	struct fabric_args args = {.topology = "pair", .sm = "softib-sm", .name = DEFAULT_NAME,
+				   .timeout_s = DEFAULT_TIMEOUT_S};
+	struct session s = {.lock_fd = -1};
+	char topology[PATH_MAX], byte;
+	int ready[2], status = 0;
+	ssize_t n;
+	pid_t pid;
+
+	argp_parse(&argp, argc, argv, 0, NULL, &args);
+	absolute_topology(&args, topology);
+	fill_session(&s, &args);
+	if (place_named(args.name, s.dir, true))
+		return EXIT_FAILURE;
+	if (pipe2(ready, O_CLOEXEC) || (pid = fork()) < 0)
+		return complain("cannot start: %s", strerror(errno));
+	if (!pid) {
+		close(ready[0]);
+		exit(serve(&s, ready[1]));
+	}
+	close(ready[1]);
+	n = read(ready[0], &byte, 1);
+	if (n == 1)
+		return EXIT_SUCCESS;
+	waitpid(pid, &status, 0);
+	rmdir(s.dir);
+	return EXIT_FAILURE;
+}
+
+/* --- down ----------------------------------------------------------------------- */
+
+static error_t parse_name(int key, char *arg, struct argp_state *state)
+{
+	if (key != ARGP_KEY_ARG)
+		return ARGP_ERR_UNKNOWN;
+	if (state->arg_num)
+		argp_error(state, "one name only, not '%s' as well", arg);
+	*(const char **)state->input = arg;
+	return 0;
+}
+
+/* ask process @pid to end and wait for it. Return: 0; -1 it does not */
+static int end_process(pid_t pid)
+{
+	int fd = (int)syscall(SYS_pidfd_open, pid, 0), n;
+	struct pollfd pfd = {.fd = fd, .events = POLLIN};
+
+	if (fd < 0)
+		return errno == ESRCH ? 0 : -1;
+	kill(pid, SIGTERM);
+	n = poll(&pfd, 1, DOWN_TIMEOUT_MS);
+	close(fd);
+	return n == 1 ? 0 : -1;
+}
+
+/* a softibd that no `softib` watches over: by hand, or its softib was killed */
+static int end_softibd(const char *dir)
+{
+	struct json_object *answer = client_call_quiet(dir, request("ping"));
+	pid_t pid = (pid_t)number_of(answer, "pid");
+
+	json_object_put(answer);
+	if (pid <= 0)
+		return -1;
+	answer = client_call(dir, request("stop"));
+	if (!answer)
+		return -1;
+	json_object_put(answer);
+	return end_process(pid);
+}
+
+int cmd_down(int argc, char **argv)
+{
+	static const struct argp argp = {
+		.parser = parse_name, .args_doc = "[NAME]",
+		.doc = "Take the fabric NAME down, with all its processes.\v"
+		       "Examples:\n"
+		       "  softib down\n"
+		       "  softib down lab\n"};
+	const char *name = DEFAULT_NAME;
+	char dir[PATH_MAX];
+	pid_t owner;
+
+	argp_parse(&argp, argc, argv, 0, NULL, &name);
+	if (place_named(name, dir, false))
+		return EXIT_FAILURE;
+	owner = session_owner(dir);
+	if (owner) {
+		if (end_process(owner))
+			return complain("softib process %d of %s does not end", owner, name);
+		return EXIT_SUCCESS;
+	}
+	if (access(dir, F_OK))
+		return complain("no fabric '%s' is up: 'softib list' shows those that are", name);
+	if (end_softibd(dir) && errno != ENOENT && errno != ECONNREFUSED)
+		return complain("softibd in %s does not end: %s", dir, strerror(errno));
+	session_sweep(dir);
+	return EXIT_SUCCESS;
+}
+
+/* --- list ------------------------------------------------------------------------ */
+
+static int add_fabric(const char *name, const char *dir, void *arg)
+{
+	struct json_object *list = arg, *status = client_call_quiet(dir, request("status"));
+
+	if (!status)
+		return -1;
+	json_object_object_add(status, "name", json_object_new_string(name));
+	json_object_object_add(status, "dir", json_object_new_string(dir));
+	json_object_array_add(list, status);
+	return 0;
+}
+
+static void print_fabrics(struct json_object *list)
+{
+	if (!json_object_array_length(list)) {
+		puts("no fabric is up");
+		return;
+	}
+	paint("1", "NAME", 16);
+	paint("1", "NODES", 7);
+	paint("1", "SWITCHES", 10);
+	paint("1", "ACTIVE", 13);
+	paint("1", "PID", 9);
+	paint("1", "TOPOLOGY", 0);
+	putchar('\n');
+	for (size_t i = 0; i < json_object_array_length(list); i++) {
+		struct json_object *f = json_object_array_get_idx(list, i);
+		struct json_object *ports = member_of(f, "ports");
+		int64_t active = number_of(ports, "active");
+		int64_t all = active + number_of(ports, "armed") + number_of(ports, "init") +
+			      number_of(ports, "down") + number_of(ports, "unplugged");
+		char text[48];
+
+		snprintf(text, sizeof(text), "%lld/%lld", (long long)active, (long long)all);
+		printf("%-16s%-7lld%-10lld", text_of(f, "name"), (long long)number_of(f, "adapters"),
+		       (long long)number_of(f, "switches"));
+		paint(active == all ? "32" : "33", text, 13);
+		printf("%-9lld%s\n", (long long)number_of(f, "pid"), text_of(f, "topology"));
+	}
+}
+
+int cmd_list(int argc, char **argv)
+{
+	static const struct argp_child children[] = {{.argp = &argp_json}, {0}};
+	static const struct argp argp = {
+		.children = children, .doc = "List the fabrics that are up.\v"
+					     "Examples:\n  softib list\n  softib list --json\n"};
+	struct common common = {0};
+	struct json_object *list = json_object_new_array();
+	int status = EXIT_SUCCESS;
+
+	argp_parse(&argp, argc, argv, 0, NULL, &common);
+	place_each(add_fabric, list);
+	if (common.json)
+		status = print_json(list);
+	else
+		print_fabrics(list);
+	json_object_put(list);
+	return status;
+}

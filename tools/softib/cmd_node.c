@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* What is done on a fabric that is up: exec, wait, link. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "softib.h"
+
+/* Argp hands a child parser no input of its own unless told */
+static error_t hand_down(int key, struct argp_state *state, struct common *common, int children)
+{
+	if (key != ARGP_KEY_INIT)
+		return ARGP_ERR_UNKNOWN;
+	for (int i = 0; i < children; i++)
+		state->child_inputs[i] = common;
+	return 0;
+}
+
+/* --- exec -------------------------------------------------------------------- */
+
+struct exec_args {
+	struct common common;
+	const char *node;
+	char **command;
+	bool no_namespace;
+};
+
+static error_t parse_exec(int key, char *arg, struct argp_state *state)
+{
+	struct exec_args *args = state->input;
+
+	switch (key) {
+	case 'N':
+		args->no_namespace = true;
+		return 0;
+	case ARGP_KEY_ARG:
+		args->node = arg;
+		args->command = state->argv + state->next;
+		if (*args->command && !strcmp(*args->command, "--"))
+			args->command++;
+		state->next = state->argc;
+		return 0;
+	case ARGP_KEY_END:
+		if (!args->node || !*args->command)
+			argp_error(state, "expected a node and a command, for example: "
+				   "softib exec n2 -- ibv_devinfo");
+		return 0;
+	default:
+		return hand_down(key, state, &args->common, 1);
+	}
+}
+
+int cmd_exec(int argc, char **argv)
+{
+	static const struct argp_option options[] = {
+		{"no-namespace", 'N', NULL, 0,
+		 "leave /sys and /dev as they are: no ibstat on the node", 0},
+		{0},
+	};
+	static const struct argp_child children[] = {{.argp = &argp_fabric}, {0}};
+	static const struct argp argp = {
+		.options = options, .parser = parse_exec, .children = children,
+		.args_doc = "NODE -- COMMAND [ARGUMENT...]",
+		.doc = "Run COMMAND on NODE (a name such as n2, a description, a GUID). The exit "
+		       "status is COMMAND's.\v"
+		       "Examples:\n"
+		       "  softib exec n2 -- ibv_devinfo -v\n"
+		       "  softib exec --fabric lab n1 -- ib_write_bw &\n"
+		       "  softib exec --fabric lab n2 -- ib_write_bw localhost\n"
+		       "  softib exec n1 -- ibnetdiscover\n"};
+	struct exec_args args = {0};
+	struct node_place at = {.node = ""};
+
+	argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &args);
+	if (place_choose(args.common.fabric, at.dir) || node_find(&at, args.node))
+		return EXIT_FAILURE;
+	at.no_namespace = args.no_namespace;
+	node_enter(&at);
+	return node_exec(args.command);
+}
+
+/* --- wait -------------------------------------------------------------------- */
+
+struct wait_args {
+	struct common common;
+	long timeout_s;
+};
+
+static error_t parse_wait(int key, char *arg, struct argp_state *state)
+{
+	struct wait_args *args = state->input;
+	char *end;
+
+	if (key != 'T')
+		return hand_down(key, state, &args->common, 2);
+	args->timeout_s = strtol(arg, &end, 10);
+	if (*end || end == arg || args->timeout_s < 0 || args->timeout_s > 86400)
+		argp_error(state, "--timeout takes seconds, not '%s'", arg);
+	return 0;
+}
+
+int cmd_wait(int argc, char **argv)
+{
+	static const struct argp_option options[] = {
+		{"timeout", 'T', "SECONDS", 0, "give up then; default 120, 0 never", 0},
+		{0},
+	};
+	static const struct argp_child children[] = {{.argp = &argp_fabric}, {.argp = &argp_json}, {0}};
+	static const struct argp argp = {
+		.options = options, .parser = parse_wait, .children = children,
+		.doc = "Wait until every port with a plugged cable is Active.\v"
+		       "Examples:\n"
+		       "  softib link s1:2 up && softib wait\n"};
+	struct wait_args args = {.timeout_s = 120};
+	struct json_object *req, *answer;
+	char dir[PATH_MAX];
+
+	argp_parse(&argp, argc, argv, 0, NULL, &args);
+	if (place_choose(args.common.fabric, dir))
+		return EXIT_FAILURE;
+	req = request("wait");
+	request_text(req, "until", "active");
+	request_number(req, "timeout_ms", args.timeout_s * 1000);
+	answer = client_call(dir, req);
+	if (!answer)
+		return EXIT_FAILURE;
+	if (args.common.json)
+		print_json(answer);
+	json_object_put(answer);
+	return EXIT_SUCCESS;
+}
+
+/* --- link --------------------------------------------------------------------- */
+
+struct link_args {
+	struct common common;
+	char *node;
+	long port;
+	const char *state;
+};
+
+/* NODE:PORT; a description may hold colons, the last one counts */
+static void split_port(struct link_args *args, char *arg, struct argp_state *state)
+{
+	char *colon = strrchr(arg, ':'), *end;
+
+	args->port = colon ? strtol(colon + 1, &end, 10) : 0;
+	if (!colon || colon == arg || end == colon + 1 || *end || args->port < 1)
+		argp_error(state, "'%s' is no NODE:PORT, for example s1:2", arg);
+	*colon = '\0';
+	args->node = arg;
+}
+
+static error_t parse_link(int key, char *arg, struct argp_state *state)
+{
+	struct link_args *args = state->input;
+
+	switch (key) {
+	case ARGP_KEY_ARG:
+		if (state->arg_num == 0)
+			split_port(args, arg, state);
+		else if (state->arg_num == 1 && (!strcmp(arg, "up") || !strcmp(arg, "down")))
+			args->state = arg;
+		else
+			argp_error(state, "'%s': expected up or down", arg);
+		return 0;
+	case ARGP_KEY_END:
+		if (!args->state)
+			argp_error(state, "expected a port and up or down, for example: "
+				   "softib link s1:2 down");
+		return 0;
+	default:
+		return hand_down(key, state, &args->common, 2);
+	}
+}
+
+int cmd_link(int argc, char **argv)
+{
+	static const struct argp_child children[] = {{.argp = &argp_fabric}, {.argp = &argp_json}, {0}};
+	static const struct argp argp = {
+		.parser = parse_link, .children = children, .args_doc = "NODE:PORT up|down",
+		.doc = "Pull the cable at a port (down), or plug it again (up).\v"
+		       "Examples:\n"
+		       "  softib link n1:1 down\n"
+		       "  softib link --fabric lab s3:17 up\n"};
+	struct link_args args = {0};
+	struct json_object *req, *answer;
+	char dir[PATH_MAX];
+
+	argp_parse(&argp, argc, argv, 0, NULL, &args);
+	if (place_choose(args.common.fabric, dir))
+		return EXIT_FAILURE;
+	req = request("link");
+	request_text(req, "node", args.node);
+	request_number(req, "port", args.port);
+	request_text(req, "state", args.state);
+	answer = client_call(dir, req);
+	if (!answer)
+		return EXIT_FAILURE;
+	if (args.common.json)
+		print_json(answer);
+	else
+		printf("%s:%lld -- %s:%lld is %s\n", text_of(answer, "node"),
+		       (long long)number_of(answer, "port"), text_of(answer, "peer"),
+		       (long long)number_of(answer, "peer_port"),
+		       !strcmp(args.state, "up") ? "plugged" : "pulled");
+	json_object_put(answer);
+	return EXIT_SUCCESS;
+}

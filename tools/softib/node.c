@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * A program on a node: SOFTIB_DIR and SOFTIB_NODE say where it is, the
+ * library path leads to the drop-in libraries, PATH to softib itself.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "abi/session.h"
+#include "softib.h"
+
+static struct json_object *first_adapter(struct json_object *nodes)
+{
+	for (size_t i = 0; i < json_object_array_length(nodes); i++) {
+		struct json_object *node = json_object_array_get_idx(nodes, i);
+
+		if (!strcmp(text_of(node, "kind"), "ca"))
+			return node;
+	}
+	return NULL;
+}
+
+int node_find(struct node_place *at, const char *name)
+{
+	struct json_object *req = request("nodes"), *answer, *node;
+	int error = -1;
+
+	if (name)
+		request_text(req, "node", name);
+	answer = client_call(at->dir, req);
+	if (!answer)
+		return -1;
+	node = first_adapter(member_of(answer, "nodes"));
+	if (node) {
+		snprintf(at->node, sizeof(at->node), "%s", text_of(node, "name"));
+		error = 0;
+	} else if (name) {
+		complain("%s is a switch or a router: programs run on adapters' nodes such as n1",
+			 name);
+	} else {
+		complain("this fabric has no adapter to run a program on");
+	}
+	json_object_put(answer);
+	return error;
+}
+
+/* @dir in front of the list in the variable @key, unless it stands there */
+static void prepend(const char *key, const char *dir)
+{
+	const char *old = getenv(key);
+	size_t len = strlen(dir);
+	char *value;
+
+	if (old && !strncmp(old, dir, len) && (!old[len] || old[len] == ':'))
+		return;
+	if (asprintf(&value, "%s%s%s", dir, old && old[0] ? ":" : "", old ? old : "") < 0)
+		return;
+	setenv(key, value, 1);
+	free(value);
+}
+
+void node_enter(const struct node_place *at)
+{
+	char path[PATH_MAX];
+
+	setenv(ABI_ENV_DIR, at->dir, 1);
+	setenv(ABI_ENV_NODE, at->node, 1);
+	if (!place_lib_dir(path))
+		prepend("LD_LIBRARY_PATH", path);
+	if (!place_self_dir(path))
+		prepend("PATH", path);
+}
+
+int node_exec(char **argv)
+{
+	int error;
+
+	execvp(argv[0], argv);
+	error = errno;
+	complain("cannot run %s: %s", argv[0], strerror(error));
+	return error == ENOENT ? 127 : 126;
+}

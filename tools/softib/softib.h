@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The `softib` command: what its files share. One file for each group of
+ * sub-commands (cmd_*.c); below them the places of things (place.c), the
+ * control socket (client.c), a fabric's processes (session.c), a node's
+ * environment (node.c) and what people see (show.c).
+ */
+#ifndef SOFTIB_TOOLS_SOFTIB_H
+#define SOFTIB_TOOLS_SOFTIB_H
+
+#include <argp.h>
+#include <json-c/json.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+/** struct command - a row of the table of sub-commands; argv[0] is its name */
+struct command {
+	const char *name, *summary;
+	int (*run)(int argc, char **argv);
+};
+
+int cmd_run(int argc, char **argv);
+int cmd_up(int argc, char **argv);
+int cmd_down(int argc, char **argv);
+int cmd_list(int argc, char **argv);
+int cmd_exec(int argc, char **argv);
+int cmd_status(int argc, char **argv);
+int cmd_topo(int argc, char **argv);
+int cmd_wait(int argc, char **argv);
+int cmd_link(int argc, char **argv);
+int cmd_counters(int argc, char **argv);
+int cmd_resource(int argc, char **argv);
+
+/** complain() - "softib: ..." on stderr. Return: EXIT_FAILURE */
+__attribute__((format(printf, 1, 2))) int complain(const char *fmt, ...);
+
+/* --- options that many commands have ----------------------------------- */
+
+struct common {
+	const char *fabric; /* --fabric */
+	bool json;	    /* --json */
+};
+extern const struct argp argp_fabric; /* --fabric; input: struct common */
+extern const struct argp argp_json;   /* --json; input: struct common */
+
+/* --- place.c: where things are ----------------------------------------- */
+
+#define DEFAULT_NAME "default"
+
+/** place_base() - the folder of this user's fabrics. Return: 0; -1 (said) */
+int place_base(char base[PATH_MAX], bool make);
+/** place_named() - of the fabric @name, checked. Return: 0; -1 (said) */
+int place_named(const char *name, char dir[PATH_MAX], bool make);
+/** place_choose() - the fabric meant: @name, else SOFTIB_DIR, else the only
+ *  one that is up. Return: 0; -1 (said) */
+int place_choose(const char *name, char dir[PATH_MAX]);
+/** place_each() - call @fn for each fabric's folder. Return: their number */
+int place_each(int (*fn)(const char *name, const char *dir, void *arg), void *arg);
+/** place_program() - a program beside this one. Return: 0; -1 (said) */
+int place_program(const char *name, char path[PATH_MAX]);
+/** place_self_dir(), place_lib_dir() - of the programs, of the libraries */
+int place_self_dir(char path[PATH_MAX]);
+int place_lib_dir(char path[PATH_MAX]);
+
+/* --- client.c: the control socket -------------------------------------- */
+
+/** client_open() - Return: a connection to the softibd of @dir; -errno */
+int client_open(const char *dir);
+/** client_send(), client_receive() - one message. client_receive() Return:
+ *  the answer, the caller's; NULL and errno */
+int client_send(int fd, struct json_object *request);
+struct json_object *client_receive(int fd);
+/** client_call() - one request and its answer; consumes @request
+ *  Return: the answer, the caller's; NULL when there is none or it is an
+ *  error, which has been said */
+struct json_object *client_call(const char *dir, struct json_object *request);
+/** client_call_quiet() - the same, saying nothing */
+struct json_object *client_call_quiet(const char *dir, struct json_object *request);
+/** request() - {"op": @op} */
+struct json_object *request(const char *op);
+void request_text(struct json_object *req, const char *key, const char *text);
+void request_number(struct json_object *req, const char *key, int64_t n);
+/** text_of(), number_of() - a member, or "" and 0 */
+const char *text_of(struct json_object *o, const char *key);
+int64_t number_of(struct json_object *o, const char *key);
+struct json_object *member_of(struct json_object *o, const char *key);
+
+/* --- session.c: the processes of one fabric ----------------------------- */
+
+struct session {
+	const char *topology, *sm; /* sm: "softib-sm", "opensm", "none" */
+	unsigned timeout_s;	   /* to become Active; 0: no limit */
+	char dir[PATH_MAX];
+	/* --- private to session.c --- */
+	pid_t softibd, manager, command; /* 0: not running */
+	int command_status;
+	int signal_fd, lock_fd;
+	sigset_t old_mask;
+};
+
+/** session_start() - softibd and the subnet manager in @s->dir (made by the
+ *  caller, 0700), up to all ports Active. Return: 0; -1 (said, ended) */
+int session_start(struct session *s);
+/** session_command() - run @argv on the first node until it ends, or softibd
+ *  does. Return: its wait status; -1 (said) */
+int session_command(struct session *s, char **argv, bool no_namespace);
+/** session_serve() - until a signal asks for the end, or softibd ends */
+void session_serve(struct session *s);
+/** session_end() - end what still runs, remove the folder */
+void session_end(struct session *s);
+/** session_owner() - the softib that serves @dir: its pid; 0 nobody */
+pid_t session_owner(const char *dir);
+/** session_sweep() - remove what a softib that was killed left in @dir */
+void session_sweep(const char *dir);
+
+/* --- node.c: a program on a node ---------------------------------------- */
+
+/** struct node_place - where a program is to run */
+struct node_place {
+	char dir[PATH_MAX];
+	char node[64];
+	bool no_namespace;
+};
+
+/** node_find() - check that @name is an adapter's node of @at->dir and keep
+ *  its short name; NULL: the first one. Return: 0; -1 (said) */
+int node_find(struct node_place *at, const char *name);
+/** node_enter() - become a process of the node: environment, and where the
+ *  kernel allows /sys/class/infiniband* of its own. Does not fail. */
+void node_enter(const struct node_place *at);
+/** node_exec() - run @argv in place of this process. Return: 126, 127 (said) */
+int node_exec(char **argv);
+/* --- show.c: for people -------------------------------------------------- */
+
+bool use_colour(FILE *out);
+/** paint() - @text in the colour @how ("32") when stdout takes colours */
+void paint(const char *how, const char *text, int width);
+/** state_colour() - of a port state's name */
+const char *state_colour(const char *state);
+/** print_json() - pretty, and a newline */
+int print_json(struct json_object *o);
+/** human_bytes() - "1.5 GB"; @text is room */
+const char *human_bytes(uint64_t bytes, char text[16]);
+
+#endif
