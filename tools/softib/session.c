@@ -11,6 +11,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +29,6 @@
 #define PROGRESS_MS 5000
 #define END_TIMEOUT_MS 5000	/* between SIGTERM and SIGKILL */
 
-static const char *const own_files[] = {"softibd.log", "sm.log", "softib.lock"};
 #define MANAGER_FILES "osm" /* opensm's caches and logs */
 
 enum event { EVENT_TIMEOUT, EVENT_READABLE, EVENT_STOP, EVENT_DAEMON_ENDED, EVENT_COMMAND_ENDED };
@@ -86,37 +86,17 @@ static int take_lock(struct session *s)
 	return -1;
 }
 
-/* opensm leaves a few files in a folder of its own */
-static void remove_manager_files(const char *dir)
+static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *at)
 {
-	char path[PATH_MAX];
-	char *const argv[] = {"rm", "-rf", "--", path, NULL};
-	pid_t pid;
-
-	if (file_in(path, dir, MANAGER_FILES) || access(path, F_OK))
-		return;
-	pid = fork();
-	if (pid == 0) {
-		execvp(argv[0], argv);
-		_exit(127);
-	}
-	if (pid > 0)
-		waitpid(pid, NULL, 0);
+	remove(path);
+	return 0;
 }
 
+/* sockets, logs, what managers keep: the folder is a fabric's and no one
+ * else's. No link is followed. */
 void session_sweep(const char *dir)
 {
-	static const char *const sockets[] = {"uverbs", "umad", "control", "lock"};
-	char path[PATH_MAX];
-
-	remove_manager_files(dir);
-	for (size_t i = 0; i < sizeof(own_files) / sizeof(own_files[0]); i++)
-		if (!file_in(path, dir, own_files[i]))
-			unlink(path);
-	for (size_t i = 0; i < sizeof(sockets) / sizeof(sockets[0]); i++)
-		if (!file_in(path, dir, sockets[i]))
-			unlink(path);
-	rmdir(dir);
+	nftw(dir, remove_entry, 8, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
 }
 
 /* --- children -------------------------------------------------------------- */
