@@ -16,6 +16,9 @@
 #include <errno.h>
 #include <string.h>
 
+#define MAX_HEIGHT 16 /* of a tree whose tops are looked for */
+#define NO_APEX UINT32_MAX
+
 /* All that one run needs; arrays per switch, but load (per link). */
 struct updn {
 	struct route_graph *g;
@@ -26,6 +29,8 @@ struct updn {
 	uint32_t *order; /* switches from the roots down */
 	uint32_t *roots;
 	uint32_t n_roots;
+	uint32_t apex;	   /* a switch put above the roots, or NO_APEX */
+	uint32_t *hosts;   /* end ports of adapters, per switch */
 	uint32_t *load;
 	bool connect_roots;
 };
@@ -46,36 +51,45 @@ static int find_named_roots(struct updn *u, const struct route_params *p)
 	return 0;
 }
 
-/* How far a switch is from the edge switches. */
+/* How far a switch is from the adapters. */
 struct centrality {
-	uint16_t nearest, farthest;
+	uint16_t farthest;
+	uint16_t usual; /* hops to nine of ten adapters, or ROUTE_UNREACHED */
 	uint64_t sum;
 };
 
 static struct centrality measure(struct updn *u, uint32_t sw)
 {
-	struct centrality c = {.nearest = UINT16_MAX};
+	struct centrality c = {.usual = ROUTE_UNREACHED};
+	uint64_t total = 0, at[MAX_HEIGHT] = {0};
 
 	route_distances(u->g, sw, u->dist, u->queue);
 	for (uint32_t s = 0; s < u->g->n_switches; s++) {
-		if (!u->g->switches[s].edge)
+		if (!u->hosts[s])
 			continue;
-		c.nearest = MIN(c.nearest, u->dist[s]);
 		c.farthest = MAX(c.farthest, u->dist[s]);
-		c.sum += u->dist[s];
+		c.sum += (uint64_t)u->dist[s] * u->hosts[s];
+		total += u->hosts[s];
+		if (u->dist[s] < MAX_HEIGHT)
+			at[u->dist[s]] += u->hosts[s];
 	}
+	for (uint16_t hops = 0; hops < MAX_HEIGHT; hops++)
+		if (at[hops] * 10 >= total * 9)
+			c.usual = MIN(c.usual, hops);
 	return c;
 }
 
 /*
- * The tops of a tree are equally far from all its leaves. Where no switch is
- * (a torus, a random graph), or when @single, the one nearest to all serves.
+ * The tops of a tree are equally far from all its leaves (or nearly: a few
+ * adapters may sit on the tops themselves), and nearer than other switches
+ * are. Where nothing looks like that (a torus, a random graph), or when
+ * @single, the switch that is nearest to all serves.
  */
 static void guess_roots(struct updn *u, bool single)
 {
 	struct centrality best = {.farthest = UINT16_MAX, .sum = UINT64_MAX};
 	uint32_t center = 0;
-	uint16_t height = UINT16_MAX;
+	uint16_t height = ROUTE_UNREACHED;
 
 	u->n_roots = 0;
 	for (uint32_t s = 0; s < u->g->n_switches; s++) {
@@ -86,17 +100,41 @@ static void guess_roots(struct updn *u, bool single)
 			best = c;
 			center = s;
 		}
-		if (c.nearest != c.farthest || c.farthest > height)
+		if (c.usual == ROUTE_UNREACHED || c.usual > height)
 			continue;
-		if (c.farthest < height)
+		if (c.usual < height)
 			u->n_roots = 0;
-		height = c.farthest;
+		height = c.usual;
 		u->roots[u->n_roots++] = s;
 	}
 	if (single || !u->n_roots) {
 		u->roots[0] = center;
 		u->n_roots = 1;
 	}
+}
+
+/*
+ * Adapters on two roots have no lawful path: it would go down and up again.
+ * A single switch below, put above all roots in the order, makes it up and
+ * down; every other path stays what it was. The one next to most roots.
+ */
+static uint32_t choose_apex(struct updn *u)
+{
+	const struct route_graph *g = u->g;
+	uint32_t apex = NO_APEX, most = 0;
+
+	for (uint32_t s = 0; s < g->n_switches; s++) {
+		const struct route_switch *sw = &g->switches[s];
+		uint32_t n = 0;
+
+		for (uint32_t l = sw->first_link; l < sw->first_link + sw->n_links; l++)
+			n += g->switches[g->links[l].to].rank == 0;
+		if (sw->rank && n > most) {
+			most = n;
+			apex = s;
+		}
+	}
+	return apex;
 }
 
 /* Rank every switch by its distance from the roots. Return: the lowest rank. */
@@ -126,7 +164,12 @@ static uint16_t rank_switches(struct updn *u)
 			u->queue[tail++] = l->to;
 		}
 	}
-	return lowest;
+	if (u->apex == NO_APEX)
+		return lowest;
+	for (uint32_t s = 0; s < g->n_switches; s++)
+		g->switches[s].rank += g->switches[s].rank != ROUTE_UNREACHED;
+	g->switches[u->apex].rank = 0;
+	return lowest + 1;
 }
 
 /* Order by rank, then index: the strict order of route_goes_up(). */
@@ -265,6 +308,26 @@ static int route_all(struct updn *u)
 	return err;
 }
 
+/* Many roots use many links, but they may not see all of each other's
+ * adapters; then one apex above them may help; one root alone always does. */
+static int route_guessing(struct updn *u)
+{
+	int err;
+
+	guess_roots(u, false);
+	err = route_all(u);
+	if (err == -ENETUNREACH && u->n_roots > 1) {
+		u->apex = choose_apex(u);
+		err = route_all(u);
+	}
+	if (err == -ENETUNREACH && u->n_roots > 1) {
+		u->apex = NO_APEX;
+		guess_roots(u, true);
+		err = route_all(u);
+	}
+	return err;
+}
+
 int route_updn(struct route_graph *g, const struct route_params *params,
 	       const struct route_work *w)
 {
@@ -278,22 +341,20 @@ int route_updn(struct route_graph *g, const struct route_params *params,
 		.queue = route_arena_get(&a, g->n_switches, sizeof(uint32_t)),
 		.order = route_arena_get(&a, g->n_switches, sizeof(uint32_t)),
 		.roots = route_arena_get(&a, g->n_switches, sizeof(uint32_t)),
+		.hosts = route_arena_get(&a, g->n_switches, sizeof(uint32_t)),
+		.apex = NO_APEX,
 		.load = route_arena_get(&a, g->n_links, sizeof(uint32_t)),
 	};
 	int err;
 
-	if (!u.down || !u.best || !u.dist || !u.queue || !u.order || !u.roots || !u.load)
+	if (!u.down || !u.best || !u.dist || !u.queue || !u.order || !u.roots || !u.hosts ||
+	    !u.load)
 		return -ENOMEM;
 	if (params->n_roots) {
 		err = find_named_roots(&u, params);
 		return err ?: route_all(&u);
 	}
-	guess_roots(&u, false);
-	err = route_all(&u);
-	if (err == -ENETUNREACH && u.n_roots > 1) {
-		/* the guessed tops do not see all leaves: one top always does */
-		guess_roots(&u, true);
-		err = route_all(&u);
-	}
-	return err;
+	for (uint32_t i = 0; i < g->n_dests; i++)
+		u.hosts[g->dests[i].sw] += g->dests[i].port != 0;
+	return route_guessing(&u);
 }

@@ -230,6 +230,26 @@ static void test_updn_roots_reach_each_other_when_asked(void **state)
 	topo_free(t);
 }
 
+/* Adapters on the spines (aggregation nodes, storage): their paths to each
+ * other turn at a leaf, and nobody else pays for it. */
+static void test_updn_with_adapters_on_the_tops(void **state)
+{
+	struct topo *t = topo_fat_tree(10, 4, 8, 0);
+	struct route_report r;
+
+	for (int s = 10; s < 14; s++)
+		topo_hosts(t, s, 1, 0);
+	assert_int_equal(topo_finish(t), 0);
+	r = run(t, "updn", NULL, 0);
+	assert_sound(&r);
+	assert_int_equal(r.turns, 0);
+	assert_false(r.deadlock);
+	assert_int_equal(r.detours, 0);
+	assert_int_equal(r.max_hops, 2);
+	assert_true(r.max_load < 40); /* with one root some link has them all */
+	topo_free(t);
+}
+
 static void test_random_graphs(void **state)
 {
 	for (unsigned int seed = 1; seed <= 60; seed++) {
@@ -297,6 +317,7 @@ int main(void)
 		cmocka_unit_test(test_updn_is_minimal_on_a_tree),
 		cmocka_unit_test(test_updn_given_roots),
 		cmocka_unit_test(test_updn_roots_reach_each_other_when_asked),
+		cmocka_unit_test(test_updn_with_adapters_on_the_tops),
 		cmocka_unit_test(test_random_graphs),
 		cmocka_unit_test(test_parts_without_a_cable),
 		cmocka_unit_test(test_bad_graphs_are_refused),
