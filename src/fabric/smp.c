@@ -71,7 +71,8 @@ static struct fab_port *by_route(struct fab_port *in, struct smp_packet *smp)
 	case AG_DR_LID_ROUTE:
 		wire_smp_decode(smp->mad, WIRE_MAD_BYTES, &hdr);
 		readdress(smp, node->ag->port[0].lid, hdr.direction ? hdr.dr_slid : hdr.dr_dlid);
-		return by_lid(in, smp);
+		/* the switch sends it anew: back through @in is no loop */
+		return by_lid(&node->port[0], smp);
 	case AG_DR_LOCAL:
 		fab_agents_queue(in, &smp->pkt);
 		return NULL;
