@@ -2,7 +2,7 @@
 /*
  * The MAD layer as a client of every device: each port has QP0 and QP1 with
  * one completion queue. Receives are few while a port is quiet and double
- * when a turn of the loop used more than half of them, so that thousands of
+ * when one look at the CQ finds half of them used, so that thousands of
  * idle ports cost little and a subnet manager's port loses nothing.
  */
 #include <string.h>
@@ -83,7 +83,7 @@ void mad_qp_refill(struct mad_qp *mqp)
 
 static void refill_and_grow(struct mad_qp *mqp)
 {
-	if (mqp->num_receives < mqp->want_receives / 2 && mqp->want_receives < MAD_RECV_WRS)
+	if (mqp->num_receives <= mqp->want_receives / 2 && mqp->want_receives < MAD_RECV_WRS)
 		mqp->want_receives *= 2;
 	mad_qp_refill(mqp);
 }
