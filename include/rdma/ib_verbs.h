@@ -39,13 +39,6 @@ struct ib_pd {
 	struct rdma_restrack_entry res;
 };
 
-struct ib_xrcd {
-	struct ib_device *device;
-	struct ib_uobject *uobject;
-	unsigned int usecnt;
-	struct rdma_restrack_entry res;
-};
-
 struct ib_ah {
 	struct ib_device *device;
 	struct ib_pd *pd;
@@ -105,7 +98,6 @@ struct ib_qp {
 	struct ib_pd *pd;
 	struct ib_cq *send_cq, *recv_cq;
 	struct ib_srq *srq;
-	struct ib_xrcd *xrcd;
 	struct ib_uobject *uobject;
 	void (*event_handler)(struct ib_event *event, void *qp_context);
 	void *qp_context;
@@ -138,7 +130,6 @@ struct ib_qp_init_attr {
 	void *qp_context;
 	struct ib_cq *send_cq, *recv_cq;
 	struct ib_srq *srq;
-	struct ib_xrcd *xrcd; /* XRC_TGT only */
 	struct ib_qp_cap cap;
 	enum ib_sig_type sq_sig_type;
 	enum ib_qp_type qp_type;
@@ -361,8 +352,6 @@ struct ib_device_ops {
 	struct ib_mw *(*alloc_mw)(struct ib_pd *pd, enum ib_mw_type type,
 				  struct ib_udata *udata);
 	void (*dealloc_mw)(struct ib_mw *mw);
-	struct ib_xrcd *(*alloc_xrcd)(struct ib_device *device, struct ib_udata *udata);
-	void (*dealloc_xrcd)(struct ib_xrcd *xrcd);
 
 	/**
 	 * process_mad() - the device's own agents (SMA, PMA) answer @in
@@ -491,8 +480,12 @@ struct ib_event_handler {
  *  loop, in the order of dispatch, after the caches were refreshed */
 void ib_register_event_handler(struct ib_event_handler *handler);
 void ib_unregister_event_handler(struct ib_event_handler *handler);
-/** ib_dispatch_event() - tell all handlers of an unaffiliated event.
- *  Context: any; never sleeps; delivery is deferred. */
+/**
+ * ib_dispatch_event() - a driver's news: of a port or the device to all
+ * handlers; of a QP, CQ or SRQ to that object's event_handler
+ * Context: any; never sleeps; delivery is deferred, in the order of dispatch.
+ * An object that is destroyed meanwhile hears nothing more.
+ */
 void ib_dispatch_event(const struct ib_event *event);
 
 /* --- queries (may sleep); cached forms never do --- */
@@ -572,6 +565,9 @@ static inline int ib_poll_cq(struct ib_cq *cq, int num_entries, struct ib_wc *wc
 {
 	return cq->device->ops->poll_cq(cq, num_entries, wc);
 }
+
+/** ib_peek_cq() - Return: how many completions wait, at most @wc_cnt */
+int ib_peek_cq(struct ib_cq *cq, int wc_cnt);
 
 /**
  * ib_req_notify_cq() - one call of the handler at the next completion

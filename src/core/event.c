@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Unaffiliated events (IBA v1 11.6.3): of ports and of the device as a whole.
- * A dispatched event waits in the device's queue; the loop then refreshes the
- * caches and calls the handlers, so that a handler sees the values that the
- * event is about. Affiliated events (QP, CQ, SRQ) go from the driver straight
- * to their object's event_handler, also from the loop.
+ * Asynchronous events (IBA v1 11.6.3). A dispatched event waits in the
+ * device's queue until the loop takes it. Affiliated ones then go to the
+ * handler of their QP, CQ or SRQ; for the others the caches are refreshed
+ * first, so that a handler sees the values that the event is about. An object
+ * that is destroyed takes its waiting events along.
  */
 #include "core/private.h"
 
@@ -33,13 +33,54 @@ static void call_handlers(struct ib_device *device, const struct ib_event *event
 	}
 }
 
+/* what an event is about; what stands not here is of a port or the device */
+enum subject { SUBJECT_DEVICE, SUBJECT_QP, SUBJECT_CQ, SUBJECT_SRQ };
+
+static enum subject subject_of(enum ib_event_type type)
+{
+	static const enum subject subjects[] = {
+		[IB_EVENT_CQ_ERR] = SUBJECT_CQ,
+		[IB_EVENT_QP_FATAL] = SUBJECT_QP,
+		[IB_EVENT_QP_REQ_ERR] = SUBJECT_QP,
+		[IB_EVENT_QP_ACCESS_ERR] = SUBJECT_QP,
+		[IB_EVENT_COMM_EST] = SUBJECT_QP,
+		[IB_EVENT_SQ_DRAINED] = SUBJECT_QP,
+		[IB_EVENT_PATH_MIG] = SUBJECT_QP,
+		[IB_EVENT_PATH_MIG_ERR] = SUBJECT_QP,
+		[IB_EVENT_SRQ_ERR] = SUBJECT_SRQ,
+		[IB_EVENT_SRQ_LIMIT_REACHED] = SUBJECT_SRQ,
+		[IB_EVENT_QP_LAST_WQE_REACHED] = SUBJECT_QP,
+	};
+
+	return type < ARRAY_SIZE(subjects) ? subjects[type] : SUBJECT_DEVICE;
+}
+
+static void call_owner(struct ib_event *event, enum subject subject)
+{
+	const struct ib_qp *qp = event->element.qp;
+	const struct ib_cq *cq = event->element.cq;
+	const struct ib_srq *srq = event->element.srq;
+
+	if (subject == SUBJECT_QP && qp->event_handler)
+		qp->event_handler(event, qp->qp_context);
+	else if (subject == SUBJECT_CQ && cq->event_handler)
+		cq->event_handler(event, cq->cq_context);
+	else if (subject == SUBJECT_SRQ && srq->event_handler)
+		srq->event_handler(event, srq->srq_context);
+}
+
 static void deliver(struct rt_work *work)
 {
 	struct queued_event *queued = container_of(work, struct queued_event, work);
 	struct ib_event event = queued->event;
+	enum subject subject = subject_of(event.event);
 
 	list_del(&queued->node);
 	rt_free(queued);
+	if (subject != SUBJECT_DEVICE) {
+		call_owner(&event, subject);
+		return;
+	}
 	core_cache_update(event.device, &event);
 	call_handlers(event.device, &event);
 }
@@ -59,15 +100,29 @@ void ib_dispatch_event(const struct ib_event *event)
 	rt_work_queue(event->device->rt, &queued->work);
 }
 
+static void forget(struct queued_event *queued)
+{
+	rt_work_cancel(&queued->work);
+	list_del(&queued->node);
+	rt_free(queued);
+}
+
 void core_events_drop(struct ib_device *device)
 {
 	struct queued_event *queued, *next;
 
-	list_for_each_entry_safe(queued, next, &device->event_queue, node) {
-		rt_work_cancel(&queued->work);
-		list_del(&queued->node);
-		rt_free(queued);
-	}
+	list_for_each_entry_safe(queued, next, &device->event_queue, node)
+		forget(queued);
+}
+
+void core_events_forget(struct ib_device *device, const void *object)
+{
+	struct queued_event *queued, *next;
+
+	list_for_each_entry_safe(queued, next, &device->event_queue, node)
+		if (subject_of(queued->event.event) != SUBJECT_DEVICE &&
+		    queued->event.element.qp == object)
+			forget(queued);
 }
 
 void ib_register_event_handler(struct ib_event_handler *handler)

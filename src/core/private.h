@@ -51,6 +51,8 @@ const struct ib_port_attr *core_cached_port(struct ib_device *device, u32 port_n
 /* event.c */
 /** core_events_drop() - forget what is queued: the device goes */
 void core_events_drop(struct ib_device *device);
+/** core_events_forget() - forget those of @object (QP, CQ, SRQ), which goes */
+void core_events_forget(struct ib_device *device, const void *object);
 
 /* ah.c */
 /** core_ah_attr_check() - port, GID index, LID kind. 0; -EINVAL */

@@ -209,6 +209,7 @@ int ib_destroy_qp(struct ib_qp *qp)
 	if (qp->srq)
 		qp->srq->usecnt--;
 	rdma_restrack_del(qp->device, &qp->res);
+	core_events_forget(qp->device, qp);
 	qp->device->ops->destroy_qp(qp);
 	return 0;
 }

@@ -14,7 +14,6 @@ static const char *const names[RDMA_RESTRACK_MAX] = {
 	[RDMA_RESTRACK_SRQ] = "srq",
 	[RDMA_RESTRACK_AH] = "ah",
 	[RDMA_RESTRACK_MW] = "mw",
-	[RDMA_RESTRACK_XRCD] = "xrcd",
 };
 
 const char *rdma_restrack_name(enum rdma_restrack_type type)

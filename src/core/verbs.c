@@ -103,11 +103,17 @@ int ib_resize_cq(struct ib_cq *cq, int cqe)
 	return cq->device->ops->resize_cq(cq, cqe);
 }
 
+int ib_peek_cq(struct ib_cq *cq, int wc_cnt)
+{
+	return cq->device->ops->peek_cq ? cq->device->ops->peek_cq(cq, wc_cnt) : -EOPNOTSUPP;
+}
+
 int ib_destroy_cq(struct ib_cq *cq)
 {
 	if (cq->usecnt)
 		return -EBUSY;
 	rdma_restrack_del(cq->device, &cq->res);
+	core_events_forget(cq->device, cq);
 	cq->device->ops->destroy_cq(cq);
 	return 0;
 }
@@ -182,6 +188,7 @@ int ib_destroy_srq(struct ib_srq *srq)
 		return -EBUSY;
 	srq->pd->usecnt--;
 	rdma_restrack_del(srq->device, &srq->res);
+	core_events_forget(srq->device, srq);
 	srq->device->ops->destroy_srq(srq);
 	return 0;
 }

@@ -17,9 +17,26 @@ static void engine_cq_event(void *ctx, void *cq_ctx)
 	rt_work_queue(((struct hca *)ctx)->rt, &((struct hca_cq *)cq_ctx)->completed);
 }
 
-/* the midlayer's own QPs are datagrams, whose errors show in completions */
+/* under the engine's lock as well: the core delivers it later */
 static void engine_async_event(void *ctx, enum ibv_event_type type, void *element)
 {
+	struct ib_event event = {
+		.device = &((struct hca *)ctx)->ib,
+		.event = (enum ib_event_type)type,
+	};
+
+	switch (type) {
+	case IBV_EVENT_CQ_ERR:
+		event.element.cq = &((struct hca_cq *)element)->ib;
+		break;
+	case IBV_EVENT_SRQ_ERR:
+	case IBV_EVENT_SRQ_LIMIT_REACHED:
+		event.element.srq = &((struct hca_srq *)element)->ib;
+		break;
+	default:
+		event.element.qp = &((struct hca_qp *)element)->ib;
+	}
+	ib_dispatch_event(&event);
 }
 
 static void engine_kick(void *ctx)

@@ -186,6 +186,15 @@ int hca_poll_cq(struct ib_cq *ibcq, int n, struct ib_wc *wc)
 	return got ? got : ret;
 }
 
+int hca_peek_cq(struct ib_cq *ibcq, int wc_cnt)
+{
+	struct hca_cq *cq = container_of(ibcq, struct hca_cq, ib);
+
+	if (!cq->eng || wc_cnt < 0)
+		return -EINVAL;
+	return (int)MIN(eng_cq_pending(cq->eng), (uint32_t)wc_cnt);
+}
+
 int hca_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 {
 	struct hca_cq *cq = container_of(ibcq, struct hca_cq, ib);

@@ -178,6 +178,7 @@ int hca_post_send(struct ib_qp *qp, const struct ib_send_wr *wr, const struct ib
 int hca_post_recv(struct ib_qp *qp, const struct ib_recv_wr *wr, const struct ib_recv_wr **bad);
 int hca_post_srq_recv(struct ib_srq *srq, const struct ib_recv_wr *wr,
 		      const struct ib_recv_wr **bad);
+int hca_peek_cq(struct ib_cq *cq, int wc_cnt);
 int hca_poll_cq(struct ib_cq *cq, int n, struct ib_wc *wc);
 int hca_req_notify_cq(struct ib_cq *cq, enum ib_cq_notify_flags flags);
 /** hca_av() - an address handle's attributes as the transport wants them */

@@ -461,6 +461,7 @@ const struct ib_device_ops hca_ops = {
 	.resize_cq = resize_cq,
 	.destroy_cq = destroy_cq,
 	.poll_cq = hca_poll_cq,
+	.peek_cq = hca_peek_cq,
 	.req_notify_cq = hca_req_notify_cq,
 	.create_srq = create_srq,
 	.modify_srq = modify_srq,

@@ -540,22 +540,33 @@ static void on_completion(struct ib_cq *cq, void *context)
 }
 
 struct kernel_qp {
+	int overruns;
 	struct ib_pd *pd;
 	struct ib_cq *cq;
 	struct ib_qp *qp;
 };
 
+static void on_cq_event(struct ib_event *event, void *context)
+{
+	struct kernel_qp *k = context;
+
+	assert_int_equal(event->event, IB_EVENT_CQ_ERR);
+	assert_ptr_equal(event->element.cq, k->cq);
+	k->overruns++;
+}
+
 static void make_kernel_qp(struct world *w, struct kernel_qp *k)
 {
-	struct ib_cq_init_attr cq_attr = {.cqe = 16};
+	struct ib_cq_init_attr cq_attr = {.cqe = 2};
 	struct ib_qp_init_attr attr = {
 		.qp_type = IB_QPT_UD,
 		.cap = {.max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1},
 	};
 	struct ib_qp_attr to = {.qp_state = IB_QPS_INIT, .port_num = 1, .qkey = 0x11};
 
+	k->overruns = 0;
 	k->pd = ib_alloc_pd(w->device, 0);
-	k->cq = ib_create_cq(w->device, on_completion, NULL, NULL, &cq_attr);
+	k->cq = ib_create_cq(w->device, on_completion, on_cq_event, k, &cq_attr);
 	attr.send_cq = attr.recv_cq = k->cq;
 	k->qp = ib_create_qp(k->pd, &attr);
 	assert_false(IS_ERR(k->qp));
@@ -607,7 +618,10 @@ static void a_kernel_datagram_goes_round(void **state)
 	assert_int_equal(handled, 0); /* never on our stack */
 	turn(w);
 	assert_int_equal(handled, 1); /* armed once, called once, for two completions */
+	assert_int_equal(ib_peek_cq(k.cq, 9), 2);
+	assert_int_equal(ib_peek_cq(k.cq, 1), 1);
 	assert_int_equal(ib_poll_cq(k.cq, 4, wc), 2);
+	assert_int_equal(ib_peek_cq(k.cq, 9), 0);
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(wc[i].status, IB_WC_SUCCESS);
 		assert_ptr_equal(wc[i].qp, k.qp);
@@ -620,6 +634,38 @@ static void a_kernel_datagram_goes_round(void **state)
 	assert_string_equal(in + 40, "round trip");
 	ib_destroy_ah(ah);
 	end_kernel_qp(&k);
+}
+
+static void an_overrun_raises_the_cq_error(void **state)
+{
+	struct world *w = *state;
+	struct rdma_ah_attr ah_attr = {.dlid = 99, .port_num = 1};
+	struct kernel_qp k;
+	struct ib_wc wc;
+	char buf[64] = "";
+	struct ib_ah *ah;
+
+	make_kernel_qp(w, &k);
+	ah = ib_create_ah(k.pd, &ah_attr);
+	for (int i = 0; i < 4; i++) /* the CQ has room for two */
+		assert_int_equal(send_to_self(&k, ah, buf), 0);
+	assert_int_equal(k.overruns, 0); /* deferred */
+	turn(w);
+	assert_int_equal(k.overruns, 1);
+	assert_int_equal(ib_poll_cq(k.cq, 1, &wc), 1);
+	assert_int_equal(ib_poll_cq(k.cq, 1, &wc), 1);
+	assert_true(ib_poll_cq(k.cq, 1, &wc) < 0);
+	ib_destroy_ah(ah);
+	end_kernel_qp(&k);
+	/* its end before delivery silences it */
+	make_kernel_qp(w, &k);
+	ah = ib_create_ah(k.pd, &ah_attr);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(send_to_self(&k, ah, buf), 0);
+	ib_destroy_ah(ah);
+	end_kernel_qp(&k);
+	turn(w);
+	assert_int_equal(k.overruns, 0);
 }
 
 static void a_bad_request_is_pointed_out(void **state)
@@ -748,6 +794,7 @@ int main(void)
 		T(only_sleepers_are_woken_once_a_batch),
 		T(numbers_are_not_used_again_soon),
 		T(a_kernel_datagram_goes_round),
+		T(an_overrun_raises_the_cq_error),
 		T(a_bad_request_is_pointed_out),
 		T(changes_become_events_and_live_values),
 		T(programs_read_the_ports_and_write_nothing),
