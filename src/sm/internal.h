@@ -43,8 +43,10 @@ struct sm_calls {
 	struct list_head queue, flight;
 	struct rt_timer timer;
 	uint32_t n_flight, next_tid;
-	struct sm_call **by_slot; /* tid % window-rounded-up */
-	uint32_t n_slots;
+	uint32_t window;   /* calls in flight at most, now */
+	uint32_t answered; /* since the window last grew */
+	mono_t shrunk_until; /* it does not shrink again before */
+	struct sm_call **by_slot; /* by the TID, modulo their number */
 };
 
 int sm_calls_init(struct sm *sm);

@@ -5,6 +5,10 @@
  * owns the high half) says which. All time-outs are equal, so the list of
  * those in flight is in order of deadline and one timer serves them all.
  *
+ * The window follows the fabric: it halves when answers fail to come (once for
+ * a burst of losses) and grows by one with every windowful of answers, up to
+ * what the user allows. Agents drop what comes too fast (13.4.6.2).
+ *
  * An answer may fail to come in two ways: the port says so, or our own timer,
  * set a little later, does.
  */
@@ -13,8 +17,8 @@
 #include <string.h>
 
 #define GRACE_NS (100 * NSEC_PER_MSEC)
-#define SLOT_BITS 10
-#define SLOTS (1u << SLOT_BITS)
+#define SLOTS 1024u
+#define WINDOW_MIN 4u
 
 static void timed_out(struct rt_timer *t);
 
@@ -25,7 +29,7 @@ int sm_calls_init(struct sm *sm)
 	INIT_LIST_HEAD(&c->queue);
 	INIT_LIST_HEAD(&c->flight);
 	rt_timer_init(sm->rt, &c->timer, timed_out);
-	c->n_slots = SLOTS;
+	c->window = sm->opt.window;
 	c->next_tid = 1;
 	c->by_slot = rt_zalloc(SLOTS * sizeof(*c->by_slot));
 	return c->by_slot ? 0 : -ENOMEM;
@@ -76,7 +80,7 @@ void sm_calls_launch(struct sm *sm)
 {
 	struct sm_calls *c = &sm->calls;
 
-	while (!list_empty(&c->queue) && c->n_flight < sm->opt.window) {
+	while (!list_empty(&c->queue) && c->n_flight < c->window) {
 		struct sm_call *call = list_first_entry(&c->queue, struct sm_call, node);
 
 		while (c->by_slot[c->next_tid % SLOTS])
@@ -88,6 +92,28 @@ void sm_calls_launch(struct sm *sm)
 		list_del(&call->node);
 		transmit(sm, call);
 	}
+}
+
+static void grow_window(struct sm *sm)
+{
+	struct sm_calls *c = &sm->calls;
+
+	if (++c->answered < c->window || c->window >= sm->opt.window)
+		return;
+	c->answered = 0;
+	c->window++;
+}
+
+static void shrink_window(struct sm *sm)
+{
+	struct sm_calls *c = &sm->calls;
+
+	if (mono_before(rt_now(sm->rt), c->shrunk_until))
+		return;
+	c->shrunk_until = mono_add(rt_now(sm->rt), sm->opt.timeout_ms * NSEC_PER_MSEC);
+	if (c->window / 2 >= WINDOW_MIN)
+		c->window /= 2;
+	c->answered = 0;
 }
 
 static void finish(struct sm *sm, struct sm_call *call, int status, const uint8_t *mad)
@@ -107,6 +133,8 @@ static void finish(struct sm *sm, struct sm_call *call, int status, const uint8_
 	sm->calls.n_flight--;
 	if (status == -ETIMEDOUT)
 		sm->unanswered++;
+	else
+		grow_window(sm);
 	if (call->fn)
 		call->fn(sm, &r);
 	rt_free(call);
@@ -116,6 +144,7 @@ static void finish(struct sm *sm, struct sm_call *call, int status, const uint8_
 
 static void give_up_or_retry(struct sm *sm, struct sm_call *call)
 {
+	shrink_window(sm);
 	if (call->tries > sm->opt.retries) {
 		finish(sm, call, -ETIMEDOUT, NULL);
 		return;

@@ -63,7 +63,7 @@ static const struct argp_option options[] = {
 	{"qos", KEY_QOS, NULL, 0, "Program SL to VL and VL arbitration tables", 5},
 	{"sweep", 's', "SECONDS", 0, "Time between light sweeps (default 10; 0: none)", 6},
 	{"once", KEY_ONCE, NULL, 0, "One sweep, then exit", 6},
-	{"window", KEY_WINDOW, "N", 0, "SMPs in flight, 1..512 (default 64)", 7},
+	{"window", KEY_WINDOW, "N", 0, "SMPs in flight, 1..512 (default 32)", 7},
 	{"timeout", KEY_TIMEOUT, "MS", 0, "Time for an answer (default 200)", 7},
 	{"retries", KEY_RETRIES, "N", 0, "After a time-out (default 3)", 7},
 	{"log-level", KEY_LOG_LEVEL, "LEVEL", 0, "error, warning, info (default) or debug", 8},

@@ -15,7 +15,7 @@ void sm_options_default(struct sm_options *o)
 		.engine = route_engine_find("minhop"),
 		.max_vls_enc = 5,
 		.subnet_timeout_enc = 18,
-		.window = 64,
+		.window = 32,
 		.timeout_ms = 200,
 		.retries = 3,
 		.sweep_ns = 10 * NSEC_PER_SEC,

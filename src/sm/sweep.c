@@ -138,7 +138,7 @@ static bool feed(struct sm *sm)
 	bool more = true;
 
 	sm_calls_launch(sm);
-	while (more && sm->calls.n_flight < sm->opt.window) {
+	while (more && sm->calls.n_flight < sm->calls.window) {
 		more = !sm->aborted && sm->phase->more && sm->phase->more(sm);
 		sm_calls_launch(sm);
 	}
