@@ -142,7 +142,7 @@ static void side_init(struct pair *p, enum pair_side_id id, const struct pair_op
 	struct pair_side *s = &p->side[id];
 	struct tp_qp_init init = {
 		.type = o->type,
-		.qpn = id == A ? 0xa : 0xb,
+		.qpn = (o->qpn[id] ? o->qpn[id] : id == A ? 0xa : 0xb) & 0xffffff,
 		.sq_depth = o->sq_depth ? o->sq_depth : 64,
 		.max_sge = o->max_sge ? o->max_sge : 4,
 		.max_inline = o->max_inline ? o->max_inline : 64,

@@ -30,6 +30,7 @@
 #define PAIR_KEY_CONST 0x0300u	 /* not even local write */
 #define PAIR_IOVA 0x7f0000000000ull /* address of a region's first byte */
 #define PAIR_LINK_NS 1000
+#define PAIR_QP0 0xff000000u
 #define PAIR_MAX 8192
 
 enum pair_side_id { A, B };
@@ -90,6 +91,7 @@ struct pair_options {
 	uint8_t max_rd_atomic;
 	uint32_t sq_depth, max_sge, max_inline;
 	bool sq_sig_all, srq, no_remote_access;
+	uint32_t qpn[2]; /* 0: 0xa and 0xb; PAIR_QP0 for the QP number 0 */
 };
 
 /** pair_new() - both in RTS, connected; fails the test when it cannot */

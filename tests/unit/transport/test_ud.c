@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* UD: one packet, one message, addressed by the request. */
+#include <errno.h>
+#include <string.h>
+
+#include "pair.h"
+
+static struct pair *ud_pair(void)
+{
+	return pair_new(&(struct pair_options){.type = TP_UD, .mtu_bytes = 2048});
+}
+
+static void test_send(void **state)
+{
+	static const uint32_t sizes[] = {0, 1, 5, 2047, 2048};
+
+	for (unsigned i = 0; i < ARRAY_SIZE(sizes); i++) {
+		struct pair *p = ud_pair();
+		const struct tp_wc *wc;
+		uint8_t zero[40] = {0};
+
+		pair_recv(p, B, 9, 0x8000, 40 + 2048);
+		pair_send(p, A, IBV_WR_SEND_WITH_IMM, 1, 0, sizes[i], 0);
+		pair_run(p);
+		wc = pair_sent(p, A);
+		assert_int_equal(wc->opcode, IBV_WC_SEND);
+		wc = pair_received(p, B);
+		assert_int_equal(wc->status, IBV_WC_SUCCESS);
+		assert_int_equal(wc->opcode, IBV_WC_RECV);
+		assert_int_equal(wc->byte_len, 40 + sizes[i]);
+		assert_int_equal(wc->src_qpn, 0xa);
+		assert_int_equal(wc->slid, 1);
+		assert_int_equal(wc->wc_flags, IBV_WC_WITH_IMM);
+		assert_int_equal(wc->imm_or_rkey, 0x1001);
+		assert_memory_equal(p->side[B].memory + 0x8000, zero, 40);
+		assert_memory_equal(p->side[B].memory + 0x8000 + 40, p->side[A].memory, sizes[i]);
+		pair_expect_quiet(p);
+		pair_free(p);
+	}
+}
+
+static void test_grh(void **state)
+{
+	struct pair *p = ud_pair();
+	struct tp_send_wr wr = pair_wr(p, A, IBV_WR_SEND, 1, 0, 10, 0);
+	const uint8_t *grh = p->side[B].memory + 0x8000;
+	const struct tp_wc *wc;
+
+	wr.av.is_global = true;
+	wr.av.hop_limit = 7;
+	memset(wr.av.dgid.raw, 0xee, 16);
+	pair_recv(p, B, 9, 0x8000, 100);
+	assert_int_equal(tp_qp_post_send(p->side[A].qp, &wr), 0);
+	pair_run(p);
+	wc = pair_received(p, B);
+	assert_int_equal(wc->wc_flags, IBV_WC_GRH);
+	assert_int_equal(wc->byte_len, 50);
+	/* 8.3: version 6, payload BTH 12 + DETH 8 + 10 + pad 2 + ICRC 4, next 0x1b */
+	assert_int_equal(grh[0], 0x60);
+	assert_int_equal(grh[4] << 8 | grh[5], 36);
+	assert_int_equal(grh[6], 0x1b);
+	assert_int_equal(grh[7], 7);
+	assert_memory_equal(grh + 24, wr.av.dgid.raw, 16);
+	assert_memory_equal(grh + 40, p->side[A].memory, 10);
+	pair_free(p);
+}
+
+/* which Q_Keys pass: QP number of the receiver, Q_Key of the request */
+static void test_qkey(void **state)
+{
+	static const struct {
+		uint32_t to_qpn, qkey;
+		bool passes;
+	} cases[] = {
+		{0xb, 0x1234, true},	   {0xb, 0x1235, false},
+		{0xb, 0x80000000, true}, /* the sender's own, which is 0x1234 */
+		{1, WIRE_QKEY_GSI, false}, /* likewise: not the well-known one */
+		{1, 0x1234, false},	   {PAIR_QP0, 0x55, true},
+	};
+
+	for (unsigned i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct pair *p = pair_new(&(struct pair_options){
+			.type = TP_UD, .qpn = {0, cases[i].to_qpn}});
+		struct tp_send_wr wr = pair_wr(p, A, IBV_WR_SEND, 1, 0, 10, 0);
+
+		wr.remote_qkey = cases[i].qkey;
+		pair_recv(p, B, 9, 0x8000, 100);
+		assert_int_equal(tp_qp_post_send(p->side[A].qp, &wr), 0);
+		pair_run(p);
+		pair_expect_sent(p, A, 1, IBV_WC_SUCCESS);
+		assert_int_equal(p->side[B].recvs, cases[i].passes);
+		pair_free(p);
+	}
+}
+
+/* QP1 to QP1: the well-known Q_Key whatever attribute they have */
+static void test_gsi(void **state)
+{
+	struct pair *p = pair_new(&(struct pair_options){.type = TP_UD, .qpn = {1, 1}});
+	struct tp_send_wr wr = pair_wr(p, A, IBV_WR_SEND, 1, 0, 10, 0);
+
+	wr.remote_qkey = WIRE_QKEY_GSI;
+	pair_recv(p, B, 9, 0x8000, 100);
+	assert_int_equal(tp_qp_post_send(p->side[A].qp, &wr), 0);
+	pair_run(p);
+	pair_expect_received(p, B, 9, IBV_WC_SUCCESS);
+	assert_int_equal(p->side[B].recv_wc[0].src_qpn, 1);
+	pair_free(p);
+}
+
+/* a datagram that does not fit is dropped, the receive waits for the next */
+static void test_too_long(void **state)
+{
+	struct pair *p = ud_pair();
+
+	pair_recv(p, B, 9, 0x8000, 40 + 10);
+	pair_send(p, A, IBV_WR_SEND, 1, 0, 11, 0);
+	pair_send(p, A, IBV_WR_SEND, 2, 0x100, 10, 0);
+	pair_send(p, A, IBV_WR_SEND, 3, 0, 10, 0); /* no receive left */
+	pair_run(p);
+	for (uint64_t id = 1; id <= 3; id++)
+		pair_expect_sent(p, A, id, IBV_WC_SUCCESS);
+	pair_expect_received(p, B, 9, IBV_WC_SUCCESS);
+	assert_memory_equal(p->side[B].memory + 0x8000 + 40, p->side[A].memory + 0x100, 10);
+	assert_int_equal(tp_qp_state(p->side[B].qp), IBV_QPS_RTS);
+	pair_expect_quiet(p);
+	pair_free(p);
+}
+
+/* a held receive is flushed with the others, first */
+static void test_held_receive_is_flushed(void **state)
+{
+	struct pair *p = ud_pair();
+
+	pair_recv(p, B, 9, 0x8000, 40);
+	pair_recv(p, B, 10, 0x8000, 40);
+	pair_send(p, A, IBV_WR_SEND, 1, 0, 11, 0);
+	pair_run(p);
+	pair_expect_sent(p, A, 1, IBV_WC_SUCCESS);
+	tp_qp_modify(p->side[B].qp, IBV_QPS_ERR, p->now);
+	pair_expect_received(p, B, 9, IBV_WC_WR_FLUSH_ERR);
+	pair_expect_received(p, B, 10, IBV_WC_WR_FLUSH_ERR);
+	pair_expect_quiet(p);
+	pair_free(p);
+}
+
+static void test_receive_violation(void **state)
+{
+	struct pair *p = ud_pair();
+
+	pair_recv(p, B, 9, 0x8000, 100);
+	p->side[B].recv[0].sge[0].lkey = 0x321;
+	pair_recv(p, B, 10, 0x8000, 100);
+	pair_send(p, A, IBV_WR_SEND, 1, 0, 11, 0);
+	pair_run(p);
+	pair_expect_received(p, B, 9, IBV_WC_LOC_PROT_ERR);
+	pair_expect_received(p, B, 10, IBV_WC_WR_FLUSH_ERR);
+	assert_int_equal(tp_qp_state(p->side[B].qp), IBV_QPS_ERR);
+	pair_free(p);
+}
+
+static void test_refused(void **state)
+{
+	struct pair *p = ud_pair();
+	struct tp_send_wr wr = pair_wr(p, A, IBV_WR_SEND, 1, 0, 2049, 0);
+
+	assert_int_equal(tp_qp_post_send(p->side[A].qp, &wr), -EINVAL);
+	wr = pair_wr(p, A, IBV_WR_RDMA_WRITE, 1, 0, 8, 0);
+	assert_int_equal(tp_qp_post_send(p->side[A].qp, &wr), -EINVAL);
+	pair_free(p);
+}
+
+/* SQD holds requests back; being drained needs no answer here */
+static void test_drain(void **state)
+{
+	struct pair *p = ud_pair();
+
+	pair_recv(p, B, 9, 0x8000, 100);
+	tp_qp_modify(p->side[A].qp, IBV_QPS_SQD, p->now);
+	pair_send(p, A, IBV_WR_SEND, 1, 0, 8, 0);
+	pair_run(p);
+	assert_true(pair_had_event(p, A, TP_EVENT_SQ_DRAINED));
+	assert_int_equal(p->logged, 0);
+	tp_qp_modify(p->side[A].qp, IBV_QPS_RTS, p->now);
+	pair_run(p);
+	pair_expect_sent(p, A, 1, IBV_WC_SUCCESS);
+	pair_expect_received(p, B, 9, IBV_WC_SUCCESS);
+	pair_free(p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_send),
+		cmocka_unit_test(test_grh),
+		cmocka_unit_test(test_qkey),
+		cmocka_unit_test(test_gsi),
+		cmocka_unit_test(test_too_long),
+		cmocka_unit_test(test_held_receive_is_flushed),
+		cmocka_unit_test(test_receive_violation),
+		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_drain),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
