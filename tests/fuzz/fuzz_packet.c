@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Any bytes as a packet from the LRH on, from the BTH on, and from an IP header
- * on: refused, or encoded again to the same header bytes (reserved bits apart).
+ * Any bytes as a packet from the LRH on: refused, or encoded again to headers
+ * that decode to the same.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "wire/packet.h"
-#include "wire/roce.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -36,10 +35,9 @@ static void encode_and_decode(struct wire_packet *p, const uint8_t *data, size_t
 	free(buf);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static void as_packet(const uint8_t *data, size_t size)
 {
 	struct wire_packet p;
-	uint32_t icrc;
 	int n;
 
 	memset(&p, 0, sizeof(p));
@@ -47,9 +45,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	/* the encoder pads to the next word; a packet may carry more, never less */
 	if (n > 0 && p.bth.pad_bytes == (-p.payload_bytes & 3))
 		encode_and_decode(&p, data, size, n);
-	wire_bth_decode(data, size, &p);
 	wire_icrc(data, size);
 	wire_vcrc(data, size);
-	wire_roce_icrc(data, size, &icrc);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	as_packet(data, size);
+	if (size >= WIRE_ICRC_BYTES) /* the vectors end with one */
+		as_packet(data, size - WIRE_ICRC_BYTES);
 	return 0;
 }
