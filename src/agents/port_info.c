@@ -151,11 +151,10 @@ static bool speeds_valid(const struct ag_port *port, const struct wire_port_info
 
 static bool state_valid(const struct ag_port *port, const struct wire_port_info *pi)
 {
-	/* PortPhysicalState moves only while the port is or becomes Down */
+	/* a PortPhysicalState takes the port Down: no other PortState with it */
 	if (pi->phys_state > WIRE_PHYS_DISABLED)
 		return false;
-	if (pi->phys_state && pi->state != WIRE_PORT_DOWN &&
-	    (pi->state || port->state != WIRE_PORT_DOWN))
+	if (pi->phys_state && pi->state != WIRE_PORT_DOWN && pi->state != WIRE_PORT_NO_CHANGE)
 		return false;
 	switch (pi->state) {
 	case WIRE_PORT_NO_CHANGE:

@@ -13,6 +13,9 @@ static bool path_ends_here(__be16 lid)
 
 static enum smi_action send_request(struct ib_smp *smp, u32 port_num)
 {
+	/* 14.2.2: a LID routed part comes first; the path begins where it ends */
+	if (smp->hop_ptr == 0 && !path_ends_here(smp->dr_slid))
+		return SMI_SEND;
 	/* C14-9:1: the path's first hop says by which port it leaves */
 	if (smp->hop_cnt && smp->hop_ptr == 0) {
 		smp->hop_ptr++;
@@ -29,6 +32,9 @@ static enum smi_action send_request(struct ib_smp *smp, u32 port_num)
 
 static enum smi_action send_response(struct ib_smp *smp, u32 port_num)
 {
+	/* 14.2.2: what came by LID at its end goes back by LID at first */
+	if (smp->hop_ptr == smp->hop_cnt + 1 && !path_ends_here(smp->dr_dlid))
+		return SMI_SEND;
 	/* C14-13:1: the way back begins by the port that the request came by */
 	if (smp->hop_cnt && smp->hop_ptr == smp->hop_cnt + 1) {
 		smp->hop_ptr--;
@@ -71,13 +77,14 @@ static enum smi_action receive_request(struct ib_smp *smp, u32 port_num)
 
 static enum smi_action receive_response(struct ib_smp *smp)
 {
-	/* C14-13:3: back at the sender; C14-13:4: given to the SM already.
-	 * C14-13:1, :2 and :5: no other hop pointer reaches an adapter. */
-	if (smp->hop_ptr == 1)
+	/* C14-13:3: back at the sender by the path */
+	if (smp->hop_ptr == 1) {
 		smp->hop_ptr--;
-	else if (smp->hop_ptr)
-		return SMI_DISCARD;
-	return path_ends_here(smp->dr_slid) ? SMI_LOCAL : SMI_DISCARD;
+		return path_ends_here(smp->dr_slid) ? SMI_LOCAL : SMI_DISCARD;
+	}
+	/* C14-13:4: back by LID, the path was over before. C14-13:1, :2 and
+	 * :5: no other hop pointer reaches an adapter. */
+	return smp->hop_ptr == 0 ? SMI_LOCAL : SMI_DISCARD;
 }
 
 enum smi_action smi_receive(struct ib_smp *smp, u32 port_num)

@@ -98,9 +98,12 @@ static void phys_state_needs_down(void **state)
 	struct bench b = ca_with_link();
 	struct wire_port_info pi = bench_get_port_info(&b, 1);
 
-	pi.state = WIRE_PORT_NO_CHANGE;
+	pi.state = WIRE_PORT_ARMED;
 	pi.phys_state = WIRE_PHYS_DISABLED;
 	assert_int_equal(bench_set_port_info(&b, 1, &pi), WIRE_STATUS_BAD_FIELD);
+	pi.state = WIRE_PORT_NO_CHANGE; /* as good as Down */
+	assert_int_equal(bench_set_port_info(&b, 1, &pi), 0);
+	assert_int_equal(b.effect.changes & AG_CHANGED_PHYS, AG_CHANGED_PHYS);
 	pi.state = WIRE_PORT_DOWN;
 	pi.phys_state = WIRE_PHYS_LINK_UP; /* not the manager's to set */
 	assert_int_equal(bench_set_port_info(&b, 1, &pi), WIRE_STATUS_BAD_FIELD);
