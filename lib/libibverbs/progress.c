@@ -32,6 +32,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "runtime/posix/slice.h"
 #include "soft.h"
 
 #define WATCH_NS (1 * NSEC_PER_MSEC)
@@ -167,6 +168,7 @@ static void *run(void *arg)
 {
 	struct soft_context *ctx = arg;
 
+	rt_short_slice();
 	while (!atomic_load(&ctx->progress.stop)) {
 		if (ctx->progress.mode == PROGRESS_WATCH)
 			watch(ctx);

@@ -21,6 +21,7 @@
 #include "hca/hca.h"
 #include "rdma/ib_mad.h"
 #include "runtime/posix/rt_posix.h"
+#include "runtime/posix/slice.h"
 
 const char *argp_program_version = "softibd " SOFTIB_VERSION;
 
@@ -226,6 +227,7 @@ int main(int argc, char **argv)
 	argp_parse(&argp, argc, argv, 0, NULL, &opt);
 	signal(SIGPIPE, SIG_IGN);
 	raise_descriptor_limit();
+	rt_short_slice();
 	ret = bring_up(&d, &opt);
 	if (!ret) {
 		say_ready(opt.ready_fd);
