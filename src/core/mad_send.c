@@ -15,7 +15,7 @@ static int segment_count(int data_len, int seg_size)
 	return data_len ? DIV_ROUND_UP(data_len, seg_size) : 1;
 }
 
-static void init_rmpp(struct mad_send *send, struct mad_agent *agent)
+static void init_rmpp(struct mad_send *send)
 {
 	struct ib_rmpp_mad *mad = (void *)send->mad;
 	int rest = send->buf.data_len % send->buf.seg_size;
@@ -23,8 +23,6 @@ static void init_rmpp(struct mad_send *send, struct mad_agent *agent)
 	send->rmpp = true;
 	send->segments = send->mad + IB_MGMT_MAD_SIZE;
 	send->pad = rest || !send->buf.data_len ? send->buf.seg_size - rest : 0;
-	mad->rmpp_hdr.rmpp_version = agent->agent.rmpp_version;
-	mad->rmpp_hdr.rmpp_type = IB_MGMT_RMPP_TYPE_DATA;
 	ib_set_rmpp_flags(&mad->rmpp_hdr, IB_MGMT_RMPP_FLAG_ACTIVE);
 }
 
@@ -54,7 +52,7 @@ struct mad_send *mad_send_alloc(struct mad_agent *agent, struct mad_qp *mqp, int
 	INIT_LIST_HEAD(&send->queue_node);
 	rt_timer_init(mqp->port->device->rt, &send->timer, on_timeout);
 	if (rmpp)
-		init_rmpp(send, agent);
+		init_rmpp(send);
 	return send;
 }
 

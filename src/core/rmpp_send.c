@@ -26,6 +26,10 @@ static void fill_header(struct mad_send *send)
 		flags |= IB_MGMT_RMPP_FLAG_LAST;
 		bytes = send->buf.seg_rmpp_size - send->pad;
 	}
+	/* programs leave these to us: OpenSM's are 0 */
+	mad->rmpp_hdr.rmpp_version = send->agent->agent.rmpp_version;
+	mad->rmpp_hdr.rmpp_type = IB_MGMT_RMPP_TYPE_DATA;
+	mad->rmpp_hdr.rmpp_status = IB_MGMT_RMPP_STATUS_SUCCESS;
 	ib_set_rmpp_flags(&mad->rmpp_hdr, flags);
 	mad->rmpp_hdr.seg_num = cpu_to_be32((u32)send->seg_num);
 	mad->rmpp_hdr.paylen_newwin = cpu_to_be32((u32)bytes);

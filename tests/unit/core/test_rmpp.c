@@ -177,6 +177,19 @@ static void test_the_window_is_kept(void **state)
 	assert_int_equal(net->node[1]->no_receive, 0);
 }
 
+/* OpenSM leaves the header's version and type at 0 */
+static void test_the_rmpp_header_is_ours_to_fill(void **state)
+{
+	struct ib_mad_send_buf *buf = message(sender, 11, IB_MGMT_METHOD_SEND, 3 * SEG);
+
+	((struct ib_rmpp_mad *)buf->mad)->rmpp_hdr = (struct ib_rmpp_hdr){
+		.rmpp_rtime_flags = IB_MGMT_RMPP_FLAG_ACTIVE};
+	ib_post_send_mad(buf, NULL);
+	rt_sim_run_for(net->rt, NSEC_PER_SEC);
+	assert_int_equal(sender->status, IB_WC_SUCCESS);
+	check_received(receiver, 3 * SEG);
+}
+
 /* --- request and response --- */
 
 static int response_bytes;
@@ -417,6 +430,7 @@ int main(void)
 		CASE(test_a_dead_receiver_ends_the_send),
 		CASE(test_a_silent_sender_is_aborted),
 		CASE(test_the_window_is_kept),
+		CASE(test_the_rmpp_header_is_ours_to_fill),
 		CASE(test_a_long_response_matches_its_request),
 		CASE(test_a_slow_response_is_waited_for),
 		CASE(test_a_long_request_and_a_long_response),
