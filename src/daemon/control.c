@@ -404,7 +404,7 @@ static int open_socket(struct control *control, const char *dir)
 		close(control->fd);
 		return error;
 	}
-	if (listen(control->fd, MAX_CLIENTS)) {
+	if (listen(control->fd, 2 * MAX_CLIENTS)) {
 		error = -errno;
 		unlink(address->sun_path);
 		close(control->fd);

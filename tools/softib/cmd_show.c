@@ -72,8 +72,9 @@ static void print_status(struct json_object *st, const char *dir)
 	print_line("fabric");
 	printf("%s\n", dir);
 	print_line("topology");
-	printf("%s: %lld adapters, %lld switches\n", text_of(st, "topology"),
-	       (long long)number_of(st, "adapters"), (long long)number_of(st, "switches"));
+	printf("%s: %lld adapter%s, %lld switch%s\n", text_of(st, "topology"),
+	       (long long)number_of(st, "adapters"), number_of(st, "adapters") == 1 ? "" : "s",
+	       (long long)number_of(st, "switches"), number_of(st, "switches") == 1 ? "" : "es");
 	print_line("ports");
 	print_ports(member_of(st, "ports"));
 	print_line("manager");

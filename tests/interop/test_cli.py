@@ -1,0 +1,379 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""The softib command: fabrics come and go without a trace, errors say what
+to do, listings have JSON, and the control socket takes any bytes."""
+import array
+import json
+import os
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+from interop.fabric import SOFTIB, TIMEOUT, Fabric
+
+COMMANDS = ["run", "up", "down", "list", "exec", "status", "topo", "wait", "link", "counters",
+            "resource"]
+
+
+@pytest.fixture
+def home():
+    with tempfile.TemporaryDirectory(prefix="softib-test-") as path:
+        yield Path(path)
+
+
+def softib(home, *args, **kwargs):
+    env = dict(os.environ, XDG_RUNTIME_DIR=str(home), NO_COLOR="1")
+    env.pop("SOFTIB_DIR", None)
+    return subprocess.run([SOFTIB, *map(str, args)], env=env, capture_output=True, text=True,
+                          timeout=TIMEOUT, check=False, **kwargs)
+
+
+def softibd_of(home):
+    """Pids of the softibd processes that serve a directory below @home."""
+    found = []
+    for line in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = line.read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if words[0].endswith(b"softibd") and any(w.startswith(bytes(home)) for w in words):
+            found.append(int(line.parent.name))
+    return found
+
+
+def until(condition, what):
+    end = time.monotonic() + TIMEOUT
+    while not condition():
+        assert time.monotonic() < end, what
+        time.sleep(0.01)
+
+
+# --- help and errors ---
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_shows_examples(home, command):
+    done = softib(home, command, "--help")
+    assert done.returncode == 0
+    assert "Examples:" in done.stdout and f"softib {command}" in done.stdout
+
+
+def test_without_a_command_it_lists_them(home):
+    done = softib(home)
+    assert done.returncode == 1
+    assert all(f"  {command} " in done.stderr for command in COMMANDS)
+
+
+@pytest.mark.parametrize("args, says", [
+    (["frob"], "no command 'frob'"),
+    (["run"], "which command?"),
+    (["run", "--nodes", "0", "--", "true"], "--nodes takes 1 to 254"),
+    (["run", "--sm", "x", "--", "true"], "softib-sm, opensm or none"),
+    (["run", "--timeout", "x", "--", "true"], "--timeout takes seconds"),
+    (["run", "--topology", "star:0", "--", "true"], "expected star:HOSTS"),
+    (["run", "--topology", "/none", "--", "true"], "No such file"),
+    (["up", "../x"], "no name for a fabric"),
+    (["up", "n" * 80], "no name for a fabric"),
+    (["down", "nothing"], "no fabric 'nothing' is up"),
+    (["status"], "no fabric is up"),
+    (["status", "--fabric", "nothing"], "no fabric is up"),
+    (["exec", "n1"], "expected a node and a command"),
+    (["link", "n1"], "no NODE:PORT"),
+    (["link", "n1:1"], "up or down"),
+    (["link", "n1:1", "sideways"], "expected up or down"),
+    (["resource"], "softib resource show"),
+    (["topo", "--format", "png"], "text, dot, svg"),
+])
+def test_bad_arguments(home, args, says):
+    done = softib(home, *args)
+    assert done.returncode not in (0, -signal.SIGSEGV)
+    assert says in done.stderr
+    assert not softibd_of(home)
+
+
+# --- run ---
+
+def test_run_has_the_status_of_its_command(home):
+    for script, status in [("exit 0", 0), ("exit 7", 7), ("kill -TERM $$", 128 + 15)]:
+        assert softib(home, "run", "--", "sh", "-c", script).returncode == status
+    assert softib(home, "run", "--", "/nonexistent").returncode == 127
+    assert softib(home, "run", "--", "/dev/null").returncode == 126
+    assert list((home / "softib").iterdir()) == []
+
+
+def test_run_gives_a_node_and_reaches_the_others(home):
+    done = softib(home, "run", "--nodes", "3", "--", "sh", "-c",
+                  "echo $SOFTIB_NODE; softib exec n3 -- sh -c 'echo $SOFTIB_NODE'; "
+                  "softib exec n2 -- ibv_devices; softib status --json")
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[:2] == ["n1", "n3"]
+    assert "0250000100000200" in done.stdout  # n2's adapter
+    status = json.loads(done.stdout[done.stdout.index("{"):])
+    assert status["adapters"] == 3 and status["ports"]["active"] == 6
+    assert status["sm"]["node"] == "n1"
+
+
+def test_run_ends_what_its_command_left(home):
+    mark = f"{os.getpid()}.25"  # a duration that no one else sleeps
+    done = softib(home, "run", "--", "sh", "-c",
+                  f"sleep {mark} & setsid sleep {mark} & softib exec n2 -- sleep {mark} & exit 3")
+    assert done.returncode == 3
+    left = [p for p in Path("/proc").glob("[0-9]*/cmdline")
+            if p.exists() and mark.encode() in p.read_bytes()]
+    assert left == []
+    assert not softibd_of(home)
+
+
+def test_signal_reaches_the_command(home):
+    env = dict(os.environ, XDG_RUNTIME_DIR=str(home))
+    run = subprocess.Popen([SOFTIB, "run", "--", "sh", "-c",
+                            "trap 'echo got it; exit 9' TERM; echo ready; while :; do wait; "
+                            "read x; done"], env=env, stdin=subprocess.PIPE,
+                           stdout=subprocess.PIPE, text=True)
+    assert run.stdout.readline() == "ready\n"
+    run.send_signal(signal.SIGTERM)
+    run.stdin.write("\n")  # end the read: dash runs the trap behind it
+    run.stdin.flush()
+    out, _ = run.communicate(timeout=TIMEOUT)
+    assert (run.returncode, out) == (9, "got it\n")
+    assert not softibd_of(home)
+
+
+def test_killed_softib_leaves_no_process(home):
+    env = dict(os.environ, XDG_RUNTIME_DIR=str(home))
+    run = subprocess.Popen([SOFTIB, "run", "--", "sh", "-c", "echo $$; sleep 1000"], env=env,
+                           stdout=subprocess.PIPE, text=True)
+    command = int(run.stdout.readline())
+    assert len(softibd_of(home)) == 1
+    run.kill()
+    run.wait()
+    until(lambda: not softibd_of(home), "softibd outlives softib")
+    until(lambda: not Path(f"/proc/{command}/root").exists(), "the command outlives softib")
+    # the next run clears what it could not
+    assert softib(home, "run", "--", "true").returncode == 0
+    assert list((home / "softib").iterdir()) == []
+
+
+def test_run_without_manager_stays_init(home):
+    done = softib(home, "run", "--sm", "none", "--", "sh", "-c",
+                  "softib status --json; softib wait --timeout 1")
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["ports"] == {"active": 0, "armed": 0, "init": 4, "down": 0,
+                                                "unplugged": 0}
+    assert "is not Active but Init" in done.stderr
+
+
+# --- up, down, list ---
+
+def test_up_list_down(home):
+    assert softib(home, "up", "a", "--topology", "star:4").returncode == 0
+    assert softib(home, "up").returncode == 0
+    rows = {r["name"]: r for r in json.loads(softib(home, "list", "--json").stdout)}
+    assert sorted(rows) == ["a", "default"]
+    assert rows["a"]["adapters"] == 4 and rows["a"]["topology"] == "star:4"
+    assert len(softibd_of(home)) == 2
+    again = softib(home, "up", "a")
+    assert again.returncode == 1 and "is up in" in again.stderr and "softib down" in again.stderr
+    which = softib(home, "status")
+    assert which.returncode == 1 and "--fabric takes one of: a default" in which.stderr
+    assert softib(home, "down", "a").returncode == 0
+    assert softib(home, "status", "--json").returncode == 0  # the only one now
+    assert softib(home, "down").returncode == 0
+    assert not softibd_of(home)
+    assert list((home / "softib").iterdir()) == []
+    assert json.loads(softib(home, "list", "--json").stdout) == []
+
+
+def test_up_says_why_it_fails(home):
+    (home / "net").write_text('Switch 4 "a"\n[9] "b"[1]\n')
+    done = softib(home, "up", "--topology", home / "net")
+    assert done.returncode == 1
+    assert f"{home}/net:2: not a port" in done.stderr
+    assert not list((home / "softib").iterdir())
+
+
+def test_dead_softibd_ends_its_fabric(home):
+    assert softib(home, "up").returncode == 0
+    os.kill(softibd_of(home)[0], signal.SIGKILL)
+    until(lambda: not list((home / "softib").iterdir()), "its folder stays")
+    assert softib(home, "up").returncode == 0
+    assert softib(home, "down").returncode == 0
+
+
+def test_folder_of_another_user(home):
+    (home / "softib").mkdir(mode=0o700)
+    before = ["--"]
+    if os.getuid() == 0:
+        os.chown(home / "softib", 12345, 12345)
+    else:  # root's, seen from a user namespace that does not know root
+        before = ["unshare", "-m", "--map-current-user", "--keep-caps", "sh", "-c",
+                  'mount --bind /etc "$0" && exec "$@"', home / "softib"]
+    for args in (["up"], ["run", "--", "true"], ["list"]):
+        done = subprocess.run([*before[before[0] == "--":], SOFTIB, *args], text=True,
+                              env=dict(os.environ, XDG_RUNTIME_DIR=str(home)), timeout=TIMEOUT,
+                              capture_output=True, check=False)
+        assert "belongs to another user" in done.stderr and "XDG_RUNTIME_DIR" in done.stderr
+    assert not softibd_of(home)
+
+
+def test_folder_open_to_others(home):
+    (home / "softib").mkdir()
+    os.chmod(home / "softib", 0o755)
+    done = softib(home, "up")
+    assert done.returncode == 1 and "chmod 700" in done.stderr
+
+
+def test_long_path(home):
+    deep = home / ("d" * 90)
+    deep.mkdir()
+    for args in (["up"], ["run", "--", "true"]):
+        done = softib(deep, *args)
+        assert done.returncode == 1 and "too long for a socket's path" in done.stderr
+
+
+# --- on a fabric ---
+
+def test_topo_formats(pair):
+    nodes = {n["name"]: n for n in pair.json("topo", "--fabric", "t")["nodes"]}
+    assert sorted(nodes) == ["n1", "n2", "s1"]
+    port = nodes["n1"]["ports"][0]
+    assert (port["state"], port["peer"], port["width"], port["speed"]) == \
+        ("Active", "s1", "4x", "EDR")
+    assert port["lid"] and port["sm_lid"] == port["lid"]
+    text = pair.softib("topo", "--fabric", "t")
+    assert "2 adapters, 1 switch, 2 cables" in text and text.count("Active") == 2
+    assert "\033" not in text
+    svg = pair.softib("topo", "--fabric", "t", "--format", "svg")
+    assert "<svg" in svg and svg.count("#2e7d32") >= 2  # both links green
+
+
+def test_link_down_and_up():
+    with Fabric("pair") as f:
+        out = f.json("link", "n2:1", "down", "--fabric", "t")
+        assert (out["peer"], out["peer_port"], out["state"]) == ("s1", 2, "down")
+        status = f.json("status")
+        assert status["ports"]["unplugged"] == 2 and status["ports"]["active"] == 2
+        row = f.json("counters", "s1:2")["counters"][0]
+        assert row["link_downed"] == 1
+        f.softib("link", "s1:2", "up")
+        f.softib("wait")
+        assert f.json("status")["ports"]["active"] == 4
+
+
+@pytest.mark.parametrize("args, says", [
+    (["exec", "n9", "--", "true"], 'no node "n9"'),
+    (["exec", "s1", "--", "true"], "adapters' nodes such as n1"),
+    (["link", "s1:9", "down"], "s1 has ports 1 to 2"),
+    (["counters", "n1:2"], "n1 has ports 1 to 1"),
+    (["resource", "show", "x"], 'no node "x"'),
+])
+def test_unknown_nodes_and_ports(pair, args, says):
+    done = subprocess.run([SOFTIB, *args], env=dict(pair.env, SOFTIB_DIR=str(pair.dir)),
+                          capture_output=True, text=True, timeout=TIMEOUT, check=False)
+    assert done.returncode == 1 and says in done.stderr
+
+
+def test_resource_show(pair):
+    rows = pair.json("resource", "show", "n1")
+    assert {r["node"] for r in rows} == {"n1"}
+    assert {"0x000000", "0x000001"} <= {r.get("qpn") for r in rows}
+
+
+def test_exec_by_description_and_guid(pair):
+    for name in ("n2", "n2 softib0", "0x0250000100000200", "H-0250000100000200"):
+        assert pair.run(name, "printenv", "SOFTIB_NODE") == "n2\n"
+
+
+# --- the control socket ---
+
+class Control:
+    def __init__(self, fabric):
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.socket.settimeout(TIMEOUT)
+        self.socket.connect(str(fabric.dir / "control"))
+
+    def ask(self, data):
+        self.socket.send(data if isinstance(data, bytes) else json.dumps(data).encode())
+        return self.answer()
+
+    def answer(self):
+        text, control, _, _ = self.socket.recvmsg(65536, socket.CMSG_SPACE(4))
+        answer = json.loads(text)
+        for _, _, data in control:
+            with os.fdopen(array.array("i", data)[0], "rb") as whole:
+                body = whole.read() if whole.seek(0) == 0 else b""
+                assert len(body) == answer["bytes"]
+                answer = json.loads(body)
+        return answer
+
+
+@pytest.mark.parametrize("data", [
+    b"", b"{", b"[]", b"1", b"null", b'"op"', b'{"op":}', b'{"op":1}', b"{}", b'{"op":"x"}',
+    b'{"op":"ping"} x', b'{"op":"ping"}{}', b"\0", b"\xff\xfe", b"[" * 1000, b"x" * 65536,
+    b'{"op":"' + b"x" * 60000 + b'"}', b'{"op":"ping\xff"}',
+    b'{"op":"link"}', b'{"op":"link","node":1}', b'{"op":"link","node":"n1"}',
+    b'{"op":"link","node":"n1","port":0}', b'{"op":"link","node":"n1","port":-1}',
+    b'{"op":"link","node":"n1","port":"1"}', b'{"op":"link","node":"n1","port":1e99}',
+    b'{"op":"link","node":"n1","port":1}', b'{"op":"link","node":"n1","port":1,"state":"x"}',
+    b'{"op":"topo","format":"x"}', b'{"op":"topo","node":"x"}', b'{"op":"counters","port":1}',
+    b'{"op":"counters","node":[]}', b'{"op":"wait"}', b'{"op":"wait","until":"x"}',
+    b'{"op":"wait","until":"active","timeout_ms":-1}', b'{"op":"resources","node":""}',
+], ids=lambda data: data[:40].decode("latin1").encode("unicode_escape").decode() or "empty")
+def test_malformed_request(pair, data):
+    control = Control(pair)
+    if not data:  # an empty message is the end of the connection
+        control.socket.send(data)
+        assert control.socket.recv(100) == b""
+    else:
+        answer = control.ask(data)
+        assert list(answer) == ["error"] and answer["error"]
+        assert control.ask({"op": "ping"})["protocol"] == 1  # and the client lives on
+    assert Control(pair).ask({"op": "status"})["ports"]["active"] == 4
+
+
+def test_slow_clients_block_nobody():
+    with Fabric("fattree:2,6") as f:  # a large topology: answers travel as memfds
+        slow = [Control(f) for _ in range(10)]
+        for client in slow:
+            try:
+                client.socket.settimeout(0)
+                for _ in range(1000):
+                    client.socket.send(b'{"op":"topo"}')
+            except BlockingIOError:
+                pass
+        assert len(Control(f).ask({"op": "topo"})["nodes"]) == 72 + 12 + 6
+        pid = f.json("status")["pid"]
+        assert len(os.listdir(f"/proc/{pid}/fd")) < 200 + 90 * 2
+
+
+def test_many_clients_are_bounded(pair):
+    crowd = [Control(pair) for _ in range(80)]
+    refused = 0
+    for client in crowd:
+        try:
+            answer = client.ask({"op": "ping"})
+        except (BrokenPipeError, ConnectionResetError):
+            answer = client.answer()
+        refused += "too many clients" in answer.get("error", "")
+    assert refused == 80 - 64
+    for client in crowd:
+        client.socket.close()
+    until(lambda: "pid" in Control(pair).ask({"op": "ping"}), "no room after they left")
+
+
+def test_wait_is_answered_by_the_event():
+    with Fabric("pair", sm="none") as f:
+        waiting, gone = Control(f), Control(f)
+        for client in (waiting, gone):
+            client.socket.send(b'{"op":"wait","until":"active"}')
+        gone.socket.close()
+        timeout = Control(f).ask({"op": "wait", "until": "active", "timeout_ms": 1})
+        assert "time-out" in timeout["error"] and timeout["ports"]["init"] == 4
+        manager = f.start("n1", str(SOFTIB.parent / "softib-sm"))
+        assert waiting.answer()["ports"]["active"] == 4
+        manager.terminate()
+        manager.wait()

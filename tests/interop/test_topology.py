@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Topologies: real fabrics' files load, and what ibnetdiscover prints of our
+fabric gives the same fabric again."""
+import re
+import subprocess
+import xml.etree.ElementTree as xml
+
+import pytest
+
+from interop.fabric import SHARED, SOFTIB, TIMEOUT, Fabric
+
+REAL = sorted((SHARED / "topologies").glob("[nq]*.ibnetdiscover"))
+
+
+def topo(spec, form="ibnetdiscover", status=0):
+    done = subprocess.run([SOFTIB, "topo", "--topology", str(spec), "--format", form],
+                          capture_output=True, text=True, timeout=TIMEOUT, check=False)
+    assert done.returncode == status, done.stderr
+    return done.stdout if status == 0 else done.stderr
+
+
+def lines(text, keep_lids=True):
+    """The file's lines, apart from comments, blanks and the kind of port 0."""
+    found = set()
+    for line in text.splitlines():
+        if not line.strip() or line.startswith("#"):
+            continue
+        line = re.sub(r"\s+", " ", line).replace("] (", "](")
+        line = re.sub(r"\b(base|enhanced) port 0", "port 0", line)
+        found.add(line if keep_lids else re.sub(r" l(id|mc) \d+", "", line))
+    return found
+
+
+def test_there_are_real_files():
+    assert len(REAL) == 3, f"{SHARED}/topologies is not there: set SOFTIB_SHARED"
+
+
+@pytest.mark.parametrize("path", REAL, ids=lambda p: p.name)
+def test_real_file_is_understood_to_the_last_line(path):
+    assert lines(topo(path)) == lines(path.read_text())
+
+
+@pytest.mark.parametrize("path", REAL, ids=lambda p: p.name)
+def test_real_file_is_drawn(path):
+    svg = xml.fromstring(topo(path, "svg"))
+    ns = {"s": "http://www.w3.org/2000/svg"}
+    titles = {t.text for t in svg.iterfind(".//s:g[@class='node']/s:title", ns)}
+    switches = len(re.findall(r"^Switch", path.read_text(), re.M))
+    assert {f"s{i}" for i in range(1, switches + 1)} <= titles
+
+
+def test_malformed_file_is_refused():
+    path = SHARED / "topologies/malformed.ibnetdiscover"
+    err = topo(path, status=1)
+    assert f"{path}:10: " in err and "expected" in err
+
+
+@pytest.mark.parametrize("spec", ["pair:2", "fattree:2,2", "torus:3x3", "dragonfly:2,1,1", "direct"])
+def test_ibnetdiscover_gives_the_same_fabric_again(spec, tmp_path):
+    with Fabric(spec) as f:
+        found = f.run("n1", "ibnetdiscover")
+        ours = f.softib("topo", "--format", "ibnetdiscover")
+        names = {n["guid"]: n["name"] for n in f.json("topo")["nodes"]}
+    assert lines(found) == lines(ours)  # LIDs as well: the live fabric's
+    (tmp_path / "found").write_text(found)
+    assert lines(topo(tmp_path / "found"), False) == lines(topo(spec), False)
+    with Fabric(tmp_path / "found") as f:
+        again = f.run("n1", "ibnetdiscover")
+        assert lines(again, False) == lines(found, False)
+        assert {n["guid"]: n["name"] for n in f.json("topo")["nodes"]} == names
+
+
+def test_ibsim_reads_what_we_write(tmp_path):
+    (tmp_path / "net").write_text(topo("fattree:2,2"))
+    done = subprocess.run(["ibsim", "-s", "net"], cwd=tmp_path, input="dump\nquit\n", text=True,
+                          capture_output=True, timeout=TIMEOUT, check=False)
+    out = done.stdout + done.stderr
+    for i in range(1, 9):
+        assert f"H-02500001{i:06x}00" in out
+    for i in range(1, 7):
+        assert f"S-02500002{i:06x}00" in out
+    # each of the 16 cables at both ends
+    assert len(re.findall(r'\[\d+\]\s+"[HS]-', out)) == 32, out
