@@ -3,10 +3,14 @@
  * Directed routes as a channel adapter treats them (IBA v1 14.2.2). An
  * adapter does not forward: a path begins or ends at it. The switches' half
  * of these rules is in src/agents.
+ *
+ * A path may have a part routed by LID before its directed part (DrSLID says
+ * from where) and one behind it (DrDLID says to where); the permissive LID
+ * says that there is none. A response goes through them in reverse.
  */
 #include "core/mad_priv.h"
 
-static bool path_ends_here(__be16 lid)
+static bool no_lid_part(__be16 lid)
 {
 	return lid == cpu_to_be16(IB_LID_PERMISSIVE);
 }
@@ -14,7 +18,7 @@ static bool path_ends_here(__be16 lid)
 static enum smi_action send_request(struct ib_smp *smp, u32 port_num)
 {
 	/* 14.2.2: a LID routed part comes first; the path begins where it ends */
-	if (smp->hop_ptr == 0 && !path_ends_here(smp->dr_slid))
+	if (smp->hop_ptr == 0 && !no_lid_part(smp->dr_slid))
 		return SMI_SEND;
 	/* C14-9:1: the path's first hop says by which port it leaves */
 	if (smp->hop_cnt && smp->hop_ptr == 0) {
@@ -24,7 +28,7 @@ static enum smi_action send_request(struct ib_smp *smp, u32 port_num)
 	/* C14-9:3: no hop at all: to this port's own SMA */
 	if (smp->hop_ptr == smp->hop_cnt) {
 		smp->hop_ptr++;
-		return path_ends_here(smp->dr_dlid) ? SMI_LOCAL : SMI_DISCARD;
+		return no_lid_part(smp->dr_dlid) ? SMI_LOCAL : SMI_DISCARD;
 	}
 	/* C14-9:4, C14-9:5 */
 	return smp->hop_ptr == smp->hop_cnt + 1 ? SMI_LOCAL : SMI_DISCARD;
@@ -33,17 +37,17 @@ static enum smi_action send_request(struct ib_smp *smp, u32 port_num)
 static enum smi_action send_response(struct ib_smp *smp, u32 port_num)
 {
 	/* 14.2.2: what came by LID at its end goes back by LID at first */
-	if (smp->hop_ptr == smp->hop_cnt + 1 && !path_ends_here(smp->dr_dlid))
+	if (smp->hop_ptr == smp->hop_cnt + 1 && !no_lid_part(smp->dr_dlid))
 		return SMI_SEND;
 	/* C14-13:1: the way back begins by the port that the request came by */
 	if (smp->hop_cnt && smp->hop_ptr == smp->hop_cnt + 1) {
 		smp->hop_ptr--;
 		return smp->return_path[smp->hop_ptr] == port_num ? SMI_SEND : SMI_DISCARD;
 	}
-	/* C14-13:3: the directed part is over */
+	/* C14-13:3: no hop at all: to our own SM, or by LID to the other */
 	if (smp->hop_ptr == 1) {
 		smp->hop_ptr--;
-		return path_ends_here(smp->dr_slid) ? SMI_LOCAL : SMI_DISCARD;
+		return no_lid_part(smp->dr_slid) ? SMI_LOCAL : SMI_SEND;
 	}
 	/* C14-13:4, C14-13:5 */
 	return smp->hop_ptr == 0 ? SMI_LOCAL : SMI_DISCARD;
@@ -54,6 +58,9 @@ enum smi_action smi_send(struct ib_smp *smp, u32 port_num)
 	/* C14-6: hop counts go from 0 to 63 */
 	if (smp->hop_cnt >= IB_SMP_MAX_PATH_HOPS)
 		return SMI_DISCARD;
+	/* the way begins with a part routed by LID: no hop is taken yet */
+	if (!no_lid_part(ib_get_smp_direction(smp) ? smp->dr_dlid : smp->dr_slid))
+		return SMI_SEND;
 	return ib_get_smp_direction(smp) ? send_response(smp, port_num) :
 					   send_request(smp, port_num);
 }
@@ -69,7 +76,7 @@ static enum smi_action receive_request(struct ib_smp *smp, u32 port_num)
 		if (smp->hop_cnt)
 			smp->return_path[smp->hop_ptr] = (u8)port_num;
 		smp->hop_ptr++;
-		return path_ends_here(smp->dr_dlid) ? SMI_LOCAL : SMI_DISCARD;
+		return no_lid_part(smp->dr_dlid) ? SMI_LOCAL : SMI_DISCARD;
 	}
 	/* C14-9:4, C14-9:5 */
 	return smp->hop_ptr == smp->hop_cnt + 1 ? SMI_LOCAL : SMI_DISCARD;
@@ -80,7 +87,7 @@ static enum smi_action receive_response(struct ib_smp *smp)
 	/* C14-13:3: back at the sender by the path */
 	if (smp->hop_ptr == 1) {
 		smp->hop_ptr--;
-		return path_ends_here(smp->dr_slid) ? SMI_LOCAL : SMI_DISCARD;
+		return no_lid_part(smp->dr_slid) ? SMI_LOCAL : SMI_DISCARD;
 	}
 	/* C14-13:4: back by LID, the path was over before. C14-13:1, :2 and
 	 * :5: no other hop pointer reaches an adapter. */
