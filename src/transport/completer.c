@@ -91,7 +91,7 @@ static void retry(struct tp_qp *qp)
 	tp_requester_rewind(qp);
 }
 
-/* 9.7.5.1.? an implied NAK; the answers already under way would repeat it */
+/* an implied NAK; the answers already under way would repeat it */
 static void lost_response(struct tp_qp *qp)
 {
 	if (!qp->sq.recovering)
@@ -119,10 +119,11 @@ static void receiver_not_ready(struct tp_qp *qp, uint8_t rnr_enc, mono_t now)
 
 static bool is_ack(const struct wire_packet *pkt, uint32_t flags)
 {
-	return flags & WIRE_HAS_AETH && (pkt->aeth.syndrome & WIRE_AETH_KIND_MASK) == WIRE_AETH_ACK;
+	return flags & WIRE_HAS_AETH &&
+	       (pkt->aeth.syndrome & WIRE_AETH_KIND_MASK) == WIRE_AETH_ACK;
 }
 
-/* 9.7.7.2.4: how many more messages the peer has receives for */
+/* 9.7.7.2: how many more messages the peer has receives for */
 static void note_credits(struct tp_sq *sq, const struct wire_aeth *aeth)
 {
 	uint8_t code = aeth->syndrome & WIRE_AETH_VALUE_MASK;
@@ -165,8 +166,8 @@ static void ack(struct tp_qp *qp, const struct wire_packet *pkt, mono_t now)
 }
 
 /* the oldest request's response data for una is here: into its memory */
-static enum ibv_wc_status take_data(struct tp_qp *qp, const struct tp_sqe *sqe, const void *data,
-				    uint32_t len)
+static enum ibv_wc_status take_data(struct tp_qp *qp, const struct tp_sqe *sqe,
+				    const void *data, uint32_t len)
 {
 	struct tp_sq *sq = &qp->sq;
 	const struct tp_sge *sge = tp_sges(qp, sq->tail);
@@ -190,7 +191,7 @@ static enum ibv_wc_status read_data(struct tp_qp *qp, const struct tp_sqe *sqe,
 	bool last = psn_eq(qp->sq.una, sqe->last_psn);
 	uint32_t len = last ? sqe->length_bytes - offset : tp_mtu(qp);
 
-	/* 9.7.5.1.? the response must be the one that was asked for */
+	/* 9.9.2: the response must be the one that was asked for */
 	if (!(flags & WIRE_IS_LAST) != !last || pkt->payload_bytes != len)
 		return IBV_WC_BAD_RESP_ERR;
 	return take_data(qp, sqe, pkt->payload, len);
@@ -210,7 +211,8 @@ static void response_done(struct tp_qp *qp, const struct tp_sqe *sqe)
 }
 
 /* a READ or atomic response */
-static void response(struct tp_qp *qp, const struct wire_packet *pkt, uint32_t flags, mono_t now)
+static void response(struct tp_qp *qp, const struct wire_packet *pkt, uint32_t flags,
+		     mono_t now)
 {
 	struct tp_sq *sq = &qp->sq;
 	psn_t before = sq->una;
@@ -241,7 +243,7 @@ static void response(struct tp_qp *qp, const struct wire_packet *pkt, uint32_t f
 }
 
 /* an answer to what is answered already, or was never sent; but the newest
- * ACK may come again with fresh credits (9.7.7.2.? unsolicited ACK) */
+ * ACK may come again with fresh credits (9.7.7.2) */
 static void ghost(struct tp_qp *qp, const struct wire_packet *pkt, uint32_t flags)
 {
 	struct tp_sq *sq = &qp->sq;

@@ -13,8 +13,8 @@ struct tp_cursor tp_cursor_at(const struct tp_sge *sge, unsigned num_sge, uint32
 	return at;
 }
 
-bool tp_gather(struct tp_qp *qp, uint32_t index, struct tp_cursor *at, uint32_t length_bytes,
-	       struct tp_packet_out *out)
+bool tp_gather(struct tp_qp *qp, uint32_t index, struct tp_cursor *at,
+	       uint32_t length_bytes, struct tp_packet_out *out)
 {
 	const struct tp_sge *sge = tp_sges(qp, index);
 	unsigned n = 0;
@@ -24,8 +24,8 @@ bool tp_gather(struct tp_qp *qp, uint32_t index, struct tp_cursor *at, uint32_t 
 		uint32_t len = MIN(s->length_bytes - at->offset, length_bytes);
 
 		if (len > 0) {
-			out->piece[n].ptr = qp->ops->mem(qp->ctx, s->lkey, s->addr + at->offset,
-							 len, 0, false);
+			out->piece[n].ptr = qp->ops->mem(
+				qp->ctx, s->lkey, s->addr + at->offset, len, 0, false);
 			if (unlikely(!out->piece[n].ptr))
 				return false;
 			out->piece[n++].len = len;
@@ -52,8 +52,8 @@ enum tp_copy tp_scatter(struct tp_qp *qp, const struct tp_sge *sge, unsigned num
 			return TP_COPY_TOO_SHORT;
 		len = MIN(s->length_bytes - at->offset, length_bytes);
 		if (len > 0) {
-			void *to = qp->ops->mem(qp->ctx, s->lkey, s->addr + at->offset, len,
-						IBV_ACCESS_LOCAL_WRITE, false);
+			void *to = qp->ops->mem(qp->ctx, s->lkey, s->addr + at->offset,
+						len, IBV_ACCESS_LOCAL_WRITE, false);
 			if (unlikely(!to))
 				return TP_COPY_VIOLATION;
 			memcpy(to, from, len);
@@ -72,7 +72,8 @@ void tp_copy_ordered(void *to, const void *from, size_t length_bytes)
 	size_t tail = MIN(length_bytes, (size_t)8);
 
 	memcpy(to, from, length_bytes - tail);
-	/* programs spin on the last bytes of an RDMA WRITE (o9-20) */
+	/* programs spin on the last bytes of an RDMA WRITE */
 	__atomic_thread_fence(__ATOMIC_RELEASE);
-	memcpy((char *)to + length_bytes - tail, (const char *)from + length_bytes - tail, tail);
+	memcpy((char *)to + length_bytes - tail, (const char *)from + length_bytes - tail,
+	       tail);
 }

@@ -142,7 +142,7 @@ static enum tp_verdict receive_write(struct tp_qp *qp, const struct wire_packet 
 	if (unlikely(verdict != TP_ACCEPT))
 		return verdict;
 	left = r->length_bytes - r->received_bytes;
-	/* C9-89: the DMA length is reached with the last packet, not before */
+	/* 9.7.4.1.6: the DMA length is reached with the last packet, not before */
 	if (unlikely(flags & WIRE_IS_LAST ? len != left : len >= left))
 		return TP_INVALID_REQUEST;
 	if (flags & WIRE_HAS_IMM && unlikely(!tp_recv_take(qp)))
@@ -171,8 +171,8 @@ enum tp_verdict tp_message_receive(struct tp_qp *qp, const struct wire_packet *p
 					 receive_write(qp, pkt, flags);
 	if (unlikely(verdict != TP_ACCEPT))
 		return verdict;
-	qp->resp.message = flags & WIRE_IS_LAST	  ? TP_MESSAGE_NONE :
+	qp->resp.message = flags & WIRE_IS_LAST ? TP_MESSAGE_NONE :
 			   flags & WIRE_IS_SEND ? TP_MESSAGE_SEND :
-						    TP_MESSAGE_WRITE;
+						  TP_MESSAGE_WRITE;
 	return TP_ACCEPT;
 }

@@ -11,19 +11,19 @@
 
 /* Which operations a transport has: 9.2.1 table 35; completions: 11.4.2.1 */
 const struct tp_op tp_ops_table[TP_OPS] = {
-	[IBV_WR_SEND] = {WIRE_SEND_FIRST, WIRE_SEND_MIDDLE, WIRE_SEND_LAST, WIRE_SEND_ONLY,
-			 ANY, TP_OP_RECEIVES, IBV_WC_SEND},
+	[IBV_WR_SEND] = {WIRE_SEND_FIRST, WIRE_SEND_MIDDLE, WIRE_SEND_LAST,
+			 WIRE_SEND_ONLY, ANY, TP_OP_RECEIVES, IBV_WC_SEND},
 	[IBV_WR_SEND_WITH_IMM] = {WIRE_SEND_FIRST, WIRE_SEND_MIDDLE, WIRE_SEND_LAST_IMM,
-				  WIRE_SEND_ONLY_IMM, ANY, TP_OP_RECEIVES | TP_OP_IMM,
+				  WIRE_SEND_ONLY_IMM, ANY, TP_OP_RECEIVES,
 				  IBV_WC_SEND},
 	[IBV_WR_SEND_WITH_INV] = {WIRE_SEND_FIRST, WIRE_SEND_MIDDLE, WIRE_SEND_LAST_INV,
-				  WIRE_SEND_ONLY_INV, RC, TP_OP_RECEIVES | TP_OP_INV,
+				  WIRE_SEND_ONLY_INV, RC, TP_OP_RECEIVES,
 				  IBV_WC_SEND},
 	[IBV_WR_RDMA_WRITE] = {WIRE_WRITE_FIRST, WIRE_WRITE_MIDDLE, WIRE_WRITE_LAST,
 			       WIRE_WRITE_ONLY, RC_UC, TP_OP_RETH, IBV_WC_RDMA_WRITE},
 	[IBV_WR_RDMA_WRITE_WITH_IMM] = {WIRE_WRITE_FIRST, WIRE_WRITE_MIDDLE,
 					WIRE_WRITE_LAST_IMM, WIRE_WRITE_ONLY_IMM, RC_UC,
-					TP_OP_RETH | TP_OP_RECEIVES | TP_OP_IMM,
+					TP_OP_RETH | TP_OP_RECEIVES,
 					IBV_WC_RDMA_WRITE},
 	[IBV_WR_RDMA_READ] = {.only = WIRE_READ_REQUEST,
 			      .transport_mask = RC,
@@ -39,18 +39,18 @@ const struct tp_op tp_ops_table[TP_OPS] = {
 					 .wc_opcode = IBV_WC_FETCH_ADD},
 };
 
-/* 9.7.7.2.3 */
+/* 9.7.7.2; the last code is WIRE_AETH_CREDIT_INVALID */
 const uint16_t tp_credits[32] = {
-	0,  1,	2,  3,	4,   6,	  8,   12,  16,	 24,  32,   48,	  64,	96,   128,   192,
-	256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768,
-	0, /* no credit field: WIRE_AETH_CREDIT_INVALID */
+	0,    1,    2,	  3,	4,    6,     8,	    12,	   16,	  24,  32,
+	48,   64,   96,	  128,	192,  256,   384,   512,   768,	  1024, 1536,
+	2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 0,
 };
 
 /* 9.7.5.2.8, in units of 10 us */
 static const uint32_t rnr_10us[32] = {
-	65536, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192,
-	256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576,
-	32768, 49152,
+	65536, 1,    2,	   3,	 4,    6,    8,	    12,	   16,	  24,	 32,
+	48,    64,   96,   128,	 192,  256,  384,   512,   768,	  1024,	 1536,
+	2048,  3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
 };
 
 uint64_t tp_rnr_ns(uint8_t rnr_enc)

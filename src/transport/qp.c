@@ -35,7 +35,8 @@ static uint32_t slot_bytes(uint32_t max_sge, uint32_t max_inline)
 	return bytes ? ALIGN_UP(bytes, 16u) : 16;
 }
 
-size_t tp_qp_size(uint32_t sq_depth, uint32_t max_sge, uint32_t max_inline, uint32_t max_dest_rd)
+size_t tp_qp_size(uint32_t sq_depth, uint32_t max_sge, uint32_t max_inline,
+		  uint32_t max_dest_rd)
 {
 	size_t per_request = sizeof(struct tp_sqe) + slot_bytes(max_sge, max_inline) +
 			     sizeof(struct tp_destination);
@@ -177,7 +178,7 @@ void tp_qp_fail(struct tp_qp *qp)
 	if (was_failed)
 		return;
 	qp->resp.pending = 0;
-	if (qp->has_srq) /* 10.2.9.? C10-?: no more receives leave the SRQ for this QP */
+	if (qp->has_srq) /* no more receives leave the SRQ for this QP (11.6.3.1) */
 		qp->ops->event(qp->ctx, TP_EVENT_LAST_WQE_REACHED);
 }
 
@@ -230,14 +231,15 @@ static bool request_is_sound(const struct tp_qp *qp, const struct tp_send_wr *wr
 	    (wr->length_bytes > sq->max_inline || op->flags & TP_OP_RESPONDS))
 		return false;
 	if (qp->type == TP_UD)
-		return wr->length_bytes <= tp_mtu(qp); /* C9-? one packet */
+		return wr->length_bytes <= tp_mtu(qp); /* 9.8.3: one packet */
 	return wr->length_bytes <= TP_MESSAGE_MAX;
 }
 
 static void copy_inline(uint8_t *to, const struct tp_send_wr *wr)
 {
 	for (unsigned i = 0; i < wr->num_sge; i++) {
-		memcpy(to, (const void *)(uintptr_t)wr->sge[i].addr, wr->sge[i].length_bytes);
+		memcpy(to, (const void *)(uintptr_t)wr->sge[i].addr,
+		       wr->sge[i].length_bytes);
 		to += wr->sge[i].length_bytes;
 	}
 }
@@ -275,7 +277,8 @@ int tp_qp_post_send(struct tp_qp *qp, const struct tp_send_wr *wr)
 	const struct tp_op *op = &tp_ops_table[wr->opcode < TP_OPS ? wr->opcode : 0];
 
 	if (unlikely(!in_state(qp, CAN_POST_SEND) || wr->opcode >= TP_OPS ||
-		     !(op->transport_mask >> qp->type & 1) || !request_is_sound(qp, wr, op)))
+		     !(op->transport_mask >> qp->type & 1) ||
+		     !request_is_sound(qp, wr, op)))
 		return -EINVAL;
 	if (unlikely(sq->head - sq->tail >= sq->depth))
 		return -ENOMEM;
@@ -285,7 +288,7 @@ int tp_qp_post_send(struct tp_qp *qp, const struct tp_send_wr *wr)
 		if (likely(!sq->stop))
 			sq->end = sq->head;
 	} else if (qp->state != IBV_QPS_SQD) {
-		tp_sq_flush(qp); /* C10-?: taken, and completed with flush error */
+		tp_sq_flush(qp); /* 10.3.1: taken, and completed in error */
 	}
 	return 0;
 }
@@ -294,7 +297,8 @@ int tp_qp_post_send(struct tp_qp *qp, const struct tp_send_wr *wr)
 
 void tp_qp_receive(struct tp_qp *qp, const struct wire_packet *pkt, mono_t now)
 {
-	static void (*const request[])(struct tp_qp *, const struct wire_packet *, uint32_t) = {
+	static void (*const request[])(struct tp_qp *, const struct wire_packet *,
+				       uint32_t) = {
 		[TP_RC] = tp_responder_receive,
 		[TP_UC] = tp_uc_receive,
 		[TP_UD] = tp_ud_receive,

@@ -32,7 +32,11 @@
 #define TP_WINDOW 256	/* request packets in flight before an ACK must come */
 #define TP_ACK_EVERY 64 /* inside a message, AckReq on one packet of so many */
 #define TP_PSN_HALF (1u << 23)
-#define TP_MESSAGE_MAX (1u << 31) /* 9.7.7? C9-8: longest message in bytes */
+#define TP_MESSAGE_MAX (1u << 31) /* bytes (9.7.7.1) */
+
+/* 9.7.7.2: an ACK without credits. Ours never count receives: they may be shared
+ * or posted late, and the RNR NAK says the same when it matters. */
+#define TP_ACK_NO_CREDITS (WIRE_AETH_ACK | WIRE_AETH_CREDIT_INVALID)
 
 /* --- the table of send operations (opcode.c) --- */
 
@@ -41,9 +45,7 @@ enum tp_op_flags {
 	TP_OP_ATOMIC = 1 << 1,
 	TP_OP_RESPONDS = TP_OP_READ | TP_OP_ATOMIC, /* ends by a response with data */
 	TP_OP_RETH = 1 << 2,
-	TP_OP_IMM = 1 << 3,
-	TP_OP_INV = 1 << 4,
-	TP_OP_RECEIVES = 1 << 5, /* consumes a receive at the peer */
+	TP_OP_RECEIVES = 1 << 3, /* consumes a receive at the peer */
 };
 
 /** struct tp_op - what a work request's opcode means for its packets */
@@ -86,7 +88,8 @@ struct tp_cursor {
 	uint32_t sge, offset;
 };
 
-enum tp_block { /* why nothing can be sent although requests wait */
+/* why nothing can be sent although requests wait */
+enum tp_block {
 	TP_BLOCK_WINDOW = 1 << 0,
 	TP_BLOCK_READS = 1 << 1, /* max_rd_atomic reached, or a fence */
 	TP_BLOCK_CREDIT = 1 << 2,
@@ -94,7 +97,8 @@ enum tp_block { /* why nothing can be sent although requests wait */
 	TP_BLOCK_PROGRESS = TP_BLOCK_WINDOW | TP_BLOCK_READS | TP_BLOCK_CREDIT,
 };
 
-enum tp_stop { /* what happens when tail reaches end */
+/* what happens when tail reaches end */
+enum tp_stop {
 	TP_STOP_NONE,
 	TP_STOP_DRAIN, /* SQD: tell that the queue is drained */
 	TP_STOP_FAIL,  /* the request at end completes with sq.fail_status */
@@ -127,7 +131,8 @@ struct tp_sq {
 
 /* --- the responder --- */
 
-enum tp_response { /* what waits to be sent back */
+/* what waits to be sent back */
+enum tp_response {
 	TP_RESPONSE_RESOURCE = 1 << 0,
 	TP_RESPONSE_ACK = 1 << 1,
 	TP_RESPONSE_NAK = 1 << 2,
@@ -144,9 +149,9 @@ struct tp_resource {
 	uint32_t msn;
 	/* --- READ --- */
 	uint64_t va;
-	uint32_t rkey, length_bytes; /* as first received */
+	uint32_t rkey, length_bytes;	   /* as first received */
 	psn_t start_psn, nxt_psn, end_psn; /* responses to be sent */
-	uint32_t stop_bytes; /* where they end, counted from va */
+	uint32_t stop_bytes;		   /* where they end, counted from va */
 	/* --- atomic --- */
 	uint64_t original;
 };
@@ -176,8 +181,8 @@ struct tp_responder {
 
 struct tp_qp {
 	/* --- hot --- */
-	uint8_t state; /* enum ibv_qp_state */
-	uint8_t type;  /* enum tp_type */
+	uint8_t state;	   /* enum ibv_qp_state */
+	uint8_t type;	   /* enum tp_type */
 	uint8_t transport; /* enum wire_transport */
 	uint8_t mtu_shift;
 	bool sq_sig_all, has_srq;
@@ -236,7 +241,7 @@ void tp_qp_fail(struct tp_qp *qp);
 /* --- sq.c: outcomes of send requests --- */
 
 /** tp_sq_complete() - the oldest request has its outcome; a success that
- *  nobody asked to be told is silent (10.8.6? C10-86) */
+ *  nobody asked to be told is silent (10.8.6) */
 void tp_sq_complete(struct tp_qp *qp, enum ibv_wc_status status);
 /** tp_sq_fail_next() - the request at sq.next cannot be sent: it completes
  *  with @status when those before it are done */
@@ -256,10 +261,11 @@ enum tp_copy tp_scatter(struct tp_qp *qp, const struct tp_sge *sge, unsigned num
 			struct tp_cursor *at, const void *data, uint32_t length_bytes);
 /** tp_gather() - the host addresses of @length_bytes of the request @index
  *  from @at, which moves on. Return: false on a violation */
-bool tp_gather(struct tp_qp *qp, uint32_t index, struct tp_cursor *at, uint32_t length_bytes,
-	       struct tp_packet_out *out);
+bool tp_gather(struct tp_qp *qp, uint32_t index, struct tp_cursor *at,
+	       uint32_t length_bytes, struct tp_packet_out *out);
 /** tp_cursor_at() - the place @offset bytes into a list */
-struct tp_cursor tp_cursor_at(const struct tp_sge *sge, unsigned num_sge, uint32_t offset);
+struct tp_cursor tp_cursor_at(const struct tp_sge *sge, unsigned num_sge,
+			      uint32_t offset);
 /** tp_copy_ordered() - copy so that the last 8 bytes appear last */
 void tp_copy_ordered(void *to, const void *from, size_t length_bytes);
 
@@ -276,7 +282,8 @@ void tp_completer_expire(struct tp_qp *qp, mono_t now);
 
 /* --- message.c: SEND and WRITE packets into memory, for RC and UC --- */
 
-enum tp_verdict { /* on a request packet */
+/* on a request packet */
+enum tp_verdict {
 	TP_ACCEPT,
 	TP_NO_RECEIVE,	      /* RNR */
 	TP_INVALID_REQUEST,   /* opcode, its order, length */
@@ -298,18 +305,20 @@ void tp_recv_complete(struct tp_qp *qp, struct tp_wc *wc);
 void tp_recv_fail(struct tp_qp *qp, enum ibv_wc_status status);
 
 /* --- responder.c (RC) --- */
-void tp_responder_receive(struct tp_qp *qp, const struct wire_packet *pkt, uint32_t flags);
+void tp_responder_receive(struct tp_qp *qp, const struct wire_packet *pkt,
+			  uint32_t flags);
 bool tp_responder_transmit(struct tp_qp *qp, struct tp_packet_out *out);
 /** tp_responder_fault() - answer @verdict and go to the error state */
 void tp_responder_fault(struct tp_qp *qp, enum tp_verdict verdict, psn_t at);
 /** tp_fill_response() - the BTH of a response, without payload */
-void tp_fill_response(const struct tp_qp *qp, struct tp_packet_out *out, uint8_t operation,
-		      psn_t at);
+void tp_fill_response(const struct tp_qp *qp, struct tp_packet_out *out,
+		      uint8_t operation, psn_t at);
 
 /* --- resource.c: RDMA READ and atomics at the responder --- */
 enum tp_verdict tp_resource_request(struct tp_qp *qp, const struct wire_packet *pkt,
 				    uint32_t flags);
-void tp_resource_duplicate(struct tp_qp *qp, const struct wire_packet *pkt, uint32_t flags);
+void tp_resource_duplicate(struct tp_qp *qp, const struct wire_packet *pkt,
+			   uint32_t flags);
 bool tp_resource_transmit(struct tp_qp *qp, struct tp_packet_out *out);
 
 /* --- uc.c, ud.c --- */

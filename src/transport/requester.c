@@ -22,7 +22,7 @@ static bool fail(struct tp_qp *qp, enum ibv_wc_status status)
 	return false;
 }
 
-/* 9.7.7.2.5: may a message be sent that the peer has no receive for? */
+/* 9.7.7.2: may a message be sent that the peer has no receive for? */
 static bool over_limit(const struct tp_sq *sq, uint32_t index)
 {
 	uint32_t ssn = index + 1; /* send sequence number: the first is 1 */
@@ -43,7 +43,7 @@ static bool may_start(struct tp_qp *qp, const struct tp_sqe *sqe, const struct t
 		if (sq->responses >= qp->attr.max_rd_atomic)
 			return block(qp, TP_BLOCK_READS);
 	}
-	/* 10.8.3.3: a fence waits for the READs and atomics before it */
+	/* 10.8.3: a fence waits for the READs and atomics before it */
 	if (unlikely(sqe->flags & IBV_SEND_FENCE && sq->responses > 0))
 		return block(qp, TP_BLOCK_READS);
 	/* 9.7.1: never more than half of the PSN space outstanding */
@@ -81,7 +81,8 @@ static void fill_bth(const struct tp_qp *qp, struct tp_packet_out *out, uint8_t 
 	out->av = &qp->attr.av;
 }
 
-static void fill_reth(const struct tp_sqe *sqe, struct tp_packet_out *out, uint32_t offset)
+static void fill_reth(const struct tp_sqe *sqe, struct tp_packet_out *out,
+		      uint32_t offset)
 {
 	out->hdr.reth = (struct wire_reth){
 		.va = sqe->remote_addr + offset,
@@ -90,8 +91,20 @@ static void fill_reth(const struct tp_sqe *sqe, struct tp_packet_out *out, uint3
 	};
 }
 
-static bool fill_payload(struct tp_qp *qp, const struct tp_sqe *sqe, uint32_t offset, uint32_t len,
-			 struct tp_packet_out *out)
+static void fill_atomic(const struct tp_sqe *sqe, struct tp_packet_out *out)
+{
+	bool swap = sqe->opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
+
+	out->hdr.atomic = (struct wire_atomic_eth){
+		.va = sqe->remote_addr,
+		.rkey = sqe->rkey,
+		.swap_add = swap ? sqe->swap : sqe->compare_add,
+		.compare = swap ? sqe->compare_add : 0,
+	};
+}
+
+static bool fill_payload(struct tp_qp *qp, const struct tp_sqe *sqe, uint32_t offset,
+			 uint32_t len, struct tp_packet_out *out)
 {
 	struct tp_sq *sq = &qp->sq;
 
@@ -114,7 +127,7 @@ static bool fill_payload(struct tp_qp *qp, const struct tp_sqe *sqe, uint32_t of
 	return tp_gather(qp, sq->next, &sq->cursor, len, out);
 }
 
-/* 9.7.3.1? AckReq: at the end of a message, now and then inside a long one,
+/* AckReq: at the end of a message, now and then inside a long one,
  * and on the packet after which the window is full */
 static bool wants_ack(const struct tp_sq *sq, bool last)
 {
@@ -125,8 +138,8 @@ static bool wants_ack(const struct tp_sq *sq, bool last)
 }
 
 /* one packet of a SEND or WRITE */
-static bool data_packet(struct tp_qp *qp, const struct tp_sqe *sqe, const struct tp_op *op,
-			struct tp_packet_out *out)
+static bool data_packet(struct tp_qp *qp, const struct tp_sqe *sqe,
+			const struct tp_op *op, struct tp_packet_out *out)
 {
 	struct tp_sq *sq = &qp->sq;
 	uint32_t offset = tp_psn_distance(sq->nxt, sqe->first_psn) << qp->mtu_shift;
@@ -135,7 +148,8 @@ static bool data_packet(struct tp_qp *qp, const struct tp_sqe *sqe, const struct
 
 	if (unlikely(!fill_payload(qp, sqe, offset, len, out)))
 		return fail(qp, IBV_WC_LOC_PROT_ERR);
-	fill_bth(qp, out, first ? (last ? op->only : op->first) : (last ? op->last : op->middle));
+	fill_bth(qp, out,
+		 first ? (last ? op->only : op->first) : (last ? op->last : op->middle));
 	if (first && op->flags & TP_OP_RETH)
 		fill_reth(sqe, out, 0);
 	if (last) {
@@ -145,7 +159,8 @@ static bool data_packet(struct tp_qp *qp, const struct tp_sqe *sqe, const struct
 	}
 	if (qp->type == TP_RC) {
 		out->hdr.bth.ack_req = wants_ack(sq, last);
-		if (unlikely(first && op->flags & TP_OP_RECEIVES && over_limit(sq, sq->next))) {
+		if (unlikely(first && op->flags & TP_OP_RECEIVES &&
+			     over_limit(sq, sq->next))) {
 			out->hdr.bth.ack_req = true;
 			sq->block |= TP_BLOCK_CREDIT;
 		}
@@ -159,9 +174,9 @@ static bool data_packet(struct tp_qp *qp, const struct tp_sqe *sqe, const struct
 }
 
 /* the one packet of a READ or atomic; a READ that lost responses asks for
- * the rest (9.7.3.2.? C9-? ) */
-static bool response_request(struct tp_qp *qp, const struct tp_sqe *sqe, const struct tp_op *op,
-			     struct tp_packet_out *out)
+ * the rest */
+static bool response_request(struct tp_qp *qp, const struct tp_sqe *sqe,
+			     const struct tp_op *op, struct tp_packet_out *out)
 {
 	struct tp_sq *sq = &qp->sq;
 	uint32_t offset = tp_psn_distance(sq->nxt, sqe->first_psn) << qp->mtu_shift;
@@ -174,13 +189,7 @@ static bool response_request(struct tp_qp *qp, const struct tp_sqe *sqe, const s
 	if (op->flags & TP_OP_READ)
 		fill_reth(sqe, out, offset);
 	else
-		out->hdr.atomic = (struct wire_atomic_eth){
-			.va = sqe->remote_addr,
-			.rkey = sqe->rkey,
-			.swap_add = sqe->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ? sqe->swap :
-									       sqe->compare_add,
-			.compare = sqe->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ? sqe->compare_add : 0,
-		};
+		fill_atomic(sqe, out);
 	sq->read_psns += tp_psn_distance(sqe->last_psn, sq->nxt) + 1;
 	sq->responses++;
 	sq->nxt = psn_add(sqe->last_psn, 1);
@@ -205,7 +214,8 @@ static void sent_reliable(struct tp_qp *qp, mono_t now)
 {
 	struct tp_sq *sq = &qp->sq;
 
-	if (likely(tp_psn_distance(sq->nxt, sq->una) > tp_psn_distance(sq->sent, sq->una)))
+	if (likely(tp_psn_distance(sq->nxt, sq->una) >
+		   tp_psn_distance(sq->sent, sq->una)))
 		sq->sent = sq->nxt;
 	else
 		qp->stats.retransmits++;

@@ -21,20 +21,21 @@ static enum tp_verdict check_read(const struct tp_qp *qp, const struct wire_reth
 	    reth->length_bytes > TP_MESSAGE_MAX)
 		return TP_INVALID_REQUEST;
 	/* C9-88: no R_Key check for no bytes */
-	if (reth->length_bytes > 0 && !qp->ops->mem(qp->ctx, reth->rkey, reth->va,
-						    reth->length_bytes, IBV_ACCESS_REMOTE_READ, true))
+	if (reth->length_bytes > 0 &&
+	    !qp->ops->mem(qp->ctx, reth->rkey, reth->va, reth->length_bytes,
+			  IBV_ACCESS_REMOTE_READ, true))
 		return TP_REMOTE_ACCESS;
 	return TP_ACCEPT;
 }
 
 /* what the atomic returns; executed once, when it is expected */
-static enum tp_verdict execute_atomic(const struct tp_qp *qp, const struct wire_packet *pkt,
-				      uint64_t *original)
+static enum tp_verdict execute_atomic(const struct tp_qp *qp,
+				      const struct wire_packet *pkt, uint64_t *original)
 {
 	const struct wire_atomic_eth *a = &pkt->atomic;
 	uint64_t *word;
 
-	/* C9-? o9-17: aligned to its size */
+	/* 9.4.5: aligned to its size */
 	if (!(qp->attr.qp_access_flags & IBV_ACCESS_REMOTE_ATOMIC) || a->va % 8)
 		return TP_INVALID_REQUEST;
 	word = qp->ops->mem(qp->ctx, a->rkey, a->va, 8, IBV_ACCESS_REMOTE_ATOMIC, true);
@@ -129,7 +130,7 @@ static uint64_t find(const struct tp_responder *r, psn_t at)
 	return r->res_head;
 }
 
-/* a READ again, or its rest. C9-111? within what was asked for first */
+/* a READ again, or its rest; never beyond what was asked for first */
 static bool restart_read(const struct tp_qp *qp, struct tp_resource *res,
 			 const struct wire_packet *pkt)
 {
@@ -145,14 +146,15 @@ static bool restart_read(const struct tp_qp *qp, struct tp_resource *res,
 	return true;
 }
 
-void tp_resource_duplicate(struct tp_qp *qp, const struct wire_packet *pkt, uint32_t flags)
+void tp_resource_duplicate(struct tp_qp *qp, const struct wire_packet *pkt,
+			   uint32_t flags)
 {
 	struct tp_responder *r = &qp->resp;
 	uint64_t index = find(r, pkt->bth.psn);
 	struct tp_resource *res;
 
 	if (index == r->res_head)
-		return; /* C9-112? no longer kept: the requester cannot wait for it */
+		return; /* no longer kept: its requester cannot wait for it */
 	res = resource_at(r, index);
 	if (flags & WIRE_IS_ATOMIC ? !res->is_atomic : !restart_read(qp, res, pkt))
 		return;
@@ -168,7 +170,8 @@ static void done(struct tp_responder *r, struct tp_resource *res)
 	r->res_scan++;
 }
 
-static bool read_response(struct tp_qp *qp, struct tp_resource *res, struct tp_packet_out *out)
+static bool read_response(struct tp_qp *qp, struct tp_resource *res,
+			  struct tp_packet_out *out)
 {
 	static const uint8_t operation[2][2] = {
 		/* [first][last] */
@@ -188,7 +191,7 @@ static bool read_response(struct tp_qp *qp, struct tp_resource *res, struct tp_p
 			return false;
 	}
 	tp_fill_response(qp, out, operation[first][last], res->nxt_psn);
-	out->hdr.aeth = (struct wire_aeth){WIRE_AETH_ACK | WIRE_AETH_CREDIT_INVALID, res->msn};
+	out->hdr.aeth = (struct wire_aeth){TP_ACK_NO_CREDITS, res->msn};
 	out->hdr.payload_bytes = len;
 	out->piece[0].ptr = from;
 	out->piece[0].len = len;
@@ -224,7 +227,7 @@ bool tp_resource_transmit(struct tp_qp *qp, struct tp_packet_out *out)
 		return false;
 	}
 	tp_fill_response(qp, out, WIRE_ATOMIC_ACK, res->first_psn);
-	out->hdr.aeth = (struct wire_aeth){WIRE_AETH_ACK | WIRE_AETH_CREDIT_INVALID, res->msn};
+	out->hdr.aeth = (struct wire_aeth){TP_ACK_NO_CREDITS, res->msn};
 	out->hdr.atomic_ack = res->original;
 	done(r, res);
 	return true;

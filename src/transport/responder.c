@@ -67,7 +67,7 @@ static void expected(struct tp_qp *qp, const struct wire_packet *pkt, uint32_t f
 	else if (flags & (WIRE_IS_READ | WIRE_IS_ATOMIC))
 		verdict = tp_resource_request(qp, pkt, flags);
 
-	if (unlikely(verdict == TP_NO_RECEIVE)) { /* C9-? 9.7.5.2.8 */
+	if (unlikely(verdict == TP_NO_RECEIVE)) { /* 9.7.5.2.8 */
 		queue_nak(r, WIRE_AETH_RNR_NAK | qp->attr.min_rnr_timer_enc, r->epsn);
 		r->nak_sent = true;
 	} else if (unlikely(verdict != TP_ACCEPT)) {
@@ -95,7 +95,7 @@ static void too_early(struct tp_qp *qp)
 	struct tp_responder *r = &qp->resp;
 
 	qp->stats.out_of_sequence++;
-	if (r->nak_sent) /* C9-113? one NAK per gap */
+	if (r->nak_sent) /* one NAK per gap */
 		return;
 	r->nak_sent = true;
 	queue_nak(r, NAK(WIRE_NAK_PSN_SEQUENCE), r->epsn);
@@ -113,8 +113,8 @@ void tp_responder_receive(struct tp_qp *qp, const struct wire_packet *pkt, uint3
 		too_early(qp);
 }
 
-void tp_fill_response(const struct tp_qp *qp, struct tp_packet_out *out, uint8_t operation,
-		      psn_t at)
+void tp_fill_response(const struct tp_qp *qp, struct tp_packet_out *out,
+		      uint8_t operation, psn_t at)
 {
 	out->hdr.bth = (struct wire_bth){
 		.opcode = WIRE_RC | operation,
@@ -140,9 +140,7 @@ bool tp_responder_transmit(struct tp_qp *qp, struct tp_packet_out *out)
 		out->hdr.aeth = (struct wire_aeth){r->nak_syndrome, r->msn};
 	} else if (r->pending & TP_RESPONSE_ACK) {
 		tp_fill_response(qp, out, WIRE_ACKNOWLEDGE, psn_add(r->epsn, 0xffffff));
-		/* C9-150? no credits are kept: receives may be shared or posted late,
-		 * and the RNR NAK says the same when it matters */
-		out->hdr.aeth = (struct wire_aeth){WIRE_AETH_ACK | WIRE_AETH_CREDIT_INVALID, r->msn};
+		out->hdr.aeth = (struct wire_aeth){TP_ACK_NO_CREDITS, r->msn};
 	} else {
 		return false;
 	}

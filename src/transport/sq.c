@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * The send queue's end: how requests get their outcome, always the oldest
- * first (10.8.3.? C10-97: completions in the order of posting).
+ * first (10.8.3: in the order of posting).
  */
 #include "transport/qp.h"
 
@@ -16,7 +16,7 @@ void tp_sq_complete(struct tp_qp *qp, enum ibv_wc_status status)
 	else if (op->flags & TP_OP_RESPONDS)
 		sq->responses--;
 	sq->tail++;
-	/* 10.8.6? an error is told even when success would be silent */
+	/* 10.8.6: an error is told even when success would be silent */
 	if (status == IBV_WC_SUCCESS && !(sqe->flags & IBV_SEND_SIGNALED))
 		return;
 	qp->ops->complete_send(qp->ctx, &(struct tp_wc){
@@ -48,7 +48,7 @@ void tp_sq_fail_oldest(struct tp_qp *qp, enum ibv_wc_status status)
 		tp_qp_fail(qp);
 		return;
 	}
-	/* 10.3.1.? an unreliable QP keeps receiving: send queue error */
+	/* 10.3.1.6: an unreliable QP keeps receiving, only its send queue fails */
 	qp->state = IBV_QPS_SQE;
 	tp_sq_flush(qp);
 }
@@ -71,7 +71,7 @@ void tp_sq_at_end(struct tp_qp *qp)
 		return;
 	if (sq->stop == TP_STOP_DRAIN) {
 		sq->stop = TP_STOP_NONE;
-		qp->ops->event(qp->ctx, TP_EVENT_SQ_DRAINED); /* C10-? 10.3.1.5 */
+		qp->ops->event(qp->ctx, TP_EVENT_SQ_DRAINED); /* 10.3.1.5 */
 	} else if (sq->tail == sq->end) {
 		tp_sq_fail_oldest(qp, sq->fail_status);
 	} else {

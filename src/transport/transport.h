@@ -88,15 +88,16 @@ struct tp_wc {
 	uint16_t slid;
 	uint8_t sl;
 	uint8_t dlid_path_bits; /* DLID bits 6..0: the caller masks by LMC */
-	bool solicited; /* the sender asked for an event */
+	bool solicited;		/* the sender asked for an event */
 };
 
-enum tp_event { /* asynchronous, affiliated to the QP (11.6.3) */
+/* asynchronous, affiliated to the QP (11.6.3) */
+enum tp_event {
 	TP_EVENT_COMM_EST,
 	TP_EVENT_SQ_DRAINED,
 	TP_EVENT_LAST_WQE_REACHED,
 	TP_EVENT_QP_FATAL,
-	TP_EVENT_QP_REQ_ERR,    /* invalid request local work queue error */
+	TP_EVENT_QP_REQ_ERR,	/* invalid request local work queue error */
 	TP_EVENT_QP_ACCESS_ERR, /* local access violation work queue error */
 };
 
@@ -122,7 +123,8 @@ struct tp_ops {
 	 * Return: host address of @len contiguous bytes, NULL on violation
 	 * (unknown key, other PD, bounds, rights). A zero @len is not asked.
 	 */
-	void *(*mem)(void *ctx, uint32_t key, uint64_t va, uint64_t len, int access, bool remote);
+	void *(*mem)(void *ctx, uint32_t key, uint64_t va, uint64_t len, int access,
+		     bool remote);
 	/** invalidate() - SEND_WITH_INV at the responder. Return: 0; -EACCES */
 	int (*invalidate)(void *ctx, uint32_t rkey);
 	/** recv_get() - take the next receive from RQ or SRQ. False: none */
@@ -172,7 +174,8 @@ struct tp_stats {
  * @sq_depth: send requests it can hold (power of two not required)
  * @max_sge, @max_inline: per request. @max_dest_rd: read/atomic resources
  */
-size_t tp_qp_size(uint32_t sq_depth, uint32_t max_sge, uint32_t max_inline, uint32_t max_dest_rd);
+size_t tp_qp_size(uint32_t sq_depth, uint32_t max_sge, uint32_t max_inline,
+		  uint32_t max_dest_rd);
 
 struct tp_qp_init {
 	enum tp_type type;

@@ -17,7 +17,8 @@ void tp_unreliable_fault(struct tp_qp *qp, enum tp_verdict verdict)
 	tp_message_abandon(qp);
 	/* 9.9.3.1 class D: silently dropped. Class E, with a shared receive
 	 * queue: a receive cannot be put back, so it ends in error */
-	if (verdict == TP_RECV_VIOLATION || (verdict == TP_RECV_TOO_SHORT && qp->has_srq)) {
+	if (verdict == TP_RECV_VIOLATION ||
+	    (verdict == TP_RECV_TOO_SHORT && qp->has_srq)) {
 		tp_recv_fail(qp, recv_status[verdict]);
 		tp_qp_fail(qp);
 	}
@@ -30,7 +31,7 @@ void tp_uc_receive(struct tp_qp *qp, const struct wire_packet *pkt, uint32_t fla
 
 	if (!(flags & (WIRE_IS_SEND | WIRE_IS_WRITE)))
 		return;
-	if (!psn_eq(pkt->bth.psn, r->epsn)) { /* C9-? 9.8.2.2.1 */
+	if (!psn_eq(pkt->bth.psn, r->epsn)) { /* 9.8.2.2 */
 		qp->stats.out_of_sequence++;
 		tp_message_abandon(qp);
 	}

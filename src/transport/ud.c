@@ -14,7 +14,7 @@ static uint32_t own_qkey(const struct tp_qp *qp)
 void tp_ud_fill(struct tp_qp *qp, uint32_t index, struct tp_packet_out *out)
 {
 	const struct tp_destination *to = &qp->sq.destinations[index & qp->sq.mask];
-	/* C10-15: a Q_Key with its high bit is controlled: the QP's own is sent */
+	/* 10.2.5: a Q_Key with its high bit is controlled: the QP's own is sent */
 	bool controlled = to->qkey & 0x80000000u;
 
 	out->hdr.bth.dest_qpn = to->qpn;
@@ -24,7 +24,7 @@ void tp_ud_fill(struct tp_qp *qp, uint32_t index, struct tp_packet_out *out)
 
 static bool qkey_passes(const struct tp_qp *qp, const struct wire_packet *pkt)
 {
-	/* C9-41? QP0 takes any */
+	/* QP0 takes any */
 	return qp->qpn == 0 || pkt->deth.qkey == own_qkey(qp);
 }
 
@@ -68,13 +68,13 @@ void tp_ud_receive(struct tp_qp *qp, const struct wire_packet *pkt, uint32_t fla
 	struct tp_responder *r = &qp->resp;
 	enum tp_copy copied;
 
-	if (!(flags & WIRE_IS_SEND) || !qkey_passes(qp, pkt) || pkt->payload_bytes > tp_mtu(qp) ||
-	    !tp_recv_take(qp))
+	if (!(flags & WIRE_IS_SEND) || !qkey_passes(qp, pkt) ||
+	    pkt->payload_bytes > tp_mtu(qp) || !tp_recv_take(qp))
 		return;
 	copied = place_grh(qp, pkt);
 	if (likely(copied == TP_COPY_OK))
-		copied = tp_scatter(qp, r->recv.sge, r->recv.num_sge, &r->cursor, pkt->payload,
-				    pkt->payload_bytes);
+		copied = tp_scatter(qp, r->recv.sge, r->recv.num_sge, &r->cursor,
+				    pkt->payload, pkt->payload_bytes);
 	if (likely(copied == TP_COPY_OK))
 		complete(qp, pkt, flags);
 	else

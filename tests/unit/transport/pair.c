@@ -25,7 +25,8 @@ static const struct region {
 	{PAIR_KEY_CONST, 0},
 };
 
-static void *mem(void *ctx, uint32_t key, uint64_t va, uint64_t len, int access, bool remote)
+static void *mem(void *ctx, uint32_t key, uint64_t va, uint64_t len, int access,
+		 bool remote)
 {
 	struct pair_side *side = ctx;
 
@@ -36,7 +37,8 @@ static void *mem(void *ctx, uint32_t key, uint64_t va, uint64_t len, int access,
 	    len > PAIR_MEMORY - (va - PAIR_IOVA) || side->key_revoked)
 		return NULL;
 	for (unsigned i = 0; i < ARRAY_SIZE(regions); i++)
-		if (key == side->key + regions[i].suffix && !(access & ~regions[i].access))
+		if (key == side->key + regions[i].suffix &&
+		    !(access & ~regions[i].access))
 			return side->memory + (va - PAIR_IOVA);
 	return NULL;
 }
@@ -102,7 +104,7 @@ static void event(void *ctx, enum tp_event ev)
 	side->event[side->events++] = ev;
 }
 
-static const struct tp_ops ops = {mem,	      invalidate,    recv_get,	    recv_flush,
+static const struct tp_ops ops = {mem,		 invalidate,	recv_get, recv_flush,
 				  complete_send, complete_recv, event};
 
 /* --- setting up --- */
@@ -127,10 +129,10 @@ static void set_attr(struct pair *p, enum pair_side_id id, const struct pair_opt
 		.min_rnr_timer_enc = 12,			    /* 0.64 ms */
 		.max_rd_atomic = o->max_rd_atomic ? o->max_rd_atomic : 4,
 		.max_dest_rd_atomic = o->max_rd_atomic ? o->max_rd_atomic : 4,
-		.qp_access_flags = o->no_remote_access ?
-					   0 :
-					   IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-						   IBV_ACCESS_REMOTE_ATOMIC,
+		.qp_access_flags = o->no_remote_access ? 0 :
+							 IBV_ACCESS_REMOTE_WRITE |
+								 IBV_ACCESS_REMOTE_READ |
+								 IBV_ACCESS_REMOTE_ATOMIC,
 		.av = {.dlid = id == A ? 2 : 1, .port_num = 1},
 	};
 }
@@ -142,7 +144,10 @@ static void side_init(struct pair *p, enum pair_side_id id, const struct pair_op
 	struct pair_side *s = &p->side[id];
 	struct tp_qp_init init = {
 		.type = o->type,
-		.qpn = (o->qpn[id] ? o->qpn[id] : id == A ? 0xa : 0xb) & 0xffffff,
+		.qpn = (o->qpn[id] ? o->qpn[id] :
+			id == A	   ? 0xa :
+				     0xb) &
+		       0xffffff,
 		.sq_depth = o->sq_depth ? o->sq_depth : 64,
 		.max_sge = o->max_sge ? o->max_sge : 4,
 		.max_inline = o->max_inline ? o->max_inline : 64,
@@ -152,7 +157,8 @@ static void side_init(struct pair *p, enum pair_side_id id, const struct pair_op
 		.ops = &ops,
 		.ctx = s,
 	};
-	size_t size = tp_qp_size(init.sq_depth, init.max_sge, init.max_inline, init.max_dest_rd);
+	size_t size = tp_qp_size(init.sq_depth, init.max_sge, init.max_inline,
+				 init.max_dest_rd);
 
 	s->pair = p;
 	s->srq = o->srq;
@@ -250,7 +256,8 @@ static void fly(struct pair *p, enum pair_side_id to, const void *bytes, size_t 
 	struct pair_flight *f = malloc(sizeof(*f) + len), **at = &p->flight;
 
 	assert_non_null(f);
-	*f = (struct pair_flight){.arrival = mono_add(p->now, delay_ns), .to = to, .len = len};
+	*f = (struct pair_flight){
+		.arrival = mono_add(p->now, delay_ns), .to = to, .len = len};
 	memcpy(f->bytes, bytes, len);
 	while (*at && !mono_before(f->arrival, (*at)->arrival))
 		at = &(*at)->next;
@@ -300,7 +307,8 @@ static bool transmit_one(struct pair *p, enum pair_side_id from)
 	fate = p->fate ? p->fate(p, l) : PASS;
 	l->lost = fate == DROP;
 	if (fate != DROP)
-		fly(p, !from, bytes, len, fate == LATE ? 20 * PAIR_LINK_NS : PAIR_LINK_NS);
+		fly(p, !from, bytes, len,
+		    fate == LATE ? 20 * PAIR_LINK_NS : PAIR_LINK_NS);
 	if (fate == TWICE)
 		fly(p, !from, bytes, len, 3 * PAIR_LINK_NS);
 	return true;
@@ -370,7 +378,8 @@ void pair_run(struct pair *p)
 
 /* --- posting --- */
 
-void pair_recv(struct pair *p, enum pair_side_id id, uint64_t wr_id, uint32_t offset, uint32_t len)
+void pair_recv(struct pair *p, enum pair_side_id id, uint64_t wr_id, uint32_t offset,
+	       uint32_t len)
 {
 	struct pair_side *s = &p->side[id];
 	struct tp_recv_wr *wr = &s->recv[s->recv_tail++ % PAIR_MAX];
@@ -396,16 +405,17 @@ struct tp_send_wr pair_wr(struct pair *p, enum pair_side_id id, enum ibv_wr_opco
 		.sge = &sge,
 		.remote_addr = PAIR_IOVA + remote,
 		.rkey = p->side[!id].key,
-		.imm_or_rkey = opcode == IBV_WR_SEND_WITH_INV ? p->side[!id].key + PAIR_KEY_RO :
-								(uint32_t)(0x1000 + wr_id),
+		.imm_or_rkey = opcode == IBV_WR_SEND_WITH_INV ?
+				       p->side[!id].key + PAIR_KEY_RO :
+				       (uint32_t)(0x1000 + wr_id),
 		.remote_qpn = id == A ? 0xb : 0xa,
 		.remote_qkey = 0x1234,
 		.av = {.dlid = id == A ? 2 : 1, .port_num = 1},
 	};
 }
 
-void pair_send(struct pair *p, enum pair_side_id id, enum ibv_wr_opcode opcode, uint64_t wr_id,
-	       uint32_t offset, uint32_t len, uint32_t remote)
+void pair_send(struct pair *p, enum pair_side_id id, enum ibv_wr_opcode opcode,
+	       uint64_t wr_id, uint32_t offset, uint32_t len, uint32_t remote)
 {
 	struct tp_send_wr wr = pair_wr(p, id, opcode, wr_id, offset, len, remote);
 
@@ -471,8 +481,8 @@ uint32_t pair_count(const struct pair *p, enum pair_side_id id, uint8_t opcode)
 	return n;
 }
 
-const struct pair_packet *pair_find(const struct pair *p, enum pair_side_id id, uint8_t opcode,
-				    uint32_t nth)
+const struct pair_packet *pair_find(const struct pair *p, enum pair_side_id id,
+				    uint8_t opcode, uint32_t nth)
 {
 	for (uint32_t i = 0; i < p->logged; i++)
 		if (p->log[i].from == id && p->log[i].opcode == opcode && nth-- == 0)

@@ -25,9 +25,9 @@
 #define PAIR_MEMORY (1u << 20)
 #define PAIR_KEY_A 0x1000u
 #define PAIR_KEY_B 0x2000u
-#define PAIR_KEY_RO 0x0100u	 /* added to a side's key: remote read only */
-#define PAIR_KEY_LOCAL 0x0200u	 /* no remote rights */
-#define PAIR_KEY_CONST 0x0300u	 /* not even local write */
+#define PAIR_KEY_RO 0x0100u	    /* added to a side's key: remote read only */
+#define PAIR_KEY_LOCAL 0x0200u	    /* no remote rights */
+#define PAIR_KEY_CONST 0x0300u	    /* not even local write */
 #define PAIR_IOVA 0x7f0000000000ull /* address of a region's first byte */
 #define PAIR_LINK_NS 1000
 #define PAIR_QP0 0xff000000u
@@ -54,7 +54,7 @@ struct pair_side {
 	uint8_t *memory; /* PAIR_MEMORY bytes at PAIR_IOVA */
 	uint32_t key;
 	bool key_revoked;
-	bool endless; /* any address is good and is its first page */
+	bool endless;	      /* any address is good and is its first page */
 	uint32_t invalidated; /* by SEND with Invalidate */
 	struct pair *pair;
 	struct tp_recv_wr recv[PAIR_MAX];
@@ -73,7 +73,8 @@ struct pair {
 	enum pair_fate (*fate)(struct pair *pair, const struct pair_packet *pkt);
 	void *fate_ctx;
 	/** done() - called at each completion of @side, received or sent */
-	void (*done)(struct pair *pair, enum pair_side_id side, const struct tp_wc *wc, bool recv);
+	void (*done)(struct pair *pair, enum pair_side_id side, const struct tp_wc *wc,
+		     bool recv);
 	void *done_ctx;
 	uint32_t fate_count;
 	uint64_t seed; /* of pair_random() */
@@ -107,8 +108,9 @@ void pair_recv(struct pair *pair, enum pair_side_id side, uint64_t wr_id, uint32
 	       uint32_t len);
 /** pair_wr() - a signalled request of @len local bytes at @offset, remote
  *  address @remote in the other side's region */
-struct tp_send_wr pair_wr(struct pair *pair, enum pair_side_id side, enum ibv_wr_opcode opcode,
-			  uint64_t wr_id, uint32_t offset, uint32_t len, uint32_t remote);
+struct tp_send_wr pair_wr(struct pair *pair, enum pair_side_id side,
+			  enum ibv_wr_opcode opcode, uint64_t wr_id, uint32_t offset,
+			  uint32_t len, uint32_t remote);
 /** pair_send() - post pair_wr() */
 void pair_send(struct pair *pair, enum pair_side_id side, enum ibv_wr_opcode opcode,
 	       uint64_t wr_id, uint32_t offset, uint32_t len, uint32_t remote);

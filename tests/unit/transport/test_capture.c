@@ -112,7 +112,8 @@ static const struct posted requests[] = {
 	{IBV_WR_ATOMIC_CMP_AND_SWP, 8, 0x40},
 };
 
-static void compare(const struct pair *p, const struct row *rows, uint32_t n, uint32_t first_psn)
+static void compare(const struct pair *p, const struct row *rows, uint32_t n,
+		    uint32_t first_psn)
 {
 	assert_int_equal(p->logged, n);
 	for (uint32_t i = 0; i < n; i++) {
@@ -143,7 +144,8 @@ static void like_the_kernel(uint32_t first_psn)
 		wr.compare_add = requests[i].op == IBV_WR_ATOMIC_FETCH_AND_ADD ?
 					 0x0102030405060708 :
 					 0xf2ece6e0dad4cec8;
-		if (requests[i].op == IBV_WR_RDMA_WRITE || wr.opcode == IBV_WR_RDMA_WRITE_WITH_IMM)
+		if (requests[i].op == IBV_WR_RDMA_WRITE ||
+		    wr.opcode == IBV_WR_RDMA_WRITE_WITH_IMM)
 			wr.remote_addr = PAIR_IOVA + 0x30000;
 		assert_int_equal(tp_qp_post_send(p->side[A].qp, &wr), 0);
 		pair_run(p);
@@ -151,7 +153,7 @@ static void like_the_kernel(uint32_t first_psn)
 	}
 	compare(p, every_operation, ARRAY_SIZE(every_operation), first_psn);
 	memcpy(&v, p->side[A].memory + 0x10000, 8); /* the last atomic's result */
-	assert_true(v == 0xf2ece6e0dad4cec8); /* captured: original remote data */
+	assert_true(v == 0xf2ece6e0dad4cec8);	    /* captured: original remote data */
 	pair_free(p);
 }
 
@@ -175,14 +177,25 @@ static void test_refusals(void **state)
 		uint8_t syndrome;
 	} cases[] = {
 		/* unknown R_Key */
-		{{.bth.opcode = 10, .reth = {PAIR_IOVA, 0, 100}, .payload_bytes = 100}, 1, false, 0x62},
+		{{.bth.opcode = 10, .reth = {PAIR_IOVA, 0, 100}, .payload_bytes = 100},
+		 1,
+		 false,
+		 0x62},
 		/* READ that ends 50 bytes behind the region */
-		{{.bth.opcode = 12, .reth = {PAIR_IOVA + PAIR_MEMORY - 50, 0, 100}}, 0, false, 0x62},
+		{{.bth.opcode = 12, .reth = {PAIR_IOVA + PAIR_MEMORY - 50, 0, 100}},
+		 0,
+		 false,
+		 0x62},
 		/* WRITE into a region without remote rights */
 		{{.bth.opcode = 10, .reth = {PAIR_IOVA, 0, 100}, .payload_bytes = 100},
-		 PAIR_KEY_LOCAL, false, 0x62},
+		 PAIR_KEY_LOCAL,
+		 false,
+		 0x62},
 		/* QP without remote access */
-		{{.bth.opcode = 10, .reth = {PAIR_IOVA, 0, 100}, .payload_bytes = 100}, 0, true, 0x61},
+		{{.bth.opcode = 10, .reth = {PAIR_IOVA, 0, 100}, .payload_bytes = 100},
+		 0,
+		 true,
+		 0x61},
 		/* no receive; the responder's timer is code 14 */
 		{{.bth.opcode = 4, .payload_bytes = 100}, 0, false, 0x2e},
 	};
@@ -190,7 +203,8 @@ static void test_refusals(void **state)
 
 	for (unsigned i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct pair *p = pair_new(&(struct pair_options){
-			.sq_psn = {0x123450}, .no_remote_access = cases[i].no_remote_access});
+			.sq_psn = {0x123450},
+			.no_remote_access = cases[i].no_remote_access});
 		struct wire_packet pkt = cases[i].pkt;
 		struct tp_packet_out out;
 

@@ -56,8 +56,8 @@ static enum pair_fate lossy(struct pair *p, const struct pair_packet *pkt)
 
 static bool needs_receive(enum ibv_wr_opcode op)
 {
-	return op == IBV_WR_SEND || op == IBV_WR_SEND_WITH_IMM || op == IBV_WR_SEND_WITH_INV ||
-	       op == IBV_WR_RDMA_WRITE_WITH_IMM;
+	return op == IBV_WR_SEND || op == IBV_WR_SEND_WITH_IMM ||
+	       op == IBV_WR_SEND_WITH_INV || op == IBV_WR_RDMA_WRITE_WITH_IMM;
 }
 
 /* the index of the message that takes the @nth receive */
@@ -81,7 +81,8 @@ static void check_sent(struct pair *p, struct traffic *t, enum pair_side_id id,
 	r = &t->req[id][t->sent[id]++];
 	if (r->op == IBV_WR_RDMA_READ)
 		assert_memory_equal(p->side[id].memory + READ_INTO + wc->wr_id * SLOT,
-				    p->side[!id].memory + READ_FROM + wc->wr_id * SLOT, r->len);
+				    p->side[!id].memory + READ_FROM + wc->wr_id * SLOT,
+				    r->len);
 	if (r->op == IBV_WR_ATOMIC_FETCH_AND_ADD) {
 		memcpy(&v, p->side[id].memory + RESULTS + wc->wr_id * 8, 8);
 		assert_true(v == r->result);
@@ -119,15 +120,16 @@ static void apply_to_model(struct traffic *t, enum pair_side_id id, uint32_t i)
 	struct request *r = &t->req[id][i];
 
 	if (r->op == IBV_WR_RDMA_READ) {
-		memcpy(t->model[id] + READ_INTO + i * SLOT, t->model[!id] + READ_FROM + i * SLOT,
-		       r->len);
+		memcpy(t->model[id] + READ_INTO + i * SLOT,
+		       t->model[!id] + READ_FROM + i * SLOT, r->len);
 	} else if (r->op == IBV_WR_ATOMIC_FETCH_AND_ADD) {
 		r->result = t->counter[id];
 		t->counter[id] += r->add;
 		memcpy(t->model[id] + RESULTS + i * 8, &r->result, 8);
 		memcpy(t->model[!id] + COUNTER, &t->counter[id], 8);
 	} else {
-		memcpy(t->model[!id] + TARGET + i * SLOT, t->model[id] + SOURCE + i * SLOT, r->len);
+		memcpy(t->model[!id] + TARGET + i * SLOT,
+		       t->model[id] + SOURCE + i * SLOT, r->len);
 	}
 }
 
@@ -145,8 +147,8 @@ static void plan(struct pair *p, struct traffic *t)
 
 			r->op = operations[pair_random(p, ARRAY_SIZE(operations))];
 			r->len = r->op == IBV_WR_ATOMIC_FETCH_AND_ADD ? 8 :
-				 pair_random(p, 3)		      ? pair_random(p, 300) :
-									pair_random(p, SLOT + 1);
+				 pair_random(p, 3) ? pair_random(p, 300) :
+						     pair_random(p, SLOT + 1);
 			r->signalled = i == REQUESTS - 1 || pair_random(p, 3);
 			r->add = pair_random(p, 1000);
 			apply_to_model(t, id, i);
@@ -157,14 +159,15 @@ static void post_next(struct pair *p, struct traffic *t, enum pair_side_id id)
 {
 	uint32_t i = t->posted[id];
 	const struct request *r = &t->req[id][i];
-	bool read = r->op == IBV_WR_RDMA_READ, atomic = r->op == IBV_WR_ATOMIC_FETCH_AND_ADD;
+	bool read = r->op == IBV_WR_RDMA_READ,
+	     atomic = r->op == IBV_WR_ATOMIC_FETCH_AND_ADD;
 	struct tp_send_wr wr;
 
 	if (i == REQUESTS || tp_qp_sq_free(p->side[id].qp) == 0)
 		return;
 	wr = pair_wr(p, id, r->op, i,
-		     atomic ? RESULTS + i * 8 : (read ? READ_INTO : SOURCE) + i * SLOT, r->len,
-		     atomic ? COUNTER : (read ? READ_FROM : TARGET) + i * SLOT);
+		     atomic ? RESULTS + i * 8 : (read ? READ_INTO : SOURCE) + i * SLOT,
+		     r->len, atomic ? COUNTER : (read ? READ_FROM : TARGET) + i * SLOT);
 	wr.flags = (r->signalled ? IBV_SEND_SIGNALED : 0) |
 		   (pair_random(p, 8) == 0 ? IBV_SEND_FENCE : 0);
 	wr.compare_add = r->add;
@@ -187,7 +190,8 @@ static struct pair *random_pair(uint64_t seed)
 		.mtu_bytes = mtus[seed % 4],
 		.max_rd_atomic = 1 + seed % 5,
 		.sq_depth = 1 + seed % 40,
-		.sq_psn = {seed % 3 ? 0xffffff - seed : 1, seed % 2 ? 0xfffff0 : 0x7fffff},
+		.sq_psn = {seed % 3 ? 0xffffff - seed : 1,
+			   seed % 2 ? 0xfffff0 : 0x7fffff},
 	});
 
 	p->seed = seed;
@@ -210,7 +214,8 @@ static void run_seed(uint64_t seed)
 			post_receive(p, &t, pair_random(p, 2));
 		pair_run_until(p, mono_add(p->now, pair_random(p, 20000)));
 		p->logged = 0;
-		assert_true(mono_before(p->now, (mono_t){60 * NSEC_PER_SEC})); /* no standstill */
+		assert_true(mono_before(p->now,
+					(mono_t){60 * NSEC_PER_SEC})); /* no standstill */
 	}
 	for (uint32_t i = 0; i < REQUESTS; i++)
 		for (unsigned id = A; id <= B; id++)

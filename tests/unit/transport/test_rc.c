@@ -16,7 +16,8 @@ static void assert_moved(const struct pair *p, enum pair_side_id from, uint32_t 
 /* every length around the packet boundaries, by SEND, WRITE and READ */
 static void test_sizes(void **state)
 {
-	static const uint32_t sizes[] = {0, 1, 3, 4, 1023, 1024, 1025, 2047, 2048, 2049, 70000};
+	static const uint32_t sizes[] = {0,    1,    3,	   4,	 1023, 1024,
+					 1025, 2047, 2048, 2049, 70000};
 
 	for (unsigned i = 0; i < ARRAY_SIZE(sizes); i++) {
 		struct pair *p = pair_new(&(struct pair_options){0});
@@ -41,7 +42,8 @@ static void test_sizes(void **state)
 		assert_moved(p, A, 0x200, 0x60000, len);
 		assert_moved(p, B, 0xa0000, 0x80000, len);
 		assert_int_equal(pair_count(p, A, WIRE_SEND_FIRST), packets > 1);
-		assert_int_equal(pair_count(p, A, WIRE_SEND_MIDDLE), packets > 2 ? packets - 2 : 0);
+		assert_int_equal(pair_count(p, A, WIRE_SEND_MIDDLE),
+				 packets > 2 ? packets - 2 : 0);
 		assert_int_equal(pair_count(p, A, WIRE_SEND_ONLY), packets == 1);
 		assert_int_equal(pair_count(p, B, WIRE_READ_RESP_LAST), packets > 1);
 		assert_int_equal(tp_qp_stats(p->side[A].qp)->retransmits, 0);
@@ -58,12 +60,14 @@ static void test_every_operation(void **state)
 		int recv_opcode; /* -1: no receive */
 		uint32_t wc_flags;
 	} ops[] = {
-		{IBV_WR_SEND, WIRE_SEND_ONLY, WIRE_SEND_LAST, IBV_WC_SEND, IBV_WC_RECV, 0},
-		{IBV_WR_SEND_WITH_IMM, WIRE_SEND_ONLY_IMM, WIRE_SEND_LAST_IMM, IBV_WC_SEND,
-		 IBV_WC_RECV, IBV_WC_WITH_IMM},
-		{IBV_WR_SEND_WITH_INV, WIRE_SEND_ONLY_INV, WIRE_SEND_LAST_INV, IBV_WC_SEND,
-		 IBV_WC_RECV, IBV_WC_WITH_INV},
-		{IBV_WR_RDMA_WRITE, WIRE_WRITE_ONLY, WIRE_WRITE_LAST, IBV_WC_RDMA_WRITE, -1, 0},
+		{IBV_WR_SEND, WIRE_SEND_ONLY, WIRE_SEND_LAST, IBV_WC_SEND, IBV_WC_RECV,
+		 0},
+		{IBV_WR_SEND_WITH_IMM, WIRE_SEND_ONLY_IMM, WIRE_SEND_LAST_IMM,
+		 IBV_WC_SEND, IBV_WC_RECV, IBV_WC_WITH_IMM},
+		{IBV_WR_SEND_WITH_INV, WIRE_SEND_ONLY_INV, WIRE_SEND_LAST_INV,
+		 IBV_WC_SEND, IBV_WC_RECV, IBV_WC_WITH_INV},
+		{IBV_WR_RDMA_WRITE, WIRE_WRITE_ONLY, WIRE_WRITE_LAST, IBV_WC_RDMA_WRITE,
+		 -1, 0},
 		{IBV_WR_RDMA_WRITE_WITH_IMM, WIRE_WRITE_ONLY_IMM, WIRE_WRITE_LAST_IMM,
 		 IBV_WC_RDMA_WRITE, IBV_WC_RECV_RDMA_WITH_IMM, IBV_WC_WITH_IMM},
 	};
@@ -91,8 +95,9 @@ static void test_every_operation(void **state)
 			if (op->wc_flags == IBV_WC_WITH_IMM)
 				assert_int_equal(wc->imm_or_rkey, 0x1005);
 		}
-		assert_int_equal(p->side[B].invalidated,
-				 op->op == IBV_WR_SEND_WITH_INV ? PAIR_KEY_B + PAIR_KEY_RO : 0);
+		assert_int_equal(
+			p->side[B].invalidated,
+			op->op == IBV_WR_SEND_WITH_INV ? PAIR_KEY_B + PAIR_KEY_RO : 0);
 		pair_expect_quiet(p);
 		pair_free(p);
 	}
@@ -142,16 +147,18 @@ static void test_lists(void **state)
 	struct pair *p = pair_new(&(struct pair_options){0});
 	struct tp_recv_wr *r = &p->side[B].recv[0];
 	struct tp_send_wr wr = pair_wr(p, A, IBV_WR_SEND, 1, 0, 1, 0);
-	const struct tp_sge from[] = {{PAIR_IOVA + 10, 1000, PAIR_KEY_A},
-				      {PAIR_IOVA, 0, 0xbad}, /* no bytes, no key check */
-				      {PAIR_IOVA + 5000, 2000, PAIR_KEY_A + PAIR_KEY_CONST},
-				      {PAIR_IOVA + 9000, 3, PAIR_KEY_A}};
+	const struct tp_sge from[] = {
+		{PAIR_IOVA + 10, 1000, PAIR_KEY_A},
+		{PAIR_IOVA, 0, 0xbad}, /* no bytes, no key check */
+		{PAIR_IOVA + 5000, 2000, PAIR_KEY_A + PAIR_KEY_CONST},
+		{PAIR_IOVA + 9000, 3, PAIR_KEY_A}};
 	uint8_t whole[3003];
 
 	*r = (struct tp_recv_wr){.wr_id = 8, .num_sge = 3};
 	r->sge[0] = (struct tp_sge){PAIR_IOVA + 1, 1025, PAIR_KEY_B};
 	r->sge[1] = (struct tp_sge){PAIR_IOVA + 0x10000, 1, PAIR_KEY_B};
-	r->sge[2] = (struct tp_sge){PAIR_IOVA + 0x20000, 5000, PAIR_KEY_B + PAIR_KEY_LOCAL};
+	r->sge[2] =
+		(struct tp_sge){PAIR_IOVA + 0x20000, 5000, PAIR_KEY_B + PAIR_KEY_LOCAL};
 	p->side[B].recv_tail = 1;
 	wr.sge = from;
 	wr.num_sge = 4;
@@ -279,7 +286,7 @@ static void test_solicited(void **state)
 	pair_run(p);
 	assert_true(pair_received(p, B)->solicited);
 	assert_false(pair_received(p, B)->solicited);
-	/* 9.2.? only the last packet says so */
+	/* 9.2: only the last packet says so */
 	assert_false(pair_find(p, A, WIRE_SEND_FIRST, 0)->solicited);
 	assert_true(pair_find(p, A, WIRE_SEND_LAST, 0)->solicited);
 	pair_free(p);

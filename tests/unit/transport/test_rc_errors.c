@@ -8,7 +8,7 @@
 #include "pair.h"
 
 #define NAK(code) (WIRE_AETH_NAK | (code))
-#define NO_EVENT ((enum tp_event)-1)
+#define NO_EVENT ((enum tp_event) - 1)
 
 /* A posts a failing request, then one more; B has two receives */
 struct failure {
@@ -29,17 +29,17 @@ static const struct failure failures[] = {
 	 NAK(WIRE_NAK_REMOTE_ACCESS), IBV_WC_REM_ACCESS_ERR, IBV_WC_WR_FLUSH_ERR,
 	 TP_EVENT_QP_ACCESS_ERR},
 	{"long write past the end: the first packet is refused", IBV_WR_RDMA_WRITE, 5000,
-	 PAIR_MEMORY - 4999, 0, 100, false, NAK(WIRE_NAK_REMOTE_ACCESS), IBV_WC_REM_ACCESS_ERR,
-	 IBV_WC_WR_FLUSH_ERR, TP_EVENT_QP_ACCESS_ERR},
+	 PAIR_MEMORY - 4999, 0, 100, false, NAK(WIRE_NAK_REMOTE_ACCESS),
+	 IBV_WC_REM_ACCESS_ERR, IBV_WC_WR_FLUSH_ERR, TP_EVENT_QP_ACCESS_ERR},
 	{"read past the end", IBV_WR_RDMA_READ, 5000, PAIR_MEMORY - 4999, 0, 100, false,
 	 NAK(WIRE_NAK_REMOTE_ACCESS), IBV_WC_REM_ACCESS_ERR, IBV_WC_WR_FLUSH_ERR,
 	 TP_EVENT_QP_ACCESS_ERR},
 	{"read of local memory", IBV_WR_RDMA_READ, 100, 0, PAIR_KEY_LOCAL, 100, false,
 	 NAK(WIRE_NAK_REMOTE_ACCESS), IBV_WC_REM_ACCESS_ERR, IBV_WC_WR_FLUSH_ERR,
 	 TP_EVENT_QP_ACCESS_ERR},
-	{"atomic on read-only memory", IBV_WR_ATOMIC_FETCH_AND_ADD, 8, 0, PAIR_KEY_RO, 100, false,
-	 NAK(WIRE_NAK_REMOTE_ACCESS), IBV_WC_REM_ACCESS_ERR, IBV_WC_WR_FLUSH_ERR,
-	 TP_EVENT_QP_ACCESS_ERR},
+	{"atomic on read-only memory", IBV_WR_ATOMIC_FETCH_AND_ADD, 8, 0, PAIR_KEY_RO,
+	 100, false, NAK(WIRE_NAK_REMOTE_ACCESS), IBV_WC_REM_ACCESS_ERR,
+	 IBV_WC_WR_FLUSH_ERR, TP_EVENT_QP_ACCESS_ERR},
 	{"atomic not aligned", IBV_WR_ATOMIC_FETCH_AND_ADD, 8, 4, 0, 100, false,
 	 NAK(WIRE_NAK_INVALID_REQUEST), IBV_WC_REM_INV_REQ_ERR, IBV_WC_WR_FLUSH_ERR,
 	 TP_EVENT_QP_REQ_ERR},
@@ -50,16 +50,20 @@ static const struct failure failures[] = {
 	 NAK(WIRE_NAK_INVALID_REQUEST), IBV_WC_REM_INV_REQ_ERR, IBV_WC_WR_FLUSH_ERR,
 	 TP_EVENT_QP_REQ_ERR},
 	{"send longer than the receive", IBV_WR_SEND, 101, 0, 0, 100, false,
-	 NAK(WIRE_NAK_INVALID_REQUEST), IBV_WC_REM_INV_REQ_ERR, IBV_WC_LOC_LEN_ERR, NO_EVENT},
+	 NAK(WIRE_NAK_INVALID_REQUEST), IBV_WC_REM_INV_REQ_ERR, IBV_WC_LOC_LEN_ERR,
+	 NO_EVENT},
 	{"long send, too long in its third packet", IBV_WR_SEND, 5000, 0, 0, 2500, false,
-	 NAK(WIRE_NAK_INVALID_REQUEST), IBV_WC_REM_INV_REQ_ERR, IBV_WC_LOC_LEN_ERR, NO_EVENT},
+	 NAK(WIRE_NAK_INVALID_REQUEST), IBV_WC_REM_INV_REQ_ERR, IBV_WC_LOC_LEN_ERR,
+	 NO_EVENT},
 	{"receive into memory of another key", IBV_WR_SEND, 10, 0, 0, 0xffffffff, false,
-	 NAK(WIRE_NAK_REMOTE_OPERATIONAL), IBV_WC_REM_OP_ERR, IBV_WC_LOC_PROT_ERR, NO_EVENT},
+	 NAK(WIRE_NAK_REMOTE_OPERATIONAL), IBV_WC_REM_OP_ERR, IBV_WC_LOC_PROT_ERR,
+	 NO_EVENT},
 };
 
 static void check_failure(const struct failure *f)
 {
-	struct pair *p = pair_new(&(struct pair_options){.no_remote_access = f->no_remote_access});
+	struct pair *p =
+		pair_new(&(struct pair_options){.no_remote_access = f->no_remote_access});
 	struct tp_send_wr wr;
 	uint8_t before[64];
 
@@ -81,7 +85,8 @@ static void check_failure(const struct failure *f)
 		pair_expect_sent(p, A, 1, IBV_WC_SUCCESS);
 	else
 		pair_expect_sent(p, A, 1, IBV_WC_REM_INV_REQ_ERR);
-	pair_expect_sent(p, A, 2, f->no_remote_access ? IBV_WC_WR_FLUSH_ERR : f->requester);
+	pair_expect_sent(p, A, 2,
+			 f->no_remote_access ? IBV_WC_WR_FLUSH_ERR : f->requester);
 	pair_expect_sent(p, A, 3, IBV_WC_WR_FLUSH_ERR);
 	pair_expect_received(p, B, 11, f->responder);
 	pair_expect_received(p, B, 12, IBV_WC_WR_FLUSH_ERR);
@@ -153,7 +158,8 @@ static void test_local_errors(void **state)
 	} cases[] = {
 		{IBV_WR_SEND, 100, 0x55, 4, IBV_WC_LOC_PROT_ERR},
 		{IBV_WR_RDMA_WRITE, 3000, 0x55, 4, IBV_WC_LOC_PROT_ERR},
-		{IBV_WR_RDMA_READ, 100, PAIR_KEY_A + PAIR_KEY_CONST, 4, IBV_WC_LOC_PROT_ERR},
+		{IBV_WR_RDMA_READ, 100, PAIR_KEY_A + PAIR_KEY_CONST, 4,
+		 IBV_WC_LOC_PROT_ERR},
 		{IBV_WR_ATOMIC_FETCH_AND_ADD, 4, PAIR_KEY_A, 4, IBV_WC_LOC_LEN_ERR},
 		{IBV_WR_RDMA_READ, 8, PAIR_KEY_A, 0, IBV_WC_LOC_QP_OP_ERR},
 	};
@@ -185,11 +191,15 @@ static void test_local_errors(void **state)
 
 /* --- packets that no requester of ours would send --- */
 
-static struct wire_packet request(uint8_t opcode, uint32_t at, const void *payload, uint32_t len)
+static struct wire_packet request(uint8_t opcode, uint32_t at, const void *payload,
+				  uint32_t len)
 {
 	return (struct wire_packet){
 		.lrh.lnh = WIRE_LNH_BTH,
-		.bth = {.opcode = opcode, .dest_qpn = 0xb, .psn = psn(at), .ack_req = true},
+		.bth = {.opcode = opcode,
+			.dest_qpn = 0xb,
+			.psn = psn(at),
+			.ack_req = true},
 		.reth = {PAIR_IOVA, PAIR_KEY_B, len},
 		.atomic = {PAIR_IOVA, PAIR_KEY_B, 1, 0},
 		.payload = payload,
@@ -212,12 +222,20 @@ static const struct bad_packet bad_packets[] = {
 	{"middle without first", {{WIRE_SEND_MIDDLE, 1024, 0}}, 1},
 	{"last without first", {{WIRE_WRITE_LAST, 10, 0}}, 1},
 	{"first inside a message",
-	 {{WIRE_SEND_FIRST, 1024, 0}, {WIRE_SEND_FIRST, 1024, 0}}, 2},
-	{"only inside a message", {{WIRE_SEND_FIRST, 1024, 0}, {WIRE_SEND_ONLY, 10, 0}}, 2},
-	{"write inside a send", {{WIRE_SEND_FIRST, 1024, 0}, {WIRE_WRITE_MIDDLE, 1024, 0}}, 2},
-	{"read inside a send", {{WIRE_SEND_FIRST, 1024, 0}, {WIRE_READ_REQUEST, 0, 0}}, 2},
+	 {{WIRE_SEND_FIRST, 1024, 0}, {WIRE_SEND_FIRST, 1024, 0}},
+	 2},
+	{"only inside a message",
+	 {{WIRE_SEND_FIRST, 1024, 0}, {WIRE_SEND_ONLY, 10, 0}},
+	 2},
+	{"write inside a send",
+	 {{WIRE_SEND_FIRST, 1024, 0}, {WIRE_WRITE_MIDDLE, 1024, 0}},
+	 2},
+	{"read inside a send",
+	 {{WIRE_SEND_FIRST, 1024, 0}, {WIRE_READ_REQUEST, 0, 0}},
+	 2},
 	{"atomic inside a write",
-	 {{WIRE_WRITE_FIRST, 1024, 2000}, {WIRE_FETCH_ADD, 0, 0}}, 2},
+	 {{WIRE_WRITE_FIRST, 1024, 2000}, {WIRE_FETCH_ADD, 0, 0}},
+	 2},
 	{"short first", {{WIRE_SEND_FIRST, 1000, 0}}, 1},
 	{"short middle", {{WIRE_SEND_FIRST, 1024, 0}, {WIRE_SEND_MIDDLE, 1000, 0}}, 2},
 	{"empty last", {{WIRE_SEND_FIRST, 1024, 0}, {WIRE_SEND_LAST, 0, 0}}, 2},
@@ -226,7 +244,8 @@ static const struct bad_packet bad_packets[] = {
 	{"write: more than was announced", {{WIRE_WRITE_ONLY, 10, 8}}, 1},
 	{"write: first is all that was announced", {{WIRE_WRITE_FIRST, 1024, 1024}}, 1},
 	{"write: last leaves a rest",
-	 {{WIRE_WRITE_FIRST, 1024, 2000}, {WIRE_WRITE_LAST, 975, 0}}, 2},
+	 {{WIRE_WRITE_FIRST, 1024, 2000}, {WIRE_WRITE_LAST, 975, 0}},
+	 2},
 	{"write longer than 2 GiB", {{WIRE_WRITE_FIRST, 1024, (1u << 31) + 1}}, 1},
 	{"read longer than 2 GiB", {{WIRE_READ_REQUEST, 0, (1u << 31) + 1}}, 1},
 	{"resync is no request of RC", {{WIRE_RESYNC, 0, 0}}, 1},
@@ -242,8 +261,8 @@ static void test_bad_packets(void **state)
 		print_message("# %s\n", b->name);
 		pair_recv(p, B, 1, 0x2000, 4096);
 		for (unsigned n = 0; n < b->packets; n++) {
-			struct wire_packet pkt = request(b->packet[n].opcode, 0x100 + n, some,
-							 b->packet[n].len);
+			struct wire_packet pkt = request(b->packet[n].opcode, 0x100 + n,
+							 some, b->packet[n].len);
 			pkt.reth.length_bytes = b->packet[n].dma_len;
 			assert_int_equal(tp_qp_state(p->side[B].qp), IBV_QPS_RTS);
 			pair_deliver(p, B, &pkt);
@@ -300,8 +319,9 @@ static void test_bad_responses(void **state)
 		uint8_t opcode;
 		uint32_t len;
 	} bad[] = {
-		{WIRE_READ_RESP_ONLY, 1024},  {WIRE_READ_RESP_LAST, 1024}, {WIRE_READ_RESP_FIRST, 1000},
-		{WIRE_READ_RESP_FIRST, 1028}, {WIRE_ATOMIC_ACK, 0},
+		{WIRE_READ_RESP_ONLY, 1024},  {WIRE_READ_RESP_LAST, 1024},
+		{WIRE_READ_RESP_FIRST, 1000}, {WIRE_READ_RESP_FIRST, 1028},
+		{WIRE_ATOMIC_ACK, 0},
 	};
 
 	for (unsigned i = 0; i < ARRAY_SIZE(bad); i++) {

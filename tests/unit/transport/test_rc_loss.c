@@ -15,7 +15,8 @@ static enum pair_fate nth_packet(struct pair *p, const struct pair_packet *pkt)
 /* add the wr_id to the counter at 0x8000 */
 static void post_add(struct pair *p, uint64_t wr_id, uint32_t offset)
 {
-	struct tp_send_wr wr = pair_wr(p, A, IBV_WR_ATOMIC_FETCH_AND_ADD, wr_id, offset, 8, 0x8000);
+	struct tp_send_wr wr =
+		pair_wr(p, A, IBV_WR_ATOMIC_FETCH_AND_ADD, wr_id, offset, 8, 0x8000);
 
 	wr.compare_add = wr_id;
 	assert_int_equal(tp_qp_post_send(p->side[A].qp, &wr), 0);
@@ -110,8 +111,10 @@ static void test_atomic_once(void **state)
 {
 	for (unsigned lost = 0; lost < 2; lost++) {
 		struct pair *p = pair_new(&(struct pair_options){0});
-		uint32_t arg[] = {1, lost ? DROP : TWICE, 1}; /* the response; the request */
-		struct tp_send_wr wr = pair_wr(p, A, IBV_WR_ATOMIC_FETCH_AND_ADD, 1, 0, 8, 64);
+		uint32_t arg[] = {1, lost ? DROP : TWICE,
+				  1}; /* the response; the request */
+		struct tp_send_wr wr =
+			pair_wr(p, A, IBV_WR_ATOMIC_FETCH_AND_ADD, 1, 0, 8, 64);
 		uint64_t v = 5;
 
 		arg[0] = lost;
@@ -206,7 +209,8 @@ static enum pair_fate from_a_lost(struct pair *p, const struct pair_packet *pkt)
 
 static void test_retry_exceeded(void **state)
 {
-	struct pair *p = pair_new(&(struct pair_options){.retry_cnt = 3, .timeout_enc = 10});
+	struct pair *p =
+		pair_new(&(struct pair_options){.retry_cnt = 3, .timeout_enc = 10});
 	mono_t start = p->now;
 	uint32_t losses = 4;
 
@@ -273,7 +277,8 @@ static void test_rnr(void **state)
 	pair_send(p, A, IBV_WR_SEND, 1, 0, 3000, 0);
 	pair_run_until(p, mono_add(p->now, 100 * NSEC_PER_USEC));
 	assert_int_equal(pair_count(p, B, WIRE_ACKNOWLEDGE), 1);
-	assert_int_equal(pair_find(p, B, WIRE_ACKNOWLEDGE, 0)->syndrome, WIRE_AETH_RNR_NAK | 12);
+	assert_int_equal(pair_find(p, B, WIRE_ACKNOWLEDGE, 0)->syndrome,
+			 WIRE_AETH_RNR_NAK | 12);
 	assert_int_equal(pair_find(p, B, WIRE_ACKNOWLEDGE, 0)->psn.v, 0x100);
 	assert_int_equal(tp_qp_stats(p->side[A].qp)->rnr_naks_rx, 1);
 	first = pair_find(p, B, WIRE_ACKNOWLEDGE, 0)->sent;
@@ -384,7 +389,8 @@ static void test_ack_borders(void **state)
 	for (unsigned wrap = 0; wrap < 2; wrap++)
 		for (unsigned i = 0; i < ARRAY_SIZE(cases); i++) {
 			uint32_t una = wrap ? 0xfffffe : 0x100;
-			struct pair *p = pair_new(&(struct pair_options){.sq_psn = {una}});
+			struct pair *p =
+				pair_new(&(struct pair_options){.sq_psn = {una}});
 			struct wire_packet pkt = ack_at(una + cases[i].from_una);
 
 			for (unsigned n = 0; n < 3; n++)
@@ -467,7 +473,8 @@ static void test_largest_read(void **state)
 /* a 2 GiB WRITE: 524,288 packets, ACKs that skip, one completion */
 static void test_largest_write(void **state)
 {
-	struct pair *p = pair_new(&(struct pair_options){.mtu_bytes = 4096, .max_sge = 32});
+	struct pair *p =
+		pair_new(&(struct pair_options){.mtu_bytes = 4096, .max_sge = 32});
 	struct tp_send_wr wr = pair_wr(p, A, IBV_WR_RDMA_WRITE, 1, 0, 8, 0);
 	struct tp_packet_out out;
 	uint32_t packets = 0;
@@ -481,8 +488,11 @@ static void test_largest_write(void **state)
 		struct wire_packet pkt;
 
 		while (tp_qp_transmit(p->side[A].qp, &out, p->now)) {
-			assert_int_equal(out.hdr.bth.opcode, packets + n == 0 ? WIRE_WRITE_FIRST :
-				packets + n == (1u << 19) - 1 ? WIRE_WRITE_LAST : WIRE_WRITE_MIDDLE);
+			assert_int_equal(out.hdr.bth.opcode,
+					 packets + n == 0 ? WIRE_WRITE_FIRST :
+					 packets + n == (1u << 19) - 1 ?
+							    WIRE_WRITE_LAST :
+							    WIRE_WRITE_MIDDLE);
 			n++;
 		}
 		assert_true(n > 0);

@@ -41,7 +41,8 @@ static void test_every_operation(void **state)
 			}
 			for (uint32_t n = 0; n < p->logged; n++) {
 				assert_int_equal(p->log[n].from, A);
-				assert_int_equal(p->log[n].opcode & WIRE_TRANSPORT_MASK, WIRE_UC);
+				assert_int_equal(p->log[n].opcode & WIRE_TRANSPORT_MASK,
+						 WIRE_UC);
 				assert_false(p->log[n].ack_req);
 			}
 			pair_expect_quiet(p);
@@ -51,9 +52,9 @@ static void test_every_operation(void **state)
 
 static void test_refused(void **state)
 {
-	static const enum ibv_wr_opcode ops[] = {IBV_WR_RDMA_READ, IBV_WR_ATOMIC_CMP_AND_SWP,
-						 IBV_WR_ATOMIC_FETCH_AND_ADD,
-						 IBV_WR_SEND_WITH_INV};
+	static const enum ibv_wr_opcode ops[] = {
+		IBV_WR_RDMA_READ, IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WR_ATOMIC_FETCH_AND_ADD,
+		IBV_WR_SEND_WITH_INV};
 	struct pair *p = uc_pair();
 
 	for (unsigned i = 0; i < ARRAY_SIZE(ops); i++) {
@@ -88,7 +89,8 @@ static void test_loss(void **state)
 		pair_expect_received(p, B, 21, IBV_WC_SUCCESS);
 		assert_int_equal(p->side[B].recvs, 1);
 		assert_int_equal(p->side[B].recv_wc[0].byte_len, 2000);
-		assert_memory_equal(p->side[B].memory + 0x8000, p->side[A].memory + 0x2000, 2000);
+		assert_memory_equal(p->side[B].memory + 0x8000,
+				    p->side[A].memory + 0x2000, 2000);
 		assert_int_equal(tp_qp_state(p->side[B].qp), IBV_QPS_RTS);
 		/* an error move flushes what is left */
 		tp_qp_modify(p->side[B].qp, IBV_QPS_ERR, p->now);
@@ -171,9 +173,12 @@ static void test_send_queue_error(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_every_operation),	  cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_loss),		  cmocka_unit_test(test_silent_drops),
-		cmocka_unit_test(test_too_long_with_srq), cmocka_unit_test(test_send_queue_error),
+		cmocka_unit_test(test_every_operation),
+		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_loss),
+		cmocka_unit_test(test_silent_drops),
+		cmocka_unit_test(test_too_long_with_srq),
+		cmocka_unit_test(test_send_queue_error),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -33,7 +33,8 @@ static void test_send(void **state)
 		assert_int_equal(wc->wc_flags, IBV_WC_WITH_IMM);
 		assert_int_equal(wc->imm_or_rkey, 0x1001);
 		assert_memory_equal(p->side[B].memory + 0x8000, zero, 40);
-		assert_memory_equal(p->side[B].memory + 0x8000 + 40, p->side[A].memory, sizes[i]);
+		assert_memory_equal(p->side[B].memory + 0x8000 + 40, p->side[A].memory,
+				    sizes[i]);
 		pair_expect_quiet(p);
 		pair_free(p);
 	}
@@ -73,7 +74,7 @@ static void test_qkey(void **state)
 		bool passes;
 	} cases[] = {
 		{0xb, 0x1234, true},	   {0xb, 0x1235, false},
-		{0xb, 0x80000000, true}, /* the sender's own, which is 0x1234 */
+		{0xb, 0x80000000, true},   /* the sender's own, which is 0x1234 */
 		{1, WIRE_QKEY_GSI, false}, /* likewise: not the well-known one */
 		{1, 0x1234, false},	   {PAIR_QP0, 0x55, true},
 	};
@@ -121,7 +122,8 @@ static void test_too_long(void **state)
 	for (uint64_t id = 1; id <= 3; id++)
 		pair_expect_sent(p, A, id, IBV_WC_SUCCESS);
 	pair_expect_received(p, B, 9, IBV_WC_SUCCESS);
-	assert_memory_equal(p->side[B].memory + 0x8000 + 40, p->side[A].memory + 0x100, 10);
+	assert_memory_equal(p->side[B].memory + 0x8000 + 40, p->side[A].memory + 0x100,
+			    10);
 	assert_int_equal(tp_qp_state(p->side[B].qp), IBV_QPS_RTS);
 	pair_expect_quiet(p);
 	pair_free(p);
