@@ -3,10 +3,12 @@
  * Completion queues. One object serves both interfaces: programs make CQs
  * with ibv_create_cq_ex() and poll them with ibv_poll_cq() too.
  */
+#include <sched.h>
 #include <stdlib.h>
 
 #include "soft.h"
 
+#define PATIENCE_POLLS 32 /* empty ones in a row before the core is shared */
 #define SUPPORTED_WC_FLAGS                                                                     \
 	(IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |                         \
 	 IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
@@ -183,11 +185,24 @@ EXPORT int ibv_destroy_cq(struct ibv_cq *ibcq)
 	return 0;
 }
 
-/** cq_poll() - ibv_poll_cq(): the hot path, no message, no system call */
-int cq_poll(struct ibv_cq *cq, int n, struct ibv_wc *wc)
+/**
+ * cq_poll() - ibv_poll_cq(): the hot path, no message
+ *
+ * A program that finds nothing for a while gives its core away: the peer, or
+ * softibd, may need it to answer. Where cores are free this is a short call.
+ */
+int cq_poll(struct ibv_cq *ibcq, int n, struct ibv_wc *wc)
 {
-	progress_polled(to_context(cq->context));
-	return eng_cq_poll(to_cq(cq)->eng, n, wc);
+	struct soft_cq *cq = to_cq(ibcq);
+	int found;
+
+	progress_polled(to_context(ibcq->context));
+	found = eng_cq_poll(cq->eng, n, wc);
+	if (found)
+		cq->empty_polls = 0;
+	else if (++cq->empty_polls >= PATIENCE_POLLS)
+		sched_yield();
+	return found;
 }
 
 /* An armed CQ says that the program is about to sleep: from now on the thread

@@ -181,6 +181,7 @@ struct soft_cq {
 	struct soft_object object;
 	struct eng_cq *eng;
 	_Atomic bool armed;
+	unsigned empty_polls; /* in a row; a hint, so that races do not matter */
 	/* --- protected by the channel's lock --- */
 	struct list_head event;
 	uint32_t events_queued, events_reported;
