@@ -277,6 +277,16 @@ int ag_process(struct ag_node *node, uint8_t port, const struct ag_mad_context *
 	       const uint8_t *in, uint8_t *out, struct ag_effect *effect);
 
 /**
+ * ag_refuse() - answer a request that no one on the node serves
+ * @mad: 256 bytes, the request, becomes the answer
+ *
+ * A class that is not there is a bad version (13.4.7), SMInfo without a
+ * subnet manager a bad attribute. Responses, traps and Sends get no answer.
+ * Return: true when @mad is an answer to be sent
+ */
+bool ag_refuse(uint8_t *mad);
+
+/**
  * ag_port_link() - the cable at @port came up (trained at @width, @speed) or
  * went down (@width 0, @phys_state tells into which state)
  *

@@ -64,6 +64,9 @@ int ag_sma(struct ag_node *node, uint8_t port, const struct ag_mad_context *ctx,
 int ag_pma(struct ag_node *node, uint8_t port, const struct ag_mad_context *ctx, uint8_t *mad,
 	   struct ag_effect *effect);
 
+/** ag_is_request() - does a MAD of this method wait for an answer? (13.4.5) */
+bool ag_is_request(uint8_t method);
+
 /** ag_trap_mkey() - trap 256 */
 void ag_trap_mkey(struct ag_node *node, uint8_t port, uint16_t slid, const struct wire_smp *smp,
 		  mono_t now);

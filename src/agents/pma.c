@@ -318,6 +318,8 @@ int ag_pma(struct ag_node *node, uint8_t port, const struct ag_mad_context *ctx,
 	wire_mad_decode(mad, WIRE_MAD_BYTES, &hdr);
 	if (hdr.method & WIRE_METHOD_RESPONSE || hdr.method == WIRE_METHOD_TRAP)
 		return AG_PASS;
+	if (!ag_is_request(hdr.method))
+		return AG_CONSUMED;
 	rq.set = hdr.method == WIRE_METHOD_SET;
 	rq.attr_mod = hdr.attr_mod;
 	if (hdr.base_version != WIRE_MAD_BASE_VERSION ||

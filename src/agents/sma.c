@@ -212,6 +212,8 @@ int ag_sma(struct ag_node *node, uint8_t in_port, const struct ag_mad_context *c
 			effect->changes |= AG_CHANGED_TRAPS;
 		return AG_CONSUMED;
 	}
+	if (!ag_is_request(smp.mad.method))
+		return AG_CONSUMED;
 	smp.mad.status = answer(&rq, &smp);
 	smp.mad.method = WIRE_METHOD_GET_RESP;
 	smp.direction = true;
@@ -242,6 +244,43 @@ int ag_process(struct ag_node *node, uint8_t port, const struct ag_mad_context *
 	if (result & AG_REPLY)
 		memcpy(out, mad, sizeof(mad));
 	return result;
+}
+
+bool ag_is_request(uint8_t method)
+{
+	switch (method) {
+	case WIRE_METHOD_SEND:
+	case WIRE_METHOD_TRAP:
+	case WIRE_METHOD_REPORT:
+	case WIRE_METHOD_TRAP_REPRESS:
+		return false;
+	}
+	return !(method & WIRE_METHOD_RESPONSE);
+}
+
+bool ag_refuse(uint8_t *mad)
+{
+	struct wire_smp smp;
+	struct wire_mad hdr;
+
+	wire_mad_decode(mad, WIRE_MAD_BYTES, &hdr);
+	if (!ag_is_request(hdr.method))
+		return false;
+	if (wire_smp_decode(mad, WIRE_MAD_BYTES, &smp) > 0) {
+		if (smp.direction)
+			return false;
+		smp.mad.status = WIRE_STATUS_BAD_METHOD_ATTR;
+		smp.mad.method = WIRE_METHOD_GET_RESP;
+		smp.direction = true;
+		wire_smp_encode(&smp, mad);
+		return true;
+	}
+	hdr.status = WIRE_STATUS_BAD_VERSION;
+	/* the response to a Set is a GetResp too (13.4.5) */
+	hdr.method = hdr.method == WIRE_METHOD_SET ? WIRE_METHOD_GET_RESP :
+						     hdr.method | WIRE_METHOD_RESPONSE;
+	wire_mad_encode(&hdr, mad);
+	return true;
 }
 
 static mono_t port_expiry(const struct ag_port *port)

@@ -132,6 +132,9 @@ static void run(struct fab_job *job)
 		return; /* 13.5.1: SMPs are QP0's, all others QP1's */
 	result = ag_process(node->ag, job->at->num, &context, job->mad, job->mad, &effect);
 	fab_changed(&node->port[effect.port], effect.changes);
+	/* behind these agents is no host that could know more */
+	if (result == AG_PASS && ag_refuse(job->mad))
+		result = AG_REPLY;
 	if (!(result & AG_REPLY))
 		return;
 	if (job->mad[1] == WIRE_CLASS_SM_DIRECT)

@@ -8,17 +8,19 @@
 int fab_packet_decode(struct fab_packet *pkt, const void *bytes, size_t len)
 {
 	struct wire_packet p;
+	bool datagram;
 
 	if (wire_packet_decode(bytes, len, &p) < 0)
 		return -EINVAL;
+	datagram = wire_opcodes[p.bth.opcode].flags & WIRE_HAS_DETH;
 	*pkt = (struct fab_packet){
 		.bytes = bytes,
 		.len = len,
 		.lrh = p.lrh,
 		.pkey = p.bth.pkey,
 		.dest_qpn = p.bth.dest_qpn,
-		.src_qpn = p.deth.src_qpn, /* 0 where there is no DETH */
-		.qkey = p.deth.qkey,
+		.src_qpn = datagram ? p.deth.src_qpn : 0,
+		.qkey = datagram ? p.deth.qkey : 0,
 		.payload_bytes = p.payload_bytes + p.bth.pad_bytes,
 	};
 	return 0;

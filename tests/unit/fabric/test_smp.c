@@ -206,6 +206,45 @@ static void lid_routed(void **state)
 	end(net);
 }
 
+/* what a switch does not serve it says, so that no client waits in vain */
+static void refusals(void **state)
+{
+	struct net *net = line(true);
+	const uint8_t *mad = ask_lid(net, S2 + 1, 1, WIRE_CLASS_CC, 0x11);
+	struct wire_mad hdr;
+
+	assert_non_null(mad);
+	wire_mad_decode(mad, WIRE_MAD_BYTES, &hdr);
+	assert_int_equal(hdr.status, WIRE_STATUS_BAD_VERSION);
+	assert_int_equal(hdr.method, WIRE_METHOD_GET_RESP);
+	mad = ask_lid(net, S2 + 1, 0, WIRE_CLASS_SM_LID, WIRE_SMP_SM_INFO);
+	assert_non_null(mad);
+	wire_mad_decode(mad, WIRE_MAD_BYTES, &hdr);
+	assert_int_equal(hdr.status, WIRE_STATUS_BAD_METHOD_ATTR);
+	end(net);
+}
+
+/* an answer, a trap or a Send is no question */
+static void no_refusals(void **state)
+{
+	static const uint8_t methods[] = {
+		WIRE_METHOD_GET_RESP, WIRE_METHOD_SEND, WIRE_METHOD_TRAP, WIRE_METHOD_REPORT,
+		WIRE_METHOD_TRAP_REPRESS,
+	};
+	struct net *net = line(true);
+
+	for (size_t i = 0; i < ARRAY_SIZE(methods); i++) {
+		uint8_t mad[WIRE_MAD_BYTES] = {1, WIRE_CLASS_CC, 1, methods[i]};
+
+		net_send_mad(net, N0, S2 + 1, 1, mad);
+		mad[1] = WIRE_CLASS_SM_LID;
+		net_send_mad(net, N0, S2 + 1, 0, mad);
+	}
+	rt_sim_run(net->rt, 100);
+	assert_int_equal(net->sink[N0].packets, 0);
+	end(net);
+}
+
 static void counters_of_a_switch(void **state)
 {
 	struct net *net = line(true);
@@ -419,6 +458,8 @@ int main(void)
 		cmocka_unit_test(directed_ports_that_are_down),
 		cmocka_unit_test(combined_route),
 		cmocka_unit_test(lid_routed),
+		cmocka_unit_test(refusals),
+		cmocka_unit_test(no_refusals),
 		cmocka_unit_test(counters_of_a_switch),
 		cmocka_unit_test(vl15_is_dropped_when_full),
 		cmocka_unit_test(trap_of_link_state),
