@@ -167,7 +167,8 @@ void tp_resource_duplicate(struct tp_qp *qp, const struct wire_packet *pkt,
 static void done(struct tp_responder *r, struct tp_resource *res)
 {
 	res->pending = res->replayed = false;
-	r->res_scan++;
+	if (++r->res_scan == r->res_head)
+		r->pending &= (uint8_t)~TP_RESPONSE_RESOURCE;
 }
 
 static bool read_response(struct tp_qp *qp, struct tp_resource *res,

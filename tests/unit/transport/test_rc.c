@@ -295,7 +295,8 @@ static void test_solicited(void **state)
 /* the window opens only as ACKs come */
 static void test_window(void **state)
 {
-	struct pair *p = pair_new(&(struct pair_options){.mtu_bytes = 256});
+	struct pair *p =
+		pair_new(&(struct pair_options){.mtu_bytes = 256, .sq_psn = {0x110}});
 	uint32_t len = 512 * 1024;
 
 	pair_send(p, A, IBV_WR_RDMA_WRITE, 1, 0, len, 0);

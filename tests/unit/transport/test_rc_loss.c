@@ -158,6 +158,27 @@ static void test_sequence_nak(void **state)
 	pair_free(p);
 }
 
+static enum pair_fate two_gaps(struct pair *p, const struct pair_packet *pkt)
+{
+	uint32_t n = p->fate_count++;
+
+	return n == 1 || n == 18 ? DROP : PASS;
+}
+
+/* a second gap is told again, and waits for no timer */
+static void test_second_gap(void **state)
+{
+	struct pair *p = pair_new(&(struct pair_options){0});
+
+	p->fate = two_gaps;
+	pair_send(p, A, IBV_WR_RDMA_WRITE, 1, 0, 10 * 1024, 0);
+	pair_run(p);
+	pair_expect_sent(p, A, 1, IBV_WC_SUCCESS);
+	assert_int_equal(tp_qp_stats(p->side[A].qp)->seq_naks_rx, 2);
+	assert_int_equal(tp_qp_stats(p->side[A].qp)->timeouts, 0);
+	pair_free(p);
+}
+
 /* a READ whose response has a hole asks for the rest, not for all */
 static void test_read_restart(void **state)
 {
@@ -373,6 +394,120 @@ static struct wire_packet ack_at(uint32_t at)
 	};
 }
 
+static struct wire_packet read_at(uint32_t at, uint32_t offset, uint32_t len)
+{
+	struct wire_packet pkt = ack_at(at);
+
+	pkt.bth.opcode = WIRE_READ_REQUEST;
+	pkt.reth = (struct wire_reth){PAIR_IOVA + offset, PAIR_KEY_B, len};
+	return pkt;
+}
+
+/* --- what only packets made by hand can show --- */
+
+/* the missing packet comes before the NAK left: there is nothing to ask for */
+static void test_nak_withdrawn(void **state)
+{
+	struct pair *p = pair_new(&(struct pair_options){0});
+	struct tp_packet_out out;
+
+	for (uint32_t at = 0x101; at >= 0x100; at--) {
+		struct wire_packet pkt = ack_at(at);
+
+		pkt.bth.opcode = WIRE_WRITE_ONLY;
+		pkt.bth.ack_req = true;
+		pair_deliver(p, B, &pkt);
+	}
+	assert_true(tp_qp_transmit(p->side[B].qp, &out, p->now));
+	assert_int_equal(out.hdr.aeth.syndrome, 0x1f);
+	assert_int_equal(out.hdr.bth.psn.v, 0x100);
+	assert_false(tp_qp_wants_transmit(p->side[B].qp));
+	pair_free(p);
+}
+
+/* a duplicate READ may ask for less than the first time, not for other memory */
+static void test_duplicate_read_elsewhere(void **state)
+{
+	static const struct {
+		uint32_t at, offset, len;
+		bool answered;
+	} cases[] = {
+		{0x100, 0x1000, 3000, true},	    {0x102, 0x1000 + 2048, 952, true},
+		{0x101, 0x1000 + 1024, 1024, true}, {0x100, 0x1001, 3000, false},
+		{0x101, 0x1000, 1024, false},	    {0x102, 0x1000 + 2048, 953, false},
+		{0xff, 0x1000, 3000, false},
+	};
+
+	for (unsigned i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct pair *p = pair_new(&(struct pair_options){0});
+		struct wire_packet pkt = read_at(0x100, 0x1000, 3000);
+		struct tp_packet_out out;
+
+		pair_deliver(p, B, &pkt);
+		while (tp_qp_transmit(p->side[B].qp, &out, p->now))
+			;
+		pkt = read_at(cases[i].at, cases[i].offset, cases[i].len);
+		pair_deliver(p, B, &pkt);
+		assert_int_equal(tp_qp_transmit(p->side[B].qp, &out, p->now),
+				 cases[i].answered);
+		if (cases[i].answered)
+			assert_int_equal(out.hdr.bth.psn.v, cases[i].at);
+		assert_int_equal(tp_qp_state(p->side[B].qp), IBV_QPS_RTS);
+		pair_free(p);
+	}
+}
+
+/* a stale duplicate gives way to a new READ, and answers stay in PSN order */
+static void test_stale_duplicate_gives_way(void **state)
+{
+	struct pair *p = pair_new(&(struct pair_options){.max_rd_atomic = 2});
+	static const uint32_t requests[] = {0x100, 0x101, /* answered */ 0x100, 0x101,
+					    0x102};
+	static const uint32_t answers[] = {0x101, 0x102};
+	struct tp_packet_out out;
+
+	for (unsigned i = 0; i < ARRAY_SIZE(requests); i++) {
+		struct wire_packet pkt = read_at(requests[i], 0x1000 + requests[i], 8);
+
+		pair_deliver(p, B, &pkt);
+		for (unsigned n = 0; i == 1 && n < 2; n++)
+			assert_true(tp_qp_transmit(p->side[B].qp, &out, p->now));
+	}
+	for (unsigned i = 0; i < ARRAY_SIZE(answers); i++) {
+		assert_true(tp_qp_transmit(p->side[B].qp, &out, p->now));
+		assert_int_equal(out.hdr.bth.psn.v, answers[i]);
+	}
+	assert_false(tp_qp_wants_transmit(p->side[B].qp));
+	pair_free(p);
+}
+
+/* a request cannot be sent again, but its first copy is acknowledged after all */
+static void test_resend_fails_ack_saves(void **state)
+{
+	struct pair *p = pair_new(&(struct pair_options){0});
+	struct wire_packet pkt = ack_at(0x101);
+	struct tp_packet_out out;
+
+	for (unsigned i = 1; i <= 2; i++) {
+		pair_send(p, A, IBV_WR_RDMA_WRITE, i, 0, 8, 0);
+		assert_true(tp_qp_transmit(p->side[A].qp, &out, p->now));
+	}
+	p->now = tp_qp_expiry(p->side[A].qp);
+	tp_qp_expire(p->side[A].qp, p->now);
+	assert_true(tp_qp_transmit(p->side[A].qp, &out, p->now));
+	p->side[A].key_revoked = true;
+	assert_false(tp_qp_transmit(p->side[A].qp, &out, p->now));
+	p->side[A].key_revoked = false;
+	pair_deliver(p, A, &pkt);
+	pair_expect_sent(p, A, 1, IBV_WC_SUCCESS);
+	pair_expect_sent(p, A, 2, IBV_WC_SUCCESS);
+	assert_int_equal(tp_qp_state(p->side[A].qp), IBV_QPS_RTS);
+	pair_send(p, A, IBV_WR_RDMA_WRITE, 3, 0, 8, 0);
+	assert_true(tp_qp_transmit(p->side[A].qp, &out, p->now));
+	assert_int_equal(out.hdr.bth.psn.v, 0x102);
+	pair_free(p);
+}
+
 /*
  * Which PSNs an ACK may have, una = 0x100 and sent = 0x103 (or around 0):
  *  1 una - 1: a ghost        4 sent: never sent, a ghost
@@ -568,6 +703,7 @@ int main(void)
 		cmocka_unit_test(test_psn_wrap),
 		cmocka_unit_test(test_atomic_once),
 		cmocka_unit_test(test_sequence_nak),
+		cmocka_unit_test(test_second_gap),
 		cmocka_unit_test(test_read_restart),
 		cmocka_unit_test(test_implied_nak),
 		cmocka_unit_test(test_retry_exceeded),
@@ -578,6 +714,10 @@ int main(void)
 		cmocka_unit_test(test_rnr_write_imm),
 		cmocka_unit_test(test_rnr_exceeded),
 		cmocka_unit_test(test_rnr_for_ever),
+		cmocka_unit_test(test_nak_withdrawn),
+		cmocka_unit_test(test_duplicate_read_elsewhere),
+		cmocka_unit_test(test_stale_duplicate_gives_way),
+		cmocka_unit_test(test_resend_fails_ack_saves),
 		cmocka_unit_test(test_ack_borders),
 		cmocka_unit_test(test_request_borders),
 		cmocka_unit_test(test_largest_read),

@@ -99,6 +99,29 @@ static void test_loss(void **state)
 	}
 }
 
+/* a first packet in the middle of a message begins the next one, gap or not */
+static void test_first_inside_message(void **state)
+{
+	static const uint8_t bytes[1024];
+	struct pair *p = uc_pair();
+	struct wire_packet pkt = {
+		.lrh.lnh = WIRE_LNH_BTH,
+		.bth = {.opcode = WIRE_UC | WIRE_SEND_FIRST, .psn = psn(0x100)},
+		.payload = bytes,
+		.payload_bytes = 1024,
+	};
+
+	pair_recv(p, B, 5, 0x8000, 2048);
+	pair_deliver(p, B, &pkt);
+	pkt.bth.opcode = WIRE_UC | WIRE_SEND_ONLY;
+	pkt.bth.psn = psn(0x101);
+	pkt.payload_bytes = 100;
+	pair_deliver(p, B, &pkt);
+	pair_expect_received(p, B, 5, IBV_WC_SUCCESS);
+	assert_int_equal(p->side[B].recv_wc[0].byte_len, 100);
+	pair_free(p);
+}
+
 /* what RC would NAK, UC drops; the next message is not harmed */
 static void test_silent_drops(void **state)
 {
@@ -176,6 +199,7 @@ int main(void)
 		cmocka_unit_test(test_every_operation),
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_loss),
+		cmocka_unit_test(test_first_inside_message),
 		cmocka_unit_test(test_silent_drops),
 		cmocka_unit_test(test_too_long_with_srq),
 		cmocka_unit_test(test_send_queue_error),
