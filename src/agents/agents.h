@@ -314,7 +314,8 @@ bool ag_mft_get(const struct ag_node *node, uint16_t mlid, uint8_t port);
 /** ag_set_is_sm() - PortInfo:CapabilityMask.IsSM of a CA port; trap 144 */
 uint32_t ag_set_is_sm(struct ag_node *node, uint8_t port, bool on, mono_t now);
 
-/** ag_set_description() - NodeDescription, changed by the node itself; trap 144 */
+/** ag_set_description() - NodeDescription, changed by the node itself; trap 144.
+ *  @desc: to its NUL or 64 bytes */
 void ag_set_description(struct ag_node *node, const char *desc, mono_t now);
 
 /** ag_expiry() - when the agents want ag_expire() and ag_trap_take(); MONO_NEVER */

@@ -53,7 +53,8 @@ int hca_modify_device(struct ib_device *device, int mask, struct ib_device_modif
 
 	if (mask & ~IB_DEVICE_MODIFY_NODE_DESC)
 		return -EOPNOTSUPP;
-	memcpy(node->desc, modify->node_desc, sizeof(node->desc));
+	ag_set_description(node, modify->node_desc, rt_now(hca_of(device)->rt));
+	fab_traps_changed(hca_of(device)->fab, hca_of(device)->node);
 	memcpy(device->node_desc, modify->node_desc, sizeof(modify->node_desc));
 	return 0;
 }

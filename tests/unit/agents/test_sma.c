@@ -344,6 +344,24 @@ static void trap_of_keys(void **state)
 	bench_free(&b);
 }
 
+static void trap_of_description(void **state)
+{
+	struct bench b = locked(0, 0);
+	struct wire_trap_capability details;
+	struct wire_notice notice;
+	uint8_t mad[WIRE_MAD_BYTES], port;
+
+	ag_set_description(b.node, "renamed", b.now);
+	assert_string_equal(b.node->desc, "renamed");
+	assert_true(ag_trap_take(b.node, b.now, mad, &port));
+	wire_smp_notice_decode(mad + WIRE_SMP_DATA_OFFSET, WIRE_SMP_DATA_BYTES, &notice);
+	assert_int_equal(notice.trap_number, WIRE_TRAP_CAPABILITY_CHANGE);
+	wire_trap_capability_decode(notice.details, sizeof(notice.details), &details);
+	assert_true(details.other_local_changes);
+	assert_int_equal(details.change_flags, WIRE_CHANGE_NODE_DESCRIPTION);
+	bench_free(&b);
+}
+
 static void trap_needs_a_manager(void **state)
 {
 	struct bench b = locked(0, 0);
@@ -418,6 +436,7 @@ int main(void)
 		cmocka_unit_test(mkey_lease_zero_never_ends),
 		cmocka_unit_test(mkey_violation_traps),
 		cmocka_unit_test(trap_of_keys),
+		cmocka_unit_test(trap_of_description),
 		cmocka_unit_test(trap_needs_a_manager),
 		cmocka_unit_test(trap_is_repressed_by_its_own_id),
 		cmocka_unit_test(trap_is_renewed),
