@@ -17,9 +17,6 @@ static bool no_lid_part(__be16 lid)
 
 static enum smi_action send_request(struct ib_smp *smp, u32 port_num)
 {
-	/* 14.2.2: a LID routed part comes first; the path begins where it ends */
-	if (smp->hop_ptr == 0 && !no_lid_part(smp->dr_slid))
-		return SMI_SEND;
 	/* C14-9:1: the path's first hop says by which port it leaves */
 	if (smp->hop_cnt && smp->hop_ptr == 0) {
 		smp->hop_ptr++;
@@ -36,9 +33,6 @@ static enum smi_action send_request(struct ib_smp *smp, u32 port_num)
 
 static enum smi_action send_response(struct ib_smp *smp, u32 port_num)
 {
-	/* 14.2.2: what came by LID at its end goes back by LID at first */
-	if (smp->hop_ptr == smp->hop_cnt + 1 && !no_lid_part(smp->dr_dlid))
-		return SMI_SEND;
 	/* C14-13:1: the way back begins by the port that the request came by */
 	if (smp->hop_cnt && smp->hop_ptr == smp->hop_cnt + 1) {
 		smp->hop_ptr--;
