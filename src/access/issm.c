@@ -2,8 +2,12 @@
 /*
  * IsSM: a subnet manager holds a port's issm file open, and while it does,
  * the port's CapabilityMask says so. Here the files are plain ones in the
- * runtime directory, and inotify tells who opens and closes them; a process
+ * runtime directory, and inotify tells when one is opened or closed; a process
  * that dies closes what it held.
+ *
+ * Events are no count: equal ones that nobody has read yet are merged. So
+ * they only say when to look, and a lease says what is: the kernel gives a
+ * write lease on a file to its owner while nobody else has it open.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -20,7 +24,8 @@ struct issm_file {
 	unsigned port_num;
 	char path[ABI_NAME_BYTES];
 	int watch;
-	unsigned opens;
+	int fd; /* to ask with; -1 until somebody opened the file */
+	bool held;
 };
 
 struct issm {
@@ -50,16 +55,46 @@ static void set_is_sm(struct issm_file *f, bool on)
 	ib_modify_port(f->device, f->port_num, 0, &modify);
 }
 
+static int add_watch(struct issm *issm, struct issm_file *f)
+{
+	char path[64 + ABI_NAME_BYTES];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d/%s", issm->dir_fd, f->path);
+	f->watch = inotify_add_watch(issm->fd, path, IN_OPEN | IN_CLOSE);
+	return f->watch < 0 ? -errno : 0;
+}
+
+/* our own opening shall not look like a manager's: it is not watched */
+static int open_to_ask(struct issm *issm, struct issm_file *f)
+{
+	inotify_rm_watch(issm->fd, f->watch);
+	f->fd = openat(issm->dir_fd, f->path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+	return add_watch(issm, f);
+}
+
+/* A program that opens the file in the moment of the lease waits, or with
+ * O_NONBLOCK is told to come again: so no more is asked than must be. */
+static bool is_held(const struct issm_file *f)
+{
+	if (fcntl(f->fd, F_SETLEASE, F_WRLCK) < 0)
+		return errno == EAGAIN;
+	fcntl(f->fd, F_SETLEASE, F_UNLCK);
+	return false;
+}
+
 static void on_event(struct issm *issm, const struct inotify_event *event)
 {
 	struct issm_file *f = by_watch(issm, event->wd);
+	bool held;
 
-	if (!f)
+	if (!f || !(event->mask & (IN_OPEN | IN_CLOSE)))
 		return;
-	if (event->mask & IN_OPEN && f->opens++ == 0)
-		set_is_sm(f, true);
-	if (event->mask & IN_CLOSE && f->opens && --f->opens == 0)
-		set_is_sm(f, false);
+	if (f->fd < 0 && (open_to_ask(issm, f) || f->fd < 0))
+		return;
+	held = is_held(f);
+	if (held != f->held)
+		set_is_sm(f, held);
+	f->held = held;
 }
 
 static void on_readable(struct rt_io *io, bool readable, bool writable)
@@ -107,6 +142,8 @@ fail:
 static void drop(struct issm *issm, struct issm_file *f)
 {
 	inotify_rm_watch(issm->fd, f->watch);
+	if (f->fd >= 0)
+		close(f->fd);
 	unlinkat(issm->dir_fd, f->path, 0);
 	list_del(&f->node);
 	rt_free(f);
@@ -134,21 +171,13 @@ void issm_forget(struct issm *issm, const struct ib_device *device)
 
 static int make_file(struct issm *issm, struct issm_file *f)
 {
-	char path[64 + ABI_NAME_BYTES];
 	int fd = openat(issm->dir_fd, f->path, O_RDONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 
 	if (fd < 0)
 		return -errno;
-	snprintf(path, sizeof(path), "/proc/self/fd/%d/%s", issm->dir_fd, f->path);
-	f->watch = inotify_add_watch(issm->fd, path, IN_OPEN | IN_CLOSE);
-	if (f->watch < 0) {
-		int ret = -errno;
-		close(fd);
-		return ret;
-	}
-	f->opens = 1; /* ours, whose close is the first event */
 	close(fd);
-	return 0;
+	f->fd = -1;
+	return add_watch(issm, f);
 }
 
 int issm_path(struct issm *issm, struct ib_device *device, unsigned port_num, char *path)

@@ -158,7 +158,9 @@ void umad_send_handler(struct ib_mad_agent *mad_agent, struct ib_mad_send_wc *wc
 {
 	struct pending *pending = wc->send_buf->context[0];
 
-	if (wc->status == IB_WC_RESP_TIMEOUT_ERR)
+	/* a message that expects no response but whose ACK never came: its
+	 * program waits for nothing */
+	if (wc->status == IB_WC_RESP_TIMEOUT_ERR && pending->hdr.timeout_ms)
 		report(pending->agent->session, &pending->hdr, pending->head, ETIMEDOUT);
 	ib_destroy_ah(wc->send_buf->ah);
 	ib_free_send_mad(wc->send_buf);

@@ -74,6 +74,7 @@ struct net_node {
 	int live;	  /* objects */
 	int no_receive;	  /* packets dropped for want of one */
 	int most_receives;
+	u32 cap_mask;
 	bool hold_sends;  /* completions of sends wait for net_release() */
 	struct list_head held;
 	enum ib_wc_status send_status;
@@ -328,7 +329,7 @@ static inline int net_post_recv(struct ib_qp *ib_qp, const struct ib_recv_wr *wr
 
 static inline int net_query_device(struct ib_device *device, struct ib_device_attr *attr)
 {
-	*attr = (struct ib_device_attr){.max_qp_wr = 1024, .max_send_sge = 4, .max_recv_sge = 4,
+	*attr = (struct ib_device_attr){.fw_ver = "9.9", .vendor_part_id = 7, .max_qp_wr = 1024, .max_send_sge = 4, .max_recv_sge = 4,
 					.max_cqe = 10000, .max_pkeys = 1};
 	return 0;
 }
@@ -337,8 +338,18 @@ static inline int net_query_port(struct ib_device *device, u32 port, struct ib_p
 {
 	*attr = (struct ib_port_attr){.state = IB_PORT_ACTIVE, .lid = net_of(device)->lid,
 				      .lmc = net_of(device)->lmc, .gid_tbl_len = 1,
-				      .pkey_tbl_len = 1, .max_mtu = IB_MTU_4096,
+				      .pkey_tbl_len = 1, .sm_lid = 10, .phys_state = 5,
+				      .active_width = 2, .active_speed = 32,
+				      .port_cap_flags = net_of(device)->cap_mask, .max_mtu = IB_MTU_4096,
 				      .active_mtu = IB_MTU_4096};
+	return 0;
+}
+
+static inline int net_modify_port(struct ib_device *device, u32 port_num, int mask,
+				  struct ib_port_modify *modify)
+{
+	net_of(device)->cap_mask |= modify->set_port_cap_mask;
+	net_of(device)->cap_mask &= ~modify->clr_port_cap_mask;
 	return 0;
 }
 
@@ -442,6 +453,7 @@ static inline int net_process_mad(struct ib_device *device, int flags, u32 port_
 static const struct ib_device_ops net_ops = {
 	.query_device = net_query_device,
 	.query_port = net_query_port,
+	.modify_port = net_modify_port,
 	.query_gid = net_query_gid,
 	.query_pkey = net_query_pkey,
 	.alloc_pd = net_alloc_pd,
@@ -466,12 +478,11 @@ static const struct ib_device_ops net_ops = {
 
 /* --- setting up --- */
 
-static inline struct net *net_create(int nodes)
+static inline struct net *net_create_on(struct rt *rt, int nodes)
 {
 	struct net *net = rt_zalloc(sizeof(*net));
 
-	if (rt_sim_create(1, &net->rt))
-		return NULL;
+	net->rt = rt;
 	net->lose = net_lose_nth;
 	net->packet_ns = NET_PACKET_NS;
 	for (int i = 0; i < nodes; i++) {
@@ -481,6 +492,7 @@ static inline struct net *net_create(int nodes)
 		n->ib.ops = &net_ops;
 		n->ib.node_type = RDMA_NODE_IB_CA;
 		n->ib.phys_port_cnt = 1;
+		n->ib.node_guid = cpu_to_be64(0x1000u + (u64)i);
 		snprintf(n->ib.node_name, sizeof(n->ib.node_name), "n%d", i);
 		n->net = net;
 		n->lid = (u16)(10 + i);
@@ -490,16 +502,24 @@ static inline struct net *net_create(int nodes)
 	}
 	ib_mad_init();
 	for (int i = 0; i < nodes; i++)
-		assert_int_equal(ib_register_device(&net->node[i]->ib, "fake0"), 0);
+		if (ib_register_device(&net->node[i]->ib, "fake0"))
+			abort();
 	return net;
 }
 
-/** net_destroy() - Return: objects that somebody forgot */
-static inline int net_destroy(struct net *net)
+static inline struct net *net_create(int nodes)
+{
+	struct rt *rt;
+
+	return rt_sim_create(1, &rt) ? NULL : net_create_on(rt, nodes);
+}
+
+/** net_take_down() - nothing is under way any more.
+ *  Return: objects that somebody forgot */
+static inline int net_take_down(struct net *net)
 {
 	int left = 0;
 
-	rt_sim_run_for(net->rt, NSEC_PER_SEC); /* packets under way */
 	for (int i = 0; i < NET_NODES; i++) {
 		if (!net->node[i])
 			continue;
@@ -510,8 +530,18 @@ static inline int net_destroy(struct net *net)
 	for (int i = 0; i < NET_NODES; i++)
 		if (net->node[i])
 			ib_dealloc_device(&net->node[i]->ib);
-	rt_sim_destroy(net->rt);
 	rt_free(net);
+	return left;
+}
+
+static inline int net_destroy(struct net *net)
+{
+	struct rt *rt = net->rt;
+	int left;
+
+	rt_sim_run_for(rt, NSEC_PER_SEC); /* packets under way */
+	left = net_take_down(net);
+	rt_sim_destroy(rt);
 	return left;
 }
 
