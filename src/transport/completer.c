@@ -69,9 +69,8 @@ static bool note_progress(struct tp_qp *qp, psn_t before, mono_t now)
 	sq->recovering = false;
 	sq->block &= (uint8_t)~TP_BLOCK_PROGRESS;
 	if (!(sq->block & TP_BLOCK_RNR))
-		sq->timer = psn_eq(sq->nxt, sq->una) ?
-				    MONO_NEVER :
-				    mono_add(now, tp_timeout_ns(qp->attr.timeout_enc));
+		sq->timer =
+			psn_eq(sq->nxt, sq->una) ? MONO_NEVER : tp_ack_deadline(qp, now);
 	tp_sq_at_end(qp);
 	return qp->state != IBV_QPS_ERR;
 }

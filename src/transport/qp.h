@@ -233,6 +233,19 @@ static inline const struct tp_op *tp_op(const struct tp_sqe *sqe)
 	return &tp_ops_table[sqe->opcode];
 }
 
+/** tp_ack_deadline() - when to stop waiting for an acknowledgement
+ *
+ * 9.7.6.1.3 lets the wait last from one to four times the encoded time. Four:
+ * a peer here is a process that may have to wait for a core, and its silence
+ * is not yet a loss.
+ */
+static inline mono_t tp_ack_deadline(const struct tp_qp *qp, mono_t now)
+{
+	uint64_t ns = tp_timeout_ns(qp->attr.timeout_enc);
+
+	return ns == UINT64_MAX ? MONO_NEVER : mono_add(now, 4 * ns);
+}
+
 /* --- qp.c --- */
 
 /** tp_qp_fail() - to ERR (RC) after an error: flushes both queues */

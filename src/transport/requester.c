@@ -221,7 +221,7 @@ static void sent_reliable(struct tp_qp *qp, mono_t now)
 		qp->stats.retransmits++;
 	/* 9.7.6.1.3: runs while something is unacknowledged */
 	if (sq->timer.ns == MONO_NEVER.ns)
-		sq->timer = mono_add(now, tp_timeout_ns(qp->attr.timeout_enc));
+		sq->timer = tp_ack_deadline(qp, now);
 }
 
 bool tp_requester_transmit(struct tp_qp *qp, struct tp_packet_out *out, mono_t now)

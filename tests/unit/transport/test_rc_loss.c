@@ -234,16 +234,17 @@ static void test_retry_exceeded(void **state)
 		pair_new(&(struct pair_options){.retry_cnt = 3, .timeout_enc = 10});
 	mono_t start = p->now;
 	uint32_t losses = 4;
+	uint64_t wait_ns = 4 * tp_timeout_ns(10); /* what the encoding allows */
 
 	p->fate = from_a_lost;
 	p->fate_ctx = &losses;
 	pair_recv(p, A, 7, 0, 10);
 	pair_send(p, A, IBV_WR_RDMA_WRITE, 1, 0, 8, 0);
-	pair_run_until(p, mono_add(start, 4 * tp_timeout_ns(10) - 1));
+	pair_run_until(p, mono_add(start, 4 * wait_ns - 1));
 	assert_int_equal(p->side[A].sends, 0);
 	assert_int_equal(p->logged, 4); /* once, and three retries */
 	pair_send(p, A, IBV_WR_RDMA_WRITE, 2, 0, 8, 0);
-	pair_run_until(p, mono_add(start, 4 * tp_timeout_ns(10)));
+	pair_run_until(p, mono_add(start, 4 * wait_ns));
 	pair_expect_sent(p, A, 1, IBV_WC_RETRY_EXC_ERR);
 	pair_expect_sent(p, A, 2, IBV_WC_WR_FLUSH_ERR);
 	pair_expect_received(p, A, 7, IBV_WC_WR_FLUSH_ERR);
