@@ -202,6 +202,11 @@ static void serve(struct sm_query *q)
 	}
 	if (!q->status)
 		handler(q->attr, q->hdr.mad.method)(q);
+	sm_log(q->sm, SM_LOG_DEBUG,
+	       "LID %u asks %s, method 0x%02x, mask 0x%llx: %u records, status 0x%04x",
+	       q->from->lid, q->attr ? q->attr->codec->name : "an unknown attribute",
+	       q->hdr.mad.method, (unsigned long long)q->hdr.comp_mask, q->n_records,
+	       q->status);
 	if (answers_table(q->hdr.mad.method))
 		respond_table(q);
 	else
