@@ -32,17 +32,21 @@ def softib(home, *args, **kwargs):
                           timeout=TIMEOUT, check=False, **kwargs)
 
 
-def softibd_of(home):
-    """Pids of the softibd processes that serve a directory below @home."""
+def processes(mark, name=""):
+    """Pids of programs called *@name that have @mark in their arguments."""
     found = []
-    for line in Path("/proc").glob("[0-9]*/cmdline"):
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
-            words = line.read_bytes().split(b"\0")
-        except OSError:
+            words = path.read_text(errors="replace").split("\0")
+        except OSError:  # it ended meanwhile
             continue
-        if words[0].endswith(b"softibd") and any(w.startswith(bytes(home)) for w in words):
-            found.append(int(line.parent.name))
-    return found
+        if words[0].endswith(name) and any(mark in word for word in words[1:]):
+            found.append(int(path.parent.name))
+    return [pid for pid in found if pid != os.getpid()]
+
+
+def softibd_of(home):
+    return processes(str(home), "softibd")
 
 
 def until(condition, what):
@@ -122,9 +126,7 @@ def test_run_ends_what_its_command_left(home):
     done = softib(home, "run", "--", "sh", "-c",
                   f"sleep {mark} & setsid sleep {mark} & softib exec n2 -- sleep {mark} & exit 3")
     assert done.returncode == 3
-    left = [p for p in Path("/proc").glob("[0-9]*/cmdline")
-            if p.exists() and mark.encode() in p.read_bytes()]
-    assert left == []
+    assert not processes(mark)
     assert not softibd_of(home)
 
 
@@ -143,17 +145,29 @@ def test_signal_reaches_the_command(home):
     assert not softibd_of(home)
 
 
-def test_killed_softib_leaves_no_process(home):
+def test_killed_softib_leaves_nothing(home):
     env = dict(os.environ, XDG_RUNTIME_DIR=str(home))
-    run = subprocess.Popen([SOFTIB, "run", "--", "sh", "-c", "echo $$; sleep 1000"], env=env,
-                           stdout=subprocess.PIPE, text=True)
-    command = int(run.stdout.readline())
+    mark = f"{os.getpid()}.5"
+    run = subprocess.Popen([SOFTIB, "run", "--", "sh", "-c", f"echo up; sleep {mark}; sleep {mark}"],
+                           env=env, stdout=subprocess.PIPE, text=True)
+    assert run.stdout.readline() == "up\n"
     assert len(softibd_of(home)) == 1
     run.kill()
     run.wait()
+    until(lambda: not list((home / "softib").iterdir()), "its folder stays")
+    assert not softibd_of(home)
+    assert not processes(mark), "the command's own children outlive it"
+
+
+def test_killed_keeper_is_swept_by_the_next_run(home):
+    """SIGKILL for every process of softib's own: softibd ends all the same."""
+    env = dict(os.environ, XDG_RUNTIME_DIR=str(home))
+    run = subprocess.Popen([SOFTIB, "run", "--", "sh", "-c", "echo $PPID; exec sleep 1000"], env=env,
+                           stdout=subprocess.PIPE, text=True)
+    keeper = int(run.stdout.readline())
+    os.kill(keeper, signal.SIGKILL)
+    assert run.wait() == 128 + 9
     until(lambda: not softibd_of(home), "softibd outlives softib")
-    until(lambda: not Path(f"/proc/{command}/root").exists(), "the command outlives softib")
-    # the next run clears what it could not
     assert softib(home, "run", "--", "true").returncode == 0
     assert list((home / "softib").iterdir()) == []
 
@@ -286,6 +300,31 @@ def test_resource_show(pair):
 def test_exec_by_description_and_guid(pair):
     for name in ("n2", "n2 softib0", "0x0250000100000200", "H-0250000100000200"):
         assert pair.run(name, "printenv", "SOFTIB_NODE") == "n2\n"
+
+
+def test_a_node_has_its_own_sysfs(pair):
+    """ibstatus is a script that reads /sys/class/infiniband, nothing else."""
+    nodes = pair.json("topo", "--fabric", "t")["nodes"]
+    port = next(n for n in nodes if n["name"] == "n2")["ports"][0]
+    status = pair.run("n2", "ibstatus")
+    assert "Infiniband device 'softib0' port 1 status:" in status
+    assert "fe80:0000:0000:0000:0250:0001:0000:0201" in status
+    assert f"base lid:\t 0x{port['lid']:x}\n" in status and "4: ACTIVE" in status
+    assert "100 Gb/sec (4X EDR)" in status
+    assert "n2 softib0" in pair.run("n2", "cat", "/sys/class/infiniband/softib0/node_desc")
+    # all else is what it was, for the program and for the machine
+    assert pair.run("n2", "ls", "/sys/class/net/lo") == \
+        subprocess.run(["ls", "/sys/class/net/lo"], capture_output=True, text=True,
+                       check=True).stdout
+    assert not Path("/sys/class/infiniband/softib0").exists()
+    assert pair.run("n2", "id", "-u").strip() == str(os.getuid())
+
+
+def test_no_namespace(pair):
+    done = subprocess.run([SOFTIB, "exec", "--no-namespace", "n1", "--", "readlink",
+                           "/proc/self/ns/mnt"], capture_output=True, text=True, check=True,
+                          env=dict(pair.env, SOFTIB_DIR=str(pair.dir)), timeout=TIMEOUT)
+    assert done.stdout.strip() == os.readlink("/proc/self/ns/mnt")
 
 
 # --- the control socket ---

@@ -5,10 +5,12 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/types.h"
 #include "softib.h"
 
 #define DEFAULT_TIMEOUT_S 120
@@ -140,6 +142,45 @@ static int make_run_dir(char dir[PATH_MAX])
 	return -1;
 }
 
+static int exit_status(int status)
+{
+	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+/* the whole session, in a process that outlives this one for as long as it
+ * takes to end it */
+static int keep(struct session *s, const struct fabric_args *args)
+{
+	int status;
+
+	if (session_start(s)) {
+		rmdir(s->dir);
+		return EXIT_FAILURE;
+	}
+	status = session_command(s, args->command, args->no_namespace);
+	session_end(s);
+	return status < 0 ? EXIT_FAILURE : exit_status(status);
+}
+
+/* Signals from the terminal reach the command by themselves; those that
+ * somebody sent to this process go to the keeper, and by it to the command. */
+static int await_keeper(pid_t keeper)
+{
+	static const int numbers[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+	siginfo_t info;
+	sigset_t mask;
+	int status;
+
+	sigemptyset(&mask);
+	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
+		sigaddset(&mask, numbers[i]);
+	sigprocmask(SIG_BLOCK, &mask, NULL);
+	while (waitpid(keeper, &status, WNOHANG) != keeper)
+		if (sigwaitinfo(&mask, &info) > 0 && info.si_signo != SIGCHLD && info.si_code <= 0)
+			kill(keeper, info.si_signo);
+	return exit_status(status);
+}
+
 int cmd_run(int argc, char **argv)
 {
 	static const struct argp_option options[] = {
@@ -163,21 +204,20 @@ int cmd_run(int argc, char **argv)
 	struct fabric_args args = {.topology = "pair", .sm = "softib-sm",
 				   .timeout_s = DEFAULT_TIMEOUT_S};
 	struct session s = {.lock_fd = -1};
-	int status;
+	pid_t front = getpid(), keeper;
 
 	argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &args);
 	fill_session(&s, &args);
 	if (make_run_dir(s.dir))
 		return EXIT_FAILURE;
-	if (session_start(&s)) {
-		rmdir(s.dir);
-		return EXIT_FAILURE;
+	keeper = fork();
+	if (keeper < 0)
+		return complain("cannot start: %s", strerror(errno));
+	if (!keeper) {
+		prctl(PR_SET_PDEATHSIG, SESSION_ABANDONED);
+		exit(getppid() == front ? keep(&s, &args) : EXIT_FAILURE);
 	}
-	status = session_command(&s, args.command, args.no_namespace);
-	session_end(&s);
-	if (status < 0)
-		return EXIT_FAILURE;
-	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+	return await_keeper(keeper);
 }
 
 /* --- up ------------------------------------------------------------------------ */

@@ -71,6 +71,8 @@ void node_enter(const struct node_place *at)
 		prepend("LD_LIBRARY_PATH", path);
 	if (!place_self_dir(path))
 		prepend("PATH", path);
+	if (!at->no_namespace)
+		node_sysfs(at); /* else there is no ibstatus, but all else works */
 }
 
 int node_exec(char **argv)

@@ -201,7 +201,7 @@ static enum event take_signal(struct session *s)
 		return EVENT_TIMEOUT;
 	if (info.ssi_signo == SIGCHLD)
 		return reap(s);
-	if (!s->command)
+	if (!s->command || info.ssi_signo == SESSION_ABANDONED)
 		return EVENT_STOP;
 	if (info.ssi_code <= 0) /* SI_USER, SI_QUEUE, SI_TKILL: not the kernel */
 		kill(s->command, (int)info.ssi_signo);
@@ -400,7 +400,8 @@ static int wait_active(struct session *s)
 
 static int open_signals(struct session *s)
 {
-	static const int numbers[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+	static const int numbers[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT,
+				      SESSION_ABANDONED};
 	sigset_t mask;
 
 	sigemptyset(&mask);
@@ -430,6 +431,7 @@ int session_command(struct session *s, char **argv, bool no_namespace)
 {
 	struct node_place at = {.no_namespace = no_namespace};
 	pid_t parent = getpid();
+	enum event event;
 
 	strcpy(at.dir, s->dir);
 	if (node_find(&at, NULL))
@@ -446,9 +448,13 @@ int session_command(struct session *s, char **argv, bool no_namespace)
 		child_begin(s, SIGKILL, parent); /* a new user namespace may drop it */
 		_exit(node_exec(argv));
 	}
-	while (s->command)
-		if (next_event(s, -1, 0) == EVENT_DAEMON_ENDED && s->command)
+	while (s->command) {
+		event = next_event(s, -1, 0);
+		if (event == EVENT_STOP)
+			return -1;
+		if (event == EVENT_DAEMON_ENDED && s->command)
 			kill(s->command, SIGTERM);
+	}
 	return s->command_status;
 }
 
@@ -456,24 +462,6 @@ void session_serve(struct session *s)
 {
 	while (s->softibd && next_event(s, -1, 0) != EVENT_STOP)
 		;
-}
-
-/* Return: true when all children have ended by the deadline */
-static bool await_children(uint64_t deadline_ms, int signal_fd)
-{
-	struct pollfd pfd = {.fd = signal_fd, .events = POLLIN};
-	struct signalfd_siginfo info;
-
-	for (;;) {
-		while (waitpid(-1, NULL, WNOHANG) > 0)
-			;
-		if (waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD)
-			return true;
-		if (now_ms() >= deadline_ms)
-			return false;
-		if (poll(&pfd, 1, (int)(deadline_ms - now_ms())) > 0)
-			(void)!read(signal_fd, &info, sizeof(info));
-	}
 }
 
 /* softibd, the manager, and what the command left behind: that was adopted */
@@ -492,17 +480,33 @@ static void signal_children(int number)
 	fclose(list);
 }
 
+/* Signal all children, and theirs as they come to us, until none is left or
+ * the time is over. Return: true when none is left */
+static bool end_children(int number, uint64_t deadline_ms, int signal_fd)
+{
+	struct pollfd pfd = {.fd = signal_fd, .events = POLLIN};
+	struct signalfd_siginfo info;
+
+	for (;;) {
+		signal_children(number);
+		while (waitpid(-1, NULL, WNOHANG) > 0)
+			;
+		if (waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD)
+			return true;
+		if (now_ms() >= deadline_ms)
+			return false;
+		if (poll(&pfd, 1, (int)(deadline_ms - now_ms())) > 0)
+			(void)!read(signal_fd, &info, sizeof(info));
+	}
+}
+
 /* All are asked at once; whoever does not listen is killed. */
 void session_end(struct session *s)
 {
 	if (s->lock_fd < 0)
 		return;
-	signal_children(SIGTERM);
-	if (!await_children(now_ms() + END_TIMEOUT_MS, s->signal_fd)) {
-		do
-			signal_children(SIGKILL);
-		while (!await_children(now_ms() + 100, s->signal_fd));
-	}
+	if (!end_children(SIGTERM, now_ms() + END_TIMEOUT_MS, s->signal_fd))
+		end_children(SIGKILL, now_ms() + END_TIMEOUT_MS, s->signal_fd);
 	session_sweep(s->dir);
 	close(s->lock_fd);
 	s->lock_fd = -1;

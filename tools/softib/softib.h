@@ -91,6 +91,9 @@ struct json_object *member_of(struct json_object *o, const char *key);
 
 /* --- session.c: the processes of one fabric ----------------------------- */
 
+/* tells the process that serves a session to end it, command or not */
+#define SESSION_ABANDONED SIGUSR2
+
 struct session {
 	const char *topology, *sm; /* sm: "softib-sm", "opensm", "none" */
 	unsigned timeout_s;	   /* to become Active; 0: no limit */
@@ -134,6 +137,10 @@ int node_find(struct node_place *at, const char *name);
 void node_enter(const struct node_place *at);
 /** node_exec() - run @argv in place of this process. Return: 126, 127 (said) */
 int node_exec(char **argv);
+/** node_sysfs() - lay the node's view of its adapters over /sys/class.
+ *  Return: 0; -errno: the kernel does not allow it */
+int node_sysfs(const struct node_place *at);
+
 /* --- show.c: for people -------------------------------------------------- */
 
 bool use_colour(FILE *out);
