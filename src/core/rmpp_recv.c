@@ -28,6 +28,7 @@ struct rmpp_recv {
 	enum rmpp_state state;
 	struct mad_recv *message; /* ACTIVE: the first segment */
 	u32 seg_num;  /* the last of those that came without a gap */
+	struct list_head *reached; /* that segment, in message's list */
 	u32 newwin;   /* the last that the sender may send */
 	u32 last_seg; /* of the message; 0: not known yet */
 	u32 repwin;   /* the peer's window for our response: double-sided */
@@ -196,13 +197,19 @@ static bool insert(struct rmpp_recv *r, struct mad_recv *recv)
 	return true;
 }
 
+/* Messages have 100,000 segments: the search goes on where it ended. */
 static void advance(struct rmpp_recv *r)
 {
-	struct ib_mad_recv_buf *buf;
+	struct list_head *segments = &r->message->recv_wc.rmpp_list, *next;
 
-	list_for_each_entry(buf, &r->message->recv_wc.rmpp_list, list)
-		if (seg_of(buf) == r->seg_num + 1)
-			r->seg_num++;
+	if (!r->reached)
+		r->reached = segments;
+	for (next = r->reached->next; next != segments; next = next->next) {
+		if (seg_of(list_entry(next, struct ib_mad_recv_buf, list)) != r->seg_num + 1)
+			return;
+		r->seg_num++;
+		r->reached = next;
+	}
 }
 
 /* Headers once, the data of all segments, without the last one's padding */

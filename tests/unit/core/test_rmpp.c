@@ -92,6 +92,12 @@ static void test_lengths(void **state)
 		transfer(lengths[i]);
 }
 
+/* what an SA of 600 nodes says of its paths has more than 100,000 */
+static void test_twenty_thousand_segments(void **state)
+{
+	transfer(20000 * SEG);
+}
+
 /* 10 segments and their ACKs: whichever packet is lost, the message comes */
 static void test_any_packet_may_be_lost(void **state)
 {
@@ -425,6 +431,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CASE(test_lengths),
+		CASE(test_twenty_thousand_segments),
 		CASE(test_any_packet_may_be_lost),
 		CASE(test_much_loss),
 		CASE(test_a_dead_receiver_ends_the_send),
