@@ -8,7 +8,7 @@
 
 #include "soft.h"
 
-#define PATIENCE_POLLS 32 /* empty ones in a row before the core is shared */
+#define PATIENCE_POLLS 200 /* empty ones in a row before the core is shared */
 #define SUPPORTED_WC_FLAGS                                                                     \
 	(IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |                         \
 	 IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)

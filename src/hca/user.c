@@ -8,6 +8,7 @@
  * itself: it is cut off.
  */
 #include <fcntl.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
@@ -169,7 +170,10 @@ static bool user_poll(struct rt_poller *p)
 	hca_users_flush();
 	if (len == ABI_RING_WRAP)
 		cut_off(user);
-	/* a held packet keeps the loop turning */
+	/* a held packet keeps the loop turning, but the core goes to those who
+	 * may make room for it */
+	if (!n && user->held_since.ns != MONO_NEVER.ns)
+		sched_yield();
 	return n > 0 || user->held_since.ns != MONO_NEVER.ns;
 }
 
