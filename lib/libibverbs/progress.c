@@ -15,10 +15,15 @@
  * Events
  *   WATCH -> SERVE  no poll since the last look; or packets wait that waited
  *                   then already; or a CQ is armed (the program will sleep)
- *   SERVE -> WATCH  FRUITLESS_MAX doorbells in a row where a poll was faster
- *                   than the thread, and no CQ is armed
+ *   SERVE -> WATCH  the program polls every BUSY_POLL_NS or faster for
+ *                   `patience` windows of time running, and no CQ is armed
+ *
+ * A program that polls for a moment and then watches its memory (perftest's
+ * write latency) looks busy and is not: each time WATCH ends at once,
+ * patience grows, until the thread stays with such a program.
  *
  * Timers
+ *   WINDOW_NS       over which the rate of polls is measured
  *   eng_expiry()    retransmission and RNR timers, in SERVE; in WATCH the
  *                   poller runs them
  *   LINK_FULL_NS    packets wait for room in the ring to softibd
@@ -38,8 +43,12 @@
 #define WATCH_NS (1 * NSEC_PER_MSEC)
 #define LINK_FULL_NS (50 * NSEC_PER_USEC)
 #define LINGER_NS (20 * NSEC_PER_MSEC)
-#define FRUITLESS_MAX 8
-#define ROUNDS_MAX 256
+#define WINDOW_NS (20 * NSEC_PER_USEC)
+#define BUSY_POLL_NS (16 * NSEC_PER_USEC)
+#define PATIENCE_MIN 2
+#define PATIENCE_MAX 4096 /* 80 ms */
+#define WATCH_SHORT 8	   /* looks: a WATCH that ended sooner was a mistake */
+#define ROUNDS_MAX 16
 
 mono_t progress_now(void *unused)
 {
@@ -94,6 +103,16 @@ static void sleep_on(struct soft_context *ctx, bool doorbell, uint64_t timeout_n
 		context_fatal(ctx);
 }
 
+static void start_serving(struct soft_progress *p)
+{
+	p->mode = PROGRESS_SERVE;
+	p->patience = p->looks < WATCH_SHORT ? MIN(p->patience * 4, (unsigned)PATIENCE_MAX)
+					     : MAX(p->patience / 2, (unsigned)PATIENCE_MIN);
+	p->looks = 0;
+	p->busy_windows = 0;
+	p->window_start = progress_now(NULL);
+}
+
 /* One look at a program that polls. */
 static void watch(struct soft_context *ctx)
 {
@@ -108,10 +127,10 @@ static void watch(struct soft_context *ctx)
 	polls = atomic_load(&p->polls);
 	position = link_position(&ctx->link, &waiting);
 	if (atomic_load(&p->armed) || polls == p->polls_seen ||
-	    (waiting && position == p->position_seen) || ctx->link.broken) {
-		p->mode = PROGRESS_SERVE;
-		p->fruitless = 0;
-	}
+	    (waiting && position == p->position_seen) || ctx->link.broken)
+		start_serving(p);
+	else
+		p->looks++;
 	p->polls_seen = polls;
 	p->position_seen = waiting ? position : UINT64_MAX;
 }
@@ -132,25 +151,37 @@ static uint64_t serve_timeout(struct soft_context *ctx)
 	return timeout;
 }
 
+/* Does the program poll so often that the thread is only in its way? */
+static bool program_polls(struct soft_progress *p, mono_t now)
+{
+	uint64_t elapsed = now.ns - p->window_start.ns, polls;
+
+	if (elapsed < WINDOW_NS)
+		return false;
+	polls = atomic_load(&p->polls);
+	if ((polls - p->polls_seen) * BUSY_POLL_NS >= elapsed && !atomic_load(&p->armed))
+		p->busy_windows++;
+	else
+		p->busy_windows = 0;
+	p->polls_seen = polls;
+	p->window_start = now;
+	return p->busy_windows >= p->patience;
+}
+
 /* Run the engine until it has nothing to do, then sleep for the next packet. */
 static void serve(struct soft_context *ctx)
 {
 	struct soft_progress *p = &ctx->progress;
-	uint64_t polls, timeout;
-	bool worked = false;
+	mono_t now = progress_now(NULL);
+	uint64_t timeout;
 
-	for (int i = 0; i < ROUNDS_MAX && eng_tick(ctx->engine); i++)
-		worked = true;
-	polls = atomic_load(&p->polls);
-	if (worked) {
-		p->fruitless = 0;
-		p->last_work = progress_now(NULL);
-	} else if (polls != p->polls_seen && !atomic_load(&p->armed) &&
-		   ++p->fruitless >= FRUITLESS_MAX) {
+	if (program_polls(p, now)) {
 		p->mode = PROGRESS_WATCH;
+		return;
 	}
-	p->polls_seen = polls;
-	if (p->mode == PROGRESS_WATCH || !link_sleep(&ctx->link))
+	for (int i = 0; i < ROUNDS_MAX && eng_tick(ctx->engine); i++)
+		p->last_work = now;
+	if (!link_sleep(&ctx->link))
 		return;
 	/* no_timer is set before the engine is asked: a post that comes
 	 * between either shows in eng_expiry() or sees the flag */
@@ -189,6 +220,7 @@ int progress_start(struct soft_context *ctx)
 	sigset_t all, old;
 	int rc;
 
+	p->patience = PATIENCE_MIN;
 	p->control_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (p->control_fd < 0)
 		return -errno;

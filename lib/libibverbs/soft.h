@@ -109,8 +109,8 @@ struct soft_progress {
 	/* --- the thread's own --- */
 	enum progress_mode mode;
 	uint64_t polls_seen, position_seen;
-	unsigned fruitless;
-	mono_t last_work;
+	unsigned busy_windows, patience, looks;
+	mono_t window_start, last_work;
 };
 
 struct soft_context {
