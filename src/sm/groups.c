@@ -12,6 +12,8 @@
 #define IPOIB_QKEY 0x0b1b
 #define FULL_JOINS (WIRE_JOIN_FULL | WIRE_JOIN_SEND_ONLY_FULL)
 #define JOIN_STATES 0xf
+#define SA_SIGNATURE 0xa01b /* in MGIDs that an SA made (15.2.5.17.3) */
+#define SCOPE_LINK_LOCAL 2
 
 /* Components that must be there to join (o15-0.2.3), and more to create */
 #define NEED_JOIN (WIRE_MCM_MGID | WIRE_MCM_PORT_GID | WIRE_MCM_JOIN_STATE)
@@ -179,49 +181,58 @@ static bool selectors_agree(uint64_t mask, const struct wire_mcmember_record *wa
  * transient, of the wanted scope, with our signature and a counter. */
 static void make_mgid(struct sm *sm, struct wire_mcmember_record *r, uint64_t mask)
 {
-	uint8_t scope = mask & WIRE_MCM_SCOPE ? r->scope : 2;
+	uint8_t scope = mask & WIRE_MCM_SCOPE ? r->scope : SCOPE_LINK_LOCAL;
 
 	memset(&r->mgid, 0, sizeof(r->mgid));
 	r->mgid.raw[0] = 0xff;
 	r->mgid.raw[1] = 0x10 | (scope & 0xf);
-	r->mgid.raw[2] = 0xa0;
-	r->mgid.raw[3] = 0x1b;
+	put_be16(r->mgid.raw + 2, SA_SIGNATURE);
 	put_be64(r->mgid.raw + 8, sm->opt.port_guid ^ rt_random(sm->rt));
 	put_be32(r->mgid.raw + 4, rt_random(sm->rt));
 }
 
-/* Pick MTU and rate for a new group: as asked, within what the port can do. */
+/* MTU and rate of a new group: as asked, within what the port can do. */
 static bool choose(uint64_t mask, struct wire_mcmember_record *r, const struct sm_port *p)
 {
-	uint8_t mtu = sm_port_mtu(p), rate = sm_rate_enc(&p->info);
-	bool mtu_given = mask & WIRE_MCM_MTU, rate_given = mask & WIRE_MCM_RATE;
+	uint32_t mtu = sm_port_mtu(p), mbps = sm_rate_mbps(sm_rate_enc(&p->info));
 
-	if (mtu_given && r->mtu_selector == WIRE_SELECT_LESS)
-		mtu = MIN(mtu, r->mtu - 1);
-	else if (mtu_given && r->mtu_selector == WIRE_SELECT_EXACTLY) {
-		if (r->mtu > mtu)
-			return false;
-		mtu = r->mtu;
-	} else if (mtu_given && r->mtu_selector == WIRE_SELECT_GREATER && mtu <= r->mtu)
+	if (!sm_fitted(mask, WIRE_MCM_MTU_SELECTOR, WIRE_MCM_MTU, r->mtu_selector, r->mtu,
+		       &mtu) ||
+	    !sm_fitted(mask, WIRE_MCM_RATE_SELECTOR, WIRE_MCM_RATE, r->rate_selector,
+		       sm_rate_mbps(r->rate), &mbps))
 		return false;
-	if (rate_given && r->rate_selector == WIRE_SELECT_EXACTLY) {
-		if (!sm_rate_mbps(r->rate) || sm_rate_mbps(r->rate) > sm_rate_mbps(rate))
-			return false;
-		rate = r->rate;
-	}
+	/* encodings that mean nothing (o15-0.2.3) */
+	if (mask & WIRE_MCM_RATE && r->rate_selector != WIRE_SELECT_LARGEST &&
+	    !sm_rate_mbps(r->rate))
+		return false;
 	r->mtu = mtu;
-	r->rate = rate;
-	if (!(mask & WIRE_MCM_LIFE) || r->life_selector == WIRE_SELECT_LARGEST)
-		r->life_enc = PACKET_LIFE_ENC;
-	return mtu >= WIRE_MTU_256;
+	r->rate = sm_rate_at_most(mbps);
+	r->life_enc = sm_fitted_life(mask & WIRE_MCM_LIFE_SELECTOR, mask & WIRE_MCM_LIFE,
+				     r->life_selector, r->life_enc, PACKET_LIFE_ENC);
+	return r->mtu >= WIRE_MTU_256 && r->mtu <= WIRE_MTU_4096 && r->rate;
 }
 
 /* A multicast GID that may be a group's (4.1.1; o15-0.2.3). */
 static bool is_valid_mgid(const union wire_gid *g)
 {
-	uint8_t scope = g->raw[1] & 0xf;
+	/* those that an SA makes itself are never link-local (o15-0.1.6) */
+	if (get_be16(g->raw + 2) == SA_SIGNATURE && (g->raw[1] & 0xf) == SCOPE_LINK_LOCAL)
+		return false;
+	/* of the flags only "transient" means something (4.1.1) */
+	return g->raw[0] == 0xff && g->raw[1] >> 4 <= 1;
+}
 
-	return g->raw[0] == 0xff && scope != 0 && scope != 0xf;
+static void log_refusal(const struct sm_query *q, const char *why)
+{
+	const struct wire_mcmember_record *r = q->key;
+
+	sm_log(q->sm, SM_LOG_DEBUG,
+	       "group %016llx:%016llx %s: join state %u, Q_Key 0x%x, P_Key 0x%x, MTU %u "
+	       "(selector %u), rate %u (%u), lifetime %u (%u)",
+	       (unsigned long long)get_be64(r->mgid.raw),
+	       (unsigned long long)get_be64(r->mgid.raw + 8), why, r->join_state, r->qkey,
+	       r->pkey, r->mtu, r->mtu_selector, r->rate, r->rate_selector, r->life_enc,
+	       r->life_selector);
 }
 
 static struct sm_group *create(struct sm_query *q, const struct sm_port *p)
@@ -236,9 +247,12 @@ static struct sm_group *create(struct sm_query *q, const struct sm_port *p)
 	}
 	if (!memcmp(&r.mgid, &none, sizeof(none)))
 		make_mgid(q->sm, &r, q->mask);
+	else if (!is_valid_mgid(&r.mgid))
+		q->status = WIRE_SA_REQUEST_INVALID;
 	/* only a full member creates (o15-0.2.3) */
-	if (!is_valid_mgid(&r.mgid) || !(r.join_state & WIRE_JOIN_FULL) ||
+	if (q->status || !(r.join_state & WIRE_JOIN_FULL) ||
 	    !choose(q->mask, &r, p)) {
+		log_refusal(q, "cannot be created");
 		q->status = WIRE_SA_REQUEST_INVALID;
 		return NULL;
 	}
@@ -301,6 +315,7 @@ void sm_mcmember_join(struct sm_query *q)
 	}
 	g = sm_group_find(q->sm, &want->mgid);
 	if (g && !agrees(q, g, p)) {
+		log_refusal(q, "has other parameters");
 		q->status = WIRE_SA_REQUEST_INVALID;
 		return;
 	}

@@ -89,6 +89,45 @@ bool sm_selected(uint64_t mask, uint64_t sel_bit, uint64_t val_bit, uint8_t sele
 	}
 }
 
+bool sm_fitted(uint64_t mask, uint64_t sel_bit, uint64_t val_bit, uint8_t selector,
+	       uint32_t wanted, uint32_t *have)
+{
+	if (!(mask & val_bit))
+		return true;
+	switch (mask & sel_bit ? selector : WIRE_SELECT_EXACTLY) {
+	case WIRE_SELECT_GREATER:
+		return *have > wanted;
+	case WIRE_SELECT_LESS:
+		if (*have >= wanted)
+			*have = wanted - 1;
+		return *have && wanted;
+	case WIRE_SELECT_EXACTLY:
+		if (*have < wanted)
+			return false;
+		*have = wanted;
+		return true;
+	default: /* the largest there is */
+		return true;
+	}
+}
+
+uint8_t sm_fitted_life(bool has_selector, bool has_value, uint8_t selector, uint8_t wanted,
+		       uint8_t usual)
+{
+	if (!has_value)
+		return usual;
+	switch (has_selector ? selector : WIRE_SELECT_EXACTLY) {
+	case WIRE_SELECT_GREATER:
+		return MAX(usual, wanted + 1);
+	case WIRE_SELECT_LESS:
+		return wanted ? MIN(usual, wanted - 1) : 0;
+	case WIRE_SELECT_EXACTLY:
+		return wanted;
+	default:
+		return usual;
+	}
+}
+
 /* Which function answers a method; NULL: the method does not fit. */
 static void (*handler(const struct sm_sa_attr *a, uint8_t method))(struct sm_query *q)
 {
@@ -183,9 +222,6 @@ static uint16_t check_request(const struct sm_query *q)
 		return WIRE_STATUS_BAD_VERSION;
 	if (!q->attr || !handler(q->attr, q->hdr.mad.method))
 		return WIRE_STATUS_BAD_METHOD_ATTR;
-	/* a key that is not ours is a request from a stranger (15.4.1.1) */
-	if (q->hdr.sm_key && q->hdr.sm_key != q->sm->opt.sm_key)
-		return WIRE_SA_REQUEST_INVALID;
 	return WIRE_STATUS_OK;
 }
 
@@ -224,6 +260,9 @@ void sm_sa_receive(struct sm *sm, const struct sm_addr *from, const uint8_t *mad
 	if (sm->state != WIRE_SM_MASTER || !sm->subnet || len < WIRE_MAD_BYTES ||
 	    wire_sa_decode(mad, len, &q.hdr) < 0 ||
 	    q.hdr.mad.method & WIRE_METHOD_RESPONSE)
+		return;
+	/* who claims a key and has another gets no answer (C15-0.1.5, SM_Key) */
+	if (q.hdr.sm_key && q.hdr.sm_key != sm->opt.sm_key)
 		return;
 	q.attr = attr_find(q.hdr.mad.attr_id);
 	q.mask = q.hdr.comp_mask;

@@ -68,11 +68,24 @@ static inline bool sm_query_trusted(const struct sm_query *q)
 /**
  * sm_selected() - do a value and a selector agree? (15.2.5.16)
  * @mask: the request's; @sel_bit and @val_bit of it name the two components
- * A value without its selector asks for exactly it... as does a selector that
- * stands alone for nothing.
+ * A value without its selector asks for exactly it; a selector without a value
+ * asks for nothing.
  */
 bool sm_selected(uint64_t mask, uint64_t sel_bit, uint64_t val_bit, uint8_t selector,
 		 uint32_t wanted, uint32_t have);
+
+/**
+ * sm_fitted() - like sm_selected(), for what may be used below its best: a
+ * link of 4096 bytes serves who wants exactly 2048, or less than 4096
+ * @have: the best there is; lowered to what the request gets
+ */
+bool sm_fitted(uint64_t mask, uint64_t sel_bit, uint64_t val_bit, uint8_t selector,
+	       uint32_t wanted, uint32_t *have);
+
+/** sm_fitted_life() - a group's packet lifetime: @usual, or what comes next to
+ *  it and is as the selector wants; unlike a link, a group is made to order */
+uint8_t sm_fitted_life(bool has_selector, bool has_value, uint8_t selector, uint8_t wanted,
+		       uint8_t usual);
 
 /* rows' functions, each in the file of its subject */
 void sm_class_port_info_each(struct sm_query *q);

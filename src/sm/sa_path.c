@@ -59,52 +59,16 @@ static bool walk(const struct sm_port *src, const struct sm_port *dst, struct pa
 	return false;
 }
 
-/* Fit a value to a selector: a path that carries more serves as less.
- * Return: it can */
-static bool fit(uint64_t mask, uint64_t sel_bit, uint64_t val_bit, uint8_t selector,
-		uint32_t wanted, uint32_t *have)
-{
-	if (!(mask & val_bit))
-		return true;
-	switch (mask & sel_bit ? selector : WIRE_SELECT_EXACTLY) {
-	case WIRE_SELECT_GREATER:
-		return *have > wanted;
-	case WIRE_SELECT_LESS:
-		if (*have >= wanted)
-			*have = wanted - 1;
-		return *have && wanted;
-	case WIRE_SELECT_EXACTLY:
-		if (*have < wanted)
-			return false;
-		*have = wanted;
-		return true;
-	default: /* the largest there is */
-		return true;
-	}
-}
-
-/* The fastest encoding that is not above @mbps, or 0. */
-static uint8_t rate_at_most(uint32_t mbps)
-{
-	uint8_t best = 0;
-
-	for (uint8_t r = 0; r < 64; r++)
-		if (sm_rate_mbps(r) && sm_rate_mbps(r) <= mbps &&
-		    sm_rate_mbps(r) > sm_rate_mbps(best))
-			best = r;
-	return best;
-}
-
 /* Put what @path can do beside what the request @r wants. Return: it serves */
 static bool fit_path(uint64_t mask, const struct wire_path_record *want,
 		     const struct path *path, struct wire_path_record *r)
 {
 	uint32_t mtu = path->mtu, mbps = sm_rate_mbps(path->rate), life = PACKET_LIFE_ENC;
 
-	if (!fit(mask, WIRE_PR_MTU_SELECTOR, WIRE_PR_MTU, want->mtu_selector, want->mtu,
-		 &mtu) ||
-	    !fit(mask, WIRE_PR_RATE_SELECTOR, WIRE_PR_RATE, want->rate_selector,
-		 sm_rate_mbps(want->rate), &mbps))
+	if (!sm_fitted(mask, WIRE_PR_MTU_SELECTOR, WIRE_PR_MTU, want->mtu_selector,
+		       want->mtu, &mtu) ||
+	    !sm_fitted(mask, WIRE_PR_RATE_SELECTOR, WIRE_PR_RATE, want->rate_selector,
+		       sm_rate_mbps(want->rate), &mbps))
 		return false;
 	/* for a lifetime, less is better: the largest selector means smallest */
 	if (mask & WIRE_PR_LIFE) {
@@ -119,7 +83,7 @@ static bool fit_path(uint64_t mask, const struct wire_path_record *want,
 			life = want->life_enc + (sel == WIRE_SELECT_GREATER);
 	}
 	r->mtu = mtu;
-	r->rate = rate_at_most(mbps);
+	r->rate = sm_rate_at_most(mbps);
 	r->life_enc = life & 0x3f;
 	r->mtu_selector = r->rate_selector = r->life_selector = WIRE_SELECT_EXACTLY;
 	return r->rate != 0;

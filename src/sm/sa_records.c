@@ -176,6 +176,11 @@ void sm_pkey_each(struct sm_query *q)
 {
 	struct wire_pkey_table_record *key = q->key;
 
+	/* partitions are told to those only who prove the key (15.4.1.2) */
+	if (!sm_query_trusted(q)) {
+		q->status = WIRE_SA_REQUEST_INVALID;
+		return;
+	}
 	key->lid = base_lid(q, key->lid);
 	sm_for_each_end_port(q->sm->subnet, p) {
 		struct wire_pkey_table_record r = {.lid = p->lid, .port = p->num};

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * ServiceRecord (15.2.5.14): whoever offers a service registers it here, for
- * the time of its lease. A record's identity is its ServiceID, GID and P_Key.
+ * the time of its lease. A record's identity is its ServiceID, GID and P_Key:
+ * who registers it again replaces it.
  */
 #include "sm/sa.h"
 
@@ -90,6 +91,7 @@ void sm_service_set(struct sm_query *q)
 {
 	const struct wire_service_record *key = q->key;
 	const uint64_t needed = WIRE_SR_ID | WIRE_SR_GID;
+	struct wire_service_record r;
 	struct sm_service *s;
 
 	if ((q->mask & needed) != needed) {
@@ -101,10 +103,6 @@ void sm_service_set(struct sm_query *q)
 		return;
 	}
 	s = service_find(q->sm, key);
-	if (s && memcmp(s->rec.key, key->key, sizeof(key->key))) {
-		q->status = WIRE_SA_REQUEST_INVALID; /* 15.2.5.14.3: not its owner */
-		return;
-	}
 	if (!s) {
 		s = rt_zalloc(sizeof(*s));
 		if (!s) {
@@ -120,24 +118,36 @@ void sm_service_set(struct sm_query *q)
 			    ? MONO_NEVER
 			    : mono_add(rt_now(q->sm->rt), s->rec.lease_s * NSEC_PER_SEC);
 	arm_lease_timer(q->sm);
+	r = shown(q, s);
 	q->mask = 0;
-	sm_emit(q, &s->rec);
+	sm_emit(q, &r);
 }
 
-/* Delete: the components given must match, the key always. */
-void sm_service_remove(struct sm_query *q)
+/* Who may delete a record: who has its key, its own port, the administrator. */
+static bool may_remove(const struct sm_query *q, const struct sm_service *s)
 {
 	const struct wire_service_record *key = q->key;
+
+	if (q->mask & WIRE_SR_KEY || sm_query_trusted(q))
+		return true; /* a key that is given is matched like the rest */
+	return !memcmp(s->rec.key, key->key, sizeof(key->key)) ||
+	       (q->requester && q->requester->guid == sm_gid_guid(&s->rec.gid));
+}
+
+void sm_service_remove(struct sm_query *q)
+{
 	struct sm_service *s, *tmp;
 
 	q->mask &= ~WIRE_SR_LEASE;
 	list_for_each_entry_safe(s, tmp, &q->sm->services, node) {
-		struct wire_service_record r = s->rec;
+		struct wire_service_record r;
 
-		if (memcmp(r.key, key->key, sizeof(r.key)) ||
-		    !wire_fields_match(&wire_service_record_codec, q->mask, key, &r))
+		if (!may_remove(q, s) ||
+		    !wire_fields_match(&wire_service_record_codec, q->mask, q->key, &s->rec))
 			continue;
+		r = shown(q, s);
 		service_free(s);
+		q->mask = 0;
 		sm_emit(q, &r);
 		break;
 	}

@@ -206,13 +206,17 @@ uint32_t sm_rate_mbps(uint8_t rate_enc)
 	return rate_enc < ARRAY_SIZE(rate_mbps) ? rate_mbps[rate_enc] : 0;
 }
 
-uint8_t sm_rate_enc(const struct wire_port_info *info)
+uint8_t sm_rate_at_most(uint32_t mbps)
 {
-	uint32_t mbps = link_mbps(info);
-	uint8_t best = WIRE_RATE_2_5G;
+	uint8_t best = 0;
 
 	for (uint8_t r = 0; r < ARRAY_SIZE(rate_mbps); r++)
-		if (rate_mbps[r] <= mbps && rate_mbps[r] > rate_mbps[best])
+		if (rate_mbps[r] && rate_mbps[r] <= mbps && rate_mbps[r] > rate_mbps[best])
 			best = r;
 	return best;
+}
+
+uint8_t sm_rate_enc(const struct wire_port_info *info)
+{
+	return sm_rate_at_most(link_mbps(info));
 }

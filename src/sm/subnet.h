@@ -143,5 +143,7 @@ int sm_tables_inherit(struct sm_tables *to, const struct sm_tables *from);
 uint8_t sm_rate_enc(const struct wire_port_info *info);
 /** sm_rate_mbps() - of a rate's encoding, for comparing; 0 unknown */
 uint32_t sm_rate_mbps(uint8_t rate_enc);
+/** sm_rate_at_most() - the fastest encoding that is not above @mbps, or 0 */
+uint8_t sm_rate_at_most(uint32_t mbps);
 
 #endif
