@@ -304,6 +304,13 @@ struct ib_device_ops {
 	struct ib_ucontext *(*alloc_ucontext)(struct ib_device *device);
 	void (*dealloc_ucontext)(struct ib_ucontext *context);
 
+	/**
+	 * driver_command() - what a program's library asks of its driver
+	 * @fds: at most 2 descriptors, the driver's, sent to it as copies
+	 */
+	int (*driver_command)(struct ib_ucontext *context, const void *in, void *out, int fds[2],
+			      unsigned int *num_fds);
+
 	struct ib_pd *(*alloc_pd)(struct ib_device *device, struct ib_udata *udata);
 	void (*dealloc_pd)(struct ib_pd *pd);
 

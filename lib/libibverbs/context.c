@@ -110,6 +110,11 @@ static int start_engine(struct soft_context *ctx)
 	return rc;
 }
 
+static void wake_thread(void *ctx)
+{
+	progress_kick(ctx);
+}
+
 /* GET_CONTEXT and all that its descriptors open. Each descriptor ends in the
  * context or is closed here. */
 static int attach(struct soft_context *ctx)
@@ -123,12 +128,14 @@ static int attach(struct soft_context *ctx)
 	ctx->progress.engine_fd = fds[ABI_FD_ENGINE];
 	ctx->v.context.async_fd = fds[ABI_FD_ASYNC_READ];
 	ctx->async_write_fd = fds[ABI_FD_ASYNC_WRITE];
+	ctx->progress.lanes_fd = fds[ABI_FD_LANES];
 	rc = map_devpage(ctx, fds[ABI_FD_DEVPAGE], resp.num_ports);
 	if (rc)
 		goto undo_fds;
 	rc = link_map(&ctx->link, fds[ABI_FD_LINK], fds[ABI_FD_DOORBELL], &resp);
 	if (rc)
 		goto undo_devpage;
+	lanes_init(&ctx->link.lanes, ctx->devpage, &ctx->link.tx, wake_thread, ctx);
 	rc = query_limits(ctx);
 	if (!rc)
 		rc = start_engine(ctx);
@@ -182,6 +189,8 @@ static void after_fork_child(void)
 		close(ctx->link.doorbell_fd);
 		close(ctx->progress.engine_fd);
 		close(ctx->progress.control_fd);
+		if (ctx->progress.lanes_fd >= 0)
+			close(ctx->progress.lanes_fd);
 		close(ctx->async_write_fd);
 	}
 	pthread_mutex_unlock(&contexts_lock);
@@ -266,6 +275,8 @@ EXPORT int ibv_close_device(struct ibv_context *context)
 	eng_destroy(ctx->engine);
 	close(ctx->async_write_fd);
 	close(ctx->progress.engine_fd);
+	if (ctx->progress.lanes_fd >= 0)
+		close(ctx->progress.lanes_fd);
 	close(ctx->link.doorbell_fd);
 	link_unmap(&ctx->link);
 	munmap((void *)ctx->devpage, ctx->devpage_bytes);

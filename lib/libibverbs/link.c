@@ -14,15 +14,33 @@
 
 #define VOID_PACKET_BYTES ABI_LINK_RING_BYTES
 
-static void *reserve(void *ctx, size_t len)
+/* a packet that nobody will read */
+static void *reserve_void(struct soft_link *link, size_t len)
+{
+	if (!link->void_packet)
+		link->void_packet = malloc(VOID_PACKET_BYTES);
+	link->way = LANES_LOST;
+	return len <= VOID_PACKET_BYTES ? link->void_packet : NULL;
+}
+
+static void *reserve(void *ctx, const struct wire_packet *pkt, unsigned port_num, size_t len)
 {
 	struct soft_link *link = ctx;
 
-	if (likely(!link->broken))
+	if (unlikely(link->broken))
+		return reserve_void(link, len);
+	link->way = lanes_choose(&link->lanes, pkt, port_num, &link->flow);
+	switch (link->way) {
+	case LANES_BY_LANE:
+		return lanes_reserve(&link->lanes, link->flow, len);
+	case LANES_BY_SOFTIBD:
 		return abi_ring_reserve(&link->tx, len);
-	if (!link->void_packet)
-		link->void_packet = malloc(VOID_PACKET_BYTES);
-	return len <= VOID_PACKET_BYTES ? link->void_packet : NULL;
+	case LANES_LOST:
+		return reserve_void(link, len);
+	case LANES_WAIT:
+		break;
+	}
+	return NULL;
 }
 
 /* softibd knows the port by the packet's source LID. */
@@ -30,7 +48,9 @@ static void commit(void *ctx, unsigned port_num, size_t len)
 {
 	struct soft_link *link = ctx;
 
-	if (likely(!link->broken))
+	if (likely(link->way == LANES_BY_LANE))
+		lanes_commit(&link->lanes, link->flow, len);
+	else if (link->way == LANES_BY_SOFTIBD)
 		abi_ring_commit(&link->tx, len);
 }
 
@@ -39,14 +59,19 @@ static void flush(void *ctx)
 	struct soft_link *link = ctx;
 	uint64_t one = 1;
 
-	if (!abi_ring_publish(&link->tx) || link->broken)
+	if (unlikely(link->broken))
+		return;
+	lanes_flush(&link->lanes);
+	if (!abi_ring_publish(&link->tx))
 		return;
 	while (write(link->doorbell_fd, &one, sizeof(one)) < 0 && errno == EINTR)
 		;
 }
 
-/* An empty ring gives all its room back at once, and so shows the sleeping
- * thread (link_sleep) that nothing is left in it. */
+/* A round: see how far the lanes are filled, read the ring from softibd to
+ * its end, then the lanes that far (src/abi/lane.h says why). An empty ring
+ * gives all its room back at once, and so shows the sleeping thread
+ * (link_sleep) that nothing is left in it. */
 static const void *receive(void *ctx, size_t *len, unsigned *port_num)
 {
 	struct soft_link *link = ctx;
@@ -55,21 +80,28 @@ static const void *receive(void *ctx, size_t *len, unsigned *port_num)
 	*port_num = 0; /* the DLID tells */
 	if (unlikely(link->broken))
 		return NULL;
+	if (!link->lanes.reading)
+		lanes_look(&link->lanes);
 	packet = abi_ring_peek(&link->rx, len);
-	if (likely(packet))
+	link->from_lane = !packet;
+	if (packet)
 		return packet;
-	if (*len == ABI_RING_WRAP)
+	if (unlikely(*len == ABI_RING_WRAP)) {
 		link->broken = true;
-	else
-		abi_ring_release(&link->rx);
-	return NULL;
+		return NULL;
+	}
+	abi_ring_release(&link->rx);
+	return lanes_receive(&link->lanes, len);
 }
 
 static void release(void *ctx)
 {
 	struct soft_link *link = ctx;
 
-	abi_ring_consume(&link->rx);
+	if (likely(link->from_lane))
+		lanes_release(&link->lanes);
+	else
+		abi_ring_consume(&link->rx);
 }
 
 const struct eng_link_ops link_ops = {
@@ -125,6 +157,7 @@ int link_map(struct soft_link *link, int memfd, int doorbell_fd,
 
 void link_unmap(struct soft_link *link)
 {
+	lanes_exit(&link->lanes);
 	munmap(link->map, link->map_bytes);
 	free(link->void_packet);
 }
@@ -143,9 +176,9 @@ bool link_sleep(struct soft_link *link)
 	if (link->broken)
 		return true;
 	atomic_store_explicit(&ring->asleep, 1, memory_order_relaxed);
-	atomic_thread_fence(memory_order_seq_cst);
-	if (atomic_load_explicit(&ring->tail, memory_order_acquire) ==
-	    atomic_load_explicit(&ring->head, memory_order_acquire))
+	if (lanes_sleep(&link->lanes) && /* and a fence */
+	    atomic_load_explicit(&ring->tail, memory_order_acquire) ==
+		    atomic_load_explicit(&ring->head, memory_order_acquire))
 		return true;
 	link_wake(link);
 	return false;
@@ -154,6 +187,7 @@ bool link_sleep(struct soft_link *link)
 void link_wake(struct soft_link *link)
 {
 	atomic_store_explicit(&link->rx.ring->asleep, 0, memory_order_relaxed);
+	lanes_wake(&link->lanes);
 }
 
 /** link_position() - how far packets were taken, and whether some @waiting */
@@ -164,5 +198,5 @@ uint64_t link_position(struct soft_link *link, bool *waiting)
 
 	*waiting = !link->broken &&
 		   atomic_load_explicit(&ring->tail, memory_order_acquire) != head;
-	return head;
+	return head + lanes_position(&link->lanes, waiting);
 }

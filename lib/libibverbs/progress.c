@@ -85,20 +85,25 @@ void progress_kick(struct soft_context *ctx)
 static void sleep_on(struct soft_context *ctx, bool doorbell, uint64_t timeout_ns)
 {
 	struct soft_progress *p = &ctx->progress;
-	struct pollfd fds[3] = {
+	struct pollfd fds[4] = {
 		{.fd = p->control_fd, .events = POLLIN},
 		{.fd = ctx->dead ? -1 : ctx->sock, .events = POLLRDHUP},
 		{.fd = doorbell ? p->engine_fd : -1, .events = POLLIN},
+		{.fd = p->lanes_fd, .events = POLLIN},
 	};
 	struct timespec ts = {.tv_sec = (time_t)(timeout_ns / NSEC_PER_SEC),
 			      .tv_nsec = (long)(timeout_ns % NSEC_PER_SEC)};
 
-	if (ppoll(fds, 3, timeout_ns == UINT64_MAX ? NULL : &ts, NULL) <= 0)
+	if (ppoll(fds, 4, timeout_ns == UINT64_MAX ? NULL : &ts, NULL) <= 0)
 		return;
 	if (fds[0].revents)
 		drain_eventfd(p->control_fd);
 	if (fds[2].revents)
 		drain_eventfd(p->engine_fd);
+	if (fds[3].revents && !lanes_events(ctx, p->lanes_fd)) {
+		close(p->lanes_fd);
+		p->lanes_fd = -1;
+	}
 	if (fds[1].revents & (POLLHUP | POLLRDHUP | POLLERR))
 		context_fatal(ctx);
 }
@@ -201,6 +206,7 @@ static void *run(void *arg)
 
 	rt_short_slice();
 	while (!atomic_load(&ctx->progress.stop)) {
+		lanes_answer(ctx);
 		if (ctx->progress.mode == PROGRESS_WATCH)
 			watch(ctx);
 		else

@@ -244,6 +244,27 @@ static int command_modify(struct soft_context *ctx, struct ibv_qp *qp,
 	return session_command(ctx, IB_USER_VERBS_CMD_MODIFY_QP, &req, sizeof(req), NULL, 0);
 }
 
+/* the way of a connected QP is asked for before its first packet */
+static void prepare_way(struct soft_context *ctx, struct ibv_qp *qp)
+{
+	struct ibv_qp_attr attr;
+	struct abi_devport port;
+	struct abi_resolve key = {0};
+
+	if (qp->qp_type == IBV_QPT_UD)
+		return;
+	eng_qp_query(to_qp(qp)->eng, &attr);
+	if (device_port_read(ctx, attr.ah_attr.port_num, &port) || attr.pkey_index >= ABI_PKEYS)
+		return;
+	key.port_num = attr.ah_attr.port_num;
+	key.dest_qpn = attr.dest_qp_num;
+	key.dlid = attr.ah_attr.dlid;
+	key.pkey = port.pkey[attr.pkey_index];
+	key.sl = attr.ah_attr.sl;
+	if (key.dest_qpn >= 2 && key.dlid < WIRE_LID_MULTICAST)
+		lanes_prepare(ctx, &key);
+}
+
 /**
  * ibv_modify_qp() - change state or attributes of a QP
  * Return: 0; EINVAL the transition, or its attributes, are not legal; EIO
@@ -261,6 +282,8 @@ EXPORT int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask
 		rc = eng_qp_modify(to_qp(ibqp)->eng, attr, mask);
 	if (!rc && mask & IBV_QP_STATE)
 		ibqp->state = attr->qp_state;
+	if (!rc && mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RTR)
+		prepare_way(ctx, ibqp);
 	progress_posted(ctx); /* SQD to RTS sends, and starts timers */
 	return verbs_err(rc);
 }

@@ -175,6 +175,36 @@ int session_get_context(int sock, struct abi_context_resp *resp, int fds[ABI_CON
 }
 
 /**
+ * session_resolve() - ABI_CMD_RESOLVE: is there a lane for a flow?
+ * @fds: of a lane that is new, the caller's; *@num_fds: 0 or 2
+ * Return: 0; -errno
+ */
+int session_resolve(struct soft_context *ctx, const struct abi_resolve *key,
+		    struct abi_resolve_resp *resp, int fds[2], unsigned *num_fds)
+{
+	struct ib_uverbs_cmd_hdr hdr = {
+		.command = ABI_CMD_RESOLVE,
+		.in_words = (sizeof(hdr) + sizeof(*key)) / 4,
+		.out_words = sizeof(*resp) / 4,
+	};
+	struct iovec iov[2] = {{&hdr, sizeof(hdr)}, {(void *)key, sizeof(*key)}};
+	ssize_t n;
+
+	pthread_mutex_lock(&ctx->sock_lock);
+	n = send_message(ctx->sock, iov, 2);
+	if (n >= 0)
+		n = receive_reply(ctx->sock, resp, sizeof(*resp), fds, num_fds);
+	else
+		*num_fds = 0;
+	pthread_mutex_unlock(&ctx->sock_lock);
+	if (n == (ssize_t)sizeof(*resp))
+		return 0;
+	while (n < 0 && *num_fds)
+		close(fds[--*num_fds]);
+	return n < 0 ? (int)n : -EPROTO;
+}
+
+/**
  * session_command() - one command of <rdma/ib_user_verbs.h> and its answer
  * @req: the command's struct, without struct ib_uverbs_cmd_hdr
  * @resp: filled with @resp_bytes bytes; NULL when the command answers nothing

@@ -30,6 +30,7 @@
 #include "base/list.h"
 #include "base/types.h"
 #include "engine/engine.h"
+#include "lanes.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -90,7 +91,13 @@ struct soft_link {
 	_Atomic bool broken; /* softibd is gone: packets vanish */
 	void *map;
 	size_t map_bytes;
-	uint8_t *void_packet; /* where packets go once broken */
+	uint8_t *void_packet; /* where lost packets go */
+	struct lanes lanes;
+	/* --- of the packet between reserve and commit --- */
+	enum lanes_way way;
+	struct flow *flow;
+	/* --- of the packet between receive and release --- */
+	bool from_lane;
 };
 
 enum progress_mode { PROGRESS_SERVE, PROGRESS_WATCH };
@@ -100,6 +107,7 @@ struct soft_progress {
 	pthread_t thread;
 	bool running;
 	int control_fd; /* eventfd: look at stop, armed and timers again */
+	int lanes_fd;	/* softibd tells of lanes here; -1 when closed */
 	int engine_fd;	/* eventfd that softibd rings when the thread sleeps */
 	_Atomic bool stop;
 	_Atomic bool watching;	 /* asleep without the engine's doorbell */
@@ -236,6 +244,8 @@ int ibv_read_sysfs_file(const char *dir, const char *file, char *buf, size_t siz
 int session_connect(const char *dir, const struct abi_open *open);
 int session_list(const char *dir, const char *node, struct abi_device_info **infos);
 int session_get_context(int sock, struct abi_context_resp *resp, int fds[ABI_CONTEXT_FDS]);
+int session_resolve(struct soft_context *ctx, const struct abi_resolve *key,
+		    struct abi_resolve_resp *resp, int fds[2], unsigned *num_fds);
 int session_command(struct soft_context *ctx, uint32_t command, const void *req,
 		    size_t req_bytes, void *resp, size_t resp_bytes);
 int session_destroy(struct soft_context *ctx, uint32_t command, const void *req,

@@ -35,6 +35,7 @@ struct abi_devpage {
 	uint32_t num_ports;
 	_Atomic uint32_t seq;   /* odd while being written */
 	_Atomic uint32_t epoch; /* grows with every change */
+	_Atomic uint32_t route_epoch; /* of the fabric: lanes resolved before are void */
 	struct abi_devport port[]; /* port 1 is port[0] */
 };
 

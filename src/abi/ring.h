@@ -154,11 +154,17 @@ static inline const void *abi_ring_peek(struct abi_ring_rx *rx, size_t *len)
 	return NULL;
 }
 
+/** abi_ring_skip() - done with the record, but keep its room for now */
+static inline void abi_ring_skip(struct abi_ring_rx *rx)
+{
+	rx->head += abi_ring_record(rx->len);
+}
+
 /** abi_ring_consume() - done with the record that peek returned; its room is
  *  given back by abi_ring_release() or once a quarter of the ring waits */
 static inline void abi_ring_consume(struct abi_ring_rx *rx)
 {
-	rx->head += abi_ring_record(rx->len);
+	abi_ring_skip(rx);
 	if (rx->head - rx->released > rx->size / 4) {
 		rx->released = rx->head;
 		atomic_store_explicit(&rx->ring->head, rx->head, memory_order_release);
@@ -171,6 +177,12 @@ static inline void abi_ring_release(struct abi_ring_rx *rx)
 		return;
 	rx->released = rx->head;
 	atomic_store_explicit(&rx->ring->head, rx->head, memory_order_release);
+}
+
+/** abi_ring_drained() - has the consumer given back all that was published? */
+static inline bool abi_ring_drained(const struct abi_ring_tx *tx)
+{
+	return atomic_load_explicit(&tx->ring->head, memory_order_acquire) == tx->published;
 }
 
 /** abi_ring_sleep() - announce the sleep. Return: false when a record came

@@ -104,6 +104,7 @@ enum abi_context_fd {
 	ABI_FD_ENGINE,	      /* eventfd: rung by softibd, the engine sleeps on it */
 	ABI_FD_ASYNC_READ,    /* SOCK_SEQPACKET: struct ib_uverbs_async_event_desc */
 	ABI_FD_ASYNC_WRITE,   /* its other end: for events the engine raises */
+	ABI_FD_LANES,	      /* SOCK_SEQPACKET: struct abi_lane_event (abi/lane.h) */
 	ABI_CONTEXT_FDS
 };
 

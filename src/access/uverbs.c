@@ -157,6 +157,8 @@ static const struct command *find_command(const struct ib_uverbs_cmd_hdr *hdr)
 {
 	u32 number = hdr->command;
 
+	if (number == ABI_CMD_RESOLVE)
+		return &uverbs_driver_command;
 	if (number >= uverbs_num_commands || !uverbs_commands[number].handler)
 		return NULL;
 	return &uverbs_commands[number];

@@ -279,6 +279,20 @@ static int cmd_destroy_srq(struct call *call)
 #define IN(name) sizeof(struct ib_uverbs_##name)
 #define OUT(name) sizeof(struct ib_uverbs_##name##_resp)
 
+static int cmd_driver(struct call *call)
+{
+	struct ib_device *device = call->session->device;
+
+	if (!device->ops->driver_command)
+		return -EOPNOTSUPP;
+	call->fds = call->driver_fds;
+	return device->ops->driver_command(call->session->context, call->in, call->out,
+					   call->driver_fds, &call->num_fds);
+}
+
+const struct command uverbs_driver_command = {"resolve", sizeof(struct abi_resolve),
+					      sizeof(struct abi_resolve_resp), cmd_driver};
+
 const struct command uverbs_commands[] = {
 	/* clang-format off */
 	[IB_USER_VERBS_CMD_GET_CONTEXT] = {"get_context", IN(get_context), 0, cmd_get_context},

@@ -5,6 +5,7 @@
 
 #include <rdma/ib_user_verbs.h>
 
+#include "abi/lane.h"
 #include "abi/session.h"
 #include "access/uverbs.h"
 #include "core/uobject.h"
@@ -38,6 +39,7 @@ struct call {
 	size_t out_bytes; /* a handler may change it */
 	const int *fds; /* to be sent along; the driver's */
 	unsigned int num_fds;
+	int driver_fds[2];
 };
 
 /** struct command - a row of the table of commands */
@@ -51,6 +53,8 @@ struct command {
 /** uverbs_commands - indexed by IB_USER_VERBS_CMD_*; handler NULL: none */
 extern const struct command uverbs_commands[];
 extern const unsigned int uverbs_num_commands;
+/** uverbs_driver_command - ABI_CMD_RESOLVE, which the driver answers */
+extern const struct command uverbs_driver_command;
 
 /* uverbs_qp.c */
 int cmd_create_qp(struct call *call);

@@ -500,6 +500,7 @@ static bool op_counters(struct control_request *req)
 		return true;
 	if (json_object_object_get_ex(req->in, "port", NULL) && !get_port(req, &node, &only_port))
 		return true;
+	fab_fold(control_fabric(req->control));
 	list = json_object_new_array();
 	first = node < 0 ? 0 : node;
 	last = node < 0 ? topo->num_nodes - 1 : node;

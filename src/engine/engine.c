@@ -107,6 +107,13 @@ mono_t eng_expiry(struct engine *e)
 	return t;
 }
 
+void eng_locked(struct engine *e, void (*fn)(void *arg), void *arg)
+{
+	eng_lock(e);
+	fn(arg);
+	eng_unlock(e);
+}
+
 bool eng_idle(struct engine *e)
 {
 	bool idle;

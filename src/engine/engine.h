@@ -31,11 +31,11 @@ struct eng_qp;
  * from LRH to the last pad byte, without CRCs, in one piece.
  */
 struct eng_link_ops {
-	/** reserve() - room for @len bytes, or NULL: the link is full, ask
-	 *  again at the next eng_progress() */
-	void *(*reserve)(void *link, size_t len);
-	/** commit() - the packet in the room just reserved is complete and
-	 *  leaves by @port_num */
+	/** reserve() - room for @len bytes of a packet with the headers @pkt
+	 *  that leaves by @port_num, or NULL: its way is full, ask again at the
+	 *  next eng_progress() */
+	void *(*reserve)(void *link, const struct wire_packet *pkt, unsigned port_num, size_t len);
+	/** commit() - the packet in the room just reserved is complete */
 	void (*commit)(void *link, unsigned port_num, size_t len);
 	/** flush() - no more packets for now: ring the doorbell */
 	void (*flush)(void *link);
@@ -77,6 +77,9 @@ bool eng_progress(struct engine *engine);
 bool eng_tick(struct engine *engine);
 /** eng_expiry() - the earliest timer of any QP; MONO_NEVER when none */
 mono_t eng_expiry(struct engine *engine);
+/** eng_locked() - call @fn under the engine's lock: for a link that changes
+ *  what its operations read */
+void eng_locked(struct engine *engine, void (*fn)(void *arg), void *arg);
 /** eng_idle() - nothing to send is waiting for room on the link */
 bool eng_idle(struct engine *engine);
 

@@ -68,6 +68,11 @@ struct eng_qp {
 	struct list_head all_node;
 	struct list_head mcast;
 	struct ibv_qp_attr attr; /* as modify set it, for query */
+	/* --- a packet that left the transport and found its way full --- */
+	struct wire_packet held;
+	unsigned held_port;
+	size_t held_bytes; /* 0: none */
+	uint8_t *held_packet; /* WIRE_PACKET_MAX; made when first needed */
 	void *tp_memory;
 };
 
@@ -78,7 +83,6 @@ struct engine {
 	mono_t next_expiry;  /* no QP's timer is earlier */
 	mono_t now;	     /* of the current progress */
 	uint32_t polls;	     /* since the clock was looked at */
-	bool link_full;
 	bool unflushed; /* packets committed since the last flush */
 	struct eng_table qps, mrs;
 	struct eng_qp **special; /* [port * 2 + qpn]: QP0 and QP1 */

@@ -252,6 +252,7 @@ void eng_qp_destroy(struct eng_qp *qp)
 		qp->init.srq->users--;
 	eng_unlock(e);
 	rt_free(qp->tp_memory);
+	rt_free(qp->held_packet);
 	eng_rq_free(&qp->rq);
 	rt_free(qp);
 }

@@ -2,17 +2,19 @@
 /*
  * From the transport to the link: each QP with something to say gets a few
  * packets per turn, each put together in the link's own memory: headers,
- * payload, padding, one copy.
+ * payload, padding, one copy. A packet whose way is full waits with its QP,
+ * and only that QP waits.
  */
 #include <string.h>
 
 #include "engine/private.h"
+#include "runtime/rt.h"
 
 void eng_qp_touch(struct eng_qp *qp)
 {
 	struct engine *e = qp->engine;
 
-	if (tp_qp_wants_transmit(qp->tp) && list_empty(&qp->tx_node))
+	if ((qp->held_bytes || tp_qp_wants_transmit(qp->tp)) && list_empty(&qp->tx_node))
 		list_add_tail(&qp->tx_node, &e->tx);
 	e->next_expiry = mono_min(e->next_expiry, tp_qp_expiry(qp->tp));
 }
@@ -54,46 +56,92 @@ static unsigned fill_route(const struct eng_qp *qp, const struct tp_av *av,
 	return port_num;
 }
 
-static size_t assemble(struct tp_packet_out *out, uint8_t *to)
+static void assemble(const struct tp_packet_out *out, const uint8_t *header, size_t header_bytes,
+		     uint8_t *to)
 {
-	int header = wire_packet_encode(&out->hdr, to);
-	size_t at = (size_t)header;
-
-	if (unlikely(header < 0))
-		return 0;
+	memcpy(to, header, header_bytes);
+	to += header_bytes;
 	for (unsigned i = 0; i < out->num_pieces; i++) {
-		memcpy(to + at, out->piece[i].ptr, out->piece[i].len);
-		at += out->piece[i].len;
+		memcpy(to, out->piece[i].ptr, out->piece[i].len);
+		to += out->piece[i].len;
 	}
-	memset(to + at, 0, out->hdr.bth.pad_bytes);
-	return at + out->hdr.bth.pad_bytes;
+	memset(to, 0, out->hdr.bth.pad_bytes);
+}
+
+static void committed(struct engine *e, unsigned port_num, size_t len)
+{
+	e->cfg.link_ops->commit(e->cfg.link, port_num, len);
+	e->stats.tx_packets++;
+	e->stats.tx_bytes += len;
+	e->unflushed = true;
+}
+
+/* Return: false when the way is still full */
+static bool send_held(struct engine *e, struct eng_qp *qp)
+{
+	uint8_t *to = e->cfg.link_ops->reserve(e->cfg.link, &qp->held, qp->held_port,
+					       qp->held_bytes);
+
+	if (!to)
+		return false;
+	memcpy(to, qp->held_packet, qp->held_bytes);
+	committed(e, qp->held_port, qp->held_bytes);
+	qp->held_bytes = 0;
+	return true;
+}
+
+/* where a packet waits for room; none, and no memory for one: it is lost */
+static uint8_t *hold(struct eng_qp *qp, const struct wire_packet *pkt, unsigned port_num, size_t len)
+{
+	if (!qp->held_packet)
+		qp->held_packet = rt_zalloc(WIRE_PACKET_MAX);
+	if (!qp->held_packet)
+		return NULL;
+	qp->held = *pkt;
+	qp->held_port = port_num;
+	qp->held_bytes = len;
+	return qp->held_packet;
+}
+
+/* Return: false when the packet could not leave: the QP's turn is over */
+static bool send_packet(struct engine *e, struct eng_qp *qp, struct tp_packet_out *out)
+{
+	uint8_t header[WIRE_HEADERS_MAX], *to;
+	unsigned port_num = fill_route(qp, out->av, &out->hdr);
+	int n = wire_packet_encode(&out->hdr, header);
+	size_t len;
+
+	if (unlikely(n < 0))
+		return true;
+	len = (size_t)n + out->hdr.payload_bytes + out->hdr.bth.pad_bytes;
+	to = e->cfg.link_ops->reserve(e->cfg.link, &out->hdr, port_num, len);
+	if (likely(to)) {
+		assemble(out, header, (size_t)n, to);
+		committed(e, port_num, len);
+		return true;
+	}
+	e->stats.link_full++;
+	to = hold(qp, &out->hdr, port_num, len);
+	if (to)
+		assemble(out, header, (size_t)n, to);
+	return false;
 }
 
 /* Return: true when the QP sent something */
 static bool send_some(struct engine *e, struct eng_qp *qp)
 {
-	size_t room = WIRE_HEADERS_MAX + tp_qp_attr(qp->tp)->mtu_bytes + 4;
 	struct tp_packet_out out;
 	bool sent = false;
 
+	if (qp->held_bytes) {
+		if (!send_held(e, qp))
+			return false;
+		sent = true;
+	}
 	for (unsigned n = 0; n < ENG_TX_BUDGET && tp_qp_wants_transmit(qp->tp); n++) {
-		uint8_t *to = e->cfg.link_ops->reserve(e->cfg.link, room);
-		unsigned port_num;
-		size_t len;
-
-		if (!to) {
-			e->link_full = true;
-			e->stats.link_full++;
+		if (!tp_qp_transmit(qp->tp, &out, e->now) || !send_packet(e, qp, &out))
 			return sent;
-		}
-		if (!tp_qp_transmit(qp->tp, &out, e->now))
-			return sent;
-		port_num = fill_route(qp, out.av, &out.hdr);
-		len = assemble(&out, to);
-		e->cfg.link_ops->commit(e->cfg.link, port_num, len);
-		e->stats.tx_packets++;
-		e->stats.tx_bytes += len;
-		e->unflushed = sent = true;
+		sent = true;
 	}
 	return sent;
 }
@@ -103,18 +151,14 @@ bool eng_tx(struct engine *e)
 	LIST_HEAD(turn);
 	bool sent = false;
 
-	e->link_full = false;
 	list_splice_tail_init(&e->tx, &turn);
-	while (!list_empty(&turn) && !e->link_full) {
+	while (!list_empty(&turn)) {
 		struct eng_qp *qp = list_first_entry(&turn, struct eng_qp, tx_node);
 
 		list_del(&qp->tx_node);
 		sent |= send_some(e, qp);
 		eng_qp_touch(qp);
 	}
-	/* those that had no turn come first next time */
-	list_splice_tail_init(&e->tx, &turn);
-	list_splice_tail_init(&turn, &e->tx);
 	if (e->unflushed) {
 		e->unflushed = false;
 		e->cfg.link_ops->flush(e->cfg.link);

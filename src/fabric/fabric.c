@@ -276,6 +276,8 @@ int fab_process_mad(struct fabric *fab, int node, int num, const struct ag_mad_c
 	struct ag_effect effect;
 	int result;
 
+	if (((const uint8_t *)in)[1] == WIRE_CLASS_PERF)
+		fab_fold(fab);
 	result = ag_process(fab->node[node].ag, (uint8_t)num, context, in, out, &effect);
 	fab_changed(&fab_node_of(port)->port[effect.port], effect.changes);
 	return result;
@@ -337,6 +339,7 @@ void fab_tap_set(struct fabric *fab, int node, int num, const struct fab_tap *ta
 
 	fab->num_taps += (tap != NULL) - (port->tap != NULL);
 	port->tap = tap;
+	fab->epoch++; /* flows that short-cut it come back */
 }
 
 int fab_send(struct fabric *fab, int node, int num, const void *bytes, size_t len)

@@ -89,6 +89,32 @@ struct fab_tap {
 /** fab_tap_set() - @tap stays the caller's; NULL takes it off */
 void fab_tap_set(struct fabric *fab, int node, int port, const struct fab_tap *tap);
 
+/**
+ * struct fab_way - the way of a flow that needs nothing of the fabric but to
+ * be counted: every port Active, nothing dropped, no tap
+ */
+struct fab_way;
+
+/**
+ * fab_way_create() - the way of unicast packets (@dlid, @sl, @pkey) from a
+ * CA's port
+ * Return: 0 and *@way; -ENOENT there is no such way, or not now; -ENOMEM
+ */
+int fab_way_create(struct fabric *fab, int node, int port, uint16_t dlid, uint8_t sl, uint16_t pkey,
+		   struct fab_way **way);
+void fab_way_free(struct fab_way *way);
+/** fab_way_sink() - the adapter at its end */
+const struct fab_sink *fab_way_sink(const struct fab_way *way);
+/** fab_way_mtu() - bytes of payload that fit through every port of it */
+uint16_t fab_way_mtu(const struct fab_way *way);
+/** fab_way_count() - @packets, @dwords in all, went this way unseen */
+void fab_way_count(struct fab_way *way, uint64_t packets, uint64_t dwords);
+/** fab_on_read() - @fold is called before counters are read: it brings
+ *  fab_way_count() up to date */
+void fab_on_read(struct fabric *fab, void (*fold)(void *ctx), void *ctx);
+/** fab_fold() - have counters brought up to date, before reading ag_port.count */
+void fab_fold(struct fabric *fab);
+
 /** fab_epoch() - grows with every change that can matter to a route */
 uint32_t fab_epoch(const struct fabric *fab);
 

@@ -6,6 +6,7 @@
  *   link.c     cables: training, down, up
  *   packet.c   the headers a switch looks at
  *   route.c    the way of a unicast packet, worked out and remembered
+ *   way.c      ways of flows that short-cut the fabric
  *   forward.c  unicast and multicast packets on their way, counted
  *   smp.c      packets on VL15, directed routes
  *   agents.c   MADs for nodes' own agents, their answers, traps
@@ -110,6 +111,8 @@ struct fabric {
 	int num_nodes;
 	uint32_t epoch;
 	unsigned int num_taps;
+	void (*fold)(void *ctx); /* see fab_on_read() */
+	void *fold_ctx;
 	struct fab_route *cache; /* FAB_CACHE_ENTRIES */
 	struct list_head jobs;
 	unsigned int num_jobs;

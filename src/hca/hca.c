@@ -113,6 +113,7 @@ int hca_create(struct rt *rt, struct fabric *fab, int node, struct hca **out)
 	if (ret)
 		goto undo_page;
 	attach_ports(hca);
+	fab_on_read(fab, hca_lanes_fold, NULL);
 	ret = ib_register_device(&hca->ib, "softib0");
 	if (ret)
 		goto undo_engine;

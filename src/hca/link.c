@@ -26,7 +26,8 @@ static struct hca_frame *frame_of(const void *bytes, size_t len, unsigned port_n
 	return f;
 }
 
-static void *link_reserve(void *link, size_t len)
+static void *link_reserve(void *link, const struct wire_packet *pkt, unsigned port_num,
+			  size_t len)
 {
 	return len <= sizeof(workbench) ? workbench : NULL;
 }

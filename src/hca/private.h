@@ -55,6 +55,10 @@ struct hca_user {
 	struct abi_context_resp resp;
 	struct list_head mcast;
 	struct list_head dirty; /* in the list of those with unpublished packets */
+	struct list_head lanes_out, lanes_in;
+	unsigned num_lanes;
+	int lanes_fd;		/* our end of ABI_FD_LANES */
+	bool lanes_deaf;	/* it does not read there */
 	mono_t held_since;	/* MONO_NEVER: the packet at the head is not held */
 	bool broken;		/* it wrote nonsense, or the device is gone */
 };
@@ -151,6 +155,17 @@ int hca_user_deliver(struct hca_user *user, const void *bytes, size_t len);
 bool hca_user_wants(const struct hca_user *user, const union wire_gid *gid);
 /** hca_users_flush() - publish what was put into rings, ring the doorbells */
 void hca_users_flush(void);
+
+/* lane.c: shortcuts between programs */
+/** hca_driver_command() - ABI_CMD_RESOLVE; fds are ours, sent as copies */
+int hca_driver_command(struct ib_ucontext *context, const void *in, void *out, int fds[2],
+		       unsigned int *num_fds);
+/** hca_lanes_drop() - the program goes: its lanes end, both ways */
+void hca_lanes_drop(struct hca_user *user);
+/** hca_lanes_fold() - fab_on_read()'s: count what went by lanes */
+void hca_lanes_fold(void *ctx);
+/** hca_lanes_check_epoch() - show senders that routes may have changed */
+void hca_lanes_check_epoch(struct fabric *fab);
 
 /* numbers.c */
 /** hca_qpn_alloc() - a QPN that was not used for long, or 0/1 of a port;

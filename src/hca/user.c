@@ -163,11 +163,14 @@ static bool user_poll(struct rt_poller *p)
 	while (n < PACKETS_PER_TURN && (bytes = abi_ring_peek(&user->rx, &len))) {
 		if (!forward(user, bytes, len))
 			break;
-		abi_ring_consume(&user->rx);
+		abi_ring_skip(&user->rx);
 		n++;
 	}
-	abi_ring_release(&user->rx);
+	/* in this order: who sees this ring empty may count on the others being
+	 * filled (abi/lane.h) */
 	hca_users_flush();
+	abi_ring_release(&user->rx);
+	hca_lanes_check_epoch(user->hca->fab);
 	if (len == ABI_RING_WRAP)
 		cut_off(user);
 	/* a held packet keeps the loop turning, but the core goes to those who
@@ -179,7 +182,10 @@ static bool user_poll(struct rt_poller *p)
 
 static bool user_prepare(struct rt_poller *p)
 {
-	return !abi_ring_sleep(&container_of(p, struct hca_user, poller)->rx);
+	struct hca_user *user = container_of(p, struct hca_user, poller);
+
+	hca_lanes_check_epoch(user->hca->fab);
+	return !abi_ring_sleep(&user->rx);
 }
 
 static void user_awake(struct rt_poller *p)
@@ -250,6 +256,10 @@ static int make_fds(struct hca_user *user)
 		return -errno;
 	user->fd[ABI_FD_ASYNC_READ] = pair[0];
 	user->fd[ABI_FD_ASYNC_WRITE] = pair[1];
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
+		return -errno;
+	user->fd[ABI_FD_LANES] = pair[0];
+	user->lanes_fd = pair[1];
 	return make_link(user);
 }
 
@@ -260,6 +270,8 @@ static void free_user(struct hca_user *user)
 	for (unsigned i = 0; i < ABI_CONTEXT_FDS; i++)
 		if (user->fd[i] >= 0)
 			close(user->fd[i]);
+	if (user->lanes_fd >= 0)
+		close(user->lanes_fd);
 	rt_free(user);
 }
 
@@ -274,6 +286,9 @@ struct ib_ucontext *hca_alloc_ucontext(struct ib_device *device)
 	user->held_since = MONO_NEVER;
 	INIT_LIST_HEAD(&user->mcast);
 	INIT_LIST_HEAD(&user->dirty);
+	INIT_LIST_HEAD(&user->lanes_out);
+	INIT_LIST_HEAD(&user->lanes_in);
+	user->lanes_fd = -1;
 	for (unsigned i = 0; i < ABI_CONTEXT_FDS; i++)
 		user->fd[i] = -1;
 	ret = make_fds(user);
@@ -297,6 +312,7 @@ void hca_dealloc_ucontext(struct ib_ucontext *context)
 {
 	struct hca_user *user = container_of(context, struct hca_user, ib);
 
+	hca_lanes_drop(user);
 	list_del(&user->dirty);
 	if (!user->broken) {
 		rt_poller_del(&user->poller);

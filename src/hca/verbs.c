@@ -451,6 +451,7 @@ const struct ib_device_ops hca_ops = {
 	.query_pkey = hca_query_pkey,
 	.alloc_ucontext = hca_alloc_ucontext,
 	.dealloc_ucontext = hca_dealloc_ucontext,
+	.driver_command = hca_driver_command,
 	.alloc_pd = alloc_pd,
 	.dealloc_pd = dealloc_pd,
 	.create_ah = create_ah,

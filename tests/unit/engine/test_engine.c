@@ -41,7 +41,7 @@ static mono_t clock_now;
 
 /* --- the wire --- */
 
-static void *reserve(void *link, size_t len)
+static void *reserve(void *link, const struct wire_packet *pkt, unsigned port_num, size_t len)
 {
 	struct cable *c = ((struct side *)link)->out;
 

@@ -111,6 +111,7 @@ static void attach(struct session *s)
 	s->fd[ABI_FD_LINK] = memfd_create("link", MFD_CLOEXEC);
 	s->fd[ABI_FD_DOORBELL] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	s->fd[ABI_FD_ENGINE] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	s->fd[ABI_FD_LANES] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, &s->fd[ABI_FD_ASYNC_READ]) ||
 	    ftruncate(s->fd[ABI_FD_LINK], 2 * RING_STRIDE))
 		abort();
@@ -183,8 +184,10 @@ static void command(struct fake_softibd *fake, struct session *s, const void *me
 	uint64_t nothing[4] = {0};
 
 	if (hdr->command == fake->refuse_command && fake->refuse_error) {
-		answer(s->sock, fake->refuse_error, NULL, 0, NULL, 0);
-		fake->refuse_error = 0;
+		/* first, since the answer lets the test set the next one */
+		int error = atomic_exchange(&fake->refuse_error, 0);
+
+		answer(s->sock, error, NULL, 0, NULL, 0);
 		return;
 	}
 	switch (hdr->command) {

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Lanes as a program sees them: those it sends by, with the flows that use
+ * them, and those it receives from (src/abi/lane.h has the rules). All of it
+ * is protected by the engine's lock but for what asks softibd, which has
+ * lanes.ask_lock.
+ */
+#ifndef SOFTIB_LIBIBVERBS_LANES_H
+#define SOFTIB_LIBIBVERBS_LANES_H
+
+#include <pthread.h>
+
+#include "abi/devpage.h"
+#include "abi/lane.h"
+#include "base/list.h"
+#include "base/types.h"
+#include "wire/packet.h"
+
+#define LANES_FLOWS 256 /* remembered; a power of two */
+#define LANES_QUESTIONS 32
+
+struct lane_out {
+	struct list_head node;
+	uint32_t id;
+	struct abi_lane *memory;
+	struct abi_ring_tx tx;
+	int doorbell_fd;
+	bool dirty; /* in lanes.dirty */
+	struct list_head dirty_node;
+	mono_t full_since; /* MONO_NEVER: it has room */
+};
+
+struct lane_in {
+	struct list_head node;
+	uint32_t id;
+	struct abi_lane *memory;
+	struct abi_ring_rx rx;
+	uint64_t limit; /* how far this round may read */
+	uint16_t slid, slid_mask;
+	bool gone; /* its sender is */
+};
+
+/**
+ * struct flow - states
+ *   FLOW_SOFTIBD   packets go by softibd; a lane may have been asked for
+ *   FLOW_ENTERING  a lane is known; waits until the ring to softibd is empty
+ *   FLOW_LANE      packets go by the lane
+ *   FLOW_LEAVING   the route epoch moved; waits until the lane is empty
+ */
+enum flow_state { FLOW_SOFTIBD, FLOW_ENTERING, FLOW_LANE, FLOW_LEAVING };
+
+struct flow {
+	struct abi_resolve key;
+	bool used;
+	uint8_t state; /* enum flow_state */
+	uint32_t misses; /* packets by softibd since it was asked */
+	struct lane_out *lane;
+	uint32_t index, epoch, mtu_bytes;
+};
+
+struct lanes {
+	const struct abi_devpage *devpage;
+	struct abi_ring_tx *by_softibd; /* the ring that flows come from and go to */
+	struct list_head out, dirty, in;
+	struct lane_in *reading; /* NULL: the ring from softibd */
+	struct flow flow[LANES_FLOWS];
+	struct abi_resolve question[LANES_QUESTIONS];
+	unsigned num_questions;
+	void (*wake)(void *ctx); /* somebody should answer the questions */
+	void *ctx;
+	mono_t (*now)(void *ctx);
+	pthread_mutex_t ask_lock;
+};
+
+struct soft_context;
+
+void lanes_init(struct lanes *lanes, const struct abi_devpage *page, struct abi_ring_tx *by_softibd,
+		void (*wake)(void *ctx), void *ctx);
+void lanes_exit(struct lanes *lanes);
+
+/* --- the engine's side: under its lock --- */
+
+enum lanes_way { LANES_BY_SOFTIBD, LANES_BY_LANE, LANES_WAIT, LANES_LOST };
+/** lanes_choose() - by which way may a packet leave now? LANES_LOST: its
+ *  receiver has had no room for the head-of-queue lifetime */
+enum lanes_way lanes_choose(struct lanes *lanes, const struct wire_packet *pkt, unsigned port_num,
+			    struct flow **flow);
+/** lanes_reserve(), lanes_commit(), lanes_flush() - as struct eng_link_ops */
+void *lanes_reserve(struct lanes *lanes, struct flow *flow, size_t len);
+void lanes_commit(struct lanes *lanes, struct flow *flow, size_t len);
+void lanes_flush(struct lanes *lanes);
+/** lanes_look() - note how far each lane is filled: before the ring from
+ *  softibd is read to its end */
+void lanes_look(struct lanes *lanes);
+/** lanes_receive() - the next packet of the round; NULL when it is over */
+const void *lanes_receive(struct lanes *lanes, size_t *len);
+void lanes_release(struct lanes *lanes);
+
+/* --- the thread's side --- */
+
+/** lanes_sleep() - ask every sender to ring. False: packets wait. Context:
+ *  the progress thread, which alone changes the list of lanes */
+bool lanes_sleep(struct lanes *lanes);
+void lanes_wake(struct lanes *lanes);
+/** lanes_position() - how much was read of all; *@waiting is raised */
+uint64_t lanes_position(struct lanes *lanes, bool *waiting);
+/** lanes_events() - read what softibd says on @fd. False: it is closed */
+bool lanes_events(struct soft_context *ctx, int fd);
+/** lanes_answer() - ask softibd what the engine wants to know */
+void lanes_answer(struct soft_context *ctx);
+/** lanes_prepare() - a connected QP is about to send: have its way known
+ *  before its first packet. Context: may wait for softibd */
+void lanes_prepare(struct soft_context *ctx, const struct abi_resolve *key);
+
+#endif

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The slow side of lanes: asking softibd for the way of a flow, and hearing
+ * of lanes that others made or that ended. Runs in the progress thread, or
+ * in ibv_modify_qp() for a QP that is about to send.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "soft.h"
+
+/* --- memory --- */
+
+static struct abi_lane *map_lane(int memfd)
+{
+	struct abi_lane *lane =
+		mmap(NULL, abi_lane_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, memfd, 0);
+
+	if (lane == MAP_FAILED)
+		return NULL;
+	/* a child would be a second producer or consumer: it gets no mapping */
+	madvise(lane, abi_lane_bytes(), MADV_DONTFORK);
+	return lane;
+}
+
+static void free_out(struct lane_out *lane)
+{
+	list_del(&lane->node);
+	if (lane->dirty)
+		list_del(&lane->dirty_node);
+	munmap(lane->memory, abi_lane_bytes());
+	close(lane->doorbell_fd);
+	free(lane);
+}
+
+static void free_in(struct lane_in *lane)
+{
+	list_del(&lane->node);
+	munmap(lane->memory, abi_lane_bytes());
+	free(lane);
+}
+
+void lanes_init(struct lanes *l, const struct abi_devpage *page, struct abi_ring_tx *by_softibd,
+		void (*wake)(void *ctx), void *ctx)
+{
+	memset(l, 0, sizeof(*l));
+	l->devpage = page;
+	l->by_softibd = by_softibd;
+	l->wake = wake;
+	l->ctx = ctx;
+	l->now = progress_now;
+	INIT_LIST_HEAD(&l->out);
+	INIT_LIST_HEAD(&l->in);
+	INIT_LIST_HEAD(&l->dirty);
+	pthread_mutex_init(&l->ask_lock, NULL);
+}
+
+void lanes_exit(struct lanes *l)
+{
+	while (!list_empty(&l->out))
+		free_out(list_first_entry(&l->out, struct lane_out, node));
+	while (!list_empty(&l->in))
+		free_in(list_first_entry(&l->in, struct lane_in, node));
+}
+
+/* --- asking --- */
+
+static struct lane_out *find_out(struct lanes *l, uint32_t id)
+{
+	struct lane_out *lane;
+
+	list_for_each_entry(lane, &l->out, node)
+		if (lane->id == id)
+			return lane;
+	return NULL;
+}
+
+static struct lane_out *new_out(uint32_t id, const int fds[2])
+{
+	struct lane_out *lane = calloc(1, sizeof(*lane));
+
+	if (!lane)
+		return NULL;
+	lane->memory = map_lane(fds[0]);
+	if (!lane->memory) {
+		free(lane);
+		return NULL;
+	}
+	lane->id = id;
+	lane->doorbell_fd = fds[1];
+	lane->tx = (struct abi_ring_tx){.ring = &lane->memory->ring, .size = ABI_LANE_RING_BYTES};
+	lane->full_since = MONO_NEVER;
+	return lane;
+}
+
+struct answer {
+	struct lanes *lanes;
+	const struct abi_resolve *key;
+	const struct abi_resolve_resp *resp;
+	struct lane_out *fresh; /* a lane that is new; NULL */
+};
+
+/* under the engine's lock */
+static void take_answer(void *arg)
+{
+	const struct answer *a = arg;
+	struct lane_out *lane = a->fresh;
+	struct flow *f = NULL;
+
+	if (lane)
+		list_add_tail(&lane->node, &a->lanes->out);
+	else
+		lane = find_out(a->lanes, a->resp->lane);
+	for (unsigned i = 0; i < LANES_FLOWS && !f; i++)
+		if (a->lanes->flow[i].used &&
+		    !memcmp(&a->lanes->flow[i].key, a->key, sizeof(*a->key)))
+			f = &a->lanes->flow[i];
+	if (!f || !lane || f->state != FLOW_SOFTIBD || a->resp->flow >= ABI_LANE_FLOWS)
+		return;
+	f->lane = lane;
+	f->index = a->resp->flow;
+	f->epoch = a->resp->epoch;
+	f->mtu_bytes = a->resp->mtu_bytes;
+	f->state = FLOW_ENTERING;
+}
+
+static void ask_softibd(struct soft_context *ctx, const struct abi_resolve *key)
+{
+	struct abi_resolve_resp resp;
+	struct answer answer = {.lanes = &ctx->link.lanes, .key = key, .resp = &resp};
+	int fds[2] = {-1, -1};
+	unsigned num_fds = 2;
+
+	pthread_mutex_lock(&ctx->link.lanes.ask_lock);
+	if (!session_resolve(ctx, key, &resp, fds, &num_fds)) {
+		if (num_fds == 2) {
+			answer.fresh = new_out(resp.lane, fds);
+			close(fds[0]);
+			if (!answer.fresh)
+				close(fds[1]);
+		}
+		eng_locked(ctx->engine, take_answer, &answer);
+	}
+	pthread_mutex_unlock(&ctx->link.lanes.ask_lock);
+}
+
+struct question {
+	struct lanes *lanes;
+	struct abi_resolve key;
+	bool found;
+};
+
+static void next_question(void *arg)
+{
+	struct question *q = arg;
+
+	q->found = q->lanes->num_questions > 0;
+	if (q->found)
+		q->key = q->lanes->question[--q->lanes->num_questions];
+}
+
+void lanes_answer(struct soft_context *ctx)
+{
+	struct question q = {.lanes = &ctx->link.lanes, .found = true};
+
+	while (!ctx->dead && (eng_locked(ctx->engine, next_question, &q), q.found))
+		ask_softibd(ctx, &q.key);
+}
+
+/* under the engine's lock: a slot for the flow, as its first packet makes it */
+static void make_flow(void *arg)
+{
+	struct question *q = arg;
+	struct wire_packet pkt = {
+		.lrh = {.dlid = q->key.dlid, .sl = q->key.sl},
+		.bth = {.dest_qpn = q->key.dest_qpn, .pkey = q->key.pkey},
+	};
+	struct flow *f = NULL;
+
+	lanes_choose(q->lanes, &pkt, q->key.port_num, &f);
+	q->found = f && f->state == FLOW_SOFTIBD;
+	if (q->lanes->num_questions && q->found)
+		q->lanes->num_questions--; /* it is asked here and now */
+}
+
+void lanes_prepare(struct soft_context *ctx, const struct abi_resolve *key)
+{
+	struct question q = {.lanes = &ctx->link.lanes, .key = *key};
+
+	eng_locked(ctx->engine, make_flow, &q);
+	if (q.found)
+		ask_softibd(ctx, key);
+}
+
+/* --- what softibd tells --- */
+
+struct news {
+	struct lanes *lanes;
+	struct abi_lane_event event;
+	struct lane_in *fresh;
+};
+
+static struct lane_in *find_in(struct lanes *l, uint32_t id)
+{
+	struct lane_in *lane;
+
+	list_for_each_entry(lane, &l->in, node)
+		if (lane->id == id)
+			return lane;
+	return NULL;
+}
+
+/* a dead sender's last packets are read: then the lane goes */
+static void drop_in(struct lanes *l, uint32_t id)
+{
+	struct lane_in *lane = find_in(l, id);
+
+	if (!lane)
+		return;
+	if (l->reading == lane)
+		l->reading = NULL; /* the round ends; the next begins anew */
+	free_in(lane);
+}
+
+static void drop_out(struct lanes *l, uint32_t id)
+{
+	struct lane_out *lane = find_out(l, id);
+
+	if (!lane)
+		return;
+	for (unsigned i = 0; i < LANES_FLOWS; i++)
+		if (l->flow[i].used && l->flow[i].lane == lane)
+			l->flow[i] = (struct flow){0};
+	free_out(lane);
+}
+
+/* under the engine's lock */
+static void take_news(void *arg)
+{
+	struct news *n = arg;
+	struct lane_in *lane;
+
+	switch (n->event.kind) {
+	case ABI_LANE_IN:
+		if (n->fresh)
+			list_add_tail(&n->fresh->node, &n->lanes->in);
+		lane = find_in(n->lanes, n->event.lane);
+		if (lane) {
+			lane->slid = n->event.slid;
+			lane->slid_mask = n->event.slid_mask;
+		}
+		break;
+	case ABI_LANE_IN_GONE:
+		drop_in(n->lanes, n->event.lane);
+		break;
+	case ABI_LANE_OUT_GONE:
+		drop_out(n->lanes, n->event.lane);
+		break;
+	}
+}
+
+static struct lane_in *new_in(uint32_t id, int memfd)
+{
+	struct lane_in *lane = calloc(1, sizeof(*lane));
+
+	if (!lane)
+		return NULL;
+	lane->memory = map_lane(memfd);
+	if (!lane->memory) {
+		free(lane);
+		return NULL;
+	}
+	lane->id = id;
+	lane->rx = (struct abi_ring_rx){.ring = &lane->memory->ring, .size = ABI_LANE_RING_BYTES};
+	return lane;
+}
+
+bool lanes_events(struct soft_context *ctx, int fd)
+{
+	union {
+		struct cmsghdr head;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct news news = {.lanes = &ctx->link.lanes};
+	struct iovec iov = {&news.event, sizeof(news.event)};
+	struct msghdr msg = {.msg_iov = &iov,
+			     .msg_iovlen = 1,
+			     .msg_control = &control,
+			     .msg_controllen = sizeof(control)};
+	ssize_t n = recvmsg(fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	struct cmsghdr *c = n < 0 ? NULL : CMSG_FIRSTHDR(&msg);
+	int memfd = -1;
+
+	if (n < 0)
+		return errno == EAGAIN || errno == EINTR;
+	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
+		memcpy(&memfd, CMSG_DATA(c), sizeof(memfd));
+	if (memfd >= 0) {
+		news.fresh = new_in(news.event.lane, memfd);
+		close(memfd);
+	}
+	if (n == (ssize_t)sizeof(news.event))
+		eng_locked(ctx->engine, take_news, &news);
+	return n > 0;
+}

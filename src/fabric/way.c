@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Ways of flows: programs may send past the fabric what it would only count.
+ * A way is worked out as a packet's is, and remembers the links, so that
+ * what went by unseen can be counted at every port.
+ */
+#include <errno.h>
+
+#include "fabric/fabric_private.h"
+
+struct fab_way {
+	struct fab_port *end;
+	uint16_t min_mtu_bytes;
+	uint8_t sl;
+	int num_steps;
+	struct fab_step step[];
+};
+
+static bool has_port(const struct fabric *fab, int node, int port)
+{
+	return node >= 0 && node < fab->num_nodes && port >= 0 &&
+	       port <= fab->node[node].ag->num_ports;
+}
+
+int fab_way_create(struct fabric *fab, int node, int port, uint16_t dlid, uint8_t sl, uint16_t pkey,
+		   struct fab_way **out)
+{
+	struct fab_packet pkt = {.lrh = {.dlid = dlid, .sl = sl}, .pkey = pkey};
+	struct fab_path path;
+	struct fab_way *way;
+
+	if (!has_port(fab, node, port) || dlid >= WIRE_LID_MULTICAST || fab->num_taps)
+		return -ENOENT;
+	fab_route_walk(&fab->node[node].port[port], &pkt, &path);
+	if (path.verdict != FAB_DELIVER || path.arming || !path.end->sink.deliver)
+		return -ENOENT;
+	way = rt_zalloc(sizeof(*way) + (size_t)path.num_steps * sizeof(*way->step));
+	if (!way)
+		return -ENOMEM;
+	way->end = path.end;
+	way->min_mtu_bytes = path.min_mtu_bytes;
+	way->sl = sl;
+	way->num_steps = path.num_steps;
+	for (int i = 0; i < path.num_steps; i++)
+		way->step[i] = path.step[i];
+	*out = way;
+	return 0;
+}
+
+void fab_way_free(struct fab_way *way)
+{
+	rt_free(way);
+}
+
+const struct fab_sink *fab_way_sink(const struct fab_way *way)
+{
+	return &way->end->sink;
+}
+
+uint16_t fab_way_mtu(const struct fab_way *way)
+{
+	return way->min_mtu_bytes;
+}
+
+static void count(struct ag_port *port, bool sent, uint8_t sl, uint64_t packets, uint64_t dwords)
+{
+	port->count.raw[sent ? AG_XMIT_PACKETS : AG_RCV_PACKETS] += packets;
+	port->count.raw[sent ? AG_XMIT_DATA : AG_RCV_DATA] += dwords;
+	port->count.raw[sent ? AG_UNICAST_XMIT : AG_UNICAST_RCV] += packets;
+	if (sent)
+		port->count.xmit_sl[sl] += dwords;
+	else
+		port->count.rcv_sl[sl] += dwords;
+}
+
+void fab_way_count(struct fab_way *way, uint64_t packets, uint64_t dwords)
+{
+	for (int i = 0; i < way->num_steps; i++) {
+		count(way->step[i].from, true, way->sl, packets, dwords);
+		count(way->step[i].to, false, way->sl, packets, dwords);
+	}
+}
+
+void fab_on_read(struct fabric *fab, void (*fold)(void *ctx), void *ctx)
+{
+	fab->fold = fold;
+	fab->fold_ctx = ctx;
+}
+
+void fab_fold(struct fabric *fab)
+{
+	if (fab->fold)
+		fab->fold(fab->fold_ctx);
+}

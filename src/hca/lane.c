@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Lanes: softibd makes them, folds their counts into the fabric's, and tells
+ * both ends when the other is gone. It never reads a packet of theirs.
+ *
+ * A program asks for a flow (hca_lane_resolve). If the flow's way through the
+ * fabric is clean and ends at an adapter where another program owns the
+ * destination QP, the flow gets a slot in the lane between the two, which is
+ * made when it is their first. The answer holds for one route epoch; a slot
+ * keeps its way until the same flow is resolved again, so that what was sent
+ * the old way is counted the old way.
+ */
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "abi/lane.h"
+#include "hca/private.h"
+
+#define LANES_PER_USER 4096
+
+struct flow {
+	struct abi_resolve key;
+	struct fab_way *way; /* NULL: the slot is free */
+	uint64_t packets, dwords; /* already counted */
+};
+
+struct hca_lane {
+	struct list_head all, in_from, in_to;
+	struct hca_user *from, *to;
+	unsigned port_num; /* of the sender */
+	uint16_t slid;	   /* as announced */
+	uint32_t id;
+	int fd;
+	struct abi_lane *memory;
+	struct flow flow[ABI_LANE_FLOWS];
+};
+
+/* every lane of the fabric, for folding */
+static LIST_HEAD(lanes);
+static uint32_t next_lane;
+static uint32_t published_epoch;
+
+/* --- counters --- */
+
+static void fold_flow(struct hca_lane *lane, unsigned i)
+{
+	struct flow *f = &lane->flow[i];
+	struct abi_flow_count *c = &lane->memory->flow[i];
+	uint64_t packets, dwords;
+
+	if (!f->way)
+		return;
+	packets = atomic_load_explicit(&c->packets, memory_order_relaxed);
+	dwords = atomic_load_explicit(&c->dwords, memory_order_relaxed);
+	if (packets == f->packets)
+		return;
+	fab_way_count(f->way, packets - f->packets, dwords - f->dwords);
+	f->packets = packets;
+	f->dwords = dwords;
+}
+
+void hca_lanes_fold(void *ctx)
+{
+	struct hca_lane *lane;
+
+	list_for_each_entry(lane, &lanes, all)
+		for (unsigned i = 0; i < ABI_LANE_FLOWS; i++)
+			fold_flow(lane, i);
+}
+
+/* --- the epoch --- */
+
+void hca_lanes_check_epoch(struct fabric *fab)
+{
+	uint32_t epoch = fab_epoch(fab);
+	struct hca_lane *lane;
+
+	if (epoch == published_epoch)
+		return;
+	published_epoch = epoch;
+	list_for_each_entry(lane, &lanes, all)
+		atomic_store_explicit(&lane->from->hca->shared->route_epoch, epoch,
+				      memory_order_release);
+}
+
+/* --- messages to the ends --- */
+
+static void tell(struct hca_user *user, const struct abi_lane_event *event, int fd)
+{
+	union {
+		struct cmsghdr head;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control = {.head = {.cmsg_level = SOL_SOCKET,
+			      .cmsg_type = SCM_RIGHTS,
+			      .cmsg_len = CMSG_LEN(sizeof(int))}};
+	struct iovec iov = {(void *)event, sizeof(*event)};
+	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+
+	if (fd >= 0) {
+		memcpy(CMSG_DATA(&control.head), &fd, sizeof(fd));
+		msg.msg_control = &control;
+		msg.msg_controllen = sizeof(control);
+	}
+	/* a program that does not read this gets no new lanes: see make_lane */
+	if (sendmsg(user->lanes_fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+		user->lanes_deaf = true;
+}
+
+static void announce(struct hca_lane *lane, int fd)
+{
+	const struct abi_devport *source = hca_devport(lane->from->hca, lane->port_num);
+	struct abi_lane_event event = {
+		.kind = ABI_LANE_IN,
+		.lane = lane->id,
+		.slid = source->lid,
+		.slid_mask = (uint16_t) ~((1u << source->lmc) - 1),
+	};
+
+	lane->slid = source->lid;
+	tell(lane->to, &event, fd);
+}
+
+/* --- lanes --- */
+
+static int map_lane(struct hca_lane *lane)
+{
+	lane->fd = memfd_create("softib-lane", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (lane->fd < 0)
+		return -errno;
+	if (ftruncate(lane->fd, (off_t)abi_lane_bytes()) ||
+	    fcntl(lane->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
+		return -errno;
+	lane->memory = mmap(NULL, abi_lane_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, lane->fd, 0);
+	if (lane->memory == MAP_FAILED) {
+		lane->memory = NULL;
+		return -errno;
+	}
+	abi_ring_init(&lane->memory->ring, ABI_LANE_RING_BYTES);
+	return 0;
+}
+
+static void free_lane(struct hca_lane *lane)
+{
+	for (unsigned i = 0; lane->memory && i < ABI_LANE_FLOWS; i++) {
+		fold_flow(lane, i);
+		if (lane->flow[i].way)
+			fab_way_free(lane->flow[i].way);
+	}
+	list_del(&lane->all);
+	list_del(&lane->in_from);
+	list_del(&lane->in_to);
+	if (lane->memory)
+		munmap(lane->memory, abi_lane_bytes());
+	if (lane->fd >= 0)
+		close(lane->fd);
+	rt_free(lane);
+}
+
+static struct hca_lane *find_lane(const struct hca_user *from, const struct hca_user *to,
+				  unsigned port_num)
+{
+	struct hca_lane *lane;
+
+	list_for_each_entry(lane, &from->lanes_out, in_from)
+		if (lane->to == to && lane->port_num == port_num)
+			return lane;
+	return NULL;
+}
+
+static struct hca_lane *make_lane(struct hca_user *from, struct hca_user *to, unsigned port_num)
+{
+	struct hca_lane *lane;
+
+	if (from->num_lanes >= LANES_PER_USER || to->lanes_deaf || to->broken)
+		return NULL;
+	lane = rt_zalloc(sizeof(*lane));
+	if (!lane)
+		return NULL;
+	INIT_LIST_HEAD(&lane->all);
+	INIT_LIST_HEAD(&lane->in_from);
+	INIT_LIST_HEAD(&lane->in_to);
+	lane->from = from;
+	lane->to = to;
+	lane->port_num = port_num;
+	lane->id = next_lane++;
+	if (map_lane(lane)) {
+		free_lane(lane);
+		return NULL;
+	}
+	list_add_tail(&lane->all, &lanes);
+	list_add_tail(&lane->in_from, &from->lanes_out);
+	list_add_tail(&lane->in_to, &to->lanes_in);
+	from->num_lanes++;
+	announce(lane, lane->fd);
+	return lane;
+}
+
+/* the slot of a flow: its own of before, or a free one; -1 none is left */
+static int find_slot(struct hca_lane *lane, const struct abi_resolve *key)
+{
+	int unused = -1;
+
+	for (int i = 0; i < ABI_LANE_FLOWS; i++) {
+		if (!lane->flow[i].way)
+			unused = unused < 0 ? i : unused;
+		else if (!memcmp(&lane->flow[i].key, key, sizeof(*key)))
+			return i;
+	}
+	return unused;
+}
+
+/* slots of ways that no longer hold are given up when all are taken */
+static int reclaim_slot(struct hca_lane *lane)
+{
+	for (int i = 0; i < ABI_LANE_FLOWS; i++) {
+		struct flow *f = &lane->flow[i];
+
+		if (eng_table_get(&lane->to->hca->qps, f->key.dest_qpn))
+			continue;
+		fold_flow(lane, (unsigned)i);
+		fab_way_free(f->way);
+		f->way = NULL;
+		return i;
+	}
+	return -1;
+}
+
+static int take_slot(struct hca_lane *lane, const struct abi_resolve *key, struct fab_way *way)
+{
+	int i = find_slot(lane, key);
+
+	if (i < 0)
+		i = reclaim_slot(lane);
+	if (i < 0)
+		return -1;
+	fold_flow(lane, (unsigned)i);
+	if (lane->flow[i].way)
+		fab_way_free(lane->flow[i].way);
+	lane->flow[i].way = way;
+	lane->flow[i].key = *key;
+	return i;
+}
+
+/* who owns the QP at the way's end; NULL: no program, or not now */
+static struct hca_user *owner_at(const struct fab_way *way, uint32_t qpn)
+{
+	const struct fab_sink *sink = fab_way_sink(way);
+	struct hca_port *port = sink->ctx;
+	struct hca_qp *qp = sink->deliver == hca_port_deliver && qpn >= 2 ?
+				    eng_table_get(&port->hca->qps, qpn) :
+				    NULL;
+
+	return qp ? qp->user : NULL;
+}
+
+static bool flow_is_sound(const struct hca_user *user, const struct abi_resolve *in)
+{
+	const struct abi_devport *port;
+
+	if (in->port_num < 1 || in->port_num > user->hca->ib.phys_port_cnt || in->sl > 15)
+		return false;
+	port = hca_devport(user->hca, in->port_num);
+	for (unsigned i = 0; i < ABI_PKEYS; i++)
+		if (port->pkey[i] == in->pkey && in->pkey & 0x7fff)
+			return port->lid != 0;
+	return false;
+}
+
+int hca_driver_command(struct ib_ucontext *context, const void *in_bytes, void *out_bytes,
+		       int fds[2], unsigned int *num_fds)
+{
+	struct hca_user *user = container_of(context, struct hca_user, ib);
+	const struct abi_resolve *in = in_bytes;
+	struct abi_resolve_resp *out = out_bytes;
+	struct hca_user *to;
+	struct hca_lane *lane;
+	struct fab_way *way;
+	int slot;
+
+	*num_fds = 0;
+	*out = (struct abi_resolve_resp){.lane = ABI_NO_LANE, .epoch = fab_epoch(user->hca->fab)};
+	atomic_store(&user->hca->shared->route_epoch, out->epoch);
+	if (user->broken || !flow_is_sound(user, in) ||
+	    fab_way_create(user->hca->fab, user->hca->node, (int)in->port_num, in->dlid, in->sl,
+			   in->pkey, &way))
+		return 0;
+	to = owner_at(way, in->dest_qpn);
+	lane = to ? find_lane(user, to, in->port_num) : NULL;
+	if (lane && lane->slid != hca_devport(user->hca, in->port_num)->lid)
+		announce(lane, -1);
+	if (to && !lane) {
+		lane = make_lane(user, to, in->port_num);
+		if (lane) {
+			fds[0] = lane->fd;
+			fds[1] = to->fd[ABI_FD_ENGINE];
+			*num_fds = 2;
+		}
+	}
+	slot = lane ? take_slot(lane, in, way) : -1;
+	out->mtu_bytes = fab_way_mtu(way);
+	if (lane)
+		out->lane = lane->id;
+	if (slot < 0) {
+		fab_way_free(way);
+		out->epoch--; /* a lane, but nothing may be sent by it */
+		return 0;
+	}
+	out->flow = (uint32_t)slot;
+	return 0;
+}
+
+void hca_lanes_drop(struct hca_user *user)
+{
+	struct abi_lane_event event = {0};
+	struct hca_lane *lane;
+
+	while (!list_empty(&user->lanes_out)) {
+		lane = list_first_entry(&user->lanes_out, struct hca_lane, in_from);
+		event = (struct abi_lane_event){.kind = ABI_LANE_IN_GONE, .lane = lane->id};
+		if (lane->to != user)
+			tell(lane->to, &event, -1);
+		free_lane(lane);
+	}
+	while (!list_empty(&user->lanes_in)) {
+		lane = list_first_entry(&user->lanes_in, struct hca_lane, in_to);
+		event = (struct abi_lane_event){.kind = ABI_LANE_OUT_GONE, .lane = lane->id};
+		tell(lane->from, &event, -1);
+		lane->from->num_lanes--;
+		free_lane(lane);
+	}
+}
