@@ -4,7 +4,7 @@
  * level each, adapters below their switch; a line's weight is its link's
  * speed, its colour the state. What would not fit on a page is drawn
  * together: many adapters of one switch as one box, parallel cables as one
- * line with their number.
+ * line with their number, and levels from left to right.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -131,11 +131,12 @@ static void draw_node(const struct drawing *d, int i)
 					  "color=\"#8d7b4f\"");
 }
 
-static bool hangs_on(const struct topo_node *ca, int sw)
+/* by its first cable: an adapter with several is drawn once */
+static bool hangs_on(const struct topo_node *ca, int sw, int port)
 {
 	for (int p = 1; p <= ca->num_ports; p++)
 		if (ca->port[p].peer_node >= 0)
-			return ca->port[p].peer_node == sw;
+			return ca->port[p].peer_node == sw && ca->port[p].peer_port == port;
 	return false;
 }
 
@@ -150,7 +151,7 @@ static void draw_group(const struct drawing *d, int sw)
 		int peer = nd->port[p].peer_node;
 
 		if (peer < 0 || d->topo->node[peer].kind == TOPO_SWITCH ||
-		    !hangs_on(&d->topo->node[peer], sw) || d->topo->node[peer].name == last)
+		    !hangs_on(&d->topo->node[peer], sw, p))
 			continue;
 		last = d->topo->node[peer].name;
 		first = first ? first : last;
@@ -247,13 +248,12 @@ static void draw_bundle(const struct drawing *d, int node, int p)
 		if (state && strcmp(state, "Active"))
 			shown = q;
 	}
-	fprintf(d->out, "  %s -- %s [label=\"", nd->name, d->topo->node[peer].name);
+	fprintf(d->out, "  %s -- %s [%s=\"", nd->name, d->topo->node[peer].name,
+		d->cables > FEW_CABLES ? "labeltooltip" : "label"); /* labels take room */
 	if (count > 1)
 		fprintf(d->out, "%d×", count);
-	if (count > 1 || d->cables <= FEW_CABLES)
-		fprintf(d->out, "%s%s", topo_width_name(nd->port[p].width_enc),
-			topo_speed_name(nd->port[p].speed_enc));
-	fputc('"', d->out);
+	fprintf(d->out, "%s%s\"", topo_width_name(nd->port[p].width_enc),
+		topo_speed_name(nd->port[p].speed_enc));
 	draw_look(d, node, shown);
 	fputs("]\n", d->out);
 }
@@ -305,11 +305,12 @@ void topo_print_dot(const struct topology *topo, const struct topo_view *view, F
 		rt_free(d.level);
 		return;
 	}
-	fprintf(out, "graph fabric {\n  graph [layout=%s, rankdir=TB, overlap=false, splines=%s, "
+	fprintf(out, "graph fabric {\n  graph [layout=%s, rankdir=%s, overlap=false, splines=%s, "
 		"ranksep=1.1, nodesep=0.25, outputorder=edgesfirst, bgcolor=white, "
 		"fontname=\"Helvetica\"]\n  node [fontname=\"Helvetica\", fontsize=11]\n"
 		"  edge [fontname=\"Helvetica\", fontsize=8, fontcolor=\"#555555\", "
-		"color=\"#607d8b\"]\n", layout(&d), d.cables > FEW_CABLES ? "line" : "true");
+		"color=\"#607d8b\"]\n", layout(&d), d.together ? "LR" : "TB",
+		d.cables > FEW_CABLES ? "line" : "true");
 	draw_nodes(&d);
 	draw_cables(&d);
 	fputs("}\n", out);

@@ -243,6 +243,21 @@ static void allocation_failures(void **state)
 	topo_free(t);
 }
 
+/* the groups of a large drawing hold each adapter once, whatever its ports */
+static void drawing_counts_adapters(void **state)
+{
+	struct topology *t = load("star:100,ports=2");
+	char *text = NULL;
+	size_t len = 0;
+	FILE *out = open_memstream(&text, &len);
+
+	topo_print_dot(t, NULL, out);
+	fclose(out);
+	assert_non_null(strstr(text, "\"100 adapters\\nn1 … n100\""));
+	topo_free(t);
+	free(text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -250,6 +265,7 @@ int main(void)
 		cmocka_unit_test(ibsim_format),		cmocka_unit_test(round_trips),
 		cmocka_unit_test(error_messages),	cmocka_unit_test(short_message_room),
 		cmocka_unit_test(cut_short),		cmocka_unit_test(allocation_failures),
+		cmocka_unit_test(drawing_counts_adapters),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
