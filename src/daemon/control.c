@@ -24,8 +24,8 @@
 #include "abi/session.h"
 #include "daemon/control_private.h"
 
-#define MAX_CLIENTS 64
-#define MAX_DEPTH 8		       /* of a request's JSON */
+#define MAX_CLIENTS	64
+#define MAX_DEPTH	8		      /* of a request's JSON */
 #define ACCEPT_PAUSE_NS (100 * NSEC_PER_MSEC) /* when descriptors are exhausted */
 
 enum client_state { CLIENT_READING, CLIENT_WRITING, CLIENT_WAITING };
@@ -177,7 +177,8 @@ static int to_memfd(const char *text, size_t bytes)
 static bool answer(struct control_client *client, struct json_object *out)
 {
 	size_t bytes = 0;
-	const char *text = json_object_to_json_string_length(out, JSON_C_TO_STRING_PLAIN, &bytes);
+	const char *text =
+		json_object_to_json_string_length(out, JSON_C_TO_STRING_PLAIN, &bytes);
 	char small[128];
 
 	if (!text) {
@@ -187,7 +188,8 @@ static bool answer(struct control_client *client, struct json_object *out)
 		int fd = to_memfd(text, bytes);
 
 		if (fd < 0)
-			snprintf(small, sizeof(small), "{\"error\":\"no room for the answer: %s\"}",
+			snprintf(small, sizeof(small),
+				 "{\"error\":\"no room for the answer: %s\"}",
 				 strerror(-fd));
 		else
 			snprintf(small, sizeof(small), "{\"bytes\":%zu}", bytes);
@@ -244,7 +246,8 @@ static bool handle(struct control_client *client, const char *text, size_t bytes
 	req.out = json_object_new_object();
 	req.in = bytes > ABI_MESSAGE_MAX ? NULL : parse(text, bytes, &why);
 	if (!req.in)
-		control_fail(&req, "%s", why ? why : "a request of more than 65536 bytes");
+		control_fail(&req, "%s",
+			     why ? why : "a request of more than 65536 bytes");
 	else
 		now = control_dispatch(&req);
 	if (now)
@@ -303,7 +306,7 @@ static bool poll_waits(struct rt_poller *poller)
 	control->wait_port = 1;
 	if (control_port_inactive(control->fab, &control->wait_node, &control->wait_port))
 		return false;
-	list_for_each_entry_safe(client, tmp, &control->clients, node)
+	list_for_each_entry_safe (client, tmp, &control->clients, node)
 		if (client->state == CLIENT_WAITING)
 			finish_wait(client, true);
 	return true;
@@ -379,7 +382,8 @@ static void listen_event(struct rt_io *io, bool readable, bool writable)
 		return;
 	/* the connection stays in the queue: look again a little later */
 	rt_io_watch(io, false, false);
-	rt_timer_arm(&control->accept_timer, mono_add(rt_now(control->rt), ACCEPT_PAUSE_NS));
+	rt_timer_arm(&control->accept_timer,
+		     mono_add(rt_now(control->rt), ACCEPT_PAUSE_NS));
 }
 
 static void accept_again(struct rt_timer *timer)
@@ -448,7 +452,7 @@ void control_destroy(struct control *control)
 
 	if (!control)
 		return;
-	list_for_each_entry_safe(client, tmp, &control->clients, node)
+	list_for_each_entry_safe (client, tmp, &control->clients, node)
 		close_client(client);
 	rt_timer_disarm(&control->accept_timer);
 	rt_io_watch(&control->io, false, false);

@@ -13,12 +13,12 @@ struct control;
 
 /** struct control_resource - one object that somebody holds */
 struct control_resource {
-	int node;	  /* index in the topology */
+	int node;		   /* index in the topology */
 	const char *device, *type; /* "softib0"; "pd", "cq", "qp", ... */
-	uint32_t id;	  /* unique per device and type */
-	uint32_t qpn;	  /* of a "qp" */
-	int pid;	  /* the owner; 0 for softibd itself */
-	const char *comm; /* its name */
+	uint32_t id;		   /* unique per device and type */
+	uint32_t qpn;		   /* of a "qp" */
+	int pid;		   /* the owner; 0 for softibd itself */
+	const char *comm;	   /* its name */
 };
 
 /** struct control_ops - what the endpoint asks of those who hold it */
@@ -27,7 +27,8 @@ struct control_ops {
 	/** each_resource() - call @fn for every object of node @node, of all
 	 *  nodes when -1; stops when @fn does not return 0. May be NULL. */
 	int (*each_resource)(void *ctx, const struct fabric *fab, int node,
-			     int (*fn)(void *arg, const struct control_resource *res), void *arg);
+			     int (*fn)(void *arg, const struct control_resource *res),
+			     void *arg);
 	/** stop() - end softibd in good order, from the loop. May be NULL. */
 	void (*stop)(void *ctx);
 	void *ctx;
@@ -47,6 +48,7 @@ void control_destroy(struct control *control);
 /** control_core_resources() - struct control_ops.each_resource over the
  *  midlayer's resource tracking; @ctx is not used */
 int control_core_resources(void *ctx, const struct fabric *fab, int node,
-			   int (*fn)(void *arg, const struct control_resource *res), void *arg);
+			   int (*fn)(void *arg, const struct control_resource *res),
+			   void *arg);
 
 #endif

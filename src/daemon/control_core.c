@@ -44,7 +44,8 @@ static int show_device(struct ib_device *device, void *ctx)
 }
 
 int control_core_resources(void *ctx, const struct fabric *fab, int node,
-			   int (*fn)(void *arg, const struct control_resource *res), void *arg)
+			   int (*fn)(void *arg, const struct control_resource *res),
+			   void *arg)
 {
 	struct walk walk = {.fab = fab, .only = node, .fn = fn, .arg = arg};
 

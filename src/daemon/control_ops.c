@@ -56,7 +56,8 @@ static const char *get_text(struct control_request *req, const char *key)
 {
 	struct json_object *o;
 
-	if (!json_object_object_get_ex(req->in, key, &o) || !json_object_is_type(o, json_type_string))
+	if (!json_object_object_get_ex(req->in, key, &o) ||
+	    !json_object_is_type(o, json_type_string))
 		return NULL;
 	return json_object_get_string(o);
 }
@@ -103,8 +104,11 @@ static int get_node(struct control_request *req)
 	}
 	node = topo_find(topology_of(req), name);
 	if (node < 0)
-		control_fail(req, "no node \"%s\" in this fabric; expected a name such as \"%s\", a "
-			     "description, an id or a GUID", name, topology_of(req)->node[0].name);
+		control_fail(
+			req,
+			"no node \"%s\" in this fabric; expected a name such as \"%s\", a "
+			"description, an id or a GUID",
+			name, topology_of(req)->node[0].name);
 	return node < 0 ? -2 : node;
 }
 
@@ -140,8 +144,9 @@ static const char *state_name(unsigned state)
 
 static const char *phys_name(unsigned state)
 {
-	static const char *const names[] = {"?", "Sleep", "Polling", "Disabled", "Training",
-					    "LinkUp", "ErrorRecovery", "PhyTest"};
+	static const char *const names[] = {
+		"?",	    "Sleep",  "Polling",       "Disabled",
+		"Training", "LinkUp", "ErrorRecovery", "PhyTest"};
 
 	return state < ARRAY_SIZE(names) ? names[state] : names[0];
 }
@@ -165,14 +170,16 @@ bool control_port_inactive(struct fabric *fab, int *node, int *port)
 		const struct ag_node *ag = fab_node(fab, *node);
 
 		for (; *port <= nd->num_ports; (*port)++)
-			if (nd->port[*port].peer_node >= 0 && fab_link_plugged(fab, *node, *port) &&
+			if (nd->port[*port].peer_node >= 0 &&
+			    fab_link_plugged(fab, *node, *port) &&
 			    ag->port[*port].state != WIRE_PORT_ACTIVE)
 				return true;
 	}
 	return false;
 }
 
-static void count_states(struct fabric *fab, int count[WIRE_PORT_ACTIVE + 1], int *unplugged)
+static void count_states(struct fabric *fab, int count[WIRE_PORT_ACTIVE + 1],
+			 int *unplugged)
 {
 	const struct topology *topo = fab_topology(fab);
 
@@ -225,7 +232,8 @@ static void put_sm(struct control_request *req)
 	for (int i = 0; i < topo->num_nodes; i++) {
 		const struct ag_port *p = &fab_node(fab, i)->port[1];
 
-		if (topo->node[i].kind == TOPO_SWITCH || !p->sm_lid || p->state != WIRE_PORT_ACTIVE)
+		if (topo->node[i].kind == TOPO_SWITCH || !p->sm_lid ||
+		    p->state != WIRE_PORT_ACTIVE)
 			continue;
 		sm = json_object_new_object();
 		put_number(sm, "lid", p->sm_lid);
@@ -264,8 +272,9 @@ static bool op_status(struct control_request *req)
 	put_number(req->out, "routers", count[TOPO_ROUTER]);
 	json_object_object_add(req->out, "ports", states(control_fabric(req->control)));
 	put_sm(req);
-	if (ops->each_resource && !ops->each_resource(ops->ctx, control_fabric(req->control), -1,
-							   count_resource, &resources))
+	if (ops->each_resource &&
+	    !ops->each_resource(ops->ctx, control_fabric(req->control), -1,
+				count_resource, &resources))
 		put_number(req->out, "resources", resources);
 	return true;
 }
@@ -315,7 +324,8 @@ static struct json_object *port_json(struct fabric *fab, int node, int port, boo
 	return o;
 }
 
-static struct json_object *node_json(struct fabric *fab, int node, bool ports, bool detail)
+static struct json_object *node_json(struct fabric *fab, int node, bool ports,
+				     bool detail)
 {
 	const struct topo_node *nd = &fab_topology(fab)->node[node];
 	const struct ag_node *ag = fab_node(fab, node);
@@ -323,8 +333,10 @@ static struct json_object *node_json(struct fabric *fab, int node, bool ports, b
 
 	put_text(o, "name", nd->name);
 	put_text(o, "kind", topo_kind_name(nd->kind));
-	json_object_object_add(o, "desc", json_object_new_string_len(
-		ag->desc, (int)strnlen(ag->desc, sizeof(ag->desc))));
+	json_object_object_add(
+		o, "desc",
+		json_object_new_string_len(ag->desc,
+					   (int)strnlen(ag->desc, sizeof(ag->desc))));
 	put_text(o, "id", nd->id);
 	put_hex(o, "guid", nd->guid, 16);
 	put_hex(o, "sys_guid", nd->sys_guid, 16);
@@ -349,8 +361,9 @@ static void put_nodes(struct control_request *req, bool ports)
 
 	for (int i = 0; only != -2 && i < topology_of(req)->num_nodes; i++)
 		if (only < 0 || i == only)
-			json_object_array_add(list, node_json(control_fabric(req->control), i, ports,
-							      detail));
+			json_object_array_add(list,
+					      node_json(control_fabric(req->control), i,
+							ports, detail));
 	if (only == -2)
 		json_object_put(list);
 	else
@@ -365,7 +378,8 @@ static bool op_nodes(struct control_request *req)
 
 static const struct {
 	const char *name;
-	void (*print)(const struct topology *topo, const struct topo_view *view, FILE *out);
+	void (*print)(const struct topology *topo, const struct topo_view *view,
+		      FILE *out);
 } formats[] = {
 	{"text", topo_print_text},
 	{"dot", topo_print_dot},
@@ -383,8 +397,9 @@ static void put_print(struct control_request *req, size_t format)
 	if (out) {
 		formats[format].print(topology_of(req), &view, out);
 		if (!fclose(out))
-			json_object_object_add(req->out, "text",
-					       json_object_new_string_len(text, (int)bytes));
+			json_object_object_add(
+				req->out, "text",
+				json_object_new_string_len(text, (int)bytes));
 	}
 	if (!json_object_object_length(req->out))
 		control_fail(req, "out of memory");
@@ -405,7 +420,9 @@ static bool op_topo(struct control_request *req)
 			return true;
 		}
 	}
-	control_fail(req, "no format \"%.32s\"; expected json, text, dot or ibnetdiscover", format);
+	control_fail(req,
+		     "no format \"%.32s\"; expected json, text, dot or ibnetdiscover",
+		     format);
 	return true;
 }
 
@@ -425,10 +442,12 @@ static bool op_link(struct control_request *req)
 	}
 	tp = &topology_of(req)->node[node].port[port];
 	if (tp->peer_node < 0) {
-		control_fail(req, "no cable at %s:%d", topology_of(req)->node[node].name, port);
+		control_fail(req, "no cable at %s:%d", topology_of(req)->node[node].name,
+			     port);
 		return true;
 	}
-	error = fab_link_set(control_fabric(req->control), node, port, !strcmp(state, "up"));
+	error = fab_link_set(control_fabric(req->control), node, port,
+			     !strcmp(state, "up"));
 	if (error) {
 		control_fail(req, "%s:%d: %s", topology_of(req)->node[node].name, port,
 			     strerror(-error));
@@ -485,7 +504,8 @@ static struct json_object *counters_json(struct control_request *req, int node, 
 		enum ag_counter c = counters[i].counter;
 
 		put_number(o, counters[i].name,
-			   (count->raw[c] - count->base_ext[c]) * (uint64_t)counters[i].scale);
+			   (count->raw[c] - count->base_ext[c]) *
+				   (uint64_t)counters[i].scale);
 	}
 	return o;
 }
@@ -498,7 +518,8 @@ static bool op_counters(struct control_request *req)
 
 	if (node == -2)
 		return true;
-	if (json_object_object_get_ex(req->in, "port", NULL) && !get_port(req, &node, &only_port))
+	if (json_object_object_get_ex(req->in, "port", NULL) &&
+	    !get_port(req, &node, &only_port))
 		return true;
 	fab_fold(control_fabric(req->control));
 	list = json_object_new_array();
@@ -506,7 +527,8 @@ static bool op_counters(struct control_request *req)
 	last = node < 0 ? topo->num_nodes - 1 : node;
 	for (int i = first; i <= last; i++)
 		for (int p = 1; p <= topo->node[i].num_ports; p++)
-			if (only_port ? p == only_port : topo->node[i].port[p].peer_node >= 0)
+			if (only_port ? p == only_port
+				      : topo->node[i].port[p].peer_node >= 0)
 				json_object_array_add(list, counters_json(req, i, p));
 	json_object_object_add(req->out, "counters", list);
 	return true;
@@ -548,7 +570,8 @@ static bool op_resources(struct control_request *req)
 		return true;
 	}
 	rl.list = json_object_new_array();
-	if (ops->each_resource(ops->ctx, control_fabric(req->control), node, add_resource, &rl)) {
+	if (ops->each_resource(ops->ctx, control_fabric(req->control), node, add_resource,
+			       &rl)) {
 		json_object_put(rl.list);
 		control_fail(req, "out of memory");
 		return true;
@@ -567,9 +590,10 @@ struct json_object *control_wait_done(struct fabric *fab, bool in_time)
 	char text[160];
 
 	if (!in_time && control_port_inactive(fab, &node, &port)) {
-		snprintf(text, sizeof(text), "time-out: %s:%d is not Active but %s; is a subnet "
-			 "manager running?", topo->node[node].name, port,
-			 view_state(fab, node, port));
+		snprintf(text, sizeof(text),
+			 "time-out: %s:%d is not Active but %s; is a subnet "
+			 "manager running?",
+			 topo->node[node].name, port, view_state(fab, node, port));
 		put_text(out, "error", text);
 	}
 	json_object_object_add(out, "ports", states(fab));
@@ -585,11 +609,13 @@ static bool op_wait(struct control_request *req)
 	if (timeout_ms == -2)
 		return true;
 	if (!until || strcmp(until, "active")) {
-		control_fail(req, "\"until\" is missing or not known; expected \"active\"");
+		control_fail(req,
+			     "\"until\" is missing or not known; expected \"active\"");
 		return true;
 	}
 	if (control_port_inactive(control_fabric(req->control), &node, &port)) {
-		control_client_wait(req->client, timeout_ms > 0 ? (uint64_t)timeout_ms : 0);
+		control_client_wait(req->client,
+				    timeout_ms > 0 ? (uint64_t)timeout_ms : 0);
 		return false;
 	}
 	json_object_object_add(req->out, "ports", states(control_fabric(req->control)));
@@ -613,9 +639,10 @@ static const struct {
 	const char *name;
 	bool (*fn)(struct control_request *req);
 } operations[] = {
-	{"ping", op_ping},     {"version", op_ping},   {"status", op_status}, {"topo", op_topo},
-	{"nodes", op_nodes},   {"link", op_link},      {"counters", op_counters},
-	{"resources", op_resources}, {"wait", op_wait}, {"stop", op_stop},
+	{"ping", op_ping},	   {"version", op_ping},	{"status", op_status},
+	{"topo", op_topo},	   {"nodes", op_nodes},		{"link", op_link},
+	{"counters", op_counters}, {"resources", op_resources}, {"wait", op_wait},
+	{"stop", op_stop},
 };
 
 bool control_dispatch(struct control_request *req)
@@ -623,13 +650,17 @@ bool control_dispatch(struct control_request *req)
 	const char *op = get_text(req, "op");
 
 	if (!op) {
-		control_fail(req, "\"op\" is missing; expected for example {\"op\": \"status\"}");
+		control_fail(
+			req,
+			"\"op\" is missing; expected for example {\"op\": \"status\"}");
 		return true;
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(operations); i++)
 		if (!strcmp(op, operations[i].name))
 			return operations[i].fn(req);
-	control_fail(req, "no operation \"%.32s\"; expected ping, status, topo, nodes, link, "
-		     "counters, resources, wait or stop", op);
+	control_fail(req,
+		     "no operation \"%.32s\"; expected ping, status, topo, nodes, link, "
+		     "counters, resources, wait or stop",
+		     op);
 	return true;
 }

@@ -17,12 +17,17 @@
 
 /* IBA v1 14.2.5.6: LinkWidth and LinkSpeed of PortInfo; the extended speeds
  * continue the row of bits as ibverbs counts them */
-static const struct encoding {
+struct encoding {
 	unsigned enc;
 	const char *name;
-} widths[] = {{1, "1x"}, {2, "4x"}, {4, "8x"}, {8, "12x"}, {16, "2x"}},
-  speeds[] = {{1, "SDR"}, {2, "DDR"}, {4, "QDR"}, {8, "FDR10"}, {16, "FDR"},
-	      {32, "EDR"}, {64, "HDR"}, {128, "NDR"}};
+};
+static const struct encoding widths[] = {
+	{1, "1x"}, {2, "4x"}, {4, "8x"}, {8, "12x"}, {16, "2x"},
+};
+static const struct encoding speeds[] = {
+	{1, "SDR"},  {2, "DDR"},  {4, "QDR"},  {8, "FDR10"},
+	{16, "FDR"}, {32, "EDR"}, {64, "HDR"}, {128, "NDR"},
+};
 
 static const char *name_of(const struct encoding *table, size_t n, unsigned enc)
 {
@@ -32,7 +37,8 @@ static const char *name_of(const struct encoding *table, size_t n, unsigned enc)
 	return "?";
 }
 
-static unsigned enc_of(const struct encoding *table, size_t n, const char *name, size_t len)
+static unsigned enc_of(const struct encoding *table, size_t n, const char *name,
+		       size_t len)
 {
 	for (size_t i = 0; i < n; i++)
 		if (strlen(table[i].name) == len && !memcmp(table[i].name, name, len))
@@ -112,10 +118,11 @@ int build_node(struct topo_build *b, enum topo_kind kind, int num_ports)
 	struct topo_port *port;
 
 	if (num_ports < 1 || num_ports > TOPO_MAX_NODE_PORTS)
-		return build_fail(b, -EINVAL, "a node with %d ports; expected 1 to %d", num_ports,
-				  TOPO_MAX_NODE_PORTS);
+		return build_fail(b, -EINVAL, "a node with %d ports; expected 1 to %d",
+				  num_ports, TOPO_MAX_NODE_PORTS);
 	if (topo->num_nodes == TOPO_MAX_NODES || b->ports > TOPO_MAX_PORTS - num_ports)
-		return build_fail(b, -EINVAL, "too large: a fabric has at most %d nodes and %d ports",
+		return build_fail(b, -EINVAL,
+				  "too large: a fabric has at most %d nodes and %d ports",
 				  TOPO_MAX_NODES, TOPO_MAX_PORTS);
 	if (topo->num_nodes == b->room && grow(b))
 		return -ENOMEM;
@@ -149,7 +156,8 @@ int build_cable(struct topo_build *b, int node, int port, int peer, int peer_por
 
 /* --- names ------------------------------------------------------------- */
 
-static const char prefix_of[] = {[TOPO_CA] = 'n', [TOPO_SWITCH] = 's', [TOPO_ROUTER] = 'r'};
+static const char prefix_of[] = {
+	[TOPO_CA] = 'n', [TOPO_SWITCH] = 's', [TOPO_ROUTER] = 'r'};
 
 /* a description that softib itself gave ("n7 softib0", "s2"): the number, or 0 */
 static int number_in_desc(const struct topo_node *nd)
@@ -203,10 +211,11 @@ static void name_node(struct topo_node *nd, int nth)
 		nd->device_id = nd->kind;
 	}
 	if (!nd->id[0])
-		snprintf(nd->id, sizeof(nd->id), "%c-%016" PRIx64, id_prefix[nd->kind], nd->guid);
+		snprintf(nd->id, sizeof(nd->id), "%c-%016" PRIx64, id_prefix[nd->kind],
+			 nd->guid);
 	if (!nd->desc[0])
-		snprintf(nd->desc, sizeof(nd->desc), nd->kind == TOPO_CA ? "%s softib0" : "%s",
-			 nd->name);
+		snprintf(nd->desc, sizeof(nd->desc),
+			 nd->kind == TOPO_CA ? "%s softib0" : "%s", nd->name);
 }
 
 static int by_guid(const void *a, const void *b)
@@ -229,9 +238,11 @@ static int check_guids(struct topo_build *b)
 	qsort(sorted, (size_t)n, sizeof(*sorted), by_guid);
 	for (int i = 1; i < n && !error; i++)
 		if (sorted[i]->guid == sorted[i - 1]->guid)
-			error = build_fail(b, -EINVAL, "\"%s\" and \"%s\" have the same GUID 0x%016" PRIx64
-					   "; expected one of its own for each node",
-					   sorted[i - 1]->id, sorted[i]->id, sorted[i]->guid);
+			error = build_fail(
+				b, -EINVAL,
+				"\"%s\" and \"%s\" have the same GUID 0x%016" PRIx64
+				"; expected one of its own for each node",
+				sorted[i - 1]->id, sorted[i]->id, sorted[i]->guid);
 	rt_free(sorted);
 	return error;
 }
@@ -318,7 +329,8 @@ static int read_file(struct topo_build *b, const char *path, char **text, size_t
 	int error = 0;
 
 	if (!f)
-		return build_fail(b, -errno, "%s: %s; expected a topology file, or a shape such as "
+		return build_fail(b, -errno,
+				  "%s: %s; expected a topology file, or a shape such as "
 				  "pair, star:8, fattree:2,4, torus:4x4, dragonfly:4,2,2",
 				  path, strerror(errno));
 	if (fstat(fileno(f), &st) || !S_ISREG(st.st_mode))
@@ -334,7 +346,8 @@ static int read_file(struct topo_build *b, const char *path, char **text, size_t
 	return error;
 }
 
-static int load_file(const char *path, struct topology **topo, char *err, size_t err_bytes)
+static int load_file(const char *path, struct topology **topo, char *err,
+		     size_t err_bytes)
 {
 	struct topo_build b = {.err = err, .err_bytes = err_bytes};
 	char *text = NULL;

@@ -12,8 +12,8 @@
 #include "fabric/topo_private.h"
 #include "runtime/rt.h"
 
-#define FEW_ADAPTERS 72 /* drawn one by one */
-#define FEW_CABLES 400	/* drawn as curves */
+#define FEW_ADAPTERS 72	 /* drawn one by one */
+#define FEW_CABLES   400 /* drawn as curves */
 
 struct drawing {
 	const struct topology *topo;
@@ -114,7 +114,8 @@ static void draw_node(const struct drawing *d, int i)
 	const struct topo_node *nd = &d->topo->node[i];
 	bool own = !strncmp(nd->desc, nd->name, strlen(nd->name));
 	int p = nd->kind == TOPO_SWITCH ? 0 : 1;
-	unsigned lid = d->view->lid ? d->view->lid(d->view->ctx, i, p) : nd->port[p].lid_hint;
+	unsigned lid =
+		d->view->lid ? d->view->lid(d->view->ctx, i, p) : nd->port[p].lid_hint;
 
 	fprintf(d->out, "  %s [label=\"%s", nd->name, nd->name);
 	if (!own) {
@@ -123,12 +124,13 @@ static void draw_node(const struct drawing *d, int i)
 	}
 	if (lid)
 		fprintf(d->out, "\\nlid %u", lid);
-	fprintf(d->out, "\", tooltip=\"%s, %d ports, 0x%016" PRIx64 "\"%s]\n", topo_kind_name(nd->kind),
-		nd->num_ports, nd->guid,
-		nd->kind == TOPO_SWITCH ? ", shape=box, style=\"filled,rounded\", "
-					  "fillcolor=\"#cfe0f3\", color=\"#1f4e79\", penwidth=1.6"
-					: ", shape=box, style=filled, fillcolor=\"#f6f1e3\", "
-					  "color=\"#8d7b4f\"");
+	fprintf(d->out, "\", tooltip=\"%s, %d ports, 0x%016" PRIx64 "\"%s]\n",
+		topo_kind_name(nd->kind), nd->num_ports, nd->guid,
+		nd->kind == TOPO_SWITCH
+			? ", shape=box, style=\"filled,rounded\", "
+			  "fillcolor=\"#cfe0f3\", color=\"#1f4e79\", penwidth=1.6"
+			: ", shape=box, style=filled, fillcolor=\"#f6f1e3\", "
+			  "color=\"#8d7b4f\"");
 }
 
 /* by its first cable: an adapter with several is drawn once */
@@ -136,7 +138,8 @@ static bool hangs_on(const struct topo_node *ca, int sw, int port)
 {
 	for (int p = 1; p <= ca->num_ports; p++)
 		if (ca->port[p].peer_node >= 0)
-			return ca->port[p].peer_node == sw && ca->port[p].peer_port == port;
+			return ca->port[p].peer_node == sw &&
+			       ca->port[p].peer_port == port;
 	return false;
 }
 
@@ -159,9 +162,11 @@ static void draw_group(const struct drawing *d, int sw)
 	}
 	if (!count)
 		return;
-	fprintf(d->out, "  hosts_%s [label=\"%d adapter%s\\n%s%s%s\", shape=box3d, style=filled, "
+	fprintf(d->out,
+		"  hosts_%s [label=\"%d adapter%s\\n%s%s%s\", shape=box3d, style=filled, "
 		"fillcolor=\"#f6f1e3\", color=\"#8d7b4f\"]\n  %s -- hosts_%s [color=\"#8d7b4f\", "
-		"penwidth=%d]\n", nd->name, count, count == 1 ? "" : "s", first, count == 1 ? "" : " … ",
+		"penwidth=%d]\n",
+		nd->name, count, count == 1 ? "" : "s", first, count == 1 ? "" : " … ",
 		count == 1 ? "" : last, nd->name, nd->name, count > 8 ? 4 : 2);
 }
 
@@ -191,7 +196,8 @@ static void draw_nodes(const struct drawing *d)
 static void draw_look(const struct drawing *d, int node, int port)
 {
 	const struct topo_view *view = d->view;
-	const char *state = view->port_state ? view->port_state(view->ctx, node, port) : NULL;
+	const char *state =
+		view->port_state ? view->port_state(view->ctx, node, port) : NULL;
 	unsigned speed = d->topo->node[node].port[port].speed_enc, weight = 0;
 
 	for (; speed > 1; speed >>= 1)
@@ -199,8 +205,8 @@ static void draw_look(const struct drawing *d, int node, int port)
 	fprintf(d->out, ", penwidth=%u.%u", 1 + weight / 4, weight % 4 * 2);
 	for (size_t i = 0; state && i < ARRAY_SIZE(looks); i++)
 		if (!strcmp(looks[i].state, state))
-			fprintf(d->out, ", color=\"%s\", style=%s, tooltip=\"%s\"", looks[i].colour,
-				looks[i].style, state);
+			fprintf(d->out, ", color=\"%s\", style=%s, tooltip=\"%s\"",
+				looks[i].colour, looks[i].style, state);
 }
 
 /* upper end first, so that dot puts it above */
@@ -305,11 +311,13 @@ void topo_print_dot(const struct topology *topo, const struct topo_view *view, F
 		rt_free(d.level);
 		return;
 	}
-	fprintf(out, "graph fabric {\n  graph [layout=%s, rankdir=%s, overlap=false, splines=%s, "
+	fprintf(out,
+		"graph fabric {\n  graph [layout=%s, rankdir=%s, overlap=false, splines=%s, "
 		"ranksep=1.1, nodesep=0.25, outputorder=edgesfirst, bgcolor=white, "
 		"fontname=\"Helvetica\"]\n  node [fontname=\"Helvetica\", fontsize=11]\n"
 		"  edge [fontname=\"Helvetica\", fontsize=8, fontcolor=\"#555555\", "
-		"color=\"#607d8b\"]\n", layout(&d), d.together ? "LR" : "TB",
+		"color=\"#607d8b\"]\n",
+		layout(&d), d.together ? "LR" : "TB",
 		d.cables > FEW_CABLES ? "line" : "true");
 	draw_nodes(&d);
 	draw_cables(&d);

@@ -55,7 +55,7 @@ struct parser {
 		uint32_t vendor_id, device_id;
 		uint64_t sys_guid, guid, port_guid;
 	} next;
-	int node; /* whose port lines follow; -1 */
+	int node;		       /* whose port lines follow; -1 */
 	unsigned width_enc, speed_enc; /* ibsim: defaults from here on */
 };
 
@@ -120,7 +120,8 @@ static int ref_grow(struct parser *ps)
 
 	if (!slot)
 		return out_of_memory(ps);
-	ref = regrow(ps->ref, (size_t)ps->refs * sizeof(*ref), (size_t)room * sizeof(*ref));
+	ref = regrow(ps->ref, (size_t)ps->refs * sizeof(*ref),
+		     (size_t)room * sizeof(*ref));
 	if (!ref) {
 		rt_free(slot);
 		return out_of_memory(ps);
@@ -161,9 +162,9 @@ static const struct {
 	const char *key;
 	enum attr attr;
 } attrs[] = {
-	{"vendid", ATTR_VENDOR},     {"devid", ATTR_DEVICE},  {"sysimgguid", ATTR_SYS_GUID},
-	{"switchguid", ATTR_GUID},   {"caguid", ATTR_GUID},   {"rtguid", ATTR_GUID},
-	{"hcaguid", ATTR_GUID},      {"hcaguids", ATTR_GUID}, {"width", ATTR_WIDTH},
+	{"vendid", ATTR_VENDOR},   {"devid", ATTR_DEVICE},  {"sysimgguid", ATTR_SYS_GUID},
+	{"switchguid", ATTR_GUID}, {"caguid", ATTR_GUID},   {"rtguid", ATTR_GUID},
+	{"hcaguid", ATTR_GUID},	   {"hcaguids", ATTR_GUID}, {"width", ATTR_WIDTH},
 	{"speed", ATTR_SPEED},
 };
 
@@ -194,10 +195,13 @@ static int set_attr(struct parser *ps, enum attr attr, uint64_t value)
 		break;
 	case ATTR_WIDTH:
 		ps->width_enc = best_bit(value, 15);
-		return ps->width_enc ? 0 : fail(ps, "width= takes 1 (1x), 2 (4x), 4 (8x), 8 (12x)");
+		return ps->width_enc
+			       ? 0
+			       : fail(ps, "width= takes 1 (1x), 2 (4x), 4 (8x), 8 (12x)");
 	case ATTR_SPEED:
 		ps->speed_enc = best_bit(value, 7);
-		return ps->speed_enc ? 0 : fail(ps, "speed= takes 1 (SDR), 2 (DDR), 4 (QDR)");
+		return ps->speed_enc ? 0
+				     : fail(ps, "speed= takes 1 (SDR), 2 (DDR), 4 (QDR)");
 	}
 	return 0;
 }
@@ -211,18 +215,23 @@ static int attr_line(struct parser *ps, struct scan *sc, const char *key)
 		if (strcmp(attrs[i].key, key))
 			continue;
 		if (!scan_char(sc, '=') || !scan_number(sc, &value))
-			return fail(ps, "%s without a value; expected %s=0xHEX", key, key);
+			return fail(ps, "%s without a value; expected %s=0xHEX", key,
+				    key);
 		if (attrs[i].attr == ATTR_GUID && scan_char(sc, '(') &&
 		    (!scan_hex(sc, &ps->next.port_guid) || !scan_char(sc, ')')))
 			return fail(ps, "%s: expected the port's GUID in ()", key);
 		scan_space(sc);
 		if (!scan_end(sc))
-			return fail(ps, "%s: text behind the value; expected the line to end", key);
+			return fail(ps,
+				    "%s: text behind the value; expected the line to end",
+				    key);
 		return set_attr(ps, attrs[i].attr, value);
 	}
-	return fail(ps, "\"%s\" is not known; expected an attribute (vendid=, devid=, sysimgguid=, "
-		    "switchguid=, caguid=, rtguid=), a node (Switch, Ca, Hca, Rt) or a port ([1] ...)",
-		    key);
+	return fail(
+		ps,
+		"\"%s\" is not known; expected an attribute (vendid=, devid=, sysimgguid=, "
+		"switchguid=, caguid=, rtguid=), a node (Switch, Ca, Hca, Rt) or a port ([1] ...)",
+		key);
 }
 
 /* --- node lines -------------------------------------------------------- */
@@ -270,7 +279,8 @@ static void apply_attrs(struct parser *ps, struct topo_node *nd, const char *id)
 	}
 }
 
-static int node_line(struct parser *ps, struct scan *sc, enum topo_kind kind, const char *word)
+static int node_line(struct parser *ps, struct scan *sc, enum topo_kind kind,
+		     const char *word)
 {
 	struct topo_node *nd;
 	uint64_t ports;
@@ -279,18 +289,21 @@ static int node_line(struct parser *ps, struct scan *sc, enum topo_kind kind, co
 
 	ps->node = -1;
 	if (!scan_number(sc, &ports) || ports < 1 || ports > TOPO_MAX_NODE_PORTS)
-		return fail(ps, "%s without its number of ports; expected %s 1..%d \"ID\"", word, word,
-			    TOPO_MAX_NODE_PORTS);
+		return fail(ps,
+			    "%s without its number of ports; expected %s 1..%d \"ID\"",
+			    word, word, TOPO_MAX_NODE_PORTS);
 	if (!scan_string(sc, id, sizeof(id)))
-		return fail(ps, "%s without an id; expected %s %d \"ID\" of 1 to %zu bytes", word,
-			    word, (int)ports, sizeof(id) - 1);
+		return fail(ps,
+			    "%s without an id; expected %s %d \"ID\" of 1 to %zu bytes",
+			    word, word, (int)ports, sizeof(id) - 1);
 	ref = ref_get(ps, id);
 	if (ref < 0)
 		return ref;
 	if (ps->ref[ref].node >= 0)
-		return fail(ps, "a second record of \"%s\"; the first is in line %d; "
-			    "expected one for each id", id,
-			    ps->ref[ref].line);
+		return fail(ps,
+			    "a second record of \"%s\"; the first is in line %d; "
+			    "expected one for each id",
+			    id, ps->ref[ref].line);
 	ps->node = build_node(&ps->b, kind, (int)ports);
 	if (ps->node < 0)
 		return fail(ps, "no room");
@@ -316,14 +329,19 @@ static int port_options(struct parser *ps, struct scan *sc, struct end *end)
 	while (scan_space(sc), !scan_end(sc) && !scan_at(sc, '#')) {
 		if (!scan_word(sc, key, sizeof(key)) || !scan_char(sc, '=') ||
 		    !scan_number(sc, &value))
-			return fail(ps, "text behind the cable; expected w=WIDTH, s=SPEED or a # comment");
+			return fail(
+				ps,
+				"text behind the cable; expected w=WIDTH, s=SPEED or a # comment");
 		if (!strcmp(key, "w"))
 			end->width_enc = (uint8_t)best_bit(value, 15);
 		else if (!strcmp(key, "s"))
 			end->speed_enc = (uint16_t)best_bit(value, 7);
-		if (strcmp(key, "w") ? strcmp(key, "s") || !end->speed_enc : !end->width_enc)
-			return fail(ps, "option %s=: expected w=1|2|4|8 (1x, 4x, 8x, 12x) or "
-				    "s=1|2|4 (SDR, DDR, QDR)", key);
+		if (strcmp(key, "w") ? strcmp(key, "s") || !end->speed_enc
+				     : !end->width_enc)
+			return fail(ps,
+				    "option %s=: expected w=1|2|4|8 (1x, 4x, 8x, 12x) or "
+				    "s=1|2|4 (SDR, DDR, QDR)",
+				    key);
 	}
 	return 0;
 }
@@ -336,8 +354,11 @@ static int link_word(struct parser *ps, const char *word, struct end *end)
 	end->width_enc = (uint8_t)topo_width_enc(word, (size_t)(x + 1 - word));
 	end->speed_enc = (uint16_t)topo_speed_enc(x + 1, strlen(x + 1));
 	if (!end->width_enc || (!end->speed_enc && x[1] != '?'))
-		return fail(ps, "\"%s\" is no link speed; expected for example 4xSDR, 4xDDR, 4xQDR, "
-			    "4xFDR10, 4xFDR, 4xEDR, 4xHDR, 4xNDR", word);
+		return fail(
+			ps,
+			"\"%s\" is no link speed; expected for example 4xSDR, 4xDDR, 4xQDR, "
+			"4xFDR10, 4xFDR, 4xEDR, 4xHDR, 4xNDR",
+			word);
 	return 0;
 }
 
@@ -359,8 +380,8 @@ static int port_comment(struct parser *ps, struct scan *sc, struct end *end, cha
 			scan_skip(sc);
 		else if (!described && !strcmp(word, "lid") && scan_number(sc, &value))
 			*lid = value < 0xc000 ? (uint16_t)value : 0;
-		else if (described && word[0] >= '1' && word[0] <= '9' && strchr(word, 'x') &&
-			 link_word(ps, word, end))
+		else if (described && word[0] >= '1' && word[0] <= '9' &&
+			 strchr(word, 'x') && link_word(ps, word, end))
 			return -EINVAL;
 	}
 	return 0;
@@ -392,12 +413,13 @@ static int far_end(struct parser *ps, struct scan *sc, struct end *end)
 
 	if (!scan_string(sc, id, sizeof(id)))
 		return fail(ps, "no far end; expected [%d] \"ID\"[PORT]", end->port);
-	if (scan_char(sc, '[') && (!scan_number(sc, &port) || !scan_char(sc, ']') || port < 1 ||
-				   port > TOPO_MAX_NODE_PORTS))
+	if (scan_char(sc, '[') && (!scan_number(sc, &port) || !scan_char(sc, ']') ||
+				   port < 1 || port > TOPO_MAX_NODE_PORTS))
 		return fail(ps, "the far end's port; expected \"%s\"[1..%d]", id,
 			    TOPO_MAX_NODE_PORTS);
 	if (scan_char(sc, '(') && (!scan_hex(sc, &end->far_guid) || !scan_char(sc, ')')))
-		return fail(ps, "the far end's GUID; expected \"%s\"[%d](HEX)", id, (int)port);
+		return fail(ps, "the far end's GUID; expected \"%s\"[%d](HEX)", id,
+			    (int)port);
 	end->far_port = (int)port;
 	end->ref = ref_get(ps, id);
 	return end->ref < 0 ? end->ref : 0;
@@ -412,9 +434,10 @@ static int port_line(struct parser *ps, struct scan *sc)
 	uint16_t lid = 0;
 	char desc[65] = "";
 
-	if (!scan_char(sc, '[') || !scan_number(sc, &port) || !scan_char(sc, ']') || port < 1 ||
-	    port > nd->num_ports)
-		return fail(ps, "not a port of \"%s\"; expected [1] to [%d]", nd->id, nd->num_ports);
+	if (!scan_char(sc, '[') || !scan_number(sc, &port) || !scan_char(sc, ']') ||
+	    port < 1 || port > nd->num_ports)
+		return fail(ps, "not a port of \"%s\"; expected [1] to [%d]", nd->id,
+			    nd->num_ports);
 	end.port = (int)port;
 	if (scan_char(sc, '(') && (!scan_hex(sc, &guid) || !scan_char(sc, ')')))
 		return fail(ps, "the port's GUID; expected [%d](HEX)", end.port);
@@ -437,15 +460,19 @@ static int port_line(struct parser *ps, struct scan *sc)
 /* a far end without a record: its id must tell what it is */
 static int imply_node(struct parser *ps, struct ref *ref)
 {
-	static const char prefixes[] = {[TOPO_CA] = 'H', [TOPO_SWITCH] = 'S', [TOPO_ROUTER] = 'R'};
+	static const char prefixes[] = {
+		[TOPO_CA] = 'H', [TOPO_SWITCH] = 'S', [TOPO_ROUTER] = 'R'};
 	uint64_t guid = guid_of_id(ref->id);
 	struct topo_node *nd;
 	enum topo_kind kind;
 
 	ps->line = ref->line;
 	if (!guid)
-		return fail(ps, "\"%s\" has no record; expected a line such as Switch 8 \"%s\" or "
-			    "Ca 1 \"%s\"", ref->id, ref->id, ref->id);
+		return fail(
+			ps,
+			"\"%s\" has no record; expected a line such as Switch 8 \"%s\" or "
+			"Ca 1 \"%s\"",
+			ref->id, ref->id, ref->id);
 	for (kind = TOPO_CA; prefixes[kind] != ref->id[0];)
 		kind++;
 	ref->node = build_node(&ps->b, kind, ref->ports);
@@ -469,21 +496,28 @@ static void set_link(struct topo_port *port, const struct end *end)
 static int join(struct parser *ps, const struct end *end)
 {
 	int far = ps->ref[end->ref].node;
-	struct topo_node *nd = &ps->b.topo->node[end->node], *peer = &ps->b.topo->node[far];
+	struct topo_node *nd = &ps->b.topo->node[end->node],
+			 *peer = &ps->b.topo->node[far];
 	struct topo_port *port = &nd->port[end->port];
 
 	ps->line = end->line;
 	if (end->far_port > peer->num_ports)
-		return fail(ps, "\"%s\" has no port %d; expected 1 to %d", peer->id, end->far_port,
-			    peer->num_ports);
+		return fail(ps, "\"%s\" has no port %d; expected 1 to %d", peer->id,
+			    end->far_port, peer->num_ports);
 	if (port->peer_node != far || port->peer_port != end->far_port) {
 		if (port->peer_node >= 0)
-			return fail(ps, "port %d of \"%s\" has a cable to \"%s\"[%d] already; "
-				    "expected both ends to agree", end->port, nd->id,
-				    ps->b.topo->node[port->peer_node].id, port->peer_port);
+			return fail(
+				ps,
+				"port %d of \"%s\" has a cable to \"%s\"[%d] already; "
+				"expected both ends to agree",
+				end->port, nd->id, ps->b.topo->node[port->peer_node].id,
+				port->peer_port);
 		if (build_cable(&ps->b, end->node, end->port, far, end->far_port))
-			return fail(ps, "port %d of \"%s\" is taken or is this port itself; expected "
-				    "both ends to agree", end->far_port, peer->id);
+			return fail(
+				ps,
+				"port %d of \"%s\" is taken or is this port itself; expected "
+				"both ends to agree",
+				end->far_port, peer->id);
 	}
 	set_link(port, end);
 	set_link(&peer->port[end->far_port], end);
@@ -506,8 +540,11 @@ static int join_all(struct parser *ps)
 	if (!ps->refs)
 		return fail(ps, "no node; expected for example Switch 8 \"s1\"");
 	ps->line = ps->ref[0].line;
-	return fail(ps, "\"%s\" and the whole file without a cable; expected below it a line such as "
-		    "[1] \"ID\"[1]", ps->ref[0].id);
+	return fail(
+		ps,
+		"\"%s\" and the whole file without a cable; expected below it a line such as "
+		"[1] \"ID\"[1]",
+		ps->ref[0].id);
 }
 
 static int name_all(struct parser *ps)
@@ -527,7 +564,8 @@ static int name_all(struct parser *ps)
 static const struct {
 	const char *word;
 	enum topo_kind kind;
-} node_words[] = {{"Switch", TOPO_SWITCH}, {"Ca", TOPO_CA}, {"Hca", TOPO_CA}, {"Rt", TOPO_ROUTER}};
+} node_words[] = {
+	{"Switch", TOPO_SWITCH}, {"Ca", TOPO_CA}, {"Hca", TOPO_CA}, {"Rt", TOPO_ROUTER}};
 
 /* headings that ibnetdiscover puts between chassis; ibsim's commands */
 static const char *const headings[] = {"Chassis", "Non-Chassis", "Spine", "Line", "Slot"};
@@ -550,20 +588,26 @@ static int parse_line(struct parser *ps, struct scan *sc)
 		return 0;
 	if (scan_at(sc, '[')) {
 		if (ps->node < 0)
-			return fail(ps, "a port that belongs to no node; expected a node line before it");
+			return fail(
+				ps,
+				"a port that belongs to no node; expected a node line before it");
 		return port_line(ps, sc);
 	}
 	if (!scan_word(sc, word, sizeof(word)))
-		return fail(ps, "neither a node, a port, an attribute nor a comment; expected for "
-			    "example Switch 8 \"s1\", or [1] \"n1\"[1]");
+		return fail(
+			ps,
+			"neither a node, a port, an attribute nor a comment; expected for "
+			"example Switch 8 \"s1\", or [1] \"n1\"[1]");
 	for (size_t i = 0; i < ARRAY_SIZE(node_words); i++)
 		if (!strcmp(word, node_words[i].word))
 			return node_line(ps, sc, node_words[i].kind, word);
 	if (is_one_of(word, headings, ARRAY_SIZE(headings)))
 		return 0;
 	if (is_one_of(word, commands, ARRAY_SIZE(commands)))
-		return fail(ps, "ibsim's \"%s\" is not read here; expected one file with all nodes",
-			    word);
+		return fail(
+			ps,
+			"ibsim's \"%s\" is not read here; expected one file with all nodes",
+			word);
 	return attr_line(ps, sc, word);
 }
 
@@ -588,10 +632,12 @@ static int parse_lines(struct parser *ps, const char *text, size_t len)
 	return error;
 }
 
-int topo_parse_text(const char *name, const char *text, size_t len, struct topology **topo,
-		    char *err, size_t err_bytes)
+int topo_parse_text(const char *name, const char *text, size_t len,
+		    struct topology **topo, char *err, size_t err_bytes)
 {
-	struct parser ps = {.name = name, .node = -1, .width_enc = TOPO_WIDTH_DEFAULT,
+	struct parser ps = {.name = name,
+			    .node = -1,
+			    .width_enc = TOPO_WIDTH_DEFAULT,
 			    .speed_enc = TOPO_SPEED_DEFAULT};
 	int error = build_begin(&ps.b, err, err_bytes);
 

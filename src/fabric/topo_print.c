@@ -10,7 +10,8 @@
 
 static const struct topo_view nothing;
 
-static unsigned lid_of(const struct topology *topo, const struct topo_view *view, int node, int port)
+static unsigned lid_of(const struct topology *topo, const struct topo_view *view,
+		       int node, int port)
 {
 	const struct topo_node *nd = &topo->node[node];
 
@@ -22,9 +23,10 @@ static unsigned lid_of(const struct topology *topo, const struct topo_view *view
 /* --- for people -------------------------------------------------------- */
 
 #define BOLD "1"
-#define DIM "2"
+#define DIM  "2"
 
-static void paint(FILE *out, const struct topo_view *view, const char *how, const char *text)
+static void paint(FILE *out, const struct topo_view *view, const char *how,
+		  const char *text)
 {
 	if (view->colour)
 		fprintf(out, "\033[%sm%s\033[0m", how, text);
@@ -38,7 +40,8 @@ static const struct {
 
 static void print_state(FILE *out, const struct topo_view *view, int node, int port)
 {
-	const char *state = view->port_state ? view->port_state(view->ctx, node, port) : NULL;
+	const char *state =
+		view->port_state ? view->port_state(view->ctx, node, port) : NULL;
 	const char *colour = "0";
 
 	if (!state)
@@ -59,8 +62,8 @@ static void print_desc(const struct topo_node *nd, FILE *out)
 		fprintf(out, "  \"%s\"", nd->desc);
 }
 
-static void print_port(const struct topology *topo, const struct topo_view *view, int node, int p,
-		       bool last, FILE *out)
+static void print_port(const struct topology *topo, const struct topo_view *view,
+		       int node, int p, bool last, FILE *out)
 {
 	const struct topo_port *port = &topo->node[node].port[p];
 	const struct topo_node *peer = &topo->node[port->peer_node];
@@ -87,16 +90,16 @@ static int last_cable(const struct topo_node *nd)
 	return p;
 }
 
-static void print_node(const struct topology *topo, const struct topo_view *view, int node,
-		       FILE *out)
+static void print_node(const struct topology *topo, const struct topo_view *view,
+		       int node, FILE *out)
 {
 	const struct topo_node *nd = &topo->node[node];
 	unsigned lid = lid_of(topo, view, node, nd->kind == TOPO_SWITCH ? 0 : 1);
 	int last = last_cable(nd);
 
 	paint(out, view, BOLD, nd->name);
-	fprintf(out, "  %s, %d port%s, GUID 0x%016" PRIx64, topo_kind_name(nd->kind), nd->num_ports,
-		nd->num_ports == 1 ? "" : "s", nd->guid);
+	fprintf(out, "  %s, %d port%s, GUID 0x%016" PRIx64, topo_kind_name(nd->kind),
+		nd->num_ports, nd->num_ports == 1 ? "" : "s", nd->guid);
 	if (lid)
 		fprintf(out, ", lid %u", lid);
 	print_desc(nd, out);
@@ -131,7 +134,8 @@ void topo_print_text(const struct topology *topo, const struct topo_view *view, 
 		count[TOPO_CA] == 1 ? "" : "s", count[TOPO_SWITCH],
 		count[TOPO_SWITCH] == 1 ? "" : "es", cables / 2, cables == 2 ? "" : "s");
 	for (int i = 0; i < topo->num_nodes; i++)
-		if (topo->node[i].kind == TOPO_SWITCH || !has_switch(topo, &topo->node[i]))
+		if (topo->node[i].kind == TOPO_SWITCH ||
+		    !has_switch(topo, &topo->node[i]))
 			print_node(topo, view, i, out);
 }
 
@@ -139,8 +143,9 @@ void topo_print_text(const struct topology *topo, const struct topo_view *view, 
 
 static void print_attrs(const struct topo_node *nd, FILE *out)
 {
-	static const char *const key[] = {
-		[TOPO_CA] = "caguid", [TOPO_SWITCH] = "switchguid", [TOPO_ROUTER] = "rtguid"};
+	static const char *const key[] = {[TOPO_CA] = "caguid",
+					  [TOPO_SWITCH] = "switchguid",
+					  [TOPO_ROUTER] = "rtguid"};
 
 	fprintf(out, "\nvendid=0x%x\ndevid=0x%x\nsysimgguid=0x%" PRIx64 "\n%s=0x%" PRIx64,
 		nd->vendor_id, nd->device_id, nd->sys_guid, key[nd->kind], nd->guid);
@@ -149,8 +154,8 @@ static void print_attrs(const struct topo_node *nd, FILE *out)
 	fputc('\n', out);
 }
 
-static void print_cable(const struct topology *topo, const struct topo_view *view, int node, int p,
-			FILE *out)
+static void print_cable(const struct topology *topo, const struct topo_view *view,
+			int node, int p, FILE *out)
 {
 	const struct topo_node *nd = &topo->node[node];
 	const struct topo_port *port = &nd->port[p];
@@ -170,24 +175,27 @@ static void print_cable(const struct topology *topo, const struct topo_view *vie
 		topo_width_name(port->width_enc), topo_speed_name(port->speed_enc));
 }
 
-static void print_record(const struct topology *topo, const struct topo_view *view, int node,
-			 FILE *out)
+static void print_record(const struct topology *topo, const struct topo_view *view,
+			 int node, FILE *out)
 {
 	static const char *const word[] = {
 		[TOPO_CA] = "Ca", [TOPO_SWITCH] = "Switch", [TOPO_ROUTER] = "Rt"};
 	const struct topo_node *nd = &topo->node[node];
 
 	print_attrs(nd, out);
-	fprintf(out, "%s\t%d \"%s\"\t\t# \"%s\"", word[nd->kind], nd->num_ports, nd->id, nd->desc);
+	fprintf(out, "%s\t%d \"%s\"\t\t# \"%s\"", word[nd->kind], nd->num_ports, nd->id,
+		nd->desc);
 	if (nd->kind == TOPO_SWITCH)
-		fprintf(out, " enhanced port 0 lid %u lmc 0", lid_of(topo, view, node, 0));
+		fprintf(out, " enhanced port 0 lid %u lmc 0",
+			lid_of(topo, view, node, 0));
 	fputc('\n', out);
 	for (int p = 1; p <= nd->num_ports; p++)
 		if (nd->port[p].peer_node >= 0)
 			print_cable(topo, view, node, p, out);
 }
 
-void topo_print_ibnetdiscover(const struct topology *topo, const struct topo_view *view, FILE *out)
+void topo_print_ibnetdiscover(const struct topology *topo, const struct topo_view *view,
+			      FILE *out)
 {
 	static const enum topo_kind order[] = {TOPO_SWITCH, TOPO_CA, TOPO_ROUTER};
 

@@ -15,12 +15,13 @@
 /* GUIDs of our own: EUI-64 with the local bit; 8 bits of kind, 24 of index,
  * and the last 8 are the port's number */
 #define TOPO_OUI 0x025000u
-#define TOPO_GUID(kind, nth) ((uint64_t)TOPO_OUI << 40 | (uint64_t)(kind) << 32 | (uint64_t)(nth) << 8)
+#define TOPO_GUID(kind, nth)                                                             \
+	((uint64_t)TOPO_OUI << 40 | (uint64_t)(kind) << 32 | (uint64_t)(nth) << 8)
 
 struct topo_build {
 	struct topology *topo;
-	int room;	 /* nodes allocated */
-	int ports;	 /* of all nodes */
+	int room;		    /* nodes allocated */
+	int ports;		    /* of all nodes */
 	int count[TOPO_ROUTER + 1]; /* nodes of each kind */
 	char *err;
 	size_t err_bytes;

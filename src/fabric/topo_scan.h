@@ -139,8 +139,9 @@ static inline bool scan_word(struct scan *sc, char *word, size_t bytes)
 	while (try.at + n < try.end && n < bytes) {
 		char c = try.at[n];
 
-		if (!(c >= '0' && c <= '9') && !((c | 0x20) >= 'a' && (c | 0x20) <= 'z') &&
-		    c != '-' && c != '_' && c != '?')
+		if (!(c >= '0' && c <= '9') &&
+		    !((c | 0x20) >= 'a' && (c | 0x20) <= 'z') && c != '-' && c != '_' &&
+		    c != '?')
 			break;
 		n++;
 	}

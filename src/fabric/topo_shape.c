@@ -36,8 +36,8 @@ static int add_nodes(struct topo_build *b, enum topo_kind kind, long count, int 
 	int first = b->topo->num_nodes;
 
 	if (count > TOPO_MAX_NODES)
-		return build_fail(b, -EINVAL, "too large: %ld nodes; expected at most %d", count,
-				  TOPO_MAX_NODES);
+		return build_fail(b, -EINVAL, "too large: %ld nodes; expected at most %d",
+				  count, TOPO_MAX_NODES);
 	for (long i = 0; i < count; i++) {
 		int node = build_node(b, kind, ports);
 		if (node < 0)
@@ -72,9 +72,10 @@ static int star(struct topo_build *b, int hosts, int ports)
 	int n, s;
 
 	if ((long)hosts * ports > TOPO_MAX_NODE_PORTS)
-		return build_fail(b, -EINVAL, "too large: one switch has at most %d ports; "
-				  "try fattree:2,%d", TOPO_MAX_NODE_PORTS,
-				  hosts > 2592 ? 64 : 36);
+		return build_fail(b, -EINVAL,
+				  "too large: one switch has at most %d ports; "
+				  "try fattree:2,%d",
+				  TOPO_MAX_NODE_PORTS, hosts > 2592 ? 64 : 36);
 	n = add_nodes(b, TOPO_CA, hosts, ports);
 	s = n < 0 ? n : add_nodes(b, TOPO_SWITCH, 1, hosts * ports);
 	for (int i = 0; s >= 0 && i < hosts * ports; i++)
@@ -101,7 +102,7 @@ static int build_star(struct topo_build *b, const struct shape_args *a)
 struct fattree {
 	struct topo_build *b;
 	int k, levels;
-	long width; /* switches of one level in a pod: K^(L-2) */
+	long width;		   /* switches of one level in a pod: K^(L-2) */
 	int hosts, switches, tops; /* indices of the first */
 };
 
@@ -120,12 +121,13 @@ static void wire_up(const struct fattree *t, int pod, int level, long w)
 
 	for (int up = 0; up < t->k; up++) {
 		if (level == t->levels - 2)
-			build_cable(t->b, child, t->k + 1 + up, t->tops + (int)(w * t->k) + up,
-				    pod + 1);
-		else
 			build_cable(t->b, child, t->k + 1 + up,
-				    pod_switch(t, pod, level + 1, w + (up - digit) * weight),
-				    digit + 1);
+				    t->tops + (int)(w * t->k) + up, pod + 1);
+		else
+			build_cable(
+				t->b, child, t->k + 1 + up,
+				pod_switch(t, pod, level + 1, w + (up - digit) * weight),
+				digit + 1);
 	}
 }
 
@@ -133,7 +135,8 @@ static void wire_pod(const struct fattree *t, int pod)
 {
 	for (long w = 0; w < t->width; w++) {
 		for (int i = 0; i < t->k; i++)
-			build_cable(t->b, t->hosts + (int)((pod * t->width + w) * t->k) + i, 1,
+			build_cable(t->b,
+				    t->hosts + (int)((pod * t->width + w) * t->k) + i, 1,
 				    pod_switch(t, pod, 0, w), i + 1);
 		for (int level = 0; level < t->levels - 1; level++)
 			wire_up(t, pod, level, w);
@@ -146,7 +149,8 @@ static int build_fattree(struct topo_build *b, const struct shape_args *a)
 	int ports = 2 * t.k;
 
 	if (ports > TOPO_MAX_NODE_PORTS)
-		return build_fail(b, -EINVAL, "K is half the ports of a switch: expected 1 to %d",
+		return build_fail(b, -EINVAL,
+				  "K is half the ports of a switch: expected 1 to %d",
 				  TOPO_MAX_NODE_PORTS / 2);
 	if (t.levels == 1)
 		return star(b, ports, 1);
@@ -176,7 +180,8 @@ static int build_torus(struct topo_build *b, const struct shape_args *a)
 	for (int d = 0; d < a->count; d++) {
 		points *= a->num[d];
 		if (points > TOPO_MAX_NODES)
-			return build_fail(b, -EINVAL, "too large: a fabric has at most %d nodes",
+			return build_fail(b, -EINVAL,
+					  "too large: a fabric has at most %d nodes",
 					  TOPO_MAX_NODES);
 	}
 	n = add_nodes(b, TOPO_CA, points * hosts, 1);
@@ -218,7 +223,8 @@ static int build_dragonfly(struct topo_build *b, const struct shape_args *args)
 		build_cable(b, n + i, 1, s + i / p, 1 + i % p);
 	for (int i = 0; i < groups * a; i++)
 		for (int other = i % a + 1; other < a; other++)
-			build_cable(b, s + i, p + other, s + i - i % a + other, p + 1 + i % a);
+			build_cable(b, s + i, p + other, s + i - i % a + other,
+				    p + 1 + i % a);
 	for (int g = 0; g < groups; g++) {
 		for (int c = 0; c < a * h; c++) {
 			int far = (int)((g + c + 1) % groups), fc = (int)groups - 2 - c;
@@ -237,7 +243,8 @@ static const struct shape shapes[] = {
 	{"star", 1, 1, ',', true, TOPO_MAX_NODES, "star:HOSTS", build_star},
 	{"fattree", 2, 2, ',', false, 127, "fattree:LEVELS,HALF_THE_PORTS_OF_A_SWITCH",
 	 build_fattree},
-	{"torus", 1, 3, 'x', false, TOPO_MAX_NODES, "torus:XxYxZ[,HOSTS_PER_SWITCH]", build_torus},
+	{"torus", 1, 3, 'x', false, TOPO_MAX_NODES, "torus:XxYxZ[,HOSTS_PER_SWITCH]",
+	 build_torus},
 	{"dragonfly", 3, 3, ',', false, TOPO_MAX_NODE_PORTS,
 	 "dragonfly:SWITCHES_PER_GROUP,HOSTS_PER_SWITCH,GLOBAL_CABLES_PER_SWITCH",
 	 build_dragonfly},
@@ -254,8 +261,10 @@ struct reader {
 
 static int bad(struct reader *r, const char *what)
 {
-	return build_fail(r->b, -EINVAL, "topology \"%s\": %s; expected %s[,speed=EDR][,width=4x]%s",
-			  r->spec, what, r->shape->usage, r->shape->ports ? "[,ports=1]" : "");
+	return build_fail(r->b, -EINVAL,
+			  "topology \"%s\": %s; expected %s[,speed=EDR][,width=4x]%s",
+			  r->spec, what, r->shape->usage,
+			  r->shape->ports ? "[,ports=1]" : "");
 }
 
 static int number(struct reader *r, int most, int *value)
@@ -285,7 +294,9 @@ static int option(struct reader *r, struct shape_args *a)
 	if (key == 5 && !memcmp(value - 6, "speed", 5)) {
 		r->speed_enc = topo_speed_enc(value, len);
 		if (!r->speed_enc)
-			return bad(r, "speed= takes SDR, DDR, QDR, FDR10, FDR, EDR, HDR, NDR");
+			return bad(
+				r,
+				"speed= takes SDR, DDR, QDR, FDR10, FDR, EDR, HDR, NDR");
 	} else if (key == 5 && !memcmp(value - 6, "width", 5)) {
 		r->width_enc = topo_width_enc(value, len);
 		if (!r->width_enc)
@@ -315,7 +326,8 @@ static int numbers(struct reader *r, struct shape_args *a)
 	if (a->count < r->shape->least)
 		return bad(r, "a number is missing");
 	/* torus: ",HOSTS" behind the dimensions */
-	if (r->shape->separator == 'x' && *r->at == ',' && r->at[1] >= '0' && r->at[1] <= '9') {
+	if (r->shape->separator == 'x' && *r->at == ',' && r->at[1] >= '0' &&
+	    r->at[1] <= '9') {
 		r->at++;
 		return number(r, TOPO_MAX_NODE_PORTS, &a->hosts);
 	}
@@ -359,8 +371,8 @@ int topo_shape(struct topo_build *b, const char *spec)
 	int error;
 
 	for (size_t i = 0; i < ARRAY_SIZE(shapes); i++) {
-		struct reader r = {b, &shapes[i], spec, spec + len, TOPO_SPEED_DEFAULT,
-				   TOPO_WIDTH_DEFAULT};
+		struct reader r = {b,	       &shapes[i],	   spec,
+				   spec + len, TOPO_SPEED_DEFAULT, TOPO_WIDTH_DEFAULT};
 
 		if (strlen(shapes[i].name) != len || memcmp(shapes[i].name, spec, len))
 			continue;

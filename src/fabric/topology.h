@@ -20,16 +20,17 @@ struct topo_port {
 	int peer_node; /* index, -1: no cable */
 	uint8_t peer_port;
 	uint8_t width_enc; /* LinkWidth: 1, 2 (4x), 4 (8x), 8 (12x), 16 (2x) */
-	uint16_t speed_enc; /* 1 SDR, 2 DDR, 4 QDR, 8 FDR10, 16 FDR, 32 EDR, 64 HDR, 128 NDR */
-	uint64_t guid;	/* 0: derived from the node's */
+	uint16_t
+		speed_enc; /* 1 SDR, 2 DDR, 4 QDR, 8 FDR10, 16 FDR, 32 EDR, 64 HDR, 128 NDR */
+	uint64_t guid;	   /* 0: derived from the node's */
 	uint16_t lid_hint; /* LID printed in the file; informative only */
 };
 
 struct topo_node {
 	enum topo_kind kind;
-	char name[64];	/* short, unique: "n1", "s1"; how users address it */
-	char desc[65];	/* NodeDescription */
-	char id[72];	/* as in the file: "S-0002c9...", or the ibsim node id */
+	char name[64]; /* short, unique: "n1", "s1"; how users address it */
+	char desc[65]; /* NodeDescription */
+	char id[72];   /* as in the file: "S-0002c9...", or the ibsim node id */
 	uint64_t guid, sys_guid;
 	uint32_t vendor_id, device_id;
 	uint8_t num_ports;
@@ -37,9 +38,9 @@ struct topo_node {
 };
 
 /* Bounds: a LID for every node, a port number in 8 bits, memory for the rest */
-#define TOPO_MAX_NODES 0xbfff
+#define TOPO_MAX_NODES	    0xbfff
 #define TOPO_MAX_NODE_PORTS 254
-#define TOPO_MAX_PORTS (1 << 20)
+#define TOPO_MAX_PORTS	    (1 << 20)
 #define TOPO_MAX_FILE_BYTES (64u << 20)
 
 struct topology {
@@ -55,8 +56,8 @@ struct topology {
  */
 int topo_load(const char *spec, struct topology **topo, char *err, size_t err_bytes);
 /** topo_parse_text() - a file's text; @name for messages (fuzz entry) */
-int topo_parse_text(const char *name, const char *text, size_t len, struct topology **topo,
-		    char *err, size_t err_bytes);
+int topo_parse_text(const char *name, const char *text, size_t len,
+		    struct topology **topo, char *err, size_t err_bytes);
 void topo_free(struct topology *topo);
 /** topo_find() - by name, description, id or GUID (0x...). Return: index; -1 */
 int topo_find(const struct topology *topo, const char *name);
@@ -81,7 +82,8 @@ struct topo_view {
 /** topo_print_*() - write @topo to @out; @view may be NULL. The text is a
  *  tree for people, dot is Graphviz's language, ibnetdiscover's format loads
  *  again and gives the same fabric. */
-void topo_print_text(const struct topology *topo, const struct topo_view *view, FILE *out);
+void topo_print_text(const struct topology *topo, const struct topo_view *view,
+		     FILE *out);
 void topo_print_dot(const struct topology *topo, const struct topo_view *view, FILE *out);
 void topo_print_ibnetdiscover(const struct topology *topo, const struct topo_view *view,
 			      FILE *out);

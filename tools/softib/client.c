@@ -54,7 +54,8 @@ int64_t number_of(struct json_object *o, const char *key)
 int client_open(const char *dir)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	int n = snprintf(address.sun_path, sizeof(address.sun_path), "%s/control", dir), fd, error;
+	int n = snprintf(address.sun_path, sizeof(address.sun_path), "%s/control", dir),
+	    fd, error;
 
 	if (n < 0 || (size_t)n >= sizeof(address.sun_path))
 		return -ENAMETOOLONG;
@@ -71,7 +72,8 @@ int client_open(const char *dir)
 int client_send(int fd, struct json_object *req)
 {
 	size_t bytes;
-	const char *text = json_object_to_json_string_length(req, JSON_C_TO_STRING_PLAIN, &bytes);
+	const char *text =
+		json_object_to_json_string_length(req, JSON_C_TO_STRING_PLAIN, &bytes);
 
 	return send(fd, text, bytes, MSG_NOSIGNAL) == (ssize_t)bytes ? 0 : -errno;
 }
@@ -118,7 +120,9 @@ struct json_object *client_receive(int fd)
 		char room[CMSG_SPACE(sizeof(int))];
 	} control;
 	struct iovec iov = {.iov_base = text, .iov_len = ABI_MESSAGE_MAX};
-	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.room,
+	struct msghdr msg = {.msg_iov = &iov,
+			     .msg_iovlen = 1,
+			     .msg_control = control.room,
 			     .msg_controllen = sizeof(control.room)};
 	struct json_object *answer, *whole;
 	ssize_t n;
@@ -169,7 +173,8 @@ struct json_object *client_call(const char *dir, struct json_object *req)
 	struct json_object *answer = client_call_quiet(dir, req);
 
 	if (!answer && (errno == ENOENT || errno == ECONNREFUSED))
-		complain("no fabric is up in %s: 'softib list' shows those that are", dir);
+		complain("no fabric is up in %s: 'softib list' shows those that are",
+			 dir);
 	else if (!answer)
 		complain("softibd in %s does not answer: %s", dir, strerror(errno));
 	if (!answer || !member_of(answer, "error"))

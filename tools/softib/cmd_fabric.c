@@ -14,7 +14,7 @@
 #include "softib.h"
 
 #define DEFAULT_TIMEOUT_S 120
-#define DOWN_TIMEOUT_MS 15000
+#define DOWN_TIMEOUT_MS	  15000
 
 /* --- what run and up share -------------------------------------------------- */
 
@@ -33,7 +33,8 @@ static const struct argp_option fabric_options[] = {
 	 "ibnetdiscover's or ibsim's; default pair. softib-topology(5)",
 	 0},
 	{"nodes", 'n', "N", 0, "N nodes around one switch: --topology star:N", 0},
-	{"sm", 's', "SM", 0, "the subnet manager: softib-sm (default), opensm or none", 0},
+	{"sm", 's', "SM", 0, "the subnet manager: softib-sm (default), opensm or none",
+	 0},
 	{"timeout", 'T', "SECONDS", 0,
 	 "how long all ports may take to become Active; default 120, 0 for ever", 0},
 	{0},
@@ -59,14 +60,18 @@ static error_t parse_fabric(int key, char *arg, struct argp_state *state)
 		return 0;
 	case 'n':
 		if (whole_number(arg, 254, &n) || !n)
-			argp_error(state, "--nodes takes 1 to 254, not '%s'; for more see "
-				   "--topology fattree:2,K", arg);
+			argp_error(state,
+				   "--nodes takes 1 to 254, not '%s'; for more see "
+				   "--topology fattree:2,K",
+				   arg);
 		snprintf(args->star, sizeof(args->star), "star:%ld", n);
 		args->topology = args->star;
 		return 0;
 	case 's':
-		if (strcmp(arg, "softib-sm") && strcmp(arg, "opensm") && strcmp(arg, "none"))
-			argp_error(state, "--sm takes softib-sm, opensm or none, not '%s'", arg);
+		if (strcmp(arg, "softib-sm") && strcmp(arg, "opensm") &&
+		    strcmp(arg, "none"))
+			argp_error(state,
+				   "--sm takes softib-sm, opensm or none, not '%s'", arg);
 		args->sm = arg;
 		return 0;
 	case 'T':
@@ -79,7 +84,8 @@ static error_t parse_fabric(int key, char *arg, struct argp_state *state)
 	}
 }
 
-static const struct argp argp_fabric_args = {.options = fabric_options, .parser = parse_fabric};
+static const struct argp argp_fabric_args = {.options = fabric_options,
+					     .parser = parse_fabric};
 
 static void fill_session(struct session *s, const struct fabric_args *args)
 {
@@ -107,7 +113,9 @@ static error_t parse_run(int key, char *arg, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_END:
 		if (!args->command)
-			argp_error(state, "which command? For example: softib run -- ibv_devinfo");
+			argp_error(
+				state,
+				"which command? For example: softib run -- ibv_devinfo");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -132,8 +140,9 @@ static int make_run_dir(char dir[PATH_MAX])
 		return -1;
 	place_each(sweep_run, NULL);
 	if (snprintf(dir, PATH_MAX, "%s/run-XXXXXX", base) >= 90) {
-		complain("%s is too long for a socket's path: set XDG_RUNTIME_DIR to a shorter one",
-			 base);
+		complain(
+			"%s is too long for a socket's path: set XDG_RUNTIME_DIR to a shorter one",
+			base);
 		return -1;
 	}
 	if (mkdtemp(dir))
@@ -176,7 +185,8 @@ static int await_keeper(pid_t keeper)
 		sigaddset(&mask, numbers[i]);
 	sigprocmask(SIG_BLOCK, &mask, NULL);
 	while (waitpid(keeper, &status, WNOHANG) != keeper)
-		if (sigwaitinfo(&mask, &info) > 0 && info.si_signo != SIGCHLD && info.si_code <= 0)
+		if (sigwaitinfo(&mask, &info) > 0 && info.si_signo != SIGCHLD &&
+		    info.si_code <= 0)
 			kill(keeper, info.si_signo);
 	return exit_status(status);
 }
@@ -190,7 +200,9 @@ int cmd_run(int argc, char **argv)
 	};
 	static const struct argp_child children[] = {{.argp = &argp_fabric_args}, {0}};
 	static const struct argp argp = {
-		.options = options, .parser = parse_run, .children = children,
+		.options = options,
+		.parser = parse_run,
+		.children = children,
 		.args_doc = "-- COMMAND [ARGUMENT...]",
 		.doc = "Run COMMAND on node n1 of a private fabric, which ends with it. "
 		       "'softib exec n2 -- ...' inside it reaches the other nodes. The exit status "
@@ -201,8 +213,8 @@ int cmd_run(int argc, char **argv)
 		       "ib_send_lat localhost'\n"
 		       "  softib run --nodes 8 --sm opensm -- ibnetdiscover\n"
 		       "  softib run --topology fattree:2,4 -- bash\n"};
-	struct fabric_args args = {.topology = "pair", .sm = "softib-sm",
-				   .timeout_s = DEFAULT_TIMEOUT_S};
+	struct fabric_args args = {
+		.topology = "pair", .sm = "softib-sm", .timeout_s = DEFAULT_TIMEOUT_S};
 	struct session s = {.lock_fd = -1};
 	pid_t front = getpid(), keeper;
 
@@ -281,14 +293,18 @@ int cmd_up(int argc, char **argv)
 {
 	static const struct argp_child children[] = {{.argp = &argp_fabric_args}, {0}};
 	static const struct argp argp = {
-		.parser = parse_up, .children = children, .args_doc = "[NAME]",
+		.parser = parse_up,
+		.children = children,
+		.args_doc = "[NAME]",
 		.doc = "Bring a fabric up, in the background, until 'softib down NAME'. "
 		       "Its folder is $XDG_RUNTIME_DIR/softib/NAME.\v"
 		       "Examples:\n"
 		       "  softib up\n"
 		       "  softib up lab --topology torus:4x4\n"
 		       "  softib up site --topology cluster.ibnetdiscover --sm opensm\n"};
-	struct fabric_args args = {.topology = "pair", .sm = "softib-sm", .name = DEFAULT_NAME,
+	struct fabric_args args = {.topology = "pair",
+				   .sm = "softib-sm",
+				   .name = DEFAULT_NAME,
 				   .timeout_s = DEFAULT_TIMEOUT_S};
 	struct session s = {.lock_fd = -1};
 	char topology[PATH_MAX], byte;
@@ -361,7 +377,8 @@ static int end_softibd(const char *dir)
 int cmd_down(int argc, char **argv)
 {
 	static const struct argp argp = {
-		.parser = parse_name, .args_doc = "[NAME]",
+		.parser = parse_name,
+		.args_doc = "[NAME]",
 		.doc = "Take the fabric NAME down, with all its processes.\v"
 		       "Examples:\n"
 		       "  softib down\n"
@@ -376,11 +393,13 @@ int cmd_down(int argc, char **argv)
 	owner = session_owner(dir);
 	if (owner) {
 		if (end_process(owner))
-			return complain("softib process %d of %s does not end", owner, name);
+			return complain("softib process %d of %s does not end", owner,
+					name);
 		return EXIT_SUCCESS;
 	}
 	if (access(dir, F_OK))
-		return complain("no fabric '%s' is up: 'softib list' shows those that are", name);
+		return complain(
+			"no fabric '%s' is up: 'softib list' shows those that are", name);
 	if (end_softibd(dir) && errno != ENOENT && errno != ECONNREFUSED)
 		return complain("softibd in %s does not end: %s", dir, strerror(errno));
 	session_sweep(dir);
@@ -391,7 +410,8 @@ int cmd_down(int argc, char **argv)
 
 static int add_fabric(const char *name, const char *dir, void *arg)
 {
-	struct json_object *list = arg, *status = client_call_quiet(dir, request("status"));
+	struct json_object *list = arg,
+			   *status = client_call_quiet(dir, request("status"));
 
 	if (!status)
 		return -1;
@@ -418,15 +438,19 @@ static void print_fabrics(struct json_object *list)
 		struct json_object *f = json_object_array_get_idx(list, i);
 		struct json_object *ports = member_of(f, "ports");
 		int64_t active = number_of(ports, "active");
-		int64_t all = active + number_of(ports, "armed") + number_of(ports, "init") +
-			      number_of(ports, "down") + number_of(ports, "unplugged");
+		int64_t all = active + number_of(ports, "armed") +
+			      number_of(ports, "init") + number_of(ports, "down") +
+			      number_of(ports, "unplugged");
 		char text[48];
 
-		snprintf(text, sizeof(text), "%lld/%lld", (long long)active, (long long)all);
-		printf("%-16s%-7lld%-10lld", text_of(f, "name"), (long long)number_of(f, "adapters"),
+		snprintf(text, sizeof(text), "%lld/%lld", (long long)active,
+			 (long long)all);
+		printf("%-16s%-7lld%-10lld", text_of(f, "name"),
+		       (long long)number_of(f, "adapters"),
 		       (long long)number_of(f, "switches"));
 		paint(active == all ? "32" : "33", text, 13);
-		printf("%-9lld%s\n", (long long)number_of(f, "pid"), text_of(f, "topology"));
+		printf("%-9lld%s\n", (long long)number_of(f, "pid"),
+		       text_of(f, "topology"));
 	}
 }
 
@@ -434,8 +458,9 @@ int cmd_list(int argc, char **argv)
 {
 	static const struct argp_child children[] = {{.argp = &argp_json}, {0}};
 	static const struct argp argp = {
-		.children = children, .doc = "List the fabrics that are up.\v"
-					     "Examples:\n  softib list\n  softib list --json\n"};
+		.children = children,
+		.doc = "List the fabrics that are up.\v"
+		       "Examples:\n  softib list\n  softib list --json\n"};
 	struct common common = {0};
 	struct json_object *list = json_object_new_array();
 	int status = EXIT_SUCCESS;

@@ -7,7 +7,8 @@
 #include "softib.h"
 
 /* Argp hands a child parser no input of its own unless told */
-static error_t hand_down(int key, struct argp_state *state, struct common *common, int children)
+static error_t hand_down(int key, struct argp_state *state, struct common *common,
+			 int children)
 {
 	if (key != ARGP_KEY_INIT)
 		return ARGP_ERR_UNKNOWN;
@@ -43,7 +44,7 @@ static error_t parse_exec(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_END:
 		if (!args->node || !*args->command)
 			argp_error(state, "expected a node and a command, for example: "
-				   "softib exec n2 -- ibv_devinfo");
+					  "softib exec n2 -- ibv_devinfo");
 		return 0;
 	default:
 		return hand_down(key, state, &args->common, 1);
@@ -59,7 +60,9 @@ int cmd_exec(int argc, char **argv)
 	};
 	static const struct argp_child children[] = {{.argp = &argp_fabric}, {0}};
 	static const struct argp argp = {
-		.options = options, .parser = parse_exec, .children = children,
+		.options = options,
+		.parser = parse_exec,
+		.children = children,
 		.args_doc = "NODE -- COMMAND [ARGUMENT...]",
 		.doc = "Run COMMAND on NODE (a name such as n2, a description, a GUID). The exit "
 		       "status is COMMAND's.\v"
@@ -105,9 +108,12 @@ int cmd_wait(int argc, char **argv)
 		{"timeout", 'T', "SECONDS", 0, "give up then; default 120, 0 never", 0},
 		{0},
 	};
-	static const struct argp_child children[] = {{.argp = &argp_fabric}, {.argp = &argp_json}, {0}};
+	static const struct argp_child children[] = {
+		{.argp = &argp_fabric}, {.argp = &argp_json}, {0}};
 	static const struct argp argp = {
-		.options = options, .parser = parse_wait, .children = children,
+		.options = options,
+		.parser = parse_wait,
+		.children = children,
 		.doc = "Wait until every port with a plugged cable is Active.\v"
 		       "Examples:\n"
 		       "  softib link s1:2 up && softib wait\n"};
@@ -159,7 +165,8 @@ static error_t parse_link(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_ARG:
 		if (state->arg_num == 0)
 			split_port(args, arg, state);
-		else if (state->arg_num == 1 && (!strcmp(arg, "up") || !strcmp(arg, "down")))
+		else if (state->arg_num == 1 &&
+			 (!strcmp(arg, "up") || !strcmp(arg, "down")))
 			args->state = arg;
 		else
 			argp_error(state, "'%s': expected up or down", arg);
@@ -167,7 +174,7 @@ static error_t parse_link(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_END:
 		if (!args->state)
 			argp_error(state, "expected a port and up or down, for example: "
-				   "softib link s1:2 down");
+					  "softib link s1:2 down");
 		return 0;
 	default:
 		return hand_down(key, state, &args->common, 2);
@@ -176,9 +183,12 @@ static error_t parse_link(int key, char *arg, struct argp_state *state)
 
 int cmd_link(int argc, char **argv)
 {
-	static const struct argp_child children[] = {{.argp = &argp_fabric}, {.argp = &argp_json}, {0}};
+	static const struct argp_child children[] = {
+		{.argp = &argp_fabric}, {.argp = &argp_json}, {0}};
 	static const struct argp argp = {
-		.parser = parse_link, .children = children, .args_doc = "NODE:PORT up|down",
+		.parser = parse_link,
+		.children = children,
+		.args_doc = "NODE:PORT up|down",
 		.doc = "Pull the cable at a port (down), or plug it again (up).\v"
 		       "Examples:\n"
 		       "  softib link n1:1 down\n"

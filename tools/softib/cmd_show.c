@@ -38,7 +38,8 @@ static void print_uptime(int64_t ms)
 	int64_t s = ms / 1000;
 
 	if (s >= 3600)
-		printf("%lld h %lld min\n", (long long)(s / 3600), (long long)(s / 60 % 60));
+		printf("%lld h %lld min\n", (long long)(s / 3600),
+		       (long long)(s / 60 % 60));
 	else if (s >= 60)
 		printf("%lld min %lld s\n", (long long)(s / 60), (long long)(s % 60));
 	else
@@ -49,7 +50,10 @@ static void print_ports(struct json_object *ports)
 {
 	static const struct {
 		const char *key, *name;
-	} states[] = {{"active", "Active"}, {"armed", "Armed"}, {"init", "Init"}, {"down", "Down"},
+	} states[] = {{"active", "Active"},
+		      {"armed", "Armed"},
+		      {"init", "Init"},
+		      {"down", "Down"},
 		      {"unplugged", "unplugged"}};
 	const char *gap = "";
 
@@ -73,28 +77,34 @@ static void print_status(struct json_object *st, const char *dir)
 	printf("%s\n", dir);
 	print_line("topology");
 	printf("%s: %lld adapter%s, %lld switch%s\n", text_of(st, "topology"),
-	       (long long)number_of(st, "adapters"), number_of(st, "adapters") == 1 ? "" : "s",
-	       (long long)number_of(st, "switches"), number_of(st, "switches") == 1 ? "" : "es");
+	       (long long)number_of(st, "adapters"),
+	       number_of(st, "adapters") == 1 ? "" : "s",
+	       (long long)number_of(st, "switches"),
+	       number_of(st, "switches") == 1 ? "" : "es");
 	print_line("ports");
 	print_ports(member_of(st, "ports"));
 	print_line("manager");
 	if (sm)
-		printf("%s, lid %lld\n", text_of(sm, "node"), (long long)number_of(sm, "lid"));
+		printf("%s, lid %lld\n", text_of(sm, "node"),
+		       (long long)number_of(sm, "lid"));
 	else
 		printf("none seen yet\n");
 	print_line("softibd");
-	printf("%s, pid %lld, up ", text_of(st, "version"), (long long)number_of(st, "pid"));
+	printf("%s, pid %lld, up ", text_of(st, "version"),
+	       (long long)number_of(st, "pid"));
 	print_uptime(number_of(st, "uptime_ms"));
 	if (member_of(st, "resources")) {
 		print_line("resources");
-		printf("%lld (softib resource show)\n", (long long)number_of(st, "resources"));
+		printf("%lld (softib resource show)\n",
+		       (long long)number_of(st, "resources"));
 	}
 }
 
 int cmd_status(int argc, char **argv)
 {
 	static const struct argp argp = {
-		.parser = parse_common_only, .children = common_children,
+		.parser = parse_common_only,
+		.children = common_children,
 		.doc = "Show how a fabric is: its ports' states, its subnet manager.\v"
 		       "Examples:\n  softib status\n  softib status --fabric lab --json\n"};
 	struct common common = {0};
@@ -124,7 +134,8 @@ struct topo_args {
 
 static error_t parse_topo(int key, char *arg, struct argp_state *state)
 {
-	static const char *const formats[] = {"text", "dot", "svg", "ibnetdiscover", "json"};
+	static const char *const formats[] = {"text", "dot", "svg", "ibnetdiscover",
+					      "json"};
 	struct topo_args *args = state->input;
 
 	switch (key) {
@@ -136,8 +147,11 @@ static error_t parse_topo(int key, char *arg, struct argp_state *state)
 			if (!strcmp(arg, formats[i]))
 				args->format = arg;
 		if (args->format != arg)
-			argp_error(state, "--format takes text, dot, svg, ibnetdiscover or json, "
-				   "not '%s'", arg);
+			argp_error(
+				state,
+				"--format takes text, dot, svg, ibnetdiscover or json, "
+				"not '%s'",
+				arg);
 		return 0;
 	case 't':
 		args->topology = arg;
@@ -157,8 +171,9 @@ static int draw_svg(const char *dot)
 	int status;
 
 	if (system("command -v dot >/dev/null 2>&1"))
-		return complain("--format svg needs Graphviz's 'dot': apt-get install graphviz "
-				"(--format dot works without)");
+		return complain(
+			"--format svg needs Graphviz's 'dot': apt-get install graphviz "
+			"(--format dot works without)");
 	fflush(stdout);
 	pipe = popen("dot -Tsvg", "w");
 	if (!pipe)
@@ -224,13 +239,17 @@ int cmd_topo(int argc, char **argv)
 {
 	static const struct argp_option options[] = {
 		{"format", 'F', "FORMAT", 0,
-		 "text (default), dot, svg, ibnetdiscover (loads again with --topology) or json", 0},
-		{"topology", 't', "SPEC", 0, "of this shape or file instead of a fabric that is up", 0},
+		 "text (default), dot, svg, ibnetdiscover (loads again with --topology) or json",
+		 0},
+		{"topology", 't', "SPEC", 0,
+		 "of this shape or file instead of a fabric that is up", 0},
 		{"output", 'o', "FILE", 0, "write there", 0},
 		{0},
 	};
 	static const struct argp argp = {
-		.options = options, .parser = parse_topo, .children = common_children,
+		.options = options,
+		.parser = parse_topo,
+		.children = common_children,
 		.doc = "Show or draw a topology, with the states of its links.\v"
 		       "Examples:\n"
 		       "  softib topo\n"
@@ -249,14 +268,14 @@ int cmd_topo(int argc, char **argv)
 		return complain("json is of a fabric that is up: leave out --topology");
 	if (args.output && !freopen(args.output, "w", stdout))
 		return complain("cannot write %s: %s", args.output, strerror(errno));
-	text = args.topology ? print_spec(&args, svg ? "dot" : args.format) :
-			       ask_text(&args, svg ? "dot" : args.format);
+	text = args.topology ? print_spec(&args, svg ? "dot" : args.format)
+			     : ask_text(&args, svg ? "dot" : args.format);
 	if (!text)
 		return EXIT_FAILURE;
 	if (svg)
 		status = draw_svg(text);
-	else if (fputs(text, stdout) < 0 || (!strcmp(args.format, "json") && putchar('\n') < 0) ||
-		 fflush(stdout))
+	else if (fputs(text, stdout) < 0 ||
+		 (!strcmp(args.format, "json") && putchar('\n') < 0) || fflush(stdout))
 		status = complain("cannot write: %s", strerror(errno));
 	free(text);
 	return status;
@@ -298,9 +317,14 @@ static error_t parse_counters(int key, char *arg, struct argp_state *state)
 }
 
 /* members that are traffic; whatever else is not 0 is printed by its name */
-static const char *const traffic[] = {"xmit_bytes", "rcv_bytes", "xmit_packets", "rcv_packets"};
-static const char *const quiet[] = {"node", "port", "unicast_xmit_packets", "unicast_rcv_packets",
-				    "multicast_xmit_packets", "multicast_rcv_packets"};
+static const char *const traffic[] = {"xmit_bytes", "rcv_bytes", "xmit_packets",
+				      "rcv_packets"};
+static const char *const quiet[] = {"node",
+				    "port",
+				    "unicast_xmit_packets",
+				    "unicast_rcv_packets",
+				    "multicast_xmit_packets",
+				    "multicast_rcv_packets"};
 
 static bool is_in(const char *key, const char *const *list, size_t n)
 {
@@ -326,12 +350,13 @@ static void print_counters(struct json_object *row)
 		else
 			printf("%14llu", (unsigned long long)n);
 	}
-	json_object_object_foreach(row, key, value) {
-		if (is_in(key, traffic, ARRAY_SIZE(traffic)) || is_in(key, quiet, ARRAY_SIZE(quiet)) ||
-		    !json_object_get_int64(value))
+	json_object_object_foreach (row, key, value) {
+		if (is_in(key, traffic, ARRAY_SIZE(traffic)) ||
+		    is_in(key, quiet, ARRAY_SIZE(quiet)) || !json_object_get_int64(value))
 			continue;
 		printf("%s", gap);
-		snprintf(port, sizeof(port), "%s %lld", key, (long long)json_object_get_int64(value));
+		snprintf(port, sizeof(port), "%s %lld", key,
+			 (long long)json_object_get_int64(value));
 		paint("33", port, 0);
 		gap = ", ";
 	}
@@ -341,7 +366,9 @@ static void print_counters(struct json_object *row)
 int cmd_counters(int argc, char **argv)
 {
 	static const struct argp argp = {
-		.parser = parse_counters, .children = common_children, .args_doc = "[NODE[:PORT]]",
+		.parser = parse_counters,
+		.children = common_children,
+		.args_doc = "[NODE[:PORT]]",
 		.doc = "Show what ports counted since their last reset: as perfquery does, in bytes.\v"
 		       "Examples:\n  softib counters\n  softib counters s1\n  softib counters n2:1 --json\n"};
 	struct counters_args args = {0};
@@ -363,7 +390,8 @@ int cmd_counters(int argc, char **argv)
 		print_json(answer);
 	} else {
 		print_title("PORT", 12);
-		print_title("        SENT    RECEIVED  PACKETS SENT      RECEIVED  OTHER", 0);
+		print_title("        SENT    RECEIVED  PACKETS SENT      RECEIVED  OTHER",
+			    0);
 		putchar('\n');
 		for (size_t i = 0; i < json_object_array_length(list); i++)
 			print_counters(json_object_array_get_idx(list, i));
@@ -394,7 +422,8 @@ static error_t parse_resource(int key, char *arg, struct argp_state *state)
 		else if (state->arg_num == 1)
 			args->node = arg;
 		else
-			argp_error(state, "'%s': expected 'show' and at most a node", arg);
+			argp_error(state, "'%s': expected 'show' and at most a node",
+				   arg);
 		return 0;
 	case ARGP_KEY_END:
 		if (!args->show)
@@ -409,14 +438,17 @@ static void print_resource(struct json_object *row)
 {
 	printf("%-8s%-10s", text_of(row, "node"), text_of(row, "device"));
 	paint("36", text_of(row, "type"), 7);
-	printf("%-8lld%-10s%-9lld%s\n", (long long)number_of(row, "handle"), text_of(row, "qpn"),
-	       (long long)number_of(row, "pid"), text_of(row, "comm"));
+	printf("%-8lld%-10s%-9lld%s\n", (long long)number_of(row, "handle"),
+	       text_of(row, "qpn"), (long long)number_of(row, "pid"),
+	       text_of(row, "comm"));
 }
 
 int cmd_resource(int argc, char **argv)
 {
 	static const struct argp argp = {
-		.parser = parse_resource, .children = common_children, .args_doc = "show [NODE]",
+		.parser = parse_resource,
+		.children = common_children,
+		.args_doc = "show [NODE]",
 		.doc = "Show what programs, and softibd itself (pid 0), hold: contexts, protection "
 		       "domains, queues, memory regions. What the dead leave must vanish from here.\v"
 		       "Examples:\n  softib resource show\n  softib resource show n2 --json\n"};
@@ -436,7 +468,8 @@ int cmd_resource(int argc, char **argv)
 	if (args.common.json) {
 		print_json(list);
 	} else {
-		print_title("NODE    DEVICE    TYPE   HANDLE  QPN       PID      OWNER", 0);
+		print_title("NODE    DEVICE    TYPE   HANDLE  QPN       PID      OWNER",
+			    0);
 		putchar('\n');
 		for (size_t i = 0; i < json_object_array_length(list); i++)
 			print_resource(json_object_array_get_idx(list, i));

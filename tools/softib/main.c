@@ -84,7 +84,6 @@ static void list_commands(FILE *out)
 	      out);
 }
 
-
 static error_t parse_main(int key, char *arg, struct argp_state *state)
 {
 	char **rest = state->input;
@@ -135,8 +134,7 @@ int main(int argc, char **argv)
 		{"help", '?', NULL, 0, "this list", 0},
 		{0},
 	};
-	static const struct argp argp = {
-		.options = options, .parser = parse_main};
+	static const struct argp argp = {.options = options, .parser = parse_main};
 	char *name = NULL;
 
 	argp_parse(&argp, argc, argv, ARGP_IN_ORDER | ARGP_NO_HELP, NULL, &name);

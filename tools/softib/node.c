@@ -37,8 +37,9 @@ int node_find(struct node_place *at, const char *name)
 		snprintf(at->node, sizeof(at->node), "%s", text_of(node, "name"));
 		error = 0;
 	} else if (name) {
-		complain("%s is a switch or a router: programs run on adapters' nodes such as n1",
-			 name);
+		complain(
+			"%s is a switch or a router: programs run on adapters' nodes such as n1",
+			name);
 	} else {
 		complain("this fabric has no adapter to run a program on");
 	}

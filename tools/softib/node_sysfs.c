@@ -26,7 +26,7 @@
 #include "base/types.h"
 #include "softib.h"
 
-#define CLASS "/sys/class"
+#define CLASS	    "/sys/class"
 #define DEVICES_MAX 16
 
 /* --- files ------------------------------------------------------------------- */
@@ -73,8 +73,9 @@ static void put(struct tree *t, const char *at, const char *name, const char *fm
 /* "0250:0001:0000:0100" */
 static const char *guid_text(uint64_t guid, char text[20])
 {
-	snprintf(text, 20, "%04x:%04x:%04x:%04x", (unsigned)(guid >> 48), (unsigned)(guid >> 32) & 0xffff,
-		 (unsigned)(guid >> 16) & 0xffff, (unsigned)guid & 0xffff);
+	snprintf(text, 20, "%04x:%04x:%04x:%04x", (unsigned)(guid >> 48),
+		 (unsigned)(guid >> 32) & 0xffff, (unsigned)(guid >> 16) & 0xffff,
+		 (unsigned)guid & 0xffff);
 	return text;
 }
 
@@ -97,8 +98,9 @@ static void put_state(struct tree *t, const char *at, struct json_object *port)
 {
 	static const char *const states[] = {"NOP", "Down", "Init", "Armed", "Active"};
 	static const char *const shown[] = {"NOP", "DOWN", "INIT", "ARMED", "ACTIVE"};
-	static const char *const phys[] = {"<unknown>", "Sleep", "Polling", "Disabled", "Training",
-					   "LinkUp", "ErrorRecovery", "PhyTest"};
+	static const char *const phys[] = {"<unknown>",	    "Sleep",	"Polling",
+					   "Disabled",	    "Training", "LinkUp",
+					   "ErrorRecovery", "PhyTest"};
 	int state = index_in(states, ARRAY_SIZE(states), text_of(port, "state"));
 	int phys_state = index_in(phys, ARRAY_SIZE(phys), text_of(port, "phys_state"));
 
@@ -113,8 +115,8 @@ static void put_rate(struct tree *t, const char *at, struct json_object *port)
 	static const struct {
 		const char *speed;
 		int rate;
-	} rates[] = {{"SDR", 25}, {"DDR", 50}, {"QDR", 100}, {"FDR10", 100}, {"FDR", 140},
-		     {"EDR", 250}, {"HDR", 500}, {"NDR", 1000}};
+	} rates[] = {{"SDR", 25},  {"DDR", 50},	 {"QDR", 100}, {"FDR10", 100},
+		     {"FDR", 140}, {"EDR", 250}, {"HDR", 500}, {"NDR", 1000}};
 	int lanes = atoi(text_of(port, "width")), rate = 25;
 	const char *speed = text_of(port, "speed");
 
@@ -122,7 +124,8 @@ static void put_rate(struct tree *t, const char *at, struct json_object *port)
 		if (!strcmp(rates[i].speed, speed))
 			rate = rates[i].rate;
 	rate *= lanes;
-	put(t, at, "rate", "%d%s Gb/sec (%dX %s)", rate / 10, rate % 10 ? ".5" : "", lanes, speed);
+	put(t, at, "rate", "%d%s Gb/sec (%dX %s)", rate / 10, rate % 10 ? ".5" : "",
+	    lanes, speed);
 }
 
 static void put_port(struct tree *t, const char *device, struct json_object *port)
@@ -145,7 +148,8 @@ static void put_port(struct tree *t, const char *device, struct json_object *por
 	put(t, at, "gid_attrs/types/0", "IB/RoCE v1");
 	for (size_t i = 0; pkeys && i < json_object_array_length(pkeys); i++) {
 		snprintf(name, sizeof(name), "pkeys/%zu", i);
-		put(t, at, name, "0x%04x", json_object_get_int(json_object_array_get_idx(pkeys, i)));
+		put(t, at, name, "0x%04x",
+		    json_object_get_int(json_object_array_get_idx(pkeys, i)));
 	}
 }
 
@@ -169,7 +173,8 @@ static void put_class_devices(struct tree *t, const struct abi_device_info *info
 	}
 }
 
-static void put_device(struct tree *t, const struct abi_device_info *info, struct json_object *node)
+static void put_device(struct tree *t, const struct abi_device_info *info,
+		       struct json_object *node)
 {
 	struct json_object *ports = member_of(node, "ports");
 	char at[96], guid[20];
@@ -269,7 +274,8 @@ static int enter_user_namespace(void)
 static int mount_class(void)
 {
 	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
-	    mount("softib", CLASS, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=755,size=4m"))
+	    mount("softib", CLASS, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC,
+		  "mode=755,size=4m"))
 		return -errno;
 	return 0;
 }

@@ -54,8 +54,10 @@ static int check_folder(const char *path, bool make)
 	}
 	if (st.st_uid != geteuid()) {
 		pw = getpwuid(st.st_uid);
-		complain("%s belongs to another user (%s, uid %u): set XDG_RUNTIME_DIR to a "
-			 "directory of your own", path, pw ? pw->pw_name : "?", st.st_uid);
+		complain(
+			"%s belongs to another user (%s, uid %u): set XDG_RUNTIME_DIR to a "
+			"directory of your own",
+			path, pw ? pw->pw_name : "?", st.st_uid);
 		return -1;
 	}
 	if (st.st_mode & 077) {
@@ -69,20 +71,21 @@ static int check_folder(const char *path, bool make)
 int place_base(char base[PATH_MAX], bool make)
 {
 	const char *runtime = getenv("XDG_RUNTIME_DIR");
-	int error = runtime && runtime[0] == '/' ?
-			    join(base, "%s/softib", runtime) :
-			    join(base, "/tmp/softib-%u", geteuid());
+	int error = runtime && runtime[0] == '/'
+			    ? join(base, "%s/softib", runtime)
+			    : join(base, "/tmp/softib-%u", geteuid());
 
 	return error ? error : check_folder(base, make);
 }
 
 static bool name_is_good(const char *name)
 {
-	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-				      "0123456789._-";
+	static const char letters[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+		"0123456789._-";
 
-	return name[0] && name[0] != '.' && name[0] != '-' && strlen(name) < ABI_NAME_BYTES &&
-	       name[strspn(name, letters)] == '\0';
+	return name[0] && name[0] != '.' && name[0] != '-' &&
+	       strlen(name) < ABI_NAME_BYTES && name[strspn(name, letters)] == '\0';
 }
 
 int place_named(const char *name, char dir[PATH_MAX], bool make)
@@ -91,15 +94,18 @@ int place_named(const char *name, char dir[PATH_MAX], bool make)
 	char base[PATH_MAX];
 
 	if (!name_is_good(name)) {
-		complain("'%s' is no name for a fabric: letters, digits, '.', '_' and '-', at most "
-			 "%d", name, ABI_NAME_BYTES - 1);
+		complain(
+			"'%s' is no name for a fabric: letters, digits, '.', '_' and '-', at most "
+			"%d",
+			name, ABI_NAME_BYTES - 1);
 		return -1;
 	}
 	if (place_base(base, make) || join(dir, "%s/%s", base, name))
 		return -1;
 	if (strlen(dir) + strlen("/control") >= sizeof(address.sun_path)) {
 		complain("%s is too long for a socket's path: choose a shorter name or "
-			 "XDG_RUNTIME_DIR", dir);
+			 "XDG_RUNTIME_DIR",
+			 dir);
 		return -1;
 	}
 	return check_folder(dir, make);
@@ -115,7 +121,8 @@ int place_each(int (*fn)(const char *name, const char *dir, void *arg), void *ar
 		return 0;
 	n = scandir(base, &list, NULL, alphasort);
 	for (int i = 0; i < n; i++) {
-		if (name_is_good(list[i]->d_name) && !join(dir, "%s/%s", base, list[i]->d_name) &&
+		if (name_is_good(list[i]->d_name) &&
+		    !join(dir, "%s/%s", base, list[i]->d_name) &&
 		    !fn(list[i]->d_name, dir, arg))
 			count++;
 		free(list[i]);
@@ -160,8 +167,9 @@ int place_choose(const char *name, char dir[PATH_MAX])
 	if (live)
 		complain("which fabric? --fabric takes one of:%s", choice.names);
 	else
-		complain("no fabric is up: 'softib up' brings one up, 'softib run -- CMD' runs "
-			 "CMD on one of its own");
+		complain(
+			"no fabric is up: 'softib up' brings one up, 'softib run -- CMD' runs "
+			"CMD on one of its own");
 	return -1;
 }
 
@@ -191,8 +199,10 @@ int place_program(const char *name, char path[PATH_MAX])
 		return -1;
 	if (!access(path, X_OK))
 		return 0;
-	complain("%s is missing: it belongs beside softib (in the tree run build/bin/softib after "
-		 "'make')", path);
+	complain(
+		"%s is missing: it belongs beside softib (in the tree run build/bin/softib after "
+		"'make')",
+		path);
 	return -1;
 }
 
@@ -210,7 +220,7 @@ int place_lib_dir(char path[PATH_MAX])
 		if (realpath(probe, path))
 			return 0;
 	}
-	complain("libibverbs.so.1 of softib is neither in %s/%s nor in %s/%s", self, places[0], self,
-		 places[1]);
+	complain("libibverbs.so.1 of softib is neither in %s/%s nor in %s/%s", self,
+		 places[0], self, places[1]);
 	return -1;
 }

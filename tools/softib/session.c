@@ -24,14 +24,20 @@
 
 #include "softib.h"
 
-#define READY_TIMEOUT_MS 60000	/* for softibd to serve: it reads a file, no more */
-#define QUIET_MS 3000		/* before people are told what takes so long */
-#define PROGRESS_MS 5000
-#define END_TIMEOUT_MS 5000	/* between SIGTERM and SIGKILL */
+#define READY_TIMEOUT_MS 60000 /* for softibd to serve: it reads a file, no more */
+#define QUIET_MS	 3000  /* before people are told what takes so long */
+#define PROGRESS_MS	 5000
+#define END_TIMEOUT_MS	 5000 /* between SIGTERM and SIGKILL */
 
 #define MANAGER_FILES "osm" /* opensm's caches and logs */
 
-enum event { EVENT_TIMEOUT, EVENT_READABLE, EVENT_STOP, EVENT_DAEMON_ENDED, EVENT_COMMAND_ENDED };
+enum event {
+	EVENT_TIMEOUT,
+	EVENT_READABLE,
+	EVENT_STOP,
+	EVENT_DAEMON_ENDED,
+	EVENT_COMMAND_ENDED
+};
 
 static uint64_t now_ms(void)
 {
@@ -79,8 +85,9 @@ static int take_lock(struct session *s)
 	}
 	if (!fcntl(s->lock_fd, F_SETLK, &lock))
 		return 0;
-	complain("a fabric is up in %s already (softib process %d); 'softib down' ends it", s->dir,
-		 session_owner(s->dir));
+	complain(
+		"a fabric is up in %s already (softib process %d); 'softib down' ends it",
+		s->dir, session_owner(s->dir));
 	close(s->lock_fd);
 	s->lock_fd = -1;
 	return -1;
@@ -211,11 +218,14 @@ static enum event take_signal(struct session *s)
 /* the next event, at most until @deadline_ms (0: for ever) */
 static enum event next_event(struct session *s, int fd, uint64_t deadline_ms)
 {
-	struct pollfd fds[] = {{.fd = s->signal_fd, .events = POLLIN}, {.fd = fd, .events = POLLIN}};
+	struct pollfd fds[] = {{.fd = s->signal_fd, .events = POLLIN},
+			       {.fd = fd, .events = POLLIN}};
 
 	for (;;) {
 		uint64_t now = now_ms();
-		int left = !deadline_ms ? -1 : now >= deadline_ms ? 0 : (int)(deadline_ms - now);
+		int left = !deadline_ms		? -1
+			   : now >= deadline_ms ? 0
+						: (int)(deadline_ms - now);
 		int n = poll(fds, 2, left);
 		enum event event;
 
@@ -238,8 +248,8 @@ static enum event next_event(struct session *s, int fd, uint64_t deadline_ms)
 static pid_t spawn_softibd(struct session *s, const char *program, int ready_fd)
 {
 	char number[16];
-	char *const argv[] = {"softibd", "--dir", s->dir, "--topology", (char *)s->topology,
-			      "--ready-fd", number, NULL};
+	char *const argv[] = {"softibd",	   "--dir",	 s->dir, "--topology",
+			      (char *)s->topology, "--ready-fd", number, NULL};
 	pid_t parent = getpid(), pid = fork();
 
 	if (pid)
@@ -284,7 +294,8 @@ static int start_softibd(struct session *s)
 /* opensm lies where only root's PATH leads */
 static void exec_opensm(struct session *s)
 {
-	static const char *const places[] = {"opensm", "/usr/sbin/opensm", "/usr/local/sbin/opensm"};
+	static const char *const places[] = {"opensm", "/usr/sbin/opensm",
+					     "/usr/local/sbin/opensm"};
 	char dir[PATH_MAX], log[PATH_MAX + 16];
 	char *const argv[] = {"opensm", "--log_file", log, "--erase_log_file", NULL};
 
@@ -341,9 +352,10 @@ static void say_progress(struct session *s)
 	int64_t active = number_of(ports, "active");
 
 	if (ports)
-		fprintf(stderr, "softib: %s: %lld of %lld ports Active\n", s->sm, (long long)active,
-			(long long)(active + number_of(ports, "armed") + number_of(ports, "init") +
-				    number_of(ports, "down")));
+		fprintf(stderr, "softib: %s: %lld of %lld ports Active\n", s->sm,
+			(long long)active,
+			(long long)(active + number_of(ports, "armed") +
+				    number_of(ports, "init") + number_of(ports, "down")));
 	json_object_put(answer);
 }
 
@@ -387,8 +399,10 @@ static int wait_active(struct session *s)
 	else if (event == EVENT_READABLE)
 		error = take_wait_answer(fd);
 	else if (event == EVENT_TIMEOUT && s->manager)
-		error = complain("%s did not bring all ports to Active within %u s (--timeout); "
-				 "its log is below", s->sm, s->timeout_s);
+		error = complain(
+			"%s did not bring all ports to Active within %u s (--timeout); "
+			"its log is below",
+			s->sm, s->timeout_s);
 	if (event == EVENT_TIMEOUT && s->manager)
 		say_log(s, "sm.log");
 	if (fd >= 0)
@@ -400,8 +414,8 @@ static int wait_active(struct session *s)
 
 static int open_signals(struct session *s)
 {
-	static const int numbers[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT,
-				      SESSION_ABANDONED};
+	static const int numbers[] = {SIGCHLD, SIGINT,	SIGTERM,
+				      SIGHUP,  SIGQUIT, SESSION_ABANDONED};
 	sigset_t mask;
 
 	sigemptyset(&mask);

@@ -36,7 +36,8 @@ int cmd_counters(int argc, char **argv);
 int cmd_resource(int argc, char **argv);
 
 /** complain() - "softib: ..." on stderr. Return: EXIT_FAILURE */
-__attribute__((format(printf, 1, 2))) int complain(const char *fmt, ...);
+__attribute__((format(printf, 1, 2)))
+int complain(const char *fmt, ...);
 
 /* --- options that many commands have ----------------------------------- */
 

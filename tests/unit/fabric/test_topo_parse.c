@@ -52,7 +52,8 @@ static const char discovered[] =
 static void ibnetdiscover_format(void **state)
 {
 	struct topology *t = parse(discovered);
-	int sw = topo_find(t, "0x005442ba00003080"), ca = topo_find(t, "MT23108 InfiniHost");
+	int sw = topo_find(t, "0x005442ba00003080"),
+	    ca = topo_find(t, "MT23108 InfiniHost");
 	const struct topo_node *nd = &t->node[sw];
 
 	assert_int_equal(t->num_nodes, 5);
@@ -94,9 +95,10 @@ static void implied_far_end(void **state)
 
 static void ibsim_format(void **state)
 {
-	struct topology *t = parse("# comment\nspeed=4\n\nSwitch\t8 \"Switch1\"\n[1]\t\"Hca1\"[1] w=8 s=3\n"
-				   "[2]\t\"Hca1\"[2]\n[8]\t\"Hca 2\"\n\nHca\t2 \"Hca1\" \"with a name\"\n"
-				   "[1]\t\"Switch1\"[1]\t\tw=8 s=3\n[2]\t\"Switch1\"[2]\n\nHca 1 \"Hca 2\"\n");
+	struct topology *t = parse(
+		"# comment\nspeed=4\n\nSwitch\t8 \"Switch1\"\n[1]\t\"Hca1\"[1] w=8 s=3\n"
+		"[2]\t\"Hca1\"[2]\n[8]\t\"Hca 2\"\n\nHca\t2 \"Hca1\" \"with a name\"\n"
+		"[1]\t\"Switch1\"[1]\t\tw=8 s=3\n[2]\t\"Switch1\"[2]\n\nHca 1 \"Hca 2\"\n");
 	const struct topo_node *sw = &t->node[0];
 
 	assert_int_equal(t->num_nodes, 3);
@@ -115,8 +117,9 @@ static void ibsim_format(void **state)
 
 static void round_trips(void **state)
 {
-	static const char *const specs[] = {"direct", "pair:2", "star:8", "fattree:3,3", "torus:3x4x2,2",
-					    "dragonfly:3,2,1,speed=HDR,width=2x"};
+	static const char *const specs[] = {
+		"direct",      "pair:2",	"star:8",
+		"fattree:3,3", "torus:3x4x2,2", "dragonfly:3,2,1,speed=HDR,width=2x"};
 	struct topology *t = parse(discovered), *again = print_and_parse(t);
 
 	check_same(t, again);
@@ -139,17 +142,20 @@ static const struct {
 } errors[] = {
 	{"", "f:0: no node"},
 	{"\n# nothing\n", "f:2: no node"},
-	{"Ca 1 \"H-b8e92403009ca838\" # \"alone\"\n", "f:1: \"H-b8e92403009ca838\" and the whole file without"},
+	{"Ca 1 \"H-b8e92403009ca838\" # \"alone\"\n",
+	 "f:1: \"H-b8e92403009ca838\" and the whole file without"},
 	{"\nSwitch\n", "f:2: Switch without its number of ports"},
 	{"Switch 0 \"a\"\n", "f:1: Switch without its number"},
 	{"Switch 255 \"a\"\n", "f:1: Switch without its number"},
 	{"Switch 8\n", "f:1: Switch without an id"},
 	{"Switch 8 \"a\n", "f:1: Switch without an id"},
 	{"Switch 8 \"\"\n", "f:1: Switch without an id"},
-	{"Switch 8 \"a\"\nSwitch 8 \"a\"\n", "f:2: a second record of \"a\"; the first is in line 1"},
+	{"Switch 8 \"a\"\nSwitch 8 \"a\"\n",
+	 "f:2: a second record of \"a\"; the first is in line 1"},
 	{"[1] \"a\"[1]\n", "f:1: a port that belongs to no node"},
 	{"Switch 8 \"a\"\nvendid=1\n[1] \"b\"\n", "f:3: a port that belongs to no node"},
-	{"Switch 8 \"a\"\n[9] \"b\"[1]\n", "f:2: not a port of \"a\"; expected [1] to [8]"},
+	{"Switch 8 \"a\"\n[9] \"b\"[1]\n",
+	 "f:2: not a port of \"a\"; expected [1] to [8]"},
 	{"Switch 8 \"a\"\n[0] \"b\"[1]\n", "f:2: not a port"},
 	{"Switch 8 \"a\"\n[] \"b\"[1]\n", "f:2: not a port"},
 	{"Switch 8 \"a\"\n[1] b[1]\n", "f:2: no far end"},
@@ -162,11 +168,14 @@ static const struct {
 	{"Switch 8 \"a\"\n[1] \"b\"[1] q=1\n", "f:2: option q="},
 	{"Switch 8 \"a\"\n[1] \"S-0000000000000001\"[1] # \"b\" lid 4 4xFOO\n",
 	 "f:2: \"4xFOO\" is no link speed"},
-	{"Switch 8 \"a\"\n[1] \"a\"[1]\n", "f:2: port 1 of \"a\" is taken or is this port itself"},
+	{"Switch 8 \"a\"\n[1] \"a\"[1]\n",
+	 "f:2: port 1 of \"a\" is taken or is this port itself"},
 	{"Switch 8 \"a\"\n[1] \"b\"[1]\nCa 1 \"b\"\n[1] \"a\"[2]\n",
 	 "f:4: port 1 of \"b\" has a cable to \"a\"[1] already"},
-	{"Switch 8 \"a\"\n[1] \"b\"[1]\n[2] \"b\"[1]\nCa 1 \"b\"\n", "f:3: port 1 of \"b\" is taken"},
-	{"Switch 8 \"a\"\n[1] \"b\"[2]\nCa 1 \"b\"\n", "f:2: \"b\" has no port 2; expected 1 to 1"},
+	{"Switch 8 \"a\"\n[1] \"b\"[1]\n[2] \"b\"[1]\nCa 1 \"b\"\n",
+	 "f:3: port 1 of \"b\" is taken"},
+	{"Switch 8 \"a\"\n[1] \"b\"[2]\nCa 1 \"b\"\n",
+	 "f:2: \"b\" has no port 2; expected 1 to 1"},
 	{"bogus line\n", "f:1: \"bogus\" is not known"},
 	{"!!\n", "f:1: neither a node"},
 	{"vendid=\n", "f:1: vendid without a value"},
@@ -185,7 +194,8 @@ static void error_messages(void **state)
 		struct topology *t = NULL;
 		char err[300];
 
-		assert_int_equal(topo_parse_text("f", errors[i].text, strlen(errors[i].text), &t, err,
+		assert_int_equal(topo_parse_text("f", errors[i].text,
+						 strlen(errors[i].text), &t, err,
 						 sizeof(err)),
 				 -EINVAL);
 		assert_null(t);
@@ -224,7 +234,8 @@ static void cut_short(void **state)
 		free(copy);
 	}
 	struct topology *t;
-	assert_int_equal(topo_parse_text("f", "Ca\0 1", 5, &t, err, sizeof(err)), -EINVAL);
+	assert_int_equal(topo_parse_text("f", "Ca\0 1", 5, &t, err, sizeof(err)),
+			 -EINVAL);
 	assert_string_equal(err, "f:1: a zero byte; expected text");
 }
 
@@ -236,7 +247,8 @@ static void allocation_failures(void **state)
 
 	do {
 		rt_fail_alloc((uint64_t)++nth);
-		error = topo_parse_text("f", discovered, strlen(discovered), &t, err, sizeof(err));
+		error = topo_parse_text("f", discovered, strlen(discovered), &t, err,
+					sizeof(err));
 	} while (error && nth < 1000);
 	rt_fail_alloc(0);
 	assert_in_range(nth, 8, 999);
@@ -261,10 +273,14 @@ static void drawing_counts_adapters(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(ibnetdiscover_format), cmocka_unit_test(implied_far_end),
-		cmocka_unit_test(ibsim_format),		cmocka_unit_test(round_trips),
-		cmocka_unit_test(error_messages),	cmocka_unit_test(short_message_room),
-		cmocka_unit_test(cut_short),		cmocka_unit_test(allocation_failures),
+		cmocka_unit_test(ibnetdiscover_format),
+		cmocka_unit_test(implied_far_end),
+		cmocka_unit_test(ibsim_format),
+		cmocka_unit_test(round_trips),
+		cmocka_unit_test(error_messages),
+		cmocka_unit_test(short_message_room),
+		cmocka_unit_test(cut_short),
+		cmocka_unit_test(allocation_failures),
 		cmocka_unit_test(drawing_counts_adapters),
 	};
 

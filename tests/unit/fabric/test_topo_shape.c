@@ -129,13 +129,44 @@ static void link_options(void **state)
 static void bad_shapes(void **state)
 {
 	static const char *const bad[] = {
-		"pair:", "pair:0", "pair:128", "pair:x", "pair,", "pair,x", "pair,speed=", "pair,speed=XX",
-		"pair,width=3x", "pair extra", "star", "star:", "star:0", "star:-1", "star:255",
-		"star:99999999999999999999", "star:8x", "star:8,9", "fattree", "fattree:2", "fattree:2,",
-		"fattree:0,4", "fattree:2,128", "fattree:9,9", "fattree:127,127", "fattree:2,4,5",
-		"fattree:2,4,ports=2", "torus:4x", "torus:2x2x2x2", "torus:49151x49151",
-		"torus:1000x1000", "torus:4x4,0", "dragonfly:4,2", "dragonfly:254,254,254",
-		"dragonfly:200,200,1", "direct:1", "/nonexistent/file", "",
+		"pair:",
+		"pair:0",
+		"pair:128",
+		"pair:x",
+		"pair,",
+		"pair,x",
+		"pair,speed=",
+		"pair,speed=XX",
+		"pair,width=3x",
+		"pair extra",
+		"star",
+		"star:",
+		"star:0",
+		"star:-1",
+		"star:255",
+		"star:99999999999999999999",
+		"star:8x",
+		"star:8,9",
+		"fattree",
+		"fattree:2",
+		"fattree:2,",
+		"fattree:0,4",
+		"fattree:2,128",
+		"fattree:9,9",
+		"fattree:127,127",
+		"fattree:2,4,5",
+		"fattree:2,4,ports=2",
+		"torus:4x",
+		"torus:2x2x2x2",
+		"torus:49151x49151",
+		"torus:1000x1000",
+		"torus:4x4,0",
+		"dragonfly:4,2",
+		"dragonfly:254,254,254",
+		"dragonfly:200,200,1",
+		"direct:1",
+		"/nonexistent/file",
+		"",
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
@@ -145,8 +176,8 @@ static void bad_shapes(void **state)
 		print_message("# \"%s\"\n", bad[i]);
 		assert_true(topo_load(bad[i], &t, err, sizeof(err)) < 0);
 		assert_null(t);
-		assert_non_null(strstr(err, "expected") ? strstr(err, "expected") :
-							  strstr(err, "too large"));
+		assert_non_null(strstr(err, "expected") ? strstr(err, "expected")
+							: strstr(err, "too large"));
 	}
 }
 

@@ -55,7 +55,8 @@ static inline void check_cables(const struct topology *t)
 
 			if (port->peer_node < 0)
 				continue;
-			assert_in_range(port->peer_port, 1, t->node[port->peer_node].num_ports);
+			assert_in_range(port->peer_port, 1,
+					t->node[port->peer_node].num_ports);
 			far = &t->node[port->peer_node].port[port->peer_port];
 			assert_int_equal(far->peer_node, i);
 			assert_int_equal(far->peer_port, p);
@@ -110,7 +111,8 @@ static inline void check_same(const struct topology *a, const struct topology *b
 			assert_int_equal(q->peer_node < 0, r->peer_node < 0);
 			if (q->peer_node < 0)
 				continue;
-			assert_string_equal(a->node[q->peer_node].id, b->node[r->peer_node].id);
+			assert_string_equal(a->node[q->peer_node].id,
+					    b->node[r->peer_node].id);
 			assert_int_equal(q->peer_port, r->peer_port);
 			assert_int_equal(q->width_enc, r->width_enc);
 			assert_int_equal(q->speed_enc, r->speed_enc);
