@@ -319,14 +319,14 @@ static struct mad_recv *on_ack(struct mad_agent *agent, struct mad_recv *recv)
 	const struct ib_rmpp_hdr *hdr = &recv->packet.rmpp.rmpp_hdr;
 	struct rmpp_recv *r = find(agent, recv);
 
+	if (hdr->rmpp_status)
+		return refuse(agent, recv, IB_MGMT_RMPP_STATUS_BAD_STATUS);
 	/* 13.6.6.3: an ACK of nothing, after a request of several segments,
-	 * turns the direction and tells the window for the response */
+	 * turns the direction and tells the window for the response, which
+	 * may be under way already */
 	if (!hdr->seg_num && r && r->state == COMPLETE)
 		r->repwin = be32_to_cpu(hdr->paylen_newwin);
-	else if (hdr->rmpp_status)
-		return refuse(agent, recv, IB_MGMT_RMPP_STATUS_BAD_STATUS);
-	else
-		rmpp_send_ack(agent, recv);
+	rmpp_send_ack(agent, recv);
 	ib_free_recv_mad(&recv->recv_wc);
 	return NULL;
 }

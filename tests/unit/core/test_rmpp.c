@@ -290,6 +290,69 @@ static void test_a_lost_response_repeats_the_whole_request(void **state)
 	assert_int_equal(sender->status, IB_WC_RESP_TIMEOUT_ERR);
 }
 
+/* --- double-sided transfers (13.6.6.3): SA GetMulti --- */
+
+#define SA IB_MGMT_CLASS_SUBN_ADM
+
+static struct ib_mad_send_buf *sa_message(struct client *c, u8 method, u64 tid, int bytes)
+{
+	struct ib_mad_send_buf *buf = ib_create_send_mad(c->agent, 1, 0, 1, IB_MGMT_SA_HDR, bytes,
+							 GFP_KERNEL, 1);
+	struct ib_mad_hdr *hdr = buf->mad;
+
+	hdr->base_version = hdr->class_version = 1;
+	hdr->mgmt_class = SA;
+	hdr->method = method;
+	hdr->tid = cpu_to_be64(tid);
+	return buf;
+}
+
+static int answer_multi(struct client *c, struct ib_mad_recv_wc *recv_wc)
+{
+	struct ib_mad_send_buf *buf =
+		sa_message(c, IB_SA_METHOD_GET_MULTI_RESP,
+			   be64_to_cpu(recv_wc->recv_buf.mad->mad_hdr.tid), 50 * IB_MGMT_SA_DATA);
+
+	buf->ah = ib_create_ah_from_wc(c->pd, recv_wc->wc, recv_wc->recv_buf.grh, 1);
+	return ib_post_send_mad(buf, NULL);
+}
+
+static int turns, lost;
+
+/* the ACK of the response's first segment gets lost: only the window that
+ * came with the turn lets the server go on before its ACK time-out */
+static bool lose_first_ack(struct net *n, const struct net_packet *packet)
+{
+	const struct ib_rmpp_hdr *hdr = &packet->rmpp.rmpp_hdr;
+
+	if (packet->from != n->node[0] || hdr->rmpp_type != IB_MGMT_RMPP_TYPE_ACK)
+		return false;
+	turns += !hdr->seg_num;
+	return hdr->seg_num && lost++ == 0;
+}
+
+static void test_the_direction_turns(void **state)
+{
+	struct client *c = client_open(net->node[0], SA, 0, 1);
+	struct client *s = client_open(net->node[1], SA, 1ull << IB_SA_METHOD_GET_MULTI, 1);
+	struct ib_mad_send_buf *buf = sa_message(c, IB_SA_METHOD_GET_MULTI,
+						 (u64)c->agent->hi_tid << 32 | 1,
+						 3 * IB_MGMT_SA_DATA);
+
+	turns = lost = 0;
+	net->lose = lose_first_ack;
+	s->answer = answer_multi;
+	buf->ah = client_ah(c, 11);
+	buf->timeout_ms = 1000;
+	ib_post_send_mad(buf, NULL);
+	rt_sim_run_for(net->rt, NSEC_PER_SEC / 2);
+	assert_int_equal(c->status, IB_WC_SUCCESS);
+	assert_int_equal(c->mad_len, IB_MGMT_SA_HDR + 50 * IB_MGMT_SA_DATA);
+	assert_int_equal(turns, 1);
+	client_close(c);
+	client_close(s);
+}
+
 /* --- wrong packets --- */
 
 /* send one hand-made packet of a transfer, as an agent without RMPP may */
@@ -442,6 +505,7 @@ int main(void)
 		CASE(test_a_slow_response_is_waited_for),
 		CASE(test_a_long_request_and_a_long_response),
 		CASE(test_a_lost_response_repeats_the_whole_request),
+		CASE(test_the_direction_turns),
 		CASE(test_wrong_packets_are_aborted),
 		CASE(test_segments_of_no_transfer_are_dropped),
 		CASE(test_stop_abort_and_bad_acks_end_the_send),
