@@ -64,7 +64,8 @@ void sm_mcast_begin(struct sm *sm)
 			sm_abort_job(sm);
 			break;
 		}
-		memset(t->mft, 0, t->mft_size * sizeof(*t->mft));
+		if (t->mft_size)
+			memset(t->mft, 0, t->mft_size * sizeof(*t->mft));
 	}
 	if (!sm->aborted)
 		list_for_each_entry(g, &sm->groups, node)
