@@ -62,6 +62,7 @@ struct lanes {
 	const struct abi_devpage *devpage;
 	struct abi_ring_tx *by_softibd; /* the ring that flows come from and go to */
 	struct list_head out, dirty, in;
+	unsigned num_gone;	 /* of in: their senders left */
 	struct lane_in *reading; /* NULL: the ring from softibd */
 	struct flow flow[LANES_FLOWS];
 	struct abi_resolve question[LANES_QUESTIONS];
@@ -106,6 +107,8 @@ void lanes_wake(struct lanes *lanes);
 uint64_t lanes_position(struct lanes *lanes, bool *waiting);
 /** lanes_events() - read what softibd says on @fd. False: it is closed */
 bool lanes_events(struct soft_context *ctx, int fd);
+/** lanes_reap() - unmap what was read to the end and whose sender left */
+void lanes_reap(struct soft_context *ctx);
 /** lanes_answer() - ask softibd what the engine wants to know */
 void lanes_answer(struct soft_context *ctx);
 /** lanes_prepare() - a connected QP is about to send: have its way known

@@ -213,16 +213,38 @@ static struct lane_in *find_in(struct lanes *l, uint32_t id)
 	return NULL;
 }
 
-/* a dead sender's last packets are read: then the lane goes */
+/* a sender that left may have sent just before, an acknowledgement say: the
+ * lane goes when it is read (lanes_reap) */
 static void drop_in(struct lanes *l, uint32_t id)
 {
 	struct lane_in *lane = find_in(l, id);
 
 	if (!lane)
 		return;
-	if (l->reading == lane)
-		l->reading = NULL; /* the round ends; the next begins anew */
-	free_in(lane);
+	lane->gone = true;
+	l->num_gone++;
+}
+
+/* under the engine's lock */
+static void reap(void *arg)
+{
+	struct lanes *l = arg;
+	struct lane_in *lane, *tmp;
+
+	list_for_each_entry_safe(lane, tmp, &l->in, node) {
+		if (!lane->gone || lane->rx.head != atomic_load(&lane->memory->ring.tail))
+			continue;
+		if (l->reading == lane)
+			l->reading = NULL; /* the round ends; the next begins anew */
+		l->num_gone--;
+		free_in(lane);
+	}
+}
+
+void lanes_reap(struct soft_context *ctx)
+{
+	if (ctx->link.lanes.num_gone)
+		eng_locked(ctx->engine, reap, &ctx->link.lanes);
 }
 
 static void drop_out(struct lanes *l, uint32_t id)

@@ -207,6 +207,7 @@ static void *run(void *arg)
 	rt_short_slice();
 	while (!atomic_load(&ctx->progress.stop)) {
 		lanes_answer(ctx);
+		lanes_reap(ctx);
 		if (ctx->progress.mode == PROGRESS_WATCH)
 			watch(ctx);
 		else

@@ -151,6 +151,9 @@ struct ib_ucontext *hca_alloc_ucontext(struct ib_device *device);
 void hca_dealloc_ucontext(struct ib_ucontext *context);
 /** hca_user_deliver() - put a packet into a program's ring. 0; -EAGAIN */
 int hca_user_deliver(struct hca_user *user, const void *bytes, size_t len);
+/** hca_user_drain() - forward what the program sent before its QP goes: an
+ *  acknowledgement may be among it */
+void hca_user_drain(struct hca_user *user);
 /** hca_user_wants() - is a QP of @user attached to the group? */
 bool hca_user_wants(const struct hca_user *user, const union wire_gid *gid);
 /** hca_users_flush() - publish what was put into rings, ring the doorbells */

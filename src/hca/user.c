@@ -180,6 +180,15 @@ static bool user_poll(struct rt_poller *p)
 	return n > 0 || user->held_since.ns != MONO_NEVER.ns;
 }
 
+void hca_user_drain(struct hca_user *user)
+{
+	/* as much as the ring holds; a packet that is held is given up */
+	for (unsigned n = 0; n < ABI_LINK_RING_BYTES / PACKETS_PER_TURN && !user->broken; n++) {
+		if (!user_poll(&user->poller) || user->held_since.ns != MONO_NEVER.ns)
+			return;
+	}
+}
+
 static bool user_prepare(struct rt_poller *p)
 {
 	struct hca_user *user = container_of(p, struct hca_user, poller);

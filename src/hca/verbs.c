@@ -380,6 +380,8 @@ static void destroy_qp(struct ib_qp *ibqp)
 {
 	struct hca_qp *qp = container_of(ibqp, struct hca_qp, ib);
 
+	if (qp->user)
+		hca_user_drain(qp->user);
 	list_del(&qp->node);
 	if (qp->eng)
 		eng_qp_destroy(qp->eng);

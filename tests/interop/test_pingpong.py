@@ -49,17 +49,20 @@ def test_on_one_node(pair):
     pair.pair("ibv_ud_pingpong", "-n", "100", server="n1", client="n1")
 
 
+def read_until(process, text):
+    """Lines of a program up to the one that has @text."""
+    for line in process.stdout:
+        if text in line:
+            return
+    raise AssertionError(f"never saw {text}")
+
+
 def test_asyncwatch_sees_the_link(pair):
-    watch = pair.start("n1", "stdbuf", "-oL", "ibv_asyncwatch", "-d", "softib0")
-    seen = watch.stdout.readline()
+    watch = pair.start("n1", "timeout", "60", "stdbuf", "-oL", "ibv_asyncwatch", "-d", "softib0")
+    read_until(watch, "async event FD")
     pair.softib("link", "n1:1", "down", "--fabric", "t")
-    while "IBV_EVENT_PORT_ERR" not in seen and "port error" not in seen.lower():
-        line = watch.stdout.readline()
-        assert line, seen
-        seen += line
+    read_until(watch, "IBV_EVENT_PORT_ERR")
     pair.softib("link", "n1:1", "up", "--fabric", "t")
-    while "port active" not in seen.lower():
-        line = watch.stdout.readline()
-        assert line, seen
-        seen += line
+    read_until(watch, "IBV_EVENT_PORT_ACTIVE")
     watch.kill()
+    pair.softib("wait", "--fabric", "t")
