@@ -4,38 +4,44 @@
 
 #include "runtime/rt.h"
 
+static void **make_page(void **page)
+{
+	if (!*page)
+		*page = rt_zalloc(ENG_TABLE_SLOTS * sizeof(void *));
+	return *page;
+}
+
 int eng_table_set(struct eng_table *t, uint32_t i, void *entry)
 {
-	uint32_t hi = (i >> ENG_TABLE_BITS) & (ENG_TABLE_SLOTS - 1);
+	void **page;
 
-	if (!t->page && !(t->page = rt_zalloc(ENG_TABLE_SLOTS * sizeof(*t->page))))
+	if (!entry && !eng_table_get(t, i))
+		return 0;
+	page = make_page((void **)&t->root);
+	for (unsigned level = 0; level < ENG_TABLE_LEVELS - 1 && page; level++)
+		page = make_page(&page[eng_table_slot(i, level)]);
+	if (!page)
 		return -ENOMEM;
-	if (!t->page[hi]) {
-		if (!entry)
-			return 0;
-		t->page[hi] = rt_zalloc(ENG_TABLE_SLOTS * sizeof(void *));
-		if (!t->page[hi])
-			return -ENOMEM;
-	}
-	t->page[hi][i & (ENG_TABLE_SLOTS - 1)] = entry;
+	page[eng_table_slot(i, ENG_TABLE_LEVELS - 1)] = entry;
 	return 0;
 }
 
-static void free_page(void **page, void (*each)(void *entry))
+static void free_page(void **page, unsigned level, void (*each)(void *entry))
 {
-	for (uint32_t i = 0; i < ENG_TABLE_SLOTS; i++)
-		if (page[i])
+	for (uint32_t i = 0; i < ENG_TABLE_SLOTS; i++) {
+		if (!page[i])
+			continue;
+		if (level < ENG_TABLE_LEVELS - 1)
+			free_page(page[i], level + 1, each);
+		else
 			each(page[i]);
+	}
 	rt_free(page);
 }
 
 void eng_table_free(struct eng_table *t, void (*each)(void *entry))
 {
-	if (!t->page)
-		return;
-	for (uint32_t i = 0; i < ENG_TABLE_SLOTS; i++)
-		if (t->page[i])
-			free_page(t->page[i], each);
-	rt_free(t->page);
-	t->page = NULL;
+	if (t->root)
+		free_page(t->root, 0, each);
+	t->root = NULL;
 }

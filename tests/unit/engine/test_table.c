@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* The sparse tables of QPNs and keys. */
+#include "../test.h"
+
+#include "engine/table.h"
+#include "runtime/rt.h"
+
+static int freed;
+
+static void count(void *entry)
+{
+	freed++;
+}
+
+static void numbers_of_all_digits(void **state)
+{
+	static const uint32_t numbers[] = {0, 1, 0xff, 0x100, 0xffff, 0x10000, 0xabcdef, 0xffffff};
+	struct eng_table t = {0};
+
+	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
+		assert_int_equal(eng_table_set(&t, numbers[i], (void *)(uintptr_t)(i + 1)), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
+		assert_ptr_equal(eng_table_get(&t, numbers[i]), (void *)(uintptr_t)(i + 1));
+	assert_null(eng_table_get(&t, 2));
+	assert_null(eng_table_get(&t, 0xabcdee));
+	assert_int_equal(eng_table_set(&t, 0xff, NULL), 0);
+	assert_null(eng_table_get(&t, 0xff));
+	freed = 0;
+	eng_table_free(&t, count);
+	assert_int_equal(freed, ARRAY_SIZE(numbers) - 1);
+	assert_null(eng_table_get(&t, 1));
+}
+
+static void clearing_takes_no_memory(void **state)
+{
+	struct eng_table t = {0};
+
+	rt_fail_alloc(1);
+	assert_int_equal(eng_table_set(&t, 77, NULL), 0);
+	assert_int_equal(eng_table_set(&t, 77, &t), -ENOMEM);
+	assert_null(eng_table_get(&t, 77));
+	for (int nth = 2; nth <= 3; nth++) {
+		rt_fail_alloc((uint64_t)nth - 1);
+		assert_int_equal(eng_table_set(&t, 77, &t), -ENOMEM);
+	}
+	rt_fail_alloc(0);
+	assert_int_equal(eng_table_set(&t, 77, &t), 0);
+	eng_table_free(&t, count);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(numbers_of_all_digits),
+		cmocka_unit_test(clearing_takes_no_memory),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
