@@ -102,7 +102,7 @@ PROGRAMS = [  # command, what it prints of itself
     (["ib_write_lat", "-V"], "Version"),
     (["ib_read_bw", "-V"], "Version"),
     (["ib_atomic_lat", "-V"], "Version"),
-    (["ucx_info", "-v"], "UCT version"),
+    (["ucx_info", "-v"], "Version"),
     (["ucx_info", "-d"], "Component"),
     (["/usr/bin/python3", "-c", "import pyverbs.device as d, pyverbs.providers.mlx5.mlx5dv,"
       "pyverbs.providers.efa.efadv; print(d.get_device_list())"], "[]"),
