@@ -207,8 +207,8 @@ static void name_node(struct topo_node *nd, int nth)
 	if (!nd->sys_guid)
 		nd->sys_guid = nd->guid;
 	if (!nd->vendor_id) {
-		nd->vendor_id = TOPO_OUI;
-		nd->device_id = nd->kind;
+		nd->vendor_id = TOPO_VENDOR_ID;
+		nd->device_id = TOPO_DEVICE_ID(nd->kind);
 	}
 	if (!nd->id[0])
 		snprintf(nd->id, sizeof(nd->id), "%c-%016" PRIx64, id_prefix[nd->kind],

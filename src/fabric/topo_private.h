@@ -14,9 +14,8 @@
 
 /* GUIDs of our own: EUI-64 with the local bit; 8 bits of kind, 24 of index,
  * and the last 8 are the port's number */
-#define TOPO_OUI 0x025000u
 #define TOPO_GUID(kind, nth)                                                             \
-	((uint64_t)TOPO_OUI << 40 | (uint64_t)(kind) << 32 | (uint64_t)(nth) << 8)
+	((uint64_t)TOPO_VENDOR_ID << 40 | (uint64_t)(kind) << 32 | (uint64_t)(nth) << 8)
 
 struct topo_build {
 	struct topology *topo;

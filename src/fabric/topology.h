@@ -13,6 +13,12 @@
 
 #include "base/types.h"
 
+/* NodeInfo's VendorID and DeviceID where a topology names none; the adapters'
+ * own (ibv_device_attr.vendor_id) always: no OUI of anyone's, so that programs
+ * that know vendors see a new one */
+#define TOPO_VENDOR_ID	     0x025000u
+#define TOPO_DEVICE_ID(kind) ((uint16_t)(kind))
+
 enum topo_kind { TOPO_CA = 1, TOPO_SWITCH = 2, TOPO_ROUTER = 3 }; /* NodeInfo.NodeType */
 
 /** struct topo_port - port 1..num_ports of a node; [0] is a switch's own */

@@ -9,8 +9,6 @@
 #include "engine/table.h"
 #include "hca/hca.h"
 
-#define HCA_VENDOR_ID 0x5f1b00 /* no OUI of anyone's: programs that know vendors see a new one */
-#define HCA_VENDOR_PART_ID 0x5f1b
 #define HCA_FIRST_QPN 0x11
 #define HCA_RX_QUEUE_MAX 2048 /* packets waiting for the midlayer */
 #define HCA_MAX_MSG_BYTES 0x80000000u
