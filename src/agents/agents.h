@@ -280,8 +280,8 @@ int ag_process(struct ag_node *node, uint8_t port, const struct ag_mad_context *
  * ag_refuse() - answer a request that no one on the node serves
  * @mad: 256 bytes, the request, becomes the answer
  *
- * A class that is not there is a bad version (13.4.7), SMInfo without a
- * subnet manager a bad attribute. Responses, traps and Sends get no answer.
+ * A class that is not there, or SMInfo without a subnet manager: no such
+ * method and attribute (13.4.7). Responses, traps and Sends get no answer.
  * Return: true when @mad is an answer to be sent
  */
 bool ag_refuse(uint8_t *mad);

@@ -275,7 +275,7 @@ bool ag_refuse(uint8_t *mad)
 		wire_smp_encode(&smp, mad);
 		return true;
 	}
-	hdr.status = WIRE_STATUS_BAD_VERSION;
+	hdr.status = WIRE_STATUS_BAD_METHOD_ATTR; /* as the midlayer of a host says it */
 	/* the response to a Set is a GetResp too (13.4.5) */
 	hdr.method = hdr.method == WIRE_METHOD_SET ? WIRE_METHOD_GET_RESP :
 						     hdr.method | WIRE_METHOD_RESPONSE;

@@ -215,7 +215,7 @@ static void refusals(void **state)
 
 	assert_non_null(mad);
 	wire_mad_decode(mad, WIRE_MAD_BYTES, &hdr);
-	assert_int_equal(hdr.status, WIRE_STATUS_BAD_VERSION);
+	assert_int_equal(hdr.status, WIRE_STATUS_BAD_METHOD_ATTR);
 	assert_int_equal(hdr.method, WIRE_METHOD_GET_RESP);
 	mad = ask_lid(net, S2 + 1, 0, WIRE_CLASS_SM_LID, WIRE_SMP_SM_INFO);
 	assert_non_null(mad);
