@@ -305,7 +305,7 @@ static struct json_object *port_json(struct fabric *fab, int node, int port, boo
 
 	put_number(o, "port", (uint64_t)port);
 	put_hex(o, "guid", topo_port_guid(nd, port), 16);
-	if (nd->kind != TOPO_SWITCH) {
+	if (nd->kind != TOPO_SWITCH || port == 0) {
 		put_number(o, "lid", p->lid);
 		put_number(o, "lmc", p->lmc);
 		put_number(o, "sm_lid", p->sm_lid);
@@ -314,7 +314,7 @@ static struct json_object *port_json(struct fabric *fab, int node, int port, boo
 	put_text(o, "phys_state", phys_name(p->phys_state));
 	put_text(o, "width", topo_width_name(up ? p->width_active : tp->width_enc));
 	put_text(o, "speed", topo_speed_name(up ? p->speed_active : tp->speed_enc));
-	if (tp->peer_node >= 0) {
+	if (port && tp->peer_node >= 0) {
 		put_text(o, "peer", topo->node[tp->peer_node].name);
 		put_number(o, "peer_port", tp->peer_port);
 		put_bool(o, "plugged", fab_link_plugged(fab, node, port));
@@ -347,7 +347,8 @@ static struct json_object *node_json(struct fabric *fab, int node, bool ports,
 	if (!ports)
 		return o;
 	list = json_object_new_array();
-	for (int p = 1; p <= nd->num_ports; p++)
+	/* the LIDs of a switch are its port 0's */
+	for (int p = nd->kind == TOPO_SWITCH ? 0 : 1; p <= nd->num_ports; p++)
 		json_object_array_add(list, port_json(fab, node, p, detail));
 	json_object_object_add(o, "ports", list);
 	return o;
