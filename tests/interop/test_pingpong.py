@@ -64,5 +64,6 @@ def test_asyncwatch_sees_the_link(pair):
     read_until(watch, "IBV_EVENT_PORT_ERR")
     pair.softib("link", "n1:1", "up", "--fabric", "t")
     read_until(watch, "IBV_EVENT_PORT_ACTIVE")
-    watch.kill()
+    watch.terminate()  # timeout(1) hands it on; a SIGKILL it could not
+    watch.wait()
     pair.softib("wait", "--fabric", "t")
