@@ -56,19 +56,27 @@ def kill_one(fabric, victim_is_server, program="ib_write_bw"):
     return other
 
 
-@pytest.mark.parametrize("victim", ["server", "client"])
-def test_the_other_side_ends_with_an_error(pair, victim):
-    other = kill_one(pair, victim == "server", "ib_send_bw")
+# Who requests sees its retries exceeded (status 12). Who only responds sees
+# nothing, on hardware as here: perftest then misses its peer's TCP connection,
+# and whether that makes its exit status is perftest's affair.
+@pytest.mark.parametrize("program", ["ib_send_bw", "ib_write_bw", "ib_read_bw"])
+def test_the_requester_exceeds_its_retries(pair, program):
+    other = kill_one(pair, True, program)
     out = pair.finish(other, 60)
     assert other.returncode != 0, out
+    assert "status 12" in out or "syndrom 0x81" in out, out
     wait_until(lambda: not pair.user_resources(), "softibd forgets both")
-    pair.pair("ib_write_bw", "-n", "100")
+    pair.pair(program, "-n", "100")
 
 
-def test_requester_reports_retry_exceeded(pair):
-    other = kill_one(pair, True, "ib_write_bw")
+@pytest.mark.parametrize("program", ["ib_send_bw", "ib_write_bw"])
+def test_the_responder_is_left_alone(pair, program):
+    other = kill_one(pair, False, program)
     out = pair.finish(other, 60)
-    assert "status 12" in out or "retry exceeded" in out.lower() or "syndrom 0x81" in out, out
+    assert "Couldn't read remote address" in out, out
+    assert "status" not in out, out
+    wait_until(lambda: not pair.user_resources(), "softibd forgets both")
+    pair.pair(program, "-n", "100")
 
 
 def test_many_kills_leave_nothing(pair):
