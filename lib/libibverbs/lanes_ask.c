@@ -300,6 +300,15 @@ static struct lane_in *new_in(uint32_t id, int memfd)
 	return lane;
 }
 
+/* No descriptor or no memory for a lane that others made: they must know, or
+ * they would send into it and wait. */
+static void refuse(int fd, uint32_t id)
+{
+	struct abi_lane_event event = {.kind = ABI_LANE_REFUSED, .lane = id};
+
+	send(fd, &event, sizeof(event), MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
 bool lanes_events(struct soft_context *ctx, int fd)
 {
 	union {
@@ -324,6 +333,8 @@ bool lanes_events(struct soft_context *ctx, int fd)
 		news.fresh = new_in(news.event.lane, memfd);
 		close(memfd);
 	}
+	if (msg.msg_flags & MSG_CTRUNC || (memfd >= 0 && !news.fresh))
+		refuse(fd, news.event.lane);
 	if (n == (ssize_t)sizeof(news.event))
 		eng_locked(ctx->engine, take_news, &news);
 	return n > 0;

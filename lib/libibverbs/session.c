@@ -171,6 +171,8 @@ int session_get_context(int sock, struct abi_context_resp *resp, int fds[ABI_CON
 		return 0;
 	while (num_fds)
 		close(fds[--num_fds]);
+	if (n == (ssize_t)sizeof(*resp)) /* sent, but there was no room for all */
+		return -EMFILE;
 	return n < 0 ? (int)n : -EPROTO;
 }
 
@@ -197,9 +199,9 @@ int session_resolve(struct soft_context *ctx, const struct abi_resolve *key,
 	else
 		*num_fds = 0;
 	pthread_mutex_unlock(&ctx->sock_lock);
-	if (n == (ssize_t)sizeof(*resp))
+	if (n == (ssize_t)sizeof(*resp) && *num_fds != 1)
 		return 0;
-	while (n < 0 && *num_fds)
+	while (*num_fds) /* one of two: we have no descriptors left */
 		close(fds[--*num_fds]);
 	return n < 0 ? (int)n : -EPROTO;
 }

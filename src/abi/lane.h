@@ -57,7 +57,8 @@ struct abi_resolve_resp {
 	uint32_t mtu_bytes; /* longer payloads go by softibd, who drops them */
 };
 
-/** struct abi_lane_event - on ABI_FD_LANES; LANE_IN carries the memfd */
+/** struct abi_lane_event - on ABI_FD_LANES; LANE_IN carries the memfd. A
+ *  program that could not take it says LANE_REFUSED, with the id alone */
 struct abi_lane_event {
 	uint32_t kind; /* enum abi_lane_kind */
 	uint32_t lane;
@@ -68,6 +69,7 @@ enum abi_lane_kind {
 	ABI_LANE_IN = 1,   /* a new lane to receive from */
 	ABI_LANE_IN_GONE,  /* its sender is gone: read what is in it, unmap */
 	ABI_LANE_OUT_GONE, /* its receiver is gone: send no more */
+	ABI_LANE_REFUSED,  /* to softibd: no descriptor or memory for it */
 };
 
 #endif

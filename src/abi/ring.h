@@ -137,7 +137,8 @@ static inline const void *abi_ring_peek(struct abi_ring_rx *rx, size_t *len)
 		}
 		avail = rx->tail_seen - rx->head;
 		pos = rx->head & (rx->size - 1);
-		memcpy(&n, rx->ring->data + pos, 4);
+		/* read once: the peer may write it meanwhile */
+		n = *(const volatile uint32_t *)(rx->ring->data + pos);
 		if (n != ABI_RING_WRAP) {
 			if (avail > rx->size || abi_ring_record(n) > avail ||
 			    pos + abi_ring_record(n) > rx->size)

@@ -10,6 +10,7 @@
  * keeps its way until the same flow is resolved again, so that what was sent
  * the old way is counted the old way.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -195,6 +196,11 @@ static struct hca_lane *make_lane(struct hca_user *from, struct hca_user *to, un
 	list_add_tail(&lane->in_to, &to->lanes_in);
 	from->num_lanes++;
 	announce(lane, lane->fd);
+	if (to->lanes_deaf) { /* it would not read what comes by it */
+		from->num_lanes--;
+		free_lane(lane);
+		return NULL;
+	}
 	return lane;
 }
 
@@ -312,9 +318,41 @@ int hca_driver_command(struct ib_ucontext *context, const void *in_bytes, void *
 	return 0;
 }
 
+/* its sender goes on by softibd; what was sent by it is lost as on a bad link */
+static void end_for_sender(struct hca_lane *lane)
+{
+	struct abi_lane_event event = {.kind = ABI_LANE_OUT_GONE, .lane = lane->id};
+
+	tell(lane->from, &event, -1);
+	lane->from->num_lanes--;
+	free_lane(lane);
+}
+
+void hca_lanes_heard(struct rt_io *io, bool readable, bool writable)
+{
+	struct hca_user *user = container_of(io, struct hca_user, lanes_io);
+	struct hca_lane *lane, *tmp;
+	struct abi_lane_event event;
+	ssize_t n = recv(user->lanes_fd, &event, sizeof(event), MSG_DONTWAIT);
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n <= 0) { /* closed: the session ends, or the program reads no more */
+		user->lanes_deaf = true;
+		rt_io_watch(io, false, false);
+		return;
+	}
+	if (n != (ssize_t)sizeof(event) || event.kind != ABI_LANE_REFUSED)
+		return;
+	user->lanes_deaf = true; /* what it lacks now it would lack again */
+	list_for_each_entry_safe(lane, tmp, &user->lanes_in, in_to)
+		if (lane->id == event.lane)
+			end_for_sender(lane);
+}
+
 void hca_lanes_drop(struct hca_user *user)
 {
-	struct abi_lane_event event = {0};
+	struct abi_lane_event event;
 	struct hca_lane *lane;
 
 	while (!list_empty(&user->lanes_out)) {
@@ -324,11 +362,6 @@ void hca_lanes_drop(struct hca_user *user)
 			tell(lane->to, &event, -1);
 		free_lane(lane);
 	}
-	while (!list_empty(&user->lanes_in)) {
-		lane = list_first_entry(&user->lanes_in, struct hca_lane, in_to);
-		event = (struct abi_lane_event){.kind = ABI_LANE_OUT_GONE, .lane = lane->id};
-		tell(lane->from, &event, -1);
-		lane->from->num_lanes--;
-		free_lane(lane);
-	}
+	while (!list_empty(&user->lanes_in))
+		end_for_sender(list_first_entry(&user->lanes_in, struct hca_lane, in_to));
 }

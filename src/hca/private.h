@@ -56,6 +56,7 @@ struct hca_user {
 	struct list_head lanes_out, lanes_in;
 	unsigned num_lanes;
 	int lanes_fd;		/* our end of ABI_FD_LANES */
+	struct rt_io lanes_io;
 	bool lanes_deaf;	/* it does not read there */
 	mono_t held_since;	/* MONO_NEVER: the packet at the head is not held */
 	bool broken;		/* it wrote nonsense, or the device is gone */
@@ -163,6 +164,8 @@ int hca_driver_command(struct ib_ucontext *context, const void *in, void *out, i
 		       unsigned int *num_fds);
 /** hca_lanes_drop() - the program goes: its lanes end, both ways */
 void hca_lanes_drop(struct hca_user *user);
+/** hca_lanes_heard() - the rt_io of lanes_fd: a program refuses a lane */
+void hca_lanes_heard(struct rt_io *io, bool readable, bool writable);
 /** hca_lanes_fold() - fab_on_read()'s: count what went by lanes */
 void hca_lanes_fold(void *ctx);
 /** hca_lanes_check_epoch() - show senders that routes may have changed */

@@ -119,13 +119,18 @@ static bool may_leave(const struct hca_user *user, unsigned port_num, const stru
 }
 
 /* Return: false when the packet must wait */
-static bool forward(struct hca_user *user, const void *bytes, size_t len)
+static bool forward(struct hca_user *user, const void *shared, size_t len)
 {
+	static uint8_t bytes[WIRE_PACKET_MAX]; /* one thread, one packet */
 	struct hca *hca = user->hca;
 	struct wire_packet pkt;
 	unsigned port_num;
 	int ret;
 
+	if (len > sizeof(bytes))
+		return true;
+	/* what is checked is what is sent: the program may write meanwhile */
+	memcpy(bytes, shared, len);
 	if (wire_packet_decode(bytes, len, &pkt) < 0)
 		return true;
 	port_num = source_port(hca, &pkt.lrh);
@@ -314,6 +319,8 @@ struct ib_ucontext *hca_alloc_ucontext(struct ib_device *device)
 	rt_poller_add(user->hca->rt, &user->poller);
 	rt_io_init(user->hca->rt, &user->doorbell, user->fd[ABI_FD_DOORBELL], doorbell_rang);
 	rt_io_watch(&user->doorbell, true, false);
+	rt_io_init(user->hca->rt, &user->lanes_io, user->lanes_fd, hca_lanes_heard);
+	rt_io_watch(&user->lanes_io, true, false);
 	return &user->ib;
 }
 
@@ -322,6 +329,7 @@ void hca_dealloc_ucontext(struct ib_ucontext *context)
 	struct hca_user *user = container_of(context, struct hca_user, ib);
 
 	hca_lanes_drop(user);
+	rt_io_watch(&user->lanes_io, false, false);
 	list_del(&user->dirty);
 	if (!user->broken) {
 		rt_poller_del(&user->poller);
