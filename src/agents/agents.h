@@ -98,8 +98,17 @@ struct ag_counters {
 	uint64_t base[AG_NUM_COUNTERS];	    /* of PortCounters and the details */
 	uint64_t base_ext[AG_NUM_COUNTERS]; /* of PortCountersExtended */
 	uint64_t xmit_sl[AG_VLS], rcv_sl[AG_VLS]; /* dwords by SL */
+	uint64_t xmit_wait_vl[AG_VLS];
 	uint64_t base_xmit_sl[AG_VLS], base_rcv_sl[AG_VLS];
 };
+
+/** struct ag_op_count - packets that arrive with a chosen opcode: each of the
+ *  three attributes that count so chooses its own (16.1.4.3, 16.1.4.5, 16.1.4.6) */
+struct ag_op_count {
+	uint8_t opcode;
+	uint64_t count[AG_VLS]; /* by VL; of AG_OP_RCV packets and dwords */
+};
+enum ag_op { AG_OP_RCV, AG_OP_VL_PACKETS, AG_OP_VL_DATA, AG_OPS };
 
 /** struct ag_samples - PortSamplesControl and its result (16.1.3.2) */
 struct ag_samples {
@@ -165,6 +174,8 @@ struct ag_port {
 	struct ag_vlarb_entry vlarb[2][AG_VLARB_ENTRIES];
 
 	struct ag_counters count;
+	uint8_t op_counted; /* bit: of @op those that a Set has begun */
+	struct ag_op_count op[AG_OPS];
 	struct ag_samples samples;
 };
 
@@ -310,6 +321,10 @@ unsigned int ag_speed_mbps(uint16_t speed);
 uint8_t ag_lft_get(const struct ag_node *node, uint16_t lid);
 /** ag_mft_get() - is @port an output port of @mlid? */
 bool ag_mft_get(const struct ag_node *node, uint16_t mlid, uint8_t port);
+
+/** ag_op_count() - a packet of @opcode arrived on @vl; @dwords as in its LRH.
+ *  To be called for each while port->op_counted is not zero. */
+void ag_op_count(struct ag_port *port, uint8_t opcode, uint8_t vl, uint32_t dwords);
 
 /** ag_set_is_sm() - PortInfo:CapabilityMask.IsSM of a CA port; trap 144 */
 uint32_t ag_set_is_sm(struct ag_node *node, uint8_t port, bool on, mono_t now);

@@ -84,6 +84,28 @@ uint16_t ag_samples_control_set(struct ag_request *rq);
 uint16_t ag_samples_result_get(struct ag_request *rq);
 uint16_t ag_samples_result_ext_get(struct ag_request *rq);
 
+/** ag_pma_ports() - the ports that PortSelect names: false when it names none */
+bool ag_pma_ports(const struct ag_request *rq, uint8_t select, unsigned int *first,
+		  unsigned int *last);
+uint16_t ag_op_rcv_get(struct ag_request *rq);
+uint16_t ag_op_rcv_set(struct ag_request *rq);
+uint16_t ag_vl_op_packets_get(struct ag_request *rq);
+uint16_t ag_vl_op_packets_set(struct ag_request *rq);
+uint16_t ag_vl_op_data_get(struct ag_request *rq);
+uint16_t ag_vl_op_data_set(struct ag_request *rq);
+uint16_t ag_vl_xmit_wait_get(struct ag_request *rq);
+uint16_t ag_vl_xmit_wait_set(struct ag_request *rq);
+/* counters of what does not happen here: zero; get and set are one */
+uint16_t ag_port_flow_ctl_counters(struct ag_request *rq);
+uint16_t ag_port_vl_xmit_flow_ctl_update_errors(struct ag_request *rq);
+uint16_t ag_port_ext_speeds_counters(struct ag_request *rq);
+uint16_t ag_sw_port_vl_congestion(struct ag_request *rq);
+uint16_t ag_port_rcv_con_ctrl(struct ag_request *rq);
+uint16_t ag_port_sl_rcv_fecn(struct ag_request *rq);
+uint16_t ag_port_sl_rcv_becn(struct ag_request *rq);
+uint16_t ag_port_xmit_con_ctrl(struct ag_request *rq);
+uint16_t ag_port_vl_xmit_time_cong(struct ag_request *rq);
+
 /** ag_base_port() - the port whose PortInfo speaks for @port */
 static inline uint8_t ag_base_port(const struct ag_node *node, uint8_t port)
 {

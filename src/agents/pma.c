@@ -5,6 +5,7 @@
  * of struct ag_counters and to the bit of CounterSelect that writes it; what
  * a row cannot hold it saturates to the field's width.
  *
+ * The optional attributes are in pma_vl.c, sampling in pma_samples.c.
  * PortSelect 255 reads the sum over all ports and writes them all.
  */
 #include <string.h>
@@ -155,9 +156,8 @@ static uint64_t load(const uint8_t *p, unsigned int size)
 	return *(const uint64_t *)p;
 }
 
-/* the ports that PortSelect names: false when it names none */
-static bool select_ports(const struct ag_request *rq, uint8_t select, unsigned int *first,
-			 unsigned int *last)
+bool ag_pma_ports(const struct ag_request *rq, uint8_t select, unsigned int *first,
+		  unsigned int *last)
 {
 	*first = *last = select;
 	if (select == WIRE_PMA_ALL_PORTS) {
@@ -181,7 +181,7 @@ static uint16_t counters_get(struct ag_request *rq, const struct pma_attr *attr)
 	unsigned int first, last;
 
 	wire_fields_decode(attr->codec, rq->data, WIRE_PMA_DATA_BYTES, &obj);
-	if (!select_ports(rq, obj.bytes[attr->port_select], &first, &last))
+	if (!ag_pma_ports(rq, obj.bytes[attr->port_select], &first, &last))
 		return WIRE_STATUS_BAD_FIELD;
 	for (size_t i = 0; i < attr->nr_fields; i++) {
 		const struct pma_field *f = &attr->fields[i];
@@ -206,7 +206,7 @@ static uint16_t counters_set(struct ag_request *rq, const struct pma_attr *attr)
 	uint64_t selected;
 
 	wire_fields_decode(attr->codec, rq->data, WIRE_PMA_DATA_BYTES, &obj);
-	if (!select_ports(rq, obj.bytes[attr->port_select], &first, &last))
+	if (!ag_pma_ports(rq, obj.bytes[attr->port_select], &first, &last))
 		return WIRE_STATUS_BAD_FIELD;
 	selected = load(obj.bytes + attr->select, sizeof(uint16_t));
 	if (attr->select2)
@@ -246,7 +246,7 @@ static uint16_t data_sl(struct ag_request *rq, bool set, size_t raw, size_t base
 	unsigned int first, last;
 
 	wire_port_xmit_data_sl_decode(rq->data, WIRE_PMA_DATA_BYTES, &obj);
-	if (!select_ports(rq, obj.port_select, &first, &last))
+	if (!ag_pma_ports(rq, obj.port_select, &first, &last))
 		return WIRE_STATUS_BAD_FIELD;
 	for (unsigned int sl = 0; sl < AG_VLS; sl++) {
 		uint64_t sum = 0;
@@ -292,6 +292,7 @@ static uint16_t class_port_info_get(struct ag_request *rq)
 	return WIRE_STATUS_OK;
 }
 
+#define AT_REST(name) ag_##name, ag_##name
 static const struct ag_attr attributes[] = {
 	{WIRE_PMA_CLASS_PORT_INFO, false, class_port_info_get, NULL},
 	{WIRE_PMA_PORT_SAMPLES_CONTROL, false, ag_samples_control_get, ag_samples_control_set},
@@ -301,7 +302,21 @@ static const struct ag_attr attributes[] = {
 	{WIRE_PMA_PORT_RCV_ERROR_DETAILS, false, rcv_error_details_get, rcv_error_details_set},
 	{WIRE_PMA_PORT_XMIT_DISCARD_DETAILS, false, xmit_discard_details_get,
 	 xmit_discard_details_set},
+	{WIRE_PMA_PORT_OP_RCV_COUNTERS, false, ag_op_rcv_get, ag_op_rcv_set},
+	{WIRE_PMA_PORT_FLOW_CTL_COUNTERS, false, AT_REST(port_flow_ctl_counters)},
+	{WIRE_PMA_PORT_VL_OP_PACKETS, false, ag_vl_op_packets_get, ag_vl_op_packets_set},
+	{WIRE_PMA_PORT_VL_OP_DATA, false, ag_vl_op_data_get, ag_vl_op_data_set},
+	{WIRE_PMA_PORT_VL_XMIT_FLOW_CTL_UPDATE_ERRORS, false,
+	 AT_REST(port_vl_xmit_flow_ctl_update_errors)},
+	{WIRE_PMA_PORT_VL_XMIT_WAIT_COUNTERS, false, ag_vl_xmit_wait_get, ag_vl_xmit_wait_set},
 	{WIRE_PMA_PORT_COUNTERS_EXTENDED, false, port_counters_ext_get, port_counters_ext_set},
+	{WIRE_PMA_PORT_EXT_SPEEDS_COUNTERS, false, AT_REST(port_ext_speeds_counters)},
+	{WIRE_PMA_SW_PORT_VL_CONGESTION, true, AT_REST(sw_port_vl_congestion)},
+	{WIRE_PMA_PORT_RCV_CON_CTRL, false, AT_REST(port_rcv_con_ctrl)},
+	{WIRE_PMA_PORT_SL_RCV_FECN, false, AT_REST(port_sl_rcv_fecn)},
+	{WIRE_PMA_PORT_SL_RCV_BECN, false, AT_REST(port_sl_rcv_becn)},
+	{WIRE_PMA_PORT_XMIT_CON_CTRL, false, AT_REST(port_xmit_con_ctrl)},
+	{WIRE_PMA_PORT_VL_XMIT_TIME_CONG, false, AT_REST(port_vl_xmit_time_cong)},
 	{WIRE_PMA_PORT_XMIT_DATA_SL, false, xmit_data_sl_get, xmit_data_sl_set},
 	{WIRE_PMA_PORT_RCV_DATA_SL, false, rcv_data_sl_get, rcv_data_sl_set},
 };

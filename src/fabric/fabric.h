@@ -91,7 +91,8 @@ void fab_tap_set(struct fabric *fab, int node, int port, const struct fab_tap *t
 
 /**
  * struct fab_way - the way of a flow that needs nothing of the fabric but to
- * be counted: every port Active, nothing dropped, no tap
+ * be counted: every port Active, nothing dropped, no tap, no port that
+ * counts by opcode
  */
 struct fab_way;
 

@@ -49,6 +49,7 @@ struct fab_packet {
 	size_t len;
 	struct wire_lrh lrh;
 	uint16_t pkey;
+	uint8_t opcode;
 	uint32_t dest_qpn, src_qpn, qkey;
 	uint32_t payload_bytes;
 };
@@ -69,10 +70,11 @@ enum fab_verdict {
 	FAB_DROP_DLID,	   /* a CA whose LID this is not */
 };
 
-/** struct fab_step - one link of a way */
+/** struct fab_step - one link of a way, and the virtual lane taken there */
 struct fab_step {
 	struct ag_port *from, *to;
 	struct fab_port *from_port, *to_port;
+	uint8_t vl;
 };
 
 /** struct fab_path - the way of a packet, as far as it comes */
@@ -182,6 +184,10 @@ void fab_route_remember(struct fab_port *start, const struct fab_packet *pkt,
 /** fab_switch_relay() - where a switch sends unicast @dlid: a port; 0 is
  *  itself; WIRE_LFT_NO_PORT */
 uint8_t fab_switch_relay(const struct ag_node *sw, uint16_t dlid);
+/** fab_step_of() - the link from @out onward for a packet that came in by @in;
+ *  its VL is by SLtoVL (7.6.6) unless it is VL15's */
+struct fab_step fab_step_of(const struct fab_port *in, struct fab_port *out,
+			    const struct fab_packet *pkt);
 /** fab_step_check() - may @pkt leave by @out of a switch or CA and enter the
  *  peer's port? @in: the switch's port it came in by. FAB_DELIVER: yes */
 enum fab_verdict fab_step_check(struct fab_port *in, struct fab_port *out,

@@ -24,6 +24,8 @@ void fab_count_step(const struct fab_step *step, const struct fab_packet *pkt)
 	r[multicast ? AG_MULTICAST_RCV : AG_UNICAST_RCV]++;
 	step->from->count.xmit_sl[pkt->lrh.sl] += pkt->lrh.length_dwords;
 	step->to->count.rcv_sl[pkt->lrh.sl] += pkt->lrh.length_dwords;
+	if (step->to->op_counted)
+		ag_op_count(step->to, pkt->opcode, step->vl, pkt->lrh.length_dwords);
 }
 
 /* 7.2.7.2: data at an Armed port says that the other end is Active */
@@ -102,6 +104,12 @@ int fab_deliver(struct fab_port *to, const struct fab_packet *pkt)
 	return 0;
 }
 
+static void count_wait(const struct fab_step *step)
+{
+	step->from->count.raw[AG_XMIT_WAIT]++;
+	step->from->count.xmit_wait_vl[step->vl]++;
+}
+
 /* @end takes the packet; then the links count it */
 static int finish(const struct fab_step *steps, int n, struct fab_port *end,
 		  const struct fab_packet *pkt)
@@ -113,7 +121,7 @@ static int finish(const struct fab_step *steps, int n, struct fab_port *end,
 	}
 	if (fab_deliver(end, pkt) == -EAGAIN) {
 		if (n)
-			steps[n - 1].from->count.raw[AG_XMIT_WAIT]++;
+			count_wait(&steps[n - 1]);
 		return -EAGAIN;
 	}
 	for (int i = 0; i < n; i++)
@@ -165,7 +173,7 @@ static void spread_to(struct spread *spread, struct fab_port *in, struct fab_por
 		fab_count_drop(verdict == FAB_DROP_VL ? in : out, verdict, spread->pkt);
 		return;
 	}
-	step = (struct fab_step){fab_ag_port(out), fab_ag_port(peer), out, peer};
+	step = fab_step_of(in, out, spread->pkt);
 	if (!fab_tapped(&step, spread->pkt))
 		return;
 	if (!fab_is_switch(peer) && fab_deliver(peer, spread->pkt) == -EAGAIN) {

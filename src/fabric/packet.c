@@ -18,6 +18,7 @@ int fab_packet_decode(struct fab_packet *pkt, const void *bytes, size_t len)
 		.len = len,
 		.lrh = p.lrh,
 		.pkey = p.bth.pkey,
+		.opcode = p.bth.opcode,
 		.dest_qpn = p.bth.dest_qpn,
 		.src_qpn = datagram ? p.deth.src_qpn : 0,
 		.qkey = datagram ? p.deth.qkey : 0,

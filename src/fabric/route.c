@@ -32,6 +32,18 @@ static uint8_t vl_of(const struct fab_port *in, const struct fab_port *out, uint
 	return fab_ag_port(out)->sl2vl[fab_is_switch(out) ? in->num : 0][sl];
 }
 
+struct fab_step fab_step_of(const struct fab_port *in, struct fab_port *out,
+			    const struct fab_packet *pkt)
+{
+	struct fab_port *peer = fab_peer(out);
+	bool vl15 = pkt->lrh.vl == WIRE_VL_MANAGEMENT;
+
+	return (struct fab_step){
+		.from = fab_ag_port(out), .to = fab_ag_port(peer), .from_port = out, .to_port = peer,
+		.vl = vl15 ? WIRE_VL_MANAGEMENT : vl_of(in, out, pkt->lrh.sl),
+	};
+}
+
 enum fab_verdict fab_step_check(struct fab_port *in, struct fab_port *out,
 				const struct fab_packet *pkt)
 {
@@ -85,15 +97,14 @@ static bool step(struct fab_path *path, struct fab_port *in, struct fab_port *ou
 		break;
 	case FAB_DROP_NOT_READY:
 	case FAB_DROP_PKEY_IN: /* it crossed the link before it was dropped */
-		path->step[path->num_steps++] =
-			(struct fab_step){from, fab_ag_port(peer), out, peer};
+		path->step[path->num_steps++] = fab_step_of(in, out, pkt);
 		return end(path, verdict, peer);
 	case FAB_DROP_VL: /* a switch drops it where it came in */
 		return end(path, verdict, in);
 	default:
 		return end(path, verdict, out);
 	}
-	path->step[path->num_steps++] = (struct fab_step){from, fab_ag_port(peer), out, peer};
+	path->step[path->num_steps++] = fab_step_of(in, out, pkt);
 	path->min_mtu_bytes = MIN(path->min_mtu_bytes, (uint16_t)(128u << from->neighbor_mtu_enc));
 	path->arming |= fab_ag_port(peer)->state == WIRE_PORT_ARMED;
 	return true;

@@ -109,7 +109,7 @@ static void travel(struct fab_port *out, struct smp_packet *smp)
 			fab_count_drop(out, FAB_DROP_INACTIVE, &smp->pkt);
 			return;
 		}
-		step = (struct fab_step){fab_ag_port(out), fab_ag_port(in), out, in};
+		step = fab_step_of(out, out, &smp->pkt);
 		if (!fab_tapped(&step, &smp->pkt))
 			return;
 		fab_count_step(&step, &smp->pkt);

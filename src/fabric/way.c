@@ -34,6 +34,9 @@ int fab_way_create(struct fabric *fab, int node, int port, uint16_t dlid, uint8_
 	fab_route_walk(&fab->node[node].port[port], &pkt, &path);
 	if (path.verdict != FAB_DELIVER || path.arming || !path.end->sink.deliver)
 		return -ENOENT;
+	for (int i = 0; i < path.num_steps; i++)
+		if (path.step[i].to->op_counted) /* unseen, no opcode is counted */
+			return -ENOENT;
 	way = rt_zalloc(sizeof(*way) + (size_t)path.num_steps * sizeof(*way->step));
 	if (!way)
 		return -ENOMEM;

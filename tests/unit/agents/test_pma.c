@@ -110,12 +110,116 @@ static void wrong_port_and_method(void **state)
 			 WIRE_STATUS_BAD_FIELD);
 	assert_int_equal(bench_pma(&b, WIRE_METHOD_SET, WIRE_PMA_CLASS_PORT_INFO),
 			 WIRE_STATUS_BAD_METHOD_ATTR);
-	assert_int_equal(bench_pma(&b, WIRE_METHOD_GET, WIRE_PMA_PORT_VL_OP_DATA),
+	assert_int_equal(bench_pma(&b, WIRE_METHOD_GET, 0x0040), WIRE_STATUS_BAD_METHOD_ATTR);
+	/* its VLs congest at a switch only */
+	assert_int_equal(bench_pma(&b, WIRE_METHOD_GET, WIRE_PMA_SW_PORT_VL_CONGESTION),
 			 WIRE_STATUS_BAD_METHOD_ATTR);
 	assert_int_equal(bench_pma(&b, WIRE_METHOD_GET_TABLE, WIRE_PMA_PORT_COUNTERS),
 			 WIRE_STATUS_BAD_METHOD);
 	bench_pma(&b, WIRE_METHOD_GET_RESP, WIRE_PMA_PORT_COUNTERS);
 	assert_int_equal(b.result, AG_PASS); /* for whoever asked */
+	bench_free(&b);
+}
+
+/* a Set chooses the opcode and begins; one that selects nothing ends */
+static void by_opcode(void **state)
+{
+	struct bench b = bench_new(WIRE_NODE_SWITCH, 2);
+	struct ag_port *port = &b.node->port[2];
+	struct wire_port_op_rcv_counters op = {
+		.op_code = 0x64, .port_select = 2, .counter_select = 3, .rcv_pkts = 10};
+
+	wire_port_op_rcv_counters_encode(&op, b.mad + WIRE_PMA_DATA_OFFSET);
+	assert_int_equal(bench_pma(&b, WIRE_METHOD_SET, WIRE_PMA_PORT_OP_RCV_COUNTERS), 0);
+	assert_true(b.effect.changes & AG_CHANGED_ROUTES);
+	assert_true(port->op_counted);
+	ag_op_count(port, 0x64, 3, 72);
+	ag_op_count(port, 0x64, 15, 72);
+	ag_op_count(port, 0x04, 3, 99);
+	bench_pma(&b, WIRE_METHOD_GET, WIRE_PMA_PORT_OP_RCV_COUNTERS);
+	wire_port_op_rcv_counters_decode(b.data, WIRE_PMA_DATA_BYTES, &op);
+	assert_int_equal(op.op_code, 0x64);
+	assert_int_equal(op.rcv_pkts, 12);
+	assert_int_equal(op.rcv_data_dwords, 144);
+	op.counter_select = 0;
+	wire_port_op_rcv_counters_encode(&op, b.mad + WIRE_PMA_DATA_OFFSET);
+	bench_pma(&b, WIRE_METHOD_SET, WIRE_PMA_PORT_OP_RCV_COUNTERS);
+	assert_false(port->op_counted);
+	bench_free(&b);
+}
+
+static void by_opcode_and_vl(void **state)
+{
+	struct bench b = bench_new(WIRE_NODE_SWITCH, 2);
+	struct wire_port_vl_op_packets pkts = {
+		.op_code = 4, .port_select = 255, .counter_select = 0xffff};
+	struct wire_port_vl_op_data data = {
+		.op_code = 6, .port_select = 1, .counter_select = 0xffff};
+
+	wire_port_vl_op_packets_encode(&pkts, b.mad + WIRE_PMA_DATA_OFFSET);
+	assert_int_equal(bench_pma(&b, WIRE_METHOD_SET, WIRE_PMA_PORT_VL_OP_PACKETS), 0);
+	wire_port_vl_op_data_encode(&data, b.mad + WIRE_PMA_DATA_OFFSET);
+	assert_int_equal(bench_pma(&b, WIRE_METHOD_SET, WIRE_PMA_PORT_VL_OP_DATA), 0);
+	ag_op_count(&b.node->port[1], 4, 0, 10);
+	ag_op_count(&b.node->port[2], 4, 7, 10);
+	ag_op_count(&b.node->port[1], 6, 7, 10);
+	bench_pma(&b, WIRE_METHOD_GET, WIRE_PMA_PORT_VL_OP_DATA);
+	wire_port_vl_op_data_decode(b.data, WIRE_PMA_DATA_BYTES, &data);
+	assert_int_equal(data.data_dwords[0], 0);
+	assert_int_equal(data.data_dwords[7], 10);
+	wire_port_vl_op_packets_encode(&pkts, b.mad + WIRE_PMA_DATA_OFFSET);
+	bench_pma(&b, WIRE_METHOD_GET, WIRE_PMA_PORT_VL_OP_PACKETS);
+	wire_port_vl_op_packets_decode(b.data, WIRE_PMA_DATA_BYTES, &pkts);
+	assert_int_equal(pkts.pkts[0], 1); /* both ports */
+	assert_int_equal(pkts.pkts[7], 1);
+	bench_free(&b);
+}
+
+static void waits_by_vl(void **state)
+{
+	struct bench b = bench_new(WIRE_NODE_CA, 1);
+	struct wire_port_vl_xmit_wait_counters wait = {.port_select = 1, .counter_select = 1 << 2};
+
+	b.node->port[1].count.xmit_wait_vl[2] = 70000;
+	b.node->port[1].count.xmit_wait_vl[3] = 4;
+	wire_port_vl_xmit_wait_counters_encode(&wait, b.mad + WIRE_PMA_DATA_OFFSET);
+	bench_pma(&b, WIRE_METHOD_GET, WIRE_PMA_PORT_VL_XMIT_WAIT_COUNTERS);
+	wire_port_vl_xmit_wait_counters_decode(b.data, WIRE_PMA_DATA_BYTES, &wait);
+	assert_int_equal(wait.wait[2], UINT16_MAX);
+	wait.wait[2] = wait.wait[3] = 0;
+	wire_port_vl_xmit_wait_counters_encode(&wait, b.mad + WIRE_PMA_DATA_OFFSET);
+	bench_pma(&b, WIRE_METHOD_SET, WIRE_PMA_PORT_VL_XMIT_WAIT_COUNTERS);
+	bench_pma(&b, WIRE_METHOD_GET, WIRE_PMA_PORT_VL_XMIT_WAIT_COUNTERS);
+	wire_port_vl_xmit_wait_counters_decode(b.data, WIRE_PMA_DATA_BYTES, &wait);
+	assert_int_equal(wait.wait[2], 0);
+	assert_int_equal(wait.wait[3], 4); /* was not selected */
+	bench_free(&b);
+}
+
+/* what no link here has is zero, and stays so when it is written */
+static void at_rest(void **state)
+{
+	static const uint16_t attrs[] = {
+		WIRE_PMA_PORT_FLOW_CTL_COUNTERS, WIRE_PMA_PORT_VL_XMIT_FLOW_CTL_UPDATE_ERRORS,
+		WIRE_PMA_PORT_EXT_SPEEDS_COUNTERS, WIRE_PMA_SW_PORT_VL_CONGESTION,
+		WIRE_PMA_PORT_RCV_CON_CTRL, WIRE_PMA_PORT_SL_RCV_FECN,
+		WIRE_PMA_PORT_SL_RCV_BECN, WIRE_PMA_PORT_XMIT_CON_CTRL,
+		WIRE_PMA_PORT_VL_XMIT_TIME_CONG};
+	struct bench b = bench_new(WIRE_NODE_SWITCH, 2);
+
+	for (size_t i = 0; i < ARRAY_SIZE(attrs); i++) {
+		for (int set = 0; set <= 1; set++) {
+			memset(b.mad, 0xff, sizeof(b.mad));
+			b.mad[WIRE_PMA_DATA_OFFSET + 1] = 2;
+			assert_int_equal(bench_pma(&b, set ? WIRE_METHOD_SET : WIRE_METHOD_GET,
+						   attrs[i]), 0);
+			assert_int_equal(b.data[1], 2);
+			for (int k = 4; k < 8; k++)
+				assert_int_equal(b.data[k], 0);
+		}
+		b.mad[WIRE_PMA_DATA_OFFSET + 1] = 3;
+		assert_int_equal(bench_pma(&b, WIRE_METHOD_GET, attrs[i]), WIRE_STATUS_BAD_FIELD);
+	}
 	bench_free(&b);
 }
 
@@ -211,6 +315,10 @@ int main(void)
 		cmocka_unit_test(saturated_stays_until_written),
 		cmocka_unit_test(all_ports),
 		cmocka_unit_test(wrong_port_and_method),
+		cmocka_unit_test(by_opcode),
+		cmocka_unit_test(by_opcode_and_vl),
+		cmocka_unit_test(waits_by_vl),
+		cmocka_unit_test(at_rest),
 		cmocka_unit_test(what_it_can),
 		cmocka_unit_test(details),
 		cmocka_unit_test(sampling),
