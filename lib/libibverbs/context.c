@@ -98,6 +98,7 @@ static int start_engine(struct soft_context *ctx)
 		.now = progress_now,
 		.cq_event = channel_cq_event,
 		.async_event = async_engine_event,
+		.kick = progress_wanted,
 		.ctx = ctx,
 	};
 	int rc = eng_create(&config, &ctx->engine);

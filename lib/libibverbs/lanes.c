@@ -11,6 +11,8 @@
 #include "base/bytes.h"
 
 #define ASK_AGAIN_PACKETS 1024
+#define ASK_EVICTED_PACKETS 16 /* flows that fight for a slot: not at once */
+#define ENTER_PACKETS 64
 #define HOQ_NS (1 * NSEC_PER_SEC) /* head-of-queue lifetime, as softibd's */
 
 /* --- flows --- */
@@ -57,7 +59,10 @@ static struct flow *flow_of(struct lanes *l, const struct abi_resolve *key)
 	if (f->used && (f->state == FLOW_LANE || f->state == FLOW_LEAVING) &&
 	    !drained(&f->lane->tx))
 		return NULL;
-	*f = (struct flow){.key = *key, .used = true, .misses = ASK_AGAIN_PACKETS};
+	*f = (struct flow){.key = *key,
+			   .used = true,
+			   .since = MONO_NEVER,
+			   .misses = ASK_AGAIN_PACKETS - (f->used ? ASK_EVICTED_PACKETS : 0)};
 	return f;
 }
 
@@ -67,14 +72,31 @@ static bool holds(const struct lanes *l, const struct flow *f, uint32_t payload_
 	       payload_bytes <= f->mtu_bytes;
 }
 
-/* the flow waits for a ring to be emptied: for how long already? */
-static enum lanes_way wait_for(struct lanes *l, struct flow *f)
+bool lanes_stuck(struct lanes *l, struct flow *f)
 {
-	mono_t now = l->now(NULL);
+	mono_t now = l->now(l->ctx);
 
-	if (f->lane->full_since.ns == MONO_NEVER.ns)
-		f->lane->full_since = now;
-	return now.ns - f->lane->full_since.ns < HOQ_NS ? LANES_WAIT : LANES_LOST;
+	if (f->since.ns == MONO_NEVER.ns)
+		f->since = now;
+	if (now.ns - f->since.ns < HOQ_NS)
+		return false;
+	f->since = MONO_NEVER; /* the next packet has its own time */
+	return true;
+}
+
+/* Return: true when the ring is read up to @until */
+static bool passed(const struct abi_ring_tx *tx, uint64_t until)
+{
+	return atomic_load_explicit(&tx->ring->head, memory_order_acquire) >= until;
+}
+
+static enum lanes_way wait_for(struct lanes *l, struct flow *f, const struct abi_ring_tx *tx)
+{
+	if (passed(tx, f->until)) {
+		f->since = MONO_NEVER;
+		return LANES_BY_LANE;
+	}
+	return lanes_stuck(l, f) ? LANES_LOST : LANES_WAIT;
 }
 
 static enum lanes_way by_softibd(struct lanes *l, struct flow *f)
@@ -87,12 +109,39 @@ static enum lanes_way by_softibd(struct lanes *l, struct flow *f)
 
 static enum lanes_way leave(struct lanes *l, struct flow *f)
 {
-	f->state = FLOW_LEAVING;
-	if (!drained(&f->lane->tx))
-		return wait_for(l, f);
-	f->lane->full_since = MONO_NEVER;
+	enum lanes_way way;
+
+	if (f->state == FLOW_LANE) {
+		f->state = FLOW_LEAVING;
+		f->until = f->lane->tx.tail;
+		f->since = MONO_NEVER;
+	}
+	way = wait_for(l, f, &f->lane->tx);
+	if (way != LANES_BY_LANE)
+		return way;
 	f->misses = ASK_AGAIN_PACKETS;
 	return by_softibd(l, f);
+}
+
+static enum lanes_way enter(struct lanes *l, struct flow *f, uint32_t payload_bytes)
+{
+	enum lanes_way way = LANES_BY_LANE;
+
+	if (!holds(l, f, payload_bytes))
+		return by_softibd(l, f);
+	if (!drained(l->by_softibd)) {
+		if (f->misses < ENTER_PACKETS) {
+			f->misses++;
+			f->until = UINT64_MAX;
+			return LANES_BY_SOFTIBD;
+		}
+		if (f->until == UINT64_MAX)
+			f->until = l->by_softibd->tail;
+		way = wait_for(l, f, l->by_softibd);
+	}
+	if (way == LANES_BY_LANE)
+		f->state = FLOW_LANE;
+	return way;
 }
 
 enum lanes_way lanes_choose(struct lanes *l, const struct wire_packet *pkt, unsigned port_num,
@@ -101,7 +150,7 @@ enum lanes_way lanes_choose(struct lanes *l, const struct wire_packet *pkt, unsi
 	struct abi_resolve key;
 	struct flow *f;
 
-	if (pkt->lrh.dlid >= WIRE_LID_MULTICAST || pkt->bth.dest_qpn < 2)
+	if (l->off || pkt->lrh.dlid >= WIRE_LID_MULTICAST || pkt->bth.dest_qpn < 2)
 		return LANES_BY_SOFTIBD;
 	key = key_of(pkt, port_num);
 	f = *flow = flow_of(l, &key);
@@ -113,12 +162,7 @@ enum lanes_way lanes_choose(struct lanes *l, const struct wire_packet *pkt, unsi
 	case FLOW_LEAVING:
 		return leave(l, f);
 	case FLOW_ENTERING:
-		if (!holds(l, f, pkt->payload_bytes))
-			return by_softibd(l, f);
-		if (!drained(l->by_softibd))
-			return LANES_WAIT;
-		f->state = FLOW_LANE;
-		return LANES_BY_LANE;
+		return enter(l, f, pkt->payload_bytes);
 	case FLOW_SOFTIBD:
 		break;
 	}
@@ -132,7 +176,7 @@ void *lanes_reserve(struct lanes *l, struct flow *f, size_t len)
 	void *room = abi_ring_reserve(&f->lane->tx, len);
 
 	if (likely(room != NULL))
-		f->lane->full_since = MONO_NEVER;
+		f->since = MONO_NEVER;
 	return room;
 }
 

@@ -27,7 +27,6 @@ struct lane_out {
 	int doorbell_fd;
 	bool dirty; /* in lanes.dirty */
 	struct list_head dirty_node;
-	mono_t full_since; /* MONO_NEVER: it has room */
 };
 
 struct lane_in {
@@ -43,9 +42,13 @@ struct lane_in {
 /**
  * struct flow - states
  *   FLOW_SOFTIBD   packets go by softibd; a lane may have been asked for
- *   FLOW_ENTERING  a lane is known; waits until the ring to softibd is empty
+ *   FLOW_ENTERING  a lane is known; goes on by softibd until that ring is
+ *                  found empty. If it never is, waits (ENTER_PACKETS) until
+ *                  its own packets are out of it
  *   FLOW_LANE      packets go by the lane
- *   FLOW_LEAVING   the route epoch moved; waits until the lane is empty
+ *   FLOW_LEAVING   the route epoch moved; waits until the lane is read as far
+ *                  as the flow has filled it
+ * A packet waits for room or for a change of ways no longer than HOQ_NS.
  */
 enum flow_state { FLOW_SOFTIBD, FLOW_ENTERING, FLOW_LANE, FLOW_LEAVING };
 
@@ -53,12 +56,15 @@ struct flow {
 	struct abi_resolve key;
 	bool used;
 	uint8_t state; /* enum flow_state */
-	uint32_t misses; /* packets by softibd since it was asked */
+	uint32_t misses; /* packets by softibd since it was asked, or a lane known */
+	uint64_t until;	 /* ENTERING, LEAVING: the other ring must be read so far */
+	mono_t since;	 /* its packet waits; MONO_NEVER: none does */
 	struct lane_out *lane;
 	uint32_t index, epoch, mtu_bytes;
 };
 
 struct lanes {
+	bool off; /* SOFTIB_LANES=0: everything by softibd */
 	const struct abi_devpage *devpage;
 	struct abi_ring_tx *by_softibd; /* the ring that flows come from and go to */
 	struct list_head out, dirty, in;
@@ -88,6 +94,8 @@ enum lanes_way lanes_choose(struct lanes *lanes, const struct wire_packet *pkt, 
 			    struct flow **flow);
 /** lanes_reserve(), lanes_commit(), lanes_flush() - as struct eng_link_ops */
 void *lanes_reserve(struct lanes *lanes, struct flow *flow, size_t len);
+/** lanes_stuck() - there was no room: has the packet waited too long? */
+bool lanes_stuck(struct lanes *lanes, struct flow *flow);
 void lanes_commit(struct lanes *lanes, struct flow *flow, size_t len);
 void lanes_flush(struct lanes *lanes);
 /** lanes_look() - note how far each lane is filled: before the ring from

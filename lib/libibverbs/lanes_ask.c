@@ -46,7 +46,10 @@ static void free_in(struct lane_in *lane)
 void lanes_init(struct lanes *l, const struct abi_devpage *page, struct abi_ring_tx *by_softibd,
 		void (*wake)(void *ctx), void *ctx)
 {
+	const char *wish = getenv("SOFTIB_LANES");
+
 	memset(l, 0, sizeof(*l));
+	l->off = wish && !strcmp(wish, "0");
 	l->devpage = page;
 	l->by_softibd = by_softibd;
 	l->wake = wake;
@@ -92,7 +95,6 @@ static struct lane_out *new_out(uint32_t id, const int fds[2])
 	lane->id = id;
 	lane->doorbell_fd = fds[1];
 	lane->tx = (struct abi_ring_tx){.ring = &lane->memory->ring, .size = ABI_LANE_RING_BYTES};
-	lane->full_since = MONO_NEVER;
 	return lane;
 }
 
@@ -124,6 +126,9 @@ static void take_answer(void *arg)
 	f->index = a->resp->flow;
 	f->epoch = a->resp->epoch;
 	f->mtu_bytes = a->resp->mtu_bytes;
+	f->misses = 0;
+	f->until = UINT64_MAX;
+	f->since = MONO_NEVER;
 	f->state = FLOW_ENTERING;
 }
 
@@ -178,11 +183,12 @@ static void make_flow(void *arg)
 		.lrh = {.dlid = q->key.dlid, .sl = q->key.sl},
 		.bth = {.dest_qpn = q->key.dest_qpn, .pkey = q->key.pkey},
 	};
+	unsigned was = q->lanes->num_questions;
 	struct flow *f = NULL;
 
 	lanes_choose(q->lanes, &pkt, q->key.port_num, &f);
 	q->found = f && f->state == FLOW_SOFTIBD;
-	if (q->lanes->num_questions && q->found)
+	if (q->found && was != q->lanes->num_questions)
 		q->lanes->num_questions--; /* it is asked here and now */
 }
 
@@ -335,7 +341,11 @@ bool lanes_events(struct soft_context *ctx, int fd)
 	}
 	if (msg.msg_flags & MSG_CTRUNC || (memfd >= 0 && !news.fresh))
 		refuse(fd, news.event.lane);
+	/* not between softibd's answer and our taking it: the news may be that
+	 * the lane just answered is gone already */
+	pthread_mutex_lock(&news.lanes->ask_lock);
 	if (n == (ssize_t)sizeof(news.event))
 		eng_locked(ctx->engine, take_news, &news);
+	pthread_mutex_unlock(&news.lanes->ask_lock);
 	return n > 0;
 }

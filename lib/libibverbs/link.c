@@ -26,13 +26,17 @@ static void *reserve_void(struct soft_link *link, size_t len)
 static void *reserve(void *ctx, const struct wire_packet *pkt, unsigned port_num, size_t len)
 {
 	struct soft_link *link = ctx;
+	void *room;
 
 	if (unlikely(link->broken))
 		return reserve_void(link, len);
 	link->way = lanes_choose(&link->lanes, pkt, port_num, &link->flow);
 	switch (link->way) {
 	case LANES_BY_LANE:
-		return lanes_reserve(&link->lanes, link->flow, len);
+		room = lanes_reserve(&link->lanes, link->flow, len);
+		if (likely(room || !lanes_stuck(&link->lanes, link->flow)))
+			return room;
+		return reserve_void(link, len);
 	case LANES_BY_SOFTIBD:
 		return abi_ring_reserve(&link->tx, len);
 	case LANES_LOST:

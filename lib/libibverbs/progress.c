@@ -26,10 +26,13 @@
  *   WINDOW_NS       over which the rate of polls is measured
  *   eng_expiry()    retransmission and RNR timers, in SERVE; in WATCH the
  *                   poller runs them
- *   LINK_FULL_NS    packets wait for room in the ring to softibd
+ *   ENG_RETRY_NS    packets wait for room in a ring
  *   LINGER_NS       with no timer running, how long the thread still comes
- *                   back by itself before it sleeps until someone calls:
- *                   a post then finds no_timer set and wakes it
+ *                   back by itself before it sleeps until someone calls
+ *
+ * Before it sleeps the thread says until when (wakes_at). Whoever makes a
+ * timer that is earlier, be it by a post or by a poll that took a packet,
+ * wakes it (progress_wanted).
  */
 #include <poll.h>
 #include <signal.h>
@@ -41,7 +44,6 @@
 #include "soft.h"
 
 #define WATCH_NS (1 * NSEC_PER_MSEC)
-#define LINK_FULL_NS (50 * NSEC_PER_USEC)
 #define LINGER_NS (20 * NSEC_PER_MSEC)
 #define WINDOW_NS (20 * NSEC_PER_USEC)
 #define BUSY_POLL_NS (16 * NSEC_PER_USEC)
@@ -79,6 +81,17 @@ void progress_kick(struct soft_context *ctx)
 {
 	if (!ctx->forked)
 		ring_eventfd(ctx->progress.control_fd);
+}
+
+/** progress_wanted() - eng_config.kick: under the engine's lock */
+void progress_wanted(void *arg, mono_t by)
+{
+	struct soft_context *ctx = arg;
+	uint64_t wakes_at = atomic_load(&ctx->progress.wakes_at);
+
+	if (unlikely(by.ns < wakes_at) &&
+	    atomic_compare_exchange_strong(&ctx->progress.wakes_at, &wakes_at, 0))
+		progress_kick(ctx);
 }
 
 /* Sleep until @timeout_ns (UINT64_MAX: for ever) or a descriptor speaks. */
@@ -150,7 +163,7 @@ static uint64_t serve_timeout(struct soft_context *ctx)
 		return 0;
 	timeout = expiry.ns == UINT64_MAX ? UINT64_MAX : expiry.ns - now.ns;
 	if (!eng_idle(ctx->engine))
-		return MIN(timeout, LINK_FULL_NS);
+		return MIN(timeout, ENG_RETRY_NS);
 	if (timeout == UINT64_MAX && mono_before(now, mono_add(p->last_work, LINGER_NS)))
 		return LINGER_NS;
 	return timeout;
@@ -188,15 +201,15 @@ static void serve(struct soft_context *ctx)
 		p->last_work = now;
 	if (!link_sleep(&ctx->link))
 		return;
-	/* no_timer is set before the engine is asked: a post that comes
-	 * between either shows in eng_expiry() or sees the flag */
-	atomic_store(&p->no_timer, true);
+	/* wakes_at is set before the engine is asked: a timer that starts
+	 * meanwhile either shows in eng_expiry() or its maker sees wakes_at */
+	atomic_store(&p->wakes_at, UINT64_MAX);
 	timeout = serve_timeout(ctx);
 	if (timeout != UINT64_MAX)
-		atomic_store(&p->no_timer, false);
+		atomic_store(&p->wakes_at, now.ns + timeout);
 	if (timeout)
 		sleep_on(ctx, true, timeout);
-	atomic_store(&p->no_timer, false);
+	atomic_store(&p->wakes_at, 0);
 	link_wake(&ctx->link);
 }
 

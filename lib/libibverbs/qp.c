@@ -284,7 +284,6 @@ EXPORT int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask
 		ibqp->state = attr->qp_state;
 	if (!rc && mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RTR)
 		prepare_way(ctx, ibqp);
-	progress_posted(ctx); /* SQD to RTS sends, and starts timers */
 	return verbs_err(rc);
 }
 
@@ -341,10 +340,7 @@ EXPORT int ibv_destroy_qp(struct ibv_qp *ibqp)
 /** qp_post_send() - ibv_post_send(): copies the list, sends what may go now */
 int qp_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
-	int rc = eng_post_send(to_qp(qp)->eng, wr, bad, ah_av);
-
-	progress_posted(to_context(qp->context));
-	return verbs_err(rc);
+	return verbs_err(eng_post_send(to_qp(qp)->eng, wr, bad, ah_av));
 }
 
 int qp_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)

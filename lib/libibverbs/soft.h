@@ -111,7 +111,7 @@ struct soft_progress {
 	int engine_fd;	/* eventfd that softibd rings when the thread sleeps */
 	_Atomic bool stop;
 	_Atomic bool watching;	 /* asleep without the engine's doorbell */
-	_Atomic bool no_timer;	 /* asleep for ever: a post must wake us */
+	_Atomic uint64_t wakes_at; /* asleep until then; 0: awake, or soon */
 	_Atomic uint32_t armed;	 /* CQs whose next completion makes an event */
 	_Atomic uint64_t polls;	 /* grows with each poll of any CQ */
 	/* --- the thread's own --- */
@@ -264,6 +264,7 @@ uint64_t link_position(struct soft_link *link, bool *waiting);
 int progress_start(struct soft_context *ctx);
 void progress_stop(struct soft_context *ctx);
 void progress_kick(struct soft_context *ctx);
+void progress_wanted(void *ctx, mono_t by);
 mono_t progress_now(void *unused);
 
 static inline void progress_polled(struct soft_context *ctx)
@@ -271,14 +272,6 @@ static inline void progress_polled(struct soft_context *ctx)
 	uint64_t n = atomic_load_explicit(&ctx->progress.polls, memory_order_relaxed);
 
 	atomic_store_explicit(&ctx->progress.polls, n + 1, memory_order_relaxed);
-}
-
-/** progress_posted() - a request may have started a timer that the sleeping
- *  thread does not know of */
-static inline void progress_posted(struct soft_context *ctx)
-{
-	if (unlikely(atomic_load_explicit(&ctx->progress.no_timer, memory_order_relaxed)))
-		progress_kick(ctx);
 }
 
 /* context.c */

@@ -26,6 +26,9 @@ struct eng_cq;
 struct eng_srq;
 struct eng_qp;
 
+/* how soon a packet that found its way full tries again */
+#define ENG_RETRY_NS (50 * NSEC_PER_USEC)
+
 /**
  * struct eng_link_ops - where an engine's packets go. A packet is the bytes
  * from LRH to the last pad byte, without CRCs, in one piece.
@@ -57,9 +60,9 @@ struct eng_config {
 	void (*cq_event)(void *ctx, void *cq_ctx);
 	/** async_event() - @element_ctx is the QP's, CQ's or SRQ's ctx */
 	void (*async_event)(void *ctx, enum ibv_event_type type, void *element_ctx);
-	/** kick() - progress is wanted soon although the caller holds no poll:
-	 *  the owner calls eng_progress() from its loop (daemon), or NULL */
-	void (*kick)(void *ctx);
+	/** kick() - a timer or a packet that found its way full wants
+	 *  eng_tick() at @by, earlier than was known. May be NULL */
+	void (*kick)(void *ctx, mono_t by);
 	void *ctx;
 };
 

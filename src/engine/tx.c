@@ -13,10 +13,16 @@
 void eng_qp_touch(struct eng_qp *qp)
 {
 	struct engine *e = qp->engine;
+	mono_t expiry;
 
 	if ((qp->held_bytes || tp_qp_wants_transmit(qp->tp)) && list_empty(&qp->tx_node))
 		list_add_tail(&qp->tx_node, &e->tx);
-	e->next_expiry = mono_min(e->next_expiry, tp_qp_expiry(qp->tp));
+	expiry = tp_qp_expiry(qp->tp);
+	if (!mono_before(expiry, e->next_expiry))
+		return;
+	e->next_expiry = expiry;
+	if (e->cfg.kick)
+		e->cfg.kick(e->cfg.ctx, expiry);
 }
 
 static void fill_grh(const struct engine *e, const struct tp_av *av, struct wire_grh *grh)
@@ -164,6 +170,6 @@ bool eng_tx(struct engine *e)
 		e->cfg.link_ops->flush(e->cfg.link);
 	}
 	if (!list_empty(&e->tx) && e->cfg.kick)
-		e->cfg.kick(e->cfg.ctx);
+		e->cfg.kick(e->cfg.ctx, mono_add(e->now, ENG_RETRY_NS));
 	return sent;
 }

@@ -39,7 +39,7 @@ static void engine_async_event(void *ctx, enum ibv_event_type type, void *elemen
 	ib_dispatch_event(&event);
 }
 
-static void engine_kick(void *ctx)
+static void engine_kick(void *ctx, mono_t by)
 {
 	struct hca *hca = ctx;
 

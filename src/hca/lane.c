@@ -297,6 +297,10 @@ int hca_driver_command(struct ib_ucontext *context, const void *in_bytes, void *
 	lane = to ? find_lane(user, to, in->port_num) : NULL;
 	if (lane && lane->slid != hca_devport(user->hca, in->port_num)->lid)
 		announce(lane, -1);
+	if (to && to->lanes_deaf) { /* it may not know by whom the lane is used */
+		to = NULL;
+		lane = NULL;
+	}
 	if (to && !lane) {
 		lane = make_lane(user, to, in->port_num);
 		if (lane) {

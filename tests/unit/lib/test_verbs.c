@@ -95,13 +95,18 @@ static struct ibv_qp *make_qp(struct program *p, enum ibv_qp_type type)
 	return qp;
 }
 
-static void connect_rc(struct ibv_qp *qp, uint32_t dest_qpn)
+/* An answer may take as long as a loaded machine takes to run a thread: with
+ * a short timeout the peer of a QP that gave up waits for ever. */
+#define TIMEOUT_ENC_PATIENT 20 /* 4.3 s */
+#define TIMEOUT_ENC_SHORT 10   /* 4 ms */
+
+static void connect_rc(struct ibv_qp *qp, uint32_t dest_qpn, uint8_t timeout_enc)
 {
 	struct ibv_qp_attr rtr = {.qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_4096,
 				  .dest_qp_num = dest_qpn, .max_dest_rd_atomic = 4,
 				  .min_rnr_timer = 1,
 				  .ah_attr = {.dlid = FAKE_LID, .port_num = 1}};
-	struct ibv_qp_attr rts = {.qp_state = IBV_QPS_RTS, .timeout = 10, .retry_cnt = 3,
+	struct ibv_qp_attr rts = {.qp_state = IBV_QPS_RTS, .timeout = timeout_enc, .retry_cnt = 3,
 				  .rnr_retry = 7, .max_rd_atomic = 4};
 
 	assert_int_equal(ibv_modify_qp(qp, &rtr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
@@ -116,8 +121,8 @@ static void make_rc_pair(struct program *p)
 {
 	p->qp[0] = make_qp(p, IBV_QPT_RC);
 	p->qp[1] = make_qp(p, IBV_QPT_RC);
-	connect_rc(p->qp[0], p->qp[1]->qp_num);
-	connect_rc(p->qp[1], p->qp[0]->qp_num);
+	connect_rc(p->qp[0], p->qp[1]->qp_num, TIMEOUT_ENC_PATIENT);
+	connect_rc(p->qp[1], p->qp[0]->qp_num, TIMEOUT_ENC_PATIENT);
 }
 
 static void post(struct program *p, enum ibv_wr_opcode opcode, uint64_t wr_id)
@@ -332,8 +337,8 @@ static void events_wake_a_sleeping_program(void **state)
 			assert_ptr_equal(ctx, p);
 			ibv_ack_cq_events(cq, 1);
 			assert_int_equal(ibv_req_notify_cq(p->cq, 0), 0);
-			while (ibv_poll_cq(p->cq, 1, &wc) > 0)
-				got++;
+			for (; ibv_poll_cq(p->cq, 1, &wc) > 0; got++)
+				assert_int_equal(wc.status, IBV_WC_SUCCESS);
 		}
 		expect_received(p);
 		/* an event may be left of the last arming: take it */
@@ -371,7 +376,7 @@ static void timers_run_while_the_program_sleeps(void **state)
 	void *ctx;
 
 	p->qp[0] = make_qp(p, IBV_QPT_RC);
-	connect_rc(p->qp[0], 0x4711);
+	connect_rc(p->qp[0], 0x4711, TIMEOUT_ENC_SHORT);
 	ibv_req_notify_cq(p->cq, 0);
 	post(p, IBV_WR_SEND, 1);
 	assert_int_equal(ibv_get_cq_event(p->channel, &cq, &ctx), 0);
@@ -444,8 +449,8 @@ static void the_builder_posts_what_it_collected(void **state)
 	assert_int_equal(ibv_modify_qp(p->qp[0], &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX |
 				       IBV_QP_PORT | IBV_QP_ACCESS_FLAGS), 0);
 	p->qp[1] = make_qp(p, IBV_QPT_RC);
-	connect_rc(p->qp[0], p->qp[1]->qp_num);
-	connect_rc(p->qp[1], p->qp[0]->qp_num);
+	connect_rc(p->qp[0], p->qp[1]->qp_num, TIMEOUT_ENC_PATIENT);
+	connect_rc(p->qp[1], p->qp[0]->qp_num, TIMEOUT_ENC_PATIENT);
 	ex = ibv_qp_to_qp_ex(p->qp[0]);
 	assert_null(ibv_qp_to_qp_ex(p->qp[1]));
 	ibv_wr_start(ex);
@@ -552,8 +557,8 @@ static void srq_limit_raises_an_event_to_be_acknowledged(void **state)
 	p->qp[1] = ibv_create_qp(p->pd, &qp_init);
 	assert_int_equal(ibv_modify_qp(p->qp[1], &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX |
 				       IBV_QP_PORT | IBV_QP_ACCESS_FLAGS), 0);
-	connect_rc(p->qp[0], p->qp[1]->qp_num);
-	connect_rc(p->qp[1], p->qp[0]->qp_num);
+	connect_rc(p->qp[0], p->qp[1]->qp_num, TIMEOUT_ENC_PATIENT);
+	connect_rc(p->qp[1], p->qp[0]->qp_num, TIMEOUT_ENC_PATIENT);
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(ibv_post_srq_recv(srq, &wr, &bad), 0);
 	assert_int_equal(ibv_modify_srq(srq, &limit, IBV_SRQ_LIMIT), 0);
