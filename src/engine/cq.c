@@ -97,6 +97,12 @@ uint32_t eng_cq_depth(const struct eng_cq *cq)
 	return cq->cqe;
 }
 
+/* head and tail change under the lock but are looked at without it */
+static void move(uint32_t *position, uint32_t to)
+{
+	__atomic_store_n(position, to, __ATOMIC_RELAXED);
+}
+
 static void notify(struct eng_cq *cq)
 {
 	cq->armed = ENG_DISARMED;
@@ -112,7 +118,8 @@ void eng_cq_push(struct eng_cq *cq, const struct ibv_wc *wc, bool solicited)
 		cq->overrun = true;
 		return;
 	}
-	cq->ring[cq->tail++ & cq->mask] = *wc;
+	cq->ring[cq->tail & cq->mask] = *wc;
+	move(&cq->tail, cq->tail + 1);
 	if (unlikely(cq->armed == ENG_ARMED ||
 		     (cq->armed == ENG_ARMED_SOLICITED &&
 		      (solicited || wc->status != IBV_WC_SUCCESS))))
@@ -124,11 +131,13 @@ int eng_cq_poll(struct eng_cq *cq, int n, struct ibv_wc *wc)
 	struct engine *e = cq->engine;
 	int got = 0;
 
-	if (*(volatile uint32_t *)&cq->head == *(volatile uint32_t *)&cq->tail)
+	/* a look without the lock: an old value costs one idle call, no more */
+	if (__atomic_load_n(&cq->head, __ATOMIC_RELAXED) ==
+	    __atomic_load_n(&cq->tail, __ATOMIC_RELAXED))
 		eng_progress(e);
 	eng_lock(e);
-	while (got < n && cq->head != cq->tail)
-		wc[got++] = cq->ring[cq->head++ & cq->mask];
+	for (; got < n && cq->head != cq->tail; move(&cq->head, cq->head + 1))
+		wc[got++] = cq->ring[cq->head & cq->mask];
 	if (unlikely(!got && n > 0 && cq->overrun))
 		got = -EIO;
 	eng_unlock(e);
@@ -155,5 +164,5 @@ void eng_cq_clean(struct eng_cq *cq, uint32_t qpn)
 		if (wc->qp_num != qpn)
 			cq->ring[to++ & cq->mask] = *wc;
 	}
-	cq->tail = to;
+	move(&cq->tail, to);
 }
