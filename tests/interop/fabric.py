@@ -121,10 +121,13 @@ class Fabric:
         process = self.start(node, *argv)
         end = time.monotonic() + TIMEOUT
         while not listening(port):
-            if process.poll() is not None or time.monotonic() > end:
-                process.kill()
-                raise Failed(f"{' '.join(map(str, argv))} does not listen:\n{process.stdout.read()}")
-            time.sleep(0.01)
+            try:  # its end, or a moment: whichever comes first
+                process.wait(0.01)
+            except subprocess.TimeoutExpired:
+                if time.monotonic() < end:
+                    continue
+            process.kill()
+            raise Failed(f"{' '.join(map(str, argv))} does not listen:\n{process.stdout.read()}")
         return process
 
     def pair(self, program, *args, server="n1", client="n2", server_args=None, timeout=TIMEOUT,
