@@ -83,7 +83,8 @@ def test_a_class_without_server_is_refused_at_once(star):
 
 def test_a_lid_of_nobody_times_out(star):
     out = star.run("n1", "smpquery", "-t", "50", "nodeinfo", "1000", check=False)
-    assert "Connection timed out" in out
+    # the library's clock or softibd's runs out first: only the first is named
+    assert "query failed" in out and "status" not in out, out
 
 
 def test_osmtest_finds_what_it_wrote():
