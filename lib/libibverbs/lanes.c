@@ -5,6 +5,7 @@
  */
 #include "lanes.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -14,6 +15,24 @@
 #define ASK_EVICTED_PACKETS 16 /* flows that fight for a slot: not at once */
 #define ENTER_PACKETS 64
 #define HOQ_NS (1 * NSEC_PER_SEC) /* head-of-queue lifetime, as softibd's */
+
+void lanes_init(struct lanes *l, const struct abi_devpage *page, struct abi_ring_tx *by_softibd,
+		mono_t (*now)(void *ctx), void (*wake)(void *ctx), void *ctx)
+{
+	const char *wish = getenv("SOFTIB_LANES");
+
+	memset(l, 0, sizeof(*l));
+	l->off = wish && !strcmp(wish, "0");
+	l->devpage = page;
+	l->by_softibd = by_softibd;
+	l->wake = wake;
+	l->ctx = ctx;
+	l->now = now;
+	INIT_LIST_HEAD(&l->out);
+	INIT_LIST_HEAD(&l->in);
+	INIT_LIST_HEAD(&l->dirty);
+	pthread_mutex_init(&l->ask_lock, NULL);
+}
 
 /* --- flows --- */
 
@@ -167,6 +186,26 @@ enum lanes_way lanes_choose(struct lanes *l, const struct wire_packet *pkt, unsi
 		break;
 	}
 	return by_softibd(l, f);
+}
+
+void lanes_known(struct lanes *l, const struct abi_resolve *key,
+		 const struct abi_resolve_resp *resp, struct lane_out *lane)
+{
+	struct flow *f = NULL;
+
+	for (unsigned i = 0; i < LANES_FLOWS && !f; i++)
+		if (l->flow[i].used && same_key(&l->flow[i].key, key))
+			f = &l->flow[i];
+	if (!f || f->state != FLOW_SOFTIBD || resp->flow >= ABI_LANE_FLOWS)
+		return;
+	f->lane = lane;
+	f->index = resp->flow;
+	f->epoch = resp->epoch;
+	f->mtu_bytes = resp->mtu_bytes;
+	f->misses = 0;
+	f->until = UINT64_MAX;
+	f->since = MONO_NEVER;
+	f->state = FLOW_ENTERING;
 }
 
 /* --- sending --- */

@@ -82,7 +82,7 @@ struct lanes {
 struct soft_context;
 
 void lanes_init(struct lanes *lanes, const struct abi_devpage *page, struct abi_ring_tx *by_softibd,
-		void (*wake)(void *ctx), void *ctx);
+		mono_t (*now)(void *ctx), void (*wake)(void *ctx), void *ctx);
 void lanes_exit(struct lanes *lanes);
 
 /* --- the engine's side: under its lock --- */
@@ -92,6 +92,9 @@ enum lanes_way { LANES_BY_SOFTIBD, LANES_BY_LANE, LANES_WAIT, LANES_LOST };
  *  receiver has had no room for the head-of-queue lifetime */
 enum lanes_way lanes_choose(struct lanes *lanes, const struct wire_packet *pkt, unsigned port_num,
 			    struct flow **flow);
+/** lanes_known() - softibd's answer: the flow @key may use @lane */
+void lanes_known(struct lanes *lanes, const struct abi_resolve *key,
+		 const struct abi_resolve_resp *resp, struct lane_out *lane);
 /** lanes_reserve(), lanes_commit(), lanes_flush() - as struct eng_link_ops */
 void *lanes_reserve(struct lanes *lanes, struct flow *flow, size_t len);
 /** lanes_stuck() - there was no room: has the packet waited too long? */

@@ -43,24 +43,6 @@ static void free_in(struct lane_in *lane)
 	free(lane);
 }
 
-void lanes_init(struct lanes *l, const struct abi_devpage *page, struct abi_ring_tx *by_softibd,
-		void (*wake)(void *ctx), void *ctx)
-{
-	const char *wish = getenv("SOFTIB_LANES");
-
-	memset(l, 0, sizeof(*l));
-	l->off = wish && !strcmp(wish, "0");
-	l->devpage = page;
-	l->by_softibd = by_softibd;
-	l->wake = wake;
-	l->ctx = ctx;
-	l->now = progress_now;
-	INIT_LIST_HEAD(&l->out);
-	INIT_LIST_HEAD(&l->in);
-	INIT_LIST_HEAD(&l->dirty);
-	pthread_mutex_init(&l->ask_lock, NULL);
-}
-
 void lanes_exit(struct lanes *l)
 {
 	while (!list_empty(&l->out))
@@ -110,26 +92,13 @@ static void take_answer(void *arg)
 {
 	const struct answer *a = arg;
 	struct lane_out *lane = a->fresh;
-	struct flow *f = NULL;
 
 	if (lane)
 		list_add_tail(&lane->node, &a->lanes->out);
 	else
 		lane = find_out(a->lanes, a->resp->lane);
-	for (unsigned i = 0; i < LANES_FLOWS && !f; i++)
-		if (a->lanes->flow[i].used &&
-		    !memcmp(&a->lanes->flow[i].key, a->key, sizeof(*a->key)))
-			f = &a->lanes->flow[i];
-	if (!f || !lane || f->state != FLOW_SOFTIBD || a->resp->flow >= ABI_LANE_FLOWS)
-		return;
-	f->lane = lane;
-	f->index = a->resp->flow;
-	f->epoch = a->resp->epoch;
-	f->mtu_bytes = a->resp->mtu_bytes;
-	f->misses = 0;
-	f->until = UINT64_MAX;
-	f->since = MONO_NEVER;
-	f->state = FLOW_ENTERING;
+	if (lane)
+		lanes_known(a->lanes, a->key, a->resp, lane);
 }
 
 static void ask_softibd(struct soft_context *ctx, const struct abi_resolve *key)
