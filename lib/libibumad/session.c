@@ -70,7 +70,8 @@ static int send_all(int fd, const void *head, size_t head_bytes, const void *bod
 	do
 		n = sendmsg(fd, &msg, MSG_NOSIGNAL);
 	while (n < 0 && errno == EINTR);
-	return n < 0 ? -errno : 0;
+	/* turned away: the answer says why */
+	return n < 0 && errno != EPIPE ? -errno : 0;
 }
 
 static int passed_fd(struct msghdr *msg)
@@ -84,7 +85,9 @@ static int passed_fd(struct msghdr *msg)
 	return fd;
 }
 
-/* an answer: 0 or its error; at most @size bytes of its body go to @body */
+/* an answer: 0 or its error; at most @size bytes of its body go to @body. Who
+ * closes without reading what we said resets the socket: recvmsg() tells that
+ * once, and what was answered before is read by the next. */
 static int receive_reply(int fd, void *body, size_t size, size_t *got, int *passed)
 {
 	union {
@@ -97,12 +100,13 @@ static int receive_reply(int fd, void *body, size_t size, size_t *got, int *pass
 			     .msg_iovlen = 2,
 			     .msg_control = control.buf,
 			     .msg_controllen = sizeof(control)};
+	bool reset = false;
 	ssize_t n;
 	int newfd;
 
 	do
 		n = recvmsg(fd, &msg, MSG_CMSG_CLOEXEC);
-	while (n < 0 && errno == EINTR);
+	while (n < 0 && (errno == EINTR || (errno == ECONNRESET && !reset && (reset = true))));
 	if (n < 0)
 		return -errno;
 	newfd = passed_fd(&msg);

@@ -50,6 +50,10 @@ static unsigned take_fds(struct msghdr *msg, int *fds, unsigned max)
 
 /*
  * receive_reply() - the answer to a command
+ *
+ * Who closes a socket without reading what we said resets it: recvmsg() tells
+ * that once, and what was answered before is read by the next.
+ *
  * Return: bytes behind struct abi_reply, or -errno: the command's own error,
  * or -EIO when softibd is gone
  */
@@ -64,11 +68,12 @@ static ssize_t receive_reply(int sock, void *body, size_t body_bytes, int *fds, 
 	struct msghdr msg = {.msg_iov = iov, .msg_iovlen = 2, .msg_control = &control,
 			     .msg_controllen = sizeof(control)};
 	unsigned max = num_fds ? *num_fds : 0;
+	bool reset = false;
 	ssize_t n;
 
 	do
 		n = recvmsg(sock, &msg, MSG_CMSG_CLOEXEC);
-	while (n < 0 && errno == EINTR);
+	while (n < 0 && (errno == EINTR || (errno == ECONNRESET && !reset && (reset = true))));
 	if (num_fds)
 		*num_fds = 0;
 	if (n < (ssize_t)sizeof(reply))
@@ -106,7 +111,7 @@ int session_connect(const char *dir, const struct abi_open *open)
 		goto undo_socket;
 	}
 	rc = (int)send_message(sock, &iov, 1);
-	if (rc >= 0)
+	if (rc >= 0 || rc == -EPIPE) /* turned away: the answer says why */
 		return sock;
 undo_socket:
 	close(sock);

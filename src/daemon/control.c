@@ -13,6 +13,7 @@
  * answer that exceeds ABI_UMAD_INLINE travels as {"bytes": N} and a memfd.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,7 +48,7 @@ struct control {
 	struct fabric *fab;
 	struct control_ops ops;
 	mono_t started;
-	int fd;
+	int fd, spare_fd; /* the spare is given up to accept, and refuse, when none is left */
 	struct rt_io io;
 	struct rt_timer accept_timer;
 	struct list_head clients;
@@ -339,17 +340,31 @@ void control_client_wait(struct control_client *client, uint64_t timeout_ms)
 
 static void refuse(int fd, const char *why)
 {
-	char text[96];
+	char text[128];
 
 	snprintf(text, sizeof(text), "{\"error\":\"%s\"}", why);
 	send_message(fd, text, strlen(text), -1);
 	close(fd);
 }
 
+/* the directory keeps others out; whoever opened it did not mean this */
+static bool is_ours(int fd)
+{
+	struct ucred peer;
+	socklen_t len = sizeof(peer);
+
+	return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) &&
+	       (peer.uid == 0 || peer.uid == geteuid());
+}
+
 static void add_client(struct control *control, int fd)
 {
 	struct control_client *client;
 
+	if (!is_ours(fd)) {
+		refuse(fd, "this fabric belongs to another user");
+		return;
+	}
 	if (control->num_clients == MAX_CLIENTS) {
 		refuse(fd, "too many clients of the control socket");
 		return;
@@ -369,6 +384,24 @@ static void add_client(struct control *control, int fd)
 	rt_io_watch(&client->io, true, false);
 }
 
+/* Return: false when not even that was possible */
+static bool turn_away(struct control *control)
+{
+	int fd;
+
+	if (control->spare_fd < 0)
+		control->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	if (control->spare_fd < 0)
+		return false;
+	close(control->spare_fd);
+	fd = accept4(control->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	if (fd >= 0)
+		refuse(fd, "softibd has no descriptor left: programs end, or its limit "
+			   "(ulimit -n) is raised");
+	control->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	return fd >= 0;
+}
+
 static void listen_event(struct rt_io *io, bool readable, bool writable)
 {
 	struct control *control = container_of(io, struct control, io);
@@ -379,6 +412,8 @@ static void listen_event(struct rt_io *io, bool readable, bool writable)
 		return;
 	}
 	if (errno != EMFILE && errno != ENFILE && errno != ENOBUFS && errno != ENOMEM)
+		return;
+	if (turn_away(control))
 		return;
 	/* the connection stays in the queue: look again a little later */
 	rt_io_watch(io, false, false);
@@ -430,6 +465,7 @@ int control_create(struct rt *rt, struct fabric *fab, const char *dir,
 		rt_free(c);
 		return error;
 	}
+	c->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	c->rt = rt;
 	c->fab = fab;
 	if (ops)
@@ -457,6 +493,8 @@ void control_destroy(struct control *control)
 	rt_timer_disarm(&control->accept_timer);
 	rt_io_watch(&control->io, false, false);
 	close(control->fd);
+	if (control->spare_fd >= 0)
+		close(control->spare_fd);
 	unlink(control->address.sun_path);
 	rt_free(control);
 }

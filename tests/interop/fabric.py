@@ -78,8 +78,11 @@ class Fabric:
         return self.home / "softib/t"
 
     def expect_no_leftovers(self):
-        """Every program is gone: softibd must hold nothing of theirs."""
-        left = self.user_resources()
+        """Every program is gone: softibd must hold nothing of theirs once it
+        has read that their sockets are closed."""
+        end = time.monotonic() + TIMEOUT
+        while (left := self.user_resources()) and time.monotonic() < end:
+            time.sleep(0.01)
         assert not left, f"softibd still holds {left}"
 
     def user_resources(self):

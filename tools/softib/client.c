@@ -75,7 +75,9 @@ int client_send(int fd, struct json_object *req)
 	const char *text =
 		json_object_to_json_string_length(req, JSON_C_TO_STRING_PLAIN, &bytes);
 
-	return send(fd, text, bytes, MSG_NOSIGNAL) == (ssize_t)bytes ? 0 : -errno;
+	if (send(fd, text, bytes, MSG_NOSIGNAL) == (ssize_t)bytes || errno == EPIPE)
+		return 0; /* EPIPE: turned away, and the answer says why */
+	return -errno;
 }
 
 /* the whole answer lies in a memfd */
@@ -125,12 +127,13 @@ struct json_object *client_receive(int fd)
 			     .msg_control = control.room,
 			     .msg_controllen = sizeof(control.room)};
 	struct json_object *answer, *whole;
+	bool reset = false; /* is told once, before what was answered until then */
 	ssize_t n;
 	int memfd;
 
 	do
 		n = recvmsg(fd, &msg, MSG_CMSG_CLOEXEC);
-	while (n < 0 && errno == EINTR);
+	while (n < 0 && (errno == EINTR || (errno == ECONNRESET && !reset && (reset = true))));
 	if (n <= 0) {
 		errno = n ? errno : ECONNRESET;
 		return NULL;

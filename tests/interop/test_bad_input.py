@@ -1,0 +1,513 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""What a fabric must bear: limits, strangers, nonsense on its sockets and in its
+memory. Whoever does wrong gets an error; the others do not notice."""
+import contextlib
+import json
+import mmap
+import os
+import random
+import resource
+import select
+import signal
+import socket
+import struct
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+from interop.fabric import BUILD, Fabric, _ports
+from interop.test_kill import open_files, softibd_pid, wait_until
+
+ABI_MAGIC, ABI_VERSION = 0x42495453, 1  # src/abi/session.h
+OPEN_LIST, OPEN_UVERBS, OPEN_UMAD, OPEN_PORT = range(4)
+FD_LINK, FD_DOORBELL, FD_ASYNC_READ, NUM_FDS = 1, 2, 4, 7
+GET_CONTEXT, QUERY_DEVICE, ALLOC_PD = 0, 1, 3  # <rdma/ib_user_verbs.h>
+DEVICE_FATAL = 8
+EIO = 5
+RING_DATA, RING_HEAD = 192, 64  # offsets in struct abi_ring
+SEED = 20
+
+
+def goes_on(fabric):
+    fabric.pair("ibv_rc_pingpong", "-n", "100")
+
+
+def node_env(fabric, node="n1"):
+    """What `softib exec` sets, for programs that are run under limits."""
+    lib = BUILD / "lib"
+    return dict(fabric.env, SOFTIB_DIR=str(fabric.dir), SOFTIB_NODE=node,
+                LD_LIBRARY_PATH=str(lib))
+
+
+def crashed(status):
+    """By a signal, seen as wait(2) or as a shell tells it."""
+    return status < 0 or 128 < status < 160
+
+
+def attempt(fabric, *argv, timeout=60, **kwargs):
+    """Run to any end but a hang or a signal. Return: status, output."""
+    done = subprocess.run([*map(str, argv)], env=node_env(fabric), text=True, timeout=timeout,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
+                          **kwargs)
+    assert not crashed(done.returncode), f"{argv}: {done.returncode}\n{done.stdout}"
+    return done.returncode, done.stdout
+
+
+# --- directories ---
+
+def test_another_user_gets_in_nowhere(pair):
+    """Kept out by the directory's mode; where that is opened, by softibd."""
+    assert pair.dir.stat().st_mode & 0o777 == 0o700
+    if os.getuid():  # only root can be somebody else
+        return
+    nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+    status, out = attempt(pair, *nobody, "ibv_devinfo")
+    assert status and "softib0" not in out, out
+    ways = [pair.home, pair.home / "softib", pair.dir]
+    modes = [way.stat().st_mode & 0o777 for way in ways]
+    sockets = [pair.dir / name for name in ("uverbs", "umad", "control")]
+    try:
+        for path in ways:
+            path.chmod(0o755)
+        for path in sockets:
+            path.chmod(0o666)
+        for program in (["ibv_devinfo"], ["ibstat"], [BUILD / "bin/softib", "status"]):
+            status, out = attempt(pair, *nobody, *program)
+            assert status and "softib0" not in out and "adapters" not in out, out
+    finally:
+        for path in sockets:
+            path.chmod(0o600)
+        for path, mode in zip(ways, modes):
+            path.chmod(mode)
+    goes_on(pair)
+
+
+def test_second_daemon_on_the_directory(pair):
+    done = subprocess.run([BUILD / "bin/softibd", "--dir", pair.dir], capture_output=True,
+                          text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    assert f"another softibd serves {pair.dir}" in done.stderr and "softib down" in done.stderr
+    goes_on(pair)
+
+
+@pytest.mark.parametrize("text, says", [
+    ("Switch 4\n", ":1: "),
+    ('Switch 4 "s"\n[5] "h"[1]\n', ":2: "),
+    ('Switch 4 "s"\n[1] "h"[1]\n', ":2: "),
+    ('Switch 4 "s"\n[1] "h"[1]\n[1] "h"[2]\nCa 2 "h"\n', ":3: "),
+    ('Switch 4 "s"\n\nSwitch 4 "s"\n', ":3: "),
+    ('Ca 1 "h"\n[1] "h"[2\n', ":2: "),
+    ('Switch 99999 "s"\n', ":1: "),
+    ("\0\1\2\n", ":1: "),
+    ("", ""),
+])
+def test_topology_errors(text, says):
+    with tempfile.TemporaryDirectory(prefix="softib-test-") as home:
+        path = Path(home, "net")
+        path.write_text(text, encoding="ascii")
+        done = subprocess.run([BUILD / "bin/softibd", "--dir", f"{home}/run", "-t", path],
+                              capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 1
+        assert done.stderr.startswith(f"softibd: {path}{says}"), done.stderr
+        assert len(done.stderr.strip()) > len(f"softibd: {path}{says}") + 10, done.stderr
+
+
+# --- limits ---
+
+@contextlib.contextmanager
+def descriptors_of_softibd(fabric, spare):
+    """softibd may open @spare files more: so many numbers are free below its limit."""
+    pid = softibd_pid(fabric)
+    before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    taken = {int(name) for name in os.listdir(f"/proc/{pid}/fd")}
+    unused = [number for number in range(len(taken) + spare + 1) if number not in taken]
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (unused[spare], before[1]))
+    try:
+        yield
+    finally:
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
+
+
+@pytest.mark.parametrize("spare", [0, 1, 4, 8])
+def test_softibd_without_descriptors(pair, spare):
+    files = open_files(softibd_pid(pair))
+    with descriptors_of_softibd(pair, spare):
+        status, out = attempt(pair, "ibv_devinfo", "-d", "softib0")
+        assert status, out
+        assert spare or "Too many open files" in out, out
+        status, out = attempt(pair, BUILD / "bin/softib", "status")
+        assert (status, "no descriptor" in out) == ((0, False) if spare else (1, True)), out
+        status, out = attempt(pair, "ibstat")
+        assert status == 0 or "softib0" not in out, out
+    goes_on(pair)
+    wait_until(lambda: open_files(softibd_pid(pair)) == files, "softibd closes its files")
+
+
+def test_programs_that_run_go_on_without_descriptors(pair):
+    port = next(_ports)
+    flags = ["-d", "softib0", "-p", port, "-D", "2"]
+    server = pair.serve("n1", "ib_write_bw", *flags, port=port)
+    client = pair.start("n2", "ib_write_bw", *flags, "localhost")
+    wait_until(lambda: len([r for r in pair.user_resources() if r["type"] == "qp"]) == 2
+               or client.poll() is not None, "both have a QP")
+    with descriptors_of_softibd(pair, 0):
+        status, out = attempt(pair, "ibv_devinfo", "-d", "softib0")
+        assert status and "Too many open files" in out, out
+        for process in (client, server):
+            out = pair.finish(process, 60)
+            assert process.returncode == 0, out
+
+
+def test_program_without_descriptors(pair):
+    """Any limit: it opens the device, or says why not. It never crashes."""
+    good = [limit for limit in range(4, 32)
+            if attempt(pair, "prlimit", f"--nofile={limit}", "ibv_devinfo", "-d", "softib0",
+                       )[0] == 0]
+    assert good and good == list(range(good[0], 32)), "more is better"
+    # too few for every lane: the packets go by softibd
+    for limit in range(good[0] + 1, good[0] + 7):
+        port = next(_ports)
+        flags = ["ibv_rc_pingpong", "-d", "softib0", "-n", "100", "-p", port]
+        limited = ["prlimit", f"--nofile={limit}"]
+        server = pair.start("n1", *limited, *flags)
+        wait_until(lambda: server.poll() is not None or
+                   pair.home and _listens(port), "it listens or ends")
+        if server.poll() is None:
+            out = pair.run("n2", *flags, "localhost", check=False, timeout=60)
+            assert pair.running[-1].returncode == 0, (limit, out)
+        out = pair.finish(server, 60)
+        assert not crashed(server.returncode), (limit, out)
+    goes_on(pair)
+
+
+def _listens(port):
+    from interop.fabric import listening
+    return listening(port)
+
+
+def test_program_without_memory(pair):
+    statuses = set()
+    for mib in (12, 16, 20, 24, 32, 48, 64, 96, 128, 256):
+        status, out = attempt(pair, "prlimit", f"--as={mib << 20}", "ibv_devinfo", "-d", "softib0")
+        statuses.add(status)
+        port = next(_ports)
+        server = pair.start("n1", "prlimit", f"--as={mib << 20}", "ibv_rc_pingpong", "-d",
+                            "softib0", "-s", "16777216", "-n", "2", "-p", port)
+        wait_until(lambda: server.poll() is not None or _listens(port), "it listens or ends")
+        if server.poll() is None:
+            pair.run("n2", "ibv_rc_pingpong", "-d", "softib0", "-s", "16777216", "-n", "2", "-p",
+                     port, "localhost", timeout=60)
+        out = pair.finish(server, 60)
+        assert not crashed(server.returncode), (mib, out)
+    assert 0 in statuses and len(statuses) > 1, "both ends were seen"
+    goes_on(pair)
+
+
+def test_memlock_limit(pair):
+    """ibv_reg_mr(3): ENOMEM beyond RLIMIT_MEMLOCK, as with hardware."""
+    drop = ["setpriv", "--bounding-set=-ipc_lock", "--inh-caps=-ipc_lock"] if not os.getuid() \
+        else []
+    args = ["prlimit", "--memlock=65536", *drop, "ibv_rc_pingpong", "-d", "softib0", "-s",
+            "1048576", "-p", next(_ports)]
+    status, out = attempt(pair, *args)
+    assert status and "Couldn't register MR" in out, out
+    goes_on(pair)
+
+
+# --- malformed messages ---
+
+def abi_open(kind, device=b"softib0", node=b"n1", magic=ABI_MAGIC, version=ABI_VERSION, port=1):
+    return struct.pack("<IIII64s64s", magic, version, kind, port, node, device)
+
+
+def command(number, body=b"", words=None):
+    return struct.pack("<IHH", number, words if words is not None else (8 + len(body)) // 4,
+                       0) + body
+
+
+def connect(fabric, name):
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    sock.settimeout(30)
+    sock.connect(str(fabric.dir / name))
+    return sock
+
+
+def say(fabric, name, messages, fds=()):
+    """Say all that on one connection. Return: the answers (None: closed)."""
+    answers = []
+    with connect(fabric, name) as sock:
+        for message in messages:
+            try:
+                socket.send_fds(sock, [message], fds)
+                answers.append(sock.recv(1 << 17) or None)
+            except (BrokenPipeError, ConnectionResetError):
+                answers.append(None)
+    return answers
+
+
+def error_of(answer):
+    return struct.unpack_from("<i", answer)[0] if answer else None
+
+
+OPENINGS = {
+    "one byte": b"x",
+    "noise": bytes(range(256)) * 16,
+    "long": b"x" * 100000,
+    "cut": abi_open(OPEN_UVERBS)[:-1],
+    "magic": abi_open(OPEN_UVERBS, magic=1),
+    "version": abi_open(OPEN_UVERBS, version=99),
+    "kind": abi_open(77),
+    "no device": abi_open(OPEN_UVERBS, device=b"mlx5_0"),
+    "no node": abi_open(OPEN_UVERBS, node=b"nowhere"),
+    "device not ended": abi_open(OPEN_UVERBS, device=b"s" * 64),
+    "node not ended": abi_open(OPEN_UVERBS, node=b"n" * 64),
+    "no port": abi_open(OPEN_UMAD, port=9),
+    "port 0": abi_open(OPEN_PORT, port=0),
+}
+
+
+@pytest.mark.parametrize("name", ["uverbs", "umad"])
+def test_malformed_openings(pair, name):
+    files = open_files(softibd_pid(pair))
+    for what, message in OPENINGS.items():
+        answer = say(pair, name, [message], [0, 1, 2])[0]
+        assert answer is None or error_of(answer) < 0, what
+    wait_until(lambda: open_files(softibd_pid(pair)) == files, "no descriptor stays")
+    goes_on(pair)
+
+
+def test_malformed_commands(pair):
+    files = open_files(softibd_pid(pair))
+    context = command(GET_CONTEXT, bytes(8))
+    opening = abi_open(OPEN_UVERBS)
+    assert error_of(say(pair, "uverbs", [opening, command(ALLOC_PD, bytes(8))])[1]) < 0
+    assert error_of(say(pair, "uverbs", [opening, context])[1]) == 0
+    assert error_of(say(pair, "uverbs", [opening, context, context])[2]) < 0
+    for bad in (command(ALLOC_PD, bytes(8), words=3), command(ALLOC_PD), command(9999),
+                command(ALLOC_PD | 1 << 31), b"x", bytes(6)):
+        answers = say(pair, "uverbs", [opening, context, bad, command(ALLOC_PD, bytes(8))])
+        assert error_of(answers[2]) < 0 and error_of(answers[3]) == 0, bad
+    rng = random.Random(SEED)
+    for _ in range(20):
+        bodies = [command(rng.randrange(64), rng.randbytes(4 * rng.randrange(64)))
+                  for _ in range(50)]
+        say(pair, "uverbs", [opening, context, *bodies])
+    wait_until(lambda: not pair.user_resources(), "no object stays")
+    wait_until(lambda: open_files(softibd_pid(pair)) == files, "no descriptor stays")
+    goes_on(pair)
+
+
+def test_malformed_mads(pair):
+    """Records are not answered: only what comes back by its agent would be."""
+    files = open_files(softibd_pid(pair))
+    rng = random.Random(SEED)
+    with connect(pair, "umad") as sock:
+        sock.send(abi_open(OPEN_UMAD))
+        answer, fds, _, _ = socket.recv_fds(sock, 4096, 4)
+        assert error_of(answer) == 0 and len(fds) == 1
+        ioctls = socket.socket(fileno=fds[0])
+        ioctls.settimeout(30)
+        for size in (0, 1, 7, 8, 36, 60):  # no ioctl; then noise as its argument
+            if size:
+                ioctls.send(rng.randbytes(size))
+                ioctls.recv(4096)
+        for _ in range(200):
+            record = struct.pack("<I", rng.randrange(4)) + rng.randbytes(rng.randrange(400))
+            socket.send_fds(sock, [record], [0, 1][:rng.randrange(3)])
+        ioctls.close()
+    wait_until(lambda: open_files(softibd_pid(pair)) == files, "no descriptor stays")
+    goes_on(pair)
+
+
+def test_malformed_requests(pair):
+    files = open_files(softibd_pid(pair))
+    rng = random.Random(SEED)
+    bad = [b"{", b"[]", b"null", b'{"op": 1}', b'{"op": "nothing"}', b"\xff" * 100,
+           b'{"op":"link","node":[],"port":{}}', b'{"a":' * 20, b"x" * 100000,
+           *(rng.randbytes(100) for _ in range(50))]
+    for answer in say(pair, "control", bad, [0, 1]):
+        assert json.loads(answer)["error"]
+    wait_until(lambda: open_files(softibd_pid(pair)) == files, "no descriptor stays")
+    goes_on(pair)
+
+
+# --- a program that writes where it should not ---
+
+class Program:
+    """The least that a program does: a device's context and its ring."""
+
+    def __init__(self, fabric):
+        self.sock = connect(fabric, "uverbs")
+        self.sock.send(abi_open(OPEN_UVERBS))
+        assert error_of(self.sock.recv(4096)) == 0
+        self.sock.send(command(GET_CONTEXT, bytes(8)))
+        answer, self.fds, _, _ = socket.recv_fds(self.sock, 4096, 16)
+        assert error_of(answer) == 0 and len(self.fds) == NUM_FDS
+        _, self.ring_bytes, self.out, _ = struct.unpack_from("<IIQQ", answer, 8)
+        self.link = mmap.mmap(self.fds[FD_LINK], 0)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        self.link.close()
+        for fd in self.fds:
+            os.close(fd)
+        self.sock.close()
+
+    def ring(self, tail):
+        struct.pack_into("<Q", self.link, self.out, tail)
+        os.write(self.fds[FD_DOORBELL], struct.pack("=Q", 1))
+
+    def write(self, data, at=0):
+        at += self.out + RING_DATA
+        self.link[at:at + len(data)] = data
+
+    def alloc_pd(self):
+        self.sock.send(command(ALLOC_PD, bytes(8)))
+        return error_of(self.sock.recv(4096))
+
+    def events(self, seconds):
+        while select.select([self.fds[FD_ASYNC_READ]], [], [], seconds)[0]:
+            yield struct.unpack("<QII", os.read(self.fds[FD_ASYNC_READ], 64))[1]
+
+    def head(self):
+        return struct.unpack_from("<Q", self.link, self.out + RING_HEAD)[0]
+
+
+SCRIBBLES = {
+    "a tail beyond the ring": (b"", 1 << 40),
+    "a tail that is no multiple of 8": (b"", 3),
+    "a record beyond the tail": (struct.pack("<I", 4096), 64),
+    "a record beyond all": (struct.pack("<I", 0xfffffff0), 1 << 20),
+    "wraps for ever": (b"\xff" * 4096, 4096),
+    "a negative tail": (b"", (1 << 64) - 8),
+}
+
+
+@pytest.mark.parametrize("what", SCRIBBLES)
+def test_scribbled_ring_is_cut_off(pair, what):
+    data, tail = SCRIBBLES[what]
+    files = open_files(softibd_pid(pair))
+    with Program(pair) as program:
+        assert program.alloc_pd() == 0
+        program.write(data)
+        program.ring(tail)
+        assert DEVICE_FATAL in program.events(30), "it is told"
+        assert program.alloc_pd() == -EIO
+        goes_on(pair)
+    wait_until(lambda: not pair.user_resources(), "its PD goes")
+    wait_until(lambda: open_files(softibd_pid(pair)) == files, "no descriptor stays")
+
+
+def test_noise_in_records(pair):
+    """Well-kept rings of nonsense: it is read, dropped, and harms nobody."""
+    rng = random.Random(SEED)
+    with Program(pair) as program:
+        tail = 0
+        for _ in range(2000):
+            packet = rng.randbytes(rng.choice([0, 1, 7, 8, 20, 28, 60, 300, 5000]))
+            record = struct.pack("<I", len(packet)) + packet
+            record += bytes(-len(record) % 8)
+            pos = tail % program.ring_bytes
+            if pos + len(record) > program.ring_bytes:
+                program.write(b"\xff" * 4, pos)
+                tail += program.ring_bytes - pos
+                pos = 0
+            program.write(record, pos)
+            tail += len(record)
+            program.ring(tail)
+            if tail - program.head() > program.ring_bytes // 2:
+                at = tail
+                wait_until(lambda: program.head() == at, "softibd reads the ring")
+        wait_until(lambda: program.head() == tail, "softibd reads the ring")
+        assert program.alloc_pd() == 0
+        goes_on(pair)
+
+
+def packet(slid, dlid, qpn, pkey=0xffff, source=None, vl=0):
+    """A packet of UC, or of UD when it names its source QPN."""
+    headers = struct.pack(">BBBBII", 0x64 if source is not None else 0x24, 0, pkey >> 8,
+                          pkey & 0xff, qpn, 0)
+    if source is not None:
+        headers += struct.pack(">II", 0x11111111, source)
+    words = 2 + len(headers) // 4 + 1
+    return struct.pack(">BBHHH", vl << 4, 2, dlid, words, slid) + headers
+
+
+def test_what_may_not_leave(pair):
+    nodes = {n["name"]: n["ports"][0]["lid"] for n in pair.json("topo")["nodes"]}
+    me, peer = nodes["n1"], nodes["n2"]
+
+    def sent():
+        return pair.json("counters", "n1:1")["counters"][0]["xmit_packets"]
+
+    forged = {
+        "another's LID": packet(peer, peer, 0x20),
+        "no LID": packet(0, peer, 0x20),
+        "QP0": packet(me, peer, 0),
+        "VL15": packet(me, peer, 0x20, vl=15),
+        "foreign P_Key": packet(me, peer, 0x20, pkey=0x8123),
+        "P_Key 0": packet(me, peer, 0x20, pkey=0),
+        "from QP1": packet(me, peer, 1, source=1),
+        "from nobody's QP": packet(me, peer, 1, source=0x7777),
+    }
+    with Program(pair) as program:
+        tail = 0
+
+        def send(bytes_):
+            nonlocal tail
+            program.write(struct.pack("<I", len(bytes_)) + bytes_, tail)
+            tail += (len(bytes_) + 4 + 7) & ~7
+            program.ring(tail)
+            wait_until(lambda: program.head() == tail, "softibd reads the ring")
+
+        for what, bytes_ in forged.items():
+            # softib-sm may send in between: a packet that leaves, leaves each time
+            before = sent()
+            for _ in range(100):
+                send(bytes_)
+            assert sent() - before < 50, what
+        before = sent()
+        for _ in range(100):
+            send(packet(me, peer, 0x777777))
+        assert sent() - before >= 100, "and what may leave, leaves"
+        assert program.alloc_pd() == 0
+    goes_on(pair)
+
+
+# --- verbs of a program that knows what is not its own ---
+
+def test_foreign_keys(pair):
+    script = Path(__file__).parent / "foreign_keys.py"
+    assert "all refused" in pair.run("n1", "/usr/bin/python3", script)
+    goes_on(pair)
+
+
+# --- softibd's death ---
+
+def test_softibd_is_killed():
+    with Fabric("pair") as fabric:
+        port = next(_ports)
+        flags = ["-d", "softib0", "-p", port, "-D", "20"]
+        server = fabric.serve("n1", "ib_write_bw", *flags, port=port)
+        client = fabric.start("n2", "ib_write_bw", *flags, "localhost")
+        watch = fabric.start("n1", "stdbuf", "-oL", "ibv_asyncwatch", "-d", "softib0")
+        assert "async event FD" in watch.stdout.readline()
+        wait_until(lambda: len([r for r in fabric.user_resources() if r["type"] == "qp"]) == 2
+                   or client.poll() is not None, "both have a QP")
+        began = time.monotonic()
+        os.kill(softibd_pid(fabric), signal.SIGKILL)
+        assert "IBV_EVENT_DEVICE_FATAL" in watch.stdout.readline()
+        for process in (client, server):
+            out = fabric.finish(process, 60)
+            assert process.returncode > 0, out
+        assert time.monotonic() - began < 15, "they did not wait for their 20 s"
+        status, out = attempt(fabric, "ibv_devinfo")
+        assert status and "No IB devices found" in out, out
+        wait_until(lambda: not fabric.dir.exists(), "what watches softibd cleans up")
+        fabric.softib("up", "t")  # and the directory is free for the next
+        goes_on(fabric)
