@@ -20,7 +20,8 @@
  *
  * A program that polls for a moment and then watches its memory (perftest's
  * write latency) looks busy and is not: each time WATCH ends at once,
- * patience grows, until the thread stays with such a program.
+ * patience grows, until the thread stays with such a program. One that did
+ * not poll because it had no core did nothing wrong: its processor time tells.
  *
  * Timers
  *   WINDOW_NS       over which the rate of polls is measured
@@ -45,10 +46,10 @@
 
 #define WATCH_NS (1 * NSEC_PER_MSEC)
 #define LINGER_NS (20 * NSEC_PER_MSEC)
-#define WINDOW_NS (20 * NSEC_PER_USEC)
-#define BUSY_POLL_NS (16 * NSEC_PER_USEC)
+#define WINDOW_NS (200 * NSEC_PER_USEC)
+#define BUSY_POLL_NS (100 * NSEC_PER_USEC) /* a hundred posts fit in between */
 #define PATIENCE_MIN 2
-#define PATIENCE_MAX 4096 /* 80 ms */
+#define PATIENCE_MAX 1024 /* 0.2 s */
 #define WATCH_SHORT 8	   /* looks: a WATCH that ended sooner was a mistake */
 #define ROUNDS_MAX 16
 
@@ -121,11 +122,21 @@ static void sleep_on(struct soft_context *ctx, bool doorbell, uint64_t timeout_n
 		context_fatal(ctx);
 }
 
-static void start_serving(struct soft_progress *p)
+static uint64_t cpu_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
+	return (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
+}
+
+static void start_serving(struct soft_progress *p, bool program_ran)
 {
 	p->mode = PROGRESS_SERVE;
-	p->patience = p->looks < WATCH_SHORT ? MIN(p->patience * 4, (unsigned)PATIENCE_MAX)
-					     : MAX(p->patience / 2, (unsigned)PATIENCE_MIN);
+	if (p->looks >= WATCH_SHORT)
+		p->patience = MAX(p->patience / 2, (unsigned)PATIENCE_MIN);
+	else if (program_ran)
+		p->patience = MIN(p->patience * 4, (unsigned)PATIENCE_MAX);
 	p->looks = 0;
 	p->busy_windows = 0;
 	p->window_start = progress_now(NULL);
@@ -135,7 +146,7 @@ static void start_serving(struct soft_progress *p)
 static void watch(struct soft_context *ctx)
 {
 	struct soft_progress *p = &ctx->progress;
-	uint64_t polls, position;
+	uint64_t polls, position, cpu = cpu_ns();
 	bool waiting;
 
 	atomic_store(&p->watching, true);
@@ -146,7 +157,7 @@ static void watch(struct soft_context *ctx)
 	position = link_position(&ctx->link, &waiting);
 	if (atomic_load(&p->armed) || polls == p->polls_seen ||
 	    (waiting && position == p->position_seen) || ctx->link.broken)
-		start_serving(p);
+		start_serving(p, cpu_ns() - cpu > WATCH_NS / 2);
 	else
 		p->looks++;
 	p->polls_seen = polls;
