@@ -9,6 +9,7 @@ import itertools
 import json
 import os
 import shutil
+import socket
 import subprocess
 import tempfile
 import time
@@ -19,7 +20,22 @@ SHARED = Path(os.environ.get("SOFTIB_SHARED", Path(__file__).parents[3] / "share
 SOFTIB = BUILD / "bin/softib"
 TIMEOUT = 120  # a hang, not a measure of speed
 
-_ports = itertools.count(20000 + os.getpid() % 20000)
+
+
+def free_ports():
+    """TCP ports that nobody has, below those that the kernel gives to clients."""
+    for port in itertools.cycle(itertools.chain(*(range(start, stop) for start, stop in (
+            (10000 + os.getpid() * 64 % 22000, 32000), (10000, 32000))))):
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("", port))
+            except OSError:
+                continue
+        yield port
+
+
+_ports = free_ports()
 
 
 def listening(port):
