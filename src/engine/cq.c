@@ -131,11 +131,11 @@ int eng_cq_poll(struct eng_cq *cq, int n, struct ibv_wc *wc)
 	struct engine *e = cq->engine;
 	int got = 0;
 
-	/* a look without the lock: an old value costs one idle call, no more */
-	if (__atomic_load_n(&cq->head, __ATOMIC_RELAXED) ==
-	    __atomic_load_n(&cq->tail, __ATOMIC_RELAXED))
-		eng_progress(e);
-	eng_lock(e);
+	/* who has the lock already, makes progress */
+	if (unlikely(!eng_trylock(e)))
+		eng_lock(e);
+	else if (cq->head == cq->tail)
+		eng_turn(e, false);
 	for (; got < n && cq->head != cq->tail; move(&cq->head, cq->head + 1))
 		wc[got++] = cq->ring[cq->head & cq->mask];
 	if (unlikely(!got && n > 0 && cq->overrun))

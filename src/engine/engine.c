@@ -69,20 +69,27 @@ static bool run_timers(struct engine *e)
 	return true;
 }
 
-static bool progress(struct engine *e, bool clock)
+bool eng_turn(struct engine *e, bool clock)
 {
-	bool busy;
+	bool busy = eng_rx(e);
 
-	/* somebody else is at it: then progress is being made */
-	if (pthread_mutex_trylock(&e->lock))
-		return true;
-	busy = eng_rx(e);
 	if (clock || !list_empty(&e->tx) ||
 	    (e->next_expiry.ns != MONO_NEVER.ns && ++e->polls % POLLS_PER_CLOCK == 0))
 		e->now = e->cfg.now(e->cfg.ctx);
 	busy |= run_timers(e);
 	if (busy || !list_empty(&e->tx))
 		busy |= eng_tx(e);
+	return busy;
+}
+
+static bool progress(struct engine *e, bool clock)
+{
+	bool busy;
+
+	/* somebody else is at it: then progress is being made */
+	if (!eng_trylock(e))
+		return true;
+	busy = eng_turn(e, clock);
 	eng_unlock(e);
 	return busy;
 }

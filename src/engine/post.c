@@ -92,7 +92,10 @@ int eng_post_send(struct eng_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr 
 		if (unlikely(ret))
 			break;
 	}
-	e->now = e->cfg.now(e->cfg.ctx);
+	/* the time matters to a timer that starts, and to packets that wait */
+	if ((qp->init.type == IBV_QPT_RC && tp_qp_expiry(qp->tp).ns == MONO_NEVER.ns) ||
+	    !list_empty(&e->tx))
+		e->now = e->cfg.now(e->cfg.ctx);
 	eng_qp_touch(qp);
 	eng_tx(e);
 	eng_unlock(e);

@@ -95,6 +95,11 @@ static inline void eng_lock(struct engine *e)
 	pthread_mutex_lock(&e->lock);
 }
 
+static inline bool eng_trylock(struct engine *e)
+{
+	return pthread_mutex_trylock(&e->lock) == 0;
+}
+
 static inline void eng_unlock(struct engine *e)
 {
 	pthread_mutex_unlock(&e->lock);
@@ -125,6 +130,10 @@ static inline uint32_t eng_rq_count(const struct eng_rq *rq)
 {
 	return rq->tail - rq->head;
 }
+
+/* engine.c */
+/** eng_turn() - eng_progress() under the lock; @clock: as eng_tick() */
+bool eng_turn(struct engine *e, bool clock);
 
 /* rx.c, tx.c */
 bool eng_rx(struct engine *e);
