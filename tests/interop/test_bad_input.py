@@ -119,16 +119,21 @@ def test_topology_errors(text, says):
 
 @contextlib.contextmanager
 def descriptors_of_softibd(fabric, spare):
-    """softibd may open @spare files more: so many numbers are free below its limit."""
+    """softibd may open @spare files more. Its limit is above all that are open;
+    idle clients take what is free below."""
     pid = softibd_pid(fabric)
     before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
-    taken = {int(name) for name in os.listdir(f"/proc/{pid}/fd")}
-    unused = [number for number in range(len(taken) + spare + 1) if number not in taken]
-    resource.prlimit(pid, resource.RLIMIT_NOFILE, (unused[spare], before[1]))
-    try:
-        yield
-    finally:
-        resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
+    taken = [int(name) for name in os.listdir(f"/proc/{pid}/fd")]
+    limit = max(max(taken) + 1, len(taken) + spare)
+    with contextlib.ExitStack() as clients:
+        for n in range(limit - len(taken) - spare):
+            clients.enter_context(connect(fabric, "control"))
+            wait_until(lambda n=n: open_files(pid) > len(taken) + n, "softibd accepts it")
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (limit, before[1]))
+        try:
+            yield
+        finally:
+            resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
 
 
 @pytest.mark.parametrize("spare", [0, 1, 4, 8])
@@ -143,7 +148,7 @@ def test_softibd_without_descriptors(pair, spare):
         status, out = attempt(pair, "ibstat")
         assert status == 0 or "softib0" not in out, out
     goes_on(pair)
-    wait_until(lambda: open_files(softibd_pid(pair)) == files, "softibd closes its files")
+    wait_until(lambda: open_files(softibd_pid(pair)) <= files, "softibd closes its files")
 
 
 def test_programs_that_run_go_on_without_descriptors(pair):
@@ -275,7 +280,7 @@ def test_malformed_openings(pair, name):
     for what, message in OPENINGS.items():
         answer = say(pair, name, [message], [0, 1, 2])[0]
         assert answer is None or error_of(answer) < 0, what
-    wait_until(lambda: open_files(softibd_pid(pair)) == files, "no descriptor stays")
+    wait_until(lambda: open_files(softibd_pid(pair)) <= files, "no descriptor stays")
     goes_on(pair)
 
 
@@ -296,7 +301,7 @@ def test_malformed_commands(pair):
                   for _ in range(50)]
         say(pair, "uverbs", [opening, context, *bodies])
     wait_until(lambda: not pair.user_resources(), "no object stays")
-    wait_until(lambda: open_files(softibd_pid(pair)) == files, "no descriptor stays")
+    wait_until(lambda: open_files(softibd_pid(pair)) <= files, "no descriptor stays")
     goes_on(pair)
 
 
@@ -318,7 +323,7 @@ def test_malformed_mads(pair):
             record = struct.pack("<I", rng.randrange(4)) + rng.randbytes(rng.randrange(400))
             socket.send_fds(sock, [record], [0, 1][:rng.randrange(3)])
         ioctls.close()
-    wait_until(lambda: open_files(softibd_pid(pair)) == files, "no descriptor stays")
+    wait_until(lambda: open_files(softibd_pid(pair)) <= files, "no descriptor stays")
     goes_on(pair)
 
 
@@ -330,7 +335,7 @@ def test_malformed_requests(pair):
            *(rng.randbytes(100) for _ in range(50))]
     for answer in say(pair, "control", bad, [0, 1]):
         assert json.loads(answer)["error"]
-    wait_until(lambda: open_files(softibd_pid(pair)) == files, "no descriptor stays")
+    wait_until(lambda: open_files(softibd_pid(pair)) <= files, "no descriptor stays")
     goes_on(pair)
 
 
@@ -400,7 +405,7 @@ def test_scribbled_ring_is_cut_off(pair, what):
         assert program.alloc_pd() == -EIO
         goes_on(pair)
     wait_until(lambda: not pair.user_resources(), "its PD goes")
-    wait_until(lambda: open_files(softibd_pid(pair)) == files, "no descriptor stays")
+    wait_until(lambda: open_files(softibd_pid(pair)) <= files, "no descriptor stays")
 
 
 def test_noise_in_records(pair):

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Any bytes as what a program writes into its ring to softibd. The first
+ * byte chooses: the whole ring's memory and its tail, or well-kept records,
+ * each a length byte and a packet. softibd must read it, or cut the program
+ * off, and what it holds of the program must go with it.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "abi/ring.h"
+#include "abi/session.h"
+#include "core/uobject.h"
+#include "hca/hca.h"
+#include "rdma/ib_mad.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static struct rt *rt;
+static struct ib_device *device;
+static bool lost;
+
+static void on_lost(struct ib_ucontext *context)
+{
+	lost = true;
+}
+
+static int keep_device(struct ib_device *dev, void *ctx)
+{
+	device = dev;
+	return 1;
+}
+
+/* n1 has LID 1, n2 LID 2, all is Active, and the switch knows the ways */
+static void configure(struct fabric *fab, const struct topology *topo)
+{
+	static const uint8_t lft[] = {0xff, 1, 2};
+
+	for (int i = 0; i < topo->num_nodes; i++) {
+		struct ag_node *ag = fab_node(fab, i);
+
+		for (int p = 0; p <= ag->num_ports; p++)
+			if (ag->port[p].state == WIRE_PORT_INIT)
+				ag->port[p].state = WIRE_PORT_ACTIVE;
+		if (!ag->sw) {
+			ag->port[1].lid = i == topo_find(topo, "n1") ? 1 : 2;
+			continue;
+		}
+		ag->sw->lft[0] = rt_zalloc(WIRE_LFT_PER_BLOCK);
+		if (!ag->sw->lft[0])
+			abort();
+		memcpy(ag->sw->lft[0], lft, sizeof(lft));
+	}
+}
+
+static void make_world(void)
+{
+	struct topology *topo;
+	struct fabric *fab;
+	struct hca *hca;
+	char err[256];
+
+	if (rt)
+		return;
+	if (rt_posix_create(&rt) || topo_load("pair", &topo, err, sizeof(err)) ||
+	    fab_create(rt, topo, &fab) || ib_mad_init())
+		abort();
+	configure(fab, topo);
+	if (hca_create(rt, fab, topo_find(topo, "n1"), &hca))
+		abort();
+	ib_device_for_each(keep_device, NULL);
+	if (!device)
+		abort();
+}
+
+/* --- the program --- */
+
+/* memory kept well: a record of each length byte and what follows it */
+static uint64_t write_records(struct abi_ring *ring, const uint8_t *data, size_t size)
+{
+	struct abi_ring_tx tx = {.ring = ring, .size = ABI_LINK_RING_BYTES};
+
+	while (size) {
+		const size_t len = MIN((size_t)*data++ * 4, --size);
+		void *room = abi_ring_reserve(&tx, len);
+
+		if (!room)
+			break;
+		memcpy(room, data, len);
+		abi_ring_commit(&tx, len);
+		data += len;
+		size -= len;
+	}
+	return tx.tail;
+}
+
+static uint64_t scribble(struct abi_ring *ring, const uint8_t *data, size_t size)
+{
+	uint64_t tail = 0;
+
+	if (size < sizeof(tail))
+		return 0;
+	memcpy(&tail, data, sizeof(tail));
+	memcpy(ring->data, data + sizeof(tail), size - sizeof(tail));
+	return tail;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	const struct abi_context_resp *resp;
+	struct ib_ucontext *context;
+	struct abi_ring *ring;
+	size_t bytes;
+	void *memory;
+
+	make_world();
+	if (!size)
+		return 0;
+	context = ib_ucontext_open(device, 1, "fuzz");
+	if (IS_ERR(context))
+		abort();
+	context->fatal = on_lost;
+	lost = false;
+	resp = context->driver_resp;
+	bytes = resp->to_engine_offset;
+	memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
+		      context->driver_fds[ABI_FD_LINK], 0);
+	if (memory == MAP_FAILED)
+		abort();
+	ring = memory;
+	atomic_store(&ring->tail, data[0] & 1 ? scribble(ring, data + 1, size - 1)
+					      : write_records(ring, data + 1, size - 1));
+	for (int n = 0; n < 10000 && !lost && atomic_load(&ring->head) != ring->tail; n++)
+		rt_posix_turn(rt);
+	if (!lost && atomic_load(&ring->head) != ring->tail)
+		abort(); /* neither read nor cut off */
+	if (lost && !(data[0] & 1))
+		abort(); /* cut off for nothing */
+	ib_ucontext_close(context);
+	munmap(memory, bytes);
+	for (int n = 0; n < 3; n++)
+		rt_posix_turn(rt);
+	return 0;
+}

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Any packets for a QP, in any order and at any time, while it sends and
+ * receives: RC, UC or UD. The first byte chooses; then come records of a
+ * byte that tells what happens and its data. Memory that the QP names is
+ * checked to be inside its region, completions to be of requests that were
+ * posted, and each request completes once at most.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "transport/transport.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define SQ_DEPTH 8
+#define KEY 0x100
+#define IOVA 0x10000u
+#define REGION_BYTES 16384
+#define QPN 0x11
+
+struct world {
+	struct tp_qp *qp;
+	uint8_t *region; /* its own allocation: the sanitizer sees its ends */
+	uint64_t posted, sent; /* send requests; how many completed */
+	uint64_t recvs, taken, received;
+	mono_t now;
+};
+
+static void *mem(void *ctx, uint32_t key, uint64_t va, uint64_t len, int access, bool remote)
+{
+	struct world *w = ctx;
+
+	if (!len)
+		abort();
+	if (key != KEY || va < IOVA || va - IOVA > REGION_BYTES ||
+	    len > REGION_BYTES - (va - IOVA))
+		return NULL;
+	return w->region + (va - IOVA);
+}
+
+static int invalidate(void *ctx, uint32_t rkey)
+{
+	return rkey == KEY + 1 ? 0 : -1;
+}
+
+static bool recv_get(void *ctx, struct tp_recv_wr *wr)
+{
+	struct world *w = ctx;
+
+	if (w->taken == w->recvs)
+		return false;
+	*wr = (struct tp_recv_wr){.wr_id = w->taken++, .num_sge = 2,
+				  .sge = {{IOVA, 100, KEY}, {IOVA + 4096, 6000, KEY}}};
+	return true;
+}
+
+static void complete_send(void *ctx, const struct tp_wc *wc)
+{
+	struct world *w = ctx;
+
+	if (wc->wr_id < w->sent || wc->wr_id >= w->posted)
+		abort(); /* twice, out of order, or never posted */
+	w->sent = wc->wr_id + 1;
+}
+
+static void complete_recv(void *ctx, const struct tp_wc *wc)
+{
+	struct world *w = ctx;
+
+	if (wc->wr_id != w->received++ || wc->wr_id >= w->taken || wc->byte_len > 6140)
+		abort();
+}
+
+static void event(void *ctx, enum tp_event event)
+{
+}
+
+static const struct tp_ops ops = {mem,	    invalidate,	   recv_get, recv_get,
+				  complete_send, complete_recv, event};
+
+static void make_qp(struct world *w, enum tp_type type, void *memory)
+{
+	static const enum ibv_qp_state way[] = {IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS};
+	const struct tp_qp_init init = {
+		.type = type, .qpn = QPN, .sq_depth = SQ_DEPTH, .max_sge = 2,
+		.max_inline = 64, .max_dest_rd = 4, .sq_sig_all = true, .ops = &ops, .ctx = w};
+
+	w->qp = tp_qp_init(memory, &init);
+	*tp_qp_attr(w->qp) = (struct tp_attr){
+		.dest_qpn = 0x22, .sq_psn = psn(0), .rq_psn = psn(0), .qkey = 0x11111111,
+		.pkey = 0xffff, .port_num = 1, .mtu_bytes = 256, .retry_cnt = 2,
+		.rnr_retry = 2, .timeout_enc = 1, .min_rnr_timer_enc = 1, .max_rd_atomic = 4,
+		.max_dest_rd_atomic = 4, .av = {.dlid = 2, .port_num = 1},
+		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+				   IBV_ACCESS_REMOTE_ATOMIC};
+	for (unsigned i = 0; i < ARRAY_SIZE(way); i++)
+		tp_qp_modify(w->qp, way[i], w->now);
+}
+
+static void post(struct world *w, uint8_t what)
+{
+	static const enum ibv_wr_opcode opcodes[] = {
+		IBV_WR_SEND, IBV_WR_SEND_WITH_IMM, IBV_WR_SEND_WITH_INV, IBV_WR_RDMA_WRITE,
+		IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_RDMA_READ, IBV_WR_ATOMIC_CMP_AND_SWP,
+		IBV_WR_ATOMIC_FETCH_AND_ADD};
+	const enum ibv_wr_opcode opcode = opcodes[what % ARRAY_SIZE(opcodes)];
+	const bool atomic = opcode >= IBV_WR_ATOMIC_CMP_AND_SWP &&
+			    opcode <= IBV_WR_ATOMIC_FETCH_AND_ADD;
+	const uint32_t bytes = atomic ? 8 : what & 8 ? 1000 : 60;
+	const struct tp_sge sge = {IOVA + 8192, bytes, KEY};
+	const struct tp_send_wr wr = {
+		.wr_id = w->posted, .opcode = (uint8_t)opcode, .num_sge = 1, .sge = &sge,
+		.length_bytes = bytes, .remote_addr = IOVA, .rkey = KEY,
+		.flags = IBV_SEND_SIGNALED, .av = {.dlid = 2, .port_num = 1},
+		.remote_qpn = 0x22, .remote_qkey = 0x11111111};
+
+	w->posted++;
+	if (tp_qp_post_send(w->qp, &wr))
+		w->posted--;
+}
+
+static void transmit(struct world *w)
+{
+	struct tp_packet_out out;
+
+	for (int n = 0; n < 32 && tp_qp_transmit(w->qp, &out, w->now); n++) {
+		uint32_t sum = 0;
+
+		for (unsigned i = 0; i < out.num_pieces; i++) {
+			const volatile uint8_t *piece = out.piece[i].ptr;
+
+			sum += out.piece[i].len;
+			if (out.piece[i].len) /* both ends can be read */
+				(void)(piece[0] + piece[out.piece[i].len - 1]);
+		}
+		if (sum != out.hdr.payload_bytes || sum > 256)
+			abort();
+	}
+}
+
+/* the QP behind eng_rx: a decoded packet of the QP's own partition */
+static void receive(struct world *w, const uint8_t *bytes, size_t len)
+{
+	uint8_t copy[512];
+	struct wire_packet pkt;
+
+	/* the routing header is given, so that all input goes to the transport */
+	static const uint8_t lrh[8] = {0x00, 0x02, 0, 1, 0, 0, 0, 2};
+
+	if (len > sizeof(copy) - sizeof(lrh) || len % 4)
+		return;
+	memcpy(copy, lrh, sizeof(lrh));
+	memcpy(copy + sizeof(lrh), bytes, len);
+	len += sizeof(lrh);
+	copy[4] = (uint8_t)((len + 4) / 4 >> 8); /* words, the ICRC's among them */
+	copy[5] = (uint8_t)((len + 4) / 4);
+	if (wire_packet_decode(copy, len, &pkt) >= 0)
+		tp_qp_receive(w->qp, &pkt, w->now);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct world w = {.now = {1000}};
+	void *memory;
+
+	if (!size)
+		return 0;
+	memory = aligned_alloc(64, (tp_qp_size(SQ_DEPTH, 2, 64, 4) + 63) & ~(size_t)63);
+	w.region = calloc(1, REGION_BYTES);
+	if (!memory || !w.region)
+		abort();
+	make_qp(&w, (enum tp_type)(data[0] % 3), memory);
+	for (data++, size--; size; ) {
+		const uint8_t what = *data++;
+		size_t len = MIN((size_t)(what & 0x1f) * 4 + 12, --size);
+
+		switch (what >> 5) {
+		case 0:
+			post(&w, what);
+			break;
+		case 1:
+			w.recvs++;
+			break;
+		case 2:
+			w.now.ns += 1u << (what & 0x1f);
+			tp_qp_expire(w.qp, w.now);
+			break;
+		default:
+			receive(&w, data, len);
+			data += len;
+			size -= len;
+		}
+		transmit(&w);
+	}
+	tp_qp_modify(w.qp, IBV_QPS_ERR, w.now);
+	if (w.sent != w.posted || w.received != w.taken)
+		abort(); /* each request completes, flushed at the latest */
+	free(w.region);
+	free(memory);
+	return 0;
+}
