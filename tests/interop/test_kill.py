@@ -49,7 +49,7 @@ def start_pair(fabric, program, *args):
 
 
 def kill_one(fabric, victim_is_server, program="ib_write_bw"):
-    server, client = start_pair(fabric, program, "-D", "20")
+    server, client = start_pair(fabric, program, "-D", "8")
     victim, other = (server, client) if victim_is_server else (client, server)
     os.kill(perftest_process(victim), signal.SIGKILL)
     victim.wait(60)
