@@ -53,6 +53,18 @@ class Failed(AssertionError):
     """A program ended otherwise than it should."""
 
 
+def wait_until(condition, what):
+    """Look again and again at another process's state, which sends no event.
+
+    @what: is told when it never comes to hold; text, or a function that makes it
+    """
+    end = time.monotonic() + TIMEOUT
+    while not condition():
+        if time.monotonic() > end:
+            raise Failed(f"never: {what() if callable(what) else what}")
+        time.sleep(0.01)
+
+
 class Fabric:
     """softib up ... softib down, with everything in a directory of its own."""
 
@@ -96,10 +108,8 @@ class Fabric:
     def expect_no_leftovers(self):
         """Every program is gone: softibd must hold nothing of theirs once it
         has read that their sockets are closed."""
-        end = time.monotonic() + TIMEOUT
-        while (left := self.user_resources()) and time.monotonic() < end:
-            time.sleep(0.01)
-        assert not left, f"softibd still holds {left}"
+        wait_until(lambda: not self.user_resources(),
+                   lambda: f"softibd still holds {self.user_resources()}")
 
     def user_resources(self):
         rows = self.json("resource", "show")

@@ -18,8 +18,8 @@ from pathlib import Path
 
 import pytest
 
-from interop.fabric import BUILD, Fabric, _ports
-from interop.test_kill import open_files, softibd_pid, wait_until
+from interop.fabric import BUILD, Fabric, _ports, wait_until
+from interop.test_kill import open_files, softibd_pid
 
 ABI_MAGIC, ABI_VERSION = 0x42495453, 1  # src/abi/session.h
 OPEN_LIST, OPEN_UVERBS, OPEN_UMAD, OPEN_PORT = range(4)

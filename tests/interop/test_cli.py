@@ -8,12 +8,11 @@ import signal
 import socket
 import subprocess
 import tempfile
-import time
 from pathlib import Path
 
 import pytest
 
-from interop.fabric import SOFTIB, TIMEOUT, Fabric
+from interop.fabric import SOFTIB, TIMEOUT, Fabric, wait_until
 
 COMMANDS = ["run", "up", "down", "list", "exec", "status", "topo", "wait", "link", "counters",
             "resource"]
@@ -47,13 +46,6 @@ def processes(mark, name=""):
 
 def softibd_of(home):
     return processes(str(home), "softibd")
-
-
-def until(condition, what):
-    end = time.monotonic() + TIMEOUT
-    while not condition():
-        assert time.monotonic() < end, what
-        time.sleep(0.01)
 
 
 # --- help and errors ---
@@ -154,7 +146,7 @@ def test_killed_softib_leaves_nothing(home):
     assert len(softibd_of(home)) == 1
     run.kill()
     run.wait()
-    until(lambda: not list((home / "softib").iterdir()), "its folder stays")
+    wait_until(lambda: not list((home / "softib").iterdir()), "its folder stays")
     assert not softibd_of(home)
     assert not processes(mark), "the command's own children outlive it"
 
@@ -167,7 +159,7 @@ def test_killed_keeper_is_swept_by_the_next_run(home):
     keeper = int(run.stdout.readline())
     os.kill(keeper, signal.SIGKILL)
     assert run.wait() == 128 + 9
-    until(lambda: not softibd_of(home), "softibd outlives softib")
+    wait_until(lambda: not softibd_of(home), "softibd outlives softib")
     assert softib(home, "run", "--", "true").returncode == 0
     assert list((home / "softib").iterdir()) == []
 
@@ -213,7 +205,7 @@ def test_up_says_why_it_fails(home):
 def test_dead_softibd_ends_its_fabric(home):
     assert softib(home, "up").returncode == 0
     os.kill(softibd_of(home)[0], signal.SIGKILL)
-    until(lambda: not list((home / "softib").iterdir()), "its folder stays")
+    wait_until(lambda: not list((home / "softib").iterdir()), "its folder stays")
     assert softib(home, "up").returncode == 0
     assert softib(home, "down").returncode == 0
 
@@ -401,7 +393,7 @@ def test_many_clients_are_bounded(pair):
     assert refused == 80 - 64
     for client in crowd:
         client.socket.close()
-    until(lambda: "pid" in Control(pair).ask({"op": "ping"}), "no room after they left")
+    wait_until(lambda: "pid" in Control(pair).ask({"op": "ping"}), "no room after they left")
 
 
 def test_wait_is_answered_by_the_event():

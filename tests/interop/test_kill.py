@@ -2,11 +2,10 @@
 """Sudden death of a program: its peer gets hardware's error, softibd keeps nothing."""
 import os
 import signal
-import time
 
 import pytest
 
-from interop.fabric import Failed, _ports
+from interop.fabric import _ports, wait_until
 
 
 def open_files(pid):
@@ -28,14 +27,6 @@ def perftest_process(started):
     with open(children, encoding="ascii") as f:
         kids = f.read().split()
     return int(kids[0]) if kids else started.pid
-
-
-def wait_until(condition, what):
-    end = time.monotonic() + 60
-    while not condition():
-        if time.monotonic() > end:
-            raise Failed(f"never: {what}")
-        time.sleep(0.01)
 
 
 def start_pair(fabric, program, *args):
