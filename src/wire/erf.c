@@ -47,18 +47,18 @@ int wire_pcap_record_encode(uint64_t time_ns, uint32_t bytes, void *buf)
 }
 
 int wire_erf_encode(uint64_t time_ns, unsigned int interface, size_t packet_bytes,
-		    void *buf)
+		    size_t captured_bytes, void *buf)
 {
 	uint8_t *b = buf;
 	uint64_t fraction = ((time_ns % NSEC_PER_SEC) << 32) / NSEC_PER_SEC;
 
-	if (packet_bytes > UINT16_MAX - WIRE_ERF_BYTES)
+	if (packet_bytes > UINT16_MAX - WIRE_ERF_BYTES || captured_bytes > packet_bytes)
 		return -EINVAL;
 	put_le32(b, (uint32_t)fraction);
 	put_le32(b + 4, (uint32_t)(time_ns / NSEC_PER_SEC));
 	b[8] = WIRE_ERF_TYPE_INFINIBAND;
 	b[9] = (uint8_t)(ERF_FLAG_VARIABLE_LENGTH | (interface & 3));
-	put_be16(b + 10, (uint16_t)(packet_bytes + WIRE_ERF_BYTES)); /* record */
+	put_be16(b + 10, (uint16_t)(captured_bytes + WIRE_ERF_BYTES)); /* record */
 	put_be16(b + 12, 0);					     /* losses */
 	put_be16(b + 14, (uint16_t)packet_bytes);		     /* on the wire */
 	return WIRE_ERF_BYTES;

@@ -29,9 +29,10 @@ int wire_pcap_record_encode(uint64_t time_ns, uint32_t bytes, void *buf);
  * @time_ns: since 1970
  * @interface: 0..3, shown as the capture port
  * @packet_bytes: LRH to VCRC
+ * @captured_bytes: of these that follow in the record
  * Return: 16; -EINVAL the packet is too long for a record (65519 bytes).
  */
 int wire_erf_encode(uint64_t time_ns, unsigned int interface, size_t packet_bytes,
-		    void *buf);
+		    size_t captured_bytes, void *buf);
 
 #endif

@@ -26,7 +26,16 @@ int wire_lrh_decode(const void *buf, size_t len, struct wire_lrh *lrh)
 	lrh->dlid = get_be16(b + 2);
 	lrh->length_dwords = get_be16(b + 4) & 0x7ff;
 	lrh->slid = get_be16(b + 6);
+	lrh->rnr_mark = (uint8_t)((b[1] & 0x0c) << 4 | b[4] >> 3);
 	return WIRE_LRH_BYTES;
+}
+
+void wire_lrh_mark_rnr(void *buf, uint8_t mark)
+{
+	uint8_t *b = buf;
+
+	b[1] |= (uint8_t)(mark >> 4 & 0x0c);
+	b[4] |= (uint8_t)((mark & WIRE_RNR_TIMER_MASK) << 3);
 }
 
 int wire_lrh_encode(const struct wire_lrh *lrh, void *buf)
@@ -41,14 +50,11 @@ int wire_lrh_encode(const struct wire_lrh *lrh, void *buf)
 	return WIRE_LRH_BYTES;
 }
 
-/* 8.3: @len counts from the GRH to the last pad byte, without the ICRC */
-static int grh_decode(const uint8_t *b, size_t len, struct wire_grh *grh)
+int wire_grh_decode(const void *buf, struct wire_grh *grh)
 {
-	uint32_t word;
+	const uint8_t *b = buf;
+	uint32_t word = get_be32(b);
 
-	if (len < WIRE_GRH_BYTES)
-		return -EINVAL;
-	word = get_be32(b);
 	grh->ip_version = (uint8_t)(word >> 28);
 	grh->traffic_class = (uint8_t)(word >> 20);
 	grh->flow_label = word & 0xfffff;
@@ -57,6 +63,15 @@ static int grh_decode(const uint8_t *b, size_t len, struct wire_grh *grh)
 	grh->hop_limit = b[7];
 	memcpy(grh->sgid.raw, b + 8, 16);
 	memcpy(grh->dgid.raw, b + 24, 16);
+	return WIRE_GRH_BYTES;
+}
+
+/* 8.3: @len counts from the GRH to the last pad byte, without the ICRC */
+static int grh_decode(const uint8_t *b, size_t len, struct wire_grh *grh)
+{
+	if (len < WIRE_GRH_BYTES)
+		return -EINVAL;
+	wire_grh_decode(b, grh);
 	if (grh->ip_version != GRH_IP_VERSION ||
 	    grh->next_header != GRH_NEXT_HEADER_BTH ||
 	    grh->payload_bytes != len - WIRE_GRH_BYTES + WIRE_ICRC_BYTES)
@@ -220,7 +235,23 @@ int wire_bth_decode(const void *buf, size_t len, struct wire_packet *pkt)
 	ext_load(b + WIRE_BTH_BYTES, op->flags, pkt);
 	pkt->payload = b + headers;
 	pkt->payload_bytes = (uint32_t)rest;
+	pkt->packets = 1;
 	return (int)headers;
+}
+
+uint32_t wire_segment_dwords(const struct wire_packet *pkt)
+{
+	const struct wire_opcode_info *op = &wire_opcodes[pkt->bth.opcode];
+	uint32_t each = WIRE_LRH_BYTES + WIRE_BTH_BYTES + WIRE_ICRC_BYTES;
+	uint32_t once = op->ext_bytes;
+
+	if (pkt->lrh.lnh == WIRE_LNH_GRH)
+		each += WIRE_GRH_BYTES;
+	/* what an Only bears, First and Last share; an AETH they both have */
+	if (op->flags & WIRE_HAS_AETH && op->flags & WIRE_IS_FIRST && op->flags & WIRE_IS_LAST &&
+	    pkt->packets > 1)
+		once += WIRE_AETH_BYTES;
+	return (pkt->packets * each + once + pkt->payload_bytes + 3) / 4;
 }
 
 int wire_bth_encode(struct wire_packet *pkt, void *buf)

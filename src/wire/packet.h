@@ -47,6 +47,7 @@ struct wire_lrh {
 	uint8_t lnh; /* enum wire_lnh */
 	uint16_t dlid, slid;
 	uint16_t length_dwords;
+	uint8_t rnr_mark; /* see wire_lrh_mark_rnr(); 0 on any wire */
 };
 
 enum wire_lnh { WIRE_LNH_RAW = 0, WIRE_LNH_RAW_IPV6 = 1, WIRE_LNH_BTH = 2, WIRE_LNH_GRH = 3 };
@@ -173,7 +174,17 @@ struct wire_packet {
 	uint32_t rd_ee_context;
 	const uint8_t *payload; /* into the decoded buffer; pad excluded */
 	uint32_t payload_bytes;
+	/** packets that this one stands for: 1 on every wire; more in a segment,
+	 *  whose payload is that of so many packets in a row. The opcode then is
+	 *  of the first packet's beginning and the last one's end. */
+	uint16_t packets;
 };
+
+/**
+ * wire_segment_dwords() - the sum of LRH:PktLen of the packets that @pkt
+ * stands for, were they sent one by one; lrh.lnh and bth.opcode are read
+ */
+uint32_t wire_segment_dwords(const struct wire_packet *pkt);
 
 /**
  * wire_packet_decode() - parse LRH to payload of a packet without CRCs
@@ -203,6 +214,17 @@ int wire_packet_encode(struct wire_packet *pkt, void *buf);
 int wire_lrh_decode(const void *buf, size_t len, struct wire_lrh *lrh);
 /** wire_lrh_encode() - Return: 8 */
 int wire_lrh_encode(const struct wire_lrh *lrh, void *buf);
+/**
+ * wire_lrh_mark_rnr() - tell a packet's responder to act as if it had no receive
+ * @mark: WIRE_RNR_OWN its own timer, WIRE_RNR_TIMER | the timer's encoding
+ * In bits that the LRH reserves: for the last step from softibd to an engine,
+ * which answers RNR where the PSN is the expected one, as only it knows.
+ */
+void wire_lrh_mark_rnr(void *buf, uint8_t mark);
+enum wire_rnr_mark { WIRE_RNR_OWN = 0x40, WIRE_RNR_TIMER = 0x80 };
+#define WIRE_RNR_TIMER_MASK 0x1f
+/** wire_grh_decode() - only the GRH, of which nothing is checked. Return: 40 */
+int wire_grh_decode(const void *buf, struct wire_grh *grh);
 /** wire_grh_encode() - only the GRH, as datagram receivers see it. Return: 40 */
 int wire_grh_encode(const struct wire_grh *grh, void *buf);
 

@@ -42,7 +42,7 @@ static void put_packet(uint8_t *buf, size_t len)
 	len += WIRE_VCRC_BYTES;
 	now_ns += NSEC_PER_USEC;
 	wire_pcap_record_encode(now_ns, (uint32_t)(WIRE_ERF_BYTES + len), head);
-	wire_erf_encode(now_ns, 0, len, head + WIRE_PCAP_RECORD_BYTES);
+	wire_erf_encode(now_ns, 0, len, len, head + WIRE_PCAP_RECORD_BYTES);
 	put(head, sizeof(head));
 	put(buf, len);
 }

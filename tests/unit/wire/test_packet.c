@@ -6,6 +6,7 @@
 
 #include "codecs.h"
 #include "wire/erf.h"
+#include "wire/pcapng.h"
 #include "wire/packet.h"
 #include "wire/roce.h"
 
@@ -18,6 +19,8 @@ static void random_packet(uint8_t opcode, uint64_t seed, bool grh, struct wire_p
 	p->lrh.vl &= 15;
 	p->lrh.sl &= 15;
 	p->lrh.lver = 0;
+	p->lrh.rnr_mark = 0;
+	p->packets = 1;
 	p->lrh.lnh = grh ? WIRE_LNH_GRH : WIRE_LNH_BTH;
 	p->grh.ip_version = 6;
 	p->grh.next_header = 0x1b;
@@ -123,6 +126,27 @@ static void every_opcode_survives(void **state)
 			assert_memory_equal(buf, again, n);
 		}
 	}
+}
+
+/* the mark leaves what is beside it alone, and is gone when encoded anew */
+static void the_rnr_mark(void **state)
+{
+	struct wire_lrh in = {.vl = 3, .sl = 15, .lnh = WIRE_LNH_GRH, .length_dwords = 0x7ff}, out;
+	uint8_t buf[WIRE_LRH_BYTES];
+
+	wire_lrh_encode(&in, buf);
+	wire_lrh_mark_rnr(buf, WIRE_RNR_TIMER | 31);
+	assert_int_equal(wire_lrh_decode(buf, sizeof(buf), &out), WIRE_LRH_BYTES);
+	assert_int_equal(out.rnr_mark, WIRE_RNR_TIMER | 31);
+	assert_int_equal(out.sl, 15);
+	assert_int_equal(out.lnh, WIRE_LNH_GRH);
+	assert_int_equal(out.length_dwords, 0x7ff);
+	wire_lrh_encode(&out, buf);
+	wire_lrh_decode(buf, sizeof(buf), &out);
+	assert_int_equal(out.rnr_mark, 0);
+	wire_lrh_mark_rnr(buf, WIRE_RNR_OWN);
+	wire_lrh_decode(buf, sizeof(buf), &out);
+	assert_int_equal(out.rnr_mark, WIRE_RNR_OWN);
 }
 
 /* A field that an opcode has not must not move when it is decoded; one that
@@ -377,10 +401,49 @@ static void capture_headers(void **state)
 	assert_int_equal(wire_pcap_record_encode(3500000000, 100, buf), 16);
 	assert_int_equal(buf[0], 3);
 	assert_int_equal(buf[8], 100);
-	assert_int_equal(wire_erf_encode(3500000000, 2, 100, buf), 16);
+	assert_int_equal(wire_erf_encode(3500000000, 2, 100, 100, buf), 16);
 	assert_memory_equal(buf, "\0\0\0\x80\3\0\0\0\x15\x06\0\x74\0\0\0\x64", 16);
-	assert_int_equal(wire_erf_encode(0, 0, 65519, buf), 16);
-	assert_int_equal(wire_erf_encode(0, 0, 65520, buf), -EINVAL);
+	assert_int_equal(wire_erf_encode(0, 0, 65519, 65519, buf), 16);
+	assert_int_equal(wire_erf_encode(0, 0, 65520, 0, buf), -EINVAL);
+	assert_int_equal(wire_erf_encode(0, 0, 100, 101, buf), -EINVAL);
+}
+
+static uint32_t le32(const uint8_t *p)
+{
+	return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+}
+
+/* every block says its length in front and at its end, in whole words */
+static void expect_block(const uint8_t *block, int bytes, uint32_t type)
+{
+	assert_int_equal(bytes % 4, 0);
+	assert_int_equal(le32(block), type);
+	assert_int_equal(le32(block + 4), bytes);
+	assert_int_equal(le32(block + bytes - 4), bytes);
+}
+
+static void capture_blocks(void **state)
+{
+	char endless[1000];
+	uint8_t buf[WIRE_PCAPNG_BLOCK_MAX];
+	struct wire_pcapng_packet packet = {.interface = 3, .time_ns = 0x1122334455667788,
+					    .bytes = 100, .sent = true, .dropped = 9};
+
+	memset(endless, 'x', sizeof(endless));
+	endless[sizeof(endless) - 1] = 0;
+	expect_block(buf, wire_pcapng_section_encode("t", buf), 0x0a0d0d0a);
+	expect_block(buf, wire_pcapng_section_encode(endless, buf), 0x0a0d0d0a);
+	expect_block(buf, wire_pcapng_interface_encode(197, 0, endless, endless, buf), 1);
+	expect_block(buf, wire_pcapng_statistics_encode(0, 1, 2, endless, buf), 5);
+	for (packet.captured_bytes = 0; packet.captured_bytes < 9; packet.captured_bytes++) {
+		int n = wire_pcapng_packet_head(&packet, buf) + (int)packet.captured_bytes;
+		int tail = wire_pcapng_packet_tail(&packet, buf + n);
+
+		assert_true(tail <= WIRE_PCAPNG_PACKET_TAIL);
+		expect_block(buf, n + tail, 6);
+		assert_int_equal(le32(buf + 12), 0x11223344);
+		assert_int_equal(le32(buf + 16), 0x55667788);
+	}
 }
 
 int main(void)
@@ -389,6 +452,7 @@ int main(void)
 	    cmocka_unit_test(opcode_table_is_complete),
 	    cmocka_unit_test(opcode_sizes),
 	    cmocka_unit_test(every_opcode_survives),
+	    cmocka_unit_test(the_rnr_mark),
 	    cmocka_unit_test(only_its_own_headers_are_read),
 	    cmocka_unit_test(truncation_is_refused),
 	    cmocka_unit_test(bad_fields_are_refused),
@@ -399,6 +463,7 @@ int main(void)
 	    cmocka_unit_test(vcrc_is_the_division_by_100b),
 	    cmocka_unit_test(roce_icrc_wants_udp),
 	    cmocka_unit_test(capture_headers),
+	    cmocka_unit_test(capture_blocks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
