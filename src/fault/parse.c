@@ -1,0 +1,453 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * A rule from its text:
+ *
+ *	PLACE ACTION [ARGUMENT] [NAME=VALUE ...]
+ *
+ * PLACE is "all", "link NODE:PORT", "port NODE:PORT", "node NODE",
+ * "qp NODE:QPN" or "class CLASS". What names and values there are stands in
+ * words.c; a message lists what would have been accepted.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "fault/private.h"
+
+#define WORDS_MAX 40
+
+struct parser {
+	const struct flt_names *names;
+	struct flt_rule *rule;
+	struct flt_text err;
+	char text[FLT_TEXT_MAX];
+	const char *word[WORDS_MAX + 1]; /* ended by NULL */
+	const char **at;
+	uint64_t params; /* bits of those that were given */
+};
+
+/* --- messages ---------------------------------------------------------- */
+
+static int fail(struct parser *p, const char *what, const char *word, const char *expected)
+{
+	flt_text_add(&p->err, what);
+	if (word) {
+		flt_text_add(&p->err, " \"");
+		flt_text_add(&p->err, word);
+		flt_text_add(&p->err, "\"");
+	}
+	if (expected) {
+		flt_text_add(&p->err, "; expected ");
+		flt_text_add(&p->err, expected);
+	}
+	return -EINVAL;
+}
+
+static void add_item(struct parser *p, const char *name, bool *first)
+{
+	if (!*first)
+		flt_text_add(&p->err, ", ");
+	*first = false;
+	flt_text_add(&p->err, name);
+}
+
+static int fail_words(struct parser *p, const char *what, const char *word,
+		      const struct flt_word *words)
+{
+	bool first = true;
+
+	fail(p, what, word, "");
+	for (; words->name; words++)
+		add_item(p, words->name, &first);
+	return -EINVAL;
+}
+
+static int fail_action(struct parser *p, const char *word)
+{
+	bool first = true;
+
+	fail(p, word ? "no action" : "the action is missing", word, "");
+	for (int i = 0; i < FLT_NUM_ACTIONS; i++)
+		if (flt_actions[i].places & 1u << p->rule->place)
+			add_item(p, flt_actions[i].name, &first);
+	return -EINVAL;
+}
+
+/* --- places ------------------------------------------------------------ */
+
+static int parse_node(struct parser *p, const char *name)
+{
+	p->rule->node = p->names->find(p->names->ctx, name);
+	return p->rule->node < 0 ?
+		       fail(p, "no node", name,
+			    "a name such as n1 or s1, a description, an id or a GUID") :
+		       0;
+}
+
+/* cuts NODE:REST in two; *@rest behind the last colon: a GUID's "0x" has none */
+static int cut(struct parser *p, const char *word, const char **rest, const char *expected)
+{
+	char *colon = strrchr(word, ':');
+
+	if (!colon || colon == word || !colon[1])
+		return fail(p, "no place", word, expected);
+	*colon = 0;
+	*rest = colon + 1;
+	return parse_node(p, word);
+}
+
+static int parse_port(struct parser *p, const char *word)
+{
+	const char *rest;
+	bool is_switch;
+	uint64_t n;
+	int most;
+
+	if (cut(p, word, &rest, "NODE:PORT such as n1:1"))
+		return -EINVAL;
+	most = p->names->num_ports(p->names->ctx, p->rule->node, &is_switch);
+	if (flt_number(rest, (uint64_t)most, &n) || n == 0) {
+		fail(p, "no port", rest, "1 to ");
+		flt_text_number(&p->err, (uint64_t)most);
+		return -EINVAL;
+	}
+	p->rule->port = (uint8_t)n;
+	if (!p->names->has_cable(p->names->ctx, p->rule->node, (int)n))
+		return fail(p, "no cable at port", rest, "a port that has one: see softib topo");
+	return 0;
+}
+
+static int parse_qp(struct parser *p, const char *word)
+{
+	const char *rest;
+	bool is_switch;
+	uint64_t n;
+
+	if (cut(p, word, &rest, "NODE:QPN such as n1:0x12"))
+		return -EINVAL;
+	p->names->num_ports(p->names->ctx, p->rule->node, &is_switch);
+	if (is_switch)
+		return fail(p, "queue pairs of a switch", word, "an adapter's node such as n1");
+	if (flt_number(rest, 0xffffff, &n))
+		return fail(p, "no QPN", rest, "a number such as 0x12: see softib resource");
+	p->rule->qpn = (uint32_t)n;
+	if (p->names->has_qp && !p->names->has_qp(p->names->ctx, p->rule->node, (uint32_t)n))
+		return fail(p, "no queue pair", rest, "one that exists: see softib resource");
+	return 0;
+}
+
+static int parse_whole_node(struct parser *p, const char *word)
+{
+	bool is_switch;
+
+	if (parse_node(p, word))
+		return -EINVAL;
+	p->names->num_ports(p->names->ctx, p->rule->node, &is_switch);
+	if (is_switch) /* what passes through comes in once */
+		p->rule->direction = FLT_IN;
+	return 0;
+}
+
+static int condition_value(struct parser *p, enum flt_field field, const char *text);
+
+static int parse_class(struct parser *p, const char *word)
+{
+	return condition_value(p, FLT_CLASS, word);
+}
+
+static const struct {
+	const char *name;
+	enum flt_place place;
+	int (*parse)(struct parser *p, const char *word);
+} places[] = {
+	{"all", FLT_ANYWHERE, NULL},	     {"link", FLT_LINK, parse_port},
+	{"port", FLT_PORT, parse_port},	     {"node", FLT_NODE, parse_whole_node},
+	{"qp", FLT_QP, parse_qp},	     {"class", FLT_ANYWHERE, parse_class},
+};
+
+static int parse_place(struct parser *p)
+{
+	static const char expected[] = "all, link NODE:PORT, port NODE:PORT, node NODE, "
+				       "qp NODE:QPN or class CLASS";
+	const char *word = *p->at;
+
+	if (!word)
+		return fail(p, "the rule is empty", NULL, expected);
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+		if (!flt_same_word(places[i].name, word))
+			continue;
+		p->rule->place = places[i].place;
+		p->at++;
+		if (!places[i].parse)
+			return 0;
+		if (!*p->at)
+			return fail(p, "nothing stands behind", word, expected);
+		return places[i].parse(p, *p->at++);
+	}
+	return fail(p, "no place", word, expected);
+}
+
+/* --- values ------------------------------------------------------------ */
+
+static int param_value(struct parser *p, const struct flt_param *param, const char *text)
+{
+	uint64_t n;
+	uint32_t word = 0;
+	int ret;
+
+	if (param->words) {
+		if (flt_word_value(param->words, text, &word))
+			return fail_words(p, param->name, text, param->words);
+		n = word;
+	} else {
+		ret = flt_value(text, param->unit, &n);
+		if (ret || n > param->most) {
+			fail(p, param->name, text, flt_unit_example(param->unit));
+			if (!ret && param->unit <= FLT_UNIT_ZERO) {
+				flt_text_add(&p->err, ", at most ");
+				flt_text_number(&p->err, param->most);
+			}
+			return -EINVAL;
+		}
+	}
+	flt_put(p->rule, param, n);
+	return 0;
+}
+
+static int one_value(enum flt_field field, const char *text, uint32_t *value)
+{
+	const struct flt_condition *c = &flt_conditions[field];
+	uint64_t n;
+
+	if (c->words && !flt_word_value(c->words, text, value))
+		return 0;
+	if (field == FLT_OPCODE && !flt_opcode_value(text, value))
+		return 0;
+	if (flt_number(text, c->most, &n))
+		return -EINVAL;
+	*value = (uint32_t)n;
+	return 0;
+}
+
+/* a value, or LOW-HIGH; names have dashes too, so they are tried first */
+static int condition_value(struct parser *p, enum flt_field field, const char *text)
+{
+	const struct flt_condition *c = &flt_conditions[field];
+	struct flt_range *range = &p->rule->field[field];
+	char *dash = strchr(text, '-');
+	bool ok = !one_value(field, text, &range->low);
+
+	range->high = range->low;
+	if (!ok && dash) {
+		*dash = 0;
+		ok = !one_value(field, text, &range->low) &&
+		     !one_value(field, dash + 1, &range->high) && range->low <= range->high;
+		*dash = '-';
+	}
+	p->rule->conditions |= 1u << field;
+	if (ok)
+		return 0;
+	if (c->words)
+		return fail_words(p, c->name, text, c->words);
+	fail(p, c->name, text, "a number or a range LOW-HIGH, at most ");
+	flt_text_number(&p->err, c->most);
+	return -EINVAL;
+}
+
+/* --- name=value -------------------------------------------------------- */
+
+static int parse_nth(struct parser *p, const char *text)
+{
+	uint64_t n;
+
+	if (flt_number(text, 0xffffffff, &n) || n == 0)
+		return fail(p, "nth", text, "a number such as 10: only that one is hit");
+	p->rule->after = (uint32_t)n - 1;
+	p->rule->first = 1;
+	return 0;
+}
+
+static const struct flt_param *find_param(const char *name, enum flt_action action)
+{
+	for (const struct flt_param *param = flt_params; param->name; param++)
+		if (param->actions & 1u << action && flt_same_word(param->name, name))
+			return param;
+	return NULL;
+}
+
+static bool may_have(enum flt_action action, enum flt_field field)
+{
+	if (flt_actions[action].family == FLT_PACKET)
+		return true;
+	return (action == FLT_COMPLETION || action == FLT_OVERRUN) &&
+	       (field == FLT_OPCODE || field == FLT_OPERATION);
+}
+
+static int fail_name(struct parser *p, const char *name)
+{
+	bool first = true;
+
+	flt_text_add(&p->err, flt_actions[p->rule->action].name);
+	fail(p, " takes no", name, "");
+	for (const struct flt_param *param = flt_params; param->name; param++)
+		if (param->actions & 1u << p->rule->action)
+			add_item(p, param->name, &first);
+	if (!flt_is_state(p->rule->action))
+		add_item(p, "nth", &first);
+	if (flt_actions[p->rule->action].family == FLT_PACKET)
+		add_item(p, "dir", &first);
+	for (int i = 0; i < FLT_NUM_FIELDS; i++)
+		if (may_have(p->rule->action, (enum flt_field)i))
+			add_item(p, flt_conditions[i].name, &first);
+	return -EINVAL;
+}
+
+static int give_param(struct parser *p, const struct flt_param *param, const char *text)
+{
+	uint64_t bit = 1ull << (param - flt_params);
+
+	if (p->params & bit)
+		return fail(p, "given twice:", param->name, NULL);
+	p->params |= bit;
+	return param_value(p, param, text);
+}
+
+static int parse_pair(struct parser *p, const char *name, const char *text)
+{
+	const struct flt_param *param = find_param(name, (enum flt_action)p->rule->action);
+	uint32_t direction;
+
+	if (param)
+		return give_param(p, param, text);
+	if (flt_same_word(name, "nth") && !flt_is_state(p->rule->action))
+		return parse_nth(p, text);
+	if (flt_same_word(name, "dir") && flt_actions[p->rule->action].family == FLT_PACKET) {
+		if (p->rule->place == FLT_ANYWHERE)
+			return fail(p, "dir", text, "a place that has sides: link, port, node or qp");
+		if (flt_word_value(flt_directions, text, &direction))
+			return fail_words(p, "dir", text, flt_directions);
+		p->rule->direction = (uint8_t)direction;
+		return 0;
+	}
+	for (int i = 0; i < FLT_NUM_FIELDS; i++)
+		if (flt_same_word(name, flt_conditions[i].name) &&
+		    may_have((enum flt_action)p->rule->action, (enum flt_field)i))
+			return condition_value(p, (enum flt_field)i, text);
+	return fail_name(p, name);
+}
+
+static int parse_option(struct parser *p, const char *word)
+{
+	char *equals = strchr(word, '=');
+	size_t len = strlen(word);
+
+	if (equals) {
+		*equals = 0;
+		return parse_pair(p, word, equals + 1);
+	}
+	if (word[len - 1] == '%' && find_param("rate", (enum flt_action)p->rule->action))
+		return parse_pair(p, "rate", word);
+	return fail(p, "no option", word, "NAME=VALUE such as count=5, or a share such as 1%");
+}
+
+/* --- the action -------------------------------------------------------- */
+
+static int parse_action(struct parser *p)
+{
+	const struct flt_action_info *info = NULL;
+	const char *word = *p->at;
+
+	for (uint8_t i = 0; word && !info && i < FLT_NUM_ACTIONS; i++)
+		if (flt_same_word(flt_actions[i].name, word) &&
+		    flt_actions[i].places & 1u << p->rule->place) {
+			p->rule->action = i;
+			info = &flt_actions[i];
+		}
+	if (!info)
+		return fail_action(p, word);
+	for (const struct flt_param *param = flt_params; param->name; param++)
+		if (param->actions & 1u << p->rule->action)
+			flt_put(p->rule, param, param->unset);
+	word = *++p->at;
+	if (!info->argument || !word || strchr(word, '=') || word[strlen(word) - 1] == '%')
+		return 0;
+	p->at++;
+	return give_param(p, find_param(info->argument, (enum flt_action)p->rule->action), word);
+}
+
+/* what can be said only when all is known */
+static int check(struct parser *p)
+{
+	const struct flt_rule *r = p->rule;
+	const struct flt_action_info *info = &flt_actions[r->action];
+	bool is_switch = false;
+
+	if (info->needs_argument &&
+	    !(p->params & 1ull << (find_param(info->argument, (enum flt_action)r->action) -
+				   flt_params))) {
+		const struct flt_param *param = find_param(info->argument, (enum flt_action)r->action);
+
+		return param->words ? fail_words(p, info->name, "", param->words) :
+				      fail(p, info->name, "", flt_unit_example(param->unit));
+	}
+	if (r->node >= 0)
+		p->names->num_ports(p->names->ctx, r->node, &is_switch);
+	if (is_switch && (info->family == FLT_OBJECT || r->action == FLT_REMOVE ||
+			  r->action == FLT_EVENT))
+		return fail(p, info->name, "", "an adapter's node, not a switch");
+	if (r->node >= 0 && !is_switch && r->action == FLT_DEATH)
+		return fail(p, info->name, "", "a switch; an adapter's node can be removed");
+	if (r->action == FLT_CORRUPT && r->offset == FLT_RANDOM_BIT && r->mask != 1)
+		return fail(p, "a mask without", "offset", "both, or neither: a random bit");
+	if (flt_is_state(r->action) && r->period_ns && r->period_ns <= r->for_ns)
+		return fail(p, "the period is not longer than", "for", NULL);
+	if (flt_is_state(r->action) && r->period_ns && !r->for_ns && r->action != FLT_EVENT)
+		return fail(p, "a period without", "for", "how long it lasts each time");
+	return 0;
+}
+
+static int split(struct parser *p, const char *text)
+{
+	size_t len = strlen(text), words = 0;
+	bool inside = false;
+
+	if (len >= sizeof(p->text))
+		return fail(p, "the rule is too long", NULL, "at most 511 bytes");
+	memcpy(p->text, text, len + 1);
+	for (char *c = p->text; *c; c++) {
+		bool space = *c == ' ' || *c == '\t' || *c == '\n';
+
+		if (space)
+			*c = 0;
+		else if (!inside) {
+			if (words == WORDS_MAX)
+				return fail(p, "the rule has too many words", NULL, "at most 40");
+			p->word[words++] = c;
+		}
+		inside = !space;
+	}
+	p->word[words] = NULL;
+	p->at = p->word;
+	return 0;
+}
+
+int flt_parse(const char *text, const struct flt_names *names, struct flt_rule *out, char *err,
+	      size_t err_bytes)
+{
+	struct flt_rule rule = {.node = -1, .direction = FLT_BOTH, .rate_ppm = FLT_PPM};
+	struct parser p = {.names = names, .rule = &rule};
+	int ret;
+
+	flt_text_init(&p.err, err, err_bytes);
+	ret = split(&p, text);
+	if (!ret)
+		ret = parse_place(&p);
+	if (!ret)
+		ret = parse_action(&p);
+	while (!ret && *p.at)
+		ret = parse_option(&p, *p.at++);
+	if (!ret)
+		ret = check(&p);
+	if (!ret)
+		*out = rule;
+	return ret;
+}
