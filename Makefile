@@ -3,8 +3,12 @@
 BUILD ?= build
 T ?= all
 SECONDS ?= 60
+COUNT ?= 1000
+SEEDS ?= 300
+FIRST ?= 1
 
-.PHONY: all deps check lint demo bench asan tsan fuzz docs install clean check-conformance check-kill
+.PHONY: all deps check lint demo bench profile asan tsan check-asan check-tsan fuzz docs
+.PHONY: install clean check-conformance check-kill check-modes check-stress check-sim replay
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD)
@@ -21,8 +25,28 @@ check: all
 check-conformance: all
 	@tests/conformance/run --build $(BUILD)
 
+# The data path's tests in each of its modes: through softibd, lanes, all.
+check-modes: all
+	@tests/modes.py --build $(BUILD)
+
+# Rules of order and visibility on real cores, for a while, in each mode.
+check-stress: all
+	@tests/stress/run waits --build $(BUILD)
+	@tests/stress/run litmus --build $(BUILD) --seconds $(SECONDS)
+
+# Sudden deaths; then some of perftest's programs.
 check-kill: all
-	@tests/interop/kill_loop --build $(BUILD) --count 200
+	@tests/stress/run deaths --build $(BUILD) --count $(COUNT)
+	@tests/interop/kill_loop --build $(BUILD) --count 20
+
+# Scenarios from seeds, see docs/SIMULATION.md; KIND=... for one kind
+check-sim: all
+	@$(BUILD)/tests/sim/softib-sim --seeds $(SEEDS) --first $(FIRST) $(if $(KIND),--kind $(KIND))
+
+# One of them again: make replay SEED=17 [KIND=..] [FAULTS=0,3|none] [OPS=..] [VERBOSE=1]
+replay: all
+	@$(BUILD)/tests/sim/softib-sim --seed $(SEED) $(if $(KIND),--kind $(KIND)) \
+		$(if $(FAULTS),--faults $(FAULTS)) $(if $(OPS),--ops $(OPS)) $(if $(VERBOSE),--verbose)
 
 lint: all
 	@tools/lint/run --build $(BUILD)
@@ -31,15 +55,33 @@ demo: all
 	@tools/dev/demo $(BUILD)
 
 bench: all
-	@tests/bench/run --build $(BUILD)
+	@tests/bench/run --build $(BUILD) $(BENCH)
 
-asan:
-	@$(MAKE) --no-print-directory BUILD=build-asan MESON_FLAGS="-Db_sanitize=address,undefined" all
+profile: all
+	@tests/bench/profile --build $(BUILD)
+
+# Sanitizers: the unit tests; check-asan and check-tsan run the interop tests as
+# well, SAMPLE=n every n-th of them.
+SAMPLE ?= 1
+asan: build-asan/.built
 	@tests/run --build build-asan --unit
 
-tsan:
-	@$(MAKE) --no-print-directory BUILD=build-tsan MESON_FLAGS="-Db_sanitize=thread" all
+tsan: build-tsan/.built
 	@tests/run --build build-tsan --unit
+
+check-asan: build-asan/.built
+	@tests/run --build build-asan --sample $(SAMPLE)
+
+check-tsan: build-tsan/.built
+	@tests/run --build build-tsan --sample $(SAMPLE)
+
+build-asan/.built: MESON_FLAGS = -Db_sanitize=address,undefined
+build-tsan/.built: MESON_FLAGS = -Db_sanitize=thread
+build-asan/.built build-tsan/.built: FORCE
+	@$(MAKE) --no-print-directory BUILD=$(@D) MESON_FLAGS="$(MESON_FLAGS)" all
+
+.PHONY: FORCE
+FORCE:
 
 fuzz:
 	@$(MAKE) --no-print-directory deps

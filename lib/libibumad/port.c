@@ -14,6 +14,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 
+#include "abi/fds.h"
 #include "umad_private.h"
 
 #define MAD_BYTES 256
@@ -359,11 +360,8 @@ static ssize_t receive_message(int fd, void *buf, size_t size, int flags, int *m
 			     .msg_control = &control,
 			     .msg_controllen = sizeof(control)};
 	ssize_t n = recvmsg(fd, &msg, flags | MSG_CMSG_CLOEXEC);
-	struct cmsghdr *cm = n < 0 ? NULL : CMSG_FIRSTHDR(&msg);
 
-	*memfd = -1;
-	if (cm && cm->cmsg_level == SOL_SOCKET && cm->cmsg_type == SCM_RIGHTS)
-		memcpy(memfd, CMSG_DATA(cm), sizeof(*memfd));
+	*memfd = n < 0 ? -1 : abi_take_fd(&msg);
 	return n < 0 ? -errno : n;
 }
 
@@ -402,13 +400,11 @@ static ssize_t receive_record(int fd, struct ib_user_mad *mad, size_t size)
 	ssize_t n = receive_message(fd, mad, size, MSG_PEEK | MSG_TRUNC, &memfd);
 	size_t needed;
 
-	if (n == 0)
-		return -EIO; /* the other end is gone */
 	if (n < 0)
 		return n;
-	needed = memfd >= 0 ? mad->length : (size_t)n;
+	needed = memfd >= 0 && n >= (ssize_t)sizeof(*mad) ? mad->length : (size_t)n;
 	if (n < (ssize_t)sizeof(*mad) || needed < sizeof(*mad))
-		ret = -EIO;
+		ret = -EIO; /* of no bytes: the other end is gone */
 	else if (needed > size)
 		ret = too_small(mad, size, needed);
 	if (memfd >= 0 && (!ret || ret == -ENOSPC)) {

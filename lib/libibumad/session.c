@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include "abi/fds.h"
 #include "umad_private.h"
 
 const char *umad_session_dir(void)
@@ -74,17 +75,6 @@ static int send_all(int fd, const void *head, size_t head_bytes, const void *bod
 	return n < 0 && errno != EPIPE ? -errno : 0;
 }
 
-static int passed_fd(struct msghdr *msg)
-{
-	struct cmsghdr *cm;
-	int fd = -1;
-
-	for (cm = CMSG_FIRSTHDR(msg); cm; cm = CMSG_NXTHDR(msg, cm))
-		if (cm->cmsg_level == SOL_SOCKET && cm->cmsg_type == SCM_RIGHTS)
-			memcpy(&fd, CMSG_DATA(cm), sizeof(fd));
-	return fd;
-}
-
 /* an answer: 0 or its error; at most @size bytes of its body go to @body. Who
  * closes without reading what we said resets the socket: recvmsg() tells that
  * once, and what was answered before is read by the next. */
@@ -109,7 +99,7 @@ static int receive_reply(int fd, void *body, size_t size, size_t *got, int *pass
 	while (n < 0 && (errno == EINTR || (errno == ECONNRESET && !reset && (reset = true))));
 	if (n < 0)
 		return -errno;
-	newfd = passed_fd(&msg);
+	newfd = abi_take_fd(&msg);
 	if (newfd >= 0 && (!passed || n < (ssize_t)sizeof(reply) || reply.error))
 		close(newfd);
 	else if (passed)

@@ -3,9 +3,9 @@
  * Completion channels: a queue of CQ events and a descriptor that counts
  * them (an eventfd used as a semaphore), so that programs may poll it and
  * set O_NONBLOCK. Under the channel's lock the count of the descriptor is the
- * length of the queue.
+ * length of the queue, but while a thread attends to the queue itself
+ * (guest.c): then the descriptor follows when that thread goes.
  */
-#include <poll.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -50,14 +50,34 @@ EXPORT int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
 	return 0;
 }
 
-/* One unit of the descriptor's count: the caller holds the lock and knows
- * that there is one, so this never blocks. */
-static void take_count(struct soft_channel *channel)
+/* Let the descriptor's count be the length of the queue. The caller holds
+ * the lock: what is read is there, so this never blocks. */
+static void settle(struct soft_channel *channel)
 {
-	uint64_t one;
+	if (channel->attended)
+		return;
+	if (channel->counted < channel->queued) {
+		progress_ring(channel->ibv.fd, channel->queued - channel->counted);
+		channel->counted = channel->queued;
+	}
+	for (; channel->counted > channel->queued; channel->counted--)
+		progress_drain(channel->ibv.fd);
+}
 
-	while (read(channel->ibv.fd, &one, sizeof(one)) < 0 && errno == EINTR)
-		;
+/** channel_attend() - the caller looks at the queue itself until it says
+ *  otherwise */
+void channel_attend(struct soft_channel *channel, bool attend)
+{
+	pthread_mutex_lock(&channel->lock);
+	channel->attended = attend;
+	settle(channel);
+	pthread_mutex_unlock(&channel->lock);
+}
+
+/** channel_has_event() - a hint: without the lock */
+bool channel_has_event(struct soft_channel *channel)
+{
+	return atomic_load_explicit(&channel->queued, memory_order_acquire) != 0;
 }
 
 /** channel_cq_event() - eng_config.cq_event: under the engine's lock */
@@ -66,10 +86,8 @@ void channel_cq_event(void *context, void *cq_ctx)
 	struct soft_object *object = cq_ctx;
 	struct soft_cq *cq = container_of(object, struct soft_cq, object);
 	struct soft_context *ctx = context;
-	uint64_t one = 1;
 
-	if (atomic_exchange(&cq->armed, false))
-		atomic_fetch_sub(&ctx->progress.armed, 1);
+	progress_event(ctx, cq);
 	if (cq->ibv.channel) {
 		struct soft_channel *channel = to_channel(cq->ibv.channel);
 
@@ -77,8 +95,8 @@ void channel_cq_event(void *context, void *cq_ctx)
 		/* a CQ stands in the queue once; how often, it counts itself */
 		if (!cq->events_queued++)
 			list_add_tail(&cq->event, &channel->events);
-		while (write(channel->ibv.fd, &one, sizeof(one)) < 0 && errno == EINTR)
-			;
+		channel->queued++;
+		settle(channel);
 		pthread_mutex_unlock(&channel->lock);
 	}
 }
@@ -94,12 +112,14 @@ void channel_forget_cq(struct soft_cq *cq)
 	pthread_mutex_lock(&channel->lock);
 	if (cq->events_queued)
 		list_del(&cq->event);
-	for (; cq->events_queued; cq->events_queued--)
-		take_count(channel);
+	channel->queued -= cq->events_queued;
+	cq->events_queued = 0;
+	settle(channel);
 	pthread_mutex_unlock(&channel->lock);
 }
 
-static struct soft_cq *next_event(struct soft_channel *channel)
+/** channel_take() - the next event's CQ; NULL */
+struct soft_cq *channel_take(struct soft_channel *channel)
 {
 	struct soft_cq *cq = NULL;
 
@@ -110,7 +130,8 @@ static struct soft_cq *next_event(struct soft_channel *channel)
 		if (--cq->events_queued)
 			list_add_tail(&cq->event, &channel->events);
 		cq->events_reported++;
-		take_count(channel);
+		channel->queued--;
+		settle(channel);
 	}
 	pthread_mutex_unlock(&channel->lock);
 	return cq;
@@ -118,21 +139,23 @@ static struct soft_cq *next_event(struct soft_channel *channel)
 
 /**
  * ibv_get_cq_event() - the next event of the channel
- * Context: sleeps until there is one, unless the descriptor has O_NONBLOCK.
+ * Context: sleeps until there is one, unless the descriptor has O_NONBLOCK; a
+ * cancellation point.
  * Return: 0; -1 and errno (EAGAIN, EINTR)
  */
 EXPORT int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq,
 			    void **cq_context)
 {
-	struct pollfd fd = {.fd = channel->fd, .events = POLLIN};
-	struct soft_cq *found;
+	struct soft_channel *c = to_channel(channel);
+	struct soft_cq *found = channel_take(c);
 
-	while (!(found = next_event(to_channel(channel)))) {
+	while (!found) {
 		if (fcntl(channel->fd, F_GETFL) & O_NONBLOCK) {
 			errno = EAGAIN;
 			return -1;
 		}
-		if (poll(&fd, 1, -1) < 0)
+		found = guest_wait(c);
+		if (!found && errno)
 			return -1;
 	}
 	*cq = &found->ibv;

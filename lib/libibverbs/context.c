@@ -3,6 +3,7 @@
  * An opened device, from ibv_open_device() to ibv_close_device(), what
  * becomes of it when softibd dies, and when the program forks.
  */
+#include <sched.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -95,9 +96,11 @@ static int start_engine(struct soft_context *ctx)
 		.devpage = ctx->devpage,
 		.link_ops = &link_ops,
 		.link = &ctx->link,
+		.packets = &ctx->link.rx,
 		.now = progress_now,
 		.cq_event = channel_cq_event,
 		.async_event = async_engine_event,
+		.completion_fault = session_completion,
 		.kick = progress_wanted,
 		.ctx = ctx,
 	};
@@ -127,6 +130,7 @@ static int attach(struct soft_context *ctx)
 	if (rc)
 		return rc;
 	ctx->progress.engine_fd = fds[ABI_FD_ENGINE];
+	ctx->progress.bell_fd = fds[ABI_FD_BELL];
 	ctx->v.context.async_fd = fds[ABI_FD_ASYNC_READ];
 	ctx->async_write_fd = fds[ABI_FD_ASYNC_WRITE];
 	ctx->progress.lanes_fd = fds[ABI_FD_LANES];
@@ -143,6 +147,7 @@ static int attach(struct soft_context *ctx)
 		rc = start_engine(ctx);
 	if (rc)
 		goto undo_link;
+	windows_start(ctx, fds[ABI_FD_WINDOWS], fds[ABI_FD_WINDOW_PAGE]);
 	close(fds[ABI_FD_DEVPAGE]);
 	close(fds[ABI_FD_LINK]);
 	return 0;
@@ -168,11 +173,19 @@ static int connect_device(const struct soft_device *dev)
 
 static void before_fork(void)
 {
+	struct soft_context *ctx;
+
 	pthread_mutex_lock(&contexts_lock);
+	list_for_each_entry(ctx, &contexts, entry)
+		windows_before_fork(ctx);
 }
 
 static void after_fork_parent(void)
 {
+	struct soft_context *ctx;
+
+	list_for_each_entry(ctx, &contexts, entry)
+		windows_after_fork(ctx);
 	pthread_mutex_unlock(&contexts_lock);
 }
 
@@ -187,9 +200,11 @@ static void after_fork_child(void)
 
 	list_for_each_entry(ctx, &contexts, entry) {
 		ctx->forked = true;
+		windows_in_child(ctx);
 		close(ctx->sock);
 		close(ctx->link.doorbell_fd);
 		close(ctx->progress.engine_fd);
+		close(ctx->progress.bell_fd);
 		close(ctx->progress.control_fd);
 		if (ctx->progress.lanes_fd >= 0)
 			close(ctx->progress.lanes_fd);
@@ -210,6 +225,33 @@ static void remember(struct soft_context *ctx)
 	pthread_once(&once, watch_forks);
 	pthread_mutex_lock(&contexts_lock);
 	list_add_tail(&ctx->entry, &contexts);
+	pthread_mutex_unlock(&contexts_lock);
+}
+
+/**
+ * context_settle() - the program is done with @qp, or with all when NULL: what
+ * it sent or took leaves first, as it would have left an adapter at once
+ * Context: may wait for room, no longer than a packet waits in a queue
+ */
+void context_settle(struct soft_context *ctx, const struct eng_qp *qp)
+{
+	mono_t until = mono_add(progress_now(NULL), LANES_HOQ_NS);
+
+	if (ctx->forked || ctx->dead)
+		return;
+	while (!eng_settle(ctx->engine, qp) && mono_before(progress_now(NULL), until))
+		sched_yield();
+}
+
+/* a program may exit with its devices open, right after a completion */
+__attribute__((destructor)) static void settle_all(void)
+{
+	struct soft_context *ctx;
+
+	if (pthread_mutex_trylock(&contexts_lock))
+		return;
+	list_for_each_entry(ctx, &contexts, entry)
+		context_settle(ctx, NULL);
 	pthread_mutex_unlock(&contexts_lock);
 }
 
@@ -268,15 +310,19 @@ EXPORT int ibv_close_device(struct ibv_context *context)
 {
 	struct soft_context *ctx = to_context(context);
 
+	context_settle(ctx, NULL);
 	progress_stop(ctx);
 	forget(ctx);
 	close(context->async_fd);
 	if (ctx->forked) /* the rings are not mapped, the engine is the parent's */
 		return 0;
+	windows_stop(ctx);
 	close(ctx->sock);
 	eng_destroy(ctx->engine);
+	windows_free(ctx);
 	close(ctx->async_write_fd);
 	close(ctx->progress.engine_fd);
+	close(ctx->progress.bell_fd);
 	if (ctx->progress.lanes_fd >= 0)
 		close(ctx->progress.lanes_fd);
 	close(ctx->link.doorbell_fd);
@@ -287,13 +333,14 @@ EXPORT int ibv_close_device(struct ibv_context *context)
 }
 
 /**
- * context_fatal() - softibd is gone: what a dead adapter looks like
+ * context_fatal() - softibd is gone, or the adapter: what a dead one looks like
+ * @told: softibd has raised the event
  *
  * Commands fail with EIO, every QP goes to the error state so that what was
  * posted completes as flushed, and IBV_EVENT_DEVICE_FATAL is raised.
  * Context: the progress thread. Spec: IBA v1 11.6.3.2
  */
-void context_fatal(struct soft_context *ctx)
+void context_fatal(struct soft_context *ctx, bool told)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
 	struct soft_object *object;
@@ -309,5 +356,6 @@ void context_fatal(struct soft_context *ctx)
 			qp->ibv.state = IBV_QPS_ERR;
 	}
 	pthread_mutex_unlock(&ctx->objects_lock);
-	async_raise(ctx, IBV_EVENT_DEVICE_FATAL, 0);
+	if (!told)
+		async_raise(ctx, IBV_EVENT_DEVICE_FATAL, 0);
 }

@@ -3,12 +3,10 @@
  * Completion queues. One object serves both interfaces: programs make CQs
  * with ibv_create_cq_ex() and poll them with ibv_poll_cq() too.
  */
-#include <sched.h>
 #include <stdlib.h>
 
 #include "soft.h"
 
-#define PATIENCE_POLLS 200 /* empty ones in a row before the core is shared */
 #define SUPPORTED_WC_FLAGS                                                                     \
 	(IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |                         \
 	 IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
@@ -33,7 +31,7 @@ static int create(struct soft_context *ctx, struct soft_cq *cq, uint32_t cqe, in
 	if (rc)
 		return rc;
 	cq->ibv.handle = resp.cq_handle;
-	cq->ibv.cqe = (int)MAX(resp.cqe, cqe);
+	cq->ibv.cqe = (int)cqe; /* the queue is the library's own */
 	rc = eng_cq_create(ctx->engine, (uint32_t)cq->ibv.cqe, &cq->object, &cq->eng);
 	if (rc) {
 		undo.cq_handle = resp.cq_handle;
@@ -199,23 +197,18 @@ int cq_poll(struct ibv_cq *ibcq, int n, struct ibv_wc *wc)
 	progress_polled(to_context(ibcq->context));
 	found = eng_cq_poll(cq->eng, n, wc);
 	if (found)
-		cq->empty_polls = 0;
-	else if (++cq->empty_polls >= PATIENCE_POLLS)
-		sched_yield();
+		patience_found(&cq->patience);
+	else
+		patience_empty(&cq->patience);
 	return found;
 }
 
-/* An armed CQ says that the program is about to sleep: from now on the thread
- * must be woken by packets, not by its clock. */
 int cq_req_notify(struct ibv_cq *ibcq, int solicited_only)
 {
 	struct soft_context *ctx = to_context(ibcq->context);
 	struct soft_cq *cq = to_cq(ibcq);
 
-	if (!atomic_exchange(&cq->armed, true))
-		atomic_fetch_add(&ctx->progress.armed, 1);
+	progress_armed(ctx, cq);
 	eng_cq_arm(cq->eng, solicited_only != 0);
-	if (atomic_exchange(&ctx->progress.watching, false))
-		progress_kick(ctx);
 	return 0;
 }

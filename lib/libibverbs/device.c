@@ -64,6 +64,8 @@ void device_attr_load(struct soft_context *ctx, const struct ib_uverbs_query_dev
 
 EXPORT int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 {
+	if (to_context(context)->dead)
+		return verbs_err(-EIO);
 	*attr = to_context(context)->attr;
 	return 0;
 }
@@ -81,6 +83,8 @@ int device_query_ex(struct ibv_context *context, const struct ibv_query_device_e
 		.phys_port_cnt_ex = ctx->num_ports,
 	};
 
+	if (ctx->dead)
+		return verbs_err(-EIO);
 	if (input && input->comp_mask)
 		return EINVAL;
 	if (bytes < sizeof(ex.orig_attr))
@@ -110,7 +114,7 @@ int device_query_rt_values(struct ibv_context *context, struct ibv_values_ex *va
 
 /**
  * device_port_read() - a consistent copy of a port's live attributes
- * Return: 0; -EINVAL no such port; -EIO softibd died while it wrote
+ * Return: 0; -EINVAL no such port; -EIO softibd or the adapter is gone
  */
 int device_port_read(struct soft_context *ctx, uint32_t port, struct abi_devport *out)
 {
@@ -119,7 +123,7 @@ int device_port_read(struct soft_context *ctx, uint32_t port, struct abi_devport
 
 	if (port < 1 || port > ctx->num_ports)
 		return -EINVAL;
-	for (;;) {
+	while (!ctx->dead) {
 		before = atomic_load_explicit(&page->seq, memory_order_acquire);
 		if (!(before & 1)) {
 			memcpy(out, &page->port[port - 1], sizeof(*out));
@@ -127,9 +131,8 @@ int device_port_read(struct soft_context *ctx, uint32_t port, struct abi_devport
 			if (atomic_load_explicit(&page->seq, memory_order_relaxed) == before)
 				return 0;
 		}
-		if (ctx->dead)
-			return -EIO;
 	}
+	return -EIO;
 }
 
 /** device_query_port() - ibv_query_port(); @bytes is the caller's size: 48

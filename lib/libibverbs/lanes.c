@@ -5,16 +5,22 @@
  */
 #include "lanes.h"
 
+#include <linux/membarrier.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/bytes.h"
+#include "wire/packet.h"
 
 #define ASK_AGAIN_PACKETS 1024
 #define ASK_EVICTED_PACKETS 16 /* flows that fight for a slot: not at once */
 #define ENTER_PACKETS 64
-#define HOQ_NS (1 * NSEC_PER_SEC) /* head-of-queue lifetime, as softibd's */
+
+static int membarrier(int command)
+{
+	return (int)syscall(SYS_membarrier, command, 0, 0);
+}
 
 void lanes_init(struct lanes *l, const struct abi_devpage *page, struct abi_ring_tx *by_softibd,
 		mono_t (*now)(void *ctx), void (*wake)(void *ctx), void *ctx)
@@ -23,6 +29,7 @@ void lanes_init(struct lanes *l, const struct abi_devpage *page, struct abi_ring
 
 	memset(l, 0, sizeof(*l));
 	l->off = wish && !strcmp(wish, "0");
+	l->has_membarrier = membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED) == 0;
 	l->devpage = page;
 	l->by_softibd = by_softibd;
 	l->wake = wake;
@@ -30,24 +37,23 @@ void lanes_init(struct lanes *l, const struct abi_devpage *page, struct abi_ring
 	l->now = now;
 	INIT_LIST_HEAD(&l->out);
 	INIT_LIST_HEAD(&l->in);
-	INIT_LIST_HEAD(&l->dirty);
 	pthread_mutex_init(&l->ask_lock, NULL);
 }
 
 /* --- flows --- */
 
-static struct abi_resolve key_of(const struct wire_packet *pkt, unsigned port_num)
+static struct abi_resolve key_of(const struct eng_path *path)
 {
 	return (struct abi_resolve){
-		.port_num = port_num,
-		.dest_qpn = pkt->bth.dest_qpn,
-		.dlid = pkt->lrh.dlid,
-		.pkey = pkt->bth.pkey,
-		.sl = pkt->lrh.sl,
+		.port_num = path->port_num,
+		.dest_qpn = path->dest_qpn,
+		.dlid = path->dlid,
+		.pkey = path->pkey,
+		.sl = path->sl,
 	};
 }
 
-static bool same_key(const struct abi_resolve *a, const struct abi_resolve *b)
+static bool same_path(const struct eng_path *a, const struct eng_path *b)
 {
 	return a->dest_qpn == b->dest_qpn && a->dlid == b->dlid && a->pkey == b->pkey &&
 	       a->sl == b->sl && a->port_num == b->port_num;
@@ -63,249 +69,198 @@ static void ask(struct lanes *l, struct flow *f)
 	f->misses = 0;
 	if (l->num_questions == LANES_QUESTIONS)
 		return;
-	l->question[l->num_questions++] = f->key;
+	l->question[l->num_questions++] = key_of(&f->path);
 	l->wake(l->ctx);
 }
 
 /* its slot; NULL when another flow has it whose packets are under way */
-static struct flow *flow_of(struct lanes *l, const struct abi_resolve *key)
+static struct flow *flow_of(struct lanes *l, const struct eng_path *path)
 {
-	uint32_t hash = (key->dest_qpn * 0x9e3779b1u) ^ (key->dlid * 0x85ebca6bu) ^ key->sl;
+	uint32_t hash = (path->dest_qpn * 0x9e3779b1u) ^ (path->dlid * 0x85ebca6bu) ^ path->sl;
 	struct flow *f = &l->flow[hash >> 16 & (LANES_FLOWS - 1)];
 
-	if (likely(f->used && same_key(&f->key, key)))
+	if (likely(f->used && same_path(&f->path, path)))
 		return f;
 	if (f->used && (f->state == FLOW_LANE || f->state == FLOW_LEAVING) &&
-	    !drained(&f->lane->tx))
+	    !abi_lane_passed(&f->eng.lane->tx, f->eng.lane->tx.tail))
 		return NULL;
-	*f = (struct flow){.key = *key,
+	*f = (struct flow){.eng.serial = f->eng.serial + 1,
+			   .path = *path,
 			   .used = true,
 			   .since = MONO_NEVER,
 			   .misses = ASK_AGAIN_PACKETS - (f->used ? ASK_EVICTED_PACKETS : 0)};
 	return f;
 }
 
-static bool holds(const struct lanes *l, const struct flow *f, uint32_t payload_bytes)
+static bool holds(const struct lanes *l, const struct flow *f, uint32_t bytes)
 {
-	return f->epoch == atomic_load_explicit(&l->devpage->route_epoch, memory_order_acquire) &&
-	       payload_bytes <= f->mtu_bytes;
+	return f->eng.epoch ==
+		       atomic_load_explicit(&l->devpage->route_epoch, memory_order_acquire) &&
+	       bytes <= f->eng.mtu_bytes;
 }
 
-bool lanes_stuck(struct lanes *l, struct flow *f)
+/* its packet could not leave. Return: whether it has waited too long */
+static enum eng_way wait_or_lose(struct lanes *l, struct flow *f)
 {
 	mono_t now = l->now(l->ctx);
 
 	if (f->since.ns == MONO_NEVER.ns)
 		f->since = now;
-	if (now.ns - f->since.ns < HOQ_NS)
-		return false;
+	if (now.ns - f->since.ns < LANES_HOQ_NS)
+		return ENG_WAIT;
 	f->since = MONO_NEVER; /* the next packet has its own time */
-	return true;
+	return ENG_LOST;
 }
 
-/* Return: true when the ring is read up to @until */
-static bool passed(const struct abi_ring_tx *tx, uint64_t until)
+enum eng_way lanes_stuck(struct lanes *l, struct eng_flow *flow)
 {
-	return atomic_load_explicit(&tx->ring->head, memory_order_acquire) >= until;
-}
+	struct flow *f = container_of(flow, struct flow, eng);
 
-static enum lanes_way wait_for(struct lanes *l, struct flow *f, const struct abi_ring_tx *tx)
-{
-	if (passed(tx, f->until)) {
+	if (f->stuck_at != flow->lane->tx.tail) /* there was room since */
 		f->since = MONO_NEVER;
-		return LANES_BY_LANE;
-	}
-	return lanes_stuck(l, f) ? LANES_LOST : LANES_WAIT;
+	f->stuck_at = flow->lane->tx.tail;
+	return wait_or_lose(l, f);
 }
 
-static enum lanes_way by_softibd(struct lanes *l, struct flow *f)
+static enum eng_way by_softibd(struct lanes *l, struct flow *f)
 {
 	f->state = FLOW_SOFTIBD;
 	if (++f->misses > ASK_AGAIN_PACKETS)
 		ask(l, f);
-	return LANES_BY_SOFTIBD;
+	return ENG_BY_PACKETS;
 }
 
-static enum lanes_way leave(struct lanes *l, struct flow *f)
+static enum eng_way leave(struct lanes *l, struct flow *f)
 {
-	enum lanes_way way;
+	const struct abi_lane_tx *tx = &f->eng.lane->tx;
 
 	if (f->state == FLOW_LANE) {
 		f->state = FLOW_LEAVING;
-		f->until = f->lane->tx.tail;
+		f->until = tx->tail;
 		f->since = MONO_NEVER;
+		f->eng.serial++;
 	}
-	way = wait_for(l, f, &f->lane->tx);
-	if (way != LANES_BY_LANE)
-		return way;
+	if (!abi_lane_passed(tx, (uint32_t)f->until))
+		return wait_or_lose(l, f);
+	f->since = MONO_NEVER;
 	f->misses = ASK_AGAIN_PACKETS;
 	return by_softibd(l, f);
 }
 
-static enum lanes_way enter(struct lanes *l, struct flow *f, uint32_t payload_bytes)
+static bool ring_passed(const struct abi_ring_tx *tx, uint64_t until)
 {
-	enum lanes_way way = LANES_BY_LANE;
+	return atomic_load_explicit(&tx->ring->head, memory_order_acquire) >= until;
+}
 
-	if (!holds(l, f, payload_bytes))
+static enum eng_way enter(struct lanes *l, struct flow *f, uint32_t bytes)
+{
+	if (!holds(l, f, bytes))
 		return by_softibd(l, f);
 	if (!drained(l->by_softibd)) {
 		if (f->misses < ENTER_PACKETS) {
 			f->misses++;
 			f->until = UINT64_MAX;
-			return LANES_BY_SOFTIBD;
+			return ENG_BY_PACKETS;
 		}
 		if (f->until == UINT64_MAX)
 			f->until = l->by_softibd->tail;
-		way = wait_for(l, f, l->by_softibd);
+		if (!ring_passed(l->by_softibd, f->until))
+			return wait_or_lose(l, f);
 	}
-	if (way == LANES_BY_LANE)
-		f->state = FLOW_LANE;
-	return way;
+	f->since = MONO_NEVER;
+	f->state = FLOW_LANE;
+	return ENG_BY_LANE;
 }
 
-enum lanes_way lanes_choose(struct lanes *l, const struct wire_packet *pkt, unsigned port_num,
-			    struct flow **flow)
+static enum eng_way step(struct lanes *l, struct flow *f, uint32_t bytes)
 {
-	struct abi_resolve key;
-	struct flow *f;
-
-	if (l->off || pkt->lrh.dlid >= WIRE_LID_MULTICAST || pkt->bth.dest_qpn < 2)
-		return LANES_BY_SOFTIBD;
-	key = key_of(pkt, port_num);
-	f = *flow = flow_of(l, &key);
-	if (unlikely(!f))
-		return LANES_BY_SOFTIBD;
 	switch ((enum flow_state)f->state) {
 	case FLOW_LANE:
-		return likely(holds(l, f, pkt->payload_bytes)) ? LANES_BY_LANE : leave(l, f);
+		return likely(holds(l, f, bytes)) ? ENG_BY_LANE : leave(l, f);
 	case FLOW_LEAVING:
 		return leave(l, f);
 	case FLOW_ENTERING:
-		return enter(l, f, pkt->payload_bytes);
+		return enter(l, f, bytes);
 	case FLOW_SOFTIBD:
 		break;
 	}
 	return by_softibd(l, f);
 }
 
+enum eng_way lanes_choose(struct lanes *l, const struct eng_path *path, uint32_t bytes,
+			  struct eng_flow **flow)
+{
+	struct flow *f;
+
+	*flow = NULL;
+	if (l->off || path->dlid >= WIRE_LID_MULTICAST || path->dest_qpn < 2)
+		return ENG_BY_PACKETS;
+	f = flow_of(l, path);
+	if (unlikely(!f))
+		return ENG_BY_PACKETS;
+	*flow = &f->eng;
+	return step(l, f, bytes);
+}
+
 void lanes_known(struct lanes *l, const struct abi_resolve *key,
 		 const struct abi_resolve_resp *resp, struct lane_out *lane)
 {
+	struct eng_path path = {.dest_qpn = key->dest_qpn, .dlid = key->dlid, .pkey = key->pkey,
+				.sl = key->sl, .port_num = (uint8_t)key->port_num};
 	struct flow *f = NULL;
 
 	for (unsigned i = 0; i < LANES_FLOWS && !f; i++)
-		if (l->flow[i].used && same_key(&l->flow[i].key, key))
+		if (l->flow[i].used && same_path(&l->flow[i].path, &path))
 			f = &l->flow[i];
 	if (!f || f->state != FLOW_SOFTIBD || resp->flow >= ABI_LANE_FLOWS)
 		return;
-	f->lane = lane;
-	f->index = resp->flow;
-	f->epoch = resp->epoch;
-	f->mtu_bytes = resp->mtu_bytes;
+	f->eng = (struct eng_flow){.lane = &lane->eng,
+				   .count = &lane->eng.tx.memory->flow[resp->flow],
+				   .serial = f->eng.serial + 1,
+				   .epoch = resp->epoch,
+				   .mtu_bytes = resp->mtu_bytes};
 	f->misses = 0;
 	f->until = UINT64_MAX;
 	f->since = MONO_NEVER;
 	f->state = FLOW_ENTERING;
 }
 
-/* --- sending --- */
-
-void *lanes_reserve(struct lanes *l, struct flow *f, size_t len)
+void lanes_forget(struct lanes *l, struct lane_out *lane)
 {
-	void *room = abi_ring_reserve(&f->lane->tx, len);
-
-	if (likely(room != NULL))
-		f->since = MONO_NEVER;
-	return room;
+	for (unsigned i = 0; i < LANES_FLOWS; i++)
+		if (l->flow[i].used && l->flow[i].eng.lane == &lane->eng)
+			l->flow[i] = (struct flow){.eng.serial = l->flow[i].eng.serial + 1};
+	eng_lane_out_gone(&lane->eng);
 }
 
-void lanes_commit(struct lanes *l, struct flow *f, size_t len)
-{
-	struct abi_flow_count *c = &f->lane->memory->flow[f->index];
-	uint64_t packets = atomic_load_explicit(&c->packets, memory_order_relaxed);
-	uint64_t dwords = atomic_load_explicit(&c->dwords, memory_order_relaxed);
-
-	abi_ring_commit(&f->lane->tx, len);
-	/* LRH:PktLen counts the ICRC too, which a lane does not carry */
-	atomic_store_explicit(&c->dwords, dwords + len / 4 + 1, memory_order_relaxed);
-	atomic_store_explicit(&c->packets, packets + 1, memory_order_relaxed);
-	if (!f->lane->dirty) {
-		f->lane->dirty = true;
-		list_add_tail(&f->lane->dirty_node, &l->dirty);
-	}
-}
-
-void lanes_flush(struct lanes *l)
+void lanes_ring(struct lanes *l, struct eng_lane_out *lane)
 {
 	uint64_t one = 1;
 
-	while (!list_empty(&l->dirty)) {
-		struct lane_out *lane = list_first_entry(&l->dirty, struct lane_out, dirty_node);
-
-		list_del(&lane->dirty_node);
-		lane->dirty = false;
-		if (!abi_ring_publish(&lane->tx))
-			continue;
-		if (write(lane->doorbell_fd, &one, sizeof(one)) < 0)
-			continue; /* the counter is full: the receiver is awake */
-	}
-}
-
-/* --- receiving --- */
-
-void lanes_look(struct lanes *l)
-{
-	struct lane_in *lane;
-
-	list_for_each_entry(lane, &l->in, node) {
-		lane->limit = atomic_load_explicit(&lane->memory->ring.tail, memory_order_acquire);
-		lane->rx.tail_seen = lane->limit;
-	}
-	l->reading = list_empty(&l->in) ? NULL : list_first_entry(&l->in, struct lane_in, node);
-}
-
-static void next_lane(struct lanes *l)
-{
-	struct lane_in *lane = l->reading;
-
-	abi_ring_release(&lane->rx);
-	l->reading = lane->node.next == &l->in ? NULL :
-						 list_entry(lane->node.next, struct lane_in, node);
-}
-
-/* a lane belongs to one source port; who forges another is not heard */
-static bool is_from(const struct lane_in *lane, const uint8_t *packet, size_t len)
-{
-	return len >= WIRE_LRH_BYTES && (get_be16(packet + 6) & lane->slid_mask) == lane->slid;
-}
-
-const void *lanes_receive(struct lanes *l, size_t *len)
-{
-	while (l->reading) {
-		struct lane_in *lane = l->reading;
-		const void *packet = NULL;
-
-		if (lane->rx.head != lane->limit)
-			packet = abi_ring_peek(&lane->rx, len);
-		if (likely(packet && is_from(lane, packet, *len)))
-			return packet;
-		if (packet) {
-			abi_ring_consume(&lane->rx);
-			continue;
-		}
-		if (lane->rx.head != lane->limit) /* nonsense: forget the rest */
-			lane->rx.head = lane->limit;
-		next_lane(l);
-	}
-	return NULL;
-}
-
-void lanes_release(struct lanes *l)
-{
-	abi_ring_consume(&l->reading->rx);
+	/* when the counter is full, the receiver is awake */
+	if (write(container_of(lane, struct lane_out, eng)->doorbell_fd, &one, sizeof(one)) < 0)
+		return;
 }
 
 /* --- sleeping --- */
+
+/* what its reader has given back so far is what the thread may know */
+static bool is_waiting(const struct lane_in *lane)
+{
+	struct abi_lane_rx rx = {.memory = lane->eng.rx.memory};
+
+	rx.head = atomic_load_explicit(&rx.memory->head, memory_order_acquire);
+	return abi_lane_waiting(&rx);
+}
+
+/* senders that have published must see `asleep`: the fence that they spare */
+static void fence(const struct lanes *l)
+{
+	if (l->has_membarrier && !list_empty(&l->in))
+		membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED);
+	else
+		atomic_thread_fence(memory_order_seq_cst);
+}
 
 bool lanes_sleep(struct lanes *l)
 {
@@ -313,14 +268,10 @@ bool lanes_sleep(struct lanes *l)
 	bool empty = true;
 
 	list_for_each_entry(lane, &l->in, node)
-		atomic_store_explicit(&lane->memory->ring.asleep, 1, memory_order_relaxed);
-	atomic_thread_fence(memory_order_seq_cst);
-	list_for_each_entry(lane, &l->in, node) {
-		struct abi_ring *ring = &lane->memory->ring;
-
-		empty &= atomic_load_explicit(&ring->tail, memory_order_acquire) ==
-			 atomic_load_explicit(&ring->head, memory_order_acquire);
-	}
+		atomic_store_explicit(&lane->eng.rx.memory->asleep, 1, memory_order_relaxed);
+	fence(l);
+	list_for_each_entry(lane, &l->in, node)
+		empty &= !is_waiting(lane);
 	if (!empty)
 		lanes_wake(l);
 	return empty;
@@ -331,7 +282,7 @@ void lanes_wake(struct lanes *l)
 	struct lane_in *lane;
 
 	list_for_each_entry(lane, &l->in, node)
-		atomic_store_explicit(&lane->memory->ring.asleep, 0, memory_order_relaxed);
+		atomic_store_explicit(&lane->eng.rx.memory->asleep, 0, memory_order_relaxed);
 }
 
 uint64_t lanes_position(struct lanes *l, bool *waiting)
@@ -340,11 +291,8 @@ uint64_t lanes_position(struct lanes *l, bool *waiting)
 	uint64_t sum = 0;
 
 	list_for_each_entry(lane, &l->in, node) {
-		uint64_t head = atomic_load_explicit(&lane->memory->ring.head, memory_order_acquire);
-
-		sum += head;
-		*waiting |= atomic_load_explicit(&lane->memory->ring.tail, memory_order_acquire) !=
-			    head;
+		sum += atomic_load_explicit(&lane->eng.rx.memory->head, memory_order_acquire);
+		*waiting |= is_waiting(lane);
 	}
 	return sum;
 }

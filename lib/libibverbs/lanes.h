@@ -14,28 +14,23 @@
 #include "abi/lane.h"
 #include "base/list.h"
 #include "base/types.h"
-#include "wire/packet.h"
+#include "engine/engine.h"
 
-#define LANES_FLOWS 256 /* remembered; a power of two */
+#define LANES_FLOWS 4096 /* remembered; a power of two */
 #define LANES_QUESTIONS 32
+#define LANES_HOQ_NS (1 * NSEC_PER_SEC) /* head-of-queue lifetime, as softibd's */
 
 struct lane_out {
+	struct eng_lane_out eng;
 	struct list_head node;
 	uint32_t id;
-	struct abi_lane *memory;
-	struct abi_ring_tx tx;
 	int doorbell_fd;
-	bool dirty; /* in lanes.dirty */
-	struct list_head dirty_node;
 };
 
 struct lane_in {
+	struct eng_lane_in eng;
 	struct list_head node;
 	uint32_t id;
-	struct abi_lane *memory;
-	struct abi_ring_rx rx;
-	uint64_t limit; /* how far this round may read */
-	uint16_t slid, slid_mask;
 	bool gone; /* its sender is */
 };
 
@@ -45,31 +40,32 @@ struct lane_in {
  *   FLOW_ENTERING  a lane is known; goes on by softibd until that ring is
  *                  found empty. If it never is, waits (ENTER_PACKETS) until
  *                  its own packets are out of it
- *   FLOW_LANE      packets go by the lane
+ *   FLOW_LANE      packets go by the lane; QPs that were told so do not ask
+ *                  again before eng.serial or the route epoch changes
  *   FLOW_LEAVING   the route epoch moved; waits until the lane is read as far
  *                  as the flow has filled it
- * A packet waits for room or for a change of ways no longer than HOQ_NS.
+ * A packet waits for room or for a change of ways no longer than LANES_HOQ_NS.
  */
 enum flow_state { FLOW_SOFTIBD, FLOW_ENTERING, FLOW_LANE, FLOW_LEAVING };
 
 struct flow {
-	struct abi_resolve key;
+	struct eng_flow eng; /* lane, count, epoch: of ENTERING and later */
+	struct eng_path path;
 	bool used;
 	uint8_t state; /* enum flow_state */
 	uint32_t misses; /* packets by softibd since it was asked, or a lane known */
 	uint64_t until;	 /* ENTERING, LEAVING: the other ring must be read so far */
 	mono_t since;	 /* its packet waits; MONO_NEVER: none does */
-	struct lane_out *lane;
-	uint32_t index, epoch, mtu_bytes;
+	uint32_t stuck_at; /* the lane's tail when it found no room */
 };
 
 struct lanes {
 	bool off; /* SOFTIB_LANES=0: everything by softibd */
+	bool has_membarrier;
 	const struct abi_devpage *devpage;
 	struct abi_ring_tx *by_softibd; /* the ring that flows come from and go to */
-	struct list_head out, dirty, in;
+	struct list_head out, in;
 	unsigned num_gone;	 /* of in: their senders left */
-	struct lane_in *reading; /* NULL: the ring from softibd */
 	struct flow flow[LANES_FLOWS];
 	struct abi_resolve question[LANES_QUESTIONS];
 	unsigned num_questions;
@@ -87,31 +83,21 @@ void lanes_exit(struct lanes *lanes);
 
 /* --- the engine's side: under its lock --- */
 
-enum lanes_way { LANES_BY_SOFTIBD, LANES_BY_LANE, LANES_WAIT, LANES_LOST };
-/** lanes_choose() - by which way may a packet leave now? LANES_LOST: its
- *  receiver has had no room for the head-of-queue lifetime */
-enum lanes_way lanes_choose(struct lanes *lanes, const struct wire_packet *pkt, unsigned port_num,
-			    struct flow **flow);
+/** lanes_choose(), lanes_stuck(), lanes_ring() - as struct eng_link_ops */
+enum eng_way lanes_choose(struct lanes *lanes, const struct eng_path *path, uint32_t bytes,
+			  struct eng_flow **flow);
+enum eng_way lanes_stuck(struct lanes *lanes, struct eng_flow *flow);
+void lanes_ring(struct lanes *lanes, struct eng_lane_out *lane);
 /** lanes_known() - softibd's answer: the flow @key may use @lane */
 void lanes_known(struct lanes *lanes, const struct abi_resolve *key,
 		 const struct abi_resolve_resp *resp, struct lane_out *lane);
-/** lanes_reserve(), lanes_commit(), lanes_flush() - as struct eng_link_ops */
-void *lanes_reserve(struct lanes *lanes, struct flow *flow, size_t len);
-/** lanes_stuck() - there was no room: has the packet waited too long? */
-bool lanes_stuck(struct lanes *lanes, struct flow *flow);
-void lanes_commit(struct lanes *lanes, struct flow *flow, size_t len);
-void lanes_flush(struct lanes *lanes);
-/** lanes_look() - note how far each lane is filled: before the ring from
- *  softibd is read to its end */
-void lanes_look(struct lanes *lanes);
-/** lanes_receive() - the next packet of the round; NULL when it is over */
-const void *lanes_receive(struct lanes *lanes, size_t *len);
-void lanes_release(struct lanes *lanes);
+/** lanes_forget() - no flow uses @lane any more */
+void lanes_forget(struct lanes *lanes, struct lane_out *lane);
 
 /* --- the thread's side --- */
 
 /** lanes_sleep() - ask every sender to ring. False: packets wait. Context:
- *  the progress thread, which alone changes the list of lanes */
+ *  under the engine's lock, as what changes the list of lanes */
 bool lanes_sleep(struct lanes *lanes);
 void lanes_wake(struct lanes *lanes);
 /** lanes_position() - how much was read of all; *@waiting is raised */

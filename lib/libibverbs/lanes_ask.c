@@ -10,15 +10,18 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "abi/fds.h"
 #include "soft.h"
 
 /* --- memory --- */
 
 static struct abi_lane *map_lane(int memfd)
 {
-	struct abi_lane *lane =
-		mmap(NULL, abi_lane_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, memfd, 0);
+	struct abi_lane *lane;
 
+	if (!abi_fd_holds(memfd, abi_lane_bytes()))
+		return NULL;
+	lane = mmap(NULL, abi_lane_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, memfd, 0);
 	if (lane == MAP_FAILED)
 		return NULL;
 	/* a child would be a second producer or consumer: it gets no mapping */
@@ -29,9 +32,7 @@ static struct abi_lane *map_lane(int memfd)
 static void free_out(struct lane_out *lane)
 {
 	list_del(&lane->node);
-	if (lane->dirty)
-		list_del(&lane->dirty_node);
-	munmap(lane->memory, abi_lane_bytes());
+	munmap(lane->eng.tx.memory, abi_lane_bytes());
 	close(lane->doorbell_fd);
 	free(lane);
 }
@@ -39,7 +40,7 @@ static void free_out(struct lane_out *lane)
 static void free_in(struct lane_in *lane)
 {
 	list_del(&lane->node);
-	munmap(lane->memory, abi_lane_bytes());
+	munmap(lane->eng.rx.memory, abi_lane_bytes());
 	free(lane);
 }
 
@@ -63,20 +64,18 @@ static struct lane_out *find_out(struct lanes *l, uint32_t id)
 	return NULL;
 }
 
-static struct lane_out *new_out(uint32_t id, const int fds[2])
+static struct lane_out *new_out(const struct lanes *l, uint32_t id, const int fds[2])
 {
 	struct lane_out *lane = calloc(1, sizeof(*lane));
+	struct abi_lane *memory = lane ? map_lane(fds[0]) : NULL;
 
-	if (!lane)
-		return NULL;
-	lane->memory = map_lane(fds[0]);
-	if (!lane->memory) {
+	if (!memory) {
 		free(lane);
 		return NULL;
 	}
 	lane->id = id;
 	lane->doorbell_fd = fds[1];
-	lane->tx = (struct abi_ring_tx){.ring = &lane->memory->ring, .size = ABI_LANE_RING_BYTES};
+	eng_lane_out_init(&lane->eng, memory, l->has_membarrier);
 	return lane;
 }
 
@@ -111,7 +110,7 @@ static void ask_softibd(struct soft_context *ctx, const struct abi_resolve *key)
 	pthread_mutex_lock(&ctx->link.lanes.ask_lock);
 	if (!session_resolve(ctx, key, &resp, fds, &num_fds)) {
 		if (num_fds == 2) {
-			answer.fresh = new_out(resp.lane, fds);
+			answer.fresh = new_out(answer.lanes, resp.lane, fds);
 			close(fds[0]);
 			if (!answer.fresh)
 				close(fds[1]);
@@ -148,15 +147,14 @@ void lanes_answer(struct soft_context *ctx)
 static void make_flow(void *arg)
 {
 	struct question *q = arg;
-	struct wire_packet pkt = {
-		.lrh = {.dlid = q->key.dlid, .sl = q->key.sl},
-		.bth = {.dest_qpn = q->key.dest_qpn, .pkey = q->key.pkey},
-	};
+	struct eng_path path = {.dest_qpn = q->key.dest_qpn, .dlid = q->key.dlid,
+				.pkey = q->key.pkey, .sl = q->key.sl,
+				.port_num = (uint8_t)q->key.port_num};
 	unsigned was = q->lanes->num_questions;
-	struct flow *f = NULL;
+	struct eng_flow *f;
 
-	lanes_choose(q->lanes, &pkt, q->key.port_num, &f);
-	q->found = f && f->state == FLOW_SOFTIBD;
+	lanes_choose(q->lanes, &path, 0, &f);
+	q->found = f && container_of(f, struct flow, eng)->state == FLOW_SOFTIBD;
 	if (q->found && was != q->lanes->num_questions)
 		q->lanes->num_questions--; /* it is asked here and now */
 }
@@ -174,6 +172,7 @@ void lanes_prepare(struct soft_context *ctx, const struct abi_resolve *key)
 
 struct news {
 	struct lanes *lanes;
+	struct engine *engine;
 	struct abi_lane_event event;
 	struct lane_in *fresh;
 };
@@ -194,7 +193,7 @@ static void drop_in(struct lanes *l, uint32_t id)
 {
 	struct lane_in *lane = find_in(l, id);
 
-	if (!lane)
+	if (!lane || lane->gone)
 		return;
 	lane->gone = true;
 	l->num_gone++;
@@ -203,15 +202,15 @@ static void drop_in(struct lanes *l, uint32_t id)
 /* under the engine's lock */
 static void reap(void *arg)
 {
-	struct lanes *l = arg;
+	struct soft_context *ctx = arg;
+	struct lanes *l = &ctx->link.lanes;
 	struct lane_in *lane, *tmp;
 
 	list_for_each_entry_safe(lane, tmp, &l->in, node) {
-		if (!lane->gone || lane->rx.head != atomic_load(&lane->memory->ring.tail))
+		if (!lane->gone || abi_lane_waiting(&lane->eng.rx))
 			continue;
-		if (l->reading == lane)
-			l->reading = NULL; /* the round ends; the next begins anew */
 		l->num_gone--;
+		eng_lane_del(ctx->engine, &lane->eng);
 		free_in(lane);
 	}
 }
@@ -219,7 +218,7 @@ static void reap(void *arg)
 void lanes_reap(struct soft_context *ctx)
 {
 	if (ctx->link.lanes.num_gone)
-		eng_locked(ctx->engine, reap, &ctx->link.lanes);
+		eng_locked(ctx->engine, reap, ctx);
 }
 
 static void drop_out(struct lanes *l, uint32_t id)
@@ -228,9 +227,7 @@ static void drop_out(struct lanes *l, uint32_t id)
 
 	if (!lane)
 		return;
-	for (unsigned i = 0; i < LANES_FLOWS; i++)
-		if (l->flow[i].used && l->flow[i].lane == lane)
-			l->flow[i] = (struct flow){0};
+	lanes_forget(l, lane);
 	free_out(lane);
 }
 
@@ -242,12 +239,14 @@ static void take_news(void *arg)
 
 	switch (n->event.kind) {
 	case ABI_LANE_IN:
-		if (n->fresh)
+		if (n->fresh) {
 			list_add_tail(&n->fresh->node, &n->lanes->in);
+			eng_lane_add(n->engine, &n->fresh->eng);
+		}
 		lane = find_in(n->lanes, n->event.lane);
 		if (lane) {
-			lane->slid = n->event.slid;
-			lane->slid_mask = n->event.slid_mask;
+			lane->eng.slid = n->event.slid;
+			lane->eng.slid_mask = n->event.slid_mask;
 		}
 		break;
 	case ABI_LANE_IN_GONE:
@@ -259,19 +258,18 @@ static void take_news(void *arg)
 	}
 }
 
-static struct lane_in *new_in(uint32_t id, int memfd)
+static struct lane_in *new_in(const struct lanes *l, uint32_t id, int memfd)
 {
 	struct lane_in *lane = calloc(1, sizeof(*lane));
+	struct abi_lane *memory = lane ? map_lane(memfd) : NULL;
 
-	if (!lane)
-		return NULL;
-	lane->memory = map_lane(memfd);
-	if (!lane->memory) {
+	if (!memory) {
 		free(lane);
 		return NULL;
 	}
 	lane->id = id;
-	lane->rx = (struct abi_ring_rx){.ring = &lane->memory->ring, .size = ABI_LANE_RING_BYTES};
+	lane->eng.rx.memory = memory;
+	atomic_store(&memory->has_membarrier, l->has_membarrier);
 	return lane;
 }
 
@@ -290,28 +288,28 @@ bool lanes_events(struct soft_context *ctx, int fd)
 		struct cmsghdr head;
 		char bytes[CMSG_SPACE(sizeof(int))];
 	} control;
-	struct news news = {.lanes = &ctx->link.lanes};
+	struct news news = {.lanes = &ctx->link.lanes, .engine = ctx->engine};
 	struct iovec iov = {&news.event, sizeof(news.event)};
 	struct msghdr msg = {.msg_iov = &iov,
 			     .msg_iovlen = 1,
 			     .msg_control = &control,
 			     .msg_controllen = sizeof(control)};
 	ssize_t n = recvmsg(fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-	struct cmsghdr *c = n < 0 ? NULL : CMSG_FIRSTHDR(&msg);
-	int memfd = -1;
+	int memfd;
 
 	if (n < 0)
 		return errno == EAGAIN || errno == EINTR;
-	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
-		memcpy(&memfd, CMSG_DATA(c), sizeof(memfd));
-	if (memfd >= 0) {
-		news.fresh = new_in(news.event.lane, memfd);
+	memfd = abi_take_fd(&msg);
+	if (memfd >= 0 && n == (ssize_t)sizeof(news.event) && news.event.kind == ABI_LANE_IN)
+		news.fresh = new_in(news.lanes, news.event.lane, memfd);
+	if (memfd >= 0)
 		close(memfd);
-	}
 	if (msg.msg_flags & MSG_CTRUNC || (memfd >= 0 && !news.fresh))
 		refuse(fd, news.event.lane);
 	/* not between softibd's answer and our taking it: the news may be that
 	 * the lane just answered is gone already */
+	if (n == (ssize_t)sizeof(news.event) && news.event.kind == ABI_LANE_CLOSED)
+		ctx->progress.told = true;
 	pthread_mutex_lock(&news.lanes->ask_lock);
 	if (n == (ssize_t)sizeof(news.event))
 		eng_locked(ctx->engine, take_news, &news);

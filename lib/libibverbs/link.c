@@ -19,32 +19,18 @@ static void *reserve_void(struct soft_link *link, size_t len)
 {
 	if (!link->void_packet)
 		link->void_packet = malloc(VOID_PACKET_BYTES);
-	link->way = LANES_LOST;
+	link->into_void = true;
 	return len <= VOID_PACKET_BYTES ? link->void_packet : NULL;
 }
 
 static void *reserve(void *ctx, const struct wire_packet *pkt, unsigned port_num, size_t len)
 {
 	struct soft_link *link = ctx;
-	void *room;
 
 	if (unlikely(link->broken))
 		return reserve_void(link, len);
-	link->way = lanes_choose(&link->lanes, pkt, port_num, &link->flow);
-	switch (link->way) {
-	case LANES_BY_LANE:
-		room = lanes_reserve(&link->lanes, link->flow, len);
-		if (likely(room || !lanes_stuck(&link->lanes, link->flow)))
-			return room;
-		return reserve_void(link, len);
-	case LANES_BY_SOFTIBD:
-		return abi_ring_reserve(&link->tx, len);
-	case LANES_LOST:
-		return reserve_void(link, len);
-	case LANES_WAIT:
-		break;
-	}
-	return NULL;
+	link->into_void = false;
+	return abi_ring_reserve(&link->tx, len);
 }
 
 /* softibd knows the port by the packet's source LID. */
@@ -52,9 +38,7 @@ static void commit(void *ctx, unsigned port_num, size_t len)
 {
 	struct soft_link *link = ctx;
 
-	if (likely(link->way == LANES_BY_LANE))
-		lanes_commit(&link->lanes, link->flow, len);
-	else if (link->way == LANES_BY_SOFTIBD)
+	if (likely(!link->into_void))
 		abi_ring_commit(&link->tx, len);
 }
 
@@ -65,17 +49,14 @@ static void flush(void *ctx)
 
 	if (unlikely(link->broken))
 		return;
-	lanes_flush(&link->lanes);
 	if (!abi_ring_publish(&link->tx))
 		return;
 	while (write(link->doorbell_fd, &one, sizeof(one)) < 0 && errno == EINTR)
 		;
 }
 
-/* A round: see how far the lanes are filled, read the ring from softibd to
- * its end, then the lanes that far (src/abi/lane.h says why). An empty ring
- * gives all its room back at once, and so shows the sleeping thread
- * (link_sleep) that nothing is left in it. */
+/* An empty ring gives all its room back at once, and so shows the sleeping
+ * thread (link_sleep) that nothing is left in it. */
 static const void *receive(void *ctx, size_t *len, unsigned *port_num)
 {
 	struct soft_link *link = ctx;
@@ -84,28 +65,43 @@ static const void *receive(void *ctx, size_t *len, unsigned *port_num)
 	*port_num = 0; /* the DLID tells */
 	if (unlikely(link->broken))
 		return NULL;
-	if (!link->lanes.reading)
-		lanes_look(&link->lanes);
 	packet = abi_ring_peek(&link->rx, len);
-	link->from_lane = !packet;
 	if (packet)
 		return packet;
-	if (unlikely(*len == ABI_RING_WRAP)) {
+	if (unlikely(*len == ABI_RING_WRAP))
 		link->broken = true;
-		return NULL;
-	}
-	abi_ring_release(&link->rx);
-	return lanes_receive(&link->lanes, len);
+	else
+		abi_ring_release(&link->rx);
+	return NULL;
 }
 
 static void release(void *ctx)
 {
 	struct soft_link *link = ctx;
 
-	if (likely(link->from_lane))
-		lanes_release(&link->lanes);
-	else
-		abi_ring_consume(&link->rx);
+	abi_ring_consume(&link->rx);
+}
+
+static enum eng_way choose(void *ctx, const struct eng_path *path, uint32_t bytes,
+			   struct eng_flow **flow)
+{
+	struct soft_link *link = ctx;
+
+	return link->broken ? ENG_BY_PACKETS : lanes_choose(&link->lanes, path, bytes, flow);
+}
+
+static enum eng_way stuck(void *ctx, struct eng_flow *flow)
+{
+	struct soft_link *link = ctx;
+
+	return lanes_stuck(&link->lanes, flow);
+}
+
+static void ring_doorbell(void *ctx, struct eng_lane_out *lane)
+{
+	struct soft_link *link = ctx;
+
+	lanes_ring(&link->lanes, lane);
 }
 
 const struct eng_link_ops link_ops = {
@@ -114,6 +110,9 @@ const struct eng_link_ops link_ops = {
 	.flush = flush,
 	.receive = receive,
 	.release = release,
+	.choose = choose,
+	.stuck = stuck,
+	.ring = ring_doorbell,
 };
 
 static bool ring_fits(uint64_t offset, uint64_t ring_bytes, uint64_t total)
@@ -169,8 +168,7 @@ void link_unmap(struct soft_link *link)
 /**
  * link_sleep() - ask softibd to ring the engine's eventfd
  *
- * Context: the progress thread, without the engine's lock: it looks at the
- * shared positions only, never at the consumer's own.
+ * Context: whoever serves the engine (progress.c), under its lock.
  * Return: false when packets wait
  */
 bool link_sleep(struct soft_link *link)

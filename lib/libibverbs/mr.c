@@ -165,8 +165,10 @@ EXPORT int ibv_dereg_mr(struct ibv_mr *ibmr)
 	struct soft_mr *mr = container_of(ibmr, struct soft_mr, ibv);
 	int rc;
 
-	if (!ctx->forked)
+	if (!ctx->forked) {
 		eng_mr_del(ctx->engine, ibmr->lkey);
+		windows_key_gone(ctx, ibmr->rkey);
+	}
 	rc = command_dereg(ctx, ibmr->handle);
 	if (rc) {
 		engine_add(ctx, mr);
@@ -241,6 +243,7 @@ EXPORT int ibv_rereg_mr(struct ibv_mr *ibmr, int flags, struct ibv_pd *pd, void 
 		return IBV_REREG_MR_ERR_INPUT;
 	}
 	eng_mr_del(ctx->engine, ibmr->lkey);
+	windows_key_gone(ctx, ibmr->rkey);
 	rc = command_rereg(ctx, &new, flags);
 	if (!rc)
 		rc = engine_add(ctx, &new);

@@ -1,27 +1,34 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * Who runs the engine. A program that polls runs it in its own calls: no
- * thread wakes, no descriptor is written. But a program may be the target of
- * RDMA and never call the library, may sleep in ibv_get_cq_event() or in its
- * own poll(), or may spin on memory; for these there is one thread.
+ * thread wakes, no descriptor is written. One that waits in
+ * ibv_get_cq_event() runs it as a guest (guest.c). But a program may be the
+ * target of RDMA and never call the library, may sleep in its own poll(), or
+ * may spin on memory; for these there is one thread.
  *
- * States
- *   WATCH  the program polls. The thread sleeps WATCH_NS at a time, with the
- *          ring's `asleep` flag clear (softibd writes no eventfd), and looks
- *          whether polls still happen and packets still move.
- *   SERVE  the thread runs the engine and sleeps on the engine's eventfd
- *          with `asleep` set, until the next packet or timer.
+ * States of the thread
+ *   WATCH  the program polls, or a guest serves. The thread sleeps WATCH_NS
+ *          at a time and looks whether polls or guests still come and packets
+ *          still move. While one guest waits and waits, it sleeps until that
+ *          guest goes.
+ *   SERVE  the thread runs the engine and sleeps on its doorbells, one for
+ *          softibd and one for programs, with the rings' `asleep` set, until
+ *          the next packet or timer.
  *
  * Events
- *   WATCH -> SERVE  no poll since the last look; or packets wait that waited
- *                   then already; or a CQ is armed (the program will sleep)
- *   SERVE -> WATCH  the program polls every BUSY_POLL_NS or faster for
- *                   `patience` windows of time running, and no CQ is armed
+ *   WATCH -> SERVE  neither poll nor guest since the last look; or packets
+ *                   wait that waited then already; or a CQ is armed and no
+ *                   guest is expected (the program will sleep elsewhere); or
+ *                   several of its threads wait
+ *   SERVE -> WATCH  a guest comes; or the program polls every BUSY_POLL_NS or
+ *                   faster for `windows_wanted` windows of time running, and
+ *                   no CQ is armed
  *
  * A program that polls for a moment and then watches its memory (perftest's
  * write latency) looks busy and is not: each time WATCH ends at once,
- * patience grows, until the thread stays with such a program. One that did
- * not poll because it had no core did nothing wrong: its processor time tells.
+ * more windows are wanted, until the thread stays with such a program. One
+ * that did not poll because it had no core did nothing wrong: its processor
+ * time tells.
  *
  * Timers
  *   WINDOW_NS       over which the rate of polls is measured
@@ -31,13 +38,19 @@
  *   LINGER_NS       with no timer running, how long the thread still comes
  *                   back by itself before it sleeps until someone calls
  *
- * Before it sleeps the thread says until when (wakes_at). Whoever makes a
- * timer that is earlier, be it by a post or by a poll that took a packet,
- * wakes it (progress_wanted).
+ * One at a time, thread or guest, is the server: it alone sets the rings'
+ * `asleep` and sleeps on the engine's eventfd. Before it sleeps it says until
+ * when (wakes_at). Whoever makes a timer that is earlier, be it by a post or
+ * by a poll that took a packet, wakes it (progress_wanted).
+ *
+ * Who waits for an event spins before it sleeps, since an answer is often
+ * near: SOFTIB_SPIN_US microseconds (40), giving its core to whoever wants it.
  */
 #include <poll.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/eventfd.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -48,10 +61,12 @@
 #define LINGER_NS (20 * NSEC_PER_MSEC)
 #define WINDOW_NS (200 * NSEC_PER_USEC)
 #define BUSY_POLL_NS (100 * NSEC_PER_USEC) /* a hundred posts fit in between */
-#define PATIENCE_MIN 2
-#define PATIENCE_MAX 1024 /* 0.2 s */
+#define WINDOWS_MIN 2
+#define WINDOWS_MAX 1024 /* 0.2 s */
 #define WATCH_SHORT 8	   /* looks: a WATCH that ended sooner was a mistake */
 #define ROUNDS_MAX 16
+#define SPIN_US 40
+#define SPIN_US_MAX 1000000
 
 mono_t progress_now(void *unused)
 {
@@ -61,19 +76,20 @@ mono_t progress_now(void *unused)
 	return (mono_t){(uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec};
 }
 
-static void ring_eventfd(int fd)
+/** progress_ring() - add @count to an eventfd. No cancellation point, as
+ *  write() would be: the caller may hold locks */
+void progress_ring(int eventfd, uint64_t count)
 {
-	uint64_t one = 1;
-
-	while (write(fd, &one, sizeof(one)) < 0 && errno == EINTR)
+	while (syscall(SYS_write, eventfd, &count, sizeof(count)) < 0 && errno == EINTR)
 		;
 }
 
-static void drain_eventfd(int fd)
+/** progress_drain() - read an eventfd that has a count, or the bell */
+void progress_drain(int fd)
 {
 	uint64_t n;
 
-	while (read(fd, &n, sizeof(n)) < 0 && errno == EINTR)
+	while (syscall(SYS_read, fd, &n, sizeof(n)) < 0 && errno == EINTR)
 		;
 }
 
@@ -81,7 +97,28 @@ static void drain_eventfd(int fd)
 void progress_kick(struct soft_context *ctx)
 {
 	if (!ctx->forked)
-		ring_eventfd(ctx->progress.control_fd);
+		progress_ring(ctx->progress.control_fd, 1);
+}
+
+/** progress_armed() - a CQ is about to be armed: the program will sleep. As a
+ *  guest, or elsewhere, and then the thread must be woken by packets and not
+ *  by its clock */
+void progress_armed(struct soft_context *ctx, struct soft_cq *cq)
+{
+	struct soft_progress *p = &ctx->progress;
+
+	if (!atomic_exchange(&cq->armed, true))
+		atomic_fetch_add(&p->armed, 1);
+	if (!atomic_load(&p->expects_guest) && atomic_exchange(&p->watching, false))
+		progress_kick(ctx);
+}
+
+/** progress_event() - the event of an armed CQ is raised */
+void progress_event(struct soft_context *ctx, struct soft_cq *cq)
+{
+	if (atomic_exchange(&cq->armed, false))
+		atomic_fetch_sub(&ctx->progress.armed, 1);
+	atomic_fetch_add_explicit(&ctx->progress.events, 1, memory_order_relaxed);
 }
 
 /** progress_wanted() - eng_config.kick: under the engine's lock */
@@ -92,34 +129,42 @@ void progress_wanted(void *arg, mono_t by)
 
 	if (unlikely(by.ns < wakes_at) &&
 	    atomic_compare_exchange_strong(&ctx->progress.wakes_at, &wakes_at, 0))
-		progress_kick(ctx);
+		progress_ring(ctx->progress.engine_fd, 1);
 }
 
 /* Sleep until @timeout_ns (UINT64_MAX: for ever) or a descriptor speaks. */
 static void sleep_on(struct soft_context *ctx, bool doorbell, uint64_t timeout_ns)
 {
 	struct soft_progress *p = &ctx->progress;
-	struct pollfd fds[4] = {
+	struct pollfd fds[] = {
 		{.fd = p->control_fd, .events = POLLIN},
 		{.fd = ctx->dead ? -1 : ctx->sock, .events = POLLRDHUP},
 		{.fd = doorbell ? p->engine_fd : -1, .events = POLLIN},
 		{.fd = p->lanes_fd, .events = POLLIN},
+		{.fd = doorbell && !ctx->dead ? p->bell_fd : -1, .events = POLLIN},
 	};
 	struct timespec ts = {.tv_sec = (time_t)(timeout_ns / NSEC_PER_SEC),
 			      .tv_nsec = (long)(timeout_ns % NSEC_PER_SEC)};
+	bool fatal = false;
 
-	if (ppoll(fds, 4, timeout_ns == UINT64_MAX ? NULL : &ts, NULL) <= 0)
+	if (ppoll(fds, ARRAY_SIZE(fds), timeout_ns == UINT64_MAX ? NULL : &ts, NULL) <= 0)
 		return;
 	if (fds[0].revents)
-		drain_eventfd(p->control_fd);
+		progress_drain(p->control_fd);
 	if (fds[2].revents)
-		drain_eventfd(p->engine_fd);
+		progress_drain(p->engine_fd);
+	if (fds[4].revents)
+		progress_drain(p->bell_fd);
 	if (fds[3].revents && !lanes_events(ctx, p->lanes_fd)) {
 		close(p->lanes_fd);
 		p->lanes_fd = -1;
+		fatal = true; /* softibd closed our context, or died */
 	}
-	if (fds[1].revents & (POLLHUP | POLLRDHUP | POLLERR))
-		context_fatal(ctx);
+	/* a lane that is new does not know that a guest sleeps */
+	if (fds[3].revents && atomic_load(&p->server) == SERVER_GUEST)
+		progress_ring(p->engine_fd, 1);
+	if (fatal || fds[1].revents & (POLLHUP | POLLRDHUP | POLLERR))
+		context_fatal(ctx, p->told);
 }
 
 static uint64_t cpu_ns(void)
@@ -134,32 +179,64 @@ static void start_serving(struct soft_progress *p, bool program_ran)
 {
 	p->mode = PROGRESS_SERVE;
 	if (p->looks >= WATCH_SHORT)
-		p->patience = MAX(p->patience / 2, (unsigned)PATIENCE_MIN);
+		p->windows_wanted = MAX(p->windows_wanted / 2, (unsigned)WINDOWS_MIN);
 	else if (program_ran)
-		p->patience = MIN(p->patience * 4, (unsigned)PATIENCE_MAX);
+		p->windows_wanted = MIN(p->windows_wanted * 4, (unsigned)WINDOWS_MAX);
 	p->looks = 0;
 	p->busy_windows = 0;
 	p->window_start = progress_now(NULL);
 }
 
-/* One look at a program that polls. */
+/* Sleep for one look; as long as a guest serves that waits and waits, until
+ * it goes or somebody calls. */
+static void sleep_watching(struct soft_context *ctx)
+{
+	struct soft_progress *p = &ctx->progress;
+	bool guest = atomic_load(&p->guest), quiet;
+
+	quiet = guest && p->visits_seen == atomic_load(&p->visits);
+	p->visits_seen = atomic_load(&p->visits);
+	atomic_store(&p->quiet, quiet);
+	atomic_store(&p->watching, true);
+	/* a guest that goes now sees `quiet`, or is seen to be gone */
+	if (quiet && atomic_load(&p->guest))
+		sleep_on(ctx, false, UINT64_MAX);
+	else if (guest || atomic_load(&p->expects_guest) || !atomic_load(&p->armed))
+		sleep_on(ctx, false, WATCH_NS);
+	atomic_store(&p->watching, false);
+	atomic_store(&p->quiet, false);
+}
+
+/* Return: true when guests come and go, or one is here */
+static bool guests_serve(struct soft_progress *p)
+{
+	bool guest = atomic_load(&p->guest);
+	bool serve = guest || (!atomic_load(&p->inside) &&
+			       atomic_load(&p->visits) != p->visits_seen);
+
+	if (serve)
+		p->looks = WATCH_SHORT; /* was no mistake */
+	atomic_store(&p->expects_guest, serve);
+	return serve;
+}
+
+/* One look at a program that polls or waits by itself. */
 static void watch(struct soft_context *ctx)
 {
 	struct soft_progress *p = &ctx->progress;
 	uint64_t polls, position, cpu = cpu_ns();
 	bool waiting;
 
-	atomic_store(&p->watching, true);
-	if (!atomic_load(&p->armed))
-		sleep_on(ctx, false, WATCH_NS);
-	atomic_store(&p->watching, false);
+	sleep_watching(ctx);
 	polls = atomic_load(&p->polls);
 	position = link_position(&ctx->link, &waiting);
-	if (atomic_load(&p->armed) || polls == p->polls_seen ||
-	    (waiting && position == p->position_seen) || ctx->link.broken)
-		start_serving(p, cpu_ns() - cpu > WATCH_NS / 2);
-	else
-		p->looks++;
+	if (!guests_serve(p)) {
+		if (atomic_load(&p->armed) || polls == p->polls_seen ||
+		    (waiting && position == p->position_seen) || ctx->link.broken)
+			start_serving(p, cpu_ns() - cpu > WATCH_NS / 2);
+		else
+			p->looks++;
+	}
 	p->polls_seen = polls;
 	p->position_seen = waiting ? position : UINT64_MAX;
 }
@@ -194,7 +271,75 @@ static bool program_polls(struct soft_progress *p, mono_t now)
 		p->busy_windows = 0;
 	p->polls_seen = polls;
 	p->window_start = now;
-	return p->busy_windows >= p->patience;
+	return p->busy_windows >= p->windows_wanted;
+}
+
+struct bed {
+	struct soft_link *link;
+	bool empty;
+};
+
+/* under the engine's lock: lanes come and go under it */
+static void announce_sleep(void *arg)
+{
+	struct bed *bed = arg;
+
+	bed->empty = link_sleep(bed->link);
+}
+
+static void announce_waking(void *arg)
+{
+	link_wake(arg);
+}
+
+/**
+ * progress_lie_down() - be the server, and ask peers to ring the engine's
+ * eventfd; until progress_get_up()
+ * @timeout_ns: how long to sleep at most; UINT64_MAX: for ever
+ * Return: 0; -EBUSY another is the server; -EAGAIN packets wait
+ */
+int progress_lie_down(struct soft_context *ctx, enum progress_server who, uint64_t *timeout_ns)
+{
+	struct soft_progress *p = &ctx->progress;
+	struct bed bed = {.link = &ctx->link};
+	int nobody = SERVER_NONE;
+
+	if (!atomic_compare_exchange_strong(&p->server, &nobody, who))
+		return -EBUSY;
+	eng_locked(ctx->engine, announce_sleep, &bed);
+	if (!bed.empty) {
+		atomic_store(&p->server, SERVER_NONE);
+		return -EAGAIN;
+	}
+	/* wakes_at is set before the engine is asked: a timer that starts
+	 * meanwhile either shows in eng_expiry() or its maker sees wakes_at */
+	atomic_store(&p->wakes_at, UINT64_MAX);
+	*timeout_ns = serve_timeout(ctx);
+	if (*timeout_ns != UINT64_MAX)
+		atomic_store(&p->wakes_at, progress_now(NULL).ns + *timeout_ns);
+	return 0;
+}
+
+/** progress_get_up() - end what progress_lie_down() began */
+void progress_get_up(struct soft_context *ctx)
+{
+	atomic_store(&ctx->progress.wakes_at, 0);
+	eng_locked(ctx->engine, announce_waking, &ctx->link);
+	atomic_store(&ctx->progress.server, SERVER_NONE);
+}
+
+/* Programs that get events get the next one soon, or never. Where somebody
+ * else wants the core the thread does not spin: it would hold up those whom it
+ * waits for, since its slices are short and so come first. */
+static bool spins(struct soft_progress *p, mono_t now)
+{
+	uint32_t events = atomic_load(&p->events);
+
+	if (now.ns - p->last_work.ns < p->spin_ns &&
+	    (events != p->events_seen || atomic_load(&p->armed)) && !patience_yield())
+		return true;
+	p->events_seen = events;
+	return false;
 }
 
 /* Run the engine until it has nothing to do, then sleep for the next packet. */
@@ -204,24 +349,18 @@ static void serve(struct soft_context *ctx)
 	mono_t now = progress_now(NULL);
 	uint64_t timeout;
 
-	if (program_polls(p, now)) {
+	if (atomic_load(&p->guest) || program_polls(p, now)) {
 		p->mode = PROGRESS_WATCH;
 		return;
 	}
 	for (int i = 0; i < ROUNDS_MAX && eng_tick(ctx->engine); i++)
 		p->last_work = now;
-	if (!link_sleep(&ctx->link))
+	if (spins(p, now) || progress_lie_down(ctx, SERVER_THREAD, &timeout))
 		return;
-	/* wakes_at is set before the engine is asked: a timer that starts
-	 * meanwhile either shows in eng_expiry() or its maker sees wakes_at */
-	atomic_store(&p->wakes_at, UINT64_MAX);
-	timeout = serve_timeout(ctx);
-	if (timeout != UINT64_MAX)
-		atomic_store(&p->wakes_at, now.ns + timeout);
-	if (timeout)
+	/* a guest that came before this, found nobody to send away */
+	if (timeout && !atomic_load(&p->guest))
 		sleep_on(ctx, true, timeout);
-	atomic_store(&p->wakes_at, 0);
-	link_wake(&ctx->link);
+	progress_get_up(ctx);
 }
 
 static void *run(void *arg)
@@ -240,6 +379,14 @@ static void *run(void *arg)
 	return NULL;
 }
 
+static uint64_t spin_time(void)
+{
+	const char *wish = getenv("SOFTIB_SPIN_US");
+	long us = wish ? strtol(wish, NULL, 10) : SPIN_US;
+
+	return us < 0 || us > SPIN_US_MAX ? SPIN_US * NSEC_PER_USEC : (uint64_t)us * NSEC_PER_USEC;
+}
+
 /**
  * progress_start() - start the engine's thread; every signal stays with the
  * program's own threads
@@ -251,7 +398,8 @@ int progress_start(struct soft_context *ctx)
 	sigset_t all, old;
 	int rc;
 
-	p->patience = PATIENCE_MIN;
+	p->windows_wanted = WINDOWS_MIN;
+	p->spin_ns = spin_time();
 	p->control_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (p->control_fd < 0)
 		return -errno;

@@ -277,6 +277,8 @@ EXPORT int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask
 
 	if (mask & IBV_QP_RATE_LIMIT)
 		return verbs_err(-EOPNOTSUPP);
+	if (mask & IBV_QP_STATE && (attr->qp_state == IBV_QPS_RESET || attr->qp_state == IBV_QPS_ERR))
+		context_settle(ctx, to_qp(ibqp)->eng);
 	rc = command_modify(ctx, ibqp, attr, mask);
 	if (!rc)
 		rc = eng_qp_modify(to_qp(ibqp)->eng, attr, mask);
@@ -323,8 +325,10 @@ EXPORT int ibv_destroy_qp(struct ibv_qp *ibqp)
 {
 	struct soft_context *ctx = to_context(ibqp->context);
 	struct soft_qp *qp = to_qp(ibqp);
-	int rc = command_destroy(ctx, ibqp->handle);
+	int rc;
 
+	context_settle(ctx, qp->eng);
+	rc = command_destroy(ctx, ibqp->handle);
 	if (rc)
 		return verbs_err(rc);
 	object_hide(ctx, &qp->object);

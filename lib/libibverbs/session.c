@@ -10,6 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "abi/fds.h"
 #include "soft.h"
 
 #define COMMAND_MAX 1024
@@ -24,28 +25,6 @@ static ssize_t send_message(int sock, const struct iovec *iov, size_t iovlen)
 		n = sendmsg(sock, &msg, MSG_NOSIGNAL);
 	while (n < 0 && errno == EINTR);
 	return n < 0 ? -errno : n;
-}
-
-static unsigned take_fds(struct msghdr *msg, int *fds, unsigned max)
-{
-	unsigned got = 0;
-
-	for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
-		unsigned n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-
-		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-			continue;
-		for (unsigned i = 0; i < n; i++) {
-			int fd;
-
-			memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(int));
-			if (got < max)
-				fds[got++] = fd;
-			else
-				close(fd);
-		}
-	}
-	return got;
 }
 
 /*
@@ -78,7 +57,7 @@ static ssize_t receive_reply(int sock, void *body, size_t body_bytes, int *fds, 
 		*num_fds = 0;
 	if (n < (ssize_t)sizeof(reply))
 		return -EIO;
-	max = take_fds(&msg, fds, max);
+	max = abi_take_fds(&msg, fds, max);
 	if (num_fds)
 		*num_fds = max;
 	if (reply.error)
@@ -258,4 +237,21 @@ int session_destroy(struct soft_context *ctx, uint32_t command, const void *req,
 	int rc = session_command(ctx, command, req, req_bytes, resp, resp_bytes);
 
 	return rc == -EIO ? 0 : rc;
+}
+
+/**
+ * session_completion() - ABI_CMD_COMPLETION: eng_config.completion_fault
+ *
+ * Context: under the engine's lock, and takes sock_lock: nobody wants the
+ * engine's while he has that one.
+ * Return: enum ibv_wc_status; ENG_CQ_OVERRUN
+ */
+int session_completion(void *ctx, uint32_t qpn, enum ibv_wc_opcode opcode)
+{
+	struct abi_completion req = {.qpn = qpn, .opcode = opcode};
+	struct abi_completion_resp resp;
+
+	if (session_command(ctx, ABI_CMD_COMPLETION, &req, sizeof(req), &resp, sizeof(resp)))
+		return IBV_WC_SUCCESS;
+	return resp.status == ABI_COMPLETION_OVERRUN ? ENG_CQ_OVERRUN : resp.status;
 }

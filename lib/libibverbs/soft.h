@@ -13,7 +13,8 @@
  * errno or NULL and errno, is made by verbs_err() and verbs_null() only.
  *
  * Lock order: objects_lock, the engine's lock, then any of async_lock, a
- * channel's lock. sock_lock is held alone.
+ * channel's lock. sock_lock is held alone, or inside the engine's lock while a
+ * rule spoils completions.
  */
 #ifndef SOFTIB_LIBIBVERBS_SOFT_H
 #define SOFTIB_LIBIBVERBS_SOFT_H
@@ -31,6 +32,8 @@
 #include "base/types.h"
 #include "engine/engine.h"
 #include "lanes.h"
+#include "patience.h"
+#include "windows.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -83,7 +86,7 @@ struct soft_object {
 };
 
 /** struct soft_link - the rings; reached only under the engine's lock but
- *  for link_sleep(), link_wake() and link_position() */
+ *  for link_position() */
 struct soft_link {
 	struct abi_ring_tx tx;
 	struct abi_ring_rx rx;
@@ -93,31 +96,43 @@ struct soft_link {
 	size_t map_bytes;
 	uint8_t *void_packet; /* where lost packets go */
 	struct lanes lanes;
-	/* --- of the packet between reserve and commit --- */
-	enum lanes_way way;
-	struct flow *flow;
-	/* --- of the packet between receive and release --- */
-	bool from_lane;
+	bool into_void; /* the packet between reserve and commit */
 };
 
 enum progress_mode { PROGRESS_SERVE, PROGRESS_WATCH };
 
-/** struct soft_progress - the engine's thread: see progress.c */
+/** enum progress_server - who sleeps on the engine's doorbell */
+enum progress_server { SERVER_NONE, SERVER_THREAD, SERVER_GUEST };
+
+/** struct soft_progress - the engine's thread: see progress.c, and guest.c */
 struct soft_progress {
 	pthread_t thread;
 	bool running;
 	int control_fd; /* eventfd: look at stop, armed and timers again */
 	int lanes_fd;	/* softibd tells of lanes here; -1 when closed */
-	int engine_fd;	/* eventfd that softibd rings when the thread sleeps */
+	bool told;	/* it has raised IBV_EVENT_DEVICE_FATAL itself */
+	int engine_fd;	/* eventfd that other programs ring when the server sleeps */
+	int bell_fd;	/* pipe that softibd rings then */
 	_Atomic bool stop;
 	_Atomic bool watching;	 /* asleep without the engine's doorbell */
 	_Atomic uint64_t wakes_at; /* asleep until then; 0: awake, or soon */
 	_Atomic uint32_t armed;	 /* CQs whose next completion makes an event */
 	_Atomic uint64_t polls;	 /* grows with each poll of any CQ */
+	_Atomic uint32_t events; /* raised of armed CQs, ever */
+	uint64_t spin_ns;	 /* before who waits for an event sleeps */
+	/* --- guests --- */
+	_Atomic int server;	    /* enum progress_server */
+	_Atomic uint32_t inside;    /* threads in guest_wait() */
+	_Atomic bool guest;	    /* one of them serves */
+	_Atomic bool expects_guest; /* one was here, and comes again */
+	_Atomic bool quiet;	    /* the thread sleeps until the guest goes */
+	_Atomic uint32_t visits;    /* grows when a guest comes or goes */
+	struct patience patience;   /* the guest's */
 	/* --- the thread's own --- */
 	enum progress_mode mode;
 	uint64_t polls_seen, position_seen;
-	unsigned busy_windows, patience, looks;
+	unsigned busy_windows, windows_wanted, looks;
+	uint32_t visits_seen, events_seen;
 	mono_t window_start, last_work;
 };
 
@@ -127,6 +142,7 @@ struct soft_context {
 	struct engine *engine;
 	struct soft_link link;
 	struct soft_progress progress;
+	struct windows windows;
 	const struct abi_devpage *devpage;
 	size_t devpage_bytes;
 	struct ibv_device_attr attr;
@@ -178,7 +194,11 @@ struct soft_ah {
 struct soft_channel {
 	struct ibv_comp_channel ibv;
 	pthread_mutex_t lock;
-	struct list_head events; /* of soft_cq.event; --- protected by lock --- */
+	/* --- protected by lock --- */
+	struct list_head events; /* of soft_cq.event */
+	_Atomic unsigned queued; /* length of events, counting each CQ's */
+	unsigned counted;	 /* what the descriptor says */
+	bool attended;		 /* a guest looks at the queue itself */
 };
 
 struct soft_cq {
@@ -189,7 +209,7 @@ struct soft_cq {
 	struct soft_object object;
 	struct eng_cq *eng;
 	_Atomic bool armed;
-	unsigned empty_polls; /* in a row; a hint, so that races do not matter */
+	struct patience patience;
 	/* --- protected by the channel's lock --- */
 	struct list_head event;
 	uint32_t events_queued, events_reported;
@@ -248,6 +268,7 @@ int session_resolve(struct soft_context *ctx, const struct abi_resolve *key,
 		    struct abi_resolve_resp *resp, int fds[2], unsigned *num_fds);
 int session_command(struct soft_context *ctx, uint32_t command, const void *req,
 		    size_t req_bytes, void *resp, size_t resp_bytes);
+int session_completion(void *ctx, uint32_t qpn, enum ibv_wc_opcode opcode);
 int session_destroy(struct soft_context *ctx, uint32_t command, const void *req,
 		    size_t req_bytes, void *resp, size_t resp_bytes);
 
@@ -265,6 +286,12 @@ int progress_start(struct soft_context *ctx);
 void progress_stop(struct soft_context *ctx);
 void progress_kick(struct soft_context *ctx);
 void progress_wanted(void *ctx, mono_t by);
+void progress_armed(struct soft_context *ctx, struct soft_cq *cq);
+void progress_event(struct soft_context *ctx, struct soft_cq *cq);
+int progress_lie_down(struct soft_context *ctx, enum progress_server who, uint64_t *timeout_ns);
+void progress_get_up(struct soft_context *ctx);
+void progress_ring(int eventfd, uint64_t count);
+void progress_drain(int fd);
 mono_t progress_now(void *unused);
 
 static inline void progress_polled(struct soft_context *ctx)
@@ -275,7 +302,8 @@ static inline void progress_polled(struct soft_context *ctx)
 }
 
 /* context.c */
-void context_fatal(struct soft_context *ctx);
+void context_settle(struct soft_context *ctx, const struct eng_qp *qp);
+void context_fatal(struct soft_context *ctx, bool told);
 
 /* async.c */
 void object_init(struct soft_context *ctx, struct soft_object *object, enum soft_kind kind);
@@ -290,6 +318,12 @@ void async_engine_event(void *ctx, enum ibv_event_type type, void *element_ctx);
 /* channel.c */
 void channel_cq_event(void *ctx, void *cq);
 void channel_forget_cq(struct soft_cq *cq);
+void channel_attend(struct soft_channel *channel, bool attend);
+bool channel_has_event(struct soft_channel *channel);
+struct soft_cq *channel_take(struct soft_channel *channel);
+
+/* guest.c */
+struct soft_cq *guest_wait(struct soft_channel *channel);
 
 /* device.c */
 void device_attr_load(struct soft_context *ctx, const struct ib_uverbs_query_device_resp *resp);

@@ -29,8 +29,8 @@ static int create(struct soft_context *ctx, struct soft_srq *srq, struct ibv_srq
 	if (rc)
 		return rc;
 	srq->ibv.handle = resp.srq_handle;
-	rc = eng_srq_create(ctx->engine, srq->ibv.pd->handle, MAX(resp.max_wr, attr->max_wr),
-			    MAX(resp.max_sge, attr->max_sge), attr->srq_limit, &srq->object,
+	rc = eng_srq_create(ctx->engine, srq->ibv.pd->handle, attr->max_wr,
+			    attr->max_sge, attr->srq_limit, &srq->object,
 			    &srq->eng);
 	if (rc)
 		command_destroy(ctx, srq->ibv.handle);

@@ -1,16 +1,39 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * A lane: the shortcut from one program to another, past softibd, for packets
- * whose way through the fabric is clean. Memory that both map: a ring of
- * packets that only the sender fills, and before it the sender's counts by
- * flow, which softibd adds to the counters of every port on the flow's way.
+ * whose way through the fabric is clean. Memory that both map, written by the
+ * sender but for two lines:
+ *
+ *   flow[]   the sender's counts by flow, which softibd adds to the counters of
+ *            every port on the flow's way
+ *   head     the receiver's: cells it has read, given back now and then
+ *   asleep   the receiver's: ring its doorbell. Nobody else writes this line,
+ *            so that a sender's look at it costs nothing
+ *   cell[]   a ring of records, one cache line each: headers in host order and
+ *            up to ABI_CELL_BYTES of extended headers and payload
+ *   bulk[]   a ring of longer payloads, in the order of their records
+ *
+ * A record stands for one packet or for a segment of many. Its first word is
+ * stored last and holds the lap of the ring in which it was written: a cell
+ * that bears the lap its reader has come to is valid, and a message moves one
+ * cache line. The room of a payload is given back with its cell: only the
+ * sender knows where it ended (abi_lane_tx.bulk_end).
+ *
+ * The receiver believes nothing: it reads each field once and checks it; a
+ * sender that writes nonsense harms what it sends. The sender believes nothing
+ * of head but that it moves on, no farther than what was sent.
+ *
+ * Sleeping: a receiver sets `asleep`, makes sure that senders see it, looks at
+ * its cells once more and sleeps on its eventfd. A sender looks at `asleep`
+ * after it has published. Between the two stands a full fence; or none when
+ * both processes have membarrier(2): then the one who sleeps pays for both.
  *
  * A flow is (source port, DLID, destination QPN, SL, P_Key) and holds while
  * abi_devpage.route_epoch is what it was when softibd resolved it. Order
  * between a lane and the ring to softibd is kept by rule: a sender goes from
- * one to the other only when the one it leaves is empty, and a receiver looks
- * how far its lanes are filled, empties the ring from softibd, and only then
- * reads the lanes, that far.
+ * one to the other only when the one it leaves is read as far as it had filled
+ * it, and a receiver that finds a record looks at the ring from softibd, and
+ * reads what is there, before it reads the record.
  */
 #ifndef SOFTIB_ABI_LANE_H
 #define SOFTIB_ABI_LANE_H
@@ -18,7 +41,10 @@
 #include "abi/ring.h"
 
 #define ABI_LANE_FLOWS 128
-#define ABI_LANE_RING_BYTES (1u << 20)
+#define ABI_LANE_CELLS 1024u	   /* a power of two */
+#define ABI_LANE_BULK (256u << 10) /* bytes, a power of two */
+#define ABI_SEGMENT_BYTES (64u << 10)
+#define ABI_CELL_BYTES 40u
 #define ABI_NO_LANE 0xffffffffu
 
 /** struct abi_flow_count - what the sender sent; it alone writes */
@@ -26,14 +52,237 @@ struct abi_flow_count {
 	_Atomic uint64_t packets, dwords; /* dwords as in the LRH's length */
 };
 
+enum abi_record_flags {
+	ABI_RECORD_ACK_REQ = 1 << 0,
+	ABI_RECORD_SOLICITED = 1 << 1,
+	ABI_RECORD_ACK = 1 << 2,  /* ack_psn is an acknowledgement */
+	ABI_RECORD_GRH = 1 << 3,  /* 40 bytes of GRH stand before the payload */
+	ABI_RECORD_BULK = 1 << 4, /* the payload is in bulk[] */
+};
+
+/** struct abi_record - the headers of a packet or segment, unpacked; in a cell
+ *  they are three words (abi_record_pack) */
+struct abi_record {
+	uint8_t lap, opcode, flags, sl, dlid_path_bits;
+	uint16_t slid, pkey, packets;
+	uint32_t psn, ack_psn, dest_qpn, src_qpn;
+	uint32_t length_bytes; /* of payload, with a GRH's 40 */
+};
+
+struct abi_cell {
+	_Atomic uint64_t word[3]; /* struct abi_record */
+	/* extended headers, then the payload if it fits; with ABI_RECORD_BULK
+	 * its place in bulk[] instead, in the last four bytes */
+	uint8_t data[ABI_CELL_BYTES];
+} __attribute__((aligned(64)));
+
+#define ABI_CELL_BULK (ABI_CELL_BYTES - 4) /* where in data that place stands */
+
 struct abi_lane {
 	alignas(64) struct abi_flow_count flow[ABI_LANE_FLOWS];
-	struct abi_ring ring; /* its data end the lane */
+	/* --- written by the receiver --- */
+	alignas(64) _Atomic uint32_t head; /* cells ever read */
+	alignas(64) _Atomic uint32_t asleep;
+	_Atomic uint32_t has_membarrier;
+	/* --- written by the sender --- */
+	struct abi_cell cell[ABI_LANE_CELLS];
+	alignas(64) uint8_t bulk[ABI_LANE_BULK];
 };
 
 static inline size_t abi_lane_bytes(void)
 {
-	return sizeof(struct abi_lane) + ABI_LANE_RING_BYTES;
+	return sizeof(struct abi_lane);
+}
+
+/** struct abi_lane_tx - the sender's private view */
+struct abi_lane_tx {
+	struct abi_lane *memory;
+	uint32_t tail, head_seen;	/* cells */
+	uint32_t bulk_tail, bulk_head;	/* bytes, free running */
+	bool no_fence;			/* this process has membarrier */
+	uint32_t bulk_end[ABI_LANE_CELLS];
+};
+
+/** struct abi_lane_rx - the receiver's */
+struct abi_lane_rx {
+	struct abi_lane *memory;
+	uint32_t head, released;
+};
+
+/*
+ * Bits of the words, lowest first:
+ *   0  psn 24, lap 8, dest_qpn 24, opcode 8
+ *   1  src_qpn 24, flags 8, ack_psn 24, dlid_path_bits 8
+ *   2  length_bytes 18, packets 10, sl 4, slid 16, pkey 16
+ */
+static inline void abi_record_pack(const struct abi_record *r, uint64_t word[3])
+{
+	word[0] = r->psn | (uint32_t)r->lap << 24 | (uint64_t)(r->dest_qpn | (uint32_t)r->opcode << 24) << 32;
+	word[1] = r->src_qpn | (uint32_t)r->flags << 24 |
+		  (uint64_t)(r->ack_psn | (uint32_t)r->dlid_path_bits << 24) << 32;
+	word[2] = r->length_bytes | (uint32_t)r->packets << 18 | (uint32_t)r->sl << 28 |
+		  (uint64_t)r->slid << 32 | (uint64_t)r->pkey << 48;
+}
+
+static inline void abi_record_unpack(const uint64_t word[3], struct abi_record *r)
+{
+	r->psn = word[0] & 0xffffff;
+	r->lap = (uint8_t)(word[0] >> 24);
+	r->dest_qpn = word[0] >> 32 & 0xffffff;
+	r->opcode = (uint8_t)(word[0] >> 56);
+	r->src_qpn = word[1] & 0xffffff;
+	r->flags = (uint8_t)(word[1] >> 24);
+	r->ack_psn = word[1] >> 32 & 0xffffff;
+	r->dlid_path_bits = (uint8_t)(word[1] >> 56);
+	r->length_bytes = word[2] & 0x3ffff;
+	r->packets = word[2] >> 18 & 0x3ff;
+	r->sl = word[2] >> 28 & 0xf;
+	r->slid = (uint16_t)(word[2] >> 32);
+	r->pkey = (uint16_t)(word[2] >> 48);
+}
+
+static inline uint8_t abi_lane_lap(uint32_t position)
+{
+	return (uint8_t)(position / ABI_LANE_CELLS + 1);
+}
+
+static inline struct abi_cell *abi_lane_cell(struct abi_lane *lane, uint32_t position)
+{
+	return &lane->cell[position & (ABI_LANE_CELLS - 1)];
+}
+
+/* --- sending --- */
+
+/* Return: false when the receiver gave nothing back (or lies) */
+static inline bool abi_lane_refresh(struct abi_lane_tx *tx)
+{
+	uint32_t head = atomic_load_explicit(&tx->memory->head, memory_order_acquire);
+
+	if (head == tx->head_seen || head - tx->head_seen > tx->tail - tx->head_seen)
+		return false;
+	tx->head_seen = head;
+	tx->bulk_head = tx->bulk_end[(head - 1) & (ABI_LANE_CELLS - 1)];
+	return true;
+}
+
+/** abi_lane_has_cell() - is there room for a record? */
+static inline bool abi_lane_has_cell(struct abi_lane_tx *tx)
+{
+	return tx->tail - tx->head_seen < ABI_LANE_CELLS || abi_lane_refresh(tx);
+}
+
+static inline uint32_t abi_lane_contiguous(const struct abi_lane_tx *tx, uint32_t least)
+{
+	uint32_t at = tx->bulk_tail & (ABI_LANE_BULK - 1);
+	uint32_t room = ABI_LANE_BULK - (tx->bulk_tail - tx->bulk_head);
+	uint32_t to_end = ABI_LANE_BULK - at;
+
+	if (to_end >= least)
+		return room < to_end ? room : to_end;
+	return room > to_end ? room - to_end : 0; /* from the start, then */
+}
+
+/** abi_lane_room() - bytes that a payload may have which needs @least and would
+ *  like @want; less than @least: there is no room now */
+static inline uint32_t abi_lane_room(struct abi_lane_tx *tx, uint32_t least, uint32_t want)
+{
+	uint32_t room = abi_lane_contiguous(tx, least);
+
+	if (room < want && abi_lane_refresh(tx))
+		room = abi_lane_contiguous(tx, least);
+	return room < ABI_SEGMENT_BYTES ? room : ABI_SEGMENT_BYTES;
+}
+
+/** abi_lane_take_bulk() - @len bytes, for which abi_lane_room() said yes.
+ *  Return: their place */
+static inline uint32_t abi_lane_take_bulk(struct abi_lane_tx *tx, uint32_t len)
+{
+	uint32_t at = tx->bulk_tail & (ABI_LANE_BULK - 1);
+
+	if (len > ABI_LANE_BULK - at) {
+		tx->bulk_tail += ABI_LANE_BULK - at;
+		at = 0;
+	}
+	tx->bulk_tail += (len + 63) & ~63u;
+	return at;
+}
+
+/** abi_lane_publish() - the cell at tail is filled but for its headers, whose
+ *  lap is set here */
+static inline void abi_lane_publish(struct abi_lane_tx *tx, struct abi_record *record)
+{
+	struct abi_cell *cell = abi_lane_cell(tx->memory, tx->tail);
+	uint64_t word[3];
+
+	record->lap = abi_lane_lap(tx->tail);
+	abi_record_pack(record, word);
+	tx->bulk_end[tx->tail++ & (ABI_LANE_CELLS - 1)] = tx->bulk_tail;
+	atomic_store_explicit(&cell->word[2], word[2], memory_order_relaxed);
+	atomic_store_explicit(&cell->word[1], word[1], memory_order_relaxed);
+	atomic_store_explicit(&cell->word[0], word[0], memory_order_release);
+}
+
+/** abi_lane_must_ring() - after publishing: does the receiver sleep? */
+static inline bool abi_lane_must_ring(struct abi_lane_tx *tx)
+{
+	if (tx->no_fence &&
+	    atomic_load_explicit(&tx->memory->has_membarrier, memory_order_relaxed))
+		atomic_signal_fence(memory_order_seq_cst);
+	else
+		atomic_thread_fence(memory_order_seq_cst);
+	if (!atomic_load_explicit(&tx->memory->asleep, memory_order_relaxed))
+		return false;
+	return atomic_exchange(&tx->memory->asleep, 0) != 0;
+}
+
+/** abi_lane_passed() - has the receiver read all up to @position? */
+static inline bool abi_lane_passed(const struct abi_lane_tx *tx, uint32_t position)
+{
+	uint32_t head = atomic_load_explicit(&tx->memory->head, memory_order_acquire);
+
+	return (int32_t)(head - position) >= 0;
+}
+
+/* --- receiving --- */
+
+/** abi_lane_waiting() - is there a record to read? */
+static inline bool abi_lane_waiting(const struct abi_lane_rx *rx)
+{
+	struct abi_cell *cell = abi_lane_cell(rx->memory, rx->head);
+	uint64_t word = atomic_load_explicit(&cell->word[0], memory_order_acquire);
+
+	return (uint8_t)(word >> 24) == abi_lane_lap(rx->head);
+}
+
+/** abi_lane_read() - the record that waits: its headers, and the payload that
+ *  is not in bulk */
+static inline const struct abi_cell *abi_lane_read(const struct abi_lane_rx *rx,
+						    struct abi_record *record)
+{
+	struct abi_cell *cell = abi_lane_cell(rx->memory, rx->head);
+	uint64_t word[3];
+
+	for (int i = 0; i < 3; i++)
+		word[i] = atomic_load_explicit(&cell->word[i], memory_order_relaxed);
+	abi_record_unpack(word, record);
+	return cell;
+}
+
+static inline void abi_lane_release(struct abi_lane_rx *rx)
+{
+	if (rx->released == rx->head)
+		return;
+	rx->released = rx->head;
+	atomic_store_explicit(&rx->memory->head, rx->head, memory_order_release);
+}
+
+/** abi_lane_consume() - done with a record; its room is given back by
+ *  abi_lane_release(), or when @now or a quarter of the cells wait */
+static inline void abi_lane_consume(struct abi_lane_rx *rx, bool now)
+{
+	rx->head++;
+	if (now || rx->head - rx->released > ABI_LANE_CELLS / 4)
+		abi_lane_release(rx);
 }
 
 /*
@@ -70,6 +319,8 @@ enum abi_lane_kind {
 	ABI_LANE_IN_GONE,  /* its sender is gone: read what is in it, unmap */
 	ABI_LANE_OUT_GONE, /* its receiver is gone: send no more */
 	ABI_LANE_REFUSED,  /* to softibd: no descriptor or memory for it */
+	ABI_LANE_CLOSED,   /* the last news: softibd ends the context and has said
+			      why; a close without it is softibd's death */
 };
 
 #endif

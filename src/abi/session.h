@@ -101,12 +101,32 @@ enum abi_context_fd {
 	ABI_FD_DEVPAGE,	      /* memfd, read-only: struct abi_devpage */
 	ABI_FD_LINK,	      /* memfd: struct abi_ring to softibd, then to the engine */
 	ABI_FD_DOORBELL,      /* eventfd: rung by the engine, softibd sleeps on it */
-	ABI_FD_ENGINE,	      /* eventfd: rung by softibd, the engine sleeps on it */
+	ABI_FD_ENGINE,	      /* eventfd: rung by other programs, by lanes */
 	ABI_FD_ASYNC_READ,    /* SOCK_SEQPACKET: struct ib_uverbs_async_event_desc */
 	ABI_FD_ASYNC_WRITE,   /* its other end: for events the engine raises */
 	ABI_FD_LANES,	      /* SOCK_SEQPACKET: struct abi_lane_event (abi/lane.h) */
+	ABI_FD_WINDOWS,	      /* SOCK_SEQPACKET: struct abi_window_msg (abi/window.h) */
+	ABI_FD_WINDOW_PAGE,   /* memfd: struct abi_window_page, the program's to write */
+	ABI_FD_BELL,	      /* pipe: rung by softibd; the engine sleeps on both */
 	ABI_CONTEXT_FDS
 };
+
+/*
+ * ABI_CMD_COMPLETION on the uverbs socket, while abi_devpage.completion_faults
+ * is set: a request has succeeded; what shall its completion say?
+ */
+#define ABI_CMD_COMPLETION 0x5f01u
+
+struct abi_completion {
+	uint32_t qpn;
+	uint32_t opcode; /* enum ibv_wc_opcode */
+};
+
+struct abi_completion_resp {
+	int32_t status; /* enum ibv_wc_status; ABI_COMPLETION_OVERRUN: its CQ is full */
+	uint32_t reserved;
+};
+#define ABI_COMPLETION_OVERRUN (-1)
 
 struct abi_context_resp {
 	uint32_t num_ports;

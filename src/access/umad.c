@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "abi/fds.h"
 #include "access/devices.h"
 #include "access/umad_private.h"
 
@@ -181,20 +182,6 @@ refuse:
 
 /* --- records --- */
 
-/* one descriptor goes with a record; padding makes room for a second one,
- * which the kernel installs when it is sent */
-static int take_fd(const struct cmsghdr *c)
-{
-	int fd[2] = {-1, -1};
-
-	if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-		return -1;
-	memcpy(fd, CMSG_DATA(c), MIN(c->cmsg_len - CMSG_LEN(0), sizeof(fd)));
-	if (fd[1] >= 0)
-		close(fd[1]);
-	return fd[0];
-}
-
 static ssize_t receive(struct umad_session *s, int *fd)
 {
 	union {
@@ -207,9 +194,8 @@ static ssize_t receive(struct umad_session *s, int *fd)
 			     .msg_control = &control,
 			     .msg_controllen = sizeof(control)};
 	ssize_t n = recvmsg(s->fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-	struct cmsghdr *c = n < 0 ? NULL : CMSG_FIRSTHDR(&msg);
 
-	*fd = c ? take_fd(c) : -1;
+	*fd = n < 0 ? -1 : abi_take_fd(&msg);
 	return n < 0 ? -errno : n;
 }
 

@@ -60,6 +60,13 @@ static void send_event(struct session *s, enum ib_event_type type, u64 element)
 			   MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
+void uverbs_object_event(struct ib_event *event, void *ctx)
+{
+	const struct ib_uobject *uobject = ctx;
+
+	send_event(uobject->context->priv, event->event, uobject->user_handle);
+}
+
 static void become_zombie(struct session *s)
 {
 	send_event(s, IB_EVENT_DEVICE_FATAL, 0);
@@ -157,8 +164,8 @@ static const struct command *find_command(const struct ib_uverbs_cmd_hdr *hdr)
 {
 	u32 number = hdr->command;
 
-	if (number == ABI_CMD_RESOLVE)
-		return &uverbs_driver_command;
+	if (number - ABI_CMD_RESOLVE < uverbs_num_driver_commands)
+		return &uverbs_driver_commands[number - ABI_CMD_RESOLVE];
 	if (number >= uverbs_num_commands || !uverbs_commands[number].handler)
 		return NULL;
 	return &uverbs_commands[number];
@@ -185,6 +192,7 @@ static int run(struct session *s, struct call *call, size_t bytes)
 	if ((s->state == SESSION_OPENED) != (hdr.command == IB_USER_VERBS_CMD_GET_CONTEXT))
 		return -EINVAL;
 	call->in = (const char *)s->uverbs->in + sizeof(hdr);
+	call->number = hdr.command;
 	call->out_bytes = command->out_bytes;
 	return command->handler(call);
 }

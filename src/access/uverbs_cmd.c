@@ -180,6 +180,8 @@ static int cmd_create_cq(struct call *call)
 		ib_uobject_abort(uobject);
 		return (int)PTR_ERR(cq);
 	}
+	cq->event_handler = uverbs_object_event;
+	cq->cq_context = uobject;
 	ib_uobject_commit(uobject, cq);
 	out->cq_handle = uobject->handle;
 	out->cqe = (u32)cq->cqe;
@@ -232,6 +234,8 @@ static int cmd_create_srq(struct call *call)
 		ib_uobject_abort(uobject);
 		return (int)PTR_ERR(srq);
 	}
+	srq->event_handler = uverbs_object_event;
+	srq->srq_context = uobject;
 	ib_uobject_commit(uobject, srq);
 	out->srq_handle = uobject->handle;
 	out->max_wr = attr.attr.max_wr;
@@ -286,12 +290,17 @@ static int cmd_driver(struct call *call)
 	if (!device->ops->driver_command)
 		return -EOPNOTSUPP;
 	call->fds = call->driver_fds;
-	return device->ops->driver_command(call->session->context, call->in, call->out,
+	return device->ops->driver_command(call->session->context, call->number, call->in, call->out,
 					   call->driver_fds, &call->num_fds);
 }
 
-const struct command uverbs_driver_command = {"resolve", sizeof(struct abi_resolve),
-					      sizeof(struct abi_resolve_resp), cmd_driver};
+const struct command uverbs_driver_commands[] = {
+	[ABI_CMD_RESOLVE - ABI_CMD_RESOLVE] = {"resolve", sizeof(struct abi_resolve),
+					       sizeof(struct abi_resolve_resp), cmd_driver},
+	[ABI_CMD_COMPLETION - ABI_CMD_RESOLVE] = {"completion", sizeof(struct abi_completion),
+						  sizeof(struct abi_completion_resp), cmd_driver},
+};
+const unsigned int uverbs_num_driver_commands = ARRAY_SIZE(uverbs_driver_commands);
 
 const struct command uverbs_commands[] = {
 	/* clang-format off */

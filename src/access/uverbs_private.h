@@ -36,6 +36,7 @@ struct call {
 	struct session *session;
 	const void *in; /* the command's struct, behind ib_uverbs_cmd_hdr */
 	void *out;	/* zeroed; as long as the table says */
+	uint32_t number;
 	size_t out_bytes; /* a handler may change it */
 	const int *fds; /* to be sent along; the driver's */
 	unsigned int num_fds;
@@ -53,8 +54,9 @@ struct command {
 /** uverbs_commands - indexed by IB_USER_VERBS_CMD_*; handler NULL: none */
 extern const struct command uverbs_commands[];
 extern const unsigned int uverbs_num_commands;
-/** uverbs_driver_command - ABI_CMD_RESOLVE, which the driver answers */
-extern const struct command uverbs_driver_command;
+/** uverbs_driver_commands - from ABI_CMD_RESOLVE on; the driver answers them */
+extern const struct command uverbs_driver_commands[];
+extern const unsigned int uverbs_num_driver_commands;
 
 /* uverbs_qp.c */
 int cmd_create_qp(struct call *call);
@@ -74,6 +76,9 @@ int cmd_alloc_mw(struct call *call);
 int cmd_dealloc_mw(struct call *call);
 
 /* uverbs.c */
+/** uverbs_object_event() - event_handler of a program's QP, CQ or SRQ, whose
+ *  context is its uobject: to the program, by its own name for the object */
+void uverbs_object_event(struct ib_event *event, void *uobject);
 /** uverbs_context_lost() - ib_ucontext.fatal: tell the program, and close */
 void uverbs_context_lost(struct ib_ucontext *context);
 

@@ -108,6 +108,8 @@ int cmd_create_qp(struct call *call)
 		ib_uobject_abort(uobject);
 		return (int)PTR_ERR(qp);
 	}
+	qp->event_handler = uverbs_object_event;
+	qp->qp_context = uobject;
 	ib_uobject_commit(uobject, qp);
 	answer_create(call->out, uobject, qp);
 	return 0;

@@ -40,7 +40,8 @@ struct control_client {
 	struct rt_timer timer; /* of a wait */
 	char *answer;	       /* WRITING: not yet taken */
 	size_t answer_bytes;
-	int answer_fd; /* memfd that goes with it, -1 none */
+	int answer_fd[CONTROL_FDS]; /* that go with it, -1 none */
+	struct control_hold *hold; /* ends with the connection; NULL */
 };
 
 struct control {
@@ -97,15 +98,19 @@ static void drop_answer(struct control_client *client)
 {
 	free(client->answer);
 	client->answer = NULL;
-	if (client->answer_fd >= 0)
-		close(client->answer_fd);
-	client->answer_fd = -1;
+	for (int i = 0; i < CONTROL_FDS; i++) {
+		if (client->answer_fd[i] >= 0)
+			close(client->answer_fd[i]);
+		client->answer_fd[i] = -1;
+	}
 }
 
 static void close_client(struct control_client *client)
 {
 	leave_waiting(client);
 	drop_answer(client);
+	if (client->hold)
+		client->hold->end(client->hold);
 	rt_io_watch(&client->io, false, false);
 	close(client->fd);
 	list_del(&client->node);
@@ -114,25 +119,26 @@ static void close_client(struct control_client *client)
 }
 
 /* Return: 0; -EAGAIN the socket is full; -errno of a client that is gone */
-static int send_message(int fd, const char *text, size_t bytes, int pass_fd)
+static int send_message(int fd, const char *text, size_t bytes, const int *pass_fd)
 {
 	union {
 		struct cmsghdr align;
-		char room[CMSG_SPACE(sizeof(int))];
+		char room[CMSG_SPACE(CONTROL_FDS * sizeof(int))];
 	} control = {0};
+	size_t fds = pass_fd ? (size_t)(pass_fd[0] >= 0) + (pass_fd[1] >= 0) : 0;
 	struct iovec iov = {.iov_base = (void *)text, .iov_len = bytes};
 	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
 
-	if (pass_fd >= 0) {
+	if (fds) {
 		struct cmsghdr *cmsg;
 
 		msg.msg_control = control.room;
-		msg.msg_controllen = sizeof(control.room);
+		msg.msg_controllen = CMSG_SPACE(fds * sizeof(int));
 		cmsg = CMSG_FIRSTHDR(&msg);
 		cmsg->cmsg_level = SOL_SOCKET;
 		cmsg->cmsg_type = SCM_RIGHTS;
-		cmsg->cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(cmsg), &pass_fd, sizeof(int));
+		cmsg->cmsg_len = CMSG_LEN(fds * sizeof(int));
+		memcpy(CMSG_DATA(cmsg), pass_fd, fds * sizeof(int));
 	}
 	return sendmsg(fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
 }
@@ -194,7 +200,7 @@ static bool answer(struct control_client *client, struct json_object *out)
 				 strerror(-fd));
 		else
 			snprintf(small, sizeof(small), "{\"bytes\":%zu}", bytes);
-		client->answer_fd = fd < 0 ? -1 : fd;
+		client->answer_fd[0] = fd < 0 ? -1 : fd;
 		text = small;
 		bytes = strlen(small);
 	}
@@ -336,6 +342,18 @@ void control_client_wait(struct control_client *client, uint64_t timeout_ms)
 		rt_poller_add(control->rt, &control->poller);
 }
 
+bool control_client_holds(const struct control_client *client)
+{
+	return client->hold;
+}
+
+void control_client_hold(struct control_client *client, struct control_hold *hold,
+			 const int fd[CONTROL_FDS])
+{
+	client->hold = hold;
+	memcpy(client->answer_fd, fd, sizeof(client->answer_fd));
+}
+
 /* --- the socket -------------------------------------------------------- */
 
 static void refuse(int fd, const char *why)
@@ -343,7 +361,7 @@ static void refuse(int fd, const char *why)
 	char text[128];
 
 	snprintf(text, sizeof(text), "{\"error\":\"%s\"}", why);
-	send_message(fd, text, strlen(text), -1);
+	send_message(fd, text, strlen(text), NULL);
 	close(fd);
 }
 
@@ -376,7 +394,7 @@ static void add_client(struct control *control, int fd)
 	}
 	client->control = control;
 	client->fd = fd;
-	client->answer_fd = -1;
+	client->answer_fd[0] = client->answer_fd[1] = -1;
 	rt_timer_init(control->rt, &client->timer, wait_timeout);
 	rt_io_init(control->rt, &client->io, fd, client_event);
 	list_add_tail(&client->node, &control->clients);

@@ -29,6 +29,8 @@ struct control_ops {
 	int (*each_resource)(void *ctx, const struct fabric *fab, int node,
 			     int (*fn)(void *arg, const struct control_resource *res),
 			     void *arg);
+	/** window_operations() - requests that programs did by windows; may be NULL */
+	uint64_t (*window_operations)(void);
 	/** stop() - end softibd in good order, from the loop. May be NULL. */
 	void (*stop)(void *ctx);
 	void *ctx;

@@ -14,7 +14,7 @@
 
 void control_fail(struct control_request *req, const char *fmt, ...)
 {
-	char text[256];
+	char text[640];
 	va_list ap;
 
 	va_start(ap, fmt);
@@ -52,7 +52,7 @@ static void put_hex(struct json_object *o, const char *key, uint64_t n, int digi
 
 /* --- members of a request ---------------------------------------------- */
 
-static const char *get_text(struct control_request *req, const char *key)
+const char *control_text(struct control_request *req, const char *key)
 {
 	struct json_object *o;
 
@@ -70,7 +70,7 @@ static bool get_flag(struct control_request *req, const char *key)
 }
 
 /* an integer in 0..@most; -1 when absent, -2 (and an error) when wrong */
-static int64_t get_number(struct control_request *req, const char *key, int64_t most)
+int64_t control_number(struct control_request *req, const char *key, int64_t most)
 {
 	struct json_object *o;
 	int64_t n;
@@ -90,10 +90,10 @@ static const struct topology *topology_of(struct control_request *req)
 }
 
 /* the node "node" names: index; -1 when absent, -2 (and an error) when wrong */
-static int get_node(struct control_request *req)
+int control_node(struct control_request *req)
 {
 	struct json_object *o;
-	const char *name = get_text(req, "node");
+	const char *name = control_text(req, "node");
 	int node;
 
 	if (!name) {
@@ -113,16 +113,16 @@ static int get_node(struct control_request *req)
 }
 
 /* "node" and "port", both needed, a port that exists */
-static bool get_port(struct control_request *req, int *node, int *port)
+bool control_port(struct control_request *req, int *node, int *port)
 {
 	int64_t n;
 
-	*node = get_node(req);
+	*node = control_node(req);
 	if (*node == -1)
 		control_fail(req, "\"node\" is missing");
 	if (*node < 0)
 		return false;
-	n = get_number(req, "port", TOPO_MAX_NODE_PORTS);
+	n = control_number(req, "port", TOPO_MAX_NODE_PORTS);
 	if (n == -2)
 		return false;
 	*port = (int)n;
@@ -276,6 +276,8 @@ static bool op_status(struct control_request *req)
 	    !ops->each_resource(ops->ctx, control_fabric(req->control), -1,
 				count_resource, &resources))
 		put_number(req->out, "resources", resources);
+	if (ops->window_operations)
+		put_number(req->out, "window_operations", ops->window_operations());
 	return true;
 }
 
@@ -358,7 +360,7 @@ static void put_nodes(struct control_request *req, bool ports)
 {
 	struct json_object *list = json_object_new_array();
 	bool detail = get_flag(req, "detail");
-	int only = get_node(req);
+	int only = control_node(req);
 
 	for (int i = 0; only != -2 && i < topology_of(req)->num_nodes; i++)
 		if (only < 0 || i == only)
@@ -409,7 +411,7 @@ static void put_print(struct control_request *req, size_t format)
 
 static bool op_topo(struct control_request *req)
 {
-	const char *format = get_text(req, "format");
+	const char *format = control_text(req, "format");
 
 	if (!format || !strcmp(format, "json")) {
 		put_nodes(req, true);
@@ -431,11 +433,11 @@ static bool op_topo(struct control_request *req)
 
 static bool op_link(struct control_request *req)
 {
-	const char *state = get_text(req, "state");
+	const char *state = control_text(req, "state");
 	const struct topo_port *tp;
 	int node, port, error;
 
-	if (!get_port(req, &node, &port))
+	if (!control_port(req, &node, &port))
 		return true;
 	if (!state || (strcmp(state, "up") && strcmp(state, "down"))) {
 		control_fail(req, "\"state\" is neither \"up\" nor \"down\"");
@@ -515,12 +517,12 @@ static bool op_counters(struct control_request *req)
 {
 	const struct topology *topo = topology_of(req);
 	struct json_object *list;
-	int node = get_node(req), only_port = 0, first, last;
+	int node = control_node(req), only_port = 0, first, last;
 
 	if (node == -2)
 		return true;
 	if (json_object_object_get_ex(req->in, "port", NULL) &&
-	    !get_port(req, &node, &only_port))
+	    !control_port(req, &node, &only_port))
 		return true;
 	fab_fold(control_fabric(req->control));
 	list = json_object_new_array();
@@ -562,7 +564,7 @@ static bool op_resources(struct control_request *req)
 {
 	const struct control_ops *ops = control_ops(req->control);
 	struct resource_list rl = {.topo = topology_of(req)};
-	int node = get_node(req);
+	int node = control_node(req);
 
 	if (node == -2)
 		return true;
@@ -603,8 +605,8 @@ struct json_object *control_wait_done(struct fabric *fab, bool in_time)
 
 static bool op_wait(struct control_request *req)
 {
-	const char *until = get_text(req, "until");
-	int64_t timeout_ms = get_number(req, "timeout_ms", 1000 * 3600 * 24);
+	const char *until = control_text(req, "until");
+	int64_t timeout_ms = control_number(req, "timeout_ms", 1000 * 3600 * 24);
 	int node = 0, port = 1;
 
 	if (timeout_ms == -2)
@@ -643,12 +645,14 @@ static const struct {
 	{"ping", op_ping},	   {"version", op_ping},	{"status", op_status},
 	{"topo", op_topo},	   {"nodes", op_nodes},		{"link", op_link},
 	{"counters", op_counters}, {"resources", op_resources}, {"wait", op_wait},
-	{"stop", op_stop},
+	{"stop", op_stop},	   {"capture", control_op_capture},
+	{"fault_add", control_op_fault_add},	 {"fault_list", control_op_fault_list},
+	{"fault_clear", control_op_fault_clear}, {"fault_log", control_op_fault_log},
 };
 
 bool control_dispatch(struct control_request *req)
 {
-	const char *op = get_text(req, "op");
+	const char *op = control_text(req, "op");
 
 	if (!op) {
 		control_fail(
@@ -661,7 +665,8 @@ bool control_dispatch(struct control_request *req)
 			return operations[i].fn(req);
 	control_fail(req,
 		     "no operation \"%.32s\"; expected ping, status, topo, nodes, link, "
-		     "counters, resources, wait or stop",
+		     "counters, resources, wait, capture, fault_add, fault_list, fault_clear, "
+		     "fault_log or stop",
 		     op);
 	return true;
 }

@@ -9,7 +9,14 @@
 
 #define CONTROL_PROTOCOL 1
 
+#define CONTROL_FDS	 2 /* that go with an answer, at most */
+
 struct control_client;
+
+/** struct control_hold - what a request started and its connection's end ends */
+struct control_hold {
+	void (*end)(struct control_hold *hold);
+};
 
 /** struct control_request - a parsed request on its way */
 struct control_request {
@@ -34,6 +41,32 @@ mono_t control_started(const struct control *control);
 /** control_client_wait() - answer when every cabled port is Active, or
  *  after @timeout_ms (0: never) with an error */
 void control_client_wait(struct control_client *client, uint64_t timeout_ms);
+
+/** control_client_hold() - answer as usual, with the descriptors @fd (closed
+ *  then), and call @hold->end when the connection ends */
+void control_client_hold(struct control_client *client, struct control_hold *hold,
+			 const int fd[CONTROL_FDS]);
+
+bool control_client_holds(const struct control_client *client);
+
+/* --- what the files of operations share --- */
+/** control_text() - the text @key of the request; NULL */
+const char *control_text(struct control_request *req, const char *key);
+/** control_number() - an integer in 0..@most; -1 when absent, -2 (and an
+ *  error) when wrong */
+int64_t control_number(struct control_request *req, const char *key, int64_t most);
+/** control_node() - index of "node"; -1 when absent, -2 (and an error) when wrong */
+int control_node(struct control_request *req);
+/** control_port() - "node" and "port", both needed. Return: do they exist? */
+bool control_port(struct control_request *req, int *node, int *port);
+/** control_op_capture() - the operation "capture" (control_capture.c) */
+bool control_op_capture(struct control_request *req);
+
+/** control_op_fault_*() - the operations on faults (control_fault.c) */
+bool control_op_fault_add(struct control_request *req);
+bool control_op_fault_list(struct control_request *req);
+bool control_op_fault_clear(struct control_request *req);
+bool control_op_fault_log(struct control_request *req);
 
 /** control_port_inactive() - of the cabled ports from *@node, *@port on, the
  *  first that is not Active. Return: false when there is none */

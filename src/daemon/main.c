@@ -112,6 +112,58 @@ static int make_adapters(struct daemon *d)
 	return 0;
 }
 
+/* --- what fault rules ask of adapters --- */
+
+static bool has_qp(void *ctx, int node, uint32_t qpn)
+{
+	struct daemon *d = ctx;
+
+	return d->hca[node] && hca_has_qp(d->hca[node], qpn);
+}
+
+static uint32_t source_qpn(void *ctx, int node, uint16_t dlid, uint32_t dest_qpn)
+{
+	struct daemon *d = ctx;
+
+	return d->hca[node] ? hca_source_qpn(d->hca[node], dlid, dest_qpn) : 0;
+}
+
+/* hot-unplug, and the return of the same adapter as it came from the factory */
+static int set_adapter(void *ctx, int node, bool present)
+{
+	struct daemon *d = ctx;
+
+	if (d->topo->node[node].kind != TOPO_CA)
+		return -EINVAL;
+	if (present == (d->hca[node] != NULL))
+		return 0;
+	if (present)
+		return hca_create(d->rt, d->fab, node, &d->hca[node]);
+	hca_destroy(d->hca[node]);
+	d->hca[node] = NULL;
+	return 0;
+}
+
+static int raise_event(void *ctx, int node, int port, uint32_t qpn, uint32_t event)
+{
+	struct daemon *d = ctx;
+
+	return d->hca[node] ? hca_raise(d->hca[node], port, qpn, event) : -ENODEV;
+}
+
+static void serve_faults(struct daemon *d)
+{
+	const struct fab_fault_ops ops = {
+		.has_qp = has_qp,
+		.source_qpn = source_qpn,
+		.adapter = set_adapter,
+		.event = raise_event,
+		.ctx = d,
+	};
+
+	fab_fault_ops_set(d->fab, &ops);
+}
+
 static void stop(void *ctx)
 {
 	rt_posix_stop(((struct daemon *)ctx)->rt);
@@ -123,6 +175,7 @@ static int make_endpoints(struct daemon *d, const struct options *opt)
 	struct control_ops ops = {
 		.topology = opt->topology,
 		.each_resource = control_core_resources,
+		.window_operations = hca_windows_operations,
 		.stop = stop,
 		.ctx = d,
 	};
@@ -175,6 +228,7 @@ static int bring_up(struct daemon *d, const struct options *opt)
 	ret = make_adapters(d);
 	if (ret)
 		return fail("cannot make the adapters", ret);
+	serve_faults(d);
 	watch_signal(d, &d->term, SIGTERM);
 	watch_signal(d, &d->intr, SIGINT);
 	return make_endpoints(d, opt);

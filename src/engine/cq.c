@@ -109,13 +109,17 @@ static void notify(struct eng_cq *cq)
 	cq->engine->cfg.cq_event(cq->engine->cfg.ctx, cq->ctx);
 }
 
+void eng_cq_overrun(struct eng_cq *cq)
+{
+	if (!cq->overrun)
+		cq->engine->cfg.async_event(cq->engine->cfg.ctx, IBV_EVENT_CQ_ERR, cq->ctx);
+	cq->overrun = true;
+}
+
 void eng_cq_push(struct eng_cq *cq, const struct ibv_wc *wc, bool solicited)
 {
 	if (unlikely(cq->tail - cq->head >= cq->cqe)) {
-		/* C10-104: the completion is lost and the CQ is in error */
-		if (!cq->overrun)
-			cq->engine->cfg.async_event(cq->engine->cfg.ctx, IBV_EVENT_CQ_ERR, cq->ctx);
-		cq->overrun = true;
+		eng_cq_overrun(cq);
 		return;
 	}
 	cq->ring[cq->tail & cq->mask] = *wc;

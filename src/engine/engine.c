@@ -6,6 +6,8 @@
  */
 #include "engine/engine.h"
 
+#include <sched.h>
+
 #include "engine/private.h"
 #include "runtime/rt.h"
 
@@ -15,7 +17,6 @@
 int eng_create(const struct eng_config *config, struct engine **engine)
 {
 	struct engine *e = rt_zalloc(sizeof(*e));
-	pthread_mutexattr_t adaptive;
 
 	if (!e)
 		return -ENOMEM;
@@ -24,13 +25,13 @@ int eng_create(const struct eng_config *config, struct engine **engine)
 		rt_free(e);
 		return -ENOMEM;
 	}
-	pthread_mutexattr_init(&adaptive);
-	pthread_mutexattr_settype(&adaptive, PTHREAD_MUTEX_ADAPTIVE_NP);
-	pthread_mutex_init(&e->lock, &adaptive);
-	pthread_mutexattr_destroy(&adaptive);
 	e->cfg = *config;
 	e->next_expiry = MONO_NEVER;
 	INIT_LIST_HEAD(&e->tx);
+	INIT_LIST_HEAD(&e->held);
+	INIT_LIST_HEAD(&e->owing);
+	INIT_LIST_HEAD(&e->lanes);
+	INIT_LIST_HEAD(&e->dirty);
 	INIT_LIST_HEAD(&e->all_qps);
 	INIT_LIST_HEAD(&e->cqs);
 	INIT_LIST_HEAD(&e->srqs);
@@ -49,9 +50,21 @@ void eng_destroy(struct engine *e)
 		eng_srq_destroy(list_first_entry(&e->srqs, struct eng_srq, node));
 	eng_table_free(&e->qps, rt_free);
 	eng_mr_free_all(e);
-	pthread_mutex_destroy(&e->lock);
+	eng_windows_free(e);
 	rt_free(e->special);
 	rt_free(e);
+}
+
+#define LOCK_SPINS 200
+
+void eng_lock_wait(struct engine *e)
+{
+	for (unsigned spins = 0; !eng_trylock(e); spins++) {
+		if (spins < LOCK_SPINS)
+			__builtin_ia32_pause();
+		else
+			sched_yield();
+	}
 }
 
 static bool run_timers(struct engine *e)
@@ -77,7 +90,12 @@ bool eng_turn(struct engine *e, bool clock)
 	    (e->next_expiry.ns != MONO_NEVER.ns && ++e->polls % POLLS_PER_CLOCK == 0))
 		e->now = e->cfg.now(e->cfg.ctx);
 	busy |= run_timers(e);
-	if (busy || !list_empty(&e->tx))
+	if (unlikely(!list_empty(&e->held)))
+		busy |= eng_window_turn(e);
+	/* nothing more came: what waited for company goes alone */
+	if (clock || !busy)
+		eng_pay_acks(e);
+	if (busy || !list_empty(&e->tx) || unlikely(e->spoilt))
 		busy |= eng_tx(e);
 	return busy;
 }
@@ -121,12 +139,40 @@ void eng_locked(struct engine *e, void (*fn)(void *arg), void *arg)
 	eng_unlock(e);
 }
 
+static bool holds_packet(const struct engine *e, const struct eng_qp *one)
+{
+	const struct eng_qp *qp;
+
+	if (one)
+		return one->held_bytes > 0;
+	list_for_each_entry(qp, &e->tx, tx_node)
+		if (qp->held_bytes)
+			return true;
+	return false;
+}
+
+bool eng_settle(struct engine *e, const struct eng_qp *qp)
+{
+	bool settled;
+
+	if (!eng_trylock(e))
+		return false;
+	eng_pay_acks(e);
+	if (!list_empty(&e->tx)) {
+		e->now = e->cfg.now(e->cfg.ctx);
+		eng_tx(e);
+	}
+	settled = !holds_packet(e, qp);
+	eng_unlock(e);
+	return settled;
+}
+
 bool eng_idle(struct engine *e)
 {
 	bool idle;
 
 	eng_lock(e);
-	idle = list_empty(&e->tx);
+	idle = list_empty(&e->tx) && list_empty(&e->owing);
 	eng_unlock(e);
 	return idle;
 }

@@ -17,6 +17,7 @@
 #include <infiniband/verbs.h>
 
 #include "abi/devpage.h"
+#include "abi/lane.h"
 #include "base/list.h"
 #include "base/types.h"
 #include "transport/transport.h"
@@ -28,6 +29,44 @@ struct eng_qp;
 
 /* how soon a packet that found its way full tries again */
 #define ENG_RETRY_NS (50 * NSEC_PER_USEC)
+
+#define ENG_CQ_OVERRUN (-1)
+
+/** struct eng_lane_out - a lane to send by */
+struct eng_lane_out {
+	struct abi_lane_tx tx;
+	struct list_head dirty_node; /* the engine's: written to, not yet flushed */
+};
+
+/** struct eng_lane_in - a lane to receive from */
+struct eng_lane_in {
+	struct abi_lane_rx rx;
+	uint16_t slid, slid_mask; /* whose packets may come by it */
+	struct list_head node;	  /* the engine's */
+};
+
+/** struct eng_path - what decides a packet's way */
+struct eng_path {
+	uint32_t dest_qpn;
+	uint16_t dlid, pkey;
+	uint8_t sl, port_num;
+};
+
+/** struct eng_flow - packets of one eng_path that may use a lane. The link's:
+ *  it changes @serial when it changes anything else. A QP that has been told
+ *  of it may use it until then, while @epoch is the route epoch. */
+struct eng_flow {
+	struct eng_lane_out *lane;
+	struct abi_flow_count *count;
+	uint32_t serial, epoch, mtu_bytes;
+};
+
+enum eng_way {
+	ENG_BY_PACKETS, /* reserve() */
+	ENG_BY_LANE,
+	ENG_WAIT, /* neither now; ask again at the next eng_progress() */
+	ENG_LOST, /* it has waited for the head-of-queue lifetime */
+};
 
 /**
  * struct eng_link_ops - where an engine's packets go. A packet is the bytes
@@ -47,6 +86,17 @@ struct eng_link_ops {
 	 *  then the DLID tells (a directed-route SMP's cannot) */
 	const void *(*receive)(void *link, size_t *len, unsigned *port_num);
 	void (*release)(void *link);
+
+	/* --- lanes; choose is NULL for a link that has none --- */
+
+	/** choose() - by which way may the next packet on @path leave, of @bytes
+	 *  of payload? ENG_BY_LANE: *@flow is set */
+	enum eng_way (*choose)(void *link, const struct eng_path *path, uint32_t bytes,
+			       struct eng_flow **flow);
+	/** stuck() - the lane of @flow has no room. Return: ENG_WAIT or ENG_LOST */
+	enum eng_way (*stuck)(void *link, struct eng_flow *flow);
+	/** ring() - the receiver at the end of @lane sleeps: wake it */
+	void (*ring)(void *link, struct eng_lane_out *lane);
 };
 
 /** struct eng_config - what an engine is made of; copied */
@@ -55,11 +105,18 @@ struct eng_config {
 	const struct abi_devpage *devpage;
 	const struct eng_link_ops *link_ops;
 	void *link;
+	/** the ring that receive() reads from, to see without a call that it is
+	 *  empty; NULL: there is none, always ask */
+	const struct abi_ring_rx *packets;
 	mono_t (*now)(void *ctx);
 	/** cq_event() - a CQ that was armed has a completion (called once per arm) */
 	void (*cq_event)(void *ctx, void *cq_ctx);
 	/** async_event() - @element_ctx is the QP's, CQ's or SRQ's ctx */
 	void (*async_event)(void *ctx, enum ibv_event_type type, void *element_ctx);
+	/** completion_fault() - asked of each successful completion while
+	 *  devpage->completion_faults is set. May be NULL. Return: the status it
+	 *  shall have instead; ENG_CQ_OVERRUN: the CQ is full */
+	int (*completion_fault)(void *ctx, uint32_t qpn, enum ibv_wc_opcode opcode);
 	/** kick() - a timer or a packet that found its way full wants
 	 *  eng_tick() at @by, earlier than was known. May be NULL */
 	void (*kick)(void *ctx, mono_t by);
@@ -83,6 +140,22 @@ mono_t eng_expiry(struct engine *engine);
 /** eng_locked() - call @fn under the engine's lock: for a link that changes
  *  what its operations read */
 void eng_locked(struct engine *engine, void (*fn)(void *arg), void *arg);
+/** eng_lane_add() - receive from @lane, too. Context: eng_locked() */
+void eng_lane_add(struct engine *engine, struct eng_lane_in *lane);
+/** eng_lane_del() - no more. Context: eng_locked() */
+void eng_lane_del(struct engine *engine, struct eng_lane_in *lane);
+/** eng_lane_out_init() - @lane sends into @memory; @no_fence: this process is
+ *  registered with membarrier(2) */
+void eng_lane_out_init(struct eng_lane_out *lane, struct abi_lane *memory, bool no_fence);
+/** eng_lane_out_gone() - @lane is about to be freed. Context: eng_locked() */
+void eng_lane_out_gone(struct eng_lane_out *lane);
+/**
+ * eng_settle() - send what was promised, before @qp or, with NULL, the whole
+ * engine goes: acknowledgements that wait, packets that found no room
+ * Return: false when there is still no room, or another thread is at it: call
+ * again, for as long as the head-of-queue lifetime
+ */
+bool eng_settle(struct engine *engine, const struct eng_qp *qp);
 /** eng_idle() - nothing to send is waiting for room on the link */
 bool eng_idle(struct engine *engine);
 

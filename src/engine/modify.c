@@ -123,9 +123,10 @@ int eng_qp_modify(struct eng_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
 	struct engine *e = qp->engine;
 	enum ibv_qp_state from, to;
+	bool revoked = false;
 	int ret = -EINVAL;
 
-	eng_lock(e);
+	eng_lock_qp(qp);
 	from = tp_qp_state(qp->tp);
 	to = mask & IBV_QP_STATE ? attr->qp_state : from;
 	if (to > IBV_QPS_ERR || !(legal_next[from] & 1 << to) || !attr_is_sound(qp, attr, mask))
@@ -133,9 +134,11 @@ int eng_qp_modify(struct eng_qp *qp, const struct ibv_qp_attr *attr, int mask)
 	if (mask & IBV_QP_CUR_STATE && attr->cur_qp_state != from &&
 	    !(attr->cur_qp_state == IBV_QPS_RTS && from == IBV_QPS_SQE))
 		goto out;
+	revoked = eng_window_revoke(qp);
 	apply(qp, attr, mask);
 	prepare_for(qp, to);
 	eng_refresh_pkey(qp);
+	qp->flow = NULL; /* it may go another way */
 	if (mask & IBV_QP_STATE) {
 		e->now = e->cfg.now(e->cfg.ctx);
 		tp_qp_modify(qp->tp, to, e->now);
@@ -145,6 +148,8 @@ int eng_qp_modify(struct eng_qp *qp, const struct ibv_qp_attr *attr, int mask)
 	ret = 0;
 out:
 	eng_unlock(e);
+	if (revoked)
+		eng_window_quiesce(e);
 	return ret;
 }
 

@@ -35,6 +35,21 @@ int eng_mr_add(struct engine *e, const struct eng_mr_attr *attr)
 	return ret;
 }
 
+/* those used last: a look-up is three loads, this one */
+static struct eng_mr **recent(struct engine *e, uint32_t key)
+{
+	return &e->recent_mr[key >> 8 & (ENG_RECENT_MRS - 1)];
+}
+
+static const struct eng_mr *find_mr(struct engine *e, uint32_t key)
+{
+	struct eng_mr **r = recent(e, key);
+
+	if (unlikely(!*r || (*r)->attr.key != key))
+		*r = eng_table_get(&e->mrs, key >> 8);
+	return *r;
+}
+
 int eng_mr_del(struct engine *e, uint32_t key)
 {
 	struct eng_mr *mr;
@@ -43,8 +58,10 @@ int eng_mr_del(struct engine *e, uint32_t key)
 	mr = eng_table_get(&e->mrs, key >> 8);
 	if (mr && mr->attr.key != key)
 		mr = NULL;
-	if (mr)
+	if (mr) {
 		eng_table_set(&e->mrs, key >> 8, NULL);
+		*recent(e, key) = NULL;
+	}
 	eng_unlock(e);
 	if (!mr)
 		return -ENOENT;
@@ -60,7 +77,7 @@ void eng_mr_free_all(struct engine *e)
 void *eng_mem(struct engine *e, uint32_t pd, uint32_t key, uint64_t va, uint64_t len, int access,
 	      bool remote)
 {
-	const struct eng_mr *mr = eng_table_get(&e->mrs, key >> 8);
+	const struct eng_mr *mr = find_mr(e, key);
 	uint64_t offset;
 
 	if (unlikely(!mr || mr->attr.key != key || mr->attr.pd != pd))

@@ -84,20 +84,30 @@ int eng_post_send(struct eng_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr 
 		  const struct tp_av *(*av_of)(struct ibv_ah *ah))
 {
 	struct engine *e = qp->engine;
+	bool queued = false;
 	int ret = 0;
 
-	eng_lock(e);
+	eng_lock_qp(qp);
 	for (; wr; wr = wr->next) {
+		if (eng_window_takes(qp, wr))
+			continue;
+		queued = true;
 		ret = post_one(qp, wr, av_of);
 		if (unlikely(ret))
 			break;
 	}
-	/* the time matters to a timer that starts, and to packets that wait */
-	if ((qp->init.type == IBV_QPT_RC && tp_qp_expiry(qp->tp).ns == MONO_NEVER.ns) ||
-	    !list_empty(&e->tx))
+	if (!queued) {
+		eng_unlock(e);
+		return 0;
+	}
+	if (likely(list_empty(&e->tx))) {
+		eng_tx_qp(e, qp);
+	} else {
+		/* the time matters to packets that wait */
 		e->now = e->cfg.now(e->cfg.ctx);
-	eng_qp_touch(qp);
-	eng_tx(e);
+		eng_qp_touch(qp);
+		eng_tx(e);
+	}
 	eng_unlock(e);
 	if (unlikely(ret) && bad)
 		*bad = wr;

@@ -3,7 +3,7 @@
 #ifndef SOFTIB_ENGINE_PRIVATE_H
 #define SOFTIB_ENGINE_PRIVATE_H
 
-#include <pthread.h>
+#include <stdatomic.h>
 
 #include "engine/engine.h"
 #include "engine/table.h"
@@ -11,6 +11,7 @@
 #define ENG_RX_BUDGET 64  /* packets taken from the link per progress */
 #define ENG_TX_BUDGET 32  /* packets a QP may send before the next QP's turn */
 #define ENG_PORTS_MAX 255
+#define ENG_RECENT_MRS 4 /* a power of two */
 
 struct eng_mr {
 	struct eng_mr_attr attr;
@@ -65,45 +66,79 @@ struct eng_qp {
 	struct list_head tx_node; /* in engine.tx while it may have packets */
 	struct eng_qp_init init;
 	struct eng_rq rq; /* unused with an SRQ */
+	struct tp_sge srq_sge[TP_MAX_SGE]; /* of the receive taken from the SRQ */
 	struct list_head all_node;
 	struct list_head mcast;
 	struct ibv_qp_attr attr; /* as modify set it, for query */
+	/* --- the lane of its packets; valid: eng_flow_holds() --- */
+	struct eng_flow *flow;
+	uint32_t flow_serial;
+	struct eng_path path; /* of that flow */
+	uint16_t flow_slid;   /* the source LID of its packets */
+	uint8_t flow_dwords;  /* the headers of its packets, ICRC and all, but none extended */
+	struct list_head owing_node; /* in engine.owing while an ACK may wait */
 	/* --- a packet that left the transport and found its way full --- */
 	struct wire_packet held;
 	unsigned held_port;
 	size_t held_bytes; /* 0: none */
 	uint8_t *held_packet; /* WIRE_PACKET_MAX; made when first needed */
 	void *tp_memory;
+	/* --- windows --- */
+	uint32_t window_token; /* its peer was granted memory; 0: not */
+	bool in_window;	       /* a long copy of it lets others have the lock */
+	uint32_t window_run;   /* requests by packets in a row that windows could do */
+	struct list_head held_node; /* in engine.held while its send queue is held */
+	bool spoilt; /* by a fault: it moves to ERR before the engine's turn ends */
 };
 
 struct engine {
-	pthread_mutex_t lock;
+	_Atomic bool lock;
 	struct eng_config cfg;
 	struct list_head tx; /* QPs that may have something to send */
+	struct list_head held; /* QPs whose requests wait for a window */
+	struct list_head owing; /* QPs whose acknowledgement may wait */
+	struct list_head lanes; /* eng_lane_in */
+	struct list_head dirty; /* eng_lane_out: to be flushed */
 	mono_t next_expiry;  /* no QP's timer is earlier */
 	mono_t now;	     /* of the current progress */
 	uint32_t polls;	     /* since the clock was looked at */
 	bool unflushed; /* packets committed since the last flush */
+	bool spoilt;	/* a QP is */
 	struct eng_table qps, mrs;
+	struct eng_mr *recent_mr[ENG_RECENT_MRS];
 	struct eng_qp **special; /* [port * 2 + qpn]: QP0 and QP1 */
 	struct list_head all_qps, cqs, srqs, mcast;
 	struct eng_stats stats;
+	struct eng_windows *windows; /* NULL: everything goes by packets */
 };
+
+/*
+ * The engine's lock: a byte. It is held for a microsecond and mostly by one
+ * thread, so an uncontended turn must cost nothing but one atomic exchange; who
+ * finds it taken spins a little, then gives its core away.
+ */
+static inline bool eng_trylock(struct engine *e)
+{
+	return !atomic_load_explicit(&e->lock, memory_order_relaxed) &&
+	       !atomic_exchange_explicit(&e->lock, true, memory_order_acquire);
+}
+
+/** eng_lock_wait() - eng_lock() when another thread has it */
+void eng_lock_wait(struct engine *e);
 
 static inline void eng_lock(struct engine *e)
 {
-	pthread_mutex_lock(&e->lock);
-}
-
-static inline bool eng_trylock(struct engine *e)
-{
-	return pthread_mutex_trylock(&e->lock) == 0;
+	if (unlikely(!eng_trylock(e)))
+		eng_lock_wait(e);
 }
 
 static inline void eng_unlock(struct engine *e)
 {
-	pthread_mutex_unlock(&e->lock);
+	atomic_store_explicit(&e->lock, false, memory_order_release);
 }
+
+/** eng_lock_qp() - eng_lock(), when no request of @qp is half done */
+void eng_lock_qp(struct eng_qp *qp);
 
 static inline const struct abi_devport *eng_port(const struct engine *e, unsigned port_num)
 {
@@ -118,13 +153,21 @@ void eng_mr_free_all(struct engine *e);
 
 /* cq.c */
 void eng_cq_push(struct eng_cq *cq, const struct ibv_wc *wc, bool solicited);
+/** eng_cq_overrun() - a completion is lost and the CQ in error (C10-104) */
+void eng_cq_overrun(struct eng_cq *cq);
 /** eng_cq_clean() - forget the completions of a QP that goes away */
 void eng_cq_clean(struct eng_cq *cq, uint32_t qpn);
+static inline bool eng_cq_is_full(const struct eng_cq *cq)
+{
+	return cq->tail - cq->head >= cq->cqe;
+}
 
 /* rq.c */
 int eng_rq_init(struct eng_rq *rq, uint32_t depth, uint32_t max_sge);
 void eng_rq_free(struct eng_rq *rq);
 bool eng_rq_push(struct eng_rq *rq, const struct ibv_recv_wr *wr);
+/** eng_rq_pop() - the oldest request; its SGEs stay in the ring until one more
+ *  than the queue's depth is posted after it */
 bool eng_rq_pop(struct eng_rq *rq, struct tp_recv_wr *wr);
 static inline uint32_t eng_rq_count(const struct eng_rq *rq)
 {
@@ -137,11 +180,87 @@ bool eng_turn(struct engine *e, bool clock);
 
 /* rx.c, tx.c */
 bool eng_rx(struct engine *e);
+/** eng_rx_packets() - all that the link has, but no more than @most */
+unsigned eng_rx_packets(struct engine *e, unsigned most);
+/** eng_pkey_passes() - does @qp hear packets of the partition @pkey? */
+bool eng_pkey_passes(struct eng_qp *qp, uint16_t pkey);
 bool eng_tx(struct engine *e);
+/** eng_tx_qp() - the turn of one QP, which is in no list */
+void eng_tx_qp(struct engine *e, struct eng_qp *qp);
+/** eng_fill_route() - where a packet goes: an address vector becomes LRH and
+ *  GRH. Return: the port by which it leaves */
+unsigned eng_fill_route(const struct eng_qp *qp, const struct tp_av *av, struct wire_packet *pkt);
+/** eng_pay_acks() - send the acknowledgements that waited */
+void eng_pay_acks(struct engine *e);
+
+/* lane_tx.c, lane_rx.c */
+/** eng_lane_way() - by which way may @qp's next packet leave? */
+enum eng_way eng_lane_way(struct engine *e, struct eng_qp *qp);
+/** eng_lane_send() - what @qp has to say, as long as its lane has room. Return:
+ *  true when it sent something; *@full: there was no room for the rest */
+bool eng_lane_send(struct engine *e, struct eng_qp *qp, unsigned budget, bool *full);
+/** eng_lane_send_small() - the same for one small SEND, straight. Return: false:
+ *  it is not the common case */
+bool eng_lane_send_small(struct engine *e, struct eng_qp *qp);
+void eng_lane_flush(struct engine *e);
+/** eng_lanes_rx() - records of all lanes, but no more than @most */
+unsigned eng_lanes_rx(struct engine *e, unsigned most);
+/** eng_packets_waiting() - may the link have a packet? */
+static inline bool eng_packets_waiting(const struct engine *e)
+{
+	const struct abi_ring_rx *rx = e->cfg.packets;
+
+	return !rx || atomic_load_explicit(&rx->ring->tail, memory_order_acquire) != rx->head;
+}
+
+static inline bool eng_flow_holds(const struct engine *e, const struct eng_qp *qp)
+{
+	return qp->flow && qp->flow->serial == qp->flow_serial &&
+	       qp->flow->epoch == atomic_load_explicit(&e->cfg.devpage->route_epoch,
+						       memory_order_acquire);
+}
 /** eng_qp_touch() - after anything that can make @qp send or set its timer */
 void eng_qp_touch(struct eng_qp *qp);
 /** eng_refresh_pkey() - the QP's P_Key from the live table */
 void eng_refresh_pkey(struct eng_qp *qp);
+
+/* window.c */
+void eng_windows_free(struct engine *e);
+/** eng_window_do() - Return: true: @wr is done, and completed */
+bool eng_window_do(struct eng_qp *qp, const struct ibv_send_wr *wr);
+/** eng_window_revoke() - the peer of @qp may do nothing alone any more.
+ *  Return: true when it could: eng_window_quiesce() waits for it to end */
+bool eng_window_revoke(struct eng_qp *qp);
+/** eng_window_quiesce() - Context: without the engine's lock */
+void eng_window_quiesce(struct engine *e);
+/** eng_window_turn() - do what waits for windows; bounded work. Return: true
+ *  when something was done */
+bool eng_window_turn(struct engine *e);
+/** eng_window_takes() - is @wr done in the peer's memory here and now? */
+static inline bool eng_window_takes(struct eng_qp *qp, const struct ibv_send_wr *wr)
+{
+	const unsigned one_sided = 1u << IBV_WR_RDMA_WRITE | 1u << IBV_WR_RDMA_READ |
+				   1u << IBV_WR_ATOMIC_CMP_AND_SWP |
+				   1u << IBV_WR_ATOMIC_FETCH_AND_ADD;
+
+	if (likely(qp->engine->windows && qp->init.type == IBV_QPT_RC && wr->opcode < 32 &&
+		   one_sided >> wr->opcode & 1))
+		return eng_window_do(qp, wr);
+	qp->window_run = 0;
+	return false;
+}
+
+/* spoil.c: completion faults */
+/** eng_spoil() - a completion while completion_faults is set: what becomes of it.
+ *  Return: false when there is none, since its CQ overran */
+bool eng_spoil(struct eng_qp *qp, struct eng_cq *cq, struct ibv_wc *wc);
+/** eng_fail_spoilt() - QPs whose completions were spoilt go to ERR */
+void eng_fail_spoilt(struct engine *e);
+static inline bool eng_spoils(const struct engine *e)
+{
+	return unlikely(atomic_load_explicit(&e->cfg.devpage->completion_faults,
+					     memory_order_relaxed));
+}
 
 /* qp.c */
 extern const struct tp_ops eng_tp_ops;

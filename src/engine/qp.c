@@ -40,6 +40,9 @@ static bool op_recv_get(void *ctx, struct tp_recv_wr *wr)
 		return eng_rq_pop(&qp->rq, wr);
 	if (!eng_rq_pop(&srq->rq, wr))
 		return false;
+	/* others take from the SRQ meanwhile, and it may be resized */
+	memcpy(qp->srq_sge, wr->sge, wr->num_sge * sizeof(*wr->sge));
+	wr->sge = qp->srq_sge;
 	if (unlikely(srq->limit && eng_rq_count(&srq->rq) < srq->limit)) {
 		srq->limit = 0; /* one event per arming (10.2.9.2) */
 		qp->engine->cfg.async_event(qp->engine->cfg.ctx, IBV_EVENT_SRQ_LIMIT_REACHED,
@@ -76,6 +79,8 @@ static void op_complete_send(void *ctx, const struct tp_wc *wc)
 	struct eng_qp *qp = ctx;
 	struct ibv_wc out = wc_of(qp, wc);
 
+	if (eng_spoils(qp->engine) && !eng_spoil(qp, qp->send_cq, &out))
+		return;
 	eng_cq_push(qp->send_cq, &out, false);
 }
 
@@ -84,6 +89,8 @@ static void op_complete_recv(void *ctx, const struct tp_wc *wc)
 	struct eng_qp *qp = ctx;
 	struct ibv_wc out = wc_of(qp, wc);
 
+	if (eng_spoils(qp->engine) && !eng_spoil(qp, qp->recv_cq, &out))
+		return;
 	eng_cq_push(qp->recv_cq, &out, wc->solicited);
 }
 
@@ -102,6 +109,11 @@ static void op_event(void *ctx, enum tp_event event)
 	qp->engine->cfg.async_event(qp->engine->cfg.ctx, types[event], qp->init.ctx);
 }
 
+static void op_failed(void *ctx)
+{
+	eng_window_revoke(ctx);
+}
+
 const struct tp_ops eng_tp_ops = {
 	.mem = op_mem,
 	.invalidate = op_invalidate,
@@ -110,6 +122,7 @@ const struct tp_ops eng_tp_ops = {
 	.complete_send = op_complete_send,
 	.complete_recv = op_complete_recv,
 	.event = op_event,
+	.failed = op_failed,
 };
 
 /* --- creation --- */
@@ -197,6 +210,8 @@ int eng_qp_create(struct engine *e, const struct eng_qp_init *init, struct eng_q
 	qp->send_cq = init->send_cq;
 	qp->recv_cq = init->recv_cq;
 	INIT_LIST_HEAD(&qp->tx_node);
+	INIT_LIST_HEAD(&qp->held_node);
+	INIT_LIST_HEAD(&qp->owing_node);
 	INIT_LIST_HEAD(&qp->mcast);
 	ret = alloc_parts(qp);
 	if (ret)
@@ -238,10 +253,14 @@ static void detach_all(struct eng_qp *qp)
 void eng_qp_destroy(struct eng_qp *qp)
 {
 	struct engine *e = qp->engine;
+	bool revoked;
 
-	eng_lock(e);
+	eng_lock_qp(qp);
+	revoked = eng_window_revoke(qp);
 	leave_tables(e, qp);
 	list_del(&qp->tx_node);
+	list_del(&qp->held_node);
+	list_del(&qp->owing_node);
 	list_del(&qp->all_node);
 	detach_all(qp);
 	eng_cq_clean(qp->send_cq, qp->init.qpn);
@@ -251,6 +270,8 @@ void eng_qp_destroy(struct eng_qp *qp)
 	if (qp->init.srq)
 		qp->init.srq->users--;
 	eng_unlock(e);
+	if (revoked)
+		eng_window_quiesce(e);
 	rt_free(qp->tp_memory);
 	rt_free(qp->held_packet);
 	eng_rq_free(&qp->rq);

@@ -13,7 +13,8 @@ int eng_rq_init(struct eng_rq *rq, uint32_t depth, uint32_t max_sge)
 {
 	uint32_t size = 1;
 
-	while (size < depth)
+	/* one more: what is being received into keeps its place */
+	while (size <= depth)
 		size <<= 1;
 	*rq = (struct eng_rq){.mask = size - 1, .depth = depth, .max_sge = max_sge};
 	rq->wr = rt_zalloc((size_t)size * sizeof(*rq->wr));
@@ -55,8 +56,8 @@ bool eng_rq_pop(struct eng_rq *rq, struct tp_recv_wr *wr)
 	if (rq->head == rq->tail)
 		return false;
 	wr->wr_id = rq->wr[i].wr_id;
-	wr->num_sge = (uint8_t)rq->wr[i].num_sge;
-	memcpy(wr->sge, &rq->sge[i * rq->max_sge], wr->num_sge * sizeof(*wr->sge));
+	wr->num_sge = rq->wr[i].num_sge;
+	wr->sge = &rq->sge[i * rq->max_sge];
 	rq->head++;
 	return true;
 }

@@ -35,7 +35,7 @@ static bool pkey_in_table(const struct abi_devport *port, uint16_t pkey)
 	return false;
 }
 
-static bool pkey_passes(struct eng_qp *qp, const struct wire_packet *pkt)
+bool eng_pkey_passes(struct eng_qp *qp, uint16_t pkey)
 {
 	const struct tp_attr *attr = tp_qp_attr(qp->tp);
 
@@ -43,16 +43,16 @@ static bool pkey_passes(struct eng_qp *qp, const struct wire_packet *pkt)
 	case 0: /* C9-33: not checked */
 		return true;
 	case 1: /* C9-34: any key of the port */
-		return pkey_in_table(eng_port(qp->engine, qp->init.port_num), pkt->bth.pkey);
+		return pkey_in_table(eng_port(qp->engine, qp->init.port_num), pkey);
 	default:
 		eng_refresh_pkey(qp);
-		return pkeys_match(attr->pkey, pkt->bth.pkey);
+		return pkeys_match(attr->pkey, pkey);
 	}
 }
 
 static void to_qp(struct eng_qp *qp, const struct wire_packet *pkt)
 {
-	if (unlikely(!pkey_passes(qp, pkt))) {
+	if (unlikely(!eng_pkey_passes(qp, pkt->bth.pkey))) {
 		qp->engine->stats.rx_bad_pkey++;
 		return;
 	}
@@ -96,18 +96,27 @@ static void packet(struct engine *e, const void *bytes, size_t len, unsigned por
 		e->stats.rx_no_qp++;
 }
 
-bool eng_rx(struct engine *e)
+unsigned eng_rx_packets(struct engine *e, unsigned most)
 {
 	const struct eng_link_ops *link = e->cfg.link_ops;
 	unsigned n = 0, port_num = 0;
 	const void *bytes;
 	size_t len;
 
-	while (n < ENG_RX_BUDGET && (bytes = link->receive(e->cfg.link, &len, &port_num))) {
+	while (n < most && (bytes = link->receive(e->cfg.link, &len, &port_num))) {
 		if (n++ == 0)
 			e->now = e->cfg.now(e->cfg.ctx);
 		packet(e, bytes, len, port_num);
 		link->release(e->cfg.link);
 	}
-	return n > 0;
+	return n;
+}
+
+bool eng_rx(struct engine *e)
+{
+	unsigned n = 0;
+
+	if (unlikely(eng_packets_waiting(e)))
+		n = eng_rx_packets(e, ENG_RX_BUDGET);
+	return (n + eng_lanes_rx(e, ENG_RX_BUDGET)) > 0;
 }

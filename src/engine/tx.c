@@ -15,8 +15,12 @@ void eng_qp_touch(struct eng_qp *qp)
 	struct engine *e = qp->engine;
 	mono_t expiry;
 
-	if ((qp->held_bytes || tp_qp_wants_transmit(qp->tp)) && list_empty(&qp->tx_node))
-		list_add_tail(&qp->tx_node, &e->tx);
+	if ((qp->held_bytes || tp_qp_wants_transmit(qp->tp)) && list_empty(&qp->tx_node)) {
+		if (!tp_qp_can_wait(qp->tp) || !eng_flow_holds(e, qp))
+			list_add_tail(&qp->tx_node, &e->tx);
+		else if (list_empty(&qp->owing_node))
+			list_add_tail(&qp->owing_node, &e->owing);
+	}
 	expiry = tp_qp_expiry(qp->tp);
 	if (!mono_before(expiry, e->next_expiry))
 		return;
@@ -38,10 +42,7 @@ static void fill_grh(const struct engine *e, const struct tp_av *av, struct wire
 	grh->dgid = av->dgid;
 }
 
-/* where the packet goes: an address vector becomes LRH and GRH. Return: the
- * port by which it leaves */
-static unsigned fill_route(const struct eng_qp *qp, const struct tp_av *av,
-			   struct wire_packet *pkt)
+unsigned eng_fill_route(const struct eng_qp *qp, const struct tp_av *av, struct wire_packet *pkt)
 {
 	const struct engine *e = qp->engine;
 	unsigned port_num = qp->init.qpn < 2 ? qp->init.port_num : av->port_num;
@@ -113,7 +114,7 @@ static uint8_t *hold(struct eng_qp *qp, const struct wire_packet *pkt, unsigned 
 static bool send_packet(struct engine *e, struct eng_qp *qp, struct tp_packet_out *out)
 {
 	uint8_t header[WIRE_HEADERS_MAX], *to;
-	unsigned port_num = fill_route(qp, out->av, &out->hdr);
+	unsigned port_num = eng_fill_route(qp, out->av, &out->hdr);
 	int n = wire_packet_encode(&out->hdr, header);
 	size_t len;
 
@@ -133,23 +134,77 @@ static bool send_packet(struct engine *e, struct eng_qp *qp, struct tp_packet_ou
 	return false;
 }
 
+/* Return: false when the QP's turn is over */
+static bool send_one(struct engine *e, struct eng_qp *qp, bool *sent)
+{
+	struct tp_packet_out out;
+	bool full = false;
+
+	switch (eng_lane_way(e, qp)) {
+	case ENG_BY_LANE:
+		*sent |= eng_lane_send(e, qp, ENG_TX_BUDGET, &full);
+		return !full;
+	case ENG_BY_PACKETS:
+		if (!tp_qp_transmit(qp->tp, &out, e->now) || !send_packet(e, qp, &out))
+			return false;
+		break;
+	case ENG_LOST:
+		if (!tp_qp_transmit(qp->tp, &out, e->now))
+			return false;
+		break;
+	case ENG_WAIT:
+		return false;
+	}
+	*sent = true;
+	return true;
+}
+
 /* Return: true when the QP sent something */
 static bool send_some(struct engine *e, struct eng_qp *qp)
 {
-	struct tp_packet_out out;
 	bool sent = false;
 
-	if (qp->held_bytes) {
+	if (unlikely(qp->held_bytes)) {
 		if (!send_held(e, qp))
 			return false;
 		sent = true;
 	}
-	for (unsigned n = 0; n < ENG_TX_BUDGET && tp_qp_wants_transmit(qp->tp); n++) {
-		if (!tp_qp_transmit(qp->tp, &out, e->now) || !send_packet(e, qp, &out))
-			return sent;
-		sent = true;
-	}
+	for (unsigned n = 0; n < ENG_TX_BUDGET && tp_qp_wants_transmit(qp->tp); n++)
+		if (!send_one(e, qp, &sent))
+			break;
 	return sent;
+}
+
+static void flush(struct engine *e)
+{
+	eng_lane_flush(e);
+	if (e->unflushed) {
+		e->unflushed = false;
+		e->cfg.link_ops->flush(e->cfg.link);
+	}
+	if (!list_empty(&e->tx) && e->cfg.kick)
+		e->cfg.kick(e->cfg.ctx, mono_add(e->now, ENG_RETRY_NS));
+}
+
+void eng_tx_qp(struct engine *e, struct eng_qp *qp)
+{
+	bool small = !qp->held_bytes && eng_lane_send_small(e, qp);
+
+	if (unlikely(!small || tp_qp_wants_transmit(qp->tp)))
+		send_some(e, qp);
+	eng_qp_touch(qp);
+	flush(e);
+}
+
+void eng_pay_acks(struct engine *e)
+{
+	while (!list_empty(&e->owing)) {
+		struct eng_qp *qp = list_first_entry(&e->owing, struct eng_qp, owing_node);
+
+		list_del(&qp->owing_node);
+		if (tp_qp_wants_transmit(qp->tp) && list_empty(&qp->tx_node))
+			list_add_tail(&qp->tx_node, &e->tx);
+	}
 }
 
 bool eng_tx(struct engine *e)
@@ -165,11 +220,8 @@ bool eng_tx(struct engine *e)
 		sent |= send_some(e, qp);
 		eng_qp_touch(qp);
 	}
-	if (e->unflushed) {
-		e->unflushed = false;
-		e->cfg.link_ops->flush(e->cfg.link);
-	}
-	if (!list_empty(&e->tx) && e->cfg.kick)
-		e->cfg.kick(e->cfg.ctx, mono_add(e->now, ENG_RETRY_NS));
+	if (unlikely(e->spoilt))
+		eng_fail_spoilt(e);
+	flush(e);
 	return sent;
 }

@@ -22,6 +22,10 @@ static bool accepted(struct fab_port *at, const struct fab_packet *pkt)
 {
 	if (pkt->payload_bytes != WIRE_MAD_BYTES || pkt->dest_qpn > 1)
 		return false;
+	if (pkt->wrong_crcs & FAB_WRONG_ICRC) {
+		fab_ag_port(at)->count.raw[AG_RCV_ERRORS]++;
+		return false;
+	}
 	if (pkt->dest_qpn == 0 || pkt->qkey == WIRE_QKEY_GSI)
 		return true;
 	ag_trap_qkey(fab_node_of(at)->ag, speaker(at)->num, pkt->qkey, pkt->lrh.slid,
@@ -66,6 +70,14 @@ static bool encode(const struct fab_job *job, uint16_t slid, uint16_t dlid, uint
 	return fab_packet_decode(pkt, buf, len) == 0;
 }
 
+static void no_room(struct fab_port *from, const struct fab_packet *pkt)
+{
+	if (from->fab->faults) /* behind a rule's queue */
+		fab_hold_back(from, pkt);
+	else /* the client asks again */
+		fab_ag_port(from)->count.raw[AG_XMIT_DISCARDS]++;
+}
+
 static void send_by_lid(const struct fab_job *job, uint16_t dlid)
 {
 	struct fab_port *from = speaker(job->at);
@@ -76,8 +88,8 @@ static void send_by_lid(const struct fab_job *job, uint16_t dlid)
 		return;
 	if (job->qpn == 0)
 		fab_smp_send(from, &pkt);
-	else if (fab_forward(from, &pkt)) /* full: the client asks again */
-		fab_ag_port(from)->count.raw[AG_XMIT_DISCARDS]++;
+	else if (fab_forward(from, &pkt))
+		no_room(from, &pkt);
 }
 
 static void send_by_route(struct fab_job *job)
@@ -128,7 +140,7 @@ static void run(struct fab_job *job)
 	struct ag_effect effect;
 	int result;
 
-	if (is_smp(job) != (job->qpn == 0) || !route_ends_here(job))
+	if (node->dead || is_smp(job) != (job->qpn == 0) || !route_ends_here(job))
 		return; /* 13.5.1: SMPs are QP0's, all others QP1's */
 	if (job->mad[1] == WIRE_CLASS_PERF)
 		fab_fold(node->fab);

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define GUID_BASE 0x0050550000000000ull
 
@@ -52,14 +53,19 @@ static void tell_sinks(struct rt_work *work)
 	}
 }
 
+void fab_routes_changed(struct fabric *fab)
+{
+	if (++fab->epoch == 0)
+		fab->epoch = 1;
+}
+
 void fab_changed(struct fab_port *port, uint32_t changes)
 {
 	const uint32_t internal = AG_CHANGED_PHYS | AG_CHANGED_TRAPS | AG_CHANGED_ROUTES;
 	struct fabric *fab = port->fab;
 
 	if (changes & ~(uint32_t)(AG_CHANGED_TRAPS | AG_CHANGED_NAME | AG_CHANGED_SM))
-		if (++fab->epoch == 0)
-			fab->epoch = 1;
+		fab_routes_changed(fab);
 	if (changes & AG_CHANGED_TRAPS)
 		fab_rearm(fab_node_of(port));
 	if (changes & AG_CHANGED_PHYS)
@@ -94,6 +100,16 @@ static void set_speeds(struct ag_port *port, const struct topo_port *cable)
 		port->cap_mask2 |= WIRE_PORT_CAP2_LINK_SPEED_NDR;
 }
 
+/* what a cable and a topology's file say of a port */
+static void configure_port(struct fab_node *node, const struct topo_node *topo, unsigned int i)
+{
+	set_speeds(&node->ag->port[i], &topo->port[i]);
+	if (topo->port[i].guid && !node->ag->sw) {
+		node->ag->port[i].guid = topo->port[i].guid;
+		node->ag->port[i].guids[0] = topo->port[i].guid;
+	}
+}
+
 static void init_ports(struct fabric *fab, int index)
 {
 	const struct topo_node *topo = &fab->topo->node[index];
@@ -109,22 +125,19 @@ static void init_ports(struct fabric *fab, int index)
 		port->peer_port = topo->port[i].peer_port;
 		port->plugged = port->peer_node >= 0;
 		INIT_LIST_HEAD(&port->pending_node);
+		INIT_LIST_HEAD(&port->waiting);
+		INIT_LIST_HEAD(&port->waiting_node);
 		fab_link_init(port);
-		if (i == 0)
-			continue;
-		set_speeds(&node->ag->port[i], &topo->port[i]);
-		if (topo->port[i].guid && !node->ag->sw) {
-			node->ag->port[i].guid = topo->port[i].guid;
-			node->ag->port[i].guids[0] = topo->port[i].guid;
-		}
+		if (i)
+			configure_port(node, topo, i);
 	}
 }
 
-static int init_node(struct fabric *fab, int index)
+static struct ag_node_config config_of(const struct fabric *fab, int index)
 {
 	const struct topo_node *topo = &fab->topo->node[index];
-	struct fab_node *node = &fab->node[index];
-	struct ag_node_config config = {
+
+	return (struct ag_node_config){
 		.kind = topo->kind == TOPO_SWITCH ? WIRE_NODE_SWITCH : WIRE_NODE_CA,
 		.num_ports = topo->num_ports,
 		.guid = topo->guid ? topo->guid : GUID_BASE + ((uint64_t)index + 1) * 256,
@@ -134,6 +147,12 @@ static int init_node(struct fabric *fab, int index)
 		.desc = topo->desc[0] ? topo->desc : topo->name,
 		.memory = {.alloc = table_alloc},
 	};
+}
+
+static int init_node(struct fabric *fab, int index)
+{
+	struct fab_node *node = &fab->node[index];
+	struct ag_node_config config = config_of(fab, index);
 	void *memory = rt_zalloc(ag_node_size(&config));
 
 	if (!memory)
@@ -148,6 +167,29 @@ static int init_node(struct fabric *fab, int index)
 	return 0;
 }
 
+static void free_tables(struct ag_node *ag)
+{
+	for (unsigned int i = 0; ag->sw && i < AG_LFT_BLOCKS; i++)
+		rt_free(ag->sw->lft[i]);
+	for (unsigned int i = 0; ag->sw && i < AG_MFT_BLOCKS; i++)
+		rt_free(ag->sw->mft[i]);
+}
+
+void fab_node_reset(struct fab_node *node)
+{
+	struct fabric *fab = node->fab;
+	int index = (int)(node - fab->node);
+	struct ag_node_config config = config_of(fab, index);
+
+	fab_fold(fab); /* what went past until now belongs to what was counted */
+	free_tables(node->ag);
+	memset(node->ag, 0, ag_node_size(&config));
+	ag_node_init(&config, node->ag);
+	for (unsigned int i = 1; i <= node->ag->num_ports; i++)
+		configure_port(node, &fab->topo->node[index], i);
+	fab_rearm(node);
+}
+
 static void exit_node(struct fab_node *node)
 {
 	if (!node->ag)
@@ -155,10 +197,7 @@ static void exit_node(struct fab_node *node)
 	rt_timer_disarm(&node->expiry);
 	for (unsigned int i = 0; node->port && i <= node->ag->num_ports; i++)
 		rt_timer_disarm(&node->port[i].training);
-	for (unsigned int i = 0; node->ag->sw && i < AG_LFT_BLOCKS; i++)
-		rt_free(node->ag->sw->lft[i]);
-	for (unsigned int i = 0; node->ag->sw && i < AG_MFT_BLOCKS; i++)
-		rt_free(node->ag->sw->mft[i]);
+	free_tables(node->ag);
 	rt_free(node->port);
 	rt_free(node->ag);
 }
@@ -204,6 +243,7 @@ int fab_create(struct rt *rt, const struct topology *topo, struct fabric **resul
 	fab->epoch = 1;
 	fab_agents_init(fab);
 	INIT_LIST_HEAD(&fab->pending);
+	INIT_LIST_HEAD(&fab->watches);
 	rt_work_init(&fab->pending_work, tell_sinks);
 	fab->cache = rt_zalloc(FAB_CACHE_ENTRIES * sizeof(*fab->cache));
 	fab->node = rt_zalloc((size_t)topo->num_nodes * sizeof(*fab->node) + 1);
@@ -227,6 +267,7 @@ void fab_destroy(struct fabric *fab)
 {
 	fab_agents_exit(fab);
 	rt_work_cancel(&fab->pending_work);
+	fab_faults_free(fab);
 	for (int i = 0; i < fab->num_nodes; i++)
 		exit_node(&fab->node[i]);
 	rt_free(fab->node);
@@ -249,7 +290,7 @@ uint32_t fab_epoch(const struct fabric *fab)
 	return fab->epoch;
 }
 
-static struct fab_port *port_of(const struct fabric *fab, int node, int port)
+struct fab_port *fab_port_of(const struct fabric *fab, int node, int port)
 {
 	if (node < 0 || node >= fab->num_nodes || port < 0 ||
 	    port > fab->node[node].ag->num_ports)
@@ -259,20 +300,20 @@ static struct fab_port *port_of(const struct fabric *fab, int node, int port)
 
 void fab_attach(struct fabric *fab, int node, int num, const struct fab_sink *sink)
 {
-	struct fab_port *port = port_of(fab, node, num);
+	struct fab_port *port = fab_port_of(fab, node, num);
 
 	port->sink = sink ? *sink : (struct fab_sink){0};
 	if (!sink) {
 		port->pending = 0;
 		list_del_init(&port->pending_node);
 	}
-	fab->epoch++;
+	fab_routes_changed(fab);
 }
 
 int fab_process_mad(struct fabric *fab, int node, int num, const struct ag_mad_context *context,
 		    const void *in, void *out)
 {
-	struct fab_port *port = port_of(fab, node, num);
+	struct fab_port *port = fab_port_of(fab, node, num);
 	struct ag_effect effect;
 	int result;
 
@@ -285,7 +326,7 @@ int fab_process_mad(struct fabric *fab, int node, int num, const struct ag_mad_c
 
 void fab_set_is_sm(struct fabric *fab, int node, int num, bool on)
 {
-	struct fab_port *port = port_of(fab, node, num);
+	struct fab_port *port = fab_port_of(fab, node, num);
 
 	fab_changed(port, ag_set_is_sm(fab->node[node].ag, (uint8_t)num, on, rt_now(fab->rt)));
 }
@@ -313,7 +354,7 @@ int fab_find_lid(const struct fabric *fab, uint16_t lid, int *node, int *port)
 
 int fab_link_set(struct fabric *fab, int node, int num, bool up)
 {
-	struct fab_port *port = port_of(fab, node, num), *peer;
+	struct fab_port *port = fab_port_of(fab, node, num), *peer;
 
 	if (!port || num == 0 || port->peer_node < 0)
 		return -ENOENT;
@@ -328,27 +369,30 @@ int fab_link_set(struct fabric *fab, int node, int num, bool up)
 
 bool fab_link_plugged(const struct fabric *fab, int node, int num)
 {
-	const struct fab_port *port = port_of(fab, node, num);
+	const struct fab_port *port = fab_port_of(fab, node, num);
 
 	return port && port->plugged;
 }
 
 void fab_tap_set(struct fabric *fab, int node, int num, const struct fab_tap *tap)
 {
-	struct fab_port *port = port_of(fab, node, num);
+	struct fab_port *port = fab_port_of(fab, node, num);
 
+	fab_faults_make(fab); /* packets that were looked at may have to wait */
 	fab->num_taps += (tap != NULL) - (port->tap != NULL);
 	port->tap = tap;
-	fab->epoch++; /* flows that short-cut it come back */
+	fab_routes_changed(fab); /* flows that short-cut it come back */
 }
 
 int fab_send(struct fabric *fab, int node, int num, const void *bytes, size_t len)
 {
-	struct fab_port *port = port_of(fab, node, num);
+	struct fab_port *port = fab_port_of(fab, node, num);
 	struct fab_packet pkt;
 
 	if (fab_packet_decode(&pkt, bytes, len) < 0)
 		return -EINVAL;
+	if (fab->faults) /* those whose turn was before this one */
+		fab_holds_release(fab->faults);
 	if (pkt.lrh.vl == WIRE_VL_MANAGEMENT) {
 		fab_smp_send(port, &pkt);
 		return 0;
@@ -358,5 +402,5 @@ int fab_send(struct fabric *fab, int node, int num, const void *bytes, size_t le
 
 void fab_discard(struct fabric *fab, int node, int num)
 {
-	fab_ag_port(port_of(fab, node, num))->count.raw[AG_XMIT_DISCARDS]++;
+	fab_ag_port(fab_port_of(fab, node, num))->count.raw[AG_XMIT_DISCARDS]++;
 }

@@ -10,6 +10,7 @@
 
 #include "agents/agents.h"
 #include "fabric/topology.h"
+#include "fault/fault.h"
 #include "runtime/rt.h"
 #include "wire/packet.h"
 
@@ -77,8 +78,8 @@ int fab_find_lid(const struct fabric *fab, uint16_t lid, int *node, int *port);
 void fab_traps_changed(struct fabric *fab, int node);
 
 /**
- * struct fab_tap - sees, and may take away, each packet at a port: captures
- * and faults. While any is set no route is cached.
+ * struct fab_tap - sees, and may take away, each packet at a port: tests' own
+ * faults. No flow through a tapped port goes past the fabric.
  */
 struct fab_tap {
 	/** packet() - @sent: leaves through the port, else arrives. Return:
@@ -89,10 +90,85 @@ struct fab_tap {
 /** fab_tap_set() - @tap stays the caller's; NULL takes it off */
 void fab_tap_set(struct fabric *fab, int node, int port, const struct fab_tap *tap);
 
+/** enum fab_crcs - what a fault did to a packet's CRCs */
+enum fab_crcs { FAB_WRONG_ICRC = 1, FAB_WRONG_VCRC = 2 };
+
+/** struct fab_sight - a packet as one port sees it on its cable */
+struct fab_sight {
+	int node, port;
+	bool sent;	   /* leaves through the port, else arrives */
+	uint8_t vl;	   /* that it travels on; the LRH's is not the wire's */
+	uint8_t wrong_crcs; /* bits of enum fab_crcs */
+	const void *bytes; /* LRH to pad, without CRCs; valid during the call */
+	size_t len;
+};
+
+/**
+ * struct fab_watch - sees each packet on the cables of some ports and changes
+ * nothing about it but speed: routes stay, short-cuts go where it looks
+ */
+struct fab_watch {
+	struct list_head node; /* the fabric's */
+	int only_node;	       /* -1: all */
+	int only_port;	       /* 0: all */
+	/** packet() - after the fault verdict, before the receiver acts on it */
+	void (*packet)(void *ctx, const struct fab_sight *sight);
+	void *ctx;
+};
+/** fab_watch_add() - @watch stays the caller's, until fab_watch_del() */
+void fab_watch_add(struct fabric *fab, struct fab_watch *watch);
+void fab_watch_del(struct fabric *fab, struct fab_watch *watch);
+
+/* --- faults: docs/FAULTS.md --- */
+
+/** struct fab_fault_ops - what rules need of those above the fabric; any may be NULL */
+struct fab_fault_ops {
+	/** has_qp() - is there such a queue pair at an adapter? */
+	bool (*has_qp)(void *ctx, int node, uint32_t qpn);
+	/** source_qpn() - of a packet without DETH that leaves @node: the QP that is
+	 *  connected to (@dlid, @dest_qpn); 0 none */
+	uint32_t (*source_qpn)(void *ctx, int node, uint16_t dlid, uint32_t dest_qpn);
+	/** adapter() - "remove": take the adapter of a node away, or bring it back.
+	 *  Return: 0; -errno */
+	int (*adapter)(void *ctx, int node, bool present);
+	/** event() - "event": of a QP when @qpn is not 0, else of a port. 0; -errno */
+	int (*event)(void *ctx, int node, int port, uint32_t qpn, uint32_t event);
+	void *ctx;
+};
+/** fab_fault_ops_set() - @ops is copied */
+void fab_fault_ops_set(struct fabric *fab, const struct fab_fault_ops *ops);
+
+/**
+ * fab_fault_add() - a rule takes effect with the next packet
+ * @text: see flt_parse(). @seed: of the rule; 0: what its text says, or chance
+ * @err: on failure why, and what is accepted
+ * Return: its id; -EINVAL, -ENOSPC, -ENOMEM, -EOPNOTSUPP nobody here can do it
+ */
+int fab_fault_add(struct fabric *fab, const char *text, uint64_t seed, char *err,
+		  size_t err_bytes);
+/** fab_fault_clear() - a rule ends, and what it holds on its way goes on;
+ *  a link that it took down comes up. @id 0: all. Return: 0; -ENOENT */
+int fab_fault_clear(struct fabric *fab, uint32_t id);
+/** fab_fault_gone() - a queue pair (@qpn), or with 0 an adapter, is no more:
+ *  its rules go too, but one that would bring it back */
+void fab_fault_gone(struct fabric *fab, int node, uint32_t qpn);
+/** fab_faults() - the rules and the log; NULL before the first rule */
+struct flt_set *fab_faults(struct fabric *fab);
+/** fab_fault_names() - this fabric's names, for flt_print() */
+struct flt_names fab_fault_names(struct fabric *fab);
+/** fab_fault_object(), fab_fault_completion() - flt_object() and
+ *  flt_completion() at once where there are no rules */
+int fab_fault_object(struct fabric *fab, int node, enum flt_object_kind kind);
+int fab_fault_completion(struct fabric *fab, int node, uint32_t qpn, uint32_t wc_opcode);
+
+/** fab_node_power() - a node's power goes, and its neighbours' ports go down;
+ *  or comes, with every table as made. 0; -ENOENT */
+int fab_node_power(struct fabric *fab, int node, bool on);
+
 /**
  * struct fab_way - the way of a flow that needs nothing of the fabric but to
- * be counted: every port Active, nothing dropped, no tap, no port that
- * counts by opcode
+ * be counted: every port Active, nothing dropped, no tap, no watch, no port
+ * that counts by opcode
  */
 struct fab_way;
 

@@ -7,8 +7,12 @@
  *   packet.c   the headers a switch looks at
  *   route.c    the way of a unicast packet, worked out and remembered
  *   way.c      ways of flows that short-cut the fabric
+ *   watch.c    captures: who sees the packets at a port
  *   forward.c  unicast and multicast packets on their way, counted
  *   smp.c      packets on VL15, directed routes
+ *   fault.c    rules: what they do to a packet on a link
+ *   hold.c     packets that come later, or wait for room
+ *   outage.c   links, switches and adapters that rules take away
  *   agents.c   MADs for nodes' own agents, their answers, traps
  */
 #ifndef SOFTIB_FABRIC_PRIVATE_H
@@ -28,11 +32,14 @@ struct fab_port {
 	struct fabric *fab;
 	int node, peer_node;
 	uint8_t num, peer_port;
+	uint16_t watches; /* that have it in their scope */
 	bool plugged;
 	bool fall_first; /* of @training: down, and up the next time */
 	uint32_t pending; /* enum ag_change bits not yet told to the sink */
 	struct list_head pending_node;
 	struct rt_timer training;
+	struct list_head waiting;      /* struct fab_hold: arrived, no room behind */
+	struct list_head waiting_node; /* in fab_faults.blocked */
 };
 
 /** struct fab_node - a CA or switch */
@@ -41,6 +48,7 @@ struct fab_node {
 	struct ag_node *ag;
 	struct fab_port *port; /* [0..num_ports] */
 	struct rt_timer expiry; /* ag_expiry() */
+	bool dead;		/* without power */
 };
 
 /** struct fab_packet - what forwarding looks at */
@@ -52,6 +60,11 @@ struct fab_packet {
 	uint8_t opcode;
 	uint32_t dest_qpn, src_qpn, qkey;
 	uint32_t payload_bytes;
+	/* --- what happened to it on its way --- */
+	uint8_t hops;	  /* links that it crossed and then was held up at */
+	bool copied;	  /* one of several: not multiplied again */
+	uint8_t wrong_crcs; /* bits of enum fab_crcs: who checks them finds out */
+	uint8_t rnr_mark; /* struct wire_lrh's, for its destination */
 };
 
 /** enum fab_verdict - how a packet's way ends */
@@ -106,6 +119,43 @@ struct fab_job {
 	uint8_t mad[WIRE_MAD_BYTES];
 };
 
+/** struct fab_hold - a packet on a link, or behind one without room to go on */
+struct fab_hold {
+	struct list_head node;
+	struct fab_step step; /* of the link that it is on */
+	mono_t due;	      /* when it arrives; when waiting, since when */
+	uint32_t rule;	      /* reorder: flt_hold_over()'s; 0: by time only */
+	uint8_t way;
+	uint64_t until;
+	struct fab_packet pkt; /* of @bytes */
+	uint8_t bytes[];
+};
+
+/** struct fab_outage - a state rule and its timer */
+struct fab_outage {
+	uint32_t rule; /* 0: unused */
+	bool on;
+	struct rt_timer timer;
+	struct fabric *fab;
+};
+
+/** struct fab_faults - all of a fabric's faults; made with the first rule or tap */
+struct fab_faults {
+	struct flt_set set;
+	struct flt_hit *log;
+	unsigned int num_packet_rules, num_qp_rules;
+	struct fab_outage outage[FLT_RULES_MAX];
+	/* --- hold.c --- */
+	struct list_head holds; /* by due */
+	size_t held_bytes;
+	unsigned int num_reordered; /* of holds */
+	bool releasing;
+	struct rt_timer due, retry;
+	struct rt_work reordered;
+	struct list_head blocked; /* ports with a waiting packet */
+	struct fabric *fab;
+};
+
 struct fabric {
 	struct rt *rt;
 	const struct topology *topo;
@@ -113,6 +163,7 @@ struct fabric {
 	int num_nodes;
 	uint32_t epoch;
 	unsigned int num_taps;
+	struct list_head watches;
 	void (*fold)(void *ctx); /* see fab_on_read() */
 	void *fold_ctx;
 	struct fab_route *cache; /* FAB_CACHE_ENTRIES */
@@ -122,6 +173,8 @@ struct fabric {
 	struct list_head pending;   /* ports with changes to tell */
 	struct rt_work pending_work;
 	psn_t next_psn; /* of the agents' own packets */
+	struct fab_fault_ops fault_ops;
+	struct fab_faults *faults; /* NULL before the first rule or tap */
 };
 
 static inline struct fab_node *fab_node_of(const struct fab_port *port)
@@ -139,12 +192,28 @@ static inline bool fab_is_switch(const struct fab_port *port)
 	return fab_node_of(port)->ag->sw != NULL;
 }
 
-/** fab_peer() - the port at the cable's other end; NULL none or pulled */
+/** fab_peer() - the port at the cable's other end; NULL none, pulled, or one of
+ *  the two without power */
 static inline struct fab_port *fab_peer(const struct fab_port *port)
 {
-	if (!port->plugged || port->peer_node < 0)
+	struct fab_node *node = port->fab->node;
+
+	if (!port->plugged || port->peer_node < 0 || node[port->node].dead ||
+	    node[port->peer_node].dead)
 		return NULL;
-	return &port->fab->node[port->peer_node].port[port->peer_port];
+	return &node[port->peer_node].port[port->peer_port];
+}
+
+/** fab_inspects() - must packets go link by link? Else they take remembered ways */
+static inline bool fab_inspects(const struct fabric *fab)
+{
+	return fab->num_taps || (fab->faults && fab->faults->num_packet_rules);
+}
+
+/** fab_is_inside() - a step that turns round in an adapter instead of a link */
+static inline bool fab_is_inside(const struct fab_step *step)
+{
+	return step->from_port == step->to_port;
 }
 
 /** fab_port_has_lid() - is unicast @lid one of an end port's? (7.11) */
@@ -153,11 +222,21 @@ static inline bool fab_port_has_lid(const struct ag_port *port, uint16_t lid)
 	return port->lid && (lid & ~((1u << port->lmc) - 1)) == port->lid;
 }
 
+/** fab_inside() - the step of a packet that turns round at @port */
+static inline struct fab_step fab_inside(struct fab_port *port)
+{
+	return (struct fab_step){fab_ag_port(port), fab_ag_port(port), port, port, 0};
+}
+
 /* --- fabric.c --- */
 /** fab_changed() - changes at a port: routes, adapter and traps follow */
 void fab_changed(struct fab_port *port, uint32_t changes);
 /** fab_rearm() - the agents' next expiry may have moved */
 void fab_rearm(struct fab_node *node);
+/** fab_node_reset() - as it was made: no table, no LID, no count */
+void fab_node_reset(struct fab_node *node);
+/** fab_port_of() - NULL: there is none */
+struct fab_port *fab_port_of(const struct fabric *fab, int node, int port);
 
 /* --- link.c --- */
 void fab_link_init(struct fab_port *port);
@@ -192,6 +271,8 @@ struct fab_step fab_step_of(const struct fab_port *in, struct fab_port *out,
  *  peer's port? @in: the switch's port it came in by. FAB_DELIVER: yes */
 enum fab_verdict fab_step_check(struct fab_port *in, struct fab_port *out,
 				const struct fab_packet *pkt);
+/** fab_enter_check() - of that the part at the door in */
+enum fab_verdict fab_enter_check(const struct fab_port *to, const struct fab_packet *pkt);
 
 /* --- forward.c --- */
 /** fab_forward() - a unicast or multicast data packet. Return: 0; -EAGAIN */
@@ -199,17 +280,70 @@ int fab_forward(struct fab_port *start, const struct fab_packet *pkt);
 /** fab_deliver() - to the adapter; where there is none the node's agents
  *  answer as firmware does. Return: 0; -EAGAIN no room */
 int fab_deliver(struct fab_port *to, const struct fab_packet *pkt);
-/** fab_count_step() - a packet crossed a link */
+/** fab_count_step() - a packet crossed a link: sent, and received */
 void fab_count_step(const struct fab_step *step, const struct fab_packet *pkt);
+void fab_count_sent(const struct fab_step *step, const struct fab_packet *pkt);
+void fab_count_received(const struct fab_step *step, const struct fab_packet *pkt);
 /** fab_count_drop() - why one ended, at the port where it did */
 void fab_count_drop(struct fab_port *at, enum fab_verdict verdict, const struct fab_packet *pkt);
-/** fab_tapped() - do the taps at a link let the packet pass? */
-bool fab_tapped(const struct fab_step *step, const struct fab_packet *pkt);
+/** fab_arrive() - a packet that was held up on its way comes in by @in: it goes
+ *  on by the tables of this moment. Return: 0; -EAGAIN no room, try again */
+int fab_arrive(struct fab_port *in, const struct fab_packet *pkt);
+/** fab_activate() - data crossed a link: an Armed port behind it is Active */
+void fab_activate(const struct fab_step *step);
+/** fab_tap() - let the tap at a port see it. False: lost there */
+bool fab_tap(const struct fab_port *port, bool sent, const struct fab_packet *pkt);
+
+/* --- fault.c --- */
+/**
+ * fab_cross() - taps and rules look at a packet on a link
+ * @hops: links before it on this way
+ * Return: true: it is at the other end as it was, and not counted yet; false:
+ * it is lost, or changed, or comes later, and that was counted and seen to
+ */
+bool fab_cross(const struct fab_step *step, const struct fab_packet *pkt, int hops);
+/** fab_busy() - must a packet stay with its sender: is a link of its way full? */
+bool fab_busy(const struct fab_step *steps, int n, const struct fab_packet *pkt);
+/** fab_way_watched() - do rules want the packets of a link? */
+bool fab_way_watched(const struct fab_step *step);
+/** fab_faults_make() - make room for rules and held packets. False: no memory */
+bool fab_faults_make(struct fabric *fab);
+void fab_faults_free(struct fabric *fab);
+/** fab_routes_changed() - remembered ways and short cuts are void */
+void fab_routes_changed(struct fabric *fab);
+
+/* --- hold.c --- */
+void fab_holds_init(struct fab_faults *f);
+void fab_holds_free(struct fab_faults *f);
+/** fab_hold() - @pkt is on the link for @ns, or until reorder's rule lets it go */
+void fab_hold(const struct fab_step *step, const struct fab_packet *pkt,
+	      const struct flt_verdict *v);
+/** fab_land() - it arrives at the end of the link: counted there, and on its way */
+void fab_land(const struct fab_step *step, const struct fab_packet *pkt);
+/** fab_hold_back() - it arrived at @in and found no room: it waits there, up to
+ *  the head-of-queue lifetime; lost and counted when there is no memory */
+void fab_hold_back(struct fab_port *in, const struct fab_packet *pkt);
+/** fab_holds_release() - those of reorder that have waited long enough */
+void fab_holds_release(struct fab_faults *f);
+/** fab_holds_full() - are more bytes on links than links hold? */
+bool fab_holds_full(const struct fab_faults *f);
+
+/* --- outage.c --- */
+/** fab_outage_start() - a state rule takes effect. Return: 0; -errno */
+int fab_outage_start(struct fab_faults *f, struct flt_rule *rule);
+/** fab_outage_end() - a state rule is cleared */
+void fab_outage_end(struct fab_faults *f, const struct flt_rule *rule);
+
+/* --- watch.c --- */
+/** fab_show() - to the watches of one end: a packet was sent, or received */
+void fab_show(const struct fab_step *step, const struct fab_packet *pkt, bool sent);
 
 /* --- smp.c --- */
 /** fab_smp_send() - a packet on VL15 leaves a port (a switch's 0: by its
  *  tables); @len bytes are copied */
 void fab_smp_send(struct fab_port *start, const struct fab_packet *pkt);
+/** fab_smp_arrive() - one that was held up comes in by @in */
+void fab_smp_arrive(struct fab_port *in, const struct fab_packet *pkt);
 /** fab_smp_leave() - one of a directed route leaves a switch by @out */
 void fab_smp_leave(struct fab_port *out, const struct fab_packet *pkt);
 

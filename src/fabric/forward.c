@@ -8,28 +8,49 @@
 #include "fabric/fabric_private.h"
 
 #include <errno.h>
+#include <string.h>
 
 #define MULTICAST_COPIES_MAX 65536 /* ends loops in multicast tables */
 
-void fab_count_step(const struct fab_step *step, const struct fab_packet *pkt)
+static bool is_multicast(const struct fab_packet *pkt)
 {
-	uint64_t *x = step->from->count.raw, *r = step->to->count.raw;
-	bool multicast = pkt->lrh.dlid >= WIRE_LID_MULTICAST && pkt->lrh.dlid != WIRE_LID_PERMISSIVE;
+	return pkt->lrh.dlid >= WIRE_LID_MULTICAST && pkt->lrh.dlid != WIRE_LID_PERMISSIVE;
+}
+
+void fab_count_sent(const struct fab_step *step, const struct fab_packet *pkt)
+{
+	uint64_t *x = step->from->count.raw;
 
 	x[AG_XMIT_DATA] += pkt->lrh.length_dwords;
 	x[AG_XMIT_PACKETS]++;
-	x[multicast ? AG_MULTICAST_XMIT : AG_UNICAST_XMIT]++;
+	x[is_multicast(pkt) ? AG_MULTICAST_XMIT : AG_UNICAST_XMIT]++;
+	step->from->count.xmit_sl[pkt->lrh.sl] += pkt->lrh.length_dwords;
+	if (step->from_port->watches)
+		fab_show(step, pkt, true);
+}
+
+void fab_count_received(const struct fab_step *step, const struct fab_packet *pkt)
+{
+	uint64_t *r = step->to->count.raw;
+
 	r[AG_RCV_DATA] += pkt->lrh.length_dwords;
 	r[AG_RCV_PACKETS]++;
-	r[multicast ? AG_MULTICAST_RCV : AG_UNICAST_RCV]++;
-	step->from->count.xmit_sl[pkt->lrh.sl] += pkt->lrh.length_dwords;
+	r[is_multicast(pkt) ? AG_MULTICAST_RCV : AG_UNICAST_RCV]++;
 	step->to->count.rcv_sl[pkt->lrh.sl] += pkt->lrh.length_dwords;
+	if (step->to_port->watches)
+		fab_show(step, pkt, false);
 	if (step->to->op_counted)
 		ag_op_count(step->to, pkt->opcode, step->vl, pkt->lrh.length_dwords);
 }
 
+void fab_count_step(const struct fab_step *step, const struct fab_packet *pkt)
+{
+	fab_count_sent(step, pkt);
+	fab_count_received(step, pkt);
+}
+
 /* 7.2.7.2: data at an Armed port says that the other end is Active */
-static void activate(const struct fab_step *step)
+void fab_activate(const struct fab_step *step)
 {
 	if (step->to->state != WIRE_PORT_ARMED)
 		return;
@@ -73,30 +94,44 @@ void fab_count_drop(struct fab_port *at, enum fab_verdict verdict, const struct 
 	}
 }
 
-static bool tap(const struct fab_port *port, bool sent, const struct fab_packet *pkt)
+bool fab_tap(const struct fab_port *port, bool sent, const struct fab_packet *pkt)
 {
 	return !port->tap || port->tap->packet(port->tap->ctx, port->node, port->num, sent,
 					       pkt->bytes, pkt->len);
 }
 
-bool fab_tapped(const struct fab_step *step, const struct fab_packet *pkt)
-{
-	return tap(step->from_port, true, pkt) && tap(step->to_port, false, pkt);
-}
-
-/* with taps set: the links before the one where the packet is lost, or all */
-static int count_tapped(const struct fab_step *steps, int n, const struct fab_packet *pkt)
+/* link by link, under the eyes of taps and rules. Return: true when it comes
+ * to the end of the last as it is */
+static bool cross_all(const struct fab_step *steps, int n, const struct fab_packet *pkt)
 {
 	for (int i = 0; i < n; i++) {
-		if (!fab_tapped(&steps[i], pkt))
-			return i;
+		if (!fab_cross(&steps[i], pkt, i))
+			return false;
 		fab_count_step(&steps[i], pkt);
+		fab_activate(&steps[i]);
 	}
-	return n;
+	return true;
+}
+
+/* the responder at the destination acts as if it had no receive (rnr) */
+static int deliver_marked(struct fab_port *to, const struct fab_packet *pkt)
+{
+	static uint8_t bytes[WIRE_PACKET_MAX]; /* one thread, one packet */
+
+	memcpy(bytes, pkt->bytes, pkt->len);
+	wire_lrh_mark_rnr(bytes, pkt->rnr_mark);
+	return to->sink.deliver(to->sink.ctx, bytes, pkt->len);
 }
 
 int fab_deliver(struct fab_port *to, const struct fab_packet *pkt)
 {
+	if (pkt->wrong_crcs & FAB_WRONG_ICRC) { /* 9.6.1: what fails the ICRC is dropped in silence */
+		fab_ag_port(to)->count.raw[AG_RCV_ERRORS]++;
+		fab_ag_port(to)->count.raw[AG_RCV_LOCAL_PHYSICAL]++;
+		return 0;
+	}
+	if (to->sink.deliver && pkt->rnr_mark)
+		return deliver_marked(to, pkt);
 	if (to->sink.deliver)
 		return to->sink.deliver(to->sink.ctx, pkt->bytes, pkt->len);
 	if (pkt->dest_qpn <= 1)
@@ -114,11 +149,6 @@ static void count_wait(const struct fab_step *step)
 static int finish(const struct fab_step *steps, int n, struct fab_port *end,
 		  const struct fab_packet *pkt)
 {
-	if (n && end->fab->num_taps) {
-		if (count_tapped(steps, n, pkt) == n && fab_deliver(end, pkt) == -EAGAIN)
-			steps[n - 1].from->count.raw[AG_XMIT_DISCARDS]++;
-		return 0;
-	}
 	if (fab_deliver(end, pkt) == -EAGAIN) {
 		if (n)
 			count_wait(&steps[n - 1]);
@@ -129,28 +159,60 @@ static int finish(const struct fab_step *steps, int n, struct fab_port *end,
 	return 0;
 }
 
+/* over every link of the way, or through the adapter where it turns round */
+static bool cross_way(const struct fab_path *path, struct fab_port *end,
+		      const struct fab_packet *pkt)
+{
+	struct fab_step inside = fab_inside(end);
+
+	if (path->num_steps)
+		return cross_all(path->step, path->num_steps, pkt);
+	return pkt->hops || fab_cross(&inside, pkt, 0);
+}
+
+/* as finish(), link by link. Once rules looked at the packet it cannot go back
+ * to its sender: without room it waits at its end, and those behind it there */
+static int finish_inspected(const struct fab_path *path, struct fab_port *end,
+			    const struct fab_packet *pkt)
+{
+	struct fab_step inside = fab_inside(end);
+	bool busy = path->num_steps ? fab_busy(path->step, path->num_steps, pkt) :
+				      fab_busy(&inside, 1, pkt);
+
+	if (busy) {
+		if (path->num_steps)
+			count_wait(&path->step[path->num_steps - 1]);
+		return -EAGAIN;
+	}
+	if (cross_way(path, end, pkt) && fab_deliver(end, pkt) == -EAGAIN)
+		fab_hold_back(end, pkt);
+	return 0;
+}
+
 static int forward_unicast(struct fab_port *start, const struct fab_packet *pkt)
 {
-	const struct fab_route *route = fab_route_find(start, pkt);
+	bool inspect = fab_inspects(start->fab);
+	const struct fab_route *route = inspect ? NULL : fab_route_find(start, pkt);
 	struct fab_path path;
 	int ret;
 
-	if (route && !start->fab->num_taps)
+	if (route)
 		return finish(route->step, route->num_steps, route->end, pkt);
 	fab_route_walk(start, pkt, &path);
 	if (path.verdict == FAB_DELIVER) {
-		ret = finish(path.step, path.num_steps, path.end, pkt);
+		ret = inspect ? finish_inspected(&path, path.end, pkt) :
+				finish(path.step, path.num_steps, path.end, pkt);
 		if (ret)
 			return ret;
 		fab_route_remember(start, pkt, &path);
-	} else if (count_tapped(path.step, path.num_steps, pkt) == path.num_steps) {
+	} else if (cross_all(path.step, path.num_steps, pkt)) {
 		if (path.verdict == FAB_AGENT)
 			fab_agents_queue(path.end, pkt);
 		else
 			fab_count_drop(path.end, path.verdict, pkt);
 	}
-	for (int i = 0; path.arming && i < path.num_steps; i++)
-		activate(&path.step[i]);
+	for (int i = 0; path.arming && !inspect && i < path.num_steps; i++)
+		fab_activate(&path.step[i]);
 	return 0;
 }
 
@@ -174,14 +236,14 @@ static void spread_to(struct spread *spread, struct fab_port *in, struct fab_por
 		return;
 	}
 	step = fab_step_of(in, out, spread->pkt);
-	if (!fab_tapped(&step, spread->pkt))
+	if (fab_inspects(in->fab) && !fab_cross(&step, spread->pkt, hops))
 		return;
 	if (!fab_is_switch(peer) && fab_deliver(peer, spread->pkt) == -EAGAIN) {
 		step.from->count.raw[AG_XMIT_DISCARDS]++;
 		return;
 	}
 	fab_count_step(&step, spread->pkt);
-	activate(&step);
+	fab_activate(&step);
 	if (verdict == FAB_DROP_PKEY_IN)
 		fab_count_drop(peer, verdict, spread->pkt);
 	else if (fab_is_switch(peer))
@@ -203,7 +265,7 @@ static void spread_from(struct spread *spread, struct fab_port *in, int hops)
 	uint8_t fallback = default_port(node->ag->sw, in->num);
 	bool sent = false;
 
-	if (hops > FAB_MAX_HOPS) {
+	if (spread->pkt->hops + hops > FAB_MAX_HOPS) {
 		fab_count_drop(in, FAB_DROP_LIFETIME, spread->pkt);
 		return;
 	}
@@ -242,5 +304,34 @@ int fab_forward(struct fab_port *start, const struct fab_packet *pkt)
 		fab_count_drop(start, FAB_DROP_INACTIVE, pkt);
 	else
 		forward_multicast(start, pkt);
+	return 0;
+}
+
+static int arrive_data(struct fab_port *in, const struct fab_packet *pkt)
+{
+	enum fab_verdict verdict = fab_enter_check(in, pkt);
+	struct spread spread = {.pkt = pkt};
+
+	if (verdict == FAB_DELIVER && pkt->hops > FAB_MAX_HOPS)
+		verdict = FAB_DROP_LIFETIME;
+	if (verdict == FAB_DELIVER && !fab_is_switch(in) && !is_multicast(pkt) &&
+	    !fab_port_has_lid(fab_ag_port(in), pkt->lrh.dlid))
+		verdict = FAB_DROP_DLID;
+	if (verdict != FAB_DELIVER)
+		fab_count_drop(in, verdict, pkt);
+	else if (!fab_is_switch(in))
+		return fab_deliver(in, pkt);
+	else if (is_multicast(pkt))
+		spread_from(&spread, in, 0);
+	else
+		return fab_forward(in, pkt);
+	return 0;
+}
+
+int fab_arrive(struct fab_port *in, const struct fab_packet *pkt)
+{
+	if (pkt->lrh.vl != WIRE_VL_MANAGEMENT)
+		return arrive_data(in, pkt);
+	fab_smp_arrive(in, pkt);
 	return 0;
 }

@@ -44,10 +44,21 @@ struct fab_step fab_step_of(const struct fab_port *in, struct fab_port *out,
 	};
 }
 
+enum fab_verdict fab_enter_check(const struct fab_port *port, const struct fab_packet *pkt)
+{
+	const struct ag_port *to = fab_ag_port(port);
+
+	if (to->state < WIRE_PORT_ARMED)
+		return FAB_DROP_NOT_READY;
+	if (to->pkey_enforce_in && fab_is_switch(port) && !pkey_passes(to, pkt->pkey, false))
+		return FAB_DROP_PKEY_IN;
+	return FAB_DELIVER;
+}
+
 enum fab_verdict fab_step_check(struct fab_port *in, struct fab_port *out,
 				const struct fab_packet *pkt)
 {
-	const struct ag_port *from = fab_ag_port(out), *to;
+	const struct ag_port *from = fab_ag_port(out);
 	const struct fab_port *peer = fab_peer(out);
 
 	/* 7.2.7: Armed may receive data, only Active may send it */
@@ -59,12 +70,7 @@ enum fab_verdict fab_step_check(struct fab_port *in, struct fab_port *out,
 		return FAB_DROP_VL;
 	if (from->pkey_enforce_out && fab_is_switch(out) && !pkey_passes(from, pkt->pkey, true))
 		return FAB_DROP_PKEY_OUT;
-	to = fab_ag_port(peer);
-	if (to->state < WIRE_PORT_ARMED)
-		return FAB_DROP_NOT_READY;
-	if (to->pkey_enforce_in && fab_is_switch(peer) && !pkey_passes(to, pkt->pkey, false))
-		return FAB_DROP_PKEY_IN;
-	return FAB_DELIVER;
+	return fab_enter_check(peer, pkt);
 }
 
 uint8_t fab_switch_relay(const struct ag_node *sw, uint16_t dlid)
@@ -142,7 +148,7 @@ void fab_route_walk(struct fab_port *start, const struct fab_packet *pkt, struct
 		end(path, active ? FAB_DELIVER : FAB_DROP_INACTIVE, start);
 		return;
 	}
-	for (int hops = 0; hops <= FAB_MAX_HOPS; hops++) {
+	for (int hops = pkt->hops; hops <= FAB_MAX_HOPS; hops++) {
 		if (fab_is_switch(in))
 			out = relay(path, in, pkt);
 		if (!out || !step(path, in, out, pkt))
@@ -183,7 +189,7 @@ void fab_route_remember(struct fab_port *start, const struct fab_packet *pkt,
 {
 	struct fab_route *route = slot(start, pkt);
 
-	if (path->verdict != FAB_DELIVER || path->arming || start->fab->num_taps ||
+	if (path->verdict != FAB_DELIVER || path->arming || fab_inspects(start->fab) ||
 	    path->num_steps > FAB_CACHED_HOPS)
 		return;
 	route->epoch = start->fab->epoch;

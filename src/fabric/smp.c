@@ -101,7 +101,7 @@ static struct fab_port *at_switch(struct fab_port *in, struct smp_packet *smp)
 
 static void travel(struct fab_port *out, struct smp_packet *smp)
 {
-	for (int hops = 0; out && hops < VL15_HOPS_MAX; hops++) {
+	for (int hops = 0; out && smp->pkt.hops + hops < VL15_HOPS_MAX; hops++) {
 		struct fab_port *in = fab_peer(out);
 		struct fab_step step;
 
@@ -110,7 +110,7 @@ static void travel(struct fab_port *out, struct smp_packet *smp)
 			return;
 		}
 		step = fab_step_of(out, out, &smp->pkt);
-		if (!fab_tapped(&step, &smp->pkt))
+		if (fab_inspects(out->fab) && !fab_cross(&step, &smp->pkt, hops))
 			return;
 		fab_count_step(&step, &smp->pkt);
 		if (!fab_is_switch(in)) {
@@ -120,6 +120,18 @@ static void travel(struct fab_port *out, struct smp_packet *smp)
 		}
 		out = at_switch(in, smp);
 	}
+}
+
+void fab_smp_arrive(struct fab_port *in, const struct fab_packet *pkt)
+{
+	struct smp_packet smp;
+
+	if (fab_ag_port(in)->state < WIRE_PORT_INIT || !copy(&smp, pkt))
+		return;
+	if (fab_is_switch(in))
+		travel(at_switch(in, &smp), &smp);
+	else if (fab_deliver(in, &smp.pkt) == -EAGAIN)
+		fab_ag_port(in)->count.raw[AG_VL15_DROPPED]++;
 }
 
 void fab_smp_leave(struct fab_port *out, const struct fab_packet *pkt)

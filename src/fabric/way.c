@@ -22,6 +22,13 @@ static bool has_port(const struct fabric *fab, int node, int port)
 	       port <= fab->node[node].ag->num_ports;
 }
 
+/* by those who count opcodes, watch, or want faults to happen there */
+static bool must_be_seen(const struct fab_step *step)
+{
+	return step->to->op_counted || step->from_port->watches || step->to_port->watches ||
+	       step->from_port->tap || step->to_port->tap || fab_way_watched(step);
+}
+
 int fab_way_create(struct fabric *fab, int node, int port, uint16_t dlid, uint8_t sl, uint16_t pkey,
 		   struct fab_way **out)
 {
@@ -29,13 +36,16 @@ int fab_way_create(struct fabric *fab, int node, int port, uint16_t dlid, uint8_
 	struct fab_path path;
 	struct fab_way *way;
 
-	if (!has_port(fab, node, port) || dlid >= WIRE_LID_MULTICAST || fab->num_taps)
+	if (!has_port(fab, node, port) || dlid >= WIRE_LID_MULTICAST)
 		return -ENOENT;
 	fab_route_walk(&fab->node[node].port[port], &pkt, &path);
 	if (path.verdict != FAB_DELIVER || path.arming || !path.end->sink.deliver)
 		return -ENOENT;
+	if (path.num_steps == 0 && fab_way_watched(&(struct fab_step){.from_port = path.end,
+								     .to_port = path.end}))
+		return -ENOENT;
 	for (int i = 0; i < path.num_steps; i++)
-		if (path.step[i].to->op_counted) /* unseen, no opcode is counted */
+		if (must_be_seen(&path.step[i]))
 			return -ENOENT;
 	way = rt_zalloc(sizeof(*way) + (size_t)path.num_steps * sizeof(*way->step));
 	if (!way)

@@ -12,11 +12,14 @@
 #include "base/bytes.h"
 #include "hca/private.h"
 
+LIST_HEAD(hca_shared);
+
 int hca_page_create(struct hca *hca)
 {
 	unsigned ports = hca->ib.phys_port_cnt;
 
 	hca->shared_fd = -1;
+	INIT_LIST_HEAD(&hca->shared_node);
 	hca->page = rt_zalloc(abi_devpage_bytes(ports));
 	if (!hca->page)
 		return -ENOMEM;
@@ -27,6 +30,7 @@ int hca_page_create(struct hca *hca)
 
 void hca_page_destroy(struct hca *hca)
 {
+	list_del(&hca->shared_node);
 	if (hca->shared)
 		munmap(hca->shared, abi_devpage_bytes(hca->ib.phys_port_cnt));
 	if (hca->shared_fd >= 0)
@@ -115,6 +119,8 @@ int hca_page_share(struct hca *hca)
 	memcpy(map, hca->page, bytes);
 	hca->shared = map;
 	hca->shared_fd = fd;
+	list_add_tail(&hca->shared_node, &hca_shared);
+	hca_faults_publish();
 	return 0;
 fail:
 	err = errno;

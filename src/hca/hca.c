@@ -88,6 +88,7 @@ static void describe(struct hca *hca, const struct topo_node *topo, const struct
 	hca->next_qpn = HCA_FIRST_QPN;
 	hca->next_key = 1;
 	INIT_LIST_HEAD(&hca->kernel_qps);
+	INIT_LIST_HEAD(&hca->user_qps);
 }
 
 int hca_create(struct rt *rt, struct fabric *fab, int node, struct hca **out)

@@ -25,4 +25,21 @@ int hca_create(struct rt *rt, struct fabric *fab, int node, struct hca **hca);
 /** hca_destroy() - unplug it: clients are told, programs see DEVICE_FATAL */
 void hca_destroy(struct hca *hca);
 
+/** hca_windows_operations() - requests done by windows, by all programs */
+uint64_t hca_windows_operations(void);
+
+/** hca_has_qp() - is there a queue pair of this number (2 and up)? */
+bool hca_has_qp(const struct hca *hca, uint32_t qpn);
+/** hca_source_qpn() - the QP that is connected to (@dlid, @dest_qpn); 0 none:
+ *  packets of connected services do not say who sent them */
+uint32_t hca_source_qpn(const struct hca *hca, uint16_t dlid, uint32_t dest_qpn);
+/**
+ * hca_raise() - an asynchronous event without its cause
+ * @port: of an event that no object has; 0: port 1
+ * @qpn: not 0: of this QP, or of its (send) CQ or its SRQ, as the event says
+ * @type: enum ib_event_type
+ * Return: 0; -EINVAL no such QP, or the event is none of its
+ */
+int hca_raise(struct hca *hca, int port, uint32_t qpn, uint32_t type);
+
 #endif

@@ -6,9 +6,9 @@
  * A program asks for a flow (hca_lane_resolve). If the flow's way through the
  * fabric is clean and ends at an adapter where another program owns the
  * destination QP, the flow gets a slot in the lane between the two, which is
- * made when it is their first. The answer holds for one route epoch; a slot
- * keeps its way until the same flow is resolved again, so that what was sent
- * the old way is counted the old way.
+ * made when it is their first; QPs that differ in nothing else share it. The
+ * answer holds for one route epoch; a slot keeps its way until the same way is
+ * resolved again, so that what was sent the old way is counted the old way.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,9 +22,11 @@
 
 #define LANES_PER_USER 4096
 
+/** struct flow - counts of one way; all QPs behind it share them */
 struct flow {
-	struct abi_resolve key;
-	struct fab_way *way; /* NULL: the slot is free */
+	struct abi_resolve key; /* dest_qpn does not matter */
+	uint32_t epoch;		/* of the answer; nothing is sent in a later one */
+	struct fab_way *way;	/* NULL: the slot is free */
 	uint64_t packets, dwords; /* already counted */
 };
 
@@ -70,6 +72,7 @@ void hca_lanes_fold(void *ctx)
 	list_for_each_entry(lane, &lanes, all)
 		for (unsigned i = 0; i < ABI_LANE_FLOWS; i++)
 			fold_flow(lane, i);
+	hca_windows_fold();
 }
 
 /* --- the epoch --- */
@@ -82,9 +85,11 @@ void hca_lanes_check_epoch(struct fabric *fab)
 	if (epoch == published_epoch)
 		return;
 	published_epoch = epoch;
+	hca_faults_publish();
 	list_for_each_entry(lane, &lanes, all)
 		atomic_store_explicit(&lane->from->hca->shared->route_epoch, epoch,
 				      memory_order_release);
+	hca_windows_epoch(epoch);
 }
 
 /* --- messages to the ends --- */
@@ -139,7 +144,6 @@ static int map_lane(struct hca_lane *lane)
 		lane->memory = NULL;
 		return -errno;
 	}
-	abi_ring_init(&lane->memory->ring, ABI_LANE_RING_BYTES);
 	return 0;
 }
 
@@ -204,6 +208,12 @@ static struct hca_lane *make_lane(struct hca_user *from, struct hca_user *to, un
 	return lane;
 }
 
+static bool same_way(const struct abi_resolve *a, const struct abi_resolve *b)
+{
+	return a->port_num == b->port_num && a->dlid == b->dlid && a->pkey == b->pkey &&
+	       a->sl == b->sl;
+}
+
 /* the slot of a flow: its own of before, or a free one; -1 none is left */
 static int find_slot(struct hca_lane *lane, const struct abi_resolve *key)
 {
@@ -212,19 +222,19 @@ static int find_slot(struct hca_lane *lane, const struct abi_resolve *key)
 	for (int i = 0; i < ABI_LANE_FLOWS; i++) {
 		if (!lane->flow[i].way)
 			unused = unused < 0 ? i : unused;
-		else if (!memcmp(&lane->flow[i].key, key, sizeof(*key)))
+		else if (same_way(&lane->flow[i].key, key))
 			return i;
 	}
 	return unused;
 }
 
 /* slots of ways that no longer hold are given up when all are taken */
-static int reclaim_slot(struct hca_lane *lane)
+static int reclaim_slot(struct hca_lane *lane, uint32_t epoch)
 {
 	for (int i = 0; i < ABI_LANE_FLOWS; i++) {
 		struct flow *f = &lane->flow[i];
 
-		if (eng_table_get(&lane->to->hca->qps, f->key.dest_qpn))
+		if (f->epoch == epoch)
 			continue;
 		fold_flow(lane, (unsigned)i);
 		fab_way_free(f->way);
@@ -234,12 +244,13 @@ static int reclaim_slot(struct hca_lane *lane)
 	return -1;
 }
 
-static int take_slot(struct hca_lane *lane, const struct abi_resolve *key, struct fab_way *way)
+static int take_slot(struct hca_lane *lane, const struct abi_resolve *key, uint32_t epoch,
+		     struct fab_way *way)
 {
 	int i = find_slot(lane, key);
 
 	if (i < 0)
-		i = reclaim_slot(lane);
+		i = reclaim_slot(lane, epoch);
 	if (i < 0)
 		return -1;
 	fold_flow(lane, (unsigned)i);
@@ -247,6 +258,7 @@ static int take_slot(struct hca_lane *lane, const struct abi_resolve *key, struc
 		fab_way_free(lane->flow[i].way);
 	lane->flow[i].way = way;
 	lane->flow[i].key = *key;
+	lane->flow[i].epoch = epoch;
 	return i;
 }
 
@@ -275,12 +287,9 @@ static bool flow_is_sound(const struct hca_user *user, const struct abi_resolve 
 	return false;
 }
 
-int hca_driver_command(struct ib_ucontext *context, const void *in_bytes, void *out_bytes,
-		       int fds[2], unsigned int *num_fds)
+int hca_lane_resolve(struct hca_user *user, const struct abi_resolve *in,
+		     struct abi_resolve_resp *out, int fds[2], unsigned int *num_fds)
 {
-	struct hca_user *user = container_of(context, struct hca_user, ib);
-	const struct abi_resolve *in = in_bytes;
-	struct abi_resolve_resp *out = out_bytes;
 	struct hca_user *to;
 	struct hca_lane *lane;
 	struct fab_way *way;
@@ -309,7 +318,7 @@ int hca_driver_command(struct ib_ucontext *context, const void *in_bytes, void *
 			*num_fds = 2;
 		}
 	}
-	slot = lane ? take_slot(lane, in, way) : -1;
+	slot = lane ? take_slot(lane, in, out->epoch, way) : -1;
 	out->mtu_bytes = fab_way_mtu(way);
 	if (lane)
 		out->lane = lane->id;
@@ -368,4 +377,5 @@ void hca_lanes_drop(struct hca_user *user)
 	}
 	while (!list_empty(&user->lanes_in))
 		end_for_sender(list_first_entry(&user->lanes_in, struct hca_lane, in_to));
+	tell(user, &(struct abi_lane_event){.kind = ABI_LANE_CLOSED}, -1);
 }

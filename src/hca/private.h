@@ -56,8 +56,10 @@ struct hca_user {
 	struct list_head lanes_out, lanes_in;
 	unsigned num_lanes;
 	int lanes_fd;		/* our end of ABI_FD_LANES */
+	int bell_fd;	/* the writing end of ABI_FD_BELL */
 	struct rt_io lanes_io;
 	bool lanes_deaf;	/* it does not read there */
+	struct hca_windows *windows;
 	mono_t held_since;	/* MONO_NEVER: the packet at the head is not held */
 	bool broken;		/* it wrote nonsense, or the device is gone */
 };
@@ -89,7 +91,7 @@ struct hca_srq {
 };
 struct hca_qp {
 	struct ib_qp ib;
-	struct list_head node; /* hca->kernel_qps */
+	struct list_head node; /* hca->kernel_qps or user_qps */
 	struct eng_qp *eng; /* NULL: a program's */
 	struct hca_user *user;
 };
@@ -105,6 +107,7 @@ struct hca {
 	struct abi_devpage *page;     /* what the kernel engine reads */
 	struct abi_devpage *shared;   /* what programs read; NULL before the first */
 	int shared_fd;
+	struct list_head shared_node; /* of those with @shared */
 	struct list_head tx, rx;      /* struct hca_frame of the kernel engine */
 	unsigned rx_len;
 	struct hca_frame *rx_current; /* received, not yet released */
@@ -113,7 +116,7 @@ struct hca {
 	struct eng_table qps;	      /* QPN to struct hca_qp */
 	struct eng_table keys;	      /* key index to struct hca_mr */
 	uint32_t next_qpn, next_key, next_pd;
-	struct list_head kernel_qps;
+	struct list_head kernel_qps, user_qps; /* struct hca_qp.node */
 	unsigned kernel_groups;	      /* their attachments to multicast groups */
 };
 
@@ -123,6 +126,8 @@ static inline struct hca *hca_of(struct ib_device *device)
 }
 
 /* devpage.c */
+/** hca_shared - the adapters that programs have opened */
+extern struct list_head hca_shared;
 int hca_page_create(struct hca *hca);
 void hca_page_destroy(struct hca *hca);
 /** hca_page_publish() - copy a port's attributes to both pages */
@@ -158,10 +163,16 @@ bool hca_user_wants(const struct hca_user *user, const union wire_gid *gid);
 /** hca_users_flush() - publish what was put into rings, ring the doorbells */
 void hca_users_flush(void);
 
+/** hca_driver_command() - ABI_CMD_RESOLVE, ABI_CMD_COMPLETION */
+int hca_driver_command(struct ib_ucontext *context, u32 command, const void *in, void *out,
+		       int fds[2], unsigned int *num_fds);
+
 /* lane.c: shortcuts between programs */
-/** hca_driver_command() - ABI_CMD_RESOLVE; fds are ours, sent as copies */
-int hca_driver_command(struct ib_ucontext *context, const void *in, void *out, int fds[2],
-		       unsigned int *num_fds);
+/** hca_lane_resolve() - ABI_CMD_RESOLVE; fds are ours, sent as copies */
+struct abi_resolve;
+struct abi_resolve_resp;
+int hca_lane_resolve(struct hca_user *user, const struct abi_resolve *in,
+		     struct abi_resolve_resp *out, int fds[2], unsigned int *num_fds);
 /** hca_lanes_drop() - the program goes: its lanes end, both ways */
 void hca_lanes_drop(struct hca_user *user);
 /** hca_lanes_heard() - the rt_io of lanes_fd: a program refuses a lane */
@@ -170,6 +181,26 @@ void hca_lanes_heard(struct rt_io *io, bool readable, bool writable);
 void hca_lanes_fold(void *ctx);
 /** hca_lanes_check_epoch() - show senders that routes may have changed */
 void hca_lanes_check_epoch(struct fabric *fab);
+
+/* window.c: one-sided requests between programs */
+/** hca_windows_open() - make user->fd of them. 0; -errno, and still to be
+ *  closed */
+int hca_windows_open(struct hca_user *user);
+/** hca_windows_close() - the program goes: tell its peers */
+void hca_windows_close(struct hca_user *user);
+/** hca_windows_fold() - count what went by windows */
+void hca_windows_fold(void);
+/** hca_windows_epoch() - tell initiators that routes may have changed */
+void hca_windows_epoch(uint32_t epoch);
+
+/* fault.c: rules about objects, completions and events */
+/** hca_refused() - shall a program's new object fail? Return: 0; -errno */
+int hca_refused(struct hca *hca, enum flt_object_kind kind);
+/** hca_completion() - ABI_CMD_COMPLETION */
+void hca_completion(struct hca_user *user, const struct abi_completion *in,
+		    struct abi_completion_resp *out);
+/** hca_faults_publish() - tell every program whether to ask about completions */
+void hca_faults_publish(void);
 
 /* numbers.c */
 /** hca_qpn_alloc() - a QPN that was not used for long, or 0/1 of a port;

@@ -13,8 +13,10 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
+#include "abi/lane.h"
 #include "hca/private.h"
 
 #define PACKETS_PER_TURN 64
@@ -28,8 +30,10 @@ static void ring_doorbell(int fd)
 {
 	uint64_t one = 1;
 
+	/* a pipe whose writing end nobody else has: flags of a descriptor that a
+	 * program shares are the program's to change, and this would block */
 	if (write(fd, &one, sizeof(one)) < 0) {
-		/* EAGAIN: the counter is full, so the sleeper is awake already */
+		/* EAGAIN: it is full, so the sleeper is awake already */
 	}
 }
 
@@ -40,7 +44,7 @@ void hca_users_flush(void)
 
 		list_del(&user->dirty);
 		if (abi_ring_publish(&user->tx))
-			ring_doorbell(user->fd[ABI_FD_ENGINE]);
+			ring_doorbell(user->bell_fd);
 	}
 }
 
@@ -210,8 +214,10 @@ static void user_awake(struct rt_poller *p)
 static void doorbell_rang(struct rt_io *io, bool readable, bool writable)
 {
 	uint64_t count;
+	struct iovec iov = {&count, sizeof(count)};
 
-	if (read(io->ev.fd, &count, sizeof(count)) < 0) {
+	/* the program has this eventfd too, and may have made it blocking */
+	if (preadv2(io->ev.fd, &iov, 1, -1, RWF_NOWAIT) < 0) {
 		/* EAGAIN: somebody read it first; the poller looks anyway */
 	}
 }
@@ -270,11 +276,16 @@ static int make_fds(struct hca_user *user)
 		return -errno;
 	user->fd[ABI_FD_ASYNC_READ] = pair[0];
 	user->fd[ABI_FD_ASYNC_WRITE] = pair[1];
+	if (pipe2(pair, O_CLOEXEC | O_NONBLOCK))
+		return -errno;
+	user->fd[ABI_FD_BELL] = pair[0]; /* kept open here: writing never raises SIGPIPE */
+	user->bell_fd = pair[1];
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
 		return -errno;
 	user->fd[ABI_FD_LANES] = pair[0];
 	user->lanes_fd = pair[1];
-	return make_link(user);
+	ret = hca_windows_open(user);
+	return ret ? ret : make_link(user);
 }
 
 static void free_user(struct hca_user *user)
@@ -286,14 +297,20 @@ static void free_user(struct hca_user *user)
 			close(user->fd[i]);
 	if (user->lanes_fd >= 0)
 		close(user->lanes_fd);
+	if (user->bell_fd >= 0)
+		close(user->bell_fd);
+	hca_windows_close(user);
 	rt_free(user);
 }
 
 struct ib_ucontext *hca_alloc_ucontext(struct ib_device *device)
 {
-	struct hca_user *user = rt_zalloc(sizeof(*user));
-	int ret;
+	int ret = hca_refused(hca_of(device), FLT_OBJECT_CONTEXT);
+	struct hca_user *user;
 
+	if (ret)
+		return ERR_PTR(ret);
+	user = rt_zalloc(sizeof(*user));
 	if (!user)
 		return ERR_PTR(-ENOMEM);
 	user->hca = hca_of(device);
@@ -303,6 +320,7 @@ struct ib_ucontext *hca_alloc_ucontext(struct ib_device *device)
 	INIT_LIST_HEAD(&user->lanes_out);
 	INIT_LIST_HEAD(&user->lanes_in);
 	user->lanes_fd = -1;
+	user->bell_fd = -1;
 	for (unsigned i = 0; i < ABI_CONTEXT_FDS; i++)
 		user->fd[i] = -1;
 	ret = make_fds(user);
@@ -336,4 +354,21 @@ void hca_dealloc_ucontext(struct ib_ucontext *context)
 		rt_io_watch(&user->doorbell, false, false);
 	}
 	free_user(user);
+}
+
+int hca_driver_command(struct ib_ucontext *context, u32 command, const void *in, void *out,
+		       int fds[2], unsigned int *num_fds)
+{
+	struct hca_user *user = container_of(context, struct hca_user, ib);
+
+	*num_fds = 0;
+	switch (command) {
+	case ABI_CMD_RESOLVE:
+		return hca_lane_resolve(user, in, out, fds, num_fds);
+	case ABI_CMD_COMPLETION:
+		hca_completion(user, in, out);
+		return 0;
+	default:
+		return -EOPNOTSUPP;
+	}
 }

@@ -12,8 +12,12 @@
 
 static struct ib_pd *alloc_pd(struct ib_device *device, struct ib_udata *udata)
 {
-	struct hca_pd *pd = rt_zalloc(sizeof(*pd));
+	int ret = udata ? hca_refused(hca_of(device), FLT_OBJECT_PD) : 0;
+	struct hca_pd *pd;
 
+	if (ret)
+		return ERR_PTR(ret);
+	pd = rt_zalloc(sizeof(*pd));
 	if (!pd)
 		return ERR_PTR(-ENOMEM);
 	pd->number = ++hca_of(device)->next_pd;
@@ -109,7 +113,9 @@ static struct ib_mr *get_dma_mr(struct ib_pd *pd, int access)
 static struct ib_mr *reg_user_mr(struct ib_pd *pd, u64 start, u64 length, u64 iova, int access,
 				 struct ib_udata *udata)
 {
-	return new_mr(hca_of(pd->device));
+	int ret = hca_refused(hca_of(pd->device), FLT_OBJECT_MR);
+
+	return ret ? ERR_PTR(ret) : new_mr(hca_of(pd->device));
 }
 
 static int rereg_user_mr(struct ib_mr *mr, int flags, u64 start, u64 length, u64 iova, int access,
@@ -131,9 +137,12 @@ static void run_comp_handler(struct rt_work *work)
 static struct ib_cq *create_cq(struct ib_device *device, const struct ib_cq_init_attr *attr,
 			       struct ib_udata *udata)
 {
-	struct hca_cq *cq = rt_zalloc(sizeof(*cq));
-	int ret;
+	int ret = udata ? hca_refused(hca_of(device), FLT_OBJECT_CQ) : 0;
+	struct hca_cq *cq;
 
+	if (ret)
+		return ERR_PTR(ret);
+	cq = rt_zalloc(sizeof(*cq));
 	if (!cq)
 		return ERR_PTR(-ENOMEM);
 	cq->ib.cqe = (int)attr->cqe;
@@ -172,9 +181,12 @@ static void destroy_cq(struct ib_cq *ibcq)
 static struct ib_srq *create_srq(struct ib_pd *pd, struct ib_srq_init_attr *init,
 				 struct ib_udata *udata)
 {
-	struct hca_srq *srq = rt_zalloc(sizeof(*srq));
-	int ret;
+	int ret = udata ? hca_refused(hca_of(pd->device), FLT_OBJECT_SRQ) : 0;
+	struct hca_srq *srq;
 
+	if (ret)
+		return ERR_PTR(ret);
+	srq = rt_zalloc(sizeof(*srq));
 	if (!srq)
 		return ERR_PTR(-ENOMEM);
 	srq->attr = init->attr;
@@ -285,6 +297,9 @@ static struct ib_qp *create_qp(struct ib_pd *pd, struct ib_qp_init_attr *init,
 		return ERR_PTR(-EINVAL);
 	if (udata && init->qp_type < IB_QPT_RC)
 		return ERR_PTR(-EINVAL);
+	ret = udata ? hca_refused(hca, FLT_OBJECT_QP) : 0;
+	if (ret)
+		return ERR_PTR(ret);
 	qp = rt_zalloc(sizeof(*qp));
 	if (!qp)
 		return ERR_PTR(-ENOMEM);
@@ -298,8 +313,7 @@ static struct ib_qp *create_qp(struct ib_pd *pd, struct ib_qp_init_attr *init,
 		ret = create_in_engine(hca, qp, pd, init);
 	if (ret)
 		goto undo_number;
-	if (!udata)
-		list_add_tail(&qp->node, &hca->kernel_qps);
+	list_add_tail(&qp->node, udata ? &hca->user_qps : &hca->kernel_qps);
 	return &qp->ib;
 
 undo_number:
@@ -383,6 +397,8 @@ static void destroy_qp(struct ib_qp *ibqp)
 	if (qp->user)
 		hca_user_drain(qp->user);
 	list_del(&qp->node);
+	if (ibqp->qp_num >= 2)
+		fab_fault_gone(hca_of(ibqp->device)->fab, hca_of(ibqp->device)->node, ibqp->qp_num);
 	if (qp->eng)
 		eng_qp_destroy(qp->eng);
 	unnumber_qp(hca_of(ibqp->device), qp);
@@ -406,16 +422,19 @@ static int attach_mcast(struct ib_qp *ibqp, const union ib_gid *gid, u16 lid)
 	struct hca_qp *qp = container_of(ibqp, struct hca_qp, ib);
 	union wire_gid group;
 	struct hca_mcast *m;
+	int ret;
 
 	memcpy(group.raw, gid->raw, sizeof(group.raw));
 	if (qp->eng) {
-		int ret = eng_qp_attach_mcast(qp->eng, &group, lid);
-
+		ret = eng_qp_attach_mcast(qp->eng, &group, lid);
 		hca_of(ibqp->device)->kernel_groups += !ret;
 		return ret;
 	}
 	if (find_mcast(qp, gid))
 		return 0;
+	ret = hca_refused(hca_of(ibqp->device), FLT_OBJECT_MULTICAST);
+	if (ret)
+		return ret;
 	m = rt_zalloc(sizeof(*m));
 	if (!m)
 		return -ENOMEM;

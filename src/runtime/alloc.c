@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Memory, with a switch that makes the Nth allocation fail. */
+/* Memory, with a switch that makes the Nth allocation fail, and a count. */
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "runtime/rt.h"
 
 static uint64_t allocations_left; /* until the one that fails; 0: none will */
+static _Atomic int64_t balance;
 
 void rt_fail_alloc(uint64_t nth)
 {
@@ -13,12 +15,24 @@ void rt_fail_alloc(uint64_t nth)
 
 void *rt_zalloc(size_t size)
 {
+	void *p;
+
 	if (allocations_left && --allocations_left == 0)
 		return NULL;
-	return calloc(1, size ? size : 1);
+	p = calloc(1, size ? size : 1);
+	if (p)
+		atomic_fetch_add_explicit(&balance, 1, memory_order_relaxed);
+	return p;
 }
 
 void rt_free(void *p)
 {
+	if (p)
+		atomic_fetch_sub_explicit(&balance, 1, memory_order_relaxed);
 	free(p);
+}
+
+int64_t rt_alloc_balance(void)
+{
+	return atomic_load_explicit(&balance, memory_order_relaxed);
 }

@@ -51,10 +51,28 @@ void rt_timer_arm(struct rt_timer *timer, mono_t when);
 void rt_timer_disarm(struct rt_timer *timer);
 bool rt_timer_armed(const struct rt_timer *timer);
 
+/**
+ * struct rt_poller - a source of work that has no descriptor of its own:
+ * shared-memory rings. Each turn calls poll(); when all return false and
+ * before the loop sleeps, prepare() is called: it announces the sleep to the
+ * producers and returns true when work arrived meanwhile (then no sleep).
+ */
+struct rt_poller {
+	struct list_head node;
+	bool (*poll)(struct rt_poller *p);
+	bool (*prepare)(struct rt_poller *p);
+	void (*awake)(struct rt_poller *p);
+};
+
+void rt_poller_add(struct rt *rt, struct rt_poller *p);
+void rt_poller_del(struct rt_poller *p);
+
 /** rt_zalloc() - zeroed memory, or NULL; fails on command (rt_fail_alloc) */
 void *rt_zalloc(size_t size);
 void rt_free(void *p);
 /** rt_fail_alloc() - let the @nth allocation from now fail; 0 is never */
 void rt_fail_alloc(uint64_t nth);
+/** rt_alloc_balance() - how many allocations are not freed yet */
+int64_t rt_alloc_balance(void);
 
 #endif

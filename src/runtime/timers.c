@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Deferred work and timers: the parts of struct rt that need no OS. */
+/* Deferred work, timers and pollers: the parts of struct rt that need no OS. */
+#include "runtime/posix/rt_posix.h"
 #include "runtime/rt_private.h"
 
 void rt_init(struct rt *rt)
 {
 	INIT_LIST_HEAD(&rt->work);
+	INIT_LIST_HEAD(&rt->pollers);
 	for (unsigned i = 0; i < RT_WHEEL_SLOTS; i++)
 		INIT_LIST_HEAD(&rt->wheel[i]);
 	rt->next_expiry = MONO_NEVER;
@@ -142,4 +144,29 @@ void rt_fire_timers(struct rt *rt, mono_t now)
 		rt_timer_disarm(t);
 		t->fn(t);
 	}
+}
+
+void rt_poller_add(struct rt *rt, struct rt_poller *p)
+{
+	list_add_tail(&p->node, &rt->pollers);
+}
+
+void rt_poller_del(struct rt_poller *p)
+{
+	list_del_init(&p->node);
+}
+
+bool rt_poll_all(struct rt *rt)
+{
+	struct rt_poller *p, *tmp;
+	bool busy = false;
+
+	list_for_each_entry_safe(p, tmp, &rt->pollers, node)
+		busy |= p->poll(p);
+	return busy;
+}
+
+void rt_io_watch(struct rt_io *io, bool readable, bool writable)
+{
+	io->rt->io_watch(io, readable, writable);
 }

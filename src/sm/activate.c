@@ -39,10 +39,13 @@ static void set_reply(struct sm *sm, const struct sm_reply *r)
 		       sm_node_name(p->node));
 		return;
 	}
-	if (r->status)
-		sm_log(sm, SM_LOG_WARNING, "port %u of %s refuses PortInfo: status 0x%04x",
-		       p->num, sm_node_name(p->node), r->status);
-	p->info = info;
+	if (!r->status) {
+		p->info = info;
+		return;
+	}
+	/* what comes with a refusal may be no more than an echo of our request */
+	sm_log(sm, SM_LOG_WARNING, "port %u of %s refuses PortInfo: status 0x%04x", p->num,
+	       sm_node_name(p->node), r->status);
 }
 
 /* A Set starts from what the port said; zero means "no change" in these. */

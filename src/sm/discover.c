@@ -152,6 +152,13 @@ static void look_through(struct sm *sm, struct sm_port *p)
 	sm_get(sm, &path, WIRE_SMP_NODE_INFO, 0, node_reply, p, 0);
 }
 
+/* MasterSMLID says who set this port up last: not us, and its tables may hold
+ * what we did not put there */
+static bool is_foreign(const struct sm *sm, const struct wire_port_info *info)
+{
+	return sm->subnet && sm->subnet->self && info->sm_lid != sm->subnet->self->lid;
+}
+
 static void port_reply(struct sm *sm, const struct sm_reply *r)
 {
 	struct sm_port *p = r->obj;
@@ -165,6 +172,8 @@ static void port_reply(struct sm *sm, const struct sm_reply *r)
 	}
 	if (sm_port_know(sm->next, p, &info))
 		sm_log(sm, SM_LOG_ERROR, "out of memory in discovery");
+	if (sm_is_switch(p->node) && !p->num)
+		p->node->foreign = is_foreign(sm, &info);
 	if (sm_is_end_port(p))
 		sm_get(sm, p->path, WIRE_SMP_PKEY_TABLE, 0, pkeys_reply, p, 0);
 	if (p->num)

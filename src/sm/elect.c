@@ -8,9 +8,11 @@
  *   STANDBY     -> MASTER    HANDOVER from the master
  *   STANDBY     -> NOT_ACTIVE DISABLE;  back by STANDBY
  *   MASTER      -> STANDBY   handed over; a stronger master was found
+ *   MASTER      -> MASTER    HANDOVER from a weaker master: sweep again
  *
  * Stronger: the higher priority, then the lower GUID. A master that finds a
- * stronger manager in standby hands over to it at the end of its sweep.
+ * stronger manager in standby hands over to it at the end of its sweep; one
+ * that finds a stronger master (two subnets became one) does so at once.
  */
 #include "sm/internal.h"
 
@@ -32,7 +34,7 @@ static void set_state(struct sm *sm, uint8_t state)
 			sm->opt.event(sm->opt.ctx, SM_EVENT_STANDBY);
 	}
 	if (state == WIRE_SM_MASTER)
-		sm->reregister = true;
+		sm->reregister = sm->distrust = true;
 }
 
 void sm_info_fill(const struct sm *sm, struct wire_sm_info *info)
@@ -115,6 +117,16 @@ static bool yields_to(const struct sm *sm, const struct sm_peer *p)
 	return p->info.state == WIRE_SM_DISCOVERING && is_stronger(sm, p);
 }
 
+/* what we programmed is the stronger master's to set right */
+static void give_up_to(struct sm *sm, struct sm_peer *p)
+{
+	struct wire_sm_info info;
+
+	sm_info_fill(sm, &info);
+	sm_set(sm, &p->path, WIRE_SMP_SM_INFO, WIRE_SM_HANDOVER, &wire_sm_info_codec, &info, NULL,
+	       NULL, 0);
+}
+
 void sm_elect_decide(struct sm *sm)
 {
 	struct sm_peer *p;
@@ -125,6 +137,8 @@ void sm_elect_decide(struct sm *sm)
 		sm->master_guid = p->port_guid;
 		sm_log(sm, SM_LOG_INFO, "another manager at LID %u is %s, priority %u",
 		       p->lid, state_names[p->info.state & 3], p->info.priority);
+		if (sm->state == WIRE_SM_MASTER)
+			give_up_to(sm, p);
 		set_state(sm, WIRE_SM_STANDBY);
 		sm_abort_job(sm);
 		return;
@@ -193,6 +207,7 @@ static const struct control {
 	uint8_t command, in, to;
 } controls[] = {
 	{WIRE_SM_HANDOVER, WIRE_SM_STANDBY, WIRE_SM_DISCOVERING},
+	{WIRE_SM_HANDOVER, WIRE_SM_MASTER, WIRE_SM_MASTER},
 	{WIRE_SM_ACKNOWLEDGE, WIRE_SM_MASTER, WIRE_SM_MASTER},
 	{WIRE_SM_ACKNOWLEDGE, WIRE_SM_STANDBY, WIRE_SM_STANDBY},
 	{WIRE_SM_DISABLE, WIRE_SM_STANDBY, WIRE_SM_NOT_ACTIVE},
@@ -208,12 +223,14 @@ static uint16_t control(struct sm *sm, uint32_t command)
 		if (c->command != command || c->in != sm->state)
 			continue;
 		set_state(sm, c->to);
-		if (c->to == WIRE_SM_DISCOVERING)
+		if (c->to == WIRE_SM_DISCOVERING || command == WIRE_SM_HANDOVER)
 			sm_want(sm, SM_JOB_HEAVY);
 		/* the giver of a handover steps back only after our answer: sweep
 		 * as its successor, not as a newcomer that would yield to it */
-		if (command == WIRE_SM_HANDOVER)
+		if (command == WIRE_SM_HANDOVER) {
 			set_state(sm, WIRE_SM_MASTER);
+			sm->distrust = true;
+		}
 		return WIRE_STATUS_OK;
 	}
 	return WIRE_STATUS_BAD_FIELD; /* 14.4.1: a command that does not apply */

@@ -196,6 +196,8 @@ struct sm {
 	struct sm_subnet *next;	  /* being discovered */
 	struct sm_lids lids;
 	bool first_sweep;    /* no heavy sweep as master ended yet */
+	bool incomplete;     /* the last one ended early, or not all answered */
+	bool distrust;	     /* another master may have written any table */
 	bool reregister;     /* clients must register again (14.4.11) */
 	struct route_graph graph;
 	struct route_work route_work;

@@ -87,7 +87,8 @@ static int graph_build(struct sm *sm)
 
 /*
  * A switch that was in the last model keeps what is known of its tables,
- * unless it forgot them: a reset puts LinearFDBTop back.
+ * unless it forgot them (a reset puts LinearFDBTop back) or another manager
+ * has written them.
  */
 static int tables_prepare(struct sm *sm, struct sm_node *n)
 {
@@ -95,7 +96,7 @@ static int tables_prepare(struct sm *sm, struct sm_node *n)
 		sm->subnet ? sm_subnet_node(sm->subnet, n->info.node_guid) : NULL;
 	int err = 0;
 
-	if (old && sm_is_switch(old) && n->sw.lft_top == old->sw.lft_top && n->sw.lft_top)
+	if (old && !n->foreign && !sm->distrust && sm_is_switch(old) && n->sw.lft_top == old->sw.lft_top && n->sw.lft_top)
 		err = sm_tables_inherit(&n->tables, &old->tables);
 	err = err ?: sm_tables_size(&n->tables, sm->next->lid_max, sm->n_mlids);
 	if (n->sw.lft_cap && n->sw.lft_cap <= sm->next->lid_max)

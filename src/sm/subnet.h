@@ -61,6 +61,7 @@ struct sm_node {
 	uint32_t index;	   /* in subnet->nodes */
 	uint32_t sw_index; /* in subnet->switches */
 	uint16_t n_ports;
+	bool foreign; /* a switch that another manager has configured since */
 	struct sm_port ports[]; /* 0..n_ports */
 };
 

@@ -77,8 +77,10 @@ void sm_sweep_due(struct rt_timer *t)
 {
 	struct sm *sm = container_of(t, struct sm, sweep_timer);
 
-	sm_want(sm, sm->state == WIRE_SM_STANDBY ? SM_JOB_POLL
-						  : sm->subnet ? SM_JOB_LIGHT : SM_JOB_HEAVY);
+	/* who did not answer may do so by now, and no port will tell */
+	sm_want(sm, sm->state == WIRE_SM_STANDBY    ? SM_JOB_POLL :
+		    sm->subnet && !sm->incomplete   ? SM_JOB_LIGHT :
+						      SM_JOB_HEAVY);
 }
 
 /* May @job run in the present state? Standby managers only look and poll. */
@@ -106,6 +108,7 @@ static bool start_job(struct sm *sm)
 		sm->phase = jobs[j];
 		sm->phase_begun = sm->aborted = false;
 		sm->unanswered = 0;
+		sm->incomplete |= j == SM_JOB_HEAVY;
 		return true;
 	}
 	return false;
@@ -190,8 +193,9 @@ static void own_port_reply(struct sm *sm, const struct sm_reply *r)
 
 	if (!r->data || wire_port_info_decode(r->data, WIRE_SMP_DATA_BYTES, &info) < 0)
 		return;
-	/* a link that came, went, or was reset since */
-	if (info.state != p->info.state || info.lid != p->lid)
+	/* a link that came, went, or was reset since; or another manager that
+	 * does not know of us */
+	if (info.state != p->info.state || info.lid != p->lid || info.sm_lid != p->lid)
 		sm_want(sm, SM_JOB_HEAVY);
 }
 
@@ -215,6 +219,16 @@ bool sm_light_more(struct sm *sm)
 	return true;
 }
 
+/* A link that fell while it was set up, say, and came again meanwhile */
+static bool has_unfinished_links(const struct sm *sm)
+{
+	sm_for_each_port(sm->subnet, p)
+		if (p->known && p->peer && p->info.state >= WIRE_PORT_INIT &&
+		    p->info.state < WIRE_PORT_ACTIVE)
+			return true;
+	return false;
+}
+
 /* The new model is configured: from now on it answers queries. */
 void sm_up_begin(struct sm *sm)
 {
@@ -234,6 +248,8 @@ void sm_up_begin(struct sm *sm)
 		sm_log(sm, SM_LOG_ERROR, "%s: %s: LIDs may change at a restart",
 		       sm->opt.lid_cache, strerror(-err));
 	sm_summarise(sm, &s);
+	sm->incomplete = s.unanswered || has_unfinished_links(sm);
+	sm->distrust = false;
 	sm_log(sm, SM_LOG_INFO, "%u switches, %u adapters, %u links, LIDs up to %u",
 	       s.switches, s.cas, s.links, s.lid_max);
 	if (s.unanswered)

@@ -68,9 +68,12 @@ static bool note_progress(struct tp_qp *qp, psn_t before, mono_t now)
 	sq->rnr_left = qp->attr.rnr_retry;
 	sq->recovering = false;
 	sq->block &= (uint8_t)~TP_BLOCK_PROGRESS;
-	if (!(sq->block & TP_BLOCK_RNR))
-		sq->timer =
-			psn_eq(sq->nxt, sq->una) ? MONO_NEVER : tp_ack_deadline(qp, now);
+	if (!(sq->block & TP_BLOCK_RNR)) {
+		if (psn_eq(sq->nxt, sq->una))
+			sq->timer = MONO_NEVER;
+		else
+			tp_ack_wait(qp, now);
+	}
 	tp_sq_at_end(qp);
 	return qp->state != IBV_QPS_ERR;
 }
@@ -153,15 +156,24 @@ static void nak(struct tp_qp *qp, const struct wire_packet *pkt, mono_t now)
 	}
 }
 
-static void ack(struct tp_qp *qp, const struct wire_packet *pkt, mono_t now)
+/* all up to @at has arrived */
+static void ack(struct tp_qp *qp, psn_t at, mono_t now)
 {
 	psn_t before = qp->sq.una;
-	bool arrived;
+	bool arrived = acknowledge(qp, psn_add(at, 1));
 
-	note_credits(&qp->sq, &pkt->aeth);
-	arrived = acknowledge(qp, psn_add(pkt->bth.psn, 1));
 	if (note_progress(qp, before, now) && unlikely(!arrived))
 		lost_response(qp);
+}
+
+void tp_completer_acked(struct tp_qp *qp, psn_t at, mono_t now)
+{
+	struct tp_sq *sq = &qp->sq;
+
+	if (tp_psn_distance(at, sq->una) >= tp_psn_distance(sq->sent, sq->una))
+		return; /* old */
+	sq->limited = false; /* it comes without credits */
+	ack(qp, at, now);
 }
 
 /* the oldest request's response data for una is here: into its memory */
@@ -187,24 +199,27 @@ static enum ibv_wc_status read_data(struct tp_qp *qp, const struct tp_sqe *sqe,
 				    const struct wire_packet *pkt, uint32_t flags)
 {
 	uint32_t offset = tp_psn_distance(qp->sq.una, sqe->first_psn) << qp->mtu_shift;
-	bool last = psn_eq(qp->sq.una, sqe->last_psn);
-	uint32_t len = last ? sqe->length_bytes - offset : tp_mtu(qp);
+	uint32_t left = tp_psn_distance(sqe->last_psn, qp->sq.una) + 1;
+	bool last = pkt->packets == left;
+	uint32_t len = last ? sqe->length_bytes - offset :
+			      (uint32_t)pkt->packets << qp->mtu_shift;
 
 	/* 9.9.2: the response must be the one that was asked for */
-	if (!(flags & WIRE_IS_LAST) != !last || pkt->payload_bytes != len)
+	if (!(flags & WIRE_IS_LAST) != !last || pkt->packets > left ||
+	    pkt->payload_bytes != len)
 		return IBV_WC_BAD_RESP_ERR;
 	return take_data(qp, sqe, pkt->payload, len);
 }
 
-/* una moves past a response */
-static void response_done(struct tp_qp *qp, const struct tp_sqe *sqe)
+/* una moves past @packets of a response */
+static void response_done(struct tp_qp *qp, const struct tp_sqe *sqe, uint32_t packets)
 {
 	struct tp_sq *sq = &qp->sq;
-	bool last = psn_eq(sq->una, sqe->last_psn);
+	bool last = tp_psn_distance(sqe->last_psn, sq->una) + 1 == packets;
 
 	if (sq->next != sq->tail)
-		sq->read_psns--;
-	advance_una(sq, psn_add(sq->una, 1));
+		sq->read_psns -= packets;
+	advance_una(sq, psn_add(sq->una, packets));
 	if (last)
 		tp_sq_complete(qp, IBV_WC_SUCCESS);
 }
@@ -237,8 +252,20 @@ static void response(struct tp_qp *qp, const struct wire_packet *pkt, uint32_t f
 		tp_sq_fail_oldest(qp, status);
 		return;
 	}
-	response_done(qp, sqe);
+	response_done(qp, sqe, kind == TP_OP_READ ? pkt->packets : 1);
 	note_progress(qp, before, now);
+}
+
+/* a segment whose first @behind packets came before */
+static void rest_of_response(struct tp_qp *qp, const struct wire_packet *pkt, uint32_t flags,
+			     uint32_t behind, mono_t now)
+{
+	struct wire_packet rest;
+
+	if (pkt->payload_bytes <= behind << qp->mtu_shift)
+		return;
+	tp_trim(qp, pkt, behind, &rest);
+	response(qp, &rest, flags & ~(uint32_t)WIRE_IS_FIRST, now);
 }
 
 /* an answer to what is answered already, or was never sent; but the newest
@@ -259,17 +286,22 @@ void tp_completer_receive(struct tp_qp *qp, const struct wire_packet *pkt, uint3
 {
 	struct tp_sq *sq = &qp->sq;
 	uint32_t at = tp_psn_distance(pkt->bth.psn, sq->una);
+	uint32_t behind = tp_psn_distance(sq->una, pkt->bth.psn);
 
 	if (unlikely(at >= tp_psn_distance(sq->sent, sq->una))) {
 		ghost(qp, pkt, flags);
+		if (behind < pkt->packets && flags & WIRE_IS_READ && !psn_eq(sq->sent, sq->una))
+			rest_of_response(qp, pkt, flags, behind, now);
 		return;
 	}
-	if (flags & (WIRE_IS_READ | WIRE_IS_ATOMIC))
+	if (flags & (WIRE_IS_READ | WIRE_IS_ATOMIC)) {
 		response(qp, pkt, flags, now);
-	else if (is_ack(pkt, flags))
-		ack(qp, pkt, now);
-	else
+	} else if (is_ack(pkt, flags)) {
+		note_credits(sq, &pkt->aeth);
+		ack(qp, pkt->bth.psn, now);
+	} else {
 		nak(qp, pkt, now);
+	}
 }
 
 void tp_completer_expire(struct tp_qp *qp, mono_t now)
@@ -279,6 +311,11 @@ void tp_completer_expire(struct tp_qp *qp, mono_t now)
 	if (sq->block & TP_BLOCK_RNR) {
 		sq->block &= (uint8_t)~TP_BLOCK_RNR;
 		sq->timer = MONO_NEVER;
+		return;
+	}
+	if (!sq->half_waited) {
+		tp_ack_wait(qp, now);
+		sq->half_waited = true;
 		return;
 	}
 	qp->stats.timeouts++;

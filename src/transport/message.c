@@ -44,15 +44,13 @@ static enum tp_verdict check(const struct tp_qp *qp, const struct wire_packet *p
 			     uint32_t flags)
 {
 	const struct tp_responder *r = &qp->resp;
-	bool first = flags & WIRE_IS_FIRST, last = flags & WIRE_IS_LAST;
+	bool first = flags & WIRE_IS_FIRST;
 	uint8_t kind = flags & WIRE_IS_SEND ? TP_MESSAGE_SEND : TP_MESSAGE_WRITE;
-	uint32_t least = last ? (first ? 0 : 1) : tp_mtu(qp);
 
 	/* 9.7.4.1.2: the opcode must follow from the one before */
 	if (unlikely(r->message != (first ? TP_MESSAGE_NONE : kind)))
 		return TP_INVALID_REQUEST;
-	/* 9.7.4.1.6: full packets but for the last */
-	if (unlikely(pkt->payload_bytes < least || pkt->payload_bytes > tp_mtu(qp)))
+	if (unlikely(!tp_fits(qp, pkt, flags)))
 		return TP_INVALID_REQUEST;
 	return TP_ACCEPT;
 }

@@ -109,7 +109,8 @@ static void reset(struct tp_qp *qp)
 	sq->cursor = (struct tp_cursor){0, 0};
 	sq->read_psns = sq->responses = 0;
 	sq->timer = MONO_NEVER;
-	r->pending = r->message = 0;
+	sq->half_waited = false;
+	r->pending = r->message = r->owed = 0;
 	r->has_recv = r->nak_sent = r->established = false;
 	r->msn = r->res_head = r->res_scan = r->res_size = 0;
 }
@@ -132,6 +133,14 @@ static void start_requester(struct tp_qp *qp)
 	sq->una = sq->nxt = sq->sent = qp->attr.sq_psn;
 	sq->retries_left = qp->attr.retry_cnt;
 	sq->rnr_left = qp->attr.rnr_retry;
+}
+
+/* for tp_ack_wait(): ibv_modify_qp() may change it in RTS too */
+static void set_timeout(struct tp_qp *qp)
+{
+	uint64_t ns = tp_timeout_ns(qp->attr.timeout_enc);
+
+	qp->ack_half_ns = ns == UINT64_MAX ? ns : 2 * ns;
 }
 
 static void resume_requester(struct tp_qp *qp)
@@ -173,6 +182,8 @@ void tp_qp_fail(struct tp_qp *qp)
 	bool was_failed = qp->state == IBV_QPS_ERR;
 
 	qp->state = IBV_QPS_ERR;
+	if (qp->ops->failed)
+		qp->ops->failed(qp->ctx);
 	tp_sq_flush(qp);
 	flush_receives(qp);
 	if (was_failed)
@@ -197,6 +208,7 @@ void tp_qp_modify(struct tp_qp *qp, enum ibv_qp_state to, mono_t now)
 	case IBV_QPS_RTS:
 		if (from == IBV_QPS_RTR)
 			start_requester(qp);
+		set_timeout(qp);
 		resume_requester(qp);
 		break;
 	case IBV_QPS_SQD:
@@ -310,7 +322,7 @@ void tp_qp_receive(struct tp_qp *qp, const struct wire_packet *pkt, mono_t now)
 	if (unlikely(!in_state(qp, CAN_RECEIVE) || pkt->bth.tver != 0 ||
 		     (opcode & WIRE_TRANSPORT_MASK) != qp->transport))
 		return;
-	qp->stats.rx_packets++;
+	qp->stats.rx_packets += pkt->packets;
 	if (unlikely(qp->state == IBV_QPS_RTR && !qp->resp.established)) {
 		qp->resp.established = true;
 		qp->ops->event(qp->ctx, TP_EVENT_COMM_EST);
@@ -326,15 +338,77 @@ bool tp_qp_wants_transmit(const struct tp_qp *qp)
 	return qp->resp.pending || (qp->sq.next != qp->sq.end && !qp->sq.block);
 }
 
-bool tp_qp_transmit(struct tp_qp *qp, struct tp_packet_out *out, mono_t now)
+bool tp_qp_can_wait(const struct tp_qp *qp)
 {
-	if (qp->resp.pending && tp_responder_transmit(qp, out))
+	return qp->resp.pending == TP_RESPONSE_OWED &&
+	       (qp->sq.next == qp->sq.end || qp->sq.block);
+}
+
+bool tp_qp_take_ack(struct tp_qp *qp, psn_t *at)
+{
+	struct tp_responder *r = &qp->resp;
+
+	if (!(r->pending & TP_RESPONSE_OWED))
+		return false;
+	r->pending &= (uint8_t)~TP_RESPONSE_OWED;
+	r->owed = 0;
+	*at = psn_add(r->epsn, 0xffffff);
+	return true;
+}
+
+void tp_qp_acked(struct tp_qp *qp, psn_t at, mono_t now)
+{
+	if (likely(qp->type == TP_RC && in_state(qp, STATE(RTS) | STATE(SQD))))
+		tp_completer_acked(qp, at, now);
+}
+
+bool tp_qp_transmit_segment(struct tp_qp *qp, struct tp_packet_out *out,
+			    uint32_t segment_bytes, mono_t now)
+{
+	uint32_t most = MAX(segment_bytes >> qp->mtu_shift, 1u);
+	/* on a wire nothing travels along with a request */
+	uint8_t first = segment_bytes ? (uint8_t)~TP_RESPONSE_OWED : UINT8_MAX;
+
+	if (qp->resp.pending & first && tp_responder_transmit(qp, out, most))
 		goto sent;
-	if (!tp_requester_transmit(qp, out, now))
+	if (!tp_requester_transmit(qp, out, most, now) &&
+	    !(qp->resp.pending && tp_responder_transmit(qp, out, most)))
 		return false;
 sent:
-	qp->stats.tx_packets++;
+	qp->stats.tx_packets += out->hdr.packets;
 	return true;
+}
+
+bool tp_qp_transmit(struct tp_qp *qp, struct tp_packet_out *out, mono_t now)
+{
+	return tp_qp_transmit_segment(qp, out, 0, now);
+}
+
+const struct tp_av *tp_qp_destination(const struct tp_qp *qp, uint32_t *qpn)
+{
+	const struct tp_destination *to;
+
+	if (qp->type != TP_UD) {
+		*qpn = qp->attr.dest_qpn;
+		return &qp->attr.av;
+	}
+	to = &qp->sq.destinations[qp->sq.next & qp->sq.mask];
+	*qpn = to->qpn;
+	return &to->av;
+}
+
+uint32_t tp_qp_next_bytes(const struct tp_qp *qp)
+{
+	const struct tp_sq *sq = &qp->sq;
+	const struct tp_sqe *sqe = tp_sqe(qp, sq->next);
+
+	if (unlikely(qp->resp.pending & TP_RESPONSE_RESOURCE))
+		return TP_MESSAGE_MAX;
+	if (sq->next == sq->end || tp_op(sqe)->flags & TP_OP_RESPONDS)
+		return 0;
+	if (sq->next == sq->fresh)
+		return sqe->length_bytes;
+	return sqe->length_bytes - (tp_psn_distance(sq->nxt, sqe->first_psn) << qp->mtu_shift);
 }
 
 mono_t tp_qp_expiry(const struct tp_qp *qp)

@@ -29,8 +29,10 @@
 
 #include "transport/transport.h"
 
-#define TP_WINDOW 256	/* request packets in flight before an ACK must come */
-#define TP_ACK_EVERY 64 /* inside a message, AckReq on one packet of so many */
+#define TP_WINDOW 256 /* request packets in flight before an ACK must come; inside a
+			 message AckReq on one packet of a quarter as many */
+#define TP_SEGMENT_WINDOW 8192 /* the same for segments, which a ring bounds */
+#define TP_ACK_MESSAGES 16     /* an ACK may wait for so many messages */
 #define TP_PSN_HALF (1u << 23)
 #define TP_MESSAGE_MAX (1u << 31) /* bytes (9.7.7.1) */
 
@@ -101,6 +103,7 @@ enum tp_block {
 enum tp_stop {
 	TP_STOP_NONE,
 	TP_STOP_DRAIN, /* SQD: tell that the queue is drained */
+	TP_STOP_HOLD,  /* what is posted waits for tp_qp_release() */
 	TP_STOP_FAIL,  /* the request at end completes with sq.fail_status */
 };
 
@@ -118,6 +121,7 @@ struct tp_sq {
 	psn_t cursor_psn;   /* where the cursor stands */
 	struct tp_cursor cursor;
 	mono_t timer; /* acknowledgement, or RNR while blocked by it */
+	bool half_waited; /* the first half of the wait is over */
 	uint8_t retries_left, rnr_left;
 	/* --- end-to-end credits (9.7.7.2) --- */
 	bool limited;
@@ -136,6 +140,7 @@ enum tp_response {
 	TP_RESPONSE_RESOURCE = 1 << 0,
 	TP_RESPONSE_ACK = 1 << 1,
 	TP_RESPONSE_NAK = 1 << 2,
+	TP_RESPONSE_OWED = 1 << 3, /* an ACK that may wait for company */
 };
 
 enum tp_message { TP_MESSAGE_NONE, TP_MESSAGE_SEND, TP_MESSAGE_WRITE };
@@ -161,6 +166,7 @@ struct tp_responder {
 	uint8_t message; /* enum tp_message: the one in progress */
 	bool has_recv;	 /* recv holds a request without completion */
 	bool nak_sent;	 /* quiet until the expected PSN comes */
+	uint8_t owed;	 /* messages since the last acknowledgement */
 	psn_t epsn;
 	uint32_t msn;
 	uint8_t nak_syndrome;
@@ -187,6 +193,7 @@ struct tp_qp {
 	uint8_t mtu_shift;
 	bool sq_sig_all, has_srq;
 	uint32_t qpn;
+	uint64_t ack_half_ns; /* twice attr.timeout_enc; UINT64_MAX: for ever */
 	const struct tp_ops *ops;
 	void *ctx;
 	struct tp_sq sq;
@@ -233,17 +240,43 @@ static inline const struct tp_op *tp_op(const struct tp_sqe *sqe)
 	return &tp_ops_table[sqe->opcode];
 }
 
-/** tp_ack_deadline() - when to stop waiting for an acknowledgement
+/** tp_ack_wait() - start to wait for an acknowledgement
  *
  * 9.7.6.1.3 lets the wait last from one to four times the encoded time. Four:
  * a peer here is a process that may have to wait for a core, and its silence
- * is not yet a loss.
+ * is not yet a loss. It lasts two halves, since @now may be some time ago:
+ * nobody reads a clock for each packet. The second half is by a fresh clock.
  */
-static inline mono_t tp_ack_deadline(const struct tp_qp *qp, mono_t now)
+static inline void tp_ack_wait(struct tp_qp *qp, mono_t now)
 {
-	uint64_t ns = tp_timeout_ns(qp->attr.timeout_enc);
+	qp->sq.half_waited = false;
+	qp->sq.timer = qp->ack_half_ns == UINT64_MAX ? MONO_NEVER :
+						       mono_add(now, qp->ack_half_ns);
+}
 
-	return ns == UINT64_MAX ? MONO_NEVER : mono_add(now, 4 * ns);
+/** tp_trim() - @to is @pkt without its first @done packets; its flags are
+ *  those of @pkt without WIRE_IS_FIRST */
+static inline void tp_trim(const struct tp_qp *qp, const struct wire_packet *pkt,
+			   uint32_t done, struct wire_packet *to)
+{
+	*to = *pkt;
+	to->bth.psn = psn_add(pkt->bth.psn, done);
+	to->packets = (uint16_t)(pkt->packets - done);
+	to->payload += (size_t)done << qp->mtu_shift;
+	to->payload_bytes -= done << qp->mtu_shift;
+}
+
+/** tp_fits() - has a packet or segment the payload that so many packets of a
+ *  message have? All are full, but for the last (9.7.4.1.6) */
+static inline bool tp_fits(const struct tp_qp *qp, const struct wire_packet *pkt,
+			   uint32_t flags)
+{
+	uint32_t full = (uint32_t)pkt->packets << qp->mtu_shift;
+	uint32_t least = full;
+
+	if (flags & WIRE_IS_LAST)
+		least = pkt->packets == 1 && flags & WIRE_IS_FIRST ? 0 : full - tp_mtu(qp) + 1;
+	return pkt->packets > 0 && pkt->payload_bytes >= least && pkt->payload_bytes <= full;
 }
 
 /* --- qp.c --- */
@@ -283,13 +316,18 @@ struct tp_cursor tp_cursor_at(const struct tp_sge *sge, unsigned num_sge,
 void tp_copy_ordered(void *to, const void *from, size_t length_bytes);
 
 /* --- requester.c --- */
-bool tp_requester_transmit(struct tp_qp *qp, struct tp_packet_out *out, mono_t now);
+/** tp_requester_transmit() - @most: packets that a segment may stand for; 1 on
+ *  the wire */
+bool tp_requester_transmit(struct tp_qp *qp, struct tp_packet_out *out, uint32_t most,
+			   mono_t now);
 /** tp_requester_rewind() - send again from the oldest unacknowledged PSN */
 void tp_requester_rewind(struct tp_qp *qp);
 
 /* --- completer.c --- */
 void tp_completer_receive(struct tp_qp *qp, const struct wire_packet *pkt, uint32_t flags,
 			  mono_t now);
+/** tp_completer_acked() - an ACK up to @at that came with a request */
+void tp_completer_acked(struct tp_qp *qp, psn_t at, mono_t now);
 /** tp_completer_expire() - sq.timer has come */
 void tp_completer_expire(struct tp_qp *qp, mono_t now);
 
@@ -320,7 +358,7 @@ void tp_recv_fail(struct tp_qp *qp, enum ibv_wc_status status);
 /* --- responder.c (RC) --- */
 void tp_responder_receive(struct tp_qp *qp, const struct wire_packet *pkt,
 			  uint32_t flags);
-bool tp_responder_transmit(struct tp_qp *qp, struct tp_packet_out *out);
+bool tp_responder_transmit(struct tp_qp *qp, struct tp_packet_out *out, uint32_t most);
 /** tp_responder_fault() - answer @verdict and go to the error state */
 void tp_responder_fault(struct tp_qp *qp, enum tp_verdict verdict, psn_t at);
 /** tp_fill_response() - the BTH of a response, without payload */
@@ -332,7 +370,7 @@ enum tp_verdict tp_resource_request(struct tp_qp *qp, const struct wire_packet *
 				    uint32_t flags);
 void tp_resource_duplicate(struct tp_qp *qp, const struct wire_packet *pkt,
 			   uint32_t flags);
-bool tp_resource_transmit(struct tp_qp *qp, struct tp_packet_out *out);
+bool tp_resource_transmit(struct tp_qp *qp, struct tp_packet_out *out, uint32_t most);
 
 /* --- uc.c, ud.c --- */
 /** tp_unreliable_fault() - drop the message of @verdict; the QP fails only

@@ -123,29 +123,43 @@ static bool fill_payload(struct tp_qp *qp, const struct tp_sqe *sqe, uint32_t of
 		sq->cursor = (struct tp_cursor){0, 0};
 	else if (!psn_eq(sq->cursor_psn, sq->nxt)) /* packets are sent again */
 		sq->cursor = tp_cursor_at(tp_sges(qp, sq->next), sqe->num_sge, offset);
-	sq->cursor_psn = psn_add(sq->nxt, 1);
+	sq->cursor_psn = psn_add(sq->nxt, out->hdr.packets);
 	return tp_gather(qp, sq->next, &sq->cursor, len, out);
+}
+
+static uint32_t in_flight(const struct tp_sq *sq)
+{
+	return tp_psn_distance(sq->nxt, sq->una) - sq->read_psns;
+}
+
+/* request packets in flight before an ACK must come, by the longest segment */
+static uint32_t window(uint32_t most)
+{
+	return most > 1 ? TP_SEGMENT_WINDOW : TP_WINDOW;
 }
 
 /* AckReq: at the end of a message, now and then inside a long one,
  * and on the packet after which the window is full */
-static bool wants_ack(const struct tp_sq *sq, bool last)
+static bool wants_ack(const struct tp_sq *sq, bool last, uint32_t packets, uint32_t most)
 {
-	uint32_t in_flight = tp_psn_distance(sq->nxt, sq->una) - sq->read_psns;
+	uint32_t every = window(most) / 4;
 
-	return last || in_flight + 1 >= TP_WINDOW ||
-	       (sq->nxt.v & (TP_ACK_EVERY - 1)) == TP_ACK_EVERY - 1;
+	return last || in_flight(sq) + packets >= window(most) ||
+	       (sq->nxt.v & (every - 1)) + packets >= every;
 }
 
-/* one packet of a SEND or WRITE */
+/* one packet or segment of a SEND or WRITE */
 static bool data_packet(struct tp_qp *qp, const struct tp_sqe *sqe,
-			const struct tp_op *op, struct tp_packet_out *out)
+			const struct tp_op *op, struct tp_packet_out *out, uint32_t most)
 {
 	struct tp_sq *sq = &qp->sq;
 	uint32_t offset = tp_psn_distance(sq->nxt, sqe->first_psn) << qp->mtu_shift;
-	bool first = offset == 0, last = psn_eq(sq->nxt, sqe->last_psn);
-	uint32_t len = last ? sqe->length_bytes - offset : tp_mtu(qp);
+	uint32_t left = tp_psn_distance(sqe->last_psn, sq->nxt) + 1;
+	uint32_t packets = MIN(left, most);
+	bool first = offset == 0, last = packets == left;
+	uint32_t len = last ? sqe->length_bytes - offset : packets << qp->mtu_shift;
 
+	out->hdr.packets = (uint16_t)packets;
 	if (unlikely(!fill_payload(qp, sqe, offset, len, out)))
 		return fail(qp, IBV_WC_LOC_PROT_ERR);
 	fill_bth(qp, out,
@@ -158,7 +172,7 @@ static bool data_packet(struct tp_qp *qp, const struct tp_sqe *sqe,
 			sqe->flags & IBV_SEND_SOLICITED && op->flags & TP_OP_RECEIVES;
 	}
 	if (qp->type == TP_RC) {
-		out->hdr.bth.ack_req = wants_ack(sq, last);
+		out->hdr.bth.ack_req = wants_ack(sq, last, packets, most);
 		if (unlikely(first && op->flags & TP_OP_RECEIVES &&
 			     over_limit(sq, sq->next))) {
 			out->hdr.bth.ack_req = true;
@@ -167,7 +181,7 @@ static bool data_packet(struct tp_qp *qp, const struct tp_sqe *sqe,
 	} else if (qp->type == TP_UD) {
 		tp_ud_fill(qp, sq->next, out);
 	}
-	sq->nxt = psn_add(sq->nxt, 1);
+	sq->nxt = psn_add(sq->nxt, packets);
 	if (last && qp->type == TP_RC)
 		sq->next++;
 	return true;
@@ -185,6 +199,7 @@ static bool response_request(struct tp_qp *qp, const struct tp_sqe *sqe,
 	out->hdr.bth.ack_req = true;
 	out->hdr.payload = NULL;
 	out->hdr.payload_bytes = 0;
+	out->hdr.packets = 1;
 	out->num_pieces = 0;
 	if (op->flags & TP_OP_READ)
 		fill_reth(sqe, out, offset);
@@ -221,10 +236,11 @@ static void sent_reliable(struct tp_qp *qp, mono_t now)
 		qp->stats.retransmits++;
 	/* 9.7.6.1.3: runs while something is unacknowledged */
 	if (sq->timer.ns == MONO_NEVER.ns)
-		sq->timer = tp_ack_deadline(qp, now);
+		tp_ack_wait(qp, now);
 }
 
-bool tp_requester_transmit(struct tp_qp *qp, struct tp_packet_out *out, mono_t now)
+bool tp_requester_transmit(struct tp_qp *qp, struct tp_packet_out *out, uint32_t most,
+			   mono_t now)
 {
 	struct tp_sq *sq = &qp->sq;
 	struct tp_sqe *sqe = tp_sqe(qp, sq->next);
@@ -234,19 +250,53 @@ bool tp_requester_transmit(struct tp_qp *qp, struct tp_packet_out *out, mono_t n
 	if (sq->next == sq->end || sq->block)
 		return false;
 	op = tp_op(sqe);
-	if (qp->type == TP_RC &&
-	    tp_psn_distance(sq->nxt, sq->una) - sq->read_psns >= TP_WINDOW)
+	if (qp->type == TP_RC && in_flight(sq) >= window(most))
 		return block(qp, TP_BLOCK_WINDOW);
 	if (sq->next == sq->fresh && !start(qp, sqe, op))
 		return false;
 	ok = op->flags & TP_OP_RESPONDS ? response_request(qp, sqe, op, out) :
-					  data_packet(qp, sqe, op, out);
+					  data_packet(qp, sqe, op, out, most);
 	if (unlikely(!ok))
 		return false;
 	if (qp->type == TP_RC)
 		sent_reliable(qp, now);
 	else
 		sent_unreliable(qp, sqe);
+	return true;
+}
+
+bool tp_qp_transmit_small(struct tp_qp *qp, struct tp_small *out, uint32_t most, mono_t now)
+{
+	struct tp_sq *sq = &qp->sq;
+	struct tp_sqe *sqe = tp_sqe(qp, sq->next);
+
+	if (qp->type != TP_RC || qp->resp.pending & (uint8_t)~TP_RESPONSE_OWED ||
+	    sq->next != sq->fresh || sq->next == sq->end || sq->block || sq->limited ||
+	    sqe->opcode != IBV_WR_SEND || sqe->flags & IBV_SEND_FENCE ||
+	    sqe->length_bytes > most || sqe->num_sge > 1 ||
+	    tp_psn_distance(sq->nxt, sq->una) >= TP_SEGMENT_WINDOW)
+		return false;
+	out->payload = tp_slot(qp, sq->next);
+	if (!(sqe->flags & IBV_SEND_INLINE) && sqe->length_bytes) {
+		const struct tp_sge *sge = out->payload;
+
+		out->payload = qp->ops->mem(qp->ctx, sge->lkey, sge->addr,
+					    sqe->length_bytes, 0, false);
+		if (unlikely(!out->payload))
+			return false;
+	}
+	out->psn = sq->nxt;
+	out->length_bytes = sqe->length_bytes;
+	out->dest_qpn = qp->attr.dest_qpn;
+	out->pkey = qp->attr.pkey;
+	out->solicited = sqe->flags & IBV_SEND_SOLICITED;
+	out->has_ack = tp_qp_take_ack(qp, &out->ack);
+	sqe->first_psn = sqe->last_psn = sq->nxt;
+	sq->nxt = sq->sent = psn_add(sq->nxt, 1);
+	sq->next = ++sq->fresh;
+	if (sq->timer.ns == MONO_NEVER.ns)
+		tp_ack_wait(qp, now);
+	qp->stats.tx_packets++;
 	return true;
 }
 

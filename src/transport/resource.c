@@ -76,6 +76,7 @@ static void queue(struct tp_responder *r, const struct tp_resource *res, uint32_
 	r->msn = res->msn;
 	/* the answer stands for the ACK of all before it */
 	r->pending = TP_RESPONSE_RESOURCE;
+	r->owed = 0;
 }
 
 enum tp_verdict tp_resource_request(struct tp_qp *qp, const struct wire_packet *pkt,
@@ -172,7 +173,7 @@ static void done(struct tp_responder *r, struct tp_resource *res)
 }
 
 static bool read_response(struct tp_qp *qp, struct tp_resource *res,
-			  struct tp_packet_out *out)
+			  struct tp_packet_out *out, uint32_t most)
 {
 	static const uint8_t operation[2][2] = {
 		/* [first][last] */
@@ -181,8 +182,10 @@ static bool read_response(struct tp_qp *qp, struct tp_resource *res,
 	};
 	uint32_t offset = tp_psn_distance(res->nxt_psn, res->first_psn) << qp->mtu_shift;
 	bool first = psn_eq(res->nxt_psn, res->start_psn);
-	bool last = psn_eq(res->nxt_psn, res->end_psn);
-	uint32_t len = last ? res->stop_bytes - offset : tp_mtu(qp);
+	uint32_t left = tp_psn_distance(res->end_psn, res->nxt_psn) + 1;
+	uint32_t packets = MIN(left, most);
+	bool last = packets == left;
+	uint32_t len = last ? res->stop_bytes - offset : packets << qp->mtu_shift;
 	const void *from = NULL;
 
 	if (len > 0) {
@@ -194,16 +197,17 @@ static bool read_response(struct tp_qp *qp, struct tp_resource *res,
 	tp_fill_response(qp, out, operation[first][last], res->nxt_psn);
 	out->hdr.aeth = (struct wire_aeth){TP_ACK_NO_CREDITS, res->msn};
 	out->hdr.payload_bytes = len;
+	out->hdr.packets = (uint16_t)packets;
 	out->piece[0].ptr = from;
 	out->piece[0].len = len;
 	out->num_pieces = len > 0;
-	res->nxt_psn = psn_add(res->nxt_psn, 1);
+	res->nxt_psn = psn_add(res->nxt_psn, packets);
 	if (last)
 		done(&qp->resp, res);
 	return true;
 }
 
-bool tp_resource_transmit(struct tp_qp *qp, struct tp_packet_out *out)
+bool tp_resource_transmit(struct tp_qp *qp, struct tp_packet_out *out, uint32_t most)
 {
 	struct tp_responder *r = &qp->resp;
 	struct tp_resource *res = NULL;
@@ -220,7 +224,7 @@ bool tp_resource_transmit(struct tp_qp *qp, struct tp_packet_out *out)
 	if (!res->is_atomic) {
 		psn_t at = res->nxt_psn;
 
-		if (likely(read_response(qp, res, out)))
+		if (likely(read_response(qp, res, out, most)))
 			return true;
 		/* the memory went away meanwhile */
 		r->pending &= (uint8_t)~TP_RESPONSE_RESOURCE;

@@ -10,7 +10,9 @@
  * Answers are not sent here but noted in resp.pending: an ACK that waits
  * covers every request up to the expected PSN, so however many requests
  * come before tp_qp_transmit() asks, one ACK answers them. Responses of
- * READs and atomics go first, a NAK is last.
+ * READs and atomics go first, a NAK is last. The ACK of a whole message may
+ * even wait to travel with a request of this QP; one that is asked for in the
+ * middle of a message may not: a sender with a full window wants it.
  */
 #include "transport/qp.h"
 
@@ -55,6 +57,27 @@ void tp_responder_fault(struct tp_qp *qp, enum tp_verdict verdict, psn_t at)
 	queue_nak(r, f->syndrome, at);
 }
 
+/* a fault wants it refused as if there were no receive for it */
+static bool marked_rnr(const struct wire_packet *pkt, uint32_t flags)
+{
+	return pkt->lrh.rnr_mark & (WIRE_RNR_OWN | WIRE_RNR_TIMER) &&
+	       ((flags & WIRE_IS_SEND && flags & WIRE_IS_FIRST) ||
+		(flags & WIRE_IS_WRITE && flags & WIRE_HAS_IMM));
+}
+
+static uint8_t rnr_timer_enc(const struct tp_qp *qp, const struct wire_packet *pkt)
+{
+	return pkt->lrh.rnr_mark & WIRE_RNR_TIMER ? pkt->lrh.rnr_mark & WIRE_RNR_TIMER_MASK :
+						    qp->attr.min_rnr_timer_enc;
+}
+
+static void acknowledge(struct tp_responder *r, uint32_t flags)
+{
+	bool may_wait = flags & WIRE_IS_LAST && ++r->owed < TP_ACK_MESSAGES;
+
+	r->pending |= may_wait ? TP_RESPONSE_OWED : TP_RESPONSE_ACK;
+}
+
 static void expected(struct tp_qp *qp, const struct wire_packet *pkt, uint32_t flags)
 {
 	struct tp_responder *r = &qp->resp;
@@ -62,32 +85,45 @@ static void expected(struct tp_qp *qp, const struct wire_packet *pkt, uint32_t f
 
 	r->nak_sent = false;
 	r->pending &= (uint8_t)~TP_RESPONSE_NAK;
-	if (flags & (WIRE_IS_SEND | WIRE_IS_WRITE))
+	if (unlikely(marked_rnr(pkt, flags)))
+		verdict = TP_NO_RECEIVE;
+	else if (flags & (WIRE_IS_SEND | WIRE_IS_WRITE))
 		verdict = tp_message_receive(qp, pkt, flags);
 	else if (flags & (WIRE_IS_READ | WIRE_IS_ATOMIC))
 		verdict = tp_resource_request(qp, pkt, flags);
 
 	if (unlikely(verdict == TP_NO_RECEIVE)) { /* 9.7.5.2.8 */
-		queue_nak(r, WIRE_AETH_RNR_NAK | qp->attr.min_rnr_timer_enc, r->epsn);
+		queue_nak(r, WIRE_AETH_RNR_NAK | rnr_timer_enc(qp, pkt), r->epsn);
 		r->nak_sent = true;
 	} else if (unlikely(verdict != TP_ACCEPT)) {
 		tp_responder_fault(qp, verdict, r->epsn);
 	} else if (flags & (WIRE_IS_SEND | WIRE_IS_WRITE)) {
-		r->epsn = psn_add(r->epsn, 1);
+		r->epsn = psn_add(r->epsn, pkt->packets);
 		if (flags & WIRE_IS_LAST)
 			r->msn = (r->msn + 1) & 0xffffff;
 		if (pkt->bth.ack_req)
-			r->pending |= TP_RESPONSE_ACK;
+			acknowledge(r, flags);
 	}
 }
 
-static void duplicate(struct tp_qp *qp, const struct wire_packet *pkt, uint32_t flags)
+/* @behind: how many packets before the expected one it begins */
+static void duplicate(struct tp_qp *qp, const struct wire_packet *pkt, uint32_t flags,
+		      uint32_t behind)
 {
+	struct wire_packet rest;
+
 	qp->stats.duplicates++;
-	if (flags & (WIRE_IS_READ | WIRE_IS_ATOMIC))
+	if (flags & (WIRE_IS_READ | WIRE_IS_ATOMIC)) {
 		tp_resource_duplicate(qp, pkt, flags);
-	else /* C9-105: not executed again, but acknowledged */
-		qp->resp.pending |= TP_RESPONSE_ACK;
+		return;
+	}
+	/* C9-105: not executed again, but acknowledged */
+	qp->resp.pending |= TP_RESPONSE_ACK;
+	if (pkt->packets <= behind || pkt->payload_bytes <= behind << qp->mtu_shift)
+		return;
+	/* a segment whose end is new */
+	tp_trim(qp, pkt, behind, &rest);
+	expected(qp, &rest, flags & ~(uint32_t)WIRE_IS_FIRST);
 }
 
 static void too_early(struct tp_qp *qp)
@@ -108,9 +144,45 @@ void tp_responder_receive(struct tp_qp *qp, const struct wire_packet *pkt, uint3
 	if (likely(ahead == 0))
 		expected(qp, pkt, flags);
 	else if (ahead < 0)
-		duplicate(qp, pkt, flags);
+		duplicate(qp, pkt, flags, (uint32_t)-ahead);
 	else
 		too_early(qp);
+}
+
+bool tp_qp_receive_small(struct tp_qp *qp, const struct tp_small *in, uint16_t slid, uint8_t sl)
+{
+	struct tp_responder *r = &qp->resp;
+	const struct tp_sge *sge;
+	struct tp_wc wc = {
+		.opcode = IBV_WC_RECV,
+		.byte_len = in->length_bytes,
+		.src_qpn = qp->attr.dest_qpn,
+		.pkey_index = qp->attr.pkey_index,
+		.slid = slid,
+		.sl = sl,
+		.solicited = in->solicited,
+	};
+	void *to;
+
+	if (qp->type != TP_RC || qp->state != IBV_QPS_RTS || !psn_eq(in->psn, r->epsn) ||
+	    r->message != TP_MESSAGE_NONE || r->nak_sent || r->pending & TP_RESPONSE_NAK ||
+	    in->length_bytes == 0 || in->length_bytes > tp_mtu(qp) || !tp_recv_take(qp))
+		return false;
+	/* in one piece, or the general way */
+	sge = r->recv.sge;
+	if (r->recv.num_sge < 1 || sge->length_bytes < in->length_bytes)
+		return false;
+	to = qp->ops->mem(qp->ctx, sge->lkey, sge->addr, in->length_bytes,
+			  IBV_ACCESS_LOCAL_WRITE, false);
+	if (unlikely(!to))
+		return false;
+	memcpy(to, in->payload, in->length_bytes);
+	r->epsn = psn_add(r->epsn, 1);
+	r->msn = (r->msn + 1) & 0xffffff;
+	qp->stats.rx_packets++;
+	tp_recv_complete(qp, &wc);
+	acknowledge(r, WIRE_IS_LAST);
+	return true;
 }
 
 void tp_fill_response(const struct tp_qp *qp, struct tp_packet_out *out,
@@ -125,25 +197,27 @@ void tp_fill_response(const struct tp_qp *qp, struct tp_packet_out *out,
 	};
 	out->hdr.payload = NULL;
 	out->hdr.payload_bytes = 0;
+	out->hdr.packets = 1;
 	out->num_pieces = 0;
 	out->av = &qp->attr.av;
 }
 
-bool tp_responder_transmit(struct tp_qp *qp, struct tp_packet_out *out)
+bool tp_responder_transmit(struct tp_qp *qp, struct tp_packet_out *out, uint32_t most)
 {
 	struct tp_responder *r = &qp->resp;
 
-	if (r->pending & TP_RESPONSE_RESOURCE && tp_resource_transmit(qp, out))
+	if (r->pending & TP_RESPONSE_RESOURCE && tp_resource_transmit(qp, out, most))
 		return true;
 	if (r->pending & TP_RESPONSE_NAK) {
 		tp_fill_response(qp, out, WIRE_ACKNOWLEDGE, r->nak_psn);
 		out->hdr.aeth = (struct wire_aeth){r->nak_syndrome, r->msn};
-	} else if (r->pending & TP_RESPONSE_ACK) {
+	} else if (r->pending & (TP_RESPONSE_ACK | TP_RESPONSE_OWED)) {
 		tp_fill_response(qp, out, WIRE_ACKNOWLEDGE, psn_add(r->epsn, 0xffffff));
 		out->hdr.aeth = (struct wire_aeth){TP_ACK_NO_CREDITS, r->msn};
 	} else {
 		return false;
 	}
 	r->pending = 0; /* a NAK acknowledges all before it */
+	r->owed = 0;
 	return true;
 }

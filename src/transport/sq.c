@@ -69,7 +69,9 @@ void tp_sq_at_end(struct tp_qp *qp)
 
 	if (likely(!sq->stop) || (int32_t)(sq->end - sq->tail) > 0)
 		return;
-	if (sq->stop == TP_STOP_DRAIN) {
+	if (sq->stop == TP_STOP_HOLD) {
+		return; /* whoever holds it looks */
+	} else if (sq->stop == TP_STOP_DRAIN) {
 		sq->stop = TP_STOP_NONE;
 		qp->ops->event(qp->ctx, TP_EVENT_SQ_DRAINED); /* 10.3.1.5 */
 	} else if (sq->tail == sq->end) {

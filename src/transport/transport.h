@@ -14,6 +14,10 @@
  * requester (posts to packets), the responder (packets to memory and
  * receive completions) and the completer (acknowledgements to send
  * completions).
+ *
+ * Segments: where the way allows it, one struct wire_packet stands for many
+ * packets in a row (segmentation offload). PSNs move on as if it had been
+ * cut to the path MTU, and a peer may cut or join what it sends again anew.
  */
 #ifndef SOFTIB_TRANSPORT_H
 #define SOFTIB_TRANSPORT_H
@@ -68,11 +72,11 @@ struct tp_send_wr {
 	const struct tp_sge *sge;
 };
 
-/** struct tp_recv_wr - one receive request, copied out of RQ or SRQ */
+/** struct tp_recv_wr - one receive request, taken out of RQ or SRQ */
 struct tp_recv_wr {
 	uint64_t wr_id;
-	uint8_t num_sge;
-	struct tp_sge sge[TP_MAX_SGE];
+	uint32_t num_sge;
+	const struct tp_sge *sge; /* the giver's; stays until the QP takes the next */
 };
 
 /** struct tp_wc - the outcome of a request; the caller adds it to the CQ */
@@ -101,7 +105,8 @@ enum tp_event {
 	TP_EVENT_QP_ACCESS_ERR, /* local access violation work queue error */
 };
 
-/** struct tp_packet_out - a packet to send: headers, and payload in pieces */
+/** struct tp_packet_out - a packet or segment to send: headers, and payload in
+ *  pieces */
 struct tp_packet_out {
 	struct wire_packet hdr; /* payload_bytes set, payload NULL; LRH/GRH
 				   addresses filled by the caller from av */
@@ -136,6 +141,8 @@ struct tp_ops {
 	void (*complete_send)(void *ctx, const struct tp_wc *wc);
 	void (*complete_recv)(void *ctx, const struct tp_wc *wc);
 	void (*event)(void *ctx, enum tp_event event);
+	/** failed() - the QP is in the error state from now on. May be NULL */
+	void (*failed)(void *ctx);
 };
 
 /** struct tp_attr - attributes that ibv_modify_qp sets, as they stand */
@@ -223,7 +230,7 @@ void tp_qp_posted_recv(struct tp_qp *qp);
 /**
  * tp_qp_receive() - a packet for this QP; P_Key and existence of the QP were
  * checked by the caller, Q_Key (UD), transport version, opcode, PSN, MSN, rkey here.
- * @pkt: decoded; its payload is read before return
+ * @pkt: decoded, or a segment; its payload is read before return
  */
 void tp_qp_receive(struct tp_qp *qp, const struct wire_packet *pkt, mono_t now);
 
@@ -235,12 +242,70 @@ void tp_qp_receive(struct tp_qp *qp, const struct wire_packet *pkt, mono_t now);
  * room does not ask). Return: false when there is nothing to send now.
  */
 bool tp_qp_transmit(struct tp_qp *qp, struct tp_packet_out *out, mono_t now);
+/** tp_qp_transmit_segment() - the same, with up to @segment_bytes of payload.
+ *  Less than the path MTU: a packet */
+bool tp_qp_transmit_segment(struct tp_qp *qp, struct tp_packet_out *out,
+			    uint32_t segment_bytes, mono_t now);
+/** struct tp_small - a SEND Only of RC without immediate, AckReq set */
+struct tp_small {
+	psn_t psn;
+	const void *payload; /* as tp_packet_out's pieces */
+	uint32_t length_bytes;
+	uint32_t dest_qpn;
+	uint16_t pkey;
+	bool solicited;
+	bool has_ack; /* an acknowledgement of @ack travels along */
+	psn_t ack;
+};
+/** tp_qp_transmit_small() - tp_qp_transmit_segment() for the common case: the
+ *  next thing to send is a new SEND of RC, of at most @most bytes in one
+ *  piece, and nothing is in its way. Return: false: it is not, nothing changed */
+bool tp_qp_transmit_small(struct tp_qp *qp, struct tp_small *out, uint32_t most, mono_t now);
+/** tp_qp_receive_small() - tp_qp_receive() for the common case: @in, with its
+ *  psn, payload, length and solicited, is the one expected, and there is a
+ *  receive for it. @slid, @sl: for the completion. Return: as above */
+bool tp_qp_receive_small(struct tp_qp *qp, const struct tp_small *in, uint16_t slid, uint8_t sl);
 /** tp_qp_wants_transmit() - cheap test: may tp_qp_transmit() return true? */
 bool tp_qp_wants_transmit(const struct tp_qp *qp);
+/** tp_qp_can_wait() - all it wants to send is an acknowledgement that may wait
+ *  for a request to go with (tp_qp_take_ack()), or for more to acknowledge */
+bool tp_qp_can_wait(const struct tp_qp *qp);
+/** tp_qp_take_ack() - an acknowledgement to travel along with a request of
+ *  this QP, if one is owed. Return: true, and *@at is the PSN it stands for */
+bool tp_qp_take_ack(struct tp_qp *qp, psn_t *at);
+/** tp_qp_acked() - an acknowledgement that travelled along, before the
+ *  request that it came with is received */
+void tp_qp_acked(struct tp_qp *qp, psn_t at, mono_t now);
+/** tp_qp_destination() - where the next packet goes: the QP's peer, or for
+ *  UD the next request's; its QPN in *@qpn */
+const struct tp_av *tp_qp_destination(const struct tp_qp *qp, uint32_t *qpn);
+/** tp_qp_next_bytes() - no packet or segment that comes next has more payload */
+uint32_t tp_qp_next_bytes(const struct tp_qp *qp);
 
 /** tp_qp_expiry() - MONO_NEVER when no timer runs */
 mono_t tp_qp_expiry(const struct tp_qp *qp);
 void tp_qp_expire(struct tp_qp *qp, mono_t now);
+
+/* --- holding the send queue back (hold.c) --- */
+
+enum tp_held {
+	TP_HELD_NOT,	  /* or no more: the state changed */
+	TP_HELD_DRAINING, /* what was sent is not yet acknowledged */
+	TP_HELD_EMPTY,	  /* nothing waits */
+	TP_HELD_READY,	  /* requests wait, and nothing is before them */
+};
+/** tp_qp_idle() - in RTS, and nothing is unsent or unacknowledged */
+bool tp_qp_idle(const struct tp_qp *qp);
+/** tp_qp_hold() - send what was begun and no more. False: not now */
+bool tp_qp_hold(struct tp_qp *qp);
+enum tp_held tp_qp_held(const struct tp_qp *qp);
+/** tp_qp_held_request() - the oldest, when READY. @wr->sge stays the QP's;
+ *  of inline data it points to *@inline_data */
+void tp_qp_held_request(const struct tp_qp *qp, struct tp_send_wr *wr, struct tp_sge *inline_data);
+/** tp_qp_held_done() - it is done, and completes; no packet was sent */
+void tp_qp_held_done(struct tp_qp *qp);
+/** tp_qp_release() - the rest goes by packets */
+void tp_qp_release(struct tp_qp *qp);
 
 /** tp_qp_sq_free() - how many more requests fit */
 uint32_t tp_qp_sq_free(const struct tp_qp *qp);

@@ -35,7 +35,7 @@ void tp_uc_receive(struct tp_qp *qp, const struct wire_packet *pkt, uint32_t fla
 		qp->stats.out_of_sequence++;
 		tp_message_abandon(qp);
 	}
-	r->epsn = psn_add(pkt->bth.psn, 1);
+	r->epsn = psn_add(pkt->bth.psn, pkt->packets);
 	if (flags & WIRE_IS_FIRST)
 		tp_message_abandon(qp);
 	verdict = tp_message_receive(qp, pkt, flags);

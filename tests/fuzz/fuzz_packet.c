@@ -35,6 +35,33 @@ static void encode_and_decode(struct wire_packet *p, const uint8_t *data, size_t
 	free(buf);
 }
 
+/* the LRH alone, as switches read it: the same, and all bits but the reserved */
+static void lrh_alone(const uint8_t *data, size_t size, const struct wire_packet *p)
+{
+	uint8_t again[WIRE_LRH_BYTES];
+	struct wire_lrh lrh;
+
+	memset(&lrh, 0, sizeof(lrh));
+	if (wire_lrh_decode(data, size, &lrh) != WIRE_LRH_BYTES ||
+	    wire_lrh_encode(&lrh, again) != WIRE_LRH_BYTES || lrh.dlid != p->lrh.dlid ||
+	    lrh.slid != p->lrh.slid || lrh.sl != p->lrh.sl || lrh.vl != p->lrh.vl ||
+	    lrh.lnh != p->lrh.lnh || memcmp(again + 2, data + 2, 2) || memcmp(again + 6, data + 6, 2))
+		abort();
+}
+
+/* the GRH alone, as receivers of datagrams see it */
+static void grh_alone(const uint8_t *data)
+{
+	uint8_t again[WIRE_GRH_BYTES];
+	struct wire_grh grh;
+
+	wire_grh_decode(data, &grh);
+	wire_grh_encode(&grh, again);
+	/* but for what is always the same: IPVer, NxtHdr */
+	if (memcmp(again + 1, data + 1, 5) || memcmp(again + 7, data + 7, sizeof(again) - 7))
+		abort();
+}
+
 static void as_packet(const uint8_t *data, size_t size)
 {
 	struct wire_packet p;
@@ -42,6 +69,10 @@ static void as_packet(const uint8_t *data, size_t size)
 
 	memset(&p, 0, sizeof(p));
 	n = wire_packet_decode(data, size, &p);
+	if (n > 0)
+		lrh_alone(data, size, &p);
+	if (size >= WIRE_GRH_BYTES)
+		grh_alone(data);
 	/* the encoder pads to the next word; a packet may carry more, never less */
 	if (n > 0 && p.bth.pad_bytes == (-p.payload_bytes & 3))
 		encode_and_decode(&p, data, size, n);

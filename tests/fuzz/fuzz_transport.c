@@ -46,12 +46,12 @@ static int invalidate(void *ctx, uint32_t rkey)
 
 static bool recv_get(void *ctx, struct tp_recv_wr *wr)
 {
+	static const struct tp_sge sge[] = {{IOVA, 100, KEY}, {IOVA + 4096, 6000, KEY}};
 	struct world *w = ctx;
 
 	if (w->taken == w->recvs)
 		return false;
-	*wr = (struct tp_recv_wr){.wr_id = w->taken++, .num_sge = 2,
-				  .sge = {{IOVA, 100, KEY}, {IOVA + 4096, 6000, KEY}}};
+	*wr = (struct tp_recv_wr){.wr_id = w->taken++, .num_sge = 2, .sge = sge};
 	return true;
 }
 

@@ -17,8 +17,11 @@ from pathlib import Path
 
 BUILD = Path(os.environ.get("SOFTIB_BUILD", Path(__file__).parents[2] / "build")).resolve()
 SHARED = Path(os.environ.get("SOFTIB_SHARED", Path(__file__).parents[3] / "shared"))
+SANITIZED = bool(os.environ.get("SOFTIB_SANITIZED"))  # says tests/sanitize.py
 SOFTIB = BUILD / "bin/softib"
 TIMEOUT = 120  # a hang, not a measure of speed
+# for programs that load nothing of ours: a sanitizer in them would only judge them
+OUTSIDE = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
 
 
 

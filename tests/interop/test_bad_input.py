@@ -13,6 +13,7 @@ import socket
 import struct
 import subprocess
 import tempfile
+import threading
 import time
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from interop.test_kill import open_files, softibd_pid
 
 ABI_MAGIC, ABI_VERSION = 0x42495453, 1  # src/abi/session.h
 OPEN_LIST, OPEN_UVERBS, OPEN_UMAD, OPEN_PORT = range(4)
-FD_LINK, FD_DOORBELL, FD_ASYNC_READ, NUM_FDS = 1, 2, 4, 7
+FD_LINK, FD_DOORBELL, FD_ASYNC_READ, FD_WINDOWS, NUM_FDS = 1, 2, 4, 7, 10
 GET_CONTEXT, QUERY_DEVICE, ALLOC_PD = 0, 1, 3  # <rdma/ib_user_verbs.h>
 DEVICE_FATAL = 8
 EIO = 5
@@ -193,6 +194,7 @@ def _listens(port):
     return listening(port)
 
 
+@pytest.mark.no_sanitizer("AddressSanitizer reserves terabytes of address space")
 def test_program_without_memory(pair):
     statuses = set()
     for mib in (12, 16, 20, 24, 32, 48, 64, 96, 128, 256):
@@ -364,7 +366,7 @@ class Program:
         self.sock.close()
 
     def ring(self, tail):
-        struct.pack_into("<Q", self.link, self.out, tail)
+        struct.pack_into("@Q", self.link, self.out, tail)  # "<Q" is stored byte by byte
         os.write(self.fds[FD_DOORBELL], struct.pack("=Q", 1))
 
     def write(self, data, at=0):
@@ -380,7 +382,7 @@ class Program:
             yield struct.unpack("<QII", os.read(self.fds[FD_ASYNC_READ], 64))[1]
 
     def head(self):
-        return struct.unpack_from("<Q", self.link, self.out + RING_HEAD)[0]
+        return struct.unpack_from("@Q", self.link, self.out + RING_HEAD)[0]
 
 
 SCRIBBLES = {
@@ -405,6 +407,19 @@ def test_scribbled_ring_is_cut_off(pair, what):
         assert program.alloc_pd() == -EIO
         goes_on(pair)
     wait_until(lambda: not pair.user_resources(), "its PD goes")
+    wait_until(lambda: open_files(softibd_pid(pair)) <= files, "no descriptor stays")
+
+
+def test_descriptors_that_nobody_asked_for(pair):
+    """They come along with a message, and softibd keeps none."""
+    files = open_files(softibd_pid(pair))
+    with Program(pair) as program:
+        held = open_files(softibd_pid(pair))
+        with socket.socket(fileno=os.dup(program.fds[FD_WINDOWS])) as windows:
+            for _ in range(50):
+                socket.send_fds(windows, [bytes(8)], [0, 0])
+            socket.send_fds(windows, [b""], [0, 0])
+        wait_until(lambda: open_files(softibd_pid(pair)) <= held, "no descriptor stays")
     wait_until(lambda: open_files(softibd_pid(pair)) <= files, "no descriptor stays")
 
 
@@ -494,12 +509,15 @@ def test_foreign_keys(pair):
 
 # --- softibd's death ---
 
-def test_softibd_is_killed():
+@pytest.mark.parametrize("program", [["ib_write_bw", "-D", "20"],
+                                     ["ibv_rc_pingpong", "-e", "-n", "100000000"]],
+                         ids=["polling", "asleep"])
+def test_softibd_is_killed(program):
     with Fabric("pair") as fabric:
         port = next(_ports)
-        flags = ["-d", "softib0", "-p", port, "-D", "20"]
-        server = fabric.serve("n1", "ib_write_bw", *flags, port=port)
-        client = fabric.start("n2", "ib_write_bw", *flags, "localhost")
+        command_line = [program[0], "-d", "softib0", "-p", port, *program[1:]]
+        server = fabric.serve("n1", *command_line, port=port)
+        client = fabric.start("n2", *command_line, "localhost")
         watch = fabric.start("n1", "stdbuf", "-oL", "ibv_asyncwatch", "-d", "softib0")
         assert "async event FD" in watch.stdout.readline()
         wait_until(lambda: len([r for r in fabric.user_resources() if r["type"] == "qp"]) == 2

@@ -352,6 +352,8 @@ class Control:
     b'{"op":"link","node":"n1","port":1}', b'{"op":"link","node":"n1","port":1,"state":"x"}',
     b'{"op":"topo","format":"x"}', b'{"op":"topo","node":"x"}', b'{"op":"counters","port":1}',
     b'{"op":"counters","node":[]}', b'{"op":"wait"}', b'{"op":"wait","until":"x"}',
+    b'{"op":"capture","node":"x"}', b'{"op":"capture","port":1}', b'{"op":"capture","snap":-1}',
+    b'{"op":"capture","filter":"x"}', b'{"op":"capture","ring_bytes":"1"}',
     b'{"op":"wait","until":"active","timeout_ms":-1}', b'{"op":"resources","node":""}',
 ], ids=lambda data: data[:40].decode("latin1").encode("unicode_escape").decode() or "empty")
 def test_malformed_request(pair, data):

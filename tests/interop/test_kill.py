@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from interop.fabric import _ports, wait_until
+from interop.fabric import SANITIZED, _ports, wait_until
 
 
 def open_files(pid):
@@ -88,5 +88,6 @@ def loop(fabric, count, show=None):
         if show:
             show(n + 1, open_files(pid), resident_kib(pid))
     assert open_files(pid) == files
-    assert resident_kib(pid) <= memory + 256, f"{memory} KiB grew to {resident_kib(pid)}"
+    if not SANITIZED:  # they hold freed memory back, and tell of leaks themselves
+        assert resident_kib(pid) <= memory + 256, f"{memory} KiB grew to {resident_kib(pid)}"
     fabric.pair("ib_write_bw", "-n", "100")

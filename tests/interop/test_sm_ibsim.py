@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from interop.fabric import SANITIZED
+
 BUILD = Path(os.environ.get("SOFTIB_BUILD", Path(__file__).parents[2] / "build")).resolve()
 SHARED = Path(os.environ.get("SOFTIB_SHARED", Path(__file__).parents[3] / "shared"))
 PRELOAD = Path("/usr/lib/x86_64-linux-gnu/umad2sim/libumad2sim.so")
@@ -45,8 +47,11 @@ class Sim:
     def __init__(self, netfile, directory):
         Sim.counter += 1
         self.netfile, self.directory = netfile, directory
-        self.env = dict(os.environ, LD_PRELOAD=str(PRELOAD),
+        preload = [os.environ.get("LD_PRELOAD"), str(PRELOAD)]
+        self.env = dict(os.environ, LD_PRELOAD=":".join(filter(None, preload)),
                         IBSIM_SOCKNAME=f"softib-{os.getpid()}-{Sim.counter}")
+        if SANITIZED:  # umad2sim copies beyond the ends of its own buffers
+            self.env["ASAN_OPTIONS"] += ":replace_intrin=0"
         self.env.pop("LD_LIBRARY_PATH", None)
         self.children = []
 
@@ -55,7 +60,7 @@ class Sim:
         del env["LD_PRELOAD"]
         self.ibsim = subprocess.Popen(
             ["ibsim", "-s", "-N", "2048", "-S", "256", "-P", "16384", str(self.netfile)],
-            env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            env=env, cwd=self.directory, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, text=True)
         self.children.append(self.ibsim)
         for line in self.ibsim.stdout:  # it answers when its prompt is there
@@ -74,7 +79,7 @@ class Sim:
 
     def run(self, node, *command, check=True):
         env = dict(self.env, **({"SIM_HOST": node} if node else {}))
-        done = subprocess.run([str(c) for c in command], env=env, text=True,
+        done = subprocess.run([str(c) for c in command], env=env, cwd=self.directory, text=True,
                               capture_output=True, timeout=TIMEOUT)
         if check:
             assert done.returncode == 0, f"{command}: {done.stdout}\n{done.stderr}"
@@ -84,7 +89,7 @@ class Sim:
         """softib-sm that stays; returns when the subnet is up."""
         env = dict(self.env, **({"SIM_HOST": node} if node else {}))
         sm = subprocess.Popen([str(SM), "--lid-cache", "none", "--check", *options],
-                              env=env, text=True, stdout=subprocess.PIPE,
+                              env=env, cwd=self.directory, text=True, stdout=subprocess.PIPE,
                               stderr=subprocess.DEVNULL)
         self.children.append(sm)
         self.expect(sm, "SUBNET UP")

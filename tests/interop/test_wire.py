@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from interop.fabric import OUTSIDE
+
 TOP = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("SOFTIB_BUILD", TOP / "build")).resolve()
 CAPTURES = Path(os.environ.get("SOFTIB_SHARED", TOP.parent / "shared")) / "captures"
@@ -57,7 +59,7 @@ def emitted(tmp_path_factory):
                          stdout=subprocess.PIPE).stdout
     wrote = [json.loads(line) for line in out.splitlines()]
     out = subprocess.run(["tshark", "-r", pcap, "-T", "json"], check=True, text=True,
-                         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout
+                         env=OUTSIDE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout
     read = []
     for packet in json.loads(out, object_pairs_hook=pairs):
         layers = dict(dict(packet)["_source"])["layers"]

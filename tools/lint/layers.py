@@ -15,7 +15,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-PURE = ["wire", "transport", "agents", "routing"]
+PURE = ["wire", "transport", "agents", "fault", "routing"]
 # what a pure object may leave undefined, besides symbols of pure layers
 PURE_LIBC = re.compile(r"^(mem(cpy|move|set|cmp|chr|mem)|str(n?len|n?cmp|n?cpy|chr|rchr)"
                        r"|__stack_chk_fail|__assert_fail|_GLOBAL_OFFSET_TABLE_|__mem\w+_chk"

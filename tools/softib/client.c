@@ -8,7 +8,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "abi/fds.h"
 #include "abi/session.h"
+#include "base/types.h"
 #include "softib.h"
 
 #define ANSWER_MAX (256u << 20)
@@ -44,6 +46,16 @@ const char *text_of(struct json_object *o, const char *key)
 	struct json_object *member = member_of(o, key);
 
 	return member ? json_object_get_string(member) : "";
+}
+
+size_t count_of(struct json_object *list)
+{
+	return json_object_is_type(list, json_type_array) ? json_object_array_length(list) : 0;
+}
+
+struct json_object *item_of(struct json_object *list, size_t i)
+{
+	return i < count_of(list) ? json_object_array_get_idx(list, i) : NULL;
 }
 
 int64_t number_of(struct json_object *o, const char *key)
@@ -103,34 +115,24 @@ static struct json_object *read_memfd(int fd, int64_t bytes)
 	return answer;
 }
 
-static int passed_fd(struct msghdr *msg)
-{
-	struct cmsghdr *cmsg = CMSG_FIRSTHDR(msg);
-	int fd = -1;
-
-	if (cmsg && cmsg->cmsg_level == SOL_SOCKET && cmsg->cmsg_type == SCM_RIGHTS &&
-	    cmsg->cmsg_len == CMSG_LEN(sizeof(int)))
-		memcpy(&fd, CMSG_DATA(cmsg), sizeof(int));
-	return fd;
-}
-
-struct json_object *client_receive(int fd)
+/* one message, and up to two descriptors that came with it */
+static struct json_object *receive(int fd, int passed[2], int *num_passed)
 {
 	static char text[ABI_MESSAGE_MAX + 1];
 	union {
 		struct cmsghdr align;
-		char room[CMSG_SPACE(sizeof(int))];
+		char room[CMSG_SPACE(2 * sizeof(int))];
 	} control;
 	struct iovec iov = {.iov_base = text, .iov_len = ABI_MESSAGE_MAX};
 	struct msghdr msg = {.msg_iov = &iov,
 			     .msg_iovlen = 1,
 			     .msg_control = control.room,
 			     .msg_controllen = sizeof(control.room)};
-	struct json_object *answer, *whole;
+	struct json_object *answer;
 	bool reset = false; /* is told once, before what was answered until then */
 	ssize_t n;
-	int memfd;
 
+	*num_passed = 0;
 	do
 		n = recvmsg(fd, &msg, MSG_CMSG_CLOEXEC);
 	while (n < 0 && (errno == EINTR || (errno == ECONNRESET && !reset && (reset = true))));
@@ -139,14 +141,25 @@ struct json_object *client_receive(int fd)
 		return NULL;
 	}
 	text[n] = '\0';
-	memfd = passed_fd(&msg);
+	*num_passed = (int)abi_take_fds(&msg, passed, 2);
 	answer = json_tokener_parse(text);
 	errno = EPROTO;
-	if (memfd < 0)
+	return answer;
+}
+
+struct json_object *client_receive(int fd)
+{
+	struct json_object *answer, *whole;
+	int passed[2], num_passed;
+
+	answer = receive(fd, passed, &num_passed);
+	if (num_passed == 2)
+		close(passed[1]); /* nobody asked for that */
+	if (!num_passed)
 		return answer;
-	whole = read_memfd(memfd, number_of(answer, "bytes"));
+	whole = read_memfd(passed[0], number_of(answer, "bytes"));
 	json_object_put(answer);
-	close(memfd);
+	close(passed[0]);
 	return whole;
 }
 
@@ -171,10 +184,10 @@ struct json_object *client_call_quiet(const char *dir, struct json_object *req)
 	return answer;
 }
 
-struct json_object *client_call(const char *dir, struct json_object *req)
+/* say why there is no answer, or what it complains of.
+ * Return: @answer; NULL when something was said */
+static struct json_object *check_answer(const char *dir, struct json_object *answer)
 {
-	struct json_object *answer = client_call_quiet(dir, req);
-
 	if (!answer && (errno == ENOENT || errno == ECONNREFUSED))
 		complain("no fabric is up in %s: 'softib list' shows those that are",
 			 dir);
@@ -185,4 +198,31 @@ struct json_object *client_call(const char *dir, struct json_object *req)
 	complain("%s", text_of(answer, "error"));
 	json_object_put(answer);
 	return NULL;
+}
+
+struct json_object *client_call(const char *dir, struct json_object *req)
+{
+	return check_answer(dir, client_call_quiet(dir, req));
+}
+
+struct json_object *client_call_hold(const char *dir, struct json_object *req, int *control_fd,
+				     int passed[2])
+{
+	struct json_object *answer = NULL;
+	int num_passed = 0;
+
+	*control_fd = client_open(dir);
+	errno = *control_fd < 0 ? -*control_fd : 0;
+	if (!errno)
+		errno = -client_send(*control_fd, req);
+	if (!errno)
+		answer = receive(*control_fd, passed, &num_passed);
+	json_object_put(req);
+	answer = check_answer(dir, answer);
+	if (answer && num_passed != 2) {
+		complain("softibd in %s passes no capture", dir);
+		json_object_put(answer);
+		return NULL;
+	}
+	return answer;
 }

@@ -423,7 +423,7 @@ static int add_fabric(const char *name, const char *dir, void *arg)
 
 static void print_fabrics(struct json_object *list)
 {
-	if (!json_object_array_length(list)) {
+	if (!count_of(list)) {
 		puts("no fabric is up");
 		return;
 	}
@@ -434,8 +434,8 @@ static void print_fabrics(struct json_object *list)
 	paint("1", "PID", 9);
 	paint("1", "TOPOLOGY", 0);
 	putchar('\n');
-	for (size_t i = 0; i < json_object_array_length(list); i++) {
-		struct json_object *f = json_object_array_get_idx(list, i);
+	for (size_t i = 0; i < count_of(list); i++) {
+		struct json_object *f = item_of(list, i);
 		struct json_object *ports = member_of(f, "ports");
 		int64_t active = number_of(ports, "active");
 		int64_t all = active + number_of(ports, "armed") +

@@ -393,8 +393,8 @@ int cmd_counters(int argc, char **argv)
 		print_title("        SENT    RECEIVED  PACKETS SENT      RECEIVED  OTHER",
 			    0);
 		putchar('\n');
-		for (size_t i = 0; i < json_object_array_length(list); i++)
-			print_counters(json_object_array_get_idx(list, i));
+		for (size_t i = 0; i < count_of(list); i++)
+			print_counters(item_of(list, i));
 	}
 	json_object_put(answer);
 	return EXIT_SUCCESS;
@@ -471,8 +471,8 @@ int cmd_resource(int argc, char **argv)
 		print_title("NODE    DEVICE    TYPE   HANDLE  QPN       PID      OWNER",
 			    0);
 		putchar('\n');
-		for (size_t i = 0; i < json_object_array_length(list); i++)
-			print_resource(json_object_array_get_idx(list, i));
+		for (size_t i = 0; i < count_of(list); i++)
+			print_resource(item_of(list, i));
 	}
 	json_object_put(answer);
 	return EXIT_SUCCESS;

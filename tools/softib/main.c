@@ -21,6 +21,8 @@ static const struct command commands[] = {
 	{"link", "plug or pull a cable", cmd_link},
 	{"counters", "show the counters of ports", cmd_counters},
 	{"resource", "show what programs hold", cmd_resource},
+	{"capture", "capture packets for tshark", cmd_capture},
+	{"fault", "let packets, links and nodes fail", cmd_fault},
 };
 
 int complain(const char *fmt, ...)

@@ -13,8 +13,8 @@
 
 static struct json_object *first_adapter(struct json_object *nodes)
 {
-	for (size_t i = 0; i < json_object_array_length(nodes); i++) {
-		struct json_object *node = json_object_array_get_idx(nodes, i);
+	for (size_t i = 0; i < count_of(nodes); i++) {
+		struct json_object *node = item_of(nodes, i);
 
 		if (!strcmp(text_of(node, "kind"), "ca"))
 			return node;

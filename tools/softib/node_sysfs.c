@@ -146,10 +146,10 @@ static void put_port(struct tree *t, const char *device, struct json_object *por
 	put(t, at, "gids/0", "%s:%s", guid_text(hex_of(port, "gid_prefix"), prefix),
 	    guid_text(hex_of(port, "guid"), guid));
 	put(t, at, "gid_attrs/types/0", "IB/RoCE v1");
-	for (size_t i = 0; pkeys && i < json_object_array_length(pkeys); i++) {
+	for (size_t i = 0; pkeys && i < count_of(pkeys); i++) {
 		snprintf(name, sizeof(name), "pkeys/%zu", i);
 		put(t, at, name, "0x%04x",
-		    json_object_get_int(json_object_array_get_idx(pkeys, i)));
+		    json_object_get_int(item_of(pkeys, i)));
 	}
 }
 
@@ -188,8 +188,8 @@ static void put_device(struct tree *t, const struct abi_device_info *info,
 	put(t, at, "board_id", "%s", info->board_id);
 	put(t, at, "hca_type", "softib");
 	put(t, at, "hw_rev", "%x", info->hw_ver);
-	for (size_t i = 0; i < json_object_array_length(ports); i++)
-		put_port(t, info->name, json_object_array_get_idx(ports, i));
+	for (size_t i = 0; i < count_of(ports); i++)
+		put_port(t, info->name, item_of(ports, i));
 	put_class_devices(t, info);
 }
 
@@ -238,7 +238,7 @@ static int write_files(const struct node_place *at, int dir)
 	put(&tree, "infiniband_verbs", "abi_version", "6");
 	put(&tree, "infiniband_mad", "abi_version", "5");
 	for (int i = 0; i < count; i++)
-		put_device(&tree, &info[i], json_object_array_get_idx(nodes, 0));
+		put_device(&tree, &info[i], item_of(nodes, 0));
 	json_object_put(answer);
 	return tree.error;
 }

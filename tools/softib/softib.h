@@ -34,6 +34,10 @@ int cmd_wait(int argc, char **argv);
 int cmd_link(int argc, char **argv);
 int cmd_counters(int argc, char **argv);
 int cmd_resource(int argc, char **argv);
+int cmd_capture(int argc, char **argv);
+int cmd_fault(int argc, char **argv);
+/** fault_run() - 'softib fault run' (cmd_fault_run.c) */
+int fault_run(int argc, char **argv);
 
 /** complain() - "softib: ..." on stderr. Return: EXIT_FAILURE */
 __attribute__((format(printf, 1, 2)))
@@ -81,6 +85,10 @@ struct json_object *client_receive(int fd);
 struct json_object *client_call(const char *dir, struct json_object *request);
 /** client_call_quiet() - the same, saying nothing */
 struct json_object *client_call_quiet(const char *dir, struct json_object *request);
+/** client_call_hold() - the same, of a request that lasts as long as its
+ *  connection @control_fd, and whose answer brings two descriptors */
+struct json_object *client_call_hold(const char *dir, struct json_object *request, int *control_fd,
+				     int passed[2]);
 /** request() - {"op": @op} */
 struct json_object *request(const char *op);
 void request_text(struct json_object *req, const char *key, const char *text);
@@ -89,6 +97,9 @@ void request_number(struct json_object *req, const char *key, int64_t n);
 const char *text_of(struct json_object *o, const char *key);
 int64_t number_of(struct json_object *o, const char *key);
 struct json_object *member_of(struct json_object *o, const char *key);
+/** count_of(), item_of() - of a list; 0 and NULL of what is none */
+size_t count_of(struct json_object *list);
+struct json_object *item_of(struct json_object *list, size_t i);
 
 /* --- session.c: the processes of one fabric ----------------------------- */
 

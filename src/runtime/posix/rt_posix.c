@@ -6,7 +6,9 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/random.h>
+#include <sys/timerfd.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "runtime/posix/rt_posix.h"
 #include "runtime/rt_private.h"
@@ -14,8 +16,8 @@
 struct rt_posix {
 	struct rt rt;
 	struct ev_loop *loop;
-	ev_timer alarm;	  /* bounds the sleep */
-	struct list_head pollers;
+	ev_io alarm; /* a timerfd bounds the sleep: libev's timers know milliseconds */
+	mono_t alarm_due; /* what it is set to */
 	bool stop;
 };
 
@@ -41,26 +43,50 @@ static uint32_t posix_random(struct rt *rt)
 	return bits;
 }
 
-static void on_alarm(struct ev_loop *loop, ev_timer *w, int revents)
+static void on_alarm(struct ev_loop *loop, ev_io *w, int revents)
 {
+	uint64_t count;
+
+	if (read(w->fd, &count, sizeof(count)) < 0) {
+		/* EAGAIN: it was set anew meanwhile */
+	}
+}
+
+static void posix_io_watch(struct rt_io *io, bool readable, bool writable)
+{
+	struct ev_loop *loop = posix_of(io->rt)->loop;
+	int events = (readable ? EV_READ : 0) | (writable ? EV_WRITE : 0);
+
+	ev_io_stop(loop, &io->ev);
+	if (!events)
+		return;
+	ev_io_set(&io->ev, io->ev.fd, events);
+	ev_io_start(loop, &io->ev);
 }
 
 int rt_posix_create(struct rt **rt)
 {
 	struct rt_posix *px = rt_zalloc(sizeof(*px));
+	int alarm_fd;
 
 	if (!px)
 		return -ENOMEM;
 	rt_init(&px->rt);
 	px->rt.now = posix_now;
 	px->rt.random = posix_random;
+	px->rt.io_watch = posix_io_watch;
 	px->loop = ev_loop_new(EVFLAG_AUTO);
-	if (!px->loop) {
+	alarm_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+	if (!px->loop || alarm_fd < 0) {
+		if (px->loop)
+			ev_loop_destroy(px->loop);
+		if (alarm_fd >= 0)
+			close(alarm_fd);
 		rt_free(px);
 		return -ENOSYS;
 	}
-	ev_init(&px->alarm, on_alarm);
-	INIT_LIST_HEAD(&px->pollers);
+	ev_io_init(&px->alarm, on_alarm, alarm_fd, EV_READ);
+	ev_io_start(px->loop, &px->alarm);
 	*rt = &px->rt;
 	return 0;
 }
@@ -69,18 +95,9 @@ void rt_posix_destroy(struct rt *rt)
 {
 	struct rt_posix *px = posix_of(rt);
 
+	close(px->alarm.fd);
 	ev_loop_destroy(px->loop);
 	rt_free(px);
-}
-
-static bool poll_all(struct rt_posix *px)
-{
-	struct rt_poller *p, *tmp;
-	bool busy = false;
-
-	list_for_each_entry_safe(p, tmp, &px->pollers, node)
-		busy |= p->poll(p);
-	return busy;
 }
 
 static bool prepare_all(struct rt_posix *px)
@@ -88,7 +105,7 @@ static bool prepare_all(struct rt_posix *px)
 	struct rt_poller *p;
 	bool busy = false;
 
-	list_for_each_entry(p, &px->pollers, node)
+	list_for_each_entry(p, &px->rt.pollers, node)
 		busy |= p->prepare(p);
 	return busy;
 }
@@ -97,23 +114,26 @@ static void awake_all(struct rt_posix *px)
 {
 	struct rt_poller *p;
 
-	list_for_each_entry(p, &px->pollers, node)
+	list_for_each_entry(p, &px->rt.pollers, node)
 		p->awake(p);
 }
 
-/* the time that libev may sleep, as an armed alarm; 0 when it may not */
+/* let it ring when the next timer is due. Return: false when that is now */
 static bool arm_alarm(struct rt_posix *px)
 {
-	mono_t due = rt_next_expiry(&px->rt), now = posix_now(&px->rt);
+	mono_t due = rt_next_expiry(&px->rt);
+	struct itimerspec when = {0};
 
-	ev_timer_stop(px->loop, &px->alarm);
-	if (due.ns == MONO_NEVER.ns)
+	if (due.ns == px->alarm_due.ns && due.ns == MONO_NEVER.ns)
 		return true;
-	if (due.ns <= now.ns)
+	if (due.ns <= posix_now(&px->rt).ns)
 		return false;
-	ev_now_update(px->loop);
-	ev_timer_set(&px->alarm, (double)(due.ns - now.ns) / 1e9, 0.);
-	ev_timer_start(px->loop, &px->alarm);
+	px->alarm_due = due;
+	if (due.ns != MONO_NEVER.ns) {
+		when.it_value.tv_sec = (time_t)(due.ns / NSEC_PER_SEC);
+		when.it_value.tv_nsec = (long)(due.ns % NSEC_PER_SEC);
+	}
+	timerfd_settime(px->alarm.fd, TFD_TIMER_ABSTIME, &when, NULL);
 	return true;
 }
 
@@ -122,7 +142,7 @@ static void turn(struct rt_posix *px, bool may_sleep)
 	bool busy = rt_run_work(&px->rt);
 
 	rt_fire_timers(&px->rt, posix_now(&px->rt));
-	busy |= poll_all(px);
+	busy |= rt_poll_all(&px->rt);
 	busy |= !list_empty(&px->rt.work) || px->stop || !may_sleep;
 	if (!busy && !prepare_all(px) && arm_alarm(px)) {
 		ev_run(px->loop, EVRUN_ONCE);
@@ -170,26 +190,5 @@ void rt_io_init(struct rt *rt, struct rt_io *io, int fd,
 	ev_io_init(&io->ev, io_event, fd, 0);
 	io->fn = fn;
 	io->rt = rt;
-}
-
-void rt_io_watch(struct rt_io *io, bool readable, bool writable)
-{
-	struct ev_loop *loop = posix_of(io->rt)->loop;
-	int events = (readable ? EV_READ : 0) | (writable ? EV_WRITE : 0);
-
-	ev_io_stop(loop, &io->ev);
-	if (!events)
-		return;
-	ev_io_set(&io->ev, io->ev.fd, events);
-	ev_io_start(loop, &io->ev);
-}
-
-void rt_poller_add(struct rt *rt, struct rt_poller *p)
-{
-	list_add_tail(&p->node, &posix_of(rt)->pollers);
-}
-
-void rt_poller_del(struct rt_poller *p)
-{
-	list_del_init(&p->node);
+	INIT_LIST_HEAD(&io->node);
 }

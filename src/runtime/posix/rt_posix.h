@@ -24,29 +24,15 @@ void rt_posix_turn(struct rt *rt);
  */
 struct rt_io {
 	ev_io ev;
+	struct list_head node; /* rt_sim: the watched ones */
 	void (*fn)(struct rt_io *io, bool readable, bool writable);
 	struct rt *rt;
 };
 
 void rt_io_init(struct rt *rt, struct rt_io *io, int fd,
 		void (*fn)(struct rt_io *io, bool readable, bool writable));
-/** rt_io_watch() - replace the set of wanted events; none stops the watch */
+/** rt_io_watch() - replace the set of wanted events; none stops the watch.
+ *  Under rt_sim descriptors are looked at on command: rt_sim_look() */
 void rt_io_watch(struct rt_io *io, bool readable, bool writable);
-
-/**
- * struct rt_poller - a source of work that has no descriptor of its own:
- * shared-memory rings. Each turn calls poll(); when all return false and
- * before the loop sleeps, prepare() is called: it announces the sleep to the
- * producers and returns true when work arrived meanwhile (then no sleep).
- */
-struct rt_poller {
-	struct list_head node;
-	bool (*poll)(struct rt_poller *p);
-	bool (*prepare)(struct rt_poller *p);
-	void (*awake)(struct rt_poller *p);
-};
-
-void rt_poller_add(struct rt *rt, struct rt_poller *p);
-void rt_poller_del(struct rt_poller *p);
 
 #endif

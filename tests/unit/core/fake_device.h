@@ -99,7 +99,8 @@ static inline struct ib_ucontext *fake_alloc_ucontext(struct ib_device *device)
 		return (void *)c;
 	for (int i = 0; i < ABI_FD_ASYNC_READ; i++)
 		c->fds[i] = eventfd(0, EFD_CLOEXEC);
-	c->fds[ABI_FD_LANES] = eventfd(0, EFD_CLOEXEC);
+	for (int i = ABI_FD_LANES; i < ABI_CONTEXT_FDS; i++)
+		c->fds[i] = eventfd(0, EFD_CLOEXEC);
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, &c->fds[ABI_FD_ASYNC_READ]) ||
 	    c->fds[0] < 0) {
 		for (int i = 0; i < ABI_FD_ASYNC_READ; i++)

@@ -17,6 +17,7 @@
 #include "base/bytes.h"
 #include "core/uobject.h"
 #include "hca/hca.h"
+#include "hca/private.h"
 
 #define LID 8 /* LMC 1: 8 and 9 are the port's */
 
@@ -119,6 +120,32 @@ void fab_on_read(struct fabric *fab, void (*fold)(void *ctx), void *ctx)
 uint32_t fab_epoch(const struct fabric *fab)
 {
 	return 1;
+}
+
+/* the rules of faults are one that the test sets by hand */
+static struct {
+	enum flt_object_kind kind;
+	int error, status, gone;
+} rule;
+
+int fab_fault_object(struct fabric *fab, int node, enum flt_object_kind kind)
+{
+	return rule.kind == kind ? rule.error : 0;
+}
+
+int fab_fault_completion(struct fabric *fab, int node, uint32_t qpn, uint32_t wc_opcode)
+{
+	return rule.status;
+}
+
+struct flt_set *fab_faults(struct fabric *fab)
+{
+	return NULL;
+}
+
+void fab_fault_gone(struct fabric *fab, int node, uint32_t qpn)
+{
+	rule.gone++;
 }
 
 /* --- the world --- */
@@ -520,7 +547,7 @@ static void members_of_a_group_get_a_copy_each(void **state)
 
 static bool bell_rang(const struct program *p)
 {
-	struct pollfd pfd = {.fd = p->context->driver_fds[ABI_FD_ENGINE], .events = POLLIN};
+	struct pollfd pfd = {.fd = p->context->driver_fds[ABI_FD_BELL], .events = POLLIN};
 	uint64_t count;
 
 	return poll(&pfd, 1, 0) == 1 && read(pfd.fd, &count, sizeof(count)) == sizeof(count);
@@ -543,6 +570,28 @@ static void only_sleepers_are_woken_once_a_batch(void **state)
 	assert_true(bell_rang(&p));
 	assert_false(bell_rang(&p));
 	assert_int_equal(program_received(&p), 2);
+	end_program(&p);
+}
+
+/* It shares the eventfd that it rings, and may make it blocking and read it
+ * before softibd does, who must not wait then. */
+static void a_doorbell_that_blocks_holds_nobody_up(void **state)
+{
+	struct world *w = *state;
+	struct hca_user *user;
+	struct program p;
+	int fd;
+
+	make_program(w, &p);
+	fd = p.context->driver_fds[ABI_FD_DOORBELL];
+	assert_int_equal(fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK), 0);
+	user = container_of(p.context, struct hca_user, ib);
+	alarm(10); /* ends the program */
+	user->doorbell.fn(&user->doorbell, true, false);
+	alarm(0);
+	/* and of what softibd rings, nobody else has the end that it writes */
+	for (unsigned i = 0; i < p.context->num_driver_fds; i++)
+		assert_int_not_equal(p.context->driver_fds[i], user->bell_fd);
 	end_program(&p);
 }
 
@@ -772,6 +821,57 @@ static void changes_become_events_and_live_values(void **state)
 	ib_unregister_event_handler(&handler);
 }
 
+/* a rule refuses what programs make, not what the midlayer does */
+static void a_fault_refuses_objects(void **state)
+{
+	struct world *w = *state;
+	struct program p;
+	struct ib_uobject *u;
+
+	make_program(w, &p);
+	rule.kind = FLT_OBJECT_PD;
+	rule.error = EAGAIN;
+	u = ib_uobject_alloc(p.context, IB_UOBJECT_PD);
+	assert_int_equal(PTR_ERR(ib_alloc_pd_user(u)), -EAGAIN);
+	ib_uobject_abort(u);
+	rule.kind = FLT_OBJECT_CONTEXT;
+	assert_int_equal(PTR_ERR(ib_ucontext_open(w->device, 1, "x")), -EAGAIN);
+	rule.kind = FLT_OBJECT_ANY;
+	end_program(&p);
+	assert_true(rule.gone > 0); /* its QP's rules went along */
+}
+
+static enum ib_event_type heard;
+static void *heard_of;
+
+static void on_qp_event(struct ib_event *event, void *context)
+{
+	heard = event->event;
+	heard_of = event->element.qp;
+}
+
+static void a_fault_raises_events_of_queues(void **state)
+{
+	struct world *w = *state;
+	struct program p;
+
+	make_program(w, &p);
+	p.qp->event_handler = on_qp_event;
+	p.qp->send_cq->event_handler = on_qp_event;
+	assert_true(hca_has_qp(w->hca, p.qp->qp_num));
+	assert_int_equal(hca_raise(w->hca, 0, p.qp->qp_num, IB_EVENT_PATH_MIG), 0);
+	turn(w);
+	assert_int_equal(heard, IB_EVENT_PATH_MIG);
+	assert_ptr_equal(heard_of, p.qp);
+	assert_int_equal(hca_raise(w->hca, 0, p.qp->qp_num, IB_EVENT_CQ_ERR), 0);
+	turn(w);
+	assert_ptr_equal(heard_of, p.qp->send_cq);
+	assert_int_equal(hca_raise(w->hca, 0, p.qp->qp_num, IB_EVENT_SRQ_ERR), -EINVAL);
+	assert_int_equal(hca_raise(w->hca, 0, p.qp->qp_num, IB_EVENT_PORT_ERR), -EINVAL);
+	assert_int_equal(hca_raise(w->hca, 0, 0x999, IB_EVENT_QP_FATAL), -EINVAL);
+	end_program(&p);
+}
+
 static void programs_read_the_ports_and_write_nothing(void **state)
 {
 	struct world *w = *state;
@@ -826,11 +926,14 @@ int main(void)
 		T(a_wrong_partition_is_dropped_and_told),
 		T(members_of_a_group_get_a_copy_each),
 		T(only_sleepers_are_woken_once_a_batch),
+		T(a_doorbell_that_blocks_holds_nobody_up),
 		T(numbers_are_not_used_again_soon),
 		T(a_kernel_datagram_goes_round),
 		T(an_overrun_raises_the_cq_error),
 		T(a_bad_request_is_pointed_out),
 		T(changes_become_events_and_live_values),
+		T(a_fault_refuses_objects),
+		T(a_fault_raises_events_of_queues),
 		T(programs_read_the_ports_and_write_nothing),
 		T(is_sm_is_set_by_modify_port),
 	};

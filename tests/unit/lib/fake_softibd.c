@@ -111,7 +111,8 @@ static void attach(struct session *s)
 	s->fd[ABI_FD_LINK] = memfd_create("link", MFD_CLOEXEC);
 	s->fd[ABI_FD_DOORBELL] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	s->fd[ABI_FD_ENGINE] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	s->fd[ABI_FD_LANES] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	for (int i = ABI_FD_LANES; i < ABI_CONTEXT_FDS; i++)
+		s->fd[i] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, &s->fd[ABI_FD_ASYNC_READ]) ||
 	    ftruncate(s->fd[ABI_FD_LINK], 2 * RING_STRIDE))
 		abort();
@@ -264,7 +265,7 @@ static void turn_around(struct session *s)
 	}
 	abi_ring_release(&s->rx);
 	if (abi_ring_publish(&s->tx) &&
-	    write(s->fd[ABI_FD_ENGINE], &one, sizeof(one)) < 0)
+	    write(s->fd[ABI_FD_BELL], &one, sizeof(one)) < 0)
 		abort();
 }
 

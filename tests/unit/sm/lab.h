@@ -28,6 +28,7 @@ struct lab_node {
 	uint16_t mft[WIRE_MFT_PER_BLOCK];
 	uint32_t n_sets;
 	bool mute; /* answers nothing */
+	int refuses; /* so many Set(PortInfo), echoing what was asked */
 };
 
 struct lab {
@@ -41,6 +42,7 @@ struct lab {
 	uint32_t n_requests;
 	struct wire_sm_info *other_sm; /* told by the second adapter */
 	int ups, errors, standbys;
+	int handovers; /* to the other manager */
 	/* what the administrator sent last, and how many */
 	uint8_t sa[1 << 16];
 	size_t sa_len;
@@ -130,6 +132,8 @@ static inline uint16_t lab_attribute(struct lab *lab, struct lab_node *n, uint8_
 		if (num > n->info.nr_ports)
 			return WIRE_STATUS_BAD_FIELD;
 		wire_port_info_decode(data, 64, &pi);
+		if (set && n->refuses && n->refuses--)
+			return WIRE_STATUS_BAD_FIELD;
 		if (set)
 			lab_set_port(n, &n->port[num], &pi);
 		wire_port_info_encode(&n->port[num], data);
@@ -145,6 +149,8 @@ static inline uint16_t lab_attribute(struct lab *lab, struct lab_node *n, uint8_
 			wire_pkey_table_encode(&keys, data);
 		return 0;
 	case WIRE_SMP_LFT:
+		if (mod >= sizeof(n->lft) / 64)
+			return WIRE_STATUS_BAD_FIELD;
 		n->n_sets += set;
 		memcpy(set ? n->lft + mod * 64 : data, set ? data : n->lft + mod * 64, 64);
 		return 0;
@@ -155,6 +161,7 @@ static inline uint16_t lab_attribute(struct lab *lab, struct lab_node *n, uint8_
 	case WIRE_SMP_SM_INFO:
 		if (!lab->other_sm)
 			return WIRE_STATUS_BAD_METHOD_ATTR;
+		lab->handovers += set && mod == WIRE_SM_HANDOVER;
 		if (!set)
 			wire_sm_info_encode(lab->other_sm, data);
 		return 0;

@@ -242,6 +242,98 @@ static void test_stronger_standby_gets_the_subnet(void **state)
 	lab_free(lab);
 }
 
+/* Two subnets became one: the weaker master, whose port the other has set up,
+ * sees it at its next light sweep, hands over, and keeps its hands off. */
+static void test_weaker_master_gives_up(void **state)
+{
+	struct lab *lab = lab_new();
+	struct wire_sm_info other = {.guid = 0x201, .priority = 9, .state = WIRE_SM_MASTER};
+
+	lab->opt.sweep_ns = 10 * NSEC_PER_SEC;
+	assert_int_equal(sm_create(lab->rt, &lab->io, &lab->opt, &lab->sm), 0);
+	sm_start(lab->sm);
+	rt_sim_run_for(lab->rt, NSEC_PER_SEC);
+	assert_int_equal(lab->ups, 1);
+	lab->other_sm = &other;
+	lab->nodes[1].port[1].cap_mask = WIRE_PORT_CAP_IS_SM;
+	lab->nodes[0].port[1].sm_lid = lab->nodes[1].port[1].lid;
+	rt_sim_run_for(lab->rt, 10 * NSEC_PER_SEC);
+	assert_int_equal(lab->standbys, 1);
+	assert_int_equal(lab->handovers, 1);
+	lab_free(lab);
+}
+
+static void receive_handover(struct lab *lab)
+{
+	struct wire_smp smp = {
+		.mad = {.base_version = WIRE_MAD_BASE_VERSION, .mgmt_class = WIRE_CLASS_SM_LID,
+			.class_version = WIRE_SMP_CLASS_VERSION, .method = WIRE_METHOD_SET,
+			.attr_id = WIRE_SMP_SM_INFO, .attr_mod = WIRE_SM_HANDOVER}};
+	uint8_t mad[WIRE_MAD_BYTES] = {0};
+	struct sm_addr from = {.lid = lab->nodes[1].port[1].lid};
+
+	wire_smp_encode(&smp, mad);
+	sm_receive(lab->sm, SM_AGENT_LID, 0, &from, mad, sizeof(mad));
+}
+
+/* What the weaker master wrote into a switch is not taken for our own. */
+static void test_another_masters_tables_are_replaced(void **state)
+{
+	struct lab *lab = lab_new();
+	struct lab_node *sw;
+
+	lab_run(lab);
+	sw = &lab->nodes[4];
+	memset(sw->lft, ROUTE_NO_PORT, sizeof(sw->lft));
+	sw->port[0].sm_lid = lab->nodes[1].port[1].lid;
+	sm_resweep(lab->sm);
+	assert_true(rt_sim_run(lab->rt, 100000));
+	assert_int_equal(lab->ups, 2);
+	assert_reaches(lab, 0, 2);
+	assert_reaches(lab, 2, 0);
+	/* a late write of the other, after our sweep: its handover says so */
+	memset(sw->lft, ROUTE_NO_PORT, sizeof(sw->lft));
+	receive_handover(lab);
+	assert_true(rt_sim_run(lab->rt, 100000));
+	assert_int_equal(lab->ups, 3);
+	assert_reaches(lab, 0, 2);
+	lab_free(lab);
+}
+
+/* A refusal's PortInfo is not the port's: the link is finished next time. */
+static void test_a_refused_port_is_set_up_later(void **state)
+{
+	struct lab *lab = lab_new();
+
+	lab->opt.sweep_ns = 10 * NSEC_PER_SEC;
+	lab->nodes[2].refuses = 3;
+	assert_int_equal(sm_create(lab->rt, &lab->io, &lab->opt, &lab->sm), 0);
+	sm_start(lab->sm);
+	rt_sim_run_for(lab->rt, 5 * NSEC_PER_SEC);
+	assert_int_not_equal(lab->nodes[2].port[1].state, WIRE_PORT_ACTIVE);
+	rt_sim_run_for(lab->rt, 10 * NSEC_PER_SEC);
+	assert_int_equal(lab->nodes[2].port[1].state, WIRE_PORT_ACTIVE);
+	lab_free(lab);
+}
+
+/* A node that did not answer is asked again, though no link has changed. */
+static void test_who_was_mute_joins_later(void **state)
+{
+	struct lab *lab = lab_new();
+
+	lab->opt.sweep_ns = 10 * NSEC_PER_SEC;
+	lab->nodes[3].mute = true;
+	assert_int_equal(sm_create(lab->rt, &lab->io, &lab->opt, &lab->sm), 0);
+	sm_start(lab->sm);
+	rt_sim_run_for(lab->rt, 5 * NSEC_PER_SEC);
+	assert_int_equal(lab->errors, 1);
+	lab->nodes[3].mute = false;
+	rt_sim_run_for(lab->rt, 10 * NSEC_PER_SEC);
+	assert_int_equal(lab->ups, 1);
+	assert_reaches(lab, 0, 3);
+	lab_free(lab);
+}
+
 static void test_options_are_checked(void **state)
 {
 	struct lab *lab = lab_new();
@@ -284,6 +376,10 @@ int main(void)
 		cmocka_unit_test(test_steps_aside_for_a_master),
 		cmocka_unit_test(test_weaker_newcomer_does_not_stop_us),
 		cmocka_unit_test(test_stronger_standby_gets_the_subnet),
+		cmocka_unit_test(test_weaker_master_gives_up),
+		cmocka_unit_test(test_another_masters_tables_are_replaced),
+		cmocka_unit_test(test_who_was_mute_joins_later),
+		cmocka_unit_test(test_a_refused_port_is_set_up_later),
 		cmocka_unit_test(test_options_are_checked),
 		cmocka_unit_test(test_memory_runs_out),
 	};

@@ -8,6 +8,10 @@ struct pair_flight {
 	struct pair_flight *next;
 	mono_t arrival;
 	enum pair_side_id to;
+	bool is_segment;
+	struct wire_packet segment; /* its payload in bytes */
+	bool has_ack;
+	psn_t ack;
 	size_t len;
 	uint8_t bytes[];
 };
@@ -250,8 +254,8 @@ static size_t assemble(struct tp_packet_out *out, enum pair_side_id from, uint8_
 	return at + out->hdr.bth.pad_bytes;
 }
 
-static void fly(struct pair *p, enum pair_side_id to, const void *bytes, size_t len,
-		uint64_t delay_ns)
+static struct pair_flight *fly(struct pair *p, enum pair_side_id to, const void *bytes,
+			       size_t len, uint64_t delay_ns)
 {
 	struct pair_flight *f = malloc(sizeof(*f) + len), **at = &p->flight;
 
@@ -263,6 +267,7 @@ static void fly(struct pair *p, enum pair_side_id to, const void *bytes, size_t 
 		at = &(*at)->next;
 	f->next = *at;
 	*at = f;
+	return f;
 }
 
 static struct pair_packet *log_packet(struct pair *p, enum pair_side_id from,
@@ -280,6 +285,7 @@ static struct pair_packet *log_packet(struct pair *p, enum pair_side_id from,
 		.ack_req = pkt->bth.ack_req,
 		.solicited = pkt->bth.solicited,
 		.payload_bytes = pkt->payload_bytes,
+		.packets = pkt->packets,
 		.sent = p->now,
 	};
 	if (flags & WIRE_HAS_AETH) {
@@ -289,6 +295,36 @@ static struct pair_packet *log_packet(struct pair *p, enum pair_side_id from,
 	if (flags & WIRE_HAS_RETH)
 		l->reth = pkt->reth;
 	return l;
+}
+
+/* the same for a segment, which needs no bytes but its payload's */
+static bool transmit_segment(struct pair *p, enum pair_side_id from)
+{
+	static uint8_t bytes[65536];
+	struct pair_flight *f;
+	struct tp_packet_out out;
+	struct pair_packet *l;
+	uint8_t *at = bytes;
+	psn_t ack = psn(0);
+
+	memset(&out, 0xa5, sizeof(out));
+	if (!tp_qp_transmit_segment(p->side[from].qp, &out, p->segment_bytes, p->now))
+		return false;
+	for (unsigned i = 0; i < out.num_pieces; at += out.piece[i++].len)
+		memcpy(at, out.piece[i].ptr, out.piece[i].len);
+	assert_int_equal(at - bytes, out.hdr.payload_bytes);
+	out.hdr.lrh = (struct wire_lrh){.lnh = WIRE_LNH_BTH, .slid = from == A ? 1 : 2};
+	l = log_packet(p, from, &out.hdr);
+	l->has_ack = tp_qp_take_ack(p->side[from].qp, &ack);
+	l->lost = p->fate && p->fate(p, l) == DROP;
+	if (l->lost)
+		return true;
+	f = fly(p, !from, bytes, out.hdr.payload_bytes, PAIR_LINK_NS);
+	f->is_segment = true;
+	f->segment = out.hdr;
+	f->has_ack = l->has_ack;
+	f->ack = ack;
+	return true;
 }
 
 static bool transmit_one(struct pair *p, enum pair_side_id from)
@@ -306,6 +342,8 @@ static bool transmit_one(struct pair *p, enum pair_side_id from)
 	l = log_packet(p, from, &out.hdr);
 	fate = p->fate ? p->fate(p, l) : PASS;
 	l->lost = fate == DROP;
+	if (fate == REFUSE)
+		wire_lrh_mark_rnr(bytes, WIRE_RNR_TIMER | 1);
 	if (fate != DROP)
 		fly(p, !from, bytes, len,
 		    fate == LATE ? 20 * PAIR_LINK_NS : PAIR_LINK_NS);
@@ -320,7 +358,7 @@ static void transmit_all(struct pair *p)
 		struct tp_qp *qp = p->side[id].qp;
 
 		while (tp_qp_wants_transmit(qp))
-			if (!transmit_one(p, id))
+			if (!(p->segment_bytes ? transmit_segment(p, id) : transmit_one(p, id)))
 				break;
 		/* what cannot go must say so, or an engine would spin */
 		assert_false(tp_qp_wants_transmit(qp));
@@ -334,7 +372,14 @@ static void arrivals(struct pair *p)
 		struct wire_packet pkt;
 
 		p->flight = f->next;
-		assert_true(wire_packet_decode(f->bytes, f->len, &pkt) > 0);
+		if (f->is_segment) {
+			pkt = f->segment;
+			pkt.payload = f->bytes;
+			if (f->has_ack)
+				tp_qp_acked(p->side[f->to].qp, f->ack, p->now);
+		} else {
+			assert_true(wire_packet_decode(f->bytes, f->len, &pkt) > 0);
+		}
 		tp_qp_receive(p->side[f->to].qp, &pkt, p->now);
 		free(f);
 	}
@@ -342,6 +387,7 @@ static void arrivals(struct pair *p)
 
 void pair_deliver(struct pair *p, enum pair_side_id to, struct wire_packet *pkt)
 {
+	pkt->packets = 1;
 	tp_qp_receive(p->side[to].qp, pkt, p->now);
 }
 
@@ -382,11 +428,10 @@ void pair_recv(struct pair *p, enum pair_side_id id, uint64_t wr_id, uint32_t of
 	       uint32_t len)
 {
 	struct pair_side *s = &p->side[id];
-	struct tp_recv_wr *wr = &s->recv[s->recv_tail++ % PAIR_MAX];
+	uint32_t at = s->recv_tail++ % PAIR_MAX;
 
-	wr->wr_id = wr_id;
-	wr->num_sge = len > 0;
-	wr->sge[0] = (struct tp_sge){PAIR_IOVA + offset, len, s->key};
+	s->recv_sge[at] = (struct tp_sge){PAIR_IOVA + offset, len, s->key};
+	s->recv[at] = (struct tp_recv_wr){wr_id, len > 0, &s->recv_sge[at]};
 	tp_qp_posted_recv(s->qp);
 }
 

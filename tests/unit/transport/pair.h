@@ -42,11 +42,13 @@ struct pair_packet {
 	psn_t psn;
 	bool ack_req, solicited, lost;
 	uint32_t msn, payload_bytes;
+	uint16_t packets; /* that it stands for */
+	bool has_ack;	  /* an acknowledgement travels along */
 	struct wire_reth reth;
 	mono_t sent;
 };
 
-enum pair_fate { PASS, DROP, TWICE, LATE };
+enum pair_fate { PASS, DROP, TWICE, LATE, REFUSE /* marked for RNR */ };
 
 struct pair_side {
 	struct tp_qp *qp;
@@ -58,6 +60,7 @@ struct pair_side {
 	uint32_t invalidated; /* by SEND with Invalidate */
 	struct pair *pair;
 	struct tp_recv_wr recv[PAIR_MAX];
+	struct tp_sge recv_sge[PAIR_MAX];
 	uint32_t recv_head, recv_tail;
 	bool srq; /* receives are not flushed with the QP */
 	struct tp_wc send_wc[PAIR_MAX], recv_wc[PAIR_MAX];
@@ -82,6 +85,9 @@ struct pair {
 	uint32_t logged;
 	struct pair_flight *flight; /* sorted by arrival */
 	bool corked;		    /* transmit nothing: the link is full */
+	/** 0: the link is a wire of packets; else it carries segments of so much
+	 *  payload, as they are, and acknowledgements along with them */
+	uint32_t segment_bytes;
 };
 
 struct pair_options {

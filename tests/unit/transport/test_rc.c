@@ -152,13 +152,13 @@ static void test_lists(void **state)
 		{PAIR_IOVA, 0, 0xbad}, /* no bytes, no key check */
 		{PAIR_IOVA + 5000, 2000, PAIR_KEY_A + PAIR_KEY_CONST},
 		{PAIR_IOVA + 9000, 3, PAIR_KEY_A}};
+	const struct tp_sge to[] = {
+		{PAIR_IOVA + 1, 1025, PAIR_KEY_B},
+		{PAIR_IOVA + 0x10000, 1, PAIR_KEY_B},
+		{PAIR_IOVA + 0x20000, 5000, PAIR_KEY_B + PAIR_KEY_LOCAL}};
 	uint8_t whole[3003];
 
-	*r = (struct tp_recv_wr){.wr_id = 8, .num_sge = 3};
-	r->sge[0] = (struct tp_sge){PAIR_IOVA + 1, 1025, PAIR_KEY_B};
-	r->sge[1] = (struct tp_sge){PAIR_IOVA + 0x10000, 1, PAIR_KEY_B};
-	r->sge[2] =
-		(struct tp_sge){PAIR_IOVA + 0x20000, 5000, PAIR_KEY_B + PAIR_KEY_LOCAL};
+	*r = (struct tp_recv_wr){.wr_id = 8, .num_sge = ARRAY_SIZE(to), .sge = to};
 	p->side[B].recv_tail = 1;
 	wr.sge = from;
 	wr.num_sge = 4;

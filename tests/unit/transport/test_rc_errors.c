@@ -71,7 +71,7 @@ static void check_failure(const struct failure *f)
 	memcpy(before, p->side[B].memory, sizeof(before));
 	pair_recv(p, B, 11, 0x1000, f->recv_len == 0xffffffff ? 10 : f->recv_len);
 	if (f->recv_len == 0xffffffff)
-		p->side[B].recv[0].sge[0].lkey = 0x777;
+		p->side[B].recv_sge[0].lkey = 0x777;
 	pair_recv(p, B, 12, 0x1000, 100);
 	pair_send(p, A, IBV_WR_RDMA_WRITE, 1, 0, 0, 0); /* nothing: always succeeds */
 	wr = pair_wr(p, A, f->op, 2, 0, f->len, f->remote);

@@ -384,6 +384,49 @@ static void test_rnr_for_ever(void **state)
 	pair_free(p);
 }
 
+/* faults refuse the first three of what takes a receive; receives are there */
+static enum pair_fate refuse_three(struct pair *p, const struct pair_packet *pkt)
+{
+	return pkt->from == A && ++p->fate_count <= 3 ? REFUSE : PASS;
+}
+
+static void test_marked_rnr(void **state)
+{
+	struct pair *p = pair_new(&(struct pair_options){.rnr_retry = 3});
+
+	p->fate = refuse_three;
+	pair_recv(p, B, 9, 0x1000, 64);
+	pair_recv(p, B, 10, 0x2000, 64);
+	pair_send(p, A, IBV_WR_SEND, 1, 0, 8, 0);
+	pair_run(p);
+	pair_expect_sent(p, A, 1, IBV_WC_SUCCESS);
+	pair_expect_received(p, B, 9, IBV_WC_SUCCESS);
+	assert_int_equal(tp_qp_stats(p->side[A].qp)->rnr_naks_rx, 3);
+	/* with the timer that the mark names, not the responder's */
+	assert_int_equal(pair_find(p, B, WIRE_ACKNOWLEDGE, 0)->syndrome, WIRE_AETH_RNR_NAK | 1);
+	/* what takes no receive is not refused */
+	p->fate_count = 0;
+	pair_send(p, A, IBV_WR_RDMA_WRITE, 2, 0, 8, 0x100);
+	pair_run(p);
+	pair_expect_sent(p, A, 2, IBV_WC_SUCCESS);
+	assert_int_equal(tp_qp_stats(p->side[A].qp)->rnr_naks_rx, 3);
+	pair_expect_quiet(p);
+	pair_free(p);
+}
+
+static void test_marked_rnr_exceeded(void **state)
+{
+	struct pair *p = pair_new(&(struct pair_options){.rnr_retry = 2});
+
+	p->fate = refuse_three;
+	pair_recv(p, B, 9, 0x1000, 64);
+	pair_send(p, A, IBV_WR_SEND, 1, 0, 8, 0);
+	pair_run(p);
+	pair_expect_sent(p, A, 1, IBV_WC_RNR_RETRY_EXC_ERR);
+	pair_expect_quiet(p);
+	pair_free(p);
+}
+
 /* --- borders --- */
 
 static struct wire_packet ack_at(uint32_t at)
@@ -493,8 +536,10 @@ static void test_resend_fails_ack_saves(void **state)
 		pair_send(p, A, IBV_WR_RDMA_WRITE, i, 0, 8, 0);
 		assert_true(tp_qp_transmit(p->side[A].qp, &out, p->now));
 	}
-	p->now = tp_qp_expiry(p->side[A].qp);
-	tp_qp_expire(p->side[A].qp, p->now);
+	for (unsigned half = 0; half < 2; half++) {
+		p->now = tp_qp_expiry(p->side[A].qp);
+		tp_qp_expire(p->side[A].qp, p->now);
+	}
 	assert_true(tp_qp_transmit(p->side[A].qp, &out, p->now));
 	p->side[A].key_revoked = true;
 	assert_false(tp_qp_transmit(p->side[A].qp, &out, p->now));
@@ -715,6 +760,8 @@ int main(void)
 		cmocka_unit_test(test_rnr_write_imm),
 		cmocka_unit_test(test_rnr_exceeded),
 		cmocka_unit_test(test_rnr_for_ever),
+		cmocka_unit_test(test_marked_rnr),
+		cmocka_unit_test(test_marked_rnr_exceeded),
 		cmocka_unit_test(test_nak_withdrawn),
 		cmocka_unit_test(test_duplicate_read_elsewhere),
 		cmocka_unit_test(test_stale_duplicate_gives_way),

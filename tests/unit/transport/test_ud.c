@@ -151,7 +151,7 @@ static void test_receive_violation(void **state)
 	struct pair *p = ud_pair();
 
 	pair_recv(p, B, 9, 0x8000, 100);
-	p->side[B].recv[0].sge[0].lkey = 0x321;
+	p->side[B].recv_sge[0].lkey = 0x321;
 	pair_recv(p, B, 10, 0x8000, 100);
 	pair_send(p, A, IBV_WR_SEND, 1, 0, 11, 0);
 	pair_run(p);

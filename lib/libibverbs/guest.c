@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * A guest: a thread of the program that waits in ibv_get_cq_event() and
+ * meanwhile serves the engine itself, so that the message it waits for wakes
+ * it and not the engine's thread, which would have to wake it in turn.
+ *
+ * It first spins (progress.spin_ns), since an answer is often near; then it
+ * sleeps on the engine's doorbell and on the channel's descriptor, on which
+ * events of others arrive: of a program's thread that polls, of the engine's
+ * thread when softibd dies.
+ *
+ * There is one guest at a time, and only when no other thread waits: several
+ * waiters would hand the engine from one to the next at each event. Then the
+ * engine's thread serves all of them, as it serves programs that wait in
+ * their own poll(). A guest that comes has the thread step aside, and one
+ * that goes leaves it on its watch (progress.c).
+ *
+ * A waiting thread may be cancelled (ibv_get_cq_event() is a cancellation
+ * point, being a read() where there is hardware), but not while it holds the
+ * engine's lock: cancellation is off but in ppoll().
+ */
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+
+#include "soft.h"
+
+#define ROLE_RETRY_NS (1 * NSEC_PER_MSEC) /* the thread has not stepped aside yet */
+#define TURNS_PER_CLOCK 16
+#define SIGNALS 64
+
+struct visit {
+	struct soft_context *ctx;
+	struct soft_channel *channel;
+	bool guest;  /* else one of several that wait */
+	bool server; /* sleeps on the engine's doorbell */
+	int cancel_state;
+};
+
+static void get_up(struct visit *v)
+{
+	if (v->server)
+		progress_get_up(v->ctx);
+	v->server = false;
+}
+
+static void come(struct visit *v)
+{
+	struct soft_progress *p = &v->ctx->progress;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &v->cancel_state);
+	v->guest = atomic_fetch_add(&p->inside, 1) == 0;
+	if (!v->guest)
+		return;
+	atomic_store(&p->guest, true);
+	atomic_fetch_add(&p->visits, 1);
+	if (atomic_load(&p->server) == SERVER_THREAD)
+		progress_kick(v->ctx);
+	channel_attend(v->channel, true);
+}
+
+/* also when the thread is cancelled */
+static void leave(void *arg)
+{
+	struct visit *v = arg;
+	struct soft_progress *p = &v->ctx->progress;
+	bool others;
+
+	get_up(v);
+	others = atomic_fetch_sub(&p->inside, 1) > 1;
+	if (!v->guest)
+		return;
+	channel_attend(v->channel, false);
+	atomic_store(&p->guest, false);
+	atomic_fetch_add(&p->visits, 1);
+	if (atomic_exchange(&p->quiet, false) || others)
+		progress_kick(v->ctx);
+}
+
+/* Return: 0; -1 and errno as ppoll() */
+static int sleep_cancellable(struct visit *v, struct pollfd *fds, nfds_t n, uint64_t timeout_ns)
+{
+	struct timespec ts = {.tv_sec = (time_t)(timeout_ns / NSEC_PER_SEC),
+			      .tv_nsec = (long)(timeout_ns % NSEC_PER_SEC)};
+	int rc;
+
+	pthread_cleanup_push(leave, v);
+	pthread_setcancelstate(v->cancel_state, NULL);
+	rc = ppoll(fds, n, timeout_ns == UINT64_MAX ? NULL : &ts, NULL);
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+	pthread_cleanup_pop(0);
+	return rc < 0 ? -1 : 0;
+}
+
+static int wait_for_others(struct visit *v, uint64_t timeout_ns)
+{
+	struct pollfd fd = {.fd = v->channel->ibv.fd, .events = POLLIN};
+
+	return sleep_cancellable(v, &fd, 1, timeout_ns);
+}
+
+/* Return: true when there is an event */
+static bool spin(struct visit *v)
+{
+	struct soft_progress *p = &v->ctx->progress;
+	uint64_t end = progress_now(NULL).ns + p->spin_ns;
+
+	while (progress_now(NULL).ns < end) {
+		for (int i = 0; i < TURNS_PER_CLOCK; i++) {
+			eng_progress(v->ctx->engine);
+			if (channel_has_event(v->channel)) {
+				patience_found(&p->patience);
+				return true;
+			}
+			patience_empty(&p->patience);
+		}
+	}
+	return false;
+}
+
+/* Return: 0: look again; -1 and errno */
+static int sleep_as_server(struct visit *v)
+{
+	struct pollfd fds[] = {
+		{.fd = v->ctx->progress.engine_fd, .events = POLLIN},
+		{.fd = v->ctx->dead ? -1 : v->ctx->progress.bell_fd, .events = POLLIN},
+		{.fd = v->channel->ibv.fd, .events = POLLIN},
+	};
+	uint64_t timeout;
+	int rc = 0;
+
+	switch (progress_lie_down(v->ctx, SERVER_GUEST, &timeout)) {
+	case -EBUSY: /* the thread still serves, and nothing is lost meanwhile */
+		progress_kick(v->ctx);
+		return wait_for_others(v, ROLE_RETRY_NS);
+	case -EAGAIN:
+		return 0;
+	}
+	v->server = true;
+	if (timeout && !channel_has_event(v->channel))
+		rc = sleep_cancellable(v, fds, ARRAY_SIZE(fds), timeout);
+	for (int i = 0; i < 2 && !rc; i++)
+		if (fds[i].revents)
+			progress_drain(fds[i].fd);
+	get_up(v);
+	return rc;
+}
+
+/* Let the engine do all it has to. Return: true when that was something */
+static bool work(struct visit *v)
+{
+	bool worked = false;
+
+	while (!channel_has_event(v->channel) && eng_tick(v->ctx->engine))
+		worked = true;
+	return worked;
+}
+
+static int serve(struct visit *v)
+{
+	bool worked = true;
+	int rc = 0;
+
+	while (!channel_has_event(v->channel) && !rc) {
+		if (worked && spin(v))
+			break;
+		/* an acknowledgement that waits for company goes before we sleep */
+		work(v);
+		channel_attend(v->channel, false);
+		rc = sleep_as_server(v);
+		channel_attend(v->channel, true);
+		worked = work(v);
+	}
+	return rc;
+}
+
+/* Would the kernel have started a read() again? Nobody tells which signal
+ * it was: yes, when every handler of the program says SA_RESTART. */
+static bool restarts(void)
+{
+	struct sigaction sa;
+
+	for (int i = 1; i <= SIGNALS; i++)
+		if (!sigaction(i, NULL, &sa) && sa.sa_handler != SIG_DFL &&
+		    sa.sa_handler != SIG_IGN && !(sa.sa_flags & SA_RESTART))
+			return false;
+	return true;
+}
+
+/**
+ * guest_wait() - take the next event of @channel, which has none
+ * Context: sleeps; a cancellation point.
+ * Return: its CQ; NULL and errno: 0 look again, EINTR
+ */
+struct soft_cq *guest_wait(struct soft_channel *channel)
+{
+	struct visit v = {.ctx = to_context(channel->ibv.context), .channel = channel};
+	struct soft_cq *cq;
+	int rc, error;
+
+	come(&v);
+	rc = v.guest && !v.ctx->forked ? serve(&v) : wait_for_others(&v, UINT64_MAX);
+	error = rc && !(errno == EINTR && restarts()) ? errno : 0;
+	cq = channel_take(channel);
+	leave(&v);
+	pthread_setcancelstate(v.cancel_state, NULL);
+	errno = error;
+	return cq;
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Windows: an RDMA WRITE, READ or atomic done by the initiator alone, in
+ * memory that both programs map. docs/WINDOWS.md has the whole story.
+ *
+ * Each opened device has a window page. Its program alone writes it; the
+ * peers map it read-only, and so does softibd, who counts by it. It holds
+ *
+ *   section   where the program is as an initiator: the number of the target
+ *             in whose memory it copies at this moment, or 0
+ *   token     what the program grants as a target. A token stands for one QP
+ *             (its state, peer and rights) or one piece of memory (its keys,
+ *             bounds and rights). Whoever was granted both remembers the two
+ *             values and may go on while they are unchanged
+ *   flow      what went by windows, in packets that would have gone, both
+ *             ways
+ *
+ * An initiator writes its section, then looks at the two tokens; a target
+ * changes a token, then looks at the sections of its peers. So either the
+ * initiator sees the change or the target sees the initiator and waits. The
+ * fence between the initiator's two steps is membarrier(2)'s: the target
+ * pays for it.
+ *
+ * A question, from an initiator I to a target T:
+ *
+ *   I -> softibd  ASK    rkey, an address and the QP that wants it
+ *   softibd -> T  WANT   asked by a connected QP that has the right;
+ *                        carries I's window page
+ *   T -> softibd  GIVE   carries the memory, or DENY
+ *   softibd -> I  GRANT  carries the memory and T's window page, or DENY
+ *
+ * Nobody waits for any of these; meanwhile packets do the work.
+ */
+#ifndef SOFTIB_ABI_WINDOW_H
+#define SOFTIB_ABI_WINDOW_H
+
+#include <stdalign.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define ABI_WINDOW_FLOWS     4096  /* QPs that use windows, of one device */
+#define ABI_WINDOW_TOKENS    65536 /* token 0 is nobody's */
+#define ABI_WINDOW_MAX_BYTES (1ull << 34)
+#define ABI_WINDOW_ASKS	     64 /* unanswered questions of one program */
+
+/** struct abi_window_flow - what one QP's requests would have sent, and its
+ *  peer's answers. Dwords as in the LRH's length */
+struct abi_window_flow {
+	_Atomic uint64_t packets, dwords;
+	_Atomic uint64_t answer_packets, answer_dwords;
+};
+
+struct abi_window_page {
+	/* --- as an initiator --- */
+	alignas(64) _Atomic uint64_t section; /* a target's number; 0: outside */
+	_Atomic uint64_t operations;	      /* requests done by windows, ever */
+	alignas(64) struct abi_window_flow flow[ABI_WINDOW_FLOWS];
+	/* --- as a target --- */
+	alignas(64) _Atomic uint64_t token[ABI_WINDOW_TOKENS];
+};
+
+enum abi_window_kind {
+	ABI_WINDOW_ASK = 1,
+	ABI_WINDOW_WANT,
+	ABI_WINDOW_GIVE,
+	ABI_WINDOW_GRANT,
+	ABI_WINDOW_DENY,
+	ABI_WINDOW_CLOSE,     /* T -> softibd: no peer may keep this memory */
+	ABI_WINDOW_GONE,      /* softibd -> I: unmap this memory */
+	ABI_WINDOW_PEER_GONE, /* softibd -> both: forget that program */
+};
+
+/** struct abi_window_msg - on ABI_FD_WINDOWS, each way */
+struct abi_window_msg {
+	uint32_t kind; /* enum abi_window_kind */
+	uint32_t id;   /* of the question: WANT, GIVE, DENY by T */
+	uint32_t qpn;  /* the receiver's own; ASK: the sender's */
+	uint32_t rkey;
+	uint32_t peer;	 /* number of the other program: WANT, GRANT, GONE */
+	uint32_t window; /* the target's name for the memory; WANT: its number */
+	uint64_t va;	 /* ASK, WANT: one that is wanted; else of the first byte */
+	uint64_t length_bytes;
+	uint64_t offset;		 /* of the first byte in the memfd */
+	uint32_t access;		 /* ibv_access_flags: remote rights */
+	uint32_t qp_token, window_token; /* indices */
+	uint32_t flow;			 /* GRANT: index, in I's page */
+	uint64_t qp_value, window_value;
+	uint32_t epoch; /* GRANT: holds while this is the route epoch */
+	uint32_t reserved;
+};
+
+#endif

@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * From the transport into a lane (src/abi/lane.h): the QP knows the lane of
+ * its flow, a segment's headers go into a cell as they are, its payload behind
+ * them or into bulk, one copy. A segment for which the lane has no room is not
+ * asked of the transport: nothing waits here.
+ */
+#include <string.h>
+
+#include "engine/private.h"
+
+/* extended headers with which a payload still fits in its cell: RETH, immediate */
+#define EXT_MAX 20
+#define SMALL_BYTES (ABI_CELL_BYTES - EXT_MAX)
+
+void eng_lane_out_init(struct eng_lane_out *lane, struct abi_lane *memory, bool no_fence)
+{
+	memset(lane, 0, sizeof(*lane));
+	lane->tx.memory = memory;
+	lane->tx.no_fence = no_fence;
+	INIT_LIST_HEAD(&lane->dirty_node);
+}
+
+void eng_lane_out_gone(struct eng_lane_out *lane)
+{
+	list_del(&lane->dirty_node);
+}
+
+/* --- the way --- */
+
+static bool same_path(const struct eng_path *a, const struct eng_path *b)
+{
+	return a->dest_qpn == b->dest_qpn && a->dlid == b->dlid && a->pkey == b->pkey &&
+	       a->sl == b->sl && a->port_num == b->port_num;
+}
+
+/* what eng_fill_route() would say for each packet of the flow */
+static void note_headers(struct eng_qp *qp, const struct tp_av *av)
+{
+	uint32_t bytes = WIRE_LRH_BYTES + WIRE_BTH_BYTES + WIRE_ICRC_BYTES;
+	struct wire_packet pkt;
+
+	eng_fill_route(qp, av, &pkt);
+	qp->flow_slid = pkt.lrh.slid;
+	qp->flow_dwords = (uint8_t)((bytes + (av->is_global ? WIRE_GRH_BYTES : 0)) / 4);
+}
+
+enum eng_way eng_lane_way(struct engine *e, struct eng_qp *qp)
+{
+	struct eng_path path;
+	const struct tp_av *av;
+	struct eng_flow *flow;
+	enum eng_way way;
+	uint32_t bytes;
+
+	if (likely(qp->init.type != IBV_QPT_UD && eng_flow_holds(e, qp)))
+		return ENG_BY_LANE;
+	if (!e->cfg.link_ops->choose || qp->init.qpn < 2)
+		return ENG_BY_PACKETS;
+	av = tp_qp_destination(qp->tp, &path.dest_qpn);
+	path.dlid = av->dlid;
+	path.sl = av->sl;
+	path.port_num = av->port_num;
+	path.pkey = tp_qp_attr(qp->tp)->pkey;
+	bytes = tp_qp_next_bytes(qp->tp);
+	if (eng_flow_holds(e, qp) && same_path(&path, &qp->path))
+		return bytes <= qp->flow->mtu_bytes ? ENG_BY_LANE : ENG_BY_PACKETS;
+	if (qp->init.type != IBV_QPT_UD)
+		bytes = tp_qp_attr(qp->tp)->mtu_bytes;
+	qp->flow = NULL;
+	way = e->cfg.link_ops->choose(e->cfg.link, &path, bytes, &flow);
+	if (way != ENG_BY_LANE)
+		return way;
+	qp->flow = flow;
+	qp->flow_serial = flow->serial;
+	qp->path = path;
+	note_headers(qp, av);
+	return way;
+}
+
+/* --- a record --- */
+
+#define PUT(value)                                                                                 \
+	do {                                                                                       \
+		memcpy(at, &(value), sizeof(value));                                               \
+		at += sizeof(value);                                                               \
+	} while (0)
+
+/* the extended headers that the opcode has; lane_rx.c reads the same */
+static uint8_t *put_ext(uint8_t *at, const struct wire_packet *pkt, uint32_t flags)
+{
+	if (flags & WIRE_HAS_DETH)
+		PUT(pkt->deth.qkey);
+	if (flags & WIRE_HAS_RETH)
+		PUT(pkt->reth);
+	if (flags & WIRE_HAS_ATOMIC_ETH) {
+		PUT(pkt->atomic.va);
+		PUT(pkt->atomic.swap_add);
+		PUT(pkt->atomic.compare);
+		PUT(pkt->atomic.rkey);
+	}
+	if (flags & WIRE_HAS_AETH) {
+		uint32_t aeth = (uint32_t)pkt->aeth.syndrome << 24 | pkt->aeth.msn;
+		PUT(aeth);
+	}
+	if (flags & WIRE_HAS_ATOMIC_ACK)
+		PUT(pkt->atomic_ack);
+	if (flags & WIRE_HAS_IMM)
+		PUT(pkt->imm);
+	if (flags & WIRE_HAS_IETH)
+		PUT(pkt->ieth_rkey);
+	return at;
+}
+
+/* where the payload goes: behind the headers, or into bulk */
+static uint8_t *payload_place(struct abi_lane_tx *tx, struct abi_cell *cell, uint8_t *at,
+			      struct abi_record *record)
+{
+	uint32_t bulk;
+
+	if (likely(record->length_bytes <= (size_t)(cell->data + ABI_CELL_BYTES - at)))
+		return at;
+	bulk = abi_lane_take_bulk(tx, record->length_bytes);
+	memcpy(cell->data + ABI_CELL_BULK, &bulk, sizeof(bulk));
+	record->flags |= ABI_RECORD_BULK;
+	return tx->memory->bulk + bulk;
+}
+
+static void copy_payload(const struct tp_packet_out *out, uint8_t *to)
+{
+	for (unsigned i = 0; i < out->num_pieces; i++) {
+		uint32_t len = out->piece[i].len;
+
+		if (len == 8)
+			memcpy(to, out->piece[i].ptr, 8);
+		else
+			memcpy(to, out->piece[i].ptr, len);
+		to += len;
+	}
+}
+
+/* the cell at the lane's tail is filled: @packets of @dwords in all leave */
+static void publish(struct engine *e, const struct eng_flow *flow, struct abi_record *record,
+		    uint32_t packets, uint32_t dwords)
+{
+	struct abi_flow_count *c = flow->count;
+	uint64_t p = atomic_load_explicit(&c->packets, memory_order_relaxed);
+	uint64_t d = atomic_load_explicit(&c->dwords, memory_order_relaxed);
+
+	abi_lane_publish(&flow->lane->tx, record);
+	atomic_store_explicit(&c->dwords, d + dwords, memory_order_relaxed);
+	atomic_store_explicit(&c->packets, p + packets, memory_order_relaxed);
+	if (list_empty(&flow->lane->dirty_node))
+		list_add_tail(&flow->lane->dirty_node, &e->dirty);
+	e->stats.tx_packets += packets;
+	e->stats.tx_bytes += record->length_bytes;
+}
+
+bool eng_lane_send_small(struct engine *e, struct eng_qp *qp)
+{
+	struct abi_lane_tx *tx;
+	struct abi_record record;
+	struct tp_small s;
+
+	if (!eng_flow_holds(e, qp) || !abi_lane_has_cell(&qp->flow->lane->tx) ||
+	    !tp_qp_transmit_small(qp->tp, &s, ABI_CELL_BYTES, e->now))
+		return false;
+	tx = &qp->flow->lane->tx;
+	record = (struct abi_record){
+		.opcode = WIRE_RC | WIRE_SEND_ONLY,
+		.flags = (uint8_t)(ABI_RECORD_ACK_REQ | (s.solicited ? ABI_RECORD_SOLICITED : 0) |
+				   (s.has_ack ? ABI_RECORD_ACK : 0)),
+		.sl = qp->path.sl,
+		.dlid_path_bits = qp->path.dlid & 0x7f,
+		.slid = qp->flow_slid,
+		.pkey = s.pkey,
+		.packets = 1,
+		.psn = s.psn.v,
+		.ack_psn = s.has_ack ? s.ack.v : 0,
+		.dest_qpn = s.dest_qpn,
+		.src_qpn = qp->init.qpn,
+		.length_bytes = s.length_bytes,
+	};
+	if (s.length_bytes == 8) /* a load and a store */
+		memcpy(abi_lane_cell(tx->memory, tx->tail)->data, s.payload, 8);
+	else
+		memcpy(abi_lane_cell(tx->memory, tx->tail)->data, s.payload, s.length_bytes);
+	publish(e, qp->flow, &record, 1, qp->flow_dwords + (s.length_bytes + 3) / 4);
+	return true;
+}
+
+static void put_record(struct engine *e, struct eng_qp *qp, struct tp_packet_out *out)
+{
+	struct wire_packet *pkt = &out->hdr;
+	struct eng_flow *flow = qp->flow;
+	struct abi_lane_tx *tx = &flow->lane->tx;
+	struct abi_cell *cell = abi_lane_cell(tx->memory, tx->tail);
+	uint32_t ext = wire_opcodes[pkt->bth.opcode].flags;
+	struct abi_record record;
+	uint8_t *at;
+	psn_t ack;
+
+	eng_fill_route(qp, out->av, pkt);
+	record = (struct abi_record){
+		.psn = pkt->bth.psn.v,
+		.opcode = pkt->bth.opcode,
+		.dest_qpn = pkt->bth.dest_qpn,
+		.src_qpn = qp->init.qpn,
+		.flags = (pkt->bth.ack_req ? ABI_RECORD_ACK_REQ : 0) |
+			 (pkt->bth.solicited ? ABI_RECORD_SOLICITED : 0),
+		.dlid_path_bits = pkt->lrh.dlid & 0x7f,
+		.length_bytes = pkt->payload_bytes,
+		.packets = pkt->packets,
+		.sl = pkt->lrh.sl,
+		.slid = pkt->lrh.slid,
+		.pkey = pkt->bth.pkey,
+	};
+	if (tp_qp_take_ack(qp->tp, &ack)) {
+		record.flags |= ABI_RECORD_ACK;
+		record.ack_psn = ack.v;
+	}
+	at = put_ext(cell->data, pkt, ext);
+	if (unlikely(ext & WIRE_HAS_DETH && pkt->lrh.lnh == WIRE_LNH_GRH)) {
+		record.flags |= ABI_RECORD_GRH;
+		record.length_bytes += WIRE_GRH_BYTES;
+		at = payload_place(tx, cell, at, &record);
+		pkt->grh.payload_bytes = (uint16_t)(WIRE_BTH_BYTES + WIRE_DETH_BYTES +
+						    ALIGN_UP(pkt->payload_bytes, 4u) +
+						    WIRE_ICRC_BYTES +
+						    (ext & WIRE_HAS_IMM ? WIRE_IMM_BYTES : 0));
+		at += wire_grh_encode(&pkt->grh, at);
+	} else {
+		at = payload_place(tx, cell, at, &record);
+	}
+	copy_payload(out, at);
+	publish(e, flow, &record, pkt->packets, wire_segment_dwords(pkt));
+}
+
+/* --- sending --- */
+
+/* Return: the payload that a segment may have now; 0: no room */
+static uint32_t room(struct eng_qp *qp)
+{
+	struct abi_lane_tx *tx = &qp->flow->lane->tx;
+	uint32_t grh = qp->init.type == IBV_QPT_UD ? WIRE_GRH_BYTES : 0;
+	uint32_t want = tp_qp_next_bytes(qp->tp), least, bytes;
+
+	if (unlikely(!abi_lane_has_cell(tx)))
+		return 0;
+	if (likely(want + grh <= SMALL_BYTES))
+		return ABI_SEGMENT_BYTES;
+	want = MIN(want, ABI_SEGMENT_BYTES - grh) + grh;
+	least = MIN(want, (uint32_t)tp_qp_attr(qp->tp)->mtu_bytes + grh);
+	bytes = abi_lane_room(tx, least, want);
+	return bytes < least ? 0 : bytes - grh;
+}
+
+/* the lane is full. Return: true when a segment was given up for lost */
+static bool give_up(struct engine *e, struct eng_qp *qp)
+{
+	struct tp_packet_out out;
+
+	e->stats.link_full++;
+	return e->cfg.link_ops->stuck(e->cfg.link, qp->flow) == ENG_LOST &&
+	       tp_qp_transmit_segment(qp->tp, &out, ABI_SEGMENT_BYTES, e->now);
+}
+
+bool eng_lane_send(struct engine *e, struct eng_qp *qp, unsigned budget, bool *full)
+{
+	struct tp_packet_out out;
+	bool sent = false;
+
+	while (budget-- && tp_qp_wants_transmit(qp->tp)) {
+		uint32_t bytes;
+
+		if (likely(eng_lane_send_small(e, qp))) {
+			sent = true;
+			continue;
+		}
+		if (unlikely(eng_lane_way(e, qp) != ENG_BY_LANE))
+			break;
+		bytes = room(qp);
+		if (unlikely(!bytes)) {
+			*full = true;
+			return give_up(e, qp) || sent;
+		}
+		if (!tp_qp_transmit_segment(qp->tp, &out, bytes, e->now))
+			break;
+		put_record(e, qp, &out);
+		sent = true;
+	}
+	return sent;
+}
+
+void eng_lane_flush(struct engine *e)
+{
+	while (!list_empty(&e->dirty)) {
+		struct eng_lane_out *lane =
+			list_first_entry(&e->dirty, struct eng_lane_out, dirty_node);
+
+		list_del(&lane->dirty_node);
+		if (unlikely(abi_lane_must_ring(&lane->tx)))
+			e->cfg.link_ops->ring(e->cfg.link, lane);
+	}
+}

@@ -1,0 +1,685 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Windows, the engine's part. As an initiator: a request of an RC QP that
+ * has nothing unsent or unacknowledged is done here and now by plain stores,
+ * loads and CPU atomics in the peer's memory; any doubt (bounds, rights,
+ * state, route) sends it by packets, whose responder gives the right answer.
+ *
+ * States of a slot, one for each (QP, rkey) in use
+ *   SLOT_COUNTING  requests go by packets and are counted
+ *   SLOT_ASKED     the peer was asked
+ *   SLOT_GRANTED   its memory may be used while epoch and tokens hold
+ *
+ * As a target: tokens. Everything here is under the engine's lock, the
+ * copies too; a long one lets go of it between slices.
+ */
+#include "engine/window.h"
+
+#include <sched.h>
+#include <string.h>
+
+#include "engine/private.h"
+#include "runtime/rt.h"
+
+#define SLOTS	       512	    /* a power of two */
+#define ASK_AT	       2	    /* uses of a key before its window is asked for */
+#define ASK_OUTSIDE_AT 16	    /* uses outside the window that was granted */
+#define ASK_LATEST     65536	    /* after denials */
+#define HOLD_AFTER 32	       /* requests in a row that only their order keeps from windows */
+#define TURN_REQUESTS 256      /* done in one turn of the engine */
+#define TURN_BYTES (8u << 20)
+#define SLICE_BYTES    (256u << 10) /* copied without letting go of the lock */
+
+enum slot_state { SLOT_COUNTING, SLOT_ASKED, SLOT_GRANTED };
+
+struct slot {
+	struct eng_grant g;
+	uint8_t state; /* enum slot_state */
+	uint8_t mtu_shift;
+	uint8_t packet_dwords; /* LRH, GRH, BTH, ICRC of each packet */
+	uint32_t uses, ask_at;
+};
+
+struct eng_windows {
+	struct eng_window_config cfg;
+	struct slot slot[SLOTS];
+	uint32_t next_token;
+	uint64_t token_used[ABI_WINDOW_TOKENS / 64];
+};
+
+/** struct request - a work request as a window does it */
+struct request {
+	const struct ibv_send_wr *wr;
+	uint64_t va;
+	uint32_t rkey;
+	int right; /* the one that it needs */
+	uint32_t length_bytes;
+	unsigned num_pieces;
+	struct {
+		char *ptr;
+		uint32_t len;
+	} piece[TP_MAX_SGE];
+};
+
+int eng_windows_enable(struct engine *e, const struct eng_window_config *config)
+{
+	struct eng_windows *w = rt_zalloc(sizeof(*w));
+
+	if (!w)
+		return -ENOMEM;
+	w->cfg = *config;
+	e->windows = w;
+	return 0;
+}
+
+void eng_windows_free(struct engine *e)
+{
+	rt_free(e->windows);
+}
+
+void eng_lock_qp(struct eng_qp *qp)
+{
+	eng_lock(qp->engine);
+	while (unlikely(qp->in_window)) { /* another thread is between two slices */
+		eng_unlock(qp->engine);
+		sched_yield();
+		eng_lock(qp->engine);
+	}
+}
+
+/* --- slots --- */
+
+static struct slot *slot_of(struct eng_windows *w, uint32_t qpn, uint32_t rkey)
+{
+	uint32_t hash = qpn * 0x9e3779b1u ^ rkey * 0x85ebca6bu;
+
+	return &w->slot[hash >> 16 & (SLOTS - 1)];
+}
+
+static bool is_for(const struct slot *s, uint32_t qpn, uint32_t rkey)
+{
+	return s->g.rkey == rkey && s->g.qpn == qpn;
+}
+
+static void start_counting(struct slot *s, uint32_t ask_at)
+{
+	s->state = SLOT_COUNTING;
+	s->uses = 0;
+	s->ask_at = MIN(ask_at, (uint32_t)ASK_LATEST);
+}
+
+/* the request goes by packets: the next ones perhaps need not */
+static void count_use(struct engine *e, struct slot *s, const struct request *r)
+{
+	if (s->state == SLOT_ASKED || ++s->uses < s->ask_at)
+		return;
+	s->uses = 0;
+	s->ask_at = MIN(s->ask_at * 4, (uint32_t)ASK_LATEST);
+	if (s->state == SLOT_COUNTING)
+		s->state = SLOT_ASKED;
+	e->windows->cfg.ask(e->windows->cfg.ctx, s->g.qpn, s->g.rkey, r->va,
+			    r->length_bytes);
+}
+
+bool eng_window_grant(struct engine *e, const struct eng_grant *g)
+{
+	struct eng_qp *qp;
+	struct slot *s;
+	bool wanted;
+
+	eng_lock(e);
+	s = slot_of(e->windows, g->qpn, g->rkey);
+	qp = eng_qp_find(e, g->qpn, 0);
+	wanted = qp && is_for(s, g->qpn, g->rkey);
+	if (wanted) {
+		const struct tp_attr *a = tp_qp_attr(qp->tp);
+
+		s->g = *g;
+		s->state = SLOT_GRANTED;
+		s->uses = 0;
+		s->ask_at = ASK_OUTSIDE_AT;
+		s->mtu_shift = (uint8_t)__builtin_ctz(a->mtu_bytes);
+		s->packet_dwords = a->av.is_global ? 16 : 6;
+	}
+	eng_unlock(e);
+	return wanted;
+}
+
+void eng_window_denied(struct engine *e, uint32_t qpn, uint32_t rkey)
+{
+	struct slot *s;
+
+	eng_lock(e);
+	s = slot_of(e->windows, qpn, rkey);
+	if (is_for(s, qpn, rkey) && s->state == SLOT_ASKED)
+		start_counting(s, s->ask_at);
+	eng_unlock(e);
+}
+
+void eng_window_forget(struct engine *e, uint32_t peer, uint32_t window)
+{
+	struct eng_windows *w = e->windows;
+
+	eng_lock(e);
+	for (struct slot *s = w->slot; s < w->slot + SLOTS; s++)
+		if (s->state == SLOT_GRANTED &&
+		    (peer == ENG_WINDOW_ALL || s->g.peer == peer) &&
+		    (window == ENG_WINDOW_ALL || s->g.window == window))
+			start_counting(s, ASK_AT);
+	eng_unlock(e);
+}
+
+uint64_t eng_window_operations(struct engine *e)
+{
+	return e->windows ? atomic_load_explicit(&e->windows->cfg.page->operations,
+						 memory_order_relaxed)
+			  : 0;
+}
+
+/* --- the request --- */
+
+/* the rights that an opcode needs; 0: no window does it */
+static int right_of(enum ibv_wr_opcode opcode)
+{
+	switch (opcode) {
+	case IBV_WR_RDMA_WRITE:
+		return IBV_ACCESS_REMOTE_WRITE;
+	case IBV_WR_RDMA_READ:
+		return IBV_ACCESS_REMOTE_READ;
+	case IBV_WR_ATOMIC_CMP_AND_SWP:
+	case IBV_WR_ATOMIC_FETCH_AND_ADD:
+		return IBV_ACCESS_REMOTE_ATOMIC;
+	default:
+		return 0;
+	}
+}
+
+/* the local memory, checked as ever */
+static bool find_pieces(const struct eng_qp *qp, struct request *r)
+{
+	const struct ibv_send_wr *wr = r->wr;
+	int access = r->right == IBV_ACCESS_REMOTE_WRITE ? 0 : IBV_ACCESS_LOCAL_WRITE;
+
+	r->num_pieces = 0;
+	for (int i = 0; i < wr->num_sge; i++) {
+		const struct ibv_sge *s = &wr->sg_list[i];
+		char *ptr = (char *)(uintptr_t)s->addr;
+
+		if (!s->length)
+			continue;
+		if (!(wr->send_flags & IBV_SEND_INLINE))
+			ptr = eng_mem(qp->engine, qp->init.pd, s->lkey, s->addr,
+				      s->length, access, false);
+		if (unlikely(!ptr))
+			return false;
+		r->piece[r->num_pieces].ptr = ptr;
+		r->piece[r->num_pieces++].len = s->length;
+	}
+	return true;
+}
+
+/* Return: false: nothing for a window, packets know what to say to it */
+static bool describe(const struct eng_qp *qp, const struct ibv_send_wr *wr,
+		     struct request *r)
+{
+	uint64_t total = 0;
+
+	r->wr = wr;
+	r->right = right_of(wr->opcode);
+	if (!r->right || wr->num_sge < 1 || (uint32_t)wr->num_sge > qp->init.max_send_sge)
+		return false;
+	for (int i = 0; i < wr->num_sge; i++)
+		total += wr->sg_list[i].length;
+	if (!total || total > 1u << 31)
+		return false;
+	r->length_bytes = (uint32_t)total;
+	if (r->right == IBV_ACCESS_REMOTE_ATOMIC) {
+		r->va = wr->wr.atomic.remote_addr;
+		r->rkey = wr->wr.atomic.rkey;
+		return total == 8 && r->va % 8 == 0;
+	}
+	r->va = wr->wr.rdma.remote_addr;
+	r->rkey = wr->wr.rdma.rkey;
+	return !(wr->send_flags & IBV_SEND_INLINE) ||
+	       (r->right == IBV_ACCESS_REMOTE_WRITE && total <= qp->init.max_inline);
+}
+
+static bool inside(const struct slot *s, const struct request *r)
+{
+	const struct eng_grant *g = &s->g;
+
+	return r->va >= g->va && r->length_bytes <= g->length_bytes &&
+	       r->va - g->va <= g->length_bytes - r->length_bytes && g->access & r->right;
+}
+
+/* --- the section --- */
+
+static void leave(struct eng_windows *w)
+{
+	atomic_store_explicit(&w->cfg.page->section, 0, memory_order_release);
+}
+
+/* Return: true between here and leave() the target waits for us, and all
+ * that was granted still stands */
+static bool enter(const struct engine *e, const struct eng_grant *g)
+{
+	struct eng_windows *w = e->windows;
+
+	atomic_store_explicit(&w->cfg.page->section, g->peer, memory_order_relaxed);
+	atomic_signal_fence(memory_order_seq_cst);
+	if (unlikely(w->cfg.fenced))
+		atomic_thread_fence(memory_order_seq_cst);
+	if (likely(atomic_load_explicit(&e->cfg.devpage->route_epoch,
+					memory_order_acquire) == g->epoch &&
+		   atomic_load_explicit(g->qp_token, memory_order_acquire) ==
+			   g->qp_value &&
+		   atomic_load_explicit(g->window_token, memory_order_acquire) ==
+			   g->window_value))
+		return true;
+	leave(w);
+	return false;
+}
+
+/* --- doing it --- */
+
+/* the last 8 bytes appear last: programs spin on them */
+static void copy_out(char *to, const char *from, size_t len)
+{
+	size_t tail = MIN(len, (size_t)8);
+
+	if (len == 8) {
+		uint64_t word;
+
+		memcpy(&word, from, 8);
+		atomic_signal_fence(memory_order_release);
+		memcpy(to, &word, 8);
+		return;
+	}
+	memcpy(to, from, len - tail);
+	atomic_thread_fence(memory_order_release);
+	memcpy(to + len - tail, from + len - tail, tail);
+}
+
+/* bytes @from to @to of the request, between its pieces and the window */
+static void copy_range(const struct request *r, char *window, uint32_t from, uint32_t to)
+{
+	bool out = r->right == IBV_ACCESS_REMOTE_WRITE;
+	uint32_t start = 0;
+
+	for (unsigned i = 0; i < r->num_pieces && start < to;
+	     start += r->piece[i++].len) {
+		uint32_t a = MAX(start, from), b = MIN(start + r->piece[i].len, to);
+
+		if (a >= b)
+			continue;
+		if (out)
+			copy_out(window + a, r->piece[i].ptr + (a - start), b - a);
+		else
+			memcpy(r->piece[i].ptr + (a - start), window + a, b - a);
+	}
+}
+
+static void do_atomic(const struct request *r, char *window)
+{
+	const struct ibv_send_wr *wr = r->wr;
+	uint64_t *word = (uint64_t *)window, was = wr->wr.atomic.compare_add;
+	const char *from = (const char *)&was;
+
+	if (wr->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
+		was = __atomic_fetch_add(word, was, __ATOMIC_SEQ_CST);
+	else
+		__atomic_compare_exchange_n(word, &was, wr->wr.atomic.swap, false,
+					    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+	for (unsigned i = 0; i < r->num_pieces; from += r->piece[i++].len)
+		memcpy(r->piece[i].ptr, from, r->piece[i].len);
+}
+
+/*
+ * A copy of any length; the lock is let go between slices, so that others
+ * wait for one slice only, and all is looked at again after it.
+ * Return: false: what it stood on has gone, nothing was completed
+ */
+static bool do_copy(struct eng_qp *qp, struct slot *s, struct request *r)
+{
+	struct engine *e = qp->engine;
+	uint32_t from = 0;
+
+	for (;;) {
+		uint32_t to = r->length_bytes - from > SLICE_BYTES ? from + SLICE_BYTES
+								   : r->length_bytes;
+
+		if (unlikely(!enter(e, &s->g)))
+			return false;
+		copy_range(r, s->g.base + (r->va - s->g.va), from, to);
+		leave(e->windows);
+		if (likely(to == r->length_bytes))
+			return true;
+		from = to;
+		qp->in_window = true;
+		eng_unlock(e);
+		eng_lock(e);
+		qp->in_window = false;
+		if (tp_qp_state(qp->tp) != IBV_QPS_RTS || s->state != SLOT_GRANTED ||
+		    !is_for(s, qp->init.qpn, r->rkey) || !inside(s, r) ||
+		    !find_pieces(qp, r))
+			return false;
+	}
+}
+
+static bool execute(struct eng_qp *qp, struct slot *s, struct request *r)
+{
+	if (r->right != IBV_ACCESS_REMOTE_ATOMIC)
+		return do_copy(qp, s, r);
+	if (unlikely(!enter(qp->engine, &s->g)))
+		return false;
+	do_atomic(r, s->g.base + (r->va - s->g.va));
+	leave(qp->engine->windows);
+	return true;
+}
+
+/* --- afterwards --- */
+
+static void add(_Atomic uint64_t *counter, uint64_t n)
+{
+	atomic_store_explicit(counter,
+			      atomic_load_explicit(counter, memory_order_relaxed) + n,
+			      memory_order_relaxed);
+}
+
+/* The packets that this would have been (9.3, 9.4): RETH 4 dwords, AETH 1,
+ * AtomicETH 7, AtomicAckETH 2; one acknowledgement for a WRITE. */
+static void count(const struct slot *s, const struct request *r)
+{
+	struct abi_window_flow *f = s->g.flow;
+	uint64_t each = s->packet_dwords, payload = (r->length_bytes + 3u) / 4;
+	uint64_t n =
+		((uint64_t)r->length_bytes + (1u << s->mtu_shift) - 1) >> s->mtu_shift;
+
+	switch (r->right) {
+	case IBV_ACCESS_REMOTE_WRITE:
+		add(&f->packets, n);
+		add(&f->dwords, n * each + 4 + payload);
+		add(&f->answer_packets, 1);
+		add(&f->answer_dwords, each + 1);
+		break;
+	case IBV_ACCESS_REMOTE_READ:
+		add(&f->packets, 1);
+		add(&f->dwords, each + 4);
+		add(&f->answer_packets, n);
+		add(&f->answer_dwords, n * each + (n > 1 ? 2 : 1) + payload);
+		break;
+	default:
+		add(&f->packets, 1);
+		add(&f->dwords, each + 7);
+		add(&f->answer_packets, 1);
+		add(&f->answer_dwords, each + 3);
+	}
+}
+
+static void complete(struct eng_qp *qp, const struct request *r)
+{
+	static const uint8_t opcode[] = {
+		[IBV_WR_RDMA_WRITE] = IBV_WC_RDMA_WRITE,
+		[IBV_WR_RDMA_READ] = IBV_WC_RDMA_READ,
+		[IBV_WR_ATOMIC_CMP_AND_SWP] = IBV_WC_COMP_SWAP,
+		[IBV_WR_ATOMIC_FETCH_AND_ADD] = IBV_WC_FETCH_ADD,
+	};
+	struct ibv_wc wc = {
+		.wr_id = r->wr->wr_id,
+		.status = IBV_WC_SUCCESS,
+		.opcode = opcode[r->wr->opcode],
+		.byte_len = r->length_bytes,
+		.qp_num = qp->init.qpn,
+	};
+
+	if (qp->init.sq_sig_all || r->wr->send_flags & IBV_SEND_SIGNALED)
+		eng_cq_push(qp->send_cq, &wc, false);
+}
+
+/* A program that keeps its queue filled would never meet it empty: after a
+ * run of requests that windows could do, the queue is held until it is. */
+static void wait_for_turn(struct eng_qp *qp)
+{
+	if (++qp->window_run < HOLD_AFTER || !list_empty(&qp->held_node) || !tp_qp_hold(qp->tp))
+		return;
+	list_add_tail(&qp->held_node, &qp->engine->held);
+}
+
+/* the slot that allows the request; NULL: none, and its use is counted */
+static struct slot *find_slot(struct eng_qp *qp, const struct request *r)
+{
+	struct engine *e = qp->engine;
+	struct slot *s = slot_of(e->windows, qp->init.qpn, r->rkey);
+
+	if (unlikely(!is_for(s, qp->init.qpn, r->rkey))) {
+		s->g = (struct eng_grant){.qpn = qp->init.qpn, .rkey = r->rkey};
+		start_counting(s, ASK_AT);
+	}
+	if (likely(s->state == SLOT_GRANTED && inside(s, r)))
+		return s;
+	count_use(e, s, r);
+	return NULL;
+}
+
+/* Return: true: the request is done, but not completed */
+static bool done(struct eng_qp *qp, struct slot *s, struct request *r)
+{
+	struct engine *e = qp->engine;
+
+	/* what a rule may spoil goes by packets, and completes where others do */
+	if (unlikely(eng_cq_is_full(qp->send_cq) || eng_spoils(e) ||
+		     !find_pieces(qp, r) ||
+		     (r->right != IBV_ACCESS_REMOTE_WRITE && !tp_qp_attr(qp->tp)->max_rd_atomic)))
+		return false;
+	if (unlikely(!execute(qp, s, r))) {
+		if (is_for(s, qp->init.qpn, r->rkey) && s->state == SLOT_GRANTED)
+			start_counting(s, ASK_AT);
+		return false;
+	}
+	count(s, r);
+	add(&e->windows->cfg.page->operations, 1);
+	return true;
+}
+
+bool eng_window_do(struct eng_qp *qp, const struct ibv_send_wr *wr)
+{
+	struct request r;
+	struct slot *s;
+
+	if (!describe(qp, wr, &r))
+		return false;
+	s = find_slot(qp, &r);
+	if (!s)
+		return false;
+	if (!tp_qp_idle(qp->tp)) { /* only what is next in order */
+		wait_for_turn(qp);
+		return false;
+	}
+	qp->window_run = 0;
+	if (!done(qp, s, &r))
+		return false;
+	complete(qp, &r);
+	return true;
+}
+
+/* --- requests that waited --- */
+
+static bool do_held(struct eng_qp *qp, uint32_t *length_bytes)
+{
+	struct tp_sge inline_data;
+	struct ibv_sge sge[TP_MAX_SGE];
+	struct ibv_send_wr wr = {.sg_list = sge};
+	struct tp_send_wr in;
+	struct request r;
+	struct slot *s;
+
+	tp_qp_held_request(qp->tp, &in, &inline_data);
+	for (unsigned i = 0; i < in.num_sge; i++)
+		sge[i] = (struct ibv_sge){in.sge[i].addr, in.sge[i].length_bytes, in.sge[i].lkey};
+	wr.num_sge = in.num_sge;
+	wr.opcode = in.opcode;
+	wr.send_flags = in.flags;
+	if (right_of(wr.opcode) == IBV_ACCESS_REMOTE_ATOMIC) {
+		wr.wr.atomic.remote_addr = in.remote_addr;
+		wr.wr.atomic.rkey = in.rkey;
+		wr.wr.atomic.compare_add = in.compare_add;
+		wr.wr.atomic.swap = in.swap;
+	} else {
+		wr.wr.rdma.remote_addr = in.remote_addr;
+		wr.wr.rdma.rkey = in.rkey;
+	}
+	*length_bytes = in.length_bytes;
+	s = describe(qp, &wr, &r) ? find_slot(qp, &r) : NULL;
+	return s && done(qp, s, &r);
+}
+
+static void let_go(struct eng_qp *qp)
+{
+	list_del(&qp->held_node);
+	qp->window_run = 0;
+	tp_qp_release(qp->tp);
+	eng_qp_touch(qp);
+}
+
+/* Return: true when requests were done. The queue is let go when none is
+ * left, or one is not for windows. */
+static bool turn_of(struct eng_qp *qp)
+{
+	uint64_t bytes = 0;
+	uint32_t length_bytes = 0;
+	unsigned n;
+
+	for (n = 0; tp_qp_held(qp->tp) == TP_HELD_READY && n < TURN_REQUESTS && bytes < TURN_BYTES;
+	     n++, bytes += length_bytes) {
+		if (!do_held(qp, &length_bytes)) {
+			if (eng_cq_is_full(qp->send_cq))
+				break;
+			let_go(qp);
+			return true;
+		}
+		tp_qp_held_done(qp->tp);
+	}
+	if (tp_qp_held(qp->tp) == TP_HELD_EMPTY || tp_qp_held(qp->tp) == TP_HELD_NOT)
+		let_go(qp);
+	return n > 0;
+}
+
+bool eng_window_turn(struct engine *e)
+{
+	struct eng_qp *qp = list_first_entry(&e->held, struct eng_qp, held_node);
+
+	if (qp->in_window) /* another thread is at it */
+		return false;
+	list_del(&qp->held_node); /* the next turn is another's */
+	list_add_tail(&qp->held_node, &e->held);
+	return turn_of(qp);
+}
+
+/* --- as a target --- */
+
+static _Atomic uint64_t *token(struct engine *e, uint32_t index)
+{
+	return &e->windows->cfg.page->token[index];
+}
+
+static uint32_t take_token(struct engine *e, uint64_t *value)
+{
+	struct eng_windows *w = e->windows;
+
+	for (uint32_t tries = 1; tries < ABI_WINDOW_TOKENS; tries++) {
+		uint32_t i = w->next_token++ % (ABI_WINDOW_TOKENS - 1) + 1;
+
+		if (w->token_used[i / 64] >> i % 64 & 1)
+			continue;
+		w->token_used[i / 64] |= 1ull << i % 64;
+		*value = atomic_load_explicit(token(e, i), memory_order_relaxed);
+		return i;
+	}
+	return 0;
+}
+
+static void give_token(struct engine *e, uint32_t index)
+{
+	add(token(e, index), 1);
+	e->windows->token_used[index / 64] &= ~(1ull << index % 64);
+}
+
+uint32_t eng_token_take(struct engine *e, uint64_t *value)
+{
+	uint32_t index;
+
+	eng_lock(e);
+	index = take_token(e, value);
+	eng_unlock(e);
+	return index;
+}
+
+void eng_token_give(struct engine *e, uint32_t index)
+{
+	eng_lock(e);
+	give_token(e, index);
+	eng_unlock(e);
+}
+
+bool eng_window_revoke(struct eng_qp *qp)
+{
+	if (likely(!qp->window_token))
+		return false;
+	give_token(qp->engine, qp->window_token);
+	qp->window_token = 0;
+	return true;
+}
+
+void eng_window_quiesce(struct engine *e)
+{
+	e->windows->cfg.quiesce(e->windows->cfg.ctx);
+}
+
+/* the requests that the responder of @qp would accept under @mr */
+static int allowed(const struct eng_qp *qp, const struct eng_mr_attr *mr)
+{
+	const struct tp_attr *a = tp_qp_attr(qp->tp);
+	int access = mr->access & a->qp_access_flags;
+
+	if (!a->max_dest_rd_atomic)
+		access &= IBV_ACCESS_REMOTE_WRITE;
+	return access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+			 IBV_ACCESS_REMOTE_ATOMIC);
+}
+
+static int offer_locked(struct engine *e, uint32_t qpn, uint32_t rkey,
+			struct eng_offer *offer)
+{
+	struct eng_qp *qp = eng_qp_find(e, qpn & 0xffffff, 0);
+	const struct eng_mr *mr = eng_table_get(&e->mrs, rkey >> 8);
+	enum ibv_qp_state state = qp ? tp_qp_state(qp->tp) : IBV_QPS_RESET;
+
+	/* 10.3.1: requests are accepted from RTR on; the first ones came by packets */
+	if (!mr || mr->attr.key != rkey ||
+	    (state != IBV_QPS_RTR && state != IBV_QPS_RTS && state != IBV_QPS_SQD) ||
+	    qp->init.type != IBV_QPT_RC || mr->attr.pd != qp->init.pd)
+		return -EACCES;
+	offer->mr = mr->attr;
+	offer->access = allowed(qp, &mr->attr);
+	if (!offer->access)
+		return -EACCES;
+	if (!qp->window_token)
+		qp->window_token = take_token(e, &offer->value);
+	if (!qp->window_token)
+		return -ENOSPC;
+	offer->token = qp->window_token;
+	offer->value =
+		atomic_load_explicit(token(e, qp->window_token), memory_order_relaxed);
+	return 0;
+}
+
+int eng_window_offer(struct engine *e, uint32_t qpn, uint32_t rkey,
+		     struct eng_offer *offer)
+{
+	int ret;
+
+	eng_lock(e);
+	ret = offer_locked(e, qpn, rkey, offer);
+	eng_unlock(e);
+	return ret;
+}

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Packets that are neither with their sender nor where they go, because rules
+ * are about:
+ *
+ *   on a link   delayed, or held until others passed: in the order of their
+ *               time; then fab_land()
+ *   waiting     arrived at a port behind which there is no room: first come,
+ *               first served, looked at again every RETRY_NS, lost after the
+ *               head-of-queue lifetime (18.2.5.4). Packets behind them stay
+ *               with their senders (fab_busy()).
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "fabric/fabric_private.h"
+
+#define HELD_BYTES_MAX (16u << 20) /* then senders keep what they have */
+#define HELD_BYTES_END (32u << 20) /* then what cannot be kept back is lost */
+#define RETRY_NS       (50 * NSEC_PER_USEC)
+#define HOQ_NS	       (1 * NSEC_PER_SEC)
+
+static struct fab_hold *make(struct fab_faults *f, const struct fab_packet *pkt)
+{
+	struct fab_hold *h;
+
+	if (f->held_bytes > HELD_BYTES_END)
+		return NULL;
+	h = rt_zalloc(sizeof(*h) + pkt->len);
+	if (!h)
+		return NULL;
+	h->pkt = *pkt;
+	memcpy(h->bytes, pkt->bytes, pkt->len);
+	h->pkt.bytes = h->bytes;
+	f->held_bytes += sizeof(*h) + pkt->len;
+	return h;
+}
+
+static void drop(struct fab_faults *f, struct fab_hold *h)
+{
+	f->held_bytes -= sizeof(*h) + h->pkt.len;
+	list_del(&h->node);
+	rt_free(h);
+}
+
+bool fab_holds_full(const struct fab_faults *f)
+{
+	return f->held_bytes > HELD_BYTES_MAX;
+}
+
+/* --- on a link --------------------------------------------------------- */
+
+static void rearm(struct fab_faults *f)
+{
+	if (list_empty(&f->holds))
+		rt_timer_disarm(&f->due);
+	else
+		rt_timer_arm(&f->due, list_first_entry(&f->holds, struct fab_hold, node)->due);
+}
+
+/* behind all that are due no later */
+static void insert(struct fab_faults *f, struct fab_hold *h)
+{
+	struct list_head *at = f->holds.prev;
+
+	while (at != &f->holds && mono_before(h->due, container_of(at, struct fab_hold, node)->due))
+		at = at->prev;
+	list_add(&h->node, at);
+}
+
+void fab_hold(const struct fab_step *step, const struct fab_packet *pkt,
+	      const struct flt_verdict *v)
+{
+	struct fab_faults *f = step->from_port->fab->faults;
+	struct fab_hold *h = make(f, pkt);
+
+	if (!h) {
+		step->from->count.raw[AG_XMIT_DISCARDS]++;
+		return;
+	}
+	h->step = *step;
+	h->due = mono_add(v->now, v->delay_ns + v->hold_ns);
+	if (v->hold_ns) {
+		h->rule = v->rule;
+		h->way = v->hold_way;
+		h->until = v->hold_until;
+		f->num_reordered++;
+	}
+	insert(f, h);
+	rearm(f);
+}
+
+void fab_land(const struct fab_step *step, const struct fab_packet *pkt)
+{
+	struct fab_port *in = step->to_port;
+
+	if (!fab_is_inside(step)) {
+		if (fab_peer(in) != step->from_port || step->to->state < WIRE_PORT_INIT)
+			return; /* the link fell meanwhile */
+		if (!fab_tap(in, false, pkt))
+			return;
+		fab_count_received(step, pkt);
+		if (pkt->lrh.vl != WIRE_VL_MANAGEMENT)
+			fab_activate(step);
+	}
+	if (!list_empty(&in->waiting) || fab_arrive(in, pkt) == -EAGAIN)
+		fab_hold_back(in, pkt);
+}
+
+static void release(struct fab_faults *f, struct fab_hold *h)
+{
+	list_del_init(&h->node);
+	f->num_reordered -= h->rule != 0;
+	fab_land(&h->step, &h->pkt);
+	drop(f, h);
+}
+
+static void due(struct rt_timer *timer)
+{
+	struct fab_faults *f = container_of(timer, struct fab_faults, due);
+	mono_t now = rt_now(f->fab->rt);
+
+	while (!list_empty(&f->holds)) {
+		struct fab_hold *h = list_first_entry(&f->holds, struct fab_hold, node);
+
+		if (mono_before(now, h->due))
+			break;
+		release(f, h);
+	}
+	rearm(f);
+}
+
+/* landing may bring more packets to this: the first call does all */
+void fab_holds_release(struct fab_faults *f)
+{
+	struct fab_hold *h, *tmp;
+
+	if (f->releasing || !f->num_reordered)
+		return;
+	f->releasing = true;
+	list_for_each_entry_safe(h, tmp, &f->holds, node)
+		if (h->rule && flt_hold_over(&f->set, h->rule, h->way, h->until))
+			release(f, h);
+	f->releasing = false;
+	rearm(f);
+}
+
+static void reordered(struct rt_work *work)
+{
+	fab_holds_release(container_of(work, struct fab_faults, reordered));
+}
+
+/* --- waiting for room -------------------------------------------------- */
+
+void fab_hold_back(struct fab_port *in, const struct fab_packet *pkt)
+{
+	struct fab_faults *f = in->fab->faults;
+	struct fab_hold *h = f ? make(f, pkt) : NULL;
+
+	if (!h) {
+		fab_ag_port(in)->count.raw[AG_XMIT_DISCARDS]++;
+		return;
+	}
+	h->due = rt_now(f->fab->rt);
+	list_add_tail(&h->node, &in->waiting);
+	if (list_empty(&in->waiting_node))
+		list_add_tail(&in->waiting_node, &f->blocked);
+	if (!rt_timer_armed(&f->retry))
+		rt_timer_arm(&f->retry, mono_add(h->due, RETRY_NS));
+}
+
+/* those that wait at a port, in order, as far as there is room */
+static void try_port(struct fab_faults *f, struct fab_port *port, mono_t now)
+{
+	while (!list_empty(&port->waiting)) {
+		struct fab_hold *h = list_first_entry(&port->waiting, struct fab_hold, node);
+
+		if (fab_arrive(port, &h->pkt) == -EAGAIN) {
+			if (now.ns - h->due.ns < HOQ_NS)
+				return;
+			fab_ag_port(port)->count.raw[AG_XMIT_DISCARDS]++;
+			fab_ag_port(port)->count.raw[AG_DISCARD_SW_HOQ]++;
+		}
+		drop(f, h);
+	}
+	list_del_init(&port->waiting_node);
+}
+
+static void retry(struct rt_timer *timer)
+{
+	struct fab_faults *f = container_of(timer, struct fab_faults, retry);
+	mono_t now = rt_now(f->fab->rt);
+	struct fab_port *port, *tmp;
+
+	list_for_each_entry_safe(port, tmp, &f->blocked, waiting_node)
+		try_port(f, port, now);
+	if (!list_empty(&f->blocked))
+		rt_timer_arm(timer, mono_add(now, RETRY_NS));
+}
+
+/* --- coming and going -------------------------------------------------- */
+
+void fab_holds_init(struct fab_faults *f)
+{
+	INIT_LIST_HEAD(&f->holds);
+	INIT_LIST_HEAD(&f->blocked);
+	rt_timer_init(f->fab->rt, &f->due, due);
+	rt_timer_init(f->fab->rt, &f->retry, retry);
+	rt_work_init(&f->reordered, reordered);
+}
+
+void fab_holds_free(struct fab_faults *f)
+{
+	struct fab_port *port, *tmp;
+
+	rt_timer_disarm(&f->due);
+	rt_timer_disarm(&f->retry);
+	rt_work_cancel(&f->reordered);
+	while (!list_empty(&f->holds))
+		drop(f, list_first_entry(&f->holds, struct fab_hold, node));
+	list_for_each_entry_safe(port, tmp, &f->blocked, waiting_node) {
+		while (!list_empty(&port->waiting))
+			drop(f, list_first_entry(&port->waiting, struct fab_hold, node));
+		list_del_init(&port->waiting_node);
+	}
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Faults that are no packet's: the adapter refuses objects, spoils the
+ * completions of programs, and raises events. The rules are the fabric's
+ * (src/fault); a program's engine asks about its completions (src/abi).
+ */
+#include <errno.h>
+
+#include "hca/private.h"
+
+/* --- objects --------------------------------------------------------------- */
+
+int hca_refused(struct hca *hca, enum flt_object_kind kind)
+{
+	return -fab_fault_object(hca->fab, hca->node, kind);
+}
+
+/* --- completions ----------------------------------------------------------- */
+
+void hca_completion(struct hca_user *user, const struct abi_completion *in,
+		    struct abi_completion_resp *out)
+{
+	const struct hca_qp *qp = eng_table_get(&user->hca->qps, in->qpn);
+	int status = 0;
+
+	if (qp && qp->user == user)
+		status = fab_fault_completion(user->hca->fab, user->hca->node, in->qpn, in->opcode);
+	out->status = status == FLT_OVERRUN_CQ ? ABI_COMPLETION_OVERRUN : status;
+}
+
+static bool spoils(struct fabric *fab)
+{
+	const struct flt_set *rules = fab_faults(fab);
+
+	return rules && (flt_has_action(rules, FLT_COMPLETION) || flt_has_action(rules, FLT_OVERRUN));
+}
+
+void hca_faults_publish(void)
+{
+	struct hca *hca;
+
+	list_for_each_entry(hca, &hca_shared, shared_node)
+		atomic_store(&hca->shared->completion_faults, spoils(hca->fab));
+}
+
+/* --- what rules ask -------------------------------------------------------- */
+
+bool hca_has_qp(const struct hca *hca, uint32_t qpn)
+{
+	return qpn >= 2 && eng_table_get(&hca->qps, qpn);
+}
+
+static uint32_t connected(const struct list_head *list, uint16_t dlid, uint32_t dest_qpn)
+{
+	const struct hca_qp *qp;
+
+	list_for_each_entry(qp, list, node)
+		if (qp->ib.qp_type != IB_QPT_UD && qp->ib.qp_num >= 2 &&
+		    qp->ib.attr.dest_qp_num == dest_qpn && qp->ib.attr.ah_attr.dlid == dlid)
+			return qp->ib.qp_num;
+	return 0;
+}
+
+uint32_t hca_source_qpn(const struct hca *hca, uint16_t dlid, uint32_t dest_qpn)
+{
+	uint32_t qpn = connected(&hca->user_qps, dlid, dest_qpn);
+
+	return qpn ? qpn : connected(&hca->kernel_qps, dlid, dest_qpn);
+}
+
+/* an event of a QP's CQ or SRQ is that one's */
+static bool choose_element(struct ib_event *event, struct ib_qp *qp)
+{
+	switch (event->event) {
+	case IB_EVENT_CQ_ERR:
+		event->element.cq = qp->send_cq;
+		return true;
+	case IB_EVENT_SRQ_ERR:
+	case IB_EVENT_SRQ_LIMIT_REACHED:
+		event->element.srq = qp->srq;
+		return qp->srq;
+	case IB_EVENT_QP_FATAL:
+	case IB_EVENT_QP_REQ_ERR:
+	case IB_EVENT_QP_ACCESS_ERR:
+	case IB_EVENT_COMM_EST:
+	case IB_EVENT_SQ_DRAINED:
+	case IB_EVENT_PATH_MIG:
+	case IB_EVENT_PATH_MIG_ERR:
+	case IB_EVENT_QP_LAST_WQE_REACHED:
+		event->element.qp = qp;
+		return true;
+	default:
+		return false;
+	}
+}
+
+int hca_raise(struct hca *hca, int port, uint32_t qpn, uint32_t type)
+{
+	struct ib_event event = {.device = &hca->ib, .event = (enum ib_event_type)type};
+	struct hca_qp *qp = qpn ? eng_table_get(&hca->qps, qpn) : NULL;
+
+	if (qpn && (!qp || !choose_element(&event, &qp->ib)))
+		return -EINVAL;
+	if (!qpn)
+		event.element.port_num = (u32)(port ? port : 1);
+	ib_dispatch_event(&event);
+	return 0;
+}

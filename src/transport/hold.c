@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Holding a send queue back: what was begun is finished, what is posted
+ * waits, until its owner has done it another way (a window, docs/WINDOWS.md)
+ * or lets it go on by packets. Requests done so use no PSN: the peer's
+ * transport does not know of them.
+ */
+#include "transport/qp.h"
+
+bool tp_qp_idle(const struct tp_qp *qp)
+{
+	return qp->state == IBV_QPS_RTS && qp->sq.tail == qp->sq.head;
+}
+
+bool tp_qp_hold(struct tp_qp *qp)
+{
+	struct tp_sq *sq = &qp->sq;
+
+	if (qp->state != IBV_QPS_RTS || sq->stop)
+		return false;
+	sq->stop = TP_STOP_HOLD;
+	sq->end = sq->fresh;
+	return true;
+}
+
+enum tp_held tp_qp_held(const struct tp_qp *qp)
+{
+	const struct tp_sq *sq = &qp->sq;
+
+	if (sq->stop != TP_STOP_HOLD)
+		return TP_HELD_NOT;
+	if (sq->tail != sq->end)
+		return TP_HELD_DRAINING;
+	return sq->tail == sq->head ? TP_HELD_EMPTY : TP_HELD_READY;
+}
+
+void tp_qp_held_request(const struct tp_qp *qp, struct tp_send_wr *wr, struct tp_sge *inline_data)
+{
+	uint32_t index = qp->sq.tail;
+	const struct tp_sqe *sqe = tp_sqe(qp, index);
+
+	*wr = (struct tp_send_wr){
+		.wr_id = sqe->wr_id,
+		.opcode = sqe->opcode,
+		.flags = sqe->flags,
+		.num_sge = sqe->num_sge,
+		.remote_addr = sqe->remote_addr,
+		.rkey = sqe->rkey,
+		.compare_add = sqe->compare_add,
+		.swap = sqe->swap,
+		.length_bytes = sqe->length_bytes,
+		.sge = tp_sges(qp, index),
+	};
+	if (!(sqe->flags & IBV_SEND_INLINE))
+		return;
+	*inline_data = (struct tp_sge){.addr = (uintptr_t)tp_slot(qp, index),
+				       .length_bytes = sqe->length_bytes};
+	wr->num_sge = 1;
+	wr->sge = inline_data;
+}
+
+void tp_qp_held_done(struct tp_qp *qp)
+{
+	struct tp_sq *sq = &qp->sq;
+
+	sq->fresh++;
+	sq->end++;
+	tp_sq_complete(qp, IBV_WC_SUCCESS); /* moves tail, and next with it */
+}
+
+void tp_qp_release(struct tp_qp *qp)
+{
+	struct tp_sq *sq = &qp->sq;
+
+	if (sq->stop != TP_STOP_HOLD)
+		return;
+	sq->stop = TP_STOP_NONE;
+	sq->end = sq->head;
+}

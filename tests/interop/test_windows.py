@@ -1,0 +1,288 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Windows: requests done in the peer's memory, against what packets do."""
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from interop.fabric import Fabric, wait_until
+from interop.test_lanes import both_ends_agree, counted
+
+SIDE = Path(__file__).with_name("window_side.py")
+LOCAL_WRITE, REMOTE_WRITE, REMOTE_READ = 1, 2, 4
+OK, REM_ACCESS_ERR, RETRY_EXC_ERR = 0, 10, 12
+WARM = 64  # requests after which the window is surely asked for
+
+
+def operations(fabric):
+    return fabric.json("status")["window_operations"]
+
+
+class Side:
+    """window_side.py on a node."""
+
+    def __init__(self, fabric, node, windows="1"):
+        env = dict(fabric.env, SOFTIB_WINDOWS=windows)
+        argv = fabric.command(node, [sys.executable, SIDE])
+        self.process = subprocess.Popen(argv, env=env, text=True, stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE)
+        fabric.running.append(self.process)
+        self.info = json.loads(self.process.stdout.readline())
+
+    def __call__(self, do, **words):
+        self.tell(do, **words)
+        return self.hear()
+
+    def tell(self, do, **words):
+        self.process.stdin.write(json.dumps({"do": do, **words}) + "\n")
+        self.process.stdin.flush()
+
+    def hear(self):
+        line = self.process.stdout.readline()
+        assert line, f"it ended: {self.process.wait(10)}"
+        return json.loads(line)
+
+    def end(self):
+        self.process.stdin.close()
+        assert self.process.wait(60) == 0
+
+    def signal(self, number):
+        os.kill(self.info["pid"], number)
+
+
+@pytest.fixture(scope="module")
+def fabric():
+    with Fabric("star:3") as made:
+        yield made
+
+
+class Pair:
+    def __init__(self, fabric, access=None, nodes=("n1", "n2"), initiators=1, windows=("1", "1")):
+        self.fabric = fabric
+        self.target = Side(fabric, nodes[0])
+        self.initiators = [Side(fabric, nodes[1], windows[i]) for i in range(initiators)]
+        self.it = self.initiators[0]
+        words = {} if access is None else {"access": access}
+        self.at = self.target("register", **words)
+        for mine, i in enumerate(self.initiators):
+            i("connect", lid=self.at["lid"], qpn=self.at["qpn"][mine])
+            self.target("connect", lid=i.info["lid"], qpn=i.info["qpn"][0], mine=mine)
+
+    def to(self, offset=0):
+        return {"addr": self.at["addr"] + offset, "rkey": self.at["rkey"]}
+
+    def warm(self, do="write", **words):
+        """Until requests go by a window."""
+        def grows():
+            before = operations(self.fabric)
+            assert set(self.it(do, times=WARM, **self.to(), **words)) == {OK}
+            return operations(self.fabric) - before == WARM
+        wait_until(grows, "requests never go by the window")
+
+    def end(self):
+        for side in (*self.initiators, self.target):
+            side.end()
+
+
+@pytest.fixture
+def pair(fabric):
+    made = Pair(fabric)
+    made.warm()
+    yield made
+    made.end()
+
+
+def test_data_is_right_at_every_place(pair):
+    pattern = os.urandom(300_000)
+    pair.it("poke", data=pattern.hex(), own=True)
+    before = operations(pair.fabric)
+    for offset, length in ((0, 1), (1, 7), (3, 8), (4093, 9), (8, 4096), (77, 65_537), (1, 300_000)):
+        assert pair.it("write", length=length, **pair.to(offset)) == [OK]
+        assert pair.target("peek", at=offset, length=length) == pattern[:length].hex()
+        assert pair.it("read", length=length, offset=500_000, **pair.to(offset)) == [OK]
+        assert pair.it("peek", at=500_000, length=length, own=True) == pattern[:length].hex()
+    assert operations(pair.fabric) > before
+
+
+def test_atomics(pair):
+    pair.target("poke", data="05" + "00" * 7, at=64)
+    assert pair.it("add", value=3, **pair.to(64)) == [OK]
+    assert pair.it("peek", own=True) == "05" + "00" * 7
+    assert pair.target("peek", at=64) == "08" + "00" * 7
+
+
+def test_stopped_target(pair):
+    """A program that is stopped takes no part, and sees it all when it goes on."""
+    pair.target("poke", data="77" * 8, at=4096)
+    pair.it("poke", data="5a" * 8, own=True)
+    pair.target.signal(signal.SIGSTOP)
+    start = time.monotonic()
+    assert pair.it("write", times=1000, **pair.to()) == [OK] * 1000
+    assert pair.it("read", offset=64, **pair.to(4096)) == [OK]
+    assert time.monotonic() - start < 10
+    pair.target.signal(signal.SIGCONT)
+    assert pair.it("peek", at=64, own=True) == "77" * 8
+    assert pair.target("peek") == "5a" * 8
+
+
+def test_target_killed(fabric):
+    pair = Pair(fabric)
+    pair.warm()
+    pair.target.signal(signal.SIGKILL)
+    pair.target.process.wait()
+    assert pair.it("write", times=100_000, **pair.to())[-1] == RETRY_EXC_ERR
+    pair.it.end()
+
+
+def test_initiator_killed(fabric):
+    """In the middle of its requests; the target keeps its memory and goes on."""
+    pair = Pair(fabric)
+    pair.warm(length=65536)
+    pair.it.tell("write", times=1_000_000, length=65536, **pair.to())
+    time.sleep(0.2)
+    pair.it.signal(signal.SIGKILL)
+    pair.it.process.wait()
+    pair.target("poke", data="ee" * 8)
+    assert pair.target("deregister") < 10
+    assert pair.target("peek") == "ee" * 8
+    assert not pair.target("maps")
+    pair.target.end()
+
+
+def test_initiator_stopped(fabric):
+    """It may be inside a window: the target does not wait for it."""
+    pair = Pair(fabric)
+    pair.warm(length=65536)
+    pair.it.tell("write", times=1_000_000, length=65536, **pair.to())
+    time.sleep(0.2)
+    pair.it.signal(signal.SIGSTOP)
+    assert pair.target("deregister") < 10
+    before = pair.target("peek", length=65536)
+    pair.target("poke", data="11" * 8)
+    pair.it.signal(signal.SIGCONT)
+    assert pair.it.hear()[-1] == REM_ACCESS_ERR
+    assert pair.target("peek", length=65536) == "11" * 8 + before[16:]
+    pair.end()
+
+
+def test_deregistration(pair):
+    pair.it("poke", data="42" * 8, own=True)
+    assert pair.it("write", **pair.to(4096)) == [OK]
+    assert pair.target("maps"), "the memory did not move"
+    pair.target("deregister")
+    assert pair.target("peek", at=4096) == "42" * 8
+    assert not pair.target("maps"), "a peer may still reach it"
+    assert pair.it("write", **pair.to(4096)) == [REM_ACCESS_ERR]
+
+
+def test_reset_of_the_targets_qp(pair):
+    pair.target("reset")
+    assert pair.it("write", **pair.to()) == [RETRY_EXC_ERR]
+
+
+def test_read_only(fabric):
+    pair = Pair(fabric, access=LOCAL_WRITE | REMOTE_READ)
+    pair.warm("read")
+    assert pair.it("maps") == ["r--s"]
+    assert pair.it("write", **pair.to()) == [REM_ACCESS_ERR]
+    pair.end()
+
+
+@pytest.mark.parametrize("offset", [-1, (1 << 20) - 7, 1 << 20], ids=["before", "across", "behind"])
+def test_bounds(pair, offset):
+    assert pair.it("write", **pair.to(offset)) == [REM_ACCESS_ERR]
+
+
+def test_link_down(pair):
+    pair.fabric.softib("link", "n1:1", "down")
+    try:
+        assert pair.it("write", **pair.to()) == [RETRY_EXC_ERR]
+    finally:
+        pair.fabric.softib("link", "n1:1", "up")
+        pair.fabric.softib("wait")
+
+
+def test_change_elsewhere(pair):
+    """A new route epoch: by packets at first, then by the window again."""
+    pair.fabric.softib("link", "n3:1", "down")
+    pair.fabric.softib("link", "n3:1", "up")
+    assert set(pair.it("write", times=WARM, **pair.to())) == {OK}
+    pair.warm()
+
+
+def test_fork(pair):
+    """The child has what was there, and nobody sees what it writes."""
+    pair.it("poke", data="ab" * 8, own=True)
+    assert pair.it("write", **pair.to(8192)) == [OK]
+    assert pair.target("fork", at=8192) == {"before": "ab" * 8, "child": "ab" * 8,
+                                            "after": "ab" * 8}
+    assert pair.it("write", **pair.to(8192)) == [OK]
+
+
+def test_lane_and_window_add_to_one_word(fabric):
+    pair = Pair(fabric, initiators=2, windows=("1", "0"))
+    pair.warm("add", value=0)
+    times = 3000
+    for side in pair.initiators:
+        side.tell("add", times=times, value=1, **pair.to(128))
+    for side in pair.initiators:
+        assert side.hear() == [OK] * times
+    assert pair.target("peek", at=128) == (2 * times).to_bytes(8, "little").hex()
+    pair.end()
+
+
+def test_turned_off(fabric):
+    pair = Pair(fabric, windows=("0",))
+    before = operations(fabric)
+    assert set(pair.it("write", times=200, **pair.to())) == {OK}
+    assert operations(fabric) == before
+    pair.end()
+
+
+@pytest.mark.parametrize("program", ["ib_write_lat", "ib_read_lat", "ib_atomic_lat",
+                                     "ib_write_bw", "ib_read_bw", "ib_atomic_bw"])
+def test_perftest_uses_windows(fabric, program):
+    before = operations(fabric)
+    fabric.pair(program, "-n", "100000" if program.endswith("bw") else "200000")
+    assert operations(fabric) - before > 1000
+
+
+@pytest.fixture(scope="module")
+def quiet():
+    """No manager runs: nobody else's packets are counted."""
+    with Fabric("pair", sm="none") as made:
+        made.run("n1", "softib-sm", "--once")
+        yield made
+
+
+@pytest.mark.parametrize("windows", "01")
+def test_a_read_counts_as_its_packets_do(quiet, monkeypatch, windows):
+    monkeypatch.setitem(quiet.env, "SOFTIB_WINDOWS", windows)
+    before = operations(quiet)
+    _, ports = counted(quiet, "ib_read_bw", "-n", 5000, "-s", 8192)
+    both_ends_agree(ports)
+    assert (operations(quiet) > before) == (windows == "1")
+    # a request with its RETH; two responses of 4096 bytes, each with an AETH
+    want = {"xmit_packets": 5000, "rcv_packets": 10000,
+            "xmit_bytes": 5000 * (24 + 16), "rcv_bytes": 5000 * (8192 + 2 * (24 + 4))}
+    if windows == "1":
+        assert ports["n2", 1] == want
+    else:  # a stall of the machine may have packets sent again
+        assert all(ports["n2", 1][what] >= want[what] for what in want), ports
+
+
+def test_a_write_counts_one_acknowledgement(quiet):
+    before = operations(quiet)
+    _, ports = counted(quiet, "ib_write_lat", "-n", 5000, "-s", 8192)
+    both_ends_agree(ports)
+    done = operations(quiet) - before
+    # each side writes 5000 messages of two packets; by packets, one
+    # acknowledgement may stand for several messages
+    acknowledgements = sum(ports[node, 1]["xmit_packets"] for node in ("n1", "n2")) - 2 * 10000
+    assert done > 0
+    assert acknowledgements >= done

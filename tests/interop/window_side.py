@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Runs on a node, by test_windows.py: one side of RC connections, told by
+lines of JSON on its standard input what to do. Between them it does nothing
+at all: a target here is a program that never calls the library."""
+import ctypes
+import json
+import mmap
+import os
+import sys
+import time
+
+import pyverbs.enums as e
+from pyverbs.addr import AHAttr
+from pyverbs.cq import CQ
+from pyverbs.device import Context
+from pyverbs.mr import MR
+from pyverbs.pd import PD
+from pyverbs.qp import QP, QPAttr, QPCap, QPInitAttr
+from pyverbs.wr import SGE, SendWR
+
+ALL = (e.IBV_ACCESS_LOCAL_WRITE | e.IBV_ACCESS_REMOTE_WRITE | e.IBV_ACCESS_REMOTE_READ |
+       e.IBV_ACCESS_REMOTE_ATOMIC)
+BYTES = 1 << 20
+QPS = 2
+
+
+class Side:
+    def __init__(self):
+        self.ctx = Context(name="softib0")
+        self.pd = PD(self.ctx)
+        self.cq = CQ(self.ctx, 64)
+        self.memory = mmap.mmap(-1, BYTES, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        self.addr = ctypes.addressof(ctypes.c_char.from_buffer(self.memory))
+        self.own = MR(self.pd, BYTES, ALL)  # what it sends from, and receives into
+        self.mr = None
+        cap = QPCap(max_send_wr=32, max_recv_wr=4, max_send_sge=2, max_recv_sge=1)
+        self.qps = [QP(self.pd, QPInitAttr(qp_type=e.IBV_QPT_RC, scq=self.cq, rcq=self.cq,
+                                           cap=cap, sq_sig_all=1)) for _ in range(QPS)]
+
+    def register(self, access=ALL):
+        self.mr = MR(self.pd, BYTES, access, address=self.addr)
+        return self.info()
+
+    def deregister(self):
+        start = time.monotonic()
+        self.mr.close()
+        return time.monotonic() - start
+
+    def info(self):
+        return {"lid": self.ctx.query_port(1).lid, "qpn": [qp.qp_num for qp in self.qps],
+                "addr": self.addr, "rkey": self.mr.rkey if self.mr else 0, "pid": os.getpid()}
+
+    def connect(self, lid, qpn, mine=0):
+        attr = QPAttr(port_num=1)
+        attr.qp_access_flags = ALL
+        attr.dest_qp_num = qpn
+        attr.path_mtu = e.IBV_MTU_1024
+        attr.ah_attr = AHAttr(dlid=lid, port_num=1)
+        attr.timeout, attr.retry_cnt, attr.rnr_retry = 12, 2, 2
+        attr.max_rd_atomic = attr.max_dest_rd_atomic = attr.min_rnr_timer = 1
+        self.qps[mine].to_rts(attr)
+
+    def reset(self, mine=0):
+        self.qps[mine].modify(QPAttr(qp_state=e.IBV_QPS_RESET), e.IBV_QP_STATE)
+
+    def poll(self):
+        end = time.monotonic() + 60
+        while time.monotonic() < end:
+            n, wcs = self.cq.poll(1)
+            if n:
+                return wcs[0].status
+        raise SystemExit("no completion")
+
+    def request(self, opcode, addr, rkey, length=8, offset=0, mine=0, times=1, value=1):
+        """The status of each request; stops at the first that is not 0."""
+        statuses = []
+        for _ in range(times):
+            wr = SendWR(opcode=opcode, num_sge=1,
+                        sg=[SGE(self.own.buf + offset, length, self.own.lkey)])
+            if opcode in (e.IBV_WR_ATOMIC_FETCH_AND_ADD, e.IBV_WR_ATOMIC_CMP_AND_SWP):
+                wr.set_wr_atomic(rkey, addr, value, 0)
+            else:
+                wr.set_wr_rdma(rkey, addr)
+            self.qps[mine].post_send(wr)
+            statuses.append(self.poll())
+            if statuses[-1]:
+                break
+        return statuses
+
+    def write(self, **args):
+        return self.request(e.IBV_WR_RDMA_WRITE, **args)
+
+    def read(self, **args):
+        return self.request(e.IBV_WR_RDMA_READ, **args)
+
+    def add(self, **args):
+        return self.request(e.IBV_WR_ATOMIC_FETCH_AND_ADD, **args)
+
+    def poke(self, data, at=0, own=False):
+        addr = (self.own.buf if own else self.addr) + at
+        ctypes.memmove(addr, bytes.fromhex(data), len(data) // 2)
+
+    def peek(self, at=0, length=8, own=False):
+        return ctypes.string_at((self.own.buf if own else self.addr) + at, length).hex()
+
+    def fork(self, at=0):
+        """What a child sees, what the parent sees of what the child wrote."""
+        before = self.peek(at)
+        get, put = os.pipe()
+        child = os.fork()
+        if not child:
+            seen = self.peek(at)
+            self.poke("cc" * 8, at)
+            os.write(put, seen.encode())
+            os._exit(0)
+        os.waitpid(child, 0)
+        return {"before": before, "child": os.read(get, 64).decode(), "after": self.peek(at)}
+
+    def maps(self):
+        with open("/proc/self/maps", encoding="ascii") as lines:
+            return [line.split()[1] for line in lines if "softib-window " in line]
+
+
+side = Side()
+print(json.dumps(side.info()), flush=True)
+for line in sys.stdin:
+    words = json.loads(line)
+    print(json.dumps(getattr(side, words.pop("do"))(**words)), flush=True)

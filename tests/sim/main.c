@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* softib-sim: scenarios from seeds. See docs/SIMULATION.md. */
+#include <argp.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "sim.h"
+
+struct arguments {
+	struct sim_options run;
+	uint64_t seeds;
+	bool one, no_shrink;
+};
+
+static const struct argp_option option_list[] = {
+	{"seed", 's', "N", 0, "replay this seed, twice, and compare the digests", 0},
+	{"seeds", 'n', "COUNT", 0, "run so many seeds, from --first on", 0},
+	{"first", 'f', "N", 0, "the first seed of --seeds (default 1)", 0},
+	{"faults", 'F', "LIST", 0, "of the plan's faults only these: 0,3", 0},
+	{"ops", 'o', "N", 0, "at most so many requests of each end", 0},
+	{"kind", 'k', "KIND", 0, "calm, packets, links, manager, death, memory, chaos",
+	 0},
+	{"break", 'b', "ORACLE", 0,
+	 "break this rule on purpose, to see that it is watched", 0},
+	{"no-shrink", 'N', NULL, 0, "report failures as they are", 0},
+	{"verbose", 'v', NULL, 0, "print the plan and what happens", 0},
+	{0},
+};
+
+static int find_name(struct argp_state *state, const char *const *names, int n,
+		     const char *name)
+{
+	for (int i = 0; i < n; i++)
+		if (!strcmp(names[i], name))
+			return i;
+	argp_error(state, "'%s' is not known; see docs/SIMULATION.md for the names",
+		   name);
+	return -1;
+}
+
+static error_t parse_option(int key, char *arg, struct argp_state *state)
+{
+	struct arguments *a = state->input;
+
+	switch (key) {
+	case 's':
+		a->one = true;
+		a->run.seed = strtoull(arg, NULL, 0);
+		return 0;
+	case 'n':
+		a->seeds = strtoull(arg, NULL, 0);
+		return 0;
+	case 'f':
+		a->run.seed = strtoull(arg, NULL, 0);
+		return 0;
+	case 'F':
+		a->run.keep_faults = arg;
+		return 0;
+	case 'o':
+		a->run.max_ops = (uint32_t)strtoul(arg, NULL, 0);
+		return 0;
+	case 'k':
+		a->run.kind = find_name(state, plan_kind_names, KIND_NUM, arg);
+		return 0;
+	case 'b':
+		a->run.sabotage = find_name(state, oracle_names, ORACLE_NUM, arg);
+		return 0;
+	case 'N':
+		a->no_shrink = true;
+		return 0;
+	case 'v':
+		a->run.verbose = true;
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static void print_replay(const struct sim_options *o, const struct sim_result *r)
+{
+	printf("FAILED %s: %s\n", r->oracle < 0 ? "run" : oracle_names[r->oracle],
+	       r->text);
+	printf("  make replay SEED=%" PRIu64, o->seed);
+	if (o->kind >= 0)
+		printf(" KIND=%s", plan_kind_names[o->kind]);
+	if (o->keep_faults)
+		printf(" FAULTS='%s'", *o->keep_faults ? o->keep_faults : "none");
+	if (o->max_ops)
+		printf(" OPS=%u", o->max_ops);
+	putchar('\n');
+}
+
+static void report(struct sim_options o, struct sim_result r, bool as_it_is)
+{
+	o.verbose = false;
+	if (!as_it_is)
+		shrink(&o, &r);
+	print_replay(&o, &r);
+	fflush(stdout);
+}
+
+/* the same seed twice: the digests must agree */
+static int replay(const struct arguments *a)
+{
+	struct sim_options quiet = a->run;
+	struct sim_result first, second;
+
+	quiet.verbose = false;
+	run_child(&a->run, &first);
+	if (first.failed) {
+		print_replay(&a->run, &first);
+		return EXIT_FAILURE;
+	}
+	run_child(&quiet, &second);
+	printf("seed %" PRIu64 " digest %016" PRIx64 ": %" PRIu64 " events, %" PRIu64
+	       " packets (%" PRIu64 " by lanes), %" PRIu64
+	       " requests by windows, %" PRIu64
+	       " completions, %u errors, %.3f s of virtual time\n",
+	       a->run.seed, first.digest, first.events, first.packets, first.by_lane,
+	       first.by_window, first.completions, first.errors,
+	       (double)first.virtual_ns / 1e9);
+	if (first.digest == second.digest)
+		return EXIT_SUCCESS;
+	printf("FAILED digest: the same seed gave %016" PRIx64 " the second time\n",
+	       second.digest);
+	return EXIT_FAILURE;
+}
+
+struct totals {
+	uint64_t runs, failures, events, packets, completions;
+};
+
+static double seconds_since(const struct timespec *t)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)(now.tv_sec - t->tv_sec) +
+	       (double)(now.tv_nsec - t->tv_nsec) / 1e9;
+}
+
+static void print_totals(const struct totals *t, const struct timespec *began,
+			 const char *end)
+{
+	double s = seconds_since(began);
+
+	printf("%" PRIu64 " seeds, %" PRIu64 " failed, %" PRIu64 " events, %" PRIu64
+	       " packets, %" PRIu64 " completions in %.1f s: %.0f events/s%s",
+	       t->runs, t->failures, t->events, t->packets, t->completions, s,
+	       (double)(t->events + t->packets + t->completions) / s, end);
+	fflush(stdout);
+}
+
+static int run_seeds(struct arguments *a)
+{
+	struct totals t = {0};
+	struct timespec began;
+	struct sim_result r;
+	uint64_t step = MAX(a->seeds / 10, (uint64_t)1);
+
+	clock_gettime(CLOCK_MONOTONIC, &began);
+	for (; t.runs < a->seeds; a->run.seed++) {
+		run_child(&a->run, &r);
+		t.runs++;
+		t.events += r.events;
+		t.packets += r.packets;
+		t.completions += r.completions;
+		if (r.failed) {
+			t.failures++;
+			report(a->run, r, a->no_shrink);
+		}
+		if (t.runs % step == 0 && t.runs < a->seeds)
+			print_totals(&t, &began, "\n");
+	}
+	print_totals(&t, &began, "\n");
+	printf("simulation: %" PRIu64 " passed, %" PRIu64 " failed\n",
+	       t.runs - t.failures, t.failures);
+	return t.failures ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct argp argp = {
+		.options = option_list,
+		.parser = parse_option,
+		.doc = "A whole fabric in one process under a virtual clock, from a "
+		       "seed.",
+	};
+	struct arguments a = {.run = {.seed = 1, .sabotage = -1, .kind = -1},
+			      .seeds = 100};
+
+	argp_parse(&argp, argc, argv, 0, NULL, &a);
+	return a.one ? replay(&a) : run_seeds(&a);
+}

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * What must hold. Oracles that watch one thing stand where it happens
+ * (traffic.c: PSNs, completions, bytes; program.c: wake-ups); here are those
+ * that look at the whole.
+ */
+#include <dirent.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "conn.h"
+#include "hca/private.h"
+#include "rdma/restrack.h"
+
+const char *const oracle_names[ORACLE_NUM] = {
+	[ORACLE_PSN] = "psn",		[ORACLE_ORDER] = "order",
+	[ORACLE_DATA] = "data",		[ORACLE_GUARD] = "guard",
+	[ORACLE_RELIABLE] = "reliable", [ORACLE_CREDIT] = "credit",
+	[ORACLE_WAKE] = "wake",		[ORACLE_LEAK] = "leak",
+	[ORACLE_TABLES] = "tables",	[ORACLE_RECOVERY] = "recovery",
+};
+
+bool sim_sabotage(const struct sim *sim, enum oracle oracle)
+{
+	return unlikely(sim->options->sabotage == (int)oracle);
+}
+
+/* --- memory --- */
+
+static bool guard_is_whole(const uint8_t *bytes, uint8_t value)
+{
+	uint64_t word, want = value * 0x0101010101010101ull, differ = 0;
+
+	for (size_t i = 0; i < GUARD_BYTES; i += sizeof(word)) {
+		memcpy(&word, bytes + i, sizeof(word));
+		differ |= word ^ want;
+	}
+	return !differ;
+}
+
+static void check_guards(struct sim *sim, const struct program *p)
+{
+	const struct region *r;
+
+	list_for_each_entry(r, &p->regions,
+			    node) if (!guard_is_whole(r->block, r->guard) ||
+				      !guard_is_whole(r->bytes + r->len, r->guard))
+		sim_fail(sim, ORACLE_GUARD,
+			 "program %d: bytes beside the region with key %x were written",
+			 p->index, r->key);
+}
+
+void oracle_guards(struct sim *sim)
+{
+	for (int i = 0; i < sim->plan->num_programs; i++)
+		if (sim->program[i]->alive)
+			check_guards(sim, sim->program[i]);
+}
+
+/* --- rings --- */
+
+/* 7.9: no more is on its way than there is room for */
+static void check_ring(struct sim *sim, const struct program *p,
+		       const struct abi_ring *ring)
+{
+	uint64_t tail = atomic_load(&ring->tail), head = atomic_load(&ring->head);
+
+	if (head > tail || tail - head > ring->size)
+		sim_fail(sim, ORACLE_CREDIT,
+			 "program %d: a ring of %llu bytes holds %lld", p->index,
+			 (unsigned long long)ring->size, (long long)(tail - head));
+}
+
+static void check_lane(struct sim *sim, const struct program *p,
+		       const struct abi_lane_tx *tx)
+{
+	uint32_t head = atomic_load(&tx->memory->head);
+
+	if (tx->tail - head > ABI_LANE_CELLS)
+		sim_fail(sim, ORACLE_CREDIT, "program %d: a lane of %u cells holds %d",
+			 p->index, ABI_LANE_CELLS, (int)(tx->tail - head));
+}
+
+static void check_rings(struct sim *sim, const struct program *p)
+{
+	const struct lane_out *lane;
+
+	check_ring(sim, p, p->soft.link.tx.ring);
+	check_ring(sim, p, p->soft.link.rx.ring);
+	list_for_each_entry(lane, &p->soft.link.lanes.out, node)
+		check_lane(sim, p, &lane->eng.tx);
+}
+
+void oracle_event(struct sim *sim)
+{
+	struct program *p = sim->program[sim->turn++ % (uint32_t)sim->plan->num_programs];
+
+	windows_epoch(sim);
+	for (int i = 0; i < sim->plan->num_programs; i++)
+		program_notice(sim->program[i]);
+	if (!p->alive)
+		return;
+	if (sim_sabotage(sim, ORACLE_GUARD) && !list_empty(&p->regions))
+		list_first_entry(&p->regions, struct region, node)->bytes[-1] ^= 1;
+	check_guards(sim, p);
+	check_rings(sim, p);
+}
+
+/* --- tables --- */
+
+static bool is_end_port(const struct ag_node *node, int p)
+{
+	return node->sw ? p == 0 : p > 0;
+}
+
+/* follow @lid from switch @n. Return: a node and port in *@n, *@port where the
+ * way ends; false: it never does */
+static bool follow(struct sim *sim, uint16_t lid, int *n, int *port)
+{
+	for (int hops = 0; hops < sim->topo->num_nodes + 1; hops++) {
+		const struct ag_node *sw = fab_node(sim->fab, *n);
+		uint8_t out;
+
+		if (!sw->sw)
+			return true;
+		out = sw->port[0].lid == lid ? 0 : ag_lft_get(sw, lid);
+		*port = 0;
+		if (out == 0 || out > sw->num_ports ||
+		    !fab_link_plugged(sim->fab, *n, out))
+			return true;
+		*port = sim->topo->node[*n].port[out].peer_port;
+		*n = sim->topo->node[*n].port[out].peer_node;
+	}
+	return false;
+}
+
+static bool reaches(struct sim *sim, int from, uint16_t lid, int to, int to_port)
+{
+	int n = from, port = 0;
+
+	if (!follow(sim, lid, &n, &port) || sim_sabotage(sim, ORACLE_TABLES))
+		sim_fail(sim, ORACLE_TABLES, "LID %u never arrives from %s", lid,
+			 sim->topo->node[from].name);
+	return n == to && port == to_port;
+}
+
+static bool from_everywhere(struct sim *sim, uint16_t lid, int to, int to_port)
+{
+	bool all = true;
+
+	for (int from = 0; from < sim->topo->num_nodes; from++)
+		if (fab_node(sim->fab, from)->sw)
+			all &= reaches(sim, from, lid, to, to_port);
+	return all;
+}
+
+bool oracle_tables(struct sim *sim)
+{
+	bool all = true;
+
+	for (int n = 0; n < sim->topo->num_nodes; n++) {
+		const struct ag_node *node = fab_node(sim->fab, n);
+
+		for (int p = 0; p <= node->num_ports; p++) {
+			const struct ag_port *port = &node->port[p];
+
+			if (is_end_port(node, p) && port->lid &&
+			    (!p || sim->topo->node[n].port[p].peer_node >= 0))
+				all &= from_everywhere(sim, port->lid, n, p);
+		}
+	}
+	return all;
+}
+
+/* --- what is lost --- */
+
+static bool only_takes_away(const struct plan *plan)
+{
+	for (int i = 0; i < plan->num_faults; i++)
+		if (plan->fault[i].kept && plan->fault[i].kind != FAULT_DROP &&
+		    plan->fault[i].kind != FAULT_CORRUPT)
+			return false;
+	return plan->kind == KIND_PACKETS;
+}
+
+/* Where packets are only taken away, each takes one datagram at most with it:
+ * UC and UD lose what the fault log says, no more. */
+void oracle_losses(struct sim *sim)
+{
+	struct flt_set *set = fab_faults(sim->fab);
+	uint64_t taken = set ? set->logged : 0;
+
+	if (!only_takes_away(sim->plan) || sim->starved)
+		return;
+	if (sim->result->lost > taken)
+		sim_fail(sim, ORACLE_RELIABLE,
+			 "%u messages of UC and UD are lost, %llu packets were",
+			 sim->result->lost, (unsigned long long)taken);
+}
+
+/* --- what is left --- */
+
+struct search {
+	int pid;
+	u32 id;
+};
+
+static int is_of(const struct rdma_restrack_entry *entry, void *ctx)
+{
+	struct search *s = ctx;
+
+	s->id = entry->id;
+	return entry->user && entry->pid == s->pid;
+}
+
+void oracle_forgotten(struct sim *sim, const struct program *p)
+{
+	struct ib_device *device = &sim->hca[p->node]->ib;
+	struct search s = {.pid = program_pid(p)};
+
+	for (int type = 0; type < RDMA_RESTRACK_MAX; type++)
+		if (rdma_restrack_for_each(device, (enum rdma_restrack_type)type, is_of,
+					   &s))
+			sim_fail(sim, ORACLE_LEAK, "program %d is dead, its %s %u is not",
+				 p->index,
+				 rdma_restrack_name((enum rdma_restrack_type)type), s.id);
+}
+
+/* When no program is left, no QP but the midlayer's own two, no key of theirs */
+void oracle_numbers(struct sim *sim)
+{
+	for (int i = 0; i < sim->topo->num_nodes; i++) {
+		const struct hca *hca = sim->hca[i];
+
+		for (uint32_t qpn = HCA_FIRST_QPN; hca && qpn < hca->next_qpn; qpn++)
+			if (eng_table_get(&hca->qps, qpn))
+				sim_fail(sim, ORACLE_LEAK, "QP %x of %s is nobody's", qpn,
+					 sim->topo->node[i].name);
+		for (uint32_t key = 1; hca && key < hca->next_key; key++) {
+			const struct hca_mr *mr = eng_table_get(&hca->keys, key);
+
+			if (mr && !mr->in_engine)
+				sim_fail(sim, ORACLE_LEAK, "key %x of %s is nobody's",
+					 mr->ib.lkey, sim->topo->node[i].name);
+		}
+	}
+}
+
+static int count_descriptors(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	int n = 0;
+
+	while (dir && readdir(dir))
+		n++;
+	if (dir)
+		closedir(dir);
+	return n;
+}
+
+void oracle_baseline(struct sim *sim)
+{
+	sim->balance = rt_alloc_balance();
+	sim->descriptors = count_descriptors();
+}
+
+void oracle_leaks(struct sim *sim)
+{
+	int64_t left = rt_alloc_balance() - sim->balance;
+	int open = count_descriptors() - sim->descriptors;
+
+	if (sim_sabotage(sim, ORACLE_LEAK))
+		left++;
+	if (left || open)
+		sim_fail(sim, ORACLE_LEAK, "%lld allocations and %d descriptors are left",
+			 (long long)left, open);
+}

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Windows between programs. The engines' part is the product's; that of their
+ * owner (lib/libibverbs/windows.c) and of softibd (src/hca/window.c), which
+ * move memory and descriptors between processes, is played here: in one
+ * process a peer's memory is at hand. A question waits for the asker's next
+ * turn, a grant holds while the route is clean and the tokens stand.
+ */
+#include <stdlib.h>
+
+#include "conn.h"
+#include "engine/window.h"
+#include "hca/private.h"
+
+struct question {
+	uint32_t qpn, rkey;
+};
+
+struct sim_window {
+	struct abi_window_page page; /* first: peers look at it after our death */
+	struct list_head node;	     /* pages: freed when the run is over */
+	struct program *program;
+	struct question question[ABI_WINDOW_ASKS];
+	unsigned num_questions;
+};
+
+static LIST_HEAD(pages);
+
+/* --- of an engine --- */
+
+static void on_ask(void *ctx, uint32_t qpn, uint32_t rkey, uint64_t va,
+		   uint64_t length_bytes)
+{
+	struct sim_window *w = ctx;
+
+	if (w->num_questions == ABI_WINDOW_ASKS)
+		return;
+	w->question[w->num_questions++] = (struct question){qpn, rkey};
+	program_kick(w->program);
+}
+
+/* one thread: nobody can be inside a section while a token changes */
+static void on_quiesce(void *ctx)
+{
+	const struct sim_window *w = ctx, *other;
+
+	list_for_each_entry(other, &pages, node) if (atomic_load(&other->page.section))
+		sim_fail(w->program->sim, ORACLE_CREDIT,
+			 "program %d is in a section between two events",
+			 other->program->index);
+}
+
+int window_start(struct program *p)
+{
+	struct sim_window *w = aligned_alloc(64, ALIGN_UP(sizeof(*w), (size_t)64));
+	struct eng_window_config config = {
+		.page = &w->page, .ask = on_ask, .quiesce = on_quiesce, .ctx = w};
+
+	memset(w, 0, sizeof(*w));
+	w->program = p;
+	list_add_tail(&w->node, &pages);
+	p->window = w;
+	return eng_windows_enable(p->soft.engine, &config);
+}
+
+void window_stop(struct program *p)
+{
+	if (!p->window)
+		return;
+	for (int i = 0; i < p->sim->plan->num_programs; i++) {
+		const struct program *other = p->sim->program[i];
+
+		if (other && other != p && other->alive && other->window)
+			eng_window_forget(other->soft.engine, (uint32_t)p->index + 1,
+					  ENG_WINDOW_ALL);
+	}
+	p->window = NULL; /* its page stays until windows_free() */
+}
+
+void windows_free_pages(void)
+{
+	struct sim_window *w, *tmp;
+
+	list_for_each_entry_safe(w, tmp, &pages, node)
+	{
+		list_del(&w->node);
+		free(w);
+	}
+}
+
+void window_region_gone(struct program *p, struct region *r)
+{
+	if (r->token)
+		eng_token_give(p->soft.engine, r->token);
+	r->token = 0;
+}
+
+/* --- questions --- */
+
+static struct end *end_of(struct program *p, uint32_t qpn)
+{
+	for (int i = 0; p->sim->conn && i < p->sim->plan->num_conns; i++)
+		for (int side = 0; side < 2; side++) {
+			struct end *e = &p->sim->conn[i].end[side];
+
+			if (e->program == p && e->eng && e->qp->qp_num == qpn)
+				return e;
+		}
+	return NULL;
+}
+
+static struct region *region_of(struct program *p, uint32_t key)
+{
+	struct region *r;
+
+	list_for_each_entry(r, &p->regions, node) if (r->key == key) return r;
+	return NULL;
+}
+
+static bool way_is_clean(const struct end *e)
+{
+	const struct program *p = e->program;
+	struct fab_way *way;
+
+	if (fab_way_create(p->sim->fab, p->node, 1, e->av.dlid, 0,
+			   program_port(p)->pkey[0], &way))
+		return false;
+	fab_way_free(way);
+	return true;
+}
+
+/* as softibd and the target's library do it. Return: granted */
+static bool answer(struct sim_window *w, const struct question *q)
+{
+	struct program *p = w->program, *target;
+	struct end *e = end_of(p, q->qpn);
+	struct eng_offer offer;
+	struct region *r;
+
+	if (!e || e->conn->state != CONN_UP || !way_is_clean(e))
+		return false;
+	target = peer_of(e)->program;
+	r = target->alive ? region_of(target, q->rkey) : NULL;
+	if (!r || eng_window_offer(target->soft.engine, peer_of(e)->qp->qp_num, q->rkey,
+				   &offer))
+		return false;
+	if (!r->token)
+		r->token = eng_token_take(target->soft.engine, &r->token_value);
+	return r->token &&
+	       eng_window_grant(
+		       p->soft.engine,
+		       &(struct eng_grant){
+			       .qpn = q->qpn,
+			       .rkey = q->rkey,
+			       .peer = (uint32_t)target->index + 1,
+			       .window = r->key,
+			       .epoch = fab_epoch(p->sim->fab),
+			       .access = offer.access,
+			       .va = r->iova,
+			       .length_bytes = r->len,
+			       .base = (char *)r->bytes,
+			       .qp_token = &target->window->page.token[offer.token],
+			       .window_token = &target->window->page.token[r->token],
+			       .qp_value = offer.value,
+			       .window_value = r->token_value,
+			       .flow = &w->page.flow[e->conn->index * 2 + e->side],
+		       });
+}
+
+void window_answer(struct program *p)
+{
+	struct sim_window *w = p->window;
+
+	while (w && w->num_questions) {
+		struct question q = w->question[--w->num_questions];
+
+		if (!answer(w, &q))
+			eng_window_denied(p->soft.engine, q.qpn, q.rkey);
+	}
+}
+
+/* softibd shows every adapter's programs that routes may have changed */
+void windows_epoch(struct sim *sim)
+{
+	uint32_t epoch = fab_epoch(sim->fab);
+
+	if (epoch == sim->epoch)
+		return;
+	sim->epoch = epoch;
+	for (int i = 0; i < sim->topo->num_nodes; i++)
+		if (sim->hca[i] && sim->hca[i]->shared)
+			atomic_store(&sim->hca[i]->shared->route_epoch, epoch);
+}

@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Every way to wait for a completion event, in turn: in ibv_get_cq_event()
+ * alone and several threads at once, in the program's own poll(), not at all
+ * (O_NONBLOCK); interrupted by signals, cancelled, and while softibd's client
+ * on the other side sends, one message a wait. Prints each case as it passes.
+ *
+ *   waits [NODE1 NODE2 [ROUNDS]]
+ */
+#include "side.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define BUFFER_BYTES 65536
+#define NUM_QPS 3 /* threads that wait at once */
+#define RECEIVES 16
+#define LATE_MS 5000 /* an answer that takes longer was not waited for */
+
+static const char *node[2] = {"n1", "n2"};
+static unsigned rounds = 300;
+static int tell[2]; /* to the sender: which QP, after how many us */
+
+/* --- the sender --- */
+
+struct order {
+	uint8_t qp;
+	uint32_t delay_us;
+};
+
+static void send_one(struct side_qp *q)
+{
+	struct ibv_sge sge;
+	struct ibv_send_wr wr = send_wr(q, &sge, IBV_WR_SEND, 1, 0, 8);
+
+	post(q, &wr);
+	await(q, 10);
+}
+
+static void sender(int fd)
+{
+	static struct side side;
+	static struct side_qp q[NUM_QPS];
+	struct side_options options = {0};
+	struct order order;
+
+	side_open(&side, node[1], BUFFER_BYTES);
+	for (int i = 0; i < NUM_QPS; i++) {
+		side_qp_create(&q[i], &side, &options);
+		join(&q[i], fd);
+	}
+	while (read(tell[0], &order, sizeof(order)) == sizeof(order)) {
+		if (order.delay_us)
+			usleep(order.delay_us);
+		send_one(&q[order.qp]);
+	}
+	_exit(0);
+}
+
+static void want(int qp, uint32_t delay_us)
+{
+	struct order order = {.qp = (uint8_t)qp, .delay_us = delay_us};
+
+	if (write(tell[1], &order, sizeof(order)) != sizeof(order))
+		fail("the sender is gone");
+}
+
+/* --- the receiver --- */
+
+static struct side_qp qps[NUM_QPS];
+
+/* the messages whose event was taken; arms the CQ for the next. Return: how
+ * many: the event may be of one that was taken with those before it */
+static unsigned take_messages(struct side_qp *q)
+{
+	struct ibv_wc wc;
+	unsigned n = 0;
+
+	for (ibv_req_notify_cq(q->cq, 0); poll_one(q, &wc); n++) {
+		if (wc.status)
+			fail("%s", ibv_wc_status_str(wc.status));
+		post_recv(q, 1, 0, 8);
+	}
+	return n;
+}
+
+static void take_message(struct side_qp *q)
+{
+	unsigned n = take_messages(q);
+
+	if (n != 1)
+		fail("an event, and %u completions", n);
+}
+
+static void get_event(struct side_qp *q)
+{
+	struct ibv_cq *cq;
+	void *context;
+
+	if (ibv_get_cq_event(q->channel, &cq, &context))
+		fail("ibv_get_cq_event: %s", strerror(errno));
+	if (cq != q->cq || context != q)
+		fail("an event of another CQ");
+	ibv_ack_cq_events(cq, 1);
+}
+
+static void take_event(struct side_qp *q)
+{
+	get_event(q);
+	take_message(q);
+}
+
+static void alone(void)
+{
+	for (unsigned i = 0; i < rounds; i++) {
+		/* near enough to be spun for, and too far */
+		want(0, i % 2 ? 0 : 200);
+		take_event(&qps[0]);
+	}
+}
+
+static void own_poll(void)
+{
+	struct pollfd fd = {.fd = qps[0].channel->fd, .events = POLLIN};
+
+	for (unsigned i = 0; i < rounds; i++) {
+		want(0, i % 3 ? 0 : 200);
+		if (poll(&fd, 1, 10000) != 1)
+			fail("no event in 10 s");
+		take_event(&qps[0]);
+	}
+}
+
+/* a program that changes its mind */
+static void both_in_turn(void)
+{
+	uint64_t start = now_ns();
+
+	for (unsigned i = 0; i < rounds; i++) {
+		struct pollfd fd = {.fd = qps[i % 2].channel->fd, .events = POLLIN};
+
+		want((int)i % 2, 100);
+		if (i % 2 && poll(&fd, 1, 10000) != 1)
+			fail("no event in 10 s");
+		take_event(&qps[i % 2]);
+	}
+	if (now_ns() - start > rounds * 100000000ull)
+		fail("%u rounds took %lu ms", rounds, (unsigned long)((now_ns() - start) / 1000000));
+}
+
+static void not_blocking(void)
+{
+	struct side_qp *q = &qps[0];
+	int flags = fcntl(q->channel->fd, F_GETFL);
+	struct ibv_cq *cq;
+	void *context;
+
+	fcntl(q->channel->fd, F_SETFL, flags | O_NONBLOCK);
+	if (!ibv_get_cq_event(q->channel, &cq, &context) || errno != EAGAIN)
+		fail("an event out of nothing");
+	want(0, 100);
+	while (ibv_get_cq_event(q->channel, &cq, &context))
+		if (errno != EAGAIN)
+			fail("ibv_get_cq_event: %s", strerror(errno));
+	ibv_ack_cq_events(cq, 1);
+	take_message(q);
+	fcntl(q->channel->fd, F_SETFL, flags);
+}
+
+static void *wait_often(void *arg)
+{
+	struct side_qp *q = arg;
+
+	for (unsigned i = 0; i < rounds; i += take_messages(q))
+		get_event(q);
+	return NULL;
+}
+
+/* One event may be left of a message that was taken before it. */
+static void settle(void)
+{
+	struct ibv_cq *cq;
+	void *context;
+
+	for (int i = 0; i < NUM_QPS; i++) {
+		int fd = qps[i].channel->fd, flags = fcntl(fd, F_GETFL);
+
+		fcntl(fd, F_SETFL, flags | O_NONBLOCK);
+		if (!ibv_get_cq_event(qps[i].channel, &cq, &context))
+			ibv_ack_cq_events(cq, 1);
+		fcntl(fd, F_SETFL, flags);
+		if (take_messages(&qps[i]))
+			fail("a message too many");
+	}
+}
+
+static void several_threads(void)
+{
+	pthread_t thread[NUM_QPS];
+	unsigned sent[NUM_QPS] = {0};
+	struct rng rng = {1};
+
+	for (int i = 0; i < NUM_QPS; i++)
+		pthread_create(&thread[i], NULL, wait_often, &qps[i]);
+	for (unsigned n = 0; n < rounds * NUM_QPS;) {
+		int i = (int)rng_below(&rng, NUM_QPS);
+
+		if (sent[i] == rounds)
+			continue;
+		sent[i]++;
+		n++;
+		want(i, rng_below(&rng, 3) ? 0 : 100);
+	}
+	for (int i = 0; i < NUM_QPS; i++)
+		pthread_join(thread[i], NULL);
+	settle();
+}
+
+/* --- interrupted --- */
+
+static _Atomic unsigned signals;
+
+static void on_signal(int number)
+{
+	signals++;
+}
+
+static void *wait_once(void *arg)
+{
+	struct side_qp *q = arg;
+	struct ibv_cq *cq;
+	void *context;
+
+	if (ibv_get_cq_event(q->channel, &cq, &context))
+		return (void *)(intptr_t)errno;
+	ibv_ack_cq_events(cq, 1);
+	return NULL;
+}
+
+static int interrupted(int flags)
+{
+	struct sigaction sa = {.sa_handler = on_signal, .sa_flags = flags};
+	unsigned before = signals;
+	pthread_t thread;
+	void *result;
+
+	sigaction(SIGUSR1, &sa, NULL);
+	pthread_create(&thread, NULL, wait_once, &qps[0]);
+	usleep(20000); /* it sleeps; if not yet, the case is the easier one */
+	pthread_kill(thread, SIGUSR1);
+	while (signals == before)
+		usleep(100);
+	usleep(1000);
+	if (flags & SA_RESTART)
+		want(0, 0);
+	pthread_join(thread, &result);
+	if (flags & SA_RESTART && !result)
+		take_message(&qps[0]);
+	return (int)(intptr_t)result;
+}
+
+static void by_signals(void)
+{
+	int error = interrupted(0);
+
+	if (error != EINTR)
+		fail("a signal without SA_RESTART: %s", strerror(error));
+	error = interrupted(SA_RESTART);
+	if (error)
+		fail("a signal with SA_RESTART: %s", strerror(error));
+	signal(SIGUSR1, SIG_DFL);
+}
+
+static void cancelled(void)
+{
+	struct rng rng = {2};
+
+	for (unsigned i = 0; i < rounds; i++) {
+		pthread_t thread;
+		void *result;
+
+		pthread_create(&thread, NULL, wait_once, &qps[1]);
+		usleep(rng_below(&rng, 300));
+		pthread_cancel(thread);
+		pthread_join(thread, &result);
+		if (result != PTHREAD_CANCELED)
+			fail("not cancelled");
+	}
+	want(1, 100);
+	take_event(&qps[1]);
+}
+
+/* a request that takes a timer: the wait must not outlast it */
+static void with_timers(void)
+{
+	uint64_t start;
+
+	for (int i = 0; i < 3; i++) {
+		want(2, 0);
+		take_event(&qps[2]);
+		start = now_ns();
+		want(2, 1000);
+		take_event(&qps[2]);
+		if (now_ns() - start > LATE_MS * 1000000ull)
+			fail("a message took %lu ms", (unsigned long)((now_ns() - start) / 1000000));
+	}
+}
+
+static const struct {
+	const char *name;
+	void (*run)(void);
+} cases[] = {
+	{"alone in ibv_get_cq_event", alone},
+	{"in its own poll", own_poll},
+	{"both in turn", both_in_turn},
+	{"not blocking", not_blocking},
+	{"several threads", several_threads},
+	{"alone again", alone},
+	{"interrupted by signals", by_signals},
+	{"cancelled", cancelled},
+	{"several threads again", several_threads},
+	{"late messages", with_timers},
+};
+
+int main(int argc, char **argv)
+{
+	static struct side side;
+	struct side_options options = {.events = true};
+	int fd[2], status;
+	pid_t pid;
+
+	if (argc > 2) {
+		node[0] = argv[1];
+		node[1] = argv[2];
+	}
+	rounds = argc > 3 ? (unsigned)atoi(argv[3]) : rounds;
+	if (socketpair(AF_UNIX, SOCK_STREAM, 0, fd) || pipe(tell))
+		fail("socketpair");
+	pid = fork();
+	if (pid == 0) {
+		close(tell[1]);
+		sender(fd[1]);
+	}
+	side_open(&side, node[0], BUFFER_BYTES);
+	for (int i = 0; i < NUM_QPS; i++) {
+		side_qp_create(&qps[i], &side, &options);
+		for (int j = 0; j < RECEIVES; j++)
+			post_recv(&qps[i], 1, 0, 8);
+		ibv_req_notify_cq(qps[i].cq, 0);
+		join(&qps[i], fd[0]);
+	}
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		cases[i].run();
+		printf("ok %s\n", cases[i].name);
+		fflush(stdout);
+	}
+	close(tell[1]);
+	if (waitpid(pid, &status, 0) < 0 || status)
+		fail("the sender: status %d", status);
+	for (int i = 0; i < NUM_QPS; i++)
+		side_qp_destroy(&qps[i]);
+	side_close(&side);
+	return 0;
+}

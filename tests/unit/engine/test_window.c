@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Windows between two engines: A does requests in B's memory as long as B
+ * allows it, in order with those that go by the wire, and counts what the
+ * wire would have carried.
+ */
+#include "engine/window.h"
+
+#include "world.h"
+
+#define KEY 0x101
+
+static struct abi_window_page page_a, page_b;
+static unsigned asks, quiesces;
+static struct eng_window_config config_a, config_b;
+
+static void on_ask(void *ctx, uint32_t qpn, uint32_t rkey, uint64_t va, uint64_t length_bytes)
+{
+	assert_int_equal(qpn, 0x11);
+	assert_int_equal(rkey, KEY);
+	asks++;
+}
+
+static void on_quiesce(void *ctx)
+{
+	/* the token has changed before anybody waits */
+	quiesces++;
+}
+
+static void write_to(struct world *w, uint32_t at, uint32_t len)
+{
+	struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE};
+
+	wr.wr.rdma.remote_addr = (uintptr_t)w->b.memory + at;
+	wr.wr.rdma.rkey = KEY;
+	assert_int_equal(send(&w->a, wr, len), 0);
+}
+
+static bool by_wire(const struct world *w)
+{
+	return w->b.in.tail != w->b.in.head;
+}
+
+/* B's memory from @at on, for A, as windows.c arranges it */
+static bool grant(struct world *w, uint32_t at, uint32_t len)
+{
+	static uint64_t value;
+	struct eng_offer offer;
+	struct eng_grant g = {.qpn = 0x11, .rkey = KEY, .peer = 7, .window = 1,
+			      .va = (uintptr_t)w->b.memory + at, .length_bytes = len,
+			      .base = (char *)w->b.memory + at, .flow = &page_a.flow[3]};
+
+	assert_int_equal(eng_window_offer(w->b.engine, 0x22, KEY, &offer), 0);
+	g.access = offer.access;
+	g.qp_token = &page_b.token[offer.token];
+	g.qp_value = offer.value;
+	g.window_token = &page_b.token[eng_token_take(w->b.engine, &value)];
+	g.window_value = value;
+	return eng_window_grant(w->a.engine, &g);
+}
+
+static int connected(void **state)
+{
+	struct world *w;
+
+	setup(state);
+	w = *state;
+	memset(&page_a, 0, sizeof(page_a));
+	memset(&page_b, 0, sizeof(page_b));
+	asks = quiesces = 0;
+	config_a = (struct eng_window_config){.page = &page_a, .fenced = true, .ask = on_ask,
+					      .quiesce = on_quiesce};
+	config_b = config_a;
+	config_b.page = &page_b;
+	assert_int_equal(eng_windows_enable(w->a.engine, &config_a), 0);
+	assert_int_equal(eng_windows_enable(w->b.engine, &config_b), 0);
+	connect(w, IBV_QPT_RC);
+	return 0;
+}
+
+/* a key is used twice by the wire, then its window is there */
+static struct world *granted(void **state)
+{
+	struct world *w = *state;
+
+	fill(&w->a, 4096);
+	for (int i = 0; i < 2; i++) {
+		write_to(w, 0, 8);
+		assert_true(by_wire(w));
+		run(w);
+		take(&w->a);
+	}
+	assert_int_equal(asks, 1);
+	assert_true(grant(w, 0, 8192));
+	return w;
+}
+
+static void a_write_is_done_when_post_returns(void **state)
+{
+	struct world *w = granted(state);
+	struct ibv_wc wc;
+
+	write_to(w, 100, 3000);
+	assert_false(by_wire(w));
+	assert_memory_equal(w->b.memory + 100, w->a.memory, 3000);
+	wc = take(&w->a);
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	assert_int_equal(wc.opcode, IBV_WC_RDMA_WRITE);
+	assert_int_equal(wc.byte_len, 3000);
+	assert_int_equal(page_a.section, 0);
+	assert_int_equal(eng_window_operations(w->a.engine), 1);
+	/* MTU 1024: three packets with LRH, BTH, ICRC; a RETH; one ACK with AETH */
+	assert_int_equal(page_a.flow[3].packets, 3);
+	assert_int_equal(page_a.flow[3].dwords, 3 * 6 + 4 + 750);
+	assert_int_equal(page_a.flow[3].answer_packets, 1);
+	assert_int_equal(page_a.flow[3].answer_dwords, 7);
+}
+
+static void a_read_and_its_count(void **state)
+{
+	struct world *w = granted(state);
+	struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_READ};
+
+	memset(w->b.memory, 'r', 2049);
+	wr.wr.rdma.remote_addr = (uintptr_t)w->b.memory;
+	wr.wr.rdma.rkey = KEY;
+	assert_int_equal(send(&w->a, wr, 2049), 0);
+	assert_int_equal(take(&w->a).opcode, IBV_WC_RDMA_READ);
+	assert_memory_equal(w->a.memory, w->b.memory, 2049);
+	assert_int_equal(page_a.flow[3].packets, 1);
+	assert_int_equal(page_a.flow[3].dwords, 10);
+	assert_int_equal(page_a.flow[3].answer_packets, 3);
+	assert_int_equal(page_a.flow[3].answer_dwords, 3 * 6 + 2 + 513);
+}
+
+static void atomics(void **state)
+{
+	struct world *w = granted(state);
+	struct ibv_send_wr wr = {.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD};
+	uint64_t *word = (uint64_t *)ALIGN_UP((uintptr_t)w->b.memory + 1024, (uintptr_t)8);
+	uint64_t was;
+
+	*word = 40;
+	wr.wr.atomic.remote_addr = (uintptr_t)word;
+	wr.wr.atomic.rkey = KEY;
+	wr.wr.atomic.compare_add = 2;
+	assert_int_equal(send(&w->a, wr, 8), 0);
+	memcpy(&was, w->a.memory, 8);
+	assert_int_equal(was, 40);
+	assert_int_equal(*word, 42);
+	wr.opcode = IBV_WR_ATOMIC_CMP_AND_SWP;
+	wr.wr.atomic.compare_add = 41;
+	wr.wr.atomic.swap = 1;
+	assert_int_equal(send(&w->a, wr, 8), 0);
+	assert_int_equal(*word, 42);
+	wr.wr.atomic.compare_add = 42;
+	assert_int_equal(send(&w->a, wr, 8), 0);
+	assert_int_equal(*word, 1);
+	assert_int_equal(take(&w->a).opcode, IBV_WC_FETCH_ADD);
+	assert_int_equal(take(&w->a).opcode, IBV_WC_COMP_SWAP);
+	assert_int_equal(eng_window_operations(w->a.engine), 3);
+}
+
+static void what_is_outside_goes_by_the_wire(void **state)
+{
+	struct world *w = granted(state);
+
+	write_to(w, 8192 - 7, 8);
+	assert_true(by_wire(w));
+	run(w);
+	assert_int_equal(take(&w->a).status, IBV_WC_SUCCESS);
+	write_to(w, MEMORY, 8);
+	run(w);
+	assert_int_equal(take(&w->a).status, IBV_WC_REM_ACCESS_ERR);
+	assert_int_equal(eng_window_operations(w->a.engine), 0);
+}
+
+static void nothing_overtakes_what_is_unacknowledged(void **state)
+{
+	struct world *w = granted(state);
+
+	recv_into(&w->b, 1, 4096, 64);
+	send(&w->a, (struct ibv_send_wr){.opcode = IBV_WR_SEND}, 8);
+	write_to(w, 0, 8);
+	assert_int_equal(eng_window_operations(w->a.engine), 0);
+	run(w);
+	assert_int_equal(take(&w->a).opcode, IBV_WC_SEND);
+	assert_int_equal(take(&w->a).opcode, IBV_WC_RDMA_WRITE);
+	write_to(w, 0, 8);
+	assert_int_equal(eng_window_operations(w->a.engine), 1);
+}
+
+static void a_filled_queue_is_held_and_done(void **state)
+{
+	struct world *w = *state;
+	struct ibv_wc wc[64];
+
+	fill(&w->a, 64);
+	assert_true(asks == 0);
+	write_to(w, 0, 8);
+	write_to(w, 0, 8);
+	assert_true(grant(w, 0, 8192));
+	for (int i = 0; i < 30; i++)
+		write_to(w, 0, 8);
+	run(w);
+	assert_int_equal(eng_cq_poll(w->a.cq, 64, wc), 32);
+	for (int i = 0; i < 8; i++) { /* never empty, and never more than the queue takes */
+		write_to(w, 0, 8);
+		write_to(w, 8 * i, 8);
+		run(w);
+	}
+	assert_int_equal(eng_cq_poll(w->a.cq, 64, wc), 16);
+	for (int i = 0; i < 16; i++)
+		assert_int_equal(wc[i].status, IBV_WC_SUCCESS);
+	assert_true(eng_window_operations(w->a.engine) > 0);
+	assert_memory_equal(w->b.memory + 56, w->a.memory, 8);
+}
+
+static void expect_revoked(struct world *w)
+{
+	uint64_t before = eng_window_operations(w->a.engine);
+
+	write_to(w, 0, 8);
+	assert_true(by_wire(w));
+	assert_int_equal(eng_window_operations(w->a.engine), before);
+}
+
+static void a_modified_qp_revokes_and_waits(void **state)
+{
+	struct world *w = granted(state);
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+
+	assert_int_equal(quiesces, 0);
+	assert_int_equal(eng_qp_modify(w->b.qp, &attr, IBV_QP_STATE), 0);
+	assert_int_equal(quiesces, 1);
+	expect_revoked(w);
+}
+
+static void a_qp_in_error_revokes(void **state)
+{
+	struct world *w = granted(state);
+	struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE};
+	struct eng_offer offer;
+
+	/* B's own request fails: its QP goes to the error state by itself */
+	wr.wr.rdma.remote_addr = (uintptr_t)w->a.memory;
+	wr.wr.rdma.rkey = 0xbad;
+	send(&w->b, wr, 8);
+	run(w);
+	assert_int_equal(take(&w->b).status, IBV_WC_REM_ACCESS_ERR);
+	assert_int_equal(eng_window_offer(w->b.engine, 0x22, KEY, &offer), -EACCES);
+}
+
+static void a_new_route_epoch_revokes(void **state)
+{
+	struct world *w = granted(state);
+
+	atomic_store(&w->a.page->route_epoch, 1);
+	expect_revoked(w);
+	write_to(w, 0, 8);
+	write_to(w, 0, 8);
+	assert_int_equal(asks, 2);
+}
+
+static void memory_that_is_forgotten_is_not_used(void **state)
+{
+	struct world *w = granted(state);
+
+	eng_window_forget(w->a.engine, 7, 2);
+	write_to(w, 0, 8);
+	assert_int_equal(eng_window_operations(w->a.engine), 1);
+	eng_window_forget(w->a.engine, 7, 1);
+	expect_revoked(w);
+}
+
+static void what_may_be_offered(void **state)
+{
+	struct world *w = *state;
+	struct eng_offer offer;
+	struct eng_mr_attr mr = {.key = 0x202, .pd = 2, .addr = w->b.memory, .length = 64,
+				 .access = IBV_ACCESS_REMOTE_READ};
+
+	assert_int_equal(eng_window_offer(w->b.engine, 0x23, KEY, &offer), -EACCES);
+	assert_int_equal(eng_window_offer(w->b.engine, 0x22, 0x102, &offer), -EACCES);
+	assert_int_equal(eng_mr_add(w->b.engine, &mr), 0);
+	assert_int_equal(eng_window_offer(w->b.engine, 0x22, 0x202, &offer), -EACCES);
+	mr.key = 0x303;
+	mr.pd = 1;
+	assert_int_equal(eng_mr_add(w->b.engine, &mr), 0);
+	assert_int_equal(eng_window_offer(w->b.engine, 0x22, 0x303, &offer), 0);
+	assert_int_equal(offer.access, IBV_ACCESS_REMOTE_READ);
+	assert_true(offer.token > 0);
+}
+
+static void local_keys_are_checked(void **state)
+{
+	struct world *w = granted(state);
+
+	assert_int_equal(eng_mr_del(w->a.engine, KEY), 0);
+	write_to(w, 0, 8);
+	run(w);
+	assert_int_equal(take(&w->a).status, IBV_WC_LOC_PROT_ERR);
+	assert_int_equal(eng_window_operations(w->a.engine), 0);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, connected, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(a_write_is_done_when_post_returns),
+		CASE(a_read_and_its_count),
+		CASE(atomics),
+		CASE(what_is_outside_goes_by_the_wire),
+		CASE(nothing_overtakes_what_is_unacknowledged),
+		CASE(a_filled_queue_is_held_and_done),
+		CASE(a_modified_qp_revokes_and_waits),
+		CASE(a_qp_in_error_revokes),
+		CASE(a_new_route_epoch_revokes),
+		CASE(memory_that_is_forgotten_is_not_used),
+		CASE(what_may_be_offered),
+		CASE(local_keys_are_checked),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Segments: what stands for many packets moves PSNs as they would, is trimmed
+ * when its beginning came before, and takes acknowledgements along.
+ */
+#include <string.h>
+
+#include "pair.h"
+
+#define MTU 1024
+#define LONG 20000 /* bytes: twenty packets */
+
+/* which packets of A are lost: a bit for each, from the first */
+static enum pair_fate lose(struct pair *p, const struct pair_packet *pkt)
+{
+	const uint32_t *mask = p->fate_ctx;
+	uint32_t n = pkt->from == A ? p->fate_count++ : 32;
+
+	return n < 32 && *mask >> n & 1 ? DROP : PASS;
+}
+
+static struct pair *new_pair(enum tp_type type, uint32_t segment_bytes)
+{
+	struct pair *p = pair_new(&(struct pair_options){.type = type});
+
+	p->segment_bytes = segment_bytes;
+	return p;
+}
+
+static void psns_move_as_if_it_had_been_cut(void **state)
+{
+	struct pair *p = new_pair(TP_RC, 8 * MTU);
+	const struct pair_packet *first, *middle, *last;
+
+	pair_recv(p, B, 7, 0, LONG);
+	pair_send(p, A, IBV_WR_SEND, 1, 0x40000, LONG, 0);
+	pair_send(p, A, IBV_WR_RDMA_WRITE, 2, 0, 10, 0x80000);
+	pair_run(p);
+	pair_expect_sent(p, A, 1, IBV_WC_SUCCESS);
+	pair_expect_sent(p, A, 2, IBV_WC_SUCCESS);
+	pair_expect_received(p, B, 7, IBV_WC_SUCCESS);
+	assert_memory_equal(p->side[A].memory + 0x40000, p->side[B].memory, LONG);
+	first = pair_find(p, A, WIRE_RC | WIRE_SEND_FIRST, 0);
+	middle = pair_find(p, A, WIRE_RC | WIRE_SEND_MIDDLE, 0);
+	last = pair_find(p, A, WIRE_RC | WIRE_SEND_LAST, 0);
+	assert_int_equal(first->packets, 8);
+	assert_int_equal(middle->psn.v, 0x100 + 8);
+	assert_int_equal(last->psn.v, 0x100 + 16);
+	assert_int_equal(last->packets, 4);
+	assert_int_equal(pair_find(p, A, WIRE_RC | WIRE_WRITE_ONLY, 0)->psn.v, 0x100 + 20);
+	assert_int_equal(tp_qp_stats(p->side[A].qp)->tx_packets, 21);
+	assert_int_equal(tp_qp_stats(p->side[B].qp)->rx_packets, 21);
+	pair_expect_quiet(p);
+	pair_free(p);
+}
+
+/* Segments are lost, and what is sent again is cut elsewhere: by another
+ * length for each packet, so that it begins in the middle of what came. */
+static enum pair_fate lose_and_recut(struct pair *p, const struct pair_packet *pkt)
+{
+	enum pair_fate fate = lose(p, pkt);
+
+	p->segment_bytes = (1 + pair_random(p, 9)) * MTU;
+	return fate;
+}
+
+static void what_came_before_is_trimmed(void **state)
+{
+	static const enum ibv_wr_opcode opcodes[] = {IBV_WR_SEND, IBV_WR_RDMA_WRITE_WITH_IMM};
+
+	for (uint32_t mask = 0; mask < 1 << 7; mask++) {
+		for (unsigned i = 0; i < ARRAY_SIZE(opcodes); i++) {
+			struct pair *p = new_pair(TP_RC, 5 * MTU);
+
+			p->fate = lose_and_recut;
+			p->fate_ctx = &mask;
+			p->seed = mask + 1;
+			pair_recv(p, B, 7, 0, LONG);
+			pair_recv(p, B, 8, 0x20000, LONG);
+			for (unsigned n = 0; n < 2; n++)
+				pair_send(p, A, opcodes[i], n, 0x40000 + n * LONG, LONG,
+					  n * 0x20000);
+			pair_run(p);
+			for (unsigned n = 0; n < 2; n++) {
+				pair_expect_sent(p, A, n, IBV_WC_SUCCESS);
+				pair_expect_received(p, B, 7 + n, IBV_WC_SUCCESS);
+				assert_memory_equal(p->side[A].memory + 0x40000 + n * LONG,
+						    p->side[B].memory + n * 0x20000, LONG);
+			}
+			pair_expect_quiet(p);
+			pair_free(p);
+		}
+	}
+}
+
+/* the answers are lost and cut, the request is repeated */
+static enum pair_fate lose_answers(struct pair *p, const struct pair_packet *pkt)
+{
+	struct pair_packet other = *pkt;
+
+	other.from = !pkt->from;
+	return lose_and_recut(p, &other);
+}
+
+static void reads_are_answered_in_segments(void **state)
+{
+	for (uint32_t mask = 0; mask < 1 << 7; mask++) {
+		struct pair *p = new_pair(TP_RC, 6 * MTU);
+
+		p->fate = lose_answers;
+		p->fate_ctx = &mask;
+		p->seed = mask + 1;
+		pair_send(p, A, IBV_WR_RDMA_READ, 1, 0, LONG, 0x40000);
+		pair_send(p, A, IBV_WR_RDMA_READ, 2, 0x20000, 100, 0x60000);
+		pair_run(p);
+		pair_expect_sent(p, A, 1, IBV_WC_SUCCESS);
+		pair_expect_sent(p, A, 2, IBV_WC_SUCCESS);
+		assert_memory_equal(p->side[A].memory, p->side[B].memory + 0x40000, LONG);
+		assert_memory_equal(p->side[A].memory + 0x20000, p->side[B].memory + 0x60000, 100);
+		pair_expect_quiet(p);
+		pair_free(p);
+	}
+}
+
+static void answer(struct pair *p, enum pair_side_id side, const struct tp_wc *wc, bool recv)
+{
+	if (side == B && recv)
+		pair_send(p, B, IBV_WR_SEND, wc->wr_id, 0, 8, 0);
+}
+
+static void an_acknowledgement_travels_along(void **state)
+{
+	struct pair *p = new_pair(TP_RC, 8 * MTU);
+	const struct pair_packet *reply;
+
+	p->done = answer;
+	pair_recv(p, A, 5, 0, 100);
+	pair_recv(p, B, 7, 0, 100);
+	pair_send(p, A, IBV_WR_SEND, 1, 0x40000, 8, 0);
+	pair_run(p);
+	pair_expect_sent(p, A, 1, IBV_WC_SUCCESS);
+	pair_expect_received(p, B, 7, IBV_WC_SUCCESS);
+	pair_expect_received(p, A, 5, IBV_WC_SUCCESS);
+	pair_expect_sent(p, B, 7, IBV_WC_SUCCESS);
+	reply = pair_find(p, B, WIRE_RC | WIRE_SEND_ONLY, 0);
+	assert_true(reply->has_ack);
+	assert_int_equal(pair_count(p, B, WIRE_RC | WIRE_ACKNOWLEDGE), 0);
+	assert_int_equal(pair_count(p, A, WIRE_RC | WIRE_ACKNOWLEDGE), 1);
+	pair_expect_quiet(p);
+	pair_free(p);
+}
+
+/* it may wait, but not for ever: the sixteenth message asks for it */
+static void sixteen_messages_are_as_many_as_wait(void **state)
+{
+	struct pair *p = new_pair(TP_RC, 8 * MTU);
+	const struct wire_packet message = {.lrh.lnh = WIRE_LNH_BTH, .payload = (void *)p,
+					    .payload_bytes = 8,
+					    .bth = {.opcode = WIRE_RC | WIRE_SEND_ONLY,
+						    .ack_req = true}};
+
+	for (unsigned n = 0; n < 16; n++) {
+		struct wire_packet pkt = message;
+
+		pair_recv(p, B, n, 0, 8);
+		pkt.bth.psn = psn(0x100 + n);
+		pair_deliver(p, B, &pkt);
+		assert_true(tp_qp_wants_transmit(p->side[B].qp));
+		assert_int_equal(tp_qp_can_wait(p->side[B].qp), n < 15);
+	}
+	pair_free(p);
+}
+
+/* UC: a segment that is lost ends its message, and the next is whole */
+static void a_lost_segment_loses_its_message_alone(void **state)
+{
+	struct pair *p = new_pair(TP_UC, 8 * MTU);
+	uint32_t mask = 1 << 1;
+
+	p->fate = lose;
+	p->fate_ctx = &mask;
+	pair_recv(p, B, 7, 0, LONG);
+	for (unsigned n = 0; n < 2; n++)
+		pair_send(p, A, IBV_WR_SEND, n, 0x40000 + n * LONG, LONG, 0);
+	pair_run(p);
+	pair_expect_sent(p, A, 0, IBV_WC_SUCCESS);
+	pair_expect_sent(p, A, 1, IBV_WC_SUCCESS);
+	pair_expect_received(p, B, 7, IBV_WC_SUCCESS);
+	assert_memory_equal(p->side[A].memory + 0x40000 + LONG, p->side[B].memory, LONG);
+	pair_expect_quiet(p);
+	pair_free(p);
+}
+
+/* The straight way is the general one: both leave two QPs in the same state. */
+static void the_straight_way_does_the_same(void **state)
+{
+	struct pair *p[2];
+	struct tp_packet_out out;
+	struct tp_small small = {0};
+
+	for (unsigned i = 0; i < 2; i++) {
+		p[i] = new_pair(TP_RC, 8 * MTU);
+		pair_recv(p[i], B, 7, 0x100, 100);
+		pair_send(p[i], A, IBV_WR_SEND, 1, 0x40000, 30, 0);
+	}
+	assert_true(tp_qp_transmit_segment(p[0]->side[A].qp, &out, 8 * MTU, p[0]->now));
+	assert_false(tp_qp_transmit_small(p[1]->side[A].qp, &small, 29, p[1]->now));
+	assert_true(tp_qp_transmit_small(p[1]->side[A].qp, &small, 30, p[1]->now));
+	assert_int_equal(small.psn.v, out.hdr.bth.psn.v);
+	assert_int_equal(small.length_bytes, out.hdr.payload_bytes);
+	assert_memory_equal(small.payload, out.piece[0].ptr, 30);
+	assert_int_equal(small.dest_qpn, out.hdr.bth.dest_qpn);
+	assert_int_equal(tp_qp_expiry(p[0]->side[A].qp).ns, tp_qp_expiry(p[1]->side[A].qp).ns);
+	out.hdr.payload = out.piece[0].ptr;
+	out.hdr.lrh = (struct wire_lrh){.lnh = WIRE_LNH_BTH, .slid = 3, .sl = 2};
+	tp_qp_receive(p[0]->side[B].qp, &out.hdr, p[0]->now);
+	assert_true(tp_qp_receive_small(p[1]->side[B].qp, &small, 3, 2));
+	assert_false(tp_qp_receive_small(p[1]->side[B].qp, &small, 3, 2)); /* again */
+	assert_memory_equal(pair_received(p[0], B), pair_received(p[1], B), sizeof(struct tp_wc));
+	assert_memory_equal(p[0]->side[B].memory, p[1]->side[B].memory, 4096);
+	for (unsigned i = 0; i < 2; i++) {
+		pair_run(p[i]);
+		pair_expect_sent(p[i], A, 1, IBV_WC_SUCCESS);
+		pair_expect_quiet(p[i]);
+		pair_free(p[i]);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(psns_move_as_if_it_had_been_cut),
+		cmocka_unit_test(what_came_before_is_trimmed),
+		cmocka_unit_test(reads_are_answered_in_segments),
+		cmocka_unit_test(an_acknowledgement_travels_along),
+		cmocka_unit_test(sixteen_messages_are_as_many_as_wait),
+		cmocka_unit_test(a_lost_segment_loses_its_message_alone),
+		cmocka_unit_test(the_straight_way_does_the_same),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

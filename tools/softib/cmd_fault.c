@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * softib fault: rules of what shall go wrong on a fabric that is up. The words
+ * of a rule go to softibd as they are; it parses them (src/fault).
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/types.h"
+#include "softib.h"
+
+struct fault_args {
+	struct common common;
+	const char *seed;
+	char **words; /* behind the verb */
+	int num_words;
+};
+
+static const struct argp_option seed_option[] = {
+	{"seed", 'S', "N", 0, "the rule's chances are those of this seed: 1 or more", 0},
+	{0},
+};
+
+static error_t parse_fault(int key, char *arg, struct argp_state *state)
+{
+	struct fault_args *args = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = state->child_inputs[1] = &args->common;
+		return 0;
+	case 'S':
+		args->seed = arg;
+		return 0;
+	case ARGP_KEY_ARG:
+		args->words[args->num_words++] = arg;
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp_child children[] = {{&argp_fabric, 0, NULL, 0}, {&argp_json, 0, NULL, 0}, {0}};
+
+static void words_end(struct fault_args *args)
+{
+	free(args->words);
+}
+#define WORDS_END __attribute__((cleanup(words_end)))
+
+/* options wherever they stand; the rest are words. Return: 0; -1 (said) */
+static int parse(struct fault_args *args, int argc, char **argv, const struct argp *argp,
+		 char dir[PATH_MAX])
+{
+	args->words = calloc((size_t)argc + 1, sizeof(*args->words));
+	if (!args->words)
+		return complain("out of memory"), -1;
+	argp_parse(argp, argc, argv, 0, NULL, args);
+	return place_choose(args->common.fabric, dir);
+}
+
+/* --- add --------------------------------------------------------------- */
+
+static char *join(char **words)
+{
+	size_t bytes = 1;
+	char *text;
+
+	for (char **w = words; *w; w++)
+		bytes += strlen(*w) + 1;
+	text = calloc(1, bytes);
+	for (char **w = words; text && *w; w++) {
+		strcat(text, *w);
+		if (w[1])
+			strcat(text, " ");
+	}
+	return text;
+}
+
+static int add_seed(struct json_object *req, const char *text)
+{
+	char *end;
+	long long seed;
+
+	if (!text)
+		return 0;
+	errno = 0;
+	seed = strtoll(text, &end, 0);
+	if (errno || *end || end == text || seed < 1)
+		return complain("--seed takes a number from 1 on, not '%s'", text), -1;
+	request_number(req, "seed", seed);
+	return 0;
+}
+
+static int fault_add(int argc, char **argv)
+{
+	static const struct argp argp = {
+		.options = seed_option,
+		.parser = parse_fault,
+		.children = children,
+		.args_doc = "PLACE ACTION [NAME=VALUE...]",
+		.doc = "Let something go wrong from the next packet on. PLACE is all, link NODE:PORT, "
+		       "port NODE:PORT, node NODE, qp NODE:QPN or class CLASS; softib-fault(5) has all "
+		       "words.\v"
+		       "Examples:\n"
+		       "  softib fault add link n1:1 drop 1% --seed 7\n"
+		       "  softib fault add qp n2:0x12 corrupt nth=10\n"
+		       "  softib fault add link s1:1 delay 50us jitter=10us\n"
+		       "  softib fault add link s1:1 bandwidth 100MB/s dir=out\n"
+		       "  softib fault add class sa drop method=get-table count=2\n"
+		       "  softib fault add link s1:2 down for=500ms period=5s\n"
+		       "  softib fault add node s2 death for=10s\n"};
+	struct fault_args args WORDS_END = {0};
+	struct json_object *req, *answer;
+	char dir[PATH_MAX], *text;
+
+	if (parse(&args, argc, argv, &argp, dir))
+		return EXIT_FAILURE;
+	req = request("fault_add");
+	text = join(args.words);
+	request_text(req, "rule", text ? text : "");
+	free(text);
+	if (add_seed(req, args.seed)) {
+		json_object_put(req);
+		return EXIT_FAILURE;
+	}
+	answer = client_call(dir, req);
+	if (!answer)
+		return EXIT_FAILURE;
+	if (args.common.json)
+		print_json(answer);
+	else
+		printf("%lld: %s\n", (long long)number_of(answer, "id"), text_of(answer, "rule"));
+	json_object_put(answer);
+	return EXIT_SUCCESS;
+}
+
+/* --- list -------------------------------------------------------------- */
+
+static int no_words(const struct fault_args *args, const char *verb)
+{
+	if (args->num_words)
+		return complain("'softib fault %s' takes no '%s'; see --help", verb, args->words[0]);
+	return 0;
+}
+
+static int fault_list(int argc, char **argv)
+{
+	static const struct argp argp = {
+		.parser = parse_fault,
+		.children = children,
+		.doc = "List the rules: packets that matched, and those that were hit."};
+	struct fault_args args WORDS_END = {0};
+	struct json_object *answer, *list;
+	char dir[PATH_MAX];
+
+	if (parse(&args, argc, argv, &argp, dir) || no_words(&args, "list"))
+		return EXIT_FAILURE;
+	answer = client_call(dir, request("fault_list"));
+	if (!answer)
+		return EXIT_FAILURE;
+	list = member_of(answer, "rules");
+	if (args.common.json)
+		print_json(answer);
+	else if (count_of(list))
+		printf("%-4s %12s %12s  %s\n", "ID", "MATCHED", "HIT", "RULE");
+	for (size_t i = 0; !args.common.json && i < count_of(list); i++) {
+		struct json_object *rule = item_of(list, i);
+
+		printf("%-4lld %12lld %12lld  %s\n", (long long)number_of(rule, "id"),
+		       (long long)number_of(rule, "matched"), (long long)number_of(rule, "hits"),
+		       text_of(rule, "rule"));
+	}
+	json_object_put(answer);
+	return EXIT_SUCCESS;
+}
+
+/* --- clear ------------------------------------------------------------- */
+
+static int fault_clear(int argc, char **argv)
+{
+	static const struct argp argp = {
+		.parser = parse_fault,
+		.children = children,
+		.args_doc = "ID...|all",
+		.doc = "End rules. What they hold goes on; links and switches that they took down come back."};
+	struct fault_args args WORDS_END = {0};
+	struct json_object *req, *answer;
+	char dir[PATH_MAX], *end;
+
+	if (parse(&args, argc, argv, &argp, dir))
+		return EXIT_FAILURE;
+	if (!args.num_words)
+		return complain("which rule? Its number of 'softib fault list', or all");
+	for (int i = 0; i < args.num_words; i++) {
+		long id = strtol(args.words[i], &end, 10);
+		bool all = !strcmp(args.words[i], "all");
+
+		if (!all && (*end || end == args.words[i] || id < 1))
+			return complain("no rule '%s'; expected a number of 'softib fault list', or all",
+					args.words[i]);
+		req = request("fault_clear");
+		if (!all)
+			request_number(req, "id", id);
+		answer = client_call(dir, req);
+		if (!answer)
+			return EXIT_FAILURE;
+		json_object_put(answer);
+	}
+	return EXIT_SUCCESS;
+}
+
+/* --- log --------------------------------------------------------------- */
+
+static void print_hit(struct json_object *hit, int64_t now_ns)
+{
+	double ago = (double)(now_ns - number_of(hit, "when_ns")) / 1e9;
+
+	printf("%-8lld %12.6f s ago  %-4lld %-10s %s > %s", (long long)number_of(hit, "serial"), ago,
+	       (long long)number_of(hit, "rule"), text_of(hit, "action"), text_of(hit, "from"),
+	       text_of(hit, "to"));
+	if (member_of(hit, "opcode"))
+		printf("  %s LID %lld > %lld QP %s%06llx PSN %06llx %lld bytes", text_of(hit, "opcode"),
+		       (long long)number_of(hit, "slid"), (long long)number_of(hit, "dlid"), "0x",
+		       (long long)number_of(hit, "qpn"), (long long)number_of(hit, "psn"),
+		       (long long)number_of(hit, "bytes"));
+	if (member_of(hit, "class"))
+		printf(" class 0x%02llx method 0x%02llx attr 0x%04llx",
+		       (long long)number_of(hit, "class"), (long long)number_of(hit, "method"),
+		       (long long)number_of(hit, "attr"));
+	putchar('\n');
+}
+
+static int fault_log(int argc, char **argv)
+{
+	static const struct argp argp = {
+		.parser = parse_fault,
+		.children = children,
+		.args_doc = "[ID]",
+		.doc = "Show what rules did: each hit with its time, its link and the packet. The last "
+		       "65,536 hits are kept."};
+	struct fault_args args WORDS_END = {0};
+	struct json_object *answer, *list, *req, *all = NULL;
+	int64_t since = 0, only = 0, logged;
+	char dir[PATH_MAX];
+	size_t n;
+
+	if (parse(&args, argc, argv, &argp, dir))
+		return EXIT_FAILURE;
+	if (args.num_words)
+		only = atoll(args.words[0]);
+	if (args.num_words > 1 || (args.num_words && only < 1))
+		return complain("one rule's number of 'softib fault list', or nothing");
+	if (args.common.json)
+		all = json_object_new_array();
+	do {
+		req = request("fault_log");
+		request_number(req, "since", since);
+		answer = client_call(dir, req);
+		if (!answer)
+			return EXIT_FAILURE;
+		list = member_of(answer, "hits");
+		logged = number_of(answer, "logged");
+		n = count_of(list);
+		for (size_t i = 0; i < n; i++) {
+			struct json_object *hit = item_of(list, i);
+
+			since = number_of(hit, "serial");
+			if (only && number_of(hit, "rule") != only)
+				continue;
+			if (all)
+				json_object_array_add(all, json_object_get(hit));
+			else
+				print_hit(hit, number_of(answer, "now_ns"));
+		}
+		json_object_put(answer);
+	} while (n && since < logged);
+	if (all)
+		print_json(all);
+	json_object_put(all);
+	return EXIT_SUCCESS;
+}
+
+/* --- the verbs --------------------------------------------------------- */
+
+static const struct command verbs[] = {
+	{"add", "let something go wrong", fault_add},
+	{"list", "the rules and how often they hit", fault_list},
+	{"clear", "end rules", fault_clear},
+	{"log", "each hit: when, where, which packet", fault_log},
+	{"run", "a scenario from a file", fault_run},
+};
+
+static void list_verbs(FILE *out)
+{
+	fputs("Usage: softib fault VERB [OPTION...]\n"
+	      "Faults on a fabric that is up: packets lost, spoiled, late; links, switches and\n"
+	      "adapters that fail. softib-fault(5) describes rules and scenarios.\n\nVerbs:\n",
+	      out);
+	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
+		fprintf(out, "  %-6s %s\n", verbs[i].name, verbs[i].summary);
+	fputs("\nExamples:\n"
+	      "  softib fault add link n1:1 drop 1% --seed 7\n"
+	      "  softib fault log\n"
+	      "  softib fault clear all\n",
+	      out);
+}
+
+int cmd_fault(int argc, char **argv)
+{
+	char title[64];
+
+	if (argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-?"))) {
+		list_verbs(stdout);
+		return EXIT_SUCCESS;
+	}
+	for (size_t i = 0; argc > 1 && i < ARRAY_SIZE(verbs); i++) {
+		if (strcmp(verbs[i].name, argv[1]))
+			continue;
+		snprintf(title, sizeof(title), "softib fault %s", verbs[i].name);
+		argv[1] = title;
+		return verbs[i].run(argc - 1, argv + 1);
+	}
+	if (argc > 1)
+		complain("there is no 'softib fault %s'", argv[1]);
+	list_verbs(stderr);
+	return EXIT_FAILURE;
+}
