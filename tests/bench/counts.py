@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Instructions per message, by callgrind: the same on a noisy machine.
+
+One process is both sides (tests/bench/verbs/count.c), so that nothing runs
+between the phases of a message: posting it, the server's poll that takes it,
+the client's poll that completes it. Each phase of some tens of batches is
+counted by itself; what most of them took is what it costs: in the others the
+engine's thread came in between, the more of them the busier the machine is.
+"""
+import re
+import statistics
+import subprocess
+import tempfile
+from collections import defaultdict
+from pathlib import Path
+
+MESSAGES = 16  # of a batch: as in count.c
+LIMIT = 120    # seconds: a hang, not a measure
+
+# test/phase -> (instructions per message at most, the figure to reach); None:
+# no such. The first is what it takes plus a tenth or so; who makes a path
+# shorter lowers it. Acknowledgements are taken in the server's poll or in the
+# client's, as it happens: their sum, with the post, is "message".
+TABLE = {
+    "count_send:8/post": (900, 250),
+    "count_send:8/server_poll": (None, 250),
+    "count_send:8/client_poll": (None, 250),
+    "count_send:8/post_receive": (76, None),
+    "count_send:8/message": (1750, 750),
+    "count_write:8/post": (620, 250),
+    "count_write:8/client_poll": (38, 250),
+    "count_read:8/post": (705, None),
+    "count_read:8/client_poll": (38, None),
+}
+IN_MESSAGE = ("post", "server_poll", "client_poll")
+TESTS = list(dict.fromkeys(key.split("/")[0] for key in TABLE))
+
+
+class Failure(Exception):
+    """callgrind, or the program under it, failed."""
+
+
+def callgrind(fabric, build, test, folder):
+    """One run; callgrind's dumps are in @folder."""
+    process = fabric.start("n1", "valgrind", "--tool=callgrind", "--collect-atstart=no",
+                           f"--callgrind-out-file={folder}/{test.replace(':', '-')}",
+                           build / "tests/bench/bench-verbs", "both", test)
+    try:
+        out, _ = process.communicate(timeout=LIMIT)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        raise Failure(f"{test} under callgrind hangs") from None
+    if process.returncode:
+        raise Failure(f"{test} under callgrind: exit {process.returncode}: {out[-500:]}")
+
+
+def dumps(folder):
+    """Yield (test/phase, instructions, file) of each dump, in order."""
+    def number(path):
+        return int(path.suffix[1:]) if path.suffix[1:].isdigit() else 0
+    for path in sorted(Path(folder).iterdir(), key=number):
+        text = path.read_text(errors="replace")
+        name = re.search(r"^desc: Trigger: Client Request: (\S+)", text, re.M)
+        total = re.search(r"^(?:summary|totals): (\d+)", text, re.M)
+        if name and total:
+            yield name[1], int(total[1]), path
+
+
+def count(fabric, build, tests=None):
+    """{test/phase: instructions per message}, and {test/message: their sum}."""
+    found = {}
+    for test in tests or TESTS:
+        phases = defaultdict(list)
+        with tempfile.TemporaryDirectory(dir=fabric.home) as folder:
+            callgrind(fabric, build, test, folder)
+            for name, total, _ in dumps(folder):
+                phases[name].append(total)
+        found |= {name: usual(totals) / MESSAGES for name, totals in phases.items()}
+        parts = [phases[f"{test}/{phase}"] for phase in IN_MESSAGE if f"{test}/{phase}" in phases]
+        found[f"{test}/message"] = statistics.median(map(sum, zip(*parts))) / MESSAGES
+    return found
+
+
+def usual(totals):
+    """What most batches took; when hardly two took the same, the median."""
+    mode = statistics.mode(totals)
+    return mode if totals.count(mode) > len(totals) / 3 else statistics.median_low(totals)
+
+
+def profile(fabric, build, test, lines=12):
+    """Yield (phase, text): where the instructions of a typical batch of @test are."""
+    with tempfile.TemporaryDirectory(dir=fabric.home) as folder:
+        callgrind(fabric, build, test, folder)
+        phases = defaultdict(list)
+        for name, total, path in dumps(folder):
+            phases[name].append((total, path))
+        for name, found in phases.items():
+            typical = usual([total for total, _ in found])
+            total, path = next(dump for dump in found if dump[0] == typical)
+            yield name, top_functions(path, total, lines)
+
+
+def top_functions(path, total, lines):
+    done = subprocess.run(["callgrind_annotate", "--threshold=100", "--auto=no", path],
+                          capture_output=True, text=True, check=True)
+    rows = re.findall(r"^\s*([\d,]+) \([^)]*\)\s+(\S+?):(\S+)", done.stdout, re.M)
+    rows = [(int(n.replace(",", "")), file, function) for n, file, function in rows]
+    text = [f"{total / MESSAGES:8.1f}          in all"]
+    # the callers of what is counted come with all of it: leave them out
+    for n, file, function in [row for row in rows if row[0] < total][:lines]:
+        text.append(f"{n / MESSAGES:8.1f} {100 * n / total:5.1f} %  {function} ({Path(file).name})")
+    return "\n".join(text)

@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""The table of `make bench`: every row, its sources, and the figure to reach.
+
+A row's limit is the best of its bare tests; its ratio is softib by the limit,
+and to its best peer likewise. For times less is better, else more.
+"""
+from dataclasses import dataclass, field
+
+from bench.counts import TABLE as INSTRUCTIONS
+from bench.sources import Bare, Instructions, Libfabric, Mpi, Perftest, Ucx, Verbs
+
+KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
+TWO_COPY = "posix,self"        # UCX without the kernel's cross-memory copy
+BY_KERNEL = "posix,cma,self"   # with it: the default
+
+
+@dataclass
+class Row:
+    name: str
+    family: str  # rows of one family are measured by turns
+    unit: str
+    softib: object
+    limit: tuple = ()
+    peers: dict = field(default_factory=dict)
+    reach: tuple = ()  # ("limit", times) or ("value", figure)
+
+    @property
+    def less_is_better(self):
+        return self.unit in ("ns", "us", "bytes", "instr")
+
+    @property
+    def sources(self):
+        return [self.softib, *self.limit, *self.peers.values()]
+
+
+def size_text(n):
+    for unit, text in ((GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB")):
+        if n >= unit:
+            return f"{n // unit} {text}"
+    return f"{n} B"
+
+
+def both_ways(name, family, unit, perftest, verbs, **rest):
+    """One row by perftest and one by a plain verbs program."""
+    return [Row(f"{name}, perftest", family, unit, perftest, **rest),
+            Row(f"{name}, plain verbs", family, unit, verbs, **rest)]
+
+
+# --- latency ---
+
+def send_peers(size):
+    peers = {"UCX tag": Ucx("tag_lat", size, "lat"), "Open MPI": Mpi(f"lat:{size}"),
+             "libfabric": Libfabric(size), "TCP": Bare(f"tcp_spin_{size}")}
+    if size <= 64:
+        peers["UCT am"] = Ucx("am_lat", size, "lat")
+    return peers
+
+
+def put_peers(size):
+    peers = {"UCX put": Ucx("ucp_put_lat", size, "lat")}
+    return peers
+
+
+def get_peers(size):
+    return {"UCX get": Ucx("ucp_get", size, "lat")}
+
+
+def latency_rows():
+    rows = []
+    for size in (2, 64, 4096):
+        text = size_text(size)
+        rows += both_ways(
+            f"send latency {text}", "send latency", "ns",
+            Perftest(f"ib_send_lat -s {size} -n 20000", "lat"), Verbs(f"send_lat:{size}"),
+            limit=(Bare(f"ring_{size}"),), peers=send_peers(size), reach=("limit", 2.1))
+    for size in (2, 64, 4096):
+        text = size_text(size)
+        rows += both_ways(
+            f"write latency {text}", "write latency", "ns",
+            Perftest(f"ib_write_lat -s {size} -n 5000", "lat"), Verbs(f"write_lat:{size}"),
+            limit=(Bare(f"store_{size}"),), peers=put_peers(size), reach=("limit", 1.5))
+    rows.append(Row("write latency 8 B to a stack", "write latency", "ns",
+                    Verbs("write_lat_stack:8"), (Bare("process_vm_8"),), reach=("value", 1300)))
+    for size in (2, 64, 4096):
+        text = size_text(size)
+        rows += both_ways(
+            f"read latency {text}", "read latency", "ns",
+            Perftest(f"ib_read_lat -s {size} -n 5000", "lat"), Verbs(f"read_lat:{size}"),
+            limit=(Bare(f"load_{size}"),), peers=get_peers(size))
+    for kind, name, test, ucx in (("FETCH_AND_ADD", "fetch and add", "fadd_lat", "ucp_fadd"),
+                                  ("CMP_AND_SWAP", "compare and swap", "cswap_lat", "ucp_cswap")):
+        rows += both_ways(
+            f"{name} latency", "atomic latency", "ns",
+            Perftest(f"ib_atomic_lat -A {kind} -n 5000", "lat"), Verbs(f"{test}:8"),
+            limit=(Bare("xadd"),), peers={"UCX": Ucx(ucx, 8, "lat")}, reach=("limit", 2.0))
+    return rows
+
+
+# --- bandwidth ---
+
+def stream_peers(size):
+    return {"UCX tag": Ucx("tag_bw", size, "bw", BY_KERNEL),
+            "UCX tag two-copy": Ucx("tag_bw", size, "bw", TWO_COPY),
+            "Open MPI": Mpi(f"stream:{size}"),
+            "Open MPI two-copy": Mpi(f"stream:{size}", cma=False),
+            "TCP": Bare(f"tcp_{size}")}
+
+
+def two_copies(size):
+    return tuple(Bare(f"two_copy_{how}_{size}") for how in ("16", "64", "stream_16", "stream_64"))
+
+
+def one_copy(size):
+    return tuple(Bare(f"{how}_{size}") for how in ("memcpy", "movsb", "stream"))
+
+
+def bandwidth_rows():
+    rows = []
+    count = {64 * KIB: 5000, MIB: 500, 16 * MIB: 30}
+    for size, n in count.items():
+        rows += both_ways(
+            f"send bandwidth {size_text(size)}", "send bandwidth", "GB/s",
+            Perftest(f"ib_send_bw -s {size} -n {n}", "bw"), Verbs(f"send:{size}"),
+            limit=two_copies(size),
+            peers=stream_peers(size), reach=("limit", 0.9))
+    for verb, ucx in (("write", "ucp_put_bw"), ("read", "ucp_get")):
+        for size, n in count.items():
+            rows += both_ways(
+                f"{verb} bandwidth {size_text(size)}", f"{verb} bandwidth", "GB/s",
+                Perftest(f"ib_{verb}_bw -s {size} -n {n}", "bw"), Verbs(f"{verb}:{size}"),
+                limit=(*one_copy(size), Bare(f"process_vm_{size}")),
+                peers={"UCX": Ucx(ucx, size, "bw")}, reach=("limit", 0.9))
+    rows.append(Row("read bandwidth 1 GiB, plain verbs", "read bandwidth 1 GiB", "GB/s",
+                    Verbs(f"read:{GIB}"), one_copy(GIB), reach=("limit", 0.9)))
+    return rows
+
+
+# --- messages a second ---
+
+STREAM = (Bare("stream_by_1"), Bare("stream_by_16"))
+
+
+def rate_rows():
+    rows = []
+    peers = {"send": {"UCX tag": Ucx("tag_bw", 8, "rate"), "UCT am": Ucx("am_bw", 8, "rate"),
+                      "Open MPI": Mpi("stream:8")},
+             "write": {"UCX put": Ucx("ucp_put_bw", 8, "rate")}}
+    for verb, reach in (("send", 45), ("write", 90)):
+        for qps in (1, 16):
+            rows += both_ways(
+                f"{verb} rate 8 B, {qps} QP{'s' * (qps > 1)}", f"{verb} rate", "M/s",
+                Perftest(f"ib_{verb}_bw -s 8 -n 300000 -q {qps}", "rate"),
+                Verbs(f"{verb}:8:{qps}"), limit=STREAM, peers=peers[verb],
+                reach=("value", reach))
+    for processes in (2, 8):
+        rows.append(Row(f"send rate 8 B, {processes} processes", "processes", "M/s",
+                        Verbs("send:8", pairs=processes // 2), STREAM,
+                        {"Open MPI": Mpi("stream:8", processes=processes)}))
+        rows.append(Row(f"send latency 8 B, {processes} processes", "processes", "ns",
+                        Verbs("send_lat:8", pairs=processes // 2), (Bare("ring_8"),),
+                        {"Open MPI": Mpi("lat:8", processes=processes)}))
+    return rows
+
+
+# --- the rest ---
+
+def other_rows():
+    rows = both_ways("blocking send latency 8 B", "blocking", "ns",
+                     Perftest("ib_send_lat -e -s 8 -n 2000", "lat"), Verbs("event_lat:8"),
+                     limit=(Bare("eventfd"),), peers={"TCP": Bare("tcp_sleep_8")},
+                     reach=("limit", 1.3))
+    rows += both_ways("UD latency 8 B", "UD", "ns",
+                      Perftest("ib_send_lat -c UD -s 8 -n 20000", "lat"), Verbs("ud_lat:8"),
+                      limit=(Bare("ring_8"),), reach=("limit", 2.1))
+    rows += both_ways("UD rate 8 B", "UD", "M/s",
+                      Perftest("ib_send_bw -c UD -s 8 -n 8000 -r 8192", "rate"), Verbs("ud:8"),
+                      limit=STREAM)
+    for way, name in (("daemon", "through softibd"), ("capture", "captured")):
+        rows += [
+            Row(f"send latency 8 B, {name}", name, "ns", Verbs("send_lat:8", way),
+                (Bare("ring_8"),)),
+            Row(f"send rate 8 B, {name}", name, "M/s", Verbs("send:8", way), STREAM),
+            Row(f"send bandwidth 64 KiB, {name}", name, "GB/s", Verbs(f"send:{64 * KIB}", way),
+                two_copies(64 * KIB))]
+    for size in (4 * KIB, MIB, 16 * MIB):
+        rows.append(Row(f"registration {size_text(size)}", "registration", "us",
+                        Verbs(f"register:{size}"),
+                        (Bare(f"memfd_map_{size}"), Bare(f"memfd_write_{size}")),
+                        reach=("limit", 1.2)))
+    return rows
+
+
+def cost_rows():
+    rows = []
+    for qps in (1, 100, 10000):
+        rows += [Row(f"send latency 8 B, {qps} QPs", "queue pairs", "ns",
+                     Verbs(f"many:8:{qps}/latency"), (Bare("ring_8"),)),
+                 Row(f"poll of nothing, {qps} QPs", "queue pairs", "ns",
+                     Verbs(f"many:8:{qps}/poll"))]
+    rows += [Row("creating a QP, of 1,000", "memory", "us", Verbs("create:1000/create")),
+             Row("memory of a QP", "memory", "bytes", Verbs("create:1000/qp_bytes")),
+             Row("memory of a process", "memory", "bytes", Verbs("footprint:8/process_bytes")),
+             Row("memory of a lane", "memory", "bytes", Verbs("footprint:8/lane_bytes"))]
+    return rows
+
+
+def instruction_rows():
+    return [Row(f"instructions: {key[6:].replace(':8/', ' 8 B, ').replace('_', ' ')}",
+                "instructions", "instr", Instructions(key),
+                reach=("value", goal) if goal else ())
+            for key, (_, goal) in INSTRUCTIONS.items()]
+
+
+def all_rows():
+    return (latency_rows() + bandwidth_rows() + rate_rows() + other_rows() + cost_rows() +
+            instruction_rows())

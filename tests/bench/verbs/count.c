@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Instructions per message, under callgrind: one process that is both sides,
+ * so that nothing runs between the phases. Each phase of each batch is dumped
+ * by itself, named "TEST/PHASE": see ../counts.py.
+ */
+#include <stdio.h>
+#include <valgrind/callgrind.h>
+
+#include "verbs.h"
+
+#define BATCHES	 24u
+#define MESSAGES 16u	/* of a batch */
+#define SETTLE	 20 /* polls, after which the engines know that we poll */
+
+static void begin(void)
+{
+	CALLGRIND_ZERO_STATS;
+	CALLGRIND_TOGGLE_COLLECT;
+}
+
+static void end_phase(struct bench *b, const char *phase)
+{
+	char name[64];
+
+	CALLGRIND_TOGGLE_COLLECT;
+	snprintf(name, sizeof(name), "%s/%s", b->text, phase);
+	CALLGRIND_DUMP_STATS_AT(name);
+}
+
+static void settle(struct bench *b, struct end *server)
+{
+	struct ibv_wc wc;
+
+	for (unsigned i = 0; i < SETTLE; i++) {
+		measure_check(!poll(&b->end, &wc, 1) && !poll(server, &wc, 1),
+			      "a completion");
+	}
+}
+
+static void phase_post(struct bench *b, enum ibv_wr_opcode opcode)
+{
+	begin();
+	for (unsigned i = 0; i < MESSAGES; i++)
+		post_send(&b->end, 0, opcode, b->size, true);
+	end_phase(b, "post");
+}
+
+static void phase_poll(struct bench *b, struct end *e, const char *phase)
+{
+	begin();
+	await(e, MESSAGES);
+	end_phase(b, phase);
+}
+
+static void batch(struct bench *b, struct end *server, enum ibv_wr_opcode opcode)
+{
+	if (opcode == IBV_WR_SEND) {
+		begin();
+		post_receives(server, 0, b->size, MESSAGES);
+		end_phase(b, "post_receive");
+	}
+	phase_post(b, opcode);
+	if (opcode == IBV_WR_SEND)
+		phase_poll(b, server, "server_poll");
+	phase_poll(b, &b->end, "client_poll");
+}
+
+static void connect_ends(struct end *a, struct end *b)
+{
+	a->peer = (struct address){.memory = (uintptr_t)b->memory,
+				   .rkey = b->mr->rkey,
+				   .lid = end_lid(b),
+				   .qp_count = 1};
+	a->peer_qpn = &b->qp[0]->qp_num;
+	end_connect(a);
+}
+
+static void count(struct bench *b, enum ibv_wr_opcode opcode)
+{
+	const struct shape shape = {};
+	struct end server = {};
+
+	end_open(&server, &shape, b->size, 1, NULL);
+	connect_ends(&b->end, &server);
+	connect_ends(&server, &b->end);
+	batch(b, &server, opcode); /* makes the lane or the window */
+	for (unsigned i = 0; i < BATCHES; i++) {
+		settle(b, &server);
+		batch(b, &server, opcode);
+	}
+}
+
+static void count_send(struct bench *b)
+{
+	count(b, IBV_WR_SEND);
+}
+
+static void count_write(struct bench *b)
+{
+	count(b, IBV_WR_RDMA_WRITE);
+}
+
+static void count_read(struct bench *b)
+{
+	count(b, IBV_WR_RDMA_READ);
+}
+
+const struct kind count_kinds[] = {
+	{"count_send", count_send, NULL, {}},
+	{"count_write", count_write, NULL, {}},
+	{"count_read", count_read, NULL, {}},
+	{},
+};

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Messages back and forth, half of a round trip: SEND with both sides polling
+ * (RC and UD) or sleeping on a completion channel, and RDMA WRITE with both
+ * sides spinning on their memory, which the library learns nothing of.
+ */
+#include <stdatomic.h>
+
+#include "verbs.h"
+
+#define BATCHES	     9
+#define ROUNDS	     2000
+#define EVENT_ROUNDS 200
+#define SIGNAL_EVERY 32 /* one completion of this many sends, as programs do */
+
+static void report(struct bench *b, double *ns)
+{
+	figure(b, NULL, measure_median(ns, BATCHES), "ns");
+}
+
+/* --- SEND --- */
+
+static size_t receive_size(struct bench *b)
+{
+	return b->size + (b->end.ah ? GRH_BYTES : 0);
+}
+
+static void send_one(struct bench *b, unsigned n)
+{
+	post_send(&b->end, 0, IBV_WR_SEND, b->size, n % SIGNAL_EVERY == 0);
+}
+
+/* Take completions until a message has come. */
+static void receive_one(struct bench *b)
+{
+	struct ibv_wc wc;
+
+	do
+		while (!poll(&b->end, &wc, 1))
+			;
+	while (!(wc.opcode & IBV_WC_RECV));
+	post_receives(&b->end, 0, receive_size(b), 1);
+}
+
+static void ready_to_receive(struct bench *b)
+{
+	post_receives(&b->end, 0, receive_size(b), 16);
+	sync_sides(b);
+}
+
+static void send_client(struct bench *b)
+{
+	double ns[BATCHES];
+
+	ready_to_receive(b);
+	for (unsigned batch = 0; batch < BATCHES; batch++) {
+		uint64_t start = measure_now_ns();
+
+		for (unsigned i = 0; i < ROUNDS; i++) {
+			send_one(b, i);
+			receive_one(b);
+		}
+		ns[batch] = (double)(measure_now_ns() - start) / (2 * ROUNDS);
+	}
+	report(b, ns);
+}
+
+static void send_server(struct bench *b)
+{
+	ready_to_receive(b);
+	for (unsigned i = 0; i < BATCHES * ROUNDS; i++) {
+		receive_one(b);
+		send_one(b, i);
+	}
+}
+
+/* --- SEND, sleeping --- */
+
+static void sleep_one(struct bench *b)
+{
+	struct ibv_cq *cq;
+	struct ibv_wc wc;
+	void *unused;
+
+	for (;;) {
+		while (poll(&b->end, &wc, 1))
+			if (wc.opcode & IBV_WC_RECV) {
+				post_receives(&b->end, 0, b->size, 1);
+				return;
+			}
+		measure_check(!ibv_req_notify_cq(b->end.cq, 0), "ibv_req_notify_cq");
+		if (poll(&b->end, &wc, 1)) {
+			if (!(wc.opcode & IBV_WC_RECV))
+				continue;
+			post_receives(&b->end, 0, b->size, 1);
+			return;
+		}
+		measure_check(!ibv_get_cq_event(b->end.channel, &cq, &unused),
+			      "ibv_get_cq_event");
+		ibv_ack_cq_events(cq, 1);
+	}
+}
+
+static void event_client(struct bench *b)
+{
+	double ns[BATCHES];
+
+	ready_to_receive(b);
+	for (unsigned batch = 0; batch < BATCHES; batch++) {
+		uint64_t start = measure_now_ns();
+
+		for (unsigned i = 0; i < EVENT_ROUNDS; i++) {
+			send_one(b, i);
+			sleep_one(b);
+		}
+		ns[batch] = (double)(measure_now_ns() - start) / (2 * EVENT_ROUNDS);
+	}
+	report(b, ns);
+}
+
+static void event_server(struct bench *b)
+{
+	ready_to_receive(b);
+	for (unsigned i = 0; i < BATCHES * EVENT_ROUNDS; i++) {
+		sleep_one(b);
+		send_one(b, i);
+	}
+}
+
+/* --- RDMA WRITE: the last byte is the message's number --- */
+
+static void write_one(struct bench *b, unsigned n)
+{
+	bool signaled = n / 2 % SIGNAL_EVERY == 0;
+
+	b->end.memory[b->size - 1] = (char)n;
+	post_send(&b->end, 0, IBV_WR_RDMA_WRITE, b->size, signaled);
+	if (signaled)
+		await(&b->end, 1);
+}
+
+/*
+ * The peer writes over what this side sends next, as in perftest: the message
+ * that comes is the answer to the one that went.
+ */
+static void await_memory(struct bench *b, unsigned n)
+{
+	_Atomic char *last = (_Atomic char *)&b->end.memory[b->size - 1];
+
+	while (atomic_load_explicit(last, memory_order_acquire) != (char)n)
+		;
+}
+
+static void write_client(struct bench *b)
+{
+	double ns[BATCHES];
+	unsigned n = 1;
+
+	sync_sides(b);
+	for (unsigned batch = 0; batch < BATCHES; batch++) {
+		uint64_t start = measure_now_ns();
+
+		for (unsigned i = 0; i < ROUNDS; i++, n += 2) {
+			write_one(b, n);
+			await_memory(b, n + 1);
+		}
+		ns[batch] = (double)(measure_now_ns() - start) / (2 * ROUNDS);
+	}
+	report(b, ns);
+}
+
+static void write_server(struct bench *b)
+{
+	unsigned n = 1;
+
+	sync_sides(b);
+	for (unsigned i = 0; i < BATCHES * ROUNDS; i++, n += 2) {
+		await_memory(b, n);
+		write_one(b, n + 1);
+	}
+}
+
+const struct kind latency_kinds[] = {
+	{"send_lat", send_client, send_server, {}},
+	{"ud_lat", send_client, send_server, {.type = IBV_QPT_UD}},
+	{"event_lat", event_client, event_server, {.events = true}},
+	{"write_lat", write_client, write_server, {}},
+	{"write_lat_stack", write_client, write_server, {.on_stack = true}},
+	{},
+};

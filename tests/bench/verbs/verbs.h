@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Plain libibverbs programs that measure: what perftest measures without
+ * perftest's own loop and clock reads, and what perftest has no test for.
+ * A client and a server run the same list of tests and meet on a Unix socket.
+ */
+#ifndef SOFTIB_BENCH_VERBS_H
+#define SOFTIB_BENCH_VERBS_H
+
+#include <infiniband/verbs.h>
+#include <stdalign.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "base/types.h"
+#include "../measure.h"
+
+#define PORT	  1
+#define QKEY	  0x11111111u
+#define GRH_BYTES 40u
+
+/** struct shape - the objects that a test wants of each side */
+struct shape {
+	enum ibv_qp_type type; /* 0 is RC */
+	unsigned depth;	       /* of each queue; 0 is 128 */
+	size_t bytes;	       /* of registered memory; 0 is the test's size */
+	bool events;	       /* a completion channel */
+	bool on_stack;	       /* memory that no window can cover */
+};
+
+/** struct address - where a side's queue pairs and memory are */
+struct address {
+	uint64_t memory;
+	uint32_t rkey, lid, qp_count;
+};
+
+/** struct end - one side of a connection */
+struct end {
+	struct ibv_context *ctx;
+	struct ibv_pd *pd;
+	struct ibv_comp_channel *channel;
+	struct ibv_cq *cq; /* of every queue */
+	struct ibv_qp **qp;
+	struct ibv_mr *mr;
+	struct ibv_ah *ah; /* UD */
+	char *memory;
+	size_t bytes;
+	unsigned depth;
+	struct address peer;
+	uint32_t *peer_qpn;
+};
+
+/** struct bench - one test as the command line has it: KIND:SIZE:COUNT */
+struct bench {
+	const char *text; /* names its figures */
+	const struct kind *kind;
+	size_t size;
+	unsigned count; /* of queue pairs, 1 when not given */
+	int sock;	/* to the other side; -1 when this process is both */
+	bool client;
+	struct end end;
+};
+
+/** struct kind - a table row: what the two sides do; the client has the clock */
+struct kind {
+	const char *name;
+	void (*client)(struct bench *b);
+	void (*server)(struct bench *b);
+	struct shape shape;
+};
+
+/* One table per file, each ended by a row without a name. */
+extern const struct kind latency_kinds[], one_sided_kinds[], stream_kinds[], many_kinds[],
+	registration_kinds[], count_kinds[];
+
+/* --- end.c --- */
+void end_open(struct end *e, const struct shape *shape, size_t size, unsigned count,
+	      char *memory);
+void end_connect(struct end *e);
+void end_close(struct end *e);
+uint32_t end_lid(struct end *e);
+struct ibv_qp *end_create_qp(struct end *e, enum ibv_qp_type type);
+
+/* --- work.c: requests and completions; a failure ends the program --- */
+void post_send(struct end *e, unsigned qp, enum ibv_wr_opcode opcode, size_t size,
+	       bool signaled);
+void post_at(struct end *e, enum ibv_wr_opcode opcode, size_t at, size_t size);
+void post_receives(struct end *e, unsigned qp, size_t size, unsigned n);
+unsigned poll(struct end *e, struct ibv_wc *wc, int max);
+void await(struct end *e, unsigned n);
+
+/* --- meet.c: the socket between the sides --- */
+int meet(const char *path, bool client);
+void tell(struct bench *b, const void *data, size_t size);
+void hear(struct bench *b, void *data, size_t size);
+void sync_sides(struct bench *b);
+void exchange(struct bench *b);
+
+/** figure() - print one; @part names it when a test has several, or is NULL */
+void figure(struct bench *b, const char *part, double value, const char *unit);
+
+/** memory_of() - bytes of a process, shared pages by their share; 0: nothing known */
+size_t memory_of(pid_t pid);
+
+/** The daemon's process, 0 when not given */
+extern pid_t daemon_pid;
+
+#endif
