@@ -224,15 +224,12 @@ void eng_qp_touch(struct eng_qp *qp);
 /** eng_refresh_pkey() - the QP's P_Key from the live table */
 void eng_refresh_pkey(struct eng_qp *qp);
 
-/* window.c */
+/* window_slots.c */
 void eng_windows_free(struct engine *e);
+
+/* window.c */
 /** eng_window_do() - Return: true: @wr is done, and completed */
 bool eng_window_do(struct eng_qp *qp, const struct ibv_send_wr *wr);
-/** eng_window_revoke() - the peer of @qp may do nothing alone any more.
- *  Return: true when it could: eng_window_quiesce() waits for it to end */
-bool eng_window_revoke(struct eng_qp *qp);
-/** eng_window_quiesce() - Context: without the engine's lock */
-void eng_window_quiesce(struct engine *e);
 /** eng_window_turn() - do what waits for windows; bounded work. Return: true
  *  when something was done */
 bool eng_window_turn(struct engine *e);
@@ -249,6 +246,13 @@ static inline bool eng_window_takes(struct eng_qp *qp, const struct ibv_send_wr 
 	qp->window_run = 0;
 	return false;
 }
+
+/* window_target.c */
+/** eng_window_revoke() - the peer of @qp may do nothing alone any more.
+ *  Return: true when it could: eng_window_quiesce() waits for it to end */
+bool eng_window_revoke(struct eng_qp *qp);
+/** eng_window_quiesce() - Context: without the engine's lock */
+void eng_window_quiesce(struct engine *e);
 
 /* spoil.c: completion faults */
 /** eng_spoil() - a completion while completion_faults is set: what becomes of it.

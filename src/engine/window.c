@@ -1,51 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Windows, the engine's part. As an initiator: a request of an RC QP that
- * has nothing unsent or unacknowledged is done here and now by plain stores,
- * loads and CPU atomics in the peer's memory; any doubt (bounds, rights,
- * state, route) sends it by packets, whose responder gives the right answer.
- *
- * States of a slot, one for each (QP, rkey) in use
- *   SLOT_COUNTING  requests go by packets and are counted
- *   SLOT_ASKED     the peer was asked
- *   SLOT_GRANTED   its memory may be used while epoch and tokens hold
- *
- * As a target: tokens. Everything here is under the engine's lock, the
- * copies too; a long one lets go of it between slices.
+ * Windows, as an initiator: a request of an RC QP that has nothing unsent or
+ * unacknowledged is done here and now by plain stores, loads and CPU atomics
+ * in the peer's memory; any doubt (bounds, rights, state, route) sends it by
+ * packets, whose responder gives the right answer. Everything here is under
+ * the engine's lock, the copies too; a long one lets go of it between slices.
  */
-#include "engine/window.h"
+#include "engine/window_slots.h"
 
 #include <sched.h>
 #include <string.h>
 
-#include "engine/private.h"
-#include "runtime/rt.h"
-
-#define SLOTS	       512	    /* a power of two */
-#define ASK_AT	       2	    /* uses of a key before its window is asked for */
-#define ASK_OUTSIDE_AT 16	    /* uses outside the window that was granted */
-#define ASK_LATEST     65536	    /* after denials */
 #define HOLD_AFTER 32	       /* requests in a row that only their order keeps from windows */
 #define TURN_REQUESTS 256      /* done in one turn of the engine */
 #define TURN_BYTES (8u << 20)
 #define SLICE_BYTES    (256u << 10) /* copied without letting go of the lock */
-
-enum slot_state { SLOT_COUNTING, SLOT_ASKED, SLOT_GRANTED };
-
-struct slot {
-	struct eng_grant g;
-	uint8_t state; /* enum slot_state */
-	uint8_t mtu_shift;
-	uint8_t packet_dwords; /* LRH, GRH, BTH, ICRC of each packet */
-	uint32_t uses, ask_at;
-};
-
-struct eng_windows {
-	struct eng_window_config cfg;
-	struct slot slot[SLOTS];
-	uint32_t next_token;
-	uint64_t token_used[ABI_WINDOW_TOKENS / 64];
-};
 
 /** struct request - a work request as a window does it */
 struct request {
@@ -61,22 +30,6 @@ struct request {
 	} piece[TP_MAX_SGE];
 };
 
-int eng_windows_enable(struct engine *e, const struct eng_window_config *config)
-{
-	struct eng_windows *w = rt_zalloc(sizeof(*w));
-
-	if (!w)
-		return -ENOMEM;
-	w->cfg = *config;
-	e->windows = w;
-	return 0;
-}
-
-void eng_windows_free(struct engine *e)
-{
-	rt_free(e->windows);
-}
-
 void eng_lock_qp(struct eng_qp *qp)
 {
 	eng_lock(qp->engine);
@@ -85,95 +38,6 @@ void eng_lock_qp(struct eng_qp *qp)
 		sched_yield();
 		eng_lock(qp->engine);
 	}
-}
-
-/* --- slots --- */
-
-static struct slot *slot_of(struct eng_windows *w, uint32_t qpn, uint32_t rkey)
-{
-	uint32_t hash = qpn * 0x9e3779b1u ^ rkey * 0x85ebca6bu;
-
-	return &w->slot[hash >> 16 & (SLOTS - 1)];
-}
-
-static bool is_for(const struct slot *s, uint32_t qpn, uint32_t rkey)
-{
-	return s->g.rkey == rkey && s->g.qpn == qpn;
-}
-
-static void start_counting(struct slot *s, uint32_t ask_at)
-{
-	s->state = SLOT_COUNTING;
-	s->uses = 0;
-	s->ask_at = MIN(ask_at, (uint32_t)ASK_LATEST);
-}
-
-/* the request goes by packets: the next ones perhaps need not */
-static void count_use(struct engine *e, struct slot *s, const struct request *r)
-{
-	if (s->state == SLOT_ASKED || ++s->uses < s->ask_at)
-		return;
-	s->uses = 0;
-	s->ask_at = MIN(s->ask_at * 4, (uint32_t)ASK_LATEST);
-	if (s->state == SLOT_COUNTING)
-		s->state = SLOT_ASKED;
-	e->windows->cfg.ask(e->windows->cfg.ctx, s->g.qpn, s->g.rkey, r->va,
-			    r->length_bytes);
-}
-
-bool eng_window_grant(struct engine *e, const struct eng_grant *g)
-{
-	struct eng_qp *qp;
-	struct slot *s;
-	bool wanted;
-
-	eng_lock(e);
-	s = slot_of(e->windows, g->qpn, g->rkey);
-	qp = eng_qp_find(e, g->qpn, 0);
-	wanted = qp && is_for(s, g->qpn, g->rkey);
-	if (wanted) {
-		const struct tp_attr *a = tp_qp_attr(qp->tp);
-
-		s->g = *g;
-		s->state = SLOT_GRANTED;
-		s->uses = 0;
-		s->ask_at = ASK_OUTSIDE_AT;
-		s->mtu_shift = (uint8_t)__builtin_ctz(a->mtu_bytes);
-		s->packet_dwords = a->av.is_global ? 16 : 6;
-	}
-	eng_unlock(e);
-	return wanted;
-}
-
-void eng_window_denied(struct engine *e, uint32_t qpn, uint32_t rkey)
-{
-	struct slot *s;
-
-	eng_lock(e);
-	s = slot_of(e->windows, qpn, rkey);
-	if (is_for(s, qpn, rkey) && s->state == SLOT_ASKED)
-		start_counting(s, s->ask_at);
-	eng_unlock(e);
-}
-
-void eng_window_forget(struct engine *e, uint32_t peer, uint32_t window)
-{
-	struct eng_windows *w = e->windows;
-
-	eng_lock(e);
-	for (struct slot *s = w->slot; s < w->slot + SLOTS; s++)
-		if (s->state == SLOT_GRANTED &&
-		    (peer == ENG_WINDOW_ALL || s->g.peer == peer) &&
-		    (window == ENG_WINDOW_ALL || s->g.window == window))
-			start_counting(s, ASK_AT);
-	eng_unlock(e);
-}
-
-uint64_t eng_window_operations(struct engine *e)
-{
-	return e->windows ? atomic_load_explicit(&e->windows->cfg.page->operations,
-						 memory_order_relaxed)
-			  : 0;
 }
 
 /* --- the request --- */
@@ -379,13 +243,6 @@ static bool execute(struct eng_qp *qp, struct slot *s, struct request *r)
 
 /* --- afterwards --- */
 
-static void add(_Atomic uint64_t *counter, uint64_t n)
-{
-	atomic_store_explicit(counter,
-			      atomic_load_explicit(counter, memory_order_relaxed) + n,
-			      memory_order_relaxed);
-}
-
 /* The packets that this would have been (9.3, 9.4): RETH 4 dwords, AETH 1,
  * AtomicETH 7, AtomicAckETH 2; one acknowledgement for a WRITE. */
 static void count(const struct slot *s, const struct request *r)
@@ -397,22 +254,22 @@ static void count(const struct slot *s, const struct request *r)
 
 	switch (r->right) {
 	case IBV_ACCESS_REMOTE_WRITE:
-		add(&f->packets, n);
-		add(&f->dwords, n * each + 4 + payload);
-		add(&f->answer_packets, 1);
-		add(&f->answer_dwords, each + 1);
+		eng_window_add(&f->packets, n);
+		eng_window_add(&f->dwords, n * each + 4 + payload);
+		eng_window_add(&f->answer_packets, 1);
+		eng_window_add(&f->answer_dwords, each + 1);
 		break;
 	case IBV_ACCESS_REMOTE_READ:
-		add(&f->packets, 1);
-		add(&f->dwords, each + 4);
-		add(&f->answer_packets, n);
-		add(&f->answer_dwords, n * each + (n > 1 ? 2 : 1) + payload);
+		eng_window_add(&f->packets, 1);
+		eng_window_add(&f->dwords, each + 4);
+		eng_window_add(&f->answer_packets, n);
+		eng_window_add(&f->answer_dwords, n * each + (n > 1 ? 2 : 1) + payload);
 		break;
 	default:
-		add(&f->packets, 1);
-		add(&f->dwords, each + 7);
-		add(&f->answer_packets, 1);
-		add(&f->answer_dwords, each + 3);
+		eng_window_add(&f->packets, 1);
+		eng_window_add(&f->dwords, each + 7);
+		eng_window_add(&f->answer_packets, 1);
+		eng_window_add(&f->answer_dwords, each + 3);
 	}
 }
 
@@ -457,7 +314,7 @@ static struct slot *find_slot(struct eng_qp *qp, const struct request *r)
 	}
 	if (likely(s->state == SLOT_GRANTED && inside(s, r)))
 		return s;
-	count_use(e, s, r);
+	eng_slot_count_use(e, s, r->va, r->length_bytes);
 	return NULL;
 }
 
@@ -477,7 +334,7 @@ static bool done(struct eng_qp *qp, struct slot *s, struct request *r)
 		return false;
 	}
 	count(s, r);
-	add(&e->windows->cfg.page->operations, 1);
+	eng_window_add(&e->windows->cfg.page->operations, 1);
 	return true;
 }
 
@@ -573,113 +430,4 @@ bool eng_window_turn(struct engine *e)
 	list_del(&qp->held_node); /* the next turn is another's */
 	list_add_tail(&qp->held_node, &e->held);
 	return turn_of(qp);
-}
-
-/* --- as a target --- */
-
-static _Atomic uint64_t *token(struct engine *e, uint32_t index)
-{
-	return &e->windows->cfg.page->token[index];
-}
-
-static uint32_t take_token(struct engine *e, uint64_t *value)
-{
-	struct eng_windows *w = e->windows;
-
-	for (uint32_t tries = 1; tries < ABI_WINDOW_TOKENS; tries++) {
-		uint32_t i = w->next_token++ % (ABI_WINDOW_TOKENS - 1) + 1;
-
-		if (w->token_used[i / 64] >> i % 64 & 1)
-			continue;
-		w->token_used[i / 64] |= 1ull << i % 64;
-		*value = atomic_load_explicit(token(e, i), memory_order_relaxed);
-		return i;
-	}
-	return 0;
-}
-
-static void give_token(struct engine *e, uint32_t index)
-{
-	add(token(e, index), 1);
-	e->windows->token_used[index / 64] &= ~(1ull << index % 64);
-}
-
-uint32_t eng_token_take(struct engine *e, uint64_t *value)
-{
-	uint32_t index;
-
-	eng_lock(e);
-	index = take_token(e, value);
-	eng_unlock(e);
-	return index;
-}
-
-void eng_token_give(struct engine *e, uint32_t index)
-{
-	eng_lock(e);
-	give_token(e, index);
-	eng_unlock(e);
-}
-
-bool eng_window_revoke(struct eng_qp *qp)
-{
-	if (likely(!qp->window_token))
-		return false;
-	give_token(qp->engine, qp->window_token);
-	qp->window_token = 0;
-	return true;
-}
-
-void eng_window_quiesce(struct engine *e)
-{
-	e->windows->cfg.quiesce(e->windows->cfg.ctx);
-}
-
-/* the requests that the responder of @qp would accept under @mr */
-static int allowed(const struct eng_qp *qp, const struct eng_mr_attr *mr)
-{
-	const struct tp_attr *a = tp_qp_attr(qp->tp);
-	int access = mr->access & a->qp_access_flags;
-
-	if (!a->max_dest_rd_atomic)
-		access &= IBV_ACCESS_REMOTE_WRITE;
-	return access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-			 IBV_ACCESS_REMOTE_ATOMIC);
-}
-
-static int offer_locked(struct engine *e, uint32_t qpn, uint32_t rkey,
-			struct eng_offer *offer)
-{
-	struct eng_qp *qp = eng_qp_find(e, qpn & 0xffffff, 0);
-	const struct eng_mr *mr = eng_table_get(&e->mrs, rkey >> 8);
-	enum ibv_qp_state state = qp ? tp_qp_state(qp->tp) : IBV_QPS_RESET;
-
-	/* 10.3.1: requests are accepted from RTR on; the first ones came by packets */
-	if (!mr || mr->attr.key != rkey ||
-	    (state != IBV_QPS_RTR && state != IBV_QPS_RTS && state != IBV_QPS_SQD) ||
-	    qp->init.type != IBV_QPT_RC || mr->attr.pd != qp->init.pd)
-		return -EACCES;
-	offer->mr = mr->attr;
-	offer->access = allowed(qp, &mr->attr);
-	if (!offer->access)
-		return -EACCES;
-	if (!qp->window_token)
-		qp->window_token = take_token(e, &offer->value);
-	if (!qp->window_token)
-		return -ENOSPC;
-	offer->token = qp->window_token;
-	offer->value =
-		atomic_load_explicit(token(e, qp->window_token), memory_order_relaxed);
-	return 0;
-}
-
-int eng_window_offer(struct engine *e, uint32_t qpn, uint32_t rkey,
-		     struct eng_offer *offer)
-{
-	int ret;
-
-	eng_lock(e);
-	ret = offer_locked(e, qpn, rkey, offer);
-	eng_unlock(e);
-	return ret;
 }

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Windows that peers grant to us: when they are asked for, and what becomes
+ * of the answers.
+ */
+#include "engine/window_slots.h"
+
+#include "runtime/rt.h"
+
+#define ASK_OUTSIDE_AT 16 /* uses outside the window that was granted */
+
+int eng_windows_enable(struct engine *e, const struct eng_window_config *config)
+{
+	struct eng_windows *w = rt_zalloc(sizeof(*w));
+
+	if (!w)
+		return -ENOMEM;
+	w->cfg = *config;
+	e->windows = w;
+	return 0;
+}
+
+void eng_windows_free(struct engine *e)
+{
+	rt_free(e->windows);
+}
+
+void eng_slot_count_use(struct engine *e, struct slot *s, uint64_t va, uint32_t length_bytes)
+{
+	if (s->state == SLOT_ASKED || ++s->uses < s->ask_at)
+		return;
+	s->uses = 0;
+	s->ask_at = MIN(s->ask_at * 4, (uint32_t)ASK_LATEST);
+	if (s->state == SLOT_COUNTING)
+		s->state = SLOT_ASKED;
+	e->windows->cfg.ask(e->windows->cfg.ctx, s->g.qpn, s->g.rkey, va, length_bytes);
+}
+
+bool eng_window_grant(struct engine *e, const struct eng_grant *g)
+{
+	struct eng_qp *qp;
+	struct slot *s;
+	bool wanted;
+
+	eng_lock(e);
+	s = slot_of(e->windows, g->qpn, g->rkey);
+	qp = eng_qp_find(e, g->qpn, 0);
+	wanted = qp && is_for(s, g->qpn, g->rkey);
+	if (wanted) {
+		const struct tp_attr *a = tp_qp_attr(qp->tp);
+
+		s->g = *g;
+		s->state = SLOT_GRANTED;
+		s->uses = 0;
+		s->ask_at = ASK_OUTSIDE_AT;
+		s->mtu_shift = (uint8_t)__builtin_ctz(a->mtu_bytes);
+		s->packet_dwords = a->av.is_global ? 16 : 6;
+	}
+	eng_unlock(e);
+	return wanted;
+}
+
+void eng_window_denied(struct engine *e, uint32_t qpn, uint32_t rkey)
+{
+	struct slot *s;
+
+	eng_lock(e);
+	s = slot_of(e->windows, qpn, rkey);
+	if (is_for(s, qpn, rkey) && s->state == SLOT_ASKED)
+		start_counting(s, s->ask_at);
+	eng_unlock(e);
+}
+
+void eng_window_forget(struct engine *e, uint32_t peer, uint32_t window)
+{
+	struct eng_windows *w = e->windows;
+
+	eng_lock(e);
+	for (struct slot *s = w->slot; s < w->slot + SLOTS; s++)
+		if (s->state == SLOT_GRANTED &&
+		    (peer == ENG_WINDOW_ALL || s->g.peer == peer) &&
+		    (window == ENG_WINDOW_ALL || s->g.window == window))
+			start_counting(s, ASK_AT);
+	eng_unlock(e);
+}
+
+uint64_t eng_window_operations(struct engine *e)
+{
+	return e->windows ? atomic_load_explicit(&e->windows->cfg.page->operations,
+						 memory_order_relaxed)
+			  : 0;
+}

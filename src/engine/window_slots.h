@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Windows inside the engine: what is remembered of each (QP, rkey) in use.
+ * Everything here is under the engine's lock.
+ *
+ * States of a slot
+ *   SLOT_COUNTING  requests go by packets and are counted
+ *   SLOT_ASKED     the peer was asked
+ *   SLOT_GRANTED   its memory may be used while epoch and tokens hold
+ */
+#ifndef SOFTIB_ENGINE_WINDOW_SLOTS_H
+#define SOFTIB_ENGINE_WINDOW_SLOTS_H
+
+#include "engine/private.h"
+#include "engine/window.h"
+
+#define SLOTS	   512	 /* a power of two */
+#define ASK_AT	   2	 /* uses of a key before its window is asked for */
+#define ASK_LATEST 65536 /* after denials */
+
+enum slot_state { SLOT_COUNTING, SLOT_ASKED, SLOT_GRANTED };
+
+struct slot {
+	struct eng_grant g;
+	uint8_t state; /* enum slot_state */
+	uint8_t mtu_shift;
+	uint8_t packet_dwords; /* LRH, GRH, BTH, ICRC of each packet */
+	uint32_t uses, ask_at;
+};
+
+struct eng_windows {
+	struct eng_window_config cfg;
+	struct slot slot[SLOTS];
+	uint32_t next_token;
+	uint64_t token_used[ABI_WINDOW_TOKENS / 64];
+};
+
+static inline struct slot *slot_of(struct eng_windows *w, uint32_t qpn, uint32_t rkey)
+{
+	uint32_t hash = qpn * 0x9e3779b1u ^ rkey * 0x85ebca6bu;
+
+	return &w->slot[hash >> 16 & (SLOTS - 1)];
+}
+
+static inline bool is_for(const struct slot *s, uint32_t qpn, uint32_t rkey)
+{
+	return s->g.rkey == rkey && s->g.qpn == qpn;
+}
+
+static inline void start_counting(struct slot *s, uint32_t ask_at)
+{
+	s->state = SLOT_COUNTING;
+	s->uses = 0;
+	s->ask_at = MIN(ask_at, (uint32_t)ASK_LATEST);
+}
+
+/** eng_slot_count_use() - a request goes by packets: the next ones perhaps
+ *  need not */
+void eng_slot_count_use(struct engine *e, struct slot *s, uint64_t va, uint32_t length_bytes);
+
+/** eng_window_add() - to a counter that we alone write and others read */
+static inline void eng_window_add(_Atomic uint64_t *counter, uint64_t n)
+{
+	atomic_store_explicit(counter,
+			      atomic_load_explicit(counter, memory_order_relaxed) + n,
+			      memory_order_relaxed);
+}
+
+#endif

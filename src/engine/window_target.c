@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Windows, as a target: tokens, which stand for what a peer was granted as
+ * long as they keep their value, and what may be granted. Everything is under
+ * the engine's lock.
+ */
+#include "engine/window_slots.h"
+
+static _Atomic uint64_t *token(struct engine *e, uint32_t index)
+{
+	return &e->windows->cfg.page->token[index];
+}
+
+static uint32_t take_token(struct engine *e, uint64_t *value)
+{
+	struct eng_windows *w = e->windows;
+
+	for (uint32_t tries = 1; tries < ABI_WINDOW_TOKENS; tries++) {
+		uint32_t i = w->next_token++ % (ABI_WINDOW_TOKENS - 1) + 1;
+
+		if (w->token_used[i / 64] >> i % 64 & 1)
+			continue;
+		w->token_used[i / 64] |= 1ull << i % 64;
+		*value = atomic_load_explicit(token(e, i), memory_order_relaxed);
+		return i;
+	}
+	return 0;
+}
+
+static void give_token(struct engine *e, uint32_t index)
+{
+	eng_window_add(token(e, index), 1);
+	e->windows->token_used[index / 64] &= ~(1ull << index % 64);
+}
+
+uint32_t eng_token_take(struct engine *e, uint64_t *value)
+{
+	uint32_t index;
+
+	eng_lock(e);
+	index = take_token(e, value);
+	eng_unlock(e);
+	return index;
+}
+
+void eng_token_give(struct engine *e, uint32_t index)
+{
+	eng_lock(e);
+	give_token(e, index);
+	eng_unlock(e);
+}
+
+bool eng_window_revoke(struct eng_qp *qp)
+{
+	if (likely(!qp->window_token))
+		return false;
+	give_token(qp->engine, qp->window_token);
+	qp->window_token = 0;
+	return true;
+}
+
+void eng_window_quiesce(struct engine *e)
+{
+	e->windows->cfg.quiesce(e->windows->cfg.ctx);
+}
+
+/* the requests that the responder of @qp would accept under @mr */
+static int allowed(const struct eng_qp *qp, const struct eng_mr_attr *mr)
+{
+	const struct tp_attr *a = tp_qp_attr(qp->tp);
+	int access = mr->access & a->qp_access_flags;
+
+	if (!a->max_dest_rd_atomic)
+		access &= IBV_ACCESS_REMOTE_WRITE;
+	return access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+			 IBV_ACCESS_REMOTE_ATOMIC);
+}
+
+static int offer_locked(struct engine *e, uint32_t qpn, uint32_t rkey,
+			struct eng_offer *offer)
+{
+	struct eng_qp *qp = eng_qp_find(e, qpn & 0xffffff, 0);
+	const struct eng_mr *mr = eng_table_get(&e->mrs, rkey >> 8);
+	enum ibv_qp_state state = qp ? tp_qp_state(qp->tp) : IBV_QPS_RESET;
+
+	/* 10.3.1: requests are accepted from RTR on; the first ones came by packets */
+	if (!mr || mr->attr.key != rkey ||
+	    (state != IBV_QPS_RTR && state != IBV_QPS_RTS && state != IBV_QPS_SQD) ||
+	    qp->init.type != IBV_QPT_RC || mr->attr.pd != qp->init.pd)
+		return -EACCES;
+	offer->mr = mr->attr;
+	offer->access = allowed(qp, &mr->attr);
+	if (!offer->access)
+		return -EACCES;
+	if (!qp->window_token)
+		qp->window_token = take_token(e, &offer->value);
+	if (!qp->window_token)
+		return -ENOSPC;
+	offer->token = qp->window_token;
+	offer->value =
+		atomic_load_explicit(token(e, qp->window_token), memory_order_relaxed);
+	return 0;
+}
+
+int eng_window_offer(struct engine *e, uint32_t qpn, uint32_t rkey,
+		     struct eng_offer *offer)
+{
+	int ret;
+
+	eng_lock(e);
+	ret = offer_locked(e, qpn, rkey, offer);
+	eng_unlock(e);
+	return ret;
+}
