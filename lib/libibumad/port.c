@@ -267,31 +267,17 @@ static int wait_for(int fd, short events, int timeout_ms)
 
 /* a full socket is waited for: writing to the character device never fails
  * for lack of room */
-static int send_record(int fd, const struct msghdr *msg)
+static int send_record(int fd, const void *bytes, size_t len, const int *fds, unsigned n)
 {
-	for (;;) {
-		if (sendmsg(fd, msg, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0)
-			return 0;
-		if (errno == EAGAIN || errno == EWOULDBLOCK)
-			wait_for(fd, POLLOUT, -1);
-		else if (errno != EINTR)
-			return -errno;
-	}
+	int ret;
+
+	while ((ret = abi_send_fds(fd, bytes, len, fds, n, MSG_DONTWAIT)) == -EAGAIN)
+		wait_for(fd, POLLOUT, -1);
+	return ret;
 }
 
 static int send_large(int fd, struct ib_user_mad *mad, size_t bytes)
 {
-	union {
-		struct cmsghdr head;
-		char buf[CMSG_SPACE(sizeof(int))];
-	} control = {{.cmsg_len = CMSG_LEN(sizeof(int)),
-		      .cmsg_level = SOL_SOCKET,
-		      .cmsg_type = SCM_RIGHTS}};
-	struct iovec iov = {mad, sizeof(*mad)};
-	struct msghdr msg = {.msg_iov = &iov,
-			     .msg_iovlen = 1,
-			     .msg_control = &control,
-			     .msg_controllen = sizeof(control)};
 	int memfd = memfd_create("umad", MFD_CLOEXEC);
 	size_t done = 0;
 	int ret = 0;
@@ -306,9 +292,8 @@ static int send_large(int fd, struct ib_user_mad *mad, size_t bytes)
 		else if (errno != EINTR)
 			ret = n ? -errno : -EIO;
 	}
-	memcpy(CMSG_DATA(&control.head), &memfd, sizeof(memfd));
 	if (!ret)
-		ret = send_record(fd, &msg);
+		ret = send_record(fd, mad, sizeof(*mad), &memfd, 1);
 	close(memfd);
 	return ret;
 }
@@ -316,8 +301,7 @@ static int send_large(int fd, struct ib_user_mad *mad, size_t bytes)
 int umad_send(int portid, int agentid, void *umad, int length, int timeout_ms, int retries)
 {
 	struct ib_user_mad *mad = umad;
-	struct iovec iov = {umad, sizeof(*mad) + (size_t)length};
-	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+	size_t bytes = sizeof(*mad) + (size_t)length;
 	int ret;
 
 	if (length < 0) {
@@ -330,10 +314,10 @@ int umad_send(int portid, int agentid, void *umad, int length, int timeout_ms, i
 	DEBUG("fd %d agentid %d timeout %d length %d", portid, agentid, timeout_ms, length);
 	if (umad_debug_level > 1)
 		umad_dump(umad);
-	if (iov.iov_len > INLINE_BYTES)
-		ret = send_large(portid, mad, iov.iov_len);
+	if (bytes > INLINE_BYTES)
+		ret = send_large(portid, mad, bytes);
 	else
-		ret = send_record(portid, &msg);
+		ret = send_record(portid, mad, bytes, NULL, 0);
 	if (!ret)
 		return 0;
 	errno = -ret;

@@ -55,25 +55,10 @@ static long membarrier(int command)
 
 /* --- talking --- */
 
+/* what does not go through is softibd's end: then nothing matters */
 static void say(struct windows *w, const struct abi_window_msg *m, int fd)
 {
-	union {
-		struct cmsghdr head;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control = {.head = {.cmsg_level = SOL_SOCKET,
-			      .cmsg_type = SCM_RIGHTS,
-			      .cmsg_len = CMSG_LEN(sizeof(int))}};
-	struct iovec iov = {(void *)m, sizeof(*m)};
-	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
-
-	if (fd >= 0) {
-		memcpy(CMSG_DATA(&control.head), &fd, sizeof(fd));
-		msg.msg_control = &control;
-		msg.msg_controllen = sizeof(control);
-	}
-	/* what does not go through is softibd's end: then nothing matters */
-	while (sendmsg(w->sock, &msg, MSG_NOSIGNAL) < 0 && errno == EINTR)
-		;
+	abi_send_fds(w->sock, m, sizeof(*m), &fd, fd >= 0, 0);
 }
 
 /* under the engine's lock: a full socket means no window now */

@@ -1,13 +1,56 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Descriptors that came with a message of a Unix socket. */
+/* Descriptors that go with a message of a Unix socket. */
 #ifndef SOFTIB_ABI_FDS_H
 #define SOFTIB_ABI_FDS_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#define ABI_FDS_MAX 16 /* with one message */
+
+/** abi_sendv_fds() - abi_send_fds() of a message in several parts */
+static inline int abi_sendv_fds(int sock, const struct iovec *parts, size_t num_parts,
+				const int *fds, unsigned n, int flags)
+{
+	union {
+		struct cmsghdr head;
+		char bytes[CMSG_SPACE(ABI_FDS_MAX * sizeof(int))];
+	} control = {.head = {.cmsg_level = SOL_SOCKET,
+			      .cmsg_type = SCM_RIGHTS,
+			      .cmsg_len = CMSG_LEN(n * sizeof(int))}};
+	struct msghdr msg = {.msg_iov = (struct iovec *)parts, .msg_iovlen = num_parts};
+	ssize_t sent;
+
+	if (n > ABI_FDS_MAX)
+		return -EINVAL;
+	if (n) {
+		memcpy(CMSG_DATA(&control.head), fds, n * sizeof(int));
+		msg.msg_control = &control;
+		msg.msg_controllen = CMSG_SPACE(n * sizeof(int));
+	}
+	do
+		sent = sendmsg(sock, &msg, flags | MSG_NOSIGNAL);
+	while (sent < 0 && errno == EINTR);
+	return sent < 0 ? -errno : 0;
+}
+
+/**
+ * abi_send_fds() - a message and the @n descriptors that go with it, which
+ * stay the caller's. A signal does not interrupt it, a dead peer raises none.
+ * @flags: of sendmsg(2)
+ * Return: 0; -EINVAL more than ABI_FDS_MAX; -errno as sendmsg(2)
+ */
+static inline int abi_send_fds(int sock, const void *bytes, size_t len, const int *fds,
+			       unsigned n, int flags)
+{
+	struct iovec all = {(void *)bytes, len};
+
+	return abi_sendv_fds(sock, &all, 1, fds, n, flags);
+}
 
 /**
  * abi_take_fds() - the descriptors of a received message

@@ -12,12 +12,12 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "abi/fds.h"
 #include "abi/session.h"
 
 #define BACKLOG 128
 #define ACCEPTS_PER_TURN 16
 #define CAP_IPC_LOCK_BIT 14
-#define FDS_MAX 16
 
 struct listener {
 	struct rt_io io;
@@ -88,29 +88,9 @@ int endpoint_send(int fd, int error, const void *body, size_t bytes, const int *
 		  unsigned int num_fds)
 {
 	struct abi_reply reply = {.error = error, .bytes = (uint32_t)bytes};
-	struct iovec iov[2] = {{&reply, sizeof(reply)}, {(void *)body, bytes}};
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(FDS_MAX * sizeof(int))];
-	} control = {0};
-	struct msghdr msg = {.msg_iov = iov, .msg_iovlen = bytes ? 2 : 1};
-	struct cmsghdr *c = &control.align;
-	ssize_t n;
+	struct iovec parts[2] = {{&reply, sizeof(reply)}, {(void *)body, bytes}};
 
-	if (num_fds > FDS_MAX)
-		return -EINVAL;
-	if (num_fds) {
-		msg.msg_control = &control;
-		msg.msg_controllen = CMSG_SPACE(num_fds * sizeof(int));
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(num_fds * sizeof(int));
-		memcpy(CMSG_DATA(c), fds, num_fds * sizeof(int));
-	}
-	do
-		n = sendmsg(fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
-	while (n < 0 && errno == EINTR);
-	return n < 0 ? -errno : 0;
+	return abi_sendv_fds(fd, parts, bytes ? 2 : 1, fds, num_fds, MSG_DONTWAIT);
 }
 
 /* --- accepting --- */

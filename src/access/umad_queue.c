@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "abi/fds.h"
 #include "access/umad_private.h"
 
 #define INLINE_BYTES (sizeof(struct ib_user_mad) + ABI_UMAD_INLINE)
@@ -36,25 +37,6 @@ static int write_all(int fd, const void *buf, size_t bytes)
 	return 0;
 }
 
-static int send_message(int fd, const void *bytes, size_t len, int passed_fd)
-{
-	union {
-		struct cmsghdr head;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control = {.head = {.cmsg_level = SOL_SOCKET,
-			      .cmsg_type = SCM_RIGHTS,
-			      .cmsg_len = CMSG_LEN(sizeof(int))}};
-	struct iovec iov = {(void *)bytes, len};
-	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
-
-	if (passed_fd >= 0) {
-		memcpy(CMSG_DATA(&control.head), &passed_fd, sizeof(passed_fd));
-		msg.msg_control = &control;
-		msg.msg_controllen = sizeof(control);
-	}
-	return sendmsg(fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
-}
-
 static int send_as_memfd(int fd, const struct umad_record *r)
 {
 	int memfd = memfd_create("softib-mad", MFD_CLOEXEC);
@@ -64,15 +46,16 @@ static int send_as_memfd(int fd, const struct umad_record *r)
 		return -errno;
 	ret = write_all(memfd, &r->mad, r->bytes);
 	if (!ret)
-		ret = send_message(fd, &r->mad, sizeof(r->mad), memfd);
+		ret = abi_send_fds(fd, &r->mad, sizeof(r->mad), &memfd, 1, MSG_DONTWAIT);
 	close(memfd);
 	return ret;
 }
 
 static int send_record(int fd, const struct umad_record *r)
 {
-	return r->bytes <= INLINE_BYTES ? send_message(fd, &r->mad, r->bytes, -1) :
-					  send_as_memfd(fd, r);
+	if (r->bytes > INLINE_BYTES)
+		return send_as_memfd(fd, r);
+	return abi_send_fds(fd, &r->mad, r->bytes, NULL, 0, MSG_DONTWAIT);
 }
 
 void umad_queue_flush(struct umad_session *s)

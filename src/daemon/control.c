@@ -22,6 +22,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "abi/fds.h"
 #include "abi/session.h"
 #include "daemon/control_private.h"
 
@@ -121,26 +122,9 @@ static void close_client(struct control_client *client)
 /* Return: 0; -EAGAIN the socket is full; -errno of a client that is gone */
 static int send_message(int fd, const char *text, size_t bytes, const int *pass_fd)
 {
-	union {
-		struct cmsghdr align;
-		char room[CMSG_SPACE(CONTROL_FDS * sizeof(int))];
-	} control = {0};
-	size_t fds = pass_fd ? (size_t)(pass_fd[0] >= 0) + (pass_fd[1] >= 0) : 0;
-	struct iovec iov = {.iov_base = (void *)text, .iov_len = bytes};
-	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+	unsigned n = pass_fd ? (unsigned)((pass_fd[0] >= 0) + (pass_fd[1] >= 0)) : 0;
 
-	if (fds) {
-		struct cmsghdr *cmsg;
-
-		msg.msg_control = control.room;
-		msg.msg_controllen = CMSG_SPACE(fds * sizeof(int));
-		cmsg = CMSG_FIRSTHDR(&msg);
-		cmsg->cmsg_level = SOL_SOCKET;
-		cmsg->cmsg_type = SCM_RIGHTS;
-		cmsg->cmsg_len = CMSG_LEN(fds * sizeof(int));
-		memcpy(CMSG_DATA(cmsg), pass_fd, fds * sizeof(int));
-	}
-	return sendmsg(fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
+	return abi_send_fds(fd, text, bytes, pass_fd, n, MSG_DONTWAIT);
 }
 
 /* Return: false when the client was closed */

@@ -17,6 +17,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "abi/fds.h"
 #include "abi/lane.h"
 #include "hca/private.h"
 
@@ -96,22 +97,8 @@ void hca_lanes_check_epoch(struct fabric *fab)
 
 static void tell(struct hca_user *user, const struct abi_lane_event *event, int fd)
 {
-	union {
-		struct cmsghdr head;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control = {.head = {.cmsg_level = SOL_SOCKET,
-			      .cmsg_type = SCM_RIGHTS,
-			      .cmsg_len = CMSG_LEN(sizeof(int))}};
-	struct iovec iov = {(void *)event, sizeof(*event)};
-	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
-
-	if (fd >= 0) {
-		memcpy(CMSG_DATA(&control.head), &fd, sizeof(fd));
-		msg.msg_control = &control;
-		msg.msg_controllen = sizeof(control);
-	}
 	/* a program that does not read this gets no new lanes: see make_lane */
-	if (sendmsg(user->lanes_fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+	if (abi_send_fds(user->lanes_fd, event, sizeof(*event), &fd, fd >= 0, MSG_DONTWAIT))
 		user->lanes_deaf = true;
 }
 

@@ -185,23 +185,7 @@ static struct flow *take_flow(struct hca_windows *w, uint32_t qpn)
 static void say(struct hca_windows *to, const struct abi_window_msg *m, const int *fds,
 		unsigned n)
 {
-	union {
-		struct cmsghdr head;
-		char bytes[CMSG_SPACE(2 * sizeof(int))];
-	} control = {.head = {.cmsg_level = SOL_SOCKET,
-			      .cmsg_type = SCM_RIGHTS,
-			      .cmsg_len = CMSG_LEN(n * sizeof(int))}};
-	struct iovec iov = {(void *)m, sizeof(*m)};
-	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
-
-	if (to->deaf)
-		return;
-	if (n) {
-		memcpy(CMSG_DATA(&control.head), fds, n * sizeof(int));
-		msg.msg_control = &control;
-		msg.msg_controllen = CMSG_SPACE(n * sizeof(int));
-	}
-	if (sendmsg(to->fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
+	if (to->deaf || !abi_send_fds(to->fd, m, sizeof(*m), fds, n, MSG_DONTWAIT))
 		return;
 	to->deaf = true;
 	shutdown(to->fd, SHUT_RDWR);
