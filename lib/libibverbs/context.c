@@ -140,9 +140,10 @@ static int attach(struct soft_context *ctx)
 	rc = link_map(&ctx->link, fds[ABI_FD_LINK], fds[ABI_FD_DOORBELL], &resp);
 	if (rc)
 		goto undo_devpage;
-	lanes_init(&ctx->link.lanes, ctx->devpage, &ctx->link.tx, progress_now,
-		   wake_thread, ctx);
-	rc = query_limits(ctx);
+	rc = lanes_init(&ctx->link.lanes, ctx->devpage, &ctx->link.tx, progress_now,
+			wake_thread, ctx);
+	if (!rc)
+		rc = query_limits(ctx);
 	if (!rc)
 		rc = start_engine(ctx);
 	if (rc)

@@ -5,6 +5,7 @@
  */
 #include "lanes.h"
 
+#include <errno.h>
 #include <linux/membarrier.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,8 +23,8 @@ static int membarrier(int command)
 	return (int)syscall(SYS_membarrier, command, 0, 0);
 }
 
-void lanes_init(struct lanes *l, const struct abi_devpage *page, struct abi_ring_tx *by_softibd,
-		mono_t (*now)(void *ctx), void (*wake)(void *ctx), void *ctx)
+int lanes_init(struct lanes *l, const struct abi_devpage *page, struct abi_ring_tx *by_softibd,
+	       mono_t (*now)(void *ctx), void (*wake)(void *ctx), void *ctx)
 {
 	const char *wish = getenv("SOFTIB_LANES");
 
@@ -38,6 +39,8 @@ void lanes_init(struct lanes *l, const struct abi_devpage *page, struct abi_ring
 	INIT_LIST_HEAD(&l->out);
 	INIT_LIST_HEAD(&l->in);
 	pthread_mutex_init(&l->ask_lock, NULL);
+	l->flow = calloc(LANES_FLOWS, sizeof(*l->flow));
+	return l->flow ? 0 : -ENOMEM;
 }
 
 /* --- flows --- */
@@ -73,22 +76,72 @@ static void ask(struct lanes *l, struct flow *f)
 	l->wake(l->ctx);
 }
 
-/* its slot; NULL when another flow has it whose packets are under way */
+/* QPNs are given out in turn: neighbours have neighbouring slots, so that a
+ * program touches no more pages than it has flows for */
+static struct flow *slot_of(const struct lanes *l, const struct eng_path *path, unsigned way)
+{
+	uint32_t home = path->dest_qpn + ((path->dlid ^ (uint32_t)path->sl << 16) * 0x9e3779b1u >> 12);
+
+	return &l->flow[way * (LANES_FLOWS / LANES_WAYS) + home % (LANES_FLOWS / LANES_WAYS)];
+}
+
+static struct flow *find_flow(const struct lanes *l, const struct eng_path *path)
+{
+	for (unsigned way = 0; way < LANES_WAYS; way++) {
+		struct flow *f = slot_of(l, path, way);
+
+		if (f->used && same_path(&f->path, path))
+			return f;
+	}
+	return NULL;
+}
+
+/* may another flow have its slot? Not while packets of it are under way */
+static bool may_go(const struct flow *f)
+{
+	return (f->state != FLOW_LANE && f->state != FLOW_LEAVING) ||
+	       abi_lane_passed(&f->eng.lane->tx, f->eng.lane->tx.tail);
+}
+
+static void free_flow(struct flow *f)
+{
+	if (f->eng.lane)
+		list_del(&f->on_lane);
+	*f = (struct flow){.eng.serial = f->eng.serial + 1};
+}
+
+/* a slot for a flow that has none: one that nobody uses, or the victim's */
+static struct flow *free_slot(struct lanes *l, const struct eng_path *path, bool *taken)
+{
+	for (unsigned way = 0; way < LANES_WAYS; way++)
+		if (!slot_of(l, path, way)->used)
+			return slot_of(l, path, way);
+	*taken = true;
+	for (unsigned n = 0; n < LANES_WAYS; n++) {
+		struct flow *f = slot_of(l, path, l->next_victim++ % LANES_WAYS);
+
+		if (may_go(f))
+			return f;
+	}
+	return NULL;
+}
+
+/* its slot; NULL when others have them all whose packets are under way */
 static struct flow *flow_of(struct lanes *l, const struct eng_path *path)
 {
-	uint32_t hash = (path->dest_qpn * 0x9e3779b1u) ^ (path->dlid * 0x85ebca6bu) ^ path->sl;
-	struct flow *f = &l->flow[hash >> 16 & (LANES_FLOWS - 1)];
+	struct flow *f = find_flow(l, path);
+	bool taken = false;
 
-	if (likely(f->used && same_path(&f->path, path)))
+	if (likely(f))
 		return f;
-	if (f->used && (f->state == FLOW_LANE || f->state == FLOW_LEAVING) &&
-	    !abi_lane_passed(&f->eng.lane->tx, f->eng.lane->tx.tail))
+	f = free_slot(l, path, &taken);
+	if (!f)
 		return NULL;
-	*f = (struct flow){.eng.serial = f->eng.serial + 1,
-			   .path = *path,
-			   .used = true,
-			   .since = MONO_NEVER,
-			   .misses = ASK_AGAIN_PACKETS - (f->used ? ASK_EVICTED_PACKETS : 0)};
+	free_flow(f);
+	f->path = *path;
+	f->used = true;
+	f->since = MONO_NEVER;
+	f->misses = ASK_AGAIN_PACKETS - (taken ? ASK_EVICTED_PACKETS : 0);
 	return f;
 }
 
@@ -207,13 +260,13 @@ void lanes_known(struct lanes *l, const struct abi_resolve *key,
 {
 	struct eng_path path = {.dest_qpn = key->dest_qpn, .dlid = key->dlid, .pkey = key->pkey,
 				.sl = key->sl, .port_num = (uint8_t)key->port_num};
-	struct flow *f = NULL;
+	struct flow *f = find_flow(l, &path);
 
-	for (unsigned i = 0; i < LANES_FLOWS && !f; i++)
-		if (l->flow[i].used && same_path(&l->flow[i].path, &path))
-			f = &l->flow[i];
 	if (!f || f->state != FLOW_SOFTIBD || resp->flow >= ABI_LANE_FLOWS)
 		return;
+	if (f->eng.lane)
+		list_del(&f->on_lane);
+	list_add_tail(&f->on_lane, &lane->flows);
 	f->eng = (struct eng_flow){.lane = &lane->eng,
 				   .count = &lane->eng.tx.memory->flow[resp->flow],
 				   .serial = f->eng.serial + 1,
@@ -225,11 +278,10 @@ void lanes_known(struct lanes *l, const struct abi_resolve *key,
 	f->state = FLOW_ENTERING;
 }
 
-void lanes_forget(struct lanes *l, struct lane_out *lane)
+void lanes_forget(struct lane_out *lane)
 {
-	for (unsigned i = 0; i < LANES_FLOWS; i++)
-		if (l->flow[i].used && l->flow[i].eng.lane == &lane->eng)
-			l->flow[i] = (struct flow){.eng.serial = l->flow[i].eng.serial + 1};
+	while (!list_empty(&lane->flows))
+		free_flow(list_first_entry(&lane->flows, struct flow, on_lane));
 	eng_lane_out_gone(&lane->eng);
 }
 

@@ -16,13 +16,15 @@
 #include "base/types.h"
 #include "engine/engine.h"
 
-#define LANES_FLOWS 4096 /* remembered; a power of two */
+#define LANES_FLOWS 65536 /* remembered; a power of two */
+#define LANES_WAYS 4	  /* slots that a flow may have; LANES_FLOWS / 4 apart */
 #define LANES_QUESTIONS 32
 #define LANES_HOQ_NS (1 * NSEC_PER_SEC) /* head-of-queue lifetime, as softibd's */
 
 struct lane_out {
 	struct eng_lane_out eng;
 	struct list_head node;
+	struct list_head flows; /* those that know it */
 	uint32_t id;
 	int doorbell_fd;
 };
@@ -51,6 +53,7 @@ enum flow_state { FLOW_SOFTIBD, FLOW_ENTERING, FLOW_LANE, FLOW_LEAVING };
 struct flow {
 	struct eng_flow eng; /* lane, count, epoch: of ENTERING and later */
 	struct eng_path path;
+	struct list_head on_lane; /* among the flows of eng.lane */
 	bool used;
 	uint8_t state; /* enum flow_state */
 	uint32_t misses; /* packets by softibd since it was asked, or a lane known */
@@ -66,7 +69,8 @@ struct lanes {
 	struct abi_ring_tx *by_softibd; /* the ring that flows come from and go to */
 	struct list_head out, in;
 	unsigned num_gone;	 /* of in: their senders left */
-	struct flow flow[LANES_FLOWS];
+	struct flow *flow; /* LANES_FLOWS, touched as they are used */
+	unsigned next_victim; /* in turn, when slots are short */
 	struct abi_resolve question[LANES_QUESTIONS];
 	unsigned num_questions;
 	void (*wake)(void *ctx); /* somebody should answer the questions */
@@ -77,8 +81,9 @@ struct lanes {
 
 struct soft_context;
 
-void lanes_init(struct lanes *lanes, const struct abi_devpage *page, struct abi_ring_tx *by_softibd,
-		mono_t (*now)(void *ctx), void (*wake)(void *ctx), void *ctx);
+/** lanes_init() - Return: 0 or -ENOMEM; either way lanes_exit() is due */
+int lanes_init(struct lanes *lanes, const struct abi_devpage *page, struct abi_ring_tx *by_softibd,
+	       mono_t (*now)(void *ctx), void (*wake)(void *ctx), void *ctx);
 void lanes_exit(struct lanes *lanes);
 
 /* --- the engine's side: under its lock --- */
@@ -92,7 +97,7 @@ void lanes_ring(struct lanes *lanes, struct eng_lane_out *lane);
 void lanes_known(struct lanes *lanes, const struct abi_resolve *key,
 		 const struct abi_resolve_resp *resp, struct lane_out *lane);
 /** lanes_forget() - no flow uses @lane any more */
-void lanes_forget(struct lanes *lanes, struct lane_out *lane);
+void lanes_forget(struct lane_out *lane);
 
 /* --- the thread's side --- */
 

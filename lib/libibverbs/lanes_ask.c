@@ -50,6 +50,7 @@ void lanes_exit(struct lanes *l)
 		free_out(list_first_entry(&l->out, struct lane_out, node));
 	while (!list_empty(&l->in))
 		free_in(list_first_entry(&l->in, struct lane_in, node));
+	free(l->flow);
 }
 
 /* --- asking --- */
@@ -73,6 +74,7 @@ static struct lane_out *new_out(const struct lanes *l, uint32_t id, const int fd
 		free(lane);
 		return NULL;
 	}
+	INIT_LIST_HEAD(&lane->flows);
 	lane->id = id;
 	lane->doorbell_fd = fds[1];
 	eng_lane_out_init(&lane->eng, memory, l->has_membarrier);
@@ -227,7 +229,7 @@ static void drop_out(struct lanes *l, uint32_t id)
 
 	if (!lane)
 		return;
-	lanes_forget(l, lane);
+	lanes_forget(lane);
 	free_out(lane);
 }
 

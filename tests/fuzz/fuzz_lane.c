@@ -99,7 +99,7 @@ static void make_link(void)
 	check(w.link_fd >= 0 && w.doorbell_fd >= 0 && !ftruncate(w.link_fd, 2 * RING_STRIDE));
 	check(!link_map(&w.link, w.link_fd, w.doorbell_fd, &resp));
 	w.softibd = (struct abi_ring_tx){.ring = w.link.rx.ring, .size = RING_BYTES};
-	lanes_init(&w.link.lanes, w.page, &w.link.tx, now, wake, NULL);
+	check(!lanes_init(&w.link.lanes, w.page, &w.link.tx, now, wake, NULL));
 }
 
 static struct abi_lane *make_lane(void)

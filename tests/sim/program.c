@@ -318,11 +318,17 @@ static int map_shared(struct program *p)
 	p->soft.devpage = page;
 	ret = link_map(&p->soft.link, fds[ABI_FD_LINK], fds[ABI_FD_DOORBELL], resp);
 	if (ret)
-		munmap(page, p->soft.devpage_bytes);
-	else
-		lanes_init(&p->soft.link.lanes, page, &p->soft.link.tx, program_now,
-			   on_question, p);
+		goto undo_page;
+	ret = lanes_init(&p->soft.link.lanes, page, &p->soft.link.tx, program_now,
+			 on_question, p);
+	if (ret)
+		goto undo_link;
 	p->soft.link.lanes.off = !p->sim->plan->lanes;
+	return 0;
+undo_link:
+	link_unmap(&p->soft.link);
+undo_page:
+	munmap(page, p->soft.devpage_bytes);
 	return ret;
 }
 

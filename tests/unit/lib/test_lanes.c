@@ -62,9 +62,10 @@ static int setup(void **state)
 	e->memory = aligned_alloc(64, abi_lane_bytes());
 	memset(e->memory, 0, abi_lane_bytes());
 	unsetenv("SOFTIB_LANES");
-	lanes_init(&e->sender, e->page, &e->softibd_tx, now, woken, e);
-	lanes_init(&e->receiver, e->page, NULL, now, woken, e);
+	assert_int_equal(lanes_init(&e->sender, e->page, &e->softibd_tx, now, woken, e), 0);
+	assert_int_equal(lanes_init(&e->receiver, e->page, NULL, now, woken, e), 0);
 	e->out = (struct lane_out){.id = 1, .doorbell_fd = eventfd(0, EFD_NONBLOCK)};
+	INIT_LIST_HEAD(&e->out.flows);
 	eng_lane_out_init(&e->out.eng, e->memory, e->sender.has_membarrier);
 	list_add_tail(&e->out.node, &e->sender.out);
 	e->in = (struct lane_in){.id = 1, .eng.rx.memory = e->memory};
@@ -79,6 +80,8 @@ static int teardown(void **state)
 	struct ends *e = *state;
 
 	close(e->out.doorbell_fd);
+	free(e->sender.flow);
+	free(e->receiver.flow);
 	free(e->memory);
 	free(e->to_softibd);
 	free(e->page);
@@ -333,7 +336,7 @@ static void a_flow_that_changes_has_another_serial(void **state)
 	answer(e);
 	assert_int_not_equal(f->serial, serial);
 	serial = f->serial;
-	lanes_forget(&e->sender, &e->out);
+	lanes_forget(&e->out);
 	assert_int_not_equal(f->serial, serial);
 }
 
@@ -402,27 +405,64 @@ static void a_receiver_that_lies_gets_nothing(void **state)
 	}
 }
 
-static void flows_that_share_a_slot_keep_their_order(void **state)
+/* the @n-th other flow that may have the same slots as path */
+static struct eng_path rival(unsigned n)
 {
-	struct ends *e = *state;
-	struct eng_path other = path;
+	struct eng_path p = path;
+
+	p.dest_qpn += n * (LANES_FLOWS / LANES_WAYS);
+	return p;
+}
+
+/* Return: the way of @p; softibd has answered that it may have the lane */
+static enum eng_way enter(struct ends *e, const struct eng_path *p, struct eng_flow **f)
+{
+	const struct abi_resolve key = {.dest_qpn = p->dest_qpn, .dlid = p->dlid,
+					.pkey = p->pkey, .port_num = p->port_num};
+	const struct abi_resolve_resp resp = {.lane = 1, .flow = 3, .epoch = e->page->route_epoch,
+					      .mtu_bytes = 2048};
+
+	lanes_choose(&e->sender, p, 0, f);
+	lanes_known(&e->sender, &key, &resp, &e->out);
+	return lanes_choose(&e->sender, p, 0, f);
+}
+
+static void flows_that_share_slots_keep_their_order(void **state)
+{
+	struct eng_path others[LANES_WAYS + 1];
 	struct eng_flow *f, *mine = NULL;
+	struct ends *e = *state;
 
 	by_lane(e);
+	for (unsigned i = 1; i <= LANES_WAYS; i++)
+		others[i] = rival(i);
+	for (unsigned i = 1; i < LANES_WAYS; i++)
+		assert_int_equal(enter(e, &others[i], &f), ENG_BY_LANE);
 	lanes_choose(&e->sender, &path, 0, &mine);
-	send_one(e); /* unread */
-	for (other.dest_qpn++;; other.dest_qpn++) {
-		enum eng_way way = lanes_choose(&e->sender, &other, 0, &f);
-
-		assert_true(other.dest_qpn < 0x100000);
-		assert_int_equal(way, ENG_BY_PACKETS);
-		if (!f) /* the slot is taken by packets under way */
-			break;
-	}
+	send_one(e); /* unread: the lane has something of all of them */
+	assert_int_equal(lanes_choose(&e->sender, &others[LANES_WAYS], 0, &f), ENG_BY_PACKETS);
+	assert_null(f); /* no slot may be taken */
 	assert_int_equal(send_one(e), ENG_BY_LANE);
 	assert_int_equal(receive_all(e, 2), 2);
-	assert_int_equal(lanes_choose(&e->sender, &other, 0, &f), ENG_BY_PACKETS);
+	assert_int_equal(lanes_choose(&e->sender, &others[LANES_WAYS], 0, &f), ENG_BY_PACKETS);
 	assert_ptr_equal(f, mine); /* now it may have the slot */
+}
+
+/* As many as a program may connect: each keeps its lane. */
+static void ten_thousand_flows_have_their_slots(void **state)
+{
+	struct ends *e = *state;
+	struct eng_path p = path;
+	struct eng_flow *f;
+
+	by_lane(e);
+	for (; p.dest_qpn < path.dest_qpn + 10000; p.dest_qpn++)
+		assert_int_equal(enter(e, &p, &f), ENG_BY_LANE);
+	for (p = path; p.dest_qpn < path.dest_qpn + 10000; p.dest_qpn++)
+		assert_int_equal(lanes_choose(&e->sender, &p, 0, &f), ENG_BY_LANE);
+	lanes_forget(&e->out);
+	for (p = path; p.dest_qpn < path.dest_qpn + 10000; p.dest_qpn++)
+		assert_int_equal(lanes_choose(&e->sender, &p, 0, &f), ENG_BY_PACKETS);
 }
 
 static void the_environment_turns_lanes_off(void **state)
@@ -430,7 +470,8 @@ static void the_environment_turns_lanes_off(void **state)
 	struct ends *e = *state;
 
 	setenv("SOFTIB_LANES", "0", 1);
-	lanes_init(&e->sender, e->page, &e->softibd_tx, now, woken, e);
+	free(e->sender.flow);
+	assert_int_equal(lanes_init(&e->sender, e->page, &e->softibd_tx, now, woken, e), 0);
 	assert_int_equal(send_one(e), ENG_BY_PACKETS);
 	assert_int_equal(e->sender.num_questions, 0);
 }
@@ -453,7 +494,8 @@ int main(void)
 		CASE(only_a_sleeper_is_rung_and_once),
 		CASE(payloads_fill_bulk_and_come_round),
 		CASE(a_receiver_that_lies_gets_nothing),
-		CASE(flows_that_share_a_slot_keep_their_order),
+		CASE(flows_that_share_slots_keep_their_order),
+		CASE(ten_thousand_flows_have_their_slots),
 		CASE(the_environment_turns_lanes_off),
 	};
 
