@@ -171,7 +171,8 @@ bool control_port_inactive(struct fabric *fab, int *node, int *port)
 
 		for (; *port <= nd->num_ports; (*port)++)
 			if (nd->port[*port].peer_node >= 0 &&
-			    fab_link_plugged(fab, *node, *port) &&
+			    (fab_link_plugged(fab, *node, *port) ||
+			     fab_link_returns(fab, *node, *port)) &&
 			    ag->port[*port].state != WIRE_PORT_ACTIVE)
 				return true;
 	}

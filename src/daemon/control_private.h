@@ -69,7 +69,8 @@ bool control_op_fault_clear(struct control_request *req);
 bool control_op_fault_log(struct control_request *req);
 
 /** control_port_inactive() - of the cabled ports from *@node, *@port on, the
- *  first that is not Active. Return: false when there is none */
+ *  first that is not Active; a cable that a rule took for a while counts.
+ *  Return: false when there is none */
 bool control_port_inactive(struct fabric *fab, int *node, int *port);
 /** control_wait_done() - the answer of a wait that ends; @in_time or not */
 struct json_object *control_wait_done(struct fabric *fab, bool in_time);

@@ -70,6 +70,9 @@ int fab_link_set(struct fabric *fab, int node, int port, bool up);
 void fab_set_is_sm(struct fabric *fab, int node, int port, bool on);
 /** fab_link_plugged() - is a cable in this port? (Its state is ag_port's.) */
 bool fab_link_plugged(const struct fabric *fab, int node, int port);
+/** fab_link_returns() - did a rule pull this port's cable, and will it plug it
+ *  again by itself ("down for=")? */
+bool fab_link_returns(const struct fabric *fab, int node, int port);
 /** fab_find_lid() - which port answers to unicast @lid: *@node, *@port.
  *  Return: 0; -ENOENT. Walks all nodes: for people, not for packets. */
 int fab_find_lid(const struct fabric *fab, uint16_t lid, int *node, int *port);

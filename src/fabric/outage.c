@@ -144,3 +144,20 @@ void fab_outage_end(struct fab_faults *f, const struct flt_rule *rule)
 	if (o->on)
 		set(f->fab, rule, false);
 }
+
+bool fab_link_returns(const struct fabric *fab, int node, int num)
+{
+	const struct fab_port *port = fab_port_of(fab, node, num);
+	struct fab_faults *f = fab->faults;
+
+	for (size_t i = 0; f && port && i < ARRAY_SIZE(f->outage); i++) {
+		const struct fab_outage *o = &f->outage[i];
+		const struct flt_rule *rule = o->rule && o->on ? flt_find(&f->set, o->rule) : NULL;
+
+		if (rule && rule->action == FLT_DOWN && rule->for_ns &&
+		    ((rule->node == node && rule->port == num) ||
+		     (rule->node == port->peer_node && rule->port == port->peer_port)))
+			return true;
+	}
+	return false;
+}

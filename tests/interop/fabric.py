@@ -171,6 +171,8 @@ class Fabric:
         first = self.serve(server, *serve, port=port)
         out = self.run(client, program, *flags, *args, "localhost", timeout=timeout, check=False)
         status = self.running[-1].returncode
+        if status:  # a server that spins on its queue never learns of it
+            first.kill()
         server_out = self.finish(first, timeout, serve)
         if status or first.returncode:
             raise Failed(f"{program} {' '.join(map(str, args))}: client exit {status}, "

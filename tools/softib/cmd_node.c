@@ -114,7 +114,8 @@ int cmd_wait(int argc, char **argv)
 		.options = options,
 		.parser = parse_wait,
 		.children = children,
-		.doc = "Wait until every port with a plugged cable is Active.\v"
+		.doc = "Wait until every port with a plugged cable is Active, and those "
+		       "whose cable a fault rule took for a while.\v"
 		       "Examples:\n"
 		       "  softib link s1:2 up && softib wait\n"};
 	struct wait_args args = {.timeout_s = 120};

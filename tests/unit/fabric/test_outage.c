@@ -77,6 +77,7 @@ static void link_down_until_cleared(void **state)
 	assert_int_equal(state_of(lab, N0, 1), WIRE_PORT_DOWN);
 	assert_int_equal(state_of(lab, S2, 1), WIRE_PORT_DOWN);
 	assert_int_equal(state_of(lab, S2, 2), WIRE_PORT_ACTIVE);
+	assert_false(fab_link_returns(lab->net.fab, N0, 1));
 	rt_sim_run_for(lab->net.rt, 10 * NSEC_PER_SEC);
 	assert_int_equal(state_of(lab, N0, 1), WIRE_PORT_DOWN);
 	assert_int_equal(fab_fault_clear(lab->net.fab, 1), 0);
@@ -93,7 +94,11 @@ static void link_flaps(void **state)
 	add(lab, "link n0:1 down for=100ms period=1s count=3");
 	for (int i = 0; i < 3; i++) {
 		assert_int_equal(state_of(lab, S2, 1), WIRE_PORT_DOWN);
+		assert_true(fab_link_returns(lab->net.fab, N0, 1));
+		assert_true(fab_link_returns(lab->net.fab, S2, 1));
+		assert_false(fab_link_returns(lab->net.fab, S2, 2));
 		rt_sim_run_for(lab->net.rt, 500 * NSEC_PER_MSEC);
+		assert_false(fab_link_returns(lab->net.fab, N0, 1));
 		assert_int_equal(state_of(lab, S2, 1), WIRE_PORT_INIT);
 		rt_sim_run_for(lab->net.rt, 501 * NSEC_PER_MSEC);
 	}
