@@ -14,6 +14,15 @@ def pair():
 
 
 @pytest.fixture(scope="module")
+def quiet():
+    """A pair whose manager has done its work and gone: no sweep is counted."""
+    with Fabric("pair", sm="none") as fabric:
+        fabric.run("n1", "softib-sm", "--once")
+        yield fabric
+        fabric.expect_no_leftovers()
+
+
+@pytest.fixture(scope="module")
 def tree():
     """A small fat tree: four hosts or more, several switches, several paths."""
     with Fabric("fattree:2,2") as fabric:

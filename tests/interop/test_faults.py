@@ -24,7 +24,7 @@ LOSSES = ["drop 1% seed=1", "corrupt 0.1% seed=2", "corrupt 1% crc=vcrc seed=9",
 @pytest.fixture(autouse=True)
 def no_rule_stays(request):
     yield
-    for name in ("pair", "tree"):
+    for name in ("pair", "quiet", "tree"):
         if name in request.fixturenames:
             request.getfixturevalue(name).softib("fault", "clear", "all")
 
@@ -148,19 +148,19 @@ def test_delivered_corruption_is_seen_by_the_program(pair):
         test.run()
 
 
-def test_counters_tell_where(pair):
+def test_counters_tell_where(quiet):
     """Lost: it left and did not come. Spoiled: the next port has an error."""
     for action, errors in (("drop", 0), ("corrupt", 1)):
-        test = Numbered(pair, "UC", 300)
-        before = [counter(pair, "n2", "xmit_packets"), counter(pair, "s1", "rcv_packets", 2),
-                  counter(pair, "s1", "rcv_errors", 2), counter(pair, "s1", "symbol_errors", 2)]
-        rule = add(pair, f"link n2:1 {action} every=10 dir=out transport=uc")
+        test = Numbered(quiet, "UC", 300)
+        before = [counter(quiet, "n2", "xmit_packets"), counter(quiet, "s1", "rcv_packets", 2),
+                  counter(quiet, "s1", "rcv_errors", 2), counter(quiet, "s1", "symbol_errors", 2)]
+        rule = add(quiet, f"link n2:1 {action} every=10 dir=out transport=uc")
         test.run()
-        after = [counter(pair, "n2", "xmit_packets"), counter(pair, "s1", "rcv_packets", 2),
-                 counter(pair, "s1", "rcv_errors", 2), counter(pair, "s1", "symbol_errors", 2)]
+        after = [counter(quiet, "n2", "xmit_packets"), counter(quiet, "s1", "rcv_packets", 2),
+                 counter(quiet, "s1", "rcv_errors", 2), counter(quiet, "s1", "symbol_errors", 2)]
         sent, came, bad, symbols = (a - b for a, b in zip(after, before))
         assert sent - came == 30 and bad == symbols == 30 * errors
-        pair.softib("fault", "clear", str(rule))
+        quiet.softib("fault", "clear", str(rule))
 
 
 # --- perftest and rdma-core's tests -----------------------------------------
@@ -179,17 +179,14 @@ def test_perftest_rc_through_all_at_once(pair, program):
     assert sum(rule_of(pair, i)["hits"] for i in ids)
 
 
-def test_perftest_uc_loses_what_the_log_says():
-    """ib_write_bw needs no answer: what left less what was lost has come. The
-    subnet manager has gone: a sweep's packets would be counted too."""
+def test_perftest_uc_loses_what_the_log_says(quiet):
+    """ib_write_bw needs no answer: what left less what was lost has come."""
     names = [("n2", "xmit_packets", 1), ("n1", "rcv_packets", 1)]
-    with Fabric("pair", sm="none") as quiet:
-        quiet.run("n1", "softib-sm", "--once")
-        rule = add(quiet, "link n2:1 drop 1% seed=31 dir=out transport=uc")
-        before = [counter(quiet, *n[:2], port=n[2]) for n in names]
-        quiet.pair("ib_write_bw", "-c", "UC", "-n", "500", "-s", "16384")
-        sent, came = (counter(quiet, *n[:2], port=n[2]) - b for n, b in zip(names, before))
-        assert rule_of(quiet, rule)["hits"] == sent - came > 0
+    rule = add(quiet, "link n2:1 drop 1% seed=31 dir=out transport=uc")
+    before = [counter(quiet, *n[:2], port=n[2]) for n in names]
+    quiet.pair("ib_write_bw", "-c", "UC", "-n", "500", "-s", "16384")
+    sent, came = (counter(quiet, *n[:2], port=n[2]) - b for n, b in zip(names, before))
+    assert rule_of(quiet, rule)["hits"] == sent - came > 0
 
 
 def test_rdma_core_rc_through_loss(pair):

@@ -14,14 +14,6 @@ MESSAGE, MTU = 65536, 4096
 COUNTS = ("xmit_packets", "rcv_packets", "xmit_bytes", "rcv_bytes")
 
 
-@pytest.fixture(scope="module")
-def quiet():
-    """No manager runs: nobody else's packets are counted."""
-    with Fabric("pair", sm="none") as fabric:
-        fabric.run("n1", "softib-sm", "--once")
-        yield fabric
-
-
 def counters(fabric):
     rows = fabric.json("counters")["counters"]
     return {(row["node"], row["port"]): row for row in rows}
