@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Who may have a window into whose memory: everything that a responder would
+ * check of a packet, as softibd knows it.
+ */
+#include "hca/window_private.h"
+
+static uint16_t pkey_of(const struct hca_qp *qp)
+{
+	const struct ib_qp_attr *a = &qp->ib.attr;
+	const struct hca *hca = hca_of(qp->ib.device);
+
+	if (!a->port_num || a->port_num > hca->ib.phys_port_cnt ||
+	    a->pkey_index >= ABI_PKEYS)
+		return 0;
+	return hca_devport(hca, a->port_num)->pkey[a->pkey_index];
+}
+
+/* the way of @qp's packets to its peer; NULL: it is not clean */
+static struct fab_way *way_of(const struct hca_qp *qp)
+{
+	const struct ib_qp_attr *a = &qp->ib.attr;
+	struct hca *hca = hca_of(qp->ib.device);
+	uint16_t pkey = pkey_of(qp);
+	struct fab_way *way;
+
+	if (!(pkey & 0x7fff) || !hca_devport(hca, a->port_num)->lid ||
+	    fab_way_create(hca->fab, hca->node, a->port_num, (uint16_t)a->ah_attr.dlid,
+			   a->ah_attr.sl, pkey, &way))
+		return NULL;
+	return way;
+}
+
+/* the program's QP that @qp is connected to, at the end of @way */
+static const struct hca_qp *peer_of(const struct hca_qp *qp, const struct fab_way *way)
+{
+	const struct fab_sink *sink = fab_way_sink(way);
+	const struct hca_port *port = sink->ctx;
+	const struct hca_qp *peer;
+
+	if (sink->deliver != hca_port_deliver || qp->ib.attr.dest_qp_num < 2)
+		return NULL;
+	peer = eng_table_get(&port->hca->qps, qp->ib.attr.dest_qp_num);
+	if (!peer || !peer->user || peer->ib.qp_type != IB_QPT_RC ||
+	    peer->ib.attr.port_num != port->port_num)
+		return NULL;
+	return peer;
+}
+
+/* 9.6.1.1.1: one of the two is a full member */
+static bool same_partition(uint16_t a, uint16_t b)
+{
+	return (a & 0x7fff) == (b & 0x7fff) && (a | b) & 0x8000;
+}
+
+static bool mtu_fits(const struct window_connection *c)
+{
+	unsigned bytes = 128u << c->from_qp->ib.attr.path_mtu;
+
+	return c->from_qp->ib.attr.path_mtu == c->to_qp->ib.attr.path_mtu &&
+	       bytes <= fab_way_mtu(c->way) && bytes <= fab_way_mtu(c->back);
+}
+
+/* 10.3.1: requests are accepted from RTR on */
+static bool responds(enum ib_qp_state state)
+{
+	return state == IB_QPS_RTR || state == IB_QPS_RTS || state == IB_QPS_SQD;
+}
+
+static bool find_qps(struct hca_windows *w, uint32_t qpn, struct window_connection *c)
+{
+	const struct hca_qp *qp = eng_table_get(&w->user->hca->qps, qpn & 0xffffff);
+
+	if (!qp || qp->user != w->user || qp->ib.qp_type != IB_QPT_RC ||
+	    qp->ib.state != IB_QPS_RTS)
+		return false;
+	c->from_qp = qp;
+	c->way = way_of(qp);
+	c->to_qp = c->way ? peer_of(qp, c->way) : NULL;
+	if (!c->to_qp || !c->to_qp->user->windows || !responds(c->to_qp->ib.state))
+		return false;
+	c->to = c->to_qp->user->windows;
+	c->back = way_of(c->to_qp);
+	return c->back && peer_of(c->to_qp, c->back) == qp &&
+	       same_partition(pkey_of(qp), pkey_of(c->to_qp)) && mtu_fits(c);
+}
+
+static bool find_key(uint32_t rkey, struct window_connection *c)
+{
+	const struct hca_mr *mr = eng_table_get(&c->to->user->hca->keys, rkey >> 8);
+
+	if (!mr || mr->ib.rkey != rkey || mr->ib.pd != c->to_qp->ib.pd)
+		return false;
+	c->mr = &mr->ib;
+	c->access = mr->ib.access & c->to_qp->ib.attr.qp_access_flags & REMOTE_RIGHTS;
+	if (!c->to_qp->ib.attr.max_dest_rd_atomic)
+		c->access &= IBV_ACCESS_REMOTE_WRITE;
+	return c->access != 0;
+}
+
+void hca_window_free_ways(struct window_connection *c)
+{
+	if (c->way)
+		fab_way_free(c->way);
+	if (c->back)
+		fab_way_free(c->back);
+}
+
+bool hca_window_find(struct hca_windows *w, uint32_t qpn, uint32_t rkey, struct window_connection *c)
+{
+	*c = (struct window_connection){0};
+	if (find_qps(w, qpn, c) && find_key(rkey, c))
+		return true;
+	hca_window_free_ways(c);
+	return false;
+}

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * What programs did by windows, counted as the packets that would have gone:
+ * each program writes its own counters in its window page, and they are added
+ * to the ports on the way before anyone reads these.
+ */
+#include "hca/window_private.h"
+
+LIST_HEAD(hca_windows_all);
+static uint64_t of_the_dead; /* operations of programs that are gone */
+
+static void fold_flow(const struct hca_windows *w, struct window_flow *f)
+{
+	const struct abi_window_flow *c = &w->page->flow[f->index];
+	struct window_flow now = {
+		.packets = atomic_load_explicit(&c->packets, memory_order_relaxed),
+		.dwords = atomic_load_explicit(&c->dwords, memory_order_relaxed),
+		.answer_packets =
+			atomic_load_explicit(&c->answer_packets, memory_order_relaxed),
+		.answer_dwords =
+			atomic_load_explicit(&c->answer_dwords, memory_order_relaxed),
+	};
+
+	if (f->way) {
+		fab_way_count(f->way, now.packets - f->packets, now.dwords - f->dwords);
+		fab_way_count(f->back, now.answer_packets - f->answer_packets,
+			      now.answer_dwords - f->answer_dwords);
+	}
+	f->packets = now.packets;
+	f->dwords = now.dwords;
+	f->answer_packets = now.answer_packets;
+	f->answer_dwords = now.answer_dwords;
+}
+
+void hca_windows_fold(void)
+{
+	struct hca_windows *w;
+	struct window_flow *f;
+
+	list_for_each_entry(w, &hca_windows_all, all) list_for_each_entry(f, &w->flows, node)
+		fold_flow(w, f);
+}
+
+uint64_t hca_windows_operations(void)
+{
+	uint64_t sum = of_the_dead;
+	struct hca_windows *w;
+
+	list_for_each_entry(w, &hca_windows_all, all) sum +=
+		atomic_load_explicit(&w->page->operations, memory_order_relaxed);
+	return sum;
+}
+
+static void set_ways(struct window_flow *f, struct fab_way *way, struct fab_way *back)
+{
+	if (f->way) {
+		fab_way_free(f->way);
+		fab_way_free(f->back);
+	}
+	f->way = way;
+	f->back = back;
+}
+
+static void free_flow(struct hca_windows *w, struct window_flow *f)
+{
+	fold_flow(w, f);
+	set_ways(f, NULL, NULL);
+	w->flow_used[f->index / 64] &= ~(1ull << f->index % 64);
+	list_del(&f->node);
+	rt_free(f);
+}
+
+/* those of QPs that are no more */
+static void reclaim_flows(struct hca_windows *w)
+{
+	struct window_flow *f, *tmp;
+
+	list_for_each_entry_safe(f, tmp, &w->flows,
+				 node) if (!eng_table_get(&w->user->hca->qps, f->qpn))
+		free_flow(w, f);
+}
+
+static int unused_index(const struct hca_windows *w)
+{
+	for (unsigned i = 0; i < FLOW_WORDS; i++)
+		if (w->flow_used[i] != UINT64_MAX)
+			return (int)(i * 64) + __builtin_ctzll(~w->flow_used[i]);
+	return -1;
+}
+
+struct window_flow *hca_window_flow(struct hca_windows *w, uint32_t qpn)
+{
+	struct window_flow *f;
+	int index;
+
+	list_for_each_entry(f, &w->flows, node) if (f->qpn == qpn) return f;
+	if (unused_index(w) < 0)
+		reclaim_flows(w);
+	index = unused_index(w);
+	f = index < 0 ? NULL : rt_zalloc(sizeof(*f));
+	if (!f)
+		return NULL;
+	f->qpn = qpn;
+	f->index = (uint32_t)index;
+	fold_flow(w, f); /* what an earlier QP left there is counted */
+	w->flow_used[index / 64] |= 1ull << index % 64;
+	list_add_tail(&f->node, &w->flows);
+	return f;
+}
+
+void hca_window_flow_set(const struct hca_windows *w, struct window_flow *f, struct fab_way *way,
+			 struct fab_way *back)
+{
+	fold_flow(w, f);
+	set_ways(f, way, back);
+}
+
+void hca_window_count_end(struct hca_windows *w)
+{
+	while (!list_empty(&w->flows))
+		free_flow(w, list_first_entry(&w->flows, struct window_flow, node));
+	if (w->page)
+		of_the_dead +=
+			atomic_load_explicit(&w->page->operations, memory_order_relaxed);
+}
