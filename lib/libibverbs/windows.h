@@ -60,15 +60,18 @@ int windows_start(struct soft_context *ctx, int sock, int page_fd);
 void windows_stop(struct soft_context *ctx);
 /** windows_free() - when the engine is gone */
 void windows_free(struct soft_context *ctx);
-/** windows_key_gone() - no peer reaches memory by @key after return. The
- *  engine knows the key no more. Context: may take milliseconds for each MiB */
-void windows_key_gone(struct soft_context *ctx, uint32_t key);
 /** windows_before_fork(), windows_after_fork() - around fork(): the parent
  *  goes on when the child, in windows_in_child(), has made itself private
  *  copies of what would else be shared */
 void windows_before_fork(struct soft_context *ctx);
 void windows_after_fork(struct soft_context *ctx);
 void windows_in_child(struct soft_context *ctx);
+
+/* --- windows_give.c --- */
+
+/** windows_key_gone() - no peer reaches memory by @key after return. The
+ *  engine knows the key no more. Context: may take milliseconds for each MiB */
+void windows_key_gone(struct soft_context *ctx, uint32_t key);
 
 /* --- windows_memory.c: under windows.lock --- */
 

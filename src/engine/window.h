@@ -3,7 +3,7 @@
  * Windows, the engine's part (src/abi/window.h, docs/WINDOWS.md): requests
  * that are done at once in the peer's memory, and the tokens that allow a
  * peer to do the same here. Where memory comes from, and who may have it,
- * is its owner's business (lib/libibverbs/windows.c).
+ * is its owner's business (lib/libibverbs/windows_give.c).
  */
 #ifndef SOFTIB_ENGINE_WINDOW_H
 #define SOFTIB_ENGINE_WINDOW_H

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Windows, as a target: our memory, given to peers and taken back. Memory
+ * moves only here, when the first peer asks for it; keys and QPs that end
+ * call in from the program's threads.
+ */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "engine/window.h"
+#include "soft.h"
+#include "windows_private.h"
+
+/* under windows.lock. Whoever does not leave in time keeps the old pages. */
+static void end_extent(struct soft_context *ctx, struct extent *x)
+{
+	struct abi_window_msg m = {.kind = ABI_WINDOW_CLOSE, .window = x->id};
+
+	eng_token_give(ctx->engine, x->token);
+	windows_sections_end(&ctx->windows);
+	windows_say(&ctx->windows, &m, -1);
+	memory_take_back(x);
+	list_del(&x->node);
+	free(x);
+}
+
+void windows_end_extents(struct soft_context *ctx)
+{
+	struct windows *w = &ctx->windows;
+
+	pthread_mutex_lock(&w->lock);
+	while (!list_empty(&w->extents))
+		end_extent(ctx, list_first_entry(&w->extents, struct extent, node));
+	pthread_mutex_unlock(&w->lock);
+}
+
+void windows_quiesce(void *arg)
+{
+	struct soft_context *ctx = arg;
+
+	if (!windows_sections_end(&ctx->windows))
+		windows_end_extents(ctx);
+}
+
+static bool has_key(const struct extent *x, uint32_t key)
+{
+	for (unsigned i = 0; i < x->num_keys; i++)
+		if (x->key[i] == key)
+			return true;
+	return false;
+}
+
+void windows_key_gone(struct soft_context *ctx, uint32_t key)
+{
+	struct windows *w = &ctx->windows;
+	struct extent *x, *tmp;
+
+	if (!w->on)
+		return;
+	pthread_mutex_lock(&w->lock);
+	list_for_each_entry_safe(x, tmp, &w->extents, node) if (has_key(x, key))
+		end_extent(ctx, x);
+	pthread_mutex_unlock(&w->lock);
+}
+
+/** struct range - the whole pages of a region */
+struct range {
+	char *start, *end;
+};
+
+static struct range whole_pages(const struct eng_mr_attr *mr)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	uintptr_t start = ((uintptr_t)mr->addr + page - 1) & ~(page - 1);
+	uintptr_t end = ((uintptr_t)mr->addr + mr->length) & ~(page - 1);
+
+	return (struct range){(char *)start, (char *)MAX(start, end)};
+}
+
+static struct extent *make_extent(struct soft_context *ctx, const struct area *a,
+				  const struct range *r)
+{
+	struct windows *w = &ctx->windows;
+	struct extent *x = memory_can_move() ? calloc(1, sizeof(*x)) : NULL;
+	char *end = MIN(a->end, r->end);
+
+	if (!x)
+		return NULL;
+	x->addr = MAX(a->start, r->start);
+	x->bytes = MIN((size_t)(end - x->addr), (size_t)ABI_WINDOW_MAX_BYTES);
+	x->token = eng_token_take(ctx->engine, &x->value);
+	if (!x->token)
+		goto undo_extent;
+	if (memory_move_out(x))
+		goto undo_token;
+	x->id = ++w->next_id;
+	list_add_tail(&x->node, &w->extents);
+	return x;
+undo_token:
+	eng_token_give(ctx->engine, x->token);
+undo_extent:
+	free(x);
+	return NULL;
+}
+
+/*
+ * The extent for the page at @addr of a region: one that is there already or
+ * a new one. An extent that reaches beyond the region would show more than
+ * the region does: then there is none.
+ */
+static struct extent *extent_for(struct soft_context *ctx, const struct eng_mr_attr *mr,
+				 const char *addr)
+{
+	struct range r = whole_pages(mr);
+	struct extent *x;
+	struct area a;
+
+	if (addr < r.start || addr >= r.end || !memory_area_at(addr, &a))
+		return NULL;
+	if (a.movable)
+		return make_extent(ctx, &a, &r);
+	list_for_each_entry(x, &ctx->windows.extents,
+			    node) if (x->inode == a.inode &&
+				      x->dev == a.dev) return a.start -
+					a.offset ==
+				x->addr - x->offset &&
+			x->addr >= r.start && x->addr + x->bytes <= r.end
+		? x
+		: NULL;
+	return NULL;
+}
+
+static bool add_key(struct extent *x, uint32_t key)
+{
+	if (has_key(x, key))
+		return true;
+	if (x->num_keys == WINDOWS_KEYS)
+		return false;
+	x->key[x->num_keys++] = key;
+	return true;
+}
+
+/* under windows.lock: what a peer wants. Return: false: it goes by packets */
+static bool give(struct soft_context *ctx, const struct abi_window_msg *want)
+{
+	struct abi_window_msg m = {.kind = ABI_WINDOW_GIVE, .id = want->id};
+	struct eng_offer offer;
+	struct extent *x;
+
+	if (eng_window_offer(ctx->engine, want->qpn, want->rkey, &offer) ||
+	    want->va - offer.mr.iova >= offer.mr.length)
+		return false;
+	x = extent_for(ctx, &offer.mr,
+		       (char *)offer.mr.addr + (want->va - offer.mr.iova));
+	if (!x || !add_key(x, want->rkey))
+		return false;
+	/* while pages moved, the key or the QP may have gone */
+	if (eng_window_offer(ctx->engine, want->qpn, want->rkey, &offer)) {
+		end_extent(ctx, x);
+		return false;
+	}
+	m.window = x->id;
+	m.va = offer.mr.iova + (uint64_t)(x->addr - (char *)offer.mr.addr);
+	m.length_bytes = x->bytes;
+	m.offset = (uint64_t)x->offset;
+	m.access = (uint32_t)offer.access;
+	m.qp_token = offer.token;
+	m.qp_value = offer.value;
+	m.window_token = x->token;
+	m.window_value = x->value;
+	windows_say(&ctx->windows, &m, x->memfd);
+	return true;
+}
+
+void windows_wanted(struct soft_context *ctx, const struct abi_window_msg *want, int page_fd)
+{
+	struct windows *w = &ctx->windows;
+	struct abi_window_msg no = {.kind = ABI_WINDOW_DENY, .id = want->id};
+	bool given;
+
+	pthread_mutex_lock(&w->lock);
+	w->self = want->window;
+	given = windows_peer_take(w, want->peer, page_fd) && give(ctx, want);
+	pthread_mutex_unlock(&w->lock);
+	if (!given)
+		windows_say(w, &no, -1);
+}
