@@ -360,6 +360,18 @@ void conns_of_dead(struct program *p)
 
 /* --- all of them --- */
 
+struct end *conns_end_of(struct program *p, uint32_t qpn)
+{
+	for (int i = 0; p->sim->conn && i < p->sim->plan->num_conns; i++)
+		for (int side = 0; side < 2; side++) {
+			struct end *e = &p->sim->conn[i].end[side];
+
+			if (e->program == p && e->eng && e->qp->qp_num == qpn)
+				return e;
+		}
+	return NULL;
+}
+
 void conns_init(struct sim *sim)
 {
 	sim->conn = calloc((size_t)sim->plan->num_conns, sizeof(*sim->conn));

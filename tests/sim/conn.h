@@ -80,6 +80,8 @@ void conns_exit(struct sim *sim);
 void conn_broken(struct conn *c);
 /** conns_of_dead() - @p dies: its ends are gone */
 void conns_of_dead(struct program *p);
+/** conns_end_of() - the end in @p that this QP belongs to; NULL */
+struct end *conns_end_of(struct program *p, uint32_t qpn);
 /** conns_done() - everything planned was asked and answered */
 bool conns_done(struct sim *sim);
 /** conns_describe_undone() - for the message of a failure */

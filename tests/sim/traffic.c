@@ -213,18 +213,6 @@ const struct eng_link_ops traffic_link_ops = {
 
 /* --- lanes: what was written into them since the last look --- */
 
-static struct end *end_with_qpn(struct program *p, uint32_t qpn)
-{
-	for (int i = 0; p->sim->conn && i < p->sim->plan->num_conns; i++)
-		for (int side = 0; side < 2; side++) {
-			struct end *e = &p->sim->conn[i].end[side];
-
-			if (e->program == p && e->eng && e->qp->qp_num == qpn)
-				return e;
-		}
-	return NULL;
-}
-
 static void watch_record(struct program *p, const struct abi_cell *cell)
 {
 	uint64_t word[3] = {cell->word[0], cell->word[1], cell->word[2]};
@@ -237,7 +225,7 @@ static void watch_record(struct program *p, const struct abi_cell *cell)
 	p->sim->result->packets += record.packets;
 	p->sim->result->by_lane += record.packets;
 	sim_note_bytes(p->sim, word, sizeof(word));
-	e = end_with_qpn(p, record.src_qpn);
+	e = conns_end_of(p, record.src_qpn);
 	if (!e || e->conn->plan->transport == PLAN_UD ||
 	    wire_opcodes[record.opcode].flags & WIRE_IS_RESPONSE)
 		return;

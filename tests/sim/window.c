@@ -97,18 +97,6 @@ void window_region_gone(struct program *p, struct region *r)
 
 /* --- questions --- */
 
-static struct end *end_of(struct program *p, uint32_t qpn)
-{
-	for (int i = 0; p->sim->conn && i < p->sim->plan->num_conns; i++)
-		for (int side = 0; side < 2; side++) {
-			struct end *e = &p->sim->conn[i].end[side];
-
-			if (e->program == p && e->eng && e->qp->qp_num == qpn)
-				return e;
-		}
-	return NULL;
-}
-
 static struct region *region_of(struct program *p, uint32_t key)
 {
 	struct region *r;
@@ -133,7 +121,7 @@ static bool way_is_clean(const struct end *e)
 static bool answer(struct sim_window *w, const struct question *q)
 {
 	struct program *p = w->program, *target;
-	struct end *e = end_of(p, q->qpn);
+	struct end *e = conns_end_of(p, q->qpn);
 	struct eng_offer offer;
 	struct region *r;
 

@@ -190,6 +190,43 @@ static inline void net_lft(struct net *net, int sw, uint16_t lid, uint8_t port)
 	assert_int_equal(net_mad(net, sw, 0, WIRE_METHOD_SET, WIRE_SMP_LFT, lid / 64, mad), 0);
 }
 
+/* --- the smallest fabric: two nodes, one switch --- */
+
+enum { N0, N1, S2 };
+
+static inline void net_pair_cable(struct net *net)
+{
+	net_add(net, TOPO_CA, 1);
+	net_add(net, TOPO_CA, 1);
+	net_add(net, TOPO_SWITCH, 4);
+	net_cable(net, N0, 1, S2, 1);
+	net_cable(net, N1, 1, S2, 2);
+	net_start(net);
+}
+
+/* LIDs 1, 2, 3, and the way from one node to the other */
+static inline void net_pair_activate(struct net *net)
+{
+	net_activate(net);
+	net_lft(net, S2, 1, 1);
+	net_lft(net, S2, 2, 2);
+}
+
+static inline struct net *net_pair(void)
+{
+	struct net *net = calloc(1, sizeof(*net));
+
+	net_pair_cable(net);
+	net_pair_activate(net);
+	return net;
+}
+
+static inline void net_end(struct net *net)
+{
+	net_stop(net);
+	free(net);
+}
+
 static inline void net_mft(struct net *net, int sw, uint16_t mlid, uint16_t mask)
 {
 	uint8_t mad[WIRE_MAD_BYTES] = {0};

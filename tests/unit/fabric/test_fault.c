@@ -3,8 +3,6 @@
  * counter says so. */
 #include "net.h"
 
-enum { N0, N1, S2 };
-
 struct lab {
 	struct net net;
 	/* --- what reached N1, in order: the first payload byte --- */
@@ -34,16 +32,9 @@ static struct lab *make(void)
 	struct lab *lab = calloc(1, sizeof(*lab));
 	struct fab_sink sink = {record, NULL, lab};
 
-	net_add(&lab->net, TOPO_CA, 1);
-	net_add(&lab->net, TOPO_CA, 1);
-	net_add(&lab->net, TOPO_SWITCH, 4);
-	net_cable(&lab->net, N0, 1, S2, 1);
-	net_cable(&lab->net, N1, 1, S2, 2);
-	net_start(&lab->net);
+	net_pair_cable(&lab->net);
 	fab_attach(lab->net.fab, N1, 1, &sink);
-	net_activate(&lab->net);
-	net_lft(&lab->net, S2, 1, 1);
-	net_lft(&lab->net, S2, 2, 2);
+	net_pair_activate(&lab->net);
 	return lab;
 }
 

@@ -2,34 +2,9 @@
 /* Data packets: tables, states, partitions, MTU, multicast, and the counters. */
 #include "net.h"
 
-enum { N0, N1, S2 };
-
-/* two nodes, one switch; LIDs 1, 2, 3 */
-static struct net *pair(void)
-{
-	struct net *net = calloc(1, sizeof(*net));
-
-	net_add(net, TOPO_CA, 1);
-	net_add(net, TOPO_CA, 1);
-	net_add(net, TOPO_SWITCH, 4);
-	net_cable(net, N0, 1, S2, 1);
-	net_cable(net, N1, 1, S2, 2);
-	net_start(net);
-	net_activate(net);
-	net_lft(net, S2, 1, 1);
-	net_lft(net, S2, 2, 2);
-	return net;
-}
-
-static void end(struct net *net)
-{
-	net_stop(net);
-	free(net);
-}
-
 static void unicast(void **state)
 {
-	struct net *net = pair();
+	struct net *net = net_pair();
 
 	/* twice: worked out, then remembered; both must count alike */
 	for (int i = 0; i < 2; i++)
@@ -46,22 +21,22 @@ static void unicast(void **state)
 	assert_int_equal(net_count(net, N1, 1, AG_MULTICAST_RCV), 0);
 	assert_int_equal(net_count(net, N1, 1, AG_XMIT_PACKETS), 0);
 	assert_int_equal(net_port(net, S2, 2)->count.xmit_sl[0], 66);
-	end(net);
+	net_end(net);
 }
 
 static void own_lid_turns_round(void **state)
 {
-	struct net *net = pair();
+	struct net *net = net_pair();
 
 	assert_int_equal(net_send(net, N0, (struct net_packet){.dlid = 1}), 0);
 	assert_int_equal(net->sink[N0].packets, 1);
 	assert_int_equal(net_count(net, N0, 1, AG_XMIT_PACKETS), 0);
-	end(net);
+	net_end(net);
 }
 
 static void full_destination_holds(void **state)
 {
-	struct net *net = pair();
+	struct net *net = net_pair();
 
 	for (int i = 0; i < 2; i++) { /* on both ways of finding the route */
 		net->sink[N1].full = true;
@@ -74,12 +49,12 @@ static void full_destination_holds(void **state)
 	}
 	fab_discard(net->fab, N0, 1);
 	assert_int_equal(net_count(net, N0, 1, AG_XMIT_DISCARDS), 1);
-	end(net);
+	net_end(net);
 }
 
 static void no_route(void **state)
 {
-	struct net *net = pair();
+	struct net *net = net_pair();
 
 	assert_int_equal(net_send(net, N0, (struct net_packet){.dlid = 77}), 0);
 	assert_int_equal(net_count(net, S2, 1, AG_RCV_SWITCH_RELAY), 1);
@@ -94,12 +69,12 @@ static void no_route(void **state)
 	net_send(net, N0, (struct net_packet){.dlid = 77});
 	assert_int_equal(net_count(net, N1, 1, AG_RCV_ERRORS), 1);
 	assert_int_equal(net->sink[N1].packets, 0);
-	end(net);
+	net_end(net);
 }
 
 static void tables_take_effect_at_once(void **state)
 {
-	struct net *net = pair();
+	struct net *net = net_pair();
 	uint32_t epoch;
 
 	net_send(net, N0, (struct net_packet){.dlid = 2});
@@ -108,12 +83,12 @@ static void tables_take_effect_at_once(void **state)
 	assert_int_not_equal(fab_epoch(net->fab), epoch);
 	net_send(net, N0, (struct net_packet){.dlid = 2});
 	assert_int_equal(net->sink[N1].packets, 1);
-	end(net);
+	net_end(net);
 }
 
 static void lmc(void **state)
 {
-	struct net *net = pair();
+	struct net *net = net_pair();
 
 	net_port(net, N1, 1)->lid = 8;
 	net_port(net, N1, 1)->lmc = 2;
@@ -123,13 +98,13 @@ static void lmc(void **state)
 	}
 	assert_int_equal(net->sink[N1].packets, 4);
 	assert_int_equal(net_count(net, N1, 1, AG_RCV_ERRORS), 1);
-	end(net);
+	net_end(net);
 }
 
 /* 7.2.7: Init passes no data; Armed takes it and becomes Active by it */
 static void port_states(void **state)
 {
-	struct net *net = pair();
+	struct net *net = net_pair();
 
 	net_port(net, N0, 1)->state = WIRE_PORT_ARMED;
 	net_send(net, N0, (struct net_packet){.dlid = 2});
@@ -147,12 +122,12 @@ static void port_states(void **state)
 	assert_int_equal(net->sink[N1].changes, 0); /* never on this stack */
 	rt_sim_run(net->rt, 10);
 	assert_int_equal(net->sink[N1].changes, AG_CHANGED_STATE);
-	end(net);
+	net_end(net);
 }
 
 static void mtu(void **state)
 {
-	struct net *net = pair();
+	struct net *net = net_pair();
 
 	assert_int_equal(net_set_port(net, S2, 0, 2, net_edit_mtu, WIRE_MTU_1024), 0);
 	net_send(net, N0, (struct net_packet){.dlid = 2, .payload = 1024});
@@ -162,7 +137,7 @@ static void mtu(void **state)
 	assert_int_equal(net_count(net, S2, 2, AG_DISCARD_NEIGHBOR_MTU), 1);
 	assert_int_equal(net_count(net, S2, 2, AG_XMIT_DISCARDS), 1);
 	assert_int_equal(net_count(net, S2, 1, AG_RCV_PACKETS), 2); /* it came that far */
-	end(net);
+	net_end(net);
 }
 
 static void partitions(void **state)
@@ -178,7 +153,7 @@ static void partitions(void **state)
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		struct net *net = pair();
+		struct net *net = net_pair();
 		int port = rows[i].enforce == 2 ? 2 : 1;
 
 		net_set_port(net, S2, 0, port, net_edit_enforce, rows[i].enforce);
@@ -189,13 +164,13 @@ static void partitions(void **state)
 								      AG_XMIT_CONSTRAINT),
 				 !rows[i].passes);
 		assert_int_equal(net_port(net, S2, port)->pkey_violations, !rows[i].passes);
-		end(net);
+		net_end(net);
 	}
 }
 
 static void service_levels(void **state)
 {
-	struct net *net = pair();
+	struct net *net = net_pair();
 
 	memset(net_port(net, S2, 2)->sl2vl[1], 3, 16);
 	net_port(net, S2, 2)->sl2vl[1][5] = 15; /* SL 5 may not pass from port 1 to 2 */
@@ -207,12 +182,12 @@ static void service_levels(void **state)
 	net_set_port(net, S2, 0, 3, net_edit_mtu, WIRE_MTU_4096); /* moves the epoch */
 	net_send(net, N0, (struct net_packet){.dlid = 2, .sl = 4});
 	assert_int_equal(net->sink[N1].packets, 1);
-	end(net);
+	net_end(net);
 }
 
 static void link_down_under_traffic(void **state)
 {
-	struct net *net = pair();
+	struct net *net = net_pair();
 
 	net_send(net, N0, (struct net_packet){.dlid = 2});
 	fab_link_set(net->fab, S2, 2, false);
@@ -232,12 +207,12 @@ static void link_down_under_traffic(void **state)
 	assert_int_equal(net->sink[N1].packets, 1); /* Init: no data yet */
 	assert_int_equal(fab_link_set(net->fab, S2, 4, true), -ENOENT);
 	assert_int_equal(fab_link_set(net->fab, S2, 99, true), -ENOENT);
-	end(net);
+	net_end(net);
 }
 
 static void not_packets(void **state)
 {
-	struct net *net = pair();
+	struct net *net = net_pair();
 	uint8_t junk[64] = {0};
 
 	assert_int_equal(fab_send(net->fab, N0, 1, junk, sizeof(junk)), -EINVAL);
@@ -245,7 +220,7 @@ static void not_packets(void **state)
 	net_send(net, N0, (struct net_packet){.dlid = 0xffff}); /* permissive: SMPs only */
 	net_send(net, N0, (struct net_packet){.dlid = 0xfffe});
 	assert_int_equal(net->sink[N1].packets, 0);
-	end(net);
+	net_end(net);
 }
 
 /* --- two switches in a ring with four nodes --- */
@@ -282,7 +257,7 @@ static void tables_that_loop(void **state)
 	assert_int_equal(net_count(net, SA4, 19, AG_DISCARD_SW_LIFETIME) +
 				 net_count(net, SB5, 20, AG_DISCARD_SW_LIFETIME),
 			 1);
-	end(net);
+	net_end(net);
 }
 
 static void multicast(void **state)
@@ -318,7 +293,7 @@ static void multicast(void **state)
 	/* no group */
 	net_send(net, A0, (struct net_packet){.dlid = 0xc006});
 	assert_int_equal(net_count(net, SA4, 1, AG_RCV_SWITCH_RELAY), 1);
-	end(net);
+	net_end(net);
 }
 
 static void multicast_that_loops(void **state)
@@ -336,7 +311,7 @@ static void multicast_that_loops(void **state)
 	}
 	assert_int_equal(net_send(net, A0, (struct net_packet){.dlid = 0xc001}), 0);
 	assert_true(net_count(net, SA4, 19, AG_XMIT_PACKETS) > 0); /* and it ended */
-	end(net);
+	net_end(net);
 }
 
 /* --- taps --- */
@@ -350,7 +325,7 @@ static bool lose_second(void *ctx, int node, int port, bool sent, const void *by
 
 static void taps(void **state)
 {
-	struct net *net = pair();
+	struct net *net = net_pair();
 	int seen = 0;
 	struct fab_tap tap = {lose_second, &seen};
 
@@ -364,7 +339,7 @@ static void taps(void **state)
 	fab_tap_set(net->fab, S2, 2, NULL);
 	net_send(net, N0, (struct net_packet){.dlid = 2});
 	assert_int_equal(seen, 3);
-	end(net);
+	net_end(net);
 }
 
 int main(void)

@@ -3,8 +3,6 @@
  * adapters that are pulled, events. */
 #include "net.h"
 
-enum { N0, N1, S2 };
-
 struct lab {
 	struct net net;
 	int adapter_calls[2]; /* taken, brought back */
@@ -37,16 +35,9 @@ static struct lab *make(void)
 	struct lab *lab = calloc(1, sizeof(*lab));
 	struct fab_fault_ops ops = {.adapter = adapter, .event = event, .ctx = lab};
 
-	net_add(&lab->net, TOPO_CA, 1);
-	net_add(&lab->net, TOPO_CA, 1);
-	net_add(&lab->net, TOPO_SWITCH, 4);
-	net_cable(&lab->net, N0, 1, S2, 1);
-	net_cable(&lab->net, N1, 1, S2, 2);
-	net_start(&lab->net);
+	net_pair_cable(&lab->net);
 	fab_fault_ops_set(lab->net.fab, &ops);
-	net_activate(&lab->net);
-	net_lft(&lab->net, S2, 1, 1);
-	net_lft(&lab->net, S2, 2, 2);
+	net_pair_activate(&lab->net);
 	return lab;
 }
 

@@ -4,7 +4,7 @@
 
 #include "agents/directed_route.h"
 
-enum { N0, N1, S2, S3 };
+enum { S3 = S2 + 1 };
 
 /* n0 - s2 - s3 - n1: ports 1 to the node, 2 between the switches */
 static struct net *line(bool active)

@@ -5,31 +5,6 @@
 
 #include "net.h"
 
-enum { N0, N1, S2 };
-
-/* two nodes, one switch; LIDs 1, 2, 3 */
-static struct net *pair(void)
-{
-	struct net *net = calloc(1, sizeof(*net));
-
-	net_add(net, TOPO_CA, 1);
-	net_add(net, TOPO_CA, 1);
-	net_add(net, TOPO_SWITCH, 4);
-	net_cable(net, N0, 1, S2, 1);
-	net_cable(net, N1, 1, S2, 2);
-	net_start(net);
-	net_activate(net);
-	net_lft(net, S2, 1, 1);
-	net_lft(net, S2, 2, 2);
-	return net;
-}
-
-static void end(struct net *net)
-{
-	net_stop(net);
-	free(net);
-}
-
 struct seen {
 	int n;
 	struct fab_sight sight[16];
@@ -52,7 +27,7 @@ static void expect(const struct seen *seen, int i, int node, int port, bool sent
 
 static void every_hop_is_seen_in_order(void **state)
 {
-	struct net *net = pair();
+	struct net *net = net_pair();
 	struct seen seen = {0};
 	struct fab_watch watch = {.only_node = -1, .packet = see, .ctx = &seen};
 
@@ -70,12 +45,12 @@ static void every_hop_is_seen_in_order(void **state)
 	net_send(net, N0, (struct net_packet){.dlid = 2});
 	assert_int_equal(seen.n, 8);
 	assert_int_equal(net->sink[N1].packets, 3);
-	end(net);
+	net_end(net);
 }
 
 static void a_watch_sees_its_own_ports(void **state)
 {
-	struct net *net = pair();
+	struct net *net = net_pair();
 	struct seen node = {0}, port = {0};
 	struct fab_watch of_node = {.only_node = S2, .packet = see, .ctx = &node};
 	struct fab_watch of_port = {
@@ -93,13 +68,13 @@ static void a_watch_sees_its_own_ports(void **state)
 	assert_int_equal(port.n, 2);
 	expect(&port, 1, S2, 2, false);
 	fab_watch_del(net->fab, &of_port);
-	end(net);
+	net_end(net);
 }
 
 /* a packet that finds no room is not on the wire, and is not lost either */
 static void a_full_destination_still_holds(void **state)
 {
-	struct net *net = pair();
+	struct net *net = net_pair();
 	struct seen seen = {0};
 	struct fab_watch watch = {.only_node = -1, .packet = see, .ctx = &seen};
 
@@ -111,7 +86,7 @@ static void a_full_destination_still_holds(void **state)
 	assert_int_equal(net_send(net, N0, (struct net_packet){.dlid = 2}), 0);
 	assert_int_equal(seen.n, 4);
 	fab_watch_del(net->fab, &watch);
-	end(net);
+	net_end(net);
 }
 
 static bool lose_all(void *ctx, int node, int port, bool sent, const void *bytes,
@@ -123,7 +98,7 @@ static bool lose_all(void *ctx, int node, int port, bool sent, const void *bytes
 /* lost at the switch's port 2: the first link is all it crossed */
 static void what_is_lost_is_not_seen_beyond(void **state)
 {
-	struct net *net = pair();
+	struct net *net = net_pair();
 	struct seen seen = {0};
 	struct fab_watch watch = {.only_node = -1, .packet = see, .ctx = &seen};
 	struct fab_tap tap = {lose_all, NULL};
@@ -135,12 +110,12 @@ static void what_is_lost_is_not_seen_beyond(void **state)
 	expect(&seen, 1, S2, 1, false);
 	fab_tap_set(net->fab, S2, 2, NULL);
 	fab_watch_del(net->fab, &watch);
-	end(net);
+	net_end(net);
 }
 
 static void short_cuts_avoid_what_is_watched(void **state)
 {
-	struct net *net = pair();
+	struct net *net = net_pair();
 	struct seen seen = {0};
 	struct fab_watch watch = {.only_node = N1, .packet = see, .ctx = &seen};
 	struct fab_watch elsewhere = {
@@ -160,13 +135,13 @@ static void short_cuts_avoid_what_is_watched(void **state)
 	assert_int_equal(fab_way_create(net->fab, N0, 1, 2, 0, 0xffff, &way), 0);
 	fab_way_free(way);
 	fab_watch_del(net->fab, &elsewhere);
-	end(net);
+	net_end(net);
 }
 
 /* the VL is each link's own, by SLtoVL */
 static void the_lane_is_the_links(void **state)
 {
-	struct net *net = pair();
+	struct net *net = net_pair();
 	struct seen seen = {0};
 	struct fab_watch watch = {.only_node = -1, .packet = see, .ctx = &seen};
 
@@ -177,7 +152,7 @@ static void the_lane_is_the_links(void **state)
 	assert_int_equal(seen.sight[3].vl, 3);
 	assert_int_not_equal(seen.sight[1].vl, 3);
 	fab_watch_del(net->fab, &watch);
-	end(net);
+	net_end(net);
 }
 
 /* --- filters --- */
