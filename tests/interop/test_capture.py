@@ -10,11 +10,11 @@ import struct
 import subprocess
 import threading
 import time
-import zlib
 from collections import Counter, defaultdict
 
 import pytest
 
+from interop.crc import icrc, vcrc
 from interop.fabric import OUTSIDE, SOFTIB, TIMEOUT, Fabric, wait_until
 
 FIELDS = ("frame.interface_name", "frame.packet_flags_direction", "frame.time_epoch",
@@ -92,41 +92,6 @@ def packets(pcap):
             code, size, flags = struct.unpack_from("<HHI", body, 20 + (kept + 3) // 4 * 4)
             assert (code, size) == (2, 4)
             yield names[interface], flags == 2, body[20 + 16:20 + kept]
-
-
-def masked(packet):
-    """What the ICRC covers (7.8.1)."""
-    body = bytearray(packet[:-6])
-    if body[1] & 3 == 3:
-        body[0:8] = b"\xff" * 8
-        body[8] |= 0x0f
-        body[9:12] = b"\xff" * 3
-        body[15] = 0xff
-        body[52] = 0xff
-    else:
-        body[0] |= 0xf0
-        body[12] = 0xff
-    return body
-
-
-def crc16_table():
-    table = []
-    for n in range(256):
-        for _ in range(8):
-            n = n >> 1 ^ (0xd008 if n & 1 else 0)
-        table.append(n)
-    return table
-
-
-CRC16 = crc16_table()
-
-
-def vcrc(data):
-    """7.8.2, a byte at a time."""
-    crc = 0xffff
-    for byte in data:
-        crc = crc >> 8 ^ CRC16[(crc ^ byte) & 0xff]
-    return struct.pack("<H", crc ^ 0xffff)
 
 
 def cables(fabric):
@@ -213,7 +178,7 @@ def test_both_crcs_of_every_packet(session):
     for _, _, packet in packets(session[1]):
         if packet not in known:
             known[packet] = True
-            assert packet[-6:-2] == struct.pack("<I", zlib.crc32(masked(packet)))
+            assert packet[-6:-2] == icrc(packet)
             assert packet[-2:] == vcrc(packet[:-2])
     assert len(known) > 2000
 
@@ -418,7 +383,7 @@ def test_what_a_fault_does_on_a_cable_is_seen(pair, action, more, wrong):
     assert (max(Counter(sent).values()) == 2) == (action[0] == "duplicate")
     bad = set()
     for packet in received:
-        if packet[-6:-2] != struct.pack("<I", zlib.crc32(masked(packet))):
+        if packet[-6:-2] != icrc(packet):
             bad.add("icrc")
         if packet[-2:] != vcrc(packet[:-2]):
             bad.add("vcrc")
