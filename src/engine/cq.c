@@ -111,9 +111,11 @@ static void notify(struct eng_cq *cq)
 
 void eng_cq_overrun(struct eng_cq *cq)
 {
-	if (!cq->overrun)
-		cq->engine->cfg.async_event(cq->engine->cfg.ctx, IBV_EVENT_CQ_ERR, cq->ctx);
+	if (cq->overrun)
+		return;
 	cq->overrun = true;
+	cq->engine->cfg.async_event(cq->engine->cfg.ctx, IBV_EVENT_CQ_ERR, cq->ctx);
+	eng_fail_users(cq);
 }
 
 void eng_cq_push(struct eng_cq *cq, const struct ibv_wc *wc, bool solicited)

@@ -88,7 +88,7 @@ struct eng_qp {
 	bool in_window;	       /* a long copy of it lets others have the lock */
 	uint32_t window_run;   /* requests by packets in a row that windows could do */
 	struct list_head held_node; /* in engine.held while its send queue is held */
-	bool spoilt; /* by a fault: it moves to ERR before the engine's turn ends */
+	bool spoilt; /* by a completion: it moves to ERR before the engine's turn ends */
 };
 
 struct engine {
@@ -153,7 +153,8 @@ void eng_mr_free_all(struct engine *e);
 
 /* cq.c */
 void eng_cq_push(struct eng_cq *cq, const struct ibv_wc *wc, bool solicited);
-/** eng_cq_overrun() - a completion is lost and the CQ in error (C10-104) */
+/** eng_cq_overrun() - a completion is lost and the CQ in error (C10-104), and
+ *  with it its QPs: each has an event, and goes to ERR before the turn ends */
 void eng_cq_overrun(struct eng_cq *cq);
 /** eng_cq_clean() - forget the completions of a QP that goes away */
 void eng_cq_clean(struct eng_cq *cq, uint32_t qpn);
@@ -254,11 +255,13 @@ bool eng_window_revoke(struct eng_qp *qp);
 /** eng_window_quiesce() - Context: without the engine's lock */
 void eng_window_quiesce(struct engine *e);
 
-/* spoil.c: completion faults */
+/* spoil.c: QPs that fail because of a completion */
 /** eng_spoil() - a completion while completion_faults is set: what becomes of it.
  *  Return: false when there is none, since its CQ overran */
 bool eng_spoil(struct eng_qp *qp, struct eng_cq *cq, struct ibv_wc *wc);
-/** eng_fail_spoilt() - QPs whose completions were spoilt go to ERR */
+/** eng_fail_users() - nothing that @cq's QPs do can be reported any more */
+void eng_fail_users(struct eng_cq *cq);
+/** eng_fail_spoilt() - the QPs so marked go to ERR */
 void eng_fail_spoilt(struct engine *e);
 static inline bool eng_spoils(const struct engine *e)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Completion faults: rules of softibd say what a request that has succeeded
- * shall end with instead. As after any completion in error the QP fails; but
- * a completion comes out of the transport's midst, so the QP only is marked,
- * and goes to ERR when the transport has returned.
+ * QPs that fail because of a completion: rules of softibd say what a request
+ * that has succeeded shall end with instead, or a CQ has no room for one. A
+ * completion comes out of the transport's midst, so the QP only is marked, and
+ * goes to ERR when the transport has returned.
  */
 #include "engine/private.h"
 
@@ -30,6 +30,21 @@ bool eng_spoil(struct eng_qp *qp, struct eng_cq *cq, struct ibv_wc *wc)
 	if (status != IBV_WC_SUCCESS)
 		qp->spoilt = qp->engine->spoilt = true;
 	return true;
+}
+
+void eng_fail_users(struct eng_cq *cq)
+{
+	struct engine *e = cq->engine;
+	struct eng_qp *qp;
+
+	list_for_each_entry(qp, &e->all_qps, all_node) {
+		if (qp->send_cq != cq && qp->recv_cq != cq)
+			continue;
+		if (qp->spoilt || tp_qp_state(qp->tp) == IBV_QPS_ERR)
+			continue;
+		qp->spoilt = e->spoilt = true;
+		e->cfg.async_event(e->cfg.ctx, IBV_EVENT_QP_FATAL, qp->init.ctx);
+	}
 }
 
 void eng_fail_spoilt(struct engine *e)

@@ -203,6 +203,12 @@ def cq_err(w):
     event(w)
 
 
+def qp_fatal(w):
+    """A CQ that overran takes its QPs along."""
+    cq_err(w)
+    event(w)
+
+
 def comm_est(w):
     """A packet before the QP was told that its peer is there."""
     a, b = w.end(), w.end()

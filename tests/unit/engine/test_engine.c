@@ -217,6 +217,7 @@ static void cq_overrun_is_an_error(void **state)
 	struct world *w = *state;
 	struct eng_cq *small;
 	struct eng_cq *keep = w->b.cq;
+	struct ibv_qp_attr attr;
 	struct ibv_wc wc[4];
 
 	assert_int_equal(eng_cq_create(w->b.engine, 2, &w->b, &small), 0);
@@ -227,7 +228,10 @@ static void cq_overrun_is_an_error(void **state)
 		send(&w->a, (struct ibv_send_wr){.opcode = IBV_WR_SEND}, 8);
 	}
 	run(w);
-	assert_int_equal(w->b.last_async, IBV_EVENT_CQ_ERR);
+	assert_int_equal(w->b.async_events, 2); /* the CQ's and its QP's */
+	assert_int_equal(w->b.last_async, IBV_EVENT_QP_FATAL);
+	eng_qp_query(w->b.qp, &attr);
+	assert_int_equal(attr.qp_state, IBV_QPS_ERR);
 	assert_int_equal(eng_cq_poll(small, 4, wc), 2);
 	assert_int_equal(eng_cq_poll(small, 4, wc), -EIO);
 	eng_qp_destroy(w->b.qp);
