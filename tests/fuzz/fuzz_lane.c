@@ -7,7 +7,8 @@
  * lane's memory or in the ring's, positions of both, the program's requests.
  *
  * The engine reads it or gives the link up; it writes nothing outside the
- * region that it was given, and completes what was posted once at most.
+ * region that it was given, and completes what was posted once at most. In the
+ * target lane_change all this memory changes while it is read (changing.h).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
+#include "changing.h"
 #include "../../lib/libibverbs/soft.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -300,7 +302,9 @@ static void answer_flow(void)
 
 static void tick(void)
 {
+	changing_on(true);
 	eng_tick(w.engine);
+	changing_on(false);
 	poll_cq();
 }
 
@@ -368,12 +372,16 @@ static void end(void)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+	changing_take(&data, &size);
 	memset(&w, 0, sizeof(w));
 	w.now = (mono_t){NSEC_PER_SEC};
 	make_page();
 	make_link();
 	make_lanes();
 	make_engine();
+	changing_watch(w.lane, sizeof(*w.lane));
+	changing_watch(w.lane_to, sizeof(*w.lane_to));
+	changing_watch(w.link.rx.ring, RING_STRIDE);
 	while (size >= 2) {
 		size_t len = MIN((size_t)data[1] * 4, size - 2);
 
