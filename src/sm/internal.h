@@ -86,7 +86,7 @@ struct sm_phase {
 	bool (*more)(struct sm *sm);
 };
 
-enum sm_job { SM_JOB_HEAVY, SM_JOB_LIGHT, SM_JOB_MCAST, SM_JOB_POLL, SM_N_JOBS };
+enum sm_job { SM_JOB_HEAVY, SM_JOB_LIGHT, SM_JOB_SELF, SM_JOB_MCAST, SM_JOB_POLL, SM_N_JOBS };
 
 /** sm_want() - run a job when those before it are done; once is enough */
 void sm_want(struct sm *sm, enum sm_job job);
@@ -113,7 +113,7 @@ bool sm_arm_more(struct sm *sm);
 bool sm_activate_more(struct sm *sm);
 void sm_up_begin(struct sm *sm);
 bool sm_clients_more(struct sm *sm);
-void sm_light_begin(struct sm *sm);
+void sm_self_begin(struct sm *sm);
 bool sm_light_more(struct sm *sm);
 void sm_poll_begin(struct sm *sm);
 void sm_poll_decide(struct sm *sm);
@@ -182,6 +182,7 @@ struct sm {
 	struct sm_calls calls;
 	struct rt_work work; /* runs sm_pump() */
 	struct rt_timer sweep_timer;
+	mono_t sweep_at; /* the next light sweep or poll */
 
 	/* --- jobs --- */
 	bool wanted[SM_N_JOBS];

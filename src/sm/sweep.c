@@ -8,16 +8,20 @@
  *   heavy  the subnet is discovered anew and configured; at the start, after
  *          traps 128 and 144, when a light sweep saw a change
  *   light  every switch is asked whether a port changed (PortStateChange)
+ *   self   the own port is asked whether it changed: no trap tells that the
+ *          switch at its other end died, or came back
  *   mcast  multicast tables are computed and programmed; after joins, leaves
  *   poll   in standby: is the master alive? (14.4.1, "POLLING")
  *
- * Timer: sweep_timer, every opt.sweep_ns, wants a light sweep or a poll.
+ * Timer: sweep_timer wants a light sweep or a poll every opt.sweep_ns, and in
+ * between a look at the own port every second.
  */
 #include "sm/internal.h"
 
 #include <string.h>
 
 #define POLL_NS (10 * NSEC_PER_SEC) /* of the master, when there are no sweeps */
+#define SELF_NS (1 * NSEC_PER_SEC)
 
 static const struct sm_phase heavy[] = {
 	{"discover", sm_discover_begin},
@@ -39,7 +43,12 @@ static const struct sm_phase heavy[] = {
 };
 
 static const struct sm_phase light[] = {
-	{"ask switches", sm_light_begin, sm_light_more},
+	{"ask switches", sm_self_begin, sm_light_more},
+	{NULL},
+};
+
+static const struct sm_phase self[] = {
+	{"ask the own port", sm_self_begin},
 	{NULL},
 };
 
@@ -58,6 +67,7 @@ static const struct sm_phase poll[] = {
 static const struct sm_phase *const jobs[SM_N_JOBS] = {
 	[SM_JOB_HEAVY] = heavy,
 	[SM_JOB_LIGHT] = light,
+	[SM_JOB_SELF] = self,
 	[SM_JOB_MCAST] = mcast,
 	[SM_JOB_POLL] = poll,
 };
@@ -73,16 +83,6 @@ void sm_abort_job(struct sm *sm)
 	sm->aborted = true;
 }
 
-void sm_sweep_due(struct rt_timer *t)
-{
-	struct sm *sm = container_of(t, struct sm, sweep_timer);
-
-	/* who did not answer may do so by now, and no port will tell */
-	sm_want(sm, sm->state == WIRE_SM_STANDBY    ? SM_JOB_POLL :
-		    sm->subnet && !sm->incomplete   ? SM_JOB_LIGHT :
-						      SM_JOB_HEAVY);
-}
-
 /* May @job run in the present state? Standby managers only look and poll. */
 static bool is_allowed(const struct sm *sm, enum sm_job job)
 {
@@ -94,6 +94,20 @@ static bool is_allowed(const struct sm *sm, enum sm_job job)
 	default:
 		return sm->state == WIRE_SM_MASTER && sm->subnet;
 	}
+}
+
+void sm_sweep_due(struct rt_timer *t)
+{
+	struct sm *sm = container_of(t, struct sm, sweep_timer);
+
+	if (rt_now(sm->rt).ns < sm->sweep_at.ns && is_allowed(sm, SM_JOB_SELF)) {
+		sm_want(sm, SM_JOB_SELF);
+		return;
+	}
+	/* who did not answer may do so by now, and no port will tell */
+	sm_want(sm, sm->state == WIRE_SM_STANDBY    ? SM_JOB_POLL :
+		    sm->subnet && !sm->incomplete   ? SM_JOB_LIGHT :
+						      SM_JOB_HEAVY);
 }
 
 static bool start_job(struct sm *sm)
@@ -114,20 +128,32 @@ static bool start_job(struct sm *sm)
 	return false;
 }
 
-static void end_job(struct sm *sm)
+static void arm_timer(struct sm *sm)
 {
 	uint64_t pause_ns = sm->opt.sweep_ns;
+	mono_t now = rt_now(sm->rt), due;
 
+	if (!pause_ns && sm->state == WIRE_SM_STANDBY)
+		pause_ns = POLL_NS;
+	if (!pause_ns)
+		return;
+	if (sm->job != SM_JOB_SELF)
+		sm->sweep_at = mono_add(now, pause_ns);
+	due = sm->sweep_at;
+	if (is_allowed(sm, SM_JOB_SELF))
+		due.ns = MIN(due.ns, mono_add(now, SELF_NS).ns);
+	rt_timer_arm(&sm->sweep_timer, due);
+}
+
+static void end_job(struct sm *sm)
+{
 	sm->phase = NULL;
 	if (sm->next) {
 		/* given up half way: the model under discovery is worth nothing */
 		sm_subnet_destroy(sm->next);
 		sm->next = NULL;
 	}
-	if (!pause_ns && sm->state == WIRE_SM_STANDBY)
-		pause_ns = POLL_NS;
-	if (pause_ns)
-		rt_timer_arm(&sm->sweep_timer, mono_add(rt_now(sm->rt), pause_ns));
+	arm_timer(sm);
 }
 
 static bool is_busy(const struct sm *sm)
@@ -199,7 +225,7 @@ static void own_port_reply(struct sm *sm, const struct sm_reply *r)
 		sm_want(sm, SM_JOB_HEAVY);
 }
 
-void sm_light_begin(struct sm *sm)
+void sm_self_begin(struct sm *sm)
 {
 	static const struct sm_path here;
 

@@ -156,6 +156,24 @@ static void test_light_sweep_sees_a_change(void **state)
 	lab_free(lab);
 }
 
+/* The manager's own switch loses power: no trap says so, nor that it is back. */
+static void test_the_own_switch_comes_back(void **state)
+{
+	struct lab *lab = lab_new();
+	struct lab_node *self = lab->nodes;
+
+	lab->opt.sweep_ns = 3600 * NSEC_PER_SEC;
+	assert_int_equal(sm_create(lab->rt, &lab->io, &lab->opt, &lab->sm), 0);
+	sm_start(lab->sm);
+	rt_sim_run_for(lab->rt, 5 * NSEC_PER_SEC);
+	assert_int_equal(lab->ups, 1);
+	lab_link_state(self, 1, WIRE_PORT_INIT);
+	rt_sim_run_for(lab->rt, 2 * NSEC_PER_SEC);
+	assert_int_equal(lab->ups, 2);
+	assert_int_equal(self->port[1].state, WIRE_PORT_ACTIVE);
+	lab_free(lab);
+}
+
 static void test_lids_survive_a_restart(void **state)
 {
 	char path[] = "/tmp/softib-lids-XXXXXX";
@@ -371,6 +389,7 @@ int main(void)
 		cmocka_unit_test(test_second_sweep_sets_nothing),
 		cmocka_unit_test(test_trap_128_reroutes),
 		cmocka_unit_test(test_light_sweep_sees_a_change),
+		cmocka_unit_test(test_the_own_switch_comes_back),
 		cmocka_unit_test(test_lids_survive_a_restart),
 		cmocka_unit_test(test_lmc_aligns),
 		cmocka_unit_test(test_steps_aside_for_a_master),
