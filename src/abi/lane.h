@@ -207,19 +207,28 @@ static inline uint32_t abi_lane_take_bulk(struct abi_lane_tx *tx, uint32_t len)
 	return at;
 }
 
-/** abi_lane_publish() - the cell at tail is filled but for its headers, whose
- *  lap is set here */
-static inline void abi_lane_publish(struct abi_lane_tx *tx, struct abi_record *record)
+/** abi_lane_publish_words() - @cell, the one at tail, is filled but for its
+ *  headers; their lap, still 0, is set here */
+static inline void abi_lane_publish_words(struct abi_lane_tx *tx, struct abi_cell *cell,
+					  const uint64_t word[3])
 {
-	struct abi_cell *cell = abi_lane_cell(tx->memory, tx->tail);
-	uint64_t word[3];
+	uint32_t at = tx->tail;
+	uint64_t first = word[0] | (uint32_t)abi_lane_lap(at) << 24;
 
-	record->lap = abi_lane_lap(tx->tail);
-	abi_record_pack(record, word);
-	tx->bulk_end[tx->tail++ & (ABI_LANE_CELLS - 1)] = tx->bulk_tail;
+	tx->bulk_end[at & (ABI_LANE_CELLS - 1)] = tx->bulk_tail;
+	tx->tail = at + 1;
 	atomic_store_explicit(&cell->word[2], word[2], memory_order_relaxed);
 	atomic_store_explicit(&cell->word[1], word[1], memory_order_relaxed);
-	atomic_store_explicit(&cell->word[0], word[0], memory_order_release);
+	atomic_store_explicit(&cell->word[0], first, memory_order_release);
+}
+
+static inline void abi_lane_publish(struct abi_lane_tx *tx, struct abi_record *record)
+{
+	uint64_t word[3];
+
+	record->lap = 0;
+	abi_record_pack(record, word);
+	abi_lane_publish_words(tx, abi_lane_cell(tx->memory, tx->tail), word);
 }
 
 /** abi_lane_must_ring() - after publishing: does the receiver sleep? */
@@ -257,14 +266,13 @@ static inline bool abi_lane_waiting(const struct abi_lane_rx *rx)
 /** abi_lane_read() - the record that waits: its headers, and the payload that
  *  is not in bulk */
 static inline const struct abi_cell *abi_lane_read(const struct abi_lane_rx *rx,
-						    struct abi_record *record)
+						    uint64_t word[3])
 {
 	struct abi_cell *cell = abi_lane_cell(rx->memory, rx->head);
-	uint64_t word[3];
 
-	for (int i = 0; i < 3; i++)
-		word[i] = atomic_load_explicit(&cell->word[i], memory_order_relaxed);
-	abi_record_unpack(word, record);
+	word[0] = atomic_load_explicit(&cell->word[0], memory_order_relaxed);
+	word[1] = atomic_load_explicit(&cell->word[1], memory_order_relaxed);
+	word[2] = atomic_load_explicit(&cell->word[2], memory_order_relaxed);
 	return cell;
 }
 

@@ -25,6 +25,8 @@
 
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
+/* of what a short path leaves out: its registers are not the short path's */
+#define noinline __attribute__((noinline))
 
 /** psn_t - packet sequence number: 24 bits, compared as a serial number
  *  (IBA v1 9.7.1). Build with psn(), read with .v. */

@@ -97,13 +97,13 @@ uint32_t eng_cq_depth(const struct eng_cq *cq)
 	return cq->cqe;
 }
 
-/* head and tail change under the lock but are looked at without it */
+/* read without the lock, too: eng_cq_added() */
 static void move(uint32_t *position, uint32_t to)
 {
 	__atomic_store_n(position, to, __ATOMIC_RELAXED);
 }
 
-static void notify(struct eng_cq *cq)
+void eng_cq_notify(struct eng_cq *cq)
 {
 	cq->armed = ENG_DISARMED;
 	cq->engine->cfg.cq_event(cq->engine->cfg.ctx, cq->ctx);
@@ -124,12 +124,8 @@ void eng_cq_push(struct eng_cq *cq, const struct ibv_wc *wc, bool solicited)
 		eng_cq_overrun(cq);
 		return;
 	}
-	cq->ring[cq->tail & cq->mask] = *wc;
-	move(&cq->tail, cq->tail + 1);
-	if (unlikely(cq->armed == ENG_ARMED ||
-		     (cq->armed == ENG_ARMED_SOLICITED &&
-		      (solicited || wc->status != IBV_WC_SUCCESS))))
-		notify(cq);
+	*eng_cq_next(cq) = *wc;
+	eng_cq_added(cq, solicited || wc->status != IBV_WC_SUCCESS);
 }
 
 int eng_cq_poll(struct eng_cq *cq, int n, struct ibv_wc *wc)

@@ -38,11 +38,20 @@ struct eng_lane_out {
 	struct list_head dirty_node; /* the engine's: written to, not yet flushed */
 };
 
+/** struct eng_small_header - of a small SEND that passed all checks (small.h) */
+struct eng_small_header {
+	struct eng_qp *qp; /* NULL: none */
+	uint32_t to, from;
+	uint64_t way;
+};
+
 /** struct eng_lane_in - a lane to receive from */
 struct eng_lane_in {
 	struct abi_lane_rx rx;
 	uint16_t slid, slid_mask; /* whose packets may come by it */
-	struct list_head node;	  /* the engine's */
+	/* --- the engine's --- */
+	struct list_head node;
+	struct eng_small_header known;
 };
 
 /** struct eng_path - what decides a packet's way */
@@ -232,9 +241,9 @@ int eng_post_recv(struct eng_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr 
 int eng_qp_attach_mcast(struct eng_qp *qp, const union wire_gid *gid, uint16_t lid);
 int eng_qp_detach_mcast(struct eng_qp *qp, const union wire_gid *gid, uint16_t lid);
 
+/** struct eng_stats - what became of packets that nobody took */
 struct eng_stats {
-	uint64_t tx_packets, tx_bytes, rx_packets, rx_bytes, rx_no_qp, rx_bad_pkey,
-		rx_malformed, link_full;
+	uint64_t rx_no_qp, rx_bad_pkey, rx_malformed, link_full;
 };
 void eng_stats(struct engine *engine, struct eng_stats *stats);
 

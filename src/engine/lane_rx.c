@@ -7,16 +7,26 @@
  */
 #include <string.h>
 
-#include "engine/private.h"
+#include "engine/small.h"
 
 void eng_lane_add(struct engine *e, struct eng_lane_in *lane)
 {
+	lane->known = (struct eng_small_header){};
 	list_add_tail(&lane->node, &e->lanes);
 }
 
 void eng_lane_del(struct engine *e, struct eng_lane_in *lane)
 {
 	list_del(&lane->node);
+}
+
+void eng_lanes_forget(struct engine *e, const struct eng_qp *qp)
+{
+	struct eng_lane_in *lane;
+
+	list_for_each_entry(lane, &e->lanes, node)
+		if (lane->known.qp == qp)
+			lane->known = (struct eng_small_header){};
 }
 
 #define GET(value)                                                                                 \
@@ -111,53 +121,76 @@ static bool is_heard(const struct eng_lane_in *lane, const struct eng_qp *qp,
 	return qp->init.type == IBV_QPT_UD || record->src_qpn == tp_qp_attr(qp->tp)->dest_qpn;
 }
 
-/* a SEND of one packet in the cell itself */
-static bool is_small(const struct abi_record *record)
-{
-	return record->opcode == (WIRE_RC | WIRE_SEND_ONLY) &&
-	       !(record->flags & (ABI_RECORD_BULK | ABI_RECORD_GRH)) &&
-	       record->flags & ABI_RECORD_ACK_REQ && record->length_bytes <= ABI_CELL_BYTES &&
-	       record->packets == 1;
-}
-
-static bool receive_small(struct eng_qp *qp, const struct abi_cell *cell,
-			  const struct abi_record *record)
-{
-	const struct tp_small in = {.psn = psn(record->psn),
-				    .payload = cell->data,
-				    .length_bytes = record->length_bytes,
-				    .solicited = record->flags & ABI_RECORD_SOLICITED};
-
-	return tp_qp_receive_small(qp->tp, &in, record->slid, record->sl);
-}
-
-static void receive(struct engine *e, const struct eng_lane_in *lane,
-		    const struct abi_cell *cell, const struct abi_record *record)
+/* Return: the QP that may have the record; NULL: none, and it is counted */
+static struct eng_qp *admit(struct engine *e, const struct eng_lane_in *lane,
+			    const struct abi_record *record)
 {
 	struct eng_qp *qp = record->dest_qpn < 2 ? NULL : eng_qp_find(e, record->dest_qpn, 0);
+
+	if (unlikely(!qp))
+		e->stats.rx_no_qp++;
+	else if (unlikely(!is_heard(lane, qp, record)))
+		e->stats.rx_malformed++;
+	else if (unlikely(!eng_pkey_passes(qp, record->pkey)))
+		e->stats.rx_bad_pkey++;
+	else
+		return qp;
+	return NULL;
+}
+
+noinline static void to_transport(struct engine *e, const struct eng_lane_in *lane, struct eng_qp *qp,
+			 const struct abi_cell *cell, const uint64_t word[3])
+{
+	struct abi_record record;
 	struct wire_packet pkt;
 
-	if (unlikely(!qp)) {
-		e->stats.rx_no_qp++;
-		return;
-	}
-	if (unlikely(!is_heard(lane, qp, record))) {
+	abi_record_unpack(word, &record);
+	if (decode(lane->rx.memory, cell, &record, &pkt))
+		tp_qp_receive(qp->tp, &pkt, e->now);
+	else
 		e->stats.rx_malformed++;
-		return;
-	}
-	if (unlikely(!eng_pkey_passes(qp, record->pkey))) {
-		e->stats.rx_bad_pkey++;
-		return;
-	}
-	if (record->flags & ABI_RECORD_ACK)
-		tp_qp_acked(qp->tp, psn(record->ack_psn), e->now);
-	if (!is_small(record) || !receive_small(qp, cell, record)) {
-		if (decode(lane->rx.memory, cell, record, &pkt))
-			tp_qp_receive(qp->tp, &pkt, e->now);
-		else
-			e->stats.rx_malformed++;
-	}
 	eng_qp_touch(qp);
+}
+
+/* any record. Return: the bytes of its payload */
+noinline static uint32_t receive(struct engine *e, struct eng_lane_in *lane, const struct abi_cell *cell,
+			const uint64_t word[3])
+{
+	struct abi_record record;
+	struct eng_qp *qp;
+
+	abi_record_unpack(word, &record);
+	qp = admit(e, lane, &record);
+	if (unlikely(!qp))
+		return record.length_bytes;
+	eng_small_note(&lane->known, qp, &record, word);
+	if (record.flags & ABI_RECORD_ACK)
+		tp_qp_acked(qp->tp, psn(record.ack_psn), e->now);
+	to_transport(e, lane, qp, cell, word);
+	return record.length_bytes;
+}
+
+/* a small SEND whose like has passed. Return: false: it is not, nothing changed */
+static bool receive_known(struct engine *e, struct eng_lane_in *lane, const struct abi_cell *cell,
+			  const uint64_t word[3])
+{
+	struct eng_qp *qp = lane->known.qp;
+	struct abi_record record;
+	bool has_ack;
+
+	abi_record_unpack(word, &record);
+	if (unlikely(!qp || !eng_small_is_known(&lane->known, word) ||
+		     !eng_pkey_is_own(qp, record.pkey)))
+		return false;
+	has_ack = record.flags & ABI_RECORD_ACK;
+	if (has_ack)
+		tp_qp_acked(qp->tp, psn(record.ack_psn), e->now);
+	if (unlikely(!eng_small_receive(e, qp, &record, cell))) {
+		to_transport(e, lane, qp, cell, word);
+	} else if (has_ack || list_empty(&qp->owing_node) || !tp_can_wait(qp->tp)) {
+		eng_qp_touch(qp); /* else: the same acknowledgement will answer this, too */
+	}
+	return true;
 }
 
 static unsigned receive_some(struct engine *e, struct eng_lane_in *lane, unsigned most)
@@ -165,18 +198,18 @@ static unsigned receive_some(struct engine *e, struct eng_lane_in *lane, unsigne
 	unsigned n = 0;
 
 	for (; n < most && abi_lane_waiting(&lane->rx); n++) {
-		struct abi_record record;
 		const struct abi_cell *cell;
+		uint32_t length_bytes = 0;
+		uint64_t word[3];
 
 		/* what came by softibd was sent before this (abi/lane.h) */
 		if (unlikely(eng_packets_waiting(e)))
 			eng_rx_packets(e, UINT32_MAX);
-		cell = abi_lane_read(&lane->rx, &record);
-		receive(e, lane, cell, &record);
-		e->stats.rx_packets += record.packets;
-		e->stats.rx_bytes += record.length_bytes;
+		cell = abi_lane_read(&lane->rx, word);
+		if (unlikely(!receive_known(e, lane, cell, word)))
+			length_bytes = receive(e, lane, cell, word);
 		/* the room of a long payload is wanted back soon */
-		abi_lane_consume(&lane->rx, record.length_bytes > ABI_CELL_BYTES);
+		abi_lane_consume(&lane->rx, length_bytes > ABI_CELL_BYTES);
 	}
 	abi_lane_release(&lane->rx);
 	return n;

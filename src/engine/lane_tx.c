@@ -7,7 +7,7 @@
  */
 #include <string.h>
 
-#include "engine/private.h"
+#include "engine/small.h"
 
 /* extended headers with which a payload still fits in its cell: RETH, immediate */
 #define EXT_MAX 20
@@ -34,15 +34,27 @@ static bool same_path(const struct eng_path *a, const struct eng_path *b)
 	       a->sl == b->sl && a->port_num == b->port_num;
 }
 
-/* what eng_fill_route() would say for each packet of the flow */
+/* what eng_fill_route() would say for each packet of the flow, and the record
+ * of a small SEND but for what each has of its own: 0 here */
 static void note_headers(struct eng_qp *qp, const struct tp_av *av)
 {
 	uint32_t bytes = WIRE_LRH_BYTES + WIRE_BTH_BYTES + WIRE_ICRC_BYTES;
+	struct abi_record small;
 	struct wire_packet pkt;
 
 	eng_fill_route(qp, av, &pkt);
-	qp->flow_slid = pkt.lrh.slid;
 	qp->flow_dwords = (uint8_t)((bytes + (av->is_global ? WIRE_GRH_BYTES : 0)) / 4);
+	small = (struct abi_record){
+		.opcode = WIRE_RC | WIRE_SEND_ONLY,
+		.flags = ABI_RECORD_ACK_REQ,
+		.sl = pkt.lrh.sl,
+		.dlid_path_bits = pkt.lrh.dlid & 0x7f,
+		.slid = pkt.lrh.slid,
+		.packets = 1,
+		.dest_qpn = qp->path.dest_qpn,
+		.src_qpn = qp->init.qpn,
+	};
+	abi_record_pack(&small, qp->small_word);
 }
 
 enum eng_way eng_lane_way(struct engine *e, struct eng_qp *qp)
@@ -139,53 +151,29 @@ static void copy_payload(const struct tp_packet_out *out, uint8_t *to)
 	}
 }
 
-/* the cell at the lane's tail is filled: @packets of @dwords in all leave */
-static void publish(struct engine *e, const struct eng_flow *flow, struct abi_record *record,
-		    uint32_t packets, uint32_t dwords)
+/* the cell at the lane's tail is filled, and perhaps its reader sleeps */
+static void note_dirty(struct engine *e, struct eng_lane_out *lane)
 {
-	struct abi_flow_count *c = flow->count;
-	uint64_t p = atomic_load_explicit(&c->packets, memory_order_relaxed);
-	uint64_t d = atomic_load_explicit(&c->dwords, memory_order_relaxed);
-
-	abi_lane_publish(&flow->lane->tx, record);
-	atomic_store_explicit(&c->dwords, d + dwords, memory_order_relaxed);
-	atomic_store_explicit(&c->packets, p + packets, memory_order_relaxed);
-	if (list_empty(&flow->lane->dirty_node))
-		list_add_tail(&flow->lane->dirty_node, &e->dirty);
-	e->stats.tx_packets += packets;
-	e->stats.tx_bytes += record->length_bytes;
+	if (list_empty(&lane->dirty_node))
+		list_add_tail(&lane->dirty_node, &e->dirty);
 }
 
-bool eng_lane_send_small(struct engine *e, struct eng_qp *qp)
+void eng_small_wait(struct engine *e, struct tp_qp *tp)
 {
-	struct abi_lane_tx *tx;
-	struct abi_record record;
+	tp_ack_wait(tp, e->now);
+	eng_note_expiry(e, tp->sq.timer);
+}
+
+/* one that waited: small.h has the way of those that do not */
+static bool send_small(struct engine *e, struct eng_qp *qp)
+{
 	struct tp_small s;
 
 	if (!eng_flow_holds(e, qp) || !abi_lane_has_cell(&qp->flow->lane->tx) ||
 	    !tp_qp_transmit_small(qp->tp, &s, ABI_CELL_BYTES, e->now))
 		return false;
-	tx = &qp->flow->lane->tx;
-	record = (struct abi_record){
-		.opcode = WIRE_RC | WIRE_SEND_ONLY,
-		.flags = (uint8_t)(ABI_RECORD_ACK_REQ | (s.solicited ? ABI_RECORD_SOLICITED : 0) |
-				   (s.has_ack ? ABI_RECORD_ACK : 0)),
-		.sl = qp->path.sl,
-		.dlid_path_bits = qp->path.dlid & 0x7f,
-		.slid = qp->flow_slid,
-		.pkey = s.pkey,
-		.packets = 1,
-		.psn = s.psn.v,
-		.ack_psn = s.has_ack ? s.ack.v : 0,
-		.dest_qpn = s.dest_qpn,
-		.src_qpn = qp->init.qpn,
-		.length_bytes = s.length_bytes,
-	};
-	if (s.length_bytes == 8) /* a load and a store */
-		memcpy(abi_lane_cell(tx->memory, tx->tail)->data, s.payload, 8);
-	else
-		memcpy(abi_lane_cell(tx->memory, tx->tail)->data, s.payload, s.length_bytes);
-	publish(e, qp->flow, &record, 1, qp->flow_dwords + (s.length_bytes + 3) / 4);
+	eng_small_put(qp, qp->flow, &s);
+	note_dirty(e, qp->flow->lane);
 	return true;
 }
 
@@ -233,7 +221,9 @@ static void put_record(struct engine *e, struct eng_qp *qp, struct tp_packet_out
 		at = payload_place(tx, cell, at, &record);
 	}
 	copy_payload(out, at);
-	publish(e, flow, &record, pkt->packets, wire_segment_dwords(pkt));
+	abi_lane_publish(tx, &record);
+	eng_lane_count(flow->count, pkt->packets, wire_segment_dwords(pkt));
+	note_dirty(e, flow->lane);
 }
 
 /* --- sending --- */
@@ -270,10 +260,10 @@ bool eng_lane_send(struct engine *e, struct eng_qp *qp, unsigned budget, bool *f
 	struct tp_packet_out out;
 	bool sent = false;
 
-	while (budget-- && tp_qp_wants_transmit(qp->tp)) {
+	while (budget-- && tp_wants_transmit(qp->tp)) {
 		uint32_t bytes;
 
-		if (likely(eng_lane_send_small(e, qp))) {
+		if (likely(send_small(e, qp))) {
 			sent = true;
 			continue;
 		}

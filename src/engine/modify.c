@@ -57,10 +57,15 @@ static bool attr_is_sound(const struct eng_qp *qp, const struct ibv_qp_attr *a, 
 
 void eng_refresh_pkey(struct eng_qp *qp)
 {
-	struct tp_attr *t = tp_qp_attr(qp->tp);
+	tp_qp_attr(qp->tp)->pkey = *qp->live_pkey;
+}
 
-	if (t->pkey_index < ABI_PKEYS)
-		t->pkey = eng_port(qp->engine, t->port_num)->pkey[t->pkey_index];
+void eng_find_pkey(struct eng_qp *qp)
+{
+	const struct tp_attr *t = tp_qp_attr(qp->tp);
+
+	qp->live_pkey = &eng_port(qp->engine, t->port_num)->pkey[t->pkey_index];
+	eng_refresh_pkey(qp);
 }
 
 /* one line per attribute: its bit, where it comes from, where it goes */
@@ -137,8 +142,9 @@ int eng_qp_modify(struct eng_qp *qp, const struct ibv_qp_attr *attr, int mask)
 	revoked = eng_window_revoke(qp);
 	apply(qp, attr, mask);
 	prepare_for(qp, to);
-	eng_refresh_pkey(qp);
+	eng_find_pkey(qp);
 	qp->flow = NULL; /* it may go another way */
+	eng_lanes_forget(e, qp);
 	if (mask & IBV_QP_STATE) {
 		e->now = e->cfg.now(e->cfg.ctx);
 		tp_qp_modify(qp->tp, to, e->now);

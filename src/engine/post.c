@@ -4,7 +4,7 @@
  * once as many packets as fit (IBA v1 11.4.1). No system call but a doorbell
  * to a peer that sleeps.
  */
-#include "engine/private.h"
+#include "engine/small.h"
 
 static bool has_immediate(enum ibv_wr_opcode op)
 {
@@ -80,14 +80,26 @@ static int post_one(struct eng_qp *qp, const struct ibv_send_wr *wr,
 	return tp_qp_post_send(qp->tp, &out);
 }
 
-int eng_post_send(struct eng_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad,
-		  const struct tp_av *(*av_of)(struct ibv_ah *ah))
+/* what was posted and is not sent yet, leaves now or waits in its turn */
+static void transmit(struct engine *e, struct eng_qp *qp)
 {
-	struct engine *e = qp->engine;
+	if (likely(list_empty(&e->tx))) {
+		eng_tx_qp(e, qp);
+		return;
+	}
+	/* the time matters to packets that wait */
+	e->now = e->cfg.now(e->cfg.ctx);
+	eng_qp_touch(qp);
+	eng_tx(e);
+}
+
+/* any list. Return: 0; -errno and *@bad the first request not queued */
+noinline static int post_all(struct eng_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad,
+			     const struct tp_av *(*av_of)(struct ibv_ah *ah))
+{
 	bool queued = false;
 	int ret = 0;
 
-	eng_lock_qp(qp);
 	for (; wr; wr = wr->next) {
 		if (eng_window_takes(qp, wr))
 			continue;
@@ -96,21 +108,41 @@ int eng_post_send(struct eng_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr 
 		if (unlikely(ret))
 			break;
 	}
-	if (!queued) {
-		eng_unlock(e);
-		return 0;
-	}
-	if (likely(list_empty(&e->tx))) {
-		eng_tx_qp(e, qp);
-	} else {
-		/* the time matters to packets that wait */
-		e->now = e->cfg.now(e->cfg.ctx);
-		eng_qp_touch(qp);
-		eng_tx(e);
-	}
-	eng_unlock(e);
+	if (queued)
+		transmit(qp->engine, qp);
 	if (unlikely(ret) && bad)
 		*bad = wr;
+	return ret;
+}
+
+/* as many of the list as need no queue. Return: the rest */
+static struct ibv_send_wr *post_straight(struct engine *e, struct eng_qp *qp,
+					 struct ibv_send_wr *wr)
+{
+	const struct ibv_send_wr *first = wr;
+	struct eng_flow *flow = qp->flow;
+
+	/* others wait for a turn of the engine: this QP gives it */
+	if (unlikely(!list_empty(&e->tx)))
+		return wr;
+	while (wr && eng_small_post(e, qp, wr))
+		wr = wr->next;
+	if (wr != first && unlikely(abi_lane_must_ring(&flow->lane->tx)))
+		e->cfg.link_ops->ring(e->cfg.link, flow->lane);
+	return wr;
+}
+
+int eng_post_send(struct eng_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad,
+		  const struct tp_av *(*av_of)(struct ibv_ah *ah))
+{
+	struct engine *e = qp->engine;
+	int ret = 0;
+
+	eng_lock_qp(qp);
+	wr = post_straight(e, qp, wr);
+	if (wr)
+		ret = post_all(qp, wr, bad, av_of);
+	eng_unlock(e);
 	return ret;
 }
 

@@ -70,12 +70,15 @@ struct eng_qp {
 	struct list_head all_node;
 	struct list_head mcast;
 	struct ibv_qp_attr attr; /* as modify set it, for query */
+	const uint16_t *live_pkey; /* its entry of the port's table */
 	/* --- the lane of its packets; valid: eng_flow_holds() --- */
 	struct eng_flow *flow;
 	uint32_t flow_serial;
 	struct eng_path path; /* of that flow */
-	uint16_t flow_slid;   /* the source LID of its packets */
 	uint8_t flow_dwords;  /* the headers of its packets, ICRC and all, but none extended */
+	/* --- small SENDs (small.h) --- */
+	uint64_t small_word[3]; /* RC: the record of one by that flow */
+	uint32_t small_bytes[2]; /* how long one may be; [1]: inline */
 	struct list_head owing_node; /* in engine.owing while an ACK may wait */
 	/* --- a packet that left the transport and found its way full --- */
 	struct wire_packet held;
@@ -128,7 +131,7 @@ void eng_lock_wait(struct engine *e);
 
 static inline void eng_lock(struct engine *e)
 {
-	if (unlikely(!eng_trylock(e)))
+	if (unlikely(atomic_exchange_explicit(&e->lock, true, memory_order_acquire)))
 		eng_lock_wait(e);
 }
 
@@ -137,8 +140,16 @@ static inline void eng_unlock(struct engine *e)
 	atomic_store_explicit(&e->lock, false, memory_order_release);
 }
 
+/** eng_lock_qp_wait() - eng_lock_qp() when another thread is between two slices */
+void eng_lock_qp_wait(struct eng_qp *qp);
+
 /** eng_lock_qp() - eng_lock(), when no request of @qp is half done */
-void eng_lock_qp(struct eng_qp *qp);
+static inline void eng_lock_qp(struct eng_qp *qp)
+{
+	eng_lock(qp->engine);
+	if (unlikely(qp->in_window))
+		eng_lock_qp_wait(qp);
+}
 
 static inline const struct abi_devport *eng_port(const struct engine *e, unsigned port_num)
 {
@@ -149,6 +160,23 @@ static inline const struct abi_devport *eng_port(const struct engine *e, unsigne
 /* mr.c */
 void *eng_mem(struct engine *e, uint32_t pd, uint32_t key, uint64_t va, uint64_t len, int access,
 	      bool remote);
+/** eng_mem_recent() - eng_mem() of a local key, inline: as long as it is of those
+ *  that were used last */
+static inline void *eng_mem_recent(struct engine *e, uint32_t pd, uint32_t key, uint64_t va,
+				   uint64_t len, int access)
+{
+	const struct eng_mr *mr = e->recent_mr[key >> 8 & (ENG_RECENT_MRS - 1)];
+	uint64_t offset;
+
+	if (unlikely(!mr || mr->attr.key != key))
+		return eng_mem(e, pd, key, va, len, access, false);
+	/* below iova it is more than any length: a region does not wrap */
+	offset = va - mr->attr.iova;
+	if (unlikely(mr->attr.pd != pd || (mr->attr.access & access) != access ||
+		     len > mr->attr.length || offset > mr->attr.length - len))
+		return NULL;
+	return (char *)mr->attr.addr + offset;
+}
 void eng_mr_free_all(struct engine *e);
 
 /* cq.c */
@@ -161,6 +189,22 @@ void eng_cq_clean(struct eng_cq *cq, uint32_t qpn);
 static inline bool eng_cq_is_full(const struct eng_cq *cq)
 {
 	return cq->tail - cq->head >= cq->cqe;
+}
+/** eng_cq_next() - the entry to fill before eng_cq_added(), of a CQ not full */
+static inline struct ibv_wc *eng_cq_next(struct eng_cq *cq)
+{
+	return &cq->ring[cq->tail & cq->mask];
+}
+/** eng_cq_notify() - the event of a CQ that was armed */
+void eng_cq_notify(struct eng_cq *cq);
+/** eng_cq_added() - the entry is filled; @matters: to who waits for solicited
+ *  completions alone */
+static inline void eng_cq_added(struct eng_cq *cq, bool matters)
+{
+	/* head and tail change under the lock but are looked at without it */
+	__atomic_store_n(&cq->tail, cq->tail + 1, __ATOMIC_RELAXED);
+	if (unlikely(cq->armed != ENG_DISARMED && (cq->armed == ENG_ARMED || matters)))
+		eng_cq_notify(cq);
 }
 
 /* rq.c */
@@ -200,12 +244,11 @@ enum eng_way eng_lane_way(struct engine *e, struct eng_qp *qp);
 /** eng_lane_send() - what @qp has to say, as long as its lane has room. Return:
  *  true when it sent something; *@full: there was no room for the rest */
 bool eng_lane_send(struct engine *e, struct eng_qp *qp, unsigned budget, bool *full);
-/** eng_lane_send_small() - the same for one small SEND, straight. Return: false:
- *  it is not the common case */
-bool eng_lane_send_small(struct engine *e, struct eng_qp *qp);
 void eng_lane_flush(struct engine *e);
 /** eng_lanes_rx() - records of all lanes, but no more than @most */
 unsigned eng_lanes_rx(struct engine *e, unsigned most);
+/** eng_lanes_forget() - @qp changes: check its next record anew */
+void eng_lanes_forget(struct engine *e, const struct eng_qp *qp);
 /** eng_packets_waiting() - may the link have a packet? */
 static inline bool eng_packets_waiting(const struct engine *e)
 {
@@ -220,8 +263,19 @@ static inline bool eng_flow_holds(const struct engine *e, const struct eng_qp *q
 	       qp->flow->epoch == atomic_load_explicit(&e->cfg.devpage->route_epoch,
 						       memory_order_acquire);
 }
+/** eng_note_expiry() - a QP's timer may be earlier than any that is known */
+static inline void eng_note_expiry(struct engine *e, mono_t expiry)
+{
+	if (likely(!mono_before(expiry, e->next_expiry)))
+		return;
+	e->next_expiry = expiry;
+	if (e->cfg.kick)
+		e->cfg.kick(e->cfg.ctx, expiry);
+}
 /** eng_qp_touch() - after anything that can make @qp send or set its timer */
 void eng_qp_touch(struct eng_qp *qp);
+/** eng_find_pkey() - index or port changed: where the QP's P_Key is now */
+void eng_find_pkey(struct eng_qp *qp);
 /** eng_refresh_pkey() - the QP's P_Key from the live table */
 void eng_refresh_pkey(struct eng_qp *qp);
 

@@ -216,6 +216,11 @@ int eng_qp_create(struct engine *e, const struct eng_qp_init *init, struct eng_q
 	ret = alloc_parts(qp);
 	if (ret)
 		goto undo_qp;
+	eng_find_pkey(qp);
+	if (init->max_send_sge) {
+		qp->small_bytes[0] = ABI_CELL_BYTES;
+		qp->small_bytes[1] = MIN(init->max_inline, ABI_CELL_BYTES);
+	}
 	eng_lock(e);
 	ret = enter_tables(e, qp);
 	if (ret) {
@@ -262,6 +267,7 @@ void eng_qp_destroy(struct eng_qp *qp)
 	list_del(&qp->held_node);
 	list_del(&qp->owing_node);
 	list_del(&qp->all_node);
+	eng_lanes_forget(e, qp);
 	detach_all(qp);
 	eng_cq_clean(qp->send_cq, qp->init.qpn);
 	eng_cq_clean(qp->recv_cq, qp->init.qpn);

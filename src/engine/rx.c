@@ -77,8 +77,6 @@ static void packet(struct engine *e, const void *bytes, size_t len, unsigned por
 	struct wire_packet pkt;
 	struct eng_qp *qp;
 
-	e->stats.rx_packets++;
-	e->stats.rx_bytes += len;
 	if (unlikely(wire_packet_decode(bytes, len, &pkt) < 0)) {
 		e->stats.rx_malformed++;
 		return;

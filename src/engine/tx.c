@@ -7,26 +7,20 @@
  */
 #include <string.h>
 
-#include "engine/private.h"
+#include "engine/small.h"
 #include "runtime/rt.h"
 
 void eng_qp_touch(struct eng_qp *qp)
 {
 	struct engine *e = qp->engine;
-	mono_t expiry;
 
-	if ((qp->held_bytes || tp_qp_wants_transmit(qp->tp)) && list_empty(&qp->tx_node)) {
-		if (!tp_qp_can_wait(qp->tp) || !eng_flow_holds(e, qp))
+	if ((qp->held_bytes || tp_wants_transmit(qp->tp)) && list_empty(&qp->tx_node)) {
+		if (!tp_can_wait(qp->tp) || !eng_flow_holds(e, qp))
 			list_add_tail(&qp->tx_node, &e->tx);
 		else if (list_empty(&qp->owing_node))
 			list_add_tail(&qp->owing_node, &e->owing);
 	}
-	expiry = tp_qp_expiry(qp->tp);
-	if (!mono_before(expiry, e->next_expiry))
-		return;
-	e->next_expiry = expiry;
-	if (e->cfg.kick)
-		e->cfg.kick(e->cfg.ctx, expiry);
+	eng_note_expiry(e, qp->tp->sq.timer);
 }
 
 static void fill_grh(const struct engine *e, const struct tp_av *av, struct wire_grh *grh)
@@ -78,8 +72,6 @@ static void assemble(const struct tp_packet_out *out, const uint8_t *header, siz
 static void committed(struct engine *e, unsigned port_num, size_t len)
 {
 	e->cfg.link_ops->commit(e->cfg.link, port_num, len);
-	e->stats.tx_packets++;
-	e->stats.tx_bytes += len;
 	e->unflushed = true;
 }
 
@@ -169,7 +161,7 @@ static bool send_some(struct engine *e, struct eng_qp *qp)
 			return false;
 		sent = true;
 	}
-	for (unsigned n = 0; n < ENG_TX_BUDGET && tp_qp_wants_transmit(qp->tp); n++)
+	for (unsigned n = 0; n < ENG_TX_BUDGET && tp_wants_transmit(qp->tp); n++)
 		if (!send_one(e, qp, &sent))
 			break;
 	return sent;
@@ -188,10 +180,7 @@ static void flush(struct engine *e)
 
 void eng_tx_qp(struct engine *e, struct eng_qp *qp)
 {
-	bool small = !qp->held_bytes && eng_lane_send_small(e, qp);
-
-	if (unlikely(!small || tp_qp_wants_transmit(qp->tp)))
-		send_some(e, qp);
+	send_some(e, qp);
 	eng_qp_touch(qp);
 	flush(e);
 }
@@ -202,7 +191,7 @@ void eng_pay_acks(struct engine *e)
 		struct eng_qp *qp = list_first_entry(&e->owing, struct eng_qp, owing_node);
 
 		list_del(&qp->owing_node);
-		if (tp_qp_wants_transmit(qp->tp) && list_empty(&qp->tx_node))
+		if (tp_wants_transmit(qp->tp) && list_empty(&qp->tx_node))
 			list_add_tail(&qp->tx_node, &e->tx);
 	}
 }

@@ -30,10 +30,9 @@ struct request {
 	} piece[TP_MAX_SGE];
 };
 
-void eng_lock_qp(struct eng_qp *qp)
+void eng_lock_qp_wait(struct eng_qp *qp)
 {
-	eng_lock(qp->engine);
-	while (unlikely(qp->in_window)) { /* another thread is between two slices */
+	while (qp->in_window) {
 		eng_unlock(qp->engine);
 		sched_yield();
 		eng_lock(qp->engine);

@@ -131,8 +131,10 @@ static void note_credits(struct tp_sq *sq, const struct wire_aeth *aeth)
 	uint8_t code = aeth->syndrome & WIRE_AETH_VALUE_MASK;
 
 	sq->limited = code != WIRE_AETH_CREDIT_INVALID;
-	if (sq->limited)
-		sq->limit_ssn = aeth->msn + tp_credits[code];
+	if (!sq->limited)
+		return;
+	sq->straight = 0;
+	sq->limit_ssn = aeth->msn + tp_credits[code];
 }
 
 static void nak(struct tp_qp *qp, const struct wire_packet *pkt, mono_t now)

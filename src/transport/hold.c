@@ -18,6 +18,7 @@ bool tp_qp_hold(struct tp_qp *qp)
 
 	if (qp->state != IBV_QPS_RTS || sq->stop)
 		return false;
+	sq->straight = 0;
 	sq->stop = TP_STOP_HOLD;
 	sq->end = sq->fresh;
 	return true;

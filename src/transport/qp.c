@@ -56,7 +56,7 @@ struct tp_qp *tp_qp_init(void *mem, const struct tp_qp_init *init)
 	qp->type = (uint8_t)init->type;
 	qp->transport = transports[init->type];
 	qp->qpn = init->qpn;
-	qp->sq_sig_all = init->sq_sig_all;
+	qp->sig_all_flag = init->sq_sig_all ? IBV_SEND_SIGNALED : 0;
 	qp->has_srq = init->has_srq;
 	qp->ops = init->ops;
 	qp->ctx = init->ctx;
@@ -197,6 +197,7 @@ void tp_qp_modify(struct tp_qp *qp, enum ibv_qp_state to, mono_t now)
 {
 	enum ibv_qp_state from = qp->state;
 
+	qp->sq.straight = 0;
 	qp->state = (uint8_t)to;
 	switch (to) {
 	case IBV_QPS_RESET:
@@ -265,7 +266,7 @@ static void copy_request(struct tp_qp *qp, uint32_t index, const struct tp_send_
 	sqe->imm_or_rkey = wr->imm_or_rkey;
 	sqe->opcode = wr->opcode;
 	sqe->num_sge = wr->num_sge;
-	sqe->flags = wr->flags | (qp->sq_sig_all ? IBV_SEND_SIGNALED : 0);
+	sqe->flags = wr->flags | qp->sig_all_flag;
 	if (qp->type == TP_UD) {
 		struct tp_destination *to = &qp->sq.destinations[index & qp->sq.mask];
 		*to = (struct tp_destination){wr->av, wr->remote_qpn, wr->remote_qkey};
@@ -295,6 +296,7 @@ int tp_qp_post_send(struct tp_qp *qp, const struct tp_send_wr *wr)
 	if (unlikely(sq->head - sq->tail >= sq->depth))
 		return -ENOMEM;
 	copy_request(qp, sq->head, wr);
+	sq->straight = 0;
 	sq->head++;
 	if (likely(qp->state == IBV_QPS_RTS)) {
 		if (likely(!sq->stop))
@@ -335,25 +337,17 @@ void tp_qp_receive(struct tp_qp *qp, const struct wire_packet *pkt, mono_t now)
 
 bool tp_qp_wants_transmit(const struct tp_qp *qp)
 {
-	return qp->resp.pending || (qp->sq.next != qp->sq.end && !qp->sq.block);
+	return tp_wants_transmit(qp);
 }
 
 bool tp_qp_can_wait(const struct tp_qp *qp)
 {
-	return qp->resp.pending == TP_RESPONSE_OWED &&
-	       (qp->sq.next == qp->sq.end || qp->sq.block);
+	return tp_can_wait(qp);
 }
 
 bool tp_qp_take_ack(struct tp_qp *qp, psn_t *at)
 {
-	struct tp_responder *r = &qp->resp;
-
-	if (!(r->pending & TP_RESPONSE_OWED))
-		return false;
-	r->pending &= (uint8_t)~TP_RESPONSE_OWED;
-	r->owed = 0;
-	*at = psn_add(r->epsn, 0xffffff);
-	return true;
+	return tp_take_ack(qp, at);
 }
 
 void tp_qp_acked(struct tp_qp *qp, psn_t at, mono_t now)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * A queue pair from the inside: private to src/transport.
+ * A queue pair from the inside: private to src/transport, and small.h.
  *
  * The send queue is a ring of requests between four free-running indices
  *
@@ -110,6 +110,9 @@ enum tp_stop {
 struct tp_sq {
 	/* --- indices --- */
 	uint32_t head, tail, next, fresh, end;
+	/* small SENDs that may leave straight from their post, one after the other
+	 * (small.h). 0: look again; whoever stops that, or posts another, sets it */
+	uint32_t straight;
 	uint8_t block; /* enum tp_block */
 	uint8_t stop;  /* enum tp_stop */
 	uint8_t fail_status;
@@ -191,7 +194,8 @@ struct tp_qp {
 	uint8_t type;	   /* enum tp_type */
 	uint8_t transport; /* enum wire_transport */
 	uint8_t mtu_shift;
-	bool sq_sig_all, has_srq;
+	bool has_srq;
+	uint16_t sig_all_flag; /* IBV_SEND_SIGNALED when all requests are; else 0 */
 	uint32_t qpn;
 	uint64_t ack_half_ns; /* twice attr.timeout_enc; UINT64_MAX: for ever */
 	const struct tp_ops *ops;
@@ -252,6 +256,40 @@ static inline void tp_ack_wait(struct tp_qp *qp, mono_t now)
 	qp->sq.half_waited = false;
 	qp->sq.timer = qp->ack_half_ns == UINT64_MAX ? MONO_NEVER :
 						       mono_add(now, qp->ack_half_ns);
+}
+
+/** tp_wants_transmit() - tp_qp_wants_transmit() */
+static inline bool tp_wants_transmit(const struct tp_qp *qp)
+{
+	return qp->resp.pending || (qp->sq.next != qp->sq.end && !qp->sq.block);
+}
+
+/** tp_can_wait() - tp_qp_can_wait() */
+static inline bool tp_can_wait(const struct tp_qp *qp)
+{
+	return qp->resp.pending == TP_RESPONSE_OWED &&
+	       (qp->sq.next == qp->sq.end || qp->sq.block);
+}
+
+/** tp_take_ack() - tp_qp_take_ack() */
+static inline bool tp_take_ack(struct tp_qp *qp, psn_t *at)
+{
+	struct tp_responder *r = &qp->resp;
+
+	if (!(r->pending & TP_RESPONSE_OWED))
+		return false;
+	r->pending &= (uint8_t)~TP_RESPONSE_OWED;
+	r->owed = 0;
+	*at = psn_add(r->epsn, 0xffffff);
+	return true;
+}
+
+/** tp_acknowledge() - an ACK is asked for; that of a whole message may wait */
+static inline void tp_acknowledge(struct tp_responder *r, bool whole)
+{
+	bool may_wait = whole && ++r->owed < TP_ACK_MESSAGES;
+
+	r->pending |= may_wait ? TP_RESPONSE_OWED : TP_RESPONSE_ACK;
 }
 
 /** tp_trim() - @to is @pkt without its first @done packets; its flags are

@@ -8,7 +8,7 @@
  * end-to-end credits, the RNR timer (enum tp_block; progress lifts all but
  * the last), and sq.end.
  */
-#include "transport/qp.h"
+#include "transport/small.h"
 
 static bool block(struct tp_qp *qp, enum tp_block why)
 {
@@ -265,6 +265,19 @@ bool tp_requester_transmit(struct tp_qp *qp, struct tp_packet_out *out, uint32_t
 	return true;
 }
 
+bool tp_small_look(struct tp_qp *qp)
+{
+	struct tp_sq *sq = &qp->sq;
+	uint32_t in_flight = tp_psn_distance(sq->nxt, sq->una);
+
+	if (qp->state != IBV_QPS_RTS || qp->type != TP_RC || sq->next != sq->head ||
+	    sq->block || sq->stop || sq->limited || in_flight >= TP_SEGMENT_WINDOW)
+		return false;
+	/* requests that complete meanwhile only make room */
+	sq->straight = MIN(sq->depth - (sq->head - sq->tail), TP_SEGMENT_WINDOW - in_flight);
+	return sq->straight > 0;
+}
+
 bool tp_qp_transmit_small(struct tp_qp *qp, struct tp_small *out, uint32_t most, mono_t now)
 {
 	struct tp_sq *sq = &qp->sq;
@@ -285,18 +298,11 @@ bool tp_qp_transmit_small(struct tp_qp *qp, struct tp_small *out, uint32_t most,
 		if (unlikely(!out->payload))
 			return false;
 	}
-	out->psn = sq->nxt;
 	out->length_bytes = sqe->length_bytes;
-	out->dest_qpn = qp->attr.dest_qpn;
-	out->pkey = qp->attr.pkey;
 	out->solicited = sqe->flags & IBV_SEND_SOLICITED;
-	out->has_ack = tp_qp_take_ack(qp, &out->ack);
-	sqe->first_psn = sqe->last_psn = sq->nxt;
-	sq->nxt = sq->sent = psn_add(sq->nxt, 1);
-	sq->next = ++sq->fresh;
-	if (sq->timer.ns == MONO_NEVER.ns)
+	tp_small_sent(qp, sqe, out);
+	if (!tp_small_waits(qp))
 		tp_ack_wait(qp, now);
-	qp->stats.tx_packets++;
 	return true;
 }
 
@@ -304,6 +310,7 @@ void tp_requester_rewind(struct tp_qp *qp)
 {
 	struct tp_sq *sq = &qp->sq;
 
+	sq->straight = 0;
 	sq->next = sq->tail;
 	sq->nxt = sq->una;
 	sq->read_psns = sq->responses = 0;

@@ -71,13 +71,6 @@ static uint8_t rnr_timer_enc(const struct tp_qp *qp, const struct wire_packet *p
 						    qp->attr.min_rnr_timer_enc;
 }
 
-static void acknowledge(struct tp_responder *r, uint32_t flags)
-{
-	bool may_wait = flags & WIRE_IS_LAST && ++r->owed < TP_ACK_MESSAGES;
-
-	r->pending |= may_wait ? TP_RESPONSE_OWED : TP_RESPONSE_ACK;
-}
-
 static void expected(struct tp_qp *qp, const struct wire_packet *pkt, uint32_t flags)
 {
 	struct tp_responder *r = &qp->resp;
@@ -102,7 +95,7 @@ static void expected(struct tp_qp *qp, const struct wire_packet *pkt, uint32_t f
 		if (flags & WIRE_IS_LAST)
 			r->msn = (r->msn + 1) & 0xffffff;
 		if (pkt->bth.ack_req)
-			acknowledge(r, flags);
+			tp_acknowledge(r, flags & WIRE_IS_LAST);
 	}
 }
 
@@ -147,42 +140,6 @@ void tp_responder_receive(struct tp_qp *qp, const struct wire_packet *pkt, uint3
 		duplicate(qp, pkt, flags, (uint32_t)-ahead);
 	else
 		too_early(qp);
-}
-
-bool tp_qp_receive_small(struct tp_qp *qp, const struct tp_small *in, uint16_t slid, uint8_t sl)
-{
-	struct tp_responder *r = &qp->resp;
-	const struct tp_sge *sge;
-	struct tp_wc wc = {
-		.opcode = IBV_WC_RECV,
-		.byte_len = in->length_bytes,
-		.src_qpn = qp->attr.dest_qpn,
-		.pkey_index = qp->attr.pkey_index,
-		.slid = slid,
-		.sl = sl,
-		.solicited = in->solicited,
-	};
-	void *to;
-
-	if (qp->type != TP_RC || qp->state != IBV_QPS_RTS || !psn_eq(in->psn, r->epsn) ||
-	    r->message != TP_MESSAGE_NONE || r->nak_sent || r->pending & TP_RESPONSE_NAK ||
-	    in->length_bytes == 0 || in->length_bytes > tp_mtu(qp) || !tp_recv_take(qp))
-		return false;
-	/* in one piece, or the general way */
-	sge = r->recv.sge;
-	if (r->recv.num_sge < 1 || sge->length_bytes < in->length_bytes)
-		return false;
-	to = qp->ops->mem(qp->ctx, sge->lkey, sge->addr, in->length_bytes,
-			  IBV_ACCESS_LOCAL_WRITE, false);
-	if (unlikely(!to))
-		return false;
-	memcpy(to, in->payload, in->length_bytes);
-	r->epsn = psn_add(r->epsn, 1);
-	r->msn = (r->msn + 1) & 0xffffff;
-	qp->stats.rx_packets++;
-	tp_recv_complete(qp, &wc);
-	acknowledge(r, WIRE_IS_LAST);
-	return true;
 }
 
 void tp_fill_response(const struct tp_qp *qp, struct tp_packet_out *out,

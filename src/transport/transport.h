@@ -246,12 +246,12 @@ bool tp_qp_transmit(struct tp_qp *qp, struct tp_packet_out *out, mono_t now);
  *  Less than the path MTU: a packet */
 bool tp_qp_transmit_segment(struct tp_qp *qp, struct tp_packet_out *out,
 			    uint32_t segment_bytes, mono_t now);
-/** struct tp_small - a SEND Only of RC without immediate, AckReq set */
+/** struct tp_small - a SEND Only of RC without immediate, AckReq set, on its way
+ *  to the QP's peer (small.h has the rest of its straight way) */
 struct tp_small {
 	psn_t psn;
 	const void *payload; /* as tp_packet_out's pieces */
 	uint32_t length_bytes;
-	uint32_t dest_qpn;
 	uint16_t pkey;
 	bool solicited;
 	bool has_ack; /* an acknowledgement of @ack travels along */
@@ -261,10 +261,6 @@ struct tp_small {
  *  next thing to send is a new SEND of RC, of at most @most bytes in one
  *  piece, and nothing is in its way. Return: false: it is not, nothing changed */
 bool tp_qp_transmit_small(struct tp_qp *qp, struct tp_small *out, uint32_t most, mono_t now);
-/** tp_qp_receive_small() - tp_qp_receive() for the common case: @in, with its
- *  psn, payload, length and solicited, is the one expected, and there is a
- *  receive for it. @slid, @sl: for the completion. Return: as above */
-bool tp_qp_receive_small(struct tp_qp *qp, const struct tp_small *in, uint16_t slid, uint8_t sl);
 /** tp_qp_wants_transmit() - cheap test: may tp_qp_transmit() return true? */
 bool tp_qp_wants_transmit(const struct tp_qp *qp);
 /** tp_qp_can_wait() - all it wants to send is an acknowledgement that may wait

@@ -171,7 +171,6 @@ static void garbage_is_counted_not_believed(void **state)
 	}
 	run(w);
 	eng_stats(w->b.engine, &stats);
-	assert_int_equal(stats.rx_packets, 100);
 	assert_int_equal(stats.rx_malformed + stats.rx_no_qp + stats.rx_bad_pkey, 100);
 }
 

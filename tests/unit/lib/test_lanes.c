@@ -154,12 +154,14 @@ static unsigned receive_all(struct ends *e, uint32_t first)
 {
 	struct abi_lane_rx *rx = &e->in.eng.rx;
 	struct abi_record record;
+	uint64_t word[3];
 	unsigned n = 0;
 	uint32_t number;
 
 	for (; abi_lane_waiting(rx); n++) {
-		const struct abi_cell *cell = abi_lane_read(rx, &record);
+		const struct abi_cell *cell = abi_lane_read(rx, word);
 
+		abi_record_unpack(word, &record);
 		memcpy(&number, cell->data, sizeof(number));
 		assert_int_equal(number, first + n);
 		assert_int_equal(record.dest_qpn, QPN);

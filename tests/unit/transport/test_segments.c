@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "pair.h"
+#include "transport/small.h"
 
 #define MTU 1024
 #define LONG 20000 /* bytes: twenty packets */
@@ -191,39 +192,92 @@ static void a_lost_segment_loses_its_message_alone(void **state)
 	pair_free(p);
 }
 
-/* The straight way is the general one: both leave two QPs in the same state. */
-static void the_straight_way_does_the_same(void **state)
+/* what the engine does with a small SEND that came, but for the completion */
+static void receive_small(struct pair *p, const struct tp_small *small)
 {
-	struct pair *p[2];
-	struct tp_packet_out out;
-	struct tp_small small = {0};
+	struct pair_side *to = &p->side[B];
+	const struct tp_recv_wr *wr = &to->recv[to->recv_head++];
 
-	for (unsigned i = 0; i < 2; i++) {
+	assert_true(tp_small_expects(to->qp, small->psn));
+	copy_short(to->memory + (wr->sge->addr - PAIR_IOVA), small->payload, small->length_bytes);
+	tp_small_received(to->qp);
+	assert_false(tp_small_expects(to->qp, small->psn)); /* again */
+}
+
+/* The three ways of a small SEND: general, straight for one that waited in the
+ * queue, straight from the post. All leave two QPs in the same state. */
+static void the_straight_ways_do_the_same(void **state)
+{
+	struct tp_small small[3] = {0};
+	struct tp_packet_out out;
+	struct tp_send_wr wr;
+	struct pair *p[3];
+
+	for (unsigned i = 0; i < 3; i++) {
 		p[i] = new_pair(TP_RC, 8 * MTU);
 		pair_recv(p[i], B, 7, 0x100, 100);
-		pair_send(p[i], A, IBV_WR_SEND, 1, 0x40000, 30, 0);
+		if (i < 2)
+			pair_send(p[i], A, IBV_WR_SEND, 1, 0x40000, 30, 0);
 	}
 	assert_true(tp_qp_transmit_segment(p[0]->side[A].qp, &out, 8 * MTU, p[0]->now));
-	assert_false(tp_qp_transmit_small(p[1]->side[A].qp, &small, 29, p[1]->now));
-	assert_true(tp_qp_transmit_small(p[1]->side[A].qp, &small, 30, p[1]->now));
-	assert_int_equal(small.psn.v, out.hdr.bth.psn.v);
-	assert_int_equal(small.length_bytes, out.hdr.payload_bytes);
-	assert_memory_equal(small.payload, out.piece[0].ptr, 30);
-	assert_int_equal(small.dest_qpn, out.hdr.bth.dest_qpn);
-	assert_int_equal(tp_qp_expiry(p[0]->side[A].qp).ns, tp_qp_expiry(p[1]->side[A].qp).ns);
+	assert_false(tp_small_may_post(p[1]->side[A].qp)); /* behind the other */
+	assert_false(tp_qp_transmit_small(p[1]->side[A].qp, &small[1], 29, p[1]->now));
+	assert_true(tp_qp_transmit_small(p[1]->side[A].qp, &small[1], 30, p[1]->now));
+	wr = pair_wr(p[2], A, IBV_WR_SEND, 1, 0x40000, 30, 0);
+	assert_true(tp_small_may_post(p[2]->side[A].qp));
+	tp_small_post(p[2]->side[A].qp, wr.wr_id, wr.flags, wr.sge,
+		      p[2]->side[A].memory + 0x40000, &small[2]);
+	tp_ack_wait(p[2]->side[A].qp, p[2]->now);
 	out.hdr.payload = out.piece[0].ptr;
 	out.hdr.lrh = (struct wire_lrh){.lnh = WIRE_LNH_BTH, .slid = 3, .sl = 2};
 	tp_qp_receive(p[0]->side[B].qp, &out.hdr, p[0]->now);
-	assert_true(tp_qp_receive_small(p[1]->side[B].qp, &small, 3, 2));
-	assert_false(tp_qp_receive_small(p[1]->side[B].qp, &small, 3, 2)); /* again */
-	assert_memory_equal(pair_received(p[0], B), pair_received(p[1], B), sizeof(struct tp_wc));
-	assert_memory_equal(p[0]->side[B].memory, p[1]->side[B].memory, 4096);
-	for (unsigned i = 0; i < 2; i++) {
-		pair_run(p[i]);
+	for (unsigned i = 1; i < 3; i++) {
+		assert_int_equal(small[i].psn.v, out.hdr.bth.psn.v);
+		assert_int_equal(small[i].length_bytes, out.hdr.payload_bytes);
+		assert_int_equal(small[i].pkey, out.hdr.bth.pkey);
+		assert_memory_equal(small[i].payload, out.piece[0].ptr, 30);
+		assert_int_equal(tp_qp_expiry(p[0]->side[A].qp).ns,
+				 tp_qp_expiry(p[i]->side[A].qp).ns);
+		receive_small(p[i], &small[i]);
+		assert_memory_equal(p[0]->side[B].memory, p[i]->side[B].memory, 4096);
+		assert_memory_equal(tp_qp_stats(p[0]->side[B].qp), tp_qp_stats(p[i]->side[B].qp),
+				    sizeof(struct tp_stats));
+	}
+	assert_int_equal(pair_received(p[0], B)->byte_len, 30);
+	for (unsigned i = 0; i < 3; i++) {
+		pair_run(p[i]); /* the acknowledgement */
 		pair_expect_sent(p[i], A, 1, IBV_WC_SUCCESS);
 		pair_expect_quiet(p[i]);
 		pair_free(p[i]);
 	}
+}
+
+/* One that was lost is sent again from the queue, inline data and all. */
+static void a_small_one_is_sent_again(void **state)
+{
+	struct pair *p = new_pair(TP_RC, 8 * MTU);
+	struct tp_small small;
+	struct tp_send_wr wr;
+
+	for (unsigned n = 0; n < 2; n++) {
+		pair_recv(p, B, n, 0x100 * n, 100);
+		wr = pair_wr(p, A, IBV_WR_SEND, n, 0x40000 + 64 * n, 24, 0);
+		assert_true(tp_small_may_post(p->side[A].qp));
+		tp_small_post(p->side[A].qp, wr.wr_id, wr.flags | (n ? IBV_SEND_INLINE : 0),
+			      wr.sge, p->side[A].memory + 0x40000 + 64 * n, &small);
+	}
+	tp_ack_wait(p->side[A].qp, p->now);
+	memset(p->side[A].memory + 0x40040, 0, 24); /* inline: it was lent during the call */
+	pair_run(p);
+	for (unsigned n = 0; n < 2; n++) {
+		pair_expect_sent(p, A, n, IBV_WC_SUCCESS);
+		pair_expect_received(p, B, n, IBV_WC_SUCCESS);
+	}
+	assert_memory_equal(p->side[B].memory, p->side[A].memory + 0x40000, 24);
+	assert_memory_not_equal(p->side[B].memory + 0x100, p->side[A].memory + 0x40040, 24);
+	assert_int_equal(tp_qp_stats(p->side[A].qp)->timeouts, 1);
+	pair_expect_quiet(p);
+	pair_free(p);
 }
 
 int main(void)
@@ -235,7 +289,8 @@ int main(void)
 		cmocka_unit_test(an_acknowledgement_travels_along),
 		cmocka_unit_test(sixteen_messages_are_as_many_as_wait),
 		cmocka_unit_test(a_lost_segment_loses_its_message_alone),
-		cmocka_unit_test(the_straight_way_does_the_same),
+		cmocka_unit_test(the_straight_ways_do_the_same),
+		cmocka_unit_test(a_small_one_is_sent_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

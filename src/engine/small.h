@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The straight way of a small SEND, between the program and a lane: from a
+ * work request into a cell, and from a cell into the receive's memory and its
+ * completion. transport/small.h is the transport's part of it.
+ *
+ * Both functions look first and change nothing until they are sure; what
+ * they do not take goes the general way (post.c and lane_tx.c; lane_rx.c),
+ * which does the same to it, and also knows every error. What they leave out:
+ *
+ *   - the list of QPs with something to send, the clock: the message leaves now
+ *   - the copy of the request: its only SGE goes into the send queue's slot
+ *   - packing the record: but for PSN, ACK, length and P_Key its three words
+ *     are those of the flow, made when the flow was chosen
+ *   - taking the receive: it is looked at where it lies, then is used up
+ */
+#ifndef SOFTIB_ENGINE_SMALL_H
+#define SOFTIB_ENGINE_SMALL_H
+
+#include "engine/private.h"
+#include "transport/small.h"
+
+/* --- sending --- */
+
+/** eng_lane_count() - packets leave by a lane */
+static inline void eng_lane_count(struct abi_flow_count *c, uint32_t packets, uint32_t dwords)
+{
+	uint64_t p = atomic_load_explicit(&c->packets, memory_order_relaxed);
+	uint64_t d = atomic_load_explicit(&c->dwords, memory_order_relaxed);
+
+	atomic_store_explicit(&c->dwords, d + dwords, memory_order_relaxed);
+	atomic_store_explicit(&c->packets, p + packets, memory_order_relaxed);
+}
+
+/** eng_small_put() - into the cell at the tail of the lane of @flow, @qp's */
+static inline void eng_small_put(const struct eng_qp *qp, const struct eng_flow *flow,
+				 const struct tp_small *s)
+{
+	struct abi_lane_tx *tx = &flow->lane->tx;
+	struct abi_cell *cell = abi_lane_cell(tx->memory, tx->tail);
+	uint32_t len = s->length_bytes;
+	uint64_t word[3] = {
+		qp->small_word[0] | s->psn.v,
+		qp->small_word[1],
+		qp->small_word[2] | len | (uint64_t)s->pkey << 48,
+	};
+
+	word[1] |= (uint64_t)(s->solicited * ABI_RECORD_SOLICITED) << 24;
+	if (s->has_ack)
+		word[1] |= (uint64_t)ABI_RECORD_ACK << 24 | (uint64_t)s->ack.v << 32;
+	copy_short(cell->data, s->payload, len);
+	abi_lane_publish_words(tx, cell, word);
+	eng_lane_count(flow->count, 1, qp->flow_dwords + (len + 3) / 4);
+}
+
+/* the SGE goes into the send queue's slot as it is */
+_Static_assert(sizeof(struct tp_sge) == sizeof(struct ibv_sge) &&
+		       offsetof(struct tp_sge, addr) == offsetof(struct ibv_sge, addr) &&
+		       offsetof(struct tp_sge, length_bytes) == offsetof(struct ibv_sge, length) &&
+		       offsetof(struct tp_sge, lkey) == offsetof(struct ibv_sge, lkey),
+	       "struct tp_sge is struct ibv_sge in our words");
+
+/** eng_small_wait() - start to wait for the acknowledgement of what was posted */
+void eng_small_wait(struct engine *e, struct tp_qp *tp);
+
+/** eng_small_post() - post and send, when that is all there is to do. The
+ *  caller rings the lane. Return: false: it is not, nothing changed */
+static inline bool eng_small_post(struct engine *e, struct eng_qp *qp,
+				  const struct ibv_send_wr *wr)
+{
+	const unsigned may = IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE;
+	const struct tp_sge *sge = (const struct tp_sge *)wr->sg_list;
+	const struct eng_flow *flow = qp->flow;
+	unsigned flags = wr->send_flags;
+	bool is_inline = flags & IBV_SEND_INLINE;
+	struct tp_qp *tp = qp->tp;
+	struct tp_small small;
+	void *payload;
+
+	if (wr->opcode != IBV_WR_SEND || wr->num_sge != 1 || flags & ~may ||
+	    sge->length_bytes - 1 >= qp->small_bytes[is_inline] || !eng_flow_holds(e, qp) ||
+	    !abi_lane_has_cell(&flow->lane->tx) || !tp_small_may_post(tp))
+		return false;
+	payload = (void *)(uintptr_t)sge->addr;
+	if (!is_inline) {
+		payload = eng_mem_recent(e, qp->init.pd, sge->lkey, sge->addr, sge->length_bytes, 0);
+		if (unlikely(!payload))
+			return false;
+	}
+	tp_small_post(tp, wr->wr_id, flags, sge, payload, &small);
+	eng_small_put(qp, flow, &small);
+	qp->window_run = 0;
+	if (unlikely(!tp_small_waits(tp)))
+		eng_small_wait(e, tp);
+	return true;
+}
+
+/* --- receiving --- */
+
+/*
+ * Of a small SEND's three words all is the same in those that follow but PSN,
+ * ACK, solicited and length; and so is the outcome of the checks, until the QP
+ * changes (eng_lanes_forget()). The P_Key's is looked at each time: the table
+ * is softibd's.
+ */
+#define ENG_SMALL_FREE ((uint32_t)(ABI_RECORD_SOLICITED | ABI_RECORD_ACK) << 24)
+
+static inline bool eng_small_is_known(const struct eng_small_header *known, const uint64_t word[3])
+{
+	return known->to == (uint32_t)(word[0] >> 32) &&
+	       known->from == ((uint32_t)word[1] & ~ENG_SMALL_FREE) &&
+	       known->way == word[2] >> 18;
+}
+
+/** eng_small_note() - the record passed; if it is a small SEND, know its like */
+static inline void eng_small_note(struct eng_small_header *known, struct eng_qp *qp,
+				  const struct abi_record *r, const uint64_t word[3])
+{
+	const uint8_t must = ABI_RECORD_ACK_REQ, odd = ABI_RECORD_BULK | ABI_RECORD_GRH;
+
+	if (r->opcode != (WIRE_RC | WIRE_SEND_ONLY) || r->packets != 1 ||
+	    (r->flags & (must | odd)) != must)
+		return;
+	*known = (struct eng_small_header){
+		.qp = qp,
+		.to = (uint32_t)(word[0] >> 32),
+		.from = (uint32_t)word[1] & ~ENG_SMALL_FREE,
+		.way = word[2] >> 18,
+	};
+}
+
+/** eng_pkey_is_own() - is @pkey the full member's key that @qp has itself?
+ *  What else passes, eng_pkey_passes() knows (10.9.3) */
+static inline bool eng_pkey_is_own(struct eng_qp *qp, uint16_t pkey)
+{
+	uint16_t live = *qp->live_pkey;
+
+	qp->tp->attr.pkey = live;
+	return live == pkey && live > 0x8000;
+}
+
+/** eng_small_receive() - the small SEND in @cell, whose header is known, into
+ *  the receive that is next. Return: false: not all is as it should be;
+ *  nothing changed */
+static inline bool eng_small_receive(struct engine *e, struct eng_qp *qp,
+				     const struct abi_record *r, const struct abi_cell *cell)
+{
+	struct eng_rq *rq = qp->init.srq ? &qp->init.srq->rq : &qp->rq;
+	uint32_t i = rq->head & rq->mask;
+	const struct tp_sge *sge = &rq->sge[i * rq->max_sge];
+	struct eng_cq *cq = qp->recv_cq;
+	struct tp_qp *tp = qp->tp;
+	void *to;
+
+	if (unlikely(r->length_bytes - 1 >= ABI_CELL_BYTES || !tp_small_expects(tp, psn(r->psn)) ||
+		     rq->head == rq->tail || rq->wr[i].num_sge < 1 ||
+		     sge->length_bytes < r->length_bytes ||
+		     (qp->init.srq && qp->init.srq->limit) || eng_cq_is_full(cq) ||
+		     eng_spoils(e)))
+		return false;
+	to = eng_mem_recent(e, qp->init.pd, sge->lkey, sge->addr, r->length_bytes,
+			    IBV_ACCESS_LOCAL_WRITE);
+	if (unlikely(!to))
+		return false;
+	*eng_cq_next(cq) = (struct ibv_wc){
+		.wr_id = rq->wr[i].wr_id,
+		.status = IBV_WC_SUCCESS,
+		.opcode = IBV_WC_RECV,
+		.byte_len = r->length_bytes,
+		.qp_num = qp->init.qpn,
+		.src_qp = r->src_qpn,
+		.pkey_index = tp->attr.pkey_index,
+		.slid = r->slid,
+		.sl = r->sl,
+	};
+	rq->head++;
+	copy_short(to, cell->data, r->length_bytes);
+	tp_small_received(tp);
+	eng_cq_added(cq, r->flags & ABI_RECORD_SOLICITED);
+	return true;
+}
+
+#endif

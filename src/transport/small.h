@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The straight way of a small SEND: RC, one packet, no immediate, no fence,
+ * over a link of segments. It is what tp_qp_post_send(), tp_qp_transmit_segment()
+ * and tp_qp_receive() do with one when nothing is in its way, without what the
+ * answer to "is it so?" makes needless:
+ *
+ *   sending    no table of opcodes, no cursor: the message is one packet. AckReq
+ *              is always set, as on the last packet of any message. No send
+ *              queue to walk: next, fresh, end and head are one
+ *   receiving  no state of a message: it begins and ends here. No RNR, NAK,
+ *              duplicate, fault or COMM_EST: the packet is the expected one, the
+ *              QP is in RTS and the caller has found where the bytes go
+ *
+ * Inline, and therefore open to the engine, whose own part is engine/small.h; the
+ * rest of a QP's inside stays private to this folder.
+ */
+#ifndef SOFTIB_TRANSPORT_SMALL_H
+#define SOFTIB_TRANSPORT_SMALL_H
+
+#include "base/copy.h"
+#include "transport/qp.h"
+
+/* --- sending --- */
+
+/** tp_small_look() - set sq.straight: how many small SENDs, posted one after the
+ *  other, would each be all there is to send, in RTS, held back by nothing,
+ *  with room in queue and window? Return: false: none */
+bool tp_small_look(struct tp_qp *qp);
+
+/** tp_small_may_post() - would a SEND that is posted now leave now? No response
+ *  of this QP goes before it */
+static inline bool tp_small_may_post(struct tp_qp *qp)
+{
+	return likely((qp->sq.straight || tp_small_look(qp)) &&
+		      !(qp->resp.pending & (uint8_t)~TP_RESPONSE_OWED));
+}
+
+/** tp_small_sent() - what all ways of sending a small one do when it leaves, but
+ *  for the timer: @sqe, at sq.next, has its PSN; @out all but payload, length
+ *  and solicited */
+static inline void tp_small_sent(struct tp_qp *qp, struct tp_sqe *sqe, struct tp_small *out)
+{
+	struct tp_sq *sq = &qp->sq;
+	psn_t at = sq->nxt;
+
+	out->psn = at;
+	out->pkey = qp->attr.pkey;
+	out->has_ack = tp_take_ack(qp, &out->ack);
+	sqe->first_psn = sqe->last_psn = at;
+	sq->nxt = sq->sent = psn_add(at, 1);
+	sq->next = ++sq->fresh;
+	qp->stats.tx_packets++;
+}
+
+/**
+ * tp_small_post() - a SEND is posted and sent
+ * @flags: of IBV_SEND_SIGNALED, _SOLICITED, _INLINE
+ * @sge: the one piece, of 1 to 48 bytes and of no more than the path MTU or,
+ *       inline, the QP's limit. @payload: the same in host memory
+ *
+ * Context: tp_small_may_post() said yes; tp_small_waits() comes next.
+ */
+static inline void tp_small_post(struct tp_qp *qp, uint64_t wr_id, unsigned flags,
+				 const struct tp_sge *sge, const void *payload,
+				 struct tp_small *out)
+{
+	struct tp_sq *sq = &qp->sq;
+	uint32_t index = sq->head, len = sge->length_bytes;
+	struct tp_sqe *sqe = tp_sqe(qp, index);
+
+	out->payload = payload;
+	out->length_bytes = len;
+	out->solicited = flags & IBV_SEND_SOLICITED;
+	sqe->wr_id = wr_id;
+	sqe->length_bytes = len;
+	sqe->imm_or_rkey = 0;
+	sqe->flags = (uint16_t)(flags | qp->sig_all_flag);
+	sqe->opcode = IBV_WR_SEND;
+	sqe->num_sge = 1;
+	/* what it may be sent again from */
+	if (flags & IBV_SEND_INLINE)
+		copy_short(tp_slot(qp, index), payload, len);
+	else
+		memcpy(tp_slot(qp, index), sge, sizeof(*sge));
+	sq->head = sq->end = index + 1;
+	sq->straight--;
+	tp_small_sent(qp, sqe, out);
+}
+
+/** tp_small_waits() - something is unacknowledged. Return: false: the timer does
+ *  not run yet, start it by tp_ack_wait() */
+static inline bool tp_small_waits(const struct tp_qp *qp)
+{
+	return qp->sq.timer.ns != MONO_NEVER.ns;
+}
+
+/* --- receiving --- */
+
+/** tp_small_expects() - is the SEND with PSN @at the next, and a whole message
+ *  between messages? No receive was taken for another */
+static inline bool tp_small_expects(const struct tp_qp *qp, psn_t at)
+{
+	const struct tp_responder *r = &qp->resp;
+
+	return likely(qp->state == IBV_QPS_RTS && qp->type == TP_RC && psn_eq(at, r->epsn) &&
+		      r->message == TP_MESSAGE_NONE && !(r->has_recv | r->nak_sent) &&
+		      !(r->pending & TP_RESPONSE_NAK));
+}
+
+/** tp_small_received() - it was: its bytes and its completion are where they
+ *  belong. Context: tp_small_expects() said yes */
+static inline void tp_small_received(struct tp_qp *qp)
+{
+	struct tp_responder *r = &qp->resp;
+
+	r->epsn = psn_add(r->epsn, 1);
+	r->msn = (r->msn + 1) & 0xffffff;
+	qp->stats.rx_packets++;
+	tp_acknowledge(r, true);
+}
+
+#endif
