@@ -307,7 +307,7 @@ struct ib_device_ops {
 	/**
 	 * driver_command() - what a program's library asks of its driver
 	 * @command: ABI_CMD_... (abi/session.h), which says what @in and @out are
-	 * @fds: at most 2 descriptors, the driver's, sent to it as copies
+	 * @fds: at most 2 descriptors for it, the caller's to close
 	 */
 	int (*driver_command)(struct ib_ucontext *context, u32 command, const void *in,
 			      void *out, int fds[2], unsigned int *num_fds);

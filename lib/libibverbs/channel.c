@@ -4,7 +4,8 @@
  * them (an eventfd used as a semaphore), so that programs may poll it and
  * set O_NONBLOCK. Under the channel's lock the count of the descriptor is the
  * length of the queue, but while a thread attends to the queue itself
- * (guest.c): then the descriptor follows when that thread goes.
+ * (guest.c): then the descriptor follows when that thread goes, and while it
+ * sleeps it is woken by its own bell.
  */
 #include <stdlib.h>
 #include <sys/eventfd.h>
@@ -54,7 +55,7 @@ EXPORT int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
  * the lock: what is read is there, so this never blocks. */
 static void settle(struct soft_channel *channel)
 {
-	if (channel->attended)
+	if (channel->care != CHANNEL_ALONE)
 		return;
 	if (channel->counted < channel->queued) {
 		progress_ring(channel->ibv.fd, channel->queued - channel->counted);
@@ -66,10 +67,10 @@ static void settle(struct soft_channel *channel)
 
 /** channel_attend() - the caller looks at the queue itself until it says
  *  otherwise */
-void channel_attend(struct soft_channel *channel, bool attend)
+void channel_attend(struct soft_channel *channel, enum channel_care care)
 {
 	pthread_mutex_lock(&channel->lock);
-	channel->attended = attend;
+	channel->care = care;
 	settle(channel);
 	pthread_mutex_unlock(&channel->lock);
 }
@@ -97,6 +98,8 @@ void channel_cq_event(void *context, void *cq_ctx)
 			list_add_tail(&cq->event, &channel->events);
 		channel->queued++;
 		settle(channel);
+		if (channel->care == CHANNEL_ASLEEP)
+			bells_ring(&ctx->progress.bells);
 		pthread_mutex_unlock(&channel->lock);
 	}
 }

@@ -129,8 +129,6 @@ static int attach(struct soft_context *ctx)
 
 	if (rc)
 		return rc;
-	ctx->progress.engine_fd = fds[ABI_FD_ENGINE];
-	ctx->progress.bell_fd = fds[ABI_FD_BELL];
 	ctx->v.context.async_fd = fds[ABI_FD_ASYNC_READ];
 	ctx->async_write_fd = fds[ABI_FD_ASYNC_WRITE];
 	ctx->progress.lanes_fd = fds[ABI_FD_LANES];
@@ -144,14 +142,21 @@ static int attach(struct soft_context *ctx)
 			wake_thread, ctx);
 	if (!rc)
 		rc = query_limits(ctx);
-	if (!rc)
-		rc = start_engine(ctx);
 	if (rc)
 		goto undo_link;
+	rc = bells_open(&ctx->progress.bells, fds[ABI_FD_BELL]);
+	if (rc)
+		goto undo_link;
+	rc = start_engine(ctx);
+	if (rc)
+		goto undo_bells;
 	windows_start(ctx, fds[ABI_FD_WINDOWS], fds[ABI_FD_WINDOW_PAGE]);
 	close(fds[ABI_FD_DEVPAGE]);
 	close(fds[ABI_FD_LINK]);
 	return 0;
+undo_bells:
+	ctx->progress.bells.softibd_fd = -1; /* it is closed with the others */
+	bells_close(&ctx->progress.bells);
 undo_link:
 	link_unmap(&ctx->link);
 undo_devpage:
@@ -204,8 +209,7 @@ static void after_fork_child(void)
 		windows_in_child(ctx);
 		close(ctx->sock);
 		close(ctx->link.doorbell_fd);
-		close(ctx->progress.engine_fd);
-		close(ctx->progress.bell_fd);
+		bells_close(&ctx->progress.bells);
 		close(ctx->progress.control_fd);
 		if (ctx->progress.lanes_fd >= 0)
 			close(ctx->progress.lanes_fd);
@@ -322,8 +326,7 @@ EXPORT int ibv_close_device(struct ibv_context *context)
 	eng_destroy(ctx->engine);
 	windows_free(ctx);
 	close(ctx->async_write_fd);
-	close(ctx->progress.engine_fd);
-	close(ctx->progress.bell_fd);
+	bells_close(&ctx->progress.bells);
 	if (ctx->progress.lanes_fd >= 0)
 		close(ctx->progress.lanes_fd);
 	close(ctx->link.doorbell_fd);

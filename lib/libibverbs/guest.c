@@ -5,9 +5,9 @@
  * it and not the engine's thread, which would have to wake it in turn.
  *
  * It first spins (progress.spin_ns), since an answer is often near; then it
- * sleeps on the engine's doorbell and on the channel's descriptor, on which
- * events of others arrive: of a program's thread that polls, of the engine's
- * thread when softibd dies.
+ * sleeps on the bells (bells.c), which are rung too when somebody else raises
+ * an event of its channel: a program's thread that polls, the engine's thread
+ * when softibd dies.
  *
  * There is one guest at a time, and only when no other thread waits: several
  * waiters would hand the engine from one to the next at each event. Then the
@@ -17,7 +17,7 @@
  *
  * A waiting thread may be cancelled (ibv_get_cq_event() is a cancellation
  * point, being a read() where there is hardware), but not while it holds the
- * engine's lock: cancellation is off but in ppoll().
+ * engine's lock: cancellation is off but while it sleeps.
  */
 #include <poll.h>
 #include <pthread.h>
@@ -25,7 +25,7 @@
 
 #include "soft.h"
 
-#define ROLE_RETRY_NS (1 * NSEC_PER_MSEC) /* the thread has not stepped aside yet */
+#define ROLE_RETRY_MS 1 /* the thread has not stepped aside yet */
 #define TURNS_PER_CLOCK 16
 #define SIGNALS 64
 
@@ -33,7 +33,7 @@ struct visit {
 	struct soft_context *ctx;
 	struct soft_channel *channel;
 	bool guest;  /* else one of several that wait */
-	bool server; /* sleeps on the engine's doorbell */
+	bool server; /* sleeps on the bells */
 	int cancel_state;
 };
 
@@ -56,7 +56,7 @@ static void come(struct visit *v)
 	atomic_fetch_add(&p->visits, 1);
 	if (atomic_load(&p->server) == SERVER_THREAD)
 		progress_kick(v->ctx);
-	channel_attend(v->channel, true);
+	channel_attend(v->channel, CHANNEL_ATTENDED);
 }
 
 /* also when the thread is cancelled */
@@ -70,41 +70,49 @@ static void leave(void *arg)
 	others = atomic_fetch_sub(&p->inside, 1) > 1;
 	if (!v->guest)
 		return;
-	channel_attend(v->channel, false);
+	channel_attend(v->channel, CHANNEL_ALONE);
 	atomic_store(&p->guest, false);
 	atomic_fetch_add(&p->visits, 1);
 	if (atomic_exchange(&p->quiet, false) || others)
 		progress_kick(v->ctx);
 }
 
-/* Return: 0; -1 and errno as ppoll() */
-static int sleep_cancellable(struct visit *v, struct pollfd *fds, nfds_t n, uint64_t timeout_ns)
+/* Until the bells ring or, of @fd, somebody else raises an event of the
+ * channel. Return: 0; -1 and errno: EINTR */
+static int sleep_cancellable(struct visit *v, struct pollfd *fd, int timeout_ms)
 {
-	struct timespec ts = {.tv_sec = (time_t)(timeout_ns / NSEC_PER_SEC),
-			      .tv_nsec = (long)(timeout_ns % NSEC_PER_SEC)};
 	int rc;
 
 	pthread_cleanup_push(leave, v);
 	pthread_setcancelstate(v->cancel_state, NULL);
-	rc = ppoll(fds, n, timeout_ns == UINT64_MAX ? NULL : &ts, NULL);
+	rc = fd ? poll(fd, 1, timeout_ms) : bells_wait(&v->ctx->progress.bells, timeout_ms);
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
 	pthread_cleanup_pop(0);
 	return rc < 0 ? -1 : 0;
 }
 
-static int wait_for_others(struct visit *v, uint64_t timeout_ns)
+static int wait_for_others(struct visit *v, int timeout_ms)
 {
 	struct pollfd fd = {.fd = v->channel->ibv.fd, .events = POLLIN};
+	int rc;
 
-	return sleep_cancellable(v, &fd, 1, timeout_ns);
+	if (v->guest)
+		channel_attend(v->channel, CHANNEL_ALONE);
+	rc = sleep_cancellable(v, &fd, timeout_ms);
+	if (v->guest)
+		channel_attend(v->channel, CHANNEL_ATTENDED);
+	return rc;
 }
 
 /* Return: true when there is an event */
 static bool spin(struct visit *v)
 {
 	struct soft_progress *p = &v->ctx->progress;
-	uint64_t end = progress_now(NULL).ns + p->spin_ns;
+	uint64_t end;
 
+	if (!p->spin_ns)
+		return false;
+	end = progress_now(NULL).ns + p->spin_ns;
 	while (progress_now(NULL).ns < end) {
 		for (int i = 0; i < TURNS_PER_CLOCK; i++) {
 			eng_progress(v->ctx->engine);
@@ -121,27 +129,20 @@ static bool spin(struct visit *v)
 /* Return: 0: look again; -1 and errno */
 static int sleep_as_server(struct visit *v)
 {
-	struct pollfd fds[] = {
-		{.fd = v->ctx->progress.engine_fd, .events = POLLIN},
-		{.fd = v->ctx->dead ? -1 : v->ctx->progress.bell_fd, .events = POLLIN},
-		{.fd = v->channel->ibv.fd, .events = POLLIN},
-	};
-	uint64_t timeout;
 	int rc = 0;
 
-	switch (progress_lie_down(v->ctx, SERVER_GUEST, &timeout)) {
+	switch (progress_lie_down(v->ctx, SERVER_GUEST)) {
 	case -EBUSY: /* the thread still serves, and nothing is lost meanwhile */
 		progress_kick(v->ctx);
-		return wait_for_others(v, ROLE_RETRY_NS);
+		return wait_for_others(v, ROLE_RETRY_MS);
 	case -EAGAIN:
 		return 0;
 	}
 	v->server = true;
-	if (timeout && !channel_has_event(v->channel))
-		rc = sleep_cancellable(v, fds, ARRAY_SIZE(fds), timeout);
-	for (int i = 0; i < 2 && !rc; i++)
-		if (fds[i].revents)
-			progress_drain(fds[i].fd);
+	channel_attend(v->channel, CHANNEL_ASLEEP);
+	if (!channel_has_event(v->channel))
+		rc = sleep_cancellable(v, NULL, -1);
+	channel_attend(v->channel, CHANNEL_ATTENDED);
 	get_up(v);
 	return rc;
 }
@@ -166,9 +167,7 @@ static int serve(struct visit *v)
 			break;
 		/* an acknowledgement that waits for company goes before we sleep */
 		work(v);
-		channel_attend(v->channel, false);
 		rc = sleep_as_server(v);
-		channel_attend(v->channel, true);
 		worked = work(v);
 	}
 	return rc;
@@ -199,7 +198,7 @@ struct soft_cq *guest_wait(struct soft_channel *channel)
 	int rc, error;
 
 	come(&v);
-	rc = v.guest && !v.ctx->forked ? serve(&v) : wait_for_others(&v, UINT64_MAX);
+	rc = v.guest && !v.ctx->forked ? serve(&v) : wait_for_others(&v, -1);
 	error = rc && !(errno == EINTR && restarts()) ? errno : 0;
 	cq = channel_take(channel);
 	leave(&v);

@@ -260,12 +260,19 @@ static void take_news(void *arg)
 	}
 }
 
-static struct lane_in *new_in(const struct lanes *l, uint32_t id, int memfd)
+/* @fds: its memory and its bell */
+static struct lane_in *new_in(struct soft_context *ctx, uint32_t id, const int fds[2])
 {
+	const struct lanes *l = &ctx->link.lanes;
 	struct lane_in *lane = calloc(1, sizeof(*lane));
-	struct abi_lane *memory = lane ? map_lane(memfd) : NULL;
+	struct abi_lane *memory = lane ? map_lane(fds[0]) : NULL;
 
 	if (!memory) {
+		free(lane);
+		return NULL;
+	}
+	if (bells_add_lane(&ctx->progress.bells, fds[1])) {
+		munmap(memory, abi_lane_bytes());
 		free(lane);
 		return NULL;
 	}
@@ -288,7 +295,7 @@ bool lanes_events(struct soft_context *ctx, int fd)
 {
 	union {
 		struct cmsghdr head;
-		char bytes[CMSG_SPACE(sizeof(int))];
+		char bytes[CMSG_SPACE(2 * sizeof(int))];
 	} control;
 	struct news news = {.lanes = &ctx->link.lanes, .engine = ctx->engine};
 	struct iovec iov = {&news.event, sizeof(news.event)};
@@ -297,16 +304,17 @@ bool lanes_events(struct soft_context *ctx, int fd)
 			     .msg_control = &control,
 			     .msg_controllen = sizeof(control)};
 	ssize_t n = recvmsg(fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-	int memfd;
+	unsigned num_fds;
+	int fds[2];
 
 	if (n < 0)
 		return errno == EAGAIN || errno == EINTR;
-	memfd = abi_take_fd(&msg);
-	if (memfd >= 0 && n == (ssize_t)sizeof(news.event) && news.event.kind == ABI_LANE_IN)
-		news.fresh = new_in(news.lanes, news.event.lane, memfd);
-	if (memfd >= 0)
-		close(memfd);
-	if (msg.msg_flags & MSG_CTRUNC || (memfd >= 0 && !news.fresh))
+	num_fds = abi_take_fds(&msg, fds, ARRAY_SIZE(fds));
+	if (num_fds == 2 && n == (ssize_t)sizeof(news.event) && news.event.kind == ABI_LANE_IN)
+		news.fresh = new_in(ctx, news.event.lane, fds);
+	for (unsigned i = 0; i < num_fds; i++)
+		close(fds[i]);
+	if (msg.msg_flags & MSG_CTRUNC || (num_fds && !news.fresh))
 		refuse(fd, news.event.lane);
 	/* not between softibd's answer and our taking it: the news may be that
 	 * the lane just answered is gone already */

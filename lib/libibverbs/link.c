@@ -166,7 +166,7 @@ void link_unmap(struct soft_link *link)
 }
 
 /**
- * link_sleep() - ask softibd to ring the engine's eventfd
+ * link_sleep() - ask softibd and peers to ring the bells
  *
  * Context: whoever serves the engine (progress.c), under its lock.
  * Return: false when packets wait

@@ -7,13 +7,12 @@
  * may spin on memory; for these there is one thread.
  *
  * States of the thread
- *   WATCH  the program polls, or a guest serves. The thread sleeps WATCH_NS
+ *   WATCH  the program polls, or a guest serves. The thread sleeps WATCH_MS
  *          at a time and looks whether polls or guests still come and packets
  *          still move. While one guest waits and waits, it sleeps until that
  *          guest goes.
- *   SERVE  the thread runs the engine and sleeps on its doorbells, one for
- *          softibd and one for programs, with the rings' `asleep` set, until
- *          the next packet or timer.
+ *   SERVE  the thread runs the engine and sleeps on the bells (bells.c), with
+ *          the rings' `asleep` set, until the next packet or timer.
  *
  * Events
  *   WATCH -> SERVE  neither poll nor guest since the last look; or packets
@@ -32,16 +31,15 @@
  *
  * Timers
  *   WINDOW_NS       over which the rate of polls is measured
- *   eng_expiry()    retransmission and RNR timers, in SERVE; in WATCH the
- *                   poller runs them
- *   ENG_RETRY_NS    packets wait for room in a ring
- *   LINGER_NS       with no timer running, how long the thread still comes
- *                   back by itself before it sleeps until someone calls
+ *   eng_wake_by()   the engine's own: retransmission and RNR timers, packets
+ *                   that wait for room, acknowledgements for company. The
+ *                   alarm of whoever is the server; with none, the poller's
+ *   CROWDED_NS      how long the thread does not spin where others want its core
  *
  * One at a time, thread or guest, is the server: it alone sets the rings'
- * `asleep` and sleeps on the engine's eventfd. Before it sleeps it says until
- * when (wakes_at). Whoever makes a timer that is earlier, be it by a post or
- * by a poll that took a packet, wakes it (progress_wanted).
+ * `asleep` and sleeps on the bells. Before it sleeps it sets the alarm for the
+ * engine's next timer; whoever makes one that is earlier, be it by a post or by
+ * a poll that took a packet, sets it anew (progress_wanted).
  *
  * Who waits for an event spins before it sleeps, since an answer is often
  * near: SOFTIB_SPIN_US microseconds (40), giving its core to whoever wants it.
@@ -57,14 +55,14 @@
 #include "runtime/posix/slice.h"
 #include "soft.h"
 
-#define WATCH_NS (1 * NSEC_PER_MSEC)
-#define LINGER_NS (20 * NSEC_PER_MSEC)
+#define WATCH_MS 1
 #define WINDOW_NS (200 * NSEC_PER_USEC)
 #define BUSY_POLL_NS (100 * NSEC_PER_USEC) /* a hundred posts fit in between */
 #define WINDOWS_MIN 2
 #define WINDOWS_MAX 1024 /* 0.2 s */
 #define WATCH_SHORT 8	   /* looks: a WATCH that ended sooner was a mistake */
 #define ROUNDS_MAX 16
+#define CROWDED_NS (10 * NSEC_PER_MSEC)
 #define SPIN_US 40
 #define SPIN_US_MAX 1000000
 
@@ -125,46 +123,53 @@ void progress_event(struct soft_context *ctx, struct soft_cq *cq)
 void progress_wanted(void *arg, mono_t by)
 {
 	struct soft_context *ctx = arg;
-	uint64_t wakes_at = atomic_load(&ctx->progress.wakes_at);
+	struct soft_progress *p = &ctx->progress;
 
-	if (unlikely(by.ns < wakes_at) &&
-	    atomic_compare_exchange_strong(&ctx->progress.wakes_at, &wakes_at, 0))
-		progress_ring(ctx->progress.engine_fd, 1);
+	if (likely(by.ns >= p->wakes_at))
+		return;
+	p->wakes_at = by.ns;
+	bells_set_alarm(&p->bells, progress_now(NULL), by);
 }
 
-/* Sleep until @timeout_ns (UINT64_MAX: for ever) or a descriptor speaks. */
-static void sleep_on(struct soft_context *ctx, bool doorbell, uint64_t timeout_ns)
+/* Sleep, at most @timeout_ms, -1: for ever, until the thread has to look at
+ * something; and at what softibd says. */
+static void sleep_alone(struct soft_context *ctx, int timeout_ms)
 {
 	struct soft_progress *p = &ctx->progress;
 	struct pollfd fds[] = {
 		{.fd = p->control_fd, .events = POLLIN},
 		{.fd = ctx->dead ? -1 : ctx->sock, .events = POLLRDHUP},
-		{.fd = doorbell ? p->engine_fd : -1, .events = POLLIN},
 		{.fd = p->lanes_fd, .events = POLLIN},
-		{.fd = doorbell && !ctx->dead ? p->bell_fd : -1, .events = POLLIN},
 	};
-	struct timespec ts = {.tv_sec = (time_t)(timeout_ns / NSEC_PER_SEC),
-			      .tv_nsec = (long)(timeout_ns % NSEC_PER_SEC)};
 	bool fatal = false;
 
-	if (ppoll(fds, ARRAY_SIZE(fds), timeout_ns == UINT64_MAX ? NULL : &ts, NULL) <= 0)
+	if (poll(fds, ARRAY_SIZE(fds), timeout_ms) <= 0)
 		return;
 	if (fds[0].revents)
 		progress_drain(p->control_fd);
-	if (fds[2].revents)
-		progress_drain(p->engine_fd);
-	if (fds[4].revents)
-		progress_drain(p->bell_fd);
-	if (fds[3].revents && !lanes_events(ctx, p->lanes_fd)) {
+	while (p->lanes_fd >= 0 && fds[2].revents && !fatal) {
+		fatal = !lanes_events(ctx, p->lanes_fd);
+		/* a lane that is new does not know that a guest sleeps */
+		if (atomic_load(&p->server) == SERVER_GUEST)
+			bells_ring(&p->bells);
+		if (!fatal && poll(&fds[2], 1, 0) <= 0)
+			break;
+	}
+	if (fatal) { /* softibd closed our context, or died */
 		close(p->lanes_fd);
 		p->lanes_fd = -1;
-		fatal = true; /* softibd closed our context, or died */
 	}
-	/* a lane that is new does not know that a guest sleeps */
-	if (fds[3].revents && atomic_load(&p->server) == SERVER_GUEST)
-		progress_ring(p->engine_fd, 1);
 	if (fatal || fds[1].revents & (POLLHUP | POLLRDHUP | POLLERR))
 		context_fatal(ctx, p->told);
+}
+
+/* The same for a server: until a bell rings. */
+static void sleep_on_bells(struct soft_context *ctx, int timeout_ms)
+{
+	int rang = bells_wait(&ctx->progress.bells, timeout_ms);
+
+	if (rang > 0 && rang & BELL_CONTROL)
+		sleep_alone(ctx, 0);
 }
 
 static uint64_t cpu_ns(void)
@@ -200,9 +205,9 @@ static void sleep_watching(struct soft_context *ctx)
 	atomic_store(&p->watching, true);
 	/* a guest that goes now sees `quiet`, or is seen to be gone */
 	if (quiet && atomic_load(&p->guest))
-		sleep_on(ctx, false, UINT64_MAX);
+		sleep_alone(ctx, -1);
 	else if (guest || atomic_load(&p->expects_guest) || !atomic_load(&p->armed))
-		sleep_on(ctx, false, WATCH_NS);
+		sleep_alone(ctx, WATCH_MS);
 	atomic_store(&p->watching, false);
 	atomic_store(&p->quiet, false);
 }
@@ -233,28 +238,12 @@ static void watch(struct soft_context *ctx)
 	if (!guests_serve(p)) {
 		if (atomic_load(&p->armed) || polls == p->polls_seen ||
 		    (waiting && position == p->position_seen) || ctx->link.broken)
-			start_serving(p, cpu_ns() - cpu > WATCH_NS / 2);
+			start_serving(p, cpu_ns() - cpu > WATCH_MS * NSEC_PER_MSEC / 2);
 		else
 			p->looks++;
 	}
 	p->polls_seen = polls;
 	p->position_seen = waiting ? position : UINT64_MAX;
-}
-
-static uint64_t serve_timeout(struct soft_context *ctx)
-{
-	struct soft_progress *p = &ctx->progress;
-	mono_t now = progress_now(NULL), expiry = eng_expiry(ctx->engine);
-	uint64_t timeout;
-
-	if (!mono_before(now, expiry))
-		return 0;
-	timeout = expiry.ns == UINT64_MAX ? UINT64_MAX : expiry.ns - now.ns;
-	if (!eng_idle(ctx->engine))
-		return MIN(timeout, ENG_RETRY_NS);
-	if (timeout == UINT64_MAX && mono_before(now, mono_add(p->last_work, LINGER_NS)))
-		return LINGER_NS;
-	return timeout;
 }
 
 /* Does the program poll so often that the thread is only in its way? */
@@ -275,56 +264,62 @@ static bool program_polls(struct soft_progress *p, mono_t now)
 }
 
 struct bed {
-	struct soft_link *link;
-	bool empty;
+	struct soft_context *ctx;
+	bool made;
 };
 
-/* under the engine's lock: lanes come and go under it */
-static void announce_sleep(void *arg)
+/* under the engine's lock: lanes come and go under it, timers are made */
+static void lie_down(void *arg)
 {
 	struct bed *bed = arg;
+	struct soft_context *ctx = bed->ctx;
+	mono_t now, by;
 
-	bed->empty = link_sleep(bed->link);
+	if (!link_sleep(&ctx->link))
+		return;
+	now = progress_now(NULL);
+	by = eng_wake_by(ctx->engine, now);
+	bed->made = mono_before(now, by);
+	if (!bed->made) {
+		link_wake(&ctx->link);
+		return;
+	}
+	ctx->progress.wakes_at = by.ns;
+	bells_set_alarm(&ctx->progress.bells, now, by);
 }
 
-static void announce_waking(void *arg)
+static void get_up(void *arg)
 {
-	link_wake(arg);
+	struct soft_context *ctx = arg;
+
+	ctx->progress.wakes_at = 0;
+	link_wake(&ctx->link);
 }
 
 /**
- * progress_lie_down() - be the server, and ask peers to ring the engine's
- * eventfd; until progress_get_up()
- * @timeout_ns: how long to sleep at most; UINT64_MAX: for ever
- * Return: 0; -EBUSY another is the server; -EAGAIN packets wait
+ * progress_lie_down() - be the server, and ask peers to ring the bells, and
+ * the alarm for the engine's timers; until progress_get_up()
+ * Return: 0; -EBUSY another is the server; -EAGAIN the engine has work
  */
-int progress_lie_down(struct soft_context *ctx, enum progress_server who, uint64_t *timeout_ns)
+int progress_lie_down(struct soft_context *ctx, enum progress_server who)
 {
 	struct soft_progress *p = &ctx->progress;
-	struct bed bed = {.link = &ctx->link};
+	struct bed bed = {.ctx = ctx};
 	int nobody = SERVER_NONE;
 
 	if (!atomic_compare_exchange_strong(&p->server, &nobody, who))
 		return -EBUSY;
-	eng_locked(ctx->engine, announce_sleep, &bed);
-	if (!bed.empty) {
-		atomic_store(&p->server, SERVER_NONE);
-		return -EAGAIN;
-	}
-	/* wakes_at is set before the engine is asked: a timer that starts
-	 * meanwhile either shows in eng_expiry() or its maker sees wakes_at */
-	atomic_store(&p->wakes_at, UINT64_MAX);
-	*timeout_ns = serve_timeout(ctx);
-	if (*timeout_ns != UINT64_MAX)
-		atomic_store(&p->wakes_at, progress_now(NULL).ns + *timeout_ns);
-	return 0;
+	eng_locked(ctx->engine, lie_down, &bed);
+	if (bed.made)
+		return 0;
+	atomic_store(&p->server, SERVER_NONE);
+	return -EAGAIN;
 }
 
 /** progress_get_up() - end what progress_lie_down() began */
 void progress_get_up(struct soft_context *ctx)
 {
-	atomic_store(&ctx->progress.wakes_at, 0);
-	eng_locked(ctx->engine, announce_waking, &ctx->link);
+	eng_locked(ctx->engine, get_up, ctx);
 	atomic_store(&ctx->progress.server, SERVER_NONE);
 }
 
@@ -335,11 +330,28 @@ static bool spins(struct soft_progress *p, mono_t now)
 {
 	uint32_t events = atomic_load(&p->events);
 
-	if (now.ns - p->last_work.ns < p->spin_ns &&
-	    (events != p->events_seen || atomic_load(&p->armed)) && !patience_yield())
-		return true;
+	if (now.ns - p->last_work.ns < p->spin_ns && !mono_before(now, p->crowded_until) &&
+	    (events != p->events_seen || atomic_load(&p->armed))) {
+		if (!patience_yield())
+			return true;
+		p->crowded_until = mono_add(now, CROWDED_NS);
+	}
 	p->events_seen = events;
 	return false;
+}
+
+/* Let the engine do what it has to, up to an event: whoever takes that answers,
+ * and acknowledgements go along. */
+static void work(struct soft_context *ctx, mono_t now)
+{
+	struct soft_progress *p = &ctx->progress;
+	uint32_t events = atomic_load(&p->events);
+
+	for (int i = 0; i < ROUNDS_MAX && eng_tick(ctx->engine); i++) {
+		p->last_work = now;
+		if (atomic_load(&p->events) != events)
+			return;
+	}
 }
 
 /* Run the engine until it has nothing to do, then sleep for the next packet. */
@@ -347,19 +359,17 @@ static void serve(struct soft_context *ctx)
 {
 	struct soft_progress *p = &ctx->progress;
 	mono_t now = progress_now(NULL);
-	uint64_t timeout;
 
 	if (atomic_load(&p->guest) || program_polls(p, now)) {
 		p->mode = PROGRESS_WATCH;
 		return;
 	}
-	for (int i = 0; i < ROUNDS_MAX && eng_tick(ctx->engine); i++)
-		p->last_work = now;
-	if (spins(p, now) || progress_lie_down(ctx, SERVER_THREAD, &timeout))
+	work(ctx, now);
+	if (spins(p, now) || progress_lie_down(ctx, SERVER_THREAD))
 		return;
 	/* a guest that came before this, found nobody to send away */
-	if (timeout && !atomic_load(&p->guest))
-		sleep_on(ctx, true, timeout);
+	if (!atomic_load(&p->guest))
+		sleep_on_bells(ctx, -1);
 	progress_get_up(ctx);
 }
 
@@ -403,6 +413,13 @@ int progress_start(struct soft_context *ctx)
 	p->control_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (p->control_fd < 0)
 		return -errno;
+	rc = bells_add_control(&p->bells, p->control_fd) ?:
+	     bells_add_control(&p->bells, ctx->sock) ?:
+	     bells_add_control(&p->bells, p->lanes_fd);
+	if (rc) {
+		close(p->control_fd);
+		return rc;
+	}
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	rc = pthread_create(&p->thread, NULL, run, ctx);

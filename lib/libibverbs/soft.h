@@ -30,6 +30,7 @@
 #include "abi/session.h"
 #include "base/list.h"
 #include "base/types.h"
+#include "bells.h"
 #include "engine/engine.h"
 #include "lanes.h"
 #include "patience.h"
@@ -101,7 +102,7 @@ struct soft_link {
 
 enum progress_mode { PROGRESS_SERVE, PROGRESS_WATCH };
 
-/** enum progress_server - who sleeps on the engine's doorbell */
+/** enum progress_server - who sleeps on the bells */
 enum progress_server { SERVER_NONE, SERVER_THREAD, SERVER_GUEST };
 
 /** struct soft_progress - the engine's thread: see progress.c, and guest.c */
@@ -111,11 +112,10 @@ struct soft_progress {
 	int control_fd; /* eventfd: look at stop, armed and timers again */
 	int lanes_fd;	/* softibd tells of lanes here; -1 when closed */
 	bool told;	/* it has raised IBV_EVENT_DEVICE_FATAL itself */
-	int engine_fd;	/* eventfd that other programs ring when the server sleeps */
-	int bell_fd;	/* pipe that softibd rings then */
+	struct bells bells; /* what wakes the server */
 	_Atomic bool stop;
-	_Atomic bool watching;	 /* asleep without the engine's doorbell */
-	_Atomic uint64_t wakes_at; /* asleep until then; 0: awake, or soon */
+	_Atomic bool watching;	 /* asleep, and packets do not wake it */
+	uint64_t wakes_at; /* under the engine's lock: asleep until then; 0: awake */
 	_Atomic uint32_t armed;	 /* CQs whose next completion makes an event */
 	_Atomic uint64_t polls;	 /* grows with each poll of any CQ */
 	_Atomic uint32_t events; /* raised of armed CQs, ever */
@@ -134,6 +134,7 @@ struct soft_progress {
 	unsigned busy_windows, windows_wanted, looks;
 	uint32_t visits_seen, events_seen;
 	mono_t window_start, last_work;
+	mono_t crowded_until; /* somebody else wants the core: no spinning */
 };
 
 struct soft_context {
@@ -198,7 +199,7 @@ struct soft_channel {
 	struct list_head events; /* of soft_cq.event */
 	_Atomic unsigned queued; /* length of events, counting each CQ's */
 	unsigned counted;	 /* what the descriptor says */
-	bool attended;		 /* a guest looks at the queue itself */
+	enum channel_care { CHANNEL_ALONE, CHANNEL_ATTENDED, CHANNEL_ASLEEP } care;
 };
 
 struct soft_cq {
@@ -288,7 +289,7 @@ void progress_kick(struct soft_context *ctx);
 void progress_wanted(void *ctx, mono_t by);
 void progress_armed(struct soft_context *ctx, struct soft_cq *cq);
 void progress_event(struct soft_context *ctx, struct soft_cq *cq);
-int progress_lie_down(struct soft_context *ctx, enum progress_server who, uint64_t *timeout_ns);
+int progress_lie_down(struct soft_context *ctx, enum progress_server who);
 void progress_get_up(struct soft_context *ctx);
 void progress_ring(int eventfd, uint64_t count);
 void progress_drain(int fd);
@@ -318,7 +319,7 @@ void async_engine_event(void *ctx, enum ibv_event_type type, void *element_ctx);
 /* channel.c */
 void channel_cq_event(void *ctx, void *cq);
 void channel_forget_cq(struct soft_cq *cq);
-void channel_attend(struct soft_channel *channel, bool attend);
+void channel_attend(struct soft_channel *channel, enum channel_care care);
 bool channel_has_event(struct soft_channel *channel);
 struct soft_cq *channel_take(struct soft_channel *channel);
 

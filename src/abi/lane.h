@@ -24,9 +24,14 @@
  * of head but that it moves on, no farther than what was sent.
  *
  * Sleeping: a receiver sets `asleep`, makes sure that senders see it, looks at
- * its cells once more and sleeps on its eventfd. A sender looks at `asleep`
- * after it has published. Between the two stands a full fence; or none when
- * both processes have membarrier(2): then the one who sleeps pays for both.
+ * its cells once more and sleeps. A sender looks at `asleep` after it has
+ * published, and rings. Between the two stands a full fence; or none when both
+ * processes have membarrier(2): then the one who sleeps pays for both.
+ *
+ * Each lane has a bell of its own, an eventfd that its sender keeps; the
+ * receiver gets it once and has it in an epoll, edge-triggered. Whatever a
+ * sender does to its bell, reads it or fills it, wakes or fails to wake the
+ * receiver for that sender's packets and nobody else's.
  *
  * A flow is (source port, DLID, destination QPN, SL, P_Key) and holds while
  * abi_devpage.route_epoch is what it was when softibd resolved it. Order
@@ -295,8 +300,7 @@ static inline void abi_lane_consume(struct abi_lane_rx *rx, bool now)
 
 /*
  * ABI_CMD_RESOLVE on the uverbs socket: is there a lane for this flow? The
- * answer carries, when the lane is new to the sender, a memfd and the
- * receiver's doorbell (an eventfd).
+ * answer carries, when the lane is new to the sender, its memfd and its bell.
  */
 #define ABI_CMD_RESOLVE 0x5f00u
 
@@ -314,8 +318,9 @@ struct abi_resolve_resp {
 	uint32_t mtu_bytes; /* longer payloads go by softibd, who drops them */
 };
 
-/** struct abi_lane_event - on ABI_FD_LANES; LANE_IN carries the memfd. A
- *  program that could not take it says LANE_REFUSED, with the id alone */
+/** struct abi_lane_event - on ABI_FD_LANES; LANE_IN carries the
+ *  memfd and the bell. A program that could not take them says LANE_REFUSED,
+ *  with the id alone */
 struct abi_lane_event {
 	uint32_t kind; /* enum abi_lane_kind */
 	uint32_t lane;

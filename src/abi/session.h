@@ -101,13 +101,12 @@ enum abi_context_fd {
 	ABI_FD_DEVPAGE,	      /* memfd, read-only: struct abi_devpage */
 	ABI_FD_LINK,	      /* memfd: struct abi_ring to softibd, then to the engine */
 	ABI_FD_DOORBELL,      /* eventfd: rung by the engine, softibd sleeps on it */
-	ABI_FD_ENGINE,	      /* eventfd: rung by other programs, by lanes */
 	ABI_FD_ASYNC_READ,    /* SOCK_SEQPACKET: struct ib_uverbs_async_event_desc */
 	ABI_FD_ASYNC_WRITE,   /* its other end: for events the engine raises */
 	ABI_FD_LANES,	      /* SOCK_SEQPACKET: struct abi_lane_event (abi/lane.h) */
 	ABI_FD_WINDOWS,	      /* SOCK_SEQPACKET: struct abi_window_msg (abi/window.h) */
 	ABI_FD_WINDOW_PAGE,   /* memfd: struct abi_window_page, the program's to write */
-	ABI_FD_BELL,	      /* pipe: rung by softibd; the engine sleeps on both */
+	ABI_FD_BELL,	      /* pipe: rung by softibd; lanes have bells of their own */
 	ABI_CONTEXT_FDS
 };
 

@@ -207,7 +207,11 @@ static bool on_command(struct session *s, size_t bytes)
 	ret = run(s, &call, bytes);
 	if (ret)
 		call.out_bytes = call.num_fds = 0;
-	return endpoint_send(s->fd, ret, call.out, call.out_bytes, call.fds, call.num_fds) == 0;
+	ret = endpoint_send(s->fd, ret, call.out, call.out_bytes, call.fds, call.num_fds);
+	if (call.fds == call.driver_fds) /* it has copies */
+		while (call.num_fds)
+			close(call.driver_fds[--call.num_fds]);
+	return ret == 0;
 }
 
 static void on_message(struct rt_io *io, bool readable, bool writable)

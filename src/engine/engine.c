@@ -84,16 +84,20 @@ static bool run_timers(struct engine *e)
 
 bool eng_turn(struct engine *e, bool clock)
 {
-	bool busy = eng_rx(e);
+	bool busy;
 
+	if (clock)
+		e->notified = false;
+	busy = eng_rx(e);
 	if (clock || !list_empty(&e->tx) ||
 	    (e->next_expiry.ns != MONO_NEVER.ns && ++e->polls % POLLS_PER_CLOCK == 0))
 		e->now = e->cfg.now(e->cfg.ctx);
 	busy |= run_timers(e);
 	if (unlikely(!list_empty(&e->held)))
 		busy |= eng_window_turn(e);
-	/* nothing more came: what waited for company goes alone */
-	if (clock || !busy)
+	/* nothing more came: what waited for company goes alone; but not before
+	 * a program that was just told had a chance to answer */
+	if (clock ? !e->notified : !busy)
 		eng_pay_acks(e);
 	if (busy || !list_empty(&e->tx) || unlikely(e->spoilt))
 		busy |= eng_tx(e);
@@ -130,6 +134,17 @@ mono_t eng_expiry(struct engine *e)
 	t = e->next_expiry;
 	eng_unlock(e);
 	return t;
+}
+
+mono_t eng_wake_by(const struct engine *e, mono_t now)
+{
+	mono_t by = e->next_expiry;
+
+	if (!list_empty(&e->owing))
+		by = mono_min(by, mono_add(now, ENG_ACK_NS));
+	if (!list_empty(&e->tx))
+		by = mono_min(by, mono_add(now, ENG_RETRY_NS));
+	return by;
 }
 
 void eng_locked(struct engine *e, void (*fn)(void *arg), void *arg)

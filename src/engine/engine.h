@@ -29,6 +29,8 @@ struct eng_qp;
 
 /* how soon a packet that found its way full tries again */
 #define ENG_RETRY_NS (50 * NSEC_PER_USEC)
+/* how long an acknowledgement waits for company while nobody polls */
+#define ENG_ACK_NS (1 * NSEC_PER_MSEC)
 
 #define ENG_CQ_OVERRUN (-1)
 
@@ -146,6 +148,9 @@ bool eng_progress(struct engine *engine);
 bool eng_tick(struct engine *engine);
 /** eng_expiry() - the earliest timer of any QP; MONO_NEVER when none */
 mono_t eng_expiry(struct engine *engine);
+/** eng_wake_by() - when who sleeps must call eng_tick(): a timer, a packet that
+ *  waits for room, an acknowledgement for company. Context: eng_locked() */
+mono_t eng_wake_by(const struct engine *engine, mono_t now);
 /** eng_locked() - call @fn under the engine's lock: for a link that changes
  *  what its operations read */
 void eng_locked(struct engine *engine, void (*fn)(void *arg), void *arg);

@@ -107,6 +107,7 @@ struct engine {
 	uint32_t polls;	     /* since the clock was looked at */
 	bool unflushed; /* packets committed since the last flush */
 	bool spoilt;	/* a QP is */
+	bool notified;	/* an armed CQ's event was raised in this turn */
 	struct eng_table qps, mrs;
 	struct eng_mr *recent_mr[ENG_RECENT_MRS];
 	struct eng_qp **special; /* [port * 2 + qpn]: QP0 and QP1 */

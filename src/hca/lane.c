@@ -9,10 +9,13 @@
  * made when it is their first; QPs that differ in nothing else share it. The
  * answer holds for one route epoch; a slot keeps its way until the same way is
  * resolved again, so that what was sent the old way is counted the old way.
+ * softibd maps a lane and keeps no descriptor of it: its memory and its bell
+ * are the two programs'.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -37,7 +40,6 @@ struct hca_lane {
 	unsigned port_num; /* of the sender */
 	uint16_t slid;	   /* as announced */
 	uint32_t id;
-	int fd;
 	struct abi_lane *memory;
 	struct flow flow[ABI_LANE_FLOWS];
 };
@@ -95,14 +97,18 @@ void hca_lanes_check_epoch(struct fabric *fab)
 
 /* --- messages to the ends --- */
 
-static void tell(struct hca_user *user, const struct abi_lane_event *event, int fd)
+enum { MEMORY, BELL, LANE_FDS };
+
+/* @fds: of a new lane; NULL */
+static void tell(struct hca_user *user, const struct abi_lane_event *event,
+		 const int fds[LANE_FDS])
 {
 	/* a program that does not read this gets no new lanes: see make_lane */
-	if (abi_send_fds(user->lanes_fd, event, sizeof(*event), &fd, fd >= 0, MSG_DONTWAIT))
+	if (abi_send_fds(user->lanes_fd, event, sizeof(*event), fds, fds ? LANE_FDS : 0, MSG_DONTWAIT))
 		user->lanes_deaf = true;
 }
 
-static void announce(struct hca_lane *lane, int fd)
+static void announce(struct hca_lane *lane, const int fds[LANE_FDS])
 {
 	const struct abi_devport *source = hca_devport(lane->from->hca, lane->port_num);
 	struct abi_lane_event event = {
@@ -113,25 +119,38 @@ static void announce(struct hca_lane *lane, int fd)
 	};
 
 	lane->slid = source->lid;
-	tell(lane->to, &event, fd);
+	tell(lane->to, &event, fds);
 }
 
 /* --- lanes --- */
 
-static int map_lane(struct hca_lane *lane)
+static void close_fds(const int fds[LANE_FDS])
 {
-	lane->fd = memfd_create("softib-lane", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (lane->fd < 0)
-		return -errno;
-	if (ftruncate(lane->fd, (off_t)abi_lane_bytes()) ||
-	    fcntl(lane->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
-		return -errno;
-	lane->memory = mmap(NULL, abi_lane_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, lane->fd, 0);
-	if (lane->memory == MAP_FAILED) {
-		lane->memory = NULL;
-		return -errno;
-	}
-	return 0;
+	int error = errno;
+
+	for (int i = 0; i < LANE_FDS; i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
+	errno = error;
+}
+
+/* Return: 0, and both descriptors are the caller's */
+static int map_lane(struct hca_lane *lane, int fds[LANE_FDS])
+{
+	fds[MEMORY] = memfd_create("softib-lane", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	fds[BELL] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (fds[MEMORY] < 0 || fds[BELL] < 0 ||
+	    ftruncate(fds[MEMORY], (off_t)abi_lane_bytes()) ||
+	    fcntl(fds[MEMORY], F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
+		goto undo_fds;
+	lane->memory = mmap(NULL, abi_lane_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED,
+			    fds[MEMORY], 0);
+	if (lane->memory != MAP_FAILED)
+		return 0;
+	lane->memory = NULL;
+undo_fds:
+	close_fds(fds);
+	return -errno;
 }
 
 static void free_lane(struct hca_lane *lane)
@@ -146,8 +165,6 @@ static void free_lane(struct hca_lane *lane)
 	list_del(&lane->in_to);
 	if (lane->memory)
 		munmap(lane->memory, abi_lane_bytes());
-	if (lane->fd >= 0)
-		close(lane->fd);
 	rt_free(lane);
 }
 
@@ -162,7 +179,9 @@ static struct hca_lane *find_lane(const struct hca_user *from, const struct hca_
 	return NULL;
 }
 
-static struct hca_lane *make_lane(struct hca_user *from, struct hca_user *to, unsigned port_num)
+/* @fds: set when there is a lane: for its sender */
+static struct hca_lane *make_lane(struct hca_user *from, struct hca_user *to, unsigned port_num,
+				  int fds[LANE_FDS])
 {
 	struct hca_lane *lane;
 
@@ -178,7 +197,7 @@ static struct hca_lane *make_lane(struct hca_user *from, struct hca_user *to, un
 	lane->to = to;
 	lane->port_num = port_num;
 	lane->id = next_lane++;
-	if (map_lane(lane)) {
+	if (map_lane(lane, fds)) {
 		free_lane(lane);
 		return NULL;
 	}
@@ -186,10 +205,11 @@ static struct hca_lane *make_lane(struct hca_user *from, struct hca_user *to, un
 	list_add_tail(&lane->in_from, &from->lanes_out);
 	list_add_tail(&lane->in_to, &to->lanes_in);
 	from->num_lanes++;
-	announce(lane, lane->fd);
+	announce(lane, fds);
 	if (to->lanes_deaf) { /* it would not read what comes by it */
 		from->num_lanes--;
 		free_lane(lane);
+		close_fds(fds);
 		return NULL;
 	}
 	return lane;
@@ -275,7 +295,7 @@ static bool flow_is_sound(const struct hca_user *user, const struct abi_resolve 
 }
 
 int hca_lane_resolve(struct hca_user *user, const struct abi_resolve *in,
-		     struct abi_resolve_resp *out, int fds[2], unsigned int *num_fds)
+		     struct abi_resolve_resp *out, int fds[LANE_FDS], unsigned int *num_fds)
 {
 	struct hca_user *to;
 	struct hca_lane *lane;
@@ -292,18 +312,14 @@ int hca_lane_resolve(struct hca_user *user, const struct abi_resolve *in,
 	to = owner_at(way, in->dest_qpn);
 	lane = to ? find_lane(user, to, in->port_num) : NULL;
 	if (lane && lane->slid != hca_devport(user->hca, in->port_num)->lid)
-		announce(lane, -1);
+		announce(lane, NULL);
 	if (to && to->lanes_deaf) { /* it may not know by whom the lane is used */
 		to = NULL;
 		lane = NULL;
 	}
 	if (to && !lane) {
-		lane = make_lane(user, to, in->port_num);
-		if (lane) {
-			fds[0] = lane->fd;
-			fds[1] = to->fd[ABI_FD_ENGINE];
-			*num_fds = 2;
-		}
+		lane = make_lane(user, to, in->port_num, fds);
+		*num_fds = lane ? LANE_FDS : 0;
 	}
 	slot = lane ? take_slot(lane, in, out->epoch, way) : -1;
 	out->mtu_bytes = fab_way_mtu(way);
@@ -323,7 +339,7 @@ static void end_for_sender(struct hca_lane *lane)
 {
 	struct abi_lane_event event = {.kind = ABI_LANE_OUT_GONE, .lane = lane->id};
 
-	tell(lane->from, &event, -1);
+	tell(lane->from, &event, NULL);
 	lane->from->num_lanes--;
 	free_lane(lane);
 }
@@ -359,10 +375,10 @@ void hca_lanes_drop(struct hca_user *user)
 		lane = list_first_entry(&user->lanes_out, struct hca_lane, in_from);
 		event = (struct abi_lane_event){.kind = ABI_LANE_IN_GONE, .lane = lane->id};
 		if (lane->to != user)
-			tell(lane->to, &event, -1);
+			tell(lane->to, &event, NULL);
 		free_lane(lane);
 	}
 	while (!list_empty(&user->lanes_in))
 		end_for_sender(list_first_entry(&user->lanes_in, struct hca_lane, in_to));
-	tell(user, &(struct abi_lane_event){.kind = ABI_LANE_CLOSED}, -1);
+	tell(user, &(struct abi_lane_event){.kind = ABI_LANE_CLOSED}, NULL);
 }

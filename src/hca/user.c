@@ -268,9 +268,7 @@ static int make_fds(struct hca_user *user)
 		return ret;
 	user->fd[ABI_FD_DEVPAGE] = fcntl(user->hca->shared_fd, F_DUPFD_CLOEXEC, 0);
 	user->fd[ABI_FD_DOORBELL] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	user->fd[ABI_FD_ENGINE] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (user->fd[ABI_FD_DEVPAGE] < 0 || user->fd[ABI_FD_DOORBELL] < 0 ||
-	    user->fd[ABI_FD_ENGINE] < 0)
+	if (user->fd[ABI_FD_DEVPAGE] < 0 || user->fd[ABI_FD_DOORBELL] < 0)
 		return -errno;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
 		return -errno;

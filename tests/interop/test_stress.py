@@ -22,7 +22,7 @@ def run(what, mode, *args):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_every_way_to_wait_for_an_event(mode):
-    assert run("waits", mode).count(" ok ") == 10
+    assert run("waits", mode).count(" ok ") == 11
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -30,14 +30,10 @@ int session_resolve(struct soft_context *ctx, const struct abi_resolve *key,
 		    struct abi_resolve_resp *resp, int fds[2], unsigned *num_fds)
 {
 	struct program *p = container_of(ctx, struct program, soft);
-	int theirs[2], ret;
 
-	ret = p->context->device->ops->driver_command(p->context, ABI_CMD_RESOLVE, key, resp, theirs,
-						      num_fds);
 	lane_news++;
-	for (unsigned i = 0; !ret && i < *num_fds; i++)
-		fds[i] = fcntl(theirs[i], F_DUPFD_CLOEXEC, 0);
-	return ret;
+	return p->context->device->ops->driver_command(p->context, ABI_CMD_RESOLVE, key, resp, fds,
+						       num_fds);
 }
 
 /* --- callbacks of the engine and the lanes --- */
@@ -232,6 +228,7 @@ static bool try_to_sleep(struct program *p)
 {
 	if (!p->sim->plan->sleepy || !eng_idle(p->soft.engine))
 		return false;
+	bells_wait(&p->soft.progress.bells, 0); /* what rang before does not count */
 	p->asleep = link_sleep(&p->soft.link);
 	return p->asleep;
 }
@@ -279,7 +276,6 @@ void program_kick(struct program *p)
 void program_notice(struct program *p)
 {
 	bool waiting = false;
-	uint64_t count;
 
 	if (!p->alive)
 		return;
@@ -287,9 +283,7 @@ void program_notice(struct program *p)
 	if (!waiting && p->news_seen == lane_news)
 		return;
 	if (p->asleep && waiting &&
-	    (sim_sabotage(p->sim, ORACLE_WAKE) ||
-	     (read(p->context->driver_fds[ABI_FD_ENGINE], &count, sizeof(count)) < 0 &&
-	      read(p->context->driver_fds[ABI_FD_BELL], &count, sizeof(count)) < 0)))
+	    (sim_sabotage(p->sim, ORACLE_WAKE) || !bells_wait(&p->soft.progress.bells, 0)))
 		sim_fail(p->sim, ORACLE_WAKE, "program %d sleeps and nobody rang",
 			 p->index);
 	if (p->asleep && waiting) {
@@ -308,7 +302,7 @@ static int map_shared(struct program *p)
 	const struct abi_context_resp *resp = p->context->driver_resp;
 	const int *fds = p->context->driver_fds;
 	void *page;
-	int ret;
+	int ret, bell;
 
 	p->soft.devpage_bytes = abi_devpage_bytes(resp->num_ports);
 	page = mmap(NULL, p->soft.devpage_bytes, PROT_READ, MAP_SHARED,
@@ -324,7 +318,12 @@ static int map_shared(struct program *p)
 	if (ret)
 		goto undo_link;
 	p->soft.link.lanes.off = !p->sim->plan->lanes;
-	return 0;
+	bell = fcntl(fds[ABI_FD_BELL], F_DUPFD_CLOEXEC, 0);
+	ret = bell < 0 ? -errno : bells_open(&p->soft.progress.bells, bell);
+	if (!ret)
+		return 0;
+	if (bell >= 0)
+		close(bell);
 undo_link:
 	link_unmap(&p->soft.link);
 undo_page:
@@ -407,6 +406,7 @@ bool program_start(struct program *p)
 undo_engine:
 	eng_destroy(p->soft.engine);
 undo_map:
+	bells_close(&p->soft.progress.bells);
 	link_unmap(&p->soft.link);
 	munmap((void *)p->soft.devpage, p->soft.devpage_bytes);
 undo_context:
@@ -426,6 +426,7 @@ void program_kill(struct program *p)
 	p->sim->result->by_window += eng_window_operations(p->soft.engine);
 	window_stop(p);
 	eng_destroy(p->soft.engine);
+	bells_close(&p->soft.progress.bells);
 	link_unmap(&p->soft.link);
 	munmap((void *)p->soft.devpage, p->soft.devpage_bytes);
 	ib_ucontext_close(p->context);

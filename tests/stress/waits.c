@@ -3,12 +3,14 @@
  * Every way to wait for a completion event, in turn: in ibv_get_cq_event()
  * alone and several threads at once, in the program's own poll(), not at all
  * (O_NONBLOCK); interrupted by signals, cancelled, and while softibd's client
- * on the other side sends, one message a wait. Prints each case as it passes.
+ * on the other side sends, one message a wait; and beside a peer that takes all
+ * it can from the descriptors it was given. Prints each case as it passes.
  *
  *   waits [NODE1 NODE2 [ROUNDS]]
  */
 #include "side.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -29,6 +31,7 @@
 static const char *node[2] = {"n1", "n2"};
 static unsigned rounds = 300;
 static int tell[2]; /* to the sender: which QP, after how many us */
+static int let[2];  /* the thief may begin; closed: it ends */
 
 /* --- the sender --- */
 
@@ -74,9 +77,58 @@ static void want(int qp, uint32_t delay_us)
 		fail("the sender is gone");
 }
 
+/* --- the thief: a peer with a lane that reads its bell as fast as it can --- */
+
+/* Return: how many descriptors of this process are eventfds */
+static unsigned find_eventfds(int *fds, unsigned most)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	struct dirent *entry;
+	char target[64];
+	unsigned n = 0;
+	ssize_t len;
+
+	while (dir && n < most && (entry = readdir(dir))) {
+		len = readlinkat(dirfd(dir), entry->d_name, target, sizeof(target) - 1);
+		target[len < 0 ? 0 : len] = '\0';
+		if (!strcmp(target, "anon_inode:[eventfd]"))
+			fds[n++] = atoi(entry->d_name);
+	}
+	closedir(dir);
+	return n;
+}
+
+static void thief(int fd)
+{
+	static struct side side;
+	struct side_qp q;
+	struct side_options options = {0};
+	int bell[64];
+	unsigned n;
+	uint64_t loot;
+	char go;
+
+	side_open(&side, node[1], BUFFER_BYTES);
+	side_qp_create(&q, &side, &options);
+	join(&q, fd);
+	if (read(let[0], &go, 1) != 1)
+		_exit(1);
+	send_one(&q);
+	n = find_eventfds(bell, sizeof(bell) / sizeof(bell[0]));
+	fcntl(let[0], F_SETFL, O_NONBLOCK);
+	for (unsigned i = 0; i < n; i++)
+		fcntl(bell[i], F_SETFL, O_NONBLOCK);
+	while (read(let[0], &go, 1) < 0)
+		for (unsigned i = 0; i < n; i++)
+			if (read(bell[i], &loot, sizeof(loot)) < 0 && errno != EAGAIN)
+				_exit(1);
+	_exit(0);
+}
+
 /* --- the receiver --- */
 
 static struct side_qp qps[NUM_QPS];
+static struct side_qp thieves_qp;
 
 /* the messages whose event was taken; arms the CQ for the next. Return: how
  * many: the event may be of one that was taken with those before it */
@@ -315,6 +367,21 @@ static void with_timers(void)
 	}
 }
 
+static void beside_a_thief(void)
+{
+	uint64_t start = now_ns();
+
+	if (write(let[1], "", 1) != 1)
+		fail("the thief is gone");
+	take_event(&thieves_qp);
+	alone();
+	own_poll();
+	close(let[1]);
+	if (now_ns() - start > rounds * 100000000ull)
+		fail("%u rounds took %lu ms", 2 * rounds,
+		     (unsigned long)((now_ns() - start) / 1000000));
+}
+
 static const struct {
 	const char *name;
 	void (*run)(void);
@@ -329,45 +396,76 @@ static const struct {
 	{"cancelled", cancelled},
 	{"several threads again", several_threads},
 	{"late messages", with_timers},
+	{"beside a thief", beside_a_thief},
 };
+
+static pid_t start(void (*run)(int fd), int *fd)
+{
+	int pair[2];
+	pid_t pid;
+
+	if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair))
+		fail("socketpair");
+	pid = fork();
+	if (pid == 0) {
+		close(tell[1]);
+		close(let[1]);
+		run(pair[1]);
+	}
+	close(pair[1]);
+	*fd = pair[0];
+	return pid;
+}
+
+static void end(pid_t pid, const char *who)
+{
+	int status;
+
+	if (waitpid(pid, &status, 0) < 0 || status)
+		fail("the %s: status %d", who, status);
+}
+
+static void open_qp(struct side_qp *q, struct side *side, int fd)
+{
+	struct side_options options = {.events = true};
+
+	side_qp_create(q, side, &options);
+	for (int i = 0; i < RECEIVES; i++)
+		post_recv(q, 1, 0, 8);
+	ibv_req_notify_cq(q->cq, 0);
+	join(q, fd);
+}
 
 int main(int argc, char **argv)
 {
 	static struct side side;
-	struct side_options options = {.events = true};
-	int fd[2], status;
-	pid_t pid;
+	pid_t sends, steals;
+	int fd[2];
 
 	if (argc > 2) {
 		node[0] = argv[1];
 		node[1] = argv[2];
 	}
 	rounds = argc > 3 ? (unsigned)atoi(argv[3]) : rounds;
-	if (socketpair(AF_UNIX, SOCK_STREAM, 0, fd) || pipe(tell))
-		fail("socketpair");
-	pid = fork();
-	if (pid == 0) {
-		close(tell[1]);
-		sender(fd[1]);
-	}
+	if (pipe(tell) || pipe(let))
+		fail("pipe");
+	sends = start(sender, &fd[0]);
+	steals = start(thief, &fd[1]);
 	side_open(&side, node[0], BUFFER_BYTES);
-	for (int i = 0; i < NUM_QPS; i++) {
-		side_qp_create(&qps[i], &side, &options);
-		for (int j = 0; j < RECEIVES; j++)
-			post_recv(&qps[i], 1, 0, 8);
-		ibv_req_notify_cq(qps[i].cq, 0);
-		join(&qps[i], fd[0]);
-	}
+	for (int i = 0; i < NUM_QPS; i++)
+		open_qp(&qps[i], &side, fd[0]);
+	open_qp(&thieves_qp, &side, fd[1]);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		cases[i].run();
 		printf("ok %s\n", cases[i].name);
 		fflush(stdout);
 	}
 	close(tell[1]);
-	if (waitpid(pid, &status, 0) < 0 || status)
-		fail("the sender: status %d", status);
+	end(sends, "sender");
+	end(steals, "thief");
 	for (int i = 0; i < NUM_QPS; i++)
 		side_qp_destroy(&qps[i]);
+	side_qp_destroy(&thieves_qp);
 	side_close(&side);
 	return 0;
 }

@@ -110,7 +110,6 @@ static void attach(struct session *s)
 	s->fd[ABI_FD_DEVPAGE] = make_devpage();
 	s->fd[ABI_FD_LINK] = memfd_create("link", MFD_CLOEXEC);
 	s->fd[ABI_FD_DOORBELL] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	s->fd[ABI_FD_ENGINE] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	for (int i = ABI_FD_LANES; i < ABI_CONTEXT_FDS; i++)
 		s->fd[i] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, &s->fd[ABI_FD_ASYNC_READ]) ||
