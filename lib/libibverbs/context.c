@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "soft.h"
+#include "threads.h"
 
 static pthread_mutex_t contexts_lock = PTHREAD_MUTEX_INITIALIZER;
 static LIST_HEAD(contexts); /* --- protected by contexts_lock --- */
@@ -204,6 +205,7 @@ static void after_fork_child(void)
 {
 	struct soft_context *ctx;
 
+	threads_forked();
 	list_for_each_entry(ctx, &contexts, entry) {
 		ctx->forked = true;
 		windows_in_child(ctx);

@@ -115,13 +115,15 @@ EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t len
 
 	access &= ~(unsigned)IBV_ACCESS_OPTIONAL_RANGE;
 	rc = check_access(access);
-	if (!rc)
-		rc = touch_pages(addr, length, access);
 	if (rc)
 		return verbs_null(rc);
 	mr = calloc(1, sizeof(*mr));
 	if (!mr)
 		return verbs_null(-ENOMEM);
+	windows_prepare(ctx, addr, length, (int)access);
+	rc = touch_pages(addr, length, access);
+	if (rc)
+		goto undo_mr;
 	mr->ibv = (struct ibv_mr){.context = pd->context, .pd = pd, .addr = addr,
 				  .length = length};
 	mr->iova = access & IBV_ACCESS_ZERO_BASED ? 0 : iova;
@@ -132,10 +134,12 @@ EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t len
 	rc = engine_add(ctx, mr);
 	if (rc)
 		goto undo_command;
+	windows_registered(ctx, addr, length, mr->ibv.rkey);
 	return &mr->ibv;
 undo_command:
 	command_dereg(ctx, mr->ibv.handle);
 undo_mr:
+	windows_registered(ctx, addr, length, 0);
 	free(mr);
 	return verbs_null(rc);
 }
@@ -244,9 +248,11 @@ EXPORT int ibv_rereg_mr(struct ibv_mr *ibmr, int flags, struct ibv_pd *pd, void 
 	}
 	eng_mr_del(ctx->engine, ibmr->lkey);
 	windows_key_gone(ctx, ibmr->rkey);
+	windows_prepare(ctx, new.ibv.addr, new.ibv.length, new.access);
 	rc = command_rereg(ctx, &new, flags);
 	if (!rc)
 		rc = engine_add(ctx, &new);
+	windows_registered(ctx, new.ibv.addr, new.ibv.length, rc ? 0 : new.ibv.rkey);
 	if (rc) {
 		errno = -rc;
 		return IBV_REREG_MR_ERR_CMD;

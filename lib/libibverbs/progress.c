@@ -54,6 +54,7 @@
 
 #include "runtime/posix/slice.h"
 #include "soft.h"
+#include "threads.h"
 
 #define WATCH_MS 1
 #define WINDOW_NS (200 * NSEC_PER_USEC)
@@ -377,6 +378,7 @@ static void *run(void *arg)
 {
 	struct soft_context *ctx = arg;
 
+	threads_begin();
 	rt_short_slice();
 	while (!atomic_load(&ctx->progress.stop)) {
 		lanes_answer(ctx);
@@ -386,6 +388,7 @@ static void *run(void *arg)
 		else
 			serve(ctx);
 	}
+	threads_end();
 	return NULL;
 }
 
@@ -428,6 +431,7 @@ int progress_start(struct soft_context *ctx)
 		close(p->control_fd);
 		return -rc;
 	}
+	threads_created();
 	pthread_setname_np(p->thread, "softib");
 	p->running = true;
 	return 0;

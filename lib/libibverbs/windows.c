@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -20,9 +21,11 @@
 #include "engine/window.h"
 #include "runtime/posix/slice.h"
 #include "soft.h"
+#include "threads.h"
 
 #define FORK_MS 5000 /* for a child to copy what it must not share */
 #define STACK_BYTES (256u << 10)
+#define EXTENTS_MAX 256
 
 /* --- talking --- */
 
@@ -101,6 +104,7 @@ static void *run(void *arg)
 	int fds[2];
 	ssize_t n;
 
+	threads_begin();
 	rt_short_slice();
 	do {
 		n = receive(w->sock, &m, fds);
@@ -114,6 +118,7 @@ static void *run(void *arg)
 	windows_forget(ctx, ENG_WINDOW_ALL, ENG_WINDOW_ALL);
 	windows_end_extents(ctx);
 	windows_peers_gone(w);
+	threads_end();
 	return NULL;
 }
 
@@ -140,8 +145,10 @@ static int start_thread(struct soft_context *ctx)
 	rc = pthread_create(&w->thread, &attr, run, ctx);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	pthread_attr_destroy(&attr);
-	if (!rc)
+	if (!rc) {
+		threads_created();
 		pthread_setname_np(w->thread, "softib-windows");
+	}
 	return -rc;
 }
 
@@ -160,6 +167,16 @@ static int enable(struct soft_context *ctx)
 	return rc ? rc : start_thread(ctx);
 }
 
+/* an extent costs a descriptor, and mappings: the program's share is larger */
+static unsigned most_extents(void)
+{
+	struct rlimit files;
+
+	if (getrlimit(RLIMIT_NOFILE, &files) || files.rlim_cur / 4 > EXTENTS_MAX)
+		return EXTENTS_MAX;
+	return (unsigned)files.rlim_cur / 4;
+}
+
 int windows_start(struct soft_context *ctx, int sock, int page_fd)
 {
 	struct windows *w = &ctx->windows;
@@ -167,6 +184,7 @@ int windows_start(struct soft_context *ctx, int sock, int page_fd)
 	int rc = -EOPNOTSUPP;
 
 	w->sock = sock;
+	w->max_extents = most_extents();
 	pthread_mutex_init(&w->lock, NULL);
 	pthread_mutex_init(&w->peers_lock, NULL);
 	INIT_LIST_HEAD(&w->extents);

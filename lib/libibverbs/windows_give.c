@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * Windows, as a target: our memory, given to peers and taken back. Memory
- * moves only here, when the first peer asks for it; keys and QPs that end
- * call in from the program's threads.
+ * moves only here: when the first peer asks for it; or when it is registered,
+ * where it cannot move at any time. Keys and QPs that end call in from the
+ * program's threads.
  */
 #include <stdlib.h>
 #include <unistd.h>
@@ -11,16 +12,25 @@
 #include "soft.h"
 #include "windows_private.h"
 
-/* under windows.lock. Whoever does not leave in time keeps the old pages. */
-static void end_extent(struct soft_context *ctx, struct extent *x)
+/* nobody may use it. Under windows.lock. Whoever does not leave in time keeps
+ * the old pages. */
+static void shut_extent(struct soft_context *ctx, struct extent *x)
 {
 	struct abi_window_msg m = {.kind = ABI_WINDOW_CLOSE, .window = x->id};
 
 	eng_token_give(ctx->engine, x->token);
+	if (!x->granted)
+		return;
 	windows_sections_end(&ctx->windows);
 	windows_say(&ctx->windows, &m, -1);
+}
+
+static void end_extent(struct soft_context *ctx, struct extent *x)
+{
+	shut_extent(ctx, x);
 	memory_take_back(x);
 	list_del(&x->node);
+	ctx->windows.num_extents--;
 	free(x);
 }
 
@@ -42,12 +52,27 @@ void windows_quiesce(void *arg)
 		windows_end_extents(ctx);
 }
 
-static bool has_key(const struct extent *x, uint32_t key)
+/* Return: its place; num_keys: it has it not */
+static unsigned find_key(const struct extent *x, uint32_t key)
 {
-	for (unsigned i = 0; i < x->num_keys; i++)
-		if (x->key[i] == key)
-			return true;
-	return false;
+	unsigned i = 0;
+
+	while (i < x->num_keys && x->key[i].key != key)
+		i++;
+	return i;
+}
+
+/* Return: true when nobody but peers who must not may use the extent */
+static bool drop_key(struct extent *x, uint32_t key)
+{
+	unsigned i = find_key(x, key);
+	bool granted;
+
+	if (i == x->num_keys)
+		return false;
+	granted = x->key[i].granted;
+	x->key[i] = x->key[--x->num_keys];
+	return granted || !x->num_keys;
 }
 
 void windows_key_gone(struct soft_context *ctx, uint32_t key)
@@ -58,7 +83,7 @@ void windows_key_gone(struct soft_context *ctx, uint32_t key)
 	if (!w->on)
 		return;
 	pthread_mutex_lock(&w->lock);
-	list_for_each_entry_safe(x, tmp, &w->extents, node) if (has_key(x, key))
+	list_for_each_entry_safe(x, tmp, &w->extents, node) if (drop_key(x, key))
 		end_extent(ctx, x);
 	pthread_mutex_unlock(&w->lock);
 }
@@ -68,11 +93,11 @@ struct range {
 	char *start, *end;
 };
 
-static struct range whole_pages(const struct eng_mr_attr *mr)
+static struct range whole_pages(const void *addr, size_t length)
 {
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-	uintptr_t start = ((uintptr_t)mr->addr + page - 1) & ~(page - 1);
-	uintptr_t end = ((uintptr_t)mr->addr + mr->length) & ~(page - 1);
+	uintptr_t start = ((uintptr_t)addr + page - 1) & ~(page - 1);
+	uintptr_t end = ((uintptr_t)addr + length) & ~(page - 1);
 
 	return (struct range){(char *)start, (char *)MAX(start, end)};
 }
@@ -81,7 +106,7 @@ static struct extent *make_extent(struct soft_context *ctx, const struct area *a
 				  const struct range *r)
 {
 	struct windows *w = &ctx->windows;
-	struct extent *x = memory_can_move() ? calloc(1, sizeof(*x)) : NULL;
+	struct extent *x = w->num_extents < w->max_extents ? calloc(1, sizeof(*x)) : NULL;
 	char *end = MIN(a->end, r->end);
 
 	if (!x)
@@ -94,6 +119,7 @@ static struct extent *make_extent(struct soft_context *ctx, const struct area *a
 	if (memory_move_out(x))
 		goto undo_token;
 	x->id = ++w->next_id;
+	w->num_extents++;
 	list_add_tail(&x->node, &w->extents);
 	return x;
 undo_token:
@@ -111,14 +137,14 @@ undo_extent:
 static struct extent *extent_for(struct soft_context *ctx, const struct eng_mr_attr *mr,
 				 const char *addr)
 {
-	struct range r = whole_pages(mr);
+	struct range r = whole_pages(mr->addr, mr->length);
 	struct extent *x;
 	struct area a;
 
 	if (addr < r.start || addr >= r.end || !memory_area_at(addr, &a))
 		return NULL;
 	if (a.movable)
-		return make_extent(ctx, &a, &r);
+		return memory_can_move() ? make_extent(ctx, &a, &r) : NULL;
 	list_for_each_entry(x, &ctx->windows.extents,
 			    node) if (x->inode == a.inode &&
 				      x->dev == a.dev) return a.start -
@@ -130,15 +156,63 @@ static struct extent *extent_for(struct soft_context *ctx, const struct eng_mr_a
 	return NULL;
 }
 
-static bool add_key(struct extent *x, uint32_t key)
+static bool add_key(struct extent *x, uint32_t key, bool granted)
 {
-	if (has_key(x, key))
-		return true;
-	if (x->num_keys == WINDOWS_KEYS)
+	unsigned i = find_key(x, key);
+
+	if (i == EXTENT_KEYS)
 		return false;
-	x->key[x->num_keys++] = key;
+	if (i == x->num_keys) {
+		x->key[x->num_keys++].key = key;
+		x->key[i].granted = false;
+	}
+	x->key[i].granted |= granted;
 	return true;
 }
+
+/* --- at registration, where memory cannot move later --- */
+
+static bool is_for_peers(int access)
+{
+	return access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+			 IBV_ACCESS_REMOTE_ATOMIC);
+}
+
+void windows_prepare(struct soft_context *ctx, void *addr, size_t length, int access)
+{
+	struct windows *w = &ctx->windows;
+	struct range r = whole_pages(addr, length);
+	struct area a;
+
+	if (!w->on || !is_for_peers(access) || memory_moves() != MEMORY_MOVES_ALONE ||
+	    !memory_can_move())
+		return;
+	pthread_mutex_lock(&w->lock);
+	for (char *at = r.start; at < r.end && memory_area_at(at, &a); at = a.end)
+		if (a.movable)
+			make_extent(ctx, &a, &r);
+	pthread_mutex_unlock(&w->lock);
+}
+
+void windows_registered(struct soft_context *ctx, void *addr, size_t length, uint32_t key)
+{
+	struct windows *w = &ctx->windows;
+	struct range r = whole_pages(addr, length);
+	struct extent *x, *tmp;
+
+	if (!w->on || memory_moves() != MEMORY_MOVES_ALONE)
+		return;
+	pthread_mutex_lock(&w->lock);
+	list_for_each_entry_safe(x, tmp, &w->extents, node) {
+		if (key && x->addr >= r.start && x->addr + x->bytes <= r.end)
+			add_key(x, key, false);
+		if (!x->num_keys)
+			end_extent(ctx, x);
+	}
+	pthread_mutex_unlock(&w->lock);
+}
+
+/* --- a peer's question --- */
 
 /* under windows.lock: what a peer wants. Return: false: it goes by packets */
 static bool give(struct soft_context *ctx, const struct abi_window_msg *want)
@@ -152,7 +226,7 @@ static bool give(struct soft_context *ctx, const struct abi_window_msg *want)
 		return false;
 	x = extent_for(ctx, &offer.mr,
 		       (char *)offer.mr.addr + (want->va - offer.mr.iova));
-	if (!x || !add_key(x, want->rkey))
+	if (!x || !add_key(x, want->rkey, true))
 		return false;
 	/* while pages moved, the key or the QP may have gone */
 	if (eng_window_offer(ctx->engine, want->qpn, want->rkey, &offer)) {
@@ -168,6 +242,7 @@ static bool give(struct soft_context *ctx, const struct abi_window_msg *want)
 	m.qp_value = offer.value;
 	m.window_token = x->token;
 	m.window_value = x->value;
+	x->granted = true;
 	windows_say(&ctx->windows, &m, x->memfd);
 	return true;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * Pages change what lies behind them while the program uses them: private
- * memory becomes a memfd's, and back. Chunk by chunk, each in four steps:
+ * memory becomes a memfd's, and back. By replace(), chunk by chunk, each in
+ * four steps:
  *
  *   1. the chunk's new pages are made, at another address
  *   2. writers of the old ones are held off: userfaultfd(2) write-protects
@@ -15,29 +16,41 @@
  * have put itself in the place of mremap() and mmap() to learn what memory
  * goes, and here none does.
  *
+ * Without privileges userfaultfd(2) holds off threads only: a system call that
+ * writes would fail with EFAULT. So then replace() works while the program has
+ * one thread, and that is here: there is no such system call. Taking back is
+ * always possible by make_private(), where the kernel copies page by page as
+ * it does after fork(), and nobody waits; but the mapping that is left is a
+ * file's still.
+ *
  * What is not held off is a device that writes by itself: direct I/O or
  * io_uring buffers under way to these very pages when they move. Contents
  * that it delivers later go to the old pages.
  */
-#include "windows.h"
+#include "windows_memory.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/falloc.h>
 #include <linux/userfaultfd.h>
-#include <stdio.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/types.h"
+#include "threads.h"
 
 #define CHUNK_BYTES ((size_t)256 << 10)
 #define HUGE_BYTES  ((size_t)2 << 20)
+#define STACK_BELOW ((size_t)64 << 10) /* for what is called from here */
+#define STACK_ABOVE ((size_t)4 << 10)
 /* a program may mremap() its memory to more: zeros, as ever, and no SIGBUS */
 #define FILE_BYTES ((off_t)1 << 44)
 
@@ -50,22 +63,35 @@ static pthread_mutex_t userfault_lock = PTHREAD_MUTEX_INITIALIZER;
 /* --- protected by userfault_lock until asked is set, constant then --- */
 static int userfault = -1;
 static bool asked, holes_too; /* pages that are not there are protected as well */
+static bool threads_only;     /* system calls are not held off */
 
 /* --- holding off writers --- */
+
+/* Return: one that holds off system calls as well; else, where it is allowed to
+ * everybody, one that does not: *@threads; -1 */
+static int create_userfault(bool *threads)
+{
+	int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK), dev;
+
+	*threads = false;
+	if (fd >= 0)
+		return fd;
+	dev = open("/dev/userfaultfd", O_RDWR | O_CLOEXEC);
+	if (dev >= 0) {
+		fd = ioctl(dev, USERFAULTFD_IOC_NEW, O_CLOEXEC | O_NONBLOCK);
+		close(dev);
+	}
+	if (fd >= 0)
+		return fd;
+	*threads = true;
+	return (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY);
+}
 
 static int open_userfault(uint64_t features)
 {
 	struct uffdio_api api = {.api = UFFD_API, .features = features};
-	int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
+	int fd = create_userfault(&threads_only);
 
-	if (fd < 0) {
-		int dev = open("/dev/userfaultfd", O_RDWR | O_CLOEXEC);
-
-		fd = dev < 0 ? -1
-			     : ioctl(dev, USERFAULTFD_IOC_NEW, O_CLOEXEC | O_NONBLOCK);
-		if (dev >= 0)
-			close(dev);
-	}
 	if (fd >= 0 && ioctl(fd, UFFDIO_API, &api) < 0) {
 		close(fd);
 		fd = -1;
@@ -73,7 +99,7 @@ static int open_userfault(uint64_t features)
 	return fd;
 }
 
-bool memory_can_move(void)
+enum memory_moves memory_moves(void)
 {
 	pthread_mutex_lock(&userfault_lock);
 	if (!asked) {
@@ -84,7 +110,21 @@ bool memory_can_move(void)
 	}
 	asked = true;
 	pthread_mutex_unlock(&userfault_lock);
-	return userfault >= 0;
+	if (userfault < 0)
+		return MEMORY_STAYS;
+	return threads_only ? MEMORY_MOVES_ALONE : MEMORY_MOVES;
+}
+
+bool memory_can_move(void)
+{
+	switch (memory_moves()) {
+	case MEMORY_MOVES:
+		return true;
+	case MEMORY_MOVES_ALONE:
+		return threads_alone();
+	default:
+		return false;
+	}
 }
 
 static bool watch_writers(char *addr, size_t bytes)
@@ -166,12 +206,24 @@ static size_t chunk_at(const char *addr, size_t left)
 	return MIN(chunk, left);
 }
 
+/* Who holds off writers must not be one: it would wait for itself. Its frames
+ * are around this one, on a stack that may be anywhere. */
+static bool is_my_stack(const char *addr, size_t bytes)
+{
+	const char *here = __builtin_frame_address(0);
+
+	return here + STACK_ABOVE > addr && here - STACK_BELOW < addr + bytes;
+}
+
 /* @fresh takes the place of @addr. Return: how many bytes did */
 static size_t replace(char *addr, char *fresh, size_t bytes)
 {
 	size_t done = 0, n;
+	sigset_t all, old;
 
-	if (watch_writers(addr, bytes)) {
+	sigfillset(&all); /* a handler may write, and would wait for us */
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	if (!is_my_stack(addr, bytes) && watch_writers(addr, bytes)) {
 		for (; done < bytes; done += n) {
 			n = chunk_at(addr + done, bytes - done);
 			if (!replace_chunk(addr + done, fresh + done, n))
@@ -180,6 +232,7 @@ static size_t replace(char *addr, char *fresh, size_t bytes)
 		if (done < bytes)
 			unwatch_writers(addr + done, bytes - done);
 	}
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (done < bytes)
 		syscall(SYS_munmap, fresh + done, bytes - done);
 	return done;
@@ -202,22 +255,42 @@ static char *reserve_like(const char *addr, size_t bytes)
 	return room + skip;
 }
 
-static bool map_at(char *at, size_t bytes, int flags, int fd, off_t offset)
+/* Pages to take the place of those at @addr. Return: where they wait; NULL */
+static char *map_fresh(const char *addr, size_t bytes, int flags, int fd, off_t offset)
 {
-	if ((char *)syscall(SYS_mmap, at, bytes, PROT_READ | PROT_WRITE,
-			    flags | MAP_FIXED, fd, offset) == at)
-		return true;
-	syscall(SYS_munmap, at, bytes);
-	return false;
+	char *room = NULL, *fresh;
+
+	if (bytes >= HUGE_BYTES) {
+		room = reserve_like(addr, bytes);
+		if (!room)
+			return NULL;
+		flags |= MAP_FIXED;
+	}
+	fresh = (char *)syscall(SYS_mmap, room, bytes, PROT_READ | PROT_WRITE, flags, fd, offset);
+	if (fresh != MAP_FAILED)
+		return fresh;
+	if (room)
+		syscall(SYS_munmap, room, bytes);
+	return NULL;
 }
 
 /* --- the memfd --- */
+
+/* a file beyond the limit would be the end of the program: SIGXFSZ */
+static bool may_be_long(void)
+{
+	struct rlimit most;
+
+	return !getrlimit(RLIMIT_FSIZE, &most) && most.rlim_cur >= (rlim_t)FILE_BYTES;
+}
 
 static int make_file(struct extent *x)
 {
 	struct stat st;
 
-	x->memfd = memfd_create("softib-window", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (!may_be_long())
+		return -EFBIG;
+	x->memfd = memfd_create(MEMORY_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (x->memfd < 0)
 		return -errno;
 	x->offset = (off_t)((uintptr_t)x->addr % HUGE_BYTES);
@@ -235,16 +308,23 @@ static int make_file(struct extent *x)
 	return 0;
 }
 
+/* a lock would be lost: what is locked stays. msync(2) tells, and does nothing */
+static bool is_locked(char *addr, size_t bytes)
+{
+	return syscall(SYS_msync, addr, bytes, MS_INVALIDATE) < 0;
+}
+
 int memory_move_out(struct extent *x)
 {
 	char *fresh;
-	int rc = make_file(x);
+	int rc = is_locked(x->addr, x->bytes) ? -EBUSY : make_file(x);
 
 	if (rc)
 		return rc;
-	fresh = reserve_like(x->addr, x->bytes);
-	if (fresh && map_at(fresh, x->bytes, MAP_SHARED, x->memfd, x->offset)) {
-		madvise(fresh, x->bytes, MADV_HUGEPAGE);
+	fresh = map_fresh(x->addr, x->bytes, MAP_SHARED, x->memfd, x->offset);
+	if (fresh) {
+		if (x->bytes >= HUGE_BYTES)
+			madvise(fresh, x->bytes, MADV_HUGEPAGE);
 		x->bytes = replace(x->addr, fresh, x->bytes);
 		if (x->bytes)
 			return 0;
@@ -258,93 +338,98 @@ static bool is_of(const struct extent *x, const struct area *a)
 	return a->inode == x->inode && a->dev == x->dev;
 }
 
-/* what is left of the extent in the program, piece by piece from *@at */
-static bool next_piece(const struct extent *x, char **at, char **end)
+/* what is left of the extent in the program, from @at on. Return: false: no more */
+static bool next_piece(const struct extent *x, char *at, struct area *piece)
 {
-	struct area a;
-
-	for (; *at < x->addr + x->bytes; *at = a.end) {
-		if (!memory_area_at(*at, &a)) { /* a hole: page by page, it is rare */
-			a.end = *at + sysconf(_SC_PAGESIZE);
+	for (; at < x->addr + x->bytes; at = piece->end) {
+		if (!memory_area_at(at, piece)) { /* a hole: page by page, it is rare */
+			piece->end = at + sysconf(_SC_PAGESIZE);
 			continue;
 		}
-		*end = MIN(a.end, x->addr + x->bytes);
-		if (is_of(x, &a))
+		if (piece->start < at) {
+			piece->offset += at - piece->start;
+			piece->start = at;
+		}
+		piece->end = MIN(piece->end, x->addr + x->bytes);
+		if (is_of(x, piece))
 			return true;
 	}
 	return false;
 }
 
+static char *map_private(const struct area *piece)
+{
+	return map_fresh(piece->start, (size_t)(piece->end - piece->start),
+			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+}
+
+/* Return: how many of its bytes are anonymous memory again */
+static size_t replace_piece(const struct area *piece)
+{
+	char *fresh = piece->prot & PROT_READ && memory_can_move() ? map_private(piece) : NULL;
+
+	return fresh ? replace(piece->start, fresh, (size_t)(piece->end - piece->start)) : 0;
+}
+
+/* the program may have taken rights away meanwhile */
+static void set_rights(const struct area *piece, int prot)
+{
+	syscall(SYS_mprotect, piece->start, piece->end - piece->start, prot);
+}
+
+/*
+ * The same pages of the same file, but private: at one stroke, whoever writes.
+ * Then a copy of each, which the kernel makes when it is written, or told so.
+ * What nobody shows any more leaves the file: pages that the program gives up
+ * by MADV_DONTNEED are zero then, as private memory's.
+ */
+static void make_private(const struct extent *x, const struct area *piece)
+{
+	size_t bytes = (size_t)(piece->end - piece->start);
+
+	if ((char *)syscall(SYS_mmap, piece->start, bytes, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_FIXED, x->memfd, piece->offset) == piece->start &&
+	    populate(piece->start, bytes, MADV_POPULATE_WRITE))
+		fallocate(x->memfd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, piece->offset,
+			  (off_t)bytes);
+}
+
 void memory_take_back(struct extent *x)
 {
-	char *at, *end, *fresh;
+	struct area piece, all;
 
-	for (at = x->addr; next_piece(x, &at, &end); at = end) {
-		size_t bytes = (size_t)(end - at);
-
-		fresh = reserve_like(at, bytes);
-		if (fresh && map_at(fresh, bytes, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))
-			replace(at, fresh, bytes);
+	for (char *at = x->addr; next_piece(x, at, &all); at = all.end) {
+		piece = all;
+		piece.start += replace_piece(&piece);
+		piece.offset += piece.start - all.start;
+		if (piece.start < piece.end)
+			make_private(x, &piece);
+		if (all.prot != (PROT_READ | PROT_WRITE))
+			set_rights(&all, all.prot);
 	}
 	close(x->memfd);
 }
 
 void memory_copy_for_child(struct extent *x)
 {
-	char *at, *end, *fresh;
+	struct area piece;
 
-	for (at = x->addr; next_piece(x, &at, &end); at = end) {
-		size_t bytes = (size_t)(end - at);
+	for (char *at = x->addr; next_piece(x, at, &piece); at = piece.end) {
+		char *fresh = map_private(&piece);
+		size_t bytes = (size_t)(piece.end - piece.start);
 
-		fresh = reserve_like(at, bytes);
-		if (!fresh || !map_at(fresh, bytes, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))
+		if (!fresh)
 			continue;
-		memcpy(fresh, at, bytes);
-		put(fresh, at, bytes);
+		if (!(piece.prot & PROT_READ))
+			set_rights(&piece, PROT_READ);
+		memcpy(fresh, piece.start, bytes);
+		put(fresh, piece.start, bytes);
+		if (piece.prot != (PROT_READ | PROT_WRITE))
+			set_rights(&piece, piece.prot);
 	}
 	close(x->memfd);
 	if (userfault >= 0)
 		close(userfault); /* it is the parent's memory that it watches */
 	userfault = -1;
 	asked = false;
-}
-
-/* --- /proc/self/maps --- */
-
-static bool parse(const char *line, struct area *a)
-{
-	unsigned long start, end, inode;
-	unsigned long long offset;
-	unsigned major, minor;
-	char rights[5];
-
-	if (sscanf(line, "%lx-%lx %4s %llx %x:%x %lu", &start, &end, rights, &offset,
-		   &major, &minor, &inode) != 7)
-		return false;
-	*a = (struct area){
-		.start = (char *)start,
-		.end = (char *)end,
-		.offset = (off_t)offset,
-		.dev = makedev(major, minor),
-		.inode = inode,
-		/* the main stack grows by itself, and only as a stack */
-		.movable = !strcmp(rights, "rw-p") && !inode && !strstr(line, "[stack]"),
-	};
-	return true;
-}
-
-bool memory_area_at(const char *addr, struct area *area)
-{
-	FILE *maps = fopen("/proc/self/maps", "re");
-	char *line = NULL;
-	size_t room = 0;
-	bool found = false;
-
-	if (!maps)
-		return false;
-	while (!found && getline(&line, &room, maps) > 0)
-		found = parse(line, area) && addr >= area->start && addr < area->end;
-	free(line);
-	fclose(maps);
-	return found;
 }

@@ -20,6 +20,9 @@ SHARED = Path(os.environ.get("SOFTIB_SHARED", Path(__file__).parents[3] / "share
 SANITIZED = bool(os.environ.get("SOFTIB_SANITIZED"))  # says tests/sanitize.py
 SOFTIB = BUILD / "bin/softib"
 TIMEOUT = 120  # a hang, not a measure of speed
+# an ordinary user, whoever we are: root alone can be one
+NOBODYS_ID = 65534
+NOBODY = ["setpriv", f"--reuid={NOBODYS_ID}", f"--regid={NOBODYS_ID}", "--clear-groups"]
 # for programs that load nothing of ours: a sanitizer in them would only judge them
 OUTSIDE = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
 
@@ -71,9 +74,12 @@ def wait_until(condition, what):
 class Fabric:
     """softib up ... softib down, with everything in a directory of its own."""
 
-    def __init__(self, topology="pair", sm="softib-sm", up_args=()):
-        self.topology, self.sm, self.up_args = str(topology), sm, up_args
+    def __init__(self, topology="pair", sm="softib-sm", up_args=(), user=()):
+        """@user: NOBODY, or () for who we are"""
+        self.topology, self.sm, self.up_args, self.user = str(topology), sm, up_args, user
         self.home = Path(tempfile.mkdtemp(prefix="softib-test-"))
+        if user:
+            os.chown(self.home, NOBODYS_ID, NOBODYS_ID)
         self.env = dict(os.environ, XDG_RUNTIME_DIR=str(self.home), NO_COLOR="1")
         self.running = []
 
@@ -94,7 +100,7 @@ class Fabric:
     # --- the softib command ---
 
     def softib(self, *args, check=True, timeout=TIMEOUT):
-        done = subprocess.run([SOFTIB, *args], env=self.env, capture_output=True, text=True,
+        done = subprocess.run([*self.user, SOFTIB, *args], env=self.env, capture_output=True, text=True,
                               timeout=timeout, check=False)
         if check and done.returncode:
             raise Failed(f"softib {' '.join(args)}: exit {done.returncode}\n"
@@ -122,7 +128,7 @@ class Fabric:
     # --- programs on nodes ---
 
     def command(self, node, argv):
-        return [str(SOFTIB), "exec", "--fabric", "t", node, "--", *map(str, argv)]
+        return [*self.user, str(SOFTIB), "exec", "--fabric", "t", node, "--", *map(str, argv)]
 
     def start(self, node, *argv, **kwargs):
         process = subprocess.Popen(self.command(node, argv), env=self.env, text=True,

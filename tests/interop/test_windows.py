@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from interop.fabric import Fabric, wait_until
+from interop.fabric import BUILD, NOBODY, Fabric, wait_until
 from interop.test_lanes import both_ends_agree, counted
 
 SIDE = Path(__file__).with_name("window_side.py")
@@ -56,15 +56,37 @@ class Side:
 
 
 @pytest.fixture(scope="module")
-def fabric():
-    with Fabric("star:3") as made:
+def nobody():
+    """The user to run as, for what programs get without privileges."""
+    if os.getuid():
+        return ()
+    if subprocess.run([*NOBODY, "test", "-x", BUILD / "bin/softib"], check=False).returncode:
+        pytest.skip("this build is for root only")
+    return NOBODY
+
+
+@pytest.fixture(scope="module", params=["self", "nobody"])
+def fabric(request):
+    """Memory moves when it is asked for, or when it is registered."""
+    user = request.getfixturevalue("nobody") if request.param == "nobody" else ()
+    with Fabric("star:3", user=user) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def nobodys(nobody):
+    with Fabric("pair", user=nobody) as made:
         yield made
 
 
 class Pair:
-    def __init__(self, fabric, access=None, nodes=("n1", "n2"), initiators=1, windows=("1", "1")):
+    def __init__(self, fabric, access=None, nodes=("n1", "n2"), initiators=1, windows=("1", "1"),
+                 before=()):
+        """@before: what the target does before it registers its memory"""
         self.fabric = fabric
         self.target = Side(fabric, nodes[0])
+        for do in before:
+            self.target(do)
         self.initiators = [Side(fabric, nodes[1], windows[i]) for i in range(initiators)]
         self.it = self.initiators[0]
         words = {} if access is None else {"access": access}
@@ -83,6 +105,19 @@ class Pair:
             assert set(self.it(do, times=WARM, **self.to(), **words)) == {OK}
             return operations(self.fabric) - before == WARM
         wait_until(grows, "requests never go by the window")
+
+    def goes_by_packets(self):
+        """Long after a window would have been asked for."""
+        before = operations(self.fabric)
+        for do in ("write", "read", "add"):
+            assert set(self.it(do, times=WARM, **self.to())) == {OK}
+        return operations(self.fabric) == before
+
+    def writes_on_and_on(self):
+        """Until somebody ends it, and by the window."""
+        before = operations(self.fabric)
+        self.it.tell("write", times=1_000_000, length=65536, **self.to())
+        wait_until(lambda: operations(self.fabric) > before + 100, "no WRITE goes by the window")
 
     def end(self):
         for side in (*self.initiators, self.target):
@@ -143,8 +178,7 @@ def test_initiator_killed(fabric):
     """In the middle of its requests; the target keeps its memory and goes on."""
     pair = Pair(fabric)
     pair.warm(length=65536)
-    pair.it.tell("write", times=1_000_000, length=65536, **pair.to())
-    time.sleep(0.2)
+    pair.writes_on_and_on()
     pair.it.signal(signal.SIGKILL)
     pair.it.process.wait()
     pair.target("poke", data="ee" * 8)
@@ -158,8 +192,7 @@ def test_initiator_stopped(fabric):
     """It may be inside a window: the target does not wait for it."""
     pair = Pair(fabric)
     pair.warm(length=65536)
-    pair.it.tell("write", times=1_000_000, length=65536, **pair.to())
-    time.sleep(0.2)
+    pair.writes_on_and_on()
     pair.it.signal(signal.SIGSTOP)
     assert pair.target("deregister") < 10
     before = pair.target("peek", length=65536)
@@ -234,6 +267,55 @@ def test_lane_and_window_add_to_one_word(fabric):
         assert side.hear() == [OK] * times
     assert pair.target("peek", at=128) == (2 * times).to_bytes(8, "little").hex()
     pair.end()
+
+
+def test_given_up_memory_is_zero_after_deregistration(pair):
+    pair.it("poke", data="42" * 4096, own=True)
+    assert pair.it("write", length=4096, **pair.to(2048)) == [OK]
+    pair.target("deregister")
+    pair.target("give_up", at=4096, length=4096)
+    assert pair.target("peek", at=4096) == "00" * 8
+    assert pair.target("peek", at=4088) == "42" * 8
+
+
+def test_second_region_on_the_same_memory(fabric):
+    """It has the window, too; and may keep it when the first, unused, is gone."""
+    pair = Pair(fabric)
+    pair.at["rkey"] = pair.target("register_again")
+    pair.target("deregister")
+    pair.warm()
+    pair.end()
+
+
+@pytest.mark.parametrize("thing", ["use_file", "lock"])
+def test_memory_that_stays_where_it_is(fabric, thing):
+    pair = Pair(fabric, before=[thing])
+    assert not pair.target("maps")
+    assert pair.goes_by_packets()
+    assert pair.target("peek", at=0) != "00" * 8
+    pair.end()
+
+
+def test_a_thread_keeps_nobodys_memory_where_it_is(nobodys):
+    """Its system calls could not be held off: see docs/WINDOWS.md."""
+    pair = Pair(nobodys, before=["start_thread"])
+    assert not pair.target("maps")
+    assert pair.goes_by_packets()
+    pair.end()
+
+
+def test_a_thread_that_comes_later_keeps_nothing(nobodys):
+    pair = Pair(nobodys)
+    pair.target("start_thread")
+    pair.warm()
+    pair.it("poke", data="42" * 8, own=True)
+    assert pair.it("write", **pair.to(4096)) == [OK]
+    pair.target("deregister")
+    assert pair.target("peek", at=4096) == "42" * 8
+    assert pair.it("write", **pair.to(4096)) == [REM_ACCESS_ERR]
+    assert pair.target("maps") == ["rw-p"], "a peer may still reach it"
+    pair.target("give_up", at=4096, length=4096)
+    assert pair.target("peek", at=4096) == "00" * 8
 
 
 def test_turned_off(fabric):

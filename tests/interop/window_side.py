@@ -7,6 +7,7 @@ import json
 import mmap
 import os
 import sys
+import threading
 import time
 
 import pyverbs.enums as e
@@ -31,7 +32,8 @@ class Side:
         self.cq = CQ(self.ctx, 64)
         self.memory = mmap.mmap(-1, BYTES, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         self.addr = ctypes.addressof(ctypes.c_char.from_buffer(self.memory))
-        self.own = MR(self.pd, BYTES, ALL)  # what it sends from, and receives into
+        # what it sends from, and receives into
+        self.own = MR(self.pd, BYTES, e.IBV_ACCESS_LOCAL_WRITE)
         self.mr = None
         cap = QPCap(max_send_wr=32, max_recv_wr=4, max_send_sge=2, max_recv_sge=1)
         self.qps = [QP(self.pd, QPInitAttr(qp_type=e.IBV_QPT_RC, scq=self.cq, rcq=self.cq,
@@ -40,6 +42,28 @@ class Side:
     def register(self, access=ALL):
         self.mr = MR(self.pd, BYTES, access, address=self.addr)
         return self.info()
+
+    def register_again(self, access=ALL):
+        """The same memory, under a key of its own."""
+        self.second = MR(self.pd, BYTES, access, address=self.addr)
+        return self.second.rkey
+
+    def start_thread(self):
+        """One that does nothing."""
+        threading.Thread(target=threading.Event().wait, daemon=True).start()
+
+    def use_file(self):
+        """Memory that is shared: a file's."""
+        self.memory = mmap.mmap(-1, BYTES)
+        self.addr = ctypes.addressof(ctypes.c_char.from_buffer(self.memory))
+
+    def lock(self):
+        if ctypes.CDLL(None).mlock(ctypes.c_void_p(self.addr), BYTES):
+            raise SystemExit("mlock: more than RLIMIT_MEMLOCK allows?")
+
+    def give_up(self, at, length):
+        """MADV_DONTNEED"""
+        self.memory.madvise(mmap.MADV_DONTNEED, at, length)
 
     def deregister(self):
         start = time.monotonic()

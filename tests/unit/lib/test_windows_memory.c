@@ -2,18 +2,30 @@
 /*
  * Memory that moves under a memfd and back while threads and system calls
  * write it: nothing is lost, nobody fails, a child has a copy of its own.
+ *
+ *   test_lib_windows_memory [nobody]
+ *
+ * As nobody: what an ordinary user's program gets, whoever runs this.
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
 #include <pthread.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/time.h>
 #include <sys/wait.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include "../test.h"
 
-#include "../../../lib/libibverbs/windows.h"
+#include "../../../lib/libibverbs/threads.h"
+#include "../../../lib/libibverbs/windows_memory.h"
 
 #define PAGE ((size_t)4096)
 #define BYTES ((size_t)5 << 20) /* a huge page and what is around it */
@@ -30,8 +42,10 @@ static char *some_memory(void)
 /* where the system does not let us hold off writers, nothing may move */
 static void needs_userfaultfd(void)
 {
-	if (!memory_can_move())
+	if (memory_moves() == MEMORY_STAYS)
 		skip();
+	while (!memory_can_move()) /* a thread that was joined may be there still */
+		sched_yield();
 }
 
 static struct extent moved(char *addr, size_t bytes)
@@ -87,6 +101,34 @@ static void areas_are_told_apart(void **state)
 	memory_take_back(&x);
 	assert_true(memory_area_at(p + 3 * PAGE, &a) && a.movable);
 	munmap(p, BYTES);
+	p = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	assert_true(memory_area_at(p, &a) && !a.movable);
+	munmap(p, BYTES);
+}
+
+static void a_file_stays(void **state)
+{
+	int fd = memfd_create("another's", MFD_CLOEXEC);
+	struct area a;
+	char *p;
+
+	assert_int_equal(ftruncate(fd, (off_t)PAGE), 0);
+	p = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+	assert_true(p != MAP_FAILED && memory_area_at(p, &a) && !a.movable && a.inode);
+	munmap(p, PAGE);
+	close(fd);
+}
+
+static void locked_memory_stays(void **state)
+{
+	char *p = some_memory();
+	struct extent x = {.addr = p, .bytes = 4 * PAGE};
+
+	needs_userfaultfd();
+	if (mlock(p + PAGE, PAGE))
+		skip();
+	assert_int_equal(memory_move_out(&x), -EBUSY);
+	munmap(p, BYTES);
 }
 
 /* --- writers --- */
@@ -130,24 +172,18 @@ static void *read_into(void *arg)
 	return NULL;
 }
 
-static void nothing_is_lost_under_writers(void **state)
+static void start_writers(struct writer w[3], pthread_t thread[3], char *p)
 {
 	void *(*const what[])(void *) = {add, add, read_into};
-	struct writer w[3] = {{0}};
-	pthread_t thread[3];
-	char *p = some_memory();
 
-	needs_userfaultfd();
 	for (unsigned i = 0; i < 3; i++) {
-		w[i].memory = p;
-		w[i].index = i;
+		w[i] = (struct writer){.memory = p, .index = i};
 		assert_int_equal(pthread_create(&thread[i], NULL, what[i], &w[i]), 0);
 	}
-	for (int i = 0; i < ROUNDS; i++) {
-		struct extent x = moved(p + PAGE, BYTES - 3 * PAGE);
+}
 
-		memory_take_back(&x);
-	}
+static void stop_writers(struct writer w[3], pthread_t thread[3], const char *p)
+{
 	for (unsigned i = 0; i < 3; i++) {
 		atomic_store(&w[i].stop, true);
 		pthread_join(thread[i], NULL);
@@ -155,6 +191,123 @@ static void nothing_is_lost_under_writers(void **state)
 		for (size_t at = i * 8; at < BYTES; at += PAGE)
 			assert_int_equal(*(uint64_t *)(p + at), w[i].rounds);
 	}
+}
+
+static void nothing_is_lost_under_writers(void **state)
+{
+	struct writer w[3];
+	pthread_t thread[3];
+	char *p = some_memory();
+
+	needs_userfaultfd();
+	start_writers(w, thread, p);
+	assert_int_equal(memory_can_move(), memory_moves() == MEMORY_MOVES);
+	for (int i = 0; i < ROUNDS && memory_can_move(); i++) {
+		struct extent x = moved(p + PAGE, BYTES - 3 * PAGE);
+
+		memory_take_back(&x);
+	}
+	stop_writers(w, thread, p);
+	munmap(p, BYTES);
+}
+
+/* a program that moved alone, and has threads when its region ends */
+static void nothing_is_lost_when_taken_from_writers(void **state)
+{
+	struct writer w[3];
+	pthread_t thread[3];
+	char *p = some_memory();
+
+	for (int i = 0; i < ROUNDS; i++) {
+		struct extent x;
+
+		needs_userfaultfd();
+		x = moved(p + PAGE, BYTES - 3 * PAGE);
+		memset(p, 0, BYTES);
+		start_writers(w, thread, p);
+		while (!*(volatile uint64_t *)(p + 16))
+			sched_yield();
+		memory_take_back(&x);
+		stop_writers(w, thread, p);
+	}
+	munmap(p, BYTES);
+}
+
+/* --- the mover's own --- */
+
+static char *signalled;
+static volatile sig_atomic_t num_signals;
+
+static void on_alarm(int number)
+{
+	for (size_t at = 0; at < BYTES; at += 64 * PAGE)
+		++*(volatile uint64_t *)(signalled + at);
+	num_signals++;
+}
+
+static void a_handler_may_write(void **state)
+{
+	struct itimerval often = {{0, 100}, {0, 100}}, never = {{0}};
+	struct sigaction act = {.sa_handler = on_alarm}, old;
+	char *p = signalled = some_memory();
+
+	needs_userfaultfd();
+	sigaction(SIGALRM, &act, &old);
+	setitimer(ITIMER_REAL, &often, NULL);
+	for (num_signals = 0; num_signals < 200;) {
+		struct extent x = moved(p, BYTES);
+
+		memory_take_back(&x);
+	}
+	setitimer(ITIMER_REAL, &never, NULL);
+	sigaction(SIGALRM, &old, NULL);
+	for (size_t at = 0; at < BYTES; at += 64 * PAGE)
+		assert_int_equal(*(uint64_t *)(p + at), num_signals);
+	munmap(p, BYTES);
+}
+
+static struct extent of_stack;
+static int answer;
+
+static void move_the_stack(void)
+{
+	answer = memory_move_out(&of_stack);
+}
+
+static void the_stack_that_it_runs_on_stays(void **state)
+{
+	char *p = some_memory();
+	ucontext_t there, back;
+
+	needs_userfaultfd();
+	getcontext(&there);
+	there.uc_stack.ss_sp = p;
+	there.uc_stack.ss_size = BYTES;
+	there.uc_link = &back;
+	makecontext(&there, move_the_stack, 0);
+	of_stack = (struct extent){.addr = p, .bytes = BYTES};
+	swapcontext(&back, &there);
+	assert_int_equal(answer, -ENOMEM);
+	munmap(p, BYTES);
+}
+
+static void a_limit_of_file_sizes_kills_nobody(void **state)
+{
+	char *p = some_memory();
+	int status;
+	pid_t child;
+
+	needs_userfaultfd();
+	child = fork();
+	if (!child) {
+		struct rlimit small = {1 << 20, 1 << 20};
+		struct extent x = {.addr = p, .bytes = PAGE};
+
+		setrlimit(RLIMIT_FSIZE, &small);
+		_exit(memory_move_out(&x) == -EFBIG ? 0 : 1);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
 	munmap(p, BYTES);
 }
 
@@ -186,6 +339,67 @@ static void it_may_be_unmapped_and_grown(void **state)
 	munmap(p, BYTES);
 }
 
+static void rights_stay(void **state)
+{
+	char *p = some_memory();
+	struct extent x;
+	struct area a;
+
+	needs_userfaultfd();
+	memset(p, 'a', 8 * PAGE);
+	x = moved(p, 8 * PAGE);
+	mprotect(p + 2 * PAGE, PAGE, PROT_READ);
+	mprotect(p + 4 * PAGE, PAGE, PROT_NONE);
+	memory_take_back(&x);
+	assert_true(memory_area_at(p + 2 * PAGE, &a) && a.prot == PROT_READ);
+	assert_true(memory_area_at(p + 4 * PAGE, &a) && a.prot == PROT_NONE);
+	mprotect(p + 4 * PAGE, PAGE, PROT_READ);
+	for (size_t at = 0; at < 8 * PAGE; at += PAGE)
+		assert_int_equal(p[at], 'a');
+	munmap(p, BYTES);
+}
+
+static void *wait_for_end(void *arg)
+{
+	pthread_mutex_lock(arg);
+	pthread_mutex_unlock(arg);
+	return NULL;
+}
+
+/* What is given up is zero, as private memory's; and it may move again. The
+ * other thread has it taken back in the way that is always possible. */
+static void what_is_given_up_is_zero(void **state)
+{
+	pthread_mutex_t until = PTHREAD_MUTEX_INITIALIZER;
+	char *p = some_memory();
+	pthread_t thread;
+	struct extent x;
+	struct area a;
+
+	needs_userfaultfd();
+	memset(p, 'a', BYTES);
+	x = moved(p, BYTES);
+	pthread_mutex_lock(&until);
+	pthread_create(&thread, NULL, wait_for_end, &until);
+	memory_take_back(&x);
+	assert_int_equal(p[0], 'a');
+	assert_int_equal(p[BYTES - 1], 'a');
+	assert_int_equal(madvise(p, 4 * PAGE, MADV_DONTNEED), 0);
+	for (size_t i = 0; i < 4 * PAGE; i++)
+		assert_int_equal(p[i], 0);
+	assert_int_equal(p[4 * PAGE], 'a');
+	pthread_mutex_unlock(&until);
+	pthread_join(thread, NULL);
+	needs_userfaultfd();
+	assert_true(memory_area_at(p, &a) && a.movable);
+	x = moved(p, BYTES);
+	assert_int_equal(p[3], 0);
+	assert_int_equal(p[4 * PAGE], 'a');
+	memory_take_back(&x);
+	assert_true(memory_area_at(p, &a) && !a.inode);
+	munmap(p, BYTES);
+}
+
 static void a_child_has_its_own(void **state)
 {
 	char *p = some_memory();
@@ -212,15 +426,35 @@ static void a_child_has_its_own(void **state)
 	munmap(p, BYTES);
 }
 
-int main(void)
+static void be_nobody(void)
+{
+	const gid_t nogroup = 65534;
+
+	if (geteuid())
+		return;
+	assert_int_equal(setgroups(0, NULL) || setresgid(nogroup, nogroup, nogroup) ||
+				 setresuid(65534, 65534, 65534), 0);
+}
+
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(contents_stay),
 		cmocka_unit_test(areas_are_told_apart),
+		cmocka_unit_test(a_file_stays),
+		cmocka_unit_test(locked_memory_stays),
 		cmocka_unit_test(nothing_is_lost_under_writers),
+		cmocka_unit_test(nothing_is_lost_when_taken_from_writers),
+		cmocka_unit_test(a_handler_may_write),
+		cmocka_unit_test(the_stack_that_it_runs_on_stays),
+		cmocka_unit_test(a_limit_of_file_sizes_kills_nobody),
 		cmocka_unit_test(it_may_be_unmapped_and_grown),
+		cmocka_unit_test(rights_stay),
+		cmocka_unit_test(what_is_given_up_is_zero),
 		cmocka_unit_test(a_child_has_its_own),
 	};
 
+	if (argc > 1)
+		be_nobody();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

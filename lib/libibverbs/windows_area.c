@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* What is mapped at an address of this process, as /proc tells. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "windows_memory.h"
+
+/* as /proc shows it */
+#define OUR_NAME "/memfd:" MEMORY_NAME
+
+/** struct query - PROCMAP_QUERY, Linux 6.11: one mapping at the price of one
+ *  line of the text. Its header may be older than the system */
+struct query {
+	uint64_t size, flags, addr;
+	uint64_t start, end, rights, page_bytes, offset, inode;
+	uint32_t dev_major, dev_minor;
+	uint32_t name_bytes, build_id_bytes;
+	uint64_t name, build_id;
+};
+#define QUERY _IOWR('f', 17, struct query)
+enum { QUERY_READ = 1, QUERY_WRITE = 2, QUERY_EXEC = 4, QUERY_SHARED = 8 };
+
+/* Private memory of the program's: anonymous, or what is left of a window that
+ * was taken back. The main stack grows by itself, and only as a stack. */
+static bool is_movable(const struct area *a, bool shared, const char *name)
+{
+	return !shared && a->prot == (PROT_READ | PROT_WRITE) && strcmp(name, "[stack]") != 0 &&
+	       (!a->inode || !strncmp(name, OUR_NAME, strlen(OUR_NAME)));
+}
+
+/* Return: 1 *@a holds @addr; 0 nothing is there; -1 ask otherwise */
+static int ask(int maps, const char *addr, struct area *a)
+{
+	char name[PATH_MAX] = "";
+	struct query q = {.size = sizeof(q),
+			  .addr = (uintptr_t)addr,
+			  .name_bytes = sizeof(name),
+			  .name = (uintptr_t)name};
+
+	if (ioctl(maps, QUERY, &q))
+		return errno == ENOENT ? 0 : -1;
+	*a = (struct area){
+		.start = (char *)(uintptr_t)q.start,
+		.end = (char *)(uintptr_t)q.end,
+		.offset = (off_t)q.offset,
+		.dev = makedev(q.dev_major, q.dev_minor),
+		.inode = q.inode,
+		.prot = (q.rights & QUERY_READ ? PROT_READ : 0) |
+			(q.rights & QUERY_WRITE ? PROT_WRITE : 0) |
+			(q.rights & QUERY_EXEC ? PROT_EXEC : 0),
+	};
+	a->movable = is_movable(a, q.rights & QUERY_SHARED, name);
+	return 1;
+}
+
+static bool parse(const char *line, struct area *a)
+{
+	unsigned long start, end, inode;
+	unsigned long long offset;
+	unsigned major, minor;
+	char rights[5], name[sizeof(OUR_NAME)] = "";
+
+	if (sscanf(line, "%lx-%lx %4s %llx %x:%x %lu %20s", &start, &end, rights, &offset,
+		   &major, &minor, &inode, name) < 7)
+		return false;
+	*a = (struct area){
+		.start = (char *)start,
+		.end = (char *)end,
+		.offset = (off_t)offset,
+		.dev = makedev(major, minor),
+		.inode = inode,
+		.prot = (rights[0] == 'r' ? PROT_READ : 0) |
+			(rights[1] == 'w' ? PROT_WRITE : 0) |
+			(rights[2] == 'x' ? PROT_EXEC : 0),
+	};
+	a->movable = is_movable(a, rights[3] == 's', name);
+	return true;
+}
+
+static bool read_text(int fd, const char *addr, struct area *a)
+{
+	FILE *maps = fdopen(fd, "r");
+	char *line = NULL;
+	size_t room = 0;
+	bool found = false;
+
+	if (!maps) {
+		close(fd);
+		return false;
+	}
+	while (!found && getline(&line, &room, maps) > 0)
+		found = parse(line, a) && addr >= a->start && addr < a->end;
+	free(line);
+	fclose(maps);
+	return found;
+}
+
+bool memory_area_at(const char *addr, struct area *area)
+{
+	int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC), answer;
+
+	if (fd < 0)
+		return false;
+	answer = ask(fd, addr, area);
+	if (answer < 0)
+		return read_text(fd, addr, area);
+	close(fd);
+	return answer;
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Pages of the program that change what lies behind them (docs/WINDOWS.md,
+ * "Moving memory"): windows_memory.c, and windows_area.c for what is where.
+ * Everything here is under windows.lock.
+ */
+#ifndef SOFTIB_LIBIBVERBS_WINDOWS_MEMORY_H
+#define SOFTIB_LIBIBVERBS_WINDOWS_MEMORY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/list.h"
+
+#define MEMORY_NAME  "softib-window" /* of the memfds */
+#define EXTENT_KEYS 16
+
+/** struct extent - whole pages of ours that lie in a memfd, for peers to map.
+ *  It ends with the first key under which it was granted, or the last */
+struct extent {
+	struct list_head node; /* windows.extents */
+	uint32_t id;	       /* abi_window_msg.window */
+	char *addr;
+	size_t bytes;
+	int memfd;
+	off_t offset; /* of addr in it */
+	dev_t dev;
+	ino_t inode;
+	uint32_t token;
+	uint64_t value;
+	bool granted; /* ever */
+	struct {
+		uint32_t key;
+		bool granted;
+	} key[EXTENT_KEYS];
+	unsigned num_keys;
+};
+
+/** enum memory_moves - when pages of the program's can move */
+enum memory_moves {
+	MEMORY_STAYS,	    /* never: writers cannot be held off */
+	MEMORY_MOVES_ALONE, /* while the program has one thread, and that calls us:
+			     * threads can be held off, system calls cannot */
+	MEMORY_MOVES,	    /* at any time */
+};
+/** memory_moves() - what this system allows this program */
+enum memory_moves memory_moves(void);
+/** memory_can_move() - now, for this caller? */
+bool memory_can_move(void);
+/** memory_move_out() - private pages from @x->addr, at most @x->bytes, into a
+ *  memfd; x gets what was moved. Context: memory_can_move(). 0; -errno: nothing was */
+int memory_move_out(struct extent *x);
+/** memory_take_back() - its pages are private again, contents kept; those
+ *  that the program unmapped meanwhile are left alone. Closes the memfd.
+ *  Context: any thread, whatever others do */
+void memory_take_back(struct extent *x);
+/** memory_copy_for_child() - in a child: what memory_take_back() does, when
+ *  nobody else runs */
+void memory_copy_for_child(struct extent *x);
+
+/** struct area - a mapping of this process, as /proc tells */
+struct area {
+	char *start, *end;
+	off_t offset;
+	dev_t dev;
+	ino_t inode;
+	int prot;
+	bool movable; /* private, readable and writable, not a file's */
+};
+/** memory_area_at() - the mapping that holds @addr. False: none */
+bool memory_area_at(const char *addr, struct area *area);
+
+#endif
