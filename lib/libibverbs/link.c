@@ -55,8 +55,6 @@ static void flush(void *ctx)
 		;
 }
 
-/* An empty ring gives all its room back at once, and so shows the sleeping
- * thread (link_sleep) that nothing is left in it. */
 static const void *receive(void *ctx, size_t *len, unsigned *port_num)
 {
 	struct soft_link *link = ctx;
@@ -70,16 +68,19 @@ static const void *receive(void *ctx, size_t *len, unsigned *port_num)
 		return packet;
 	if (unlikely(*len == ABI_RING_WRAP))
 		link->broken = true;
-	else
-		abi_ring_release(&link->rx);
 	return NULL;
 }
 
+/* All that was seen is read: its room goes back at once, which also shows the
+ * sleeping thread (link_sleep) that nothing is left. Not when the ring is next
+ * found empty: a reader whose budget ends with the last packet does not look. */
 static void release(void *ctx)
 {
 	struct soft_link *link = ctx;
 
 	abi_ring_consume(&link->rx);
+	if (link->rx.head == link->rx.tail_seen)
+		abi_ring_release(&link->rx);
 }
 
 static enum eng_way choose(void *ctx, const struct eng_path *path, uint32_t bytes,
