@@ -83,8 +83,9 @@ void windows_key_gone(struct soft_context *ctx, uint32_t key)
 	if (!w->on)
 		return;
 	pthread_mutex_lock(&w->lock);
-	list_for_each_entry_safe(x, tmp, &w->extents, node) if (drop_key(x, key))
-		end_extent(ctx, x);
+	list_for_each_entry_safe(x, tmp, &w->extents, node)
+		if (drop_key(x, key))
+			end_extent(ctx, x);
 	pthread_mutex_unlock(&w->lock);
 }
 
@@ -145,14 +146,15 @@ static struct extent *extent_for(struct soft_context *ctx, const struct eng_mr_a
 		return NULL;
 	if (a.movable)
 		return memory_can_move() ? make_extent(ctx, &a, &r) : NULL;
-	list_for_each_entry(x, &ctx->windows.extents,
-			    node) if (x->inode == a.inode &&
-				      x->dev == a.dev) return a.start -
-					a.offset ==
-				x->addr - x->offset &&
-			x->addr >= r.start && x->addr + x->bytes <= r.end
-		? x
-		: NULL;
+	list_for_each_entry(x, &ctx->windows.extents, node) {
+		if (x->inode != a.inode || x->dev != a.dev)
+			continue;
+		/* still where it was, and no larger than the region? */
+		return a.start - a.offset == x->addr - x->offset && x->addr >= r.start &&
+				       x->addr + x->bytes <= r.end ?
+			       x :
+			       NULL;
+	}
 	return NULL;
 }
 

@@ -34,7 +34,9 @@ static struct peer *find_peer(struct windows *w, uint32_t id)
 {
 	struct peer *p;
 
-	list_for_each_entry(p, &w->peers, node) if (p->id == id) return p;
+	list_for_each_entry(p, &w->peers, node)
+		if (p->id == id)
+			return p;
 	return NULL;
 }
 
@@ -76,10 +78,9 @@ static bool peer_inside(struct windows *w)
 {
 	struct peer *p;
 
-	list_for_each_entry(
-		p, &w->peers,
-		node) if (atomic_load_explicit(&p->page->section, memory_order_acquire) ==
-			  w->self) return true;
+	list_for_each_entry(p, &w->peers, node)
+		if (atomic_load_explicit(&p->page->section, memory_order_acquire) == w->self)
+			return true;
 	return false;
 }
 

@@ -25,9 +25,9 @@ static struct mapped *find_mapped(struct windows *w, const struct abi_window_msg
 	bool writable = g->access & WRITING_RIGHTS;
 	struct mapped *m;
 
-	list_for_each_entry(m, &w->mapped, node) if (m->peer == g->peer &&
-						     m->window == g->window &&
-						     m->writable == writable) return m;
+	list_for_each_entry(m, &w->mapped, node)
+		if (m->peer == g->peer && m->window == g->window && m->writable == writable)
+			return m;
 	return NULL;
 }
 
@@ -115,8 +115,8 @@ void windows_forget(struct soft_context *ctx, uint32_t peer, uint32_t window)
 	struct mapped *m, *tmp;
 
 	eng_window_forget(ctx->engine, peer, window);
-	list_for_each_entry_safe(m, tmp, &ctx->windows.mapped,
-				 node) if ((peer == ENG_WINDOW_ALL || m->peer == peer) &&
-					   (window == ENG_WINDOW_ALL ||
-					    m->window == window)) unmap_memory(m);
+	list_for_each_entry_safe(m, tmp, &ctx->windows.mapped, node)
+		if ((peer == ENG_WINDOW_ALL || m->peer == peer) &&
+		    (window == ENG_WINDOW_ALL || m->window == window))
+			unmap_memory(m);
 }

@@ -110,8 +110,9 @@ static bool make_pair(struct hca_windows *from, struct hca_windows *to)
 {
 	struct pair *p;
 
-	list_for_each_entry(p, &pairs,
-			    node) if (p->from == from && p->to == to) return true;
+	list_for_each_entry(p, &pairs, node)
+		if (p->from == from && p->to == to)
+			return true;
 	p = rt_zalloc(sizeof(*p));
 	if (!p)
 		return false;
@@ -183,7 +184,9 @@ static void answered(struct hca_windows *w, const struct abi_window_msg *m, int 
 	struct question *q;
 	bool granted = false;
 
-	list_for_each_entry(q, &questions, node) if (q->id == m->id && q->to == w) break;
+	list_for_each_entry(q, &questions, node)
+		if (q->id == m->id && q->to == w)
+			break;
 	if (&q->node == &questions)
 		return;
 	/* what was checked may have changed since */
@@ -204,7 +207,9 @@ static void closed(struct hca_windows *w, const struct abi_window_msg *m)
 		.kind = ABI_WINDOW_GONE, .peer = w->id, .window = m->window};
 	struct pair *p;
 
-	list_for_each_entry(p, &pairs, node) if (p->to == w) say(p->from, &gone, NULL, 0);
+	list_for_each_entry(p, &pairs, node)
+		if (p->to == w)
+			say(p->from, &gone, NULL, 0);
 }
 
 /* --- a program's messages --- */
@@ -365,7 +370,8 @@ void hca_windows_epoch(uint32_t epoch)
 {
 	struct hca_windows *w;
 
-	list_for_each_entry(w, &hca_windows_all, all) if (w->user->hca->shared)
-		atomic_store_explicit(&w->user->hca->shared->route_epoch, epoch,
-				      memory_order_release);
+	list_for_each_entry(w, &hca_windows_all, all)
+		if (w->user->hca->shared)
+			atomic_store_explicit(&w->user->hca->shared->route_epoch, epoch,
+					      memory_order_release);
 }

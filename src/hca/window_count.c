@@ -75,9 +75,9 @@ static void reclaim_flows(struct hca_windows *w)
 {
 	struct window_flow *f, *tmp;
 
-	list_for_each_entry_safe(f, tmp, &w->flows,
-				 node) if (!eng_table_get(&w->user->hca->qps, f->qpn))
-		free_flow(w, f);
+	list_for_each_entry_safe(f, tmp, &w->flows, node)
+		if (!eng_table_get(&w->user->hca->qps, f->qpn))
+			free_flow(w, f);
 }
 
 static int unused_index(const struct hca_windows *w)
@@ -93,7 +93,9 @@ struct window_flow *hca_window_flow(struct hca_windows *w, uint32_t qpn)
 	struct window_flow *f;
 	int index;
 
-	list_for_each_entry(f, &w->flows, node) if (f->qpn == qpn) return f;
+	list_for_each_entry(f, &w->flows, node)
+		if (f->qpn == qpn)
+			return f;
 	if (unused_index(w) < 0)
 		reclaim_flows(w);
 	index = unused_index(w);

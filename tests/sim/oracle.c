@@ -44,12 +44,12 @@ static void check_guards(struct sim *sim, const struct program *p)
 {
 	const struct region *r;
 
-	list_for_each_entry(r, &p->regions,
-			    node) if (!guard_is_whole(r->block, r->guard) ||
-				      !guard_is_whole(r->bytes + r->len, r->guard))
-		sim_fail(sim, ORACLE_GUARD,
-			 "program %d: bytes beside the region with key %x were written",
-			 p->index, r->key);
+	list_for_each_entry(r, &p->regions, node)
+		if (!guard_is_whole(r->block, r->guard) ||
+		    !guard_is_whole(r->bytes + r->len, r->guard))
+			sim_fail(sim, ORACLE_GUARD,
+				 "program %d: bytes beside the region with key %x were written",
+				 p->index, r->key);
 }
 
 void oracle_guards(struct sim *sim)

@@ -44,10 +44,11 @@ static void on_quiesce(void *ctx)
 {
 	const struct sim_window *w = ctx, *other;
 
-	list_for_each_entry(other, &pages, node) if (atomic_load(&other->page.section))
-		sim_fail(w->program->sim, ORACLE_CREDIT,
-			 "program %d is in a section between two events",
-			 other->program->index);
+	list_for_each_entry(other, &pages, node)
+		if (atomic_load(&other->page.section))
+			sim_fail(w->program->sim, ORACLE_CREDIT,
+				 "program %d is in a section between two events",
+				 other->program->index);
 }
 
 int window_start(struct program *p)
@@ -101,7 +102,9 @@ static struct region *region_of(struct program *p, uint32_t key)
 {
 	struct region *r;
 
-	list_for_each_entry(r, &p->regions, node) if (r->key == key) return r;
+	list_for_each_entry(r, &p->regions, node)
+		if (r->key == key)
+			return r;
 	return NULL;
 }
 
