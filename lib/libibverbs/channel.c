@@ -46,6 +46,7 @@ EXPORT int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
 	pthread_mutex_unlock(&channel->context->mutex);
 	if (busy)
 		return verbs_err(-EBUSY);
+	later_wait(to_context(channel->context));
 	close(channel->fd);
 	free(to_channel(channel));
 	return 0;
@@ -97,11 +98,23 @@ void channel_cq_event(void *context, void *cq_ctx)
 		if (!cq->events_queued++)
 			list_add_tail(&cq->event, &channel->events);
 		channel->queued++;
-		settle(channel);
-		if (channel->care == CHANNEL_ASLEEP)
-			bells_ring(&ctx->progress.bells);
 		pthread_mutex_unlock(&channel->lock);
+		if (!later_tell(ctx, channel))
+			channel_tell(channel);
 	}
+}
+
+/** channel_tell() - whoever waits for an event of @channel may find one */
+void channel_tell(struct soft_channel *channel)
+{
+	bool asleep;
+
+	pthread_mutex_lock(&channel->lock);
+	settle(channel);
+	asleep = channel->care == CHANNEL_ASLEEP && channel->queued;
+	pthread_mutex_unlock(&channel->lock);
+	if (asleep)
+		bells_ring(&to_context(channel->ibv.context)->progress.bells);
 }
 
 /** channel_forget_cq() - the CQ goes: take its unread events along */

@@ -103,10 +103,12 @@ static int start_engine(struct soft_context *ctx)
 		.async_event = async_engine_event,
 		.completion_fault = session_completion,
 		.kick = progress_wanted,
+		.unlocked = later_run,
 		.ctx = ctx,
 	};
 	int rc = eng_create(&config, &ctx->engine);
 
+	ctx->link.later = &link_later;
 	if (rc)
 		return rc;
 	rc = progress_start(ctx);

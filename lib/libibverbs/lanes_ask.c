@@ -29,9 +29,9 @@ static struct abi_lane *map_lane(int memfd)
 	return lane;
 }
 
+/* @lane is in no list */
 static void free_out(struct lane_out *lane)
 {
-	list_del(&lane->node);
 	munmap(lane->eng.tx.memory, abi_lane_bytes());
 	close(lane->doorbell_fd);
 	free(lane);
@@ -46,8 +46,10 @@ static void free_in(struct lane_in *lane)
 
 void lanes_exit(struct lanes *l)
 {
-	while (!list_empty(&l->out))
-		free_out(list_first_entry(&l->out, struct lane_out, node));
+	struct lane_out *out, *next;
+
+	list_for_each_entry_safe(out, next, &l->out, node)
+		free_out(out);
 	while (!list_empty(&l->in))
 		free_in(list_first_entry(&l->in, struct lane_in, node));
 	free(l->flow);
@@ -177,6 +179,7 @@ struct news {
 	struct engine *engine;
 	struct abi_lane_event event;
 	struct lane_in *fresh;
+	struct lane_out *ended;
 };
 
 static struct lane_in *find_in(struct lanes *l, uint32_t id)
@@ -223,14 +226,16 @@ void lanes_reap(struct soft_context *ctx)
 		eng_locked(ctx->engine, reap, ctx);
 }
 
-static void drop_out(struct lanes *l, uint32_t id)
+/* Return: the lane, out of the list; NULL */
+static struct lane_out *drop_out(struct lanes *l, uint32_t id)
 {
 	struct lane_out *lane = find_out(l, id);
 
 	if (!lane)
-		return;
+		return NULL;
 	lanes_forget(lane);
-	free_out(lane);
+	list_del(&lane->node);
+	return lane;
 }
 
 /* under the engine's lock */
@@ -255,7 +260,7 @@ static void take_news(void *arg)
 		drop_in(n->lanes, n->event.lane);
 		break;
 	case ABI_LANE_OUT_GONE:
-		drop_out(n->lanes, n->event.lane);
+		n->ended = drop_out(n->lanes, n->event.lane);
 		break;
 	}
 }
@@ -324,5 +329,9 @@ bool lanes_events(struct soft_context *ctx, int fd)
 	if (n == (ssize_t)sizeof(news.event))
 		eng_locked(ctx->engine, take_news, &news);
 	pthread_mutex_unlock(&news.lanes->ask_lock);
+	if (news.ended) {
+		later_wait(ctx);
+		free_out(news.ended);
+	}
 	return n > 0;
 }

@@ -51,8 +51,10 @@ static void flush(void *ctx)
 		return;
 	if (!abi_ring_publish(&link->tx))
 		return;
-	while (write(link->doorbell_fd, &one, sizeof(one)) < 0 && errno == EINTR)
-		;
+	if (link->later)
+		link->later->softibd(container_of(link, struct soft_context, link));
+	else if (write(link->doorbell_fd, &one, sizeof(one)) < 0)
+		return; /* full: softibd knows */
 }
 
 static const void *receive(void *ctx, size_t *len, unsigned *port_num)
@@ -101,8 +103,11 @@ static enum eng_way stuck(void *ctx, struct eng_flow *flow)
 static void ring_doorbell(void *ctx, struct eng_lane_out *lane)
 {
 	struct soft_link *link = ctx;
+	struct lane_out *out = container_of(lane, struct lane_out, eng);
 
-	lanes_ring(&link->lanes, lane);
+	if (!link->later ||
+	    !link->later->lane(container_of(link, struct soft_context, link), out))
+		lanes_ring(&link->lanes, lane);
 }
 
 const struct eng_link_ops link_ops = {

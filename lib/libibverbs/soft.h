@@ -86,6 +86,15 @@ struct soft_object {
 	uint32_t events_reported; /* --- protected by objects_lock --- */
 };
 
+struct soft_context;
+
+/** struct link_later - how doorbells are put off: see later.c */
+struct link_later {
+	/** lane() - Return: false when it must be rung at once */
+	bool (*lane)(struct soft_context *ctx, struct lane_out *lane);
+	void (*softibd)(struct soft_context *ctx);
+};
+
 /** struct soft_link - the rings; reached only under the engine's lock but
  *  for link_position() */
 struct soft_link {
@@ -98,6 +107,7 @@ struct soft_link {
 	uint8_t *void_packet; /* where lost packets go */
 	struct lanes lanes;
 	bool into_void; /* the packet between reserve and commit */
+	const struct link_later *later; /* NULL: doorbells are rung at once */
 };
 
 enum progress_mode { PROGRESS_SERVE, PROGRESS_WATCH };
@@ -150,6 +160,7 @@ struct soft_context {
 	uint32_t num_ports;
 	int async_write_fd;
 	_Atomic bool dead;   /* softibd is gone */
+	_Atomic unsigned later; /* threads that have something to ring: later.c */
 	bool forked;	     /* this is a child: nothing here is ours */
 	struct list_head entry; /* of all contexts, for fork */
 
@@ -321,7 +332,21 @@ void channel_cq_event(void *ctx, void *cq);
 void channel_forget_cq(struct soft_cq *cq);
 void channel_attend(struct soft_channel *channel, enum channel_care care);
 bool channel_has_event(struct soft_channel *channel);
+void channel_tell(struct soft_channel *channel);
 struct soft_cq *channel_take(struct soft_channel *channel);
+
+/* later.c */
+extern const struct link_later link_later;
+bool later_tell(struct soft_context *ctx, struct soft_channel *channel);
+void later_run(void *ctx);
+
+/** later_wait() - nothing that was noted before is still to be rung. Context:
+ *  without the engine's lock */
+static inline void later_wait(struct soft_context *ctx)
+{
+	while (!ctx->forked && atomic_load(&ctx->later))
+		sched_yield();
+}
 
 /* guest.c */
 struct soft_cq *guest_wait(struct soft_channel *channel);

@@ -106,7 +106,7 @@ static void move(uint32_t *position, uint32_t to)
 void eng_cq_notify(struct eng_cq *cq)
 {
 	cq->armed = ENG_DISARMED;
-	cq->engine->notified = true;
+	cq->engine->notified = cq->engine->put_off = true;
 	cq->engine->cfg.cq_event(cq->engine->cfg.ctx, cq->ctx);
 }
 

@@ -67,6 +67,14 @@ void eng_lock_wait(struct engine *e)
 	}
 }
 
+void eng_unlock_later(struct engine *e)
+{
+	e->put_off = false;
+	atomic_store_explicit(&e->lock, false, memory_order_release);
+	if (e->cfg.unlocked)
+		e->cfg.unlocked(e->cfg.ctx);
+}
+
 static bool run_timers(struct engine *e)
 {
 	struct eng_qp *qp;

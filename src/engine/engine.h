@@ -8,8 +8,8 @@
  * (src/hca) hands them out.
  *
  * Locking: every function takes the engine's one lock unless it says
- * otherwise; callbacks (eng_config) are called with it held and must not
- * call back in.
+ * otherwise; callbacks (eng_config) but unlocked() are called with it held and
+ * must not call back in.
  */
 #ifndef SOFTIB_ENGINE_H
 #define SOFTIB_ENGINE_H
@@ -131,6 +131,9 @@ struct eng_config {
 	/** kick() - a timer or a packet that found its way full wants
 	 *  eng_tick() at @by, earlier than was known. May be NULL */
 	void (*kick)(void *ctx, mono_t by);
+	/** unlocked() - without the lock, when it is given back after ring(),
+	 *  flush() or cq_event(): what these put off. May be NULL */
+	void (*unlocked)(void *ctx);
 	void *ctx;
 };
 

@@ -290,6 +290,6 @@ void eng_lane_flush(struct engine *e)
 
 		list_del(&lane->dirty_node);
 		if (unlikely(abi_lane_must_ring(&lane->tx)))
-			e->cfg.link_ops->ring(e->cfg.link, lane);
+			eng_ring(e, lane);
 	}
 }

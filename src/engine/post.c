@@ -128,7 +128,7 @@ static struct ibv_send_wr *post_straight(struct engine *e, struct eng_qp *qp,
 	while (wr && eng_small_post(e, qp, wr))
 		wr = wr->next;
 	if (wr != first && unlikely(abi_lane_must_ring(&flow->lane->tx)))
-		e->cfg.link_ops->ring(e->cfg.link, flow->lane);
+		eng_ring(e, flow->lane);
 	return wr;
 }
 

@@ -107,6 +107,7 @@ struct engine {
 	uint32_t polls;	     /* since the clock was looked at */
 	bool unflushed; /* packets committed since the last flush */
 	bool spoilt;	/* a QP is */
+	bool put_off;	/* something is to be done when the lock is given back */
 	bool notified;	/* an armed CQ's event was raised in this turn */
 	struct eng_table qps, mrs;
 	struct eng_mr *recent_mr[ENG_RECENT_MRS];
@@ -136,9 +137,21 @@ static inline void eng_lock(struct engine *e)
 		eng_lock_wait(e);
 }
 
+/** eng_unlock_later() - eng_unlock() with something put off */
+void eng_unlock_later(struct engine *e);
+
 static inline void eng_unlock(struct engine *e)
 {
-	atomic_store_explicit(&e->lock, false, memory_order_release);
+	if (unlikely(e->put_off))
+		eng_unlock_later(e);
+	else
+		atomic_store_explicit(&e->lock, false, memory_order_release);
+}
+
+static inline void eng_ring(struct engine *e, struct eng_lane_out *lane)
+{
+	e->put_off = true;
+	e->cfg.link_ops->ring(e->cfg.link, lane);
 }
 
 /** eng_lock_qp_wait() - eng_lock_qp() when another thread is between two slices */

@@ -172,6 +172,7 @@ static void flush(struct engine *e)
 	eng_lane_flush(e);
 	if (e->unflushed) {
 		e->unflushed = false;
+		e->put_off = true;
 		e->cfg.link_ops->flush(e->cfg.link);
 	}
 	if (!list_empty(&e->tx) && e->cfg.kick)
