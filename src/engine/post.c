@@ -5,6 +5,7 @@
  * to a peer that sleeps.
  */
 #include "engine/small.h"
+#include "engine/window_straight.h"
 
 static bool has_immediate(enum ibv_wr_opcode op)
 {
@@ -119,15 +120,19 @@ noinline static int post_all(struct eng_qp *qp, struct ibv_send_wr *wr, struct i
 static struct ibv_send_wr *post_straight(struct engine *e, struct eng_qp *qp,
 					 struct ibv_send_wr *wr)
 {
-	const struct ibv_send_wr *first = wr;
 	struct eng_flow *flow = qp->flow;
+	bool sent = false;
 
 	/* others wait for a turn of the engine: this QP gives it */
 	if (unlikely(!list_empty(&e->tx)))
 		return wr;
-	while (wr && eng_small_post(e, qp, wr))
-		wr = wr->next;
-	if (wr != first && unlikely(abi_lane_must_ring(&flow->lane->tx)))
+	for (; wr; wr = wr->next) {
+		if (eng_small_post(e, qp, wr))
+			sent = true;
+		else if (!eng_window_straight(e, qp, wr))
+			break;
+	}
+	if (sent && unlikely(abi_lane_must_ring(&flow->lane->tx)))
 		eng_ring(e, flow->lane);
 	return wr;
 }

@@ -87,6 +87,7 @@ struct eng_qp {
 	uint8_t *held_packet; /* WIRE_PACKET_MAX; made when first needed */
 	void *tp_memory;
 	/* --- windows --- */
+	struct slot *slot;     /* the one that it used last; perhaps another's now */
 	uint32_t window_token; /* its peer was granted memory; 0: not */
 	bool in_window;	       /* a long copy of it lets others have the lock */
 	uint32_t window_run;   /* requests by packets in a row that windows could do */

@@ -6,7 +6,7 @@
  * packets, whose responder gives the right answer. Everything here is under
  * the engine's lock, the copies too; a long one lets go of it between slices.
  */
-#include "engine/window_slots.h"
+#include "engine/window_straight.h"
 
 #include <sched.h>
 #include <string.h>
@@ -14,7 +14,6 @@
 #define HOLD_AFTER 32	       /* requests in a row that only their order keeps from windows */
 #define TURN_REQUESTS 256      /* done in one turn of the engine */
 #define TURN_BYTES (8u << 20)
-#define SLICE_BYTES    (256u << 10) /* copied without letting go of the lock */
 
 /** struct request - a work request as a window does it */
 struct request {
@@ -109,59 +108,10 @@ static bool describe(const struct eng_qp *qp, const struct ibv_send_wr *wr,
 
 static bool inside(const struct slot *s, const struct request *r)
 {
-	const struct eng_grant *g = &s->g;
-
-	return r->va >= g->va && r->length_bytes <= g->length_bytes &&
-	       r->va - g->va <= g->length_bytes - r->length_bytes && g->access & r->right;
-}
-
-/* --- the section --- */
-
-static void leave(struct eng_windows *w)
-{
-	atomic_store_explicit(&w->cfg.page->section, 0, memory_order_release);
-}
-
-/* Return: true between here and leave() the target waits for us, and all
- * that was granted still stands */
-static bool enter(const struct engine *e, const struct eng_grant *g)
-{
-	struct eng_windows *w = e->windows;
-
-	atomic_store_explicit(&w->cfg.page->section, g->peer, memory_order_relaxed);
-	atomic_signal_fence(memory_order_seq_cst);
-	if (unlikely(w->cfg.fenced))
-		atomic_thread_fence(memory_order_seq_cst);
-	if (likely(atomic_load_explicit(&e->cfg.devpage->route_epoch,
-					memory_order_acquire) == g->epoch &&
-		   atomic_load_explicit(g->qp_token, memory_order_acquire) ==
-			   g->qp_value &&
-		   atomic_load_explicit(g->window_token, memory_order_acquire) ==
-			   g->window_value))
-		return true;
-	leave(w);
-	return false;
+	return window_inside(&s->g, r->va, r->length_bytes, r->right);
 }
 
 /* --- doing it --- */
-
-/* the last 8 bytes appear last: programs spin on them */
-static void copy_out(char *to, const char *from, size_t len)
-{
-	size_t tail = MIN(len, (size_t)8);
-
-	if (len == 8) {
-		uint64_t word;
-
-		memcpy(&word, from, 8);
-		atomic_signal_fence(memory_order_release);
-		memcpy(to, &word, 8);
-		return;
-	}
-	memcpy(to, from, len - tail);
-	atomic_thread_fence(memory_order_release);
-	memcpy(to + len - tail, from + len - tail, tail);
-}
 
 /* bytes @from to @to of the request, between its pieces and the window */
 static void copy_range(const struct request *r, char *window, uint32_t from, uint32_t to)
@@ -176,7 +126,7 @@ static void copy_range(const struct request *r, char *window, uint32_t from, uin
 		if (a >= b)
 			continue;
 		if (out)
-			copy_out(window + a, r->piece[i].ptr + (a - start), b - a);
+			window_copy_out(window + a, r->piece[i].ptr + (a - start), b - a);
 		else
 			memcpy(r->piece[i].ptr + (a - start), window + a, b - a);
 	}
@@ -211,10 +161,10 @@ static bool do_copy(struct eng_qp *qp, struct slot *s, struct request *r)
 		uint32_t to = r->length_bytes - from > SLICE_BYTES ? from + SLICE_BYTES
 								   : r->length_bytes;
 
-		if (unlikely(!enter(e, &s->g)))
+		if (unlikely(!window_enter(e, &s->g)))
 			return false;
 		copy_range(r, s->g.base + (r->va - s->g.va), from, to);
-		leave(e->windows);
+		window_leave(e->windows);
 		if (likely(to == r->length_bytes))
 			return true;
 		from = to;
@@ -233,43 +183,11 @@ static bool execute(struct eng_qp *qp, struct slot *s, struct request *r)
 {
 	if (r->right != IBV_ACCESS_REMOTE_ATOMIC)
 		return do_copy(qp, s, r);
-	if (unlikely(!enter(qp->engine, &s->g)))
+	if (unlikely(!window_enter(qp->engine, &s->g)))
 		return false;
 	do_atomic(r, s->g.base + (r->va - s->g.va));
-	leave(qp->engine->windows);
+	window_leave(qp->engine->windows);
 	return true;
-}
-
-/* --- afterwards --- */
-
-/* The packets that this would have been (9.3, 9.4): RETH 4 dwords, AETH 1,
- * AtomicETH 7, AtomicAckETH 2; one acknowledgement for a WRITE. */
-static void count(const struct slot *s, const struct request *r)
-{
-	struct abi_window_flow *f = s->g.flow;
-	uint64_t each = s->packet_dwords, payload = (r->length_bytes + 3u) / 4;
-	uint64_t n =
-		((uint64_t)r->length_bytes + (1u << s->mtu_shift) - 1) >> s->mtu_shift;
-
-	switch (r->right) {
-	case IBV_ACCESS_REMOTE_WRITE:
-		eng_window_add(&f->packets, n);
-		eng_window_add(&f->dwords, n * each + 4 + payload);
-		eng_window_add(&f->answer_packets, 1);
-		eng_window_add(&f->answer_dwords, each + 1);
-		break;
-	case IBV_ACCESS_REMOTE_READ:
-		eng_window_add(&f->packets, 1);
-		eng_window_add(&f->dwords, each + 4);
-		eng_window_add(&f->answer_packets, n);
-		eng_window_add(&f->answer_dwords, n * each + (n > 1 ? 2 : 1) + payload);
-		break;
-	default:
-		eng_window_add(&f->packets, 1);
-		eng_window_add(&f->dwords, each + 7);
-		eng_window_add(&f->answer_packets, 1);
-		eng_window_add(&f->answer_dwords, each + 3);
-	}
 }
 
 static void complete(struct eng_qp *qp, const struct request *r)
@@ -280,16 +198,8 @@ static void complete(struct eng_qp *qp, const struct request *r)
 		[IBV_WR_ATOMIC_CMP_AND_SWP] = IBV_WC_COMP_SWAP,
 		[IBV_WR_ATOMIC_FETCH_AND_ADD] = IBV_WC_FETCH_ADD,
 	};
-	struct ibv_wc wc = {
-		.wr_id = r->wr->wr_id,
-		.status = IBV_WC_SUCCESS,
-		.opcode = opcode[r->wr->opcode],
-		.byte_len = r->length_bytes,
-		.qp_num = qp->init.qpn,
-	};
 
-	if (qp->init.sq_sig_all || r->wr->send_flags & IBV_SEND_SIGNALED)
-		eng_cq_push(qp->send_cq, &wc, false);
+	window_complete(qp, r->wr, opcode[r->wr->opcode], r->length_bytes);
 }
 
 /* A program that keeps its queue filled would never meet it empty: after a
@@ -311,6 +221,7 @@ static struct slot *find_slot(struct eng_qp *qp, const struct request *r)
 		s->g = (struct eng_grant){.qpn = qp->init.qpn, .rkey = r->rkey};
 		start_counting(s, ASK_AT);
 	}
+	qp->slot = s;
 	if (likely(s->state == SLOT_GRANTED && inside(s, r)))
 		return s;
 	eng_slot_count_use(e, s, r->va, r->length_bytes);
@@ -332,7 +243,7 @@ static bool done(struct eng_qp *qp, struct slot *s, struct request *r)
 			start_counting(s, ASK_AT);
 		return false;
 	}
-	count(s, r);
+	window_count(s, r->right, r->length_bytes);
 	eng_window_add(&e->windows->cfg.page->operations, 1);
 	return true;
 }

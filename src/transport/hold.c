@@ -5,11 +5,11 @@
  * or lets it go on by packets. Requests done so use no PSN: the peer's
  * transport does not know of them.
  */
-#include "transport/qp.h"
+#include "transport/small.h"
 
 bool tp_qp_idle(const struct tp_qp *qp)
 {
-	return qp->state == IBV_QPS_RTS && qp->sq.tail == qp->sq.head;
+	return tp_small_idle(qp);
 }
 
 bool tp_qp_hold(struct tp_qp *qp)

@@ -95,6 +95,12 @@ static inline bool tp_small_waits(const struct tp_qp *qp)
 	return qp->sq.timer.ns != MONO_NEVER.ns;
 }
 
+/** tp_small_idle() - tp_qp_idle() */
+static inline bool tp_small_idle(const struct tp_qp *qp)
+{
+	return qp->state == IBV_QPS_RTS && qp->sq.tail == qp->sq.head;
+}
+
 /* --- receiving --- */
 
 /** tp_small_expects() - is the SEND with PSN @at the next, and a whole message

@@ -27,9 +27,9 @@ TABLE = {
     "count_send:8/client_poll": (None, 250),
     "count_send:8/post_receive": (76, None),
     "count_send:8/message": (900, 750),
-    "count_write:8/post": (620, 250),
+    "count_write:8/post": (330, 250),
     "count_write:8/client_poll": (38, 250),
-    "count_read:8/post": (705, None),
+    "count_read:8/post": (385, None),
     "count_read:8/client_poll": (38, None),
 }
 IN_MESSAGE = ("post", "server_poll", "client_poll")

@@ -28,6 +28,7 @@ struct side {
 	struct engine *engine;
 	struct abi_devpage *page;
 	struct cable in, *out;
+	struct eng_flow *flow; /* of a lane that all takes; NULL: the cable */
 	struct eng_cq *cq;
 	struct eng_qp *qp;
 	uint8_t memory[MEMORY];
@@ -77,7 +78,25 @@ static inline void release(void *link)
 	((struct side *)link)->in.head++;
 }
 
-static const struct eng_link_ops wire_ops = {reserve, commit, flush, receive, release};
+static inline enum eng_way choose(void *link, const struct eng_path *path, uint32_t bytes,
+				  struct eng_flow **flow)
+{
+	*flow = ((struct side *)link)->flow;
+	return *flow ? ENG_BY_LANE : ENG_BY_PACKETS;
+}
+
+static inline enum eng_way stuck(void *link, struct eng_flow *flow)
+{
+	return ENG_WAIT;
+}
+
+static const struct eng_link_ops wire_ops = {.reserve = reserve,
+					     .commit = commit,
+					     .flush = flush,
+					     .receive = receive,
+					     .release = release,
+					     .choose = choose,
+					     .stuck = stuck};
 
 static inline mono_t now(void *ctx)
 {

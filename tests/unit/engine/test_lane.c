@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Two engines joined by lanes, beside two joined by packets alone: whatever
+ * is posted, both complete the same. Messages of all lengths around that of a
+ * cell, and every reason why the straight way of a small SEND is not taken.
+ */
+#include "world.h"
+
+/** struct joined - a world whose packets go by two lanes */
+struct joined {
+	struct world *w;
+	struct eng_lane_out out[2];
+	struct eng_lane_in in[2];
+	struct eng_flow flow[2];
+};
+
+static void make_lane(struct joined *j, unsigned i, struct side *from, struct side *to)
+{
+	struct abi_lane *memory = aligned_alloc(64, abi_lane_bytes());
+
+	memset(memory, 0, abi_lane_bytes());
+	eng_lane_out_init(&j->out[i], memory, false);
+	j->flow[i] = (struct eng_flow){.lane = &j->out[i],
+				       .count = &memory->flow[0],
+				       .serial = 1,
+				       .mtu_bytes = 4096};
+	j->in[i] = (struct eng_lane_in){
+		.rx.memory = memory, .slid = from->page->port[0].lid, .slid_mask = 0xffff};
+	eng_lane_add(to->engine, &j->in[i]);
+	from->flow = &j->flow[i];
+}
+
+static struct joined *join(void)
+{
+	struct joined *j = calloc(1, sizeof(*j));
+	void *state;
+
+	setup(&state);
+	j->w = state;
+	make_lane(j, 0, &j->w->a, &j->w->b);
+	make_lane(j, 1, &j->w->b, &j->w->a);
+	connect(j->w, IBV_QPT_RC);
+	return j;
+}
+
+static void part(struct joined *j)
+{
+	void *state = j->w;
+
+	teardown(&state);
+	free(j->in[0].rx.memory);
+	free(j->in[1].rx.memory);
+	free(j);
+}
+
+static uint64_t by_lane(const struct joined *j)
+{
+	return j->flow[0].count->packets;
+}
+
+/* B's receives, one SEND of A, both completions */
+struct exchange {
+	struct ibv_send_wr wr;
+	uint32_t bytes;
+};
+
+static void make(struct world *w, const struct exchange *x, struct ibv_wc wc[2])
+{
+	fill(&w->a, x->bytes);
+	memset(w->b.memory, 0, 256);
+	assert_int_equal(recv_into(&w->b, 77, 3, 200), 0);
+	assert_int_equal(send(&w->a, x->wr, x->bytes), 0);
+	run(w);
+	wc[0] = take(&w->a);
+	wc[1] = take(&w->b);
+	expect_empty(&w->a);
+	expect_empty(&w->b);
+}
+
+static void lanes_and_packets_complete_alike(void **state)
+{
+	struct world *packets = *state;
+	struct joined *j = join();
+	static const unsigned flags[] = {0, IBV_SEND_INLINE, IBV_SEND_SOLICITED, IBV_SEND_FENCE};
+
+	connect(packets, IBV_QPT_RC);
+	for (unsigned f = 0; f < ARRAY_SIZE(flags); f++) {
+		for (uint32_t bytes = 0; bytes <= 64; bytes++) {
+			const struct exchange x = {{.wr_id = bytes, .opcode = IBV_WR_SEND,
+						    .send_flags = flags[f]}, bytes};
+			struct ibv_wc a[2], b[2];
+
+			make(packets, &x, a);
+			make(j->w, &x, b);
+			assert_memory_equal(a, b, sizeof(a));
+			assert_memory_equal(packets->b.memory, j->w->b.memory, 256);
+			assert_memory_equal(j->w->b.memory + 3, j->w->a.memory, bytes);
+		}
+	}
+	assert_int_equal(by_lane(j), 4 * 65);
+	assert_int_equal(packets->b.in.tail, 4 * 65);
+	part(j);
+}
+
+static void a_list_keeps_its_order(void **state)
+{
+	struct joined *j = join();
+	struct ibv_sge sge[12];
+	struct ibv_send_wr wr[12], *bad;
+
+	for (unsigned i = 0; i < 12; i++) {
+		sge[i] = (struct ibv_sge){(uintptr_t)j->w->a.memory + i, i % 3 == 2 ? 100 : 8, 0x101};
+		wr[i] = (struct ibv_send_wr){.wr_id = i, .sg_list = &sge[i], .num_sge = 1,
+					     .next = i < 11 ? &wr[i + 1] : NULL,
+					     .opcode = i % 4 == 3 ? IBV_WR_SEND_WITH_IMM : IBV_WR_SEND,
+					     .send_flags = IBV_SEND_SIGNALED};
+		recv_into(&j->w->b, i, 256 * i, 256);
+	}
+	fill(&j->w->a, 256);
+	assert_int_equal(eng_post_send(j->w->a.qp, wr, &bad, av_of), 0);
+	run(j->w);
+	for (unsigned i = 0; i < 12; i++) {
+		assert_int_equal(take(&j->w->a).wr_id, i);
+		assert_int_equal(take(&j->w->b).wr_id, i);
+		assert_memory_equal(j->w->b.memory + 256 * i, j->w->a.memory + i, sge[i].length);
+	}
+	part(j);
+}
+
+static void a_bad_request_is_refused_behind_good_ones(void **state)
+{
+	struct joined *j = join();
+	struct ibv_sge sge = {(uintptr_t)j->w->a.memory, 8, 0x101};
+	struct ibv_send_wr wr[3] = {{.next = &wr[1]}, {.next = &wr[2]}, {}}, *bad = NULL;
+
+	for (unsigned i = 0; i < 3; i++) {
+		wr[i].sg_list = &sge;
+		wr[i].num_sge = i == 1 ? 3 : 1; /* two at most */
+		wr[i].opcode = IBV_WR_SEND;
+		recv_into(&j->w->b, i, 0, 64);
+	}
+	assert_int_equal(eng_post_send(j->w->a.qp, wr, &bad, av_of), -EINVAL);
+	assert_ptr_equal(bad, &wr[1]);
+	run(j->w);
+	assert_int_equal(take(&j->w->b).wr_id, 0);
+	expect_empty(&j->w->b);
+	part(j);
+}
+
+/* its key covers nothing: no byte leaves, and the QP fails */
+static void a_foreign_key_is_a_local_error(void **state)
+{
+	struct joined *j = join();
+	struct ibv_sge sge = {(uintptr_t)j->w->a.memory + MEMORY - 4, 8, 0x101};
+	struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND}, *bad;
+
+	recv_into(&j->w->b, 1, 0, 64);
+	assert_int_equal(eng_post_send(j->w->a.qp, &wr, &bad, av_of), 0);
+	run(j->w);
+	assert_int_equal(take(&j->w->a).status, IBV_WC_LOC_PROT_ERR);
+	assert_int_equal(by_lane(j), 0);
+	part(j);
+}
+
+/* RNR: the message comes again when there is a receive */
+static void a_message_waits_for_its_receive(void **state)
+{
+	struct joined *j = join();
+	struct ibv_wc wc;
+
+	fill(&j->w->a, 8);
+	send(&j->w->a, (struct ibv_send_wr){.wr_id = 1, .opcode = IBV_WR_SEND}, 8);
+	send(&j->w->a, (struct ibv_send_wr){.wr_id = 2, .opcode = IBV_WR_SEND}, 8);
+	run(j->w);
+	expect_empty(&j->w->b);
+	recv_into(&j->w->b, 8, 0, 64);
+	recv_into(&j->w->b, 9, 0, 64);
+	clock_now = mono_add(clock_now, NSEC_PER_SEC);
+	run(j->w);
+	for (unsigned i = 0; i < 2; i++) {
+		wc = take(&j->w->b);
+		assert_int_equal(wc.wr_id, 8 + i);
+		assert_int_equal(wc.byte_len, 8);
+		assert_int_equal(take(&j->w->a).wr_id, 1 + i);
+	}
+	part(j);
+}
+
+/* what was known of a header is forgotten with the QP's attributes, its key's
+ * partition, the QP itself */
+static void what_is_known_of_a_header_ends(void **state)
+{
+	const struct exchange x = {{.opcode = IBV_WR_SEND}, 8};
+	const struct ibv_send_wr wr = {.opcode = IBV_WR_SEND};
+	struct joined *j = join();
+	struct eng_stats stats;
+	struct ibv_wc wc[2];
+
+	make(j->w, &x, wc);
+	make(j->w, &x, wc); /* as one that is known */
+	j->w->b.page->port[0].pkey[0] = 0x8001;
+	recv_into(&j->w->b, 1, 0, 64);
+	send(&j->w->a, wr, 8);
+	run(j->w);
+	expect_empty(&j->w->b);
+	eng_stats(j->w->b.engine, &stats);
+	assert_int_equal(stats.rx_bad_pkey, 1);
+	j->w->b.page->port[0].pkey[0] = PKEY;
+	eng_qp_destroy(j->w->b.qp);
+	make_qp(&j->w->b, IBV_QPT_RC, 0x22, NULL);
+	to_rts(&j->w->b, 1, 0x12); /* connected to another */
+	recv_into(&j->w->b, 1, 0, 64);
+	send(&j->w->a, wr, 8);
+	run(j->w);
+	expect_empty(&j->w->b);
+	eng_stats(j->w->b.engine, &stats);
+	assert_int_equal(stats.rx_malformed, 1);
+	eng_qp_destroy(j->w->b.qp);
+	send(&j->w->a, wr, 8);
+	run(j->w);
+	eng_stats(j->w->b.engine, &stats);
+	assert_int_equal(stats.rx_no_qp, 1);
+	make_qp(&j->w->b, IBV_QPT_RC, 0x22, NULL); /* for teardown */
+	part(j);
+}
+
+static void an_srq_tells_its_limit(void **state)
+{
+	struct joined *j = calloc(1, sizeof(*j));
+	struct ibv_sge sge;
+	struct ibv_recv_wr wr = {.sg_list = &sge, .num_sge = 1}, *bad;
+	struct eng_srq *srq;
+	void *world;
+
+	setup(&world);
+	j->w = world;
+	make_lane(j, 0, &j->w->a, &j->w->b);
+	make_lane(j, 1, &j->w->b, &j->w->a);
+	assert_int_equal(eng_srq_create(j->w->b.engine, 1, 8, 1, 2, &j->w->b, &srq), 0);
+	make_qp(&j->w->a, IBV_QPT_RC, 0x11, NULL);
+	make_qp(&j->w->b, IBV_QPT_RC, 0x22, srq);
+	to_rts(&j->w->a, 2, 0x22);
+	to_rts(&j->w->b, 1, 0x11);
+	for (unsigned i = 0; i < 4; i++) {
+		sge = (struct ibv_sge){(uintptr_t)j->w->b.memory + 64 * i, 64, 0x101};
+		wr.wr_id = i;
+		assert_int_equal(eng_srq_post_recv(srq, &wr, &bad), 0);
+	}
+	for (unsigned i = 0; i < 4; i++) {
+		send(&j->w->a, (struct ibv_send_wr){.wr_id = i, .opcode = IBV_WR_SEND}, 8);
+		run(j->w);
+		assert_int_equal(take(&j->w->b).wr_id, i);
+		assert_int_equal(j->w->b.async_events, i < 2 ? 0 : 1);
+	}
+	assert_int_equal(j->w->b.last_async, IBV_EVENT_SRQ_LIMIT_REACHED);
+	part(j);
+}
+
+/* sixteen messages and their one acknowledgement, again and again: the send
+ * queue's and the lane's rings go round */
+static void rings_go_round(void **state)
+{
+	struct joined *j = join();
+
+	for (unsigned n = 0; n < 3 * ABI_LANE_CELLS; n += 16) {
+		for (unsigned i = 0; i < 16; i++) {
+			recv_into(&j->w->b, n + i, 0, 64);
+			memcpy(j->w->a.memory, &(uint64_t){n + i}, 8);
+			send(&j->w->a, (struct ibv_send_wr){.wr_id = n + i, .opcode = IBV_WR_SEND}, 8);
+			eng_tick(j->w->b.engine);
+			assert_memory_equal(j->w->b.memory, j->w->a.memory, 8);
+		}
+		run(j->w);
+		for (unsigned i = 0; i < 16; i++) {
+			assert_int_equal(take(&j->w->a).wr_id, n + i);
+			assert_int_equal(take(&j->w->b).wr_id, n + i);
+		}
+	}
+	assert_int_equal(by_lane(j), 3 * ABI_LANE_CELLS);
+	part(j);
+}
+
+int main(void)
+{
+#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		CASE(lanes_and_packets_complete_alike),
+		cmocka_unit_test(a_list_keeps_its_order),
+		cmocka_unit_test(a_bad_request_is_refused_behind_good_ones),
+		cmocka_unit_test(a_foreign_key_is_a_local_error),
+		cmocka_unit_test(a_message_waits_for_its_receive),
+		cmocka_unit_test(what_is_known_of_a_header_ends),
+		cmocka_unit_test(an_srq_tells_its_limit),
+		cmocka_unit_test(rings_go_round),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
