@@ -17,6 +17,8 @@
 #define ASK_AGAIN_PACKETS 1024
 #define ASK_EVICTED_PACKETS 16 /* flows that fight for a slot: not at once */
 #define ENTER_PACKETS 64
+#define RECORDS_PER_BARRIER 64 /* a membarrier(2) costs as much, or far more */
+#define SLEEPS_OFTEN 16 /* in a row, each after fewer records */
 
 static int membarrier(int command)
 {
@@ -304,10 +306,34 @@ static bool is_waiting(const struct lane_in *lane)
 	return abi_lane_waiting(&rx);
 }
 
+/* Who pays for the fence between a record and the look at `asleep`: who sleeps,
+ * for all its senders and dearly, as long as it takes many records between two
+ * sleeps; else each sender, for each record. */
+static void divide_fences(struct lanes *l)
+{
+	bool waiting, senders;
+	uint64_t position = lanes_position(l, &waiting);
+	struct lane_in *lane;
+
+	if (position - l->slept_at >= RECORDS_PER_BARRIER)
+		l->sleeps = 0;
+	else if (l->sleeps < SLEEPS_OFTEN)
+		l->sleeps++;
+	l->slept_at = position;
+	senders = l->sleeps == SLEEPS_OFTEN;
+	if (likely(senders == l->senders_fence))
+		return;
+	l->senders_fence = senders;
+	list_for_each_entry(lane, &l->in, node)
+		lanes_tell_fence(l, lane);
+	if (senders) /* a sender that has not seen it yet, has been fenced */
+		membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED);
+}
+
 /* senders that have published must see `asleep`: the fence that they spare */
 static void fence(const struct lanes *l)
 {
-	if (l->has_membarrier && !list_empty(&l->in))
+	if (l->has_membarrier && !l->senders_fence && !list_empty(&l->in))
 		membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED);
 	else
 		atomic_thread_fence(memory_order_seq_cst);
@@ -318,6 +344,8 @@ bool lanes_sleep(struct lanes *l)
 	struct lane_in *lane;
 	bool empty = true;
 
+	if (l->has_membarrier)
+		divide_fences(l);
 	list_for_each_entry(lane, &l->in, node)
 		atomic_store_explicit(&lane->eng.rx.memory->asleep, 1, memory_order_relaxed);
 	fence(l);
@@ -326,6 +354,12 @@ bool lanes_sleep(struct lanes *l)
 	if (!empty)
 		lanes_wake(l);
 	return empty;
+}
+
+void lanes_tell_fence(const struct lanes *l, struct lane_in *lane)
+{
+	atomic_store_explicit(&lane->eng.rx.memory->has_membarrier,
+			      l->has_membarrier && !l->senders_fence, memory_order_relaxed);
 }
 
 void lanes_wake(struct lanes *l)

@@ -65,6 +65,9 @@ struct flow {
 struct lanes {
 	bool off; /* SOFTIB_LANES=0: everything by softibd */
 	bool has_membarrier;
+	bool senders_fence; /* all the same: we sleep too often */
+	unsigned sleeps;    /* in a row, after few records each */
+	uint64_t slept_at;  /* lanes_position() */
 	const struct abi_devpage *devpage;
 	struct abi_ring_tx *by_softibd; /* the ring that flows come from and go to */
 	struct list_head out, in;
@@ -105,6 +108,8 @@ void lanes_forget(struct lane_out *lane);
  *  under the engine's lock, as what changes the list of lanes */
 bool lanes_sleep(struct lanes *lanes);
 void lanes_wake(struct lanes *lanes);
+/** lanes_tell_fence() - must its sender fence? */
+void lanes_tell_fence(const struct lanes *lanes, struct lane_in *lane);
 /** lanes_position() - how much was read of all; *@waiting is raised */
 uint64_t lanes_position(struct lanes *lanes, bool *waiting);
 /** lanes_events() - read what softibd says on @fd. False: it is closed */

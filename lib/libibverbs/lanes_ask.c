@@ -247,6 +247,7 @@ static void take_news(void *arg)
 	switch (n->event.kind) {
 	case ABI_LANE_IN:
 		if (n->fresh) {
+			lanes_tell_fence(n->lanes, n->fresh);
 			list_add_tail(&n->fresh->node, &n->lanes->in);
 			eng_lane_add(n->engine, &n->fresh->eng);
 		}
@@ -268,7 +269,6 @@ static void take_news(void *arg)
 /* @fds: its memory and its bell */
 static struct lane_in *new_in(struct soft_context *ctx, uint32_t id, const int fds[2])
 {
-	const struct lanes *l = &ctx->link.lanes;
 	struct lane_in *lane = calloc(1, sizeof(*lane));
 	struct abi_lane *memory = lane ? map_lane(fds[0]) : NULL;
 
@@ -283,7 +283,6 @@ static struct lane_in *new_in(struct soft_context *ctx, uint32_t id, const int f
 	}
 	lane->id = id;
 	lane->eng.rx.memory = memory;
-	atomic_store(&memory->has_membarrier, l->has_membarrier);
 	return lane;
 }
 

@@ -366,6 +366,31 @@ static void only_a_sleeper_is_rung_and_once(void **state)
 	assert_true(lanes_sleep(&e->receiver));
 }
 
+/* Who sleeps after every message leaves the fence to its senders; one that
+ * takes many in between does not. */
+static void who_sleeps_often_leaves_the_fence_to_senders(void **state)
+{
+	struct ends *e = *state;
+
+	if (!e->receiver.has_membarrier)
+		skip();
+	by_lane(e);
+	for (int i = 0; i < 100; i++) {
+		assert_true(lanes_sleep(&e->receiver));
+		lanes_wake(&e->receiver);
+		send_one(e);
+		receive_all(e, e->sent - 1);
+	}
+	assert_false(e->memory->has_membarrier);
+	for (int i = 0; i < 100; i++)
+		send_one(e);
+	receive_all(e, e->sent - 100);
+	assert_true(lanes_sleep(&e->receiver));
+	assert_true(e->memory->has_membarrier);
+	send_one(e);
+	assert_int_equal(rings(e), 1);
+}
+
 static void payloads_fill_bulk_and_come_round(void **state)
 {
 	struct ends *e = *state;
@@ -494,6 +519,7 @@ int main(void)
 		CASE(a_receiver_that_is_slow_loses_nothing),
 		CASE(a_flow_that_changes_has_another_serial),
 		CASE(only_a_sleeper_is_rung_and_once),
+		CASE(who_sleeps_often_leaves_the_fence_to_senders),
 		CASE(payloads_fill_bulk_and_come_round),
 		CASE(a_receiver_that_lies_gets_nothing),
 		CASE(flows_that_share_slots_keep_their_order),
