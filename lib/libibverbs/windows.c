@@ -124,11 +124,11 @@ static void *run(void *arg)
 
 /* --- coming and going --- */
 
-static bool is_off(const char *name)
+static bool is_set(const char *name, const char *to)
 {
 	const char *wish = getenv(name);
 
-	return wish && !strcmp(wish, "0");
+	return wish && !strcmp(wish, to);
 }
 
 static int start_thread(struct soft_context *ctx)
@@ -184,13 +184,14 @@ int windows_start(struct soft_context *ctx, int sock, int page_fd)
 	int rc = -EOPNOTSUPP;
 
 	w->sock = sock;
+	w->early = is_set("SOFTIB_WINDOWS", "early");
 	w->max_extents = most_extents();
 	pthread_mutex_init(&w->lock, NULL);
 	pthread_mutex_init(&w->peers_lock, NULL);
 	INIT_LIST_HEAD(&w->extents);
 	INIT_LIST_HEAD(&w->peers);
 	INIT_LIST_HEAD(&w->mapped);
-	if (!is_off("SOFTIB_WINDOWS") && !is_off("SOFTIB_LANES") &&
+	if (!is_set("SOFTIB_WINDOWS", "0") && !is_set("SOFTIB_LANES", "0") &&
 	    abi_fd_holds(page_fd, sizeof(*w->page)))
 		page = mmap(NULL, sizeof(*w->page), PROT_READ | PROT_WRITE, MAP_SHARED,
 			    page_fd, 0);

@@ -20,6 +20,7 @@ struct soft_context;
 
 struct windows {
 	bool on;
+	bool early; /* the user wants memory to move when it is registered */
 	int sock; /* ABI_FD_WINDOWS */
 	struct abi_window_page *page;
 	pthread_t thread;
@@ -53,7 +54,7 @@ void windows_in_child(struct soft_context *ctx);
 /* --- windows_give.c --- */
 
 /** windows_prepare() - the program registers memory: it moves now if it cannot
- *  move later. windows_registered() follows, whatever becomes of the region;
+ *  move later, or as the user wishes. windows_registered() follows, whatever becomes of the region;
  *  @key 0: nothing did */
 void windows_prepare(struct soft_context *ctx, void *addr, size_t length, int access);
 void windows_registered(struct soft_context *ctx, void *addr, size_t length, uint32_t key);

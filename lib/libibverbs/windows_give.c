@@ -172,7 +172,12 @@ static bool add_key(struct extent *x, uint32_t key, bool granted)
 	return true;
 }
 
-/* --- at registration, where memory cannot move later --- */
+/* --- at registration --- */
+
+static bool moves_early(const struct windows *w)
+{
+	return w->on && (w->early || memory_moves() == MEMORY_MOVES_ALONE);
+}
 
 static bool is_for_peers(int access)
 {
@@ -186,8 +191,7 @@ void windows_prepare(struct soft_context *ctx, void *addr, size_t length, int ac
 	struct range r = whole_pages(addr, length);
 	struct area a;
 
-	if (!w->on || !is_for_peers(access) || memory_moves() != MEMORY_MOVES_ALONE ||
-	    !memory_can_move())
+	if (!is_for_peers(access) || !moves_early(w) || !memory_can_move())
 		return;
 	pthread_mutex_lock(&w->lock);
 	for (char *at = r.start; at < r.end && memory_area_at(at, &a); at = a.end)
@@ -202,7 +206,7 @@ void windows_registered(struct soft_context *ctx, void *addr, size_t length, uin
 	struct range r = whole_pages(addr, length);
 	struct extent *x, *tmp;
 
-	if (!w->on || memory_moves() != MEMORY_MOVES_ALONE)
+	if (!moves_early(w))
 		return;
 	pthread_mutex_lock(&w->lock);
 	list_for_each_entry_safe(x, tmp, &w->extents, node) {

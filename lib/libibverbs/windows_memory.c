@@ -4,15 +4,15 @@
  * memory becomes a memfd's, and back. By replace(), chunk by chunk, each in
  * four steps:
  *
- *   1. the chunk's new pages are made, at another address
+ *   1. the chunk's new pages are made: at another address, or by step 3
  *   2. writers of the old ones are held off: userfaultfd(2) write-protects
  *      them, and whoever writes, thread or system call, waits
- *   3. the contents are copied, and mremap(2) puts the new pages in the place
- *      of the old ones at one stroke
+ *   3. the contents are copied, and mremap(2) or mmap(2) puts the new pages in
+ *      the place of the old ones at one stroke
  *   4. who waits is woken, and writes again, to the new pages
  *
- * Readers are never held off. A chunk is small, so that a hold is some ten
- * microseconds. System calls are made by syscall(2): a program, or UCX, may
+ * Readers are never held off. A chunk is small, so that a hold is some tens
+ * of microseconds. System calls are made by syscall(2): a program, or UCX, may
  * have put itself in the place of mremap() and mmap() to learn what memory
  * goes, and here none does.
  *
@@ -32,12 +32,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/falloc.h>
-#include <linux/userfaultfd.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -45,7 +43,7 @@
 #include <unistd.h>
 
 #include "base/types.h"
-#include "threads.h"
+#include "windows_hold.h"
 
 #define CHUNK_BYTES ((size_t)256 << 10)
 #define HUGE_BYTES  ((size_t)2 << 20)
@@ -53,113 +51,6 @@
 #define STACK_ABOVE ((size_t)4 << 10)
 /* a program may mremap() its memory to more: zeros, as ever, and no SIGBUS */
 #define FILE_BYTES ((off_t)1 << 44)
-
-#ifndef UFFD_FEATURE_WP_UNPOPULATED /* Linux 6.4 */
-#define UFFD_FEATURE_WP_UNPOPULATED (1 << 13)
-#endif
-#define NEEDED (UFFD_FEATURE_PAGEFAULT_FLAG_WP | UFFD_FEATURE_WP_HUGETLBFS_SHMEM)
-
-static pthread_mutex_t userfault_lock = PTHREAD_MUTEX_INITIALIZER;
-/* --- protected by userfault_lock until asked is set, constant then --- */
-static int userfault = -1;
-static bool asked, holes_too; /* pages that are not there are protected as well */
-static bool threads_only;     /* system calls are not held off */
-
-/* --- holding off writers --- */
-
-/* Return: one that holds off system calls as well; else, where it is allowed to
- * everybody, one that does not: *@threads; -1 */
-static int create_userfault(bool *threads)
-{
-	int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK), dev;
-
-	*threads = false;
-	if (fd >= 0)
-		return fd;
-	dev = open("/dev/userfaultfd", O_RDWR | O_CLOEXEC);
-	if (dev >= 0) {
-		fd = ioctl(dev, USERFAULTFD_IOC_NEW, O_CLOEXEC | O_NONBLOCK);
-		close(dev);
-	}
-	if (fd >= 0)
-		return fd;
-	*threads = true;
-	return (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY);
-}
-
-static int open_userfault(uint64_t features)
-{
-	struct uffdio_api api = {.api = UFFD_API, .features = features};
-	int fd = create_userfault(&threads_only);
-
-	if (fd >= 0 && ioctl(fd, UFFDIO_API, &api) < 0) {
-		close(fd);
-		fd = -1;
-	}
-	return fd;
-}
-
-enum memory_moves memory_moves(void)
-{
-	pthread_mutex_lock(&userfault_lock);
-	if (!asked) {
-		userfault = open_userfault(NEEDED | UFFD_FEATURE_WP_UNPOPULATED);
-		holes_too = userfault >= 0;
-		if (!holes_too)
-			userfault = open_userfault(NEEDED);
-	}
-	asked = true;
-	pthread_mutex_unlock(&userfault_lock);
-	if (userfault < 0)
-		return MEMORY_STAYS;
-	return threads_only ? MEMORY_MOVES_ALONE : MEMORY_MOVES;
-}
-
-bool memory_can_move(void)
-{
-	switch (memory_moves()) {
-	case MEMORY_MOVES:
-		return true;
-	case MEMORY_MOVES_ALONE:
-		return threads_alone();
-	default:
-		return false;
-	}
-}
-
-static bool watch_writers(char *addr, size_t bytes)
-{
-	struct uffdio_register r = {.range = {(uintptr_t)addr, bytes},
-				    .mode = UFFDIO_REGISTER_MODE_WP};
-
-	return ioctl(userfault, UFFDIO_REGISTER, &r) == 0;
-}
-
-static void unwatch_writers(char *addr, size_t bytes)
-{
-	struct uffdio_range r = {(uintptr_t)addr, bytes};
-
-	ioctl(userfault, UFFDIO_UNREGISTER, &r);
-}
-
-static bool hold_writers(char *addr, size_t bytes, bool on)
-{
-	struct uffdio_writeprotect wp = {.range = {(uintptr_t)addr, bytes},
-					 .mode = on ? UFFDIO_WRITEPROTECT_MODE_WP : 0};
-	int rc;
-
-	do
-		rc = ioctl(userfault, UFFDIO_WRITEPROTECT, &wp);
-	while (rc < 0 && errno == EAGAIN);
-	return rc == 0;
-}
-
-static void wake_writers(char *addr, size_t bytes)
-{
-	struct uffdio_range r = {(uintptr_t)addr, bytes};
-
-	ioctl(userfault, UFFDIO_WAKE, &r);
-}
 
 /* --- changing pages --- */
 
@@ -173,36 +64,81 @@ static bool populate(char *addr, size_t bytes, int how)
 	return rc == 0;
 }
 
+/** struct move - other pages take the place of those at @addr */
+struct move {
+	char *addr;
+	size_t bytes;
+	char *fresh; /* they wait here; NULL: they are made by writing to the file */
+	int file;
+	off_t offset;
+};
+
+static bool fill(const struct move *m, size_t at, size_t bytes)
+{
+	size_t done = 0;
+
+	if (m->fresh) {
+		memcpy(m->fresh + at, m->addr + at, bytes);
+		return true;
+	}
+	while (done < bytes) {
+		ssize_t n = pwrite(m->file, m->addr + at + done, bytes - done,
+				   m->offset + (off_t)(at + done));
+
+		if (n <= 0)
+			return false;
+		done += (size_t)n;
+	}
+	return true;
+}
+
 static bool put(char *fresh, char *addr, size_t bytes)
 {
 	return (char *)syscall(SYS_mremap, fresh, bytes, bytes,
 			       MREMAP_MAYMOVE | MREMAP_FIXED, addr) == addr;
 }
 
-static bool replace_chunk(char *addr, char *fresh, size_t bytes)
+static bool map_here(char *addr, size_t bytes, int flags, int file, off_t offset)
 {
-	if (!populate(fresh, bytes, MADV_POPULATE_WRITE) ||
-	    (!holes_too && !populate(addr, bytes, MADV_POPULATE_READ)) ||
-	    !hold_writers(addr, bytes, true))
+	return (char *)syscall(SYS_mmap, addr, bytes, PROT_READ | PROT_WRITE,
+			       flags | MAP_FIXED, file, offset) == addr;
+}
+
+static bool exchange(const struct move *m, size_t at, size_t bytes)
+{
+	if (m->fresh)
+		return put(m->fresh + at, m->addr + at, bytes);
+	return map_here(m->addr + at, bytes, MAP_SHARED, m->file, m->offset + (off_t)at);
+}
+
+static bool replace_chunk(const struct move *m, size_t at, size_t bytes)
+{
+	char *addr = m->addr + at;
+
+	if ((m->fresh && !populate(m->fresh + at, bytes, MADV_POPULATE_WRITE)) ||
+	    (writers_miss_holes() && !populate(addr, bytes, MADV_POPULATE_READ)) ||
+	    !writers_hold(addr, bytes, true))
 		return false;
-	memcpy(fresh, addr, bytes);
-	if (put(fresh, addr, bytes)) {
-		wake_writers(addr, bytes);
+	if (fill(m, at, bytes) && exchange(m, at, bytes)) {
+		writers_wake(addr, bytes);
+		if (!m->fresh) /* a shared file's pages are writable at once */
+			populate(addr, bytes, MADV_POPULATE_READ);
 		return true;
 	}
-	hold_writers(addr, bytes, false);
+	writers_hold(addr, bytes, false);
 	return false;
 }
 
 /* up to the next chunk's limit: a huge page is one chunk */
-static size_t chunk_at(const char *addr, size_t left)
+static size_t chunk_at(const struct move *m, size_t at)
 {
-	size_t chunk = CHUNK_BYTES;
+	size_t chunk = CHUNK_BYTES, left = m->bytes - at;
+	uintptr_t addr = (uintptr_t)m->addr + at;
 
-	if (!((uintptr_t)addr % HUGE_BYTES) && left >= HUGE_BYTES)
+	if (m->fresh && !(addr % HUGE_BYTES) && left >= HUGE_BYTES)
 		chunk = HUGE_BYTES;
 	else
-		chunk -= (uintptr_t)addr % CHUNK_BYTES;
+		chunk -= addr % CHUNK_BYTES;
 	return MIN(chunk, left);
 }
 
@@ -215,26 +151,26 @@ static bool is_my_stack(const char *addr, size_t bytes)
 	return here + STACK_ABOVE > addr && here - STACK_BELOW < addr + bytes;
 }
 
-/* @fresh takes the place of @addr. Return: how many bytes did */
-static size_t replace(char *addr, char *fresh, size_t bytes)
+/* Return: how many bytes are in their place */
+static size_t replace(const struct move *m)
 {
 	size_t done = 0, n;
 	sigset_t all, old;
 
 	sigfillset(&all); /* a handler may write, and would wait for us */
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	if (!is_my_stack(addr, bytes) && watch_writers(addr, bytes)) {
-		for (; done < bytes; done += n) {
-			n = chunk_at(addr + done, bytes - done);
-			if (!replace_chunk(addr + done, fresh + done, n))
+	if (!is_my_stack(m->addr, m->bytes) && writers_watch(m->addr, m->bytes)) {
+		for (; done < m->bytes; done += n) {
+			n = chunk_at(m, done);
+			if (!replace_chunk(m, done, n))
 				break;
 		}
-		if (done < bytes)
-			unwatch_writers(addr + done, bytes - done);
+		if (done < m->bytes)
+			writers_unwatch(m->addr + done, m->bytes - done);
 	}
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	if (done < bytes)
-		syscall(SYS_munmap, fresh + done, bytes - done);
+	if (m->fresh && done < m->bytes)
+		syscall(SYS_munmap, m->fresh + done, m->bytes - done);
 	return done;
 }
 
@@ -314,21 +250,36 @@ static bool is_locked(char *addr, size_t bytes)
 	return syscall(SYS_msync, addr, bytes, MS_INVALIDATE) < 0;
 }
 
+/* pages of memfds are huge where a mapping advises it */
+static bool huge_on_advice(void)
+{
+	int fd = open("/sys/kernel/mm/transparent_hugepage/shmem_enabled", O_RDONLY | O_CLOEXEC);
+	char text[128] = "";
+	ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
+
+	if (fd >= 0)
+		close(fd);
+	return n > 0 && strstr(text, "[advise]");
+}
+
 int memory_move_out(struct extent *x)
 {
-	char *fresh;
+	struct move m = {.addr = x->addr, .bytes = x->bytes};
+	bool huge = x->bytes >= HUGE_BYTES && huge_on_advice();
 	int rc = is_locked(x->addr, x->bytes) ? -EBUSY : make_file(x);
 
 	if (rc)
 		return rc;
-	fresh = map_fresh(x->addr, x->bytes, MAP_SHARED, x->memfd, x->offset);
-	if (fresh) {
-		if (x->bytes >= HUGE_BYTES)
-			madvise(fresh, x->bytes, MADV_HUGEPAGE);
-		x->bytes = replace(x->addr, fresh, x->bytes);
-		if (x->bytes)
-			return 0;
+	m.file = x->memfd;
+	m.offset = x->offset;
+	if (huge) { /* only a mapping can advise */
+		m.fresh = map_fresh(x->addr, x->bytes, MAP_SHARED, x->memfd, x->offset);
+		if (m.fresh)
+			madvise(m.fresh, x->bytes, MADV_HUGEPAGE);
 	}
+	x->bytes = replace(&m);
+	if (x->bytes)
+		return 0;
 	close(x->memfd);
 	return -ENOMEM;
 }
@@ -366,9 +317,12 @@ static char *map_private(const struct area *piece)
 /* Return: how many of its bytes are anonymous memory again */
 static size_t replace_piece(const struct area *piece)
 {
-	char *fresh = piece->prot & PROT_READ && memory_can_move() ? map_private(piece) : NULL;
+	struct move m = {
+		.addr = piece->start, .bytes = (size_t)(piece->end - piece->start)};
 
-	return fresh ? replace(piece->start, fresh, (size_t)(piece->end - piece->start)) : 0;
+	if (piece->prot & PROT_READ && memory_can_move())
+		m.fresh = map_private(piece);
+	return m.fresh ? replace(&m) : 0;
 }
 
 /* the program may have taken rights away meanwhile */
@@ -387,8 +341,7 @@ static void make_private(const struct extent *x, const struct area *piece)
 {
 	size_t bytes = (size_t)(piece->end - piece->start);
 
-	if ((char *)syscall(SYS_mmap, piece->start, bytes, PROT_READ | PROT_WRITE,
-			    MAP_PRIVATE | MAP_FIXED, x->memfd, piece->offset) == piece->start &&
+	if (map_here(piece->start, bytes, MAP_PRIVATE, x->memfd, piece->offset) &&
 	    populate(piece->start, bytes, MADV_POPULATE_WRITE))
 		fallocate(x->memfd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, piece->offset,
 			  (off_t)bytes);
@@ -428,8 +381,5 @@ void memory_copy_for_child(struct extent *x)
 			set_rights(&piece, piece.prot);
 	}
 	close(x->memfd);
-	if (userfault >= 0)
-		close(userfault); /* it is the parent's memory that it watches */
-	userfault = -1;
-	asked = false;
+	writers_forget();
 }
