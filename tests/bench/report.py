@@ -29,9 +29,13 @@ def reach_text(result):
     return f"{sign} {of} {mark}"
 
 
+def failed_text(result):
+    return f"  failed {result['failed_times']} times" if result["failed_times"] else ""
+
+
 def header():
     return (f"{'':{NAME}}{'softib':>10}{'limit':>10}{'':>6}{'ratio':>7}{'best peer':>11}"
-            f"{'ratio':>7}  {'':18}{'cores':9}{'to reach'}\n"
+            f"{'ratio':>7}  {'':18}{'cores':9}{'n':>2}  {'to reach'}\n"
             f"{'(ns, us, bytes: less is better, else more)':{NAME}}")
 
 
@@ -44,7 +48,8 @@ def line(result):
     return (f"{name:{NAME}}{number(result['softib']):>10}{number(result['limit']):>10} "
             f"{result['unit']:>5}{ratio(result['ratio']):>7}"
             f"{number(result['peers'].get(peer)):>11}{ratio(result['ratio_peer']):>7}  "
-            f"{peer or '':18}{result['group'] or '-':9}{reach_text(result)}").rstrip()
+            f"{peer or '':18}{result['group'] or '-':9}{result['count']:>2}  "
+            f"{reach_text(result)}{failed_text(result)}").rstrip()
 
 
 def write_json(path, results):

@@ -11,6 +11,7 @@ from collections import defaultdict
 from bench.sources import Bare, Failure, Missing
 
 # one way, ns, up to: hardware threads of one core, cores of one cache, others
+TRIES = 2  # failures of a source after which it is not tried again
 GROUPS = ((40, "siblings"), (110, "near"), (float("inf"), "far"))
 MIXED = "mixed"  # moved meanwhile: compares with nothing
 
@@ -20,48 +21,70 @@ def group_of(ns):
 
 
 class Samples:
-    """What was measured: source -> [(figure, group)], and what failed."""
+    """What was measured: source -> [(figure, group)], and what failed: source -> [why]."""
 
     def __init__(self, bench):
         self.bench = bench
         self.seen = defaultdict(list)
-        self.failed = {}
+        self.failures = defaultdict(list)
+        self.stands = None  # what the last probe said, while nothing ran since
 
     def probe(self):
         source = Bare("probe")
-        return group_of(Bare.measure(self.bench, [source])[source])
+        figure = Bare.measure(self.bench, [source])[source]
+        if isinstance(figure, Failure):
+            raise figure
+        return group_of(figure)
 
     def take(self, sources):
         """One sample of sources that are measured together."""
-        before = self.probe()
+        before = self.stands or self.probe()
+        self.stands = None
         try:
             found = type(sources[0]).measure(self.bench, sources)
         except Failure as why:
-            for source in sources:
-                self.failed[source] = why
-            return
-        group = before if self.probe() == before else MIXED
+            found = dict.fromkeys(sources, why)
+        self.stands = self.probe()
+        group = before if self.stands == before else MIXED
         for source, figure in found.items():
-            self.seen[source].append((figure, group))
+            if isinstance(figure, Failure):
+                self.failures[source].append(figure)
+            else:
+                self.seen[source].append((figure, group))
+
+    def given_up(self, source):
+        why = self.failures[source]
+        return len(why) >= TRIES or any(isinstance(w, Missing) for w in why)
 
     def round(self, sources):
-        """One sample of each that has not failed."""
+        """One sample of each but of those given up; yields what is being measured."""
         runs = defaultdict(list)
         for source in dict.fromkeys(sources):
             once = getattr(source, "once", False) and self.seen[source]
-            if source not in self.failed and not once:
+            if not once and not self.given_up(source):
                 runs[type(source), source.run].append(source)
         for together in runs.values():
             yield together[0]
             self.take(together)
+
+    def enough(self, row, runs):
+        """Has the row @runs samples that compare, or will it never?"""
+        if getattr(row.softib, "once", False) or self.given_up(row.softib):
+            return True
+        group = self.best_group(row)
+        return group is not None and all(
+            len(self.in_group(s, group)) >= runs or self.given_up(s)
+            for s in (row.softib, *row.limit))
 
     def in_group(self, source, group):
         return [figure for figure, g in self.seen[source] if group in (None, g)]
 
     def best_group(self, row):
         """The group with the most samples of both softib and its limit; None: no such."""
+        sources = [row.softib, *(s for s in row.limit if self.seen[s])]
+
         def depth(group):
-            return min(len(self.in_group(s, group)) for s in (row.softib, *row.limit))
+            return min(len(self.in_group(s, group)) for s in sources)
         group = max((g for _, g in GROUPS), key=depth)
         return group if depth(group) else None
 
@@ -82,16 +105,18 @@ def judge(row, samples):
     best_peer = best(peers, key=peers.get) if peers else None
     result = {"name": row.name, "family": row.family, "unit": row.unit, "softib": ours,
               "limit": limit, "peers": peers, "best_peer": best_peer, "group": group,
+              "count": len(samples.in_group(row.softib, group)),
               "ratio": ours / limit if ours and limit and group else None,
               "ratio_peer": ours / peers[best_peer] if ours and best_peer and group else None,
               "less_is_better": row.less_is_better, "reach": list(row.reach) or None,
               "samples": {label(s): samples.seen[s] for s in row.sources}}
     result["met"] = met(row, result)
-    why = samples.failed.get(row.softib)
-    if why:
-        result["missing" if isinstance(why, Missing) else "failed"] = str(why)
-    result["peers_failed"] = {name: str(samples.failed[s]) for name, s in row.peers.items()
-                              if s in samples.failed}
+    why = samples.failures[row.softib]
+    result["failed_times"] = len(why)
+    if why and ours is None:
+        result["missing" if isinstance(why[-1], Missing) else "failed"] = str(why[-1])
+    result["failures"] = {label(s): [str(w) for w in samples.failures[s]]
+                          for s in row.sources if samples.failures[s]}
     return result
 
 

@@ -8,7 +8,9 @@ Figures are ns (latencies), us (calls), GB/s, M/s or bytes.
 """
 import os
 import re
+import select
 import shutil
+import socket
 import subprocess
 import tempfile
 import time
@@ -16,8 +18,9 @@ from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
-LIMIT = 25  # seconds for one program: a hang, not a measure
+LIMIT = 20  # seconds for one program: a hang, not a measure
 SERVER_CPU, CLIENT_CPU = "0", "1"
+FEWER = {"daemon": 10, "capture": 10}  # messages, by ways that are slow
 
 
 class Failure(Exception):
@@ -43,11 +46,10 @@ def figures(*outputs):
 
 
 def pick(sources, found, output):
-    """What was asked for, out of what was found."""
-    lost = [s for s in sources if s.key not in found]
-    if lost:
-        raise Failure(f"no figure for {lost[0].key}: {output.strip()[-300:]}")
-    return {s: found[s.key] for s in sources}
+    """What was asked for, out of what was found: a failure in place of a figure
+    that is not there."""
+    lost = Failure(f"no figure: {output.strip()[-300:]}")
+    return {s: found.get(s.key, lost) for s in sources}
 
 
 def run_here(argv, env=None):
@@ -67,16 +69,32 @@ def pinned(cpu, *argv):
     return ["taskset", "-c", cpu, *map(str, argv)]
 
 
-def finish(process, what):
+def finish(running, what):
+    """Wait for programs that measure together, and for no more than LIMIT; what
+    each printed. When one fails, the others have nobody to wait for."""
+    end, watch = time.monotonic() + LIMIT, select.poll()
+    left = {os.pidfd_open(process.pid): process for process in running}
+    for pidfd in left:
+        watch.register(pidfd, select.POLLIN)
+    first = None  # that did not end well
     try:
-        out, _ = process.communicate(timeout=LIMIT)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.communicate()
-        raise Failure(f"{what} hangs") from None
-    if process.returncode:
-        raise Failure(f"{what}: exit {process.returncode}: {out.strip()[-300:]}")
-    return out
+        while left and not first:
+            ended = watch.poll(max(0, end - time.monotonic()) * 1000)
+            if not ended:
+                raise Failure(f"{what} hangs")
+            for pidfd, _ in ended:
+                watch.unregister(pidfd)
+                os.close(pidfd)
+                process = left.pop(pidfd)
+                first = first or (process if process.wait() else None)
+    finally:
+        for pidfd, process in left.items():
+            process.kill()
+            os.close(pidfd)
+        outputs = {process: process.communicate()[0] for process in running}
+    if first:
+        raise Failure(f"{what}: exit {first.returncode}: {outputs[first].strip()[-300:]}")
+    return list(outputs.values())
 
 
 @dataclass(frozen=True)
@@ -98,7 +116,7 @@ class Bare:
 @dataclass(frozen=True)
 class Verbs:
     """softib by a plain verbs program; `way` is what the environment and the
-    fabric make of it (see WAYS); `pairs` run at once and their rates add up."""
+    fabric make of it (see Bench.way); `pairs` run at once and their rates add up."""
     key: str
     way: str = ""
     pairs: int = 1
@@ -121,27 +139,23 @@ class Verbs:
         way, pairs = sources[0].way, sources[0].pairs
         tests = list(dict.fromkeys(s.test for s in sources))
         with bench.way(way) as env:
-            outputs = run_pairs(bench, env, pairs, tests)
+            outputs = run_pairs(bench, env, pairs, FEWER.get(way, 1), tests)
         return pick(sources, figures(*outputs), "".join(outputs))
 
 
-def run_pairs(bench, env, pairs, tests):
-    """Start `pairs` servers and clients at once; both outputs of each pair."""
+def run_pairs(bench, env, pairs, fewer, tests):
+    """Start `pairs` servers and clients at once, a socket between the two of each."""
     fabric, program = bench.fabric, bench.program("bench-verbs")
     cpus = (SERVER_CPU, CLIENT_CPU) if pairs == 1 else ("0-1", "0-1")
     running = []
     for _ in range(pairs):
-        meet = tempfile.mktemp(prefix="meet-", dir=fabric.home)
-        for node, side, cpu in (("n1", "server", cpus[0]), ("n2", "client", cpus[1])):
-            running.append((side, fabric.start(node, "env", *env, *pinned(
-                cpu, program, "-d", bench.daemon_pid, side, meet, *tests))))
-    try:
-        return [finish(p, f"verbs {side} {' '.join(tests)}") for side, p in running]
-    finally:
-        for _, process in running:
-            if process.poll() is None:
-                process.kill()
-                process.wait()
+        ends = socket.socketpair()
+        for node, side, cpu, end in zip(("n1", "n2"), ("server", "client"), cpus, ends):
+            running.append(fabric.start(node, "env", *env, *pinned(
+                cpu, program, "-d", bench.daemon_pid, "-f", fewer, side, end.fileno(), *tests),
+                pass_fds=[end.fileno()]))
+            end.close()
+    return finish(running, f"verbs {' '.join(tests)}")
 
 
 @dataclass(frozen=True)
@@ -174,19 +188,17 @@ def perftest_figure(row, column):
 
 
 def perftest_pair(fabric, env, program, args):
+    """What the client prints."""
     from interop.fabric import Failed, _ports
     port = next(_ports)
     command = [program, "-d", "softib0", "-F", "-p", str(port), *args]
     try:
-        server = fabric.serve("n1", "env", *env, *pinned(SERVER_CPU, *command), port=port)
+        server = fabric.serve("n1", "env", *env, *pinned(SERVER_CPU, *command), port=port,
+                              timeout=LIMIT)
     except Failed as why:
         raise Failure(str(why)) from None
     client = fabric.start("n2", "env", *env, *pinned(CLIENT_CPU, *command, "localhost"))
-    try:
-        return finish(client, " ".join(command))
-    finally:
-        server.kill() if server.poll() is None and client.returncode else None
-        server.communicate(timeout=LIMIT)
+    return finish([client, server], " ".join(command))[0]
 
 
 @dataclass(frozen=True)
@@ -236,16 +248,15 @@ class Ucx:
 
 def two_here(port, server, client, env):
     """A server that listens on @port, and its client; what the client prints."""
-    from interop.fabric import listening
+    from interop.fabric import Failed, listening, wait_until
     with subprocess.Popen([str(a) for a in server], env=env, stdout=subprocess.DEVNULL,
                           stderr=subprocess.DEVNULL) as first:
         try:
-            end = time.monotonic() + LIMIT
-            while not listening(port):
-                if first.poll() is not None or time.monotonic() > end:
-                    raise Failure(f"{' '.join(map(str, server))} does not start")
-                time.sleep(0.01)
+            wait_until(lambda: listening(port) or first.poll() is not None,
+                       f"{' '.join(map(str, server))} listens", LIMIT)
             return run_here(client, env)
+        except Failed as why:
+            raise Failure(str(why)) from None
         finally:
             first.kill()
 

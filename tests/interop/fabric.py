@@ -59,12 +59,12 @@ class Failed(AssertionError):
     """A program ended otherwise than it should."""
 
 
-def wait_until(condition, what):
+def wait_until(condition, what, timeout=TIMEOUT):
     """Look again and again at another process's state, which sends no event.
 
     @what: is told when it never comes to hold; text, or a function that makes it
     """
-    end = time.monotonic() + TIMEOUT
+    end = time.monotonic() + timeout
     while not condition():
         if time.monotonic() > end:
             raise Failed(f"never: {what() if callable(what) else what}")
@@ -154,10 +154,10 @@ class Fabric:
             raise Failed(f"{' '.join(map(str, argv))} hangs\n{out}") from None
         return out
 
-    def serve(self, node, *argv, port):
+    def serve(self, node, *argv, port, timeout=TIMEOUT):
         """Start a server and come back when it listens on @port."""
         process = self.start(node, *argv)
-        end = time.monotonic() + TIMEOUT
+        end = time.monotonic() + timeout
         while not listening(port):
             try:  # its end, or a moment: whichever comes first
                 process.wait(0.01)

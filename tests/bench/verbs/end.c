@@ -7,6 +7,7 @@
 #include "verbs.h"
 
 #define DEPTH	     128u
+#define TIMEOUT	     18 /* a second: a core that others have is no lost packet */
 #define INLINE_BYTES 64u
 #define ACCESS                                                                           \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |     \
@@ -118,7 +119,7 @@ static void to_rtr(struct end *e, struct ibv_qp *qp, uint32_t peer_qpn)
 static void to_rts(struct ibv_qp *qp)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTS,
-				   .timeout = 14,
+				   .timeout = TIMEOUT,
 				   .retry_cnt = 7,
 				   .rnr_retry = 7,
 				   .max_rd_atomic = 16};

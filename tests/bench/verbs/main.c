@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * verbs [-d PID] client|server SOCKET TEST...: measure; the client (now and then
- * the server) prints "TEST value unit" lines. A test is KIND:SIZE[:QPS].
+ * verbs [-d PID] [-f N] client|server FD TEST...: measure, with N times fewer
+ * messages; FD is a stream socket to the other side, inherited. The client prints "TEST value unit" lines. A test is
+ * KIND:SIZE[:QPS].
  * verbs both TEST...: tests that are both sides in one process.
  */
 #include <stdio.h>
@@ -17,6 +18,7 @@ static const struct kind *const tables[] = {latency_kinds,	one_sided_kinds,
 					    stream_kinds,	many_kinds,
 					    registration_kinds, count_kinds};
 pid_t daemon_pid;
+unsigned fewer = 1;
 
 void figure(struct bench *b, const char *part, double value, const char *unit)
 {
@@ -93,23 +95,31 @@ static void run(struct bench *b)
 	end_close(&b->end);
 }
 
+static int usage(void)
+{
+	fprintf(stderr, "usage: verbs [-d PID] [-f N] client|server FD TEST...\n"
+			"       verbs both TEST...\n");
+	return 2;
+}
+
 int main(int argc, char **argv)
 {
 	bool client, both;
 	int option, sock;
 
-	while ((option = getopt(argc, argv, "+d:")) != -1)
-		daemon_pid = option == 'd' ? (pid_t)atoi(optarg) : 0;
+	while ((option = getopt(argc, argv, "+d:f:")) != -1) {
+		if (option == 'd')
+			daemon_pid = (pid_t)atoi(optarg);
+		else if (option != 'f' || !(fewer = (unsigned)atoi(optarg)))
+			return usage();
+	}
 	argv += optind;
 	argc -= optind;
 	both = argc >= 2 && !strcmp(argv[0], "both");
 	client = both || (argc >= 3 && !strcmp(argv[0], "client"));
-	if (!client && (argc < 3 || strcmp(argv[0], "server"))) {
-		fprintf(stderr, "usage: verbs [-d PID] client|server SOCKET TEST...\n"
-				"       verbs both TEST...\n");
-		return 2;
-	}
-	sock = both ? -1 : meet(argv[1], client);
+	if (!client && (argc < 3 || strcmp(argv[0], "server")))
+		return usage();
+	sock = both ? -1 : atoi(argv[1]);
 	for (int i = both ? 1 : 2; i < argc; i++) {
 		struct bench b = parse(argv[i]);
 

@@ -1,50 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The socket on which client and server meet: addresses, and who is ready. */
-#include <stdio.h>
+/* The socket between client and server: addresses, and who is ready. */
 #include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
 
 #include "verbs.h"
-
-#define TRIES 1000 /* ten seconds in all, for the server to start */
-
-static int wait_for_client(struct sockaddr_un *a)
-{
-	int listener = socket(AF_UNIX, SOCK_STREAM, 0), fd;
-
-	measure_check(!bind(listener, (void *)a, sizeof(*a)) && !listen(listener, 1),
-		      "listen");
-	fd = accept(listener, NULL, NULL);
-	unlink(a->sun_path);
-	close(listener);
-	return fd;
-}
-
-static int find_server(struct sockaddr_un *a)
-{
-	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
-
-	for (int i = 0; i < TRIES; i++) {
-		if (!connect(fd, (void *)a, sizeof(*a)))
-			return fd;
-		usleep(10000);
-	}
-	return -1;
-}
-
-int meet(const char *path, bool client)
-{
-	struct sockaddr_un a = {.sun_family = AF_UNIX};
-	int fd;
-
-	snprintf(a.sun_path, sizeof(a.sun_path), "%s", path);
-	fd = client ? find_server(&a) : wait_for_client(&a);
-	measure_check(fd >= 0, path);
-	return fd;
-}
 
 void tell(struct bench *b, const void *data, size_t size)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * Many requests under way at once: bytes and messages a second, over one QP or
- * several by turns. The window is what the queues hold. SEND's server takes
+ * several by turns. The window is what the queues hold; of UD, which has no
+ * flow control, what the server said it has receives for. SEND's server takes
  * and reposts its receives; for WRITE and READ it sleeps.
  */
 #include <stdlib.h>
@@ -12,12 +13,13 @@
 #define LIST	       16u	    /* requests that complete together */
 #define BATCH_BYTES    (32ul << 20) /* of large messages; small ones go by number */
 #define BATCH_MESSAGES (192u << 10)
+#define CREDIT	       64u /* UD: receives that the server reposts before it says so */
 
 static size_t lists(struct bench *b)
 {
 	size_t n = MIN(BATCH_BYTES / b->size, (size_t)BATCH_MESSAGES) / LIST;
 
-	return MAX(n, (size_t)1);
+	return MAX(n / fewer, (size_t)1);
 }
 
 /* Large messages complete one by one; of small ones the last of a list does. */
@@ -31,44 +33,79 @@ static size_t per_list(struct bench *b)
 	return b->size >= (256ul << 20) ? 1 : LIST;
 }
 
-static unsigned post_list(struct bench *b, unsigned qp, enum ibv_wr_opcode opcode)
+static void post_list(struct bench *b, unsigned qp, enum ibv_wr_opcode opcode)
 {
 	size_t n = per_list(b);
 
 	for (size_t i = 0; i < n; i++)
 		post_send(&b->end, qp, opcode, b->size, each_signaled(b) || i == n - 1);
-	return each_signaled(b) ? (unsigned)n : 1;
+}
+
+/* What is under way, in messages, and what the peer has receives for. */
+struct flight {
+	size_t *of; /* each QP */
+	size_t all;
+	uint64_t credit; /* UD; else there is always some */
+	unsigned turn;	 /* the next QP's */
+};
+
+static void land(struct bench *b, struct flight *f)
+{
+	size_t per_completion = each_signaled(b) ? 1 : LIST;
+	struct ibv_wc wc[LIST];
+	unsigned n = poll(&b->end, wc, LIST);
+
+	for (unsigned i = 0; i < n; i++) {
+		if (wc[i].opcode & IBV_WC_RECV) {
+			f->credit += CREDIT;
+			post_receives(&b->end, 0, b->size + GRH_BYTES, 1);
+			continue;
+		}
+		f->of[wc[i].wr_id] -= per_completion;
+		f->all -= per_completion;
+	}
+}
+
+static bool has_room(struct bench *b, const struct flight *f)
+{
+	size_t n = per_list(b), under_way = f->of[f->turn];
+
+	return f->credit >= n && (!under_way || under_way + n <= b->end.depth / 2);
 }
 
 /* Keep every queue as full as it gets; returns when all completed. */
-static uint64_t run(struct bench *b, enum ibv_wr_opcode opcode)
+static uint64_t run(struct bench *b, enum ibv_wr_opcode opcode, struct flight *f)
 {
-	unsigned per_completion = each_signaled(b) ? 1 : LIST, waiting = 0, turn = 0;
-	unsigned room = b->count * b->end.depth / 2;
 	uint64_t start = measure_now_ns();
-	struct ibv_wc wc[LIST];
 
 	for (size_t left = lists(b); left;) {
-		if ((waiting + 1) * per_completion + LIST <= room || !waiting) {
-			waiting += post_list(b, turn++ % b->count, opcode);
-			left--;
-		} else {
-			waiting -= poll(&b->end, wc, LIST);
+		if (!has_room(b, f)) {
+			land(b, f);
+			continue;
 		}
+		post_list(b, f->turn, opcode);
+		f->of[f->turn] += per_list(b);
+		f->all += per_list(b);
+		f->credit -= per_list(b);
+		f->turn = (f->turn + 1) % b->count;
+		left--;
 	}
-	await(&b->end, waiting);
+	while (f->all)
+		land(b, f);
 	return measure_now_ns() - start;
 }
 
-static void stream_client(struct bench *b, enum ibv_wr_opcode opcode)
+static void stream_client(struct bench *b, enum ibv_wr_opcode opcode, uint64_t credit)
 {
 	double per_ns[BATCHES], messages = (double)(lists(b) * per_list(b));
+	struct flight f = {.of = calloc(b->count, sizeof(*f.of)), .credit = credit};
 	bool rate = b->size <= 4096;
 
 	sync_sides(b);
-	run(b, opcode); /* lanes and windows exist, caches are warm */
+	run(b, opcode, &f); /* lanes and windows exist, caches are warm */
 	for (unsigned i = 0; i < BATCHES; i++)
-		per_ns[i] = messages / (double)run(b, opcode);
+		per_ns[i] = messages / (double)run(b, opcode, &f);
+	free(f.of);
 	sync_sides(b);
 	if (rate)
 		figure(b, NULL, measure_median(per_ns, BATCHES) * 1e3, "M/s");
@@ -79,17 +116,17 @@ static void stream_client(struct bench *b, enum ibv_wr_opcode opcode)
 
 static void send_client(struct bench *b)
 {
-	stream_client(b, IBV_WR_SEND);
+	stream_client(b, IBV_WR_SEND, UINT64_MAX);
 }
 
 static void write_client(struct bench *b)
 {
-	stream_client(b, IBV_WR_RDMA_WRITE);
+	stream_client(b, IBV_WR_RDMA_WRITE, UINT64_MAX);
 }
 
 static void read_client(struct bench *b)
 {
-	stream_client(b, IBV_WR_RDMA_READ);
+	stream_client(b, IBV_WR_RDMA_READ, UINT64_MAX);
 }
 
 static void idle_server(struct bench *b)
@@ -138,42 +175,42 @@ static void send_server(struct bench *b)
 	sync_sides(b);
 }
 
-/* --- UD: what arrives counts, from the first to the last --- */
+/* --- UD: the server says for how many messages more it has receives --- */
 
 static void ud_client(struct bench *b)
 {
-	sync_sides(b);
-	run(b, IBV_WR_SEND);
-	sync_sides(b); /* the server has seen what came, and had time for it */
+	post_receives(&b->end, 0, b->size + GRH_BYTES, LIST);
+	stream_client(b, IBV_WR_SEND, b->end.depth);
 }
 
-/* The time from the first message to the last that came. */
+/* @n messages came: repost as many, and tell the client now and then */
+static void give_credit(struct bench *b, unsigned *taken, unsigned n)
+{
+	*taken += n;
+	for (; *taken >= CREDIT; *taken -= CREDIT) {
+		for (unsigned i = 0; i < CREDIT; i += LIST)
+			post_receives(&b->end, 0, b->size + GRH_BYTES, LIST);
+		post_send(&b->end, 0, IBV_WR_SEND, b->size, true);
+	}
+}
+
 static void ud_server(struct bench *b)
 {
-	size_t sent = lists(b) * LIST, got = 0;
-	unsigned *taken = calloc(b->count, sizeof(*taken));
-	uint64_t first = 0, last = 0, now;
+	size_t left = (BATCHES + 1) * lists(b) * per_list(b);
 	struct ibv_wc wc[LIST];
-	unsigned n;
+	unsigned taken = 0;
 
 	fill_receives(b, b->size + GRH_BYTES);
 	sync_sides(b);
-	do {
-		n = poll(&b->end, wc, LIST);
-		now = measure_now_ns();
-		if (!n)
-			continue;
-		first = first ? first : now;
-		last = now;
-		got += n;
-		b->size += GRH_BYTES;
-		repost(b, taken, wc, n);
-		b->size -= GRH_BYTES;
-	} while (got < sent && (!first || now - last < 100 * NSEC_PER_MSEC));
-	free(taken);
+	while (left) {
+		unsigned n = poll(&b->end, wc, LIST), came = 0;
+
+		for (unsigned i = 0; i < n; i++)
+			came += wc[i].opcode & IBV_WC_RECV ? 1 : 0;
+		give_credit(b, &taken, came);
+		left -= came;
+	}
 	sync_sides(b);
-	figure(b, NULL, (double)got * 1e3 / (double)(last - first), "M/s");
-	figure(b, "lost", (double)(sent - got) / (double)sent, "of 1");
 }
 
 const struct kind stream_kinds[] = {

@@ -2,7 +2,7 @@
 /*
  * Plain libibverbs programs that measure: what perftest measures without
  * perftest's own loop and clock reads, and what perftest has no test for.
- * A client and a server run the same list of tests and meet on a Unix socket.
+ * A client and a server run the same list of tests, with a socket between them.
  */
 #ifndef SOFTIB_BENCH_VERBS_H
 #define SOFTIB_BENCH_VERBS_H
@@ -90,7 +90,6 @@ unsigned poll(struct end *e, struct ibv_wc *wc, int max);
 void await(struct end *e, unsigned n);
 
 /* --- meet.c: the socket between the sides --- */
-int meet(const char *path, bool client);
 void tell(struct bench *b, const void *data, size_t size);
 void hear(struct bench *b, void *data, size_t size);
 void sync_sides(struct bench *b);
@@ -104,5 +103,8 @@ size_t memory_of(pid_t pid);
 
 /** The daemon's process, 0 when not given */
 extern pid_t daemon_pid;
+
+/** How many times fewer messages than usual: for ways that are slow */
+extern unsigned fewer;
 
 #endif

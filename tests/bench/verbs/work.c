@@ -40,6 +40,7 @@ void post_send(struct end *e, unsigned qp, enum ibv_wr_opcode opcode, size_t siz
 			      .length = (uint32_t)size,
 			      .lkey = e->mr->lkey};
 	struct ibv_send_wr wr = {
+		.wr_id = qp,
 		.sg_list = &sge,
 		.num_sge = 1,
 		.opcode = opcode,
