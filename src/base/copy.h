@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* A copy too short to be worth a call. */
+/* A copy too short to be worth a call; and one into memory that somebody spins on. */
 #ifndef SOFTIB_BASE_COPY_H
 #define SOFTIB_BASE_COPY_H
 
@@ -32,5 +32,45 @@ static inline void copy_short(void *to, const void *from, size_t len)
 			t[i] = f[i];
 	}
 }
+
+/* one store, when the length has this bit */
+#define COPY_STORE(n)                                                          \
+	do {                                                                   \
+		if (len & (n)) {                                               \
+			memcpy(t, f, n);                                       \
+			t += (n);                                              \
+			f += (n);                                              \
+		}                                                              \
+	} while (0)
+
+/**
+ * copy_spun_on() - copy so that the last 8 bytes appear last, and each once
+ *
+ * Programs spin on the last byte of an RDMA WRITE and may write over it as
+ * soon as they have seen it. memcpy() of 8 bytes or fewer stores some twice:
+ * the second store would undo what the program wrote.
+ */
+static inline void copy_spun_on(void *to, const void *from, size_t len)
+{
+	char *t = to;
+	const char *f = from;
+
+	if (len > 8) {
+		memcpy(t, f, len - 8);
+		t += len - 8;
+		f += len - 8;
+		len = 8;
+	}
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	if (likely(len == 8)) {
+		memcpy(t, f, 8);
+		return;
+	}
+	COPY_STORE(4);
+	COPY_STORE(2);
+	COPY_STORE(1);
+}
+
+#undef COPY_STORE
 
 #endif

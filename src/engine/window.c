@@ -126,7 +126,7 @@ static void copy_range(const struct request *r, char *window, uint32_t from, uin
 		if (a >= b)
 			continue;
 		if (out)
-			window_copy_out(window + a, r->piece[i].ptr + (a - start), b - a);
+			copy_spun_on(window + a, r->piece[i].ptr + (a - start), b - a);
 		else
 			memcpy(r->piece[i].ptr + (a - start), window + a, b - a);
 	}

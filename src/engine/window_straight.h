@@ -55,24 +55,6 @@ static inline bool window_enter(const struct engine *e, const struct eng_grant *
 	return false;
 }
 
-/** window_copy_out() - so that the last 8 bytes appear last: programs spin on them */
-static inline void window_copy_out(char *to, const char *from, size_t len)
-{
-	size_t tail = MIN(len, (size_t)8);
-
-	if (len == 8) {
-		uint64_t word;
-
-		memcpy(&word, from, 8);
-		atomic_signal_fence(memory_order_release);
-		memcpy(to, &word, 8);
-		return;
-	}
-	memcpy(to, from, len - tail);
-	atomic_thread_fence(memory_order_release);
-	memcpy(to + len - tail, from + len - tail, tail);
-}
-
 /* --- afterwards --- */
 
 /** window_count() - the packets that this would have been (9.3, 9.4): RETH 4
@@ -158,7 +140,7 @@ static inline bool eng_window_straight(struct engine *e, struct eng_qp *qp,
 		return false;
 	window = s->g.base + (wr->wr.rdma.remote_addr - s->g.va);
 	if (write)
-		window_copy_out(window, local, len);
+		copy_spun_on(window, local, len);
 	else
 		memcpy(local, window, len);
 	window_leave(e->windows);

@@ -66,14 +66,3 @@ enum tp_copy tp_scatter(struct tp_qp *qp, const struct tp_sge *sge, unsigned num
 	}
 	return TP_COPY_OK;
 }
-
-void tp_copy_ordered(void *to, const void *from, size_t length_bytes)
-{
-	size_t tail = MIN(length_bytes, (size_t)8);
-
-	memcpy(to, from, length_bytes - tail);
-	/* programs spin on the last bytes of an RDMA WRITE */
-	__atomic_thread_fence(__ATOMIC_RELEASE);
-	memcpy((char *)to + length_bytes - tail, (const char *)from + length_bytes - tail,
-	       tail);
-}

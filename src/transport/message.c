@@ -7,6 +7,7 @@
  * A message is in progress from its first packet to its last; the states are
  * those of enum tp_message.
  */
+#include "base/copy.h"
 #include "transport/qp.h"
 
 bool tp_recv_take(struct tp_qp *qp)
@@ -150,7 +151,7 @@ static enum tp_verdict receive_write(struct tp_qp *qp, const struct wire_packet 
 					IBV_ACCESS_REMOTE_WRITE, true);
 		if (unlikely(!to))
 			return TP_REMOTE_ACCESS;
-		tp_copy_ordered(to, pkt->payload, len);
+		copy_spun_on(to, pkt->payload, len);
 	}
 	r->received_bytes += len;
 	if (flags & WIRE_HAS_IMM)

@@ -350,8 +350,6 @@ bool tp_gather(struct tp_qp *qp, uint32_t index, struct tp_cursor *at,
 /** tp_cursor_at() - the place @offset bytes into a list */
 struct tp_cursor tp_cursor_at(const struct tp_sge *sge, unsigned num_sge,
 			      uint32_t offset);
-/** tp_copy_ordered() - copy so that the last 8 bytes appear last */
-void tp_copy_ordered(void *to, const void *from, size_t length_bytes);
 
 /* --- requester.c --- */
 /** tp_requester_transmit() - @most: packets that a segment may stand for; 1 on
