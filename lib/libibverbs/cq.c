@@ -198,8 +198,8 @@ int cq_poll(struct ibv_cq *ibcq, int n, struct ibv_wc *wc)
 	found = eng_cq_poll(cq->eng, n, wc);
 	if (found)
 		patience_found(&cq->patience);
-	else
-		patience_empty(&cq->patience);
+	else if (patience_empty(&cq->patience))
+		progress_chase(to_context(ibcq->context));
 	return found;
 }
 

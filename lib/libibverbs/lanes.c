@@ -295,6 +295,34 @@ void lanes_ring(struct lanes *l, struct eng_lane_out *lane)
 	syscall(SYS_write, container_of(lane, struct lane_out, eng)->doorbell_fd, &one, sizeof(one));
 }
 
+bool lanes_chase(struct lanes *l, mono_t now)
+{
+	struct lane_out *lane;
+	bool some = false;
+
+	list_for_each_entry(lane, &l->out, node) {
+		uint32_t tail = lane->eng.tx.tail, head;
+
+		if (lane->chased == tail)
+			continue;
+		head = atomic_load_explicit(&lane->eng.tx.memory->head, memory_order_acquire);
+		if (head == tail) {
+			lane->chased = tail;
+			continue;
+		}
+		some = true;
+		if (head != lane->head_then || lane->late_since.ns == 0) {
+			lane->head_then = head;
+			lane->late_since = now;
+		} else if (now.ns - lane->late_since.ns >= LANES_LATE_NS) {
+			lanes_ring(l, &lane->eng);
+			lane->chased = tail;
+			lane->late_since = (mono_t){0};
+		}
+	}
+	return some;
+}
+
 /* --- sleeping --- */
 
 /* what its reader has given back so far is what the thread may know */

@@ -19,6 +19,7 @@
 #define LANES_FLOWS 65536 /* remembered; a power of two */
 #define LANES_WAYS 4	  /* slots that a flow may have; LANES_FLOWS / 4 apart */
 #define LANES_QUESTIONS 32
+#define LANES_LATE_NS (1 * NSEC_PER_MSEC) /* unread so long, a receiver is rung */
 #define LANES_HOQ_NS (1 * NSEC_PER_SEC) /* head-of-queue lifetime, as softibd's */
 
 struct lane_out {
@@ -27,6 +28,10 @@ struct lane_out {
 	struct list_head flows; /* those that know it */
 	uint32_t id;
 	int doorbell_fd;
+	/* --- lanes_chase() --- */
+	uint32_t chased;    /* its receiver has read, or been rung for, so far */
+	uint32_t head_then; /* its head, the same since late_since */
+	mono_t late_since;
 };
 
 struct lane_in {
@@ -96,6 +101,9 @@ enum eng_way lanes_choose(struct lanes *lanes, const struct eng_path *path, uint
 			  struct eng_flow **flow);
 enum eng_way lanes_stuck(struct lanes *lanes, struct eng_flow *flow);
 void lanes_ring(struct lanes *lanes, struct eng_lane_out *lane);
+/** lanes_chase() - ring for records that wait long though their receiver does
+ *  not seem to sleep. Return: true when some may become so */
+bool lanes_chase(struct lanes *lanes, mono_t now);
 /** lanes_known() - softibd's answer: the flow @key may use @lane */
 void lanes_known(struct lanes *lanes, const struct abi_resolve *key,
 		 const struct abi_resolve_resp *resp, struct lane_out *lane);

@@ -105,6 +105,7 @@ static void ring_doorbell(void *ctx, struct eng_lane_out *lane)
 	struct soft_link *link = ctx;
 	struct lane_out *out = container_of(lane, struct lane_out, eng);
 
+	out->chased = lane->tx.tail;
 	if (!link->later ||
 	    !link->later->lane(container_of(link, struct soft_context, link), out))
 		lanes_ring(&link->lanes, lane);

@@ -45,11 +45,14 @@ static inline bool patience_yield(void)
 	return patience_clock_ns() - start > PATIENCE_RAN_NS;
 }
 
-/** patience_empty() - one more poll found nothing: may yield the core */
-static inline void patience_empty(struct patience *p)
+/** patience_empty() - one more poll found nothing: may yield the core. Return:
+ *  true when it did */
+static inline bool patience_empty(struct patience *p)
 {
-	if (++p->empty >= (p->limit ? p->limit : PATIENCE_ALONE))
-		p->limit = patience_yield() ? PATIENCE_SHARED : PATIENCE_ALONE;
+	if (++p->empty < (p->limit ? p->limit : PATIENCE_ALONE))
+		return false;
+	p->limit = patience_yield() ? PATIENCE_SHARED : PATIENCE_ALONE;
+	return true;
 }
 
 #endif

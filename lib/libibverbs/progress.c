@@ -7,10 +7,11 @@
  * may spin on memory; for these there is one thread.
  *
  * States of the thread
- *   WATCH  the program polls, or a guest serves. The thread sleeps WATCH_MS
- *          at a time and looks whether polls or guests still come and packets
- *          still move. While one guest waits and waits, it sleeps until that
- *          guest goes.
+ *   WATCH  the program polls, or a guest serves. The thread sleeps and looks
+ *          whether polls or guests still come and packets still move: at
+ *          first soon, then seldom. A peer whose packets wait long meanwhile
+ *          rings (lanes_chase): with no guest about, the thread hears it and
+ *          helps out. While one guest waits and waits, it sleeps until that guest goes.
  *   SERVE  the thread runs the engine and sleeps on the bells (bells.c), with
  *          the rings' `asleep` set, until the next packet or timer.
  *
@@ -30,6 +31,10 @@
  * time tells.
  *
  * Timers
+ *   LOOK_MS         the first look of WATCH; each is twice as long as the one
+ *                   before, up to LOOK_POLLER_MS or LOOK_GUEST_MS
+ *   LANES_LATE_NS   when a sender that polls or sleeps rings for what a
+ *                   receiver that seems to be awake has not read
  *   WINDOW_NS       over which the rate of polls is measured
  *   eng_wake_by()   the engine's own: retransmission and RNR timers, packets
  *                   that wait for room, acknowledgements for company. The
@@ -56,12 +61,6 @@
 #include "soft.h"
 #include "threads.h"
 
-#define WATCH_MS 1
-#define WINDOW_NS (200 * NSEC_PER_USEC)
-#define BUSY_POLL_NS (100 * NSEC_PER_USEC) /* a hundred posts fit in between */
-#define WINDOWS_MIN 2
-#define WINDOWS_MAX 1024 /* 0.2 s */
-#define WATCH_SHORT 8	   /* looks: a WATCH that ended sooner was a mistake */
 #define ROUNDS_MAX 16
 #define CROWDED_NS (10 * NSEC_PER_MSEC)
 #define SPIN_US 40
@@ -132,9 +131,27 @@ void progress_wanted(void *arg, mono_t by)
 	bells_set_alarm(&p->bells, progress_now(NULL), by);
 }
 
-/* Sleep, at most @timeout_ms, -1: for ever, until the thread has to look at
- * something; and at what softibd says. */
-static void sleep_alone(struct soft_context *ctx, int timeout_ms)
+/* under the engine's lock */
+static void chase(void *arg)
+{
+	lanes_chase(&((struct soft_context *)arg)->link.lanes, progress_now(NULL));
+}
+
+/** progress_chase() - the program polls and finds nothing: whoever should answer
+ *  may have stopped polling, and know of nothing */
+void progress_chase(struct soft_context *ctx)
+{
+	uint64_t now = progress_now(NULL).ns;
+
+	if (now - atomic_load(&ctx->progress.chased_ns) < LANES_LATE_NS)
+		return;
+	atomic_store(&ctx->progress.chased_ns, now);
+	eng_locked(ctx->engine, chase, ctx);
+}
+
+/** progress_sleep_alone() - sleep, at most @timeout_ms, -1: for ever, until the
+ *  thread has to look at something; and at what softibd says */
+void progress_sleep_alone(struct soft_context *ctx, int timeout_ms)
 {
 	struct soft_progress *p = &ctx->progress;
 	struct pollfd fds[] = {
@@ -164,104 +181,29 @@ static void sleep_alone(struct soft_context *ctx, int timeout_ms)
 		context_fatal(ctx, p->told);
 }
 
-/* The same for a server: until a bell rings. */
-static void sleep_on_bells(struct soft_context *ctx, int timeout_ms)
+/** progress_sleep_on_bells() - the same for a server: until a bell rings.
+ *  Return: bits of enum bell */
+int progress_sleep_on_bells(struct soft_context *ctx, int timeout_ms)
 {
 	int rang = bells_wait(&ctx->progress.bells, timeout_ms);
 
 	if (rang > 0 && rang & BELL_CONTROL)
-		sleep_alone(ctx, 0);
+		progress_sleep_alone(ctx, 0);
+	return MAX(rang, 0);
 }
 
-static uint64_t cpu_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
-	return (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
-}
-
-static void start_serving(struct soft_progress *p, bool program_ran)
-{
-	p->mode = PROGRESS_SERVE;
-	if (p->looks >= WATCH_SHORT)
-		p->windows_wanted = MAX(p->windows_wanted / 2, (unsigned)WINDOWS_MIN);
-	else if (program_ran)
-		p->windows_wanted = MIN(p->windows_wanted * 4, (unsigned)WINDOWS_MAX);
-	p->looks = 0;
-	p->busy_windows = 0;
-	p->window_start = progress_now(NULL);
-}
-
-/* Sleep for one look; as long as a guest serves that waits and waits, until
- * it goes or somebody calls. */
-static void sleep_watching(struct soft_context *ctx)
+/** progress_work() - let the engine do what it has to, up to an event: whoever
+ *  takes that answers, and acknowledgements go along */
+void progress_work(struct soft_context *ctx, mono_t now)
 {
 	struct soft_progress *p = &ctx->progress;
-	bool guest = atomic_load(&p->guest), quiet;
+	uint32_t events = atomic_load(&p->events);
 
-	quiet = guest && p->visits_seen == atomic_load(&p->visits);
-	p->visits_seen = atomic_load(&p->visits);
-	atomic_store(&p->quiet, quiet);
-	atomic_store(&p->watching, true);
-	/* a guest that goes now sees `quiet`, or is seen to be gone */
-	if (quiet && atomic_load(&p->guest))
-		sleep_alone(ctx, -1);
-	else if (guest || atomic_load(&p->expects_guest) || !atomic_load(&p->armed))
-		sleep_alone(ctx, WATCH_MS);
-	atomic_store(&p->watching, false);
-	atomic_store(&p->quiet, false);
-}
-
-/* Return: true when guests come and go, or one is here */
-static bool guests_serve(struct soft_progress *p)
-{
-	bool guest = atomic_load(&p->guest);
-	bool serve = guest || (!atomic_load(&p->inside) &&
-			       atomic_load(&p->visits) != p->visits_seen);
-
-	if (serve)
-		p->looks = WATCH_SHORT; /* was no mistake */
-	atomic_store(&p->expects_guest, serve);
-	return serve;
-}
-
-/* One look at a program that polls or waits by itself. */
-static void watch(struct soft_context *ctx)
-{
-	struct soft_progress *p = &ctx->progress;
-	uint64_t polls, position, cpu = cpu_ns();
-	bool waiting;
-
-	sleep_watching(ctx);
-	polls = atomic_load(&p->polls);
-	position = link_position(&ctx->link, &waiting);
-	if (!guests_serve(p)) {
-		if (atomic_load(&p->armed) || polls == p->polls_seen ||
-		    (waiting && position == p->position_seen) || ctx->link.broken)
-			start_serving(p, cpu_ns() - cpu > WATCH_MS * NSEC_PER_MSEC / 2);
-		else
-			p->looks++;
+	for (int i = 0; i < ROUNDS_MAX && eng_tick(ctx->engine); i++) {
+		p->last_work = now;
+		if (atomic_load(&p->events) != events)
+			return;
 	}
-	p->polls_seen = polls;
-	p->position_seen = waiting ? position : UINT64_MAX;
-}
-
-/* Does the program poll so often that the thread is only in its way? */
-static bool program_polls(struct soft_progress *p, mono_t now)
-{
-	uint64_t elapsed = now.ns - p->window_start.ns, polls;
-
-	if (elapsed < WINDOW_NS)
-		return false;
-	polls = atomic_load(&p->polls);
-	if ((polls - p->polls_seen) * BUSY_POLL_NS >= elapsed && !atomic_load(&p->armed))
-		p->busy_windows++;
-	else
-		p->busy_windows = 0;
-	p->polls_seen = polls;
-	p->window_start = now;
-	return p->busy_windows >= p->windows_wanted;
 }
 
 struct bed {
@@ -280,6 +222,8 @@ static void lie_down(void *arg)
 		return;
 	now = progress_now(NULL);
 	by = eng_wake_by(ctx->engine, now);
+	if (lanes_chase(&ctx->link.lanes, now))
+		by = mono_min(by, mono_add(now, LANES_LATE_NS));
 	bed->made = mono_before(now, by);
 	if (!bed->made) {
 		link_wake(&ctx->link);
@@ -341,36 +285,22 @@ static bool spins(struct soft_progress *p, mono_t now)
 	return false;
 }
 
-/* Let the engine do what it has to, up to an event: whoever takes that answers,
- * and acknowledgements go along. */
-static void work(struct soft_context *ctx, mono_t now)
-{
-	struct soft_progress *p = &ctx->progress;
-	uint32_t events = atomic_load(&p->events);
-
-	for (int i = 0; i < ROUNDS_MAX && eng_tick(ctx->engine); i++) {
-		p->last_work = now;
-		if (atomic_load(&p->events) != events)
-			return;
-	}
-}
-
 /* Run the engine until it has nothing to do, then sleep for the next packet. */
 static void serve(struct soft_context *ctx)
 {
 	struct soft_progress *p = &ctx->progress;
 	mono_t now = progress_now(NULL);
 
-	if (atomic_load(&p->guest) || program_polls(p, now)) {
-		p->mode = PROGRESS_WATCH;
+	if (atomic_load(&p->guest) || watch_wanted(p, now)) {
+		watch_begin(p, now);
 		return;
 	}
-	work(ctx, now);
+	progress_work(ctx, now);
 	if (spins(p, now) || progress_lie_down(ctx, SERVER_THREAD))
 		return;
 	/* a guest that came before this, found nobody to send away */
 	if (!atomic_load(&p->guest))
-		sleep_on_bells(ctx, -1);
+		progress_sleep_on_bells(ctx, -1);
 	progress_get_up(ctx);
 }
 
@@ -384,7 +314,7 @@ static void *run(void *arg)
 		lanes_answer(ctx);
 		lanes_reap(ctx);
 		if (ctx->progress.mode == PROGRESS_WATCH)
-			watch(ctx);
+			watch_look(ctx);
 		else
 			serve(ctx);
 	}
@@ -411,7 +341,6 @@ int progress_start(struct soft_context *ctx)
 	sigset_t all, old;
 	int rc;
 
-	p->windows_wanted = WINDOWS_MIN;
 	p->spin_ns = spin_time();
 	p->control_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (p->control_fd < 0)

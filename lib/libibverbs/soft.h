@@ -130,6 +130,7 @@ struct soft_progress {
 	_Atomic uint64_t polls;	 /* grows with each poll of any CQ */
 	_Atomic uint32_t events; /* raised of armed CQs, ever */
 	uint64_t spin_ns;	 /* before who waits for an event sleeps */
+	_Atomic uint64_t chased_ns; /* when lanes were last looked after */
 	/* --- guests --- */
 	_Atomic int server;	    /* enum progress_server */
 	_Atomic uint32_t inside;    /* threads in guest_wait() */
@@ -141,9 +142,10 @@ struct soft_progress {
 	/* --- the thread's own --- */
 	enum progress_mode mode;
 	uint64_t polls_seen, position_seen;
-	unsigned busy_windows, windows_wanted, looks;
+	unsigned busy_windows, windows_wanted;
+	unsigned look_ms, watched_ms; /* this look; those of this WATCH that ended */
 	uint32_t visits_seen, events_seen;
-	mono_t window_start, last_work;
+	mono_t window_start, last_work, look_start;
 	mono_t crowded_until; /* somebody else wants the core: no spinning */
 };
 
@@ -298,6 +300,10 @@ int progress_start(struct soft_context *ctx);
 void progress_stop(struct soft_context *ctx);
 void progress_kick(struct soft_context *ctx);
 void progress_wanted(void *ctx, mono_t by);
+void progress_chase(struct soft_context *ctx);
+void progress_sleep_alone(struct soft_context *ctx, int timeout_ms);
+int progress_sleep_on_bells(struct soft_context *ctx, int timeout_ms);
+void progress_work(struct soft_context *ctx, mono_t now);
 void progress_armed(struct soft_context *ctx, struct soft_cq *cq);
 void progress_event(struct soft_context *ctx, struct soft_cq *cq);
 int progress_lie_down(struct soft_context *ctx, enum progress_server who);
@@ -312,6 +318,11 @@ static inline void progress_polled(struct soft_context *ctx)
 
 	atomic_store_explicit(&ctx->progress.polls, n + 1, memory_order_relaxed);
 }
+
+/* watch.c */
+bool watch_wanted(struct soft_progress *p, mono_t now);
+void watch_begin(struct soft_progress *p, mono_t now);
+void watch_look(struct soft_context *ctx);
 
 /* context.c */
 void context_settle(struct soft_context *ctx, const struct eng_qp *qp);

@@ -5,7 +5,7 @@
  * that sleep, beside that of a bare eventfd in the same run. Prints one line
  * a figure: name, value, unit, the limit that was measured (or 0).
  *
- *   progress [NODE1 NODE2 [PART]]: only round trips whose name has that part
+ *   progress [NODE1 NODE2 [PART]]: only figures whose name has that part
  */
 #include "side.h"
 
@@ -349,10 +349,18 @@ static void polls(const struct plan *p, int me)
 	_exit(0);
 }
 
+static const struct {
+	const char *name;
+	void (*run)(const struct plan *p, int me);
+} costs[] = {
+	{"open device", quiet_peer},
+	{"asleep in ibv_get_cq_event", waits_in_get_event},
+	{"thread beside a poller", polls},
+};
+
 int main(int argc, char **argv)
 {
-	static void (*const waits[])(const struct plan *p, int me) = {quiet_peer, waits_in_get_event,
-								     polls};
+	const char *only = argc > 3 ? argv[3] : NULL;
 	pid_t pid[2];
 
 	if (argc > 2) {
@@ -361,9 +369,11 @@ int main(int argc, char **argv)
 	}
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
 		      0);
-	round_trips(argc > 3 ? argv[3] : NULL);
-	for (int i = 0; i < 3 && argc < 4; i++) {
-		start_pair(pid, waits[i], NULL);
+	round_trips(only);
+	for (size_t i = 0; i < sizeof(costs) / sizeof(costs[0]); i++) {
+		if (only && !strstr(costs[i].name, only))
+			continue;
+		start_pair(pid, costs[i].run, NULL);
 		end_pair(pid);
 	}
 	return 0;

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The engine's thread beside a program that polls or waits by itself: its
+ * state WATCH (progress.c has the states and their events). It should cost
+ * next to nothing, and yet no packet may wait for long when the program
+ * turns to something else.
+ */
+#include <time.h>
+
+#include "soft.h"
+
+#define LOOK_MS 1
+#define LOOK_POLLER_MS 32u /* at most; who waits for its answer rings sooner */
+#define LOOK_GUEST_MS 8u
+#define WINDOW_NS (200 * NSEC_PER_USEC)
+#define BUSY_POLL_NS (100 * NSEC_PER_USEC) /* a hundred posts fit in between */
+#define WINDOWS_MIN 2u
+#define WINDOWS_MAX 1024u /* 0.2 s */
+#define WATCH_SHORT_MS 8u /* a WATCH that ended sooner was a mistake */
+
+/** watch_wanted() - in SERVE: does the program poll so often that the thread is
+ *  only in its way? */
+bool watch_wanted(struct soft_progress *p, mono_t now)
+{
+	uint64_t elapsed = now.ns - p->window_start.ns, polls;
+
+	if (elapsed < WINDOW_NS)
+		return false;
+	polls = atomic_load(&p->polls);
+	if ((polls - p->polls_seen) * BUSY_POLL_NS >= elapsed && !atomic_load(&p->armed))
+		p->busy_windows++;
+	else
+		p->busy_windows = 0;
+	p->polls_seen = polls;
+	p->window_start = now;
+	return p->busy_windows >= WINDOWS_MIN && p->busy_windows >= p->windows_wanted;
+}
+
+/** watch_begin() - the thread has served, and steps aside */
+void watch_begin(struct soft_progress *p, mono_t now)
+{
+	p->mode = PROGRESS_WATCH;
+	p->look_ms = LOOK_MS;
+	p->look_start = now;
+}
+
+static uint64_t cpu_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
+	return (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
+}
+
+static void start_serving(struct soft_progress *p, bool program_ran)
+{
+	p->mode = PROGRESS_SERVE;
+	p->windows_wanted = MAX(p->windows_wanted, WINDOWS_MIN);
+	if (p->watched_ms >= WATCH_SHORT_MS)
+		p->windows_wanted /= 2;
+	else if (program_ran)
+		p->windows_wanted = MIN(p->windows_wanted * 4, WINDOWS_MAX);
+	p->watched_ms = 0;
+	p->busy_windows = 0;
+	p->window_start = progress_now(NULL);
+}
+
+/* Sleep for one look as who hears the bells, though packets need not ring.
+ * Return: what rang; -1: a guest hears them */
+static int look_as_server(struct soft_context *ctx)
+{
+	struct soft_progress *p = &ctx->progress;
+	int nobody = SERVER_NONE, rang = 0;
+
+	if (!atomic_compare_exchange_strong(&p->server, &nobody, SERVER_THREAD))
+		return -1;
+	/* a guest that came before this, found nobody to send away */
+	if (!atomic_load(&p->guest))
+		rang = progress_sleep_on_bells(ctx, (int)p->look_ms);
+	atomic_store(&p->server, SERVER_NONE);
+	return rang;
+}
+
+/* Sleep for one look; as long as a guest serves that waits and waits, until
+ * it goes or somebody calls. Return: bits of enum bell */
+static int sleep_watching(struct soft_context *ctx)
+{
+	struct soft_progress *p = &ctx->progress;
+	bool guest = atomic_load(&p->guest), quiet;
+	int rang = -1;
+
+	quiet = guest && p->visits_seen == atomic_load(&p->visits);
+	p->visits_seen = atomic_load(&p->visits);
+	atomic_store(&p->quiet, quiet);
+	atomic_store(&p->watching, true);
+	if (!guest && !atomic_load(&p->expects_guest))
+		rang = atomic_load(&p->armed) ? 0 : look_as_server(ctx);
+	/* a guest that goes now sees `quiet`, or is seen to be gone */
+	if (rang < 0)
+		progress_sleep_alone(ctx, quiet && atomic_load(&p->guest) ? -1 : (int)p->look_ms);
+	atomic_store(&p->watching, false);
+	atomic_store(&p->quiet, false);
+	return MAX(rang, 0);
+}
+
+/* Return: true when guests come and go, or one is here */
+static bool guests_serve(struct soft_progress *p)
+{
+	bool guest = atomic_load(&p->guest);
+	bool serve = guest || (!atomic_load(&p->inside) &&
+			       atomic_load(&p->visits) != p->visits_seen);
+
+	if (serve)
+		p->watched_ms = MAX(p->watched_ms, WATCH_SHORT_MS); /* was no mistake */
+	atomic_store(&p->expects_guest, serve);
+	return serve;
+}
+
+/* At the end of a look: does the program still poll, and take packets? */
+static bool polls_on(struct soft_context *ctx)
+{
+	struct soft_progress *p = &ctx->progress;
+	uint64_t polls = atomic_load(&p->polls), position;
+	bool waiting, on;
+
+	position = link_position(&ctx->link, &waiting);
+	on = polls != p->polls_seen && !(waiting && position == p->position_seen);
+	p->polls_seen = polls;
+	p->position_seen = waiting ? position : UINT64_MAX;
+	return on;
+}
+
+/* Somebody rings for what the program has not read: do it once for a program
+ * that may have no core just now, and look again soon. */
+static void help_out(struct soft_context *ctx, mono_t now)
+{
+	struct soft_progress *p = &ctx->progress;
+
+	progress_work(ctx, now);
+	polls_on(ctx);
+	p->look_ms = LOOK_MS;
+	p->look_start = now;
+}
+
+/** watch_look() - one look at a program that polls or waits by itself: short
+ *  ones at first */
+void watch_look(struct soft_context *ctx)
+{
+	struct soft_progress *p = &ctx->progress;
+	uint64_t cpu = cpu_ns(), slept;
+	int rang = sleep_watching(ctx);
+	mono_t now = progress_now(NULL);
+	bool over, guests = guests_serve(p);
+
+	slept = now.ns - p->look_start.ns;
+	over = slept >= p->look_ms * NSEC_PER_MSEC;
+	if (!guests && (atomic_load(&p->armed) || ctx->link.broken || (over && !polls_on(ctx)))) {
+		start_serving(p, cpu_ns() - cpu > slept / 2);
+	} else if (rang & (BELL_LANE | BELL_SOFTIBD)) {
+		help_out(ctx, now);
+	} else if (over) {
+		progress_chase(ctx);
+		p->watched_ms += p->look_ms;
+		p->look_ms = MIN(2 * p->look_ms, guests ? LOOK_GUEST_MS : LOOK_POLLER_MS);
+		p->look_start = now;
+	}
+}
