@@ -34,9 +34,17 @@ struct eng_qp;
 
 #define ENG_CQ_OVERRUN (-1)
 
+/** struct eng_copy - how long payloads are copied into a lane (lane_copy.c) */
+struct eng_copy {
+	bool streams;	  /* past the caches */
+	uint8_t against;  /* times running that this seemed wrong */
+	uint16_t streamed;
+};
+
 /** struct eng_lane_out - a lane to send by */
 struct eng_lane_out {
 	struct abi_lane_tx tx;
+	struct eng_copy copy;
 	struct list_head dirty_node; /* the engine's: written to, not yet flushed */
 };
 

@@ -138,7 +138,7 @@ static uint8_t *payload_place(struct abi_lane_tx *tx, struct abi_cell *cell, uin
 	return tx->memory->bulk + bulk;
 }
 
-static void copy_payload(const struct tp_packet_out *out, uint8_t *to)
+static void copy_payload(struct eng_copy *copy, const struct tp_packet_out *out, uint8_t *to)
 {
 	for (unsigned i = 0; i < out->num_pieces; i++) {
 		uint32_t len = out->piece[i].len;
@@ -146,7 +146,7 @@ static void copy_payload(const struct tp_packet_out *out, uint8_t *to)
 		if (len == 8)
 			memcpy(to, out->piece[i].ptr, 8);
 		else
-			memcpy(to, out->piece[i].ptr, len);
+			eng_copy(copy, to, out->piece[i].ptr, len);
 		to += len;
 	}
 }
@@ -220,7 +220,7 @@ static void put_record(struct engine *e, struct eng_qp *qp, struct tp_packet_out
 	} else {
 		at = payload_place(tx, cell, at, &record);
 	}
-	copy_payload(out, at);
+	copy_payload(&flow->lane->copy, out, at);
 	abi_lane_publish(tx, &record);
 	eng_lane_count(flow->count, pkt->packets, wire_segment_dwords(pkt));
 	note_dirty(e, flow->lane);

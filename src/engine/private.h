@@ -342,4 +342,9 @@ static inline bool eng_spoils(const struct engine *e)
 extern const struct tp_ops eng_tp_ops;
 struct eng_qp *eng_qp_find(struct engine *e, uint32_t qpn, unsigned port_num);
 
+/* lane_copy.c */
+void eng_copy(struct eng_copy *copy, uint8_t *to, const uint8_t *from, uint32_t len);
+/** eng_copy_note() - a plain copy of @bytes took @ticks */
+void eng_copy_note(struct eng_copy *copy, uint32_t bytes, uint64_t ticks);
+
 #endif

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * A long payload's copy into a lane: by plain stores or past the caches?
+ *
+ * Plain stores fetch each line from the core that read it last, to overwrite
+ * all of it. Between threads of one core that costs little, and the reader
+ * finds the payload in its cache: 20 GB/s and more, against 8 to 13 past the
+ * caches. Elsewhere it is what costs most: 1 to 8 GB/s, against 12 to 19. Nobody
+ * tells how the two processes stand, and it changes as they are moved: so that
+ * plain copies are timed, and now and then the beginning of a copy is one.
+ *
+ * States (eng_lane_out.copy)
+ *   plain    each copy is timed
+ *   streams  one of PROBE_EVERY begins with PROBE_BYTES of plain, timed
+ * Events: FLIPS times running the time speaks for the other state.
+ */
+#include "base/copy.h"
+#include "engine/private.h"
+
+#define STREAM_BYTES 8192u /* shorter copies are plain, and not timed: latency counts */
+#define PROBE_BYTES 4096u
+#define PROBE_EVERY 32
+#define FLIPS 2
+#define SLOW 5 /* bytes a tick of the time stamp counter, 10 to 15 GB/s, and less */
+
+void eng_copy_note(struct eng_copy *c, uint32_t bytes, uint64_t ticks)
+{
+	bool slow = bytes < ticks * SLOW;
+
+	if (slow == c->streams) {
+		c->against = 0;
+	} else if (++c->against == FLIPS) {
+		c->against = 0;
+		c->streams = slow;
+	}
+}
+
+#ifdef __SSE2__
+#include <x86intrin.h>
+
+static void copy_timed(struct eng_copy *c, uint8_t *to, const uint8_t *from, uint32_t len)
+{
+	uint64_t start = __rdtsc();
+
+	memcpy(to, from, len);
+	_mm_mfence(); /* stores that wait for their lines count */
+	eng_copy_note(c, len, __rdtsc() - start);
+}
+
+void eng_copy(struct eng_copy *c, uint8_t *to, const uint8_t *from, uint32_t len)
+{
+	if (len < STREAM_BYTES || (uintptr_t)to % 16) {
+		memcpy(to, from, len);
+	} else if (!c->streams) {
+		copy_timed(c, to, from, len);
+	} else {
+		uint32_t probe = ++c->streamed % PROBE_EVERY ? 0 : PROBE_BYTES;
+
+		if (probe)
+			copy_timed(c, to, from, probe);
+		copy_stream(to + probe, from + probe, len - probe);
+	}
+}
+#else
+void eng_copy(struct eng_copy *c, uint8_t *to, const uint8_t *from, uint32_t len)
+{
+	memcpy(to, from, len);
+}
+#endif
