@@ -92,11 +92,13 @@ static bool run_timers(struct engine *e)
 
 bool eng_turn(struct engine *e, bool clock)
 {
+	unsigned received;
 	bool busy;
 
 	if (clock)
 		e->notified = false;
-	busy = eng_rx(e);
+	received = eng_rx(e);
+	busy = received > 0;
 	if (clock || !list_empty(&e->tx) ||
 	    (e->next_expiry.ns != MONO_NEVER.ns && ++e->polls % POLLS_PER_CLOCK == 0))
 		e->now = e->cfg.now(e->cfg.ctx);
@@ -104,9 +106,12 @@ bool eng_turn(struct engine *e, bool clock)
 	if (unlikely(!list_empty(&e->held)))
 		busy |= eng_window_turn(e);
 	/* nothing more came: what waited for company goes alone; but not before
-	 * a program that was just told had a chance to answer */
+	 * a program that was just told had a chance to answer. Nobody waits for
+	 * a QP that does not answer: its owner may turn to something else now */
 	if (clock ? !e->notified : !busy)
-		eng_pay_acks(e);
+		eng_pay_acks(e, true);
+	else if (!list_empty(&e->owing) && received < ENG_RX_BUDGET)
+		eng_pay_acks(e, false);
 	if (busy || !list_empty(&e->tx) || unlikely(e->spoilt))
 		busy |= eng_tx(e);
 	return busy;
@@ -180,7 +185,7 @@ bool eng_settle(struct engine *e, const struct eng_qp *qp)
 
 	if (!eng_trylock(e))
 		return false;
-	eng_pay_acks(e);
+	eng_pay_acks(e, true);
 	if (!list_empty(&e->tx)) {
 		e->now = e->cfg.now(e->cfg.ctx);
 		eng_tx(e);

@@ -59,6 +59,8 @@ struct eng_mcast {
 	uint16_t lid;
 };
 
+#define NEVER_PAID ((psn_t){UINT32_MAX})
+
 struct eng_qp {
 	struct tp_qp *tp;
 	struct engine *engine;
@@ -80,6 +82,8 @@ struct eng_qp {
 	uint64_t small_word[3]; /* RC: the record of one by that flow */
 	uint32_t small_bytes[2]; /* how long one may be; [1]: inline */
 	struct list_head owing_node; /* in engine.owing while an ACK may wait */
+	psn_t paid_at; /* NEVER_PAID; its next PSN when an ACK went alone: does it send since? */
+	bool answers;  /* it does */
 	/* --- a packet that left the transport and found its way full --- */
 	struct wire_packet held;
 	unsigned held_port;
@@ -239,7 +243,8 @@ static inline uint32_t eng_rq_count(const struct eng_rq *rq)
 bool eng_turn(struct engine *e, bool clock);
 
 /* rx.c, tx.c */
-bool eng_rx(struct engine *e);
+/** eng_rx() - Return: how many packets and records were read */
+unsigned eng_rx(struct engine *e);
 /** eng_rx_packets() - all that the link has, but no more than @most */
 unsigned eng_rx_packets(struct engine *e, unsigned most);
 /** eng_pkey_passes() - does @qp hear packets of the partition @pkey? */
@@ -250,8 +255,9 @@ void eng_tx_qp(struct engine *e, struct eng_qp *qp);
 /** eng_fill_route() - where a packet goes: an address vector becomes LRH and
  *  GRH. Return: the port by which it leaves */
 unsigned eng_fill_route(const struct eng_qp *qp, const struct tp_av *av, struct wire_packet *pkt);
-/** eng_pay_acks() - send the acknowledgements that waited */
-void eng_pay_acks(struct engine *e);
+/** eng_pay_acks() - send the acknowledgements that waited; not @all: those of
+ *  QPs that do not answer what they receive */
+void eng_pay_acks(struct engine *e, bool all);
 
 /* lane_tx.c, lane_rx.c */
 /** eng_lane_way() - by which way may @qp's next packet leave? */

@@ -212,6 +212,7 @@ int eng_qp_create(struct engine *e, const struct eng_qp_init *init, struct eng_q
 	INIT_LIST_HEAD(&qp->tx_node);
 	INIT_LIST_HEAD(&qp->held_node);
 	INIT_LIST_HEAD(&qp->owing_node);
+	qp->paid_at = NEVER_PAID;
 	INIT_LIST_HEAD(&qp->mcast);
 	ret = alloc_parts(qp);
 	if (ret)

@@ -110,11 +110,11 @@ unsigned eng_rx_packets(struct engine *e, unsigned most)
 	return n;
 }
 
-bool eng_rx(struct engine *e)
+unsigned eng_rx(struct engine *e)
 {
 	unsigned n = 0;
 
 	if (unlikely(eng_packets_waiting(e)))
 		n = eng_rx_packets(e, ENG_RX_BUDGET);
-	return (n + eng_lanes_rx(e, ENG_RX_BUDGET)) > 0;
+	return n + eng_lanes_rx(e, ENG_RX_BUDGET);
 }

@@ -186,14 +186,20 @@ void eng_tx_qp(struct engine *e, struct eng_qp *qp)
 	flush(e);
 }
 
-void eng_pay_acks(struct engine *e)
+void eng_pay_acks(struct engine *e, bool all)
 {
-	while (!list_empty(&e->owing)) {
-		struct eng_qp *qp = list_first_entry(&e->owing, struct eng_qp, owing_node);
+	struct eng_qp *qp, *tmp;
 
+	list_for_each_entry_safe(qp, tmp, &e->owing, owing_node) {
+		if (!all && qp->answers)
+			continue;
 		list_del(&qp->owing_node);
-		if (tp_wants_transmit(qp->tp) && list_empty(&qp->tx_node))
-			list_add_tail(&qp->tx_node, &e->tx);
+		if (!tp_wants_transmit(qp->tp) || !list_empty(&qp->tx_node))
+			continue; /* it had company */
+		qp->answers = !psn_eq(qp->paid_at, NEVER_PAID) &&
+			      !psn_eq(qp->paid_at, qp->tp->sq.nxt);
+		qp->paid_at = qp->tp->sq.nxt;
+		list_add_tail(&qp->tx_node, &e->tx);
 	}
 }
 

@@ -256,6 +256,48 @@ static void an_srq_tells_its_limit(void **state)
 	part(j);
 }
 
+static void hand_over(struct joined *j, struct side *from, struct side *to)
+{
+	struct ibv_wc wc;
+
+	recv_into(to, 5, 3, 64);
+	send(from, (struct ibv_send_wr){.wr_id = 4, .opcode = IBV_WR_SEND}, 8);
+	do /* as often as it finds something, and no more */
+		assert_int_equal(eng_cq_poll(to->cq, 1, &wc), 1);
+	while (wc.wr_id != 5);
+}
+
+static void who_polls_once_has_acknowledged(void **state)
+{
+	struct joined *j = join();
+	struct ibv_wc wc;
+
+	for (unsigned i = 0; i < 4; i++) {
+		hand_over(j, &j->w->a, &j->w->b);
+		assert_int_equal(eng_cq_poll(j->w->a.cq, 1, &wc), 1);
+		assert_int_equal(wc.wr_id, 4);
+	}
+	part(j);
+}
+
+static void the_acknowledgement_of_who_answers_goes_along(void **state)
+{
+	struct joined *j = join();
+	uint64_t before;
+
+	for (unsigned i = 0; i < 3; i++) { /* until it is known to answer */
+		hand_over(j, &j->w->a, &j->w->b);
+		hand_over(j, &j->w->b, &j->w->a);
+		run(j->w);
+		take(&j->w->b);
+	}
+	before = j->flow[1].count->packets;
+	hand_over(j, &j->w->a, &j->w->b);
+	hand_over(j, &j->w->b, &j->w->a);
+	assert_int_equal(j->flow[1].count->packets, before + 1);
+	part(j);
+}
+
 /* sixteen messages and their one acknowledgement, again and again: the send
  * queue's and the lane's rings go round */
 static void rings_go_round(void **state)
@@ -291,6 +333,8 @@ int main(void)
 		cmocka_unit_test(a_message_waits_for_its_receive),
 		cmocka_unit_test(what_is_known_of_a_header_ends),
 		cmocka_unit_test(an_srq_tells_its_limit),
+		cmocka_unit_test(who_polls_once_has_acknowledged),
+		cmocka_unit_test(the_acknowledgement_of_who_answers_goes_along),
 		cmocka_unit_test(rings_go_round),
 	};
 
