@@ -125,6 +125,14 @@ class Fabric:
         rows = rows.get("resources", rows) if isinstance(rows, dict) else rows
         return [r for r in rows if r.get("pid") and "softib-sm" not in r.get("comm", "")]
 
+    def wait_for_traffic(self, node, packets):
+        """Until port 1 of @node has received so many more."""
+        def received():
+            return self.json("counters", f"{node}:1")["counters"][0]["rcv_packets"]
+
+        first = received()
+        wait_until(lambda: received() - first >= packets, f"{packets} packets reach {node}")
+
     # --- programs on nodes ---
 
     def command(self, node, argv):

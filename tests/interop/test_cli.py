@@ -148,7 +148,7 @@ def test_killed_softib_leaves_nothing(home):
     run.wait()
     wait_until(lambda: not list((home / "softib").iterdir()), "its folder stays")
     assert not softibd_of(home)
-    assert not processes(mark), "the command's own children outlive it"
+    wait_until(lambda: not processes(mark), "the command's own children outlive it")
 
 
 def test_killed_keeper_is_swept_by_the_next_run(home):

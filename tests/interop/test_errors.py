@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from interop.fabric import BUILD, TIMEOUT, Fabric, wait_until
-from interop.test_lanes import background, traffic
+from interop.test_lanes import background
 
 SCRIPT = Path(__file__).with_name("verbs_errors.py")
 ERRORS = Path(__file__).parents[2] / "docs/ERRORS.md"
@@ -104,7 +104,7 @@ def test_bad_resp_err(pair):
 def test_perftest_meets_a_dead_peer(pair):
     """RETRY_EXC_ERR by Debian's own program: the cable is pulled under it."""
     server, client = background(pair, "ib_write_bw", "-D", "30", "-u", "10")
-    traffic(pair, ("n1", 1), 100)
+    pair.wait_for_traffic("n1", 100)
     pair.softib("link", "n1:1", "down")
     out, _ = client.communicate(timeout=TIMEOUT)
     server.kill()
@@ -316,7 +316,7 @@ def test_hot_unplug_under_running_programs():
 def test_hot_unplug_under_perftest():
     with Fabric("pair") as fabric:
         server, client = background(fabric, "ib_write_bw", "-D", "30")
-        traffic(fabric, ("n1", 1), 100)
+        fabric.wait_for_traffic("n1", 100)
         with Fault(fabric, "node", "n2", "remove"):
             out, _ = client.communicate(timeout=TIMEOUT)
             assert client.returncode and "Failed status 5" in out, out

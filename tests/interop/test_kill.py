@@ -39,8 +39,11 @@ def start_pair(fabric, program, *args):
     return server, client
 
 
-def kill_one(fabric, victim_is_server, program="ib_write_bw"):
+def kill_one(fabric, victim_is_server, program="ib_write_bw", under_way=False):
+    """@under_way: when both have said all that they say by TCP, not before"""
     server, client = start_pair(fabric, program, "-D", "8")
+    if under_way:
+        fabric.wait_for_traffic("n2", 100)
     victim, other = (server, client) if victim_is_server else (client, server)
     os.kill(perftest_process(victim), signal.SIGKILL)
     victim.wait(60)
@@ -52,7 +55,7 @@ def kill_one(fabric, victim_is_server, program="ib_write_bw"):
 # and whether that makes its exit status is perftest's affair.
 @pytest.mark.parametrize("program", ["ib_send_bw", "ib_write_bw", "ib_read_bw"])
 def test_the_requester_exceeds_its_retries(pair, program):
-    other = kill_one(pair, True, program)
+    other = kill_one(pair, True, program, under_way=True)
     out = pair.finish(other, 60)
     assert other.returncode != 0, out
     assert "status 12" in out or "syndrom 0x81" in out, out
@@ -62,7 +65,7 @@ def test_the_requester_exceeds_its_retries(pair, program):
 
 @pytest.mark.parametrize("program", ["ib_send_bw", "ib_write_bw"])
 def test_the_responder_is_left_alone(pair, program):
-    other = kill_one(pair, False, program)
+    other = kill_one(pair, False, program, under_way=True)
     out = pair.finish(other, 60)
     assert "Couldn't read remote address" in out, out
     assert "status" not in out, out

@@ -77,17 +77,6 @@ def background(fabric, program, *args, server="n1", client="n2"):
     return first, second
 
 
-def traffic(fabric, port, packets):
-    """Wait until @port has received so many more packets."""
-    node, number = port
-    first = fabric.json("counters", f"{node}:{number}")["counters"][0]["rcv_packets"]
-    for _ in range(2000):
-        row = fabric.json("counters", f"{node}:{number}")["counters"][0]
-        if row["rcv_packets"] - first >= packets:
-            return
-    raise AssertionError(f"no traffic at {port}")
-
-
 @LANES
 def test_traffic_goes_on_by_another_path(monkeypatch, lanes):
     """n1's switch has two ways up: the one in use is pulled."""
@@ -95,7 +84,7 @@ def test_traffic_goes_on_by_another_path(monkeypatch, lanes):
         monkeypatch.setitem(fabric.env, "SOFTIB_LANES", lanes)
         both = background(fabric, "ib_send_bw", "-D", "6", server="n8", client="n1")
         before = counters(fabric)
-        traffic(fabric, ("n8", 1), 1000)
+        fabric.wait_for_traffic("n8", 1000)
         after = counters(fabric)
         sent = {port: after[port]["xmit_packets"] - before[port]["xmit_packets"]
                 for port in (("s1", 3), ("s1", 4))}
@@ -103,7 +92,7 @@ def test_traffic_goes_on_by_another_path(monkeypatch, lanes):
         assert sent[used] > 100 > sent[other], sent
         fabric.softib("link", f"{used[0]}:{used[1]}", "down")
         pulled = counters(fabric)
-        traffic(fabric, ("n8", 1), 10000)
+        fabric.wait_for_traffic("n8", 10000)
         for process in reversed(both):
             out = fabric.finish(process)
             assert process.returncode == 0, out
@@ -117,7 +106,7 @@ def test_the_only_link_pulled_ends_the_run_with_an_error(monkeypatch, lanes):
     with Fabric("pair") as fabric:
         monkeypatch.setitem(fabric.env, "SOFTIB_LANES", lanes)
         _, client = background(fabric, "ib_send_bw", "-D", "20")
-        traffic(fabric, ("n1", 1), 1000)
+        fabric.wait_for_traffic("n1", 1000)
         fabric.softib("link", "n1:1", "down")
         before = counters(fabric)["n1", 1]["rcv_packets"]
         out = fabric.finish(client)
@@ -189,7 +178,7 @@ def test_a_partition_taken_away_stops_a_running_flow(monkeypatch, loser, lanes):
         monkeypatch.setitem(fabric.env, "SOFTIB_LANES", lanes)
         lid = re.search(r"LID start 0x([0-9a-f]+)", fabric.run(loser, "ibaddr", "-l"))[1]
         _, client = background(fabric, "ib_send_bw", "-D", "20")
-        traffic(fabric, ("n1", 1), 1000)
+        fabric.wait_for_traffic("n1", 1000)
         fabric.run("n1", sys.executable, "-c", SET_PKEYS, str(int(lid, 16)), "0x8001")
         out = fabric.finish(client)
         assert client.returncode != 0
