@@ -6,6 +6,7 @@ import json
 import mmap
 import os
 import random
+import re
 import resource
 import select
 import signal
@@ -24,7 +25,8 @@ from interop.test_kill import open_files, softibd_pid
 
 ABI_MAGIC, ABI_VERSION = 0x42495453, 1  # src/abi/session.h
 OPEN_LIST, OPEN_UVERBS, OPEN_UMAD, OPEN_PORT = range(4)
-FD_LINK, FD_DOORBELL, FD_ASYNC_READ, FD_WINDOWS, NUM_FDS = 1, 2, 4, 7, 10
+SESSION_H = (Path(__file__).parents[2] / "src/abi/session.h").read_text(encoding="ascii")
+FDS = re.findall(r"^\tABI_FD_(\w+),", SESSION_H, re.M)  # enum abi_context_fd, in order
 GET_CONTEXT, QUERY_DEVICE, ALLOC_PD = 0, 1, 3  # <rdma/ib_user_verbs.h>
 DEVICE_FATAL = 8
 EIO = 5
@@ -359,9 +361,9 @@ class Program:
         assert error_of(self.sock.recv(4096)) == 0
         self.sock.send(command(GET_CONTEXT, bytes(8)))
         answer, self.fds, _, _ = socket.recv_fds(self.sock, 4096, 16)
-        assert error_of(answer) == 0 and len(self.fds) == NUM_FDS
+        assert error_of(answer) == 0 and len(self.fds) == len(FDS)
         _, self.ring_bytes, self.out, _ = struct.unpack_from("<IIQQ", answer, 8)
-        self.link = mmap.mmap(self.fds[FD_LINK], 0)
+        self.link = mmap.mmap(self.fd("LINK"), 0)
 
     def __enter__(self):
         return self
@@ -372,9 +374,12 @@ class Program:
             os.close(fd)
         self.sock.close()
 
+    def fd(self, name):
+        return self.fds[FDS.index(name)]
+
     def ring(self, tail):
         struct.pack_into("@Q", self.link, self.out, tail)  # "<Q" is stored byte by byte
-        os.write(self.fds[FD_DOORBELL], struct.pack("=Q", 1))
+        os.write(self.fd("DOORBELL"), struct.pack("=Q", 1))
 
     def write(self, data, at=0):
         at += self.out + RING_DATA
@@ -385,8 +390,8 @@ class Program:
         return error_of(self.sock.recv(4096))
 
     def events(self, seconds):
-        while select.select([self.fds[FD_ASYNC_READ]], [], [], seconds)[0]:
-            yield struct.unpack("<QII", os.read(self.fds[FD_ASYNC_READ], 64))[1]
+        while select.select([self.fd("ASYNC_READ")], [], [], seconds)[0]:
+            yield struct.unpack("<QII", os.read(self.fd("ASYNC_READ"), 64))[1]
 
     def head(self):
         return struct.unpack_from("@Q", self.link, self.out + RING_HEAD)[0]
@@ -422,7 +427,7 @@ def test_descriptors_that_nobody_asked_for(pair):
     files = open_files(softibd_pid(pair))
     with Program(pair) as program:
         held = open_files(softibd_pid(pair))
-        with socket.socket(fileno=os.dup(program.fds[FD_WINDOWS])) as windows:
+        with socket.socket(fileno=os.dup(program.fd("WINDOWS"))) as windows:
             for _ in range(50):
                 socket.send_fds(windows, [bytes(8)], [0, 0])
             socket.send_fds(windows, [b""], [0, 0])
