@@ -23,7 +23,7 @@ struct exec_args {
 	struct common common;
 	const char *node;
 	char **command;
-	bool no_namespace;
+	bool no_namespace, devices;
 };
 
 static error_t parse_exec(int key, char *arg, struct argp_state *state)
@@ -33,6 +33,9 @@ static error_t parse_exec(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case 'N':
 		args->no_namespace = true;
+		return 0;
+	case 'D':
+		args->devices = true;
 		return 0;
 	case ARGP_KEY_ARG:
 		args->node = arg;
@@ -56,6 +59,8 @@ int cmd_exec(int argc, char **argv)
 	static const struct argp_option options[] = {
 		{"no-namespace", 'N', NULL, 0,
 		 "leave /sys and /dev as they are: no ibstat on the node", 0},
+		{"devices", 'D', NULL, 0,
+		 "files in /dev/infiniband, for programs that look for them: UCX", 0},
 		{0},
 	};
 	static const struct argp_child children[] = {{.argp = &argp_fabric}, {0}};
@@ -70,7 +75,8 @@ int cmd_exec(int argc, char **argv)
 		       "  softib exec n2 -- ibv_devinfo -v\n"
 		       "  softib exec --fabric lab n1 -- ib_write_bw &\n"
 		       "  softib exec --fabric lab n2 -- ib_write_bw localhost\n"
-		       "  softib exec n1 -- ibnetdiscover\n"};
+		       "  softib exec n1 -- ibnetdiscover\n"
+		       "  softib exec --devices n1 -- ucx_perftest &\n"};
 	struct exec_args args = {0};
 	struct node_place at = {.node = ""};
 
@@ -78,6 +84,7 @@ int cmd_exec(int argc, char **argv)
 	if (place_choose(args.common.fabric, at.dir) || node_find(&at, args.node))
 		return EXIT_FAILURE;
 	at.no_namespace = args.no_namespace;
+	at.devices = args.devices;
 	node_enter(&at);
 	return node_exec(args.command);
 }

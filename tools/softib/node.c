@@ -65,6 +65,7 @@ static void prepend(const char *key, const char *dir)
 void node_enter(const struct node_place *at)
 {
 	char path[PATH_MAX];
+	int error;
 
 	setenv(ABI_ENV_DIR, at->dir, 1);
 	setenv(ABI_ENV_NODE, at->node, 1);
@@ -72,8 +73,13 @@ void node_enter(const struct node_place *at)
 		prepend("LD_LIBRARY_PATH", path);
 	if (!place_self_dir(path))
 		prepend("PATH", path);
-	if (!at->no_namespace)
-		node_sysfs(at); /* else there is no ibstatus, but all else works */
+	if (at->no_namespace)
+		return;
+	error = node_sysfs(at); /* without it no ibstatus, but all else works */
+	if (at->devices && !error)
+		error = node_dev(at);
+	if (at->devices && error)
+		complain("no device files in /dev/infiniband: %s", strerror(-error));
 }
 
 int node_exec(char **argv)

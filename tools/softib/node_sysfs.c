@@ -193,8 +193,7 @@ static void put_device(struct tree *t, const struct abi_device_info *info,
 	put_class_devices(t, info);
 }
 
-/* the node's adapters, as the drop-in libraries ask for them. Return: count */
-static int list_devices(const struct node_place *at, struct abi_device_info *info)
+int node_devices(const struct node_place *at, struct abi_device_info *info, int max)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	struct abi_open open = {ABI_MAGIC, ABI_VERSION, ABI_OPEN_LIST, 0, "", ""};
@@ -214,7 +213,7 @@ static int list_devices(const struct node_place *at, struct abi_device_info *inf
 	close(fd);
 	if (n < (ssize_t)sizeof(answer.reply) || answer.reply.error)
 		return 0;
-	count = (int)(((size_t)n - sizeof(answer.reply)) / sizeof(*info));
+	count = MIN((int)(((size_t)n - sizeof(answer.reply)) / sizeof(*info)), max);
 	memcpy(info, answer.info, (size_t)count * sizeof(*info));
 	return count;
 }
@@ -233,7 +232,7 @@ static int write_files(const struct node_place *at, int dir)
 	struct json_object *answer = ask_node(at), *nodes = member_of(answer, "nodes");
 	struct abi_device_info info[DEVICES_MAX];
 	struct tree tree = {.dir = dir, .error = nodes ? 0 : -EIO};
-	int count = nodes ? list_devices(at, info) : 0;
+	int count = nodes ? node_devices(at, info, DEVICES_MAX) : 0;
 
 	put(&tree, "infiniband_verbs", "abi_version", "6");
 	put(&tree, "infiniband_mad", "abi_version", "5");

@@ -139,6 +139,7 @@ struct node_place {
 	char dir[PATH_MAX];
 	char node[64];
 	bool no_namespace;
+	bool devices; /* and /dev/infiniband */
 };
 
 /** node_find() - check that @name is an adapter's node of @at->dir and keep
@@ -152,6 +153,13 @@ int node_exec(char **argv);
 /** node_sysfs() - lay the node's view of its adapters over /sys/class.
  *  Return: 0; -errno: the kernel does not allow it */
 int node_sysfs(const struct node_place *at);
+struct abi_device_info;
+/** node_devices() - the node's adapters, as the drop-in libraries ask for them.
+ *  Return: how many, @max at most */
+int node_devices(const struct node_place *at, struct abi_device_info *info, int max);
+/** node_dev() - lay device files over /dev/infiniband, in the namespace that
+ *  node_sysfs() made. Return: 0; -errno */
+int node_dev(const struct node_place *at);
 
 /* --- show.c: for people -------------------------------------------------- */
 

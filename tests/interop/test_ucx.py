@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""UCX between two nodes, by its verbs transports. It looks for device files
+before it asks libibverbs: softib exec --devices."""
+import re
+import shutil
+
+import pytest
+
+from interop.fabric import SOFTIB, Fabric, _ports
+
+pytestmark = pytest.mark.skipif(not shutil.which("ucx_perftest"), reason="no ucx_perftest")
+COUNT = 2000
+
+
+def perftest(fabric, test, transports, *args):
+    """Client's output of ucx_perftest between n1 and n2."""
+    port = next(_ports)
+    program = [SOFTIB, "exec", "--devices", "n1", "--", "env", f"UCX_TLS={transports}",
+               "UCX_LOG_LEVEL=info", "ucx_perftest", "-p", port]
+    server = fabric.serve("n1", *program, port=port)
+    program[3] = "n2"
+    out = fabric.run("n2", *program, "localhost", "-t", test, "-n", COUNT, "-w", 10, *args)
+    fabric.finish(server)
+    return out
+
+
+@pytest.fixture(scope="module", name="pair")
+def a_pair():
+    with Fabric("pair") as fabric:
+        yield fabric
+
+
+@pytest.mark.parametrize("test, size", [
+    ("tag_lat", 8), ("tag_lat", 65536), ("ucp_put_lat", 8), ("ucp_get", 4096),
+    ("ucp_fadd", 8), ("tag_bw", 1 << 20), ("stream_bw", 4096)])
+def test_rc(pair, test, size):
+    out = perftest(pair, test, "rc,self", "-s", size)
+    assert "rc_verbs/softib0:1" in out
+    assert re.search(rf"Final: +{COUNT} ", out), out
+
+
+def test_ud(pair):
+    out = perftest(pair, "tag_lat", "ud,self", "-s", 8)
+    assert "ud_verbs/softib0:1" in out
+    assert re.search(rf"Final: +{COUNT} ", out), out
+
+
+def test_device_files_are_the_program_s_own(pair):
+    out = pair.run("n1", SOFTIB, "exec", "--devices", "n1", "--", "sh", "-c",
+                   "ls -l /dev/infiniband; echo x > /dev/null; ls /dev/shm /dev/pts > /dev/null")
+    assert re.search(r"^crw-rw-rw-.* uverbs0$", out, re.M), out
