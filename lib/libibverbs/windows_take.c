@@ -47,9 +47,9 @@ static struct mapped *map_memory(struct windows *w, const struct abi_window_msg 
 		return NULL;
 	}
 	madvise(base, g->length_bytes, MADV_DONTFORK);
-	/* the faults of a first use, here rather than there */
-	madvise(base, g->length_bytes,
-		writable ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);
+	/* the faults of a first use, here rather than there. Pages of a memfd are
+	 * writable as soon as they are read, and reading maps many at a time */
+	madvise(base, g->length_bytes, MADV_POPULATE_READ);
 	*m = (struct mapped){.peer = g->peer,
 			     .window = g->window,
 			     .writable = writable,
