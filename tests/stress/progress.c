@@ -2,7 +2,7 @@
 /*
  * What waiting costs: processor time and wake-ups of programs that wait in
  * each way a program can, and the round trip of a message between programs
- * that sleep, beside that of a bare eventfd in the same run. Prints one line
+ * that sleep, and how often it makes a thread sleep, beside that of a bare eventfd in the same run. Prints one line
  * a figure: name, value, unit, the limit that was measured (or 0).
  *
  *   progress [NODE1 NODE2 [PART]]: only figures whose name has that part
@@ -37,6 +37,7 @@ struct shared {
 	int pipe_out[2], pipe_in[2];
 	alignas(64) _Atomic unsigned turn;
 	double result;
+	double sleeps[2]; /* of all threads of a side, a round trip */
 };
 
 static struct shared *shared;
@@ -152,6 +153,7 @@ static void side_run(const struct plan *p, int me)
 {
 	struct side side;
 	struct side_qp q;
+	struct rusage before, after;
 	uint64_t start;
 
 	pin(p->cpu[me]);
@@ -162,6 +164,7 @@ static void side_run(const struct plan *p, int me)
 	for (int round = 0; round < 2; round++) {
 		unsigned n = round ? p->rounds : WARM_UP;
 
+		getrusage(RUSAGE_SELF, &before);
 		start = now_ns();
 		if (p->what == EVENTFD)
 			bare_doorbell(shared->bell, shared->bell, me, n);
@@ -172,6 +175,8 @@ static void side_run(const struct plan *p, int me)
 		else
 			pingpong(&q, me, n, p->how);
 	}
+	getrusage(RUSAGE_SELF, &after);
+	shared->sleeps[me] = (double)(after.ru_nvcsw - before.ru_nvcsw) / p->rounds;
 	if (me == 0)
 		shared->result = (double)(now_ns() - start) / 1000. / p->rounds;
 	_exit(0);
@@ -221,6 +226,7 @@ static struct plan plans[] = {
 	{"pipe, two cores", PIPE, 0, {0, 1}, 10000, false, "eventfd, two cores", 0},
 	{"event, asleep, two cores", VERBS, GET_EVENT, {0, 1}, 10000, true, "eventfd, two cores", 0},
 	{"own poll(), two cores", VERBS, OWN_POLL, {0, 1}, 10000, false, "eventfd, two cores", 0},
+	{"own poll(), asleep, two cores", VERBS, OWN_POLL, {0, 1}, 10000, true, "eventfd, two cores", 0},
 	{"event, busy, two cores", VERBS, GET_EVENT, {0, 1}, 50000, false, "eventfd, two cores", 0},
 	{"polling, two cores", VERBS, POLLING, {0, 1}, 100000, false, NULL, 0},
 	{"eventfd, one core", EVENTFD, 0, {0, 0}, 50000, false, NULL, 0},
@@ -228,6 +234,7 @@ static struct plan plans[] = {
 	{"event, asleep, one core", VERBS, GET_EVENT, {0, 0}, 20000, true, "eventfd, one core", 0},
 	{"event, busy, one core", VERBS, GET_EVENT, {0, 0}, 20000, false, "eventfd, one core", 0},
 	{"own poll(), one core", VERBS, OWN_POLL, {0, 0}, 20000, false, "eventfd, one core", 0},
+	{"own poll(), asleep, one core", VERBS, OWN_POLL, {0, 0}, 20000, true, "eventfd, one core", 0},
 	{"sched_yield, one core", YIELD, 0, {0, 0}, 50000, false, NULL, 0},
 	{"polling, one core", VERBS, POLLING, {0, 0}, 20000, false, "sched_yield, one core", 0},
 };
@@ -246,7 +253,8 @@ static void round_trips(const char *only)
 		for (size_t j = 0; p->limit && j < i; j++)
 			if (plans[j].name == p->limit)
 				limit = &plans[j];
-		printf("%-28s %9.2f us", p->name, p->result);
+		printf("%-30s %9.2f us  %4.1f sleeps", p->name, p->result,
+		       shared->sleeps[0] + shared->sleeps[1]);
 		if (limit)
 			printf("  %5.2f times %s", p->result / limit->result, limit->name);
 		putchar('\n');
@@ -273,7 +281,7 @@ static struct cost cost_of(int who)
 
 static void print_cost(const char *what, struct cost from, struct cost to, double seconds)
 {
-	printf("%-28s %9.1f us of processor, %.1f wake-ups a second\n", what,
+	printf("%-30s %9.1f us of processor, %.1f wake-ups a second\n", what,
 	       (to.cpu_us - from.cpu_us) / seconds, (double)(to.wakes - from.wakes) / seconds);
 	fflush(stdout);
 }

@@ -320,15 +320,24 @@ static int interrupted(int flags)
 	return (int)(intptr_t)result;
 }
 
+/* a program that reports its crashes */
+static void on_crash(int number)
+{
+	_exit(1);
+}
+
 static void by_signals(void)
 {
+	struct sigaction crash = {.sa_handler = on_crash}, was;
 	int error = interrupted(0);
 
 	if (error != EINTR)
 		fail("a signal without SA_RESTART: %s", strerror(error));
+	sigaction(SIGSEGV, &crash, &was);
 	error = interrupted(SA_RESTART);
 	if (error)
 		fail("a signal with SA_RESTART: %s", strerror(error));
+	sigaction(SIGSEGV, &was, NULL);
 	signal(SIGUSR1, SIG_DFL);
 }
 

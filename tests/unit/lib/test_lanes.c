@@ -366,6 +366,44 @@ static void only_a_sleeper_is_rung_and_once(void **state)
 	assert_true(lanes_sleep(&e->receiver));
 }
 
+static void a_receiver_that_turned_away_is_rung_in_time(void **state)
+{
+	struct ends *e = *state;
+
+	by_lane(e);
+	assert_false(lanes_chase(&e->sender, clock_now)); /* all is read */
+	send_one(e);
+	assert_true(lanes_chase(&e->sender, clock_now));
+	clock_now.ns += LANES_LATE_NS - 1;
+	assert_true(lanes_chase(&e->sender, clock_now));
+	assert_int_equal(rings(e), 0);
+	clock_now.ns++;
+	lanes_chase(&e->sender, clock_now);
+	assert_int_equal(rings(e), 1);
+	clock_now.ns += 10 * LANES_LATE_NS; /* once is enough */
+	assert_false(lanes_chase(&e->sender, clock_now));
+	assert_int_equal(rings(e), 0);
+	receive_all(e, e->sent - 1);
+	send_one(e);
+	assert_true(lanes_chase(&e->sender, clock_now)); /* anew */
+	assert_int_equal(rings(e), 0);
+}
+
+static void a_receiver_that_reads_slowly_is_not_rung(void **state)
+{
+	struct ends *e = *state;
+
+	by_lane(e);
+	for (int i = 0; i < 10; i++) {
+		send_one(e);
+		assert_true(lanes_chase(&e->sender, clock_now));
+		clock_now.ns += LANES_LATE_NS - 1;
+		lanes_chase(&e->sender, clock_now);
+		receive_all(e, e->sent - 1);
+	}
+	assert_int_equal(rings(e), 0);
+}
+
 /* Who sleeps after every message leaves the fence to its senders; one that
  * takes many in between does not. */
 static void who_sleeps_often_leaves_the_fence_to_senders(void **state)
@@ -519,6 +557,8 @@ int main(void)
 		CASE(a_receiver_that_is_slow_loses_nothing),
 		CASE(a_flow_that_changes_has_another_serial),
 		CASE(only_a_sleeper_is_rung_and_once),
+		CASE(a_receiver_that_turned_away_is_rung_in_time),
+		CASE(a_receiver_that_reads_slowly_is_not_rung),
 		CASE(who_sleeps_often_leaves_the_fence_to_senders),
 		CASE(payloads_fill_bulk_and_come_round),
 		CASE(a_receiver_that_lies_gets_nothing),
