@@ -26,9 +26,9 @@ def operations(fabric):
 class Side:
     """window_side.py on a node."""
 
-    def __init__(self, fabric, node, windows="1"):
+    def __init__(self, fabric, node, windows="1", under=()):
         env = dict(fabric.env, SOFTIB_WINDOWS=windows)
-        argv = fabric.command(node, [sys.executable, SIDE])
+        argv = fabric.command(node, [*under, sys.executable, SIDE])
         self.process = subprocess.Popen(argv, env=env, text=True, stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE)
         fabric.running.append(self.process)
@@ -316,6 +316,18 @@ def test_a_thread_that_comes_later_keeps_nothing(nobodys):
     assert pair.target("maps") == ["rw-p"], "a peer may still reach it"
     pair.target("give_up", at=4096, length=4096)
     assert pair.target("peek", at=4096) == "00" * 8
+
+
+def test_many_regions_leave_descriptors(nobodys):
+    """Each window costs one: a quarter of those that the program may have."""
+    side = Side(nobodys, "n1", under=["prlimit", "--nofile=100:100"])
+    side("register_pages", number=150)
+    assert len(side("maps")) == 25
+    side("deregister_pages")
+    assert not side("maps")
+    side("register_pages", number=10)
+    assert len(side("maps")) == 10
+    side.end()
 
 
 def test_turned_off(fabric):

@@ -48,6 +48,18 @@ class Side:
         self.second = MR(self.pd, BYTES, access, address=self.addr)
         return self.second.rkey
 
+    def register_pages(self, number):
+        """Each page a region of its own."""
+        pages = self.pages = mmap.mmap(-1, number * mmap.PAGESIZE,
+                                       flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        at = ctypes.addressof(ctypes.c_char.from_buffer(pages))
+        self.many = [MR(self.pd, mmap.PAGESIZE, ALL, address=at + i * mmap.PAGESIZE)
+                     for i in range(number)]
+
+    def deregister_pages(self):
+        for region in self.many:
+            region.close()
+
     def start_thread(self):
         """One that does nothing."""
         threading.Thread(target=threading.Event().wait, daemon=True).start()

@@ -57,12 +57,13 @@ static struct extent moved(char *addr, size_t bytes)
 	return x;
 }
 
-static void contents_stay(void **state)
+static void contents_stay_with(int advice)
 {
 	char *p = some_memory(), *other;
 	struct extent x;
 
 	needs_userfaultfd();
+	madvise(p, BYTES, advice);
 	for (size_t i = 0; i < BYTES; i += 64)
 		memcpy(p + i, &i, sizeof(i));
 	x = moved(p, BYTES);
@@ -78,6 +79,28 @@ static void contents_stay(void **state)
 	other[0] = 'o'; /* an orphan */
 	assert_int_not_equal(p[0], 'o');
 	munmap(other, BYTES);
+	munmap(p, BYTES);
+}
+
+static void contents_stay(void **state)
+{
+	contents_stay_with(MADV_NORMAL);
+	contents_stay_with(MADV_HUGEPAGE);
+}
+
+static void untouched_memory_is_zero(void **state)
+{
+	char *p = some_memory();
+	struct extent x;
+
+	needs_userfaultfd();
+	p[PAGE] = 'a';
+	x = moved(p, BYTES);
+	for (size_t i = 0; i < BYTES; i++)
+		assert_int_equal(p[i], i == PAGE ? 'a' : 0);
+	memory_take_back(&x);
+	for (size_t i = 0; i < BYTES; i++)
+		assert_int_equal(p[i], i == PAGE ? 'a' : 0);
 	munmap(p, BYTES);
 }
 
@@ -208,6 +231,43 @@ static void nothing_is_lost_under_writers(void **state)
 		memory_take_back(&x);
 	}
 	stop_writers(w, thread, p);
+	munmap(p, BYTES);
+}
+
+static void *add_as_one_of_ours(void *arg)
+{
+	threads_begin();
+	add(arg);
+	threads_end();
+	return NULL;
+}
+
+/* the engine's thread receives packets while the program registers memory */
+static void nothing_of_our_own_threads_is_lost(void **state)
+{
+	struct writer w[2];
+	pthread_t thread[2];
+	char *p = some_memory();
+
+	needs_userfaultfd();
+	for (unsigned i = 0; i < 2; i++) {
+		w[i] = (struct writer){.memory = p, .index = i};
+		assert_int_equal(pthread_create(&thread[i], NULL, add_as_one_of_ours, &w[i]), 0);
+		threads_created();
+	}
+	for (int i = 0; i < ROUNDS; i++) {
+		struct extent x;
+
+		assert_true(memory_can_move());
+		x = moved(p + PAGE, BYTES - 3 * PAGE);
+		memory_take_back(&x);
+	}
+	for (unsigned i = 0; i < 2; i++) {
+		atomic_store(&w[i].stop, true);
+		pthread_join(thread[i], NULL);
+		for (size_t at = i * 8; at < BYTES; at += PAGE)
+			assert_int_equal(*(uint64_t *)(p + at), w[i].rounds);
+	}
 	munmap(p, BYTES);
 }
 
@@ -440,10 +500,12 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(contents_stay),
+		cmocka_unit_test(untouched_memory_is_zero),
 		cmocka_unit_test(areas_are_told_apart),
 		cmocka_unit_test(a_file_stays),
 		cmocka_unit_test(locked_memory_stays),
 		cmocka_unit_test(nothing_is_lost_under_writers),
+		cmocka_unit_test(nothing_of_our_own_threads_is_lost),
 		cmocka_unit_test(nothing_is_lost_when_taken_from_writers),
 		cmocka_unit_test(a_handler_may_write),
 		cmocka_unit_test(the_stack_that_it_runs_on_stays),
