@@ -7,7 +7,8 @@ and to its best peer likewise. For times less is better, else more.
 from dataclasses import dataclass, field
 
 from bench.counts import TABLE as INSTRUCTIONS
-from bench.sources import Bare, Instructions, Libfabric, Mpi, Perftest, Ucx, Verbs
+from bench.sources import (Bare, Instructions, Libfabric, Mpi, MpiOverSoftib, Perftest, Ucx,
+                           UcxOverSoftib, Verbs)
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 TWO_COPY = "posix,self"        # UCX without the kernel's cross-memory copy
@@ -192,6 +193,22 @@ def other_rows():
     return rows
 
 
+def user_rows():
+    """What stands on verbs, over softib and, as its peer, by shared memory of its own."""
+    return [
+        Row("UCX tag latency 8 B, over softib", "over softib", "ns",
+            UcxOverSoftib("tag_lat", 8, "lat"), (Bare("ring_8"),),
+            {"UCX tag": Ucx("tag_lat", 8, "lat")}),
+        Row("UCX tag bandwidth 64 KiB, over softib", "over softib", "GB/s",
+            UcxOverSoftib("tag_bw", 64 * KIB, "bw"), two_copies(64 * KIB),
+            {"UCX tag": Ucx("tag_bw", 64 * KIB, "bw", BY_KERNEL)}),
+        Row("Open MPI latency 8 B, over softib", "over softib", "ns",
+            MpiOverSoftib("lat:8"), (Bare("ring_8"),), {"Open MPI": Mpi("lat:8")}),
+        Row("Open MPI bandwidth 64 KiB, over softib", "over softib", "GB/s",
+            MpiOverSoftib(f"stream:{64 * KIB}"), two_copies(64 * KIB),
+            {"Open MPI": Mpi(f"stream:{64 * KIB}")})]
+
+
 def cost_rows():
     rows = []
     for qps in (1, 100, 10000):
@@ -200,7 +217,8 @@ def cost_rows():
                  Row(f"poll of nothing, {qps} QPs", "queue pairs", "ns",
                      Verbs(f"many:8:{qps}/poll"))]
     rows += [Row("creating a QP, of 1,000", "memory", "us", Verbs("create:1000/create")),
-             Row("memory of a QP", "memory", "bytes", Verbs("create:1000/qp_bytes")),
+             *(Row(f"memory of a QP, of {qps:,}", "memory", "bytes", Verbs(f"create:{qps}/qp_bytes"))
+               for qps in (1, 100, 1000, 10000)),
              Row("memory of a process", "memory", "bytes", Verbs("footprint:8/process_bytes")),
              Row("memory of a lane", "memory", "bytes", Verbs("footprint:8/lane_bytes"))]
     return rows
@@ -214,5 +232,5 @@ def instruction_rows():
 
 
 def all_rows():
-    return (latency_rows() + bandwidth_rows() + rate_rows() + other_rows() + cost_rows() +
-            instruction_rows())
+    return (latency_rows() + bandwidth_rows() + rate_rows() + other_rows() + user_rows() +
+            cost_rows() + instruction_rows())

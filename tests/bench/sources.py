@@ -229,6 +229,10 @@ class Ucx:
         return {"lat": row[1] * 1e3, "bw": row[5] * 1.048576e-3, "rate": row[7] / 1e6}[self.column]
 
     @staticmethod
+    def both_ends(_, port, server, client, env):
+        return two_here(port, server, client, env)
+
+    @staticmethod
     def measure(bench, sources):
         from interop.fabric import _ports
         if not shutil.which("ucx_perftest"):
@@ -237,13 +241,30 @@ class Ucx:
         batch = Path(tempfile.mktemp(prefix="ucx-", dir=bench.fabric.home))
         batch.write_text("".join(dict.fromkeys(s.line for s in sources)))
         common = ["ucx_perftest", "-p", next(_ports), "-b", batch]
-        out = two_here(common[2], pinned(SERVER_CPU, *common),
-                       pinned(CLIENT_CPU, *common, "localhost", "-f", "-v"), env)
+        out = sources[0].both_ends(bench, common[2], pinned(SERVER_CPU, *common),
+                                   pinned(CLIENT_CPU, *common, "localhost", "-f", "-v"), env)
         rows = {line.split(",")[0]: [float(x) for x in line.split(",")[1:]]
                 for line in out.splitlines()[1:] if line.count(",") >= 8}
         found = {s.key: s.figure(rows[s.key])
                  for s in sources if s.key in rows}
         return pick(sources, found, out)
+
+
+def on_node(node):
+    """For programs that look for device files."""
+    from interop.fabric import SOFTIB
+    return [SOFTIB, "exec", "--fabric", "t", "--devices", node, "--"]
+
+
+@dataclass(frozen=True)
+class UcxOverSoftib(Ucx):
+    """UCX between two nodes, by verbs."""
+    tls: str = "rc,self"
+
+    @staticmethod
+    def both_ends(bench, port, server, client, env):
+        env |= {name: bench.fabric.env[name] for name in ("XDG_RUNTIME_DIR",)}
+        return two_here(port, on_node("n1") + server, on_node("n2") + client, env)
 
 
 def two_here(port, server, client, env):
@@ -284,6 +305,28 @@ class Mpi:
                         "--mca", "btl", "self,vader", "--mca", "btl_vader_single_copy_mechanism",
                         "cma" if sources[0].cma else "none", program,
                         *dict.fromkeys(s.key for s in sources)])
+        return pick(sources, figures(out), out)
+
+
+@dataclass(frozen=True)
+class MpiOverSoftib(Mpi):
+    """Open MPI between two nodes, by UCX and verbs."""
+
+    @property
+    def run(self):
+        return "mpi over softib"
+
+    @staticmethod
+    def measure(bench, sources):
+        program = bench.program("bench-mpi")
+        if not program.exists() or not shutil.which("mpirun"):
+            raise Missing("Open MPI is not installed")
+        tests = dict.fromkeys(s.key for s in sources)
+        ranks = [["-np", 1, *on_node(node), *pinned(cpu, program, *tests)]
+                 for node, cpu in (("n1", SERVER_CPU), ("n2", CLIENT_CPU))]
+        out = run_here(["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none",
+                        "-x", "UCX_TLS=rc,self", "--mca", "pml", "ucx", "--mca", "osc", "^ucx",
+                        *ranks[0], ":", *ranks[1]], bench.fabric.env)
         return pick(sources, figures(out), out)
 
 

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""UCX between two nodes, by its verbs transports. It looks for device files
-before it asks libibverbs: softib exec --devices."""
+"""UCX, and Open MPI over it, between two nodes by verbs. UCX looks for device
+files before it asks libibverbs: softib exec --devices."""
 import re
 import shutil
+import subprocess
 
 import pytest
 
-from interop.fabric import SOFTIB, Fabric, _ports
+from interop.fabric import BUILD, SOFTIB, TIMEOUT, Fabric, _ports
 
 pytestmark = pytest.mark.skipif(not shutil.which("ucx_perftest"), reason="no ucx_perftest")
 COUNT = 2000
@@ -43,6 +44,22 @@ def test_ud(pair):
     out = perftest(pair, "tag_lat", "ud,self", "-s", 8)
     assert "ud_verbs/softib0:1" in out
     assert re.search(rf"Final: +{COUNT} ", out), out
+
+
+@pytest.mark.skipif(not shutil.which("mpirun") or not (BUILD / "tests/bench/bench-mpi").exists(),
+                    reason="no Open MPI")
+def test_open_mpi(pair):
+    ranks = [["-np", "1", SOFTIB, "exec", "--fabric", "t", "--devices", node, "--",
+              BUILD / "tests/bench/bench-mpi", "lat:8", "stream:65536"] for node in ("n1", "n2")]
+    done = subprocess.run(["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none",
+                           "-x", "UCX_TLS=rc,ud,self", "-x", "UCX_LOG_LEVEL=info",
+                           "--mca", "pml", "ucx", "--mca", "osc", "^ucx",
+                           *ranks[0], ":", *ranks[1]], env=pair.env, capture_output=True,
+                          text=True, timeout=TIMEOUT, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "tag(rc_verbs/softib0:1)" in done.stdout
+    assert re.search(r"^lat:8 [\d.]+ ns$", done.stdout, re.M), done.stdout
+    assert re.search(r"^stream:65536 [\d.]+ GB/s$", done.stdout, re.M), done.stdout
 
 
 def test_device_files_are_the_program_s_own(pair):
