@@ -10,13 +10,18 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <ucontext.h>
@@ -30,6 +35,9 @@
 #define PAGE ((size_t)4096)
 #define BYTES ((size_t)5 << 20) /* a huge page and what is around it */
 #define ROUNDS 20
+#ifndef PROCMAP_QUERY /* Linux 6.11 */
+#define PROCMAP_QUERY _IOC(_IOC_READ | _IOC_WRITE, 'f', 17, 104)
+#endif
 
 static char *some_memory(void)
 {
@@ -126,6 +134,59 @@ static void areas_are_told_apart(void **state)
 	munmap(p, BYTES);
 	p = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	assert_true(memory_area_at(p, &a) && !a.movable);
+	munmap(p, BYTES);
+}
+
+/* as if Linux had no PROCMAP_QUERY: every ioctl() of /proc is unknown */
+static void forbid_queries(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ioctl, 0, 3),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1])),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PROCMAP_QUERY, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOTTY),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = {sizeof(code) / sizeof(code[0]), code};
+
+	assert_int_equal(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+	assert_int_equal(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
+}
+
+static bool same_area(const struct area *a, const struct area *b)
+{
+	return a->start == b->start && a->end == b->end && a->offset == b->offset &&
+	       a->dev == b->dev && a->inode == b->inode && a->prot == b->prot &&
+	       a->movable == b->movable;
+}
+
+static void older_systems_tell_the_same(void **state)
+{
+	char *p = some_memory();
+	const char *where[] = {p, p + PAGE, p + 3 * PAGE, (char *)forbid_queries,
+			       __builtin_frame_address(0)};
+	struct area before[5], now;
+	struct extent x;
+	int status;
+	pid_t child;
+
+	needs_userfaultfd();
+	mprotect(p + PAGE, PAGE, PROT_READ);
+	x = moved(p + 2 * PAGE, 4 * PAGE);
+	for (int i = 0; i < 5; i++)
+		assert_true(memory_area_at(where[i], &before[i]));
+	child = fork();
+	if (!child) {
+		forbid_queries();
+		for (int i = 0; i < 5; i++)
+			if (!memory_area_at(where[i], &now) || !same_area(&now, &before[i]))
+				_exit(1 + i);
+		_exit(memory_area_at(NULL, &now) ? 9 : 0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	memory_take_back(&x);
 	munmap(p, BYTES);
 }
 
@@ -502,6 +563,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(contents_stay),
 		cmocka_unit_test(untouched_memory_is_zero),
 		cmocka_unit_test(areas_are_told_apart),
+		cmocka_unit_test(older_systems_tell_the_same),
 		cmocka_unit_test(a_file_stays),
 		cmocka_unit_test(locked_memory_stays),
 		cmocka_unit_test(nothing_is_lost_under_writers),
