@@ -78,18 +78,20 @@ static inline void copy_spun_on(void *to, const void *from, size_t len)
 
 /**
  * copy_stream() - memcpy() past the caches, for much that another core reads
- * @to: at a multiple of 16 bytes
  *
- * Plain stores fetch each line from the core that had it last, to overwrite
- * all of it; these do not. They are done before any store that comes after.
+ * Plain stores fetch each line from the core that had it last, or from memory,
+ * to overwrite all of it; these do not. They are done before any store that
+ * comes after.
  */
 static inline void copy_stream(void *to, const void *from, size_t len)
 {
 #ifdef __SSE2__
-	__m128i *t = to;
-	const __m128i *f = from;
+	size_t head = MIN(-(uintptr_t)to & 15, len);
+	__m128i *t = (void *)((char *)to + head);
+	const __m128i *f = (const void *)((const char *)from + head);
 
-	for (; len >= 64; len -= 64, t += 4, f += 4) {
+	memcpy(to, from, head);
+	for (len -= head; len >= 64; len -= 64, t += 4, f += 4) {
 		__m128i a = _mm_loadu_si128(f), b = _mm_loadu_si128(f + 1),
 			c = _mm_loadu_si128(f + 2), d = _mm_loadu_si128(f + 3);
 

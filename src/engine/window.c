@@ -14,6 +14,7 @@
 #define HOLD_AFTER 32	       /* requests in a row that only their order keeps from windows */
 #define TURN_REQUESTS 256      /* done in one turn of the engine */
 #define TURN_BYTES (8u << 20)
+#define STREAM_BYTES (8u << 20) /* of a request that goes past the caches */
 
 /** struct request - a work request as a window does it */
 struct request {
@@ -113,11 +114,23 @@ static bool inside(const struct slot *s, const struct request *r)
 
 /* --- doing it --- */
 
+/* what no cache holds goes past them; else the peer, or the program, reads it there */
+static void copy_piece(const struct request *r, char *to, const char *from, uint32_t len)
+{
+	bool stream = r->length_bytes >= STREAM_BYTES && len > 64;
+	uint32_t body = stream ? len - 8 : 0;
+
+	if (stream)
+		copy_stream(to, from, body);
+	copy_spun_on(to + body, from + body, len - body);
+}
+
 /* bytes @from to @to of the request, between its pieces and the window */
 static void copy_range(const struct request *r, char *window, uint32_t from, uint32_t to)
 {
 	bool out = r->right == IBV_ACCESS_REMOTE_WRITE;
 	uint32_t start = 0;
+	char *mine;
 
 	for (unsigned i = 0; i < r->num_pieces && start < to;
 	     start += r->piece[i++].len) {
@@ -125,10 +138,11 @@ static void copy_range(const struct request *r, char *window, uint32_t from, uin
 
 		if (a >= b)
 			continue;
+		mine = r->piece[i].ptr + (a - start);
 		if (out)
-			copy_spun_on(window + a, r->piece[i].ptr + (a - start), b - a);
+			copy_piece(r, window + a, mine, b - a);
 		else
-			memcpy(r->piece[i].ptr + (a - start), window + a, b - a);
+			copy_piece(r, mine, window + a, b - a);
 	}
 }
 

@@ -27,6 +27,23 @@ static void every_length_and_place(void **state)
 	}
 }
 
+static void past_the_caches_at_every_place(void **state)
+{
+	uint8_t from[4 * ROOM], to[4 * ROOM], want[4 * ROOM];
+
+	for (unsigned i = 0; i < sizeof(from); i++)
+		from[i] = (uint8_t)(i * 7 + 1);
+	for (unsigned n = 0; n < 17 * 17; n++) {
+		for (size_t len = 0; len < 3 * ROOM; len += 1 + len / 5) {
+			memset(to, 0, sizeof(to));
+			memset(want, 0, sizeof(want));
+			memcpy(want + n % 17, from + n / 17, len);
+			copy_stream(to + n % 17, from + n / 17, len);
+			assert_memory_equal(to, want, sizeof(to));
+		}
+	}
+}
+
 /* One writes and says when it is through; the other spins on the last byte and
  * takes away what came, as soon as it sees it. */
 struct race {
@@ -86,6 +103,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_length_and_place),
+		cmocka_unit_test(past_the_caches_at_every_place),
 		cmocka_unit_test(what_was_taken_does_not_come_back),
 	};
 
