@@ -11,7 +11,8 @@
  *          whether polls or guests still come and packets still move: at
  *          first soon, then seldom. A peer whose packets wait long meanwhile
  *          rings (lanes_chase): with no guest about, the thread hears it and
- *          helps out. While one guest waits and waits, it sleeps until that guest goes.
+ *          helps out. While one guest waits and waits, it sleeps until that
+ *          guest goes.
  *   SERVE  the thread runs the engine and sleeps on the bells (bells.c), with
  *          the rings' `asleep` set, until the next packet or timer.
  *

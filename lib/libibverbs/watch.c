@@ -10,7 +10,7 @@
 #include "soft.h"
 
 #define LOOK_MS 1
-#define LOOK_POLLER_MS 32u /* at most; who waits for its answer rings sooner */
+#define LOOK_POLLER_MS 16u /* at most; who waits for its answer rings sooner */
 #define LOOK_GUEST_MS 8u
 #define WINDOW_NS (200 * NSEC_PER_USEC)
 #define BUSY_POLL_NS (100 * NSEC_PER_USEC) /* a hundred posts fit in between */
