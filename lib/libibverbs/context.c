@@ -3,10 +3,12 @@
  * An opened device, from ibv_open_device() to ibv_close_device(), what
  * becomes of it when softibd dies, and when the program forks.
  */
+#include <linux/membarrier.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "soft.h"
@@ -91,6 +93,18 @@ static int query_limits(struct soft_context *ctx)
 	return rc;
 }
 
+/* eng_config.barrier: on all threads of the process. It cannot fail once
+ * the process is registered */
+static void barrier(void *ctx)
+{
+	syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
+}
+
+static bool has_barrier(void)
+{
+	return syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
+}
+
 static int start_engine(struct soft_context *ctx)
 {
 	struct eng_config config = {
@@ -104,6 +118,7 @@ static int start_engine(struct soft_context *ctx)
 		.completion_fault = session_completion,
 		.kick = progress_wanted,
 		.unlocked = later_run,
+		.barrier = has_barrier() ? barrier : NULL,
 		.ctx = ctx,
 	};
 	int rc = eng_create(&config, &ctx->engine);

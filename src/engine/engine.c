@@ -6,8 +6,6 @@
  */
 #include "engine/engine.h"
 
-#include <sched.h>
-
 #include "engine/private.h"
 #include "runtime/rt.h"
 
@@ -26,6 +24,8 @@ int eng_create(const struct eng_config *config, struct engine **engine)
 		return -ENOMEM;
 	}
 	e->cfg = *config;
+	e->lock.barrier = config->barrier;
+	e->lock.ctx = config->ctx;
 	e->next_expiry = MONO_NEVER;
 	INIT_LIST_HEAD(&e->tx);
 	INIT_LIST_HEAD(&e->held);
@@ -55,22 +55,10 @@ void eng_destroy(struct engine *e)
 	rt_free(e);
 }
 
-#define LOCK_SPINS 200
-
-void eng_lock_wait(struct engine *e)
-{
-	for (unsigned spins = 0; !eng_trylock(e); spins++) {
-		if (spins < LOCK_SPINS)
-			__builtin_ia32_pause();
-		else
-			sched_yield();
-	}
-}
-
 void eng_unlock_later(struct engine *e)
 {
 	e->put_off = false;
-	atomic_store_explicit(&e->lock, false, memory_order_release);
+	eng_lock_give(&e->lock);
 	if (e->cfg.unlocked)
 		e->cfg.unlocked(e->cfg.ctx);
 }

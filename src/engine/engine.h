@@ -136,6 +136,9 @@ struct eng_config {
 	 *  devpage->completion_faults is set. May be NULL. Return: the status it
 	 *  shall have instead; ENG_CQ_OVERRUN: the CQ is full */
 	int (*completion_fault)(void *ctx, uint32_t qpn, enum ibv_wc_opcode opcode);
+	/** barrier() - a memory barrier on every thread of this process. NULL: there
+	 *  is none, and the engine's lock has no favourite (lock.h) */
+	void (*barrier)(void *ctx);
 	/** kick() - a timer or a packet that found its way full wants
 	 *  eng_tick() at @by, earlier than was known. May be NULL */
 	void (*kick)(void *ctx, mono_t by);

@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 
 #include "engine/engine.h"
+#include "engine/lock.h"
 #include "engine/table.h"
 
 #define ENG_RX_BUDGET 64  /* packets taken from the link per progress */
@@ -100,7 +101,7 @@ struct eng_qp {
 };
 
 struct engine {
-	_Atomic bool lock;
+	struct eng_lock lock;
 	struct eng_config cfg;
 	struct list_head tx; /* QPs that may have something to send */
 	struct list_head held; /* QPs whose requests wait for a window */
@@ -122,24 +123,15 @@ struct engine {
 	struct eng_windows *windows; /* NULL: everything goes by packets */
 };
 
-/*
- * The engine's lock: a byte. It is held for a microsecond and mostly by one
- * thread, so an uncontended turn must cost nothing but one atomic exchange; who
- * finds it taken spins a little, then gives its core away.
- */
+/* the engine's lock: lock.h */
 static inline bool eng_trylock(struct engine *e)
 {
-	return !atomic_load_explicit(&e->lock, memory_order_relaxed) &&
-	       !atomic_exchange_explicit(&e->lock, true, memory_order_acquire);
+	return eng_lock_try(&e->lock);
 }
-
-/** eng_lock_wait() - eng_lock() when another thread has it */
-void eng_lock_wait(struct engine *e);
 
 static inline void eng_lock(struct engine *e)
 {
-	if (unlikely(atomic_exchange_explicit(&e->lock, true, memory_order_acquire)))
-		eng_lock_wait(e);
+	eng_lock_take(&e->lock);
 }
 
 /** eng_unlock_later() - eng_unlock() with something put off */
@@ -150,7 +142,7 @@ static inline void eng_unlock(struct engine *e)
 	if (unlikely(e->put_off))
 		eng_unlock_later(e);
 	else
-		atomic_store_explicit(&e->lock, false, memory_order_release);
+		eng_lock_give(&e->lock);
 }
 
 static inline void eng_ring(struct engine *e, struct eng_lane_out *lane)

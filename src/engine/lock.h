@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The engine's lock: a byte, and a thread that may enter without it. It is held
+ * for a microsecond and nearly always taken by the one thread that posts and
+ * polls, and an atomic exchange waits until all stores before it are seen by
+ * everybody: by a peer's core, a hundred nanoseconds away. So the thread that
+ * has taken the lock many times running becomes its favourite. From then on
+ * it says that it is inside, looks whether it is still the favourite, and is
+ * in; nothing in it is atomic but loads and stores. Who else wants the lock
+ * takes the byte, ends the favour, has a barrier on every thread of the process
+ * (membarrier(2): the one in need pays), and waits until the favourite is out.
+ *
+ *   favourite   inside = true;   then look: favourite == me?
+ *   another     favourite = 0;   barrier;   then look: inside?
+ *
+ * so that at least one of them sees the other. There is one favourite in a
+ * lock's life: no two threads ever write `inside`. It is favoured again when it
+ * has taken the byte as often running as at first.
+ */
+#ifndef SOFTIB_ENGINE_LOCK_H
+#define SOFTIB_ENGINE_LOCK_H
+
+#include <stdatomic.h>
+
+#include "base/types.h"
+
+struct eng_lock {
+	_Atomic bool taken;
+	_Atomic bool inside;	     /* the favourite is; it alone writes this */
+	_Atomic uintptr_t favourite; /* a thread, by eng_lock_self(); 0: none now */
+	/* --- protected by the lock --- */
+	bool by_favour; /* the holder entered so */
+	uintptr_t candidate; /* the only thread that can be favoured; 0: not chosen */
+	uintptr_t last;	/* who took the byte last */
+	unsigned running; /* so many times */
+	/* --- immutable --- */
+	void (*barrier)(void *ctx); /* eng_config.barrier */
+	void *ctx;
+};
+
+/* a number of this thread that no other living one has */
+static inline uintptr_t eng_lock_self(void)
+{
+	return (uintptr_t)__builtin_thread_pointer();
+}
+
+static inline bool eng_lock_enter(struct eng_lock *l)
+{
+	uintptr_t self = eng_lock_self();
+
+	if (atomic_load_explicit(&l->favourite, memory_order_relaxed) != self)
+		return false;
+	atomic_store_explicit(&l->inside, true, memory_order_relaxed);
+	atomic_signal_fence(memory_order_seq_cst); /* and the other's barrier */
+	if (likely(atomic_load_explicit(&l->favourite, memory_order_acquire) == self)) {
+		l->by_favour = true;
+		return true;
+	}
+	atomic_store_explicit(&l->inside, false, memory_order_release);
+	return false;
+}
+
+/** eng_lock_byte() - take the lock for who is no favourite, by and by */
+void eng_lock_byte(struct eng_lock *l);
+/** eng_lock_try_byte() - the same; false: another has it */
+bool eng_lock_try_byte(struct eng_lock *l);
+
+static inline void eng_lock_take(struct eng_lock *l)
+{
+	if (unlikely(!eng_lock_enter(l)))
+		eng_lock_byte(l);
+}
+
+static inline bool eng_lock_try(struct eng_lock *l)
+{
+	return likely(eng_lock_enter(l)) || eng_lock_try_byte(l);
+}
+
+static inline void eng_lock_give(struct eng_lock *l)
+{
+	atomic_store_explicit(l->by_favour ? &l->inside : &l->taken, false, memory_order_release);
+}
+
+#endif
