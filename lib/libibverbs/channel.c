@@ -7,8 +7,10 @@
  * (guest.c): then the descriptor follows when that thread goes, and while it
  * sleeps it is woken by its own bell.
  */
+#include <sched.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include <fcntl.h>
 
@@ -52,18 +54,46 @@ EXPORT int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
 	return 0;
 }
 
-/* Let the descriptor's count be the length of the queue. The caller holds
- * the lock: what is read is there, so this never blocks. */
-static void settle(struct soft_channel *channel)
+/* The descriptor was told, or is about to be: then its teller has no lock and
+ * does it soon. */
+static void untell(struct soft_channel *channel)
 {
+	uint64_t one;
+	bool telling;
+
+	do {
+		telling = atomic_load(&channel->telling);
+		if (syscall(SYS_read, channel->ibv.fd, &one, sizeof(one)) > 0)
+			return;
+		if (errno == EAGAIN) /* the program made it so */
+			sched_yield();
+	} while (errno == EINTR || (errno == EAGAIN && telling));
+}
+
+/* Let the descriptor's count be the length of the queue. The caller holds the
+ * lock. Return: what to add to it, without the lock: whom that wakes, wants it */
+static unsigned settle(struct soft_channel *channel)
+{
+	unsigned more;
+
 	if (channel->care != CHANNEL_ALONE)
-		return;
-	if (channel->counted < channel->queued) {
-		progress_ring(channel->ibv.fd, channel->queued - channel->counted);
-		channel->counted = channel->queued;
-	}
+		return 0;
 	for (; channel->counted > channel->queued; channel->counted--)
-		progress_drain(channel->ibv.fd);
+		untell(channel);
+	more = channel->queued - channel->counted;
+	if (more)
+		atomic_fetch_add(&channel->telling, 1);
+	channel->counted = channel->queued;
+	return more;
+}
+
+static void unlock_and_tell(struct soft_channel *channel, unsigned more)
+{
+	pthread_mutex_unlock(&channel->lock);
+	if (!more)
+		return;
+	progress_ring(channel->ibv.fd, more);
+	atomic_fetch_sub(&channel->telling, 1);
 }
 
 /** channel_attend() - the caller looks at the queue itself until it says
@@ -72,8 +102,7 @@ void channel_attend(struct soft_channel *channel, enum channel_care care)
 {
 	pthread_mutex_lock(&channel->lock);
 	channel->care = care;
-	settle(channel);
-	pthread_mutex_unlock(&channel->lock);
+	unlock_and_tell(channel, settle(channel));
 }
 
 /** channel_has_event() - a hint: without the lock */
@@ -110,9 +139,8 @@ void channel_tell(struct soft_channel *channel)
 	bool asleep;
 
 	pthread_mutex_lock(&channel->lock);
-	settle(channel);
 	asleep = channel->care == CHANNEL_ASLEEP && channel->queued;
-	pthread_mutex_unlock(&channel->lock);
+	unlock_and_tell(channel, settle(channel));
 	if (asleep)
 		bells_ring(&to_context(channel->ibv.context)->progress.bells);
 }
@@ -130,14 +158,14 @@ void channel_forget_cq(struct soft_cq *cq)
 		list_del(&cq->event);
 	channel->queued -= cq->events_queued;
 	cq->events_queued = 0;
-	settle(channel);
-	pthread_mutex_unlock(&channel->lock);
+	unlock_and_tell(channel, settle(channel));
 }
 
 /** channel_take() - the next event's CQ; NULL */
 struct soft_cq *channel_take(struct soft_channel *channel)
 {
 	struct soft_cq *cq = NULL;
+	unsigned more = 0;
 
 	pthread_mutex_lock(&channel->lock);
 	if (!list_empty(&channel->events)) {
@@ -147,9 +175,9 @@ struct soft_cq *channel_take(struct soft_channel *channel)
 			list_add_tail(&cq->event, &channel->events);
 		cq->events_reported++;
 		channel->queued--;
-		settle(channel);
+		more = settle(channel);
 	}
-	pthread_mutex_unlock(&channel->lock);
+	unlock_and_tell(channel, more);
 	return cq;
 }
 

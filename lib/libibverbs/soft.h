@@ -212,6 +212,7 @@ struct soft_channel {
 	struct list_head events; /* of soft_cq.event */
 	_Atomic unsigned queued; /* length of events, counting each CQ's */
 	unsigned counted;	 /* what the descriptor says */
+	_Atomic unsigned telling; /* threads that are about to add to it */
 	enum channel_care { CHANNEL_ALONE, CHANNEL_ATTENDED, CHANNEL_ASLEEP } care;
 };
 
