@@ -82,8 +82,8 @@ static bool fill(const struct move *m, size_t at, size_t bytes)
 		return true;
 	}
 	while (done < bytes) {
-		ssize_t n = pwrite(m->file, m->addr + at + done, bytes - done,
-				   m->offset + (off_t)(at + done));
+		ssize_t n = syscall(SYS_pwrite64, m->file, m->addr + at + done, bytes - done,
+				    m->offset + (off_t)(at + done));
 
 		if (n <= 0)
 			return false;

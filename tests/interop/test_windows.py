@@ -58,6 +58,8 @@ class Side:
 @pytest.fixture(scope="module")
 def nobody():
     """The user to run as, for what programs get without privileges."""
+    if "tsan" in os.environ.get("LD_PRELOAD", ""):
+        pytest.skip("ThreadSanitizer has a thread of its own: no program has but one")
     if os.getuid():
         return ()
     if subprocess.run([*NOBODY, "test", "-x", BUILD / "bin/softib"], check=False).returncode:
@@ -287,7 +289,8 @@ def test_second_region_on_the_same_memory(fabric):
     pair.end()
 
 
-@pytest.mark.parametrize("thing", ["use_file", "lock"])
+@pytest.mark.parametrize("thing", ["use_file", pytest.param("lock", marks=pytest.mark.no_sanitizer(
+    "its mlock() does nothing"))])
 def test_memory_that_stays_where_it_is(fabric, thing):
     pair = Pair(fabric, before=[thing])
     assert not pair.target("maps")

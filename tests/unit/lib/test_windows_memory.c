@@ -32,6 +32,14 @@
 #include "../../../lib/libibverbs/threads.h"
 #include "../../../lib/libibverbs/windows_memory.h"
 
+/* The copy is made while nobody can write: an order that ThreadSanitizer does
+ * not see. */
+__attribute__((visibility("default"))) const char *__tsan_default_suppressions(void);
+const char *__tsan_default_suppressions(void)
+{
+	return "race:^fill$\n";
+}
+
 #define PAGE ((size_t)4096)
 #define BYTES ((size_t)5 << 20) /* a huge page and what is around it */
 #define ROUNDS 20
@@ -209,7 +217,7 @@ static void locked_memory_stays(void **state)
 	struct extent x = {.addr = p, .bytes = 4 * PAGE};
 
 	needs_userfaultfd();
-	if (mlock(p + PAGE, PAGE))
+	if (syscall(SYS_mlock, p + PAGE, PAGE)) /* mlock() of a sanitizer does nothing */
 		skip();
 	assert_int_equal(memory_move_out(&x), -EBUSY);
 	munmap(p, BYTES);
@@ -221,7 +229,7 @@ struct writer {
 	char *memory;
 	unsigned index;
 	_Atomic bool stop;
-	uint64_t rounds;
+	_Atomic uint64_t rounds;
 	int error;
 };
 
@@ -246,9 +254,10 @@ static void *read_into(void *arg)
 
 	w->error = pipe(fds) ? errno : 0;
 	while (!w->error && !atomic_load(&w->stop)) {
-		w->rounds++;
+		uint64_t round = ++w->rounds;
+
 		for (size_t at = w->index * 8; !w->error && at < BYTES; at += PAGE)
-			if (write(fds[1], &w->rounds, 8) != 8 || read(fds[0], w->memory + at, 8) != 8)
+			if (write(fds[1], &round, 8) != 8 || read(fds[0], w->memory + at, 8) != 8)
 				w->error = errno;
 	}
 	close(fds[0]);
@@ -346,7 +355,7 @@ static void nothing_is_lost_when_taken_from_writers(void **state)
 		x = moved(p + PAGE, BYTES - 3 * PAGE);
 		memset(p, 0, BYTES);
 		start_writers(w, thread, p);
-		while (!*(volatile uint64_t *)(p + 16))
+		while (!atomic_load(&w[2].rounds))
 			sched_yield();
 		memory_take_back(&x);
 		stop_writers(w, thread, p);
