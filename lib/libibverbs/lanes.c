@@ -339,7 +339,7 @@ static bool is_waiting(const struct lane_in *lane)
  * sleeps; else each sender, for each record. */
 static void divide_fences(struct lanes *l)
 {
-	bool waiting, senders;
+	bool waiting = false, senders;
 	uint64_t position = lanes_position(l, &waiting);
 	struct lane_in *lane;
 
