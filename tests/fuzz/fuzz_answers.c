@@ -17,6 +17,7 @@
 #include "abi/session.h"
 #include "abi/window.h"
 #include "hostile.h"
+#include "../../lib/libibverbs/windows_memory.h"
 
 #define MESSAGE_FDS (ABI_CONTEXT_FDS + 1)
 #define RING_BYTES 4096
@@ -251,6 +252,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	int before, n = 0;
 
 	setenv(ABI_ENV_DIR, "/tmp", 1);
+	memory_moves(); /* what it opens stays, once for the process */
 	before = hostile_open_fds();
 	input = data;
 	input_left = size;

@@ -122,6 +122,7 @@ static void make_lanes(void)
 	w.in = (struct lane_in){.id = 1, .eng = {.rx.memory = w.lane, .slid = PEER_LID,
 						 .slid_mask = 0xffff}};
 	w.out = (struct lane_out){.id = 2, .doorbell_fd = w.doorbell_fd};
+	INIT_LIST_HEAD(&w.out.flows);
 	eng_lane_out_init(&w.out.eng, w.lane_to, l->has_membarrier);
 	list_add_tail(&w.in.node, &l->in);
 	list_add_tail(&w.out.node, &l->out);
