@@ -61,8 +61,9 @@ profile: all
 	@tests/bench/profile --build $(BUILD)
 
 # Sanitizers: the unit tests; check-asan and check-tsan run the interop tests as
-# well, SAMPLE=n every n-th of them.
+# well: SAMPLE=n every n-th of them, SHORT=1 those of tests/short.py.
 SAMPLE ?= 1
+PORTION = --sample $(SAMPLE) $(if $(SHORT),--short)
 asan: build-asan/.built
 	@tests/run --build build-asan --unit
 
@@ -70,10 +71,10 @@ tsan: build-tsan/.built
 	@tests/run --build build-tsan --unit
 
 check-asan: build-asan/.built
-	@tests/run --build build-asan --sample $(SAMPLE)
+	@tests/run --build build-asan $(PORTION)
 
 check-tsan: build-tsan/.built
-	@tests/run --build build-tsan --sample $(SAMPLE)
+	@tests/run --build build-tsan $(PORTION)
 
 build-asan/.built: MESON_FLAGS = -Db_sanitize=address,undefined
 build-tsan/.built: MESON_FLAGS = -Db_sanitize=thread

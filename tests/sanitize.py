@@ -16,6 +16,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+UNSEEN = Path(__file__).with_name("tsan.supp")  # order that the kernel keeps
 RUNTIME = {"address": "libasan.so", "thread": "libtsan.so"}
 # leak reports are judged here and must not change an exit status; all else ends the program
 COMMON = "log_exe_name=1:print_stacktrace=1:abort_on_error=1:allocator_may_return_null=1"
@@ -60,7 +61,7 @@ class Sanitizers:
                             "strict_string_checks=1:check_initialization_order=1",
             "UBSAN_OPTIONS": f"{COMMON}:log_path={self.logs}/ubsan:halt_on_error=1",
             "TSAN_OPTIONS": f"log_exe_name=1:log_path={self.logs}/tsan:exitcode=0:"
-                            "second_deadlock_stack=1",
+                            f"second_deadlock_stack=1:suppressions={UNSEEN}",
         }
 
     def preload(self):
