@@ -31,10 +31,11 @@ class Samples:
 
     def probe(self):
         source = Bare("probe")
-        figure = Bare.measure(self.bench, [source])[source]
-        if isinstance(figure, Failure):
-            raise figure
-        return group_of(figure)
+        try:
+            figure = Bare.measure(self.bench, [source])[source]
+        except Failure:
+            return MIXED
+        return MIXED if isinstance(figure, Failure) else group_of(figure)
 
     def take(self, sources):
         """One sample of sources that are measured together."""
@@ -44,6 +45,8 @@ class Samples:
             found = type(sources[0]).measure(self.bench, sources)
         except Failure as why:
             found = dict.fromkeys(sources, why)
+        except (AssertionError, OSError) as why:  # the fabric's own, when softibd has died
+            found = dict.fromkeys(sources, Failure(f"{type(why).__name__}: {why}"))
         self.stands = self.probe()
         group = before if self.stands == before else MIXED
         for source, figure in found.items():
