@@ -51,7 +51,7 @@ static bool op_recv_get(void *ctx, struct tp_recv_wr *wr)
 	return true;
 }
 
-static struct ibv_wc wc_of(const struct eng_qp *qp, const struct tp_wc *wc)
+static inline struct ibv_wc wc_of(const struct eng_qp *qp, const struct tp_wc *wc)
 {
 	struct ibv_wc out = {
 		.wr_id = wc->wr_id,
@@ -74,24 +74,39 @@ static struct ibv_wc wc_of(const struct eng_qp *qp, const struct tp_wc *wc)
 	return out;
 }
 
+/* one that a rule may spoil, or whose CQ is full */
+noinline static void complete_with_care(struct eng_qp *qp, struct eng_cq *cq,
+					const struct tp_wc *wc)
+{
+	struct ibv_wc out = wc_of(qp, wc);
+
+	if (eng_spoils(qp->engine) && !eng_spoil(qp, cq, &out))
+		return;
+	eng_cq_push(cq, &out, wc->solicited);
+}
+
+static inline void complete(struct eng_qp *qp, struct eng_cq *cq, const struct tp_wc *wc)
+{
+	if (unlikely(eng_spoils(qp->engine) || eng_cq_is_full(cq))) {
+		complete_with_care(qp, cq, wc);
+		return;
+	}
+	*eng_cq_next(cq) = wc_of(qp, wc);
+	eng_cq_added(cq, wc->solicited || wc->status != IBV_WC_SUCCESS);
+}
+
 static void op_complete_send(void *ctx, const struct tp_wc *wc)
 {
 	struct eng_qp *qp = ctx;
-	struct ibv_wc out = wc_of(qp, wc);
 
-	if (eng_spoils(qp->engine) && !eng_spoil(qp, qp->send_cq, &out))
-		return;
-	eng_cq_push(qp->send_cq, &out, false);
+	complete(qp, qp->send_cq, wc);
 }
 
 static void op_complete_recv(void *ctx, const struct tp_wc *wc)
 {
 	struct eng_qp *qp = ctx;
-	struct ibv_wc out = wc_of(qp, wc);
 
-	if (eng_spoils(qp->engine) && !eng_spoil(qp, qp->recv_cq, &out))
-		return;
-	eng_cq_push(qp->recv_cq, &out, wc->solicited);
+	complete(qp, qp->recv_cq, wc);
 }
 
 static void op_event(void *ctx, enum tp_event event)
