@@ -228,6 +228,8 @@ static uint16_t check_request(const struct sm_query *q)
 static void serve(struct sm_query *q)
 {
 	q->status = check_request(q);
+	q->hdr.mad.base_version = WIRE_MAD_BASE_VERSION; /* the answer's are ours */
+	q->hdr.mad.class_version = WIRE_SA_CLASS_VERSION;
 	if (!q->status) {
 		q->key = rt_zalloc(q->attr->codec->struct_bytes);
 		if (!q->key)

@@ -122,6 +122,28 @@ static void test_status_of_get(void **state)
 	assert_int_equal(sa.lab->n_sa, 0);
 }
 
+static void test_another_version_is_answered_in_ours(void **state)
+{
+	static const uint8_t version[][2] = {{3, 2}, {1, 9}}; /* base, class */
+
+	for (int i = 0; i < 2; i++) {
+		const struct wire_sa h = {
+			.mad = {.base_version = version[i][0], .class_version = version[i][1],
+				.mgmt_class = WIRE_CLASS_SA, .method = WIRE_METHOD_GET,
+				.attr_id = WIRE_SA_NODE_RECORD}};
+		const struct sm_addr from = {.lid = lid_of(1), .qpn = 1};
+		uint8_t mad[WIRE_MAD_BYTES] = {0};
+
+		wire_sa_encode(&h, mad);
+		sm_receive(sa.lab->sm, SM_AGENT_SA, 0, &from, mad, sizeof(mad));
+		rt_sim_run_for(sa.lab->rt, NSEC_PER_MSEC);
+		assert_true(wire_sa_decode(sa.lab->sa, sa.lab->sa_len, &sa.hdr) > 0);
+		assert_int_equal(sa.hdr.mad.status, WIRE_STATUS_BAD_VERSION);
+		assert_int_equal(sa.hdr.mad.base_version, 1);
+		assert_int_equal(sa.hdr.mad.class_version, 2);
+	}
+}
+
 static void test_path_between_adapters(void **state)
 {
 	struct wire_path_record key = {.sgid = gid_of(1), .dgid = gid_of(3)}, r;
@@ -383,6 +405,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		sa_test(test_node_records_by_mask),
 		sa_test(test_status_of_get),
+		sa_test(test_another_version_is_answered_in_ours),
 		sa_test(test_path_between_adapters),
 		sa_test(test_path_selectors),
 		sa_test(test_path_errors),
