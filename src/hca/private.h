@@ -168,7 +168,7 @@ int hca_driver_command(struct ib_ucontext *context, u32 command, const void *in,
 		       int fds[2], unsigned int *num_fds);
 
 /* lane.c: shortcuts between programs */
-/** hca_lane_resolve() - ABI_CMD_RESOLVE; fds are ours, sent as copies */
+/** hca_lane_resolve() - ABI_CMD_RESOLVE; fds are the caller's to close */
 struct abi_resolve;
 struct abi_resolve_resp;
 int hca_lane_resolve(struct hca_user *user, const struct abi_resolve *in,

@@ -463,6 +463,8 @@ static void resolve(struct program *p, bool raw, const uint8_t *bytes, size_t le
 						    &num_fds))
 		return;
 	check(!num_fds || abi_fd_holds(fds[0], abi_lane_bytes()));
+	while (num_fds) /* the caller's, as uverbs sends them */
+		close(fds[--num_fds]);
 	check(out.lane == ABI_NO_LANE || out.flow < ABI_LANE_FLOWS);
 }
 
