@@ -378,7 +378,8 @@ class Program:
         return self.fds[FDS.index(name)]
 
     def ring(self, tail):
-        struct.pack_into("@Q", self.link, self.out, tail)  # "<Q" is stored byte by byte
+        # one store: struct.pack_into() writes zeros first, and softibd may read them
+        self.link[self.out:self.out + 8] = struct.pack("@Q", tail)
         os.write(self.fd("DOORBELL"), struct.pack("=Q", 1))
 
     def write(self, data, at=0):
