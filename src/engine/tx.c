@@ -36,20 +36,30 @@ static void fill_grh(const struct engine *e, const struct tp_av *av, struct wire
 	grh->dgid = av->dgid;
 }
 
+/* Directed routes begin without addresses: ports that were never set up have
+ * none, and two subnets that meet may both have used the same. */
+static uint16_t source_lid(const struct eng_qp *qp, const struct tp_av *av,
+			   const struct abi_devport *port)
+{
+	uint16_t path_mask = (uint16_t)((1u << port->lmc) - 1);
+
+	if (!port->lid || (qp->init.qpn == 0 && av->dlid == WIRE_LID_PERMISSIVE))
+		return WIRE_LID_PERMISSIVE;
+	return port->lid | (av->src_path_bits & path_mask);
+}
+
 unsigned eng_fill_route(const struct eng_qp *qp, const struct tp_av *av, struct wire_packet *pkt)
 {
 	const struct engine *e = qp->engine;
 	unsigned port_num = qp->init.qpn < 2 ? qp->init.port_num : av->port_num;
 	const struct abi_devport *port = eng_port(e, port_num);
-	uint16_t path_mask = (uint16_t)((1u << port->lmc) - 1);
 
 	pkt->lrh = (struct wire_lrh){
 		.vl = qp->init.qpn == 0 ? WIRE_VL_MANAGEMENT : 0,
 		.sl = av->sl,
 		.lnh = av->is_global ? WIRE_LNH_GRH : WIRE_LNH_BTH,
 		.dlid = av->dlid,
-		.slid = port->lid ? port->lid | (av->src_path_bits & path_mask) :
-				    WIRE_LID_PERMISSIVE,
+		.slid = source_lid(qp, av, port),
 	};
 	if (av->is_global)
 		fill_grh(e, av, &pkt->grh);
