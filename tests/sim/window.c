@@ -17,8 +17,8 @@ struct question {
 };
 
 struct sim_window {
-	struct abi_window_page page; /* first: peers look at it after our death */
-	struct list_head node;	     /* pages: freed when the run is over */
+	struct abi_window_page *page; /* peers look at it after our death */
+	struct list_head node;	      /* pages: freed when the run is over */
 	struct program *program;
 	struct question question[ABI_WINDOW_ASKS];
 	unsigned num_questions;
@@ -45,7 +45,7 @@ static void on_quiesce(void *ctx)
 	const struct sim_window *w = ctx, *other;
 
 	list_for_each_entry(other, &pages, node)
-		if (atomic_load(&other->page.section))
+		if (atomic_load(&other->page->section))
 			sim_fail(w->program->sim, ORACLE_CREDIT,
 				 "program %d is in a section between two events",
 				 other->program->index);
@@ -53,11 +53,14 @@ static void on_quiesce(void *ctx)
 
 int window_start(struct program *p)
 {
-	struct sim_window *w = aligned_alloc(64, ALIGN_UP(sizeof(*w), (size_t)64));
+	struct sim_window *w = calloc(1, sizeof(*w));
+	struct abi_window_page *page =
+		aligned_alloc(_Alignof(struct abi_window_page), sizeof(*page));
 	struct eng_window_config config = {
-		.page = &w->page, .ask = on_ask, .quiesce = on_quiesce, .ctx = w};
+		.page = page, .ask = on_ask, .quiesce = on_quiesce, .ctx = w};
 
-	memset(w, 0, sizeof(*w));
+	memset(page, 0, sizeof(*page));
+	w->page = page;
 	w->program = p;
 	list_add_tail(&w->node, &pages);
 	p->window = w;
@@ -82,9 +85,9 @@ void windows_free_pages(void)
 {
 	struct sim_window *w, *tmp;
 
-	list_for_each_entry_safe(w, tmp, &pages, node)
-	{
+	list_for_each_entry_safe(w, tmp, &pages, node) {
 		list_del(&w->node);
+		free(w->page);
 		free(w);
 	}
 }
@@ -150,11 +153,11 @@ static bool answer(struct sim_window *w, const struct question *q)
 			       .va = r->iova,
 			       .length_bytes = r->len,
 			       .base = (char *)r->bytes,
-			       .qp_token = &target->window->page.token[offer.token],
-			       .window_token = &target->window->page.token[r->token],
+			       .qp_token = &target->window->page->token[offer.token],
+			       .window_token = &target->window->page->token[r->token],
 			       .qp_value = offer.value,
 			       .window_value = r->token_value,
-			       .flow = &w->page.flow[e->conn->index * 2 + e->side],
+			       .flow = &w->page->flow[e->conn->index * 2 + e->side],
 		       });
 }
 

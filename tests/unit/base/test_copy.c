@@ -73,7 +73,7 @@ static void *taker(void *arg)
 	return NULL;
 }
 
-static void what_was_taken_does_not_come_back(void **state)
+__attribute__((unused)) static void what_was_taken_does_not_come_back(void **state)
 {
 	static const size_t lengths[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 64};
 	uint8_t from[ROOM], nothing[ROOM] = {0};
@@ -81,9 +81,6 @@ static void what_was_taken_does_not_come_back(void **state)
 	struct race r = {0};
 	pthread_t thread;
 
-#ifdef __SANITIZE_THREAD__
-	skip(); /* the two race on purpose */
-#endif
 	memset(from, 0xff, sizeof(from));
 	for (unsigned n = 0; n < sizeof(lengths) / sizeof(lengths[0]); n++) {
 		r.len = lengths[n];
@@ -104,7 +101,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_length_and_place),
 		cmocka_unit_test(past_the_caches_at_every_place),
+#ifndef __SANITIZE_THREAD__ /* the two race on purpose */
 		cmocka_unit_test(what_was_taken_does_not_come_back),
+#endif
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
