@@ -38,6 +38,8 @@ struct fab_port {
 	uint32_t pending; /* enum ag_change bits not yet told to the sink */
 	struct list_head pending_node;
 	struct rt_timer training;
+	uint32_t late; /* data packets that left here and are still on the link */
+	mono_t late_until; /* when the last of them arrives */
 	struct list_head waiting;      /* struct fab_hold: arrived, no room behind */
 	struct list_head waiting_node; /* in fab_faults.blocked */
 };
@@ -125,6 +127,7 @@ struct fab_hold {
 	struct fab_step step; /* of the link that it is on */
 	mono_t due;	      /* when it arrives; when waiting, since when */
 	uint32_t rule;	      /* reorder: flt_hold_over()'s; 0: by time only */
+	bool late;	      /* counted in the port that it left */
 	uint8_t way;
 	uint64_t until;
 	struct fab_packet pkt; /* of @bytes */
@@ -207,7 +210,9 @@ static inline struct fab_port *fab_peer(const struct fab_port *port)
 /** fab_inspects() - must packets go link by link? Else they take remembered ways */
 static inline bool fab_inspects(const struct fabric *fab)
 {
-	return fab->num_taps || (fab->faults && fab->faults->num_packet_rules);
+	const struct fab_faults *f = fab->faults;
+
+	return fab->num_taps || (f && (f->num_packet_rules || !list_empty(&f->holds)));
 }
 
 /** fab_is_inside() - a step that turns round in an adapter instead of a link */
@@ -315,6 +320,11 @@ void fab_routes_changed(struct fabric *fab);
 /* --- hold.c --- */
 void fab_holds_init(struct fab_faults *f);
 void fab_holds_free(struct fab_faults *f);
+/** fab_is_late() - are there data packets on this link that @pkt may not
+ *  overtake? They outlive the rule that delayed them */
+bool fab_is_late(const struct fab_step *step, const struct fab_packet *pkt);
+/** fab_hold_behind() - @pkt arrives with the last of them */
+void fab_hold_behind(const struct fab_step *step, const struct fab_packet *pkt);
 /** fab_hold() - @pkt is on the link for @ns, or until reorder's rule lets it go */
 void fab_hold(const struct fab_step *step, const struct fab_packet *pkt,
 	      const struct flt_verdict *v);

@@ -358,6 +358,8 @@ static void carry_out(const struct fab_step *step, const struct fab_packet *pkt,
 			fab_count_sent(step, &p);
 		if (v->delay_ns || v->hold_ns)
 			fab_hold(step, &p, v);
+		else if (fab_is_late(step, &p))
+			fab_hold_behind(step, &p);
 		else
 			fab_land(step, &p);
 	}
@@ -400,6 +402,10 @@ bool fab_cross(const struct fab_step *step, const struct fab_packet *pkt, int ho
 		return false;
 	if (f && f->num_packet_rules && !judge(f, step, pkt, hops))
 		return false;
+	if (fab_is_late(step, pkt)) {
+		carry_out(step, pkt, hops, &(struct flt_verdict){0});
+		return false;
+	}
 	return fab_is_inside(step) || fab_tap(step->to_port, false, pkt);
 }
 

@@ -39,6 +39,7 @@ static struct fab_hold *make(struct fab_faults *f, const struct fab_packet *pkt)
 static void drop(struct fab_faults *f, struct fab_hold *h)
 {
 	f->held_bytes -= sizeof(*h) + h->pkt.len;
+	h->step.from_port->late -= h->late;
 	list_del(&h->node);
 	rt_free(h);
 }
@@ -68,6 +69,35 @@ static void insert(struct fab_faults *f, struct fab_hold *h)
 	list_add(&h->node, at);
 }
 
+static bool keeps_order(const struct fab_step *step, const struct fab_packet *pkt)
+{
+	return !fab_is_inside(step) && pkt->lrh.vl != WIRE_VL_MANAGEMENT;
+}
+
+/* a data packet arrives after all that left before it */
+static void queue_up(struct fab_hold *h)
+{
+	struct fab_port *from = h->step.from_port;
+
+	if (from->late && mono_before(h->due, from->late_until))
+		h->due = from->late_until;
+	from->late_until = h->due;
+	from->late++;
+	h->late = true;
+}
+
+bool fab_is_late(const struct fab_step *step, const struct fab_packet *pkt)
+{
+	return step->from_port->late && keeps_order(step, pkt);
+}
+
+void fab_hold_behind(const struct fab_step *step, const struct fab_packet *pkt)
+{
+	const struct flt_verdict v = {.now = step->from_port->late_until};
+
+	fab_hold(step, pkt, &v);
+}
+
 void fab_hold(const struct fab_step *step, const struct fab_packet *pkt,
 	      const struct flt_verdict *v)
 {
@@ -80,6 +110,8 @@ void fab_hold(const struct fab_step *step, const struct fab_packet *pkt,
 	}
 	h->step = *step;
 	h->due = mono_add(v->now, v->delay_ns + v->hold_ns);
+	if (!v->hold_ns && keeps_order(step, pkt))
+		queue_up(h);
 	if (v->hold_ns) {
 		h->rule = v->rule;
 		h->way = v->hold_way;
@@ -161,6 +193,7 @@ void fab_hold_back(struct fab_port *in, const struct fab_packet *pkt)
 		fab_ag_port(in)->count.raw[AG_XMIT_DISCARDS]++;
 		return;
 	}
+	h->step.from_port = in;
 	h->due = rt_now(f->fab->rt);
 	list_add_tail(&h->node, &in->waiting);
 	if (list_empty(&in->waiting_node))

@@ -22,10 +22,16 @@ static bool has_port(const struct fabric *fab, int node, int port)
 	       port <= fab->node[node].ag->num_ports;
 }
 
+/* packets that rules held up are still on their way there, and come first */
+static bool has_stragglers(const struct fab_step *step)
+{
+	return step->from_port->late || !list_empty(&step->to_port->waiting);
+}
+
 /* by those who count opcodes, watch, or want faults to happen there */
 static bool must_be_seen(const struct fab_step *step)
 {
-	return step->to->op_counted || step->from_port->watches || step->to_port->watches ||
+	return has_stragglers(step) || step->to->op_counted || step->from_port->watches || step->to_port->watches ||
 	       step->from_port->tap || step->to_port->tap || fab_way_watched(step);
 }
 
@@ -40,6 +46,8 @@ int fab_way_create(struct fabric *fab, int node, int port, uint16_t dlid, uint8_
 		return -ENOENT;
 	fab_route_walk(&fab->node[node].port[port], &pkt, &path);
 	if (path.verdict != FAB_DELIVER || path.arming || !path.end->sink.deliver)
+		return -ENOENT;
+	if (path.num_steps == 0 && !list_empty(&path.end->waiting))
 		return -ENOENT;
 	if (path.num_steps == 0 && fab_way_watched(&(struct fab_step){.from_port = path.end,
 								     .to_port = path.end}))

@@ -485,10 +485,33 @@ static void rules_go_with_their_queue_pair(void **state)
 	end(lab);
 }
 
+/* who was delayed outlives the rule, and nobody overtakes it: not by softibd,
+ * not past it */
+static void a_rule_that_goes_leaves_the_order(void **state)
+{
+	struct lab *lab = make();
+	uint32_t rule = add(lab, "link n0:1 delay 1ms");
+	struct fab_way *way;
+
+	send(lab, 'a');
+	assert_int_equal(fab_fault_clear(lab->net.fab, rule), 0);
+	send(lab, 'b');
+	assert_int_equal(fab_way_create(lab->net.fab, N0, 1, 2, 0, 0xffff, &way), -ENOENT);
+	assert_int_equal(lab->arrived, 0);
+	rt_sim_run_for(lab->net.rt, 2 * NSEC_PER_MSEC);
+	send(lab, 'c');
+	assert_string_equal(lab->order, "abc");
+	assert_int_equal(lab->when[1].ns, lab->when[0].ns);
+	assert_int_equal(fab_way_create(lab->net.fab, N0, 1, 2, 0, 0xffff, &way), 0);
+	fab_way_free(way);
+	end(lab);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(drop),
+		cmocka_unit_test(a_rule_that_goes_leaves_the_order),
 		cmocka_unit_test(corrupt_is_found_at_the_next_port),
 		cmocka_unit_test(corrupt_by_a_switch_is_found_at_the_end),
 		cmocka_unit_test(corrupt_and_mended_is_delivered),
