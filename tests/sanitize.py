@@ -24,6 +24,8 @@ FRAME = re.compile(r"^    #\d+ 0x[0-9a-f]+ (?:in )?(.*)$", re.MULTILINE)
 FUNCTION = re.compile(r"(\S+)")
 OURS = re.compile(r" \.\./(?:src|lib|tools|bin|tests)/\S+:\d+")  # as the compiler names them
 LEAK = re.compile(r"^Direct leak of .*?(?=\n\n|\Z)", re.MULTILINE | re.DOTALL)
+# no report: it says what it will not look at
+REMARK = re.compile(r"^==.*WARNING: ASan doesn't fully support makecontext.*\n", re.MULTILINE)
 # signal handlers of programs that were not built here are theirs
 RACE = re.compile(r"^WARNING: ThreadSanitizer: .*?\n=+\n", re.MULTILINE | re.DOTALL)
 # what a program asked for and never gave back is its own leak
@@ -83,7 +85,7 @@ class Sanitizers:
     def findings(self):
         """Yield (file, text) of each report that is about code built here."""
         for path in sorted(self.logs.iterdir()) if self.kinds else []:
-            text = path.read_text(errors="replace")
+            text = REMARK.sub("", path.read_text(errors="replace"))
             if "LeakSanitizer: detected memory leaks" in text:
                 text = "\n\n".join(self.own_leaks(path, text))
             if path.name.startswith("tsan") and not self.is_built(path):
