@@ -129,8 +129,7 @@ static void put_send(struct traffic *t)
 	size_t local = slot(t, SOURCE, t->posted);
 
 	t->seen->messages_posted = ++t->messages;
-	if (t->messages % W == t->sent_read % W)
-		keep_order(t, t->sent_read_by);
+	keep_order(t, t->sent_read_by[t->messages % W]);
 	fill(t, local, t->last_write, bytes);
 	words(t, local)[0] = t->messages;
 	t->last_send = t->messages;
@@ -221,8 +220,7 @@ static void put_one(struct traffic *t, enum kind kind)
 	case READ_SENT:
 		if (!t->last_send)
 			return put_send(t);
-		t->sent_read = t->last_send;
-		t->sent_read_by = t->posted + 1;
+		t->sent_read_by[t->last_send % W] = t->posted + 1;
 		return put_read(t, kind, slot(t, RECEIVED, t->last_send), t->last_send_bytes,
 				t->last_send);
 	case READ_SUM:

@@ -52,7 +52,7 @@ struct traffic {
 	uint64_t receives, received; /* posted, completed well */
 	uint64_t messages, adds;
 	uint64_t sum_read_by;
-	uint64_t sent_read, sent_read_by; /* which message is read */
+	uint64_t sent_read_by[TRAFFIC_WINDOW]; /* the last READ of each slot of messages */
 	bool fence; /* the next request has one */
 	uint64_t last_write; /* the last WRITE's value; 0: none */
 	uint64_t last_send;  /* the last SEND's number; 0: none */
