@@ -227,6 +227,17 @@ static inline void net_end(struct net *net)
 	free(net);
 }
 
+/* a fault from the next packet on. Return: the rule's id */
+static inline uint32_t net_fault(struct net *net, const char *rule)
+{
+	char err[512] = "";
+	int id = fab_fault_add(net->fab, rule, 0, err, sizeof(err));
+
+	if (id < 0)
+		fail_msg("%s: %s", rule, err);
+	return (uint32_t)id;
+}
+
 static inline void net_mft(struct net *net, int sw, uint16_t mlid, uint16_t mask)
 {
 	uint8_t mad[WIRE_MAD_BYTES] = {0};

@@ -46,12 +46,7 @@ static void end(struct lab *lab)
 
 static uint32_t add(struct lab *lab, const char *rule)
 {
-	char err[512] = "";
-	int id = fab_fault_add(lab->net.fab, rule, 0, err, sizeof(err));
-
-	if (id < 0)
-		fail_msg("%s: %s", rule, err);
-	return (uint32_t)id;
+	return net_fault(&lab->net, rule);
 }
 
 /* a packet from N0 to N1 that bears @letter. Return: fab_send()'s */

@@ -49,10 +49,7 @@ static void end(struct lab *lab)
 
 static void add(struct lab *lab, const char *rule)
 {
-	char err[512] = "";
-
-	if (fab_fault_add(lab->net.fab, rule, 0, err, sizeof(err)) < 0)
-		fail_msg("%s: %s", rule, err);
+	net_fault(&lab->net, rule);
 }
 
 static int state_of(struct lab *lab, int node, int port)
