@@ -326,6 +326,12 @@ struct ib_mad_send_buf *ib_create_send_mad(struct ib_mad_agent *mad_agent, u32 r
 void ib_free_send_mad(struct ib_mad_send_buf *send_buf);
 /** ib_get_rmpp_segment() - data of segment @seg_num (from 1), seg_size bytes */
 void *ib_get_rmpp_segment(struct ib_mad_send_buf *send_buf, int seg_num);
+/**
+ * ib_set_mad_contents() - what to send: @mad, hdr_len + data_len bytes
+ * The data goes to the segments of an RMPP message. The TID of a request gets
+ * the agent's upper half, by which its response is known.
+ */
+void ib_set_mad_contents(struct ib_mad_send_buf *send_buf, const void *mad);
 /** ib_set_mad_qkey() - other than the well-known Q_Key of QP1 */
 void ib_set_mad_qkey(struct ib_mad_send_buf *send_buf, u32 qkey);
 

@@ -332,23 +332,6 @@ int umad_poll(int portid, int timeout_ms)
 	return wait_for(portid, POLLIN, timeout_ms);
 }
 
-static ssize_t receive_message(int fd, void *buf, size_t size, int flags, int *memfd)
-{
-	union {
-		struct cmsghdr head;
-		char buf[CMSG_SPACE(sizeof(int))];
-	} control;
-	struct iovec iov = {buf, size};
-	struct msghdr msg = {.msg_iov = &iov,
-			     .msg_iovlen = 1,
-			     .msg_control = &control,
-			     .msg_controllen = sizeof(control)};
-	ssize_t n = recvmsg(fd, &msg, flags | MSG_CMSG_CLOEXEC);
-
-	*memfd = n < 0 ? -1 : abi_take_fd(&msg);
-	return n < 0 ? -errno : n;
-}
-
 static int read_memfd(int memfd, void *buf, size_t bytes)
 {
 	size_t done = 0;
@@ -381,7 +364,7 @@ static int too_small(const struct ib_user_mad *mad, size_t size, size_t needed)
 static ssize_t receive_record(int fd, struct ib_user_mad *mad, size_t size)
 {
 	int memfd, ret = 0;
-	ssize_t n = receive_message(fd, mad, size, MSG_PEEK | MSG_TRUNC, &memfd);
+	ssize_t n = abi_receive(fd, mad, size, MSG_PEEK | MSG_TRUNC, &memfd, 1);
 	size_t needed;
 
 	if (n < 0)
@@ -401,7 +384,7 @@ static ssize_t receive_record(int fd, struct ib_user_mad *mad, size_t size)
 	if (ret)
 		return ret;
 	/* take it off the queue; a large one was read from the memfd already */
-	n = receive_message(fd, mad, memfd >= 0 ? sizeof(*mad) : size, 0, &memfd);
+	n = abi_receive(fd, mad, memfd >= 0 ? sizeof(*mad) : size, 0, &memfd, 1);
 	if (memfd >= 0)
 		close(memfd);
 	return n < 0 ? n : (ssize_t)needed;

@@ -74,28 +74,6 @@ static void heard(struct soft_context *ctx, const struct abi_window_msg *m,
 	}
 }
 
-static ssize_t receive(int sock, struct abi_window_msg *m, int fds[2])
-{
-	union {
-		struct cmsghdr head;
-		char bytes[CMSG_SPACE(2 * sizeof(int))];
-	} control;
-	struct iovec iov = {m, sizeof(*m)};
-	struct msghdr msg = {.msg_iov = &iov,
-			     .msg_iovlen = 1,
-			     .msg_control = &control,
-			     .msg_controllen = sizeof(control)};
-	ssize_t n;
-
-	fds[0] = fds[1] = -1;
-	do
-		n = recvmsg(sock, &msg, MSG_CMSG_CLOEXEC);
-	while (n < 0 && errno == EINTR);
-	if (n >= 0)
-		abi_take_fds(&msg, fds, 2);
-	return n;
-}
-
 static void *run(void *arg)
 {
 	struct soft_context *ctx = arg;
@@ -107,13 +85,13 @@ static void *run(void *arg)
 	threads_begin();
 	rt_short_slice();
 	do {
-		n = receive(w->sock, &m, fds);
+		n = abi_receive(w->sock, &m, sizeof(m), 0, fds, 2);
 		if (n == (ssize_t)sizeof(m))
 			heard(ctx, &m, fds);
 		for (int i = 0; i < 2; i++)
 			if (fds[i] >= 0)
 				close(fds[i]);
-	} while (n > 0);
+	} while (n > 0 || n == -EINTR);
 	/* softibd is gone, or the device is closed */
 	windows_forget(ctx, ENG_WINDOW_ALL, ENG_WINDOW_ALL);
 	windows_end_extents(ctx);

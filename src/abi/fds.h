@@ -90,6 +90,32 @@ static inline int abi_take_fd(struct msghdr *msg)
 	return fd;
 }
 
+/**
+ * abi_receive() - one message and the descriptors that come with it
+ * @fds: @max of them, filled with -1 behind those that came; the caller's
+ * @flags: of recvmsg(2)
+ * Return: its bytes; 0 when the peer is gone; -errno
+ */
+static inline ssize_t abi_receive(int sock, void *bytes, size_t len, int flags, int *fds,
+				  unsigned max)
+{
+	union {
+		struct cmsghdr head;
+		char bytes[CMSG_SPACE(ABI_FDS_MAX * sizeof(int))];
+	} control;
+	struct iovec iov = {bytes, len};
+	struct msghdr msg = {.msg_iov = &iov,
+			     .msg_iovlen = 1,
+			     .msg_control = &control,
+			     .msg_controllen = CMSG_SPACE(max * sizeof(int))};
+	ssize_t n = recvmsg(sock, &msg, flags | MSG_CMSG_CLOEXEC);
+	unsigned got = n < 0 ? 0 : abi_take_fds(&msg, fds, max);
+
+	while (got < max)
+		fds[got++] = -1;
+	return n < 0 ? -errno : n;
+}
+
 /** abi_fd_holds() - is it memory of @bytes or more? A mapping beyond its end
  *  would be a trap for who reads it */
 static inline bool abi_fd_holds(int fd, size_t bytes)

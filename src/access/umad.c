@@ -182,23 +182,6 @@ refuse:
 
 /* --- records --- */
 
-static ssize_t receive(struct umad_session *s, int *fd)
-{
-	union {
-		struct cmsghdr head;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control;
-	struct iovec iov = {s->umad->in, sizeof(s->umad->in)};
-	struct msghdr msg = {.msg_iov = &iov,
-			     .msg_iovlen = 1,
-			     .msg_control = &control,
-			     .msg_controllen = sizeof(control)};
-	ssize_t n = recvmsg(s->fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-
-	*fd = n < 0 ? -1 : abi_take_fd(&msg);
-	return n < 0 ? -errno : n;
-}
-
 static void on_record(struct umad_session *s, size_t bytes, int fd)
 {
 	struct ib_user_mad *large;
@@ -222,7 +205,8 @@ static void on_message(struct rt_io *io, bool readable, bool writable)
 		umad_queue_flush(s);
 	for (int i = 0; readable && i < MESSAGES_PER_TURN; i++) {
 		int fd;
-		ssize_t n = receive(s, &fd);
+		ssize_t n = abi_receive(s->fd, s->umad->in, sizeof(s->umad->in), MSG_DONTWAIT,
+					&fd, 1);
 
 		if (n == -EAGAIN || n == -EINTR)
 			return;

@@ -37,30 +37,6 @@ static struct ib_ah *make_ah(struct ib_mad_agent *agent, const struct ib_user_ma
 	return ib_create_ah(agent->qp->pd, &attr);
 }
 
-/* the data behind the headers: whole, or segment by segment */
-static void copy_data(struct ib_mad_send_buf *msg, const uint8_t *data, size_t bytes)
-{
-	if (!msg->seg_count) {
-		memcpy((char *)msg->mad + msg->hdr_len, data, bytes);
-		return;
-	}
-	for (int seg = 1; bytes; seg++) {
-		size_t part = MIN(bytes, (size_t)msg->seg_size);
-
-		memcpy(ib_get_rmpp_segment(msg, seg), data, part);
-		data += part;
-		bytes -= part;
-	}
-}
-
-/* 6.5 of the documentation: the upper half of a request's TID is ours */
-static void own_tid(const struct ib_mad_agent *agent, struct ib_mad_hdr *hdr)
-{
-	if (!ib_response_mad(hdr))
-		hdr->tid = cpu_to_be64((u64)agent->hi_tid << 32 |
-				       (be64_to_cpu(hdr->tid) & 0xffffffff));
-}
-
 static bool is_rmpp(const struct ib_mad_agent *agent, const struct ib_rmpp_mad *mad)
 {
 	return ib_is_mad_class_rmpp(mad->mad_hdr.mgmt_class) && agent->rmpp_version &&
@@ -82,9 +58,7 @@ static struct ib_mad_send_buf *make_message(struct ib_mad_agent *agent,
 				 GFP_KERNEL, IB_MGMT_BASE_VERSION);
 	if (IS_ERR(msg))
 		return msg;
-	memcpy(msg->mad, mad, (size_t)hdr_len);
-	copy_data(msg, (const uint8_t *)mad + hdr_len, mad_bytes - (size_t)hdr_len);
-	own_tid(agent, msg->mad);
+	ib_set_mad_contents(msg, mad);
 	if (in->hdr.qkey)
 		ib_set_mad_qkey(msg, be32_to_cpu(in->hdr.qkey));
 	msg->timeout_ms = (int)in->hdr.timeout_ms;

@@ -230,31 +230,14 @@ static void heard(struct hca_windows *w, const struct abi_window_msg *m, int fd)
 	}
 }
 
-static ssize_t receive(int sock, struct abi_window_msg *m, int *fd)
-{
-	union {
-		struct cmsghdr head;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control;
-	struct iovec iov = {m, sizeof(*m)};
-	struct msghdr msg = {.msg_iov = &iov,
-			     .msg_iovlen = 1,
-			     .msg_control = &control,
-			     .msg_controllen = sizeof(control)};
-	ssize_t n = recvmsg(sock, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-
-	*fd = n < 0 ? -1 : abi_take_fd(&msg);
-	return n;
-}
-
 static void on_message(struct rt_io *io, bool readable, bool writable)
 {
 	struct hca_windows *w = container_of(io, struct hca_windows, io);
 	struct abi_window_msg m;
 	int fd;
-	ssize_t n = receive(w->fd, &m, &fd);
+	ssize_t n = abi_receive(w->fd, &m, sizeof(m), MSG_DONTWAIT, &fd, 1);
 
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+	if (n == -EAGAIN || n == -EINTR)
 		return;
 	if (n <= 0) { /* closed: the session ends, or the program wants none */
 		w->deaf = true;

@@ -253,7 +253,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	setenv(ABI_ENV_DIR, "/tmp", 1);
 	memory_moves(); /* what it opens stays, once for the process */
-	before = hostile_open_fds();
+	before = open_fds();
 	input = data;
 	input_left = size;
 	list = ibv_get_device_list(&n);

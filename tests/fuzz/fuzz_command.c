@@ -92,7 +92,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!size)
 		return 0;
 	setenv(ABI_ENV_DIR, "/tmp", 1);
-	before = hostile_open_fds();
+	before = open_fds();
 	command = commands[data[0] % ARRAY_SIZE(commands)];
 	input = (const char *)data + 1;
 	input_left = size - 1;

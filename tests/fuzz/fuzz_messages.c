@@ -12,9 +12,6 @@
  * and no descriptor is left of them.
  */
 #include <fcntl.h>
-#include <poll.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -25,6 +22,7 @@
 #include "abi/window.h"
 #include "core/uobject.h"
 #include "hca/private.h"
+#include "pair.h"
 #include "rdma/ib_mad.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -65,37 +63,7 @@ static int node[2];
 static bool cable_is_in = true;
 static struct program program[PROGRAMS];
 
-#define check(holds)                                                                     \
-	do {                                                                             \
-		if (!(holds)) {                                                          \
-			fprintf(stderr, "%s:%d: not %s\n", __FILE__, __LINE__, #holds);  \
-			abort();                                                         \
-		}                                                                        \
-	} while (0)
-
 /* --- the fabric --- */
-
-/* n1 has LID 1, n2 LID 2, all is Active, and the switch knows the ways */
-static void configure(const struct topology *topo)
-{
-	static const uint8_t lft[] = {0xff, 1, 2};
-
-	for (int i = 0; i < topo->num_nodes; i++) {
-		struct ag_node *ag = fab_node(fab, i);
-
-		for (int p = 0; p <= ag->num_ports; p++)
-			if (ag->port[p].state == WIRE_PORT_INIT)
-				ag->port[p].state = WIRE_PORT_ACTIVE;
-		if (!ag->sw) {
-			ag->port[1].lid = i == node[0] ? 1 : 2;
-			continue;
-		}
-		if (!ag->sw->lft[0])
-			ag->sw->lft[0] = rt_zalloc(WIRE_LFT_PER_BLOCK);
-		check(ag->sw->lft[0]);
-		memcpy(ag->sw->lft[0], lft, sizeof(lft));
-	}
-}
 
 /* tables of numbers only grow: each input shall find them as large as it needs */
 static void make_tables(struct hca *h)
@@ -126,7 +94,7 @@ static void make_world(void)
 	      !fab_create(rt, topo, &fab) && !ib_mad_init());
 	for (int i = 0; i < 2; i++)
 		node[i] = topo_find(topo, i ? "n2" : "n1");
-	configure(topo);
+	pair_configure(fab);
 	for (int i = 0; i < 2; i++) {
 		check(!hca_create(rt, fab, node[i], &hca[i]));
 		make_tables(hca[i]);
@@ -138,21 +106,8 @@ static void plug(bool in)
 {
 	fab_link_set(fab, node[0], 1, in);
 	if (in)
-		configure(fab_topology(fab));
+		pair_configure(fab);
 	cable_is_in = in;
-}
-
-static unsigned open_fds(void)
-{
-	struct pollfd fds[512];
-	unsigned n = 0;
-
-	for (unsigned i = 0; i < ARRAY_SIZE(fds); i++)
-		fds[i] = (struct pollfd){.fd = (int)i};
-	check(poll(fds, ARRAY_SIZE(fds), 0) >= 0);
-	for (unsigned i = 0; i < ARRAY_SIZE(fds); i++)
-		n += !(fds[i].revents & POLLNVAL);
-	return n;
 }
 
 /* --- programs --- */

@@ -16,6 +16,7 @@
 #include "core/uobject.h"
 #include "hca/hca.h"
 #include "changing.h"
+#include "pair.h"
 #include "rdma/ib_mad.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -35,28 +36,6 @@ static int keep_device(struct ib_device *dev, void *ctx)
 	return 1;
 }
 
-/* n1 has LID 1, n2 LID 2, all is Active, and the switch knows the ways */
-static void configure(struct fabric *fab, const struct topology *topo)
-{
-	static const uint8_t lft[] = {0xff, 1, 2};
-
-	for (int i = 0; i < topo->num_nodes; i++) {
-		struct ag_node *ag = fab_node(fab, i);
-
-		for (int p = 0; p <= ag->num_ports; p++)
-			if (ag->port[p].state == WIRE_PORT_INIT)
-				ag->port[p].state = WIRE_PORT_ACTIVE;
-		if (!ag->sw) {
-			ag->port[1].lid = i == topo_find(topo, "n1") ? 1 : 2;
-			continue;
-		}
-		ag->sw->lft[0] = rt_zalloc(WIRE_LFT_PER_BLOCK);
-		if (!ag->sw->lft[0])
-			abort();
-		memcpy(ag->sw->lft[0], lft, sizeof(lft));
-	}
-}
-
 static void make_world(void)
 {
 	struct topology *topo;
@@ -69,7 +48,7 @@ static void make_world(void)
 	if (rt_posix_create(&rt) || topo_load("pair", &topo, err, sizeof(err)) ||
 	    fab_create(rt, topo, &fab) || ib_mad_init())
 		abort();
-	configure(fab, topo);
+	pair_configure(fab);
 	if (hca_create(rt, fab, topo_find(topo, "n1"), &hca))
 		abort();
 	ib_device_for_each(keep_device, NULL);

@@ -143,7 +143,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	int before, port, n;
 
 	setenv(ABI_ENV_DIR, "/tmp", 1);
-	before = hostile_open_fds();
+	before = open_fds();
 	input = data;
 	input_left = size;
 	n = umad_get_cas_names(names, ARRAY_SIZE(names));

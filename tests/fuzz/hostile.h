@@ -8,17 +8,14 @@
 #define SOFTIB_TESTS_FUZZ_HOSTILE_H
 
 #include <fcntl.h>
-#include <poll.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/types.h"
+#include "check.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int __wrap_connect(int fd, const struct sockaddr *addr, socklen_t len);
@@ -31,14 +28,6 @@ static void hostile_answer(int sock, unsigned nth);
 
 static int hostile_peer[HOSTILE_CONNECTIONS_MAX]; /* our ends */
 static unsigned hostile_num;
-
-#define check(holds)                                                                     \
-	do {                                                                             \
-		if (!(holds)) {                                                          \
-			fprintf(stderr, "%s:%d: not %s\n", __FILE__, __LINE__, #holds);  \
-			abort();                                                         \
-		}                                                                        \
-	} while (0)
 
 static inline int hostile_memory(size_t bytes)
 {
@@ -92,25 +81,12 @@ int __wrap_connect(int fd, const struct sockaddr *addr, socklen_t len)
 	return 0;
 }
 
-static inline int hostile_open_fds(void)
-{
-	struct pollfd fds[256];
-	int n = 0;
-
-	for (unsigned i = 0; i < ARRAY_SIZE(fds); i++)
-		fds[i] = (struct pollfd){.fd = (int)i};
-	check(poll(fds, ARRAY_SIZE(fds), 0) >= 0);
-	for (unsigned i = 0; i < ARRAY_SIZE(fds); i++)
-		n += !(fds[i].revents & POLLNVAL);
-	return n;
-}
-
 /** hostile_end() - close our ends; as many descriptors are open as @before */
 static inline void hostile_end(int before)
 {
 	while (hostile_num)
 		close(hostile_peer[--hostile_num]);
-	check(hostile_open_fds() == before);
+	check(open_fds() == before);
 }
 
 #endif

@@ -90,7 +90,8 @@ void conns_describe_undone(struct sim *sim, char *text, size_t bytes);
 void conns_begin_calm(struct sim *sim);
 
 /* --- traffic.c --- */
-extern const struct eng_link_ops traffic_link_ops;
+/** traffic_link_ops() - the library's link, overheard: PSNs, MSNs, the digest */
+const struct eng_link_ops *traffic_link_ops(void);
 /** traffic_turn() - post what is due, for all ends of @p. True: it posted;
  *  *@next is made earlier when something is due later */
 bool traffic_turn(struct program *p, mono_t *next);

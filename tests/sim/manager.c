@@ -93,21 +93,6 @@ static struct ib_ah *make_ah(struct manager *m, const struct sm_addr *to)
 	return ib_create_ah(m->pd, &attr);
 }
 
-static void copy_data(struct ib_mad_send_buf *msg, const uint8_t *data, size_t bytes)
-{
-	if (!msg->seg_count) {
-		memcpy((char *)msg->mad + msg->hdr_len, data, bytes);
-		return;
-	}
-	for (int seg = 1; bytes; seg++) {
-		size_t part = MIN(bytes, (size_t)msg->seg_size);
-
-		memcpy(ib_get_rmpp_segment(msg, seg), data, part);
-		data += part;
-		bytes -= part;
-	}
-}
-
 /* the manager's MADs lie where they lie: not aligned */
 static bool is_rmpp(const struct ib_mad_agent *agent, const void *bytes)
 {
@@ -127,16 +112,10 @@ static struct ib_mad_send_buf *make_message(struct ib_mad_agent *agent,
 	struct ib_mad_send_buf *msg =
 		ib_create_send_mad(agent, to->qpn, to->pkey_index, rmpp, head,
 				   (int)len - head, GFP_KERNEL, IB_MGMT_BASE_VERSION);
-	struct ib_mad_hdr *hdr;
 
 	if (IS_ERR(msg))
 		return msg;
-	hdr = msg->mad;
-	memcpy(msg->mad, bytes, (size_t)head);
-	copy_data(msg, (const uint8_t *)bytes + head, len - (size_t)head);
-	if (!ib_response_mad(hdr))
-		hdr->tid = cpu_to_be64((u64)agent->hi_tid << 32 |
-				       (be64_to_cpu(hdr->tid) & 0xffffffff));
+	ib_set_mad_contents(msg, bytes);
 	return msg;
 }
 

@@ -335,8 +335,8 @@ static int make_engine(struct program *p)
 {
 	struct eng_config config = {
 		.devpage = p->soft.devpage,
-		.link_ops = &traffic_link_ops,
-		.link = p,
+		.link_ops = traffic_link_ops(),
+		.link = &p->soft.link,
 		.packets = &p->soft.link.rx,
 		.now = program_now,
 		.cq_event = on_cq_event,

@@ -142,74 +142,47 @@ static void watch(struct program *p, const void *bytes, size_t len)
 
 /* --- the library's link, overheard --- */
 
-static struct {
-	const uint8_t *bytes;
-} reserved;
+static const uint8_t *reserved;
+
+static struct program *program_of(void *link)
+{
+	return container_of(link, struct program, soft.link);
+}
 
 static void *reserve(void *link, const struct wire_packet *pkt, unsigned port_num,
 		     size_t len)
 {
-	struct program *p = link;
-	void *room = link_ops.reserve(&p->soft.link, pkt, port_num, len);
+	void *room = link_ops.reserve(link, pkt, port_num, len);
 
-	reserved.bytes = room;
+	reserved = room;
 	return room;
 }
 
 static void commit(void *link, unsigned port_num, size_t len)
 {
-	struct program *p = link;
-
-	watch(p, reserved.bytes, len);
-	link_ops.commit(&p->soft.link, port_num, len);
-}
-
-static void flush(void *link)
-{
-	link_ops.flush(&((struct program *)link)->soft.link);
+	watch(program_of(link), reserved, len);
+	link_ops.commit(link, port_num, len);
 }
 
 static const void *receive(void *link, size_t *len, unsigned *port_num)
 {
-	struct program *p = link;
-	const void *bytes = link_ops.receive(&p->soft.link, len, port_num);
+	const void *bytes = link_ops.receive(link, len, port_num);
 
 	if (bytes)
-		sim_note_bytes(p->sim, bytes, MIN(*len, (size_t)20));
+		sim_note_bytes(program_of(link)->sim, bytes, MIN(*len, (size_t)20));
 	return bytes;
 }
 
-static void release(void *link)
+const struct eng_link_ops *traffic_link_ops(void)
 {
-	link_ops.release(&((struct program *)link)->soft.link);
-}
+	static struct eng_link_ops overheard;
 
-static enum eng_way choose(void *link, const struct eng_path *path, uint32_t bytes,
-			   struct eng_flow **flow)
-{
-	return link_ops.choose(&((struct program *)link)->soft.link, path, bytes, flow);
+	overheard = link_ops;
+	overheard.reserve = reserve;
+	overheard.commit = commit;
+	overheard.receive = receive;
+	return &overheard;
 }
-
-static enum eng_way stuck(void *link, struct eng_flow *flow)
-{
-	return link_ops.stuck(&((struct program *)link)->soft.link, flow);
-}
-
-static void ring(void *link, struct eng_lane_out *lane)
-{
-	link_ops.ring(&((struct program *)link)->soft.link, lane);
-}
-
-const struct eng_link_ops traffic_link_ops = {
-	.reserve = reserve,
-	.commit = commit,
-	.flush = flush,
-	.receive = receive,
-	.release = release,
-	.choose = choose,
-	.stuck = stuck,
-	.ring = ring,
-};
 
 /* --- lanes: what was written into them since the last look --- */
 

@@ -286,24 +286,28 @@ static void print_cost(const char *what, struct cost from, struct cost to, doubl
 	fflush(stdout);
 }
 
-/* the peer of a program that waits: sends one message at the end */
+/* the peer of a program that waits: sends one message, @after_us from now */
+__attribute__((noreturn)) static void send_late(struct side_qp *q, useconds_t after_us)
+{
+	struct ibv_sge sge;
+	struct ibv_send_wr wr = send_wr(q, &sge, IBV_WR_SEND, 1, 64, 8);
+
+	usleep(after_us);
+	post(q, &wr);
+	usleep(100000);
+	_exit(0);
+}
+
 static void quiet_peer(const struct plan *p, int me)
 {
 	struct side side;
 	struct side_qp q;
 	struct cost from;
-	struct ibv_sge sge;
 
 	open_qp(&side, &q, me);
 	usleep(100000); /* what connecting made is over */
-	if (me == 1) {
-		struct ibv_send_wr wr = send_wr(&q, &sge, IBV_WR_SEND, 1, 64, 8);
-
-		usleep(IDLE_US + 200000);
-		post(&q, &wr);
-		usleep(100000);
-		_exit(0);
-	}
+	if (me == 1)
+		send_late(&q, IDLE_US + 200000);
 	from = cost_of(RUSAGE_SELF);
 	usleep(IDLE_US);
 	print_cost("open device, asleep", from, cost_of(RUSAGE_SELF), IDLE_US / 1e6);
@@ -315,17 +319,10 @@ static void waits_in_get_event(const struct plan *p, int me)
 	struct side side;
 	struct side_qp q;
 	struct cost from;
-	struct ibv_sge sge;
 
 	open_qp(&side, &q, me);
-	if (me == 1) {
-		struct ibv_send_wr wr = send_wr(&q, &sge, IBV_WR_SEND, 1, 64, 8);
-
-		usleep(IDLE_US);
-		post(&q, &wr);
-		usleep(100000);
-		_exit(0);
-	}
+	if (me == 1)
+		send_late(&q, IDLE_US);
 	from = cost_of(RUSAGE_SELF);
 	next_message(&q, GET_EVENT);
 	print_cost("asleep in ibv_get_cq_event", from, cost_of(RUSAGE_SELF), IDLE_US / 1e6);

@@ -205,6 +205,16 @@ struct json_object *client_call(const char *dir, struct json_object *req)
 	return check_answer(dir, client_call_quiet(dir, req));
 }
 
+struct json_object *client_ask(const struct common *common, struct json_object *req)
+{
+	char dir[PATH_MAX];
+
+	if (!place_choose(common->fabric, dir))
+		return client_call(dir, req);
+	json_object_put(req);
+	return NULL;
+}
+
 struct json_object *client_call_hold(const char *dir, struct json_object *req, int *control_fd,
 				     int passed[2])
 {

@@ -51,14 +51,13 @@ static void words_end(struct fault_args *args)
 #define WORDS_END __attribute__((cleanup(words_end)))
 
 /* options wherever they stand; the rest are words. Return: 0; -1 (said) */
-static int parse(struct fault_args *args, int argc, char **argv, const struct argp *argp,
-		 char dir[PATH_MAX])
+static int parse(struct fault_args *args, int argc, char **argv, const struct argp *argp)
 {
 	args->words = calloc((size_t)argc + 1, sizeof(*args->words));
 	if (!args->words)
 		return complain("out of memory"), -1;
 	argp_parse(argp, argc, argv, 0, NULL, args);
-	return place_choose(args->common.fabric, dir);
+	return 0;
 }
 
 /* --- add --------------------------------------------------------------- */
@@ -114,9 +113,9 @@ static int fault_add(int argc, char **argv)
 		       "  softib fault add node s2 death for=10s\n"};
 	struct fault_args args WORDS_END = {0};
 	struct json_object *req, *answer;
-	char dir[PATH_MAX], *text;
+	char *text;
 
-	if (parse(&args, argc, argv, &argp, dir))
+	if (parse(&args, argc, argv, &argp))
 		return EXIT_FAILURE;
 	req = request("fault_add");
 	text = join(args.words);
@@ -126,7 +125,7 @@ static int fault_add(int argc, char **argv)
 		json_object_put(req);
 		return EXIT_FAILURE;
 	}
-	answer = client_call(dir, req);
+	answer = client_ask(&args.common, req);
 	if (!answer)
 		return EXIT_FAILURE;
 	if (args.common.json)
@@ -154,11 +153,10 @@ static int fault_list(int argc, char **argv)
 		.doc = "List the rules: packets that matched, and those that were hit."};
 	struct fault_args args WORDS_END = {0};
 	struct json_object *answer, *list;
-	char dir[PATH_MAX];
 
-	if (parse(&args, argc, argv, &argp, dir) || no_words(&args, "list"))
+	if (parse(&args, argc, argv, &argp) || no_words(&args, "list"))
 		return EXIT_FAILURE;
-	answer = client_call(dir, request("fault_list"));
+	answer = client_ask(&args.common, request("fault_list"));
 	if (!answer)
 		return EXIT_FAILURE;
 	list = member_of(answer, "rules");
@@ -188,9 +186,9 @@ static int fault_clear(int argc, char **argv)
 		.doc = "End rules. What they hold goes on; links and switches that they took down come back."};
 	struct fault_args args WORDS_END = {0};
 	struct json_object *req, *answer;
-	char dir[PATH_MAX], *end;
+	char *end;
 
-	if (parse(&args, argc, argv, &argp, dir))
+	if (parse(&args, argc, argv, &argp))
 		return EXIT_FAILURE;
 	if (!args.num_words)
 		return complain("which rule? Its number of 'softib fault list', or all");
@@ -204,7 +202,7 @@ static int fault_clear(int argc, char **argv)
 		req = request("fault_clear");
 		if (!all)
 			request_number(req, "id", id);
-		answer = client_call(dir, req);
+		answer = client_ask(&args.common, req);
 		if (!answer)
 			return EXIT_FAILURE;
 		json_object_put(answer);
@@ -244,10 +242,9 @@ static int fault_log(int argc, char **argv)
 	struct fault_args args WORDS_END = {0};
 	struct json_object *answer, *list, *req, *all = NULL;
 	int64_t since = 0, only = 0, logged;
-	char dir[PATH_MAX];
 	size_t n;
 
-	if (parse(&args, argc, argv, &argp, dir))
+	if (parse(&args, argc, argv, &argp))
 		return EXIT_FAILURE;
 	if (args.num_words)
 		only = atoll(args.words[0]);
@@ -258,7 +255,7 @@ static int fault_log(int argc, char **argv)
 	do {
 		req = request("fault_log");
 		request_number(req, "since", since);
-		answer = client_call(dir, req);
+		answer = client_ask(&args.common, req);
 		if (!answer)
 			return EXIT_FAILURE;
 		list = member_of(answer, "hits");

@@ -126,16 +126,12 @@ int cmd_wait(int argc, char **argv)
 		       "Examples:\n"
 		       "  softib link s1:2 up && softib wait\n"};
 	struct wait_args args = {.timeout_s = 120};
-	struct json_object *req, *answer;
-	char dir[PATH_MAX];
+	struct json_object *req = request("wait"), *answer;
 
 	argp_parse(&argp, argc, argv, 0, NULL, &args);
-	if (place_choose(args.common.fabric, dir))
-		return EXIT_FAILURE;
-	req = request("wait");
 	request_text(req, "until", "active");
 	request_number(req, "timeout_ms", args.timeout_s * 1000);
-	answer = client_call(dir, req);
+	answer = client_ask(&args.common, req);
 	if (!answer)
 		return EXIT_FAILURE;
 	if (args.common.json)
@@ -202,17 +198,13 @@ int cmd_link(int argc, char **argv)
 		       "  softib link n1:1 down\n"
 		       "  softib link --fabric lab s3:17 up\n"};
 	struct link_args args = {0};
-	struct json_object *req, *answer;
-	char dir[PATH_MAX];
+	struct json_object *req = request("link"), *answer;
 
 	argp_parse(&argp, argc, argv, 0, NULL, &args);
-	if (place_choose(args.common.fabric, dir))
-		return EXIT_FAILURE;
-	req = request("link");
 	request_text(req, "node", args.node);
 	request_number(req, "port", args.port);
 	request_text(req, "state", args.state);
-	answer = client_call(dir, req);
+	answer = client_ask(&args.common, req);
 	if (!answer)
 		return EXIT_FAILURE;
 	if (args.common.json)

@@ -186,16 +186,13 @@ static int draw_svg(const char *dot)
 /* of a fabric that is up. Return: the text, the caller's; NULL (said) */
 static char *ask_text(const struct topo_args *args, const char *format)
 {
-	struct json_object *req, *answer;
-	char dir[PATH_MAX], *text;
+	struct json_object *req = request("topo"), *answer;
+	char *text;
 
-	if (place_choose(args->common.fabric, dir))
-		return NULL;
-	req = request("topo");
 	request_text(req, "format", format);
 	if (!strcmp(format, "text") && use_colour(stdout))
 		json_object_object_add(req, "colour", json_object_new_boolean(1));
-	answer = client_call(dir, req);
+	answer = client_ask(&args->common, req);
 	if (!answer)
 		return NULL;
 	if (!strcmp(format, "json"))
@@ -373,16 +370,13 @@ int cmd_counters(int argc, char **argv)
 		       "Examples:\n  softib counters\n  softib counters s1\n  softib counters n2:1 --json\n"};
 	struct counters_args args = {0};
 	struct json_object *req = request("counters"), *answer, *list;
-	char dir[PATH_MAX];
 
 	argp_parse(&argp, argc, argv, 0, NULL, &args);
-	if (place_choose(args.common.fabric, dir))
-		return EXIT_FAILURE;
 	if (args.node)
 		request_text(req, "node", args.node);
 	if (args.port)
 		request_number(req, "port", args.port);
-	answer = client_call(dir, req);
+	answer = client_ask(&args.common, req);
 	if (!answer)
 		return EXIT_FAILURE;
 	list = member_of(answer, "counters");
@@ -454,14 +448,11 @@ int cmd_resource(int argc, char **argv)
 		       "Examples:\n  softib resource show\n  softib resource show n2 --json\n"};
 	struct resource_args args = {0};
 	struct json_object *req = request("resources"), *answer, *list;
-	char dir[PATH_MAX];
 
 	argp_parse(&argp, argc, argv, 0, NULL, &args);
-	if (place_choose(args.common.fabric, dir))
-		return EXIT_FAILURE;
 	if (args.node)
 		request_text(req, "node", args.node);
-	answer = client_call(dir, req);
+	answer = client_ask(&args.common, req);
 	if (!answer)
 		return EXIT_FAILURE;
 	list = member_of(answer, "resources");

@@ -83,6 +83,8 @@ struct json_object *client_receive(int fd);
  *  Return: the answer, the caller's; NULL when there is none or it is an
  *  error, which has been said */
 struct json_object *client_call(const char *dir, struct json_object *request);
+/** client_ask() - the same of the fabric that @common means */
+struct json_object *client_ask(const struct common *common, struct json_object *request);
 /** client_call_quiet() - the same, saying nothing */
 struct json_object *client_call_quiet(const char *dir, struct json_object *request);
 /** client_call_hold() - the same, of a request that lasts as long as its

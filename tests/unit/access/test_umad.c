@@ -566,17 +566,24 @@ static void test_unplugged(void **state)
 	ib_register_device(&w->net->node[0]->ib, "fake0");
 }
 
+/* n1's */
+static void issm_file(struct world *w, char path[200])
+{
+	struct abi_open open = opening(ABI_OPEN_PORT, "n1");
+	struct abi_port_info info;
+
+	ask(w, &open, &info, sizeof(info));
+	snprintf(path, 200, "%s/%s", w->dir, info.issm);
+}
+
 static void test_a_held_issm_file_is_is_sm(void **state)
 {
 	struct world *w = *state;
-	struct abi_open open = opening(ABI_OPEN_PORT, "n1");
 	struct net_node *node = w->net->node[1];
-	struct abi_port_info info;
 	char path[200];
 	int first, second;
 
-	ask(w, &open, &info, sizeof(info));
-	snprintf(path, sizeof(path), "%s/%s", w->dir, info.issm);
+	issm_file(w, path);
 	turn(w, 5);
 	assert_false(node->cap_mask & IB_PORT_SM);
 	first = openat(AT_FDCWD, path, O_NONBLOCK | O_CLOEXEC);
@@ -597,14 +604,11 @@ static void test_a_held_issm_file_is_is_sm(void **state)
 static void test_two_opens_between_two_looks(void **state)
 {
 	struct world *w = *state;
-	struct abi_open open = opening(ABI_OPEN_PORT, "n1");
 	struct net_node *node = w->net->node[1];
-	struct abi_port_info info;
 	char path[200];
 	int first, second;
 
-	ask(w, &open, &info, sizeof(info));
-	snprintf(path, sizeof(path), "%s/%s", w->dir, info.issm);
+	issm_file(w, path);
 	first = openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
 	second = openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
 	turn(w, 5);

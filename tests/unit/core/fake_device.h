@@ -333,4 +333,16 @@ static inline struct fake *fake_create(struct rt *rt, const char *node)
 	return f;
 }
 
+/* the device goes. Return: how many objects were left, and tracked ones */
+static inline int fake_end(struct fake *fake)
+{
+	int left = fake->live;
+
+	for (int type = 0; type < RDMA_RESTRACK_MAX; type++)
+		left += (int)rdma_restrack_count(&fake->ib, type);
+	ib_unregister_device(&fake->ib);
+	ib_dealloc_device(&fake->ib);
+	return left;
+}
+
 #endif

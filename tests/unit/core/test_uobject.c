@@ -34,11 +34,7 @@ static int teardown(void **state)
 
 	if (w->context)
 		ib_ucontext_close(w->context);
-	left = w->fake->live;
-	for (int type = 0; type < RDMA_RESTRACK_MAX; type++)
-		left += (int)rdma_restrack_count(&w->fake->ib, type);
-	ib_unregister_device(&w->fake->ib);
-	ib_dealloc_device(&w->fake->ib);
+	left = fake_end(w->fake);
 	rt_sim_destroy(w->rt);
 	free(w);
 	return left ? -1 : 0;

@@ -35,11 +35,7 @@ static int teardown(void **state)
 
 	if (ib_destroy_cq(w->cq) || ib_dealloc_pd(w->pd))
 		return -1;
-	left = w->fake->live;
-	for (int type = 0; type < RDMA_RESTRACK_MAX; type++)
-		left += (int)rdma_restrack_count(&w->fake->ib, type);
-	ib_unregister_device(&w->fake->ib);
-	ib_dealloc_device(&w->fake->ib);
+	left = fake_end(w->fake);
 	rt_sim_destroy(w->rt);
 	free(w);
 	return left ? -1 : 0;

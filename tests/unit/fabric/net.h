@@ -305,6 +305,19 @@ static inline int net_send_mad(struct net *net, int from, uint16_t dlid, uint32_
 	return fab_send(net->fab, from, 1, buf, len);
 }
 
+/* Get(NodeInfo), by LID */
+static inline int net_ask_node_info(struct net *net, int from, uint16_t dlid)
+{
+	const struct wire_smp smp = {
+		.mad = {.base_version = 1, .mgmt_class = WIRE_CLASS_SM_LID, .class_version = 1,
+			.method = WIRE_METHOD_GET, .attr_id = WIRE_SMP_NODE_INFO},
+	};
+	uint8_t mad[WIRE_MAD_BYTES] = {0};
+
+	wire_smp_encode(&smp, mad);
+	return net_send_mad(net, from, dlid, 0, mad);
+}
+
 /* the MAD in the last packet that reached @node */
 static inline const uint8_t *net_last_mad(struct net *net, int node)
 {

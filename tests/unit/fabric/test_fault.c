@@ -322,23 +322,17 @@ static void loopback(void **state)
 static void mads_by_class(void **state)
 {
 	struct lab *lab = make();
-	uint8_t mad[WIRE_MAD_BYTES] = {0};
-	struct wire_smp smp = {
-		.mad = {.base_version = 1, .mgmt_class = WIRE_CLASS_SM_LID, .class_version = 1,
-			.method = WIRE_METHOD_GET, .attr_id = WIRE_SMP_NODE_INFO},
-	};
 
-	wire_smp_encode(&smp, mad);
 	add(lab, "class sm drop method=get attr=0x11 nth=1");
-	net_send_mad(&lab->net, N0, 3, 0, mad);
+	net_ask_node_info(&lab->net, N0, 3);
 	rt_sim_run(lab->net.rt, 100);
 	assert_int_equal(lab->net.sink[N0].packets, 0);
-	net_send_mad(&lab->net, N0, 3, 0, mad);
+	net_ask_node_info(&lab->net, N0, 3);
 	rt_sim_run(lab->net.rt, 100);
 	assert_int_equal(lab->net.sink[N0].packets, 1);
 	/* the answer, delayed on its link */
 	add(lab, "link n0:1 delay 1ms dir=in");
-	net_send_mad(&lab->net, N0, 3, 0, mad);
+	net_ask_node_info(&lab->net, N0, 3);
 	rt_sim_run_for(lab->net.rt, 500 * NSEC_PER_USEC);
 	assert_int_equal(lab->net.sink[N0].packets, 1);
 	rt_sim_run_for(lab->net.rt, 600 * NSEC_PER_USEC);

@@ -126,14 +126,8 @@ static void switch_dies_and_returns(void **state)
 static void a_dead_switch_answers_nothing(void **state)
 {
 	struct lab *lab = make();
-	uint8_t mad[WIRE_MAD_BYTES] = {0};
-	struct wire_smp smp = {
-		.mad = {.base_version = 1, .mgmt_class = WIRE_CLASS_SM_LID, .class_version = 1,
-			.method = WIRE_METHOD_GET, .attr_id = WIRE_SMP_NODE_INFO},
-	};
 
-	wire_smp_encode(&smp, mad);
-	net_send_mad(&lab->net, N0, 3, 0, mad);
+	net_ask_node_info(&lab->net, N0, 3);
 	add(lab, "node s2 death"); /* the MAD has arrived and is not answered yet */
 	rt_sim_run(lab->net.rt, 100);
 	assert_int_equal(lab->net.sink[N0].packets, 0);
