@@ -17,6 +17,8 @@
 #include <dirent.h>
 #include <errno.h>
 #include <getopt.h>
+#include <limits.h>
+#include <linux/futex.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -24,6 +26,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -41,6 +44,7 @@ enum role { SURVIVOR, VICTIM };
 
 /* what a pair's processes share */
 struct stage {
+	_Atomic uint32_t news;	 /* how often one of those below changed: a futex */
 	_Atomic uint32_t victim; /* number of the one that lives or has died */
 	_Atomic uint32_t dead;	 /* number of the last that died */
 	_Atomic uint32_t buried; /* ... and was found complete by the survivor */
@@ -55,6 +59,49 @@ struct stage {
 static const char *node[2] = {"n1", "n2"};
 static uint32_t count = 200, pairs = 2;
 static uint64_t seed = 1;
+
+/* --- what they tell each other --- */
+
+static void tell(struct stage *s, _Atomic uint32_t *word, uint32_t value)
+{
+	atomic_store(word, value);
+	atomic_fetch_add(&s->news, 1);
+	syscall(SYS_futex, &s->news, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+/* @seen: the news before the caller looked. Return: what they are now */
+static uint32_t wait_news(struct stage *s, uint32_t seen, const struct timespec *limit)
+{
+	syscall(SYS_futex, &s->news, FUTEX_WAIT, seen, limit, NULL, 0);
+	return atomic_load(&s->news);
+}
+
+/* until @word, or one of two, is @value */
+static void await_either(struct stage *s, _Atomic uint32_t *word, _Atomic uint32_t *other,
+			 uint32_t value)
+{
+	uint32_t news = atomic_load(&s->news);
+
+	while (atomic_load(word) != value && atomic_load(other) != value)
+		news = wait_news(s, news, NULL);
+}
+
+static void await_word(struct stage *s, _Atomic uint32_t *word, uint32_t value)
+{
+	await_either(s, word, word, value);
+}
+
+/* the same with a limit, for whom another's end concerns. Return: it is so */
+static bool await_for(struct stage *s, _Atomic uint32_t *word, uint32_t value, unsigned seconds)
+{
+	const struct timespec limit = {.tv_sec = seconds};
+	const uint64_t end = now_ns() + seconds * 1000000000ull;
+	uint32_t news = atomic_load(&s->news);
+
+	while (atomic_load(word) != value && now_ns() < end)
+		news = wait_news(s, news, &limit);
+	return atomic_load(word) == value;
+}
 
 /* --- both roles --- */
 
@@ -79,7 +126,7 @@ static void announce(struct traffic *t, struct side_qp *q, struct stage *s, enum
 	memset(&s->seen[role], 0, sizeof(s->seen[role]));
 	traffic_init(t, q, 0, SLOT_BYTES, s->seed * 2 + role, &s->seen[role]);
 	s->address[role] = side_qp_address(q);
-	atomic_store(&s->ready[role], s->victim);
+	tell(s, &s->ready[role], s->victim);
 }
 
 static void take_all(struct traffic *t)
@@ -123,8 +170,7 @@ static void victim(struct stage *s)
 
 	side_open(&side, node[VICTIM], traffic_bytes(SLOT_BYTES));
 	create(&q, &side, s, VICTIM);
-	while (atomic_load(&s->ready[SURVIVOR]) != s->victim)
-		usleep(20);
+	await_word(s, &s->ready[SURVIVOR], s->victim);
 	announce(&t, &q, s, VICTIM);
 	side_qp_connect(&q, &s->address[SURVIVOR]);
 	while (!t.broken) { /* it is, when it was stopped for long */
@@ -198,16 +244,14 @@ static void outlive(struct side *side, struct stage *s)
 	create(&q, side, s, SURVIVOR);
 	announce(&t, &q, s, SURVIVOR);
 	s->step = 2;
-	while (atomic_load(&s->ready[VICTIM]) != s->victim && atomic_load(&s->dead) != s->victim)
-		usleep(20);
+	await_either(s, &s->ready[VICTIM], &s->dead, s->victim);
 	if (atomic_load(&s->ready[VICTIM]) == s->victim) {
 		s->step = 3;
 		side_qp_connect(&q, &s->address[VICTIM]);
 		s->step = 4;
 		live_with(&t, s);
 		s->step = 5;
-		while (atomic_load(&s->dead) != s->victim)
-			usleep(20);
+		await_word(s, &s->dead, s->victim);
 		inquest(&t, s);
 		s->messages += t.received + t.messages;
 	} else {
@@ -256,7 +300,8 @@ static struct held held(void)
 			     mapped("softib-window")};
 }
 
-/* What the dead left in the survivor goes when softibd tells; that is soon.
+/* What the dead left in the survivor goes when softibd tells; that is soon. The
+ * library's threads hear it, and no event says that they have.
  * @before: when the first had died; since then the survivor's own memory may
  * have become a window or some, but not one with every death. */
 static void expect_nothing_left(struct held before)
@@ -282,12 +327,11 @@ static void survivor(struct stage *s, uint32_t first, uint32_t last)
 
 	side_open(&side, node[SURVIVOR], traffic_bytes(SLOT_BYTES));
 	for (uint32_t n = first; n < last; n++) {
-		while (atomic_load(&s->victim) != n)
-			usleep(20);
+		await_word(s, &s->victim, n);
 		outlive(&side, s);
 		if (!early.fds && atomic_load(&s->ready[VICTIM]) == n)
 			early = held();
-		atomic_store(&s->buried, n);
+		tell(s, &s->buried, n);
 	}
 	if (early.fds)
 		expect_nothing_left(early);
@@ -324,12 +368,12 @@ static void freeze(struct rng *rng, pid_t who)
 	kill(who, SIGCONT);
 }
 
-static void expect_buried(const struct stage *s, uint32_t n, pid_t survivor_pid)
+static void expect_buried(struct stage *s, uint32_t n, pid_t survivor_pid)
 {
 	uint64_t start = now_ns();
 	int status;
 
-	while (atomic_load(&s->buried) != n) {
+	while (!await_for(s, &s->buried, n, 1)) {
 		if (waitpid(survivor_pid, &status, WNOHANG))
 			fail("death %u, seed %lu: the survivor ends with status %d", n,
 			     (unsigned long)s->seed, status);
@@ -341,20 +385,13 @@ static void expect_buried(const struct stage *s, uint32_t n, pid_t survivor_pid)
 			kill(survivor_pid, SIGKILL);
 			fail("pid %d", survivor_pid);
 		}
-		usleep(100);
 	}
 }
 
-static void await_ready(const struct stage *s, uint32_t n)
+static void started(struct stage *s, uint32_t n)
 {
-	uint64_t start = now_ns();
-
-	while (atomic_load(&s->ready[VICTIM]) != n)
-		if (now_ns() - start > GRACE_S * 1000000000ull)
-			fail("death %u, seed %lu: the victim does not start", n,
-			     (unsigned long)s->seed);
-		else
-			wait_us(50);
+	if (!await_for(s, &s->ready[VICTIM], n, GRACE_S))
+		fail("death %u, seed %lu: the victim does not start", n, (unsigned long)s->seed);
 }
 
 static void one_death(struct stage *s, uint32_t n, pid_t survivor_pid, struct rng *rng)
@@ -363,12 +400,12 @@ static void one_death(struct stage *s, uint32_t n, pid_t survivor_pid, struct rn
 	pid_t pid;
 
 	s->seed = rng_next(rng);
-	atomic_store(&s->victim, n);
+	tell(s, &s->victim, n);
 	pid = child();
 	if (pid == 0)
 		victim(s);
 	if (rng_below(rng, 2)) /* else at any time, which is while it sets up mostly */
-		await_ready(s, n);
+		started(s, n);
 	wait_us(rng_below(rng, LIFE_US));
 	if (rng_below(rng, 4) == 0)
 		freeze(rng, rng_below(rng, 2) ? pid : survivor_pid);
@@ -376,7 +413,7 @@ static void one_death(struct stage *s, uint32_t n, pid_t survivor_pid, struct rn
 	if (waitpid(pid, &status, 0) != pid || !WIFSIGNALED(status))
 		fail("death %u, seed %lu: the victim ends with status %d", n,
 		     (unsigned long)s->seed, status);
-	atomic_store(&s->dead, n);
+	tell(s, &s->dead, n);
 	expect_buried(s, n, survivor_pid);
 }
 
