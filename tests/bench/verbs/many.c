@@ -36,7 +36,11 @@ static double empty_poll_ns(struct bench *b)
 	return measure_median(ns, BATCHES);
 }
 
-/* Back and forth over one QP after the other: message @n goes over QP n mod count. */
+/*
+ * Back and forth over one QP after the other: message @n goes over QP n mod count.
+ * A receive is taken up again before the answer goes: the next message may come
+ * at once, and one that finds no receive waits for the RNR timer.
+ */
 static void bounce(struct bench *b, unsigned n, bool first)
 {
 	unsigned qp = n % b->count;
@@ -44,11 +48,11 @@ static void bounce(struct bench *b, unsigned n, bool first)
 	if (first)
 		post_send(&b->end, qp, IBV_WR_SEND, b->size, true);
 	await(&b->end, first ? 2 : 1);
+	post_receives(&b->end, qp, b->size, 1);
 	if (!first) {
 		post_send(&b->end, qp, IBV_WR_SEND, b->size, true);
 		await(&b->end, 1);
 	}
-	post_receives(&b->end, qp, b->size, 1);
 }
 
 static void receives_everywhere(struct bench *b)
