@@ -129,6 +129,12 @@ static inline void abi_record_pack(const struct abi_record *r, uint64_t word[3])
 		  (uint64_t)r->slid << 32 | (uint64_t)r->pkey << 48;
 }
 
+/** abi_record_bytes() - r.length_bytes, before anything else is unpacked */
+static inline uint32_t abi_record_bytes(const uint64_t word[3])
+{
+	return word[2] & 0x3ffff;
+}
+
 static inline void abi_record_unpack(const uint64_t word[3], struct abi_record *r)
 {
 	r->psn = word[0] & 0xffffff;
@@ -139,7 +145,7 @@ static inline void abi_record_unpack(const uint64_t word[3], struct abi_record *
 	r->flags = (uint8_t)(word[1] >> 24);
 	r->ack_psn = word[1] >> 32 & 0xffffff;
 	r->dlid_path_bits = (uint8_t)(word[1] >> 56);
-	r->length_bytes = word[2] & 0x3ffff;
+	r->length_bytes = abi_record_bytes(word);
 	r->packets = word[2] >> 18 & 0x3ff;
 	r->sl = word[2] >> 28 & 0xf;
 	r->slid = (uint16_t)(word[2] >> 32);
@@ -210,6 +216,17 @@ static inline uint32_t abi_lane_take_bulk(struct abi_lane_tx *tx, uint32_t len)
 	}
 	tx->bulk_tail += (len + 63) & ~63u;
 	return at;
+}
+
+/** abi_lane_put_bulk() - the payload of @cell goes into bulk: @len bytes, for
+ *  which there is room, and ABI_RECORD_BULK. Return: where to */
+static inline uint8_t *abi_lane_put_bulk(struct abi_lane_tx *tx, struct abi_cell *cell,
+					 uint32_t len)
+{
+	uint32_t bulk = abi_lane_take_bulk(tx, len);
+
+	memcpy(cell->data + ABI_CELL_BULK, &bulk, sizeof(bulk));
+	return tx->memory->bulk + bulk;
 }
 
 /** abi_lane_publish_words() - @cell, the one at tail, is filled but for its

@@ -36,6 +36,15 @@ static inline void copy_short(void *to, const void *from, size_t len)
 	}
 }
 
+/** copy_few() - memcpy(), of a few bytes more often than not */
+static inline void copy_few(void *to, const void *from, size_t len)
+{
+	if (likely(len <= 48))
+		copy_short(to, from, len);
+	else
+		memcpy(to, from, len);
+}
+
 /* one store, when the length has this bit */
 #define COPY_STORE(n)                                                          \
 	do {                                                                   \

@@ -9,6 +9,8 @@
 
 #include "engine/small.h"
 
+#define LONG_BYTES 512 /* the room of longer payloads is wanted back soon */
+
 void eng_lane_add(struct engine *e, struct eng_lane_in *lane)
 {
 	lane->known = (struct eng_small_header){};
@@ -152,8 +154,8 @@ noinline static void to_transport(struct engine *e, const struct eng_lane_in *la
 	eng_qp_touch(qp);
 }
 
-/* any record. Return: the bytes of its payload */
-noinline static uint32_t receive(struct engine *e, struct eng_lane_in *lane, const struct abi_cell *cell,
+/* any record */
+noinline static void receive(struct engine *e, struct eng_lane_in *lane, const struct abi_cell *cell,
 			const uint64_t word[3])
 {
 	struct abi_record record;
@@ -162,12 +164,11 @@ noinline static uint32_t receive(struct engine *e, struct eng_lane_in *lane, con
 	abi_record_unpack(word, &record);
 	qp = admit(e, lane, &record);
 	if (unlikely(!qp))
-		return record.length_bytes;
+		return;
 	eng_small_note(&lane->known, qp, &record, word);
 	if (record.flags & ABI_RECORD_ACK)
 		tp_qp_acked(qp->tp, psn(record.ack_psn), e->now);
 	to_transport(e, lane, qp, cell, word);
-	return record.length_bytes;
 }
 
 /* a small SEND whose like has passed. Return: false: it is not, nothing changed */
@@ -185,7 +186,8 @@ static bool receive_known(struct engine *e, struct eng_lane_in *lane, const stru
 	has_ack = record.flags & ABI_RECORD_ACK;
 	if (has_ack)
 		tp_qp_acked(qp->tp, psn(record.ack_psn), e->now);
-	if (unlikely(!eng_small_receive(e, qp, &record, cell))) {
+	if (unlikely(!eng_small_receive(e, qp, &record,
+					payload_at(lane->rx.memory, cell, cell->data, &record)))) {
 		to_transport(e, lane, qp, cell, word);
 	} else if (has_ack || list_empty(&qp->owing_node) || !tp_can_wait(qp->tp)) {
 		eng_qp_touch(qp); /* else: the same acknowledgement will answer this, too */
@@ -199,7 +201,6 @@ static unsigned receive_some(struct engine *e, struct eng_lane_in *lane, unsigne
 
 	for (; n < most && abi_lane_waiting(&lane->rx); n++) {
 		const struct abi_cell *cell;
-		uint32_t length_bytes = 0;
 		uint64_t word[3];
 
 		/* what came by softibd was sent before this (abi/lane.h) */
@@ -207,9 +208,8 @@ static unsigned receive_some(struct engine *e, struct eng_lane_in *lane, unsigne
 			eng_rx_packets(e, UINT32_MAX);
 		cell = abi_lane_read(&lane->rx, word);
 		if (unlikely(!receive_known(e, lane, cell, word)))
-			length_bytes = receive(e, lane, cell, word);
-		/* the room of a long payload is wanted back soon */
-		abi_lane_consume(&lane->rx, length_bytes > ABI_CELL_BYTES);
+			receive(e, lane, cell, word);
+		abi_lane_consume(&lane->rx, abi_record_bytes(word) > LONG_BYTES);
 	}
 	abi_lane_release(&lane->rx);
 	return n;

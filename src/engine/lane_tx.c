@@ -39,6 +39,7 @@ static bool same_path(const struct eng_path *a, const struct eng_path *b)
 static void note_headers(struct eng_qp *qp, const struct tp_av *av)
 {
 	uint32_t bytes = WIRE_LRH_BYTES + WIRE_BTH_BYTES + WIRE_ICRC_BYTES;
+	uint32_t most = qp->init.max_send_sge ? tp_qp_attr(qp->tp)->mtu_bytes : 0;
 	struct abi_record small;
 	struct wire_packet pkt;
 
@@ -55,6 +56,8 @@ static void note_headers(struct eng_qp *qp, const struct tp_av *av)
 		.src_qpn = qp->init.qpn,
 	};
 	abi_record_pack(&small, qp->small_word);
+	qp->small_bytes[0] = most;
+	qp->small_bytes[1] = MIN(qp->init.max_inline, most);
 }
 
 enum eng_way eng_lane_way(struct engine *e, struct eng_qp *qp)
@@ -128,14 +131,10 @@ static uint8_t *put_ext(uint8_t *at, const struct wire_packet *pkt, uint32_t fla
 static uint8_t *payload_place(struct abi_lane_tx *tx, struct abi_cell *cell, uint8_t *at,
 			      struct abi_record *record)
 {
-	uint32_t bulk;
-
 	if (likely(record->length_bytes <= (size_t)(cell->data + ABI_CELL_BYTES - at)))
 		return at;
-	bulk = abi_lane_take_bulk(tx, record->length_bytes);
-	memcpy(cell->data + ABI_CELL_BULK, &bulk, sizeof(bulk));
 	record->flags |= ABI_RECORD_BULK;
-	return tx->memory->bulk + bulk;
+	return abi_lane_put_bulk(tx, cell, record->length_bytes);
 }
 
 static void copy_payload(struct eng_copy *copy, const struct tp_packet_out *out, uint8_t *to)

@@ -81,7 +81,7 @@ struct eng_qp {
 	uint8_t flow_dwords;  /* the headers of its packets, ICRC and all, but none extended */
 	/* --- small SENDs (small.h) --- */
 	uint64_t small_word[3]; /* RC: the record of one by that flow */
-	uint32_t small_bytes[2]; /* how long one may be; [1]: inline */
+	uint32_t small_bytes[2]; /* how long one by that flow may be; [1]: inline */
 	struct list_head owing_node; /* in engine.owing while an ACK may wait */
 	psn_t paid_at; /* NEVER_PAID; its next PSN when an ACK went alone: does it send since? */
 	bool answers;  /* it does */

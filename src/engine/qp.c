@@ -233,10 +233,6 @@ int eng_qp_create(struct engine *e, const struct eng_qp_init *init, struct eng_q
 	if (ret)
 		goto undo_qp;
 	eng_find_pkey(qp);
-	if (init->max_send_sge) {
-		qp->small_bytes[0] = ABI_CELL_BYTES;
-		qp->small_bytes[1] = MIN(init->max_inline, ABI_CELL_BYTES);
-	}
 	eng_lock(e);
 	ret = enter_tables(e, qp);
 	if (ret) {

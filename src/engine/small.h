@@ -32,6 +32,13 @@ static inline void eng_lane_count(struct abi_flow_count *c, uint32_t packets, ui
 	atomic_store_explicit(&c->packets, p + packets, memory_order_relaxed);
 }
 
+/** eng_small_has_room() - for a record with @len bytes of payload */
+static inline bool eng_small_has_room(struct abi_lane_tx *tx, uint32_t len)
+{
+	return likely(abi_lane_has_cell(tx)) &&
+	       (len <= ABI_CELL_BYTES || abi_lane_room(tx, len, len) >= len);
+}
+
 /** eng_small_put() - into the cell at the tail of the lane of @flow, @qp's */
 static inline void eng_small_put(const struct eng_qp *qp, const struct eng_flow *flow,
 				 const struct tp_small *s)
@@ -39,6 +46,7 @@ static inline void eng_small_put(const struct eng_qp *qp, const struct eng_flow 
 	struct abi_lane_tx *tx = &flow->lane->tx;
 	struct abi_cell *cell = abi_lane_cell(tx->memory, tx->tail);
 	uint32_t len = s->length_bytes;
+	uint8_t *to = cell->data;
 	uint64_t word[3] = {
 		qp->small_word[0] | s->psn.v,
 		qp->small_word[1],
@@ -48,7 +56,11 @@ static inline void eng_small_put(const struct eng_qp *qp, const struct eng_flow 
 	word[1] |= (uint64_t)(s->solicited * ABI_RECORD_SOLICITED) << 24;
 	if (s->has_ack)
 		word[1] |= (uint64_t)ABI_RECORD_ACK << 24 | (uint64_t)s->ack.v << 32;
-	copy_short(cell->data, s->payload, len);
+	if (len > ABI_CELL_BYTES) {
+		word[1] |= (uint64_t)ABI_RECORD_BULK << 24;
+		to = abi_lane_put_bulk(tx, cell, len);
+	}
+	copy_few(to, s->payload, len);
 	abi_lane_publish_words(tx, cell, word);
 	eng_lane_count(flow->count, 1, qp->flow_dwords + (len + 3) / 4);
 }
@@ -79,7 +91,7 @@ static inline bool eng_small_post(struct engine *e, struct eng_qp *qp,
 
 	if (wr->opcode != IBV_WR_SEND || wr->num_sge != 1 || flags & ~may ||
 	    sge->length_bytes - 1 >= qp->small_bytes[is_inline] || !eng_flow_holds(e, qp) ||
-	    !abi_lane_has_cell(&flow->lane->tx) || !tp_small_may_post(tp))
+	    !eng_small_has_room(&flow->lane->tx, sge->length_bytes) || !tp_small_may_post(tp))
 		return false;
 	payload = (void *)(uintptr_t)sge->addr;
 	if (!is_inline) {
@@ -99,11 +111,12 @@ static inline bool eng_small_post(struct engine *e, struct eng_qp *qp,
 
 /*
  * Of a small SEND's three words all is the same in those that follow but PSN,
- * ACK, solicited and length; and so is the outcome of the checks, until the QP
+ * ACK, solicited, length and where the payload is; and so is the outcome of the checks, until the QP
  * changes (eng_lanes_forget()). The P_Key's is looked at each time: the table
  * is softibd's.
  */
-#define ENG_SMALL_FREE ((uint32_t)(ABI_RECORD_SOLICITED | ABI_RECORD_ACK) << 24)
+#define ENG_SMALL_FREE                                                                             \
+	((uint32_t)(ABI_RECORD_SOLICITED | ABI_RECORD_ACK | ABI_RECORD_BULK) << 24)
 
 static inline bool eng_small_is_known(const struct eng_small_header *known, const uint64_t word[3])
 {
@@ -116,10 +129,8 @@ static inline bool eng_small_is_known(const struct eng_small_header *known, cons
 static inline void eng_small_note(struct eng_small_header *known, struct eng_qp *qp,
 				  const struct abi_record *r, const uint64_t word[3])
 {
-	const uint8_t must = ABI_RECORD_ACK_REQ, odd = ABI_RECORD_BULK | ABI_RECORD_GRH;
-
 	if (r->opcode != (WIRE_RC | WIRE_SEND_ONLY) || r->packets != 1 ||
-	    (r->flags & (must | odd)) != must)
+	    (r->flags & (ABI_RECORD_ACK_REQ | ABI_RECORD_GRH)) != ABI_RECORD_ACK_REQ)
 		return;
 	*known = (struct eng_small_header){
 		.qp = qp,
@@ -139,11 +150,11 @@ static inline bool eng_pkey_is_own(struct eng_qp *qp, uint16_t pkey)
 	return live == pkey && live > 0x8000;
 }
 
-/** eng_small_receive() - the small SEND in @cell, whose header is known, into
+/** eng_small_receive() - the small SEND with @payload, whose header is known, into
  *  the receive that is next. Return: false: not all is as it should be;
  *  nothing changed */
 static inline bool eng_small_receive(struct engine *e, struct eng_qp *qp,
-				     const struct abi_record *r, const struct abi_cell *cell)
+				     const struct abi_record *r, const uint8_t *payload)
 {
 	struct eng_rq *rq = qp->init.srq ? &qp->init.srq->rq : &qp->rq;
 	uint32_t i = rq->head & rq->mask;
@@ -152,7 +163,7 @@ static inline bool eng_small_receive(struct engine *e, struct eng_qp *qp,
 	struct tp_qp *tp = qp->tp;
 	void *to;
 
-	if (unlikely(r->length_bytes - 1 >= ABI_CELL_BYTES || !tp_small_expects(tp, psn(r->psn)) ||
+	if (unlikely(!payload || r->length_bytes - 1 >= tp_mtu(tp) || !tp_small_expects(tp, psn(r->psn)) ||
 		     rq->head == rq->tail || rq->wr[i].num_sge < 1 ||
 		     sge->length_bytes < r->length_bytes ||
 		     (qp->init.srq && qp->init.srq->limit) || eng_cq_is_full(cq) ||
@@ -174,7 +185,7 @@ static inline bool eng_small_receive(struct engine *e, struct eng_qp *qp,
 		.sl = r->sl,
 	};
 	rq->head++;
-	copy_short(to, cell->data, r->length_bytes);
+	copy_few(to, payload, r->length_bytes);
 	tp_small_received(tp);
 	eng_cq_added(cq, r->flags & ABI_RECORD_SOLICITED);
 	return true;

@@ -56,8 +56,7 @@ static inline void tp_small_sent(struct tp_qp *qp, struct tp_sqe *sqe, struct tp
 /**
  * tp_small_post() - a SEND is posted and sent
  * @flags: of IBV_SEND_SIGNALED, _SOLICITED, _INLINE
- * @sge: the one piece, of 1 to 48 bytes and of no more than the path MTU or,
- *       inline, the QP's limit. @payload: the same in host memory
+ * @sge: the one piece, of 1 byte to the path MTU or, inline, the QP's limit. @payload: the same in host memory
  *
  * Context: tp_small_may_post() said yes; tp_small_waits() comes next.
  */
@@ -80,7 +79,7 @@ static inline void tp_small_post(struct tp_qp *qp, uint64_t wr_id, unsigned flag
 	sqe->num_sge = 1;
 	/* what it may be sent again from */
 	if (flags & IBV_SEND_INLINE)
-		copy_short(tp_slot(qp, index), payload, len);
+		copy_few(tp_slot(qp, index), payload, len);
 	else
 		memcpy(tp_slot(qp, index), sge, sizeof(*sge));
 	sq->head = sq->end = index + 1;
