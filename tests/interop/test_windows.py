@@ -55,11 +55,12 @@ class Side:
         os.kill(self.info["pid"], number)
 
 
+ALONE = pytest.mark.no_sanitizer("its own thread is in every program", kind="thread")
+
+
 @pytest.fixture(scope="module")
 def nobody():
     """The user to run as, for what programs get without privileges."""
-    if "tsan" in os.environ.get("LD_PRELOAD", ""):
-        pytest.skip("ThreadSanitizer has a thread of its own: no program has but one")
     if os.getuid():
         return ()
     if subprocess.run([*NOBODY, "test", "-x", BUILD / "bin/softib"], check=False).returncode:
@@ -67,7 +68,7 @@ def nobody():
     return NOBODY
 
 
-@pytest.fixture(scope="module", params=["self", "nobody"])
+@pytest.fixture(scope="module", params=["self", pytest.param("nobody", marks=ALONE)])
 def fabric(request):
     """Memory moves when it is asked for, or when it is registered."""
     user = request.getfixturevalue("nobody") if request.param == "nobody" else ()
@@ -299,6 +300,7 @@ def test_memory_that_stays_where_it_is(fabric, thing):
     pair.end()
 
 
+@ALONE
 def test_a_thread_keeps_nobodys_memory_where_it_is(nobodys):
     """Its system calls could not be held off: see docs/WINDOWS.md."""
     pair = Pair(nobodys, before=["start_thread"])
@@ -307,6 +309,7 @@ def test_a_thread_keeps_nobodys_memory_where_it_is(nobodys):
     pair.end()
 
 
+@ALONE
 def test_a_thread_that_comes_later_keeps_nothing(nobodys):
     pair = Pair(nobodys)
     pair.target("start_thread")
@@ -321,6 +324,7 @@ def test_a_thread_that_comes_later_keeps_nothing(nobodys):
     assert pair.target("peek", at=4096) == "00" * 8
 
 
+@ALONE
 def test_many_regions_leave_descriptors(nobodys):
     """Each window costs one: a quarter of those that the program may have."""
     side = Side(nobodys, "n1", under=["prlimit", "--nofile=100:100"])

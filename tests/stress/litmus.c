@@ -17,9 +17,9 @@
  *   uc        UC messages: whole, in order, none twice; some may be lost
  *   ud        datagrams: whole, in order, none twice; some may be lost
  *
- *   litmus [--seconds N] [--seed N] [--threads N] [--nodes A B]
+ *   litmus [--seconds N] [--seed N] [--nodes A B]
  *
- * With --threads as one process for both sides (for ThreadSanitizer).
+ * It lasts longer where that is not enough for each script to do something.
  */
 #include "litmus.h"
 #include "traffic.h"
@@ -42,7 +42,6 @@
 const char *node[2] = {"n1", "n2"};
 static double seconds = 10;
 static uint64_t seed = 1;
-static bool one_process;
 struct shared *shared;
 
 void must_hurry(struct actor *a, uint64_t since, const char *what)
@@ -96,44 +95,40 @@ static void check_sum(struct side *side)
 
 /* One side of everything: 4096 bytes for the words of "sum", then an area for
  * each script, and a page's part for "ways". */
-static void *run_side(void *arg)
+static void run_side(int me, const int *fds)
 {
-	static struct side sides[2];
-	static struct actor actors[2][NUM_SCRIPTS];
-	int me = (int)(intptr_t)((int *)arg)[0], *fds = (int *)arg + 1;
-	struct side *side = &sides[me];
+	struct side side;
+	struct actor actors[NUM_SCRIPTS];
 	char both = 0;
 
-	side_open(side, node[me], 4096 + NUM_SCRIPTS * (size_t)AREA_BYTES + EDGE);
+	side_open(&side, node[me], 4096 + NUM_SCRIPTS * (size_t)AREA_BYTES + EDGE);
 	for (unsigned i = 0; i < NUM_SCRIPTS; i++) {
-		struct actor *a = &actors[me][i];
+		struct actor *a = &actors[i];
 
-		*a = (struct actor){.script = &scripts[i], .side = side, .me = me, .fd = fds[i],
+		*a = (struct actor){.script = &scripts[i], .side = &side, .me = me, .fd = fds[i],
 				    .base = 4096 + i * (size_t)AREA_BYTES, .index = i,
 				    .rng = {seed * 64 + i}};
-		side_qp_create(&a->q, side, &scripts[i].options);
+		side_qp_create(&a->q, &side, &scripts[i].options);
 	}
 	/* nobody writes before all memory is there */
 	if (!meet(fds[0], &both, &both, 1))
 		fail("the peer is gone");
 	for (unsigned i = 0; i < NUM_SCRIPTS; i++)
-		if (pthread_create(&actors[me][i].thread, NULL, act, &actors[me][i]))
+		if (pthread_create(&actors[i].thread, NULL, act, &actors[i]))
 			fail("pthread_create");
 	for (unsigned i = 0; i < NUM_SCRIPTS; i++)
-		pthread_join(actors[me][i].thread, NULL);
+		pthread_join(actors[i].thread, NULL);
 	if (me == 0)
-		check_sum(side);
+		check_sum(&side);
 	for (unsigned i = 0; i < NUM_SCRIPTS; i++)
-		side_qp_destroy(&actors[me][i].q);
-	side_close(side);
-	return NULL;
+		side_qp_destroy(&actors[i].q);
+	side_close(&side);
 }
 
 static void options(int argc, char **argv)
 {
 	static const struct option longs[] = {{"seconds", 1, NULL, 't'},
 					      {"seed", 1, NULL, 's'},
-					      {"threads", 0, NULL, 'o'},
 					      {"nodes", 1, NULL, 'n'},
 					      {0}};
 	int c;
@@ -143,13 +138,11 @@ static void options(int argc, char **argv)
 			seconds = strtod(optarg, NULL);
 		else if (c == 's')
 			seed = strtoull(optarg, NULL, 0);
-		else if (c == 'o')
-			one_process = true;
 		else if (c == 'n' && optind < argc) {
 			node[0] = optarg;
 			node[1] = argv[optind++];
 		} else
-			fail("usage: litmus [--seconds N] [--seed N] [--threads] [--nodes A B]");
+			fail("usage: litmus [--seconds N] [--seed N] [--nodes A B]");
 	}
 }
 
@@ -165,8 +158,17 @@ static void report(void)
 			fail("%s did nothing", scripts[i].name);
 }
 
+/* has each script done something? */
+static bool all_did(void)
+{
+	for (unsigned i = 0; i < NUM_SCRIPTS; i++)
+		if (!atomic_load(&shared->rounds[i]))
+			return false;
+	return true;
+}
+
 /* Return: false when a side failed */
-static bool two_processes(int (*args)[1 + NUM_SCRIPTS])
+static bool two_processes(int (*fds)[NUM_SCRIPTS])
 {
 	uint64_t end = now_ns() + (uint64_t)(seconds * 1e9);
 	unsigned running = 2;
@@ -177,7 +179,7 @@ static bool two_processes(int (*args)[1 + NUM_SCRIPTS])
 	for (int me = 0; me < 2; me++) {
 		pid[me] = fork();
 		if (pid[me] == 0) {
-			run_side(args[me]);
+			run_side(me, fds[me]);
 			_exit(0);
 		}
 	}
@@ -189,7 +191,7 @@ static bool two_processes(int (*args)[1 + NUM_SCRIPTS])
 				break;
 		}
 		usleep(10000);
-		if (now_ns() > end)
+		if (now_ns() > end + (all_did() ? 0 : GRACE_S * 1000000000ull))
 			atomic_store(&shared->stop, true);
 	}
 	for (int me = 0; me < 2 && !good; me++)
@@ -197,25 +199,10 @@ static bool two_processes(int (*args)[1 + NUM_SCRIPTS])
 	return good;
 }
 
-static void two_threads(int (*args)[1 + NUM_SCRIPTS])
-{
-	pthread_t thread;
-
-	/* the device of a side is that of the environment: one after the other */
-	pthread_create(&thread, NULL, run_side, args[0]);
-	usleep(300000);
-	pthread_t other;
-	pthread_create(&other, NULL, run_side, args[1]);
-	usleep((useconds_t)(seconds * 1e6));
-	atomic_store(&shared->stop, true);
-	pthread_join(thread, NULL);
-	pthread_join(other, NULL);
-}
-
 int main(int argc, char **argv)
 {
-	int args[2][1 + NUM_SCRIPTS] = {{0}, {1}}, pair[2];
-	bool good = true;
+	int fds[2][NUM_SCRIPTS], pair[2];
+	bool good;
 
 	options(argc, argv);
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
@@ -223,13 +210,10 @@ int main(int argc, char **argv)
 	for (unsigned i = 0; i < NUM_SCRIPTS; i++) {
 		if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair))
 			fail("socketpair");
-		args[0][1 + i] = pair[0];
-		args[1][1 + i] = pair[1];
+		fds[0][i] = pair[0];
+		fds[1][i] = pair[1];
 	}
-	if (one_process)
-		two_threads(args);
-	else
-		good = two_processes(args);
+	good = two_processes(fds);
 	if (good)
 		report();
 	return good ? 0 : 1;
