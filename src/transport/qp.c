@@ -251,8 +251,9 @@ static bool request_is_sound(const struct tp_qp *qp, const struct tp_send_wr *wr
 static void copy_inline(uint8_t *to, const struct tp_send_wr *wr)
 {
 	for (unsigned i = 0; i < wr->num_sge; i++) {
-		memcpy(to, (const void *)(uintptr_t)wr->sge[i].addr,
-		       wr->sge[i].length_bytes);
+		if (wr->sge[i].length_bytes) /* else its address may be NULL */
+			memcpy(to, (const void *)(uintptr_t)wr->sge[i].addr,
+			       wr->sge[i].length_bytes);
 		to += wr->sge[i].length_bytes;
 	}
 }
