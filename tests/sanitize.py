@@ -24,8 +24,9 @@ FRAME = re.compile(r"^    #\d+ 0x[0-9a-f]+ (?:in )?(.*)$", re.MULTILINE)
 FUNCTION = re.compile(r"(\S+)")
 OURS = re.compile(r" \.\./(?:src|lib|tools|bin|tests)/\S+:\d+")  # as the compiler names them
 LEAK = re.compile(r"^Direct leak of .*?(?=\n\n|\Z)", re.MULTILINE | re.DOTALL)
-# no report: it says what it will not look at
-REMARK = re.compile(r"^==.*WARNING: ASan doesn't fully support makecontext.*\n", re.MULTILINE)
+# no report: what it will not look at, and a thread that ended under its eyes
+REMARK = re.compile(r"^==.*(?:WARNING: ASan doesn't fully support makecontext|"
+                    r"Unable to get registers from thread).*\n", re.MULTILINE)
 # signal handlers of programs that were not built here are theirs
 RACE = re.compile(r"^WARNING: ThreadSanitizer: .*?\n=+\n", re.MULTILINE | re.DOTALL)
 # what a program asked for and never gave back is its own leak

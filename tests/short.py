@@ -45,6 +45,7 @@ SHORT = {
             "test_softibd_is_killed[asleep]"],
         "test_diags": ["test_smpquery", "test_perfquery_attributes"],
         "test_cli": ["test_killed_softib_leaves_nothing"],
+        "test_ucx": ["test_open_mpi"],
     },
     "thread": {
         "test_pingpong": ["test_pingpong"],
