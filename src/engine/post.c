@@ -127,10 +127,14 @@ static struct ibv_send_wr *post_straight(struct engine *e, struct eng_qp *qp,
 	if (unlikely(!list_empty(&e->tx)))
 		return wr;
 	for (; wr; wr = wr->next) {
-		if (eng_small_post(e, qp, wr))
+		if (wr->opcode != IBV_WR_SEND) {
+			if (!eng_window_straight(e, qp, wr))
+				break;
+		} else if (eng_small_post(e, qp, wr)) {
 			sent = true;
-		else if (!eng_window_straight(e, qp, wr))
+		} else {
 			break;
+		}
 	}
 	if (sent && unlikely(abi_lane_must_ring(&flow->lane->tx)))
 		eng_ring(e, flow->lane);

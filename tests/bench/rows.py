@@ -131,8 +131,11 @@ def bandwidth_rows():
                 Perftest(f"ib_{verb}_bw -s {size} -n {n}", "bw"), Verbs(f"{verb}:{size}"),
                 limit=(*one_copy(size), Bare(f"process_vm_{size}")),
                 peers={"UCX": Ucx(ucx, size, "bw")}, reach=("limit", 0.9))
-    rows.append(Row("read bandwidth 1 GiB, plain verbs", "read bandwidth 1 GiB", "GB/s",
-                    Verbs(f"read:{GIB}"), one_copy(GIB), reach=("limit", 0.9)))
+    # the window comes after the first; both have the same limit
+    for name, key in (("first read of 1 GiB", f"read:{GIB}/first"),
+                      ("read bandwidth 1 GiB", f"read:{GIB}")):
+        rows.append(Row(f"{name}, plain verbs", "read bandwidth 1 GiB", "GB/s",
+                        Verbs(key), one_copy(GIB), reach=("limit", 0.9)))
     return rows
 
 

@@ -67,8 +67,8 @@ static unsigned cq_entries(struct end *e, unsigned count)
 	return wanted ? MIN(wanted, (unsigned)device.max_cqe) : 1;
 }
 
-/** end_open() - a device, @count QPs in INIT, and @size bytes registered: at
- *  @memory when given, else pages of our own */
+/** end_open() - a device, @count QPs in INIT, and memory registered: pages for
+ *  @size bytes and more, or @shape's bytes at @memory */
 void end_open(struct end *e, const struct shape *shape, size_t size, unsigned count,
 	      char *memory)
 {
@@ -78,7 +78,7 @@ void end_open(struct end *e, const struct shape *shape, size_t size, unsigned co
 	e->depth = shape->depth ? shape->depth : DEPTH;
 	e->bytes = ALIGN_UP(MAX(shape->bytes, size + GRH_BYTES), 4096);
 	e->memory = memory ? memory : populated(e->bytes);
-	e->mr = ibv_reg_mr(e->pd, e->memory, memory ? size : e->bytes, ACCESS);
+	e->mr = ibv_reg_mr(e->pd, e->memory, memory ? shape->bytes : e->bytes, ACCESS);
 	measure_check(e->mr != NULL, "ibv_reg_mr");
 	if (shape->events)
 		e->channel = ibv_create_comp_channel(e->ctx);
