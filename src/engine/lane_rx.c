@@ -7,7 +7,7 @@
  */
 #include <string.h>
 
-#include "engine/small.h"
+#include "engine/datagram.h"
 
 #define LONG_BYTES 512 /* the room of longer payloads is wanted back soon */
 
@@ -171,6 +171,14 @@ noinline static void receive(struct engine *e, struct eng_lane_in *lane, const s
 	to_transport(e, lane, qp, cell, word);
 }
 
+static bool receive_datagram(struct engine *e, const struct eng_lane_in *lane, struct eng_qp *qp,
+			     const struct abi_cell *cell, const struct abi_record *record)
+{
+	return eng_datagram_receive(e, qp, record, cell,
+				    payload_at(lane->rx.memory, cell, cell->data + ENG_QKEY_BYTES,
+					       record));
+}
+
 /* a small SEND whose like has passed. Return: false: it is not, nothing changed */
 static bool receive_known(struct engine *e, struct eng_lane_in *lane, const struct abi_cell *cell,
 			  const uint64_t word[3])
@@ -183,6 +191,8 @@ static bool receive_known(struct engine *e, struct eng_lane_in *lane, const stru
 	if (unlikely(!qp || !eng_small_is_known(&lane->known, word) ||
 		     !eng_pkey_is_own(qp, record.pkey)))
 		return false;
+	if (qp->init.type == IBV_QPT_UD)
+		return receive_datagram(e, lane, qp, cell, &record);
 	has_ack = record.flags & ABI_RECORD_ACK;
 	if (has_ack)
 		tp_qp_acked(qp->tp, psn(record.ack_psn), e->now);

@@ -40,14 +40,16 @@ static void note_headers(struct eng_qp *qp, const struct tp_av *av)
 {
 	uint32_t bytes = WIRE_LRH_BYTES + WIRE_BTH_BYTES + WIRE_ICRC_BYTES;
 	uint32_t most = qp->init.max_send_sge ? tp_qp_attr(qp->tp)->mtu_bytes : 0;
+	bool ud = qp->init.type == IBV_QPT_UD;
 	struct abi_record small;
 	struct wire_packet pkt;
 
 	eng_fill_route(qp, av, &pkt);
-	qp->flow_dwords = (uint8_t)((bytes + (av->is_global ? WIRE_GRH_BYTES : 0)) / 4);
+	bytes += (av->is_global ? WIRE_GRH_BYTES : 0) + (ud ? WIRE_DETH_BYTES : 0);
+	qp->flow_dwords = (uint8_t)(bytes / 4);
 	small = (struct abi_record){
-		.opcode = WIRE_RC | WIRE_SEND_ONLY,
-		.flags = ABI_RECORD_ACK_REQ,
+		.opcode = (ud ? WIRE_UD : WIRE_RC) | WIRE_SEND_ONLY,
+		.flags = ud ? 0 : ABI_RECORD_ACK_REQ,
 		.sl = pkt.lrh.sl,
 		.dlid_path_bits = pkt.lrh.dlid & 0x7f,
 		.slid = pkt.lrh.slid,
@@ -56,8 +58,9 @@ static void note_headers(struct eng_qp *qp, const struct tp_av *av)
 		.src_qpn = qp->init.qpn,
 	};
 	abi_record_pack(&small, qp->small_word);
-	qp->small_bytes[0] = most;
-	qp->small_bytes[1] = MIN(qp->init.max_inline, most);
+	qp->small_bytes[0] = MIN(most, qp->flow->mtu_bytes);
+	qp->small_bytes[1] = MIN(qp->init.max_inline, qp->small_bytes[0]);
+	qp->small_path_bits = av->src_path_bits;
 }
 
 enum eng_way eng_lane_way(struct engine *e, struct eng_qp *qp)

@@ -4,7 +4,7 @@
  * once as many packets as fit (IBA v1 11.4.1). No system call but a doorbell
  * to a peer that sleeps.
  */
-#include "engine/small.h"
+#include "engine/datagram.h"
 #include "engine/window_straight.h"
 
 static bool has_immediate(enum ibv_wr_opcode op)
@@ -116,9 +116,16 @@ noinline static int post_all(struct eng_qp *qp, struct ibv_send_wr *wr, struct i
 	return ret;
 }
 
+static bool post_datagram(struct engine *e, struct eng_qp *qp, const struct ibv_send_wr *wr,
+			  const struct tp_av *(*av_of)(struct ibv_ah *ah))
+{
+	return eng_datagram_post(e, qp, wr, wr->wr.ud.ah ? av_of(wr->wr.ud.ah) : NULL);
+}
+
 /* as many of the list as need no queue. Return: the rest */
 static struct ibv_send_wr *post_straight(struct engine *e, struct eng_qp *qp,
-					 struct ibv_send_wr *wr)
+					 struct ibv_send_wr *wr,
+					 const struct tp_av *(*av_of)(struct ibv_ah *ah))
 {
 	struct eng_flow *flow = qp->flow;
 	bool sent = false;
@@ -130,7 +137,8 @@ static struct ibv_send_wr *post_straight(struct engine *e, struct eng_qp *qp,
 		if (wr->opcode != IBV_WR_SEND) {
 			if (!eng_window_straight(e, qp, wr))
 				break;
-		} else if (eng_small_post(e, qp, wr)) {
+		} else if (qp->init.type == IBV_QPT_UD ? post_datagram(e, qp, wr, av_of) :
+							 eng_small_post(e, qp, wr)) {
 			sent = true;
 		} else {
 			break;
@@ -148,7 +156,7 @@ int eng_post_send(struct eng_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr 
 	int ret = 0;
 
 	eng_lock_qp(qp);
-	wr = post_straight(e, qp, wr);
+	wr = post_straight(e, qp, wr, av_of);
 	if (wr)
 		ret = post_all(qp, wr, bad, av_of);
 	eng_unlock(e);

@@ -78,9 +78,10 @@ struct eng_qp {
 	struct eng_flow *flow;
 	uint32_t flow_serial;
 	struct eng_path path; /* of that flow */
-	uint8_t flow_dwords;  /* the headers of its packets, ICRC and all, but none extended */
+	uint8_t flow_dwords;  /* the headers of a small SEND by it, ICRC and all */
+	uint8_t small_path_bits; /* UD: of the source, in small_word */
 	/* --- small SENDs (small.h) --- */
-	uint64_t small_word[3]; /* RC: the record of one by that flow */
+	uint64_t small_word[3]; /* RC, UD: the record of one by that flow */
 	uint32_t small_bytes[2]; /* how long one by that flow may be; [1]: inline */
 	struct list_head owing_node; /* in engine.owing while an ACK may wait */
 	psn_t paid_at; /* NEVER_PAID; its next PSN when an ACK went alone: does it send since? */

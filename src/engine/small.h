@@ -129,8 +129,10 @@ static inline bool eng_small_is_known(const struct eng_small_header *known, cons
 static inline void eng_small_note(struct eng_small_header *known, struct eng_qp *qp,
 				  const struct abi_record *r, const uint64_t word[3])
 {
-	if (r->opcode != (WIRE_RC | WIRE_SEND_ONLY) || r->packets != 1 ||
-	    (r->flags & (ABI_RECORD_ACK_REQ | ABI_RECORD_GRH)) != ABI_RECORD_ACK_REQ)
+	bool ud = qp->init.type == IBV_QPT_UD;
+
+	if (r->opcode != ((ud ? WIRE_UD : WIRE_RC) | WIRE_SEND_ONLY) || r->packets != 1 ||
+	    (r->flags & (ABI_RECORD_ACK_REQ | ABI_RECORD_GRH)) != (ud ? 0 : ABI_RECORD_ACK_REQ))
 		return;
 	*known = (struct eng_small_header){
 		.qp = qp,
@@ -150,31 +152,45 @@ static inline bool eng_pkey_is_own(struct eng_qp *qp, uint16_t pkey)
 	return live == pkey && live > 0x8000;
 }
 
+static inline struct eng_rq *eng_small_rq(struct eng_qp *qp)
+{
+	return qp->init.srq ? &qp->init.srq->rq : &qp->rq;
+}
+
+/** eng_small_place() - where @bytes of a whole message go: the first piece of the
+ *  receive that is next. NULL: not there, or nothing could be told of it, or
+ *  somebody has to be told more */
+static inline void *eng_small_place(struct engine *e, const struct eng_qp *qp,
+				    const struct eng_rq *rq, uint32_t bytes)
+{
+	uint32_t i = rq->head & rq->mask;
+	const struct tp_sge *sge = &rq->sge[i * rq->max_sge];
+
+	if (unlikely(rq->head == rq->tail || rq->wr[i].num_sge < 1 || sge->length_bytes < bytes ||
+		     (qp->init.srq && qp->init.srq->limit) || eng_cq_is_full(qp->recv_cq) ||
+		     eng_spoils(e)))
+		return NULL;
+	return eng_mem_recent(e, qp->init.pd, sge->lkey, sge->addr, bytes, IBV_ACCESS_LOCAL_WRITE);
+}
+
 /** eng_small_receive() - the small SEND with @payload, whose header is known, into
  *  the receive that is next. Return: false: not all is as it should be;
  *  nothing changed */
 static inline bool eng_small_receive(struct engine *e, struct eng_qp *qp,
 				     const struct abi_record *r, const uint8_t *payload)
 {
-	struct eng_rq *rq = qp->init.srq ? &qp->init.srq->rq : &qp->rq;
-	uint32_t i = rq->head & rq->mask;
-	const struct tp_sge *sge = &rq->sge[i * rq->max_sge];
-	struct eng_cq *cq = qp->recv_cq;
+	struct eng_rq *rq = eng_small_rq(qp);
 	struct tp_qp *tp = qp->tp;
 	void *to;
 
-	if (unlikely(!payload || r->length_bytes - 1 >= tp_mtu(tp) || !tp_small_expects(tp, psn(r->psn)) ||
-		     rq->head == rq->tail || rq->wr[i].num_sge < 1 ||
-		     sge->length_bytes < r->length_bytes ||
-		     (qp->init.srq && qp->init.srq->limit) || eng_cq_is_full(cq) ||
-		     eng_spoils(e)))
+	if (unlikely(!payload || r->length_bytes - 1 >= tp_mtu(tp) ||
+		     !tp_small_expects(tp, psn(r->psn))))
 		return false;
-	to = eng_mem_recent(e, qp->init.pd, sge->lkey, sge->addr, r->length_bytes,
-			    IBV_ACCESS_LOCAL_WRITE);
+	to = eng_small_place(e, qp, rq, r->length_bytes);
 	if (unlikely(!to))
 		return false;
-	*eng_cq_next(cq) = (struct ibv_wc){
-		.wr_id = rq->wr[i].wr_id,
+	*eng_cq_next(qp->recv_cq) = (struct ibv_wc){
+		.wr_id = rq->wr[rq->head++ & rq->mask].wr_id,
 		.status = IBV_WC_SUCCESS,
 		.opcode = IBV_WC_RECV,
 		.byte_len = r->length_bytes,
@@ -184,10 +200,9 @@ static inline bool eng_small_receive(struct engine *e, struct eng_qp *qp,
 		.slid = r->slid,
 		.sl = r->sl,
 	};
-	rq->head++;
 	copy_few(to, payload, r->length_bytes);
 	tp_small_received(tp);
-	eng_cq_added(cq, r->flags & ABI_RECORD_SOLICITED);
+	eng_cq_added(qp->recv_cq, r->flags & ABI_RECORD_SOLICITED);
 	return true;
 }
 

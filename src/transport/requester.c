@@ -270,7 +270,7 @@ bool tp_small_look(struct tp_qp *qp)
 	struct tp_sq *sq = &qp->sq;
 	uint32_t in_flight = tp_psn_distance(sq->nxt, sq->una);
 
-	if (qp->state != IBV_QPS_RTS || qp->type != TP_RC || sq->next != sq->head ||
+	if (qp->state != IBV_QPS_RTS || qp->type == TP_UC || sq->next != sq->head ||
 	    sq->block || sq->stop || sq->limited || in_flight >= TP_SEGMENT_WINDOW)
 		return false;
 	/* requests that complete meanwhile only make room */

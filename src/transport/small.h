@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The straight way of a small SEND: RC, one packet, no immediate, no fence,
+ * The straight way of a small SEND: RC or UD, one packet, no immediate, no fence,
  * over a link of segments. It is what tp_qp_post_send(), tp_qp_transmit_segment()
  * and tp_qp_receive() do with one when nothing is in its way, without what the
  * answer to "is it so?" makes needless:
@@ -25,7 +25,8 @@
 
 /** tp_small_look() - set sq.straight: how many small SENDs, posted one after the
  *  other, would each be all there is to send, in RTS, held back by nothing,
- *  with room in queue and window? Return: false: none */
+ *  with room in queue and window? Of UD, which waits for nothing: any number.
+ *  Return: false: none */
 bool tp_small_look(struct tp_qp *qp);
 
 /** tp_small_may_post() - would a SEND that is posted now leave now? No response
@@ -100,6 +101,28 @@ static inline bool tp_small_idle(const struct tp_qp *qp)
 	return qp->state == IBV_QPS_RTS && qp->sq.tail == qp->sq.head;
 }
 
+/** tp_small_datagram() - a SEND of UD is posted, sent and, since nothing answers
+ *  it, done. It never was in the send queue. Return: its PSN.
+ *
+ * Context: tp_small_may_post() said yes.
+ */
+static inline psn_t tp_small_datagram(struct tp_qp *qp)
+{
+	struct tp_sq *sq = &qp->sq;
+	psn_t at = sq->nxt;
+
+	sq->una = sq->nxt = sq->sent = psn_add(at, 1);
+	qp->stats.tx_packets++;
+	return at;
+}
+
+/** tp_small_qkey() - of a datagram to a QP, from one that was asked to send @wish:
+ *  with its high bit set it is controlled, and the QP's own is sent (10.2.5) */
+static inline uint32_t tp_small_qkey(const struct tp_qp *qp, uint32_t wish)
+{
+	return wish & 0x80000000u ? qp->attr.qkey : wish;
+}
+
 /* --- receiving --- */
 
 /** tp_small_expects() - is the SEND with PSN @at the next, and a whole message
@@ -111,6 +134,12 @@ static inline bool tp_small_expects(const struct tp_qp *qp, psn_t at)
 	return likely(qp->state == IBV_QPS_RTS && qp->type == TP_RC && psn_eq(at, r->epsn) &&
 		      r->message == TP_MESSAGE_NONE && !(r->has_recv | r->nak_sent) &&
 		      !(r->pending & TP_RESPONSE_NAK));
+}
+
+/** tp_small_hears() - does a UD QP, not 0 or 1, take datagrams with @qkey? */
+static inline bool tp_small_hears(const struct tp_qp *qp, uint32_t qkey)
+{
+	return qp->state == IBV_QPS_RTS && qkey == qp->attr.qkey && !qp->resp.has_recv;
 }
 
 /** tp_small_received() - it was: its bytes and its completion are where they

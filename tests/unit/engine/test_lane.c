@@ -30,7 +30,7 @@ static void make_lane(struct joined *j, unsigned i, struct side *from, struct si
 	from->flow = &j->flow[i];
 }
 
-static struct joined *join(void)
+static struct joined *join_as(enum ibv_qp_type type)
 {
 	struct joined *j = calloc(1, sizeof(*j));
 	void *state;
@@ -39,8 +39,13 @@ static struct joined *join(void)
 	j->w = state;
 	make_lane(j, 0, &j->w->a, &j->w->b);
 	make_lane(j, 1, &j->w->b, &j->w->a);
-	connect(j->w, IBV_QPT_RC);
+	connect(j->w, type);
 	return j;
+}
+
+static struct joined *join(void)
+{
+	return join_as(IBV_QPT_RC);
 }
 
 static void part(struct joined *j)
@@ -128,6 +133,104 @@ static void a_list_keeps_its_order(void **state)
 	}
 	part(j);
 }
+
+/* --- datagrams --- */
+
+static const struct tp_av to_b = {.dlid = 2, .port_num = 1};
+
+static struct ibv_send_wr datagram(unsigned flags)
+{
+	return (struct ibv_send_wr){.wr_id = flags,
+				    .opcode = IBV_WR_SEND,
+				    .send_flags = flags,
+				    .wr.ud = {.ah = (void *)(uintptr_t)&to_b,
+					      .remote_qpn = 0x22,
+					      .remote_qkey = 0x1234}};
+}
+
+static void datagrams_complete_alike(void **state)
+{
+	struct world *packets = *state;
+	struct joined *j = join_as(IBV_QPT_UD);
+	static const unsigned flags[] = {0, IBV_SEND_INLINE, IBV_SEND_SOLICITED};
+	uint64_t sent = 0, dwords = 0;
+
+	connect(packets, IBV_QPT_UD);
+	for (unsigned f = 0; f < ARRAY_SIZE(flags); f++) {
+		uint32_t most = flags[f] & IBV_SEND_INLINE ? 64 : 150;
+
+		for (uint32_t bytes = 0; bytes <= most; bytes++) {
+			const struct exchange x = {datagram(flags[f]), bytes};
+			struct ibv_wc a[2], b[2];
+
+			make(packets, &x, a);
+			make(j->w, &x, b);
+			assert_memory_equal(a, b, sizeof(a));
+			assert_memory_equal(packets->b.memory, j->w->b.memory, 256);
+			assert_memory_equal(j->w->b.memory + 43, j->w->a.memory, bytes);
+			sent++;
+			dwords += 8 + (bytes + 3) / 4;
+		}
+	}
+	assert_int_equal(by_lane(j), sent);
+	assert_int_equal(j->flow[0].count->dwords, dwords);
+	part(j);
+}
+
+static void send_to_nobody(struct joined *j, struct ibv_send_wr wr)
+{
+	assert_int_equal(send(&j->w->a, wr, 8), 0);
+	run(j->w);
+	assert_int_equal(take(&j->w->a).status, IBV_WC_SUCCESS);
+	expect_empty(&j->w->b);
+}
+
+static void datagrams_for_others_are_dropped(void **state)
+{
+	const struct exchange x = {datagram(0), 8};
+	struct joined *j = join_as(IBV_QPT_UD);
+	struct ibv_send_wr wr = x.wr;
+	struct eng_stats stats;
+	struct ibv_wc wc[2];
+
+	make(j->w, &x, wc);
+	make(j->w, &x, wc); /* as one that is known */
+	send_to_nobody(j, wr); /* no receive */
+	recv_into(&j->w->b, 1, 0, 64);
+	wr.wr.ud.remote_qkey = 0x1235;
+	send_to_nobody(j, wr);
+	wr.wr.ud.remote_qkey = 0x80001235; /* controlled: the QP's own goes */
+	send(&j->w->a, wr, 8);
+	run(j->w);
+	assert_int_equal(take(&j->w->b).wr_id, 1);
+	take(&j->w->a);
+	recv_into(&j->w->b, 2, 0, 64);
+	wr = x.wr;
+	wr.wr.ud.remote_qpn = 0x23;
+	send_to_nobody(j, wr);
+	eng_stats(j->w->b.engine, &stats);
+	assert_int_equal(stats.rx_no_qp, 1);
+	j->w->b.page->port[0].pkey[0] = 0x8001;
+	send_to_nobody(j, x.wr);
+	eng_stats(j->w->b.engine, &stats);
+	assert_int_equal(stats.rx_bad_pkey, 1);
+	assert_int_equal(by_lane(j), 7);
+	part(j);
+}
+
+static void a_datagram_without_a_way_is_refused(void **state)
+{
+	struct joined *j = join_as(IBV_QPT_UD);
+	struct ibv_send_wr wr = datagram(0);
+
+	wr.wr.ud.ah = NULL;
+	assert_int_equal(send(&j->w->a, wr, 8), -EINVAL);
+	assert_int_equal(send(&j->w->a, datagram(0), 4097), -EINVAL);
+	send_to_nobody(j, datagram(0)); /* and the QP has taken no harm */
+	part(j);
+}
+
+/* --- rings --- */
 
 /* the bytes' ring goes round; and some go straight, but the others wait for room */
 static void bulk_goes_round_and_is_full(void **state)
@@ -364,6 +467,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(lanes_and_packets_complete_alike),
 		cmocka_unit_test(a_list_keeps_its_order),
+		CASE(datagrams_complete_alike),
+		cmocka_unit_test(datagrams_for_others_are_dropped),
+		cmocka_unit_test(a_datagram_without_a_way_is_refused),
 		cmocka_unit_test(bulk_goes_round_and_is_full),
 		cmocka_unit_test(a_bad_request_is_refused_behind_good_ones),
 		cmocka_unit_test(a_foreign_key_is_a_local_error),

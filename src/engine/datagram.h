@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The straight way of a SEND of UD: as small.h, but that each request names its
+ * destination, that it is done when it has left, and that 40 bytes of the receive
+ * belong to a GRH, which those that go this way do not have.
+ */
+#ifndef SOFTIB_ENGINE_DATAGRAM_H
+#define SOFTIB_ENGINE_DATAGRAM_H
+
+#include "engine/small.h"
+
+#define ENG_QKEY_BYTES 4u /* what a record has of the DETH, in front of its payload */
+
+/** eng_datagram_holds() - does @qp's flow lead where @wr goes, as it was noted? */
+static inline bool eng_datagram_holds(const struct engine *e, const struct eng_qp *qp,
+				      const struct ibv_send_wr *wr, const struct tp_av *av)
+{
+	const struct eng_path *path = &qp->path;
+
+	return likely(av && eng_flow_holds(e, qp)) && !av->is_global && path->dlid == av->dlid &&
+	       path->dest_qpn == (wr->wr.ud.remote_qpn & 0xffffff) && path->sl == av->sl &&
+	       path->port_num == av->port_num && path->pkey == qp->tp->attr.pkey &&
+	       qp->small_path_bits == av->src_path_bits;
+}
+
+/** eng_datagram_put() - into the cell at the tail of the lane of @qp's flow */
+static inline void eng_datagram_put(struct eng_qp *qp, const struct ibv_send_wr *wr,
+				    const void *payload, uint32_t len)
+{
+	const struct eng_flow *flow = qp->flow;
+	struct abi_lane_tx *tx = &flow->lane->tx;
+	struct abi_cell *cell = abi_lane_cell(tx->memory, tx->tail);
+	uint32_t qkey = tp_small_qkey(qp->tp, wr->wr.ud.remote_qkey);
+	bool solicited = wr->send_flags & IBV_SEND_SOLICITED;
+	uint8_t *to = cell->data + ENG_QKEY_BYTES;
+	uint64_t word[3] = {
+		qp->small_word[0] | tp_small_datagram(qp->tp).v,
+		qp->small_word[1] | (uint64_t)(solicited * ABI_RECORD_SOLICITED) << 24,
+		qp->small_word[2] | len | (uint64_t)qp->path.pkey << 48,
+	};
+
+	memcpy(cell->data, &qkey, ENG_QKEY_BYTES);
+	if (len > ABI_CELL_BYTES - ENG_QKEY_BYTES) {
+		word[1] |= (uint64_t)ABI_RECORD_BULK << 24;
+		to = abi_lane_put_bulk(tx, cell, len);
+	}
+	copy_few(to, payload, len);
+	abi_lane_publish_words(tx, cell, word);
+	eng_lane_count(flow->count, 1, qp->flow_dwords + (len + 3) / 4);
+}
+
+/** eng_datagram_post() - as eng_small_post() */
+static inline bool eng_datagram_post(struct engine *e, struct eng_qp *qp,
+				     const struct ibv_send_wr *wr, const struct tp_av *av)
+{
+	const unsigned may = IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE;
+	const struct ibv_sge *sge = wr->sg_list;
+	unsigned flags = wr->send_flags;
+	bool is_inline = flags & IBV_SEND_INLINE;
+	const void *payload;
+
+	if (wr->opcode != IBV_WR_SEND || wr->num_sge != 1 || flags & ~may ||
+	    !eng_datagram_holds(e, qp, wr, av) || sge->length - 1 >= qp->small_bytes[is_inline] ||
+	    !eng_small_has_room(&qp->flow->lane->tx, sge->length + ENG_QKEY_BYTES) ||
+	    !tp_small_may_post(qp->tp) || eng_cq_is_full(qp->send_cq) || eng_spoils(e))
+		return false;
+	payload = (const void *)(uintptr_t)sge->addr;
+	if (!is_inline) {
+		payload = eng_mem_recent(e, qp->init.pd, sge->lkey, sge->addr, sge->length, 0);
+		if (unlikely(!payload))
+			return false;
+	}
+	eng_datagram_put(qp, wr, payload, sge->length);
+	if (!((flags | qp->tp->sig_all_flag) & IBV_SEND_SIGNALED))
+		return true;
+	*eng_cq_next(qp->send_cq) = (struct ibv_wc){
+		.wr_id = wr->wr_id,
+		.status = IBV_WC_SUCCESS,
+		.opcode = IBV_WC_SEND,
+		.byte_len = sge->length,
+		.qp_num = qp->init.qpn,
+	};
+	eng_cq_added(qp->send_cq, false);
+	return true;
+}
+
+/** eng_datagram_receive() - as eng_small_receive(); @cell has the Q_Key */
+static inline bool eng_datagram_receive(struct engine *e, struct eng_qp *qp,
+					const struct abi_record *r, const struct abi_cell *cell,
+					const uint8_t *payload)
+{
+	struct eng_rq *rq = eng_small_rq(qp);
+	struct tp_qp *tp = qp->tp;
+	uint32_t qkey;
+	uint8_t *to;
+
+	memcpy(&qkey, cell->data, ENG_QKEY_BYTES);
+	if (unlikely(!payload || r->length_bytes - 1 >= tp_mtu(tp) || !tp_small_hears(tp, qkey)))
+		return false;
+	to = eng_small_place(e, qp, rq, WIRE_GRH_BYTES + r->length_bytes);
+	if (unlikely(!to))
+		return false;
+	*eng_cq_next(qp->recv_cq) = (struct ibv_wc){
+		.wr_id = rq->wr[rq->head++ & rq->mask].wr_id,
+		.status = IBV_WC_SUCCESS,
+		.opcode = IBV_WC_RECV,
+		.byte_len = WIRE_GRH_BYTES + r->length_bytes,
+		.qp_num = qp->init.qpn,
+		.src_qp = r->src_qpn,
+		.pkey_index = tp->attr.pkey_index,
+		.slid = r->slid,
+		.sl = r->sl,
+		.dlid_path_bits = r->dlid_path_bits,
+	};
+	memset(to, 0, WIRE_GRH_BYTES); /* 11.4.1.2: not defined; as the general way has it */
+	copy_few(to + WIRE_GRH_BYTES, payload, r->length_bytes);
+	tp->stats.rx_packets++;
+	eng_cq_added(qp->recv_cq, r->flags & ABI_RECORD_SOLICITED);
+	return true;
+}
+
+#endif
