@@ -204,6 +204,18 @@ static void drop_in(struct lanes *l, uint32_t id)
 	l->num_gone++;
 }
 
+/* what is in it may not be read */
+static void cut_in(struct lanes *l, struct engine *engine, uint32_t id)
+{
+	struct lane_in *lane = find_in(l, id);
+
+	if (!lane)
+		return;
+	l->num_gone -= lane->gone;
+	eng_lane_del(engine, &lane->eng);
+	free_in(lane);
+}
+
 /* under the engine's lock */
 static void reap(void *arg)
 {
@@ -242,23 +254,23 @@ static struct lane_out *drop_out(struct lanes *l, uint32_t id)
 static void take_news(void *arg)
 {
 	struct news *n = arg;
-	struct lane_in *lane;
 
 	switch (n->event.kind) {
 	case ABI_LANE_IN:
-		if (n->fresh) {
-			lanes_tell_fence(n->lanes, n->fresh);
-			list_add_tail(&n->fresh->node, &n->lanes->in);
-			eng_lane_add(n->engine, &n->fresh->eng);
-		}
-		lane = find_in(n->lanes, n->event.lane);
-		if (lane) {
-			lane->eng.slid = n->event.slid;
-			lane->eng.slid_mask = n->event.slid_mask;
-		}
+		if (!n->fresh)
+			break;
+		n->fresh->eng.slid = n->event.slid;
+		n->fresh->eng.slid_mask = n->event.slid_mask;
+		n->fresh->eng.pkey = n->event.pkey;
+		lanes_tell_fence(n->lanes, n->fresh);
+		list_add_tail(&n->fresh->node, &n->lanes->in);
+		eng_lane_add(n->engine, &n->fresh->eng);
 		break;
 	case ABI_LANE_IN_GONE:
 		drop_in(n->lanes, n->event.lane);
+		break;
+	case ABI_LANE_IN_CUT:
+		cut_in(n->lanes, n->engine, n->event.lane);
 		break;
 	case ABI_LANE_OUT_GONE:
 		n->ended = drop_out(n->lanes, n->event.lane);

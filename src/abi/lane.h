@@ -34,7 +34,9 @@
  * receiver for that sender's packets and nobody else's.
  *
  * A flow is (source port, DLID, destination QPN, SL, P_Key) and holds while
- * abi_devpage.route_epoch is what it was when softibd resolved it. Order
+ * abi_devpage.route_epoch is what it was when softibd resolved it. A lane is
+ * for one P_Key of its sender's port: softibd tells the receiver which, and
+ * ends the lane when the port loses it, or its LID. Order
  * between a lane and the ring to softibd is kept by rule: a sender goes from
  * one to the other only when the one it leaves is read as far as it had filled
  * it, and a receiver that finds a record looks at the ring from softibd, and
@@ -342,6 +344,8 @@ struct abi_lane_event {
 	uint32_t kind; /* enum abi_lane_kind */
 	uint32_t lane;
 	uint16_t slid, slid_mask; /* LANE_IN: whose packets may come by it */
+	uint16_t pkey;		  /* ... and of which partition */
+	uint16_t reserved;
 };
 
 enum abi_lane_kind {
@@ -349,6 +353,8 @@ enum abi_lane_kind {
 	ABI_LANE_IN_GONE,  /* its sender is gone: read what is in it, unmap */
 	ABI_LANE_OUT_GONE, /* its receiver is gone: send no more */
 	ABI_LANE_REFUSED,  /* to softibd: no descriptor or memory for it */
+	ABI_LANE_IN_CUT,   /* its sender's port has the LID or the P_Key no more: what
+			      is in it is not to be read, unmap */
 	ABI_LANE_CLOSED,   /* the last news: softibd ends the context and has said
 			      why; a close without it is softibd's death */
 };

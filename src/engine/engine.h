@@ -59,6 +59,7 @@ struct eng_small_header {
 struct eng_lane_in {
 	struct abi_lane_rx rx;
 	uint16_t slid, slid_mask; /* whose packets may come by it */
+	uint16_t pkey;		  /* the one that its sender's port has for it */
 	/* --- the engine's --- */
 	struct list_head node;
 	struct eng_small_header known;

@@ -2,8 +2,8 @@
 /*
  * From a lane to the transport. Its sender is another program and may write
  * anything at any time: each header is read once, then checked: lengths
- * against the lane's bounds, the source LID against what softibd announced,
- * the source QP against the one that the destination is connected to.
+ * against the lane's bounds, the source LID and the P_Key against what softibd
+ * announced, the source QP against the one that the destination is connected to.
  */
 #include <string.h>
 
@@ -114,10 +114,12 @@ static bool decode(const struct abi_lane *memory, const struct abi_cell *cell,
 	return true;
 }
 
+/* what a hostile sender may not say: the source and the partition are what
+ * softibd granted. What receive_known() takes is as one that passed here */
 static bool is_heard(const struct eng_lane_in *lane, const struct eng_qp *qp,
 		     const struct abi_record *record)
 {
-	if ((record->slid & lane->slid_mask) != lane->slid)
+	if ((record->slid & lane->slid_mask) != lane->slid || record->pkey != lane->pkey)
 		return false;
 	/* a connected QP hears its peer alone */
 	return qp->init.type == IBV_QPT_UD || record->src_qpn == tp_qp_attr(qp->tp)->dest_qpn;

@@ -38,7 +38,7 @@ struct hca_lane {
 	struct list_head all, in_from, in_to;
 	struct hca_user *from, *to;
 	unsigned port_num; /* of the sender */
-	uint16_t slid;	   /* as announced */
+	uint16_t slid, slid_mask, pkey; /* as announced */
 	uint32_t id;
 	struct abi_lane *memory;
 	struct flow flow[ABI_LANE_FLOWS];
@@ -78,23 +78,6 @@ void hca_lanes_fold(void *ctx)
 	hca_windows_fold();
 }
 
-/* --- the epoch --- */
-
-void hca_lanes_check_epoch(struct fabric *fab)
-{
-	uint32_t epoch = fab_epoch(fab);
-	struct hca_lane *lane;
-
-	if (epoch == published_epoch)
-		return;
-	published_epoch = epoch;
-	hca_faults_publish();
-	list_for_each_entry(lane, &lanes, all)
-		atomic_store_explicit(&lane->from->hca->shared->route_epoch, epoch,
-				      memory_order_release);
-	hca_windows_epoch(epoch);
-}
-
 /* --- messages to the ends --- */
 
 enum { MEMORY, BELL, LANE_FDS };
@@ -108,18 +91,38 @@ static void tell(struct hca_user *user, const struct abi_lane_event *event,
 		user->lanes_deaf = true;
 }
 
-static void announce(struct hca_lane *lane, const int fds[LANE_FDS])
+static void announce(const struct hca_lane *lane, const int fds[LANE_FDS])
 {
-	const struct abi_devport *source = hca_devport(lane->from->hca, lane->port_num);
 	struct abi_lane_event event = {
 		.kind = ABI_LANE_IN,
 		.lane = lane->id,
-		.slid = source->lid,
-		.slid_mask = (uint16_t) ~((1u << source->lmc) - 1),
+		.slid = lane->slid,
+		.slid_mask = lane->slid_mask,
+		.pkey = lane->pkey,
 	};
 
-	lane->slid = source->lid;
 	tell(lane->to, &event, fds);
+}
+
+/* --- ports --- */
+
+/* as it is now: the page that programs see follows a little later */
+static const struct ag_port *port_of(const struct hca_user *user, unsigned port_num)
+{
+	return &fab_node(user->hca->fab, user->hca->node)->port[port_num];
+}
+
+static uint16_t lid_mask(const struct ag_port *port)
+{
+	return (uint16_t) ~((1u << port->lmc) - 1);
+}
+
+static bool has_pkey(const struct ag_port *port, uint16_t pkey)
+{
+	for (unsigned i = 0; i < port->num_pkeys && pkey & 0x7fff; i++)
+		if (port->pkeys[i] == pkey)
+			return true;
+	return false;
 }
 
 /* --- lanes --- */
@@ -168,21 +171,70 @@ static void free_lane(struct hca_lane *lane)
 	rt_free(lane);
 }
 
+/* its sender goes on by softibd; what was sent by it is lost as on a bad link */
+static void end_for_sender(struct hca_lane *lane)
+{
+	struct abi_lane_event event = {.kind = ABI_LANE_OUT_GONE, .lane = lane->id};
+
+	tell(lane->from, &event, NULL);
+	lane->from->num_lanes--;
+	free_lane(lane);
+}
+
+/* a sender may go on writing: its receiver must hear that, too */
+static void cut(struct hca_lane *lane)
+{
+	tell(lane->to, &(struct abi_lane_event){.kind = ABI_LANE_IN_CUT, .lane = lane->id}, NULL);
+	end_for_sender(lane);
+}
+
+/* --- the epoch --- */
+
+/* what its receiver was told of its sender's port */
+static bool is_true(const struct hca_lane *lane)
+{
+	const struct ag_port *port = port_of(lane->from, lane->port_num);
+
+	return lane->slid == port->lid && lane->slid_mask == lid_mask(port) &&
+	       has_pkey(port, lane->pkey);
+}
+
+void hca_lanes_check_epoch(struct fabric *fab)
+{
+	uint32_t epoch = fab_epoch(fab);
+	struct hca_lane *lane, *tmp;
+
+	if (epoch == published_epoch)
+		return;
+	published_epoch = epoch;
+	hca_faults_publish();
+	list_for_each_entry_safe(lane, tmp, &lanes, all) {
+		atomic_store_explicit(&lane->from->hca->shared->route_epoch, epoch,
+				      memory_order_release);
+		if (!is_true(lane))
+			cut(lane);
+	}
+	hca_windows_epoch(epoch);
+}
+
+/* --- flows --- */
+
 static struct hca_lane *find_lane(const struct hca_user *from, const struct hca_user *to,
-				  unsigned port_num)
+				  const struct abi_resolve *key)
 {
 	struct hca_lane *lane;
 
 	list_for_each_entry(lane, &from->lanes_out, in_from)
-		if (lane->to == to && lane->port_num == port_num)
+		if (lane->to == to && lane->port_num == key->port_num && lane->pkey == key->pkey)
 			return lane;
 	return NULL;
 }
 
 /* @fds: set when there is a lane: for its sender */
-static struct hca_lane *make_lane(struct hca_user *from, struct hca_user *to, unsigned port_num,
-				  int fds[LANE_FDS])
+static struct hca_lane *make_lane(struct hca_user *from, struct hca_user *to,
+				  const struct abi_resolve *key, int fds[LANE_FDS])
 {
+	const struct ag_port *port = port_of(from, key->port_num);
 	struct hca_lane *lane;
 
 	if (from->num_lanes >= LANES_PER_USER || to->lanes_deaf || to->broken)
@@ -195,7 +247,10 @@ static struct hca_lane *make_lane(struct hca_user *from, struct hca_user *to, un
 	INIT_LIST_HEAD(&lane->in_to);
 	lane->from = from;
 	lane->to = to;
-	lane->port_num = port_num;
+	lane->port_num = key->port_num;
+	lane->slid = port->lid;
+	lane->slid_mask = lid_mask(port);
+	lane->pkey = key->pkey;
 	lane->id = next_lane++;
 	if (map_lane(lane, fds)) {
 		free_lane(lane);
@@ -283,15 +338,12 @@ static struct hca_user *owner_at(const struct fab_way *way, uint32_t qpn)
 
 static bool flow_is_sound(const struct hca_user *user, const struct abi_resolve *in)
 {
-	const struct abi_devport *port;
+	const struct ag_port *port;
 
 	if (in->port_num < 1 || in->port_num > user->hca->ib.phys_port_cnt || in->sl > 15)
 		return false;
-	port = hca_devport(user->hca, in->port_num);
-	for (unsigned i = 0; i < ABI_PKEYS; i++)
-		if (port->pkey[i] == in->pkey && in->pkey & 0x7fff)
-			return port->lid != 0;
-	return false;
+	port = port_of(user, in->port_num);
+	return port->lid != 0 && has_pkey(port, in->pkey);
 }
 
 int hca_lane_resolve(struct hca_user *user, const struct abi_resolve *in,
@@ -303,6 +355,7 @@ int hca_lane_resolve(struct hca_user *user, const struct abi_resolve *in,
 	int slot;
 
 	*num_fds = 0;
+	hca_lanes_check_epoch(user->hca->fab);
 	*out = (struct abi_resolve_resp){.lane = ABI_NO_LANE, .epoch = fab_epoch(user->hca->fab)};
 	atomic_store(&user->hca->shared->route_epoch, out->epoch);
 	if (user->broken || !flow_is_sound(user, in) ||
@@ -310,15 +363,13 @@ int hca_lane_resolve(struct hca_user *user, const struct abi_resolve *in,
 			   in->pkey, &way))
 		return 0;
 	to = owner_at(way, in->dest_qpn);
-	lane = to ? find_lane(user, to, in->port_num) : NULL;
-	if (lane && lane->slid != hca_devport(user->hca, in->port_num)->lid)
-		announce(lane, NULL);
+	lane = to ? find_lane(user, to, in) : NULL;
 	if (to && to->lanes_deaf) { /* it may not know by whom the lane is used */
 		to = NULL;
 		lane = NULL;
 	}
 	if (to && !lane) {
-		lane = make_lane(user, to, in->port_num, fds);
+		lane = make_lane(user, to, in, fds);
 		*num_fds = lane ? LANE_FDS : 0;
 	}
 	slot = lane ? take_slot(lane, in, out->epoch, way) : -1;
@@ -332,16 +383,6 @@ int hca_lane_resolve(struct hca_user *user, const struct abi_resolve *in,
 	}
 	out->flow = (uint32_t)slot;
 	return 0;
-}
-
-/* its sender goes on by softibd; what was sent by it is lost as on a bad link */
-static void end_for_sender(struct hca_lane *lane)
-{
-	struct abi_lane_event event = {.kind = ABI_LANE_OUT_GONE, .lane = lane->id};
-
-	tell(lane->from, &event, NULL);
-	lane->from->num_lanes--;
-	free_lane(lane);
 }
 
 void hca_lanes_heard(struct rt_io *io, bool readable, bool writable)

@@ -13,6 +13,7 @@ import signal
 import socket
 import struct
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -22,12 +23,14 @@ import pytest
 
 from interop.fabric import BUILD, Fabric, _ports, wait_until
 from interop.test_kill import open_files, softibd_pid
+from interop.test_lanes import SET_PKEYS
 
 ABI_MAGIC, ABI_VERSION = 0x42495453, 1  # src/abi/session.h
 OPEN_LIST, OPEN_UVERBS, OPEN_UMAD, OPEN_PORT = range(4)
 SESSION_H = (Path(__file__).parents[2] / "src/abi/session.h").read_text(encoding="ascii")
 FDS = re.findall(r"^\tABI_FD_(\w+),", SESSION_H, re.M)  # enum abi_context_fd, in order
 GET_CONTEXT, QUERY_DEVICE, ALLOC_PD = 0, 1, 3  # <rdma/ib_user_verbs.h>
+RESOLVE, NO_LANE, LANE_OUT_GONE = 0x5f00, 0xffffffff, 3  # src/abi/lane.h
 DEVICE_FATAL = 8
 EIO = 5
 RING_DATA, RING_HEAD = 192, 64  # offsets in struct abi_ring
@@ -390,6 +393,19 @@ class Program:
         self.sock.send(command(ALLOC_PD, bytes(8)))
         return error_of(self.sock.recv(4096))
 
+    def resolve(self, dlid, qpn, pkey=0xffff):
+        """Ask for a lane. Return: its id, and its descriptors when it is new."""
+        self.sock.send(command(RESOLVE, struct.pack("<IIHHB3x", 1, qpn, dlid, pkey, 0)))
+        answer, fds, _, _ = socket.recv_fds(self.sock, 4096, 2)
+        assert error_of(answer) == 0
+        self.fds += fds  # closed with the others
+        return struct.unpack_from("<I", answer, 8)[0], fds
+
+    def lane_event(self, seconds):
+        """What softibd says next of a lane: (kind, lane)."""
+        assert select.select([self.fd("LANES")], [], [], seconds)[0], "nothing is said"
+        return struct.unpack_from("<II", os.read(self.fd("LANES"), 64))
+
     def events(self, seconds):
         while select.select([self.fd("ASYNC_READ")], [], [], seconds)[0]:
             yield struct.unpack("<QII", os.read(self.fd("ASYNC_READ"), 64))[1]
@@ -510,6 +526,50 @@ def test_what_may_not_leave(pair):
         assert sent() - before >= 100, "and what may leave, leaves"
         assert program.alloc_pd() == 0
     goes_on(pair)
+
+
+def lanes_of(process):
+    """How many lanes it has mapped."""
+    maps = Path(f"/proc/{process.pid}/maps").read_text(encoding="utf-8")
+    return maps.count("softib-lane")
+
+
+def node_lid(fabric, name):
+    return next(n["ports"][0]["lid"] for n in fabric.json("topo")["nodes"] if n["name"] == name)
+
+
+class Listener:
+    """A program on n2 with a QP, which its peer never connects."""
+
+    def __init__(self, fabric):
+        port = next(_ports)
+        self.process = fabric.serve("n2", "ibv_rc_pingpong", "-p", port, port=port)
+        self.qpn = next(int(r["qpn"], 0) for r in fabric.user_resources() if r["type"] == "qp")
+        self.lid = node_lid(fabric, "n2")
+
+    def end(self):
+        self.process.kill()
+        self.process.wait()
+
+
+def test_a_lane_ends_with_its_partition():
+    """Its sender's port has the P_Key no more: whatever the sender would write,
+    the receiver has unmapped it."""
+    with Fabric("pair") as fabric:
+        listener = Listener(fabric)
+        with Program(fabric) as program:
+            lane, fds = program.resolve(listener.lid, listener.qpn)
+            assert lane != NO_LANE and len(fds) == 2
+            same, none = program.resolve(listener.lid, listener.qpn)
+            assert same == lane and not none
+            wait_until(lambda: lanes_of(listener.process) == 1, "its receiver takes it")
+            fabric.run("n1", sys.executable, "-c", SET_PKEYS, str(node_lid(fabric, "n1")), "0x7fff")
+            assert program.lane_event(30) == (LANE_OUT_GONE, lane)
+            wait_until(lambda: lanes_of(listener.process) == 0, "its receiver lets it go")
+            assert program.resolve(listener.lid, listener.qpn) == (NO_LANE, [])
+            other, fds = program.resolve(listener.lid, listener.qpn, pkey=0x7fff)
+            assert other not in (lane, NO_LANE) and len(fds) == 2, "one of its own P_Key"
+        listener.end()
 
 
 # --- verbs of a program that knows what is not its own ---

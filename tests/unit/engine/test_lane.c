@@ -4,6 +4,7 @@
  * is posted, both complete the same. Messages of all lengths around that of a
  * cell, and every reason why the straight way of a small SEND is not taken.
  */
+#include "engine/private.h"
 #include "world.h"
 
 /** struct joined - a world whose packets go by two lanes */
@@ -25,7 +26,8 @@ static void make_lane(struct joined *j, unsigned i, struct side *from, struct si
 				       .serial = 1,
 				       .mtu_bytes = 4096};
 	j->in[i] = (struct eng_lane_in){
-		.rx.memory = memory, .slid = from->page->port[0].lid, .slid_mask = 0xffff};
+		.rx.memory = memory, .slid = from->page->port[0].lid, .slid_mask = 0xffff,
+		.pkey = PKEY};
 	eng_lane_add(to->engine, &j->in[i]);
 	from->flow = &j->flow[i];
 }
@@ -363,6 +365,31 @@ static void what_is_known_of_a_header_ends(void **state)
 	part(j);
 }
 
+/* a P_Key that the QP hears, but not the one of which softibd said that the
+ * sender's port has it; said by the first record or by one whose like is known */
+static void a_partition_is_not_the_senders_word(void **state)
+{
+	const struct exchange x = {{.opcode = IBV_WR_SEND}, 8};
+	const struct ibv_send_wr wr = {.opcode = IBV_WR_SEND};
+
+	for (unsigned known = 0; known < 3; known++) {
+		struct joined *j = join();
+		struct eng_stats stats;
+		struct ibv_wc wc[2];
+
+		for (unsigned n = 0; n < known; n++)
+			make(j->w, &x, wc);
+		tp_qp_attr(j->w->a.qp->tp)->pkey = PKEY & 0x7fff;
+		recv_into(&j->w->b, 1, 0, 64);
+		send(&j->w->a, wr, 8);
+		run(j->w);
+		expect_empty(&j->w->b);
+		eng_stats(j->w->b.engine, &stats);
+		assert_int_equal(stats.rx_malformed, 1);
+		part(j);
+	}
+}
+
 static void an_srq_tells_its_limit(void **state)
 {
 	struct joined *j = calloc(1, sizeof(*j));
@@ -475,6 +502,7 @@ int main(void)
 		cmocka_unit_test(a_foreign_key_is_a_local_error),
 		cmocka_unit_test(a_message_waits_for_its_receive),
 		cmocka_unit_test(what_is_known_of_a_header_ends),
+		cmocka_unit_test(a_partition_is_not_the_senders_word),
 		cmocka_unit_test(an_srq_tells_its_limit),
 		cmocka_unit_test(who_polls_once_has_acknowledged),
 		cmocka_unit_test(the_acknowledgement_of_who_answers_goes_along),
