@@ -83,17 +83,27 @@ static struct lane_out *new_out(const struct lanes *l, uint32_t id, const int fd
 	return lane;
 }
 
+/* No descriptor or no memory for a lane: softibd must know. Else others would
+ * send into it and wait, or it would never be offered to us again. */
+static void refuse(int fd, uint32_t id)
+{
+	struct abi_lane_event event = {.kind = ABI_LANE_REFUSED, .lane = id};
+
+	send(fd, &event, sizeof(event), MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
 struct answer {
 	struct lanes *lanes;
 	const struct abi_resolve *key;
 	const struct abi_resolve_resp *resp;
 	struct lane_out *fresh; /* a lane that is new; NULL */
+	bool missing;		/* one that did not reach us */
 };
 
 /* under the engine's lock */
 static void take_answer(void *arg)
 {
-	const struct answer *a = arg;
+	struct answer *a = arg;
 	struct lane_out *lane = a->fresh;
 
 	if (lane)
@@ -102,6 +112,7 @@ static void take_answer(void *arg)
 		lane = find_out(a->lanes, a->resp->lane);
 	if (lane)
 		lanes_known(a->lanes, a->key, a->resp, lane);
+	a->missing = !lane && a->resp->lane != ABI_NO_LANE;
 }
 
 static void ask_softibd(struct soft_context *ctx, const struct abi_resolve *key)
@@ -120,6 +131,8 @@ static void ask_softibd(struct soft_context *ctx, const struct abi_resolve *key)
 				close(fds[1]);
 		}
 		eng_locked(ctx->engine, take_answer, &answer);
+		if (answer.missing)
+			refuse(ctx->progress.lanes_fd, resp.lane);
 	}
 	pthread_mutex_unlock(&ctx->link.lanes.ask_lock);
 }
@@ -296,15 +309,6 @@ static struct lane_in *new_in(struct soft_context *ctx, uint32_t id, const int f
 	lane->id = id;
 	lane->eng.rx.memory = memory;
 	return lane;
-}
-
-/* No descriptor or no memory for a lane that others made: they must know, or
- * they would send into it and wait. */
-static void refuse(int fd, uint32_t id)
-{
-	struct abi_lane_event event = {.kind = ABI_LANE_REFUSED, .lane = id};
-
-	send(fd, &event, sizeof(event), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 bool lanes_events(struct soft_context *ctx, int fd)

@@ -175,8 +175,10 @@ void progress_sleep_alone(struct soft_context *ctx, int timeout_ms)
 			break;
 	}
 	if (fatal) { /* softibd closed our context, or died */
+		pthread_mutex_lock(&ctx->link.lanes.ask_lock); /* who refuses writes there */
 		close(p->lanes_fd);
 		p->lanes_fd = -1;
+		pthread_mutex_unlock(&ctx->link.lanes.ask_lock);
 	}
 	if (fatal || fds[1].revents & (POLLHUP | POLLRDHUP | POLLERR))
 		context_fatal(ctx, p->told);

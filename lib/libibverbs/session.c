@@ -162,7 +162,8 @@ int session_get_context(int sock, struct abi_context_resp *resp, int fds[ABI_CON
 
 /**
  * session_resolve() - ABI_CMD_RESOLVE: is there a lane for a flow?
- * @fds: of a lane that is new, the caller's; *@num_fds: 0 or 2
+ * @fds: of a lane that is new, the caller's; *@num_fds: 0 or 2. 0 as well when
+ *       we have no descriptors left for them
  * Return: 0; -errno
  */
 int session_resolve(struct soft_context *ctx, const struct abi_resolve *key,
@@ -183,10 +184,10 @@ int session_resolve(struct soft_context *ctx, const struct abi_resolve *key,
 	else
 		*num_fds = 0;
 	pthread_mutex_unlock(&ctx->sock_lock);
-	if (n == (ssize_t)sizeof(*resp) && *num_fds != 1)
-		return 0;
-	while (*num_fds) /* one of two: we have no descriptors left */
+	while (*num_fds && (n != (ssize_t)sizeof(*resp) || *num_fds == 1))
 		close(fds[--*num_fds]);
+	if (n == (ssize_t)sizeof(*resp))
+		return 0;
 	return n < 0 ? (int)n : -EPROTO;
 }
 

@@ -338,8 +338,9 @@ struct abi_resolve_resp {
 };
 
 /** struct abi_lane_event - on ABI_FD_LANES; LANE_IN carries the
- *  memfd and the bell. A program that could not take them says LANE_REFUSED,
- *  with the id alone */
+ *  memfd and the bell. A program that could not take them, those of an answer
+ *  to ABI_CMD_RESOLVE as well, says LANE_REFUSED, with the id alone: softibd
+ *  ends the lane and gives the program no other for a while */
 struct abi_lane_event {
 	uint32_t kind; /* enum abi_lane_kind */
 	uint32_t lane;

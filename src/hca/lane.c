@@ -25,6 +25,10 @@
 #include "hca/private.h"
 
 #define LANES_PER_USER 4096
+/* what a program lacked for a lane it may have later: it is tried again after a
+ * time that grows, and is short again when the last refusal is long ago */
+#define REFUSED_MIN_NS (1 * NSEC_PER_SEC)
+#define REFUSED_MAX_NS (64 * NSEC_PER_SEC)
 
 /** struct flow - counts of one way; all QPs behind it share them */
 struct flow {
@@ -181,6 +185,16 @@ static void end_for_sender(struct hca_lane *lane)
 	free_lane(lane);
 }
 
+static void end_for_receiver(struct hca_lane *lane)
+{
+	struct abi_lane_event event = {.kind = ABI_LANE_IN_GONE, .lane = lane->id};
+
+	if (lane->to != lane->from)
+		tell(lane->to, &event, NULL);
+	lane->from->num_lanes--;
+	free_lane(lane);
+}
+
 /* a sender may go on writing: its receiver must hear that, too */
 static void cut(struct hca_lane *lane)
 {
@@ -230,6 +244,20 @@ static struct hca_lane *find_lane(const struct hca_user *from, const struct hca_
 	return NULL;
 }
 
+static bool has_refused(const struct hca_user *user)
+{
+	return mono_before(rt_now(user->hca->rt), user->refused_until);
+}
+
+static void note_refusal(struct hca_user *user)
+{
+	const mono_t now = rt_now(user->hca->rt), calm = mono_add(user->refused_until, user->refused_ns);
+
+	user->refused_ns = mono_before(now, calm) ? MIN(2 * user->refused_ns, REFUSED_MAX_NS) :
+						    REFUSED_MIN_NS;
+	user->refused_until = mono_add(now, user->refused_ns);
+}
+
 /* @fds: set when there is a lane: for its sender */
 static struct hca_lane *make_lane(struct hca_user *from, struct hca_user *to,
 				  const struct abi_resolve *key, int fds[LANE_FDS])
@@ -237,7 +265,8 @@ static struct hca_lane *make_lane(struct hca_user *from, struct hca_user *to,
 	const struct ag_port *port = port_of(from, key->port_num);
 	struct hca_lane *lane;
 
-	if (from->num_lanes >= LANES_PER_USER || to->lanes_deaf || to->broken)
+	if (from->num_lanes >= LANES_PER_USER || to->lanes_deaf || to->broken ||
+	    has_refused(from) || has_refused(to))
 		return NULL;
 	lane = rt_zalloc(sizeof(*lane));
 	if (!lane)
@@ -401,24 +430,24 @@ void hca_lanes_heard(struct rt_io *io, bool readable, bool writable)
 	}
 	if (n != (ssize_t)sizeof(event) || event.kind != ABI_LANE_REFUSED)
 		return;
-	user->lanes_deaf = true; /* what it lacks now it would lack again */
-	list_for_each_entry_safe(lane, tmp, &user->lanes_in, in_to)
-		if (lane->id == event.lane)
-			end_for_sender(lane);
+	list_for_each_entry_safe(lane, tmp, &user->lanes_in, in_to) {
+		if (lane->id != event.lane)
+			continue;
+		note_refusal(user);
+		end_for_sender(lane);
+	}
+	list_for_each_entry_safe(lane, tmp, &user->lanes_out, in_from) {
+		if (lane->id != event.lane)
+			continue;
+		note_refusal(user);
+		end_for_receiver(lane);
+	}
 }
 
 void hca_lanes_drop(struct hca_user *user)
 {
-	struct abi_lane_event event;
-	struct hca_lane *lane;
-
-	while (!list_empty(&user->lanes_out)) {
-		lane = list_first_entry(&user->lanes_out, struct hca_lane, in_from);
-		event = (struct abi_lane_event){.kind = ABI_LANE_IN_GONE, .lane = lane->id};
-		if (lane->to != user)
-			tell(lane->to, &event, NULL);
-		free_lane(lane);
-	}
+	while (!list_empty(&user->lanes_out))
+		end_for_receiver(list_first_entry(&user->lanes_out, struct hca_lane, in_from));
 	while (!list_empty(&user->lanes_in))
 		end_for_sender(list_first_entry(&user->lanes_in, struct hca_lane, in_to));
 	tell(user, &(struct abi_lane_event){.kind = ABI_LANE_CLOSED}, NULL);

@@ -59,6 +59,8 @@ struct hca_user {
 	int bell_fd;	/* the writing end of ABI_FD_BELL */
 	struct rt_io lanes_io;
 	bool lanes_deaf;	/* it does not read there */
+	mono_t refused_until;	/* it had no room for a lane: it gets none before */
+	uint64_t refused_ns;	/* how long that was */
 	struct hca_windows *windows;
 	mono_t held_since;	/* MONO_NEVER: the packet at the head is not held */
 	bool broken;		/* it wrote nonsense, or the device is gone */

@@ -30,7 +30,7 @@ OPEN_LIST, OPEN_UVERBS, OPEN_UMAD, OPEN_PORT = range(4)
 SESSION_H = (Path(__file__).parents[2] / "src/abi/session.h").read_text(encoding="ascii")
 FDS = re.findall(r"^\tABI_FD_(\w+),", SESSION_H, re.M)  # enum abi_context_fd, in order
 GET_CONTEXT, QUERY_DEVICE, ALLOC_PD = 0, 1, 3  # <rdma/ib_user_verbs.h>
-RESOLVE, NO_LANE, LANE_OUT_GONE = 0x5f00, 0xffffffff, 3  # src/abi/lane.h
+RESOLVE, NO_LANE, LANE_OUT_GONE, LANE_REFUSED = 0x5f00, 0xffffffff, 3, 4  # src/abi/lane.h
 DEVICE_FATAL = 8
 EIO = 5
 RING_DATA, RING_HEAD = 192, 64  # offsets in struct abi_ring
@@ -570,6 +570,41 @@ def test_a_lane_ends_with_its_partition():
             other, fds = program.resolve(listener.lid, listener.qpn, pkey=0x7fff)
             assert other not in (lane, NO_LANE) and len(fds) == 2, "one of its own P_Key"
         listener.end()
+
+
+@contextlib.contextmanager
+def no_descriptor_left(process):
+    before = resource.prlimit(process.pid, resource.RLIMIT_NOFILE)
+    taken = {int(fd.name) for fd in Path(f"/proc/{process.pid}/fd").iterdir()}
+    lowest = next(fd for fd in range(len(taken) + 1) if fd not in taken)
+    resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (lowest, before[1]))
+    try:
+        yield
+    finally:
+        resource.prlimit(process.pid, resource.RLIMIT_NOFILE, before)
+
+
+def test_a_refused_lane_is_offered_again(pair):
+    """What its receiver lacked, it may have later; and so may its sender."""
+    listener = Listener(pair)
+
+    def offered(program):
+        return program.resolve(listener.lid, listener.qpn)[0] != NO_LANE
+
+    with Program(pair) as program:
+        with no_descriptor_left(listener.process):
+            lane, _ = program.resolve(listener.lid, listener.qpn)
+            assert program.lane_event(30) == (LANE_OUT_GONE, lane)
+            assert not offered(program), "not at once"
+        wait_until(lambda: offered(program), "never offered again")
+        wait_until(lambda: lanes_of(listener.process) == 1, "its receiver takes it")
+        lane, fds = program.resolve(listener.lid, listener.qpn)
+        assert not fds, "it has it"
+        os.write(program.fd("LANES"), struct.pack("<IIHHHH", LANE_REFUSED, lane, 0, 0, 0, 0))
+        wait_until(lambda: lanes_of(listener.process) == 0, "its receiver lets it go")
+        wait_until(lambda: offered(program), "never offered to its sender again")
+    listener.end()
+    goes_on(pair)
 
 
 # --- verbs of a program that knows what is not its own ---

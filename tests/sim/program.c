@@ -318,6 +318,7 @@ static int map_shared(struct program *p)
 	if (ret)
 		goto undo_link;
 	p->soft.link.lanes.off = !p->sim->plan->lanes;
+	p->soft.progress.lanes_fd = fds[ABI_FD_LANES];
 	bell = fcntl(fds[ABI_FD_BELL], F_DUPFD_CLOEXEC, 0);
 	ret = bell < 0 ? -errno : bells_open(&p->soft.progress.bells, bell);
 	if (!ret)

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "abi/devpage.h"
+#include "abi/lane.h"
 #include "abi/ring.h"
 #include "abi/session.h"
 #include "fake_softibd.h"
@@ -25,6 +26,7 @@ struct session {
 	int sock;
 	bool opened;
 	int fd[ABI_CONTEXT_FDS];
+	int lanes; /* our end of ABI_FD_LANES */
 	bool attached;
 	void *link;
 	struct abi_ring_tx tx;
@@ -106,15 +108,20 @@ static void attach(struct session *s)
 	struct abi_context_resp resp = {.num_ports = 1, .ring_bytes = RING_BYTES,
 					.to_daemon_offset = 0, .to_engine_offset = RING_STRIDE};
 	struct abi_ring *to_daemon, *to_engine;
+	int lanes[2];
 
 	s->fd[ABI_FD_DEVPAGE] = make_devpage();
 	s->fd[ABI_FD_LINK] = memfd_create("link", MFD_CLOEXEC);
 	s->fd[ABI_FD_DOORBELL] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	for (int i = ABI_FD_LANES; i < ABI_CONTEXT_FDS; i++)
 		s->fd[i] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	close(s->fd[ABI_FD_LANES]);
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, &s->fd[ABI_FD_ASYNC_READ]) ||
+	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, lanes) ||
 	    ftruncate(s->fd[ABI_FD_LINK], 2 * RING_STRIDE))
 		abort();
+	s->fd[ABI_FD_LANES] = lanes[0];
+	s->lanes = lanes[1];
 	s->link = mmap(NULL, 2 * RING_STRIDE, PROT_READ | PROT_WRITE, MAP_SHARED,
 		       s->fd[ABI_FD_LINK], 0);
 	to_daemon = s->link;
@@ -178,6 +185,14 @@ static void answer_limits(struct session *s)
 	answer(s->sock, 0, &r, sizeof(r), NULL, 0);
 }
 
+/* there is a lane; its descriptors do not come */
+static void answer_resolve(struct session *s)
+{
+	const struct abi_resolve_resp r = {.lane = FAKE_LANE, .epoch = 1, .mtu_bytes = 4096};
+
+	answer(s->sock, 0, &r, sizeof(r), NULL, 0);
+}
+
 static void command(struct fake_softibd *fake, struct session *s, const void *message)
 {
 	const struct ib_uverbs_cmd_hdr *hdr = message;
@@ -193,6 +208,9 @@ static void command(struct fake_softibd *fake, struct session *s, const void *me
 	switch (hdr->command) {
 	case IB_USER_VERBS_CMD_GET_CONTEXT:
 		attach(s);
+		break;
+	case ABI_CMD_RESOLVE:
+		answer_resolve(s);
 		break;
 	case IB_USER_VERBS_CMD_QUERY_DEVICE:
 		answer_limits(s);
@@ -221,6 +239,7 @@ static void close_session(struct session *s)
 	if (s->attached) {
 		for (int i = 0; i < ABI_CONTEXT_FDS; i++)
 			close(s->fd[i]);
+		close(s->lanes);
 		munmap(s->link, 2 * RING_STRIDE);
 	}
 	if (s->sock >= 0)
@@ -374,4 +393,14 @@ void fake_refuse_next(struct fake_softibd *fake, uint32_t command_number, int er
 int fake_objects(struct fake_softibd *fake)
 {
 	return fake->objects;
+}
+
+uint32_t fake_hear_refusal(struct fake_softibd *fake)
+{
+	struct abi_lane_event event = {.lane = ABI_NO_LANE};
+
+	for (int i = 0; i < fake->num_sessions; i++)
+		if (fake->session[i].attached)
+			recv(fake->session[i].lanes, &event, sizeof(event), 0);
+	return event.kind == ABI_LANE_REFUSED ? event.lane : ABI_NO_LANE;
 }

@@ -14,6 +14,7 @@
 struct fake_softibd;
 
 #define FAKE_LID 7
+#define FAKE_LANE 77 /* the answer to every question; its descriptors never come */
 
 /** fake_start() - listen in a new directory and set SOFTIB_DIR to it */
 struct fake_softibd *fake_start(void);
@@ -23,6 +24,8 @@ void fake_die(struct fake_softibd *fake);
 void fake_stop(struct fake_softibd *fake);
 /** fake_refuse_next() - answer the next command @command with @error */
 void fake_refuse_next(struct fake_softibd *fake, uint32_t command, int error);
+/** fake_hear_refusal() - wait for a word about lanes. Return: the one refused */
+uint32_t fake_hear_refusal(struct fake_softibd *fake);
 /** fake_objects() - created and not yet destroyed */
 int fake_objects(struct fake_softibd *fake);
 

@@ -597,6 +597,20 @@ static void death_of_softibd_is_a_fatal_event(void **state)
 	assert_int_equal(errno, EIO);
 }
 
+/* Who could not take a lane, for want of descriptors, says so: else softibd
+ * would hold it for taken, and never offer it again. */
+static void a_lane_that_did_not_come_is_refused(void **state)
+{
+	struct program *p = *state;
+
+	make_rc_pair(p);
+	assert_int_equal(fake_hear_refusal(p->fake), FAKE_LANE);
+	post_recv(p, 1);
+	post(p, IBV_WR_SEND, 2);
+	assert_int_equal(poll_one(p).status, IBV_WC_SUCCESS);
+	assert_int_equal(poll_one(p).status, IBV_WC_SUCCESS);
+}
+
 /* The child must not disturb the parent's session, nor hang when it ends. */
 static void a_child_lets_the_parents_objects_alone(void **state)
 {
@@ -648,6 +662,7 @@ int main(void)
 		CASE(the_extended_cq_reads_fields),
 		CASE(srq_limit_raises_an_event_to_be_acknowledged),
 		CASE(death_of_softibd_is_a_fatal_event),
+		CASE(a_lane_that_did_not_come_is_refused),
 		CASE(a_child_lets_the_parents_objects_alone),
 	};
 
