@@ -76,12 +76,14 @@ class Sanitizers:
                                 capture_output=True).stdout.strip() for name in names]
         preload = [*map(os.path.realpath, paths), os.environ.get("LD_PRELOAD")]
         # opensm may free what it sends before the call returns: the answer was there
-        # first; signal handlers that allocate are perftest's
+        # first; signal handlers that allocate are perftest's; who ends with its device
+        # open leaves its threads
         env = self.env()
         return {"LD_PRELOAD": ":".join(filter(None, preload)),
                 "SOFTIB_SANITIZED": " ".join(sorted(self.kinds)),
                 "ASAN_OPTIONS": env["ASAN_OPTIONS"] + ":intercept_send=0",
-                "TSAN_OPTIONS": env["TSAN_OPTIONS"] + ":intercept_send=0:report_signal_unsafe=0"}
+                "TSAN_OPTIONS": env["TSAN_OPTIONS"] + ":intercept_send=0:report_signal_unsafe=0:"
+                                                       "report_thread_leaks=0"}
 
     def findings(self):
         """Yield (file, text) of each report that is about code built here."""
