@@ -44,21 +44,62 @@
 #define ABI_WINDOW_MAX_BYTES (1ull << 34)
 #define ABI_WINDOW_ASKS	     64 /* unanswered questions of one program */
 
-/** struct abi_window_flow - what one QP's requests would have sent, and its
- *  peer's answers. Dwords as in the LRH's length */
+/** struct abi_window_count - requests, and what of them is not the same for each.
+ *  The packets that they would have been follow from it: abi_window_add_up() */
+struct abi_window_count {
+	alignas(64) _Atomic uint64_t writes;
+	_Atomic uint64_t write_dwords; /* payload */
+	_Atomic uint64_t reads, read_dwords;
+	_Atomic uint64_t atomics;
+	_Atomic uint64_t write_more; /* packets beyond each WRITE's first */
+	_Atomic uint64_t read_more;  /* responses beyond each READ's first */
+	_Atomic uint64_t long_reads; /* that have more than one */
+};
+
+/** struct abi_window_flow - one QP's, by how its packets would have been addressed */
 struct abi_window_flow {
-	_Atomic uint64_t packets, dwords;
-	_Atomic uint64_t answer_packets, answer_dwords;
+	struct abi_window_count of[2]; /* [1]: with a GRH */
 };
 
 struct abi_window_page {
 	/* --- as an initiator --- */
 	alignas(64) _Atomic uint64_t section; /* a target's number; 0: outside */
-	_Atomic uint64_t operations;	      /* requests done by windows, ever */
 	alignas(64) struct abi_window_flow flow[ABI_WINDOW_FLOWS];
 	/* --- as a target --- */
 	alignas(64) _Atomic uint64_t token[ABI_WINDOW_TOKENS];
 };
+
+/** struct abi_window_total - what went, and its peer's answers; dwords as in the
+ *  LRH's length */
+struct abi_window_total {
+	uint64_t requests;
+	uint64_t packets, dwords;
+	uint64_t answer_packets, answer_dwords;
+};
+
+/** abi_window_add_up() - add what @flow has by now to @t. Each packet has LRH, BTH and
+ *  ICRC (9.2), and perhaps a GRH; RETH 4 dwords, AETH 1, AtomicETH 7,
+ *  AtomicAckETH 2 (9.3); one acknowledgement for a WRITE */
+static inline void abi_window_add_up(const struct abi_window_flow *flow,
+				     struct abi_window_total *t)
+{
+	static const unsigned headers[] = {6, 16};
+
+	for (unsigned i = 0; i < 2; i++) {
+		const struct abi_window_count *c = &flow->of[i];
+		uint64_t writes = c->writes, reads = c->reads, atomics = c->atomics;
+		uint64_t requests = writes + reads + atomics;
+		uint64_t packets = requests + c->write_more, answers = requests + c->read_more;
+
+		t->requests += requests;
+		t->packets += packets;
+		t->dwords += packets * headers[i] + 4 * (writes + reads) + 7 * atomics +
+			     c->write_dwords;
+		t->answer_packets += answers;
+		t->answer_dwords += answers * headers[i] + requests + c->long_reads +
+				    2 * atomics + c->read_dwords;
+	}
+}
 
 enum abi_window_kind {
 	ABI_WINDOW_ASK = 1,

@@ -94,9 +94,16 @@ static void transmit(struct engine *e, struct eng_qp *qp)
 	eng_tx(e);
 }
 
-/* any list. Return: 0; -errno and *@bad the first request not queued */
-noinline static int post_all(struct eng_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad,
-			     const struct tp_av *(*av_of)(struct ibv_ah *ah))
+/*
+ * The ways of a list, each of which gives the lock back: post_sends() and
+ * post_one_sided() take requests as long as they need no queue, and leave the
+ * rest to post_rest(). They are functions of their own for the sake of the
+ * registers that each saves.
+ */
+
+/* Return: 0; -errno and *@bad the first request not queued */
+noinline static int post_rest(struct eng_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad,
+			      const struct tp_av *(*av_of)(struct ibv_ah *ah))
 {
 	bool queued = false;
 	int ret = 0;
@@ -111,56 +118,63 @@ noinline static int post_all(struct eng_qp *qp, struct ibv_send_wr *wr, struct i
 	}
 	if (queued)
 		transmit(qp->engine, qp);
+	eng_unlock(qp->engine);
 	if (unlikely(ret) && bad)
 		*bad = wr;
 	return ret;
 }
 
-static bool post_datagram(struct engine *e, struct eng_qp *qp, const struct ibv_send_wr *wr,
+/* what is the peer's business alone: without the queue, if all is well */
+static bool post_straight(struct engine *e, struct eng_qp *qp, const struct ibv_send_wr *wr,
 			  const struct tp_av *(*av_of)(struct ibv_ah *ah))
 {
+	if (wr->opcode != IBV_WR_SEND)
+		return false;
+	if (qp->init.type != IBV_QPT_UD)
+		return eng_small_post(e, qp, wr);
 	return eng_datagram_post(e, qp, wr, wr->wr.ud.ah ? av_of(wr->wr.ud.ah) : NULL);
 }
 
-/* as many of the list as need no queue. Return: the rest */
-static struct ibv_send_wr *post_straight(struct engine *e, struct eng_qp *qp,
-					 struct ibv_send_wr *wr,
-					 const struct tp_av *(*av_of)(struct ibv_ah *ah))
+noinline static int post_sends(struct eng_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad,
+			       const struct tp_av *(*av_of)(struct ibv_ah *ah))
 {
+	struct engine *e = qp->engine;
 	struct eng_flow *flow = qp->flow;
 	bool sent = false;
 
 	/* others wait for a turn of the engine: this QP gives it */
-	if (unlikely(!list_empty(&e->tx)))
-		return wr;
-	for (; wr; wr = wr->next) {
-		if (wr->opcode != IBV_WR_SEND) {
-			if (!eng_window_straight(e, qp, wr))
-				break;
-		} else if (qp->init.type == IBV_QPT_UD ? post_datagram(e, qp, wr, av_of) :
-							 eng_small_post(e, qp, wr)) {
+	if (likely(list_empty(&e->tx)))
+		for (; wr && post_straight(e, qp, wr, av_of); wr = wr->next)
 			sent = true;
-		} else {
-			break;
-		}
-	}
 	if (sent && unlikely(abi_lane_must_ring(&flow->lane->tx)))
 		eng_ring(e, flow->lane);
-	return wr;
+	if (unlikely(wr))
+		return post_rest(qp, wr, bad, av_of);
+	eng_unlock(e);
+	return 0;
+}
+
+noinline static int post_one_sided(struct eng_qp *qp, struct ibv_send_wr *wr,
+				   struct ibv_send_wr **bad,
+				   const struct tp_av *(*av_of)(struct ibv_ah *ah))
+{
+	struct engine *e = qp->engine;
+
+	for (; wr && eng_window_straight(e, qp, wr); wr = wr->next)
+		;
+	if (unlikely(wr))
+		return (wr->opcode == IBV_WR_SEND ? post_sends : post_rest)(qp, wr, bad, av_of);
+	eng_unlock(e);
+	return 0;
 }
 
 int eng_post_send(struct eng_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad,
 		  const struct tp_av *(*av_of)(struct ibv_ah *ah))
 {
-	struct engine *e = qp->engine;
-	int ret = 0;
-
 	eng_lock_qp(qp);
-	wr = post_straight(e, qp, wr, av_of);
-	if (wr)
-		ret = post_all(qp, wr, bad, av_of);
-	eng_unlock(e);
-	return ret;
+	if (likely(wr) && wr->opcode == IBV_WR_SEND)
+		return post_sends(qp, wr, bad, av_of);
+	return post_one_sided(qp, wr, bad, av_of);
 }
 
 int eng_post_recv(struct eng_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)

@@ -148,15 +148,9 @@ static void copy_range(const struct request *r, char *window, uint32_t from, uin
 
 static void do_atomic(const struct request *r, char *window)
 {
-	const struct ibv_send_wr *wr = r->wr;
-	uint64_t *word = (uint64_t *)window, was = wr->wr.atomic.compare_add;
+	uint64_t was = window_atomic(r->wr, window);
 	const char *from = (const char *)&was;
 
-	if (wr->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
-		was = __atomic_fetch_add(word, was, __ATOMIC_SEQ_CST);
-	else
-		__atomic_compare_exchange_n(word, &was, wr->wr.atomic.swap, false,
-					    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 	for (unsigned i = 0; i < r->num_pieces; from += r->piece[i++].len)
 		memcpy(r->piece[i].ptr, from, r->piece[i].len);
 }
@@ -169,16 +163,17 @@ static void do_atomic(const struct request *r, char *window)
 static bool do_copy(struct eng_qp *qp, struct slot *s, struct request *r)
 {
 	struct engine *e = qp->engine;
+	struct abi_window_page *page = e->windows->cfg.page;
 	uint32_t from = 0;
 
 	for (;;) {
 		uint32_t to = r->length_bytes - from > SLICE_BYTES ? from + SLICE_BYTES
 								   : r->length_bytes;
 
-		if (unlikely(!window_enter(e, &s->g)))
+		if (unlikely(!window_enter(e, page, &s->g)))
 			return false;
-		copy_range(r, s->g.base + (r->va - s->g.va), from, to);
-		window_leave(e->windows);
+		copy_range(r, in_window(s, r->va), from, to);
+		window_leave(page);
 		if (likely(to == r->length_bytes))
 			return true;
 		from = to;
@@ -195,12 +190,14 @@ static bool do_copy(struct eng_qp *qp, struct slot *s, struct request *r)
 
 static bool execute(struct eng_qp *qp, struct slot *s, struct request *r)
 {
+	struct abi_window_page *page = qp->engine->windows->cfg.page;
+
 	if (r->right != IBV_ACCESS_REMOTE_ATOMIC)
 		return do_copy(qp, s, r);
-	if (unlikely(!window_enter(qp->engine, &s->g)))
+	if (unlikely(!window_enter(qp->engine, page, &s->g)))
 		return false;
-	do_atomic(r, s->g.base + (r->va - s->g.va));
-	window_leave(qp->engine->windows);
+	do_atomic(r, in_window(s, r->va));
+	window_leave(page);
 	return true;
 }
 
@@ -258,7 +255,6 @@ static bool done(struct eng_qp *qp, struct slot *s, struct request *r)
 		return false;
 	}
 	window_count(s, r->right, r->length_bytes);
-	eng_window_add(&e->windows->cfg.page->operations, 1);
 	return true;
 }
 

@@ -53,8 +53,8 @@ bool eng_window_grant(struct engine *e, const struct eng_grant *g)
 		s->state = SLOT_GRANTED;
 		s->uses = 0;
 		s->ask_at = ASK_OUTSIDE_AT;
-		s->mtu_shift = (uint8_t)__builtin_ctz(a->mtu_bytes);
-		s->packet_dwords = a->av.is_global ? 16 : 6;
+		s->mtu_bytes = a->mtu_bytes;
+		s->count = &g->flow->of[a->av.is_global != 0];
 	}
 	eng_unlock(e);
 	return wanted;
@@ -86,7 +86,9 @@ void eng_window_forget(struct engine *e, uint32_t peer, uint32_t window)
 
 uint64_t eng_window_operations(struct engine *e)
 {
-	return e->windows ? atomic_load_explicit(&e->windows->cfg.page->operations,
-						 memory_order_relaxed)
-			  : 0;
+	struct abi_window_total total = {};
+
+	for (unsigned i = 0; e->windows && i < ABI_WINDOW_FLOWS; i++)
+		abi_window_add_up(&e->windows->cfg.page->flow[i], &total);
+	return total.requests;
 }

@@ -21,10 +21,10 @@
 enum slot_state { SLOT_COUNTING, SLOT_ASKED, SLOT_GRANTED };
 
 struct slot {
-	struct eng_grant g;
+	struct eng_grant g; /* .access: nothing unless SLOT_GRANTED */
+	struct abi_window_count *count;
+	uint32_t mtu_bytes;
 	uint8_t state; /* enum slot_state */
-	uint8_t mtu_shift;
-	uint8_t packet_dwords; /* LRH, GRH, BTH, ICRC of each packet */
 	uint32_t uses, ask_at;
 };
 
@@ -50,6 +50,7 @@ static inline bool is_for(const struct slot *s, uint32_t qpn, uint32_t rkey)
 static inline void start_counting(struct slot *s, uint32_t ask_at)
 {
 	s->state = SLOT_COUNTING;
+	s->g.access = 0;
 	s->uses = 0;
 	s->ask_at = MIN(ask_at, (uint32_t)ASK_LATEST);
 }

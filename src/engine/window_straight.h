@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * The straight way of a one-sided request through a window: a WRITE or READ of
- * one piece, no longer than a slice, on the slot that the QP used last. It is
- * what eng_window_do() does with one when all is well, and it looks first:
- * what it does not take goes there, or by packets. What it leaves out: the
+ * one piece, no longer than a slice, or an atomic, on the slot that the QP used
+ * last. It is what eng_window_do() does with one when all is well, and it looks
+ * first: what it does not take goes there, or by packets. What it leaves out: the
  * list of pieces, slices, the search for the slot, and every count of what
  * could not be done.
  *
@@ -18,6 +18,8 @@
 
 #define SLICE_BYTES (256u << 10) /* copied without letting go of the lock */
 
+/* --- the memory --- */
+
 /** window_inside() - does the grant cover these bytes, with this right? What is
  *  below g->va is farther from it than any length: a region does not wrap */
 static inline bool window_inside(const struct eng_grant *g, uint64_t va, uint32_t length_bytes,
@@ -29,20 +31,19 @@ static inline bool window_inside(const struct eng_grant *g, uint64_t va, uint32_
 
 /* --- the section --- */
 
-static inline void window_leave(struct eng_windows *w)
+static inline void window_leave(struct abi_window_page *page)
 {
-	atomic_store_explicit(&w->cfg.page->section, 0, memory_order_release);
+	atomic_store_explicit(&page->section, 0, memory_order_release);
 }
 
 /** window_enter() - Return: true between here and window_leave() the target waits
- *  for us, and all that was granted still stands */
-static inline bool window_enter(const struct engine *e, const struct eng_grant *g)
+ *  for us, and all that was granted still stands. @page: ours */
+static inline bool window_enter(const struct engine *e, struct abi_window_page *page,
+				const struct eng_grant *g)
 {
-	struct eng_windows *w = e->windows;
-
-	atomic_store_explicit(&w->cfg.page->section, g->peer, memory_order_relaxed);
+	atomic_store_explicit(&page->section, g->peer, memory_order_relaxed);
 	atomic_signal_fence(memory_order_seq_cst);
-	if (unlikely(w->cfg.fenced))
+	if (unlikely(e->windows->cfg.fenced))
 		atomic_thread_fence(memory_order_seq_cst);
 	if (likely(atomic_load_explicit(&e->cfg.devpage->route_epoch,
 					memory_order_acquire) == g->epoch &&
@@ -51,39 +52,58 @@ static inline bool window_enter(const struct engine *e, const struct eng_grant *
 		   atomic_load_explicit(g->window_token, memory_order_acquire) ==
 			   g->window_value))
 		return true;
-	window_leave(w);
+	window_leave(page);
 	return false;
+}
+
+/* --- doing it --- */
+
+/** window_atomic() - Return: what the word was before */
+static inline uint64_t window_atomic(const struct ibv_send_wr *wr, void *word)
+{
+	uint64_t was = wr->wr.atomic.compare_add;
+
+	if (wr->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
+		return __atomic_fetch_add((uint64_t *)word, was, __ATOMIC_SEQ_CST);
+	__atomic_compare_exchange_n((uint64_t *)word, &was, wr->wr.atomic.swap, false,
+				    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+	return was;
 }
 
 /* --- afterwards --- */
 
-/** window_count() - the packets that this would have been (9.3, 9.4): RETH 4
- *  dwords, AETH 1, AtomicETH 7, AtomicAckETH 2; one acknowledgement for a WRITE */
+/** window_count_more() - a request of several packets: those beyond the first */
+static noinline void window_count_more(const struct slot *s, int right, uint32_t length_bytes)
+{
+	uint32_t more = (length_bytes - 1) >> __builtin_ctz(s->mtu_bytes);
+
+	if (right == IBV_ACCESS_REMOTE_WRITE) {
+		eng_window_add(&s->count->write_more, more);
+		return;
+	}
+	eng_window_add(&s->count->read_more, more);
+	eng_window_add(&s->count->long_reads, 1);
+}
+
+/** window_count() - what the packets that this would have been follow from */
 static inline void window_count(const struct slot *s, int right, uint32_t length_bytes)
 {
-	struct abi_window_flow *f = s->g.flow;
-	uint64_t each = s->packet_dwords, payload = (length_bytes + 3u) / 4;
-	uint64_t n = ((uint64_t)length_bytes + (1u << s->mtu_shift) - 1) >> s->mtu_shift;
+	struct abi_window_count *c = s->count;
+	uint32_t dwords = (length_bytes + 3u) / 4;
 
-	switch (right) {
-	case IBV_ACCESS_REMOTE_WRITE:
-		eng_window_add(&f->packets, n);
-		eng_window_add(&f->dwords, n * each + 4 + payload);
-		eng_window_add(&f->answer_packets, 1);
-		eng_window_add(&f->answer_dwords, each + 1);
-		break;
-	case IBV_ACCESS_REMOTE_READ:
-		eng_window_add(&f->packets, 1);
-		eng_window_add(&f->dwords, each + 4);
-		eng_window_add(&f->answer_packets, n);
-		eng_window_add(&f->answer_dwords, n * each + (n > 1 ? 2 : 1) + payload);
-		break;
-	default:
-		eng_window_add(&f->packets, 1);
-		eng_window_add(&f->dwords, each + 7);
-		eng_window_add(&f->answer_packets, 1);
-		eng_window_add(&f->answer_dwords, each + 3);
+	if (right == IBV_ACCESS_REMOTE_ATOMIC) {
+		eng_window_add(&c->atomics, 1);
+		return;
 	}
+	if (right == IBV_ACCESS_REMOTE_WRITE) {
+		eng_window_add(&c->writes, 1);
+		eng_window_add(&c->write_dwords, dwords);
+	} else {
+		eng_window_add(&c->reads, 1);
+		eng_window_add(&c->read_dwords, dwords);
+	}
+	if (unlikely(length_bytes > s->mtu_bytes))
+		window_count_more(s, right, length_bytes);
 }
 
 /** window_complete() - its completion, of @opcode, if it is to have one */
@@ -106,49 +126,125 @@ static inline void window_complete(struct eng_qp *qp, const struct ibv_send_wr *
 
 /* --- the straight way --- */
 
+/* all but the local memory: does slot @s, the one that the QP used last, allow it? */
+static inline bool straight_may(const struct engine *e, const struct eng_qp *qp,
+				const struct slot *s, uint64_t va, uint32_t rkey, uint32_t len,
+				int right)
+{
+	return s && len - 1 < SLICE_BYTES && is_for(s, qp->init.qpn, rkey) &&
+	       window_inside(&s->g, va, len, right) && tp_small_idle(qp->tp) &&
+	       !eng_cq_is_full(qp->send_cq) && !eng_spoils(e);
+}
+
+/* where a READ's or an atomic's bytes come; NULL: not by a window */
+static inline void *straight_place(struct engine *e, const struct eng_qp *qp,
+				   const struct ibv_send_wr *wr)
+{
+	const struct ibv_sge *sge = wr->sg_list;
+
+	if (unlikely(wr->send_flags & IBV_SEND_INLINE || !qp->tp->attr.max_rd_atomic))
+		return NULL;
+	return eng_mem_recent(e, qp->init.pd, sge->lkey, sge->addr, sge->length,
+			      IBV_ACCESS_LOCAL_WRITE);
+}
+
+static inline char *in_window(const struct slot *s, uint64_t va)
+{
+	return s->g.base + (va - s->g.va);
+}
+
+static inline bool straight_write(struct engine *e, struct eng_qp *qp,
+				  const struct ibv_send_wr *wr)
+{
+	struct abi_window_page *page;
+	const struct ibv_sge *sge = wr->sg_list;
+	const struct slot *s = qp->slot;
+	uint64_t va = wr->wr.rdma.remote_addr;
+	uint32_t len = sge->length;
+	void *local = (void *)(uintptr_t)sge->addr;
+
+	if (!straight_may(e, qp, s, va, wr->wr.rdma.rkey, len, IBV_ACCESS_REMOTE_WRITE))
+		return false;
+	if (!(wr->send_flags & IBV_SEND_INLINE)) {
+		local = eng_mem_recent(e, qp->init.pd, sge->lkey, sge->addr, len, 0);
+		if (unlikely(!local))
+			return false;
+	} else if (unlikely(len > qp->init.max_inline)) {
+		return false;
+	}
+	page = e->windows->cfg.page;
+	if (unlikely(!window_enter(e, page, &s->g)))
+		return false;
+	copy_spun_on(in_window(s, va), local, len);
+	window_leave(page);
+	window_count(s, IBV_ACCESS_REMOTE_WRITE, len);
+	qp->window_run = 0;
+	window_complete(qp, wr, IBV_WC_RDMA_WRITE, len);
+	return true;
+}
+
+static inline bool straight_read(struct engine *e, struct eng_qp *qp,
+				 const struct ibv_send_wr *wr)
+{
+	struct abi_window_page *page;
+	const struct slot *s = qp->slot;
+	uint64_t va = wr->wr.rdma.remote_addr;
+	uint32_t len = wr->sg_list->length;
+	void *local;
+
+	if (!straight_may(e, qp, s, va, wr->wr.rdma.rkey, len, IBV_ACCESS_REMOTE_READ))
+		return false;
+	local = straight_place(e, qp, wr);
+	page = e->windows->cfg.page;
+	if (unlikely(!local || !window_enter(e, page, &s->g)))
+		return false;
+	memcpy(local, in_window(s, va), len);
+	window_leave(page);
+	window_count(s, IBV_ACCESS_REMOTE_READ, len);
+	qp->window_run = 0;
+	window_complete(qp, wr, IBV_WC_RDMA_READ, len);
+	return true;
+}
+
+static inline bool straight_atomic(struct engine *e, struct eng_qp *qp,
+				   const struct ibv_send_wr *wr)
+{
+	bool add = wr->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+	struct abi_window_page *page;
+	const struct slot *s = qp->slot;
+	uint64_t va = wr->wr.atomic.remote_addr, was;
+	void *local;
+
+	if (wr->sg_list->length != 8 || va % 8 ||
+	    !straight_may(e, qp, s, va, wr->wr.atomic.rkey, 8, IBV_ACCESS_REMOTE_ATOMIC))
+		return false;
+	local = straight_place(e, qp, wr);
+	page = e->windows->cfg.page;
+	if (unlikely(!local || !window_enter(e, page, &s->g)))
+		return false;
+	was = window_atomic(wr, in_window(s, va));
+	memcpy(local, &was, 8);
+	window_leave(page);
+	window_count(s, IBV_ACCESS_REMOTE_ATOMIC, 8);
+	qp->window_run = 0;
+	window_complete(qp, wr, add ? IBV_WC_FETCH_ADD : IBV_WC_COMP_SWAP, 8);
+	return true;
+}
+
 /** eng_window_straight() - Return: true: @wr is done, and completed; false: not so
  *  simple, nothing changed */
 static inline bool eng_window_straight(struct engine *e, struct eng_qp *qp,
 				       const struct ibv_send_wr *wr)
 {
-	const struct ibv_sge *sge = wr->sg_list;
-	bool write = wr->opcode == IBV_WR_RDMA_WRITE;
-	int right = write ? IBV_ACCESS_REMOTE_WRITE : IBV_ACCESS_REMOTE_READ;
-	struct slot *s = qp->slot;
-	char *local, *window;
-	uint32_t len;
-
-	if ((!write && wr->opcode != IBV_WR_RDMA_READ) || wr->num_sge != 1 || !s)
+	if (wr->num_sge != 1)
 		return false;
-	len = sge->length;
-	if (len - 1 >= SLICE_BYTES || !is_for(s, qp->init.qpn, wr->wr.rdma.rkey) ||
-	    s->state != SLOT_GRANTED ||
-	    !window_inside(&s->g, wr->wr.rdma.remote_addr, len, right) ||
-	    !tp_small_idle(qp->tp) || eng_cq_is_full(qp->send_cq) || eng_spoils(e))
-		return false;
-	local = (char *)(uintptr_t)sge->addr;
-	if (wr->send_flags & IBV_SEND_INLINE) {
-		if (unlikely(!write || len > qp->init.max_inline))
-			return false;
-	} else {
-		local = eng_mem_recent(e, qp->init.pd, sge->lkey, sge->addr, len,
-				       write ? 0 : IBV_ACCESS_LOCAL_WRITE);
-		if (unlikely(!local || (!write && !qp->tp->attr.max_rd_atomic)))
-			return false;
-	}
-	if (unlikely(!window_enter(e, &s->g)))
-		return false;
-	window = s->g.base + (wr->wr.rdma.remote_addr - s->g.va);
-	if (write)
-		copy_spun_on(window, local, len);
-	else
-		memcpy(local, window, len);
-	window_leave(e->windows);
-	window_count(s, right, len);
-	eng_window_add(&e->windows->cfg.page->operations, 1);
-	qp->window_run = 0;
-	window_complete(qp, wr, write ? IBV_WC_RDMA_WRITE : IBV_WC_RDMA_READ, len);
-	return true;
+	if (likely(wr->opcode == IBV_WR_RDMA_WRITE))
+		return straight_write(e, qp, wr);
+	if (wr->opcode == IBV_WR_RDMA_READ)
+		return straight_read(e, qp, wr);
+	if (wr->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD || wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP)
+		return straight_atomic(e, qp, wr);
+	return false;
 }
 
 #endif

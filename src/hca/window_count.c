@@ -7,29 +7,20 @@
 #include "hca/window_private.h"
 
 LIST_HEAD(hca_windows_all);
-static uint64_t of_the_dead; /* operations of programs that are gone */
+static uint64_t operations; /* counted, of all programs ever */
 
 static void fold_flow(const struct hca_windows *w, struct window_flow *f)
 {
-	const struct abi_window_flow *c = &w->page->flow[f->index];
-	struct window_flow now = {
-		.packets = atomic_load_explicit(&c->packets, memory_order_relaxed),
-		.dwords = atomic_load_explicit(&c->dwords, memory_order_relaxed),
-		.answer_packets =
-			atomic_load_explicit(&c->answer_packets, memory_order_relaxed),
-		.answer_dwords =
-			atomic_load_explicit(&c->answer_dwords, memory_order_relaxed),
-	};
+	struct abi_window_total now = {}, *was = &f->counted;
 
+	abi_window_add_up(&w->page->flow[f->index], &now);
 	if (f->way) {
-		fab_way_count(f->way, now.packets - f->packets, now.dwords - f->dwords);
-		fab_way_count(f->back, now.answer_packets - f->answer_packets,
-			      now.answer_dwords - f->answer_dwords);
+		fab_way_count(f->way, now.packets - was->packets, now.dwords - was->dwords);
+		fab_way_count(f->back, now.answer_packets - was->answer_packets,
+			      now.answer_dwords - was->answer_dwords);
+		operations += now.requests - was->requests;
 	}
-	f->packets = now.packets;
-	f->dwords = now.dwords;
-	f->answer_packets = now.answer_packets;
-	f->answer_dwords = now.answer_dwords;
+	*was = now;
 }
 
 void hca_windows_fold(void)
@@ -43,12 +34,8 @@ void hca_windows_fold(void)
 
 uint64_t hca_windows_operations(void)
 {
-	uint64_t sum = of_the_dead;
-	struct hca_windows *w;
-
-	list_for_each_entry(w, &hca_windows_all, all) sum +=
-		atomic_load_explicit(&w->page->operations, memory_order_relaxed);
-	return sum;
+	hca_windows_fold();
+	return operations;
 }
 
 static void set_ways(struct window_flow *f, struct fab_way *way, struct fab_way *back)
@@ -121,7 +108,4 @@ void hca_window_count_end(struct hca_windows *w)
 {
 	while (!list_empty(&w->flows))
 		free_flow(w, list_first_entry(&w->flows, struct window_flow, node));
-	if (w->page)
-		of_the_dead +=
-			atomic_load_explicit(&w->page->operations, memory_order_relaxed);
 }

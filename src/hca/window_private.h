@@ -16,7 +16,7 @@ struct window_flow {
 	struct list_head node; /* hca_windows.flows */
 	uint32_t qpn, index;
 	struct fab_way *way, *back;
-	uint64_t packets, dwords, answer_packets, answer_dwords; /* counted */
+	struct abi_window_total counted;
 };
 
 /** struct hca_windows - a program's half of all its windows */

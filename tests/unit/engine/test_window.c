@@ -95,6 +95,18 @@ static struct world *granted(void **state)
 	return w;
 }
 
+static void expect_counted(uint64_t packets, uint64_t dwords, uint64_t answers,
+			   uint64_t answer_dwords)
+{
+	struct abi_window_total t = {};
+
+	abi_window_add_up(&page_a.flow[3], &t);
+	assert_int_equal(t.packets, packets);
+	assert_int_equal(t.dwords, dwords);
+	assert_int_equal(t.answer_packets, answers);
+	assert_int_equal(t.answer_dwords, answer_dwords);
+}
+
 static void a_write_is_done_when_post_returns(void **state)
 {
 	struct world *w = granted(state);
@@ -110,10 +122,7 @@ static void a_write_is_done_when_post_returns(void **state)
 	assert_int_equal(page_a.section, 0);
 	assert_int_equal(eng_window_operations(w->a.engine), 1);
 	/* MTU 1024: three packets with LRH, BTH, ICRC; a RETH; one ACK with AETH */
-	assert_int_equal(page_a.flow[3].packets, 3);
-	assert_int_equal(page_a.flow[3].dwords, 3 * 6 + 4 + 750);
-	assert_int_equal(page_a.flow[3].answer_packets, 1);
-	assert_int_equal(page_a.flow[3].answer_dwords, 7);
+	expect_counted(3, 3 * 6 + 4 + 750, 1, 7);
 }
 
 static void a_read_and_its_count(void **state)
@@ -127,10 +136,7 @@ static void a_read_and_its_count(void **state)
 	assert_int_equal(send(&w->a, wr, 2049), 0);
 	assert_int_equal(take(&w->a).opcode, IBV_WC_RDMA_READ);
 	assert_memory_equal(w->a.memory, w->b.memory, 2049);
-	assert_int_equal(page_a.flow[3].packets, 1);
-	assert_int_equal(page_a.flow[3].dwords, 10);
-	assert_int_equal(page_a.flow[3].answer_packets, 3);
-	assert_int_equal(page_a.flow[3].answer_dwords, 3 * 6 + 2 + 513);
+	expect_counted(1, 10, 3, 3 * 6 + 2 + 513);
 }
 
 static void atomics(void **state)
@@ -158,6 +164,9 @@ static void atomics(void **state)
 	assert_int_equal(*word, 1);
 	assert_int_equal(take(&w->a).opcode, IBV_WC_FETCH_ADD);
 	assert_int_equal(take(&w->a).opcode, IBV_WC_COMP_SWAP);
+	assert_int_equal(take(&w->a).opcode, IBV_WC_COMP_SWAP);
+	/* BTH and AtomicETH; AETH and AtomicAckETH back */
+	expect_counted(3, 3 * (6 + 7), 3, 3 * (6 + 3));
 	assert_int_equal(eng_window_operations(w->a.engine), 3);
 }
 
