@@ -11,13 +11,19 @@
  *            so that a sender's look at it costs nothing
  *   cell[]   a ring of records, one cache line each: headers in host order and
  *            up to ABI_CELL_BYTES of extended headers and payload
- *   bulk[]   a ring of longer payloads, in the order of their records
+ *   bulk[]   a ring of longer payloads, in the order of their records: a small
+ *            one at first, all of bulk[] where much is sent
  *
  * A record stands for one packet or for a segment of many. Its first word is
  * stored last and holds the lap of the ring in which it was written: a cell
  * that bears the lap its reader has come to is valid, and a message moves one
  * cache line. The room of a payload is given back with its cell: only the
  * sender knows where it ended (abi_lane_tx.bulk_end).
+ *
+ * A ring of bulk[] that is larger than the cores' own caches is the faster one:
+ * lines that come round have left both of them for the cache that the cores
+ * share, and neither waits for the other's. Most lanes carry little, and touch
+ * no more than ABI_LANE_NARROW of it.
  *
  * The receiver believes nothing: it reads each field once and checks it; a
  * sender that writes nonsense harms what it sends. The sender believes nothing
@@ -49,7 +55,8 @@
 
 #define ABI_LANE_FLOWS 128
 #define ABI_LANE_CELLS 1024u	   /* a power of two */
-#define ABI_LANE_BULK (256u << 10) /* bytes, a power of two */
+#define ABI_LANE_BULK (2u << 20)    /* bytes, a power of two */
+#define ABI_LANE_NARROW (256u << 10) /* of them at first; a power of two */
 #define ABI_SEGMENT_BYTES (64u << 10)
 #define ABI_CELL_BYTES 40u
 #define ABI_NO_LANE 0xffffffffu
@@ -106,6 +113,8 @@ struct abi_lane_tx {
 	struct abi_lane *memory;
 	uint32_t tail, head_seen;	/* cells */
 	uint32_t bulk_tail, bulk_head;	/* bytes, free running */
+	uint32_t bulk_bytes;		/* that the ring has: NARROW, or BULK */
+	bool widens;			/* it will have BULK, when its turn is there */
 	bool no_fence;			/* this process has membarrier */
 	uint32_t bulk_end[ABI_LANE_CELLS];
 };
@@ -166,6 +175,15 @@ static inline struct abi_cell *abi_lane_cell(struct abi_lane *lane, uint32_t pos
 
 /* --- sending --- */
 
+/** abi_lane_tx_init() - a lane that is new */
+static inline void abi_lane_tx_init(struct abi_lane_tx *tx, struct abi_lane *memory, bool no_fence)
+{
+	memset(tx, 0, sizeof(*tx));
+	tx->memory = memory;
+	tx->no_fence = no_fence;
+	tx->bulk_bytes = ABI_LANE_NARROW;
+}
+
 /* Return: false when the receiver gave nothing back (or lies) */
 static inline bool abi_lane_refresh(struct abi_lane_tx *tx)
 {
@@ -186,9 +204,9 @@ static inline bool abi_lane_has_cell(struct abi_lane_tx *tx)
 
 static inline uint32_t abi_lane_contiguous(const struct abi_lane_tx *tx, uint32_t least)
 {
-	uint32_t at = tx->bulk_tail & (ABI_LANE_BULK - 1);
-	uint32_t room = ABI_LANE_BULK - (tx->bulk_tail - tx->bulk_head);
-	uint32_t to_end = ABI_LANE_BULK - at;
+	uint32_t at = tx->bulk_tail & (tx->bulk_bytes - 1);
+	uint32_t room = tx->bulk_bytes - (tx->bulk_tail - tx->bulk_head);
+	uint32_t to_end = tx->bulk_bytes - at;
 
 	if (to_end >= least)
 		return room < to_end ? room : to_end;
@@ -206,16 +224,27 @@ static inline uint32_t abi_lane_room(struct abi_lane_tx *tx, uint32_t least, uin
 	return room < ABI_SEGMENT_BYTES ? room : ABI_SEGMENT_BYTES;
 }
 
+/* At the end of the narrow ring, and where the wide one goes on: what is under
+ * way lies in the same place of either. Return: where the tail is in the ring */
+static inline uint32_t abi_lane_turn(struct abi_lane_tx *tx)
+{
+	if (tx->widens && (tx->bulk_tail & (ABI_LANE_BULK - 1)) == ABI_LANE_NARROW)
+		tx->bulk_bytes = ABI_LANE_BULK;
+	return tx->bulk_tail & (tx->bulk_bytes - 1);
+}
+
 /** abi_lane_take_bulk() - @len bytes, for which abi_lane_room() said yes.
  *  Return: their place */
 static inline uint32_t abi_lane_take_bulk(struct abi_lane_tx *tx, uint32_t len)
 {
-	uint32_t at = tx->bulk_tail & (ABI_LANE_BULK - 1);
+	uint32_t at = tx->bulk_tail & (tx->bulk_bytes - 1);
 
-	if (len > ABI_LANE_BULK - at) {
-		tx->bulk_tail += ABI_LANE_BULK - at;
+	if (len > tx->bulk_bytes - at) {
+		tx->bulk_tail += tx->bulk_bytes - at;
 		at = 0;
 	}
+	if (!at)
+		at = abi_lane_turn(tx);
 	tx->bulk_tail += (len + 63) & ~63u;
 	return at;
 }

@@ -2,12 +2,15 @@
 /*
  * A long payload's copy into a lane: by plain stores or past the caches?
  *
- * Plain stores fetch each line from the core that read it last, to overwrite
- * all of it. Between threads of one core that costs little, and the reader
- * finds the payload in its cache: 20 GB/s and more, against 8 to 13 past the
- * caches. Elsewhere it is what costs most: 1 to 8 GB/s, against 12 to 19. Nobody
- * tells how the two processes stand, and it changes as they are moved: so that
- * plain copies are timed, and now and then the beginning of a copy is one.
+ * Plain stores fetch each line from where it was read last, to overwrite all of
+ * it. Between threads of one core that costs little, and so it does between
+ * cores that share a cache, if the ring is a wide one whose lines come from
+ * there: 20 to 40 GB/s, against 8 to 20 past the caches. Out of another core's own
+ * cache it is what costs most: 6 to 9 GB/s if it is near, 1 if it is far, against
+ * 12 to 25. Nobody tells how the two processes stand, and it changes as they are
+ * moved: so that plain copies are timed, and now and then the beginning of a
+ * copy is one. That one finds lines that were past the caches, and is slow
+ * itself: in a wide ring 2.5 to 4 bytes a tick near, and 0.5 to 1.2 far.
  *
  * States (eng_lane_out.copy)
  *   plain    each copy is timed
@@ -18,14 +21,17 @@
 #include "engine/private.h"
 
 #define STREAM_BYTES 8192u /* shorter copies are plain, and not timed: latency counts */
-#define PROBE_BYTES 4096u
-#define PROBE_EVERY 32
+#define PROBE_BYTES 16384u
+#define PROBE_EVERY 64
 #define FLIPS 2
-#define SLOW 5 /* bytes a tick of the time stamp counter, 10 to 15 GB/s, and less */
+/* bytes a tick of the time stamp counter, and less, in a narrow and in a wide
+ * ring: 10 to 15 GB/s, 4 to 6 */
+#define SLOW 5
+#define SLOW_WIDE 2
 
 void eng_copy_note(struct eng_copy *c, uint32_t bytes, uint64_t ticks)
 {
-	bool slow = bytes < ticks * SLOW;
+	bool slow = bytes < ticks * (c->wide ? SLOW_WIDE : SLOW);
 
 	if (slow == c->streams) {
 		c->against = 0;
@@ -54,7 +60,7 @@ void eng_copy(struct eng_copy *c, uint8_t *to, const uint8_t *from, uint32_t len
 	} else if (!c->streams) {
 		copy_timed(c, to, from, len);
 	} else {
-		uint32_t probe = ++c->streamed % PROBE_EVERY ? 0 : PROBE_BYTES;
+		uint32_t probe = ++c->streamed % PROBE_EVERY ? 0 : MIN(len, PROBE_BYTES);
 
 		if (probe)
 			copy_timed(c, to, from, probe);

@@ -12,18 +12,24 @@
 /* extended headers with which a payload still fits in its cell: RETH, immediate */
 #define EXT_MAX 20
 #define SMALL_BYTES (ABI_CELL_BYTES - EXT_MAX)
+/* A lane that carried so much has a wide ring; no more than these, since what
+ * rings take of the shared cache, others lack. */
+#define WIDE_AFTER_BYTES (8u << 20)
+#define WIDE_LANES 16
 
 void eng_lane_out_init(struct eng_lane_out *lane, struct abi_lane *memory, bool no_fence)
 {
 	memset(lane, 0, sizeof(*lane));
-	lane->tx.memory = memory;
-	lane->tx.no_fence = no_fence;
+	abi_lane_tx_init(&lane->tx, memory, no_fence);
 	INIT_LIST_HEAD(&lane->dirty_node);
 }
 
 void eng_lane_out_gone(struct eng_lane_out *lane)
 {
 	list_del(&lane->dirty_node);
+	if (lane->wide)
+		--*lane->wide;
+	lane->wide = NULL;
 }
 
 /* --- the way --- */
@@ -130,6 +136,16 @@ static uint8_t *put_ext(uint8_t *at, const struct wire_packet *pkt, uint32_t fla
 	return at;
 }
 
+static void widen(struct engine *e, struct eng_lane_out *lane)
+{
+	if (lane->wide || e->wide_lanes == WIDE_LANES)
+		return;
+	lane->wide = &e->wide_lanes;
+	e->wide_lanes++;
+	lane->tx.widens = true;
+	lane->copy = (struct eng_copy){.wide = true};
+}
+
 /* where the payload goes: behind the headers, or into bulk */
 static uint8_t *payload_place(struct abi_lane_tx *tx, struct abi_cell *cell, uint8_t *at,
 			      struct abi_record *record)
@@ -222,6 +238,8 @@ static void put_record(struct engine *e, struct eng_qp *qp, struct tp_packet_out
 	} else {
 		at = payload_place(tx, cell, at, &record);
 	}
+	if (unlikely(tx->bulk_tail >= WIDE_AFTER_BYTES && !tx->widens))
+		widen(e, flow->lane);
 	copy_payload(&flow->lane->copy, out, at);
 	abi_lane_publish(tx, &record);
 	eng_lane_count(flow->count, pkt->packets, wire_segment_dwords(pkt));

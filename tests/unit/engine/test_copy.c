@@ -17,7 +17,7 @@ static void all_bytes_arrive_either_way(void **state)
 		from[i] = (uint8_t)(i * 7 + i / 251);
 	for (unsigned n = 0; n < 9 * 64; n++) {
 		/* streamed: so that some begin with a probe */
-		struct eng_copy c = {.streams = n / 9 % 2, .streamed = (uint16_t)(n / 18)};
+		struct eng_copy c = {.streams = n / 9 % 2, .streamed = (uint16_t)(n / 9)};
 		uint32_t len = lengths[n % 9], at = n % 3 * 40, skew = n % 5;
 
 		memset(to, 0, ROOM);
@@ -50,11 +50,27 @@ static void slow_plain_copies_lead_past_the_caches_and_back(void **state)
 	assert_false(c.streams);
 }
 
+static void a_wide_ring_is_slow_later(void **state)
+{
+	struct eng_copy narrow = {0}, wide = {.wide = true};
+
+	for (int i = 0; i < 2; i++) {
+		eng_copy_note(&narrow, 65536, 65536 / 3);
+		eng_copy_note(&wide, 65536, 65536 / 3);
+	}
+	assert_true(narrow.streams);
+	assert_false(wide.streams);
+	for (int i = 0; i < 2; i++)
+		eng_copy_note(&wide, 65536, 65536);
+	assert_true(wide.streams);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_bytes_arrive_either_way),
 		cmocka_unit_test(slow_plain_copies_lead_past_the_caches_and_back),
+		cmocka_unit_test(a_wide_ring_is_slow_later),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

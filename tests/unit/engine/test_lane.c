@@ -245,7 +245,7 @@ static void bulk_goes_round_and_is_full(void **state)
 		for (unsigned i = 0; i < n; i++) {
 			if (i == n / 2) { /* as if its reader were that far behind */
 				abi_lane_refresh(tx);
-				tx->bulk_head = tx->bulk_tail - ABI_LANE_BULK;
+				tx->bulk_head = tx->bulk_tail - tx->bulk_bytes;
 			}
 			assert_int_equal(recv_into(&j->w->b, i, bytes * i, bytes), 0);
 			memset(j->w->a.memory, (int)(round + i), bytes);
@@ -488,6 +488,37 @@ static void rings_go_round(void **state)
 	part(j);
 }
 
+/* one message of @bytes from A to B */
+static void carry(struct joined *j, uint32_t bytes, uint64_t n)
+{
+	memcpy(j->w->a.memory + bytes - 8, &n, 8);
+	recv_into(&j->w->b, n, 0, bytes);
+	send(&j->w->a, (struct ibv_send_wr){.wr_id = n, .opcode = IBV_WR_SEND}, bytes);
+	run(j->w);
+	assert_int_equal(take(&j->w->a).status, IBV_WC_SUCCESS);
+	assert_int_equal(take(&j->w->b).byte_len, bytes);
+	assert_memory_equal(j->w->b.memory, j->w->a.memory, bytes);
+}
+
+static void a_lane_that_carries_much_has_a_wide_ring(void **state)
+{
+	struct joined *j = join();
+	uint32_t bytes = 50000;
+
+	fill(&j->w->a, bytes);
+	for (uint64_t n = 0; n < (4u << 20) / bytes; n++)
+		carry(j, bytes, n);
+	assert_int_equal(j->out[0].tx.bulk_bytes, ABI_LANE_NARROW);
+	for (uint64_t n = 0; n < (12u << 20) / bytes; n++)
+		carry(j, bytes, n);
+	assert_int_equal(j->out[0].tx.bulk_bytes, ABI_LANE_BULK);
+	assert_int_equal(j->out[1].tx.bulk_bytes, ABI_LANE_NARROW);
+	assert_int_equal(*j->out[0].wide, 1);
+	eng_lane_out_gone(&j->out[0]);
+	assert_null(j->out[0].wide);
+	part(j);
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -507,6 +538,7 @@ int main(void)
 		cmocka_unit_test(who_polls_once_has_acknowledged),
 		cmocka_unit_test(the_acknowledgement_of_who_answers_goes_along),
 		cmocka_unit_test(rings_go_round),
+		cmocka_unit_test(a_lane_that_carries_much_has_a_wide_ring),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -444,12 +444,37 @@ static void payloads_fill_bulk_and_come_round(void **state)
 		assert_true(at[i] >= at[i - 1] + sizes[i - 1]);
 	/* the rest to the end, and not over it */
 	assert_int_equal(abi_lane_room(tx, 4096, 65536),
-			 ABI_LANE_BULK - ALIGN_UP(at[4] + sizes[4], 64u));
+			 ABI_LANE_NARROW - ALIGN_UP(at[4] + sizes[4], 64u));
 	/* what wants more than that begins at the start, which is not free */
 	assert_int_equal(abi_lane_room(tx, 50000, 65536), 0);
 	assert_int_equal(receive_all(e, 0), ARRAY_SIZE(sizes));
 	assert_int_equal(abi_lane_room(tx, 50000, 65536), 65536);
 	assert_int_equal(abi_lane_take_bulk(tx, 50000), 0);
+}
+
+/* A narrow ring becomes a wide one while its payloads are under way: none is
+ * written over, and all of bulk goes round. */
+static void a_ring_widens_around_what_is_under_way(void **state)
+{
+	const uint32_t bytes = 60000, count = 4 * (ABI_LANE_BULK / bytes);
+	struct ends *e = *state;
+	struct abi_lane_tx *tx = &e->out.eng.tx;
+	uint32_t at, highest = 0, before = 0;
+
+	for (uint32_t sent = 0; sent < count; sent++) {
+		tx->widens = sent > 20;
+		assert_true(abi_lane_room(tx, bytes, bytes) >= bytes);
+		at = abi_lane_take_bulk(tx, bytes);
+		assert_true(at + bytes <= tx->bulk_bytes);
+		/* the one before, the only one under way, stays whole */
+		assert_true(at >= before + bytes || at + bytes <= before || !sent);
+		put_in_lane(e, &e->out.eng);
+		atomic_store(&e->memory->head, sent);
+		highest = MAX(highest, at + bytes);
+		before = at;
+	}
+	assert_int_equal(tx->bulk_bytes, ABI_LANE_BULK);
+	assert_true(highest > ABI_LANE_BULK - bytes);
 }
 
 /* A receiver's head that runs ahead of what was sent, or back, is not believed. */
@@ -561,6 +586,7 @@ int main(void)
 		CASE(a_receiver_that_reads_slowly_is_not_rung),
 		CASE(who_sleeps_often_leaves_the_fence_to_senders),
 		CASE(payloads_fill_bulk_and_come_round),
+		CASE(a_ring_widens_around_what_is_under_way),
 		CASE(a_receiver_that_lies_gets_nothing),
 		CASE(flows_that_share_slots_keep_their_order),
 		CASE(ten_thousand_flows_have_their_slots),
