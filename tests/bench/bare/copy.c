@@ -14,7 +14,8 @@
 
 #define BATCHES	    5
 #define BATCH_BYTES (16ul << 20) /* at least; a batch is some milliseconds */
-#define RING_BYTES  (256u << 10)
+#define RING_BYTES  (256u << 10) /* fits into a core's own caches */
+#define WIDE_BYTES  (2u << 20)   /* and this only into what they share */
 
 enum copy { MEMCPY, MOVSB, STREAM };
 
@@ -92,39 +93,49 @@ static double one_copy(const struct bare_test *t)
 	return measure_median(rate, batches);
 }
 
-/* --- two copies; the option is the chunk, and how the first is made --- */
+/* --- two copies; the option is the chunk, how the first is made, which ring --- */
 
 #define HOW_SHIFT  24
 #define CHUNK_MASK ((1u << HOW_SHIFT) - 1)
+#define HOW_MASK   7u
+#define WIDE	   (1u << 31)
 
 struct pipeline {
 	alignas(LINE) _Atomic uint64_t filled; /* bytes since the start */
 	alignas(LINE) _Atomic uint64_t emptied;
-	alignas(4096) char ring[RING_BYTES];
+	alignas(4096) char ring[WIDE_BYTES];
 };
+
+static size_t ring_bytes(unsigned option)
+{
+	return option & WIDE ? WIDE_BYTES : RING_BYTES;
+}
 
 static void fill(struct pipeline *p, const char *from, size_t size, unsigned option,
 		 uint64_t *at)
 {
-	size_t chunk = option & CHUNK_MASK;
+	size_t chunk = option & CHUNK_MASK, ring = ring_bytes(option);
+	enum copy how = option >> HOW_SHIFT & HOW_MASK;
 
 	for (size_t done = 0; done < size; done += chunk, *at += chunk) {
 		while (*at + chunk -
 			       atomic_load_explicit(&p->emptied, memory_order_acquire) >
-		       RING_BYTES)
+		       ring)
 			;
-		copy(option >> HOW_SHIFT, p->ring + *at % RING_BYTES, from + done, chunk);
+		copy(how, p->ring + *at % ring, from + done, chunk);
 		bare_store(&p->filled, *at + chunk);
 	}
 }
 
-static void empty(struct pipeline *p, char *to, size_t size, size_t chunk, uint64_t *at)
+static void empty(struct pipeline *p, char *to, size_t size, unsigned option, uint64_t *at)
 {
+	size_t chunk = option & CHUNK_MASK, ring = ring_bytes(option);
+
 	for (size_t done = 0; done < size; done += chunk, *at += chunk) {
 		while (atomic_load_explicit(&p->filled, memory_order_acquire) <
 		       *at + chunk)
 			;
-		memcpy(to + done, p->ring + *at % RING_BYTES, chunk);
+		memcpy(to + done, p->ring + *at % ring, chunk);
 		bare_store(&p->emptied, *at + chunk);
 	}
 }
@@ -155,7 +166,7 @@ static void two_copy_peer(struct duo *d)
 	uint64_t at = 0;
 
 	for (size_t i = 0; i < BATCHES * per_batch(size); i++)
-		empty(d->mem, to, size, d->test->option & CHUNK_MASK, &at);
+		empty(d->mem, to, size, d->test->option, &at);
 }
 
 static double two_copy(const struct bare_test *t)
@@ -231,6 +242,8 @@ const struct bare_test copy_tests[] = {
 	{"stream_1073741824", "GB/s", one_copy, MIB(1024), STREAM},
 	SIZES("two_copy_16", two_copy, KIB(16)),
 	SIZES("two_copy_64", two_copy, KIB(64)),
+	SIZES("two_copy_wide_64", two_copy, KIB(64) | WIDE),
+	SIZES("two_copy_stream_wide_64", two_copy, KIB(64) | STREAM << HOW_SHIFT | WIDE),
 	SIZES("two_copy_stream_16", two_copy, KIB(16) | STREAM << HOW_SHIFT),
 	SIZES("two_copy_stream_64", two_copy, KIB(64) | STREAM << HOW_SHIFT),
 	{"process_vm_8", "ns", process_vm_ns, 8, 0},
