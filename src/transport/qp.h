@@ -119,6 +119,8 @@ struct tp_sq {
 	bool recovering; /* packets are being sent again; no progress yet */
 	/* --- packets --- */
 	psn_t una, nxt, sent;
+	psn_t asked; /* inside a message (next < fresh): behind the last packet sent that
+			has AckReq, or what is sent again from una */
 	uint32_t read_psns; /* PSNs of READ responses in [una, nxt) */
 	uint32_t responses; /* READs and atomics in [tail, next) */
 	psn_t cursor_psn;   /* where the cursor stands */

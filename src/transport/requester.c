@@ -65,6 +65,7 @@ static bool start(struct tp_qp *qp, struct tp_sqe *sqe, const struct tp_op *op)
 		return false;
 	sqe->first_psn = sq->nxt;
 	sqe->last_psn = psn_add(sq->nxt, packets - 1);
+	sq->asked = sq->nxt; /* what ended before it asked */
 	sq->fresh++;
 	return true;
 }
@@ -138,6 +139,17 @@ static uint32_t window(uint32_t most)
 	return most > 1 ? TP_SEGMENT_WINDOW : TP_WINDOW;
 }
 
+/* Is the window full? Not while no ACK is on its way that would open it: of
+ * segments only one in many asked, and packets, whose window is smaller, may
+ * go on in the middle of their message. The next one asks then. */
+static bool is_full(const struct tp_sq *sq, uint32_t most)
+{
+	if (likely(in_flight(sq) < window(most)))
+		return false;
+	return sq->next == sq->fresh || tp_psn_distance(sq->asked, sq->una) - 1 <
+						tp_psn_distance(sq->nxt, sq->una);
+}
+
 /* AckReq: at the end of a message, now and then inside a long one,
  * and on the packet after which the window is full */
 static bool wants_ack(const struct tp_sq *sq, bool last, uint32_t packets, uint32_t most)
@@ -182,6 +194,8 @@ static bool data_packet(struct tp_qp *qp, const struct tp_sqe *sqe,
 		tp_ud_fill(qp, sq->next, out);
 	}
 	sq->nxt = psn_add(sq->nxt, packets);
+	if (qp->type == TP_RC && out->hdr.bth.ack_req)
+		sq->asked = sq->nxt;
 	if (last && qp->type == TP_RC)
 		sq->next++;
 	return true;
@@ -250,7 +264,7 @@ bool tp_requester_transmit(struct tp_qp *qp, struct tp_packet_out *out, uint32_t
 	if (sq->next == sq->end || sq->block)
 		return false;
 	op = tp_op(sqe);
-	if (qp->type == TP_RC && in_flight(sq) >= window(most))
+	if (qp->type == TP_RC && is_full(sq, most))
 		return block(qp, TP_BLOCK_WINDOW);
 	if (sq->next == sq->fresh && !start(qp, sqe, op))
 		return false;
@@ -312,7 +326,7 @@ void tp_requester_rewind(struct tp_qp *qp)
 
 	sq->straight = 0;
 	sq->next = sq->tail;
-	sq->nxt = sq->una;
+	sq->nxt = sq->asked = sq->una;
 	sq->read_psns = sq->responses = 0;
 	sq->block &= (uint8_t)~TP_BLOCK_PROGRESS;
 	sq->timer = MONO_NEVER; /* until the first packet is out again */

@@ -192,6 +192,46 @@ static void a_lost_segment_loses_its_message_alone(void **state)
 	pair_free(p);
 }
 
+/* the lane is gone in the middle of a message */
+static enum pair_fate packets_from_here(struct pair *p, const struct pair_packet *pkt)
+{
+	if (pkt->from == A && ++p->fate_count == 10)
+		p->segment_bytes = 0;
+	return PASS;
+}
+
+/* it has room for much, and then for a packet a few times */
+static enum pair_fate room_comes_and_goes(struct pair *p, const struct pair_packet *pkt)
+{
+	if (pkt->from == A)
+		p->segment_bytes = (++p->fate_count % 16 < 10 ? 64 : 1) * 256;
+	return PASS;
+}
+
+/* Segments ask for an acknowledgement seldom, packets have a small window: who
+ * goes from the one to the other in a message must not wait for an answer that
+ * nobody was asked for. */
+static void shorter_segments_wait_for_no_answer_unasked(void **state)
+{
+	static enum pair_fate (*const change[])(struct pair *, const struct pair_packet *) = {
+		packets_from_here, room_comes_and_goes};
+
+	for (unsigned i = 0; i < ARRAY_SIZE(change); i++) {
+		struct pair *p = pair_new(
+			&(struct pair_options){.type = TP_RC, .mtu_bytes = 256, .retry_cnt = 1});
+
+		p->segment_bytes = 64 * 256;
+		p->fate = change[i];
+		pair_send(p, A, IBV_WR_RDMA_WRITE, 1, 0, PAIR_MEMORY, 0);
+		pair_run(p);
+		pair_expect_sent(p, A, 1, IBV_WC_SUCCESS);
+		assert_memory_equal(p->side[A].memory, p->side[B].memory, PAIR_MEMORY);
+		assert_int_equal(tp_qp_stats(p->side[A].qp)->timeouts, 0);
+		pair_expect_quiet(p);
+		pair_free(p);
+	}
+}
+
 /* what the engine does with a small SEND that came, but for the completion */
 static void receive_small(struct pair *p, const struct tp_small *small)
 {
@@ -289,6 +329,7 @@ int main(void)
 		cmocka_unit_test(an_acknowledgement_travels_along),
 		cmocka_unit_test(sixteen_messages_are_as_many_as_wait),
 		cmocka_unit_test(a_lost_segment_loses_its_message_alone),
+		cmocka_unit_test(shorter_segments_wait_for_no_answer_unasked),
 		cmocka_unit_test(the_straight_ways_do_the_same),
 		cmocka_unit_test(a_small_one_is_sent_again),
 	};
