@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "abi/bell.h"
 #include "wire/packet.h"
 
 #define ASK_AGAIN_PACKETS 1024
@@ -289,10 +290,7 @@ void lanes_forget(struct lane_out *lane)
 
 void lanes_ring(struct lanes *l, struct eng_lane_out *lane)
 {
-	uint64_t one = 1;
-
-	/* no cancellation point; when the counter is full, the receiver knows */
-	syscall(SYS_write, container_of(lane, struct lane_out, eng)->doorbell_fd, &one, sizeof(one));
+	abi_bell_ring(container_of(lane, struct lane_out, eng)->doorbell_fd);
 }
 
 bool lanes_chase(struct lanes *l, mono_t now)

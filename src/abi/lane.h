@@ -34,10 +34,11 @@
  * published, and rings. Between the two stands a full fence; or none when both
  * processes have membarrier(2): then the one who sleeps pays for both.
  *
- * Each lane has a bell of its own, an eventfd that its sender keeps; the
+ * Each lane has a bell of its own (abi/bell.h) that its sender keeps; the
  * receiver gets it once and has it in an epoll, edge-triggered. Whatever a
- * sender does to its bell, reads it or fills it, wakes or fails to wake the
- * receiver for that sender's packets and nobody else's.
+ * sender does to its bell wakes or fails to wake the receiver for that sender's
+ * packets and nobody else's; and whatever a receiver does to it, who rings it
+ * does not wait.
  *
  * A flow is (source port, DLID, destination QPN, SL, P_Key) and holds while
  * abi_devpage.route_epoch is what it was when softibd resolved it. A lane is

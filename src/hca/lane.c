@@ -15,11 +15,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "abi/bell.h"
 #include "abi/fds.h"
 #include "abi/lane.h"
 #include "hca/private.h"
@@ -145,7 +145,7 @@ static void close_fds(const int fds[LANE_FDS])
 static int map_lane(struct hca_lane *lane, int fds[LANE_FDS])
 {
 	fds[MEMORY] = memfd_create("softib-lane", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	fds[BELL] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	fds[BELL] = abi_bell_open();
 	if (fds[MEMORY] < 0 || fds[BELL] < 0 ||
 	    ftruncate(fds[MEMORY], (off_t)abi_lane_bytes()) ||
 	    fcntl(fds[MEMORY], F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))

@@ -572,6 +572,18 @@ def test_a_lane_ends_with_its_partition():
         listener.end()
 
 
+def test_a_bell_cannot_be_filled(pair):
+    """Its sender and its receiver have the same open file. Were it an eventfd, one
+    could fill it and make it blocking, and the other would wait when it rings."""
+    listener = Listener(pair)
+    with Program(pair) as program:
+        _, (_, bell) = program.resolve(listener.lid, listener.qpn)
+        os.set_blocking(bell, True)
+        with pytest.raises(OSError, match="Invalid argument"):
+            os.write(bell, struct.pack("=Q", (1 << 64) - 2))
+    listener.end()
+
+
 @contextlib.contextmanager
 def no_descriptor_left(process):
     before = resource.prlimit(process.pid, resource.RLIMIT_NOFILE)

@@ -79,8 +79,8 @@ static void want(int qp, uint32_t delay_us)
 
 /* --- the thief: a peer with a lane that reads its bell as fast as it can --- */
 
-/* Return: how many descriptors of this process are eventfds */
-static unsigned find_eventfds(int *fds, unsigned most)
+/* Return: how many descriptors of this process are bells, or may be */
+static unsigned find_bells(int *fds, unsigned most)
 {
 	DIR *dir = opendir("/proc/self/fd");
 	struct dirent *entry;
@@ -91,7 +91,8 @@ static unsigned find_eventfds(int *fds, unsigned most)
 	while (dir && n < most && (entry = readdir(dir))) {
 		len = readlinkat(dirfd(dir), entry->d_name, target, sizeof(target) - 1);
 		target[len < 0 ? 0 : len] = '\0';
-		if (!strcmp(target, "anon_inode:[eventfd]"))
+		if (!strcmp(target, "anon_inode:[eventfd]") ||
+		    !strcmp(target, "anon_inode:[timerfd]"))
 			fds[n++] = atoi(entry->d_name);
 	}
 	closedir(dir);
@@ -114,7 +115,7 @@ static void thief(int fd)
 	if (read(let[0], &go, 1) != 1)
 		_exit(1);
 	send_one(&q);
-	n = find_eventfds(bell, sizeof(bell) / sizeof(bell[0]));
+	n = find_bells(bell, sizeof(bell) / sizeof(bell[0]));
 	fcntl(let[0], F_SETFL, O_NONBLOCK);
 	for (unsigned i = 0; i < n; i++)
 		fcntl(bell[i], F_SETFL, O_NONBLOCK);

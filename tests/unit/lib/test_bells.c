@@ -2,12 +2,13 @@
 /* What wakes an engine's server, and what a peer can do to a bell of its own. */
 #include "../test.h"
 
+#include <errno.h>
 #include <fcntl.h>
-#include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "../../../lib/libibverbs/bells.h"
+#include "abi/bell.h"
 
 struct fixture {
 	struct bells bells;
@@ -24,7 +25,7 @@ static int setup(void **state)
 	assert_int_equal(bells_open(&f->bells, ends[0]), 0);
 	f->softibd = ends[1];
 	for (int i = 0; i < 2; i++) {
-		int bell = eventfd(0, EFD_NONBLOCK);
+		int bell = abi_bell_open();
 
 		assert_int_equal(bells_add_lane(&f->bells, bell), 0);
 		f->lane[i] = dup(bell); /* as if it had come by a socket */
@@ -46,9 +47,9 @@ static int teardown(void **state)
 	return 0;
 }
 
-static void ring(int fd, uint64_t count)
+static void softibd_rings(const struct fixture *f)
 {
-	assert_int_equal(write(fd, &count, sizeof(count)), sizeof(count));
+	assert_int_equal(write(f->softibd, "", 1), 1);
 }
 
 static int heard(struct fixture *f)
@@ -70,10 +71,10 @@ static void each_ring_is_told_once(void **state)
 
 	assert_int_equal(heard(f), 0);
 	for (int i = 0; i < 3; i++) {
-		ring(f->lane[0], 1);
+		abi_bell_ring(f->lane[0]);
 		assert_int_equal(heard(f), BELL_LANE);
 		assert_int_equal(heard(f), 0);
-		ring(f->softibd, 1);
+		softibd_rings(f);
 		bells_ring(&f->bells);
 		assert_int_equal(heard(f), BELL_SOFTIBD | BELL_OWN);
 		assert_int_equal(heard(f), 0);
@@ -85,34 +86,57 @@ static void a_peer_that_reads_its_bell_silences_nobody_else(void **state)
 	struct fixture *f = *state;
 	uint64_t count;
 
-	ring(f->lane[0], 1);
-	ring(f->lane[1], 1);
+	abi_bell_ring(f->lane[0]);
+	abi_bell_ring(f->lane[1]);
 	assert_int_equal(read(f->lane[0], &count, sizeof(count)), sizeof(count));
 	assert_int_equal(heard(f), BELL_LANE);
-	ring(f->lane[0], 1);
+	abi_bell_ring(f->lane[0]);
 	assert_int_equal(read(f->lane[0], &count, sizeof(count)), sizeof(count));
 	assert_int_equal(heard(f), 0); /* it took its own */
 }
 
-static void a_peer_that_fills_its_bell_silences_nobody_else(void **state)
+/* it has the same open file: all that it can do to it, and then it is rung */
+static void nobody_waits_who_rings(void **state)
 {
+	const struct itimerspec far = {.it_value = {.tv_sec = 1000}};
+	const uint64_t full = UINT64_MAX - 1;
 	struct fixture *f = *state;
 
-	ring(f->lane[0], UINT64_MAX - 1);
-	assert_int_equal(heard(f), BELL_LANE);
-	assert_int_equal(heard(f), 0);
-	ring(f->lane[1], 1);
-	assert_int_equal(heard(f), BELL_LANE);
+	assert_int_equal(fcntl(f->lane[0], F_SETFL, 0), 0);
+	for (unsigned n = 0; n < 2; n++) {
+		if (write(f->lane[0], &full, sizeof(full)) < 0)
+			assert_int_equal(errno, EINVAL); /* there is nothing to fill */
+		assert_int_equal(timerfd_settime(f->lane[0], 0, &far, NULL), 0);
+		alarm(30); /* ends who waits */
+		abi_bell_ring(f->lane[0]);
+		alarm(0);
+		assert_int_equal(heard(f), BELL_LANE);
+		assert_int_equal(heard(f), 0);
+		abi_bell_ring(f->lane[1]);
+		assert_int_equal(heard(f), BELL_LANE);
+	}
+}
+
+/* what abi_bell_ring() does on a kernel without CONFIG_CHECKPOINT_RESTORE */
+static void a_bell_can_be_rung_by_its_clock(void **state)
+{
+	const struct itimerspec at_once = {.it_value = {.tv_nsec = 1}};
+	struct fixture *f = *state;
+
+	for (unsigned n = 0; n < 3; n++) {
+		assert_int_equal(timerfd_settime(f->lane[0], 0, &at_once, NULL), 0);
+		assert_int_equal(bells_wait(&f->bells, -1), BELL_LANE);
+	}
 }
 
 static void the_bell_of_a_peer_that_left_is_gone(void **state)
 {
 	struct fixture *f = *state;
 
-	ring(f->lane[0], 1);
+	abi_bell_ring(f->lane[0]);
 	close(f->lane[0]);
 	assert_int_equal(heard(f), 0);
-	ring(f->lane[1], 1);
+	abi_bell_ring(f->lane[1]);
 	assert_int_equal(heard(f), BELL_LANE);
 	f->lane[0] = dup(f->lane[1]);
 }
@@ -126,7 +150,7 @@ static void a_softibd_that_rings_unheard_is_heard_again(void **state)
 		;
 	while (heard(f))
 		;
-	ring(f->softibd, 1);
+	softibd_rings(f);
 	assert_int_equal(heard(f), BELL_SOFTIBD);
 }
 
@@ -174,7 +198,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(each_ring_is_told_once),
 		CASE(a_peer_that_reads_its_bell_silences_nobody_else),
-		CASE(a_peer_that_fills_its_bell_silences_nobody_else),
+		CASE(nobody_waits_who_rings),
+		CASE(a_bell_can_be_rung_by_its_clock),
 		CASE(the_bell_of_a_peer_that_left_is_gone),
 		CASE(a_softibd_that_rings_unheard_is_heard_again),
 		CASE(a_softibd_that_dies_is_told_once),
