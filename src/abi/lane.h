@@ -317,14 +317,15 @@ static inline bool abi_lane_waiting(const struct abi_lane_rx *rx)
 	return (uint8_t)(word >> 24) == abi_lane_lap(rx->head);
 }
 
-/** abi_lane_read() - the record that waits: its headers, and the payload that
- *  is not in bulk */
-static inline const struct abi_cell *abi_lane_read(const struct abi_lane_rx *rx,
-						    uint64_t word[3])
+/** abi_lane_next() - the record that waits: its headers, and the payload that
+ *  is not in bulk; NULL: none */
+static inline const struct abi_cell *abi_lane_next(const struct abi_lane_rx *rx, uint64_t word[3])
 {
 	struct abi_cell *cell = abi_lane_cell(rx->memory, rx->head);
 
-	word[0] = atomic_load_explicit(&cell->word[0], memory_order_relaxed);
+	word[0] = atomic_load_explicit(&cell->word[0], memory_order_acquire);
+	if ((uint8_t)(word[0] >> 24) != abi_lane_lap(rx->head))
+		return NULL;
 	word[1] = atomic_load_explicit(&cell->word[1], memory_order_relaxed);
 	word[2] = atomic_load_explicit(&cell->word[2], memory_order_relaxed);
 	return cell;

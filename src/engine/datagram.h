@@ -84,38 +84,29 @@ static inline bool eng_datagram_post(struct engine *e, struct eng_qp *qp,
 	return true;
 }
 
-/** eng_datagram_receive() - as eng_small_receive(); @cell has the Q_Key */
-static inline bool eng_datagram_receive(struct engine *e, struct eng_qp *qp,
-					const struct abi_record *r, const struct abi_cell *cell,
-					const uint8_t *payload)
+/** eng_datagram_receive() - as eng_small_receive() */
+static inline bool eng_datagram_receive(struct engine *e, const struct eng_lane_in *lane,
+					const struct abi_cell *cell, const uint64_t word[3])
 {
-	struct eng_rq *rq = eng_small_rq(qp);
-	struct tp_qp *tp = qp->tp;
+	const uint8_t *payload = eng_small_payload(lane->rx.memory, cell, word, ENG_QKEY_BYTES);
+	struct eng_qp *qp = lane->known.qp;
+	uint32_t len = abi_record_bytes(word);
+	struct eng_rq *rq = qp->recv_rq;
 	uint32_t qkey;
 	uint8_t *to;
 
 	memcpy(&qkey, cell->data, ENG_QKEY_BYTES);
-	if (unlikely(!payload || r->length_bytes - 1 >= tp_mtu(tp) || !tp_small_hears(tp, qkey)))
+	if (unlikely(!payload || len - 1 >= lane->known.most_bytes ||
+		     !tp_small_hears(qp->tp, qkey)))
 		return false;
-	to = eng_small_place(e, qp, rq, WIRE_GRH_BYTES + r->length_bytes);
+	to = eng_small_place(e, qp, rq, WIRE_GRH_BYTES + len);
 	if (unlikely(!to))
 		return false;
-	*eng_cq_next(qp->recv_cq) = (struct ibv_wc){
-		.wr_id = rq->wr[rq->head++ & rq->mask].wr_id,
-		.status = IBV_WC_SUCCESS,
-		.opcode = IBV_WC_RECV,
-		.byte_len = WIRE_GRH_BYTES + r->length_bytes,
-		.qp_num = qp->init.qpn,
-		.src_qp = r->src_qpn,
-		.pkey_index = tp->attr.pkey_index,
-		.slid = r->slid,
-		.sl = r->sl,
-		.dlid_path_bits = r->dlid_path_bits,
-	};
 	memset(to, 0, WIRE_GRH_BYTES); /* 11.4.1.2: not defined; as the general way has it */
-	copy_few(to + WIRE_GRH_BYTES, payload, r->length_bytes);
-	tp->stats.rx_packets++;
-	eng_cq_added(qp->recv_cq, r->flags & ABI_RECORD_SOLICITED);
+	copy_few(to + WIRE_GRH_BYTES, payload, len);
+	qp->tp->stats.rx_packets++;
+	eng_small_complete(&lane->known, rq, WIRE_GRH_BYTES + len,
+			   word[1] & (uint64_t)ABI_RECORD_SOLICITED << 24);
 	return true;
 }
 

@@ -53,8 +53,10 @@ struct eng_lane_out {
 /** struct eng_small_header - of a small SEND that passed all checks (small.h) */
 struct eng_small_header {
 	struct eng_qp *qp; /* NULL: none */
-	uint32_t to, from;
-	uint64_t way;
+	uint32_t to;
+	uint32_t most_bytes;
+	uint64_t from, way;
+	struct ibv_wc wc; /* its completion, but for wr_id and byte_len */
 };
 
 /** struct eng_lane_in - a lane to receive from */

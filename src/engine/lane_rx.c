@@ -13,7 +13,7 @@
 
 void eng_lane_add(struct engine *e, struct eng_lane_in *lane)
 {
-	lane->known = (struct eng_small_header){};
+	eng_small_forget(&lane->known);
 	list_add_tail(&lane->node, &e->lanes);
 }
 
@@ -28,7 +28,7 @@ void eng_lanes_forget(struct engine *e, const struct eng_qp *qp)
 
 	list_for_each_entry(lane, &e->lanes, node)
 		if (lane->known.qp == qp)
-			lane->known = (struct eng_small_header){};
+			eng_small_forget(&lane->known);
 }
 
 #define GET(value)                                                                                 \
@@ -68,16 +68,9 @@ static const uint8_t *get_ext(const uint8_t *at, struct wire_packet *pkt, uint32
 static const uint8_t *payload_at(const struct abi_lane *memory, const struct abi_cell *cell,
 				 const uint8_t *behind, const struct abi_record *record)
 {
-	uint32_t bulk;
-
-	if (likely(!(record->flags & ABI_RECORD_BULK)))
-		return record->length_bytes <= (size_t)(cell->data + ABI_CELL_BYTES - behind) ?
-			       behind :
-			       NULL;
-	memcpy(&bulk, cell->data + ABI_CELL_BULK, sizeof(bulk));
-	if (bulk >= ABI_LANE_BULK || record->length_bytes > ABI_LANE_BULK - bulk)
-		return NULL;
-	return memory->bulk + bulk;
+	if (record->flags & ABI_RECORD_BULK)
+		return eng_bulk_at(memory, cell, record->length_bytes);
+	return record->length_bytes <= (size_t)(cell->data + ABI_CELL_BYTES - behind) ? behind : NULL;
 }
 
 /* Return: false when the record makes no sense */
@@ -142,9 +135,21 @@ static struct eng_qp *admit(struct engine *e, const struct eng_lane_in *lane,
 	return NULL;
 }
 
-noinline static void to_transport(struct engine *e, const struct eng_lane_in *lane, struct eng_qp *qp,
-			 const struct abi_cell *cell, const uint64_t word[3])
+/* a record's words for who is not inlined: where they need no address they stay in
+ * registers */
+struct words {
+	uint64_t of[3];
+};
+
+static inline struct words copy_of(const uint64_t word[3])
 {
+	return (struct words){{word[0], word[1], word[2]}};
+}
+
+noinline static void to_transport(struct engine *e, const struct eng_lane_in *lane, struct eng_qp *qp,
+			 const struct abi_cell *cell, struct words copy)
+{
+	const uint64_t *word = copy.of;
 	struct abi_record record;
 	struct wire_packet pkt;
 
@@ -158,8 +163,9 @@ noinline static void to_transport(struct engine *e, const struct eng_lane_in *la
 
 /* any record */
 noinline static void receive(struct engine *e, struct eng_lane_in *lane, const struct abi_cell *cell,
-			const uint64_t word[3])
+			struct words copy)
 {
+	const uint64_t *word = copy.of;
 	struct abi_record record;
 	struct eng_qp *qp;
 
@@ -170,57 +176,41 @@ noinline static void receive(struct engine *e, struct eng_lane_in *lane, const s
 	eng_small_note(&lane->known, qp, &record, word);
 	if (record.flags & ABI_RECORD_ACK)
 		tp_qp_acked(qp->tp, psn(record.ack_psn), e->now);
-	to_transport(e, lane, qp, cell, word);
-}
-
-static bool receive_datagram(struct engine *e, const struct eng_lane_in *lane, struct eng_qp *qp,
-			     const struct abi_cell *cell, const struct abi_record *record)
-{
-	return eng_datagram_receive(e, qp, record, cell,
-				    payload_at(lane->rx.memory, cell, cell->data + ENG_QKEY_BYTES,
-					       record));
+	to_transport(e, lane, qp, cell, copy);
 }
 
 /* a small SEND whose like has passed. Return: false: it is not, nothing changed */
-static bool receive_known(struct engine *e, struct eng_lane_in *lane, const struct abi_cell *cell,
-			  const uint64_t word[3])
+static inline bool receive_known(struct engine *e, struct eng_lane_in *lane,
+				 const struct abi_cell *cell, const uint64_t word[3])
 {
 	struct eng_qp *qp = lane->known.qp;
-	struct abi_record record;
-	bool has_ack;
+	bool has_ack = word[1] & (uint64_t)ABI_RECORD_ACK << 24;
 
-	abi_record_unpack(word, &record);
-	if (unlikely(!qp || !eng_small_is_known(&lane->known, word) ||
-		     !eng_pkey_is_own(qp, record.pkey)))
+	if (unlikely(!eng_small_is_known(&lane->known, word) || !eng_small_pkey_holds(qp, word)))
 		return false;
 	if (qp->init.type == IBV_QPT_UD)
-		return receive_datagram(e, lane, qp, cell, &record);
-	has_ack = record.flags & ABI_RECORD_ACK;
+		return eng_datagram_receive(e, lane, cell, word);
 	if (has_ack)
-		tp_qp_acked(qp->tp, psn(record.ack_psn), e->now);
-	if (unlikely(!eng_small_receive(e, qp, &record,
-					payload_at(lane->rx.memory, cell, cell->data, &record)))) {
-		to_transport(e, lane, qp, cell, word);
-	} else if (has_ack || list_empty(&qp->owing_node) || !tp_can_wait(qp->tp)) {
+		tp_qp_acked(qp->tp, psn(word[1] >> 32 & 0xffffff), e->now);
+	if (unlikely(!eng_small_receive(e, lane, cell, word)))
+		to_transport(e, lane, qp, cell, copy_of(word));
+	else if (has_ack || list_empty(&qp->owing_node) || !tp_only_owes(qp->tp))
 		eng_qp_touch(qp); /* else: the same acknowledgement will answer this, too */
-	}
 	return true;
 }
 
 static unsigned receive_some(struct engine *e, struct eng_lane_in *lane, unsigned most)
 {
-	unsigned n = 0;
+	const struct abi_cell *cell;
+	uint64_t word[3];
+	unsigned n;
 
-	for (; n < most && abi_lane_waiting(&lane->rx); n++) {
-		const struct abi_cell *cell;
-		uint64_t word[3];
-
+	for (n = 0; n < most && (cell = abi_lane_next(&lane->rx, word)); n++) {
 		/* what came by softibd was sent before this (abi/lane.h) */
 		if (unlikely(eng_packets_waiting(e)))
 			eng_rx_packets(e, UINT32_MAX);
-		cell = abi_lane_read(&lane->rx, word);
 		if (unlikely(!receive_known(e, lane, cell, word)))
-			receive(e, lane, cell, word);
+			receive(e, lane, cell, copy_of(word));
 		abi_lane_consume(&lane->rx, abi_record_bytes(word) > LONG_BYTES);
 	}
 	abi_lane_release(&lane->rx);

@@ -33,13 +33,17 @@ struct eng_cq {
 
 /** struct eng_rq - receive requests in the order of posting */
 struct eng_rq {
-	struct eng_rq_wr {
-		uint64_t wr_id;
-		uint32_t num_sge;
-	} *wr;
-	struct tp_sge *sge; /* max_sge per request */
+	uint8_t *ring; /* of eng_rq_wr */
+	uint32_t stride_bytes;
 	uint32_t mask, depth, max_sge;
 	uint32_t head, tail;
+	uint32_t limit; /* of an SRQ; 0: no event wanted */
+};
+
+struct eng_rq_wr {
+	uint64_t wr_id;
+	uint32_t num_sge;
+	struct tp_sge sge[]; /* one at least; of no bytes when num_sge is 0 */
 };
 
 struct eng_srq {
@@ -48,7 +52,6 @@ struct eng_srq {
 	void *ctx;
 	struct eng_rq rq;
 	uint32_t pd;
-	uint32_t limit; /* 0: no event wanted */
 	unsigned users;
 };
 
@@ -69,6 +72,7 @@ struct eng_qp {
 	struct list_head tx_node; /* in engine.tx while it may have packets */
 	struct eng_qp_init init;
 	struct eng_rq rq; /* unused with an SRQ */
+	struct eng_rq *recv_rq; /* it or the SRQ's */
 	struct tp_sge srq_sge[TP_MAX_SGE]; /* of the receive taken from the SRQ */
 	struct list_head all_node;
 	struct list_head mcast;
@@ -227,6 +231,10 @@ bool eng_rq_push(struct eng_rq *rq, const struct ibv_recv_wr *wr);
 /** eng_rq_pop() - the oldest request; its SGEs stay in the ring until one more
  *  than the queue's depth is posted after it */
 bool eng_rq_pop(struct eng_rq *rq, struct tp_recv_wr *wr);
+static inline struct eng_rq_wr *eng_rq_at(const struct eng_rq *rq, uint32_t position)
+{
+	return (struct eng_rq_wr *)(rq->ring + (size_t)(position & rq->mask) * rq->stride_bytes);
+}
 static inline uint32_t eng_rq_count(const struct eng_rq *rq)
 {
 	return rq->tail - rq->head;

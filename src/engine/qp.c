@@ -43,8 +43,8 @@ static bool op_recv_get(void *ctx, struct tp_recv_wr *wr)
 	/* others take from the SRQ meanwhile, and it may be resized */
 	memcpy(qp->srq_sge, wr->sge, wr->num_sge * sizeof(*wr->sge));
 	wr->sge = qp->srq_sge;
-	if (unlikely(srq->limit && eng_rq_count(&srq->rq) < srq->limit)) {
-		srq->limit = 0; /* one event per arming (10.2.9.2) */
+	if (unlikely(srq->rq.limit && eng_rq_count(&srq->rq) < srq->rq.limit)) {
+		srq->rq.limit = 0; /* one event per arming (10.2.9.2) */
 		qp->engine->cfg.async_event(qp->engine->cfg.ctx, IBV_EVENT_SRQ_LIMIT_REACHED,
 					    srq->ctx);
 	}
@@ -224,6 +224,7 @@ int eng_qp_create(struct engine *e, const struct eng_qp_init *init, struct eng_q
 	qp->init = *init;
 	qp->send_cq = init->send_cq;
 	qp->recv_cq = init->recv_cq;
+	qp->recv_rq = init->srq ? &init->srq->rq : &qp->rq;
 	INIT_LIST_HEAD(&qp->tx_node);
 	INIT_LIST_HEAD(&qp->held_node);
 	INIT_LIST_HEAD(&qp->owing_node);

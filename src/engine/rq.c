@@ -17,47 +17,43 @@ int eng_rq_init(struct eng_rq *rq, uint32_t depth, uint32_t max_sge)
 	while (size <= depth)
 		size <<= 1;
 	*rq = (struct eng_rq){.mask = size - 1, .depth = depth, .max_sge = max_sge};
-	rq->wr = rt_zalloc((size_t)size * sizeof(*rq->wr));
-	rq->sge = rt_zalloc((size_t)size * MAX(max_sge, 1u) * sizeof(*rq->sge));
-	if (rq->wr && rq->sge)
-		return 0;
-	eng_rq_free(rq);
-	return -ENOMEM;
+	rq->stride_bytes = (uint32_t)(sizeof(struct eng_rq_wr) +
+				      MAX(max_sge, 1u) * sizeof(struct tp_sge));
+	rq->ring = rt_zalloc((size_t)size * rq->stride_bytes);
+	return rq->ring ? 0 : -ENOMEM;
 }
 
 void eng_rq_free(struct eng_rq *rq)
 {
-	rt_free(rq->wr);
-	rt_free(rq->sge);
-	rq->wr = NULL;
-	rq->sge = NULL;
+	rt_free(rq->ring);
+	rq->ring = NULL;
 }
 
 bool eng_rq_push(struct eng_rq *rq, const struct ibv_recv_wr *wr)
 {
-	uint32_t i = rq->tail & rq->mask;
-	struct tp_sge *sge = &rq->sge[i * rq->max_sge];
+	struct eng_rq_wr *to = eng_rq_at(rq, rq->tail);
 
 	if (eng_rq_count(rq) >= rq->depth)
 		return false;
-	rq->wr[i].wr_id = wr->wr_id;
-	rq->wr[i].num_sge = (uint32_t)wr->num_sge;
+	to->wr_id = wr->wr_id;
+	to->num_sge = (uint32_t)wr->num_sge;
+	to->sge[0].length_bytes = 0;
 	for (int s = 0; s < wr->num_sge; s++)
-		sge[s] = (struct tp_sge){wr->sg_list[s].addr, wr->sg_list[s].length,
-					 wr->sg_list[s].lkey};
+		to->sge[s] = (struct tp_sge){wr->sg_list[s].addr, wr->sg_list[s].length,
+					     wr->sg_list[s].lkey};
 	rq->tail++;
 	return true;
 }
 
 bool eng_rq_pop(struct eng_rq *rq, struct tp_recv_wr *wr)
 {
-	uint32_t i = rq->head & rq->mask;
+	struct eng_rq_wr *from = eng_rq_at(rq, rq->head);
 
 	if (rq->head == rq->tail)
 		return false;
-	wr->wr_id = rq->wr[i].wr_id;
-	wr->num_sge = rq->wr[i].num_sge;
-	wr->sge = &rq->sge[i * rq->max_sge];
+	wr->wr_id = from->wr_id;
+	wr->num_sge = from->num_sge;
+	wr->sge = from->sge;
 	rq->head++;
 	return true;
 }
@@ -80,7 +76,7 @@ int eng_srq_create(struct engine *e, uint32_t pd, uint32_t max_wr, uint32_t max_
 	}
 	srq->engine = e;
 	srq->pd = pd;
-	srq->limit = limit;
+	srq->rq.limit = limit;
 	srq->ctx = ctx;
 	eng_lock(e);
 	list_add_tail(&srq->node, &e->srqs);
@@ -92,7 +88,6 @@ int eng_srq_create(struct engine *e, uint32_t pd, uint32_t max_wr, uint32_t max_
 static int resize(struct eng_rq *rq, uint32_t max_wr)
 {
 	struct eng_rq bigger;
-	struct tp_recv_wr wr;
 	int ret;
 
 	if (max_wr < eng_rq_count(rq))
@@ -100,12 +95,9 @@ static int resize(struct eng_rq *rq, uint32_t max_wr)
 	ret = eng_rq_init(&bigger, max_wr, rq->max_sge);
 	if (ret)
 		return ret;
-	while (eng_rq_pop(rq, &wr)) {
-		uint32_t i = bigger.tail++ & bigger.mask;
-		bigger.wr[i].wr_id = wr.wr_id;
-		bigger.wr[i].num_sge = wr.num_sge;
-		memcpy(&bigger.sge[i * bigger.max_sge], wr.sge, wr.num_sge * sizeof(*wr.sge));
-	}
+	bigger.limit = rq->limit;
+	for (; rq->head != rq->tail; rq->head++)
+		memcpy(eng_rq_at(&bigger, bigger.tail++), eng_rq_at(rq, rq->head), rq->stride_bytes);
 	eng_rq_free(rq);
 	*rq = bigger;
 	return 0;
@@ -121,7 +113,7 @@ int eng_srq_modify(struct eng_srq *srq, const uint32_t *max_wr, const uint32_t *
 	if (!ret && max_wr)
 		ret = resize(&srq->rq, *max_wr);
 	if (!ret && limit)
-		srq->limit = *limit;
+		srq->rq.limit = *limit;
 	eng_unlock(srq->engine);
 	return ret;
 }
@@ -131,7 +123,7 @@ void eng_srq_query(struct eng_srq *srq, uint32_t *max_wr, uint32_t *max_sge, uin
 	eng_lock(srq->engine);
 	*max_wr = srq->rq.depth;
 	*max_sge = srq->rq.max_sge;
-	*limit = srq->limit;
+	*limit = srq->rq.limit;
 	eng_unlock(srq->engine);
 }
 

@@ -111,50 +111,87 @@ static inline bool eng_small_post(struct engine *e, struct eng_qp *qp,
 
 /*
  * Of a small SEND's three words all is the same in those that follow but PSN,
- * ACK, solicited, length and where the payload is; and so is the outcome of the checks, until the QP
- * changes (eng_lanes_forget()). The P_Key's is looked at each time: the table
- * is softibd's.
+ * ACK, solicited, length and where the payload is; and so is the outcome of the
+ * checks, until the QP changes (eng_lanes_forget()). The P_Key's is looked at each
+ * time: the table is softibd's.
  */
 #define ENG_SMALL_FREE                                                                             \
-	((uint32_t)(ABI_RECORD_SOLICITED | ABI_RECORD_ACK | ABI_RECORD_BULK) << 24)
+	((uint64_t)(ABI_RECORD_SOLICITED | ABI_RECORD_ACK | ABI_RECORD_BULK) << 24 |               \
+	 (uint64_t)0xffffff << 32)
+
+/** eng_small_forget() - no record is like this */
+static inline void eng_small_forget(struct eng_small_header *known)
+{
+	*known = (struct eng_small_header){.way = UINT64_MAX};
+}
 
 static inline bool eng_small_is_known(const struct eng_small_header *known, const uint64_t word[3])
 {
-	return known->to == (uint32_t)(word[0] >> 32) &&
-	       known->from == ((uint32_t)word[1] & ~ENG_SMALL_FREE) &&
-	       known->way == word[2] >> 18;
+	return known->way == word[2] >> 18 && known->to == (uint32_t)(word[0] >> 32) &&
+	       known->from == (word[1] & ~ENG_SMALL_FREE);
 }
 
-/** eng_small_note() - the record passed; if it is a small SEND, know its like */
+/** eng_small_note() - the record passed; if it is a small SEND, and of the full
+ *  member's P_Key that @qp has itself, know its like. What other P_Keys pass,
+ *  eng_pkey_passes() knows (10.9.3) */
 static inline void eng_small_note(struct eng_small_header *known, struct eng_qp *qp,
 				  const struct abi_record *r, const uint64_t word[3])
 {
 	bool ud = qp->init.type == IBV_QPT_UD;
 
 	if (r->opcode != ((ud ? WIRE_UD : WIRE_RC) | WIRE_SEND_ONLY) || r->packets != 1 ||
-	    (r->flags & (ABI_RECORD_ACK_REQ | ABI_RECORD_GRH)) != (ud ? 0 : ABI_RECORD_ACK_REQ))
+	    (r->flags & (ABI_RECORD_ACK_REQ | ABI_RECORD_GRH)) != (ud ? 0 : ABI_RECORD_ACK_REQ) ||
+	    r->pkey != qp->tp->attr.pkey || r->pkey <= 0x8000)
 		return;
 	*known = (struct eng_small_header){
 		.qp = qp,
 		.to = (uint32_t)(word[0] >> 32),
-		.from = (uint32_t)word[1] & ~ENG_SMALL_FREE,
+		.most_bytes = tp_mtu(qp->tp),
+		.from = word[1] & ~ENG_SMALL_FREE,
 		.way = word[2] >> 18,
+		.wc = {.status = IBV_WC_SUCCESS,
+		       .opcode = IBV_WC_RECV,
+		       .qp_num = qp->init.qpn,
+		       .src_qp = r->src_qpn,
+		       .pkey_index = qp->tp->attr.pkey_index,
+		       .slid = r->slid,
+		       .sl = r->sl,
+		       .dlid_path_bits = ud ? r->dlid_path_bits : 0},
 	};
 }
 
-/** eng_pkey_is_own() - is @pkey the full member's key that @qp has itself?
- *  What else passes, eng_pkey_passes() knows (10.9.3) */
-static inline bool eng_pkey_is_own(struct eng_qp *qp, uint16_t pkey)
+/** eng_small_pkey_holds() - has @qp still the P_Key of the known record? */
+static inline bool eng_small_pkey_holds(struct eng_qp *qp, const uint64_t word[3])
 {
 	uint16_t live = *qp->live_pkey;
 
 	qp->tp->attr.pkey = live;
-	return live == pkey && live > 0x8000;
+	return live == word[2] >> 48;
 }
 
-static inline struct eng_rq *eng_small_rq(struct eng_qp *qp)
+/** eng_bulk_at() - where in bulk the payload of @cell is; NULL: not inside */
+static inline const uint8_t *eng_bulk_at(const struct abi_lane *memory,
+					 const struct abi_cell *cell, uint32_t len)
 {
-	return qp->init.srq ? &qp->init.srq->rq : &qp->rq;
+	uint32_t bulk;
+
+	memcpy(&bulk, cell->data + ABI_CELL_BULK, sizeof(bulk));
+	if (bulk >= ABI_LANE_BULK || len > ABI_LANE_BULK - bulk)
+		return NULL;
+	return memory->bulk + bulk;
+}
+
+/** eng_small_payload() - the same of a small SEND, which may have it in its cell,
+ *  behind @ext bytes */
+static inline const uint8_t *eng_small_payload(const struct abi_lane *memory,
+					       const struct abi_cell *cell, const uint64_t word[3],
+					       uint32_t ext)
+{
+	uint32_t len = abi_record_bytes(word);
+
+	if (unlikely(word[1] & (uint64_t)ABI_RECORD_BULK << 24))
+		return eng_bulk_at(memory, cell, len);
+	return likely(len <= ABI_CELL_BYTES - ext) ? cell->data + ext : NULL;
 }
 
 /** eng_small_place() - where @bytes of a whole message go: the first piece of the
@@ -163,46 +200,47 @@ static inline struct eng_rq *eng_small_rq(struct eng_qp *qp)
 static inline void *eng_small_place(struct engine *e, const struct eng_qp *qp,
 				    const struct eng_rq *rq, uint32_t bytes)
 {
-	uint32_t i = rq->head & rq->mask;
-	const struct tp_sge *sge = &rq->sge[i * rq->max_sge];
+	const struct tp_sge *sge = eng_rq_at(rq, rq->head)->sge;
 
-	if (unlikely(rq->head == rq->tail || rq->wr[i].num_sge < 1 || sge->length_bytes < bytes ||
-		     (qp->init.srq && qp->init.srq->limit) || eng_cq_is_full(qp->recv_cq) ||
-		     eng_spoils(e)))
+	if (unlikely(rq->head == rq->tail || sge->length_bytes < bytes || rq->limit ||
+		     eng_cq_is_full(qp->recv_cq) || eng_spoils(e)))
 		return NULL;
 	return eng_mem_recent(e, qp->init.pd, sge->lkey, sge->addr, bytes, IBV_ACCESS_LOCAL_WRITE);
 }
 
-/** eng_small_receive() - the small SEND with @payload, whose header is known, into
- *  the receive that is next. Return: false: not all is as it should be;
- *  nothing changed */
-static inline bool eng_small_receive(struct engine *e, struct eng_qp *qp,
-				     const struct abi_record *r, const uint8_t *payload)
+/** eng_small_complete() - the receive that is next has its message */
+static inline void eng_small_complete(const struct eng_small_header *known, struct eng_rq *rq,
+				      uint32_t bytes, bool solicited)
 {
-	struct eng_rq *rq = eng_small_rq(qp);
-	struct tp_qp *tp = qp->tp;
+	struct eng_cq *cq = known->qp->recv_cq;
+	struct ibv_wc *wc = eng_cq_next(cq);
+
+	*wc = known->wc;
+	wc->wr_id = eng_rq_at(rq, rq->head++)->wr_id;
+	wc->byte_len = bytes;
+	eng_cq_added(cq, solicited);
+}
+
+/** eng_small_receive() - the small SEND in @cell, which is known, into the receive
+ *  that is next. Return: false: not all is as it should be; nothing changed */
+static inline bool eng_small_receive(struct engine *e, const struct eng_lane_in *lane,
+				     const struct abi_cell *cell, const uint64_t word[3])
+{
+	const uint8_t *payload = eng_small_payload(lane->rx.memory, cell, word, 0);
+	struct eng_qp *qp = lane->known.qp;
+	uint32_t len = abi_record_bytes(word);
+	struct eng_rq *rq = qp->recv_rq;
 	void *to;
 
-	if (unlikely(!payload || r->length_bytes - 1 >= tp_mtu(tp) ||
-		     !tp_small_expects(tp, psn(r->psn))))
+	if (unlikely(!payload || len - 1 >= lane->known.most_bytes ||
+		     !tp_small_expects(qp->tp, psn(word[0] & 0xffffff))))
 		return false;
-	to = eng_small_place(e, qp, rq, r->length_bytes);
+	to = eng_small_place(e, qp, rq, len);
 	if (unlikely(!to))
 		return false;
-	*eng_cq_next(qp->recv_cq) = (struct ibv_wc){
-		.wr_id = rq->wr[rq->head++ & rq->mask].wr_id,
-		.status = IBV_WC_SUCCESS,
-		.opcode = IBV_WC_RECV,
-		.byte_len = r->length_bytes,
-		.qp_num = qp->init.qpn,
-		.src_qp = r->src_qpn,
-		.pkey_index = tp->attr.pkey_index,
-		.slid = r->slid,
-		.sl = r->sl,
-	};
-	copy_few(to, payload, r->length_bytes);
-	tp_small_received(tp);
-	eng_cq_added(qp->recv_cq, r->flags & ABI_RECORD_SOLICITED);
+	tp_small_received(qp->tp);
+	eng_small_complete(&lane->known, rq, len, word[1] & (uint64_t)ABI_RECORD_SOLICITED << 24);
+	copy_few(to, payload, len);
 	return true;
 }
 

@@ -273,6 +273,12 @@ static inline bool tp_can_wait(const struct tp_qp *qp)
 	       (qp->sq.next == qp->sq.end || qp->sq.block);
 }
 
+/** tp_only_owes() - all that is to be answered is acknowledgements that may wait */
+static inline bool tp_only_owes(const struct tp_qp *qp)
+{
+	return qp->resp.pending == TP_RESPONSE_OWED;
+}
+
 /** tp_take_ack() - tp_qp_take_ack() */
 static inline bool tp_take_ack(struct tp_qp *qp, psn_t *at)
 {

@@ -130,10 +130,18 @@ static inline uint32_t tp_small_qkey(const struct tp_qp *qp, uint32_t wish)
 static inline bool tp_small_expects(const struct tp_qp *qp, psn_t at)
 {
 	const struct tp_responder *r = &qp->resp;
+	const uint8_t not[sizeof(uint32_t)] = {TP_RESPONSE_NAK, 0xff, 0xff, 0xff};
+	uint32_t is, mask;
 
+	_Static_assert(offsetof(struct tp_responder, pending) == 0 &&
+			       offsetof(struct tp_responder, message) == 1 &&
+			       offsetof(struct tp_responder, has_recv) == 2 &&
+			       offsetof(struct tp_responder, nak_sent) == 3,
+		       "these four are looked at in one");
+	memcpy(&is, r, sizeof(is));
+	memcpy(&mask, not, sizeof(mask));
 	return likely(qp->state == IBV_QPS_RTS && qp->type == TP_RC && psn_eq(at, r->epsn) &&
-		      r->message == TP_MESSAGE_NONE && !(r->has_recv | r->nak_sent) &&
-		      !(r->pending & TP_RESPONSE_NAK));
+		      !(is & mask));
 }
 
 /** tp_small_hears() - does a UD QP, not 0 or 1, take datagrams with @qkey? */

@@ -153,14 +153,13 @@ static unsigned softibd_reads(struct ends *e, unsigned most)
 static unsigned receive_all(struct ends *e, uint32_t first)
 {
 	struct abi_lane_rx *rx = &e->in.eng.rx;
+	const struct abi_cell *cell;
 	struct abi_record record;
 	uint64_t word[3];
 	unsigned n = 0;
 	uint32_t number;
 
-	for (; abi_lane_waiting(rx); n++) {
-		const struct abi_cell *cell = abi_lane_read(rx, word);
-
+	for (; (cell = abi_lane_next(rx, word)); n++) {
 		abi_record_unpack(word, &record);
 		memcpy(&number, cell->data, sizeof(number));
 		assert_int_equal(number, first + n);
