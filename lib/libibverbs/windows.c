@@ -35,15 +35,15 @@ void windows_say(struct windows *w, const struct abi_window_msg *m, int fd)
 }
 
 /* under the engine's lock: a full socket means no window now */
-static void ask(void *arg, uint32_t qpn, uint32_t rkey, uint64_t va,
-		uint64_t length_bytes)
+static void ask(void *arg, const struct eng_ask *a)
 {
 	struct soft_context *ctx = arg;
 	struct abi_window_msg m = {.kind = ABI_WINDOW_ASK,
-				   .qpn = qpn,
-				   .rkey = rkey,
-				   .va = va,
-				   .length_bytes = length_bytes};
+				   .qpn = a->qpn,
+				   .rkey = a->rkey,
+				   .connection = a->connection,
+				   .va = a->va,
+				   .length_bytes = a->length_bytes};
 
 	send(ctx->windows.sock, &m, sizeof(m), MSG_DONTWAIT | MSG_NOSIGNAL);
 }

@@ -93,6 +93,7 @@ bool windows_granted(struct soft_context *ctx, const struct abi_window_msg *g, c
 	grant = (struct eng_grant){
 		.qpn = g->qpn,
 		.rkey = g->rkey,
+		.connection = g->connection,
 		.peer = g->peer,
 		.window = g->window,
 		.epoch = g->epoch,

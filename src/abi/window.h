@@ -128,7 +128,7 @@ struct abi_window_msg {
 	uint32_t flow;			 /* GRANT: index, in I's page */
 	uint64_t qp_value, window_value;
 	uint32_t epoch; /* GRANT: holds while this is the route epoch */
-	uint32_t reserved;
+	uint32_t connection; /* ASK: I's own number of the QP's connection; GRANT: the same */
 };
 
 #endif

@@ -108,6 +108,9 @@ static void apply(struct eng_qp *qp, const struct ibv_qp_attr *a, int mask)
 		q->path_mig_state = a->path_mig_state;
 }
 
+/* whom the QP speaks to, and as whom */
+#define CONNECTION (IBV_QP_AV | IBV_QP_DEST_QPN | IBV_QP_PORT | IBV_QP_PKEY_INDEX)
+
 static void prepare_for(struct eng_qp *qp, enum ibv_qp_state to)
 {
 	struct tp_attr *t = tp_qp_attr(qp->tp);
@@ -142,6 +145,8 @@ int eng_qp_modify(struct eng_qp *qp, const struct ibv_qp_attr *attr, int mask)
 	revoked = eng_window_revoke(qp);
 	apply(qp, attr, mask);
 	prepare_for(qp, to);
+	if (to == IBV_QPS_RESET || mask & CONNECTION)
+		eng_window_leave(qp);
 	eng_find_pkey(qp);
 	qp->flow = NULL; /* it may go another way */
 	eng_lanes_forget(e, qp);

@@ -98,6 +98,7 @@ struct eng_qp {
 	void *tp_memory;
 	/* --- windows --- */
 	struct slot *slot;     /* the one that it used last; perhaps another's now */
+	uint32_t connection;   /* to its peer of now: of no other QP, and no other peer */
 	uint32_t window_token; /* its peer was granted memory; 0: not */
 	bool in_window;	       /* a long copy of it lets others have the lock */
 	uint32_t window_run;   /* requests by packets in a row that windows could do */
@@ -126,6 +127,7 @@ struct engine {
 	struct eng_qp **special; /* [port * 2 + qpn]: QP0 and QP1 */
 	struct list_head all_qps, cqs, srqs, mcast;
 	struct eng_stats stats;
+	uint32_t connections; /* numbers given to QPs' connections */
 	struct eng_windows *windows; /* NULL: everything goes by packets */
 };
 
@@ -304,6 +306,9 @@ void eng_refresh_pkey(struct eng_qp *qp);
 
 /* window_slots.c */
 void eng_windows_free(struct engine *e);
+/** eng_window_leave() - @qp has another peer from now on, or none: what the last one
+ *  granted, or still will, is not for it */
+void eng_window_leave(struct eng_qp *qp);
 
 /* window.c */
 /** eng_window_do() - Return: true: @wr is done, and completed */

@@ -275,6 +275,7 @@ void eng_qp_destroy(struct eng_qp *qp)
 
 	eng_lock_qp(qp);
 	revoked = eng_window_revoke(qp);
+	eng_window_leave(qp);
 	leave_tables(e, qp);
 	list_del(&qp->tx_node);
 	list_del(&qp->held_node);

@@ -235,7 +235,7 @@ static struct slot *find_slot(struct eng_qp *qp, const struct request *r)
 	qp->slot = s;
 	if (likely(s->state == SLOT_GRANTED && inside(s, r)))
 		return s;
-	eng_slot_count_use(e, s, r->va, r->length_bytes);
+	eng_slot_count_use(qp, s, r->va, r->length_bytes);
 	return NULL;
 }
 

@@ -11,15 +11,21 @@
 #include "abi/window.h"
 #include "engine/engine.h"
 
+/** struct eng_ask - a QP of ours wants the memory at @va of @rkey */
+struct eng_ask {
+	uint32_t qpn, rkey;
+	uint32_t connection; /* to which peer: the grant is for no other */
+	uint64_t va, length_bytes;
+};
+
 /** struct eng_window_config - copied by eng_windows_enable() */
 struct eng_window_config {
 	struct abi_window_page *page; /* ours, writable */
 	/** fenced - targets do not use membarrier(2) on us: fence ourselves */
 	bool fenced;
-	/** ask() - have the peer of QP @qpn grant the memory at @va of @rkey.
-	 *  Under the engine's lock; answered by eng_window_grant() or _denied() */
-	void (*ask)(void *ctx, uint32_t qpn, uint32_t rkey, uint64_t va,
-		    uint64_t length_bytes);
+	/** ask() - have the peer of a QP grant memory. Under the engine's lock;
+	 *  answered by eng_window_grant() or _denied() */
+	void (*ask)(void *ctx, const struct eng_ask *ask);
 	/** quiesce() - a token changed: return when no initiator that saw the
 	 *  old one is still copying. Without the engine's lock */
 	void (*quiesce)(void *ctx);
@@ -34,6 +40,7 @@ int eng_windows_enable(struct engine *engine, const struct eng_window_config *co
 /** struct eng_grant - one peer's memory under one key, for one QP of ours */
 struct eng_grant {
 	uint32_t qpn, rkey;
+	uint32_t connection;   /* eng_ask's */
 	uint32_t peer, window; /* its program, its name for the memory */
 	uint32_t epoch;	       /* holds while this is the route epoch */
 	int access;

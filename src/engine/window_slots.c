@@ -25,15 +25,18 @@ void eng_windows_free(struct engine *e)
 	rt_free(e->windows);
 }
 
-void eng_slot_count_use(struct engine *e, struct slot *s, uint64_t va, uint32_t length_bytes)
+void eng_slot_count_use(const struct eng_qp *qp, struct slot *s, uint64_t va, uint32_t length_bytes)
 {
+	const struct eng_window_config *cfg = &qp->engine->windows->cfg;
+	struct eng_ask ask = {s->g.qpn, s->g.rkey, qp->connection, va, length_bytes};
+
 	if (s->state == SLOT_ASKED || ++s->uses < s->ask_at)
 		return;
 	s->uses = 0;
 	s->ask_at = MIN(s->ask_at * 4, (uint32_t)ASK_LATEST);
 	if (s->state == SLOT_COUNTING)
 		s->state = SLOT_ASKED;
-	e->windows->cfg.ask(e->windows->cfg.ctx, s->g.qpn, s->g.rkey, va, length_bytes);
+	cfg->ask(cfg->ctx, &ask);
 }
 
 bool eng_window_grant(struct engine *e, const struct eng_grant *g)
@@ -45,7 +48,7 @@ bool eng_window_grant(struct engine *e, const struct eng_grant *g)
 	eng_lock(e);
 	s = slot_of(e->windows, g->qpn, g->rkey);
 	qp = eng_qp_find(e, g->qpn, 0);
-	wanted = qp && is_for(s, g->qpn, g->rkey);
+	wanted = qp && qp->connection == g->connection && is_for(s, g->qpn, g->rkey);
 	if (wanted) {
 		const struct tp_attr *a = tp_qp_attr(qp->tp);
 
@@ -58,6 +61,19 @@ bool eng_window_grant(struct engine *e, const struct eng_grant *g)
 	}
 	eng_unlock(e);
 	return wanted;
+}
+
+void eng_window_leave(struct eng_qp *qp)
+{
+	struct eng_windows *w = qp->engine->windows;
+
+	qp->connection = ++qp->engine->connections;
+	if (likely(!qp->slot)) /* it never looked for a window */
+		return;
+	qp->slot = NULL;
+	for (struct slot *s = w->slot; s < w->slot + SLOTS; s++)
+		if (s->g.qpn == qp->init.qpn)
+			*s = (struct slot){.ask_at = ASK_AT};
 }
 
 void eng_window_denied(struct engine *e, uint32_t qpn, uint32_t rkey)

@@ -57,7 +57,7 @@ static inline void start_counting(struct slot *s, uint32_t ask_at)
 
 /** eng_slot_count_use() - a request goes by packets: the next ones perhaps
  *  need not */
-void eng_slot_count_use(struct engine *e, struct slot *s, uint64_t va, uint32_t length_bytes);
+void eng_slot_count_use(const struct eng_qp *qp, struct slot *s, uint64_t va, uint32_t length_bytes);
 
 /** eng_window_add() - to a counter that we alone write and others read */
 static inline void eng_window_add(_Atomic uint64_t *counter, uint64_t n)

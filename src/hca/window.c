@@ -25,6 +25,7 @@ struct question {
 	uint32_t id, epoch;
 	struct hca_windows *from, *to;
 	uint32_t from_qpn, to_qpn, rkey;
+	uint32_t connection; /* @from's word for it */
 };
 
 /** struct pair - @from was once granted memory of @to */
@@ -92,7 +93,8 @@ static void asked(struct hca_windows *w, const struct abi_window_msg *m)
 			       .to = c.to,
 			       .from_qpn = m->qpn,
 			       .to_qpn = c.to_qp->ib.qp_num,
-			       .rkey = m->rkey};
+			       .rkey = m->rkey,
+			       .connection = m->connection};
 	list_add_tail(&q->node, &questions);
 	w->num_asks++;
 	want.id = q->id;
@@ -172,6 +174,7 @@ static bool grant(const struct question *q, const struct abi_window_msg *m, int 
 	g.peer = c->to->id;
 	g.flow = f->index;
 	g.epoch = q->epoch;
+	g.connection = q->connection;
 	atomic_store(&q->from->user->hca->shared->route_epoch, q->epoch);
 	say(q->from, &g, fds, 2);
 	close(fds[0]);

@@ -13,7 +13,7 @@
 #include "hca/private.h"
 
 struct question {
-	uint32_t qpn, rkey;
+	uint32_t qpn, rkey, connection;
 };
 
 struct sim_window {
@@ -28,14 +28,14 @@ static LIST_HEAD(pages);
 
 /* --- of an engine --- */
 
-static void on_ask(void *ctx, uint32_t qpn, uint32_t rkey, uint64_t va,
-		   uint64_t length_bytes)
+static void on_ask(void *ctx, const struct eng_ask *ask)
 {
 	struct sim_window *w = ctx;
 
 	if (w->num_questions == ABI_WINDOW_ASKS)
 		return;
-	w->question[w->num_questions++] = (struct question){qpn, rkey};
+	w->question[w->num_questions++] = (struct question){ask->qpn, ask->rkey,
+							 ask->connection};
 	program_kick(w->program);
 }
 
@@ -146,6 +146,7 @@ static bool answer(struct sim_window *w, const struct question *q)
 		       &(struct eng_grant){
 			       .qpn = q->qpn,
 			       .rkey = q->rkey,
+			       .connection = q->connection,
 			       .peer = (uint32_t)target->index + 1,
 			       .window = r->key,
 			       .epoch = fab_epoch(p->sim->fab),

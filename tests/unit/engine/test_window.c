@@ -12,12 +12,14 @@
 
 static struct abi_window_page page_a, page_b;
 static unsigned asks, quiesces;
+static uint32_t asked_for; /* eng_ask.connection */
 static struct eng_window_config config_a, config_b;
 
-static void on_ask(void *ctx, uint32_t qpn, uint32_t rkey, uint64_t va, uint64_t length_bytes)
+static void on_ask(void *ctx, const struct eng_ask *ask)
 {
-	assert_int_equal(qpn, 0x11);
-	assert_int_equal(rkey, KEY);
+	assert_int_equal(ask->qpn, 0x11);
+	assert_int_equal(ask->rkey, KEY);
+	asked_for = ask->connection;
 	asks++;
 }
 
@@ -46,7 +48,7 @@ static bool grant(struct world *w, uint32_t at, uint32_t len)
 {
 	static uint64_t value;
 	struct eng_offer offer;
-	struct eng_grant g = {.qpn = 0x11, .rkey = KEY, .peer = 7, .window = 1,
+	struct eng_grant g = {.qpn = 0x11, .rkey = KEY, .connection = asked_for, .peer = 7, .window = 1,
 			      .va = (uintptr_t)w->b.memory + at, .length_bytes = len,
 			      .base = (char *)w->b.memory + at, .flow = &page_a.flow[3]};
 
@@ -245,6 +247,32 @@ static void a_modified_qp_revokes_and_waits(void **state)
 	expect_revoked(w);
 }
 
+static void reset(struct side *s)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RESET};
+
+	assert_int_equal(eng_qp_modify(s->qp, &attr, IBV_QP_STATE), 0);
+}
+
+/* B's QP and key are what they were, but A's is another's from now on */
+static void another_peer_has_another_window(void **state)
+{
+	struct world *w = granted(state);
+	uint32_t before;
+
+	write_to(w, 0, 8);
+	assert_int_equal(eng_window_operations(w->a.engine), 1);
+	before = asked_for;
+	reset(&w->a);
+	to_rts(&w->a, 2, 0x33);
+	expect_revoked(w);
+	assert_false(grant(w, 0, 8192)); /* it was under way */
+	write_to(w, 0, 8);
+	assert_int_equal(asks, 2);
+	assert_int_not_equal(asked_for, before);
+	assert_true(grant(w, 0, 8192));
+}
+
 static void a_qp_in_error_revokes(void **state)
 {
 	struct world *w = granted(state);
@@ -324,6 +352,7 @@ int main(void)
 		CASE(nothing_overtakes_what_is_unacknowledged),
 		CASE(a_filled_queue_is_held_and_done),
 		CASE(a_modified_qp_revokes_and_waits),
+		CASE(another_peer_has_another_window),
 		CASE(a_qp_in_error_revokes),
 		CASE(a_new_route_epoch_revokes),
 		CASE(memory_that_is_forgotten_is_not_used),
