@@ -74,10 +74,11 @@ void object_purge(struct soft_context *ctx, struct soft_object *object)
 	struct ib_uverbs_async_event_desc *kept = NULL, *more, desc;
 	bool affiliated;
 	size_t n = 0;
+	int state;
 
 	if (ctx->forked)
 		return;
-	pthread_mutex_lock(&ctx->async_lock);
+	state = lock_for_calls(&ctx->async_lock);
 	while (recv(ctx->v.context.async_fd, &desc, sizeof(desc), MSG_DONTWAIT) ==
 	       (ssize_t)sizeof(desc)) {
 		kind_of((enum ibv_event_type)desc.event_type, &affiliated);
@@ -91,7 +92,7 @@ void object_purge(struct soft_context *ctx, struct soft_object *object)
 	}
 	for (size_t i = 0; i < n; i++)
 		send(ctx->async_write_fd, &kept[i], sizeof(desc), MSG_DONTWAIT | MSG_NOSIGNAL);
-	pthread_mutex_unlock(&ctx->async_lock);
+	unlock_after_calls(&ctx->async_lock, state);
 	free(kept);
 }
 
@@ -109,10 +110,10 @@ void object_wait(struct soft_object *object, pthread_mutex_t *mutex, pthread_con
 void async_raise(struct soft_context *ctx, enum ibv_event_type type, uint64_t element)
 {
 	struct ib_uverbs_async_event_desc desc = {.element = element, .event_type = type};
+	int state = lock_for_calls(&ctx->async_lock);
 
-	pthread_mutex_lock(&ctx->async_lock);
 	send(ctx->async_write_fd, &desc, sizeof(desc), MSG_DONTWAIT | MSG_NOSIGNAL);
-	pthread_mutex_unlock(&ctx->async_lock);
+	unlock_after_calls(&ctx->async_lock, state);
 }
 
 /** async_engine_event() - eng_config.async_event: under the engine's lock */

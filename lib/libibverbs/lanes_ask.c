@@ -121,8 +121,8 @@ static void ask_softibd(struct soft_context *ctx, const struct abi_resolve *key)
 	struct answer answer = {.lanes = &ctx->link.lanes, .key = key, .resp = &resp};
 	int fds[2] = {-1, -1};
 	unsigned num_fds = 2;
+	int state = lock_for_calls(&ctx->link.lanes.ask_lock);
 
-	pthread_mutex_lock(&ctx->link.lanes.ask_lock);
 	if (!session_resolve(ctx, key, &resp, fds, &num_fds)) {
 		if (num_fds == 2) {
 			answer.fresh = new_out(answer.lanes, resp.lane, fds);
@@ -134,7 +134,7 @@ static void ask_softibd(struct soft_context *ctx, const struct abi_resolve *key)
 		if (answer.missing)
 			refuse(ctx->progress.lanes_fd, resp.lane);
 	}
-	pthread_mutex_unlock(&ctx->link.lanes.ask_lock);
+	unlock_after_calls(&ctx->link.lanes.ask_lock, state);
 }
 
 struct question {

@@ -175,15 +175,14 @@ int session_resolve(struct soft_context *ctx, const struct abi_resolve *key,
 		.out_words = sizeof(*resp) / 4,
 	};
 	struct iovec iov[2] = {{&hdr, sizeof(hdr)}, {(void *)key, sizeof(*key)}};
-	ssize_t n;
+	int state = lock_for_calls(&ctx->sock_lock);
+	ssize_t n = send_message(ctx->sock, iov, 2);
 
-	pthread_mutex_lock(&ctx->sock_lock);
-	n = send_message(ctx->sock, iov, 2);
 	if (n >= 0)
 		n = receive_reply(ctx->sock, resp, sizeof(*resp), fds, num_fds);
 	else
 		*num_fds = 0;
-	pthread_mutex_unlock(&ctx->sock_lock);
+	unlock_after_calls(&ctx->sock_lock, state);
 	while (*num_fds && (n != (ssize_t)sizeof(*resp) || *num_fds == 1))
 		close(fds[--*num_fds]);
 	if (n == (ssize_t)sizeof(*resp))
@@ -210,17 +209,18 @@ int session_command(struct soft_context *ctx, uint32_t command, const void *req,
 	struct iovec iov[2] = {{&hdr, sizeof(hdr)}, {(void *)req, req_bytes}};
 	char spare[COMMAND_MAX];
 	ssize_t n;
+	int state;
 
 	if (ctx->forked || ctx->dead)
 		return -EIO;
-	pthread_mutex_lock(&ctx->sock_lock);
+	state = lock_for_calls(&ctx->sock_lock);
 	n = send_message(ctx->sock, iov, 2);
 	if (n >= 0)
 		n = receive_reply(ctx->sock, resp ? resp : spare,
 				  resp ? resp_bytes : sizeof(spare), NULL, NULL);
 	else if (n == -EPIPE || n == -ECONNRESET)
 		n = -EIO;
-	pthread_mutex_unlock(&ctx->sock_lock);
+	unlock_after_calls(&ctx->sock_lock, state);
 	if (n < 0)
 		return (int)n;
 	return resp && (size_t)n < resp_bytes ? -EPROTO : 0;

@@ -52,6 +52,24 @@ static inline int verbs_err(int rc)
 	return rc < 0 ? -rc : 0;
 }
 
+/** lock_for_calls() - lock @mutex for who makes system calls with it: most are
+ *  points where a thread may be cancelled, and the lock would stay with it.
+ *  Return: for unlock_after_calls() */
+static inline int lock_for_calls(pthread_mutex_t *mutex)
+{
+	int state;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	pthread_mutex_lock(mutex);
+	return state;
+}
+
+static inline void unlock_after_calls(pthread_mutex_t *mutex, int state)
+{
+	pthread_mutex_unlock(mutex);
+	pthread_setcancelstate(state, NULL);
+}
+
 /** verbs_null() - a failed creation: errno and NULL */
 static inline void *verbs_null(int rc)
 {

@@ -15,6 +15,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "abi/fds.h"
@@ -45,7 +46,9 @@ static void ask(void *arg, const struct eng_ask *a)
 				   .va = a->va,
 				   .length_bytes = a->length_bytes};
 
-	send(ctx->windows.sock, &m, sizeof(m), MSG_DONTWAIT | MSG_NOSIGNAL);
+	/* not send(): a thread that is cancelled in it keeps the lock */
+	syscall(SYS_sendto, ctx->windows.sock, &m, sizeof(m), MSG_DONTWAIT | MSG_NOSIGNAL, NULL,
+		0);
 }
 
 /* --- the thread --- */
@@ -204,7 +207,7 @@ void windows_before_fork(struct soft_context *ctx)
 
 	if (!w->on)
 		return;
-	pthread_mutex_lock(&w->lock);
+	w->fork_state = lock_for_calls(&w->lock);
 	if (list_empty(&w->extents) || pipe2(w->fork_pipe, O_CLOEXEC))
 		w->fork_pipe[0] = -1;
 }
@@ -222,7 +225,7 @@ void windows_after_fork(struct soft_context *ctx)
 			;
 		close(copied.fd);
 	}
-	pthread_mutex_unlock(&w->lock);
+	unlock_after_calls(&w->lock, w->fork_state);
 }
 
 void windows_in_child(struct soft_context *ctx)
@@ -240,7 +243,7 @@ void windows_in_child(struct soft_context *ctx)
 	}
 	close(w->sock);
 	w->on = false;
-	pthread_mutex_unlock(&w->lock);
+	unlock_after_calls(&w->lock, w->fork_state);
 }
 
 void windows_free(struct soft_context *ctx)

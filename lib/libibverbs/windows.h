@@ -33,6 +33,7 @@ struct windows {
 	struct list_head peers;
 	struct list_head mapped; /* the thread's own */
 	int fork_pipe[2];	 /* the child closes it when it has its copies */
+	int fork_state;		 /* of unlock_after_calls() */
 };
 
 /* --- windows.c --- */

@@ -37,11 +37,11 @@ static void end_extent(struct soft_context *ctx, struct extent *x)
 void windows_end_extents(struct soft_context *ctx)
 {
 	struct windows *w = &ctx->windows;
+	int state = lock_for_calls(&w->lock);
 
-	pthread_mutex_lock(&w->lock);
 	while (!list_empty(&w->extents))
 		end_extent(ctx, list_first_entry(&w->extents, struct extent, node));
-	pthread_mutex_unlock(&w->lock);
+	unlock_after_calls(&w->lock, state);
 }
 
 void windows_quiesce(void *arg)
@@ -79,14 +79,15 @@ void windows_key_gone(struct soft_context *ctx, uint32_t key)
 {
 	struct windows *w = &ctx->windows;
 	struct extent *x, *tmp;
+	int state;
 
 	if (!w->on)
 		return;
-	pthread_mutex_lock(&w->lock);
+	state = lock_for_calls(&w->lock);
 	list_for_each_entry_safe(x, tmp, &w->extents, node)
 		if (drop_key(x, key))
 			end_extent(ctx, x);
-	pthread_mutex_unlock(&w->lock);
+	unlock_after_calls(&w->lock, state);
 }
 
 /** struct range - the whole pages of a region */
@@ -190,14 +191,15 @@ void windows_prepare(struct soft_context *ctx, void *addr, size_t length, int ac
 	struct windows *w = &ctx->windows;
 	struct range r = whole_pages(addr, length);
 	struct area a;
+	int state;
 
 	if (!is_for_peers(access) || !moves_early(w) || !memory_can_move())
 		return;
-	pthread_mutex_lock(&w->lock);
+	state = lock_for_calls(&w->lock);
 	for (char *at = r.start; at < r.end && memory_area_at(at, &a); at = a.end)
 		if (a.movable)
 			make_extent(ctx, &a, &r);
-	pthread_mutex_unlock(&w->lock);
+	unlock_after_calls(&w->lock, state);
 }
 
 void windows_registered(struct soft_context *ctx, void *addr, size_t length, uint32_t key)
@@ -205,17 +207,18 @@ void windows_registered(struct soft_context *ctx, void *addr, size_t length, uin
 	struct windows *w = &ctx->windows;
 	struct range r = whole_pages(addr, length);
 	struct extent *x, *tmp;
+	int state;
 
 	if (!moves_early(w))
 		return;
-	pthread_mutex_lock(&w->lock);
+	state = lock_for_calls(&w->lock);
 	list_for_each_entry_safe(x, tmp, &w->extents, node) {
 		if (key && x->addr >= r.start && x->addr + x->bytes <= r.end)
 			add_key(x, key, false);
 		if (!x->num_keys)
 			end_extent(ctx, x);
 	}
-	pthread_mutex_unlock(&w->lock);
+	unlock_after_calls(&w->lock, state);
 }
 
 /* --- a peer's question --- */

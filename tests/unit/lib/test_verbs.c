@@ -8,7 +8,9 @@
 #include <fcntl.h>
 #include <infiniband/verbs.h>
 #include <poll.h>
+#include <pthread.h>
 #include <rdma/ib_user_verbs.h>
+#include <stdbool.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -28,6 +30,7 @@ struct program {
 	struct ibv_cq *cq;
 	struct ibv_qp *qp[2];
 	struct ibv_mr *mr;
+	bool reached; /* the end, by a thread */
 	uint8_t *memory; /* BYTES to send, BYTES to receive into */
 };
 
@@ -597,6 +600,44 @@ static void death_of_softibd_is_a_fatal_event(void **state)
 	assert_int_equal(errno, EIO);
 }
 
+/* Only what waits is a point where a thread may be cancelled: in any other
+ * call it would keep locks, and softibd's answer would be the next caller's. */
+static void *is_cancelled(void *arg)
+{
+	struct program *p = arg;
+	struct ibv_qp_attr sqd = {.qp_state = IBV_QPS_SQD, .en_sqd_async_notify = 1};
+	struct ibv_pd *pd;
+
+	pthread_cancel(pthread_self());
+	pd = ibv_alloc_pd(p->context);
+	if (!pd || ibv_dealloc_pd(pd) || ibv_destroy_qp(p->qp[1]))
+		return NULL;
+	p->qp[1] = NULL;
+	/* it raises an event, with the engine's lock held */
+	if (ibv_modify_qp(p->qp[0], &sqd, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY))
+		return NULL;
+	p->reached = true;
+	pthread_testcancel();
+	return NULL;
+}
+
+static void a_cancelled_thread_keeps_no_lock(void **state)
+{
+	struct program *p = *state;
+	struct ibv_async_event event;
+	pthread_t thread;
+	void *ended;
+
+	make_rc_pair(p);
+	assert_int_equal(pthread_create(&thread, NULL, is_cancelled, p), 0);
+	assert_int_equal(pthread_join(thread, &ended), 0);
+	assert_true(p->reached);
+	assert_ptr_equal(ended, PTHREAD_CANCELED);
+	assert_int_equal(ibv_get_async_event(p->context, &event), 0);
+	assert_int_equal(event.event_type, IBV_EVENT_SQ_DRAINED);
+	ibv_ack_async_event(&event);
+}
+
 /* Who could not take a lane, for want of descriptors, says so: else softibd
  * would hold it for taken, and never offer it again. */
 static void a_lane_that_did_not_come_is_refused(void **state)
@@ -662,6 +703,7 @@ int main(void)
 		CASE(the_extended_cq_reads_fields),
 		CASE(srq_limit_raises_an_event_to_be_acknowledged),
 		CASE(death_of_softibd_is_a_fatal_event),
+		CASE(a_cancelled_thread_keeps_no_lock),
 		CASE(a_lane_that_did_not_come_is_refused),
 		CASE(a_child_lets_the_parents_objects_alone),
 	};
