@@ -26,6 +26,33 @@ int eng_table_set(struct eng_table *t, uint32_t i, void *entry)
 	return 0;
 }
 
+static bool is_empty(void *const *page)
+{
+	for (uint32_t i = 0; i < ENG_TABLE_SLOTS; i++)
+		if (page[i])
+			return false;
+	return true;
+}
+
+/* Return: whether @page, freed, is to be forgotten where it hung */
+static bool clear(void **page, uint32_t i, unsigned level)
+{
+	void **slot = &page[eng_table_slot(i, level)];
+
+	if (level == ENG_TABLE_LEVELS - 1 || (*slot && clear(*slot, i, level + 1)))
+		*slot = NULL;
+	if (*slot || !is_empty(page))
+		return false;
+	rt_free(page);
+	return true;
+}
+
+void eng_table_clear(struct eng_table *t, uint32_t i)
+{
+	if (t->root && clear(t->root, i, 0))
+		t->root = NULL;
+}
+
 static void free_page(void **page, unsigned level, void (*each)(void *entry))
 {
 	for (uint32_t i = 0; i < ENG_TABLE_SLOTS; i++) {

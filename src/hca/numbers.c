@@ -2,7 +2,8 @@
 /*
  * QPNs and memory keys. Both are handed out in a circle, so that a number is
  * not used again soon and a late packet does not meet a stranger. A key is
- * its index and a tag that changes with each use of the index.
+ * its index and a tag that changes with each use of the index. The tables
+ * give back the pages that the circle has left: a page is 256 numbers.
  */
 #include "hca/private.h"
 
@@ -26,7 +27,7 @@ int hca_qpn_alloc(struct hca *hca, struct hca_qp *qp)
 
 void hca_qpn_free(struct hca *hca, struct hca_qp *qp)
 {
-	eng_table_set(&hca->qps, qp->ib.qp_num, NULL);
+	eng_table_clear(&hca->qps, qp->ib.qp_num);
 }
 
 int hca_key_alloc(struct hca *hca, struct hca_mr *mr)
@@ -48,5 +49,5 @@ int hca_key_alloc(struct hca *hca, struct hca_mr *mr)
 
 void hca_key_free(struct hca *hca, struct hca_mr *mr)
 {
-	eng_table_set(&hca->keys, mr->index, NULL);
+	eng_table_clear(&hca->keys, mr->index);
 }

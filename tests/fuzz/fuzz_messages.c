@@ -32,7 +32,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define KEYS 2
 #define PAGE 4096u
 #define REGION_BYTES (8 * PAGE)
-#define NUMBERS_MAX 16384 /* QPNs and keys of one input */
 #define ALL_RIGHTS                                                                       \
 	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ |        \
 	 IB_ACCESS_REMOTE_ATOMIC)
@@ -65,15 +64,6 @@ static struct program program[PROGRAMS];
 
 /* --- the fabric --- */
 
-/* tables of numbers only grow: each input shall find them as large as it needs */
-static void make_tables(struct hca *h)
-{
-	for (uint32_t i = 1; i < NUMBERS_MAX; i += ENG_TABLE_SLOTS) {
-		check(!eng_table_set(&h->qps, i, h) && !eng_table_set(&h->keys, i, h));
-		check(!eng_table_set(&h->qps, i, NULL) && !eng_table_set(&h->keys, i, NULL));
-	}
-}
-
 /* the same input means the same numbers */
 static void number_anew(void)
 {
@@ -97,7 +87,6 @@ static void make_world(void)
 	pair_configure(fab);
 	for (int i = 0; i < 2; i++) {
 		check(!hca_create(rt, fab, node[i], &hca[i]));
-		make_tables(hca[i]);
 		check(!hca_page_share(hca[i])); /* it stays */
 	}
 }

@@ -48,11 +48,37 @@ static void clearing_takes_no_memory(void **state)
 	eng_table_free(&t, count);
 }
 
+/* numbers that go round leave nothing behind */
+static void pages_that_hold_nothing_go(void **state)
+{
+	int64_t before = rt_alloc_balance(), two;
+	struct eng_table t = {0};
+
+	assert_int_equal(eng_table_set(&t, 5, &t), 0);
+	assert_int_equal(eng_table_set(&t, 6, &t), 0);
+	two = rt_alloc_balance();
+	assert_int_equal(two, before + ENG_TABLE_LEVELS);
+	for (uint32_t i = 7; i < 0x30000; i += 77) {
+		assert_int_equal(eng_table_set(&t, i, &t), 0);
+		eng_table_clear(&t, i);
+		assert_null(eng_table_get(&t, i));
+	}
+	eng_table_clear(&t, 0xabcdef); /* never set */
+	assert_int_equal(rt_alloc_balance(), two);
+	eng_table_clear(&t, 5);
+	assert_ptr_equal(eng_table_get(&t, 6), &t);
+	eng_table_clear(&t, 6);
+	assert_null(t.root);
+	assert_int_equal(rt_alloc_balance(), before);
+	eng_table_clear(&t, 6);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(numbers_of_all_digits),
 		cmocka_unit_test(clearing_takes_no_memory),
+		cmocka_unit_test(pages_that_hold_nothing_go),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
