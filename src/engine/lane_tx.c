@@ -195,6 +195,30 @@ static bool send_small(struct engine *e, struct eng_qp *qp)
 	return true;
 }
 
+/* an acknowledgement alone: of a small SEND's record all but opcode and flags */
+static bool send_ack(struct engine *e, struct eng_qp *qp)
+{
+	struct abi_lane_tx *tx;
+	struct abi_cell *cell;
+	uint64_t word[3];
+	uint32_t aeth;
+
+	if (!tp_small_acks(qp->tp) || !eng_flow_holds(e, qp) ||
+	    !abi_lane_has_cell(&qp->flow->lane->tx))
+		return false;
+	tx = &qp->flow->lane->tx;
+	cell = abi_lane_cell(tx->memory, tx->tail);
+	word[0] = (qp->small_word[0] & ~((uint64_t)0xff << 56)) |
+		  (uint64_t)(WIRE_RC | WIRE_ACKNOWLEDGE) << 56 | tp_small_ack(qp->tp, &aeth).v;
+	word[1] = qp->small_word[1] & ~((uint64_t)ABI_RECORD_ACK_REQ << 24);
+	word[2] = qp->small_word[2] | (uint64_t)qp->tp->attr.pkey << 48;
+	memcpy(cell->data, &aeth, sizeof(aeth));
+	abi_lane_publish_words(tx, cell, word);
+	eng_lane_count(qp->flow->count, 1, qp->flow_dwords + WIRE_AETH_BYTES / 4);
+	note_dirty(e, qp->flow->lane);
+	return true;
+}
+
 static void put_record(struct engine *e, struct eng_qp *qp, struct tp_packet_out *out)
 {
 	struct wire_packet *pkt = &out->hdr;
@@ -283,7 +307,7 @@ bool eng_lane_send(struct engine *e, struct eng_qp *qp, unsigned budget, bool *f
 	while (budget-- && tp_wants_transmit(qp->tp)) {
 		uint32_t bytes;
 
-		if (likely(send_small(e, qp))) {
+		if (likely(send_ack(e, qp) || send_small(e, qp))) {
 			sent = true;
 			continue;
 		}

@@ -162,4 +162,29 @@ static inline void tp_small_received(struct tp_qp *qp)
 	tp_acknowledge(r, true);
 }
 
+/* --- acknowledging --- */
+
+/** tp_small_acks() - is an ACK of RC all that leaves next? One that may wait for
+ *  company leaves alone when there is none */
+static inline bool tp_small_acks(const struct tp_qp *qp)
+{
+	const uint8_t acks = TP_RESPONSE_ACK | TP_RESPONSE_OWED, pending = qp->resp.pending;
+
+	return pending && !(pending & (uint8_t)~acks) && qp->type == TP_RC &&
+	       (pending & TP_RESPONSE_ACK || qp->sq.next == qp->sq.end || qp->sq.block);
+}
+
+/** tp_small_ack() - it leaves. Return: its PSN; *@aeth as in the packet.
+ *  Context: tp_small_acks() said yes */
+static inline psn_t tp_small_ack(struct tp_qp *qp, uint32_t *aeth)
+{
+	struct tp_responder *r = &qp->resp;
+
+	r->pending = 0;
+	r->owed = 0;
+	qp->stats.tx_packets++;
+	*aeth = (uint32_t)TP_ACK_NO_CREDITS << 24 | r->msn;
+	return psn_add(r->epsn, 0xffffff);
+}
+
 #endif

@@ -464,6 +464,36 @@ static void the_acknowledgement_of_who_answers_goes_along(void **state)
 	part(j);
 }
 
+/* one that goes alone says what it says in a packet */
+static void an_acknowledgement_alone_is_a_whole_record(void **state)
+{
+	struct joined *j = join();
+	const struct abi_cell *cell = &j->in[1].rx.memory->cell[2];
+	struct abi_record record;
+	uint32_t aeth;
+
+	for (unsigned i = 0; i < 3; i++) {
+		hand_over(j, &j->w->a, &j->w->b);
+		run(j->w);
+		take(&j->w->a);
+		assert_int_equal(j->flow[1].count->packets, i + 1);
+		assert_int_equal(j->flow[1].count->dwords, 7 * (i + 1));
+	}
+	abi_record_unpack((const uint64_t[]){cell->word[0], cell->word[1], cell->word[2]}, &record);
+	memcpy(&aeth, cell->data, sizeof(aeth));
+	assert_int_equal(record.opcode, WIRE_RC | WIRE_ACKNOWLEDGE);
+	assert_int_equal(record.psn, 102);
+	assert_int_equal(record.dest_qpn, 0x11);
+	assert_int_equal(record.src_qpn, 0x22);
+	assert_int_equal(record.flags, 0);
+	assert_int_equal(record.packets, 1);
+	assert_int_equal(record.length_bytes, 0);
+	assert_int_equal(record.slid, 2);
+	assert_int_equal(record.pkey, PKEY);
+	assert_int_equal(aeth, (uint32_t)(WIRE_AETH_ACK | WIRE_AETH_CREDIT_INVALID) << 24 | 3);
+	part(j);
+}
+
 /* sixteen messages and their one acknowledgement, again and again: the send
  * queue's and the lane's rings go round */
 static void rings_go_round(void **state)
@@ -537,6 +567,7 @@ int main(void)
 		cmocka_unit_test(an_srq_tells_its_limit),
 		cmocka_unit_test(who_polls_once_has_acknowledged),
 		cmocka_unit_test(the_acknowledgement_of_who_answers_goes_along),
+		cmocka_unit_test(an_acknowledgement_alone_is_a_whole_record),
 		cmocka_unit_test(rings_go_round),
 		cmocka_unit_test(a_lane_that_carries_much_has_a_wide_ring),
 	};
