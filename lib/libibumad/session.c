@@ -106,11 +106,11 @@ static int receive_reply(int fd, void *body, size_t size, size_t *got, int *pass
 		*passed = newfd;
 	if (n == 0)
 		return -ECONNRESET;
-	if (n < (ssize_t)sizeof(reply) || (msg.msg_flags & MSG_TRUNC) || reply.error > 0)
+	if (n < (ssize_t)sizeof(reply) || (msg.msg_flags & MSG_TRUNC))
 		return -EPROTO;
 	if (got)
 		*got = (size_t)n - sizeof(reply);
-	return reply.error;
+	return abi_reply_error(&reply);
 }
 
 static int send_open(int fd, uint32_t kind, const char *device, int port)

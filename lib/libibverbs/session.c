@@ -61,7 +61,7 @@ static ssize_t receive_reply(int sock, void *body, size_t body_bytes, int *fds, 
 	if (num_fds)
 		*num_fds = max;
 	if (reply.error)
-		return reply.error < 0 ? reply.error : -EPROTO;
+		return abi_reply_error(&reply);
 	return n - (ssize_t)sizeof(reply);
 }
 

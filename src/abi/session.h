@@ -25,6 +25,7 @@
 #ifndef SOFTIB_ABI_SESSION_H
 #define SOFTIB_ABI_SESSION_H
 
+#include <errno.h>
 #include <stdint.h>
 
 #define ABI_MAGIC 0x42495453u /* "STIB" */
@@ -57,6 +58,12 @@ struct abi_reply {
 	int32_t error;
 	uint32_t bytes; /* that follow */
 };
+
+/** abi_reply_error() - @reply.error, or -EPROTO when it can be no errno */
+static inline int abi_reply_error(const struct abi_reply *reply)
+{
+	return reply->error > 0 || reply->error < -4095 ? -EPROTO : reply->error;
+}
 
 /** struct abi_device_info - one adapter of the node (ABI_OPEN_LIST) */
 struct abi_device_info {
