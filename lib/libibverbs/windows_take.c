@@ -2,6 +2,7 @@
 /* Windows, as an initiator: memory that peers granted, mapped here. */
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "abi/fds.h"
 #include "engine/window.h"
@@ -31,6 +32,18 @@ static struct mapped *find_mapped(struct windows *w, const struct abi_window_msg
 	return NULL;
 }
 
+/*
+ * The faults of a first use, here rather than there. Pages of a memfd are
+ * writable as soon as they are read, and reading maps many at a time. Where its
+ * owner has made none, one would be made for us, and be ours to pay for: what
+ * moved has no holes, so then a peer means us no good, or gave pages up.
+ */
+static void map_ahead(void *base, const struct abi_window_msg *g, int fd)
+{
+	if (lseek(fd, (off_t)g->offset, SEEK_HOLE) >= (off_t)(g->offset + g->length_bytes))
+		madvise(base, g->length_bytes, MADV_POPULATE_READ);
+}
+
 static struct mapped *map_memory(struct windows *w, const struct abi_window_msg *g,
 				 int fd)
 {
@@ -47,9 +60,7 @@ static struct mapped *map_memory(struct windows *w, const struct abi_window_msg 
 		return NULL;
 	}
 	madvise(base, g->length_bytes, MADV_DONTFORK);
-	/* the faults of a first use, here rather than there. Pages of a memfd are
-	 * writable as soon as they are read, and reading maps many at a time */
-	madvise(base, g->length_bytes, MADV_POPULATE_READ);
+	map_ahead(base, g, fd);
 	*m = (struct mapped){.peer = g->peer,
 			     .window = g->window,
 			     .writable = writable,
