@@ -142,7 +142,7 @@ int eng_qp_modify(struct eng_qp *qp, const struct ibv_qp_attr *attr, int mask)
 	if (mask & IBV_QP_CUR_STATE && attr->cur_qp_state != from &&
 	    !(attr->cur_qp_state == IBV_QPS_RTS && from == IBV_QPS_SQE))
 		goto out;
-	revoked = eng_window_revoke(qp);
+	revoked = eng_window_end(qp);
 	apply(qp, attr, mask);
 	prepare_for(qp, to);
 	if (to == IBV_QPS_RESET || mask & CONNECTION)

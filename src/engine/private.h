@@ -100,6 +100,7 @@ struct eng_qp {
 	struct slot *slot;     /* the one that it used last; perhaps another's now */
 	uint32_t connection;   /* to its peer of now: of no other QP, and no other peer */
 	uint32_t window_token; /* its peer was granted memory; 0: not */
+	bool unquiesced;       /* it was, and may be at work still */
 	bool in_window;	       /* a long copy of it lets others have the lock */
 	uint32_t window_run;   /* requests by packets in a row that windows could do */
 	struct list_head held_node; /* in engine.held while its send queue is held */
@@ -331,9 +332,11 @@ static inline bool eng_window_takes(struct eng_qp *qp, const struct ibv_send_wr 
 }
 
 /* window_target.c */
-/** eng_window_revoke() - the peer of @qp may do nothing alone any more.
- *  Return: true when it could: eng_window_quiesce() waits for it to end */
-bool eng_window_revoke(struct eng_qp *qp);
+/** eng_window_revoke() - the peer of @qp may begin nothing alone any more */
+void eng_window_revoke(struct eng_qp *qp);
+/** eng_window_end() - the same, for who is about to wait. Return: true: it could
+ *  since the last time: eng_window_quiesce() waits for what it began */
+bool eng_window_end(struct eng_qp *qp);
 /** eng_window_quiesce() - Context: without the engine's lock */
 void eng_window_quiesce(struct engine *e);
 

@@ -126,7 +126,7 @@ static void op_event(void *ctx, enum tp_event event)
 
 static void op_failed(void *ctx)
 {
-	eng_window_revoke(ctx);
+	eng_window_revoke(ctx); /* whoever resets or destroys it waits for the peer */
 }
 
 const struct tp_ops eng_tp_ops = {
@@ -274,7 +274,7 @@ void eng_qp_destroy(struct eng_qp *qp)
 	bool revoked;
 
 	eng_lock_qp(qp);
-	revoked = eng_window_revoke(qp);
+	revoked = eng_window_end(qp);
 	eng_window_leave(qp);
 	leave_tables(e, qp);
 	list_del(&qp->tx_node);

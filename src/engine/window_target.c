@@ -50,13 +50,23 @@ void eng_token_give(struct engine *e, uint32_t index)
 	eng_unlock(e);
 }
 
-bool eng_window_revoke(struct eng_qp *qp)
+void eng_window_revoke(struct eng_qp *qp)
 {
 	if (likely(!qp->window_token))
-		return false;
+		return;
 	give_token(qp->engine, qp->window_token);
 	qp->window_token = 0;
-	return true;
+	qp->unquiesced = true;
+}
+
+bool eng_window_end(struct eng_qp *qp)
+{
+	bool wait;
+
+	eng_window_revoke(qp);
+	wait = qp->unquiesced;
+	qp->unquiesced = false;
+	return wait;
 }
 
 void eng_window_quiesce(struct engine *e)

@@ -286,6 +286,12 @@ static void a_qp_in_error_revokes(void **state)
 	run(w);
 	assert_int_equal(take(&w->b).status, IBV_WC_REM_ACCESS_ERR);
 	assert_int_equal(eng_window_offer(w->b.engine, 0x22, KEY, &offer), -EACCES);
+	/* A may be copying still, until somebody has waited for it */
+	assert_int_equal(quiesces, 0);
+	reset(&w->b);
+	assert_int_equal(quiesces, 1);
+	reset(&w->b);
+	assert_int_equal(quiesces, 1);
 }
 
 static void a_new_route_epoch_revokes(void **state)
