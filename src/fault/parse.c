@@ -374,6 +374,24 @@ static int parse_action(struct parser *p)
 	return give_param(p, find_param(info->argument, (enum flt_action)p->rule->action), word);
 }
 
+/* an event is of what the place names: of its port, or of its queue pair */
+static int check_event(struct parser *p)
+{
+	const struct flt_param *param = find_param("name", FLT_EVENT);
+	const char *name = flt_word_name(param->words, p->rule->what);
+	bool of_qp = flt_event_of_qp(p->rule->what);
+
+	if (of_qp == (p->rule->place == FLT_QP))
+		return 0;
+	flt_text_add(&p->err, name);
+	fail(p, of_qp ? " is of a queue pair" : " is of a port", NULL,
+	     of_qp ? "qp NODE:QPN event " : "port NODE:PORT event ");
+	flt_text_add(&p->err, name);
+	if (of_qp)
+		flt_text_add(&p->err, "; 'softib resource show' lists queue pairs");
+	return -EINVAL;
+}
+
 /* what can be said only when all is known */
 static int check(struct parser *p)
 {
@@ -402,7 +420,7 @@ static int check(struct parser *p)
 		return fail(p, "the period is not longer than", "for", NULL);
 	if (flt_is_state(r->action) && r->period_ns && !r->for_ns && r->action != FLT_EVENT)
 		return fail(p, "a period without", "for", "how long it lasts each time");
-	return 0;
+	return r->action == FLT_EVENT ? check_event(p) : 0;
 }
 
 static int split(struct parser *p, const char *text)

@@ -69,6 +69,8 @@ extern const struct flt_condition flt_conditions[FLT_NUM_FIELDS];
 extern const char *const flt_places[];
 extern const struct flt_word flt_directions[];
 
+/** flt_event_of_qp() - is an event of a queue pair, its CQ or its SRQ? */
+bool flt_event_of_qp(uint32_t event);
 /** flt_word_value() - case does not matter, nor - for _, nor a prefix IBV_WC_
  *  or IBV_EVENT_. Return: 0; -EINVAL */
 int flt_word_value(const struct flt_word *words, const char *name, uint32_t *value);

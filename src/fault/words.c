@@ -97,6 +97,14 @@ static const struct flt_word events[] = {
 	{"gid-change", 18},   {0},
 };
 
+/* the others are of a port or of the device */
+#define QP_EVENTS (0xffu | 1u << 14 | 1u << 15 | 1u << 16)
+
+bool flt_event_of_qp(uint32_t event)
+{
+	return event < 32 && QP_EVENTS & 1u << event;
+}
+
 static const struct flt_word crcs[] = {
 	{"bad", FLT_CRC_BAD}, {"vcrc", FLT_CRC_VCRC}, {"fixed", FLT_CRC_FIXED}, {0}};
 

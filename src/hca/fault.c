@@ -68,13 +68,30 @@ uint32_t hca_source_qpn(const struct hca *hca, uint16_t dlid, uint32_t dest_qpn)
 	return qpn ? qpn : connected(&hca->kernel_qps, dlid, dest_qpn);
 }
 
+static bool is_of_port(enum ib_event_type type)
+{
+	switch (type) {
+	case IB_EVENT_DEVICE_FATAL:
+	case IB_EVENT_PORT_ACTIVE:
+	case IB_EVENT_PORT_ERR:
+	case IB_EVENT_LID_CHANGE:
+	case IB_EVENT_PKEY_CHANGE:
+	case IB_EVENT_SM_CHANGE:
+	case IB_EVENT_CLIENT_REREGISTER:
+	case IB_EVENT_GID_CHANGE:
+		return true;
+	default:
+		return false;
+	}
+}
+
 /* an event of a QP's CQ or SRQ is that one's */
 static bool choose_element(struct ib_event *event, struct ib_qp *qp)
 {
 	switch (event->event) {
-	case IB_EVENT_CQ_ERR:
+	case IB_EVENT_CQ_ERR: /* the target of an XRC connection has none */
 		event->element.cq = qp->send_cq;
-		return true;
+		return qp->send_cq;
 	case IB_EVENT_SRQ_ERR:
 	case IB_EVENT_SRQ_LIMIT_REACHED:
 		event->element.srq = qp->srq;
@@ -99,7 +116,7 @@ int hca_raise(struct hca *hca, int port, uint32_t qpn, uint32_t type)
 	struct ib_event event = {.device = &hca->ib, .event = (enum ib_event_type)type};
 	struct hca_qp *qp = qpn ? eng_table_get(&hca->qps, qpn) : NULL;
 
-	if (qpn && (!qp || !choose_element(&event, &qp->ib)))
+	if (qpn ? !qp || !choose_element(&event, &qp->ib) : !is_of_port(event.event))
 		return -EINVAL;
 	if (!qpn)
 		event.element.port_num = (u32)(port ? port : 1);

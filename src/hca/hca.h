@@ -38,7 +38,8 @@ uint32_t hca_source_qpn(const struct hca *hca, uint16_t dlid, uint32_t dest_qpn)
  * @port: of an event that no object has; 0: port 1
  * @qpn: not 0: of this QP, or of its (send) CQ or its SRQ, as the event says
  * @type: enum ib_event_type
- * Return: 0; -EINVAL no such QP, or the event is none of its
+ * Return: 0; -EINVAL no such QP, or the event is none of its; without @qpn:
+ *	   the event is not a port's or the device's
  */
 int hca_raise(struct hca *hca, int port, uint32_t qpn, uint32_t type);
 

@@ -869,6 +869,11 @@ static void a_fault_raises_events_of_queues(void **state)
 	assert_int_equal(hca_raise(w->hca, 0, p.qp->qp_num, IB_EVENT_SRQ_ERR), -EINVAL);
 	assert_int_equal(hca_raise(w->hca, 0, p.qp->qp_num, IB_EVENT_PORT_ERR), -EINVAL);
 	assert_int_equal(hca_raise(w->hca, 0, 0x999, IB_EVENT_QP_FATAL), -EINVAL);
+	/* a port is no queue: what stands in the event must be what it says */
+	assert_int_equal(hca_raise(w->hca, 1, 0, IB_EVENT_QP_FATAL), -EINVAL);
+	assert_int_equal(hca_raise(w->hca, 1, 0, IB_EVENT_CQ_ERR), -EINVAL);
+	assert_int_equal(hca_raise(w->hca, 0, 0, IB_EVENT_SRQ_ERR), -EINVAL);
+	assert_int_equal(hca_raise(w->hca, 1, 0, IB_EVENT_PORT_ERR), 0);
 	end_program(&p);
 }
 
