@@ -20,6 +20,7 @@ const char *const oracle_names[ORACLE_NUM] = {
 	[ORACLE_RELIABLE] = "reliable", [ORACLE_CREDIT] = "credit",
 	[ORACLE_WAKE] = "wake",		[ORACLE_LEAK] = "leak",
 	[ORACLE_TABLES] = "tables",	[ORACLE_RECOVERY] = "recovery",
+	[ORACLE_COUNT] = "count",
 };
 
 bool sim_sabotage(const struct sim *sim, enum oracle oracle)
@@ -198,6 +199,102 @@ void oracle_losses(struct sim *sim)
 		sim_fail(sim, ORACLE_RELIABLE,
 			 "%u messages of UC and UD are lost, %llu packets were",
 			 sim->result->lost, (unsigned long long)taken);
+}
+
+/* --- counters --- */
+
+/* what left adapters by softibd: programs' packets, and MADs. Not counted by
+ * any cable is what an adapter sends to itself */
+static struct {
+	uint64_t packets, dwords;
+} carried;
+
+int __real_fab_send(struct fabric *fab, int node, int port, const void *bytes, size_t len);
+int __wrap_fab_send(struct fabric *fab, int node, int port, const void *bytes, size_t len);
+
+int __wrap_fab_send(struct fabric *fab, int node, int port, const void *bytes, size_t len)
+{
+	const struct ag_port *own = &fab_node(fab, node)->port[port];
+	int ret = __real_fab_send(fab, node, port, bytes, len);
+	struct wire_lrh lrh;
+
+	if (ret || wire_lrh_decode(bytes, len, &lrh) < 0)
+		return ret;
+	if (lrh.dlid >> own->lmc != own->lid >> own->lmc) {
+		carried.packets++;
+		carried.dwords += lrh.length_dwords;
+	}
+	return 0;
+}
+
+/* no fault took or doubled a packet, and no cable went while one was on it */
+static bool cables_are_whole(const struct plan *plan)
+{
+	for (int i = 0; i < plan->num_faults; i++)
+		if (plan->fault[i].kept && plan->fault[i].kind <= FAULT_SWITCH)
+			return false;
+	return true;
+}
+
+static void check_cable(struct sim *sim, int n, int p)
+{
+	const struct topo_port *cable = &sim->topo->node[n].port[p];
+	const uint64_t *from = fab_node(sim->fab, n)->port[p].count.raw;
+	const uint64_t *to = fab_node(sim->fab, cable->peer_node)->port[cable->peer_port].count.raw;
+	uint64_t sent = from[AG_XMIT_PACKETS] + sim_sabotage(sim, ORACLE_COUNT);
+
+	if (sent != to[AG_RCV_PACKETS] || from[AG_XMIT_DATA] != to[AG_RCV_DATA])
+		sim_fail(sim, ORACLE_COUNT,
+			 "%s:%d sent %llu packets of %llu words, its peer received %llu of %llu",
+			 sim->topo->node[n].name, p, (unsigned long long)sent,
+			 (unsigned long long)from[AG_XMIT_DATA],
+			 (unsigned long long)to[AG_RCV_PACKETS],
+			 (unsigned long long)to[AG_RCV_DATA]);
+}
+
+/* Return: what adapters' ports sent, or dropped as they should have */
+static uint64_t sum_adapters(const struct sim *sim, uint64_t *dwords)
+{
+	uint64_t packets = 0;
+
+	for (int n = 0; n < sim->topo->num_nodes; n++) {
+		const struct ag_node *node = fab_node(sim->fab, n);
+
+		for (int p = 1; p <= node->num_ports && !node->sw; p++) {
+			packets += node->port[p].count.raw[AG_XMIT_PACKETS];
+			*dwords += node->port[p].count.raw[AG_XMIT_DATA];
+		}
+	}
+	return packets;
+}
+
+/* Where nothing went by windows and nobody died in the middle of his sending,
+ * the sum is known from outside: what the adapters gave to the fabric, and the
+ * records of lanes. Of lanes their senders alone know the words. */
+static void check_sum(struct sim *sim)
+{
+	uint64_t dwords = 0, packets = sum_adapters(sim, &dwords);
+
+	if (sim->plan->windows || sim->plan->kind != KIND_CALM)
+		return;
+	if (packets != carried.packets + sim->laned ||
+	    (!sim->plan->lanes && dwords != carried.dwords))
+		sim_fail(sim, ORACLE_COUNT,
+			 "adapters sent %llu packets of %llu words, and count %llu of %llu",
+			 (unsigned long long)(carried.packets + sim->laned),
+			 (unsigned long long)carried.dwords, (unsigned long long)packets,
+			 (unsigned long long)dwords);
+}
+
+void oracle_counters(struct sim *sim)
+{
+	if (!cables_are_whole(sim->plan))
+		return;
+	for (int n = 0; n < sim->topo->num_nodes; n++)
+		for (int p = 1; p <= fab_node(sim->fab, n)->num_ports; p++)
+			if (sim->topo->node[n].port[p].peer_node >= 0)
+				check_cable(sim, n, p);
+	check_sum(sim);
 }
 
 /* --- what is left --- */

@@ -47,6 +47,7 @@ enum oracle {
 	ORACLE_LEAK,	   /* nothing is left when all is gone */
 	ORACLE_TABLES,	   /* every LID is reached, without a loop */
 	ORACLE_RECOVERY,   /* ports are Active again after the last fault */
+	ORACLE_COUNT,	   /* ports count what their cables carried */
 	ORACLE_NUM
 };
 extern const char *const oracle_names[ORACLE_NUM];
@@ -69,6 +70,9 @@ void oracle_losses(struct sim *sim);
 void oracle_forgotten(struct sim *sim, const struct program *p);
 /** oracle_numbers() - no program is left: no QP number, no key is taken */
 void oracle_numbers(struct sim *sim);
+/** oracle_counters() - both ends of each cable agree, and adapters count what
+ *  was sent; the counts of lanes are folded in */
+void oracle_counters(struct sim *sim);
 /** oracle_baseline(), oracle_leaks() - before all is made, after it is gone */
 void oracle_baseline(struct sim *sim);
 void oracle_leaks(struct sim *sim);
@@ -107,6 +111,7 @@ struct sim {
 	struct rt_timer end;
 	int64_t balance;
 	int descriptors;
+	uint64_t laned; /* packets that went by lanes, from node to node */
 	uint32_t turn; /* for what looks at a part per event */
 };
 

@@ -199,6 +199,8 @@ static void watch_record(struct program *p, const struct abi_cell *cell)
 	p->sim->result->by_lane += record.packets;
 	sim_note_bytes(p->sim, word, sizeof(word));
 	e = conns_end_of(p, record.src_qpn);
+	if (e && peer_of(e)->program->node != p->node)
+		p->sim->laned += record.packets;
 	if (!e || e->conn->plan->transport == PLAN_UD ||
 	    wire_opcodes[record.opcode].flags & WIRE_IS_RESPONSE)
 		return;

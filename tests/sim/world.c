@@ -288,6 +288,7 @@ static void take_down(struct sim *sim)
 {
 	fab_fold(sim->fab);
 	note_counters(sim);
+	oracle_counters(sim);
 	sim->result->virtual_ns = rt_now(sim->rt).ns;
 	sim->ending = true;
 	conns_exit(sim);
