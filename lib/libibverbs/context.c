@@ -13,6 +13,7 @@
 
 #include "soft.h"
 #include "threads.h"
+#include "windows_memory.h"
 
 static pthread_mutex_t contexts_lock = PTHREAD_MUTEX_INITIALIZER;
 static LIST_HEAD(contexts); /* --- protected by contexts_lock --- */
@@ -223,6 +224,7 @@ static void after_fork_child(void)
 	struct soft_context *ctx;
 
 	threads_forked();
+	memory_areas_forget();
 	list_for_each_entry(ctx, &contexts, entry) {
 		ctx->forked = true;
 		windows_in_child(ctx);

@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What is mapped at an address of this process, as /proc tells. */
+/*
+ * What is mapped at an address of this process, as /proc tells. Opening that
+ * file takes longer than asking: it stays open, for one process, since it
+ * goes on telling of the one that opened it.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -103,15 +108,56 @@ static bool read_text(int fd, const char *addr, struct area *a)
 	return found;
 }
 
+/** union opened - the file, and whose it is */
+union opened {
+	struct {
+		int fd;
+		pid_t of;
+	};
+	uint64_t both;
+};
+
+static _Atomic uint64_t kept; /* union opened; 0: none */
+
+void memory_areas_forget(void)
+{
+	union opened maps = {.both = atomic_exchange(&kept, 0)};
+
+	if (maps.of)
+		close(maps.fd);
+}
+
+/* Return: what ask() does; -1 also when the program has closed it, and the
+ * number is perhaps another file's */
+static int ask_kept(uint64_t both, const char *addr, struct area *area)
+{
+	union opened maps = {.both = both};
+
+	return maps.of && maps.of == getpid() ? ask(maps.fd, addr, area) : -1;
+}
+
+/* Another thread may have opened it, too: then one is enough. */
+static void keep(int fd, uint64_t before)
+{
+	union opened maps = {.fd = fd, .of = getpid()};
+
+	if (!atomic_compare_exchange_strong(&kept, &before, maps.both))
+		close(fd);
+}
+
 bool memory_area_at(const char *addr, struct area *area)
 {
-	int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC), answer;
+	uint64_t before = atomic_load(&kept);
+	int answer = ask_kept(before, addr, area), fd;
 
+	if (answer >= 0)
+		return answer;
+	fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return false;
 	answer = ask(fd, addr, area);
 	if (answer < 0)
 		return read_text(fd, addr, area);
-	close(fd);
+	keep(fd, before);
 	return answer;
 }

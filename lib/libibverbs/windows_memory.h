@@ -70,5 +70,7 @@ struct area {
 };
 /** memory_area_at() - the mapping that holds @addr. False: none */
 bool memory_area_at(const char *addr, struct area *area);
+/** memory_areas_forget() - in a child: what was known is of the parent */
+void memory_areas_forget(void);
 
 #endif

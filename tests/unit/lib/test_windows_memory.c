@@ -198,6 +198,54 @@ static void older_systems_tell_the_same(void **state)
 	munmap(p, BYTES);
 }
 
+/* Return: a descriptor of this process that is /proc/PID/maps; -1 */
+static int opened_maps(void)
+{
+	char path[64], target[64];
+
+	for (int fd = 0; fd < 64; fd++) {
+		ssize_t n;
+
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+		n = readlink(path, target, sizeof(target));
+		if (n > 5 && !memcmp(target + n - 5, "/maps", 5))
+			return fd;
+	}
+	return -1;
+}
+
+/* The file stays open; a program may close what it did not open, and have
+ * another file there; and a child's memory is not its parent's. */
+static void areas_are_told_by_ones_own_file(void **state)
+{
+	char *p = some_memory();
+	struct area a;
+	int fd, null, status;
+	pid_t child;
+
+	assert_true(memory_area_at(p, &a));
+	fd = opened_maps();
+	if (fd < 0) /* the system tells by text alone */
+		skip();
+	child = fork();
+	if (!child) {
+		munmap(p, PAGE);
+		_exit(memory_area_at(p, &a) ? 1 : 0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	null = open("/dev/null", O_RDONLY);
+	assert_int_equal(dup2(null, fd), fd);
+	assert_true(memory_area_at(p, &a) && a.start <= p && a.end > p);
+	assert_true(fcntl(fd, F_GETFD) >= 0);
+	assert_true(opened_maps() >= 0 && opened_maps() != fd);
+	memory_areas_forget();
+	assert_int_equal(opened_maps(), -1);
+	close(null);
+	close(fd);
+	munmap(p, BYTES);
+}
+
 static void a_file_stays(void **state)
 {
 	int fd = memfd_create("another's", MFD_CLOEXEC);
@@ -573,6 +621,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(untouched_memory_is_zero),
 		cmocka_unit_test(areas_are_told_apart),
 		cmocka_unit_test(older_systems_tell_the_same),
+		cmocka_unit_test(areas_are_told_by_ones_own_file),
 		cmocka_unit_test(a_file_stays),
 		cmocka_unit_test(locked_memory_stays),
 		cmocka_unit_test(nothing_is_lost_under_writers),
