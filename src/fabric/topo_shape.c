@@ -364,24 +364,40 @@ static void set_links(struct topology *topo, const struct reader *r)
 	}
 }
 
+/* the row that @spec begins with; NULL: it is no shape */
+static const struct shape *find_shape(const char *spec)
+{
+	size_t len = strcspn(spec, ":,");
+
+	for (size_t i = 0; i < ARRAY_SIZE(shapes); i++)
+		if (strlen(shapes[i].name) == len && !memcmp(shapes[i].name, spec, len))
+			return &shapes[i];
+	return NULL;
+}
+
+bool topo_is_shape(const char *spec)
+{
+	return find_shape(spec) != NULL;
+}
+
 int topo_shape(struct topo_build *b, const char *spec)
 {
 	struct shape_args args = {.hosts = 1, .ports = 1};
-	size_t len = strcspn(spec, ":,");
+	const struct shape *shape = find_shape(spec);
+	struct reader r = {b,
+			   shape,
+			   spec,
+			   spec + strcspn(spec, ":,"),
+			   TOPO_SPEED_DEFAULT,
+			   TOPO_WIDTH_DEFAULT};
 	int error;
 
-	for (size_t i = 0; i < ARRAY_SIZE(shapes); i++) {
-		struct reader r = {b,	       &shapes[i],	   spec,
-				   spec + len, TOPO_SPEED_DEFAULT, TOPO_WIDTH_DEFAULT};
-
-		if (strlen(shapes[i].name) != len || memcmp(shapes[i].name, spec, len))
-			continue;
-		error = arguments(&r, &args);
-		if (!error)
-			error = shapes[i].build(b, &args);
-		if (!error)
-			set_links(b->topo, &r);
-		return error;
-	}
-	return -ENOENT;
+	if (!shape)
+		return -ENOENT;
+	error = arguments(&r, &args);
+	if (!error)
+		error = shape->build(b, &args);
+	if (!error)
+		set_links(b->topo, &r);
+	return error;
 }

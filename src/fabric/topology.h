@@ -61,6 +61,9 @@ struct topology {
  * Return: 0 and *@topo (free with topo_free); -EINVAL, -ENOENT, -ENOMEM
  */
 int topo_load(const char *spec, struct topology **topo, char *err, size_t err_bytes);
+/** topo_is_shape() - does topo_load() take @spec for a shorthand, even where a
+ *  file has that name? */
+bool topo_is_shape(const char *spec);
 /** topo_parse_text() - a file's text; @name for messages (fuzz entry) */
 int topo_parse_text(const char *name, const char *text, size_t len,
 		    struct topology **topo, char *err, size_t err_bytes);

@@ -202,6 +202,21 @@ def test_up_says_why_it_fails(home):
     assert not list((home / "softib").iterdir())
 
 
+def test_up_takes_a_shape_for_a_shape(home):
+    """A file of that name is meant by a path: softib-topology(5)."""
+    (home / "pair").write_text("no topology\n")
+    (home / "star:3").mkdir()
+    for name, shape in (("a", "pair"), ("b", "star:3")):
+        done = softib(home, "up", name, "--topology", shape, cwd=home)
+        assert done.returncode == 0, done.stderr
+    assert [row["topology"] for row in json.loads(softib(home, "list", "--json").stdout)] == \
+        ["pair", "star:3"]
+    meant = softib(home, "up", "c", "--topology", "./pair", cwd=home)
+    assert meant.returncode == 1 and f"{home}/pair:1: " in meant.stderr
+    for name in "ab":
+        assert softib(home, "down", name).returncode == 0
+
+
 def test_dead_softibd_ends_its_fabric(home):
     assert softib(home, "up").returncode == 0
     os.kill(softibd_of(home)[0], signal.SIGKILL)

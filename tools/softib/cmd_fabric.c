@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/types.h"
+#include "fabric/topology.h"
 #include "softib.h"
 
 #define DEFAULT_TIMEOUT_S 120
@@ -282,11 +283,11 @@ static int serve(struct session *s, int ready_fd)
 	return EXIT_SUCCESS;
 }
 
-static int absolute_topology(struct fabric_args *args, char path[PATH_MAX])
+/* of a file, so that 'softib list' tells it to people elsewhere */
+static void absolute_topology(struct fabric_args *args, char path[PATH_MAX])
 {
-	if (!access(args->topology, F_OK) && realpath(args->topology, path))
+	if (!topo_is_shape(args->topology) && realpath(args->topology, path))
 		args->topology = path;
-	return 0;
 }
 
 int cmd_up(int argc, char **argv)
