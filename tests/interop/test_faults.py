@@ -4,12 +4,13 @@ reordering and outages. RC loses nothing; UC and UD lose what the fault log
 says, no more; what takes a link away is repaired by the subnet manager."""
 import json
 import re
+import signal
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from interop.fabric import BUILD, Failed, Fabric, _ports, wait_until
+from interop.fabric import BUILD, TIMEOUT, Failed, Fabric, _ports, wait_until
 from interop.test_perftest import table_rows
 
 HERE = Path(__file__).parent
@@ -344,6 +345,39 @@ def test_a_scenario(pair):
     assert "it fell" in out and "done" in out
     assert pair.json("fault", "list")["rules"] == []
     pair.finish(server)
+
+
+@pytest.mark.parametrize("number", ["HUP", "INT", "QUIT", "TERM"])
+def test_a_signal_clears_the_rules(pair, number):
+    path = pair.home / "endless"
+    path.write_text("add loss: link n1:1 note\nsay added\nafter 1000s say never\n")
+    run = subprocess.Popen([BUILD / "bin/softib", "fault", "run", path], env=pair.env, text=True,
+                           stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    pair.running.append(run)
+    while "added" not in (line := run.stdout.readline()):
+        assert line, run.stderr.read()
+    assert len(pair.json("fault", "list")["rules"]) == 1
+    run.send_signal(getattr(signal, f"SIG{number}"))
+    _, err = run.communicate(timeout=TIMEOUT)
+    assert run.returncode == 1 and "by a signal" in err and "rules are cleared" in err, err
+    assert pair.json("fault", "list")["rules"] == []
+
+
+def test_a_reader_that_goes_clears_the_rules(pair):
+    path = pair.home / "chatter"
+    path.write_text("add loss: link n1:1 note\nsay added\nwhen port n2:1 down say one\n"
+                    "after 1000s say never\n")
+    run = subprocess.Popen([BUILD / "bin/softib", "fault", "run", path], env=pair.env, text=True,
+                           stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    pair.running.append(run)
+    while "added" not in (line := run.stdout.readline()):
+        assert line, run.stderr.read()
+    run.stdout.close()
+    pair.softib("link", "n2:1", "down")
+    assert run.wait(TIMEOUT) == 1
+    pair.softib("link", "n2:1", "up")
+    assert "cannot write the output: Broken pipe" in run.stderr.read()
+    assert pair.json("fault", "list")["rules"] == []
 
 
 BAD_RULES = [("link n9:1 drop", 'no node "n9"'), ("link n1:2 drop", "expected 1 to 1"),

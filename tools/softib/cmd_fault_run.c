@@ -557,11 +557,25 @@ static int act(struct scenario *s, const struct line *l)
 
 /* --- the run ----------------------------------------------------------- */
 
-static volatile sig_atomic_t interrupted;
+static volatile sig_atomic_t interrupted; /* by the signal of this number */
 
 static void on_signal(int number)
 {
-	interrupted = 1;
+	interrupted = number;
+}
+
+/* whatever ends the run, its rules are to be cleared. A reader of the output
+ * that goes is found by the write. */
+static void catch_signals(void)
+{
+	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+	struct sigaction stop = {.sa_handler = on_signal}, old;
+
+	signal(SIGPIPE, SIG_IGN);
+	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
+		if (!sigaction(numbers[i], NULL, &old) &&
+		    old.sa_handler != SIG_IGN) /* as nohup has it */
+			sigaction(numbers[i], &stop, NULL);
 }
 
 static int await(struct scenario *s, const struct line *l)
@@ -592,9 +606,8 @@ static int play(struct scenario *s)
 		if (await(s, &s->line[i]))
 			return -1;
 		printf("%10.3f s %s\n", (double)since(&s->start) / 1e9, s->line[i].text);
-		if (act(s, &s->line[i]))
+		if (act(s, &s->line[i]) || check_output())
 			return -1;
-		fflush(stdout);
 		clock_gettime(CLOCK_MONOTONIC, &s->last);
 	}
 	return 0;
@@ -657,7 +670,6 @@ int fault_run(int argc, char **argv)
 		       "  when subnet up add loss: link n1:1 drop 1% seed=7\n"
 		       "  after 1000 packets on n1:1 clear loss\n"
 		       "  after 1s add cut: link s1:3 down for=2s\n"};
-	struct sigaction stop = {.sa_handler = on_signal};
 	struct run_args args = {0};
 	struct scenario s = {0};
 	int ret;
@@ -670,14 +682,16 @@ int fault_run(int argc, char **argv)
 	s.line = calloc(LINES_MAX + 1, sizeof(*s.line));
 	if (!s.line)
 		return complain("out of memory");
-	sigaction(SIGINT, &stop, NULL);
-	sigaction(SIGTERM, &stop, NULL);
 	ret = read_file(&s);
 	if (!ret) {
+		catch_signals();
 		ret = play(&s);
 		if (!args.keep && clear_ours(&s))
 			ret = -1;
 	}
+	if (interrupted)
+		ret = complain("%s ended by a signal (%s), its rules %s", s.file,
+			       strsignal(interrupted), args.keep ? "stay" : "are cleared");
 	free(s.line);
 	return ret ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -29,14 +29,19 @@ const char *state_colour(const char *state)
 	return !strcmp(state, "Down") ? "31" : "33";
 }
 
+int check_output(void)
+{
+	if (!fflush(stdout) && !ferror(stdout))
+		return EXIT_SUCCESS;
+	return complain("cannot write the output: %s", strerror(errno));
+}
+
 int print_json(struct json_object *o)
 {
 	puts(json_object_to_json_string_ext(o, JSON_C_TO_STRING_PRETTY |
 						       JSON_C_TO_STRING_SPACED |
 						       JSON_C_TO_STRING_NOSLASHESCAPE));
-	if (!fflush(stdout))
-		return EXIT_SUCCESS;
-	return complain("cannot write: %s", strerror(errno));
+	return check_output();
 }
 
 const char *human_bytes(uint64_t bytes, char text[16])

@@ -170,6 +170,9 @@ bool use_colour(FILE *out);
 void paint(const char *how, const char *text, int width);
 /** state_colour() - of a port state's name */
 const char *state_colour(const char *state);
+/** check_output() - was all that was printed written, too? Return: EXIT_SUCCESS;
+ *  EXIT_FAILURE (said) */
+int check_output(void);
 /** print_json() - pretty, and a newline */
 int print_json(struct json_object *o);
 /** human_bytes() - "1.5 GB"; @text is room */
