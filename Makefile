@@ -45,6 +45,7 @@ check-sim: all
 
 # One of them again: make replay SEED=17 [KIND=..] [FAULTS=0,3|none] [OPS=..] [VERBOSE=1]
 replay: all
+	$(if $(SEED),,$(error which seed? For example: make replay SEED=17))
 	@$(BUILD)/tests/sim/softib-sim --seed $(SEED) $(if $(KIND),--kind $(KIND)) \
 		$(if $(FAULTS),--faults $(FAULTS)) $(if $(OPS),--ops $(OPS)) $(if $(VERBOSE),--verbose)
 

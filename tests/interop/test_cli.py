@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from interop.fabric import SOFTIB, TIMEOUT, Fabric, wait_until
+from interop.fabric import BUILD, SOFTIB, TIMEOUT, Fabric, wait_until
 
 COMMANDS = ["run", "up", "down", "list", "exec", "status", "topo", "wait", "link", "counters",
             "resource"]
@@ -425,3 +425,43 @@ def test_wait_is_answered_by_the_event():
         assert waiting.answer()["ports"]["active"] == 4
         manager.terminate()
         manager.wait()
+
+
+# --- the simulator ---
+
+@pytest.mark.parametrize("args, says", [
+    (["--seeds", "abc"], "--seeds takes a number from 1 on, not 'abc'"),
+    (["--seeds", "0"], "--seeds takes a number from 1 on, not '0'"),
+    (["--seeds", "-1"], "--seeds takes a number from 1 on, not '-1'"),
+    (["--seed", "abc"], "--seed takes a number from 0 on, not 'abc'"),
+    (["--seed", "99999999999999999999"], "--seed takes a number"),
+    (["--first", "1x"], "--first takes a number from 0 on, not '1x'"),
+    (["--seed", "1", "--ops", "x"], "--ops takes a number from 1 on, not 'x'"),
+    (["--seed", "1", "--faults", "x"], "--faults takes numbers such as 0,3, or none, not 'x'"),
+    (["--seeds", "1", "--faults", "0,"], "--faults takes numbers such as 0,3, or none, not '0,'"),
+    (["--seed", "1", "--faults", "99"], "there is no fault 99"),
+    (["--seed", "1", "--kind", "calm", "--faults", "0"], "no fault 0: the plan has 0"),
+    (["--seeds", "1", "--faults", "99"], "there is no fault 99"),
+    (["--kind", "x"], "expected one of calm, packets, links, manager, death, memory, chaos"),
+    (["--break", "x"], "expected one of psn, order, "),
+    (["17"], "takes no argument '17'"),
+])
+def test_the_simulator_takes_no_rubbish(args, says):
+    done = subprocess.run([BUILD / "tests/sim/softib-sim", *args], capture_output=True, text=True,
+                          timeout=TIMEOUT, check=False)
+    assert done.returncode == 64 and says in done.stderr, done.stderr
+    assert not done.stdout
+
+
+def test_the_simulator_runs_without_faults():
+    for faults in ("none", ""):
+        done = subprocess.run([BUILD / "tests/sim/softib-sim", "--seed", "1", "--ops", "1",
+                               "--faults", faults], capture_output=True, text=True,
+                              timeout=TIMEOUT, check=False)
+        assert done.returncode == 0 and "seed 1 digest" in done.stdout, done.stderr
+
+
+def test_make_replay_asks_for_a_seed():
+    done = subprocess.run(["make", "-n", "-C", Path(__file__).parents[2], f"BUILD={BUILD}", "replay"],
+                          capture_output=True, text=True, timeout=TIMEOUT, check=False)
+    assert done.returncode and "make replay SEED=17" in done.stderr

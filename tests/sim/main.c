@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* softib-sim: scenarios from seeds. See docs/SIMULATION.md. */
 #include <argp.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +20,7 @@ static const struct argp_option option_list[] = {
 	{"seed", 's', "N", 0, "replay this seed, twice, and compare the digests", 0},
 	{"seeds", 'n', "COUNT", 0, "run so many seeds, from --first on", 0},
 	{"first", 'f', "N", 0, "the first seed of --seeds (default 1)", 0},
-	{"faults", 'F', "LIST", 0, "of the plan's faults only these: 0,3", 0},
+	{"faults", 'F', "LIST", 0, "of the plan's faults only these: 0,3; or none", 0},
 	{"ops", 'o', "N", 0, "at most so many requests of each end", 0},
 	{"kind", 'k', "KIND", 0, "calm, packets, links, manager, death, memory, chaos",
 	 0},
@@ -33,12 +34,68 @@ static const struct argp_option option_list[] = {
 static int find_name(struct argp_state *state, const char *const *names, int n,
 		     const char *name)
 {
-	for (int i = 0; i < n; i++)
+	char list[256] = "";
+
+	for (int i = 0; i < n; i++) {
+		size_t len = strlen(list);
+
 		if (!strcmp(names[i], name))
 			return i;
-	argp_error(state, "'%s' is not known; see docs/SIMULATION.md for the names",
-		   name);
+		snprintf(list + len, sizeof(list) - len, "%s%s", i ? ", " : "", names[i]);
+	}
+	argp_error(state, "'%s' is not known; expected one of %s", name, list);
 	return -1;
+}
+
+/* the number at *@at, which goes on behind it. Return: 0; -1 there is none */
+static int take_number(const char **at, uint64_t *n)
+{
+	char *end;
+
+	if (**at < '0' || **at > '9')
+		return -1;
+	errno = 0;
+	*n = strtoull(*at, &end, 0);
+	*at = end;
+	return errno ? -1 : 0;
+}
+
+static uint64_t number(struct argp_state *state, const char *what, const char *text,
+		       uint64_t least, uint64_t most)
+{
+	const char *at = text;
+	uint64_t n = 0;
+
+	if (take_number(&at, &n) || *at || n < least || n > most)
+		argp_error(state, "--%s takes a number from %" PRIu64 " on, not '%s'",
+			   what, least, text);
+	return n;
+}
+
+/* a list of numbers of faults that the seed's plan has; "none" is the empty
+ * one. With many seeds their plans differ: any number that a plan may have. */
+static void check_faults(struct argp_state *state, struct arguments *a)
+{
+	static struct plan plan;
+	const char *at = a->run.keep_faults;
+	uint64_t num = PLAN_FAULTS, n = 0;
+
+	if (!at || !*at || !strcmp(at, "none"))
+		return;
+	if (a->one) {
+		plan_make(&plan, a->run.seed, a->run.kind);
+		num = (uint64_t)plan.num_faults;
+	}
+	do {
+		if (take_number(&at, &n) || (*at && *at != ','))
+			argp_error(state, "--faults takes numbers such as 0,3, or none, not '%s'",
+				   a->run.keep_faults);
+		if (n >= num)
+			argp_error(state,
+				   "there is no fault %" PRIu64 ": the plan has %" PRIu64
+				   ", from 0 on; --verbose prints it",
+				   n, num);
+	} while (*at++ == ',');
 }
 
 static error_t parse_option(int key, char *arg, struct argp_state *state)
@@ -48,19 +105,19 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case 's':
 		a->one = true;
-		a->run.seed = strtoull(arg, NULL, 0);
+		a->run.seed = number(state, "seed", arg, 0, UINT64_MAX);
 		return 0;
 	case 'n':
-		a->seeds = strtoull(arg, NULL, 0);
+		a->seeds = number(state, "seeds", arg, 1, UINT64_MAX);
 		return 0;
 	case 'f':
-		a->run.seed = strtoull(arg, NULL, 0);
+		a->run.seed = number(state, "first", arg, 0, UINT64_MAX);
 		return 0;
 	case 'F':
 		a->run.keep_faults = arg;
 		return 0;
 	case 'o':
-		a->run.max_ops = (uint32_t)strtoul(arg, NULL, 0);
+		a->run.max_ops = (uint32_t)number(state, "ops", arg, 1, UINT32_MAX);
 		return 0;
 	case 'k':
 		a->run.kind = find_name(state, plan_kind_names, KIND_NUM, arg);
@@ -73,6 +130,12 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		return 0;
 	case 'v':
 		a->run.verbose = true;
+		return 0;
+	case ARGP_KEY_ARG:
+		argp_error(state, "softib-sim takes no argument '%s'; see --help", arg);
+		return EINVAL;
+	case ARGP_KEY_END:
+		check_faults(state, a);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
