@@ -146,6 +146,12 @@ static inline struct words copy_of(const uint64_t word[3])
 	return (struct words){{word[0], word[1], word[2]}};
 }
 
+static bool is_rnr_nak(const struct wire_packet *pkt)
+{
+	return wire_opcodes[pkt->bth.opcode].flags & WIRE_HAS_AETH &&
+	       (pkt->aeth.syndrome & WIRE_AETH_KIND_MASK) == WIRE_AETH_RNR_NAK;
+}
+
 noinline static void to_transport(struct engine *e, const struct eng_lane_in *lane, struct eng_qp *qp,
 			 const struct abi_cell *cell, struct words copy)
 {
@@ -154,10 +160,14 @@ noinline static void to_transport(struct engine *e, const struct eng_lane_in *la
 	struct wire_packet pkt;
 
 	abi_record_unpack(word, &record);
-	if (decode(lane->rx.memory, cell, &record, &pkt))
+	if (likely(decode(lane->rx.memory, cell, &record, &pkt))) {
+		/* a wait that is short begins, and lanes are read by an old clock */
+		if (unlikely(is_rnr_nak(&pkt)))
+			e->now = e->cfg.now(e->cfg.ctx);
 		tp_qp_receive(qp->tp, &pkt, e->now);
-	else
+	} else {
 		e->stats.rx_malformed++;
+	}
 	eng_qp_touch(qp);
 }
 

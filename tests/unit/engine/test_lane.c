@@ -4,85 +4,7 @@
  * is posted, both complete the same. Messages of all lengths around that of a
  * cell, and every reason why the straight way of a small SEND is not taken.
  */
-#include "engine/private.h"
-#include "world.h"
-
-/** struct joined - a world whose packets go by two lanes */
-struct joined {
-	struct world *w;
-	struct eng_lane_out out[2];
-	struct eng_lane_in in[2];
-	struct eng_flow flow[2];
-};
-
-static void make_lane(struct joined *j, unsigned i, struct side *from, struct side *to)
-{
-	struct abi_lane *memory = aligned_alloc(64, abi_lane_bytes());
-
-	memset(memory, 0, abi_lane_bytes());
-	eng_lane_out_init(&j->out[i], memory, false);
-	j->flow[i] = (struct eng_flow){.lane = &j->out[i],
-				       .count = &memory->flow[0],
-				       .serial = 1,
-				       .mtu_bytes = 4096};
-	j->in[i] = (struct eng_lane_in){
-		.rx.memory = memory, .slid = from->page->port[0].lid, .slid_mask = 0xffff,
-		.pkey = PKEY};
-	eng_lane_add(to->engine, &j->in[i]);
-	from->flow = &j->flow[i];
-}
-
-static struct joined *join_as(enum ibv_qp_type type)
-{
-	struct joined *j = calloc(1, sizeof(*j));
-	void *state;
-
-	setup(&state);
-	j->w = state;
-	make_lane(j, 0, &j->w->a, &j->w->b);
-	make_lane(j, 1, &j->w->b, &j->w->a);
-	connect(j->w, type);
-	return j;
-}
-
-static struct joined *join(void)
-{
-	return join_as(IBV_QPT_RC);
-}
-
-static void part(struct joined *j)
-{
-	void *state = j->w;
-
-	teardown(&state);
-	free(j->in[0].rx.memory);
-	free(j->in[1].rx.memory);
-	free(j);
-}
-
-static uint64_t by_lane(const struct joined *j)
-{
-	return j->flow[0].count->packets;
-}
-
-/* B's receives, one SEND of A, both completions */
-struct exchange {
-	struct ibv_send_wr wr;
-	uint32_t bytes;
-};
-
-static void make(struct world *w, const struct exchange *x, struct ibv_wc wc[2])
-{
-	fill(&w->a, x->bytes);
-	memset(w->b.memory, 0, 256);
-	assert_int_equal(recv_into(&w->b, 77, 3, 200), 0);
-	assert_int_equal(send(&w->a, x->wr, x->bytes), 0);
-	run(w);
-	wc[0] = take(&w->a);
-	wc[1] = take(&w->b);
-	expect_empty(&w->a);
-	expect_empty(&w->b);
-}
+#include "lanes.h"
 
 static void lanes_and_packets_complete_alike(void **state)
 {
@@ -303,93 +225,6 @@ static void a_foreign_key_is_a_local_error(void **state)
 	part(j);
 }
 
-/* RNR: the message comes again when there is a receive */
-static void a_message_waits_for_its_receive(void **state)
-{
-	struct joined *j = join();
-	struct ibv_wc wc;
-
-	fill(&j->w->a, 8);
-	send(&j->w->a, (struct ibv_send_wr){.wr_id = 1, .opcode = IBV_WR_SEND}, 8);
-	send(&j->w->a, (struct ibv_send_wr){.wr_id = 2, .opcode = IBV_WR_SEND}, 8);
-	run(j->w);
-	expect_empty(&j->w->b);
-	recv_into(&j->w->b, 8, 0, 64);
-	recv_into(&j->w->b, 9, 0, 64);
-	clock_now = mono_add(clock_now, NSEC_PER_SEC);
-	run(j->w);
-	for (unsigned i = 0; i < 2; i++) {
-		wc = take(&j->w->b);
-		assert_int_equal(wc.wr_id, 8 + i);
-		assert_int_equal(wc.byte_len, 8);
-		assert_int_equal(take(&j->w->a).wr_id, 1 + i);
-	}
-	part(j);
-}
-
-/* what was known of a header is forgotten with the QP's attributes, its key's
- * partition, the QP itself */
-static void what_is_known_of_a_header_ends(void **state)
-{
-	const struct exchange x = {{.opcode = IBV_WR_SEND}, 8};
-	const struct ibv_send_wr wr = {.opcode = IBV_WR_SEND};
-	struct joined *j = join();
-	struct eng_stats stats;
-	struct ibv_wc wc[2];
-
-	make(j->w, &x, wc);
-	make(j->w, &x, wc); /* as one that is known */
-	j->w->b.page->port[0].pkey[0] = 0x8001;
-	recv_into(&j->w->b, 1, 0, 64);
-	send(&j->w->a, wr, 8);
-	run(j->w);
-	expect_empty(&j->w->b);
-	eng_stats(j->w->b.engine, &stats);
-	assert_int_equal(stats.rx_bad_pkey, 1);
-	j->w->b.page->port[0].pkey[0] = PKEY;
-	eng_qp_destroy(j->w->b.qp);
-	make_qp(&j->w->b, IBV_QPT_RC, 0x22, NULL);
-	to_rts(&j->w->b, 1, 0x12); /* connected to another */
-	recv_into(&j->w->b, 1, 0, 64);
-	send(&j->w->a, wr, 8);
-	run(j->w);
-	expect_empty(&j->w->b);
-	eng_stats(j->w->b.engine, &stats);
-	assert_int_equal(stats.rx_malformed, 1);
-	eng_qp_destroy(j->w->b.qp);
-	send(&j->w->a, wr, 8);
-	run(j->w);
-	eng_stats(j->w->b.engine, &stats);
-	assert_int_equal(stats.rx_no_qp, 1);
-	make_qp(&j->w->b, IBV_QPT_RC, 0x22, NULL); /* for teardown */
-	part(j);
-}
-
-/* a P_Key that the QP hears, but not the one of which softibd said that the
- * sender's port has it; said by the first record or by one whose like is known */
-static void a_partition_is_not_the_senders_word(void **state)
-{
-	const struct exchange x = {{.opcode = IBV_WR_SEND}, 8};
-	const struct ibv_send_wr wr = {.opcode = IBV_WR_SEND};
-
-	for (unsigned known = 0; known < 3; known++) {
-		struct joined *j = join();
-		struct eng_stats stats;
-		struct ibv_wc wc[2];
-
-		for (unsigned n = 0; n < known; n++)
-			make(j->w, &x, wc);
-		tp_qp_attr(j->w->a.qp->tp)->pkey = PKEY & 0x7fff;
-		recv_into(&j->w->b, 1, 0, 64);
-		send(&j->w->a, wr, 8);
-		run(j->w);
-		expect_empty(&j->w->b);
-		eng_stats(j->w->b.engine, &stats);
-		assert_int_equal(stats.rx_malformed, 1);
-		part(j);
-	}
-}
-
 static void an_srq_tells_its_limit(void **state)
 {
 	struct joined *j = calloc(1, sizeof(*j));
@@ -561,9 +396,6 @@ int main(void)
 		cmocka_unit_test(bulk_goes_round_and_is_full),
 		cmocka_unit_test(a_bad_request_is_refused_behind_good_ones),
 		cmocka_unit_test(a_foreign_key_is_a_local_error),
-		cmocka_unit_test(a_message_waits_for_its_receive),
-		cmocka_unit_test(what_is_known_of_a_header_ends),
-		cmocka_unit_test(a_partition_is_not_the_senders_word),
 		cmocka_unit_test(an_srq_tells_its_limit),
 		cmocka_unit_test(who_polls_once_has_acknowledged),
 		cmocka_unit_test(the_acknowledgement_of_who_answers_goes_along),

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * What the other end of a lane says: that it has no receive yet, and what is
+ * not its to say.
+ */
+#include "lanes.h"
+
+/* RNR: the message comes again when there is a receive */
+static void a_message_waits_for_its_receive(void **state)
+{
+	struct joined *j = join();
+	struct ibv_wc wc;
+
+	fill(&j->w->a, 8);
+	send(&j->w->a, (struct ibv_send_wr){.wr_id = 1, .opcode = IBV_WR_SEND}, 8);
+	send(&j->w->a, (struct ibv_send_wr){.wr_id = 2, .opcode = IBV_WR_SEND}, 8);
+	run(j->w);
+	expect_empty(&j->w->b);
+	recv_into(&j->w->b, 8, 0, 64);
+	recv_into(&j->w->b, 9, 0, 64);
+	clock_now = mono_add(clock_now, NSEC_PER_SEC);
+	run(j->w);
+	for (unsigned i = 0; i < 2; i++) {
+		wc = take(&j->w->b);
+		assert_int_equal(wc.wr_id, 8 + i);
+		assert_int_equal(wc.byte_len, 8);
+		assert_int_equal(take(&j->w->a).wr_id, 1 + i);
+	}
+	part(j);
+}
+
+/* the peer's wait is counted from when it asked for it, not from when this side,
+ * which had nothing to do, last looked at the clock */
+static void a_wait_after_idleness_is_a_whole_one(void **state)
+{
+	struct joined *j = join();
+
+	tp_qp_attr(j->w->b.qp->tp)->min_rnr_timer_enc = 0; /* 655 ms */
+	clock_now = mono_add(clock_now, 2 * (uint64_t)NSEC_PER_SEC);
+	send(&j->w->a, (struct ibv_send_wr){.wr_id = 1, .opcode = IBV_WR_SEND}, 8);
+	eng_tick(j->w->b.engine); /* answers before A looks */
+	run(j->w);
+	expect_empty(&j->w->a);
+	assert_int_equal(by_lane(j), 1); /* it was not sent again */
+	recv_into(&j->w->b, 8, 0, 64);
+	clock_now = mono_add(clock_now, NSEC_PER_SEC);
+	run(j->w);
+	assert_int_equal(take(&j->w->b).wr_id, 8);
+	assert_int_equal(take(&j->w->a).status, IBV_WC_SUCCESS);
+	part(j);
+}
+
+/* what was known of a header is forgotten with the QP's attributes, its key's
+ * partition, the QP itself */
+static void what_is_known_of_a_header_ends(void **state)
+{
+	const struct exchange x = {{.opcode = IBV_WR_SEND}, 8};
+	const struct ibv_send_wr wr = {.opcode = IBV_WR_SEND};
+	struct joined *j = join();
+	struct eng_stats stats;
+	struct ibv_wc wc[2];
+
+	make(j->w, &x, wc);
+	make(j->w, &x, wc); /* as one that is known */
+	j->w->b.page->port[0].pkey[0] = 0x8001;
+	recv_into(&j->w->b, 1, 0, 64);
+	send(&j->w->a, wr, 8);
+	run(j->w);
+	expect_empty(&j->w->b);
+	eng_stats(j->w->b.engine, &stats);
+	assert_int_equal(stats.rx_bad_pkey, 1);
+	j->w->b.page->port[0].pkey[0] = PKEY;
+	eng_qp_destroy(j->w->b.qp);
+	make_qp(&j->w->b, IBV_QPT_RC, 0x22, NULL);
+	to_rts(&j->w->b, 1, 0x12); /* connected to another */
+	recv_into(&j->w->b, 1, 0, 64);
+	send(&j->w->a, wr, 8);
+	run(j->w);
+	expect_empty(&j->w->b);
+	eng_stats(j->w->b.engine, &stats);
+	assert_int_equal(stats.rx_malformed, 1);
+	eng_qp_destroy(j->w->b.qp);
+	send(&j->w->a, wr, 8);
+	run(j->w);
+	eng_stats(j->w->b.engine, &stats);
+	assert_int_equal(stats.rx_no_qp, 1);
+	make_qp(&j->w->b, IBV_QPT_RC, 0x22, NULL); /* for teardown */
+	part(j);
+}
+
+/* a P_Key that the QP hears, but not the one of which softibd said that the
+ * sender's port has it; said by the first record or by one whose like is known */
+static void a_partition_is_not_the_senders_word(void **state)
+{
+	const struct exchange x = {{.opcode = IBV_WR_SEND}, 8};
+	const struct ibv_send_wr wr = {.opcode = IBV_WR_SEND};
+
+	for (unsigned known = 0; known < 3; known++) {
+		struct joined *j = join();
+		struct eng_stats stats;
+		struct ibv_wc wc[2];
+
+		for (unsigned n = 0; n < known; n++)
+			make(j->w, &x, wc);
+		tp_qp_attr(j->w->a.qp->tp)->pkey = PKEY & 0x7fff;
+		recv_into(&j->w->b, 1, 0, 64);
+		send(&j->w->a, wr, 8);
+		run(j->w);
+		expect_empty(&j->w->b);
+		eng_stats(j->w->b.engine, &stats);
+		assert_int_equal(stats.rx_malformed, 1);
+		part(j);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_message_waits_for_its_receive),
+		cmocka_unit_test(a_wait_after_idleness_is_a_whole_one),
+		cmocka_unit_test(what_is_known_of_a_header_ends),
+		cmocka_unit_test(a_partition_is_not_the_senders_word),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
