@@ -112,10 +112,16 @@ static bool decode(const struct abi_lane *memory, const struct abi_cell *cell,
 static bool is_heard(const struct eng_lane_in *lane, const struct eng_qp *qp,
 		     const struct abi_record *record)
 {
+	const struct tp_attr *attr;
+
 	if ((record->slid & lane->slid_mask) != lane->slid || record->pkey != lane->pkey)
 		return false;
-	/* a connected QP hears its peer alone */
-	return qp->init.type == IBV_QPT_UD || record->src_qpn == tp_qp_attr(qp->tp)->dest_qpn;
+	if (qp->init.type == IBV_QPT_UD)
+		return true;
+	/* a connected QP hears its peer alone: the LID is softibd's word, the QP that of
+	 * one who has the LID. By its LMC the peer may have several */
+	attr = tp_qp_attr(qp->tp);
+	return record->src_qpn == attr->dest_qpn && (attr->av.dlid & lane->slid_mask) == lane->slid;
 }
 
 /* Return: the QP that may have the record; NULL: none, and it is counted */

@@ -50,8 +50,25 @@ bool eng_pkey_passes(struct eng_qp *qp, uint16_t pkey)
 	}
 }
 
+/* A connected QP hears the port of its peer alone, by any path (one LMC holds for a
+ * subnet). Which QP of that port it is, a packet does not say. */
+static bool is_from_peer(const struct eng_qp *qp, const struct wire_packet *pkt)
+{
+	const struct tp_attr *attr = tp_qp_attr(qp->tp);
+	unsigned lmc;
+
+	if (qp->init.type == IBV_QPT_UD)
+		return true;
+	lmc = eng_port(qp->engine, attr->port_num)->lmc;
+	return (pkt->lrh.slid ^ attr->av.dlid) >> lmc == 0;
+}
+
 static void to_qp(struct eng_qp *qp, const struct wire_packet *pkt)
 {
+	if (unlikely(!is_from_peer(qp, pkt))) {
+		qp->engine->stats.rx_malformed++;
+		return;
+	}
 	if (unlikely(!eng_pkey_passes(qp, pkt->bth.pkey))) {
 		qp->engine->stats.rx_bad_pkey++;
 		return;

@@ -4,6 +4,7 @@
  * not its to say.
  */
 #include "lanes.h"
+#include "transport/qp.h"
 
 /* RNR: the message comes again when there is a receive */
 static void a_message_waits_for_its_receive(void **state)
@@ -113,6 +114,77 @@ static void a_partition_is_not_the_senders_word(void **state)
 	}
 }
 
+static bool hears(struct side *s)
+{
+	uint32_t epsn = s->qp->tp->resp.epsn.v;
+
+	eng_tick(s->engine);
+	return s->qp->tp->resp.epsn.v != epsn;
+}
+
+/* a third port's program, with a lane of its own to B, says that it is A's QP */
+static void the_port_of_a_peer_is_not_the_senders_word(void **state)
+{
+	struct abi_record record = {.opcode = WIRE_RC | WIRE_SEND_ONLY,
+					  .flags = ABI_RECORD_ACK_REQ,
+					  .slid = 5,
+					  .pkey = PKEY,
+					  .packets = 1,
+					  .psn = 100,
+					  .dest_qpn = 0x22,
+					  .src_qpn = 0x11};
+	static const struct {
+		uint16_t slid, mask, dlid;
+		bool heard;
+	} cases[] = {{5, 0xffff, 1, false}, {5, 0xffff, 4, false}, {5, 0xffff, 5, true},
+		     {4, 0xfffe, 4, true},  {4, 0xfffe, 5, true},  {4, 0xfffe, 6, false}};
+
+	for (unsigned i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct joined *j = join();
+		struct side *b = &j->w->b;
+
+		j->in[0].slid = cases[i].slid;
+		j->in[0].slid_mask = cases[i].mask;
+		tp_qp_attr(b->qp->tp)->av.dlid = cases[i].dlid;
+		recv_into(b, 77, 0, 64);
+		abi_lane_publish(&j->out[0].tx, &record);
+		assert_int_equal(hears(b), cases[i].heard);
+		part(j);
+	}
+}
+
+/* nor may it be said by packets, where softibd has seen to it that the LID is true */
+static void packets_of_another_port_are_dropped(void **state)
+{
+	static const struct {
+		uint16_t slid, dlid;
+		uint8_t lmc;
+		bool heard;
+	} cases[] = {{1, 1, 0, true}, {5, 1, 0, false}, {5, 4, 0, false},
+		     {5, 4, 1, true}, {4, 5, 1, true},	{4, 6, 1, false}};
+
+	for (unsigned i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct side *b;
+		struct eng_stats stats;
+		struct world *w;
+		void *world;
+
+		setup(&world);
+		w = world;
+		b = &w->b;
+		connect(w, IBV_QPT_RC);
+		recv_into(b, 77, 0, 64);
+		w->a.page->port[0].lid = cases[i].slid;
+		b->page->port[0].lmc = cases[i].lmc;
+		tp_qp_attr(b->qp->tp)->av.dlid = cases[i].dlid;
+		send(&w->a, (struct ibv_send_wr){.opcode = IBV_WR_SEND}, 8);
+		assert_int_equal(hears(b), cases[i].heard);
+		eng_stats(b->engine, &stats);
+		assert_int_equal(stats.rx_malformed, !cases[i].heard);
+		teardown(&world);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -120,6 +192,8 @@ int main(void)
 		cmocka_unit_test(a_wait_after_idleness_is_a_whole_one),
 		cmocka_unit_test(what_is_known_of_a_header_ends),
 		cmocka_unit_test(a_partition_is_not_the_senders_word),
+		cmocka_unit_test(the_port_of_a_peer_is_not_the_senders_word),
+		cmocka_unit_test(packets_of_another_port_are_dropped),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
