@@ -343,11 +343,20 @@ static bool turn_of(struct eng_qp *qp)
 
 bool eng_window_turn(struct engine *e)
 {
-	struct eng_qp *qp = list_first_entry(&e->held, struct eng_qp, held_node);
+	struct eng_qp *qp;
+	unsigned n = 0;
 
-	if (qp->in_window) /* another thread is at it */
-		return false;
-	list_del(&qp->held_node); /* the next turn is another's */
-	list_add_tail(&qp->held_node, &e->held);
-	return turn_of(qp);
+	list_for_each_entry(qp, &e->held, held_node)
+		n++;
+	/* all of them, or the engine sleeps while one is ready behind others that
+	 * drain; some may go meanwhile, the lock is let go inside */
+	while (n-- && !list_empty(&e->held)) {
+		qp = list_first_entry(&e->held, struct eng_qp, held_node);
+		list_del(&qp->held_node); /* the next turn is another's */
+		list_add_tail(&qp->held_node, &e->held);
+		/* else: another thread is at it */
+		if (!qp->in_window && turn_of(qp))
+			return true;
+	}
+	return false;
 }

@@ -4,6 +4,7 @@
  * allows it, in order with those that go by the wire, and counts what the
  * wire would have carried.
  */
+#include "engine/private.h"
 #include "engine/window.h"
 
 #include "world.h"
@@ -227,6 +228,42 @@ static void a_filled_queue_is_held_and_done(void **state)
 	assert_memory_equal(w->b.memory + 56, w->a.memory, 8);
 }
 
+static void hold(struct side *s)
+{
+	assert_true(tp_qp_hold(s->qp->tp));
+	list_add_tail(&s->qp->held_node, &s->engine->held);
+}
+
+/* another queue, that waits until what it has sent is acknowledged */
+static void hold_unacknowledged(struct side *s, uint32_t qpn)
+{
+	struct eng_qp *qp = s->qp;
+
+	make_qp(s, IBV_QPT_RC, qpn, NULL);
+	to_rts(s, 2, qpn);
+	send(s, (struct ibv_send_wr){.opcode = IBV_WR_SEND}, 8);
+	hold(s);
+	s->qp = qp;
+}
+
+static void one_turn_finds_whoever_is_ready(void **state)
+{
+	struct world *w = granted(state);
+
+	hold_unacknowledged(&w->a, 0x12);
+	hold_unacknowledged(&w->a, 0x13);
+	recv_into(&w->b, 1, 4096, 64);
+	send(&w->a, (struct ibv_send_wr){.opcode = IBV_WR_SEND}, 8);
+	hold(&w->a);
+	write_to(w, 0, 8);
+	eng_tick(w->b.engine); /* acknowledges */
+	assert_int_equal(eng_window_operations(w->a.engine), 0);
+	assert_true(eng_tick(w->a.engine));
+	assert_int_equal(eng_window_operations(w->a.engine), 1);
+	assert_int_equal(take(&w->a).opcode, IBV_WC_SEND);
+	assert_int_equal(take(&w->a).opcode, IBV_WC_RDMA_WRITE);
+}
+
 static void expect_revoked(struct world *w)
 {
 	uint64_t before = eng_window_operations(w->a.engine);
@@ -357,6 +394,7 @@ int main(void)
 		CASE(what_is_outside_goes_by_the_wire),
 		CASE(nothing_overtakes_what_is_unacknowledged),
 		CASE(a_filled_queue_is_held_and_done),
+		CASE(one_turn_finds_whoever_is_ready),
 		CASE(a_modified_qp_revokes_and_waits),
 		CASE(another_peer_has_another_window),
 		CASE(a_qp_in_error_revokes),
