@@ -197,10 +197,16 @@ static inline bool abi_lane_refresh(struct abi_lane_tx *tx)
 	return true;
 }
 
+/** abi_lane_knows_cell() - is there room for a record by what is known? */
+static inline bool abi_lane_knows_cell(const struct abi_lane_tx *tx)
+{
+	return tx->tail - tx->head_seen < ABI_LANE_CELLS;
+}
+
 /** abi_lane_has_cell() - is there room for a record? */
 static inline bool abi_lane_has_cell(struct abi_lane_tx *tx)
 {
-	return tx->tail - tx->head_seen < ABI_LANE_CELLS || abi_lane_refresh(tx);
+	return abi_lane_knows_cell(tx) || abi_lane_refresh(tx);
 }
 
 static inline uint32_t abi_lane_contiguous(const struct abi_lane_tx *tx, uint32_t least)

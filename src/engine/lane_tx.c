@@ -182,6 +182,11 @@ void eng_small_wait(struct engine *e, struct tp_qp *tp)
 	eng_note_expiry(e, tp->sq.timer);
 }
 
+bool eng_small_post(struct engine *e, struct eng_qp *qp, const struct ibv_send_wr *wr)
+{
+	return eng_small_try(e, qp, wr, false);
+}
+
 /* one that waited: small.h has the way of those that do not */
 static bool send_small(struct engine *e, struct eng_qp *qp)
 {
@@ -190,7 +195,7 @@ static bool send_small(struct engine *e, struct eng_qp *qp)
 	if (!eng_flow_holds(e, qp) || !abi_lane_has_cell(&qp->flow->lane->tx) ||
 	    !tp_qp_transmit_small(qp->tp, &s, ABI_CELL_BYTES, e->now))
 		return false;
-	eng_small_put(qp, qp->flow, &s);
+	eng_small_put(qp, qp->flow, &s, s.flags);
 	note_dirty(e, qp->flow->lane);
 	return true;
 }

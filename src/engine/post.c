@@ -124,6 +124,13 @@ noinline static int post_rest(struct eng_qp *qp, struct ibv_send_wr *wr, struct 
 	return ret;
 }
 
+noinline static bool post_datagram(struct engine *e, struct eng_qp *qp,
+				   const struct ibv_send_wr *wr,
+				   const struct tp_av *(*av_of)(struct ibv_ah *ah))
+{
+	return eng_datagram_post(e, qp, wr, wr->wr.ud.ah ? av_of(wr->wr.ud.ah) : NULL);
+}
+
 /* what is the peer's business alone: without the queue, if all is well */
 static bool post_straight(struct engine *e, struct eng_qp *qp, const struct ibv_send_wr *wr,
 			  const struct tp_av *(*av_of)(struct ibv_ah *ah))
@@ -131,8 +138,8 @@ static bool post_straight(struct engine *e, struct eng_qp *qp, const struct ibv_
 	if (wr->opcode != IBV_WR_SEND)
 		return false;
 	if (qp->init.type != IBV_QPT_UD)
-		return eng_small_post(e, qp, wr);
-	return eng_datagram_post(e, qp, wr, wr->wr.ud.ah ? av_of(wr->wr.ud.ah) : NULL);
+		return eng_small_post_quick(e, qp, wr) || eng_small_post(e, qp, wr);
+	return post_datagram(e, qp, wr, av_of);
 }
 
 noinline static int post_sends(struct eng_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad,

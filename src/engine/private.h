@@ -180,22 +180,30 @@ static inline const struct abi_devport *eng_port(const struct engine *e, unsigne
 /* mr.c */
 void *eng_mem(struct engine *e, uint32_t pd, uint32_t key, uint64_t va, uint64_t len, int access,
 	      bool remote);
-/** eng_mem_recent() - eng_mem() of a local key, inline: as long as it is of those
- *  that were used last */
-static inline void *eng_mem_recent(struct engine *e, uint32_t pd, uint32_t key, uint64_t va,
-				   uint64_t len, int access)
+/** eng_mem_used() - eng_mem() of a local key that is of those used last. NULL: it
+ *  is not, or not so */
+static inline void *eng_mem_used(const struct engine *e, uint32_t pd, uint32_t key, uint64_t va,
+				 uint64_t len, int access)
 {
 	const struct eng_mr *mr = e->recent_mr[key >> 8 & (ENG_RECENT_MRS - 1)];
 	uint64_t offset;
 
 	if (unlikely(!mr || mr->attr.key != key))
-		return eng_mem(e, pd, key, va, len, access, false);
+		return NULL;
 	/* below iova it is more than any length: a region does not wrap */
 	offset = va - mr->attr.iova;
 	if (unlikely(mr->attr.pd != pd || (mr->attr.access & access) != access ||
 		     len > mr->attr.length || offset > mr->attr.length - len))
 		return NULL;
 	return (char *)mr->attr.addr + offset;
+}
+/** eng_mem_recent() - eng_mem() of a local key, most often inline */
+static inline void *eng_mem_recent(struct engine *e, uint32_t pd, uint32_t key, uint64_t va,
+				   uint64_t len, int access)
+{
+	void *at = eng_mem_used(e, pd, key, va, len, access);
+
+	return likely(at) ? at : eng_mem(e, pd, key, va, len, access, false);
 }
 void eng_mr_free_all(struct engine *e);
 

@@ -39,9 +39,11 @@ static inline bool eng_small_has_room(struct abi_lane_tx *tx, uint32_t len)
 	       (len <= ABI_CELL_BYTES || abi_lane_room(tx, len, len) >= len);
 }
 
-/** eng_small_put() - into the cell at the tail of the lane of @flow, @qp's */
+/** eng_small_put() - into the cell at the tail of the lane of @flow, @qp's.
+ *  @flags: of the request. P_Key and flags are read where they are used: what is
+ *  spilled narrow and loaded wide waits for the store */
 static inline void eng_small_put(const struct eng_qp *qp, const struct eng_flow *flow,
-				 const struct tp_small *s)
+				 const struct tp_small *s, unsigned flags)
 {
 	struct abi_lane_tx *tx = &flow->lane->tx;
 	struct abi_cell *cell = abi_lane_cell(tx->memory, tx->tail);
@@ -50,10 +52,11 @@ static inline void eng_small_put(const struct eng_qp *qp, const struct eng_flow 
 	uint64_t word[3] = {
 		qp->small_word[0] | s->psn.v,
 		qp->small_word[1],
-		qp->small_word[2] | len | (uint64_t)s->pkey << 48,
+		qp->small_word[2] | len | (uint64_t)qp->tp->attr.pkey << 48,
 	};
 
-	word[1] |= (uint64_t)(s->solicited * ABI_RECORD_SOLICITED) << 24;
+	word[1] |= (uint64_t)(flags & IBV_SEND_SOLICITED) / IBV_SEND_SOLICITED *
+		   ABI_RECORD_SOLICITED << 24;
 	if (s->has_ack)
 		word[1] |= (uint64_t)ABI_RECORD_ACK << 24 | (uint64_t)s->ack.v << 32;
 	if (len > ABI_CELL_BYTES) {
@@ -75,36 +78,59 @@ _Static_assert(sizeof(struct tp_sge) == sizeof(struct ibv_sge) &&
 /** eng_small_wait() - start to wait for the acknowledgement of what was posted */
 void eng_small_wait(struct engine *e, struct tp_qp *tp);
 
-/** eng_small_post() - post and send, when that is all there is to do. The
- *  caller rings the lane. Return: false: it is not, nothing changed */
-static inline bool eng_small_post(struct engine *e, struct eng_qp *qp,
-				  const struct ibv_send_wr *wr)
+/* where the payload is: NULL: nowhere, or @quick and not known */
+static inline void *eng_small_source(struct engine *e, const struct eng_qp *qp, unsigned flags,
+				     const struct tp_sge *sge, bool quick)
+{
+	uint32_t len = sge->length_bytes;
+
+	if (flags & IBV_SEND_INLINE)
+		return (void *)(uintptr_t)sge->addr;
+	return quick ? eng_mem_used(e, qp->init.pd, sge->lkey, sge->addr, len, 0) :
+		       eng_mem_recent(e, qp->init.pd, sge->lkey, sge->addr, len, 0);
+}
+
+/* @quick: in a cell, and nothing has to be looked up: no call, so that all can stay
+ * in registers */
+static inline bool eng_small_try(struct engine *e, struct eng_qp *qp,
+				 const struct ibv_send_wr *wr, const bool quick)
 {
 	const unsigned may = IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE;
 	const struct tp_sge *sge = (const struct tp_sge *)wr->sg_list;
 	const struct eng_flow *flow = qp->flow;
 	unsigned flags = wr->send_flags;
-	bool is_inline = flags & IBV_SEND_INLINE;
 	struct tp_qp *tp = qp->tp;
 	struct tp_small small;
 	void *payload;
 
 	if (wr->opcode != IBV_WR_SEND || wr->num_sge != 1 || flags & ~may ||
-	    sge->length_bytes - 1 >= qp->small_bytes[is_inline] || !eng_flow_holds(e, qp) ||
-	    !eng_small_has_room(&flow->lane->tx, sge->length_bytes) || !tp_small_may_post(tp))
+	    sge->length_bytes - 1 >= qp->small_bytes[flags / IBV_SEND_INLINE & 1] ||
+	    !eng_flow_holds(e, qp))
 		return false;
-	payload = (void *)(uintptr_t)sge->addr;
-	if (!is_inline) {
-		payload = eng_mem_recent(e, qp->init.pd, sge->lkey, sge->addr, sge->length_bytes, 0);
-		if (unlikely(!payload))
-			return false;
-	}
+	if (quick ? sge->length_bytes > ABI_CELL_BYTES || !abi_lane_knows_cell(&flow->lane->tx) ||
+			    !tp_small_knows_post(tp) :
+		    !eng_small_has_room(&flow->lane->tx, sge->length_bytes) ||
+			    !tp_small_may_post(tp))
+		return false;
+	payload = eng_small_source(e, qp, flags, sge, quick);
+	if (unlikely(!payload))
+		return false;
 	tp_small_post(tp, wr->wr_id, flags, sge, payload, &small);
-	eng_small_put(qp, flow, &small);
+	eng_small_put(qp, flow, &small, wr->send_flags);
 	qp->window_run = 0;
 	if (unlikely(!tp_small_waits(tp)))
 		eng_small_wait(e, tp);
 	return true;
+}
+
+/** eng_small_post() - post and send, when that is all there is to do. The
+ *  caller rings the lane. Return: false: it is not, nothing changed */
+bool eng_small_post(struct engine *e, struct eng_qp *qp, const struct ibv_send_wr *wr);
+/** eng_small_post_quick() - the same, of the most common one alone */
+static inline bool eng_small_post_quick(struct engine *e, struct eng_qp *qp,
+					const struct ibv_send_wr *wr)
+{
+	return eng_small_try(e, qp, wr, true);
 }
 
 /* --- receiving --- */

@@ -313,7 +313,7 @@ bool tp_qp_transmit_small(struct tp_qp *qp, struct tp_small *out, uint32_t most,
 			return false;
 	}
 	out->length_bytes = sqe->length_bytes;
-	out->solicited = sqe->flags & IBV_SEND_SOLICITED;
+	out->flags = sqe->flags;
 	tp_small_sent(qp, sqe, out);
 	if (!tp_small_waits(qp))
 		tp_ack_wait(qp, now);

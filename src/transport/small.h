@@ -37,9 +37,15 @@ static inline bool tp_small_may_post(struct tp_qp *qp)
 		      !(qp->resp.pending & (uint8_t)~TP_RESPONSE_OWED));
 }
 
+/** tp_small_knows_post() - the same by what is known. Return: false: look */
+static inline bool tp_small_knows_post(const struct tp_qp *qp)
+{
+	return likely(qp->sq.straight && !(qp->resp.pending & (uint8_t)~TP_RESPONSE_OWED));
+}
+
 /** tp_small_sent() - what all ways of sending a small one do when it leaves, but
  *  for the timer: @sqe, at sq.next, has its PSN; @out all but payload, length
- *  and solicited */
+ *  and flags */
 static inline void tp_small_sent(struct tp_qp *qp, struct tp_sqe *sqe, struct tp_small *out)
 {
 	struct tp_sq *sq = &qp->sq;
@@ -71,7 +77,7 @@ static inline void tp_small_post(struct tp_qp *qp, uint64_t wr_id, unsigned flag
 
 	out->payload = payload;
 	out->length_bytes = len;
-	out->solicited = flags & IBV_SEND_SOLICITED;
+	out->flags = flags;
 	sqe->wr_id = wr_id;
 	sqe->length_bytes = len;
 	sqe->imm_or_rkey = 0;

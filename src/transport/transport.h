@@ -252,8 +252,8 @@ struct tp_small {
 	psn_t psn;
 	const void *payload; /* as tp_packet_out's pieces */
 	uint32_t length_bytes;
+	uint32_t flags; /* of the request: enum ibv_send_flags */
 	uint16_t pkey;
-	bool solicited;
 	bool has_ack; /* an acknowledgement of @ack travels along */
 	psn_t ack;
 };
