@@ -437,6 +437,7 @@ static bool op_link(struct control_request *req)
 	const char *state = control_text(req, "state");
 	const struct topo_port *tp;
 	int node, port, error;
+	uint32_t holder;
 
 	if (!control_port(req, &node, &port))
 		return true;
@@ -452,9 +453,11 @@ static bool op_link(struct control_request *req)
 	}
 	error = fab_link_set(control_fabric(req->control), node, port,
 			     !strcmp(state, "up"));
-	if (error) {
-		control_fail(req, "%s:%d: %s", topology_of(req)->node[node].name, port,
-			     strerror(-error));
+	if (error) { /* the cable exists: a rule wants it out */
+		holder = fab_link_holder(control_fabric(req->control), node, port);
+		control_fail(req, "%s:%d: fault rule %u holds this link down; "
+				  "'softib fault clear %u' ends that",
+			     topology_of(req)->node[node].name, port, holder, holder);
 		return true;
 	}
 	put_text(req->out, "node", topology_of(req)->node[node].name);

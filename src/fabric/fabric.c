@@ -358,6 +358,8 @@ int fab_link_set(struct fabric *fab, int node, int num, bool up)
 
 	if (!port || num == 0 || port->peer_node < 0)
 		return -ENOENT;
+	if (up && port->cut)
+		return -EBUSY;
 	peer = &fab->node[port->peer_node].port[port->peer_port];
 	port->plugged = peer->plugged = up;
 	if (up)
@@ -371,7 +373,7 @@ bool fab_link_plugged(const struct fabric *fab, int node, int num)
 {
 	const struct fab_port *port = fab_port_of(fab, node, num);
 
-	return port && port->plugged;
+	return port && fab_is_plugged(port);
 }
 
 void fab_tap_set(struct fabric *fab, int node, int num, const struct fab_tap *tap)

@@ -64,14 +64,17 @@ void fab_discard(struct fabric *fab, int node, int port);
 int fab_process_mad(struct fabric *fab, int node, int port, const struct ag_mad_context *context,
 		    const void *in, void *out);
 
-/** fab_link_set() - plug (@up) or pull the cable at a port. 0; -ENOENT */
+/** fab_link_set() - plug (@up) or pull the cable at a port. 0; -ENOENT; -EBUSY
+ *  a rule holds it out: fab_link_holder() */
 int fab_link_set(struct fabric *fab, int node, int port, bool up);
 /** fab_set_is_sm() - CapabilityMask.IsSM of a CA port: trap 144 */
 void fab_set_is_sm(struct fabric *fab, int node, int port, bool on);
 /** fab_link_plugged() - is a cable in this port? (Its state is ag_port's.) */
 bool fab_link_plugged(const struct fabric *fab, int node, int port);
-/** fab_link_returns() - did a rule pull this port's cable, and will it plug it
- *  again by itself ("down for=")? */
+/** fab_link_holder() - the rule that holds this port's cable out; 0 none */
+uint32_t fab_link_holder(const struct fabric *fab, int node, int port);
+/** fab_link_returns() - do rules alone hold this port's cable out, and will they
+ *  let it in again by themselves ("down for=")? */
 bool fab_link_returns(const struct fabric *fab, int node, int port);
 /** fab_find_lid() - which port answers to unicast @lid: *@node, *@port.
  *  Return: 0; -ENOENT. Walks all nodes: for people, not for packets. */
@@ -150,7 +153,7 @@ void fab_fault_ops_set(struct fabric *fab, const struct fab_fault_ops *ops);
 int fab_fault_add(struct fabric *fab, const char *text, uint64_t seed, char *err,
 		  size_t err_bytes);
 /** fab_fault_clear() - a rule ends, and what it holds on its way goes on;
- *  a link that it took down comes up. @id 0: all. Return: 0; -ENOENT */
+ *  what it alone took down comes back. @id 0: all. Return: 0; -ENOENT */
 int fab_fault_clear(struct fabric *fab, uint32_t id);
 /** fab_fault_gone() - a queue pair (@qpn), or with 0 an adapter, is no more:
  *  its rules go too, but one that would bring it back */

@@ -33,7 +33,8 @@ struct fab_port {
 	int node, peer_node;
 	uint8_t num, peer_port;
 	uint16_t watches; /* that have it in their scope */
-	bool plugged;
+	bool plugged; /* as its owner wants it */
+	bool cut;     /* rules hold it out */
 	bool fall_first; /* of @training: down, and up the next time */
 	uint32_t pending; /* enum ag_change bits not yet told to the sink */
 	struct list_head pending_node;
@@ -195,14 +196,19 @@ static inline bool fab_is_switch(const struct fab_port *port)
 	return fab_node_of(port)->ag->sw != NULL;
 }
 
+/** fab_is_plugged() - is a cable in, and no rule holds it out? */
+static inline bool fab_is_plugged(const struct fab_port *port)
+{
+	return port->peer_node >= 0 && port->plugged && !port->cut;
+}
+
 /** fab_peer() - the port at the cable's other end; NULL none, pulled, or one of
  *  the two without power */
 static inline struct fab_port *fab_peer(const struct fab_port *port)
 {
 	struct fab_node *node = port->fab->node;
 
-	if (!port->plugged || port->peer_node < 0 || node[port->node].dead ||
-	    node[port->peer_node].dead)
+	if (!fab_is_plugged(port) || node[port->node].dead || node[port->peer_node].dead)
 		return NULL;
 	return &node[port->peer_node].port[port->peer_port];
 }

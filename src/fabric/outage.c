@@ -8,6 +8,9 @@
  *   off, "period" over	   on again, until "count" is used up
  *   clear		   off
  *
+ * What several rules took away comes back when the last of them lets go; a
+ * cable that its owner pulled as well (fab_link_set()) stays out.
+ *
  * A node without power loses what it was told: it comes back as made, and a
  * subnet manager has to program it.
  */
@@ -26,7 +29,7 @@ int fab_node_power(struct fabric *fab, int index, bool on)
 		return 0;
 	node->dead = !on;
 	for (unsigned int i = 1; i <= node->ag->num_ports; i++) {
-		if (node->port[i].peer_node < 0 || !node->port[i].plugged)
+		if (!fab_is_plugged(&node->port[i]))
 			continue;
 		if (on)
 			fab_link_retrain(&node->port[i]);
@@ -52,6 +55,24 @@ static int set_adapter(struct fabric *fab, int node, bool present)
 	return fab_node_power(fab, node, present);
 }
 
+static struct fab_port *far_end(const struct fab_port *port)
+{
+	return &port->fab->node[port->peer_node].port[port->peer_port];
+}
+
+/* a cable is out as long as its owner or a rule wants it */
+static int set_cut(struct fab_port *port, bool cut)
+{
+	port->cut = far_end(port)->cut = cut;
+	if (!port->plugged)
+		return 0;
+	if (cut)
+		fab_link_train(port);
+	else
+		fab_link_retrain(port);
+	return 0;
+}
+
 /* Return: 0; -errno */
 static int set(struct fabric *fab, const struct flt_rule *rule, bool on)
 {
@@ -59,7 +80,7 @@ static int set(struct fabric *fab, const struct flt_rule *rule, bool on)
 
 	switch (rule->action) {
 	case FLT_DOWN:
-		return fab_link_set(fab, rule->node, rule->port, !on);
+		return set_cut(fab_port_of(fab, rule->node, rule->port), on);
 	case FLT_DEATH:
 		return fab_node_power(fab, rule->node, !on);
 	case FLT_REMOVE:
@@ -69,24 +90,103 @@ static int set(struct fabric *fab, const struct flt_rule *rule, bool on)
 	}
 }
 
+/* --- who holds what ---------------------------------------------------- */
+
+static bool is_at(const struct flt_rule *rule, const struct fab_port *port)
+{
+	return rule->node == port->node && rule->port == port->num;
+}
+
+/* do two rules take the same thing away? A cable has two names */
+static bool is_same(const struct fabric *fab, const struct flt_rule *a, const struct flt_rule *b)
+{
+	const struct fab_port *port;
+
+	if (a->action != b->action || a->action == FLT_EVENT)
+		return false;
+	if (a->action != FLT_DOWN)
+		return a->node == b->node;
+	port = fab_port_of(fab, a->node, a->port);
+	return is_at(b, port) || is_at(b, far_end(port));
+}
+
+/* the next rule, from the @i-th outage on, that holds what @what says; NULL */
+static const struct flt_rule *next_holder(const struct fabric *fab, const struct flt_rule *what,
+					  size_t *i)
+{
+	struct fab_faults *f = fab->faults;
+
+	while (f && *i < ARRAY_SIZE(f->outage)) {
+		const struct fab_outage *o = &f->outage[(*i)++];
+		const struct flt_rule *rule = o->rule && o->on ? flt_find(&f->set, o->rule) : NULL;
+
+		if (rule && is_same(fab, what, rule))
+			return rule;
+	}
+	return NULL;
+}
+
+/* what others hold stays as it is */
+static int set_unless_held(struct fabric *fab, const struct flt_rule *rule, bool on)
+{
+	size_t i = 0;
+
+	return next_holder(fab, rule, &i) ? 0 : set(fab, rule, on);
+}
+
+static struct flt_rule down_rule(int node, int num)
+{
+	return (struct flt_rule){.action = FLT_DOWN, .node = node, .port = (uint8_t)num};
+}
+
+uint32_t fab_link_holder(const struct fabric *fab, int node, int num)
+{
+	const struct fab_port *port = fab_port_of(fab, node, num);
+	struct flt_rule what = down_rule(node, num);
+	const struct flt_rule *rule;
+	size_t i = 0;
+
+	rule = port && port->cut ? next_holder(fab, &what, &i) : NULL;
+	return rule ? rule->id : 0;
+}
+
+bool fab_link_returns(const struct fabric *fab, int node, int num)
+{
+	const struct fab_port *port = fab_port_of(fab, node, num);
+	struct flt_rule what = down_rule(node, num);
+	const struct flt_rule *rule;
+	size_t i = 0;
+
+	if (!port || !port->plugged || !port->cut)
+		return false;
+	while ((rule = next_holder(fab, &what, &i)))
+		if (!rule->for_ns)
+			return false;
+	return true;
+}
+
+/* --- time -------------------------------------------------------------- */
+
 static void arm(struct fab_outage *o, uint64_t ns)
 {
 	if (ns)
 		rt_timer_arm(&o->timer, mono_add(rt_now(o->fab->rt), ns));
 }
 
-/* Return: 0; -errno it did not take effect */
-static int turn_on(struct fab_faults *f, struct fab_outage *o, struct flt_rule *rule)
+/* Return: 0; -errno it did not take effect: no hit, and a period later again */
+static int turn_on(struct fab_faults *f, struct fab_outage *o, const struct flt_rule *rule)
 {
-	struct flt_rule copy = *rule;
+	struct flt_rule copy = *rule; /* others may go with an adapter */
 	int ret;
 
-	if (!flt_state_hit(&f->set, rule, rt_now(f->fab->rt)))
+	if (copy.count && copy.hits >= copy.count)
 		return 0;
-	o->on = true;
-	ret = set(f->fab, &copy, true);
+	ret = set_unless_held(f->fab, &copy, true);
 	/* an event is over at once */
-	arm(o, copy.action == FLT_EVENT ? copy.period_ns : copy.for_ns);
+	o->on = !ret && copy.action != FLT_EVENT;
+	if (!ret)
+		flt_state_hit(&f->set, flt_find(&f->set, copy.id), rt_now(f->fab->rt));
+	arm(o, o->on ? copy.for_ns : copy.period_ns);
 	return ret;
 }
 
@@ -98,12 +198,12 @@ static void turn(struct rt_timer *timer)
 
 	if (!rule)
 		return;
-	if (!o->on || rule->action == FLT_EVENT) {
+	if (!o->on) {
 		turn_on(f, o, rule);
 		return;
 	}
 	o->on = false;
-	set(f->fab, rule, false);
+	set_unless_held(f->fab, rule, false);
 	if (rule->period_ns)
 		arm(o, rule->period_ns - rule->for_ns);
 }
@@ -142,22 +242,5 @@ void fab_outage_end(struct fab_faults *f, const struct flt_rule *rule)
 	rt_timer_disarm(&o->timer);
 	o->rule = 0;
 	if (o->on)
-		set(f->fab, rule, false);
-}
-
-bool fab_link_returns(const struct fabric *fab, int node, int num)
-{
-	const struct fab_port *port = fab_port_of(fab, node, num);
-	struct fab_faults *f = fab->faults;
-
-	for (size_t i = 0; f && port && i < ARRAY_SIZE(f->outage); i++) {
-		const struct fab_outage *o = &f->outage[i];
-		const struct flt_rule *rule = o->rule && o->on ? flt_find(&f->set, o->rule) : NULL;
-
-		if (rule && rule->action == FLT_DOWN && rule->for_ns &&
-		    ((rule->node == node && rule->port == num) ||
-		     (rule->node == port->peer_node && rule->port == port->peer_port)))
-			return true;
-	}
-	return false;
+		set_unless_held(f->fab, rule, false);
 }

@@ -296,6 +296,15 @@ def test_a_link_flaps(pair):
     pair.pair("ib_send_lat", "-n", "50")
 
 
+def test_a_link_that_a_rule_holds_cannot_be_plugged_in(pair):
+    rule = add(pair, "link n2:1 down")
+    done = subprocess.run([BUILD / "bin/softib", "link", "s1:2", "up"], env=pair.env,
+                          capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and f"softib fault clear {rule}" in done.stderr, done
+    pair.softib("fault", "clear", str(rule))
+    pair.softib("wait", "--timeout", "60")
+
+
 def test_a_switch_dies_and_comes_back(pair):
     rule = add(pair, "node s1 death")
     states = {p["state"] for n in pair.json("topo")["nodes"] if n["kind"] == "ca" for p in n["ports"]}

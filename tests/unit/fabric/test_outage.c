@@ -186,6 +186,90 @@ static void events_repeat(void **state)
 	end(lab);
 }
 
+static void run_ms(struct lab *lab, uint64_t ms)
+{
+	rt_sim_run_for(lab->net.rt, ms * NSEC_PER_MSEC);
+}
+
+static void the_last_of_several_rules_lets_go(void **state)
+{
+	struct lab *lab = make();
+
+	add(lab, "link n0:1 down for=300ms");
+	add(lab, "link s2:1 down for=900ms"); /* the same cable */
+	add(lab, "node s2 death for=300ms");
+	add(lab, "node s2 death for=2s");
+	run_ms(lab, 500);
+	assert_int_equal(state_of(lab, N1, 1), WIRE_PORT_DOWN);
+	assert_false(fab_link_plugged(lab->net.fab, N0, 1));
+	assert_int_equal(fab_link_holder(lab->net.fab, N0, 1), 2);
+	assert_int_equal(fab_link_holder(lab->net.fab, S2, 1), 2);
+	run_ms(lab, 500);
+	assert_true(fab_link_plugged(lab->net.fab, N0, 1));
+	assert_int_equal(fab_link_holder(lab->net.fab, N0, 1), 0);
+	assert_int_equal(state_of(lab, N0, 1), WIRE_PORT_DOWN);
+	run_ms(lab, 1500);
+	assert_int_equal(state_of(lab, N0, 1), WIRE_PORT_INIT);
+	end(lab);
+}
+
+static void an_adapter_stays_away_as_long_as_any_rule_wants(void **state)
+{
+	struct lab *lab = make();
+
+	add(lab, "node n1 remove for=100ms");
+	add(lab, "node n1 remove");
+	add(lab, "node n1 remove for=200ms period=300ms");
+	run_ms(lab, 1000);
+	assert_int_equal(lab->adapter_calls[0], 1);
+	assert_int_equal(lab->adapter_calls[1], 0);
+	assert_int_equal(state_of(lab, S2, 2), WIRE_PORT_DOWN);
+	fab_fault_clear(lab->net.fab, 0);
+	assert_int_equal(lab->adapter_calls[1], 1);
+	run_ms(lab, 100);
+	assert_int_equal(state_of(lab, S2, 2), WIRE_PORT_INIT);
+	end(lab);
+}
+
+static void rules_leave_a_cable_as_its_owner_wants_it(void **state)
+{
+	struct lab *lab = make();
+
+	fab_link_set(lab->net.fab, N0, 1, false);
+	add(lab, "link n0:1 down for=200ms");
+	assert_false(fab_link_returns(lab->net.fab, N0, 1));
+	run_ms(lab, 1000);
+	assert_false(fab_link_plugged(lab->net.fab, N0, 1));
+	assert_int_equal(state_of(lab, N0, 1), WIRE_PORT_DOWN);
+	assert_int_equal(fab_link_set(lab->net.fab, N0, 1, true), 0);
+	run_ms(lab, 100);
+	assert_int_equal(state_of(lab, N0, 1), WIRE_PORT_INIT);
+	/* what a rule holds out cannot be plugged in, at neither end */
+	add(lab, "link n0:1 down");
+	assert_int_equal(fab_link_set(lab->net.fab, N0, 1, true), -EBUSY);
+	assert_int_equal(fab_link_set(lab->net.fab, S2, 1, true), -EBUSY);
+	run_ms(lab, 100);
+	assert_int_equal(state_of(lab, N0, 1), WIRE_PORT_DOWN);
+	fab_fault_clear(lab->net.fab, 0);
+	run_ms(lab, 100);
+	assert_int_equal(state_of(lab, N0, 1), WIRE_PORT_INIT);
+	end(lab);
+}
+
+static void what_did_not_take_effect_is_no_hit(void **state)
+{
+	struct lab *lab = make();
+
+	add(lab, "port n0:1 event port-err period=1s count=2");
+	lab->refuse = -EINVAL;
+	run_ms(lab, 5500);
+	assert_int_equal(fab_faults(lab->net.fab)->logged, 1);
+	lab->refuse = 0;
+	run_ms(lab, 5000);
+	assert_int_equal(fab_faults(lab->net.fab)->logged, 2);
+	end(lab);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -196,6 +280,10 @@ int main(void)
 		cmocka_unit_test(adapter_is_pulled),
 		cmocka_unit_test(what_cannot_be_done_leaves_no_rule),
 		cmocka_unit_test(events_repeat),
+		cmocka_unit_test(the_last_of_several_rules_lets_go),
+		cmocka_unit_test(an_adapter_stays_away_as_long_as_any_rule_wants),
+		cmocka_unit_test(rules_leave_a_cable_as_its_owner_wants_it),
+		cmocka_unit_test(what_did_not_take_effect_is_no_hit),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
