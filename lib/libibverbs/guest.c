@@ -66,6 +66,8 @@ static void leave(void *arg)
 	struct soft_progress *p = &v->ctx->progress;
 	bool others;
 
+	if (v->server) /* cancelled: it may have heard anything */
+		atomic_store(&p->unheard, true);
 	get_up(v);
 	others = atomic_fetch_sub(&p->inside, 1) > 1;
 	if (!v->guest)
@@ -81,13 +83,16 @@ static void leave(void *arg)
  * channel. Return: 0; -1 and errno: EINTR */
 static int sleep_cancellable(struct visit *v, struct pollfd *fd, int timeout_ms)
 {
+	struct soft_progress *p = &v->ctx->progress;
 	int rc;
 
 	pthread_cleanup_push(leave, v);
 	pthread_setcancelstate(v->cancel_state, NULL);
-	rc = fd ? poll(fd, 1, timeout_ms) : bells_wait(&v->ctx->progress.bells, timeout_ms);
+	rc = fd ? poll(fd, 1, timeout_ms) : bells_wait(&p->bells, timeout_ms);
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
 	pthread_cleanup_pop(0);
+	if (!fd && rc > 0 && rc & BELL_CONTROL) /* the thread's: it rings once only */
+		atomic_store(&p->unheard, true);
 	return rc < 0 ? -1 : 0;
 }
 

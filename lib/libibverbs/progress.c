@@ -188,8 +188,14 @@ void progress_sleep_alone(struct soft_context *ctx, int timeout_ms)
  *  Return: bits of enum bell */
 int progress_sleep_on_bells(struct soft_context *ctx, int timeout_ms)
 {
-	int rang = bells_wait(&ctx->progress.bells, timeout_ms);
+	struct soft_progress *p = &ctx->progress;
+	int rang;
 
+	if (unlikely(atomic_load(&p->unheard)) && atomic_exchange(&p->unheard, false)) {
+		progress_sleep_alone(ctx, 0);
+		return 0;
+	}
+	rang = bells_wait(&p->bells, timeout_ms);
 	if (rang > 0 && rang & BELL_CONTROL)
 		progress_sleep_alone(ctx, 0);
 	return MAX(rang, 0);

@@ -156,6 +156,7 @@ struct soft_progress {
 	_Atomic bool expects_guest; /* one was here, and comes again */
 	_Atomic bool quiet;	    /* the thread sleeps until the guest goes */
 	_Atomic uint32_t visits;    /* grows when a guest comes or goes */
+	_Atomic bool unheard;	    /* one took the ring of the thread's own descriptors */
 	struct patience patience;   /* the guest's */
 	/* --- the thread's own --- */
 	enum progress_mode mode;
