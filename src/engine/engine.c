@@ -171,7 +171,8 @@ bool eng_settle(struct engine *e, const struct eng_qp *qp)
 {
 	bool settled;
 
-	if (!eng_trylock(e))
+	/* this thread itself may be in: exit() in a signal handler ends here */
+	if (eng_lock_is_held(&e->lock) || !eng_trylock(e))
 		return false;
 	eng_pay_acks(e, true);
 	if (!list_empty(&e->tx)) {

@@ -71,9 +71,18 @@ static inline void eng_lock_take(struct eng_lock *l)
 		eng_lock_byte(l);
 }
 
+/** eng_lock_try() - Context: not from a signal handler that may run inside */
 static inline bool eng_lock_try(struct eng_lock *l)
 {
 	return likely(eng_lock_enter(l)) || eng_lock_try_byte(l);
+}
+
+/** eng_lock_is_held() - a hint, but sure when this thread is in: a signal handler may
+ *  run in the middle of it, and a favourite enters wherever it is */
+static inline bool eng_lock_is_held(const struct eng_lock *l)
+{
+	return atomic_load_explicit(&l->taken, memory_order_relaxed) ||
+	       atomic_load_explicit(&l->inside, memory_order_relaxed);
 }
 
 static inline void eng_lock_give(struct eng_lock *l)

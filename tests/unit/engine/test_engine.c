@@ -6,6 +6,8 @@
  */
 #include "world.h"
 
+#include "engine/private.h"
+
 /* --- data --- */
 
 static void rc_send_arrives_once_at_both_ends(void **state)
@@ -366,6 +368,28 @@ static void illegal_transitions_change_nothing(void **state)
 	assert_int_equal(eng_qp_modify(w->a.qp, &attr, IBV_QP_STATE | IBV_QP_PORT), -EINVAL);
 }
 
+static void no_barrier(void *ctx)
+{
+}
+
+static void settle_inside(void *engine)
+{
+	assert_false(eng_settle(engine, NULL));
+}
+
+/* as exit() in a signal handler does it, when the handler came at a bad moment */
+static void nothing_settles_while_its_thread_is_inside(void **state)
+{
+	struct world *w = *state;
+	struct engine *e = w->a.engine;
+
+	e->lock.barrier = no_barrier;
+	for (int i = 0; i < 1000; i++) /* the favourite in the end */
+		eng_locked(e, settle_inside, e);
+	assert_true(e->lock.favourite == eng_lock_self());
+	assert_true(eng_settle(e, NULL));
+}
+
 int main(void)
 {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -389,6 +413,7 @@ int main(void)
 		CASE(too_many_requests_are_refused_at_the_right_one),
 		CASE(multicast_reaches_every_attached_qp),
 		CASE(illegal_transitions_change_nothing),
+		CASE(nothing_settles_while_its_thread_is_inside),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -102,6 +102,22 @@ static void who_finds_the_favourite_inside_waits(void **state)
 	eng_lock_give(&l);
 }
 
+/* a signal handler runs in the middle of it */
+static void who_is_inside_can_tell(void **state)
+{
+	struct eng_lock l = {.barrier = barrier};
+
+	need_barrier();
+	assert_false(eng_lock_is_held(&l));
+	for (unsigned i = 0; i < ENOUGH; i++) { /* by the byte, then by favour */
+		eng_lock_take(&l);
+		assert_true(eng_lock_is_held(&l));
+		eng_lock_give(&l);
+		assert_false(eng_lock_is_held(&l));
+	}
+	assert_true(l.by_favour);
+}
+
 static void *many_turns(void *lock)
 {
 	turns(lock, ENOUGH);
@@ -196,6 +212,7 @@ int main(void)
 		cmocka_unit_test(nobody_is_favoured_without_a_barrier),
 		cmocka_unit_test(the_favour_ends_with_another_and_comes_back),
 		cmocka_unit_test(who_finds_the_favourite_inside_waits),
+		cmocka_unit_test(who_is_inside_can_tell),
 		cmocka_unit_test(there_is_one_favourite_for_ever),
 		cmocka_unit_test(no_two_are_inside),
 	};
