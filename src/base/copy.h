@@ -85,6 +85,10 @@ static inline void copy_spun_on(void *to, const void *from, size_t len)
 
 #undef COPY_STORE
 
+/* how far ahead copy_stream() asks for its source: a page, for what the processor
+ * asks for by itself ends with each */
+#define COPY_AHEAD 4096
+
 /**
  * copy_stream() - memcpy() past the caches, for much that another core reads
  *
@@ -104,6 +108,7 @@ static inline void copy_stream(void *to, const void *from, size_t len)
 		__m128i a = _mm_loadu_si128(f), b = _mm_loadu_si128(f + 1),
 			c = _mm_loadu_si128(f + 2), d = _mm_loadu_si128(f + 3);
 
+		_mm_prefetch((const char *)f + COPY_AHEAD, _MM_HINT_T0);
 		_mm_stream_si128(t, a);
 		_mm_stream_si128(t + 1, b);
 		_mm_stream_si128(t + 2, c);
