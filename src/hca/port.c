@@ -33,6 +33,27 @@ static void pkey_violation(struct hca *hca, unsigned port_num, const struct wire
 	hca_page_publish(hca, port_num);
 }
 
+/* a datagram whose Q_Key is not its QP's is dropped, counted (PortInfo,
+ * 14.2.5.6) and told to the subnet manager (trap 258, 14.2.5.1). A QP that does
+ * not receive yet, or no more, judges nothing */
+static bool qkey_is_wrong(const struct hca_qp *qp, const struct wire_packet *pkt)
+{
+	return qp->ib.qp_type == IB_QPT_UD &&
+	       wire_opcodes[pkt->bth.opcode].flags & WIRE_HAS_DETH &&
+	       (qp->ib.state == IB_QPS_RTR || qp->ib.state == IB_QPS_RTS) &&
+	       pkt->deth.qkey != qp->ib.attr.qkey;
+}
+
+static void qkey_violation(struct hca *hca, unsigned port_num, const struct wire_packet *pkt)
+{
+	struct ag_node *node = fab_node(hca->fab, hca->node);
+
+	ag_trap_qkey(node, (uint8_t)port_num, pkt->deth.qkey, pkt->lrh.slid, pkt->lrh.dlid,
+		     pkt->lrh.sl, pkt->deth.src_qpn, pkt->bth.dest_qpn, rt_now(hca->rt));
+	fab_traps_changed(hca->fab, hca->node);
+	hca_page_publish(hca, port_num);
+}
+
 /* a copy to every engine with a QP in the group; who has no room misses it:
  * datagrams are not held up by one slow member */
 static void to_group(struct hca *hca, unsigned port_num, const struct wire_packet *pkt,
@@ -75,6 +96,10 @@ int hca_port_deliver(void *ctx, const void *bytes, size_t len)
 	qp = eng_table_get(&hca->qps, pkt.bth.dest_qpn);
 	if (!qp) /* C9-35: no such QP, silence */
 		return 0;
+	if (qkey_is_wrong(qp, &pkt)) {
+		qkey_violation(hca, port->port_num, &pkt);
+		return 0;
+	}
 	return qp->user ? hca_user_deliver(qp->user, bytes, len) :
 			  hca_link_receive(hca, port->port_num, bytes, len);
 }

@@ -20,7 +20,7 @@ const char *const oracle_names[ORACLE_NUM] = {
 	[ORACLE_RELIABLE] = "reliable", [ORACLE_CREDIT] = "credit",
 	[ORACLE_WAKE] = "wake",		[ORACLE_LEAK] = "leak",
 	[ORACLE_TABLES] = "tables",	[ORACLE_RECOVERY] = "recovery",
-	[ORACLE_COUNT] = "count",
+	[ORACLE_KEYS] = "keys",		[ORACLE_COUNT] = "count",
 };
 
 bool sim_sabotage(const struct sim *sim, enum oracle oracle)
@@ -295,6 +295,52 @@ void oracle_counters(struct sim *sim)
 			if (sim->topo->node[n].port[p].peer_node >= 0)
 				check_cable(sim, n, p);
 	check_sum(sim);
+}
+
+/* --- keys --- */
+
+/* A stranger's datagram from the node of @e to the QP of its peer. Were it
+ * delivered, the oracle of data would miss it among what the peer was sent. */
+static void send_stray(struct end *e, uint16_t pkey, uint32_t qkey)
+{
+	const struct end *peer = peer_of(e);
+	struct wire_packet pkt = {
+		.lrh = {.lnh = WIRE_LNH_BTH, .dlid = e->av.dlid,
+			.slid = program_port(e->program)->lid},
+		.bth = {.opcode = WIRE_UD | WIRE_SEND_ONLY, .pkey = pkey,
+			.dest_qpn = peer->qp->qp_num},
+		.deth = {.qkey = qkey, .src_qpn = e->qp->qp_num},
+		.payload_bytes = 64,
+	};
+	uint8_t bytes[256] = {0};
+	int head = wire_packet_encode(&pkt, bytes);
+
+	fab_send(e->conn->sim->fab, e->program->node, 1, bytes, (size_t)head + pkt.payload_bytes);
+}
+
+static void check_keys(struct end *e)
+{
+	const struct program *p = peer_of(e)->program;
+	const struct ag_port *port = &fab_node(e->conn->sim->fab, p->node)->port[1];
+	const uint32_t qkey = peer_of(e)->qp->attr.qkey;
+	const unsigned pkeys = port->pkey_violations, qkeys = port->qkey_violations;
+
+	send_stray(e, 0x8123, qkey);
+	send_stray(e, WIRE_PKEY_DEFAULT, qkey + 1 + sim_sabotage(e->conn->sim, ORACLE_KEYS) * UINT32_MAX);
+	if (port->pkey_violations != MIN(pkeys + 1, 0xffffu) ||
+	    port->qkey_violations != MIN(qkeys + 1, 0xffffu))
+		sim_fail(e->conn->sim, ORACLE_KEYS,
+			 "program %d: of a wrong P_Key and a wrong Q_Key its port counted %d and %d",
+			 p->index, port->pkey_violations - (int)pkeys,
+			 port->qkey_violations - (int)qkeys);
+}
+
+void oracle_keys(struct sim *sim)
+{
+	for (int i = 0; i < sim->plan->num_conns; i++)
+		for (int side = 0; side < 2; side++)
+			if (sim->plan->conn[i].transport == PLAN_UD && sim->conn[i].state == CONN_UP)
+				check_keys(&sim->conn[i].end[side]);
 }
 
 /* --- what is left --- */

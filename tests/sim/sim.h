@@ -47,6 +47,7 @@ enum oracle {
 	ORACLE_LEAK,	   /* nothing is left when all is gone */
 	ORACLE_TABLES,	   /* every LID is reached, without a loop */
 	ORACLE_RECOVERY,   /* ports are Active again after the last fault */
+	ORACLE_KEYS,	   /* what bears a wrong P_Key or Q_Key is dropped and counted */
 	ORACLE_COUNT,	   /* ports count what their cables carried */
 	ORACLE_NUM
 };
@@ -70,6 +71,8 @@ void oracle_losses(struct sim *sim);
 void oracle_forgotten(struct sim *sim, const struct program *p);
 /** oracle_numbers() - no program is left: no QP number, no key is taken */
 void oracle_numbers(struct sim *sim);
+/** oracle_keys() - send datagrams with wrong keys, when all else is quiet */
+void oracle_keys(struct sim *sim);
 /** oracle_counters() - both ends of each cable agree, and adapters count what
  *  was sent; the counts of lanes are folded in */
 void oracle_counters(struct sim *sim);

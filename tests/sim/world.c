@@ -268,6 +268,10 @@ static void finish(struct sim *sim)
 			 clients_done(sim) ? "" : " clients",
 			 groups_done(sim) ? "" : " groups");
 	}
+	fab_fold(sim->fab);
+	oracle_counters(sim);
+	oracle_keys(sim);
+	run_until(sim, NSEC_PER_SEC, NULL); /* who got one says so */
 	if (!oracle_tables(sim))
 		sim_fail(sim, ORACLE_TABLES, "a LID is not reached from everywhere");
 	oracle_guards(sim);
@@ -288,7 +292,6 @@ static void take_down(struct sim *sim)
 {
 	fab_fold(sim->fab);
 	note_counters(sim);
-	oracle_counters(sim);
 	sim->result->virtual_ns = rt_now(sim->rt).ns;
 	sim->ending = true;
 	conns_exit(sim);

@@ -502,6 +502,32 @@ static void a_wrong_partition_is_dropped_and_told(void **state)
 	end_program(&p);
 }
 
+static void a_wrong_qkey_is_dropped_and_told(void **state)
+{
+	const struct ag_port *port = &cable.ag->port[1];
+	struct world *w = *state;
+	struct wire_packet pkt;
+	struct program p;
+
+	make_program(w, &p);
+	pkt = datagram(NULL, p.qp->qp_num);
+	pkt.deth.qkey = p.qp->attr.qkey + 1;
+	assert_int_equal(arrives(1, pkt), 0); /* it does not receive yet */
+	assert_int_equal(port->qkey_violations, 0);
+	p.qp->state = IB_QPS_RTS;
+	assert_int_equal(arrives(1, pkt), 0);
+	turn(w);
+	assert_int_equal(program_received(&p), 1); /* the first, for its engine to drop */
+	assert_int_equal(cable.traps, 1);
+	assert_int_equal(port->qkey_violations, 1);
+	pkt.deth.qkey = p.qp->attr.qkey;
+	assert_int_equal(arrives(1, pkt), 0);
+	turn(w);
+	assert_int_equal(program_received(&p), 1);
+	assert_int_equal(port->qkey_violations, 1);
+	end_program(&p);
+}
+
 static struct wire_packet to_group(uint8_t last)
 {
 	struct wire_packet pkt = datagram(NULL, WIRE_QPN_MULTICAST);
@@ -929,6 +955,7 @@ int main(void)
 		T(a_packet_finds_its_qp),
 		T(a_full_ring_holds_the_sender),
 		T(a_wrong_partition_is_dropped_and_told),
+		T(a_wrong_qkey_is_dropped_and_told),
 		T(members_of_a_group_get_a_copy_each),
 		T(only_sleepers_are_woken_once_a_batch),
 		T(a_doorbell_that_blocks_holds_nobody_up),
