@@ -335,18 +335,25 @@ static int parse_pair(struct parser *p, const char *name, const char *text)
 	return fail_name(p, name);
 }
 
+/* "1%", "500ppm": what may stand without "rate=" */
+static bool is_share(const char *word)
+{
+	size_t len = strlen(word);
+
+	return word[len - 1] == '%' || (len > 3 && !strcmp(word + len - 3, "ppm"));
+}
+
 static int parse_option(struct parser *p, const char *word)
 {
 	char *equals = strchr(word, '=');
-	size_t len = strlen(word);
 
 	if (equals) {
 		*equals = 0;
 		return parse_pair(p, word, equals + 1);
 	}
-	if (word[len - 1] == '%' && find_param("rate", (enum flt_action)p->rule->action))
+	if (is_share(word) && find_param("rate", (enum flt_action)p->rule->action))
 		return parse_pair(p, "rate", word);
-	return fail(p, "no option", word, "NAME=VALUE such as count=5, or a share such as 1%");
+	return fail(p, "no option", word, "NAME=VALUE such as count=5, or a share such as 1% or 500ppm");
 }
 
 /* --- the action -------------------------------------------------------- */
@@ -368,7 +375,7 @@ static int parse_action(struct parser *p)
 		if (param->actions & 1u << p->rule->action)
 			flt_put(p->rule, param, param->unset);
 	word = *++p->at;
-	if (!info->argument || !word || strchr(word, '=') || word[strlen(word) - 1] == '%')
+	if (!info->argument || !word || strchr(word, '=') || is_share(word))
 		return 0;
 	p->at++;
 	return give_param(p, find_param(info->argument, (enum flt_action)p->rule->action), word);
