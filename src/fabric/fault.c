@@ -129,6 +129,17 @@ static int nobody_can(const struct fabric *fab, const struct flt_rule *rule, cha
 	return 0;
 }
 
+/* why a state did not take effect */
+static const char *reason(const struct flt_rule *rule, int error)
+{
+	if (rule->action == FLT_EVENT && error == -ENODEV)
+		return "the adapter is removed; 'softib fault list' shows the rule that holds it away";
+	if (rule->action == FLT_EVENT && error == -EINVAL)
+		return "the queue pair has no such queue: srq-err and srq-limit-reached need a "
+		       "shared receive queue, cq-err a send queue";
+	return strerror(-error);
+}
+
 static int start(struct fab_faults *f, const struct flt_rule *rule, char *err, size_t bytes)
 {
 	int id = flt_add(&f->set, rule), ret;
@@ -145,7 +156,7 @@ static int start(struct fab_faults *f, const struct flt_rule *rule, char *err, s
 	if (!ret)
 		return id;
 	flt_remove(&f->set, (uint32_t)id);
-	snprintf(err, bytes, "%s: %s", flt_action_name(rule->action), strerror(-ret));
+	snprintf(err, bytes, "%s: %s", flt_action_name(rule->action), reason(rule, ret));
 	return ret;
 }
 
@@ -198,6 +209,13 @@ int fab_fault_clear(struct fabric *fab, uint32_t id)
 	return 0;
 }
 
+/* does a rule end with its queue pair or adapter? One that takes a cable or the
+ * adapter away has to bring it back */
+static bool goes_along(const struct flt_rule *rule)
+{
+	return !flt_is_state(rule->action) || rule->action == FLT_EVENT;
+}
+
 void fab_fault_gone(struct fabric *fab, int node, uint32_t qpn)
 {
 	struct fab_faults *f = fab->faults;
@@ -206,7 +224,7 @@ void fab_fault_gone(struct fabric *fab, int node, uint32_t qpn)
 	for (unsigned int i = f ? f->set.num_rules : 0; i-- > 0;) {
 		struct flt_rule *rule = &f->set.rule[i];
 
-		if (rule->node != node || flt_is_state(rule->action) ||
+		if (rule->node != node || !goes_along(rule) ||
 		    (qpn && (rule->place != FLT_QP || rule->qpn != qpn)))
 			continue;
 		clear_one(f, rule);

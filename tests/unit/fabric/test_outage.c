@@ -23,7 +23,7 @@ static int event(void *ctx, int node, int port, uint32_t qpn, uint32_t what)
 {
 	struct lab *lab = ctx;
 
-	assert_int_equal(node, N0);
+	assert_in_range(node, N0, N1);
 	assert_int_equal(port, 1);
 	assert_int_equal(what, 10);
 	lab->events++;
@@ -170,6 +170,30 @@ static void what_cannot_be_done_leaves_no_rule(void **state)
 	assert_int_equal(fab_fault_add(lab->net.fab, "node n1 remove", 0, err, sizeof(err)), -EBUSY);
 	assert_int_equal(fab_faults(lab->net.fab)->num_rules, 0);
 	assert_int_equal(state_of(lab, S2, 2), WIRE_PORT_ACTIVE);
+	lab->refuse = -ENODEV;
+	assert_int_equal(fab_fault_add(lab->net.fab, "port n0:1 event port-err", 0, err, sizeof(err)),
+			 -ENODEV);
+	assert_non_null(strstr(err, "the adapter is removed"));
+	lab->refuse = -EINVAL;
+	assert_int_equal(fab_fault_add(lab->net.fab, "port n0:1 event port-err", 0, err, sizeof(err)),
+			 -EINVAL);
+	assert_non_null(strstr(err, "shared receive queue"));
+	assert_int_equal(fab_faults(lab->net.fab)->logged, 0);
+	end(lab);
+}
+
+static void events_go_with_their_adapter(void **state)
+{
+	struct lab *lab = make();
+
+	add(lab, "port n1:1 event port-err period=1s");
+	add(lab, "link n1:1 down for=1s period=10s");
+	add(lab, "node n1 remove for=1500ms");
+	assert_null(flt_find(fab_faults(lab->net.fab), 1));
+	assert_non_null(flt_find(fab_faults(lab->net.fab), 2)); /* a cable's */
+	rt_sim_run_for(lab->net.rt, 5 * NSEC_PER_SEC);
+	assert_int_equal(lab->events, 1);
+	assert_int_equal(lab->adapter_calls[1], 1);
 	end(lab);
 }
 
@@ -280,6 +304,7 @@ int main(void)
 		cmocka_unit_test(adapter_is_pulled),
 		cmocka_unit_test(what_cannot_be_done_leaves_no_rule),
 		cmocka_unit_test(events_repeat),
+		cmocka_unit_test(events_go_with_their_adapter),
 		cmocka_unit_test(the_last_of_several_rules_lets_go),
 		cmocka_unit_test(an_adapter_stays_away_as_long_as_any_rule_wants),
 		cmocka_unit_test(rules_leave_a_cable_as_its_owner_wants_it),
