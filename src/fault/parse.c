@@ -5,7 +5,7 @@
  *	PLACE ACTION [ARGUMENT] [NAME=VALUE ...]
  *
  * PLACE is "all", "link NODE:PORT", "port NODE:PORT", "node NODE",
- * "qp NODE:QPN" or "class CLASS". What names and values there are stands in
+ * "qp NODE:QPN" or "class CLASS"; a NODE with blanks stands in quotes. What names and values there are stands in
  * words.c; a message lists what would have been accepted.
  */
 #include <errno.h>
@@ -340,7 +340,7 @@ static bool is_share(const char *word)
 {
 	size_t len = strlen(word);
 
-	return word[len - 1] == '%' || (len > 3 && !strcmp(word + len - 3, "ppm"));
+	return (len && word[len - 1] == '%') || (len > 3 && !strcmp(word + len - 3, "ppm"));
 }
 
 static int parse_option(struct parser *p, const char *word)
@@ -430,26 +430,36 @@ static int check(struct parser *p)
 	return r->action == FLT_EVENT ? check_event(p) : 0;
 }
 
+static bool is_blank(char c)
+{
+	return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
+
+/* quotes keep blanks in a word, as in "host two:1" */
 static int split(struct parser *p, const char *text)
 {
-	size_t len = strlen(text), words = 0;
-	bool inside = false;
+	bool inside = false, quoted = false, blank;
+	char *to = p->text;
+	size_t words = 0;
 
-	if (len >= sizeof(p->text))
+	if (strlen(text) >= sizeof(p->text))
 		return fail(p, "the rule is too long", NULL, "at most 511 bytes");
-	memcpy(p->text, text, len + 1);
-	for (char *c = p->text; *c; c++) {
-		bool space = *c == ' ' || *c == '\t' || *c == '\n';
-
-		if (space)
-			*c = 0;
-		else if (!inside) {
+	for (; *text; text++, inside = !blank) {
+		quoted ^= *text == '"';
+		blank = !quoted && is_blank(*text);
+		if (!blank && !inside) {
 			if (words == WORDS_MAX)
 				return fail(p, "the rule has too many words", NULL, "at most 40");
-			p->word[words++] = c;
+			p->word[words++] = to;
 		}
-		inside = !space;
+		if (blank && inside)
+			*to++ = 0;
+		else if (!blank && *text != '"')
+			*to++ = *text;
 	}
+	*to = 0;
+	if (quoted)
+		return fail(p, "a quote is not closed", NULL, "one before and one behind a name");
 	p->word[words] = NULL;
 	p->at = p->word;
 	return 0;

@@ -404,6 +404,14 @@ def test_bad_rules_say_what_would_do(pair, rule, message):
     assert pair.json("fault", "list")["rules"] == []
 
 
+def test_a_node_with_blanks_in_its_description(pair):
+    description = next(n["desc"] for n in pair.json("topo")["nodes"] if n["name"] == "n2")
+    assert " " in description
+    for words in (["link", f"{description}:1", "drop", "count=1"],
+                  [f'link "{description}:1" drop count=1']):
+        assert ": link n2:1 drop count=1" in pair.softib("fault", "add", *words)
+
+
 BAD_LINES = [("at 2x say", "expected a time"), ("when x hit say", 'no rule "x"'),
              ("add l link n1:1 drop", "NAME: RULE"), ("add l: link n1:1 drp", "no action"),
              ("after 10 things on n1:1 say", "after what?"), ("jump", "expected add, clear"),

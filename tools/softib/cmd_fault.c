@@ -62,17 +62,27 @@ static int parse(struct fault_args *args, int argc, char **argv, const struct ar
 
 /* --- add --------------------------------------------------------------- */
 
+/* behind the place's kind stands a node; blanks are a part of its name */
+static bool needs_quotes(char **words, int i)
+{
+	return i == 1 && !strchr(words[0], ' ') && strchr(words[1], ' ') && !strchr(words[1], '"');
+}
+
 static char *join(char **words)
 {
 	size_t bytes = 1;
 	char *text;
 
 	for (char **w = words; *w; w++)
-		bytes += strlen(*w) + 1;
+		bytes += strlen(*w) + 3;
 	text = calloc(1, bytes);
-	for (char **w = words; text && *w; w++) {
-		strcat(text, *w);
-		if (w[1])
+	for (int i = 0; text && words[i]; i++) {
+		const char *quote = needs_quotes(words, i) ? "\"" : "";
+
+		strcat(text, quote);
+		strcat(text, words[i]);
+		strcat(text, quote);
+		if (words[i + 1])
 			strcat(text, " ");
 	}
 	return text;
