@@ -38,6 +38,7 @@ struct eng_rq {
 	uint32_t mask, depth, max_sge;
 	uint32_t head, tail;
 	uint32_t limit; /* of an SRQ; 0: no event wanted */
+	uint32_t pd;	/* of its memory: an SRQ's may be another than its QPs' */
 };
 
 struct eng_rq_wr {
@@ -51,7 +52,6 @@ struct eng_srq {
 	struct list_head node; /* engine.srqs */
 	void *ctx;
 	struct eng_rq rq;
-	uint32_t pd;
 	unsigned users;
 };
 
@@ -236,7 +236,7 @@ static inline void eng_cq_added(struct eng_cq *cq, bool matters)
 }
 
 /* rq.c */
-int eng_rq_init(struct eng_rq *rq, uint32_t depth, uint32_t max_sge);
+int eng_rq_init(struct eng_rq *rq, uint32_t pd, uint32_t depth, uint32_t max_sge);
 void eng_rq_free(struct eng_rq *rq);
 bool eng_rq_push(struct eng_rq *rq, const struct ibv_recv_wr *wr);
 /** eng_rq_pop() - the oldest request; its SGEs stay in the ring until one more

@@ -11,11 +11,14 @@
 
 /* --- what the transport asks for --- */
 
-static void *op_mem(void *ctx, uint32_t key, uint64_t va, uint64_t len, int access, bool remote)
+static void *op_mem(void *ctx, uint32_t key, uint64_t va, uint64_t len, int access,
+		    enum tp_key whose)
 {
 	struct eng_qp *qp = ctx;
 
-	return eng_mem(qp->engine, qp->init.pd, key, va, len, access, remote);
+	uint32_t pd = whose == TP_KEY_RECEIVE ? qp->recv_rq->pd : qp->init.pd;
+
+	return eng_mem(qp->engine, pd, key, va, len, access, whose == TP_KEY_REMOTE);
 }
 
 /* plain memory regions are not invalidated from afar (11.4.1.1) */
@@ -191,7 +194,7 @@ static int alloc_parts(struct eng_qp *qp)
 		.ctx = qp,
 	};
 
-	if (!in->srq && eng_rq_init(&qp->rq, in->max_recv_wr, in->max_recv_sge))
+	if (!in->srq && eng_rq_init(&qp->rq, in->pd, in->max_recv_wr, in->max_recv_sge))
 		return -ENOMEM;
 	qp->tp_memory = rt_zalloc(size + 64);
 	if (!qp->tp_memory) {

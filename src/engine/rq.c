@@ -9,14 +9,15 @@
 #include "engine/private.h"
 #include "runtime/rt.h"
 
-int eng_rq_init(struct eng_rq *rq, uint32_t depth, uint32_t max_sge)
+int eng_rq_init(struct eng_rq *rq, uint32_t pd, uint32_t depth, uint32_t max_sge)
 {
 	uint32_t size = 1;
 
 	/* one more: what is being received into keeps its place */
 	while (size <= depth)
 		size <<= 1;
-	*rq = (struct eng_rq){.mask = size - 1, .depth = depth, .max_sge = max_sge};
+	*rq = (struct eng_rq){
+		.mask = size - 1, .depth = depth, .max_sge = max_sge, .pd = pd};
 	rq->stride_bytes = (uint32_t)(sizeof(struct eng_rq_wr) +
 				      MAX(max_sge, 1u) * sizeof(struct tp_sge));
 	rq->ring = rt_zalloc((size_t)size * rq->stride_bytes);
@@ -69,13 +70,12 @@ int eng_srq_create(struct engine *e, uint32_t pd, uint32_t max_wr, uint32_t max_
 	srq = rt_zalloc(sizeof(*srq));
 	if (!srq)
 		return -ENOMEM;
-	ret = eng_rq_init(&srq->rq, max_wr, max_sge);
+	ret = eng_rq_init(&srq->rq, pd, max_wr, max_sge);
 	if (ret) {
 		rt_free(srq);
 		return ret;
 	}
 	srq->engine = e;
-	srq->pd = pd;
 	srq->rq.limit = limit;
 	srq->ctx = ctx;
 	eng_lock(e);
@@ -92,7 +92,7 @@ static int resize(struct eng_rq *rq, uint32_t max_wr)
 
 	if (max_wr < eng_rq_count(rq))
 		return -EINVAL;
-	ret = eng_rq_init(&bigger, max_wr, rq->max_sge);
+	ret = eng_rq_init(&bigger, rq->pd, max_wr, rq->max_sge);
 	if (ret)
 		return ret;
 	bigger.limit = rq->limit;

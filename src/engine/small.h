@@ -231,7 +231,7 @@ static inline void *eng_small_place(struct engine *e, const struct eng_qp *qp,
 	if (unlikely(rq->head == rq->tail || sge->length_bytes < bytes || rq->limit ||
 		     eng_cq_is_full(qp->recv_cq) || eng_spoils(e)))
 		return NULL;
-	return eng_mem_recent(e, qp->init.pd, sge->lkey, sge->addr, bytes, IBV_ACCESS_LOCAL_WRITE);
+	return eng_mem_recent(e, rq->pd, sge->lkey, sge->addr, bytes, IBV_ACCESS_LOCAL_WRITE);
 }
 
 /** eng_small_complete() - the receive that is next has its message */

@@ -25,7 +25,7 @@ bool tp_gather(struct tp_qp *qp, uint32_t index, struct tp_cursor *at,
 
 		if (len > 0) {
 			out->piece[n].ptr = qp->ops->mem(
-				qp->ctx, s->lkey, s->addr + at->offset, len, 0, false);
+				qp->ctx, s->lkey, s->addr + at->offset, len, 0, TP_KEY_SEND);
 			if (unlikely(!out->piece[n].ptr))
 				return false;
 			out->piece[n++].len = len;
@@ -39,8 +39,9 @@ bool tp_gather(struct tp_qp *qp, uint32_t index, struct tp_cursor *at,
 	return true;
 }
 
-enum tp_copy tp_scatter(struct tp_qp *qp, const struct tp_sge *sge, unsigned num_sge,
-			struct tp_cursor *at, const void *data, uint32_t length_bytes)
+enum tp_copy tp_scatter(struct tp_qp *qp, enum tp_key whose, const struct tp_sge *sge,
+			unsigned num_sge, struct tp_cursor *at, const void *data,
+			uint32_t length_bytes)
 {
 	const uint8_t *from = data;
 
@@ -53,7 +54,7 @@ enum tp_copy tp_scatter(struct tp_qp *qp, const struct tp_sge *sge, unsigned num
 		len = MIN(s->length_bytes - at->offset, length_bytes);
 		if (len > 0) {
 			void *to = qp->ops->mem(qp->ctx, s->lkey, s->addr + at->offset,
-						len, IBV_ACCESS_LOCAL_WRITE, false);
+						len, IBV_ACCESS_LOCAL_WRITE, whose);
 			if (unlikely(!to))
 				return TP_COPY_VIOLATION;
 			memcpy(to, from, len);

@@ -95,7 +95,7 @@ static enum tp_verdict receive_send(struct tp_qp *qp, const struct wire_packet *
 		r->received_bytes = 0;
 		r->cursor = (struct tp_cursor){0, 0};
 	}
-	copied = tp_scatter(qp, r->recv.sge, r->recv.num_sge, &r->cursor, pkt->payload,
+	copied = tp_scatter(qp, TP_KEY_RECEIVE, r->recv.sge, r->recv.num_sge, &r->cursor, pkt->payload,
 			    pkt->payload_bytes);
 	if (unlikely(copied != TP_COPY_OK))
 		return verdicts[copied];
@@ -117,7 +117,7 @@ static enum tp_verdict begin_write(struct tp_qp *qp, const struct wire_packet *p
 	/* C9-88: a WRITE of no bytes checks no R_Key */
 	if (pkt->reth.length_bytes > 0 &&
 	    !qp->ops->mem(qp->ctx, pkt->reth.rkey, pkt->reth.va, pkt->reth.length_bytes,
-			  IBV_ACCESS_REMOTE_WRITE, true))
+			  IBV_ACCESS_REMOTE_WRITE, TP_KEY_REMOTE))
 		return TP_REMOTE_ACCESS;
 	r->va = pkt->reth.va;
 	r->rkey = pkt->reth.rkey;
@@ -148,7 +148,7 @@ static enum tp_verdict receive_write(struct tp_qp *qp, const struct wire_packet 
 		return TP_NO_RECEIVE;
 	if (len > 0) {
 		void *to = qp->ops->mem(qp->ctx, r->rkey, r->va + r->received_bytes, len,
-					IBV_ACCESS_REMOTE_WRITE, true);
+					IBV_ACCESS_REMOTE_WRITE, TP_KEY_REMOTE);
 		if (unlikely(!to))
 			return TP_REMOTE_ACCESS;
 		copy_spun_on(to, pkt->payload, len);

@@ -349,8 +349,9 @@ void tp_sq_flush(struct tp_qp *qp);
 enum tp_copy { TP_COPY_OK, TP_COPY_TOO_SHORT, TP_COPY_VIOLATION };
 
 /** tp_scatter() - copy into a list of pieces, at @at, which moves on */
-enum tp_copy tp_scatter(struct tp_qp *qp, const struct tp_sge *sge, unsigned num_sge,
-			struct tp_cursor *at, const void *data, uint32_t length_bytes);
+enum tp_copy tp_scatter(struct tp_qp *qp, enum tp_key whose, const struct tp_sge *sge,
+			unsigned num_sge, struct tp_cursor *at, const void *data,
+			uint32_t length_bytes);
 /** tp_gather() - the host addresses of @length_bytes of the request @index
  *  from @at, which moves on. Return: false on a violation */
 bool tp_gather(struct tp_qp *qp, uint32_t index, struct tp_cursor *at,

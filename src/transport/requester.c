@@ -308,7 +308,7 @@ bool tp_qp_transmit_small(struct tp_qp *qp, struct tp_small *out, uint32_t most,
 		const struct tp_sge *sge = out->payload;
 
 		out->payload = qp->ops->mem(qp->ctx, sge->lkey, sge->addr,
-					    sqe->length_bytes, 0, false);
+					    sqe->length_bytes, 0, TP_KEY_SEND);
 		if (unlikely(!out->payload))
 			return false;
 	}

@@ -23,7 +23,7 @@ static enum tp_verdict check_read(const struct tp_qp *qp, const struct wire_reth
 	/* C9-88: no R_Key check for no bytes */
 	if (reth->length_bytes > 0 &&
 	    !qp->ops->mem(qp->ctx, reth->rkey, reth->va, reth->length_bytes,
-			  IBV_ACCESS_REMOTE_READ, true))
+			  IBV_ACCESS_REMOTE_READ, TP_KEY_REMOTE))
 		return TP_REMOTE_ACCESS;
 	return TP_ACCEPT;
 }
@@ -38,7 +38,7 @@ static enum tp_verdict execute_atomic(const struct tp_qp *qp,
 	/* 9.4.5: aligned to its size */
 	if (!(qp->attr.qp_access_flags & IBV_ACCESS_REMOTE_ATOMIC) || a->va % 8)
 		return TP_INVALID_REQUEST;
-	word = qp->ops->mem(qp->ctx, a->rkey, a->va, 8, IBV_ACCESS_REMOTE_ATOMIC, true);
+	word = qp->ops->mem(qp->ctx, a->rkey, a->va, 8, IBV_ACCESS_REMOTE_ATOMIC, TP_KEY_REMOTE);
 	if (!word)
 		return TP_REMOTE_ACCESS;
 	if ((uintptr_t)word % 8) /* a key whose addresses are shifted against ours */
@@ -190,7 +190,7 @@ static bool read_response(struct tp_qp *qp, struct tp_resource *res,
 
 	if (len > 0) {
 		from = qp->ops->mem(qp->ctx, res->rkey, res->va + offset, len,
-				    IBV_ACCESS_REMOTE_READ, true);
+				    IBV_ACCESS_REMOTE_READ, TP_KEY_REMOTE);
 		if (unlikely(!from))
 			return false;
 	}

@@ -118,18 +118,22 @@ struct tp_packet_out {
 	uint8_t num_pieces;
 };
 
+/** enum tp_key - a key of a send request, of the peer (rkey rules), or of a receive,
+ *  which belongs to the PD of its queue */
+enum tp_key { TP_KEY_SEND, TP_KEY_REMOTE, TP_KEY_RECEIVE };
+
 /** struct tp_ops - what a QP needs from its engine; ctx is tp_qp.ctx */
 struct tp_ops {
 	/**
 	 * mem() - memory under a key
 	 * @key: lkey or rkey; @va: address in the key's own space
 	 * @access: needed ibv_access_flags; 0 for a local read
-	 * @remote: the key came from the wire (rkey rules)
+	 * @whose: who gave the key
 	 * Return: host address of @len contiguous bytes, NULL on violation
 	 * (unknown key, other PD, bounds, rights). A zero @len is not asked.
 	 */
 	void *(*mem)(void *ctx, uint32_t key, uint64_t va, uint64_t len, int access,
-		     bool remote);
+		     enum tp_key whose);
 	/** invalidate() - SEND_WITH_INV at the responder. Return: 0; -EACCES */
 	int (*invalidate)(void *ctx, uint32_t rkey);
 	/** recv_get() - take the next receive from RQ or SRQ. False: none */

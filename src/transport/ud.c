@@ -38,7 +38,7 @@ static enum tp_copy place_grh(struct tp_qp *qp, const struct wire_packet *pkt)
 	if (pkt->lrh.lnh == WIRE_LNH_GRH)
 		wire_grh_encode(&pkt->grh, grh);
 	r->cursor = (struct tp_cursor){0, 0};
-	return tp_scatter(qp, r->recv.sge, r->recv.num_sge, &r->cursor, grh, sizeof(grh));
+	return tp_scatter(qp, TP_KEY_RECEIVE, r->recv.sge, r->recv.num_sge, &r->cursor, grh, sizeof(grh));
 }
 
 static void complete(struct tp_qp *qp, const struct wire_packet *pkt, uint32_t flags)
@@ -73,7 +73,7 @@ void tp_ud_receive(struct tp_qp *qp, const struct wire_packet *pkt, uint32_t fla
 		return;
 	copied = place_grh(qp, pkt);
 	if (likely(copied == TP_COPY_OK))
-		copied = tp_scatter(qp, r->recv.sge, r->recv.num_sge, &r->cursor,
+		copied = tp_scatter(qp, TP_KEY_RECEIVE, r->recv.sge, r->recv.num_sge, &r->cursor,
 				    pkt->payload, pkt->payload_bytes);
 	if (likely(copied == TP_COPY_OK))
 		complete(qp, pkt, flags);

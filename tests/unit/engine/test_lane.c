@@ -225,23 +225,69 @@ static void a_foreign_key_is_a_local_error(void **state)
 	part(j);
 }
 
-static void an_srq_tells_its_limit(void **state)
+/* B's QP, in PD 1, with receives of an SRQ */
+static struct joined *join_srq(uint32_t srq_pd, uint32_t limit, struct eng_srq **srq)
 {
 	struct joined *j = calloc(1, sizeof(*j));
-	struct ibv_sge sge;
-	struct ibv_recv_wr wr = {.sg_list = &sge, .num_sge = 1}, *bad;
-	struct eng_srq *srq;
 	void *world;
 
 	setup(&world);
 	j->w = world;
 	make_lane(j, 0, &j->w->a, &j->w->b);
 	make_lane(j, 1, &j->w->b, &j->w->a);
-	assert_int_equal(eng_srq_create(j->w->b.engine, 1, 8, 1, 2, &j->w->b, &srq), 0);
+	assert_int_equal(eng_srq_create(j->w->b.engine, srq_pd, 8, 1, limit, &j->w->b, srq), 0);
 	make_qp(&j->w->a, IBV_QPT_RC, 0x11, NULL);
-	make_qp(&j->w->b, IBV_QPT_RC, 0x22, srq);
+	make_qp(&j->w->b, IBV_QPT_RC, 0x22, *srq);
 	to_rts(&j->w->a, 2, 0x22);
 	to_rts(&j->w->b, 1, 0x11);
+	return j;
+}
+
+/* receives belong to their queue's PD; READs to the QP's. By the general way first,
+ * then straight, then with a key of the QP's PD */
+static void an_srq_has_a_pd_of_its_own(void **state)
+{
+	struct ibv_send_wr send_wr = {.opcode = IBV_WR_SEND};
+	struct ibv_send_wr read = {.opcode = IBV_WR_RDMA_READ};
+	struct ibv_sge sge = {.length = 64, .lkey = 0x301};
+	struct ibv_recv_wr wr = {.sg_list = &sge, .num_sge = 1}, *bad;
+	struct eng_mr_attr mr = {.key = 0x301, .pd = 2, .length = 64,
+				 .access = IBV_ACCESS_LOCAL_WRITE};
+	uint32_t more = 20;
+	struct eng_srq *srq;
+	struct joined *j = join_srq(2, 0, &srq);
+	struct side *a = &j->w->a, *b = &j->w->b;
+
+	mr.addr = b->memory;
+	mr.iova = (uintptr_t)b->memory;
+	assert_int_equal(eng_mr_add(b->engine, &mr), 0);
+	assert_int_equal(eng_srq_modify(srq, &more, NULL), 0);
+	for (unsigned i = 0; i < 3; i++) {
+		sge.addr = (uintptr_t)b->memory;
+		sge.lkey = i < 2 ? 0x301 : 0x101;
+		assert_int_equal(eng_srq_post_recv(srq, &wr, &bad), 0);
+		if (i == 1) {
+			read.wr.rdma.remote_addr = (uintptr_t)a->memory;
+			read.wr.rdma.rkey = 0x101;
+			send(b, read, 8);
+			run(j->w);
+			assert_int_equal(take(b).status, IBV_WC_SUCCESS);
+		}
+		assert_int_equal(send(a, send_wr, 8), 0);
+		run(j->w);
+		assert_int_equal(take(b).status, i < 2 ? IBV_WC_SUCCESS : IBV_WC_LOC_PROT_ERR);
+		assert_int_equal(take(a).status, i < 2 ? IBV_WC_SUCCESS : IBV_WC_REM_OP_ERR);
+	}
+	part(j);
+}
+
+static void an_srq_tells_its_limit(void **state)
+{
+	struct ibv_sge sge;
+	struct ibv_recv_wr wr = {.sg_list = &sge, .num_sge = 1}, *bad;
+	struct eng_srq *srq;
+	struct joined *j = join_srq(1, 2, &srq);
+
 	for (unsigned i = 0; i < 4; i++) {
 		sge = (struct ibv_sge){(uintptr_t)j->w->b.memory + 64 * i, 64, 0x101};
 		wr.wr_id = i;
@@ -396,6 +442,7 @@ int main(void)
 		cmocka_unit_test(bulk_goes_round_and_is_full),
 		cmocka_unit_test(a_bad_request_is_refused_behind_good_ones),
 		cmocka_unit_test(a_foreign_key_is_a_local_error),
+		cmocka_unit_test(an_srq_has_a_pd_of_its_own),
 		cmocka_unit_test(an_srq_tells_its_limit),
 		cmocka_unit_test(who_polls_once_has_acknowledged),
 		cmocka_unit_test(the_acknowledgement_of_who_answers_goes_along),

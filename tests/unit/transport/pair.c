@@ -30,7 +30,7 @@ static const struct region {
 };
 
 static void *mem(void *ctx, uint32_t key, uint64_t va, uint64_t len, int access,
-		 bool remote)
+		 enum tp_key whose)
 {
 	struct pair_side *side = ctx;
 
