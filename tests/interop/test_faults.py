@@ -415,7 +415,10 @@ def test_a_node_with_blanks_in_its_description(pair):
 BAD_LINES = [("at 2x say", "expected a time"), ("when x hit say", 'no rule "x"'),
              ("add l link n1:1 drop", "NAME: RULE"), ("add l: link n1:1 drp", "no action"),
              ("after 10 things on n1:1 say", "after what?"), ("jump", "expected add, clear"),
-             ("when port n1:1 sad say", "no state"), ("link n1:1 askew", "expected up or down")]
+             ("when port n1:1 sad say", "no state"), ("link n1:1 askew", "expected up or down"),
+             ("link n1:7 down", "n1 has ports 1 to 1"), ("link n9:1 down", 'no node "n9"'),
+             ("after 5 packets on s1:7 say", "s1 has ports 1 to 2"),
+             ("when port n1:7 down say", "n1 has ports 1 to 1")]
 
 
 @pytest.mark.parametrize("line,message", BAD_LINES)
@@ -426,6 +429,17 @@ def test_bad_scenarios_name_the_line(pair, line, message):
                           capture_output=True, text=True, check=False)
     assert done.returncode == 1 and f"{path}:2: " in done.stderr and message in done.stderr
     assert "first" not in done.stdout, "something was done although the file is bad"
+
+
+def test_a_scenario_needs_a_cable_to_pull(tmp_path):
+    net = tmp_path / "net"
+    net.write_text('Switch 2 "a"\n[1] "b"[1]\n\nHca 2 "b"\n[1] "a"[1]\n')
+    (tmp_path / "bad").write_text("say first\nlink a:2 down\n")
+    with Fabric(str(net), sm="none") as f:
+        done = subprocess.run([BUILD / "bin/softib", "fault", "run", tmp_path / "bad"], env=f.env,
+                              capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and f"{tmp_path}/bad:2: no cable at a:2" in done.stderr, done.stderr
+    assert not done.stdout
 
 
 @pytest.mark.parametrize("words", [["seed=0"], ["--seed", "0"], ["--seed", "x"]])

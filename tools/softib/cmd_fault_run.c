@@ -90,6 +90,46 @@ static char *word(char **at)
 	return start;
 }
 
+/* what softibd says to @req, before anything happens. Return: the answer, the
+ * caller's; NULL: none, or an error of this line (said) */
+static struct json_object *ask_for(const struct scenario *s, int number, struct json_object *req)
+{
+	struct json_object *answer = client_call_quiet(s->dir, req);
+
+	if (!answer)
+		complain("softibd in %s does not answer: %s", s->dir, strerror(errno));
+	if (!answer || !member_of(answer, "error"))
+		return answer;
+	fail_line(s, number, "%s", text_of(answer, "error"));
+	json_object_put(answer);
+	return NULL;
+}
+
+/* a port that exists, and where a @cable is wanted has one */
+static int check_port(const struct scenario *s, int number, const char *node, long port, bool cable)
+{
+	struct json_object *req = request("topo"), *answer, *ports, *row = NULL;
+	long last = 0;
+	int ret = 0;
+
+	request_text(req, "node", node);
+	answer = ask_for(s, number, req);
+	if (!answer)
+		return -1;
+	ports = member_of(item_of(member_of(answer, "nodes"), 0), "ports");
+	for (size_t i = 0; i < count_of(ports); i++) {
+		last = number_of(item_of(ports, i), "port");
+		if (last == port)
+			row = item_of(ports, i);
+	}
+	if (!row)
+		ret = fail_line(s, number, "%s has ports 1 to %ld", node, last);
+	else if (cable && !member_of(row, "peer"))
+		ret = fail_line(s, number, "no cable at %s:%ld", node, port);
+	json_object_put(answer);
+	return ret;
+}
+
 /* NODE:PORT */
 static int read_port(const struct scenario *s, int number, char *text, char *node, size_t bytes,
 		     long *port)
@@ -102,7 +142,7 @@ static int read_port(const struct scenario *s, int number, char *text, char *nod
 		return fail_line(s, number, "no port \"%s\"; expected NODE:PORT such as n1:1", text);
 	*colon = '\0';
 	snprintf(node, bytes, "%s", text);
-	return 0;
+	return check_port(s, number, node, *port, false);
 }
 
 static struct rule_name *find_rule(struct scenario *s, const char *name)
@@ -206,17 +246,12 @@ static int read_trigger(struct scenario *s, struct line *l, char **at)
 static int check_rule(struct scenario *s, const struct line *l)
 {
 	struct json_object *req = request("fault_add"), *answer;
-	int ret = 0;
 
 	request_text(req, "rule", l->rest);
 	json_object_object_add(req, "check", json_object_new_boolean(true));
-	answer = client_call_quiet(s->dir, req);
-	if (!answer)
-		return complain("softibd in %s does not answer: %s", s->dir, strerror(errno)), -1;
-	if (member_of(answer, "error"))
-		ret = fail_line(s, l->number, "%s", text_of(answer, "error"));
+	answer = ask_for(s, l->number, req);
 	json_object_put(answer);
-	return ret;
+	return answer ? 0 : -1;
 }
 
 static int read_add(struct scenario *s, struct line *l, char **at)
@@ -252,7 +287,8 @@ static int read_link(struct scenario *s, struct line *l, char **at)
 {
 	char *state;
 
-	if (read_port(s, l->number, word(at), l->rest, sizeof(l->rest), &l->link_port))
+	if (read_port(s, l->number, word(at), l->rest, sizeof(l->rest), &l->link_port) ||
+	    check_port(s, l->number, l->rest, l->link_port, true))
 		return -1;
 	state = word(at);
 	l->up = !strcmp(state, "up");
@@ -377,23 +413,20 @@ static int64_t packets_at(struct scenario *s, const struct line *l)
 /* Return: is it so? 1, 0; -1 (said) */
 static int port_is(struct scenario *s, const struct line *l)
 {
-	struct json_object *req = request("topo"), *answer, *node, *ports;
-	int ret = -1;
+	struct json_object *req = request("topo"), *answer, *ports;
+	int ret = 0;
 
 	request_text(req, "node", l->where);
 	answer = client_call(s->dir, req);
 	if (!answer)
 		return -1;
-	node = item_of(member_of(answer, "nodes"), 0);
-	ports = member_of(node, "ports");
+	ports = member_of(item_of(member_of(answer, "nodes"), 0), "ports");
 	for (size_t i = 0; i < count_of(ports); i++) {
 		struct json_object *port = item_of(ports, i);
 
 		if (number_of(port, "port") == l->port)
 			ret = !strcasecmp(text_of(port, "state"), l->state);
 	}
-	if (ret < 0)
-		fail_line(s, l->number, "%s has no port %ld", l->where, l->port);
 	json_object_put(answer);
 	return ret;
 }
