@@ -67,9 +67,9 @@ int rundir_claim(const char *dir, char *err, size_t err_bytes)
 	}
 	if (flock(fd, LOCK_EX | LOCK_NB)) {
 		snprintf(err, err_bytes,
-			 "another softibd serves %s; stop it with 'softib down', or choose "
-			 "another --dir",
-			 dir);
+			 "another softibd serves %s; stop it with 'SOFTIB_DIR=%s softib "
+			 "down', or choose another --dir",
+			 dir, dir);
 		close(fd);
 		ret = -EBUSY;
 		goto out;

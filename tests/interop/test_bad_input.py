@@ -102,7 +102,8 @@ def test_second_daemon_on_the_directory(pair):
     done = subprocess.run([BUILD / "bin/softibd", "--dir", pair.dir], capture_output=True,
                           text=True, timeout=60, check=False)
     assert done.returncode == 1
-    assert f"another softibd serves {pair.dir}" in done.stderr and "softib down" in done.stderr
+    assert f"another softibd serves {pair.dir}" in done.stderr
+    assert f"'SOFTIB_DIR={pair.dir} softib down'" in done.stderr
     goes_on(pair)
 
 

@@ -183,7 +183,8 @@ def test_up_list_down(home):
     assert rows["a"]["adapters"] == 4 and rows["a"]["topology"] == "star:4"
     assert len(softibd_of(home)) == 2
     again = softib(home, "up", "a")
-    assert again.returncode == 1 and "is up in" in again.stderr and "softib down" in again.stderr
+    assert again.returncode == 1 and "is up in" in again.stderr
+    assert "'softib down a' ends it" in again.stderr
     which = softib(home, "status")
     assert which.returncode == 1 and "--fabric takes one of: a default" in which.stderr
     assert softib(home, "down", "a").returncode == 0
@@ -192,6 +193,34 @@ def test_up_list_down(home):
     assert not softibd_of(home)
     assert list((home / "softib").iterdir()) == []
     assert json.loads(softib(home, "list", "--json").stdout) == []
+
+
+def test_down_takes_the_fabric_that_others_take(home):
+    """Without a name that of SOFTIB_DIR, else the only one that is up."""
+    env = dict(os.environ, XDG_RUNTIME_DIR=str(home), SOFTIB_DIR=str(home / "softib/b"))
+    for name in ("a", "b"):
+        assert softib(home, "up", name).returncode == 0
+    several = softib(home, "down")
+    assert several.returncode == 1 and "no fabric 'default' is up" in several.stderr
+    subprocess.run([SOFTIB, "down"], env=env, check=True, timeout=TIMEOUT)
+    assert [r["name"] for r in json.loads(softib(home, "list", "--json").stdout)] == ["a"]
+    assert softib(home, "down").returncode == 0
+    assert not softibd_of(home)
+
+
+def test_down_leaves_folders_alone_that_are_no_fabric(home):
+    """SOFTIB_DIR may name anything: what stands there is not swept."""
+    (home / "thesis").write_text("years")
+    done = subprocess.run([SOFTIB, "down"], capture_output=True, text=True, check=False,
+                          timeout=TIMEOUT, env=dict(os.environ, XDG_RUNTIME_DIR=str(home / "run"),
+                                                    SOFTIB_DIR=str(home)))
+    assert done.returncode == 1 and f"no softibd serves {home}" in done.stderr
+    assert (home / "thesis").read_text() == "years"
+
+
+def test_down_is_not_for_a_run(home):
+    done = softib(home, "run", "--", SOFTIB, "down")
+    assert done.returncode == 1 and "ends with its command" in done.stderr
 
 
 def test_up_says_why_it_fails(home):

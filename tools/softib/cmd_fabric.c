@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "abi/session.h"
 #include "base/types.h"
 #include "fabric/topology.h"
 #include "softib.h"
@@ -375,35 +376,72 @@ static int end_softibd(const char *dir)
 	return end_process(pid);
 }
 
+/* as place_choose(); where several are up `default`, which 'softib up' made */
+static int choose_to_end(const char *name, char dir[PATH_MAX])
+{
+	const char *env = getenv(ABI_ENV_DIR);
+
+	if (name || (env && env[0]) || place_live() == 1)
+		return place_choose(name, dir);
+	return place_named(DEFAULT_NAME, dir, false);
+}
+
+/* the last part of a path */
+static const char *name_in(const char *dir)
+{
+	const char *slash = strrchr(dir, '/');
+
+	return slash ? slash + 1 : dir;
+}
+
+/* the process that serves @dir. Return: exit status */
+static int end_owner(const char *dir, pid_t owner, bool named)
+{
+	if (!named && !strncmp(name_in(dir), "run-", 4))
+		return complain("%s is the fabric of a 'softib run' (process %d): it ends "
+				"with its command",
+				dir, owner);
+	if (end_process(owner))
+		return complain("softib process %d of %s does not end", owner, dir);
+	return EXIT_SUCCESS;
+}
+
 int cmd_down(int argc, char **argv)
 {
 	static const struct argp argp = {
 		.parser = parse_name,
 		.args_doc = "[NAME]",
-		.doc = "Take the fabric NAME down, with all its processes.\v"
+		.doc = "Take the fabric NAME down, with all its processes. Without NAME: "
+		       "that of SOFTIB_DIR, else the only one that is up, else 'default'.\v"
 		       "Examples:\n"
 		       "  softib down\n"
 		       "  softib down lab\n"};
-	const char *name = DEFAULT_NAME;
+	const char *name = NULL;
 	char dir[PATH_MAX];
 	pid_t owner;
+	bool ours;
 
 	argp_parse(&argp, argc, argv, 0, NULL, &name);
-	if (place_named(name, dir, false))
+	if (choose_to_end(name, dir))
 		return EXIT_FAILURE;
+	ours = place_is_ours(dir);
 	owner = session_owner(dir);
-	if (owner) {
-		if (end_process(owner))
-			return complain("softib process %d of %s does not end", owner,
-					name);
-		return EXIT_SUCCESS;
-	}
+	if (owner)
+		return end_owner(dir, owner, name);
 	if (access(dir, F_OK))
-		return complain(
-			"no fabric '%s' is up: 'softib list' shows those that are", name);
-	if (end_softibd(dir) && errno != ENOENT && errno != ECONNREFUSED)
-		return complain("softibd in %s does not end: %s", dir, strerror(errno));
-	session_sweep(dir);
+		return complain("no fabric '%s' is up: 'softib list' shows those that are",
+				ours ? name_in(dir) : dir);
+	if (end_softibd(dir)) {
+		if (errno != ENOENT && errno != ECONNREFUSED)
+			return complain("softibd in %s does not end: %s", dir,
+					strerror(errno));
+		if (!ours)
+			return complain("no softibd serves %s: SOFTIB_DIR may name "
+					"the wrong directory",
+					dir);
+	}
+	if (ours)
+		session_sweep(dir);
 	return EXIT_SUCCESS;
 }
 

@@ -151,6 +151,24 @@ static int choose_live(const char *name, const char *dir, void *arg)
 	return 0;
 }
 
+int place_live(void)
+{
+	struct choice choice = {.dir = ""};
+
+	return place_each(choose_live, &choice);
+}
+
+bool place_is_ours(const char *dir)
+{
+	char base[PATH_MAX];
+	size_t len;
+
+	if (place_base(base, false))
+		return false;
+	len = strlen(base);
+	return !strncmp(dir, base, len) && dir[len] == '/' && name_is_good(dir + len + 1);
+}
+
 int place_choose(const char *name, char dir[PATH_MAX])
 {
 	const char *env = getenv(ABI_ENV_DIR);

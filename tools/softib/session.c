@@ -86,8 +86,8 @@ static int take_lock(struct session *s)
 	if (!fcntl(s->lock_fd, F_SETLK, &lock))
 		return 0;
 	complain(
-		"a fabric is up in %s already (softib process %d); 'softib down' ends it",
-		s->dir, session_owner(s->dir));
+		"a fabric is up in %s already (softib process %d); 'softib down %s' ends it",
+		s->dir, session_owner(s->dir), strrchr(s->dir, '/') + 1);
 	close(s->lock_fd);
 	s->lock_fd = -1;
 	return -1;

@@ -63,6 +63,11 @@ int place_named(const char *name, char dir[PATH_MAX], bool make);
 /** place_choose() - the fabric meant: @name, else SOFTIB_DIR, else the only
  *  one that is up. Return: 0; -1 (said) */
 int place_choose(const char *name, char dir[PATH_MAX]);
+/** place_live() - Return: how many are up */
+int place_live(void);
+/** place_is_ours() - is @dir a fabric's folder in place_base()? SOFTIB_DIR may
+ *  be any other, which is not ours to remove. */
+bool place_is_ours(const char *dir);
 /** place_each() - call @fn for each fabric's folder. Return: their number */
 int place_each(int (*fn)(const char *name, const char *dir, void *arg), void *arg);
 /** place_program() - a program beside this one. Return: 0; -1 (said) */
