@@ -53,6 +53,10 @@ bool eng_window_grant(struct engine *e, const struct eng_grant *g)
 		const struct tp_attr *a = tp_qp_attr(qp->tp);
 
 		s->g = *g;
+		/* a key whose addresses are shifted against the memory: a word
+		 * that only looks aligned is refused by the packets' responder */
+		if (((uintptr_t)g->base ^ g->va) % 8)
+			s->g.access &= ~IBV_ACCESS_REMOTE_ATOMIC;
 		s->state = SLOT_GRANTED;
 		s->uses = 0;
 		s->ask_at = ASK_OUTSIDE_AT;

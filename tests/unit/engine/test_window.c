@@ -13,6 +13,7 @@
 
 static struct abi_window_page page_a, page_b;
 static unsigned asks, quiesces;
+static uint32_t shift; /* of the memory against the key's addresses */
 static uint32_t asked_for; /* eng_ask.connection */
 static struct eng_window_config config_a, config_b;
 
@@ -51,7 +52,7 @@ static bool grant(struct world *w, uint32_t at, uint32_t len)
 	struct eng_offer offer;
 	struct eng_grant g = {.qpn = 0x11, .rkey = KEY, .connection = asked_for, .peer = 7, .window = 1,
 			      .va = (uintptr_t)w->b.memory + at, .length_bytes = len,
-			      .base = (char *)w->b.memory + at, .flow = &page_a.flow[3]};
+			      .base = (char *)w->b.memory + at + shift, .flow = &page_a.flow[3]};
 
 	assert_int_equal(eng_window_offer(w->b.engine, 0x22, KEY, &offer), 0);
 	g.access = offer.access;
@@ -171,6 +172,27 @@ static void atomics(void **state)
 	/* BTH and AtomicETH; AETH and AtomicAckETH back */
 	expect_counted(3, 3 * (6 + 7), 3, 3 * (6 + 3));
 	assert_int_equal(eng_window_operations(w->a.engine), 3);
+}
+
+/* the address of the key is a multiple of 8, that of the memory is not */
+static void no_atomic_across_words(void **state)
+{
+	struct world *w = granted(state);
+	struct ibv_send_wr wr = {.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD};
+	uint64_t va = (uintptr_t)w->b.memory / 8 * 8;
+
+	shift = 4;
+	assert_true(grant(w, 0, 8192));
+	wr.wr.atomic.remote_addr = va + 1024;
+	wr.wr.atomic.rkey = KEY;
+	assert_int_equal(send(&w->a, wr, 8), 0);
+	assert_int_equal(eng_window_operations(w->a.engine), 0);
+	assert_true(by_wire(w));
+	run(w);
+	take(&w->a);
+	write_to(w, 0, 8); /* all else is as ever */
+	assert_int_equal(eng_window_operations(w->a.engine), 1);
+	shift = 0;
 }
 
 static void what_is_outside_goes_by_the_wire(void **state)
@@ -391,6 +413,7 @@ int main(void)
 		CASE(a_write_is_done_when_post_returns),
 		CASE(a_read_and_its_count),
 		CASE(atomics),
+		CASE(no_atomic_across_words),
 		CASE(what_is_outside_goes_by_the_wire),
 		CASE(nothing_overtakes_what_is_unacknowledged),
 		CASE(a_filled_queue_is_held_and_done),
