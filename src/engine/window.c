@@ -210,6 +210,12 @@ static void complete(struct eng_qp *qp, const struct request *r)
 		[IBV_WR_ATOMIC_FETCH_AND_ADD] = IBV_WC_FETCH_ADD,
 	};
 
+	/* between the slices of a copy others may have filled it */
+	if (unlikely(eng_cq_is_full(qp->send_cq))) {
+		if (r->wr->send_flags & IBV_SEND_SIGNALED || qp->init.sq_sig_all)
+			eng_cq_overrun(qp->send_cq);
+		return;
+	}
 	window_complete(qp, r->wr, opcode[r->wr->opcode], r->length_bytes);
 }
 

@@ -5,7 +5,7 @@
  * wire would have carried.
  */
 #include "engine/private.h"
-#include "engine/window.h"
+#include "engine/window_straight.h"
 
 #include "world.h"
 
@@ -207,6 +207,52 @@ static void what_is_outside_goes_by_the_wire(void **state)
 	run(w);
 	assert_int_equal(take(&w->a).status, IBV_WC_REM_ACCESS_ERR);
 	assert_int_equal(eng_window_operations(w->a.engine), 0);
+}
+
+static void fill_cq(void *cq)
+{
+	for (uint64_t i = 0; !eng_cq_is_full(cq); i++)
+		eng_cq_push(cq, &(struct ibv_wc){.wr_id = i}, false);
+}
+
+/* between two slices: another thread's turn */
+static void others_fill_the_cq(void *side)
+{
+	eng_locked(((struct side *)side)->engine, fill_cq, ((struct side *)side)->cq);
+}
+
+static void a_cq_that_fills_during_a_copy_overruns(void **state)
+{
+	struct world *w = granted(state);
+	size_t bytes = 2 * SLICE_BYTES;
+	char *memory = calloc(2, bytes);
+	struct eng_mr_attr mr = {.key = 0x202, .pd = 1, .addr = memory, .length = bytes,
+				 .iova = (uintptr_t)memory};
+	struct eng_grant g = w->a.qp->slot->g;
+	struct ibv_sge sge = {(uintptr_t)memory, (uint32_t)bytes, 0x202};
+	struct ibv_send_wr *bad, wr = {.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE,
+				       .send_flags = IBV_SEND_SIGNALED};
+	struct ibv_wc wc[2];
+
+	g.va = 4096;
+	g.length_bytes = bytes;
+	g.base = memory + bytes;
+	assert_true(eng_window_grant(w->a.engine, &g));
+	assert_int_equal(eng_mr_add(w->a.engine, &mr), 0);
+	memset(memory, 'w', bytes);
+	wr.wr.rdma.remote_addr = g.va;
+	wr.wr.rdma.rkey = KEY;
+	w->a.engine->cfg.unlocked = others_fill_the_cq;
+	w->a.engine->put_off = true;
+	assert_int_equal(eng_post_send(w->a.qp, &wr, &bad, av_of), 0);
+	assert_memory_equal(memory, memory + bytes, bytes);
+	run(w);
+	assert_int_equal(w->a.async_events, 2); /* the CQ's and its QP's */
+	assert_int_equal(eng_cq_poll(w->a.cq, 2, wc), 2);
+	assert_int_equal(wc[0].wr_id, 0);
+	assert_int_equal(wc[1].wr_id, 1);
+	assert_int_equal(eng_mr_del(w->a.engine, 0x202), 0);
+	free(memory);
 }
 
 static void nothing_overtakes_what_is_unacknowledged(void **state)
@@ -415,6 +461,7 @@ int main(void)
 		CASE(atomics),
 		CASE(no_atomic_across_words),
 		CASE(what_is_outside_goes_by_the_wire),
+		CASE(a_cq_that_fills_during_a_copy_overruns),
 		CASE(nothing_overtakes_what_is_unacknowledged),
 		CASE(a_filled_queue_is_held_and_done),
 		CASE(one_turn_finds_whoever_is_ready),
