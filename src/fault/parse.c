@@ -11,55 +11,9 @@
 #include <errno.h>
 #include <string.h>
 
-#include "fault/private.h"
-
-#define WORDS_MAX 40
-
-struct parser {
-	const struct flt_names *names;
-	struct flt_rule *rule;
-	struct flt_text err;
-	char text[FLT_TEXT_MAX];
-	const char *word[WORDS_MAX + 1]; /* ended by NULL */
-	const char **at;
-	uint64_t params; /* bits of those that were given */
-};
+#include "fault/parser.h"
 
 /* --- messages ---------------------------------------------------------- */
-
-static int fail(struct parser *p, const char *what, const char *word, const char *expected)
-{
-	flt_text_add(&p->err, what);
-	if (word) {
-		flt_text_add(&p->err, " \"");
-		flt_text_add(&p->err, word);
-		flt_text_add(&p->err, "\"");
-	}
-	if (expected) {
-		flt_text_add(&p->err, "; expected ");
-		flt_text_add(&p->err, expected);
-	}
-	return -EINVAL;
-}
-
-static void add_item(struct parser *p, const char *name, bool *first)
-{
-	if (!*first)
-		flt_text_add(&p->err, ", ");
-	*first = false;
-	flt_text_add(&p->err, name);
-}
-
-static int fail_words(struct parser *p, const char *what, const char *word,
-		      const struct flt_word *words)
-{
-	bool first = true;
-
-	fail(p, what, word, "");
-	for (; words->name; words++)
-		add_item(p, words->name, &first);
-	return -EINVAL;
-}
 
 static int fail_action(struct parser *p, const char *word)
 {
@@ -128,11 +82,13 @@ static int parse_qp(struct parser *p, const char *word)
 	if (is_switch)
 		return fail(p, "queue pairs of a switch", word, "an adapter's node such as n1");
 	if (flt_number(rest, 0xffffff, &n))
-		return fail(p, "no QPN", rest, "a number such as 0x12: see softib resource");
+		return fail(p, "no QPN", rest, "a number such as 0x12: see 'softib resource show'");
 	p->rule->qpn = (uint32_t)n;
-	if (p->names->has_qp && !p->names->has_qp(p->names->ctx, p->rule->node, (uint32_t)n))
-		return fail(p, "no queue pair", rest, "one that exists: see softib resource");
-	return 0;
+	if (!p->names->has_qp || p->names->has_qp(p->names->ctx, p->rule->node, (uint32_t)n))
+		return 0;
+	return fail(p, n < 2 ? "no place: queue pair" : "no queue pair", rest,
+		    n < 2 ? "class CLASS, such as class sm or class cm: it carries only MADs" :
+			    "one that exists: see 'softib resource show'");
 }
 
 static int parse_whole_node(struct parser *p, const char *word)
@@ -228,6 +184,8 @@ static int one_value(enum flt_field field, const char *text, uint32_t *value)
 	return 0;
 }
 
+#define OPCODE_NAMES "rc-send-only, rc-rdma-write-first, rc-acknowledge or ud-send-only"
+
 /* a value, or LOW-HIGH; names have dashes too, so they are tried first */
 static int condition_value(struct parser *p, enum flt_field field, const char *text)
 {
@@ -248,7 +206,9 @@ static int condition_value(struct parser *p, enum flt_field field, const char *t
 		return 0;
 	if (c->words)
 		return fail_words(p, c->name, text, c->words);
-	fail(p, c->name, text, "a number or a range LOW-HIGH, at most ");
+	fail(p, c->name, text, field == FLT_OPCODE ?
+				       "a name such as " OPCODE_NAMES ", a number or a range LOW-HIGH, at most " :
+				       "a number or a range LOW-HIGH, at most ");
 	flt_text_number(&p->err, c->most);
 	return -EINVAL;
 }
@@ -264,14 +224,6 @@ static int parse_nth(struct parser *p, const char *text)
 	p->rule->after = (uint32_t)n - 1;
 	p->rule->first = 1;
 	return 0;
-}
-
-static const struct flt_param *find_param(const char *name, enum flt_action action)
-{
-	for (const struct flt_param *param = flt_params; param->name; param++)
-		if (param->actions & 1u << action && flt_same_word(param->name, name))
-			return param;
-	return NULL;
 }
 
 static bool may_have(enum flt_action action, enum flt_field field)
@@ -325,13 +277,18 @@ static int parse_pair(struct parser *p, const char *name, const char *text)
 			return fail(p, "dir", text, "a place that has sides: link, port, node or qp");
 		if (flt_word_value(flt_directions, text, &direction))
 			return fail_words(p, "dir", text, flt_directions);
+		if (p->directed)
+			return fail(p, "given twice:", "dir", NULL);
+		p->directed = true;
 		p->rule->direction = (uint8_t)direction;
 		return 0;
 	}
 	for (int i = 0; i < FLT_NUM_FIELDS; i++)
 		if (flt_same_word(name, flt_conditions[i].name) &&
 		    may_have((enum flt_action)p->rule->action, (enum flt_field)i))
-			return condition_value(p, (enum flt_field)i, text);
+			return p->rule->conditions & 1u << i ?
+				       fail(p, "given twice:", name, NULL) :
+				       condition_value(p, (enum flt_field)i, text);
 	return fail_name(p, name);
 }
 
@@ -379,55 +336,6 @@ static int parse_action(struct parser *p)
 		return 0;
 	p->at++;
 	return give_param(p, find_param(info->argument, (enum flt_action)p->rule->action), word);
-}
-
-/* an event is of what the place names: of its port, or of its queue pair */
-static int check_event(struct parser *p)
-{
-	const struct flt_param *param = find_param("name", FLT_EVENT);
-	const char *name = flt_word_name(param->words, p->rule->what);
-	bool of_qp = flt_event_of_qp(p->rule->what);
-
-	if (of_qp == (p->rule->place == FLT_QP))
-		return 0;
-	flt_text_add(&p->err, name);
-	fail(p, of_qp ? " is of a queue pair" : " is of a port", NULL,
-	     of_qp ? "qp NODE:QPN event " : "port NODE:PORT event ");
-	flt_text_add(&p->err, name);
-	if (of_qp)
-		flt_text_add(&p->err, "; 'softib resource show' lists queue pairs");
-	return -EINVAL;
-}
-
-/* what can be said only when all is known */
-static int check(struct parser *p)
-{
-	const struct flt_rule *r = p->rule;
-	const struct flt_action_info *info = &flt_actions[r->action];
-	bool is_switch = false;
-
-	if (info->needs_argument &&
-	    !(p->params & 1ull << (find_param(info->argument, (enum flt_action)r->action) -
-				   flt_params))) {
-		const struct flt_param *param = find_param(info->argument, (enum flt_action)r->action);
-
-		return param->words ? fail_words(p, info->name, "", param->words) :
-				      fail(p, info->name, "", flt_unit_example(param->unit));
-	}
-	if (r->node >= 0)
-		p->names->num_ports(p->names->ctx, r->node, &is_switch);
-	if (is_switch && (info->family == FLT_OBJECT || r->action == FLT_REMOVE ||
-			  r->action == FLT_EVENT))
-		return fail(p, info->name, "", "an adapter's node, not a switch");
-	if (r->node >= 0 && !is_switch && r->action == FLT_DEATH)
-		return fail(p, info->name, "", "a switch; an adapter's node can be removed");
-	if (r->action == FLT_CORRUPT && r->offset == FLT_RANDOM_BIT && r->mask != 1)
-		return fail(p, "a mask without", "offset", "both, or neither: a random bit");
-	if (flt_is_state(r->action) && r->period_ns && r->period_ns <= r->for_ns)
-		return fail(p, "the period is not longer than", "for", NULL);
-	if (flt_is_state(r->action) && r->period_ns && !r->for_ns && r->action != FLT_EVENT)
-		return fail(p, "a period without", "for", "how long it lasts each time");
-	return r->action == FLT_EVENT ? check_event(p) : 0;
 }
 
 static bool is_blank(char c)
@@ -481,7 +389,7 @@ int flt_parse(const char *text, const struct flt_names *names, struct flt_rule *
 	while (!ret && *p.at)
 		ret = parse_option(&p, *p.at++);
 	if (!ret)
-		ret = check(&p);
+		ret = flt_check(&p);
 	if (!ret)
 		*out = rule;
 	return ret;

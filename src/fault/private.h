@@ -5,6 +5,7 @@
  *   words.c   the language: every word that a rule can have, in tables
  *   text.c    numbers, times and rates from text and to it
  *   parse.c   a rule from its text
+ *   check.c   do its words make sense together?
  *   print.c   and back
  *   match.c   a packet's fields; does a rule match?
  *   set.c     rules, triggers, verdicts, the log

@@ -393,7 +393,7 @@ BAD_RULES = [("link n9:1 drop", 'no node "n9"'), ("link n1:2 drop", "expected 1 
              ("qp n1:0xabcdef drop", "no queue pair"), ("all explode", "expected drop, duplicate"),
              ("all drop rate=2", "a share such as 1%"), ("", "the rule is empty"),
              ("node n1 death", "expected a switch"), ("all delay", "a time such as"),
-             ("x" * 600, "too long")]
+             ("x" * 600, "too long"), ("link n1:1 drop -1%", "'-1%' is negative")]
 
 
 @pytest.mark.parametrize("rule,message", BAD_RULES)

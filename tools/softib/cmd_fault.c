@@ -125,6 +125,10 @@ static int fault_add(int argc, char **argv)
 	struct json_object *req, *answer;
 	char *text;
 
+	for (int i = 1; i < argc; i++) /* or it would be an unknown option */
+		if (argv[i][0] == '-' && argv[i][1] >= '0' && argv[i][1] <= '9' &&
+		    strpbrk(argv[i], "%p"))
+			return complain("'%s' is negative; a share is from 1ppm to 100%%", argv[i]);
 	if (parse(&args, argc, argv, &argp))
 		return EXIT_FAILURE;
 	req = request("fault_add");
