@@ -173,6 +173,25 @@ static void refused(void **state)
 	}
 }
 
+/* softib-fault(5) lists these */
+static void objects_that_can_fail(void **state)
+{
+	static const char *const objects[] = {"any", "context", "pd",  "cq",
+					      "qp",  "srq",	"mr", "multicast"};
+	static const char *const inside[] = {"ah", "mw", "channel"};
+	struct flt_rule rule;
+	char text[64], err[512];
+
+	for (size_t i = 0; i < ARRAY_SIZE(objects); i++) {
+		snprintf(text, sizeof(text), "node n1 fail %s", objects[i]);
+		lab_rule(text);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(inside); i++) {
+		snprintf(text, sizeof(text), "node n1 fail %s", inside[i]);
+		assert_int_equal(flt_parse(text, &lab_names, &rule, err, sizeof(err)), -22);
+	}
+}
+
 static void too_long(void **state)
 {
 	char text[FLT_TEXT_MAX * 2], err[512];
@@ -222,7 +241,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(round_trip), cmocka_unit_test(refused),
 		cmocka_unit_test(too_long),   cmocka_unit_test(messages_fit),
-		cmocka_unit_test(times),
+		cmocka_unit_test(times),      cmocka_unit_test(objects_that_can_fail),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
