@@ -109,10 +109,31 @@ bool control_op_fault_clear(struct control_request *req)
 
 static void put_end(struct fabric *fab, struct json_object *o, const char *key, struct flt_end end)
 {
+	const char *name = fab_topology(fab)->node[end.node].name;
 	char text[96];
 
-	snprintf(text, sizeof(text), "%s:%d", fab_topology(fab)->node[end.node].name, end.port);
-	put_text(o, key, text);
+	snprintf(text, sizeof(text), "%s:%d", name, end.port);
+	put_text(o, key, end.port ? text : name);
+}
+
+/* the end that a cable has behind @near */
+static struct flt_end far_end(struct fabric *fab, struct flt_end near)
+{
+	const struct topo_port *port = &fab_topology(fab)->node[near.node].port[near.port];
+
+	return (struct flt_end){.node = port->peer_node, .port = (uint8_t)port->peer_port};
+}
+
+/* a packet goes from one port to the next; a cable has two ends; what else is
+ * hit is at one place */
+static void put_place(struct fabric *fab, struct json_object *o, const struct flt_hit *hit)
+{
+	struct flt_end to = hit->action == FLT_DOWN ? far_end(fab, hit->from) : hit->to;
+
+	if (hit->from.node >= 0)
+		put_end(fab, o, "from", hit->from);
+	if (to.node >= 0 && (hit->action < FLT_FAIL || hit->action == FLT_DOWN))
+		put_end(fab, o, "to", to);
 }
 
 static struct json_object *hit_json(struct fabric *fab, const struct flt_hit *hit)
@@ -132,10 +153,11 @@ static struct json_object *hit_json(struct fabric *fab, const struct flt_hit *hi
 	put_number(o, "when_ns", hit->when.ns);
 	put_number(o, "rule", hit->rule);
 	put_text(o, "action", flt_action_name((enum flt_action)hit->action));
-	if (hit->from.node >= 0)
-		put_end(fab, o, "from", hit->from);
-	if (hit->to.node >= 0)
-		put_end(fab, o, "to", hit->to);
+	put_place(fab, o, hit);
+	if (flt_hit_what(hit))
+		put_text(o, "what", flt_hit_what(hit));
+	if (hit->qpn)
+		put_number(o, "qpn", hit->qpn);
 	if (hit->present & 1u << FLT_DLID && opcode)
 		put_text(o, "opcode", opcode);
 	for (size_t i = 0; i < ARRAY_SIZE(fields); i++)

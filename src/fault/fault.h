@@ -187,6 +187,8 @@ struct flt_hit {
 	mono_t when;
 	uint32_t rule;
 	uint8_t action;
+	uint32_t what;	/* the object refused, or the rule's status, event, counter */
+	uint32_t qpn;	/* of an event; 0 of a port */
 	struct flt_end from, to;
 	uint32_t present; /* the packet's identity: slid, dlid, opcode, qpns, psn */
 	uint32_t field[FLT_NUM_FIELDS];
@@ -312,6 +314,9 @@ size_t flt_print(const struct flt_rule *rule, const struct flt_names *names, cha
 		 size_t bytes);
 /** flt_action_name() - "drop", ... */
 const char *flt_action_name(enum flt_action action);
+/** flt_hit_what() - the object, status, event or counter of a hit; NULL: its
+ *  action says all */
+const char *flt_hit_what(const struct flt_hit *hit);
 /** flt_time_parse() - "250us", "1.5s". Return: 0 and *@ns; -EINVAL */
 int flt_time_parse(const char *text, uint64_t *ns);
 

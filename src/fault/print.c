@@ -109,6 +109,15 @@ size_t flt_print(const struct flt_rule *rule, const struct flt_names *names, cha
 	return t.len;
 }
 
+const char *flt_hit_what(const struct flt_hit *hit)
+{
+	for (const struct flt_param *p = flt_params; p->name; p++)
+		if (p->actions & 1u << hit->action && p->words &&
+		    p->offset == offsetof(struct flt_rule, what))
+			return flt_word_name(p->words, hit->what);
+	return NULL;
+}
+
 const char *flt_action_name(enum flt_action action)
 {
 	return flt_actions[action].name;

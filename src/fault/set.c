@@ -90,22 +90,27 @@ bool flt_has_action(const struct flt_set *set, enum flt_action action)
 
 /* --- the log ----------------------------------------------------------- */
 
-static void log_hit(struct flt_set *set, const struct flt_rule *rule, const struct flt_event *ev)
+/* Return: its line, for more to be said; NULL: there is no room */
+static struct flt_hit *log_hit(struct flt_set *set, const struct flt_rule *rule,
+			       const struct flt_event *ev)
 {
 	struct flt_hit *hit;
 
 	set->logged++;
 	if (!set->log_room)
-		return;
+		return NULL;
 	hit = &set->log[(set->logged - 1) % set->log_room];
 	hit->serial = set->logged;
 	hit->when = ev->now;
 	hit->rule = rule->id;
 	hit->action = rule->action;
+	hit->what = rule->what;
+	hit->qpn = rule->action == FLT_EVENT ? rule->qpn : 0;
 	hit->from = ev->from;
 	hit->to = ev->to;
 	hit->present = ev->present;
 	memcpy(hit->field, ev->field, sizeof(hit->field));
+	return hit;
 }
 
 const struct flt_hit *flt_log_at(const struct flt_set *set, uint32_t i)
@@ -136,12 +141,12 @@ static bool fires(struct flt_set *set, struct flt_rule *rule)
 	return rule->rate_ppm >= FLT_PPM || draw(rule, DRAW_RATE, FLT_PPM) < rule->rate_ppm;
 }
 
-static void hit(struct flt_set *set, struct flt_rule *rule, const struct flt_event *ev)
+static struct flt_hit *hit(struct flt_set *set, struct flt_rule *rule, const struct flt_event *ev)
 {
 	rule->hits++;
 	if (rule->count && rule->hits == rule->count)
 		set->spent = true;
-	log_hit(set, rule, ev);
+	return log_hit(set, rule, ev);
 }
 
 bool flt_take_spent(struct flt_set *set)
@@ -339,6 +344,7 @@ static struct flt_rule *find_object_rule(struct flt_set *set, const struct flt_o
 {
 	struct flt_event ev = as_event(in);
 	struct flt_rule *found = NULL;
+	struct flt_hit *line;
 	unsigned int way;
 
 	for (unsigned int i = 0; i < set->num_rules; i++) {
@@ -352,7 +358,9 @@ static struct flt_rule *find_object_rule(struct flt_set *set, const struct flt_o
 		if (!fires(set, rule) || found)
 			continue;
 		found = rule;
-		hit(set, rule, &ev);
+		line = hit(set, rule, &ev);
+		if (line && rule->action == FLT_FAIL) /* of "any" the one it was */
+			line->what = in->kind;
 	}
 	return found;
 }

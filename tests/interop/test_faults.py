@@ -305,6 +305,23 @@ def test_a_link_that_a_rule_holds_cannot_be_plugged_in(pair):
     pair.softib("wait", "--timeout", "60")
 
 
+def test_the_log_says_what_was_hit(pair):
+    fail = add(pair, "node n1 fail any count=1")
+    pair.run("n1", "ibv_rc_pingpong", check=False)
+    down = add(pair, "link n2:1 down")
+    pair.softib("fault", "clear", str(down))
+    pair.softib("wait", "--timeout", "60")
+    event = add(pair, "port n1:1 event port-err")
+    hits = {h["rule"]: h for h in pair.json("fault", "log")}
+    assert (hits[fail]["what"], hits[fail]["from"]) == ("context", "n1") and "to" not in hits[fail]
+    assert (hits[down]["from"], hits[down]["to"]) == ("n2:1", "s1:2")
+    assert (hits[event]["what"], hits[event]["from"]) == ("port-err", "n1:1")
+    lines = pair.softib("fault", "log")
+    assert re.search(r"fail +n1  context$", lines, re.M), lines
+    assert re.search(r"down +n2:1 > s1:2$", lines, re.M), lines
+    assert re.search(r"event +n1:1  port-err$", lines, re.M), lines
+
+
 def test_a_switch_dies_and_comes_back(pair):
     rule = add(pair, "node s1 death")
     states = {p["state"] for n in pair.json("topo")["nodes"] if n["kind"] == "ca" for p in n["ports"]}

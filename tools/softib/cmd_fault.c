@@ -226,13 +226,24 @@ static int fault_clear(int argc, char **argv)
 
 /* --- log --------------------------------------------------------------- */
 
+/* of a completion or an event */
+static unsigned long long qp_of(struct json_object *hit)
+{
+	return (unsigned long long)number_of(hit, member_of(hit, "qpn") ? "qpn" : "src_qpn");
+}
+
 static void print_hit(struct json_object *hit, int64_t now_ns)
 {
 	double ago = (double)(now_ns - number_of(hit, "when_ns")) / 1e9;
 
-	printf("%-8lld %12.6f s ago  %-4lld %-10s %s > %s", (long long)number_of(hit, "serial"), ago,
-	       (long long)number_of(hit, "rule"), text_of(hit, "action"), text_of(hit, "from"),
-	       text_of(hit, "to"));
+	printf("%-8lld %12.6f s ago  %-4lld %-10s %s", (long long)number_of(hit, "serial"), ago,
+	       (long long)number_of(hit, "rule"), text_of(hit, "action"), text_of(hit, "from"));
+	if (member_of(hit, "to"))
+		printf(" > %s", text_of(hit, "to"));
+	if (member_of(hit, "what"))
+		printf("  %s", text_of(hit, "what"));
+	if (!member_of(hit, "opcode") && qp_of(hit))
+		printf(" QP 0x%06llx", qp_of(hit));
 	if (member_of(hit, "opcode"))
 		printf("  %s LID %lld > %lld QP %s%06llx PSN %06llx %lld bytes", text_of(hit, "opcode"),
 		       (long long)number_of(hit, "slid"), (long long)number_of(hit, "dlid"), "0x",

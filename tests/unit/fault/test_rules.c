@@ -375,12 +375,15 @@ static void objects_and_completions(void **state)
 	assert_int_equal(flt_object(&lab->set, &qp), 0);
 	assert_int_equal(flt_object(&lab->set, &mr), 0);
 	assert_int_equal(flt_object(&lab->set, &mr), 28);
+	assert_string_equal(flt_hit_what(flt_log_at(&lab->set, 0)), "mr");
 	assert_int_equal(flt_object(&lab->set, &mr), 0);
 	lab_add(&lab->set, "qp n1:0x12 completion rem-access-err op=send nth=2");
 	assert_int_equal(flt_completion(&lab->set, &recv), 0);
 	assert_int_equal(flt_completion(&lab->set, &send), 0);
 	assert_int_equal(flt_completion(&lab->set, &recv), 0);
 	assert_int_equal(flt_completion(&lab->set, &send), 10);
+	assert_string_equal(flt_hit_what(flt_log_at(&lab->set, 1)), "rem-access-err");
+	assert_int_equal(flt_log_at(&lab->set, 1)->field[FLT_SRC_QPN], 0x12);
 	lab_add(&lab->set, "node n1 overrun count=1");
 	assert_int_equal(flt_completion(&lab->set, &recv), FLT_OVERRUN_CQ);
 	assert_int_equal(flt_completion(&lab->set, &recv), 0);
