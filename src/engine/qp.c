@@ -88,28 +88,41 @@ noinline static void complete_with_care(struct eng_qp *qp, struct eng_cq *cq,
 	eng_cq_push(cq, &out, wc->solicited);
 }
 
-static inline void complete(struct eng_qp *qp, struct eng_cq *cq, const struct tp_wc *wc)
+static inline bool needs_care(const struct eng_qp *qp, const struct eng_cq *cq)
 {
-	if (unlikely(eng_spoils(qp->engine) || eng_cq_is_full(cq))) {
-		complete_with_care(qp, cq, wc);
-		return;
-	}
-	*eng_cq_next(cq) = wc_of(qp, wc);
-	eng_cq_added(cq, wc->solicited || wc->status != IBV_WC_SUCCESS);
+	return unlikely(eng_spoils(qp->engine) || eng_cq_is_full(cq));
 }
 
 static void op_complete_send(void *ctx, const struct tp_wc *wc)
 {
 	struct eng_qp *qp = ctx;
+	struct eng_cq *cq = qp->send_cq;
 
-	complete(qp, qp->send_cq, wc);
+	if (needs_care(qp, cq)) {
+		complete_with_care(qp, cq, wc);
+		return;
+	}
+	*eng_cq_next(cq) = (struct ibv_wc){
+		.wr_id = wc->wr_id,
+		.status = wc->status,
+		.opcode = wc->opcode,
+		.byte_len = wc->byte_len,
+		.qp_num = qp->init.qpn,
+	};
+	eng_cq_added(cq, wc->status != IBV_WC_SUCCESS);
 }
 
 static void op_complete_recv(void *ctx, const struct tp_wc *wc)
 {
 	struct eng_qp *qp = ctx;
+	struct eng_cq *cq = qp->recv_cq;
 
-	complete(qp, qp->recv_cq, wc);
+	if (needs_care(qp, cq)) {
+		complete_with_care(qp, cq, wc);
+		return;
+	}
+	*eng_cq_next(cq) = wc_of(qp, wc);
+	eng_cq_added(cq, wc->solicited || wc->status != IBV_WC_SUCCESS);
 }
 
 static void op_event(void *ctx, enum tp_event event)

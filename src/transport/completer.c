@@ -51,7 +51,10 @@ static bool acknowledge(struct tp_qp *qp, psn_t end)
 			return true;
 		}
 		advance_una(sq, psn_add(sqe->last_psn, 1));
-		tp_sq_complete(qp, IBV_WC_SUCCESS);
+		/* tp_sq_complete(), of what needs no response */
+		tp_sq_retire(sq);
+		if (sqe->flags & IBV_SEND_SIGNALED)
+			tp_sq_tell(qp, sqe, IBV_WC_SUCCESS);
 	}
 	return true;
 }

@@ -335,6 +335,15 @@ void tp_qp_fail(struct tp_qp *qp);
 /** tp_sq_complete() - the oldest request has its outcome; a success that
  *  nobody asked to be told is silent (10.8.6) */
 void tp_sq_complete(struct tp_qp *qp, enum ibv_wc_status status);
+/** tp_sq_tell() - the completion of a request */
+void tp_sq_tell(struct tp_qp *qp, const struct tp_sqe *sqe, enum ibv_wc_status status);
+/** tp_sq_retire() - the oldest request is one no more */
+static inline void tp_sq_retire(struct tp_sq *sq)
+{
+	if (sq->next == sq->tail)
+		sq->next++;
+	sq->tail++;
+}
 /** tp_sq_fail_next() - the request at sq.next cannot be sent: it completes
  *  with @status when those before it are done */
 void tp_sq_fail_next(struct tp_qp *qp, enum ibv_wc_status status);

@@ -5,26 +5,27 @@
  */
 #include "transport/qp.h"
 
+void tp_sq_tell(struct tp_qp *qp, const struct tp_sqe *sqe, enum ibv_wc_status status)
+{
+	qp->ops->complete_send(qp->ctx, &(struct tp_wc){
+						.wr_id = sqe->wr_id,
+						.status = (uint8_t)status,
+						.opcode = tp_op(sqe)->wc_opcode,
+						.byte_len = sqe->length_bytes,
+					});
+}
+
 void tp_sq_complete(struct tp_qp *qp, enum ibv_wc_status status)
 {
 	struct tp_sq *sq = &qp->sq;
 	const struct tp_sqe *sqe = tp_sqe(qp, sq->tail);
-	const struct tp_op *op = tp_op(sqe);
 
-	if (sq->next == sq->tail)
-		sq->next++;
-	else if (op->flags & TP_OP_RESPONDS)
+	if (sq->next != sq->tail && tp_op(sqe)->flags & TP_OP_RESPONDS)
 		sq->responses--;
-	sq->tail++;
+	tp_sq_retire(sq);
 	/* 10.8.6: an error is told even when success would be silent */
-	if (status == IBV_WC_SUCCESS && !(sqe->flags & IBV_SEND_SIGNALED))
-		return;
-	qp->ops->complete_send(qp->ctx, &(struct tp_wc){
-						.wr_id = sqe->wr_id,
-						.status = (uint8_t)status,
-						.opcode = op->wc_opcode,
-						.byte_len = sqe->length_bytes,
-					});
+	if (status != IBV_WC_SUCCESS || sqe->flags & IBV_SEND_SIGNALED)
+		tp_sq_tell(qp, sqe, status);
 }
 
 void tp_sq_flush(struct tp_qp *qp)

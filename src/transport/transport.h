@@ -141,7 +141,8 @@ struct tp_ops {
 	/** recv_flush() - like recv_get(), but only of the QP's own RQ: what a
 	 *  move to the error state completes with WR_FLUSH_ERR */
 	bool (*recv_flush)(void *ctx, struct tp_recv_wr *wr);
-	/** complete_send(), complete_recv() - push a completion; never fails here */
+	/** complete_send(), complete_recv() - push a completion; never fails here. Of
+	 *  a send request it has wr_id, status, opcode and byte_len alone */
 	void (*complete_send)(void *ctx, const struct tp_wc *wc);
 	void (*complete_recv)(void *ctx, const struct tp_wc *wc);
 	void (*event)(void *ctx, enum tp_event event);
