@@ -169,7 +169,7 @@ void eng_qp_query(struct eng_qp *qp, struct ibv_qp_attr *attr)
 	eng_lock(qp->engine);
 	*attr = qp->attr;
 	attr->qp_state = attr->cur_qp_state = tp_qp_state(qp->tp);
-	attr->sq_draining = false;
+	attr->sq_draining = tp_qp_is_draining(qp->tp);
 	attr->cap = (struct ibv_qp_cap){
 		.max_send_wr = qp->init.max_send_wr,
 		.max_recv_wr = qp->init.srq ? 0 : qp->init.max_recv_wr,

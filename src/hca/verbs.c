@@ -387,6 +387,7 @@ static int query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		return 0;
 	eng_qp_query(qp->eng, &live);
 	attr->qp_state = attr->cur_qp_state = (enum ib_qp_state)live.qp_state;
+	attr->sq_draining = live.sq_draining;
 	return 0;
 }
 

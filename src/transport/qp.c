@@ -85,6 +85,11 @@ enum ibv_qp_state tp_qp_state(const struct tp_qp *qp)
 	return qp->state;
 }
 
+bool tp_qp_is_draining(const struct tp_qp *qp)
+{
+	return qp->state == IBV_QPS_SQD && qp->sq.stop != TP_STOP_NONE;
+}
+
 const struct tp_stats *tp_qp_stats(const struct tp_qp *qp)
 {
 	return &qp->stats;

@@ -219,6 +219,9 @@ const struct tp_stats *tp_qp_stats(const struct tp_qp *qp);
  */
 void tp_qp_modify(struct tp_qp *qp, enum ibv_qp_state to, mono_t now);
 
+/** tp_qp_is_draining() - in SQD, and what was begun has no outcome yet (10.3.1.5) */
+bool tp_qp_is_draining(const struct tp_qp *qp);
+
 /**
  * tp_qp_post_send() - copy @wr into the send queue
  * @wr: sge points to num_sge entries, or with IBV_SEND_INLINE the entries

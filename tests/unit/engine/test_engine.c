@@ -317,6 +317,35 @@ static void srq_serves_and_warns_at_its_limit(void **state)
 	assert_int_equal(eng_srq_destroy(srq), 0);
 }
 
+static bool is_draining(struct side *s)
+{
+	struct ibv_qp_attr attr;
+
+	eng_qp_query(s->qp, &attr);
+	return attr.sq_draining;
+}
+
+static void to_sqd(struct side *s, struct ibv_qp_attr attr, int mask)
+{
+	attr.qp_state = IBV_QPS_SQD;
+	assert_int_equal(eng_qp_modify(s->qp, &attr, IBV_QP_STATE | mask), 0);
+}
+
+static void a_queue_drains_until_all_is_acknowledged(void **state)
+{
+	struct world *w = *state;
+
+	connect(w, IBV_QPT_RC);
+	assert_false(is_draining(&w->a));
+	recv_into(&w->b, 1, 0, 64);
+	send(&w->a, (struct ibv_send_wr){.opcode = IBV_WR_SEND}, 8);
+	to_sqd(&w->a, (struct ibv_qp_attr){}, 0);
+	assert_true(is_draining(&w->a));
+	run(w);
+	assert_false(is_draining(&w->a));
+	take(&w->a);
+}
+
 static void too_many_requests_are_refused_at_the_right_one(void **state)
 {
 	struct world *w = *state;
@@ -409,6 +438,7 @@ int main(void)
 		CASE(arming_reports_once_and_solicited_only_when_asked),
 		CASE(resize_keeps_completions),
 		CASE(destroyed_qp_leaves_no_completion),
+		CASE(a_queue_drains_until_all_is_acknowledged),
 		CASE(srq_serves_and_warns_at_its_limit),
 		CASE(too_many_requests_are_refused_at_the_right_one),
 		CASE(multicast_reaches_every_attached_qp),
