@@ -77,6 +77,7 @@ struct eng_qp {
 	struct list_head all_node;
 	struct list_head mcast;
 	struct ibv_qp_attr attr; /* as modify set it, for query */
+	bool tells_drained; /* its owner asked for the event when it went to SQD */
 	const uint16_t *live_pkey; /* its entry of the port's table */
 	/* --- the lane of its packets; valid: eng_flow_holds() --- */
 	struct eng_flow *flow;

@@ -137,6 +137,8 @@ static void op_event(void *ctx, enum tp_event event)
 	};
 	struct eng_qp *qp = ctx;
 
+	if (event == TP_EVENT_SQ_DRAINED && !qp->tells_drained)
+		return;
 	qp->engine->cfg.async_event(qp->engine->cfg.ctx, types[event], qp->init.ctx);
 }
 

@@ -355,6 +355,7 @@ static struct ibv_qp_attr ibv_attr(const struct ib_qp_attr *in)
 		.qp_access_flags = (unsigned)in->qp_access_flags,
 		.ah_attr = ibv_ah(&in->ah_attr),
 		.alt_ah_attr = ibv_ah(&in->alt_ah_attr),
+		.en_sqd_async_notify = in->en_sqd_async_notify,
 		.pkey_index = in->pkey_index,
 		.alt_pkey_index = in->alt_pkey_index,
 		.max_rd_atomic = in->max_rd_atomic,

@@ -346,6 +346,34 @@ static void a_queue_drains_until_all_is_acknowledged(void **state)
 	take(&w->a);
 }
 
+static void being_drained_is_told_to_who_asked(void **state)
+{
+	static const struct {
+		int notify, mask;
+	} cases[] = {{0, 0},
+		     {1, 0},
+		     {0, IBV_QP_EN_SQD_ASYNC_NOTIFY},
+		     {1, IBV_QP_EN_SQD_ASYNC_NOTIFY},
+		     {0, 0}};
+	struct world *w = *state;
+
+	connect(w, IBV_QPT_RC);
+	for (unsigned i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct ibv_qp_attr attr = {.en_sqd_async_notify = (uint8_t)cases[i].notify};
+
+		w->a.async_events = 0;
+		recv_into(&w->b, i, 0, 64);
+		send(&w->a, (struct ibv_send_wr){.opcode = IBV_WR_SEND}, 8);
+		to_sqd(&w->a, attr, cases[i].mask);
+		to_sqd(&w->a, (struct ibv_qp_attr){}, 0); /* once more changes nothing */
+		run(w);
+		assert_int_equal(w->a.async_events, cases[i].notify && cases[i].mask);
+		attr.qp_state = IBV_QPS_RTS;
+		assert_int_equal(eng_qp_modify(w->a.qp, &attr, IBV_QP_STATE), 0);
+	}
+	assert_int_equal(w->a.last_async, IBV_EVENT_SQ_DRAINED);
+}
+
 static void too_many_requests_are_refused_at_the_right_one(void **state)
 {
 	struct world *w = *state;
@@ -439,6 +467,7 @@ int main(void)
 		CASE(resize_keeps_completions),
 		CASE(destroyed_qp_leaves_no_completion),
 		CASE(a_queue_drains_until_all_is_acknowledged),
+		CASE(being_drained_is_told_to_who_asked),
 		CASE(srq_serves_and_warns_at_its_limit),
 		CASE(too_many_requests_are_refused_at_the_right_one),
 		CASE(multicast_reaches_every_attached_qp),
