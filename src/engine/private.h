@@ -261,6 +261,9 @@ bool eng_turn(struct engine *e, bool clock);
 unsigned eng_rx(struct engine *e);
 /** eng_rx_packets() - all that the link has, but no more than @most */
 unsigned eng_rx_packets(struct engine *e, unsigned most);
+/** eng_own_path_bits() - of the low bits of a DLID those that @qp's port has of
+ *  its own: LMC many (11.4.2.1) */
+uint8_t eng_own_path_bits(const struct eng_qp *qp, uint8_t dlid_bits);
 /** eng_pkey_passes() - does @qp hear packets of the partition @pkey? */
 bool eng_pkey_passes(struct eng_qp *qp, uint16_t pkey);
 bool eng_tx(struct engine *e);

@@ -54,6 +54,13 @@ static bool op_recv_get(void *ctx, struct tp_recv_wr *wr)
 	return true;
 }
 
+uint8_t eng_own_path_bits(const struct eng_qp *qp, uint8_t dlid_bits)
+{
+	const struct abi_devport *port = eng_port(qp->engine, tp_qp_attr(qp->tp)->port_num);
+
+	return dlid_bits & ((1u << port->lmc) - 1);
+}
+
 static inline struct ibv_wc wc_of(const struct eng_qp *qp, const struct tp_wc *wc)
 {
 	struct ibv_wc out = {
@@ -67,7 +74,9 @@ static inline struct ibv_wc wc_of(const struct eng_qp *qp, const struct tp_wc *w
 		.pkey_index = wc->pkey_index,
 		.slid = wc->slid,
 		.sl = wc->sl,
-		.dlid_path_bits = wc->dlid_path_bits,
+		.dlid_path_bits = unlikely(wc->dlid_path_bits) ?
+					  eng_own_path_bits(qp, wc->dlid_path_bits) :
+					  0,
 	};
 
 	if (wc->wc_flags & IBV_WC_WITH_INV)

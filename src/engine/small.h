@@ -182,7 +182,7 @@ static inline void eng_small_note(struct eng_small_header *known, struct eng_qp 
 		       .pkey_index = qp->tp->attr.pkey_index,
 		       .slid = r->slid,
 		       .sl = r->sl,
-		       .dlid_path_bits = ud ? r->dlid_path_bits : 0},
+		       .dlid_path_bits = ud ? eng_own_path_bits(qp, r->dlid_path_bits) : 0},
 	};
 }
 
