@@ -124,13 +124,21 @@ static void free_end(struct end *e)
 
 /* --- states --- */
 
+uint16_t end_lid(const struct end *e)
+{
+	return program_port(e->program)->lid | e->conn->plan->path_bits[e->side];
+}
+
 static void fill_address(const struct end *e, struct ibv_ah_attr *ibv,
 			 struct rdma_ah_attr *rdma)
 {
 	const struct abi_devport *to = program_port(peer_of((struct end *)e)->program);
 
-	*ibv = (struct ibv_ah_attr){.dlid = to->lid, .port_num = 1};
-	*rdma = (struct rdma_ah_attr){.dlid = to->lid, .port_num = 1};
+	const uint16_t dlid = end_lid(peer_of((struct end *)e));
+	const uint8_t bits = e->conn->plan->path_bits[e->side];
+
+	*ibv = (struct ibv_ah_attr){.dlid = dlid, .src_path_bits = bits, .port_num = 1};
+	*rdma = (struct rdma_ah_attr){.dlid = dlid, .src_path_bits = bits, .port_num = 1};
 	if (!e->conn->plan->grh)
 		return;
 	ibv->is_global = 1;
@@ -218,7 +226,7 @@ static void prepare_way(struct end *e)
 	struct abi_resolve key = {
 		.port_num = 1,
 		.dest_qpn = peer_of(e)->qp->qp_num,
-		.dlid = program_port(peer_of(e)->program)->lid,
+		.dlid = end_lid(peer_of(e)),
 		.pkey = program_port(e->program)->pkey[0],
 	};
 
@@ -250,7 +258,8 @@ static void fill_av(struct end *e)
 {
 	const struct abi_devport *to = program_port(peer_of(e)->program);
 
-	e->av = (struct tp_av){.dlid = to->lid,
+	e->av = (struct tp_av){.dlid = end_lid(peer_of(e)),
+			       .src_path_bits = e->conn->plan->path_bits[e->side],
 			       .port_num = 1,
 			       .is_global = e->conn->plan->grh,
 			       .hop_limit = 4};

@@ -74,6 +74,8 @@ static inline struct end *peer_of(struct end *e)
 }
 
 /* --- conn.c --- */
+/** end_lid() - of the LIDs of its port the one that this end is reached by */
+uint16_t end_lid(const struct end *e);
 void conns_init(struct sim *sim);
 void conns_exit(struct sim *sim);
 /** conn_broken() - an error completion: take it down and make it anew */

@@ -227,6 +227,7 @@ struct manager *manager_start(struct sim *sim, int node, uint8_t priority)
 	options.port_guid = fab_node(sim->fab, node)->port[1].guid;
 	options.priority = priority;
 	options.check = true;
+	options.lmc = sim->plan->lmc;
 	options.ipoib = true;
 	options.log = on_log;
 	options.log_level = SM_LOG_INFO;

@@ -20,7 +20,8 @@ const char *const oracle_names[ORACLE_NUM] = {
 	[ORACLE_RELIABLE] = "reliable", [ORACLE_CREDIT] = "credit",
 	[ORACLE_WAKE] = "wake",		[ORACLE_LEAK] = "leak",
 	[ORACLE_TABLES] = "tables",	[ORACLE_RECOVERY] = "recovery",
-	[ORACLE_KEYS] = "keys",		[ORACLE_COUNT] = "count",
+	[ORACLE_PATHS] = "paths",	[ORACLE_KEYS] = "keys",
+	[ORACLE_COUNT] = "count",
 };
 
 bool sim_sabotage(const struct sim *sim, enum oracle oracle)
@@ -167,9 +168,11 @@ bool oracle_tables(struct sim *sim)
 		for (int p = 0; p <= node->num_ports; p++) {
 			const struct ag_port *port = &node->port[p];
 
-			if (is_end_port(node, p) && port->lid &&
-			    (!p || sim->topo->node[n].port[p].peer_node >= 0))
-				all &= from_everywhere(sim, port->lid, n, p);
+			if (!is_end_port(node, p) || !port->lid ||
+			    (p && sim->topo->node[n].port[p].peer_node < 0))
+				continue;
+			for (uint32_t bits = 0; bits < 1u << port->lmc; bits++)
+				all &= from_everywhere(sim, (uint16_t)(port->lid + bits), n, p);
 		}
 	}
 	return all;
@@ -306,7 +309,7 @@ static void send_stray(struct end *e, uint16_t pkey, uint32_t qkey)
 	const struct end *peer = peer_of(e);
 	struct wire_packet pkt = {
 		.lrh = {.lnh = WIRE_LNH_BTH, .dlid = e->av.dlid,
-			.slid = program_port(e->program)->lid},
+			.slid = end_lid(e)},
 		.bth = {.opcode = WIRE_UD | WIRE_SEND_ONLY, .pkey = pkey,
 			.dest_qpn = peer->qp->qp_num},
 		.deth = {.qkey = qkey, .src_qpn = e->qp->qp_num},

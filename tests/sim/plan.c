@@ -199,11 +199,19 @@ static void draw_topology(struct rng *r, struct plan *p)
 		 shapes[rng_below(r, ARRAY_SIZE(shapes))]);
 }
 
+static void draw_lids(struct rng *r, struct plan *p)
+{
+	p->lmc = rng_chance(r, 25) ? (uint8_t)(1 + rng_below(r, 3)) : 0;
+	for (int i = 0; i < p->num_conns; i++)
+		for (int side = 0; side < 2; side++)
+			p->conn[i].path_bits[side] = (uint8_t)rng_below(r, 1u << p->lmc);
+}
+
 void plan_make(struct plan *p, uint64_t seed, int kind)
 {
 	static const uint64_t windows[] = {5 * NSEC_PER_MSEC, 100 * NSEC_PER_MSEC,
 					   3 * NSEC_PER_SEC};
-	struct rng r = {seed * 2 + 1}, more = {seed * 2};
+	struct rng r = {seed * 2 + 1}, more = {seed * 2}, lids = {~seed};
 
 	memset(p, 0, sizeof(*p));
 	p->seed = seed;
@@ -227,6 +235,7 @@ void plan_make(struct plan *p, uint64_t seed, int kind)
 	p->windows = rng_chance(&more, 50);
 	for (int i = 0; i < p->num_programs; i++)
 		draw_queries(&more, p, i);
+	draw_lids(&lids, p);
 	p->num_faults = p->kind == KIND_CALM ? 0 : 1 + (int)rng_below(&r, PLAN_FAULTS);
 	for (int i = 0; i < p->num_faults; i++)
 		draw_fault(&r, p, &p->fault[i]);
@@ -276,12 +285,12 @@ static void print_conn(const struct plan_conn *c, int index)
 
 void plan_print(const struct plan *p)
 {
-	printf("seed %" PRIu64 ": %s on %s, %d programs%s%s%s%s%s, window %" PRIu64
+	printf("seed %" PRIu64 ": %s on %s, %d programs%s%s%s%s%s, LMC %u, window %" PRIu64
 	       " ns\n",
 	       p->seed, plan_kind_names[p->kind], p->topology, p->num_programs,
 	       p->lanes ? ", lanes" : "", p->sleepy ? ", sleepy" : "",
 	       p->standby ? ", standby" : "", p->multicast ? ", multicast" : "",
-	       p->windows ? ", windows" : "", p->window_ns);
+	       p->windows ? ", windows" : "", p->lmc, p->window_ns);
 	for (int i = 0; i < p->num_conns; i++)
 		print_conn(&p->conn[i], i);
 	for (int i = 0; i < p->num_faults; i++)

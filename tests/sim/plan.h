@@ -82,6 +82,7 @@ struct plan_op {
 struct plan_conn {
 	enum plan_transport transport;
 	int program[2];
+	uint8_t path_bits[2]; /* which of its port's LIDs each end has */
 	uint32_t mtu_bytes, start_psn[2];
 	uint8_t timeout_enc, retry_cnt, rnr_retry, rnr_timer_enc, rd_atomic;
 	uint32_t sq_depth, rq_depth;
@@ -138,6 +139,7 @@ struct plan {
 	bool standby;
 	bool multicast; /* the programs are in a group */
 	bool windows;
+	uint8_t lmc; /* adapters' ports have 1 << lmc LIDs */
 	uint32_t num_queries[PLAN_PROGRAMS];
 	struct plan_query query[PLAN_PROGRAMS][PLAN_QUERIES];
 	int num_conns;

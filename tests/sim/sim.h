@@ -47,6 +47,7 @@ enum oracle {
 	ORACLE_LEAK,	   /* nothing is left when all is gone */
 	ORACLE_TABLES,	   /* every LID is reached, without a loop */
 	ORACLE_RECOVERY,   /* ports are Active again after the last fault */
+	ORACLE_PATHS,	   /* of a port's LIDs the one that was used is told */
 	ORACLE_KEYS,	   /* what bears a wrong P_Key or Q_Key is dropped and counted */
 	ORACLE_COUNT,	   /* ports count what their cables carried */
 	ORACLE_NUM

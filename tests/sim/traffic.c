@@ -651,6 +651,24 @@ static void take_message(struct end *e, const struct ibv_wc *wc, const uint8_t *
 		 e->conn->index, e->side, wc->byte_len, first, last);
 }
 
+/* 11.4.2.1: a datagram's completion tells the LID that it came from, and the
+ * path bits of the one that it came to */
+static void check_path(const struct end *e, const struct ibv_wc *wc)
+{
+	const struct plan *plan = e->conn->sim->plan;
+	const uint8_t *bits = e->conn->plan->path_bits;
+	uint32_t from = wc->slid & ((1u << plan->lmc) - 1);
+
+	if (sim_sabotage(e->conn->sim, ORACLE_PATHS))
+		from ^= 1;
+	if (e->conn->plan->transport == PLAN_UD &&
+	    (from != bits[!e->side] || wc->dlid_path_bits != bits[e->side]))
+		sim_fail(e->conn->sim, ORACLE_PATHS,
+			 "conn %d.%d: from path %u to %u came a datagram of %u to %u",
+			 e->conn->index, e->side, bits[!e->side], bits[e->side], from,
+			 wc->dlid_path_bits);
+}
+
 static void recv_completion(struct end *e, const struct ibv_wc *wc)
 {
 	uint32_t seq = (uint32_t)(wc->wr_id & 0xffffffff);
@@ -665,6 +683,7 @@ static void recv_completion(struct end *e, const struct ibv_wc *wc)
 		e->rq_head == e->rq_tail && e->conn->plan->transport != PLAN_RC;
 	if (wc->status == IBV_WC_SUCCESS) {
 		take_message(e, wc, e->rx.bytes + at);
+		check_path(e, wc);
 		later_recv(e);
 		return;
 	}

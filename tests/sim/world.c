@@ -214,6 +214,17 @@ static void make_managers(struct sim *sim)
 		sim->manager[1] = manager_start(sim, sim->manager_node[1], 1);
 }
 
+static void expect_lids(struct sim *sim)
+{
+	for (int n = 0; n < sim->topo->num_nodes; n++) {
+		const struct ag_port *port = &fab_node(sim->fab, n)->port[1];
+
+		if (sim->hca[n] && port->state == WIRE_PORT_ACTIVE && port->lmc != sim->plan->lmc)
+			sim_fail(sim, ORACLE_PATHS, "%s has LMC %u, not %u",
+				 sim->topo->node[n].name, port->lmc, sim->plan->lmc);
+	}
+}
+
 /* --- the phases --- */
 
 /* what memory failures or deaths took away comes back, sooner or later */
@@ -340,6 +351,7 @@ void sim_run(const struct sim_options *options, struct sim_result *result)
 	make_managers(&sim);
 	make_programs(&sim);
 	expect_up(&sim, BOOT_NS, "after the start");
+	expect_lids(&sim);
 	run_traffic(&sim);
 	finish(&sim);
 	take_down(&sim);
