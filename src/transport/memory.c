@@ -2,7 +2,14 @@
 /*
  * Between packets and registered memory: gather lists, scatter lists.
  */
+#include "base/copy.h"
 #include "transport/qp.h"
+
+/* Of a long piece, what lies behind this goes past the caches: they would not
+ * keep it until somebody reads the whole, and each line would be fetched to be
+ * overwritten. */
+#define KEPT_BYTES (4u << 20)
+#define STREAM_BYTES 4096u /* shorter copies gain nothing */
 
 struct tp_cursor tp_cursor_at(const struct tp_sge *sge, unsigned num_sge, uint32_t offset)
 {
@@ -39,6 +46,14 @@ bool tp_gather(struct tp_qp *qp, uint32_t index, struct tp_cursor *at,
 	return true;
 }
 
+static void put(void *to, const uint8_t *from, uint32_t len, uint32_t offset)
+{
+	if (unlikely(offset >= KEPT_BYTES && len >= STREAM_BYTES))
+		copy_stream(to, from, len);
+	else
+		memcpy(to, from, len);
+}
+
 enum tp_copy tp_scatter(struct tp_qp *qp, enum tp_key whose, const struct tp_sge *sge,
 			unsigned num_sge, struct tp_cursor *at, const void *data,
 			uint32_t length_bytes)
@@ -57,7 +72,7 @@ enum tp_copy tp_scatter(struct tp_qp *qp, enum tp_key whose, const struct tp_sge
 						len, IBV_ACCESS_LOCAL_WRITE, whose);
 			if (unlikely(!to))
 				return TP_COPY_VIOLATION;
-			memcpy(to, from, len);
+			put(to, from, len, at->offset);
 			from += len;
 		}
 		length_bytes -= len;
