@@ -319,6 +319,12 @@ def test_link_down_and_up():
     (["exec", "s1", "--", "true"], "adapters' nodes such as n1"),
     (["link", "s1:9", "down"], "s1 has ports 1 to 2"),
     (["counters", "n1:2"], "n1 has ports 1 to 1"),
+    (["counters", "n1:0"], "n1 has ports 1 to 1"),
+    (["counters", "s1:0"], "s1 has ports 1 to 2"),
+    (["counters", "s1:-2"], "port"),
+    (["capture", "n1:0", "-w", "/dev/null"], "n1 has ports 1 to 1"),
+    (["capture", "s1:0", "-w", "/dev/null"], "s1 has ports 1 to 2"),
+    (["capture", "s1:3", "-w", "/dev/null"], "s1 has ports 1 to 2"),
     (["resource", "show", "x"], 'no node "x"'),
 ])
 def test_unknown_nodes_and_ports(pair, args, says):

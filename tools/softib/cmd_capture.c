@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -35,6 +36,7 @@
 	 WIRE_PCAPNG_PACKET_TAIL)
 #define CRC_BYTES      (WIRE_ICRC_BYTES + WIRE_VCRC_BYTES)
 #define INTERFACE_NONE UINT32_MAX
+#define PORT_ALL       LONG_MIN /* none was named */
 
 struct capture_args {
 	struct common common;
@@ -392,7 +394,7 @@ static int start(struct reader *r, const char *dir)
 
 	if (args->node)
 		request_text(req, "node", args->node);
-	if (args->port)
+	if (args->port != PORT_ALL)
 		request_number(req, "port", args->port);
 	if (args->filter)
 		request_text(req, "filter", args->filter);
@@ -506,7 +508,7 @@ static void parse_place(struct capture_args *args, char *arg)
 		return;
 	args->port = strtol(colon + 1, &end, 10);
 	if (*end)
-		args->port = 0; /* a colon of the description's own */
+		args->port = PORT_ALL; /* a colon of the description's own */
 	else
 		*colon = '\0';
 }
@@ -579,7 +581,7 @@ int cmd_capture(int argc, char **argv)
 		       "  softib capture -w all.pcapng\n"
 		       "  softib capture n1:1 | tshark -r -\n"
 		       "  softib capture s1 --filter 'class sa' | tshark -i - -V\n"};
-	struct capture_args args = {.ring_mib = 8};
+	struct capture_args args = {.ring_mib = 8, .port = PORT_ALL};
 	char dir[PATH_MAX];
 
 	argp_parse(&argp, argc, argv, 0, NULL, &args);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* What is looked at: status, topo, counters, resource. */
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -280,6 +281,8 @@ int cmd_topo(int argc, char **argv)
 
 /* --- counters ----------------------------------------------------------------------- */
 
+#define PORT_ALL LONG_MIN /* none was named */
+
 struct counters_args {
 	struct common common;
 	const char *node;
@@ -304,7 +307,7 @@ static error_t parse_counters(int key, char *arg, struct argp_state *state)
 			return 0;
 		args->port = strtol(colon + 1, &end, 10);
 		if (*end)
-			args->port = 0; /* a colon of the description's own */
+			args->port = PORT_ALL; /* a colon of the description's own */
 		else
 			*colon = '\0';
 		return 0;
@@ -368,13 +371,13 @@ int cmd_counters(int argc, char **argv)
 		.args_doc = "[NODE[:PORT]]",
 		.doc = "Show what ports counted since their last reset: as perfquery does, in bytes.\v"
 		       "Examples:\n  softib counters\n  softib counters s1\n  softib counters n2:1 --json\n"};
-	struct counters_args args = {0};
+	struct counters_args args = {.port = PORT_ALL};
 	struct json_object *req = request("counters"), *answer, *list;
 
 	argp_parse(&argp, argc, argv, 0, NULL, &args);
 	if (args.node)
 		request_text(req, "node", args.node);
-	if (args.port)
+	if (args.port != PORT_ALL)
 		request_number(req, "port", args.port);
 	answer = client_ask(&args.common, req);
 	if (!answer)
