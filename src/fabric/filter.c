@@ -10,6 +10,7 @@
  */
 #include <ctype.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -126,25 +127,26 @@ static const struct filter_term {
 	get_fn *get;
 	enum value_kind kind;
 	const struct value_name *names; /* that a number may have */
+	uint64_t most;			/* that a packet can have */
 } terms[] = {
-	{"lid", get_lid, NUMBER, NULL},
-	{"slid", get_slid, NUMBER, NULL},
-	{"dlid", get_dlid, NUMBER, NULL},
-	{"sl", get_sl, NUMBER, NULL},
-	{"vl", get_vl, NUMBER, NULL},
-	{"pkey", get_pkey, NUMBER, NULL},
-	{"qpn", get_qpn, NUMBER, NULL},
-	{"dqpn", get_dqpn, NUMBER, NULL},
-	{"sqpn", get_sqpn, NUMBER, NULL},
-	{"psn", get_psn, NUMBER, NULL},
-	{"opcode", get_opcode, NUMBER, NULL},
-	{"transport", get_transport, NUMBER, transports},
-	{"class", get_class, NUMBER, classes},
-	{"method", get_method, NUMBER, NULL},
-	{"attr", get_attr, NUMBER, NULL},
+	{"lid", get_lid, NUMBER, NULL, 0xffff},
+	{"slid", get_slid, NUMBER, NULL, 0xffff},
+	{"dlid", get_dlid, NUMBER, NULL, 0xffff},
+	{"sl", get_sl, NUMBER, NULL, 15},
+	{"vl", get_vl, NUMBER, NULL, 15},
+	{"pkey", get_pkey, NUMBER, NULL, 0xffff},
+	{"qpn", get_qpn, NUMBER, NULL, 0xffffff},
+	{"dqpn", get_dqpn, NUMBER, NULL, 0xffffff},
+	{"sqpn", get_sqpn, NUMBER, NULL, 0xffffff},
+	{"psn", get_psn, NUMBER, NULL, 0xffffff},
+	{"opcode", get_opcode, NUMBER, NULL, 0xff},
+	{"transport", get_transport, NUMBER, transports, 7},
+	{"class", get_class, NUMBER, classes, 0xff},
+	{"method", get_method, NUMBER, NULL, 0xff},
+	{"attr", get_attr, NUMBER, NULL, 0xffff},
 	{"node", get_node, NODE, NULL},
-	{"port", get_port, NUMBER, NULL},
-	{"bytes", get_bytes, NUMBER, NULL},
+	{"port", get_port, NUMBER, NULL, 0xff},
+	{"bytes", get_bytes, NUMBER, NULL, 5000},
 	{"sent", get_sent, NO_VALUE, NULL},
 	{"received", get_received, NO_VALUE, NULL},
 	{"mad", get_mad, NO_VALUE, NULL},
@@ -275,6 +277,18 @@ static bool parse_number(const char *text, struct fab_filter_op *op)
 	return !*end && op->low <= op->high;
 }
 
+static bool fail_value(struct parser *p, const struct filter_term *term)
+{
+	char list[100] = "";
+	size_t n = 0;
+
+	for (const struct value_name *v = term->names; v && v->name; v++)
+		n += (size_t)snprintf(list + n, sizeof(list) - n, "%s%s",
+				      n ? ", " : ", or a name: ", v->name);
+	return fail(p, "\"%s %s\": expected a number or a range such as 3-5, at most %" PRIu64 "%s",
+		    term->name, p->word, term->most, list);
+}
+
 static bool parse_value(struct parser *p, struct fab_filter_op *op)
 {
 	const struct value_name *name = op->term->names;
@@ -292,9 +306,7 @@ static bool parse_value(struct parser *p, struct fab_filter_op *op)
 			return true;
 		}
 	}
-	return parse_number(p->word, op) ||
-	       fail(p, "\"%s %s\": expected a number or a range such as 3-5%s",
-		    op->term->name, p->word, op->term->names ? ", or a name" : "");
+	return (parse_number(p->word, op) && op->low <= op->term->most) || fail_value(p, op->term);
 }
 
 static bool list_terms(struct parser *p)
@@ -341,7 +353,8 @@ static bool parse_factor(struct parser *p, int depth)
 		if (!parse_expression(p, depth + 1))
 			return false;
 		if (!is(p, ")"))
-			return fail(p, "a \")\" is missing before \"%s\"", p->word);
+			return p->word[0] ? fail(p, "a \")\" is missing before \"%s\"", p->word)
+					  : fail(p, "a \")\" is missing at the end");
 		next(p);
 	} else if (!parse_term(p)) {
 		return false;
