@@ -33,6 +33,9 @@ static struct json_object *rule_json(struct fabric *fab, const struct flt_rule *
 	put_text(o, "rule", text);
 	put_number(o, "matched", rule->matched);
 	put_number(o, "hits", rule->hits);
+	if (flt_is_state((enum flt_action)rule->action) && rule->action != FLT_EVENT)
+		json_object_object_add(o, "on",
+				       json_object_new_boolean(fab_fault_is_on(fab, rule->id)));
 	return o;
 }
 

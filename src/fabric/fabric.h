@@ -155,6 +155,8 @@ int fab_fault_add(struct fabric *fab, const char *text, uint64_t seed, char *err
 /** fab_fault_clear() - a rule ends, and what it holds on its way goes on;
  *  what it alone took down comes back. @id 0: all. Return: 0; -ENOENT */
 int fab_fault_clear(struct fabric *fab, uint32_t id);
+/** fab_fault_is_on() - does a state rule hold its link or node at this moment? */
+bool fab_fault_is_on(const struct fabric *fab, uint32_t id);
 /** fab_fault_gone() - a queue pair (@qpn), or with 0 an adapter, is no more:
  *  its rules go too, but one that would bring it back */
 void fab_fault_gone(struct fabric *fab, int node, uint32_t qpn);

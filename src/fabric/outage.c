@@ -134,6 +134,14 @@ static int set_unless_held(struct fabric *fab, const struct flt_rule *rule, bool
 	return next_holder(fab, rule, &i) ? 0 : set(fab, rule, on);
 }
 
+bool fab_fault_is_on(const struct fabric *fab, uint32_t id)
+{
+	for (size_t i = 0; fab->faults && i < ARRAY_SIZE(fab->faults->outage); i++)
+		if (fab->faults->outage[i].rule == id)
+			return fab->faults->outage[i].on;
+	return false;
+}
+
 static struct flt_rule down_rule(int node, int num)
 {
 	return (struct flt_rule){.action = FLT_DOWN, .node = node, .port = (uint8_t)num};

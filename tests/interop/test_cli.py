@@ -57,6 +57,12 @@ def test_help_shows_examples(home, command):
     assert "Examples:" in done.stdout and f"softib {command}" in done.stdout
 
 
+@pytest.mark.parametrize("verb", ["add", "list", "clear", "log", "run"])
+def test_help_of_faults_shows_examples(home, verb):
+    done = softib(home, "fault", verb, "--help")
+    assert done.returncode == 0 and "Example" in done.stdout
+
+
 def test_without_a_command_it_lists_them(home):
     done = softib(home)
     assert done.returncode == 1

@@ -322,6 +322,22 @@ def test_the_log_says_what_was_hit(pair):
     assert re.search(r"event +n1:1  port-err$", lines, re.M), lines
 
 
+def test_the_list_says_what_holds_now(pair):
+    assert "no rules" in pair.softib("fault", "list")
+    drop, down = add(pair, "all drop class=dm"), add(pair, "link n2:1 down for=1ms")
+    wait_until(lambda: not rule_of(pair, down)["on"], "it did not come back")
+    held = add(pair, "link n1:1 down")
+    assert rule_of(pair, held)["on"] and "on" not in rule_of(pair, drop)
+    lines = pair.softib("fault", "list")
+    assert re.search(r"1  off  link n2:1 down", lines) and re.search(r"1  on   link n1:1 down", lines), lines
+    # a rule that is not there does not keep the others
+    done = subprocess.run([BUILD / "bin/softib", "fault", "clear", "9999", str(held), str(down), str(drop)],
+                          env=pair.env, capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and "no rule 9999" in done.stderr, done
+    assert pair.json("fault", "list")["rules"] == []
+    pair.softib("wait", "--timeout", "60")
+
+
 def test_a_switch_dies_and_comes_back(pair):
     rule = add(pair, "node s1 death")
     states = {p["state"] for n in pair.json("topo")["nodes"] if n["kind"] == "ca" for p in n["ports"]}

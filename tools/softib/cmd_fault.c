@@ -164,7 +164,11 @@ static int fault_list(int argc, char **argv)
 	static const struct argp argp = {
 		.parser = parse_fault,
 		.children = children,
-		.doc = "List the rules: packets that matched, and those that were hit."};
+		.doc = "List the rules: packets that matched, and those that were hit. A link or node "
+		       "that a rule holds at this moment is on, else off.\v"
+		       "Examples:\n"
+		       "  softib fault list\n"
+		       "  softib fault list --json\n"};
 	struct fault_args args WORDS_END = {0};
 	struct json_object *answer, *list;
 
@@ -177,12 +181,15 @@ static int fault_list(int argc, char **argv)
 	if (args.common.json)
 		print_json(answer);
 	else if (count_of(list))
-		printf("%-4s %12s %12s  %s\n", "ID", "MATCHED", "HIT", "RULE");
+		printf("%-4s %12s %12s  %-3s  %s\n", "ID", "MATCHED", "HIT", "NOW", "RULE");
+	else
+		puts("no rules; 'softib fault add --help' shows how to add one");
 	for (size_t i = 0; !args.common.json && i < count_of(list); i++) {
-		struct json_object *rule = item_of(list, i);
+		struct json_object *rule = item_of(list, i), *on = member_of(rule, "on");
 
-		printf("%-4lld %12lld %12lld  %s\n", (long long)number_of(rule, "id"),
+		printf("%-4lld %12lld %12lld  %-3s  %s\n", (long long)number_of(rule, "id"),
 		       (long long)number_of(rule, "matched"), (long long)number_of(rule, "hits"),
+		       !on ? "" : json_object_get_boolean(on) ? "on" : "off",
 		       text_of(rule, "rule"));
 	}
 	json_object_put(answer);
@@ -197,9 +204,13 @@ static int fault_clear(int argc, char **argv)
 		.parser = parse_fault,
 		.children = children,
 		.args_doc = "ID...|all",
-		.doc = "End rules. What they hold goes on; links and switches that they took down come back."};
+		.doc = "End rules. What they hold goes on; links and switches that they took down come back.\v"
+		       "Examples:\n"
+		       "  softib fault clear 3 4\n"
+		       "  softib fault clear all\n"};
 	struct fault_args args WORDS_END = {0};
 	struct json_object *req, *answer;
+	int status = EXIT_SUCCESS;
 	char *end;
 
 	if (parse(&args, argc, argv, &argp))
@@ -217,11 +228,11 @@ static int fault_clear(int argc, char **argv)
 		if (!all)
 			request_number(req, "id", id);
 		answer = client_ask(&args.common, req);
-		if (!answer)
-			return EXIT_FAILURE;
+		if (!answer) /* said; the others are to go all the same */
+			status = EXIT_FAILURE;
 		json_object_put(answer);
 	}
-	return EXIT_SUCCESS;
+	return status;
 }
 
 /* --- log --------------------------------------------------------------- */
@@ -262,8 +273,12 @@ static int fault_log(int argc, char **argv)
 		.parser = parse_fault,
 		.children = children,
 		.args_doc = "[ID]",
-		.doc = "Show what rules did: each hit with its time, its link and the packet. The last "
-		       "65,536 hits are kept."};
+		.doc = "Show what rules did: each hit with its time, its link and the packet, or "
+		       "its node and the object. The last "
+		       "65,536 hits are kept.\v"
+		       "Examples:\n"
+		       "  softib fault log\n"
+		       "  softib fault log 3\n"};
 	struct fault_args args WORDS_END = {0};
 	struct json_object *answer, *list, *req, *all = NULL;
 	int64_t since = 0, only = 0, logged;

@@ -82,11 +82,13 @@ static void link_flaps(void **state)
 	add(lab, "link n0:1 down for=100ms period=1s count=3");
 	for (int i = 0; i < 3; i++) {
 		assert_int_equal(state_of(lab, S2, 1), WIRE_PORT_DOWN);
+		assert_true(fab_fault_is_on(lab->net.fab, 1));
 		assert_true(fab_link_returns(lab->net.fab, N0, 1));
 		assert_true(fab_link_returns(lab->net.fab, S2, 1));
 		assert_false(fab_link_returns(lab->net.fab, S2, 2));
 		rt_sim_run_for(lab->net.rt, 500 * NSEC_PER_MSEC);
 		assert_false(fab_link_returns(lab->net.fab, N0, 1));
+		assert_false(fab_fault_is_on(lab->net.fab, 1));
 		assert_int_equal(state_of(lab, S2, 1), WIRE_PORT_INIT);
 		rt_sim_run_for(lab->net.rt, 501 * NSEC_PER_MSEC);
 	}
