@@ -195,6 +195,74 @@ static void no_atomic_across_words(void **state)
 	shift = 0;
 }
 
+/* the general way does what the straight one does */
+static void an_atomic_into_two_pieces(void **state)
+{
+	struct world *w = granted(state);
+	char *memory = (char *)w->a.memory;
+	struct ibv_sge sge[] = {{(uintptr_t)memory, 3, KEY}, {(uintptr_t)memory + 16, 5, KEY}};
+	struct ibv_send_wr wr = {.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD, .sg_list = sge,
+				 .num_sge = 2, .send_flags = IBV_SEND_SIGNALED}, *bad;
+	uint64_t *word = (uint64_t *)ALIGN_UP((uintptr_t)w->b.memory, (uintptr_t)8), was;
+
+	*word = 0x0807060504030201;
+	wr.wr.atomic.remote_addr = (uintptr_t)word;
+	wr.wr.atomic.rkey = KEY;
+	wr.wr.atomic.compare_add = 1;
+	assert_int_equal(eng_post_send(w->a.qp, &wr, &bad, NULL), 0);
+	assert_int_equal(take(&w->a).opcode, IBV_WC_FETCH_ADD);
+	memcpy(&was, memory, 3);
+	memcpy((char *)&was + 3, memory + 16, 5);
+	assert_true(was == 0x0807060504030201);
+	assert_true(*word == was + 1);
+	expect_counted(1, 6 + 7, 1, 6 + 3);
+}
+
+/* each request of a list goes its own way, in the list's order */
+static void a_list_of_both_kinds(void **state)
+{
+	struct world *w = granted(state);
+	struct ibv_sge sge = {(uintptr_t)w->a.memory, 8, KEY};
+	struct ibv_send_wr wr[3], *bad;
+	const enum ibv_wr_opcode opcode[] = {IBV_WR_RDMA_WRITE, IBV_WR_SEND, IBV_WR_RDMA_WRITE};
+
+	recv_into(&w->b, 1, 4096, 64);
+	for (unsigned i = 0; i < 3; i++) {
+		wr[i] = (struct ibv_send_wr){.wr_id = i, .next = i < 2 ? &wr[i + 1] : NULL,
+					     .sg_list = &sge, .num_sge = 1, .opcode = opcode[i],
+					     .send_flags = IBV_SEND_SIGNALED};
+		if (opcode[i] != IBV_WR_RDMA_WRITE)
+			continue;
+		wr[i].wr.rdma.remote_addr = (uintptr_t)w->b.memory + 64 * i;
+		wr[i].wr.rdma.rkey = KEY;
+	}
+	assert_int_equal(eng_post_send(w->a.qp, wr, &bad, NULL), 0);
+	assert_memory_equal(w->b.memory, w->a.memory, 8);
+	assert_int_equal(eng_window_operations(w->a.engine), 1);
+	run(w);
+	assert_memory_equal(w->b.memory + 128, w->a.memory, 8);
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(take(&w->a).wr_id, i);
+	assert_int_equal(eng_window_operations(w->a.engine), 1);
+}
+
+/* a GRH is 10 dwords more on every packet, there and back */
+static void packets_with_and_without_a_grh(void **state)
+{
+	static struct abi_window_flow flow;
+	struct abi_window_total t = {};
+
+	flow.of[0] = (struct abi_window_count){.writes = 2, .write_dwords = 300, .write_more = 1};
+	flow.of[1] = (struct abi_window_count){.reads = 1, .read_dwords = 300, .read_more = 1,
+					       .long_reads = 1, .atomics = 1};
+	abi_window_add_up(&flow, &t);
+	assert_int_equal(t.requests, 4);
+	assert_int_equal(t.packets, 3 + 2);
+	assert_int_equal(t.dwords, (3 * 6 + 2 * 4 + 300) + (16 + 4) + (16 + 7));
+	assert_int_equal(t.answer_packets, 2 + 2 + 1);
+	assert_int_equal(t.answer_dwords, 2 * (6 + 1) + (2 * (16 + 1) + 300) + (16 + 3));
+}
+
 static void what_is_outside_goes_by_the_wire(void **state)
 {
 	struct world *w = granted(state);
@@ -460,6 +528,9 @@ int main(void)
 		CASE(a_read_and_its_count),
 		CASE(atomics),
 		CASE(no_atomic_across_words),
+		CASE(an_atomic_into_two_pieces),
+		CASE(a_list_of_both_kinds),
+		CASE(packets_with_and_without_a_grh),
 		CASE(what_is_outside_goes_by_the_wire),
 		CASE(a_cq_that_fills_during_a_copy_overruns),
 		CASE(nothing_overtakes_what_is_unacknowledged),
