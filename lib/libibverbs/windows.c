@@ -7,6 +7,7 @@
 #include "windows_private.h"
 
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <linux/membarrier.h>
 #include <poll.h>
 #include <signal.h>
@@ -180,7 +181,9 @@ int windows_start(struct soft_context *ctx, int sock, int page_fd)
 	if (page != MAP_FAILED) {
 		madvise(page, sizeof(*w->page), MADV_DONTFORK);
 		w->page = page;
-		rc = enable(ctx);
+		w->copied = mmap(NULL, sizeof(*w->copied), PROT_READ | PROT_WRITE,
+				 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+		rc = w->copied == MAP_FAILED ? -errno : enable(ctx);
 	}
 	w->on = !rc;
 	if (!w->on) { /* softibd hears that nobody listens here */
@@ -200,6 +203,16 @@ void windows_stop(struct soft_context *ctx)
 	pthread_join(w->thread, NULL);
 }
 
+/* With no descriptor left for a pipe, which would tell of a child that dies, too. */
+static void wait_for_word(_Atomic uint32_t *copied)
+{
+	const struct timespec most = {.tv_sec = FORK_MS / 1000};
+
+	while (!atomic_load(copied) &&
+	       (!syscall(SYS_futex, copied, FUTEX_WAIT, 0, &most, NULL, 0) || errno == EINTR))
+		;
+}
+
 /* Nothing moves, and no extent comes or goes, until fork() is over. */
 void windows_before_fork(struct soft_context *ctx)
 {
@@ -210,6 +223,7 @@ void windows_before_fork(struct soft_context *ctx)
 	w->fork_state = lock_for_calls(&w->lock);
 	if (list_empty(&w->extents) || pipe2(w->fork_pipe, O_CLOEXEC))
 		w->fork_pipe[0] = -1;
+	atomic_store(w->copied, list_empty(&w->extents));
 }
 
 void windows_after_fork(struct soft_context *ctx)
@@ -224,6 +238,8 @@ void windows_after_fork(struct soft_context *ctx)
 		while (poll(&copied, 1, FORK_MS) < 0 && errno == EINTR)
 			;
 		close(copied.fd);
+	} else {
+		wait_for_word(w->copied);
 	}
 	unlock_after_calls(&w->lock, w->fork_state);
 }
@@ -235,13 +251,15 @@ void windows_in_child(struct soft_context *ctx)
 
 	if (!w->on)
 		return;
+	close(w->sock); /* first: to look at what is mapped needs a descriptor */
 	list_for_each_entry(x, &w->extents, node)
 		memory_copy_for_child(x);
+	atomic_store(w->copied, 1);
+	syscall(SYS_futex, w->copied, FUTEX_WAKE, 1, NULL, NULL, 0);
 	if (w->fork_pipe[0] >= 0) {
 		close(w->fork_pipe[0]);
 		close(w->fork_pipe[1]);
 	}
-	close(w->sock);
 	w->on = false;
 	unlock_after_calls(&w->lock, w->fork_state);
 }
@@ -252,6 +270,8 @@ void windows_free(struct soft_context *ctx)
 
 	if (w->page)
 		munmap(w->page, sizeof(*w->page));
+	if (w->copied && w->copied != MAP_FAILED)
+		munmap((void *)w->copied, sizeof(*w->copied));
 	if (w->sock >= 0)
 		close(w->sock);
 }

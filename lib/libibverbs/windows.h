@@ -32,7 +32,8 @@ struct windows {
 	uint32_t self; /* --- both protected by peers_lock --- */
 	struct list_head peers;
 	struct list_head mapped; /* the thread's own */
-	int fork_pipe[2];	 /* the child closes it when it has its copies */
+	int fork_pipe[2];	 /* the child closes it when it has its copies; -1: none */
+	_Atomic uint32_t *copied; /* it says so here, too: shared with it */
 	int fork_state;		 /* of unlock_after_calls() */
 };
 

@@ -389,6 +389,18 @@ void memory_take_back(struct extent *x)
 	close(x->memfd);
 }
 
+/* Copies by the kernel. Nothing leaves the file: it is the parent's. What cannot be
+ * had is taken away: a child that stops is better than a parent whose memory it
+ * writes. */
+static void keep_apart(const struct extent *x, const struct area *piece)
+{
+	size_t bytes = (size_t)(piece->end - piece->start);
+
+	if (!map_here(piece->start, bytes, MAP_PRIVATE, x->memfd, piece->offset) ||
+	    !populate(piece->start, bytes, MADV_POPULATE_WRITE))
+		syscall(SYS_munmap, piece->start, bytes);
+}
+
 void memory_copy_for_child(struct extent *x)
 {
 	struct area piece;
@@ -397,12 +409,13 @@ void memory_copy_for_child(struct extent *x)
 		char *fresh = map_private(&piece);
 		size_t bytes = (size_t)(piece.end - piece.start);
 
-		if (!fresh)
-			continue;
-		if (!(piece.prot & PROT_READ))
-			set_rights(&piece, PROT_READ);
-		memcpy(fresh, piece.start, bytes);
-		put(fresh, piece.start, bytes);
+		if (fresh) {
+			if (!(piece.prot & PROT_READ))
+				set_rights(&piece, PROT_READ);
+			memcpy(fresh, piece.start, bytes);
+		}
+		if (!fresh || !put(fresh, piece.start, bytes))
+			keep_apart(x, &piece);
 		if (piece.prot != (PROT_READ | PROT_WRITE))
 			set_rights(&piece, piece.prot);
 	}

@@ -251,12 +251,13 @@ def test_change_elsewhere(pair):
     pair.warm()
 
 
-def test_fork(pair):
+@pytest.mark.parametrize("fork", ["fork", "fork_without_descriptors"])
+def test_fork(pair, fork):
     """The child has what was there, and nobody sees what it writes."""
-    pair.it("poke", data="ab" * 8, own=True)
-    assert pair.it("write", **pair.to(8192)) == [OK]
-    assert pair.target("fork", at=8192) == {"before": "ab" * 8, "child": "ab" * 8,
-                                            "after": "ab" * 8}
+    pair.it("poke", data="ab" * 16, own=True)
+    assert pair.it("write", length=16, **pair.to(8192)) == [OK]
+    assert pair.target(fork, at=8192) == {"before": "ab" * 16, "child": "ab" * 16,
+                                          "after": "ab" * 8}
     assert pair.it("write", **pair.to(8192)) == [OK]
 
 

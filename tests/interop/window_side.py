@@ -2,10 +2,12 @@
 """Runs on a node, by test_windows.py: one side of RC connections, told by
 lines of JSON on its standard input what to do. Between them it does nothing
 at all: a target here is a program that never calls the library."""
+import contextlib
 import ctypes
 import json
 import mmap
 import os
+import resource
 import sys
 import threading
 import time
@@ -139,18 +141,30 @@ class Side:
     def peek(self, at=0, length=8, own=False):
         return ctypes.string_at((self.own.buf if own else self.addr) + at, length).hex()
 
-    def fork(self, at=0):
+    def use_descriptors_up(self):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (200, 200))
+        with contextlib.suppress(OSError):
+            while True:
+                os.dup(0)
+
+    def fork(self, at=0, pipe=None):
         """What a child sees, what the parent sees of what the child wrote."""
-        before = self.peek(at)
-        get, put = os.pipe()
+        before = self.peek(at, 16)
+        get, put = pipe or os.pipe()
         child = os.fork()
         if not child:
-            seen = self.peek(at)
+            seen = self.peek(at, 16)
             self.poke("cc" * 8, at)
             os.write(put, seen.encode())
             os._exit(0)
+        self.poke("dd" * 8, at + 8)  # the child must not see it
         os.waitpid(child, 0)
         return {"before": before, "child": os.read(get, 64).decode(), "after": self.peek(at)}
+
+    def fork_without_descriptors(self, at=0):
+        pipe = os.pipe()
+        self.use_descriptors_up()
+        return self.fork(at, pipe)
 
     def maps(self):
         with open("/proc/self/maps", encoding="ascii") as lines:

@@ -15,6 +15,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -578,7 +579,22 @@ static void what_is_given_up_is_zero(void **state)
 	munmap(p, BYTES);
 }
 
-static void a_child_has_its_own(void **state)
+/* address space for small things, not for copies of an extent */
+static void want_room(void)
+{
+	unsigned long pages = 0;
+	FILE *statm = fopen("/proc/self/statm", "r");
+	struct rlimit most;
+
+	if (fscanf(statm, "%lu", &pages) != 1)
+		_exit(2);
+	fclose(statm);
+	most.rlim_cur = most.rlim_max = (pages + BYTES / PAGE / 2) * PAGE;
+	if (setrlimit(RLIMIT_AS, &most))
+		_exit(3);
+}
+
+static void child_has_its_own(bool has_room)
 {
 	char *p = some_memory();
 	struct extent x;
@@ -590,6 +606,8 @@ static void a_child_has_its_own(void **state)
 	x = moved(p, BYTES);
 	child = fork();
 	if (!child) {
+		if (!has_room)
+			want_room();
 		memory_copy_for_child(&x);
 		if (p[0] != 'p' || p[BYTES - 1] != 'p')
 			_exit(1);
@@ -602,6 +620,16 @@ static void a_child_has_its_own(void **state)
 	assert_int_equal(p[BYTES - 1], 'p');
 	memory_take_back(&x);
 	munmap(p, BYTES);
+}
+
+static void a_child_has_its_own(void **state)
+{
+	child_has_its_own(true);
+}
+
+static void a_child_without_room_has_its_own(void **state)
+{
+	child_has_its_own(false);
 }
 
 static void be_nobody(void)
@@ -634,6 +662,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(rights_stay),
 		cmocka_unit_test(what_is_given_up_is_zero),
 		cmocka_unit_test(a_child_has_its_own),
+		cmocka_unit_test(a_child_without_room_has_its_own),
 	};
 
 	if (argc > 1)
