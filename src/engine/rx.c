@@ -77,6 +77,17 @@ static void to_qp(struct eng_qp *qp, const struct wire_packet *pkt)
 	eng_qp_touch(qp);
 }
 
+/* A QP may be attached by several LIDs: is @m its first to the group? */
+static bool is_first(const struct eng_mcast *m)
+{
+	const struct eng_mcast *other;
+
+	list_for_each_entry(other, &m->qp->mcast, in_qp)
+		if (!memcmp(&other->gid, &m->gid, sizeof(m->gid)))
+			break;
+	return other == m;
+}
+
 /* 10.5.2: a copy for every QP attached to the group */
 static void to_group(struct engine *e, const struct wire_packet *pkt)
 {
@@ -85,7 +96,7 @@ static void to_group(struct engine *e, const struct wire_packet *pkt)
 	if (pkt->lrh.lnh != WIRE_LNH_GRH)
 		return;
 	list_for_each_entry(m, &e->mcast, in_engine)
-		if (!memcmp(&m->gid, &pkt->grh.dgid, sizeof(m->gid)))
+		if (!memcmp(&m->gid, &pkt->grh.dgid, sizeof(m->gid)) && is_first(m))
 			to_qp(m->qp, pkt);
 }
 

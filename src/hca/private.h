@@ -37,6 +37,7 @@ struct hca_mcast {
 	struct list_head node;
 	uint32_t qpn;
 	union ib_gid gid;
+	uint16_t lid; /* one group may have several */
 };
 
 /** struct hca_user - a program that opened the device */

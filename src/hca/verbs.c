@@ -409,12 +409,13 @@ static void destroy_qp(struct ib_qp *ibqp)
 
 /* --- multicast --- */
 
-static struct hca_mcast *find_mcast(struct hca_qp *qp, const union ib_gid *gid)
+static struct hca_mcast *find_mcast(struct hca_qp *qp, const union ib_gid *gid, u16 lid)
 {
 	struct hca_mcast *m;
 
 	list_for_each_entry(m, &qp->user->mcast, node)
-		if (m->qpn == qp->ib.qp_num && !memcmp(&m->gid, gid, sizeof(*gid)))
+		if (m->qpn == qp->ib.qp_num && m->lid == lid &&
+		    !memcmp(&m->gid, gid, sizeof(*gid)))
 			return m;
 	return NULL;
 }
@@ -432,7 +433,7 @@ static int attach_mcast(struct ib_qp *ibqp, const union ib_gid *gid, u16 lid)
 		hca_of(ibqp->device)->kernel_groups += !ret;
 		return ret;
 	}
-	if (find_mcast(qp, gid))
+	if (find_mcast(qp, gid, lid))
 		return 0;
 	ret = hca_refused(hca_of(ibqp->device), FLT_OBJECT_MULTICAST);
 	if (ret)
@@ -442,6 +443,7 @@ static int attach_mcast(struct ib_qp *ibqp, const union ib_gid *gid, u16 lid)
 		return -ENOMEM;
 	m->qpn = ibqp->qp_num;
 	m->gid = *gid;
+	m->lid = lid;
 	list_add_tail(&m->node, &qp->user->mcast);
 	return 0;
 }
@@ -457,7 +459,7 @@ static int detach_mcast(struct ib_qp *ibqp, const union ib_gid *gid, u16 lid)
 		hca_of(ibqp->device)->kernel_groups--;
 		return eng_qp_detach_mcast(qp->eng, &group, lid);
 	}
-	m = find_mcast(qp, gid);
+	m = find_mcast(qp, gid, lid);
 	if (!m)
 		return -EINVAL;
 	list_del(&m->node);
