@@ -131,18 +131,26 @@ def test_topology_errors(text, says):
 
 # --- limits ---
 
+def idle_client(fabric):
+    """One that softibd has accepted; who closed before is closed there by then."""
+    sock = connect(fabric, "control")
+    sock.send(b"{}")
+    assert sock.recv(1 << 16)
+    return sock
+
+
 @contextlib.contextmanager
 def descriptors_of_softibd(fabric, spare):
     """softibd may open @spare files more. Its limit is above all that are open;
     idle clients take what is free below."""
     pid = softibd_pid(fabric)
     before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
-    taken = [int(name) for name in os.listdir(f"/proc/{pid}/fd")]
-    limit = max(max(taken) + 1, len(taken) + spare)
     with contextlib.ExitStack() as clients:
-        for n in range(limit - len(taken) - spare):
-            clients.enter_context(connect(fabric, "control"))
-            wait_until(lambda n=n: open_files(pid) > len(taken) + n, "softibd accepts it")
+        clients.enter_context(idle_client(fabric))
+        taken = [int(name) for name in os.listdir(f"/proc/{pid}/fd")]
+        limit = max(max(taken) + 1, len(taken) + spare)
+        for _ in range(limit - len(taken) - spare):
+            clients.enter_context(idle_client(fabric))
         resource.prlimit(pid, resource.RLIMIT_NOFILE, (limit, before[1]))
         try:
             yield
