@@ -52,7 +52,7 @@ static void wr_abort(struct ibv_qp_ex *ex)
 static int wr_complete(struct ibv_qp_ex *ex)
 {
 	struct soft_builder *b = builder_of(ex);
-	struct ibv_send_wr *bad;
+	struct eng_qp *qp = container_of(ex, struct soft_qp, ex)->eng;
 	int rc = b->error;
 
 	for (unsigned i = 0; i < b->num_wr; i++) {
@@ -62,7 +62,9 @@ static int wr_complete(struct ibv_qp_ex *ex)
 		r->wr.next = i + 1 < b->num_wr ? &r[1].wr : NULL;
 	}
 	if (!rc && b->num_wr)
-		rc = qp_post_send(&ex->qp_base, &b->requests[0].wr, &bad);
+		rc = verbs_err(b->num_wr == 1 ?
+				       eng_post_send(qp, &b->requests[0].wr, NULL, ah_av) :
+				       eng_post_send_all(qp, &b->requests[0].wr, ah_av));
 	pthread_mutex_unlock(&b->lock);
 	return rc;
 }

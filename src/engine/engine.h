@@ -260,6 +260,10 @@ void eng_qp_query(struct eng_qp *qp, struct ibv_qp_attr *attr);
  */
 int eng_post_send(struct eng_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad,
 		  const struct tp_av *(*av_of)(struct ibv_ah *ah));
+/** eng_post_send_all() - all of a list or nothing. Return: 0; -errno of the first
+ *  request that could not be queued */
+int eng_post_send_all(struct eng_qp *qp, struct ibv_send_wr *wr,
+		      const struct tp_av *(*av_of)(struct ibv_ah *ah));
 int eng_post_recv(struct eng_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 /** eng_qp_attach_mcast() - accept packets to @gid/@lid. 0; -ENOMEM */
 int eng_qp_attach_mcast(struct eng_qp *qp, const union wire_gid *gid, uint16_t lid);

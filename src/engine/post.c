@@ -52,22 +52,22 @@ static int describe_datagram(const struct ibv_send_wr *wr, struct tp_send_wr *ou
 	return 0;
 }
 
-static int post_one(struct eng_qp *qp, const struct ibv_send_wr *wr,
-		    const struct tp_av *(*av_of)(struct ibv_ah *ah))
+/* a request in the transport's words; its pieces go into @sge */
+static int translate(const struct eng_qp *qp, const struct ibv_send_wr *wr,
+		     const struct tp_av *(*av_of)(struct ibv_ah *ah), struct tp_send_wr *out,
+		     struct tp_sge sge[TP_MAX_SGE])
 {
-	struct tp_sge sge[TP_MAX_SGE];
-	struct tp_send_wr out;
 	uint64_t total = 0;
 
 	if (unlikely(wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->init.max_send_sge))
 		return -EINVAL;
-	describe(wr, &out);
+	describe(wr, out);
 	if (qp->init.type == IBV_QPT_UD) {
-		int ret = describe_datagram(wr, &out, av_of);
+		int ret = describe_datagram(wr, out, av_of);
 		if (ret)
 			return ret;
 	} else {
-		describe_remote(wr, &out);
+		describe_remote(wr, out);
 	}
 	for (int i = 0; i < wr->num_sge; i++) {
 		sge[i] = (struct tp_sge){wr->sg_list[i].addr, wr->sg_list[i].length,
@@ -76,9 +76,19 @@ static int post_one(struct eng_qp *qp, const struct ibv_send_wr *wr,
 	}
 	if (unlikely(total > UINT32_MAX))
 		return -EINVAL;
-	out.length_bytes = (uint32_t)total;
-	out.sge = sge;
-	return tp_qp_post_send(qp->tp, &out);
+	out->length_bytes = (uint32_t)total;
+	out->sge = sge;
+	return 0;
+}
+
+static int post_one(struct eng_qp *qp, const struct ibv_send_wr *wr,
+		    const struct tp_av *(*av_of)(struct ibv_ah *ah))
+{
+	struct tp_sge sge[TP_MAX_SGE];
+	struct tp_send_wr out;
+	int ret = translate(qp, wr, av_of, &out, sge);
+
+	return unlikely(ret) ? ret : tp_qp_post_send(qp->tp, &out);
 }
 
 /* what was posted and is not sent yet, leaves now or waits in its turn */
@@ -175,13 +185,52 @@ noinline static int post_one_sided(struct eng_qp *qp, struct ibv_send_wr *wr,
 	return 0;
 }
 
+/* post a list under the lock, which is given back */
+static inline int post_list(struct eng_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad,
+			    const struct tp_av *(*av_of)(struct ibv_ah *ah))
+{
+	if (likely(wr) && wr->opcode == IBV_WR_SEND)
+		return post_sends(qp, wr, bad, av_of);
+	return post_one_sided(qp, wr, bad, av_of);
+}
+
 int eng_post_send(struct eng_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad,
 		  const struct tp_av *(*av_of)(struct ibv_ah *ah))
 {
 	eng_lock_qp(qp);
-	if (likely(wr) && wr->opcode == IBV_WR_SEND)
-		return post_sends(qp, wr, bad, av_of);
-	return post_one_sided(qp, wr, bad, av_of);
+	return post_list(qp, wr, bad, av_of);
+}
+
+/* would all of a list be taken? */
+static int check_list(const struct eng_qp *qp, const struct ibv_send_wr *wr,
+		      const struct tp_av *(*av_of)(struct ibv_ah *ah))
+{
+	uint32_t room = tp_qp_sq_free(qp->tp);
+	struct tp_sge sge[TP_MAX_SGE];
+	struct tp_send_wr out;
+	int ret = 0;
+
+	for (; wr && !ret; wr = wr->next) {
+		ret = translate(qp, wr, av_of, &out, sge);
+		if (!ret)
+			ret = tp_qp_check_send(qp->tp, &out);
+		if (!ret && room-- == 0)
+			ret = -ENOMEM;
+	}
+	return ret;
+}
+
+int eng_post_send_all(struct eng_qp *qp, struct ibv_send_wr *wr,
+		      const struct tp_av *(*av_of)(struct ibv_ah *ah))
+{
+	int ret;
+
+	eng_lock_qp(qp);
+	ret = check_list(qp, wr, av_of);
+	if (!ret)
+		return post_list(qp, wr, NULL, av_of);
+	eng_unlock(qp->engine);
+	return ret;
 }
 
 int eng_post_recv(struct eng_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)

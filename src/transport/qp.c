@@ -290,14 +290,22 @@ static void copy_request(struct tp_qp *qp, uint32_t index, const struct tp_send_
 		tp_sges(qp, index)[i] = wr->sge[i];
 }
 
-int tp_qp_post_send(struct tp_qp *qp, const struct tp_send_wr *wr)
+int tp_qp_check_send(const struct tp_qp *qp, const struct tp_send_wr *wr)
 {
-	struct tp_sq *sq = &qp->sq;
 	const struct tp_op *op = &tp_ops_table[wr->opcode < TP_OPS ? wr->opcode : 0];
 
 	if (unlikely(!in_state(qp, CAN_POST_SEND) || wr->opcode >= TP_OPS ||
 		     !(op->transport_mask >> qp->type & 1) ||
 		     !request_is_sound(qp, wr, op)))
+		return -EINVAL;
+	return 0;
+}
+
+int tp_qp_post_send(struct tp_qp *qp, const struct tp_send_wr *wr)
+{
+	struct tp_sq *sq = &qp->sq;
+
+	if (unlikely(tp_qp_check_send(qp, wr)))
 		return -EINVAL;
 	if (unlikely(sq->head - sq->tail >= sq->depth))
 		return -ENOMEM;

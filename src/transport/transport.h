@@ -232,6 +232,9 @@ bool tp_qp_is_draining(const struct tp_qp *qp);
  */
 int tp_qp_post_send(struct tp_qp *qp, const struct tp_send_wr *wr);
 
+/** tp_qp_check_send() - tp_qp_post_send()'s errors but -ENOMEM; posts nothing */
+int tp_qp_check_send(const struct tp_qp *qp, const struct tp_send_wr *wr);
+
 /** tp_qp_posted_recv() - a receive was posted while in ERR: flush it */
 void tp_qp_posted_recv(struct tp_qp *qp);
 

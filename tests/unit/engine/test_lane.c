@@ -210,6 +210,38 @@ static void a_bad_request_is_refused_behind_good_ones(void **state)
 	part(j);
 }
 
+/* in the middle of a list is one too many, or one that is unsound: nothing is posted */
+static void all_of_a_list_or_nothing(void **state)
+{
+	struct joined *j = join();
+	struct ibv_sge sge = {(uintptr_t)j->w->a.memory, 8, 0x101};
+	struct ibv_send_wr wr[33] = {};
+
+	for (unsigned i = 0; i < 33; i++) {
+		wr[i] = (struct ibv_send_wr){.next = i < 32 ? &wr[i + 1] : NULL,
+					     .sg_list = &sge,
+					     .num_sge = 1,
+					     .opcode = IBV_WR_SEND};
+		recv_into(&j->w->b, i, 0, 64);
+	}
+	assert_int_equal(eng_post_send_all(j->w->a.qp, wr, av_of), -ENOMEM); /* 32 at most */
+	wr[2].next = NULL;
+	wr[1].num_sge = 3;
+	assert_int_equal(eng_post_send_all(j->w->a.qp, wr, av_of), -EINVAL);
+	wr[1].num_sge = 1;
+	wr[2].opcode = IBV_WR_DRIVER1;
+	assert_int_equal(eng_post_send_all(j->w->a.qp, wr, av_of), -EINVAL);
+	run(j->w);
+	expect_empty(&j->w->b);
+	assert_int_equal(by_lane(j), 0);
+	wr[2].opcode = IBV_WR_SEND;
+	assert_int_equal(eng_post_send_all(j->w->a.qp, wr, av_of), 0);
+	run(j->w);
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(take(&j->w->b).wr_id, i);
+	part(j);
+}
+
 /* its key covers nothing: no byte leaves, and the QP fails */
 static void a_foreign_key_is_a_local_error(void **state)
 {
@@ -441,6 +473,7 @@ int main(void)
 		cmocka_unit_test(a_datagram_without_a_way_is_refused),
 		cmocka_unit_test(bulk_goes_round_and_is_full),
 		cmocka_unit_test(a_bad_request_is_refused_behind_good_ones),
+		cmocka_unit_test(all_of_a_list_or_nothing),
 		cmocka_unit_test(a_foreign_key_is_a_local_error),
 		cmocka_unit_test(an_srq_has_a_pd_of_its_own),
 		cmocka_unit_test(an_srq_tells_its_limit),

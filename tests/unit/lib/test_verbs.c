@@ -470,6 +470,19 @@ static void the_builder_posts_what_it_collected(void **state)
 	assert_int_equal(poll_one(p).wr_id, 2);
 	assert_memory_equal(to, p->memory, 1000);
 	assert_string_equal((char *)to + 1000, "lent only until the call returns");
+	/* the second is too long for any QP, which only the post can tell */
+	ibv_wr_start(ex);
+	ex->wr_id = 3;
+	ibv_wr_rdma_write(ex, p->mr->rkey, (uintptr_t)to);
+	ibv_wr_set_sge(ex, p->mr->lkey, (uintptr_t)p->memory, 8);
+	ibv_wr_rdma_write(ex, p->mr->rkey, (uintptr_t)to);
+	ibv_wr_set_sge(ex, p->mr->lkey, (uintptr_t)p->memory, 3u << 30);
+	assert_int_equal(ibv_wr_complete(ex), EINVAL);
+	ibv_wr_start(ex);
+	ex->wr_id = 4;
+	ibv_wr_rdma_write(ex, p->mr->rkey, (uintptr_t)to);
+	assert_int_equal(ibv_wr_complete(ex), 0);
+	assert_int_equal(poll_one(p).wr_id, 4);
 }
 
 static void a_mistake_posts_nothing(void **state)
