@@ -20,6 +20,7 @@ enum key {
 };
 
 #define ROOTS_MAX 256
+#define LOOK_NS	  (NSEC_PER_SEC / 4) /* how often for an adapter that was pulled */
 
 struct program {
 	struct sm_options opt;
@@ -31,6 +32,8 @@ struct program {
 	struct sm *sm;
 	struct sm_umad *umad;
 	struct timespec started;
+	struct rt_timer look; /* for the adapter, while it is pulled */
+	bool ended, lost;
 	int status;
 };
 
@@ -230,10 +233,12 @@ static struct program program;
 
 static void on_signal(struct ev_loop *loop, ev_signal *w, int revents)
 {
-	if (w->signum == SIGHUP)
-		sm_resweep(program.sm);
-	else
+	if (w->signum != SIGHUP) {
+		program.ended = true;
 		rt_posix_stop(program.rt);
+	} else if (program.sm) {
+		sm_resweep(program.sm);
+	}
 }
 
 static void watch_signals(void)
@@ -245,6 +250,59 @@ static void watch_signals(void)
 		ev_signal_init(&watchers[i], on_signal, signals[i]);
 		ev_signal_start(rt_posix_loop(program.rt), &watchers[i]);
 	}
+}
+
+/* --- the port: taken, lost when the adapter is pulled, taken again --- */
+
+static void port_lost(void *ctx)
+{
+	struct program *p = ctx;
+
+	p->lost = true;
+	rt_posix_stop(p->rt);
+}
+
+/* manage the subnet until a signal ends it or the port is lost */
+static void serve(struct program *p)
+{
+	int err = sm_create(p->rt, sm_umad_io(p->umad), &p->opt, &p->sm);
+
+	err = err ?: sm_umad_start(p->umad, p->sm, port_lost, p);
+	if (err) {
+		fprintf(stderr, "softib-sm: cannot start on %s: %s\n",
+			sm_umad_name(p->umad), strerror(-err));
+		p->status = EXIT_FAILURE;
+		p->ended = true;
+	} else {
+		print_line(p, SM_LOG_INFO, sm_umad_name(p->umad));
+		sm_start(p->sm);
+		rt_posix_run(p->rt);
+	}
+	sm_umad_close(p->umad);
+	sm_destroy(p->sm);
+	p->sm = NULL;
+}
+
+static void look_again(struct rt_timer *timer)
+{
+	struct program *p = container_of(timer, struct program, look);
+	const char *error;
+
+	p->lost = sm_umad_open(p->rt, &p->port, &p->umad, &error) != 0;
+	if (p->lost)
+		rt_timer_arm(timer, mono_add(rt_now(p->rt), LOOK_NS));
+	else
+		rt_posix_stop(p->rt);
+}
+
+/* the adapter that was pulled may come back, as it came from the factory */
+static void await_port(struct program *p)
+{
+	print_line(p, SM_LOG_WARNING, "the adapter is gone; waiting until it is back");
+	p->port.guid = p->opt.port_guid;
+	rt_timer_arm(&p->look, mono_add(rt_now(p->rt), LOOK_NS));
+	rt_posix_run(p->rt);
+	rt_timer_disarm(&p->look);
 }
 
 static int run(struct program *p)
@@ -261,20 +319,18 @@ static int run(struct program *p)
 		default_lid_cache(p);
 	if (p->lid_cache[0] && strcmp(p->lid_cache, "none"))
 		p->opt.lid_cache = p->lid_cache;
-	err = sm_create(p->rt, sm_umad_io(p->umad), &p->opt, &p->sm);
-	err = err ?: sm_umad_start(p->umad, p->sm);
-	if (err) {
-		fprintf(stderr, "softib-sm: cannot start on %s: %s\n",
-			sm_umad_name(p->umad), strerror(-err));
-		p->status = EXIT_FAILURE;
-	} else {
-		print_line(p, SM_LOG_INFO, sm_umad_name(p->umad));
-		watch_signals();
-		sm_start(p->sm);
-		rt_posix_run(p->rt);
+	rt_timer_init(p->rt, &p->look, look_again);
+	watch_signals();
+	serve(p);
+	while (p->lost && !p->ended && !p->once) {
+		await_port(p);
+		if (!p->lost && !p->ended)
+			serve(p);
+		else if (!p->lost)
+			sm_umad_close(p->umad);
 	}
-	sm_umad_close(p->umad);
-	sm_destroy(p->sm);
+	if (p->lost && p->once)
+		p->status = EXIT_FAILURE;
 	return p->status;
 }
 

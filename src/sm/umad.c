@@ -36,6 +36,8 @@ struct inbound {
 struct sm_umad {
 	struct sm_io io;
 	struct sm *sm;
+	void (*lost)(void *ctx);
+	void *lost_ctx;
 	struct rt_io event;
 	char name[UMAD_CA_NAME_LEN + 16];
 	uint64_t guid;
@@ -48,7 +50,7 @@ struct sm_umad {
 	/* --- protected by lock --- */
 	pthread_mutex_t lock;
 	struct list_head inbox;
-	bool stop;
+	bool stop, gone;
 };
 
 static char error_text[512];
@@ -58,6 +60,22 @@ static char error_text[512];
 		snprintf(error_text, sizeof(error_text), __VA_ARGS__);                   \
 		*error = error_text;                                                     \
 	} while (0)
+
+static void wake_loop(struct sm_umad *u)
+{
+	uint64_t one = 1;
+
+	if (write(u->event_fd, &one, sizeof(one)) < 0 && errno != EAGAIN)
+		abort(); /* an eventfd of our own cannot fail otherwise */
+}
+
+static void report_loss(struct sm_umad *u)
+{
+	pthread_mutex_lock(&u->lock);
+	u->gone = true;
+	pthread_mutex_unlock(&u->lock);
+	wake_loop(u);
+}
 
 static int send_mad(struct sm_io *io, enum sm_agent agent, const struct sm_addr *to,
 		    const void *mad, size_t len, unsigned int timeout_ms)
@@ -107,7 +125,6 @@ static struct sm_addr source_of(void *buf)
 static void hand_over(struct sm_umad *u, int agent_id, void *buf, size_t len)
 {
 	struct inbound *in = malloc(sizeof(*in) + MAX(len, (size_t)WIRE_MAD_BYTES));
-	uint64_t one = 1;
 
 	if (!in)
 		return;
@@ -120,8 +137,7 @@ static void hand_over(struct sm_umad *u, int agent_id, void *buf, size_t len)
 	pthread_mutex_lock(&u->lock);
 	list_add_tail(&in->node, &u->inbox);
 	pthread_mutex_unlock(&u->lock);
-	if (write(u->event_fd, &one, sizeof(one)) < 0 && errno != EAGAIN)
-		abort(); /* an eventfd of our own cannot fail otherwise */
+	wake_loop(u);
 }
 
 static bool is_stopped(struct sm_umad *u)
@@ -144,7 +160,10 @@ static void *receive_loop(void *arg)
 		int len = (int)room;
 		int agent = umad_recv(u->port, buf, &len, POLL_MS);
 
-		if (agent >= 0) {
+		if (agent >= 0 && umad_status(buf) == EIO) {
+			report_loss(u); /* so softibd says it, of what is sent */
+			break;
+		} else if (agent >= 0) {
 			hand_over(u, agent, buf, len);
 		} else if (len > (int)room) {
 			/* too long for the buffer: ask again with a larger one */
@@ -152,7 +171,8 @@ static void *receive_loop(void *arg)
 			room = len;
 			buf = calloc(1, umad_size() + room);
 		} else if (agent != -ETIMEDOUT && agent != -EWOULDBLOCK && agent != -EINTR) {
-			break; /* the device is gone; requests time out from now on */
+			report_loss(u); /* the device is gone */
+			break;
 		}
 	}
 	free(buf);
@@ -173,17 +193,21 @@ static void inbox_ready(struct rt_io *io, bool readable, bool writable)
 	struct inbound *in, *tmp;
 	LIST_HEAD(got);
 	uint64_t n;
+	bool gone;
 
 	if (read(u->event_fd, &n, sizeof(n)) < 0 && errno != EAGAIN)
 		return;
 	pthread_mutex_lock(&u->lock);
 	list_splice_tail_init(&u->inbox, &got);
+	gone = u->gone;
 	pthread_mutex_unlock(&u->lock);
 	list_for_each_entry_safe(in, tmp, &got, node) {
 		deliver(u, in);
 		list_del(&in->node);
 		free(in);
 	}
+	if (gone)
+		u->lost(u->lost_ctx);
 }
 
 /* Which requests each agent wants to see; answers come in any case. */
@@ -324,11 +348,13 @@ int sm_umad_open(struct rt *rt, const struct sm_umad_port *want, struct sm_umad 
 	return 0;
 }
 
-int sm_umad_start(struct sm_umad *u, struct sm *sm)
+int sm_umad_start(struct sm_umad *u, struct sm *sm, void (*lost)(void *ctx), void *ctx)
 {
 	int err;
 
 	u->sm = sm;
+	u->lost = lost;
+	u->lost_ctx = ctx;
 	rt_io_watch(&u->event, true, false);
 	err = pthread_create(&u->thread, NULL, receive_loop, u);
 	u->running = !err;

@@ -22,8 +22,13 @@ struct sm_umad_port {
  */
 int sm_umad_open(struct rt *rt, const struct sm_umad_port *want, struct sm_umad **out,
 		 const char **error);
-/** sm_umad_start() - let incoming MADs go to @sm. Return: 0; -errno */
-int sm_umad_start(struct sm_umad *u, struct sm *sm);
+/**
+ * sm_umad_start() - let incoming MADs go to @sm
+ * @lost: called in the loop when the adapter is pulled; only sm_umad_close()
+ *        is of use from then on, not from within
+ * Return: 0; -errno
+ */
+int sm_umad_start(struct sm_umad *u, struct sm *sm, void (*lost)(void *ctx), void *ctx);
 void sm_umad_close(struct sm_umad *u);
 struct sm_io *sm_umad_io(struct sm_umad *u);
 uint64_t sm_umad_guid(const struct sm_umad *u);

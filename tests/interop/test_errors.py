@@ -343,6 +343,23 @@ def test_hot_unplug_under_umad():
         fabric.expect_no_leftovers()
 
 
+def test_the_managers_own_adapter_is_pulled():
+    """softib-sm waits for it and manages the subnet again when it is back."""
+    with Fabric("pair") as fabric:
+        for _ in range(2):
+            with Fault(fabric, "node", "n1", "remove"):
+                wait_until(lambda: "gone: no port has its lid 1" in fabric.softib("status"), "gone")
+            fabric.softib("wait")
+        fabric.pair("ib_send_lat", "-n", "10")
+        log = (fabric.dir / "sm.log").read_text()
+        assert log.count("the adapter is gone; waiting") == 2, log
+        assert "the own port does not answer" not in log, log
+        fabric.softib("fault", "add", "node", "n1", "remove")
+        wait_until(lambda: (fabric.dir / "sm.log").read_text().count("is gone; waiting") == 3,
+                   "the manager sees it")
+        # one that waits ends as well
+
+
 def test_an_adapter_that_comes_and_goes():
     """Twenty times under programs that open it: nothing is left, nothing hangs."""
     with Fabric("pair") as fabric:

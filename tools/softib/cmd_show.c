@@ -85,8 +85,11 @@ static void print_status(struct json_object *st, const char *dir)
 	print_line("ports");
 	print_ports(member_of(st, "ports"));
 	print_line("manager");
-	if (sm)
+	if (sm && member_of(sm, "node"))
 		printf("%s, lid %lld\n", text_of(sm, "node"),
+		       (long long)number_of(sm, "lid"));
+	else if (sm)
+		printf("gone: no port has its lid %lld\n",
 		       (long long)number_of(sm, "lid"));
 	else
 		printf("none seen yet\n");
