@@ -73,8 +73,10 @@ static void terminate(struct abi_device_info *info)
 static void explain(const char *dir, const char *node, int rc)
 {
 	if (rc == -ENOENT)
-		fprintf(stderr, "libibverbs: the fabric in %s has no node \"%s\" (%s)\n", dir,
-			node, ABI_ENV_NODE);
+		fprintf(stderr,
+			"libibverbs: no adapter on node \"%s\" (%s) of the fabric in %s: a "
+			"fault pulled it ('softib fault list'), or the name is wrong\n",
+			node, ABI_ENV_NODE, dir);
 	else
 		fprintf(stderr, "libibverbs: cannot reach softibd in %s (%s): %s\n", dir,
 			ABI_ENV_DIR, strerror(-rc));

@@ -301,6 +301,7 @@ def test_hot_unplug_under_running_programs():
         assert program.returncode == 0
         assert not devices(fabric, "n2") and devices(fabric, "n3")
         assert "softib0" not in fabric.run("n2", "ls", "/sys/class/infiniband", check=False)
+        assert "no adapter on node \"n2\"" in fabric.run("n2", "ibv_devinfo", check=False)
         port = [p for n in fabric.json("topo")["nodes"] if n["name"] == "s1"
                 for p in n["ports"] if p.get("peer") == "n2"][0]
         assert port["state"] == "Down"
