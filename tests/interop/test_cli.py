@@ -63,6 +63,11 @@ def test_help_of_faults_shows_examples(home, verb):
     assert done.returncode == 0 and "Example" in done.stdout
 
 
+def test_version(home):
+    done = softib(home, "--version")
+    assert done.returncode == 0 and done.stdout.startswith("softib "), done.stderr
+
+
 def test_without_a_command_it_lists_them(home):
     done = softib(home)
     assert done.returncode == 1

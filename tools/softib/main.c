@@ -96,6 +96,9 @@ static error_t parse_main(int key, char *arg, struct argp_state *state)
 		       "InfiniBand fabrics in user space: adapters, switches, subnet manager.\n\n");
 		list_commands(stdout);
 		exit(EXIT_SUCCESS);
+	case 'V':
+		puts(argp_program_version);
+		exit(check_output());
 	case ARGP_KEY_ARG:
 		*rest = arg;
 		state->next = state->argc;
@@ -134,6 +137,7 @@ int main(int argc, char **argv)
 {
 	static const struct argp_option options[] = {
 		{"help", '?', NULL, 0, "this list", 0},
+		{"version", 'V', NULL, 0, "print the version", 0},
 		{0},
 	};
 	static const struct argp argp = {.options = options, .parser = parse_main};
