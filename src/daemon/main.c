@@ -23,7 +23,8 @@
 #include "runtime/posix/rt_posix.h"
 #include "runtime/posix/slice.h"
 
-const char *argp_program_version = "softibd " SOFTIB_VERSION;
+/* argp finds it by name, so it may not be hidden */
+__attribute__((visibility("default"))) const char *argp_program_version = "softibd " SOFTIB_VERSION;
 
 struct options {
 	const char *dir;

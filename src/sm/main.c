@@ -37,7 +37,8 @@ struct program {
 	int status;
 };
 
-const char *argp_program_version = "softib-sm " SOFTIB_VERSION;
+/* argp finds it by name, so it may not be hidden */
+__attribute__((visibility("default"))) const char *argp_program_version = "softib-sm " SOFTIB_VERSION;
 
 static const char doc[] =
 	"Manage an InfiniBand subnet: find what there is, give LIDs, program routes, bring "

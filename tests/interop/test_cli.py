@@ -63,9 +63,11 @@ def test_help_of_faults_shows_examples(home, verb):
     assert done.returncode == 0 and "Example" in done.stdout
 
 
-def test_version(home):
-    done = softib(home, "--version")
-    assert done.returncode == 0 and done.stdout.startswith("softib "), done.stderr
+@pytest.mark.parametrize("program", ["softib", "softibd", "softib-sm"])
+def test_version(program):
+    done = subprocess.run([BUILD / "bin" / program, "--version"], capture_output=True, text=True,
+                          timeout=60, check=False)
+    assert done.returncode == 0 and done.stdout.startswith(f"{program} "), done.stderr
 
 
 def test_without_a_command_it_lists_them(home):

@@ -7,7 +7,8 @@
 #include "base/types.h"
 #include "softib.h"
 
-const char *argp_program_version = "softib " SOFTIB_VERSION;
+/* argp finds it by name, so it may not be hidden */
+__attribute__((visibility("default"))) const char *argp_program_version = "softib " SOFTIB_VERSION;
 
 static const struct command commands[] = {
 	{"run", "run a command on a private fabric", cmd_run},
