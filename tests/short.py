@@ -11,7 +11,7 @@ SHORT = {
         "test_windows": [
             "test_data_is_right_at_every_place", "test_atomics[self]", "test_stopped_target[self]",
             "test_target_killed", "test_initiator_killed[nobody]", "test_deregistration",
-            "test_reset_of_the_targets_qp[self]", "test_link_down[nobody]", "test_fork[self]"],
+            "test_reset_of_the_targets_qp[self]", "test_link_down[nobody]", "test_fork[self-fork]"],
         "test_lanes": ["test_a_stream_loses_nothing_while_routes_change[lanes]"],
         "test_kill": ["test_the_requester_exceeds_its_retries[ib_send_bw]"],
         "test_stress": ["test_order_and_visibility[all]"],
@@ -52,7 +52,7 @@ SHORT = {
         "test_windows": [
             "test_data_is_right_at_every_place[self]", "test_stopped_target[self]",
             "test_target_killed[self]", "test_initiator_killed[self]",
-            "test_deregistration[self]", "test_fork[self]"],
+            "test_deregistration[self]", "test_fork[self-fork]"],
         "test_lanes": ["test_a_stream_loses_nothing_while_routes_change[lanes]"],
         "test_kill": ["test_the_requester_exceeds_its_retries[ib_send_bw]"],
         "test_perftest": [
