@@ -389,12 +389,18 @@ def test_a_scenario(pair):
     pair.finish(server)
 
 
+def hear_signals():
+    """Whatever those who started the tests ignore, as nohup does."""
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
+
+
 @pytest.mark.parametrize("number", ["HUP", "INT", "QUIT", "TERM"])
 def test_a_signal_clears_the_rules(pair, number):
     path = pair.home / "endless"
     path.write_text("add loss: link n1:1 note\nsay added\nafter 1000s say never\n")
     run = subprocess.Popen([BUILD / "bin/softib", "fault", "run", path], env=pair.env, text=True,
-                           stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=hear_signals)
     pair.running.append(run)
     while "added" not in (line := run.stdout.readline()):
         assert line, run.stderr.read()
