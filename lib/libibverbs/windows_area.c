@@ -119,12 +119,10 @@ union opened {
 
 static _Atomic uint64_t kept; /* union opened; 0: none */
 
+/* Not closed: the program may have done that, and the number be another file's. */
 void memory_areas_forget(void)
 {
-	union opened maps = {.both = atomic_exchange(&kept, 0)};
-
-	if (maps.of)
-		close(maps.fd);
+	atomic_store(&kept, 0);
 }
 
 /* Return: what ask() does; -1 also when the program has closed it, and the

@@ -70,7 +70,8 @@ struct area {
 };
 /** memory_area_at() - the mapping that holds @addr. False: none */
 bool memory_area_at(const char *addr, struct area *area);
-/** memory_areas_forget() - in a child: what was known is of the parent */
+/** memory_areas_forget() - in a child: what was known is of the parent. Its
+ *  descriptor is left to exec() */
 void memory_areas_forget(void);
 
 #endif
