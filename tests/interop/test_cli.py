@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from interop.fabric import BUILD, SOFTIB, TIMEOUT, Fabric, wait_until
+from interop.fabric import BUILD, OUTSIDE, SOFTIB, TIMEOUT, Fabric, wait_until
 
 COMMANDS = ["run", "up", "down", "list", "exec", "status", "topo", "wait", "link", "counters",
             "resource"]
@@ -511,5 +511,5 @@ def test_the_simulator_runs_without_faults():
 
 def test_make_replay_asks_for_a_seed():
     done = subprocess.run(["make", "-n", "-C", Path(__file__).parents[2], f"BUILD={BUILD}", "replay"],
-                          capture_output=True, text=True, timeout=TIMEOUT, check=False)
+                          env=OUTSIDE, capture_output=True, text=True, timeout=TIMEOUT, check=False)
     assert done.returncode and "make replay SEED=17" in done.stderr
