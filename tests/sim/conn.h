@@ -47,6 +47,7 @@ struct end {
 	uint32_t num_reposts, repost_head;
 	uint64_t counter_low, counter_high; /* the peer's, as far as is known */
 	bool psn_known;
+	bool mixed_up; /* what it sends is not told from what another end sends */
 	psn_t psn_next;	  /* of requests on the wire */
 	uint32_t msn_seen;
 	/* --- of the whole run --- */

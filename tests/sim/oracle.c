@@ -308,7 +308,8 @@ static void send_stray(struct end *e, uint16_t pkey, uint32_t qkey)
 {
 	const struct end *peer = peer_of(e);
 	struct wire_packet pkt = {
-		.lrh = {.lnh = WIRE_LNH_BTH, .dlid = e->av.dlid,
+		/* as they are now: where two subnets met, LIDs changed */
+		.lrh = {.lnh = WIRE_LNH_BTH, .dlid = end_lid(peer),
 			.slid = end_lid(e)},
 		.bth = {.opcode = WIRE_UD | WIRE_SEND_ONLY, .pkey = pkey,
 			.dest_qpn = peer->qp->qp_num},

@@ -54,22 +54,27 @@ static bool holds(const uint8_t *bytes, size_t len, uint64_t key)
 
 /* --- the wire as an engine sees it: PSNs, MSNs, the digest --- */
 
-/* the end of @p that sends to this QP */
+/* The end of @p that sends to this QP; NULL: none, or nobody knows: LIDs changed
+ * under a connection when two subnets met, and another has its addresses now */
 static struct end *sender_of(struct program *p, const struct wire_packet *pkt)
 {
+	struct end *found = NULL;
+
 	for (int i = 0; p->sim->conn && i < p->sim->plan->num_conns; i++) {
 		struct conn *c = &p->sim->conn[i];
 
 		for (int side = 0; side < 2 && c->state != CONN_DOWN; side++) {
 			struct end *e = &c->end[side];
 
-			if (e->program == p && e->eng &&
-			    e->peer_qpn == pkt->bth.dest_qpn &&
-			    e->av.dlid == pkt->lrh.dlid)
-				return e;
+			if (e->program != p || !e->eng || e->peer_qpn != pkt->bth.dest_qpn ||
+			    e->av.dlid != pkt->lrh.dlid)
+				continue;
+			if (found)
+				found->mixed_up = e->mixed_up = true;
+			found = e;
 		}
 	}
-	return NULL;
+	return found && !found->mixed_up ? found : NULL;
 }
 
 /* 9.7.3: a request takes one PSN, a read as many as its responses */
@@ -88,6 +93,8 @@ static void check_psn(struct end *e, const struct wire_packet *pkt)
 	bool repeat, rc = e->conn->plan->transport == PLAN_RC;
 	psn_t at = pkt->bth.psn;
 
+	if (e->mixed_up) /* some were not seen */
+		return;
 	if (sim_sabotage(e->conn->sim, ORACLE_PSN))
 		at = psn_add(at, 1);
 	if (!e->psn_known) {
@@ -721,7 +728,7 @@ void traffic_open(struct end *e)
 	e->rq_head = e->rq_tail = 0;
 	e->num_reposts = e->repost_head = 0;
 	e->counter_low = e->counter_high = 0;
-	e->failed = e->psn_known = false;
+	e->failed = e->psn_known = e->mixed_up = false;
 	e->msn_seen = 0;
 	memset(e->counter.bytes, 0, 8);
 	fill(e->fixed.bytes, e->fixed.len, key_of(e, KEY_FIXED));
