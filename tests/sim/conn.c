@@ -303,6 +303,37 @@ static void take_down(struct conn *c)
 	c->state = CONN_DOWN;
 }
 
+void conn_broken(struct conn *c)
+{
+	if (c->state != CONN_UP)
+		return;
+	sim_log(c->sim, "conn %d broke", c->index);
+	c->state = CONN_BROKEN;
+	c->sim->result->reconnects++;
+	/* the other end may notice too, and both flush */
+	rt_timer_arm(&c->timer, mono_add(rt_now(c->sim->rt), RETRY_NS));
+}
+
+static bool is_stale(struct conn *c)
+{
+	for (int side = 0; side < 2; side++)
+		if (c->end[side].av.dlid != end_lid(peer_of(&c->end[side])))
+			return true;
+	return false;
+}
+
+/* Where two subnets met, LIDs changed under connections: their programs are told,
+ * and end them before others have the same addresses */
+static void retire_stale(struct sim *sim)
+{
+	for (int i = 0; i < sim->plan->num_conns; i++) {
+		if (sim->conn[i].state != CONN_UP || !is_stale(&sim->conn[i]))
+			continue;
+		conn_broken(&sim->conn[i]);
+		take_down(&sim->conn[i]);
+	}
+}
+
 static void conn_turn(struct rt_timer *timer)
 {
 	struct conn *c = container_of(timer, struct conn, timer);
@@ -313,6 +344,7 @@ static void conn_turn(struct rt_timer *timer)
 	rt_timer_arm(timer, mono_add(rt_now(c->sim->rt), RETRY_NS));
 	if (!ready(c))
 		return;
+	retire_stale(c->sim);
 	ret = build(c);
 	if (ret) {
 		if (ret != -ENOMEM)
@@ -332,17 +364,6 @@ static void conn_turn(struct rt_timer *timer)
 	}
 	sim_log(c->sim, "conn %d is up, incarnation %u: QPs %x %x", c->index,
 		c->incarnations, c->end[0].qp->qp_num, c->end[1].qp->qp_num);
-}
-
-void conn_broken(struct conn *c)
-{
-	if (c->state != CONN_UP)
-		return;
-	sim_log(c->sim, "conn %d broke", c->index);
-	c->state = CONN_BROKEN;
-	c->sim->result->reconnects++;
-	/* the other end may notice too, and both flush */
-	rt_timer_arm(&c->timer, mono_add(rt_now(c->sim->rt), RETRY_NS));
 }
 
 void conns_of_dead(struct program *p)
