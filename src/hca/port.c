@@ -23,14 +23,20 @@ static bool pkey_known(struct hca *hca, unsigned port_num, uint16_t pkey)
 	return false;
 }
 
+/* a port's counter of violations grew, and a trap says so: let both be seen */
+static void show_violation(struct hca *hca, unsigned port_num)
+{
+	fab_traps_changed(hca->fab, hca->node);
+	hca_page_publish(hca, port_num);
+}
+
 static void pkey_violation(struct hca *hca, unsigned port_num, const struct wire_packet *pkt)
 {
 	struct ag_node *node = fab_node(hca->fab, hca->node);
 
 	ag_trap_pkey(node, (uint8_t)port_num, pkt->bth.pkey, pkt->lrh.slid, pkt->lrh.dlid,
 		     pkt->lrh.sl, pkt->deth.src_qpn, pkt->bth.dest_qpn, rt_now(hca->rt));
-	fab_traps_changed(hca->fab, hca->node);
-	hca_page_publish(hca, port_num);
+	show_violation(hca, port_num);
 }
 
 /* a datagram whose Q_Key is not its QP's is dropped, counted (PortInfo,
@@ -50,8 +56,7 @@ static void qkey_violation(struct hca *hca, unsigned port_num, const struct wire
 
 	ag_trap_qkey(node, (uint8_t)port_num, pkt->deth.qkey, pkt->lrh.slid, pkt->lrh.dlid,
 		     pkt->lrh.sl, pkt->deth.src_qpn, pkt->bth.dest_qpn, rt_now(hca->rt));
-	fab_traps_changed(hca->fab, hca->node);
-	hca_page_publish(hca, port_num);
+	show_violation(hca, port_num);
 }
 
 /* a copy to every engine with a QP in the group; who has no room misses it:
