@@ -382,6 +382,30 @@ def test_no_namespace(pair):
     assert done.stdout.strip() == os.readlink("/proc/self/ns/mnt")
 
 
+# --- where the output goes ---
+
+@pytest.mark.parametrize("args", [["--help"], ["--version"], ["list"], ["status"], ["topo"],
+                                  ["topo", "--format", "svg"], ["status", "--json"], ["counters"],
+                                  ["resource", "show"], ["fault", "list"], ["link", "n1:1", "up"],
+                                  ["up", "--help"]], ids=" ".join)
+def test_output_that_is_lost_is_no_success(pair, args):
+    """A full disk, and a stdout that is closed."""
+    for shell in ('exec "$@" >/dev/full', 'exec "$@" >&-'):
+        done = subprocess.run(["sh", "-c", shell, "sh", SOFTIB, *args], capture_output=True,
+                              env=dict(pair.env, SOFTIB_DIR=str(pair.dir)), text=True,
+                              timeout=TIMEOUT, check=False)
+        assert done.returncode == 1, (shell, done)
+        assert done.stderr.count("softib: ") == 1, (shell, done)
+
+
+def test_a_closed_stdout_is_no_matter_to_who_prints_nothing(home):
+    for args in (["up"], ["wait"], ["run", "--", "true"], ["down"]):
+        done = subprocess.run(["sh", "-c", 'exec "$@" >&-', "sh", SOFTIB, *args], check=False,
+                              env=dict(os.environ, XDG_RUNTIME_DIR=str(home)), timeout=TIMEOUT,
+                              capture_output=True, text=True)
+        assert done.returncode == 0 and not done.stderr, (args, done)
+
+
 # --- the control socket ---
 
 class Control:

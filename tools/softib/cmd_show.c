@@ -168,23 +168,42 @@ static error_t parse_topo(int key, char *arg, struct argp_state *state)
 	}
 }
 
+/* what @command prints, to stdout by us: `dot` is content when nobody takes its
+ * output. Return: exit status */
+static int print_output_of(const char *command)
+{
+	FILE *pipe = popen(command, "r");
+	char text[4096];
+	size_t n;
+
+	if (!pipe)
+		return complain("cannot run dot: %s", strerror(errno));
+	while ((n = fread(text, 1, sizeof(text), pipe)) > 0)
+		fwrite(text, 1, n, stdout);
+	return pclose(pipe) ? complain("dot failed") : EXIT_SUCCESS;
+}
+
 /* @dot through Graphviz. Return: exit status */
 static int draw_svg(const char *dot)
 {
-	FILE *pipe;
+	char command[32];
+	FILE *file;
 	int status;
 
 	if (system("command -v dot >/dev/null 2>&1"))
 		return complain(
 			"--format svg needs Graphviz's 'dot': apt-get install graphviz "
 			"(--format dot works without)");
-	fflush(stdout);
-	pipe = popen("dot -Tsvg", "w");
-	if (!pipe)
-		return complain("cannot run dot: %s", strerror(errno));
-	fputs(dot, pipe);
-	status = pclose(pipe);
-	return status ? complain("dot failed") : EXIT_SUCCESS;
+	file = tmpfile();
+	if (!file)
+		return complain("cannot make a temporary file: %s", strerror(errno));
+	snprintf(command, sizeof(command), "dot -Tsvg <&%d", fileno(file));
+	if (fputs(dot, file) < 0 || fseek(file, 0, SEEK_SET))
+		status = complain("cannot write a temporary file: %s", strerror(errno));
+	else
+		status = print_output_of(command);
+	fclose(file);
+	return status;
 }
 
 /* of a fabric that is up. Return: the text, the caller's; NULL (said) */
@@ -275,9 +294,8 @@ int cmd_topo(int argc, char **argv)
 		return EXIT_FAILURE;
 	if (svg)
 		status = draw_svg(text);
-	else if (fputs(text, stdout) < 0 ||
-		 (!strcmp(args.format, "json") && putchar('\n') < 0) || fflush(stdout))
-		status = complain("cannot write: %s", strerror(errno));
+	else
+		printf("%s%s", text, strcmp(args.format, "json") ? "" : "\n");
 	free(text);
 	return status;
 }

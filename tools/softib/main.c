@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* softib: find the sub-command, hand over to it. */
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/types.h"
 #include "softib.h"
@@ -99,7 +101,7 @@ static error_t parse_main(int key, char *arg, struct argp_state *state)
 		exit(EXIT_SUCCESS);
 	case 'V':
 		puts(argp_program_version);
-		exit(check_output());
+		exit(EXIT_SUCCESS);
 	case ARGP_KEY_ARG:
 		*rest = arg;
 		state->next = state->argc;
@@ -134,6 +136,24 @@ static int dispatch(int argc, char **argv, const char *name)
 	return EXIT_FAILURE;
 }
 
+/* --- the standard descriptors --------------------------------------------- */
+
+/* One that is closed would be the number of the next socket, and what is
+ * printed would go there. What takes its place refuses reads and writes. */
+static void hold_standard_fds(void)
+{
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		if (fcntl(fd, F_GETFD) < 0)
+			(void)!open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+}
+
+/* whichever way the process ends: argp exits by itself after --help */
+static void end_output(void)
+{
+	if (check_output())
+		_exit(EXIT_FAILURE);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct argp_option options[] = {
@@ -144,6 +164,8 @@ int main(int argc, char **argv)
 	static const struct argp argp = {.options = options, .parser = parse_main};
 	char *name = NULL;
 
+	hold_standard_fds();
+	atexit(end_output);
 	argp_parse(&argp, argc, argv, ARGP_IN_ORDER | ARGP_NO_HELP, NULL, &name);
 	return dispatch(argc, argv, name);
 }

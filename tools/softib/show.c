@@ -31,17 +31,23 @@ const char *state_colour(const char *state)
 
 int check_output(void)
 {
-	if (!fflush(stdout) && !ferror(stdout))
+	static bool said;
+	int error = fflush(stdout) ? errno : 0;
+
+	if (!error && !ferror(stdout))
 		return EXIT_SUCCESS;
-	return complain("cannot write the output: %s", strerror(errno));
+	if (!said)
+		complain("cannot write the output%s%s", error ? ": " : "",
+			 error ? strerror(error) : "");
+	said = true;
+	return EXIT_FAILURE;
 }
 
-int print_json(struct json_object *o)
+void print_json(struct json_object *o)
 {
 	puts(json_object_to_json_string_ext(o, JSON_C_TO_STRING_PRETTY |
 						       JSON_C_TO_STRING_SPACED |
 						       JSON_C_TO_STRING_NOSLASHESCAPE));
-	return check_output();
 }
 
 const char *human_bytes(uint64_t bytes, char text[16])

@@ -175,11 +175,12 @@ bool use_colour(FILE *out);
 void paint(const char *how, const char *text, int width);
 /** state_colour() - of a port state's name */
 const char *state_colour(const char *state);
-/** check_output() - was all that was printed written, too? Return: EXIT_SUCCESS;
- *  EXIT_FAILURE (said) */
+/** check_output() - was all that was printed written, too? Asked at the end of
+ *  every command (main.c), and by those that print as they go.
+ *  Return: EXIT_SUCCESS; EXIT_FAILURE (said, once) */
 int check_output(void);
 /** print_json() - pretty, and a newline */
-int print_json(struct json_object *o);
+void print_json(struct json_object *o);
 /** human_bytes() - "1.5 GB"; @text is room */
 const char *human_bytes(uint64_t bytes, char text[16]);
 
