@@ -89,14 +89,15 @@ static inline bool eng_datagram_receive(struct engine *e, const struct eng_lane_
 					const struct abi_cell *cell, const uint64_t word[3])
 {
 	const uint8_t *payload = eng_small_payload(lane->rx.memory, cell, word, ENG_QKEY_BYTES);
-	struct eng_qp *qp = lane->known.qp;
+	const struct eng_small_header *known = lane->known;
+	struct eng_qp *qp = known->qp;
 	uint32_t len = abi_record_bytes(word);
 	struct eng_rq *rq = qp->recv_rq;
 	uint32_t qkey;
 	uint8_t *to;
 
 	memcpy(&qkey, cell->data, ENG_QKEY_BYTES);
-	if (unlikely(!payload || len - 1 >= lane->known.most_bytes ||
+	if (unlikely(!payload || len - 1 >= known->most_bytes ||
 		     !tp_small_hears(qp->tp, qkey)))
 		return false;
 	to = eng_small_place(e, qp, rq, WIRE_GRH_BYTES + len);
@@ -105,7 +106,7 @@ static inline bool eng_datagram_receive(struct engine *e, const struct eng_lane_
 	memset(to, 0, WIRE_GRH_BYTES); /* 11.4.1.2: not defined; as the general way has it */
 	copy_few(to + WIRE_GRH_BYTES, payload, len);
 	qp->tp->stats.rx_packets++;
-	eng_small_complete(&lane->known, rq, WIRE_GRH_BYTES + len,
+	eng_small_complete(known, rq, WIRE_GRH_BYTES + len,
 			   word[1] & (uint64_t)ABI_RECORD_SOLICITED << 24);
 	return true;
 }

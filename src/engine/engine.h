@@ -52,10 +52,11 @@ struct eng_lane_out {
 
 /** struct eng_small_header - of a small SEND that passed all checks (small.h) */
 struct eng_small_header {
-	struct eng_qp *qp; /* NULL: none */
 	uint32_t to;
-	uint32_t most_bytes;
+	uint32_t lane; /* eng_lane_in.id: by no other did it pass */
 	uint64_t from, way;
+	struct eng_qp *qp; /* NULL: none */
+	uint32_t most_bytes;
 	struct ibv_wc wc; /* its completion, but for wr_id and byte_len */
 };
 
@@ -66,7 +67,9 @@ struct eng_lane_in {
 	uint16_t pkey;		  /* the one that its sender's port has for it */
 	/* --- the engine's --- */
 	struct list_head node;
-	struct eng_small_header known;
+	uint32_t id; /* of no other lane, ever */
+	struct eng_small_header *known; /* the last: a connected QP's own, or this: */
+	struct eng_small_header datagram;
 };
 
 /** struct eng_path - what decides a packet's way */

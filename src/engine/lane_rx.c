@@ -13,7 +13,9 @@
 
 void eng_lane_add(struct engine *e, struct eng_lane_in *lane)
 {
-	eng_small_forget(&lane->known);
+	eng_small_forget(&lane->datagram);
+	lane->known = &lane->datagram;
+	lane->id = ++e->lane_ids;
 	list_add_tail(&lane->node, &e->lanes);
 }
 
@@ -22,13 +24,17 @@ void eng_lane_del(struct engine *e, struct eng_lane_in *lane)
 	list_del(&lane->node);
 }
 
-void eng_lanes_forget(struct engine *e, const struct eng_qp *qp)
+void eng_lanes_forget(struct engine *e, struct eng_qp *qp)
 {
 	struct eng_lane_in *lane;
 
-	list_for_each_entry(lane, &e->lanes, node)
-		if (lane->known.qp == qp)
-			eng_small_forget(&lane->known);
+	eng_small_forget(&qp->known);
+	list_for_each_entry(lane, &e->lanes, node) {
+		if (lane->datagram.qp == qp)
+			eng_small_forget(&lane->datagram);
+		if (lane->known == &qp->known)
+			lane->known = &lane->datagram;
+	}
 }
 
 #define GET(value)                                                                                 \
@@ -189,7 +195,7 @@ noinline static void receive(struct engine *e, struct eng_lane_in *lane, const s
 	qp = admit(e, lane, &record);
 	if (unlikely(!qp))
 		return;
-	eng_small_note(&lane->known, qp, &record, word);
+	eng_small_note(lane, qp, &record, word);
 	if (record.flags & ABI_RECORD_ACK)
 		tp_qp_acked(qp->tp, psn(record.ack_psn), e->now);
 	to_transport(e, lane, qp, cell, copy);
@@ -199,10 +205,13 @@ noinline static void receive(struct engine *e, struct eng_lane_in *lane, const s
 static inline bool receive_known(struct engine *e, struct eng_lane_in *lane,
 				 const struct abi_cell *cell, const uint64_t word[3])
 {
-	struct eng_qp *qp = lane->known.qp;
 	bool has_ack = word[1] & (uint64_t)ABI_RECORD_ACK << 24;
+	struct eng_qp *qp;
 
-	if (unlikely(!eng_small_is_known(&lane->known, word) || !eng_small_pkey_holds(qp, word)))
+	if (!eng_small_is_known(lane->known, word) && !eng_small_find(e, lane, word))
+		return false;
+	qp = lane->known->qp;
+	if (unlikely(!eng_small_pkey_holds(qp, word)))
 		return false;
 	if (qp->init.type == IBV_QPT_UD)
 		return eng_datagram_receive(e, lane, cell, word);

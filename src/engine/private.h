@@ -88,6 +88,7 @@ struct eng_qp {
 	/* --- small SENDs (small.h) --- */
 	uint64_t small_word[3]; /* RC, UD: the record of one by that flow */
 	uint32_t small_bytes[2]; /* how long one by that flow may be; [1]: inline */
+	struct eng_small_header known; /* RC: of those that come */
 	struct list_head owing_node; /* in engine.owing while an ACK may wait */
 	psn_t paid_at; /* NEVER_PAID; its next PSN when an ACK went alone: does it send since? */
 	bool answers;  /* it does */
@@ -115,6 +116,7 @@ struct engine {
 	struct list_head held; /* QPs whose requests wait for a window */
 	struct list_head owing; /* QPs whose acknowledgement may wait */
 	struct list_head lanes; /* eng_lane_in */
+	uint32_t lane_ids; /* given to them */
 	struct list_head dirty; /* eng_lane_out: to be flushed */
 	unsigned wide_lanes; /* whose ring of payloads is or will be wide */
 	mono_t next_expiry;  /* no QP's timer is earlier */
@@ -286,7 +288,7 @@ void eng_lane_flush(struct engine *e);
 /** eng_lanes_rx() - records of all lanes, but no more than @most */
 unsigned eng_lanes_rx(struct engine *e, unsigned most);
 /** eng_lanes_forget() - @qp changes: check its next record anew */
-void eng_lanes_forget(struct engine *e, const struct eng_qp *qp);
+void eng_lanes_forget(struct engine *e, struct eng_qp *qp);
 /** eng_packets_waiting() - may the link have a packet? */
 static inline bool eng_packets_waiting(const struct engine *e)
 {

@@ -140,6 +140,9 @@ static inline bool eng_small_post_quick(struct engine *e, struct eng_qp *qp,
  * ACK, solicited, length and where the payload is; and so is the outcome of the
  * checks, until the QP changes (eng_lanes_forget()). The P_Key's is looked at each
  * time: the table is softibd's.
+ *
+ * A connected QP has one peer and so one such header, its own: many of them may
+ * take turns on a lane. One of UD has as many as lanes to it: the lane has it.
  */
 #define ENG_SMALL_FREE                                                                             \
 	((uint64_t)(ABI_RECORD_SOLICITED | ABI_RECORD_ACK | ABI_RECORD_BULK) << 24 |               \
@@ -157,10 +160,30 @@ static inline bool eng_small_is_known(const struct eng_small_header *known, cons
 	       known->from == (word[1] & ~ENG_SMALL_FREE);
 }
 
+/** eng_small_find() - the record is not like the last: like what else? Return: false:
+ *  nothing that is known; else @lane->known is it */
+static inline bool eng_small_find(const struct engine *e, struct eng_lane_in *lane,
+				  const uint64_t word[3])
+{
+	struct eng_small_header *known = &lane->datagram;
+	struct eng_qp *qp;
+
+	if (!eng_small_is_known(known, word)) {
+		qp = eng_table_get(&e->qps, word[0] >> 32 & 0xffffff);
+		if (!qp)
+			return false;
+		known = &qp->known;
+		if (known->lane != lane->id || !eng_small_is_known(known, word))
+			return false;
+	}
+	lane->known = known;
+	return true;
+}
+
 /** eng_small_note() - the record passed; if it is a small SEND, and of the full
  *  member's P_Key that @qp has itself, know its like. What other P_Keys pass,
  *  eng_pkey_passes() knows (10.9.3) */
-static inline void eng_small_note(struct eng_small_header *known, struct eng_qp *qp,
+static inline void eng_small_note(struct eng_lane_in *lane, struct eng_qp *qp,
 				  const struct abi_record *r, const uint64_t word[3])
 {
 	bool ud = qp->init.type == IBV_QPT_UD;
@@ -169,8 +192,10 @@ static inline void eng_small_note(struct eng_small_header *known, struct eng_qp 
 	    (r->flags & (ABI_RECORD_ACK_REQ | ABI_RECORD_GRH)) != (ud ? 0 : ABI_RECORD_ACK_REQ) ||
 	    r->pkey != qp->tp->attr.pkey || r->pkey <= 0x8000)
 		return;
-	*known = (struct eng_small_header){
+	lane->known = ud ? &lane->datagram : &qp->known;
+	*lane->known = (struct eng_small_header){
 		.qp = qp,
+		.lane = lane->id,
 		.to = (uint32_t)(word[0] >> 32),
 		.most_bytes = tp_mtu(qp->tp),
 		.from = word[1] & ~ENG_SMALL_FREE,
@@ -253,19 +278,20 @@ static inline bool eng_small_receive(struct engine *e, const struct eng_lane_in 
 				     const struct abi_cell *cell, const uint64_t word[3])
 {
 	const uint8_t *payload = eng_small_payload(lane->rx.memory, cell, word, 0);
-	struct eng_qp *qp = lane->known.qp;
+	const struct eng_small_header *known = lane->known;
+	struct eng_qp *qp = known->qp;
 	uint32_t len = abi_record_bytes(word);
 	struct eng_rq *rq = qp->recv_rq;
 	void *to;
 
-	if (unlikely(!payload || len - 1 >= lane->known.most_bytes ||
+	if (unlikely(!payload || len - 1 >= known->most_bytes ||
 		     !tp_small_expects(qp->tp, psn(word[0] & 0xffffff))))
 		return false;
 	to = eng_small_place(e, qp, rq, len);
 	if (unlikely(!to))
 		return false;
 	tp_small_received(qp->tp);
-	eng_small_complete(&lane->known, rq, len, word[1] & (uint64_t)ABI_RECORD_SOLICITED << 24);
+	eng_small_complete(known, rq, len, word[1] & (uint64_t)ABI_RECORD_SOLICITED << 24);
 	copy_few(to, payload, len);
 	return true;
 }

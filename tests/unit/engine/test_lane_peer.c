@@ -153,6 +153,42 @@ static void the_port_of_a_peer_is_not_the_senders_word(void **state)
 	}
 }
 
+/* what passed by A's lane and is known since, a third port's does not say word for
+ * word by its own */
+static void what_is_known_is_of_its_lane(void **state)
+{
+	const struct exchange x = {{.opcode = IBV_WR_SEND}, 8};
+	struct abi_lane *memory = aligned_alloc(64, abi_lane_bytes());
+	struct eng_lane_in third = {
+		.rx.memory = memory, .slid = 5, .slid_mask = 0xffff, .pkey = PKEY};
+	struct joined *j = join();
+	struct side *b = &j->w->b;
+	struct eng_stats stats;
+	uint64_t word[3];
+	struct ibv_wc wc[2];
+
+	memset(memory, 0, abi_lane_bytes());
+	eng_lane_add(b->engine, &third);
+	make(j->w, &x, wc);
+	make(j->w, &x, wc);
+	assert_ptr_equal(b->qp->known.qp, b->qp);
+	for (unsigned i = 0; i < 3; i++)
+		word[i] = j->out[0].tx.memory->cell[1].word[i];
+	word[0] = (word[0] & ~0xffffffull) | b->qp->tp->resp.epsn.v | 1u << 24;
+	recv_into(b, 77, 0, 64);
+	for (unsigned i = 3; i-- > 0;)
+		memory->cell[0].word[i] = word[i];
+	assert_false(hears(b));
+	eng_stats(b->engine, &stats);
+	assert_int_equal(stats.rx_malformed, 1);
+	for (unsigned i = 3; i-- > 0;) /* by A's it is one more message */
+		j->out[0].tx.memory->cell[2].word[i] = word[i];
+	assert_true(hears(b));
+	eng_lane_del(b->engine, &third);
+	part(j);
+	free(memory);
+}
+
 /* nor may it be said by packets, where softibd has seen to it that the LID is true */
 static void packets_of_another_port_are_dropped(void **state)
 {
@@ -193,6 +229,7 @@ int main(void)
 		cmocka_unit_test(what_is_known_of_a_header_ends),
 		cmocka_unit_test(a_partition_is_not_the_senders_word),
 		cmocka_unit_test(the_port_of_a_peer_is_not_the_senders_word),
+		cmocka_unit_test(what_is_known_is_of_its_lane),
 		cmocka_unit_test(packets_of_another_port_are_dropped),
 	};
 
