@@ -20,6 +20,7 @@ from pathlib import Path
 
 LIMIT = 20  # seconds for one program: a hang, not a measure
 SERVER_CPU, CLIENT_CPU = "0", "1"
+ONE_CORE = "one core"  # a way: both sides on one, where nobody spins
 FEWER = {"daemon": 10, "capture": 10}  # messages, by ways that are slow
 
 
@@ -69,6 +70,11 @@ def pinned(cpu, *argv):
     return ["taskset", "-c", cpu, *map(str, argv)]
 
 
+def cpus_of(way):
+    """Where the server and the client are."""
+    return (SERVER_CPU, SERVER_CPU if way == ONE_CORE else CLIENT_CPU)
+
+
 def finish(running, what):
     """Wait for programs that measure together, and for no more than LIMIT; what
     each printed. When one fails, the others have nobody to wait for."""
@@ -101,14 +107,15 @@ def finish(running, what):
 class Bare:
     """A limit: a test of tests/bench/bare."""
     key: str
+    way: str = ""
 
     @property
     def run(self):
-        return "bare"
+        return f"bare {self.way}"
 
     @staticmethod
     def measure(bench, sources):
-        out = run_here([bench.program("bench-bare"), "-c", f"{SERVER_CPU},{CLIENT_CPU}",
+        out = run_here([bench.program("bench-bare"), "-c", ",".join(cpus_of(sources[0].way)),
                         *(s.key for s in sources)])
         return pick(sources, figures(out), out)
 
@@ -139,14 +146,14 @@ class Verbs:
         way, pairs = sources[0].way, sources[0].pairs
         tests = list(dict.fromkeys(s.test for s in sources))
         with bench.way(way) as env:
-            outputs = run_pairs(bench, env, pairs, FEWER.get(way, 1), tests)
+            cpus = cpus_of(way) if pairs == 1 else ("0-1", "0-1")
+            outputs = run_pairs(bench, env, cpus, pairs, FEWER.get(way, 1), tests)
         return pick(sources, figures(*outputs), "".join(outputs))
 
 
-def run_pairs(bench, env, pairs, fewer, tests):
+def run_pairs(bench, env, cpus, pairs, fewer, tests):
     """Start `pairs` servers and clients at once, a socket between the two of each."""
     fabric, program = bench.fabric, bench.program("bench-verbs")
-    cpus = (SERVER_CPU, CLIENT_CPU) if pairs == 1 else ("0-1", "0-1")
     running = []
     for _ in range(pairs):
         ends = socket.socketpair()

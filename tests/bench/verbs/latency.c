@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * Messages back and forth, half of a round trip: SEND with both sides polling
- * (RC and UD) or sleeping on a completion channel, and RDMA WRITE with both
- * sides spinning on their memory, which the library learns nothing of.
+ * (RC and UD) or sleeping on a completion channel, in the library or in a call of
+ * their own, and RDMA WRITE with both sides spinning on their memory, which the
+ * library learns nothing of.
  */
 #include <stdatomic.h>
+#include <sys/select.h>
 
 #include "verbs.h"
 
@@ -76,7 +78,17 @@ static void send_server(struct bench *b)
 
 /* --- SEND, sleeping --- */
 
-static void sleep_one(struct bench *b)
+static void select_channel(struct bench *b)
+{
+	int fd = b->end.channel->fd;
+	fd_set readable;
+
+	FD_ZERO(&readable);
+	FD_SET(fd, &readable);
+	measure_check(select(fd + 1, &readable, NULL, NULL, NULL) == 1, "select");
+}
+
+static void sleep_one(struct bench *b, bool selects)
 {
 	struct ibv_cq *cq;
 	struct ibv_wc wc;
@@ -95,13 +107,15 @@ static void sleep_one(struct bench *b)
 			post_receives(&b->end, 0, b->size, 1);
 			return;
 		}
+		if (selects)
+			select_channel(b);
 		measure_check(!ibv_get_cq_event(b->end.channel, &cq, &unused),
 			      "ibv_get_cq_event");
 		ibv_ack_cq_events(cq, 1);
 	}
 }
 
-static void event_client(struct bench *b)
+static void sleeping_client(struct bench *b, bool selects)
 {
 	double ns[BATCHES];
 
@@ -111,20 +125,40 @@ static void event_client(struct bench *b)
 
 		for (unsigned i = 0; i < EVENT_ROUNDS; i++) {
 			send_one(b, i);
-			sleep_one(b);
+			sleep_one(b, selects);
 		}
 		ns[batch] = (double)(measure_now_ns() - start) / (2 * EVENT_ROUNDS);
 	}
 	report(b, ns);
 }
 
-static void event_server(struct bench *b)
+static void sleeping_server(struct bench *b, bool selects)
 {
 	ready_to_receive(b);
 	for (unsigned i = 0; i < BATCHES * EVENT_ROUNDS; i++) {
-		sleep_one(b);
+		sleep_one(b, selects);
 		send_one(b, i);
 	}
+}
+
+static void event_client(struct bench *b)
+{
+	sleeping_client(b, false);
+}
+
+static void event_server(struct bench *b)
+{
+	sleeping_server(b, false);
+}
+
+static void select_client(struct bench *b)
+{
+	sleeping_client(b, true);
+}
+
+static void select_server(struct bench *b)
+{
+	sleeping_server(b, true);
 }
 
 /* --- RDMA WRITE: the last byte is the message's number --- */
@@ -209,6 +243,7 @@ const struct kind latency_kinds[] = {
 	{"send_lat", send_client, send_server, {}},
 	{"ud_lat", send_client, send_server, {.type = IBV_QPT_UD}},
 	{"event_lat", event_client, event_server, {.events = true}},
+	{"select_lat", select_client, select_server, {.events = true}},
 	{"write_lat", write_client, write_server, {.bytes = 16384}},
 	{"write_lat_stack", write_client, write_server, {.bytes = 128, .on_stack = true}},
 	{},
