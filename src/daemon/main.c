@@ -6,6 +6,8 @@
  */
 #include <argp.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,6 +57,17 @@ static const struct argp_option option_list[] = {
 	{0},
 };
 
+static int parse_ready_fd(struct argp_state *state, const char *arg)
+{
+	char *end;
+	long fd = strtol(arg, &end, 10);
+
+	if (*end || end == arg || fd < 0 || fd > INT_MAX || fcntl((int)fd, F_GETFD) < 0)
+		argp_error(state, "--ready-fd takes the number of an open descriptor, not '%s'",
+			   arg);
+	return (int)fd;
+}
+
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
 	struct options *opt = state->input;
@@ -67,7 +80,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		opt->topology = arg;
 		return 0;
 	case 'r':
-		opt->ready_fd = atoi(arg);
+		opt->ready_fd = parse_ready_fd(state, arg);
 		return 0;
 	case ARGP_KEY_ARG:
 		argp_error(state, "softibd takes no argument '%s'; see --help", arg);

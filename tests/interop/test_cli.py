@@ -72,35 +72,100 @@ def test_version(program):
 
 def test_without_a_command_it_lists_them(home):
     done = softib(home)
-    assert done.returncode == 1
+    assert done.returncode == 64
     assert all(f"  {command} " in done.stderr for command in COMMANDS)
 
 
-@pytest.mark.parametrize("args, says", [
+@pytest.mark.parametrize("asked, answer", [
+    (["help"], ["--help"]), (["-h"], ["--help"]), (["help", "--help"], ["--help"]),
+    (["help", "help"], ["--help"]),
+    (["help", "up"], ["up", "--help"]), (["up", "-h"], ["up", "--help"]),
+    (["help", "run", "bash"], ["run", "--help"]), (["help", "resource", "show"], ["resource", "--help"]),
+    (["help", "fault"], ["fault", "--help"]), (["fault", "-h"], ["fault", "--help"]),
+    (["help", "fault", "add"], ["fault", "add", "--help"]),
+    (["fault", "add", "-h"], ["fault", "add", "--help"]),
+], ids=lambda words: " ".join(words))
+def test_help_by_other_words(home, asked, answer):
+    done, wanted = softib(home, *asked), softib(home, *answer)
+    assert done.returncode == 0 and done.stdout == wanted.stdout and not done.stderr
+
+
+WRONG_WORDS = [  # what can be told from the command line: 64
     (["frob"], "no command 'frob'"),
+    (["--frob"], "unrecognized option"),
+    (["help", "frob"], "no command 'frob'"),
+    (["help", "fault", "frob"], "no 'softib fault frob'"),
     (["run"], "which command?"),
     (["run", "--nodes", "0", "--", "true"], "--nodes takes 1 to 254"),
     (["run", "--sm", "x", "--", "true"], "softib-sm, opensm or none"),
     (["run", "--timeout", "x", "--", "true"], "--timeout takes seconds"),
-    (["run", "--topology", "star:0", "--", "true"], "expected star:HOSTS"),
-    (["run", "--topology", "/none", "--", "true"], "No such file"),
     (["up", "../x"], "no name for a fabric"),
     (["up", "n" * 80], "no name for a fabric"),
-    (["down", "nothing"], "no fabric 'nothing' is up"),
-    (["status"], "no fabric is up"),
-    (["status", "--fabric", "nothing"], "no fabric is up"),
+    (["up", ""], "no name for a fabric"),
+    (["up", "a", "b"], "one name only"),
+    (["down", "../x"], "no name for a fabric"),
+    (["status", "--fabric", "../x"], "no name for a fabric"),
+    (["status", "x"], "Too many arguments"),
     (["exec", "n1"], "expected a node and a command"),
     (["link", "n1"], "no NODE:PORT"),
     (["link", "n1:1"], "up or down"),
     (["link", "n1:1", "sideways"], "expected up or down"),
     (["resource"], "softib resource show"),
     (["topo", "--format", "png"], "text, dot, svg"),
-])
-def test_bad_arguments(home, args, says):
+    (["topo", "--topology", "pair", "--json"], "leave out --topology"),
+    (["topo", "--topology", "pair", "--format", "json"], "leave out --topology"),
+    (["fault"], "Usage: softib fault VERB"),
+    (["fault", "frob"], "no 'softib fault frob'"),
+    (["fault", "add", "link", "n1:1", "drop", "-1%"], "is negative"),
+    (["fault", "add", "--seed", "x", "all", "drop"], "--seed takes a number"),
+    (["fault", "list", "x"], "takes no 'x'"),
+    (["fault", "clear"], "which rule?"),
+    (["fault", "clear", "1", "x"], "no rule 'x'"),
+    (["fault", "log", "x"], "one rule's number"),
+    (["fault", "log", "1x"], "one rule's number"),
+    (["fault", "run"], "which FILE?"),
+]
+
+
+@pytest.mark.parametrize("args, says", WRONG_WORDS)
+def test_wrong_words(home, args, says):
     done = softib(home, *args)
-    assert done.returncode not in (0, -signal.SIGSEGV)
+    assert done.returncode == 64 and not done.stdout
     assert says in done.stderr
     assert not softibd_of(home)
+
+
+@pytest.mark.parametrize("args, says", [
+    (["run", "--topology", "star:0", "--", "true"], "expected star:HOSTS"),
+    (["run", "--topology", "/none", "--", "true"], "No such file"),
+    (["down", "nothing"], "no fabric 'nothing' is up"),
+    (["status"], "no fabric is up"),
+    (["status", "--fabric", "nothing"], "no fabric is up"),
+    (["fault", "clear", "1"], "no fabric is up"),
+    (["fault", "add"], "no fabric is up"),
+])
+def test_what_cannot_be_done(home, args, says):
+    done = softib(home, *args)
+    assert done.returncode == 1 and not done.stdout
+    assert says in done.stderr
+    assert not softibd_of(home)
+
+
+@pytest.mark.parametrize("program, args, says", [
+    ("softibd", [], "--dir DIR is missing"),
+    ("softibd", ["-d"], "requires an argument"),
+    ("softibd", ["x"], "takes no argument 'x'"),
+    ("softibd", ["-d", "/none", "-r", "x"], "--ready-fd takes the number of an open descriptor"),
+    ("softibd", ["-d", "/none", "-r", ""], "--ready-fd takes the number of an open descriptor"),
+    ("softibd", ["-d", "/none", "-r", "999"], "--ready-fd takes the number of an open descriptor"),
+    ("softib-sm", ["x"], 'unexpected "x"'),
+    ("softib-sm", ["--frob"], "unrecognized option"),
+    ("softib-sm", ["--priority", "99"], "is not a number from 0 to 15"),
+])
+def test_wrong_words_to_the_other_programs(program, args, says):
+    done = subprocess.run([BUILD / "bin" / program, *args], capture_output=True, text=True,
+                          timeout=60, check=False)
+    assert done.returncode == 64 and says in done.stderr
 
 
 # --- run ---

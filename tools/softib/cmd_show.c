@@ -163,6 +163,11 @@ static error_t parse_topo(int key, char *arg, struct argp_state *state)
 	case 'o':
 		args->output = arg;
 		return 0;
+	case ARGP_KEY_END:
+		if (args->topology && (args->common.json || !strcmp(args->format, "json")))
+			argp_error(state, "json is of a fabric that is up: leave out "
+					  "--topology");
+		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
@@ -284,8 +289,6 @@ int cmd_topo(int argc, char **argv)
 	if (args.common.json)
 		args.format = "json";
 	svg = !strcmp(args.format, "svg");
-	if (args.topology && !strcmp(args.format, "json"))
-		return complain("json is of a fabric that is up: leave out --topology");
 	if (args.output && !freopen(args.output, "w", stdout))
 		return complain("cannot write %s: %s", args.output, strerror(errno));
 	text = args.topology ? print_spec(&args, svg ? "dot" : args.format)

@@ -4,13 +4,17 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sysexits.h>
 #include <unistd.h>
 
+#include "abi/session.h"
 #include "base/types.h"
 #include "softib.h"
 
 /* argp finds it by name, so it may not be hidden */
 __attribute__((visibility("default"))) const char *argp_program_version = "softib " SOFTIB_VERSION;
+
+static int cmd_help(int argc, char **argv);
 
 static const struct command commands[] = {
 	{"run", "run a command on a private fabric", cmd_run},
@@ -26,6 +30,7 @@ static const struct command commands[] = {
 	{"resource", "show what programs hold", cmd_resource},
 	{"capture", "capture packets for tshark", cmd_capture},
 	{"fault", "let packets, links and nodes fail", cmd_fault},
+	{"help", "explain a command", cmd_help},
 };
 
 int complain(const char *fmt, ...)
@@ -42,12 +47,22 @@ int complain(const char *fmt, ...)
 
 /* --- options that many commands have ----------------------------------- */
 
+void parse_name(struct argp_state *state, const char *name)
+{
+	if (!place_name_is_good(name))
+		argp_error(state,
+			   "'%s' is no name for a fabric: letters, digits, '.', '_' and "
+			   "'-', at most %d",
+			   name, ABI_NAME_BYTES - 1);
+}
+
 static error_t parse_common(int key, char *arg, struct argp_state *state)
 {
 	struct common *common = state->input;
 
 	switch (key) {
 	case 'f':
+		parse_name(state, arg);
 		common->fabric = arg;
 		return 0;
 	case 'j':
@@ -74,7 +89,10 @@ const struct argp argp_json = {.options = json_options, .parser = parse_common};
 
 static void list_commands(FILE *out)
 {
-	fputs("Commands:\n", out);
+	fputs("Usage: softib COMMAND [OPTION...]\n"
+	      "InfiniBand fabrics in user space: adapters, switches, subnet manager.\n\n"
+	      "Commands:\n",
+	      out);
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
 		fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].summary);
 	fputs("\nExamples:\n"
@@ -91,49 +109,66 @@ static void list_commands(FILE *out)
 
 static error_t parse_main(int key, char *arg, struct argp_state *state)
 {
-	char **rest = state->input;
+	int *at = state->input;
 
 	switch (key) {
 	case '?':
-		printf("Usage: softib COMMAND [OPTION...]\n"
-		       "InfiniBand fabrics in user space: adapters, switches, subnet manager.\n\n");
+	case 'h':
 		list_commands(stdout);
 		exit(EXIT_SUCCESS);
 	case 'V':
 		puts(argp_program_version);
 		exit(EXIT_SUCCESS);
 	case ARGP_KEY_ARG:
-		*rest = arg;
+		*at = state->next - 1;
 		state->next = state->argc;
 		return 0;
 	case ARGP_KEY_END:
-		if (*rest)
+		if (*at)
 			return 0;
-		fputs("Usage: softib COMMAND [OPTION...]\n\n", stderr);
 		list_commands(stderr);
-		exit(EXIT_FAILURE);
+		exit(EX_USAGE);
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
 }
 
-static int dispatch(int argc, char **argv, const char *name)
+bool asks_for_help(const char *arg)
 {
-	char title[64];
-	int at = 1;
+	return arg && (!strcmp(arg, "--help") || !strcmp(arg, "-?") || !strcmp(arg, "-h"));
+}
 
-	while (argv[at] != name)
-		at++;
+/* argv[0] is the command's name. Return: exit status */
+static int dispatch(int argc, char **argv)
+{
+	static char help[] = "--help"; /* -h would be an unknown option to argp */
+	char title[64];
+
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++) {
-		if (strcmp(commands[i].name, name))
+		if (strcmp(commands[i].name, argv[0]))
 			continue;
 		snprintf(title, sizeof(title), "softib %s", commands[i].name);
-		argv[at] = title; /* what argp calls the program */
-		return commands[i].run(argc - at, argv + at);
+		argv[0] = title; /* what argp calls the program */
+		if (asks_for_help(argv[1]))
+			argv[1] = help;
+		return commands[i].run(argc, argv);
 	}
-	complain("there is no command '%s'", name);
-	list_commands(stderr);
-	return EXIT_FAILURE;
+	complain("there is no command '%s'; 'softib help' lists them", argv[0]);
+	return EX_USAGE;
+}
+
+/* 'help fault add' is 'fault add --help'; others have no verbs to explain */
+static int cmd_help(int argc, char **argv)
+{
+	char help[] = "--help";
+	char *verb[] = {argv[1], argc > 2 ? argv[2] : NULL, help, NULL};
+	char *command[] = {argv[1], help, NULL};
+
+	if (argc > 1 && strcmp(argv[1], "help") && !asks_for_help(argv[1]))
+		return verb[1] && !strcmp(argv[1], "fault") ? dispatch(3, verb)
+							     : dispatch(2, command);
+	list_commands(stdout);
+	return EXIT_SUCCESS;
 }
 
 /* --- the standard descriptors --------------------------------------------- */
@@ -158,14 +193,15 @@ int main(int argc, char **argv)
 {
 	static const struct argp_option options[] = {
 		{"help", '?', NULL, 0, "this list", 0},
+		{NULL, 'h', NULL, 0, NULL, 0},
 		{"version", 'V', NULL, 0, "print the version", 0},
 		{0},
 	};
 	static const struct argp argp = {.options = options, .parser = parse_main};
-	char *name = NULL;
+	int at = 0; /* the command's name */
 
 	hold_standard_fds();
 	atexit(end_output);
-	argp_parse(&argp, argc, argv, ARGP_IN_ORDER | ARGP_NO_HELP, NULL, &name);
-	return dispatch(argc, argv, name);
+	argp_parse(&argp, argc, argv, ARGP_IN_ORDER | ARGP_NO_HELP, NULL, &at);
+	return dispatch(argc - at, argv + at);
 }

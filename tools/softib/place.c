@@ -78,7 +78,7 @@ int place_base(char base[PATH_MAX], bool make)
 	return error ? error : check_folder(base, make);
 }
 
-static bool name_is_good(const char *name)
+bool place_name_is_good(const char *name)
 {
 	static const char letters[] =
 		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -93,13 +93,6 @@ int place_named(const char *name, char dir[PATH_MAX], bool make)
 	static const struct sockaddr_un address;
 	char base[PATH_MAX];
 
-	if (!name_is_good(name)) {
-		complain(
-			"'%s' is no name for a fabric: letters, digits, '.', '_' and '-', at most "
-			"%d",
-			name, ABI_NAME_BYTES - 1);
-		return -1;
-	}
 	if (place_base(base, make) || join(dir, "%s/%s", base, name))
 		return -1;
 	if (strlen(dir) + strlen("/control") >= sizeof(address.sun_path)) {
@@ -121,7 +114,7 @@ int place_each(int (*fn)(const char *name, const char *dir, void *arg), void *ar
 		return 0;
 	n = scandir(base, &list, NULL, alphasort);
 	for (int i = 0; i < n; i++) {
-		if (name_is_good(list[i]->d_name) &&
+		if (place_name_is_good(list[i]->d_name) &&
 		    !join(dir, "%s/%s", base, list[i]->d_name) &&
 		    !fn(list[i]->d_name, dir, arg))
 			count++;
@@ -166,7 +159,7 @@ bool place_is_ours(const char *dir)
 	if (place_base(base, false))
 		return false;
 	len = strlen(base);
-	return !strncmp(dir, base, len) && dir[len] == '/' && name_is_good(dir + len + 1);
+	return !strncmp(dir, base, len) && dir[len] == '/' && place_name_is_good(dir + len + 1);
 }
 
 int place_choose(const char *name, char dir[PATH_MAX])

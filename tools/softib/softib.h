@@ -17,7 +17,8 @@
 #include <stdio.h>
 #include <sys/types.h>
 
-/** struct command - a row of the table of sub-commands; argv[0] is its name */
+/** struct command - a row of the table of sub-commands; argv[0] is its name,
+ *  what @run returns the exit status: EX_USAGE when the arguments are wrong */
 struct command {
 	const char *name, *summary;
 	int (*run)(int argc, char **argv);
@@ -39,6 +40,9 @@ int cmd_fault(int argc, char **argv);
 /** fault_run() - 'softib fault run' (cmd_fault_run.c) */
 int fault_run(int argc, char **argv);
 
+/** asks_for_help() - is it --help or -h? */
+bool asks_for_help(const char *arg);
+
 /** complain() - "softib: ..." on stderr. Return: EXIT_FAILURE */
 __attribute__((format(printf, 1, 2)))
 int complain(const char *fmt, ...);
@@ -52,13 +56,18 @@ struct common {
 extern const struct argp argp_fabric; /* --fabric; input: struct common */
 extern const struct argp argp_json;   /* --json; input: struct common */
 
+/** parse_name() - a wrong name for a fabric ends the program, 64 and a message */
+void parse_name(struct argp_state *state, const char *name);
+
 /* --- place.c: where things are ----------------------------------------- */
 
 #define DEFAULT_NAME "default"
 
 /** place_base() - the folder of this user's fabrics. Return: 0; -1 (said) */
 int place_base(char base[PATH_MAX], bool make);
-/** place_named() - of the fabric @name, checked. Return: 0; -1 (said) */
+/** place_name_is_good() - the names that a fabric may have */
+bool place_name_is_good(const char *name);
+/** place_named() - of the fabric of a good @name. Return: 0; -1 (said) */
 int place_named(const char *name, char dir[PATH_MAX], bool make);
 /** place_choose() - the fabric meant: @name, else SOFTIB_DIR, else the only
  *  one that is up. Return: 0; -1 (said) */
