@@ -57,6 +57,8 @@ void fab_routes_changed(struct fabric *fab)
 {
 	if (++fab->epoch == 0)
 		fab->epoch = 1;
+	if (fab->moved)
+		fab->moved(fab->moved_ctx);
 }
 
 void fab_changed(struct fab_port *port, uint32_t changes)
@@ -288,6 +290,12 @@ const struct topology *fab_topology(const struct fabric *fab)
 uint32_t fab_epoch(const struct fabric *fab)
 {
 	return fab->epoch;
+}
+
+void fab_on_routes(struct fabric *fab, void (*moved)(void *ctx), void *ctx)
+{
+	fab->moved = moved;
+	fab->moved_ctx = ctx;
 }
 
 struct fab_port *fab_port_of(const struct fabric *fab, int node, int port)

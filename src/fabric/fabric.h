@@ -202,5 +202,8 @@ void fab_fold(struct fabric *fab);
 
 /** fab_epoch() - grows with every change that can matter to a route */
 uint32_t fab_epoch(const struct fabric *fab);
+/** fab_on_routes() - @moved is called whenever fab_epoch() has grown, before
+ *  whoever asked for the change can hear of it. It only looks */
+void fab_on_routes(struct fabric *fab, void (*moved)(void *ctx), void *ctx);
 
 #endif

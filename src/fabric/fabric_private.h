@@ -170,6 +170,8 @@ struct fabric {
 	struct list_head watches;
 	void (*fold)(void *ctx); /* see fab_on_read() */
 	void *fold_ctx;
+	void (*moved)(void *ctx); /* see fab_on_routes() */
+	void *moved_ctx;
 	struct fab_route *cache; /* FAB_CACHE_ENTRIES */
 	struct list_head jobs;
 	unsigned int num_jobs;

@@ -95,6 +95,20 @@ void hca_page_publish(struct hca *hca, unsigned port_num)
 		write_port(hca->shared, port_num, &port);
 }
 
+void hca_routes_moved(void *fab)
+{
+	bool spoils = hca_spoils(fab);
+	struct hca *hca;
+
+	list_for_each_entry(hca, &hca_shared, shared_node) {
+		if (hca->fab != fab)
+			continue;
+		atomic_store(&hca->shared->completion_faults, spoils);
+		atomic_store_explicit(&hca->shared->route_epoch, fab_epoch(fab),
+				      memory_order_release);
+	}
+}
+
 int hca_page_share(struct hca *hca)
 {
 	size_t bytes = abi_devpage_bytes(hca->ib.phys_port_cnt);
@@ -120,7 +134,7 @@ int hca_page_share(struct hca *hca)
 	hca->shared = map;
 	hca->shared_fd = fd;
 	list_add_tail(&hca->shared_node, &hca_shared);
-	hca_faults_publish();
+	hca_routes_moved(hca->fab);
 	return 0;
 fail:
 	err = errno;

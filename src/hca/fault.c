@@ -28,19 +28,11 @@ void hca_completion(struct hca_user *user, const struct abi_completion *in,
 	out->status = status == FLT_OVERRUN_CQ ? ABI_COMPLETION_OVERRUN : status;
 }
 
-static bool spoils(struct fabric *fab)
+bool hca_spoils(struct fabric *fab)
 {
 	const struct flt_set *rules = fab_faults(fab);
 
 	return rules && (flt_has_action(rules, FLT_COMPLETION) || flt_has_action(rules, FLT_OVERRUN));
-}
-
-void hca_faults_publish(void)
-{
-	struct hca *hca;
-
-	list_for_each_entry(hca, &hca_shared, shared_node)
-		atomic_store(&hca->shared->completion_faults, spoils(hca->fab));
 }
 
 /* --- what rules ask -------------------------------------------------------- */

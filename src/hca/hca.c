@@ -115,6 +115,7 @@ int hca_create(struct rt *rt, struct fabric *fab, int node, struct hca **out)
 		goto undo_page;
 	attach_ports(hca);
 	fab_on_read(fab, hca_lanes_fold, NULL);
+	fab_on_routes(fab, hca_routes_moved, fab);
 	ret = ib_register_device(&hca->ib, "softib0");
 	if (ret)
 		goto undo_engine;

@@ -51,7 +51,7 @@ struct hca_lane {
 /* every lane of the fabric, for folding */
 static LIST_HEAD(lanes);
 static uint32_t next_lane;
-static uint32_t published_epoch;
+static uint32_t checked_epoch;
 
 /* --- counters --- */
 
@@ -218,17 +218,12 @@ void hca_lanes_check_epoch(struct fabric *fab)
 	uint32_t epoch = fab_epoch(fab);
 	struct hca_lane *lane, *tmp;
 
-	if (epoch == published_epoch)
+	if (epoch == checked_epoch)
 		return;
-	published_epoch = epoch;
-	hca_faults_publish();
-	list_for_each_entry_safe(lane, tmp, &lanes, all) {
-		atomic_store_explicit(&lane->from->hca->shared->route_epoch, epoch,
-				      memory_order_release);
+	checked_epoch = epoch;
+	list_for_each_entry_safe(lane, tmp, &lanes, all)
 		if (!is_true(lane))
 			cut(lane);
-	}
-	hca_windows_epoch(epoch);
 }
 
 /* --- flows --- */
@@ -386,7 +381,6 @@ int hca_lane_resolve(struct hca_user *user, const struct abi_resolve *in,
 	*num_fds = 0;
 	hca_lanes_check_epoch(user->hca->fab);
 	*out = (struct abi_resolve_resp){.lane = ABI_NO_LANE, .epoch = fab_epoch(user->hca->fab)};
-	atomic_store(&user->hca->shared->route_epoch, out->epoch);
 	if (user->broken || !flow_is_sound(user, in) ||
 	    fab_way_create(user->hca->fab, user->hca->node, (int)in->port_num, in->dlid, in->sl,
 			   in->pkey, &way))

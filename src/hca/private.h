@@ -135,6 +135,9 @@ int hca_page_create(struct hca *hca);
 void hca_page_destroy(struct hca *hca);
 /** hca_page_publish() - copy a port's attributes to both pages */
 void hca_page_publish(struct hca *hca, unsigned port_num);
+/** hca_routes_moved() - fab_on_routes()'s: programs see by their next request that
+ *  routes may have changed, and whether to ask about completions */
+void hca_routes_moved(void *fab);
 /** hca_page_share() - make the page that programs map. 0; -errno */
 int hca_page_share(struct hca *hca);
 static inline const struct abi_devport *hca_devport(const struct hca *hca, unsigned port_num)
@@ -182,7 +185,7 @@ void hca_lanes_drop(struct hca_user *user);
 void hca_lanes_heard(struct rt_io *io, bool readable, bool writable);
 /** hca_lanes_fold() - fab_on_read()'s: count what went by lanes */
 void hca_lanes_fold(void *ctx);
-/** hca_lanes_check_epoch() - show senders that routes may have changed */
+/** hca_lanes_check_epoch() - end lanes whose sender's port is not what it was */
 void hca_lanes_check_epoch(struct fabric *fab);
 
 /* window.c: one-sided requests between programs */
@@ -193,8 +196,6 @@ int hca_windows_open(struct hca_user *user);
 void hca_windows_close(struct hca_user *user);
 /** hca_windows_fold() - count what went by windows */
 void hca_windows_fold(void);
-/** hca_windows_epoch() - tell initiators that routes may have changed */
-void hca_windows_epoch(uint32_t epoch);
 
 /* fault.c: rules about objects, completions and events */
 /** hca_refused() - shall a program's new object fail? Return: 0; -errno */
@@ -202,8 +203,8 @@ int hca_refused(struct hca *hca, enum flt_object_kind kind);
 /** hca_completion() - ABI_CMD_COMPLETION */
 void hca_completion(struct hca_user *user, const struct abi_completion *in,
 		    struct abi_completion_resp *out);
-/** hca_faults_publish() - tell every program whether to ask about completions */
-void hca_faults_publish(void);
+/** hca_spoils() - has @fab a rule about completions? */
+bool hca_spoils(struct fabric *fab);
 
 /* numbers.c */
 /** hca_qpn_alloc() - a QPN that was not used for long, or 0/1 of a port;

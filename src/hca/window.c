@@ -175,7 +175,6 @@ static bool grant(const struct question *q, const struct abi_window_msg *m, int 
 	g.flow = f->index;
 	g.epoch = q->epoch;
 	g.connection = q->connection;
-	atomic_store(&q->from->user->hca->shared->route_epoch, q->epoch);
 	say(q->from, &g, fds, 2);
 	close(fds[0]);
 	return true;
@@ -350,14 +349,4 @@ void hca_windows_close(struct hca_user *user)
 		close(w->page_fd);
 	user->windows = NULL;
 	rt_free(w);
-}
-
-void hca_windows_epoch(uint32_t epoch)
-{
-	struct hca_windows *w;
-
-	list_for_each_entry(w, &hca_windows_all, all)
-		if (w->user->hca->shared)
-			atomic_store_explicit(&w->user->hca->shared->route_epoch, epoch,
-					      memory_order_release);
 }

@@ -99,7 +99,6 @@ void oracle_event(struct sim *sim)
 {
 	struct program *p = sim->program[sim->turn++ % (uint32_t)sim->plan->num_programs];
 
-	windows_epoch(sim);
 	for (int i = 0; i < sim->plan->num_programs; i++)
 		program_notice(sim->program[i]);
 	if (!p->alive)

@@ -78,7 +78,6 @@ void window_stop(struct program *p);
 void window_region_gone(struct program *p, struct region *r);
 /** window_answer() - the questions that @p's engine had */
 void window_answer(struct program *p);
-void windows_epoch(struct sim *sim);
 void windows_free_pages(void);
 
 /** program_object() - as an uverbs command makes it. NULL: it failed */

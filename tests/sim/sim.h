@@ -110,7 +110,6 @@ struct sim {
 	mono_t traffic_began;
 	bool ended;
 	bool ending; /* all is taken down */
-	uint32_t epoch; /* of routes, as programs see it */
 	bool starved; /* a queue of receives for datagrams ran empty */
 	struct rt_timer end;
 	int64_t balance;

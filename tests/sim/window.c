@@ -173,16 +173,3 @@ void window_answer(struct program *p)
 			eng_window_denied(p->soft.engine, q.qpn, q.rkey);
 	}
 }
-
-/* softibd shows every adapter's programs that routes may have changed */
-void windows_epoch(struct sim *sim)
-{
-	uint32_t epoch = fab_epoch(sim->fab);
-
-	if (epoch == sim->epoch)
-		return;
-	sim->epoch = epoch;
-	for (int i = 0; i < sim->topo->num_nodes; i++)
-		if (sim->hca[i] && sim->hca[i]->shared)
-			atomic_store(&sim->hca[i]->shared->route_epoch, epoch);
-}

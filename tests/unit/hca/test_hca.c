@@ -117,15 +117,26 @@ void fab_on_read(struct fabric *fab, void (*fold)(void *ctx), void *ctx)
 {
 }
 
+static uint32_t epoch = 1;
+static void (*routes_moved)(void *ctx);
+static void *routes_moved_ctx;
+
 uint32_t fab_epoch(const struct fabric *fab)
 {
-	return 1;
+	return epoch;
+}
+
+void fab_on_routes(struct fabric *fab, void (*moved)(void *ctx), void *ctx)
+{
+	routes_moved = moved;
+	routes_moved_ctx = ctx;
 }
 
 /* the rules of faults are one that the test sets by hand */
 static struct {
 	enum flt_object_kind kind;
 	int error, status, gone;
+	struct flt_set *set;
 } rule;
 
 int fab_fault_object(struct fabric *fab, int node, enum flt_object_kind kind)
@@ -140,7 +151,7 @@ int fab_fault_completion(struct fabric *fab, int node, uint32_t qpn, uint32_t wc
 
 struct flt_set *fab_faults(struct fabric *fab)
 {
-	return NULL;
+	return rule.set;
 }
 
 void fab_fault_gone(struct fabric *fab, int node, uint32_t qpn)
@@ -926,6 +937,13 @@ static void programs_read_the_ports_and_write_nothing(void **state)
 	cable.sink[1].changed(cable.sink[1].ctx, AG_CHANGED_LID);
 	assert_int_equal(page->port[0].lid, 12);
 	assert_int_equal(page->seq & 1, 0);
+	/* at once: who asked for a change has its answer before the next turn */
+	epoch++;
+	rule.set = &(struct flt_set){.num_rules = 1, .rule[0].action = FLT_COMPLETION};
+	routes_moved(routes_moved_ctx);
+	assert_int_equal(page->route_epoch, epoch);
+	assert_true(page->completion_faults);
+	rule.set = NULL;
 	assert_ptr_equal(mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0), MAP_FAILED);
 	assert_int_equal(ftruncate(fd, 0), -1);
 	assert_int_equal(ftruncate(p.context->driver_fds[ABI_FD_LINK], 0), -1);
