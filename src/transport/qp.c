@@ -128,7 +128,6 @@ static void start_responder(struct tp_qp *qp)
 	qp->mtu_shift = (uint8_t)(mtu ? __builtin_ctz(mtu) : __builtin_ctz(WIRE_MTU_MAX));
 	r->epsn = qp->attr.rq_psn;
 	r->msn = 0;
-	r->res_size = MIN((uint32_t)qp->attr.max_dest_rd_atomic, r->res_capacity);
 }
 
 static void start_requester(struct tp_qp *qp)

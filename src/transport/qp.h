@@ -184,7 +184,7 @@ struct tp_responder {
 	struct tp_cursor cursor; /* in recv */
 	/* --- resources: a ring, res_head - 1 the youngest --- */
 	uint64_t res_head, res_scan; /* no pending one is older than res_scan */
-	uint32_t res_size;	     /* in use: max_dest_rd_atomic */
+	uint32_t res_size; /* in use: max_dest_rd_atomic, when it was last looked at */
 	uint32_t res_capacity;	     /* immutable after init */
 	struct tp_resource *res;
 	struct tp_recv_wr recv;

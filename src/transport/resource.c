@@ -14,6 +14,39 @@ static struct tp_resource *resource_at(const struct tp_responder *r, uint64_t in
 	return &r->res[index % r->res_size];
 }
 
+static uint64_t oldest_kept(const struct tp_responder *r)
+{
+	return r->res_head > r->res_size ? r->res_head - r->res_size : 0;
+}
+
+/* the ring has another size: the youngest of its resources move, as many as fit.
+ * Not while others have still to be answered */
+noinline static void resize(struct tp_responder *r, uint32_t size)
+{
+	uint64_t most = MIN(size, r->res_size), from = r->res_head - MIN(r->res_head, most);
+	struct tp_resource kept[TP_MAX_DEST_RD];
+
+	for (uint64_t i = oldest_kept(r); i < from; i++)
+		if (resource_at(r, i)->pending && !resource_at(r, i)->replayed)
+			return;
+	for (uint64_t i = from; i < r->res_head; i++)
+		kept[i - from] = *resource_at(r, i);
+	r->res_size = size;
+	r->res_head -= from;
+	r->res_scan -= MIN(r->res_scan, from);
+	memcpy(r->res, kept, r->res_head * sizeof(*kept));
+}
+
+/* 11.2.4.2: the depth may change while the QP receives */
+static void look_at_depth(struct tp_qp *qp)
+{
+	struct tp_responder *r = &qp->resp;
+	uint32_t size = MIN((uint32_t)qp->attr.max_dest_rd_atomic, r->res_capacity);
+
+	if (unlikely(size != r->res_size))
+		resize(r, size);
+}
+
 /* 9.7.4.1.5; an operation the QP is not set up for is an invalid request */
 static enum tp_verdict check_read(const struct tp_qp *qp, const struct wire_reth *reth)
 {
@@ -96,6 +129,7 @@ enum tp_verdict tp_resource_request(struct tp_qp *qp, const struct wire_packet *
 	uint32_t packets = 1;
 	enum tp_verdict verdict;
 
+	look_at_depth(qp);
 	/* 9.7.4.1.2: not inside a message, not more than was agreed */
 	if (r->message != TP_MESSAGE_NONE || !has_room(r))
 		return TP_INVALID_REQUEST;
@@ -111,11 +145,6 @@ enum tp_verdict tp_resource_request(struct tp_qp *qp, const struct wire_packet *
 	res.last_psn = res.end_psn = psn_add(r->epsn, packets - 1);
 	queue(r, &res, packets);
 	return TP_ACCEPT;
-}
-
-static uint64_t oldest_kept(const struct tp_responder *r)
-{
-	return r->res_head > r->res_size ? r->res_head - r->res_size : 0;
 }
 
 /* Return: the index of the resource that @at belongs to, or res_head */

@@ -184,7 +184,8 @@ struct tp_stats {
 /**
  * tp_qp_size() - bytes of memory a QP needs, for the caller to allocate
  * @sq_depth: send requests it can hold (power of two not required)
- * @max_sge, @max_inline: per request. @max_dest_rd: read/atomic resources
+ * @max_sge, @max_inline: per request. @max_dest_rd: read/atomic resources,
+ *  TP_MAX_DEST_RD at most
  */
 size_t tp_qp_size(uint32_t sq_depth, uint32_t max_sge, uint32_t max_inline,
 		  uint32_t max_dest_rd);

@@ -329,6 +329,32 @@ static void test_read_depth(void **state)
 	pair_free(p);
 }
 
+/* 11.2.4.2: both depths may change while the send queue is drained */
+static void test_read_depth_changes(void **state)
+{
+	static const uint8_t depths[] = {2, 7, 1, 0, 3, 16};
+	struct pair *p = pair_new(&(struct pair_options){.max_rd_atomic = 4});
+	unsigned n = 0;
+
+	for (unsigned d = 0; d < ARRAY_SIZE(depths); d++) {
+		tp_qp_attr(p->side[A].qp)->max_rd_atomic = depths[d];
+		tp_qp_attr(p->side[B].qp)->max_dest_rd_atomic = depths[d];
+		for (unsigned i = 0; i < 2u * depths[d]; i++)
+			pair_send(p, A, IBV_WR_RDMA_READ, i, i * 4096, 3000, 0x10000 + i * 4096);
+		pair_run_until(p, p->now);
+		n += depths[d];
+		assert_int_equal(pair_count(p, A, WIRE_READ_REQUEST), n);
+		pair_run(p);
+		for (unsigned i = 0; i < 2u * depths[d]; i++) {
+			pair_expect_sent(p, A, i, IBV_WC_SUCCESS);
+			assert_moved(p, B, 0x10000 + i * 4096, i * 4096, 3000);
+		}
+		n += depths[d];
+	}
+	pair_expect_quiet(p);
+	pair_free(p);
+}
+
 static void test_fence(void **state)
 {
 	for (unsigned fenced = 0; fenced < 2; fenced++) {
@@ -496,6 +522,7 @@ int main(void)
 		cmocka_unit_test(test_solicited),
 		cmocka_unit_test(test_window),
 		cmocka_unit_test(test_read_depth),
+		cmocka_unit_test(test_read_depth_changes),
 		cmocka_unit_test(test_fence),
 		cmocka_unit_test(test_drain),
 		cmocka_unit_test(test_flush),
