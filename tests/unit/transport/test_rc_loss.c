@@ -141,13 +141,13 @@ static void test_atomic_once_at_another_depth(void **state)
 {
 	for (unsigned depth = 2; depth <= 16; depth++) {
 		struct pair *p = pair_new(&(struct pair_options){.max_rd_atomic = 4});
-		uint32_t arg[] = {11, DROP, 1}; /* the sixth response */
+		uint32_t arg[] = {13, DROP, 1}; /* the seventh response */
 		uint64_t v = 0;
 
 		memcpy(p->side[B].memory + 64, &v, 8);
 		p->fate = nth_packet;
 		p->fate_ctx = arg;
-		for (unsigned i = 0; i < 6; i++) {
+		for (unsigned i = 0; i < 7; i++) {
 			struct tp_send_wr wr =
 				pair_wr(p, A, IBV_WR_ATOMIC_FETCH_AND_ADD, i, 8 * i, 8, 64);
 
@@ -156,14 +156,15 @@ static void test_atomic_once_at_another_depth(void **state)
 			pair_run_until(p, mono_add(p->now, 2 * PAIR_LINK_NS));
 		}
 		tp_qp_attr(p->side[B].qp)->max_dest_rd_atomic = (uint8_t)depth;
-		pair_send(p, A, IBV_WR_RDMA_READ, 6, 4096, 8, 4096);
+		pair_send(p, A, IBV_WR_RDMA_READ, 7, 4096, 8, 4096);
 		pair_run(p);
-		for (unsigned i = 0; i < 7; i++)
+		for (unsigned i = 0; i < 8; i++)
 			pair_expect_sent(p, A, i, IBV_WC_SUCCESS);
-		memcpy(&v, p->side[A].memory + 8 * 5, 8);
-		assert_int_equal(v, 5);
-		memcpy(&v, p->side[B].memory + 64, 8);
+		assert_int_equal(tp_qp_stats(p->side[B].qp)->duplicates, 2);
+		memcpy(&v, p->side[A].memory + 8 * 6, 8);
 		assert_int_equal(v, 6);
+		memcpy(&v, p->side[B].memory + 64, 8);
+		assert_int_equal(v, 7);
 		pair_free(p);
 	}
 }
