@@ -124,6 +124,7 @@ static void prepare_for(struct eng_qp *qp, enum ibv_qp_state to)
 		eng_cq_clean(qp->recv_cq, qp->init.qpn);
 		qp->rq.head = qp->rq.tail;
 		qp->held_bytes = 0;
+		qp->spoilt = false;
 	}
 }
 

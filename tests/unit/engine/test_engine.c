@@ -240,6 +240,28 @@ static void cq_overrun_is_an_error(void **state)
 	w->b.cq = keep;
 }
 
+/* it overran in a post: its QP is to go to ERR in the engine's next turn */
+static void a_qp_that_is_reset_after_an_overrun_stays_so(void **state)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RESET};
+	struct world *w = *state;
+	struct eng_cq *keep = w->a.cq, *small;
+
+	assert_int_equal(eng_cq_create(w->a.engine, 1, &w->a, &small), 0);
+	w->a.cq = small;
+	connect(w, IBV_QPT_UC);
+	for (int i = 0; i < 2; i++)
+		send(&w->a, (struct ibv_send_wr){.opcode = IBV_WR_SEND}, 8);
+	assert_int_equal(w->a.last_async, IBV_EVENT_QP_FATAL);
+	assert_int_equal(eng_qp_modify(w->a.qp, &attr, IBV_QP_STATE), 0);
+	run(w);
+	eng_qp_query(w->a.qp, &attr);
+	assert_int_equal(attr.qp_state, IBV_QPS_RESET);
+	eng_qp_destroy(w->a.qp);
+	assert_int_equal(eng_cq_destroy(small), 0);
+	w->a.cq = keep;
+}
+
 static void arming_reports_once_and_solicited_only_when_asked(void **state)
 {
 	struct world *w = *state;
@@ -488,6 +510,7 @@ int main(void)
 		CASE(silent_peer_ends_in_retry_exceeded),
 		CASE(full_wire_holds_packets_back_and_loses_none),
 		CASE(cq_overrun_is_an_error),
+		CASE(a_qp_that_is_reset_after_an_overrun_stays_so),
 		CASE(arming_reports_once_and_solicited_only_when_asked),
 		CASE(resize_keeps_completions),
 		CASE(destroyed_qp_leaves_no_completion),
