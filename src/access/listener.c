@@ -2,8 +2,10 @@
 /* Listening sockets, peers and answers: what all endpoints share. */
 #include "access/listener.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +16,7 @@
 
 #include "abi/fds.h"
 #include "abi/session.h"
+#include "runtime/posix/log.h"
 
 #define BACKLOG 128
 #define ACCEPTS_PER_TURN 16
@@ -22,6 +25,7 @@
 struct listener {
 	struct rt_io io;
 	int fd;
+	bool full; /* somebody was turned away, and nobody accepted since */
 	int spare_fd; /* given up to accept, and turn away, when none is left */
 	struct sockaddr_un addr;
 	void (*accepted)(void *ctx, int fd, const struct peer *peer);
@@ -72,6 +76,21 @@ int peer_of(int fd, struct peer *peer)
 	return 0;
 }
 
+void peer_log(const struct peer *peer, const char *fmt, ...)
+{
+	char text[256], comm[sizeof(peer->comm)];
+	va_list ap;
+	size_t i;
+
+	for (i = 0; peer->comm[i]; i++) /* its own choice, and may be no letters */
+		comm[i] = isprint((unsigned char)peer->comm[i]) ? peer->comm[i] : '?';
+	comm[i] = 0;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	rt_log("program %d (%s): %s", peer->pid, comm, text);
+}
+
 uint64_t peer_memlock_bytes(const struct peer *peer)
 {
 	struct rlimit limit;
@@ -111,6 +130,9 @@ static void turn_away(struct listener *l)
 		endpoint_send(fd, -EMFILE, NULL, 0, NULL, 0);
 		close(fd);
 	}
+	if (!l->full)
+		rt_log("no descriptor is left: programs are turned away (ulimit -n)");
+	l->full = true;
 	l->spare_fd = take_spare();
 }
 
@@ -122,10 +144,13 @@ static void greet(struct listener *l, int fd)
 	if (!ret && peer.uid != 0 && peer.uid != geteuid())
 		ret = -EACCES;
 	if (ret) {
+		if (ret == -EACCES)
+			peer_log(&peer, "turned away: it is user %u's", peer.uid);
 		endpoint_send(fd, ret, NULL, 0, NULL, 0);
 		close(fd);
 		return;
 	}
+	l->full = false;
 	l->accepted(l->ctx, fd, &peer);
 }
 

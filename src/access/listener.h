@@ -39,6 +39,9 @@ void listener_destroy(struct listener *listener);
 
 /** peer_of() - who is at the other end of @fd. 0; -errno */
 int peer_of(int fd, struct peer *peer);
+/** peer_log() - an entry of softibd's log about that process */
+__attribute__((format(printf, 2, 3)))
+void peer_log(const struct peer *peer, const char *fmt, ...);
 /** peer_memlock_bytes() - what the process may lock now: its RLIMIT_MEMLOCK
  *  as prlimit(2) reads it, UINT64_MAX when unlimited or unreadable */
 uint64_t peer_memlock_bytes(const struct peer *peer);

@@ -77,7 +77,10 @@ static void become_zombie(struct session *s)
 
 void uverbs_context_lost(struct ib_ucontext *context)
 {
-	become_zombie(context->priv);
+	struct session *s = context->priv;
+
+	peer_log(&s->peer, "lost its adapter: what stands in its rings is no packet");
+	become_zombie(s);
 }
 
 static void on_event(struct ib_event_handler *handler, struct ib_event *event)
@@ -154,6 +157,8 @@ static bool on_open(struct session *s, size_t bytes)
 	if (!ret)
 		return endpoint_send(s->fd, 0, NULL, 0, NULL, 0) == 0;
 refuse:
+	if (ret == -EPROTONOSUPPORT)
+		peer_log(&s->peer, "turned away: its libibverbs is of another version");
 	endpoint_send(s->fd, ret, NULL, 0, NULL, 0);
 	return false;
 }
@@ -211,6 +216,8 @@ static bool on_command(struct session *s, size_t bytes)
 	if (call.fds == call.driver_fds) /* it has copies */
 		while (call.num_fds)
 			close(call.driver_fds[--call.num_fds]);
+	if (ret == -EAGAIN)
+		peer_log(&s->peer, "disconnected: it does not read its answers");
 	return ret == 0;
 }
 
@@ -226,6 +233,8 @@ static void on_message(struct rt_io *io, bool readable, bool writable)
 		if (n < 0 && (errno == EAGAIN || errno == EINTR))
 			return;
 		alive = n > 0 && (size_t)n <= sizeof(u->in);
+		if (n > 0 && !alive)
+			peer_log(&s->peer, "disconnected: a command of %zd bytes", n);
 		if (alive)
 			alive = s->state == SESSION_NEW ? on_open(s, (size_t)n) :
 							  on_command(s, (size_t)n);

@@ -22,6 +22,7 @@
 #include "fabric/fabric.h"
 #include "hca/hca.h"
 #include "rdma/ib_mad.h"
+#include "runtime/posix/log.h"
 #include "runtime/posix/rt_posix.h"
 #include "runtime/posix/slice.h"
 
@@ -271,6 +272,15 @@ static void take_down(struct daemon *d, const struct options *opt)
 		rt_posix_destroy(d->rt);
 }
 
+/* what is wrong from now on is told there, with the time */
+static void begin_log(const char *dir)
+{
+	static char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/softibd.log", dir);
+	rt_log_begin(path);
+}
+
 static void say_ready(int fd)
 {
 	if (fd < 0)
@@ -298,6 +308,7 @@ int main(int argc, char **argv)
 	rt_short_slice();
 	ret = bring_up(&d, &opt);
 	if (!ret) {
+		begin_log(opt.dir);
 		say_ready(opt.ready_fd);
 		rt_posix_run(d.rt);
 	}

@@ -2,8 +2,10 @@
 """The softib command: fabrics come and go without a trace, errors say what
 to do, listings have JSON, and the control socket takes any bytes."""
 import array
+import contextlib
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -16,6 +18,7 @@ from interop.fabric import BUILD, OUTSIDE, SOFTIB, TIMEOUT, Fabric, wait_until
 
 COMMANDS = ["run", "up", "down", "list", "exec", "status", "topo", "wait", "link", "counters",
             "resource"]
+STAMP = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}"
 
 
 @pytest.fixture
@@ -325,11 +328,62 @@ def test_up_takes_a_shape_for_a_shape(home):
 
 
 def test_dead_softibd_ends_its_fabric(home):
+    """And says what became of it: to whoever asks, until the next one ended well."""
+    assert softib(home, "up", "lab").returncode == 0
+    folder, pid = home / "softib/lab", softibd_of(home)[0]
+    os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: [p.name for p in folder.iterdir()] == ["softibd.log"], "its folder stays")
+    line = (folder / "softibd.log").read_text()
+    assert re.fullmatch(rf"{STAMP} softib: softibd \(pid {pid}\) died by signal 9 \(Killed\)\n", line)
+    for args in (["status"], ["status", "--fabric", "lab"], ["list"], ["down", "lab"]):
+        done = softib(home, *args)
+        assert done.returncode == (args != ["list"])
+        assert f"left {folder}/softibd.log, which ends with\n  {line}" in done.stderr, args
+    assert softib(home, "up", "lab").returncode == 0
+    assert (folder / "softibd.log").read_text() == "" and softib(home, "list").stderr == ""
+    assert (folder / "softibd.log.old").read_text() == line
+    assert softib(home, "down", "lab").returncode == 0
+    assert list((home / "softib").iterdir()) == []
+
+
+def test_dead_softibd_ends_a_run(home):
+    done = softib(home, "run", "--", "sh", "-c", "kill -9 $(cat $SOFTIB_DIR/pid); read x",
+                  stdin=subprocess.PIPE)
+    assert re.search(STAMP + r" softib: softibd \(pid \d+\) died by signal 9", done.stderr)
+    assert list((home / "softib").iterdir()) == []
+
+
+def break_rules(folder):
+    """A program that is thrown out. The line that softibd's log must have."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as program:
+        program.settimeout(TIMEOUT)
+        program.connect(str(folder / "uverbs"))
+        program.send(b"x" * 100000)
+        with contextlib.suppress(ConnectionResetError):
+            assert program.recv(100) == b""
+    return rf"{STAMP} softibd: program {os.getpid()} \([^)]+\): disconnected: a command of 100000 bytes\n"
+
+
+def test_the_log_names_the_program(home):
     assert softib(home, "up").returncode == 0
-    os.kill(softibd_of(home)[0], signal.SIGKILL)
-    wait_until(lambda: not list((home / "softib").iterdir()), "its folder stays")
+    folder = home / "softib/default"
+    line = break_rules(folder)
+    log = (folder / "softibd.log").read_text()
+    assert re.fullmatch(line, log)
+    down = softib(home, "down")
+    assert down.returncode == 0 and f"left {folder}/softibd.log, which ends with\n  {log}" in down.stderr
+    assert [p.name for p in folder.iterdir()] == ["softibd.log"]
+
+
+def test_the_log_is_bounded(home):
     assert softib(home, "up").returncode == 0
-    assert softib(home, "down").returncode == 0
+    folder = home / "softib/default"
+    with open(folder / "softibd.log", "a", encoding="ascii") as log:
+        log.write("x" * (256 << 10))
+    line = break_rules(folder)
+    assert re.fullmatch(line, (folder / "softibd.log").read_text())
+    assert (folder / "softibd.log.old").stat().st_size == 256 << 10
+    softib(home, "down")
 
 
 def test_folder_of_another_user(home):

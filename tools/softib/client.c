@@ -188,10 +188,11 @@ struct json_object *client_call_quiet(const char *dir, struct json_object *req)
  * Return: @answer; NULL when something was said */
 static struct json_object *check_answer(const char *dir, struct json_object *answer)
 {
-	if (!answer && (errno == ENOENT || errno == ECONNREFUSED))
+	if (!answer && (errno == ENOENT || errno == ECONNREFUSED)) {
 		complain("no fabric is up in %s: 'softib list' shows those that are",
 			 dir);
-	else if (!answer)
+		log_say_left(dir);
+	} else if (!answer)
 		complain("softibd in %s does not answer: %s", dir, strerror(errno));
 	if (!answer || !member_of(answer, "error"))
 		return answer;

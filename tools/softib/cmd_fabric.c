@@ -130,7 +130,7 @@ static int sweep_run(const char *name, const char *dir, void *arg)
 	if (strncmp(name, "run-", 4) || session_owner(dir))
 		return -1;
 	if (client_open(dir) < 0) /* its softibd is ending otherwise */
-		session_sweep(dir);
+		log_sweep(dir, false);
 	return 0;
 }
 
@@ -169,7 +169,7 @@ static int keep(struct session *s, const struct fabric_args *args)
 		return EXIT_FAILURE;
 	}
 	status = session_command(s, args->command, args->no_namespace);
-	session_end(s);
+	session_end(s, false);
 	return status < 0 ? EXIT_FAILURE : exit_status(status);
 }
 
@@ -276,12 +276,12 @@ static int serve(struct session *s, int ready_fd)
 		return EXIT_FAILURE;
 	go_silent();
 	if (chdir("/") || write(ready_fd, "", 1) != 1) { /* nobody waits any more */
-		session_end(s);
+		session_end(s, false);
 		return EXIT_FAILURE;
 	}
 	close(ready_fd);
 	session_serve(s);
-	session_end(s);
+	session_end(s, true);
 	return EXIT_SUCCESS;
 }
 
@@ -405,7 +405,16 @@ static int end_owner(const char *dir, pid_t owner, bool named)
 				dir, owner);
 	if (end_process(owner))
 		return complain("softib process %d of %s does not end", owner, dir);
+	log_say_left(dir);
 	return EXIT_SUCCESS;
+}
+
+/* the fabric of @dir is down, or never was up */
+static void say_none(const char *dir)
+{
+	complain("no fabric '%s' is up: 'softib list' shows those that are",
+		 place_is_ours(dir) ? name_in(dir) : dir);
+	log_say_left(dir);
 }
 
 int cmd_down(int argc, char **argv)
@@ -420,6 +429,7 @@ int cmd_down(int argc, char **argv)
 		       "  softib down lab\n"};
 	const char *name = NULL;
 	char dir[PATH_MAX];
+	int status = EXIT_SUCCESS;
 	pid_t owner;
 	bool ours;
 
@@ -430,9 +440,10 @@ int cmd_down(int argc, char **argv)
 	owner = session_owner(dir);
 	if (owner)
 		return end_owner(dir, owner, name);
-	if (access(dir, F_OK))
-		return complain("no fabric '%s' is up: 'softib list' shows those that are",
-				ours ? name_in(dir) : dir);
+	if (access(dir, F_OK)) {
+		say_none(dir);
+		return EXIT_FAILURE;
+	}
 	if (end_softibd(dir)) {
 		if (errno != ENOENT && errno != ECONNREFUSED)
 			return complain("softibd in %s does not end: %s", dir,
@@ -441,10 +452,14 @@ int cmd_down(int argc, char **argv)
 			return complain("no softibd serves %s: SOFTIB_DIR may name "
 					"the wrong directory",
 					dir);
+		if (log_left(dir)) {
+			say_none(dir);
+			status = EXIT_FAILURE;
+		}
 	}
 	if (ours)
-		session_sweep(dir);
-	return EXIT_SUCCESS;
+		log_sweep(dir, true);
+	return status;
 }
 
 /* --- list ------------------------------------------------------------------------ */
@@ -511,6 +526,7 @@ int cmd_list(int argc, char **argv)
 		print_json(list);
 	else
 		print_fabrics(list);
+	place_say_left();
 	json_object_put(list);
 	return EXIT_SUCCESS;
 }

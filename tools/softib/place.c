@@ -162,6 +162,20 @@ bool place_is_ours(const char *dir)
 	return !strncmp(dir, base, len) && dir[len] == '/' && place_name_is_good(dir + len + 1);
 }
 
+static int say_left(const char *name, const char *dir, void *arg)
+{
+	int fd = client_open(dir);
+
+	if (fd >= 0)
+		close(fd);
+	return fd < 0 && log_say_left(dir) ? 0 : -1;
+}
+
+void place_say_left(void)
+{
+	place_each(say_left, NULL);
+}
+
 int place_choose(const char *name, char dir[PATH_MAX])
 {
 	const char *env = getenv(ABI_ENV_DIR);
@@ -181,6 +195,8 @@ int place_choose(const char *name, char dir[PATH_MAX])
 		complain(
 			"no fabric is up: 'softib up' brings one up, 'softib run -- CMD' runs "
 			"CMD on one of its own");
+	if (!live)
+		place_say_left();
 	return -1;
 }
 

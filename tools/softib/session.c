@@ -11,7 +11,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -93,19 +92,6 @@ static int take_lock(struct session *s)
 	return -1;
 }
 
-static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *at)
-{
-	remove(path);
-	return 0;
-}
-
-/* sockets, logs, what managers keep: the folder is a fabric's and no one
- * else's. No link is followed. */
-void session_sweep(const char *dir)
-{
-	nftw(dir, remove_entry, 8, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
-}
-
 /* --- children -------------------------------------------------------------- */
 
 /* what fork()ed children do first. @death is the signal that they get when
@@ -120,11 +106,8 @@ static void child_begin(struct session *s, int death, pid_t parent)
 
 static void child_output(struct session *s, const char *log)
 {
-	char path[PATH_MAX];
-	int null = open("/dev/null", O_RDONLY), out = -1;
+	int null = open("/dev/null", O_RDONLY), out = log_open(s->dir, log);
 
-	if (!file_in(path, s->dir, log))
-		out = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
 	if (null < 0 || out < 0)
 		_exit(EXIT_FAILURE);
 	dup2(null, STDIN_FILENO);
@@ -141,33 +124,25 @@ static int cannot_start(const char *what)
 	return -1;
 }
 
-/* the last lines of a log, which say why */
-static void say_log(struct session *s, const char *log)
-{
-	char path[PATH_MAX], text[2048];
-	ssize_t n;
-	int fd;
-
-	if (file_in(path, s->dir, log))
-		return;
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return;
-	if (lseek(fd, -(off_t)sizeof(text), SEEK_END) < 0)
-		lseek(fd, 0, SEEK_SET);
-	n = read(fd, text, sizeof(text));
-	if (n > 0)
-		fwrite(text, 1, (size_t)n, stderr);
-	close(fd);
-}
-
-static void say_end(const char *what, int status)
+/* how a child ended, for people */
+static void name_end(char text[64], int status)
 {
 	if (WIFSIGNALED(status))
-		complain("%s died by signal %d (%s)", what, WTERMSIG(status),
+		snprintf(text, 64, "died by signal %d (%s)", WTERMSIG(status),
 			 strsignal(WTERMSIG(status)));
 	else
-		complain("%s ended with status %d", what, WEXITSTATUS(status));
+		snprintf(text, 64, "ended with status %d", WEXITSTATUS(status));
+}
+
+/* nothing when it was told to end (0), or has said why itself */
+static void note_softibd(struct session *s, pid_t pid, int status)
+{
+	bool failed = WIFEXITED(status) && WEXITSTATUS(status) == EXIT_FAILURE;
+	char end[64];
+
+	name_end(end, status);
+	if (status && !(failed && log_left(s->dir)))
+		log_note(s->dir, LOG_SOFTIBD, "softibd (pid %d) %s", pid, end);
 }
 
 /* --- events ---------------------------------------------------------------- */
@@ -175,6 +150,7 @@ static void say_end(const char *what, int status)
 static enum event reap(struct session *s)
 {
 	enum event event = EVENT_TIMEOUT;
+	char end[64];
 	int status;
 	pid_t pid;
 
@@ -185,14 +161,17 @@ static enum event reap(struct session *s)
 			event = EVENT_COMMAND_ENDED;
 		} else if (pid == s->softibd) {
 			s->softibd = 0;
-			if (!WIFEXITED(status) || WEXITSTATUS(status) != EXIT_FAILURE)
-				say_end("softibd", status);
-			say_log(s, "softibd.log");
+			note_softibd(s, pid, status);
+			if (log_left(s->dir))
+				log_show(s->dir, LOG_SOFTIBD);
+			else
+				complain("softibd ended: somebody told it to");
 			event = EVENT_DAEMON_ENDED;
 		} else if (pid == s->manager) {
 			s->manager = 0;
-			say_end(s->sm, status);
-			say_log(s, "sm.log");
+			name_end(end, status);
+			log_note(s->dir, LOG_MANAGER, "%s (pid %d) %s", s->sm, pid, end);
+			log_show(s->dir, LOG_MANAGER);
 		}
 	}
 	return event;
@@ -255,7 +234,7 @@ static pid_t spawn_softibd(struct session *s, const char *program, int ready_fd)
 	if (pid)
 		return pid;
 	child_begin(s, SIGTERM, parent);
-	child_output(s, "softibd.log");
+	child_output(s, LOG_SOFTIBD);
 	snprintf(number, sizeof(number), "%d", ready_fd);
 	fcntl(ready_fd, F_SETFD, 0);
 	execv(program, argv);
@@ -335,7 +314,7 @@ static int start_manager(struct session *s)
 	if (s->manager)
 		return 0;
 	child_begin(s, SIGTERM, parent);
-	child_output(s, "sm.log");
+	child_output(s, LOG_MANAGER);
 	node_enter(&at);
 	if (!strcmp(s->sm, "opensm"))
 		exec_opensm(s);
@@ -404,7 +383,7 @@ static int wait_active(struct session *s)
 			"its log is below",
 			s->sm, s->timeout_s);
 	if (event == EVENT_TIMEOUT && s->manager)
-		say_log(s, "sm.log");
+		log_show(s->dir, LOG_MANAGER);
 	if (fd >= 0)
 		close(fd);
 	return error || event != EVENT_READABLE ? -1 : 0;
@@ -437,7 +416,7 @@ int session_start(struct session *s)
 	if (!open_signals(s) && !start_softibd(s) && !start_manager(s) &&
 	    (!strcmp(s->sm, "none") || !wait_active(s)))
 		return 0;
-	session_end(s);
+	session_end(s, false);
 	return -1;
 }
 
@@ -496,32 +475,37 @@ static void signal_children(int number)
 
 /* Signal all children, and theirs as they come to us, until none is left or
  * the time is over. Return: true when none is left */
-static bool end_children(int number, uint64_t deadline_ms, int signal_fd)
+static bool end_children(struct session *s, int number, uint64_t deadline_ms)
 {
-	struct pollfd pfd = {.fd = signal_fd, .events = POLLIN};
+	struct pollfd pfd = {.fd = s->signal_fd, .events = POLLIN};
 	struct signalfd_siginfo info;
+	int status;
+	pid_t pid;
 
 	for (;;) {
 		signal_children(number);
-		while (waitpid(-1, NULL, WNOHANG) > 0)
-			;
-		if (waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD)
+		while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+			if (pid == s->softibd)
+				note_softibd(s, pid, status);
+		if (pid < 0 && errno == ECHILD)
 			return true;
 		if (now_ms() >= deadline_ms)
 			return false;
 		if (poll(&pfd, 1, (int)(deadline_ms - now_ms())) > 0)
-			(void)!read(signal_fd, &info, sizeof(info));
+			(void)!read(s->signal_fd, &info, sizeof(info));
 	}
 }
 
 /* All are asked at once; whoever does not listen is killed. */
-void session_end(struct session *s)
+void session_end(struct session *s, bool keep_log)
 {
 	if (s->lock_fd < 0)
 		return;
-	if (!end_children(SIGTERM, now_ms() + END_TIMEOUT_MS, s->signal_fd))
-		end_children(SIGKILL, now_ms() + END_TIMEOUT_MS, s->signal_fd);
-	session_sweep(s->dir);
+	if (!end_children(s, SIGTERM, now_ms() + END_TIMEOUT_MS))
+		end_children(s, SIGKILL, now_ms() + END_TIMEOUT_MS);
+	if (!keep_log && s->softibd) /* else it was shown when softibd ended */
+		log_show(s->dir, LOG_SOFTIBD);
+	log_sweep(s->dir, keep_log);
 	close(s->lock_fd);
 	s->lock_fd = -1;
 	if (s->signal_fd >= 0)

@@ -2,8 +2,8 @@
 /*
  * The `softib` command: what its files share. One file for each group of
  * sub-commands (cmd_*.c); below them the places of things (place.c), the
- * control socket (client.c), a fabric's processes (session.c), a node's
- * environment (node.c) and what people see (show.c).
+ * control socket (client.c), a fabric's processes (session.c) and their logs
+ * (log.c), a node's environment (node.c) and what people see (show.c).
  */
 #ifndef SOFTIB_TOOLS_SOFTIB_H
 #define SOFTIB_TOOLS_SOFTIB_H
@@ -74,6 +74,8 @@ int place_named(const char *name, char dir[PATH_MAX], bool make);
 int place_choose(const char *name, char dir[PATH_MAX]);
 /** place_live() - Return: how many are up */
 int place_live(void);
+/** place_say_left() - log_say_left() of all that are down */
+void place_say_left(void);
 /** place_is_ours() - is @dir a fabric's folder in place_base()? SOFTIB_DIR may
  *  be any other, which is not ours to remove. */
 bool place_is_ours(const char *dir);
@@ -141,12 +143,34 @@ int session_start(struct session *s);
 int session_command(struct session *s, char **argv, bool no_namespace);
 /** session_serve() - until a signal asks for the end, or softibd ends */
 void session_serve(struct session *s);
-/** session_end() - end what still runs, remove the folder */
-void session_end(struct session *s);
+/** session_end() - end what still runs, remove the folder. softibd's log, when
+ *  there is something in it, stays with @keep_log, and else goes to stderr */
+void session_end(struct session *s, bool keep_log);
 /** session_owner() - the softib that serves @dir: its pid; 0 nobody */
 pid_t session_owner(const char *dir);
-/** session_sweep() - remove what a softib that was killed left in @dir */
-void session_sweep(const char *dir);
+
+/* --- log.c: what a fabric's processes say -------------------------------- */
+
+#define LOG_SOFTIBD "softibd.log"
+#define LOG_MANAGER "sm.log"
+
+/** log_open() - a new log; the one that is there becomes NAME.old.
+ *  Return: to be written to; -1 and errno */
+int log_open(const char *dir, const char *name);
+/** log_note() - an entry of ours in the log of one of our children */
+__attribute__((format(printf, 3, 4)))
+void log_note(const char *dir, const char *name, const char *fmt, ...);
+/** log_show() - its last lines, on stderr */
+void log_show(const char *dir, const char *name);
+/** log_left() - did a softibd of @dir say anything? */
+bool log_left(const char *dir);
+/** log_say_left() - where that is, and how it ends; silent when it is nothing.
+ *  Return: log_left() */
+bool log_say_left(const char *dir);
+/** log_sweep() - remove @dir, which is a fabric's and no one else's, and all
+ *  in it; no link is followed. @keep: but softibd's log, and @dir, when there
+ *  is something in it */
+void log_sweep(const char *dir, bool keep);
 
 /* --- node.c: a program on a node ---------------------------------------- */
 
