@@ -28,7 +28,7 @@ struct question {
 	uint32_t connection; /* @from's word for it */
 };
 
-/** struct pair - @from was once granted memory of @to */
+/** struct pair - @to was once asked for memory by @from, and has its page */
 struct pair {
 	struct list_head node;
 	struct hca_windows *from, *to;
@@ -67,6 +67,22 @@ static void free_question(struct question *q)
 
 /* --- the four steps --- */
 
+static bool make_pair(struct hca_windows *from, struct hca_windows *to)
+{
+	struct pair *p;
+
+	list_for_each_entry(p, &pairs, node)
+		if (p->from == from && p->to == to)
+			return true;
+	p = rt_zalloc(sizeof(*p));
+	if (!p)
+		return false;
+	p->from = from;
+	p->to = to;
+	list_add_tail(&p->node, &pairs);
+	return true;
+}
+
 static void asked(struct hca_windows *w, const struct abi_window_msg *m)
 {
 	struct question *q;
@@ -82,7 +98,7 @@ static void asked(struct hca_windows *w, const struct abi_window_msg *m)
 		return;
 	}
 	hca_window_free_ways(&c);
-	q = c.to->deaf ? NULL : rt_zalloc(sizeof(*q));
+	q = c.to->deaf || !make_pair(w, c.to) ? NULL : rt_zalloc(sizeof(*q));
 	if (!q) {
 		deny(w, m->qpn, m->rkey);
 		return;
@@ -106,22 +122,6 @@ static void asked(struct hca_windows *w, const struct abi_window_msg *m)
 		deny(w, m->qpn, m->rkey);
 		free_question(q);
 	}
-}
-
-static bool make_pair(struct hca_windows *from, struct hca_windows *to)
-{
-	struct pair *p;
-
-	list_for_each_entry(p, &pairs, node)
-		if (p->from == from && p->to == to)
-			return true;
-	p = rt_zalloc(sizeof(*p));
-	if (!p)
-		return false;
-	p->from = from;
-	p->to = to;
-	list_add_tail(&p->node, &pairs);
-	return true;
 }
 
 /* memory that its owner cannot take from under its peers, and that is there */
@@ -161,7 +161,7 @@ static bool grant(const struct question *q, const struct abi_window_msg *m, int 
 	int fds[2] = {-1, c->to->page_fd};
 
 	g.access = m->access & (uint32_t)c->access;
-	if (!f || !g.access || !make_pair(q->from, c->to))
+	if (!f || !g.access)
 		return false;
 	fds[0] = g.access & WRITING_RIGHTS ? dup(fd) : read_only(fd);
 	if (fds[0] < 0)

@@ -301,6 +301,16 @@ def test_memory_that_stays_where_it_is(fabric, thing):
     pair.end()
 
 
+def test_who_was_refused_leaves_nothing(fabric):
+    """A server may refuse any number of clients, one after the other."""
+    pair = Pair(fabric, before=["use_file"])
+    assert pair.goes_by_packets()
+    assert pair.target("pages") == 2
+    pair.it.end()
+    wait_until(lambda: pair.target("pages") == 1, "the page of the client that left is unmapped")
+    pair.target.end()
+
+
 @ALONE
 def test_a_thread_keeps_nobodys_memory_where_it_is(nobodys):
     """Its system calls could not be held off: see docs/WINDOWS.md."""

@@ -170,6 +170,11 @@ class Side:
         with open("/proc/self/maps", encoding="ascii") as lines:
             return [line.split()[1] for line in lines if "softib-window " in line]
 
+    def pages(self):
+        """Window pages, its own and those of programs that wanted its memory."""
+        with open("/proc/self/maps", encoding="ascii") as lines:
+            return sum("softib-windows " in line for line in lines)
+
 
 side = Side()
 print(json.dumps(side.info()), flush=True)
