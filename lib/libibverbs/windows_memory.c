@@ -134,7 +134,8 @@ static bool exchange(const struct move *m, size_t at, size_t bytes)
 {
 	if (m->fresh)
 		return put(m->fresh + at, m->addr + at, bytes);
-	return map_here(m->addr + at, bytes, MAP_SHARED, m->file, m->offset + (off_t)at);
+	return map_here(m->addr + at, bytes, MAP_SHARED | MAP_POPULATE, m->file,
+			m->offset + (off_t)at);
 }
 
 static bool replace_chunk(const struct move *m, size_t at, size_t bytes)
@@ -147,8 +148,6 @@ static bool replace_chunk(const struct move *m, size_t at, size_t bytes)
 		return false;
 	if (fill(m, at, bytes) && exchange(m, at, bytes)) {
 		writers_wake(addr, bytes);
-		if (!m->fresh) /* a shared file's pages are writable at once */
-			populate(addr, bytes, MADV_POPULATE_READ);
 		return true;
 	}
 	writers_hold(addr, bytes, false);
@@ -255,7 +254,8 @@ static int make_file(struct extent *x)
 	x->memfd = memfd_create(MEMORY_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (x->memfd < 0)
 		return -errno;
-	x->offset = (off_t)((uintptr_t)x->addr % HUGE_BYTES);
+	/* a file's first page is the cheapest; huge pages lie as memory does */
+	x->offset = x->bytes < HUGE_BYTES ? 0 : (off_t)((uintptr_t)x->addr % HUGE_BYTES);
 	/* nobody opens it anew, and who has it cannot take pages from us */
 	if (ftruncate(x->memfd, FILE_BYTES) || fchmod(x->memfd, 0400) ||
 	    fstat(x->memfd, &st) ||
