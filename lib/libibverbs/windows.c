@@ -254,6 +254,7 @@ void windows_in_child(struct soft_context *ctx)
 	close(w->sock); /* first: to look at what is mapped needs a descriptor */
 	list_for_each_entry(x, &w->extents, node)
 		memory_copy_for_child(x);
+	windows_drop_next(w);
 	atomic_store(w->copied, 1);
 	syscall(SYS_futex, w->copied, FUTEX_WAKE, 1, NULL, NULL, 0);
 	if (w->fork_pipe[0] >= 0) {
@@ -268,6 +269,7 @@ void windows_free(struct soft_context *ctx)
 {
 	struct windows *w = &ctx->windows;
 
+	windows_drop_next(w);
 	if (w->page)
 		munmap(w->page, sizeof(*w->page));
 	if (w->copied && w->copied != MAP_FAILED)

@@ -27,6 +27,7 @@ struct windows {
 	pthread_mutex_t lock; /* extents; held while memory moves */
 	struct list_head extents;
 	unsigned num_extents, max_extents; /* each holds a descriptor */
+	struct extent *next; /* not one of them yet, but has its file; NULL: it has not */
 	uint32_t next_id;
 	pthread_mutex_t peers_lock;
 	uint32_t self; /* --- both protected by peers_lock --- */

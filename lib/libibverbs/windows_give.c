@@ -104,11 +104,47 @@ static struct range whole_pages(const void *addr, size_t length)
 	return (struct range){(char *)start, (char *)MAX(start, end)};
 }
 
+/* the one that has its file already, or one without */
+static struct extent *take_extent(struct windows *w)
+{
+	struct extent *x = w->next;
+
+	if (w->num_extents >= w->max_extents)
+		return NULL;
+	w->next = NULL;
+	return x ? x : calloc(1, sizeof(*x));
+}
+
+/* Context: the thread of windows, when nobody waits for it */
+static void make_next(struct windows *w)
+{
+	struct extent *x = calloc(1, sizeof(*x));
+
+	if (!x)
+		return;
+	if (memory_make_file(x)) {
+		free(x);
+		return;
+	}
+	pthread_mutex_lock(&w->lock);
+	w->next = x;
+	pthread_mutex_unlock(&w->lock);
+}
+
+void windows_drop_next(struct windows *w)
+{
+	if (!w->next)
+		return;
+	memory_drop_file(w->next);
+	free(w->next);
+	w->next = NULL;
+}
+
 static struct extent *make_extent(struct soft_context *ctx, const struct area *a,
 				  const struct range *r)
 {
 	struct windows *w = &ctx->windows;
-	struct extent *x = w->num_extents < w->max_extents ? calloc(1, sizeof(*x)) : NULL;
+	struct extent *x = take_extent(w);
 	char *end = MIN(a->end, r->end);
 
 	if (!x)
@@ -127,6 +163,7 @@ static struct extent *make_extent(struct soft_context *ctx, const struct area *a
 undo_token:
 	eng_token_give(ctx->engine, x->token);
 undo_extent:
+	memory_drop_file(x);
 	free(x);
 	return NULL;
 }
@@ -260,12 +297,15 @@ void windows_wanted(struct soft_context *ctx, const struct abi_window_msg *want,
 {
 	struct windows *w = &ctx->windows;
 	struct abi_window_msg no = {.kind = ABI_WINDOW_DENY, .id = want->id};
-	bool given;
+	bool given, used;
 
 	pthread_mutex_lock(&w->lock);
 	w->self = want->window;
 	given = windows_peer_take(w, want->peer, page_fd) && give(ctx, want);
+	used = !w->next;
 	pthread_mutex_unlock(&w->lock);
 	if (!given)
 		windows_say(w, &no, -1);
+	else if (used)
+		make_next(w);
 }

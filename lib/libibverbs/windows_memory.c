@@ -249,13 +249,9 @@ static int make_file(struct extent *x)
 {
 	struct stat st;
 
-	if (!may_be_long())
-		return -EFBIG;
 	x->memfd = memfd_create(MEMORY_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (x->memfd < 0)
 		return -errno;
-	/* a file's first page is the cheapest; huge pages lie as memory does */
-	x->offset = x->bytes < HUGE_BYTES ? 0 : (off_t)((uintptr_t)x->addr % HUGE_BYTES);
 	/* nobody opens it anew, and who has it cannot take pages from us */
 	if (ftruncate(x->memfd, FILE_BYTES) || fchmod(x->memfd, 0400) ||
 	    fstat(x->memfd, &st) ||
@@ -268,6 +264,30 @@ static int make_file(struct extent *x)
 	x->dev = st.st_dev;
 	x->inode = st.st_ino;
 	return 0;
+}
+
+/* and still has it: the program may have closed what was made some time ago, and the
+ * number be another file's */
+static bool has_file(const struct extent *x)
+{
+	struct stat st;
+
+	return x->inode && !fstat(x->memfd, &st) && st.st_ino == x->inode &&
+	       st.st_dev == x->dev;
+}
+
+int memory_make_file(struct extent *x)
+{
+	if (!may_be_long())
+		return -EFBIG;
+	return has_file(x) ? 0 : make_file(x);
+}
+
+void memory_drop_file(struct extent *x)
+{
+	if (has_file(x))
+		close(x->memfd);
+	x->inode = 0;
 }
 
 /* a lock would be lost: what is locked stays. msync(2) tells, and does nothing */
@@ -288,15 +308,13 @@ static bool huge_on_advice(void)
 	return n > 0 && strstr(text, "[advise]");
 }
 
-int memory_move_out(struct extent *x)
+static int move_into_file(struct extent *x)
 {
-	struct move m = {.addr = x->addr, .bytes = x->bytes};
+	struct move m = {.addr = x->addr, .bytes = x->bytes, .file = x->memfd};
 	bool huge = x->bytes >= HUGE_BYTES && huge_on_advice();
-	int rc = is_locked(x->addr, x->bytes) ? -EBUSY : make_file(x);
 
-	if (rc)
-		return rc;
-	m.file = x->memfd;
+	/* a file's first page is the cheapest; huge pages lie as memory does */
+	x->offset = x->bytes < HUGE_BYTES ? 0 : (off_t)((uintptr_t)x->addr % HUGE_BYTES);
 	m.offset = x->offset;
 	if (huge) { /* only a mapping can advise */
 		m.fresh = map_fresh(x->addr, x->bytes, MAP_SHARED, x->memfd, x->offset);
@@ -304,10 +322,18 @@ int memory_move_out(struct extent *x)
 			madvise(m.fresh, x->bytes, MADV_HUGEPAGE);
 	}
 	x->bytes = replace(&m);
-	if (x->bytes)
-		return 0;
-	close(x->memfd);
-	return -ENOMEM;
+	return x->bytes ? 0 : -ENOMEM;
+}
+
+int memory_move_out(struct extent *x)
+{
+	int rc = is_locked(x->addr, x->bytes) ? -EBUSY : memory_make_file(x);
+
+	if (!rc)
+		rc = move_into_file(x);
+	if (rc)
+		memory_drop_file(x);
+	return rc;
 }
 
 static bool is_of(const struct extent *x, const struct area *a)

@@ -48,8 +48,14 @@ enum memory_moves {
 enum memory_moves memory_moves(void);
 /** memory_can_move() - now, for this caller? */
 bool memory_can_move(void);
+/** memory_make_file() - the memfd of an extent that is zeroed else, before there is
+ *  anything to move: its making takes a third of moving a page. 0; -errno */
+int memory_make_file(struct extent *x);
+/** memory_drop_file() - nothing was moved into it */
+void memory_drop_file(struct extent *x);
 /** memory_move_out() - private pages from @x->addr, at most @x->bytes, into a
- *  memfd; x gets what was moved. Context: memory_can_move(). 0; -errno: nothing was */
+ *  memfd, its own or one that is made; x gets what was moved. Context:
+ *  memory_can_move(). 0; -errno: nothing was, and it has no memfd */
 int memory_move_out(struct extent *x);
 /** memory_take_back() - its pages are private again, contents kept; those
  *  that the program unmapped meanwhile are left alone. Closes the memfd.

@@ -30,6 +30,8 @@ void windows_wanted(struct soft_context *ctx, const struct abi_window_msg *want,
 /** windows_quiesce() - eng_window_config.quiesce: a QP's peer may do nothing any more */
 void windows_quiesce(void *ctx);
 void windows_end_extents(struct soft_context *ctx);
+/** windows_drop_next() - when the thread of windows has ended, or in a child */
+void windows_drop_next(struct windows *w);
 
 /* --- windows_take.c --- */
 

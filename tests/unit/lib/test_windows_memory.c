@@ -493,6 +493,53 @@ static void a_limit_of_file_sizes_kills_nobody(void **state)
 	munmap(p, BYTES);
 }
 
+/* --- a memfd that is made ahead --- */
+
+static void a_file_made_ahead_is_used(void **state)
+{
+	char *p = some_memory();
+	struct extent x = {.addr = p, .bytes = PAGE};
+	ino_t inode;
+	int fd;
+
+	needs_userfaultfd();
+	p[0] = 'a';
+	assert_int_equal(memory_make_file(&x), 0);
+	fd = x.memfd;
+	inode = x.inode;
+	assert_int_equal(memory_move_out(&x), 0);
+	assert_int_equal(x.memfd, fd);
+	assert_int_equal(x.inode, inode);
+	assert_int_equal(pread(fd, p + PAGE, 1, x.offset), 1);
+	assert_int_equal(p[PAGE], 'a');
+	memory_take_back(&x);
+	munmap(p, BYTES);
+}
+
+/* the program closed it, and opened one of its own */
+static void another_file_under_its_number_is_left_alone(void **state)
+{
+	char *p = some_memory();
+	struct extent x = {.addr = p, .bytes = PAGE};
+	int other = memfd_create("program's", MFD_CLOEXEC), fd;
+
+	needs_userfaultfd();
+	assert_int_equal(memory_make_file(&x), 0);
+	fd = x.memfd;
+	assert_int_equal(dup2(other, fd), fd);
+	assert_int_equal(memory_move_out(&x), 0);
+	assert_int_not_equal(x.memfd, fd);
+	assert_int_equal(lseek(fd, 0, SEEK_END), 0);
+	memory_take_back(&x);
+	assert_int_equal(memory_make_file(&x), 0);
+	fd = x.memfd;
+	assert_int_equal(dup2(other, fd), fd);
+	memory_drop_file(&x);
+	assert_int_equal(close(fd), 0);
+	close(other);
+	munmap(p, BYTES);
+}
+
 /* --- what programs do with their memory --- */
 
 static void it_may_be_unmapped_and_grown(void **state)
@@ -661,6 +708,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_handler_may_write),
 		cmocka_unit_test(the_stack_that_it_runs_on_stays),
 		cmocka_unit_test(a_limit_of_file_sizes_kills_nobody),
+		cmocka_unit_test(a_file_made_ahead_is_used),
+		cmocka_unit_test(another_file_under_its_number_is_left_alone),
 		cmocka_unit_test(it_may_be_unmapped_and_grown),
 		cmocka_unit_test(rights_stay),
 		cmocka_unit_test(what_is_given_up_is_zero),
