@@ -11,6 +11,7 @@
 #include <sys/un.h>
 
 #include "abi/fds.h"
+#include "abi/patience.h"
 #include "umad_private.h"
 
 const char *umad_session_dir(void)
@@ -139,6 +140,8 @@ static int session_ask(uint32_t kind, const char *device, int port, void *body,
 		return fd;
 	ret = send_open(fd, kind, device, port);
 	if (!ret)
+		ret = abi_await(fd, "libibumad");
+	if (!ret)
 		ret = receive_reply(fd, body, size, got, NULL);
 	close(fd);
 	return ret;
@@ -189,6 +192,8 @@ int umad_session_open(const char *device, int port, int *control)
 	if (fd < 0)
 		return fd;
 	ret = send_open(fd, ABI_OPEN_UMAD, device, port);
+	if (!ret)
+		ret = abi_await(fd, "libibumad");
 	if (!ret)
 		ret = receive_reply(fd, NULL, 0, NULL, &passed);
 	if (!ret && passed < 0)

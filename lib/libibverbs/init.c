@@ -77,7 +77,7 @@ static void explain(const char *dir, const char *node, int rc)
 			"libibverbs: no adapter on node \"%s\" (%s) of the fabric in %s: a "
 			"fault pulled it ('softib fault list'), or the name is wrong\n",
 			node, ABI_ENV_NODE, dir);
-	else
+	else if (rc != -ETIMEDOUT) /* which was said */
 		fprintf(stderr, "libibverbs: cannot reach softibd in %s (%s): %s\n", dir,
 			ABI_ENV_DIR, strerror(-rc));
 }

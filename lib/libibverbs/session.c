@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "abi/fds.h"
+#include "abi/patience.h"
 #include "soft.h"
 
 #define COMMAND_MAX 1024
@@ -100,7 +101,7 @@ undo_socket:
 /**
  * session_list() - the adapters of a node
  * @infos: set to an array to be freed by the caller
- * Return: how many; -errno
+ * Return: how many; -ETIMEDOUT softibd does not answer (said); -errno
  */
 int session_list(const char *dir, const char *node, struct abi_device_info **infos)
 {
@@ -116,7 +117,9 @@ int session_list(const char *dir, const char *node, struct abi_device_info **inf
 	if (sock < 0)
 		return sock;
 	list = malloc(ABI_MESSAGE_MAX);
-	n = list ? receive_reply(sock, list, ABI_MESSAGE_MAX, NULL, NULL) : -ENOMEM;
+	n = list ? abi_await(sock, "libibverbs") : -ENOMEM;
+	if (!n)
+		n = receive_reply(sock, list, ABI_MESSAGE_MAX, NULL, NULL);
 	close(sock);
 	if (n < 0) {
 		free(list);
@@ -129,7 +132,8 @@ int session_list(const char *dir, const char *node, struct abi_device_info **inf
 /**
  * session_get_context() - make the connection a device's context
  * @fds: in the order of enum abi_context_fd; the caller's to close
- * Return: 0; -EPROTO when softibd answers something else; its -errno
+ * Return: 0; -EPROTO when softibd answers something else; -ETIMEDOUT when it does
+ * not (said); its -errno
  */
 int session_get_context(int sock, struct abi_context_resp *resp, int fds[ABI_CONTEXT_FDS])
 {
@@ -144,7 +148,9 @@ int session_get_context(int sock, struct abi_context_resp *resp, int fds[ABI_CON
 	ssize_t n;
 
 	/* softibd answers the opening message itself, then the command */
-	n = receive_reply(sock, NULL, 0, NULL, NULL);
+	n = abi_await(sock, "libibverbs");
+	if (!n)
+		n = receive_reply(sock, NULL, 0, NULL, NULL);
 	if (n < 0)
 		return (int)n;
 	n = send_message(sock, iov, 2);

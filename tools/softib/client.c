@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* The control socket from a program's side: docs/CONTROL.md. */
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "abi/fds.h"
+#include "abi/patience.h"
 #include "abi/session.h"
 #include "base/types.h"
 #include "softib.h"
@@ -63,6 +66,15 @@ int64_t number_of(struct json_object *o, const char *key)
 	return json_object_get_int64(member_of(o, key));
 }
 
+/* connect() waits for room in the queue of a softibd that does not accept */
+static void bound_connect(int fd)
+{
+	int ms = abi_patience_ms();
+	struct timeval tv = {.tv_sec = ms < 0 ? 0 : ms / 1000};
+
+	(void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv));
+}
+
 int client_open(const char *dir)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -74,9 +86,12 @@ int client_open(const char *dir)
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -errno;
+	bound_connect(fd);
 	if (!connect(fd, (struct sockaddr *)&address, sizeof(address)))
 		return fd;
-	error = -errno;
+	error = errno == EAGAIN ? -ETIMEDOUT : -errno;
+	if (error == -ETIMEDOUT)
+		complain("softibd in %s accepts nobody: 'softib down' ends it", dir);
 	close(fd);
 	return error;
 }
@@ -163,6 +178,31 @@ struct json_object *client_receive(int fd)
 	return whole;
 }
 
+/* The answer to a wait is long in coming: whether softibd is well is asked of
+ * it by the way. Return: 0; -ETIMEDOUT (said) */
+static int await_event(int fd, const char *dir)
+{
+	struct pollfd pfd = {.fd = fd, .events = POLLIN};
+	struct json_object *answer;
+
+	while (poll(&pfd, 1, ABI_SILENCE_MS) <= 0) {
+		answer = client_call_quiet(dir, request("ping"));
+		if (!answer && errno == ETIMEDOUT)
+			return -ETIMEDOUT;
+		json_object_put(answer);
+	}
+	return 0;
+}
+
+static int ask(int fd, const char *dir, struct json_object *req)
+{
+	int error = client_send(fd, req);
+
+	if (error)
+		return error;
+	return strcmp(text_of(req, "op"), "wait") ? abi_await(fd, "softib") : await_event(fd, dir);
+}
+
 struct json_object *client_call_quiet(const char *dir, struct json_object *req)
 {
 	struct json_object *answer = NULL;
@@ -171,7 +211,7 @@ struct json_object *client_call_quiet(const char *dir, struct json_object *req)
 	if (fd < 0) {
 		errno = -fd;
 	} else {
-		error = client_send(fd, req);
+		error = ask(fd, dir, req);
 		if (error)
 			errno = -error;
 		else
@@ -192,7 +232,7 @@ static struct json_object *check_answer(const char *dir, struct json_object *ans
 		complain("no fabric is up in %s: 'softib list' shows those that are",
 			 dir);
 		log_say_left(dir);
-	} else if (!answer)
+	} else if (!answer && errno != ETIMEDOUT) /* which was said */
 		complain("softibd in %s does not answer: %s", dir, strerror(errno));
 	if (!answer || !member_of(answer, "error"))
 		return answer;
@@ -225,7 +265,7 @@ struct json_object *client_call_hold(const char *dir, struct json_object *req, i
 	*control_fd = client_open(dir);
 	errno = *control_fd < 0 ? -*control_fd : 0;
 	if (!errno)
-		errno = -client_send(*control_fd, req);
+		errno = -ask(*control_fd, dir, req);
 	if (!errno)
 		answer = receive(*control_fd, passed, &num_passed);
 	json_object_put(req);

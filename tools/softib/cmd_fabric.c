@@ -464,16 +464,23 @@ int cmd_down(int argc, char **argv)
 
 /* --- list ------------------------------------------------------------------------ */
 
+struct listing {
+	struct json_object *list;
+	bool silent; /* a softibd does not answer */
+};
+
 static int add_fabric(const char *name, const char *dir, void *arg)
 {
-	struct json_object *list = arg,
-			   *status = client_call_quiet(dir, request("status"));
+	struct listing *l = arg;
+	struct json_object *status = client_call_quiet(dir, request("status"));
 
-	if (!status)
+	if (!status) {
+		l->silent |= errno == ETIMEDOUT;
 		return -1;
+	}
 	json_object_object_add(status, "name", json_object_new_string(name));
 	json_object_object_add(status, "dir", json_object_new_string(dir));
-	json_object_array_add(list, status);
+	json_object_array_add(l->list, status);
 	return 0;
 }
 
@@ -518,15 +525,15 @@ int cmd_list(int argc, char **argv)
 		.doc = "List the fabrics that are up.\v"
 		       "Examples:\n  softib list\n  softib list --json\n"};
 	struct common common = {0};
-	struct json_object *list = json_object_new_array();
+	struct listing l = {.list = json_object_new_array()};
 
 	argp_parse(&argp, argc, argv, 0, NULL, &common);
-	place_each(add_fabric, list);
+	place_each(add_fabric, &l);
 	if (common.json)
-		print_json(list);
-	else
-		print_fabrics(list);
+		print_json(l.list);
+	else if (count_of(l.list) || !l.silent)
+		print_fabrics(l.list);
 	place_say_left();
-	json_object_put(list);
-	return EXIT_SUCCESS;
+	json_object_put(l.list);
+	return l.silent ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -89,7 +89,8 @@ int place_lib_dir(char path[PATH_MAX]);
 
 /* --- client.c: the control socket -------------------------------------- */
 
-/** client_open() - Return: a connection to the softibd of @dir; -errno */
+/** client_open() - Return: a connection to the softibd of @dir; -ETIMEDOUT it
+ *  accepts nobody (said); -errno */
 int client_open(const char *dir);
 /** client_send(), client_receive() - one message. client_receive() Return:
  *  the answer, the caller's; NULL and errno */
@@ -101,7 +102,8 @@ struct json_object *client_receive(int fd);
 struct json_object *client_call(const char *dir, struct json_object *request);
 /** client_ask() - the same of the fabric that @common means */
 struct json_object *client_ask(const struct common *common, struct json_object *request);
-/** client_call_quiet() - the same, saying nothing */
+/** client_call_quiet() - the same, saying nothing but that softibd does not
+ *  answer; errno is ETIMEDOUT after that was waited for in vain */
 struct json_object *client_call_quiet(const char *dir, struct json_object *request);
 /** client_call_hold() - the same, of a request that lasts as long as its
  *  connection @control_fd, and whose answer brings two descriptors */
