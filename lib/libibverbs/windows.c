@@ -37,7 +37,7 @@ void windows_say(struct windows *w, const struct abi_window_msg *m, int fd)
 }
 
 /* under the engine's lock: a full socket means no window now */
-static void ask(void *arg, const struct eng_ask *a)
+static bool ask(void *arg, const struct eng_ask *a)
 {
 	struct soft_context *ctx = arg;
 	struct abi_window_msg m = {.kind = ABI_WINDOW_ASK,
@@ -48,8 +48,8 @@ static void ask(void *arg, const struct eng_ask *a)
 				   .length_bytes = a->length_bytes};
 
 	/* not send(): a thread that is cancelled in it keeps the lock */
-	syscall(SYS_sendto, ctx->windows.sock, &m, sizeof(m), MSG_DONTWAIT | MSG_NOSIGNAL, NULL,
-		0);
+	return syscall(SYS_sendto, ctx->windows.sock, &m, sizeof(m), MSG_DONTWAIT | MSG_NOSIGNAL,
+		       NULL, 0) == (long)sizeof(m);
 }
 
 /* --- the thread --- */

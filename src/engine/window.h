@@ -24,8 +24,8 @@ struct eng_window_config {
 	/** fenced - targets do not use membarrier(2) on us: fence ourselves */
 	bool fenced;
 	/** ask() - have the peer of a QP grant memory. Under the engine's lock;
-	 *  answered by eng_window_grant() or _denied() */
-	void (*ask)(void *ctx, const struct eng_ask *ask);
+	 *  answered by eng_window_grant() or _denied(). Return: false: not now */
+	bool (*ask)(void *ctx, const struct eng_ask *ask);
 	/** quiesce() - a token changed: return when no initiator that saw the
 	 *  old one is still copying. Without the engine's lock */
 	void (*quiesce)(void *ctx);

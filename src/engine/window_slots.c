@@ -34,9 +34,8 @@ void eng_slot_count_use(const struct eng_qp *qp, struct slot *s, uint64_t va, ui
 		return;
 	s->uses = 0;
 	s->ask_at = MIN(s->ask_at * 4, (uint32_t)ASK_LATEST);
-	if (s->state == SLOT_COUNTING)
+	if (cfg->ask(cfg->ctx, &ask) && s->state == SLOT_COUNTING)
 		s->state = SLOT_ASKED;
-	cfg->ask(cfg->ctx, &ask);
 }
 
 bool eng_window_grant(struct engine *e, const struct eng_grant *g)

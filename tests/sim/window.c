@@ -28,15 +28,16 @@ static LIST_HEAD(pages);
 
 /* --- of an engine --- */
 
-static void on_ask(void *ctx, const struct eng_ask *ask)
+static bool on_ask(void *ctx, const struct eng_ask *ask)
 {
 	struct sim_window *w = ctx;
 
 	if (w->num_questions == ABI_WINDOW_ASKS)
-		return;
+		return false;
 	w->question[w->num_questions++] = (struct question){ask->qpn, ask->rkey,
 							 ask->connection};
 	program_kick(w->program);
+	return true;
 }
 
 /* one thread: nobody can be inside a section while a token changes */

@@ -13,16 +13,18 @@
 
 static struct abi_window_page page_a, page_b;
 static unsigned asks, quiesces;
+static bool deaf; /* nobody can be asked */
 static uint32_t shift; /* of the memory against the key's addresses */
 static uint32_t asked_for; /* eng_ask.connection */
 static struct eng_window_config config_a, config_b;
 
-static void on_ask(void *ctx, const struct eng_ask *ask)
+static bool on_ask(void *ctx, const struct eng_ask *ask)
 {
 	assert_int_equal(ask->qpn, 0x11);
 	assert_int_equal(ask->rkey, KEY);
 	asked_for = ask->connection;
 	asks++;
+	return !deaf;
 }
 
 static void on_quiesce(void *ctx)
@@ -72,6 +74,7 @@ static int connected(void **state)
 	memset(&page_a, 0, sizeof(page_a));
 	memset(&page_b, 0, sizeof(page_b));
 	asks = quiesces = 0;
+	deaf = false;
 	config_a = (struct eng_window_config){.page = &page_a, .fenced = true, .ask = on_ask,
 					      .quiesce = on_quiesce};
 	config_b = config_a;
@@ -427,6 +430,30 @@ static void reset(struct side *s)
 	assert_int_equal(eng_qp_modify(s->qp, &attr, IBV_QP_STATE), 0);
 }
 
+/* softibd's socket was full, say */
+static void a_question_that_could_not_be_asked_is_asked_again(void **state)
+{
+	struct world *w = *state;
+
+	deaf = true;
+	for (int i = 0; i < 2 + 8 && asks < 2; i++) {
+		write_to(w, 0, 8);
+		run(w);
+		take(&w->a);
+	}
+	assert_int_equal(asks, 2);
+	deaf = false;
+	for (int i = 0; i < 32 && asks < 3; i++) {
+		write_to(w, 0, 8);
+		run(w);
+		take(&w->a);
+	}
+	assert_int_equal(asks, 3);
+	assert_true(grant(w, 0, 8192));
+	write_to(w, 0, 8);
+	assert_false(by_wire(w));
+}
+
 /* B's QP and key are what they were, but A's is another's from now on */
 static void another_peer_has_another_window(void **state)
 {
@@ -538,6 +565,7 @@ int main(void)
 		CASE(one_turn_finds_whoever_is_ready),
 		CASE(a_modified_qp_revokes_and_waits),
 		CASE(another_peer_has_another_window),
+		CASE(a_question_that_could_not_be_asked_is_asked_again),
 		CASE(a_qp_in_error_revokes),
 		CASE(a_new_route_epoch_revokes),
 		CASE(memory_that_is_forgotten_is_not_used),
