@@ -114,6 +114,11 @@ class Fabric:
     def dir(self):
         return self.home / "softib/t"
 
+    def wait_for_cleaning(self):
+        """softibd was killed: nothing but its log is to stay."""
+        wait_until(lambda: [path.name for path in self.dir.iterdir()] == ["softibd.log"],
+                   "what watches softibd cleans up")
+
     def expect_no_leftovers(self):
         """Every program is gone: softibd must hold nothing of theirs once it
         has read that their sockets are closed."""

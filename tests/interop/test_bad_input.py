@@ -660,6 +660,6 @@ def test_softibd_is_killed(program):
         assert time.monotonic() - began < 15, "they did not wait for their 20 s"
         status, out = attempt(fabric, "ibv_devinfo")
         assert status and "No IB devices found" in out, out
-        wait_until(lambda: not fabric.dir.exists(), "what watches softibd cleans up")
+        fabric.wait_for_cleaning()
         fabric.softib("up", "t")  # and the directory is free for the next
         goes_on(fabric)

@@ -279,7 +279,7 @@ def test_the_end_of_softibd_ends_it_with_a_whole_file(tmp_path):
         os.kill(fabric.json("status")["pid"], signal.SIGKILL)
         capture.join()
         assert len(dissect(capture.file)) >= 8
-        wait_until(lambda: not fabric.dir.exists(), "its folder stays")
+        fabric.wait_for_cleaning()
         fabric.softib("up", "t")  # for the fixture to take down
 
 
