@@ -9,7 +9,7 @@
  * keep it until somebody reads the whole, and each line would be fetched to be
  * overwritten. */
 #define KEPT_BYTES (4u << 20)
-#define STREAM_BYTES 4096u /* shorter copies gain nothing */
+#define LONG_BYTES 4096u /* shorter copies gain nothing by either way */
 
 struct tp_cursor tp_cursor_at(const struct tp_sge *sge, unsigned num_sge, uint32_t offset)
 {
@@ -48,10 +48,12 @@ bool tp_gather(struct tp_qp *qp, uint32_t index, struct tp_cursor *at,
 
 static void put(void *to, const uint8_t *from, uint32_t len, uint32_t offset)
 {
-	if (unlikely(offset >= KEPT_BYTES && len >= STREAM_BYTES))
+	if (len < LONG_BYTES)
+		memcpy(to, from, len);
+	else if (unlikely(offset >= KEPT_BYTES))
 		copy_stream(to, from, len);
 	else
-		memcpy(to, from, len);
+		copy_fresh(to, from, len);
 }
 
 enum tp_copy tp_scatter(struct tp_qp *qp, enum tp_key whose, const struct tp_sge *sge,
