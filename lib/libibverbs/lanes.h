@@ -39,6 +39,9 @@ struct lane_in {
 	struct list_head node;
 	uint32_t id;
 	bool gone; /* its sender is */
+	/* --- datagrams with wrong Q_Keys --- */
+	struct abi_lane_event bad; /* what softibd is to be told */
+	bool told;		   /* it has not answered yet */
 };
 
 /**
@@ -122,6 +125,9 @@ void lanes_tell_fence(const struct lanes *lanes, struct lane_in *lane);
 uint64_t lanes_position(struct lanes *lanes, bool *waiting);
 /** lanes_events() - read what softibd says on @fd. False: it is closed */
 bool lanes_events(struct soft_context *ctx, int fd);
+/** lanes_bad_qkey() - as struct eng_link_ops. Context: under the engine's lock */
+void lanes_bad_qkey(struct soft_context *ctx, struct eng_lane_in *lane,
+		    const struct wire_packet *pkt);
 /** lanes_reap() - unmap what was read to the end and whose sender left */
 void lanes_reap(struct soft_context *ctx);
 /** lanes_answer() - ask softibd what the engine wants to know */

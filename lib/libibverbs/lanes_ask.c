@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "abi/fds.h"
@@ -185,6 +186,36 @@ void lanes_prepare(struct soft_context *ctx, const struct abi_resolve *key)
 		ask_softibd(ctx, key);
 }
 
+/* --- what softibd is told --- */
+
+/* under the engine's lock; what is not heard now is said with the next one */
+static void tell_bad_qkeys(struct soft_context *ctx, struct lane_in *lane)
+{
+	if (lane->told || !lane->bad.count)
+		return;
+	/* not send(): a thread that is cancelled in it keeps the lock */
+	lane->told = syscall(SYS_sendto, ctx->progress.lanes_fd, &lane->bad, sizeof(lane->bad),
+			     MSG_DONTWAIT | MSG_NOSIGNAL, NULL, 0) == (long)sizeof(lane->bad);
+	if (lane->told)
+		lane->bad.count = 0;
+}
+
+void lanes_bad_qkey(struct soft_context *ctx, struct eng_lane_in *eng,
+		    const struct wire_packet *pkt)
+{
+	struct lane_in *lane = container_of(eng, struct lane_in, eng);
+
+	lane->bad = (struct abi_lane_event){.kind = ABI_LANE_BAD_QKEY,
+					    .lane = lane->id,
+					    .slid = pkt->lrh.slid,
+					    .sl = pkt->lrh.sl,
+					    .count = lane->bad.count + 1,
+					    .qkey = pkt->deth.qkey,
+					    .src_qpn = pkt->deth.src_qpn,
+					    .dest_qpn = pkt->bth.dest_qpn};
+	tell_bad_qkeys(ctx, lane);
+}
+
 /* --- what softibd tells --- */
 
 struct news {
@@ -263,6 +294,16 @@ static struct lane_out *drop_out(struct lanes *l, uint32_t id)
 	return lane;
 }
 
+static void bad_qkeys_heard(struct lanes *l, uint32_t id)
+{
+	struct lane_in *lane = find_in(l, id);
+
+	if (!lane)
+		return;
+	lane->told = false;
+	tell_bad_qkeys(container_of(l, struct soft_context, link.lanes), lane);
+}
+
 /* under the engine's lock */
 static void take_news(void *arg)
 {
@@ -284,6 +325,9 @@ static void take_news(void *arg)
 		break;
 	case ABI_LANE_IN_CUT:
 		cut_in(n->lanes, n->engine, n->event.lane);
+		break;
+	case ABI_LANE_BAD_QKEY:
+		bad_qkeys_heard(n->lanes, n->event.lane);
 		break;
 	case ABI_LANE_OUT_GONE:
 		n->ended = drop_out(n->lanes, n->event.lane);

@@ -39,7 +39,8 @@ static void ring_softibd(struct soft_context *ctx)
 	notes.softibd = true;
 }
 
-const struct link_later link_later = {.lane = ring_lane, .softibd = ring_softibd};
+const struct link_later link_later = {
+	.lane = ring_lane, .softibd = ring_softibd, .bad_qkey = lanes_bad_qkey};
 
 /** later_tell() - @channel has an event. False: there is no room to note it */
 bool later_tell(struct soft_context *ctx, struct soft_channel *channel)

@@ -111,6 +111,14 @@ static void ring_doorbell(void *ctx, struct eng_lane_out *lane)
 		lanes_ring(&link->lanes, lane);
 }
 
+static void bad_qkey(void *ctx, struct eng_lane_in *lane, const struct wire_packet *pkt)
+{
+	struct soft_link *link = ctx;
+
+	if (link->later)
+		link->later->bad_qkey(container_of(link, struct soft_context, link), lane, pkt);
+}
+
 const struct eng_link_ops link_ops = {
 	.reserve = reserve,
 	.commit = commit,
@@ -120,6 +128,7 @@ const struct eng_link_ops link_ops = {
 	.choose = choose,
 	.stuck = stuck,
 	.ring = ring_doorbell,
+	.bad_qkey = bad_qkey,
 };
 
 static bool ring_fits(uint64_t offset, uint64_t ring_bytes, uint64_t total)

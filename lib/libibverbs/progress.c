@@ -150,6 +150,15 @@ void progress_chase(struct soft_context *ctx)
 	eng_locked(ctx->engine, chase, ctx);
 }
 
+/* under the engine's lock, under which it is written to */
+static void close_lanes_fd(void *arg)
+{
+	struct soft_progress *p = arg;
+
+	close(p->lanes_fd);
+	p->lanes_fd = -1;
+}
+
 /** progress_sleep_alone() - sleep, at most @timeout_ms, -1: for ever, until the
  *  thread has to look at something; and at what softibd says */
 void progress_sleep_alone(struct soft_context *ctx, int timeout_ms)
@@ -176,8 +185,7 @@ void progress_sleep_alone(struct soft_context *ctx, int timeout_ms)
 	}
 	if (fatal) { /* softibd closed our context, or died */
 		pthread_mutex_lock(&ctx->link.lanes.ask_lock); /* who refuses writes there */
-		close(p->lanes_fd);
-		p->lanes_fd = -1;
+		eng_locked(ctx->engine, close_lanes_fd, p);
 		pthread_mutex_unlock(&ctx->link.lanes.ask_lock);
 	}
 	if (fatal || fds[1].revents & (POLLHUP | POLLRDHUP | POLLERR))

@@ -106,11 +106,13 @@ struct soft_object {
 
 struct soft_context;
 
-/** struct link_later - how doorbells are put off: see later.c */
+/** struct link_later - how doorbells are put off: see later.c; and lanes_bad_qkey() */
 struct link_later {
 	/** lane() - Return: false when it must be rung at once */
 	bool (*lane)(struct soft_context *ctx, struct lane_out *lane);
 	void (*softibd)(struct soft_context *ctx);
+	void (*bad_qkey)(struct soft_context *ctx, struct eng_lane_in *lane,
+			 const struct wire_packet *pkt);
 };
 
 /** struct soft_link - the rings; reached only under the engine's lock but

@@ -377,13 +377,19 @@ struct abi_resolve_resp {
 /** struct abi_lane_event - on ABI_FD_LANES; LANE_IN carries the
  *  memfd and the bell. A program that could not take them, those of an answer
  *  to ABI_CMD_RESOLVE as well, says LANE_REFUSED, with the id alone: softibd
- *  ends the lane and gives the program no other for a while */
+ *  ends the lane and gives the program no other for a while. One to whose QPs
+ *  datagrams with wrong Q_Keys came says LANE_BAD_QKEY, and waits for the same
+ *  word, the id alone, before it says so again: whoever sends many wakes nobody
+ *  for each */
 struct abi_lane_event {
 	uint32_t kind; /* enum abi_lane_kind */
 	uint32_t lane;
 	uint16_t slid, slid_mask; /* LANE_IN: whose packets may come by it */
 	uint16_t pkey;		  /* ... and of which partition */
-	uint16_t reserved;
+	uint8_t sl, reserved;
+	/* --- LANE_BAD_QKEY: so many since the last time, and the last of them,
+	 * from the LID slid --- */
+	uint32_t count, qkey, src_qpn, dest_qpn;
 };
 
 enum abi_lane_kind {
@@ -395,6 +401,7 @@ enum abi_lane_kind {
 			      is in it is not to be read, unmap */
 	ABI_LANE_CLOSED,   /* the last news: softibd ends the context and has said
 			      why; a close without it is softibd's death */
+	ABI_LANE_BAD_QKEY, /* to softibd, and back */
 };
 
 #endif

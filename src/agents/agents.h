@@ -345,6 +345,8 @@ void ag_trap_pkey(struct ag_node *node, uint8_t port, uint16_t pkey, uint16_t sl
 /** ag_trap_qkey() - trap 258: a Q_Key violation at a CA port */
 void ag_trap_qkey(struct ag_node *node, uint8_t port, uint32_t qkey, uint16_t slid, uint16_t dlid,
 		  uint8_t sl, uint32_t src_qpn, uint32_t dst_qpn, mono_t now);
+/** ag_count_qkeys() - Q_Key violations of which no trap tells: the one after them does */
+void ag_count_qkeys(struct ag_node *node, uint8_t port, uint32_t number);
 /** ag_trap_threshold() - traps 129 (local integrity), 130 (overrun),
  *  131 (flow control watchdog) at a port */
 void ag_trap_threshold(struct ag_node *node, uint8_t port, uint16_t number, mono_t now);

@@ -188,6 +188,13 @@ void ag_trap_qkey(struct ag_node *node, uint8_t port, uint32_t qkey, uint16_t sl
 	raise_trap(node, port, WIRE_TRAP_BAD_QKEY, &d, now);
 }
 
+void ag_count_qkeys(struct ag_node *node, uint8_t port, uint32_t number)
+{
+	uint16_t *counter = &node->port[port].qkey_violations;
+
+	*counter += MIN(number, (uint32_t)(UINT16_MAX - *counter));
+}
+
 bool ag_trap_repress(struct ag_node *node, uint64_t tid, const uint8_t *notice)
 {
 	struct wire_notice seen;

@@ -124,6 +124,9 @@ struct eng_link_ops {
 	enum eng_way (*stuck)(void *link, struct eng_flow *flow);
 	/** ring() - the receiver at the end of @lane sleeps: wake it */
 	void (*ring)(void *link, struct eng_lane_out *lane);
+	/** bad_qkey() - a datagram came by @lane whose Q_Key is not its QP's: of
+	 *  those that come by packets softibd tells by itself. May be NULL */
+	void (*bad_qkey)(void *link, struct eng_lane_in *lane, const struct wire_packet *pkt);
 };
 
 /** struct eng_config - what an engine is made of; copied */

@@ -164,7 +164,16 @@ static bool is_rnr_nak(const struct wire_packet *pkt)
 	       (pkt->aeth.syndrome & WIRE_AETH_KIND_MASK) == WIRE_AETH_RNR_NAK;
 }
 
-noinline static void to_transport(struct engine *e, const struct eng_lane_in *lane, struct eng_qp *qp,
+/* As softibd would have found (src/hca/port.c), and dropped it; a QP that does not
+ * receive judges nothing */
+static bool has_wrong_qkey(const struct eng_qp *qp, const struct wire_packet *pkt)
+{
+	return qp->init.type == IBV_QPT_UD && wire_opcodes[pkt->bth.opcode].flags & WIRE_HAS_DETH &&
+	       (qp->tp->state == IBV_QPS_RTR || qp->tp->state == IBV_QPS_RTS) &&
+	       pkt->deth.qkey != qp->tp->attr.qkey;
+}
+
+noinline static void to_transport(struct engine *e, struct eng_lane_in *lane, struct eng_qp *qp,
 			 const struct abi_cell *cell, struct words copy)
 {
 	const uint64_t *word = copy.of;
@@ -172,13 +181,16 @@ noinline static void to_transport(struct engine *e, const struct eng_lane_in *la
 	struct wire_packet pkt;
 
 	abi_record_unpack(word, &record);
-	if (likely(decode(lane->rx.memory, cell, &record, &pkt))) {
+	if (unlikely(!decode(lane->rx.memory, cell, &record, &pkt))) {
+		e->stats.rx_malformed++;
+	} else if (unlikely(has_wrong_qkey(qp, &pkt))) {
+		if (e->cfg.link_ops->bad_qkey)
+			e->cfg.link_ops->bad_qkey(e->cfg.link, lane, &pkt);
+	} else {
 		/* a wait that is short begins, and lanes are read by an old clock */
 		if (unlikely(is_rnr_nak(&pkt)))
 			e->now = e->cfg.now(e->cfg.ctx);
 		tp_qp_receive(qp->tp, &pkt, e->now);
-	} else {
-		e->stats.rx_malformed++;
 	}
 	eng_qp_touch(qp);
 }

@@ -408,10 +408,48 @@ int hca_lane_resolve(struct hca_user *user, const struct abi_resolve *in,
 	return 0;
 }
 
+static bool is_to(const struct hca_user *user, uint32_t id)
+{
+	const struct hca_lane *lane;
+
+	list_for_each_entry(lane, &user->lanes_in, in_to)
+		if (lane->id == id)
+			return true;
+	return false;
+}
+
+static void bad_qkeys(struct hca_user *user, const struct abi_lane_event *event)
+{
+	const struct hca_qp *qp = eng_table_get(&user->hca->qps, event->dest_qpn & 0xffffff);
+
+	if (!is_to(user, event->lane))
+		return;
+	if (qp && qp->user == user)
+		hca_qkey_violations(qp, event);
+	tell(user, &(struct abi_lane_event){.kind = ABI_LANE_BAD_QKEY, .lane = event->lane}, NULL);
+}
+
+static void refused(struct hca_user *user, uint32_t id)
+{
+	struct hca_lane *lane, *tmp;
+
+	list_for_each_entry_safe(lane, tmp, &user->lanes_in, in_to) {
+		if (lane->id != id)
+			continue;
+		note_refusal(user);
+		end_for_sender(lane);
+	}
+	list_for_each_entry_safe(lane, tmp, &user->lanes_out, in_from) {
+		if (lane->id != id)
+			continue;
+		note_refusal(user);
+		end_for_receiver(lane);
+	}
+}
+
 void hca_lanes_heard(struct rt_io *io, bool readable, bool writable)
 {
 	struct hca_user *user = container_of(io, struct hca_user, lanes_io);
-	struct hca_lane *lane, *tmp;
 	struct abi_lane_event event;
 	ssize_t n = recv(user->lanes_fd, &event, sizeof(event), MSG_DONTWAIT);
 
@@ -422,20 +460,12 @@ void hca_lanes_heard(struct rt_io *io, bool readable, bool writable)
 		rt_io_watch(io, false, false);
 		return;
 	}
-	if (n != (ssize_t)sizeof(event) || event.kind != ABI_LANE_REFUSED)
+	if (n != (ssize_t)sizeof(event))
 		return;
-	list_for_each_entry_safe(lane, tmp, &user->lanes_in, in_to) {
-		if (lane->id != event.lane)
-			continue;
-		note_refusal(user);
-		end_for_sender(lane);
-	}
-	list_for_each_entry_safe(lane, tmp, &user->lanes_out, in_from) {
-		if (lane->id != event.lane)
-			continue;
-		note_refusal(user);
-		end_for_receiver(lane);
-	}
+	if (event.kind == ABI_LANE_REFUSED)
+		refused(user, event.lane);
+	else if (event.kind == ABI_LANE_BAD_QKEY)
+		bad_qkeys(user, &event);
 }
 
 void hca_lanes_drop(struct hca_user *user)

@@ -6,6 +6,7 @@
  */
 #include <string.h>
 
+#include "abi/lane.h"
 #include "base/bytes.h"
 #include "hca/private.h"
 
@@ -56,6 +57,21 @@ static void qkey_violation(struct hca *hca, unsigned port_num, const struct wire
 
 	ag_trap_qkey(node, (uint8_t)port_num, pkt->deth.qkey, pkt->lrh.slid, pkt->lrh.dlid,
 		     pkt->lrh.sl, pkt->deth.src_qpn, pkt->bth.dest_qpn, rt_now(hca->rt));
+	show_violation(hca, port_num);
+}
+
+void hca_qkey_violations(const struct hca_qp *qp, const struct abi_lane_event *event)
+{
+	struct hca *hca = hca_of(qp->ib.device);
+	struct ag_node *node = fab_node(hca->fab, hca->node);
+	const uint8_t port_num = qp->ib.attr.port_num;
+
+	if (qp->ib.qp_type != IB_QPT_UD || !event->count || !port_num ||
+	    port_num > hca->ib.phys_port_cnt)
+		return;
+	ag_count_qkeys(node, port_num, event->count - 1);
+	ag_trap_qkey(node, port_num, event->qkey, event->slid, node->port[port_num].lid, event->sl,
+		     event->src_qpn, qp->ib.qp_num, rt_now(hca->rt));
 	show_violation(hca, port_num);
 }
 

@@ -147,6 +147,10 @@ static inline const struct abi_devport *hca_devport(const struct hca *hca, unsig
 
 /* port.c */
 int hca_port_deliver(void *ctx, const void *bytes, size_t len);
+/** hca_qkey_violations() - datagrams to @qp, a program's, came by a lane with a wrong
+ *  Q_Key: by what the program says of them, its port counts and tells */
+struct abi_lane_event;
+void hca_qkey_violations(const struct hca_qp *qp, const struct abi_lane_event *event);
 void hca_port_changed(void *ctx, uint32_t changes);
 
 /* link.c: the kernel engine's way to the ports */
@@ -181,7 +185,8 @@ int hca_lane_resolve(struct hca_user *user, const struct abi_resolve *in,
 		     struct abi_resolve_resp *out, int fds[2], unsigned int *num_fds);
 /** hca_lanes_drop() - the program goes: its lanes end, both ways */
 void hca_lanes_drop(struct hca_user *user);
-/** hca_lanes_heard() - the rt_io of lanes_fd: a program refuses a lane */
+/** hca_lanes_heard() - the rt_io of lanes_fd: a program refuses a lane, or tells of
+ *  wrong Q_Keys */
 void hca_lanes_heard(struct rt_io *io, bool readable, bool writable);
 /** hca_lanes_fold() - fab_on_read()'s: count what went by lanes */
 void hca_lanes_fold(void *ctx);

@@ -125,6 +125,30 @@ def foreign_qkey():
     assert b.cq.poll(1)[0] == 0, "a datagram of another Q_Key was received"
 
 
+def violations(side):
+    return side.ctx.query_port(1).qkey_viol_cntr
+
+
+def foreign_qkey_on_a_running_flow():
+    """By a lane, if there are lanes: the port counts each, as softibd would."""
+    a, b = Side(e.IBV_QPT_UD), Side(e.IBV_QPT_UD)
+    before = violations(b)
+    for _ in range(200):
+        b.qp.post_recv(RecvWR(num_sge=1, sg=[SGE(b.mr.buf, 256, b.mr.lkey)]))
+        datagram(a, b, 0x11111111)
+        assert poll(b.cq).byte_len == 40 + 64
+    assert violations(b) == before
+    b.qp.post_recv(RecvWR(num_sge=1, sg=[SGE(b.mr.buf, 256, b.mr.lkey)]))
+    for _ in range(50):
+        datagram(a, b, WRONG_QKEY)
+    datagram(a, b, 0x11111111)
+    poll(b.cq)
+    end = time.monotonic() + 60
+    while violations(b) < before + 50 and time.monotonic() < end:
+        pass
+    assert violations(b) == before + 50, f"{violations(b) - before} of 50 wrong Q_Keys are counted"
+
+
 def foreign_pkey():
     side = Side(e.IBV_QPT_RC)
     attr = QPAttr(qp_state=e.IBV_QPS_INIT, port_num=1)
@@ -139,5 +163,6 @@ def foreign_pkey():
 
 foreign_rkeys()
 foreign_qkey()
+foreign_qkey_on_a_running_flow()
 foreign_pkey()
 print("all refused")

@@ -122,7 +122,9 @@ static void datagrams_for_others_are_dropped(void **state)
 	send_to_nobody(j, wr); /* no receive */
 	recv_into(&j->w->b, 1, 0, 64);
 	wr.wr.ud.remote_qkey = 0x1235;
+	bad_qkeys = 0;
 	send_to_nobody(j, wr);
+	assert_int_equal(bad_qkeys, 1);
 	wr.wr.ud.remote_qkey = 0x80001235; /* controlled: the QP's own goes */
 	send(&j->w->a, wr, 8);
 	run(j->w);
@@ -138,6 +140,7 @@ static void datagrams_for_others_are_dropped(void **state)
 	send_to_nobody(j, x.wr);
 	eng_stats(j->w->b.engine, &stats);
 	assert_int_equal(stats.rx_bad_pkey, 1);
+	assert_int_equal(bad_qkeys, 1);
 	assert_int_equal(by_lane(j), 7);
 	part(j);
 }

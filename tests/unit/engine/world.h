@@ -90,13 +90,21 @@ static inline enum eng_way stuck(void *link, struct eng_flow *flow)
 	return ENG_WAIT;
 }
 
+static unsigned bad_qkeys;
+
+static void bad_qkey(void *link, struct eng_lane_in *lane, const struct wire_packet *pkt)
+{
+	bad_qkeys++;
+}
+
 static const struct eng_link_ops wire_ops = {.reserve = reserve,
 					     .commit = commit,
 					     .flush = flush,
 					     .receive = receive,
 					     .release = release,
 					     .choose = choose,
-					     .stuck = stuck};
+					     .stuck = stuck,
+					     .bad_qkey = bad_qkey};
 
 static inline mono_t now(void *ctx)
 {
