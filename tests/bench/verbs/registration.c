@@ -15,7 +15,6 @@
 
 #define BATCHES 15
 #define ACCESS	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
-#define ALONE	16    /* WRITEs in a row without the peer */
 #define WRITES	20000 /* at most: perhaps there are no windows */
 
 struct offer {
@@ -91,19 +90,6 @@ static void registration_server(struct bench *b)
 		offer_one(b);
 }
 
-static bool write_is_done_at_once(struct bench *b)
-{
-	struct ibv_wc wc;
-
-	post_send(&b->end, 0, IBV_WR_RDMA_WRITE, 8, true);
-	if (ibv_poll_cq(b->end.cq, 1, &wc) == 1) {
-		measure_check(!wc.status, "WRITE");
-		return true;
-	}
-	await(&b->end, 1);
-	return false;
-}
-
 static double until_alone(struct bench *b, uint64_t start)
 {
 	uint64_t since = start;
@@ -112,7 +98,7 @@ static double until_alone(struct bench *b, uint64_t start)
 	for (unsigned i = 0; i < WRITES && row < ALONE; i++) {
 		if (!row)
 			since = measure_now_ns();
-		row = write_is_done_at_once(b) ? row + 1 : 0;
+		row = done_at_once(&b->end, IBV_WR_RDMA_WRITE) ? row + 1 : 0;
 	}
 	return (double)(since - start) / 1e3;
 }

@@ -88,6 +88,8 @@ void post_at(struct end *e, enum ibv_wr_opcode opcode, size_t at, size_t size);
 void post_receives(struct end *e, unsigned qp, size_t size, unsigned n);
 unsigned poll(struct end *e, struct ibv_wc *wc, int max);
 void await(struct end *e, unsigned n);
+bool done_at_once(struct end *e, enum ibv_wr_opcode opcode);
+#define ALONE 16 /* requests running that are done at once: without the peer */
 
 /* --- meet.c: the socket between the sides --- */
 void tell(struct bench *b, const void *data, size_t size);

@@ -118,3 +118,16 @@ void await(struct end *e, unsigned n)
 	while (n)
 		n -= poll(e, wc, (int)MIN(n, 16u));
 }
+
+/** done_at_once() - 8 bytes of the first QP's. Return: true: the completion was there
+ *  when ibv_post_send() returned; many times running, a window has done it */
+bool done_at_once(struct end *e, enum ibv_wr_opcode opcode)
+{
+	struct ibv_wc wc;
+
+	post_send(e, 0, opcode, 8, true);
+	if (poll(e, &wc, 1))
+		return true;
+	await(e, 1);
+	return false;
+}
