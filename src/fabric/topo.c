@@ -332,7 +332,7 @@ static int read_file(struct topo_build *b, const char *path, char **text, size_t
 		return build_fail(b, -errno,
 				  "%s: %s; expected a topology file, or a shape such as "
 				  "pair, star:8, fattree:2,4, torus:4x4, dragonfly:4,2,2",
-				  path, strerror(errno));
+				  path[0] ? path : "\"\"", strerror(errno));
 	if (fstat(fileno(f), &st) || !S_ISREG(st.st_mode))
 		error = build_fail(b, -EINVAL, "%s: not a regular file", path);
 	else if (st.st_size > TOPO_MAX_FILE_BYTES)

@@ -537,8 +537,10 @@ static int join_all(struct parser *ps)
 		error = join(ps, &ps->end[i]);
 	if (error || ps->ends)
 		return error;
-	if (!ps->refs)
-		return fail(ps, "no node; expected for example Switch 8 \"s1\"");
+	if (!ps->refs) /* in no line */
+		return build_fail(&ps->b, -EINVAL,
+				  "%s: no node in it; expected for example Switch 8 \"s1\"",
+				  ps->name);
 	ps->line = ps->ref[0].line;
 	return fail(
 		ps,

@@ -269,14 +269,16 @@ static int bad(struct reader *r, const char *what)
 
 static int number(struct reader *r, int most, int *value)
 {
-	char *end;
+	char what[64], *end;
 	long n;
 
 	if (*r->at < '0' || *r->at > '9')
 		return bad(r, *r->at ? "not a number" : "a number is missing");
 	n = strtol(r->at, &end, 10);
-	if (n < 1 || n > most)
-		return bad(r, "a number is out of range");
+	if (n < 1 || n > most) {
+		snprintf(what, sizeof(what), "a number that is not from 1 to %d", most);
+		return bad(r, what);
+	}
 	r->at = end;
 	*value = (int)n;
 	return 0;

@@ -140,8 +140,8 @@ static void round_trips(void **state)
 static const struct {
 	const char *text, *message;
 } errors[] = {
-	{"", "f:0: no node"},
-	{"\n# nothing\n", "f:2: no node"},
+	{"", "f: no node in it"},
+	{"\n# nothing\n", "f: no node in it"},
 	{"Ca 1 \"H-b8e92403009ca838\" # \"alone\"\n",
 	 "f:1: \"H-b8e92403009ca838\" and the whole file without"},
 	{"\nSwitch\n", "f:2: Switch without its number of ports"},
