@@ -141,6 +141,11 @@ def test_wrong_words(home, args, says):
 @pytest.mark.parametrize("args, says", [
     (["run", "--topology", "star:0", "--", "true"], "expected star:HOSTS"),
     (["run", "--topology", "/none", "--", "true"], "No such file"),
+    (["run", "--topology", "", "--", "true"], '"": No such file'),
+    (["run", "--topology", "/dev/null", "--", "true"], "/dev/null: not a regular file"),
+    (["run", "--topology", "/", "--", "true"], "/: not a regular file"),
+    (["run", "--topology", SOFTIB, "--", "true"], f"{SOFTIB}:1: a zero byte; expected text"),
+    (["topo", "--topology", "star:99999999"], "not from 1 to"),
     (["down", "nothing"], "no fabric 'nothing' is up"),
     (["status"], "no fabric is up"),
     (["status", "--fabric", "nothing"], "no fabric is up"),
@@ -515,6 +520,18 @@ def test_output_that_is_lost_is_no_success(pair, args):
                               timeout=TIMEOUT, check=False)
         assert done.returncode == 1, (shell, done)
         assert done.stderr.count("softib: ") == 1, (shell, done)
+
+
+@pytest.mark.parametrize("args", [["topo", "-o"], ["topo", "--topology", "/none", "-o"],
+                                  ["capture", "n9", "-w"], ["capture", "--filter", "(", "-w"]],
+                         ids=" ".join)
+def test_a_command_that_fails_leaves_its_output_file(pair, args):
+    kept = pair.home / "kept"
+    kept.write_text("years")
+    done = subprocess.run([SOFTIB, *args, kept], capture_output=True, text=True, timeout=TIMEOUT,
+                          check=False, env=dict(pair.env, SOFTIB_DIR=str(
+                              pair.home if args[0] == "topo" else pair.dir)))
+    assert done.returncode == 1 and kept.read_text() == "years", done
 
 
 def test_a_closed_stdout_is_no_matter_to_who_prints_nothing(home):

@@ -410,21 +410,30 @@ static int start(struct reader *r, const char *dir)
 	return status;
 }
 
+static bool to_file(const struct capture_args *args)
+{
+	return args->file && strcmp(args->file, "-");
+}
+
+static bool output_is_terminal(const struct capture_args *args)
+{
+	if (to_file(args) || !isatty(STDOUT_FILENO))
+		return false;
+	complain("a capture is not for a terminal: 'softib capture -w FILE', or "
+		 "'softib capture | tshark -r -'");
+	return true;
+}
+
 static int open_output(const struct capture_args *args)
 {
 	int fd;
 
-	if (args->file && strcmp(args->file, "-")) {
-		fd = open(args->file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-		if (fd < 0)
-			complain("cannot write %s: %s", args->file, strerror(errno));
-		return fd;
-	}
-	if (!isatty(STDOUT_FILENO))
+	if (!to_file(args))
 		return STDOUT_FILENO;
-	complain("a capture is not for a terminal: 'softib capture -w FILE', or "
-		 "'softib capture | tshark -r -'");
-	return -1;
+	fd = open(args->file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	if (fd < 0)
+		complain("cannot write %s: %s", args->file, strerror(errno));
+	return fd;
 }
 
 static int report(struct reader *r)
@@ -463,8 +472,10 @@ static int run(struct reader *r, const char *dir)
 	r->batch = malloc(BATCH_BYTES);
 	if (!r->interface || !r->batch)
 		return complain("out of memory");
-	r->out_fd = open_output(r->args);
-	if (r->out_fd < 0 || start(r, dir))
+	if (output_is_terminal(r->args) || start(r, dir))
+		return EXIT_FAILURE;
+	r->out_fd = open_output(r->args); /* a file that is there is not lost before */
+	if (r->out_fd < 0)
 		return EXIT_FAILURE;
 	catch_signals(r->control_fd);
 	read_all(r);

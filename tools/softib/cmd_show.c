@@ -195,10 +195,6 @@ static int draw_svg(const char *dot)
 	FILE *file;
 	int status;
 
-	if (system("command -v dot >/dev/null 2>&1"))
-		return complain(
-			"--format svg needs Graphviz's 'dot': apt-get install graphviz "
-			"(--format dot works without)");
 	file = tmpfile();
 	if (!file)
 		return complain("cannot make a temporary file: %s", strerror(errno));
@@ -289,13 +285,17 @@ int cmd_topo(int argc, char **argv)
 	if (args.common.json)
 		args.format = "json";
 	svg = !strcmp(args.format, "svg");
-	if (args.output && !freopen(args.output, "w", stdout))
-		return complain("cannot write %s: %s", args.output, strerror(errno));
+	if (svg && system("command -v dot >/dev/null 2>&1"))
+		return complain(
+			"--format svg needs Graphviz's 'dot': apt-get install graphviz "
+			"(--format dot works without)");
 	text = args.topology ? print_spec(&args, svg ? "dot" : args.format)
 			     : ask_text(&args, svg ? "dot" : args.format);
 	if (!text)
 		return EXIT_FAILURE;
-	if (svg)
+	if (args.output && !freopen(args.output, "w", stdout))
+		status = complain("cannot write %s: %s", args.output, strerror(errno));
+	else if (svg)
 		status = draw_svg(text);
 	else
 		printf("%s%s", text, strcmp(args.format, "json") ? "" : "\n");
