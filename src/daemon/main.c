@@ -84,10 +84,10 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		opt->ready_fd = parse_ready_fd(state, arg);
 		return 0;
 	case ARGP_KEY_ARG:
-		argp_error(state, "softibd takes no argument '%s'; see --help", arg);
+		argp_error(state, "no argument is expected, such as '%s'", arg);
 		return EINVAL;
 	case ARGP_KEY_END:
-		if (!opt->dir)
+		if (!opt->dir || !opt->dir[0])
 			argp_error(state, "--dir DIR is missing: where shall the sockets be?");
 		return 0;
 	default:
@@ -302,6 +302,7 @@ int main(int argc, char **argv)
 	struct daemon d = {.lock_fd = -1};
 	int ret;
 
+	rt_hold_standard_fds();
 	argp_parse(&argp, argc, argv, 0, NULL, &opt);
 	signal(SIGPIPE, SIG_IGN);
 	raise_descriptor_limit();

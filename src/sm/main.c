@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "runtime/posix/log.h"
 #include "sm/umad.h"
 
 enum key {
@@ -340,6 +341,7 @@ int main(int argc, char **argv)
 	static const struct argp argp = {options, parse, NULL, doc};
 	int status, err;
 
+	rt_hold_standard_fds();
 	clock_gettime(CLOCK_MONOTONIC, &program.started);
 	sm_options_default(&program.opt);
 	program.opt.log = print_line;
@@ -353,5 +355,9 @@ int main(int argc, char **argv)
 	}
 	status = run(&program);
 	rt_posix_destroy(program.rt);
+	if (fflush(stdout) || ferror(stdout)) {
+		fprintf(stderr, "softib-sm: what it printed could not be written\n");
+		status = EXIT_FAILURE;
+	}
 	return status;
 }

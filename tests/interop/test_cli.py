@@ -101,7 +101,8 @@ WRONG_WORDS = [  # what can be told from the command line: 64
     (["run"], "which command?"),
     (["run", "--nodes", "0", "--", "true"], "--nodes takes 1 to 254"),
     (["run", "--sm", "x", "--", "true"], "softib-sm, opensm or none"),
-    (["run", "--timeout", "x", "--", "true"], "--timeout takes seconds"),
+    (["run", "--timeout", "x", "--", "true"], "--timeout takes 0 to 86400 seconds"),
+    (["wait", "--timeout", "99999999"], "--timeout takes 0 to 86400 seconds"),
     (["up", "../x"], "no name for a fabric"),
     (["up", "n" * 80], "no name for a fabric"),
     (["up", ""], "no name for a fabric"),
@@ -162,7 +163,8 @@ def test_what_cannot_be_done(home, args, says):
 @pytest.mark.parametrize("program, args, says", [
     ("softibd", [], "--dir DIR is missing"),
     ("softibd", ["-d"], "requires an argument"),
-    ("softibd", ["x"], "takes no argument 'x'"),
+    ("softibd", ["-d", ""], "--dir DIR is missing"),
+    ("softibd", ["x"], "no argument is expected, such as 'x'"),
     ("softibd", ["-d", "/none", "-r", "x"], "--ready-fd takes the number of an open descriptor"),
     ("softibd", ["-d", "/none", "-r", ""], "--ready-fd takes the number of an open descriptor"),
     ("softibd", ["-d", "/none", "-r", "999"], "--ready-fd takes the number of an open descriptor"),
@@ -407,6 +409,12 @@ def test_folder_of_another_user(home):
     assert not softibd_of(home)
 
 
+def test_no_folder_to_be_in(home):
+    for args in (["up"], ["run", "--", "true"]):
+        done = softib(home / "none", *args)
+        assert done.returncode == 1 and "XDG_RUNTIME_DIR is to name a directory" in done.stderr
+
+
 def test_folder_open_to_others(home):
     (home / "softib").mkdir()
     os.chmod(home / "softib", 0o755)
@@ -520,6 +528,14 @@ def test_output_that_is_lost_is_no_success(pair, args):
                               timeout=TIMEOUT, check=False)
         assert done.returncode == 1, (shell, done)
         assert done.stderr.count("softib: ") == 1, (shell, done)
+
+
+@pytest.mark.parametrize("shell", ['exec "$@" >/dev/full', 'exec "$@" >&-'])
+def test_softib_sm_too(shell):
+    done = subprocess.run([SOFTIB, "run", "--sm", "none", "--", "sh", "-c", shell, "sh",
+                           BUILD / "bin/softib-sm", "--once"], capture_output=True, text=True,
+                          timeout=TIMEOUT, check=False)
+    assert done.returncode == 1 and "could not be written" in done.stderr, done
 
 
 @pytest.mark.parametrize("args", [["topo", "-o"], ["topo", "--topology", "/none", "-o"],

@@ -470,6 +470,35 @@ def test_bad_scenarios_name_the_line(pair, line, message):
     assert "first" not in done.stdout, "something was done although the file is bad"
 
 
+@pytest.mark.parametrize("text, says", [
+    (b"say first\nsay \x1b[31m\n", "2: a byte 0x1b; expected text"),
+    (b"say a\0b\n", "1: a byte 0x00; expected text"),
+    (b"say " + b"x" * 800, "1: a line of more than 698 bytes"),
+    (b"", " no line in it does anything"),
+], ids=["escape", "zero", "long", "empty"])
+def test_a_scenario_is_text(pair, text, says):
+    path = pair.home / "binary"
+    path.write_bytes(text)
+    done = subprocess.run([BUILD / "bin/softib", "fault", "run", path], env=pair.env,
+                          capture_output=True, check=False)
+    assert done.returncode == 1 and not done.stdout
+    assert done.stderr.decode().startswith(f"softib: {path}:{says}")
+
+
+def test_a_scenario_may_come_from_windows(pair):
+    path = pair.home / "crlf"
+    path.write_bytes(b"say hello\r\n\r\nlink n1:1 down\r\nlink n1:1 up\r\nsay bye")
+    assert pair.softib("fault", "run", str(path)).endswith(" bye\n")
+    pair.softib("wait")
+
+
+def test_a_log_without_hits_says_so():
+    with Fabric("pair", sm="none") as f:
+        assert f.softib("fault", "log") == "no hits\n"
+        assert f.softib("fault", "log", "7") == "no hits of that rule\n"
+        assert f.json("fault", "log") == []
+
+
 def test_a_scenario_needs_a_cable_to_pull(tmp_path):
     net = tmp_path / "net"
     net.write_text('Switch 2 "a"\n[1] "b"[1]\n\nHca 2 "b"\n[1] "a"[1]\n')

@@ -78,7 +78,7 @@ static error_t parse_fabric(int key, char *arg, struct argp_state *state)
 		return 0;
 	case 'T':
 		if (whole_number(arg, 86400, &n))
-			argp_error(state, "--timeout takes seconds, not '%s'", arg);
+			argp_error(state, "--timeout takes 0 to 86400 seconds, not '%s'", arg);
 		args->timeout_s = (unsigned)n;
 		return 0;
 	default:

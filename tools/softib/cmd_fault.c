@@ -290,7 +290,7 @@ static int fault_log(int argc, char **argv)
 		       "  softib fault log 3\n"};
 	struct fault_args args WORDS_END = {0};
 	struct json_object *answer, *list, *req, *all = NULL;
-	int64_t since = 0, only = 0, logged;
+	int64_t since = 0, only = 0, logged, shown = 0;
 	size_t n;
 
 	if (parse(&args, argc, argv, &argp))
@@ -316,6 +316,7 @@ static int fault_log(int argc, char **argv)
 			since = number_of(hit, "serial");
 			if (only && number_of(hit, "rule") != only)
 				continue;
+			shown++;
 			if (all)
 				json_object_array_add(all, json_object_get(hit));
 			else
@@ -325,6 +326,8 @@ static int fault_log(int argc, char **argv)
 	} while (n && since < logged);
 	if (all)
 		print_json(all);
+	else if (!shown)
+		puts(only ? "no hits of that rule" : "no hits");
 	json_object_put(all);
 	return EXIT_SUCCESS;
 }

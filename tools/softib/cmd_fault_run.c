@@ -343,15 +343,30 @@ static int read_line(struct scenario *s, struct line *l, char *text)
 			 what);
 }
 
+/* what is no text is not to be shown on a terminal. Return: 0; -1 (said) */
+static int check_text(const struct scenario *s, int number, const char *text, size_t len)
+{
+	if (len >= LINE_BYTES - 1)
+		return fail_line(s, number, "a line of more than %d bytes", LINE_BYTES - 2);
+	for (size_t i = 0; i < len; i++)
+		if ((uint8_t)text[i] < ' ' && text[i] != '\t')
+			return fail_line(s, number, "a byte 0x%02x; expected text",
+					 (uint8_t)text[i]);
+	return 0;
+}
+
 /* one line of the file, or nothing when it is empty. Return: 0; -1 (said) */
-static int take_line(struct scenario *s, char *text, int number)
+static int take_line(struct scenario *s, char *text, size_t len, int number)
 {
 	struct line *l = &s->line[s->num_lines];
-	char *end = text + strcspn(text, "\n");
 
-	if (!*end && strlen(text) >= LINE_BYTES - 1)
-		return fail_line(s, number, "a line of more than %d bytes", LINE_BYTES - 2);
-	*end = '\0';
+	if (len && text[len - 1] == '\n')
+		len--;
+	if (len && text[len - 1] == '\r')
+		len--;
+	if (check_text(s, number, text, len))
+		return -1;
+	text[len] = '\0';
 	text += strspn(text, " \t");
 	if (!*text || *text == '#')
 		return 0;
@@ -366,15 +381,18 @@ static int take_line(struct scenario *s, char *text, int number)
 static int read_file(struct scenario *s)
 {
 	FILE *in = strcmp(s->file, "-") ? fopen(s->file, "re") : stdin;
-	char text[LINE_BYTES];
 	int number = 0, ret = 0;
+	char *text = NULL;
+	size_t room = 0;
+	ssize_t len;
 
 	if (!in)
 		return complain("%s: %s", s->file, strerror(errno)), -1;
-	while (!ret && fgets(text, sizeof(text), in))
-		ret = take_line(s, text, ++number);
+	while (!ret && (len = getline(&text, &room, in)) >= 0)
+		ret = take_line(s, text, (size_t)len, ++number);
 	if (!ret && ferror(in))
 		ret = (complain("%s: %s", s->file, strerror(errno)), -1);
+	free(text);
 	if (in != stdin)
 		fclose(in);
 	if (!ret && !s->num_lines)

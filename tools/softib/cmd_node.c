@@ -105,7 +105,7 @@ static error_t parse_wait(int key, char *arg, struct argp_state *state)
 		return hand_down(key, state, &args->common, 2);
 	args->timeout_s = strtol(arg, &end, 10);
 	if (*end || end == arg || args->timeout_s < 0 || args->timeout_s > 86400)
-		argp_error(state, "--timeout takes seconds, not '%s'", arg);
+		argp_error(state, "--timeout takes 0 to 86400 seconds, not '%s'", arg);
 	return 0;
 }
 

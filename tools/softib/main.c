@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* softib: find the sub-command, hand over to it. */
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +8,7 @@
 
 #include "abi/session.h"
 #include "base/types.h"
+#include "runtime/posix/log.h"
 #include "softib.h"
 
 /* argp finds it by name, so it may not be hidden */
@@ -171,17 +171,6 @@ static int cmd_help(int argc, char **argv)
 	return EXIT_SUCCESS;
 }
 
-/* --- the standard descriptors --------------------------------------------- */
-
-/* One that is closed would be the number of the next socket, and what is
- * printed would go there. What takes its place refuses reads and writes. */
-static void hold_standard_fds(void)
-{
-	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
-		if (fcntl(fd, F_GETFD) < 0)
-			(void)!open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
-}
-
 /* whichever way the process ends: argp exits by itself after --help */
 static void end_output(void)
 {
@@ -200,7 +189,7 @@ int main(int argc, char **argv)
 	static const struct argp argp = {.options = options, .parser = parse_main};
 	int at = 0; /* the command's name */
 
-	hold_standard_fds();
+	rt_hold_standard_fds();
 	atexit(end_output);
 	argp_parse(&argp, argc, argv, ARGP_IN_ORDER | ARGP_NO_HELP, NULL, &at);
 	return dispatch(argc - at, argv + at);

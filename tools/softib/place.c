@@ -39,7 +39,9 @@ static int check_folder(const char *path, bool make)
 	struct stat st;
 
 	if (make && mkdir(path, 0700) && errno != EEXIST) {
-		complain("cannot make %s: %s", path, strerror(errno));
+		complain("cannot make %s: %s; XDG_RUNTIME_DIR is to name a directory of "
+			 "your own",
+			 path, strerror(errno));
 		return -1;
 	}
 	if (lstat(path, &st)) {

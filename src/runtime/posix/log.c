@@ -34,6 +34,13 @@ void rt_log_put(int fd, const char *who, const char *fmt, va_list ap)
 	(void)!write(fd, line, n); /* at once: others write there, too */
 }
 
+void rt_hold_standard_fds(void)
+{
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		if (fcntl(fd, F_GETFD) < 0)
+			(void)!open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+}
+
 /* is stderr our file, and long enough? */
 static bool is_full(void)
 {

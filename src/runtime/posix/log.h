@@ -25,4 +25,11 @@ void rt_log(const char *fmt, ...);
 __attribute__((format(printf, 3, 0)))
 void rt_log_put(int fd, const char *who, const char *fmt, va_list ap);
 
+/**
+ * rt_hold_standard_fds() - first thing in main(): a standard descriptor that is
+ * closed would be the number of the next socket, and what is printed would go
+ * there. What takes its place refuses reads and writes.
+ */
+void rt_hold_standard_fds(void);
+
 #endif
