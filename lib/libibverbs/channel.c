@@ -6,11 +6,19 @@
  * length of the queue, but while a thread attends to the queue itself
  * (guest.c): then the descriptor follows when that thread goes, and while it
  * sleeps it is woken by its own bell.
+ *
+ * Who attends says so without the lock, and so pays for none at each event:
+ *
+ *   an event   queued++;     then look: care?
+ *   a guest    care = ...;   then look: queued?
+ *
+ * so that at least one of them sees the other, and does what is to be done.
  */
 #include <sched.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 #include <fcntl.h>
 
@@ -96,19 +104,14 @@ static void unlock_and_tell(struct soft_channel *channel, unsigned more)
 	atomic_fetch_sub(&channel->telling, 1);
 }
 
-/** channel_attend() - the caller looks at the queue itself until it says
- *  otherwise */
-void channel_attend(struct soft_channel *channel, enum channel_care care)
+/** channel_leave() - the descriptor says from now on what is in the queue */
+void channel_leave(struct soft_channel *channel)
 {
+	atomic_store(&channel->care, CHANNEL_ALONE);
+	if (likely(atomic_load(&channel->queued) == atomic_load(&channel->counted)))
+		return;
 	pthread_mutex_lock(&channel->lock);
-	channel->care = care;
 	unlock_and_tell(channel, settle(channel));
-}
-
-/** channel_has_event() - a hint: without the lock */
-bool channel_has_event(struct soft_channel *channel)
-{
-	return atomic_load_explicit(&channel->queued, memory_order_acquire) != 0;
 }
 
 /** channel_cq_event() - eng_config.cq_event: under the engine's lock */
@@ -128,7 +131,7 @@ void channel_cq_event(void *context, void *cq_ctx)
 			list_add_tail(&cq->event, &channel->events);
 		channel->queued++;
 		pthread_mutex_unlock(&channel->lock);
-		if (!later_tell(ctx, channel))
+		if (atomic_load(&channel->care) != CHANNEL_ATTENDED && !later_tell(ctx, channel))
 			channel_tell(channel);
 	}
 }
@@ -167,6 +170,8 @@ struct soft_cq *channel_take(struct soft_channel *channel)
 	struct soft_cq *cq = NULL;
 	unsigned more = 0;
 
+	if (!channel_has_event(channel))
+		return NULL;
 	pthread_mutex_lock(&channel->lock);
 	if (!list_empty(&channel->events)) {
 		cq = list_first_entry(&channel->events, struct soft_cq, event);
@@ -181,10 +186,35 @@ struct soft_cq *channel_take(struct soft_channel *channel)
 	return cq;
 }
 
+static uint64_t coarse_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
+	return (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
+}
+
+/* Nobody tells when a program sets O_NONBLOCK, and to ask costs as much as a
+ * tenth of a sleep. So one answer is good until the clock ticks; but not for a
+ * sleep that becomes long. */
+static bool blocked_in_this_tick(const struct soft_channel *channel)
+{
+	return atomic_load_explicit(&channel->blocking_at, memory_order_relaxed) == coarse_ns();
+}
+
+static bool blocks(struct soft_channel *channel)
+{
+	if (fcntl(channel->ibv.fd, F_GETFL) & O_NONBLOCK)
+		return false;
+	atomic_store_explicit(&channel->blocking_at, coarse_ns(), memory_order_relaxed);
+	return true;
+}
+
 /**
  * ibv_get_cq_event() - the next event of the channel
  * Context: sleeps until there is one, unless the descriptor has O_NONBLOCK; a
- * cancellation point.
+ * cancellation point. Who sets that after a call that slept may wait once
+ * more, for a millisecond.
  * Return: 0; -1 and errno (EAGAIN, EINTR)
  */
 EXPORT int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq,
@@ -192,13 +222,14 @@ EXPORT int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq
 {
 	struct soft_channel *c = to_channel(channel);
 	struct soft_cq *found = channel_take(c);
+	bool asks = !found && !blocked_in_this_tick(c);
 
-	while (!found) {
-		if (fcntl(channel->fd, F_GETFL) & O_NONBLOCK) {
+	for (; !found; asks = true) {
+		if (asks && !blocks(c)) {
 			errno = EAGAIN;
 			return -1;
 		}
-		found = guest_wait(c);
+		found = guest_wait(c, asks);
 		if (!found && errno)
 			return -1;
 	}

@@ -26,6 +26,7 @@
 #include "soft.h"
 
 #define ROLE_RETRY_MS 1 /* the thread has not stepped aside yet */
+#define DOUBT_NS NSEC_PER_MSEC /* may the caller sleep? Longer only when it is sure */
 #define TURNS_PER_CLOCK 16
 #define SIGNALS 64
 
@@ -34,6 +35,8 @@ struct visit {
 	struct soft_channel *channel;
 	bool guest;  /* else one of several that wait */
 	bool server; /* sleeps on the bells */
+	bool doubt;  /* whether the descriptor blocks */
+	bool over;   /* so it is time to look */
 	int cancel_state;
 };
 
@@ -44,6 +47,15 @@ static void get_up(struct visit *v)
 	v->server = false;
 }
 
+/* the thread looks whether it changes; guests that come and go at once may count
+ * as one */
+static void note_visit(struct soft_progress *p)
+{
+	uint32_t n = atomic_load_explicit(&p->visits, memory_order_relaxed);
+
+	atomic_store_explicit(&p->visits, n + 1, memory_order_relaxed);
+}
+
 static void come(struct visit *v)
 {
 	struct soft_progress *p = &v->ctx->progress;
@@ -52,11 +64,11 @@ static void come(struct visit *v)
 	v->guest = atomic_fetch_add(&p->inside, 1) == 0;
 	if (!v->guest)
 		return;
+	note_visit(p);
 	atomic_store(&p->guest, true);
-	atomic_fetch_add(&p->visits, 1);
 	if (atomic_load(&p->server) == SERVER_THREAD)
 		progress_kick(v->ctx);
-	channel_attend(v->channel, CHANNEL_ATTENDED);
+	channel_attend(v->channel);
 }
 
 /* also when the thread is cancelled */
@@ -69,13 +81,14 @@ static void leave(void *arg)
 	if (v->server) /* cancelled: it may have heard anything */
 		atomic_store(&p->unheard, true);
 	get_up(v);
+	if (v->guest) {
+		channel_leave(v->channel);
+		note_visit(p);
+		atomic_store(&p->guest, false);
+	}
+	/* the next guest may come now */
 	others = atomic_fetch_sub(&p->inside, 1) > 1;
-	if (!v->guest)
-		return;
-	channel_attend(v->channel, CHANNEL_ALONE);
-	atomic_store(&p->guest, false);
-	atomic_fetch_add(&p->visits, 1);
-	if (atomic_exchange(&p->quiet, false) || others)
+	if (v->guest && (others || (atomic_load(&p->quiet) && atomic_exchange(&p->quiet, false))))
 		progress_kick(v->ctx);
 }
 
@@ -93,6 +106,7 @@ static int sleep_cancellable(struct visit *v, struct pollfd *fd, int timeout_ms)
 	pthread_cleanup_pop(0);
 	if (!fd && rc > 0 && rc & BELL_CONTROL) /* the thread's: it rings once only */
 		atomic_store(&p->unheard, true);
+	v->over = v->doubt && (fd || (rc > 0 && rc & BELL_ALARM));
 	return rc < 0 ? -1 : 0;
 }
 
@@ -101,11 +115,13 @@ static int wait_for_others(struct visit *v, int timeout_ms)
 	struct pollfd fd = {.fd = v->channel->ibv.fd, .events = POLLIN};
 	int rc;
 
+	if (v->doubt)
+		timeout_ms = 0;
 	if (v->guest)
-		channel_attend(v->channel, CHANNEL_ALONE);
+		channel_leave(v->channel);
 	rc = sleep_cancellable(v, &fd, timeout_ms);
 	if (v->guest)
-		channel_attend(v->channel, CHANNEL_ATTENDED);
+		channel_attend(v->channel);
 	return rc;
 }
 
@@ -136,7 +152,7 @@ static int sleep_as_server(struct visit *v)
 {
 	int rc = 0;
 
-	switch (progress_lie_down(v->ctx, SERVER_GUEST)) {
+	switch (progress_lie_down(v->ctx, SERVER_GUEST, v->doubt ? DOUBT_NS : UINT64_MAX)) {
 	case -EBUSY: /* the thread still serves, and nothing is lost meanwhile */
 		progress_kick(v->ctx);
 		return wait_for_others(v, ROLE_RETRY_MS);
@@ -144,10 +160,9 @@ static int sleep_as_server(struct visit *v)
 		return 0;
 	}
 	v->server = true;
-	channel_attend(v->channel, CHANNEL_ASLEEP);
-	if (!channel_has_event(v->channel))
+	if (channel_sleep(v->channel))
 		rc = sleep_cancellable(v, NULL, -1);
-	channel_attend(v->channel, CHANNEL_ATTENDED);
+	channel_attend(v->channel);
 	get_up(v);
 	return rc;
 }
@@ -167,7 +182,7 @@ static int serve(struct visit *v)
 	bool worked = true;
 	int rc = 0;
 
-	while (!channel_has_event(v->channel) && !rc) {
+	while (!channel_has_event(v->channel) && !rc && !v->over) {
 		if (worked && spin(v))
 			break;
 		/* an acknowledgement that waits for company goes before we sleep */
@@ -203,12 +218,15 @@ static bool restarts(void)
 
 /**
  * guest_wait() - take the next event of @channel, which has none
+ * @blocks: the descriptor has no O_NONBLOCK, now; else it had none a while ago, and
+ *          nobody sleeps for longer than a millisecond
  * Context: sleeps; a cancellation point.
- * Return: its CQ; NULL and errno: 0 look again, EINTR
+ * Return: its CQ; NULL and errno: 0 look again, also for O_NONBLOCK, or EINTR
  */
-struct soft_cq *guest_wait(struct soft_channel *channel)
+struct soft_cq *guest_wait(struct soft_channel *channel, bool blocks)
 {
-	struct visit v = {.ctx = to_context(channel->ibv.context), .channel = channel};
+	struct visit v = {.ctx = to_context(channel->ibv.context), .channel = channel,
+			  .doubt = !blocks};
 	struct soft_cq *cq;
 	int rc, error;
 

@@ -225,6 +225,7 @@ void progress_work(struct soft_context *ctx, mono_t now)
 
 struct bed {
 	struct soft_context *ctx;
+	uint64_t most_ns;
 	bool made;
 };
 
@@ -241,6 +242,8 @@ static void lie_down(void *arg)
 	by = eng_wake_by(ctx->engine, now);
 	if (lanes_chase(&ctx->link.lanes, now))
 		by = mono_min(by, mono_add(now, LANES_LATE_NS));
+	if (bed->most_ns != UINT64_MAX)
+		by = mono_min(by, mono_add(now, bed->most_ns));
 	bed->made = mono_before(now, by);
 	if (!bed->made) {
 		link_wake(&ctx->link);
@@ -260,13 +263,13 @@ static void get_up(void *arg)
 
 /**
  * progress_lie_down() - be the server, and ask peers to ring the bells, and
- * the alarm for the engine's timers; until progress_get_up()
+ * the alarm for the engine's timers and after @most_ns; until progress_get_up()
  * Return: 0; -EBUSY another is the server; -EAGAIN the engine has work
  */
-int progress_lie_down(struct soft_context *ctx, enum progress_server who)
+int progress_lie_down(struct soft_context *ctx, enum progress_server who, uint64_t most_ns)
 {
 	struct soft_progress *p = &ctx->progress;
-	struct bed bed = {.ctx = ctx};
+	struct bed bed = {.ctx = ctx, .most_ns = most_ns};
 	int nobody = SERVER_NONE;
 
 	if (!atomic_compare_exchange_strong(&p->server, &nobody, who))
@@ -313,7 +316,7 @@ static void serve(struct soft_context *ctx)
 		return;
 	}
 	progress_work(ctx, now);
-	if (spins(p, now) || progress_lie_down(ctx, SERVER_THREAD))
+	if (spins(p, now) || progress_lie_down(ctx, SERVER_THREAD, UINT64_MAX))
 		return;
 	/* a guest that came before this, found nobody to send away */
 	if (!atomic_load(&p->guest))

@@ -225,16 +225,20 @@ struct soft_ah {
 	struct tp_av av;
 };
 
+/** enum channel_care - does a guest look at the queue itself? */
+enum channel_care { CHANNEL_ALONE, CHANNEL_ATTENDED, CHANNEL_ASLEEP };
+
 /** struct soft_channel - see channel.c */
 struct soft_channel {
 	struct ibv_comp_channel ibv;
+	_Atomic int care; /* enum channel_care; the guest's */
+	_Atomic uint64_t blocking_at; /* it had no O_NONBLOCK then, by the coarse clock */
 	pthread_mutex_t lock;
-	/* --- protected by lock --- */
+	/* --- changed under lock --- */
 	struct list_head events; /* of soft_cq.event */
 	_Atomic unsigned queued; /* length of events, counting each CQ's */
-	unsigned counted;	 /* what the descriptor says */
+	_Atomic unsigned counted; /* what the descriptor says */
 	_Atomic unsigned telling; /* threads that are about to add to it */
-	enum channel_care { CHANNEL_ALONE, CHANNEL_ATTENDED, CHANNEL_ASLEEP } care;
 };
 
 struct soft_cq {
@@ -328,7 +332,7 @@ int progress_sleep_on_bells(struct soft_context *ctx, int timeout_ms);
 void progress_work(struct soft_context *ctx, mono_t now);
 void progress_armed(struct soft_context *ctx, struct soft_cq *cq);
 void progress_event(struct soft_context *ctx, struct soft_cq *cq);
-int progress_lie_down(struct soft_context *ctx, enum progress_server who);
+int progress_lie_down(struct soft_context *ctx, enum progress_server who, uint64_t most_ns);
 void progress_get_up(struct soft_context *ctx);
 void progress_ring(int eventfd, uint64_t count);
 void progress_drain(int fd);
@@ -363,10 +367,29 @@ void async_engine_event(void *ctx, enum ibv_event_type type, void *element_ctx);
 /* channel.c */
 void channel_cq_event(void *ctx, void *cq);
 void channel_forget_cq(struct soft_cq *cq);
-void channel_attend(struct soft_channel *channel, enum channel_care care);
-bool channel_has_event(struct soft_channel *channel);
+void channel_leave(struct soft_channel *channel);
 void channel_tell(struct soft_channel *channel);
 struct soft_cq *channel_take(struct soft_channel *channel);
+
+/** channel_has_event() - a hint: without the lock */
+static inline bool channel_has_event(struct soft_channel *channel)
+{
+	return atomic_load(&channel->queued) != 0;
+}
+
+/** channel_attend() - the caller looks at the queue itself, from here to channel_leave() */
+static inline void channel_attend(struct soft_channel *channel)
+{
+	atomic_store_explicit(&channel->care, CHANNEL_ATTENDED, memory_order_release);
+}
+
+/** channel_sleep() - who attends wants the bell from now on. Return: true: it may
+ *  sleep, the queue is empty */
+static inline bool channel_sleep(struct soft_channel *channel)
+{
+	atomic_store(&channel->care, CHANNEL_ASLEEP);
+	return !channel_has_event(channel);
+}
 
 /* later.c */
 extern const struct link_later link_later;
@@ -382,7 +405,7 @@ static inline void later_wait(struct soft_context *ctx)
 }
 
 /* guest.c */
-struct soft_cq *guest_wait(struct soft_channel *channel);
+struct soft_cq *guest_wait(struct soft_channel *channel, bool blocks);
 
 /* device.c */
 void device_attr_load(struct soft_context *ctx, const struct ib_uverbs_query_device_resp *resp);
