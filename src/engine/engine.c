@@ -145,6 +145,8 @@ mono_t eng_wake_by(const struct engine *e, mono_t now)
 		by = mono_min(by, mono_add(now, ENG_ACK_NS));
 	if (!list_empty(&e->tx))
 		by = mono_min(by, mono_add(now, ENG_RETRY_NS));
+	if (unlikely(eng_window_waits(e))) /* a turn is bounded, and left them */
+		by = now;
 	return by;
 }
 

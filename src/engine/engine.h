@@ -174,7 +174,8 @@ bool eng_tick(struct engine *engine);
 /** eng_expiry() - the earliest timer of any QP; MONO_NEVER when none */
 mono_t eng_expiry(struct engine *engine);
 /** eng_wake_by() - when who sleeps must call eng_tick(): a timer, a packet that
- *  waits for room, an acknowledgement for company. Context: eng_locked() */
+ *  waits for room, an acknowledgement for company; now: requests for a window.
+ *  Context: eng_locked() */
 mono_t eng_wake_by(const struct engine *engine, mono_t now);
 /** eng_locked() - call @fn under the engine's lock: for a link that changes
  *  what its operations read */

@@ -331,6 +331,8 @@ bool eng_window_do(struct eng_qp *qp, const struct ibv_send_wr *wr);
 /** eng_window_turn() - do what waits for windows; bounded work. Return: true
  *  when something was done */
 bool eng_window_turn(struct engine *e);
+/** eng_window_waits() - would eng_window_turn() find something to do? */
+bool eng_window_waits(const struct engine *e);
 /** eng_window_takes() - is @wr done in the peer's memory here and now? */
 static inline bool eng_window_takes(struct eng_qp *qp, const struct ibv_send_wr *wr)
 {

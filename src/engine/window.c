@@ -366,3 +366,14 @@ bool eng_window_turn(struct engine *e)
 	}
 	return false;
 }
+
+bool eng_window_waits(const struct engine *e)
+{
+	const struct eng_qp *qp;
+
+	list_for_each_entry(qp, &e->held, held_node)
+		if (tp_qp_held(qp->tp) == TP_HELD_READY && !qp->in_window &&
+		    !eng_cq_is_full(qp->send_cq))
+			return true;
+	return false;
+}

@@ -403,6 +403,37 @@ static void one_turn_finds_whoever_is_ready(void **state)
 	assert_int_equal(take(&w->a).opcode, IBV_WC_RDMA_WRITE);
 }
 
+static bool may_sleep(const struct world *w)
+{
+	return mono_before(clock_now, eng_wake_by(w->a.engine, clock_now));
+}
+
+/* A turn is bounded: what it leaves is done by the next, and who would sleep
+ * instead is told so. A full CQ is for the program to empty. */
+static void nobody_sleeps_while_requests_are_ready(void **state)
+{
+	struct world *w = granted(state);
+	uint32_t room = w->a.cq->cqe;
+
+	recv_into(&w->b, 1, 4096, 64);
+	send(&w->a, (struct ibv_send_wr){.opcode = IBV_WR_SEND}, 8);
+	hold(&w->a);
+	write_to(w, 0, 8);
+	assert_true(may_sleep(w)); /* until the SEND is acknowledged */
+	eng_tick(w->b.engine);
+	w->a.qp->in_window = true;
+	eng_tick(w->a.engine);
+	assert_true(may_sleep(w)); /* another thread is at it */
+	w->a.qp->in_window = false;
+	assert_false(may_sleep(w));
+	w->a.cq->cqe = 1;
+	assert_true(may_sleep(w));
+	w->a.cq->cqe = room;
+	eng_tick(w->a.engine);
+	assert_int_equal(eng_window_operations(w->a.engine), 1);
+	assert_true(may_sleep(w));
+}
+
 static void expect_revoked(struct world *w)
 {
 	uint64_t before = eng_window_operations(w->a.engine);
@@ -563,6 +594,7 @@ int main(void)
 		CASE(nothing_overtakes_what_is_unacknowledged),
 		CASE(a_filled_queue_is_held_and_done),
 		CASE(one_turn_finds_whoever_is_ready),
+		CASE(nobody_sleeps_while_requests_are_ready),
 		CASE(a_modified_qp_revokes_and_waits),
 		CASE(another_peer_has_another_window),
 		CASE(a_question_that_could_not_be_asked_is_asked_again),
