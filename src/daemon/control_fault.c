@@ -11,16 +11,6 @@
 
 #define LOG_MAX 10000 /* hits in one answer */
 
-static void put_number(struct json_object *o, const char *key, uint64_t n)
-{
-	json_object_object_add(o, key, json_object_new_uint64(n));
-}
-
-static void put_text(struct json_object *o, const char *key, const char *text)
-{
-	json_object_object_add(o, key, json_object_new_string(text));
-}
-
 static struct json_object *rule_json(struct fabric *fab, const struct flt_rule *rule)
 {
 	struct flt_names names = fab_fault_names(fab);
@@ -28,11 +18,11 @@ static struct json_object *rule_json(struct fabric *fab, const struct flt_rule *
 	char text[FLT_TEXT_MAX];
 
 	flt_print(rule, &names, text, sizeof(text));
-	put_number(o, "id", rule->id);
-	put_text(o, "action", flt_action_name((enum flt_action)rule->action));
-	put_text(o, "rule", text);
-	put_number(o, "matched", rule->matched);
-	put_number(o, "hits", rule->hits);
+	control_put_number(o, "id", rule->id);
+	control_put_text(o, "action", flt_action_name((enum flt_action)rule->action));
+	control_put_text(o, "rule", text);
+	control_put_number(o, "matched", rule->matched);
+	control_put_number(o, "hits", rule->hits);
 	if (flt_is_state((enum flt_action)rule->action) && rule->action != FLT_EVENT)
 		json_object_object_add(o, "on",
 				       json_object_new_boolean(fab_fault_is_on(fab, rule->id)));
@@ -92,8 +82,8 @@ bool control_op_fault_list(struct control_request *req)
 	for (unsigned int i = 0; set && i < set->num_rules; i++)
 		json_object_array_add(list, rule_json(fab, &set->rule[i]));
 	json_object_object_add(req->out, "rules", list);
-	put_number(req->out, "logged", set ? set->logged : 0);
-	put_number(req->out, "now_ns", rt_now(control_rt(req->control)).ns);
+	control_put_number(req->out, "logged", set ? set->logged : 0);
+	control_put_number(req->out, "now_ns", rt_now(control_rt(req->control)).ns);
 	return true;
 }
 
@@ -116,7 +106,7 @@ static void put_end(struct fabric *fab, struct json_object *o, const char *key, 
 	char text[96];
 
 	snprintf(text, sizeof(text), "%s:%d", name, end.port);
-	put_text(o, key, end.port ? text : name);
+	control_put_text(o, key, end.port ? text : name);
 }
 
 /* the end that a cable has behind @near */
@@ -152,20 +142,20 @@ static struct json_object *hit_json(struct fabric *fab, const struct flt_hit *hi
 	struct json_object *o = json_object_new_object();
 	const char *opcode = wire_opcodes[hit->field[FLT_OPCODE] & 0xff].name;
 
-	put_number(o, "serial", hit->serial);
-	put_number(o, "when_ns", hit->when.ns);
-	put_number(o, "rule", hit->rule);
-	put_text(o, "action", flt_action_name((enum flt_action)hit->action));
+	control_put_number(o, "serial", hit->serial);
+	control_put_number(o, "when_ns", hit->when.ns);
+	control_put_number(o, "rule", hit->rule);
+	control_put_text(o, "action", flt_action_name((enum flt_action)hit->action));
 	put_place(fab, o, hit);
 	if (flt_hit_what(hit))
-		put_text(o, "what", flt_hit_what(hit));
+		control_put_text(o, "what", flt_hit_what(hit));
 	if (hit->qpn)
-		put_number(o, "qpn", hit->qpn);
+		control_put_number(o, "qpn", hit->qpn);
 	if (hit->present & 1u << FLT_DLID && opcode)
-		put_text(o, "opcode", opcode);
+		control_put_text(o, "opcode", opcode);
 	for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
 		if (hit->present & 1u << fields[i].field)
-			put_number(o, fields[i].name, hit->field[fields[i].field]);
+			control_put_number(o, fields[i].name, hit->field[fields[i].field]);
 	return o;
 }
 
@@ -185,7 +175,7 @@ bool control_op_fault_log(struct control_request *req)
 		if ((int64_t)hit->serial > since)
 			json_object_array_add(list, hit_json(fab, hit));
 	json_object_object_add(req->out, "hits", list);
-	put_number(req->out, "logged", set ? set->logged : 0);
-	put_number(req->out, "now_ns", rt_now(control_rt(req->control)).ns);
+	control_put_number(req->out, "logged", set ? set->logged : 0);
+	control_put_number(req->out, "now_ns", rt_now(control_rt(req->control)).ns);
 	return true;
 }

@@ -1,165 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * What the control socket can be asked: one function for each operation, and
- * the table of their names at the end. docs/CONTROL.md lists members.
+ * the table of their names at the end. docs/CONTROL.md lists members. Those on
+ * topologies, captures and faults have files of their own.
  */
-#include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "daemon/control_private.h"
 
-void control_fail(struct control_request *req, const char *fmt, ...)
-{
-	char text[640];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
-	json_object_put(req->out);
-	req->out = json_object_new_object();
-	json_object_object_add(req->out, "error", json_object_new_string(text));
-}
-
-/* --- members of an answer ---------------------------------------------- */
-
-static void put_text(struct json_object *o, const char *key, const char *text)
-{
-	json_object_object_add(o, key, json_object_new_string(text));
-}
-
-static void put_number(struct json_object *o, const char *key, uint64_t n)
-{
-	json_object_object_add(o, key, json_object_new_uint64(n));
-}
-
-static void put_bool(struct json_object *o, const char *key, bool value)
-{
-	json_object_object_add(o, key, json_object_new_boolean(value));
-}
-
-static void put_hex(struct json_object *o, const char *key, uint64_t n, int digits)
-{
-	char text[24];
-
-	snprintf(text, sizeof(text), "0x%0*" PRIx64, digits, n);
-	put_text(o, key, text);
-}
-
-/* --- members of a request ---------------------------------------------- */
-
-const char *control_text(struct control_request *req, const char *key)
-{
-	struct json_object *o;
-
-	if (!json_object_object_get_ex(req->in, key, &o) ||
-	    !json_object_is_type(o, json_type_string))
-		return NULL;
-	return json_object_get_string(o);
-}
-
-static bool get_flag(struct control_request *req, const char *key)
-{
-	struct json_object *o;
-
-	return json_object_object_get_ex(req->in, key, &o) && json_object_get_boolean(o);
-}
-
-/* an integer in 0..@most; -1 when absent, -2 (and an error) when wrong */
-int64_t control_number(struct control_request *req, const char *key, int64_t most)
-{
-	struct json_object *o;
-	int64_t n;
-
-	if (!json_object_object_get_ex(req->in, key, &o))
-		return -1;
-	n = json_object_get_int64(o);
-	if (json_object_is_type(o, json_type_int) && n >= 0 && n <= most)
-		return n;
-	control_fail(req, "\"%s\" is not an integer from 0 to %" PRId64, key, most);
-	return -2;
-}
-
-static const struct topology *topology_of(struct control_request *req)
-{
-	return fab_topology(control_fabric(req->control));
-}
-
-/* the node "node" names: index; -1 when absent, -2 (and an error) when wrong */
-int control_node(struct control_request *req)
-{
-	struct json_object *o;
-	const char *name = control_text(req, "node");
-	int node;
-
-	if (!name) {
-		if (!json_object_object_get_ex(req->in, "node", &o))
-			return -1;
-		control_fail(req, "\"node\" is not a string");
-		return -2;
-	}
-	node = topo_find(topology_of(req), name);
-	if (node < 0)
-		control_fail(
-			req,
-			"no node \"%s\" in this fabric; expected a name such as \"%s\", a "
-			"description, an id or a GUID",
-			name, topology_of(req)->node[0].name);
-	return node < 0 ? -2 : node;
-}
-
-/* "node" and "port", both needed, a port that exists */
-bool control_port(struct control_request *req, int *node, int *port)
-{
-	int64_t n;
-
-	*node = control_node(req);
-	if (*node == -1)
-		control_fail(req, "\"node\" is missing");
-	if (*node < 0)
-		return false;
-	n = control_number(req, "port", TOPO_MAX_NODE_PORTS);
-	if (n == -2)
-		return false;
-	*port = (int)n;
-	if (n >= 1 && n <= topology_of(req)->node[*node].num_ports)
-		return true;
-	control_fail(req, "%s has ports 1 to %d", topology_of(req)->node[*node].name,
-		     topology_of(req)->node[*node].num_ports);
-	return false;
-}
-
 /* --- the state of ports ------------------------------------------------ */
-
-static const char *state_name(unsigned state)
-{
-	static const char *const names[] = {"?", "Down", "Init", "Armed", "Active"};
-
-	return state < ARRAY_SIZE(names) ? names[state] : names[0];
-}
-
-static const char *phys_name(unsigned state)
-{
-	static const char *const names[] = {
-		"?",	    "Sleep",  "Polling",       "Disabled",
-		"Training", "LinkUp", "ErrorRecovery", "PhyTest"};
-
-	return state < ARRAY_SIZE(names) ? names[state] : names[0];
-}
-
-static const char *view_state(void *ctx, int node, int port)
-{
-	return state_name(fab_node(ctx, node)->port[port].state);
-}
-
-static unsigned view_lid(void *ctx, int node, int port)
-{
-	return fab_node(ctx, node)->port[port].lid;
-}
 
 bool control_port_inactive(struct fabric *fab, int *node, int *port)
 {
@@ -204,11 +55,11 @@ static struct json_object *states(struct fabric *fab)
 	struct json_object *o = json_object_new_object();
 
 	count_states(fab, count, &unplugged);
-	put_number(o, "active", (uint64_t)count[WIRE_PORT_ACTIVE]);
-	put_number(o, "armed", (uint64_t)count[WIRE_PORT_ARMED]);
-	put_number(o, "init", (uint64_t)count[WIRE_PORT_INIT]);
-	put_number(o, "down", (uint64_t)count[WIRE_PORT_DOWN]);
-	put_number(o, "unplugged", (uint64_t)unplugged);
+	control_put_number(o, "active", (uint64_t)count[WIRE_PORT_ACTIVE]);
+	control_put_number(o, "armed", (uint64_t)count[WIRE_PORT_ARMED]);
+	control_put_number(o, "init", (uint64_t)count[WIRE_PORT_INIT]);
+	control_put_number(o, "down", (uint64_t)count[WIRE_PORT_DOWN]);
+	control_put_number(o, "unplugged", (uint64_t)unplugged);
 	return o;
 }
 
@@ -216,9 +67,9 @@ static struct json_object *states(struct fabric *fab)
 
 static bool op_ping(struct control_request *req)
 {
-	put_text(req->out, "version", SOFTIB_VERSION);
-	put_number(req->out, "protocol", CONTROL_PROTOCOL);
-	put_number(req->out, "pid", (uint64_t)getpid());
+	control_put_text(req->out, "version", SOFTIB_VERSION);
+	control_put_number(req->out, "protocol", CONTROL_PROTOCOL);
+	control_put_number(req->out, "pid", (uint64_t)getpid());
 	return true;
 }
 
@@ -226,7 +77,7 @@ static bool op_ping(struct control_request *req)
 static void put_sm(struct control_request *req)
 {
 	struct fabric *fab = control_fabric(req->control);
-	const struct topology *topo = topology_of(req);
+	const struct topology *topo = control_topology(req);
 	struct json_object *sm;
 	int node, port;
 
@@ -237,10 +88,10 @@ static void put_sm(struct control_request *req)
 		    p->state != WIRE_PORT_ACTIVE)
 			continue;
 		sm = json_object_new_object();
-		put_number(sm, "lid", p->sm_lid);
+		control_put_number(sm, "lid", p->sm_lid);
 		if (!fab_find_lid(fab, p->sm_lid, &node, &port)) {
-			put_text(sm, "node", topo->node[node].name);
-			put_number(sm, "port", (uint64_t)port);
+			control_put_text(sm, "node", topo->node[node].name);
+			control_put_number(sm, "port", (uint64_t)port);
 		}
 		json_object_object_add(req->out, "sm", sm);
 		return;
@@ -257,176 +108,28 @@ static int count_resource(void *arg, const struct control_resource *res)
 static bool op_status(struct control_request *req)
 {
 	const struct control_ops *ops = control_ops(req->control);
-	const struct topology *topo = topology_of(req);
+	const struct topology *topo = control_topology(req);
 	uint64_t count[TOPO_ROUTER + 1] = {0}, resources = 0;
 	mono_t now = rt_now(control_rt(req->control));
 
 	op_ping(req);
 	if (ops->topology)
-		put_text(req->out, "topology", ops->topology);
-	put_number(req->out, "uptime_ms",
-		   (now.ns - control_started(req->control).ns) / NSEC_PER_MSEC);
+		control_put_text(req->out, "topology", ops->topology);
+	control_put_number(req->out, "uptime_ms",
+			   (now.ns - control_started(req->control).ns) / NSEC_PER_MSEC);
 	for (int i = 0; i < topo->num_nodes; i++)
 		count[topo->node[i].kind]++;
-	put_number(req->out, "adapters", count[TOPO_CA]);
-	put_number(req->out, "switches", count[TOPO_SWITCH]);
-	put_number(req->out, "routers", count[TOPO_ROUTER]);
+	control_put_number(req->out, "adapters", count[TOPO_CA]);
+	control_put_number(req->out, "switches", count[TOPO_SWITCH]);
+	control_put_number(req->out, "routers", count[TOPO_ROUTER]);
 	json_object_object_add(req->out, "ports", states(control_fabric(req->control)));
 	put_sm(req);
 	if (ops->each_resource &&
 	    !ops->each_resource(ops->ctx, control_fabric(req->control), -1,
 				count_resource, &resources))
-		put_number(req->out, "resources", resources);
+		control_put_number(req->out, "resources", resources);
 	if (ops->window_operations)
-		put_number(req->out, "window_operations", ops->window_operations());
-	return true;
-}
-
-/* --- topo, nodes ------------------------------------------------------- */
-
-/* what /sys/class/infiniband shows of a port besides */
-static void put_details(struct json_object *o, const struct ag_port *p)
-{
-	struct json_object *pkeys = json_object_new_array();
-
-	put_hex(o, "gid_prefix", p->gid_prefix, 16);
-	put_hex(o, "cap_mask", p->cap_mask, 8);
-	put_number(o, "sm_sl", p->sm_sl);
-	for (int i = 0; p->pkeys && i < p->num_pkeys; i++)
-		json_object_array_add(pkeys, json_object_new_int(p->pkeys[i]));
-	json_object_object_add(o, "pkeys", pkeys);
-}
-
-static struct json_object *port_json(struct fabric *fab, int node, int port, bool detail)
-{
-	const struct topology *topo = fab_topology(fab);
-	const struct topo_node *nd = &topo->node[node];
-	const struct topo_port *tp = &nd->port[port];
-	const struct ag_port *p = &fab_node(fab, node)->port[port];
-	bool up = p->state >= WIRE_PORT_INIT;
-	struct json_object *o = json_object_new_object();
-
-	put_number(o, "port", (uint64_t)port);
-	put_hex(o, "guid", topo_port_guid(nd, port), 16);
-	if (nd->kind != TOPO_SWITCH || port == 0) {
-		put_number(o, "lid", p->lid);
-		put_number(o, "lmc", p->lmc);
-		put_number(o, "sm_lid", p->sm_lid);
-	}
-	put_text(o, "state", state_name(p->state));
-	put_text(o, "phys_state", phys_name(p->phys_state));
-	put_text(o, "width", topo_width_name(up ? p->width_active : tp->width_enc));
-	put_text(o, "speed", topo_speed_name(up ? p->speed_active : tp->speed_enc));
-	if (port && tp->peer_node >= 0) {
-		put_text(o, "peer", topo->node[tp->peer_node].name);
-		put_number(o, "peer_port", tp->peer_port);
-		put_bool(o, "plugged", fab_link_plugged(fab, node, port));
-	}
-	if (detail)
-		put_details(o, p);
-	return o;
-}
-
-static struct json_object *node_json(struct fabric *fab, int node, bool ports,
-				     bool detail)
-{
-	const struct topo_node *nd = &fab_topology(fab)->node[node];
-	const struct ag_node *ag = fab_node(fab, node);
-	struct json_object *o = json_object_new_object(), *list;
-
-	put_text(o, "name", nd->name);
-	put_text(o, "kind", topo_kind_name(nd->kind));
-	json_object_object_add(
-		o, "desc",
-		json_object_new_string_len(ag->desc,
-					   (int)strnlen(ag->desc, sizeof(ag->desc))));
-	put_text(o, "id", nd->id);
-	put_hex(o, "guid", nd->guid, 16);
-	put_hex(o, "sys_guid", nd->sys_guid, 16);
-	put_hex(o, "vendor_id", nd->vendor_id, 6);
-	put_hex(o, "device_id", nd->device_id, 4);
-	put_number(o, "num_ports", nd->num_ports);
-	put_number(o, "lid", ag->port[nd->kind == TOPO_SWITCH ? 0 : 1].lid);
-	if (!ports)
-		return o;
-	list = json_object_new_array();
-	/* the LIDs of a switch are its port 0's */
-	for (int p = nd->kind == TOPO_SWITCH ? 0 : 1; p <= nd->num_ports; p++)
-		json_object_array_add(list, port_json(fab, node, p, detail));
-	json_object_object_add(o, "ports", list);
-	return o;
-}
-
-static void put_nodes(struct control_request *req, bool ports)
-{
-	struct json_object *list = json_object_new_array();
-	bool detail = get_flag(req, "detail");
-	int only = control_node(req);
-
-	for (int i = 0; only != -2 && i < topology_of(req)->num_nodes; i++)
-		if (only < 0 || i == only)
-			json_object_array_add(list,
-					      node_json(control_fabric(req->control), i,
-							ports, detail));
-	if (only == -2)
-		json_object_put(list);
-	else
-		json_object_object_add(req->out, "nodes", list);
-}
-
-static bool op_nodes(struct control_request *req)
-{
-	put_nodes(req, false);
-	return true;
-}
-
-static const struct {
-	const char *name;
-	void (*print)(const struct topology *topo, const struct topo_view *view,
-		      FILE *out);
-} formats[] = {
-	{"text", topo_print_text},
-	{"dot", topo_print_dot},
-	{"ibnetdiscover", topo_print_ibnetdiscover},
-};
-
-static void put_print(struct control_request *req, size_t format)
-{
-	struct topo_view view = {view_state, view_lid, control_fabric(req->control),
-				 get_flag(req, "colour")};
-	char *text = NULL;
-	size_t bytes = 0;
-	FILE *out = open_memstream(&text, &bytes);
-
-	if (out) {
-		formats[format].print(topology_of(req), &view, out);
-		if (!fclose(out))
-			json_object_object_add(
-				req->out, "text",
-				json_object_new_string_len(text, (int)bytes));
-	}
-	if (!json_object_object_length(req->out))
-		control_fail(req, "out of memory");
-	free(text);
-}
-
-static bool op_topo(struct control_request *req)
-{
-	const char *format = control_text(req, "format");
-
-	if (!format || !strcmp(format, "json")) {
-		put_nodes(req, true);
-		return true;
-	}
-	for (size_t i = 0; i < ARRAY_SIZE(formats); i++) {
-		if (!strcmp(format, formats[i].name)) {
-			put_print(req, i);
-			return true;
-		}
-	}
-	control_fail(req,
-		     "no format \"%.32s\"; expected json, text, dot or ibnetdiscover",
-		     format);
+		control_put_number(req->out, "window_operations", ops->window_operations());
 	return true;
 }
 
@@ -445,9 +148,9 @@ static bool op_link(struct control_request *req)
 		control_fail(req, "\"state\" is neither \"up\" nor \"down\"");
 		return true;
 	}
-	tp = &topology_of(req)->node[node].port[port];
+	tp = &control_topology(req)->node[node].port[port];
 	if (tp->peer_node < 0) {
-		control_fail(req, "no cable at %s:%d", topology_of(req)->node[node].name,
+		control_fail(req, "no cable at %s:%d", control_topology(req)->node[node].name,
 			     port);
 		return true;
 	}
@@ -457,14 +160,14 @@ static bool op_link(struct control_request *req)
 		holder = fab_link_holder(control_fabric(req->control), node, port);
 		control_fail(req, "%s:%d: fault rule %u holds this link down; "
 				  "'softib fault clear %u' ends that",
-			     topology_of(req)->node[node].name, port, holder, holder);
+			     control_topology(req)->node[node].name, port, holder, holder);
 		return true;
 	}
-	put_text(req->out, "node", topology_of(req)->node[node].name);
-	put_number(req->out, "port", (uint64_t)port);
-	put_text(req->out, "peer", topology_of(req)->node[tp->peer_node].name);
-	put_number(req->out, "peer_port", tp->peer_port);
-	put_text(req->out, "state", state);
+	control_put_text(req->out, "node", control_topology(req)->node[node].name);
+	control_put_number(req->out, "port", (uint64_t)port);
+	control_put_text(req->out, "peer", control_topology(req)->node[tp->peer_node].name);
+	control_put_number(req->out, "peer_port", tp->peer_port);
+	control_put_text(req->out, "state", state);
 	return true;
 }
 
@@ -505,21 +208,21 @@ static struct json_object *counters_json(struct control_request *req, int node, 
 		&fab_node(control_fabric(req->control), node)->port[port].count;
 	struct json_object *o = json_object_new_object();
 
-	put_text(o, "node", topology_of(req)->node[node].name);
-	put_number(o, "port", (uint64_t)port);
+	control_put_text(o, "node", control_topology(req)->node[node].name);
+	control_put_number(o, "port", (uint64_t)port);
 	for (size_t i = 0; i < ARRAY_SIZE(counters); i++) {
 		enum ag_counter c = counters[i].counter;
 
-		put_number(o, counters[i].name,
-			   (count->raw[c] - count->base_ext[c]) *
-				   (uint64_t)counters[i].scale);
+		control_put_number(o, counters[i].name,
+				   (count->raw[c] - count->base_ext[c]) *
+					   (uint64_t)counters[i].scale);
 	}
 	return o;
 }
 
 static bool op_counters(struct control_request *req)
 {
-	const struct topology *topo = topology_of(req);
+	const struct topology *topo = control_topology(req);
 	struct json_object *list;
 	int node = control_node(req), only_port = 0, first, last;
 
@@ -553,21 +256,21 @@ static int add_resource(void *arg, const struct control_resource *res)
 	struct resource_list *rl = arg;
 	struct json_object *o = json_object_new_object();
 
-	put_text(o, "node", rl->topo->node[res->node].name);
-	put_text(o, "device", res->device);
-	put_text(o, "type", res->type);
-	put_number(o, "handle", res->id);
+	control_put_text(o, "node", rl->topo->node[res->node].name);
+	control_put_text(o, "device", res->device);
+	control_put_text(o, "type", res->type);
+	control_put_number(o, "handle", res->id);
 	if (!strcmp(res->type, "qp"))
-		put_hex(o, "qpn", res->qpn, 6);
-	put_number(o, "pid", (uint64_t)res->pid);
-	put_text(o, "comm", res->comm ? res->comm : "");
+		control_put_hex(o, "qpn", res->qpn, 6);
+	control_put_number(o, "pid", (uint64_t)res->pid);
+	control_put_text(o, "comm", res->comm ? res->comm : "");
 	return json_object_array_add(rl->list, o);
 }
 
 static bool op_resources(struct control_request *req)
 {
 	const struct control_ops *ops = control_ops(req->control);
-	struct resource_list rl = {.topo = topology_of(req)};
+	struct resource_list rl = {.topo = control_topology(req)};
 	int node = control_node(req);
 
 	if (node == -2)
@@ -600,8 +303,8 @@ struct json_object *control_wait_done(struct fabric *fab, bool in_time)
 		snprintf(text, sizeof(text),
 			 "time-out: %s:%d is not Active but %s; is a subnet "
 			 "manager running?",
-			 topo->node[node].name, port, view_state(fab, node, port));
-		put_text(out, "error", text);
+			 topo->node[node].name, port, control_state_name(fab_node(fab, node)->port[port].state));
+		control_put_text(out, "error", text);
 	}
 	json_object_object_add(out, "ports", states(fab));
 	return out;
@@ -637,7 +340,7 @@ static bool op_stop(struct control_request *req)
 		control_fail(req, "this softibd cannot be stopped by its control socket");
 		return true;
 	}
-	put_number(req->out, "pid", (uint64_t)getpid());
+	control_put_number(req->out, "pid", (uint64_t)getpid());
 	ops->stop(ops->ctx);
 	return true;
 }
@@ -647,7 +350,7 @@ static const struct {
 	bool (*fn)(struct control_request *req);
 } operations[] = {
 	{"ping", op_ping},	   {"version", op_ping},	{"status", op_status},
-	{"topo", op_topo},	   {"nodes", op_nodes},		{"link", op_link},
+	{"topo", control_op_topo},	   {"nodes", control_op_nodes},		{"link", op_link},
 	{"counters", op_counters}, {"resources", op_resources}, {"wait", op_wait},
 	{"stop", op_stop},	   {"capture", control_op_capture},
 	{"fault_add", control_op_fault_add},	 {"fault_list", control_op_fault_list},

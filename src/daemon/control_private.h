@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Between the control socket (control.c) and its operations (control_ops.c). */
+/* Between the control socket (control.c) and its operations (control_ops.c and
+ * those that it lists). */
 #ifndef SOFTIB_DAEMON_CONTROL_PRIVATE_H
 #define SOFTIB_DAEMON_CONTROL_PRIVATE_H
 
@@ -29,9 +30,6 @@ struct control_request {
 /** control_dispatch() - do @req: the answer is in req->out. Return: false
  *  when the answer comes later (control_client_wait() was called) */
 bool control_dispatch(struct control_request *req);
-/** control_fail() - answer with an error only */
-__attribute__((format(printf, 2, 3)))
-void control_fail(struct control_request *req, const char *fmt, ...);
 
 /* --- what operations ask of the socket's side --- */
 struct rt *control_rt(const struct control *control);
@@ -49,7 +47,17 @@ void control_client_hold(struct control_client *client, struct control_hold *hol
 
 bool control_client_holds(const struct control_client *client);
 
-/* --- what the files of operations share --- */
+/* --- control_members.c --- */
+/** control_fail() - answer with an error only */
+__attribute__((format(printf, 2, 3)))
+void control_fail(struct control_request *req, const char *fmt, ...);
+/** control_put_*() - a member of the answer, or of an object in it */
+void control_put_text(struct json_object *o, const char *key, const char *text);
+void control_put_number(struct json_object *o, const char *key, uint64_t n);
+void control_put_bool(struct json_object *o, const char *key, bool value);
+void control_put_hex(struct json_object *o, const char *key, uint64_t n, int digits);
+/** control_flag() - is the member @key of the request true? */
+bool control_flag(struct control_request *req, const char *key);
 /** control_text() - the text @key of the request; NULL */
 const char *control_text(struct control_request *req, const char *key);
 /** control_number() - an integer in 0..@most; -1 when absent, -2 (and an
@@ -59,6 +67,15 @@ int64_t control_number(struct control_request *req, const char *key, int64_t mos
 int control_node(struct control_request *req);
 /** control_port() - "node" and "port", both needed. Return: do they exist? */
 bool control_port(struct control_request *req, int *node, int *port);
+/** control_topology() - of the fabric that is asked about */
+const struct topology *control_topology(struct control_request *req);
+
+/* --- operations in files of their own --- */
+/** control_op_topo(), control_op_nodes() - control_topo.c */
+bool control_op_topo(struct control_request *req);
+bool control_op_nodes(struct control_request *req);
+/** control_state_name() - "Active" for WIRE_PORT_ACTIVE (control_topo.c) */
+const char *control_state_name(unsigned state);
 /** control_op_capture() - the operation "capture" (control_capture.c) */
 bool control_op_capture(struct control_request *req);
 

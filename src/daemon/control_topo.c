@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* What there is, and in which state: the operations topo and nodes. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/control_private.h"
+
+/* --- the state of ports ------------------------------------------------ */
+
+const char *control_state_name(unsigned state)
+{
+	static const char *const names[] = {"?", "Down", "Init", "Armed", "Active"};
+
+	return state < ARRAY_SIZE(names) ? names[state] : names[0];
+}
+
+static const char *phys_name(unsigned state)
+{
+	static const char *const names[] = {
+		"?",	    "Sleep",  "Polling",       "Disabled",
+		"Training", "LinkUp", "ErrorRecovery", "PhyTest"};
+
+	return state < ARRAY_SIZE(names) ? names[state] : names[0];
+}
+
+static const char *view_state(void *ctx, int node, int port)
+{
+	return control_state_name(fab_node(ctx, node)->port[port].state);
+}
+
+static unsigned view_lid(void *ctx, int node, int port)
+{
+	return fab_node(ctx, node)->port[port].lid;
+}
+
+/* --- topo, nodes ------------------------------------------------------- */
+
+/* what /sys/class/infiniband shows of a port besides */
+static void put_details(struct json_object *o, const struct ag_port *p)
+{
+	struct json_object *pkeys = json_object_new_array();
+
+	control_put_hex(o, "gid_prefix", p->gid_prefix, 16);
+	control_put_hex(o, "cap_mask", p->cap_mask, 8);
+	control_put_number(o, "sm_sl", p->sm_sl);
+	for (int i = 0; p->pkeys && i < p->num_pkeys; i++)
+		json_object_array_add(pkeys, json_object_new_int(p->pkeys[i]));
+	json_object_object_add(o, "pkeys", pkeys);
+}
+
+static struct json_object *port_json(struct fabric *fab, int node, int port, bool detail)
+{
+	const struct topology *topo = fab_topology(fab);
+	const struct topo_node *nd = &topo->node[node];
+	const struct topo_port *tp = &nd->port[port];
+	const struct ag_port *p = &fab_node(fab, node)->port[port];
+	bool up = p->state >= WIRE_PORT_INIT;
+	struct json_object *o = json_object_new_object();
+
+	control_put_number(o, "port", (uint64_t)port);
+	control_put_hex(o, "guid", topo_port_guid(nd, port), 16);
+	if (nd->kind != TOPO_SWITCH || port == 0) {
+		control_put_number(o, "lid", p->lid);
+		control_put_number(o, "lmc", p->lmc);
+		control_put_number(o, "sm_lid", p->sm_lid);
+	}
+	control_put_text(o, "state", control_state_name(p->state));
+	control_put_text(o, "phys_state", phys_name(p->phys_state));
+	control_put_text(o, "width", topo_width_name(up ? p->width_active : tp->width_enc));
+	control_put_text(o, "speed", topo_speed_name(up ? p->speed_active : tp->speed_enc));
+	if (port && tp->peer_node >= 0) {
+		control_put_text(o, "peer", topo->node[tp->peer_node].name);
+		control_put_number(o, "peer_port", tp->peer_port);
+		control_put_bool(o, "plugged", fab_link_plugged(fab, node, port));
+	}
+	if (detail)
+		put_details(o, p);
+	return o;
+}
+
+static struct json_object *node_json(struct fabric *fab, int node, bool ports,
+				     bool detail)
+{
+	const struct topo_node *nd = &fab_topology(fab)->node[node];
+	const struct ag_node *ag = fab_node(fab, node);
+	struct json_object *o = json_object_new_object(), *list;
+
+	control_put_text(o, "name", nd->name);
+	control_put_text(o, "kind", topo_kind_name(nd->kind));
+	json_object_object_add(
+		o, "desc",
+		json_object_new_string_len(ag->desc,
+					   (int)strnlen(ag->desc, sizeof(ag->desc))));
+	control_put_text(o, "id", nd->id);
+	control_put_hex(o, "guid", nd->guid, 16);
+	control_put_hex(o, "sys_guid", nd->sys_guid, 16);
+	control_put_hex(o, "vendor_id", nd->vendor_id, 6);
+	control_put_hex(o, "device_id", nd->device_id, 4);
+	control_put_number(o, "num_ports", nd->num_ports);
+	control_put_number(o, "lid", ag->port[nd->kind == TOPO_SWITCH ? 0 : 1].lid);
+	if (!ports)
+		return o;
+	list = json_object_new_array();
+	/* the LIDs of a switch are its port 0's */
+	for (int p = nd->kind == TOPO_SWITCH ? 0 : 1; p <= nd->num_ports; p++)
+		json_object_array_add(list, port_json(fab, node, p, detail));
+	json_object_object_add(o, "ports", list);
+	return o;
+}
+
+static void put_nodes(struct control_request *req, bool ports)
+{
+	struct json_object *list = json_object_new_array();
+	bool detail = control_flag(req, "detail");
+	int only = control_node(req);
+
+	for (int i = 0; only != -2 && i < control_topology(req)->num_nodes; i++)
+		if (only < 0 || i == only)
+			json_object_array_add(list,
+					      node_json(control_fabric(req->control), i,
+							ports, detail));
+	if (only == -2)
+		json_object_put(list);
+	else
+		json_object_object_add(req->out, "nodes", list);
+}
+
+bool control_op_nodes(struct control_request *req)
+{
+	put_nodes(req, false);
+	return true;
+}
+
+static const struct {
+	const char *name;
+	void (*print)(const struct topology *topo, const struct topo_view *view,
+		      FILE *out);
+} formats[] = {
+	{"text", topo_print_text},
+	{"dot", topo_print_dot},
+	{"ibnetdiscover", topo_print_ibnetdiscover},
+};
+
+static void put_print(struct control_request *req, size_t format)
+{
+	struct topo_view view = {view_state, view_lid, control_fabric(req->control),
+				 control_flag(req, "colour")};
+	char *text = NULL;
+	size_t bytes = 0;
+	FILE *out = open_memstream(&text, &bytes);
+
+	if (out) {
+		formats[format].print(control_topology(req), &view, out);
+		if (!fclose(out))
+			json_object_object_add(
+				req->out, "text",
+				json_object_new_string_len(text, (int)bytes));
+	}
+	if (!json_object_object_length(req->out))
+		control_fail(req, "out of memory");
+	free(text);
+}
+
+bool control_op_topo(struct control_request *req)
+{
+	const char *format = control_text(req, "format");
+
+	if (!format || !strcmp(format, "json")) {
+		put_nodes(req, true);
+		return true;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(formats); i++) {
+		if (!strcmp(format, formats[i].name)) {
+			put_print(req, i);
+			return true;
+		}
+	}
+	control_fail(req,
+		     "no format \"%.32s\"; expected json, text, dot or ibnetdiscover",
+		     format);
+	return true;
+}
