@@ -78,9 +78,13 @@ void tp_sq_at_end(struct tp_qp *qp)
 		qp->ops->event(qp->ctx, TP_EVENT_SQ_DRAINED); /* 10.3.1.5 */
 	} else if (sq->tail == sq->end) {
 		tp_sq_fail_oldest(qp, sq->fail_status);
+	} else if (qp->state == IBV_QPS_SQD) {
+		sq->stop = TP_STOP_DRAIN; /* drain() left it to what had failed, see below */
+		sq->end = sq->fresh;
+		tp_sq_at_end(qp);
 	} else {
 		/* it failed when it was to be sent again, but the peer had all */
 		sq->stop = TP_STOP_NONE;
-		sq->end = qp->state == IBV_QPS_RTS ? sq->head : sq->fresh;
+		sq->end = sq->head;
 	}
 }

@@ -560,10 +560,9 @@ static void test_stale_duplicate_gives_way(void **state)
 }
 
 /* a request cannot be sent again, but its first copy is acknowledged after all */
-static void test_resend_fails_ack_saves(void **state)
+static struct pair *resend_that_fails(void)
 {
 	struct pair *p = pair_new(&(struct pair_options){0});
-	struct wire_packet pkt = ack_at(0x101);
 	struct tp_packet_out out;
 
 	for (unsigned i = 1; i <= 2; i++) {
@@ -578,11 +577,40 @@ static void test_resend_fails_ack_saves(void **state)
 	p->side[A].key_revoked = true;
 	assert_false(tp_qp_transmit(p->side[A].qp, &out, p->now));
 	p->side[A].key_revoked = false;
+	return p;
+}
+
+static void test_resend_fails_ack_saves(void **state)
+{
+	struct pair *p = resend_that_fails();
+	struct wire_packet pkt = ack_at(0x101);
+	struct tp_packet_out out;
+
 	pair_deliver(p, A, &pkt);
 	pair_expect_sent(p, A, 1, IBV_WC_SUCCESS);
 	pair_expect_sent(p, A, 2, IBV_WC_SUCCESS);
 	assert_int_equal(tp_qp_state(p->side[A].qp), IBV_QPS_RTS);
 	pair_send(p, A, IBV_WR_RDMA_WRITE, 3, 0, 8, 0);
+	assert_true(tp_qp_transmit(p->side[A].qp, &out, p->now));
+	assert_int_equal(out.hdr.bth.psn.v, 0x102);
+	pair_free(p);
+}
+
+/* ... while the send queue is to drain: it has, then, and nothing new begins */
+static void test_resend_fails_ack_drains(void **state)
+{
+	struct pair *p = resend_that_fails();
+	struct wire_packet pkt = ack_at(0x101);
+	struct tp_packet_out out;
+
+	tp_qp_modify(p->side[A].qp, IBV_QPS_SQD, p->now);
+	pair_send(p, A, IBV_WR_RDMA_WRITE, 3, 0, 8, 0);
+	assert_true(tp_qp_is_draining(p->side[A].qp));
+	pair_deliver(p, A, &pkt);
+	assert_true(pair_had_event(p, A, TP_EVENT_SQ_DRAINED));
+	assert_false(tp_qp_is_draining(p->side[A].qp));
+	assert_false(tp_qp_transmit(p->side[A].qp, &out, p->now));
+	tp_qp_modify(p->side[A].qp, IBV_QPS_RTS, p->now);
 	assert_true(tp_qp_transmit(p->side[A].qp, &out, p->now));
 	assert_int_equal(out.hdr.bth.psn.v, 0x102);
 	pair_free(p);
@@ -801,6 +829,7 @@ int main(void)
 		cmocka_unit_test(test_duplicate_read_elsewhere),
 		cmocka_unit_test(test_stale_duplicate_gives_way),
 		cmocka_unit_test(test_resend_fails_ack_saves),
+		cmocka_unit_test(test_resend_fails_ack_drains),
 		cmocka_unit_test(test_ack_borders),
 		cmocka_unit_test(test_request_borders),
 		cmocka_unit_test(test_largest_read),
