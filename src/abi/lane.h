@@ -14,11 +14,10 @@
  *   bulk[]   a ring of longer payloads, in the order of their records: a small
  *            one at first, all of bulk[] where much is sent
  *
- * A record stands for one packet or for a segment of many. Its first word is
- * stored last and holds the lap of the ring in which it was written: a cell
- * that bears the lap its reader has come to is valid, and a message moves one
- * cache line. The room of a payload is given back with its cell: only the
- * sender knows where it ended (abi_lane_tx.bulk_end).
+ * A record stands for one packet or for a segment of many. Its cell says itself
+ * whether it is valid (cell.h): a message moves one cache line. The room of a
+ * payload is given back with its cell: only the sender knows where it ended
+ * (abi_lane_tx.bulk_end).
  *
  * A ring of bulk[] that is larger than the cores' own caches is the faster one:
  * lines that come round have left both of them for the cache that the cores
@@ -52,6 +51,7 @@
 #ifndef SOFTIB_ABI_LANE_H
 #define SOFTIB_ABI_LANE_H
 
+#include "abi/cell.h"
 #include "abi/ring.h"
 
 #define ABI_LANE_FLOWS 128
@@ -59,39 +59,12 @@
 #define ABI_LANE_BULK (2u << 20)    /* bytes, a power of two */
 #define ABI_LANE_NARROW (256u << 10) /* of them at first; a power of two */
 #define ABI_SEGMENT_BYTES (64u << 10)
-#define ABI_CELL_BYTES 40u
 #define ABI_NO_LANE 0xffffffffu
 
 /** struct abi_flow_count - what the sender sent; it alone writes */
 struct abi_flow_count {
 	_Atomic uint64_t packets, dwords; /* dwords as in the LRH's length */
 };
-
-enum abi_record_flags {
-	ABI_RECORD_ACK_REQ = 1 << 0,
-	ABI_RECORD_SOLICITED = 1 << 1,
-	ABI_RECORD_ACK = 1 << 2,  /* ack_psn is an acknowledgement */
-	ABI_RECORD_GRH = 1 << 3,  /* 40 bytes of GRH stand before the payload */
-	ABI_RECORD_BULK = 1 << 4, /* the payload is in bulk[] */
-};
-
-/** struct abi_record - the headers of a packet or segment, unpacked; in a cell
- *  they are three words (abi_record_pack) */
-struct abi_record {
-	uint8_t lap, opcode, flags, sl, dlid_path_bits;
-	uint16_t slid, pkey, packets;
-	uint32_t psn, ack_psn, dest_qpn, src_qpn;
-	uint32_t length_bytes; /* of payload, with a GRH's 40 */
-};
-
-struct abi_cell {
-	_Atomic uint64_t word[3]; /* struct abi_record */
-	/* extended headers, then the payload if it fits; with ABI_RECORD_BULK
-	 * its place in bulk[] instead, in the last four bytes */
-	uint8_t data[ABI_CELL_BYTES];
-} __attribute__((aligned(64)));
-
-#define ABI_CELL_BULK (ABI_CELL_BYTES - 4) /* where in data that place stands */
 
 struct abi_lane {
 	alignas(64) struct abi_flow_count flow[ABI_LANE_FLOWS];
@@ -124,45 +97,8 @@ struct abi_lane_tx {
 struct abi_lane_rx {
 	struct abi_lane *memory;
 	uint32_t head, released;
+	struct abi_cell whole; /* the data of a streamed cell */
 };
-
-/*
- * Bits of the words, lowest first:
- *   0  psn 24, lap 8, dest_qpn 24, opcode 8
- *   1  src_qpn 24, flags 8, ack_psn 24, dlid_path_bits 8
- *   2  length_bytes 18, packets 10, sl 4, slid 16, pkey 16
- */
-static inline void abi_record_pack(const struct abi_record *r, uint64_t word[3])
-{
-	word[0] = r->psn | (uint32_t)r->lap << 24 | (uint64_t)(r->dest_qpn | (uint32_t)r->opcode << 24) << 32;
-	word[1] = r->src_qpn | (uint32_t)r->flags << 24 |
-		  (uint64_t)(r->ack_psn | (uint32_t)r->dlid_path_bits << 24) << 32;
-	word[2] = r->length_bytes | (uint32_t)r->packets << 18 | (uint32_t)r->sl << 28 |
-		  (uint64_t)r->slid << 32 | (uint64_t)r->pkey << 48;
-}
-
-/** abi_record_bytes() - r.length_bytes, before anything else is unpacked */
-static inline uint32_t abi_record_bytes(const uint64_t word[3])
-{
-	return word[2] & 0x3ffff;
-}
-
-static inline void abi_record_unpack(const uint64_t word[3], struct abi_record *r)
-{
-	r->psn = word[0] & 0xffffff;
-	r->lap = (uint8_t)(word[0] >> 24);
-	r->dest_qpn = word[0] >> 32 & 0xffffff;
-	r->opcode = (uint8_t)(word[0] >> 56);
-	r->src_qpn = word[1] & 0xffffff;
-	r->flags = (uint8_t)(word[1] >> 24);
-	r->ack_psn = word[1] >> 32 & 0xffffff;
-	r->dlid_path_bits = (uint8_t)(word[1] >> 56);
-	r->length_bytes = abi_record_bytes(word);
-	r->packets = word[2] >> 18 & 0x3ff;
-	r->sl = word[2] >> 28 & 0xf;
-	r->slid = (uint16_t)(word[2] >> 32);
-	r->pkey = (uint16_t)(word[2] >> 48);
-}
 
 static inline uint8_t abi_lane_lap(uint32_t position)
 {
@@ -282,6 +218,19 @@ static inline void abi_lane_publish_words(struct abi_lane_tx *tx, struct abi_cel
 	atomic_store_explicit(&cell->word[0], first, memory_order_release);
 }
 
+/** abi_lane_publish_stream() - as abi_lane_publish_words(), a record of one packet with
+ *  its data, as abi_cell_stream() */
+static inline void abi_lane_publish_stream(struct abi_lane_tx *tx, struct abi_cell *cell,
+					   const uint64_t word[3], uint64_t first,
+					   const uint8_t *rest, uint32_t left)
+{
+	uint32_t at = tx->tail;
+
+	tx->bulk_end[at & (ABI_LANE_CELLS - 1)] = tx->bulk_tail;
+	tx->tail = at + 1;
+	abi_cell_stream(cell, abi_lane_lap(at), word, first, rest, left);
+}
+
 static inline void abi_lane_publish(struct abi_lane_tx *tx, struct abi_record *record)
 {
 	uint64_t word[3];
@@ -314,27 +263,30 @@ static inline bool abi_lane_passed(const struct abi_lane_tx *tx, uint32_t positi
 
 /* --- receiving --- */
 
-/** abi_lane_waiting() - is there a record to read? */
-static inline bool abi_lane_waiting(const struct abi_lane_rx *rx)
-{
-	struct abi_cell *cell = abi_lane_cell(rx->memory, rx->head);
-	uint64_t word = atomic_load_explicit(&cell->word[0], memory_order_acquire);
-
-	return (uint8_t)(word >> 24) == abi_lane_lap(rx->head);
-}
-
 /** abi_lane_next() - the record that waits: its headers, and the payload that
  *  is not in bulk; NULL: none */
-static inline const struct abi_cell *abi_lane_next(const struct abi_lane_rx *rx, uint64_t word[3])
+static inline const struct abi_cell *abi_lane_next(struct abi_lane_rx *rx, uint64_t word[3])
 {
 	struct abi_cell *cell = abi_lane_cell(rx->memory, rx->head);
+	uint8_t lap = abi_lane_lap(rx->head);
 
 	word[0] = atomic_load_explicit(&cell->word[0], memory_order_acquire);
-	if ((uint8_t)(word[0] >> 24) != abi_lane_lap(rx->head))
+	if ((uint8_t)(word[0] >> 24) != lap)
 		return NULL;
 	word[1] = atomic_load_explicit(&cell->word[1], memory_order_relaxed);
 	word[2] = atomic_load_explicit(&cell->word[2], memory_order_relaxed);
+	if (word[1] & (uint64_t)ABI_RECORD_STREAM << 24)
+		return abi_cell_streamed(cell, lap, word, &rx->whole);
 	return cell;
+}
+
+/** abi_lane_waiting() - is there a record to read? */
+static inline bool abi_lane_waiting(const struct abi_lane_rx *rx)
+{
+	struct abi_lane_rx look = *rx;
+	uint64_t word[3];
+
+	return abi_lane_next(&look, word) != NULL;
 }
 
 static inline void abi_lane_release(struct abi_lane_rx *rx)

@@ -36,6 +36,28 @@ static inline void copy_short(void *to, const void *from, size_t len)
 	}
 }
 
+/** load_few() - @len bytes, 8 at most, the first one lowest; read by loads that no
+ *  store before was narrower than, where the program stored them as they are long */
+static inline uint64_t load_few(const void *from, size_t len)
+{
+	const uint8_t *f = from;
+	uint32_t low, high;
+	uint64_t all;
+
+	if (likely(len == 8)) {
+		memcpy(&all, f, 8);
+		return all;
+	}
+	if (len >= 4) {
+		memcpy(&low, f, 4);
+		memcpy(&high, f + len - 4, 4);
+		return low | (uint64_t)high << 8 * (len - 4);
+	}
+	return len ? f[0] | (uint64_t)f[len / 2] << 8 * (len / 2) |
+			     (uint64_t)f[len - 1] << 8 * (len - 1) :
+		     0;
+}
+
 /** copy_few() - memcpy(), of a few bytes more often than not */
 static inline void copy_few(void *to, const void *from, size_t len)
 {

@@ -23,6 +23,19 @@ static inline bool eng_datagram_holds(const struct engine *e, const struct eng_q
 	       qp->small_path_bits == av->src_path_bits;
 }
 
+/** eng_datagram_streams() - were so many posted since @qp heard of anybody that the next
+ *  one's turn is not at once? Nothing tells what became of them */
+static inline bool eng_datagram_streams(struct eng_qp *qp)
+{
+	uint64_t heard = qp->tp->stats.rx_packets;
+
+	if (qp->datagrams_heard != heard) {
+		qp->datagrams_heard = heard;
+		qp->datagrams_run = 0;
+	}
+	return ++qp->datagrams_run > TP_STREAM_MESSAGES;
+}
+
 /** eng_datagram_put() - into the cell at the tail of the lane of @qp's flow */
 static inline void eng_datagram_put(struct eng_qp *qp, const struct ibv_send_wr *wr,
 				    const void *payload, uint32_t len)
@@ -39,13 +52,20 @@ static inline void eng_datagram_put(struct eng_qp *qp, const struct ibv_send_wr 
 		qp->small_word[2] | len | (uint64_t)qp->path.pkey << 48,
 	};
 
-	memcpy(cell->data, &qkey, ENG_QKEY_BYTES);
-	if (len > ABI_CELL_BYTES - ENG_QKEY_BYTES) {
-		word[1] |= (uint64_t)ABI_RECORD_BULK << 24;
-		to = abi_lane_put_bulk(tx, cell, len);
+	if (eng_datagram_streams(qp) && len + ENG_QKEY_BYTES <= ABI_STREAM_BYTES && tx->no_fence) {
+		uint32_t first = MIN(len, ABI_STREAM_FIRST - ENG_QKEY_BYTES);
+
+		eng_stream(qp->engine, tx, cell, word, qkey | load_few(payload, first) << 32,
+			   (const uint8_t *)payload + first, len - first);
+	} else {
+		memcpy(cell->data, &qkey, ENG_QKEY_BYTES);
+		if (len > ABI_CELL_BYTES - ENG_QKEY_BYTES) {
+			word[1] |= (uint64_t)ABI_RECORD_BULK << 24;
+			to = abi_lane_put_bulk(tx, cell, len);
+		}
+		copy_few(to, payload, len);
+		abi_lane_publish_words(tx, cell, word);
 	}
-	copy_few(to, payload, len);
-	abi_lane_publish_words(tx, cell, word);
 	eng_lane_count(flow->count, 1, qp->flow_dwords + (len + 3) / 4);
 }
 

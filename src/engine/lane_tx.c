@@ -207,18 +207,24 @@ static bool send_ack(struct engine *e, struct eng_qp *qp)
 	struct abi_cell *cell;
 	uint64_t word[3];
 	uint32_t aeth;
+	bool streams;
 
 	if (!tp_small_acks(qp->tp) || !eng_flow_holds(e, qp) ||
 	    !abi_lane_has_cell(&qp->flow->lane->tx))
 		return false;
 	tx = &qp->flow->lane->tx;
 	cell = abi_lane_cell(tx->memory, tx->tail);
+	streams = qp->tp->resp.owed >= TP_ACK_MESSAGES && ABI_STREAM_BYTES && tx->no_fence;
 	word[0] = (qp->small_word[0] & ~((uint64_t)0xff << 56)) |
 		  (uint64_t)(WIRE_RC | WIRE_ACKNOWLEDGE) << 56 | tp_small_ack(qp->tp, &aeth).v;
 	word[1] = qp->small_word[1] & ~((uint64_t)ABI_RECORD_ACK_REQ << 24);
 	word[2] = qp->small_word[2] | (uint64_t)qp->tp->attr.pkey << 48;
-	memcpy(cell->data, &aeth, sizeof(aeth));
-	abi_lane_publish_words(tx, cell, word);
+	if (streams) {
+		eng_stream(e, tx, cell, word, aeth, NULL, 0);
+	} else {
+		memcpy(cell->data, &aeth, sizeof(aeth));
+		abi_lane_publish_words(tx, cell, word);
+	}
 	eng_lane_count(qp->flow->count, 1, qp->flow_dwords + WIRE_AETH_BYTES / 4);
 	note_dirty(e, qp->flow->lane);
 	return true;

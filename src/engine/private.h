@@ -85,6 +85,8 @@ struct eng_qp {
 	struct eng_path path; /* of that flow */
 	uint8_t flow_dwords;  /* the headers of a small SEND by it, ICRC and all */
 	uint8_t small_path_bits; /* UD: of the source, in small_word */
+	uint32_t datagrams_run;	 /* UD: posted since it had heard of so many: */
+	uint64_t datagrams_heard;
 	/* --- small SENDs (small.h) --- */
 	uint64_t small_word[3]; /* RC, UD: the record of one by that flow */
 	uint32_t small_bytes[2]; /* how long one by that flow may be; [1]: inline */
@@ -125,6 +127,7 @@ struct engine {
 	bool unflushed; /* packets committed since the last flush */
 	bool spoilt;	/* a QP is */
 	bool put_off;	/* something is to be done when the lock is given back */
+	bool in_windows; /* stores into peers' memory were done, and no fence since */
 	bool notified;	/* an armed CQ's event was raised in this turn */
 	struct eng_table qps, mrs;
 	struct eng_mr *recent_mr[ENG_RECENT_MRS];

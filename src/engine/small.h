@@ -39,6 +39,19 @@ static inline bool eng_small_has_room(struct abi_lane_tx *tx, uint32_t len)
 	       (len <= ABI_CELL_BYTES || abi_lane_room(tx, len, len) >= len);
 }
 
+/** eng_stream() - a record into the cell at the tail of @tx, past the caches */
+static inline void eng_stream(struct engine *e, struct abi_lane_tx *tx, struct abi_cell *cell,
+			      const uint64_t word[3], uint64_t first, const void *rest,
+			      uint32_t left)
+{
+	/* an RDMA WRITE that was before it is seen before it */
+	if (unlikely(e->in_windows)) {
+		atomic_thread_fence(memory_order_seq_cst);
+		e->in_windows = false;
+	}
+	abi_lane_publish_stream(tx, cell, word, first, rest, left);
+}
+
 /** eng_small_put() - into the cell at the tail of the lane of @flow, @qp's.
  *  @flags: of the request. P_Key and flags are read where they are used: what is
  *  spilled narrow and loaded wide waits for the store */
@@ -59,12 +72,17 @@ static inline void eng_small_put(const struct eng_qp *qp, const struct eng_flow 
 		   ABI_RECORD_SOLICITED << 24;
 	if (s->has_ack)
 		word[1] |= (uint64_t)ABI_RECORD_ACK << 24 | (uint64_t)s->ack.v << 32;
-	if (len > ABI_CELL_BYTES) {
-		word[1] |= (uint64_t)ABI_RECORD_BULK << 24;
-		to = abi_lane_put_bulk(tx, cell, len);
+	if (len <= ABI_STREAM_BYTES && tp_small_streams(qp->tp) && tx->no_fence) {
+		eng_stream(qp->engine, tx, cell, word, load_few(s->payload, MIN(len, 8u)),
+			   (const uint8_t *)s->payload + 8, len - MIN(len, 8u));
+	} else {
+		if (len > ABI_CELL_BYTES) {
+			word[1] |= (uint64_t)ABI_RECORD_BULK << 24;
+			to = abi_lane_put_bulk(tx, cell, len);
+		}
+		copy_few(to, s->payload, len);
+		abi_lane_publish_words(tx, cell, word);
 	}
-	copy_few(to, s->payload, len);
-	abi_lane_publish_words(tx, cell, word);
 	eng_lane_count(flow->count, 1, qp->flow_dwords + (len + 3) / 4);
 }
 

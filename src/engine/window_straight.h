@@ -38,9 +38,10 @@ static inline void window_leave(struct abi_window_page *page)
 
 /** window_enter() - Return: true between here and window_leave() the target waits
  *  for us, and all that was granted still stands. @page: ours */
-static inline bool window_enter(const struct engine *e, struct abi_window_page *page,
+static inline bool window_enter(struct engine *e, struct abi_window_page *page,
 				const struct eng_grant *g)
 {
+	e->in_windows = true;
 	atomic_store_explicit(&page->section, g->peer, memory_order_relaxed);
 	atomic_signal_fence(memory_order_seq_cst);
 	if (unlikely(e->windows->cfg.fenced))

@@ -101,6 +101,13 @@ static inline bool tp_small_waits(const struct tp_qp *qp)
 	return qp->sq.timer.ns != MONO_NEVER.ns;
 }
 
+/** tp_small_streams() - are so many under way already that the next one's turn is not
+ *  at once? */
+static inline bool tp_small_streams(const struct tp_qp *qp)
+{
+	return qp->sq.head - qp->sq.tail > TP_STREAM_MESSAGES;
+}
+
 /** tp_small_idle() - tp_qp_idle() */
 static inline bool tp_small_idle(const struct tp_qp *qp)
 {

@@ -193,14 +193,21 @@ const struct eng_link_ops *traffic_link_ops(void)
 
 /* --- lanes: what was written into them since the last look --- */
 
-static void watch_record(struct program *p, const struct abi_cell *cell)
+/* the record at @position, as its receiver sees it */
+static void watch_record(struct program *p, struct abi_lane *memory, uint32_t position)
 {
-	uint64_t word[3] = {cell->word[0], cell->word[1], cell->word[2]};
+	struct abi_lane_rx look = {.memory = memory, .head = position};
+	uint64_t word[3] = {0};
+	const struct abi_cell *cell = abi_lane_next(&look, word);
 	struct wire_packet pkt = {0};
 	struct abi_record record;
 	struct eng_stats stats;
 	struct end *e;
 
+	if (!cell) {
+		sim_fail(p->sim, ORACLE_COUNT, "record %u of a lane is none", position);
+		return;
+	}
 	abi_record_unpack(word, &record);
 	p->sim->result->packets += record.packets;
 	p->sim->result->by_lane += record.packets;
@@ -236,7 +243,7 @@ void traffic_watch_lanes(struct program *p)
 			*w = (struct lane_watch){.lane = lane, .id = lane->id};
 		for (; w->seen != tx->tail; w->seen++)
 			if (tx->tail - w->seen <= ABI_LANE_CELLS)
-				watch_record(p, abi_lane_cell(tx->memory, w->seen));
+				watch_record(p, tx->memory, w->seen);
 	}
 }
 

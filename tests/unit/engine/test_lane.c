@@ -58,6 +58,42 @@ static void a_list_keeps_its_order(void **state)
 	part(j);
 }
 
+static unsigned streamed(const struct joined *j, unsigned records)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < records; i++)
+		n += j->out[0].tx.memory->cell[i].word[1] >> 24 & ABI_RECORD_STREAM ? 1 : 0;
+	return n;
+}
+
+/* Behind so many that nobody answered, the next ones are streamed: they arrive alike */
+static void what_follows_many_is_streamed(void **state)
+{
+	struct joined *j = join();
+	uint32_t n = 14; /* receives of a world, and requests */
+
+	j->out[0].tx.no_fence = true;
+	fill(&j->w->a, 256);
+	for (uint32_t i = 0; i < n; i++)
+		recv_into(&j->w->b, i, 64 * i, 64);
+	for (uint32_t i = 0; i < n; i++)
+		assert_int_equal(send(&j->w->a, (struct ibv_send_wr){.wr_id = i, .opcode = IBV_WR_SEND},
+				      i < 8 ? 8 : (i - 7) * 7), 0);
+	assert_int_equal(streamed(j, n), 14 - 8 - 1 /* of 42 bytes */);
+	run(j->w);
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t bytes = i < 8 ? 8 : (i - 7) * 7;
+		struct ibv_wc wc = take(&j->w->b);
+
+		assert_int_equal(take(&j->w->a).wr_id, i);
+		assert_int_equal(wc.wr_id, i);
+		assert_int_equal(wc.byte_len, bytes);
+		assert_memory_equal(j->w->b.memory + 64 * i, j->w->a.memory, bytes);
+	}
+	part(j);
+}
+
 /* --- datagrams --- */
 
 static const struct tp_av to_b = {.dlid = 2, .port_num = 1};
@@ -98,6 +134,27 @@ static void datagrams_complete_alike(void **state)
 	}
 	assert_int_equal(by_lane(j), sent);
 	assert_int_equal(j->flow[0].count->dwords, dwords);
+	part(j);
+}
+
+static void datagrams_in_a_row_are_streamed(void **state)
+{
+	struct joined *j = join_as(IBV_QPT_UD);
+
+	j->out[0].tx.no_fence = true;
+	fill(&j->w->a, 256);
+	for (uint32_t i = 0; i < 14; i++) {
+		recv_into(&j->w->b, i, 100 * i, 100);
+		assert_int_equal(send(&j->w->a, datagram(0), 1 + 3 * i), 0);
+	}
+	/* the first looked for its way; the last two are too long */
+	assert_int_equal(streamed(j, 14), 14 - 1 - 8 - 2);
+	run(j->w);
+	for (uint32_t i = 0; i < 14; i++) {
+		take(&j->w->a);
+		assert_int_equal(take(&j->w->b).byte_len, 40 + 1 + 3 * i);
+		assert_memory_equal(j->w->b.memory + 100 * i + 40, j->w->a.memory, 1 + 3 * i);
+	}
 	part(j);
 }
 
@@ -471,7 +528,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(lanes_and_packets_complete_alike),
 		cmocka_unit_test(a_list_keeps_its_order),
+		cmocka_unit_test(what_follows_many_is_streamed),
 		CASE(datagrams_complete_alike),
+		cmocka_unit_test(datagrams_in_a_row_are_streamed),
 		cmocka_unit_test(datagrams_for_others_are_dropped),
 		cmocka_unit_test(a_datagram_without_a_way_is_refused),
 		cmocka_unit_test(bulk_goes_round_and_is_full),

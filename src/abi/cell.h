@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * A cell of a lane (lane.h): one cache line with a record, which is the headers of
+ * a packet or of a segment of many, and up to ABI_CELL_BYTES behind them.
+ *
+ * A record is stored word by word, the first one last, which holds the lap of the
+ * ring: a cell that bears the lap its reader has come to is valid. So the line has
+ * to be taken from the core that read it, and a core takes one line at a time: 60 ns
+ * a record where the two share a cache, 160 ns where not, however far ahead it asks.
+ * That is as soon as one that is alone can be there. But in a stream of records the
+ * second costs what the first did, and then a *streamed* cell is cheaper: all of the
+ * line is stored past the caches, so that nobody has to give it up. Its reader waits
+ * half a microsecond for one, and hardly at all for those that come behind it.
+ *
+ * Such stores may be seen in any order. The 16 bytes of each are seen at once, and each
+ * has the lap of its own:
+ *
+ *   bytes  0  word 0, with the lap; word 1, with ABI_RECORD_STREAM
+ *         16  word 2, with the lap and how many of the next two are data in the place
+ *             of `packets`, which is 1; 8 bytes of data
+ *         32  15 bytes of data, the lap
+ *         48  15 bytes of data, the lap
+ *
+ * Where a processor keeps some of them back, it does so until it has an interrupt.
+ */
+#ifndef SOFTIB_ABI_CELL_H
+#define SOFTIB_ABI_CELL_H
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/copy.h"
+
+#define ABI_CELL_BYTES 40u
+
+enum abi_record_flags {
+	ABI_RECORD_ACK_REQ = 1 << 0,
+	ABI_RECORD_SOLICITED = 1 << 1,
+	ABI_RECORD_ACK = 1 << 2,  /* ack_psn is an acknowledgement */
+	ABI_RECORD_GRH = 1 << 3,  /* 40 bytes of GRH stand before the payload */
+	ABI_RECORD_BULK = 1 << 4, /* the payload is in bulk[] */
+	ABI_RECORD_STREAM = 1 << 5, /* in a cell alone: it is a streamed one */
+};
+
+/** struct abi_record - the headers of a packet or segment, unpacked; in a cell
+ *  they are three words (abi_record_pack) */
+struct abi_record {
+	uint8_t lap, opcode, flags, sl, dlid_path_bits;
+	uint16_t slid, pkey, packets;
+	uint32_t psn, ack_psn, dest_qpn, src_qpn;
+	uint32_t length_bytes; /* of payload, with a GRH's 40 */
+};
+
+struct abi_cell {
+	_Atomic uint64_t word[3]; /* struct abi_record */
+	/* extended headers, then the payload if it fits; with ABI_RECORD_BULK
+	 * its place in bulk[] instead, in the last four bytes */
+	uint8_t data[ABI_CELL_BYTES];
+} __attribute__((aligned(64)));
+
+#define ABI_CELL_BULK (ABI_CELL_BYTES - 4) /* where in data that place stands */
+
+/*
+ * Bits of the words, lowest first:
+ *   0  psn 24, lap 8, dest_qpn 24, opcode 8
+ *   1  src_qpn 24, flags 8, ack_psn 24, dlid_path_bits 8
+ *   2  length_bytes 18, packets 10, sl 4, slid 16, pkey 16
+ */
+static inline void abi_record_pack(const struct abi_record *r, uint64_t word[3])
+{
+	word[0] = r->psn | (uint32_t)r->lap << 24 | (uint64_t)(r->dest_qpn | (uint32_t)r->opcode << 24) << 32;
+	word[1] = r->src_qpn | (uint32_t)r->flags << 24 |
+		  (uint64_t)(r->ack_psn | (uint32_t)r->dlid_path_bits << 24) << 32;
+	word[2] = r->length_bytes | (uint32_t)r->packets << 18 | (uint32_t)r->sl << 28 |
+		  (uint64_t)r->slid << 32 | (uint64_t)r->pkey << 48;
+}
+
+/** abi_record_bytes() - r.length_bytes, before anything else is unpacked */
+static inline uint32_t abi_record_bytes(const uint64_t word[3])
+{
+	return word[2] & 0x3ffff;
+}
+
+static inline void abi_record_unpack(const uint64_t word[3], struct abi_record *r)
+{
+	r->psn = word[0] & 0xffffff;
+	r->lap = (uint8_t)(word[0] >> 24);
+	r->dest_qpn = word[0] >> 32 & 0xffffff;
+	r->opcode = (uint8_t)(word[0] >> 56);
+	r->src_qpn = word[1] & 0xffffff;
+	r->flags = (uint8_t)(word[1] >> 24);
+	r->ack_psn = word[1] >> 32 & 0xffffff;
+	r->dlid_path_bits = (uint8_t)(word[1] >> 56);
+	r->length_bytes = abi_record_bytes(word);
+	r->packets = word[2] >> 18 & 0x3ff;
+	r->sl = word[2] >> 28 & 0xf;
+	r->slid = (uint16_t)(word[2] >> 32);
+	r->pkey = (uint16_t)(word[2] >> 48);
+}
+
+/* --- streamed --- */
+
+#define ABI_STREAM_FIRST 8u  /* bytes of data behind word 2 */
+#define ABI_STREAM_PIECE 15u /* ... and in each of two pieces more */
+
+#ifdef __SSE2__
+
+#define ABI_STREAM_BYTES (ABI_STREAM_FIRST + 2 * ABI_STREAM_PIECE)
+#define ABI_STREAM_PACKETS 18 /* where in word 2 `packets` stands: 10 bits */
+
+/* the first of @left bytes, and the lap */
+static inline __m128i abi_stream_piece(const uint8_t *from, uint32_t left, uint8_t lap)
+{
+	uint64_t low = load_few(from, MIN(left, 8u));
+	uint64_t high = left > 8 ? load_few(from + 8, MIN(left, ABI_STREAM_PIECE) - 8) : 0;
+
+	return _mm_set_epi64x((long long)(high | (uint64_t)lap << 56), (long long)low);
+}
+
+/**
+ * abi_cell_stream() - fill @cell in one go, past the caches
+ * @word: of a record of one packet, lap 0
+ * @first, @rest: the data: 8 bytes, and @left more: at most two pieces
+ *
+ * Context: a store before it that has to be seen first, needs a fence between.
+ */
+static inline void abi_cell_stream(struct abi_cell *cell, uint8_t lap, const uint64_t word[3],
+				   uint64_t first, const uint8_t *rest, uint32_t left)
+{
+	uint64_t pieces = left > ABI_STREAM_PIECE ? 2 : left > 0;
+	uint64_t in_packets = (lap | pieces << 8) << ABI_STREAM_PACKETS;
+	uint64_t second = word[2] ^ (1ull << ABI_STREAM_PACKETS) ^ in_packets;
+	__m128i *to = (__m128i *)cell, third = _mm_setzero_si128(), fourth = third;
+
+	if (pieces)
+		third = abi_stream_piece(rest, left, lap);
+	if (pieces > 1)
+		fourth = abi_stream_piece(rest + ABI_STREAM_PIECE, left - ABI_STREAM_PIECE, lap);
+	_mm_stream_si128(to + 3, fourth);
+	_mm_stream_si128(to + 2, third);
+	_mm_stream_si128(to + 1, _mm_set_epi64x((long long)first, (long long)second));
+	_mm_stream_si128(to, _mm_set_epi64x(
+				     (long long)(word[1] | (uint64_t)ABI_RECORD_STREAM << 24),
+				     (long long)(word[0] | (uint64_t)lap << 24)));
+}
+
+/* Return: false: a piece is not there yet */
+static inline bool abi_cell_gather(const struct abi_cell *cell, uint8_t lap, unsigned pieces,
+				   struct abi_cell *whole)
+{
+	const __m128i *from = (const __m128i *)cell + 2;
+	uint8_t *to = whole->data + ABI_STREAM_FIRST;
+
+	memcpy(whole->data, cell->data, ABI_STREAM_FIRST);
+	for (unsigned i = 0; i < MIN(pieces, 2u); i++, to += ABI_STREAM_PIECE) {
+		__m128i piece = _mm_load_si128(from + i);
+
+		if (_mm_extract_epi16(piece, 7) >> 8 != lap)
+			return false;
+		memcpy(to, &piece, sizeof(piece));
+	}
+	return true;
+}
+
+/**
+ * abi_cell_streamed() - a streamed cell as if it were none
+ * @word: what it has, and what it then would have
+ * @whole: for its data, where that is in pieces
+ * Return: where the data is; NULL: not all is there yet
+ */
+static inline const struct abi_cell *abi_cell_streamed(const struct abi_cell *cell, uint8_t lap,
+						       uint64_t word[3], struct abi_cell *whole)
+{
+	uint64_t packets = word[2] >> ABI_STREAM_PACKETS & 0x3ff;
+
+	if (unlikely((uint8_t)packets != lap))
+		return NULL;
+	word[1] &= ~((uint64_t)ABI_RECORD_STREAM << 24);
+	word[2] ^= (packets ^ 1) << ABI_STREAM_PACKETS;
+	if (likely(!(packets >> 8)))
+		return cell;
+	return abi_cell_gather(cell, lap, (unsigned)(packets >> 8), whole) ? whole : NULL;
+}
+
+#else
+
+#define ABI_STREAM_BYTES 0u
+
+static inline void abi_cell_stream(struct abi_cell *cell, uint8_t lap, const uint64_t word[3],
+				   uint64_t first, const uint8_t *rest, uint32_t left)
+{
+}
+
+static inline const struct abi_cell *abi_cell_streamed(const struct abi_cell *cell, uint8_t lap,
+						       uint64_t word[3], struct abi_cell *whole)
+{
+	return NULL;
+}
+
+#endif
+
+#endif
