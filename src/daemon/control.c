@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The control socket: clients, messages, and the one answer that waits. A
+ * The control socket: clients, their requests, and the one answer that waits. A
  * client is in one of three states:
  *
  *	READING	  its next request is awaited
@@ -17,17 +17,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "abi/fds.h"
 #include "abi/session.h"
 #include "daemon/control_private.h"
 
 #define MAX_CLIENTS	64
-#define MAX_DEPTH	8		      /* of a request's JSON */
 #define ACCEPT_PAUSE_NS (100 * NSEC_PER_MSEC) /* when descriptors are exhausted */
 
 enum client_state { CLIENT_READING, CLIENT_WRITING, CLIENT_WAITING };
@@ -119,18 +116,10 @@ static void close_client(struct control_client *client)
 	rt_free(client);
 }
 
-/* Return: 0; -EAGAIN the socket is full; -errno of a client that is gone */
-static int send_message(int fd, const char *text, size_t bytes, const int *pass_fd)
-{
-	unsigned n = pass_fd ? (unsigned)((pass_fd[0] >= 0) + (pass_fd[1] >= 0)) : 0;
-
-	return abi_send_fds(fd, text, bytes, pass_fd, n, MSG_DONTWAIT);
-}
-
 /* Return: false when the client was closed */
 static bool flush_answer(struct control_client *client)
 {
-	int error = send_message(client->fd, client->answer, client->answer_bytes,
+	int error = control_send(client->fd, client->answer, client->answer_bytes,
 				 client->answer_fd);
 
 	if (error && error != -EAGAIN && error != -ENOBUFS && error != -ENOMEM) {
@@ -142,26 +131,6 @@ static bool flush_answer(struct control_client *client)
 		drop_answer(client);
 	rt_io_watch(&client->io, !error, error);
 	return true;
-}
-
-/* a memfd that holds all of @text. Return: descriptor; -errno */
-static int to_memfd(const char *text, size_t bytes)
-{
-	int fd = memfd_create("softib-control", MFD_CLOEXEC);
-
-	if (fd < 0)
-		return -errno;
-	while (bytes) {
-		ssize_t n = write(fd, text, bytes);
-
-		if (n <= 0) {
-			close(fd);
-			return -ENOSPC;
-		}
-		text += n;
-		bytes -= (size_t)n;
-	}
-	return fd;
 }
 
 /* Return: false when the client was closed */
@@ -176,7 +145,7 @@ static bool answer(struct control_client *client, struct json_object *out)
 		text = "{\"error\":\"out of memory\"}";
 		bytes = strlen(text);
 	} else if (bytes > ABI_UMAD_INLINE) {
-		int fd = to_memfd(text, bytes);
+		int fd = control_memfd(text, bytes);
 
 		if (fd < 0)
 			snprintf(small, sizeof(small),
@@ -200,33 +169,6 @@ static bool answer(struct control_client *client, struct json_object *out)
 
 /* --- requests ---------------------------------------------------------- */
 
-/* the object of @text; NULL and *@why */
-static struct json_object *parse(const char *text, size_t bytes, const char **why)
-{
-	struct json_tokener *tok = json_tokener_new_ex(MAX_DEPTH);
-	struct json_object *in;
-
-	if (!tok) {
-		*why = "out of memory";
-		return NULL;
-	}
-	json_tokener_set_flags(tok, JSON_TOKENER_STRICT | JSON_TOKENER_VALIDATE_UTF8);
-	in = json_tokener_parse_ex(tok, text, (int)bytes);
-	*why = json_tokener_get_error(tok) == json_tokener_success
-		       ? "the request is not one object; expected {\"op\": ...}"
-	       : json_tokener_get_error(tok) == json_tokener_continue
-		       ? "the request ends too early"
-		       : json_tokener_error_desc(json_tokener_get_error(tok));
-	if (in && (json_tokener_get_parse_end(tok) != bytes ||
-		   !json_object_is_type(in, json_type_object))) {
-		*why = "the request is not one object; expected {\"op\": ...}";
-		json_object_put(in);
-		in = NULL;
-	}
-	json_tokener_free(tok);
-	return in;
-}
-
 /* Return: false when the client was closed */
 static bool handle(struct control_client *client, const char *text, size_t bytes)
 {
@@ -235,7 +177,7 @@ static bool handle(struct control_client *client, const char *text, size_t bytes
 	bool now = true, alive = true;
 
 	req.out = json_object_new_object();
-	req.in = bytes > ABI_MESSAGE_MAX ? NULL : parse(text, bytes, &why);
+	req.in = bytes > ABI_MESSAGE_MAX ? NULL : control_parse(text, bytes, &why);
 	if (!req.in)
 		control_fail(&req, "%s",
 			     why ? why : "a request of more than 65536 bytes");
@@ -345,7 +287,7 @@ static void refuse(int fd, const char *why)
 	char text[128];
 
 	snprintf(text, sizeof(text), "{\"error\":\"%s\"}", why);
-	send_message(fd, text, strlen(text), NULL);
+	control_send(fd, text, strlen(text), NULL);
 	close(fd);
 }
 

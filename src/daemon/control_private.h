@@ -47,6 +47,16 @@ void control_client_hold(struct control_client *client, struct control_hold *hol
 
 bool control_client_holds(const struct control_client *client);
 
+/* --- control_message.c --- */
+/** control_parse() - the object of @text. Return: the caller's; NULL and *@why */
+struct json_object *control_parse(const char *text, size_t bytes, const char **why);
+/** control_memfd() - one that holds all of @text. Return: descriptor; -errno */
+int control_memfd(const char *text, size_t bytes);
+/** control_send() - a message, and the descriptors @pass_fd (CONTROL_FDS of
+ *  them, -1 none; NULL). Return: 0; -EAGAIN the socket is full; -errno of a
+ *  client that is gone */
+int control_send(int fd, const char *text, size_t bytes, const int *pass_fd);
+
 /* --- control_members.c --- */
 /** control_fail() - answer with an error only */
 __attribute__((format(printf, 2, 3)))
