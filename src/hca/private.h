@@ -232,6 +232,16 @@ int hca_process_mad(struct ib_device *device, int flags, u32 port_num, const str
 		    const struct ib_grh *in_grh, const struct ib_mad *in, struct ib_mad *out,
 		    size_t *out_mad_bytes, u16 *out_mad_pkey_index);
 
+/* verbs_qp.c */
+struct ib_qp *hca_create_qp(struct ib_pd *pd, struct ib_qp_init_attr *init,
+			    struct ib_udata *udata);
+int hca_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask);
+int hca_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
+		 struct ib_qp_init_attr *init_attr);
+void hca_destroy_qp(struct ib_qp *ibqp);
+int hca_attach_mcast(struct ib_qp *ibqp, const union ib_gid *gid, u16 lid);
+int hca_detach_mcast(struct ib_qp *ibqp, const union ib_gid *gid, u16 lid);
+
 /* post.c: the kernel engine's queues */
 int hca_post_send(struct ib_qp *qp, const struct ib_send_wr *wr, const struct ib_send_wr **bad);
 int hca_post_recv(struct ib_qp *qp, const struct ib_recv_wr *wr, const struct ib_recv_wr **bad);

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The adapter's operations on queue pairs, and the multicast groups that they
+ * join: a program's are a number and an owner here, as all its objects are
+ * (verbs.c).
+ */
+#include <string.h>
+
+#include "hca/private.h"
+
+/* --- queue pairs --- */
+
+static int create_in_engine(struct hca *hca, struct hca_qp *qp, struct ib_pd *pd,
+			    const struct ib_qp_init_attr *init)
+{
+	static const enum ibv_qp_type types[] = {[IB_QPT_SMI] = IBV_QPT_UD,
+						 [IB_QPT_GSI] = IBV_QPT_UD,
+						 [IB_QPT_RC] = IBV_QPT_RC,
+						 [IB_QPT_UC] = IBV_QPT_UC,
+						 [IB_QPT_UD] = IBV_QPT_UD};
+	struct eng_qp_init in = {
+		.qpn = qp->ib.qp_num,
+		.type = types[init->qp_type],
+		.pd = container_of(pd, struct hca_pd, ib)->number,
+		.send_cq = container_of(init->send_cq, struct hca_cq, ib)->eng,
+		.recv_cq = container_of(init->recv_cq, struct hca_cq, ib)->eng,
+		.srq = init->srq ? container_of(init->srq, struct hca_srq, ib)->eng : NULL,
+		.max_send_wr = init->cap.max_send_wr,
+		.max_recv_wr = init->cap.max_recv_wr,
+		.max_send_sge = init->cap.max_send_sge,
+		.max_recv_sge = init->cap.max_recv_sge,
+		.max_inline = init->cap.max_inline_data,
+		.sq_sig_all = init->sq_sig_type == IB_SIGNAL_ALL_WR,
+		.port_num = (uint8_t)init->port_num,
+		.ctx = qp,
+	};
+
+	return eng_qp_create(hca->engine, &in, &qp->eng);
+}
+
+static int number_qp(struct hca *hca, struct hca_qp *qp, const struct ib_qp_init_attr *init)
+{
+	qp->ib.qp_type = init->qp_type;
+	if (init->qp_type == IB_QPT_SMI || init->qp_type == IB_QPT_GSI) {
+		qp->ib.qp_num = init->qp_type == IB_QPT_SMI ? 0 : 1;
+		qp->ib.port = (u8)init->port_num;
+		return 0;
+	}
+	return hca_qpn_alloc(hca, qp);
+}
+
+static void unnumber_qp(struct hca *hca, struct hca_qp *qp)
+{
+	if (qp->ib.qp_num >= 2)
+		hca_qpn_free(hca, qp);
+}
+
+struct ib_qp *hca_create_qp(struct ib_pd *pd, struct ib_qp_init_attr *init,
+			    struct ib_udata *udata)
+{
+	struct hca *hca = hca_of(pd->device);
+	struct hca_qp *qp;
+	int ret;
+
+	if (init->qp_type > IB_QPT_UD)
+		return ERR_PTR(-EOPNOTSUPP);
+	if (init->cap.max_inline_data > TP_MAX_INLINE)
+		return ERR_PTR(-EINVAL);
+	if (udata && init->qp_type < IB_QPT_RC)
+		return ERR_PTR(-EINVAL);
+	ret = udata ? hca_refused(hca, FLT_OBJECT_QP) : 0;
+	if (ret)
+		return ERR_PTR(ret);
+	qp = rt_zalloc(sizeof(*qp));
+	if (!qp)
+		return ERR_PTR(-ENOMEM);
+	INIT_LIST_HEAD(&qp->node);
+	ret = number_qp(hca, qp, init);
+	if (ret)
+		goto undo_qp;
+	if (udata)
+		qp->user = container_of(udata->context, struct hca_user, ib);
+	else
+		ret = create_in_engine(hca, qp, pd, init);
+	if (ret)
+		goto undo_number;
+	list_add_tail(&qp->node, udata ? &hca->user_qps : &hca->kernel_qps);
+	return &qp->ib;
+
+undo_number:
+	unnumber_qp(hca, qp);
+undo_qp:
+	rt_free(qp);
+	return ERR_PTR(ret);
+}
+
+static struct ibv_ah_attr ibv_ah(const struct rdma_ah_attr *in)
+{
+	struct ibv_ah_attr out = {
+		.dlid = in->dlid,
+		.sl = in->sl,
+		.src_path_bits = in->src_path_bits,
+		.static_rate = in->static_rate,
+		.is_global = in->ah_flags & IB_AH_GRH ? 1 : 0,
+		.port_num = in->port_num,
+		.grh = {.flow_label = in->grh.flow_label,
+			.sgid_index = in->grh.sgid_index,
+			.hop_limit = in->grh.hop_limit,
+			.traffic_class = in->grh.traffic_class},
+	};
+
+	memcpy(out.grh.dgid.raw, in->grh.dgid.raw, sizeof(out.grh.dgid.raw));
+	return out;
+}
+
+static struct ibv_qp_attr ibv_attr(const struct ib_qp_attr *in)
+{
+	return (struct ibv_qp_attr){
+		.qp_state = (enum ibv_qp_state)in->qp_state,
+		.cur_qp_state = (enum ibv_qp_state)in->cur_qp_state,
+		.path_mtu = (enum ibv_mtu)in->path_mtu,
+		.qkey = in->qkey,
+		.rq_psn = in->rq_psn,
+		.sq_psn = in->sq_psn,
+		.dest_qp_num = in->dest_qp_num,
+		.qp_access_flags = (unsigned)in->qp_access_flags,
+		.ah_attr = ibv_ah(&in->ah_attr),
+		.alt_ah_attr = ibv_ah(&in->alt_ah_attr),
+		.en_sqd_async_notify = in->en_sqd_async_notify,
+		.pkey_index = in->pkey_index,
+		.alt_pkey_index = in->alt_pkey_index,
+		.max_rd_atomic = in->max_rd_atomic,
+		.max_dest_rd_atomic = in->max_dest_rd_atomic,
+		.min_rnr_timer = in->min_rnr_timer,
+		.port_num = in->port_num,
+		.timeout = in->timeout,
+		.retry_cnt = in->retry_cnt,
+		.rnr_retry = in->rnr_retry,
+		.alt_port_num = in->alt_port_num,
+		.alt_timeout = in->alt_timeout,
+	};
+}
+
+int hca_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask)
+{
+	struct hca_qp *qp = container_of(ibqp, struct hca_qp, ib);
+	struct ibv_qp_attr in = ibv_attr(attr);
+
+	return qp->eng ? eng_qp_modify(qp->eng, &in, mask) : 0;
+}
+
+int hca_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
+		 struct ib_qp_init_attr *init_attr)
+{
+	struct hca_qp *qp = container_of(ibqp, struct hca_qp, ib);
+	struct ibv_qp_attr live;
+
+	if (!qp->eng)
+		return 0;
+	eng_qp_query(qp->eng, &live);
+	attr->qp_state = attr->cur_qp_state = (enum ib_qp_state)live.qp_state;
+	attr->sq_draining = live.sq_draining;
+	return 0;
+}
+
+void hca_destroy_qp(struct ib_qp *ibqp)
+{
+	struct hca_qp *qp = container_of(ibqp, struct hca_qp, ib);
+
+	if (qp->user)
+		hca_user_drain(qp->user);
+	list_del(&qp->node);
+	if (ibqp->qp_num >= 2)
+		fab_fault_gone(hca_of(ibqp->device)->fab, hca_of(ibqp->device)->node, ibqp->qp_num);
+	if (qp->eng)
+		eng_qp_destroy(qp->eng);
+	unnumber_qp(hca_of(ibqp->device), qp);
+	rt_free(qp);
+}
+
+/* --- multicast --- */
+
+static struct hca_mcast *find_mcast(struct hca_qp *qp, const union ib_gid *gid, u16 lid)
+{
+	struct hca_mcast *m;
+
+	list_for_each_entry(m, &qp->user->mcast, node)
+		if (m->qpn == qp->ib.qp_num && m->lid == lid &&
+		    !memcmp(&m->gid, gid, sizeof(*gid)))
+			return m;
+	return NULL;
+}
+
+int hca_attach_mcast(struct ib_qp *ibqp, const union ib_gid *gid, u16 lid)
+{
+	struct hca_qp *qp = container_of(ibqp, struct hca_qp, ib);
+	union wire_gid group;
+	struct hca_mcast *m;
+	int ret;
+
+	memcpy(group.raw, gid->raw, sizeof(group.raw));
+	if (qp->eng) {
+		ret = eng_qp_attach_mcast(qp->eng, &group, lid);
+		hca_of(ibqp->device)->kernel_groups += !ret;
+		return ret;
+	}
+	if (find_mcast(qp, gid, lid))
+		return 0;
+	ret = hca_refused(hca_of(ibqp->device), FLT_OBJECT_MULTICAST);
+	if (ret)
+		return ret;
+	m = rt_zalloc(sizeof(*m));
+	if (!m)
+		return -ENOMEM;
+	m->qpn = ibqp->qp_num;
+	m->gid = *gid;
+	m->lid = lid;
+	list_add_tail(&m->node, &qp->user->mcast);
+	return 0;
+}
+
+int hca_detach_mcast(struct ib_qp *ibqp, const union ib_gid *gid, u16 lid)
+{
+	struct hca_qp *qp = container_of(ibqp, struct hca_qp, ib);
+	union wire_gid group;
+	struct hca_mcast *m;
+
+	memcpy(group.raw, gid->raw, sizeof(group.raw));
+	if (qp->eng) {
+		hca_of(ibqp->device)->kernel_groups--;
+		return eng_qp_detach_mcast(qp->eng, &group, lid);
+	}
+	m = find_mcast(qp, gid, lid);
+	if (!m)
+		return -EINVAL;
+	list_del(&m->node);
+	rt_free(m);
+	return 0;
+}
