@@ -14,145 +14,12 @@
  * says of it, when its id tells its kind: S-, H- or R- and a GUID.
  */
 #include <errno.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "fabric/topo_private.h"
+#include "fabric/topo_parse.h"
 #include "fabric/topo_scan.h"
 #include "runtime/rt.h"
-
-/* a node as the file names it: by a record, or as a far end only */
-struct ref {
-	char id[72];
-	char desc[65];
-	int node;  /* -1: no record yet */
-	int line;  /* of the record, or of the first mention */
-	int ports; /* largest port number mentioned */
-};
-
-/* one end of a cable as a port line gives it */
-struct end {
-	int line, node, port;
-	int ref, far_port; /* ref -1: nothing connected */
-	uint64_t far_guid;
-	uint8_t width_enc; /* 0: not said */
-	uint16_t speed_enc;
-};
-
-struct parser {
-	struct topo_build b;
-	const char *name;
-	int line;
-	struct ref *ref;
-	int refs, ref_room;
-	int *slot; /* hash of ref by id: index + 1 */
-	int slots; /* power of two */
-	struct end *end;
-	int ends, end_room;
-	/* --- attributes for the next node --- */
-	struct {
-		uint32_t vendor_id, device_id;
-		uint64_t sys_guid, guid, port_guid;
-	} next;
-	int node;		       /* whose port lines follow; -1 */
-	unsigned width_enc, speed_enc; /* ibsim: defaults from here on */
-};
-
-__attribute__((format(printf, 2, 3)))
-static int fail(struct parser *ps, const char *fmt, ...)
-{
-	char what[256];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(what, sizeof(what), fmt, ap);
-	va_end(ap);
-	if (ps->b.err_bytes && ps->b.err[0]) { /* the builder's message */
-		snprintf(what, sizeof(what), "%s", ps->b.err);
-		ps->b.err[0] = '\0';
-	}
-	return build_fail(&ps->b, -EINVAL, "%s:%d: %s", ps->name, ps->line, what);
-}
-
-static int out_of_memory(struct parser *ps)
-{
-	return build_fail(&ps->b, -ENOMEM, "%s:%d: out of memory", ps->name, ps->line);
-}
-
-/* --- the nodes that a file names --------------------------------------- */
-
-static uint32_t hash(const char *id)
-{
-	uint32_t h = 2166136261u; /* FNV-1a */
-
-	while (*id)
-		h = (h ^ (uint8_t)*id++) * 16777619u;
-	return h;
-}
-
-static int *ref_slot(struct parser *ps, const char *id)
-{
-	uint32_t mask = (uint32_t)ps->slots - 1;
-
-	for (uint32_t i = hash(id) & mask;; i = (i + 1) & mask)
-		if (!ps->slot[i] || !strcmp(ps->ref[ps->slot[i] - 1].id, id))
-			return &ps->slot[i];
-}
-
-static void *regrow(void *old, size_t old_bytes, size_t new_bytes)
-{
-	void *p = rt_zalloc(new_bytes);
-
-	if (!p)
-		return NULL;
-	if (old_bytes)
-		memcpy(p, old, old_bytes);
-	rt_free(old);
-	return p;
-}
-
-static int ref_grow(struct parser *ps)
-{
-	int room = ps->ref_room ? 2 * ps->ref_room : 64;
-	struct ref *ref;
-	int *slot = rt_zalloc(2 * (size_t)room * sizeof(*slot));
-
-	if (!slot)
-		return out_of_memory(ps);
-	ref = regrow(ps->ref, (size_t)ps->refs * sizeof(*ref),
-		     (size_t)room * sizeof(*ref));
-	if (!ref) {
-		rt_free(slot);
-		return out_of_memory(ps);
-	}
-	ps->ref = ref;
-	ps->ref_room = room;
-	rt_free(ps->slot);
-	ps->slot = slot;
-	ps->slots = 2 * room;
-	for (int i = 0; i < ps->refs; i++)
-		*ref_slot(ps, ref[i].id) = i + 1;
-	return 0;
-}
-
-/* the number of the node @id, new or known. Return: index; -errno */
-static int ref_get(struct parser *ps, const char *id)
-{
-	int *slot;
-
-	if (ps->refs == ps->ref_room && ref_grow(ps))
-		return -ENOMEM;
-	slot = ref_slot(ps, id);
-	if (*slot)
-		return *slot - 1;
-	if (ps->refs > TOPO_MAX_NODES)
-		return fail(ps, "too many nodes; expected at most %d", TOPO_MAX_NODES);
-	ps->ref[ps->refs] = (struct ref){.node = -1, .line = ps->line};
-	strcpy(ps->ref[ps->refs].id, id);
-	*slot = ++ps->refs;
-	return ps->refs - 1;
-}
 
 /* --- attribute lines --------------------------------------------------- */
 
@@ -197,11 +64,11 @@ static int set_attr(struct parser *ps, enum attr attr, uint64_t value)
 		ps->width_enc = best_bit(value, 15);
 		return ps->width_enc
 			       ? 0
-			       : fail(ps, "width= takes 1 (1x), 2 (4x), 4 (8x), 8 (12x)");
+			       : parse_fail(ps, "width= takes 1 (1x), 2 (4x), 4 (8x), 8 (12x)");
 	case ATTR_SPEED:
 		ps->speed_enc = best_bit(value, 7);
 		return ps->speed_enc ? 0
-				     : fail(ps, "speed= takes 1 (SDR), 2 (DDR), 4 (QDR)");
+				     : parse_fail(ps, "speed= takes 1 (SDR), 2 (DDR), 4 (QDR)");
 	}
 	return 0;
 }
@@ -215,19 +82,19 @@ static int attr_line(struct parser *ps, struct scan *sc, const char *key)
 		if (strcmp(attrs[i].key, key))
 			continue;
 		if (!scan_char(sc, '=') || !scan_number(sc, &value))
-			return fail(ps, "%s without a value; expected %s=0xHEX", key,
-				    key);
+			return parse_fail(ps, "%s without a value; expected %s=0xHEX", key,
+					  key);
 		if (attrs[i].attr == ATTR_GUID && scan_char(sc, '(') &&
 		    (!scan_hex(sc, &ps->next.port_guid) || !scan_char(sc, ')')))
-			return fail(ps, "%s: expected the port's GUID in ()", key);
+			return parse_fail(ps, "%s: expected the port's GUID in ()", key);
 		scan_space(sc);
 		if (!scan_end(sc))
-			return fail(ps,
-				    "%s: text behind the value; expected the line to end",
-				    key);
+			return parse_fail(ps,
+					  "%s: text behind the value; expected the line to end",
+					  key);
 		return set_attr(ps, attrs[i].attr, value);
 	}
-	return fail(
+	return parse_fail(
 		ps,
 		"\"%s\" is not known; expected an attribute (vendid=, devid=, sysimgguid=, "
 		"switchguid=, caguid=, rtguid=), a node (Switch, Ca, Hca, Rt) or a port ([1] ...)",
@@ -235,18 +102,6 @@ static int attr_line(struct parser *ps, struct scan *sc, const char *key)
 }
 
 /* --- node lines -------------------------------------------------------- */
-
-/* "S-0002c90200417670": the GUID of the id; 0 when it has none */
-static uint64_t guid_of_id(const char *id)
-{
-	char *end;
-	uint64_t guid;
-
-	if (!strchr("SHR", id[0]) || id[1] != '-' || strlen(id) != 18)
-		return 0;
-	guid = strtoull(id + 2, &end, 16);
-	return *end ? 0 : guid;
-}
 
 static uint16_t lid_in_comment(struct scan *sc)
 {
@@ -268,7 +123,7 @@ static void apply_attrs(struct parser *ps, struct topo_node *nd, const char *id)
 	nd->vendor_id = ps->next.vendor_id;
 	nd->device_id = ps->next.device_id;
 	nd->sys_guid = ps->next.sys_guid;
-	nd->guid = ps->next.guid ? ps->next.guid : guid_of_id(id);
+	nd->guid = ps->next.guid ? ps->next.guid : parse_guid_of_id(id);
 	if (nd->kind == TOPO_SWITCH)
 		nd->port[0].guid = ps->next.port_guid;
 	memset(&ps->next, 0, sizeof(ps->next));
@@ -289,24 +144,24 @@ static int node_line(struct parser *ps, struct scan *sc, enum topo_kind kind,
 
 	ps->node = -1;
 	if (!scan_number(sc, &ports) || ports < 1 || ports > TOPO_MAX_NODE_PORTS)
-		return fail(ps,
-			    "%s without its number of ports; expected %s 1..%d \"ID\"",
-			    word, word, TOPO_MAX_NODE_PORTS);
+		return parse_fail(ps,
+				  "%s without its number of ports; expected %s 1..%d \"ID\"",
+				  word, word, TOPO_MAX_NODE_PORTS);
 	if (!scan_string(sc, id, sizeof(id)))
-		return fail(ps,
-			    "%s without an id; expected %s %d \"ID\" of 1 to %zu bytes",
-			    word, word, (int)ports, sizeof(id) - 1);
-	ref = ref_get(ps, id);
+		return parse_fail(ps,
+				  "%s without an id; expected %s %d \"ID\" of 1 to %zu bytes",
+				  word, word, (int)ports, sizeof(id) - 1);
+	ref = parse_ref(ps, id);
 	if (ref < 0)
 		return ref;
 	if (ps->ref[ref].node >= 0)
-		return fail(ps,
-			    "a second record of \"%s\"; the first is in line %d; "
-			    "expected one for each id",
-			    id, ps->ref[ref].line);
+		return parse_fail(ps,
+				  "a second record of \"%s\"; the first is in line %d; "
+				  "expected one for each id",
+				  id, ps->ref[ref].line);
 	ps->node = build_node(&ps->b, kind, (int)ports);
 	if (ps->node < 0)
-		return fail(ps, "no room");
+		return parse_fail(ps, "no room");
 	ps->ref[ref].node = ps->node;
 	ps->ref[ref].line = ps->line;
 	nd = &ps->b.topo->node[ps->node];
@@ -329,7 +184,7 @@ static int port_options(struct parser *ps, struct scan *sc, struct end *end)
 	while (scan_space(sc), !scan_end(sc) && !scan_at(sc, '#')) {
 		if (!scan_word(sc, key, sizeof(key)) || !scan_char(sc, '=') ||
 		    !scan_number(sc, &value))
-			return fail(
+			return parse_fail(
 				ps,
 				"text behind the cable; expected w=WIDTH, s=SPEED or a # comment");
 		if (!strcmp(key, "w"))
@@ -338,10 +193,10 @@ static int port_options(struct parser *ps, struct scan *sc, struct end *end)
 			end->speed_enc = (uint16_t)best_bit(value, 7);
 		if (strcmp(key, "w") ? strcmp(key, "s") || !end->speed_enc
 				     : !end->width_enc)
-			return fail(ps,
-				    "option %s=: expected w=1|2|4|8 (1x, 4x, 8x, 12x) or "
-				    "s=1|2|4 (SDR, DDR, QDR)",
-				    key);
+			return parse_fail(ps,
+					  "option %s=: expected w=1|2|4|8 (1x, 4x, 8x, 12x) or "
+					  "s=1|2|4 (SDR, DDR, QDR)",
+					  key);
 	}
 	return 0;
 }
@@ -354,7 +209,7 @@ static int link_word(struct parser *ps, const char *word, struct end *end)
 	end->width_enc = (uint8_t)topo_width_enc(word, (size_t)(x + 1 - word));
 	end->speed_enc = (uint16_t)topo_speed_enc(x + 1, strlen(x + 1));
 	if (!end->width_enc || (!end->speed_enc && x[1] != '?'))
-		return fail(
+		return parse_fail(
 			ps,
 			"\"%s\" is no link speed; expected for example 4xSDR, 4xDDR, 4xQDR, "
 			"4xFDR10, 4xFDR, 4xEDR, 4xHDR, 4xNDR",
@@ -387,24 +242,6 @@ static int port_comment(struct parser *ps, struct scan *sc, struct end *end, cha
 	return 0;
 }
 
-static int add_end(struct parser *ps, const struct end *end)
-{
-	struct end *grown;
-	int room;
-
-	if (ps->ends == ps->end_room) {
-		room = ps->end_room ? 2 * ps->end_room : 256;
-		grown = regrow(ps->end, (size_t)ps->ends * sizeof(*end),
-			       (size_t)room * sizeof(*end));
-		if (!grown)
-			return out_of_memory(ps);
-		ps->end = grown;
-		ps->end_room = room;
-	}
-	ps->end[ps->ends++] = *end;
-	return 0;
-}
-
 /* "ID"[PORT](GUID); ibsim leaves out [PORT] for 1 */
 static int far_end(struct parser *ps, struct scan *sc, struct end *end)
 {
@@ -412,16 +249,16 @@ static int far_end(struct parser *ps, struct scan *sc, struct end *end)
 	char id[72];
 
 	if (!scan_string(sc, id, sizeof(id)))
-		return fail(ps, "no far end; expected [%d] \"ID\"[PORT]", end->port);
+		return parse_fail(ps, "no far end; expected [%d] \"ID\"[PORT]", end->port);
 	if (scan_char(sc, '[') && (!scan_number(sc, &port) || !scan_char(sc, ']') ||
 				   port < 1 || port > TOPO_MAX_NODE_PORTS))
-		return fail(ps, "the far end's port; expected \"%s\"[1..%d]", id,
-			    TOPO_MAX_NODE_PORTS);
+		return parse_fail(ps, "the far end's port; expected \"%s\"[1..%d]", id,
+				  TOPO_MAX_NODE_PORTS);
 	if (scan_char(sc, '(') && (!scan_hex(sc, &end->far_guid) || !scan_char(sc, ')')))
-		return fail(ps, "the far end's GUID; expected \"%s\"[%d](HEX)", id,
-			    (int)port);
+		return parse_fail(ps, "the far end's GUID; expected \"%s\"[%d](HEX)", id,
+				  (int)port);
 	end->far_port = (int)port;
-	end->ref = ref_get(ps, id);
+	end->ref = parse_ref(ps, id);
 	return end->ref < 0 ? end->ref : 0;
 }
 
@@ -436,11 +273,11 @@ static int port_line(struct parser *ps, struct scan *sc)
 
 	if (!scan_char(sc, '[') || !scan_number(sc, &port) || !scan_char(sc, ']') ||
 	    port < 1 || port > nd->num_ports)
-		return fail(ps, "not a port of \"%s\"; expected [1] to [%d]", nd->id,
-			    nd->num_ports);
+		return parse_fail(ps, "not a port of \"%s\"; expected [1] to [%d]", nd->id,
+				  nd->num_ports);
 	end.port = (int)port;
 	if (scan_char(sc, '(') && (!scan_hex(sc, &guid) || !scan_char(sc, ')')))
-		return fail(ps, "the port's GUID; expected [%d](HEX)", end.port);
+		return parse_fail(ps, "the port's GUID; expected [%d](HEX)", end.port);
 	if (far_end(ps, sc, &end) || port_options(ps, sc, &end) ||
 	    port_comment(ps, sc, &end, desc, sizeof(desc), &lid))
 		return -EINVAL;
@@ -452,113 +289,7 @@ static int port_line(struct parser *ps, struct scan *sc)
 	ref->ports = MAX(ref->ports, end.far_port);
 	if (!ref->desc[0])
 		strcpy(ref->desc, desc);
-	return add_end(ps, &end);
-}
-
-/* --- joining the ends -------------------------------------------------- */
-
-/* a far end without a record: its id must tell what it is */
-static int imply_node(struct parser *ps, struct ref *ref)
-{
-	static const char prefixes[] = {
-		[TOPO_CA] = 'H', [TOPO_SWITCH] = 'S', [TOPO_ROUTER] = 'R'};
-	uint64_t guid = guid_of_id(ref->id);
-	struct topo_node *nd;
-	enum topo_kind kind;
-
-	ps->line = ref->line;
-	if (!guid)
-		return fail(
-			ps,
-			"\"%s\" has no record; expected a line such as Switch 8 \"%s\" or "
-			"Ca 1 \"%s\"",
-			ref->id, ref->id, ref->id);
-	for (kind = TOPO_CA; prefixes[kind] != ref->id[0];)
-		kind++;
-	ref->node = build_node(&ps->b, kind, ref->ports);
-	if (ref->node < 0)
-		return fail(ps, "no room");
-	nd = &ps->b.topo->node[ref->node];
-	nd->guid = guid;
-	strcpy(nd->id, ref->id);
-	strcpy(nd->desc, ref->desc);
-	return 0;
-}
-
-static void set_link(struct topo_port *port, const struct end *end)
-{
-	if (end->width_enc)
-		port->width_enc = end->width_enc;
-	if (end->speed_enc)
-		port->speed_enc = end->speed_enc;
-}
-
-static int join(struct parser *ps, const struct end *end)
-{
-	int far = ps->ref[end->ref].node;
-	struct topo_node *nd = &ps->b.topo->node[end->node],
-			 *peer = &ps->b.topo->node[far];
-	struct topo_port *port = &nd->port[end->port];
-
-	ps->line = end->line;
-	if (end->far_port > peer->num_ports)
-		return fail(ps, "\"%s\" has no port %d; expected 1 to %d", peer->id,
-			    end->far_port, peer->num_ports);
-	if (port->peer_node != far || port->peer_port != end->far_port) {
-		if (port->peer_node >= 0)
-			return fail(
-				ps,
-				"port %d of \"%s\" has a cable to \"%s\"[%d] already; "
-				"expected both ends to agree",
-				end->port, nd->id, ps->b.topo->node[port->peer_node].id,
-				port->peer_port);
-		if (build_cable(&ps->b, end->node, end->port, far, end->far_port))
-			return fail(
-				ps,
-				"port %d of \"%s\" is taken or is this port itself; expected "
-				"both ends to agree",
-				end->far_port, peer->id);
-	}
-	set_link(port, end);
-	set_link(&peer->port[end->far_port], end);
-	if (end->far_guid && peer->kind != TOPO_SWITCH && !peer->port[end->far_port].guid)
-		peer->port[end->far_port].guid = end->far_guid;
-	return 0;
-}
-
-static int join_all(struct parser *ps)
-{
-	int error = 0;
-
-	for (int i = 0; i < ps->refs && !error; i++)
-		if (ps->ref[i].node < 0)
-			error = imply_node(ps, &ps->ref[i]);
-	for (int i = 0; i < ps->ends && !error; i++)
-		error = join(ps, &ps->end[i]);
-	if (error || ps->ends)
-		return error;
-	if (!ps->refs) /* in no line */
-		return build_fail(&ps->b, -EINVAL,
-				  "%s: no node in it; expected for example Switch 8 \"s1\"",
-				  ps->name);
-	ps->line = ps->ref[0].line;
-	return fail(
-		ps,
-		"\"%s\" and the whole file without a cable; expected below it a line such as "
-		"[1] \"ID\"[1]",
-		ps->ref[0].id);
-}
-
-static int name_all(struct parser *ps)
-{
-	int error = build_name_nodes(&ps->b);
-	char what[256];
-
-	if (error != -EINVAL || !ps->b.err_bytes)
-		return error;
-	snprintf(what, sizeof(what), "%s", ps->b.err); /* of the whole: no line */
-	ps->b.err[0] = '\0';
-	return build_fail(&ps->b, error, "%s: %s", ps->name, what);
+	return parse_add_end(ps, &end);
 }
 
 /* --- lines ------------------------------------------------------------- */
@@ -590,13 +321,13 @@ static int parse_line(struct parser *ps, struct scan *sc)
 		return 0;
 	if (scan_at(sc, '[')) {
 		if (ps->node < 0)
-			return fail(
+			return parse_fail(
 				ps,
 				"a port that belongs to no node; expected a node line before it");
 		return port_line(ps, sc);
 	}
 	if (!scan_word(sc, word, sizeof(word)))
-		return fail(
+		return parse_fail(
 			ps,
 			"neither a node, a port, an attribute nor a comment; expected for "
 			"example Switch 8 \"s1\", or [1] \"n1\"[1]");
@@ -606,7 +337,7 @@ static int parse_line(struct parser *ps, struct scan *sc)
 	if (is_one_of(word, headings, ARRAY_SIZE(headings)))
 		return 0;
 	if (is_one_of(word, commands, ARRAY_SIZE(commands)))
-		return fail(
+		return parse_fail(
 			ps,
 			"ibsim's \"%s\" is not read here; expected one file with all nodes",
 			word);
@@ -626,7 +357,7 @@ static int parse_lines(struct parser *ps, const char *text, size_t len)
 		if (sc.end > sc.at && sc.end[-1] == '\r')
 			sc.end--;
 		if (scan_has_zero(&sc))
-			error = fail(ps, "a zero byte; expected text");
+			error = parse_fail(ps, "a zero byte; expected text");
 		else
 			error = parse_line(ps, &sc);
 		text = eol ? eol + 1 : end;
@@ -646,9 +377,9 @@ int topo_parse_text(const char *name, const char *text, size_t len,
 	if (!error)
 		error = parse_lines(&ps, text, len);
 	if (!error)
-		error = join_all(&ps);
+		error = parse_join(&ps);
 	if (!error)
-		error = name_all(&ps);
+		error = parse_name_nodes(&ps);
 	rt_free(ps.ref);
 	rt_free(ps.slot);
 	rt_free(ps.end);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * How a topology is put together: the generators (topo_shape.c) and the
- * parser (topo_parse.c) add nodes and cables through these functions, which
- * hold the bounds and write the first error's message.
+ * parser (topo_parse.c, topo_join.c) add nodes and cables through these
+ * functions, which hold the bounds and write the first error's message.
  */
 #ifndef SOFTIB_FABRIC_TOPO_PRIVATE_H
 #define SOFTIB_FABRIC_TOPO_PRIVATE_H
