@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * softib capture: a pcapng file of what crosses the cables, for tshark. The
- * packets come through a ring in shared memory (abi/capture.h); here they get
- * their CRCs and headers. Each port that saw one becomes an interface of the
- * file at its first packet.
+ * packets come through a ring in shared memory (abi/capture.h), and go into the
+ * file by capture_file.c.
  *
  * The end comes from outside (SIGINT, SIGTERM, SIGHUP), by --count, from the
  * reader (a closed pipe) or from softibd. In each case the connection to
@@ -19,24 +18,14 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "abi/capture.h"
-#include "base/bytes.h"
+#include "capture_file.h"
 #include "softib.h"
-#include "wire/erf.h"
-#include "wire/packet.h"
-#include "wire/pcapng.h"
 
-#define BATCH_BYTES (256u << 10)
 #define PROGRESS_MS 500
-#define PACKET_BLOCK_MAX                                                                 \
-	(WIRE_PCAPNG_PACKET_HEAD + WIRE_ERF_BYTES + WIRE_PACKET_MAX +                    \
-	 WIRE_PCAPNG_PACKET_TAIL)
-#define CRC_BYTES      (WIRE_ICRC_BYTES + WIRE_VCRC_BYTES)
-#define INTERFACE_NONE UINT32_MAX
-#define PORT_ALL       LONG_MIN /* none was named */
+#define PORT_ALL    LONG_MIN /* none was named */
 
 struct capture_args {
 	struct common common;
@@ -44,32 +33,15 @@ struct capture_args {
 	long port, snap, count, ring_mib;
 };
 
-/** struct interface - a port in the file */
-struct interface {
-	uint32_t number; /* INTERFACE_NONE: no packet yet */
-	uint64_t packets;
-};
-
 /** struct reader - one capture on its way into a file */
 struct reader {
 	const struct capture_args *args;
-	struct json_object *nodes;    /* names, in softibd's order */
-	struct interface **interface; /* [node][port] */
-	uint32_t num_interfaces;
+	struct capture_file file;
 	/* --- from softibd --- */
 	int control_fd, doorbell_fd;
 	struct abi_capture *shared;
 	size_t shared_bytes;
 	struct abi_ring_rx rx;
-	/* --- to the file --- */
-	int out_fd;
-	uint8_t *batch;
-	size_t batch_bytes;
-	int error;				    /* of writing: -errno */
-	uint8_t known[WIRE_PACKET_MAX + CRC_BYTES]; /* the last packet, with its CRCs */
-	size_t known_bytes;
-	/* --- counters --- */
-	uint64_t packets, bytes, dropped_seen, last_time_ns;
 	bool ended; /* no more is wanted */
 };
 
@@ -102,203 +74,12 @@ static void ask_for_end(struct reader *r)
 	r->ended = true;
 }
 
-/* --- the file ------------------------------------------------------------- */
-
-static void flush_batch(struct reader *r)
-{
-	size_t done = 0;
-
-	while (done < r->batch_bytes && !r->error) {
-		ssize_t n = write(r->out_fd, r->batch + done, r->batch_bytes - done);
-
-		if (n >= 0)
-			done += (size_t)n;
-		else if (errno != EINTR)
-			r->error = -errno;
-	}
-	r->batch_bytes = 0;
-	if (r->error)
-		ask_for_end(r);
-}
-
-/* room for @bytes, of which r->batch_bytes is moved on by who used them */
-static uint8_t *batch_room(struct reader *r, size_t bytes)
-{
-	if (r->batch_bytes + bytes > BATCH_BYTES)
-		flush_batch(r);
-	return r->batch + r->batch_bytes;
-}
-
-static void put_block(struct reader *r, const void *block, int bytes)
-{
-	memcpy(batch_room(r, (size_t)bytes), block, (size_t)bytes);
-	r->batch_bytes += (size_t)bytes;
-}
-
-static void describe_port(struct json_object *node, struct json_object *port, char *text,
-			  size_t room)
-{
-	size_t n = (size_t)snprintf(text, room, "%s port %lld", text_of(node, "desc"),
-				    (long long)number_of(port, "port"));
-
-	if (member_of(port, "peer") && n < room)
-		snprintf(text + n, room - n, ", cable to %s:%lld, %s %s",
-			 text_of(port, "peer"), (long long)number_of(port, "peer_port"),
-			 text_of(port, "width"), text_of(port, "speed"));
-}
-
-static struct json_object *port_of(struct json_object *node, unsigned number)
-{
-	struct json_object *ports = member_of(node, "ports");
-
-	for (size_t i = 0; i < count_of(ports); i++) {
-		struct json_object *port = item_of(ports, i);
-
-		if (number_of(port, "port") == number)
-			return port;
-	}
-	return NULL;
-}
-
-static void put_interface(struct reader *r, unsigned node_index, unsigned port_number)
-{
-	struct json_object *node = item_of(r->nodes, node_index);
-	uint8_t block[WIRE_PCAPNG_BLOCK_MAX];
-	char name[96], description[WIRE_PCAPNG_TEXT_MAX];
-	uint32_t snap = (uint32_t)r->args->snap;
-
-	snprintf(name, sizeof(name), "%s:%u", text_of(node, "name"), port_number);
-	describe_port(node, port_of(node, port_number), description, sizeof(description));
-	put_block(r, block,
-		  wire_pcapng_interface_encode(WIRE_LINKTYPE_ERF,
-					       snap ? snap + WIRE_ERF_BYTES : 0, name,
-					       description, block));
-}
-
-/* of the port that saw @record; NULL: softibd names one that is not there */
-static struct interface *interface_of(struct reader *r,
-				      const struct abi_capture_record *record)
-{
-	struct json_object *node = item_of(r->nodes, record->node);
-	unsigned ports = node ? (unsigned)number_of(node, "num_ports") : 0;
-	struct interface *list;
-
-	if (!node || record->port > ports)
-		return NULL;
-	list = r->interface[record->node];
-	if (!list) {
-		list = calloc(ports + 1, sizeof(*list));
-		if (!list)
-			return NULL;
-		for (unsigned i = 0; i <= ports; i++)
-			list[i].number = INTERFACE_NONE;
-		r->interface[record->node] = list;
-	}
-	if (list[record->port].number == INTERFACE_NONE) {
-		put_interface(r, record->node, record->port);
-		list[record->port].number = r->num_interfaces++;
-	}
-	return &list[record->port];
-}
-
-/* behind the @len bytes of a whole packet; one that is seen on several cables
- * comes several times in a row, with the same CRCs */
-static void put_crcs(struct reader *r, uint32_t wrong, uint8_t *packet, size_t len)
-{
-	if (len != r->known_bytes || memcmp(packet, r->known, len)) {
-		memcpy(r->known, packet, len);
-		put_be32(r->known + len, wire_icrc(packet, len));
-		put_be16(r->known + len + WIRE_ICRC_BYTES,
-			 wire_vcrc(r->known, len + WIRE_ICRC_BYTES));
-		r->known_bytes = len;
-	}
-	memcpy(packet + len, r->known + len, CRC_BYTES);
-	if (wrong & ABI_CAPTURE_WRONG_ICRC) {
-		packet[len] ^= 0xff;
-		put_be16(packet + len + WIRE_ICRC_BYTES,
-			 wire_vcrc(packet, len + WIRE_ICRC_BYTES)); /* covers it as it is */
-	}
-	if (wrong & ABI_CAPTURE_WRONG_VCRC)
-		packet[len + WIRE_ICRC_BYTES] ^= 0xff;
-}
-
-/* the packet with its CRCs as far as they are within the limit.
- * Return: its captured bytes */
-static uint32_t put_packet_bytes(struct reader *r,
-				 const struct abi_capture_record *record,
-				 const uint8_t *bytes, size_t len, uint8_t *to)
-{
-	uint32_t limit = (uint32_t)r->args->snap;
-
-	memcpy(to, bytes, len);
-	if (len < record->bytes)
-		return (uint32_t)len;
-	put_crcs(r, record->wrong_crcs, to, len);
-	return limit ? MIN(limit, record->bytes + CRC_BYTES) : record->bytes + CRC_BYTES;
-}
-
-static void put_packet(struct reader *r, struct interface *interface,
-		       const struct abi_capture_record *record, const uint8_t *bytes,
-		       size_t len)
-{
-	uint8_t *p = batch_room(r, PACKET_BLOCK_MAX);
-	uint8_t *packet = p + WIRE_PCAPNG_PACKET_HEAD + WIRE_ERF_BYTES;
-	uint32_t whole = record->bytes + CRC_BYTES;
-	uint32_t captured = put_packet_bytes(r, record, bytes, len, packet);
-	struct wire_pcapng_packet head = {
-		.interface = interface->number,
-		.time_ns = record->time_ns,
-		.captured_bytes = WIRE_ERF_BYTES + captured,
-		.bytes = WIRE_ERF_BYTES + whole,
-		.sent = record->sent,
-		.dropped = record->dropped - r->dropped_seen,
-	};
-
-	wire_pcapng_packet_head(&head, p);
-	wire_erf_encode(record->time_ns, interface->number, whole, captured,
-			p + WIRE_PCAPNG_PACKET_HEAD);
-	r->batch_bytes += WIRE_PCAPNG_PACKET_HEAD + head.captured_bytes;
-	r->batch_bytes += (size_t)wire_pcapng_packet_tail(&head, packet + captured);
-	r->dropped_seen = record->dropped;
-	r->last_time_ns = record->time_ns;
-	interface->packets++;
-	r->packets++;
-	r->bytes += whole;
-}
-
-static void put_statistics(struct reader *r)
-{
-	uint64_t dropped = atomic_load(&r->shared->dropped);
-	uint8_t block[WIRE_PCAPNG_BLOCK_MAX];
-	char comment[96] = "";
-
-	if (dropped)
-		snprintf(comment, sizeof(comment),
-			 "%llu packets of all ports were dropped: the reader was slow",
-			 (unsigned long long)dropped);
-	for (size_t n = 0; n < count_of(r->nodes); n++) {
-		struct json_object *node = item_of(r->nodes, n);
-
-		for (int64_t p = 0; r->interface[n] && p <= number_of(node, "num_ports");
-		     p++) {
-			const struct interface *i = &r->interface[n][p];
-
-			if (i->number != INTERFACE_NONE)
-				put_block(r, block,
-					  wire_pcapng_statistics_encode(
-						  i->number, r->last_time_ns, i->packets,
-						  comment[0] ? comment : NULL, block));
-		}
-	}
-}
-
 /* --- the ring ------------------------------------------------------------- */
 
 /* Return: false when it is empty */
 static bool take_one(struct reader *r)
 {
 	struct abi_capture_record record;
-	struct interface *interface;
 	const uint8_t *bytes;
 	size_t len;
 
@@ -308,13 +89,12 @@ static bool take_one(struct reader *r)
 	if (len >= sizeof(record) && len - sizeof(record) <= WIRE_PACKET_MAX &&
 	    !r->ended) {
 		memcpy(&record, bytes, sizeof(record));
-		interface = interface_of(r, &record);
-		if (interface)
-			put_packet(r, interface, &record, bytes + sizeof(record),
-				   len - sizeof(record));
+		capture_file_put(&r->file, &record, bytes + sizeof(record),
+				 len - sizeof(record));
 	}
 	abi_ring_consume(&r->rx);
-	if (r->args->count && r->packets >= (uint64_t)r->args->count)
+	if ((r->args->count && r->file.packets >= (uint64_t)r->args->count) ||
+	    r->file.error)
 		ask_for_end(r);
 	return true;
 }
@@ -324,8 +104,8 @@ static void show_progress(struct reader *r, const char *end)
 	char text[16];
 
 	fprintf(stderr, "%s%llu packets, %s, %llu dropped%s",
-		isatty(STDERR_FILENO) ? "\r" : "", (unsigned long long)r->packets,
-		human_bytes(r->bytes, text),
+		isatty(STDERR_FILENO) ? "\r" : "", (unsigned long long)r->file.packets,
+		human_bytes(r->file.bytes, text),
 		(unsigned long long)atomic_load(&r->shared->dropped), end);
 }
 
@@ -351,18 +131,16 @@ static bool wait_for_more(struct reader *r)
 
 static void read_all(struct reader *r)
 {
-	uint8_t block[WIRE_PCAPNG_BLOCK_MAX];
-
-	put_block(r, block, wire_pcapng_section_encode("softib " SOFTIB_VERSION, block));
 	do {
 		while (take_one(r))
 			;
-		flush_batch(r);
+		capture_file_flush(&r->file);
+		if (r->file.error)
+			ask_for_end(r);
 	} while (wait_for_more(r));
 	while (take_one(r)) /* what came before softibd closed */
 		;
-	put_statistics(r);
-	flush_batch(r);
+	capture_file_end(&r->file, atomic_load(&r->shared->dropped));
 }
 
 /* --- beginning and end ---------------------------------------------------- */
@@ -439,9 +217,9 @@ static int open_output(const struct capture_args *args)
 static int report(struct reader *r)
 {
 	show_progress(r, "\n");
-	if (!r->error || r->error == -EPIPE)
+	if (!r->file.error || r->file.error == -EPIPE)
 		return EXIT_SUCCESS;
-	return complain("cannot write: %s", strerror(-r->error));
+	return complain("cannot write: %s", strerror(-r->file.error));
 }
 
 static struct json_object *ask_nodes(const char *dir)
@@ -455,27 +233,12 @@ static struct json_object *ask_nodes(const char *dir)
 	return nodes;
 }
 
-static void free_reader(struct reader *r)
-{
-	for (size_t i = 0; r->interface && i < json_object_array_length(r->nodes); i++)
-		free(r->interface[i]);
-	free(r->interface);
-	free(r->batch);
-	if (r->shared)
-		munmap(r->shared, r->shared_bytes);
-	json_object_put(r->nodes);
-}
-
 static int run(struct reader *r, const char *dir)
 {
-	r->interface = calloc(json_object_array_length(r->nodes) + 1, sizeof(*r->interface));
-	r->batch = malloc(BATCH_BYTES);
-	if (!r->interface || !r->batch)
-		return complain("out of memory");
-	if (output_is_terminal(r->args) || start(r, dir))
+	if (capture_file_begin(&r->file) || output_is_terminal(r->args) || start(r, dir))
 		return EXIT_FAILURE;
-	r->out_fd = open_output(r->args); /* a file that is there is not lost before */
-	if (r->out_fd < 0)
+	r->file.out_fd = open_output(r->args); /* a file that is there is not lost before */
+	if (r->file.out_fd < 0)
 		return EXIT_FAILURE;
 	catch_signals(r->control_fd);
 	read_all(r);
@@ -484,13 +247,16 @@ static int run(struct reader *r, const char *dir)
 
 static int capture(const struct capture_args *args, const char *dir)
 {
-	struct reader r = {.args = args};
+	struct reader r = {.args = args, .file.snap = (uint32_t)args->snap};
 	int status = EXIT_FAILURE;
 
-	r.nodes = ask_nodes(dir);
-	if (r.nodes)
+	r.file.nodes = ask_nodes(dir);
+	if (r.file.nodes)
 		status = run(&r, dir);
-	free_reader(&r);
+	capture_file_free(&r.file);
+	if (r.shared)
+		munmap(r.shared, r.shared_bytes);
+	json_object_put(r.file.nodes);
 	return status;
 }
 

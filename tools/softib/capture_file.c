@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Records of a capture as pcapng: the packets get their CRCs and ERF headers.
+ * Each port that saw one becomes an interface of the file at its first packet.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/bytes.h"
+#include "capture_file.h"
+#include "softib.h"
+#include "wire/erf.h"
+#include "wire/pcapng.h"
+
+#define BATCH_BYTES (256u << 10)
+#define PACKET_BLOCK_MAX                                                                 \
+	(WIRE_PCAPNG_PACKET_HEAD + WIRE_ERF_BYTES + WIRE_PACKET_MAX +                    \
+	 WIRE_PCAPNG_PACKET_TAIL)
+#define INTERFACE_NONE UINT32_MAX
+
+/** struct interface - a port in the file */
+struct interface {
+	uint32_t number; /* INTERFACE_NONE: no packet yet */
+	uint64_t packets;
+};
+
+void capture_file_flush(struct capture_file *f)
+{
+	size_t done = 0;
+
+	while (done < f->batch_bytes && !f->error) {
+		ssize_t n = write(f->out_fd, f->batch + done, f->batch_bytes - done);
+
+		if (n >= 0)
+			done += (size_t)n;
+		else if (errno != EINTR)
+			f->error = -errno;
+	}
+	f->batch_bytes = 0;
+}
+
+/* room for @bytes, of which f->batch_bytes is moved on by who used them */
+static uint8_t *batch_room(struct capture_file *f, size_t bytes)
+{
+	if (f->batch_bytes + bytes > BATCH_BYTES)
+		capture_file_flush(f);
+	return f->batch + f->batch_bytes;
+}
+
+static void put_block(struct capture_file *f, const void *block, int bytes)
+{
+	memcpy(batch_room(f, (size_t)bytes), block, (size_t)bytes);
+	f->batch_bytes += (size_t)bytes;
+}
+
+static void describe_port(struct json_object *node, struct json_object *port, char *text,
+			  size_t room)
+{
+	size_t n = (size_t)snprintf(text, room, "%s port %lld", text_of(node, "desc"),
+				    (long long)number_of(port, "port"));
+
+	if (member_of(port, "peer") && n < room)
+		snprintf(text + n, room - n, ", cable to %s:%lld, %s %s",
+			 text_of(port, "peer"), (long long)number_of(port, "peer_port"),
+			 text_of(port, "width"), text_of(port, "speed"));
+}
+
+static struct json_object *port_of(struct json_object *node, unsigned number)
+{
+	struct json_object *ports = member_of(node, "ports");
+
+	for (size_t i = 0; i < count_of(ports); i++) {
+		struct json_object *port = item_of(ports, i);
+
+		if (number_of(port, "port") == number)
+			return port;
+	}
+	return NULL;
+}
+
+static void put_interface(struct capture_file *f, unsigned node_index, unsigned port_number)
+{
+	struct json_object *node = item_of(f->nodes, node_index);
+	uint8_t block[WIRE_PCAPNG_BLOCK_MAX];
+	char name[96], description[WIRE_PCAPNG_TEXT_MAX];
+	uint32_t snap = (uint32_t)f->snap;
+
+	snprintf(name, sizeof(name), "%s:%u", text_of(node, "name"), port_number);
+	describe_port(node, port_of(node, port_number), description, sizeof(description));
+	put_block(f, block,
+		  wire_pcapng_interface_encode(WIRE_LINKTYPE_ERF,
+					       snap ? snap + WIRE_ERF_BYTES : 0, name,
+					       description, block));
+}
+
+/* of the port that saw @record; NULL: softibd names one that is not there */
+static struct interface *interface_of(struct capture_file *f,
+				      const struct abi_capture_record *record)
+{
+	struct json_object *node = item_of(f->nodes, record->node);
+	unsigned ports = node ? (unsigned)number_of(node, "num_ports") : 0;
+	struct interface *list;
+
+	if (!node || record->port > ports)
+		return NULL;
+	list = f->interface[record->node];
+	if (!list) {
+		list = calloc(ports + 1, sizeof(*list));
+		if (!list)
+			return NULL;
+		for (unsigned i = 0; i <= ports; i++)
+			list[i].number = INTERFACE_NONE;
+		f->interface[record->node] = list;
+	}
+	if (list[record->port].number == INTERFACE_NONE) {
+		put_interface(f, record->node, record->port);
+		list[record->port].number = f->num_interfaces++;
+	}
+	return &list[record->port];
+}
+
+/* behind the @len bytes of a whole packet; one that is seen on several cables
+ * comes several times in a row, with the same CRCs */
+static void put_crcs(struct capture_file *f, uint32_t wrong, uint8_t *packet, size_t len)
+{
+	if (len != f->known_bytes || memcmp(packet, f->known, len)) {
+		memcpy(f->known, packet, len);
+		put_be32(f->known + len, wire_icrc(packet, len));
+		put_be16(f->known + len + WIRE_ICRC_BYTES,
+			 wire_vcrc(f->known, len + WIRE_ICRC_BYTES));
+		f->known_bytes = len;
+	}
+	memcpy(packet + len, f->known + len, CAPTURE_CRC_BYTES);
+	if (wrong & ABI_CAPTURE_WRONG_ICRC) {
+		packet[len] ^= 0xff;
+		put_be16(packet + len + WIRE_ICRC_BYTES,
+			 wire_vcrc(packet, len + WIRE_ICRC_BYTES)); /* covers it as it is */
+	}
+	if (wrong & ABI_CAPTURE_WRONG_VCRC)
+		packet[len + WIRE_ICRC_BYTES] ^= 0xff;
+}
+
+/* the packet with its CRCs as far as they are within the limit.
+ * Return: its captured bytes */
+static uint32_t put_packet_bytes(struct capture_file *f,
+				 const struct abi_capture_record *record,
+				 const uint8_t *bytes, size_t len, uint8_t *to)
+{
+	uint32_t limit = (uint32_t)f->snap;
+
+	memcpy(to, bytes, len);
+	if (len < record->bytes)
+		return (uint32_t)len;
+	put_crcs(f, record->wrong_crcs, to, len);
+	return limit ? MIN(limit, record->bytes + CAPTURE_CRC_BYTES) : record->bytes + CAPTURE_CRC_BYTES;
+}
+
+static void put_packet(struct capture_file *f, struct interface *interface,
+		       const struct abi_capture_record *record, const uint8_t *bytes,
+		       size_t len)
+{
+	uint8_t *p = batch_room(f, PACKET_BLOCK_MAX);
+	uint8_t *packet = p + WIRE_PCAPNG_PACKET_HEAD + WIRE_ERF_BYTES;
+	uint32_t whole = record->bytes + CAPTURE_CRC_BYTES;
+	uint32_t captured = put_packet_bytes(f, record, bytes, len, packet);
+	struct wire_pcapng_packet head = {
+		.interface = interface->number,
+		.time_ns = record->time_ns,
+		.captured_bytes = WIRE_ERF_BYTES + captured,
+		.bytes = WIRE_ERF_BYTES + whole,
+		.sent = record->sent,
+		.dropped = record->dropped - f->dropped_seen,
+	};
+
+	wire_pcapng_packet_head(&head, p);
+	wire_erf_encode(record->time_ns, interface->number, whole, captured,
+			p + WIRE_PCAPNG_PACKET_HEAD);
+	f->batch_bytes += WIRE_PCAPNG_PACKET_HEAD + head.captured_bytes;
+	f->batch_bytes += (size_t)wire_pcapng_packet_tail(&head, packet + captured);
+	f->dropped_seen = record->dropped;
+	f->last_time_ns = record->time_ns;
+	interface->packets++;
+	f->packets++;
+	f->bytes += whole;
+}
+
+void capture_file_put(struct capture_file *f, const struct abi_capture_record *record,
+		      const uint8_t *bytes, size_t len)
+{
+	struct interface *interface = interface_of(f, record);
+
+	if (interface)
+		put_packet(f, interface, record, bytes, len);
+}
+
+void capture_file_end(struct capture_file *f, uint64_t dropped)
+{
+	uint8_t block[WIRE_PCAPNG_BLOCK_MAX];
+	char comment[96] = "";
+
+	if (dropped)
+		snprintf(comment, sizeof(comment),
+			 "%llu packets of all ports were dropped: the reader was slow",
+			 (unsigned long long)dropped);
+	for (size_t n = 0; n < count_of(f->nodes); n++) {
+		struct json_object *node = item_of(f->nodes, n);
+
+		for (int64_t p = 0; f->interface[n] && p <= number_of(node, "num_ports");
+		     p++) {
+			const struct interface *i = &f->interface[n][p];
+
+			if (i->number != INTERFACE_NONE)
+				put_block(f, block,
+					  wire_pcapng_statistics_encode(
+						  i->number, f->last_time_ns, i->packets,
+						  comment[0] ? comment : NULL, block));
+		}
+	}
+	capture_file_flush(f);
+}
+
+int capture_file_begin(struct capture_file *f)
+{
+	uint8_t block[WIRE_PCAPNG_BLOCK_MAX];
+
+	f->interface = calloc(count_of(f->nodes) + 1, sizeof(*f->interface));
+	f->batch = malloc(BATCH_BYTES);
+	if (!f->interface || !f->batch)
+		return complain("out of memory");
+	put_block(f, block, wire_pcapng_section_encode("softib " SOFTIB_VERSION, block));
+	return 0;
+}
+
+void capture_file_free(struct capture_file *f)
+{
+	for (size_t i = 0; f->interface && i < count_of(f->nodes); i++)
+		free(f->interface[i]);
+	free(f->interface);
+	free(f->batch);
+}
