@@ -36,7 +36,8 @@ struct abi_devpage {
 	_Atomic uint32_t seq;   /* odd while being written */
 	_Atomic uint32_t epoch; /* grows with every change */
 	_Atomic uint32_t route_epoch; /* of the fabric: lanes resolved before are void */
-	/* a rule may spoil completions: each is asked about (ABI_CMD_COMPLETION) */
+	/* a rule may spoil completions: each is asked about (ABI_CMD_COMPLETION).
+	 * Changes with route_epoch only, before it */
 	_Atomic uint32_t completion_faults;
 	struct abi_devport port[]; /* port 1 is port[0] */
 };

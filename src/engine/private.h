@@ -101,7 +101,7 @@ struct eng_qp {
 	uint8_t *held_packet; /* WIRE_PACKET_MAX; made when first needed */
 	void *tp_memory;
 	/* --- windows --- */
-	struct slot *slot;     /* the one that it used last; perhaps another's now */
+	const struct slot *slot; /* the one that it used last; perhaps another's now */
 	uint32_t connection;   /* to its peer of now: of no other QP, and no other peer */
 	uint32_t window_token; /* its peer was granted memory; 0: not */
 	bool unquiesced;       /* it was, and may be at work still */
@@ -323,6 +323,8 @@ void eng_find_pkey(struct eng_qp *qp);
 void eng_refresh_pkey(struct eng_qp *qp);
 
 /* window_slots.c */
+/** eng_no_slot - of a QP that never looked for a window: it allows nothing */
+extern const struct slot eng_no_slot;
 void eng_windows_free(struct engine *e);
 /** eng_window_leave() - @qp has another peer from now on, or none: what the last one
  *  granted, or still will, is not for it */

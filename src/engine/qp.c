@@ -254,6 +254,7 @@ int eng_qp_create(struct engine *e, const struct eng_qp_init *init, struct eng_q
 	qp->recv_rq = init->srq ? &init->srq->rq : &qp->rq;
 	INIT_LIST_HEAD(&qp->tx_node);
 	INIT_LIST_HEAD(&qp->held_node);
+	qp->slot = &eng_no_slot;
 	INIT_LIST_HEAD(&qp->owing_node);
 	qp->paid_at = NEVER_PAID;
 	INIT_LIST_HEAD(&qp->mcast);

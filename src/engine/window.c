@@ -170,7 +170,7 @@ static bool do_copy(struct eng_qp *qp, struct slot *s, struct request *r)
 		uint32_t to = r->length_bytes - from > SLICE_BYTES ? from + SLICE_BYTES
 								   : r->length_bytes;
 
-		if (unlikely(!window_enter(e, page, &s->g)))
+		if (unlikely(!window_enter(e, page, &s->g, e->windows->cfg.fenced)))
 			return false;
 		copy_range(r, in_window(s, r->va), from, to);
 		window_leave(page);
@@ -194,7 +194,8 @@ static bool execute(struct eng_qp *qp, struct slot *s, struct request *r)
 
 	if (r->right != IBV_ACCESS_REMOTE_ATOMIC)
 		return do_copy(qp, s, r);
-	if (unlikely(!window_enter(qp->engine, page, &s->g)))
+	if (unlikely(!window_enter(qp->engine, page, &s->g,
+				   qp->engine->windows->cfg.fenced)))
 		return false;
 	do_atomic(r, in_window(s, r->va));
 	window_leave(page);

@@ -38,6 +38,20 @@ void eng_slot_count_use(const struct eng_qp *qp, struct slot *s, uint64_t va, ui
 		s->state = SLOT_ASKED;
 }
 
+const struct slot eng_no_slot;
+
+/* What a rule may spoil goes by packets; a rule that comes later changes the route
+ * epoch as well (abi/devpage.h). The straight way has no fence. */
+static void note_straight(const struct engine *e, struct slot *s)
+{
+	bool bent = eng_spoils(e) || e->windows->cfg.fenced;
+	uint32_t most = bent ? 0 : (uint32_t)MIN(s->g.length_bytes, SLICE_BYTES);
+
+	s->straight_bytes[SLOT_WRITES] = s->g.access & IBV_ACCESS_REMOTE_WRITE ? most : 0;
+	s->straight_bytes[SLOT_READS] = s->g.access & IBV_ACCESS_REMOTE_READ ? most : 0;
+	s->straight_bytes[SLOT_ATOMICS] = s->g.access & IBV_ACCESS_REMOTE_ATOMIC ? most : 0;
+}
+
 bool eng_window_grant(struct engine *e, const struct eng_grant *g)
 {
 	struct eng_qp *qp;
@@ -61,6 +75,7 @@ bool eng_window_grant(struct engine *e, const struct eng_grant *g)
 		s->ask_at = ASK_OUTSIDE_AT;
 		s->mtu_bytes = a->mtu_bytes;
 		s->count = &g->flow->of[a->av.is_global != 0];
+		note_straight(e, s);
 	}
 	eng_unlock(e);
 	return wanted;
@@ -71,9 +86,9 @@ void eng_window_leave(struct eng_qp *qp)
 	struct eng_windows *w = qp->engine->windows;
 
 	qp->connection = ++qp->engine->connections;
-	if (likely(!qp->slot)) /* it never looked for a window */
+	if (likely(qp->slot == &eng_no_slot)) /* it never looked for a window */
 		return;
-	qp->slot = NULL;
+	qp->slot = &eng_no_slot;
 	for (struct slot *s = w->slot; s < w->slot + SLOTS; s++)
 		if (s->g.qpn == qp->init.qpn)
 			*s = (struct slot){.ask_at = ASK_AT};

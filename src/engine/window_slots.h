@@ -11,17 +11,25 @@
 #ifndef SOFTIB_ENGINE_WINDOW_SLOTS_H
 #define SOFTIB_ENGINE_WINDOW_SLOTS_H
 
+#include <string.h>
+
 #include "engine/private.h"
 #include "engine/window.h"
 
 #define SLOTS	   512	 /* a power of two */
+#define SLICE_BYTES (256u << 10) /* copied without letting go of the lock */
 #define ASK_AT	   2	 /* uses of a key before its window is asked for */
 #define ASK_LATEST 65536 /* after denials */
 
 enum slot_state { SLOT_COUNTING, SLOT_ASKED, SLOT_GRANTED };
 
+/* what a request asks of a slot */
+enum slot_use { SLOT_WRITES, SLOT_READS, SLOT_ATOMICS, SLOT_USES };
+
 struct slot {
 	struct eng_grant g; /* .access: nothing unless SLOT_GRANTED */
+	/* the straight way (window_straight.h): how long a request may be; 0: not so */
+	uint32_t straight_bytes[SLOT_USES];
 	struct abi_window_count *count;
 	uint32_t mtu_bytes;
 	uint8_t state; /* enum slot_state */
@@ -51,6 +59,7 @@ static inline void start_counting(struct slot *s, uint32_t ask_at)
 {
 	s->state = SLOT_COUNTING;
 	s->g.access = 0;
+	memset(s->straight_bytes, 0, sizeof(s->straight_bytes));
 	s->uses = 0;
 	s->ask_at = MIN(ask_at, (uint32_t)ASK_LATEST);
 }

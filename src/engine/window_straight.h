@@ -16,8 +16,6 @@
 #include "engine/window_slots.h"
 #include "transport/small.h"
 
-#define SLICE_BYTES (256u << 10) /* copied without letting go of the lock */
-
 /* --- the memory --- */
 
 /** window_inside() - does the grant cover these bytes, with this right? What is
@@ -37,14 +35,15 @@ static inline void window_leave(struct abi_window_page *page)
 }
 
 /** window_enter() - Return: true between here and window_leave() the target waits
- *  for us, and all that was granted still stands. @page: ours */
+ *  for us, and all that was granted still stands. @page: ours; @fence: targets
+ *  have none on us */
 static inline bool window_enter(struct engine *e, struct abi_window_page *page,
-				const struct eng_grant *g)
+				const struct eng_grant *g, bool fence)
 {
 	e->in_windows = true;
 	atomic_store_explicit(&page->section, g->peer, memory_order_relaxed);
 	atomic_signal_fence(memory_order_seq_cst);
-	if (unlikely(e->windows->cfg.fenced))
+	if (unlikely(fence))
 		atomic_thread_fence(memory_order_seq_cst);
 	if (likely(atomic_load_explicit(&e->cfg.devpage->route_epoch,
 					memory_order_acquire) == g->epoch &&
@@ -107,13 +106,19 @@ static inline void window_count(const struct slot *s, int right, uint32_t length
 		window_count_more(s, right, length_bytes);
 }
 
+/** window_signals() - is it to have a completion? */
+static inline bool window_signals(const struct eng_qp *qp, const struct ibv_send_wr *wr)
+{
+	return wr->send_flags & IBV_SEND_SIGNALED || qp->init.sq_sig_all;
+}
+
 /** window_complete() - its completion, of @opcode, if it is to have one */
 static inline void window_complete(struct eng_qp *qp, const struct ibv_send_wr *wr,
 				   enum ibv_wc_opcode opcode, uint32_t length_bytes)
 {
 	struct eng_cq *cq = qp->send_cq;
 
-	if (!(wr->send_flags & IBV_SEND_SIGNALED) && !qp->init.sq_sig_all)
+	if (!window_signals(qp, wr))
 		return;
 	*eng_cq_next(cq) = (struct ibv_wc){
 		.wr_id = wr->wr_id,
@@ -127,14 +132,20 @@ static inline void window_complete(struct eng_qp *qp, const struct ibv_send_wr *
 
 /* --- the straight way --- */
 
-/* all but the local memory: does slot @s, the one that the QP used last, allow it? */
-static inline bool straight_may(const struct engine *e, const struct eng_qp *qp,
-				const struct slot *s, uint64_t va, uint32_t rkey, uint32_t len,
-				int right)
+static inline char *in_window(const struct slot *s, uint64_t va)
 {
-	return s && len - 1 < SLICE_BYTES && is_for(s, qp->init.qpn, rkey) &&
-	       window_inside(&s->g, va, len, right) && tp_small_idle(qp->tp) &&
-	       !eng_cq_is_full(qp->send_cq) && !eng_spoils(e);
+	return s->g.base + (va - s->g.va);
+}
+
+/* all but the local memory: does the slot that the QP used last allow it? */
+static inline bool straight_may(const struct eng_qp *qp, const struct ibv_send_wr *wr, uint64_t va,
+				uint32_t rkey, uint32_t len, enum slot_use use)
+{
+	const struct slot *s = qp->slot;
+
+	return len - 1 < s->straight_bytes[use] && is_for(s, qp->init.qpn, rkey) &&
+	       va - s->g.va <= s->g.length_bytes - len && tp_small_idle(qp->tp) &&
+	       !(window_signals(qp, wr) && eng_cq_is_full(qp->send_cq));
 }
 
 /* where a READ's or an atomic's bytes come; NULL: not by a window */
@@ -149,9 +160,13 @@ static inline void *straight_place(struct engine *e, const struct eng_qp *qp,
 			      IBV_ACCESS_LOCAL_WRITE);
 }
 
-static inline char *in_window(const struct slot *s, uint64_t va)
+static inline void straight_end(struct eng_qp *qp, const struct slot *s,
+				const struct ibv_send_wr *wr, int right,
+				enum ibv_wc_opcode opcode, uint32_t len)
 {
-	return s->g.base + (va - s->g.va);
+	window_count(s, right, len);
+	qp->window_run = 0;
+	window_complete(qp, wr, opcode, len);
 }
 
 static inline bool straight_write(struct engine *e, struct eng_qp *qp,
@@ -164,7 +179,7 @@ static inline bool straight_write(struct engine *e, struct eng_qp *qp,
 	uint32_t len = sge->length;
 	void *local = (void *)(uintptr_t)sge->addr;
 
-	if (!straight_may(e, qp, s, va, wr->wr.rdma.rkey, len, IBV_ACCESS_REMOTE_WRITE))
+	if (!straight_may(qp, wr, va, wr->wr.rdma.rkey, len, SLOT_WRITES))
 		return false;
 	if (!(wr->send_flags & IBV_SEND_INLINE)) {
 		local = eng_mem_recent(e, qp->init.pd, sge->lkey, sge->addr, len, 0);
@@ -174,13 +189,11 @@ static inline bool straight_write(struct engine *e, struct eng_qp *qp,
 		return false;
 	}
 	page = e->windows->cfg.page;
-	if (unlikely(!window_enter(e, page, &s->g)))
+	if (unlikely(!window_enter(e, page, &s->g, false)))
 		return false;
 	copy_spun_on(in_window(s, va), local, len);
 	window_leave(page);
-	window_count(s, IBV_ACCESS_REMOTE_WRITE, len);
-	qp->window_run = 0;
-	window_complete(qp, wr, IBV_WC_RDMA_WRITE, len);
+	straight_end(qp, s, wr, IBV_ACCESS_REMOTE_WRITE, IBV_WC_RDMA_WRITE, len);
 	return true;
 }
 
@@ -193,17 +206,15 @@ static inline bool straight_read(struct engine *e, struct eng_qp *qp,
 	uint32_t len = wr->sg_list->length;
 	void *local;
 
-	if (!straight_may(e, qp, s, va, wr->wr.rdma.rkey, len, IBV_ACCESS_REMOTE_READ))
+	if (!straight_may(qp, wr, va, wr->wr.rdma.rkey, len, SLOT_READS))
 		return false;
 	local = straight_place(e, qp, wr);
 	page = e->windows->cfg.page;
-	if (unlikely(!local || !window_enter(e, page, &s->g)))
+	if (unlikely(!local || !window_enter(e, page, &s->g, false)))
 		return false;
-	memcpy(local, in_window(s, va), len);
+	copy_few(local, in_window(s, va), len);
 	window_leave(page);
-	window_count(s, IBV_ACCESS_REMOTE_READ, len);
-	qp->window_run = 0;
-	window_complete(qp, wr, IBV_WC_RDMA_READ, len);
+	straight_end(qp, s, wr, IBV_ACCESS_REMOTE_READ, IBV_WC_RDMA_READ, len);
 	return true;
 }
 
@@ -217,18 +228,16 @@ static inline bool straight_atomic(struct engine *e, struct eng_qp *qp,
 	void *local;
 
 	if (wr->sg_list->length != 8 || va % 8 ||
-	    !straight_may(e, qp, s, va, wr->wr.atomic.rkey, 8, IBV_ACCESS_REMOTE_ATOMIC))
+	    !straight_may(qp, wr, va, wr->wr.atomic.rkey, 8, SLOT_ATOMICS))
 		return false;
 	local = straight_place(e, qp, wr);
 	page = e->windows->cfg.page;
-	if (unlikely(!local || !window_enter(e, page, &s->g)))
+	if (unlikely(!local || !window_enter(e, page, &s->g, false)))
 		return false;
 	was = window_atomic(wr, in_window(s, va));
 	memcpy(local, &was, 8);
 	window_leave(page);
-	window_count(s, IBV_ACCESS_REMOTE_ATOMIC, 8);
-	qp->window_run = 0;
-	window_complete(qp, wr, add ? IBV_WC_FETCH_ADD : IBV_WC_COMP_SWAP, 8);
+	straight_end(qp, s, wr, IBV_ACCESS_REMOTE_ATOMIC, add ? IBV_WC_FETCH_ADD : IBV_WC_COMP_SWAP, 8);
 	return true;
 }
 

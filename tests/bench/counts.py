@@ -29,9 +29,9 @@ TABLE = {
     "count_send:8/client_poll": (None, 250),
     "count_send:8/post_receive": (92, None),
     "count_send:8/message": (1080, 750),
-    "count_write:8/post": (290, 250),
+    "count_write:8/post": (280, 250),
     "count_write:8/client_poll": (46, 250),
-    "count_read:8/post": (350, None),
+    "count_read:8/post": (315, None),
     "count_read:8/client_poll": (46, None),
 }
 IN_MESSAGE = ("post", "server_poll", "client_poll")

@@ -53,6 +53,7 @@ static bool grant(struct world *w, uint32_t at, uint32_t len)
 	static uint64_t value;
 	struct eng_offer offer;
 	struct eng_grant g = {.qpn = 0x11, .rkey = KEY, .connection = asked_for, .peer = 7, .window = 1,
+			      .epoch = w->a.page->route_epoch,
 			      .va = (uintptr_t)w->b.memory + at, .length_bytes = len,
 			      .base = (char *)w->b.memory + at + shift, .flow = &page_a.flow[3]};
 
@@ -65,7 +66,7 @@ static bool grant(struct world *w, uint32_t at, uint32_t len)
 	return eng_window_grant(w->a.engine, &g);
 }
 
-static int connected(void **state)
+static int connect_world(void **state, bool fenced)
 {
 	struct world *w;
 
@@ -75,7 +76,7 @@ static int connected(void **state)
 	memset(&page_b, 0, sizeof(page_b));
 	asks = quiesces = 0;
 	deaf = false;
-	config_a = (struct eng_window_config){.page = &page_a, .fenced = true, .ask = on_ask,
+	config_a = (struct eng_window_config){.page = &page_a, .fenced = fenced, .ask = on_ask,
 					      .quiesce = on_quiesce};
 	config_b = config_a;
 	config_b.page = &page_b;
@@ -83,6 +84,16 @@ static int connected(void **state)
 	assert_int_equal(eng_windows_enable(w->b.engine, &config_b), 0);
 	connect(w, IBV_QPT_RC);
 	return 0;
+}
+
+static int connected(void **state)
+{
+	return connect_world(state, false);
+}
+
+static int connected_fenced(void **state)
+{
+	return connect_world(state, true);
 }
 
 /* a key is used twice by the wire, then its window is there */
@@ -536,6 +547,24 @@ static void a_new_route_epoch_revokes(void **state)
 	assert_int_equal(asks, 2);
 }
 
+static void what_a_rule_may_spoil_goes_by_the_wire(void **state)
+{
+	struct world *w = granted(state);
+
+	atomic_store(&w->a.page->completion_faults, 1);
+	atomic_store(&w->a.page->route_epoch, 1);
+	expect_revoked(w);
+	run(w);
+	take(&w->a);
+	assert_true(grant(w, 0, 8192));
+	for (int i = 0; i < 2; i++) {
+		write_to(w, 0, 8);
+		assert_true(by_wire(w));
+		run(w);
+		take(&w->a);
+	}
+}
+
 static void memory_that_is_forgotten_is_not_used(void **state)
 {
 	struct world *w = granted(state);
@@ -578,6 +607,7 @@ static void local_keys_are_checked(void **state)
 }
 
 #define CASE(name) cmocka_unit_test_setup_teardown(name, connected, teardown)
+#define FENCED(name) cmocka_unit_test_setup_teardown(name, connected_fenced, teardown)
 
 int main(void)
 {
@@ -587,6 +617,9 @@ int main(void)
 		CASE(atomics),
 		CASE(no_atomic_across_words),
 		CASE(an_atomic_into_two_pieces),
+		FENCED(a_write_is_done_when_post_returns),
+		FENCED(a_read_and_its_count),
+		FENCED(atomics),
 		CASE(a_list_of_both_kinds),
 		CASE(packets_with_and_without_a_grh),
 		CASE(what_is_outside_goes_by_the_wire),
@@ -600,6 +633,7 @@ int main(void)
 		CASE(a_question_that_could_not_be_asked_is_asked_again),
 		CASE(a_qp_in_error_revokes),
 		CASE(a_new_route_epoch_revokes),
+		CASE(what_a_rule_may_spoil_goes_by_the_wire),
 		CASE(memory_that_is_forgotten_is_not_used),
 		CASE(what_may_be_offered),
 		CASE(local_keys_are_checked),
