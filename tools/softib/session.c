@@ -16,29 +16,16 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "softib.h"
+#include "session_private.h"
 
 #define READY_TIMEOUT_MS 60000 /* for softibd to serve: it reads a file, no more */
-#define QUIET_MS	 3000  /* before people are told what takes so long */
-#define PROGRESS_MS	 5000
 #define END_TIMEOUT_MS	 5000 /* between SIGTERM and SIGKILL */
 
-#define MANAGER_FILES "osm" /* opensm's caches and logs */
-
-enum event {
-	EVENT_TIMEOUT,
-	EVENT_READABLE,
-	EVENT_STOP,
-	EVENT_DAEMON_ENDED,
-	EVENT_COMMAND_ENDED
-};
-
-static uint64_t now_ms(void)
+uint64_t session_now_ms(void)
 {
 	struct timespec ts;
 
@@ -46,7 +33,7 @@ static uint64_t now_ms(void)
 	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
 }
 
-static int file_in(char path[PATH_MAX], const char *dir, const char *name)
+int session_file(char path[PATH_MAX], const char *dir, const char *name)
 {
 	return snprintf(path, PATH_MAX, "%s/%s", dir, name) < PATH_MAX ? 0 : -1;
 }
@@ -59,7 +46,7 @@ pid_t session_owner(const char *dir)
 	char path[PATH_MAX];
 	int fd;
 
-	if (file_in(path, dir, "softib.lock"))
+	if (session_file(path, dir, "softib.lock"))
 		return 0;
 	fd = open(path, O_RDWR | O_CLOEXEC);
 	if (fd < 0)
@@ -75,7 +62,7 @@ static int take_lock(struct session *s)
 	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
 	char path[PATH_MAX];
 
-	if (file_in(path, s->dir, "softib.lock"))
+	if (session_file(path, s->dir, "softib.lock"))
 		return -1;
 	s->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	if (s->lock_fd < 0) {
@@ -94,9 +81,7 @@ static int take_lock(struct session *s)
 
 /* --- children -------------------------------------------------------------- */
 
-/* what fork()ed children do first. @death is the signal that they get when
- * this process dies, @parent is this process */
-static void child_begin(struct session *s, int death, pid_t parent)
+void session_child_begin(struct session *s, int death, pid_t parent)
 {
 	sigprocmask(SIG_SETMASK, &s->old_mask, NULL);
 	prctl(PR_SET_PDEATHSIG, death);
@@ -104,7 +89,7 @@ static void child_begin(struct session *s, int death, pid_t parent)
 		_exit(EXIT_FAILURE);
 }
 
-static void child_output(struct session *s, const char *log)
+void session_child_output(struct session *s, const char *log)
 {
 	int null = open("/dev/null", O_RDONLY), out = log_open(s->dir, log);
 
@@ -118,7 +103,7 @@ static void child_output(struct session *s, const char *log)
 	setpgid(0, 0);
 }
 
-static int cannot_start(const char *what)
+int session_cannot_start(const char *what)
 {
 	complain("cannot start %s: %s", what, strerror(errno));
 	return -1;
@@ -194,14 +179,13 @@ static enum event take_signal(struct session *s)
 	return EVENT_TIMEOUT;
 }
 
-/* the next event, at most until @deadline_ms (0: for ever) */
-static enum event next_event(struct session *s, int fd, uint64_t deadline_ms)
+enum event session_next_event(struct session *s, int fd, uint64_t deadline_ms)
 {
 	struct pollfd fds[] = {{.fd = s->signal_fd, .events = POLLIN},
 			       {.fd = fd, .events = POLLIN}};
 
 	for (;;) {
-		uint64_t now = now_ms();
+		uint64_t now = session_now_ms();
 		int left = !deadline_ms		? -1
 			   : now >= deadline_ms ? 0
 						: (int)(deadline_ms - now);
@@ -233,8 +217,8 @@ static pid_t spawn_softibd(struct session *s, const char *program, int ready_fd)
 
 	if (pid)
 		return pid;
-	child_begin(s, SIGTERM, parent);
-	child_output(s, LOG_SOFTIBD);
+	session_child_begin(s, SIGTERM, parent);
+	session_child_output(s, LOG_SOFTIBD);
 	snprintf(number, sizeof(number), "%d", ready_fd);
 	fcntl(ready_fd, F_SETFD, 0);
 	execv(program, argv);
@@ -251,142 +235,21 @@ static int start_softibd(struct session *s)
 	if (place_program("softibd", program))
 		return -1;
 	if (pipe2(ready, O_CLOEXEC))
-		return cannot_start("softibd");
+		return session_cannot_start("softibd");
 	s->softibd = spawn_softibd(s, program, ready[1]);
 	close(ready[1]);
 	if (s->softibd < 0) {
 		s->softibd = 0;
 		close(ready[0]);
-		return cannot_start("softibd");
+		return session_cannot_start("softibd");
 	}
-	event = next_event(s, ready[0], now_ms() + READY_TIMEOUT_MS);
+	event = session_next_event(s, ready[0], session_now_ms() + READY_TIMEOUT_MS);
 	if (event == EVENT_READABLE && read(ready[0], &byte, 1) != 1) /* it is ending */
-		event = next_event(s, -1, now_ms() + END_TIMEOUT_MS);
+		event = session_next_event(s, -1, session_now_ms() + END_TIMEOUT_MS);
 	close(ready[0]);
 	if (event == EVENT_TIMEOUT)
 		complain("softibd does not get ready");
 	return event == EVENT_READABLE ? 0 : -1;
-}
-
-/* --- the subnet manager ----------------------------------------------------- */
-
-/* opensm lies where only root's PATH leads */
-static void exec_opensm(struct session *s)
-{
-	static const char *const places[] = {"opensm", "/usr/sbin/opensm",
-					     "/usr/local/sbin/opensm"};
-	char dir[PATH_MAX], log[PATH_MAX + 16];
-	char *const argv[] = {"opensm", "--log_file", log, "--erase_log_file", NULL};
-
-	if (file_in(dir, s->dir, MANAGER_FILES) || (mkdir(dir, 0700) && errno != EEXIST))
-		return;
-	snprintf(log, sizeof(log), "%s/opensm.log", dir);
-	setenv("OSM_TMP_DIR", dir, 1);
-	setenv("OSM_CACHE_DIR", dir, 1);
-	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
-		execvp(places[i], argv);
-}
-
-static void exec_softib_sm(void)
-{
-	char program[PATH_MAX];
-	char *const argv[] = {"softib-sm", NULL};
-
-	if (!place_program("softib-sm", program))
-		execv(program, argv);
-}
-
-static int start_manager(struct session *s)
-{
-	struct node_place at = {.no_namespace = true};
-	pid_t parent = getpid();
-
-	if (!strcmp(s->sm, "none"))
-		return 0;
-	strcpy(at.dir, s->dir);
-	if (node_find(&at, NULL))
-		return -1;
-	s->manager = fork();
-	if (s->manager < 0) {
-		s->manager = 0;
-		return cannot_start(s->sm);
-	}
-	if (s->manager)
-		return 0;
-	child_begin(s, SIGTERM, parent);
-	child_output(s, LOG_MANAGER);
-	node_enter(&at);
-	if (!strcmp(s->sm, "opensm"))
-		exec_opensm(s);
-	else
-		exec_softib_sm();
-	fprintf(stderr, "softib: cannot run %s: %s\n", s->sm, strerror(errno));
-	_exit(127);
-}
-
-static void say_progress(struct session *s)
-{
-	struct json_object *answer = client_call_quiet(s->dir, request("status"));
-	struct json_object *ports = member_of(answer, "ports");
-	int64_t active = number_of(ports, "active");
-
-	if (ports)
-		fprintf(stderr, "softib: %s: %lld of %lld ports Active\n", s->sm,
-			(long long)active,
-			(long long)(active + number_of(ports, "armed") +
-				    number_of(ports, "init") + number_of(ports, "down")));
-	json_object_put(answer);
-}
-
-/* the answer to the wait has come. Return: 0; -1 it is an error (said) */
-static int take_wait_answer(int fd)
-{
-	struct json_object *answer = client_receive(fd);
-	int error = !answer || member_of(answer, "error") ? -1 : 0;
-
-	if (!answer)
-		complain("softibd does not answer: %s", strerror(errno));
-	else if (error)
-		complain("%s", text_of(answer, "error"));
-	json_object_put(answer);
-	return error;
-}
-
-static int wait_active(struct session *s)
-{
-	uint64_t report = now_ms() + QUIET_MS;
-	uint64_t deadline = s->timeout_s ? now_ms() + s->timeout_s * 1000ull : UINT64_MAX;
-	struct json_object *req = request("wait");
-	int fd = client_open(s->dir), error = fd < 0 ? fd : 0;
-	enum event event = EVENT_TIMEOUT;
-
-	request_text(req, "until", "active");
-	if (!error)
-		error = client_send(fd, req);
-	json_object_put(req);
-	while (!error && event == EVENT_TIMEOUT && now_ms() < deadline) {
-		event = next_event(s, fd, report < deadline ? report : deadline);
-		if (event != EVENT_TIMEOUT)
-			break;
-		say_progress(s);
-		report = now_ms() + PROGRESS_MS;
-		if (!s->manager) /* reap() said how it ended */
-			break;
-	}
-	if (error)
-		complain("cannot ask softibd: %s", strerror(-error));
-	else if (event == EVENT_READABLE)
-		error = take_wait_answer(fd);
-	else if (event == EVENT_TIMEOUT && s->manager)
-		error = complain(
-			"%s did not bring all ports to Active within %u s (--timeout); "
-			"its log is below",
-			s->sm, s->timeout_s);
-	if (event == EVENT_TIMEOUT && s->manager)
-		log_show(s->dir, LOG_MANAGER);
-	if (fd >= 0)
-		close(fd);
-	return error || event != EVENT_READABLE ? -1 : 0;
 }
 
 /* --- the interface ---------------------------------------------------------- */
@@ -404,7 +267,7 @@ static int open_signals(struct session *s)
 	signal(SIGPIPE, SIG_IGN);
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	s->signal_fd = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
-	return s->signal_fd < 0 ? cannot_start("a fabric") : 0;
+	return s->signal_fd < 0 ? session_cannot_start("a fabric") : 0;
 }
 
 int session_start(struct session *s)
@@ -413,8 +276,8 @@ int session_start(struct session *s)
 	s->signal_fd = -1;
 	if (take_lock(s))
 		return -1;
-	if (!open_signals(s) && !start_softibd(s) && !start_manager(s) &&
-	    (!strcmp(s->sm, "none") || !wait_active(s)))
+	if (!open_signals(s) && !start_softibd(s) && !session_start_manager(s) &&
+	    (!strcmp(s->sm, "none") || !session_wait_active(s)))
 		return 0;
 	session_end(s, false);
 	return -1;
@@ -432,17 +295,17 @@ int session_command(struct session *s, char **argv, bool no_namespace)
 	s->command = fork();
 	if (s->command < 0) {
 		s->command = 0;
-		return cannot_start(argv[0]);
+		return session_cannot_start(argv[0]);
 	}
 	if (!s->command) {
 		signal(SIGPIPE, SIG_DFL);
-		child_begin(s, SIGKILL, parent);
+		session_child_begin(s, SIGKILL, parent);
 		node_enter(&at);
-		child_begin(s, SIGKILL, parent); /* a new user namespace may drop it */
+		session_child_begin(s, SIGKILL, parent); /* a new user namespace may drop it */
 		_exit(node_exec(argv));
 	}
 	while (s->command) {
-		event = next_event(s, -1, 0);
+		event = session_next_event(s, -1, 0);
 		if (event == EVENT_STOP)
 			return -1;
 		if (event == EVENT_DAEMON_ENDED && s->command)
@@ -453,7 +316,7 @@ int session_command(struct session *s, char **argv, bool no_namespace)
 
 void session_serve(struct session *s)
 {
-	while (s->softibd && next_event(s, -1, 0) != EVENT_STOP)
+	while (s->softibd && session_next_event(s, -1, 0) != EVENT_STOP)
 		;
 }
 
@@ -489,9 +352,9 @@ static bool end_children(struct session *s, int number, uint64_t deadline_ms)
 				note_softibd(s, pid, status);
 		if (pid < 0 && errno == ECHILD)
 			return true;
-		if (now_ms() >= deadline_ms)
+		if (session_now_ms() >= deadline_ms)
 			return false;
-		if (poll(&pfd, 1, (int)(deadline_ms - now_ms())) > 0)
+		if (poll(&pfd, 1, (int)(deadline_ms - session_now_ms())) > 0)
 			(void)!read(s->signal_fd, &info, sizeof(info));
 	}
 }
@@ -501,8 +364,8 @@ void session_end(struct session *s, bool keep_log)
 {
 	if (s->lock_fd < 0)
 		return;
-	if (!end_children(s, SIGTERM, now_ms() + END_TIMEOUT_MS))
-		end_children(s, SIGKILL, now_ms() + END_TIMEOUT_MS);
+	if (!end_children(s, SIGTERM, session_now_ms() + END_TIMEOUT_MS))
+		end_children(s, SIGKILL, session_now_ms() + END_TIMEOUT_MS);
 	if (!keep_log && s->softibd) /* else it was shown when softibd ended */
 		log_show(s->dir, LOG_SOFTIBD);
 	log_sweep(s->dir, keep_log);

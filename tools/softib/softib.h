@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * The `softib` command: what its files share. One file for each group of
- * sub-commands (cmd_*.c); below them the places of things (place.c), the
- * control socket (client.c), a fabric's processes (session.c) and their logs
- * (log.c), a node's environment (node.c) and what people see (show.c).
+ * sub-commands (cmd_*.c, with capture_file.c and scenario_*.c); below them the
+ * places of things (place.c), the control socket (client.c), a fabric's
+ * processes (session.c, session_manager.c) and their logs (log.c), a node's
+ * environment (node*.c) and what people see (show.c).
  */
 #ifndef SOFTIB_TOOLS_SOFTIB_H
 #define SOFTIB_TOOLS_SOFTIB_H

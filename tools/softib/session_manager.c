@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* The subnet manager of a fabric: softib-sm or opensm, on its first node. */
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "session_private.h"
+
+#define MANAGER_FILES "osm" /* opensm's caches and logs */
+#define QUIET_MS      3000  /* before people are told what takes so long */
+#define PROGRESS_MS   5000
+
+/* opensm lies where only root's PATH leads */
+static void exec_opensm(struct session *s)
+{
+	static const char *const places[] = {"opensm", "/usr/sbin/opensm",
+					     "/usr/local/sbin/opensm"};
+	char dir[PATH_MAX], log[PATH_MAX + 16];
+	char *const argv[] = {"opensm", "--log_file", log, "--erase_log_file", NULL};
+
+	if (session_file(dir, s->dir, MANAGER_FILES) || (mkdir(dir, 0700) && errno != EEXIST))
+		return;
+	snprintf(log, sizeof(log), "%s/opensm.log", dir);
+	setenv("OSM_TMP_DIR", dir, 1);
+	setenv("OSM_CACHE_DIR", dir, 1);
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
+		execvp(places[i], argv);
+}
+
+static void exec_softib_sm(void)
+{
+	char program[PATH_MAX];
+	char *const argv[] = {"softib-sm", NULL};
+
+	if (!place_program("softib-sm", program))
+		execv(program, argv);
+}
+
+int session_start_manager(struct session *s)
+{
+	struct node_place at = {.no_namespace = true};
+	pid_t parent = getpid();
+
+	if (!strcmp(s->sm, "none"))
+		return 0;
+	strcpy(at.dir, s->dir);
+	if (node_find(&at, NULL))
+		return -1;
+	s->manager = fork();
+	if (s->manager < 0) {
+		s->manager = 0;
+		return session_cannot_start(s->sm);
+	}
+	if (s->manager)
+		return 0;
+	session_child_begin(s, SIGTERM, parent);
+	session_child_output(s, LOG_MANAGER);
+	node_enter(&at);
+	if (!strcmp(s->sm, "opensm"))
+		exec_opensm(s);
+	else
+		exec_softib_sm();
+	fprintf(stderr, "softib: cannot run %s: %s\n", s->sm, strerror(errno));
+	_exit(127);
+}
+
+static void say_progress(struct session *s)
+{
+	struct json_object *answer = client_call_quiet(s->dir, request("status"));
+	struct json_object *ports = member_of(answer, "ports");
+	int64_t active = number_of(ports, "active");
+
+	if (ports)
+		fprintf(stderr, "softib: %s: %lld of %lld ports Active\n", s->sm,
+			(long long)active,
+			(long long)(active + number_of(ports, "armed") +
+				    number_of(ports, "init") + number_of(ports, "down")));
+	json_object_put(answer);
+}
+
+/* the answer to the wait has come. Return: 0; -1 it is an error (said) */
+static int take_wait_answer(int fd)
+{
+	struct json_object *answer = client_receive(fd);
+	int error = !answer || member_of(answer, "error") ? -1 : 0;
+
+	if (!answer)
+		complain("softibd does not answer: %s", strerror(errno));
+	else if (error)
+		complain("%s", text_of(answer, "error"));
+	json_object_put(answer);
+	return error;
+}
+
+int session_wait_active(struct session *s)
+{
+	uint64_t report = session_now_ms() + QUIET_MS;
+	uint64_t deadline = s->timeout_s ? session_now_ms() + s->timeout_s * 1000ull : UINT64_MAX;
+	struct json_object *req = request("wait");
+	int fd = client_open(s->dir), error = fd < 0 ? fd : 0;
+	enum event event = EVENT_TIMEOUT;
+
+	request_text(req, "until", "active");
+	if (!error)
+		error = client_send(fd, req);
+	json_object_put(req);
+	while (!error && event == EVENT_TIMEOUT && session_now_ms() < deadline) {
+		event = session_next_event(s, fd, report < deadline ? report : deadline);
+		if (event != EVENT_TIMEOUT)
+			break;
+		say_progress(s);
+		report = session_now_ms() + PROGRESS_MS;
+		if (!s->manager) /* reap() said how it ended */
+			break;
+	}
+	if (error)
+		complain("cannot ask softibd: %s", strerror(-error));
+	else if (event == EVENT_READABLE)
+		error = take_wait_answer(fd);
+	else if (event == EVENT_TIMEOUT && s->manager)
+		error = complain(
+			"%s did not bring all ports to Active within %u s (--timeout); "
+			"its log is below",
+			s->sm, s->timeout_s);
+	if (event == EVENT_TIMEOUT && s->manager)
+		log_show(s->dir, LOG_MANAGER);
+	if (fd >= 0)
+		close(fd);
+	return error || event != EVENT_READABLE ? -1 : 0;
+}

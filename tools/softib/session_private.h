@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* What session.c and session_manager.c share: children, and what becomes of them. */
+#ifndef SOFTIB_TOOLS_SESSION_PRIVATE_H
+#define SOFTIB_TOOLS_SESSION_PRIVATE_H
+
+#include "softib.h"
+
+enum event {
+	EVENT_TIMEOUT,
+	EVENT_READABLE,
+	EVENT_STOP,
+	EVENT_DAEMON_ENDED,
+	EVENT_COMMAND_ENDED
+};
+
+/** session_now_ms() - CLOCK_MONOTONIC */
+uint64_t session_now_ms(void);
+/** session_file() - @path becomes @dir/@name. Return: 0; -1 too long */
+int session_file(char path[PATH_MAX], const char *dir, const char *name);
+/** session_cannot_start() - complain of errno. Return: -1 */
+int session_cannot_start(const char *what);
+/** session_child_begin() - what fork()ed children do first
+ *  @death: the signal that they get when this process dies
+ *  @parent: this process */
+void session_child_begin(struct session *s, int death, pid_t parent);
+/** session_child_output() - into the log of this name */
+void session_child_output(struct session *s, const char *log);
+/** session_next_event() - at most until @deadline_ms (0: for ever)
+ *  @fd: EVENT_READABLE is this one's; -1: none */
+enum event session_next_event(struct session *s, int fd, uint64_t deadline_ms);
+
+/** session_start_manager() - s->sm on the first node. Return: 0; -1 (said) */
+int session_start_manager(struct session *s);
+/** session_wait_active() - until it has brought all ports to Active, telling
+ *  people when that lasts. Return: 0; -1 (said) */
+int session_wait_active(struct session *s);
+
+#endif
