@@ -4,114 +4,7 @@
  * allows it, in order with those that go by the wire, and counts what the
  * wire would have carried.
  */
-#include "engine/private.h"
-#include "engine/window_straight.h"
-
-#include "world.h"
-
-#define KEY 0x101
-
-static struct abi_window_page page_a, page_b;
-static unsigned asks, quiesces;
-static bool deaf; /* nobody can be asked */
-static uint32_t shift; /* of the memory against the key's addresses */
-static uint32_t asked_for; /* eng_ask.connection */
-static struct eng_window_config config_a, config_b;
-
-static bool on_ask(void *ctx, const struct eng_ask *ask)
-{
-	assert_int_equal(ask->qpn, 0x11);
-	assert_int_equal(ask->rkey, KEY);
-	asked_for = ask->connection;
-	asks++;
-	return !deaf;
-}
-
-static void on_quiesce(void *ctx)
-{
-	/* the token has changed before anybody waits */
-	quiesces++;
-}
-
-static void write_to(struct world *w, uint32_t at, uint32_t len)
-{
-	struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE};
-
-	wr.wr.rdma.remote_addr = (uintptr_t)w->b.memory + at;
-	wr.wr.rdma.rkey = KEY;
-	assert_int_equal(send(&w->a, wr, len), 0);
-}
-
-static bool by_wire(const struct world *w)
-{
-	return w->b.in.tail != w->b.in.head;
-}
-
-/* B's memory from @at on, for A, as windows.c arranges it */
-static bool grant(struct world *w, uint32_t at, uint32_t len)
-{
-	static uint64_t value;
-	struct eng_offer offer;
-	struct eng_grant g = {.qpn = 0x11, .rkey = KEY, .connection = asked_for, .peer = 7, .window = 1,
-			      .epoch = w->a.page->route_epoch,
-			      .va = (uintptr_t)w->b.memory + at, .length_bytes = len,
-			      .base = (char *)w->b.memory + at + shift, .flow = &page_a.flow[3]};
-
-	assert_int_equal(eng_window_offer(w->b.engine, 0x22, KEY, &offer), 0);
-	g.access = offer.access;
-	g.qp_token = &page_b.token[offer.token];
-	g.qp_value = offer.value;
-	g.window_token = &page_b.token[eng_token_take(w->b.engine, &value)];
-	g.window_value = value;
-	return eng_window_grant(w->a.engine, &g);
-}
-
-static int connect_world(void **state, bool fenced)
-{
-	struct world *w;
-
-	setup(state);
-	w = *state;
-	memset(&page_a, 0, sizeof(page_a));
-	memset(&page_b, 0, sizeof(page_b));
-	asks = quiesces = 0;
-	deaf = false;
-	config_a = (struct eng_window_config){.page = &page_a, .fenced = fenced, .ask = on_ask,
-					      .quiesce = on_quiesce};
-	config_b = config_a;
-	config_b.page = &page_b;
-	assert_int_equal(eng_windows_enable(w->a.engine, &config_a), 0);
-	assert_int_equal(eng_windows_enable(w->b.engine, &config_b), 0);
-	connect(w, IBV_QPT_RC);
-	return 0;
-}
-
-static int connected(void **state)
-{
-	return connect_world(state, false);
-}
-
-static int connected_fenced(void **state)
-{
-	return connect_world(state, true);
-}
-
-/* a key is used twice by the wire, then its window is there */
-static struct world *granted(void **state)
-{
-	struct world *w = *state;
-
-	fill(&w->a, 4096);
-	for (int i = 0; i < 2; i++) {
-		write_to(w, 0, 8);
-		assert_true(by_wire(w));
-		run(w);
-		take(&w->a);
-	}
-	assert_int_equal(asks, 1);
-	assert_true(grant(w, 0, 8192));
-	return w;
-}
+#include "windows.h"
 
 static void expect_counted(uint64_t packets, uint64_t dwords, uint64_t answers,
 			   uint64_t answer_dwords)
@@ -519,6 +412,7 @@ static void a_qp_in_error_revokes(void **state)
 {
 	struct world *w = granted(state);
 	struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE};
+	const struct eng_grant g = w->a.qp->slot->g;
 	struct eng_offer offer;
 
 	/* B's own request fails: its QP goes to the error state by itself */
@@ -528,12 +422,21 @@ static void a_qp_in_error_revokes(void **state)
 	run(w);
 	assert_int_equal(take(&w->b).status, IBV_WC_REM_ACCESS_ERR);
 	assert_int_equal(eng_window_offer(w->b.engine, 0x22, KEY, &offer), -EACCES);
+	assert_int_not_equal(*g.qp_token, g.qp_value);
 	/* A may be copying still, until somebody has waited for it */
 	assert_int_equal(quiesces, 0);
 	reset(&w->b);
 	assert_int_equal(quiesces, 1);
 	reset(&w->b);
 	assert_int_equal(quiesces, 1);
+}
+
+static void memory_that_ends_revokes(void **state)
+{
+	struct world *w = granted(state);
+
+	eng_token_give(w->b.engine, region_token);
+	expect_revoked(w);
 }
 
 static void a_new_route_epoch_revokes(void **state)
@@ -545,24 +448,6 @@ static void a_new_route_epoch_revokes(void **state)
 	write_to(w, 0, 8);
 	write_to(w, 0, 8);
 	assert_int_equal(asks, 2);
-}
-
-static void what_a_rule_may_spoil_goes_by_the_wire(void **state)
-{
-	struct world *w = granted(state);
-
-	atomic_store(&w->a.page->completion_faults, 1);
-	atomic_store(&w->a.page->route_epoch, 1);
-	expect_revoked(w);
-	run(w);
-	take(&w->a);
-	assert_true(grant(w, 0, 8192));
-	for (int i = 0; i < 2; i++) {
-		write_to(w, 0, 8);
-		assert_true(by_wire(w));
-		run(w);
-		take(&w->a);
-	}
 }
 
 static void memory_that_is_forgotten_is_not_used(void **state)
@@ -593,6 +478,84 @@ static void what_may_be_offered(void **state)
 	assert_int_equal(eng_window_offer(w->b.engine, 0x22, 0x303, &offer), 0);
 	assert_int_equal(offer.access, IBV_ACCESS_REMOTE_READ);
 	assert_true(offer.token > 0);
+	/* 9.7.4.1.2: of a depth of 0, no READ and no atomic */
+	tp_qp_attr(w->b.qp->tp)->max_dest_rd_atomic = 0;
+	assert_int_equal(eng_window_offer(w->b.engine, 0x22, 0x303, &offer), -EACCES);
+	assert_int_equal(eng_window_offer(w->b.engine, 0x22, KEY, &offer), 0);
+	assert_int_equal(offer.access, IBV_ACCESS_REMOTE_WRITE);
+}
+
+static int one_sided(struct world *w, enum ibv_wr_opcode opcode, unsigned flags, uint32_t len)
+{
+	struct ibv_send_wr wr = {.opcode = opcode, .send_flags = flags};
+
+	wr.wr.rdma.remote_addr = (uintptr_t)w->b.memory;
+	wr.wr.rdma.rkey = KEY;
+	return send(&w->a, wr, len);
+}
+
+/* what packets refuse, a window does not do: what each says of it is theirs */
+static void what_packets_refuse_is_refused(void **state)
+{
+	struct world *w = granted(state);
+	struct ibv_wc wc;
+
+	assert_int_equal(one_sided(w, IBV_WR_RDMA_WRITE, IBV_SEND_INLINE, 65), -EINVAL);
+	assert_int_equal(one_sided(w, IBV_WR_RDMA_READ, IBV_SEND_INLINE, 8), -EINVAL);
+	tp_qp_attr(w->a.qp->tp)->max_rd_atomic = 0;
+	assert_int_equal(one_sided(w, IBV_WR_RDMA_READ, 0, 8), 0);
+	wc = take(&w->a);
+	assert_int_equal(wc.status, IBV_WC_LOC_QP_OP_ERR);
+	assert_int_equal(eng_window_operations(w->a.engine), 0);
+}
+
+static void a_read_needs_the_right_to_write_here(void **state)
+{
+	struct world *w = granted(state);
+	struct eng_mr_attr mr = {.key = KEY, .pd = 1, .addr = w->a.memory, .length = MEMORY,
+				 .iova = (uintptr_t)w->a.memory};
+
+	assert_int_equal(eng_mr_del(w->a.engine, KEY), 0);
+	assert_int_equal(eng_mr_add(w->a.engine, &mr), 0);
+	assert_int_equal(one_sided(w, IBV_WR_RDMA_WRITE, 0, 8), 0);
+	assert_int_equal(take(&w->a).status, IBV_WC_SUCCESS);
+	assert_int_equal(one_sided(w, IBV_WR_RDMA_READ, 0, 8), 0);
+	run(w);
+	assert_int_equal(take(&w->a).status, IBV_WC_LOC_PROT_ERR);
+	assert_int_equal(eng_window_operations(w->a.engine), 1);
+}
+
+static void what_a_rule_may_spoil_goes_by_the_wire(void **state)
+{
+	struct world *w = granted(state);
+
+	atomic_store(&w->a.page->completion_faults, 1);
+	atomic_store(&w->a.page->route_epoch, 1);
+	expect_revoked(w);
+	run(w);
+	take(&w->a);
+	assert_true(grant(w, 0, 8192));
+	for (int i = 0; i < 2; i++) {
+		write_to(w, 0, 8);
+		assert_true(by_wire(w));
+		run(w);
+		take(&w->a);
+	}
+}
+
+/* ... nor what has no room in its CQ, where others wait */
+static void what_cannot_be_told_goes_by_the_wire(void **state)
+{
+	struct world *w = granted(state);
+	uint32_t room = w->a.cq->cqe;
+
+	w->a.cq->cqe = 0;
+	write_to(w, 0, 8);
+	assert_true(by_wire(w));
+	w->a.cq->cqe = room;
+	run(w);
+	take(&w->a);
+	assert_int_equal(eng_window_operations(w->a.engine), 0);
 }
 
 static void local_keys_are_checked(void **state)
@@ -606,20 +569,17 @@ static void local_keys_are_checked(void **state)
 	assert_int_equal(eng_window_operations(w->a.engine), 0);
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, connected, teardown)
-#define FENCED(name) cmocka_unit_test_setup_teardown(name, connected_fenced, teardown)
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CASE(a_write_is_done_when_post_returns),
+		FENCED(a_write_is_done_when_post_returns),
+		FENCED(a_read_and_its_count),
+		FENCED(atomics),
 		CASE(a_read_and_its_count),
 		CASE(atomics),
 		CASE(no_atomic_across_words),
 		CASE(an_atomic_into_two_pieces),
-		FENCED(a_write_is_done_when_post_returns),
-		FENCED(a_read_and_its_count),
-		FENCED(atomics),
 		CASE(a_list_of_both_kinds),
 		CASE(packets_with_and_without_a_grh),
 		CASE(what_is_outside_goes_by_the_wire),
@@ -632,11 +592,15 @@ int main(void)
 		CASE(another_peer_has_another_window),
 		CASE(a_question_that_could_not_be_asked_is_asked_again),
 		CASE(a_qp_in_error_revokes),
+		CASE(memory_that_ends_revokes),
 		CASE(a_new_route_epoch_revokes),
-		CASE(what_a_rule_may_spoil_goes_by_the_wire),
 		CASE(memory_that_is_forgotten_is_not_used),
 		CASE(what_may_be_offered),
 		CASE(local_keys_are_checked),
+		CASE(what_packets_refuse_is_refused),
+		CASE(a_read_needs_the_right_to_write_here),
+		CASE(what_a_rule_may_spoil_goes_by_the_wire),
+		CASE(what_cannot_be_told_goes_by_the_wire),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
