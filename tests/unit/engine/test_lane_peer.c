@@ -221,6 +221,125 @@ static void packets_of_another_port_are_dropped(void **state)
 	}
 }
 
+/* --- what a hostile sender writes, before and after its like is known --- */
+
+#define ROUNDS 3 /* messages by which it becomes known, and one more */
+
+static struct joined *known_since(enum ibv_qp_type type, unsigned messages)
+{
+	const struct tp_av to_b = {.dlid = 2, .port_num = 1};
+	const struct exchange x = {{.opcode = IBV_WR_SEND,
+				    .wr.ud = {(void *)(uintptr_t)&to_b, 0x22, 0x1234}}, 8};
+	struct joined *j = join_as(type);
+	struct ibv_wc wc[2];
+
+	for (unsigned n = 0; n < messages; n++)
+		make(j->w, &x, wc);
+	recv_into(&j->w->b, 77, 0, 200);
+	return j;
+}
+
+static void expect_malformed(struct joined *j, struct abi_record *record, uint32_t bulk)
+{
+	struct abi_lane_tx *tx = &j->out[0].tx;
+	struct abi_cell *cell = abi_lane_cell(tx->memory, tx->tail);
+	const uint32_t qkey = 0x1234;
+	struct eng_stats stats;
+
+	memcpy(cell->data, &qkey, sizeof(qkey));
+	memcpy(cell->data + ABI_CELL_BULK, &bulk, sizeof(bulk));
+	record->psn = j->w->b.qp->tp->resp.epsn.v;
+	abi_lane_publish(tx, record);
+	eng_tick(j->w->b.engine);
+	expect_empty(&j->w->b);
+	eng_stats(j->w->b.engine, &stats);
+	assert_int_equal(stats.rx_malformed, 1);
+	part(j);
+}
+
+static struct abi_record small_record(uint8_t flags, uint32_t bytes)
+{
+	return (struct abi_record){.opcode = WIRE_RC | WIRE_SEND_ONLY,
+				   .flags = ABI_RECORD_ACK_REQ | flags,
+				   .slid = 1, .pkey = PKEY, .packets = 1,
+				   .dest_qpn = 0x22, .src_qpn = 0x11, .length_bytes = bytes};
+}
+
+static void payloads_lie_inside_the_lane(void **state)
+{
+	static const struct {
+		uint8_t flags;
+		uint32_t bytes, bulk;
+	} cases[] = {{0, ABI_CELL_BYTES + 1, 0}, {ABI_RECORD_BULK, 64, ABI_LANE_BULK - 63},
+		     {ABI_RECORD_BULK, 64, ABI_LANE_BULK}, {ABI_RECORD_BULK, 64, UINT32_MAX - 8}};
+
+	for (unsigned i = 0; i < ARRAY_SIZE(cases) * ROUNDS; i++) {
+		unsigned c = i / ROUNDS;
+		struct abi_record record = small_record(cases[c].flags, cases[c].bytes);
+
+		expect_malformed(known_since(IBV_QPT_RC, i % ROUNDS), &record, cases[c].bulk);
+	}
+}
+
+/* a datagram's LID is where its answer goes */
+static void the_lid_of_a_datagram_is_not_the_senders_word(void **state)
+{
+	for (unsigned n = 0; n < ROUNDS; n++) {
+		struct abi_record record = small_record(0, 8);
+
+		record.opcode = WIRE_UD | WIRE_SEND_ONLY;
+		record.flags = 0;
+		record.slid = 3;
+		expect_malformed(known_since(IBV_QPT_UD, n), &record, 0);
+	}
+}
+
+/* --- order and errors, as by packets --- */
+
+static void what_came_by_packets_is_read_before_a_record(void **state)
+{
+	const struct tp_av to_b = {.dlid = 2, .port_num = 1};
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND,
+				 .wr.ud = {(void *)(uintptr_t)&to_b, 0x33, 0x1234}};
+	struct joined *j = known_since(IBV_QPT_UD, 2);
+	struct side *a = &j->w->a, *b = &j->w->b;
+
+	recv_into(b, 78, 0, 200);
+	a->flow = NULL;
+	a->page->route_epoch++; /* by packets from now on */
+	for (unsigned i = 0; i <= ENG_RX_BUDGET; i++) { /* more than one turn reads */
+		wr.wr.ud.remote_qpn = i < ENG_RX_BUDGET ? 0x33 : 0x22;
+		send(a, wr, 16);
+		take(a);
+	}
+	assert_int_equal(by_lane(j), 2);
+	j->flow[0].epoch = a->page->route_epoch;
+	a->flow = &j->flow[0];
+	send(a, wr, 8);
+	assert_int_equal(by_lane(j), 3);
+	eng_tick(b->engine);
+	assert_int_equal(take(b).byte_len, 40 + 16);
+	assert_int_equal(take(b).byte_len, 40 + 8);
+	part(j);
+}
+
+static void a_message_for_a_full_cq_overruns_it(void **state)
+{
+	for (unsigned n = 0; n < ROUNDS; n++) {
+		struct joined *j = known_since(IBV_QPT_RC, n);
+		struct side *b = &j->w->b;
+
+		for (uint64_t i = 0; !eng_cq_is_full(b->cq); i++)
+			eng_cq_push(b->cq, &(struct ibv_wc){.wr_id = i}, false);
+		send(&j->w->a, (struct ibv_send_wr){.opcode = IBV_WR_SEND}, 8);
+		run(j->w);
+		assert_int_equal(b->async_events, 2); /* the CQ's and its QP's */
+		for (uint64_t i = 0; i < b->cq->cqe; i++)
+			assert_int_equal(take(b).wr_id, i);
+		part(j);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -231,6 +350,10 @@ int main(void)
 		cmocka_unit_test(the_port_of_a_peer_is_not_the_senders_word),
 		cmocka_unit_test(what_is_known_is_of_its_lane),
 		cmocka_unit_test(packets_of_another_port_are_dropped),
+		cmocka_unit_test(payloads_lie_inside_the_lane),
+		cmocka_unit_test(the_lid_of_a_datagram_is_not_the_senders_word),
+		cmocka_unit_test(what_came_by_packets_is_read_before_a_record),
+		cmocka_unit_test(a_message_for_a_full_cq_overruns_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
