@@ -52,6 +52,14 @@ static void note_straight(const struct engine *e, struct slot *s)
 	s->straight_bytes[SLOT_ATOMICS] = s->g.access & IBV_ACCESS_REMOTE_ATOMIC ? most : 0;
 }
 
+/* Much was asked before the answer came: what is not begun need not go by packets. */
+static void hold_back(struct eng_qp *qp)
+{
+	if (!list_empty(&qp->held_node) || !tp_qp_has_unbegun(qp->tp) || !tp_qp_hold(qp->tp))
+		return;
+	list_add_tail(&qp->held_node, &qp->engine->held);
+}
+
 bool eng_window_grant(struct engine *e, const struct eng_grant *g)
 {
 	struct eng_qp *qp;
@@ -76,6 +84,7 @@ bool eng_window_grant(struct engine *e, const struct eng_grant *g)
 		s->mtu_bytes = a->mtu_bytes;
 		s->count = &g->flow->of[a->av.is_global != 0];
 		note_straight(e, s);
+		hold_back(qp);
 	}
 	eng_unlock(e);
 	return wanted;

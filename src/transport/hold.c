@@ -12,6 +12,11 @@ bool tp_qp_idle(const struct tp_qp *qp)
 	return tp_small_idle(qp);
 }
 
+bool tp_qp_has_unbegun(const struct tp_qp *qp)
+{
+	return qp->sq.head != qp->sq.fresh && qp->sq.tail != qp->sq.fresh;
+}
+
 bool tp_qp_hold(struct tp_qp *qp)
 {
 	struct tp_sq *sq = &qp->sq;

@@ -304,6 +304,8 @@ enum tp_held {
 };
 /** tp_qp_idle() - in RTS, and nothing is unsent or unacknowledged */
 bool tp_qp_idle(const struct tp_qp *qp);
+/** tp_qp_has_unbegun() - do requests wait behind others that are under way? */
+bool tp_qp_has_unbegun(const struct tp_qp *qp);
 /** tp_qp_hold() - send what was begun and no more. False: not now */
 bool tp_qp_hold(struct tp_qp *qp);
 enum tp_held tp_qp_held(const struct tp_qp *qp);

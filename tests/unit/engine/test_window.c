@@ -271,6 +271,29 @@ static void a_filled_queue_is_held_and_done(void **state)
 	assert_memory_equal(w->b.memory + 56, w->a.memory, 8);
 }
 
+/* four READs are under way, no more; two that wait go by the window that comes
+ * meanwhile, and the SEND behind them by the wire */
+static void what_waits_when_the_grant_comes_goes_by_it(void **state)
+{
+	struct world *w = *state;
+	struct ibv_send_wr read = {.opcode = IBV_WR_RDMA_READ};
+
+	read.wr.rdma.remote_addr = (uintptr_t)w->b.memory;
+	read.wr.rdma.rkey = KEY;
+	fill(&w->b, 64);
+	recv_into(&w->b, 1, 4096, 64);
+	for (int i = 0; i < 6; i++)
+		assert_int_equal(send(&w->a, read, 64), 0);
+	assert_int_equal(send(&w->a, (struct ibv_send_wr){.opcode = IBV_WR_SEND}, 8), 0);
+	assert_true(grant(w, 0, 8192));
+	run(w);
+	for (int i = 0; i < 6; i++)
+		assert_int_equal(take(&w->a).opcode, IBV_WC_RDMA_READ);
+	assert_int_equal(take(&w->a).opcode, IBV_WC_SEND);
+	assert_int_equal(eng_window_operations(w->a.engine), 2);
+	assert_memory_equal(w->a.memory, w->b.memory, 64);
+}
+
 static void hold(struct side *s)
 {
 	assert_true(tp_qp_hold(s->qp->tp));
@@ -586,6 +609,7 @@ int main(void)
 		CASE(a_cq_that_fills_during_a_copy_overruns),
 		CASE(nothing_overtakes_what_is_unacknowledged),
 		CASE(a_filled_queue_is_held_and_done),
+		CASE(what_waits_when_the_grant_comes_goes_by_it),
 		CASE(one_turn_finds_whoever_is_ready),
 		CASE(nobody_sleeps_while_requests_are_ready),
 		CASE(a_modified_qp_revokes_and_waits),
