@@ -109,7 +109,7 @@ def stream_peers(size):
 
 
 def two_copies(size):
-    hows = ("16", "64", "wide_64", "stream_16", "stream_64", "stream_wide_64")
+    hows = ("16", "64", "wide_64", "wide_loads_64", "stream_16", "stream_64", "stream_wide_64")
     return tuple(Bare(f"two_copy_{how}_{size}") for how in hows)
 
 
