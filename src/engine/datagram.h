@@ -79,7 +79,7 @@ static inline bool eng_datagram_post(struct engine *e, struct eng_qp *qp,
 	bool is_inline = flags & IBV_SEND_INLINE;
 	const void *payload;
 
-	if (wr->opcode != IBV_WR_SEND || wr->num_sge != 1 || flags & ~may ||
+	if (wr->num_sge != 1 || flags & ~may ||
 	    !eng_datagram_holds(e, qp, wr, av) || sge->length - 1 >= qp->small_bytes[is_inline] ||
 	    !eng_small_has_room(&qp->flow->lane->tx, sge->length + ENG_QKEY_BYTES) ||
 	    !tp_small_may_post(qp->tp) || eng_cq_is_full(qp->send_cq) || eng_spoils(e))

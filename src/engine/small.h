@@ -108,7 +108,11 @@ static inline void *eng_small_source(struct engine *e, const struct eng_qp *qp, 
 		       eng_mem_recent(e, qp->init.pd, sge->lkey, sge->addr, len, 0);
 }
 
-/* @quick: in a cell, and nothing has to be looked up: no call, so that all can stay
+/* @wr is a SEND: who called has looked. Both in one would be compiled into one load of
+ * two members, which waits until the program's stores to them, and all before those,
+ * are done; as it would wait that loads an SGE whole.
+ *
+ * @quick: in a cell, and nothing has to be looked up: no call, so that all can stay
  * in registers */
 static inline bool eng_small_try(struct engine *e, struct eng_qp *qp,
 				 const struct ibv_send_wr *wr, const bool quick)
@@ -121,7 +125,7 @@ static inline bool eng_small_try(struct engine *e, struct eng_qp *qp,
 	struct tp_small small;
 	void *payload;
 
-	if (wr->opcode != IBV_WR_SEND || wr->num_sge != 1 || flags & ~may ||
+	if (wr->num_sge != 1 || flags & ~may ||
 	    sge->length_bytes - 1 >= qp->small_bytes[flags / IBV_SEND_INLINE & 1] ||
 	    !eng_flow_holds(e, qp))
 		return false;

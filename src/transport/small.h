@@ -88,7 +88,7 @@ static inline void tp_small_post(struct tp_qp *qp, uint64_t wr_id, unsigned flag
 	if (flags & IBV_SEND_INLINE)
 		copy_few(tp_slot(qp, index), payload, len);
 	else
-		memcpy(tp_slot(qp, index), sge, sizeof(*sge));
+		*(struct tp_sge *)tp_slot(qp, index) = (struct tp_sge){sge->addr, len, sge->lkey};
 	sq->head = sq->end = index + 1;
 	sq->straight--;
 	tp_small_sent(qp, sqe, out);
