@@ -65,50 +65,54 @@ struct eng_mcast {
 
 #define NEVER_PAID ((psn_t){UINT32_MAX})
 
+/** struct eng_qp - what a small SEND and its acknowledgement need stands first, in
+ *  few cache lines: where there are many QPs, lines are what a message waits for */
 struct eng_qp {
 	struct tp_qp *tp;
 	struct engine *engine;
-	struct eng_cq *send_cq, *recv_cq;
-	struct list_head tx_node; /* in engine.tx while it may have packets */
-	struct eng_qp_init init;
-	struct eng_rq rq; /* unused with an SRQ */
-	struct eng_rq *recv_rq; /* it or the SRQ's */
-	struct tp_sge srq_sge[TP_MAX_SGE]; /* of the receive taken from the SRQ */
-	struct list_head all_node;
-	struct list_head mcast;
-	struct ibv_qp_attr attr; /* as modify set it, for query */
-	bool tells_drained; /* its owner asked for the event when it went to SQD */
-	const uint16_t *live_pkey; /* its entry of the port's table */
 	/* --- the lane of its packets; valid: eng_flow_holds() --- */
 	struct eng_flow *flow;
 	uint32_t flow_serial;
-	struct eng_path path; /* of that flow */
-	uint8_t flow_dwords;  /* the headers of a small SEND by it, ICRC and all */
-	uint8_t small_path_bits; /* UD: of the source, in small_word */
-	uint32_t datagrams_run;	 /* UD: posted since it had heard of so many: */
-	uint64_t datagrams_heard;
+	uint32_t window_run;   /* requests by packets in a row that windows could do */
 	/* --- small SENDs (small.h) --- */
 	uint64_t small_word[3]; /* RC, UD: the record of one by that flow */
 	uint32_t small_bytes[2]; /* how long one by that flow may be; [1]: inline */
-	struct eng_small_header known; /* RC: of those that come */
-	struct list_head owing_node; /* in engine.owing while an ACK may wait */
+	uint8_t flow_dwords;  /* the headers of a small SEND by it, ICRC and all */
+	uint8_t small_path_bits; /* UD: of the source, in small_word */
+	bool in_window;	       /* a long copy of it lets others have the lock */
+	bool answers;  /* it sends since paid_at */
 	psn_t paid_at; /* NEVER_PAID; its next PSN when an ACK went alone: does it send since? */
-	bool answers;  /* it does */
-	/* --- a packet that left the transport and found its way full --- */
-	struct wire_packet held;
-	unsigned held_port;
-	size_t held_bytes; /* 0: none */
-	uint8_t *held_packet; /* WIRE_PACKET_MAX; made when first needed */
-	void *tp_memory;
+	struct list_head owing_node; /* in engine.owing while an ACK may wait */
+	struct list_head tx_node; /* in engine.tx while it may have packets */
+	size_t held_bytes; /* of a packet that found its way full; 0: none */
+	struct eng_qp_init init; /* number, type and PD are its first */
+	struct eng_cq *send_cq, *recv_cq;
+	struct eng_rq *recv_rq; /* rq or the SRQ's */
+	const uint16_t *live_pkey; /* its entry of the port's table */
+	struct eng_small_header known; /* RC: of those that come */
+	struct eng_rq rq; /* unused with an SRQ */
+	/* --- UD --- */
+	struct eng_path path; /* of the flow, as of any QP's */
+	uint32_t datagrams_run; /* posted since it had heard of so many: */
+	uint64_t datagrams_heard;
 	/* --- windows --- */
 	const struct slot *slot; /* the one that it used last; perhaps another's now */
 	uint32_t connection;   /* to its peer of now: of no other QP, and no other peer */
 	uint32_t window_token; /* its peer was granted memory; 0: not */
-	bool unquiesced;       /* it was, and may be at work still */
-	bool in_window;	       /* a long copy of it lets others have the lock */
-	uint32_t window_run;   /* requests by packets in a row that windows could do */
 	struct list_head held_node; /* in engine.held while its send queue is held */
+	bool unquiesced;       /* it was, and may be at work still */
+	/* --- of other requests, and of changes --- */
+	struct list_head all_node;
+	struct list_head mcast;
+	struct ibv_qp_attr attr; /* as modify set it, for query */
+	bool tells_drained; /* its owner asked for the event when it went to SQD */
 	bool spoilt; /* by a completion: it moves to ERR before the engine's turn ends */
+	struct tp_sge srq_sge[TP_MAX_SGE]; /* of the receive taken from the SRQ */
+	/* --- the packet of held_bytes, which left the transport --- */
+	struct wire_packet held;
+	unsigned held_port;
+	uint8_t *held_packet; /* WIRE_PACKET_MAX; made when first needed */
+	void *memory, *tp_memory; /* it and tp are on cache lines of theirs */
 };
 
 struct engine {

@@ -9,6 +9,8 @@
 #include "engine/private.h"
 #include "runtime/rt.h"
 
+#define CACHE_LINE 64
+
 /* --- what the transport asks for --- */
 
 static void *op_mem(void *ctx, uint32_t key, uint64_t va, uint64_t len, int access,
@@ -198,6 +200,19 @@ static void leave_tables(struct engine *e, struct eng_qp *qp)
 		e->special[qp->init.port_num * 2 + qp->init.qpn] = NULL;
 }
 
+/* on cache lines of its own */
+static struct eng_qp *alloc_qp(void)
+{
+	void *memory = rt_zalloc(sizeof(struct eng_qp) + CACHE_LINE);
+	struct eng_qp *qp;
+
+	if (!memory)
+		return NULL;
+	qp = (void *)ALIGN_UP((uintptr_t)memory, (uintptr_t)CACHE_LINE);
+	qp->memory = memory;
+	return qp;
+}
+
 static int alloc_parts(struct eng_qp *qp)
 {
 	static const enum tp_type types[] = {
@@ -220,12 +235,13 @@ static int alloc_parts(struct eng_qp *qp)
 
 	if (!in->srq && eng_rq_init(&qp->rq, in->pd, in->max_recv_wr, in->max_recv_sge))
 		return -ENOMEM;
-	qp->tp_memory = rt_zalloc(size + 64);
+	qp->tp_memory = rt_zalloc(size + CACHE_LINE);
 	if (!qp->tp_memory) {
 		eng_rq_free(&qp->rq);
 		return -ENOMEM;
 	}
-	qp->tp = tp_qp_init((void *)ALIGN_UP((uintptr_t)qp->tp_memory, (uintptr_t)64), &tpi);
+	qp->tp = tp_qp_init((void *)ALIGN_UP((uintptr_t)qp->tp_memory, (uintptr_t)CACHE_LINE),
+			    &tpi);
 	return 0;
 }
 
@@ -244,7 +260,7 @@ int eng_qp_create(struct engine *e, const struct eng_qp_init *init, struct eng_q
 
 	if (!init_is_sound(e, init))
 		return -EINVAL;
-	qp = rt_zalloc(sizeof(*qp));
+	qp = alloc_qp();
 	if (!qp)
 		return -ENOMEM;
 	qp->engine = e;
@@ -281,7 +297,7 @@ undo_parts:
 	rt_free(qp->tp_memory);
 	eng_rq_free(&qp->rq);
 undo_qp:
-	rt_free(qp);
+	rt_free(qp->memory);
 	return ret;
 }
 
@@ -323,7 +339,7 @@ void eng_qp_destroy(struct eng_qp *qp)
 	rt_free(qp->tp_memory);
 	rt_free(qp->held_packet);
 	eng_rq_free(&qp->rq);
-	rt_free(qp);
+	rt_free(qp->memory);
 }
 
 /* --- multicast (10.5) --- */

@@ -204,9 +204,9 @@ struct tp_qp {
 	const struct tp_ops *ops;
 	void *ctx;
 	struct tp_sq sq;
-	struct tp_attr attr;
-	struct tp_stats stats;
 	struct tp_responder resp;
+	struct tp_stats stats; /* its end and the beginning of attr share a cache line */
+	struct tp_attr attr;
 } __attribute__((aligned(64)));
 
 static inline uint32_t tp_psn_distance(psn_t to, psn_t from)

@@ -153,17 +153,17 @@ struct tp_ops {
 /** struct tp_attr - attributes that ibv_modify_qp sets, as they stand */
 struct tp_attr {
 	uint32_t dest_qpn;
-	psn_t sq_psn, rq_psn;
-	uint32_t qkey;
 	uint16_t pkey; /* of pkey_index, kept fresh by the caller */
 	uint16_t pkey_index;
+	uint32_t qkey;
+	struct tp_av av;
+	psn_t sq_psn, rq_psn;
 	uint8_t port_num;
 	uint16_t mtu_bytes;
 	uint8_t retry_cnt, rnr_retry; /* 7: for ever, rnr_retry only */
 	uint8_t timeout_enc, min_rnr_timer_enc;
 	uint8_t max_rd_atomic, max_dest_rd_atomic;
 	int qp_access_flags;
-	struct tp_av av;
 };
 
 /** tp_timeout_ns() - 4.096 us * 2^enc (9.7.6.1.3); 0: never, UINT64_MAX */
@@ -177,8 +177,8 @@ enum tp_type { TP_RC, TP_UC, TP_UD };
 
 /** struct tp_stats - per-QP counters, for status and tests */
 struct tp_stats {
-	uint64_t tx_packets, rx_packets, retransmits, timeouts, rnr_naks_rx, seq_naks_rx,
-		duplicates, out_of_sequence;
+	uint64_t retransmits, timeouts, rnr_naks_rx, seq_naks_rx, duplicates, out_of_sequence;
+	uint64_t tx_packets, rx_packets;
 };
 
 /**
