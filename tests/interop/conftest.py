@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Fixtures: a running fabric, shared by the tests of a file."""
+"""Fixtures: a running fabric, shared by the tests of a file; a place for fabrics."""
+import tempfile
+from pathlib import Path
+
 import pytest
 
 from interop.fabric import Fabric
@@ -28,3 +31,9 @@ def tree():
     with Fabric("fattree:2,2") as fabric:
         yield fabric
         fabric.expect_no_leftovers()
+
+
+@pytest.fixture
+def home():
+    with tempfile.TemporaryDirectory(prefix="softib-test-") as path:
+        yield Path(path)
