@@ -56,7 +56,8 @@ struct abi_cell {
 	/* extended headers, then the payload if it fits; with ABI_RECORD_BULK
 	 * its place in bulk[] instead, in the last four bytes */
 	uint8_t data[ABI_CELL_BYTES];
-} __attribute__((aligned(64)));
+};
+_Static_assert(sizeof(struct abi_cell) == 64, "a cell is a cache line");
 
 #define ABI_CELL_BULK (ABI_CELL_BYTES - 4) /* where in data that place stands */
 
@@ -122,7 +123,8 @@ static inline __m128i abi_stream_piece(const uint8_t *from, uint32_t left, uint8
  * @word: of a record of one packet, lap 0
  * @first, @rest: the data: 8 bytes, and @left more: at most two pieces
  *
- * Context: a store before it that has to be seen first, needs a fence between.
+ * Context: @cell is a lane's, or aligned as those are. A store before it that has to be
+ * seen first, needs a fence between.
  */
 static inline void abi_cell_stream(struct abi_cell *cell, uint8_t lap, const uint64_t word[3],
 				   uint64_t first, const uint8_t *rest, uint32_t left)

@@ -73,7 +73,7 @@ struct abi_lane {
 	alignas(64) _Atomic uint32_t asleep;
 	_Atomic uint32_t has_membarrier;
 	/* --- written by the sender --- */
-	struct abi_cell cell[ABI_LANE_CELLS];
+	alignas(64) struct abi_cell cell[ABI_LANE_CELLS];
 	alignas(64) uint8_t bulk[ABI_LANE_BULK];
 };
 

@@ -71,7 +71,8 @@ static void few_are_loaded(void **state)
 
 static void every_length_comes_back(void **state)
 {
-	struct abi_cell cell = {}, whole;
+	alignas(64) struct abi_cell cell = {};
+	struct abi_cell whole;
 
 	for (uint32_t bytes = 0; bytes <= MOST; bytes++) {
 		uint8_t *data = malloc(bytes + 1); /* no byte behind it is read */
@@ -95,7 +96,8 @@ static void every_length_comes_back(void **state)
  * before: what is read is the record, or nothing. */
 static void pieces_come_in_any_order(void **state)
 {
-	struct abi_cell before = {}, after = {}, cell, whole;
+	alignas(64) struct abi_cell before = {}, after = {}, cell;
+	struct abi_cell whole;
 	uint8_t old[MOST], data[MOST];
 	uint64_t word[3];
 
@@ -123,7 +125,8 @@ static void pieces_come_in_any_order(void **state)
 
 static void nonsense_is_bounded(void **state)
 {
-	struct abi_cell cell = {}, whole;
+	alignas(64) struct abi_cell cell = {};
+	struct abi_cell whole;
 	uint64_t word[3] = {0, (uint64_t)ABI_RECORD_STREAM << 24, (9ull | 3 << 8) << 18};
 
 	/* more pieces than there are: two, and they have no lap */
