@@ -340,6 +340,67 @@ static void a_message_for_a_full_cq_overruns_it(void **state)
 	}
 }
 
+/* 9.7.4.1.2: inside another message; and what a NAK left behind */
+static void a_message_inside_another_is_an_error(void **state)
+{
+	for (unsigned n = 0; n < ROUNDS; n++) {
+		struct joined *j = known_since(IBV_QPT_RC, n);
+		struct side *b = &j->w->b;
+		struct tp_responder *r = &b->qp->tp->resp;
+
+		r->nak_sent = true;
+		send(&j->w->a, (struct ibv_send_wr){.opcode = IBV_WR_SEND}, 8);
+		run(j->w);
+		assert_int_equal(take(b).wr_id, 77);
+		assert_false(r->nak_sent);
+		take(&j->w->a);
+		r->message = TP_MESSAGE_WRITE;
+		send(&j->w->a, (struct ibv_send_wr){.opcode = IBV_WR_SEND}, 8);
+		run(j->w);
+		assert_int_equal(take(&j->w->a).status, IBV_WC_REM_INV_REQ_ERR);
+		assert_int_equal(b->last_async, IBV_EVENT_QP_REQ_ERR);
+		part(j);
+	}
+}
+
+static void a_receive_needs_the_right_to_write(void **state)
+{
+	for (unsigned n = 0; n < ROUNDS; n++) {
+		struct joined *j = known_since(IBV_QPT_RC, n);
+		struct side *b = &j->w->b;
+		struct eng_mr_attr mr = {.key = 0x101, .pd = 1, .addr = b->memory,
+					 .length = MEMORY, .iova = (uintptr_t)b->memory};
+
+		assert_int_equal(eng_mr_del(b->engine, 0x101), 0);
+		assert_int_equal(eng_mr_add(b->engine, &mr), 0);
+		send(&j->w->a, (struct ibv_send_wr){.opcode = IBV_WR_SEND}, 8);
+		run(j->w);
+		assert_int_equal(take(b).status, IBV_WC_LOC_PROT_ERR);
+		assert_int_equal(take(&j->w->a).status, IBV_WC_REM_OP_ERR);
+		part(j);
+	}
+}
+
+/* 10.8.3: of a READ before it, a fenced SEND has the answer before it leaves */
+static void a_fence_holds_a_message_back(void **state)
+{
+	struct joined *j = known_since(IBV_QPT_RC, 2);
+	struct ibv_send_wr read = {.wr_id = 1, .opcode = IBV_WR_RDMA_READ};
+
+	read.wr.rdma.remote_addr = (uintptr_t)j->w->b.memory;
+	read.wr.rdma.rkey = 0x101;
+	send(&j->w->a, read, 8);
+	assert_int_equal(by_lane(j), 3);
+	send(&j->w->a, (struct ibv_send_wr){.wr_id = 2, .opcode = IBV_WR_SEND,
+					    .send_flags = IBV_SEND_FENCE}, 8);
+	assert_int_equal(by_lane(j), 3);
+	run(j->w);
+	assert_int_equal(take(&j->w->a).wr_id, 1);
+	assert_int_equal(take(&j->w->a).wr_id, 2);
+	assert_int_equal(take(&j->w->b).wr_id, 77);
+	part(j);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -354,6 +415,9 @@ int main(void)
 		cmocka_unit_test(the_lid_of_a_datagram_is_not_the_senders_word),
 		cmocka_unit_test(what_came_by_packets_is_read_before_a_record),
 		cmocka_unit_test(a_message_for_a_full_cq_overruns_it),
+		cmocka_unit_test(a_message_inside_another_is_an_error),
+		cmocka_unit_test(a_receive_needs_the_right_to_write),
+		cmocka_unit_test(a_fence_holds_a_message_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
