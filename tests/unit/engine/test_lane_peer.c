@@ -261,7 +261,7 @@ static struct abi_record small_record(uint8_t flags, uint32_t bytes)
 {
 	return (struct abi_record){.opcode = WIRE_RC | WIRE_SEND_ONLY,
 				   .flags = ABI_RECORD_ACK_REQ | flags,
-				   .slid = 1, .pkey = PKEY, .packets = 1,
+				   .slid = 1, .dlid_path_bits = 2, .pkey = PKEY, .packets = 1,
 				   .dest_qpn = 0x22, .src_qpn = 0x11, .length_bytes = bytes};
 }
 
@@ -292,6 +292,19 @@ static void the_lid_of_a_datagram_is_not_the_senders_word(void **state)
 		record.slid = 3;
 		expect_malformed(known_since(IBV_QPT_UD, n), &record, 0);
 	}
+}
+
+static void an_old_way_is_not_used(void **state)
+{
+	struct joined *j = known_since(IBV_QPT_RC, 2);
+
+	j->w->a.flow = NULL;
+	j->w->a.page->route_epoch++;
+	send(&j->w->a, (struct ibv_send_wr){.opcode = IBV_WR_SEND}, 8);
+	assert_int_equal(by_lane(j), 2);
+	run(j->w);
+	assert_int_equal(take(&j->w->b).wr_id, 77);
+	part(j);
 }
 
 /* --- order and errors, as by packets --- */
@@ -413,6 +426,7 @@ int main(void)
 		cmocka_unit_test(packets_of_another_port_are_dropped),
 		cmocka_unit_test(payloads_lie_inside_the_lane),
 		cmocka_unit_test(the_lid_of_a_datagram_is_not_the_senders_word),
+		cmocka_unit_test(an_old_way_is_not_used),
 		cmocka_unit_test(what_came_by_packets_is_read_before_a_record),
 		cmocka_unit_test(a_message_for_a_full_cq_overruns_it),
 		cmocka_unit_test(a_message_inside_another_is_an_error),
