@@ -6,6 +6,8 @@
  */
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
 
 #include "windows.h"
 
@@ -180,6 +182,37 @@ static void requests_of_other_threads_keep_their_order(void **state)
 	end();
 }
 
+/* --- the section --- */
+
+static char *guarded;
+static uint64_t section_inside;
+
+static void on_fault(int number)
+{
+	section_inside = page_a.section;
+	mprotect(guarded, 4096, PROT_READ | PROT_WRITE);
+}
+
+/* the target waits for who says that it is inside: whenever a byte is stored */
+static void who_copies_says_so(void **state)
+{
+	struct world *w = granted(state);
+	struct sigaction was, sa = {.sa_handler = on_fault};
+	struct eng_grant g = w->a.qp->slot->g;
+
+	guarded = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_ptr_not_equal(guarded, MAP_FAILED);
+	g.base = guarded;
+	assert_true(eng_window_grant(w->a.engine, &g));
+	sigaction(SIGSEGV, &sa, &was);
+	write_to(w, 0, 8);
+	sigaction(SIGSEGV, &was, NULL);
+	assert_memory_equal(guarded, w->a.memory, 8);
+	assert_int_equal(section_inside, 7);
+	assert_int_equal(page_a.section, 0);
+	munmap(guarded, 4096);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -189,6 +222,7 @@ int main(void)
 		CASE(a_smaller_grant_is_not_exceeded),
 		CASE(a_key_that_ends_is_read_no_more),
 		CASE(requests_of_other_threads_keep_their_order),
+		CASE(who_copies_says_so),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
