@@ -21,7 +21,8 @@
  *         32  15 bytes of data, the lap
  *         48  15 bytes of data, the lap
  *
- * Where a processor keeps some of them back, it does so until it has an interrupt.
+ * Where a processor keeps some of them back, it does so until it has an interrupt or a
+ * fence: so the barrier of a receiver that goes to sleep (lane.h) shows it these, too.
  */
 #ifndef SOFTIB_ABI_CELL_H
 #define SOFTIB_ABI_CELL_H
