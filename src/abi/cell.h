@@ -21,6 +21,11 @@
  *         32  15 bytes of data, the lap
  *         48  15 bytes of data, the lap
  *
+ * What was in a cell must have no such laps by chance: a payload may have had any. So a
+ * cell is streamed if it was streamed the last time, or is new, or was *cleared*: it got
+ * a plain record that is short enough, and in the places of the laps its own. That record
+ * has 1 in the place of the second lap, and so does not clear a cell for lap 1.
+ *
  * Where a processor keeps some of them back, it does so until it has an interrupt or a
  * fence: so the barrier of a receiver that goes to sleep (lane.h) shows it these, too.
  */
@@ -119,6 +124,18 @@ static inline __m128i abi_stream_piece(const uint8_t *from, uint32_t left, uint8
 	return _mm_set_epi64x((long long)(high | (uint64_t)lap << 56), (long long)low);
 }
 
+/* the last two pieces. Return: how many of them have data */
+noinline __attribute__((unused)) static uint64_t
+abi_stream_rest(struct abi_cell *cell, uint8_t lap, const uint8_t *from, uint32_t left)
+{
+	__m128i *to = (__m128i *)cell + 2;
+	uint32_t behind = left - MIN(left, ABI_STREAM_PIECE);
+
+	_mm_stream_si128(to + 1, abi_stream_piece(from + ABI_STREAM_PIECE, behind, lap));
+	_mm_stream_si128(to, abi_stream_piece(from, left, lap));
+	return behind ? 2 : 1;
+}
+
 /**
  * abi_cell_stream() - fill @cell in one go, past the caches
  * @word: of a record of one packet, lap 0
@@ -130,21 +147,34 @@ static inline __m128i abi_stream_piece(const uint8_t *from, uint32_t left, uint8
 static inline void abi_cell_stream(struct abi_cell *cell, uint8_t lap, const uint64_t word[3],
 				   uint64_t first, const uint8_t *rest, uint32_t left)
 {
-	uint64_t pieces = left > ABI_STREAM_PIECE ? 2 : left > 0;
-	uint64_t in_packets = (lap | pieces << 8) << ABI_STREAM_PACKETS;
-	uint64_t second = word[2] ^ (1ull << ABI_STREAM_PACKETS) ^ in_packets;
-	__m128i *to = (__m128i *)cell, third = _mm_setzero_si128(), fourth = third;
+	__m128i *to = (__m128i *)cell;
+	uint64_t packets = lap;
 
-	if (pieces)
-		third = abi_stream_piece(rest, left, lap);
-	if (pieces > 1)
-		fourth = abi_stream_piece(rest + ABI_STREAM_PIECE, left - ABI_STREAM_PIECE, lap);
-	_mm_stream_si128(to + 3, fourth);
-	_mm_stream_si128(to + 2, third);
-	_mm_stream_si128(to + 1, _mm_set_epi64x((long long)first, (long long)second));
+	if (likely(!left)) {
+		__m128i none = _mm_set_epi64x((long long)((uint64_t)lap << 56), 0);
+
+		_mm_stream_si128(to + 3, none);
+		_mm_stream_si128(to + 2, none);
+	} else {
+		packets |= abi_stream_rest(cell, lap, rest, left) << 8;
+	}
+	_mm_stream_si128(to + 1,
+			 _mm_set_epi64x((long long)first,
+					(long long)(word[2] ^ (packets ^ 1) << ABI_STREAM_PACKETS)));
 	_mm_stream_si128(to, _mm_set_epi64x(
 				     (long long)(word[1] | (uint64_t)ABI_RECORD_STREAM << 24),
 				     (long long)(word[0] | (uint64_t)lap << 24)));
+}
+
+/** abi_cell_clear() - @cell is to get a plain record with @left bytes behind the first 8
+ *  of its data, which are there. Return: false: it may not be streamed the next time */
+static inline bool abi_cell_clear(struct abi_cell *cell, uint8_t lap, uint32_t left)
+{
+	if (left > ABI_STREAM_PIECE || (uint8_t)(lap + 1) == 1)
+		return false;
+	cell->data[ABI_STREAM_FIRST + ABI_STREAM_PIECE] = lap;
+	cell->data[ABI_CELL_BYTES - 1] = lap;
+	return true;
 }
 
 /* Return: false: a piece is not there yet */
@@ -192,6 +222,11 @@ static inline const struct abi_cell *abi_cell_streamed(const struct abi_cell *ce
 static inline void abi_cell_stream(struct abi_cell *cell, uint8_t lap, const uint64_t word[3],
 				   uint64_t first, const uint8_t *rest, uint32_t left)
 {
+}
+
+static inline bool abi_cell_clear(struct abi_cell *cell, uint8_t lap, uint32_t left)
+{
+	return false;
 }
 
 static inline const struct abi_cell *abi_cell_streamed(const struct abi_cell *cell, uint8_t lap,

@@ -90,8 +90,12 @@ struct abi_lane_tx {
 	uint32_t bulk_bytes;		/* that the ring has: NARROW, or BULK */
 	bool widens;			/* it will have BULK, when its turn is there */
 	bool no_fence;			/* this process has membarrier */
+	/* by cell: bulk_tail behind its record, and whether that was a plain one */
 	uint32_t bulk_end[ABI_LANE_CELLS];
 };
+
+#define ABI_BULK_ALIGN 64u   /* of payloads: the low bits of bulk_end are free */
+#define ABI_LANE_PLAIN 1u /* ... the cell is not streamed the next time (cell.h) */
 
 /** struct abi_lane_rx - the receiver's */
 struct abi_lane_rx {
@@ -129,7 +133,7 @@ static inline bool abi_lane_refresh(struct abi_lane_tx *tx)
 	if (head == tx->head_seen || head - tx->head_seen > tx->tail - tx->head_seen)
 		return false;
 	tx->head_seen = head;
-	tx->bulk_head = tx->bulk_end[(head - 1) & (ABI_LANE_CELLS - 1)];
+	tx->bulk_head = tx->bulk_end[(head - 1) & (ABI_LANE_CELLS - 1)] & ~(ABI_BULK_ALIGN - 1);
 	return true;
 }
 
@@ -188,7 +192,7 @@ static inline uint32_t abi_lane_take_bulk(struct abi_lane_tx *tx, uint32_t len)
 	}
 	if (!at)
 		at = abi_lane_turn(tx);
-	tx->bulk_tail += (len + 63) & ~63u;
+	tx->bulk_tail += ALIGN_UP(len, ABI_BULK_ALIGN);
 	return at;
 }
 
@@ -211,11 +215,26 @@ static inline void abi_lane_publish_words(struct abi_lane_tx *tx, struct abi_cel
 	uint32_t at = tx->tail;
 	uint64_t first = word[0] | (uint32_t)abi_lane_lap(at) << 24;
 
-	tx->bulk_end[at & (ABI_LANE_CELLS - 1)] = tx->bulk_tail;
+	tx->bulk_end[at & (ABI_LANE_CELLS - 1)] = tx->bulk_tail | ABI_LANE_PLAIN;
 	tx->tail = at + 1;
 	atomic_store_explicit(&cell->word[2], word[2], memory_order_relaxed);
 	atomic_store_explicit(&cell->word[1], word[1], memory_order_relaxed);
 	atomic_store_explicit(&cell->word[0], first, memory_order_release);
+}
+
+/* one that would be streamed, but its cell may not be: the next time it may */
+noinline __attribute__((unused)) static void
+abi_lane_publish_clearing(struct abi_lane_tx *tx, struct abi_cell *cell, const uint64_t word[3],
+			  uint64_t first, const uint8_t *rest, uint32_t left)
+{
+	uint32_t at = tx->tail;
+	bool clear = abi_cell_clear(cell, abi_lane_lap(at), left);
+
+	memcpy(cell->data, &first, sizeof(first));
+	copy_few(cell->data + sizeof(first), rest, left);
+	abi_lane_publish_words(tx, cell, word);
+	if (clear)
+		tx->bulk_end[at & (ABI_LANE_CELLS - 1)] = tx->bulk_tail;
 }
 
 /** abi_lane_publish_stream() - as abi_lane_publish_words(), a record of one packet with
@@ -224,9 +243,13 @@ static inline void abi_lane_publish_stream(struct abi_lane_tx *tx, struct abi_ce
 					   const uint64_t word[3], uint64_t first,
 					   const uint8_t *rest, uint32_t left)
 {
-	uint32_t at = tx->tail;
+	uint32_t at = tx->tail, *end = &tx->bulk_end[at & (ABI_LANE_CELLS - 1)];
 
-	tx->bulk_end[at & (ABI_LANE_CELLS - 1)] = tx->bulk_tail;
+	if (unlikely(*end & ABI_LANE_PLAIN)) {
+		abi_lane_publish_clearing(tx, cell, word, first, rest, left);
+		return;
+	}
+	*end = tx->bulk_tail;
 	tx->tail = at + 1;
 	abi_cell_stream(cell, abi_lane_lap(at), word, first, rest, left);
 }
