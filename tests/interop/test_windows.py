@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Windows: requests done in the peer's memory, against what packets do."""
 import json
+import math
 import os
 import signal
 import subprocess
@@ -382,10 +383,10 @@ def test_a_read_counts_as_its_packets_do(quiet, monkeypatch, windows):
     # a request with its RETH; two responses of 4096 bytes, each with an AETH
     want = {"xmit_packets": n, "rcv_packets": 2 * n,
             "xmit_bytes": n * (24 + 16), "rcv_bytes": n * (8192 + 2 * (24 + 4))}
-    if windows == "1":
-        assert ports["n2", 1] == want
-    else:  # a stall of the machine may have packets sent again
-        assert all(ports["n2", 1][what] >= want[what] for what in want), ports
+    # a stall of the machine may have packets sent again: by packets any, before a window
+    # comes those of the 16 READs that are under way
+    most = {what: want[what] * (1 + 16 / n) if windows == "1" else math.inf for what in want}
+    assert all(want[what] <= ports["n2", 1][what] <= most[what] for what in want), ports
 
 
 def test_a_write_counts_one_acknowledgement(quiet):
