@@ -10,7 +10,7 @@
  *              queue to walk: next, fresh, end and head are one
  *   receiving  no state of a message: it begins and ends here. No RNR, NAK,
  *              duplicate, fault or COMM_EST: the packet is the expected one, the
- *              QP is in RTS and the caller has found where the bytes go
+ *              QP receives and the caller has found where the bytes go
  *
  * Inline, and therefore open to the engine, whose own part is engine/small.h; the
  * rest of a QP's inside stays private to this folder.
@@ -138,6 +138,14 @@ static inline uint32_t tp_small_qkey(const struct tp_qp *qp, uint32_t wish)
 
 /* --- receiving --- */
 
+/** tp_small_receives() - does it receive, and is nobody to be told that it does? The
+ *  first packet in RTR tells (COMM_EST) */
+static inline bool tp_small_receives(const struct tp_qp *qp)
+{
+	return likely(qp->state == IBV_QPS_RTS) ||
+	       (qp->state == IBV_QPS_RTR && qp->resp.established);
+}
+
 /** tp_small_expects() - is the SEND with PSN @at the next, and a whole message
  *  between messages? No receive was taken for another */
 static inline bool tp_small_expects(const struct tp_qp *qp, psn_t at)
@@ -153,14 +161,14 @@ static inline bool tp_small_expects(const struct tp_qp *qp, psn_t at)
 		       "these four are looked at in one");
 	memcpy(&is, r, sizeof(is));
 	memcpy(&mask, not, sizeof(mask));
-	return likely(qp->state == IBV_QPS_RTS && qp->type == TP_RC && psn_eq(at, r->epsn) &&
+	return likely(tp_small_receives(qp) && qp->type == TP_RC && psn_eq(at, r->epsn) &&
 		      !(is & mask));
 }
 
 /** tp_small_hears() - does a UD QP, not 0 or 1, take datagrams with @qkey? */
 static inline bool tp_small_hears(const struct tp_qp *qp, uint32_t qkey)
 {
-	return qp->state == IBV_QPS_RTS && qkey == qp->attr.qkey && !qp->resp.has_recv;
+	return tp_small_receives(qp) && qkey == qp->attr.qkey && !qp->resp.has_recv;
 }
 
 /** tp_small_received() - it was: its bytes and its completion are where they

@@ -33,6 +33,39 @@ static void lanes_and_packets_complete_alike(void **state)
 	part(j);
 }
 
+/* as perftest's servers are */
+static void only_receive(struct side *s)
+{
+	const struct ibv_qp_attr reset = {.qp_state = IBV_QPS_RESET};
+
+	assert_int_equal(eng_qp_modify(s->qp, &reset, IBV_QP_STATE), 0);
+	to_rtr(s, 1, 0x11);
+}
+
+static void who_is_in_rtr_receives_alike(void **state)
+{
+	struct world *packets = *state;
+	struct joined *j = join();
+
+	connect(packets, IBV_QPT_RC);
+	only_receive(&packets->b);
+	only_receive(&j->w->b);
+	for (uint32_t bytes = 0; bytes <= 150; bytes++) {
+		const struct exchange x = {{.wr_id = bytes, .opcode = IBV_WR_SEND}, bytes};
+		struct ibv_wc a[2], b[2];
+
+		make(packets, &x, a);
+		make(j->w, &x, b);
+		assert_memory_equal(a, b, sizeof(a));
+		assert_memory_equal(packets->b.memory, j->w->b.memory, 256);
+	}
+	/* each told once that it hears its peer */
+	assert_int_equal(packets->b.async_events, 1);
+	assert_int_equal(j->w->b.async_events, 1);
+	assert_int_equal(j->w->b.last_async, IBV_EVENT_COMM_EST);
+	part(j);
+}
+
 static void a_list_keeps_its_order(void **state)
 {
 	struct joined *j = join();
@@ -527,6 +560,7 @@ int main(void)
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		CASE(lanes_and_packets_complete_alike),
+		CASE(who_is_in_rtr_receives_alike),
 		cmocka_unit_test(a_list_keeps_its_order),
 		cmocka_unit_test(what_follows_many_is_streamed),
 		CASE(datagrams_complete_alike),

@@ -204,7 +204,7 @@ static inline void make_qp(struct side *s, enum ibv_qp_type type, uint32_t qpn, 
 	assert_int_equal(eng_qp_create(s->engine, &init, &s->qp), 0);
 }
 
-static inline void to_rts(struct side *s, uint16_t dlid, uint32_t dest)
+static inline void to_rtr(struct side *s, uint16_t dlid, uint32_t dest)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT,
 				   .port_num = 1,
@@ -229,6 +229,13 @@ static inline void to_rts(struct side *s, uint16_t dlid, uint32_t dest)
 					       IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
 					       IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER),
 			 0);
+}
+
+static inline void to_rts(struct side *s, uint16_t dlid, uint32_t dest)
+{
+	struct ibv_qp_attr attr;
+
+	to_rtr(s, dlid, dest);
 	attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS,
 				    .sq_psn = 100,
 				    .timeout = 14,
