@@ -101,9 +101,12 @@ static void barrier(void *ctx)
 	syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
 }
 
-static bool has_barrier(void)
+/** context_barrier() - for struct eng_lock; NULL: the kernel has none */
+context_barrier_fn *context_barrier(void)
 {
-	return syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
+	bool has = syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
+
+	return has ? barrier : NULL;
 }
 
 static int start_engine(struct soft_context *ctx)
@@ -119,7 +122,7 @@ static int start_engine(struct soft_context *ctx)
 		.completion_fault = session_completion,
 		.kick = progress_wanted,
 		.unlocked = later_run,
-		.barrier = has_barrier() ? barrier : NULL,
+		.barrier = context_barrier(),
 		.ctx = ctx,
 	};
 	int rc = eng_create(&config, &ctx->engine);

@@ -7,11 +7,14 @@
  */
 #include <stdlib.h>
 
+#include "engine/lock.h"
 #include "soft.h"
 
 /** struct soft_builder - requests under construction, and their memory */
 struct soft_builder {
-	pthread_mutex_t lock; /* from wr_start to wr_complete or wr_abort */
+	/* From wr_start to wr_complete or wr_abort. A mutex would wait twice a request for
+	 * what was stored into the peer's lines */
+	struct eng_lock lock;
 	int error;
 	unsigned num_wr, num_sge, max_wr, max_sge;
 	struct request {
@@ -39,14 +42,14 @@ static void wr_start(struct ibv_qp_ex *ex)
 {
 	struct soft_builder *b = builder_of(ex);
 
-	pthread_mutex_lock(&b->lock);
+	eng_lock_take(&b->lock);
 	b->error = 0;
 	b->num_wr = b->num_sge = 0;
 }
 
 static void wr_abort(struct ibv_qp_ex *ex)
 {
-	pthread_mutex_unlock(&builder_of(ex)->lock);
+	eng_lock_give(&builder_of(ex)->lock);
 }
 
 static int wr_complete(struct ibv_qp_ex *ex)
@@ -65,7 +68,7 @@ static int wr_complete(struct ibv_qp_ex *ex)
 		rc = verbs_err(b->num_wr == 1 ?
 				       eng_post_send(qp, &b->requests[0].wr, NULL, ah_av) :
 				       eng_post_send_all(qp, &b->requests[0].wr, ah_av));
-	pthread_mutex_unlock(&b->lock);
+	eng_lock_give(&b->lock);
 	return rc;
 }
 
@@ -232,7 +235,7 @@ static struct soft_builder *make_builder(const struct ibv_qp_cap *cap)
 	b->max_wr = MAX(cap->max_send_wr, 1u);
 	b->max_sge = b->max_wr * cap->max_send_sge;
 	b->max_inline = cap->max_inline_data;
-	pthread_mutex_init(&b->lock, NULL);
+	b->lock.barrier = context_barrier();
 	b->requests = calloc(b->max_wr, sizeof(*b->requests));
 	b->sges = calloc(b->max_sge, sizeof(*b->sges));
 	b->inline_data = calloc(b->max_wr, MAX(b->max_inline, 1u));

@@ -352,6 +352,8 @@ void watch_look(struct soft_context *ctx);
 
 /* context.c */
 void context_settle(struct soft_context *ctx, const struct eng_qp *qp);
+typedef void context_barrier_fn(void *ctx);
+context_barrier_fn *context_barrier(void);
 void context_fatal(struct soft_context *ctx, bool told);
 
 /* async.c */
