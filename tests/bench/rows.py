@@ -143,7 +143,7 @@ def bandwidth_rows():
 
 # --- messages a second ---
 
-STREAM = (Bare("stream_by_1"), Bare("stream_by_16"))
+STREAM = (Bare("stream_by_1"), Bare("stream_by_16"), Bare("stream_line"))
 
 
 def rate_rows():

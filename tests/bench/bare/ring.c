@@ -4,6 +4,7 @@
  * number in the last word, and a consumer that says now and then how far it is.
  * One message at a time back and forth, and a stream in one direction.
  */
+#include <emmintrin.h>
 #include <string.h>
 
 #include "bare.h"
@@ -120,9 +121,22 @@ static double pingpong(const struct bare_test *t)
 	return duo_run(t, 2 * ring_bytes(t), pingpong_timed, pingpong_peer);
 }
 
-/* --- a stream: option 1 publishes each message, option n every n --- */
+/* --- a stream: option 1 publishes each message, option n every n, option 0 each, as a
+ * line past the caches --- */
 
 #define STREAM 160000u /* messages of a batch */
+
+/* four pieces, the number last: as a lane's streamed cell (src/abi/cell.h) */
+static void put_line(struct end *e)
+{
+	__m128i *to = (__m128i *)cell(e), data = _mm_loadl_epi64((const __m128i *)e->data);
+
+	wait_room(e);
+	for (unsigned i = 0; i < 3; i++)
+		_mm_stream_si128(to + i, data);
+	_mm_stream_si128(to + 3, _mm_set_epi64x((long long)e->n + 1, 0));
+	e->n++;
+}
 
 static void put_many(struct end *e, unsigned by)
 {
@@ -148,8 +162,24 @@ static void stream_peer(struct duo *d)
 	struct end in = end(d, 0);
 	unsigned by = d->test->option;
 
-	for (unsigned i = 0; i < BATCHES * STREAM; i += by)
-		by == 1 ? take(&in) : take_many(&in, by);
+	if (by <= 1)
+		for (unsigned i = 0; i < BATCHES * STREAM; i++)
+			take(&in);
+	else
+		for (unsigned i = 0; i < BATCHES * STREAM; i += by)
+			take_many(&in, by);
+}
+
+static void stream_out(struct end *out, unsigned by)
+{
+	for (unsigned i = 0; i < STREAM; i += MAX(by, 1u)) {
+		if (by > 1)
+			put_many(out, by);
+		else if (by)
+			put(out);
+		else
+			put_line(out);
+	}
 }
 
 static double stream_timed(struct duo *d)
@@ -161,8 +191,7 @@ static double stream_timed(struct duo *d)
 	for (int b = 0; b < BATCHES; b++) {
 		uint64_t start = measure_now_ns();
 
-		for (unsigned i = 0; i < STREAM; i += by)
-			by == 1 ? put(&out) : put_many(&out, by);
+		stream_out(&out, by);
 		rate[b] = STREAM * 1e3 / (double)(measure_now_ns() - start);
 	}
 	return measure_median(rate, BATCHES);
@@ -180,5 +209,6 @@ const struct bare_test ring_tests[] = {
 	{"ring_4096", "ns", pingpong, 4096, 0},
 	{"stream_by_1", "M/s", stream, 8, 1},
 	{"stream_by_16", "M/s", stream, 8, 16},
+	{"stream_line", "M/s", stream, 8, 0},
 	{},
 };
