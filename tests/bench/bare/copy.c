@@ -29,39 +29,40 @@ static void movsb(void *to, const void *from, size_t n)
 	__asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(n)::"memory");
 }
 
-/* Past the caches: the lines need not come here first from where they are. */
-static void stream(void *to, const void *from, size_t n)
+static inline void put_16(__m128i *to, __m128i value, bool past)
 {
-	__m128i *d = to;
-	const __m128i *s = from;
+	if (past)
+		_mm_stream_si128(to, value);
+	else
+		_mm_store_si128(to, value);
+}
 
+/* 64 bytes at a time by loads of 16; @past: the stores go past the caches */
+__attribute__((always_inline)) static inline void by_loads(__m128i *d, const __m128i *s, size_t n,
+							   bool past)
+{
 	for (size_t i = 0; i < n / sizeof(*d); i += 4) {
 		__m128i a = _mm_loadu_si128(s + i), b = _mm_loadu_si128(s + i + 1),
 			c = _mm_loadu_si128(s + i + 2), e = _mm_loadu_si128(s + i + 3);
 
-		_mm_stream_si128(d + i, a);
-		_mm_stream_si128(d + i + 1, b);
-		_mm_stream_si128(d + i + 2, c);
-		_mm_stream_si128(d + i + 3, e);
+		put_16(d + i, a, past);
+		put_16(d + i + 1, b, past);
+		put_16(d + i + 2, c, past);
+		put_16(d + i + 3, e, past);
 	}
+}
+
+/* Past the caches: the lines need not come here first from where they are. */
+static void stream(void *to, const void *from, size_t n)
+{
+	by_loads(to, from, n, true);
 	_mm_sfence();
 }
 
 /* What memcpy() is of fewer bytes; of many it is `rep movsb`. */
 static void loads(void *to, const void *from, size_t n)
 {
-	__m128i *d = to;
-	const __m128i *s = from;
-
-	for (size_t i = 0; i < n / sizeof(*d); i += 4) {
-		__m128i a = _mm_loadu_si128(s + i), b = _mm_loadu_si128(s + i + 1),
-			c = _mm_loadu_si128(s + i + 2), e = _mm_loadu_si128(s + i + 3);
-
-		_mm_store_si128(d + i, a);
-		_mm_store_si128(d + i + 1, b);
-		_mm_store_si128(d + i + 2, c);
-		_mm_store_si128(d + i + 3, e);
-	}
+	by_loads(to, from, n, false);
 }
 
 static void copy(enum copy how, void *to, const void *from, size_t n)
