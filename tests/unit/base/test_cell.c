@@ -221,6 +221,27 @@ static void a_plain_record_leaves_no_lap(void **state)
 	free(memory);
 }
 
+/* What is kept of a cell says two things; the room that its payload had is the one */
+static void room_comes_back_whole(void **state)
+{
+	struct abi_lane_tx tx;
+	struct abi_lane *memory = make_lane(&tx);
+	uint64_t word[3];
+
+	pack(100, word);
+	for (unsigned i = 0; i < 3; i++) {
+		struct abi_cell *cell = abi_lane_cell(memory, i);
+
+		abi_lane_put_bulk(&tx, cell, 100);
+		abi_lane_publish_words(&tx, cell, word);
+	}
+	memory->head = 3;
+	abi_lane_room(&tx, 1, ABI_LANE_NARROW);
+	assert_int_equal(tx.bulk_head, 3 * 128);
+	assert_int_equal(tx.bulk_head, tx.bulk_tail);
+	free(memory);
+}
+
 /* --- on real cores --- */
 
 #define RECORDS 60000u
@@ -297,6 +318,7 @@ int main(void)
 		cmocka_unit_test(pieces_come_in_any_order),
 		cmocka_unit_test(nonsense_is_bounded),
 		cmocka_unit_test(a_plain_record_leaves_no_lap),
+		cmocka_unit_test(room_comes_back_whole),
 		cmocka_unit_test(a_stream_on_two_cores),
 	};
 
