@@ -223,9 +223,9 @@ static inline void abi_lane_publish_words(struct abi_lane_tx *tx, struct abi_cel
 }
 
 /* one that would be streamed, but its cell may not be: the next time it may */
-noinline __attribute__((unused)) static void
-abi_lane_publish_clearing(struct abi_lane_tx *tx, struct abi_cell *cell, const uint64_t word[3],
-			  uint64_t first, const uint8_t *rest, uint32_t left)
+static inline void abi_lane_publish_clearing(struct abi_lane_tx *tx, struct abi_cell *cell,
+					     const uint64_t word[3], uint64_t first,
+					     const uint8_t *rest, uint32_t left)
 {
 	uint32_t at = tx->tail;
 	bool clear = abi_cell_clear(cell, abi_lane_lap(at), left);
@@ -238,7 +238,8 @@ abi_lane_publish_clearing(struct abi_lane_tx *tx, struct abi_cell *cell, const u
 }
 
 /** abi_lane_publish_stream() - as abi_lane_publish_words(), a record of one packet with
- *  its data, as abi_cell_stream() */
+ *  its data, as abi_cell_stream(). All is inline, for the sake of those that have none
+ *  but @first: nothing of theirs needs an address */
 static inline void abi_lane_publish_stream(struct abi_lane_tx *tx, struct abi_cell *cell,
 					   const uint64_t word[3], uint64_t first,
 					   const uint8_t *rest, uint32_t left)
@@ -263,17 +264,21 @@ static inline void abi_lane_publish(struct abi_lane_tx *tx, struct abi_record *r
 	abi_lane_publish_words(tx, abi_lane_cell(tx->memory, tx->tail), word);
 }
 
-/** abi_lane_must_ring() - after publishing: does the receiver sleep? */
-static inline bool abi_lane_must_ring(struct abi_lane_tx *tx)
+/** abi_lane_sleeps() - after publishing: does the receiver sleep? */
+static inline bool abi_lane_sleeps(const struct abi_lane_tx *tx)
 {
 	if (tx->no_fence &&
 	    atomic_load_explicit(&tx->memory->has_membarrier, memory_order_relaxed))
 		atomic_signal_fence(memory_order_seq_cst);
 	else
 		atomic_thread_fence(memory_order_seq_cst);
-	if (!atomic_load_explicit(&tx->memory->asleep, memory_order_relaxed))
-		return false;
-	return atomic_exchange(&tx->memory->asleep, 0) != 0;
+	return atomic_load_explicit(&tx->memory->asleep, memory_order_relaxed) != 0;
+}
+
+/** abi_lane_must_ring() - the same. Return: true: the caller, and nobody else, wakes it */
+static inline bool abi_lane_must_ring(struct abi_lane_tx *tx)
+{
+	return abi_lane_sleeps(tx) && atomic_exchange(&tx->memory->asleep, 0) != 0;
 }
 
 /** abi_lane_passed() - has the receiver read all up to @position? */
@@ -286,12 +291,13 @@ static inline bool abi_lane_passed(const struct abi_lane_tx *tx, uint32_t positi
 
 /* --- receiving --- */
 
-/** abi_lane_next() - the record that waits: its headers, and the payload that
- *  is not in bulk; NULL: none */
-static inline const struct abi_cell *abi_lane_next(struct abi_lane_rx *rx, uint64_t word[3])
+/** abi_lane_look() - the record at @position: its headers, and the payload that
+ *  is not in bulk; NULL: none yet */
+static inline const struct abi_cell *abi_lane_look(struct abi_lane_rx *rx, uint32_t position,
+						   uint64_t word[3])
 {
-	struct abi_cell *cell = abi_lane_cell(rx->memory, rx->head);
-	uint8_t lap = abi_lane_lap(rx->head);
+	struct abi_cell *cell = abi_lane_cell(rx->memory, position);
+	uint8_t lap = abi_lane_lap(position);
 
 	word[0] = atomic_load_explicit(&cell->word[0], memory_order_acquire);
 	if ((uint8_t)(word[0] >> 24) != lap)
@@ -301,6 +307,12 @@ static inline const struct abi_cell *abi_lane_next(struct abi_lane_rx *rx, uint6
 	if (word[1] & (uint64_t)ABI_RECORD_STREAM << 24)
 		return abi_cell_streamed(cell, lap, word, &rx->whole);
 	return cell;
+}
+
+/** abi_lane_next() - the record that waits, as abi_lane_look() */
+static inline const struct abi_cell *abi_lane_next(struct abi_lane_rx *rx, uint64_t word[3])
+{
+	return abi_lane_look(rx, rx->head, word);
 }
 
 /** abi_lane_waiting() - is there a record to read? */
@@ -320,11 +332,11 @@ static inline void abi_lane_release(struct abi_lane_rx *rx)
 	atomic_store_explicit(&rx->memory->head, rx->head, memory_order_release);
 }
 
-/** abi_lane_consume() - done with a record; its room is given back by
+/** abi_lane_consumed() - done with @n records; their room is given back by
  *  abi_lane_release(), or when @now or a quarter of the cells wait */
-static inline void abi_lane_consume(struct abi_lane_rx *rx, bool now)
+static inline void abi_lane_consumed(struct abi_lane_rx *rx, uint32_t n, bool now)
 {
-	rx->head++;
+	rx->head += n;
 	if (now || rx->head - rx->released > ABI_LANE_CELLS / 4)
 		abi_lane_release(rx);
 }

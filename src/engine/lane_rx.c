@@ -248,7 +248,7 @@ static unsigned receive_some(struct engine *e, struct eng_lane_in *lane, unsigne
 			eng_rx_packets(e, UINT32_MAX);
 		if (unlikely(!receive_known(e, lane, cell, word)))
 			receive(e, lane, cell, copy_of(word));
-		abi_lane_consume(&lane->rx, abi_record_bytes(word) > LONG_BYTES);
+		abi_lane_consumed(&lane->rx, 1, abi_record_bytes(word) > LONG_BYTES);
 	}
 	abi_lane_release(&lane->rx);
 	return n;

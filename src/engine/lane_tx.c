@@ -184,7 +184,26 @@ void eng_small_wait(struct engine *e, struct tp_qp *tp)
 
 bool eng_small_post(struct engine *e, struct eng_qp *qp, const struct ibv_send_wr *wr)
 {
-	return eng_small_try(e, qp, wr, false);
+	const struct tp_sge *sge = (const struct tp_sge *)wr->sg_list;
+	const struct eng_flow *flow = qp->flow;
+	unsigned flags = wr->send_flags;
+	struct tp_small small;
+	const void *payload;
+
+	if (!eng_small_fits(e, qp, wr, flags) ||
+	    !eng_small_has_room(&flow->lane->tx, sge->length_bytes) || !tp_small_may_post(qp->tp))
+		return false;
+	payload = (const void *)(uintptr_t)sge->addr;
+	if (!(flags & IBV_SEND_INLINE))
+		payload = eng_mem_recent(e, qp->init.pd, sge->lkey, sge->addr, sge->length_bytes, 0);
+	if (unlikely(!payload))
+		return false;
+	tp_small_post(qp->tp, wr->wr_id, flags, sge, payload, NULL, &small);
+	eng_small_put(qp, flow, &small, wr->send_flags);
+	qp->window_run = 0;
+	if (unlikely(!tp_small_waits(qp->tp)))
+		eng_small_wait(e, qp->tp);
+	return true;
 }
 
 /* one that waited: small.h has the way of those that do not */

@@ -148,7 +148,7 @@ static bool post_straight(struct engine *e, struct eng_qp *qp, const struct ibv_
 	if (wr->opcode != IBV_WR_SEND)
 		return false;
 	if (qp->init.type != IBV_QPT_UD)
-		return eng_small_post_quick(e, qp, wr) || eng_small_post(e, qp, wr);
+		return eng_small_post(e, qp, wr);
 	return post_datagram(e, qp, wr, av_of);
 }
 
@@ -194,11 +194,54 @@ static inline int post_list(struct eng_qp *qp, struct ibv_send_wr *wr, struct ib
 	return post_one_sided(qp, wr, bad, av_of);
 }
 
-int eng_post_send(struct eng_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad,
-		  const struct tp_av *(*av_of)(struct ibv_ah *ah))
+/* with the lock, while another thread's request of the QP is half done */
+noinline static int post_late(struct eng_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad,
+			      const struct tp_av *(*av_of)(struct ibv_ah *ah))
+{
+	eng_lock_qp_wait(qp);
+	return post_list(qp, wr, bad, av_of);
+}
+
+/* without the favour of the lock */
+noinline static int post_locked(struct eng_qp *qp, struct ibv_send_wr *wr,
+				struct ibv_send_wr **bad,
+				const struct tp_av *(*av_of)(struct ibv_ah *ah))
 {
 	eng_lock_qp(qp);
 	return post_list(qp, wr, bad, av_of);
+}
+
+noinline static int posted_word(struct eng_qp *qp)
+{
+	struct engine *e = qp->engine;
+
+	if (!tp_small_waits(qp->tp))
+		eng_small_wait(e, qp->tp);
+	if (abi_lane_must_ring(&qp->flow->lane->tx))
+		eng_ring(e, qp->flow->lane);
+	eng_unlock(e);
+	return 0;
+}
+
+/* what most posts are stays in this function: whatever else is called is called last */
+int eng_post_send(struct eng_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad,
+		  const struct tp_av *(*av_of)(struct ibv_ah *ah))
+{
+	struct engine *e = qp->engine;
+
+	if (unlikely(!eng_lock_enter(&e->lock)))
+		return post_locked(qp, wr, bad, av_of);
+	if (unlikely(qp->in_window))
+		return post_late(qp, wr, bad, av_of);
+	if (!wr || wr->opcode != IBV_WR_SEND)
+		return post_one_sided(qp, wr, bad, av_of);
+	if (unlikely(wr->next || qp->init.type == IBV_QPT_UD || !list_empty(&e->tx) ||
+		     !eng_small_post_word(e, qp, wr)))
+		return post_sends(qp, wr, bad, av_of);
+	if (unlikely(!tp_small_waits(qp->tp) || abi_lane_sleeps(&qp->flow->lane->tx)))
+		return posted_word(qp);
+	eng_unlock(e);
+	return 0;
 }
 
 /* would all of a list be taken? */

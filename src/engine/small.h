@@ -52,9 +52,27 @@ static inline void eng_stream(struct engine *e, struct abi_lane_tx *tx, struct a
 	abi_lane_publish_stream(tx, cell, word, first, rest, left);
 }
 
+/* the headers of @s: P_Key and flags are read where they are used: what is spilled narrow
+ * and loaded wide waits for the store */
+static inline void eng_small_words(const struct eng_qp *qp, const struct tp_small *s,
+				   unsigned flags, uint64_t word[3])
+{
+	word[0] = qp->small_word[0] | s->psn.v;
+	word[1] = qp->small_word[1] | (uint64_t)(flags & IBV_SEND_SOLICITED) /
+					      IBV_SEND_SOLICITED * ABI_RECORD_SOLICITED << 24;
+	word[2] = qp->small_word[2] | s->length_bytes | (uint64_t)qp->tp->attr.pkey << 48;
+	if (s->has_ack)
+		word[1] |= (uint64_t)ABI_RECORD_ACK << 24 | (uint64_t)s->ack.v << 32;
+}
+
+/* is @qp's next record one of a stream? */
+static inline bool eng_small_streams(const struct eng_qp *qp, const struct abi_lane_tx *tx)
+{
+	return ABI_STREAM_BYTES && tp_small_streams(qp->tp) && tx->no_fence;
+}
+
 /** eng_small_put() - into the cell at the tail of the lane of @flow, @qp's.
- *  @flags: of the request. P_Key and flags are read where they are used: what is
- *  spilled narrow and loaded wide waits for the store */
+ *  @flags: of the request */
 static inline void eng_small_put(const struct eng_qp *qp, const struct eng_flow *flow,
 				 const struct tp_small *s, unsigned flags)
 {
@@ -62,17 +80,10 @@ static inline void eng_small_put(const struct eng_qp *qp, const struct eng_flow 
 	struct abi_cell *cell = abi_lane_cell(tx->memory, tx->tail);
 	uint32_t len = s->length_bytes;
 	uint8_t *to = cell->data;
-	uint64_t word[3] = {
-		qp->small_word[0] | s->psn.v,
-		qp->small_word[1],
-		qp->small_word[2] | len | (uint64_t)qp->tp->attr.pkey << 48,
-	};
+	uint64_t word[3];
 
-	word[1] |= (uint64_t)(flags & IBV_SEND_SOLICITED) / IBV_SEND_SOLICITED *
-		   ABI_RECORD_SOLICITED << 24;
-	if (s->has_ack)
-		word[1] |= (uint64_t)ABI_RECORD_ACK << 24 | (uint64_t)s->ack.v << 32;
-	if (len <= ABI_STREAM_BYTES && tp_small_streams(qp->tp) && tx->no_fence) {
+	eng_small_words(qp, s, flags, word);
+	if (len <= ABI_STREAM_BYTES && eng_small_streams(qp, tx)) {
 		eng_stream(qp->engine, tx, cell, word, load_few(s->payload, MIN(len, 8u)),
 			   (const uint8_t *)s->payload + 8, len - MIN(len, 8u));
 	} else {
@@ -86,7 +97,25 @@ static inline void eng_small_put(const struct eng_qp *qp, const struct eng_flow 
 	eng_lane_count(flow->count, 1, qp->flow_dwords + (len + 3) / 4);
 }
 
-/* the SGE goes into the send queue's slot as it is */
+/** eng_small_put_word() - the same of eight bytes at most: @data */
+static inline void eng_small_put_word(const struct eng_qp *qp, const struct eng_flow *flow,
+				      const struct tp_small *s, unsigned flags, uint64_t data)
+{
+	struct abi_lane_tx *tx = &flow->lane->tx;
+	struct abi_cell *cell = abi_lane_cell(tx->memory, tx->tail);
+	uint64_t word[3];
+
+	eng_small_words(qp, s, flags, word);
+	if (eng_small_streams(qp, tx)) {
+		eng_stream(qp->engine, tx, cell, word, data, NULL, 0);
+	} else {
+		memcpy(cell->data, &data, sizeof(data));
+		abi_lane_publish_words(tx, cell, word);
+	}
+	eng_lane_count(flow->count, 1, qp->flow_dwords + (s->length_bytes + 3) / 4);
+}
+
+/* the SGE goes into the send queue as it is */
 _Static_assert(sizeof(struct tp_sge) == sizeof(struct ibv_sge) &&
 		       offsetof(struct tp_sge, addr) == offsetof(struct ibv_sge, addr) &&
 		       offsetof(struct tp_sge, length_bytes) == offsetof(struct ibv_sge, length) &&
@@ -96,63 +125,52 @@ _Static_assert(sizeof(struct tp_sge) == sizeof(struct ibv_sge) &&
 /** eng_small_wait() - start to wait for the acknowledgement of what was posted */
 void eng_small_wait(struct engine *e, struct tp_qp *tp);
 
-/* where the payload is: NULL: nowhere, or @quick and not known */
-static inline void *eng_small_source(struct engine *e, const struct eng_qp *qp, unsigned flags,
-				     const struct tp_sge *sge, bool quick)
-{
-	uint32_t len = sge->length_bytes;
-
-	if (flags & IBV_SEND_INLINE)
-		return (void *)(uintptr_t)sge->addr;
-	return quick ? eng_mem_used(e, qp->init.pd, sge->lkey, sge->addr, len, 0) :
-		       eng_mem_recent(e, qp->init.pd, sge->lkey, sge->addr, len, 0);
-}
-
-/* @wr is a SEND: who called has looked. Both in one would be compiled into one load of
- * two members, which waits until the program's stores to them, and all before those,
- * are done; as it would wait that loads an SGE whole.
+/* is @wr, a SEND, one of one piece, of 1 to @most bytes or fewer, that asks for nothing
+ * more, and does the lane that its flow had still lead there?
  *
- * @quick: in a cell, and nothing has to be looked up: no call, so that all can stay
- * in registers */
-static inline bool eng_small_try(struct engine *e, struct eng_qp *qp,
-				 const struct ibv_send_wr *wr, const bool quick)
+ * Who called has looked at its opcode: both in one would be compiled into one load of two
+ * members, which waits until the program's stores to them, and all before those, are
+ * done; as it would wait that loads an SGE whole. */
+static inline bool eng_small_fits(const struct engine *e, const struct eng_qp *qp,
+				  const struct ibv_send_wr *wr, unsigned flags)
 {
 	const unsigned may = IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE;
+
+	return wr->num_sge == 1 && !(flags & ~may) &&
+	       wr->sg_list->length - 1 < qp->small_bytes[flags / IBV_SEND_INLINE & 1] &&
+	       eng_flow_holds(e, qp);
+}
+
+/** eng_small_post() - post and send @wr, a SEND, when that is all there is to do. The
+ *  caller rings the lane. Return: false: it is not, nothing changed */
+bool eng_small_post(struct engine *e, struct eng_qp *qp, const struct ibv_send_wr *wr);
+
+/** eng_small_post_word() - the same of eight bytes at most, for which nothing has to be
+ *  looked up: no function is called, so that all can stay in registers. The caller
+ *  looks at tp_small_waits(), too */
+static inline bool eng_small_post_word(struct engine *e, struct eng_qp *qp,
+				       const struct ibv_send_wr *wr)
+{
 	const struct tp_sge *sge = (const struct tp_sge *)wr->sg_list;
 	const struct eng_flow *flow = qp->flow;
 	unsigned flags = wr->send_flags;
-	struct tp_qp *tp = qp->tp;
 	struct tp_small small;
-	void *payload;
+	const void *payload;
+	uint64_t data;
 
-	if (wr->num_sge != 1 || flags & ~may ||
-	    sge->length_bytes - 1 >= qp->small_bytes[flags / IBV_SEND_INLINE & 1] ||
-	    !eng_flow_holds(e, qp))
+	if (unlikely(!eng_small_fits(e, qp, wr, flags) || sge->length_bytes > sizeof(data) ||
+		     !abi_lane_knows_cell(&flow->lane->tx) || !tp_small_knows_post(qp->tp)))
 		return false;
-	if (quick ? sge->length_bytes > ABI_CELL_BYTES || !abi_lane_knows_cell(&flow->lane->tx) ||
-			    !tp_small_knows_post(tp) :
-		    !eng_small_has_room(&flow->lane->tx, sge->length_bytes) ||
-			    !tp_small_may_post(tp))
-		return false;
-	payload = eng_small_source(e, qp, flags, sge, quick);
+	payload = (const void *)(uintptr_t)sge->addr;
+	if (!(flags & IBV_SEND_INLINE))
+		payload = eng_mem_used(e, qp->init.pd, sge->lkey, sge->addr, sge->length_bytes, 0);
 	if (unlikely(!payload))
 		return false;
-	tp_small_post(tp, wr->wr_id, flags, sge, payload, &small);
-	eng_small_put(qp, flow, &small, wr->send_flags);
+	data = load_few(payload, sge->length_bytes);
+	tp_small_post(qp->tp, wr->wr_id, flags, sge, payload, &data, &small);
+	eng_small_put_word(qp, flow, &small, wr->send_flags, data);
 	qp->window_run = 0;
-	if (unlikely(!tp_small_waits(tp)))
-		eng_small_wait(e, tp);
 	return true;
-}
-
-/** eng_small_post() - post and send, when that is all there is to do. The
- *  caller rings the lane. Return: false: it is not, nothing changed */
-bool eng_small_post(struct engine *e, struct eng_qp *qp, const struct ibv_send_wr *wr);
-/** eng_small_post_quick() - the same, of the most common one alone */
-static inline bool eng_small_post_quick(struct engine *e, struct eng_qp *qp,
-					const struct ibv_send_wr *wr)
-{
-	return eng_small_try(e, qp, wr, true);
 }
 
 /* --- receiving --- */

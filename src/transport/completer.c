@@ -22,7 +22,7 @@ static const uint8_t nak_status[] = {
 	[WIRE_NAK_INVALID_RD_REQUEST] = IBV_WC_REM_INV_RD_REQ_ERR,
 };
 
-/* una moves to @to inside or at the end of the oldest request */
+/* una moves to @to, beyond what is retired */
 static void advance_una(struct tp_sq *sq, psn_t to)
 {
 	/* what was acknowledged need not be sent (again) */
@@ -39,24 +39,29 @@ static void advance_una(struct tp_sq *sq, psn_t to)
 static bool acknowledge(struct tp_qp *qp, psn_t end)
 {
 	struct tp_sq *sq = &qp->sq;
+	psn_t una = sq->una;
+	bool arrived = true;
 
-	while (!psn_eq(sq->una, end)) {
+	while (!psn_eq(una, end)) {
 		const struct tp_sqe *sqe = tp_sqe(qp, sq->tail);
-		uint32_t to_end = tp_psn_distance(end, sq->una);
 
-		if (tp_op(sqe)->flags & TP_OP_RESPONDS)
-			return false;
-		if (to_end <= tp_psn_distance(sqe->last_psn, sq->una)) {
-			advance_una(sq, end);
-			return true;
+		if (tp_op(sqe)->flags & TP_OP_RESPONDS) {
+			arrived = false;
+			break;
 		}
-		advance_una(sq, psn_add(sqe->last_psn, 1));
+		if (!psn_eq(sqe->last_psn, una) &&
+		    tp_psn_distance(end, una) <= tp_psn_distance(sqe->last_psn, una)) {
+			una = end;
+			break;
+		}
+		una = psn_add(sqe->last_psn, 1);
 		/* tp_sq_complete(), of what needs no response */
 		tp_sq_retire(sq);
 		if (sqe->flags & IBV_SEND_SIGNALED)
 			tp_sq_tell(qp, sqe, IBV_WC_SUCCESS);
 	}
-	return true;
+	advance_una(sq, una);
+	return arrived;
 }
 
 /* after acknowledge(): if una moved from @before, waiting starts afresh.

@@ -76,8 +76,13 @@ struct tp_sqe {
 	psn_t first_psn, last_psn; /* of its packets, or of its responses */
 	uint16_t flags;		   /* enum ibv_send_flags */
 	uint8_t opcode;
-	uint8_t num_sge; /* 0 with inline data */
-	uint64_t compare_add, swap;
+	uint8_t num_sge;
+	union {
+		struct {
+			uint64_t compare_add, swap; /* atomics */
+		};
+		uint8_t brief[16]; /* others: tp_slot() */
+	};
 } __attribute__((aligned(64)));
 
 /** struct tp_destination - where a UD request goes */
@@ -110,7 +115,8 @@ enum tp_stop {
 
 struct tp_sq {
 	/* --- indices --- */
-	uint32_t head, tail, next, fresh, end;
+	uint32_t head, end, next, fresh; /* posted straight, a SEND moves them together */
+	uint32_t tail;
 	/* small SENDs that may leave straight from their post, one after the other
 	 * (small.h). 0: look again; whoever stops that, or posts another, sets it */
 	uint32_t straight;
@@ -119,7 +125,7 @@ struct tp_sq {
 	uint8_t fail_status;
 	bool recovering; /* packets are being sent again; no progress yet */
 	/* --- packets --- */
-	psn_t una, nxt, sent;
+	psn_t nxt, sent, una;
 	psn_t asked; /* inside a message (next < fresh): behind the last packet sent that
 			has AckReq, or what is sent again from una */
 	uint32_t read_psns; /* PSNs of READ responses in [una, nxt) */
@@ -135,7 +141,7 @@ struct tp_sq {
 	/* --- geometry, immutable after init --- */
 	uint32_t mask, depth, slot_bytes, max_sge, max_inline;
 	struct tp_sqe *ring;
-	uint8_t *slots; /* per request: its sge list or its inline data */
+	uint8_t *slots; /* per request: its sge list or its inline data, when they are long */
 	struct tp_destination *destinations; /* UD */
 };
 
@@ -232,8 +238,21 @@ static inline struct tp_sqe *tp_sqe(const struct tp_qp *qp, uint32_t index)
 	return &qp->sq.ring[index & qp->sq.mask];
 }
 
+/** tp_is_brief() - has a request room for its only piece, or its few inline bytes? */
+static inline bool tp_is_brief(const struct tp_sqe *sqe)
+{
+	return sqe->num_sge <= 1 && !(tp_ops_table[sqe->opcode].flags & TP_OP_ATOMIC) &&
+	       (!(sqe->flags & IBV_SEND_INLINE) || sqe->length_bytes <= sizeof(sqe->brief));
+}
+
+/** tp_slot() - where a request's pieces, or its inline data, are: in the request, if it
+ *  is brief: each cache line less is felt where many are under way */
 static inline uint8_t *tp_slot(const struct tp_qp *qp, uint32_t index)
 {
+	struct tp_sqe *sqe = tp_sqe(qp, index);
+
+	if (likely(tp_is_brief(sqe)))
+		return sqe->brief;
 	return qp->sq.slots + (size_t)(index & qp->sq.mask) * qp->sq.slot_bytes;
 }
 

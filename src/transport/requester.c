@@ -315,6 +315,7 @@ bool tp_qp_transmit_small(struct tp_qp *qp, struct tp_small *out, uint32_t most,
 	out->length_bytes = sqe->length_bytes;
 	out->flags = sqe->flags;
 	tp_small_sent(qp, sqe, out);
+	sq->next = ++sq->fresh;
 	if (!tp_small_waits(qp))
 		tp_ack_wait(qp, now);
 	return true;

@@ -56,7 +56,6 @@ static inline void tp_small_sent(struct tp_qp *qp, struct tp_sqe *sqe, struct tp
 	out->has_ack = tp_take_ack(qp, &out->ack);
 	sqe->first_psn = sqe->last_psn = at;
 	sq->nxt = sq->sent = psn_add(at, 1);
-	sq->next = ++sq->fresh;
 	qp->stats.tx_packets++;
 }
 
@@ -64,12 +63,13 @@ static inline void tp_small_sent(struct tp_qp *qp, struct tp_sqe *sqe, struct tp
  * tp_small_post() - a SEND is posted and sent
  * @flags: of IBV_SEND_SIGNALED, _SOLICITED, _INLINE
  * @sge: the one piece, of 1 byte to the path MTU or, inline, the QP's limit. @payload: the same in host memory
+ * @few: it is no more than eight bytes, and these, as of load_few()
  *
  * Context: tp_small_may_post() said yes; tp_small_waits() comes next.
  */
 static inline void tp_small_post(struct tp_qp *qp, uint64_t wr_id, unsigned flags,
 				 const struct tp_sge *sge, const void *payload,
-				 struct tp_small *out)
+				 const uint64_t *few, struct tp_small *out)
 {
 	struct tp_sq *sq = &qp->sq;
 	uint32_t index = sq->head, len = sge->length_bytes;
@@ -85,11 +85,14 @@ static inline void tp_small_post(struct tp_qp *qp, uint64_t wr_id, unsigned flag
 	sqe->opcode = IBV_WR_SEND;
 	sqe->num_sge = 1;
 	/* what it may be sent again from */
-	if (flags & IBV_SEND_INLINE)
-		copy_few(tp_slot(qp, index), payload, len);
+	if (!(flags & IBV_SEND_INLINE))
+		*(struct tp_sge *)sqe->brief = (struct tp_sge){sge->addr, len, sge->lkey};
+	else if (few)
+		memcpy(sqe->brief, few, sizeof(*few));
 	else
-		*(struct tp_sge *)tp_slot(qp, index) = (struct tp_sge){sge->addr, len, sge->lkey};
-	sq->head = sq->end = index + 1;
+		copy_few(tp_slot(qp, index), payload, len);
+	/* tp_small_may_post(): they were the same */
+	sq->head = sq->end = sq->next = sq->fresh = index + 1;
 	sq->straight--;
 	tp_small_sent(qp, sqe, out);
 }

@@ -289,7 +289,7 @@ static void *receive_all(void *arg)
 		    memcmp(cell->data, want, bytes_of(n)) != 0)
 			return arg;
 		s->streamed += cell == &s->rx.whole;
-		abi_lane_consume(&s->rx, n % TURN == 0);
+		abi_lane_consumed(&s->rx, 1, n % TURN == 0);
 	}
 	return NULL;
 }
