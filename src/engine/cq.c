@@ -8,6 +8,8 @@
 #include "engine/private.h"
 #include "runtime/rt.h"
 
+#define LEAST_RUN 16 /* who polls for so many, has no more read for him */
+
 static uint32_t ring_size(uint32_t entries)
 {
 	uint32_t size = 1;
@@ -129,6 +131,21 @@ void eng_cq_push(struct eng_cq *cq, const struct ibv_wc *wc, bool solicited)
 	eng_cq_added(cq, solicited || wc->status != IBV_WC_SUCCESS);
 }
 
+/* Progress, for who finds @cq empty: what completes meanwhile goes where it polls to, at
+ * once, as long as the lock is kept. Return: how many */
+static int turn_and_take(struct eng_cq *cq, int n, struct ibv_wc *wc)
+{
+	unsigned received;
+
+	cq->direct = wc;
+	cq->direct_left = (uint32_t)MAX(n, 0);
+	received = eng_rx(cq->engine, n >= LEAST_RUN ? (unsigned)MIN(n, ENG_RX_BUDGET) :
+						       ENG_RX_BUDGET);
+	cq->direct_left = 0;
+	eng_turn_on(cq->engine, received, false);
+	return (int)(cq->direct - wc);
+}
+
 int eng_cq_poll(struct eng_cq *cq, int n, struct ibv_wc *wc)
 {
 	struct engine *e = cq->engine;
@@ -138,7 +155,7 @@ int eng_cq_poll(struct eng_cq *cq, int n, struct ibv_wc *wc)
 	if (unlikely(!eng_trylock(e)))
 		eng_lock(e);
 	else if (cq->head == cq->tail)
-		eng_turn(e, false);
+		got = turn_and_take(cq, n, wc);
 	for (; got < n && cq->head != cq->tail; move(&cq->head, cq->head + 1))
 		wc[got++] = cq->ring[cq->head & cq->mask];
 	if (unlikely(!got && n > 0 && cq->overrun))

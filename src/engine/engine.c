@@ -80,13 +80,15 @@ static bool run_timers(struct engine *e)
 
 bool eng_turn(struct engine *e, bool clock)
 {
-	unsigned received;
-	bool busy;
-
 	if (clock)
 		e->notified = false;
-	received = eng_rx(e);
-	busy = received > 0;
+	return eng_turn_on(e, eng_rx(e, ENG_RX_BUDGET), clock);
+}
+
+bool eng_turn_on(struct engine *e, unsigned received, bool clock)
+{
+	bool busy = received > 0;
+
 	if (clock || !list_empty(&e->tx) ||
 	    (e->next_expiry.ns != MONO_NEVER.ns && ++e->polls % POLLS_PER_CLOCK == 0))
 		e->now = e->cfg.now(e->cfg.ctx);

@@ -213,42 +213,126 @@ noinline static void receive(struct engine *e, struct eng_lane_in *lane, const s
 	to_transport(e, lane, qp, cell, copy);
 }
 
-/* a small SEND whose like has passed. Return: false: it is not, nothing changed */
-static inline bool receive_known(struct engine *e, struct eng_lane_in *lane,
-				 const struct abi_cell *cell, const uint64_t word[3])
+/* how many may come for @known's QP, one behind the other, before anything but themselves
+ * has to be looked at? @at: where their completions go */
+static inline unsigned room_for_run(const struct engine *e, const struct eng_small_header *known,
+				    struct ibv_wc **at)
+{
+	const struct eng_qp *qp = known->qp;
+	unsigned room = MIN(eng_cq_room(qp->recv_cq, at), eng_rq_count(qp->recv_rq));
+
+	if (unlikely(qp->recv_rq->limit || eng_spoils(e) || !tp_small_expects(qp->tp)))
+		return 0;
+	return likely(qp->recv_cq->armed == ENG_DISARMED) ? room : MIN(room, 1u);
+}
+
+/* is this, which came behind one of a run, of that run but for its PSN? It has no ACK */
+static inline bool is_alike(const struct eng_small_header *known, const uint64_t word[3])
+{
+	const uint64_t free = ENG_SMALL_FREE & ~((uint64_t)ABI_RECORD_ACK << 24);
+
+	return known->way == word[2] >> 18 && known->from == (word[1] & ~free) &&
+	       known->to == (uint32_t)(word[0] >> 32);
+}
+
+/*
+ * Small SENDs whose like has passed, as many as come one behind the other for one QP, into
+ * the receives that are next: what they have in common is looked at once, and what each
+ * of them changes is written at the end. @cell, @word: the first; its P_Key holds
+ *
+ * Return: how many were taken, and are consumed; 0: not even that one, nothing changed
+ */
+static inline unsigned receive_run(struct engine *e, struct eng_lane_in *lane,
+				   const struct abi_cell *cell, uint64_t word[3], unsigned most)
+{
+	const struct eng_small_header *known = lane->known;
+	struct eng_qp *qp = known->qp;
+	struct eng_rq *rq = qp->recv_rq;
+	psn_t at = qp->tp->resp.epsn;
+	uint32_t len, position = lane->rx.head;
+	unsigned n = 0, room;
+	struct ibv_wc *wc;
+
+	room = MIN(room_for_run(e, known, &wc), most);
+	do {
+		const struct eng_rq_wr *wr = eng_rq_at(rq, rq->head + n);
+		const uint8_t *payload = eng_small_payload(lane->rx.memory, cell, word, 0);
+		void *to;
+
+		len = abi_record_bytes(word);
+		if (unlikely(n == room || !psn_eq(at, psn(word[0] & 0xffffff)) || !payload ||
+			     len - 1 >= known->most_bytes || wr->sge->length_bytes < len))
+			break;
+		to = eng_mem_recent(e, rq->pd, wr->sge->lkey, wr->sge->addr, len,
+				    IBV_ACCESS_LOCAL_WRITE);
+		if (unlikely(!to))
+			break;
+		wc[n] = known->wc;
+		wc[n].wr_id = wr->wr_id;
+		wc[n].byte_len = len;
+		copy_few(to, payload, len);
+		at = psn_add(at, 1);
+	} while (++n < room && len <= LONG_BYTES && !eng_packets_waiting(e) &&
+		 (cell = abi_lane_look(&lane->rx, position + n, word)) && is_alike(known, word));
+	if (unlikely(!n))
+		return 0;
+	rq->head += n;
+	tp_small_received(qp->tp, n);
+	eng_cq_filled(qp->recv_cq, n, word[1] & (uint64_t)ABI_RECORD_SOLICITED << 24);
+	abi_lane_consumed(&lane->rx, n, len > LONG_BYTES);
+	return n;
+}
+
+/* small SENDs whose like has passed, the first of which may bring an ACK. Return: how many
+ * were taken, and are consumed; 0: it is none, nothing changed */
+static inline unsigned receive_known(struct engine *e, struct eng_lane_in *lane,
+				     const struct abi_cell *cell, uint64_t word[3], unsigned most)
 {
 	bool has_ack = word[1] & (uint64_t)ABI_RECORD_ACK << 24;
 	struct eng_qp *qp;
+	unsigned n;
 
 	if (!eng_small_is_known(lane->known, word) && !eng_small_find(e, lane, word))
-		return false;
+		return 0;
 	qp = lane->known->qp;
 	if (unlikely(!eng_small_pkey_holds(qp, word)))
-		return false;
-	if (qp->init.type == IBV_QPT_UD)
-		return eng_datagram_receive(e, lane, cell, word);
+		return 0;
+	if (qp->init.type == IBV_QPT_UD) {
+		if (!eng_datagram_receive(e, lane, cell, word))
+			return 0;
+		abi_lane_consumed(&lane->rx, 1, abi_record_bytes(word) > LONG_BYTES);
+		return 1;
+	}
 	if (has_ack)
 		tp_qp_acked(qp->tp, psn(word[1] >> 32 & 0xffffff), e->now);
-	if (unlikely(!eng_small_receive(e, lane, cell, word)))
+	n = receive_run(e, lane, cell, word, most);
+	if (unlikely(!n)) {
 		to_transport(e, lane, qp, cell, copy_of(word));
-	else if (has_ack || list_empty(&qp->owing_node) || !tp_only_owes(qp->tp))
-		eng_qp_touch(qp); /* else: the same acknowledgement will answer this, too */
-	return true;
+		abi_lane_consumed(&lane->rx, 1, abi_record_bytes(word) > LONG_BYTES);
+		return 1;
+	}
+	if (has_ack || list_empty(&qp->owing_node) || !tp_only_owes(qp->tp))
+		eng_qp_touch(qp); /* else: the same acknowledgement will answer these, too */
+	return n;
 }
 
 static unsigned receive_some(struct engine *e, struct eng_lane_in *lane, unsigned most)
 {
 	const struct abi_cell *cell;
+	unsigned n = 0, taken;
 	uint64_t word[3];
-	unsigned n;
 
-	for (n = 0; n < most && (cell = abi_lane_next(&lane->rx, word)); n++) {
+	while (n < most && (cell = abi_lane_next(&lane->rx, word))) {
 		/* what came by softibd was sent before this (abi/lane.h) */
 		if (unlikely(eng_packets_waiting(e)))
 			eng_rx_packets(e, UINT32_MAX);
-		if (unlikely(!receive_known(e, lane, cell, word)))
+		taken = receive_known(e, lane, cell, word, most - n);
+		if (unlikely(!taken)) {
 			receive(e, lane, cell, copy_of(word));
-		abi_lane_consumed(&lane->rx, 1, abi_record_bytes(word) > LONG_BYTES);
+			abi_lane_consumed(&lane->rx, 1, abi_record_bytes(word) > LONG_BYTES);
+			taken = 1;
+		}
+		n += taken;
 	}
 	abi_lane_release(&lane->rx);
 	return n;

@@ -26,6 +26,10 @@ struct eng_cq {
 	uint32_t mask;	/* ring size - 1 */
 	uint32_t cqe;	/* entries promised */
 	uint32_t head, tail; /* free running: tail - head entries wait */
+	/* while a program polls it empty: the room at @direct, which is the program's, for
+	 * @direct_left entries; they never are in the ring */
+	struct ibv_wc *direct;
+	uint32_t direct_left;
 	unsigned users; /* QPs */
 	enum { ENG_DISARMED, ENG_ARMED_SOLICITED, ENG_ARMED } armed;
 	bool overrun;
@@ -228,21 +232,43 @@ static inline bool eng_cq_is_full(const struct eng_cq *cq)
 {
 	return cq->tail - cq->head >= cq->cqe;
 }
-/** eng_cq_next() - the entry to fill before eng_cq_added(), of a CQ not full */
-static inline struct ibv_wc *eng_cq_next(struct eng_cq *cq)
+/** eng_cq_room() - Return: how many entries may be filled in one go, from *@at on */
+static inline uint32_t eng_cq_room(const struct eng_cq *cq, struct ibv_wc **at)
 {
-	return &cq->ring[cq->tail & cq->mask];
+	uint32_t tail = cq->tail & cq->mask;
+
+	if (likely(cq->direct_left)) {
+		*at = cq->direct;
+		return cq->direct_left;
+	}
+	*at = &cq->ring[tail];
+	return MIN(cq->cqe - (cq->tail - cq->head), cq->mask + 1 - tail);
 }
 /** eng_cq_notify() - the event of a CQ that was armed */
 void eng_cq_notify(struct eng_cq *cq);
-/** eng_cq_added() - the entry is filled; @matters: to who waits for solicited
- *  completions alone */
-static inline void eng_cq_added(struct eng_cq *cq, bool matters)
+/** eng_cq_filled() - @n entries are, of those that eng_cq_room() named; @matters: to who
+ *  waits for solicited completions alone */
+static inline void eng_cq_filled(struct eng_cq *cq, uint32_t n, bool matters)
 {
-	/* head and tail change under the lock but are looked at without it */
-	__atomic_store_n(&cq->tail, cq->tail + 1, __ATOMIC_RELAXED);
+	if (likely(cq->direct_left)) {
+		cq->direct += n;
+		cq->direct_left -= n;
+	} else {
+		/* head and tail change under the lock but are looked at without it */
+		__atomic_store_n(&cq->tail, cq->tail + n, __ATOMIC_RELAXED);
+	}
 	if (unlikely(cq->armed != ENG_DISARMED && (cq->armed == ENG_ARMED || matters)))
 		eng_cq_notify(cq);
+}
+/** eng_cq_next() - the entry to fill before eng_cq_added(), of a CQ not full */
+static inline struct ibv_wc *eng_cq_next(struct eng_cq *cq)
+{
+	return cq->direct_left ? cq->direct : &cq->ring[cq->tail & cq->mask];
+}
+/** eng_cq_added() - the entry is filled, as eng_cq_filled() */
+static inline void eng_cq_added(struct eng_cq *cq, bool matters)
+{
+	eng_cq_filled(cq, 1, matters);
 }
 
 /* rq.c */
@@ -264,10 +290,12 @@ static inline uint32_t eng_rq_count(const struct eng_rq *rq)
 /* engine.c */
 /** eng_turn() - eng_progress() under the lock; @clock: as eng_tick() */
 bool eng_turn(struct engine *e, bool clock);
+/** eng_turn_on() - the rest of it, when @received packets and records were read */
+bool eng_turn_on(struct engine *e, unsigned received, bool clock);
 
 /* rx.c, tx.c */
-/** eng_rx() - Return: how many packets and records were read */
-unsigned eng_rx(struct engine *e);
+/** eng_rx() - packets, and up to @most records of each lane. Return: how many were read */
+unsigned eng_rx(struct engine *e, unsigned most);
 /** eng_rx_packets() - all that the link has, but no more than @most */
 unsigned eng_rx_packets(struct engine *e, unsigned most);
 /** eng_own_path_bits() - of the low bits of a DLID those that @qp's port has of

@@ -312,28 +312,4 @@ static inline void eng_small_complete(const struct eng_small_header *known, stru
 	eng_cq_added(cq, solicited);
 }
 
-/** eng_small_receive() - the small SEND in @cell, which is known, into the receive
- *  that is next. Return: false: not all is as it should be; nothing changed */
-static inline bool eng_small_receive(struct engine *e, const struct eng_lane_in *lane,
-				     const struct abi_cell *cell, const uint64_t word[3])
-{
-	const uint8_t *payload = eng_small_payload(lane->rx.memory, cell, word, 0);
-	const struct eng_small_header *known = lane->known;
-	struct eng_qp *qp = known->qp;
-	uint32_t len = abi_record_bytes(word);
-	struct eng_rq *rq = qp->recv_rq;
-	void *to;
-
-	if (unlikely(!payload || len - 1 >= known->most_bytes ||
-		     !tp_small_expects(qp->tp, psn(word[0] & 0xffffff))))
-		return false;
-	to = eng_small_place(e, qp, rq, len);
-	if (unlikely(!to))
-		return false;
-	tp_small_received(qp->tp);
-	eng_small_complete(known, rq, len, word[1] & (uint64_t)ABI_RECORD_SOLICITED << 24);
-	copy_few(to, payload, len);
-	return true;
-}
-
 #endif

@@ -312,12 +312,23 @@ static inline bool tp_take_ack(struct tp_qp *qp, psn_t *at)
 	return true;
 }
 
-/** tp_acknowledge() - an ACK is asked for; that of a whole message may wait */
+/** tp_acknowledge_messages() - an ACK is asked for, of @n whole messages, 64 at most: it
+ *  may wait for company */
+static inline void tp_acknowledge_messages(struct tp_responder *r, unsigned n)
+{
+	unsigned owed = r->owed + n;
+
+	r->owed = (uint8_t)MIN(owed, UINT8_MAX);
+	r->pending |= owed < TP_ACK_MESSAGES ? TP_RESPONSE_OWED : TP_RESPONSE_ACK;
+}
+
+/** tp_acknowledge() - an ACK is asked for; that of a @whole message may wait */
 static inline void tp_acknowledge(struct tp_responder *r, bool whole)
 {
-	bool may_wait = whole && ++r->owed < TP_ACK_MESSAGES;
-
-	r->pending |= may_wait ? TP_RESPONSE_OWED : TP_RESPONSE_ACK;
+	if (whole)
+		tp_acknowledge_messages(r, 1);
+	else
+		r->pending |= TP_RESPONSE_ACK;
 }
 
 /** tp_trim() - @to is @pkt without its first @done packets; its flags are

@@ -149,11 +149,10 @@ static inline bool tp_small_receives(const struct tp_qp *qp)
 	       (qp->state == IBV_QPS_RTR && qp->resp.established);
 }
 
-/** tp_small_expects() - is the SEND with PSN @at the next, and a whole message
- *  between messages? No receive was taken for another */
-static inline bool tp_small_expects(const struct tp_qp *qp, psn_t at)
+/** tp_small_expects() - does it await a request between messages, of RC? No
+ *  receive was taken for another. Its PSN is to be resp.epsn */
+static inline bool tp_small_expects(const struct tp_qp *qp)
 {
-	const struct tp_responder *r = &qp->resp;
 	const uint8_t not[sizeof(uint32_t)] = {TP_RESPONSE_NAK, 0xff, 0xff, 0xff};
 	uint32_t is, mask;
 
@@ -162,10 +161,9 @@ static inline bool tp_small_expects(const struct tp_qp *qp, psn_t at)
 			       offsetof(struct tp_responder, has_recv) == 2 &&
 			       offsetof(struct tp_responder, nak_sent) == 3,
 		       "these four are looked at in one");
-	memcpy(&is, r, sizeof(is));
+	memcpy(&is, &qp->resp, sizeof(is));
 	memcpy(&mask, not, sizeof(mask));
-	return likely(tp_small_receives(qp) && qp->type == TP_RC && psn_eq(at, r->epsn) &&
-		      !(is & mask));
+	return likely(tp_small_receives(qp) && qp->type == TP_RC && !(is & mask));
 }
 
 /** tp_small_hears() - does a UD QP, not 0 or 1, take datagrams with @qkey? */
@@ -174,16 +172,16 @@ static inline bool tp_small_hears(const struct tp_qp *qp, uint32_t qkey)
 	return tp_small_receives(qp) && qkey == qp->attr.qkey && !qp->resp.has_recv;
 }
 
-/** tp_small_received() - it was: its bytes and its completion are where they
- *  belong. Context: tp_small_expects() said yes */
-static inline void tp_small_received(struct tp_qp *qp)
+/** tp_small_received() - @n of them were, 64 at most, one behind the other: their bytes
+ *  and completions are where they belong. Context: tp_small_expects() said yes */
+static inline void tp_small_received(struct tp_qp *qp, unsigned n)
 {
 	struct tp_responder *r = &qp->resp;
 
-	r->epsn = psn_add(r->epsn, 1);
-	r->msn = (r->msn + 1) & 0xffffff;
-	qp->stats.rx_packets++;
-	tp_acknowledge(r, true);
+	r->epsn = psn_add(r->epsn, n);
+	r->msn = (r->msn + n) & 0xffffff;
+	qp->stats.rx_packets += n;
+	tp_acknowledge_messages(r, n);
 }
 
 /* --- acknowledging --- */
