@@ -135,12 +135,12 @@ void eng_cq_push(struct eng_cq *cq, const struct ibv_wc *wc, bool solicited)
  * once, as long as the lock is kept. Return: how many */
 static int turn_and_take(struct eng_cq *cq, int n, struct ibv_wc *wc)
 {
+	unsigned most = n >= LEAST_RUN ? (unsigned)MIN(n, ENG_RX_BUDGET) : ENG_RX_BUDGET;
 	unsigned received;
 
 	cq->direct = wc;
 	cq->direct_left = (uint32_t)MAX(n, 0);
-	received = eng_rx(cq->engine, n >= LEAST_RUN ? (unsigned)MIN(n, ENG_RX_BUDGET) :
-						       ENG_RX_BUDGET);
+	received = eng_rx(cq->engine, most);
 	cq->direct_left = 0;
 	eng_turn_on(cq->engine, received, false);
 	return (int)(cq->direct - wc);

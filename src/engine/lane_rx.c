@@ -334,6 +334,7 @@ static unsigned receive_some(struct engine *e, struct eng_lane_in *lane, unsigne
 		}
 		n += taken;
 	}
+	e->more |= n == most && abi_lane_next(&lane->rx, word);
 	abi_lane_release(&lane->rx);
 	return n;
 }
@@ -343,6 +344,7 @@ unsigned eng_lanes_rx(struct engine *e, unsigned most)
 	struct eng_lane_in *lane;
 	unsigned n = 0;
 
+	e->more = false;
 	list_for_each_entry(lane, &e->lanes, node)
 		n += receive_some(e, lane, most);
 	return n;

@@ -132,6 +132,7 @@ struct engine {
 	mono_t next_expiry;  /* no QP's timer is earlier */
 	mono_t now;	     /* of the current progress */
 	uint32_t polls;	     /* since the clock was looked at */
+	bool more; /* a lane has records that were too many for this turn */
 	bool unflushed; /* packets committed since the last flush */
 	bool spoilt;	/* a QP is */
 	bool put_off;	/* something is to be done when the lock is given back */
@@ -290,11 +291,12 @@ static inline uint32_t eng_rq_count(const struct eng_rq *rq)
 /* engine.c */
 /** eng_turn() - eng_progress() under the lock; @clock: as eng_tick() */
 bool eng_turn(struct engine *e, bool clock);
-/** eng_turn_on() - the rest of it, when @received packets and records were read */
+/** eng_turn_on() - the rest of it, when eng_rx() has read so many */
 bool eng_turn_on(struct engine *e, unsigned received, bool clock);
 
 /* rx.c, tx.c */
-/** eng_rx() - packets, and up to @most records of each lane. Return: how many were read */
+/** eng_rx() - packets, and up to @most records of each lane. Return: how many were read;
+ *  e->more: there are more */
 unsigned eng_rx(struct engine *e, unsigned most);
 /** eng_rx_packets() - all that the link has, but no more than @most */
 unsigned eng_rx_packets(struct engine *e, unsigned most);

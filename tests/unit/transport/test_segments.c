@@ -151,8 +151,8 @@ static void an_acknowledgement_travels_along(void **state)
 	pair_free(p);
 }
 
-/* it may wait, but not for ever: the sixteenth message asks for it */
-static void sixteen_messages_are_as_many_as_wait(void **state)
+/* it may wait, but not for ever */
+static void so_many_messages_wait_for_their_acknowledgement(void **state)
 {
 	struct pair *p = new_pair(TP_RC, 8 * MTU);
 	const struct wire_packet message = {.lrh.lnh = WIRE_LNH_BTH, .payload = (void *)p,
@@ -160,14 +160,14 @@ static void sixteen_messages_are_as_many_as_wait(void **state)
 					    .bth = {.opcode = WIRE_RC | WIRE_SEND_ONLY,
 						    .ack_req = true}};
 
-	for (unsigned n = 0; n < 16; n++) {
+	for (unsigned n = 0; n < TP_ACK_MESSAGES; n++) {
 		struct wire_packet pkt = message;
 
 		pair_recv(p, B, n, 0, 8);
 		pkt.bth.psn = psn(0x100 + n);
 		pair_deliver(p, B, &pkt);
 		assert_true(tp_qp_wants_transmit(p->side[B].qp));
-		assert_int_equal(tp_qp_can_wait(p->side[B].qp), n < 15);
+		assert_int_equal(tp_qp_can_wait(p->side[B].qp), n < TP_ACK_MESSAGES - 1);
 	}
 	pair_free(p);
 }
@@ -341,7 +341,7 @@ int main(void)
 		cmocka_unit_test(what_came_before_is_trimmed),
 		cmocka_unit_test(reads_are_answered_in_segments),
 		cmocka_unit_test(an_acknowledgement_travels_along),
-		cmocka_unit_test(sixteen_messages_are_as_many_as_wait),
+		cmocka_unit_test(so_many_messages_wait_for_their_acknowledgement),
 		cmocka_unit_test(a_lost_segment_loses_its_message_alone),
 		cmocka_unit_test(shorter_segments_wait_for_no_answer_unasked),
 		cmocka_unit_test(the_straight_ways_do_the_same),
