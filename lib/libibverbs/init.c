@@ -140,3 +140,9 @@ EXPORT int ibv_get_device_index(struct ibv_device *device)
 {
 	return (int)container_of(device, struct soft_device, ibv)->info.index;
 }
+
+int verbs_failed(int rc)
+{
+	errno = -rc;
+	return -rc;
+}

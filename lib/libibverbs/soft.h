@@ -45,11 +45,10 @@
 #undef ibv_reg_mr_iova
 
 /** verbs_err() - 0 or -errno to what an ibv_* function returns */
+int verbs_failed(int rc);
 static inline int verbs_err(int rc)
 {
-	if (rc < 0)
-		errno = -rc;
-	return rc < 0 ? -rc : 0;
+	return likely(!rc) ? 0 : verbs_failed(rc);
 }
 
 /** lock_for_calls() - lock @mutex for who makes system calls with it: most are

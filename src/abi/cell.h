@@ -166,11 +166,11 @@ static inline void abi_cell_stream(struct abi_cell *cell, uint8_t lap, const uin
 				     (long long)(word[0] | (uint64_t)lap << 24)));
 }
 
-/** abi_cell_clear() - @cell is to get a plain record with @left bytes behind the first 8
- *  of its data, which are there. Return: false: it may not be streamed the next time */
-static inline bool abi_cell_clear(struct abi_cell *cell, uint8_t lap, uint32_t left)
+/** abi_cell_clear() - @cell has a plain record of no more than @bytes of data. Return:
+ *  false: it may not be streamed the next time */
+static inline bool abi_cell_clear(struct abi_cell *cell, uint8_t lap, uint32_t bytes)
 {
-	if (left > ABI_STREAM_PIECE || (uint8_t)(lap + 1) == 1)
+	if (bytes > ABI_STREAM_FIRST + ABI_STREAM_PIECE || (uint8_t)(lap + 1) == 1)
 		return false;
 	cell->data[ABI_STREAM_FIRST + ABI_STREAM_PIECE] = lap;
 	cell->data[ABI_CELL_BYTES - 1] = lap;
@@ -224,7 +224,7 @@ static inline void abi_cell_stream(struct abi_cell *cell, uint8_t lap, const uin
 {
 }
 
-static inline bool abi_cell_clear(struct abi_cell *cell, uint8_t lap, uint32_t left)
+static inline bool abi_cell_clear(struct abi_cell *cell, uint8_t lap, uint32_t bytes)
 {
 	return false;
 }

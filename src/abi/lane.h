@@ -222,35 +222,31 @@ static inline void abi_lane_publish_words(struct abi_lane_tx *tx, struct abi_cel
 	atomic_store_explicit(&cell->word[0], first, memory_order_release);
 }
 
-/* one that would be streamed, but its cell may not be: the next time it may */
-static inline void abi_lane_publish_clearing(struct abi_lane_tx *tx, struct abi_cell *cell,
-					     const uint64_t word[3], uint64_t first,
-					     const uint8_t *rest, uint32_t left)
+/** abi_lane_may_stream() - may the next record be a streamed one, as far as its cell goes? */
+static inline bool abi_lane_may_stream(const struct abi_lane_tx *tx)
 {
-	uint32_t at = tx->tail;
-	bool clear = abi_cell_clear(cell, abi_lane_lap(at), left);
+	return !(tx->bulk_end[tx->tail & (ABI_LANE_CELLS - 1)] & ABI_LANE_PLAIN);
+}
 
-	memcpy(cell->data, &first, sizeof(first));
-	copy_few(cell->data + sizeof(first), rest, left);
-	abi_lane_publish_words(tx, cell, word);
-	if (clear)
+/** abi_lane_clear() - the last record that was published, a plain one with no more than
+ *  @bytes of data, would have been streamed but for its cell: let the next be */
+static inline void abi_lane_clear(struct abi_lane_tx *tx, uint32_t bytes)
+{
+	uint32_t at = tx->tail - 1;
+
+	if (abi_cell_clear(abi_lane_cell(tx->memory, at), abi_lane_lap(at), bytes))
 		tx->bulk_end[at & (ABI_LANE_CELLS - 1)] = tx->bulk_tail;
 }
 
 /** abi_lane_publish_stream() - as abi_lane_publish_words(), a record of one packet with
- *  its data, as abi_cell_stream(). All is inline, for the sake of those that have none
- *  but @first: nothing of theirs needs an address */
+ *  its data, as abi_cell_stream(). Context: abi_lane_may_stream() said yes */
 static inline void abi_lane_publish_stream(struct abi_lane_tx *tx, struct abi_cell *cell,
 					   const uint64_t word[3], uint64_t first,
 					   const uint8_t *rest, uint32_t left)
 {
-	uint32_t at = tx->tail, *end = &tx->bulk_end[at & (ABI_LANE_CELLS - 1)];
+	uint32_t at = tx->tail;
 
-	if (unlikely(*end & ABI_LANE_PLAIN)) {
-		abi_lane_publish_clearing(tx, cell, word, first, rest, left);
-		return;
-	}
-	*end = tx->bulk_tail;
+	tx->bulk_end[at & (ABI_LANE_CELLS - 1)] = tx->bulk_tail;
 	tx->tail = at + 1;
 	abi_cell_stream(cell, abi_lane_lap(at), word, first, rest, left);
 }

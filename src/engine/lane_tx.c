@@ -66,6 +66,8 @@ static void note_headers(struct eng_qp *qp, const struct tp_av *av)
 	abi_record_pack(&small, qp->small_word);
 	qp->small_bytes[0] = MIN(most, qp->flow->mtu_bytes);
 	qp->small_bytes[1] = MIN(qp->init.max_inline, qp->small_bytes[0]);
+	for (unsigned i = 0; i < ARRAY_SIZE(qp->word_bytes); i++)
+		qp->word_bytes[i] = ud ? 0 : MIN(qp->small_bytes[i], sizeof(uint64_t));
 	qp->small_path_bits = av->src_path_bits;
 }
 
@@ -91,7 +93,7 @@ enum eng_way eng_lane_way(struct engine *e, struct eng_qp *qp)
 		return bytes <= qp->flow->mtu_bytes ? ENG_BY_LANE : ENG_BY_PACKETS;
 	if (qp->init.type != IBV_QPT_UD)
 		bytes = tp_qp_attr(qp->tp)->mtu_bytes;
-	qp->flow = NULL;
+	eng_flow_drop(qp);
 	way = e->cfg.link_ops->choose(e->cfg.link, &path, bytes, &flow);
 	if (way != ENG_BY_LANE)
 		return way;
@@ -190,7 +192,9 @@ bool eng_small_post(struct engine *e, struct eng_qp *qp, const struct ibv_send_w
 	struct tp_small small;
 	const void *payload;
 
-	if (!eng_small_fits(e, qp, wr, flags) ||
+	if (!eng_small_fits(wr, flags, IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE,
+			    qp->small_bytes) ||
+	    !eng_flow_holds(e, qp) ||
 	    !eng_small_has_room(&flow->lane->tx, sge->length_bytes) || !tp_small_may_post(qp->tp))
 		return false;
 	payload = (const void *)(uintptr_t)sge->addr;
@@ -233,17 +237,12 @@ static bool send_ack(struct engine *e, struct eng_qp *qp)
 		return false;
 	tx = &qp->flow->lane->tx;
 	cell = abi_lane_cell(tx->memory, tx->tail);
-	streams = qp->tp->resp.owed >= TP_ACK_MESSAGES && ABI_STREAM_BYTES && tx->no_fence;
+	streams = qp->tp->resp.owed >= TP_STREAM_ACKED && ABI_STREAM_BYTES && tx->no_fence;
 	word[0] = (qp->small_word[0] & ~((uint64_t)0xff << 56)) |
 		  (uint64_t)(WIRE_RC | WIRE_ACKNOWLEDGE) << 56 | tp_small_ack(qp->tp, &aeth).v;
 	word[1] = qp->small_word[1] & ~((uint64_t)ABI_RECORD_ACK_REQ << 24);
 	word[2] = qp->small_word[2] | (uint64_t)qp->tp->attr.pkey << 48;
-	if (streams) {
-		eng_stream(e, tx, cell, word, aeth, NULL, 0);
-	} else {
-		memcpy(cell->data, &aeth, sizeof(aeth));
-		abi_lane_publish_words(tx, cell, word);
-	}
+	eng_stream_word(e, tx, cell, word, aeth, streams);
 	eng_lane_count(qp->flow->count, 1, qp->flow_dwords + WIRE_AETH_BYTES / 4);
 	note_dirty(e, qp->flow->lane);
 	return true;

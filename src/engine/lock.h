@@ -60,6 +60,12 @@ static inline bool eng_lock_enter(struct eng_lock *l)
 	return false;
 }
 
+/** eng_lock_leave() - give back what eng_lock_enter() took */
+static inline void eng_lock_leave(struct eng_lock *l)
+{
+	atomic_store_explicit(&l->inside, false, memory_order_release);
+}
+
 /** eng_lock_byte() - take the lock for who is no favourite, by and by */
 void eng_lock_byte(struct eng_lock *l);
 /** eng_lock_try_byte() - the same; false: another has it */

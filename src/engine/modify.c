@@ -151,7 +151,7 @@ int eng_qp_modify(struct eng_qp *qp, const struct ibv_qp_attr *attr, int mask)
 	if (from == IBV_QPS_RTS && to == IBV_QPS_SQD)
 		qp->tells_drained = mask & IBV_QP_EN_SQD_ASYNC_NOTIFY && attr->en_sqd_async_notify;
 	eng_find_pkey(qp);
-	qp->flow = NULL; /* it may go another way */
+	eng_flow_drop(qp); /* it may go another way */
 	eng_lanes_forget(e, qp);
 	if (mask & IBV_QP_STATE) {
 		e->now = e->cfg.now(e->cfg.ctx);

@@ -228,6 +228,7 @@ int eng_post_send(struct eng_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr 
 		  const struct tp_av *(*av_of)(struct ibv_ah *ah))
 {
 	struct engine *e = qp->engine;
+	const struct abi_lane_tx *tx;
 
 	if (unlikely(!eng_lock_enter(&e->lock)))
 		return post_locked(qp, wr, bad, av_of);
@@ -235,12 +236,14 @@ int eng_post_send(struct eng_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr 
 		return post_late(qp, wr, bad, av_of);
 	if (!wr || wr->opcode != IBV_WR_SEND)
 		return post_one_sided(qp, wr, bad, av_of);
-	if (unlikely(wr->next || qp->init.type == IBV_QPT_UD || !list_empty(&e->tx) ||
-		     !eng_small_post_word(e, qp, wr)))
+	if (unlikely(wr->next || !list_empty(&e->tx)))
 		return post_sends(qp, wr, bad, av_of);
-	if (unlikely(!tp_small_waits(qp->tp) || abi_lane_sleeps(&qp->flow->lane->tx)))
+	tx = eng_small_post_word(e, qp, wr);
+	if (unlikely(!tx))
+		return post_sends(qp, wr, bad, av_of);
+	if (unlikely(!tp_small_waits(qp->tp) || abi_lane_sleeps(tx)))
 		return posted_word(qp);
-	eng_unlock(e);
+	eng_lock_leave(&e->lock);
 	return 0;
 }
 

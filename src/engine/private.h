@@ -81,6 +81,7 @@ struct eng_qp {
 	/* --- small SENDs (small.h) --- */
 	uint64_t small_word[3]; /* RC, UD: the record of one by that flow */
 	uint32_t small_bytes[2]; /* how long one by that flow may be; [1]: inline */
+	uint32_t word_bytes[2]; /* RC: the same, eight at most; 0 without a flow */
 	uint8_t flow_dwords;  /* the headers of a small SEND by it, ICRC and all */
 	uint8_t small_path_bits; /* UD: of the source, in small_word */
 	bool in_window;	       /* a long copy of it lets others have the lock */
@@ -334,11 +335,22 @@ static inline bool eng_packets_waiting(const struct engine *e)
 	return !rx || atomic_load_explicit(&rx->ring->tail, memory_order_acquire) != rx->head;
 }
 
-static inline bool eng_flow_holds(const struct engine *e, const struct eng_qp *qp)
+/** eng_flow_drop() - @qp has no flow until it asks again */
+static inline void eng_flow_drop(struct eng_qp *qp)
 {
-	return qp->flow && qp->flow->serial == qp->flow_serial &&
+	qp->flow = NULL;
+	memset(qp->word_bytes, 0, sizeof(qp->word_bytes));
+}
+/** eng_flow_lasts() - is @qp's flow, which it has, as it was? */
+static inline bool eng_flow_lasts(const struct engine *e, const struct eng_qp *qp)
+{
+	return qp->flow->serial == qp->flow_serial &&
 	       qp->flow->epoch == atomic_load_explicit(&e->cfg.devpage->route_epoch,
 						       memory_order_acquire);
+}
+static inline bool eng_flow_holds(const struct engine *e, const struct eng_qp *qp)
+{
+	return qp->flow && eng_flow_lasts(e, qp);
 }
 /** eng_note_expiry() - a QP's timer may be earlier than any that is known */
 static inline void eng_note_expiry(struct engine *e, mono_t expiry)

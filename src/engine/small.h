@@ -39,36 +39,66 @@ static inline bool eng_small_has_room(struct abi_lane_tx *tx, uint32_t len)
 	       (len <= ABI_CELL_BYTES || abi_lane_room(tx, len, len) >= len);
 }
 
-/** eng_stream() - a record into the cell at the tail of @tx, past the caches */
+/** eng_stream_word() - a record with eight bytes of data into the cell at the tail of @tx,
+ *  past the caches if it @may. Without a call, and with little that both ways have of
+ *  their own, for the sake of the registers */
+static inline void eng_stream_word(struct engine *e, struct abi_lane_tx *tx,
+				   struct abi_cell *cell, const uint64_t word[3], uint64_t data,
+				   bool may)
+{
+	if (may && likely(abi_lane_may_stream(tx))) {
+		/* an RDMA WRITE that was before it is seen before it */
+		if (unlikely(e->in_windows)) {
+			atomic_thread_fence(memory_order_seq_cst);
+			e->in_windows = false;
+		}
+		abi_lane_publish_stream(tx, cell, word, data, NULL, 0);
+		return;
+	}
+	memcpy(cell->data, &data, sizeof(data));
+	abi_lane_publish_words(tx, cell, word);
+	if (may)
+		abi_lane_clear(tx, sizeof(data));
+}
+
+/** eng_stream() - the same with @left bytes more */
 static inline void eng_stream(struct engine *e, struct abi_lane_tx *tx, struct abi_cell *cell,
 			      const uint64_t word[3], uint64_t first, const void *rest,
 			      uint32_t left)
 {
-	/* an RDMA WRITE that was before it is seen before it */
-	if (unlikely(e->in_windows)) {
-		atomic_thread_fence(memory_order_seq_cst);
-		e->in_windows = false;
+	if (likely(abi_lane_may_stream(tx))) {
+		if (unlikely(e->in_windows)) {
+			atomic_thread_fence(memory_order_seq_cst);
+			e->in_windows = false;
+		}
+		abi_lane_publish_stream(tx, cell, word, first, rest, left);
+		return;
 	}
-	abi_lane_publish_stream(tx, cell, word, first, rest, left);
+	memcpy(cell->data, &first, sizeof(first));
+	copy_few(cell->data + sizeof(first), rest, left);
+	abi_lane_publish_words(tx, cell, word);
+	abi_lane_clear(tx, sizeof(first) + left);
 }
 
-/* the headers of @s: P_Key and flags are read where they are used: what is spilled narrow
+/* the headers of @s. P_Key and flags are read where they are used: what is spilled narrow
  * and loaded wide waits for the store */
-static inline void eng_small_words(const struct eng_qp *qp, const struct tp_small *s,
-				   unsigned flags, uint64_t word[3])
+static inline void eng_small_words(const struct eng_qp *qp, struct tp_qp *tp,
+				   const struct tp_small *s, unsigned flags, uint64_t word[3])
 {
+	psn_t ack;
+
 	word[0] = qp->small_word[0] | s->psn.v;
 	word[1] = qp->small_word[1] | (uint64_t)(flags & IBV_SEND_SOLICITED) /
 					      IBV_SEND_SOLICITED * ABI_RECORD_SOLICITED << 24;
-	word[2] = qp->small_word[2] | s->length_bytes | (uint64_t)qp->tp->attr.pkey << 48;
-	if (s->has_ack)
-		word[1] |= (uint64_t)ABI_RECORD_ACK << 24 | (uint64_t)s->ack.v << 32;
+	word[2] = qp->small_word[2] | s->length_bytes | (uint64_t)tp->attr.pkey << 48;
+	if (tp_take_ack(tp, &ack))
+		word[1] |= (uint64_t)ABI_RECORD_ACK << 24 | (uint64_t)ack.v << 32;
 }
 
-/* is @qp's next record one of a stream? */
-static inline bool eng_small_streams(const struct eng_qp *qp, const struct abi_lane_tx *tx)
+/* is the next record of @tp one of a stream? */
+static inline bool eng_small_streams(const struct tp_qp *tp, const struct abi_lane_tx *tx)
 {
-	return ABI_STREAM_BYTES && tp_small_streams(qp->tp) && tx->no_fence;
+	return ABI_STREAM_BYTES && tp_small_streams(tp) && tx->no_fence;
 }
 
 /** eng_small_put() - into the cell at the tail of the lane of @flow, @qp's.
@@ -82,8 +112,8 @@ static inline void eng_small_put(const struct eng_qp *qp, const struct eng_flow 
 	uint8_t *to = cell->data;
 	uint64_t word[3];
 
-	eng_small_words(qp, s, flags, word);
-	if (len <= ABI_STREAM_BYTES && eng_small_streams(qp, tx)) {
+	eng_small_words(qp, qp->tp, s, flags, word);
+	if (len <= ABI_STREAM_BYTES && eng_small_streams(qp->tp, tx)) {
 		eng_stream(qp->engine, tx, cell, word, load_few(s->payload, MIN(len, 8u)),
 			   (const uint8_t *)s->payload + 8, len - MIN(len, 8u));
 	} else {
@@ -97,22 +127,16 @@ static inline void eng_small_put(const struct eng_qp *qp, const struct eng_flow 
 	eng_lane_count(flow->count, 1, qp->flow_dwords + (len + 3) / 4);
 }
 
-/** eng_small_put_word() - the same of eight bytes at most: @data */
-static inline void eng_small_put_word(const struct eng_qp *qp, const struct eng_flow *flow,
-				      const struct tp_small *s, unsigned flags, uint64_t data)
+/** eng_small_put_word() - the same of eight bytes at most, @data, into the lane of @tx */
+static inline void eng_small_put_word(struct engine *e, const struct eng_qp *qp,
+				      struct tp_qp *tp, struct abi_lane_tx *tx,
+				      const struct tp_small *s, uint64_t data)
 {
-	struct abi_lane_tx *tx = &flow->lane->tx;
 	struct abi_cell *cell = abi_lane_cell(tx->memory, tx->tail);
 	uint64_t word[3];
 
-	eng_small_words(qp, s, flags, word);
-	if (eng_small_streams(qp, tx)) {
-		eng_stream(qp->engine, tx, cell, word, data, NULL, 0);
-	} else {
-		memcpy(cell->data, &data, sizeof(data));
-		abi_lane_publish_words(tx, cell, word);
-	}
-	eng_lane_count(flow->count, 1, qp->flow_dwords + (s->length_bytes + 3) / 4);
+	eng_small_words(qp, tp, s, 0, word);
+	eng_stream_word(e, tx, cell, word, data, eng_small_streams(tp, tx));
 }
 
 /* the SGE goes into the send queue as it is */
@@ -125,20 +149,17 @@ _Static_assert(sizeof(struct tp_sge) == sizeof(struct ibv_sge) &&
 /** eng_small_wait() - start to wait for the acknowledgement of what was posted */
 void eng_small_wait(struct engine *e, struct tp_qp *tp);
 
-/* is @wr, a SEND, one of one piece, of 1 to @most bytes or fewer, that asks for nothing
- * more, and does the lane that its flow had still lead there?
+/* is @wr, a SEND, one of one piece, of 1 to @most bytes (inline: most[1]), and with no
+ * flags but those?
  *
  * Who called has looked at its opcode: both in one would be compiled into one load of two
  * members, which waits until the program's stores to them, and all before those, are
  * done; as it would wait that loads an SGE whole. */
-static inline bool eng_small_fits(const struct engine *e, const struct eng_qp *qp,
-				  const struct ibv_send_wr *wr, unsigned flags)
+static inline bool eng_small_fits(const struct ibv_send_wr *wr, unsigned flags, unsigned but,
+				  const uint32_t most[2])
 {
-	const unsigned may = IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE;
-
-	return wr->num_sge == 1 && !(flags & ~may) &&
-	       wr->sg_list->length - 1 < qp->small_bytes[flags / IBV_SEND_INLINE & 1] &&
-	       eng_flow_holds(e, qp);
+	return wr->num_sge == 1 && !(flags & ~but) &&
+	       wr->sg_list->length - 1 < most[flags / IBV_SEND_INLINE & 1];
 }
 
 /** eng_small_post() - post and send @wr, a SEND, when that is all there is to do. The
@@ -146,31 +167,39 @@ static inline bool eng_small_fits(const struct engine *e, const struct eng_qp *q
 bool eng_small_post(struct engine *e, struct eng_qp *qp, const struct ibv_send_wr *wr);
 
 /** eng_small_post_word() - the same of eight bytes at most, for which nothing has to be
- *  looked up: no function is called, so that all can stay in registers. The caller
- *  looks at tp_small_waits(), too */
-static inline bool eng_small_post_word(struct engine *e, struct eng_qp *qp,
-				       const struct ibv_send_wr *wr)
+ *  looked up: no function is called, so that all can stay in registers. Return: the lane
+ *  that it is in; the caller looks at tp_small_waits(), too; NULL: nothing changed */
+static inline const struct abi_lane_tx *eng_small_post_word(struct engine *e, struct eng_qp *qp,
+							    const struct ibv_send_wr *wr)
 {
 	const struct tp_sge *sge = (const struct tp_sge *)wr->sg_list;
 	const struct eng_flow *flow = qp->flow;
 	unsigned flags = wr->send_flags;
+	struct tp_qp *tp = qp->tp;
+	struct abi_lane_tx *tx;
 	struct tp_small small;
 	const void *payload;
 	uint64_t data;
 
-	if (unlikely(!eng_small_fits(e, qp, wr, flags) || sge->length_bytes > sizeof(data) ||
-		     !abi_lane_knows_cell(&flow->lane->tx) || !tp_small_knows_post(qp->tp)))
-		return false;
+	if (unlikely(!eng_small_fits(wr, flags, IBV_SEND_SIGNALED | IBV_SEND_INLINE,
+				     qp->word_bytes) ||
+		     !eng_flow_lasts(e, qp)))
+		return NULL;
+	tx = &flow->lane->tx;
+	if (unlikely(!abi_lane_knows_cell(tx) || !tp_small_knows_post(tp)))
+		return NULL;
 	payload = (const void *)(uintptr_t)sge->addr;
-	if (!(flags & IBV_SEND_INLINE))
+	if (!(flags & IBV_SEND_INLINE)) {
 		payload = eng_mem_used(e, qp->init.pd, sge->lkey, sge->addr, sge->length_bytes, 0);
-	if (unlikely(!payload))
-		return false;
+		if (unlikely(!payload))
+			return NULL;
+	}
 	data = load_few(payload, sge->length_bytes);
-	tp_small_post(qp->tp, wr->wr_id, flags, sge, payload, &data, &small);
-	eng_small_put_word(qp, flow, &small, wr->send_flags, data);
+	tp_small_post(tp, wr->wr_id, flags, sge, payload, &data, &small);
+	eng_small_put_word(e, qp, tp, tx, &small, data);
+	eng_lane_count(flow->count, 1, qp->flow_dwords + (small.length_bytes + 3) / 4);
 	qp->window_run = 0;
-	return true;
+	return tx;
 }
 
 /* --- receiving --- */

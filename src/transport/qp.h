@@ -34,6 +34,7 @@
 #define TP_SEGMENT_WINDOW 8192 /* the same for segments, which a ring bounds */
 #define TP_ACK_MESSAGES 64     /* an ACK may wait for so many messages */
 #define TP_STREAM_MESSAGES 8   /* under way; behind them nothing is urgent */
+#define TP_STREAM_ACKED 16     /* nor is an ACK that stands for so many */
 #define TP_PSN_HALF (1u << 23)
 #define TP_MESSAGE_MAX (1u << 31) /* bytes (9.7.7.1) */
 

@@ -52,8 +52,6 @@ static inline void tp_small_sent(struct tp_qp *qp, struct tp_sqe *sqe, struct tp
 	psn_t at = sq->nxt;
 
 	out->psn = at;
-	out->pkey = qp->attr.pkey;
-	out->has_ack = tp_take_ack(qp, &out->ack);
 	sqe->first_psn = sqe->last_psn = at;
 	sq->nxt = sq->sent = psn_add(at, 1);
 	qp->stats.tx_packets++;
@@ -80,7 +78,6 @@ static inline void tp_small_post(struct tp_qp *qp, uint64_t wr_id, unsigned flag
 	out->flags = flags;
 	sqe->wr_id = wr_id;
 	sqe->length_bytes = len;
-	sqe->imm_or_rkey = 0;
 	sqe->flags = (uint16_t)(flags | qp->sig_all_flag);
 	sqe->opcode = IBV_WR_SEND;
 	sqe->num_sge = 1;

@@ -265,9 +265,6 @@ struct tp_small {
 	const void *payload; /* as tp_packet_out's pieces */
 	uint32_t length_bytes;
 	uint32_t flags; /* of the request: enum ibv_send_flags */
-	uint16_t pkey;
-	bool has_ack; /* an acknowledgement of @ack travels along */
-	psn_t ack;
 };
 /** tp_qp_transmit_small() - tp_qp_transmit_segment() for the common case: the
  *  next thing to send is a new SEND of RC, of at most @most bytes in one

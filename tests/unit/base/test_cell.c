@@ -151,13 +151,15 @@ static void publish(struct abi_lane_tx *tx, uint32_t bytes, const uint8_t *data,
 	uint64_t word[3];
 
 	pack(bytes, word);
-	if (stream) {
+	if (stream && abi_lane_may_stream(tx)) {
 		abi_lane_publish_stream(tx, cell, word, load_few(data, first), data + first,
 					bytes - first);
 		return;
 	}
 	memcpy(cell->data, data, bytes);
 	abi_lane_publish_words(tx, cell, word);
+	if (stream)
+		abi_lane_clear(tx, bytes);
 }
 
 /* Publish in all cells; return: how many were streamed */
