@@ -16,7 +16,7 @@
 
 #define BATCHES	 24u
 #define MESSAGES 16u	/* of a batch */
-#define SETTLE	 20 /* polls, after which the engines know that we poll */
+#define SETTLE	 300 /* polls, after which the engines know that we poll, and who (engine/lock.h) */
 
 /* In place of the C library's: valgrind has no membarrier(2), and without it libraries
  * take ways that they take nowhere else. It runs one thread at a time, and changes threads
@@ -66,9 +66,12 @@ static void settle(struct bench *b, struct end *server)
 
 static void phase_post(struct bench *b, enum ibv_wr_opcode opcode)
 {
+	struct request request;
+
+	prepare(&b->end, &request, 0, opcode, b->size);
 	begin();
 	for (unsigned i = 0; i < MESSAGES; i++)
-		post_send(&b->end, 0, opcode, b->size, true);
+		post_request(&b->end, &request, true);
 	end_phase(b, "post");
 }
 

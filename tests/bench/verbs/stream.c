@@ -36,21 +36,22 @@ static size_t per_list(struct bench *b)
 	return b->size >= (256ul << 20) ? 1 : LIST;
 }
 
-static void post_list(struct bench *b, unsigned qp, enum ibv_wr_opcode opcode)
-{
-	size_t n = per_list(b);
-
-	for (size_t i = 0; i < n; i++)
-		post_send(&b->end, qp, opcode, b->size, each_signaled(b) || i == n - 1);
-}
-
 /* What is under way, in messages, and what the peer has receives for. */
 struct flight {
 	size_t *of; /* each QP */
+	struct request *request; /* each QP's */
 	size_t all;
 	uint64_t credit; /* UD; else there is always some */
 	unsigned turn;	 /* the next QP's */
 };
+
+static void post_list(struct bench *b, struct request *request)
+{
+	size_t n = per_list(b);
+
+	for (size_t i = 0; i < n; i++)
+		post_request(&b->end, request, each_signaled(b) || i == n - 1);
+}
 
 static void land(struct bench *b, struct flight *f)
 {
@@ -77,7 +78,7 @@ static bool has_room(struct bench *b, const struct flight *f)
 }
 
 /* Keep every queue as full as it gets; returns when all completed. */
-static uint64_t run(struct bench *b, enum ibv_wr_opcode opcode, struct flight *f)
+static uint64_t run(struct bench *b, struct flight *f)
 {
 	uint64_t start = measure_now_ns();
 
@@ -86,7 +87,7 @@ static uint64_t run(struct bench *b, enum ibv_wr_opcode opcode, struct flight *f
 			land(b, f);
 			continue;
 		}
-		post_list(b, f->turn, opcode);
+		post_list(b, &f->request[f->turn]);
 		f->of[f->turn] += per_list(b);
 		f->all += per_list(b);
 		f->credit -= per_list(b);
@@ -112,27 +113,32 @@ static void await_window(struct bench *b, enum ibv_wr_opcode opcode)
  * first one is a figure of its own. */
 static void warm_up(struct bench *b, enum ibv_wr_opcode opcode, struct flight *f)
 {
-	uint64_t ns = run(b, opcode, f);
+	uint64_t ns = run(b, f);
 
 	if (per_list(b) > 1)
 		return;
 	figure(b, "first", (double)b->size / (double)ns, "GB/s");
 	if (opcode != IBV_WR_SEND)
 		await_window(b, opcode);
-	run(b, opcode, f);
+	run(b, f);
 }
 
 static void stream_client(struct bench *b, enum ibv_wr_opcode opcode, uint64_t credit)
 {
 	double per_ns[BATCHES], messages = (double)(lists(b) * per_list(b));
-	struct flight f = {.of = calloc(b->count, sizeof(*f.of)), .credit = credit};
+	struct flight f = {.of = calloc(b->count, sizeof(*f.of)),
+			   .request = calloc(b->count, sizeof(*f.request)),
+			   .credit = credit};
 	bool rate = b->size <= 4096;
 
+	for (unsigned qp = 0; qp < b->count; qp++)
+		prepare(&b->end, &f.request[qp], qp, opcode, b->size);
 	sync_sides(b);
 	warm_up(b, opcode, &f);
 	for (unsigned i = 0; i < BATCHES; i++)
-		per_ns[i] = messages / (double)run(b, opcode, &f);
+		per_ns[i] = messages / (double)run(b, &f);
 	free(f.of);
+	free(f.request);
 	sync_sides(b);
 	if (rate)
 		figure(b, NULL, measure_median(per_ns, BATCHES) * 1e3, "M/s");

@@ -81,7 +81,16 @@ void end_close(struct end *e);
 uint32_t end_lid(struct end *e);
 struct ibv_qp *end_create_qp(struct end *e, enum ibv_qp_type type);
 
+/** struct request - one that is posted again and again, as programs do that care */
+struct request {
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+};
+
 /* --- work.c: requests and completions; a failure ends the program --- */
+void prepare(struct end *e, struct request *r, unsigned qp, enum ibv_wr_opcode opcode,
+	     size_t size);
+void post_request(struct end *e, struct request *r, bool signaled);
 void post_send(struct end *e, unsigned qp, enum ibv_wr_opcode opcode, size_t size,
 	       bool signaled);
 void post_at(struct end *e, enum ibv_wr_opcode opcode, size_t at, size_t size);

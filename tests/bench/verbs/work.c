@@ -32,26 +32,38 @@ static bool may_inline(enum ibv_wr_opcode opcode, size_t size)
 	return size <= INLINE_MAX && opcode != IBV_WR_RDMA_READ;
 }
 
-/** post_send() - the first @size bytes, to (or from) the first of the peer's */
+/** prepare() - a request of the first @size bytes, to (or from) the first of the peer's.
+ *  @r stays where it is */
+void prepare(struct end *e, struct request *r, unsigned qp, enum ibv_wr_opcode opcode,
+	     size_t size)
+{
+	r->sge = (struct ibv_sge){.addr = (uintptr_t)e->memory,
+				  .length = (uint32_t)size,
+				  .lkey = e->mr->lkey};
+	r->wr = (struct ibv_send_wr){.wr_id = qp,
+				     .sg_list = &r->sge,
+				     .num_sge = 1,
+				     .opcode = opcode,
+				     .send_flags = may_inline(opcode, size) ? IBV_SEND_INLINE : 0u};
+	aim(e, qp, &r->wr);
+}
+
+/** post_request() - what prepare() made */
+void post_request(struct end *e, struct request *r, bool signaled)
+{
+	r->wr.send_flags = (r->wr.send_flags & ~(unsigned)IBV_SEND_SIGNALED) |
+			   (signaled ? IBV_SEND_SIGNALED : 0u);
+	post(e, (unsigned)r->wr.wr_id, &r->wr);
+}
+
+/** post_send() - both, once */
 void post_send(struct end *e, unsigned qp, enum ibv_wr_opcode opcode, size_t size,
 	       bool signaled)
 {
-	struct ibv_sge sge = {.addr = (uintptr_t)e->memory,
-			      .length = (uint32_t)size,
-			      .lkey = e->mr->lkey};
-	struct ibv_send_wr wr;
+	struct request r;
 
-	/* field by field, as programs that keep their requests do: what is cleared
-	 * at each post would be a third of what is measured */
-	wr.wr_id = qp;
-	wr.next = NULL;
-	wr.sg_list = &sge;
-	wr.num_sge = 1;
-	wr.opcode = opcode;
-	wr.send_flags = (signaled ? IBV_SEND_SIGNALED : 0u) |
-			(may_inline(opcode, size) ? IBV_SEND_INLINE : 0u);
-	aim(e, qp, &wr);
-	post(e, qp, &wr);
+	prepare(e, &r, qp, opcode, size);
+	post_request(e, &r, signaled);
 }
 
 /** post_at() - one READ or atomic of @size bytes, @at bytes into the peer's memory */
