@@ -231,49 +231,70 @@ static inline bool is_alike(const struct eng_small_header *known, const uint64_t
 {
 	const uint64_t free = ENG_SMALL_FREE & ~((uint64_t)ABI_RECORD_ACK << 24);
 
-	return known->way == word[2] >> 18 && known->from == (word[1] & ~free) &&
-	       known->to == (uint32_t)(word[0] >> 32);
+	return known->way == word[2] >> 18 && known->from == (word[1] & ~free);
+}
+
+/* where the bytes of a whole message go that has the receive @wr; *@mr: the region of the
+ * one before, or NULL. NULL: nowhere */
+static inline void *place(struct engine *e, uint32_t pd, const struct eng_rq_wr *wr,
+			  uint32_t bytes, const struct eng_mr **mr)
+{
+	const struct tp_sge *sge = wr->sge;
+	void *to;
+
+	if (unlikely(sge->length_bytes < bytes))
+		return NULL;
+	if (likely(*mr && (*mr)->attr.key == sge->lkey))
+		return eng_mr_at(*mr, sge->addr, bytes);
+	to = eng_mem_recent(e, pd, sge->lkey, sge->addr, bytes, IBV_ACCESS_LOCAL_WRITE);
+	*mr = to ? eng_mr_used(e, sge->lkey) : NULL;
+	return to;
 }
 
 /*
  * Small SENDs whose like has passed, as many as come one behind the other for one QP, into
  * the receives that are next: what they have in common is looked at once, and what each
- * of them changes is written at the end. @cell, @word: the first; its P_Key holds
+ * of them changes is written at the end. @cell, @copy: the first; its P_Key holds
  *
  * Return: how many were taken, and are consumed; 0: not even that one, nothing changed
  */
-static inline unsigned receive_run(struct engine *e, struct eng_lane_in *lane,
-				   const struct abi_cell *cell, uint64_t word[3], unsigned most)
+noinline static unsigned receive_run(struct engine *e, struct eng_lane_in *lane,
+				     const struct abi_cell *cell, struct words copy,
+				     unsigned most)
 {
 	const struct eng_small_header *known = lane->known;
+	const uint64_t to_qp = (uint64_t)known->to << 32, lap = (uint64_t)0xff << 24;
 	struct eng_qp *qp = known->qp;
+	const psn_t first = qp->tp->resp.epsn;
 	struct eng_rq *rq = qp->recv_rq;
-	psn_t at = qp->tp->resp.epsn;
-	uint32_t len, position = lane->rx.head;
-	unsigned n = 0, room;
+	const struct eng_mr *mr = NULL;
+	uint64_t *word = copy.of;
+	uint32_t len = 0, position = lane->rx.head;
 	struct ibv_wc *wc;
+	unsigned n = 0;
 
-	room = MIN(room_for_run(e, known, &wc), most);
-	do {
-		const struct eng_rq_wr *wr = eng_rq_at(rq, rq->head + n);
+	most = MIN(room_for_run(e, known, &wc), most);
+	while (n < most && (word[0] & ~lap) == (to_qp | psn_add(first, n).v)) {
 		const uint8_t *payload = eng_small_payload(lane->rx.memory, cell, word, 0);
+		const struct eng_rq_wr *wr = eng_rq_at(rq, rq->head + n);
 		void *to;
 
 		len = abi_record_bytes(word);
-		if (unlikely(n == room || !psn_eq(at, psn(word[0] & 0xffffff)) || !payload ||
-			     len - 1 >= known->most_bytes || wr->sge->length_bytes < len))
+		if (unlikely(!payload || len - 1 >= known->most_bytes))
 			break;
-		to = eng_mem_recent(e, rq->pd, wr->sge->lkey, wr->sge->addr, len,
-				    IBV_ACCESS_LOCAL_WRITE);
+		to = place(e, rq->pd, wr, len, &mr);
 		if (unlikely(!to))
 			break;
 		wc[n] = known->wc;
 		wc[n].wr_id = wr->wr_id;
 		wc[n].byte_len = len;
 		copy_few(to, payload, len);
-		at = psn_add(at, 1);
-	} while (++n < room && len <= LONG_BYTES && !eng_packets_waiting(e) &&
-		 (cell = abi_lane_look(&lane->rx, position + n, word)) && is_alike(known, word));
+		if (++n == most || len > LONG_BYTES || eng_packets_waiting(e))
+			break;
+		cell = abi_lane_look(&lane->rx, position + n, word);
+		if (!cell || unlikely(!is_alike(known, word)))
+			break;
+	}
 	if (unlikely(!n))
 		return 0;
 	rq->head += n;
@@ -305,7 +326,7 @@ static inline unsigned receive_known(struct engine *e, struct eng_lane_in *lane,
 	}
 	if (has_ack)
 		tp_qp_acked(qp->tp, psn(word[1] >> 32 & 0xffffff), e->now);
-	n = receive_run(e, lane, cell, word, most);
+	n = receive_run(e, lane, cell, copy_of(word), most);
 	if (unlikely(!n)) {
 		to_transport(e, lane, qp, cell, copy_of(word));
 		abi_lane_consumed(&lane->rx, 1, abi_record_bytes(word) > LONG_BYTES);

@@ -196,22 +196,32 @@ static inline const struct abi_devport *eng_port(const struct engine *e, unsigne
 /* mr.c */
 void *eng_mem(struct engine *e, uint32_t pd, uint32_t key, uint64_t va, uint64_t len, int access,
 	      bool remote);
+/** eng_mr_used() - the region of @key, or another, or NULL: of those used last */
+static inline const struct eng_mr *eng_mr_used(const struct engine *e, uint32_t key)
+{
+	return e->recent_mr[key >> 8 & (ENG_RECENT_MRS - 1)];
+}
+/** eng_mr_at() - the host address of @va. NULL: not all is inside */
+static inline void *eng_mr_at(const struct eng_mr *mr, uint64_t va, uint64_t len)
+{
+	/* below iova it is more than any length: a region does not wrap */
+	uint64_t offset = va - mr->attr.iova;
+
+	if (unlikely(len > mr->attr.length || offset > mr->attr.length - len))
+		return NULL;
+	return (char *)mr->attr.addr + offset;
+}
 /** eng_mem_used() - eng_mem() of a local key that is of those used last. NULL: it
  *  is not, or not so */
 static inline void *eng_mem_used(const struct engine *e, uint32_t pd, uint32_t key, uint64_t va,
 				 uint64_t len, int access)
 {
-	const struct eng_mr *mr = e->recent_mr[key >> 8 & (ENG_RECENT_MRS - 1)];
-	uint64_t offset;
+	const struct eng_mr *mr = eng_mr_used(e, key);
 
-	if (unlikely(!mr || mr->attr.key != key))
+	if (unlikely(!mr || mr->attr.key != key || mr->attr.pd != pd ||
+		     (mr->attr.access & access) != access))
 		return NULL;
-	/* below iova it is more than any length: a region does not wrap */
-	offset = va - mr->attr.iova;
-	if (unlikely(mr->attr.pd != pd || (mr->attr.access & access) != access ||
-		     len > mr->attr.length || offset > mr->attr.length - len))
-		return NULL;
-	return (char *)mr->attr.addr + offset;
+	return eng_mr_at(mr, va, len);
 }
 /** eng_mem_recent() - eng_mem() of a local key, most often inline */
 static inline void *eng_mem_recent(struct engine *e, uint32_t pd, uint32_t key, uint64_t va,
