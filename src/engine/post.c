@@ -70,8 +70,7 @@ static int translate(const struct eng_qp *qp, const struct ibv_send_wr *wr,
 		describe_remote(wr, out);
 	}
 	for (int i = 0; i < wr->num_sge; i++) {
-		sge[i] = (struct tp_sge){wr->sg_list[i].addr, wr->sg_list[i].length,
-					 wr->sg_list[i].lkey};
+		sge[i] = eng_sge(&wr->sg_list[i]);
 		total += sge[i].length_bytes;
 	}
 	if (unlikely(total > UINT32_MAX))

@@ -286,7 +286,6 @@ static inline void eng_cq_added(struct eng_cq *cq, bool matters)
 /* rq.c */
 int eng_rq_init(struct eng_rq *rq, uint32_t pd, uint32_t depth, uint32_t max_sge);
 void eng_rq_free(struct eng_rq *rq);
-bool eng_rq_push(struct eng_rq *rq, const struct ibv_recv_wr *wr);
 /** eng_rq_pop() - the oldest request; its SGEs stay in the ring until one more
  *  than the queue's depth is posted after it */
 bool eng_rq_pop(struct eng_rq *rq, struct tp_recv_wr *wr);
@@ -297,6 +296,26 @@ static inline struct eng_rq_wr *eng_rq_at(const struct eng_rq *rq, uint32_t posi
 static inline uint32_t eng_rq_count(const struct eng_rq *rq)
 {
 	return rq->tail - rq->head;
+}
+/** eng_sge() - a piece of memory in the transport's words */
+static inline struct tp_sge eng_sge(const struct ibv_sge *sge)
+{
+	return (struct tp_sge){sge->addr, sge->length, sge->lkey};
+}
+/** eng_rq_push() - a request of at most rq->max_sge pieces. Return: false: it is full */
+static inline bool eng_rq_push(struct eng_rq *rq, const struct ibv_recv_wr *wr)
+{
+	struct eng_rq_wr *to = eng_rq_at(rq, rq->tail);
+
+	if (unlikely(eng_rq_count(rq) >= rq->depth))
+		return false;
+	to->wr_id = wr->wr_id;
+	to->num_sge = (uint32_t)wr->num_sge;
+	to->sge[0] = likely(wr->num_sge) ? eng_sge(&wr->sg_list[0]) : (struct tp_sge){0};
+	for (int s = 1; unlikely(s < wr->num_sge); s++)
+		to->sge[s] = eng_sge(&wr->sg_list[s]);
+	rq->tail++;
+	return true;
 }
 
 /* engine.c */

@@ -30,22 +30,6 @@ void eng_rq_free(struct eng_rq *rq)
 	rq->ring = NULL;
 }
 
-bool eng_rq_push(struct eng_rq *rq, const struct ibv_recv_wr *wr)
-{
-	struct eng_rq_wr *to = eng_rq_at(rq, rq->tail);
-
-	if (eng_rq_count(rq) >= rq->depth)
-		return false;
-	to->wr_id = wr->wr_id;
-	to->num_sge = (uint32_t)wr->num_sge;
-	to->sge[0].length_bytes = 0;
-	for (int s = 0; s < wr->num_sge; s++)
-		to->sge[s] = (struct tp_sge){wr->sg_list[s].addr, wr->sg_list[s].length,
-					     wr->sg_list[s].lkey};
-	rq->tail++;
-	return true;
-}
-
 bool eng_rq_pop(struct eng_rq *rq, struct tp_recv_wr *wr)
 {
 	struct eng_rq_wr *from = eng_rq_at(rq, rq->head);
