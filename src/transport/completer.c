@@ -39,13 +39,14 @@ static void advance_una(struct tp_sq *sq, psn_t to)
 static bool acknowledge(struct tp_qp *qp, psn_t end)
 {
 	struct tp_sq *sq = &qp->sq;
-	psn_t una = sq->una;
+	uint32_t tail = sq->tail;
 	bool arrived = true;
+	psn_t una = sq->una;
 
 	while (!psn_eq(una, end)) {
-		const struct tp_sqe *sqe = tp_sqe(qp, sq->tail);
+		const struct tp_sqe *sqe = tp_sqe(qp, tail);
 
-		if (tp_op(sqe)->flags & TP_OP_RESPONDS) {
+		if (unlikely(tp_op(sqe)->flags & TP_OP_RESPONDS)) {
 			arrived = false;
 			break;
 		}
@@ -56,10 +57,11 @@ static bool acknowledge(struct tp_qp *qp, psn_t end)
 		}
 		una = psn_add(sqe->last_psn, 1);
 		/* tp_sq_complete(), of what needs no response */
-		tp_sq_retire(sq);
+		tail++;
 		if (sqe->flags & IBV_SEND_SIGNALED)
 			tp_sq_tell(qp, sqe, IBV_WC_SUCCESS);
 	}
+	tp_sq_retire(sq, tail - sq->tail);
 	advance_una(sq, una);
 	return arrived;
 }

@@ -369,12 +369,13 @@ void tp_qp_fail(struct tp_qp *qp);
 void tp_sq_complete(struct tp_qp *qp, enum ibv_wc_status status);
 /** tp_sq_tell() - the completion of a request */
 void tp_sq_tell(struct tp_qp *qp, const struct tp_sqe *sqe, enum ibv_wc_status status);
-/** tp_sq_retire() - the oldest request is one no more */
-static inline void tp_sq_retire(struct tp_sq *sq)
+/** tp_sq_retire() - the @n oldest requests are done */
+static inline void tp_sq_retire(struct tp_sq *sq, uint32_t n)
 {
-	if (sq->next == sq->tail)
-		sq->next++;
-	sq->tail++;
+	/* of those that are being sent again, next may not be as far */
+	if (sq->next - sq->tail < n)
+		sq->next = sq->tail + n;
+	sq->tail += n;
 }
 /** tp_sq_fail_next() - the request at sq.next cannot be sent: it completes
  *  with @status when those before it are done */

@@ -22,7 +22,7 @@ void tp_sq_complete(struct tp_qp *qp, enum ibv_wc_status status)
 
 	if (sq->next != sq->tail && tp_op(sqe)->flags & TP_OP_RESPONDS)
 		sq->responses--;
-	tp_sq_retire(sq);
+	tp_sq_retire(sq, 1);
 	/* 10.8.6: an error is told even when success would be silent */
 	if (status != IBV_WC_SUCCESS || sqe->flags & IBV_SEND_SIGNALED)
 		tp_sq_tell(qp, sqe, status);
