@@ -77,6 +77,22 @@ static inline void copy_few(void *to, const void *from, size_t len)
 		}                                                              \
 	} while (0)
 
+/** copy_word_spun_on() - copy_spun_on(), of eight bytes at most */
+static inline void copy_word_spun_on(void *to, const void *from, size_t len)
+{
+	char *t = to;
+	const char *f = from;
+
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	if (likely(len == 8)) {
+		memcpy(t, f, 8);
+		return;
+	}
+	COPY_STORE(4);
+	COPY_STORE(2);
+	COPY_STORE(1);
+}
+
 /**
  * copy_spun_on() - copy so that the last 8 bytes appear last, and each once
  *
@@ -95,14 +111,7 @@ static inline void copy_spun_on(void *to, const void *from, size_t len)
 		f += len - 8;
 		len = 8;
 	}
-	__atomic_thread_fence(__ATOMIC_RELEASE);
-	if (likely(len == 8)) {
-		memcpy(t, f, 8);
-		return;
-	}
-	COPY_STORE(4);
-	COPY_STORE(2);
-	COPY_STORE(1);
+	copy_word_spun_on(t, f, len);
 }
 
 #undef COPY_STORE

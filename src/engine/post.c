@@ -222,6 +222,18 @@ noinline static int posted_word(struct eng_qp *qp)
 	return 0;
 }
 
+/* a list that may be one small WRITE into a window: as eng_post_send() */
+noinline static int post_write(struct eng_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad,
+			       const struct tp_av *(*av_of)(struct ibv_ah *ah))
+{
+	struct engine *e = qp->engine;
+
+	if (unlikely(wr->next || !eng_window_write_word(e, qp, wr)))
+		return post_one_sided(qp, wr, bad, av_of);
+	eng_lock_leave(&e->lock);
+	return 0;
+}
+
 /* what most posts are stays in this function: whatever else is called is called last */
 int eng_post_send(struct eng_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad,
 		  const struct tp_av *(*av_of)(struct ibv_ah *ah))
@@ -234,7 +246,8 @@ int eng_post_send(struct eng_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr 
 	if (unlikely(qp->in_window))
 		return post_late(qp, wr, bad, av_of);
 	if (!wr || wr->opcode != IBV_WR_SEND)
-		return post_one_sided(qp, wr, bad, av_of);
+		return (wr && wr->opcode == IBV_WR_RDMA_WRITE ? post_write : post_one_sided)(
+			qp, wr, bad, av_of);
 	if (unlikely(wr->next || !list_empty(&e->tx)))
 		return post_sends(qp, wr, bad, av_of);
 	tx = eng_small_post_word(e, qp, wr);

@@ -169,29 +169,43 @@ static inline void straight_end(struct eng_qp *qp, const struct slot *s,
 	window_complete(qp, wr, opcode, len);
 }
 
-static inline bool straight_write(struct engine *e, struct eng_qp *qp,
-				  const struct ibv_send_wr *wr)
+/* what a WRITE sends; NULL: not by a window, or with @word not known */
+static inline const void *straight_source(struct engine *e, const struct eng_qp *qp,
+					  const struct ibv_send_wr *wr, const bool word)
+{
+	const struct ibv_sge *sge = wr->sg_list;
+	uint32_t pd = qp->init.pd;
+
+	if (wr->send_flags & IBV_SEND_INLINE)
+		return likely(sge->length <= qp->init.max_inline) ?
+			       (const void *)(uintptr_t)sge->addr : NULL;
+	return word ? eng_mem_used(e, pd, sge->lkey, sge->addr, sge->length, 0) :
+		      eng_mem_recent(e, pd, sge->lkey, sge->addr, sge->length, 0);
+}
+
+/* @word: of eight bytes at most, for which nothing has to be looked up and whose completion
+ * wakes nobody: no function is called, so that all can stay in registers */
+__attribute__((always_inline)) static inline bool
+straight_write(struct engine *e, struct eng_qp *qp, const struct ibv_send_wr *wr, const bool word)
 {
 	struct abi_window_page *page;
-	const struct ibv_sge *sge = wr->sg_list;
 	const struct slot *s = qp->slot;
 	uint64_t va = wr->wr.rdma.remote_addr;
-	uint32_t len = sge->length;
-	void *local = (void *)(uintptr_t)sge->addr;
+	uint32_t len = wr->sg_list->length;
+	const void *local;
 
-	if (!straight_may(qp, wr, va, wr->wr.rdma.rkey, len, SLOT_WRITES))
+	if (word && unlikely(len > sizeof(uint64_t) || qp->send_cq->armed == ENG_ARMED))
 		return false;
-	if (!(wr->send_flags & IBV_SEND_INLINE)) {
-		local = eng_mem_recent(e, qp->init.pd, sge->lkey, sge->addr, len, 0);
-		if (unlikely(!local))
-			return false;
-	} else if (unlikely(len > qp->init.max_inline)) {
+	if (unlikely(!straight_may(qp, wr, va, wr->wr.rdma.rkey, len, SLOT_WRITES)))
 		return false;
-	}
+	local = straight_source(e, qp, wr, word);
 	page = e->windows->cfg.page;
-	if (unlikely(!window_enter(e, page, &s->g, false)))
+	if (unlikely(!local || !window_enter(e, page, &s->g, false)))
 		return false;
-	copy_spun_on(in_window(s, va), local, len);
+	if (word)
+		copy_word_spun_on(in_window(s, va), local, len);
+	else
+		copy_spun_on(in_window(s, va), local, len);
 	window_leave(page);
 	straight_end(qp, s, wr, IBV_ACCESS_REMOTE_WRITE, IBV_WC_RDMA_WRITE, len);
 	return true;
@@ -249,12 +263,19 @@ static inline bool eng_window_straight(struct engine *e, struct eng_qp *qp,
 	if (wr->num_sge != 1)
 		return false;
 	if (likely(wr->opcode == IBV_WR_RDMA_WRITE))
-		return straight_write(e, qp, wr);
+		return straight_write(e, qp, wr, false);
 	if (wr->opcode == IBV_WR_RDMA_READ)
 		return straight_read(e, qp, wr);
 	if (wr->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD || wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP)
 		return straight_atomic(e, qp, wr);
 	return false;
+}
+
+/** eng_window_write_word() - the same of a WRITE of eight bytes at most, without a call */
+static inline bool eng_window_write_word(struct engine *e, struct eng_qp *qp,
+					 const struct ibv_send_wr *wr)
+{
+	return wr->num_sge == 1 && straight_write(e, qp, wr, true);
 }
 
 #endif
