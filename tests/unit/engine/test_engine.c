@@ -472,10 +472,6 @@ static void illegal_transitions_change_nothing(void **state)
 	assert_int_equal(eng_qp_modify(w->a.qp, &attr, IBV_QP_STATE | IBV_QP_PORT), -EINVAL);
 }
 
-static void no_barrier(void *ctx)
-{
-}
-
 static void settle_inside(void *engine)
 {
 	assert_false(eng_settle(engine, NULL));

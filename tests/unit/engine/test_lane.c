@@ -428,6 +428,7 @@ static void an_srq_tells_its_limit(void **state)
 	part(j);
 }
 
+/* one message, and its receive */
 static void hand_over(struct joined *j, struct side *from, struct side *to)
 {
 	struct ibv_wc wc;

@@ -97,6 +97,16 @@ static inline int connected_fenced(void **state)
 	return connect_world(state, true);
 }
 
+static inline int connected_favoured(void **state)
+{
+	struct world *w;
+
+	connect_world(state, false);
+	w = *state;
+	favour(&w->a);
+	return 0;
+}
+
 /* a key is used twice by the wire, then its window is there */
 static inline struct world *granted(void **state)
 {
@@ -115,6 +125,9 @@ static inline struct world *granted(void **state)
 }
 
 #define CASE(name) cmocka_unit_test_setup_teardown(name, connected, teardown)
+/* the same by who is favoured by the lock, whose WRITEs of a word have a way of their own */
+#define BOTH(name)                                                                                 \
+	CASE(name), cmocka_unit_test_setup_teardown(name, connected_favoured, teardown)
 #define FENCED(name) cmocka_unit_test_setup_teardown(name, connected_fenced, teardown)
 
 #endif
