@@ -2,17 +2,21 @@
 /*
  * The straight way of a small SEND, between the program and a lane: from a
  * work request into a cell, and from a cell into the receive's memory and its
- * completion. transport/small.h is the transport's part of it.
+ * completion (receive_run() in lane_rx.c, by what is here). transport/small.h is
+ * the transport's part of it.
  *
- * Both functions look first and change nothing until they are sure; what
- * they do not take goes the general way (post.c and lane_tx.c; lane_rx.c),
- * which does the same to it, and also knows every error. What they leave out:
+ * Both look first and change nothing until they are sure; what they do not take
+ * goes the general way (post.c and lane_tx.c; lane_rx.c), which does the same to
+ * it, and also knows every error. What they leave out:
  *
  *   - the list of QPs with something to send, the clock: the message leaves now
- *   - the copy of the request: its only SGE goes into the send queue's slot
+ *   - the copy of the request: its only SGE, or its few bytes, are noted in it
  *   - packing the record: but for PSN, ACK, length and P_Key its three words
  *     are those of the flow, made when the flow was chosen
  *   - taking the receive: it is looked at where it lies, then is used up
+ *
+ * One of eight bytes at most, a word, leaves out calls, too: who posts it stays in
+ * one function (eng_post_send()), most of it in registers.
  */
 #ifndef SOFTIB_ENGINE_SMALL_H
 #define SOFTIB_ENGINE_SMALL_H
