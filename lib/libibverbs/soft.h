@@ -44,11 +44,15 @@
 #undef ibv_reg_mr
 #undef ibv_reg_mr_iova
 
-/** verbs_err() - 0 or -errno to what an ibv_* function returns */
+/** verbs_failed() - set errno to -@rc. Return: -@rc */
 int verbs_failed(int rc);
+
+/** verbs_err() - 0 or -errno to what an ibv_* function returns */
 static inline int verbs_err(int rc)
 {
-	return likely(!rc) ? 0 : verbs_failed(rc);
+	if (unlikely(rc < 0))
+		return verbs_failed(rc);
+	return 0;
 }
 
 /** lock_for_calls() - lock @mutex for who makes system calls with it: most are

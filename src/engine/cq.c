@@ -8,7 +8,7 @@
 #include "engine/private.h"
 #include "runtime/rt.h"
 
-#define LEAST_RUN 16 /* who polls for so many, has no more read for him */
+#define ENOUGH 16 /* records for a turn: who polls for so many, has no more read than that */
 
 static uint32_t ring_size(uint32_t entries)
 {
@@ -99,12 +99,6 @@ uint32_t eng_cq_depth(const struct eng_cq *cq)
 	return cq->cqe;
 }
 
-/* read without the lock, too: eng_cq_added() */
-static void move(uint32_t *position, uint32_t to)
-{
-	__atomic_store_n(position, to, __ATOMIC_RELAXED);
-}
-
 void eng_cq_notify(struct eng_cq *cq)
 {
 	cq->armed = ENG_DISARMED;
@@ -131,19 +125,24 @@ void eng_cq_push(struct eng_cq *cq, const struct ibv_wc *wc, bool solicited)
 	eng_cq_added(cq, solicited || wc->status != IBV_WC_SUCCESS);
 }
 
-/* Progress, for who finds @cq empty: what completes meanwhile goes where it polls to, at
- * once, as long as the lock is kept. Return: how many */
+/* Progress, for who finds @cq empty: what is received completes where it polls to, at once.
+ * Not what else a turn does: in its middle the lock may be given back, and others poll this
+ * CQ, or destroy a QP, whose completions nobody may see then. Return: how many */
 static int turn_and_take(struct eng_cq *cq, int n, struct ibv_wc *wc)
 {
-	unsigned most = n >= LEAST_RUN ? (unsigned)MIN(n, ENG_RX_BUDGET) : ENG_RX_BUDGET;
+	struct engine *e = cq->engine;
+	unsigned most = n >= ENOUGH ? (unsigned)MIN(n, ENG_RX_BUDGET) : ENG_RX_BUDGET;
 	unsigned received;
+	int got;
 
 	cq->direct = wc;
-	cq->direct_left = (uint32_t)MAX(n, 0);
-	received = eng_rx(cq->engine, most);
+	cq->direct_left = likely(list_empty(&e->held)) ? (uint32_t)MAX(n, 0) : 0;
+	received = eng_rx(e, most);
+	got = (int)(cq->direct - wc);
+	cq->direct = NULL;
 	cq->direct_left = 0;
-	eng_turn_on(cq->engine, received, false);
-	return (int)(cq->direct - wc);
+	eng_turn_on(e, received, false);
+	return got;
 }
 
 int eng_cq_poll(struct eng_cq *cq, int n, struct ibv_wc *wc)
@@ -156,8 +155,8 @@ int eng_cq_poll(struct eng_cq *cq, int n, struct ibv_wc *wc)
 		eng_lock(e);
 	else if (cq->head == cq->tail)
 		got = turn_and_take(cq, n, wc);
-	for (; got < n && cq->head != cq->tail; move(&cq->head, cq->head + 1))
-		wc[got++] = cq->ring[cq->head & cq->mask];
+	while (got < n && cq->head != cq->tail)
+		wc[got++] = cq->ring[cq->head++ & cq->mask];
 	if (unlikely(!got && n > 0 && cq->overrun))
 		got = -EIO;
 	eng_unlock(e);
@@ -184,5 +183,5 @@ void eng_cq_clean(struct eng_cq *cq, uint32_t qpn)
 		if (wc->qp_num != qpn)
 			cq->ring[to++ & cq->mask] = *wc;
 	}
-	move(&cq->tail, to);
+	cq->tail = to;
 }

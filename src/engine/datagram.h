@@ -104,30 +104,34 @@ static inline bool eng_datagram_post(struct engine *e, struct eng_qp *qp,
 	return true;
 }
 
-/** eng_datagram_receive() - as eng_small_receive() */
+/** eng_datagram_receive() - the datagram in @cell, whose like has passed, into the receive
+ *  that is next. Return: false: not all is as it should be; nothing changed */
 static inline bool eng_datagram_receive(struct engine *e, const struct eng_lane_in *lane,
 					const struct abi_cell *cell, const uint64_t word[3])
 {
 	const uint8_t *payload = eng_small_payload(lane->rx.memory, cell, word, ENG_QKEY_BYTES);
 	const struct eng_small_header *known = lane->known;
 	struct eng_qp *qp = known->qp;
-	uint32_t len = abi_record_bytes(word);
+	uint32_t len = abi_record_bytes(word), qkey;
 	struct eng_rq *rq = qp->recv_rq;
-	uint32_t qkey;
+	const struct eng_rq_wr *wr = eng_rq_at(rq, rq->head);
+	const struct eng_mr *mr = NULL;
+	struct ibv_wc *wc;
 	uint8_t *to;
 
 	memcpy(&qkey, cell->data, ENG_QKEY_BYTES);
 	if (unlikely(!payload || len - 1 >= known->most_bytes ||
-		     !tp_small_hears(qp->tp, qkey)))
+		     !tp_small_hears(qp->tp, qkey) || !eng_small_room(e, known, &wc)))
 		return false;
-	to = eng_small_place(e, qp, rq, WIRE_GRH_BYTES + len);
+	to = eng_small_place(e, rq->pd, wr, WIRE_GRH_BYTES + len, &mr);
 	if (unlikely(!to))
 		return false;
 	memset(to, 0, WIRE_GRH_BYTES); /* 11.4.1.2: not defined; as the general way has it */
 	copy_few(to + WIRE_GRH_BYTES, payload, len);
 	qp->tp->stats.rx_packets++;
-	eng_small_complete(known, rq, WIRE_GRH_BYTES + len,
-			   word[1] & (uint64_t)ABI_RECORD_SOLICITED << 24);
+	eng_small_tell(known, wr, WIRE_GRH_BYTES + len, wc);
+	rq->head++;
+	eng_cq_filled(qp->recv_cq, 1, word[1] & (uint64_t)ABI_RECORD_SOLICITED << 24);
 	return true;
 }
 

@@ -100,7 +100,7 @@ bool eng_turn_on(struct engine *e, unsigned received, bool clock)
 	 * a QP that does not answer: its owner may turn to something else now */
 	if (clock ? !e->notified : !busy)
 		eng_pay_acks(e, true);
-	else if (!list_empty(&e->owing) && !e->more)
+	else if (!list_empty(&e->owing))
 		eng_pay_acks(e, false);
 	if (busy || !list_empty(&e->tx) || unlikely(e->spoilt))
 		busy |= eng_tx(e);

@@ -213,19 +213,6 @@ noinline static void receive(struct engine *e, struct eng_lane_in *lane, const s
 	to_transport(e, lane, qp, cell, copy);
 }
 
-/* how many may come for @known's QP, one behind the other, before anything but themselves
- * has to be looked at? @at: where their completions go */
-static inline unsigned room_for_run(const struct engine *e, const struct eng_small_header *known,
-				    struct ibv_wc **at)
-{
-	const struct eng_qp *qp = known->qp;
-	unsigned room = MIN(eng_cq_room(qp->recv_cq, at), eng_rq_count(qp->recv_rq));
-
-	if (unlikely(qp->recv_rq->limit || eng_spoils(e) || !tp_small_expects(qp->tp)))
-		return 0;
-	return likely(qp->recv_cq->armed == ENG_DISARMED) ? room : MIN(room, 1u);
-}
-
 /* is this, which came behind one of a run, of that run but for its PSN? It has no ACK */
 static inline bool is_alike(const struct eng_small_header *known, const uint64_t word[3])
 {
@@ -234,33 +221,17 @@ static inline bool is_alike(const struct eng_small_header *known, const uint64_t
 	return known->way == word[2] >> 18 && known->from == (word[1] & ~free);
 }
 
-/* where the bytes of a whole message go that has the receive @wr; *@mr: the region of the
- * one before, or NULL. NULL: nowhere */
-static inline void *place(struct engine *e, uint32_t pd, const struct eng_rq_wr *wr,
-			  uint32_t bytes, const struct eng_mr **mr)
-{
-	const struct tp_sge *sge = wr->sge;
-	void *to;
-
-	if (unlikely(sge->length_bytes < bytes))
-		return NULL;
-	if (likely(*mr && (*mr)->attr.key == sge->lkey))
-		return eng_mr_at(*mr, sge->addr, bytes);
-	to = eng_mem_recent(e, pd, sge->lkey, sge->addr, bytes, IBV_ACCESS_LOCAL_WRITE);
-	*mr = to ? eng_mr_used(e, sge->lkey) : NULL;
-	return to;
-}
-
 /*
  * Small SENDs whose like has passed, as many as come one behind the other for one QP, into
  * the receives that are next: what they have in common is looked at once, and what each
  * of them changes is written at the end. @cell, @copy: the first; its P_Key holds
  *
- * Return: how many were taken, and are consumed; 0: not even that one, nothing changed
+ * Return: how many were taken, the last of which has *@bytes; 0: not even that one,
+ * nothing changed
  */
 noinline static unsigned receive_run(struct engine *e, struct eng_lane_in *lane,
 				     const struct abi_cell *cell, struct words copy,
-				     unsigned most)
+				     unsigned most, uint32_t *bytes)
 {
 	const struct eng_small_header *known = lane->known;
 	const uint64_t to_qp = (uint64_t)known->to << 32, lap = (uint64_t)0xff << 24;
@@ -269,11 +240,11 @@ noinline static unsigned receive_run(struct engine *e, struct eng_lane_in *lane,
 	struct eng_rq *rq = qp->recv_rq;
 	const struct eng_mr *mr = NULL;
 	uint64_t *word = copy.of;
-	uint32_t len = 0, position = lane->rx.head;
+	uint32_t len;
 	struct ibv_wc *wc;
 	unsigned n = 0;
 
-	most = MIN(room_for_run(e, known, &wc), most);
+	most = likely(tp_small_expects(qp->tp)) ? MIN(eng_small_room(e, known, &wc), most) : 0;
 	while (n < most && (word[0] & ~lap) == (to_qp | psn_add(first, n).v)) {
 		const uint8_t *payload = eng_small_payload(lane->rx.memory, cell, word, 0);
 		const struct eng_rq_wr *wr = eng_rq_at(rq, rq->head + n);
@@ -282,17 +253,17 @@ noinline static unsigned receive_run(struct engine *e, struct eng_lane_in *lane,
 		len = abi_record_bytes(word);
 		if (unlikely(!payload || len - 1 >= known->most_bytes))
 			break;
-		to = place(e, rq->pd, wr, len, &mr);
+		to = eng_small_place(e, rq->pd, wr, len, &mr);
 		if (unlikely(!to))
 			break;
-		wc[n] = known->wc;
-		wc[n].wr_id = wr->wr_id;
-		wc[n].byte_len = len;
+		*bytes = len;
+		eng_small_tell(known, wr, len, &wc[n]);
 		copy_few(to, payload, len);
-		if (++n == most || len > LONG_BYTES || eng_packets_waiting(e))
+		if (++n == most || len > LONG_BYTES)
 			break;
-		cell = abi_lane_look(&lane->rx, position + n, word);
-		if (!cell || unlikely(!is_alike(known, word)))
+		cell = abi_lane_look(&lane->rx, lane->rx.head + n, word);
+		/* packets go first, as in receive_some() */
+		if (!cell || unlikely(!is_alike(known, word) || eng_packets_waiting(e)))
 			break;
 	}
 	if (unlikely(!n))
@@ -300,14 +271,14 @@ noinline static unsigned receive_run(struct engine *e, struct eng_lane_in *lane,
 	rq->head += n;
 	tp_small_received(qp->tp, n);
 	eng_cq_filled(qp->recv_cq, n, word[1] & (uint64_t)ABI_RECORD_SOLICITED << 24);
-	abi_lane_consumed(&lane->rx, n, len > LONG_BYTES);
 	return n;
 }
 
-/* small SENDs whose like has passed, the first of which may bring an ACK. Return: how many
- * were taken, and are consumed; 0: it is none, nothing changed */
+/* small SENDs whose like has passed, the first of which may bring an ACK. Return: as
+ * receive_run() */
 static inline unsigned receive_known(struct engine *e, struct eng_lane_in *lane,
-				     const struct abi_cell *cell, uint64_t word[3], unsigned most)
+				     const struct abi_cell *cell, const uint64_t word[3],
+				     unsigned most, uint32_t *bytes)
 {
 	bool has_ack = word[1] & (uint64_t)ABI_RECORD_ACK << 24;
 	struct eng_qp *qp;
@@ -318,20 +289,16 @@ static inline unsigned receive_known(struct engine *e, struct eng_lane_in *lane,
 	qp = lane->known->qp;
 	if (unlikely(!eng_small_pkey_holds(qp, word)))
 		return 0;
-	if (qp->init.type == IBV_QPT_UD) {
-		if (!eng_datagram_receive(e, lane, cell, word))
-			return 0;
-		abi_lane_consumed(&lane->rx, 1, abi_record_bytes(word) > LONG_BYTES);
-		return 1;
-	}
+	if (qp->init.type == IBV_QPT_UD)
+		return eng_datagram_receive(e, lane, cell, word);
 	if (has_ack)
 		tp_qp_acked(qp->tp, psn(word[1] >> 32 & 0xffffff), e->now);
-	n = receive_run(e, lane, cell, copy_of(word), most);
+	n = receive_run(e, lane, cell, copy_of(word), most, bytes);
 	if (unlikely(!n)) {
 		to_transport(e, lane, qp, cell, copy_of(word));
-		abi_lane_consumed(&lane->rx, 1, abi_record_bytes(word) > LONG_BYTES);
 		return 1;
 	}
+	qp->heard = e->turn;
 	if (has_ack || list_empty(&qp->owing_node) || !tp_only_owes(qp->tp))
 		eng_qp_touch(qp); /* else: the same acknowledgement will answer these, too */
 	return n;
@@ -342,17 +309,19 @@ static unsigned receive_some(struct engine *e, struct eng_lane_in *lane, unsigne
 	const struct abi_cell *cell;
 	unsigned n = 0, taken;
 	uint64_t word[3];
+	uint32_t bytes;
 
 	while (n < most && (cell = abi_lane_next(&lane->rx, word))) {
 		/* what came by softibd was sent before this (abi/lane.h) */
 		if (unlikely(eng_packets_waiting(e)))
 			eng_rx_packets(e, UINT32_MAX);
-		taken = receive_known(e, lane, cell, word, most - n);
+		bytes = abi_record_bytes(word);
+		taken = receive_known(e, lane, cell, word, most - n, &bytes);
 		if (unlikely(!taken)) {
 			receive(e, lane, cell, copy_of(word));
-			abi_lane_consumed(&lane->rx, 1, abi_record_bytes(word) > LONG_BYTES);
 			taken = 1;
 		}
+		abi_lane_consumed(&lane->rx, taken, bytes > LONG_BYTES);
 		n += taken;
 	}
 	e->more |= n == most && abi_lane_next(&lane->rx, word);
@@ -366,6 +335,7 @@ unsigned eng_lanes_rx(struct engine *e, unsigned most)
 	unsigned n = 0;
 
 	e->more = false;
+	e->turn++;
 	list_for_each_entry(lane, &e->lanes, node)
 		n += receive_some(e, lane, most);
 	return n;

@@ -60,7 +60,8 @@ static inline bool eng_lock_enter(struct eng_lock *l)
 	return false;
 }
 
-/** eng_lock_leave() - give back what eng_lock_enter() took */
+/** eng_lock_leave() - give back what eng_lock_enter() took, when nothing was put off
+ *  meanwhile (eng_unlock()) */
 static inline void eng_lock_leave(struct eng_lock *l)
 {
 	atomic_store_explicit(&l->inside, false, memory_order_release);

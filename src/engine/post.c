@@ -210,6 +210,7 @@ noinline static int post_locked(struct eng_qp *qp, struct ibv_send_wr *wr,
 	return post_list(qp, wr, bad, av_of);
 }
 
+/* one whose acknowledgement nobody waits for yet, or whose receiver sleeps */
 noinline static int posted_word(struct eng_qp *qp)
 {
 	struct engine *e = qp->engine;
@@ -245,9 +246,12 @@ int eng_post_send(struct eng_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr 
 		return post_locked(qp, wr, bad, av_of);
 	if (unlikely(qp->in_window))
 		return post_late(qp, wr, bad, av_of);
-	if (!wr || wr->opcode != IBV_WR_SEND)
-		return (wr && wr->opcode == IBV_WR_RDMA_WRITE ? post_write : post_one_sided)(
-			qp, wr, bad, av_of);
+	if (unlikely(!wr))
+		return post_list(qp, wr, bad, av_of);
+	if (wr->opcode == IBV_WR_RDMA_WRITE)
+		return post_write(qp, wr, bad, av_of);
+	if (wr->opcode != IBV_WR_SEND)
+		return post_one_sided(qp, wr, bad, av_of);
 	if (unlikely(wr->next || !list_empty(&e->tx)))
 		return post_sends(qp, wr, bad, av_of);
 	tx = eng_small_post_word(e, qp, wr);

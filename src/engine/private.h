@@ -9,7 +9,7 @@
 #include "engine/lock.h"
 #include "engine/table.h"
 
-#define ENG_RX_BUDGET 64  /* packets taken from the link per progress */
+#define ENG_RX_BUDGET 64  /* packets, and records of each lane, that a turn takes */
 #define ENG_TX_BUDGET 32  /* packets a QP may send before the next QP's turn */
 #define ENG_PORTS_MAX 255
 #define ENG_RECENT_MRS 4 /* a power of two */
@@ -26,8 +26,8 @@ struct eng_cq {
 	uint32_t mask;	/* ring size - 1 */
 	uint32_t cqe;	/* entries promised */
 	uint32_t head, tail; /* free running: tail - head entries wait */
-	/* while a program polls it empty: the room at @direct, which is the program's, for
-	 * @direct_left entries; they never are in the ring */
+	/* while a program that found it empty receives: the room at @direct, which is the
+	 * program's, for @direct_left entries; they never are in the ring */
 	struct ibv_wc *direct;
 	uint32_t direct_left;
 	unsigned users; /* QPs */
@@ -81,11 +81,12 @@ struct eng_qp {
 	/* --- small SENDs (small.h) --- */
 	uint64_t small_word[3]; /* RC, UD: the record of one by that flow */
 	uint32_t small_bytes[2]; /* how long one by that flow may be; [1]: inline */
-	uint32_t word_bytes[2]; /* RC: the same, eight at most; 0 without a flow */
+	uint32_t word_bytes[2]; /* the same, eight at most; 0: of UD, or without a flow */
 	uint8_t flow_dwords;  /* the headers of a small SEND by it, ICRC and all */
 	uint8_t small_path_bits; /* UD: of the source, in small_word */
 	bool in_window;	       /* a long copy of it lets others have the lock */
 	bool answers;  /* it sends since paid_at */
+	uint32_t heard; /* the engine's turn in which it received last */
 	psn_t paid_at; /* NEVER_PAID; its next PSN when an ACK went alone: does it send since? */
 	struct list_head owing_node; /* in engine.owing while an ACK may wait */
 	struct list_head tx_node; /* in engine.tx while it may have packets */
@@ -133,7 +134,8 @@ struct engine {
 	mono_t next_expiry;  /* no QP's timer is earlier */
 	mono_t now;	     /* of the current progress */
 	uint32_t polls;	     /* since the clock was looked at */
-	bool more; /* a lane has records that were too many for this turn */
+	bool more; /* a lane has records that were too many for this turn: */
+	uint32_t turn; /* its number */
 	bool unflushed; /* packets committed since the last flush */
 	bool spoilt;	/* a QP is */
 	bool put_off;	/* something is to be done when the lock is given back */
@@ -256,20 +258,25 @@ static inline uint32_t eng_cq_room(const struct eng_cq *cq, struct ibv_wc **at)
 	*at = &cq->ring[tail];
 	return MIN(cq->cqe - (cq->tail - cq->head), cq->mask + 1 - tail);
 }
+/** eng_cq_tells() - does somebody wait for an entry that is filled now? @matters: to who
+ *  waits for solicited completions alone */
+static inline bool eng_cq_tells(const struct eng_cq *cq, bool matters)
+{
+	return unlikely(cq->armed != ENG_DISARMED && (cq->armed == ENG_ARMED || matters));
+}
 /** eng_cq_notify() - the event of a CQ that was armed */
 void eng_cq_notify(struct eng_cq *cq);
-/** eng_cq_filled() - @n entries are, of those that eng_cq_room() named; @matters: to who
- *  waits for solicited completions alone */
+/** eng_cq_filled() - @n entries are, of those that eng_cq_room() named; @matters: as of
+ *  eng_cq_tells() */
 static inline void eng_cq_filled(struct eng_cq *cq, uint32_t n, bool matters)
 {
 	if (likely(cq->direct_left)) {
 		cq->direct += n;
 		cq->direct_left -= n;
 	} else {
-		/* head and tail change under the lock but are looked at without it */
-		__atomic_store_n(&cq->tail, cq->tail + n, __ATOMIC_RELAXED);
+		cq->tail += n;
 	}
-	if (unlikely(cq->armed != ENG_DISARMED && (cq->armed == ENG_ARMED || matters)))
+	if (eng_cq_tells(cq, matters))
 		eng_cq_notify(cq);
 }
 /** eng_cq_next() - the entry to fill before eng_cq_added(), of a CQ not full */
@@ -341,8 +348,8 @@ void eng_tx_qp(struct engine *e, struct eng_qp *qp);
 /** eng_fill_route() - where a packet goes: an address vector becomes LRH and
  *  GRH. Return: the port by which it leaves */
 unsigned eng_fill_route(const struct eng_qp *qp, const struct tp_av *av, struct wire_packet *pkt);
-/** eng_pay_acks() - send the acknowledgements that waited; not @all: those of
- *  QPs that do not answer what they receive */
+/** eng_pay_acks() - send the acknowledgements that waited; not @all: those of QPs that
+ *  neither answer what they receive nor have heard more than this turn could read */
 void eng_pay_acks(struct engine *e, bool all);
 
 /* lane_tx.c, lane_rx.c */
@@ -352,7 +359,8 @@ enum eng_way eng_lane_way(struct engine *e, struct eng_qp *qp);
  *  true when it sent something; *@full: there was no room for the rest */
 bool eng_lane_send(struct engine *e, struct eng_qp *qp, unsigned budget, bool *full);
 void eng_lane_flush(struct engine *e);
-/** eng_lanes_rx() - records of all lanes, but no more than @most */
+/** eng_lanes_rx() - up to @most records of each lane. Return: how many were read; e->more:
+ *  there are more */
 unsigned eng_lanes_rx(struct engine *e, unsigned most);
 /** eng_lanes_forget() - @qp changes: check its next record anew */
 void eng_lanes_forget(struct engine *e, struct eng_qp *qp);

@@ -43,6 +43,15 @@ static inline bool eng_small_has_room(struct abi_lane_tx *tx, uint32_t len)
 	       (len <= ABI_CELL_BYTES || abi_lane_room(tx, len, len) >= len);
 }
 
+/* an RDMA WRITE that was before a streamed record is seen before it */
+static inline void eng_fence_windows(struct engine *e)
+{
+	if (likely(!e->in_windows))
+		return;
+	atomic_thread_fence(memory_order_seq_cst);
+	e->in_windows = false;
+}
+
 /** eng_stream_word() - a record with eight bytes of data into the cell at the tail of @tx,
  *  past the caches if it @may. Without a call, and with little that both ways have of
  *  their own, for the sake of the registers */
@@ -51,11 +60,7 @@ static inline void eng_stream_word(struct engine *e, struct abi_lane_tx *tx,
 				   bool may)
 {
 	if (may && likely(abi_lane_may_stream(tx))) {
-		/* an RDMA WRITE that was before it is seen before it */
-		if (unlikely(e->in_windows)) {
-			atomic_thread_fence(memory_order_seq_cst);
-			e->in_windows = false;
-		}
+		eng_fence_windows(e);
 		abi_lane_publish_stream(tx, cell, word, data, NULL, 0);
 		return;
 	}
@@ -71,10 +76,7 @@ static inline void eng_stream(struct engine *e, struct abi_lane_tx *tx, struct a
 			      uint32_t left)
 {
 	if (likely(abi_lane_may_stream(tx))) {
-		if (unlikely(e->in_windows)) {
-			atomic_thread_fence(memory_order_seq_cst);
-			e->in_windows = false;
-		}
+		eng_fence_windows(e);
 		abi_lane_publish_stream(tx, cell, word, first, rest, left);
 		return;
 	}
@@ -86,9 +88,10 @@ static inline void eng_stream(struct engine *e, struct abi_lane_tx *tx, struct a
 
 /* the headers of @s. P_Key and flags are read where they are used: what is spilled narrow
  * and loaded wide waits for the store */
-static inline void eng_small_words(const struct eng_qp *qp, struct tp_qp *tp,
-				   const struct tp_small *s, unsigned flags, uint64_t word[3])
+static inline void eng_small_words(const struct eng_qp *qp, const struct tp_small *s,
+				   unsigned flags, uint64_t word[3])
 {
+	struct tp_qp *tp = qp->tp;
 	psn_t ack;
 
 	word[0] = qp->small_word[0] | s->psn.v;
@@ -116,7 +119,7 @@ static inline void eng_small_put(const struct eng_qp *qp, const struct eng_flow 
 	uint8_t *to = cell->data;
 	uint64_t word[3];
 
-	eng_small_words(qp, qp->tp, s, flags, word);
+	eng_small_words(qp, s, flags, word);
 	if (len <= ABI_STREAM_BYTES && eng_small_streams(qp->tp, tx)) {
 		eng_stream(qp->engine, tx, cell, word, load_few(s->payload, MIN(len, 8u)),
 			   (const uint8_t *)s->payload + 8, len - MIN(len, 8u));
@@ -139,7 +142,7 @@ static inline void eng_small_put_word(struct engine *e, const struct eng_qp *qp,
 	struct abi_cell *cell = abi_lane_cell(tx->memory, tx->tail);
 	uint64_t word[3];
 
-	eng_small_words(qp, tp, s, 0, word);
+	eng_small_words(qp, s, 0, word);
 	eng_stream_word(e, tx, cell, word, data, eng_small_streams(tp, tx));
 }
 
@@ -153,16 +156,16 @@ _Static_assert(sizeof(struct tp_sge) == sizeof(struct ibv_sge) &&
 /** eng_small_wait() - start to wait for the acknowledgement of what was posted */
 void eng_small_wait(struct engine *e, struct tp_qp *tp);
 
-/* is @wr, a SEND, one of one piece, of 1 to @most bytes (inline: most[1]), and with no
- * flags but those?
+/* is @wr, a SEND, one of one piece, of 1 to most[0] bytes, or inline to most[1], and with no
+ * flags but those that are @allowed?
  *
  * Who called has looked at its opcode: both in one would be compiled into one load of two
  * members, which waits until the program's stores to them, and all before those, are
  * done; as it would wait that loads an SGE whole. */
-static inline bool eng_small_fits(const struct ibv_send_wr *wr, unsigned flags, unsigned but,
-				  const uint32_t most[2])
+static inline bool eng_small_fits(const struct ibv_send_wr *wr, unsigned flags,
+				  unsigned allowed, const uint32_t most[2])
 {
-	return wr->num_sge == 1 && !(flags & ~but) &&
+	return wr->num_sge == 1 && !(flags & ~allowed) &&
 	       wr->sg_list->length - 1 < most[flags / IBV_SEND_INLINE & 1];
 }
 
@@ -170,7 +173,7 @@ static inline bool eng_small_fits(const struct ibv_send_wr *wr, unsigned flags, 
  *  caller rings the lane. Return: false: it is not, nothing changed */
 bool eng_small_post(struct engine *e, struct eng_qp *qp, const struct ibv_send_wr *wr);
 
-/** eng_small_post_word() - the same of eight bytes at most, for which nothing has to be
+/** eng_small_post_word() - the same, step by step, of eight bytes at most, for which nothing has to be
  *  looked up: no function is called, so that all can stay in registers. Return: the lane
  *  that it is in; the caller looks at tp_small_waits(), too; NULL: nothing changed */
 static inline const struct abi_lane_tx *eng_small_post_word(struct engine *e, struct eng_qp *qp,
@@ -211,8 +214,8 @@ static inline const struct abi_lane_tx *eng_small_post_word(struct engine *e, st
 /*
  * Of a small SEND's three words all is the same in those that follow but PSN,
  * ACK, solicited, length and where the payload is; and so is the outcome of the
- * checks, until the QP changes (eng_lanes_forget()). The P_Key's is looked at each
- * time: the table is softibd's.
+ * checks, until the QP changes (eng_lanes_forget()). The P_Key's is looked at before
+ * each run of them: the table is softibd's.
  *
  * A connected QP has one peer and so one such header, its own: many of them may
  * take turns on a lane. One of UD has as many as lanes to it: the lane has it.
@@ -318,31 +321,43 @@ static inline const uint8_t *eng_small_payload(const struct abi_lane *memory,
 	return likely(len <= ABI_CELL_BYTES - ext) ? cell->data + ext : NULL;
 }
 
-/** eng_small_place() - where @bytes of a whole message go: the first piece of the
- *  receive that is next. NULL: not there, or nothing could be told of it, or
- *  somebody has to be told more */
-static inline void *eng_small_place(struct engine *e, const struct eng_qp *qp,
-				    const struct eng_rq *rq, uint32_t bytes)
+/** eng_small_room() - how many may come for @known's QP, one behind the other, before
+ *  anything but themselves has to be looked at? @at: where their completions go */
+static inline unsigned eng_small_room(const struct engine *e, const struct eng_small_header *known,
+				      struct ibv_wc **at)
 {
-	const struct tp_sge *sge = eng_rq_at(rq, rq->head)->sge;
+	const struct eng_qp *qp = known->qp;
+	unsigned room = MIN(eng_cq_room(qp->recv_cq, at), eng_rq_count(qp->recv_rq));
 
-	if (unlikely(rq->head == rq->tail || sge->length_bytes < bytes || rq->limit ||
-		     eng_cq_is_full(qp->recv_cq) || eng_spoils(e)))
-		return NULL;
-	return eng_mem_recent(e, rq->pd, sge->lkey, sge->addr, bytes, IBV_ACCESS_LOCAL_WRITE);
+	if (unlikely(qp->recv_rq->limit || eng_spoils(e)))
+		return 0;
+	return likely(qp->recv_cq->armed == ENG_DISARMED) ? room : MIN(room, 1u);
 }
 
-/** eng_small_complete() - the receive that is next has its message */
-static inline void eng_small_complete(const struct eng_small_header *known, struct eng_rq *rq,
-				      uint32_t bytes, bool solicited)
+/** eng_small_place() - where @bytes of a whole message go that has the receive @wr. *@mr:
+ *  the region of the one before, or NULL. NULL: nowhere */
+static inline void *eng_small_place(struct engine *e, uint32_t pd, const struct eng_rq_wr *wr,
+				    uint32_t bytes, const struct eng_mr **mr)
 {
-	struct eng_cq *cq = known->qp->recv_cq;
-	struct ibv_wc *wc = eng_cq_next(cq);
+	const struct tp_sge *sge = wr->sge;
+	void *to;
 
+	if (unlikely(sge->length_bytes < bytes))
+		return NULL;
+	if (likely(*mr && (*mr)->attr.key == sge->lkey))
+		return eng_mr_at(*mr, sge->addr, bytes);
+	to = eng_mem_recent(e, pd, sge->lkey, sge->addr, bytes, IBV_ACCESS_LOCAL_WRITE);
+	*mr = to ? eng_mr_used(e, sge->lkey) : NULL;
+	return to;
+}
+
+/** eng_small_tell() - fill @wc: the receive @wr has its message, of @bytes */
+static inline void eng_small_tell(const struct eng_small_header *known, const struct eng_rq_wr *wr,
+				  uint32_t bytes, struct ibv_wc *wc)
+{
 	*wc = known->wc;
-	wc->wr_id = eng_rq_at(rq, rq->head++)->wr_id;
+	wc->wr_id = wr->wr_id;
 	wc->byte_len = bytes;
-	eng_cq_added(cq, solicited);
 }
 
 #endif

@@ -201,7 +201,7 @@ void eng_pay_acks(struct engine *e, bool all)
 	struct eng_qp *qp, *tmp;
 
 	list_for_each_entry_safe(qp, tmp, &e->owing, owing_node) {
-		if (!all && qp->answers)
+		if (!all && (qp->answers || (e->more && qp->heard == e->turn)))
 			continue;
 		list_del(&qp->owing_node);
 		if (!tp_wants_transmit(qp->tp) || !list_empty(&qp->tx_node))

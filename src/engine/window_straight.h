@@ -194,7 +194,7 @@ straight_write(struct engine *e, struct eng_qp *qp, const struct ibv_send_wr *wr
 	uint32_t len = wr->sg_list->length;
 	const void *local;
 
-	if (word && unlikely(len > sizeof(uint64_t) || qp->send_cq->armed == ENG_ARMED))
+	if (word && (len > sizeof(uint64_t) || eng_cq_tells(qp->send_cq, false)))
 		return false;
 	if (unlikely(!straight_may(qp, wr, va, wr->wr.rdma.rkey, len, SLOT_WRITES)))
 		return false;

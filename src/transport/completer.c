@@ -22,7 +22,7 @@ static const uint8_t nak_status[] = {
 	[WIRE_NAK_INVALID_RD_REQUEST] = IBV_WC_REM_INV_RD_REQ_ERR,
 };
 
-/* una moves to @to, beyond what is retired */
+/* una moves to @to */
 static void advance_una(struct tp_sq *sq, psn_t to)
 {
 	/* what was acknowledged need not be sent (again) */

@@ -82,9 +82,11 @@ struct tp_sqe {
 		struct {
 			uint64_t compare_add, swap; /* atomics */
 		};
-		uint8_t brief[16]; /* others: tp_slot() */
+		uint8_t brief[sizeof(struct tp_sge)]; /* others: tp_slot() */
 	};
 } __attribute__((aligned(64)));
+_Static_assert(sizeof(struct tp_sqe) == 64 && offsetof(struct tp_sqe, brief) % 8 == 0,
+	       "a request is a cache line, and a piece is aligned in it");
 
 /** struct tp_destination - where a UD request goes */
 struct tp_destination {
@@ -313,8 +315,8 @@ static inline bool tp_take_ack(struct tp_qp *qp, psn_t *at)
 	return true;
 }
 
-/** tp_acknowledge_messages() - an ACK is asked for, of @n whole messages, 64 at most: it
- *  may wait for company */
+/** tp_acknowledge_messages() - an ACK is asked for, of @n whole messages: it may wait for
+ *  company */
 static inline void tp_acknowledge_messages(struct tp_responder *r, unsigned n)
 {
 	unsigned owed = r->owed + n;

@@ -43,9 +43,9 @@ static inline bool tp_small_knows_post(const struct tp_qp *qp)
 	return likely(qp->sq.straight && !(qp->resp.pending & (uint8_t)~TP_RESPONSE_OWED));
 }
 
-/** tp_small_sent() - what all ways of sending a small one do when it leaves, but
- *  for the timer: @sqe, at sq.next, has its PSN; @out all but payload, length
- *  and flags */
+/** tp_small_sent() - what all ways of sending a small one do when it leaves, but for
+ *  the timer and sq.next: @sqe and @out have its PSN. Who puts it together takes an ACK
+ *  along (tp_take_ack()) */
 static inline void tp_small_sent(struct tp_qp *qp, struct tp_sqe *sqe, struct tp_small *out)
 {
 	struct tp_sq *sq = &qp->sq;
@@ -169,8 +169,8 @@ static inline bool tp_small_hears(const struct tp_qp *qp, uint32_t qkey)
 	return tp_small_receives(qp) && qkey == qp->attr.qkey && !qp->resp.has_recv;
 }
 
-/** tp_small_received() - @n of them were, 64 at most, one behind the other: their bytes
- *  and completions are where they belong. Context: tp_small_expects() said yes */
+/** tp_small_received() - @n of them were, one behind the other: their bytes and completions
+ *  are where they belong. Context: tp_small_expects() said yes */
 static inline void tp_small_received(struct tp_qp *qp, unsigned n)
 {
 	struct tp_responder *r = &qp->resp;

@@ -268,7 +268,8 @@ struct tp_small {
 };
 /** tp_qp_transmit_small() - tp_qp_transmit_segment() for the common case: the
  *  next thing to send is a new SEND of RC, of at most @most bytes in one
- *  piece, and nothing is in its way. Return: false: it is not, nothing changed */
+ *  piece, and nothing is in its way. An ACK that is owed may go along
+ *  (tp_qp_take_ack()). Return: false: it is not, nothing changed */
 bool tp_qp_transmit_small(struct tp_qp *qp, struct tp_small *out, uint32_t most, mono_t now);
 /** tp_qp_wants_transmit() - cheap test: may tp_qp_transmit() return true? */
 bool tp_qp_wants_transmit(const struct tp_qp *qp);

@@ -301,6 +301,42 @@ static void what_is_too_much_for_a_poll_waits(void **state)
 	part(j);
 }
 
+/* ... of who has more to come alone: another's leave while it floods */
+static void a_flood_holds_up_its_own_acknowledgement_alone(void **state)
+{
+	struct joined *j = join_favoured();
+	struct eng_qp *quiet[2];
+	struct ibv_wc wc[64];
+	uint64_t answers;
+
+	for (unsigned i = 0; i < 24; i++)
+		recv_into(&j->w->b, i, 64 * i, 64);
+	send_some(j, 20, 0);
+	quiet[0] = j->w->a.qp;
+	quiet[1] = j->w->b.qp;
+	assert_int_equal(eng_cq_poll(j->w->b.cq, 20, wc), 20); /* all there was */
+	send_some(j, 4, 0);
+	make_qp(&j->w->a, IBV_QPT_RC, 0x13, NULL);
+	make_qp(&j->w->b, IBV_QPT_RC, 0x24, NULL);
+	to_rts(&j->w->a, 2, 0x24);
+	to_rts(&j->w->b, 1, 0x13);
+	for (unsigned i = 0; i < 32; i++)
+		recv_into(&j->w->b, i, 64 * i, 64);
+	send_some(j, 32, 0);
+	/* the quiet one's four and some of the flood, whose first was answered to learn the way */
+	answers = j->flow[1].count->packets;
+	assert_int_equal(eng_cq_poll(j->w->b.cq, 16, wc), 16);
+	assert_int_equal(j->flow[1].count->packets, answers + 1);
+	assert_int_equal(eng_cq_poll(j->w->b.cq, 16, wc), 16);
+	assert_int_equal(j->flow[1].count->packets, answers + 2);
+	assert_int_equal(tp_qp_expiry(quiet[0]->tp).ns != MONO_NEVER.ns, true);
+	assert_int_equal(eng_cq_poll(j->w->a.cq, 64, wc), 24 + 12);
+	assert_int_equal(tp_qp_expiry(quiet[0]->tp).ns, MONO_NEVER.ns);
+	eng_qp_destroy(quiet[0]);
+	eng_qp_destroy(quiet[1]);
+	part(j);
+}
+
 /* One that is spoilt ends the run, and its QP */
 static int spoil_the_third(void *ctx, uint32_t qpn, enum ibv_wc_opcode opcode)
 {
@@ -533,6 +569,7 @@ int main(void)
 		cmocka_unit_test(a_run_ends_with_its_receives),
 		cmocka_unit_test(a_run_tells_who_waits),
 		cmocka_unit_test(what_is_too_much_for_a_poll_waits),
+		cmocka_unit_test(a_flood_holds_up_its_own_acknowledgement_alone),
 		cmocka_unit_test(faults_find_each_of_a_run),
 		cmocka_unit_test(an_acknowledgement_in_a_run_is_heard),
 		cmocka_unit_test(a_strangers_record_ends_a_run),

@@ -213,6 +213,45 @@ static void who_copies_says_so(void **state)
 	munmap(guarded, 4096);
 }
 
+static unsigned polls;
+
+static void another_polls(struct copy *c)
+{
+	struct ibv_wc wc[64];
+
+	polls++;
+	assert_int_equal(eng_cq_poll(c->w->a.cq, 64, wc), 0);
+}
+
+/* what waits for its turn is copied by who polls; meanwhile another polls the same CQ */
+static void polls_of_others_take_nothing_twice(void **state)
+{
+	struct tp_sge sge = {.length_bytes = BYTES, .lkey = OWN_KEY};
+	struct tp_send_wr wr = {.wr_id = 1, .opcode = IBV_WR_RDMA_WRITE, .num_sge = 1,
+				.flags = IBV_SEND_SIGNALED, .remote_addr = 4096, .rkey = KEY,
+				.length_bytes = BYTES, .sge = &sge};
+	struct ibv_wc wc[64];
+	struct world *w;
+
+	begin(state);
+	w = copy.w;
+	sge.addr = (uintptr_t)copy.memory;
+	assert_true(tp_qp_hold(w->a.qp->tp));
+	list_add_tail(&w->a.qp->held_node, &w->a.engine->held);
+	copy.between = another_polls;
+	assert_int_equal(tp_qp_post_send(w->a.qp->tp, &wr), 0);
+	w->a.engine->cfg.unlocked = unlocked;
+	w->a.engine->put_off = true;
+	assert_int_equal(eng_cq_poll(w->a.cq, 64, wc), 1);
+	w->a.engine->cfg.unlocked = NULL;
+	assert_int_equal(wc[0].wr_id, 1);
+	assert_int_equal(wc[0].status, IBV_WC_SUCCESS);
+	assert_int_equal(eng_window_operations(w->a.engine), 1);
+	expect_empty(&w->a);
+	assert_true(polls > 0);
+	end();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -222,6 +261,7 @@ int main(void)
 		CASE(a_smaller_grant_is_not_exceeded),
 		CASE(a_key_that_ends_is_read_no_more),
 		CASE(requests_of_other_threads_keep_their_order),
+		CASE(polls_of_others_take_nothing_twice),
 		CASE(who_copies_says_so),
 	};
 
