@@ -70,8 +70,7 @@ static void phase_post(struct bench *b, enum ibv_wr_opcode opcode)
 
 	prepare(&b->end, &request, 0, opcode, b->size);
 	begin();
-	for (unsigned i = 0; i < MESSAGES; i++)
-		post_request(&b->end, &request, true);
+	post_requests(&b->end, &request, MESSAGES, true);
 	end_phase(b, "post");
 }
 

@@ -45,14 +45,6 @@ struct flight {
 	unsigned turn;	 /* the next QP's */
 };
 
-static void post_list(struct bench *b, struct request *request)
-{
-	size_t n = per_list(b);
-
-	for (size_t i = 0; i < n; i++)
-		post_request(&b->end, request, each_signaled(b) || i == n - 1);
-}
-
 static void land(struct bench *b, struct flight *f)
 {
 	size_t per_completion = each_signaled(b) ? 1 : LIST;
@@ -87,7 +79,7 @@ static uint64_t run(struct bench *b, struct flight *f)
 			land(b, f);
 			continue;
 		}
-		post_list(b, &f->request[f->turn]);
+		post_requests(&b->end, &f->request[f->turn], per_list(b), each_signaled(b));
 		f->of[f->turn] += per_list(b);
 		f->all += per_list(b);
 		f->credit -= per_list(b);

@@ -90,7 +90,7 @@ struct request {
 /* --- work.c: requests and completions; a failure ends the program --- */
 void prepare(struct end *e, struct request *r, unsigned qp, enum ibv_wr_opcode opcode,
 	     size_t size);
-void post_request(struct end *e, struct request *r, bool signaled);
+void post_requests(struct end *e, struct request *r, size_t n, bool each);
 void post_send(struct end *e, unsigned qp, enum ibv_wr_opcode opcode, size_t size,
 	       bool signaled);
 void post_at(struct end *e, enum ibv_wr_opcode opcode, size_t at, size_t size);

@@ -52,22 +52,31 @@ void prepare(struct end *e, struct request *r, unsigned qp, enum ibv_wr_opcode o
 	aim(e, qp, wr);
 }
 
-/** post_request() - what prepare() made */
-void post_request(struct end *e, struct request *r, bool signaled)
+/** post_requests() - what prepare() made, @n times; the last or, with @each, all of them
+ *  signaled */
+void post_requests(struct end *e, struct request *r, size_t n, bool each)
 {
-	r->wr.send_flags = (r->wr.send_flags & ~(unsigned)IBV_SEND_SIGNALED) |
-			   (signaled ? IBV_SEND_SIGNALED : 0u);
-	post(e, (unsigned)r->wr.wr_id, &r->wr);
+	unsigned qp = (unsigned)r->wr.wr_id;
+
+	if (each)
+		r->wr.send_flags |= IBV_SEND_SIGNALED;
+	for (; n > 1; n--)
+		post(e, qp, &r->wr);
+	r->wr.send_flags |= IBV_SEND_SIGNALED;
+	post(e, qp, &r->wr);
+	r->wr.send_flags &= ~(unsigned)IBV_SEND_SIGNALED;
 }
 
-/** post_send() - both, once */
+/** post_send() - one that is posted once */
 void post_send(struct end *e, unsigned qp, enum ibv_wr_opcode opcode, size_t size,
 	       bool signaled)
 {
 	struct request r;
 
 	prepare(e, &r, qp, opcode, size);
-	post_request(e, &r, signaled);
+	if (signaled)
+		r.wr.send_flags |= IBV_SEND_SIGNALED;
+	post(e, qp, &r.wr);
 }
 
 /** post_at() - one READ or atomic of @size bytes, @at bytes into the peer's memory */
