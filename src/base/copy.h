@@ -173,6 +173,29 @@ static inline void copy_stream(void *to, const void *from, size_t len)
 #endif
 }
 
+#ifdef __SSE2__
+typedef char copy_v32 __attribute__((vector_size(32), aligned(1), may_alias));
+
+/* copy_fresh() by registers of 32 bytes: half as many loads and stores */
+__attribute__((target("avx2"), unused)) static void copy_fresh_by_32(char *t, const char *f,
+								     size_t len)
+{
+	size_t head = MIN(-(uintptr_t)t & (sizeof(copy_v32) - 1), len);
+
+	memcpy(t, f, head);
+	t += head;
+	f += head;
+	for (len -= head; len >= 64; len -= 64, t += 64, f += 64) {
+		copy_v32 a = *(const copy_v32 *)f, b = *(const copy_v32 *)(f + 32);
+
+		_mm_prefetch(f + COPY_AHEAD_CACHE, _MM_HINT_T0);
+		*(copy_v32 *)t = a;
+		*(copy_v32 *)(t + 32) = b;
+	}
+	memcpy(t, f, len);
+}
+#endif
+
 /**
  * copy_fresh() - memcpy() of much that another core wrote just before, and will
  * write over
@@ -184,7 +207,10 @@ static inline void copy_stream(void *to, const void *from, size_t len)
 static inline void copy_fresh(void *to, const void *from, size_t len)
 {
 #ifdef __SSE2__
-	copy_aligned(to, from, len, COPY_AHEAD_CACHE, false);
+	if (likely(__builtin_cpu_supports("avx2")))
+		copy_fresh_by_32(to, from, len);
+	else
+		copy_aligned(to, from, len, COPY_AHEAD_CACHE, false);
 #else
 	memcpy(to, from, len);
 #endif

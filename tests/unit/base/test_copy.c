@@ -34,16 +34,23 @@ static void vectors_at_every_place(void **state)
 
 	for (unsigned i = 0; i < sizeof(from); i++)
 		from[i] = (uint8_t)(i * 7 + 1);
-	for (unsigned n = 0; n < 17 * 17; n++) {
+	for (unsigned n = 0; n < 33 * 17; n++) {
+		uint8_t *at = to + n % 33, *source = from + n / 33;
+
 		for (size_t len = 0; len < 3 * ROOM; len += 1 + len / 5) {
-			memset(to, 0, sizeof(to));
 			memset(want, 0, sizeof(want));
-			memcpy(want + n % 17, from + n / 17, len);
-			copy_stream(to + n % 17, from + n / 17, len);
+			memcpy(want + n % 33, source, len);
+			memset(to, 0, sizeof(to));
+			copy_stream(at, source, len);
 			assert_memory_equal(to, want, sizeof(to));
 			memset(to, 0, sizeof(to));
-			copy_fresh(to + n % 17, from + n / 17, len);
+			copy_fresh(at, source, len);
 			assert_memory_equal(to, want, sizeof(to));
+#ifdef __SSE2__
+			memset(to, 0, sizeof(to)); /* where registers are shorter */
+			copy_aligned((char *)at, (char *)source, len, COPY_AHEAD_CACHE, false);
+			assert_memory_equal(to, want, sizeof(to));
+#endif
 		}
 	}
 }
