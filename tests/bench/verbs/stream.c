@@ -5,6 +5,7 @@
  * flow control, what the server said it has receives for. SEND's server takes
  * and reposts its receives; for WRITE and READ it sleeps.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -14,7 +15,7 @@
 #define LIST	       16u	    /* requests that complete together */
 #define BATCH_BYTES    (32ul << 20) /* of large messages; small ones go by number */
 #define BATCH_MESSAGES (192u << 10)
-#define WINDOW_TRIES   2000	    /* perhaps there are none */
+#define WINDOW_TRIES   2000u	    /* perhaps there are none */
 #define WINDOW_US      1000
 #define CREDIT	       64u /* UD: receives that the server reposts before it says so */
 
@@ -94,11 +95,16 @@ static uint64_t run(struct bench *b, struct flight *f)
 /* The target moves a huge piece of memory for as long as it takes. */
 static void await_window(struct bench *b, enum ibv_wr_opcode opcode)
 {
-	for (unsigned i = 0, row = 0; i < WINDOW_TRIES && row < ALONE; i++) {
+	unsigned row = 0;
+
+	for (unsigned i = 0; i < WINDOW_TRIES && row < ALONE; i++) {
 		row = done_at_once(&b->end, opcode) ? row + 1 : 0;
 		if (!row)
 			usleep(WINDOW_US);
 	}
+	if (row < ALONE)
+		fprintf(stderr, "verbs: no window in %u tries: the figure is that of packets\n",
+			WINDOW_TRIES);
 }
 
 /* Lanes and windows exist afterwards, and caches are warm. Of a huge message the

@@ -174,6 +174,12 @@ static void all_come_in_order_and_once(void **state)
 
 /* --- one run, and what ends it --- */
 
+static void receive_some(struct joined *j, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		assert_int_equal(recv_into(&j->w->b, i, 64 * i, 64), 0);
+}
+
 static void send_some(struct joined *j, unsigned n, unsigned flags)
 {
 	for (unsigned i = 0; i < n; i++)
@@ -234,8 +240,7 @@ static void a_run_ends_with_its_receives(void **state)
 	struct joined *j = join_favoured();
 	struct ibv_wc wc[16];
 
-	for (unsigned i = 0; i < 3; i++)
-		recv_into(&j->w->b, i, 64 * i, 64);
+	receive_some(j, 3);
 	send_some(j, 5, 0);
 	assert_int_equal(eng_cq_poll(j->w->b.cq, 16, wc), 3);
 	recv_into(&j->w->b, 3, 192, 64);
@@ -256,8 +261,7 @@ static void a_run_tells_who_waits(void **state)
 		struct joined *j = join_favoured();
 		struct ibv_wc wc[16];
 
-		for (unsigned i = 0; i < 12; i++)
-			recv_into(&j->w->b, i, 64 * i, 64);
+		receive_some(j, 12);
 		send_some(j, 4, 0);
 		eng_cq_arm(j->w->b.cq, solicited);
 		assert_int_equal(eng_cq_poll(j->w->b.cq, 16, wc), 4);
@@ -279,17 +283,14 @@ static void what_is_too_much_for_a_poll_waits(void **state)
 	struct ibv_wc wc[64];
 	uint64_t answers;
 
-	for (unsigned i = 0; i < 28; i++)
-		recv_into(&j->w->b, i, 64 * i, 64);
+	receive_some(j, 28);
 	send_some(j, 28, 0);
-	answers = j->flow[1].count->packets;
 	for (unsigned got = 0; got < 28; got += 4) {
 		assert_int_equal(eng_cq_poll(j->w->b.cq, 4, wc), 4);
 		for (unsigned i = 0; i < 4; i++)
 			assert_int_equal(wc[i].wr_id, got + i);
 	}
-	for (unsigned i = 0; i < 28; i++)
-		recv_into(&j->w->b, i, 64 * i, 64);
+	receive_some(j, 28);
 	assert_int_equal(eng_cq_poll(j->w->a.cq, 64, wc), 28);
 	answers = j->flow[1].count->packets;
 	send_some(j, 28, 0);
@@ -309,8 +310,7 @@ static void a_flood_holds_up_its_own_acknowledgement_alone(void **state)
 	struct ibv_wc wc[64];
 	uint64_t answers;
 
-	for (unsigned i = 0; i < 24; i++)
-		recv_into(&j->w->b, i, 64 * i, 64);
+	receive_some(j, 24);
 	send_some(j, 20, 0);
 	quiet[0] = j->w->a.qp;
 	quiet[1] = j->w->b.qp;
@@ -320,8 +320,7 @@ static void a_flood_holds_up_its_own_acknowledgement_alone(void **state)
 	make_qp(&j->w->b, IBV_QPT_RC, 0x24, NULL);
 	to_rts(&j->w->a, 2, 0x24);
 	to_rts(&j->w->b, 1, 0x13);
-	for (unsigned i = 0; i < 32; i++)
-		recv_into(&j->w->b, i, 64 * i, 64);
+	receive_some(j, 32);
 	send_some(j, 32, 0);
 	/* the quiet one's four and some of the flood, whose first was answered to learn the way */
 	answers = j->flow[1].count->packets;
@@ -350,8 +349,7 @@ static void faults_find_each_of_a_run(void **state)
 	struct joined *j = join_favoured();
 	struct ibv_wc wc[16];
 
-	for (unsigned i = 0; i < 12; i++)
-		recv_into(&j->w->b, i, 64 * i, 64);
+	receive_some(j, 12);
 	send_some(j, 1, 0);
 	assert_int_equal(eng_cq_poll(j->w->b.cq, 16, wc), 1);
 	j->w->b.engine->cfg.completion_fault = spoil_the_third;
@@ -395,8 +393,7 @@ static void a_strangers_record_ends_a_run(void **state)
 	struct eng_stats stats;
 	struct ibv_wc wc[16];
 
-	for (unsigned i = 0; i < 12; i++)
-		recv_into(&j->w->b, i, 64 * i, 64);
+	receive_some(j, 12);
 	send_some(j, 6, 0);
 	j->in[0].rx.memory->cell[3].word[1] ^= 1; /* another QP's */
 	assert_int_equal(eng_cq_poll(j->w->b.cq, 16, wc), 3);
@@ -418,8 +415,7 @@ static struct joined *join_warm(void)
 	struct joined *j = join_favoured();
 	struct ibv_wc wc[16];
 
-	for (unsigned i = 0; i < 24; i++)
-		recv_into(&j->w->b, i, 64 * i, 64);
+	receive_some(j, 24);
 	send_some(j, 4, 0);
 	run(j->w);
 	assert_int_equal(eng_cq_poll(j->w->a.cq, 16, wc), 4);
@@ -548,8 +544,7 @@ static void a_stream_goes_on(void **state)
 	struct ibv_wc wc[32];
 
 	for (unsigned n = 0; n < 12 * ABI_LANE_CELLS; n += 24) {
-		for (unsigned i = 0; i < 24; i++)
-			recv_into(&j->w->b, i, 64 * i, 64);
+		receive_some(j, 24);
 		send_some(j, 24, 0);
 		assert_int_equal(eng_cq_poll(j->w->b.cq, 32, wc), 24);
 		assert_int_equal(eng_cq_poll(j->w->b.cq, 32, wc), 0);
