@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Completion queues: a ring of work completions per CQ (IBA v1 10.8, 11.4.2).
+ * Completion queues: a ring of work completions per CQ (IBA v1 10.8, 11.4.2). What a
+ * program receives while it polls an empty one goes past the ring, to where it polls.
  * A CQ that is armed reports one event, at the next completion that counts.
  */
 #include <string.h>

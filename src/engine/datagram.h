@@ -56,7 +56,7 @@ static inline void eng_datagram_put(struct eng_qp *qp, const struct ibv_send_wr 
 		uint32_t first = MIN(len, ABI_STREAM_FIRST - ENG_QKEY_BYTES);
 
 		eng_stream(qp->engine, tx, cell, word, qkey | load_few(payload, first) << 32,
-			   (const uint8_t *)payload + first, len - first);
+			   (const uint8_t *)payload + first, len - first, true);
 	} else {
 		memcpy(cell->data, &qkey, ENG_QKEY_BYTES);
 		if (len > ABI_CELL_BYTES - ENG_QKEY_BYTES) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * From a lane to the transport. Its sender is another program and may write
+ * From a lane to the transport; small SENDs that follow one another straight into their
+ * receives, in runs (small.h). Its sender is another program and may write
  * anything at any time: each header is read once, then checked: lengths
  * against the lane's bounds, the source LID and the P_Key against what softibd
  * announced, the source QP against the one that the destination is connected to.

@@ -242,7 +242,7 @@ static bool send_ack(struct engine *e, struct eng_qp *qp)
 		  (uint64_t)(WIRE_RC | WIRE_ACKNOWLEDGE) << 56 | tp_small_ack(qp->tp, &aeth).v;
 	word[1] = qp->small_word[1] & ~((uint64_t)ABI_RECORD_ACK_REQ << 24);
 	word[2] = qp->small_word[2] | (uint64_t)qp->tp->attr.pkey << 48;
-	eng_stream_word(e, tx, cell, word, aeth, streams);
+	eng_stream(e, tx, cell, word, aeth, NULL, 0, streams);
 	eng_lane_count(qp->flow->count, 1, qp->flow_dwords + WIRE_AETH_BYTES / 4);
 	note_dirty(e, qp->flow->lane);
 	return true;

@@ -52,30 +52,14 @@ static inline void eng_fence_windows(struct engine *e)
 	e->in_windows = false;
 }
 
-/** eng_stream_word() - a record with eight bytes of data into the cell at the tail of @tx,
- *  past the caches if it @may. Without a call, and with little that both ways have of
- *  their own, for the sake of the registers */
-static inline void eng_stream_word(struct engine *e, struct abi_lane_tx *tx,
-				   struct abi_cell *cell, const uint64_t word[3], uint64_t data,
-				   bool may)
+/** eng_stream() - a record with eight bytes of data, @first, and @left more into the cell at
+ *  the tail of @tx; past the caches if it @may. With none left there is no call in it, and
+ *  little that either way has alone, for the sake of the registers */
+__attribute__((always_inline)) static inline void
+eng_stream(struct engine *e, struct abi_lane_tx *tx, struct abi_cell *cell, const uint64_t word[3],
+	   uint64_t first, const void *rest, uint32_t left, bool may)
 {
 	if (may && likely(abi_lane_may_stream(tx))) {
-		eng_fence_windows(e);
-		abi_lane_publish_stream(tx, cell, word, data, NULL, 0);
-		return;
-	}
-	memcpy(cell->data, &data, sizeof(data));
-	abi_lane_publish_words(tx, cell, word);
-	if (may)
-		abi_lane_clear(tx, sizeof(data));
-}
-
-/** eng_stream() - the same with @left bytes more */
-static inline void eng_stream(struct engine *e, struct abi_lane_tx *tx, struct abi_cell *cell,
-			      const uint64_t word[3], uint64_t first, const void *rest,
-			      uint32_t left)
-{
-	if (likely(abi_lane_may_stream(tx))) {
 		eng_fence_windows(e);
 		abi_lane_publish_stream(tx, cell, word, first, rest, left);
 		return;
@@ -83,7 +67,8 @@ static inline void eng_stream(struct engine *e, struct abi_lane_tx *tx, struct a
 	memcpy(cell->data, &first, sizeof(first));
 	copy_few(cell->data + sizeof(first), rest, left);
 	abi_lane_publish_words(tx, cell, word);
-	abi_lane_clear(tx, sizeof(first) + left);
+	if (may)
+		abi_lane_clear(tx, sizeof(first) + left);
 }
 
 /* the headers of @s. P_Key and flags are read where they are used: what is spilled narrow
@@ -122,7 +107,7 @@ static inline void eng_small_put(const struct eng_qp *qp, const struct eng_flow 
 	eng_small_words(qp, s, flags, word);
 	if (len <= ABI_STREAM_BYTES && eng_small_streams(qp->tp, tx)) {
 		eng_stream(qp->engine, tx, cell, word, load_few(s->payload, MIN(len, 8u)),
-			   (const uint8_t *)s->payload + 8, len - MIN(len, 8u));
+			   (const uint8_t *)s->payload + 8, len - MIN(len, 8u), true);
 	} else {
 		if (len > ABI_CELL_BYTES) {
 			word[1] |= (uint64_t)ABI_RECORD_BULK << 24;
@@ -143,7 +128,7 @@ static inline void eng_small_put_word(struct engine *e, const struct eng_qp *qp,
 	uint64_t word[3];
 
 	eng_small_words(qp, s, 0, word);
-	eng_stream_word(e, tx, cell, word, data, eng_small_streams(tp, tx));
+	eng_stream(e, tx, cell, word, data, NULL, 0, eng_small_streams(tp, tx));
 }
 
 /* the SGE goes into the send queue as it is */

@@ -332,8 +332,8 @@ undo_page:
 	return ret;
 }
 
-/* all is one thread: nobody has to see anything, and the engine's lock has a favourite, who
- * posts by shorter ways */
+/* all is one thread: nobody has to see anything, and the engine's lock has a favourite, as
+ * that of a program that polls */
 static void no_barrier(void *ctx)
 {
 }
