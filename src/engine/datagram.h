@@ -120,7 +120,7 @@ static inline bool eng_datagram_receive(struct engine *e, const struct eng_lane_
 	uint8_t *to;
 
 	memcpy(&qkey, cell->data, ENG_QKEY_BYTES);
-	if (unlikely(!payload || len - 1 >= known->most_bytes ||
+	if (unlikely(!payload || len - known->least_bytes >= known->span_bytes ||
 		     !tp_small_hears(qp->tp, qkey) || !eng_small_room(e, known, &wc)))
 		return false;
 	to = eng_small_place(e, rq->pd, wr, WIRE_GRH_BYTES + len, &mr);

@@ -50,13 +50,14 @@ struct eng_lane_out {
 	struct list_head dirty_node; /* the engine's: written to, not yet flushed */
 };
 
-/** struct eng_small_header - of a small SEND that passed all checks (small.h) */
+/** struct eng_small_header - of a SEND of one record that passed all checks (small.h) */
 struct eng_small_header {
 	uint32_t to;
 	uint32_t lane; /* eng_lane_in.id: by no other did it pass */
 	uint64_t from, way;
 	struct eng_qp *qp; /* NULL: none */
-	uint32_t most_bytes;
+	uint32_t packets;		  /* it is a segment of so many */
+	uint32_t least_bytes, span_bytes; /* and has of bytes so many at least, and fewer more */
 	struct ibv_wc wc; /* its completion, but for wr_id and byte_len */
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * From a lane to the transport; small SENDs that follow one another straight into their
- * receives, in runs (small.h). Its sender is another program and may write
+ * From a lane to the transport; SENDs of one record that follow one another straight into
+ * their receives, in runs (small.h). Its sender is another program and may write
  * anything at any time: each header is read once, then checked: lengths
  * against the lane's bounds, the source LID and the P_Key against what softibd
  * announced, the source QP against the one that the destination is connected to.
@@ -223,9 +223,10 @@ static inline bool is_alike(const struct eng_small_header *known, const uint64_t
 }
 
 /*
- * Small SENDs whose like has passed, as many as come one behind the other for one QP, into
- * the receives that are next: what they have in common is looked at once, and what each
- * of them changes is written at the end. @cell, @copy: the first; its P_Key holds
+ * SENDs of one record whose like has passed, as many as come one behind the other for one
+ * QP, into the receives that are next: what they have in common is looked at once, and what
+ * each of them changes is written at the end. A long one, whose room is wanted back, is the
+ * last. @cell, @copy: the first; its P_Key holds
  *
  * Return: how many were taken, the last of which has *@bytes; 0: not even that one,
  * nothing changed
@@ -237,7 +238,7 @@ noinline static unsigned receive_run(struct engine *e, struct eng_lane_in *lane,
 	const struct eng_small_header *known = lane->known;
 	const uint64_t to_qp = (uint64_t)known->to << 32, lap = (uint64_t)0xff << 24;
 	struct eng_qp *qp = known->qp;
-	const psn_t first = qp->tp->resp.epsn;
+	psn_t next = qp->tp->resp.epsn;
 	struct eng_rq *rq = qp->recv_rq;
 	const struct eng_mr *mr = NULL;
 	uint64_t *word = copy.of;
@@ -246,21 +247,27 @@ noinline static unsigned receive_run(struct engine *e, struct eng_lane_in *lane,
 	unsigned n = 0;
 
 	most = likely(tp_small_expects(qp->tp)) ? MIN(eng_small_room(e, known, &wc), most) : 0;
-	while (n < most && (word[0] & ~lap) == (to_qp | psn_add(first, n).v)) {
+	while (n < most && (word[0] & ~lap) == (to_qp | next.v)) {
 		const uint8_t *payload = eng_small_payload(lane->rx.memory, cell, word, 0);
 		const struct eng_rq_wr *wr = eng_rq_at(rq, rq->head + n);
 		void *to;
 
 		len = abi_record_bytes(word);
-		if (unlikely(!payload || len - 1 >= known->most_bytes))
+		if (unlikely(!payload || len - known->least_bytes >= known->span_bytes))
 			break;
 		to = eng_small_place(e, rq->pd, wr, len, &mr);
 		if (unlikely(!to))
 			break;
 		*bytes = len;
 		eng_small_tell(known, wr, len, &wc[n]);
+		next = psn_add(next, known->packets);
+		n++;
+		if (unlikely(len > LONG_BYTES)) {
+			tp_put(to, payload, len, 0);
+			break;
+		}
 		copy_few(to, payload, len);
-		if (++n == most || len > LONG_BYTES)
+		if (n == most)
 			break;
 		cell = abi_lane_look(&lane->rx, lane->rx.head + n, word);
 		/* packets go first, as in receive_some() */
@@ -270,12 +277,12 @@ noinline static unsigned receive_run(struct engine *e, struct eng_lane_in *lane,
 	if (unlikely(!n))
 		return 0;
 	rq->head += n;
-	tp_small_received(qp->tp, n);
+	tp_small_received(qp->tp, n, n * known->packets);
 	eng_cq_filled(qp->recv_cq, n, word[1] & (uint64_t)ABI_RECORD_SOLICITED << 24);
 	return n;
 }
 
-/* small SENDs whose like has passed, the first of which may bring an ACK. Return: as
+/* SENDs whose like has passed, the first of which may bring an ACK. Return: as
  * receive_run() */
 static inline unsigned receive_known(struct engine *e, struct eng_lane_in *lane,
 				     const struct abi_cell *cell, const uint64_t word[3],
@@ -317,6 +324,9 @@ static unsigned receive_some(struct engine *e, struct eng_lane_in *lane, unsigne
 		if (unlikely(eng_packets_waiting(e)))
 			eng_rx_packets(e, UINT32_MAX);
 		bytes = abi_record_bytes(word);
+		/* a long copy gives the next record's line the time to come */
+		if (unlikely(bytes > LONG_BYTES))
+			__builtin_prefetch(abi_lane_cell(lane->rx.memory, lane->rx.head + 1));
 		taken = receive_known(e, lane, cell, word, most - n, &bytes);
 		if (unlikely(!taken)) {
 			receive(e, lane, cell, copy_of(word));

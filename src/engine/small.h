@@ -198,8 +198,8 @@ static inline const struct abi_lane_tx *eng_small_post_word(struct engine *e, st
 
 /*
  * Of a small SEND's three words all is the same in those that follow but PSN,
- * ACK, solicited, length and where the payload is; and so is the outcome of the
- * checks, until the QP changes (eng_lanes_forget()). The P_Key's is looked at before
+ * ACK, solicited, length and where the payload is; as of a longer one's, which is
+ * a segment of so many packets. And so is the outcome of the checks, until the QP changes (eng_lanes_forget()). The P_Key's is looked at before
  * each run of them: the table is softibd's.
  *
  * A connected QP has one peer and so one such header, its own: many of them may
@@ -241,7 +241,7 @@ static inline bool eng_small_find(const struct engine *e, struct eng_lane_in *la
 	return true;
 }
 
-/** eng_small_note() - the record passed; if it is a small SEND, and of the full
+/** eng_small_note() - the record passed; if it is a SEND as a whole, and of the full
  *  member's P_Key that @qp has itself, know its like. What other P_Keys pass,
  *  eng_pkey_passes() knows (10.9.3) */
 static inline void eng_small_note(struct eng_lane_in *lane, struct eng_qp *qp,
@@ -249,7 +249,8 @@ static inline void eng_small_note(struct eng_lane_in *lane, struct eng_qp *qp,
 {
 	bool ud = qp->init.type == IBV_QPT_UD;
 
-	if (r->opcode != ((ud ? WIRE_UD : WIRE_RC) | WIRE_SEND_ONLY) || r->packets != 1 ||
+	if (r->opcode != ((ud ? WIRE_UD : WIRE_RC) | WIRE_SEND_ONLY) ||
+	    !r->packets || (ud && r->packets > 1) ||
 	    (r->flags & (ABI_RECORD_ACK_REQ | ABI_RECORD_GRH)) != (ud ? 0 : ABI_RECORD_ACK_REQ) ||
 	    r->pkey != qp->tp->attr.pkey || r->pkey <= 0x8000)
 		return;
@@ -258,7 +259,9 @@ static inline void eng_small_note(struct eng_lane_in *lane, struct eng_qp *qp,
 		.qp = qp,
 		.lane = lane->id,
 		.to = (uint32_t)(word[0] >> 32),
-		.most_bytes = tp_mtu(qp->tp),
+		.least_bytes = ((uint32_t)r->packets - 1) * tp_mtu(qp->tp) + 1,
+		.span_bytes = tp_mtu(qp->tp),
+		.packets = r->packets,
 		.from = word[1] & ~ENG_SMALL_FREE,
 		.way = word[2] >> 18,
 		.wc = {.status = IBV_WC_SUCCESS,

@@ -46,7 +46,7 @@ bool tp_gather(struct tp_qp *qp, uint32_t index, struct tp_cursor *at,
 	return true;
 }
 
-static void put(void *to, const uint8_t *from, uint32_t len, uint32_t offset)
+void tp_put(void *to, const void *from, uint32_t len, uint32_t offset)
 {
 	if (len < LONG_BYTES)
 		memcpy(to, from, len);
@@ -74,7 +74,7 @@ enum tp_copy tp_scatter(struct tp_qp *qp, enum tp_key whose, const struct tp_sge
 						len, IBV_ACCESS_LOCAL_WRITE, whose);
 			if (unlikely(!to))
 				return TP_COPY_VIOLATION;
-			put(to, from, len, at->offset);
+			tp_put(to, from, len, at->offset);
 			from += len;
 		}
 		length_bytes -= len;

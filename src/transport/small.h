@@ -169,15 +169,15 @@ static inline bool tp_small_hears(const struct tp_qp *qp, uint32_t qkey)
 	return tp_small_receives(qp) && qkey == qp->attr.qkey && !qp->resp.has_recv;
 }
 
-/** tp_small_received() - @n of them were, one behind the other: their bytes and completions
- *  are where they belong. Context: tp_small_expects() said yes */
-static inline void tp_small_received(struct tp_qp *qp, unsigned n)
+/** tp_small_received() - @n of them were, one behind the other, of @packets in all: their
+ *  bytes and completions are where they belong. Context: tp_small_expects() said yes */
+static inline void tp_small_received(struct tp_qp *qp, unsigned n, unsigned packets)
 {
 	struct tp_responder *r = &qp->resp;
 
-	r->epsn = psn_add(r->epsn, n);
+	r->epsn = psn_add(r->epsn, packets);
 	r->msn = (r->msn + n) & 0xffffff;
-	qp->stats.rx_packets += n;
+	qp->stats.rx_packets += packets;
 	tp_acknowledge_messages(r, n);
 }
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Many small SENDs one behind the other: posted by who is favoured by the engine's
- * lock, streamed, received in runs, polled in lots of any size.
+ * Many SENDs one behind the other: posted by who is favoured by the engine's lock,
+ * streamed if they are small, received in runs, polled in lots of any size.
  */
 #include "lanes.h"
 
 #define MOST 24u	 /* receives that are posted, and messages under way */
-#define SLOT_BYTES 64u
+#define SLOT_BYTES 2500u
 #define OTHER_KEY 0x202u /* the same memory once more */
 
 static struct joined *join_favoured_as(enum ibv_qp_type type)
@@ -52,9 +52,13 @@ static unsigned draw(struct player *p, unsigned below)
 /* what message @id of a side is: the same whenever it is asked */
 static uint32_t bytes_of(unsigned who, unsigned id)
 {
-	static const uint32_t bytes[] = {8, 8, 8, 1, 3, 4, 7, 9, 16, 17, 24, 38, 39, 41, 60};
+	/* the MTU is 1024: for a while all are small, then of one packet, of two, of three */
+	static const uint32_t bytes[4][8] = {{8, 8, 1, 3, 4, 7, 9, 8},
+					     {16, 17, 24, 38, 39, 41, 60, 8},
+					     {1025, 2048, 1500, 2047, 1026, 1025, 1100, 600},
+					     {2049, 2500, 2111, 2200, 2049, 1024, 1024, 511}};
 
-	return bytes[mixed(2u * id + who) % ARRAY_SIZE(bytes)];
+	return bytes[mixed(id / 20) % 4][mixed(2u * id + who) % 8];
 }
 
 static unsigned flags_of(unsigned who, unsigned id)
@@ -63,7 +67,8 @@ static unsigned flags_of(unsigned who, unsigned id)
 					 IBV_SEND_INLINE | IBV_SEND_SIGNALED, IBV_SEND_SIGNALED};
 
 	/* now and then one that frees what is before it */
-	return flags[mixed(~(2u * id + who)) % ARRAY_SIZE(flags)] |
+	return (flags[mixed(~(2u * id + who)) % ARRAY_SIZE(flags)] &
+		(bytes_of(who, id) > 60 ? ~(unsigned)IBV_SEND_INLINE : ~0u)) |
 	       (id % 8 == 7 ? IBV_SEND_SIGNALED : 0);
 }
 
@@ -130,8 +135,8 @@ static void play(struct joined *j, uint64_t seed)
 {
 	struct player p = {.side = {&j->w->a, &j->w->b}, .seed = seed * 1000};
 
-	fill(&j->w->a, 256);
-	fill(&j->w->b, 256);
+	fill(&j->w->a, 4096);
+	fill(&j->w->b, 4096);
 	for (unsigned step = 0; step < 300; step++) {
 		unsigned who = draw(&p, 4) == 0, n = draw(&p, 24) + 1;
 
@@ -402,6 +407,41 @@ static void a_strangers_record_ends_a_run(void **state)
 	part(j);
 }
 
+/* Three segments of three packets, the last of which says it has @bytes: that is what so
+ * many packets have, or no message at all (9.7.4.1.6) */
+static void expect_segment(uint32_t bytes, bool good)
+{
+	struct joined *j = join_favoured();
+	struct ibv_wc wc[4];
+
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(recv_into(&j->w->b, i, 0, 8192), 0);
+		assert_int_equal(send(&j->w->a, (struct ibv_send_wr){.opcode = IBV_WR_SEND},
+				      2500), 0);
+	}
+	j->in[0].rx.memory->cell[2].word[2] += (uint64_t)bytes - 2500;
+	assert_int_equal(eng_cq_poll(j->w->b.cq, 2, wc), 2);
+	assert_int_equal(wc[1].byte_len, 2500);
+	run(j->w);
+	assert_int_equal(eng_cq_poll(j->w->b.cq, 4, wc), 1);
+	assert_int_equal(wc[0].status, good ? IBV_WC_SUCCESS : IBV_WC_WR_FLUSH_ERR);
+	if (good)
+		assert_int_equal(wc[0].byte_len, bytes);
+	assert_int_equal(eng_cq_poll(j->w->a.cq, 4, wc), 3);
+	assert_int_equal(wc[1].status, IBV_WC_SUCCESS);
+	assert_int_equal(wc[2].status, good ? IBV_WC_SUCCESS : IBV_WC_REM_INV_REQ_ERR);
+	part(j);
+}
+
+static void a_segment_has_what_its_packets_have(void **state)
+{
+	expect_segment(2049, true);
+	expect_segment(3072, true);
+	expect_segment(2048, false);
+	expect_segment(3073, false);
+	expect_segment(0, false);
+}
+
 /* --- what a post has to look at, however short its way --- */
 
 static void send_word(struct joined *j)
@@ -568,6 +608,7 @@ int main(void)
 		cmocka_unit_test(faults_find_each_of_a_run),
 		cmocka_unit_test(an_acknowledgement_in_a_run_is_heard),
 		cmocka_unit_test(a_strangers_record_ends_a_run),
+		cmocka_unit_test(a_segment_has_what_its_packets_have),
 		cmocka_unit_test(a_word_goes_the_way_that_holds),
 		cmocka_unit_test(a_word_of_a_qp_that_was_reset_finds_its_way),
 		cmocka_unit_test(words_wait_for_room),

@@ -240,7 +240,7 @@ static void receive_small(struct pair *p, const struct tp_small *small)
 
 	assert_true(tp_small_expects(to->qp) && psn_eq(to->qp->resp.epsn, small->psn));
 	copy_short(to->memory + (wr->sge->addr - PAIR_IOVA), small->payload, small->length_bytes);
-	tp_small_received(to->qp, 1);
+	tp_small_received(to->qp, 1, 1);
 	assert_true(psn_eq(to->qp->resp.epsn, psn_add(small->psn, 1)));
 }
 
