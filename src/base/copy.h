@@ -121,6 +121,8 @@ static inline void copy_spun_on(void *to, const void *from, size_t len)
  * processor asks for by itself ends with each. */
 #define COPY_AHEAD_MEMORY 4096
 #define COPY_AHEAD_CACHE 512
+/* from here on `rep movsb` is faster than loads and stores */
+#define COPY_WHOLE 32768
 
 /* @t is aligned; the callers' constants choose the stores */
 __attribute__((always_inline)) static inline void copy_lines(__m128i *t, const __m128i *f,
@@ -200,14 +202,15 @@ __attribute__((target("avx2"), unused)) static void copy_fresh_by_32(char *t, co
  * copy_fresh() - memcpy() of much that another core wrote just before, and will
  * write over
  *
- * memcpy() is `rep movsb` from some 2 KiB on. Between two cores of one cache, lines
- * that were read by that take the writer twice as long to write the next time,
- * more often than not; those that were loaded never do.
+ * memcpy() is `rep movsb` from some 2 KiB on, which takes long to begin and is then
+ * the faster one.
  */
 static inline void copy_fresh(void *to, const void *from, size_t len)
 {
 #ifdef __SSE2__
-	if (likely(__builtin_cpu_supports("avx2")))
+	if (len >= COPY_WHOLE)
+		memcpy(to, from, len);
+	else if (likely(__builtin_cpu_supports("avx2")))
 		copy_fresh_by_32(to, from, len);
 	else
 		copy_aligned(to, from, len, COPY_AHEAD_CACHE, false);
