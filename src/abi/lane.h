@@ -11,18 +11,19 @@
  *            so that a sender's look at it costs nothing
  *   cell[]   a ring of records, one cache line each: headers in host order and
  *            up to ABI_CELL_BYTES of extended headers and payload
- *   bulk[]   a ring of longer payloads, in the order of their records: a small
- *            one at first, all of bulk[] where much is sent
+ *   bulk[]   a ring of longer payloads, in the order of their records: a narrow
+ *            one, or all of bulk[] where much is sent in short pieces
  *
  * A record stands for one packet or for a segment of many. Its cell says itself
  * whether it is valid (cell.h): a message moves one cache line. The room of a
  * payload is given back with its cell: only the sender knows where it ended
  * (abi_lane_tx.bulk_end).
  *
- * A ring of bulk[] that is larger than the cores' own caches is the faster one:
- * lines that come round have left both of them for the cache that the cores
- * share, and neither waits for the other's. Most lanes carry little, and touch
- * no more than ABI_LANE_NARROW of it.
+ * For short payloads a ring of bulk[] that is larger than the cores' own caches is
+ * the faster one: lines that come round have left both of them for the cache that
+ * the cores share, and neither waits for the other's. Long ones are stored without
+ * being fetched, and a narrow ring leaves them and what they are copied from and to
+ * where they are. Most lanes carry little, and touch no more than ABI_LANE_NARROW.
  *
  * The receiver believes nothing: it reads each field once and checks it; a
  * sender that writes nonsense harms what it sends. The sender believes nothing
@@ -57,7 +58,8 @@
 #define ABI_LANE_FLOWS 128
 #define ABI_LANE_CELLS 1024u	   /* a power of two */
 #define ABI_LANE_BULK (2u << 20)    /* bytes, a power of two */
-#define ABI_LANE_NARROW (256u << 10) /* of them at first; a power of two */
+#define ABI_LANE_NARROW (512u << 10) /* of them in the narrow ring; a power of two */
+#define ABI_LANE_LONG (32u << 10) /* payloads that are better off in the narrow one */
 #define ABI_SEGMENT_BYTES (64u << 10)
 #define ABI_NO_LANE 0xffffffffu
 
@@ -88,7 +90,8 @@ struct abi_lane_tx {
 	uint32_t tail, head_seen;	/* cells */
 	uint32_t bulk_tail, bulk_head;	/* bytes, free running */
 	uint32_t bulk_bytes;		/* that the ring has: NARROW, or BULK */
-	bool widens;			/* it will have BULK, when its turn is there */
+	uint32_t bulk_puts;		/* payloads since it last came round */
+	bool may_widen;			/* may it have BULK? */
 	bool no_fence;			/* this process has membarrier */
 	/* by cell: bulk_tail behind its record, and whether that was a plain one */
 	uint32_t bulk_end[ABI_LANE_CELLS];
@@ -152,7 +155,8 @@ static inline bool abi_lane_has_cell(struct abi_lane_tx *tx)
 static inline uint32_t abi_lane_contiguous(const struct abi_lane_tx *tx, uint32_t least)
 {
 	uint32_t at = tx->bulk_tail & (tx->bulk_bytes - 1);
-	uint32_t room = tx->bulk_bytes - (tx->bulk_tail - tx->bulk_head);
+	uint32_t used = tx->bulk_tail - tx->bulk_head; /* more than all when it has narrowed */
+	uint32_t room = used < tx->bulk_bytes ? tx->bulk_bytes - used : 0;
 	uint32_t to_end = tx->bulk_bytes - at;
 
 	if (to_end >= least)
@@ -171,12 +175,16 @@ static inline uint32_t abi_lane_room(struct abi_lane_tx *tx, uint32_t least, uin
 	return room < ABI_SEGMENT_BYTES ? room : ABI_SEGMENT_BYTES;
 }
 
-/* At the end of the narrow ring, and where the wide one goes on: what is under
- * way lies in the same place of either. Return: where the tail is in the ring */
+/* The ring came round: it widens at the end of the narrow one, where the wide one goes
+ * on, and narrows at the end of the wide one, so that what is under way lies in the same
+ * place of either. Return: where the tail is in the ring */
 static inline uint32_t abi_lane_turn(struct abi_lane_tx *tx)
 {
-	if (tx->widens && (tx->bulk_tail & (ABI_LANE_BULK - 1)) == ABI_LANE_NARROW)
-		tx->bulk_bytes = ABI_LANE_BULK;
+	bool wide = tx->may_widen && tx->bulk_puts > tx->bulk_bytes / ABI_LANE_LONG;
+
+	if ((tx->bulk_tail & (ABI_LANE_BULK - 1)) == (wide ? ABI_LANE_NARROW : 0))
+		tx->bulk_bytes = wide ? ABI_LANE_BULK : ABI_LANE_NARROW;
+	tx->bulk_puts = 0;
 	return tx->bulk_tail & (tx->bulk_bytes - 1);
 }
 
@@ -192,6 +200,7 @@ static inline uint32_t abi_lane_take_bulk(struct abi_lane_tx *tx, uint32_t len)
 	}
 	if (!at)
 		at = abi_lane_turn(tx);
+	tx->bulk_puts++;
 	tx->bulk_tail += ALIGN_UP(len, ABI_BULK_ALIGN);
 	return at;
 }

@@ -37,8 +37,8 @@ struct eng_qp;
 /** struct eng_copy - how long payloads are copied into a lane (lane_copy.c) */
 struct eng_copy {
 	bool streams;	  /* past the caches */
-	bool wide;	  /* the ring is larger than they are */
 	uint8_t against;  /* times running that this seemed wrong */
+	uint32_t new_bytes; /* of the ring, of which nobody has touched the pages */
 	uint16_t streamed;
 };
 
@@ -46,7 +46,7 @@ struct eng_copy {
 struct eng_lane_out {
 	struct abi_lane_tx tx;
 	struct eng_copy copy;
-	unsigned *wide; /* counts it; NULL: it is none of the wide ones */
+	unsigned *wide; /* counts it; NULL: it is none of those that may be wide */
 	struct list_head dirty_node; /* the engine's: written to, not yet flushed */
 };
 

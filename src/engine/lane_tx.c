@@ -12,7 +12,7 @@
 /* extended headers with which a payload still fits in its cell: RETH, immediate */
 #define EXT_MAX 20
 #define SMALL_BYTES (ABI_CELL_BYTES - EXT_MAX)
-/* A lane that carried so much has a wide ring; no more than these, since what
+/* A lane that carried so much may have a wide ring; no more than these, since what
  * rings take of the shared cache, others lack. */
 #define WIDE_AFTER_BYTES (8u << 20)
 #define WIDE_LANES 16
@@ -21,6 +21,7 @@ void eng_lane_out_init(struct eng_lane_out *lane, struct abi_lane *memory, bool 
 {
 	memset(lane, 0, sizeof(*lane));
 	abi_lane_tx_init(&lane->tx, memory, no_fence);
+	lane->copy.new_bytes = ABI_LANE_NARROW;
 	INIT_LIST_HEAD(&lane->dirty_node);
 }
 
@@ -144,8 +145,7 @@ static void widen(struct engine *e, struct eng_lane_out *lane)
 		return;
 	lane->wide = &e->wide_lanes;
 	e->wide_lanes++;
-	lane->tx.widens = true;
-	lane->copy = (struct eng_copy){.wide = true};
+	lane->tx.may_widen = true;
 }
 
 /* where the payload goes: behind the headers, or into bulk */
@@ -291,7 +291,7 @@ static void put_record(struct engine *e, struct eng_qp *qp, struct tp_packet_out
 	} else {
 		at = payload_place(tx, cell, at, &record);
 	}
-	if (unlikely(tx->bulk_tail >= WIDE_AFTER_BYTES && !tx->widens))
+	if (unlikely(tx->bulk_tail >= WIDE_AFTER_BYTES && !tx->may_widen))
 		widen(e, flow->lane);
 	copy_payload(&flow->lane->copy, out, at);
 	abi_lane_publish(tx, &record);

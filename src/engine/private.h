@@ -130,7 +130,7 @@ struct engine {
 	struct list_head lanes; /* eng_lane_in */
 	uint32_t lane_ids; /* given to them */
 	struct list_head dirty; /* eng_lane_out: to be flushed */
-	unsigned wide_lanes; /* whose ring of payloads is or will be wide */
+	unsigned wide_lanes; /* whose ring of payloads may be wide */
 	mono_t next_expiry;  /* no QP's timer is earlier */
 	mono_t now;	     /* of the current progress */
 	uint32_t polls;	     /* since the clock was looked at */

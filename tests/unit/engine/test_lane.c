@@ -537,17 +537,20 @@ static void carry(struct joined *j, uint32_t bytes, uint64_t n)
 	assert_memory_equal(j->w->b.memory, j->w->a.memory, bytes);
 }
 
-static void a_lane_that_carries_much_has_a_wide_ring(void **state)
+static void carry_many(struct joined *j, uint32_t bytes, uint32_t total)
+{
+	for (uint64_t n = 0; n < total / bytes; n++)
+		carry(j, bytes, n);
+}
+
+static void a_lane_that_carries_much_may_have_a_wide_ring(void **state)
 {
 	struct joined *j = join();
-	uint32_t bytes = 50000;
 
-	fill(&j->w->a, bytes);
-	for (uint64_t n = 0; n < (4u << 20) / bytes; n++)
-		carry(j, bytes, n);
+	fill(&j->w->a, 50000);
+	carry_many(j, 50000, 12u << 20);
 	assert_int_equal(j->out[0].tx.bulk_bytes, ABI_LANE_NARROW);
-	for (uint64_t n = 0; n < (12u << 20) / bytes; n++)
-		carry(j, bytes, n);
+	carry_many(j, 20000, 4u << 20);
 	assert_int_equal(j->out[0].tx.bulk_bytes, ABI_LANE_BULK);
 	assert_int_equal(j->out[1].tx.bulk_bytes, ABI_LANE_NARROW);
 	assert_int_equal(*j->out[0].wide, 1);
@@ -578,7 +581,7 @@ int main(void)
 		cmocka_unit_test(the_acknowledgement_of_who_answers_goes_along),
 		cmocka_unit_test(an_acknowledgement_alone_is_a_whole_record),
 		cmocka_unit_test(rings_go_round),
-		cmocka_unit_test(a_lane_that_carries_much_has_a_wide_ring),
+		cmocka_unit_test(a_lane_that_carries_much_may_have_a_wide_ring),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
