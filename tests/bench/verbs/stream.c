@@ -11,7 +11,7 @@
 
 #include "verbs.h"
 
-#define BATCHES	       3
+#define BATCHES	       9
 #define LIST	       16u	    /* requests that complete together */
 #define BATCH_BYTES    (32ul << 20) /* of large messages; small ones go by number */
 #define BATCH_MESSAGES (192u << 10)
