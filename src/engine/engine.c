@@ -102,7 +102,7 @@ bool eng_turn_on(struct engine *e, unsigned received, bool clock)
 		eng_pay_acks(e, true);
 	else if (!list_empty(&e->owing))
 		eng_pay_acks(e, false);
-	if (busy || !list_empty(&e->tx) || unlikely(e->spoilt))
+	if (!list_empty(&e->tx) || unlikely(e->spoilt))
 		busy |= eng_tx(e);
 	return busy;
 }

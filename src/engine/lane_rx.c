@@ -299,7 +299,7 @@ static inline unsigned receive_known(struct engine *e, struct eng_lane_in *lane,
 		return 0;
 	if (qp->init.type == IBV_QPT_UD)
 		return eng_datagram_receive(e, lane, cell, word);
-	if (has_ack)
+	if (has_ack && !tp_small_acked(qp->tp, psn(word[1] >> 32 & 0xffffff)))
 		tp_qp_acked(qp->tp, psn(word[1] >> 32 & 0xffffff), e->now);
 	n = receive_run(e, lane, cell, copy_of(word), most, bytes);
 	if (unlikely(!n)) {

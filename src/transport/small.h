@@ -181,6 +181,27 @@ static inline void tp_small_received(struct tp_qp *qp, unsigned n, unsigned pack
 	tp_acknowledge_messages(r, n);
 }
 
+/** tp_small_acked() - tp_qp_acked(), when it answers the only request that is under way and
+ *  nobody asked to be told. Return: false: it does not, nothing changed */
+static inline bool tp_small_acked(struct tp_qp *qp, psn_t at)
+{
+	struct tp_sq *sq = &qp->sq;
+	const struct tp_sqe *sqe = tp_sqe(qp, sq->tail);
+
+	if (qp->state != IBV_QPS_RTS || qp->type != TP_RC || sq->head - sq->tail != 1 ||
+	    sq->next != sq->head || sq->stop || sq->block || !psn_eq(sqe->last_psn, at) ||
+	    !psn_eq(psn_add(at, 1), sq->nxt) || sqe->flags & IBV_SEND_SIGNALED ||
+	    tp_op(sqe)->flags & TP_OP_RESPONDS)
+		return false;
+	sq->tail++;
+	sq->una = sq->nxt;
+	sq->retries_left = qp->attr.retry_cnt;
+	sq->rnr_left = qp->attr.rnr_retry;
+	sq->recovering = sq->limited = false;
+	sq->timer = MONO_NEVER;
+	return true;
+}
+
 /* --- acknowledging --- */
 
 /** tp_small_acks() - is an ACK of RC all that leaves next? One that may wait for

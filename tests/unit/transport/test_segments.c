@@ -333,6 +333,63 @@ static void small_ones_are_sent_again(void **state)
 	pair_free(p);
 }
 
+static void post_small(struct pair *p, unsigned flags)
+{
+	struct tp_send_wr wr = pair_wr(p, A, IBV_WR_SEND, 1, 0x40000, 30, 0);
+	struct tp_qp *qp = p->side[A].qp;
+	struct tp_small small;
+
+	assert_true(tp_small_may_post(qp));
+	tp_small_post(qp, wr.wr_id, flags, wr.sge, p->side[A].memory + 0x40000, NULL, &small);
+	if (!tp_small_waits(qp))
+		tp_ack_wait(qp, p->now);
+}
+
+static void expect_alike(const struct tp_sq *a, const struct tp_sq *b)
+{
+	assert_int_equal(a->una.v, b->una.v);
+	assert_int_equal(a->nxt.v, b->nxt.v);
+	assert_int_equal(a->tail, b->tail);
+	assert_int_equal(a->next, b->next);
+	assert_int_equal(a->retries_left, b->retries_left);
+	assert_int_equal(a->rnr_left, b->rnr_left);
+	assert_int_equal(a->recovering, b->recovering);
+	assert_int_equal(a->limited, b->limited);
+	assert_int_equal(a->block, b->block);
+	assert_int_equal(a->timer.ns, b->timer.ns);
+}
+
+/* The straight way of an acknowledgement does what the general one does, or nothing: it is
+ * for the only request under way, of which nobody wants to hear. */
+static void the_only_request_is_acknowledged_alike(void **state)
+{
+	struct pair *p[2] = {new_pair(TP_RC, 8 * MTU), new_pair(TP_RC, 8 * MTU)};
+	struct tp_qp *general = p[0]->side[A].qp, *straight = p[1]->side[A].qp;
+	psn_t at;
+
+	for (unsigned n = 0; n < 5; n++) {
+		for (unsigned i = 0; i < 2; i++) {
+			post_small(p[i], n == 3 ? IBV_SEND_SIGNALED : 0);
+			if (n == 4)
+				post_small(p[i], 0);
+			p[i]->side[A].qp->sq.retries_left--;
+			p[i]->side[A].qp->sq.limited = true;
+		}
+		at = psn_add(straight->sq.una, 0);
+		assert_false(tp_small_acked(straight, psn_add(at, 0xffffff))); /* an old one */
+		assert_false(tp_small_acked(straight, psn_add(at, n == 4 ? 2 : 1)));
+		tp_qp_acked(general, at, p[0]->now);
+		assert_int_equal(tp_small_acked(straight, at), n < 3);
+		if (n >= 3)
+			tp_qp_acked(straight, at, p[1]->now);
+		expect_alike(&general->sq, &straight->sq);
+		assert_int_equal(straight->sq.head - straight->sq.tail, n == 4);
+		assert_false(n < 4 && tp_small_acked(straight, at)); /* once more */
+	}
+	for (unsigned i = 0; i < 2; i++)
+		pair_free(p[i]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -344,6 +401,7 @@ int main(void)
 		cmocka_unit_test(a_lost_segment_loses_its_message_alone),
 		cmocka_unit_test(shorter_segments_wait_for_no_answer_unasked),
 		cmocka_unit_test(the_straight_ways_do_the_same),
+		cmocka_unit_test(the_only_request_is_acknowledged_alike),
 		cmocka_unit_test(small_ones_are_sent_again),
 	};
 
