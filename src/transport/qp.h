@@ -32,7 +32,7 @@
 #define TP_WINDOW 256 /* request packets in flight before an ACK must come; inside a
 			 message AckReq on one packet of a quarter as many */
 #define TP_SEGMENT_WINDOW 8192 /* the same for segments, which a ring bounds */
-#define TP_ACK_MESSAGES 64     /* an ACK may wait for so many messages */
+#define TP_ACK_PACKETS 64      /* an ACK may wait for messages of so many */
 #define TP_STREAM_MESSAGES 8   /* under way; behind them nothing is urgent */
 #define TP_STREAM_ACKED 16     /* nor is an ACK that stands for so many */
 #define TP_PSN_HALF (1u << 23)
@@ -181,7 +181,7 @@ struct tp_responder {
 	uint8_t message; /* enum tp_message: the one in progress */
 	bool has_recv;	 /* recv holds a request without completion */
 	bool nak_sent;	 /* quiet until the expected PSN comes */
-	uint8_t owed;	 /* messages since the last acknowledgement */
+	uint8_t owed;	 /* packets of messages since the last acknowledgement */
 	psn_t epsn;
 	uint32_t msn;
 	uint8_t nak_syndrome;
@@ -315,21 +315,21 @@ static inline bool tp_take_ack(struct tp_qp *qp, psn_t *at)
 	return true;
 }
 
-/** tp_acknowledge_messages() - an ACK is asked for, of @n whole messages: it may wait for
- *  company */
-static inline void tp_acknowledge_messages(struct tp_responder *r, unsigned n)
+/** tp_acknowledge_messages() - an ACK is asked for, of whole messages that ended with so
+ *  many @packets: it may wait for company */
+static inline void tp_acknowledge_messages(struct tp_responder *r, unsigned packets)
 {
-	unsigned owed = r->owed + n;
+	unsigned owed = r->owed + packets;
 
 	r->owed = (uint8_t)MIN(owed, UINT8_MAX);
-	r->pending |= owed < TP_ACK_MESSAGES ? TP_RESPONSE_OWED : TP_RESPONSE_ACK;
+	r->pending |= owed < TP_ACK_PACKETS ? TP_RESPONSE_OWED : TP_RESPONSE_ACK;
 }
 
-/** tp_acknowledge() - an ACK is asked for; that of a @whole message may wait */
-static inline void tp_acknowledge(struct tp_responder *r, bool whole)
+/** tp_acknowledge() - an ACK is asked for, of @packets; that of a @whole message may wait */
+static inline void tp_acknowledge(struct tp_responder *r, bool whole, unsigned packets)
 {
 	if (whole)
-		tp_acknowledge_messages(r, 1);
+		tp_acknowledge_messages(r, packets);
 	else
 		r->pending |= TP_RESPONSE_ACK;
 }

@@ -95,7 +95,7 @@ static void expected(struct tp_qp *qp, const struct wire_packet *pkt, uint32_t f
 		if (flags & WIRE_IS_LAST)
 			r->msn = (r->msn + 1) & 0xffffff;
 		if (pkt->bth.ack_req)
-			tp_acknowledge(r, flags & WIRE_IS_LAST);
+			tp_acknowledge(r, flags & WIRE_IS_LAST, pkt->packets);
 	}
 }
 

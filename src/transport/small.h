@@ -178,7 +178,7 @@ static inline void tp_small_received(struct tp_qp *qp, unsigned n, unsigned pack
 	r->epsn = psn_add(r->epsn, packets);
 	r->msn = (r->msn + n) & 0xffffff;
 	qp->stats.rx_packets += packets;
-	tp_acknowledge_messages(r, n);
+	tp_acknowledge_messages(r, packets);
 }
 
 /** tp_small_acked() - tp_qp_acked(), when it answers the only request that is under way and

@@ -160,14 +160,14 @@ static void so_many_messages_wait_for_their_acknowledgement(void **state)
 					    .bth = {.opcode = WIRE_RC | WIRE_SEND_ONLY,
 						    .ack_req = true}};
 
-	for (unsigned n = 0; n < TP_ACK_MESSAGES; n++) {
+	for (unsigned n = 0; n < TP_ACK_PACKETS; n++) {
 		struct wire_packet pkt = message;
 
 		pair_recv(p, B, n, 0, 8);
 		pkt.bth.psn = psn(0x100 + n);
 		pair_deliver(p, B, &pkt);
 		assert_true(tp_qp_wants_transmit(p->side[B].qp));
-		assert_int_equal(tp_qp_can_wait(p->side[B].qp), n < TP_ACK_MESSAGES - 1);
+		assert_int_equal(tp_qp_can_wait(p->side[B].qp), n < TP_ACK_PACKETS - 1);
 	}
 	pair_free(p);
 }
