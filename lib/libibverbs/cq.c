@@ -186,7 +186,7 @@ EXPORT int ibv_destroy_cq(struct ibv_cq *ibcq)
 /**
  * cq_poll() - ibv_poll_cq(): the hot path, no message
  *
- * A program that finds nothing for a while gives its core away: the peer, or
+ * A program that finds nothing for a while, and moves nothing, gives its core away: the peer, or
  * softibd, may need it to answer. Where cores are free this is a short call.
  */
 int cq_poll(struct ibv_cq *ibcq, int n, struct ibv_wc *wc)
@@ -198,7 +198,7 @@ int cq_poll(struct ibv_cq *ibcq, int n, struct ibv_wc *wc)
 	found = eng_cq_poll(cq->eng, n, wc);
 	if (found)
 		patience_found(&cq->patience);
-	else if (patience_empty(&cq->patience))
+	else if (!eng_moved(to_context(ibcq->context)->engine) && patience_empty(&cq->patience))
 		progress_chase(to_context(ibcq->context));
 	return found;
 }

@@ -104,6 +104,7 @@ bool eng_turn_on(struct engine *e, unsigned received, bool clock)
 		eng_pay_acks(e, false);
 	if (!list_empty(&e->tx) || unlikely(e->spoilt))
 		busy |= eng_tx(e);
+	e->moved = busy;
 	return busy;
 }
 
@@ -186,6 +187,11 @@ bool eng_settle(struct engine *e, const struct eng_qp *qp)
 	settled = !holds_packet(e, qp);
 	eng_unlock(e);
 	return settled;
+}
+
+bool eng_moved(const struct engine *e)
+{
+	return e->moved;
 }
 
 bool eng_idle(struct engine *e)

@@ -197,6 +197,9 @@ void eng_lane_out_gone(struct eng_lane_out *lane);
  * again, for as long as the head-of-queue lifetime
  */
 bool eng_settle(struct engine *engine, const struct eng_qp *qp);
+/** eng_moved() - did the last poll or turn send or receive anything? Races do not matter */
+bool eng_moved(const struct engine *engine);
+
 /** eng_idle() - nothing to send is waiting for room on the link */
 bool eng_idle(struct engine *engine);
 
