@@ -58,6 +58,7 @@ struct eng_small_header {
 	struct eng_qp *qp; /* NULL: none */
 	uint32_t packets;		  /* it is a segment of so many */
 	uint32_t least_bytes, span_bytes; /* and has of bytes so many at least, and fewer more */
+	bool is_middle;			  /* of a longer one, and completes nothing */
 	struct ibv_wc wc; /* its completion, but for wr_id and byte_len */
 };
 

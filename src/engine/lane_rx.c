@@ -282,6 +282,32 @@ noinline static unsigned receive_run(struct engine *e, struct eng_lane_in *lane,
 	return n;
 }
 
+/* From the middle of a SEND of several records, the like of which has passed: behind what came
+ * before it, in one piece. Return: false: not all is as it should be, nothing changed */
+noinline static bool receive_middle(struct engine *e, const struct eng_lane_in *lane,
+				    const struct abi_cell *cell, struct words copy)
+{
+	const struct eng_small_header *known = lane->known;
+	const uint8_t *payload = eng_small_payload(lane->rx.memory, cell, copy.of, 0);
+	struct tp_qp *tp = known->qp->tp;
+	const struct tp_cursor *at = &tp->resp.cursor;
+	const struct tp_sge *sge = &tp->resp.recv.sge[at->sge];
+	uint32_t len = abi_record_bytes(copy.of);
+	void *to;
+
+	if (!payload || len != known->least_bytes || !tp_small_goes_on(tp) ||
+	    (copy.of[0] & 0xffffff) != tp->resp.epsn.v || at->sge >= tp->resp.recv.num_sge ||
+	    len > sge->length_bytes - at->offset)
+		return false;
+	to = eng_mem_recent(e, known->qp->recv_rq->pd, sge->lkey, sge->addr + at->offset, len,
+			    IBV_ACCESS_LOCAL_WRITE);
+	if (!to)
+		return false;
+	tp_put(to, payload, len, at->offset);
+	tp_small_went_on(tp, len, known->packets);
+	return true;
+}
+
 /* SENDs whose like has passed, the first of which may bring an ACK. Return: as
  * receive_run() */
 static inline unsigned receive_known(struct engine *e, struct eng_lane_in *lane,
@@ -301,7 +327,10 @@ static inline unsigned receive_known(struct engine *e, struct eng_lane_in *lane,
 		return eng_datagram_receive(e, lane, cell, word);
 	if (has_ack && !tp_small_acked(qp->tp, psn(word[1] >> 32 & 0xffffff)))
 		tp_qp_acked(qp->tp, psn(word[1] >> 32 & 0xffffff), e->now);
-	n = receive_run(e, lane, cell, copy_of(word), most, bytes);
+	if (unlikely(lane->known->is_middle))
+		n = receive_middle(e, lane, cell, copy_of(word));
+	else
+		n = receive_run(e, lane, cell, copy_of(word), most, bytes);
 	if (unlikely(!n)) {
 		to_transport(e, lane, qp, cell, copy_of(word));
 		return 1;

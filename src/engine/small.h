@@ -247,21 +247,23 @@ static inline bool eng_small_find(const struct engine *e, struct eng_lane_in *la
 static inline void eng_small_note(struct eng_lane_in *lane, struct eng_qp *qp,
 				  const struct abi_record *r, const uint64_t word[3])
 {
-	bool ud = qp->init.type == IBV_QPT_UD;
+	bool ud = qp->init.type == IBV_QPT_UD, middle = r->opcode == (WIRE_RC | WIRE_SEND_MIDDLE);
+	bool asks = r->flags & ABI_RECORD_ACK_REQ;
+	uint32_t least_bytes = ((uint32_t)r->packets - !middle) * tp_mtu(qp->tp) + !middle;
 
-	if (r->opcode != ((ud ? WIRE_UD : WIRE_RC) | WIRE_SEND_ONLY) ||
-	    !r->packets || (ud && r->packets > 1) ||
-	    (r->flags & (ABI_RECORD_ACK_REQ | ABI_RECORD_GRH)) != (ud ? 0 : ABI_RECORD_ACK_REQ) ||
-	    r->pkey != qp->tp->attr.pkey || r->pkey <= 0x8000)
+	if ((r->opcode != ((ud ? WIRE_UD : WIRE_RC) | WIRE_SEND_ONLY) && !middle) ||
+	    !r->packets || (ud && r->packets > 1) || asks != !(ud || middle) ||
+	    r->flags & ABI_RECORD_GRH || r->pkey != qp->tp->attr.pkey || r->pkey <= 0x8000)
 		return;
 	lane->known = ud ? &lane->datagram : &qp->known;
 	*lane->known = (struct eng_small_header){
 		.qp = qp,
 		.lane = lane->id,
 		.to = (uint32_t)(word[0] >> 32),
-		.least_bytes = ((uint32_t)r->packets - 1) * tp_mtu(qp->tp) + 1,
-		.span_bytes = tp_mtu(qp->tp),
+		.least_bytes = least_bytes,
+		.span_bytes = middle ? 1 : tp_mtu(qp->tp),
 		.packets = r->packets,
+		.is_middle = middle,
 		.from = word[1] & ~ENG_SMALL_FREE,
 		.way = word[2] >> 18,
 		.wc = {.status = IBV_WC_SUCCESS,

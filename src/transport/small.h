@@ -163,6 +163,28 @@ static inline bool tp_small_expects(const struct tp_qp *qp)
 	return likely(tp_small_receives(qp) && qp->type == TP_RC && !(is & mask));
 }
 
+/** tp_small_goes_on() - does it await more of a SEND, into a receive that it has, of RC? A
+ *  packet of its middle is to have the PSN resp.epsn */
+static inline bool tp_small_goes_on(const struct tp_qp *qp)
+{
+	const struct tp_responder *r = &qp->resp;
+
+	return qp->state == IBV_QPS_RTS && qp->type == TP_RC && r->message == TP_MESSAGE_SEND &&
+	       r->has_recv && !r->nak_sent && !(r->pending & TP_RESPONSE_NAK);
+}
+
+/** tp_small_went_on() - @len bytes of it are where they belong, in one piece, as the
+ *  payload of @packets that ask for no answer. Context: tp_small_goes_on() said yes */
+static inline void tp_small_went_on(struct tp_qp *qp, uint32_t len, unsigned packets)
+{
+	struct tp_responder *r = &qp->resp;
+
+	r->epsn = psn_add(r->epsn, packets);
+	r->received_bytes += len;
+	r->cursor.offset += len;
+	qp->stats.rx_packets += packets;
+}
+
 /** tp_small_hears() - does a UD QP, not 0 or 1, take datagrams with @qkey? */
 static inline bool tp_small_hears(const struct tp_qp *qp, uint32_t qkey)
 {

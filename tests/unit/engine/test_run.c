@@ -442,6 +442,93 @@ static void a_segment_has_what_its_packets_have(void **state)
 	expect_segment(0, false);
 }
 
+/* --- long SENDs, of four segments: 64 KiB, twice as much from the middle, the rest --- */
+
+#define LONG_MESSAGE 250000u
+
+static void post_long_receive(struct side *s, uint32_t first, uint32_t bytes)
+{
+	struct ibv_sge sge[2] = {{(uintptr_t)s->memory, first, 0x101},
+				 {(uintptr_t)s->memory + first, bytes - first, 0x101}};
+	struct ibv_recv_wr wr = {.sg_list = sge, .num_sge = first < bytes ? 2 : 1}, *bad;
+
+	assert_int_equal(eng_post_recv(s->qp, &wr, &bad), 0);
+}
+
+/* One message into two pieces, the first of @first bytes; before it comes, @harm is done to
+ * its cells. Return: A's completion; B's is alike, or the message is whole */
+static enum ibv_wc_status carry_long(uint32_t first, uint32_t bytes,
+				     void (*harm)(struct abi_lane *lane))
+{
+	struct joined *j = join_favoured();
+	enum ibv_wc_status status;
+	struct ibv_wc wc;
+
+	for (uint32_t i = 0; i < LONG_MESSAGE; i++)
+		j->w->a.memory[i] = (uint8_t)(i % 251); /* no two segments are alike */
+	post_long_receive(&j->w->b, first, bytes);
+	assert_int_equal(send(&j->w->a, (struct ibv_send_wr){.opcode = IBV_WR_SEND},
+			      LONG_MESSAGE), 0);
+	if (harm)
+		harm(j->in[0].rx.memory);
+	run(j->w);
+	clock_now = mono_add(clock_now, 10 * NSEC_PER_SEC); /* what was lost comes again */
+	run(j->w);
+	status = take(&j->w->a).status;
+	wc = take(&j->w->b);
+	if (status == IBV_WC_SUCCESS) {
+		assert_int_equal(wc.byte_len, LONG_MESSAGE);
+		assert_memory_equal(j->w->b.memory, j->w->a.memory, LONG_MESSAGE);
+	} else {
+		assert_int_not_equal(wc.status, IBV_WC_SUCCESS);
+	}
+	part(j);
+	return status;
+}
+
+/* the second comes twice, and the third not at all */
+static void lose_one(struct abi_lane *lane)
+{
+	memcpy(&lane->cell[2], &lane->cell[1], sizeof(lane->cell[2]));
+}
+
+static void shorten_one(struct abi_lane *lane)
+{
+	lane->cell[2].word[2] -= 1;
+}
+
+static void the_middle_of_a_long_one_has_a_way_of_its_own(void **state)
+{
+	for (uint32_t first = 1u << 16; first < LONG_MESSAGE; first += 13000)
+		assert_int_equal(carry_long(first, LONG_MESSAGE, NULL), IBV_WC_SUCCESS);
+	assert_int_equal(carry_long(3u << 16, LONG_MESSAGE, NULL), IBV_WC_SUCCESS);
+	assert_int_equal(carry_long(LONG_MESSAGE, LONG_MESSAGE, NULL), IBV_WC_SUCCESS);
+	assert_int_equal(carry_long(LONG_MESSAGE, LONG_MESSAGE, lose_one), IBV_WC_SUCCESS);
+	assert_int_equal(carry_long(150000, 150000, NULL), IBV_WC_REM_INV_REQ_ERR);
+	assert_int_equal(carry_long(LONG_MESSAGE, LONG_MESSAGE, shorten_one),
+			 IBV_WC_REM_INV_REQ_ERR);
+}
+
+/* Who polls gives its core away when it finds nothing for long; not while there is
+ * progress that no completion tells of */
+static void a_poll_that_moved_something_is_not_in_vain(void **state)
+{
+	struct joined *j = join_favoured();
+	struct ibv_wc wc;
+
+	assert_int_equal(eng_cq_poll(j->w->b.cq, 1, &wc), 0);
+	assert_false(eng_moved(j->w->b.engine));
+	post_long_receive(&j->w->b, LONG_MESSAGE, LONG_MESSAGE);
+	assert_int_equal(send(&j->w->a, (struct ibv_send_wr){.opcode = IBV_WR_SEND},
+			      LONG_MESSAGE), 0);
+	j->in[0].rx.memory->cell[3].word[0] ^= 1u << 24; /* its end is not there yet */
+	assert_int_equal(eng_cq_poll(j->w->b.cq, 1, &wc), 0);
+	assert_true(eng_moved(j->w->b.engine));
+	assert_int_equal(eng_cq_poll(j->w->b.cq, 1, &wc), 0);
+	assert_false(eng_moved(j->w->b.engine));
+	part(j);
+}
+
 /* --- what a post has to look at, however short its way --- */
 
 static void send_word(struct joined *j)
@@ -609,6 +696,8 @@ int main(void)
 		cmocka_unit_test(an_acknowledgement_in_a_run_is_heard),
 		cmocka_unit_test(a_strangers_record_ends_a_run),
 		cmocka_unit_test(a_segment_has_what_its_packets_have),
+		cmocka_unit_test(the_middle_of_a_long_one_has_a_way_of_its_own),
+		cmocka_unit_test(a_poll_that_moved_something_is_not_in_vain),
 		cmocka_unit_test(a_word_goes_the_way_that_holds),
 		cmocka_unit_test(a_word_of_a_qp_that_was_reset_finds_its_way),
 		cmocka_unit_test(words_wait_for_room),

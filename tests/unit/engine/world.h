@@ -12,7 +12,7 @@
 #include "runtime/rt.h"
 
 #define WIRE_PACKETS 512
-#define MEMORY 65536
+#define MEMORY (256u << 10)
 #define PKEY 0xffff
 
 struct cable {
