@@ -115,7 +115,8 @@ static void reset(struct tp_qp *qp)
 	sq->read_psns = sq->responses = 0;
 	sq->timer = MONO_NEVER;
 	sq->half_waited = false;
-	r->pending = r->message = r->owed = 0;
+	r->pending = r->message = 0;
+	tp_owes_nothing(r);
 	r->has_recv = r->nak_sent = r->established = false;
 	r->msn = r->res_head = r->res_scan = r->res_size = 0;
 }

@@ -181,7 +181,7 @@ struct tp_responder {
 	uint8_t message; /* enum tp_message: the one in progress */
 	bool has_recv;	 /* recv holds a request without completion */
 	bool nak_sent;	 /* quiet until the expected PSN comes */
-	uint8_t owed;	 /* packets of messages since the last acknowledgement */
+	uint8_t owed, owed_packets; /* messages since the last acknowledgement, and how long */
 	psn_t epsn;
 	uint32_t msn;
 	uint8_t nak_syndrome;
@@ -302,6 +302,12 @@ static inline bool tp_only_owes(const struct tp_qp *qp)
 	return qp->resp.pending == TP_RESPONSE_OWED;
 }
 
+/** tp_owes_nothing() - what was received is acknowledged */
+static inline void tp_owes_nothing(struct tp_responder *r)
+{
+	r->owed = r->owed_packets = 0;
+}
+
 /** tp_take_ack() - tp_qp_take_ack() */
 static inline bool tp_take_ack(struct tp_qp *qp, psn_t *at)
 {
@@ -310,26 +316,27 @@ static inline bool tp_take_ack(struct tp_qp *qp, psn_t *at)
 	if (!(r->pending & TP_RESPONSE_OWED))
 		return false;
 	r->pending &= (uint8_t)~TP_RESPONSE_OWED;
-	r->owed = 0;
+	tp_owes_nothing(r);
 	*at = psn_add(r->epsn, 0xffffff);
 	return true;
 }
 
-/** tp_acknowledge_messages() - an ACK is asked for, of whole messages that ended with so
- *  many @packets: it may wait for company */
-static inline void tp_acknowledge_messages(struct tp_responder *r, unsigned packets)
+/** tp_acknowledge_messages() - an ACK is asked for, of @n whole messages that ended with so
+ *  many @packets: it may wait for company, that of one message whatever its length */
+static inline void tp_acknowledge_messages(struct tp_responder *r, unsigned n, unsigned packets)
 {
-	unsigned owed = r->owed + packets;
+	unsigned owed = r->owed + n, length = r->owed_packets + packets;
 
 	r->owed = (uint8_t)MIN(owed, UINT8_MAX);
-	r->pending |= owed < TP_ACK_PACKETS ? TP_RESPONSE_OWED : TP_RESPONSE_ACK;
+	r->owed_packets = (uint8_t)MIN(length, UINT8_MAX);
+	r->pending |= owed == 1 || length < TP_ACK_PACKETS ? TP_RESPONSE_OWED : TP_RESPONSE_ACK;
 }
 
 /** tp_acknowledge() - an ACK is asked for, of @packets; that of a @whole message may wait */
 static inline void tp_acknowledge(struct tp_responder *r, bool whole, unsigned packets)
 {
 	if (whole)
-		tp_acknowledge_messages(r, packets);
+		tp_acknowledge_messages(r, 1, packets);
 	else
 		r->pending |= TP_RESPONSE_ACK;
 }

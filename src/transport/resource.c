@@ -109,7 +109,7 @@ static void queue(struct tp_responder *r, const struct tp_resource *res, uint32_
 	r->msn = res->msn;
 	/* the answer stands for the ACK of all before it */
 	r->pending = TP_RESPONSE_RESOURCE;
-	r->owed = 0;
+	tp_owes_nothing(r);
 }
 
 enum tp_verdict tp_resource_request(struct tp_qp *qp, const struct wire_packet *pkt,

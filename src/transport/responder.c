@@ -175,6 +175,6 @@ bool tp_responder_transmit(struct tp_qp *qp, struct tp_packet_out *out, uint32_t
 		return false;
 	}
 	r->pending = 0; /* a NAK acknowledges all before it */
-	r->owed = 0;
+	tp_owes_nothing(r);
 	return true;
 }

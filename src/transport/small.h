@@ -200,7 +200,7 @@ static inline void tp_small_received(struct tp_qp *qp, unsigned n, unsigned pack
 	r->epsn = psn_add(r->epsn, packets);
 	r->msn = (r->msn + n) & 0xffffff;
 	qp->stats.rx_packets += packets;
-	tp_acknowledge_messages(r, packets);
+	tp_acknowledge_messages(r, n, packets);
 }
 
 /** tp_small_acked() - tp_qp_acked(), when it answers the only request that is under way and
@@ -243,7 +243,7 @@ static inline psn_t tp_small_ack(struct tp_qp *qp, uint32_t *aeth)
 	struct tp_responder *r = &qp->resp;
 
 	r->pending = 0;
-	r->owed = 0;
+	tp_owes_nothing(r);
 	qp->stats.tx_packets++;
 	*aeth = (uint32_t)TP_ACK_NO_CREDITS << 24 | r->msn;
 	return psn_add(r->epsn, 0xffffff);

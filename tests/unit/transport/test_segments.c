@@ -151,25 +151,43 @@ static void an_acknowledgement_travels_along(void **state)
 	pair_free(p);
 }
 
-/* it may wait, but not for ever */
-static void so_many_messages_wait_for_their_acknowledgement(void **state)
+/* that of messages of so many packets may wait, but not for ever */
+static void expect_acknowledged_in_time(uint16_t packets)
 {
 	struct pair *p = new_pair(TP_RC, 8 * MTU);
-	const struct wire_packet message = {.lrh.lnh = WIRE_LNH_BTH, .payload = (void *)p,
-					    .payload_bytes = 8,
+	const struct wire_packet message = {.lrh.lnh = WIRE_LNH_BTH,
+					    .payload = p->side[A].memory,
+					    .payload_bytes = packets * MTU,
+					    .packets = packets,
 					    .bth = {.opcode = WIRE_RC | WIRE_SEND_ONLY,
 						    .ack_req = true}};
+	unsigned most = TP_ACK_PACKETS / packets;
 
-	for (unsigned n = 0; n < TP_ACK_PACKETS; n++) {
+	for (unsigned n = 0; n < most; n++) {
 		struct wire_packet pkt = message;
 
-		pair_recv(p, B, n, 0, 8);
-		pkt.bth.psn = psn(0x100 + n);
-		pair_deliver(p, B, &pkt);
+		pair_recv(p, B, n, 0, packets * MTU);
+		pkt.bth.psn = psn(0x100 + n * packets);
+		tp_qp_receive(p->side[B].qp, &pkt, p->now);
 		assert_true(tp_qp_wants_transmit(p->side[B].qp));
-		assert_int_equal(tp_qp_can_wait(p->side[B].qp), n < TP_ACK_PACKETS - 1);
+		assert_int_equal(tp_qp_can_wait(p->side[B].qp), n < most - 1);
 	}
+	pair_run(p);
+	assert_int_equal(p->side[B].qp->resp.owed + p->side[B].qp->resp.owed_packets, 0);
 	pair_free(p);
+}
+
+static void so_many_packets_wait_for_their_acknowledgement(void **state)
+{
+	struct tp_responder r = {.pending = 0};
+
+	expect_acknowledged_in_time(1);
+	expect_acknowledged_in_time(8);
+	/* one that is longer than that has company, too */
+	tp_acknowledge_messages(&r, 1, 2 * TP_ACK_PACKETS);
+	assert_int_equal(r.pending, TP_RESPONSE_OWED);
+	tp_acknowledge_messages(&r, 1, 1);
+	assert_int_equal(r.pending, TP_RESPONSE_OWED | TP_RESPONSE_ACK);
 }
 
 /* UC: a segment that is lost ends its message, and the next is whole */
@@ -397,7 +415,7 @@ int main(void)
 		cmocka_unit_test(what_came_before_is_trimmed),
 		cmocka_unit_test(reads_are_answered_in_segments),
 		cmocka_unit_test(an_acknowledgement_travels_along),
-		cmocka_unit_test(so_many_messages_wait_for_their_acknowledgement),
+		cmocka_unit_test(so_many_packets_wait_for_their_acknowledgement),
 		cmocka_unit_test(a_lost_segment_loses_its_message_alone),
 		cmocka_unit_test(shorter_segments_wait_for_no_answer_unasked),
 		cmocka_unit_test(the_straight_ways_do_the_same),
