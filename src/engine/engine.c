@@ -104,7 +104,7 @@ bool eng_turn_on(struct engine *e, unsigned received, bool clock)
 		eng_pay_acks(e, false);
 	if (!list_empty(&e->tx) || unlikely(e->spoilt))
 		busy |= eng_tx(e);
-	e->moved = busy;
+	atomic_store_explicit(&e->moved, busy, memory_order_relaxed);
 	return busy;
 }
 
@@ -191,7 +191,7 @@ bool eng_settle(struct engine *e, const struct eng_qp *qp)
 
 bool eng_moved(const struct engine *e)
 {
-	return e->moved;
+	return atomic_load_explicit(&e->moved, memory_order_relaxed);
 }
 
 bool eng_idle(struct engine *e)

@@ -136,7 +136,7 @@ struct engine {
 	uint32_t polls;	     /* since the clock was looked at */
 	bool more; /* a lane has records that were too many for this turn: */
 	uint32_t turn; /* its number */
-	bool moved; /* the last turn did something */
+	_Atomic bool moved; /* the last turn did something */
 	bool unflushed; /* packets committed since the last flush */
 	bool spoilt;	/* a QP is */
 	bool put_off;	/* something is to be done when the lock is given back */
