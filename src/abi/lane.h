@@ -90,7 +90,7 @@ struct abi_lane_tx {
 	uint32_t tail, head_seen;	/* cells */
 	uint32_t bulk_tail, bulk_head;	/* bytes, free running */
 	uint32_t bulk_bytes;		/* that the ring has: NARROW, or BULK */
-	uint32_t bulk_puts;		/* payloads since it last came round */
+	uint32_t bulk_puts, turned_at;	/* payloads since it last came round, and its tail then */
 	bool may_widen;			/* may it have BULK? */
 	bool no_fence;			/* this process has membarrier */
 	/* by cell: bulk_tail behind its record, and whether that was a plain one */
@@ -180,11 +180,13 @@ static inline uint32_t abi_lane_room(struct abi_lane_tx *tx, uint32_t least, uin
  * place of either. Return: where the tail is in the ring */
 static inline uint32_t abi_lane_turn(struct abi_lane_tx *tx)
 {
-	bool wide = tx->may_widen && tx->bulk_puts > tx->bulk_bytes / ABI_LANE_LONG;
+	uint32_t carried = tx->bulk_tail - tx->turned_at;
+	bool wide = tx->may_widen && tx->bulk_puts > carried / ABI_LANE_LONG;
 
 	if ((tx->bulk_tail & (ABI_LANE_BULK - 1)) == (wide ? ABI_LANE_NARROW : 0))
 		tx->bulk_bytes = wide ? ABI_LANE_BULK : ABI_LANE_NARROW;
 	tx->bulk_puts = 0;
+	tx->turned_at = tx->bulk_tail;
 	return tx->bulk_tail & (tx->bulk_bytes - 1);
 }
 

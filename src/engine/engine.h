@@ -38,7 +38,7 @@ struct eng_qp;
 struct eng_copy {
 	bool streams;	  /* past the caches */
 	uint8_t against;  /* times running that this seemed wrong */
-	uint32_t new_bytes; /* of the ring, of which nobody has touched the pages */
+	const uint8_t *untouched; /* here begins what has new pages */
 	uint16_t streamed;
 };
 

@@ -15,8 +15,8 @@
  * States (eng_lane_out.copy)
  *   plain    each copy is timed
  *   streams  one of PROBE_EVERY begins with PROBE_BYTES of plain, timed
- * Events: FLIPS times running the time speaks for the other state. That of the first
- * way round the ring says nothing: its pages are new.
+ * Events: FLIPS times running the time speaks for the other state. That of a copy into
+ * new pages says nothing.
  */
 #include "base/copy.h"
 #include "engine/private.h"
@@ -33,9 +33,7 @@ void eng_copy_note(struct eng_copy *c, uint32_t bytes, uint64_t ticks)
 {
 	bool slow = bytes < ticks * SLOW;
 
-	if (c->new_bytes) {
-		c->new_bytes -= MIN(c->new_bytes, bytes);
-	} else if (slow == c->streams) {
+	if (slow == c->streams) {
 		c->against = 0;
 	} else if (++c->against == FLIPS) {
 		c->against = 0;
@@ -55,7 +53,10 @@ static void copy_timed(struct eng_copy *c, uint8_t *to, const uint8_t *from, uin
 		_mm_mfence(); /* stores that wait for their lines count */
 	else
 		_mm_lfence(); /* those few are not waited for: the next copy begins meanwhile */
-	eng_copy_note(c, len, __rdtsc() - start);
+	if (to + len > c->untouched)
+		c->untouched = to + len;
+	else
+		eng_copy_note(c, len, __rdtsc() - start);
 }
 
 void eng_copy(struct eng_copy *c, uint8_t *to, const uint8_t *from, uint32_t len)

@@ -21,7 +21,6 @@ void eng_lane_out_init(struct eng_lane_out *lane, struct abi_lane *memory, bool 
 {
 	memset(lane, 0, sizeof(*lane));
 	abi_lane_tx_init(&lane->tx, memory, no_fence);
-	lane->copy.new_bytes = ABI_LANE_NARROW;
 	INIT_LIST_HEAD(&lane->dirty_node);
 }
 

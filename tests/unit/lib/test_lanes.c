@@ -503,8 +503,10 @@ static void a_ring_is_as_wide_as_suits_what_it_carries(void **state)
 	assert_int_equal(tx->bulk_bytes, ABI_LANE_NARROW); /* it may not */
 	tx->may_widen = true;
 	for (unsigned i = 0; i < 20; i++) {
-		put_many(e, &f, 9000 + 500 * i, 2 * ABI_LANE_BULK);
-		assert_int_equal(tx->bulk_bytes, ABI_LANE_BULK);
+		for (unsigned n = 0; n < 4; n++) {
+			put_many(e, &f, 9000 + 1000 * i, 2 * ABI_LANE_BULK);
+			assert_int_equal(tx->bulk_bytes, ABI_LANE_BULK);
+		}
 		put_many(e, &f, 60000 - 500 * i, 2 * ABI_LANE_BULK);
 		assert_int_equal(tx->bulk_bytes, ABI_LANE_NARROW);
 	}
