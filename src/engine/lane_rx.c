@@ -22,7 +22,13 @@ void eng_lane_add(struct engine *e, struct eng_lane_in *lane)
 
 void eng_lane_del(struct engine *e, struct eng_lane_in *lane)
 {
+	struct eng_qp *qp;
+
 	list_del(&lane->node);
+	/* what passed by this one does not by another */
+	list_for_each_entry(qp, &e->all_qps, all_node)
+		if (qp->known.lane == lane->id)
+			eng_small_forget(&qp->known);
 }
 
 void eng_lanes_forget(struct engine *e, struct eng_qp *qp)

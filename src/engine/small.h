@@ -247,7 +247,8 @@ static inline bool eng_small_find(const struct engine *e, struct eng_lane_in *la
 static inline void eng_small_note(struct eng_lane_in *lane, struct eng_qp *qp,
 				  const struct abi_record *r, const uint64_t word[3])
 {
-	bool ud = qp->init.type == IBV_QPT_UD, middle = r->opcode == (WIRE_RC | WIRE_SEND_MIDDLE);
+	bool ud = qp->init.type == IBV_QPT_UD;
+	bool middle = !ud && r->opcode == (WIRE_RC | WIRE_SEND_MIDDLE);
 	bool asks = r->flags & ABI_RECORD_ACK_REQ;
 	uint32_t least_bytes = ((uint32_t)r->packets - !middle) * tp_mtu(qp->tp) + !middle;
 
