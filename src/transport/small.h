@@ -203,8 +203,8 @@ static inline void tp_small_received(struct tp_qp *qp, unsigned n, unsigned pack
 	tp_acknowledge_messages(r, n, packets);
 }
 
-/** tp_small_acked() - tp_qp_acked(), when it answers the only request that is under way and
- *  nobody asked to be told. Return: false: it does not, nothing changed */
+/** tp_small_acked() - tp_qp_acked(), when it answers the only request that is under way.
+ *  Return: false: it does not, nothing changed */
 static inline bool tp_small_acked(struct tp_qp *qp, psn_t at)
 {
 	struct tp_sq *sq = &qp->sq;
@@ -212,9 +212,10 @@ static inline bool tp_small_acked(struct tp_qp *qp, psn_t at)
 
 	if (qp->state != IBV_QPS_RTS || qp->type != TP_RC || sq->head - sq->tail != 1 ||
 	    sq->next != sq->head || sq->stop || sq->block || !psn_eq(sqe->last_psn, at) ||
-	    !psn_eq(psn_add(at, 1), sq->nxt) || sqe->flags & IBV_SEND_SIGNALED ||
-	    tp_op(sqe)->flags & TP_OP_RESPONDS)
+	    !psn_eq(psn_add(at, 1), sq->nxt) || tp_op(sqe)->flags & TP_OP_RESPONDS)
 		return false;
+	if (sqe->flags & IBV_SEND_SIGNALED)
+		tp_sq_tell(qp, sqe, IBV_WC_SUCCESS);
 	sq->tail++;
 	sq->una = sq->nxt;
 	sq->retries_left = qp->attr.retry_cnt;
