@@ -442,6 +442,45 @@ static void a_segment_has_what_its_packets_have(void **state)
 	expect_segment(0, false);
 }
 
+/* What passed by a lane is known no longer when it ends: another of the same source would
+ * pass by it without being heard */
+static void what_is_known_ends_with_its_lane(void **state)
+{
+	struct joined *j = join_favoured();
+	struct ibv_wc wc[4];
+
+	receive_some(j, 2);
+	send_some(j, 2, 0);
+	assert_int_equal(eng_cq_poll(j->w->b.cq, 4, wc), 2);
+	assert_ptr_equal(j->w->b.qp->known.qp, j->w->b.qp);
+	eng_lane_del(j->w->b.engine, &j->in[0]);
+	assert_null(j->w->b.qp->known.qp);
+	eng_lane_add(j->w->b.engine, &j->in[0]);
+	part(j);
+}
+
+/* A record from the middle of an RC message is no datagram, however often it comes */
+static void a_datagram_has_no_middle(void **state)
+{
+	static const struct tp_av to_b = {.dlid = 2, .port_num = 1};
+	struct joined *j = join_favoured_as(IBV_QPT_UD);
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND,
+				 .wr.ud = {.ah = (void *)(uintptr_t)&to_b,
+					   .remote_qpn = 0x22,
+					   .remote_qkey = 0x1234}};
+	struct ibv_wc wc[4];
+
+	for (unsigned i = 0; i < 3; i++) {
+		_Atomic uint64_t *word = j->in[0].rx.memory->cell[i].word;
+
+		recv_into(&j->w->b, i, 8192 * i, 8192);
+		assert_int_equal(send(&j->w->a, wr, 4096), 0);
+		*word = (*word & ~(0xffull << 56)) | (uint64_t)(WIRE_RC | WIRE_SEND_MIDDLE) << 56;
+	}
+	assert_int_equal(eng_cq_poll(j->w->b.cq, 4, wc), 0);
+	part(j);
+}
+
 /* --- long SENDs, of four segments: 64 KiB, twice as much from the middle, the rest --- */
 
 #define LONG_MESSAGE 250000u
@@ -696,6 +735,8 @@ int main(void)
 		cmocka_unit_test(an_acknowledgement_in_a_run_is_heard),
 		cmocka_unit_test(a_strangers_record_ends_a_run),
 		cmocka_unit_test(a_segment_has_what_its_packets_have),
+		cmocka_unit_test(what_is_known_ends_with_its_lane),
+		cmocka_unit_test(a_datagram_has_no_middle),
 		cmocka_unit_test(the_middle_of_a_long_one_has_a_way_of_its_own),
 		cmocka_unit_test(a_poll_that_moved_something_is_not_in_vain),
 		cmocka_unit_test(a_word_goes_the_way_that_holds),
