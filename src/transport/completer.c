@@ -74,9 +74,7 @@ static bool note_progress(struct tp_qp *qp, psn_t before, mono_t now)
 
 	if (psn_eq(sq->una, before))
 		return true;
-	sq->retries_left = qp->attr.retry_cnt;
-	sq->rnr_left = qp->attr.rnr_retry;
-	sq->recovering = false;
+	tp_sq_progressed(qp);
 	sq->block &= (uint8_t)~TP_BLOCK_PROGRESS;
 	if (!(sq->block & TP_BLOCK_RNR)) {
 		if (psn_eq(sq->nxt, sq->una))

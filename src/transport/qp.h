@@ -386,6 +386,15 @@ static inline void tp_sq_retire(struct tp_sq *sq, uint32_t n)
 		sq->next = sq->tail + n;
 	sq->tail += n;
 }
+
+/** tp_sq_progressed() - una moved on: the counters of attempts begin afresh */
+static inline void tp_sq_progressed(struct tp_qp *qp)
+{
+	qp->sq.retries_left = qp->attr.retry_cnt;
+	qp->sq.rnr_left = qp->attr.rnr_retry;
+	qp->sq.recovering = false;
+}
+
 /** tp_sq_fail_next() - the request at sq.next cannot be sent: it completes
  *  with @status when those before it are done */
 void tp_sq_fail_next(struct tp_qp *qp, enum ibv_wc_status status);

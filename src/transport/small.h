@@ -164,7 +164,7 @@ static inline bool tp_small_expects(const struct tp_qp *qp)
 }
 
 /** tp_small_goes_on() - does it await more of a SEND, into a receive that it has, of RC? A
- *  packet of its middle is to have the PSN resp.epsn */
+ *  packet of its middle is to have the PSN resp.epsn, and be full (9.7.4.1) */
 static inline bool tp_small_goes_on(const struct tp_qp *qp)
 {
 	const struct tp_responder *r = &qp->resp;
@@ -203,7 +203,7 @@ static inline void tp_small_received(struct tp_qp *qp, unsigned n, unsigned pack
 	tp_acknowledge_messages(r, n, packets);
 }
 
-/** tp_small_acked() - tp_qp_acked(), when it answers the only request that is under way.
+/** tp_small_acked() - tp_qp_acked() (9.7.5), when it answers the only request under way.
  *  Return: false: it does not, nothing changed */
 static inline bool tp_small_acked(struct tp_qp *qp, psn_t at)
 {
@@ -218,9 +218,8 @@ static inline bool tp_small_acked(struct tp_qp *qp, psn_t at)
 		tp_sq_tell(qp, sqe, IBV_WC_SUCCESS);
 	sq->tail++;
 	sq->una = sq->nxt;
-	sq->retries_left = qp->attr.retry_cnt;
-	sq->rnr_left = qp->attr.rnr_retry;
-	sq->recovering = sq->limited = false;
+	tp_sq_progressed(qp);
+	sq->limited = false; /* it comes without credits */
 	sq->timer = MONO_NEVER;
 	return true;
 }
