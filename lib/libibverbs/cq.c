@@ -186,8 +186,9 @@ EXPORT int ibv_destroy_cq(struct ibv_cq *ibcq)
 /**
  * cq_poll() - ibv_poll_cq(): the hot path, no message
  *
- * A program that finds nothing for a while, and moves nothing, gives its core away: the peer, or
- * softibd, may need it to answer. Where cores are free this is a short call.
+ * A program that finds nothing for a while, and moves nothing, gives its core away:
+ * the peer, or softibd, may need it to answer. Where cores are free this is a short
+ * call.
  */
 int cq_poll(struct ibv_cq *ibcq, int n, struct ibv_wc *wc)
 {

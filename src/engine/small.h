@@ -199,8 +199,9 @@ static inline const struct abi_lane_tx *eng_small_post_word(struct engine *e, st
 /*
  * Of a small SEND's three words all is the same in those that follow but PSN,
  * ACK, solicited, length and where the payload is; as of a longer one's, which is
- * a segment of so many packets. And so is the outcome of the checks, until the QP changes (eng_lanes_forget()). The P_Key's is looked at before
- * each run of them: the table is softibd's.
+ * a segment of so many packets. And so is the outcome of the checks, until the QP
+ * changes (eng_lanes_forget()). The P_Key's is looked at before each run of them:
+ * the table is softibd's.
  *
  * A connected QP has one peer and so one such header, its own: many of them may
  * take turns on a lane. One of UD has as many as lanes to it: the lane has it.
@@ -241,27 +242,27 @@ static inline bool eng_small_find(const struct engine *e, struct eng_lane_in *la
 	return true;
 }
 
-/** eng_small_note() - the record passed; if it is a SEND as a whole, and of the full
- *  member's P_Key that @qp has itself, know its like. What other P_Keys pass,
+/** eng_small_note() - the record passed; if it is a whole SEND, or of the middle of
+ *  one, where all packets are full (9.7.4.1.6), and of the full member's P_Key that @qp has itself, know its like. What other P_Keys pass,
  *  eng_pkey_passes() knows (10.9.3) */
 static inline void eng_small_note(struct eng_lane_in *lane, struct eng_qp *qp,
 				  const struct abi_record *r, const uint64_t word[3])
 {
 	bool ud = qp->init.type == IBV_QPT_UD;
 	bool middle = !ud && r->opcode == (WIRE_RC | WIRE_SEND_MIDDLE);
-	bool asks = r->flags & ABI_RECORD_ACK_REQ;
-	uint32_t least_bytes = ((uint32_t)r->packets - !middle) * tp_mtu(qp->tp) + !middle;
+	bool only = r->opcode == ((ud ? WIRE_UD : WIRE_RC) | WIRE_SEND_ONLY);
+	uint8_t flags = only && !ud ? ABI_RECORD_ACK_REQ : 0;
+	uint32_t full = r->packets * tp_mtu(qp->tp);
 
-	if ((r->opcode != ((ud ? WIRE_UD : WIRE_RC) | WIRE_SEND_ONLY) && !middle) ||
-	    !r->packets || (ud && r->packets > 1) || asks != !(ud || middle) ||
-	    r->flags & ABI_RECORD_GRH || r->pkey != qp->tp->attr.pkey || r->pkey <= 0x8000)
+	if ((!only && !middle) || !r->packets || (ud && r->packets > 1) ||
+	    (r->flags & (ABI_RECORD_ACK_REQ | ABI_RECORD_GRH)) != flags || r->pkey != qp->tp->attr.pkey || r->pkey <= 0x8000)
 		return;
 	lane->known = ud ? &lane->datagram : &qp->known;
 	*lane->known = (struct eng_small_header){
 		.qp = qp,
 		.lane = lane->id,
 		.to = (uint32_t)(word[0] >> 32),
-		.least_bytes = least_bytes,
+		.least_bytes = middle ? full : full - tp_mtu(qp->tp) + 1,
 		.span_bytes = middle ? 1 : tp_mtu(qp->tp),
 		.packets = r->packets,
 		.is_middle = middle,
