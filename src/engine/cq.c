@@ -142,7 +142,7 @@ static int turn_and_take(struct eng_cq *cq, int n, struct ibv_wc *wc)
 	got = (int)(cq->direct - wc);
 	cq->direct = NULL;
 	cq->direct_left = 0;
-	eng_turn_on(e, received, false);
+	eng_turn_on(e, received);
 	return got;
 }
 

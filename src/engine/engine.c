@@ -9,9 +9,6 @@
 #include "engine/private.h"
 #include "runtime/rt.h"
 
-/* a look at the clock costs as much as an empty poll: do it now and then */
-#define POLLS_PER_CLOCK 64
-
 int eng_create(const struct eng_config *config, struct engine **engine)
 {
 	struct engine *e = rt_zalloc(sizeof(*e));
@@ -30,6 +27,7 @@ int eng_create(const struct eng_config *config, struct engine **engine)
 	INIT_LIST_HEAD(&e->tx);
 	INIT_LIST_HEAD(&e->held);
 	INIT_LIST_HEAD(&e->owing);
+	INIT_LIST_HEAD(&e->answering);
 	INIT_LIST_HEAD(&e->lanes);
 	INIT_LIST_HEAD(&e->dirty);
 	INIT_LIST_HEAD(&e->all_qps);
@@ -78,19 +76,13 @@ static bool run_timers(struct engine *e)
 	return true;
 }
 
-bool eng_turn(struct engine *e, bool clock)
-{
-	if (clock)
-		e->notified = false;
-	return eng_turn_on(e, eng_rx(e, ENG_RX_BUDGET), clock);
-}
-
-bool eng_turn_on(struct engine *e, unsigned received, bool clock)
+/* what is left of a turn that has @received so many. Return: true when it did anything */
+static inline bool turn_on(struct engine *e, unsigned received, bool clock)
 {
 	bool busy = received > 0;
 
 	if (clock || !list_empty(&e->tx) ||
-	    (e->next_expiry.ns != MONO_NEVER.ns && ++e->polls % POLLS_PER_CLOCK == 0))
+	    (e->next_expiry.ns != MONO_NEVER.ns && ++e->polls % ENG_POLLS_PER_CLOCK == 0))
 		e->now = e->cfg.now(e->cfg.ctx);
 	busy |= run_timers(e);
 	if (unlikely(!list_empty(&e->held)))
@@ -106,6 +98,18 @@ bool eng_turn_on(struct engine *e, unsigned received, bool clock)
 		busy |= eng_tx(e);
 	atomic_store_explicit(&e->moved, busy, memory_order_relaxed);
 	return busy;
+}
+
+bool eng_turn(struct engine *e, bool clock)
+{
+	if (clock)
+		e->notified = false;
+	return turn_on(e, eng_rx(e, ENG_RX_BUDGET), clock);
+}
+
+void eng_turn_on(struct engine *e, unsigned received)
+{
+	turn_on(e, received, false);
 }
 
 static bool progress(struct engine *e, bool clock)
@@ -144,7 +148,7 @@ mono_t eng_wake_by(const struct engine *e, mono_t now)
 {
 	mono_t by = e->next_expiry;
 
-	if (!list_empty(&e->owing))
+	if (eng_acks_wait(e))
 		by = mono_min(by, mono_add(now, ENG_ACK_NS));
 	if (!list_empty(&e->tx))
 		by = mono_min(by, mono_add(now, ENG_RETRY_NS));
@@ -199,7 +203,7 @@ bool eng_idle(struct engine *e)
 	bool idle;
 
 	eng_lock(e);
-	idle = list_empty(&e->tx) && list_empty(&e->owing);
+	idle = list_empty(&e->tx) && !eng_acks_wait(e);
 	eng_unlock(e);
 	return idle;
 }

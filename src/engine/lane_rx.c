@@ -12,6 +12,12 @@
 
 #define LONG_BYTES 512 /* the room of longer payloads is wanted back soon */
 
+/* done with @n records, the last of which has @bytes. Who takes records says so */
+static inline void consumed(struct eng_lane_in *lane, unsigned n, uint32_t bytes)
+{
+	abi_lane_consumed(&lane->rx, n, bytes > LONG_BYTES);
+}
+
 void eng_lane_add(struct engine *e, struct eng_lane_in *lane)
 {
 	eng_small_forget(&lane->datagram);
@@ -199,6 +205,7 @@ noinline static void to_transport(struct engine *e, struct eng_lane_in *lane, st
 			e->now = e->cfg.now(e->cfg.ctx);
 		tp_qp_receive(qp->tp, &pkt, e->now);
 	}
+	consumed(lane, 1, abi_record_bytes(word));
 	eng_qp_touch(qp);
 }
 
@@ -212,8 +219,10 @@ noinline static void receive(struct engine *e, struct eng_lane_in *lane, const s
 
 	abi_record_unpack(word, &record);
 	qp = admit(e, lane, &record);
-	if (unlikely(!qp))
+	if (unlikely(!qp)) {
+		consumed(lane, 1, record.length_bytes);
 		return;
+	}
 	eng_small_note(lane, qp, &record, word);
 	if (record.flags & ABI_RECORD_ACK)
 		tp_qp_acked(qp->tp, psn(record.ack_psn), e->now);
@@ -232,23 +241,23 @@ static inline bool is_alike(const struct eng_small_header *known, const uint64_t
  * SENDs of one record whose like has passed, as many as come one behind the other for one
  * QP, into the receives that are next: what they have in common is looked at once, and what
  * each of them changes is written at the end. A long one, whose room is wanted back, is the
- * last. @cell, @copy: the first; its P_Key holds
+ * last. @cell and the three words: of the first; its P_Key holds
  *
- * Return: how many were taken, the last of which has *@bytes; 0: not even that one,
- * nothing changed
+ * Return: how many were taken; 0: not even the first, nothing changed
  */
-noinline static unsigned receive_run(struct engine *e, struct eng_lane_in *lane,
-				     const struct abi_cell *cell, struct words copy,
-				     unsigned most, uint32_t *bytes)
+noinline static unsigned receive_run(struct eng_lane_in *lane, const struct abi_cell *cell,
+				     uint64_t word0, uint64_t word1, uint64_t word2,
+				     unsigned most)
 {
 	const struct eng_small_header *known = lane->known;
 	const uint64_t to_qp = (uint64_t)known->to << 32, lap = (uint64_t)0xff << 24;
+	uint64_t word[3] = {word0, word1, word2};
 	struct eng_qp *qp = known->qp;
+	struct engine *e = qp->engine;
 	psn_t next = qp->tp->resp.epsn;
 	struct eng_rq *rq = qp->recv_rq;
 	const struct eng_mr *mr = NULL;
-	uint64_t *word = copy.of;
-	uint32_t len;
+	uint32_t len, last = 0;
 	struct ibv_wc *wc;
 	unsigned n = 0;
 
@@ -264,7 +273,7 @@ noinline static unsigned receive_run(struct engine *e, struct eng_lane_in *lane,
 		to = eng_small_place(e, rq->pd, wr, len, &mr);
 		if (unlikely(!to))
 			break;
-		*bytes = len;
+		last = len;
 		eng_small_tell(known, wr, len, &wc[n]);
 		next = psn_add(next, known->packets);
 		n++;
@@ -285,16 +294,18 @@ noinline static unsigned receive_run(struct engine *e, struct eng_lane_in *lane,
 	rq->head += n;
 	tp_small_received(qp->tp, n, n * known->packets);
 	eng_cq_filled(qp->recv_cq, n, word[1] & (uint64_t)ABI_RECORD_SOLICITED << 24);
+	consumed(lane, n, last);
 	return n;
 }
 
 /* From the middle of a SEND of several records, the like of which has passed: behind what came
  * before it, in one piece. Return: false: not all is as it should be, nothing changed */
-noinline static bool receive_middle(struct engine *e, const struct eng_lane_in *lane,
-				    const struct abi_cell *cell, struct words copy)
+noinline static bool receive_middle(struct eng_lane_in *lane, const struct abi_cell *cell,
+				    struct words copy)
 {
 	const struct eng_small_header *known = lane->known;
 	const uint8_t *payload = eng_small_payload(lane->rx.memory, cell, copy.of, 0);
+	struct engine *e = known->qp->engine;
 	struct tp_qp *tp = known->qp->tp;
 	const struct tp_cursor *at = &tp->resp.cursor;
 	const struct tp_sge *sge = &tp->resp.recv.sge[at->sge];
@@ -311,16 +322,17 @@ noinline static bool receive_middle(struct engine *e, const struct eng_lane_in *
 		return false;
 	tp_put(to, payload, len, at->offset);
 	tp_small_went_on(tp, len, known->packets);
+	consumed(lane, 1, len);
 	return true;
 }
 
-/* SENDs whose like has passed, the first of which may bring an ACK. Return: as
- * receive_run() */
+/* SENDs whose like has passed, the first of which may bring an ACK. Return: how many were
+ * taken; 0: its like has not passed */
 static inline unsigned receive_known(struct engine *e, struct eng_lane_in *lane,
 				     const struct abi_cell *cell, const uint64_t word[3],
-				     unsigned most, uint32_t *bytes)
+				     unsigned most)
 {
-	bool has_ack = word[1] & (uint64_t)ABI_RECORD_ACK << 24;
+	bool touch = false;
 	struct eng_qp *qp;
 	unsigned n;
 
@@ -329,21 +341,29 @@ static inline unsigned receive_known(struct engine *e, struct eng_lane_in *lane,
 	qp = lane->known->qp;
 	if (unlikely(!eng_small_pkey_holds(qp, word)))
 		return 0;
-	if (qp->init.type == IBV_QPT_UD)
-		return eng_datagram_receive(e, lane, cell, word);
-	if (has_ack && !tp_small_acked(qp->tp, psn(word[1] >> 32 & 0xffffff)))
+	if (qp->init.type == IBV_QPT_UD) {
+		n = eng_datagram_receive(e, lane, cell, word);
+		consumed(lane, n, abi_record_bytes(word));
+		return n;
+	}
+	if (word[1] & (uint64_t)ABI_RECORD_ACK << 24 &&
+	    !tp_small_acked(qp->tp, psn(word[1] >> 32 & 0xffffff))) {
 		tp_qp_acked(qp->tp, psn(word[1] >> 32 & 0xffffff), e->now);
+		touch = true; /* more may be sent now */
+	}
 	if (unlikely(lane->known->is_middle))
-		n = receive_middle(e, lane, cell, copy_of(word));
+		n = receive_middle(lane, cell, copy_of(word));
 	else
-		n = receive_run(e, lane, cell, copy_of(word), most, bytes);
+		n = receive_run(lane, cell, word[0], word[1], word[2], most);
 	if (unlikely(!n)) {
 		to_transport(e, lane, qp, cell, copy_of(word));
 		return 1;
 	}
 	qp->heard = e->turn;
-	if (has_ack || list_empty(&qp->owing_node) || !tp_only_owes(qp->tp))
-		eng_qp_touch(qp); /* else: the same acknowledgement will answer these, too */
+	if (likely(!touch && tp_only_owes(qp->tp)))
+		eng_qp_owes(e, qp);
+	else
+		eng_qp_touch(qp);
 	return n;
 }
 
@@ -352,22 +372,19 @@ static unsigned receive_some(struct engine *e, struct eng_lane_in *lane, unsigne
 	const struct abi_cell *cell;
 	unsigned n = 0, taken;
 	uint64_t word[3];
-	uint32_t bytes;
 
 	while (n < most && (cell = abi_lane_next(&lane->rx, word))) {
 		/* what came by softibd was sent before this (abi/lane.h) */
 		if (unlikely(eng_packets_waiting(e)))
 			eng_rx_packets(e, UINT32_MAX);
-		bytes = abi_record_bytes(word);
 		/* a long copy gives the next record's line the time to come */
-		if (unlikely(bytes > LONG_BYTES))
+		if (unlikely(abi_record_bytes(word) > LONG_BYTES))
 			__builtin_prefetch(abi_lane_cell(lane->rx.memory, lane->rx.head + 1));
-		taken = receive_known(e, lane, cell, word, most - n, &bytes);
+		taken = receive_known(e, lane, cell, word, most - n);
 		if (unlikely(!taken)) {
 			receive(e, lane, cell, copy_of(word));
 			taken = 1;
 		}
-		abi_lane_consumed(&lane->rx, taken, bytes > LONG_BYTES);
 		n += taken;
 	}
 	e->more |= n == most && abi_lane_next(&lane->rx, word);

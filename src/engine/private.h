@@ -12,6 +12,8 @@
 #define ENG_RX_BUDGET 64  /* packets, and records of each lane, that a turn takes */
 #define ENG_TX_BUDGET 32  /* packets a QP may send before the next QP's turn */
 #define ENG_PORTS_MAX 255
+/* a look at the clock costs as much as an empty poll: do it now and then */
+#define ENG_POLLS_PER_CLOCK 64
 #define ENG_RECENT_MRS 4 /* a power of two */
 
 struct eng_mr {
@@ -88,7 +90,7 @@ struct eng_qp {
 	bool answers;  /* it sends since paid_at */
 	uint32_t heard; /* the engine's turn in which it received last */
 	psn_t paid_at; /* NEVER_PAID; its next PSN when an ACK went alone: does it send since? */
-	struct list_head owing_node; /* in engine.owing while an ACK may wait */
+	struct list_head owing_node; /* in engine.owing or .answering while an ACK may wait */
 	struct list_head tx_node; /* in engine.tx while it may have packets */
 	size_t held_bytes; /* of a packet that found its way full; 0: none */
 	struct eng_qp_init init; /* number, type and PD are its first */
@@ -126,7 +128,8 @@ struct engine {
 	struct eng_config cfg;
 	struct list_head tx; /* QPs that may have something to send */
 	struct list_head held; /* QPs whose requests wait for a window */
-	struct list_head owing; /* QPs whose acknowledgement may wait */
+	struct list_head owing; /* QPs whose acknowledgement may wait, */
+	struct list_head answering; /* ... and is expected to leave with an answer */
 	struct list_head lanes; /* eng_lane_in */
 	uint32_t lane_ids; /* given to them */
 	struct list_head dirty; /* eng_lane_out: to be flushed */
@@ -329,13 +332,10 @@ static inline bool eng_rq_push(struct eng_rq *rq, const struct ibv_recv_wr *wr)
 /* engine.c */
 /** eng_turn() - eng_progress() under the lock; @clock: as eng_tick() */
 bool eng_turn(struct engine *e, bool clock);
-/** eng_turn_on() - the rest of it, when eng_rx() has read so many */
-bool eng_turn_on(struct engine *e, unsigned received, bool clock);
+/** eng_turn_on() - the rest of it for who polls, when eng_rx() has read so many */
+void eng_turn_on(struct engine *e, unsigned received);
 
 /* rx.c, tx.c */
-/** eng_rx() - packets, and up to @most records of each lane. Return: how many were read;
- *  e->more: there are more */
-unsigned eng_rx(struct engine *e, unsigned most);
 /** eng_rx_packets() - all that the link has, but no more than @most */
 unsigned eng_rx_packets(struct engine *e, unsigned most);
 /** eng_own_path_bits() - of the low bits of a DLID those that @qp's port has of
@@ -352,6 +352,17 @@ unsigned eng_fill_route(const struct eng_qp *qp, const struct tp_av *av, struct 
 /** eng_pay_acks() - send the acknowledgements that waited; not @all: those of QPs that
  *  neither answer what they receive nor have heard more than this turn could read */
 void eng_pay_acks(struct engine *e, bool all);
+/** eng_acks_wait() - are there any? */
+static inline bool eng_acks_wait(const struct engine *e)
+{
+	return !list_empty(&e->owing) || !list_empty(&e->answering);
+}
+/** eng_qp_owes() - the acknowledgement that @qp owes waits */
+static inline void eng_qp_owes(struct engine *e, struct eng_qp *qp)
+{
+	if (list_empty(&qp->owing_node))
+		list_add_tail(&qp->owing_node, qp->answers ? &e->answering : &e->owing);
+}
 
 /* lane_tx.c, lane_rx.c */
 /** eng_lane_way() - by which way may @qp's next packet leave? */
@@ -371,6 +382,16 @@ static inline bool eng_packets_waiting(const struct engine *e)
 	const struct abi_ring_rx *rx = e->cfg.packets;
 
 	return !rx || atomic_load_explicit(&rx->ring->tail, memory_order_acquire) != rx->head;
+}
+/** eng_rx() - packets, and up to @most records of each lane. Return: how many were read;
+ *  e->more: there are more */
+static inline unsigned eng_rx(struct engine *e, unsigned most)
+{
+	unsigned n = 0;
+
+	if (unlikely(eng_packets_waiting(e)))
+		n = eng_rx_packets(e, ENG_RX_BUDGET);
+	return n + eng_lanes_rx(e, most);
 }
 
 /** eng_flow_drop() - @qp has no flow until it asks again */

@@ -137,12 +137,3 @@ unsigned eng_rx_packets(struct engine *e, unsigned most)
 	}
 	return n;
 }
-
-unsigned eng_rx(struct engine *e, unsigned most)
-{
-	unsigned n = 0;
-
-	if (unlikely(eng_packets_waiting(e)))
-		n = eng_rx_packets(e, ENG_RX_BUDGET);
-	return n + eng_lanes_rx(e, most);
-}

@@ -17,8 +17,8 @@ void eng_qp_touch(struct eng_qp *qp)
 	if ((qp->held_bytes || tp_wants_transmit(qp->tp)) && list_empty(&qp->tx_node)) {
 		if (!tp_can_wait(qp->tp) || !eng_flow_holds(e, qp))
 			list_add_tail(&qp->tx_node, &e->tx);
-		else if (list_empty(&qp->owing_node))
-			list_add_tail(&qp->owing_node, &e->owing);
+		else
+			eng_qp_owes(e, qp);
 	}
 	eng_note_expiry(e, qp->tp->sq.timer);
 }
@@ -196,21 +196,28 @@ void eng_tx_qp(struct engine *e, struct eng_qp *qp)
 	flush(e);
 }
 
+/* the acknowledgement that @qp owes waits no more: it leaves alone, if it had no company */
+static void pay_ack(struct engine *e, struct eng_qp *qp)
+{
+	list_del(&qp->owing_node);
+	if (!tp_wants_transmit(qp->tp) || !list_empty(&qp->tx_node))
+		return;
+	qp->answers = !psn_eq(qp->paid_at, NEVER_PAID) && !psn_eq(qp->paid_at, qp->tp->sq.nxt);
+	qp->paid_at = qp->tp->sq.nxt;
+	list_add_tail(&qp->tx_node, &e->tx);
+}
+
 void eng_pay_acks(struct engine *e, bool all)
 {
 	struct eng_qp *qp, *tmp;
 
-	list_for_each_entry_safe(qp, tmp, &e->owing, owing_node) {
-		if (!all && (qp->answers || (e->more && qp->heard == e->turn)))
-			continue;
-		list_del(&qp->owing_node);
-		if (!tp_wants_transmit(qp->tp) || !list_empty(&qp->tx_node))
-			continue; /* it had company */
-		qp->answers = !psn_eq(qp->paid_at, NEVER_PAID) &&
-			      !psn_eq(qp->paid_at, qp->tp->sq.nxt);
-		qp->paid_at = qp->tp->sq.nxt;
-		list_add_tail(&qp->tx_node, &e->tx);
-	}
+	list_for_each_entry_safe(qp, tmp, &e->owing, owing_node)
+		if (all || !e->more || qp->heard != e->turn)
+			pay_ack(e, qp);
+	if (!all)
+		return;
+	list_for_each_entry_safe(qp, tmp, &e->answering, owing_node)
+		pay_ack(e, qp);
 }
 
 bool eng_tx(struct engine *e)
