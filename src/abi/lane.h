@@ -298,6 +298,15 @@ static inline bool abi_lane_passed(const struct abi_lane_tx *tx, uint32_t positi
 
 /* --- receiving --- */
 
+/** abi_lane_stirs() - has the next cell been filled? Or half filled, if it is a streamed one */
+static inline bool abi_lane_stirs(const struct abi_lane_rx *rx)
+{
+	struct abi_cell *cell = abi_lane_cell(rx->memory, rx->head);
+	uint64_t first = atomic_load_explicit(&cell->word[0], memory_order_relaxed);
+
+	return (uint8_t)(first >> 24) == abi_lane_lap(rx->head);
+}
+
 /** abi_lane_look() - the record at @position: its headers, and the payload that
  *  is not in bulk; NULL: none yet */
 static inline const struct abi_cell *abi_lane_look(struct abi_lane_rx *rx, uint32_t position,

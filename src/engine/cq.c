@@ -126,23 +126,36 @@ void eng_cq_push(struct eng_cq *cq, const struct ibv_wc *wc, bool solicited)
 	eng_cq_added(cq, solicited || wc->status != IBV_WC_SUCCESS);
 }
 
-/* Progress, for who finds @cq empty: what is received completes where it polls to, at once.
- * Not what else a turn does: in its middle the lock may be given back, and others poll this
- * CQ, or destroy a QP, whose completions nobody may see then. Return: how many */
-static int turn_and_take(struct eng_cq *cq, int n, struct ibv_wc *wc)
+/* What is received completes where @cq is polled to, at once. Not what else a turn does: in
+ * its middle the lock may be given back, and others poll this CQ, or destroy a QP, whose
+ * completions nobody may see then. Return: how many records and packets were; *@got: and
+ * completions */
+static unsigned receive_and_take(struct eng_cq *cq, int n, struct ibv_wc *wc, int *got)
 {
 	struct engine *e = cq->engine;
 	unsigned most = n >= ENOUGH ? (unsigned)MIN(n, ENG_RX_BUDGET) : ENG_RX_BUDGET;
 	unsigned received;
-	int got;
 
 	cq->direct = wc;
 	cq->direct_left = likely(list_empty(&e->held)) ? (uint32_t)MAX(n, 0) : 0;
 	received = eng_rx(e, most);
-	got = (int)(cq->direct - wc);
+	*got = (int)(cq->direct - wc);
 	cq->direct = NULL;
 	cq->direct_left = 0;
-	eng_turn_on(e, received);
+	return received;
+}
+
+/* Progress, for who finds @cq empty. Return: how many completions that gave at once */
+static inline int turn_and_take(struct eng_cq *cq, int n, struct ibv_wc *wc)
+{
+	struct engine *e = cq->engine;
+	unsigned received = 0;
+	int got = 0;
+
+	if (eng_rx_waits(e))
+		received = receive_and_take(cq, n, wc, &got);
+	if (unlikely(!eng_turn_ends(e, received)))
+		eng_turn_on(e, received);
 	return got;
 }
 

@@ -334,6 +334,17 @@ static inline bool eng_rq_push(struct eng_rq *rq, const struct ibv_recv_wr *wr)
 bool eng_turn(struct engine *e, bool clock);
 /** eng_turn_on() - the rest of it for who polls, when eng_rx() has read so many */
 void eng_turn_on(struct engine *e, unsigned received);
+/** eng_turn_ends() - is there no such rest? Most often */
+static inline bool eng_turn_ends(struct engine *e, unsigned received)
+{
+	if (!list_empty(&e->tx) || !list_empty(&e->owing) || !list_empty(&e->held) ||
+	    e->spoilt || e->polls % ENG_POLLS_PER_CLOCK == ENG_POLLS_PER_CLOCK - 1 ||
+	    (!received && !list_empty(&e->answering)))
+		return false;
+	e->polls++;
+	atomic_store_explicit(&e->moved, received > 0, memory_order_relaxed);
+	return true;
+}
 
 /* rx.c, tx.c */
 /** eng_rx_packets() - all that the link has, but no more than @most */
@@ -382,6 +393,16 @@ static inline bool eng_packets_waiting(const struct engine *e)
 	const struct abi_ring_rx *rx = e->cfg.packets;
 
 	return !rx || atomic_load_explicit(&rx->ring->tail, memory_order_acquire) != rx->head;
+}
+/** eng_rx_waits() - is there anything for eng_rx()? */
+static inline bool eng_rx_waits(const struct engine *e)
+{
+	const struct eng_lane_in *lane;
+
+	list_for_each_entry(lane, &e->lanes, node)
+		if (abi_lane_stirs(&lane->rx))
+			return true;
+	return eng_packets_waiting(e);
 }
 /** eng_rx() - packets, and up to @most records of each lane. Return: how many were read;
  *  e->more: there are more */
