@@ -159,6 +159,19 @@ static inline int turn_and_take(struct eng_cq *cq, int n, struct ibv_wc *wc)
 	return got;
 }
 
+/* up to @n that wait in the ring. Return: how many */
+static inline int take(struct eng_cq *cq, int n, struct ibv_wc *wc)
+{
+	const struct ibv_wc *ring = cq->ring;
+	uint32_t head = cq->head, mask = cq->mask, waiting = cq->tail - head;
+	uint32_t taken = n > 0 ? MIN((uint32_t)n, waiting) : 0;
+
+	for (uint32_t end = head + taken; head != end; head++)
+		*wc++ = ring[head & mask];
+	cq->head = head;
+	return (int)taken;
+}
+
 int eng_cq_poll(struct eng_cq *cq, int n, struct ibv_wc *wc)
 {
 	struct engine *e = cq->engine;
@@ -169,8 +182,8 @@ int eng_cq_poll(struct eng_cq *cq, int n, struct ibv_wc *wc)
 		eng_lock(e);
 	else if (cq->head == cq->tail)
 		got = turn_and_take(cq, n, wc);
-	while (got < n && cq->head != cq->tail)
-		wc[got++] = cq->ring[cq->head++ & cq->mask];
+	if (cq->head != cq->tail)
+		got += take(cq, n - got, wc + got);
 	if (unlikely(!got && n > 0 && cq->overrun))
 		got = -EIO;
 	eng_unlock(e);

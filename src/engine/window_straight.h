@@ -112,6 +112,20 @@ static inline bool window_signals(const struct eng_qp *qp, const struct ibv_send
 	return wr->send_flags & IBV_SEND_SIGNALED || qp->init.sq_sig_all;
 }
 
+/* @wc is the completion of @wr */
+static inline void window_tell(const struct eng_qp *qp, const struct ibv_send_wr *wr,
+			       enum ibv_wc_opcode opcode, uint32_t length_bytes,
+			       struct ibv_wc *wc)
+{
+	*wc = (struct ibv_wc){
+		.wr_id = wr->wr_id,
+		.status = IBV_WC_SUCCESS,
+		.opcode = opcode,
+		.byte_len = length_bytes,
+		.qp_num = qp->init.qpn,
+	};
+}
+
 /** window_complete() - its completion, of @opcode, if it is to have one */
 static inline void window_complete(struct eng_qp *qp, const struct ibv_send_wr *wr,
 				   enum ibv_wc_opcode opcode, uint32_t length_bytes)
@@ -120,14 +134,18 @@ static inline void window_complete(struct eng_qp *qp, const struct ibv_send_wr *
 
 	if (!window_signals(qp, wr))
 		return;
-	*eng_cq_next(cq) = (struct ibv_wc){
-		.wr_id = wr->wr_id,
-		.status = IBV_WC_SUCCESS,
-		.opcode = opcode,
-		.byte_len = length_bytes,
-		.qp_num = qp->init.qpn,
-	};
+	window_tell(qp, wr, opcode, length_bytes, eng_cq_next(cq));
 	eng_cq_added(cq, false);
+}
+
+/* the same for who posts, when it is to have one and nobody waits for it */
+static inline void straight_complete_word(struct eng_qp *qp, const struct ibv_send_wr *wr,
+					  uint32_t length_bytes)
+{
+	struct eng_cq *cq = qp->send_cq;
+
+	window_tell(qp, wr, IBV_WC_RDMA_WRITE, length_bytes, &cq->ring[cq->tail & cq->mask]);
+	cq->tail++;
 }
 
 /* --- the straight way --- */
@@ -192,6 +210,7 @@ straight_write(struct engine *e, struct eng_qp *qp, const struct ibv_send_wr *wr
 	const struct slot *s = qp->slot;
 	uint64_t va = wr->wr.rdma.remote_addr;
 	uint32_t len = wr->sg_list->length;
+	struct abi_window_count *count;
 	const void *local;
 
 	if (word && (len > sizeof(uint64_t) || eng_cq_tells(qp->send_cq, false)))
@@ -207,7 +226,16 @@ straight_write(struct engine *e, struct eng_qp *qp, const struct ibv_send_wr *wr
 	else
 		copy_spun_on(in_window(s, va), local, len);
 	window_leave(page);
-	straight_end(qp, s, wr, IBV_ACCESS_REMOTE_WRITE, IBV_WC_RDMA_WRITE, len);
+	if (!word) {
+		straight_end(qp, s, wr, IBV_ACCESS_REMOTE_WRITE, IBV_WC_RDMA_WRITE, len);
+		return true;
+	}
+	count = s->count;
+	eng_window_add(&count->writes, 1);
+	eng_window_add(&count->write_dwords, (len + 3) / 4);
+	qp->window_run = 0;
+	if (window_signals(qp, wr))
+		straight_complete_word(qp, wr, len);
 	return true;
 }
 
