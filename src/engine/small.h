@@ -95,8 +95,9 @@ static inline bool eng_small_streams(const struct tp_qp *tp, const struct abi_la
 
 /** eng_small_put() - into the cell at the tail of the lane of @flow, @qp's.
  *  @flags: of the request */
-static inline void eng_small_put(const struct eng_qp *qp, const struct eng_flow *flow,
-				 const struct tp_small *s, unsigned flags)
+__attribute__((always_inline)) static inline void
+eng_small_put(const struct eng_qp *qp, const struct eng_flow *flow, const struct tp_small *s,
+	      unsigned flags)
 {
 	struct abi_lane_tx *tx = &flow->lane->tx;
 	struct abi_cell *cell = abi_lane_cell(tx->memory, tx->tail);
