@@ -175,6 +175,14 @@ static inline uint32_t abi_lane_room(struct abi_lane_tx *tx, uint32_t least, uin
 	return room < ABI_SEGMENT_BYTES ? room : ABI_SEGMENT_BYTES;
 }
 
+/** abi_lane_fits() - is there room for a payload of @len, in one piece? */
+static inline bool abi_lane_fits(struct abi_lane_tx *tx, uint32_t len)
+{
+	uint32_t at = tx->bulk_tail & (tx->bulk_bytes - 1), used = tx->bulk_tail - tx->bulk_head;
+
+	return likely(MAX(at, used) + len <= tx->bulk_bytes) || abi_lane_room(tx, len, len) >= len;
+}
+
 /* The ring came round: it widens at the end of the narrow one, where the wide one goes
  * on, and narrows at the end of the wide one, so that what is under way lies in the same
  * place of either. Return: where the tail is in the ring */

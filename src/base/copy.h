@@ -10,7 +10,7 @@
 
 #include "base/types.h"
 
-/** copy_short() - memcpy() of a few bytes, 48 at most: two or three moves that
+/** copy_short() - memcpy() of a few bytes, 64 at most: two to four moves that
  *  overlap where the length is no power of two */
 static inline void copy_short(void *to, const void *from, size_t len)
 {
@@ -20,8 +20,11 @@ static inline void copy_short(void *to, const void *from, size_t len)
 	if (likely(len == 8)) {
 		memcpy(t, f, 8);
 	} else if (len >= 16) {
-		if (len > 32)
+		if (len > 32) {
+			if (len > 48)
+				memcpy(t + 32, f + 32, 16);
 			memcpy(t + 16, f + 16, 16);
+		}
 		memcpy(t, f, 16);
 		memcpy(t + len - 16, f + len - 16, 16);
 	} else if (len > 8) {
@@ -61,7 +64,7 @@ static inline uint64_t load_few(const void *from, size_t len)
 /** copy_few() - memcpy(), of a few bytes more often than not */
 static inline void copy_few(void *to, const void *from, size_t len)
 {
-	if (likely(len <= 48))
+	if (likely(len <= 64))
 		copy_short(to, from, len);
 	else
 		memcpy(to, from, len);

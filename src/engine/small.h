@@ -40,7 +40,7 @@ static inline void eng_lane_count(struct abi_flow_count *c, uint32_t packets, ui
 static inline bool eng_small_has_room(struct abi_lane_tx *tx, uint32_t len)
 {
 	return likely(abi_lane_has_cell(tx)) &&
-	       (len <= ABI_CELL_BYTES || abi_lane_room(tx, len, len) >= len);
+	       (len <= ABI_CELL_BYTES || abi_lane_fits(tx, len));
 }
 
 /* an RDMA WRITE that was before a streamed record is seen before it */

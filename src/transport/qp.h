@@ -248,6 +248,12 @@ static inline bool tp_is_brief(const struct tp_sqe *sqe)
 	       (!(sqe->flags & IBV_SEND_INLINE) || sqe->length_bytes <= sizeof(sqe->brief));
 }
 
+/** tp_long_slot() - tp_slot() of one that is not brief */
+static inline uint8_t *tp_long_slot(const struct tp_qp *qp, uint32_t index)
+{
+	return qp->sq.slots + (size_t)(index & qp->sq.mask) * qp->sq.slot_bytes;
+}
+
 /** tp_slot() - where a request's pieces, or its inline data, are: in the request, if it
  *  is brief: each cache line less is felt where many are under way */
 static inline uint8_t *tp_slot(const struct tp_qp *qp, uint32_t index)
@@ -256,7 +262,7 @@ static inline uint8_t *tp_slot(const struct tp_qp *qp, uint32_t index)
 
 	if (likely(tp_is_brief(sqe)))
 		return sqe->brief;
-	return qp->sq.slots + (size_t)(index & qp->sq.mask) * qp->sq.slot_bytes;
+	return tp_long_slot(qp, index);
 }
 
 static inline struct tp_sge *tp_sges(const struct tp_qp *qp, uint32_t index)

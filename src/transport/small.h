@@ -87,7 +87,8 @@ static inline void tp_small_post(struct tp_qp *qp, uint64_t wr_id, unsigned flag
 	else if (few)
 		memcpy(sqe->brief, few, sizeof(*few));
 	else
-		copy_few(tp_slot(qp, index), payload, len);
+		copy_few(len <= sizeof(sqe->brief) ? sqe->brief : tp_long_slot(qp, index), payload,
+			 len);
 	/* tp_small_may_post(): they were the same */
 	sq->head = sq->end = sq->next = sq->fresh = index + 1;
 	sq->straight--;
