@@ -104,18 +104,100 @@ static void connect_ends(struct end *a, struct end *b)
 	end_connect(a);
 }
 
-static void count(struct bench *b, enum ibv_wr_opcode opcode)
+static void open_server(struct bench *b, struct end *server)
 {
 	const struct shape shape = {};
+
+	end_open(server, &shape, b->size, 1, NULL);
+	connect_ends(&b->end, server);
+	connect_ends(server, &b->end);
+}
+
+static void count(struct bench *b, enum ibv_wr_opcode opcode)
+{
 	struct end server = {};
 
-	end_open(&server, &shape, b->size, 1, NULL);
-	connect_ends(&b->end, &server);
-	connect_ends(&server, &b->end);
+	open_server(b, &server);
 	batch(b, &server, opcode); /* makes the lane or the window */
 	for (unsigned i = 0; i < BATCHES; i++) {
 		settle(b, &server);
 		batch(b, &server, opcode);
+	}
+}
+
+/* --- messages one at a time, each of which waits for the answer to the one before --- */
+
+/* what of a round trip is counted, at the server */
+enum part { RECEIVE, ANSWER, PARTS };
+
+static void receive_one(struct bench *b, struct end *e)
+{
+	struct ibv_wc wc;
+
+	do
+		while (!poll(e, &wc, 1))
+			;
+	while (!(wc.opcode & IBV_WC_RECV));
+	post_receives(e, 0, b->size, 1);
+}
+
+/* the poll that finds the one message */
+static void take_one(struct bench *b, struct end *server, bool counted)
+{
+	struct ibv_wc wc;
+	unsigned n;
+
+	if (counted)
+		CALLGRIND_TOGGLE_COLLECT;
+	n = poll(server, &wc, 1);
+	if (counted)
+		CALLGRIND_TOGGLE_COLLECT;
+	measure_check(n == 1 && wc.opcode == IBV_WC_RECV, "a message");
+	post_receives(server, 0, b->size, 1);
+}
+
+static void answer_one(struct bench *b, struct end *server, bool last, bool counted)
+{
+	struct request request;
+
+	prepare(server, &request, 0, IBV_WR_SEND, b->size);
+	request.wr.send_flags |= last ? IBV_SEND_SIGNALED : 0u;
+	if (counted)
+		CALLGRIND_TOGGLE_COLLECT;
+	post(server, 0, &request.wr);
+	if (counted)
+		CALLGRIND_TOGGLE_COLLECT;
+}
+
+static void round_trips(struct bench *b, struct end *server, enum part counted)
+{
+	static const char *const name[PARTS] = {"receive", "answer"};
+	struct ibv_wc wc;
+	char text[64];
+
+	CALLGRIND_ZERO_STATS;
+	for (unsigned i = 1; i <= MESSAGES; i++) {
+		post_send(&b->end, 0, IBV_WR_SEND, b->size, i == MESSAGES);
+		take_one(b, server, counted == RECEIVE);
+		answer_one(b, server, i == MESSAGES, counted == ANSWER);
+		receive_one(b, &b->end);
+	}
+	snprintf(text, sizeof(text), "%s/%s", b->text, name[counted]);
+	CALLGRIND_DUMP_STATS_AT(text);
+	while (!poll(server, &wc, 1)) /* the last answer is acknowledged alone */
+		poll(&b->end, &wc, 1);
+}
+
+static void count_answer(struct bench *b)
+{
+	struct end server = {};
+
+	open_server(b, &server);
+	post_receives(&server, 0, b->size, MESSAGES);
+	post_receives(&b->end, 0, b->size, MESSAGES);
+	for (unsigned i = 0; i < BATCHES * PARTS; i++) {
+		settle(b, &server);
+		round_trips(b, &server, i % PARTS);
 	}
 }
 
@@ -136,6 +218,7 @@ static void count_read(struct bench *b)
 
 const struct kind count_kinds[] = {
 	{"count_send", count_send, NULL, {}},
+	{"count_answer", count_answer, NULL, {}},
 	{"count_write", count_write, NULL, {}},
 	{"count_read", count_read, NULL, {}},
 	{},

@@ -91,6 +91,7 @@ struct request {
 void prepare(struct end *e, struct request *r, unsigned qp, enum ibv_wr_opcode opcode,
 	     size_t size);
 void post_requests(struct end *e, struct request *r, size_t n, bool each);
+void post(struct end *e, unsigned qp, struct ibv_send_wr *wr);
 void post_send(struct end *e, unsigned qp, enum ibv_wr_opcode opcode, size_t size,
 	       bool signaled);
 void post_at(struct end *e, enum ibv_wr_opcode opcode, size_t at, size_t size);

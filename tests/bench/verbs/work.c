@@ -7,7 +7,8 @@
 
 #define INLINE_MAX 64u
 
-static void post(struct end *e, unsigned qp, struct ibv_send_wr *wr)
+/** post() - one that prepare() made */
+void post(struct end *e, unsigned qp, struct ibv_send_wr *wr)
 {
 	struct ibv_send_wr *bad;
 
