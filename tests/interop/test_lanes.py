@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from interop.fabric import Fabric, _ports
+from interop.fabric import Fabric, _ports, wait_until
 
 LANES = pytest.mark.parametrize("lanes", ["0", "1"], ids=["softibd", "lanes"])
 MESSAGE, MTU = 65536, 4096
@@ -91,6 +91,10 @@ def test_traffic_goes_on_by_another_path(monkeypatch, lanes):
         used, other = sorted(sent, key=sent.get, reverse=True)
         assert sent[used] > 100 > sent[other], sent
         fabric.softib("link", f"{used[0]}:{used[1]}", "down")
+        # a sender counts behind what it sends: what it sent last by the one way is counted
+        # when it goes by the other
+        wait_until(lambda: counters(fabric)[other]["xmit_packets"] - after[other]["xmit_packets"]
+                   > 100, f"packets leave by {other}")
         pulled = counters(fabric)
         fabric.wait_for_traffic("n8", 10000)
         for process in reversed(both):
