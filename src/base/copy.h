@@ -10,7 +10,7 @@
 
 #include "base/types.h"
 
-/** copy_short() - memcpy() of a few bytes, 64 at most: two to four moves that
+/** copy_short() - memcpy() of a few bytes, 64 at most: up to four moves, which
  *  overlap where the length is no power of two */
 static inline void copy_short(void *to, const void *from, size_t len)
 {

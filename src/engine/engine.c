@@ -82,7 +82,7 @@ static inline bool turn_on(struct engine *e, unsigned received, bool clock)
 	bool busy = received > 0;
 
 	if (clock || !list_empty(&e->tx) ||
-	    (e->next_expiry.ns != MONO_NEVER.ns && ++e->polls % ENG_POLLS_PER_CLOCK == 0))
+	    (++e->polls % ENG_POLLS_PER_CLOCK == 0 && e->next_expiry.ns != MONO_NEVER.ns))
 		e->now = e->cfg.now(e->cfg.ctx);
 	busy |= run_timers(e);
 	if (unlikely(!list_empty(&e->held)))

@@ -327,7 +327,7 @@ noinline static bool receive_middle(struct eng_lane_in *lane, const struct abi_c
 }
 
 /* SENDs whose like has passed, the first of which may bring an ACK. Return: how many were
- * taken; 0: its like has not passed */
+ * taken; 0: its like has not passed, or this one is not as it should be */
 static inline unsigned receive_known(struct engine *e, struct eng_lane_in *lane,
 				     const struct abi_cell *cell, const uint64_t word[3],
 				     unsigned most)
@@ -342,9 +342,10 @@ static inline unsigned receive_known(struct engine *e, struct eng_lane_in *lane,
 	if (unlikely(!eng_small_pkey_holds(qp, word)))
 		return 0;
 	if (qp->init.type == IBV_QPT_UD) {
-		n = eng_datagram_receive(e, lane, cell, word);
-		consumed(lane, n, abi_record_bytes(word));
-		return n;
+		if (!eng_datagram_receive(e, lane, cell, word))
+			return 0;
+		consumed(lane, 1, abi_record_bytes(word));
+		return 1;
 	}
 	if (word[1] & (uint64_t)ABI_RECORD_ACK << 24 &&
 	    !tp_small_acked(qp->tp, psn(word[1] >> 32 & 0xffffff))) {

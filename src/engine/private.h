@@ -136,9 +136,9 @@ struct engine {
 	unsigned wide_lanes; /* whose ring of payloads may be wide */
 	mono_t next_expiry;  /* no QP's timer is earlier */
 	mono_t now;	     /* of the current progress */
-	uint32_t polls;	     /* since the clock was looked at */
+	uint32_t polls;	     /* ever: now and then one looks at the clock */
 	bool more; /* a lane has records that were too many for this turn: */
-	uint32_t turn; /* its number */
+	uint32_t turn; /* its number, of those that looked into the lanes */
 	_Atomic bool moved; /* the last turn did something */
 	bool unflushed; /* packets committed since the last flush */
 	bool spoilt;	/* a QP is */
@@ -334,12 +334,14 @@ static inline bool eng_rq_push(struct eng_rq *rq, const struct ibv_recv_wr *wr)
 bool eng_turn(struct engine *e, bool clock);
 /** eng_turn_on() - the rest of it for who polls, when eng_rx() has read so many */
 void eng_turn_on(struct engine *e, unsigned received);
-/** eng_turn_ends() - is there no such rest? Most often */
+/** eng_turn_ends() - is there no such rest? Most often. What cannot be seen here, a timer that
+ *  nobody looked at the clock for, waits for one turn of many */
 static inline bool eng_turn_ends(struct engine *e, unsigned received)
 {
 	if (!list_empty(&e->tx) || !list_empty(&e->owing) || !list_empty(&e->held) ||
-	    e->spoilt || e->polls % ENG_POLLS_PER_CLOCK == ENG_POLLS_PER_CLOCK - 1 ||
-	    (!received && !list_empty(&e->answering)))
+	    (!received && !list_empty(&e->answering)) || e->spoilt ||
+	    e->next_expiry.ns <= e->now.ns ||
+	    e->polls % ENG_POLLS_PER_CLOCK == ENG_POLLS_PER_CLOCK - 1)
 		return false;
 	e->polls++;
 	atomic_store_explicit(&e->moved, received > 0, memory_order_relaxed);
@@ -368,7 +370,8 @@ static inline bool eng_acks_wait(const struct engine *e)
 {
 	return !list_empty(&e->owing) || !list_empty(&e->answering);
 }
-/** eng_qp_owes() - the acknowledgement that @qp owes waits */
+/** eng_qp_owes() - the acknowledgement that @qp owes waits. It is all that eng_qp_touch()
+ *  would find to do: what came has left nothing to send, and changed no timer */
 static inline void eng_qp_owes(struct engine *e, struct eng_qp *qp)
 {
 	if (list_empty(&qp->owing_node))

@@ -106,6 +106,15 @@ static inline void window_count(const struct slot *s, int right, uint32_t length
 		window_count_more(s, right, length_bytes);
 }
 
+/** window_count_word() - the same of a WRITE of a word */
+static inline void window_count_word(const struct slot *s, uint32_t length_bytes)
+{
+	struct abi_window_count *c = s->count;
+
+	eng_window_add(&c->writes, 1);
+	eng_window_add(&c->write_dwords, (length_bytes + 3u) / 4);
+}
+
 /** window_signals() - is it to have a completion? */
 static inline bool window_signals(const struct eng_qp *qp, const struct ibv_send_wr *wr)
 {
@@ -138,7 +147,7 @@ static inline void window_complete(struct eng_qp *qp, const struct ibv_send_wr *
 	eng_cq_added(cq, false);
 }
 
-/* the same for who posts, when it is to have one and nobody waits for it */
+/* the same for who posts, and so does not poll, of a CQ that has room and wakes nobody */
 static inline void straight_complete_word(struct eng_qp *qp, const struct ibv_send_wr *wr,
 					  uint32_t length_bytes)
 {
@@ -210,7 +219,6 @@ straight_write(struct engine *e, struct eng_qp *qp, const struct ibv_send_wr *wr
 	const struct slot *s = qp->slot;
 	uint64_t va = wr->wr.rdma.remote_addr;
 	uint32_t len = wr->sg_list->length;
-	struct abi_window_count *count;
 	const void *local;
 
 	if (word && (len > sizeof(uint64_t) || eng_cq_tells(qp->send_cq, false)))
@@ -230,9 +238,7 @@ straight_write(struct engine *e, struct eng_qp *qp, const struct ibv_send_wr *wr
 		straight_end(qp, s, wr, IBV_ACCESS_REMOTE_WRITE, IBV_WC_RDMA_WRITE, len);
 		return true;
 	}
-	count = s->count;
-	eng_window_add(&count->writes, 1);
-	eng_window_add(&count->write_dwords, (len + 3) / 4);
+	window_count_word(s, len);
 	qp->window_run = 0;
 	if (window_signals(qp, wr))
 		straight_complete_word(qp, wr, len);
