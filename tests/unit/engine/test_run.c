@@ -9,25 +9,6 @@
 #define SLOT_BYTES 2500u
 #define OTHER_KEY 0x202u /* the same memory once more */
 
-static struct joined *join_favoured_as(enum ibv_qp_type type)
-{
-	static struct abi_ring ring;
-	static const struct abi_ring_rx nothing = {.ring = &ring};
-	struct joined *j = join_as(type);
-
-	/* no packet comes by softibd, which else ends a run */
-	j->w->a.engine->cfg.packets = j->w->b.engine->cfg.packets = &nothing;
-	j->out[0].tx.no_fence = j->out[1].tx.no_fence = true;
-	favour(&j->w->a);
-	favour(&j->w->b);
-	return j;
-}
-
-static struct joined *join_favoured(void)
-{
-	return join_favoured_as(IBV_QPT_RC);
-}
-
 /* --- a script that a seed draws --- */
 
 struct player {

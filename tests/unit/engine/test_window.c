@@ -619,6 +619,27 @@ static void a_write_is_as_long_as_it_is(void **state)
 	assert_int_equal(eng_window_operations(w->a.engine), 16);
 }
 
+/* words one behind the other, some of which nobody asks for; more than the CQ's ring has */
+static void who_asks_has_a_completion(void **state)
+{
+	struct world *w = granted(state);
+	struct ibv_sge sge = {(uintptr_t)w->a.memory, 8, KEY};
+	struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE}, *bad;
+
+	wr.wr.rdma.remote_addr = (uintptr_t)w->b.memory;
+	wr.wr.rdma.rkey = KEY;
+	for (unsigned lot = 0; lot < 20; lot++) {
+		for (wr.wr_id = 0; wr.wr_id < 30; wr.wr_id++) {
+			wr.send_flags = wr.wr_id % 3 ? 0 : IBV_SEND_SIGNALED;
+			assert_int_equal(eng_post_send(w->a.qp, &wr, &bad, av_of), 0);
+		}
+		for (unsigned i = 0; i < 30; i += 3)
+			assert_int_equal(take(&w->a).wr_id, i);
+		expect_empty(&w->a);
+	}
+	assert_int_equal(eng_window_operations(w->a.engine), 20 * 30);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -654,6 +675,7 @@ int main(void)
 		BOTH(what_cannot_be_told_goes_by_the_wire),
 		BOTH(a_completion_wakes_who_waits),
 		BOTH(a_write_is_as_long_as_it_is),
+		BOTH(who_asks_has_a_completion),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

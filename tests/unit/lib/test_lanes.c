@@ -466,13 +466,21 @@ static void take_one(struct ends *e, struct flock *f)
 	atomic_store(&e->memory->head, ++f->read);
 }
 
+static bool fits(struct abi_lane_tx *tx, uint32_t bytes)
+{
+	bool yes = abi_lane_fits(tx, bytes);
+
+	assert_int_equal(yes, abi_lane_room(tx, bytes, bytes) >= bytes);
+	return yes;
+}
+
 /* one more, as soon as there is room: inside the ring, and clear of all that are under way */
 static void put_one(struct ends *e, struct flock *f, uint32_t bytes)
 {
 	struct abi_lane_tx *tx = &e->out.eng.tx;
 	uint32_t at;
 
-	while (f->sent - f->read == UNDER_WAY || abi_lane_room(tx, bytes, bytes) < bytes)
+	while (f->sent - f->read == UNDER_WAY || !fits(tx, bytes))
 		take_one(e, f);
 	at = abi_lane_take_bulk(tx, bytes);
 	assert_true(at + bytes <= tx->bulk_bytes);
