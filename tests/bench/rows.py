@@ -7,8 +7,8 @@ and to its best peer likewise. For times less is better, else more.
 from dataclasses import dataclass, field
 
 from bench.counts import TABLE as INSTRUCTIONS
-from bench.sources import (ONE_CORE, Bare, Instructions, Libfabric, Mpi, MpiOverSoftib, Perftest,
-                           Ucx, UcxOverSoftib, Verbs)
+from bench.sources import (NO_SPIN, ONE_CORE, Bare, Instructions, Libfabric, Mpi, MpiOverSoftib,
+                           Perftest, Ucx, UcxOverSoftib, Verbs)
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 TWO_COPY = "posix,self"        # UCX without the kernel's cross-memory copy
@@ -175,10 +175,12 @@ def other_rows():
                      Perftest("ib_send_lat -e -s 8 -n 2000", "lat"), Verbs("event_lat:8"),
                      limit=(Bare("eventfd"),), peers={"TCP": Bare("tcp_sleep_8")},
                      reach=("limit", 1.3))
-    for test, name, reach in (("event_lat:8", "no spin", ("limit", 1.3)),
-                              ("select_lat:8", "no spin, own select()", ())):
-        rows.append(Row(f"blocking send latency 8 B, one core, {name}", "blocking, one core", "ns",
-                        Verbs(test, ONE_CORE), (Bare("eventfd", ONE_CORE),),
+    for test, way, name, reach in (
+            ("event_lat:8", ONE_CORE, "", ("limit", 1.3)),
+            ("event_lat:8", NO_SPIN, ", no spin", ("limit", 1.3)),
+            ("select_lat:8", NO_SPIN, ", no spin, own select()", ())):
+        rows.append(Row(f"blocking send latency 8 B, one core{name}", "blocking, one core", "ns",
+                        Verbs(test, way), (Bare("eventfd", ONE_CORE),),
                         {"TCP": Bare("tcp_sleep_8", ONE_CORE)}, reach=reach))
     rows += both_ways("UD latency 8 B", "UD", "ns",
                       Perftest("ib_send_lat -c UD -s 8 -n 20000", "lat"), Verbs("ud_lat:8"),

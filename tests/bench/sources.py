@@ -20,7 +20,8 @@ from pathlib import Path
 
 LIMIT = 20  # seconds for one program: a hang, not a measure
 SERVER_CPU, CLIENT_CPU = "0", "1"
-ONE_CORE = "one core"  # a way: both sides on one, where nobody spins
+# ways: both sides on one core, as they are and without spinning before they sleep
+ONE_CORE, NO_SPIN = "one core", "one core, no spin"
 FEWER = {"daemon": 10, "capture": 10}  # messages, by ways that are slow
 
 
@@ -72,7 +73,7 @@ def pinned(cpu, *argv):
 
 def cpus_of(way):
     """Where the server and the client are."""
-    return (SERVER_CPU, SERVER_CPU if way == ONE_CORE else CLIENT_CPU)
+    return (SERVER_CPU, SERVER_CPU if way in (ONE_CORE, NO_SPIN) else CLIENT_CPU)
 
 
 def finish(running, what):
