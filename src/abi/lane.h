@@ -58,7 +58,7 @@
 #define ABI_LANE_FLOWS 128
 #define ABI_LANE_CELLS 1024u	   /* a power of two */
 #define ABI_LANE_BULK (2u << 20)    /* bytes, a power of two */
-#define ABI_LANE_NARROW (512u << 10) /* of them in the narrow ring; a power of two */
+#define ABI_LANE_NARROW (256u << 10) /* of them in the narrow ring; a power of two */
 #define ABI_LANE_LONG (32u << 10) /* payloads that are better off in the narrow one */
 #define ABI_SEGMENT_BYTES (64u << 10)
 #define ABI_NO_LANE 0xffffffffu

@@ -432,7 +432,7 @@ static void payloads_fill_bulk_and_come_round(void **state)
 {
 	struct ends *e = *state;
 	struct abi_lane_tx *tx = &e->out.eng.tx;
-	uint32_t sizes[] = {65536, 100, 65536, 65536, 65536, 65536, 65536, 65536, 40000};
+	uint32_t sizes[] = {65536, 100, 65536, 65536, 40000};
 	uint32_t at[ARRAY_SIZE(sizes)];
 
 	for (unsigned i = 0; i < ARRAY_SIZE(sizes); i++) {
@@ -444,7 +444,7 @@ static void payloads_fill_bulk_and_come_round(void **state)
 		assert_true(at[i] >= at[i - 1] + sizes[i - 1]);
 	/* the rest to the end, and not over it */
 	assert_int_equal(abi_lane_room(tx, 4096, 65536),
-			 ABI_LANE_NARROW - ALIGN_UP(at[8] + sizes[8], 64u));
+			 ABI_LANE_NARROW - ALIGN_UP(at[4] + sizes[4], 64u));
 	/* what wants more than that begins at the start, which is not free */
 	assert_int_equal(abi_lane_room(tx, 50000, 65536), 0);
 	assert_int_equal(receive_all(e, 0), ARRAY_SIZE(sizes));
