@@ -334,8 +334,9 @@ static inline bool eng_rq_push(struct eng_rq *rq, const struct ibv_recv_wr *wr)
 bool eng_turn(struct engine *e, bool clock);
 /** eng_turn_on() - the rest of it for who polls, when eng_rx() has read so many */
 void eng_turn_on(struct engine *e, unsigned received);
-/** eng_turn_ends() - is there no such rest? Most often. What cannot be seen here, a timer that
- *  nobody looked at the clock for, waits for one turn of many */
+/** eng_turn_ends() - end a turn that has no such rest, as most. What cannot be seen here, a
+ *  timer that nobody looked at the clock for, waits for one turn of many. Return: false: it
+ *  has, eng_turn_on() ends it */
 static inline bool eng_turn_ends(struct engine *e, unsigned received)
 {
 	if (!list_empty(&e->tx) || !list_empty(&e->owing) || !list_empty(&e->held) ||
@@ -444,7 +445,8 @@ static inline void eng_note_expiry(struct engine *e, mono_t expiry)
 	if (e->cfg.kick)
 		e->cfg.kick(e->cfg.ctx, expiry);
 }
-/** eng_qp_touch() - after anything that can make @qp send or set its timer */
+/** eng_qp_touch() - after anything that can make @qp send or set its timer; eng_qp_owes() is
+ *  enough where an acknowledgement that may wait is all */
 void eng_qp_touch(struct eng_qp *qp);
 /** eng_find_pkey() - index or port changed: where the QP's P_Key is now */
 void eng_find_pkey(struct eng_qp *qp);

@@ -244,8 +244,8 @@ static inline bool eng_small_find(const struct engine *e, struct eng_lane_in *la
 }
 
 /** eng_small_note() - the record passed; if it is a whole SEND, or of the middle of
- *  one, where all packets are full (9.7.4.1.6), and of the full member's P_Key that @qp has itself, know its like. What other P_Keys pass,
- *  eng_pkey_passes() knows (10.9.3) */
+ *  one, where all packets are full (9.7.4.1.6), and of the full member's P_Key that @qp
+ *  has itself, know its like. What other P_Keys pass, eng_pkey_passes() knows (10.9.3) */
 static inline void eng_small_note(struct eng_lane_in *lane, struct eng_qp *qp,
 				  const struct abi_record *r, const uint64_t word[3])
 {
@@ -256,7 +256,8 @@ static inline void eng_small_note(struct eng_lane_in *lane, struct eng_qp *qp,
 	uint32_t full = r->packets * tp_mtu(qp->tp);
 
 	if ((!only && !middle) || !r->packets || (ud && r->packets > 1) ||
-	    (r->flags & (ABI_RECORD_ACK_REQ | ABI_RECORD_GRH)) != flags || r->pkey != qp->tp->attr.pkey || r->pkey <= 0x8000)
+	    (r->flags & (ABI_RECORD_ACK_REQ | ABI_RECORD_GRH)) != flags ||
+	    r->pkey != qp->tp->attr.pkey || r->pkey <= 0x8000)
 		return;
 	lane->known = ud ? &lane->datagram : &qp->known;
 	*lane->known = (struct eng_small_header){

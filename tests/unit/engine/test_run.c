@@ -166,6 +166,16 @@ static void receive_some(struct joined *j, unsigned n)
 		assert_int_equal(recv_into(&j->w->b, i, 64 * i, 64), 0);
 }
 
+static struct ibv_send_wr datagram_to_b(void)
+{
+	static const struct tp_av to_b = {.dlid = 2, .port_num = 1};
+
+	return (struct ibv_send_wr){.opcode = IBV_WR_SEND,
+				    .wr.ud = {.ah = (void *)(uintptr_t)&to_b,
+					      .remote_qpn = 0x22,
+					      .remote_qkey = 0x1234}};
+}
+
 static void send_some(struct joined *j, unsigned n, unsigned flags)
 {
 	for (unsigned i = 0; i < n; i++)
@@ -443,12 +453,8 @@ static void what_is_known_ends_with_its_lane(void **state)
 /* A record from the middle of an RC message is no datagram, however often it comes */
 static void a_datagram_has_no_middle(void **state)
 {
-	static const struct tp_av to_b = {.dlid = 2, .port_num = 1};
 	struct joined *j = join_favoured_as(IBV_QPT_UD);
-	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND,
-				 .wr.ud = {.ah = (void *)(uintptr_t)&to_b,
-					   .remote_qpn = 0x22,
-					   .remote_qkey = 0x1234}};
+	struct ibv_send_wr wr = datagram_to_b();
 	struct ibv_wc wc[4];
 
 	for (unsigned i = 0; i < 3; i++) {
@@ -667,12 +673,8 @@ static void a_word_wakes_who_sleeps(void **state)
 
 static void a_datagram_of_a_word_has_its_qkey(void **state)
 {
-	static const struct tp_av to_b = {.dlid = 2, .port_num = 1};
 	struct joined *j = join_favoured_as(IBV_QPT_UD);
-	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND,
-				 .wr.ud = {.ah = (void *)(uintptr_t)&to_b,
-					   .remote_qpn = 0x22,
-					   .remote_qkey = 0x1234}};
+	struct ibv_send_wr wr = datagram_to_b();
 
 	for (unsigned i = 0; i < 4; i++) {
 		recv_into(&j->w->b, i, 64 * i, 64);
