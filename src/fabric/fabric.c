@@ -368,6 +368,8 @@ int fab_link_set(struct fabric *fab, int node, int num, bool up)
 		return -ENOENT;
 	if (up && port->cut)
 		return -EBUSY;
+	if (port->plugged == up)
+		return 0;
 	peer = &fab->node[port->peer_node].port[port->peer_port];
 	port->plugged = peer->plugged = up;
 	if (up)

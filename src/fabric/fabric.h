@@ -64,8 +64,9 @@ void fab_discard(struct fabric *fab, int node, int port);
 int fab_process_mad(struct fabric *fab, int node, int port, const struct ag_mad_context *context,
 		    const void *in, void *out);
 
-/** fab_link_set() - plug (@up) or pull the cable at a port. 0; -ENOENT; -EBUSY
- *  a rule holds it out: fab_link_holder() */
+/** fab_link_set() - plug (@up) or pull the cable at a port; one that is so
+ *  already is left alone. 0; -ENOENT; -EBUSY a rule holds it out:
+ *  fab_link_holder() */
 int fab_link_set(struct fabric *fab, int node, int port, bool up);
 /** fab_set_is_sm() - CapabilityMask.IsSM of a CA port: trap 144 */
 void fab_set_is_sm(struct fabric *fab, int node, int port, bool on);

@@ -282,6 +282,17 @@ static void rules_leave_a_cable_as_its_owner_wants_it(void **state)
 	end(lab);
 }
 
+static void a_cable_that_is_in_can_be_plugged_in(void **state)
+{
+	struct lab *lab = make();
+
+	assert_int_equal(fab_link_set(lab->net.fab, N0, 1, true), 0);
+	run_ms(lab, 100);
+	assert_int_equal(state_of(lab, S2, 1), WIRE_PORT_ACTIVE);
+	assert_int_equal(net_count(&lab->net, S2, 1, AG_LINK_DOWNED), 0);
+	end(lab);
+}
+
 static void what_did_not_take_effect_is_no_hit(void **state)
 {
 	struct lab *lab = make();
@@ -310,6 +321,7 @@ int main(void)
 		cmocka_unit_test(the_last_of_several_rules_lets_go),
 		cmocka_unit_test(an_adapter_stays_away_as_long_as_any_rule_wants),
 		cmocka_unit_test(rules_leave_a_cable_as_its_owner_wants_it),
+		cmocka_unit_test(a_cable_that_is_in_can_be_plugged_in),
 		cmocka_unit_test(what_did_not_take_effect_is_no_hit),
 	};
 
