@@ -21,6 +21,7 @@
 #include "abi/session.h"
 #include "abi/window.h"
 #include "core/uobject.h"
+#include "fabric/fabric_private.h"
 #include "hca/private.h"
 #include "pair.h"
 #include "rdma/ib_mad.h"
@@ -91,9 +92,11 @@ static void make_world(void)
 	}
 }
 
+/* it trains at once: what an input does is not to depend on the clock */
 static void plug(bool in)
 {
 	fab_link_set(fab, node[0], 1, in);
+	fab_link_train(fab_port_of(fab, node[0], 1));
 	if (in)
 		pair_configure(fab);
 	cable_is_in = in;
