@@ -178,18 +178,35 @@ struct json_object *client_receive(int fd)
 	return whole;
 }
 
-/* The answer to a wait is long in coming: whether softibd is well is asked of
- * it by the way. Return: 0; -ETIMEDOUT (said) */
+int client_say_progress(const char *dir, const char *who)
+{
+	struct json_object *answer = client_call_quiet(dir, request("status"));
+	struct json_object *ports = member_of(answer, "ports");
+	int error = !answer && errno == ETIMEDOUT ? -ETIMEDOUT : 0;
+	int64_t active = number_of(ports, "active");
+
+	if (ports)
+		fprintf(stderr, "softib: %s%s%lld of %lld ports Active%s\n", who,
+			*who ? ": " : "", (long long)active,
+			(long long)(active + number_of(ports, "armed") +
+				    number_of(ports, "init") + number_of(ports, "down")),
+			member_of(answer, "sm") ? "" : "; they know no subnet manager");
+	json_object_put(answer);
+	return error;
+}
+
+/* The answer to a wait is long in coming: how it goes is asked, and said, by the way.
+ * Return: 0; -ETIMEDOUT (said) */
 static int await_event(int fd, const char *dir)
 {
 	struct pollfd pfd = {.fd = fd, .events = POLLIN};
-	struct json_object *answer;
+	int ms = WAIT_QUIET_MS, error;
 
-	while (poll(&pfd, 1, ABI_SILENCE_MS) <= 0) {
-		answer = client_call_quiet(dir, request("ping"));
-		if (!answer && errno == ETIMEDOUT)
-			return -ETIMEDOUT;
-		json_object_put(answer);
+	while (poll(&pfd, 1, ms) <= 0) {
+		error = client_say_progress(dir, "");
+		if (error)
+			return error;
+		ms = WAIT_PROGRESS_MS;
 	}
 	return 0;
 }

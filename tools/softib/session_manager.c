@@ -10,8 +10,6 @@
 #include "session_private.h"
 
 #define MANAGER_FILES "osm" /* opensm's caches and logs */
-#define QUIET_MS      3000  /* before people are told what takes so long */
-#define PROGRESS_MS   5000
 
 /* opensm lies where only root's PATH leads */
 static void exec_opensm(struct session *s)
@@ -67,20 +65,6 @@ int session_start_manager(struct session *s)
 	_exit(127);
 }
 
-static void say_progress(struct session *s)
-{
-	struct json_object *answer = client_call_quiet(s->dir, request("status"));
-	struct json_object *ports = member_of(answer, "ports");
-	int64_t active = number_of(ports, "active");
-
-	if (ports)
-		fprintf(stderr, "softib: %s: %lld of %lld ports Active\n", s->sm,
-			(long long)active,
-			(long long)(active + number_of(ports, "armed") +
-				    number_of(ports, "init") + number_of(ports, "down")));
-	json_object_put(answer);
-}
-
 /* the answer to the wait has come. Return: 0; -1 it is an error (said) */
 static int take_wait_answer(int fd)
 {
@@ -97,7 +81,7 @@ static int take_wait_answer(int fd)
 
 int session_wait_active(struct session *s)
 {
-	uint64_t report = session_now_ms() + QUIET_MS;
+	uint64_t report = session_now_ms() + WAIT_QUIET_MS;
 	uint64_t deadline = s->timeout_s ? session_now_ms() + s->timeout_s * 1000ull : UINT64_MAX;
 	struct json_object *req = request("wait");
 	int fd = client_open(s->dir), error = fd < 0 ? fd : 0;
@@ -111,8 +95,8 @@ int session_wait_active(struct session *s)
 		event = session_next_event(s, fd, report < deadline ? report : deadline);
 		if (event != EVENT_TIMEOUT)
 			break;
-		say_progress(s);
-		report = session_now_ms() + PROGRESS_MS;
+		client_say_progress(s->dir, s->sm);
+		report = session_now_ms() + WAIT_PROGRESS_MS;
 		if (!s->manager) /* reap() said how it ended */
 			break;
 	}

@@ -90,6 +90,9 @@ int place_lib_dir(char path[PATH_MAX]);
 
 /* --- client.c: the control socket -------------------------------------- */
 
+#define WAIT_QUIET_MS	 3000 /* before people are told what takes so long */
+#define WAIT_PROGRESS_MS 5000
+
 /** client_open() - Return: a connection to the softibd of @dir; -ETIMEDOUT it
  *  accepts nobody (said); -errno */
 int client_open(const char *dir);
@@ -103,9 +106,13 @@ struct json_object *client_receive(int fd);
 struct json_object *client_call(const char *dir, struct json_object *request);
 /** client_ask() - the same of the fabric that @common means */
 struct json_object *client_ask(const struct common *common, struct json_object *request);
-/** client_call_quiet() - the same, saying nothing but that softibd does not
- *  answer; errno is ETIMEDOUT after that was waited for in vain */
+/** client_call_quiet() - the same, saying nothing but how a wait goes and that
+ *  softibd does not answer; errno is ETIMEDOUT after that was waited for in vain */
 struct json_object *client_call_quiet(const char *dir, struct json_object *request);
+/** client_say_progress() - on stderr how many ports are Active
+ *  @who: brings them there; "" nobody that we know of
+ *  Return: 0; -ETIMEDOUT softibd does not answer (said) */
+int client_say_progress(const char *dir, const char *who);
 /** client_call_hold() - the same, of a request that lasts as long as its
  *  connection @control_fd, and whose answer brings two descriptors */
 struct json_object *client_call_hold(const char *dir, struct json_object *request, int *control_fd,
