@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <infiniband/umad.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -290,16 +291,30 @@ static bool find_port(const struct sm_umad_port *want, umad_port_t *found)
 	return have;
 }
 
+/* what goes behind "port". Return: @text */
+static const char *asked(const struct sm_umad_port *want, char *text, size_t room)
+{
+	text[0] = '\0';
+	if (want->guid)
+		snprintf(text, room, " 0x%016" PRIx64, want->guid);
+	else if (want->port)
+		snprintf(text, room, " %s:%d", want->device ?: "", want->port);
+	else if (want->device)
+		snprintf(text, room, " of %s", want->device);
+	return text;
+}
+
 static int open_port(struct sm_umad *u, const struct sm_umad_port *want, const char **error)
 {
+	char text[64];
 	umad_port_t p;
 	int err;
 
 	if (umad_init() < 0 || !find_port(want, &p)) {
-		fail("no InfiniBand port%s%s found: give one with --port DEVICE[:PORT] or "
+		fail("no InfiniBand port%s found: give one with --port DEVICE[:PORT] or "
 		     "--guid GUID (`ibstat` lists them); on a softib fabric, run inside "
 		     "`softib exec NODE -- ...`; with an adapter, load ib_umad",
-		     want->device ? " of " : "", want->device ?: "");
+		     asked(want, text, sizeof(text)));
 		return -ENODEV;
 	}
 	snprintf(u->name, sizeof(u->name), "%s:%d", p.ca_name, p.portnum);

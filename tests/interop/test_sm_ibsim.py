@@ -208,10 +208,13 @@ def test_forty_switches_and_582_adapters(tmp_path):
 
 def test_errors_say_what_to_do(tmp_path):
     env = dict(os.environ, SOFTIB_DIR=str(tmp_path))
-    done = subprocess.run([SM, "--port", "nosuch0"], env=env, capture_output=True, text=True,
-                          timeout=TIMEOUT)
-    assert done.returncode == 1
-    assert "no InfiniBand port of nosuch0" in done.stderr and "--port" in done.stderr
+    for absent, name in ((["--port", "nosuch0"], "of nosuch0"),
+                         (["--port", "nosuch0:9"], "nosuch0:9"), (["--port", ":9"], ":9"),
+                         (["--guid", "0x17"], "0x0000000000000017")):
+        done = subprocess.run([SM, *absent], env=env, capture_output=True, text=True,
+                              timeout=TIMEOUT)
+        assert done.returncode == 1
+        assert f"no InfiniBand port {name} found" in done.stderr and "`ibstat`" in done.stderr
     for bad in (["--routing", "astrology"], ["--lmc", "9"], ["--port", "a:b"], ["stray"]):
         done = subprocess.run([SM, *bad], env=env, capture_output=True, text=True,
                               timeout=TIMEOUT)
