@@ -18,12 +18,17 @@
  *
  * Events
  *   WATCH -> SERVE  neither poll nor guest since the last look; or packets
- *                   wait that waited then already; or a CQ is armed and no
- *                   guest is expected (the program will sleep elsewhere); or
+ *                   wait that waited then already; or the program arms a CQ
+ *                   and no guest is expected (it will sleep elsewhere); or
  *                   several of its threads wait
  *   SERVE -> WATCH  a guest comes; or the program polls every BUSY_POLL_NS or
- *                   faster for `windows_wanted` windows of time running, and
- *                   no CQ is armed
+ *                   faster for `windows_wanted` windows of time running
+ *
+ * A CQ may stay armed while the program polls others: UCX waits by events for
+ * new peers, and polls for messages of those that it has. Such a program must
+ * poll every ARMED_POLL_NS to be left to itself, and arm nothing meanwhile: one
+ * that handles events polls as well, arms again each time, and sleeps then. One
+ * that sleeps and did not arm again hears of a packet by the next look.
  *
  * A program that polls for a moment and then watches its memory (perftest's
  * write latency) looks busy and is not: each time WATCH ends at once,
@@ -108,6 +113,7 @@ void progress_armed(struct soft_context *ctx, struct soft_cq *cq)
 
 	if (!atomic_exchange(&cq->armed, true))
 		atomic_fetch_add(&p->armed, 1);
+	atomic_fetch_add(&p->arms, 1);
 	if (!atomic_load(&p->expects_guest) && atomic_exchange(&p->watching, false))
 		progress_kick(ctx);
 }

@@ -150,6 +150,7 @@ struct soft_progress {
 	_Atomic bool watching;	 /* asleep, and packets do not wake it */
 	uint64_t wakes_at; /* under the engine's lock: asleep until then; 0: awake */
 	_Atomic uint32_t armed;	 /* CQs whose next completion makes an event */
+	_Atomic uint64_t arms;	 /* grows with each arming of any CQ */
 	_Atomic uint64_t polls;	 /* grows with each poll of any CQ */
 	_Atomic uint32_t events; /* raised of armed CQs, ever */
 	uint64_t spin_ns;	 /* before who waits for an event sleeps */
@@ -166,6 +167,7 @@ struct soft_progress {
 	/* --- the thread's own --- */
 	enum progress_mode mode;
 	uint64_t polls_seen, position_seen;
+	uint64_t arms_seen; /* after those the program polled on */
 	unsigned busy_windows, windows_wanted;
 	unsigned look_ms, watched_ms; /* this look; those of this WATCH that ended */
 	uint32_t visits_seen, events_seen;

@@ -14,23 +14,39 @@
 #define LOOK_GUEST_MS 8u
 #define WINDOW_NS (200 * NSEC_PER_USEC)
 #define BUSY_POLL_NS (100 * NSEC_PER_USEC) /* a hundred posts fit in between */
+#define ARMED_POLL_NS (10 * NSEC_PER_USEC) /* who handles events polls less */
+#define ARMS_NONE UINT64_MAX
 #define WINDOWS_MIN 2u
 #define WINDOWS_MAX 1024u /* 0.2 s */
 #define WATCH_SHORT_MS 8u /* a WATCH that ended sooner was a mistake */
+
+/* Return: does the program poll rather than sleep, when @polls came in @ns? */
+static bool polls_enough(struct soft_progress *p, uint64_t polls, uint64_t ns)
+{
+	return polls * (atomic_load(&p->armed) ? ARMED_POLL_NS : BUSY_POLL_NS) >= ns;
+}
+
+/* Return: has the program armed a CQ, and not polled on since? */
+static bool armed_anew(struct soft_progress *p)
+{
+	return atomic_load(&p->armed) && atomic_load(&p->arms) != p->arms_seen;
+}
 
 /** watch_wanted() - in SERVE: does the program poll so often that the thread is
  *  only in its way? */
 bool watch_wanted(struct soft_progress *p, mono_t now)
 {
-	uint64_t elapsed = now.ns - p->window_start.ns, polls;
+	uint64_t elapsed = now.ns - p->window_start.ns, arms, polls;
 
 	if (elapsed < WINDOW_NS)
 		return false;
+	arms = atomic_load(&p->arms); /* a later one counts for the next window */
 	polls = atomic_load(&p->polls);
-	if ((polls - p->polls_seen) * BUSY_POLL_NS >= elapsed && !atomic_load(&p->armed))
+	if (polls_enough(p, polls - p->polls_seen, elapsed) && !armed_anew(p))
 		p->busy_windows++;
 	else
 		p->busy_windows = 0;
+	p->arms_seen = arms;
 	p->polls_seen = polls;
 	p->window_start = now;
 	return p->busy_windows >= WINDOWS_MIN && p->busy_windows >= p->windows_wanted;
@@ -94,7 +110,7 @@ static int sleep_watching(struct soft_context *ctx)
 	atomic_store(&p->quiet, quiet);
 	atomic_store(&p->watching, true);
 	if (!guest && !atomic_load(&p->expects_guest))
-		rang = atomic_load(&p->armed) ? 0 : look_as_server(ctx);
+		rang = armed_anew(p) ? 0 : look_as_server(ctx);
 	/* a guest that goes now sees `quiet`, or is seen to be gone */
 	if (rang < 0)
 		progress_sleep_alone(ctx, quiet && atomic_load(&p->guest) ? -1 : (int)p->look_ms);
@@ -110,21 +126,24 @@ static bool guests_serve(struct soft_progress *p)
 	bool serve = guest || (!atomic_load(&p->inside) &&
 			       atomic_load(&p->visits) != p->visits_seen);
 
-	if (serve)
+	if (serve) {
 		p->watched_ms = MAX(p->watched_ms, WATCH_SHORT_MS); /* was no mistake */
+		p->arms_seen = ARMS_NONE; /* it may sleep elsewhere when they are gone */
+	}
 	atomic_store(&p->expects_guest, serve);
 	return serve;
 }
 
-/* At the end of a look: does the program still poll, and take packets? */
-static bool polls_on(struct soft_context *ctx)
+/* After @ns of a look: does the program still poll, and take packets? */
+static bool polls_on(struct soft_context *ctx, uint64_t ns)
 {
 	struct soft_progress *p = &ctx->progress;
 	uint64_t polls = atomic_load(&p->polls), position;
 	bool waiting, on;
 
 	position = link_position(&ctx->link, &waiting);
-	on = polls != p->polls_seen && !(waiting && position == p->position_seen);
+	on = polls != p->polls_seen && !(waiting && position == p->position_seen) &&
+	     (!atomic_load(&p->armed) || polls_enough(p, polls - p->polls_seen, ns));
 	p->polls_seen = polls;
 	p->position_seen = waiting ? position : UINT64_MAX;
 	return on;
@@ -137,7 +156,7 @@ static void help_out(struct soft_context *ctx, mono_t now)
 	struct soft_progress *p = &ctx->progress;
 
 	progress_work(ctx, now);
-	polls_on(ctx);
+	polls_on(ctx, 0);
 	p->look_ms = LOOK_MS;
 	p->look_start = now;
 }
@@ -154,7 +173,7 @@ void watch_look(struct soft_context *ctx)
 
 	slept = now.ns - p->look_start.ns;
 	over = slept >= p->look_ms * NSEC_PER_MSEC;
-	if (!guests && (atomic_load(&p->armed) || ctx->link.broken || (over && !polls_on(ctx)))) {
+	if (!guests && (armed_anew(p) || ctx->link.broken || (over && !polls_on(ctx, slept)))) {
 		start_serving(p, cpu_ns() - cpu > slept / 2);
 	} else if (rang & (BELL_LANE | BELL_SOFTIBD)) {
 		help_out(ctx, now);

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """UCX, and Open MPI over it, between two nodes by verbs. UCX looks for device
 files before it asks libibverbs: softib exec --devices."""
+import contextlib
 import re
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 
-from interop.fabric import BUILD, SOFTIB, TIMEOUT, Fabric, _ports
+from interop.fabric import BUILD, SOFTIB, TIMEOUT, Fabric, _ports, wait_until
 
 pytestmark = pytest.mark.skipif(not shutil.which("ucx_perftest"), reason="no ucx_perftest")
 COUNT = 2000
@@ -38,6 +40,42 @@ def test_rc(pair, test, size):
     out = perftest(pair, test, "rc,self", "-s", size)
     assert "rc_verbs/softib0:1" in out
     assert re.search(rf"Final: +{COUNT} ", out), out
+
+
+def library_threads_slept():
+    """How often the library's own threads of UCX's programs gave their core away."""
+    total = 0
+    for comm in Path("/proc").glob("[0-9]*/task/*/comm"):
+        with contextlib.suppress(OSError):  # they end
+            status = comm.with_name("status").read_text()
+            program = (comm.parents[2] / "comm").read_text().strip()
+            if comm.read_text().strip() == "softib" and program == "ucx_perftest":
+                total += int(re.search(r"^voluntary_ctxt_switches:\s+(\d+)", status, re.M)[1])
+    return total
+
+
+def test_who_polls_is_left_to_itself(pair):
+    """UCX keeps a queue armed, for new peers, and polls those that it uses."""
+    port = next(_ports)
+    program = [SOFTIB, "exec", "--devices", "n1", "--", "env", "UCX_TLS=rc,self", "ucx_perftest",
+               "-p", port]
+    server = pair.serve("n1", *program, port=port)
+    program[3] = "n2"
+    client = pair.start("n2", *program, "localhost", "-t", "tag_lat", "-s", 8, "-n", 10 ** 9)
+    packets = slept = 0
+
+    def few_sleeps():
+        nonlocal packets, slept
+        came = pair.json("counters", "n2:1")["counters"][0]["rcv_packets"]
+        if came - packets < 10000:
+            return False
+        few = 100 * (library_threads_slept() - slept) < came - packets
+        packets, slept = came, library_threads_slept()
+        return few
+    wait_until(few_sleeps, "who polls has its messages without a thread's help")
+    for program in (client, server):
+        program.terminate()
+        pair.finish(program)
 
 
 def test_ud(pair):
