@@ -12,6 +12,7 @@
 /* extended headers with which a payload still fits in its cell: RETH, immediate */
 #define EXT_MAX 20
 #define SMALL_BYTES (ABI_CELL_BYTES - EXT_MAX)
+#define SMALL_FLAGS (IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE)
 /* A lane that carried so much may have a wide ring; no more than these, since what
  * rings take of the shared cache, others lack. */
 #define WIDE_AFTER_BYTES (8u << 20)
@@ -183,17 +184,16 @@ void eng_small_wait(struct engine *e, struct tp_qp *tp)
 	eng_note_expiry(e, tp->sq.timer);
 }
 
-bool eng_small_post(struct engine *e, struct eng_qp *qp, const struct ibv_send_wr *wr)
+/* a small SEND whose only piece is @sge */
+static inline bool post_piece(struct engine *e, struct eng_qp *qp, const struct ibv_send_wr *wr,
+			      const struct tp_sge *sge)
 {
-	const struct tp_sge *sge = (const struct tp_sge *)wr->sg_list;
 	const struct eng_flow *flow = qp->flow;
 	unsigned flags = wr->send_flags;
 	struct tp_small small;
 	const void *payload;
 
-	if (!eng_small_fits(wr, flags, IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE,
-			    qp->small_bytes) ||
-	    !eng_flow_holds(e, qp) ||
+	if (!eng_flow_holds(e, qp) ||
 	    !eng_small_has_room(&flow->lane->tx, sge->length_bytes) || !tp_small_may_post(qp->tp))
 		return false;
 	payload = (const void *)(uintptr_t)sge->addr;
@@ -202,11 +202,40 @@ bool eng_small_post(struct engine *e, struct eng_qp *qp, const struct ibv_send_w
 	if (unlikely(!payload))
 		return false;
 	tp_small_post(qp->tp, wr->wr_id, flags, sge, payload, NULL, &small);
-	eng_small_put(qp, flow, &small, wr->send_flags);
+	eng_small_put(qp, flow, &small, flags);
 	qp->window_run = 0;
 	if (unlikely(!tp_small_waits(qp->tp)))
 		eng_small_wait(e, qp->tp);
 	return true;
+}
+
+/* of several inline pieces, as of a header and what it is for: as one of one piece */
+noinline static bool post_pieces(struct engine *e, struct eng_qp *qp, const struct ibv_send_wr *wr)
+{
+	uint8_t bytes[TP_MAX_INLINE];
+	struct tp_sge one = {.addr = (uintptr_t)bytes};
+
+	if (wr->send_flags & ~SMALL_FLAGS || !(wr->send_flags & IBV_SEND_INLINE) ||
+	    (uint32_t)wr->num_sge > qp->init.max_send_sge)
+		return false;
+	for (int i = 0; i < wr->num_sge; i++) {
+		uint32_t len = wr->sg_list[i].length;
+
+		if (len > qp->small_bytes[1] - one.length_bytes)
+			return false;
+		copy_few(bytes + one.length_bytes, (const void *)(uintptr_t)wr->sg_list[i].addr,
+			 len);
+		one.length_bytes += len;
+	}
+	return one.length_bytes && post_piece(e, qp, wr, &one);
+}
+
+bool eng_small_post(struct engine *e, struct eng_qp *qp, const struct ibv_send_wr *wr)
+{
+	if (unlikely(wr->num_sge > 1))
+		return post_pieces(e, qp, wr);
+	return eng_small_fits(wr, wr->send_flags, SMALL_FLAGS, qp->small_bytes) &&
+	       post_piece(e, qp, wr, (const struct tp_sge *)wr->sg_list);
 }
 
 /* one that waited: small.h has the way of those that do not */

@@ -5,6 +5,7 @@
  * cell, and every reason why the straight way of a small SEND is not taken.
  */
 #include "lanes.h"
+#include "transport/qp.h"
 
 static void lanes_and_packets_complete_alike(void **state)
 {
@@ -30,6 +31,98 @@ static void lanes_and_packets_complete_alike(void **state)
 	}
 	assert_int_equal(by_lane(j), 65 + 3 * 151);
 	assert_int_equal(packets->b.in.tail, 65 + 3 * 151);
+	part(j);
+}
+
+/* --- inline, in pieces that lie apart: as UCX's headers and what they are for --- */
+
+#define APART 100
+
+/* the first @cut of @bytes, and the rest from APART on. @sent: what that is. Return: did it
+ * go straight? Else -errno, or 0 */
+static int send_pieces(struct side *s, unsigned flags, uint32_t cut, uint32_t bytes,
+		       uint8_t sent[64])
+{
+	const uint32_t *straight = &s->qp->tp->sq.straight, before = *straight;
+	struct ibv_sge sge[2] = {{(uintptr_t)s->memory, cut, 0},
+				 {(uintptr_t)s->memory + APART, bytes - cut, 0}};
+	struct ibv_send_wr wr = {.wr_id = bytes, .opcode = IBV_WR_SEND, .sg_list = sge,
+				 .num_sge = 2, .send_flags = flags | IBV_SEND_SIGNALED}, *bad;
+	int rc;
+
+	fill(s, 256);
+	memcpy(sent, s->memory, cut);
+	memcpy(sent + cut, s->memory + APART, MIN(bytes, 64u) - cut);
+	rc = eng_post_send(s->qp, &wr, &bad, av_of);
+	memset(s->memory, 0xee, 256); /* it is the program's again */
+	return rc ?: before ? *straight == before - 1 : *straight > 0;
+}
+
+/* joined, and the lane found */
+static struct joined *join_warm(void)
+{
+	const struct exchange x = {{.opcode = IBV_WR_SEND}, 8};
+	struct joined *j = join();
+	struct ibv_wc wc[2];
+
+	make(j->w, &x, wc);
+	return j;
+}
+
+static void expect_sent(struct joined *j, uint32_t bytes, const uint8_t sent[64])
+{
+	struct ibv_wc wc = take(&j->w->b);
+
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	assert_int_equal(wc.byte_len, bytes);
+	assert_memory_equal(j->w->b.memory, sent, bytes);
+	assert_int_equal(take(&j->w->a).wr_id, bytes);
+}
+
+static void inline_pieces_are_one_message(void **state)
+{
+	struct joined *j = join_warm();
+	uint8_t sent[64];
+
+	for (uint32_t bytes = 0; bytes <= 64; bytes++)
+		for (uint32_t cut = 0; cut <= bytes; cut++) {
+			recv_into(&j->w->b, 77, 0, 64);
+			assert_int_equal(send_pieces(&j->w->a, IBV_SEND_INLINE, cut, bytes, sent),
+					 bytes > 0);
+			run(j->w);
+			expect_sent(j, bytes, sent);
+		}
+	recv_into(&j->w->b, 77, 0, 64);
+	assert_int_equal(send_pieces(&j->w->a, IBV_SEND_INLINE | IBV_SEND_FENCE, 9, 40, sent), 0);
+	run(j->w);
+	expect_sent(j, 40, sent);
+	/* again, from the queue's copy, when there is a receive */
+	assert_int_equal(send_pieces(&j->w->a, IBV_SEND_INLINE, 1, 64, sent), 1);
+	run(j->w);
+	recv_into(&j->w->b, 77, 0, 64);
+	clock_now = mono_add(clock_now, NSEC_PER_SEC);
+	run(j->w);
+	expect_sent(j, 64, sent);
+	part(j);
+}
+
+static void inline_pieces_have_bounds(void **state)
+{
+	struct joined *j = join_warm();
+	uint8_t sent[64];
+	struct ibv_sge sge[3] = {};
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND, .sg_list = sge, .num_sge = 3,
+				 .send_flags = IBV_SEND_INLINE}, *bad;
+
+	assert_int_equal(send_pieces(&j->w->a, IBV_SEND_INLINE, 8, 65, sent), -EINVAL);
+	assert_int_equal(send_pieces(&j->w->a, IBV_SEND_INLINE, 64, 0xffffffffu, sent), -EINVAL);
+	for (unsigned i = 0; i < ARRAY_SIZE(sge); i++)
+		sge[i] = (struct ibv_sge){(uintptr_t)j->w->a.memory, 8, 0};
+	assert_int_equal(eng_post_send(j->w->a.qp, &wr, &bad, av_of), -EINVAL);
+	assert_ptr_equal(bad, &wr);
+	wr.num_sge = -1;
+	assert_int_equal(eng_post_send(j->w->a.qp, &wr, &bad, av_of), -EINVAL);
+	assert_int_equal(by_lane(j), 1);
 	part(j);
 }
 
@@ -565,6 +658,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(lanes_and_packets_complete_alike),
 		CASE(who_is_in_rtr_receives_alike),
+		cmocka_unit_test(inline_pieces_are_one_message),
+		cmocka_unit_test(inline_pieces_have_bounds),
 		cmocka_unit_test(a_list_keeps_its_order),
 		cmocka_unit_test(what_follows_many_is_streamed),
 		CASE(datagrams_complete_alike),
