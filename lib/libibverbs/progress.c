@@ -25,10 +25,10 @@
  *                   faster for `windows_wanted` windows of time running
  *
  * A CQ may stay armed while the program polls others: UCX waits by events for
- * new peers, and polls for messages of those that it has. Such a program must
- * poll every ARMED_POLL_NS to be left to itself, and arm nothing meanwhile: one
- * that handles events polls as well, arms again each time, and sleeps then. One
- * that sleeps and did not arm again hears of a packet by the next look.
+ * new peers, and polls for messages of those that it has. Such a program is left
+ * to itself when it polls every ARMED_POLL_NS and has armed nothing for
+ * ARMED_QUIET_NS: one that handles events polls as well, but arms again each time.
+ * As long as a CQ is armed, looks are short, and polls must go on coming.
  *
  * A program that polls for a moment and then watches its memory (perftest's
  * write latency) looks busy and is not: each time WATCH ends at once,
@@ -106,7 +106,7 @@ void progress_kick(struct soft_context *ctx)
 
 /** progress_armed() - a CQ is about to be armed: the program will sleep. As a
  *  guest, or elsewhere, and then the thread must be woken by packets and not
- *  by its clock */
+ *  by its clock, until the program is seen to poll nevertheless */
 void progress_armed(struct soft_context *ctx, struct soft_cq *cq)
 {
 	struct soft_progress *p = &ctx->progress;

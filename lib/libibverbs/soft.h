@@ -167,11 +167,11 @@ struct soft_progress {
 	/* --- the thread's own --- */
 	enum progress_mode mode;
 	uint64_t polls_seen, position_seen;
-	uint64_t arms_seen; /* after those the program polled on */
+	uint64_t arms_seen; /* a CQ that is armed since then is armed to sleep */
 	unsigned busy_windows, windows_wanted;
 	unsigned look_ms, watched_ms; /* this look; those of this WATCH that ended */
 	uint32_t visits_seen, events_seen;
-	mono_t window_start, last_work, look_start;
+	mono_t window_start, last_work, look_start, armed_at;
 	mono_t crowded_until; /* somebody else wants the core: no spinning */
 };
 

@@ -12,41 +12,49 @@
 #define LOOK_MS 1
 #define LOOK_POLLER_MS 16u /* at most; who waits for its answer rings sooner */
 #define LOOK_GUEST_MS 8u
+#define LOOK_ARMED_MS 2u /* an event may be waited for */
 #define WINDOW_NS (200 * NSEC_PER_USEC)
 #define BUSY_POLL_NS (100 * NSEC_PER_USEC) /* a hundred posts fit in between */
 #define ARMED_POLL_NS (10 * NSEC_PER_USEC) /* who handles events polls less */
+#define ARMED_STAY_NS (50 * NSEC_PER_USEC) /* who did not polls on, if not so fast */
+#define ARMED_QUIET_NS (20 * NSEC_PER_MSEC) /* and arms nothing for so long */
 #define ARMS_NONE UINT64_MAX
 #define WINDOWS_MIN 2u
 #define WINDOWS_MAX 1024u /* 0.2 s */
 #define WATCH_SHORT_MS 8u /* a WATCH that ended sooner was a mistake */
 
-/* Return: does the program poll rather than sleep, when @polls came in @ns? */
-static bool polls_enough(struct soft_progress *p, uint64_t polls, uint64_t ns)
-{
-	return polls * (atomic_load(&p->armed) ? ARMED_POLL_NS : BUSY_POLL_NS) >= ns;
-}
-
-/* Return: has the program armed a CQ, and not polled on since? */
+/* Return: has the program armed a CQ since it was seen to poll and to arm none? */
 static bool armed_anew(struct soft_progress *p)
 {
 	return atomic_load(&p->armed) && atomic_load(&p->arms) != p->arms_seen;
+}
+
+/* In SERVE: is it long ago that a CQ was armed that still is? */
+static bool arms_are_old(struct soft_progress *p, mono_t now)
+{
+	uint64_t arms = atomic_load(&p->arms); /* a later one counts for the next window */
+	bool anew = armed_anew(p);
+
+	if (anew)
+		p->armed_at = now;
+	p->arms_seen = arms;
+	return !anew && (!atomic_load(&p->armed) || now.ns - p->armed_at.ns >= ARMED_QUIET_NS);
 }
 
 /** watch_wanted() - in SERVE: does the program poll so often that the thread is
  *  only in its way? */
 bool watch_wanted(struct soft_progress *p, mono_t now)
 {
-	uint64_t elapsed = now.ns - p->window_start.ns, arms, polls;
+	uint64_t elapsed = now.ns - p->window_start.ns, polls, each;
 
 	if (elapsed < WINDOW_NS)
 		return false;
-	arms = atomic_load(&p->arms); /* a later one counts for the next window */
 	polls = atomic_load(&p->polls);
-	if (polls_enough(p, polls - p->polls_seen, elapsed) && !armed_anew(p))
+	each = atomic_load(&p->armed) ? ARMED_POLL_NS : BUSY_POLL_NS;
+	if (arms_are_old(p, now) && (polls - p->polls_seen) * each >= elapsed)
 		p->busy_windows++;
 	else
 		p->busy_windows = 0;
-	p->arms_seen = arms;
 	p->polls_seen = polls;
 	p->window_start = now;
 	return p->busy_windows >= WINDOWS_MIN && p->busy_windows >= p->windows_wanted;
@@ -142,11 +150,27 @@ static bool polls_on(struct soft_context *ctx, uint64_t ns)
 	bool waiting, on;
 
 	position = link_position(&ctx->link, &waiting);
-	on = polls != p->polls_seen && !(waiting && position == p->position_seen) &&
-	     (!atomic_load(&p->armed) || polls_enough(p, polls - p->polls_seen, ns));
+	on = polls != p->polls_seen && !(waiting && position == p->position_seen);
+	if (atomic_load(&p->armed) && (polls - p->polls_seen) * ARMED_STAY_NS < ns)
+		on = false;
 	p->polls_seen = polls;
 	p->position_seen = waiting ? position : UINT64_MAX;
 	return on;
+}
+
+/* With no guest that serves: the program armed a CQ to sleep by itself, or several of
+ * its threads wait */
+static bool may_sleep(struct soft_progress *p)
+{
+	return armed_anew(p) || (atomic_load(&p->armed) && atomic_load(&p->inside));
+}
+
+/* How long a look is at most: who waits for an event waits for its end */
+static unsigned longest_look(struct soft_progress *p, bool guests)
+{
+	if (guests)
+		return LOOK_GUEST_MS;
+	return atomic_load(&p->armed) ? LOOK_ARMED_MS : LOOK_POLLER_MS;
 }
 
 /* Somebody rings for what the program has not read: do it once for a program
@@ -173,14 +197,14 @@ void watch_look(struct soft_context *ctx)
 
 	slept = now.ns - p->look_start.ns;
 	over = slept >= p->look_ms * NSEC_PER_MSEC;
-	if (!guests && (armed_anew(p) || ctx->link.broken || (over && !polls_on(ctx, slept)))) {
+	if (!guests && (may_sleep(p) || ctx->link.broken || (over && !polls_on(ctx, slept)))) {
 		start_serving(p, cpu_ns() - cpu > slept / 2);
 	} else if (rang & (BELL_LANE | BELL_SOFTIBD)) {
 		help_out(ctx, now);
 	} else if (over) {
 		progress_chase(ctx);
 		p->watched_ms += p->look_ms;
-		p->look_ms = MIN(2 * p->look_ms, guests ? LOOK_GUEST_MS : LOOK_POLLER_MS);
+		p->look_ms = MIN(2 * p->look_ms, longest_look(p, guests));
 		p->look_start = now;
 	}
 }

@@ -56,22 +56,26 @@ def library_threads_slept():
 
 def test_who_polls_is_left_to_itself(pair):
     """UCX keeps a queue armed, for new peers, and polls those that it uses."""
+    def received():
+        return pair.json("counters", "n2:1")["counters"][0]["rcv_packets"]
+
     port = next(_ports)
     program = [SOFTIB, "exec", "--devices", "n1", "--", "env", "UCX_TLS=rc,self", "ucx_perftest",
                "-p", port]
     server = pair.serve("n1", *program, port=port)
     program[3] = "n2"
     client = pair.start("n2", *program, "localhost", "-t", "tag_lat", "-s", 8, "-n", 10 ** 9)
-    packets = slept = 0
+    came, slept = received(), 0
 
     def few_sleeps():
-        nonlocal packets, slept
-        came = pair.json("counters", "n2:1")["counters"][0]["rcv_packets"]
-        if came - packets < 10000:
+        """... since the last look; the first one only counts"""
+        nonlocal came, slept
+        packets = received() - came
+        assert client.poll() is None and server.poll() is None
+        if packets < 10000:
             return False
-        few = 100 * (library_threads_slept() - slept) < came - packets
-        packets, slept = came, library_threads_slept()
-        return few
+        before, came, slept = slept, came + packets, library_threads_slept()
+        return before and 100 * (slept - before) < packets
     wait_until(few_sleeps, "who polls has its messages without a thread's help")
     for program in (client, server):
         program.terminate()

@@ -45,7 +45,7 @@ int progress_sleep_on_bells(struct soft_context *c, int timeout_ms)
 
 void progress_sleep_alone(struct soft_context *c, int timeout_ms)
 {
-	pass((uint64_t)timeout_ms * MS);
+	pass((timeout_ms < 0 ? 1000 : (uint64_t)timeout_ms) * MS);
 }
 
 void progress_work(struct soft_context *c, mono_t at)
@@ -105,32 +105,39 @@ static void a_poller_is_left_to_itself(void **state)
 	assert_false(looks_on(1));
 }
 
+#define QUIET_WINDOWS (20 * MS / (WINDOW_US * US))
+
 static void a_poller_is_left_to_itself_though_a_queue_is_armed(void **state)
 {
-	poll_every_ns = US;
+	poll_every_ns = 10 * US;
 	arm();
-	assert_int_equal(windows_until_watch(10, false), 3); /* the first one saw it arm */
+	/* the first window sees it armed; the second busy one after 20 ms ends it */
+	assert_int_equal(windows_until_watch(1000, false), 1 + QUIET_WINDOWS + 1);
+	poll_every_ns = 50 * US; /* not so fast */
 	assert_true(looks_on(20));
+	assert_int_equal(p->look_ms, 2);
 	poll_every_ns = 0;
 	assert_false(looks_on(1));
 }
 
 static void who_arms_and_polls_seldom_may_sleep(void **state)
 {
-	poll_every_ns = 50 * US;
+	poll_every_ns = 20 * US;
 	arm();
-	assert_int_equal(windows_until_watch(10, false), 0);
+	assert_int_equal(windows_until_watch(1000, false), 0);
 	p->armed = 0;
-	assert_int_equal(windows_until_watch(10, false), 2);
-	assert_true(looks_on(5));
+	assert_int_equal(windows_until_watch(1000, false), 2);
+	assert_true(looks_on(20));
+	assert_int_equal(p->look_ms, 16);
 	p->armed = 1; /* it was armed long ago */
+	poll_every_ns = 60 * US;
 	assert_false(looks_on(1));
 }
 
 static void who_arms_again_and_again_handles_events(void **state)
 {
 	poll_every_ns = US;
-	assert_int_equal(windows_until_watch(100, true), 0);
+	assert_int_equal(windows_until_watch(1000, true), 0);
 	p->armed = 0; /* none is armed at the end of a window */
 	assert_int_equal(windows_until_watch(10, false), 2);
 }
@@ -145,7 +152,7 @@ static void who_arms_is_served_at_once(void **state)
 	arms_asleep = true;
 	assert_false(looks_on(1));
 	/* and before the thread sleeps */
-	assert_int_equal(windows_until_watch(100, false), 3);
+	assert_int_equal(windows_until_watch(1000, false), 1 + QUIET_WINDOWS + 1);
 	arm();
 	before = now;
 	assert_false(looks_on(1));
@@ -156,12 +163,22 @@ static void after_guests_whoever_armed_may_sleep(void **state)
 {
 	poll_every_ns = US;
 	arm();
-	assert_int_equal(windows_until_watch(10, false), 3);
+	assert_int_not_equal(windows_until_watch(1000, false), 0);
 	p->guest = true;
 	assert_true(looks_on(5));
 	p->guest = false;
 	watch_look(&ctx);
 	assert_int_equal(p->mode, PROGRESS_SERVE);
+}
+
+static void threads_that_wait_are_served(void **state)
+{
+	poll_every_ns = US;
+	arm();
+	assert_int_not_equal(windows_until_watch(1000, false), 0);
+	assert_true(looks_on(5));
+	p->inside = 2;
+	assert_false(looks_on(1));
 }
 
 int main(void)
@@ -173,6 +190,7 @@ int main(void)
 		cmocka_unit_test_setup(who_arms_again_and_again_handles_events, setup),
 		cmocka_unit_test_setup(who_arms_is_served_at_once, setup),
 		cmocka_unit_test_setup(after_guests_whoever_armed_may_sleep, setup),
+		cmocka_unit_test_setup(threads_that_wait_are_served, setup),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
