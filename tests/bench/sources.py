@@ -229,7 +229,7 @@ class Ucx:
     def line(self):
         uct = "" if self.test.startswith(("tag", "ucp", "stream")) else "-d memory -x posix "
         count = {"lat": 20000, "rate": 500000}.get(
-            self.column, min(20000, max(8, 2 ** 28 // self.size)))
+            self.column, min(20000, max(8, 2 ** 30 // self.size)))
         return f"{self.key} -t {self.test} {uct}-s {self.size} -n {count} -w {count // 10}\n"
 
     def figure(self, row):
