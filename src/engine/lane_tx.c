@@ -212,22 +212,22 @@ static inline bool post_piece(struct engine *e, struct eng_qp *qp, const struct 
 /* of several inline pieces, as of a header and what it is for: as one of one piece */
 noinline static bool post_pieces(struct engine *e, struct eng_qp *qp, const struct ibv_send_wr *wr)
 {
-	uint8_t bytes[TP_MAX_INLINE];
+	uint8_t bytes[TP_MAX_INLINE], *to = bytes;
 	struct tp_sge one = {.addr = (uintptr_t)bytes};
+	uint64_t total = 0;
 
 	if (wr->send_flags & ~SMALL_FLAGS || !(wr->send_flags & IBV_SEND_INLINE) ||
 	    (uint32_t)wr->num_sge > qp->init.max_send_sge)
 		return false;
-	for (int i = 0; i < wr->num_sge; i++) {
-		uint32_t len = wr->sg_list[i].length;
-
-		if (len > qp->small_bytes[1] - one.length_bytes)
-			return false;
-		copy_few(bytes + one.length_bytes, (const void *)(uintptr_t)wr->sg_list[i].addr,
-			 len);
-		one.length_bytes += len;
-	}
-	return one.length_bytes && post_piece(e, qp, wr, &one);
+	for (int i = 0; i < wr->num_sge; i++)
+		total += wr->sg_list[i].length;
+	if (!total || total > qp->small_bytes[1] || !eng_flow_holds(e, qp) ||
+	    !tp_small_may_post(qp->tp))
+		return false;
+	for (int i = 0; i < wr->num_sge; to += wr->sg_list[i++].length)
+		copy_few(to, (const void *)(uintptr_t)wr->sg_list[i].addr, wr->sg_list[i].length);
+	one.length_bytes = (uint32_t)total;
+	return post_piece(e, qp, wr, &one);
 }
 
 bool eng_small_post(struct engine *e, struct eng_qp *qp, const struct ibv_send_wr *wr)

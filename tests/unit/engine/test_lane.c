@@ -44,8 +44,9 @@ static int send_pieces(struct side *s, unsigned flags, uint32_t cut, uint32_t by
 		       uint8_t sent[64])
 {
 	const uint32_t *straight = &s->qp->tp->sq.straight, before = *straight;
-	struct ibv_sge sge[2] = {{(uintptr_t)s->memory, cut, 0},
-				 {(uintptr_t)s->memory + APART, bytes - cut, 0}};
+	/* a piece of nothing is nowhere */
+	struct ibv_sge sge[2] = {{cut ? (uintptr_t)s->memory : 0, cut, 0},
+				 {bytes > cut ? (uintptr_t)s->memory + APART : 0, bytes - cut, 0}};
 	struct ibv_send_wr wr = {.wr_id = bytes, .opcode = IBV_WR_SEND, .sg_list = sge,
 				 .num_sge = 2, .send_flags = flags | IBV_SEND_SIGNALED}, *bad;
 	int rc;
@@ -97,7 +98,8 @@ static void inline_pieces_are_one_message(void **state)
 	run(j->w);
 	expect_sent(j, 40, sent);
 	/* again, from the queue's copy, when there is a receive */
-	assert_int_equal(send_pieces(&j->w->a, IBV_SEND_INLINE, 1, 64, sent), 1);
+	assert_int_equal(send_pieces(&j->w->a, IBV_SEND_INLINE | IBV_SEND_SOLICITED, 1, 64,
+				     sent), 1);
 	run(j->w);
 	recv_into(&j->w->b, 77, 0, 64);
 	clock_now = mono_add(clock_now, NSEC_PER_SEC);
@@ -113,16 +115,30 @@ static void inline_pieces_have_bounds(void **state)
 	struct ibv_sge sge[3] = {};
 	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND, .sg_list = sge, .num_sge = 3,
 				 .send_flags = IBV_SEND_INLINE}, *bad;
+	struct ibv_sge good[2] = {{(uintptr_t)j->w->a.memory, 8, 0},
+				  {(uintptr_t)j->w->a.memory, 9, 0}};
+	struct ibv_send_wr first = {.opcode = IBV_WR_SEND, .sg_list = good, .num_sge = 2,
+				    .send_flags = IBV_SEND_INLINE};
 
 	assert_int_equal(send_pieces(&j->w->a, IBV_SEND_INLINE, 8, 65, sent), -EINVAL);
 	assert_int_equal(send_pieces(&j->w->a, IBV_SEND_INLINE, 64, 0xffffffffu, sent), -EINVAL);
+	/* the second one is refused, the first has left */
+	first.next = &wr;
+	assert_int_equal(eng_post_send(j->w->a.qp, &first, &bad, av_of), -EINVAL);
+	assert_ptr_equal(bad, &wr);
+	assert_int_equal(by_lane(j), 2);
+	/* longer than 2^32 together */
+	sge[0].length = sge[1].length = 0x80000010u;
+	wr.num_sge = 2;
+	assert_int_equal(eng_post_send(j->w->a.qp, &wr, &bad, av_of), -EINVAL);
+	wr.num_sge = 3;
 	for (unsigned i = 0; i < ARRAY_SIZE(sge); i++)
 		sge[i] = (struct ibv_sge){(uintptr_t)j->w->a.memory, 8, 0};
 	assert_int_equal(eng_post_send(j->w->a.qp, &wr, &bad, av_of), -EINVAL);
 	assert_ptr_equal(bad, &wr);
 	wr.num_sge = -1;
 	assert_int_equal(eng_post_send(j->w->a.qp, &wr, &bad, av_of), -EINVAL);
-	assert_int_equal(by_lane(j), 1);
+	assert_int_equal(by_lane(j), 2);
 	part(j);
 }
 
