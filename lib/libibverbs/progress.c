@@ -28,7 +28,9 @@
  * new peers, and polls for messages of those that it has. Such a program is left
  * to itself when it polls every ARMED_POLL_NS and has armed nothing for
  * ARMED_QUIET_NS: one that handles events polls as well, but arms again each time.
- * As long as a CQ is armed, looks are short, and polls must go on coming.
+ * As long as a CQ is armed, looks are short, and polls must go on coming, one for
+ * each ARMED_STAY_NS of a look: who sleeps then, and armed nothing for it, hears of a
+ * packet by the second look.
  *
  * A program that polls for a moment and then watches its memory (perftest's
  * write latency) looks busy and is not: each time WATCH ends at once,
@@ -38,7 +40,7 @@
  *
  * Timers
  *   LOOK_MS         the first look of WATCH; each is twice as long as the one
- *                   before, up to LOOK_POLLER_MS or LOOK_GUEST_MS
+ *                   before, up to LOOK_POLLER_MS, LOOK_ARMED_MS or LOOK_GUEST_MS
  *   LANES_LATE_NS   when a sender that polls or sleeps rings for what a
  *                   receiver that seems to be awake has not read
  *   WINDOW_NS       over which the rate of polls is measured

@@ -142,6 +142,25 @@ static void who_arms_again_and_again_handles_events(void **state)
 	assert_int_equal(windows_until_watch(10, false), 2);
 }
 
+/* Return: is the thread of a program ever aside that polls, and arms so often? */
+static bool aside_when_arming_every(unsigned windows)
+{
+	bool aside = false;
+
+	for (unsigned i = 0; i < 10; i++) {
+		arm();
+		aside |= windows_until_watch(windows, false) > 0;
+	}
+	return aside;
+}
+
+static void who_arms_now_and_then_is_served(void **state)
+{
+	poll_every_ns = US;
+	assert_false(aside_when_arming_every(QUIET_WINDOWS));
+	assert_true(aside_when_arming_every(QUIET_WINDOWS + 2));
+}
+
 static void who_arms_is_served_at_once(void **state)
 {
 	mono_t before;
@@ -188,6 +207,7 @@ int main(void)
 		cmocka_unit_test_setup(a_poller_is_left_to_itself_though_a_queue_is_armed, setup),
 		cmocka_unit_test_setup(who_arms_and_polls_seldom_may_sleep, setup),
 		cmocka_unit_test_setup(who_arms_again_and_again_handles_events, setup),
+		cmocka_unit_test_setup(who_arms_now_and_then_is_served, setup),
 		cmocka_unit_test_setup(who_arms_is_served_at_once, setup),
 		cmocka_unit_test_setup(after_guests_whoever_armed_may_sleep, setup),
 		cmocka_unit_test_setup(threads_that_wait_are_served, setup),
