@@ -103,7 +103,7 @@ static void parse_port(struct argp_state *state, struct sm_umad_port *p, char *a
 {
 	char *colon = strrchr(arg, ':');
 
-	p->device = arg;
+	p->device = arg == colon ? NULL : arg;
 	if (colon) {
 		*colon = 0;
 		p->port = number(state, colon + 1, "port", 254);

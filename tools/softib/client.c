@@ -183,14 +183,16 @@ int client_say_progress(const char *dir, const char *who)
 	struct json_object *answer = client_call_quiet(dir, request("status"));
 	struct json_object *ports = member_of(answer, "ports");
 	int error = !answer && errno == ETIMEDOUT ? -ETIMEDOUT : 0;
-	int64_t active = number_of(ports, "active");
+	long long active = number_of(ports, "active"), pulled = number_of(ports, "unplugged");
+	long long all = active + number_of(ports, "armed") + number_of(ports, "init") +
+			number_of(ports, "down");
 
 	if (ports)
 		fprintf(stderr, "softib: %s%s%lld of %lld ports Active%s\n", who,
-			*who ? ": " : "", (long long)active,
-			(long long)(active + number_of(ports, "armed") +
-				    number_of(ports, "init") + number_of(ports, "down")),
-			member_of(answer, "sm") ? "" : "; they know no subnet manager");
+			*who ? ": " : "", active, all,
+			!member_of(answer, "sm") ? "; they know no subnet manager" :
+			pulled			 ? "; others have no cable now" :
+						   "");
 	json_object_put(answer);
 	return error;
 }
