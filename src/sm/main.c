@@ -54,7 +54,7 @@ static const char doc[] =
 	"SIGTERM. SIGHUP makes it sweep at once.";
 
 static const struct argp_option options[] = {
-	{"port", 'p', "DEVICE[:PORT]", 0, "Port to sit on (default: the first whose link is up)", 1},
+	{"port", 'p', "DEVICE[:PORT]", 0, "Port to sit on, or :PORT, of any device (default: the first whose link is up)", 1},
 	{"guid", KEY_GUID, "GUID", 0, "Port to sit on, by its port GUID", 1},
 	{"routing", KEY_ROUTING, "ENGINE", 0, "minhop (default) or updn", 2},
 	{"root", KEY_ROOT, "GUID", 0, "A top switch for updn; may be repeated (default: found by distance)", 2},

@@ -373,11 +373,11 @@ def test_many_clients_are_bounded(pair):
 
 def test_wait_says_how_it_goes():
     with Fabric("pair", sm="none") as f:
-        waiting = subprocess.Popen([SOFTIB, "wait", "--timeout", "0", "--json"], env=f.env, text=True,
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        waiting = subprocess.Popen([SOFTIB, "wait", "--timeout", str(TIMEOUT), "--json"], env=f.env,
+                                   text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         said = waiting.stderr.readline()
         assert said == "softib: 0 of 4 ports Active; they know no subnet manager\n"
-        manager = f.start("n1", str(SOFTIB.parent / "softib-sm"))
+        manager = f.start("n1", str(SOFTIB.parent / "softib-sm"), "--port", ":1")
         out, _ = waiting.communicate(timeout=TIMEOUT)
         assert waiting.returncode == 0 and json.loads(out)["ports"]["active"] == 4
         manager.terminate()
