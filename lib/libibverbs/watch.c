@@ -15,10 +15,10 @@
 #define LOOK_ARMED_MS 2u /* an event may be waited for */
 #define WINDOW_NS (200 * NSEC_PER_USEC)
 #define BUSY_POLL_NS (100 * NSEC_PER_USEC) /* a hundred posts fit in between */
-#define ARMED_POLL_NS (10 * NSEC_PER_USEC) /* who handles events polls less */
-#define ARMED_STAY_NS (50 * NSEC_PER_USEC) /* who did not polls on, if not so fast */
-#define ARMED_QUIET_NS (20 * NSEC_PER_MSEC) /* and arms nothing for so long */
-#define ARMS_NONE UINT64_MAX
+#define ARMED_POLL_NS (10 * NSEC_PER_USEC) /* with a CQ armed: who handles events polls less */
+#define ARMED_STAY_NS (50 * NSEC_PER_USEC) /* the same of who is left to itself already */
+#define ARMED_QUIET_NS (20 * NSEC_PER_MSEC) /* and nothing was armed for so long */
+#define ARMS_NONE UINT64_MAX /* of arms_seen: what is armed counts as armed anew */
 #define WINDOWS_MIN 2u
 #define WINDOWS_MAX 1024u /* 0.2 s */
 #define WATCH_SHORT_MS 8u /* a WATCH that ended sooner was a mistake */
