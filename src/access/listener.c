@@ -21,6 +21,7 @@
 #define BACKLOG 128
 #define ACCEPTS_PER_TURN 16
 #define CAP_IPC_LOCK_BIT 14
+#define INITIAL_USER_NS	 "user:[4026531837]" /* PROC_USER_INIT_INO: the same in every kernel */
 
 struct listener {
 	struct rt_io io;
@@ -48,11 +49,28 @@ static void read_comm(struct peer *peer)
 	fclose(f);
 }
 
+/* root of a container may have every capability and not this one */
+static bool in_initial_user_ns(pid_t pid)
+{
+	char path[64], ns[64];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/user", pid);
+	n = readlink(path, ns, sizeof(ns) - 1);
+	if (n < 0)
+		return false;
+	ns[n] = 0;
+	return !strcmp(ns, INITIAL_USER_NS);
+}
+
+/* The kernel asks for CAP_IPC_LOCK in the initial user namespace. */
 static void read_capabilities(struct peer *peer)
 {
 	char path[64], line[128];
 	FILE *f;
 
+	if (!in_initial_user_ns(peer->pid))
+		return;
 	snprintf(path, sizeof(path), "/proc/%d/status", peer->pid);
 	f = fopen(path, "re");
 	if (!f)

@@ -19,7 +19,8 @@ struct peer {
 	pid_t pid;
 	uid_t uid;
 	char comm[16];
-	bool may_lock; /* has CAP_IPC_LOCK: RLIMIT_MEMLOCK does not bind it */
+	bool may_lock; /* CAP_IPC_LOCK in the initial user namespace: RLIMIT_MEMLOCK
+			* does not bind it */
 };
 
 /**

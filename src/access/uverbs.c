@@ -23,6 +23,7 @@ struct uverbs {
 	struct listener *listener;
 	struct list_head sessions;
 	unsigned int num_sessions;
+	bool memlock; /* programs are held to RLIMIT_MEMLOCK */
 	uint64_t in[ABI_MESSAGE_MAX / 8], out[UVERBS_RESPONSE_MAX / 8];
 };
 
@@ -273,6 +274,28 @@ static void on_accepted(void *ctx, int fd, const struct peer *peer)
 unsigned int uverbs_num_sessions(const struct uverbs *uverbs)
 {
 	return uverbs->num_sessions;
+}
+
+void uverbs_enforce_memlock(struct uverbs *uverbs)
+{
+	uverbs->memlock = true;
+}
+
+/* The kernel accounts by process (mm->pinned_vm), whatever devices it opened. */
+u64 uverbs_memlock_bytes(const struct session *s)
+{
+	struct session *other;
+	u64 limit;
+
+	if (!s->uverbs->memlock)
+		return UINT64_MAX;
+	limit = peer_memlock_bytes(&s->peer);
+	if (limit == UINT64_MAX)
+		return limit;
+	list_for_each_entry(other, &s->uverbs->sessions, node)
+		if (other != s && other->context && other->peer.pid == s->peer.pid)
+			limit -= MIN(limit, other->context->locked_bytes);
+	return limit;
 }
 
 int uverbs_create(struct rt *rt, const char *dir, struct uverbs **uverbs)

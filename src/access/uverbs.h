@@ -26,4 +26,15 @@ void uverbs_serve(struct uverbs *uverbs, int fd, const struct peer *peer);
 /** uverbs_num_sessions() - open connections */
 unsigned int uverbs_num_sessions(const struct uverbs *uverbs);
 
+/**
+ * uverbs_enforce_memlock() - hold programs to their RLIMIT_MEMLOCK from now on
+ *
+ * softib pins no page, so memory regions are not limited unless this is asked
+ * for. Then a registration fails with -ENOMEM where the kernel's would: the
+ * limit binds the whole process, a page counts once for each region that it
+ * is part of, and a process with CAP_IPC_LOCK is exempt.
+ * Source: Documentation/infiniband/user_verbs.rst, "Memory pinning"
+ */
+void uverbs_enforce_memlock(struct uverbs *uverbs);
+
 #endif

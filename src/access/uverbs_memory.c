@@ -2,7 +2,8 @@
 /*
  * Commands of memory regions and windows. The memory is the program's and is
  * touched by its own engine only; here a key is given out and the account of
- * locked memory kept.
+ * locked memory kept, which limits nothing unless uverbs_enforce_memlock()
+ * asked for it.
  */
 #include "access/uverbs_private.h"
 
@@ -10,8 +11,8 @@
 
 static int charge(struct ib_uobject *uobject, u64 bytes)
 {
-	struct session *s = uobject->context->priv;
-	int ret = ib_ucontext_lock_memory(uobject->context, bytes, peer_memlock_bytes(&s->peer));
+	int ret = ib_ucontext_lock_memory(uobject->context, bytes,
+					  uverbs_memlock_bytes(uobject->context->priv));
 
 	if (!ret)
 		uobject->locked_bytes += bytes;

@@ -79,6 +79,9 @@ int cmd_dealloc_mw(struct call *call);
 /** uverbs_object_event() - event_handler of a program's QP, CQ or SRQ, whose
  *  context is its uobject: to the program, by its own name for the object */
 void uverbs_object_event(struct ib_event *event, void *uobject);
+/** uverbs_memlock_bytes() - what the context of @s may hold of locked memory:
+ *  UINT64_MAX when nothing limits it */
+u64 uverbs_memlock_bytes(const struct session *s);
 /** uverbs_context_lost() - ib_ucontext.fatal: tell the program, and close */
 void uverbs_context_lost(struct ib_ucontext *context);
 

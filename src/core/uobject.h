@@ -68,10 +68,10 @@ int ib_uobject_destroy(struct ib_ucontext *context, enum ib_uobject_type type, u
 
 /**
  * ib_ucontext_lock_memory() - account for @bytes more of locked memory
- * @limit_bytes: RLIMIT_MEMLOCK of the process, UINT64_MAX when it may exceed it
+ * @limit_bytes: what the context may hold, UINT64_MAX when nothing limits it
  *
- * Nothing is really locked: the account is kept so that a program meets the
- * limit here that it would meet on an adapter.
+ * Nothing is really locked: with a limit, a program fails here where it would
+ * fail on an adapter.
  * Return: 0; -ENOMEM beyond the limit
  */
 int ib_ucontext_lock_memory(struct ib_ucontext *context, u64 bytes, u64 limit_bytes);

@@ -33,6 +33,7 @@ struct options {
 	const char *dir;
 	const char *topology;
 	int ready_fd;
+	bool memlock;
 };
 
 /** struct daemon - all there is, in the order of its making */
@@ -54,6 +55,8 @@ static const struct argp_option option_list[] = {
 	 "shorthand (pair, star:8, fattree:2,4, torus:4x4x4, dragonfly:4,2,2) or file; "
 	 "default pair",
 	 0},
+	{"memlock", 'M', NULL, 0,
+	 "hold programs to their limit on locked memory (ulimit -l), as with hardware", 0},
 	{"ready-fd", 'r', "FD", 0, "write one byte here once programs can connect", 0},
 	{0},
 };
@@ -79,6 +82,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		return 0;
 	case 't':
 		opt->topology = arg;
+		return 0;
+	case 'M':
+		opt->memlock = true;
 		return 0;
 	case 'r':
 		opt->ready_fd = parse_ready_fd(state, arg);
@@ -198,6 +204,8 @@ static int make_endpoints(struct daemon *d, const struct options *opt)
 
 	if (ret)
 		return fail("cannot open the uverbs socket", ret);
+	if (opt->memlock)
+		uverbs_enforce_memlock(d->uverbs);
 	ret = umad_create(d->rt, dir, &d->umad);
 	if (ret)
 		return fail("cannot open the umad socket", ret);

@@ -234,17 +234,6 @@ def test_program_without_memory(pair):
     goes_on(pair)
 
 
-def test_memlock_limit(pair):
-    """ibv_reg_mr(3): ENOMEM beyond RLIMIT_MEMLOCK, as with hardware."""
-    drop = ["setpriv", "--bounding-set=-ipc_lock", "--inh-caps=-ipc_lock"] if not os.getuid() \
-        else []
-    args = ["prlimit", "--memlock=65536", *drop, "ibv_rc_pingpong", "-d", "softib0", "-s",
-            "1048576", "-p", next(_ports)]
-    status, out = attempt(pair, *args)
-    assert status and "Couldn't register MR" in out, out
-    goes_on(pair)
-
-
 # --- malformed messages ---
 
 def abi_open(kind, device=b"softib0", node=b"n1", magic=ABI_MAGIC, version=ABI_VERSION, port=1):

@@ -20,7 +20,7 @@ struct fabric_args {
 	const char *topology, *sm;
 	char star[32]; /* of --nodes */
 	unsigned timeout_s;
-	bool no_namespace;
+	bool no_namespace, memlock;
 	const char *name;
 	char **command;
 };
@@ -35,6 +35,10 @@ static const struct argp_option fabric_options[] = {
 	 0},
 	{"timeout", 'T', "SECONDS", 0,
 	 "how long all ports may take to become Active; default 120, 0 for ever", 0},
+	{"memlock", 'M', NULL, 0,
+	 "hold programs to their limit on locked memory (ulimit -l), as with hardware; "
+	 "softib locks none and does not limit it otherwise",
+	 0},
 	{0},
 };
 
@@ -77,6 +81,9 @@ static error_t parse_fabric(int key, char *arg, struct argp_state *state)
 			argp_error(state, "--timeout takes 0 to 86400 seconds, not '%s'", arg);
 		args->timeout_s = (unsigned)n;
 		return 0;
+	case 'M':
+		args->memlock = true;
+		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
@@ -90,6 +97,7 @@ static void fill_session(struct session *s, const struct fabric_args *args)
 	s->topology = args->topology;
 	s->sm = args->sm;
 	s->timeout_s = args->timeout_s;
+	s->memlock = args->memlock;
 }
 
 /* --- run ---------------------------------------------------------------------- */

@@ -212,7 +212,8 @@ static pid_t spawn_softibd(struct session *s, const char *program, int ready_fd)
 {
 	char number[16];
 	char *const argv[] = {"softibd",	   "--dir",	 s->dir, "--topology",
-			      (char *)s->topology, "--ready-fd", number, NULL};
+			      (char *)s->topology, "--ready-fd", number,
+			      s->memlock ? "--memlock" : NULL, NULL};
 	pid_t parent = getpid(), pid = fork();
 
 	if (pid)

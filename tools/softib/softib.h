@@ -137,6 +137,7 @@ struct json_object *item_of(struct json_object *list, size_t i);
 struct session {
 	const char *topology, *sm; /* sm: "softib-sm", "opensm", "none" */
 	unsigned timeout_s;	   /* to become Active; 0: no limit */
+	bool memlock;		   /* programs are held to RLIMIT_MEMLOCK */
 	char dir[PATH_MAX];
 	/* --- private to session.c --- */
 	pid_t softibd, manager, command; /* 0: not running */

@@ -693,35 +693,117 @@ static void without_descriptors_a_context_is_refused(void **state)
 	close(sock);
 }
 
-static void a_peers_limit_on_locked_memory_binds(void **state)
+/* --- locked memory --- */
+
+/* a session of a process without CAP_IPC_LOCK, as @w->sock, and a PD */
+static u32 session_of(struct world *w, pid_t pid)
 {
-	struct world *w = *state;
 	struct ib_uverbs_alloc_pd_resp pd;
-	struct ib_uverbs_reg_mr_resp mr;
-	struct peer peer = {.pid = getpid(), .uid = getuid()};
-	struct rlimit old, low;
-	int pair[2], keep = w->sock;
+	struct peer peer = {.pid = pid, .uid = getuid()};
+	int pair[2];
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
 	fcntl(pair[1], F_SETFL, O_NONBLOCK);
-	uverbs_serve(w->uverbs, pair[1], &peer); /* one without CAP_IPC_LOCK */
+	uverbs_serve(w->uverbs, pair[1], &peer);
 	w->sock = pair[0];
 	assert_int_equal(open_as(w, w->sock, ABI_OPEN_UVERBS, "n1", "softib0", NULL, 0, NULL), 0);
 	close_fds(w);
 	assert_int_equal(get_context(w, w->sock), 0);
 	assert_int_equal(CMD_OUT(w, ALLOC_PD, alloc_pd, &pd, 0), 0);
-	getrlimit(RLIMIT_MEMLOCK, &old);
-	low = old;
-	low.rlim_cur = 8192;
-	setrlimit(RLIMIT_MEMLOCK, &low);
-	assert_int_equal(CMD_OUT(w, REG_MR, reg_mr, &mr, .start = 4096, .length = 8193,
-				 .hca_va = 4096, .pd_handle = pd.pd_handle), -ENOMEM);
-	assert_int_equal(CMD_OUT(w, REG_MR, reg_mr, &mr, .start = 4096, .length = 8192,
-				 .hca_va = 4096, .pd_handle = pd.pd_handle), 0);
-	assert_int_equal(CMD(w, DEREG_MR, dereg_mr, .mr_handle = mr.mr_handle), 0);
+	return pd.pd_handle;
+}
+
+static int reg_mr(struct world *w, u32 pd, u64 start, u64 length, u32 *handle)
+{
+	struct ib_uverbs_reg_mr_resp mr;
+	int ret = CMD_OUT(w, REG_MR, reg_mr, &mr, .start = start, .length = length,
+			  .hca_va = start, .pd_handle = pd);
+
+	if (!ret && handle)
+		*handle = mr.mr_handle;
+	return ret;
+}
+
+static struct rlimit limit_to_two_pages(void)
+{
+	struct rlimit old, low;
+
+	assert_int_equal(getrlimit(RLIMIT_MEMLOCK, &old), 0);
+	low = (struct rlimit){.rlim_cur = 8192, .rlim_max = old.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_MEMLOCK, &low), 0);
+	return old;
+}
+
+static void locked_memory_is_not_limited(void **state)
+{
+	struct world *w = *state;
+	struct rlimit old = limit_to_two_pages();
+	int keep = w->sock;
+	u32 pd = session_of(w, getpid());
+
+	assert_int_equal(reg_mr(w, pd, 4096, 1 << 30, NULL), 0);
 	setrlimit(RLIMIT_MEMLOCK, &old);
 	close(w->sock);
 	w->sock = keep;
+}
+
+static void asked_to_a_peers_limit_binds(void **state)
+{
+	struct world *w = *state;
+	struct rlimit old = limit_to_two_pages();
+	int keep = w->sock;
+	u32 pd, mr;
+
+	uverbs_enforce_memlock(w->uverbs);
+	pd = session_of(w, getpid());
+	assert_int_equal(reg_mr(w, pd, 4096, 8193, NULL), -ENOMEM);
+	assert_int_equal(reg_mr(w, pd, 4095, 8192, NULL), -ENOMEM); /* parts of three pages */
+	assert_int_equal(reg_mr(w, pd, 4096, 8192, &mr), 0);
+	assert_int_equal(CMD(w, DEREG_MR, dereg_mr, .mr_handle = mr), 0);
+	assert_int_equal(reg_mr(w, pd, 4096, 4096, NULL), 0);
+	assert_int_equal(reg_mr(w, pd, 4096, 4096, NULL), 0); /* the same page counts twice */
+	assert_int_equal(reg_mr(w, pd, 4096, 1, NULL), -ENOMEM);
+	setrlimit(RLIMIT_MEMLOCK, &old);
+	close(w->sock);
+	w->sock = keep;
+}
+
+static void the_limit_is_a_processs_not_a_sessions(void **state)
+{
+	struct world *w = *state;
+	struct rlimit old = limit_to_two_pages();
+	int keep = w->sock, first, other, second;
+	u32 pd;
+
+	uverbs_enforce_memlock(w->uverbs);
+	assert_int_equal(reg_mr(w, session_of(w, getpid()), 0, 4096, NULL), 0);
+	first = w->sock;
+	assert_int_equal(reg_mr(w, session_of(w, getppid()), 0, 8192, NULL), 0);
+	other = w->sock;
+	pd = session_of(w, getpid());
+	second = w->sock;
+	assert_int_equal(reg_mr(w, pd, 0, 8192, NULL), -ENOMEM);
+	assert_int_equal(reg_mr(w, pd, 0, 4096, NULL), 0);
+	assert_int_equal(reg_mr(w, pd, 0, 4096, NULL), -ENOMEM);
+	close(first);
+	turn(w);
+	assert_int_equal(reg_mr(w, pd, 0, 4096, NULL), 0);
+	setrlimit(RLIMIT_MEMLOCK, &old);
+	close(other);
+	close(second);
+	w->sock = keep;
+}
+
+static void who_may_lock_is_not_limited(void **state)
+{
+	struct world *w = *state;
+	struct rlimit old = limit_to_two_pages();
+	struct ib_uverbs_alloc_pd_resp pd;
+
+	uverbs_enforce_memlock(w->uverbs);
+	assert_int_equal(CMD_OUT(w, ALLOC_PD, alloc_pd, &pd, 0), 0);
+	assert_int_equal(reg_mr(w, pd.pd_handle, 4096, 1 << 30, NULL), 0);
+	setrlimit(RLIMIT_MEMLOCK, &old);
 }
 
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -747,7 +829,10 @@ int main(void)
 		T(a_stale_socket_is_replaced_a_live_one_not),
 		T(without_descriptors_a_peer_is_told_so),
 		T(without_descriptors_a_context_is_refused),
-		T(a_peers_limit_on_locked_memory_binds),
+		T(locked_memory_is_not_limited),
+		T(asked_to_a_peers_limit_binds),
+		T(the_limit_is_a_processs_not_a_sessions),
+		T(who_may_lock_is_not_limited),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
