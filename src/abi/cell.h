@@ -68,41 +68,140 @@ _Static_assert(sizeof(struct abi_cell) == 64, "a cell is a cache line");
 #define ABI_CELL_BULK (ABI_CELL_BYTES - 4) /* where in data that place stands */
 
 /*
- * Bits of the words, lowest first:
+ * The layout of the three words. No other place knows it: whoever makes or reads a
+ * record uses the functions below. Lowest bits first:
+ *
  *   0  psn 24, lap 8, dest_qpn 24, opcode 8
  *   1  src_qpn 24, flags 8, ack_psn 24, dlid_path_bits 8
  *   2  length_bytes 18, packets 10, sl 4, slid 16, pkey 16
  */
-static inline void abi_record_pack(const struct abi_record *r, uint64_t word[3])
+#define ABI_RECORD_QPN_MASK 0xffffffu /* of a PSN, too */
+#define ABI_RECORD_LENGTH_BITS 18
+#define ABI_RECORD_PACKETS_MASK 0x3ffu
+#define ABI_RECORD_PKEY_AT 48
+
+/** abi_record_flags() - @flags (enum abi_record_flags) at their place in word 1 */
+static inline uint64_t abi_record_flags(unsigned flags)
 {
-	word[0] = r->psn | (uint32_t)r->lap << 24 | (uint64_t)(r->dest_qpn | (uint32_t)r->opcode << 24) << 32;
-	word[1] = r->src_qpn | (uint32_t)r->flags << 24 |
-		  (uint64_t)(r->ack_psn | (uint32_t)r->dlid_path_bits << 24) << 32;
-	word[2] = r->length_bytes | (uint32_t)r->packets << 18 | (uint32_t)r->sl << 28 |
-		  (uint64_t)r->slid << 32 | (uint64_t)r->pkey << 48;
+	return (uint64_t)flags << 24;
 }
 
-/** abi_record_bytes() - r.length_bytes, before anything else is unpacked */
+/** abi_record_ack() - word 1's part of an acknowledgement of all up to @psn */
+static inline uint64_t abi_record_ack(uint32_t psn)
+{
+	return abi_record_flags(ABI_RECORD_ACK) | (uint64_t)psn << 32;
+}
+
+/** abi_record_lap() - @lap at its place in word 0 */
+static inline uint64_t abi_record_lap(uint8_t lap)
+{
+	return (uint32_t)lap << 24;
+}
+
+/** abi_record_opcode() - @opcode at its place in word 0 */
+static inline uint64_t abi_record_opcode(uint8_t opcode)
+{
+	return (uint64_t)opcode << 56;
+}
+
+/** abi_record_pkey() - @pkey at its place in word 2 */
+static inline uint64_t abi_record_pkey(uint16_t pkey)
+{
+	return (uint64_t)pkey << ABI_RECORD_PKEY_AT;
+}
+
+/** abi_record_pack() - the words of @r */
+static inline void abi_record_pack(const struct abi_record *r, uint64_t word[3])
+{
+	word[0] = r->psn | abi_record_lap(r->lap) | (uint64_t)r->dest_qpn << 32 |
+		  abi_record_opcode(r->opcode);
+	word[1] = r->src_qpn | abi_record_flags(r->flags) |
+		  (uint64_t)(r->ack_psn | (uint32_t)r->dlid_path_bits << 24) << 32;
+	word[2] = r->length_bytes | (uint32_t)r->packets << ABI_RECORD_LENGTH_BITS |
+		  (uint32_t)r->sl << 28 | (uint64_t)r->slid << 32 | abi_record_pkey(r->pkey);
+}
+
+/* One field each, for a reader who does not need them all */
+
+static inline uint8_t abi_record_lap_of(uint64_t first_word)
+{
+	return (uint8_t)(first_word >> 24);
+}
+
+static inline bool abi_record_has(const uint64_t word[3], unsigned flags)
+{
+	return word[1] & abi_record_flags(flags);
+}
+
+static inline uint32_t abi_record_psn(const uint64_t word[3])
+{
+	return word[0] & ABI_RECORD_QPN_MASK;
+}
+
+static inline uint32_t abi_record_dest_qpn(const uint64_t word[3])
+{
+	return word[0] >> 32 & ABI_RECORD_QPN_MASK;
+}
+
+static inline uint32_t abi_record_ack_psn(const uint64_t word[3])
+{
+	return word[1] >> 32 & ABI_RECORD_QPN_MASK;
+}
+
 static inline uint32_t abi_record_bytes(const uint64_t word[3])
 {
-	return word[2] & 0x3ffff;
+	return word[2] & ((1u << ABI_RECORD_LENGTH_BITS) - 1);
+}
+
+static inline uint16_t abi_record_pkey_of(const uint64_t word[3])
+{
+	return (uint16_t)(word[2] >> ABI_RECORD_PKEY_AT);
+}
+
+/* Groups of fields that do not change from one record of a QP's to the next */
+
+/** abi_record_target() - destination QP and opcode */
+static inline uint32_t abi_record_target(const uint64_t word[3])
+{
+	return (uint32_t)(word[0] >> 32);
+}
+
+/** abi_record_is() - are destination QP, opcode and PSN these? */
+static inline bool abi_record_is(const uint64_t word[3], uint32_t target, uint32_t psn)
+{
+	return (word[0] & ~abi_record_lap(0xff)) == ((uint64_t)target << 32 | psn);
+}
+
+/** abi_record_source() - word 1 without @flags, and, if ABI_RECORD_ACK is among them,
+ *  without ack_psn */
+static inline uint64_t abi_record_source(const uint64_t word[3], unsigned flags)
+{
+	uint64_t ack_psn = flags & ABI_RECORD_ACK ? (uint64_t)ABI_RECORD_QPN_MASK << 32 : 0;
+
+	return word[1] & ~(abi_record_flags(flags) | ack_psn);
+}
+
+/** abi_record_route() - packets, SL, SLID and P_Key: word 2 without the length */
+static inline uint64_t abi_record_route(const uint64_t word[3])
+{
+	return word[2] >> ABI_RECORD_LENGTH_BITS;
 }
 
 static inline void abi_record_unpack(const uint64_t word[3], struct abi_record *r)
 {
-	r->psn = word[0] & 0xffffff;
-	r->lap = (uint8_t)(word[0] >> 24);
-	r->dest_qpn = word[0] >> 32 & 0xffffff;
+	r->psn = abi_record_psn(word);
+	r->lap = abi_record_lap_of(word[0]);
+	r->dest_qpn = abi_record_dest_qpn(word);
 	r->opcode = (uint8_t)(word[0] >> 56);
-	r->src_qpn = word[1] & 0xffffff;
+	r->src_qpn = word[1] & ABI_RECORD_QPN_MASK;
 	r->flags = (uint8_t)(word[1] >> 24);
-	r->ack_psn = word[1] >> 32 & 0xffffff;
+	r->ack_psn = abi_record_ack_psn(word);
 	r->dlid_path_bits = (uint8_t)(word[1] >> 56);
 	r->length_bytes = abi_record_bytes(word);
-	r->packets = word[2] >> 18 & 0x3ff;
+	r->packets = word[2] >> ABI_RECORD_LENGTH_BITS & ABI_RECORD_PACKETS_MASK;
 	r->sl = word[2] >> 28 & 0xf;
 	r->slid = (uint16_t)(word[2] >> 32);
-	r->pkey = (uint16_t)(word[2] >> 48);
+	r->pkey = abi_record_pkey_of(word);
 }
 
 /* --- streamed --- */
@@ -113,7 +212,6 @@ static inline void abi_record_unpack(const uint64_t word[3], struct abi_record *
 #ifdef __SSE2__
 
 #define ABI_STREAM_BYTES (ABI_STREAM_FIRST + 2 * ABI_STREAM_PIECE)
-#define ABI_STREAM_PACKETS 18 /* where in word 2 `packets` stands: 10 bits */
 
 /* the first of @left bytes, and the lap */
 static inline __m128i abi_stream_piece(const uint8_t *from, uint32_t left, uint8_t lap)
@@ -160,10 +258,10 @@ static inline void abi_cell_stream(struct abi_cell *cell, uint8_t lap, const uin
 	}
 	_mm_stream_si128(to + 1,
 			 _mm_set_epi64x((long long)first,
-					(long long)(word[2] ^ (packets ^ 1) << ABI_STREAM_PACKETS)));
+					(long long)(word[2] ^ (packets ^ 1) << ABI_RECORD_LENGTH_BITS)));
 	_mm_stream_si128(to, _mm_set_epi64x(
-				     (long long)(word[1] | (uint64_t)ABI_RECORD_STREAM << 24),
-				     (long long)(word[0] | (uint64_t)lap << 24)));
+				     (long long)(word[1] | abi_record_flags(ABI_RECORD_STREAM)),
+				     (long long)(word[0] | abi_record_lap(lap))));
 }
 
 /** abi_cell_clear() - @cell has a plain record of no more than @bytes of data. Return:
@@ -204,12 +302,12 @@ static inline bool abi_cell_gather(const struct abi_cell *cell, uint8_t lap, uns
 static inline const struct abi_cell *abi_cell_streamed(const struct abi_cell *cell, uint8_t lap,
 						       uint64_t word[3], struct abi_cell *whole)
 {
-	uint64_t packets = word[2] >> ABI_STREAM_PACKETS & 0x3ff;
+	uint64_t packets = word[2] >> ABI_RECORD_LENGTH_BITS & ABI_RECORD_PACKETS_MASK;
 
 	if (unlikely((uint8_t)packets != lap))
 		return NULL;
-	word[1] &= ~((uint64_t)ABI_RECORD_STREAM << 24);
-	word[2] ^= (packets ^ 1) << ABI_STREAM_PACKETS;
+	word[1] &= ~abi_record_flags(ABI_RECORD_STREAM);
+	word[2] ^= (packets ^ 1) << ABI_RECORD_LENGTH_BITS;
 	if (likely(!(packets >> 8)))
 		return cell;
 	return abi_cell_gather(cell, lap, (unsigned)(packets >> 8), whole) ? whole : NULL;

@@ -232,7 +232,7 @@ static inline void abi_lane_publish_words(struct abi_lane_tx *tx, struct abi_cel
 					  const uint64_t word[3])
 {
 	uint32_t at = tx->tail;
-	uint64_t first = word[0] | (uint32_t)abi_lane_lap(at) << 24;
+	uint64_t first = word[0] | abi_record_lap(abi_lane_lap(at));
 
 	tx->bulk_end[at & (ABI_LANE_CELLS - 1)] = tx->bulk_tail | ABI_LANE_PLAIN;
 	tx->tail = at + 1;
@@ -312,7 +312,7 @@ static inline bool abi_lane_stirs(const struct abi_lane_rx *rx)
 	struct abi_cell *cell = abi_lane_cell(rx->memory, rx->head);
 	uint64_t first = atomic_load_explicit(&cell->word[0], memory_order_relaxed);
 
-	return (uint8_t)(first >> 24) == abi_lane_lap(rx->head);
+	return abi_record_lap_of(first) == abi_lane_lap(rx->head);
 }
 
 /** abi_lane_look() - the record at @position: its headers, and the payload that
@@ -324,11 +324,11 @@ static inline const struct abi_cell *abi_lane_look(struct abi_lane_rx *rx, uint3
 	uint8_t lap = abi_lane_lap(position);
 
 	word[0] = atomic_load_explicit(&cell->word[0], memory_order_acquire);
-	if ((uint8_t)(word[0] >> 24) != lap)
+	if (abi_record_lap_of(word[0]) != lap)
 		return NULL;
 	word[1] = atomic_load_explicit(&cell->word[1], memory_order_relaxed);
 	word[2] = atomic_load_explicit(&cell->word[2], memory_order_relaxed);
-	if (word[1] & (uint64_t)ABI_RECORD_STREAM << 24)
+	if (abi_record_has(word, ABI_RECORD_STREAM))
 		return abi_cell_streamed(cell, lap, word, &rx->whole);
 	return cell;
 }

@@ -48,8 +48,8 @@ static inline void eng_datagram_put(struct eng_qp *qp, const struct ibv_send_wr 
 	uint8_t *to = cell->data + ENG_QKEY_BYTES;
 	uint64_t word[3] = {
 		qp->small_word[0] | tp_small_datagram(qp->tp).v,
-		qp->small_word[1] | (uint64_t)(solicited * ABI_RECORD_SOLICITED) << 24,
-		qp->small_word[2] | len | (uint64_t)qp->path.pkey << 48,
+		qp->small_word[1] | abi_record_flags(solicited * ABI_RECORD_SOLICITED),
+		qp->small_word[2] | len | abi_record_pkey(qp->path.pkey),
 	};
 
 	if (eng_datagram_streams(qp) && len + ENG_QKEY_BYTES <= ABI_STREAM_BYTES && tx->no_fence) {
@@ -60,7 +60,7 @@ static inline void eng_datagram_put(struct eng_qp *qp, const struct ibv_send_wr 
 	} else {
 		memcpy(cell->data, &qkey, ENG_QKEY_BYTES);
 		if (len > ABI_CELL_BYTES - ENG_QKEY_BYTES) {
-			word[1] |= (uint64_t)ABI_RECORD_BULK << 24;
+			word[1] |= abi_record_flags(ABI_RECORD_BULK);
 			to = abi_lane_put_bulk(tx, cell, len);
 		}
 		copy_few(to, payload, len);
@@ -131,7 +131,7 @@ static inline bool eng_datagram_receive(struct engine *e, const struct eng_lane_
 	qp->tp->stats.rx_packets++;
 	eng_small_tell(known, wr, WIRE_GRH_BYTES + len, wc);
 	rq->head++;
-	eng_cq_filled(qp->recv_cq, 1, word[1] & (uint64_t)ABI_RECORD_SOLICITED << 24);
+	eng_cq_filled(qp->recv_cq, 1, abi_record_has(word, ABI_RECORD_SOLICITED));
 	return true;
 }
 

@@ -232,9 +232,8 @@ noinline static void receive(struct engine *e, struct eng_lane_in *lane, const s
 /* is this, which came behind one of a run, of that run but for its PSN? It has no ACK */
 static inline bool is_alike(const struct eng_small_header *known, const uint64_t word[3])
 {
-	const uint64_t free = ENG_SMALL_FREE & ~((uint64_t)ABI_RECORD_ACK << 24);
-
-	return known->way == word[2] >> 18 && known->from == (word[1] & ~free);
+	return known->way == abi_record_route(word) &&
+	       known->from == abi_record_source(word, ENG_SMALL_FREE & ~(unsigned)ABI_RECORD_ACK);
 }
 
 /*
@@ -250,7 +249,6 @@ noinline static unsigned receive_run(struct eng_lane_in *lane, const struct abi_
 				     unsigned most)
 {
 	const struct eng_small_header *known = lane->known;
-	const uint64_t to_qp = (uint64_t)known->to << 32, lap = (uint64_t)0xff << 24;
 	uint64_t word[3] = {word0, word1, word2};
 	struct eng_qp *qp = known->qp;
 	struct engine *e = qp->engine;
@@ -262,7 +260,7 @@ noinline static unsigned receive_run(struct eng_lane_in *lane, const struct abi_
 	unsigned n = 0;
 
 	most = likely(tp_small_expects(qp->tp)) ? MIN(eng_small_room(e, known, &wc), most) : 0;
-	while (n < most && (word[0] & ~lap) == (to_qp | next.v)) {
+	while (n < most && abi_record_is(word, known->to, next.v)) {
 		const uint8_t *payload = eng_small_payload(lane->rx.memory, cell, word, 0);
 		const struct eng_rq_wr *wr = eng_rq_at(rq, rq->head + n);
 		void *to;
@@ -293,7 +291,7 @@ noinline static unsigned receive_run(struct eng_lane_in *lane, const struct abi_
 		return 0;
 	rq->head += n;
 	tp_small_received(qp->tp, n, n * known->packets);
-	eng_cq_filled(qp->recv_cq, n, word[1] & (uint64_t)ABI_RECORD_SOLICITED << 24);
+	eng_cq_filled(qp->recv_cq, n, abi_record_has(word, ABI_RECORD_SOLICITED));
 	consumed(lane, n, last);
 	return n;
 }
@@ -313,7 +311,7 @@ noinline static bool receive_middle(struct eng_lane_in *lane, const struct abi_c
 	void *to;
 
 	if (!payload || len != known->least_bytes || !tp_small_goes_on(tp) ||
-	    (copy.of[0] & 0xffffff) != tp->resp.epsn.v || at->sge >= tp->resp.recv.num_sge ||
+	    abi_record_psn(copy.of) != tp->resp.epsn.v || at->sge >= tp->resp.recv.num_sge ||
 	    len > sge->length_bytes - at->offset)
 		return false;
 	to = eng_mem_recent(e, known->qp->recv_rq->pd, sge->lkey, sge->addr + at->offset, len,
@@ -347,9 +345,9 @@ static inline unsigned receive_known(struct engine *e, struct eng_lane_in *lane,
 		consumed(lane, 1, abi_record_bytes(word));
 		return 1;
 	}
-	if (word[1] & (uint64_t)ABI_RECORD_ACK << 24 &&
-	    !tp_small_acked(qp->tp, psn(word[1] >> 32 & 0xffffff))) {
-		tp_qp_acked(qp->tp, psn(word[1] >> 32 & 0xffffff), e->now);
+	if (abi_record_has(word, ABI_RECORD_ACK) &&
+	    !tp_small_acked(qp->tp, psn(abi_record_ack_psn(word)))) {
+		tp_qp_acked(qp->tp, psn(abi_record_ack_psn(word)), e->now);
 		touch = true; /* more may be sent now */
 	}
 	if (unlikely(lane->known->is_middle))

@@ -266,10 +266,10 @@ static bool send_ack(struct engine *e, struct eng_qp *qp)
 	tx = &qp->flow->lane->tx;
 	cell = abi_lane_cell(tx->memory, tx->tail);
 	streams = qp->tp->resp.owed >= TP_STREAM_ACKED && ABI_STREAM_BYTES && tx->no_fence;
-	word[0] = (qp->small_word[0] & ~((uint64_t)0xff << 56)) |
-		  (uint64_t)(WIRE_RC | WIRE_ACKNOWLEDGE) << 56 | tp_small_ack(qp->tp, &aeth).v;
-	word[1] = qp->small_word[1] & ~((uint64_t)ABI_RECORD_ACK_REQ << 24);
-	word[2] = qp->small_word[2] | (uint64_t)qp->tp->attr.pkey << 48;
+	word[0] = (qp->small_word[0] & ~abi_record_opcode(0xff)) |
+		  abi_record_opcode(WIRE_RC | WIRE_ACKNOWLEDGE) | tp_small_ack(qp->tp, &aeth).v;
+	word[1] = qp->small_word[1] & ~abi_record_flags(ABI_RECORD_ACK_REQ);
+	word[2] = qp->small_word[2] | abi_record_pkey(qp->tp->attr.pkey);
 	eng_stream(e, tx, cell, word, aeth, NULL, 0, streams);
 	eng_lane_count(qp->flow->count, 1, qp->flow_dwords + WIRE_AETH_BYTES / 4);
 	note_dirty(e, qp->flow->lane);

@@ -80,11 +80,11 @@ static inline void eng_small_words(const struct eng_qp *qp, const struct tp_smal
 	psn_t ack;
 
 	word[0] = qp->small_word[0] | s->psn.v;
-	word[1] = qp->small_word[1] | (uint64_t)(flags & IBV_SEND_SOLICITED) /
-					      IBV_SEND_SOLICITED * ABI_RECORD_SOLICITED << 24;
-	word[2] = qp->small_word[2] | s->length_bytes | (uint64_t)tp->attr.pkey << 48;
+	word[1] = qp->small_word[1] | abi_record_flags((flags & IBV_SEND_SOLICITED) /
+						       IBV_SEND_SOLICITED * ABI_RECORD_SOLICITED);
+	word[2] = qp->small_word[2] | s->length_bytes | abi_record_pkey(tp->attr.pkey);
 	if (tp_take_ack(tp, &ack))
-		word[1] |= (uint64_t)ABI_RECORD_ACK << 24 | (uint64_t)ack.v << 32;
+		word[1] |= abi_record_ack(ack.v);
 }
 
 /* is the next record of @tp one of a stream? */
@@ -111,7 +111,7 @@ eng_small_put(const struct eng_qp *qp, const struct eng_flow *flow, const struct
 			   (const uint8_t *)s->payload + 8, len - MIN(len, 8u), true);
 	} else {
 		if (len > ABI_CELL_BYTES) {
-			word[1] |= (uint64_t)ABI_RECORD_BULK << 24;
+			word[1] |= abi_record_flags(ABI_RECORD_BULK);
 			to = abi_lane_put_bulk(tx, cell, len);
 		}
 		copy_few(to, s->payload, len);
@@ -207,9 +207,7 @@ static inline const struct abi_lane_tx *eng_small_post_word(struct engine *e, st
  * A connected QP has one peer and so one such header, its own: many of them may
  * take turns on a lane. One of UD has as many as lanes to it: the lane has it.
  */
-#define ENG_SMALL_FREE                                                                             \
-	((uint64_t)(ABI_RECORD_SOLICITED | ABI_RECORD_ACK | ABI_RECORD_BULK) << 24 |               \
-	 (uint64_t)0xffffff << 32)
+#define ENG_SMALL_FREE (ABI_RECORD_SOLICITED | ABI_RECORD_ACK | ABI_RECORD_BULK)
 
 /** eng_small_forget() - no record is like this */
 static inline void eng_small_forget(struct eng_small_header *known)
@@ -219,8 +217,8 @@ static inline void eng_small_forget(struct eng_small_header *known)
 
 static inline bool eng_small_is_known(const struct eng_small_header *known, const uint64_t word[3])
 {
-	return known->way == word[2] >> 18 && known->to == (uint32_t)(word[0] >> 32) &&
-	       known->from == (word[1] & ~ENG_SMALL_FREE);
+	return known->way == abi_record_route(word) && known->to == abi_record_target(word) &&
+	       known->from == abi_record_source(word, ENG_SMALL_FREE);
 }
 
 /** eng_small_find() - the record is not like the last: like what else? Return: false:
@@ -232,7 +230,7 @@ static inline bool eng_small_find(const struct engine *e, struct eng_lane_in *la
 	struct eng_qp *qp;
 
 	if (!eng_small_is_known(known, word)) {
-		qp = eng_table_get(&e->qps, word[0] >> 32 & 0xffffff);
+		qp = eng_table_get(&e->qps, abi_record_dest_qpn(word));
 		if (!qp)
 			return false;
 		known = &qp->known;
@@ -263,13 +261,13 @@ static inline void eng_small_note(struct eng_lane_in *lane, struct eng_qp *qp,
 	*lane->known = (struct eng_small_header){
 		.qp = qp,
 		.lane = lane->id,
-		.to = (uint32_t)(word[0] >> 32),
+		.to = abi_record_target(word),
 		.least_bytes = middle ? full : full - tp_mtu(qp->tp) + 1,
 		.span_bytes = middle ? 1 : tp_mtu(qp->tp),
 		.packets = r->packets,
 		.is_middle = middle,
-		.from = word[1] & ~ENG_SMALL_FREE,
-		.way = word[2] >> 18,
+		.from = abi_record_source(word, ENG_SMALL_FREE),
+		.way = abi_record_route(word),
 		.wc = {.status = IBV_WC_SUCCESS,
 		       .opcode = IBV_WC_RECV,
 		       .qp_num = qp->init.qpn,
@@ -287,7 +285,7 @@ static inline bool eng_small_pkey_holds(struct eng_qp *qp, const uint64_t word[3
 	uint16_t live = *qp->live_pkey;
 
 	qp->tp->attr.pkey = live;
-	return live == word[2] >> 48;
+	return live == abi_record_pkey_of(word);
 }
 
 /** eng_bulk_at() - where in bulk the payload of @cell is; NULL: not inside */
@@ -310,7 +308,7 @@ static inline const uint8_t *eng_small_payload(const struct abi_lane *memory,
 {
 	uint32_t len = abi_record_bytes(word);
 
-	if (unlikely(word[1] & (uint64_t)ABI_RECORD_BULK << 24))
+	if (unlikely(abi_record_has(word, ABI_RECORD_BULK)))
 		return eng_bulk_at(memory, cell, len);
 	return likely(len <= ABI_CELL_BYTES - ext) ? cell->data + ext : NULL;
 }

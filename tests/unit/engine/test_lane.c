@@ -205,7 +205,7 @@ static unsigned streamed(const struct joined *j, unsigned records)
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < records; i++)
-		n += j->out[0].tx.memory->cell[i].word[1] >> 24 & ABI_RECORD_STREAM ? 1 : 0;
+		n += j->out[0].tx.memory->cell[i].word[1] & abi_record_flags(ABI_RECORD_STREAM) ? 1 : 0;
 	return n;
 }
 

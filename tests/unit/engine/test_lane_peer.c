@@ -174,7 +174,8 @@ static void what_is_known_is_of_its_lane(void **state)
 	assert_ptr_equal(b->qp->known.qp, b->qp);
 	for (unsigned i = 0; i < 3; i++)
 		word[i] = j->out[0].tx.memory->cell[1].word[i];
-	word[0] = (word[0] & ~0xffffffull) | b->qp->tp->resp.epsn.v | 1u << 24;
+	word[0] = (word[0] & ~(uint64_t)ABI_RECORD_QPN_MASK) |
+		  b->qp->tp->resp.epsn.v | abi_record_lap(1);
 	recv_into(b, 77, 0, 64);
 	for (unsigned i = 3; i-- > 0;)
 		memory->cell[0].word[i] = word[i];

@@ -462,7 +462,8 @@ static void a_datagram_has_no_middle(void **state)
 
 		recv_into(&j->w->b, i, 8192 * i, 8192);
 		assert_int_equal(send(&j->w->a, wr, 4096), 0);
-		*word = (*word & ~(0xffull << 56)) | (uint64_t)(WIRE_RC | WIRE_SEND_MIDDLE) << 56;
+		*word = (*word & ~abi_record_opcode(0xff)) |
+			abi_record_opcode(WIRE_RC | WIRE_SEND_MIDDLE);
 	}
 	assert_int_equal(eng_cq_poll(j->w->b.cq, 4, wc), 0);
 	part(j);
@@ -547,7 +548,7 @@ static void a_poll_that_moved_something_is_not_in_vain(void **state)
 	post_long_receive(&j->w->b, LONG_MESSAGE, LONG_MESSAGE);
 	assert_int_equal(send(&j->w->a, (struct ibv_send_wr){.opcode = IBV_WR_SEND},
 			      LONG_MESSAGE), 0);
-	j->in[0].rx.memory->cell[3].word[0] ^= 1u << 24; /* its end is not there yet */
+	j->in[0].rx.memory->cell[3].word[0] ^= abi_record_lap(1); /* its end is not there yet */
 	assert_int_equal(eng_cq_poll(j->w->b.cq, 1, &wc), 0);
 	assert_true(eng_moved(j->w->b.engine));
 	assert_int_equal(eng_cq_poll(j->w->b.cq, 1, &wc), 0);
@@ -700,7 +701,7 @@ static void a_stream_goes_on(void **state)
 		assert_int_equal(eng_cq_poll(j->w->a.cq, 32, wc), 24);
 	}
 	for (unsigned i = 0; i < ABI_LANE_CELLS; i++)
-		streamed += j->out[0].tx.memory->cell[i].word[1] >> 24 & ABI_RECORD_STREAM ? 1 : 0;
+		streamed += j->out[0].tx.memory->cell[i].word[1] & abi_record_flags(ABI_RECORD_STREAM) ? 1 : 0;
 	assert_in_range(streamed, ABI_LANE_CELLS / 4, ABI_LANE_CELLS);
 	part(j);
 }
