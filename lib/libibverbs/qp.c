@@ -289,7 +289,8 @@ EXPORT int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask
 	return verbs_err(rc);
 }
 
-/** ibv_query_qp() - all attributes, whatever @mask says */
+/** ibv_query_qp() - all attributes, whatever @mask says; but @ibqp->state, which is
+ *  the program's own note, follows only when it asks for the state */
 EXPORT int ibv_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
 			struct ibv_qp_init_attr *init)
 {
@@ -298,7 +299,8 @@ EXPORT int ibv_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
 	memset(attr, 0, sizeof(*attr));
 	eng_qp_query(qp->eng, attr);
 	attr->cap = qp->cap;
-	ibqp->state = attr->qp_state;
+	if (mask & IBV_QP_STATE)
+		ibqp->state = attr->qp_state;
 	*init = (struct ibv_qp_init_attr){
 		.qp_context = ibqp->qp_context,
 		.send_cq = ibqp->send_cq,

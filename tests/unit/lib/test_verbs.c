@@ -387,6 +387,24 @@ static void timers_run_while_the_program_sleeps(void **state)
 	assert_int_equal(poll_one(p).status, IBV_WC_RETRY_EXC_ERR);
 }
 
+/* rdma-core's rule: UCX, for one, reads the field as what it was last told. */
+static void a_query_notes_the_state_when_it_is_asked_for(void **state)
+{
+	struct program *p = *state;
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	p->qp[0] = make_qp(p, IBV_QPT_RC);
+	connect_rc(p->qp[0], 0x4711, TIMEOUT_ENC_SHORT);
+	post(p, IBV_WR_SEND, 1);
+	assert_int_equal(poll_one(p).status, IBV_WC_RETRY_EXC_ERR);
+	assert_int_equal(ibv_query_qp(p->qp[0], &attr, IBV_QP_CAP, &init), 0);
+	assert_int_equal(attr.qp_state, IBV_QPS_ERR);
+	assert_int_equal(p->qp[0]->state, IBV_QPS_RTS);
+	assert_int_equal(ibv_query_qp(p->qp[0], &attr, IBV_QP_STATE, &init), 0);
+	assert_int_equal(p->qp[0]->state, IBV_QPS_ERR);
+}
+
 static void datagrams_come_with_a_way_back(void **state)
 {
 	struct program *p = *state;
@@ -710,6 +728,7 @@ int main(void)
 		CASE(events_wake_a_sleeping_program),
 		CASE(the_channel_can_be_polled),
 		CASE(timers_run_while_the_program_sleeps),
+		CASE(a_query_notes_the_state_when_it_is_asked_for),
 		CASE(datagrams_come_with_a_way_back),
 		CASE(the_builder_posts_what_it_collected),
 		CASE(a_mistake_posts_nothing),
