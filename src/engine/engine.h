@@ -228,7 +228,9 @@ int eng_cq_resize(struct eng_cq *cq, uint32_t cqe);
 /** eng_cq_poll() - up to @n completions, progressing first when the CQ is
  *  empty. Return: how many; -EIO after overrun and when drained */
 int eng_cq_poll(struct eng_cq *cq, int n, struct ibv_wc *wc);
-/** eng_cq_arm() - one event at the next (solicited) completion */
+/** eng_cq_arm() - one event at the next completion, with @solicited_only at the next
+ *  that is solicited or in error; at once when the CQ has such a one that no event told of, or
+ *  that a poll left behind since */
 void eng_cq_arm(struct eng_cq *cq, bool solicited_only);
 /** eng_cq_pending() - completions that wait in the CQ */
 uint32_t eng_cq_pending(const struct eng_cq *cq);

@@ -35,6 +35,8 @@ struct eng_cq {
 	unsigned users; /* QPs */
 	enum { ENG_DISARMED, ENG_ARMED_SOLICITED, ENG_ARMED } armed;
 	bool overrun;
+	uint32_t matters_tail;	       /* behind the last entry that was solicited or in error */
+	uint32_t told_head, told_tail; /* head and tail at the last event */
 };
 
 /** struct eng_rq - receive requests in the order of posting */
@@ -279,6 +281,8 @@ static inline void eng_cq_filled(struct eng_cq *cq, uint32_t n, bool matters)
 		cq->direct_left -= n;
 	} else {
 		cq->tail += n;
+		if (unlikely(matters))
+			cq->matters_tail = cq->tail;
 	}
 	if (eng_cq_tells(cq, matters))
 		eng_cq_notify(cq);

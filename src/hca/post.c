@@ -195,6 +195,7 @@ int hca_peek_cq(struct ib_cq *ibcq, int wc_cnt)
 	return (int)MIN(eng_cq_pending(cq->eng), (uint32_t)wc_cnt);
 }
 
+/* IB_CQ_REPORT_MISSED_EVENTS: none is missed, eng_cq_arm() sees to that */
 int hca_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 {
 	struct hca_cq *cq = container_of(ibcq, struct hca_cq, ib);
@@ -202,5 +203,5 @@ int hca_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 	if (!cq->eng)
 		return -EINVAL;
 	eng_cq_arm(cq->eng, (flags & IB_CQ_SOLICITED_MASK) == IB_CQ_SOLICITED);
-	return flags & IB_CQ_REPORT_MISSED_EVENTS && eng_cq_pending(cq->eng) ? 1 : 0;
+	return 0;
 }

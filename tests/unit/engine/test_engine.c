@@ -286,6 +286,126 @@ static void arming_reports_once_and_solicited_only_when_asked(void **state)
 	assert_int_equal(eng_cq_pending(w->b.cq), 4);
 }
 
+static void exchange(struct world *w, unsigned flags)
+{
+	recv_into(&w->b, 1, 0, 8);
+	send(&w->a, (struct ibv_send_wr){.opcode = IBV_WR_SEND, .send_flags = flags}, 8);
+	run(w);
+}
+
+/* Adapters do so: who arms behind its last poll may sleep. */
+static void arming_tells_of_what_waits_already(void **state)
+{
+	struct world *w = *state;
+
+	connect(w, IBV_QPT_RC);
+	exchange(w, 0);
+	assert_int_equal(w->b.cq_events, 0);
+	eng_cq_arm(w->b.cq, false);
+	assert_int_equal(w->b.cq_events, 1);
+	assert_false(w->b.engine->put_off); /* the callbacks without the lock were called */
+	exchange(w, 0);
+	assert_int_equal(w->b.cq_events, 1); /* once for each arming */
+	eng_cq_arm(w->b.cq, false);
+	assert_int_equal(w->b.cq_events, 2); /* of the second entry nobody was told */
+}
+
+/* Event, arm, poll: the usual order has no second event for the same completion. */
+static void arming_tells_nothing_twice(void **state)
+{
+	struct world *w = *state;
+
+	connect(w, IBV_QPT_RC);
+	eng_cq_arm(w->b.cq, false);
+	exchange(w, 0);
+	assert_int_equal(w->b.cq_events, 1);
+	eng_cq_arm(w->b.cq, false);
+	take(&w->b);
+	assert_int_equal(w->b.cq_events, 1);
+	exchange(w, 0);
+	assert_int_equal(w->b.cq_events, 2);
+}
+
+static void arming_tells_of_what_a_poll_left(void **state)
+{
+	struct world *w = *state;
+
+	connect(w, IBV_QPT_RC);
+	for (int i = 0; i < 3; i++)
+		exchange(w, 0);
+	eng_cq_arm(w->b.cq, false);
+	assert_int_equal(w->b.cq_events, 1); /* it told of all three */
+	eng_cq_arm(w->b.cq, false);
+	assert_int_equal(w->b.cq_events, 1);
+	take(&w->b);
+	eng_cq_arm(w->b.cq, false);
+	assert_int_equal(w->b.cq_events, 2);
+	take(&w->b);
+	take(&w->b);
+	eng_cq_arm(w->b.cq, false);
+	assert_int_equal(w->b.cq_events, 2);
+}
+
+static void arming_for_solicited_ones_looks_for_these(void **state)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+	struct world *w = *state;
+
+	connect(w, IBV_QPT_RC);
+	exchange(w, 0);
+	eng_cq_arm(w->b.cq, true);
+	assert_int_equal(w->b.cq_events, 0);
+	eng_cq_arm(w->b.cq, false); /* wider: it does count */
+	assert_int_equal(w->b.cq_events, 1);
+	exchange(w, IBV_SEND_SOLICITED);
+	exchange(w, 0);
+	eng_cq_arm(w->b.cq, true);
+	assert_int_equal(w->b.cq_events, 2);
+	take(&w->b);
+	take(&w->b); /* the solicited one */
+	eng_cq_arm(w->b.cq, true);
+	assert_int_equal(w->b.cq_events, 2);
+	take(&w->b);
+	eng_cq_arm(w->b.cq, false); /* of the widest that was asked for */
+	exchange(w, 0);
+	assert_int_equal(w->b.cq_events, 3);
+	take(&w->b);
+	recv_into(&w->b, 9, 0, 8);
+	assert_int_equal(eng_qp_modify(w->b.qp, &attr, IBV_QP_STATE), 0);
+	run(w);
+	assert_int_equal(eng_cq_pending(w->b.cq), 1);
+	eng_cq_arm(w->b.cq, true); /* flushed: in error */
+	assert_int_equal(w->b.cq_events, 4);
+}
+
+/* What was told stays told when the ring moves; when a QP takes its completions along, the
+ * rest may be told again. */
+static void resizing_and_cleaning_lose_no_event(void **state)
+{
+	struct world *w = *state;
+
+	connect(w, IBV_QPT_RC);
+	exchange(w, 0);
+	take(&w->b);
+	exchange(w, IBV_SEND_SOLICITED);
+	eng_cq_arm(w->b.cq, true);
+	assert_int_equal(w->b.cq_events, 1);
+	assert_int_equal(eng_cq_resize(w->b.cq, 100), 0);
+	eng_cq_arm(w->b.cq, true);
+	assert_int_equal(w->b.cq_events, 1);
+	exchange(w, 0);
+	assert_int_equal(eng_cq_resize(w->b.cq, 64), 0);
+	eng_cq_arm(w->b.cq, true);
+	assert_int_equal(w->b.cq_events, 2);
+	for (int i = 0; i < 2; i++)
+		eng_cq_push(w->b.cq, &(struct ibv_wc){.qp_num = 0x4711}, true);
+	eng_qp_destroy(w->b.qp); /* it takes two of four: as many as were told are left */
+	w->b.qp = NULL;
+	assert_int_equal(eng_cq_pending(w->b.cq), 2);
+	eng_cq_arm(w->b.cq, true);
+	assert_int_equal(w->b.cq_events, 3);
+}
+
 static void resize_keeps_completions(void **state)
 {
 	struct world *w = *state;
@@ -508,6 +628,11 @@ int main(void)
 		CASE(cq_overrun_is_an_error),
 		CASE(a_qp_that_is_reset_after_an_overrun_stays_so),
 		CASE(arming_reports_once_and_solicited_only_when_asked),
+		CASE(arming_tells_of_what_waits_already),
+		CASE(arming_tells_nothing_twice),
+		CASE(arming_tells_of_what_a_poll_left),
+		CASE(arming_for_solicited_ones_looks_for_these),
+		CASE(resizing_and_cleaning_lose_no_event),
 		CASE(resize_keeps_completions),
 		CASE(destroyed_qp_leaves_no_completion),
 		CASE(a_queue_drains_until_all_is_acknowledged),

@@ -371,6 +371,44 @@ static void the_channel_can_be_polled(void **state)
 	assert_int_equal(poll_one(p).status, IBV_WC_SUCCESS);
 }
 
+/* Who polled, arms and sleeps: what came in between is told at once, whichever way the
+ * program waits. The receives' CQ is never polled; the sends' says when it has one. */
+static void arming_late_misses_nothing(void **state)
+{
+	struct program *p = *state;
+	struct pollfd fd = {.fd = p->channel->fd, .events = POLLIN};
+	struct ibv_cq *sends = p->cq, *cq;
+	void *ctx;
+
+	p->qp[0] = make_qp(p, IBV_QPT_RC);
+	p->cq = ibv_create_cq(p->context, 64, p, p->channel, 0);
+	p->qp[1] = make_qp(p, IBV_QPT_RC);
+	connect_rc(p->qp[0], p->qp[1]->qp_num, TIMEOUT_ENC_PATIENT);
+	connect_rc(p->qp[1], p->qp[0]->qp_num, TIMEOUT_ENC_PATIENT);
+	for (int i = 0; i < 20; i++) {
+		struct ibv_cq *receives = p->cq;
+
+		post_recv(p, 1);
+		post(p, IBV_WR_SEND, 2);
+		p->cq = sends;
+		poll_one(p);
+		p->cq = receives;
+		assert_int_equal(poll(&fd, 1, 0), 0);
+		assert_int_equal(ibv_req_notify_cq(receives, 0), 0);
+		if (i % 2)
+			assert_int_equal(poll(&fd, 1, -1), 1);
+		assert_int_equal(ibv_get_cq_event(p->channel, &cq, &ctx), 0);
+		assert_ptr_equal(cq, receives);
+		ibv_ack_cq_events(cq, 1);
+	}
+	for (int i = 0; i < 20; i++)
+		assert_int_equal(poll_one(p).opcode, IBV_WC_RECV);
+	assert_int_equal(ibv_destroy_qp(p->qp[1]), 0);
+	p->qp[1] = NULL;
+	assert_int_equal(ibv_destroy_cq(p->cq), 0);
+	p->cq = sends;
+}
+
 /* Nobody answers: the retry timer runs though the program sleeps. */
 static void timers_run_while_the_program_sleeps(void **state)
 {
@@ -727,6 +765,7 @@ int main(void)
 		CASE(write_after_busy_polling),
 		CASE(events_wake_a_sleeping_program),
 		CASE(the_channel_can_be_polled),
+		CASE(arming_late_misses_nothing),
 		CASE(timers_run_while_the_program_sleeps),
 		CASE(a_query_notes_the_state_when_it_is_asked_for),
 		CASE(datagrams_come_with_a_way_back),
