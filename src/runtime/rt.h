@@ -38,7 +38,10 @@ bool rt_work_cancel(struct rt_work *work);
 
 /** struct rt_timer - one shot; embed it, rt_timer_init() it once */
 struct rt_timer {
-	struct list_head node;
+	/* --- a node of the heap (runtime/timers.c) --- */
+	struct rt_timer *child, *next;
+	struct rt_timer *prev; /* the sibling before, or the parent; itself: the root */
+	uint64_t serial;       /* of its arming: orders timers of one expiry */
 	mono_t expiry;
 	void (*fn)(struct rt_timer *timer);
 	struct rt *rt;
@@ -46,8 +49,10 @@ struct rt_timer {
 
 void rt_timer_init(struct rt *rt, struct rt_timer *timer,
 		   void (*fn)(struct rt_timer *timer));
-/** rt_timer_arm() - (re)arm for the point @when; a past one fires next turn */
+/** rt_timer_arm() - (re)arm for the point @when; a past one fires in the next
+ *  turn. Timers of one expiry fire in the order of their arming. O(1) */
 void rt_timer_arm(struct rt_timer *timer, mono_t when);
+/** rt_timer_disarm() - O(log n) of the armed timers, amortised */
 void rt_timer_disarm(struct rt_timer *timer);
 bool rt_timer_armed(const struct rt_timer *timer);
 

@@ -1,31 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What rt_posix and rt_sim share: the work queue, the timer wheel, pollers. */
+/* What rt_posix and rt_sim share: the work queue, the timers' heap, pollers. */
 #ifndef SOFTIB_RUNTIME_PRIVATE_H
 #define SOFTIB_RUNTIME_PRIVATE_H
 
 #include "runtime/rt.h"
 
-#define RT_WHEEL_SLOTS 1024
-#define RT_WHEEL_SHIFT 20 /* a slot is 2^20 ns, about a millisecond */
+#define RT_TIMERS_PER_TURN 256 /* then descriptors and pollers have their turn */
 
 struct rt_io;
 
-/**
- * struct rt - common part; the makers embed it first
- *
- * Timers hang in a hashed wheel: a slot holds those whose expiry, in
- * slot widths modulo the wheel, is its number. Arming and disarming are
- * O(1); the next expiry is cached and recomputed when it fires.
- */
+/** struct rt - common part; the makers embed it first */
 struct rt {
 	struct list_head work;
-	struct list_head wheel[RT_WHEEL_SLOTS];
-	unsigned num_timers;
-	mono_t next_expiry;  /* a lower bound; MONO_NEVER when none */
-	bool next_is_exact;
+	struct rt_timer *first_timer; /* the root of the heap: see timers.c */
+	uint64_t next_serial;	      /* of the next timer that is armed */
 	mono_t (*now)(struct rt *rt);
 	uint32_t (*random)(struct rt *rt);
-	void (*timer_moved)(struct rt *rt); /* an earlier expiry than before */
 	struct list_head pollers;
 	/** io_watch() - struct rt_io is the makers' (rt_posix.h) */
 	void (*io_watch)(struct rt_io *io, bool readable, bool writable);
@@ -34,9 +24,10 @@ struct rt {
 void rt_init(struct rt *rt);
 /** rt_run_work() - everything queued when it is called. True: it ran some */
 bool rt_run_work(struct rt *rt);
-/** rt_next_expiry() - of the earliest timer, exact */
-mono_t rt_next_expiry(struct rt *rt);
-/** rt_fire_timers() - all that are due at @now, in order of expiry */
+/** rt_next_expiry() - of the earliest timer; MONO_NEVER when none is armed */
+mono_t rt_next_expiry(const struct rt *rt);
+/** rt_fire_timers() - those that are due at @now, in order of expiry, but no
+ *  more than RT_TIMERS_PER_TURN: the others are due in the next turn */
 void rt_fire_timers(struct rt *rt, mono_t now);
 /** rt_poll_all() - a turn of every poller. True: one did something */
 bool rt_poll_all(struct rt *rt);

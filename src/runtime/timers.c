@@ -7,10 +7,6 @@ void rt_init(struct rt *rt)
 {
 	INIT_LIST_HEAD(&rt->work);
 	INIT_LIST_HEAD(&rt->pollers);
-	for (unsigned i = 0; i < RT_WHEEL_SLOTS; i++)
-		INIT_LIST_HEAD(&rt->wheel[i]);
-	rt->next_expiry = MONO_NEVER;
-	rt->next_is_exact = true;
 }
 
 mono_t rt_now(struct rt *rt)
@@ -58,34 +54,109 @@ bool rt_run_work(struct rt *rt)
 	return true;
 }
 
-static struct list_head *slot_of(struct rt *rt, mono_t when)
+/* --- timers ---
+ *
+ * Armed timers are the nodes of a pairing heap: a tree in which no timer is due
+ * before its parent. A node has its first child, the sibling after it, and the
+ * sibling before it (the first child has its parent there). Arming a timer makes
+ * it a child of the root, or the new root; removing one pairs its children up.
+ * No memory is needed besides the timers, and the shape of the tree decides
+ * nothing: expiry and order of arming do.
+ */
+
+static bool fires_before(const struct rt_timer *a, const struct rt_timer *b)
 {
-	return &rt->wheel[(when.ns >> RT_WHEEL_SHIFT) % RT_WHEEL_SLOTS];
+	return a->expiry.ns != b->expiry.ns ? mono_before(a->expiry, b->expiry) :
+					      a->serial < b->serial;
+}
+
+/* Return: the root of both heaps; either may be NULL. The siblings of @a and @b
+ * are not looked at */
+static struct rt_timer *meld(struct rt_timer *a, struct rt_timer *b)
+{
+	struct rt_timer *parent, *child;
+
+	if (!a || !b)
+		return a ? a : b;
+	parent = fires_before(b, a) ? b : a;
+	child = parent == a ? b : a;
+	child->next = parent->child;
+	if (child->next)
+		child->next->prev = child;
+	child->prev = parent;
+	parent->child = child;
+	return parent;
+}
+
+/* Return: one heap out of @first and the siblings after it: they are melded in
+ * pairs from first to last, and the pairs from last to first */
+static struct rt_timer *meld_siblings(struct rt_timer *first)
+{
+	struct rt_timer *pairs = NULL, *all = NULL;
+
+	while (first) {
+		struct rt_timer *second = first->next;
+		struct rt_timer *rest = second ? second->next : NULL;
+		struct rt_timer *pair = meld(first, second);
+
+		pair->next = pairs;
+		pairs = pair;
+		first = rest;
+	}
+	while (pairs) {
+		struct rt_timer *pair = pairs;
+
+		pairs = pair->next;
+		all = meld(all, pair);
+	}
+	return all;
+}
+
+static void set_root(struct rt *rt, struct rt_timer *root)
+{
+	rt->first_timer = root;
+	if (!root)
+		return;
+	root->next = NULL;
+	root->prev = root;
+}
+
+/* take @timer, which is not the root, from among its siblings */
+static void cut_out(struct rt_timer *timer)
+{
+	if (timer->prev->child == timer)
+		timer->prev->child = timer->next;
+	else
+		timer->prev->next = timer->next;
+	if (timer->next)
+		timer->next->prev = timer->prev;
 }
 
 void rt_timer_init(struct rt *rt, struct rt_timer *timer, void (*fn)(struct rt_timer *timer))
 {
-	INIT_LIST_HEAD(&timer->node);
-	timer->expiry = MONO_NEVER;
-	timer->fn = fn;
-	timer->rt = rt;
+	*timer = (struct rt_timer){.expiry = MONO_NEVER, .fn = fn, .rt = rt};
 }
 
 bool rt_timer_armed(const struct rt_timer *timer)
 {
-	return !list_empty(&timer->node);
+	return timer->prev != NULL;
 }
 
 void rt_timer_disarm(struct rt_timer *timer)
 {
-	if (list_empty(&timer->node))
+	struct rt *rt = timer->rt;
+	struct rt_timer *children;
+
+	if (!rt_timer_armed(timer))
 		return;
-	list_del_init(&timer->node);
-	timer->rt->num_timers--;
-	if (timer->rt->num_timers == 0)
-		timer->rt->next_expiry = MONO_NEVER;
-	else if (timer->expiry.ns <= timer->rt->next_expiry.ns)
-		timer->rt->next_is_exact = false;
+	children = meld_siblings(timer->child);
+	if (timer == rt->first_timer) {
+		set_root(rt, children);
+	} else {
+		cut_out(timer);
+		set_root(rt, meld(rt->first_timer, children));
+	}
+	timer->child = timer->next = timer->prev = NULL;
 }
 
 void rt_timer_arm(struct rt_timer *timer, mono_t when)
@@ -96,53 +167,22 @@ void rt_timer_arm(struct rt_timer *timer, mono_t when)
 	if (when.ns == MONO_NEVER.ns)
 		return;
 	timer->expiry = when;
-	list_add_tail(&timer->node, slot_of(rt, when));
-	rt->num_timers++;
-	if (mono_before(when, rt->next_expiry)) {
-		rt->next_expiry = when;
-		rt->next_is_exact = true;
-		if (rt->timer_moved)
-			rt->timer_moved(rt);
-	}
+	timer->serial = rt->next_serial++;
+	set_root(rt, meld(rt->first_timer, timer));
 }
 
-mono_t rt_next_expiry(struct rt *rt)
+mono_t rt_next_expiry(const struct rt *rt)
 {
-	struct rt_timer *t;
-	mono_t first = MONO_NEVER;
-
-	if (rt->next_is_exact)
-		return rt->next_expiry;
-	for (unsigned i = 0; i < RT_WHEEL_SLOTS && rt->num_timers; i++)
-		list_for_each_entry(t, &rt->wheel[i], node)
-			first = mono_min(first, t->expiry);
-	rt->next_expiry = first;
-	rt->next_is_exact = true;
-	return first;
-}
-
-static struct rt_timer *earliest_in(struct list_head *slot, mono_t now)
-{
-	struct rt_timer *t, *best = NULL;
-
-	list_for_each_entry(t, slot, node)
-		if (t->expiry.ns <= now.ns && (!best || mono_before(t->expiry, best->expiry)))
-			best = t;
-	return best;
+	return rt->first_timer ? rt->first_timer->expiry : MONO_NEVER;
 }
 
 void rt_fire_timers(struct rt *rt, mono_t now)
 {
-	mono_t due;
+	for (unsigned n = 0; n < RT_TIMERS_PER_TURN && rt_next_expiry(rt).ns <= now.ns; n++) {
+		struct rt_timer *timer = rt->first_timer;
 
-	while ((due = rt_next_expiry(rt)).ns <= now.ns) {
-		struct rt_timer *t = earliest_in(slot_of(rt, due), now);
-		if (!t) { /* disarmed since the bound was taken */
-			rt->next_is_exact = false;
-			continue;
-		}
-		rt_timer_disarm(t);
-		t->fn(t);
+		rt_timer_disarm(timer);
+		timer->fn(timer);
 	}
 }
 

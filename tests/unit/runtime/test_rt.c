@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "runtime/posix/rt_posix.h"
+#include "runtime/rt_private.h"
 #include "runtime/sim/rt_sim.h"
 
 static int order[32], order_len;
@@ -123,6 +124,94 @@ static void disarmed_and_rearmed_timers(void **state)
 	assert_false(rt_timer_armed(&b.timer));
 }
 
+#define MANY 100000
+
+/* struct many - timers that check the order in which they fire */
+struct many {
+	struct rt_timer timer[MANY];
+	uint64_t last_ns, last_serial; /* of the timer that fired last */
+	unsigned fired;
+};
+static struct many many;
+
+static void fire_one_of_many(struct rt_timer *t)
+{
+	assert_true(t->expiry.ns > many.last_ns ||
+		    (t->expiry.ns == many.last_ns && t->serial > many.last_serial));
+	assert_false(rt_timer_armed(t));
+	many.last_ns = t->expiry.ns;
+	many.last_serial = t->serial;
+	many.fired++;
+}
+
+/* a walk over all timers for each that fires would take minutes */
+static void many_timers_fire_in_order(void **state)
+{
+	struct rt *rt = *state;
+	unsigned armed = MANY;
+
+	many = (struct many){};
+	for (unsigned i = 0; i < MANY; i++) {
+		rt_timer_init(rt, &many.timer[i], fire_one_of_many);
+		rt_timer_arm(&many.timer[i], mono_add(rt_now(rt), 1 + rt_random(rt) % MANY));
+	}
+	for (unsigned i = 0; i < MANY; i++) {
+		struct rt_timer *t = &many.timer[rt_random(rt) % MANY];
+
+		if (rt_random(rt) % 2) {
+			armed += !rt_timer_armed(t);
+			rt_timer_arm(t, mono_add(rt_now(rt), 1 + rt_random(rt) % MANY));
+		} else {
+			armed -= rt_timer_armed(t);
+			rt_timer_disarm(t);
+		}
+	}
+	assert_true(armed < MANY);
+	rt_sim_run_for(rt, MANY);
+	assert_int_equal(many.fired, armed);
+	assert_int_equal(rt_next_expiry(rt).ns, MONO_NEVER.ns);
+}
+
+/* so that timers which expire in great number hold up nothing else */
+static void a_turn_fires_only_so_many_timers(void **state)
+{
+	struct rt *rt = *state;
+	struct job j = {.id = 1};
+
+	many = (struct many){};
+	rt_work_init(&j.work, note_work);
+	for (unsigned i = 0; i < 3 * RT_TIMERS_PER_TURN; i++) {
+		rt_timer_init(rt, &many.timer[i], fire_one_of_many);
+		rt_timer_arm(&many.timer[i], mono_add(rt_now(rt), 1));
+	}
+	assert_true(rt_sim_step(rt));
+	assert_int_equal(many.fired, RT_TIMERS_PER_TURN);
+	rt_work_queue(rt, &j.work);
+	assert_true(rt_sim_step(rt));
+	assert_int_equal(order_len, 1);
+	assert_int_equal(many.fired, RT_TIMERS_PER_TURN);
+	assert_true(rt_sim_run(rt, 10));
+	assert_int_equal(many.fired, 3 * RT_TIMERS_PER_TURN);
+}
+
+static void rearm_for_now(struct rt_timer *t)
+{
+	note_timer(t);
+	if (order_len < 3)
+		rt_timer_arm(t, rt_now(t->rt));
+}
+
+static void a_timer_may_arm_itself_when_it_fires(void **state)
+{
+	struct rt *rt = *state;
+	struct job a = {.id = 1};
+
+	rt_timer_init(rt, &a.timer, rearm_for_now);
+	rt_timer_arm(&a.timer, rt_now(rt));
+	assert_true(rt_sim_run(rt, 10));
+	assert_int_equal(order_len, 3);
+}
+
 static void same_seed_same_bits(void **state)
 {
 	struct rt *other;
@@ -203,6 +292,9 @@ int main(void)
 		CASE(work_may_queue_itself_and_be_cancelled),
 		CASE(timers_fire_in_order_of_expiry),
 		CASE(disarmed_and_rearmed_timers),
+		CASE(many_timers_fire_in_order),
+		CASE(a_turn_fires_only_so_many_timers),
+		CASE(a_timer_may_arm_itself_when_it_fires),
 		CASE(same_seed_same_bits),
 		CASE(nth_allocation_fails),
 		CASE(posix_loop_serves_descriptors),
