@@ -28,6 +28,13 @@
 /* of what a short path leaves out: its registers are not the short path's */
 #define noinline __attribute__((noinline))
 
+/** range_covers() - does [@base, @base + @length) hold all of [@at, @at + @len)? The range
+ *  does not wrap, and so what lies below @base is farther from it than any length */
+static inline bool range_covers(uint64_t base, uint64_t length, uint64_t at, uint64_t len)
+{
+	return len <= length && at - base <= length - len;
+}
+
 /** psn_t - packet sequence number: 24 bits, compared as a serial number
  *  (IBA v1 9.7.1). Build with psn(), read with .v. */
 typedef struct {

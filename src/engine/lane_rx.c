@@ -183,7 +183,7 @@ static bool has_wrong_qkey(const struct eng_qp *qp, const struct wire_packet *pk
 {
 	return qp->init.type == IBV_QPT_UD && wire_opcodes[pkt->bth.opcode].flags & WIRE_HAS_DETH &&
 	       (qp->tp->state == IBV_QPS_RTR || qp->tp->state == IBV_QPS_RTS) &&
-	       pkt->deth.qkey != qp->tp->attr.qkey;
+	       !tp_qkey_passes(qp->init.qpn, tp_qp_attr(qp->tp)->qkey, pkt->deth.qkey);
 }
 
 noinline static void to_transport(struct engine *e, struct eng_lane_in *lane, struct eng_qp *qp,

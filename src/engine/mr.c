@@ -78,17 +78,9 @@ void *eng_mem(struct engine *e, uint32_t pd, uint32_t key, uint64_t va, uint64_t
 	      bool remote)
 {
 	const struct eng_mr *mr = find_mr(e, key);
-	uint64_t offset;
 
-	if (unlikely(!mr || mr->attr.key != key || mr->attr.pd != pd))
+	if (unlikely(!eng_mr_allows(mr, pd, key, access) ||
+		     (remote && !(mr->attr.access & REMOTE_RIGHTS))))
 		return NULL;
-	if (unlikely((mr->attr.access & access) != access))
-		return NULL;
-	if (unlikely(remote && !(mr->attr.access & REMOTE_RIGHTS)))
-		return NULL;
-	offset = va - mr->attr.iova;
-	if (unlikely(va < mr->attr.iova || offset > mr->attr.length ||
-		     len > mr->attr.length - offset))
-		return NULL;
-	return (char *)mr->attr.addr + offset;
+	return eng_mr_at(mr, va, len);
 }

@@ -212,12 +212,15 @@ static inline const struct eng_mr *eng_mr_used(const struct engine *e, uint32_t 
 /** eng_mr_at() - the host address of @va. NULL: not all is inside */
 static inline void *eng_mr_at(const struct eng_mr *mr, uint64_t va, uint64_t len)
 {
-	/* below iova it is more than any length: a region does not wrap */
-	uint64_t offset = va - mr->attr.iova;
-
-	if (unlikely(len > mr->attr.length || offset > mr->attr.length - len))
+	if (unlikely(!range_covers(mr->attr.iova, mr->attr.length, va, len)))
 		return NULL;
-	return (char *)mr->attr.addr + offset;
+	return (char *)mr->attr.addr + (va - mr->attr.iova);
+}
+/** eng_mr_allows() - may @key, of the protection domain @pd, be used so on @mr (10.6.3)? */
+static inline bool eng_mr_allows(const struct eng_mr *mr, uint32_t pd, uint32_t key, int access)
+{
+	return likely(mr && mr->attr.key == key && mr->attr.pd == pd &&
+		      (mr->attr.access & access) == access);
 }
 /** eng_mem_used() - eng_mem() of a local key that is of those used last. NULL: it
  *  is not, or not so */
@@ -226,10 +229,7 @@ static inline void *eng_mem_used(const struct engine *e, uint32_t pd, uint32_t k
 {
 	const struct eng_mr *mr = eng_mr_used(e, key);
 
-	if (unlikely(!mr || mr->attr.key != key || mr->attr.pd != pd ||
-		     (mr->attr.access & access) != access))
-		return NULL;
-	return eng_mr_at(mr, va, len);
+	return eng_mr_allows(mr, pd, key, access) ? eng_mr_at(mr, va, len) : NULL;
 }
 /** eng_mem_recent() - eng_mem() of a local key, most often inline */
 static inline void *eng_mem_recent(struct engine *e, uint32_t pd, uint32_t key, uint64_t va,

@@ -21,16 +21,10 @@ static unsigned port_of(const struct engine *e, const struct wire_packet *pkt)
 	return 1;
 }
 
-/* 10.9.3: equal base values, and not two limited members */
-static bool pkeys_match(uint16_t a, uint16_t b)
-{
-	return ((a ^ b) & 0x7fff) == 0 && (a & 0x7fff) && ((a | b) & 0x8000);
-}
-
 static bool pkey_in_table(const struct abi_devport *port, uint16_t pkey)
 {
 	for (unsigned i = 0; i < ABI_PKEYS; i++)
-		if (pkeys_match(port->pkey[i], pkey))
+		if (wire_pkeys_match(port->pkey[i], pkey))
 			return true;
 	return false;
 }
@@ -46,7 +40,7 @@ bool eng_pkey_passes(struct eng_qp *qp, uint16_t pkey)
 		return pkey_in_table(eng_port(qp->engine, qp->init.port_num), pkey);
 	default:
 		eng_refresh_pkey(qp);
-		return pkeys_match(attr->pkey, pkey);
+		return wire_pkeys_match(attr->pkey, pkey);
 	}
 }
 

@@ -18,13 +18,11 @@
 
 /* --- the memory --- */
 
-/** window_inside() - does the grant cover these bytes, with this right? What is
- *  below g->va is farther from it than any length: a region does not wrap */
+/** window_inside() - does the grant cover these bytes, with this right? */
 static inline bool window_inside(const struct eng_grant *g, uint64_t va, uint32_t length_bytes,
 				 int right)
 {
-	return length_bytes <= g->length_bytes &&
-	       va - g->va <= g->length_bytes - length_bytes && g->access & right;
+	return range_covers(g->va, g->length_bytes, va, length_bytes) && g->access & right;
 }
 
 /* --- the section --- */
@@ -171,7 +169,7 @@ static inline bool straight_may(const struct eng_qp *qp, const struct ibv_send_w
 	const struct slot *s = qp->slot;
 
 	return len - 1 < s->straight_bytes[use] && is_for(s, qp->init.qpn, rkey) &&
-	       va - s->g.va <= s->g.length_bytes - len && tp_small_idle(qp->tp) &&
+	       range_covers(s->g.va, s->g.length_bytes, va, len) && tp_small_idle(qp->tp) &&
 	       !(window_signals(qp, wr) && eng_cq_is_full(qp->send_cq));
 }
 

@@ -18,9 +18,8 @@ static bool vl_exists(const struct ag_port *out, uint8_t vl)
 static bool pkey_passes(const struct ag_port *port, uint16_t pkey, bool out)
 {
 	for (unsigned int i = 0; i < port->num_pkeys; i++) {
-		if ((port->pkeys[i] ^ pkey) & 0x7fff || !(pkey & 0x7fff))
-			continue;
-		if (!out || (port->pkeys[i] | pkey) & 0x8000)
+		if (out ? wire_pkeys_match(port->pkeys[i], pkey) :
+			  wire_pkeys_alike(port->pkeys[i], pkey))
 			return true;
 	}
 	return false;

@@ -16,11 +16,9 @@ static bool pkey_known(struct hca *hca, unsigned port_num, uint16_t pkey)
 {
 	const struct abi_devport *port = hca_devport(hca, port_num);
 
-	for (unsigned i = 0; i < ABI_PKEYS; i++) {
-		uint16_t own = port->pkey[i];
-		if (own & 0x7fff && !((own ^ pkey) & 0x7fff) && (own | pkey) & 0x8000)
+	for (unsigned i = 0; i < ABI_PKEYS; i++)
+		if (wire_pkeys_match(port->pkey[i], pkey))
 			return true;
-	}
 	return false;
 }
 
@@ -48,7 +46,7 @@ static bool qkey_is_wrong(const struct hca_qp *qp, const struct wire_packet *pkt
 	return qp->ib.qp_type == IB_QPT_UD &&
 	       wire_opcodes[pkt->bth.opcode].flags & WIRE_HAS_DETH &&
 	       (qp->ib.state == IB_QPS_RTR || qp->ib.state == IB_QPS_RTS) &&
-	       pkt->deth.qkey != qp->ib.attr.qkey;
+	       !tp_qkey_passes(qp->ib.qp_num, qp->ib.attr.qkey, pkt->deth.qkey);
 }
 
 static void qkey_violation(struct hca *hca, unsigned port_num, const struct wire_packet *pkt)

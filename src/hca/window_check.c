@@ -24,7 +24,7 @@ static struct fab_way *way_of(const struct hca_qp *qp)
 	uint16_t pkey = pkey_of(qp);
 	struct fab_way *way;
 
-	if (!(pkey & 0x7fff) || !hca_devport(hca, a->port_num)->lid ||
+	if (!(pkey & WIRE_PKEY_BASE) || !hca_devport(hca, a->port_num)->lid ||
 	    fab_way_create(hca->fab, hca->node, a->port_num, (uint16_t)a->ah_attr.dlid,
 			   a->ah_attr.sl, pkey, &way))
 		return NULL;
@@ -45,12 +45,6 @@ static const struct hca_qp *peer_of(const struct hca_qp *qp, const struct fab_wa
 	    peer->ib.attr.port_num != port->port_num)
 		return NULL;
 	return peer;
-}
-
-/* 9.6.1.1.1: one of the two is a full member */
-static bool same_partition(uint16_t a, uint16_t b)
-{
-	return (a & 0x7fff) == (b & 0x7fff) && (a | b) & 0x8000;
 }
 
 static bool mtu_fits(const struct window_connection *c)
@@ -82,7 +76,7 @@ static bool find_qps(struct hca_windows *w, uint32_t qpn, struct window_connecti
 	c->to = c->to_qp->user->windows;
 	c->back = way_of(c->to_qp);
 	return c->back && peer_of(c->to_qp, c->back) == qp &&
-	       same_partition(pkey_of(qp), pkey_of(c->to_qp)) && mtu_fits(c);
+	       wire_pkeys_match(pkey_of(qp), pkey_of(c->to_qp)) && mtu_fits(c);
 }
 
 static bool find_key(uint32_t rkey, struct window_connection *c)

@@ -56,25 +56,38 @@ static enum tp_verdict check(const struct tp_qp *qp, const struct wire_packet *p
 	return TP_ACCEPT;
 }
 
-static void complete(struct tp_qp *qp, const struct wire_packet *pkt, uint32_t flags)
+void tp_recv_wc(const struct tp_qp *qp, const struct wire_packet *pkt, uint32_t flags,
+		uint32_t length_bytes, struct tp_wc *wc)
 {
-	struct tp_wc wc = {
+	bool ud = qp->type == TP_UD;
+
+	*wc = (struct tp_wc){
 		.opcode = flags & WIRE_IS_SEND ? IBV_WC_RECV : IBV_WC_RECV_RDMA_WITH_IMM,
-		.byte_len = qp->resp.received_bytes,
-		.src_qpn = qp->attr.dest_qpn,
+		.byte_len = length_bytes,
+		.src_qpn = ud ? pkt->deth.src_qpn : qp->attr.dest_qpn,
 		.pkey_index = qp->attr.pkey_index,
 		.slid = pkt->lrh.slid,
 		.sl = pkt->lrh.sl,
+		.dlid_path_bits = ud ? pkt->lrh.dlid & 0x7f : 0,
 		.solicited = pkt->bth.solicited,
 	};
-
+	if (ud && pkt->lrh.lnh == WIRE_LNH_GRH)
+		wc->wc_flags = IBV_WC_GRH;
 	if (flags & WIRE_HAS_IMM) {
-		wc.wc_flags = IBV_WC_WITH_IMM;
-		wc.imm_or_rkey = pkt->imm;
+		wc->wc_flags |= IBV_WC_WITH_IMM;
+		wc->imm_or_rkey = pkt->imm;
 	} else if (flags & WIRE_HAS_IETH) {
-		wc.wc_flags = IBV_WC_WITH_INV;
-		wc.imm_or_rkey = pkt->ieth_rkey;
+		wc->wc_flags |= IBV_WC_WITH_INV;
+		wc->imm_or_rkey = pkt->ieth_rkey;
 	}
+}
+
+void tp_recv_done(struct tp_qp *qp, const struct wire_packet *pkt, uint32_t flags,
+		  uint32_t length_bytes)
+{
+	struct tp_wc wc;
+
+	tp_recv_wc(qp, pkt, flags, length_bytes, &wc);
 	tp_recv_complete(qp, &wc);
 }
 
@@ -103,7 +116,7 @@ static enum tp_verdict receive_send(struct tp_qp *qp, const struct wire_packet *
 	if (flags & WIRE_HAS_IETH && qp->ops->invalidate(qp->ctx, pkt->ieth_rkey))
 		return TP_INVALIDATE_FAILED;
 	if (flags & WIRE_IS_LAST)
-		complete(qp, pkt, flags);
+		tp_recv_done(qp, pkt, flags, r->received_bytes);
 	return TP_ACCEPT;
 }
 
@@ -155,7 +168,7 @@ static enum tp_verdict receive_write(struct tp_qp *qp, const struct wire_packet 
 	}
 	r->received_bytes += len;
 	if (flags & WIRE_HAS_IMM)
-		complete(qp, pkt, flags);
+		tp_recv_done(qp, pkt, flags, r->received_bytes);
 	return TP_ACCEPT;
 }
 

@@ -466,6 +466,9 @@ void tp_message_abandon(struct tp_qp *qp);
 /** tp_recv_take() - make resp.recv hold a receive. Return: false: none */
 bool tp_recv_take(struct tp_qp *qp);
 void tp_recv_complete(struct tp_qp *qp, struct tp_wc *wc);
+/** tp_recv_done() - resp.recv completes: @pkt was the last of its message of @length_bytes */
+void tp_recv_done(struct tp_qp *qp, const struct wire_packet *pkt, uint32_t flags,
+		  uint32_t length_bytes);
 /** tp_recv_fail() - resp.recv, when it holds one, ends with @status */
 void tp_recv_fail(struct tp_qp *qp, enum ibv_wc_status status);
 

@@ -130,11 +130,10 @@ static inline psn_t tp_small_datagram(struct tp_qp *qp)
 	return at;
 }
 
-/** tp_small_qkey() - of a datagram to a QP, from one that was asked to send @wish:
- *  with its high bit set it is controlled, and the QP's own is sent (10.2.5) */
+/** tp_small_qkey() - of a datagram from a QP that was asked to send @wish */
 static inline uint32_t tp_small_qkey(const struct tp_qp *qp, uint32_t wish)
 {
-	return wish & 0x80000000u ? qp->attr.qkey : wish;
+	return tp_qkey_sent(qp->qpn, qp->attr.qkey, wish);
 }
 
 /* --- receiving --- */
@@ -186,10 +185,11 @@ static inline void tp_small_went_on(struct tp_qp *qp, uint32_t len, unsigned pac
 	qp->stats.rx_packets += packets;
 }
 
-/** tp_small_hears() - does a UD QP, not 0 or 1, take datagrams with @qkey? */
+/** tp_small_hears() - does a UD QP take datagrams with @qkey? */
 static inline bool tp_small_hears(const struct tp_qp *qp, uint32_t qkey)
 {
-	return tp_small_receives(qp) && qkey == qp->attr.qkey && !qp->resp.has_recv;
+	return tp_small_receives(qp) && tp_qkey_passes(qp->qpn, qp->attr.qkey, qkey) &&
+	       !qp->resp.has_recv;
 }
 
 /** tp_small_received() - @n of them were, one behind the other, of @packets in all: their

@@ -173,6 +173,26 @@ uint64_t tp_rnr_ns(uint8_t rnr_enc);
 
 enum tp_type { TP_RC, TP_UC, TP_UD };
 
+/** tp_qkey_of() - the Q_Key of the UD QP @qpn, whose attribute is @attr: that of QP1 is
+ *  well known, whatever attribute it has (10.2.5) */
+static inline uint32_t tp_qkey_of(uint32_t qpn, uint32_t attr)
+{
+	return unlikely(qpn == 1) ? WIRE_QKEY_GSI : attr;
+}
+
+/** tp_qkey_passes() - does that QP receive datagrams with @qkey? QP0 receives any */
+static inline bool tp_qkey_passes(uint32_t qpn, uint32_t attr, uint32_t qkey)
+{
+	return qkey == tp_qkey_of(qpn, attr) || qpn == 0;
+}
+
+/** tp_qkey_sent() - what that QP sends when the request says @qkey: one with its high bit
+ *  set is controlled, and the QP's own is sent instead (10.2.5) */
+static inline uint32_t tp_qkey_sent(uint32_t qpn, uint32_t attr, uint32_t qkey)
+{
+	return qkey & 0x80000000u ? tp_qkey_of(qpn, attr) : qkey;
+}
+
 #define TP_MAX_DEST_RD 128
 
 /** struct tp_stats - per-QP counters, for status and tests */
@@ -285,6 +305,10 @@ void tp_qp_acked(struct tp_qp *qp, psn_t at, mono_t now);
 /** tp_qp_destination() - where the next packet goes: the QP's peer, or for
  *  UD the next request's; its QPN in *@qpn */
 const struct tp_av *tp_qp_destination(const struct tp_qp *qp, uint32_t *qpn);
+/** tp_recv_wc() - the completion of a receive by the message of @length_bytes whose last
+ *  packet is @pkt, all but its wr_id. @flags: of wire_opcodes[] */
+void tp_recv_wc(const struct tp_qp *qp, const struct wire_packet *pkt, uint32_t flags,
+		uint32_t length_bytes, struct tp_wc *wc);
 /** tp_qp_next_bytes() - no packet or segment that comes next has more payload */
 uint32_t tp_qp_next_bytes(const struct tp_qp *qp);
 

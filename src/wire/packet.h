@@ -34,7 +34,23 @@
 #define WIRE_QPN_MULTICAST 0xffffffu
 #define WIRE_QKEY_GSI 0x80010000u /* well-known Q_Key of QP1 */
 #define WIRE_PKEY_DEFAULT 0xffffu
+#define WIRE_PKEY_BASE 0x7fffu /* the partition, */
+#define WIRE_PKEY_FULL 0x8000u /* and full membership in it (10.9.1) */
 #define WIRE_VL_MANAGEMENT 15
+
+/** wire_pkeys_alike() - do two P_Keys name the same partition? 0 in the low 15 bits
+ *  names none (10.9.1) */
+static inline bool wire_pkeys_alike(uint16_t a, uint16_t b)
+{
+	return !((a ^ b) & WIRE_PKEY_BASE) && a & WIRE_PKEY_BASE;
+}
+
+/** wire_pkeys_match() - may two ports with these P_Keys communicate? The partition is
+ *  the same, and they are not both limited members (10.9.3) */
+static inline bool wire_pkeys_match(uint16_t a, uint16_t b)
+{
+	return wire_pkeys_alike(a, b) && (a | b) & WIRE_PKEY_FULL;
+}
 
 union wire_gid {
 	uint8_t raw[16];
