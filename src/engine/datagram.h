@@ -93,13 +93,8 @@ static inline bool eng_datagram_post(struct engine *e, struct eng_qp *qp,
 	eng_datagram_put(qp, wr, payload, sge->length);
 	if (!((flags | qp->tp->sig_all_flag) & IBV_SEND_SIGNALED))
 		return true;
-	*eng_cq_next(qp->send_cq) = (struct ibv_wc){
-		.wr_id = wr->wr_id,
-		.status = IBV_WC_SUCCESS,
-		.opcode = IBV_WC_SEND,
-		.byte_len = sge->length,
-		.qp_num = qp->init.qpn,
-	};
+	eng_wc_sent(qp, wr->wr_id, IBV_WC_SUCCESS, IBV_WC_SEND, sge->length,
+		    eng_cq_next(qp->send_cq));
 	eng_cq_added(qp->send_cq, false);
 	return true;
 }

@@ -186,47 +186,43 @@ static bool has_wrong_qkey(const struct eng_qp *qp, const struct wire_packet *pk
 	       !tp_qkey_passes(qp->init.qpn, tp_qp_attr(qp->tp)->qkey, pkt->deth.qkey);
 }
 
-noinline static void to_transport(struct engine *e, struct eng_lane_in *lane, struct eng_qp *qp,
-			 const struct abi_cell *cell, struct words copy)
+static void to_transport(struct engine *e, struct eng_lane_in *lane, struct eng_qp *qp,
+			 const struct wire_packet *pkt)
 {
-	const uint64_t *word = copy.of;
+	if (unlikely(has_wrong_qkey(qp, pkt))) {
+		if (e->cfg.link_ops->bad_qkey)
+			e->cfg.link_ops->bad_qkey(e->cfg.link, lane, pkt);
+		return;
+	}
+	/* a wait that is short begins, and lanes are read by an old clock */
+	if (unlikely(is_rnr_nak(pkt)))
+		e->now = e->cfg.now(e->cfg.ctx);
+	tp_qp_receive(qp->tp, pkt, e->now);
+}
+
+/* Any record. @known: the QP of one whose like has passed, and whose acknowledgement
+ * is taken; NULL: all of it is to be looked at */
+noinline static void receive(struct engine *e, struct eng_lane_in *lane, struct eng_qp *known,
+			     const struct abi_cell *cell, struct words copy)
+{
+	struct eng_qp *qp = known;
 	struct abi_record record;
 	struct wire_packet pkt;
 
-	abi_record_unpack(word, &record);
-	if (unlikely(!decode(lane->rx.memory, cell, &record, &pkt))) {
+	abi_record_unpack(copy.of, &record);
+	if (!known)
+		qp = admit(e, lane, &record);
+	if (unlikely(qp && !decode(lane->rx.memory, cell, &record, &pkt))) {
 		e->stats.rx_malformed++;
-	} else if (unlikely(has_wrong_qkey(qp, &pkt))) {
-		if (e->cfg.link_ops->bad_qkey)
-			e->cfg.link_ops->bad_qkey(e->cfg.link, lane, &pkt);
-	} else {
-		/* a wait that is short begins, and lanes are read by an old clock */
-		if (unlikely(is_rnr_nak(&pkt)))
-			e->now = e->cfg.now(e->cfg.ctx);
-		tp_qp_receive(qp->tp, &pkt, e->now);
+	} else if (likely(qp)) {
+		if (!known)
+			eng_small_note(lane, qp, &record, &pkt, copy.of);
+		if (!known && record.flags & ABI_RECORD_ACK)
+			tp_qp_acked(qp->tp, psn(record.ack_psn), e->now);
+		to_transport(e, lane, qp, &pkt);
+		eng_qp_touch(qp);
 	}
-	consumed(lane, 1, abi_record_bytes(word));
-	eng_qp_touch(qp);
-}
-
-/* any record */
-noinline static void receive(struct engine *e, struct eng_lane_in *lane, const struct abi_cell *cell,
-			struct words copy)
-{
-	const uint64_t *word = copy.of;
-	struct abi_record record;
-	struct eng_qp *qp;
-
-	abi_record_unpack(word, &record);
-	qp = admit(e, lane, &record);
-	if (unlikely(!qp)) {
-		consumed(lane, 1, record.length_bytes);
-		return;
-	}
-	eng_small_note(lane, qp, &record, word);
-	if (record.flags & ABI_RECORD_ACK)
-		tp_qp_acked(qp->tp, psn(record.ack_psn), e->now);
-	to_transport(e, lane, qp, cell, copy);
+	consumed(lane, 1, record.length_bytes);
 }
 
 /* is this, which came behind one of a run, of that run but for its PSN? It has no ACK */
@@ -355,7 +351,7 @@ static inline unsigned receive_known(struct engine *e, struct eng_lane_in *lane,
 	else
 		n = receive_run(lane, cell, word[0], word[1], word[2], most);
 	if (unlikely(!n)) {
-		to_transport(e, lane, qp, cell, copy_of(word));
+		receive(e, lane, qp, cell, copy_of(word));
 		return 1;
 	}
 	qp->heard = e->turn;
@@ -381,7 +377,7 @@ static unsigned receive_some(struct engine *e, struct eng_lane_in *lane, unsigne
 			__builtin_prefetch(abi_lane_cell(lane->rx.memory, lane->rx.head + 1));
 		taken = receive_known(e, lane, cell, word, most - n);
 		if (unlikely(!taken)) {
-			receive(e, lane, cell, copy_of(word));
+			receive(e, lane, NULL, cell, copy_of(word));
 			taken = 1;
 		}
 		n += taken;

@@ -241,6 +241,10 @@ static inline void *eng_mem_recent(struct engine *e, uint32_t pd, uint32_t key, 
 }
 void eng_mr_free_all(struct engine *e);
 
+/** eng_own_path_bits() - of the low bits of a DLID those that @qp's port has of
+ *  its own: LMC many (11.4.2.1) */
+uint8_t eng_own_path_bits(const struct eng_qp *qp, uint8_t dlid_bits);
+
 /* cq.c */
 void eng_cq_push(struct eng_cq *cq, const struct ibv_wc *wc, bool solicited);
 /** eng_cq_overrun() - a completion is lost and the CQ in error (C10-104), and
@@ -296,6 +300,37 @@ static inline struct ibv_wc *eng_cq_next(struct eng_cq *cq)
 static inline void eng_cq_added(struct eng_cq *cq, bool matters)
 {
 	eng_cq_filled(cq, 1, matters);
+}
+
+/** eng_wc_sent() - @out is the completion of a send request */
+__attribute__((always_inline)) static inline void
+eng_wc_sent(const struct eng_qp *qp, uint64_t wr_id, uint8_t status, uint8_t opcode,
+	    uint32_t length_bytes, struct ibv_wc *out)
+{
+	*out = (struct ibv_wc){
+		.wr_id = wr_id,
+		.status = status,
+		.opcode = opcode,
+		.byte_len = length_bytes,
+		.qp_num = qp->init.qpn,
+	};
+}
+/** eng_wc_received() - @out is that of a receive. No other place than these two fills one */
+static inline void eng_wc_received(const struct eng_qp *qp, const struct tp_wc *wc,
+				   struct ibv_wc *out)
+{
+	eng_wc_sent(qp, wc->wr_id, wc->status, wc->opcode, wc->byte_len, out);
+	out->src_qp = wc->src_qpn;
+	out->wc_flags = wc->wc_flags;
+	out->pkey_index = wc->pkey_index;
+	out->slid = wc->slid;
+	out->sl = wc->sl;
+	if (unlikely(wc->dlid_path_bits))
+		out->dlid_path_bits = eng_own_path_bits(qp, wc->dlid_path_bits);
+	if (wc->wc_flags & IBV_WC_WITH_INV)
+		out->invalidated_rkey = wc->imm_or_rkey;
+	else
+		out->imm_data = htobe32(wc->imm_or_rkey);
 }
 
 /* rq.c */
@@ -356,9 +391,6 @@ static inline bool eng_turn_ends(struct engine *e, unsigned received)
 /* rx.c, tx.c */
 /** eng_rx_packets() - all that the link has, but no more than @most */
 unsigned eng_rx_packets(struct engine *e, unsigned most);
-/** eng_own_path_bits() - of the low bits of a DLID those that @qp's port has of
- *  its own: LMC many (11.4.2.1) */
-uint8_t eng_own_path_bits(const struct eng_qp *qp, uint8_t dlid_bits);
 /** eng_pkey_passes() - does @qp hear packets of the partition @pkey? */
 bool eng_pkey_passes(struct eng_qp *qp, uint16_t pkey);
 bool eng_tx(struct engine *e);

@@ -63,37 +63,13 @@ uint8_t eng_own_path_bits(const struct eng_qp *qp, uint8_t dlid_bits)
 	return dlid_bits & ((1u << port->lmc) - 1);
 }
 
-static inline struct ibv_wc wc_of(const struct eng_qp *qp, const struct tp_wc *wc)
-{
-	struct ibv_wc out = {
-		.wr_id = wc->wr_id,
-		.status = wc->status,
-		.opcode = wc->opcode,
-		.byte_len = wc->byte_len,
-		.qp_num = qp->init.qpn,
-		.src_qp = wc->src_qpn,
-		.wc_flags = wc->wc_flags,
-		.pkey_index = wc->pkey_index,
-		.slid = wc->slid,
-		.sl = wc->sl,
-		.dlid_path_bits = unlikely(wc->dlid_path_bits) ?
-					  eng_own_path_bits(qp, wc->dlid_path_bits) :
-					  0,
-	};
-
-	if (wc->wc_flags & IBV_WC_WITH_INV)
-		out.invalidated_rkey = wc->imm_or_rkey;
-	else
-		out.imm_data = htobe32(wc->imm_or_rkey);
-	return out;
-}
-
 /* one that a rule may spoil, or whose CQ is full */
 noinline static void complete_with_care(struct eng_qp *qp, struct eng_cq *cq,
 					const struct tp_wc *wc)
 {
-	struct ibv_wc out = wc_of(qp, wc);
+	struct ibv_wc out;
 
+	eng_wc_received(qp, wc, &out);
 	if (eng_spoils(qp->engine) && !eng_spoil(qp, cq, &out))
 		return;
 	eng_cq_push(cq, &out, wc->solicited);
@@ -113,13 +89,7 @@ static void op_complete_send(void *ctx, const struct tp_wc *wc)
 		complete_with_care(qp, cq, wc);
 		return;
 	}
-	*eng_cq_next(cq) = (struct ibv_wc){
-		.wr_id = wc->wr_id,
-		.status = wc->status,
-		.opcode = wc->opcode,
-		.byte_len = wc->byte_len,
-		.qp_num = qp->init.qpn,
-	};
+	eng_wc_sent(qp, wc->wr_id, wc->status, wc->opcode, wc->byte_len, eng_cq_next(cq));
 	eng_cq_added(cq, wc->status != IBV_WC_SUCCESS);
 }
 
@@ -132,7 +102,7 @@ static void op_complete_recv(void *ctx, const struct tp_wc *wc)
 		complete_with_care(qp, cq, wc);
 		return;
 	}
-	*eng_cq_next(cq) = wc_of(qp, wc);
+	eng_wc_received(qp, wc, eng_cq_next(cq));
 	eng_cq_added(cq, wc->solicited || wc->status != IBV_WC_SUCCESS);
 }
 

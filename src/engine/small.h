@@ -245,18 +245,21 @@ static inline bool eng_small_find(const struct engine *e, struct eng_lane_in *la
  *  one, where all packets are full (9.7.4.1.6), and of the full member's P_Key that @qp
  *  has itself, know its like. What other P_Keys pass, eng_pkey_passes() knows (10.9.3) */
 static inline void eng_small_note(struct eng_lane_in *lane, struct eng_qp *qp,
-				  const struct abi_record *r, const uint64_t word[3])
+				  const struct abi_record *r, const struct wire_packet *pkt,
+				  const uint64_t word[3])
 {
 	bool ud = qp->init.type == IBV_QPT_UD;
 	bool middle = !ud && r->opcode == (WIRE_RC | WIRE_SEND_MIDDLE);
 	bool only = r->opcode == ((ud ? WIRE_UD : WIRE_RC) | WIRE_SEND_ONLY);
 	uint8_t flags = only && !ud ? ABI_RECORD_ACK_REQ : 0;
 	uint32_t full = r->packets * tp_mtu(qp->tp);
+	struct tp_wc wc;
 
 	if ((!only && !middle) || !r->packets || (ud && r->packets > 1) ||
 	    (r->flags & (ABI_RECORD_ACK_REQ | ABI_RECORD_GRH)) != flags ||
 	    r->pkey != qp->tp->attr.pkey || r->pkey <= 0x8000)
 		return;
+	tp_recv_wc(qp->tp, pkt, wire_opcodes[r->opcode].flags, 0, &wc);
 	lane->known = ud ? &lane->datagram : &qp->known;
 	*lane->known = (struct eng_small_header){
 		.qp = qp,
@@ -268,15 +271,8 @@ static inline void eng_small_note(struct eng_lane_in *lane, struct eng_qp *qp,
 		.is_middle = middle,
 		.from = abi_record_source(word, ENG_SMALL_FREE),
 		.way = abi_record_route(word),
-		.wc = {.status = IBV_WC_SUCCESS,
-		       .opcode = IBV_WC_RECV,
-		       .qp_num = qp->init.qpn,
-		       .src_qp = r->src_qpn,
-		       .pkey_index = qp->tp->attr.pkey_index,
-		       .slid = r->slid,
-		       .sl = r->sl,
-		       .dlid_path_bits = ud ? eng_own_path_bits(qp, r->dlid_path_bits) : 0},
 	};
+	eng_wc_received(qp, &wc, &lane->known->wc);
 }
 
 /** eng_small_pkey_holds() - has @qp still the P_Key of the known record? */

@@ -119,20 +119,6 @@ static inline bool window_signals(const struct eng_qp *qp, const struct ibv_send
 	return wr->send_flags & IBV_SEND_SIGNALED || qp->init.sq_sig_all;
 }
 
-/* @wc is the completion of @wr */
-static inline void window_tell(const struct eng_qp *qp, const struct ibv_send_wr *wr,
-			       enum ibv_wc_opcode opcode, uint32_t length_bytes,
-			       struct ibv_wc *wc)
-{
-	*wc = (struct ibv_wc){
-		.wr_id = wr->wr_id,
-		.status = IBV_WC_SUCCESS,
-		.opcode = opcode,
-		.byte_len = length_bytes,
-		.qp_num = qp->init.qpn,
-	};
-}
-
 /** window_complete() - its completion, of @opcode, if it is to have one */
 static inline void window_complete(struct eng_qp *qp, const struct ibv_send_wr *wr,
 				   enum ibv_wc_opcode opcode, uint32_t length_bytes)
@@ -141,7 +127,7 @@ static inline void window_complete(struct eng_qp *qp, const struct ibv_send_wr *
 
 	if (!window_signals(qp, wr))
 		return;
-	window_tell(qp, wr, opcode, length_bytes, eng_cq_next(cq));
+	eng_wc_sent(qp, wr->wr_id, IBV_WC_SUCCESS, opcode, length_bytes, eng_cq_next(cq));
 	eng_cq_added(cq, false);
 }
 
@@ -151,7 +137,8 @@ static inline void straight_complete_word(struct eng_qp *qp, const struct ibv_se
 {
 	struct eng_cq *cq = qp->send_cq;
 
-	window_tell(qp, wr, IBV_WC_RDMA_WRITE, length_bytes, &cq->ring[cq->tail & cq->mask]);
+	eng_wc_sent(qp, wr->wr_id, IBV_WC_SUCCESS, IBV_WC_RDMA_WRITE, length_bytes,
+		    &cq->ring[cq->tail & cq->mask]);
 	cq->tail++;
 }
 
