@@ -59,8 +59,9 @@ struct abi_record {
 
 struct abi_cell {
 	_Atomic uint64_t word[3]; /* struct abi_record */
-	/* extended headers, then the payload if it fits; with ABI_RECORD_BULK
-	 * its place in bulk[] instead, in the last four bytes */
+	/* Extended headers as on the wire (of a DETH the Q_Key alone, in host order),
+	 * then the payload if it fits; with ABI_RECORD_BULK its place in bulk[] instead,
+	 * in the last four bytes. */
 	uint8_t data[ABI_CELL_BYTES];
 };
 _Static_assert(sizeof(struct abi_cell) == 64, "a cell is a cache line");

@@ -9,8 +9,6 @@
 
 #include "engine/small.h"
 
-#define ENG_QKEY_BYTES 4u /* what a record has of the DETH, in front of its payload */
-
 /** eng_datagram_holds() - does @qp's flow lead where @wr goes, as it was noted? */
 static inline bool eng_datagram_holds(const struct engine *e, const struct eng_qp *qp,
 				      const struct ibv_send_wr *wr, const struct tp_av *av)

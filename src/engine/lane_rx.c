@@ -50,39 +50,6 @@ void eng_lanes_forget(struct engine *e, struct eng_qp *qp)
 	}
 }
 
-#define GET(value)                                                                                 \
-	do {                                                                                       \
-		memcpy(&(value), at, sizeof(value));                                               \
-		at += sizeof(value);                                                               \
-	} while (0)
-
-/* as lane_tx.c wrote them: 28 bytes at most, which a cell has */
-static const uint8_t *get_ext(const uint8_t *at, struct wire_packet *pkt, uint32_t flags)
-{
-	if (flags & WIRE_HAS_DETH)
-		GET(pkt->deth.qkey);
-	if (flags & WIRE_HAS_RETH)
-		GET(pkt->reth);
-	if (flags & WIRE_HAS_ATOMIC_ETH) {
-		GET(pkt->atomic.va);
-		GET(pkt->atomic.swap_add);
-		GET(pkt->atomic.compare);
-		GET(pkt->atomic.rkey);
-	}
-	if (flags & WIRE_HAS_AETH) {
-		uint32_t aeth;
-		GET(aeth);
-		pkt->aeth = (struct wire_aeth){(uint8_t)(aeth >> 24), aeth & 0xffffff};
-	}
-	if (flags & WIRE_HAS_ATOMIC_ACK)
-		GET(pkt->atomic_ack);
-	if (flags & WIRE_HAS_IMM)
-		GET(pkt->imm);
-	if (flags & WIRE_HAS_IETH)
-		GET(pkt->ieth_rkey);
-	return at;
-}
-
 /* Return: where the payload is; NULL: not inside the lane */
 static const uint8_t *payload_at(const struct abi_lane *memory, const struct abi_cell *cell,
 				 const uint8_t *behind, const struct abi_record *record)
@@ -110,7 +77,7 @@ static bool decode(const struct abi_lane *memory, const struct abi_cell *cell,
 				     .ack_req = record->flags & ABI_RECORD_ACK_REQ,
 				     .psn = {record->psn}};
 	pkt->deth.src_qpn = record->src_qpn;
-	at = payload_at(memory, cell, get_ext(cell->data, pkt, flags), record);
+	at = payload_at(memory, cell, cell->data + eng_ext_decode(cell->data, flags, pkt), record);
 	pkt->payload = at;
 	pkt->payload_bytes = record->length_bytes;
 	pkt->packets = record->packets;

@@ -107,38 +107,6 @@ enum eng_way eng_lane_way(struct engine *e, struct eng_qp *qp)
 
 /* --- a record --- */
 
-#define PUT(value)                                                                                 \
-	do {                                                                                       \
-		memcpy(at, &(value), sizeof(value));                                               \
-		at += sizeof(value);                                                               \
-	} while (0)
-
-/* the extended headers that the opcode has; lane_rx.c reads the same */
-static uint8_t *put_ext(uint8_t *at, const struct wire_packet *pkt, uint32_t flags)
-{
-	if (flags & WIRE_HAS_DETH)
-		PUT(pkt->deth.qkey);
-	if (flags & WIRE_HAS_RETH)
-		PUT(pkt->reth);
-	if (flags & WIRE_HAS_ATOMIC_ETH) {
-		PUT(pkt->atomic.va);
-		PUT(pkt->atomic.swap_add);
-		PUT(pkt->atomic.compare);
-		PUT(pkt->atomic.rkey);
-	}
-	if (flags & WIRE_HAS_AETH) {
-		uint32_t aeth = (uint32_t)pkt->aeth.syndrome << 24 | pkt->aeth.msn;
-		PUT(aeth);
-	}
-	if (flags & WIRE_HAS_ATOMIC_ACK)
-		PUT(pkt->atomic_ack);
-	if (flags & WIRE_HAS_IMM)
-		PUT(pkt->imm);
-	if (flags & WIRE_HAS_IETH)
-		PUT(pkt->ieth_rkey);
-	return at;
-}
-
 static void widen(struct engine *e, struct eng_lane_out *lane)
 {
 	if (lane->wide || e->wide_lanes == WIDE_LANES)
@@ -270,7 +238,7 @@ static bool send_ack(struct engine *e, struct eng_qp *qp)
 		  abi_record_opcode(WIRE_RC | WIRE_ACKNOWLEDGE) | tp_small_ack(qp->tp, &aeth).v;
 	word[1] = qp->small_word[1] & ~abi_record_flags(ABI_RECORD_ACK_REQ);
 	word[2] = qp->small_word[2] | abi_record_pkey(qp->tp->attr.pkey);
-	eng_stream(e, tx, cell, word, aeth, NULL, 0, streams);
+	eng_stream(e, tx, cell, word, htobe32(aeth), NULL, 0, streams);
 	eng_lane_count(qp->flow->count, 1, qp->flow_dwords + WIRE_AETH_BYTES / 4);
 	note_dirty(e, qp->flow->lane);
 	return true;
@@ -306,7 +274,7 @@ static void put_record(struct engine *e, struct eng_qp *qp, struct tp_packet_out
 		record.flags |= ABI_RECORD_ACK;
 		record.ack_psn = ack.v;
 	}
-	at = put_ext(cell->data, pkt, ext);
+	at = cell->data + eng_ext_encode(pkt, ext, cell->data);
 	if (unlikely(ext & WIRE_HAS_DETH && pkt->lrh.lnh == WIRE_LNH_GRH)) {
 		record.flags |= ABI_RECORD_GRH;
 		record.length_bytes += WIRE_GRH_BYTES;

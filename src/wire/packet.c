@@ -120,97 +120,90 @@ static void bth_store(const struct wire_bth *bth, uint8_t *b)
 	put_be24(b + 9, bth->psn.v);
 }
 
-/* The extended headers @flags names, in wire order (9.2.1, figure of 9.3).
- * The caller checked that they all lie inside the packet. */
-static void ext_load(const uint8_t *b, uint32_t flags, struct wire_packet *pkt)
+/*
+ * The extended headers that @flags names, in wire order (9.2.1, figure of 9.3): the one
+ * list of them. It is compiled twice, to load them (@store false) and to store them, with
+ * zeros in what is reserved. The caller checked that they all lie inside the packet.
+ */
+#define FIELD(bits, at, member)                                                                    \
+	do {                                                                                       \
+		if (store)                                                                         \
+			put_be##bits(b + (at), (member));                                          \
+		else                                                                               \
+			(member) = get_be##bits(b + (at));                                         \
+	} while (0)
+/* 24 bits behind a byte that is reserved */
+#define FIELD_24(at, member)                                                                       \
+	do {                                                                                       \
+		if (store)                                                                         \
+			b[at] = 0;                                                                 \
+		FIELD(24, (at) + 1, member);                                                       \
+	} while (0)
+__attribute__((always_inline)) static inline size_t ext_pass(uint8_t *b, uint32_t flags,
+							     struct wire_packet *pkt,
+							     const bool store)
 {
+	uint8_t *start = b;
+
 	if (flags & WIRE_HAS_RDETH) {
-		pkt->rd_ee_context = get_be24(b + 1);
+		FIELD_24(0, pkt->rd_ee_context);
 		b += WIRE_RDETH_BYTES;
 	}
 	if (flags & WIRE_HAS_DETH) {
-		pkt->deth.qkey = get_be32(b);
-		pkt->deth.src_qpn = get_be24(b + 5);
+		FIELD(32, 0, pkt->deth.qkey);
+		FIELD_24(4, pkt->deth.src_qpn);
 		b += WIRE_DETH_BYTES;
 	}
 	if (flags & WIRE_HAS_XRCETH) {
-		pkt->xrc_srqn = get_be24(b + 1);
+		FIELD_24(0, pkt->xrc_srqn);
 		b += WIRE_XRCETH_BYTES;
 	}
 	if (flags & WIRE_HAS_RETH) {
-		pkt->reth.va = get_be64(b);
-		pkt->reth.rkey = get_be32(b + 8);
-		pkt->reth.length_bytes = get_be32(b + 12);
+		FIELD(64, 0, pkt->reth.va);
+		FIELD(32, 8, pkt->reth.rkey);
+		FIELD(32, 12, pkt->reth.length_bytes);
 		b += WIRE_RETH_BYTES;
 	}
 	if (flags & WIRE_HAS_ATOMIC_ETH) {
-		pkt->atomic.va = get_be64(b);
-		pkt->atomic.rkey = get_be32(b + 8);
-		pkt->atomic.swap_add = get_be64(b + 12);
-		pkt->atomic.compare = get_be64(b + 20);
+		FIELD(64, 0, pkt->atomic.va);
+		FIELD(32, 8, pkt->atomic.rkey);
+		FIELD(64, 12, pkt->atomic.swap_add);
+		FIELD(64, 20, pkt->atomic.compare);
 		b += WIRE_ATOMIC_ETH_BYTES;
 	}
 	if (flags & WIRE_HAS_AETH) {
-		pkt->aeth.syndrome = b[0];
-		pkt->aeth.msn = get_be24(b + 1);
+		if (store)
+			b[0] = pkt->aeth.syndrome;
+		else
+			pkt->aeth.syndrome = b[0];
+		FIELD(24, 1, pkt->aeth.msn);
 		b += WIRE_AETH_BYTES;
 	}
 	if (flags & WIRE_HAS_ATOMIC_ACK) {
-		pkt->atomic_ack = get_be64(b);
+		FIELD(64, 0, pkt->atomic_ack);
 		b += WIRE_ATOMIC_ACK_BYTES;
 	}
 	if (flags & WIRE_HAS_IMM) {
-		pkt->imm = get_be32(b);
+		FIELD(32, 0, pkt->imm);
 		b += WIRE_IMM_BYTES;
 	}
-	if (flags & WIRE_HAS_IETH)
-		pkt->ieth_rkey = get_be32(b);
+	if (flags & WIRE_HAS_IETH) {
+		FIELD(32, 0, pkt->ieth_rkey);
+		b += WIRE_IETH_BYTES;
+	}
+	return (size_t)(b - start);
+}
+#undef FIELD_24
+#undef FIELD
+
+size_t wire_ext_decode(const void *buf, uint32_t flags, struct wire_packet *pkt)
+{
+	return ext_pass((uint8_t *)buf, flags, pkt, false);
 }
 
-/* Mirror of ext_load(); reserved bytes are zero */
-static void ext_store(const struct wire_packet *pkt, uint32_t flags, uint8_t *b)
+size_t wire_ext_encode(const struct wire_packet *pkt, uint32_t flags, void *buf)
 {
-	if (flags & WIRE_HAS_RDETH) {
-		put_be32(b, pkt->rd_ee_context & 0xffffff);
-		b += WIRE_RDETH_BYTES;
-	}
-	if (flags & WIRE_HAS_DETH) {
-		put_be32(b, pkt->deth.qkey);
-		put_be32(b + 4, pkt->deth.src_qpn & 0xffffff);
-		b += WIRE_DETH_BYTES;
-	}
-	if (flags & WIRE_HAS_XRCETH) {
-		put_be32(b, pkt->xrc_srqn & 0xffffff);
-		b += WIRE_XRCETH_BYTES;
-	}
-	if (flags & WIRE_HAS_RETH) {
-		put_be64(b, pkt->reth.va);
-		put_be32(b + 8, pkt->reth.rkey);
-		put_be32(b + 12, pkt->reth.length_bytes);
-		b += WIRE_RETH_BYTES;
-	}
-	if (flags & WIRE_HAS_ATOMIC_ETH) {
-		put_be64(b, pkt->atomic.va);
-		put_be32(b + 8, pkt->atomic.rkey);
-		put_be64(b + 12, pkt->atomic.swap_add);
-		put_be64(b + 20, pkt->atomic.compare);
-		b += WIRE_ATOMIC_ETH_BYTES;
-	}
-	if (flags & WIRE_HAS_AETH) {
-		put_be32(b,
-			 (uint32_t)pkt->aeth.syndrome << 24 | (pkt->aeth.msn & 0xffffff));
-		b += WIRE_AETH_BYTES;
-	}
-	if (flags & WIRE_HAS_ATOMIC_ACK) {
-		put_be64(b, pkt->atomic_ack);
-		b += WIRE_ATOMIC_ACK_BYTES;
-	}
-	if (flags & WIRE_HAS_IMM) {
-		put_be32(b, pkt->imm);
-		b += WIRE_IMM_BYTES;
-	}
-	if (flags & WIRE_HAS_IETH)
-		put_be32(b, pkt->ieth_rkey);
+	return ext_pass(buf, flags, (struct wire_packet *)pkt, true);
 }
 
 int wire_bth_decode(const void *buf, size_t len, struct wire_packet *pkt)
@@ -232,7 +225,7 @@ int wire_bth_decode(const void *buf, size_t len, struct wire_packet *pkt)
 	rest -= pkt->bth.pad_bytes;
 	if (rest && !(op->flags & WIRE_HAS_PAYLOAD))
 		return -EINVAL;
-	ext_load(b + WIRE_BTH_BYTES, op->flags, pkt);
+	wire_ext_decode(b + WIRE_BTH_BYTES, op->flags, pkt);
 	pkt->payload = b + headers;
 	pkt->payload_bytes = (uint32_t)rest;
 	pkt->packets = 1;
@@ -263,7 +256,7 @@ int wire_bth_encode(struct wire_packet *pkt, void *buf)
 		return -EINVAL;
 	pkt->bth.pad_bytes = (uint8_t)(-pkt->payload_bytes & 3); /* 9.2.3 */
 	bth_store(&pkt->bth, b);
-	ext_store(pkt, op->flags, b + WIRE_BTH_BYTES);
+	wire_ext_encode(pkt, op->flags, b + WIRE_BTH_BYTES);
 	return WIRE_BTH_BYTES + op->ext_bytes;
 }
 

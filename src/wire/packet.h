@@ -202,6 +202,11 @@ struct wire_packet {
  */
 uint32_t wire_segment_dwords(const struct wire_packet *pkt);
 
+/** wire_ext_decode(), wire_ext_encode() - the extended headers that @flags names (enum
+ *  wire_opcode_flags), as they stand behind the BTH. Return: their bytes */
+size_t wire_ext_decode(const void *buf, uint32_t flags, struct wire_packet *pkt);
+size_t wire_ext_encode(const struct wire_packet *pkt, uint32_t flags, void *buf);
+
 /**
  * wire_packet_decode() - parse LRH to payload of a packet without CRCs
  * @buf: the packet from LRH to the last pad byte; @len bytes

@@ -218,7 +218,7 @@ static void watch_record(struct program *p, struct abi_lane *memory, uint32_t po
 	if (!e || e->conn->plan->transport == PLAN_UD ||
 	    wire_opcodes[record.opcode].flags & WIRE_IS_RESPONSE)
 		return;
-	memcpy(&pkt.reth, cell->data, sizeof(pkt.reth));
+	wire_ext_decode(cell->data, wire_opcodes[record.opcode].flags, &pkt);
 	pkt.bth.opcode = record.opcode;
 	pkt.bth.psn = psn(record.psn);
 	pkt.payload_bytes = record.packets * e->conn->plan->mtu_bytes;

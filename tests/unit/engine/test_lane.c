@@ -606,7 +606,7 @@ static void an_acknowledgement_alone_is_a_whole_record(void **state)
 	assert_int_equal(record.length_bytes, 0);
 	assert_int_equal(record.slid, 2);
 	assert_int_equal(record.pkey, PKEY);
-	assert_int_equal(aeth, (uint32_t)(WIRE_AETH_ACK | WIRE_AETH_CREDIT_INVALID) << 24 | 3);
+	assert_int_equal(be32toh(aeth), (uint32_t)(WIRE_AETH_ACK | WIRE_AETH_CREDIT_INVALID) << 24 | 3);
 	part(j);
 }
 
