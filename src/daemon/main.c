@@ -21,7 +21,7 @@
 #include "daemon/rundir.h"
 #include "fabric/fabric.h"
 #include "hca/hca.h"
-#include "rdma/ib_mad.h"
+#include "rdma/ib_sa.h"
 #include "runtime/posix/log.h"
 #include "runtime/posix/rt_posix.h"
 #include "runtime/posix/slice.h"
@@ -248,6 +248,9 @@ static int bring_up(struct daemon *d, const struct options *opt)
 	ret = ib_mad_init();
 	if (ret)
 		return fail("cannot start the MAD layer", ret);
+	ret = ib_sa_init();
+	if (ret)
+		return fail("cannot start the SA client", ret);
 	ret = make_adapters(d);
 	if (ret)
 		return fail("cannot make the adapters", ret);
@@ -270,6 +273,7 @@ static void take_down(struct daemon *d, const struct options *opt)
 			hca_destroy(d->hca[i]);
 	free(d->hca);
 	if (d->fab) {
+		ib_sa_cleanup();
 		ib_mad_cleanup();
 		fab_destroy(d->fab);
 	}

@@ -75,6 +75,7 @@ struct net_node {
 	int no_receive;	  /* packets dropped for want of one */
 	int most_receives;
 	u32 cap_mask;
+	u16 sm_lid; /* where its subnet manager is: node 0, unless a test says else */
 	bool hold_sends;  /* completions of sends wait for net_release() */
 	struct list_head held;
 	enum ib_wc_status send_status;
@@ -338,7 +339,7 @@ static inline int net_query_port(struct ib_device *device, u32 port, struct ib_p
 {
 	*attr = (struct ib_port_attr){.state = IB_PORT_ACTIVE, .lid = net_of(device)->lid,
 				      .lmc = net_of(device)->lmc, .gid_tbl_len = 1,
-				      .pkey_tbl_len = 1, .sm_lid = 10, .phys_state = 5,
+				      .pkey_tbl_len = 1, .sm_lid = net_of(device)->sm_lid, .phys_state = 5,
 				      .active_width = 2, .active_speed = 32,
 				      .port_cap_flags = net_of(device)->cap_mask, .max_mtu = IB_MTU_4096,
 				      .active_mtu = IB_MTU_4096};
@@ -496,6 +497,7 @@ static inline struct net *net_create_on(struct rt *rt, int nodes)
 		snprintf(n->ib.node_name, sizeof(n->ib.node_name), "n%d", i);
 		n->net = net;
 		n->lid = (u16)(10 + i);
+		n->sm_lid = 10;
 		INIT_LIST_HEAD(&n->qps);
 		INIT_LIST_HEAD(&n->held);
 		net->node[i] = n;

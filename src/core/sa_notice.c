@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Notices of the subnet (13.4.8, 15.3.3). What a port wants to hear of it sets
+ * at the SA (InformInfo); the SA then sends Reports to QP1, which are answered
+ * and handed to the subscribers of their trap number.
+ *
+ * A subscription is, in this order:
+ *  IDLE	nobody asked the SA yet, or it refused
+ *  ASKING	Set(InformInfo) is under way
+ *  STANDS	the SA agreed
+ *  LEAVING	the last subscriber went; an unsubscribing Set is under way
+ */
+#include <string.h>
+
+#include "core/sa_priv.h"
+#include "wire/mad.h"
+
+#define ALL_LIDS 0xffff
+#define ALL_TYPES 0xffff
+#define ALL_PRODUCERS 0xffffff
+#define RESP_TIME_ENC 19 /* 2 s: what the SA may wait for our answer to a Report */
+
+enum inform_state { IDLE, ASKING, STANDS, LEAVING };
+
+/** struct sa_inform - a port's subscription to one trap number */
+struct sa_inform {
+	struct list_head node; /* port->notices */
+	struct sa_port *port;
+	u16 trap_number;
+	enum inform_state state;
+	struct list_head subscribers;
+	unsigned int num; /* subscribers, also those that are being told */
+	unsigned int telling; /* callbacks run: it stays */
+	bool stale;	      /* while ASKING: the SA that was asked is no longer it */
+	int error;	      /* why it is IDLE */
+};
+
+struct subscriber {
+	struct ib_inform_info info;
+	struct list_head node;
+	struct sa_inform *inform;
+	bool told; /* that it stands */
+	struct rt_work work;
+};
+
+static void ask(struct sa_inform *inform, bool subscribe);
+
+/* --- telling subscribers --- */
+
+static void drop(struct subscriber *sub)
+{
+	rt_work_cancel(&sub->work);
+	list_del(&sub->node);
+	sub->inform->num--;
+	rt_free(sub);
+}
+
+/* the subscription has no subscriber left: end it, now or when the SA answered */
+static void release(struct sa_inform *inform)
+{
+	if (inform->num || inform->telling || inform->state == ASKING || inform->state == LEAVING)
+		return;
+	if (inform->state == STANDS && !inform->port->closing) {
+		ask(inform, false);
+		return;
+	}
+	list_del(&inform->node);
+	rt_free(inform);
+}
+
+static void tell(struct subscriber *sub, int status, struct ib_sa_notice *notice)
+{
+	if (sub->info.callback(status, &sub->info, notice))
+		drop(sub);
+}
+
+/* Callbacks may register and unregister others. @untold: only those */
+static void tell_all(struct sa_inform *inform, int status, struct ib_sa_notice *notice, bool untold)
+{
+	LIST_HEAD(todo);
+
+	inform->telling++;
+	list_splice_tail_init(&inform->subscribers, &todo);
+	while (!list_empty(&todo)) {
+		struct subscriber *sub = list_first_entry(&todo, struct subscriber, node);
+
+		list_del(&sub->node);
+		list_add_tail(&sub->node, &inform->subscribers);
+		if (untold && sub->told)
+			continue;
+		sub->told = true;
+		tell(sub, status, notice);
+	}
+	inform->telling--;
+	release(inform);
+}
+
+/* --- asking the SA --- */
+
+static void inform_answered(struct ib_sa_query *query, int status, const struct sa_reply *reply)
+{
+	struct sa_inform *inform = query->context;
+	bool left = inform->state == LEAVING;
+
+	inform->state = status || left ? IDLE : STANDS;
+	if (inform->port->closing)
+		release(inform);
+	else if (inform->num && (left || inform->stale))
+		ask(inform, true); /* somebody came meanwhile, or another SA */
+	else if (left)
+		release(inform);
+	else
+		tell_all(inform, status, NULL, !status);
+}
+
+static void report_sent(struct ib_mad_agent *agent, struct ib_mad_send_wc *wc)
+{
+	rdma_destroy_ah(wc->send_buf->ah, 0);
+	ib_free_send_mad(wc->send_buf);
+}
+
+static void report_received(struct ib_mad_agent *agent, struct ib_mad_send_buf *buf,
+			    struct ib_mad_recv_wc *recv_wc);
+
+static int open_reports(struct sa_port *port)
+{
+	struct ib_mad_reg_req req = {
+		.mgmt_class = IB_MGMT_CLASS_SUBN_ADM,
+		.mgmt_class_version = IB_SA_CLASS_VERSION,
+		.method_mask = {1ul << IB_MGMT_METHOD_REPORT},
+	};
+	struct ib_mad_agent *agent;
+
+	if (port->report_agent)
+		return 0;
+	agent = ib_register_mad_agent(port->device, port->port_num, IB_QPT_GSI, &req, 0,
+				      report_sent, report_received, port, 0);
+	if (IS_ERR(agent))
+		return (int)PTR_ERR(agent);
+	port->report_agent = agent;
+	return 0;
+}
+
+static int send_set(struct sa_inform *inform, bool subscribe)
+{
+	struct wire_inform_info info = {
+		.lid_range_begin = ALL_LIDS,
+		.is_generic = 1,
+		.subscribe = subscribe,
+		.type = ALL_TYPES,
+		.trap_number = inform->trap_number,
+		.qpn = subscribe ? 0 : 1, /* 13.4.8.3: of whom to unsubscribe */
+		.resp_time_enc = RESP_TIME_ENC,
+		.producer = ALL_PRODUCERS,
+	};
+	struct sa_request request = {.method = IB_MGMT_METHOD_SET,
+				     .attr_id = IB_SA_ATTR_INFORM_INFO,
+				     .timeout_ms = SA_TIMEOUT_MS,
+				     .codec = &wire_inform_info_codec,
+				     .record = &info};
+	struct ib_sa_query *query = sa_query_alloc(inform->port);
+	int ret;
+
+	if (!query)
+		return -ENOMEM;
+	query->answer = inform_answered;
+	query->context = inform;
+	ret = sa_query_start(query, &sa_client, &request);
+	return MIN(ret, 0);
+}
+
+/* asking failed at once: subscribers hear of it from the loop */
+static void ask(struct sa_inform *inform, bool subscribe)
+{
+	int ret = subscribe ? open_reports(inform->port) : 0;
+	struct subscriber *sub;
+
+	if (!ret)
+		ret = send_set(inform, subscribe);
+	inform->stale = false;
+	inform->error = ret;
+	if (!ret) {
+		inform->state = subscribe ? ASKING : LEAVING;
+		return;
+	}
+	inform->state = IDLE;
+	list_for_each_entry(sub, &inform->subscribers, node)
+		if (!sub->told)
+			rt_work_queue(inform->port->device->rt, &sub->work);
+	release(inform);
+}
+
+/* --- Reports --- */
+
+static void answer_report(struct ib_mad_agent *agent, struct ib_mad_recv_wc *recv_wc)
+{
+	const struct ib_mad *report = recv_wc->recv_buf.mad;
+	struct ib_mad_send_buf *buf =
+		ib_create_send_mad(agent, recv_wc->wc->src_qp, recv_wc->wc->pkey_index, 0,
+				   IB_MGMT_SA_HDR, IB_MGMT_SA_DATA, GFP_ATOMIC,
+				   IB_MGMT_BASE_VERSION);
+	struct ib_mad *mad;
+
+	if (IS_ERR(buf))
+		return; /* the SA sends the Report again */
+	buf->ah = ib_create_ah_from_wc(agent->qp->pd, recv_wc->wc, recv_wc->recv_buf.grh,
+				       agent->port_num);
+	if (!IS_ERR(buf->ah)) {
+		mad = buf->mad;
+		*mad = *report;
+		mad->mad_hdr.method = IB_MGMT_METHOD_REPORT_RESP;
+		if (!ib_post_send_mad(buf, NULL))
+			return;
+		rdma_destroy_ah(buf->ah, 0);
+	}
+	ib_free_send_mad(buf);
+}
+
+static struct sa_inform *find(struct sa_port *port, u16 trap_number)
+{
+	struct sa_inform *inform;
+
+	list_for_each_entry(inform, &port->notices, node)
+		if (inform->trap_number == trap_number)
+			return inform;
+	return NULL;
+}
+
+static void report_received(struct ib_mad_agent *agent, struct ib_mad_send_buf *buf,
+			    struct ib_mad_recv_wc *recv_wc)
+{
+	const struct ib_mad *mad = recv_wc->recv_buf.mad;
+	struct ib_sa_notice notice;
+	struct sa_inform *inform;
+	struct wire_notice wire;
+
+	answer_report(agent, recv_wc);
+	wire_notice_decode((const u8 *)mad + IB_MGMT_SA_HDR, IB_MGMT_SA_DATA, &wire);
+	inform = mad->mad_hdr.attr_id == cpu_to_be16(IB_SA_ATTR_NOTICE) && wire.is_generic ?
+			 find(agent->context, wire.trap_number) :
+			 NULL;
+	ib_free_recv_mad(recv_wc);
+	if (!inform || inform->state != STANDS)
+		return;
+	notice = (struct ib_sa_notice){
+		.is_generic = 1,
+		.type = wire.type,
+		.producer = wire.producer,
+		.trap_number = wire.trap_number,
+		.issuer_lid = wire.issuer_lid,
+		.count = wire.count,
+	};
+	memcpy(notice.data_details, wire.details, sizeof(notice.data_details));
+	memcpy(&notice.issuer_gid, &wire.issuer_gid, sizeof(notice.issuer_gid));
+	tell_all(inform, 0, &notice, false);
+}
+
+/* --- subscribers --- */
+
+/* for who came when the subscription stood already, or could not be asked for */
+static void tell_work(struct rt_work *work)
+{
+	struct subscriber *sub = container_of(work, struct subscriber, work);
+	struct sa_inform *inform = sub->inform;
+	enum inform_state state = inform->state;
+
+	if (sub->told || (state != STANDS && state != IDLE))
+		return;
+	sub->told = true;
+	inform->telling++;
+	tell(sub, state == STANDS ? 0 : inform->error, NULL);
+	inform->telling--;
+	release(inform);
+}
+
+static struct sa_inform *find_or_make(struct sa_port *port, u16 trap_number)
+{
+	struct sa_inform *inform = find(port, trap_number);
+
+	if (inform)
+		return inform;
+	inform = rt_zalloc(sizeof(*inform));
+	if (!inform)
+		return NULL;
+	inform->port = port;
+	inform->trap_number = trap_number;
+	INIT_LIST_HEAD(&inform->subscribers);
+	list_add_tail(&inform->node, &port->notices);
+	return inform;
+}
+
+struct ib_inform_info *ib_sa_register_inform_info(
+	struct ib_sa_client *client, struct ib_device *device, u32 port_num, u16 trap_number,
+	gfp_t gfp_mask,
+	int (*callback)(int status, struct ib_inform_info *info, struct ib_sa_notice *notice),
+	void *context)
+{
+	struct sa_port *port = sa_port_find(device, port_num);
+	struct subscriber *sub = port && !port->closing ? rt_zalloc(sizeof(*sub)) : NULL;
+	struct sa_inform *inform = sub ? find_or_make(port, trap_number) : NULL;
+
+	if (!inform) {
+		rt_free(sub);
+		return ERR_PTR(port && !port->closing ? -ENOMEM : -ENODEV);
+	}
+	sub->info = (struct ib_inform_info){context, callback, trap_number};
+	sub->inform = inform;
+	rt_work_init(&sub->work, tell_work);
+	list_add_tail(&sub->node, &inform->subscribers);
+	inform->num++;
+	if (inform->state == STANDS)
+		rt_work_queue(device->rt, &sub->work);
+	else if (inform->state == IDLE)
+		ask(inform, true);
+	return &sub->info;
+}
+
+void ib_sa_unregister_inform_info(struct ib_inform_info *info)
+{
+	struct subscriber *sub = container_of(info, struct subscriber, info);
+	struct sa_inform *inform = sub->inform;
+
+	drop(sub);
+	release(inform);
+}
+
+/* --- what ends them --- */
+
+void sa_notices_lost(struct sa_port *port)
+{
+	LIST_HEAD(todo);
+
+	list_splice_tail_init(&port->notices, &todo);
+	while (!list_empty(&todo)) {
+		struct sa_inform *inform = list_first_entry(&todo, struct sa_inform, node);
+
+		list_del(&inform->node);
+		list_add_tail(&inform->node, &port->notices);
+		inform->stale = inform->state == ASKING;
+		if (inform->state != STANDS)
+			continue;
+		inform->state = IDLE;
+		tell_all(inform, -ENETRESET, NULL, false);
+	}
+}
+
+/* Clients that came later have freed theirs: what is left stands for nobody, and
+ * ends with its query (sa_queries_end()). */
+void sa_notices_close(struct sa_port *port)
+{
+	struct sa_inform *inform, *tmp;
+
+	list_for_each_entry_safe(inform, tmp, &port->notices, node)
+		release(inform);
+	if (port->report_agent)
+		ib_unregister_mad_agent(port->report_agent);
+	port->report_agent = NULL;
+}

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The life of a query to the subnet administrator:
+ *
+ *  trying	a request is under way (buf): it is answered, or its time is over
+ *  waiting	the SA was busy, or the port has lost it: the timer begins
+ *		the next try
+ *  over	the callback has run
+ *
+ * Each try has an equal part of the query's time and goes to where the SA is
+ * then. Transaction ids are the queries' ids, so that an answer to an early
+ * try ends a later one.
+ */
+#include <string.h>
+
+#include "core/sa_priv.h"
+
+#define ID_BUCKETS 64
+
+/* by id, so that a query that is over can be told from one that is not */
+static struct list_head by_id[ID_BUCKETS];
+static int last_id;
+
+static struct list_head *bucket(int id)
+{
+	struct list_head *head = &by_id[(unsigned int)id % ID_BUCKETS];
+
+	if (!head->next)
+		INIT_LIST_HEAD(head);
+	return head;
+}
+
+static void enlist(struct ib_sa_query *query, struct ib_sa_client *client)
+{
+	last_id = last_id == INT32_MAX ? 1 : last_id + 1;
+	query->id = last_id;
+	list_add_tail(&query->id_node, bucket(query->id));
+	list_add_tail(&query->node, &client->queries);
+	query->port->queries++;
+}
+
+struct ib_sa_query *sa_query_alloc(struct sa_port *port)
+{
+	struct ib_sa_query *query = rt_zalloc(sizeof(*query));
+
+	if (query)
+		query->port = port;
+	return query;
+}
+
+/* nothing of it is under way any more */
+static void forget(struct ib_sa_query *query)
+{
+	rt_timer_disarm(&query->again);
+	list_del(&query->id_node);
+	list_del(&query->node);
+	query->port->queries--;
+	if (query->buf) { /* its handler frees the rest */
+		query->buf->context[0] = NULL;
+		ib_cancel_mad(query->buf);
+	}
+}
+
+void sa_query_end(struct ib_sa_query *query, int status, const struct sa_reply *reply)
+{
+	struct ib_mad_recv_wc *recv_wc = query->reply;
+
+	forget(query);
+	query->answer(query, status, status ? NULL : reply);
+	if (recv_wc)
+		ib_free_recv_mad(recv_wc);
+	rt_free(query);
+}
+
+/* --- tries --- */
+
+static u64 time_left(const struct ib_sa_query *query)
+{
+	mono_t now = rt_now(query->port->device->rt);
+
+	return mono_before(now, query->deadline) ? query->deadline.ns - now.ns : 0;
+}
+
+/* Return: 0; -EAGAIN no subnet manager is known now; -errno */
+static int try_once(struct ib_sa_query *query)
+{
+	struct sa_port *port = query->port;
+	struct ib_mad_send_buf *buf;
+	int ret = sa_port_open(port);
+
+	if (ret)
+		return ret;
+	buf = ib_create_send_mad(port->agent, 1, port->address->pkey_index, 0, IB_MGMT_SA_HDR,
+				 IB_MGMT_SA_DATA, GFP_ATOMIC, IB_MGMT_BASE_VERSION);
+	if (IS_ERR(buf))
+		return (int)PTR_ERR(buf);
+	memcpy(buf->mad, query->mad, sizeof(query->mad));
+	((struct ib_mad_hdr *)buf->mad)->tid =
+		cpu_to_be64((u64)port->agent->hi_tid << 32 | (u32)query->id);
+	buf->timeout_ms = (int)DIV_ROUND_UP(MIN(query->try_ns, time_left(query)), NSEC_PER_MSEC);
+	buf->ah = port->address->ah;
+	buf->context[0] = query;
+	buf->context[1] = port->address;
+	ret = ib_post_send_mad(buf, NULL);
+	if (ret) {
+		ib_free_send_mad(buf);
+		return ret;
+	}
+	port->address->users++;
+	query->buf = buf;
+	return 0;
+}
+
+static void try_later(struct ib_sa_query *query)
+{
+	rt_timer_arm(&query->again, mono_add(rt_now(query->port->device->rt),
+					     MIN(query->try_ns, time_left(query))));
+}
+
+static void try_again(struct ib_sa_query *query)
+{
+	int ret;
+
+	if (query->cancelled || !time_left(query)) {
+		sa_query_end(query, query->cancelled ? -EINTR : -ETIMEDOUT, NULL);
+		return;
+	}
+	ret = try_once(query);
+	if (ret == -EAGAIN)
+		try_later(query);
+	else if (ret)
+		sa_query_end(query, ret, NULL);
+}
+
+static void again_fired(struct rt_timer *timer)
+{
+	try_again(container_of(timer, struct ib_sa_query, again));
+}
+
+/* --- answers --- */
+
+/* the records of a table, which may be of several segments */
+static void end_with_table(struct ib_sa_query *query)
+{
+	size_t len = (size_t)query->reply->mad_len;
+	u8 *message = rt_zalloc(len);
+	struct sa_reply reply = {0};
+	struct wire_sa hdr;
+
+	if (!message) {
+		sa_query_end(query, -ENOMEM, NULL);
+		return;
+	}
+	ib_coalesce_recv_mad(query->reply, message);
+	if (wire_sa_decode(message, len, &hdr) > 0 && hdr.attr_offset * 8u >= query->record_bytes) {
+		reply.records = message + IB_MGMT_SA_HDR;
+		reply.stride = hdr.attr_offset * 8u;
+		reply.num = (unsigned int)((len - IB_MGMT_SA_HDR) / reply.stride);
+	}
+	sa_query_end(query, reply.num ? 0 : -EINVAL, &reply);
+	rt_free(message);
+}
+
+static void end_with_record(struct ib_sa_query *query)
+{
+	struct sa_reply reply = {
+		.records = (const u8 *)query->reply->recv_buf.mad + IB_MGMT_SA_HDR,
+		.stride = query->record_bytes,
+		.num = 1,
+	};
+
+	sa_query_end(query, 0, &reply);
+}
+
+static void take_reply(struct ib_sa_query *query)
+{
+	const struct ib_mad_hdr *hdr = &query->reply->recv_buf.mad->mad_hdr;
+	u16 status = be16_to_cpu(hdr->status);
+
+	if (status & IB_MGMT_MAD_STATUS_BUSY) { /* 13.4.7: it may be sent again */
+		ib_free_recv_mad(query->reply);
+		query->reply = NULL;
+		try_later(query);
+	} else if (status) {
+		sa_query_end(query, -EINVAL, NULL);
+	} else if (hdr->method == IB_SA_METHOD_GET_TABLE_RESP) {
+		end_with_table(query);
+	} else {
+		end_with_record(query);
+	}
+}
+
+void sa_query_answered(struct ib_mad_agent *agent, struct ib_mad_send_buf *buf,
+		       struct ib_mad_recv_wc *recv_wc)
+{
+	struct ib_sa_query *query = buf ? buf->context[0] : NULL;
+
+	if (!query || query->reply)
+		ib_free_recv_mad(recv_wc);
+	else
+		query->reply = recv_wc;
+}
+
+void sa_query_sent(struct ib_mad_agent *agent, struct ib_mad_send_wc *wc)
+{
+	struct ib_sa_query *query = wc->send_buf->context[0];
+
+	sa_address_put(wc->send_buf->context[1]);
+	ib_free_send_mad(wc->send_buf);
+	if (!query)
+		return;
+	query->buf = NULL;
+	if (query->cancelled)
+		sa_query_end(query, -EINTR, NULL);
+	else if (query->reply)
+		take_reply(query);
+	else if (wc->status == IB_WC_RESP_TIMEOUT_ERR)
+		try_again(query);
+	else
+		sa_query_end(query, wc->status == IB_WC_WR_FLUSH_ERR ? -EINTR : -EIO, NULL);
+}
+
+/* --- beginning and end --- */
+
+/* Return: 0; -EINVAL a value of the record does not fit its field */
+static int encode(struct ib_sa_query *query, const struct sa_request *request)
+{
+	struct wire_sa hdr = {
+		.mad = {.base_version = IB_MGMT_BASE_VERSION,
+			.mgmt_class = IB_MGMT_CLASS_SUBN_ADM,
+			.class_version = IB_SA_CLASS_VERSION,
+			.method = request->method,
+			.attr_id = request->attr_id},
+		.comp_mask = request->comp_mask,
+	};
+
+	if (wire_sa_encode(&hdr, query->mad) < 0 ||
+	    wire_fields_encode(request->codec, request->record, query->mad + IB_MGMT_SA_HDR) < 0)
+		return -EINVAL;
+	query->record_bytes = request->codec->bytes;
+	return 0;
+}
+
+int sa_query_start(struct ib_sa_query *query, struct ib_sa_client *client,
+		   const struct sa_request *request)
+{
+	struct rt *rt = query->port->device->rt;
+	u64 time_ns = request->timeout_ms * NSEC_PER_MSEC;
+	int ret = encode(query, request);
+
+	if (ret) {
+		rt_free(query);
+		return ret;
+	}
+	rt_timer_init(rt, &query->again, again_fired);
+	query->deadline = mono_add(rt_now(rt), time_ns);
+	query->try_ns = MAX(time_ns / SA_TRIES, SA_TRY_LEAST_MS * NSEC_PER_MSEC);
+	enlist(query, client);
+	ret = try_once(query);
+	if (!ret)
+		return query->id;
+	forget(query);
+	rt_free(query);
+	return ret;
+}
+
+int sa_query_known(struct ib_sa_query *query, struct ib_sa_client *client,
+		   void (*fn)(struct rt_timer *timer))
+{
+	struct rt *rt = query->port->device->rt;
+
+	rt_timer_init(rt, &query->again, fn);
+	enlist(query, client);
+	rt_timer_arm(&query->again, rt_now(rt));
+	return query->id;
+}
+
+void ib_sa_cancel_query(int id, struct ib_sa_query *query)
+{
+	struct ib_sa_query *at;
+
+	list_for_each_entry(at, bucket(id), id_node) {
+		if (at != query || at->id != id)
+			continue;
+		query->cancelled = true;
+		if (query->buf)
+			ib_cancel_mad(query->buf);
+		else
+			rt_timer_arm(&query->again, rt_now(query->port->device->rt));
+		return;
+	}
+}
+
+static struct ib_sa_query *any_of(const struct sa_port *port)
+{
+	struct ib_sa_query *query;
+
+	for (int i = 0; i < ID_BUCKETS; i++)
+		list_for_each_entry(query, bucket(i), id_node)
+			if (query->port == port)
+				return query;
+	return NULL;
+}
+
+void sa_queries_end(struct sa_port *port)
+{
+	while (port->queries)
+		sa_query_end(any_of(port), -EINTR, NULL);
+}
+
+void ib_sa_register_client(struct ib_sa_client *client)
+{
+	INIT_LIST_HEAD(&client->queries);
+}
+
+void ib_sa_unregister_client(struct ib_sa_client *client)
+{
+	while (!list_empty(&client->queries))
+		sa_query_end(list_first_entry(&client->queries, struct ib_sa_query, node), -EINTR,
+			     NULL);
+}
