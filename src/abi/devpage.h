@@ -39,6 +39,8 @@ struct abi_devpage {
 	/* a rule may spoil completions: each is asked about (ABI_CMD_COMPLETION).
 	 * Changes with route_epoch only, before it */
 	_Atomic uint32_t completion_faults;
+	/* no ACK time-out of a QP is shorter (tp_qp_init.min_ack_ns); does not change */
+	uint32_t min_ack_timeout_us;
 	struct abi_devport port[]; /* port 1 is port[0] */
 };
 

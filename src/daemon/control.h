@@ -24,6 +24,7 @@ struct control_resource {
 /** struct control_ops - what the endpoint asks of those who hold it */
 struct control_ops {
 	const char *topology; /* what the fabric was made from; may be NULL */
+	uint32_t min_ack_timeout_us; /* hca_set_min_ack_timeout() */
 	/** each_resource() - call @fn for every object of node @node, of all
 	 *  nodes when -1; stops when @fn does not return 0. May be NULL. */
 	int (*each_resource)(void *ctx, const struct fabric *fab, int node,

@@ -122,6 +122,7 @@ static bool op_status(struct control_request *req)
 	control_put_number(req->out, "adapters", count[TOPO_CA]);
 	control_put_number(req->out, "switches", count[TOPO_SWITCH]);
 	control_put_number(req->out, "routers", count[TOPO_ROUTER]);
+	control_put_number(req->out, "min_ack_timeout_us", ops->min_ack_timeout_us);
 	json_object_object_add(req->out, "ports", states(control_fabric(req->control)));
 	put_sm(req);
 	if (ops->each_resource &&

@@ -29,11 +29,17 @@
 /* argp finds it by name, so it may not be hidden */
 __attribute__((visibility("default"))) const char *argp_program_version = "softibd " SOFTIB_VERSION;
 
+/* What a busy machine's scheduler can keep: a peer that wants a core has it within this time,
+ * or within the retries of it. */
+#define MIN_ACK_TIMEOUT_US     4000
+#define MIN_ACK_TIMEOUT_US_MAX 1000000
+
 struct options {
 	const char *dir;
 	const char *topology;
 	int ready_fd;
 	bool memlock;
+	uint32_t min_ack_timeout_us;
 };
 
 /** struct daemon - all there is, in the order of its making */
@@ -43,6 +49,7 @@ struct daemon {
 	struct topology *topo;
 	struct fabric *fab;
 	struct hca **hca; /* by node; NULL for switches */
+	uint32_t min_ack_timeout_us;
 	struct uverbs *uverbs;
 	struct umad *umad;
 	struct control *control;
@@ -57,6 +64,10 @@ static const struct argp_option option_list[] = {
 	 0},
 	{"memlock", 'M', NULL, 0,
 	 "hold programs to their limit on locked memory (ulimit -l), as with hardware", 0},
+	{"min-ack-timeout", 'A', "US", 0,
+	 "no queue pair waits a shorter time for an ACK than so many microseconds; default "
+	 "4000, 0: exactly what programs ask for",
+	 0},
 	{"ready-fd", 'r', "FD", 0, "write one byte here once programs can connect", 0},
 	{0},
 };
@@ -72,6 +83,17 @@ static int parse_ready_fd(struct argp_state *state, const char *arg)
 	return (int)fd;
 }
 
+static uint32_t parse_min_ack_timeout(struct argp_state *state, const char *arg)
+{
+	char *end;
+	long us = strtol(arg, &end, 10);
+
+	if (*end || end == arg || us < 0 || us > MIN_ACK_TIMEOUT_US_MAX)
+		argp_error(state, "--min-ack-timeout takes 0 to %d microseconds, not '%s'",
+			   MIN_ACK_TIMEOUT_US_MAX, arg);
+	return (uint32_t)us;
+}
+
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
 	struct options *opt = state->input;
@@ -82,6 +104,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		return 0;
 	case 't':
 		opt->topology = arg;
+		return 0;
+	case 'A':
+		opt->min_ack_timeout_us = parse_min_ack_timeout(state, arg);
 		return 0;
 	case 'M':
 		opt->memlock = true;
@@ -118,15 +143,23 @@ static void raise_descriptor_limit(void)
 	setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+static int make_adapter(struct daemon *d, int node)
+{
+	int ret = hca_create(d->rt, d->fab, node, &d->hca[node]);
+
+	if (!ret)
+		hca_set_min_ack_timeout(d->hca[node], d->min_ack_timeout_us);
+	return ret;
+}
+
 static int make_adapters(struct daemon *d)
 {
 	d->hca = calloc((size_t)d->topo->num_nodes, sizeof(*d->hca));
 	if (!d->hca)
 		return -ENOMEM;
 	for (int i = 0; i < d->topo->num_nodes; i++) {
-		int ret = d->topo->node[i].kind == TOPO_CA ?
-				  hca_create(d->rt, d->fab, i, &d->hca[i]) :
-				  0;
+		int ret = d->topo->node[i].kind == TOPO_CA ? make_adapter(d, i) : 0;
+
 		if (ret)
 			return ret;
 	}
@@ -159,7 +192,7 @@ static int set_adapter(void *ctx, int node, bool present)
 	if (present == (d->hca[node] != NULL))
 		return 0;
 	if (present)
-		return hca_create(d->rt, d->fab, node, &d->hca[node]);
+		return make_adapter(d, node);
 	hca_destroy(d->hca[node]);
 	d->hca[node] = NULL;
 	return 0;
@@ -195,6 +228,7 @@ static int make_endpoints(struct daemon *d, const struct options *opt)
 	const char *dir = opt->dir;
 	struct control_ops ops = {
 		.topology = opt->topology,
+		.min_ack_timeout_us = opt->min_ack_timeout_us,
 		.each_resource = control_core_resources,
 		.window_operations = hca_windows_operations,
 		.stop = stop,
@@ -310,12 +344,15 @@ int main(int argc, char **argv)
 		.doc = "One InfiniBand fabric in a process: switches, adapters and the stack of "
 		       "every node.\vUsually started by softib(1): 'softib up', 'softib run'.",
 	};
-	struct options opt = {.topology = "pair", .ready_fd = -1};
+	struct options opt = {.topology = "pair",
+			      .ready_fd = -1,
+			      .min_ack_timeout_us = MIN_ACK_TIMEOUT_US};
 	struct daemon d = {.lock_fd = -1};
 	int ret;
 
 	rt_hold_standard_fds();
 	argp_parse(&argp, argc, argv, 0, NULL, &opt);
+	d.min_ack_timeout_us = opt.min_ack_timeout_us;
 	signal(SIGPIPE, SIG_IGN);
 	raise_descriptor_limit();
 	rt_short_slice();

@@ -199,6 +199,7 @@ static int alloc_parts(struct eng_qp *qp)
 		.max_dest_rd = max_rd,
 		.sq_sig_all = in->sq_sig_all,
 		.has_srq = in->srq != NULL,
+		.min_ack_ns = qp->engine->cfg.devpage->min_ack_timeout_us * NSEC_PER_USEC,
 		.ops = &eng_tp_ops,
 		.ctx = qp,
 	};

@@ -38,6 +38,11 @@ void hca_page_destroy(struct hca *hca)
 	rt_free(hca->page);
 }
 
+void hca_set_min_ack_timeout(struct hca *hca, uint32_t us)
+{
+	hca->page->min_ack_timeout_us = us;
+}
+
 static void fill_gids(const struct ag_port *p, struct abi_devport *out)
 {
 	for (unsigned i = 0; i < ABI_GIDS; i++) {

@@ -25,6 +25,10 @@ int hca_create(struct rt *rt, struct fabric *fab, int node, struct hca **hca);
 /** hca_destroy() - unplug it: clients are told, programs see DEVICE_FATAL */
 void hca_destroy(struct hca *hca);
 
+/** hca_set_min_ack_timeout() - no ACK time-out of @hca's QPs shall be shorter; 0, as it is
+ *  made: they are exact. Context: before anybody uses it */
+void hca_set_min_ack_timeout(struct hca *hca, uint32_t us);
+
 /** hca_windows_operations() - requests done by windows, by all programs */
 uint64_t hca_windows_operations(void);
 

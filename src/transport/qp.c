@@ -58,6 +58,7 @@ struct tp_qp *tp_qp_init(void *mem, const struct tp_qp_init *init)
 	qp->qpn = init->qpn;
 	qp->sig_all_flag = init->sq_sig_all ? IBV_SEND_SIGNALED : 0;
 	qp->has_srq = init->has_srq;
+	qp->min_ack_ns = init->min_ack_ns;
 	qp->ops = init->ops;
 	qp->ctx = init->ctx;
 	sq->mask = size - 1;
@@ -140,10 +141,11 @@ static void start_requester(struct tp_qp *qp)
 	sq->rnr_left = qp->attr.rnr_retry;
 }
 
-/* for tp_ack_wait(): ibv_modify_qp() may change it in RTS too */
+/* for tp_ack_wait(): ibv_modify_qp() may change it in RTS too. The only place that turns the
+ * attribute into time */
 static void set_timeout(struct tp_qp *qp)
 {
-	uint64_t ns = tp_timeout_ns(qp->attr.timeout_enc);
+	uint64_t ns = MAX(tp_timeout_ns(qp->attr.timeout_enc), qp->min_ack_ns);
 
 	qp->ack_half_ns = ns == UINT64_MAX ? ns : 2 * ns;
 }

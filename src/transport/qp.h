@@ -209,13 +209,14 @@ struct tp_qp {
 	bool has_srq;
 	uint16_t sig_all_flag; /* IBV_SEND_SIGNALED when all requests are; else 0 */
 	uint32_t qpn;
-	uint64_t ack_half_ns; /* twice attr.timeout_enc; UINT64_MAX: for ever */
+	uint64_t ack_half_ns; /* twice the ACK time-out; UINT64_MAX: for ever */
 	const struct tp_ops *ops;
 	void *ctx;
 	struct tp_sq sq;
 	struct tp_responder resp;
 	struct tp_stats stats; /* its end and the beginning of attr share a cache line */
 	struct tp_attr attr;
+	uint64_t min_ack_ns; /* tp_qp_init's; immutable */
 } __attribute__((aligned(64)));
 
 static inline uint32_t tp_psn_distance(psn_t to, psn_t from)

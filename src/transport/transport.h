@@ -216,6 +216,10 @@ struct tp_qp_init {
 	uint32_t sq_depth, max_sge, max_inline, max_dest_rd;
 	bool sq_sig_all;
 	bool has_srq;
+	/* no ACK time-out is shorter, whatever attr.timeout_enc says. The encoding begins at 8 us,
+	 * and a peer that is a process may wait for a core much longer than that, and than all
+	 * its retries. 0: exact */
+	uint64_t min_ack_ns;
 	const struct tp_ops *ops;
 	void *ctx;
 };

@@ -25,6 +25,16 @@ def test_run_has_the_status_of_its_command(home):
     assert list((home / "softib").iterdir()) == []
 
 
+def test_the_shortest_ack_timeout_is_set_and_shown(home):
+    for args, us in [((), 4000), (("--min-ack-timeout", "0"), 0),
+                     (("--min-ack-timeout", "2500"), 2500)]:
+        done = softib(home, "run", *args, "--", "sh", "-c", "softib status; softib status --json")
+        assert f"ACK {us} us or longer" in done.stdout, done
+        assert json.loads(done.stdout[done.stdout.index("{"):])["min_ack_timeout_us"] == us
+    done = softib(home, "run", "--min-ack-timeout", "4ms", "--", "true")
+    assert done.returncode and "0 to 1000000 microseconds" in done.stderr
+
+
 def test_run_gives_a_node_and_reaches_the_others(home):
     done = softib(home, "run", "--nodes", "3", "--", "sh", "-c",
                   "echo $SOFTIB_NODE; softib exec n3 -- sh -c 'echo $SOFTIB_NODE'; "

@@ -21,6 +21,7 @@ struct fabric_args {
 	char star[32]; /* of --nodes */
 	unsigned timeout_s;
 	bool no_namespace, memlock;
+	const char *min_ack_timeout;
 	const char *name;
 	char **command;
 };
@@ -35,6 +36,10 @@ static const struct argp_option fabric_options[] = {
 	 0},
 	{"timeout", 'T', "SECONDS", 0,
 	 "how long all ports may take to become Active; default 120, 0 for ever", 0},
+	{"min-ack-timeout", 'A', "US", 0,
+	 "no queue pair waits a shorter time for an ACK than so many microseconds; default "
+	 "4000, 0: exactly what programs ask for",
+	 0},
 	{"memlock", 'M', NULL, 0,
 	 "hold programs to their limit on locked memory (ulimit -l), as with hardware; "
 	 "softib locks none and does not limit it otherwise",
@@ -81,6 +86,13 @@ static error_t parse_fabric(int key, char *arg, struct argp_state *state)
 			argp_error(state, "--timeout takes 0 to 86400 seconds, not '%s'", arg);
 		args->timeout_s = (unsigned)n;
 		return 0;
+	case 'A':
+		if (whole_number(arg, 1000000, &n))
+			argp_error(state,
+				   "--min-ack-timeout takes 0 to 1000000 microseconds, not '%s'",
+				   arg);
+		args->min_ack_timeout = arg;
+		return 0;
 	case 'M':
 		args->memlock = true;
 		return 0;
@@ -98,6 +110,7 @@ static void fill_session(struct session *s, const struct fabric_args *args)
 	s->sm = args->sm;
 	s->timeout_s = args->timeout_s;
 	s->memlock = args->memlock;
+	s->min_ack_timeout = args->min_ack_timeout;
 }
 
 /* --- run ---------------------------------------------------------------------- */

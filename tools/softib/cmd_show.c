@@ -93,6 +93,9 @@ static void print_status(struct json_object *st, const char *dir)
 		       (long long)number_of(sm, "lid"));
 	else
 		printf("none seen yet\n");
+	print_line("time-outs");
+	printf("for an ACK %lld us or longer\n",
+	       (long long)number_of(st, "min_ack_timeout_us"));
 	print_line("softibd");
 	printf("%s, pid %lld, up ", text_of(st, "version"),
 	       (long long)number_of(st, "pid"));

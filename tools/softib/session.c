@@ -211,13 +211,19 @@ enum event session_next_event(struct session *s, int fd, uint64_t deadline_ms)
 static pid_t spawn_softibd(struct session *s, const char *program, int ready_fd)
 {
 	char number[16];
-	char *const argv[] = {"softibd",	   "--dir",	 s->dir, "--topology",
-			      (char *)s->topology, "--ready-fd", number,
-			      s->memlock ? "--memlock" : NULL, NULL};
+	char *argv[12] = {"softibd",	       "--dir",	     s->dir, "--topology",
+			  (char *)s->topology, "--ready-fd", number};
+	int n = 7;
 	pid_t parent = getpid(), pid = fork();
 
 	if (pid)
 		return pid;
+	if (s->memlock)
+		argv[n++] = "--memlock";
+	if (s->min_ack_timeout) {
+		argv[n++] = "--min-ack-timeout";
+		argv[n++] = (char *)s->min_ack_timeout;
+	}
 	session_child_begin(s, SIGTERM, parent);
 	session_child_output(s, LOG_SOFTIBD);
 	snprintf(number, sizeof(number), "%d", ready_fd);

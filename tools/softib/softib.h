@@ -138,6 +138,7 @@ struct session {
 	const char *topology, *sm; /* sm: "softib-sm", "opensm", "none" */
 	unsigned timeout_s;	   /* to become Active; 0: no limit */
 	bool memlock;		   /* programs are held to RLIMIT_MEMLOCK */
+	const char *min_ack_timeout; /* microseconds; NULL: softibd's default */
 	char dir[PATH_MAX];
 	/* --- private to session.c --- */
 	pid_t softibd, manager, command; /* 0: not running */

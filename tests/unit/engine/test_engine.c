@@ -406,6 +406,22 @@ static void resizing_and_cleaning_lose_no_event(void **state)
 	assert_int_equal(w->b.cq_events, 3);
 }
 
+/* The adapter's page says the shortest ACK time-out of its QPs. */
+static void the_device_has_a_shortest_ack_timeout(void **state)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTS, .timeout = 5};
+	struct world *w = *state;
+
+	w->a.page->min_ack_timeout_us = 4000;
+	connect(w, IBV_QPT_RC);
+	assert_int_equal(eng_qp_modify(w->a.qp, &attr, IBV_QP_STATE | IBV_QP_TIMEOUT), 0);
+	send(&w->a, (struct ibv_send_wr){.opcode = IBV_WR_SEND}, 8);
+	eng_tick(w->a.engine);
+	assert_int_equal(tp_qp_expiry(w->a.qp->tp).ns - clock_now.ns, 2 * 4 * NSEC_PER_MSEC);
+	eng_qp_query(w->a.qp, &attr);
+	assert_int_equal(attr.timeout, 5);
+}
+
 static void resize_keeps_completions(void **state)
 {
 	struct world *w = *state;
@@ -633,6 +649,7 @@ int main(void)
 		CASE(arming_tells_of_what_a_poll_left),
 		CASE(arming_for_solicited_ones_looks_for_these),
 		CASE(resizing_and_cleaning_lose_no_event),
+		CASE(the_device_has_a_shortest_ack_timeout),
 		CASE(resize_keeps_completions),
 		CASE(destroyed_qp_leaves_no_completion),
 		CASE(a_queue_drains_until_all_is_acknowledged),

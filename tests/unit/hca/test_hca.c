@@ -930,12 +930,14 @@ static void programs_read_the_ports_and_write_nothing(void **state)
 	struct program p;
 	int fd;
 
+	hca_set_min_ack_timeout(w->hca, 77);
 	make_program(w, &p);
 	fd = p.context->driver_fds[ABI_FD_DEVPAGE];
 	page = mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, 0);
 	assert_ptr_not_equal(page, MAP_FAILED);
 	assert_int_equal(page->magic, ABI_DEVPAGE_MAGIC);
 	assert_int_equal(page->num_ports, 2);
+	assert_int_equal(page->min_ack_timeout_us, 77);
 	assert_int_equal(page->port[0].lid, LID);
 	cable.ag->port[1].lid = 12;
 	cable.sink[1].changed(cable.sink[1].ctx, AG_CHANGED_LID);

@@ -158,6 +158,7 @@ static void side_init(struct pair *p, enum pair_side_id id, const struct pair_op
 		.max_dest_rd = 16,
 		.sq_sig_all = o->sq_sig_all,
 		.has_srq = o->srq,
+		.min_ack_ns = o->min_ack_ns,
 		.ops = &ops,
 		.ctx = s,
 	};

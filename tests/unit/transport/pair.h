@@ -95,6 +95,7 @@ struct pair_options {
 	uint32_t sq_psn[2]; /* 0: 0x100 and 0x200 */
 	uint16_t mtu_bytes; /* 0: 1024 */
 	uint8_t timeout_enc, retry_cnt, rnr_retry;
+	uint64_t min_ack_ns;
 	uint8_t max_rd_atomic;
 	uint32_t sq_depth, max_sge, max_inline;
 	bool sq_sig_all, srq, no_remote_access;

@@ -262,21 +262,22 @@ static enum pair_fate from_a_lost(struct pair *p, const struct pair_packet *pkt)
 	return pkt->from == A && p->fate_count++ < *losses ? DROP : PASS;
 }
 
-static void test_retry_exceeded(void **state)
+/* once and three retries, each of them waits for @wait_ns */
+static void expect_retries(const struct pair_options *options, uint64_t wait_ns)
 {
-	struct pair *p =
-		pair_new(&(struct pair_options){.retry_cnt = 3, .timeout_enc = 10});
+	struct pair *p = pair_new(options);
 	mono_t start = p->now;
 	uint32_t losses = 4;
-	uint64_t wait_ns = 4 * tp_timeout_ns(10); /* what the encoding allows */
 
 	p->fate = from_a_lost;
 	p->fate_ctx = &losses;
 	pair_recv(p, A, 7, 0, 10);
 	pair_send(p, A, IBV_WR_RDMA_WRITE, 1, 0, 8, 0);
-	pair_run_until(p, mono_add(start, 4 * wait_ns - 1));
+	for (uint32_t i = 0; i < 4; i++) {
+		pair_run_until(p, mono_add(start, (i + 1) * wait_ns - 1));
+		assert_int_equal(p->logged, i + 1);
+	}
 	assert_int_equal(p->side[A].sends, 0);
-	assert_int_equal(p->logged, 4); /* once, and three retries */
 	pair_send(p, A, IBV_WR_RDMA_WRITE, 2, 0, 8, 0);
 	pair_run_until(p, mono_add(start, 4 * wait_ns));
 	pair_expect_sent(p, A, 1, IBV_WC_RETRY_EXC_ERR);
@@ -284,6 +285,60 @@ static void test_retry_exceeded(void **state)
 	pair_expect_received(p, A, 7, IBV_WC_WR_FLUSH_ERR);
 	assert_int_equal(tp_qp_state(p->side[A].qp), IBV_QPS_ERR);
 	assert_int_equal(tp_qp_stats(p->side[A].qp)->timeouts, 4);
+	pair_free(p);
+}
+
+static void test_retry_exceeded(void **state)
+{
+	/* what the encoding allows */
+	expect_retries(&(struct pair_options){.retry_cnt = 3, .timeout_enc = 10},
+		       4 * tp_timeout_ns(10));
+}
+
+#define FLOOR_NS (4 * NSEC_PER_MSEC)
+
+/* A time-out below the floor is the floor, each time; others are what they are. */
+static void test_a_short_timeout_is_the_floor(void **state)
+{
+	static const uint8_t encodings[] = {1, 5, 9, 10, 14};
+
+	for (size_t i = 0; i < ARRAY_SIZE(encodings); i++) {
+		struct pair_options options = {.retry_cnt = 3, .timeout_enc = encodings[i],
+					       .min_ack_ns = FLOOR_NS};
+		uint64_t ns = tp_timeout_ns(encodings[i]);
+
+		assert_true((ns < FLOOR_NS) == (encodings[i] < 10));
+		expect_retries(&options, 4 * MAX(ns, FLOOR_NS));
+		options.min_ack_ns = 0;
+		expect_retries(&options, 4 * ns);
+	}
+}
+
+/* The floor is the ACK time-out's: the RNR timer is exact, and no time-out never ends. */
+static void test_the_floor_is_for_acks_alone(void **state)
+{
+	struct pair *p = pair_new(&(struct pair_options){
+		.retry_cnt = 3, .rnr_retry = 7, .timeout_enc = 5, .min_ack_ns = FLOOR_NS});
+	uint32_t losses = UINT32_MAX;
+	mono_t start;
+
+	pair_send(p, A, IBV_WR_SEND, 1, 0, 8, 0);
+	while (!tp_qp_stats(p->side[A].qp)->rnr_naks_rx)
+		pair_run_until(p, mono_add(p->now, NSEC_PER_USEC));
+	start = p->now;
+	assert_int_equal(tp_qp_expiry(p->side[A].qp).ns - start.ns,
+			 tp_rnr_ns(tp_qp_attr(p->side[B].qp)->min_rnr_timer_enc));
+	pair_recv(p, B, 2, 0, 8);
+	pair_run(p);
+	pair_expect_sent(p, A, 1, IBV_WC_SUCCESS);
+	pair_expect_received(p, B, 2, IBV_WC_SUCCESS);
+	p->fate = from_a_lost;
+	p->fate_ctx = &losses;
+	tp_qp_attr(p->side[A].qp)->timeout_enc = 0;
+	tp_qp_modify(p->side[A].qp, IBV_QPS_RTS, p->now);
+	pair_send(p, A, IBV_WR_RDMA_WRITE, 3, 0, 8, 0);
+	pair_run(p);
+	assert_int_equal(tp_qp_expiry(p->side[A].qp).ns, MONO_NEVER.ns);
 	pair_free(p);
 }
 
@@ -816,6 +871,8 @@ int main(void)
 		cmocka_unit_test(test_read_restart),
 		cmocka_unit_test(test_implied_nak),
 		cmocka_unit_test(test_retry_exceeded),
+		cmocka_unit_test(test_a_short_timeout_is_the_floor),
+		cmocka_unit_test(test_the_floor_is_for_acks_alone),
 		cmocka_unit_test(test_progress_refills_retries),
 		cmocka_unit_test(test_no_room_no_timeout),
 		cmocka_unit_test(test_rnr),
