@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 
 BUILD = Path(os.environ.get("SOFTIB_BUILD", Path(__file__).parents[2] / "build")).resolve()
-SHARED = Path(os.environ.get("SOFTIB_SHARED", Path(__file__).parents[3] / "shared"))
+DATA = Path(__file__).resolve().parents[1] / "data"  # its README says what is there
 SANITIZED = os.environ.get("SOFTIB_SANITIZED", "").split()  # by which: tests/sanitize.py
 SOFTIB = BUILD / "bin/softib"
 TIMEOUT = 120  # a hang, not a measure of speed

@@ -5,9 +5,9 @@ import re
 
 import pytest
 
-from interop.fabric import SHARED, Fabric
+from interop.fabric import DATA, Fabric
 
-LARGE = SHARED / "topologies/ndr-40-switches-582-cas.ibnetdiscover"
+LARGE = DATA / "topologies/ndr-40-switches-582-cas.ibnetdiscover"
 
 
 @pytest.fixture(scope="module", params=["softib-sm", "opensm"])

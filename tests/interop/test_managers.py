@@ -7,15 +7,14 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from interop.fabric import SHARED, TIMEOUT, Fabric
+from interop.fabric import DATA, TIMEOUT, Fabric
 
-LARGE = SHARED / "topologies/ndr-40-switches-582-cas.ibnetdiscover"
-SMALLER = SHARED / "topologies/qdr-8-switches-144-cas.ibnetdiscover"
+LARGE = DATA / "topologies/ndr-40-switches-582-cas.ibnetdiscover"
+SMALLER = DATA / "topologies/qdr-8-switches-144-cas.ibnetdiscover"
 
 
 @pytest.fixture(scope="module", params=["softib-sm", "opensm"])
 def large(request):
-    assert LARGE.exists(), f"{LARGE} is missing: set SOFTIB_SHARED to the folder of topologies/"
     with Fabric(LARGE, sm=request.param, up_args=["--timeout", "300"]) as fabric:
         yield fabric
 

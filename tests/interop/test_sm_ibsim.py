@@ -14,10 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from interop.fabric import SANITIZED
+from interop.fabric import DATA, SANITIZED
 
 BUILD = Path(os.environ.get("SOFTIB_BUILD", Path(__file__).parents[2] / "build")).resolve()
-SHARED = Path(os.environ.get("SOFTIB_SHARED", Path(__file__).parents[3] / "shared"))
 PRELOAD = Path("/usr/lib/x86_64-linux-gnu/umad2sim/libumad2sim.so")
 SM = BUILD / "bin/softib-sm"
 TIMEOUT = 60  # a hang, not a measure of speed
@@ -105,10 +104,7 @@ class Sim:
 
 @pytest.fixture
 def two_switches(tmp_path):
-    netfile = SHARED / "topologies/two-switches-two-paths.ibsim"
-    if not netfile.exists():
-        pytest.skip(f"{netfile} is not there")
-    with Sim(netfile, tmp_path) as sim:
+    with Sim(DATA / "topologies/two-switches-two-paths.ibsim", tmp_path) as sim:
         yield sim
 
 
@@ -197,10 +193,7 @@ def test_a_dead_link_is_routed_around(fat_tree):
 
 
 def test_forty_switches_and_582_adapters(tmp_path):
-    netfile = SHARED / "topologies/ndr-40-switches-582-cas.ibnetdiscover"
-    if not netfile.exists():
-        pytest.skip(f"{netfile} is not there")
-    with Sim(netfile, tmp_path) as sim:
+    with Sim(DATA / "topologies/ndr-40-switches-582-cas.ibnetdiscover", tmp_path) as sim:
         assert "SUBNET UP" in sim.run(None, SM, "--once", "--lid-cache", "none", "--check")
         assert "Initialize" not in sim.run(None, "iblinkinfo", "-l")
         assert len(re.findall("^(?:Ca|Switch)", sim.run(None, "ibnetdiscover"), re.M)) == 622

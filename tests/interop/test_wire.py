@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """The wire layer before judges that no one here wrote: tshark reads every
 packet and MAD that it can encode; and it reads, checks and writes again every
-RoCEv2 packet that the Linux kernel sent in the shared captures."""
+RoCEv2 packet that the Linux kernel sent in the captures of tests/data."""
+import gzip
 import ipaddress
 import json
 import os
@@ -14,11 +15,11 @@ from pathlib import Path
 import pytest
 
 from interop.crc import icrc
-from interop.fabric import OUTSIDE
+from interop.fabric import DATA, OUTSIDE
 
 TOP = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("SOFTIB_BUILD", TOP / "build")).resolve()
-CAPTURES = Path(os.environ.get("SOFTIB_SHARED", TOP.parent / "shared")) / "captures"
+CAPTURES = DATA / "captures"
 HELPERS = BUILD / "tests/unit/wire"
 
 # --- what we write, read by tshark ---
@@ -42,8 +43,10 @@ def flatten(layers, into):
 
 
 def frames(pcap):
-    """The records of a pcap file, whatever their link type."""
+    """The records of a pcap file, gzipped or not, whatever their link type."""
     data = pcap.read_bytes()
+    if pcap.suffix == ".gz":
+        data = gzip.decompress(data)
     at = 24
     while at < len(data):
         size, = struct.unpack_from("<I", data, at + 8)
@@ -337,10 +340,6 @@ def test_tshark_reads_the_class_headers_we_meant(emitted):
 
 # --- what the Linux kernel wrote, read by us ---
 
-def captures():
-    return sorted(CAPTURES.glob("*.pcap")) or [None]
-
-
 def roce_packets(pcap):
     """From the IP header to the ICRC, of each UDP packet for port 4791."""
     for frame in frames(pcap):
@@ -361,26 +360,23 @@ def index():
     """{capture: (packets, {opcode})} as who took the captures counted them."""
     out = {}
     for line in (CAPTURES / "INDEX.txt").read_text().splitlines():
-        found = re.match(r"(\S+)\.pcap +(\d+) pkts .*opcodes(.*)", line)
-        if found:
-            out[found[1]] = (int(found[2]), {one.split(":")[0] for one in found[3].split()})
+        name, packets, *opcodes = line.split()
+        out[name] = (int(packets), {one.split(":")[0] for one in opcodes})
     return out
 
 
-@pytest.mark.parametrize("pcap", captures(), ids=lambda p: p.stem if p else "missing")
-def test_kernel_capture(pcap):
-    if not pcap:
-        assert os.environ.get("SOFTIB_SHARED_OPTIONAL") == "1", \
-            f"no captures in {CAPTURES}: set SOFTIB_SHARED to the directory that has " \
-            "captures/, or SOFTIB_SHARED_OPTIONAL=1 to do without"
-        return
-    packets = list(roce_packets(pcap))
+INDEX = index()
+
+
+@pytest.mark.parametrize("name", INDEX)
+def test_kernel_capture(name):
+    packets = list(roce_packets(CAPTURES / f"{name}.pcap.gz"))
     data = b"".join(struct.pack("<I", len(p)) + p for p in packets)
     run = subprocess.run([HELPERS / "check_roce"], input=data, stdout=subprocess.PIPE,
                          check=False)
     lines = run.stdout.decode().splitlines()
     bad = [f"packet {i}: {line}" for i, line in enumerate(lines) if not line.endswith(" ok")]
     assert not bad and run.returncode == 0
-    counted, opcodes = index()[pcap.stem]
+    counted, opcodes = INDEX[name]
     assert len(lines) == len(packets) == counted
     assert {line[:2] for line in lines} == opcodes
