@@ -10,7 +10,7 @@ import pytest
 from interop.commands import softib, softibd_of
 from interop.fabric import BUILD, OUTSIDE, SOFTIB, TIMEOUT
 
-COMMANDS = ["run", "up", "down", "list", "exec", "status", "topo", "wait", "link", "counters",
+COMMANDS = ["run", "up", "down", "list", "exec", "pair", "mpirun", "status", "topo", "wait", "link", "counters",
             "resource"]
 
 

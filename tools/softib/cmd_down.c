@@ -76,7 +76,7 @@ static const char *name_in(const char *dir)
 /* the process that serves @dir. Return: exit status */
 static int end_owner(const char *dir, pid_t owner, bool named)
 {
-	if (!named && !strncmp(name_in(dir), "run-", 4))
+	if (!named && place_is_private(name_in(dir)))
 		return complain("%s is the fabric of a 'softib run' (process %d): it ends "
 				"with its command",
 				dir, owner);

@@ -10,6 +10,7 @@
 
 #include "base/types.h"
 #include "fabric/topology.h"
+#include "children.h"
 #include "softib.h"
 
 #define DEFAULT_TIMEOUT_S 120
@@ -144,7 +145,7 @@ static error_t parse_run(int key, char *arg, struct argp_state *state)
 /* what a `softib run` left that was killed itself */
 static int sweep_run(const char *name, const char *dir, void *arg)
 {
-	if (strncmp(name, "run-", 4) || session_owner(dir))
+	if (!place_is_private(name) || session_owner(dir))
 		return -1;
 	if (client_open(dir) < 0) /* its softibd is ending otherwise */
 		log_sweep(dir, false);
@@ -158,7 +159,7 @@ static int make_run_dir(char dir[PATH_MAX])
 	if (place_base(base, true))
 		return -1;
 	place_each(sweep_run, NULL);
-	if (snprintf(dir, PATH_MAX, "%s/run-XXXXXX", base) >= 90) {
+	if (snprintf(dir, PATH_MAX, "%s/" PRIVATE_PREFIX "XXXXXX", base) >= 90) {
 		complain(
 			"%s is too long for a socket's path: set XDG_RUNTIME_DIR to a shorter one",
 			base);
@@ -168,11 +169,6 @@ static int make_run_dir(char dir[PATH_MAX])
 		return 0;
 	complain("cannot make %s: %s", dir, strerror(errno));
 	return -1;
-}
-
-static int exit_status(int status)
-{
-	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
 /* the whole session, in a process that outlives this one for as long as it
@@ -224,12 +220,13 @@ int cmd_run(int argc, char **argv)
 		.children = children,
 		.args_doc = "-- COMMAND [ARGUMENT...]",
 		.doc = "Run COMMAND on node n1 of a private fabric, which ends with it. "
-		       "'softib exec n2 -- ...' inside it reaches the other nodes. The exit status "
+		       "'softib exec n2 -- ...' inside it reaches the other nodes. The "
+		       "exit status "
 		       "is COMMAND's.\v"
 		       "Examples:\n"
 		       "  softib run -- ibv_devinfo\n"
-		       "  softib run -- sh -c 'softib exec n2 -- ib_send_lat & sleep 1; "
-		       "ib_send_lat localhost'\n"
+		       "  softib run --topology star:4 -- softib pair n2 n4 -- "
+		       "ib_send_lat\n"
 		       "  softib run --nodes 8 --sm opensm -- ibnetdiscover\n"
 		       "  softib run --topology fattree:2,4 -- bash\n"};
 	struct fabric_args args = {

@@ -21,7 +21,7 @@ static error_t hand_down(int key, struct argp_state *state, struct common *commo
 
 struct exec_args {
 	struct common common;
-	const char *node;
+	const char *node, *ranks;
 	char **command;
 	bool no_namespace, devices;
 };
@@ -37,15 +37,19 @@ static error_t parse_exec(int key, char *arg, struct argp_state *state)
 	case 'D':
 		args->devices = true;
 		return 0;
+	case 'r':
+		args->ranks = arg;
+		return 0;
 	case ARGP_KEY_ARG:
-		args->node = arg;
-		args->command = state->argv + state->next;
+		args->command = state->argv + state->next - (args->ranks ? 1 : 0);
+		if (!args->ranks)
+			args->node = arg;
 		if (*args->command && !strcmp(*args->command, "--"))
 			args->command++;
 		state->next = state->argc;
 		return 0;
 	case ARGP_KEY_END:
-		if (!args->node || !*args->command)
+		if (!args->command || !*args->command)
 			argp_error(state, "expected a node and a command, for example: "
 					  "softib exec n2 -- ibv_devinfo");
 		return 0;
@@ -61,6 +65,10 @@ int cmd_exec(int argc, char **argv)
 		 "leave /sys and /dev as they are: no ibstat on the node", 0},
 		{"devices", 'D', NULL, 0,
 		 "files in /dev/infiniband, for programs that look for them: UCX", 0},
+		{"ranks", 'r', "NODES", 0,
+		 "instead of NODE: that of the MPI rank which this is, for example "
+		 "n1,n2, or all",
+		 0},
 		{0},
 	};
 	static const struct argp_child children[] = {{.argp = &argp_fabric}, {0}};
@@ -68,20 +76,23 @@ int cmd_exec(int argc, char **argv)
 		.options = options,
 		.parser = parse_exec,
 		.children = children,
-		.args_doc = "NODE -- COMMAND [ARGUMENT...]",
-		.doc = "Run COMMAND on NODE (a name such as n2, a description, a GUID). The exit "
+		.args_doc = "NODE -- COMMAND [ARGUMENT...]\n--ranks=NODES -- COMMAND "
+			    "[ARGUMENT...]",
+		.doc = "Run COMMAND on NODE (a name such as n2, a description, a GUID). "
+		       "The exit "
 		       "status is COMMAND's.\v"
 		       "Examples:\n"
 		       "  softib exec n2 -- ibv_devinfo -v\n"
-		       "  softib exec --fabric lab n1 -- ib_write_bw &\n"
-		       "  softib exec --fabric lab n2 -- ib_write_bw localhost\n"
-		       "  softib exec n1 -- ibnetdiscover\n"
-		       "  softib exec --devices n1 -- ucx_perftest &\n"};
+		       "  softib exec --fabric lab n1 -- ibnetdiscover\n"
+		       "  softib exec --devices n1 -- ucx_info -d\n"
+		       "  mpiexec -n 4 softib exec --devices --ranks=n1,n2 -- "
+		       "./program\n"};
 	struct exec_args args = {0};
 	struct node_place at = {.node = ""};
 
 	argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &args);
-	if (place_choose(args.common.fabric, at.dir) || node_find(&at, args.node))
+	if (place_choose(args.common.fabric, at.dir) ||
+	    (args.ranks ? node_find_by_rank(&at, args.ranks) : node_find(&at, args.node)))
 		return EXIT_FAILURE;
 	at.no_namespace = args.no_namespace;
 	at.devices = args.devices;

@@ -22,6 +22,8 @@ static const struct command commands[] = {
 	{"down", "take a fabric down", cmd_down},
 	{"list", "list the fabrics that are up", cmd_list},
 	{"exec", "run a command on a node of a fabric", cmd_exec},
+	{"pair", "run a server on one node and its client on another", cmd_pair},
+	{"mpirun", "run an MPI program, its ranks on the nodes", cmd_mpirun},
 	{"status", "show how a fabric is", cmd_status},
 	{"topo", "show or draw a topology", cmd_topo},
 	{"wait", "wait until every cabled port is Active", cmd_wait},
@@ -97,9 +99,14 @@ static void list_commands(FILE *out)
 		fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].summary);
 	fputs("\nExamples:\n"
 	      "  softib run -- ibv_devinfo                   a fabric for one command\n"
-	      "  softib run --topology star:4 -- bash        or for a shell; in it:\n"
-	      "      softib exec n2 -- ib_write_bw &           a server on node n2\n"
-	      "      ib_write_bw localhost                     its client on node n1\n"
+	      "  softib pair -- ib_write_bw -a               a server and its client, on "
+	      "two nodes\n"
+	      "  softib run --topology star:4 -- bash        a fabric for a shell; in "
+	      "it:\n"
+	      "      softib exec n3 -- ibv_devinfo             a program on another "
+	      "node\n"
+	      "      softib pair n2 n4 -- ib_send_lat          server and client on two "
+	      "of them\n"
 	      "  softib up lab --topology fattree:2,4        one that stays\n"
 	      "  softib topo --fabric lab\n"
 	      "  softib down lab\n\n"

@@ -11,18 +11,23 @@
 #include "abi/session.h"
 #include "softib.h"
 
-static struct json_object *first_adapter(struct json_object *nodes)
+/* the @n-th adapter among @nodes, or the last one; NULL: there is none */
+static struct json_object *nth_adapter(struct json_object *nodes, size_t n)
 {
-	for (size_t i = 0; i < count_of(nodes); i++) {
+	struct json_object *found = NULL;
+
+	for (size_t i = 0, seen = 0; i < count_of(nodes) && seen <= n; i++) {
 		struct json_object *node = item_of(nodes, i);
 
-		if (!strcmp(text_of(node, "kind"), "ca"))
-			return node;
+		if (strcmp(text_of(node, "kind"), "ca"))
+			continue;
+		found = node;
+		seen++;
 	}
-	return NULL;
+	return found;
 }
 
-int node_find(struct node_place *at, const char *name)
+static int find(struct node_place *at, const char *name, size_t n)
 {
 	struct json_object *req = request("nodes"), *answer, *node;
 	int error = -1;
@@ -32,7 +37,7 @@ int node_find(struct node_place *at, const char *name)
 	answer = client_call(at->dir, req);
 	if (!answer)
 		return -1;
-	node = first_adapter(member_of(answer, "nodes"));
+	node = nth_adapter(member_of(answer, "nodes"), n);
 	if (node) {
 		snprintf(at->node, sizeof(at->node), "%s", text_of(node, "name"));
 		error = 0;
@@ -47,8 +52,29 @@ int node_find(struct node_place *at, const char *name)
 	return error;
 }
 
-/* @dir in front of the list in the variable @key, unless it stands there */
-static void prepend(const char *key, const char *dir)
+int node_find(struct node_place *at, const char *name)
+{
+	return find(at, name, 0);
+}
+
+int node_nth(struct node_place *at, size_t n)
+{
+	return find(at, NULL, n);
+}
+
+size_t node_count(const struct node_place *at)
+{
+	struct json_object *answer = client_call(at->dir, request("nodes"));
+	struct json_object *nodes = member_of(answer, "nodes");
+	size_t n = 0;
+
+	for (size_t i = 0; i < count_of(nodes); i++)
+		n += !strcmp(text_of(item_of(nodes, i), "kind"), "ca");
+	json_object_put(answer);
+	return n;
+}
+
+void node_prepend(const char *key, const char *dir)
 {
 	const char *old = getenv(key);
 	size_t len = strlen(dir);
@@ -70,9 +96,9 @@ void node_enter(const struct node_place *at)
 	setenv(ABI_ENV_DIR, at->dir, 1);
 	setenv(ABI_ENV_NODE, at->node, 1);
 	if (!place_lib_dir(path))
-		prepend("LD_LIBRARY_PATH", path);
+		node_prepend("LD_LIBRARY_PATH", path);
 	if (!place_self_dir(path))
-		prepend("PATH", path);
+		node_prepend("PATH", path);
 	if (at->no_namespace)
 		return;
 	error = node_sysfs(at); /* without it no ibstatus, but all else works */

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "abi/session.h"
+#include "base/types.h"
 #include "softib.h"
 
 __attribute__((format(printf, 2, 3)))
@@ -127,6 +128,11 @@ int place_each(int (*fn)(const char *name, const char *dir, void *arg), void *ar
 	return count;
 }
 
+bool place_is_private(const char *name)
+{
+	return !strncmp(name, PRIVATE_PREFIX, strlen(PRIVATE_PREFIX));
+}
+
 struct choice {
 	char dir[PATH_MAX];
 	char names[256];
@@ -135,9 +141,12 @@ struct choice {
 static int choose_live(const char *name, const char *dir, void *arg)
 {
 	struct choice *choice = arg;
-	int fd = client_open(dir); /* a ping would wait for one that is stopped */
 	size_t len = strlen(choice->names);
+	int fd;
 
+	if (place_is_private(name))
+		return -1;
+	fd = client_open(dir); /* a ping would wait for one that is stopped */
 	if (fd >= 0)
 		close(fd);
 	else if (fd != -ETIMEDOUT)
@@ -201,6 +210,30 @@ int place_choose(const char *name, char dir[PATH_MAX])
 	if (!live)
 		place_say_left();
 	return -1;
+}
+
+bool place_is_there(const char *name)
+{
+	const char *env = getenv(ABI_ENV_DIR);
+
+	return name || (env && env[0]) || place_live();
+}
+
+int place_run_private(const char *command, int argc, char **argv)
+{
+	char self[PATH_MAX], name[NAME_MAX + 1];
+	char **words = calloc((size_t)argc + 5, sizeof(char *));
+	char *const before[] = {self, "run", "--", self, name};
+
+	if (!words || place_program("softib", self))
+		return EXIT_FAILURE;
+	snprintf(name, sizeof(name), "%s", command);
+	memcpy(words, before, sizeof(before));
+	memcpy(words + ARRAY_SIZE(before), argv + 1, (size_t)(argc - 1) * sizeof(char *));
+	fprintf(stderr, "softib: no fabric is up: a private one of two nodes, for this "
+			"command\n");
+	execv(self, words);
+	return complain("cannot run %s: %s", self, strerror(errno));
 }
 
 /* --- programs and libraries ---------------------------------------------- */

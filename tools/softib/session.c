@@ -14,24 +14,13 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "session_private.h"
 
 #define READY_TIMEOUT_MS 60000 /* for softibd to serve: it reads a file, no more */
-#define END_TIMEOUT_MS	 5000 /* between SIGTERM and SIGKILL */
-
-uint64_t session_now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
-}
 
 int session_file(char path[PATH_MAX], const char *dir, const char *name)
 {
@@ -80,14 +69,6 @@ static int take_lock(struct session *s)
 }
 
 /* --- children -------------------------------------------------------------- */
-
-void session_child_begin(struct session *s, int death, pid_t parent)
-{
-	sigprocmask(SIG_SETMASK, &s->old_mask, NULL);
-	prctl(PR_SET_PDEATHSIG, death);
-	if (getppid() != parent) /* it died before the line above */
-		_exit(EXIT_FAILURE);
-}
 
 void session_child_output(struct session *s, const char *log)
 {
@@ -185,7 +166,7 @@ enum event session_next_event(struct session *s, int fd, uint64_t deadline_ms)
 			       {.fd = fd, .events = POLLIN}};
 
 	for (;;) {
-		uint64_t now = session_now_ms();
+		uint64_t now = now_ms();
 		int left = !deadline_ms		? -1
 			   : now >= deadline_ms ? 0
 						: (int)(deadline_ms - now);
@@ -224,7 +205,7 @@ static pid_t spawn_softibd(struct session *s, const char *program, int ready_fd)
 		argv[n++] = "--min-ack-timeout";
 		argv[n++] = (char *)s->min_ack_timeout;
 	}
-	session_child_begin(s, SIGTERM, parent);
+	children_begin(&s->old_mask, SIGTERM, parent);
 	session_child_output(s, LOG_SOFTIBD);
 	snprintf(number, sizeof(number), "%d", ready_fd);
 	fcntl(ready_fd, F_SETFD, 0);
@@ -250,9 +231,9 @@ static int start_softibd(struct session *s)
 		close(ready[0]);
 		return session_cannot_start("softibd");
 	}
-	event = session_next_event(s, ready[0], session_now_ms() + READY_TIMEOUT_MS);
+	event = session_next_event(s, ready[0], now_ms() + READY_TIMEOUT_MS);
 	if (event == EVENT_READABLE && read(ready[0], &byte, 1) != 1) /* it is ending */
-		event = session_next_event(s, -1, session_now_ms() + END_TIMEOUT_MS);
+		event = session_next_event(s, -1, now_ms() + END_TIMEOUT_MS);
 	close(ready[0]);
 	if (event == EVENT_TIMEOUT)
 		complain("softibd does not get ready");
@@ -263,17 +244,8 @@ static int start_softibd(struct session *s)
 
 static int open_signals(struct session *s)
 {
-	static const int numbers[] = {SIGCHLD, SIGINT,	SIGTERM,
-				      SIGHUP,  SIGQUIT, SESSION_ABANDONED};
-	sigset_t mask;
-
-	sigemptyset(&mask);
-	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
-		sigaddset(&mask, numbers[i]);
-	sigprocmask(SIG_BLOCK, &mask, &s->old_mask);
 	signal(SIGPIPE, SIG_IGN);
-	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	s->signal_fd = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
+	s->signal_fd = children_watch(&s->old_mask);
 	return s->signal_fd < 0 ? session_cannot_start("a fabric") : 0;
 }
 
@@ -306,9 +278,10 @@ int session_command(struct session *s, char **argv, bool no_namespace)
 	}
 	if (!s->command) {
 		signal(SIGPIPE, SIG_DFL);
-		session_child_begin(s, SIGKILL, parent);
+		children_begin(&s->old_mask, SIGKILL, parent);
 		node_enter(&at);
-		session_child_begin(s, SIGKILL, parent); /* a new user namespace may drop it */
+		children_begin(&s->old_mask, SIGKILL,
+			       parent); /* a new user namespace may drop it */
 		_exit(node_exec(argv));
 	}
 	while (s->command) {
@@ -327,52 +300,20 @@ void session_serve(struct session *s)
 		;
 }
 
+static void note_ended(pid_t pid, int status, void *arg)
+{
+	struct session *s = arg;
+
+	if (pid == s->softibd)
+		note_softibd(s, pid, status);
+}
+
 /* softibd, the manager, and what the command left behind: that was adopted */
-static void signal_children(int number)
-{
-	char path[64];
-	FILE *list;
-	int pid;
-
-	snprintf(path, sizeof(path), "/proc/self/task/%d/children", getpid());
-	list = fopen(path, "re");
-	if (!list)
-		return;
-	while (fscanf(list, "%d", &pid) == 1)
-		kill(pid, number);
-	fclose(list);
-}
-
-/* Signal all children, and theirs as they come to us, until none is left or
- * the time is over. Return: true when none is left */
-static bool end_children(struct session *s, int number, uint64_t deadline_ms)
-{
-	struct pollfd pfd = {.fd = s->signal_fd, .events = POLLIN};
-	struct signalfd_siginfo info;
-	int status;
-	pid_t pid;
-
-	for (;;) {
-		signal_children(number);
-		while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
-			if (pid == s->softibd)
-				note_softibd(s, pid, status);
-		if (pid < 0 && errno == ECHILD)
-			return true;
-		if (session_now_ms() >= deadline_ms)
-			return false;
-		if (poll(&pfd, 1, (int)(deadline_ms - session_now_ms())) > 0)
-			(void)!read(s->signal_fd, &info, sizeof(info));
-	}
-}
-
-/* All are asked at once; whoever does not listen is killed. */
 void session_end(struct session *s, bool keep_log)
 {
 	if (s->lock_fd < 0)
 		return;
-	if (!end_children(s, SIGTERM, session_now_ms() + END_TIMEOUT_MS))
-		end_children(s, SIGKILL, session_now_ms() + END_TIMEOUT_MS);
+	children_end(s->signal_fd, note_ended, s);
 	if (!keep_log && s->softibd) /* else it was shown when softibd ended */
 		log_show(s->dir, LOG_SOFTIBD);
 	log_sweep(s->dir, keep_log);

@@ -54,7 +54,7 @@ int session_start_manager(struct session *s)
 	}
 	if (s->manager)
 		return 0;
-	session_child_begin(s, SIGTERM, parent);
+	children_begin(&s->old_mask, SIGTERM, parent);
 	session_child_output(s, LOG_MANAGER);
 	node_enter(&at);
 	if (!strcmp(s->sm, "opensm"))
@@ -81,8 +81,8 @@ static int take_wait_answer(int fd)
 
 int session_wait_active(struct session *s)
 {
-	uint64_t report = session_now_ms() + WAIT_QUIET_MS;
-	uint64_t deadline = s->timeout_s ? session_now_ms() + s->timeout_s * 1000ull : UINT64_MAX;
+	uint64_t report = now_ms() + WAIT_QUIET_MS;
+	uint64_t deadline = s->timeout_s ? now_ms() + s->timeout_s * 1000ull : UINT64_MAX;
 	struct json_object *req = request("wait");
 	int fd = client_open(s->dir), error = fd < 0 ? fd : 0;
 	enum event event = EVENT_TIMEOUT;
@@ -91,12 +91,12 @@ int session_wait_active(struct session *s)
 	if (!error)
 		error = client_send(fd, req);
 	json_object_put(req);
-	while (!error && event == EVENT_TIMEOUT && session_now_ms() < deadline) {
+	while (!error && event == EVENT_TIMEOUT && now_ms() < deadline) {
 		event = session_next_event(s, fd, report < deadline ? report : deadline);
 		if (event != EVENT_TIMEOUT)
 			break;
 		client_say_progress(s->dir, s->sm);
-		report = session_now_ms() + WAIT_PROGRESS_MS;
+		report = now_ms() + WAIT_PROGRESS_MS;
 		if (!s->manager) /* reap() said how it ended */
 			break;
 	}

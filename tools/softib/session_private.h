@@ -3,6 +3,7 @@
 #ifndef SOFTIB_TOOLS_SESSION_PRIVATE_H
 #define SOFTIB_TOOLS_SESSION_PRIVATE_H
 
+#include "children.h"
 #include "softib.h"
 
 enum event {
@@ -13,16 +14,10 @@ enum event {
 	EVENT_COMMAND_ENDED
 };
 
-/** session_now_ms() - CLOCK_MONOTONIC */
-uint64_t session_now_ms(void);
 /** session_file() - @path becomes @dir/@name. Return: 0; -1 too long */
 int session_file(char path[PATH_MAX], const char *dir, const char *name);
 /** session_cannot_start() - complain of errno. Return: -1 */
 int session_cannot_start(const char *what);
-/** session_child_begin() - what fork()ed children do first
- *  @death: the signal that they get when this process dies
- *  @parent: this process */
-void session_child_begin(struct session *s, int death, pid_t parent);
 /** session_child_output() - into the log of this name */
 void session_child_output(struct session *s, const char *log);
 /** session_next_event() - at most until @deadline_ms (0: for ever)

@@ -30,6 +30,8 @@ int cmd_up(int argc, char **argv);
 int cmd_down(int argc, char **argv);
 int cmd_list(int argc, char **argv);
 int cmd_exec(int argc, char **argv);
+int cmd_pair(int argc, char **argv);
+int cmd_mpirun(int argc, char **argv);
 int cmd_status(int argc, char **argv);
 int cmd_topo(int argc, char **argv);
 int cmd_wait(int argc, char **argv);
@@ -62,7 +64,8 @@ void parse_name(struct argp_state *state, const char *name);
 
 /* --- place.c: where things are ----------------------------------------- */
 
-#define DEFAULT_NAME "default"
+#define DEFAULT_NAME   "default"
+#define PRIVATE_PREFIX "run-"
 
 /** place_base() - the folder of this user's fabrics. Return: 0; -1 (said) */
 int place_base(char base[PATH_MAX], bool make);
@@ -70,11 +73,19 @@ int place_base(char base[PATH_MAX], bool make);
 bool place_name_is_good(const char *name);
 /** place_named() - of the fabric of a good @name. Return: 0; -1 (said) */
 int place_named(const char *name, char dir[PATH_MAX], bool make);
+/** place_is_private() - is @name that of a `softib run`'s fabric? Only its own
+ *  command means that one, by SOFTIB_DIR, or who names it. */
+bool place_is_private(const char *name);
 /** place_choose() - the fabric meant: @name, else SOFTIB_DIR, else the only
- *  one that is up. Return: 0; -1 (said) */
+ *  one that is up and not private. Return: 0; -1 (said) */
 int place_choose(const char *name, char dir[PATH_MAX]);
-/** place_live() - Return: how many are up */
+/** place_live() - Return: how many are up that are not private */
 int place_live(void);
+/** place_is_there() - is there any that place_choose() could mean? */
+bool place_is_there(const char *name);
+/** place_run_private() - become 'softib run -- softib @command', with the words
+ *  @argv of that command. Return: exit status (said) */
+int place_run_private(const char *command, int argc, char **argv);
 /** place_say_left() - log_say_left() of all that are down */
 void place_say_left(void);
 /** place_is_ours() - is @dir a fabric's folder in place_base()? SOFTIB_DIR may
@@ -131,9 +142,6 @@ struct json_object *item_of(struct json_object *list, size_t i);
 
 /* --- session.c: the processes of one fabric ----------------------------- */
 
-/* tells the process that serves a session to end it, command or not */
-#define SESSION_ABANDONED SIGUSR2
-
 struct session {
 	const char *topology, *sm; /* sm: "softib-sm", "opensm", "none" */
 	unsigned timeout_s;	   /* to become Active; 0: no limit */
@@ -186,6 +194,8 @@ void log_sweep(const char *dir, bool keep);
 
 /* --- node.c: a program on a node ---------------------------------------- */
 
+#define NODES_ALL "all"
+
 /** struct node_place - where a program is to run */
 struct node_place {
 	char dir[PATH_MAX];
@@ -197,6 +207,23 @@ struct node_place {
 /** node_find() - check that @name is an adapter's node of @at->dir and keep
  *  its short name; NULL: the first one. Return: 0; -1 (said) */
 int node_find(struct node_place *at, const char *name);
+/** node_nth() - the @n-th (from 0) adapter's node of @at->dir; the last one when
+ *  there are fewer. Return: 0; -1 (said) */
+int node_nth(struct node_place *at, size_t n);
+/** node_count() - of nodes with an adapter; 0 as well when softibd does not answer (said)
+ */
+size_t node_count(const struct node_place *at);
+/** node_find_by_rank() - the node of this MPI rank among those of @list, names with
+ *  commas or NODES_ALL. Return: 0; -1 (said) */
+int node_find_by_rank(struct node_place *at, const char *list);
+/** node_check_list() - is each name in such a list that of a node? Return: 0; -1 (said)
+ */
+int node_check_list(struct node_place *at, const char *list);
+/** node_index_of_rank() - which of so many nodes */
+size_t node_index_of_rank(size_t rank, size_t size, size_t nodes);
+/** node_prepend() - @dir in front of the list in the variable @key, unless it stands
+ * there */
+void node_prepend(const char *key, const char *dir);
 /** node_enter() - become a process of the node: environment, and where the
  *  kernel allows /sys/class/infiniband* of its own. Does not fail. */
 void node_enter(const struct node_place *at);
