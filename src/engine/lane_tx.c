@@ -270,7 +270,7 @@ static void put_record(struct engine *e, struct eng_qp *qp, struct tp_packet_out
 		.slid = pkt->lrh.slid,
 		.pkey = pkt->bth.pkey,
 	};
-	if (tp_qp_take_ack(qp->tp, &ack)) {
+	if (tp_qp_take_ack(qp->tp, pkt, &ack)) {
 		record.flags |= ABI_RECORD_ACK;
 		record.ack_psn = ack.v;
 	}

@@ -361,9 +361,9 @@ bool tp_qp_can_wait(const struct tp_qp *qp)
 	return tp_can_wait(qp);
 }
 
-bool tp_qp_take_ack(struct tp_qp *qp, psn_t *at)
+bool tp_qp_take_ack(struct tp_qp *qp, const struct wire_packet *pkt, psn_t *at)
 {
-	return tp_take_ack(qp, at);
+	return !(wire_opcodes[pkt->bth.opcode].flags & WIRE_IS_RESPONSE) && tp_take_ack(qp, at);
 }
 
 void tp_qp_acked(struct tp_qp *qp, psn_t at, mono_t now)

@@ -315,7 +315,8 @@ static inline void tp_owes_nothing(struct tp_responder *r)
 	r->owed = r->owed_packets = 0;
 }
 
-/** tp_take_ack() - tp_qp_take_ack() */
+/** tp_take_ack() - tp_qp_take_ack(), with a request. None leaves before a response that
+ *  is pending */
 static inline bool tp_take_ack(struct tp_qp *qp, psn_t *at)
 {
 	struct tp_responder *r = &qp->resp;

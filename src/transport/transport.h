@@ -300,9 +300,11 @@ bool tp_qp_wants_transmit(const struct tp_qp *qp);
 /** tp_qp_can_wait() - all it wants to send is an acknowledgement that may wait
  *  for a request to go with (tp_qp_take_ack()), or for more to acknowledge */
 bool tp_qp_can_wait(const struct tp_qp *qp);
-/** tp_qp_take_ack() - an acknowledgement to travel along with a request of
- *  this QP, if one is owed. Return: true, and *@at is the PSN it stands for */
-bool tp_qp_take_ack(struct tp_qp *qp, psn_t *at);
+/** tp_qp_take_ack() - an acknowledgement to travel along with @pkt, the packet of
+ *  this QP that leaves now, if one is owed. A response takes none: it may stand for a
+ *  request that came before others that are owed one, and its data must come first
+ *  (9.7.5.1.2). Return: true, and *@at is the PSN it stands for */
+bool tp_qp_take_ack(struct tp_qp *qp, const struct wire_packet *pkt, psn_t *at);
 /** tp_qp_acked() - an acknowledgement that travelled along, before the
  *  request that it came with is received */
 void tp_qp_acked(struct tp_qp *qp, psn_t at, mono_t now);

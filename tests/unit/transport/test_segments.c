@@ -151,6 +151,32 @@ static void an_acknowledgement_travels_along(void **state)
 	pair_free(p);
 }
 
+/* The SEND is acknowledged no sooner than the READ before it has its data: who hears of the
+ * SEND first takes the READ's responses for lost and asks for them again. */
+static void no_acknowledgement_overtakes_a_response(void **state)
+{
+	static const enum ibv_wr_opcode first[] = {IBV_WR_RDMA_READ, IBV_WR_ATOMIC_FETCH_AND_ADD};
+
+	for (unsigned i = 0; i < ARRAY_SIZE(first); i++) {
+		for (uint32_t segment = MTU; segment <= 32 * MTU; segment *= 2) {
+			struct pair *p = new_pair(TP_RC, segment);
+
+			pair_recv(p, B, 7, 0, 100);
+			pair_send(p, A, first[i], 1, 0x20000, i ? 8 : LONG, 0x40000);
+			pair_send(p, A, IBV_WR_SEND, 2, 0x10000, 8, 0);
+			pair_run(p);
+			pair_expect_sent(p, A, 1, IBV_WC_SUCCESS);
+			pair_expect_sent(p, A, 2, IBV_WC_SUCCESS);
+			pair_expect_received(p, B, 7, IBV_WC_SUCCESS);
+			assert_int_equal(tp_qp_stats(p->side[A].qp)->retransmits, 0);
+			assert_int_equal(tp_qp_stats(p->side[A].qp)->duplicates, 0);
+			assert_int_equal(tp_qp_stats(p->side[B].qp)->duplicates, 0);
+			pair_expect_quiet(p);
+			pair_free(p);
+		}
+	}
+}
+
 /* that of messages of so many packets may wait, but not for ever */
 static void expect_acknowledged_in_time(uint16_t packets)
 {
@@ -417,6 +443,7 @@ int main(void)
 		cmocka_unit_test(what_came_before_is_trimmed),
 		cmocka_unit_test(reads_are_answered_in_segments),
 		cmocka_unit_test(an_acknowledgement_travels_along),
+		cmocka_unit_test(no_acknowledgement_overtakes_a_response),
 		cmocka_unit_test(so_many_packets_wait_for_their_acknowledgement),
 		cmocka_unit_test(a_lost_segment_loses_its_message_alone),
 		cmocka_unit_test(shorter_segments_wait_for_no_answer_unasked),
