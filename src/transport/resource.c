@@ -3,7 +3,8 @@
  * RDMA READ and atomics at the responder (9.4.4, 9.4.5, 9.7.4.1.4). The last
  * max_dest_rd_atomic of them are kept in a ring: first as a queue of answers
  * to send, then to answer their duplicates: a READ reads memory again, an
- * atomic is not executed twice but gives its saved result.
+ * atomic is not executed twice but gives its saved result. A READ whose memory
+ * is gone is an access error; its duplicate, which may be stale, is dropped.
  *
  * pending: answers are to be sent; replayed: because of a duplicate.
  */
@@ -236,33 +237,46 @@ static bool read_response(struct tp_qp *qp, struct tp_resource *res,
 	return true;
 }
 
-bool tp_resource_transmit(struct tp_qp *qp, struct tp_packet_out *out, uint32_t most)
+static void atomic_response(struct tp_qp *qp, struct tp_resource *res, struct tp_packet_out *out)
 {
-	struct tp_responder *r = &qp->resp;
-	struct tp_resource *res = NULL;
-
-	for (; r->res_scan < r->res_head; r->res_scan++) {
-		res = resource_at(r, r->res_scan);
-		if (res->pending)
-			break;
-	}
-	if (r->res_scan == r->res_head) {
-		r->pending &= (uint8_t)~TP_RESPONSE_RESOURCE;
-		return false;
-	}
-	if (!res->is_atomic) {
-		psn_t at = res->nxt_psn;
-
-		if (likely(read_response(qp, res, out, most)))
-			return true;
-		/* the memory went away meanwhile */
-		r->pending &= (uint8_t)~TP_RESPONSE_RESOURCE;
-		tp_responder_fault(qp, TP_REMOTE_ACCESS, at);
-		return false;
-	}
 	tp_fill_response(qp, out, WIRE_ATOMIC_ACK, res->first_psn);
 	out->hdr.aeth = (struct wire_aeth){TP_ACK_NO_CREDITS, res->msn};
 	out->hdr.atomic_ack = res->original;
-	done(r, res);
-	return true;
+	done(&qp->resp, res);
+}
+
+/* the oldest that has to be answered, or NULL */
+static struct tp_resource *next_pending(struct tp_responder *r)
+{
+	for (; r->res_scan < r->res_head; r->res_scan++)
+		if (resource_at(r, r->res_scan)->pending)
+			return resource_at(r, r->res_scan);
+	r->pending &= (uint8_t)~TP_RESPONSE_RESOURCE;
+	return NULL;
+}
+
+bool tp_resource_transmit(struct tp_qp *qp, struct tp_packet_out *out, uint32_t most)
+{
+	struct tp_responder *r = &qp->resp;
+	struct tp_resource *res;
+
+	while ((res = next_pending(r))) {
+		if (res->is_atomic) {
+			atomic_response(qp, res, out);
+			return true;
+		}
+		if (likely(read_response(qp, res, out, most)))
+			return true;
+		if (!res->replayed) {
+			/* the memory went away before it was read */
+			r->pending &= (uint8_t)~TP_RESPONSE_RESOURCE;
+			tp_responder_fault(qp, TP_REMOTE_ACCESS, res->nxt_psn);
+			return false;
+		}
+		/* All of it was answered, and the program may know that its peer has it. A
+		 * duplicate that is late is no reason to fail the QP: it is dropped, and a
+		 * requester that does lack a response runs out of retries. */
+		done(r, res);
+	}
+	return false;
 }

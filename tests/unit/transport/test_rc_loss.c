@@ -590,6 +590,58 @@ static void test_duplicate_read_elsewhere(void **state)
 	}
 }
 
+/* What a READ read is deregistered when its peer has it all, and a stale duplicate of the
+ * request comes: it is dropped. So is that of which a part was sent again. */
+static void test_duplicate_read_of_gone_memory(void **state)
+{
+	for (unsigned again = 0; again <= 3; again++) {
+		struct pair *p = pair_new(&(struct pair_options){0});
+		struct wire_packet pkt = read_at(0x100, 0x1000, 3000);
+		struct tp_qp *qp = p->side[B].qp;
+		struct tp_packet_out out;
+
+		pair_deliver(p, B, &pkt);
+		while (tp_qp_transmit(qp, &out, p->now))
+			;
+		pkt = read_at(0x100, 0x1000, 3000);
+		pair_deliver(p, B, &pkt);
+		for (unsigned i = 0; i < again; i++)
+			assert_true(tp_qp_transmit(qp, &out, p->now));
+		p->side[B].key_revoked = true;
+		assert_false(tp_qp_transmit(qp, &out, p->now));
+		assert_false(tp_qp_wants_transmit(qp));
+		assert_int_equal(tp_qp_state(qp), IBV_QPS_RTS);
+		assert_int_equal(p->side[B].events, 0);
+		/* the next request is answered as ever */
+		p->side[B].key_revoked = false;
+		pkt = read_at(0x103, 0x1000, 8);
+		pair_deliver(p, B, &pkt);
+		assert_true(tp_qp_transmit(qp, &out, p->now));
+		assert_int_equal(out.hdr.bth.psn.v, 0x103);
+		pair_free(p);
+	}
+}
+
+/* that of an atomic needs no memory: it has the result that was saved */
+static void test_duplicate_atomic_of_gone_memory(void **state)
+{
+	struct pair *p = pair_new(&(struct pair_options){0});
+	struct tp_packet_out request, out;
+
+	post_add(p, 1, 0x1000);
+	assert_true(tp_qp_transmit(p->side[A].qp, &request, p->now));
+	pair_deliver(p, B, &request.hdr);
+	assert_true(tp_qp_transmit(p->side[B].qp, &out, p->now));
+	p->side[B].key_revoked = true;
+	pair_deliver(p, B, &request.hdr);
+	memset(&out, 0, sizeof(out));
+	assert_true(tp_qp_transmit(p->side[B].qp, &out, p->now));
+	assert_int_equal(out.hdr.bth.opcode, WIRE_RC | WIRE_ATOMIC_ACK);
+	assert_false(tp_qp_wants_transmit(p->side[B].qp));
+	assert_int_equal(tp_qp_state(p->side[B].qp), IBV_QPS_RTS);
+	pair_free(p);
+}
+
 /* a stale duplicate gives way to a new READ, and answers stay in PSN order */
 static void test_stale_duplicate_gives_way(void **state)
 {
@@ -884,6 +936,8 @@ int main(void)
 		cmocka_unit_test(test_marked_rnr_exceeded),
 		cmocka_unit_test(test_nak_withdrawn),
 		cmocka_unit_test(test_duplicate_read_elsewhere),
+		cmocka_unit_test(test_duplicate_read_of_gone_memory),
+		cmocka_unit_test(test_duplicate_atomic_of_gone_memory),
 		cmocka_unit_test(test_stale_duplicate_gives_way),
 		cmocka_unit_test(test_resend_fails_ack_saves),
 		cmocka_unit_test(test_resend_fails_ack_drains),
