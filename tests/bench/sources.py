@@ -205,7 +205,7 @@ def perftest_pair(fabric, env, program, args):
                               timeout=LIMIT)
     except Failed as why:
         raise Failure(str(why)) from None
-    client = fabric.start("n2", "env", *env, *pinned(CLIENT_CPU, *command, "localhost"))
+    client = fabric.start("n2", "env", *env, *pinned(CLIENT_CPU, *command, "127.0.0.1"))
     return finish([client, server], " ".join(command))[0]
 
 
@@ -250,7 +250,7 @@ class Ucx:
         batch.write_text("".join(dict.fromkeys(s.line for s in sources)))
         common = ["ucx_perftest", "-p", next(_ports), "-b", batch]
         out = sources[0].both_ends(bench, common[2], pinned(SERVER_CPU, *common),
-                                   pinned(CLIENT_CPU, *common, "localhost", "-f", "-v"), env)
+                                   pinned(CLIENT_CPU, *common, "127.0.0.1", "-f", "-v"), env)
         rows = {line.split(",")[0]: [float(x) for x in line.split(",")[1:]]
                 for line in out.splitlines()[1:] if line.count(",") >= 8}
         found = {s.key: s.figure(rows[s.key])
@@ -357,7 +357,7 @@ class Libfabric:
         port = next(_ports)
         common = ["fi_pingpong", "-p", "shm", "-e", "rdm", "-I", "5000", "-S", sources[0].size]
         out = two_here(port, pinned(SERVER_CPU, *common, "-B", port),
-                       pinned(CLIENT_CPU, *common, "-P", port, "localhost"), None)
+                       pinned(CLIENT_CPU, *common, "-P", port, "127.0.0.1"), None)
         row = out.split("\n")[1].split() if out.count("\n") > 1 else []
         if len(row) < 8:
             raise Failure(f"fi_pingpong: {out}")

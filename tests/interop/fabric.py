@@ -188,7 +188,7 @@ class Fabric:
         flags = ["-d", "softib0", "-p", port] if device else ["-p", port]
         serve = [program, *flags, *(args if server_args is None else server_args)]
         first = self.serve(server, *serve, port=port)
-        out = self.run(client, program, *flags, *args, "localhost", timeout=timeout, check=False)
+        out = self.run(client, program, *flags, *args, "127.0.0.1", timeout=timeout, check=False)
         status = self.running[-1].returncode
         if status:  # a server that spins on its queue never learns of it
             first.kill()

@@ -177,7 +177,7 @@ def test_programs_that_run_go_on_without_descriptors(pair):
     port = next(_ports)
     flags = ["-d", "softib0", "-p", port, "-D", "2"]
     server = pair.serve("n1", "ib_write_bw", *flags, port=port)
-    client = pair.start("n2", "ib_write_bw", *flags, "localhost")
+    client = pair.start("n2", "ib_write_bw", *flags, "127.0.0.1")
     wait_until(lambda: len([r for r in pair.user_resources() if r["type"] == "qp"]) == 2
                or client.poll() is not None, "both have a QP")
     with descriptors_of_softibd(pair, 0):
@@ -203,7 +203,7 @@ def test_program_without_descriptors(pair):
         wait_until(lambda: server.poll() is not None or
                    pair.home and _listens(port), "it listens or ends")
         if server.poll() is None:
-            out = pair.run("n2", *flags, "localhost", check=False, timeout=60)
+            out = pair.run("n2", *flags, "127.0.0.1", check=False, timeout=60)
             assert pair.running[-1].returncode == 0, (limit, out)
         out = pair.finish(server, 60)
         assert not crashed(server.returncode), (limit, out)
@@ -227,7 +227,7 @@ def test_program_without_memory(pair):
         wait_until(lambda: server.poll() is not None or _listens(port), "it listens or ends")
         if server.poll() is None:
             pair.run("n2", "ibv_rc_pingpong", "-d", "softib0", "-s", "16777216", "-n", "2", "-p",
-                     port, "localhost", timeout=60)
+                     port, "127.0.0.1", timeout=60)
         out = pair.finish(server, 60)
         assert not crashed(server.returncode), (mib, out)
     assert 0 in statuses and len(statuses) > 1, "both ends were seen"
@@ -635,7 +635,7 @@ def test_softibd_is_killed(program):
         port = next(_ports)
         command_line = [program[0], "-d", "softib0", "-p", port, *program[1:]]
         server = fabric.serve("n1", *command_line, port=port)
-        client = fabric.start("n2", *command_line, "localhost")
+        client = fabric.start("n2", *command_line, "127.0.0.1")
         watch = fabric.start("n1", "stdbuf", "-oL", "ibv_asyncwatch", "-d", "softib0")
         assert "async event FD" in watch.stdout.readline()
         wait_until(lambda: len([r for r in fabric.user_resources() if r["type"] == "qp"]) == 2

@@ -72,6 +72,21 @@ def test_signal_reaches_the_command(home):
     assert not softibd_of(home)
 
 
+@pytest.mark.parametrize("path", ["/usr/bin:/bin", None], ids=["short", "unset"])
+def test_fabric_tools_are_found_without_roots_path(home, path):
+    """An ordinary user's PATH of Debian has no /usr/sbin; opensm is there, too."""
+    env = {"XDG_RUNTIME_DIR": str(home), **({"PATH": path} if path else {})}
+    done = subprocess.run([SOFTIB, "run", "--sm", "opensm", "--", "/bin/sh", "-c",
+                           "ibnetdiscover && softib exec n2 -- sminfo && echo $PATH"], env=env,
+                          text=True, capture_output=True, timeout=TIMEOUT, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "Switch" in done.stdout and "SMINFO_MASTER" in done.stdout
+    dirs = done.stdout.splitlines()[-1].split(":")
+    assert dirs[0] == str(SOFTIB.parent)
+    assert dirs[1:] == ["/usr/bin", "/bin"][::1 if path else -1] + [
+        "/usr/local/sbin", "/usr/sbin", "/sbin"]
+
+
 def test_killed_softib_leaves_nothing(home):
     env = dict(os.environ, XDG_RUNTIME_DIR=str(home))
     mark = f"{os.getpid()}.5"

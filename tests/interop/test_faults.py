@@ -354,7 +354,7 @@ def test_traffic_goes_on_over_the_new_route(tree):
     port = next(_ports)
     argv = ["ib_write_bw", "-d", "softib0", "-p", port, "-s", "4096", "-D", "5", "-u", "14"]
     server = tree.serve("n1", *argv, port=port)
-    client = tree.start("n3", *argv, "localhost")
+    client = tree.start("n3", *argv, "127.0.0.1")
     out = tree.softib("fault", "run", "--timeout", "30", str(TOP / "docs/examples/reroute.fault"))
     print(out)
     assert table_rows(tree.finish(client)), "the client did not end well"
@@ -376,7 +376,7 @@ def test_a_scenario(pair):
                     "when port n1:1 down link n1:1 up\n"
                     "when subnet up clear loss\n"
                     "after 10ms say done\n")
-    server = pair.start("n2", "ping", "-c", "1", "localhost")  # anything: packets come from the SM
+    server = pair.start("n2", "true")  # anything: packets come from the SM
     process = subprocess.Popen([BUILD / "bin/softib", "fault", "run", "--timeout", "60", path],
                                env=pair.env, stdout=subprocess.PIPE, text=True)
     pair.running.append(process)

@@ -33,7 +33,7 @@ def start_pair(fabric, program, *args):
     port = next(_ports)
     flags = ["-d", "softib0", "-p", port, *args]
     server = fabric.serve("n1", program, *flags, port=port)
-    client = fabric.start("n2", program, *flags, "localhost")
+    client = fabric.start("n2", program, *flags, "127.0.0.1")
     wait_until(lambda: sum(r.get("type") == "qp" for r in fabric.user_resources()) >= 2
                or client.poll() is not None, "both have a QP")
     return server, client

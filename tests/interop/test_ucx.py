@@ -22,7 +22,7 @@ def perftest(fabric, test, transports, *args):
                "UCX_LOG_LEVEL=info", "ucx_perftest", "-p", port]
     server = fabric.serve("n1", *program, port=port)
     program[3] = "n2"
-    out = fabric.run("n2", *program, "localhost", "-t", test, "-n", COUNT, "-w", 10, *args)
+    out = fabric.run("n2", *program, "127.0.0.1", "-t", test, "-n", COUNT, "-w", 10, *args)
     fabric.finish(server)
     return out
 
@@ -64,7 +64,7 @@ def test_who_polls_is_left_to_itself(pair):
                "-p", port]
     server = pair.serve("n1", *program, port=port)
     program[3] = "n2"
-    client = pair.start("n2", *program, "localhost", "-t", "tag_lat", "-s", 8, "-n", 10 ** 9)
+    client = pair.start("n2", *program, "127.0.0.1", "-t", "tag_lat", "-s", 8, "-n", 10 ** 9)
     came, slept = received(), 0
 
     def few_sleeps():

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * A program on a node: SOFTIB_DIR and SOFTIB_NODE say where it is, the
- * library path leads to the drop-in libraries, PATH to softib itself.
+ * library path leads to the drop-in libraries, PATH to softib itself and to
+ * the fabric tools.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -88,6 +89,39 @@ void node_prepend(const char *key, const char *dir)
 	free(value);
 }
 
+/* Does the colon-separated @list name @dir? */
+static bool lists(const char *list, const char *dir)
+{
+	size_t len = strlen(dir);
+
+	for (const char *at = list; at; at = strchr(at, ':') ? strchr(at, ':') + 1 : NULL)
+		if (!strncmp(at, dir, len) && (!at[len] || at[len] == ':'))
+			return true;
+	return false;
+}
+
+/*
+ * Debian installs ibnetdiscover, opensm and most other fabric tools where only
+ * the superuser's PATH leads. They need no privilege here, so every program of
+ * a node finds them, behind all that its own PATH has.
+ */
+static void append_tool_dirs(void)
+{
+	static const char *const dirs[] = {"/usr/local/sbin", "/usr/sbin", "/sbin"};
+	const char *old = getenv("PATH");
+	char *value;
+
+	if (!old) /* what execvp(3) searches then */
+		setenv("PATH", "/bin:/usr/bin", 1);
+	for (size_t i = 0; i < sizeof(dirs) / sizeof(dirs[0]); i++) {
+		old = getenv("PATH");
+		if (lists(old, dirs[i]) || asprintf(&value, "%s:%s", old, dirs[i]) < 0)
+			continue;
+		setenv("PATH", value, 1);
+		free(value);
+	}
+}
+
 void node_enter(const struct node_place *at)
 {
 	char path[PATH_MAX];
@@ -97,6 +131,7 @@ void node_enter(const struct node_place *at)
 	setenv(ABI_ENV_NODE, at->node, 1);
 	if (!place_lib_dir(path))
 		node_prepend("LD_LIBRARY_PATH", path);
+	append_tool_dirs();
 	if (!place_self_dir(path))
 		node_prepend("PATH", path);
 	if (at->no_namespace)

@@ -11,11 +11,8 @@
 
 #define MANAGER_FILES "osm" /* opensm's caches and logs */
 
-/* opensm lies where only root's PATH leads */
 static void exec_opensm(struct session *s)
 {
-	static const char *const places[] = {"opensm", "/usr/sbin/opensm",
-					     "/usr/local/sbin/opensm"};
 	char dir[PATH_MAX], log[PATH_MAX + 16];
 	char *const argv[] = {"opensm", "--log_file", log, "--erase_log_file", NULL};
 
@@ -24,8 +21,7 @@ static void exec_opensm(struct session *s)
 	snprintf(log, sizeof(log), "%s/opensm.log", dir);
 	setenv("OSM_TMP_DIR", dir, 1);
 	setenv("OSM_CACHE_DIR", dir, 1);
-	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
-		execvp(places[i], argv);
+	execvp(argv[0], argv);
 }
 
 static void exec_softib_sm(void)
