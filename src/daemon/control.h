@@ -31,7 +31,7 @@ struct control_ops {
 			     int (*fn)(void *arg, const struct control_resource *res),
 			     void *arg);
 	/** window_operations() - requests that programs did by windows; may be NULL */
-	uint64_t (*window_operations)(void);
+	uint64_t (*window_operations)(void *ctx);
 	/** stop() - end softibd in good order, from the loop. May be NULL. */
 	void (*stop)(void *ctx);
 	void *ctx;

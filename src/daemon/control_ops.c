@@ -130,7 +130,7 @@ static bool op_status(struct control_request *req)
 				count_resource, &resources))
 		control_put_number(req->out, "resources", resources);
 	if (ops->window_operations)
-		control_put_number(req->out, "window_operations", ops->window_operations());
+		control_put_number(req->out, "window_operations", ops->window_operations(ops->ctx));
 	return true;
 }
 

@@ -48,6 +48,7 @@ struct daemon {
 	int lock_fd;
 	struct topology *topo;
 	struct fabric *fab;
+	struct hca_set *adapters;
 	struct hca **hca; /* by node; NULL for switches */
 	uint32_t min_ack_timeout_us;
 	struct uverbs *uverbs;
@@ -145,7 +146,7 @@ static void raise_descriptor_limit(void)
 
 static int make_adapter(struct daemon *d, int node)
 {
-	int ret = hca_create(d->rt, d->fab, node, &d->hca[node]);
+	int ret = hca_create(d->adapters, node, &d->hca[node]);
 
 	if (!ret)
 		hca_set_min_ack_timeout(d->hca[node], d->min_ack_timeout_us);
@@ -154,12 +155,15 @@ static int make_adapter(struct daemon *d, int node)
 
 static int make_adapters(struct daemon *d)
 {
+	int ret = hca_set_create(d->rt, d->fab, &d->adapters);
+
+	if (ret)
+		return ret;
 	d->hca = calloc((size_t)d->topo->num_nodes, sizeof(*d->hca));
 	if (!d->hca)
 		return -ENOMEM;
 	for (int i = 0; i < d->topo->num_nodes; i++) {
-		int ret = d->topo->node[i].kind == TOPO_CA ? make_adapter(d, i) : 0;
-
+		ret = d->topo->node[i].kind == TOPO_CA ? make_adapter(d, i) : 0;
 		if (ret)
 			return ret;
 	}
@@ -218,6 +222,11 @@ static void serve_faults(struct daemon *d)
 	fab_fault_ops_set(d->fab, &ops);
 }
 
+static uint64_t window_operations(void *ctx)
+{
+	return hca_windows_operations(((struct daemon *)ctx)->adapters);
+}
+
 static void stop(void *ctx)
 {
 	rt_posix_stop(((struct daemon *)ctx)->rt);
@@ -230,7 +239,7 @@ static int make_endpoints(struct daemon *d, const struct options *opt)
 		.topology = opt->topology,
 		.min_ack_timeout_us = opt->min_ack_timeout_us,
 		.each_resource = control_core_resources,
-		.window_operations = hca_windows_operations,
+		.window_operations = window_operations,
 		.stop = stop,
 		.ctx = d,
 	};
@@ -306,6 +315,8 @@ static void take_down(struct daemon *d, const struct options *opt)
 		if (d->hca[i])
 			hca_destroy(d->hca[i]);
 	free(d->hca);
+	if (d->adapters)
+		hca_set_destroy(d->adapters);
 	if (d->fab) {
 		ib_sa_cleanup();
 		ib_mad_cleanup();

@@ -116,7 +116,7 @@ static bool cross_all(const struct fab_step *steps, int n, const struct fab_pack
 /* the responder at the destination acts as if it had no receive (rnr) */
 static int deliver_marked(struct fab_port *to, const struct fab_packet *pkt)
 {
-	static uint8_t bytes[WIRE_PACKET_MAX]; /* one thread, one packet */
+	uint8_t bytes[WIRE_PACKET_MAX];
 
 	memcpy(bytes, pkt->bytes, pkt->len);
 	wire_lrh_mark_rnr(bytes, pkt->rnr_mark);

@@ -12,8 +12,6 @@
 #include "base/bytes.h"
 #include "hca/private.h"
 
-LIST_HEAD(hca_shared);
-
 int hca_page_create(struct hca *hca)
 {
 	unsigned ports = hca->ib.phys_port_cnt;
@@ -100,16 +98,15 @@ void hca_page_publish(struct hca *hca, unsigned port_num)
 		write_port(hca->shared, port_num, &port);
 }
 
-void hca_routes_moved(void *fab)
+void hca_routes_moved(void *ctx)
 {
-	bool spoils = hca_spoils(fab);
+	struct hca_set *set = ctx;
+	bool spoils = hca_spoils(set->fab);
 	struct hca *hca;
 
-	list_for_each_entry(hca, &hca_shared, shared_node) {
-		if (hca->fab != fab)
-			continue;
+	list_for_each_entry(hca, &set->shared, shared_node) {
 		atomic_store(&hca->shared->completion_faults, spoils);
-		atomic_store_explicit(&hca->shared->route_epoch, fab_epoch(fab),
+		atomic_store_explicit(&hca->shared->route_epoch, fab_epoch(set->fab),
 				      memory_order_release);
 	}
 }
@@ -138,8 +135,8 @@ int hca_page_share(struct hca *hca)
 	memcpy(map, hca->page, bytes);
 	hca->shared = map;
 	hca->shared_fd = fd;
-	list_add_tail(&hca->shared_node, &hca_shared);
-	hca_routes_moved(hca->fab);
+	list_add_tail(&hca->shared_node, &hca->set->shared);
+	hca_routes_moved(hca->set);
 	return 0;
 fail:
 	err = errno;

@@ -91,8 +91,36 @@ static void describe(struct hca *hca, const struct topo_node *topo, const struct
 	INIT_LIST_HEAD(&hca->user_qps);
 }
 
-int hca_create(struct rt *rt, struct fabric *fab, int node, struct hca **out)
+int hca_set_create(struct rt *rt, struct fabric *fab, struct hca_set **out)
 {
+	struct hca_set *set = rt_zalloc(sizeof(*set));
+
+	if (!set)
+		return -ENOMEM;
+	set->rt = rt;
+	set->fab = fab;
+	INIT_LIST_HEAD(&set->shared);
+	INIT_LIST_HEAD(&set->dirty);
+	INIT_LIST_HEAD(&set->lanes);
+	INIT_LIST_HEAD(&set->windows);
+	INIT_LIST_HEAD(&set->questions);
+	INIT_LIST_HEAD(&set->pairs);
+	fab_on_read(fab, hca_lanes_fold, set);
+	fab_on_routes(fab, hca_routes_moved, set);
+	*out = set;
+	return 0;
+}
+
+void hca_set_destroy(struct hca_set *set)
+{
+	fab_on_read(set->fab, NULL, NULL);
+	fab_on_routes(set->fab, NULL, NULL);
+	rt_free(set);
+}
+
+int hca_create(struct hca_set *set, int node, struct hca **out)
+{
+	struct fabric *fab = set->fab;
 	const struct topo_node *topo = &fab_topology(fab)->node[node];
 	struct hca *hca;
 	int ret = -ENOMEM;
@@ -102,7 +130,8 @@ int hca_create(struct rt *rt, struct fabric *fab, int node, struct hca **out)
 	hca = ib_alloc_device(struct hca, ib);
 	if (!hca)
 		return -ENOMEM;
-	hca->rt = hca->ib.rt = rt;
+	hca->set = set;
+	hca->rt = hca->ib.rt = set->rt;
 	hca->fab = fab;
 	hca->node = node;
 	describe(hca, topo, fab_node(fab, node));
@@ -114,8 +143,6 @@ int hca_create(struct rt *rt, struct fabric *fab, int node, struct hca **out)
 	if (ret)
 		goto undo_page;
 	attach_ports(hca);
-	fab_on_read(fab, hca_lanes_fold, NULL);
-	fab_on_routes(fab, hca_routes_moved, fab);
 	ret = ib_register_device(&hca->ib, "softib0");
 	if (ret)
 		goto undo_engine;

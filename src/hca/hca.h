@@ -14,14 +14,24 @@
 #include "runtime/posix/rt_posix.h"
 
 struct hca;
+struct hca_set;
+
+/**
+ * hca_set_create() - make what all adapters of fabric @fab share; none is made yet
+ * @rt: the loop of @fab and of all its adapters
+ * Return: 0 and *@set; -ENOMEM
+ */
+int hca_set_create(struct rt *rt, struct fabric *fab, struct hca_set **set);
+/** hca_set_destroy() - when every adapter of @set is gone, and before its fabric */
+void hca_set_destroy(struct hca_set *set);
 
 /**
  * hca_create() - make the adapter of CA @node and register it as "softib0"
- * @node: index in the topology; its ports are attached
+ * @node: index in the topology of the fabric of @set; its ports are attached
  * Context: softibd's loop. Return: 0 and *@hca; -ENOMEM, -EINVAL not a CA,
  * what ib_register_device() returned
  */
-int hca_create(struct rt *rt, struct fabric *fab, int node, struct hca **hca);
+int hca_create(struct hca_set *set, int node, struct hca **hca);
 /** hca_destroy() - unplug it: clients are told, programs see DEVICE_FATAL */
 void hca_destroy(struct hca *hca);
 
@@ -29,8 +39,8 @@ void hca_destroy(struct hca *hca);
  *  made: they are exact. Context: before anybody uses it */
 void hca_set_min_ack_timeout(struct hca *hca, uint32_t us);
 
-/** hca_windows_operations() - requests done by windows, by all programs */
-uint64_t hca_windows_operations(void);
+/** hca_windows_operations() - requests done by windows, by all programs of the fabric */
+uint64_t hca_windows_operations(struct hca_set *set);
 
 /** hca_has_qp() - is there a queue pair of this number (2 and up)? */
 bool hca_has_qp(const struct hca *hca, uint32_t qpn);

@@ -48,11 +48,6 @@ struct hca_lane {
 	struct flow flow[ABI_LANE_FLOWS];
 };
 
-/* every lane of the fabric, for folding */
-static LIST_HEAD(lanes);
-static uint32_t next_lane;
-static uint32_t checked_epoch;
-
 /* --- counters --- */
 
 static void fold_flow(struct hca_lane *lane, unsigned i)
@@ -74,12 +69,13 @@ static void fold_flow(struct hca_lane *lane, unsigned i)
 
 void hca_lanes_fold(void *ctx)
 {
+	struct hca_set *set = ctx;
 	struct hca_lane *lane;
 
-	list_for_each_entry(lane, &lanes, all)
+	list_for_each_entry(lane, &set->lanes, all)
 		for (unsigned i = 0; i < ABI_LANE_FLOWS; i++)
 			fold_flow(lane, i);
-	hca_windows_fold();
+	hca_windows_fold(set);
 }
 
 /* --- messages to the ends --- */
@@ -213,15 +209,15 @@ static bool is_true(const struct hca_lane *lane)
 	       has_pkey(port, lane->pkey);
 }
 
-void hca_lanes_check_epoch(struct fabric *fab)
+void hca_lanes_check_epoch(struct hca_set *set)
 {
-	uint32_t epoch = fab_epoch(fab);
+	uint32_t epoch = fab_epoch(set->fab);
 	struct hca_lane *lane, *tmp;
 
-	if (epoch == checked_epoch)
+	if (epoch == set->checked_epoch)
 		return;
-	checked_epoch = epoch;
-	list_for_each_entry_safe(lane, tmp, &lanes, all)
+	set->checked_epoch = epoch;
+	list_for_each_entry_safe(lane, tmp, &set->lanes, all)
 		if (!is_true(lane))
 			cut(lane);
 }
@@ -275,12 +271,12 @@ static struct hca_lane *make_lane(struct hca_user *from, struct hca_user *to,
 	lane->slid = port->lid;
 	lane->slid_mask = lid_mask(port);
 	lane->pkey = key->pkey;
-	lane->id = next_lane++;
+	lane->id = from->hca->set->next_lane++;
 	if (map_lane(lane, fds)) {
 		free_lane(lane);
 		return NULL;
 	}
-	list_add_tail(&lane->all, &lanes);
+	list_add_tail(&lane->all, &from->hca->set->lanes);
 	list_add_tail(&lane->in_from, &from->lanes_out);
 	list_add_tail(&lane->in_to, &to->lanes_in);
 	from->num_lanes++;
@@ -379,7 +375,7 @@ int hca_lane_resolve(struct hca_user *user, const struct abi_resolve *in,
 	int slot;
 
 	*num_fds = 0;
-	hca_lanes_check_epoch(user->hca->fab);
+	hca_lanes_check_epoch(user->hca->set);
 	*out = (struct abi_resolve_resp){.lane = ABI_NO_LANE, .epoch = fab_epoch(user->hca->fab)};
 	if (user->broken || !flow_is_sound(user, in) ||
 	    fab_way_create(user->hca->fab, user->hca->node, (int)in->port_num, in->dlid, in->sl,

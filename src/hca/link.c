@@ -10,10 +10,6 @@
 
 #define RETRY_NS (50 * NSEC_PER_USEC)
 
-/* where the one packet that is being put together lies: softibd has one
- * thread, and reserve is followed by commit at once */
-static uint8_t workbench[WIRE_PACKET_MAX];
-
 static struct hca_frame *frame_of(const void *bytes, size_t len, unsigned port_num)
 {
 	struct hca_frame *f = rt_zalloc(sizeof(*f) + len);
@@ -29,14 +25,16 @@ static struct hca_frame *frame_of(const void *bytes, size_t len, unsigned port_n
 static void *link_reserve(void *link, const struct wire_packet *pkt, unsigned port_num,
 			  size_t len)
 {
-	return len <= sizeof(workbench) ? workbench : NULL;
+	struct hca *hca = link;
+
+	return len <= sizeof(hca->set->workbench) ? hca->set->workbench : NULL;
 }
 
 /* a packet for which there is no memory is lost, as on a wire */
 static void link_commit(void *link, unsigned port_num, size_t len)
 {
 	struct hca *hca = link;
-	struct hca_frame *f = frame_of(workbench, len, port_num);
+	struct hca_frame *f = frame_of(hca->set->workbench, len, port_num);
 
 	if (f)
 		list_add_tail(&f->node, &hca->tx);
@@ -124,7 +122,7 @@ static void link_progress(struct rt_work *work)
 		rt_timer_arm(&hca->retry, mono_add(rt_now(hca->rt), RETRY_NS));
 	else
 		rt_timer_arm(&hca->retry, eng_expiry(hca->engine));
-	hca_users_flush();
+	hca_users_flush(hca->set);
 }
 
 static void link_retry(struct rt_timer *timer)

@@ -18,6 +18,25 @@
 
 struct hca;
 
+/** struct hca_set - what the adapters of one fabric share */
+struct hca_set {
+	struct rt *rt;
+	struct fabric *fab;
+	struct list_head shared; /* struct hca.shared_node: programs have their page */
+	struct list_head dirty;	 /* struct hca_user.dirty */
+	/* --- lane.c --- */
+	struct list_head lanes;
+	uint32_t next_lane;
+	uint32_t checked_epoch; /* of the fabric, when all lanes were looked at */
+	/* --- window.c --- */
+	struct list_head windows, questions, pairs;
+	uint32_t next_windows, next_question;
+	uint64_t window_operations; /* counted, of all programs ever */
+	/* where the kernel engines put a packet together: reserve is followed by
+	 * commit at once */
+	uint8_t workbench[WIRE_PACKET_MAX];
+};
+
 /** struct hca_frame - a packet on its way between the kernel engine and a port */
 struct hca_frame {
 	struct list_head node;
@@ -102,6 +121,7 @@ struct hca_qp {
 /** struct hca - the adapter. One thread: softibd's loop. */
 struct hca {
 	struct ib_device ib;
+	struct hca_set *set;
 	struct rt *rt;
 	struct fabric *fab;
 	int node;
@@ -129,15 +149,13 @@ static inline struct hca *hca_of(struct ib_device *device)
 }
 
 /* devpage.c */
-/** hca_shared - the adapters that programs have opened */
-extern struct list_head hca_shared;
 int hca_page_create(struct hca *hca);
 void hca_page_destroy(struct hca *hca);
 /** hca_page_publish() - copy a port's attributes to both pages */
 void hca_page_publish(struct hca *hca, unsigned port_num);
 /** hca_routes_moved() - fab_on_routes()'s: programs see by their next request that
  *  routes may have changed, and whether to ask about completions */
-void hca_routes_moved(void *fab);
+void hca_routes_moved(void *set);
 /** hca_page_share() - make the page that programs map. 0; -errno */
 int hca_page_share(struct hca *hca);
 static inline const struct abi_devport *hca_devport(const struct hca *hca, unsigned port_num)
@@ -171,7 +189,7 @@ void hca_user_drain(struct hca_user *user);
 /** hca_user_wants() - is a QP of @user attached to the group? */
 bool hca_user_wants(const struct hca_user *user, const union wire_gid *gid);
 /** hca_users_flush() - publish what was put into rings, ring the doorbells */
-void hca_users_flush(void);
+void hca_users_flush(struct hca_set *set);
 
 /** hca_driver_command() - ABI_CMD_RESOLVE, ABI_CMD_COMPLETION */
 int hca_driver_command(struct ib_ucontext *context, u32 command, const void *in, void *out,
@@ -188,10 +206,10 @@ void hca_lanes_drop(struct hca_user *user);
 /** hca_lanes_heard() - the rt_io of lanes_fd: a program refuses a lane, or tells of
  *  wrong Q_Keys */
 void hca_lanes_heard(struct rt_io *io, bool readable, bool writable);
-/** hca_lanes_fold() - fab_on_read()'s: count what went by lanes */
-void hca_lanes_fold(void *ctx);
+/** hca_lanes_fold() - fab_on_read()'s: count what went by lanes and windows */
+void hca_lanes_fold(void *set);
 /** hca_lanes_check_epoch() - end lanes whose sender's port is not what it was */
-void hca_lanes_check_epoch(struct fabric *fab);
+void hca_lanes_check_epoch(struct hca_set *set);
 
 /* window.c: one-sided requests between programs */
 /** hca_windows_open() - make user->fd of them. 0; -errno, and still to be
@@ -200,7 +218,7 @@ int hca_windows_open(struct hca_user *user);
 /** hca_windows_close() - the program goes: tell its peers */
 void hca_windows_close(struct hca_user *user);
 /** hca_windows_fold() - count what went by windows */
-void hca_windows_fold(void);
+void hca_windows_fold(struct hca_set *set);
 
 /* fault.c: rules about objects, completions and events */
 /** hca_refused() - shall a program's new object fail? Return: 0; -errno */

@@ -21,9 +21,6 @@
 
 #define PACKETS_PER_TURN 64
 
-/* rings with packets that their program does not see yet */
-static LIST_HEAD(dirty_users);
-
 /* --- to the program --- */
 
 static void ring_doorbell(int fd)
@@ -37,10 +34,10 @@ static void ring_doorbell(int fd)
 	}
 }
 
-void hca_users_flush(void)
+void hca_users_flush(struct hca_set *set)
 {
-	while (!list_empty(&dirty_users)) {
-		struct hca_user *user = list_first_entry(&dirty_users, struct hca_user, dirty);
+	while (!list_empty(&set->dirty)) {
+		struct hca_user *user = list_first_entry(&set->dirty, struct hca_user, dirty);
 
 		list_del(&user->dirty);
 		if (abi_ring_publish(&user->tx))
@@ -60,7 +57,7 @@ int hca_user_deliver(struct hca_user *user, const void *bytes, size_t len)
 	memcpy(room, bytes, len);
 	abi_ring_commit(&user->tx, len);
 	if (list_empty(&user->dirty))
-		list_add_tail(&user->dirty, &dirty_users);
+		list_add_tail(&user->dirty, &user->hca->set->dirty);
 	return 0;
 }
 
@@ -125,7 +122,7 @@ static bool may_leave(const struct hca_user *user, unsigned port_num, const stru
 /* Return: false when the packet must wait */
 static bool forward(struct hca_user *user, const void *shared, size_t len)
 {
-	static uint8_t bytes[WIRE_PACKET_MAX]; /* one thread, one packet */
+	uint8_t bytes[WIRE_PACKET_MAX];
 	struct hca *hca = user->hca;
 	struct wire_packet pkt;
 	unsigned port_num;
@@ -177,9 +174,9 @@ static bool user_poll(struct rt_poller *p)
 	}
 	/* in this order: who sees this ring empty may count on the others being
 	 * filled (abi/lane.h) */
-	hca_users_flush();
+	hca_users_flush(user->hca->set);
 	abi_ring_release(&user->rx);
-	hca_lanes_check_epoch(user->hca->fab);
+	hca_lanes_check_epoch(user->hca->set);
 	if (len == ABI_RING_WRAP)
 		cut_off(user);
 	/* a held packet keeps the loop turning, but the core goes to those who
@@ -202,7 +199,7 @@ static bool user_prepare(struct rt_poller *p)
 {
 	struct hca_user *user = container_of(p, struct hca_user, poller);
 
-	hca_lanes_check_epoch(user->hca->fab);
+	hca_lanes_check_epoch(user->hca->set);
 	return !abi_ring_sleep(&user->rx);
 }
 

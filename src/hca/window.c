@@ -34,9 +34,10 @@ struct pair {
 	struct hca_windows *from, *to;
 };
 
-static LIST_HEAD(questions);
-static LIST_HEAD(pairs);
-static uint32_t next_id, next_question;
+static struct hca_set *set_of(const struct hca_windows *w)
+{
+	return w->user->hca->set;
+}
 
 /* --- talking --- */
 
@@ -69,9 +70,10 @@ static void free_question(struct question *q)
 
 static bool make_pair(struct hca_windows *from, struct hca_windows *to)
 {
+	struct list_head *pairs = &set_of(from)->pairs;
 	struct pair *p;
 
-	list_for_each_entry(p, &pairs, node)
+	list_for_each_entry(p, pairs, node)
 		if (p->from == from && p->to == to)
 			return true;
 	p = rt_zalloc(sizeof(*p));
@@ -79,7 +81,7 @@ static bool make_pair(struct hca_windows *from, struct hca_windows *to)
 		return false;
 	p->from = from;
 	p->to = to;
-	list_add_tail(&p->node, &pairs);
+	list_add_tail(&p->node, pairs);
 	return true;
 }
 
@@ -103,7 +105,7 @@ static void asked(struct hca_windows *w, const struct abi_window_msg *m)
 		deny(w, m->qpn, m->rkey);
 		return;
 	}
-	*q = (struct question){.id = ++next_question,
+	*q = (struct question){.id = ++set_of(w)->next_question,
 			       .epoch = fab_epoch(w->user->hca->fab),
 			       .from = w,
 			       .to = c.to,
@@ -111,7 +113,7 @@ static void asked(struct hca_windows *w, const struct abi_window_msg *m)
 			       .to_qpn = c.to_qp->ib.qp_num,
 			       .rkey = m->rkey,
 			       .connection = m->connection};
-	list_add_tail(&q->node, &questions);
+	list_add_tail(&q->node, &set_of(w)->questions);
 	w->num_asks++;
 	want.id = q->id;
 	want.qpn = q->to_qpn;
@@ -183,13 +185,14 @@ static bool grant(const struct question *q, const struct abi_window_msg *m, int 
 static void answered(struct hca_windows *w, const struct abi_window_msg *m, int fd)
 {
 	struct window_connection c;
+	struct list_head *questions = &set_of(w)->questions;
 	struct question *q;
 	bool granted = false;
 
-	list_for_each_entry(q, &questions, node)
+	list_for_each_entry(q, questions, node)
 		if (q->id == m->id && q->to == w)
 			break;
-	if (&q->node == &questions)
+	if (&q->node == questions)
 		return;
 	/* what was checked may have changed since */
 	if (m->kind == ABI_WINDOW_GIVE && q->epoch == fab_epoch(w->user->hca->fab) &&
@@ -209,7 +212,7 @@ static void closed(struct hca_windows *w, const struct abi_window_msg *m)
 		.kind = ABI_WINDOW_GONE, .peer = w->id, .window = m->window};
 	struct pair *p;
 
-	list_for_each_entry(p, &pairs, node)
+	list_for_each_entry(p, &set_of(w)->pairs, node)
 		if (p->to == w)
 			say(p->from, &gone, NULL, 0);
 }
@@ -283,7 +286,7 @@ int hca_windows_open(struct hca_user *user)
 	user->windows = w;
 	w->user = user;
 	w->fd = w->page_fd = -1;
-	w->id = ++next_id;
+	w->id = ++user->hca->set->next_windows;
 	INIT_LIST_HEAD(&w->flows);
 	INIT_LIST_HEAD(&w->all);
 	ret = make_page(w, &user->fd[ABI_FD_WINDOW_PAGE]);
@@ -295,7 +298,7 @@ int hca_windows_open(struct hca_user *user)
 	w->fd = pair[1];
 	rt_io_init(user->hca->rt, &w->io, w->fd, on_message);
 	rt_io_watch(&w->io, true, false);
-	list_add_tail(&w->all, &hca_windows_all);
+	list_add_tail(&w->all, &user->hca->set->windows);
 	return 0;
 }
 
@@ -303,7 +306,7 @@ static void drop_questions(struct hca_windows *w)
 {
 	struct question *q, *tmp;
 
-	list_for_each_entry_safe(q, tmp, &questions, node)
+	list_for_each_entry_safe(q, tmp, &set_of(w)->questions, node)
 	{
 		if (q->from != w && q->to != w)
 			continue;
@@ -318,7 +321,7 @@ static void drop_pairs(struct hca_windows *w)
 	struct abi_window_msg gone = {.kind = ABI_WINDOW_PEER_GONE, .peer = w->id};
 	struct pair *p, *tmp;
 
-	list_for_each_entry_safe(p, tmp, &pairs, node)
+	list_for_each_entry_safe(p, tmp, &set_of(w)->pairs, node)
 	{
 		if (p->from != w && p->to != w)
 			continue;

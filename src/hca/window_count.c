@@ -6,9 +6,6 @@
  */
 #include "hca/window_private.h"
 
-LIST_HEAD(hca_windows_all);
-static uint64_t operations; /* counted, of all programs ever */
-
 static void fold_flow(const struct hca_windows *w, struct window_flow *f)
 {
 	struct abi_window_total now = {}, *was = &f->counted;
@@ -18,24 +15,24 @@ static void fold_flow(const struct hca_windows *w, struct window_flow *f)
 		fab_way_count(f->way, now.packets - was->packets, now.dwords - was->dwords);
 		fab_way_count(f->back, now.answer_packets - was->answer_packets,
 			      now.answer_dwords - was->answer_dwords);
-		operations += now.requests - was->requests;
+		w->user->hca->set->window_operations += now.requests - was->requests;
 	}
 	*was = now;
 }
 
-void hca_windows_fold(void)
+void hca_windows_fold(struct hca_set *set)
 {
 	struct hca_windows *w;
 	struct window_flow *f;
 
-	list_for_each_entry(w, &hca_windows_all, all) list_for_each_entry(f, &w->flows, node)
+	list_for_each_entry(w, &set->windows, all) list_for_each_entry(f, &w->flows, node)
 		fold_flow(w, f);
 }
 
-uint64_t hca_windows_operations(void)
+uint64_t hca_windows_operations(struct hca_set *set)
 {
-	hca_windows_fold();
-	return operations;
+	hca_windows_fold(set);
+	return set->window_operations;
 }
 
 static void set_ways(struct window_flow *f, struct fab_way *way, struct fab_way *back)

@@ -21,7 +21,7 @@ struct window_flow {
 
 /** struct hca_windows - a program's half of all its windows */
 struct hca_windows {
-	struct list_head all;
+	struct list_head all; /* hca_set.windows */
 	struct hca_user *user;
 	uint32_t id;
 	int fd, page_fd; /* our end of ABI_FD_WINDOWS; the page, read-only */
@@ -44,7 +44,6 @@ struct window_connection {
 
 /* --- window_count.c --- */
 
-extern struct list_head hca_windows_all; /* struct hca_windows */
 /** hca_window_flow() - the flow of QP @qpn, its own of before or a new one;
  *  NULL: none is left */
 struct window_flow *hca_window_flow(struct hca_windows *w, uint32_t qpn);

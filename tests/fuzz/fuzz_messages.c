@@ -77,6 +77,7 @@ static void number_anew(void)
 static void make_world(void)
 {
 	struct topology *topo;
+	struct hca_set *set;
 	char err[256];
 
 	if (rt)
@@ -86,8 +87,9 @@ static void make_world(void)
 	for (int i = 0; i < 2; i++)
 		node[i] = topo_find(topo, i ? "n2" : "n1");
 	pair_configure(fab);
+	check(!hca_set_create(rt, fab, &set));
 	for (int i = 0; i < 2; i++) {
-		check(!hca_create(rt, fab, node[i], &hca[i]));
+		check(!hca_create(set, node[i], &hca[i]));
 		check(!hca_page_share(hca[i])); /* it stays */
 	}
 }

@@ -40,6 +40,7 @@ static void make_world(void)
 {
 	struct topology *topo;
 	struct fabric *fab;
+	struct hca_set *set;
 	struct hca *hca;
 	char err[256];
 
@@ -49,7 +50,7 @@ static void make_world(void)
 	    fab_create(rt, topo, &fab) || ib_mad_init())
 		abort();
 	pair_configure(fab);
-	if (hca_create(rt, fab, topo_find(topo, "n1"), &hca))
+	if (hca_set_create(rt, fab, &set) || hca_create(set, topo_find(topo, "n1"), &hca))
 		abort();
 	ib_device_for_each(keep_device, NULL);
 	if (!device)

@@ -100,6 +100,7 @@ struct sim {
 	struct rt *rt;
 	struct topology *topo;
 	struct fabric *fab;
+	struct hca_set *adapters;
 	struct hca **hca; /* by node */
 	struct program *program[PLAN_PROGRAMS];
 	struct conn *conn;

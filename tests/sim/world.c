@@ -183,10 +183,11 @@ static void make_fabric(struct sim *sim)
 		sim_fail(sim, ORACLE_RECOVERY, "%s", err);
 	must(sim, fab_create(sim->rt, sim->topo, &sim->fab), "fabric");
 	must(sim, ib_mad_init(), "MAD layer");
+	must(sim, hca_set_create(sim->rt, sim->fab, &sim->adapters), "adapters");
 	sim->hca = calloc((size_t)sim->topo->num_nodes, sizeof(*sim->hca));
 	for (int i = 0; i < sim->topo->num_nodes; i++)
 		if (sim->topo->node[i].kind == TOPO_CA)
-			must(sim, hca_create(sim->rt, sim->fab, i, &sim->hca[i]),
+			must(sim, hca_create(sim->adapters, i, &sim->hca[i]),
 			     "adapter");
 }
 
@@ -322,6 +323,7 @@ static void take_down(struct sim *sim)
 		if (sim->hca[i])
 			hca_destroy(sim->hca[i]);
 	free(sim->hca);
+	hca_set_destroy(sim->adapters);
 	ib_mad_cleanup();
 	fab_destroy(sim->fab);
 	topo_free(sim->topo);

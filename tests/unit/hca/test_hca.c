@@ -163,6 +163,7 @@ void fab_fault_gone(struct fabric *fab, int node, uint32_t qpn)
 
 struct world {
 	struct rt *rt;
+	struct hca_set *set;
 	struct hca *hca;
 	struct ib_device *device;
 };
@@ -198,7 +199,8 @@ static int setup(void **state)
 	struct world *w = calloc(1, sizeof(*w));
 
 	plug();
-	if (rt_posix_create(&w->rt) || hca_create(w->rt, the_fabric(), 0, &w->hca))
+	if (rt_posix_create(&w->rt) || hca_set_create(w->rt, the_fabric(), &w->set) ||
+	    hca_create(w->set, 0, &w->hca))
 		return -1;
 	w->device = ib_device_get_by_name("n1", "softib0");
 	*state = w;
@@ -211,6 +213,7 @@ static int teardown(void **state)
 
 	if (w->hca)
 		hca_destroy(w->hca);
+	hca_set_destroy(w->set);
 	rt_posix_destroy(w->rt);
 	free(cable.ag_memory);
 	free(w);
