@@ -109,6 +109,7 @@ void hca_routes_moved(void *ctx)
 		atomic_store_explicit(&hca->shared->route_epoch, fab_epoch(set->fab),
 				      memory_order_release);
 	}
+	rt_work_queue(set->rt, &set->check_lanes);
 }
 
 int hca_page_share(struct hca *hca)

@@ -100,8 +100,8 @@ int hca_set_create(struct rt *rt, struct fabric *fab, struct hca_set **out)
 	set->rt = rt;
 	set->fab = fab;
 	INIT_LIST_HEAD(&set->shared);
-	INIT_LIST_HEAD(&set->dirty);
-	INIT_LIST_HEAD(&set->lanes);
+	hca_users_init(set);
+	hca_lanes_init(set);
 	INIT_LIST_HEAD(&set->windows);
 	INIT_LIST_HEAD(&set->questions);
 	INIT_LIST_HEAD(&set->pairs);
@@ -115,6 +115,8 @@ void hca_set_destroy(struct hca_set *set)
 {
 	fab_on_read(set->fab, NULL, NULL);
 	fab_on_routes(set->fab, NULL, NULL);
+	rt_work_cancel(&set->flush);
+	rt_work_cancel(&set->check_lanes);
 	rt_free(set);
 }
 

@@ -222,6 +222,17 @@ void hca_lanes_check_epoch(struct hca_set *set)
 			cut(lane);
 }
 
+static void check_lanes(struct rt_work *work)
+{
+	hca_lanes_check_epoch(container_of(work, struct hca_set, check_lanes));
+}
+
+void hca_lanes_init(struct hca_set *set)
+{
+	INIT_LIST_HEAD(&set->lanes);
+	rt_work_init(&set->check_lanes, check_lanes);
+}
+
 /* --- flows --- */
 
 static struct hca_lane *find_lane(const struct hca_user *from, const struct hca_user *to,

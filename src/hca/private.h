@@ -15,6 +15,9 @@
 /** how long a packet may wait at the head of a program's queue before it is
  *  dropped: the head-of-queue lifetime (18.2.5.4) */
 #define HCA_HOQ_NS (1 * NSEC_PER_SEC)
+/** it is tried again after a time that doubles from one to the other */
+#define HCA_RETRY_MIN_NS (20 * NSEC_PER_USEC)
+#define HCA_RETRY_MAX_NS (1 * NSEC_PER_MSEC)
 
 struct hca;
 
@@ -24,10 +27,12 @@ struct hca_set {
 	struct fabric *fab;
 	struct list_head shared; /* struct hca.shared_node: programs have their page */
 	struct list_head dirty;	 /* struct hca_user.dirty */
+	struct rt_work flush;	 /* hca_users_flush() */
 	/* --- lane.c --- */
 	struct list_head lanes;
 	uint32_t next_lane;
 	uint32_t checked_epoch; /* of the fabric, when all lanes were looked at */
+	struct rt_work check_lanes; /* hca_lanes_check_epoch() */
 	/* --- window.c --- */
 	struct list_head windows, questions, pairs;
 	uint32_t next_windows, next_question;
@@ -82,7 +87,10 @@ struct hca_user {
 	mono_t refused_until;	/* it had no room for a lane: it gets none before */
 	uint64_t refused_ns;	/* how long that was */
 	struct hca_windows *windows;
-	mono_t held_since;	/* MONO_NEVER: the packet at the head is not held */
+	/* --- the packet at the head of rx, for which its destination has no room --- */
+	mono_t held_since;	/* MONO_NEVER: there is none */
+	struct rt_timer retry;	/* armed: rx is not looked at before */
+	uint64_t retry_ns;	/* until the next time */
 	bool broken;		/* it wrote nonsense, or the device is gone */
 };
 
@@ -188,8 +196,11 @@ int hca_user_deliver(struct hca_user *user, const void *bytes, size_t len);
 void hca_user_drain(struct hca_user *user);
 /** hca_user_wants() - is a QP of @user attached to the group? */
 bool hca_user_wants(const struct hca_user *user, const union wire_gid *gid);
-/** hca_users_flush() - publish what was put into rings, ring the doorbells */
+/** hca_users_flush() - publish what was put into rings, ring the doorbells; comes by
+ *  itself in the next turn of the loop */
 void hca_users_flush(struct hca_set *set);
+/** hca_users_init() - no program is there yet */
+void hca_users_init(struct hca_set *set);
 
 /** hca_driver_command() - ABI_CMD_RESOLVE, ABI_CMD_COMPLETION */
 int hca_driver_command(struct ib_ucontext *context, u32 command, const void *in, void *out,
@@ -210,6 +221,8 @@ void hca_lanes_heard(struct rt_io *io, bool readable, bool writable);
 void hca_lanes_fold(void *set);
 /** hca_lanes_check_epoch() - end lanes whose sender's port is not what it was */
 void hca_lanes_check_epoch(struct hca_set *set);
+/** hca_lanes_init() - there is no lane yet */
+void hca_lanes_init(struct hca_set *set);
 
 /* window.c: one-sided requests between programs */
 /** hca_windows_open() - make user->fd of them. 0; -errno, and still to be

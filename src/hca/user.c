@@ -8,7 +8,6 @@
  * itself: it is cut off.
  */
 #include <fcntl.h>
-#include <sched.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
@@ -43,6 +42,18 @@ void hca_users_flush(struct hca_set *set)
 		if (abi_ring_publish(&user->tx))
 			ring_doorbell(user->bell_fd);
 	}
+	rt_work_cancel(&set->flush);
+}
+
+static void flush(struct rt_work *work)
+{
+	hca_users_flush(container_of(work, struct hca_set, flush));
+}
+
+void hca_users_init(struct hca_set *set)
+{
+	INIT_LIST_HEAD(&set->dirty);
+	rt_work_init(&set->flush, flush);
 }
 
 int hca_user_deliver(struct hca_user *user, const void *bytes, size_t len)
@@ -56,8 +67,10 @@ int hca_user_deliver(struct hca_user *user, const void *bytes, size_t len)
 		return -EAGAIN;
 	memcpy(room, bytes, len);
 	abi_ring_commit(&user->tx, len);
-	if (list_empty(&user->dirty))
+	if (list_empty(&user->dirty)) {
 		list_add_tail(&user->dirty, &user->hca->set->dirty);
+		rt_work_queue(user->hca->rt, &user->hca->set->flush);
+	}
 	return 0;
 }
 
@@ -119,6 +132,37 @@ static bool may_leave(const struct hca_user *user, unsigned port_num, const stru
 	return src && src->user == user;
 }
 
+static bool is_held(const struct hca_user *user)
+{
+	return user->held_since.ns != MONO_NEVER.ns;
+}
+
+static void hold_no_more(struct hca_user *user)
+{
+	user->held_since = MONO_NEVER;
+	user->retry_ns = HCA_RETRY_MIN_NS;
+}
+
+/* Its destination has no room for the packet at the head: it is offered again by
+ * a timer, for nobody tells when there is room. Return: false; true: it has waited
+ * for the head-of-queue lifetime, and is lost */
+static bool hold(struct hca_user *user, unsigned port_num)
+{
+	struct hca *hca = user->hca;
+	mono_t now = rt_now(hca->rt);
+
+	if (!is_held(user))
+		user->held_since = now;
+	if (now.ns - user->held_since.ns >= HCA_HOQ_NS) {
+		fab_discard(hca->fab, hca->node, (int)port_num);
+		hold_no_more(user);
+		return true;
+	}
+	rt_timer_arm(&user->retry, mono_add(now, user->retry_ns));
+	user->retry_ns = MIN(2 * user->retry_ns, HCA_RETRY_MAX_NS);
+	return false;
+}
+
 /* Return: false when the packet must wait */
 static bool forward(struct hca_user *user, const void *shared, size_t len)
 {
@@ -126,7 +170,6 @@ static bool forward(struct hca_user *user, const void *shared, size_t len)
 	struct hca *hca = user->hca;
 	struct wire_packet pkt;
 	unsigned port_num;
-	int ret;
 
 	if (len > sizeof(bytes))
 		return true;
@@ -137,24 +180,24 @@ static bool forward(struct hca_user *user, const void *shared, size_t len)
 	port_num = source_port(hca, &pkt.lrh);
 	if (!port_num || !may_leave(user, port_num, &pkt))
 		return true;
-	ret = fab_send(hca->fab, hca->node, (int)port_num, bytes, len);
-	if (ret != -EAGAIN) {
-		user->held_since = MONO_NEVER;
-		return true;
-	}
-	if (user->held_since.ns == MONO_NEVER.ns)
-		user->held_since = rt_now(hca->rt);
-	if (rt_now(hca->rt).ns - user->held_since.ns < HCA_HOQ_NS)
-		return false;
-	fab_discard(hca->fab, hca->node, (int)port_num);
-	user->held_since = MONO_NEVER;
+	if (fab_send(hca->fab, hca->node, (int)port_num, bytes, len) == -EAGAIN)
+		return hold(user, port_num);
+	hold_no_more(user);
 	return true;
+}
+
+static void try_again(struct rt_timer *timer)
+{
+	struct hca_user *user = container_of(timer, struct hca_user, retry);
+
+	rt_poller_wake(user->hca->rt, &user->poller);
 }
 
 static void cut_off(struct hca_user *user)
 {
 	user->broken = true;
 	rt_poller_del(&user->poller);
+	rt_timer_disarm(&user->retry);
 	rt_io_watch(&user->doorbell, false, false);
 	ib_ucontext_fatal(&user->ib); /* deferred: the caller still uses it */
 }
@@ -166,6 +209,8 @@ static bool user_poll(struct rt_poller *p)
 	unsigned n = 0;
 	size_t len = 0;
 
+	if (rt_timer_armed(&user->retry))
+		return false;
 	while (n < PACKETS_PER_TURN && (bytes = abi_ring_peek(&user->rx, &len))) {
 		if (!forward(user, bytes, len))
 			break;
@@ -176,21 +221,17 @@ static bool user_poll(struct rt_poller *p)
 	 * filled (abi/lane.h) */
 	hca_users_flush(user->hca->set);
 	abi_ring_release(&user->rx);
-	hca_lanes_check_epoch(user->hca->set);
 	if (len == ABI_RING_WRAP)
 		cut_off(user);
-	/* a held packet keeps the loop turning, but the core goes to those who
-	 * may make room for it */
-	if (!n && user->held_since.ns != MONO_NEVER.ns)
-		sched_yield();
-	return n > 0 || user->held_since.ns != MONO_NEVER.ns;
+	return n > 0;
 }
 
 void hca_user_drain(struct hca_user *user)
 {
+	rt_timer_disarm(&user->retry);
 	/* as much as the ring holds; a packet that is held is given up */
 	for (unsigned n = 0; n < ABI_LINK_RING_BYTES / PACKETS_PER_TURN && !user->broken; n++) {
-		if (!user_poll(&user->poller) || user->held_since.ns != MONO_NEVER.ns)
+		if (!user_poll(&user->poller) || is_held(user))
 			return;
 	}
 }
@@ -199,8 +240,8 @@ static bool user_prepare(struct rt_poller *p)
 {
 	struct hca_user *user = container_of(p, struct hca_user, poller);
 
-	hca_lanes_check_epoch(user->hca->set);
-	return !abi_ring_sleep(&user->rx);
+	/* who rings while a packet is held is not heard: the timer comes anyway */
+	return !rt_timer_armed(&user->retry) && !abi_ring_sleep(&user->rx);
 }
 
 static void user_awake(struct rt_poller *p)
@@ -212,11 +253,13 @@ static void doorbell_rang(struct rt_io *io, bool readable, bool writable)
 {
 	uint64_t count;
 	struct iovec iov = {&count, sizeof(count)};
+	struct hca_user *user = container_of(io, struct hca_user, doorbell);
 
 	/* the program has this eventfd too, and may have made it blocking */
 	if (preadv2(io->ev.fd, &iov, 1, -1, RWF_NOWAIT) < 0) {
 		/* EAGAIN: somebody read it first; the poller looks anyway */
 	}
+	rt_poller_wake(user->hca->rt, &user->poller);
 }
 
 /* --- coming and going --- */
@@ -328,7 +371,9 @@ struct ib_ucontext *hca_alloc_ucontext(struct ib_device *device)
 	user->ib.driver_fds = user->fd;
 	user->ib.num_driver_fds = ABI_CONTEXT_FDS;
 	user->poller = (struct rt_poller){
-		.poll = user_poll, .prepare = user_prepare, .awake = user_awake};
+		.poll = user_poll, .prepare = user_prepare, .awake = user_awake, .may_rest = true};
+	rt_timer_init(user->hca->rt, &user->retry, try_again);
+	user->retry_ns = HCA_RETRY_MIN_NS;
 	rt_poller_add(user->hca->rt, &user->poller);
 	rt_io_init(user->hca->rt, &user->doorbell, user->fd[ABI_FD_DOORBELL], doorbell_rang);
 	rt_io_watch(&user->doorbell, true, false);
@@ -346,6 +391,7 @@ void hca_dealloc_ucontext(struct ib_ucontext *context)
 	list_del(&user->dirty);
 	if (!user->broken) {
 		rt_poller_del(&user->poller);
+		rt_timer_disarm(&user->retry);
 		rt_io_watch(&user->doorbell, false, false);
 	}
 	free_user(user);

@@ -61,16 +61,26 @@ bool rt_timer_armed(const struct rt_timer *timer);
  * shared-memory rings. Each turn calls poll(); when all return false and
  * before the loop sleeps, prepare() is called: it announces the sleep to the
  * producers and returns true when work arrived meanwhile (then no sleep).
+ *
+ * One that may rest costs a loop nothing while it has no work: after
+ * RT_POLLER_LINGER turns without any, prepare() is called, and no turn looks at
+ * it until rt_poller_wake(). (rt_sim polls all in each turn: nothing happens
+ * there behind the loop's back.)
  */
 struct rt_poller {
-	struct list_head node;
+	struct list_head node; /* empty: it rests, or was not added */
 	bool (*poll)(struct rt_poller *p);
 	bool (*prepare)(struct rt_poller *p);
 	void (*awake)(struct rt_poller *p);
+	bool may_rest; /* its producers, told by prepare(), ring a bell: rt_poller_wake() */
+	unsigned idle_turns;
 };
+#define RT_POLLER_LINGER 256
 
 void rt_poller_add(struct rt *rt, struct rt_poller *p);
 void rt_poller_del(struct rt_poller *p);
+/** rt_poller_wake() - there may be work for @p: it is polled again if it rested */
+void rt_poller_wake(struct rt *rt, struct rt_poller *p);
 
 /** rt_zalloc() - zeroed memory, or NULL; fails on command (rt_fail_alloc) */
 void *rt_zalloc(size_t size);

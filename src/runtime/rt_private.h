@@ -16,7 +16,7 @@ struct rt {
 	uint64_t next_serial;	      /* of the next timer that is armed */
 	mono_t (*now)(struct rt *rt);
 	uint32_t (*random)(struct rt *rt);
-	struct list_head pollers;
+	struct list_head pollers; /* that do not rest */
 	/** io_watch() - struct rt_io is the makers' (rt_posix.h) */
 	void (*io_watch)(struct rt_io *io, bool readable, bool writable);
 };
@@ -29,7 +29,9 @@ mono_t rt_next_expiry(const struct rt *rt);
 /** rt_fire_timers() - those that are due at @now, in order of expiry, but no
  *  more than RT_TIMERS_PER_TURN: the others are due in the next turn */
 void rt_fire_timers(struct rt *rt, mono_t now);
-/** rt_poll_all() - a turn of every poller. True: one did something */
+/** rt_poll_all() - a turn of every poller that does not rest. True: one did something */
 bool rt_poll_all(struct rt *rt);
+/** rt_rest_idle() - let those rest that may and that had nothing to do for long */
+void rt_rest_idle(struct rt *rt);
 
 #endif

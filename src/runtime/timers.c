@@ -186,8 +186,20 @@ void rt_fire_timers(struct rt *rt, mono_t now)
 	}
 }
 
+/* --- pollers --- */
+
 void rt_poller_add(struct rt *rt, struct rt_poller *p)
 {
+	p->idle_turns = 0;
+	list_add_tail(&p->node, &rt->pollers);
+}
+
+void rt_poller_wake(struct rt *rt, struct rt_poller *p)
+{
+	p->idle_turns = 0;
+	if (!list_empty(&p->node))
+		return;
+	p->awake(p);
 	list_add_tail(&p->node, &rt->pollers);
 }
 
@@ -201,9 +213,27 @@ bool rt_poll_all(struct rt *rt)
 	struct rt_poller *p, *tmp;
 	bool busy = false;
 
-	list_for_each_entry_safe(p, tmp, &rt->pollers, node)
-		busy |= p->poll(p);
+	list_for_each_entry_safe(p, tmp, &rt->pollers, node) {
+		bool worked = p->poll(p);
+
+		p->idle_turns = worked ? 0 : p->idle_turns + 1;
+		busy |= worked;
+	}
 	return busy;
+}
+
+void rt_rest_idle(struct rt *rt)
+{
+	struct rt_poller *p, *tmp;
+
+	list_for_each_entry_safe(p, tmp, &rt->pollers, node) {
+		if (!p->may_rest || p->idle_turns < RT_POLLER_LINGER)
+			continue;
+		if (p->prepare(p))
+			p->idle_turns = 0; /* something came at this moment */
+		else
+			list_del_init(&p->node);
+	}
 }
 
 void rt_io_watch(struct rt_io *io, bool readable, bool writable)

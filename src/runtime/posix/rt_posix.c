@@ -143,6 +143,7 @@ static void turn(struct rt_posix *px, bool may_sleep)
 
 	rt_fire_timers(&px->rt, posix_now(&px->rt));
 	busy |= rt_poll_all(&px->rt);
+	rt_rest_idle(&px->rt);
 	busy |= !list_empty(&px->rt.work) || px->stop || !may_sleep;
 	if (!busy && !prepare_all(px) && arm_alarm(px)) {
 		ev_run(px->loop, EVRUN_ONCE);

@@ -1,163 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * The adapter between programs, the midlayer and its ports. The fabric is a
- * cable that notes what leaves, and what the test puts into it arrives.
+ * cable (cable.h).
  */
 #include "../test.h"
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "abi/devpage.h"
 #include "abi/ring.h"
 #include "abi/session.h"
-#include "agents/agents.h"
 #include "base/bytes.h"
+#include "cable.h"
 #include "core/uobject.h"
 #include "hca/hca.h"
 #include "hca/private.h"
-
-#define LID 8 /* LMC 1: 8 and 9 are the port's */
-
-/* --- the fabric: everything of it that the adapter calls --- */
-
-struct cable {
-	struct topology topo;
-	struct topo_node node;
-	struct ag_node *ag;
-	void *ag_memory;
-	struct fab_sink sink[3];
-	uint8_t sent[64][WIRE_PACKET_MAX];
-	size_t sent_len[64];
-	int num_sent, sent_port;
-	int answer; /* of fab_send() */
-	bool loops; /* what leaves comes back */
-	int is_sm, traps;
-} cable;
-
-struct ag_node *fab_node(struct fabric *fab, int index)
-{
-	return cable.ag;
-}
-
-const struct topology *fab_topology(const struct fabric *fab)
-{
-	return &cable.topo;
-}
-
-void fab_attach(struct fabric *fab, int node, int port, const struct fab_sink *sink)
-{
-	cable.sink[port] = sink ? *sink : (struct fab_sink){0};
-}
-
-int fab_send(struct fabric *fab, int node, int port, const void *bytes, size_t len)
-{
-	if (cable.answer)
-		return cable.answer;
-	assert_true(cable.num_sent < 64 && len <= WIRE_PACKET_MAX);
-	memcpy(cable.sent[cable.num_sent], bytes, len);
-	cable.sent_len[cable.num_sent++] = len;
-	cable.sent_port = port;
-	return cable.loops ? cable.sink[port].deliver(cable.sink[port].ctx, bytes, len) : 0;
-}
-
-void fab_discard(struct fabric *fab, int node, int port)
-{
-}
-
-int fab_process_mad(struct fabric *fab, int node, int port, const struct ag_mad_context *context,
-		    const void *in, void *out)
-{
-	return AG_PASS;
-}
-
-int fab_link_set(struct fabric *fab, int node, int port, bool up)
-{
-	return 0;
-}
-
-void fab_set_is_sm(struct fabric *fab, int node, int port, bool on)
-{
-	cable.is_sm = on;
-}
-
-void fab_traps_changed(struct fabric *fab, int node)
-{
-	cable.traps++;
-}
-
-/* no shortcuts here: their tests run on a real fabric */
-int fab_way_create(struct fabric *fab, int node, int port, uint16_t dlid, uint8_t sl, uint16_t pkey,
-		   struct fab_way **way)
-{
-	return -ENOENT;
-}
-
-void fab_way_free(struct fab_way *way)
-{
-}
-
-const struct fab_sink *fab_way_sink(const struct fab_way *way)
-{
-	return NULL;
-}
-
-uint16_t fab_way_mtu(const struct fab_way *way)
-{
-	return 0;
-}
-
-void fab_way_count(struct fab_way *way, uint64_t packets, uint64_t dwords)
-{
-}
-
-void fab_on_read(struct fabric *fab, void (*fold)(void *ctx), void *ctx)
-{
-}
-
-static uint32_t epoch = 1;
-static void (*routes_moved)(void *ctx);
-static void *routes_moved_ctx;
-
-uint32_t fab_epoch(const struct fabric *fab)
-{
-	return epoch;
-}
-
-void fab_on_routes(struct fabric *fab, void (*moved)(void *ctx), void *ctx)
-{
-	routes_moved = moved;
-	routes_moved_ctx = ctx;
-}
-
-/* the rules of faults are one that the test sets by hand */
-static struct {
-	enum flt_object_kind kind;
-	int error, status, gone;
-	struct flt_set *set;
-} rule;
-
-int fab_fault_object(struct fabric *fab, int node, enum flt_object_kind kind)
-{
-	return rule.kind == kind ? rule.error : 0;
-}
-
-int fab_fault_completion(struct fabric *fab, int node, uint32_t qpn, uint32_t wc_opcode)
-{
-	return rule.status;
-}
-
-struct flt_set *fab_faults(struct fabric *fab)
-{
-	return rule.set;
-}
-
-void fab_fault_gone(struct fabric *fab, int node, uint32_t qpn)
-{
-	rule.gone++;
-}
 
 /* --- the world --- */
 
@@ -332,7 +193,8 @@ static void program_sends(struct program *p, struct wire_packet pkt)
 	assert_non_null(room);
 	memcpy(room, buf, len);
 	abi_ring_commit(&p->tx, len);
-	abi_ring_publish(&p->tx);
+	if (abi_ring_publish(&p->tx))
+		assert_int_equal(eventfd_write(p->context->driver_fds[ABI_FD_DOORBELL], 1), 0);
 }
 
 static int arrives(int port, struct wire_packet pkt)
@@ -449,10 +311,50 @@ static void a_packet_waits_for_a_full_destination(void **state)
 	program_sends(&p, pkt);
 	turn(w);
 	cable.answer = 0;
-	turn(w);
+	while (cable.num_sent < 2) /* a timer offers it again */
+		rt_posix_turn(w->rt);
 	assert_int_equal(cable.num_sent, 2); /* none lost, in order */
 	assert_int_equal(get_be24(cable.sent[0] + 8 + 5), 1000);
 	assert_int_equal(get_be24(cable.sent[1] + 8 + 5), 1001);
+	end_program(&p);
+}
+
+static void softibd_may_sleep_while_a_packet_waits(void **state)
+{
+	struct world *w = *state;
+	struct hca_user *user;
+	struct program p;
+
+	make_program(w, &p);
+	user = container_of(p.context, struct hca_user, ib);
+	cable.answer = -EAGAIN;
+	program_sends(&p, datagram(&p, 1000));
+	assert_false(user->poller.poll(&user->poller)); /* the program's ring is not empty, */
+	assert_false(user->poller.prepare(&user->poller)); /* but there is nothing to do */
+	assert_true(rt_timer_armed(&user->retry));
+	cable.answer = 0;
+	hca_user_drain(user); /* its QP goes: it is offered at once */
+	assert_int_equal(cable.num_sent, 1);
+	end_program(&p);
+}
+
+/* softibd's turns cost nothing for programs that are idle */
+static void an_idle_program_is_left_alone_until_it_rings(void **state)
+{
+	struct world *w = *state;
+	struct hca_user *user;
+	struct program p;
+
+	make_program(w, &p);
+	user = container_of(p.context, struct hca_user, ib);
+	assert_false(list_empty(&user->poller.node));
+	for (unsigned i = 0; i <= RT_POLLER_LINGER; i++)
+		rt_posix_turn(w->rt);
+	assert_true(list_empty(&user->poller.node));
+	program_sends(&p, datagram(&p, 1000));
+	turn(w);
+	assert_int_equal(cable.num_sent, 1);
+	assert_false(list_empty(&user->poller.node));
 	end_program(&p);
 }
 
@@ -983,6 +885,8 @@ int main(void)
 		T(a_forged_packet_does_not),
 		T(nonsense_in_the_ring_ends_that_program_alone),
 		T(a_packet_waits_for_a_full_destination),
+		T(softibd_may_sleep_while_a_packet_waits),
+		T(an_idle_program_is_left_alone_until_it_rings),
 		T(a_packet_finds_its_qp),
 		T(a_full_ring_holds_the_sender),
 		T(a_wrong_partition_is_dropped_and_told),

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * A stand-in for the fabric: a cable that notes what leaves, and what the test
+ * puts into it arrives. It defines every function of the fabric that the
+ * adapter calls; include it once in a test.
+ */
+#ifndef SOFTIB_TEST_HCA_CABLE_H
+#define SOFTIB_TEST_HCA_CABLE_H
+
+#include <string.h>
+
+#include "../test.h"
+#include "agents/agents.h"
+#include "fabric/fabric.h"
+
+#define LID 8 /* LMC 1: 8 and 9 are the port's */
+
+/* --- the fabric: everything of it that the adapter calls --- */
+
+struct cable {
+	struct topology topo;
+	struct topo_node node;
+	struct ag_node *ag;
+	void *ag_memory;
+	struct fab_sink sink[3];
+	uint8_t sent[64][WIRE_PACKET_MAX];
+	size_t sent_len[64];
+	int num_sent, sent_port;
+	int answer; /* of fab_send() */
+	bool loops; /* what leaves comes back */
+	int is_sm, traps;
+} cable;
+
+struct ag_node *fab_node(struct fabric *fab, int index)
+{
+	return cable.ag;
+}
+
+const struct topology *fab_topology(const struct fabric *fab)
+{
+	return &cable.topo;
+}
+
+void fab_attach(struct fabric *fab, int node, int port, const struct fab_sink *sink)
+{
+	cable.sink[port] = sink ? *sink : (struct fab_sink){0};
+}
+
+int fab_send(struct fabric *fab, int node, int port, const void *bytes, size_t len)
+{
+	if (cable.answer)
+		return cable.answer;
+	assert_true(cable.num_sent < 64 && len <= WIRE_PACKET_MAX);
+	memcpy(cable.sent[cable.num_sent], bytes, len);
+	cable.sent_len[cable.num_sent++] = len;
+	cable.sent_port = port;
+	return cable.loops ? cable.sink[port].deliver(cable.sink[port].ctx, bytes, len) : 0;
+}
+
+void fab_discard(struct fabric *fab, int node, int port)
+{
+}
+
+int fab_process_mad(struct fabric *fab, int node, int port, const struct ag_mad_context *context,
+		    const void *in, void *out)
+{
+	return AG_PASS;
+}
+
+int fab_link_set(struct fabric *fab, int node, int port, bool up)
+{
+	return 0;
+}
+
+void fab_set_is_sm(struct fabric *fab, int node, int port, bool on)
+{
+	cable.is_sm = on;
+}
+
+void fab_traps_changed(struct fabric *fab, int node)
+{
+	cable.traps++;
+}
+
+/* no shortcuts here: their tests run on a real fabric */
+int fab_way_create(struct fabric *fab, int node, int port, uint16_t dlid, uint8_t sl, uint16_t pkey,
+		   struct fab_way **way)
+{
+	return -ENOENT;
+}
+
+void fab_way_free(struct fab_way *way)
+{
+}
+
+const struct fab_sink *fab_way_sink(const struct fab_way *way)
+{
+	return NULL;
+}
+
+uint16_t fab_way_mtu(const struct fab_way *way)
+{
+	return 0;
+}
+
+void fab_way_count(struct fab_way *way, uint64_t packets, uint64_t dwords)
+{
+}
+
+void fab_on_read(struct fabric *fab, void (*fold)(void *ctx), void *ctx)
+{
+}
+
+static uint32_t epoch = 1;
+static void (*routes_moved)(void *ctx);
+static void *routes_moved_ctx;
+
+uint32_t fab_epoch(const struct fabric *fab)
+{
+	return epoch;
+}
+
+void fab_on_routes(struct fabric *fab, void (*moved)(void *ctx), void *ctx)
+{
+	routes_moved = moved;
+	routes_moved_ctx = ctx;
+}
+
+/* the rules of faults are one that the test sets by hand */
+static struct {
+	enum flt_object_kind kind;
+	int error, status, gone;
+	struct flt_set *set;
+} rule;
+
+int fab_fault_object(struct fabric *fab, int node, enum flt_object_kind kind)
+{
+	return rule.kind == kind ? rule.error : 0;
+}
+
+int fab_fault_completion(struct fabric *fab, int node, uint32_t qpn, uint32_t wc_opcode)
+{
+	return rule.status;
+}
+
+struct flt_set *fab_faults(struct fabric *fab)
+{
+	return rule.set;
+}
+
+void fab_fault_gone(struct fabric *fab, int node, uint32_t qpn)
+{
+	rule.gone++;
+}
+
+#endif
