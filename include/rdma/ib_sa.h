@@ -260,7 +260,7 @@ void ib_sa_cancel_query(int id, struct ib_sa_query *query);
  * @callback: from the loop, once. @status is 0 and @resp has @num_prs records
  *	(valid until it returns), or @resp is NULL: -ETIMEDOUT, -EINTR
  *	(cancelled, client or device gone), -EINVAL (the SA refused, or knows no
- *	such path), -EIO
+ *	such path), -EOPNOTSUPP (the SA has no such request, or is no SA), -EIO
  * @query: set to what ib_sa_cancel_query() wants; may be NULL
  *
  * Context: any; never sleeps. Return: the query's id, 0 or more; -EAGAIN the

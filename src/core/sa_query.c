@@ -172,6 +172,22 @@ static void end_with_record(struct ib_sa_query *query)
 	sa_query_end(query, 0, &reply);
 }
 
+/* 13.4.7: an SA refuses by the class's own bits, or finds a value invalid; whoever
+ * else is at its LID does not know the class's methods */
+static int error_of(u16 status)
+{
+	switch (status) {
+	case 0:
+		return 0;
+	case IB_MGMT_MAD_STATUS_BAD_VERSION:
+	case IB_MGMT_MAD_STATUS_UNSUPPORTED_METHOD:
+	case IB_MGMT_MAD_STATUS_UNSUPPORTED_METHOD_ATTRIB:
+		return -EOPNOTSUPP;
+	default:
+		return -EINVAL;
+	}
+}
+
 static void take_reply(struct ib_sa_query *query)
 {
 	const struct ib_mad_hdr *hdr = &query->reply->recv_buf.mad->mad_hdr;
@@ -182,7 +198,7 @@ static void take_reply(struct ib_sa_query *query)
 		query->reply = NULL;
 		try_later(query);
 	} else if (status) {
-		sa_query_end(query, -EINVAL, NULL);
+		sa_query_end(query, error_of(status), NULL);
 	} else if (hdr->method == IB_SA_METHOD_GET_TABLE_RESP) {
 		end_with_table(query);
 	} else {

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * The control socket: clients, their requests, and the one answer that waits. A
- * client is in one of three states:
+ * client is in one of four states:
  *
  *	READING	  its next request is awaited
  *	WRITING	  its answer did not fit into its socket: nothing is read
  *		  from it until it took the answer
  *	WAITING	  for every cabled port to become Active, or its timer; a
  *		  message or the end of the connection ends it
+ *	ASKING	  for an answer that another gives later; likewise
  *
  * So a client that does not read costs one answer's memory, and no time. An
  * answer that exceeds ABI_UMAD_INLINE travels as {"bytes": N} and a memfd.
@@ -27,7 +28,7 @@
 #define MAX_CLIENTS	64
 #define ACCEPT_PAUSE_NS (100 * NSEC_PER_MSEC) /* when descriptors are exhausted */
 
-enum client_state { CLIENT_READING, CLIENT_WRITING, CLIENT_WAITING };
+enum client_state { CLIENT_READING, CLIENT_WRITING, CLIENT_WAITING, CLIENT_ASKING };
 
 struct control_client {
 	struct list_head node;
@@ -40,6 +41,7 @@ struct control_client {
 	size_t answer_bytes;
 	int answer_fd[CONTROL_FDS]; /* that go with it, -1 none */
 	struct control_hold *hold; /* ends with the connection; NULL */
+	struct control_later *later; /* ASKING: of whom */
 };
 
 struct control {
@@ -106,6 +108,8 @@ static void drop_answer(struct control_client *client)
 static void close_client(struct control_client *client)
 {
 	leave_waiting(client);
+	if (client->state == CLIENT_ASKING)
+		client->later->drop(client->later);
 	drop_answer(client);
 	if (client->hold)
 		client->hold->end(client->hold);
@@ -203,7 +207,7 @@ static void client_event(struct rt_io *io, bool readable, bool writable)
 	n = recv(client->fd, buffer, sizeof(buffer), MSG_DONTWAIT | MSG_TRUNC);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
-	if (n <= 0 || client->state == CLIENT_WAITING)
+	if (n <= 0 || client->state != CLIENT_READING)
 		close_client(client);
 	else
 		handle(client, buffer, (size_t)n);
@@ -266,6 +270,18 @@ void control_client_wait(struct control_client *client, uint64_t timeout_ms)
 	control->wait_port = 1;
 	if (!control->num_waiting++)
 		rt_poller_add(control->rt, &control->poller);
+}
+
+void control_client_later(struct control_client *client, struct control_later *later)
+{
+	client->state = CLIENT_ASKING;
+	client->later = later;
+}
+
+bool control_client_answer(struct control_client *client, struct json_object *out)
+{
+	client->state = CLIENT_READING;
+	return answer(client, out);
 }
 
 bool control_client_holds(const struct control_client *client)

@@ -84,16 +84,16 @@ const struct topology *control_topology(struct control_request *req)
 }
 
 /* the node "node" names: index; -1 when absent, -2 (and an error) when wrong */
-int control_node(struct control_request *req)
+int control_node_of(struct control_request *req, const char *key)
 {
 	struct json_object *o;
-	const char *name = control_text(req, "node");
+	const char *name = control_text(req, key);
 	int node;
 
 	if (!name) {
-		if (!json_object_object_get_ex(req->in, "node", &o))
+		if (!json_object_object_get_ex(req->in, key, &o))
 			return -1;
-		control_fail(req, "\"node\" is not a string");
+		control_fail(req, "\"%s\" is not a string", key);
 		return -2;
 	}
 	node = topo_find(control_topology(req), name);
@@ -104,6 +104,11 @@ int control_node(struct control_request *req)
 			"description, an id or a GUID",
 			name, control_topology(req)->node[0].name);
 	return node < 0 ? -2 : node;
+}
+
+int control_node(struct control_request *req)
+{
+	return control_node_of(req, "node");
 }
 
 /* "node" and "port", both needed, a port that exists */

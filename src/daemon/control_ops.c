@@ -353,7 +353,7 @@ static const struct {
 	{"ping", op_ping},	   {"version", op_ping},	{"status", op_status},
 	{"topo", control_op_topo},	   {"nodes", control_op_nodes},		{"link", op_link},
 	{"counters", op_counters}, {"resources", op_resources}, {"wait", op_wait},
-	{"stop", op_stop},	   {"capture", control_op_capture},
+	{"stop", op_stop},	   {"capture", control_op_capture}, {"path", control_op_path},
 	{"fault_add", control_op_fault_add},	 {"fault_list", control_op_fault_list},
 	{"fault_clear", control_op_fault_clear}, {"fault_log", control_op_fault_log},
 };
@@ -373,7 +373,7 @@ bool control_dispatch(struct control_request *req)
 			return operations[i].fn(req);
 	control_fail(req,
 		     "no operation \"%.32s\"; expected ping, status, topo, nodes, link, "
-		     "counters, resources, wait, capture, fault_add, fault_list, fault_clear, "
+		     "counters, resources, wait, path, capture, fault_add, fault_list, fault_clear, "
 		     "fault_log or stop",
 		     op);
 	return true;

@@ -27,8 +27,8 @@ struct control_request {
 	struct json_object *out; /* an object: the answer's members go here */
 };
 
-/** control_dispatch() - do @req: the answer is in req->out. Return: false
- *  when the answer comes later (control_client_wait() was called) */
+/** control_dispatch() - do @req: the answer is in req->out. Return: false when it
+ *  comes later (control_client_wait() or control_client_later() was called) */
 bool control_dispatch(struct control_request *req);
 
 /* --- what operations ask of the socket's side --- */
@@ -39,6 +39,18 @@ mono_t control_started(const struct control *control);
 /** control_client_wait() - answer when every cabled port is Active, or
  *  after @timeout_ms (0: never) with an error */
 void control_client_wait(struct control_client *client, uint64_t timeout_ms);
+
+/** struct control_later - who gives an answer later: @drop is called when the
+ *  connection ends before that */
+struct control_later {
+	void (*drop)(struct control_later *later);
+};
+
+/** control_client_later() - the answer comes by control_client_answer() */
+void control_client_later(struct control_client *client, struct control_later *later);
+/** control_client_answer() - here it is; @out stays the caller's. Return: false
+ *  when the client was closed */
+bool control_client_answer(struct control_client *client, struct json_object *out);
 
 /** control_client_hold() - answer as usual, with the descriptors @fd (closed
  *  then), and call @hold->end when the connection ends */
@@ -75,6 +87,8 @@ const char *control_text(struct control_request *req, const char *key);
 int64_t control_number(struct control_request *req, const char *key, int64_t most);
 /** control_node() - index of "node"; -1 when absent, -2 (and an error) when wrong */
 int control_node(struct control_request *req);
+/** control_node_of() - the same of another member */
+int control_node_of(struct control_request *req, const char *key);
 /** control_port() - "node" and "port", both needed. Return: do they exist? */
 bool control_port(struct control_request *req, int *node, int *port);
 /** control_topology() - of the fabric that is asked about */
@@ -86,6 +100,8 @@ bool control_op_topo(struct control_request *req);
 bool control_op_nodes(struct control_request *req);
 /** control_state_name() - "Active" for WIRE_PORT_ACTIVE (control_topo.c) */
 const char *control_state_name(unsigned state);
+/** control_op_path() - control_path.c */
+bool control_op_path(struct control_request *req);
 /** control_op_capture() - the operation "capture" (control_capture.c) */
 bool control_op_capture(struct control_request *req);
 

@@ -174,6 +174,28 @@ int fab_fault_completion(struct fabric *fab, int node, uint32_t qpn, uint32_t wc
  *  or comes, with every table as made. 0; -ENOENT */
 int fab_node_power(struct fabric *fab, int node, bool on);
 
+#define FAB_TRACE_HOPS 65
+
+/** struct fab_hop - a link: out of one node's port, into another's */
+struct fab_hop {
+	int from_node, from_port, to_node, to_port;
+	uint8_t vl;
+};
+
+/** struct fab_trace - the way of unicast packets by the tables of this moment */
+struct fab_trace {
+	unsigned int num_hops;
+	struct fab_hop hop[FAB_TRACE_HOPS];
+	uint16_t mtu_bytes; /* of the narrowest link */
+	int node, port;	    /* where it ends */
+	const char *lost;   /* why it does not arrive; NULL: it does */
+};
+
+/** fab_trace() - from a CA's port to @dlid. Return: 0; -ENOENT no such port, or
+ *  not a unicast LID. Nothing is counted or sent. */
+int fab_trace(struct fabric *fab, int node, int port, uint16_t dlid, uint8_t sl, uint16_t pkey,
+	      struct fab_trace *trace);
+
 /**
  * struct fab_way - the way of a flow that needs nothing of the fabric but to
  * be counted: every port Active, nothing dropped, no tap, no watch, no port

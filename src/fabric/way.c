@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Ways of flows: programs may send past the fabric what it would only count.
+ * Ways of packets, for who wants to see one (fab_trace()), and of flows: programs may send past the fabric what it would only count.
  * A way is worked out as a packet's is, and remembers the links, so that
  * what went by unseen can be counted at every port.
  */
@@ -21,6 +21,50 @@ static bool has_port(const struct fabric *fab, int node, int port)
 	return node >= 0 && node < fab->num_nodes && port >= 0 &&
 	       port <= fab->node[node].ag->num_ports;
 }
+
+/* --- seen --- */
+
+static const char *const lost_because[] = {
+	[FAB_DROP_INACTIVE] = "the port to leave by is not Active",
+	[FAB_DROP_NOT_READY] = "the port to arrive at is Down or Init",
+	[FAB_DROP_MTU] = "the packet exceeds the MTU",
+	[FAB_DROP_PKEY_OUT] = "the port to leave by enforces another partition",
+	[FAB_DROP_PKEY_IN] = "the port to arrive at enforces another partition",
+	[FAB_DROP_NO_ROUTE] = "the forwarding table has no port for this LID",
+	[FAB_DROP_LOOPING] = "the forwarding table sends it back where it came from",
+	[FAB_DROP_VL] = "SLtoVL discards this SL",
+	[FAB_DROP_LIFETIME] = "the forwarding tables send it in a circle",
+	[FAB_DROP_DLID] = "this LID is not the adapter's",
+};
+
+int fab_trace(struct fabric *fab, int node, int port, uint16_t dlid, uint8_t sl, uint16_t pkey,
+	      struct fab_trace *trace)
+{
+	struct fab_packet pkt = {.lrh = {.dlid = dlid, .sl = sl}, .pkey = pkey};
+	struct fab_path path;
+
+	if (!has_port(fab, node, port) || !dlid || dlid >= WIRE_LID_MULTICAST)
+		return -ENOENT;
+	fab_route_walk(&fab->node[node].port[port], &pkt, &path);
+	*trace = (struct fab_trace){
+		.mtu_bytes = path.min_mtu_bytes,
+		.node = path.end->node,
+		.port = path.end->num,
+		.lost = lost_because[path.verdict],
+	};
+	for (int i = 0; i < path.num_steps; i++) {
+		const struct fab_step *step = &path.step[i];
+
+		if (fab_is_inside(step))
+			continue;
+		trace->hop[trace->num_hops++] = (struct fab_hop){
+			step->from_port->node, step->from_port->num, step->to_port->node,
+			step->to_port->num, step->vl};
+	}
+	return 0;
+}
+
+/* --- of flows --- */
 
 /* packets that rules held up are still on their way there, and come first */
 static bool has_stragglers(const struct fab_step *step)

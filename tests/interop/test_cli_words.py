@@ -10,8 +10,8 @@ import pytest
 from interop.commands import softib, softibd_of
 from interop.fabric import BUILD, OUTSIDE, SOFTIB, TIMEOUT
 
-COMMANDS = ["run", "up", "down", "list", "exec", "pair", "mpirun", "status", "topo", "wait", "link", "counters",
-            "resource"]
+COMMANDS = ["run", "up", "down", "list", "exec", "pair", "mpirun", "status", "topo", "path",
+            "wait", "link", "counters", "resource"]
 
 
 # --- help and errors ---

@@ -26,6 +26,7 @@ static const struct command commands[] = {
 	{"mpirun", "run an MPI program, its ranks on the nodes", cmd_mpirun},
 	{"status", "show how a fabric is", cmd_status},
 	{"topo", "show or draw a topology", cmd_topo},
+	{"path", "show the path between two nodes", cmd_path},
 	{"wait", "wait until every cabled port is Active", cmd_wait},
 	{"link", "plug or pull a cable", cmd_link},
 	{"counters", "show the counters of ports", cmd_counters},

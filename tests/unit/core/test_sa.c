@@ -127,6 +127,10 @@ static void a_refusal_is_told(void **state)
 	assert_int_equal(o.calls, 1);
 	assert_int_equal(o.status, -EINVAL);
 	assert_int_equal(o.num, 0);
+	sa->status = IB_MGMT_MAD_STATUS_UNSUPPORTED_METHOD_ATTRIB;
+	ask(12, 1, 1000, &o, NULL);
+	run_ms(100);
+	assert_int_equal(o.status, -EOPNOTSUPP);
 }
 
 static void silence_is_a_time_out(void **state)
