@@ -62,6 +62,26 @@ static void grh_alone(const uint8_t *data)
 		abort();
 }
 
+/* the extended headers alone, as a record of a lane has them: of the opcode that the first
+ * byte is, and encoded again to as many bytes that decode to the same */
+static void ext_alone(const uint8_t *data, size_t size)
+{
+	const struct wire_opcode_info *op = &wire_opcodes[data[0]];
+	uint8_t buf[WIRE_HEADERS_MAX], second[WIRE_HEADERS_MAX];
+	struct wire_packet p, again;
+
+	if (size < op->ext_bytes)
+		return;
+	memset(&p, 0, sizeof(p));
+	memset(&again, 0, sizeof(again));
+	if (wire_ext_decode(data, op->flags, &p) != op->ext_bytes ||
+	    wire_ext_encode(&p, op->flags, buf) != op->ext_bytes ||
+	    wire_ext_decode(buf, op->flags, &again) != op->ext_bytes ||
+	    wire_ext_encode(&again, op->flags, second) != op->ext_bytes ||
+	    memcmp(buf, second, op->ext_bytes))
+		abort();
+}
+
 static void as_packet(const uint8_t *data, size_t size)
 {
 	struct wire_packet p;
@@ -73,6 +93,8 @@ static void as_packet(const uint8_t *data, size_t size)
 		lrh_alone(data, size, &p);
 	if (size >= WIRE_GRH_BYTES)
 		grh_alone(data);
+	if (size)
+		ext_alone(data, size);
 	/* the encoder pads to the next word; a packet may carry more, never less */
 	if (n > 0 && p.bth.pad_bytes == (-p.payload_bytes & 3))
 		encode_and_decode(&p, data, size, n);
