@@ -39,9 +39,11 @@ check-kill: all
 	@tests/stress/run deaths --build $(BUILD) --count $(COUNT)
 	@tests/interop/kill_loop --build $(BUILD) --count 20
 
-# Scenarios from seeds, see docs/SIMULATION.md; KIND=... for one kind
+# Scenarios from seeds, see docs/SIMULATION.md; KIND=... for one kind; BOTH=1: with the
+# engine's fast paths and without, which must be the same
 check-sim: all
-	@$(BUILD)/tests/sim/softib-sim --seeds $(SEEDS) --first $(FIRST) $(if $(KIND),--kind $(KIND))
+	@$(BUILD)/tests/sim/softib-sim --seeds $(SEEDS) --first $(FIRST) $(if $(KIND),--kind $(KIND)) \
+		$(if $(BOTH),--both)
 
 # One of them again: make replay SEED=17 [KIND=..] [FAULTS=0,3|none] [OPS=..] [VERBOSE=1]
 replay: all

@@ -4,7 +4,8 @@
 `make check-modes`.
 
 The environment of a program forces them: every packet through softibd; lanes
-but no windows; all shortcuts, which is what runs when nobody says anything.
+but no windows; both, but none of the engine's fast paths; all shortcuts, which
+is what runs when nobody says anything.
 Each has the same semantics, so the same tests pass.
 """
 import argparse
@@ -18,7 +19,8 @@ TOP = Path(__file__).resolve().parents[1]
 MODES = {
     "softibd": {"SOFTIB_LANES": "0", "SOFTIB_WINDOWS": "0"},
     "lanes": {"SOFTIB_LANES": "1", "SOFTIB_WINDOWS": "0"},
-    "all": {"SOFTIB_LANES": "1", "SOFTIB_WINDOWS": "1"},
+    "general": {"SOFTIB_LANES": "1", "SOFTIB_WINDOWS": "1", "SOFTIB_FAST": "0"},
+    "all": {"SOFTIB_LANES": "1", "SOFTIB_WINDOWS": "1", "SOFTIB_FAST": "1"},
 }
 INTEROP = ["perftest", "pingpong", "lanes", "kill"]
 SHORT = ["pingpong"]  # of CI, where "all" has run everything before

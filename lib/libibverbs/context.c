@@ -109,6 +109,13 @@ context_barrier_fn *context_barrier(void)
 	return has ? barrier : NULL;
 }
 
+static bool wants_general_only(void)
+{
+	const char *wish = getenv("SOFTIB_FAST");
+
+	return wish && !strcmp(wish, "0");
+}
+
 static int start_engine(struct soft_context *ctx)
 {
 	struct eng_config config = {
@@ -123,6 +130,7 @@ static int start_engine(struct soft_context *ctx)
 		.kick = progress_wanted,
 		.unlocked = later_run,
 		.barrier = context_barrier(),
+		.general_only = wants_general_only(),
 		.ctx = ctx,
 	};
 	int rc = eng_create(&config, &ctx->engine);

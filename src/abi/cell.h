@@ -38,6 +38,7 @@
 #include "base/copy.h"
 
 #define ABI_CELL_BYTES 40u
+#define ABI_RECORD_QKEY_BYTES 4u /* what a record has of a DETH */
 
 enum abi_record_flags {
 	ABI_RECORD_ACK_REQ = 1 << 0,

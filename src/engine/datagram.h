@@ -43,21 +43,21 @@ static inline void eng_datagram_put(struct eng_qp *qp, const struct ibv_send_wr 
 	struct abi_cell *cell = abi_lane_cell(tx->memory, tx->tail);
 	uint32_t qkey = tp_small_qkey(qp->tp, wr->wr.ud.remote_qkey);
 	bool solicited = wr->send_flags & IBV_SEND_SOLICITED;
-	uint8_t *to = cell->data + ENG_QKEY_BYTES;
+	uint8_t *to = cell->data + ABI_RECORD_QKEY_BYTES;
 	uint64_t word[3] = {
 		qp->small_word[0] | tp_small_datagram(qp->tp).v,
 		qp->small_word[1] | abi_record_flags(solicited * ABI_RECORD_SOLICITED),
 		qp->small_word[2] | len | abi_record_pkey(qp->path.pkey),
 	};
 
-	if (eng_datagram_streams(qp) && len + ENG_QKEY_BYTES <= ABI_STREAM_BYTES && tx->no_fence) {
-		uint32_t first = MIN(len, ABI_STREAM_FIRST - ENG_QKEY_BYTES);
+	if (eng_datagram_streams(qp) && len + ABI_RECORD_QKEY_BYTES <= ABI_STREAM_BYTES && tx->no_fence) {
+		uint32_t first = MIN(len, ABI_STREAM_FIRST - ABI_RECORD_QKEY_BYTES);
 
 		eng_stream(qp->engine, tx, cell, word, qkey | load_few(payload, first) << 32,
 			   (const uint8_t *)payload + first, len - first, true);
 	} else {
-		memcpy(cell->data, &qkey, ENG_QKEY_BYTES);
-		if (len > ABI_CELL_BYTES - ENG_QKEY_BYTES) {
+		memcpy(cell->data, &qkey, ABI_RECORD_QKEY_BYTES);
+		if (len > ABI_CELL_BYTES - ABI_RECORD_QKEY_BYTES) {
 			word[1] |= abi_record_flags(ABI_RECORD_BULK);
 			to = abi_lane_put_bulk(tx, cell, len);
 		}
@@ -79,7 +79,7 @@ static inline bool eng_datagram_post(struct engine *e, struct eng_qp *qp,
 
 	if (wr->num_sge != 1 || flags & ~may ||
 	    !eng_datagram_holds(e, qp, wr, av) || sge->length - 1 >= qp->small_bytes[is_inline] ||
-	    !eng_small_has_room(&qp->flow->lane->tx, sge->length + ENG_QKEY_BYTES) ||
+	    !eng_small_has_room(&qp->flow->lane->tx, sge->length + ABI_RECORD_QKEY_BYTES) ||
 	    !tp_small_may_post(qp->tp) || eng_cq_is_full(qp->send_cq) || eng_spoils(e))
 		return false;
 	payload = (const void *)(uintptr_t)sge->addr;
@@ -102,7 +102,7 @@ static inline bool eng_datagram_post(struct engine *e, struct eng_qp *qp,
 static inline bool eng_datagram_receive(struct engine *e, const struct eng_lane_in *lane,
 					const struct abi_cell *cell, const uint64_t word[3])
 {
-	const uint8_t *payload = eng_small_payload(lane->rx.memory, cell, word, ENG_QKEY_BYTES);
+	const uint8_t *payload = eng_small_payload(lane->rx.memory, cell, word, ABI_RECORD_QKEY_BYTES);
 	const struct eng_small_header *known = lane->known;
 	struct eng_qp *qp = known->qp;
 	uint32_t len = abi_record_bytes(word), qkey;
@@ -112,7 +112,7 @@ static inline bool eng_datagram_receive(struct engine *e, const struct eng_lane_
 	struct ibv_wc *wc;
 	uint8_t *to;
 
-	memcpy(&qkey, cell->data, ENG_QKEY_BYTES);
+	memcpy(&qkey, cell->data, ABI_RECORD_QKEY_BYTES);
 	if (unlikely(!payload || len - known->least_bytes >= known->span_bytes ||
 		     !tp_small_hears(qp->tp, qkey) || !eng_small_room(e, known, &wc)))
 		return false;

@@ -152,6 +152,9 @@ struct eng_config {
 	/** barrier() - a memory barrier on every thread of this process. NULL: there
 	 *  is none, and the engine's lock has no favourite (lock.h) */
 	void (*barrier)(void *ctx);
+	/** no request and no record takes a fast path (docs/ARCHITECTURE.md, Fast paths):
+	 *  what goes out and comes in, and what completes, is the same */
+	bool general_only;
 	/** kick() - a timer or a packet that found its way full wants
 	 *  eng_tick() at @by, earlier than was known. May be NULL */
 	void (*kick)(void *ctx, mono_t by);

@@ -187,6 +187,7 @@ noinline static void receive(struct engine *e, struct eng_lane_in *lane, struct 
 		if (!known && record.flags & ABI_RECORD_ACK)
 			tp_qp_acked(qp->tp, psn(record.ack_psn), e->now);
 		to_transport(e, lane, qp, &pkt);
+		qp->heard = e->turn;
 		eng_qp_touch(qp);
 	}
 	consumed(lane, 1, record.length_bytes);

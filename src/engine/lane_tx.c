@@ -65,7 +65,7 @@ static void note_headers(struct eng_qp *qp, const struct tp_av *av)
 		.src_qpn = qp->init.qpn,
 	};
 	abi_record_pack(&small, qp->small_word);
-	qp->small_bytes[0] = MIN(most, qp->flow->mtu_bytes);
+	qp->small_bytes[0] = qp->engine->cfg.general_only ? 0 : MIN(most, qp->flow->mtu_bytes);
 	qp->small_bytes[1] = MIN(qp->init.max_inline, qp->small_bytes[0]);
 	for (unsigned i = 0; i < ARRAY_SIZE(qp->word_bytes); i++)
 		qp->word_bytes[i] = ud ? 0 : MIN(qp->small_bytes[i], sizeof(uint64_t));
@@ -332,7 +332,7 @@ bool eng_lane_send(struct engine *e, struct eng_qp *qp, unsigned budget, bool *f
 	while (budget-- && tp_wants_transmit(qp->tp)) {
 		uint32_t bytes;
 
-		if (likely(send_ack(e, qp) || send_small(e, qp))) {
+		if (likely(!e->cfg.general_only && (send_ack(e, qp) || send_small(e, qp)))) {
 			sent = true;
 			continue;
 		}

@@ -416,12 +416,11 @@ static inline void eng_qp_owes(struct engine *e, struct eng_qp *qp)
 }
 
 /* lane_tx.c, lane_rx.c */
-#define ENG_QKEY_BYTES 4u
 /** eng_ext_encode() - the extended headers of a record: of a DETH the Q_Key alone, in host
  *  order, for the record has the source QP; all others as on the wire. Return: their bytes */
 static inline size_t eng_ext_encode(const struct wire_packet *pkt, uint32_t flags, uint8_t *to)
 {
-	size_t at = flags & WIRE_HAS_DETH ? ENG_QKEY_BYTES : 0;
+	size_t at = flags & WIRE_HAS_DETH ? ABI_RECORD_QKEY_BYTES : 0;
 
 	memcpy(to, &pkt->deth.qkey, at);
 	return at + wire_ext_encode(pkt, flags & ~(uint32_t)WIRE_HAS_DETH, to + at);
@@ -429,7 +428,7 @@ static inline size_t eng_ext_encode(const struct wire_packet *pkt, uint32_t flag
 /** eng_ext_decode() - the same back. A cell is longer than those of any opcode */
 static inline size_t eng_ext_decode(const uint8_t *from, uint32_t flags, struct wire_packet *pkt)
 {
-	size_t at = flags & WIRE_HAS_DETH ? ENG_QKEY_BYTES : 0;
+	size_t at = flags & WIRE_HAS_DETH ? ABI_RECORD_QKEY_BYTES : 0;
 
 	memcpy(&pkt->deth.qkey, from, at);
 	return at + wire_ext_decode(from + at, flags & ~(uint32_t)WIRE_HAS_DETH, pkt);

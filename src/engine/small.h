@@ -255,7 +255,7 @@ static inline void eng_small_note(struct eng_lane_in *lane, struct eng_qp *qp,
 	uint32_t full = r->packets * tp_mtu(qp->tp);
 	struct tp_wc wc;
 
-	if ((!only && !middle) || !r->packets || (ud && r->packets > 1) ||
+	if (qp->engine->cfg.general_only || (!only && !middle) || !r->packets || (ud && r->packets > 1) ||
 	    (r->flags & (ABI_RECORD_ACK_REQ | ABI_RECORD_GRH)) != flags ||
 	    r->pkey != qp->tp->attr.pkey || r->pkey <= 0x8000)
 		return;

@@ -44,7 +44,7 @@ const struct slot eng_no_slot;
  * epoch as well (abi/devpage.h). The straight way has no fence. */
 static void note_straight(const struct engine *e, struct slot *s)
 {
-	bool bent = eng_spoils(e) || e->windows->cfg.fenced;
+	bool bent = eng_spoils(e) || e->windows->cfg.fenced || e->cfg.general_only;
 	uint32_t most = bent ? 0 : (uint32_t)MIN(s->g.length_bytes, SLICE_BYTES);
 
 	s->straight_bytes[SLOT_WRITES] = s->g.access & IBV_ACCESS_REMOTE_WRITE ? most : 0;

@@ -13,7 +13,7 @@
 struct arguments {
 	struct sim_options run;
 	uint64_t seeds;
-	bool one, no_shrink;
+	bool one, no_shrink, both;
 };
 
 static const struct argp_option option_list[] = {
@@ -26,6 +26,9 @@ static const struct argp_option option_list[] = {
 	 0},
 	{"break", 'b', "ORACLE", 0,
 	 "break this rule on purpose, to see that it is watched", 0},
+	{"general", 'g', NULL, 0, "the programs' engines take their general paths only", 0},
+	{"both", 'B', NULL, 0,
+	 "each seed with the fast paths and without: packets and completions must be the same", 0},
 	{"no-shrink", 'N', NULL, 0, "report failures as they are", 0},
 	{"verbose", 'v', NULL, 0, "print the plan and what happens", 0},
 	{0},
@@ -125,6 +128,12 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	case 'b':
 		a->run.sabotage = find_name(state, oracle_names, ORACLE_NUM, arg);
 		return 0;
+	case 'g':
+		a->run.general_only = true;
+		return 0;
+	case 'B':
+		a->both = true;
+		return 0;
 	case 'N':
 		a->no_shrink = true;
 		return 0;
@@ -192,6 +201,34 @@ static int replay(const struct arguments *a)
 	return EXIT_FAILURE;
 }
 
+/* The engine's fast paths are the general one specialised: what goes by wires and lanes, and
+ * what completes, is the same without them, and at the same time. @r: with them */
+static void compare(const struct sim_options *options, struct sim_result *r)
+{
+	struct sim_options o = *options;
+	struct sim_result general;
+
+	if (r->failed)
+		return;
+	o.general_only = true;
+	o.verbose = false;
+	run_child(&o, &general);
+	if (general.failed) {
+		*r = general;
+		return;
+	}
+	if (general.digest == r->digest)
+		return;
+	r->failed = true;
+	r->oracle = -1;
+	snprintf(r->text, sizeof(r->text),
+		 "without the fast paths the digest is %016" PRIx64 " (%" PRIu64 " events, %" PRIu64
+		 " packets, %" PRIu64 " completions), with them %016" PRIx64 " (%" PRIu64
+		 ", %" PRIu64 ", %" PRIu64 ")",
+		 general.digest, general.events, general.packets, general.completions, r->digest,
+		 r->events, r->packets, r->completions);
+}
+
 struct totals {
 	uint64_t runs, failures, events, packets, completions;
 };
@@ -227,13 +264,15 @@ static int run_seeds(struct arguments *a)
 	clock_gettime(CLOCK_MONOTONIC, &began);
 	for (; t.runs < a->seeds; a->run.seed++) {
 		run_child(&a->run, &r);
+		if (a->both)
+			compare(&a->run, &r);
 		t.runs++;
 		t.events += r.events;
 		t.packets += r.packets;
 		t.completions += r.completions;
 		if (r.failed) {
 			t.failures++;
-			report(a->run, r, a->no_shrink);
+			report(a->run, r, a->no_shrink || a->both);
 		}
 		if (t.runs % step == 0 && t.runs < a->seeds)
 			print_totals(&t, &began, "\n");

@@ -359,6 +359,7 @@ static int make_engine(struct program *p)
 		.cq_event = on_cq_event,
 		.async_event = on_async_event,
 		.barrier = no_barrier,
+		.general_only = p->sim->options->general_only,
 		.ctx = p,
 	};
 	int ret = eng_create(&config, &p->soft.engine);

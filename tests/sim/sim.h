@@ -126,6 +126,7 @@ struct sim_options {
 	uint32_t max_ops;	 /* traffic: the first so many of each end */
 	int sabotage;		 /* enum oracle, or -1 */
 	int kind;		 /* enum plan_kind, or -1: by the seed */
+	bool general_only;	 /* the programs' engines take no fast path */
 	bool verbose;
 };
 

@@ -40,6 +40,22 @@ static void a_seed_is_one_run(void **state)
 	}
 }
 
+/* without the engine's fast paths all packets, records and completions are the same */
+static void the_fast_paths_change_nothing(void **state)
+{
+	struct sim_result fast, general;
+
+	for (int kind = 0; kind < KIND_NUM; kind++) {
+		struct sim_options o = options(11, (enum plan_kind)kind);
+
+		passes(&o, &fast);
+		o.general_only = true;
+		passes(&o, &general);
+		assert_int_equal(fast.digest, general.digest);
+		assert_int_equal(fast.events, general.events);
+	}
+}
+
 static void a_run_has_traffic_and_faults_have_effects(void **state)
 {
 	uint64_t completions = 0, errors = 0, reconnects = 0, lost = 0, lanes = 0,
@@ -150,8 +166,9 @@ static void fixed_bugs_stay_fixed(void **state)
 int main(void)
 {
 	static int number[ORACLE_NUM];
-	struct CMUnitTest tests[5 + ORACLE_NUM] = {
+	struct CMUnitTest tests[6 + ORACLE_NUM] = {
 		cmocka_unit_test(a_seed_is_one_run),
+		cmocka_unit_test(the_fast_paths_change_nothing),
 		cmocka_unit_test(a_run_has_traffic_and_faults_have_effects),
 		cmocka_unit_test(leaving_faults_out_changes_nothing_else),
 		cmocka_unit_test(the_shrinker_drops_what_does_not_matter),
@@ -163,7 +180,7 @@ int main(void)
 		number[i] = i;
 		snprintf(names[i], sizeof(names[i]), "oracle_%s_can_fail",
 			 oracle_names[i]);
-		tests[5 + i] = (struct CMUnitTest){.name = names[i],
+		tests[6 + i] = (struct CMUnitTest){.name = names[i],
 						   .test_func = an_oracle_can_fail,
 						   .initial_state = &number[i]};
 	}

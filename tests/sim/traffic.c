@@ -193,6 +193,28 @@ const struct eng_link_ops *traffic_link_ops(void)
 
 /* --- lanes: what was written into them since the last look --- */
 
+/* the record's contents belong to the run's digest: its headers, and its payload in the
+ * cell or in bulk */
+static void note_record(struct program *p, const struct abi_lane *memory,
+			const struct abi_cell *cell, const uint64_t word[3])
+{
+	struct abi_record record;
+	uint32_t ext, bulk;
+
+	abi_record_unpack(word, &record);
+	ext = wire_opcodes[record.opcode].ext_bytes;
+	if (wire_opcodes[record.opcode].flags & WIRE_HAS_DETH)
+		ext -= WIRE_DETH_BYTES - ABI_RECORD_QKEY_BYTES;
+	sim_note_bytes(p->sim, word, 3 * sizeof(word[0]));
+	if (!(record.flags & ABI_RECORD_BULK)) {
+		sim_note_bytes(p->sim, cell->data, ext + record.length_bytes);
+		return;
+	}
+	memcpy(&bulk, cell->data + ABI_CELL_BULK, sizeof(bulk));
+	sim_note_bytes(p->sim, cell->data, ext);
+	sim_note_bytes(p->sim, memory->bulk + bulk, record.length_bytes);
+}
+
 /* the record at @position, as its receiver sees it */
 static void watch_record(struct program *p, struct abi_lane *memory, uint32_t position)
 {
@@ -211,7 +233,7 @@ static void watch_record(struct program *p, struct abi_lane *memory, uint32_t po
 	abi_record_unpack(word, &record);
 	p->sim->result->packets += record.packets;
 	p->sim->result->by_lane += record.packets;
-	sim_note_bytes(p->sim, word, sizeof(word));
+	note_record(p, memory, cell, word);
 	e = conns_end_of(p, record.src_qpn);
 	if (e && peer_of(e)->program->node != p->node)
 		p->sim->laned += record.packets;

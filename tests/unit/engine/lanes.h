@@ -69,6 +69,14 @@ static inline struct joined *join_favoured(void)
 	return join_favoured_as(IBV_QPT_RC);
 }
 
+/* of a test that looks at how a fast path does something, not at what it does */
+static inline void needs_fast_paths(struct joined *j)
+{
+	j->w->a.engine->cfg.general_only = j->w->b.engine->cfg.general_only = false;
+	eng_flow_drop(j->w->a.qp);
+	eng_flow_drop(j->w->b.qp);
+}
+
 static inline void part(struct joined *j)
 {
 	void *state = j->w;

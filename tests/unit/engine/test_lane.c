@@ -85,6 +85,7 @@ static void inline_pieces_are_one_message(void **state)
 	struct joined *j = join_warm();
 	uint8_t sent[64];
 
+	needs_fast_paths(j);
 	for (uint32_t bytes = 0; bytes <= 64; bytes++)
 		for (uint32_t cut = 0; cut <= bytes; cut++) {
 			recv_into(&j->w->b, 77, 0, 64);
@@ -215,6 +216,7 @@ static void what_follows_many_is_streamed(void **state)
 	struct joined *j = join();
 	uint32_t n = 14; /* receives of a world, and requests */
 
+	needs_fast_paths(j);
 	j->out[0].tx.no_fence = true;
 	fill(&j->w->a, 256);
 	for (uint32_t i = 0; i < n; i++)
@@ -283,6 +285,7 @@ static void datagrams_in_a_row_are_streamed(void **state)
 {
 	struct joined *j = join_as(IBV_QPT_UD);
 
+	needs_fast_paths(j);
 	j->out[0].tx.no_fence = true;
 	fill(&j->w->a, 256);
 	for (uint32_t i = 0; i < 14; i++) {

@@ -146,6 +146,8 @@ static inline void make_side(struct side *s, struct side *peer, uint16_t lid)
 		.lid = lid, .state = IBV_PORT_ACTIVE, .max_mtu_enc = IBV_MTU_4096};
 	s->page->port[0].pkey[0] = PKEY;
 	config.devpage = s->page;
+	/* the same tests without the engine's fast paths: meson.build */
+	config.general_only = getenv("GENERAL_ONLY") != NULL;
 	assert_int_equal(eng_create(&config, &s->engine), 0);
 	assert_int_equal(eng_cq_create(s->engine, 64, s, &s->cq), 0);
 	assert_int_equal(eng_mr_add(s->engine, &mr), 0);

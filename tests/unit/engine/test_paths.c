@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The fast paths do what the general path does: two programs draw what they post and poll
+ * from a seed, once with the fast paths and once without (eng_config.general_only). Every
+ * record of their lanes, every completion and all memory must be the same, step by step.
+ */
+#include "lanes.h"
+
+#define STEPS 1500
+#define SEEDS 12
+#define TRACE 20000
+
+/** struct event - something that can be seen from outside an engine */
+struct event {
+	unsigned step;
+	/* 'r': a record that left; 'c': a completion; 'p': what a post returned; 't': the
+	 * QPs' timers; 'm': all memory */
+	char side, what;
+	uint64_t a, b, c, hash;
+};
+
+static struct event trace[2][TRACE];
+static unsigned traced[2];
+
+/** struct play - one of the two runs */
+struct play {
+	struct joined *j;
+	struct event *trace;
+	unsigned *n, step;
+	uint64_t random;
+	uint32_t seen[2]; /* records of each lane */
+	struct tp_av av[2];
+	uint64_t next_id;
+};
+
+static uint32_t below(struct play *p, uint32_t n)
+{
+	p->random ^= p->random << 13;
+	p->random ^= p->random >> 7;
+	p->random ^= p->random << 17;
+	return (uint32_t)((p->random >> 32) * n >> 32);
+}
+
+static uint64_t hash_of(const void *bytes, size_t len)
+{
+	const uint8_t *at = bytes;
+	uint64_t hash = 0xcbf29ce484222325ull;
+
+	for (size_t i = 0; i < len; i++)
+		hash = (hash ^ at[i]) * 0x100000001b3ull;
+	return hash;
+}
+
+static void note(struct play *p, struct event e)
+{
+	assert_in_range(*p->n, 0, TRACE - 1);
+	e.step = p->step;
+	p->trace[(*p->n)++] = e;
+}
+
+/* the records that side @i wrote since the last look */
+static void watch(struct play *p, unsigned i)
+{
+	const struct side *peer = i ? &p->j->w->a : &p->j->w->b;
+	const struct abi_lane_tx *tx = &p->j->out[i].tx;
+
+	for (; p->seen[i] != tx->tail; p->seen[i]++) {
+		struct abi_lane_rx look = {.memory = tx->memory, .head = p->seen[i]};
+		uint64_t word[3] = {0};
+		const struct abi_cell *cell = abi_lane_next(&look, word);
+		struct wire_packet pkt;
+		struct abi_record r;
+		const uint8_t *at;
+		uint32_t bulk;
+		size_t ext;
+
+		assert_non_null(cell);
+		memset(&pkt, 0, sizeof(pkt));
+		abi_record_unpack(word, &r);
+		ext = eng_ext_decode(cell->data, wire_opcodes[r.opcode].flags, &pkt);
+		/* the two runs' memory lies at different addresses */
+		if (pkt.reth.va)
+			pkt.reth.va -= (uintptr_t)peer->memory;
+		if (pkt.atomic.va)
+			pkt.atomic.va -= (uintptr_t)peer->memory;
+		memcpy(&bulk, cell->data + ABI_CELL_BULK, sizeof(bulk));
+		at = r.flags & ABI_RECORD_BULK ? tx->memory->bulk + bulk
+					       : cell->data + ext;
+		note(p, (struct event){.side = "AB"[i],
+				       .what = 'r',
+				       .a = word[0],
+				       .b = word[1],
+				       .c = word[2],
+				       .hash = hash_of(at, r.length_bytes) ^
+					       hash_of(&pkt, sizeof(pkt))});
+	}
+}
+
+static void watch_poll(struct play *p, struct side *s, int n)
+{
+	struct ibv_wc wc[8];
+	int got = eng_cq_poll(s->cq, n, wc);
+
+	for (int i = 0; i < got; i++)
+		note(p, (struct event){.side = s == &p->j->w->a ? 'A' : 'B',
+				       .what = 'c',
+				       .a = wc[i].wr_id,
+				       .b = (uint64_t)wc[i].status << 32 | wc[i].opcode,
+				       .c = wc[i].byte_len,
+				       .hash = hash_of(&wc[i], sizeof(wc[i]))});
+}
+
+static const uint32_t sizes[] = {1,  3,	 4,   7,   8,	8,    8,    8,	 9,
+				 12, 15, 23,  24,  36,	37,   38,   39,	 40,
+				 41, 64, 100, 500, 600, 1000, 1023, 1024};
+/* of a message, of RC */
+static const uint32_t long_sizes[] = {0, 1025, 2048, 3000, 9000};
+
+static void step_receive(struct play *p, struct side *s)
+{
+	uint32_t len = below(p, 400) ? 9100 : 16,
+		 split = below(p, 4) ? 0 : 40 + below(p, 30);
+	uint64_t at = (uintptr_t)s->memory + 128 * 1024 + below(p, 100) * 1000;
+	struct ibv_sge sge[2] = {{at, split ? split : len, 0x101},
+				 {at + split, len, 0x101}};
+	struct ibv_recv_wr wr = {
+		.wr_id = p->next_id++, .sg_list = sge, .num_sge = split ? 2 : 1};
+	struct ibv_recv_wr *bad;
+
+	note(p,
+	     (struct event){.what = 'p', .a = (uint64_t)eng_post_recv(s->qp, &wr, &bad)});
+}
+
+static void fill_request(struct play *p, struct side *s, struct ibv_send_wr *wr)
+{
+	struct side *peer = s == &p->j->w->a ? &p->j->w->b : &p->j->w->a;
+	bool ud = s->qp->init.type == IBV_QPT_UD;
+	uint32_t kind = ud ? below(p, 10) : below(p, 14);
+
+	wr->opcode = kind == 9 ? IBV_WR_SEND_WITH_IMM : IBV_WR_SEND;
+	wr->imm_data = htobe32(below(p, 1000));
+	if (ud) {
+		wr->wr.ud.ah = (struct ibv_ah *)(void *)&p->av[s == &p->j->w->b];
+		wr->wr.ud.remote_qpn = s->qp->init.qpn == 0x11 ? 0x22 : 0x11;
+		wr->wr.ud.remote_qkey = below(p, 30)  ? 0x1234
+					: below(p, 2) ? 0x80000001
+						      : 0x77;
+		return;
+	}
+	if (kind < 10)
+		return;
+	wr->opcode = kind == 10	  ? IBV_WR_RDMA_WRITE
+		     : kind == 11 ? IBV_WR_RDMA_WRITE_WITH_IMM
+		     : kind == 12 ? IBV_WR_RDMA_READ
+				  : IBV_WR_ATOMIC_FETCH_AND_ADD;
+	wr->wr.rdma.remote_addr = (uintptr_t)peer->memory + 120 * 1024;
+	wr->wr.rdma.rkey = 0x101;
+	if (kind == 13) {
+		wr->wr.atomic.remote_addr = (uintptr_t)peer->memory + 120 * 1024;
+		wr->wr.atomic.rkey = 0x101;
+		wr->wr.atomic.compare_add = below(p, 9);
+	}
+}
+
+static void step_send(struct play *p, struct side *s)
+{
+	bool rc = s->qp->init.type == IBV_QPT_RC;
+	uint32_t len = rc && !below(p, 20) ? long_sizes[below(p, ARRAY_SIZE(long_sizes))]
+					   : sizes[below(p, ARRAY_SIZE(sizes))];
+	struct ibv_sge sge[2] = {{(uintptr_t)s->memory + below(p, 5000), len, 0x101}};
+	struct ibv_send_wr wr = {.wr_id = p->next_id++, .sg_list = sge, .num_sge = 1},
+			   *bad;
+
+	fill_request(p, s, &wr);
+	if (wr.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
+		sge[0].length = 8;
+	if (wr.opcode <= IBV_WR_SEND_WITH_IMM && !below(p, 6) && len > 1 && len < 1000) {
+		sge[0].length = 1 + below(p, len - 1);
+		sge[1] = sge[0];
+		sge[1].length = len - sge[0].length;
+		wr.num_sge = 2;
+	}
+	wr.send_flags = (below(p, 3) ? IBV_SEND_SIGNALED : 0) |
+			(below(p, 5) ? 0 : IBV_SEND_SOLICITED) |
+			(below(p, 20) ? 0 : IBV_SEND_FENCE);
+	if (len <= 64 && wr.opcode != IBV_WR_RDMA_READ &&
+	    wr.opcode < IBV_WR_ATOMIC_CMP_AND_SWP && below(p, 2))
+		wr.send_flags |= IBV_SEND_INLINE;
+	note(p, (struct event){.what = 'p',
+			       .a = (uint64_t)eng_post_send(s->qp, &wr, &bad, av_of)});
+	/* the buffer of an inline request is the program's again */
+	if (wr.send_flags & IBV_SEND_INLINE)
+		memset((void *)(uintptr_t)sge[0].addr, (int)below(p, 256), 8);
+}
+
+static void step(struct play *p)
+{
+	struct side *s = below(p, 2) ? &p->j->w->a : &p->j->w->b;
+	uint32_t what = below(p, 100), n = 1 + below(p, 8);
+
+	if (what < 25)
+		while (n--)
+			step_receive(p, s);
+	else if (what < 60)
+		for (n = below(p, 3) ? 1 : n; n--;)
+			step_send(p, s);
+	else if (what < 90)
+		watch_poll(p, s, (int)n);
+	else if (what < 94)
+		clock_now.ns += 1000 * below(p, 40000);
+	else if (what < 97)
+		eng_tick(s->engine);
+	else
+		eng_progress(s->engine);
+	watch(p, 0);
+	watch(p, 1);
+	note(p, (struct event){.what = 't',
+			       .a = (uint64_t)tp_qp_expiry(p->j->w->a.qp->tp).ns,
+			       .b = (uint64_t)tp_qp_expiry(p->j->w->b.qp->tp).ns});
+}
+
+static void play(enum ibv_qp_type type, uint64_t seed, bool general)
+{
+	struct play p = {.trace = trace[general],
+			 .n = &traced[general],
+			 .random = seed * 0x9e3779b97f4a7c15ull + 1,
+			 .av = {{.dlid = 2, .port_num = 1}, {.dlid = 1, .port_num = 1}}};
+	struct side *s[2];
+
+	*p.n = 0;
+	p.j = seed % 3 ? join_favoured_as(type) : join_as(type);
+	s[0] = &p.j->w->a;
+	s[1] = &p.j->w->b;
+	for (unsigned i = 0; i < 2; i++) {
+		s[i]->engine->cfg.general_only = general;
+		fill(s[i], 64 * 1024);
+		eng_flow_drop(s[i]->qp); /* it notes anew what it may do */
+	}
+	for (p.step = 0; p.step < STEPS; p.step++)
+		step(&p);
+	for (unsigned i = 0; i < 2; i++)
+		note(&p, (struct event){.side = "AB"[i],
+					.what = 'm',
+					.hash = hash_of(s[i]->memory, MEMORY)});
+	part(p.j);
+}
+
+/* Return: how many completions there were */
+static unsigned compare(uint64_t seed)
+{
+	unsigned completions = 0;
+
+	for (unsigned i = 0; i < traced[0] || i < traced[1]; i++) {
+		const struct event *f = &trace[0][i], *g = &trace[1][i];
+
+		if (i < traced[0] && i < traced[1] && f->side == g->side &&
+		    f->what == g->what && f->a == g->a && f->b == g->b && f->c == g->c &&
+		    f->hash == g->hash && f->step == g->step) {
+			completions += f->what == 'c';
+			continue;
+		}
+		fail_msg("seed %u, event %u of %u, %u: fast: step %u %c%c %lx %lx %lx "
+			 "%lx, general: "
+			 "step %u %c%c %lx %lx %lx %lx",
+			 (unsigned)seed, i, traced[0], traced[1], f->step, f->side,
+			 f->what, f->a, f->b, f->c, f->hash, g->step, g->side, g->what,
+			 g->a, g->b, g->c, g->hash);
+	}
+	return completions;
+}
+
+static void both_paths_agree(enum ibv_qp_type type)
+{
+	unsigned completions = 0;
+
+	for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+		play(type, seed, false);
+		play(type, seed, true);
+		completions += compare(seed);
+	}
+	assert_in_range(completions, 100 * SEEDS, UINT32_MAX);
+}
+
+static void rc_is_the_same_by_both_paths(void **state)
+{
+	both_paths_agree(IBV_QPT_RC);
+}
+
+static void ud_is_the_same_by_both_paths(void **state)
+{
+	both_paths_agree(IBV_QPT_UD);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(rc_is_the_same_by_both_paths),
+		cmocka_unit_test(ud_is_the_same_by_both_paths),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
