@@ -11,6 +11,7 @@
 #include <sys/un.h>
 
 #include "abi/fds.h"
+#include "abi/hint.h"
 #include "abi/patience.h"
 #include "umad_private.h"
 
@@ -154,8 +155,10 @@ int umad_session_list(struct abi_device_info **list)
 	int n, ret;
 
 	*list = NULL;
-	if (!umad_session_dir())
+	if (!umad_session_dir()) {
+		abi_say_no_fabric("libibumad");
 		return 0;
+	}
 	devices = malloc(size);
 	if (!devices)
 		return -ENOMEM;

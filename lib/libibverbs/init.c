@@ -2,13 +2,14 @@
 /*
  * The list of devices: the adapters of one node of one fabric, as the
  * environment names them (SOFTIB_DIR, SOFTIB_NODE). Without SOFTIB_DIR there
- * are none. An ibv_device stays the same pointer in every list and is never
- * freed, as programs compare and keep them.
+ * are none, which a person is told. An ibv_device stays the same pointer in every list
+ * and is never freed, as programs compare and keep them.
  */
 #include <endian.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "abi/hint.h"
 #include "soft.h"
 
 static pthread_mutex_t devices_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -99,6 +100,8 @@ EXPORT struct ibv_device **ibv_get_device_list(int *num_devices)
 	node = node ? node : "";
 	if (dir && *dir)
 		n = session_list(dir, node, &infos);
+	else
+		abi_say_no_fabric("libibverbs");
 	if (n < 0) {
 		explain(dir, node, n);
 		n = 0;

@@ -3,7 +3,6 @@
 exec --ranks: MPI programs on a fabric's nodes."""
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -172,7 +171,6 @@ def test_unknown_nodes(pair):
         assert done.returncode == 1 and 'no node "n9"' in done.stderr
 
 
-@pytest.mark.skipif(not shutil.which("ucx_perftest"), reason="no ucx_perftest")
 def test_ucx(pair):
     done = pair_of(pair, "--devices", "--", "env", "UCX_TLS=rc,self", "UCX_LOG_LEVEL=info",
                    "ucx_perftest", "-p", next(_ports), "-t", "tag_lat", "-n", 1000)
@@ -183,8 +181,6 @@ def test_ucx(pair):
 # --- MPI ---
 
 RANK = "echo $OMPI_COMM_WORLD_RANK$PMI_RANK on $SOFTIB_NODE"
-MPI = pytest.mark.skipif(not shutil.which("mpirun") or
-                         not (BUILD / "tests/bench/bench-mpi").exists(), reason="no Open MPI")
 
 
 def mpirun(fabric, *args):
@@ -193,7 +189,6 @@ def mpirun(fabric, *args):
                           capture_output=True, text=True, timeout=TIMEOUT, check=False)
 
 
-@MPI
 def test_ranks_are_on_nodes(tree):
     done = mpirun(tree, "-n", 5, "--nodes", "n1,n3", "sh", "-c", RANK)
     assert done.returncode == 0, done.stderr
@@ -204,7 +199,6 @@ def test_ranks_are_on_nodes(tree):
         [f"{i} on n{i + 1}" for i in range(4)]
 
 
-@MPI
 def test_mpi_goes_through_the_fabric(pair):
     def sent():
         return sum(row["xmit_bytes"] for row in pair.json("counters", "s1")["counters"])
@@ -217,7 +211,6 @@ def test_mpi_goes_through_the_fabric(pair):
     assert sent() - before > 65536 * 100  # a sample of the stream, several times
 
 
-@MPI
 def test_mpirun_s_own_options_win(pair):
     """What is on the command line stands above what the wrapper sets."""
     done = mpirun(pair, "-n", 2, "--mca", "pml", "ob1", "--mca", "btl", "openib,self",
@@ -226,7 +219,6 @@ def test_mpirun_s_own_options_win(pair):
     assert "Device name:           softib0" in done.stderr  # btl openib's warning
 
 
-@MPI
 def test_mpirun_s_status(pair):
     assert mpirun(pair, "-n", 1, "sh", "-c", "exit 9").returncode == 9
 

@@ -2,9 +2,11 @@
 /* Fabrics that come: run, up. */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,8 +23,8 @@ struct fabric_args {
 	const char *topology, *sm;
 	char star[32]; /* of --nodes */
 	unsigned timeout_s;
-	bool no_namespace, memlock;
 	const char *min_ack_timeout;
+	bool no_namespace, devices, memlock;
 	const char *name;
 	char **command;
 };
@@ -38,8 +40,8 @@ static const struct argp_option fabric_options[] = {
 	{"timeout", 'T', "SECONDS", 0,
 	 "how long all ports may take to become Active; default 120, 0 for ever", 0},
 	{"min-ack-timeout", 'A', "US", 0,
-	 "no queue pair waits a shorter time for an ACK than so many microseconds; default "
-	 "4000, 0: exactly what programs ask for",
+	 "no queue pair waits a shorter time for an ACK than so many microseconds; "
+	 "default 4000, 0: exactly what programs ask for",
 	 0},
 	{"memlock", 'M', NULL, 0,
 	 "hold programs to their limit on locked memory (ulimit -l), as with hardware; "
@@ -112,6 +114,8 @@ static void fill_session(struct session *s, const struct fabric_args *args)
 	s->timeout_s = args->timeout_s;
 	s->memlock = args->memlock;
 	s->min_ack_timeout = args->min_ack_timeout;
+	s->no_namespace = args->no_namespace;
+	s->devices = args->devices;
 }
 
 /* --- run ---------------------------------------------------------------------- */
@@ -131,7 +135,12 @@ static error_t parse_run(int key, char *arg, struct argp_state *state)
 		args->command = state->argv + state->next - 1;
 		state->next = state->argc;
 		return 0;
+	case 'D':
+		args->devices = true;
+		return 0;
 	case ARGP_KEY_END:
+		if (args->devices && args->no_namespace)
+			argp_error(state, ERR_DEVICES);
 		if (!args->command)
 			argp_error(
 				state,
@@ -181,28 +190,39 @@ static int keep(struct session *s, const struct fabric_args *args)
 		rmdir(s->dir);
 		return EXIT_FAILURE;
 	}
-	status = session_command(s, args->command, args->no_namespace);
+	status = session_command(s, args->command);
 	session_end(s, false);
 	return status < 0 ? EXIT_FAILURE : exit_status(status);
 }
 
 /* Signals from the terminal reach the command by themselves; those that
  * somebody sent to this process go to the keeper, and by it to the command. */
-static int await_keeper(pid_t keeper)
+static void pass_signal_on(int signal_fd, pid_t keeper)
 {
-	static const int numbers[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT};
-	siginfo_t info;
-	sigset_t mask;
-	int status;
+	struct pollfd pfd = {.fd = signal_fd, .events = POLLIN};
+	struct signalfd_siginfo info;
 
-	sigemptyset(&mask);
-	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
-		sigaddset(&mask, numbers[i]);
-	sigprocmask(SIG_BLOCK, &mask, NULL);
+	if (poll(&pfd, 1, -1) > 0 &&
+	    read(signal_fd, &info, sizeof(info)) == sizeof(info) &&
+	    info.ssi_signo != SIGCHLD && info.ssi_code <= 0)
+		kill(keeper, (int)info.ssi_signo);
+}
+
+/* A keeper that was killed has left everything to this process, which adopts. */
+static int await_keeper(struct session *s, pid_t keeper)
+{
+	sigset_t old;
+	int signal_fd = children_watch(&old), status;
+
 	while (waitpid(keeper, &status, WNOHANG) != keeper)
-		if (sigwaitinfo(&mask, &info) > 0 && info.si_signo != SIGCHLD &&
-		    info.si_code <= 0)
-			kill(keeper, info.si_signo);
+		pass_signal_on(signal_fd, keeper);
+	if (WIFSIGNALED(status)) {
+		complain("the process that kept the fabric (%d) died by signal %d: the "
+			 "fabric ends",
+			 keeper, WTERMSIG(status));
+		children_end(signal_fd, NULL, NULL);
+		log_sweep(s->dir, false);
+	}
 	return exit_status(status);
 }
 
@@ -211,6 +231,8 @@ int cmd_run(int argc, char **argv)
 	static const struct argp_option options[] = {
 		{"no-namespace", 'N', NULL, 0,
 		 "leave /sys and /dev as they are: no ibstat on the node", 0},
+		{"devices", 'D', NULL, 0,
+		 "files in /dev/infiniband, for programs that look for them: UCX", 0},
 		{0},
 	};
 	static const struct argp_child children[] = {{.argp = &argp_fabric_args}, {0}};
@@ -221,8 +243,7 @@ int cmd_run(int argc, char **argv)
 		.args_doc = "-- COMMAND [ARGUMENT...]",
 		.doc = "Run COMMAND on node n1 of a private fabric, which ends with it. "
 		       "'softib exec n2 -- ...' inside it reaches the other nodes. The "
-		       "exit status "
-		       "is COMMAND's.\v"
+		       "exit status is COMMAND's.\v"
 		       "Examples:\n"
 		       "  softib run -- ibv_devinfo\n"
 		       "  softib run --topology star:4 -- softib pair n2 n4 -- "
@@ -236,6 +257,8 @@ int cmd_run(int argc, char **argv)
 
 	argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &args);
 	fill_session(&s, &args);
+	if (args.devices)
+		node_say_ucx(args.command);
 	if (make_run_dir(s.dir))
 		return EXIT_FAILURE;
 	keeper = fork();
@@ -245,7 +268,7 @@ int cmd_run(int argc, char **argv)
 		prctl(PR_SET_PDEATHSIG, SESSION_ABANDONED);
 		exit(getppid() == front ? keep(&s, &args) : EXIT_FAILURE);
 	}
-	return await_keeper(keeper);
+	return await_keeper(&s, keeper);
 }
 
 /* --- up ------------------------------------------------------------------------ */
@@ -306,6 +329,16 @@ static void absolute_topology(struct fabric_args *args, char path[PATH_MAX])
 		args->topology = path;
 }
 
+/* Programs outside of any node find no adapter, or ask the machine's own library,
+ * which says "Function not implemented" where the kernel has no RDMA. */
+static void say_how_to_go_on(const char *name)
+{
+	if (isatty(STDOUT_FILENO))
+		printf("fabric '%s' is up: 'softib exec --fabric %s n1 -- COMMAND' runs "
+		       "COMMAND on its first node\n",
+		       name, name);
+}
+
 int cmd_up(int argc, char **argv)
 {
 	static const struct argp_child children[] = {{.argp = &argp_fabric_args}, {0}};
@@ -342,8 +375,10 @@ int cmd_up(int argc, char **argv)
 	}
 	close(ready[1]);
 	n = read(ready[0], &byte, 1);
-	if (n == 1)
+	if (n == 1) {
+		say_how_to_go_on(args.name);
 		return EXIT_SUCCESS;
+	}
 	waitpid(pid, &status, 0);
 	rmdir(s.dir);
 	return EXIT_FAILURE;

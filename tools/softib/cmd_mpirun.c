@@ -125,20 +125,15 @@ static const struct argp_option mpirun_options[] = {
 
 static const char mpirun_doc[] =
 	"Run an MPI program by Open MPI's mpirun, its ranks on the nodes of a fabric: "
-	"consecutive "
-	"ranks share a node. The first words may be those below and -n; from the first "
-	"other one "
-	"on all are mpirun's. Unless told otherwise ranks reach each other by UCX over "
-	"the fabric "
-	"alone (pml ucx, UCX_TLS=rc,ud,self). When no fabric is up, a private one of two "
-	"nodes is "
-	"brought up.\v"
+	"consecutive ranks share a node. The first words may be those below and -n; from "
+	"the first other one on all are mpirun's. Unless told otherwise ranks reach each "
+	"other by UCX over the fabric alone (pml ucx, UCX_TLS=rc,ud,self). When no fabric "
+	"is up, a private one of two nodes is brought up.\v"
 	"Examples:\n"
 	"  softib mpirun -n 2 ./hello\n"
 	"  softib mpirun --fabric lab -n 4 --nodes n1,n2 --tag-output ./osu_latency\n"
 	"  softib mpirun -n 2 --mca pml ob1 --mca btl openib,self --mca "
-	"btl_openib_allow_ib 1 "
-	"./hello\n"
+	"btl_openib_allow_ib 1 ./hello\n"
 	"  softib run --nodes 8 -- softib mpirun -n 8 ./hello\n";
 
 int cmd_mpirun(int argc, char **argv)

@@ -49,6 +49,8 @@ static error_t parse_exec(int key, char *arg, struct argp_state *state)
 		state->next = state->argc;
 		return 0;
 	case ARGP_KEY_END:
+		if (args->devices && args->no_namespace)
+			argp_error(state, ERR_DEVICES);
 		if (!args->command || !*args->command)
 			argp_error(state, "expected a node and a command, for example: "
 					  "softib exec n2 -- ibv_devinfo");
@@ -79,8 +81,7 @@ int cmd_exec(int argc, char **argv)
 		.args_doc = "NODE -- COMMAND [ARGUMENT...]\n--ranks=NODES -- COMMAND "
 			    "[ARGUMENT...]",
 		.doc = "Run COMMAND on NODE (a name such as n2, a description, a GUID). "
-		       "The exit "
-		       "status is COMMAND's.\v"
+		       "The exit status is COMMAND's.\v"
 		       "Examples:\n"
 		       "  softib exec n2 -- ibv_devinfo -v\n"
 		       "  softib exec --fabric lab n1 -- ibnetdiscover\n"
@@ -96,8 +97,9 @@ int cmd_exec(int argc, char **argv)
 		return EXIT_FAILURE;
 	at.no_namespace = args.no_namespace;
 	at.devices = args.devices;
-	node_enter(&at);
-	return node_exec(args.command);
+	if (args.devices)
+		node_say_ucx(args.command);
+	return node_enter(&at) ? EXIT_FAILURE : node_exec(args.command);
 }
 
 /* --- wait -------------------------------------------------------------------- */

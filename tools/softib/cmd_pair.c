@@ -77,6 +77,8 @@ static error_t parse_pair(int key, char *arg, struct argp_state *state)
 		state->next = state->argc;
 		return 0;
 	case ARGP_KEY_END:
+		if (args->pair.server.at.devices && args->pair.server.at.no_namespace)
+			argp_error(state, ERR_DEVICES);
 		if (!args->words || !args->words[0])
 			argp_error(state, "which program? For example: softib pair -- "
 					  "ib_write_bw -a");
@@ -199,16 +201,12 @@ static const struct argp_option pair_options[] = {
 
 static const char pair_doc[] =
 	"Run COMMAND on one node (n1) as the server; when it listens, run COMMAND with "
-	"the "
-	"server's address behind it on another (n2) as the client. A client with words "
-	"of its "
-	"own stands behind a second '--'; '{}' in a word stands for the address. The "
-	"client "
-	"has the standard input and output; what the server prints goes to the standard "
-	"error "
-	"output, each line behind the node's name. The exit status is the worse of the "
-	"two. "
-	"When no fabric is up, the pair runs on one of its own.\v"
+	"the server's address behind it on another (n2) as the client. A client with "
+	"words of its own stands behind a second '--'; '{}' in a word stands for the "
+	"address. The client has the standard input and output; what the server prints "
+	"goes to the standard error output, each line behind the node's name. The exit "
+	"status is the worse of the two. When no fabric is up, the pair runs on one of "
+	"its own.\v"
 	"Examples:\n"
 	"  softib pair -- ib_write_bw -a\n"
 	"  softib pair --fabric lab n3 n7 -- ib_send_lat -s 4096\n"
@@ -234,6 +232,8 @@ int cmd_pair(int argc, char **argv)
 		return place_run_private("pair", argc, argv);
 	if (find_nodes(&args))
 		return EXIT_FAILURE;
+	if (args.pair.server.at.devices)
+		node_say_ucx(args.words);
 	if (make_commands(&args.pair, args.words))
 		complain("out of memory");
 	else

@@ -122,11 +122,23 @@ static void append_tool_dirs(void)
 	}
 }
 
-void node_enter(const struct node_place *at)
+static int say_no_devices(int error)
+{
+	complain("cannot lay device files over /dev/infiniband: %s. That takes a mount "
+		 "namespace: kernel.unprivileged_userns_clone=1 (Debian), "
+		 "kernel.apparmor_restrict_unprivileged_userns=0 (Ubuntu), in a "
+		 "container --security-opt seccomp=unconfined. Without --devices all "
+		 "runs but UCX",
+		 strerror(-error));
+	return -1;
+}
+
+int node_enter(const struct node_place *at)
 {
 	char path[PATH_MAX];
 	int error;
 
+	node_prompt(at->node);
 	setenv(ABI_ENV_DIR, at->dir, 1);
 	setenv(ABI_ENV_NODE, at->node, 1);
 	if (!place_lib_dir(path))
@@ -135,12 +147,11 @@ void node_enter(const struct node_place *at)
 	if (!place_self_dir(path))
 		node_prepend("PATH", path);
 	if (at->no_namespace)
-		return;
+		return 0;
 	error = node_sysfs(at); /* without it no ibstatus, but all else works */
 	if (at->devices && !error)
 		error = node_dev(at);
-	if (at->devices && error)
-		complain("no device files in /dev/infiniband: %s", strerror(-error));
+	return at->devices && error ? say_no_devices(error) : 0;
 }
 
 int node_exec(char **argv)

@@ -85,8 +85,8 @@ int node_find_by_rank(struct node_place *at, const char *list)
 
 	if (read_rank(&rank, &size)) {
 		complain(
-			"this program has no MPI rank: --ranks is for those that mpirun, "
-			"mpiexec or srun start");
+			"this program has no MPI rank: --ranks is for those that "
+			"mpirun, mpiexec or srun start");
 		return -1;
 	}
 	n = nodes ? node_index_of_rank(rank, size, nodes) : 0;

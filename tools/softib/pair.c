@@ -127,8 +127,7 @@ static int open_output(const struct pair *pair, int ends[2])
 	return 0;
 }
 
-/* --- programs
- * --------------------------------------------------------------------------- */
+/* --- programs -------------------------------------------------------------- */
 
 /* @output_fd: -1 for the client, which has ours. Return: 0; -1 (said) */
 static int start(struct run *r, struct pair_side *side, int output_fd)
@@ -152,7 +151,8 @@ static int start(struct run *r, struct pair_side *side, int output_fd)
 		dup2(output_fd, STDOUT_FILENO);
 		dup2(output_fd, STDERR_FILENO);
 	}
-	node_enter(&side->at);
+	if (node_enter(&side->at))
+		_exit(EXIT_FAILURE);
 	children_begin(&r->old_mask, SIGKILL, parent);
 	_exit(node_exec(side->argv));
 }
@@ -180,8 +180,7 @@ static void ask_to_end(struct pair_side *side)
 	kill(side->pid, SIGTERM);
 }
 
-/* --- events
- * --------------------------------------------------------------------------------- */
+/* --- events ---------------------------------------------------------------- */
 
 static void reap(struct run *r)
 {
@@ -243,8 +242,7 @@ static void next_event(struct run *r, uint64_t until_ms)
 		take_signal(r);
 }
 
-/* --- the states
- * ------------------------------------------------------------------------------- */
+/* --- the states ------------------------------------------------------------ */
 
 static void say_hint(struct run *r, const char *text)
 {
@@ -310,9 +308,8 @@ static void await_end(struct run *r)
 		patience = r->patience_ms;
 		next_event(r, r->hint_ms < patience ? r->hint_ms : patience);
 		if (!pair->client.pid && !r->failed && !pair->end_server)
-			say_hint(r, "still runs, its client has ended: --end-server ends "
-				    "such a "
-				    "server, Ctrl-C this one");
+			say_hint(r, "still runs, its client has ended: --end-server "
+				    "ends such a server, Ctrl-C this one");
 		else
 			r->hint_ms = NEVER;
 		if (now_ms() < r->patience_ms)

@@ -262,9 +262,9 @@ int session_start(struct session *s)
 	return -1;
 }
 
-int session_command(struct session *s, char **argv, bool no_namespace)
+int session_command(struct session *s, char **argv)
 {
-	struct node_place at = {.no_namespace = no_namespace};
+	struct node_place at = {.no_namespace = s->no_namespace, .devices = s->devices};
 	pid_t parent = getpid();
 	enum event event;
 
@@ -279,7 +279,8 @@ int session_command(struct session *s, char **argv, bool no_namespace)
 	if (!s->command) {
 		signal(SIGPIPE, SIG_DFL);
 		children_begin(&s->old_mask, SIGKILL, parent);
-		node_enter(&at);
+		if (node_enter(&at))
+			_exit(EXIT_FAILURE);
 		children_begin(&s->old_mask, SIGKILL,
 			       parent); /* a new user namespace may drop it */
 		_exit(node_exec(argv));

@@ -148,6 +148,7 @@ struct session {
 	unsigned timeout_s;	   /* to become Active; 0: no limit */
 	bool memlock;		   /* programs are held to RLIMIT_MEMLOCK */
 	const char *min_ack_timeout; /* microseconds; NULL: softibd's default */
+	bool no_namespace, devices; /* of the command: struct node_place */
 	char dir[PATH_MAX];
 	/* --- private to session.c --- */
 	pid_t softibd, manager, command; /* 0: not running */
@@ -161,7 +162,7 @@ struct session {
 int session_start(struct session *s);
 /** session_command() - run @argv on the first node until it ends, or softibd
  *  does. Return: its wait status; -1 (said) */
-int session_command(struct session *s, char **argv, bool no_namespace);
+int session_command(struct session *s, char **argv);
 /** session_serve() - until a signal asks for the end, or softibd ends */
 void session_serve(struct session *s);
 /** session_end() - end what still runs, remove the folder. softibd's log, when
@@ -195,7 +196,8 @@ void log_sweep(const char *dir, bool keep);
 
 /* --- node.c: a program on a node ---------------------------------------- */
 
-#define NODES_ALL "all"
+#define NODES_ALL   "all"
+#define ERR_DEVICES "--devices needs the namespace that --no-namespace leaves out"
 
 /** struct node_place - where a program is to run */
 struct node_place {
@@ -226,8 +228,14 @@ size_t node_index_of_rank(size_t rank, size_t size, size_t nodes);
  * there */
 void node_prepend(const char *key, const char *dir);
 /** node_enter() - become a process of the node: environment, and where the
- *  kernel allows /sys/class/infiniband* of its own. Does not fail. */
-void node_enter(const struct node_place *at);
+ *  kernel allows /sys/class/infiniband* of its own.
+ *  Return: 0; -1 no device files, though @at asks for them (said) */
+int node_enter(const struct node_place *at);
+/** node_say_ucx() - tell, once for a tree of processes, how UCX is brought to use
+ *  the fabric, unless UCX_TLS stands in the environment or in a word of @argv */
+void node_say_ucx(char **argv);
+/** node_prompt() - an interactive shell's prompt names the node */
+void node_prompt(const char *node);
 /** node_exec() - run @argv in place of this process. Return: 126, 127 (said) */
 int node_exec(char **argv);
 /** node_sysfs() - lay the node's view of its adapters over /sys/class.
