@@ -15,7 +15,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-PURE = ["wire", "transport", "agents", "fault", "routing"]
+PURE = ["wire", "transport", "agents", "fault", "progress", "routing"]
 # what a pure object may leave undefined, besides symbols of pure layers; __cpu_model:
 # which instructions there are changes how fast it is, and nothing else
 PURE_LIBC = re.compile(r"^(mem(cpy|move|set|cmp|chr|mem)|str(n?len|n?cmp|n?cpy|chr|rchr)"
