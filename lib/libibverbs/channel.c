@@ -3,14 +3,15 @@
  * Completion channels: a queue of CQ events and a descriptor that counts
  * them (an eventfd used as a semaphore), so that programs may poll it and
  * set O_NONBLOCK. Under the channel's lock the count of the descriptor is the
- * length of the queue, but while a thread attends to the queue itself
- * (guest.c): then the descriptor follows when that thread goes, and while it
- * sleeps it is woken by its own bell.
+ * length of the queue; except while an event waiter that drives the engine
+ * looks at the queue itself (event_waiter.c): then the descriptor follows when
+ * that driver leaves, and while the driver sleeps, the context's own doorbell
+ * wakes it up.
  *
- * Who attends says so without the lock, and so pays for none at each event:
+ * A driver says so without taking the lock, so that an event costs it none:
  *
- *   an event   queued++;     then look: care?
- *   a guest    care = ...;   then look: queued?
+ *   an event   queued++;       then look: driver?
+ *   a driver   driver = ...;   then look: queued?
  *
  * so that at least one of them sees the other, and does what is to be done.
  */
@@ -56,15 +57,15 @@ EXPORT int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
 	pthread_mutex_unlock(&channel->context->mutex);
 	if (busy)
 		return verbs_err(-EBUSY);
-	later_wait(to_context(channel->context));
+	wakeups_wait(to_context(channel->context));
 	close(channel->fd);
 	free(to_channel(channel));
 	return 0;
 }
 
-/* The descriptor was told, or is about to be: then its teller has no lock and
- * does it soon. */
-static void untell(struct soft_channel *channel)
+/* Take one from the descriptor's count. The thread that has counted it may not have
+ * added it yet (telling): it holds no lock, and does so soon. */
+static void take_count(struct soft_channel *channel)
 {
 	uint64_t one;
 	bool telling;
@@ -78,16 +79,17 @@ static void untell(struct soft_channel *channel)
 	} while (errno == EINTR || (errno == EAGAIN && telling));
 }
 
-/* Let the descriptor's count be the length of the queue. The caller holds the
- * lock. Return: what to add to it, without the lock: whom that wakes, wants it */
-static unsigned settle(struct soft_channel *channel)
+/* Make the descriptor's count the length of the queue. The caller holds the
+ * lock. Return: what to add to the count without the lock, which whoever that wakes
+ * wants */
+static unsigned sync_count(struct soft_channel *channel)
 {
 	unsigned more;
 
-	if (channel->care != CHANNEL_ALONE)
+	if (channel->driver != CHANNEL_HAS_NO_DRIVER)
 		return 0;
 	for (; channel->counted > channel->queued; channel->counted--)
-		untell(channel);
+		take_count(channel);
 	more = channel->queued - channel->counted;
 	if (more)
 		atomic_fetch_add(&channel->telling, 1);
@@ -95,7 +97,7 @@ static unsigned settle(struct soft_channel *channel)
 	return more;
 }
 
-static void unlock_and_tell(struct soft_channel *channel, unsigned more)
+static void unlock_and_add(struct soft_channel *channel, unsigned more)
 {
 	pthread_mutex_unlock(&channel->lock);
 	if (!more)
@@ -104,14 +106,14 @@ static void unlock_and_tell(struct soft_channel *channel, unsigned more)
 	atomic_fetch_sub(&channel->telling, 1);
 }
 
-/** channel_leave() - the descriptor says from now on what is in the queue */
-void channel_leave(struct soft_channel *channel)
+/** channel_driver_leaves() - the descriptor counts from now on what is in the queue */
+void channel_driver_leaves(struct soft_channel *channel)
 {
-	atomic_store(&channel->care, CHANNEL_ALONE);
+	atomic_store(&channel->driver, CHANNEL_HAS_NO_DRIVER);
 	if (likely(atomic_load(&channel->queued) == atomic_load(&channel->counted)))
 		return;
 	pthread_mutex_lock(&channel->lock);
-	unlock_and_tell(channel, settle(channel));
+	unlock_and_add(channel, sync_count(channel));
 }
 
 /** channel_cq_event() - eng_config.cq_event: under the engine's lock */
@@ -121,7 +123,8 @@ void channel_cq_event(void *context, void *cq_ctx)
 	struct soft_cq *cq = container_of(object, struct soft_cq, object);
 	struct soft_context *ctx = context;
 
-	progress_event(ctx, cq);
+	progress_disarmed(ctx, cq);
+	atomic_fetch_add_explicit(&ctx->progress.events, 1, memory_order_relaxed);
 	if (cq->ibv.channel) {
 		struct soft_channel *channel = to_channel(cq->ibv.channel);
 
@@ -131,21 +134,22 @@ void channel_cq_event(void *context, void *cq_ctx)
 			list_add_tail(&cq->event, &channel->events);
 		channel->queued++;
 		pthread_mutex_unlock(&channel->lock);
-		if (atomic_load(&channel->care) != CHANNEL_ATTENDED && !later_tell(ctx, channel))
-			channel_tell(channel);
+		if (atomic_load(&channel->driver) != CHANNEL_DRIVER_AWAKE &&
+		    !wakeups_defer_channel(ctx, channel))
+			channel_notify(channel);
 	}
 }
 
-/** channel_tell() - whoever waits for an event of @channel may find one */
-void channel_tell(struct soft_channel *channel)
+/** channel_notify() - @channel may have an event: wake whoever waits for it */
+void channel_notify(struct soft_channel *channel)
 {
 	bool asleep;
 
 	pthread_mutex_lock(&channel->lock);
-	asleep = channel->care == CHANNEL_ASLEEP && channel->queued;
-	unlock_and_tell(channel, settle(channel));
+	asleep = channel->driver == CHANNEL_DRIVER_ASLEEP && channel->queued;
+	unlock_and_add(channel, sync_count(channel));
 	if (asleep)
-		bells_ring(&to_context(channel->ibv.context)->progress.bells);
+		doorbells_ring(&to_context(channel->ibv.context)->progress.doorbells);
 }
 
 /** channel_forget_cq() - the CQ goes: take its unread events along */
@@ -161,7 +165,7 @@ void channel_forget_cq(struct soft_cq *cq)
 		list_del(&cq->event);
 	channel->queued -= cq->events_queued;
 	cq->events_queued = 0;
-	unlock_and_tell(channel, settle(channel));
+	unlock_and_add(channel, sync_count(channel));
 }
 
 /** channel_take() - the next event's CQ; NULL */
@@ -180,9 +184,9 @@ struct soft_cq *channel_take(struct soft_channel *channel)
 			list_add_tail(&cq->event, &channel->events);
 		cq->events_reported++;
 		channel->queued--;
-		more = settle(channel);
+		more = sync_count(channel);
 	}
-	unlock_and_tell(channel, more);
+	unlock_and_add(channel, more);
 	return cq;
 }
 
@@ -229,7 +233,7 @@ EXPORT int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq
 			errno = EAGAIN;
 			return -1;
 		}
-		found = guest_wait(c, asks);
+		found = event_waiter_wait(c, asks);
 		if (!found && errno)
 			return -1;
 	}

@@ -127,15 +127,15 @@ static int start_engine(struct soft_context *ctx)
 		.cq_event = channel_cq_event,
 		.async_event = async_engine_event,
 		.completion_fault = session_completion,
-		.kick = progress_wanted,
-		.unlocked = later_run,
+		.kick = progress_engine_wants,
+		.unlocked = wakeups_run,
 		.barrier = context_barrier(),
 		.general_only = wants_general_only(),
 		.ctx = ctx,
 	};
 	int rc = eng_create(&config, &ctx->engine);
 
-	ctx->link.later = &link_later;
+	ctx->link.wakeups = &link_wakeups;
 	if (rc)
 		return rc;
 	rc = progress_start(ctx);
@@ -174,19 +174,19 @@ static int attach(struct soft_context *ctx)
 		rc = query_limits(ctx);
 	if (rc)
 		goto undo_link;
-	rc = bells_open(&ctx->progress.bells, fds[ABI_FD_BELL]);
+	rc = doorbells_open(&ctx->progress.doorbells, fds[ABI_FD_BELL]);
 	if (rc)
 		goto undo_link;
 	rc = start_engine(ctx);
 	if (rc)
-		goto undo_bells;
+		goto undo_doorbells;
 	windows_start(ctx, fds[ABI_FD_WINDOWS], fds[ABI_FD_WINDOW_PAGE]);
 	close(fds[ABI_FD_DEVPAGE]);
 	close(fds[ABI_FD_LINK]);
 	return 0;
-undo_bells:
-	ctx->progress.bells.softibd_fd = -1; /* it is closed with the others */
-	bells_close(&ctx->progress.bells);
+undo_doorbells:
+	ctx->progress.doorbells.softibd_fd = -1; /* it is closed with the others */
+	doorbells_close(&ctx->progress.doorbells);
 undo_link:
 	link_unmap(&ctx->link);
 undo_devpage:
@@ -241,8 +241,8 @@ static void after_fork_child(void)
 		windows_in_child(ctx);
 		close(ctx->sock);
 		close(ctx->link.doorbell_fd);
-		bells_close(&ctx->progress.bells);
-		close(ctx->progress.control_fd);
+		doorbells_close(&ctx->progress.doorbells);
+		close(ctx->progress.kick_fd);
 		if (ctx->progress.lanes_fd >= 0)
 			close(ctx->progress.lanes_fd);
 		close(ctx->async_write_fd);
@@ -358,7 +358,7 @@ EXPORT int ibv_close_device(struct ibv_context *context)
 	eng_destroy(ctx->engine);
 	windows_free(ctx);
 	close(ctx->async_write_fd);
-	bells_close(&ctx->progress.bells);
+	doorbells_close(&ctx->progress.doorbells);
 	if (ctx->progress.lanes_fd >= 0)
 		close(ctx->progress.lanes_fd);
 	close(ctx->link.doorbell_fd);

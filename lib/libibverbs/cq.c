@@ -173,8 +173,7 @@ EXPORT int ibv_destroy_cq(struct ibv_cq *ibcq)
 	object_hide(ctx, &cq->object);
 	if (!ctx->forked)
 		eng_cq_destroy(cq->eng);
-	if (atomic_exchange(&cq->armed, false))
-		atomic_fetch_sub(&ctx->progress.armed, 1);
+	progress_disarmed(ctx, cq);
 	channel_forget_cq(cq);
 	object_purge(ctx, &cq->object);
 	wait_for_acks(cq);
@@ -195,12 +194,12 @@ int cq_poll(struct ibv_cq *ibcq, int n, struct ibv_wc *wc)
 	struct soft_cq *cq = to_cq(ibcq);
 	int found;
 
-	progress_polled(to_context(ibcq->context));
+	progress_polled(&to_context(ibcq->context)->progress);
 	found = eng_cq_poll(cq->eng, n, wc);
 	if (found)
-		patience_found(&cq->patience);
-	else if (!eng_moved(to_context(ibcq->context)->engine) && patience_empty(&cq->patience))
-		progress_chase(to_context(ibcq->context));
+		poll_yield_found(&cq->yield);
+	else if (!eng_moved(to_context(ibcq->context)->engine) && poll_yield_empty(&cq->yield))
+		progress_ring_overdue(to_context(ibcq->context));
 	return found;
 }
 

@@ -293,7 +293,7 @@ void lanes_ring(struct lanes *l, struct eng_lane_out *lane)
 	abi_bell_ring(container_of(lane, struct lane_out, eng)->doorbell_fd);
 }
 
-bool lanes_chase(struct lanes *l, mono_t now)
+bool lanes_ring_overdue(struct lanes *l, mono_t now)
 {
 	struct lane_out *lane;
 	bool some = false;
@@ -301,21 +301,21 @@ bool lanes_chase(struct lanes *l, mono_t now)
 	list_for_each_entry(lane, &l->out, node) {
 		uint32_t tail = lane->eng.tx.tail, head;
 
-		if (lane->chased == tail)
+		if (lane->rung_for == tail)
 			continue;
 		head = atomic_load_explicit(&lane->eng.tx.memory->head, memory_order_acquire);
 		if (head == tail) {
-			lane->chased = tail;
+			lane->rung_for = tail;
 			continue;
 		}
 		some = true;
-		if (head != lane->head_then || lane->late_since.ns == 0) {
+		if (head != lane->head_then || lane->unread_since.ns == 0) {
 			lane->head_then = head;
-			lane->late_since = now;
-		} else if (now.ns - lane->late_since.ns >= LANES_LATE_NS) {
+			lane->unread_since = now;
+		} else if (now.ns - lane->unread_since.ns >= PROG_OVERDUE_NS) {
 			lanes_ring(l, &lane->eng);
-			lane->chased = tail;
-			lane->late_since = (mono_t){0};
+			lane->rung_for = tail;
+			lane->unread_since = (mono_t){0};
 		}
 	}
 	return some;
@@ -365,7 +365,7 @@ static void fence(const struct lanes *l)
 		atomic_thread_fence(memory_order_seq_cst);
 }
 
-bool lanes_sleep(struct lanes *l)
+bool lanes_arm_sleep(struct lanes *l)
 {
 	struct lane_in *lane;
 	bool empty = true;
@@ -378,7 +378,7 @@ bool lanes_sleep(struct lanes *l)
 	list_for_each_entry(lane, &l->in, node)
 		empty &= !is_waiting(lane);
 	if (!empty)
-		lanes_wake(l);
+		lanes_disarm_sleep(l);
 	return empty;
 }
 
@@ -388,7 +388,7 @@ void lanes_tell_fence(const struct lanes *l, struct lane_in *lane)
 			      l->has_membarrier && !l->senders_fence, memory_order_relaxed);
 }
 
-void lanes_wake(struct lanes *l)
+void lanes_disarm_sleep(struct lanes *l)
 {
 	struct lane_in *lane;
 

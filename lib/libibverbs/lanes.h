@@ -15,11 +15,11 @@
 #include "base/list.h"
 #include "base/types.h"
 #include "engine/engine.h"
+#include "progress/limits.h"
 
 #define LANES_FLOWS 65536 /* remembered; a power of two */
 #define LANES_WAYS 4	  /* slots that a flow may have; LANES_FLOWS / 4 apart */
 #define LANES_QUESTIONS 32
-#define LANES_LATE_NS (1 * NSEC_PER_MSEC) /* unread so long, a receiver is rung */
 #define LANES_HOQ_NS (1 * NSEC_PER_SEC) /* head-of-queue lifetime, as softibd's */
 
 struct lane_out {
@@ -28,10 +28,10 @@ struct lane_out {
 	struct list_head flows; /* those that know it */
 	uint32_t id;
 	int doorbell_fd;
-	/* --- lanes_chase() --- */
-	uint32_t chased;    /* its receiver has read, or been rung for, so far */
-	uint32_t head_then; /* its head, the same since late_since */
-	mono_t late_since;
+	/* --- lanes_ring_overdue() --- */
+	uint32_t rung_for;  /* its receiver has read so far, or been rung for it */
+	uint32_t head_then; /* its head, the same since unread_since */
+	mono_t unread_since;
 };
 
 struct lane_in {
@@ -104,9 +104,9 @@ enum eng_way lanes_choose(struct lanes *lanes, const struct eng_path *path, uint
 			  struct eng_flow **flow);
 enum eng_way lanes_stuck(struct lanes *lanes, struct eng_flow *flow);
 void lanes_ring(struct lanes *lanes, struct eng_lane_out *lane);
-/** lanes_chase() - ring for records that wait long though their receiver does
- *  not seem to sleep. Return: true when some may become so */
-bool lanes_chase(struct lanes *lanes, mono_t now);
+/** lanes_ring_overdue() - ring the doorbells of receivers that seem to be awake and have
+ *  read nothing for PROG_OVERDUE_NS. Return: true when some may come to that */
+bool lanes_ring_overdue(struct lanes *lanes, mono_t now);
 /** lanes_known() - softibd's answer: the flow @key may use @lane */
 void lanes_known(struct lanes *lanes, const struct abi_resolve *key,
 		 const struct abi_resolve_resp *resp, struct lane_out *lane);
@@ -115,10 +115,10 @@ void lanes_forget(struct lane_out *lane);
 
 /* --- the thread's side --- */
 
-/** lanes_sleep() - ask every sender to ring. False: packets wait. Context:
- *  under the engine's lock, as what changes the list of lanes */
-bool lanes_sleep(struct lanes *lanes);
-void lanes_wake(struct lanes *lanes);
+/** lanes_arm_sleep() - make every sender ring. False: packets wait, and none does.
+ *  Context: under the engine's lock, as what changes the list of lanes */
+bool lanes_arm_sleep(struct lanes *lanes);
+void lanes_disarm_sleep(struct lanes *lanes);
 /** lanes_tell_fence() - must its sender fence? */
 void lanes_tell_fence(const struct lanes *lanes, struct lane_in *lane);
 /** lanes_position() - how much was read of all; *@waiting is raised */

@@ -345,7 +345,7 @@ static struct lane_in *new_in(struct soft_context *ctx, uint32_t id, const int f
 		free(lane);
 		return NULL;
 	}
-	if (bells_add_lane(&ctx->progress.bells, fds[1])) {
+	if (doorbells_add_lane(&ctx->progress.doorbells, fds[1])) {
 		munmap(memory, abi_lane_bytes());
 		free(lane);
 		return NULL;
@@ -389,7 +389,7 @@ bool lanes_events(struct soft_context *ctx, int fd)
 		eng_locked(ctx->engine, take_news, &news);
 	pthread_mutex_unlock(&news.lanes->ask_lock);
 	if (news.ended) {
-		later_wait(ctx);
+		wakeups_wait(ctx);
 		free_out(news.ended);
 	}
 	return n > 0;

@@ -51,8 +51,8 @@ static void flush(void *ctx)
 		return;
 	if (!abi_ring_publish(&link->tx))
 		return;
-	if (link->later)
-		link->later->softibd(container_of(link, struct soft_context, link));
+	if (link->wakeups)
+		link->wakeups->softibd(container_of(link, struct soft_context, link));
 	else if (write(link->doorbell_fd, &one, sizeof(one)) < 0)
 		return; /* full: softibd knows */
 }
@@ -74,7 +74,7 @@ static const void *receive(void *ctx, size_t *len, unsigned *port_num)
 }
 
 /* All that was seen is read: its room goes back at once, which also shows the
- * sleeping thread (link_sleep) that nothing is left. Not when the ring is next
+ * sleeping thread (link_arm_sleep) that nothing is left. Not when the ring is next
  * found empty: a reader whose budget ends with the last packet does not look. */
 static void release(void *ctx)
 {
@@ -105,9 +105,9 @@ static void ring_doorbell(void *ctx, struct eng_lane_out *lane)
 	struct soft_link *link = ctx;
 	struct lane_out *out = container_of(lane, struct lane_out, eng);
 
-	out->chased = lane->tx.tail;
-	if (!link->later ||
-	    !link->later->lane(container_of(link, struct soft_context, link), out))
+	out->rung_for = lane->tx.tail;
+	if (!link->wakeups ||
+	    !link->wakeups->lane(container_of(link, struct soft_context, link), out))
 		lanes_ring(&link->lanes, lane);
 }
 
@@ -115,8 +115,8 @@ static void bad_qkey(void *ctx, struct eng_lane_in *lane, const struct wire_pack
 {
 	struct soft_link *link = ctx;
 
-	if (link->later)
-		link->later->bad_qkey(container_of(link, struct soft_context, link), lane, pkt);
+	if (link->wakeups)
+		link->wakeups->bad_qkey(container_of(link, struct soft_context, link), lane, pkt);
 }
 
 const struct eng_link_ops link_ops = {
@@ -182,30 +182,30 @@ void link_unmap(struct soft_link *link)
 }
 
 /**
- * link_sleep() - ask softibd and peers to ring the bells
+ * link_arm_sleep() - make softibd and peers ring the doorbells
  *
- * Context: whoever serves the engine (progress.c), under its lock.
- * Return: false when packets wait
+ * Context: the thread that may sleep on the doorbells, under the engine's lock.
+ * Return: false when packets wait: then nobody rings
  */
-bool link_sleep(struct soft_link *link)
+bool link_arm_sleep(struct soft_link *link)
 {
 	struct abi_ring *ring = link->rx.ring;
 
 	if (link->broken)
 		return true;
 	atomic_store_explicit(&ring->asleep, 1, memory_order_relaxed);
-	if (lanes_sleep(&link->lanes) && /* and a fence */
+	if (lanes_arm_sleep(&link->lanes) && /* and a fence */
 	    atomic_load_explicit(&ring->tail, memory_order_acquire) ==
 		    atomic_load_explicit(&ring->head, memory_order_acquire))
 		return true;
-	link_wake(link);
+	link_disarm_sleep(link);
 	return false;
 }
 
-void link_wake(struct soft_link *link)
+void link_disarm_sleep(struct soft_link *link)
 {
 	atomic_store_explicit(&link->rx.ring->asleep, 0, memory_order_relaxed);
-	lanes_wake(&link->lanes);
+	lanes_disarm_sleep(&link->lanes);
 }
 
 /** link_position() - how far packets were taken, and whether some @waiting */

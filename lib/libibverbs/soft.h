@@ -4,7 +4,7 @@
  * struct soft_context: a command socket to softibd (session.c), an engine of
  * its own (src/engine) that moves data through a pair of shared-memory rings
  * (link.c), and a thread that runs the engine when the program does not
- * (progress.c).
+ * (progress_thread.c).
  *
  * Every object that softibd tracks is made and destroyed in this order:
  * command to softibd (handle, number, key; on destruction: is it in use?),
@@ -30,10 +30,9 @@
 #include "abi/session.h"
 #include "base/list.h"
 #include "base/types.h"
-#include "bells.h"
 #include "engine/engine.h"
 #include "lanes.h"
-#include "patience.h"
+#include "progress_thread.h"
 #include "windows.h"
 
 #define EXPORT __attribute__((visibility("default")))
@@ -109,9 +108,10 @@ struct soft_object {
 
 struct soft_context;
 
-/** struct link_later - how doorbells are put off: see later.c; and lanes_bad_qkey() */
-struct link_later {
-	/** lane() - Return: false when it must be rung at once */
+/** struct link_wakeups - where the link defers what it would wake others with
+ *  (wakeups.c), and lanes_bad_qkey() */
+struct link_wakeups {
+	/** lane() - Return: false when its doorbell must be rung at once */
 	bool (*lane)(struct soft_context *ctx, struct lane_out *lane);
 	void (*softibd)(struct soft_context *ctx);
 	void (*bad_qkey)(struct soft_context *ctx, struct eng_lane_in *lane,
@@ -130,49 +130,7 @@ struct soft_link {
 	uint8_t *void_packet; /* where lost packets go */
 	struct lanes lanes;
 	bool into_void; /* the packet between reserve and commit */
-	const struct link_later *later; /* NULL: doorbells are rung at once */
-};
-
-enum progress_mode { PROGRESS_SERVE, PROGRESS_WATCH };
-
-/** enum progress_server - who sleeps on the bells */
-enum progress_server { SERVER_NONE, SERVER_THREAD, SERVER_GUEST };
-
-/** struct soft_progress - the engine's thread: see progress.c, and guest.c */
-struct soft_progress {
-	pthread_t thread;
-	bool running;
-	int control_fd; /* eventfd: look at stop, armed and timers again */
-	int lanes_fd;	/* softibd tells of lanes here; -1 when closed */
-	bool told;	/* it has raised IBV_EVENT_DEVICE_FATAL itself */
-	struct bells bells; /* what wakes the server */
-	_Atomic bool stop;
-	_Atomic bool watching;	 /* asleep, and packets do not wake it */
-	uint64_t wakes_at; /* under the engine's lock: asleep until then; 0: awake */
-	_Atomic uint32_t armed;	 /* CQs whose next completion makes an event */
-	_Atomic uint64_t arms;	 /* grows with each arming of any CQ */
-	_Atomic uint64_t polls;	 /* grows with each poll of any CQ */
-	_Atomic uint32_t events; /* raised of armed CQs, ever */
-	uint64_t spin_ns;	 /* before who waits for an event sleeps */
-	_Atomic uint64_t chased_ns; /* when lanes were last looked after */
-	/* --- guests --- */
-	_Atomic int server;	    /* enum progress_server */
-	_Atomic uint32_t inside;    /* threads in guest_wait() */
-	_Atomic bool guest;	    /* one of them serves */
-	_Atomic bool expects_guest; /* one was here, and comes again */
-	_Atomic bool quiet;	    /* the thread sleeps until the guest goes */
-	_Atomic uint32_t visits;    /* grows when a guest comes or goes */
-	_Atomic bool unheard;	    /* one took the ring of the thread's own descriptors */
-	struct patience patience;   /* the guest's */
-	/* --- the thread's own --- */
-	enum progress_mode mode;
-	uint64_t polls_seen, position_seen;
-	uint64_t arms_seen; /* a CQ that is armed since then is armed to sleep */
-	unsigned busy_windows, windows_wanted;
-	unsigned look_ms, watched_ms; /* this look; those of this WATCH that ended */
-	uint32_t visits_seen, events_seen;
-	mono_t window_start, last_work, look_start, armed_at;
-	mono_t crowded_until; /* somebody else wants the core: no spinning */
+	const struct link_wakeups *wakeups; /* NULL: doorbells are rung at once */
 };
 
 struct soft_context {
@@ -188,7 +146,7 @@ struct soft_context {
 	uint32_t num_ports;
 	int async_write_fd;
 	_Atomic bool dead;   /* softibd is gone */
-	_Atomic unsigned later; /* threads that have something to ring: later.c */
+	_Atomic unsigned wakeups; /* threads that have deferred some: wakeups.c */
 	bool forked;	     /* this is a child: nothing here is ours */
 	struct list_head entry; /* of all contexts, for fork */
 
@@ -230,13 +188,14 @@ struct soft_ah {
 	struct tp_av av;
 };
 
-/** enum channel_care - does a guest look at the queue itself? */
-enum channel_care { CHANNEL_ALONE, CHANNEL_ATTENDED, CHANNEL_ASLEEP };
+/** enum channel_driver - does an event waiter that drives the engine look at the
+ *  queue of events itself? */
+enum channel_driver { CHANNEL_HAS_NO_DRIVER, CHANNEL_DRIVER_AWAKE, CHANNEL_DRIVER_ASLEEP };
 
 /** struct soft_channel - see channel.c */
 struct soft_channel {
 	struct ibv_comp_channel ibv;
-	_Atomic int care; /* enum channel_care; the guest's */
+	_Atomic int driver; /* enum channel_driver */
 	_Atomic uint64_t blocking_at; /* it had no O_NONBLOCK then, by the coarse clock */
 	pthread_mutex_t lock;
 	/* --- changed under lock --- */
@@ -254,7 +213,7 @@ struct soft_cq {
 	struct soft_object object;
 	struct eng_cq *eng;
 	_Atomic bool armed;
-	struct patience patience;
+	struct poll_yield yield;
 	/* --- protected by the channel's lock --- */
 	struct list_head event;
 	uint32_t events_queued, events_reported;
@@ -322,38 +281,9 @@ extern const struct eng_link_ops link_ops;
 int link_map(struct soft_link *link, int memfd, int doorbell_fd,
 	     const struct abi_context_resp *resp);
 void link_unmap(struct soft_link *link);
-bool link_sleep(struct soft_link *link);
-void link_wake(struct soft_link *link);
+bool link_arm_sleep(struct soft_link *link);
+void link_disarm_sleep(struct soft_link *link);
 uint64_t link_position(struct soft_link *link, bool *waiting);
-
-/* progress.c */
-int progress_start(struct soft_context *ctx);
-void progress_stop(struct soft_context *ctx);
-void progress_kick(struct soft_context *ctx);
-void progress_wanted(void *ctx, mono_t by);
-void progress_chase(struct soft_context *ctx);
-void progress_sleep_alone(struct soft_context *ctx, int timeout_ms);
-int progress_sleep_on_bells(struct soft_context *ctx, int timeout_ms);
-void progress_work(struct soft_context *ctx, mono_t now);
-void progress_armed(struct soft_context *ctx, struct soft_cq *cq);
-void progress_event(struct soft_context *ctx, struct soft_cq *cq);
-int progress_lie_down(struct soft_context *ctx, enum progress_server who, uint64_t most_ns);
-void progress_get_up(struct soft_context *ctx);
-void progress_ring(int eventfd, uint64_t count);
-void progress_drain(int fd);
-mono_t progress_now(void *unused);
-
-static inline void progress_polled(struct soft_context *ctx)
-{
-	uint64_t n = atomic_load_explicit(&ctx->progress.polls, memory_order_relaxed);
-
-	atomic_store_explicit(&ctx->progress.polls, n + 1, memory_order_relaxed);
-}
-
-/* watch.c */
-bool watch_wanted(struct soft_progress *p, mono_t now);
-void watch_begin(struct soft_progress *p, mono_t now);
-void watch_look(struct soft_context *ctx);
 
 /* context.c */
 void context_settle(struct soft_context *ctx, const struct eng_qp *qp);
@@ -374,8 +304,8 @@ void async_engine_event(void *ctx, enum ibv_event_type type, void *element_ctx);
 /* channel.c */
 void channel_cq_event(void *ctx, void *cq);
 void channel_forget_cq(struct soft_cq *cq);
-void channel_leave(struct soft_channel *channel);
-void channel_tell(struct soft_channel *channel);
+void channel_driver_leaves(struct soft_channel *channel);
+void channel_notify(struct soft_channel *channel);
 struct soft_cq *channel_take(struct soft_channel *channel);
 
 /** channel_has_event() - a hint: without the lock */
@@ -384,35 +314,33 @@ static inline bool channel_has_event(struct soft_channel *channel)
 	return atomic_load(&channel->queued) != 0;
 }
 
-/** channel_attend() - the caller looks at the queue itself, from here to channel_leave() */
-static inline void channel_attend(struct soft_channel *channel)
+/** channel_driver_awake() - the caller looks at the queue itself, from here to
+ *  channel_driver_leaves() */
+static inline void channel_driver_awake(struct soft_channel *channel)
 {
-	atomic_store_explicit(&channel->care, CHANNEL_ATTENDED, memory_order_release);
+	atomic_store_explicit(&channel->driver, CHANNEL_DRIVER_AWAKE, memory_order_release);
 }
 
-/** channel_sleep() - who attends wants the bell from now on. Return: true: it may
- *  sleep, the queue is empty */
-static inline bool channel_sleep(struct soft_channel *channel)
+/** channel_driver_sleeps() - the driver wants the doorbell from now on. Return: true:
+ *  it may sleep, the queue is empty */
+static inline bool channel_driver_sleeps(struct soft_channel *channel)
 {
-	atomic_store(&channel->care, CHANNEL_ASLEEP);
+	atomic_store(&channel->driver, CHANNEL_DRIVER_ASLEEP);
 	return !channel_has_event(channel);
 }
 
-/* later.c */
-extern const struct link_later link_later;
-bool later_tell(struct soft_context *ctx, struct soft_channel *channel);
-void later_run(void *ctx);
+/* wakeups.c */
+extern const struct link_wakeups link_wakeups;
+bool wakeups_defer_channel(struct soft_context *ctx, struct soft_channel *channel);
+void wakeups_run(void *ctx);
 
-/** later_wait() - nothing that was noted before is still to be rung. Context:
- *  without the engine's lock */
-static inline void later_wait(struct soft_context *ctx)
+/** wakeups_wait() - until no thread has a wake-up deferred that was deferred before.
+ *  Context: without the engine's lock */
+static inline void wakeups_wait(struct soft_context *ctx)
 {
-	while (!ctx->forked && atomic_load(&ctx->later))
+	while (!ctx->forked && atomic_load(&ctx->wakeups))
 		sched_yield();
 }
-
-/* guest.c */
-struct soft_cq *guest_wait(struct soft_channel *channel, bool blocks);
 
 /* device.c */
 void device_attr_load(struct soft_context *ctx, const struct ib_uverbs_query_device_resp *resp);

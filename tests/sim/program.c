@@ -238,8 +238,8 @@ static bool try_to_sleep(struct program *p)
 {
 	if (!p->sim->plan->sleepy || !eng_idle(p->soft.engine))
 		return false;
-	bells_wait(&p->soft.progress.bells, 0); /* what rang before does not count */
-	p->asleep = link_sleep(&p->soft.link);
+	doorbells_wait(&p->soft.progress.doorbells, 0); /* what rang before does not count */
+	p->asleep = link_arm_sleep(&p->soft.link);
 	return p->asleep;
 }
 
@@ -250,7 +250,7 @@ static void take_turn(struct rt_timer *timer)
 	bool busy;
 
 	if (p->asleep)
-		link_wake(&p->soft.link);
+		link_disarm_sleep(&p->soft.link);
 	p->asleep = false;
 	serve_lanes(p);
 	window_answer(p);
@@ -293,11 +293,11 @@ void program_notice(struct program *p)
 	if (!waiting && p->news_seen == lane_news)
 		return;
 	if (p->asleep && waiting &&
-	    (sim_sabotage(p->sim, ORACLE_WAKE) || !bells_wait(&p->soft.progress.bells, 0)))
+	    (sim_sabotage(p->sim, ORACLE_WAKE) || !doorbells_wait(&p->soft.progress.doorbells, 0)))
 		sim_fail(p->sim, ORACLE_WAKE, "program %d sleeps and nobody rang",
 			 p->index);
 	if (p->asleep && waiting) {
-		link_wake(&p->soft.link);
+		link_disarm_sleep(&p->soft.link);
 		p->asleep = false;
 	}
 	if (!rt_timer_armed(&p->turn) ||
@@ -330,7 +330,7 @@ static int map_shared(struct program *p)
 	p->soft.link.lanes.off = !p->sim->plan->lanes;
 	p->soft.progress.lanes_fd = fds[ABI_FD_LANES];
 	bell = fcntl(fds[ABI_FD_BELL], F_DUPFD_CLOEXEC, 0);
-	ret = bell < 0 ? -errno : bells_open(&p->soft.progress.bells, bell);
+	ret = bell < 0 ? -errno : doorbells_open(&p->soft.progress.doorbells, bell);
 	if (!ret)
 		return 0;
 	if (bell >= 0)
@@ -425,7 +425,7 @@ bool program_start(struct program *p)
 undo_engine:
 	eng_destroy(p->soft.engine);
 undo_map:
-	bells_close(&p->soft.progress.bells);
+	doorbells_close(&p->soft.progress.doorbells);
 	link_unmap(&p->soft.link);
 	munmap((void *)p->soft.devpage, p->soft.devpage_bytes);
 undo_context:
@@ -445,7 +445,7 @@ void program_kill(struct program *p)
 	p->sim->result->by_window += eng_window_operations(p->soft.engine);
 	window_stop(p);
 	eng_destroy(p->soft.engine);
-	bells_close(&p->soft.progress.bells);
+	doorbells_close(&p->soft.progress.doorbells);
 	link_unmap(&p->soft.link);
 	munmap((void *)p->soft.devpage, p->soft.devpage_bytes);
 	ib_ucontext_close(p->context);

@@ -354,15 +354,15 @@ static void only_a_sleeper_is_rung_and_once(void **state)
 
 	by_lane(e);
 	assert_int_equal(rings(e), 0);
-	assert_true(lanes_sleep(&e->receiver));
+	assert_true(lanes_arm_sleep(&e->receiver));
 	send_one(e);
 	send_one(e);
 	assert_int_equal(rings(e), 1);
-	assert_false(lanes_sleep(&e->receiver)); /* packets wait */
+	assert_false(lanes_arm_sleep(&e->receiver)); /* packets wait */
 	send_one(e);
 	assert_int_equal(rings(e), 0); /* it did not sleep */
 	assert_int_equal(receive_all(e, 2), 3);
-	assert_true(lanes_sleep(&e->receiver));
+	assert_true(lanes_arm_sleep(&e->receiver));
 }
 
 static void a_receiver_that_turned_away_is_rung_in_time(void **state)
@@ -370,21 +370,21 @@ static void a_receiver_that_turned_away_is_rung_in_time(void **state)
 	struct ends *e = *state;
 
 	by_lane(e);
-	assert_false(lanes_chase(&e->sender, clock_now)); /* all is read */
+	assert_false(lanes_ring_overdue(&e->sender, clock_now)); /* all is read */
 	send_one(e);
-	assert_true(lanes_chase(&e->sender, clock_now));
-	clock_now.ns += LANES_LATE_NS - 1;
-	assert_true(lanes_chase(&e->sender, clock_now));
+	assert_true(lanes_ring_overdue(&e->sender, clock_now));
+	clock_now.ns += PROG_OVERDUE_NS - 1;
+	assert_true(lanes_ring_overdue(&e->sender, clock_now));
 	assert_int_equal(rings(e), 0);
 	clock_now.ns++;
-	lanes_chase(&e->sender, clock_now);
+	lanes_ring_overdue(&e->sender, clock_now);
 	assert_int_equal(rings(e), 1);
-	clock_now.ns += 10 * LANES_LATE_NS; /* once is enough */
-	assert_false(lanes_chase(&e->sender, clock_now));
+	clock_now.ns += 10 * PROG_OVERDUE_NS; /* once is enough */
+	assert_false(lanes_ring_overdue(&e->sender, clock_now));
 	assert_int_equal(rings(e), 0);
 	receive_all(e, e->sent - 1);
 	send_one(e);
-	assert_true(lanes_chase(&e->sender, clock_now)); /* anew */
+	assert_true(lanes_ring_overdue(&e->sender, clock_now)); /* anew */
 	assert_int_equal(rings(e), 0);
 }
 
@@ -395,9 +395,9 @@ static void a_receiver_that_reads_slowly_is_not_rung(void **state)
 	by_lane(e);
 	for (int i = 0; i < 10; i++) {
 		send_one(e);
-		assert_true(lanes_chase(&e->sender, clock_now));
-		clock_now.ns += LANES_LATE_NS - 1;
-		lanes_chase(&e->sender, clock_now);
+		assert_true(lanes_ring_overdue(&e->sender, clock_now));
+		clock_now.ns += PROG_OVERDUE_NS - 1;
+		lanes_ring_overdue(&e->sender, clock_now);
 		receive_all(e, e->sent - 1);
 	}
 	assert_int_equal(rings(e), 0);
@@ -413,8 +413,8 @@ static void who_sleeps_often_leaves_the_fence_to_senders(void **state)
 		skip();
 	by_lane(e);
 	for (int i = 0; i < 100; i++) {
-		assert_true(lanes_sleep(&e->receiver));
-		lanes_wake(&e->receiver);
+		assert_true(lanes_arm_sleep(&e->receiver));
+		lanes_disarm_sleep(&e->receiver);
 		send_one(e);
 		receive_all(e, e->sent - 1);
 	}
@@ -422,7 +422,7 @@ static void who_sleeps_often_leaves_the_fence_to_senders(void **state)
 	for (int i = 0; i < 100; i++)
 		send_one(e);
 	receive_all(e, e->sent - 100);
-	assert_true(lanes_sleep(&e->receiver));
+	assert_true(lanes_arm_sleep(&e->receiver));
 	assert_true(e->memory->has_membarrier);
 	send_one(e);
 	assert_int_equal(rings(e), 1);

@@ -89,10 +89,10 @@ static void who_has_read_all_may_sleep(void **state)
 
 	for (unsigned n = 1; n <= 128; n++) {
 		send_packets(r, n);
-		assert_false(link_sleep(&r->link));
+		assert_false(link_arm_sleep(&r->link));
 		read_packets(r, n);
-		assert_true(link_sleep(&r->link));
-		link_wake(&r->link);
+		assert_true(link_arm_sleep(&r->link));
+		link_disarm_sleep(&r->link);
 	}
 }
 
@@ -102,12 +102,12 @@ static void one_that_waits_keeps_it_awake(void **state)
 
 	send_packets(r, 64);
 	read_packets(r, 63);
-	assert_false(link_sleep(&r->link));
+	assert_false(link_arm_sleep(&r->link));
 	send_packets(r, 1);
 	read_packets(r, 1);
-	assert_false(link_sleep(&r->link));
+	assert_false(link_arm_sleep(&r->link));
 	read_packets(r, 1);
-	assert_true(link_sleep(&r->link));
+	assert_true(link_arm_sleep(&r->link));
 }
 
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)

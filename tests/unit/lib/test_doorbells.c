@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What wakes an engine's server, and what a peer can do to a bell of its own. */
+/* What wakes the thread that sleeps for an engine, and what a peer can do to a doorbell of its own. */
 #include "../test.h"
 
 #include <errno.h>
@@ -7,13 +7,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../../../lib/libibverbs/bells.h"
+#include "../../../lib/libibverbs/doorbells.h"
 #include "abi/bell.h"
 
 struct fixture {
-	struct bells bells;
+	struct doorbells doorbells;
 	int softibd; /* the end that it writes */
-	int lane[2]; /* bells as two peers have them */
+	int lane[2]; /* doorbells as two peers have them */
 };
 
 static int setup(void **state)
@@ -22,12 +22,12 @@ static int setup(void **state)
 	int ends[2];
 
 	assert_int_equal(pipe2(ends, O_NONBLOCK), 0);
-	assert_int_equal(bells_open(&f->bells, ends[0]), 0);
+	assert_int_equal(doorbells_open(&f->doorbells, ends[0]), 0);
 	f->softibd = ends[1];
 	for (int i = 0; i < 2; i++) {
 		int bell = abi_bell_open();
 
-		assert_int_equal(bells_add_lane(&f->bells, bell), 0);
+		assert_int_equal(doorbells_add_lane(&f->doorbells, bell), 0);
 		f->lane[i] = dup(bell); /* as if it had come by a socket */
 		close(bell);
 	}
@@ -39,7 +39,7 @@ static int teardown(void **state)
 {
 	struct fixture *f = *state;
 
-	bells_close(&f->bells);
+	doorbells_close(&f->doorbells);
 	close(f->softibd);
 	for (int i = 0; i < 2; i++)
 		close(f->lane[i]);
@@ -54,7 +54,7 @@ static void softibd_rings(const struct fixture *f)
 
 static int heard(struct fixture *f)
 {
-	return bells_wait(&f->bells, 0);
+	return doorbells_wait(&f->doorbells, 0);
 }
 
 static mono_t now(void)
@@ -72,16 +72,16 @@ static void each_ring_is_told_once(void **state)
 	assert_int_equal(heard(f), 0);
 	for (int i = 0; i < 3; i++) {
 		abi_bell_ring(f->lane[0]);
-		assert_int_equal(heard(f), BELL_LANE);
+		assert_int_equal(heard(f), DOORBELL_LANE);
 		assert_int_equal(heard(f), 0);
 		softibd_rings(f);
-		bells_ring(&f->bells);
-		assert_int_equal(heard(f), BELL_SOFTIBD | BELL_OWN);
+		doorbells_ring(&f->doorbells);
+		assert_int_equal(heard(f), DOORBELL_SOFTIBD | DOORBELL_OWN);
 		assert_int_equal(heard(f), 0);
 	}
 }
 
-static void a_peer_that_reads_its_bell_silences_nobody_else(void **state)
+static void a_peer_that_reads_its_doorbell_silences_nobody_else(void **state)
 {
 	struct fixture *f = *state;
 	uint64_t count;
@@ -89,7 +89,7 @@ static void a_peer_that_reads_its_bell_silences_nobody_else(void **state)
 	abi_bell_ring(f->lane[0]);
 	abi_bell_ring(f->lane[1]);
 	assert_int_equal(read(f->lane[0], &count, sizeof(count)), sizeof(count));
-	assert_int_equal(heard(f), BELL_LANE);
+	assert_int_equal(heard(f), DOORBELL_LANE);
 	abi_bell_ring(f->lane[0]);
 	assert_int_equal(read(f->lane[0], &count, sizeof(count)), sizeof(count));
 	assert_int_equal(heard(f), 0); /* it took its own */
@@ -110,26 +110,26 @@ static void nobody_waits_who_rings(void **state)
 		alarm(30); /* ends who waits */
 		abi_bell_ring(f->lane[0]);
 		alarm(0);
-		assert_int_equal(heard(f), BELL_LANE);
+		assert_int_equal(heard(f), DOORBELL_LANE);
 		assert_int_equal(heard(f), 0);
 		abi_bell_ring(f->lane[1]);
-		assert_int_equal(heard(f), BELL_LANE);
+		assert_int_equal(heard(f), DOORBELL_LANE);
 	}
 }
 
 /* what abi_bell_ring() does on a kernel without CONFIG_CHECKPOINT_RESTORE */
-static void a_bell_can_be_rung_by_its_clock(void **state)
+static void a_doorbell_can_be_rung_by_its_clock(void **state)
 {
 	const struct itimerspec at_once = {.it_value = {.tv_nsec = 1}};
 	struct fixture *f = *state;
 
 	for (unsigned n = 0; n < 3; n++) {
 		assert_int_equal(timerfd_settime(f->lane[0], 0, &at_once, NULL), 0);
-		assert_int_equal(bells_wait(&f->bells, -1), BELL_LANE);
+		assert_int_equal(doorbells_wait(&f->doorbells, -1), DOORBELL_LANE);
 	}
 }
 
-static void the_bell_of_a_peer_that_left_is_gone(void **state)
+static void the_doorbell_of_a_peer_that_left_is_gone(void **state)
 {
 	struct fixture *f = *state;
 
@@ -137,7 +137,7 @@ static void the_bell_of_a_peer_that_left_is_gone(void **state)
 	close(f->lane[0]);
 	assert_int_equal(heard(f), 0);
 	abi_bell_ring(f->lane[1]);
-	assert_int_equal(heard(f), BELL_LANE);
+	assert_int_equal(heard(f), DOORBELL_LANE);
 	f->lane[0] = dup(f->lane[1]);
 }
 
@@ -151,7 +151,7 @@ static void a_softibd_that_rings_unheard_is_heard_again(void **state)
 	while (heard(f))
 		;
 	softibd_rings(f);
-	assert_int_equal(heard(f), BELL_SOFTIBD);
+	assert_int_equal(heard(f), DOORBELL_SOFTIBD);
 }
 
 static void a_softibd_that_dies_is_told_once(void **state)
@@ -159,7 +159,7 @@ static void a_softibd_that_dies_is_told_once(void **state)
 	struct fixture *f = *state;
 
 	close(f->softibd);
-	assert_int_equal(heard(f), BELL_SOFTIBD);
+	assert_int_equal(heard(f), DOORBELL_SOFTIBD);
 	assert_int_equal(heard(f), 0);
 	f->softibd = dup(f->lane[0]);
 }
@@ -169,14 +169,14 @@ static void an_alarm_rings_in_time(void **state)
 	struct fixture *f = *state;
 	mono_t start = now(), by = mono_add(start, 1 * NSEC_PER_MSEC);
 
-	bells_set_alarm(&f->bells, start, mono_add(start, NSEC_PER_SEC * 1000));
-	bells_set_alarm(&f->bells, start, by); /* earlier: that counts */
-	assert_int_equal(bells_wait(&f->bells, -1), BELL_ALARM);
+	doorbells_set_alarm(&f->doorbells, start, mono_add(start, NSEC_PER_SEC * 1000));
+	doorbells_set_alarm(&f->doorbells, start, by); /* earlier: that counts */
+	assert_int_equal(doorbells_wait(&f->doorbells, -1), DOORBELL_ALARM);
 	assert_false(mono_before(now(), by));
 	/* one that is over is set again */
 	start = now();
-	bells_set_alarm(&f->bells, start, start);
-	assert_int_equal(bells_wait(&f->bells, -1), BELL_ALARM);
+	doorbells_set_alarm(&f->doorbells, start, start);
+	assert_int_equal(doorbells_wait(&f->doorbells, -1), DOORBELL_ALARM);
 }
 
 static void a_later_alarm_leaves_the_earlier(void **state)
@@ -184,10 +184,10 @@ static void a_later_alarm_leaves_the_earlier(void **state)
 	struct fixture *f = *state;
 	mono_t start = now(), by = mono_add(start, 1 * NSEC_PER_MSEC);
 
-	bells_set_alarm(&f->bells, start, by);
-	bells_set_alarm(&f->bells, start, mono_add(start, NSEC_PER_SEC * 1000));
-	assert_int_equal(bells_wait(&f->bells, -1), BELL_ALARM);
-	bells_set_alarm(&f->bells, start, MONO_NEVER);
+	doorbells_set_alarm(&f->doorbells, start, by);
+	doorbells_set_alarm(&f->doorbells, start, mono_add(start, NSEC_PER_SEC * 1000));
+	assert_int_equal(doorbells_wait(&f->doorbells, -1), DOORBELL_ALARM);
+	doorbells_set_alarm(&f->doorbells, start, MONO_NEVER);
 	assert_int_equal(heard(f), 0);
 }
 
@@ -197,10 +197,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CASE(each_ring_is_told_once),
-		CASE(a_peer_that_reads_its_bell_silences_nobody_else),
+		CASE(a_peer_that_reads_its_doorbell_silences_nobody_else),
 		CASE(nobody_waits_who_rings),
-		CASE(a_bell_can_be_rung_by_its_clock),
-		CASE(the_bell_of_a_peer_that_left_is_gone),
+		CASE(a_doorbell_can_be_rung_by_its_clock),
+		CASE(the_doorbell_of_a_peer_that_left_is_gone),
 		CASE(a_softibd_that_rings_unheard_is_heard_again),
 		CASE(a_softibd_that_dies_is_told_once),
 		CASE(an_alarm_rings_in_time),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* A guest and the engine's thread take turns on the same bells: what one hears
- * for the other is not lost. All in one thread: each sleep ends at once. */
+/* An event waiter and the progress thread take turns on the same doorbells: what one
+ * hears for the other is not lost. All in one thread: each sleep ends at once. */
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -11,12 +11,12 @@
 
 static struct soft_context ctx;
 static struct soft_channel channel;
-static bool slept; /* the guest */
+static bool slept; /* the event waiter */
 static unsigned heard;
 
 /* --- the rest of the library --- */
 
-void channel_leave(struct soft_channel *c)
+void channel_driver_leaves(struct soft_channel *c)
 {
 }
 
@@ -52,18 +52,18 @@ bool eng_progress(struct engine *engine)
 	return false;
 }
 
-bool link_sleep(struct soft_link *link)
+bool link_arm_sleep(struct soft_link *link)
 {
 	return true;
 }
 
-void link_wake(struct soft_link *link)
+void link_disarm_sleep(struct soft_link *link)
 {
 	slept = true;
 	channel.queued = 1; /* once is enough */
 }
 
-bool lanes_chase(struct lanes *l, mono_t now)
+bool lanes_ring_overdue(struct lanes *l, mono_t now)
 {
 	return false;
 }
@@ -80,17 +80,9 @@ void context_fatal(struct soft_context *c, bool told)
 {
 }
 
-void watch_look(struct soft_context *c)
+uint64_t link_position(struct soft_link *link, bool *waiting)
 {
-}
-
-bool watch_wanted(struct soft_progress *p, mono_t now)
-{
-	return false;
-}
-
-void watch_begin(struct soft_progress *p, mono_t now)
-{
+	return 0;
 }
 
 void threads_begin(void)
@@ -116,42 +108,44 @@ static int setup(void **state)
 	struct soft_progress *p = &ctx.progress;
 
 	ctx.sock = -1;
+	pthread_mutex_init(&p->lock, NULL);
+	prog_init(&p->machine, 0, progress_now(NULL));
 	channel.ibv.context = &ctx.v.context;
-	assert_int_equal(bells_open(&p->bells, eventfd(0, EFD_NONBLOCK)), 0);
-	p->control_fd = eventfd(0, EFD_NONBLOCK);
+	assert_int_equal(doorbells_open(&p->doorbells, eventfd(0, EFD_NONBLOCK)), 0);
+	p->kick_fd = eventfd(0, EFD_NONBLOCK);
 	p->lanes_fd = eventfd(0, EFD_NONBLOCK);
-	assert_int_equal(bells_add_control(&p->bells, p->control_fd), 0);
-	assert_int_equal(bells_add_control(&p->bells, p->lanes_fd), 0);
+	assert_int_equal(doorbells_add_control(&p->doorbells, p->kick_fd), 0);
+	assert_int_equal(doorbells_add_control(&p->doorbells, p->lanes_fd), 0);
 	return 0;
 }
 
 static int teardown(void **state)
 {
-	bells_close(&ctx.progress.bells);
-	close(ctx.progress.control_fd);
+	doorbells_close(&ctx.progress.doorbells);
+	close(ctx.progress.kick_fd);
 	close(ctx.progress.lanes_fd);
 	return 0;
 }
 
-/* the thread was about to lie down when the guest came and went */
-static void news_that_a_guest_hears_are_the_threads(void **state)
+/* the thread was about to sleep when the waiter came and went */
+static void news_that_a_waiter_hears_are_the_threads(void **state)
 {
 	struct soft_progress *p = &ctx.progress;
 
 	progress_ring(p->lanes_fd, 1);
-	assert_null(guest_wait(&channel, true));
+	assert_null(event_waiter_wait(&channel, true));
 	assert_true(slept);
 	assert_int_equal(heard, 0);
-	progress_sleep_on_bells(&ctx, 0);
+	progress_sleep_on_doorbells(&ctx, 0);
 	assert_int_equal(heard, 1);
-	progress_sleep_on_bells(&ctx, 0);
+	progress_sleep_on_doorbells(&ctx, 0);
 	assert_int_equal(heard, 1);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(news_that_a_guest_hears_are_the_threads, setup,
+		cmocka_unit_test_setup_teardown(news_that_a_waiter_hears_are_the_threads, setup,
 						teardown),
 	};
 
