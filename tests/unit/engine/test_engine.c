@@ -406,6 +406,48 @@ static void resizing_and_cleaning_lose_no_event(void **state)
 	assert_int_equal(w->b.cq_events, 3);
 }
 
+static enum ibv_wc_status fetch_add(struct world *w, uint32_t key, uint64_t va)
+{
+	connect(w, IBV_QPT_RC);
+	assert_int_equal(send(&w->a, (struct ibv_send_wr){
+					     .opcode = IBV_WR_ATOMIC_FETCH_AND_ADD,
+					     .wr.atomic = {.remote_addr = va, .compare_add = 1,
+							   .rkey = key}}, 8), 0);
+	run(w);
+	return take(&w->a).status;
+}
+
+static void disconnect(struct world *w)
+{
+	eng_qp_destroy(w->a.qp);
+	eng_qp_destroy(w->b.qp);
+}
+
+/* Keys whose addresses are shifted against memory: the address on the wire has to be
+ * aligned, and what it stands for as well. */
+static void an_atomic_is_aligned_on_both_sides(void **state)
+{
+	struct world *w = *state;
+	uint8_t *word = (uint8_t *)ALIGN_UP((uintptr_t)w->b.memory, (uintptr_t)8);
+	struct eng_mr_attr mr = {.key = 0x201, .pd = 1, .addr = word, .length = 64,
+				 .iova = 0x100004,
+				 .access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_ATOMIC};
+	uint8_t before[64];
+
+	memcpy(before, word, sizeof(before));
+	assert_int_equal(eng_mr_add(w->b.engine, &mr), 0);
+	assert_int_equal(fetch_add(w, 0x201, 0x100004), IBV_WC_REM_INV_REQ_ERR);
+	disconnect(w);
+	assert_int_equal(fetch_add(w, 0x201, 0x100008), IBV_WC_REM_INV_REQ_ERR);
+	disconnect(w);
+	assert_memory_equal(before, word, sizeof(before));
+	mr.key = 0x301;
+	mr.iova = 0x200000;
+	assert_int_equal(eng_mr_add(w->b.engine, &mr), 0);
+	assert_int_equal(fetch_add(w, 0x301, 0x200008), IBV_WC_SUCCESS);
+	assert_int_equal(word[8], before[8] + 1);
+}
+
 /* The adapter's page says the shortest ACK time-out of its QPs. */
 static void the_device_has_a_shortest_ack_timeout(void **state)
 {
@@ -650,6 +692,7 @@ int main(void)
 		CASE(arming_for_solicited_ones_looks_for_these),
 		CASE(resizing_and_cleaning_lose_no_event),
 		CASE(the_device_has_a_shortest_ack_timeout),
+		CASE(an_atomic_is_aligned_on_both_sides),
 		CASE(resize_keeps_completions),
 		CASE(destroyed_qp_leaves_no_completion),
 		CASE(a_queue_drains_until_all_is_acknowledged),

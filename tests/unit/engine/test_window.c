@@ -501,6 +501,13 @@ static void what_may_be_offered(void **state)
 	assert_int_equal(eng_window_offer(w->b.engine, 0x22, 0x303, &offer), 0);
 	assert_int_equal(offer.access, IBV_ACCESS_REMOTE_READ);
 	assert_true(offer.token > 0);
+	/* no more than the QP would do by packets */
+	tp_qp_attr(w->b.qp->tp)->qp_access_flags = IBV_ACCESS_REMOTE_READ;
+	assert_int_equal(eng_window_offer(w->b.engine, 0x22, KEY, &offer), 0);
+	assert_int_equal(offer.access, IBV_ACCESS_REMOTE_READ);
+	tp_qp_attr(w->b.qp->tp)->qp_access_flags = 0;
+	assert_int_equal(eng_window_offer(w->b.engine, 0x22, KEY, &offer), -EACCES);
+	tp_qp_attr(w->b.qp->tp)->qp_access_flags = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE;
 	/* 9.7.4.1.2: of a depth of 0, no READ and no atomic */
 	tp_qp_attr(w->b.qp->tp)->max_dest_rd_atomic = 0;
 	assert_int_equal(eng_window_offer(w->b.engine, 0x22, 0x303, &offer), -EACCES);

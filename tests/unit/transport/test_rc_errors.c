@@ -339,6 +339,30 @@ static void test_bad_responses(void **state)
 	}
 }
 
+/* A READ's response whose PSN is not outstanding is of another time, and changes nothing. */
+static void test_responses_out_of_range(void **state)
+{
+	static const uint32_t out_of_range[] = {0xff, 0x102, 0x100 + (1 << 23)};
+	static const uint8_t stale[1024] = {0xee};
+
+	for (unsigned i = 0; i < ARRAY_SIZE(out_of_range); i++) {
+		struct pair *p = pair_new(&(struct pair_options){0});
+		struct wire_packet pkt =
+			request(WIRE_READ_RESP_ONLY, out_of_range[i], stale, sizeof(stale));
+
+		pair_send(p, A, IBV_WR_RDMA_READ, 1, 0, 2000, 0x4000);
+		pair_run_until(p, p->now);
+		pkt.aeth.syndrome = 0x1f;
+		pair_deliver(p, A, &pkt);
+		assert_int_equal(p->side[A].sends, 0);
+		pair_run(p);
+		pair_expect_sent(p, A, 1, IBV_WC_SUCCESS);
+		assert_memory_equal(p->side[A].memory, p->side[B].memory + 0x4000, 2000);
+		assert_int_equal(tp_qp_stats(p->side[A].qp)->retransmits, 0);
+		pair_free(p);
+	}
+}
+
 /* a key that may not be invalidated */
 static void test_invalidate_fails(void **state)
 {
@@ -366,6 +390,7 @@ int main(void)
 		cmocka_unit_test(test_too_many_reads),
 		cmocka_unit_test(test_ignored),
 		cmocka_unit_test(test_bad_responses),
+		cmocka_unit_test(test_responses_out_of_range),
 		cmocka_unit_test(test_invalidate_fails),
 	};
 

@@ -728,6 +728,7 @@ static void test_resend_fails_ack_drains(void **state)
  *  1 una - 1: a ghost        4 sent: never sent, a ghost
  *  2 una: acknowledges one   5 una + 2^23: half the space away, a ghost
  *  3 sent - 1: all
+ * the same for one that comes with a request of the peer
  */
 static void test_ack_borders(void **state)
 {
@@ -736,9 +737,9 @@ static void test_ack_borders(void **state)
 		unsigned completed;
 	} cases[] = {{0xffffff, 0}, {0, 1}, {2, 3}, {3, 0}, {1 << 23, 0}};
 
-	for (unsigned wrap = 0; wrap < 2; wrap++)
+	for (unsigned how = 0; how < 4; how++)
 		for (unsigned i = 0; i < ARRAY_SIZE(cases); i++) {
-			uint32_t una = wrap ? 0xfffffe : 0x100;
+			uint32_t una = how & 1 ? 0xfffffe : 0x100;
 			struct pair *p =
 				pair_new(&(struct pair_options){.sq_psn = {una}});
 			struct wire_packet pkt = ack_at(una + cases[i].from_una);
@@ -746,7 +747,10 @@ static void test_ack_borders(void **state)
 			for (unsigned n = 0; n < 3; n++)
 				pair_send(p, A, IBV_WR_RDMA_WRITE, n, 0, 8, 0);
 			pair_run_until(p, p->now);
-			pair_deliver(p, A, &pkt);
+			if (how & 2)
+				tp_qp_acked(p->side[A].qp, pkt.bth.psn, p->now);
+			else
+				pair_deliver(p, A, &pkt);
 			assert_int_equal(p->side[A].sends, cases[i].completed);
 			pair_run(p); /* the real ACKs complete the rest, once */
 			assert_int_equal(p->side[A].sends, 3);

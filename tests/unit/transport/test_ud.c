@@ -161,6 +161,27 @@ static void test_receive_violation(void **state)
 	pair_free(p);
 }
 
+/* 9.8.3: what is longer than a packet may be is none, though there is room for it */
+static void test_more_than_the_mtu(void **state)
+{
+	struct pair *p = ud_pair();
+	static const uint8_t payload[2049];
+	struct wire_packet pkt = {
+		.lrh.lnh = WIRE_LNH_BTH,
+		.bth = {.opcode = WIRE_UD | WIRE_SEND_ONLY, .dest_qpn = 0xb, .psn = psn(0x100)},
+		.deth = {0x1234, 0xa},
+		.payload = payload,
+		.payload_bytes = sizeof(payload)};
+
+	pair_recv(p, B, 9, 0x8000, 40 + 4096);
+	pair_deliver(p, B, &pkt);
+	assert_int_equal(p->side[B].recvs, 0);
+	pkt.payload_bytes--;
+	pair_deliver(p, B, &pkt);
+	pair_expect_received(p, B, 9, IBV_WC_SUCCESS);
+	pair_free(p);
+}
+
 static void test_refused(void **state)
 {
 	struct pair *p = ud_pair();
@@ -200,6 +221,7 @@ int main(void)
 		cmocka_unit_test(test_too_long),
 		cmocka_unit_test(test_held_receive_is_flushed),
 		cmocka_unit_test(test_receive_violation),
+		cmocka_unit_test(test_more_than_the_mtu),
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_drain),
 	};

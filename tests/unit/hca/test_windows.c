@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Who is granted a window into whose memory, on a real fabric of two nodes: an initiator
+ * asks on n1, a target on n2 gives. Each test breaks one condition alone. The programs'
+ * ends of the sockets are the test's.
+ */
+#include "../test.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "../../fuzz/pair.h"
+#include "abi/fds.h"
+#include "abi/session.h"
+#include "abi/window.h"
+#include "core/uobject.h"
+#include "hca/private.h"
+#include "rdma/ib_mad.h"
+
+#define PAGE 4096u
+#define REGION_BYTES (4 * PAGE)
+#define ALL_RIGHTS                                                                             \
+	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ |              \
+	 IB_ACCESS_REMOTE_ATOMIC)
+
+/** struct program - with a QP that leads to its peer's */
+struct program {
+	struct ib_ucontext *context;
+	struct ib_pd *pd, *other_pd;
+	struct ib_qp *qp;
+	struct ib_mr *mr, *readable, *foreign; /* @foreign: of the other PD */
+};
+
+struct world {
+	struct rt *rt;
+	struct topology *topo;
+	struct fabric *fab;
+	struct hca_set *adapters;
+	struct hca *hca[2];
+	struct program initiator, target, stranger; /* on n1, n2, n2 */
+};
+
+/** struct heard - a message of softibd's, with its descriptors */
+struct heard {
+	struct abi_window_msg m;
+	int fd[4];
+};
+
+/* --- programs --- */
+
+static struct ib_pd *make_pd(struct program *p)
+{
+	struct ib_uobject *u = ib_uobject_alloc(p->context, IB_UOBJECT_PD);
+	struct ib_pd *pd = ib_alloc_pd_user(u);
+
+	assert_false(IS_ERR(pd));
+	ib_uobject_commit(u, pd);
+	return pd;
+}
+
+static struct ib_mr *make_mr(struct program *p, struct ib_pd *pd, uint64_t at, int rights)
+{
+	struct ib_uobject *u = ib_uobject_alloc(p->context, IB_UOBJECT_MR);
+	struct ib_mr *mr = ib_reg_user_mr(u, pd, at, REGION_BYTES, at, rights);
+
+	assert_false(IS_ERR(mr));
+	ib_uobject_commit(u, mr);
+	return mr;
+}
+
+static void make_program(struct program *p, struct hca *hca)
+{
+	struct ib_qp_init_attr attr = {.qp_type = IB_QPT_RC, .cap = {8, 8, 1, 1, 0}};
+	struct ib_uobject *u;
+
+	p->context = ib_ucontext_open(&hca->ib, 1, "test");
+	assert_false(IS_ERR(p->context));
+	p->pd = make_pd(p);
+	p->other_pd = make_pd(p);
+	u = ib_uobject_alloc(p->context, IB_UOBJECT_CQ);
+	attr.send_cq = attr.recv_cq = ib_create_cq_user(u, &(struct ib_cq_init_attr){.cqe = 8});
+	ib_uobject_commit(u, attr.send_cq);
+	u = ib_uobject_alloc(p->context, IB_UOBJECT_QP);
+	p->qp = ib_create_qp_user(u, p->pd, &attr);
+	assert_false(IS_ERR(p->qp));
+	ib_uobject_commit(u, p->qp);
+	p->mr = make_mr(p, p->pd, 0x100000, ALL_RIGHTS);
+	p->readable = make_mr(p, p->pd, 0x200000, IB_ACCESS_REMOTE_READ);
+	p->foreign = make_mr(p, p->other_pd, 0x300000, ALL_RIGHTS);
+}
+
+static void connect_qp(struct program *p, const struct program *peer, uint16_t dlid)
+{
+	struct ib_qp_attr attr = {
+		.qp_state = IB_QPS_INIT, .port_num = 1, .path_mtu = IB_MTU_1024,
+		.qp_access_flags = ALL_RIGHTS, .dest_qp_num = peer->qp->qp_num,
+		.ah_attr = {.dlid = dlid, .port_num = 1}, .max_rd_atomic = 4,
+		.max_dest_rd_atomic = 4, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7};
+
+	assert_int_equal(ib_modify_qp(p->qp, &attr, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT |
+					      IB_QP_ACCESS_FLAGS), 0);
+	attr.qp_state = IB_QPS_RTR;
+	assert_int_equal(ib_modify_qp(p->qp, &attr, IB_QP_STATE | IB_QP_AV | IB_QP_PATH_MTU |
+					      IB_QP_DEST_QPN | IB_QP_RQ_PSN |
+					      IB_QP_MAX_DEST_RD_ATOMIC | IB_QP_MIN_RNR_TIMER), 0);
+	attr.qp_state = IB_QPS_RTS;
+	assert_int_equal(ib_modify_qp(p->qp, &attr, IB_QP_STATE | IB_QP_TIMEOUT | IB_QP_RETRY_CNT |
+					      IB_QP_RNR_RETRY | IB_QP_SQ_PSN |
+					      IB_QP_MAX_QP_RD_ATOMIC), 0);
+}
+
+/* --- the world --- */
+
+static int setup(void **state)
+{
+	struct world *w = calloc(1, sizeof(*w));
+	char err[256];
+
+	if (rt_posix_create(&w->rt) || topo_load("pair", &w->topo, err, sizeof(err)) ||
+	    fab_create(w->rt, w->topo, &w->fab) || ib_mad_init() ||
+	    hca_set_create(w->rt, w->fab, &w->adapters))
+		return -1;
+	pair_configure(w->fab);
+	for (int i = 0; i < 2; i++)
+		if (hca_create(w->adapters, topo_find(w->topo, i ? "n2" : "n1"), &w->hca[i]))
+			return -1;
+	make_program(&w->initiator, w->hca[0]);
+	make_program(&w->target, w->hca[1]);
+	make_program(&w->stranger, w->hca[1]);
+	connect_qp(&w->initiator, &w->target, 2);
+	connect_qp(&w->target, &w->initiator, 1);
+	*state = w;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct world *w = *state;
+
+	ib_ucontext_close(w->initiator.context);
+	ib_ucontext_close(w->target.context);
+	ib_ucontext_close(w->stranger.context);
+	for (int i = 0; i < 2; i++)
+		hca_destroy(w->hca[i]);
+	hca_set_destroy(w->adapters);
+	ib_mad_cleanup();
+	fab_destroy(w->fab);
+	topo_free(w->topo);
+	rt_posix_destroy(w->rt);
+	free(w);
+	return 0;
+}
+
+/* --- questions and answers --- */
+
+static void say(struct world *w, struct program *p, const struct abi_window_msg *m, int fd)
+{
+	assert_int_equal(abi_send_fds(p->context->driver_fds[ABI_FD_WINDOWS], m, sizeof(*m), &fd,
+				      fd >= 0, MSG_DONTWAIT), 0);
+	for (int i = 0; i < 3; i++)
+		rt_posix_turn(w->rt);
+}
+
+/* Return: its kind; 0: none waits */
+static uint32_t hear(struct program *p, struct heard *h)
+{
+	union {
+		struct cmsghdr head;
+		char room[CMSG_SPACE(4 * sizeof(int))];
+	} control;
+	struct iovec iov = {&h->m, sizeof(h->m)};
+	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control,
+			     .msg_controllen = sizeof(control)};
+
+	memset(h->fd, -1, sizeof(h->fd));
+	if (recvmsg(p->context->driver_fds[ABI_FD_WINDOWS], &msg, MSG_DONTWAIT) !=
+	    (ssize_t)sizeof(h->m))
+		return 0;
+	abi_take_fds(&msg, h->fd, ARRAY_SIZE(h->fd));
+	return h->m.kind;
+}
+
+static void forget(struct heard *h)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(h->fd); i++)
+		if (h->fd[i] >= 0)
+			close(h->fd[i]);
+}
+
+static void ask(struct world *w, uint32_t qpn, const struct ib_mr *mr)
+{
+	say(w, &w->initiator, &(struct abi_window_msg){.kind = ABI_WINDOW_ASK, .qpn = qpn,
+						       .rkey = mr->rkey, .va = mr->iova}, -1);
+}
+
+/* Return: what the target is to say, when it gives the whole of @mr */
+static struct abi_window_msg asked_for(struct world *w, const struct ib_mr *mr)
+{
+	struct abi_window_msg give;
+	struct heard h;
+
+	ask(w, w->initiator.qp->qp_num, mr);
+	assert_int_equal(hear(&w->target, &h), ABI_WINDOW_WANT);
+	forget(&h);
+	give = h.m;
+	assert_int_equal(give.rkey, mr->rkey);
+	assert_int_equal(give.qpn, w->target.qp->qp_num);
+	give.kind = ABI_WINDOW_GIVE;
+	give.va = mr->iova;
+	give.length_bytes = REGION_BYTES;
+	give.offset = 0;
+	give.access = ALL_RIGHTS & ~IB_ACCESS_LOCAL_WRITE;
+	return give;
+}
+
+static int memory(size_t bytes, int seals)
+{
+	int fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	assert_true(fd >= 0 && !ftruncate(fd, (off_t)bytes) && !fcntl(fd, F_ADD_SEALS, seals));
+	return fd;
+}
+
+/* Return: is the initiator granted what @by says, with memory of @bytes and @seals? */
+static bool granted(struct world *w, struct program *by, const struct abi_window_msg *m,
+		    size_t bytes, int seals)
+{
+	int fd = memory(bytes, seals);
+	uint32_t kind;
+	struct heard h;
+
+	say(w, by, m, fd);
+	close(fd);
+	kind = hear(&w->initiator, &h);
+	forget(&h);
+	return kind == ABI_WINDOW_GRANT;
+}
+
+static void what_is_sound_is_granted(void **state)
+{
+	struct world *w = *state;
+	struct abi_window_msg give = asked_for(w, w->target.mr);
+	int fd = memory(REGION_BYTES, F_SEAL_SHRINK);
+	struct heard h;
+
+	say(w, &w->target, &give, fd);
+	close(fd);
+	assert_int_equal(hear(&w->initiator, &h), ABI_WINDOW_GRANT);
+	assert_int_equal(h.m.qpn, w->initiator.qp->qp_num);
+	assert_int_equal(h.m.rkey, w->target.mr->rkey);
+	assert_int_equal(h.m.va, w->target.mr->iova);
+	assert_int_equal(h.m.length_bytes, REGION_BYTES);
+	assert_int_equal(h.m.access, ALL_RIGHTS & ~IB_ACCESS_LOCAL_WRITE);
+	assert_int_equal(fcntl(h.fd[0], F_GETFL) & O_ACCMODE, O_RDWR);
+	assert_int_equal(fcntl(h.fd[1], F_GETFL) & O_ACCMODE, O_RDONLY); /* the target's page */
+	forget(&h);
+}
+
+/* The key's rights are all that there are, and its descriptor writes nothing. */
+static void what_may_be_read_cannot_be_written(void **state)
+{
+	struct world *w = *state;
+	struct abi_window_msg give = asked_for(w, w->target.readable);
+	int fd = memory(REGION_BYTES, F_SEAL_SHRINK);
+	struct heard h;
+
+	say(w, &w->target, &give, fd);
+	close(fd);
+	assert_int_equal(hear(&w->initiator, &h), ABI_WINDOW_GRANT);
+	assert_int_equal(h.m.access, IB_ACCESS_REMOTE_READ);
+	assert_int_equal(fcntl(h.fd[0], F_GETFL) & O_ACCMODE, O_RDONLY);
+	forget(&h);
+}
+
+static void no_window_is_larger_than_its_key(void **state)
+{
+	static const struct {
+		int64_t va, bytes; /* more than those of the key */
+	} cases[] = {{-(int64_t)PAGE, 0}, {-(int64_t)PAGE, PAGE}, {0, PAGE}, {PAGE, 0},
+		     {REGION_BYTES, 0}};
+	struct world *w = *state;
+	struct abi_window_msg give;
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		give = asked_for(w, w->target.mr);
+		give.va += (uint64_t)cases[i].va;
+		give.length_bytes += (uint64_t)cases[i].bytes;
+		assert_false(granted(w, &w->target, &give, 2 * REGION_BYTES, F_SEAL_SHRINK));
+	}
+	give = asked_for(w, w->target.mr);
+	give.va += PAGE;
+	give.length_bytes -= PAGE;
+	assert_true(granted(w, &w->target, &give, 2 * REGION_BYTES, F_SEAL_SHRINK));
+}
+
+/* Its owner could take memory that is not sealed from under its peers. */
+static void a_windows_memory_is_sealed_and_there(void **state)
+{
+	struct world *w = *state;
+	struct abi_window_msg give = asked_for(w, w->target.mr);
+
+	assert_false(granted(w, &w->target, &give, REGION_BYTES, 0));
+	give = asked_for(w, w->target.mr);
+	assert_false(granted(w, &w->target, &give, REGION_BYTES, F_SEAL_GROW));
+	give = asked_for(w, w->target.mr);
+	assert_false(granted(w, &w->target, &give, REGION_BYTES - PAGE, F_SEAL_SHRINK));
+	give = asked_for(w, w->target.mr);
+	give.offset = PAGE;
+	assert_false(granted(w, &w->target, &give, REGION_BYTES, F_SEAL_SHRINK));
+	give = asked_for(w, w->target.mr);
+	assert_true(granted(w, &w->target, &give, REGION_BYTES, F_SEAL_SHRINK));
+}
+
+/* Nobody is bothered with a question that softibd can answer. */
+static void expect_denied_at_once(struct world *w)
+{
+	struct heard h;
+
+	assert_int_equal(hear(&w->target, &h), 0);
+	assert_int_equal(hear(&w->stranger, &h), 0);
+	assert_int_equal(hear(&w->initiator, &h), ABI_WINDOW_DENY);
+	forget(&h);
+}
+
+static void a_key_is_of_the_qps_protection_domain(void **state)
+{
+	struct world *w = *state;
+
+	ask(w, w->initiator.qp->qp_num, w->target.foreign);
+	expect_denied_at_once(w);
+	ask(w, w->initiator.qp->qp_num, w->stranger.mr);
+	expect_denied_at_once(w);
+}
+
+static void a_program_asks_for_its_own_qp(void **state)
+{
+	struct world *w = *state;
+	struct program neighbour = {0};
+
+	make_program(&neighbour, w->hca[0]);
+	say(w, &neighbour, &(struct abi_window_msg){.kind = ABI_WINDOW_ASK,
+						    .qpn = w->initiator.qp->qp_num,
+						    .rkey = w->target.mr->rkey,
+						    .va = w->target.mr->iova}, -1);
+	assert_int_equal(hear(&w->target, &(struct heard){0}), 0);
+	assert_int_equal(hear(&neighbour, &(struct heard){0}), ABI_WINDOW_DENY);
+	ib_ucontext_close(neighbour.context);
+}
+
+/* The stranger leads its QP to the initiator's, which is the target's peer. */
+static void both_qps_are_each_others_peer(void **state)
+{
+	struct world *w = *state;
+	struct heard h;
+
+	connect_qp(&w->stranger, &w->initiator, 1);
+	say(w, &w->stranger, &(struct abi_window_msg){.kind = ABI_WINDOW_ASK,
+						      .qpn = w->stranger.qp->qp_num,
+						      .rkey = w->initiator.mr->rkey,
+						      .va = w->initiator.mr->iova}, -1);
+	assert_int_equal(hear(&w->initiator, &h), 0);
+	assert_int_equal(hear(&w->stranger, &h), ABI_WINDOW_DENY);
+}
+
+static void only_who_was_asked_gives(void **state)
+{
+	struct world *w = *state;
+	struct abi_window_msg give = asked_for(w, w->target.mr);
+
+	assert_false(granted(w, &w->stranger, &give, REGION_BYTES, F_SEAL_SHRINK));
+	assert_true(granted(w, &w->target, &give, REGION_BYTES, F_SEAL_SHRINK));
+	assert_false(granted(w, &w->target, &give, REGION_BYTES, F_SEAL_SHRINK)); /* once */
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(what_is_sound_is_granted),
+		T(what_may_be_read_cannot_be_written),
+		T(no_window_is_larger_than_its_key),
+		T(a_windows_memory_is_sealed_and_there),
+		T(a_key_is_of_the_qps_protection_domain),
+		T(a_program_asks_for_its_own_qp),
+		T(both_qps_are_each_others_peer),
+		T(only_who_was_asked_gives),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

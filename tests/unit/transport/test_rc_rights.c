@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Who may do what to the memory of an RC responder: the rights of the QP, those of the
+ * key, and each of them alone, when everything else would allow the request (9.7.4.1.5,
+ * 10.6.3).
+ */
+#include <string.h>
+
+#include "pair.h"
+
+#define NAK(code) (WIRE_AETH_NAK | (code))
+#define ALL_RIGHTS (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
+#define FIRST_PSN 0x100
+
+static const struct {
+	enum ibv_wr_opcode op;
+	int right;
+	uint32_t len;
+} requests[] = {
+	{IBV_WR_RDMA_WRITE, IBV_ACCESS_REMOTE_WRITE, 64},
+	{IBV_WR_RDMA_WRITE, IBV_ACCESS_REMOTE_WRITE, 0}, /* checks no key, but the QP */
+	{IBV_WR_RDMA_WRITE_WITH_IMM, IBV_ACCESS_REMOTE_WRITE, 5000},
+	{IBV_WR_RDMA_READ, IBV_ACCESS_REMOTE_READ, 64},
+	{IBV_WR_RDMA_READ, IBV_ACCESS_REMOTE_READ, 0},
+	{IBV_WR_RDMA_READ, IBV_ACCESS_REMOTE_READ, 5000},
+	{IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_ACCESS_REMOTE_ATOMIC, 8},
+	{IBV_WR_ATOMIC_CMP_AND_SWP, IBV_ACCESS_REMOTE_ATOMIC, 8},
+};
+
+static bool answers(enum ibv_wr_opcode op, int rights, uint32_t len)
+{
+	struct pair *p = pair_new(&(struct pair_options){0});
+	uint8_t *before = test_malloc(PAIR_MEMORY);
+	bool refused;
+
+	memcpy(before, p->side[B].memory, PAIR_MEMORY);
+	tp_qp_attr(p->side[B].qp)->qp_access_flags = rights;
+	pair_recv(p, B, 9, 0, 8);
+	pair_send(p, A, op, 1, 0, len, 0x1000);
+	pair_run(p);
+	refused = pair_sent(p, A)->status == IBV_WC_REM_INV_REQ_ERR;
+	if (refused) {
+		assert_int_equal(pair_find(p, B, WIRE_ACKNOWLEDGE, 0)->syndrome,
+				 NAK(WIRE_NAK_INVALID_REQUEST));
+		assert_true(pair_had_event(p, B, TP_EVENT_QP_REQ_ERR));
+		assert_memory_equal(p->side[B].memory, before, PAIR_MEMORY);
+	} else {
+		assert_int_equal(p->side[A].send_wc[0].status, IBV_WC_SUCCESS);
+	}
+	test_free(before);
+	pair_free(p);
+	return !refused;
+}
+
+/* Each request needs its own right of the QP, and no other one. */
+static void test_rights_of_the_qp(void **state)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(requests); i++) {
+		assert_true(answers(requests[i].op, requests[i].right, requests[i].len));
+		assert_false(answers(requests[i].op, ALL_RIGHTS & ~requests[i].right,
+				     requests[i].len));
+	}
+}
+
+static struct wire_packet write_packet(uint8_t opcode, uint32_t at, uint32_t rkey, uint32_t dma_len,
+				       const void *payload, uint32_t len)
+{
+	return (struct wire_packet){
+		.lrh.lnh = WIRE_LNH_BTH,
+		.bth = {.opcode = opcode, .dest_qpn = 0xb, .psn = psn(at), .ack_req = true},
+		.reth = {PAIR_IOVA, rkey, dma_len},
+		.payload = payload,
+		.payload_bytes = len,
+	};
+}
+
+static void expect_refused(struct pair *p, uint32_t at)
+{
+	struct tp_packet_out out;
+
+	assert_true(tp_qp_transmit(p->side[B].qp, &out, p->now));
+	assert_int_equal(out.hdr.bth.opcode, WIRE_ACKNOWLEDGE);
+	assert_int_equal(out.hdr.aeth.syndrome, NAK(WIRE_NAK_REMOTE_ACCESS));
+	assert_int_equal(out.hdr.bth.psn.v, at);
+	assert_true(pair_had_event(p, B, TP_EVENT_QP_ACCESS_ERR));
+}
+
+/* The key of a WRITE is looked at with its first packet, before the receive that an
+ * immediate takes: who may not write is told so, and not to try again later. */
+static void test_a_write_checks_its_key_first(void **state)
+{
+	struct pair *p = pair_new(&(struct pair_options){0});
+	const uint8_t bytes[8] = {1};
+	struct wire_packet pkt = write_packet(WIRE_WRITE_ONLY_IMM, FIRST_PSN,
+					      PAIR_KEY_B + PAIR_KEY_RO, sizeof(bytes), bytes,
+					      sizeof(bytes));
+
+	pair_deliver(p, B, &pkt);
+	expect_refused(p, FIRST_PSN);
+	pair_free(p);
+}
+
+/* The region loses its rights between two packets of a WRITE: the second is not written. */
+static void test_a_write_checks_its_key_each_time(void **state)
+{
+	struct pair *p = pair_new(&(struct pair_options){0});
+	static const uint8_t bytes[1024] = {1, 2, 3};
+	uint8_t before[1024];
+	struct wire_packet pkt = write_packet(WIRE_WRITE_FIRST, FIRST_PSN, PAIR_KEY_B,
+					      2 * sizeof(bytes), bytes, sizeof(bytes));
+	struct tp_packet_out out;
+
+	memcpy(before, p->side[B].memory + sizeof(bytes), sizeof(before));
+	pair_deliver(p, B, &pkt);
+	assert_memory_equal(p->side[B].memory, bytes, sizeof(bytes));
+	assert_true(tp_qp_transmit(p->side[B].qp, &out, p->now));
+	p->side[B].key = PAIR_KEY_B - PAIR_KEY_RO; /* the same key is of a region to read */
+	pkt = write_packet(WIRE_WRITE_LAST, FIRST_PSN + 1, 0, 0, bytes, sizeof(bytes));
+	pair_deliver(p, B, &pkt);
+	expect_refused(p, FIRST_PSN + 1);
+	assert_memory_equal(p->side[B].memory + sizeof(bytes), before, sizeof(before));
+	pair_free(p);
+}
+
+static struct wire_packet read_request(uint32_t rkey, uint64_t va, uint32_t len)
+{
+	return (struct wire_packet){
+		.lrh.lnh = WIRE_LNH_BTH,
+		.bth = {.opcode = WIRE_READ_REQUEST, .dest_qpn = 0xb, .psn = psn(FIRST_PSN)},
+		.reth = {va, rkey, len},
+	};
+}
+
+static unsigned responses(struct pair *p, struct wire_packet request)
+{
+	struct tp_packet_out out;
+	unsigned n = 0;
+
+	pair_deliver(p, B, &request);
+	while (tp_qp_transmit(p->side[B].qp, &out, p->now))
+		n++;
+	assert_int_equal(tp_qp_state(p->side[B].qp), IBV_QPS_RTS);
+	return n;
+}
+
+/* What comes again is answered from what it asked for at first: by the same key, from the same
+ * address, and no more. Another key may well be good, and is not this request's. */
+static void test_a_duplicate_read_is_the_same(void **state)
+{
+	struct pair *p = pair_new(&(struct pair_options){0});
+
+	assert_int_equal(responses(p, read_request(PAIR_KEY_B, PAIR_IOVA, 2000)), 2);
+	assert_int_equal(responses(p, read_request(PAIR_KEY_B + PAIR_KEY_RO, PAIR_IOVA, 2000)), 0);
+	assert_int_equal(responses(p, read_request(PAIR_KEY_B, PAIR_IOVA + 8, 2000)), 0);
+	assert_int_equal(responses(p, read_request(PAIR_KEY_B, PAIR_IOVA, 2001)), 0);
+	assert_int_equal(responses(p, read_request(PAIR_KEY_B, PAIR_IOVA, 2000)), 2);
+	assert_int_equal(responses(p, read_request(PAIR_KEY_B, PAIR_IOVA, 1000)), 1);
+	pair_free(p);
+}
+
+/* A READ and an atomic cannot come again as each other. */
+static void test_a_duplicate_is_of_the_same_kind(void **state)
+{
+	struct pair *p = pair_new(&(struct pair_options){0});
+	struct wire_packet read = read_request(PAIR_KEY_B, PAIR_IOVA, 8);
+	struct wire_packet add = {.lrh.lnh = WIRE_LNH_BTH,
+				  .bth = {.opcode = WIRE_FETCH_ADD, .dest_qpn = 0xb},
+				  .atomic = {PAIR_IOVA, PAIR_KEY_B, 1, 0}};
+	uint8_t after[8];
+
+	add.bth.psn = psn(FIRST_PSN);
+	assert_int_equal(responses(p, read), 1);
+	assert_int_equal(responses(p, add), 0);
+	add.bth.psn = read.bth.psn = psn(FIRST_PSN + 1);
+	assert_int_equal(responses(p, add), 1);
+	memcpy(after, p->side[B].memory, sizeof(after));
+	assert_int_equal(responses(p, read), 0);
+	assert_int_equal(responses(p, add), 1);
+	assert_memory_equal(p->side[B].memory, after, sizeof(after)); /* executed once */
+	pair_free(p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_rights_of_the_qp),
+		cmocka_unit_test(test_a_write_checks_its_key_first),
+		cmocka_unit_test(test_a_write_checks_its_key_each_time),
+		cmocka_unit_test(test_a_duplicate_read_is_the_same),
+		cmocka_unit_test(test_a_duplicate_is_of_the_same_kind),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
