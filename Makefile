@@ -8,7 +8,7 @@ SEEDS ?= 300
 FIRST ?= 1
 
 .PHONY: all deps check lint demo bench profile asan tsan check-asan check-tsan fuzz docs
-.PHONY: install clean check-conformance check-kill check-modes check-stress check-sim replay
+.PHONY: install clean check-conformance check-kill check-modes check-stress check-sim replay mutate
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD)
@@ -44,6 +44,12 @@ check-kill: all
 check-sim: all
 	@$(BUILD)/tests/sim/softib-sim --seeds $(SEEDS) --first $(FIRST) $(if $(KIND),--kind $(KIND)) \
 		$(if $(BOTH),--both)
+
+# Rules of the protocol broken one at a time: which test notices? ONLY=text
+mutate: SEEDS = 100
+mutate:
+	@$(MAKE) --no-print-directory deps
+	@tests/mutate/run --build $(BUILD) --seeds $(SEEDS) $(if $(ONLY),--only "$(ONLY)")
 
 # One of them again: make replay SEED=17 [KIND=..] [FAULTS=0,3|none] [OPS=..] [VERBOSE=1]
 replay: all
