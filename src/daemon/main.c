@@ -277,6 +277,8 @@ static int bring_up(struct daemon *d, const struct options *opt)
 		fprintf(stderr, "softibd: %s\n", err);
 		return ret;
 	}
+	if (d->topo->warning[0])
+		fprintf(stderr, "softibd: %s\n", d->topo->warning);
 	ret = rt_posix_create(&d->rt);
 	if (ret)
 		return fail("cannot make an event loop", ret);

@@ -126,17 +126,6 @@ int parse_add_end(struct parser *ps, const struct end *end)
 
 /* --- joining the ends -------------------------------------------------- */
 
-uint64_t parse_guid_of_id(const char *id)
-{
-	char *end;
-	uint64_t guid;
-
-	if (!strchr("SHR", id[0]) || id[1] != '-' || strlen(id) != 18)
-		return 0;
-	guid = strtoull(id + 2, &end, 16);
-	return *end ? 0 : guid;
-}
-
 /* a far end without a record: its id must tell what it is */
 static int imply_node(struct parser *ps, struct ref *ref)
 {
@@ -147,7 +136,7 @@ static int imply_node(struct parser *ps, struct ref *ref)
 	enum topo_kind kind;
 
 	ps->line = ref->line;
-	if (!guid)
+	if (!guid && !parse_id_is_masked(ps, ref->id))
 		return parse_fail(
 			ps,
 			"\"%s\" has no record; expected a line such as Switch 8 \"%s\" or "
@@ -227,16 +216,4 @@ int parse_join(struct parser *ps)
 		"\"%s\" and the whole file without a cable; expected below it a line such as "
 		"[1] \"ID\"[1]",
 		ps->ref[0].id);
-}
-
-int parse_name_nodes(struct parser *ps)
-{
-	int error = build_name_nodes(&ps->b);
-	char what[256];
-
-	if (error != -EINVAL || !ps->b.err_bytes)
-		return error;
-	snprintf(what, sizeof(what), "%s", ps->b.err); /* of the whole: no line */
-	ps->b.err[0] = '\0';
-	return build_fail(&ps->b, error, "%s: %s", ps->name, what);
 }

@@ -9,6 +9,9 @@
  *	Switch 36 "S-0002c90200417670"	# "description" base port 0 lid 18 lmc 0
  *	[1]	"H-78e7d10300229794"[1](78e7d10300229795)  # "..." lid 23 4xQDR
  *
+ * What people copy from a terminal or send to others is read as well: a byte order
+ * mark, CRLF, the shell's prompts, GUIDs that are crossed out (topo_dump.c).
+ *
  * A cable stands at both ends, or at one only. A far end that has no record
  * (ibnetdiscover stops after so many hops) becomes a node with what the line
  * says of it, when its id tells its kind: S-, H- or R- and a GUID.
@@ -18,7 +21,6 @@
 #include <string.h>
 
 #include "fabric/topo_parse.h"
-#include "fabric/topo_scan.h"
 #include "runtime/rt.h"
 
 /* --- attribute lines --------------------------------------------------- */
@@ -73,6 +75,13 @@ static int set_attr(struct parser *ps, enum attr attr, uint64_t value)
 	return 0;
 }
 
+static bool attr_value(struct parser *ps, struct scan *sc, enum attr attr, uint64_t *value)
+{
+	if ((attr == ATTR_GUID || attr == ATTR_SYS_GUID) && parse_guid(ps, sc, value))
+		return true;
+	return scan_number(sc, value);
+}
+
 static int attr_line(struct parser *ps, struct scan *sc, const char *key)
 {
 	uint64_t value;
@@ -81,11 +90,11 @@ static int attr_line(struct parser *ps, struct scan *sc, const char *key)
 	for (size_t i = 0; i < ARRAY_SIZE(attrs); i++) {
 		if (strcmp(attrs[i].key, key))
 			continue;
-		if (!scan_char(sc, '=') || !scan_number(sc, &value))
+		if (!scan_char(sc, '=') || !attr_value(ps, sc, attrs[i].attr, &value))
 			return parse_fail(ps, "%s without a value; expected %s=0xHEX", key,
 					  key);
 		if (attrs[i].attr == ATTR_GUID && scan_char(sc, '(') &&
-		    (!scan_hex(sc, &ps->next.port_guid) || !scan_char(sc, ')')))
+		    (!parse_guid(ps, sc, &ps->next.port_guid) || !scan_char(sc, ')')))
 			return parse_fail(ps, "%s: expected the port's GUID in ()", key);
 		scan_space(sc);
 		if (!scan_end(sc))
@@ -124,6 +133,8 @@ static void apply_attrs(struct parser *ps, struct topo_node *nd, const char *id)
 	nd->device_id = ps->next.device_id;
 	nd->sys_guid = ps->next.sys_guid;
 	nd->guid = ps->next.guid ? ps->next.guid : parse_guid_of_id(id);
+	if (!nd->guid)
+		parse_id_is_masked(ps, id); /* then it is said */
 	if (nd->kind == TOPO_SWITCH)
 		nd->port[0].guid = ps->next.port_guid;
 	memset(&ps->next, 0, sizeof(ps->next));
@@ -157,7 +168,7 @@ static int node_line(struct parser *ps, struct scan *sc, enum topo_kind kind,
 	if (ps->ref[ref].node >= 0)
 		return parse_fail(ps,
 				  "a second record of \"%s\"; the first is in line %d; "
-				  "expected one for each id",
+				  "expected one for each id, also where GUIDs are masked",
 				  id, ps->ref[ref].line);
 	ps->node = build_node(&ps->b, kind, (int)ports);
 	if (ps->node < 0)
@@ -254,7 +265,7 @@ static int far_end(struct parser *ps, struct scan *sc, struct end *end)
 				   port < 1 || port > TOPO_MAX_NODE_PORTS))
 		return parse_fail(ps, "the far end's port; expected \"%s\"[1..%d]", id,
 				  TOPO_MAX_NODE_PORTS);
-	if (scan_char(sc, '(') && (!scan_hex(sc, &end->far_guid) || !scan_char(sc, ')')))
+	if (scan_char(sc, '(') && (!parse_guid(ps, sc, &end->far_guid) || !scan_char(sc, ')')))
 		return parse_fail(ps, "the far end's GUID; expected \"%s\"[%d](HEX)", id,
 				  (int)port);
 	end->far_port = (int)port;
@@ -276,7 +287,7 @@ static int port_line(struct parser *ps, struct scan *sc)
 		return parse_fail(ps, "not a port of \"%s\"; expected [1] to [%d]", nd->id,
 				  nd->num_ports);
 	end.port = (int)port;
-	if (scan_char(sc, '(') && (!scan_hex(sc, &guid) || !scan_char(sc, ')')))
+	if (scan_char(sc, '(') && (!parse_guid(ps, sc, &guid) || !scan_char(sc, ')')))
 		return parse_fail(ps, "the port's GUID; expected [%d](HEX)", end.port);
 	if (far_end(ps, sc, &end) || port_options(ps, sc, &end) ||
 	    port_comment(ps, sc, &end, desc, sizeof(desc), &lid))
@@ -301,7 +312,8 @@ static const struct {
 	{"Switch", TOPO_SWITCH}, {"Ca", TOPO_CA}, {"Hca", TOPO_CA}, {"Rt", TOPO_ROUTER}};
 
 /* headings that ibnetdiscover puts between chassis; ibsim's commands */
-static const char *const headings[] = {"Chassis", "Non-Chassis", "Spine", "Line", "Slot"};
+static const char *const headings[] = {"Chassis", "Non-Chassis", "Spine", "Line", "Slot",
+				       "Script" /* script(1) began, or is done */};
 static const char *const commands[] = {"include", "module", "do", "pdebug"};
 
 static bool is_one_of(const char *word, const char *const *list, size_t n)
@@ -319,6 +331,10 @@ static int parse_line(struct parser *ps, struct scan *sc)
 	scan_space(sc);
 	if (scan_end(sc) || scan_at(sc, '#'))
 		return 0;
+	if (parse_is_prompt(ps, sc)) {
+		ps->node = -1;
+		return 0;
+	}
 	if (scan_at(sc, '[')) {
 		if (ps->node < 0)
 			return parse_fail(
@@ -349,6 +365,8 @@ static int parse_lines(struct parser *ps, const char *text, size_t len)
 	const char *end = text + len;
 	int error = 0;
 
+	if (len >= 3 && !memcmp(text, "\xef\xbb\xbf", 3)) /* a byte order mark */
+		text += 3;
 	while (text < end && !error) {
 		const char *eol = memchr(text, '\n', (size_t)(end - text));
 		struct scan sc = {text, eol ? eol : end};

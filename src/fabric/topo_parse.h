@@ -8,6 +8,7 @@
 #define SOFTIB_FABRIC_TOPO_PARSE_H
 
 #include "fabric/topo_private.h"
+#include "fabric/topo_scan.h"
 
 /* a node as the file names it: by a record, or as a far end only */
 struct ref {
@@ -43,6 +44,8 @@ struct parser {
 		uint64_t sys_guid, guid, port_guid;
 	} next;
 	int node;		       /* whose port lines follow; -1 */
+	bool masked;	 /* some GUIDs are crossed out */
+	int masked_line; /* the first of them */
 	unsigned width_enc, speed_enc; /* ibsim: defaults from here on */
 };
 
@@ -56,9 +59,16 @@ int parse_ref(struct parser *ps, const char *id);
 int parse_add_end(struct parser *ps, const struct end *end);
 /** parse_guid_of_id() - "S-0002c90200417670": the GUID of the id; 0 when it has none */
 uint64_t parse_guid_of_id(const char *id);
+/** parse_is_prompt() - is it what a shell shows, as in a copied terminal? */
+bool parse_is_prompt(const struct parser *ps, const struct scan *sc);
+/** parse_guid() - a GUID; one that is masked is noted, and 0. Return: false: none */
+bool parse_guid(struct parser *ps, struct scan *sc, uint64_t *guid);
+/** parse_id_is_masked() - "S-0002c902xxxxxxxx": of a node that nothing else describes */
+bool parse_id_is_masked(struct parser *ps, const char *id);
 /** parse_join() - all lines are read: make the cables. Return: 0; -errno */
 int parse_join(struct parser *ps);
-/** parse_name_nodes() - build_name_nodes(), its message with the file's name */
+/** parse_name_nodes() - build_name_nodes(), its message with the file's name;
+ *  GUIDs that several nodes have are replaced before. Return: 0; -errno */
 int parse_name_nodes(struct parser *ps);
 
 #endif

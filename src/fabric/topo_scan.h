@@ -111,6 +111,27 @@ static inline bool scan_hex(struct scan *sc, uint64_t *value)
 	return true;
 }
 
+static inline bool scan_is_mask(char c)
+{
+	return c == 'x' || c == 'X' || c == '*';
+}
+
+/** scan_masked() - a number of which digits are crossed out: "0x248a0703xxxxxxxx" */
+static inline bool scan_masked(struct scan *sc)
+{
+	struct scan try = *sc;
+	bool masked = false;
+
+	scan_space(&try);
+	if (try.end - try.at > 2 && try.at[0] == '0' && (try.at[1] | 0x20) == 'x')
+		try.at += 2;
+	for (; try.at < try.end && (scan_digit(*try.at) < 16 || scan_is_mask(*try.at)); try.at++)
+		masked |= scan_is_mask(*try.at);
+	if (masked)
+		*sc = try;
+	return masked;
+}
+
 /** scan_string() - "text", 1 to @bytes - 1 bytes of it */
 static inline bool scan_string(struct scan *sc, char *text, size_t bytes)
 {

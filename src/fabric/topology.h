@@ -52,6 +52,7 @@ struct topo_node {
 struct topology {
 	struct topo_node *node;
 	int num_nodes;
+	char warning[512]; /* lines for people: what a file left to be guessed; "" */
 };
 
 /**

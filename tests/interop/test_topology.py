@@ -77,3 +77,45 @@ def test_ibsim_reads_what_we_write(tmp_path):
         assert f"S-02500002{i:06x}00" in out
     # each of the 16 cables at both ends
     assert len(re.findall(r'\[\d+\]\s+"[HS]-', out)) == 32, out
+
+
+# --- dumps as people have them ---
+
+DUMP = DATA / "topologies/qdr-11-switches-89-cas.ibnetdiscover"
+
+
+def copied_from_a_terminal(text):
+    return "\ufeff[root@head ~]# ibnetdiscover\r\n" + text.replace("\n", "\r\n") + \
+        "[root@head ~]# \r\n"
+
+
+def masked(text):
+    """Vendor's half of each GUID stays, the rest is crossed out; ids still differ."""
+    text = re.sub(r"guid=0x[0-9a-f]+(\(\w+\))?", "guid=0x248a0703xxxxxxxx(248a0703xxxxxxxx)", text)
+    text = text.replace("sysimgguid=0x248a0703xxxxxxxx(248a0703xxxxxxxx)", "sysimgguid=0xxxxxxxxx")
+    text = re.sub(r"\]\([0-9a-f]{8}[0-9a-f]*\)", "](xxxxxxxxxxxxxxxx)", text)
+    return re.sub(r'"([SHR])-[0-9a-f]{8}(?=[0-9a-f]{8}")', r'"\1-xxxxxxxx', text)
+
+
+def one_chassis(text):
+    """All switches say the GUID of their chassis."""
+    return re.sub(r"switchguid=0x\w+\(", "switchguid=0x2c90200aaaaaa(", text)
+
+
+@pytest.mark.parametrize("change, warning", [
+    (copied_from_a_terminal, ""), (masked, "masked GUIDs"), (one_chassis, "11 nodes share a GUID")],
+    ids=["terminal", "masked", "chassis"])
+def test_a_dump_boots_as_it_is(tmp_path, change, warning):
+    path = tmp_path / "dump.txt"
+    path.write_text(change(DUMP.read_text()), encoding="utf-8")
+    done = subprocess.run([SOFTIB, "topo", "--topology", path, "--format", "ibnetdiscover"],
+                          capture_output=True, text=True, timeout=TIMEOUT, check=True)
+    assert (warning in done.stderr) if warning else not done.stderr
+    with Fabric(path, sm="softib-sm") as fabric:
+        seen = fabric.run("n1", "ibnetdiscover")
+        before = DUMP.read_text()
+        for kind in ("Switch", "Ca"):
+            assert len(re.findall(f"^{kind}\\b", seen, re.M)) == \
+                len(re.findall(f"^{kind}\\b", before, re.M))
+        guids = re.findall(r"^(?:switch|ca)guid=(\w+)", seen, re.M)
+        assert len(set(guids)) == len(guids)

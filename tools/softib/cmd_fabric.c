@@ -118,6 +118,19 @@ static void fill_session(struct session *s, const struct fabric_args *args)
 	s->devices = args->devices;
 }
 
+/* softibd's log has it too, but nobody reads that of a fabric that came up */
+static void warn_of_topology(const struct fabric_args *args)
+{
+	struct topology *topo;
+	char err[256];
+
+	if (topo_is_shape(args->topology) ||
+	    topo_load(args->topology, &topo, err, sizeof(err)))
+		return; /* softibd says what is wrong */
+	say_warning(topo);
+	topo_free(topo);
+}
+
 /* --- run ---------------------------------------------------------------------- */
 
 static error_t parse_run(int key, char *arg, struct argp_state *state)
@@ -257,6 +270,7 @@ int cmd_run(int argc, char **argv)
 
 	argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &args);
 	fill_session(&s, &args);
+	warn_of_topology(&args);
 	if (args.devices)
 		node_say_ucx(args.command);
 	if (make_run_dir(s.dir))
@@ -365,6 +379,7 @@ int cmd_up(int argc, char **argv)
 	argp_parse(&argp, argc, argv, 0, NULL, &args);
 	absolute_topology(&args, topology);
 	fill_session(&s, &args);
+	warn_of_topology(&args);
 	if (place_named(args.name, s.dir, true))
 		return EXIT_FAILURE;
 	if (pipe2(ready, O_CLOEXEC) || (pid = fork()) < 0)

@@ -245,6 +245,7 @@ static char *print_spec(const struct topo_args *args, const char *format)
 		complain("%s", err);
 		return NULL;
 	}
+	say_warning(topo);
 	out = open_memstream(&text, &bytes);
 	if (out) {
 		if (!strcmp(format, "dot"))

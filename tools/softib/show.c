@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "fabric/topology.h"
 #include "softib.h"
 
 bool use_colour(FILE *out)
@@ -62,4 +63,14 @@ const char *human_bytes(uint64_t bytes, char text[16])
 	}
 	snprintf(text, 16, unit ? "%.1f %s" : "%.0f %s", value, units[unit]);
 	return text;
+}
+
+void say_warning(const struct topology *topo)
+{
+	for (const char *line = topo->warning; *line;) {
+		size_t len = strcspn(line, "\n");
+
+		complain("warning: %.*s", (int)len, line);
+		line += len + (line[len] == '\n');
+	}
 }

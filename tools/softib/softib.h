@@ -262,6 +262,9 @@ const char *state_colour(const char *state);
 int check_output(void);
 /** print_json() - pretty, and a newline */
 void print_json(struct json_object *o);
+struct topology;
+/** say_warning() - what its file left to be guessed, on stderr */
+void say_warning(const struct topology *topo);
 /** human_bytes() - "1.5 GB"; @text is room */
 const char *human_bytes(uint64_t bytes, char text[16]);
 

@@ -270,12 +270,106 @@ static void drawing_counts_adapters(void **state)
 	free(text);
 }
 
+/* --- dumps as people have them --- */
+
+#define SWITCH(id) "Switch 8 \"" id "\"\n"
+#define TWO_SWITCHES(first, second) \
+	first "[1] \"S-00000000000000b2\"[1]\n[2] \"H-00000000000000c1\"[1](c2)\n" second
+
+static void a_copied_terminal(void **state)
+{
+	static const char *const before[] = {
+		"[root@head ~]# ibnetdiscover\n", "me@head-1:~/dumps$ ibnetdiscover -p > x\r\n",
+		"head:~ # ibnetdiscover\n", "$ sudo ibnetdiscover\n", "ibnetdiscover\n",
+		"sudo /usr/sbin/ibnetdiscover --node-name-map /etc/map\n",
+		"Script started on 2026-11-23 02:06:24+00:00\n(venv) [me@head ~]$ ibnetdiscover\n"};
+	static const char *const behind[] = {
+		"[root@head ~]# ", "me@head-1:~/dumps$", "head:~ # \n", "$ \n", "$\n", "% ",
+		"(venv) [me@head ~]$ exit\nexit@head$ \nScript done on 2026-11-23\n"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(before); i++) {
+		struct topology *t;
+		char *text;
+
+		assert_true(asprintf(&text, "\xef\xbb\xbf%s%s\n%s", before[i], discovered, behind[i]) > 0);
+		t = parse(text);
+		assert_int_equal(t->num_nodes, 5);
+		assert_int_equal(count_cables(t), 4);
+		assert_string_equal(t->warning, "");
+		topo_free(t);
+		free(text);
+	}
+}
+
+static const struct topo_node *find_node(const struct topology *t, const char *id)
+{
+	int i = topo_find(t, id);
+
+	assert_true(i >= 0);
+	return &t->node[i];
+}
+
+static void masked_guids_are_invented(void **state)
+{
+	struct topology *t = parse(
+		"switchguid=0x248a0703xxxxxxxx(248a0703xxxxxxxx)\nsysimgguid=0xXXXXXXXXXXXXXXXX\n"
+		SWITCH("S-248a0703xxxxxx01")
+		"[1] \"H-248a0703xxxxxx02\"[1](xxxxxxxxxxxxxxxx) # \"a host\" lid 3 4xEDR\n"
+		"[2] \"S-****************\"[1]\n"
+		"caguid=0x248a0703xxxxxx03\nCa 1 \"H-248a0703xxxxxx03\"\n"
+		"[1](0x*) \"S-248a0703xxxxxx01\"[3]\n");
+	uint64_t seen = 0;
+
+	assert_int_equal(t->num_nodes, 4);
+	check_cables(t);
+	for (int i = 0; i < t->num_nodes; i++) {
+		assert_int_equal(t->node[i].guid >> 40, TOPO_VENDOR_ID);
+		assert_int_not_equal(t->node[i].guid, seen);
+		seen = t->node[i].guid;
+	}
+	assert_int_equal(find_node(t, "a host")->kind, TOPO_CA);
+	assert_non_null(strstr(t->warning, "f:1: masked GUIDs"));
+	topo_free(t);
+	t = parse(SWITCH("S-xxxx") "[1] \"H-00000000000000c1\"[1]\n");
+	assert_non_null(strstr(t->warning, "f:1: masked GUIDs"));
+	topo_free(t);
+}
+
+/* switches of a chassis that all say its GUID: the id tells them apart, else the port */
+static void a_chassis_guid_is_shared(void **state)
+{
+	struct topology *t = parse(TWO_SWITCHES(
+		"sysimgguid=0xa0\nswitchguid=0xa0(b1)\n" SWITCH("S-00000000000000b1"),
+		"sysimgguid=0xa0\nswitchguid=0xa0(b2)\n" SWITCH("S-00000000000000b2")));
+
+	assert_int_equal(find_node(t, "S-00000000000000b1")->guid, 0xb1);
+	assert_int_equal(find_node(t, "S-00000000000000b2")->guid, 0xb2);
+	assert_int_equal(find_node(t, "S-00000000000000b2")->sys_guid, 0xa0);
+	assert_non_null(strstr(t->warning, "2 nodes share a GUID (0x00000000000000a0"));
+	topo_free(t);
+	t = parse("switchguid=0xa0(b1)\n" SWITCH("leaf 1") "[1] \"leaf 2\"[1]\n"
+		  "switchguid=0xa0(b2)\n" SWITCH("leaf 2"));
+	assert_int_equal(find_node(t, "leaf 1")->guid, 0xb1);
+	assert_int_equal(find_node(t, "leaf 2")->guid, 0xb2);
+	assert_int_equal(find_node(t, "leaf 2")->sys_guid, 0xa0);
+	topo_free(t);
+	/* the switch whose own it is keeps it */
+	t = parse(TWO_SWITCHES("switchguid=0xb1(b1)\n" SWITCH("S-00000000000000b1"),
+			       "switchguid=0xb1(b2)\n" SWITCH("S-00000000000000b2")));
+	assert_int_equal(find_node(t, "S-00000000000000b1")->guid, 0xb1);
+	assert_int_equal(find_node(t, "S-00000000000000b2")->guid, 0xb2);
+	topo_free(t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ibnetdiscover_format),
 		cmocka_unit_test(implied_far_end),
 		cmocka_unit_test(ibsim_format),
+		cmocka_unit_test(a_copied_terminal),
+		cmocka_unit_test(masked_guids_are_invented),
+		cmocka_unit_test(a_chassis_guid_is_shared),
 		cmocka_unit_test(round_trips),
 		cmocka_unit_test(error_messages),
 		cmocka_unit_test(short_message_room),
