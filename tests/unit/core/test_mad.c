@@ -331,6 +331,28 @@ static void test_unsupported_is_answered(void **state)
 	client_close(c);
 }
 
+/* 13.5.1: SMPs are QP0's, all others QP1's. At the other one they are no MADs, and nobody
+ * answers; nor one of another version. */
+static void test_a_mad_at_the_wrong_qp_is_dropped(void **state)
+{
+	static const struct {
+		u8 class_of_agent, mgmt_class, base_version;
+	} cases[] = {{PERF, 0x01, 1}, {0x01, PERF, 1}, {PERF, 0x0a, 2}};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct client *c = client_open(net->node[0], cases[i].class_of_agent, 0, 0);
+		struct ib_mad_send_buf *buf =
+			client_mad(c, 11, cases[i].mgmt_class, IB_MGMT_METHOD_SET, 7);
+
+		((struct ib_mad_hdr *)buf->mad)->base_version = cases[i].base_version;
+		ib_post_send_mad(buf, NULL);
+		run_ms(200);
+		assert_int_equal(c->received, 0);
+		assert_int_equal(c->status, IB_WC_RESP_TIMEOUT_ERR);
+		client_close(c);
+	}
+}
+
 static void test_a_response_nobody_asked_for_is_not_answered(void **state)
 {
 	struct client *c = client_open(net->node[0], PERF, 0, 0);
@@ -637,6 +659,7 @@ int main(void)
 		CASE(test_receives_grow_with_bursts),
 		CASE(test_a_failed_send_completes_with_its_status),
 		CASE(test_unsupported_is_answered),
+		CASE(test_a_mad_at_the_wrong_qp_is_dropped),
 		CASE(test_a_response_nobody_asked_for_is_not_answered),
 		CASE(test_oui_chooses_the_vendor_agent),
 		CASE(test_the_device_comes_before_agents),

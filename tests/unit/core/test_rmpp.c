@@ -355,13 +355,17 @@ static void test_the_direction_turns(void **state)
 
 /* --- wrong packets --- */
 
+#define FOREIGN_TID ((u64)0xf0 << 32 | 77)
+
 /* send one hand-made packet of a transfer, as an agent without RMPP may */
-static void raw(u8 version, u8 type, u8 flags, u8 status, u32 seg, u32 len)
+static void raw_from(struct net_node *node, u8 version, u8 type, u8 flags, u8 status, u32 seg,
+		     u32 len)
 {
-	struct client *c = client_open(net->node[0], CLASS, 0, 0);
-	struct ib_mad_send_buf *buf = client_mad(c, 11, CLASS, IB_MGMT_METHOD_SEND, 77);
+	struct client *c = client_open(node, CLASS, 0, 0);
+	struct ib_mad_send_buf *buf = client_mad(c, 11, CLASS, IB_MGMT_METHOD_SEND, 0);
 	struct ib_rmpp_mad *mad = buf->mad;
 
+	mad->mad_hdr.tid = cpu_to_be64(FOREIGN_TID);
 	memcpy(((struct ib_vendor_mad *)buf->mad)->oui, (u8[]){1, 2, 3}, 3);
 	mad->rmpp_hdr = (struct ib_rmpp_hdr){
 		.rmpp_version = version, .rmpp_type = type,
@@ -374,6 +378,11 @@ static void raw(u8 version, u8 type, u8 flags, u8 status, u32 seg, u32 len)
 	ib_post_send_mad(buf, NULL);
 	rt_sim_run_for(net->rt, NSEC_PER_MSEC);
 	client_close(c);
+}
+
+static void raw(u8 version, u8 type, u8 flags, u8 status, u32 seg, u32 len)
+{
+	raw_from(net->node[0], version, type, flags, status, seg, len);
 }
 
 struct wrong {
@@ -406,6 +415,21 @@ static void test_wrong_packets_are_aborted(void **state)
 			fail_msg("case %zu: type %u status %u", i, last_type, last_status);
 	}
 	assert_int_equal(receiver->received, 0);
+}
+
+/* 13.6.6.1: a transaction's number is its source's own; another may have the same. The
+ * receiver's node is the other one. */
+static void test_transfers_of_two_sources_are_two(void **state)
+{
+	enum { FIRST = 2, LAST = 4 };
+
+	for (int i = 0; i < 2; i++)
+		raw_from(net->node[i], 1, IB_MGMT_RMPP_TYPE_DATA, FIRST, 0, 1, 0);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(receiver->received, i);
+		raw_from(net->node[i], 1, IB_MGMT_RMPP_TYPE_DATA, LAST, 0, 2, 100);
+	}
+	assert_int_equal(receiver->received, 2);
 }
 
 static void test_segments_of_no_transfer_are_dropped(void **state)
@@ -507,6 +531,7 @@ int main(void)
 		CASE(test_a_lost_response_repeats_the_whole_request),
 		CASE(test_the_direction_turns),
 		CASE(test_wrong_packets_are_aborted),
+		CASE(test_transfers_of_two_sources_are_two),
 		CASE(test_segments_of_no_transfer_are_dropped),
 		CASE(test_stop_abort_and_bad_acks_end_the_send),
 		CASE(test_cancelled_in_the_middle),

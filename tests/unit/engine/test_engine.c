@@ -378,6 +378,61 @@ static void arming_for_solicited_ones_looks_for_these(void **state)
 	assert_int_equal(w->b.cq_events, 4);
 }
 
+/* 11.4.2.2: of two requests the wider one holds, whichever comes first */
+static void arming_for_solicited_ones_narrows_nothing(void **state)
+{
+	struct world *w = *state;
+
+	connect(w, IBV_QPT_RC);
+	eng_cq_arm(w->b.cq, false);
+	eng_cq_arm(w->b.cq, true);
+	exchange(w, 0);
+	assert_int_equal(w->b.cq_events, 1);
+	take(&w->b);
+	eng_cq_arm(w->b.cq, true);
+	eng_cq_arm(w->b.cq, false);
+	exchange(w, 0);
+	assert_int_equal(w->b.cq_events, 2);
+}
+
+/* A CQ has the entries that were asked for, though its ring may have more. */
+static void a_cq_has_no_more_entries_than_were_asked_for(void **state)
+{
+	struct world *w = *state;
+	struct ibv_wc wc = {.qp_num = 0x4711};
+	struct eng_cq *cq;
+
+	assert_int_equal(eng_cq_create(w->a.engine, 3, &w->a, &cq), 0);
+	for (int i = 0; i < 3; i++)
+		eng_cq_push(cq, &wc, false);
+	assert_int_equal(w->a.async_events, 0);
+	eng_cq_push(cq, &wc, false);
+	assert_int_equal(w->a.async_events, 1);
+	assert_int_equal(w->a.last_async, IBV_EVENT_CQ_ERR);
+	assert_int_equal(eng_cq_pending(cq), 3);
+	assert_int_equal(eng_cq_destroy(cq), 0);
+}
+
+/* C10-59: who lets others write may write itself */
+static void a_region_for_remote_writing_is_one_for_local_writing(void **state)
+{
+	struct world *w = *state;
+	struct eng_mr_attr mr = {.key = 0x401, .pd = 1, .addr = w->a.memory, .length = 64};
+
+	mr.access = IBV_ACCESS_REMOTE_WRITE;
+	assert_int_equal(eng_mr_add(w->a.engine, &mr), -EINVAL);
+	mr.access = IBV_ACCESS_REMOTE_ATOMIC;
+	assert_int_equal(eng_mr_add(w->a.engine, &mr), -EINVAL);
+	mr.access = IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_LOCAL_WRITE;
+	assert_int_equal(eng_mr_add(w->a.engine, &mr), 0);
+	mr.key = 0x501;
+	mr.access = IBV_ACCESS_REMOTE_READ;
+	assert_int_equal(eng_mr_add(w->a.engine, &mr), 0);
+	mr.key = 0x601;
+	mr.iova = UINT64_MAX - 62; /* it would wrap */
+	assert_int_equal(eng_mr_add(w->a.engine, &mr), -EINVAL);
+}
+
 /* What was told stays told when the ring moves; when a QP takes its completions along, the
  * rest may be told again. */
 static void resizing_and_cleaning_lose_no_event(void **state)
@@ -692,6 +747,9 @@ int main(void)
 		CASE(arming_for_solicited_ones_looks_for_these),
 		CASE(resizing_and_cleaning_lose_no_event),
 		CASE(the_device_has_a_shortest_ack_timeout),
+		CASE(arming_for_solicited_ones_narrows_nothing),
+		CASE(a_cq_has_no_more_entries_than_were_asked_for),
+		CASE(a_region_for_remote_writing_is_one_for_local_writing),
 		CASE(an_atomic_is_aligned_on_both_sides),
 		CASE(resize_keeps_completions),
 		CASE(destroyed_qp_leaves_no_completion),

@@ -22,6 +22,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -516,6 +517,22 @@ static void a_file_made_ahead_is_used(void **state)
 	munmap(p, BYTES);
 }
 
+/* A peer that holds the file can neither take pages from us, nor let us do so unseen, nor
+ * open it anew with more rights. */
+static void a_file_is_sealed(void **state)
+{
+	const int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+	struct extent x = {0};
+	struct stat st;
+
+	assert_int_equal(memory_make_file(&x), 0);
+	assert_int_equal(fcntl(x.memfd, F_GET_SEALS) & seals, seals);
+	assert_int_equal(fstat(x.memfd, &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0400);
+	assert_int_equal(ftruncate(x.memfd, 0), -1);
+	memory_drop_file(&x);
+}
+
 /* the program closed it, and opened one of its own */
 static void another_file_under_its_number_is_left_alone(void **state)
 {
@@ -709,6 +726,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(the_stack_that_it_runs_on_stays),
 		cmocka_unit_test(a_limit_of_file_sizes_kills_nobody),
 		cmocka_unit_test(a_file_made_ahead_is_used),
+		cmocka_unit_test(a_file_is_sealed),
 		cmocka_unit_test(another_file_under_its_number_is_left_alone),
 		cmocka_unit_test(it_may_be_unmapped_and_grown),
 		cmocka_unit_test(rights_stay),
