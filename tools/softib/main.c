@@ -10,6 +10,7 @@
 #include "base/types.h"
 #include "runtime/posix/log.h"
 #include "softib.h"
+#include "sysfs.h"
 
 /* argp finds it by name, so it may not be hidden */
 __attribute__((visibility("default"))) const char *argp_program_version = "softib " SOFTIB_VERSION;
@@ -34,6 +35,7 @@ static const struct command commands[] = {
 	{"capture", "capture packets for tshark", cmd_capture},
 	{"fault", "let packets, links and nodes fail", cmd_fault},
 	{"help", "explain a command", cmd_help},
+	{"node-files", NULL, sysfs_serve}, /* our own use */
 };
 
 int complain(const char *fmt, ...)
@@ -97,7 +99,8 @@ static void list_commands(FILE *out)
 	      "Commands:\n",
 	      out);
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
-		fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].summary);
+		if (commands[i].summary)
+			fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].summary);
 	fputs("\nExamples:\n"
 	      "  softib run -- ibv_devinfo                   a fabric for one command\n"
 	      "  softib pair -- ib_write_bw -a               a server and its client, on "

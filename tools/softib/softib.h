@@ -19,7 +19,8 @@
 #include <sys/types.h>
 
 /** struct command - a row of the table of sub-commands; argv[0] is its name,
- *  what @run returns the exit status: EX_USAGE when the arguments are wrong */
+ *  what @run returns the exit status: EX_USAGE when the arguments are wrong.
+ *  Without a @summary it is not for people. */
 struct command {
 	const char *name, *summary;
 	int (*run)(int argc, char **argv);

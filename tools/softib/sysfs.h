@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The files of a node's /sys/class/infiniband*. They stand in the fabric's
+ * folder, in sys/NODE, and are laid over /sys/class for the programs of that node
+ * (node_sysfs.c). What says how a port is, is live (sysfs_live.c).
+ */
+#ifndef SOFTIB_TOOLS_SYSFS_H
+#define SOFTIB_TOOLS_SYSFS_H
+
+#include "softib.h"
+
+#define SYSFS_PATH_MAX 256
+
+/** struct sysfs_sink - takes the files, each a line
+ *  @put: @path is relative, for example infiniband/softib0/ports/1/lid
+ *        Return: 0; -errno, which ends it */
+struct sysfs_sink {
+	int (*put)(struct sysfs_sink *sink, const char *path, const char *line, size_t bytes);
+	int error;
+};
+
+/** sysfs_put_all() - all files as they are to be at this moment
+ *  Return: 0; -EIO softibd does not answer; what @put returned */
+int sysfs_put_all(const struct node_place *at, struct sysfs_sink *sink);
+
+/** sysfs_prepare() - make the node's files, and see that a process stands by that
+ *  keeps them live
+ *  @path: set to their folder
+ *  Return: 0; -errno */
+int sysfs_prepare(const struct node_place *at, char path[PATH_MAX]);
+
+/** sysfs_serve() - be that process: 'softib node-files'
+ *  Return: exit status */
+int sysfs_serve(int argc, char **argv);
+
+#endif

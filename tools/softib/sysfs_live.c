@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Files of /sys/class/infiniband that are live: what cat reads is how the port is
+ * at that moment, as with the kernel's.
+ *
+ * They are ordinary files, and one process for each node that has programs holds
+ * a write lease on each of them (fcntl(2), F_SETLEASE): whoever opens one waits in
+ * open(2) until that process, which the kernel tells by a signal, has asked
+ * softibd, written the answer and given the lease up. Before that it puts a new
+ * file in the place of this one, with a lease of its own, so that the next reader
+ * waits as well. As long as the old one is open it is written anew at intervals,
+ * for programs that read the same descriptor again.
+ *
+ * That takes no privilege, no kernel module and no FUSE. It costs a process that
+ * sleeps, some 35 descriptors of it for each port, and a millisecond for each
+ * open(2) of a live file; nothing while nobody reads. Where a file system has no
+ * leases (NFS) the files tell how the port was when the node's first program was
+ * started. open(2) with O_NONBLOCK, which 'grep -r' uses, does not wait: EAGAIN.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/inotify.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "abi/session.h"
+#include "base/types.h"
+#include "sysfs.h"
+
+#define LIVE_MAX	1024
+#define OPEN_MAX	1024 /* read at the same time; more are not kept live */
+#define RETRY_FIRST_MS	1  /* most readers open, read once and close */
+#define RETRY_LAST_MS	64 /* one that keeps it open */
+#define LEASE_SIGNAL	SIGIO
+#define COMMAND		"node-files"
+#define NEW_FILE	".new"
+
+/** struct live - one file that is kept live: nobody has it open */
+struct live {
+	char path[SYSFS_PATH_MAX];
+	int fd;
+};
+
+/** struct reading - what was in its place, until its readers have closed it */
+struct reading {
+	const struct live *live;
+	int fd;
+};
+
+/** struct tree - the files, and how they are written */
+struct tree {
+	struct sysfs_sink sink;
+	int dir;
+	bool take, leases; /* the process that serves them; do leases work? */
+	struct live *live;
+	size_t num_live;
+	struct reading *reading;
+	size_t num_reading;
+};
+
+/* The state of a port and its counters; all else hardly ever changes, and is
+ * written when a program of the node starts. */
+static bool is_live(const char *path)
+{
+	static const char *const names[] = {"lid",	   "lid_mask_count", "sm_lid",
+					    "sm_sl",	   "state",	     "phys_state",
+					    "rate",	   "cap_mask"};
+	const char *slash = strrchr(path, '/');
+
+	if (strstr(path, "/counters/") || strstr(path, "/hw_counters/"))
+		return true;
+	if (!strstr(path, "/ports/"))
+		return false;
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (!strcmp(slash + 1, names[i]))
+			return true;
+	return false;
+}
+
+/* --- writing --------------------------------------------------------------- */
+
+static int make_parents(int dir, const char *path)
+{
+	char text[SYSFS_PATH_MAX];
+
+	snprintf(text, sizeof(text), "%s", path);
+	for (char *slash = strchr(text, '/'); slash; slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		if (mkdirat(dir, text, 0755) && errno != EEXIST)
+			return -errno;
+		*slash = '/';
+	}
+	return 0;
+}
+
+/* never empty in between: it may be read meanwhile */
+static int write_line(int fd, const char *line, size_t bytes)
+{
+	return pwrite(fd, line, bytes, 0) == (ssize_t)bytes && !ftruncate(fd, (off_t)bytes)
+		       ? 0
+		       : -errno;
+}
+
+/* A new file in the place of what was there: readers see the old one or the new.
+ * Its mode is that of sysfs, its descriptor may write.
+ * Return: descriptor; -errno */
+static int make_file(struct tree *t, const char *path, const char *line, size_t bytes)
+{
+	int dir = t->dir, error = make_parents(dir, path), fd;
+
+	if (error)
+		return error;
+	unlinkat(dir, NEW_FILE, 0); /* of one that was killed */
+	fd = openat(dir, NEW_FILE, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
+	if (fd < 0)
+		return -errno;
+	error = write_line(fd, line, bytes);
+	if (is_live(path)) /* before anybody can open it */
+		t->leases = !fcntl(fd, F_SETLEASE, F_WRLCK);
+	if (!error && renameat(dir, NEW_FILE, dir, path))
+		error = -errno;
+	if (error)
+		close(fd);
+	return error ? error : fd;
+}
+
+static bool says(int dir, const char *path, const char *line, size_t bytes)
+{
+	char text[SYSFS_PATH_MAX];
+	int fd = openat(dir, path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text));
+
+	if (fd >= 0)
+		close(fd);
+	return n == (ssize_t)bytes && !memcmp(text, line, bytes);
+}
+
+static int take_live(struct tree *t, const char *path, int fd)
+{
+	struct live *live = &t->live[t->num_live];
+
+	if (t->num_live == LIVE_MAX) {
+		close(fd);
+		return -ENOSPC;
+	}
+	snprintf(live->path, sizeof(live->path), "%s", path);
+	live->fd = fd;
+	t->num_live++;
+	return 0;
+}
+
+/* the process that serves writes all; one that starts a program, what is not live */
+static int put_file(struct sysfs_sink *sink, const char *path, const char *line, size_t bytes)
+{
+	struct tree *t = container_of(sink, struct tree, sink);
+	bool live = is_live(path);
+	int fd;
+
+	if (live ? !t->take : says(t->dir, path, line, bytes))
+		return 0;
+	fd = make_file(t, path, line, bytes);
+	if (fd >= 0 && live)
+		return take_live(t, path, fd);
+	if (fd >= 0)
+		close(fd);
+	return fd < 0 ? fd : 0;
+}
+
+/* only what somebody has open, or waits for */
+static int put_wanted(struct sysfs_sink *sink, const char *path, const char *line, size_t bytes)
+{
+	struct tree *t = container_of(sink, struct tree, sink);
+
+	for (size_t i = 0; i < t->num_reading; i++)
+		if (!strcmp(t->reading[i].live->path, path) &&
+		    write_line(t->reading[i].fd, line, bytes))
+			return -EIO;
+	return 0;
+}
+
+/* --- leases ---------------------------------------------------------------- */
+
+/* Put a new file in the place of one that somebody waits for. Return: 0; -errno */
+static int replace(struct tree *t, struct live *live)
+{
+	char line[SYSFS_PATH_MAX];
+	ssize_t n = pread(live->fd, line, sizeof(line), 0);
+	int fd = make_file(t, live->path, line, n > 0 ? (size_t)n : 0);
+
+	if (fd < 0)
+		return fd;
+	if (t->num_reading == OPEN_MAX) {
+		close(t->reading[0].fd);
+		t->reading[0] = t->reading[--t->num_reading];
+	}
+	t->reading[t->num_reading++] = (struct reading){live, live->fd};
+	live->fd = fd;
+	return 0;
+}
+
+/* Which ones does somebody wait for? Return: how many; -errno */
+static int replace_wanted(struct tree *t)
+{
+	int n = 0, error;
+
+	for (size_t i = 0; i < t->num_live; i++) {
+		if (fcntl(t->live[i].fd, F_GETLEASE) == F_WRLCK)
+			continue;
+		error = replace(t, &t->live[i]);
+		if (error)
+			return error;
+		n++;
+	}
+	return n;
+}
+
+/* Forget what nobody has open any more: that can be leased. */
+static void drop_closed(struct tree *t)
+{
+	for (size_t i = t->num_reading; i-- > 0;) {
+		if (fcntl(t->reading[i].fd, F_SETLEASE, F_WRLCK))
+			continue;
+		close(t->reading[i].fd);
+		t->reading[i] = t->reading[--t->num_reading];
+	}
+}
+
+/* Write what is read, and let those that wait for it go on. */
+static int refresh(const struct node_place *at, struct tree *t)
+{
+	int error;
+
+	t->sink.put = put_wanted;
+	error = sysfs_put_all(at, &t->sink);
+	for (size_t i = 0; i < t->num_reading; i++)
+		fcntl(t->reading[i].fd, F_SETLEASE, F_UNLCK);
+	return error;
+}
+
+/* until the fabric ends: its control socket goes, or nobody answers there */
+static void serve(const struct node_place *at, struct tree *t, int signal_fd, int gone_fd)
+{
+	struct pollfd fds[] = {{.fd = signal_fd, .events = POLLIN},
+			       {.fd = gone_fd, .events = POLLIN}};
+	struct signalfd_siginfo info;
+	int wait_ms = -1, wanted;
+
+	for (;;) {
+		int n = poll(fds, 2, wait_ms);
+
+		if (fds[1].revents)
+			return;
+		if (n > 0)
+			(void)!read(signal_fd, &info, sizeof(info));
+		wanted = t->leases ? replace_wanted(t) : 0;
+		if (wanted < 0 || (wanted > 0 && refresh(at, t)))
+			return;
+		if (wanted > 0)
+			wait_ms = RETRY_FIRST_MS;
+		else if (!n)
+			wait_ms = MIN(2 * wait_ms, RETRY_LAST_MS);
+		drop_closed(t);
+		if (!t->num_reading)
+			wait_ms = -1;
+		else if (!wanted && wait_ms == RETRY_LAST_MS && refresh(at, t))
+			return;
+	}
+}
+
+/* --- the process ------------------------------------------------------------- */
+
+static int open_folder(const struct node_place *at, char path[PATH_MAX])
+{
+	if (strchr(at->node, '/') ||
+	    snprintf(path, PATH_MAX, "%s/sys", at->dir) >= PATH_MAX - (int)sizeof(at->node) - 8)
+		return -ENAMETOOLONG;
+	if (mkdir(path, 0700) && errno != EEXIST)
+		return -errno;
+	strcat(strcat(path, "/"), at->node);
+	return mkdir(path, 0755) && errno != EEXIST ? -errno : 0;
+}
+
+static int watch_control(const char *dir)
+{
+	char path[PATH_MAX + 16];
+	int fd = inotify_init1(IN_CLOEXEC);
+
+	snprintf(path, sizeof(path), "%s/control", dir);
+	return fd < 0 || inotify_add_watch(fd, path, IN_ATTRIB | IN_DELETE_SELF) < 0 ? -1 : fd;
+}
+
+/* argv: the command, DIR, NODE; standard input is the lock, standard output
+ * whoever waits until the files are there */
+int sysfs_serve(int argc, char **argv)
+{
+	struct tree t = {.take = true, .sink.put = put_file};
+	struct node_place at = {.node = ""};
+	char path[PATH_MAX];
+	sigset_t mask;
+	int signal_fd, gone_fd, null;
+
+	if (argc != 3 || snprintf(at.dir, sizeof(at.dir), "%s", argv[1]) >= PATH_MAX)
+		return EXIT_FAILURE;
+	snprintf(at.node, sizeof(at.node), "%s", argv[2]);
+	sigemptyset(&mask);
+	sigaddset(&mask, LEASE_SIGNAL);
+	sigprocmask(SIG_BLOCK, &mask, NULL);
+	signal_fd = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
+	gone_fd = watch_control(at.dir);
+	t.live = calloc(LIVE_MAX, sizeof(*t.live));
+	t.reading = calloc(OPEN_MAX, sizeof(*t.reading));
+	if (!t.live || !t.reading || signal_fd < 0 || gone_fd < 0 || open_folder(&at, path))
+		return EXIT_FAILURE;
+	t.dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (t.dir < 0 || sysfs_put_all(&at, &t.sink))
+		return EXIT_FAILURE;
+	null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	if (write(STDOUT_FILENO, "", 1) != 1)
+		return EXIT_FAILURE;
+	dup2(null, STDOUT_FILENO);
+	serve(&at, &t, signal_fd, gone_fd);
+	return EXIT_SUCCESS;
+}
+
+/* The child of a child, so that it is nobody's whom the program waits for. */
+static void become_server(const struct node_place *at, int lock_fd, int ready_fd)
+{
+	char self[PATH_MAX], *argv[] = {"softib", COMMAND, (char *)at->dir, (char *)at->node, NULL};
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	sigset_t none;
+
+	if (fork())
+		_exit(0);
+	setsid();
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	if (place_program("softib", self) || chdir("/") || dup2(ready_fd, STDOUT_FILENO) < 0 ||
+	    dup2(lock_fd, STDIN_FILENO) < 0 || dup2(null, STDERR_FILENO) < 0 ||
+	    close_range(STDERR_FILENO + 1, ~0u, 0))
+		_exit(EXIT_FAILURE);
+	execv(self, argv);
+	_exit(EXIT_FAILURE);
+}
+
+static int start_server(const struct node_place *at, int lock_fd)
+{
+	int ready[2], status;
+	char byte;
+	pid_t pid;
+	ssize_t n;
+
+	if (pipe2(ready, O_CLOEXEC))
+		return -errno;
+	pid = fork();
+	if (!pid)
+		become_server(at, lock_fd, ready[1]);
+	close(ready[1]);
+	n = pid < 0 ? 0 : read(ready[0], &byte, 1);
+	close(ready[0]);
+	if (pid > 0)
+		waitpid(pid, &status, 0);
+	return n == 1 ? 0 : -EIO;
+}
+
+static int open_lock(const char *files, const char *suffix)
+{
+	char path[PATH_MAX + 16];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s.%s", files, suffix);
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	return fd < 0 ? -errno : fd;
+}
+
+/* Whoever starts a program writes what is not live anew. */
+static int write_rest(const struct node_place *at, const char *path)
+{
+	struct tree t = {.sink.put = put_file};
+	int error;
+
+	t.dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (t.dir < 0)
+		return -errno;
+	error = sysfs_put_all(at, &t.sink);
+	close(t.dir);
+	return error;
+}
+
+/* Two locks: NODE.setup is held while somebody looks or starts the process,
+ * NODE.lock as long as that process lives. */
+int sysfs_prepare(const struct node_place *at, char path[PATH_MAX])
+{
+	int error = open_folder(at, path), setup, lock;
+
+	if (error)
+		return error;
+	setup = open_lock(path, "setup");
+	if (setup < 0)
+		return setup;
+	lock = open_lock(path, "lock");
+	if (lock < 0 || flock(setup, LOCK_EX))
+		error = lock < 0 ? lock : -errno;
+	else if (!flock(lock, LOCK_EX | LOCK_NB))
+		error = start_server(at, lock);
+	else
+		error = write_rest(at, path);
+	if (lock >= 0)
+		close(lock);
+	close(setup);
+	return error;
+}
