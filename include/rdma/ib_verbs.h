@@ -388,6 +388,10 @@ struct ib_device {
 	__be64 node_guid;
 	u8 node_type; /* enum rdma_node_type */
 	u32 phys_port_cnt;
+	/* MADs for QP0 and QP1 of a port that has no such queue pairs are answered by
+	 * the device itself, by its SMA and PMA: the MAD layer opens a port with the
+	 * first agent on it */
+	bool answers_mads;
 	/* --- set by the core --- */
 	char name[IB_DEVICE_NAME_BYTES];
 	u32 index; /* uverbsN: unique in its node */

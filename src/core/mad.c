@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * The MAD layer as a client of every device: each port has QP0 and QP1 with
- * one completion queue. Receives are few while a port is quiet and double
+ * one completion queue. A port of a device that answers MADs itself gets them
+ * with its first agent, and keeps them. Receives are few while a port is quiet and double
  * when one look at the CQ finds half of them used, so that thousands of
  * idle ports cost little and a subnet manager's port loses nothing.
  */
@@ -13,23 +14,25 @@
 
 /** struct mad_device - the ports of a device; the client data */
 struct mad_device {
-	struct ib_pd *pd;
-	struct list_head ports;
+	struct ib_pd *pd; /* NULL: no port is open yet */
+	struct list_head ports; /* that are open */
 };
 
 static struct ib_client mad_client;
 
-struct mad_port *mad_port_find(struct ib_device *device, u32 port_num)
+static struct mad_port *open_port(struct mad_device *md, struct ib_device *device, u32 port_num);
+
+struct mad_port *mad_port_get(struct ib_device *device, u32 port_num)
 {
 	struct mad_device *md = ib_get_client_data(device, &mad_client);
 	struct mad_port *port;
 
-	if (!md)
-		return NULL;
+	if (!md || !rdma_is_port_valid(device, port_num))
+		return ERR_PTR(-ENODEV);
 	list_for_each_entry(port, &md->ports, node)
 		if (port->port_num == port_num)
 			return port;
-	return NULL;
+	return open_port(md, device, port_num);
 }
 
 /* --- receives --- */
@@ -215,15 +218,43 @@ static void close_port(struct mad_port *port)
 	rt_free(port);
 }
 
-static int open_port(struct mad_device *md, struct ib_device *device, u32 port_num)
+static int open_queues(struct mad_port *port)
 {
 	struct ib_cq_init_attr attr = {.cqe = 2 * (MAD_SEND_WRS + MAD_RECV_WRS)};
-	struct mad_port *port = rt_zalloc(sizeof(*port));
-	struct ib_cq *cq;
+	struct ib_cq *cq = ib_create_cq_(port->device, comp_handler, NULL, port, &attr, "mad");
 	int ret;
 
+	if (IS_ERR(cq))
+		return (int)PTR_ERR(cq);
+	port->cq = cq;
+	ret = ib_req_notify_cq(cq, IB_CQ_NEXT_COMP);
+	if (ret >= 0)
+		ret = open_qp(port, IB_QPT_SMI);
+	if (!ret)
+		ret = open_qp(port, IB_QPT_GSI);
+	return ret;
+}
+
+static int open_pd(struct mad_device *md, struct ib_device *device)
+{
+	struct ib_pd *pd = md->pd ? md->pd : ib_alloc_pd_(device, 0, "mad");
+
+	if (IS_ERR(pd))
+		return (int)PTR_ERR(pd);
+	md->pd = pd;
+	return 0;
+}
+
+static struct mad_port *open_port(struct mad_device *md, struct ib_device *device, u32 port_num)
+{
+	struct mad_port *port;
+	int ret = open_pd(md, device);
+
+	if (ret)
+		return ERR_PTR(ret);
+	port = rt_zalloc(sizeof(*port));
 	if (!port)
-		return -ENOMEM;
+		return ERR_PTR(-ENOMEM);
 	port->device = device;
 	port->pd = md->pd;
 	port->port_num = port_num;
@@ -235,17 +266,11 @@ static int open_port(struct mad_device *md, struct ib_device *device, u32 port_n
 	list_add_tail(&port->node, &md->ports);
 	mad_qp_setup(&port->qp[IB_QPT_SMI], port, NULL);
 	mad_qp_setup(&port->qp[IB_QPT_GSI], port, NULL);
-
-	cq = ib_create_cq_(device, comp_handler, NULL, port, &attr, "mad");
-	if (IS_ERR(cq))
-		return (int)PTR_ERR(cq);
-	port->cq = cq;
-	ret = ib_req_notify_cq(cq, IB_CQ_NEXT_COMP);
-	if (ret >= 0)
-		ret = open_qp(port, IB_QPT_SMI);
+	ret = open_queues(port);
 	if (!ret)
-		ret = open_qp(port, IB_QPT_GSI);
-	return ret;
+		return port;
+	close_port(port);
+	return ERR_PTR(ret);
 }
 
 static void remove_device(struct ib_device *device, void *client_data)
@@ -258,7 +283,8 @@ static void remove_device(struct ib_device *device, void *client_data)
 	ib_set_client_data(device, &mad_client, NULL);
 	list_for_each_entry_safe(port, tmp, &md->ports, node)
 		close_port(port);
-	ib_dealloc_pd(md->pd);
+	if (md->pd)
+		ib_dealloc_pd(md->pd);
 	rt_free(md);
 }
 
@@ -270,15 +296,11 @@ static int add_device(struct ib_device *device)
 	if (!md)
 		return -ENOMEM;
 	INIT_LIST_HEAD(&md->ports);
-	md->pd = ib_alloc_pd_(device, 0, "mad");
-	if (IS_ERR(md->pd)) {
-		ret = (int)PTR_ERR(md->pd);
-		rt_free(md);
-		return ret;
-	}
 	ib_set_client_data(device, &mad_client, md);
+	if (device->answers_mads)
+		return 0;
 	for (u32 p = rdma_start_port(device); !ret && p <= rdma_end_port(device); p++)
-		ret = open_port(md, device, p);
+		ret = PTR_ERR_OR_ZERO(open_port(md, device, p));
 	if (ret)
 		remove_device(device, md);
 	return ret;

@@ -159,12 +159,12 @@ struct ib_mad_agent *ib_register_mad_agent(struct ib_device *device, u32 port_nu
 					   ib_mad_recv_handler recv_handler, void *context,
 					   u32 flags)
 {
-	struct mad_port *port = mad_port_find(device, port_num);
+	struct mad_port *port = mad_port_get(device, port_num);
 	struct mad_agent *agent;
 	int ret = 0;
 
-	if (!port)
-		return ERR_PTR(-ENODEV);
+	if (IS_ERR(port))
+		return (void *)port;
 	if (qp_type != IB_QPT_SMI && qp_type != IB_QPT_GSI)
 		return ERR_PTR(-EINVAL);
 	if (rmpp_version && rmpp_version != IB_MGMT_RMPP_VERSION)
@@ -232,11 +232,11 @@ struct ib_mad_agent *ib_register_mad_snoop(struct ib_device *device, u32 port_nu
 					   ib_mad_recv_handler recv_handler, void *context)
 {
 	const int sends = IB_MAD_SNOOP_POSTED_SENDS | IB_MAD_SNOOP_SEND_COMPLETIONS;
-	struct mad_port *port = mad_port_find(device, port_num);
+	struct mad_port *port = mad_port_get(device, port_num);
 	struct mad_agent *agent;
 
-	if (!port)
-		return ERR_PTR(-ENODEV);
+	if (IS_ERR(port))
+		return (void *)port;
 	if ((qp_type != IB_QPT_SMI && qp_type != IB_QPT_GSI) ||
 	    (mad_snoop_flags & sends && !snoop_handler) ||
 	    (mad_snoop_flags & IB_MAD_SNOOP_RECVS && !recv_handler))

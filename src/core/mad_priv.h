@@ -153,7 +153,10 @@ static inline bool mad_is_vendor2(u8 mgmt_class)
 
 /* --- mad.c --- */
 
-struct mad_port *mad_port_find(struct ib_device *device, u32 port_num);
+/** mad_port_get() - a port with its queue pairs, which are made now if it is the
+ *  first use of a port whose device answers MADs without them.
+ *  Return: -ENODEV, or what opening failed with, as ERR_PTR() */
+struct mad_port *mad_port_get(struct ib_device *device, u32 port_num);
 /** mad_qp_setup() - empty queues around @qp */
 void mad_qp_setup(struct mad_qp *mqp, struct mad_port *port, struct ib_qp *qp);
 /** mad_qp_refill() - post receives up to what the QP wants */

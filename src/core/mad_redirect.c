@@ -13,11 +13,11 @@ struct ib_mad_agent *ib_redirect_mad_qp(struct ib_qp *qp, u8 rmpp_version,
 					ib_mad_send_handler send_handler,
 					ib_mad_recv_handler recv_handler, void *context)
 {
-	struct mad_port *port = mad_port_find(qp->device, qp->port);
+	struct mad_port *port = mad_port_get(qp->device, qp->port);
 	struct mad_agent *agent;
 	struct mad_qp *mqp;
 
-	if (!port || qp->qp_type != IB_QPT_UD || qp->state != IB_QPS_RTS || !send_handler ||
+	if (IS_ERR(port) || qp->qp_type != IB_QPT_UD || qp->state != IB_QPS_RTS || !send_handler ||
 	    !recv_handler || (rmpp_version && rmpp_version != IB_MGMT_RMPP_VERSION))
 		return ERR_PTR(-EINVAL);
 	mqp = rt_zalloc(sizeof(*mqp));

@@ -22,7 +22,8 @@ struct fab_sink {
 	 * deliver() - a packet reached this port
 	 * @bytes: LRH to pad, without CRCs; valid during the call
 	 * Return: 0 taken or rightly dropped; -EAGAIN no room: the sender
-	 * holds it and offers it again (link-level flow control)
+	 * holds it and offers it again (link-level flow control); -ENOENT a
+	 * MAD, and nobody is at QP0 or QP1: the node's agents answer it
 	 */
 	int (*deliver)(void *ctx, const void *bytes, size_t len);
 	/** changed() - port attributes changed: enum ag_change bits */

@@ -123,17 +123,27 @@ static int deliver_marked(struct fab_port *to, const struct fab_packet *pkt)
 	return to->sink.deliver(to->sink.ctx, bytes, pkt->len);
 }
 
+static int to_adapter(struct fab_port *to, const struct fab_packet *pkt)
+{
+	if (!to->sink.deliver)
+		return -ENOENT;
+	if (pkt->rnr_mark)
+		return deliver_marked(to, pkt);
+	return to->sink.deliver(to->sink.ctx, pkt->bytes, pkt->len);
+}
+
 int fab_deliver(struct fab_port *to, const struct fab_packet *pkt)
 {
+	int ret;
+
 	if (pkt->wrong_crcs & FAB_WRONG_ICRC) { /* 9.6.1: what fails the ICRC is dropped in silence */
 		fab_ag_port(to)->count.raw[AG_RCV_ERRORS]++;
 		fab_ag_port(to)->count.raw[AG_RCV_LOCAL_PHYSICAL]++;
 		return 0;
 	}
-	if (to->sink.deliver && pkt->rnr_mark)
-		return deliver_marked(to, pkt);
-	if (to->sink.deliver)
-		return to->sink.deliver(to->sink.ctx, pkt->bytes, pkt->len);
+	ret = to_adapter(to, pkt);
+	if (ret != -ENOENT)
+		return ret;
 	if (pkt->dest_qpn <= 1)
 		fab_agents_queue(to, pkt);
 	return 0;

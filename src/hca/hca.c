@@ -85,6 +85,7 @@ static void describe(struct hca *hca, const struct topo_node *topo, const struct
 	hca->ib.node_type = RDMA_NODE_IB_CA;
 	hca->ib.phys_port_cnt = node->num_ports;
 	hca->ib.ops = &hca_ops;
+	hca->ib.answers_mads = true;
 	hca->next_qpn = HCA_FIRST_QPN;
 	hca->next_key = 1;
 	INIT_LIST_HEAD(&hca->kernel_qps);

@@ -91,6 +91,13 @@ static void to_group(struct hca *hca, unsigned port_num, const struct wire_packe
 		hca_link_receive(hca, port_num, bytes, len);
 }
 
+static int to_mad_qp(const struct hca_port *port, unsigned qpn, const void *bytes, size_t len)
+{
+	if (!port->has_qp[qpn])
+		return -ENOENT;
+	return hca_link_receive(port->hca, port->port_num, bytes, len);
+}
+
 int hca_port_deliver(void *ctx, const void *bytes, size_t len)
 {
 	struct hca_port *port = ctx;
@@ -101,7 +108,7 @@ int hca_port_deliver(void *ctx, const void *bytes, size_t len)
 	if (wire_packet_decode(bytes, len, &pkt) < 0)
 		return 0;
 	if (pkt.bth.dest_qpn == 0)
-		return hca_link_receive(hca, port->port_num, bytes, len);
+		return to_mad_qp(port, 0, bytes, len);
 	if (!pkey_known(hca, port->port_num, pkt.bth.pkey)) {
 		pkey_violation(hca, port->port_num, &pkt);
 		return 0;
@@ -111,7 +118,7 @@ int hca_port_deliver(void *ctx, const void *bytes, size_t len)
 		return 0;
 	}
 	if (pkt.bth.dest_qpn == 1)
-		return hca_link_receive(hca, port->port_num, bytes, len);
+		return to_mad_qp(port, 1, bytes, len);
 	qp = eng_table_get(&hca->qps, pkt.bth.dest_qpn);
 	if (!qp) /* C9-35: no such QP, silence */
 		return 0;

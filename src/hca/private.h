@@ -54,6 +54,7 @@ struct hca_port {
 	struct hca *hca;
 	unsigned port_num;
 	uint8_t last_state;
+	bool has_qp[2]; /* QP0, QP1: else the node's own agents answer MADs */
 };
 
 /** struct hca_mcast - a program's QP wants packets of a group */

@@ -44,6 +44,7 @@ static int number_qp(struct hca *hca, struct hca_qp *qp, const struct ib_qp_init
 	if (init->qp_type == IB_QPT_SMI || init->qp_type == IB_QPT_GSI) {
 		qp->ib.qp_num = init->qp_type == IB_QPT_SMI ? 0 : 1;
 		qp->ib.port = (u8)init->port_num;
+		hca->port[qp->ib.port - 1].has_qp[qp->ib.qp_num] = true;
 		return 0;
 	}
 	return hca_qpn_alloc(hca, qp);
@@ -53,6 +54,8 @@ static void unnumber_qp(struct hca *hca, struct hca_qp *qp)
 {
 	if (qp->ib.qp_num >= 2)
 		hca_qpn_free(hca, qp);
+	else
+		hca->port[qp->ib.port - 1].has_qp[qp->ib.qp_num] = false;
 }
 
 struct ib_qp *hca_create_qp(struct ib_pd *pd, struct ib_qp_init_attr *init,

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "conn.h"
+#include "fabric/fabric_private.h"
 #include "hca/private.h"
 #include "rdma/restrack.h"
 
@@ -211,22 +212,43 @@ static struct {
 	uint64_t packets, dwords;
 } carried;
 
+/* @own: the port of an adapter that it leaves by */
+static void note_carried(const struct ag_port *own, const void *bytes, size_t len)
+{
+	struct wire_lrh lrh;
+
+	if (wire_lrh_decode(bytes, len, &lrh) < 0 || lrh.dlid >> own->lmc == own->lid >> own->lmc)
+		return;
+	carried.packets++;
+	carried.dwords += lrh.length_dwords;
+}
+
 int __real_fab_send(struct fabric *fab, int node, int port, const void *bytes, size_t len);
 int __wrap_fab_send(struct fabric *fab, int node, int port, const void *bytes, size_t len);
 
 int __wrap_fab_send(struct fabric *fab, int node, int port, const void *bytes, size_t len)
 {
-	const struct ag_port *own = &fab_node(fab, node)->port[port];
 	int ret = __real_fab_send(fab, node, port, bytes, len);
-	struct wire_lrh lrh;
 
-	if (ret || wire_lrh_decode(bytes, len, &lrh) < 0)
-		return ret;
-	if (lrh.dlid >> own->lmc != own->lid >> own->lmc) {
-		carried.packets++;
-		carried.dwords += lrh.length_dwords;
-	}
-	return 0;
+	if (!ret)
+		note_carried(&fab_node(fab, node)->port[port], bytes, len);
+	return ret;
+}
+
+/* what an adapter's own agents send: answers for ports without QP0 and QP1, traps */
+size_t __real_fab_mad_encode(const struct fab_job *job, uint16_t slid, uint16_t dlid, psn_t psn,
+			     uint8_t *buf);
+size_t __wrap_fab_mad_encode(const struct fab_job *job, uint16_t slid, uint16_t dlid, psn_t psn,
+			     uint8_t *buf);
+
+size_t __wrap_fab_mad_encode(const struct fab_job *job, uint16_t slid, uint16_t dlid, psn_t psn,
+			     uint8_t *buf)
+{
+	size_t len = __real_fab_mad_encode(job, slid, dlid, psn, buf);
+
+	if (!fab_is_switch(job->at))
+		note_carried(fab_ag_port(job->at), buf, len);
+	return len;
 }
 
 /* no fault took or doubled a packet, and no cable went while one was on it */

@@ -28,6 +28,53 @@ static void run_ms(u64 ms)
 	rt_sim_run_for(net->rt, ms * NSEC_PER_MSEC);
 }
 
+/* a device that answers MADs itself has QP0 and QP1 where an agent is, and only there */
+static void test_queue_pairs_come_with_the_first_agent(void **state)
+{
+	struct ib_device *device = &net->node[0]->ib;
+	struct ib_mad_reg_req req = {.mgmt_class = IB_MGMT_CLASS_CM, .mgmt_class_version = 2,
+				     .method_mask = {GET}};
+	struct ib_mad_agent *agent;
+
+	assert_false(list_empty(&net->node[0]->qps));
+	ib_unregister_device(device);
+	device->answers_mads = true;
+	assert_int_equal(ib_register_device(device, "fake0"), 0);
+	assert_true(list_empty(&net->node[0]->qps));
+	assert_int_equal(PTR_ERR(ib_register_mad_agent(device, 2, IB_QPT_GSI, &req, 0, client_sent,
+						       client_received, NULL, 0)),
+			 -ENODEV);
+	assert_true(list_empty(&net->node[0]->qps));
+	agent = ib_register_mad_agent(device, 1, IB_QPT_GSI, &req, 0, client_sent, client_received,
+				      NULL, 0);
+	assert_false(IS_ERR(agent));
+	assert_false(list_empty(&net->node[0]->qps));
+	assert_int_equal(agent->qp->qp_num, 1);
+	ib_unregister_mad_agent(agent);
+}
+
+/* and when they cannot be made, nothing stays of them */
+static void test_a_port_may_fail_to_open(void **state)
+{
+	struct ib_device *device = &net->node[0]->ib;
+	struct ib_mad_reg_req req = {.mgmt_class = IB_MGMT_CLASS_CM, .mgmt_class_version = 2,
+				     .method_mask = {GET}};
+	struct ib_mad_agent *agent = ERR_PTR(-ENOMEM);
+
+	ib_unregister_device(device);
+	device->answers_mads = true;
+	assert_int_equal(ib_register_device(device, "fake0"), 0);
+	for (uint64_t nth = 1; IS_ERR(agent); nth++) {
+		assert_int_equal(PTR_ERR(agent), -ENOMEM);
+		rt_fail_alloc(nth);
+		agent = ib_register_mad_agent(device, 1, IB_QPT_GSI, &req, 0, client_sent,
+					      client_received, NULL, 0);
+		assert_true(nth < 100);
+	}
+	rt_fail_alloc(0);
+	ib_unregister_mad_agent(agent);
+}
+
 static long register_error(u8 mgmt_class, u8 version, u8 rmpp, enum ib_qp_type qp, u8 oui0)
 {
 	struct ib_mad_reg_req req = {.mgmt_class = mgmt_class, .mgmt_class_version = version,
@@ -643,6 +690,8 @@ static void test_any_allocation_may_fail(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		CASE(test_queue_pairs_come_with_the_first_agent),
+		CASE(test_a_port_may_fail_to_open),
 		CASE(test_registration_is_checked),
 		CASE(test_a_method_has_one_agent),
 		CASE(test_request_and_response),

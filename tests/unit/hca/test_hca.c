@@ -383,6 +383,13 @@ static void a_packet_finds_its_qp(void **state)
 	end_program(&q);
 }
 
+/* no QP0 and QP1 is there: the node's agents answer */
+static void a_mad_without_its_qp_is_the_agents(void **state)
+{
+	assert_int_equal(arrives(1, datagram(NULL, 0)), -ENOENT);
+	assert_int_equal(arrives(1, datagram(NULL, 1)), -ENOENT);
+}
+
 static void a_full_ring_holds_the_sender(void **state)
 {
 	struct world *w = *state;
@@ -889,6 +896,7 @@ int main(void)
 		T(an_idle_program_is_left_alone_until_it_rings),
 		T(a_packet_finds_its_qp),
 		T(a_full_ring_holds_the_sender),
+		T(a_mad_without_its_qp_is_the_agents),
 		T(a_wrong_partition_is_dropped_and_told),
 		T(a_wrong_qkey_is_dropped_and_told),
 		T(members_of_a_group_get_a_copy_each),
