@@ -35,7 +35,7 @@ struct abi_devpage {
 	uint32_t num_ports;
 	_Atomic uint32_t seq;   /* odd while being written */
 	_Atomic uint32_t epoch; /* grows with every change */
-	_Atomic uint32_t route_epoch; /* of the fabric: lanes resolved before are void */
+	_Atomic uint32_t route_epoch; /* of this adapter: flows resolved before are void */
 	/* a rule may spoil completions: each is asked about (ABI_CMD_COMPLETION).
 	 * Changes with route_epoch only, before it */
 	_Atomic uint32_t completion_faults;

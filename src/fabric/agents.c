@@ -143,7 +143,7 @@ static void run(struct fab_job *job)
 	if (node->dead || is_smp(job) != (job->qpn == 0) || !route_ends_here(job))
 		return; /* 13.5.1: SMPs are QP0's, all others QP1's */
 	if (job->mad[1] == WIRE_CLASS_PERF)
-		fab_fold(node->fab);
+		fab_fold_node(node->fab, job->at->node);
 	result = ag_process(node->ag, job->at->num, &context, job->mad, job->mad, &effect);
 	fab_changed(&node->port[effect.port], effect.changes);
 	/* behind these agents is no host that could know more */

@@ -21,6 +21,7 @@ static void expire(struct rt_timer *timer)
 {
 	struct fab_node *node = container_of(timer, struct fab_node, expiry);
 
+	fab_fold_node(node->fab, (int)(node - node->fab->node)); /* a sample begins or ends */
 	ag_expire(node->ag, rt_now(node->fab->rt));
 	fab_agents_traps(node);
 	fab_rearm(node);
@@ -53,21 +54,13 @@ static void tell_sinks(struct rt_work *work)
 	}
 }
 
-void fab_routes_changed(struct fabric *fab)
-{
-	if (++fab->epoch == 0)
-		fab->epoch = 1;
-	if (fab->moved)
-		fab->moved(fab->moved_ctx);
-}
-
 void fab_changed(struct fab_port *port, uint32_t changes)
 {
 	const uint32_t internal = AG_CHANGED_PHYS | AG_CHANGED_TRAPS | AG_CHANGED_ROUTES;
 	struct fabric *fab = port->fab;
 
 	if (changes & ~(uint32_t)(AG_CHANGED_TRAPS | AG_CHANGED_NAME | AG_CHANGED_SM))
-		fab_routes_changed(fab);
+		fab_routes_changed(fab_node_of(port));
 	if (changes & AG_CHANGED_TRAPS)
 		fab_rearm(fab_node_of(port));
 	if (changes & AG_CHANGED_PHYS)
@@ -160,6 +153,7 @@ static int init_node(struct fabric *fab, int index)
 	if (!memory)
 		return -ENOMEM;
 	node->fab = fab;
+	INIT_LIST_HEAD(&node->ways);
 	node->ag = ag_node_init(&config, memory);
 	node->port = rt_zalloc((config.num_ports + 1u) * sizeof(*node->port));
 	rt_timer_init(fab->rt, &node->expiry, expire);
@@ -183,7 +177,7 @@ void fab_node_reset(struct fab_node *node)
 	int index = (int)(node - fab->node);
 	struct ag_node_config config = config_of(fab, index);
 
-	fab_fold(fab); /* what went past until now belongs to what was counted */
+	fab_fold_node(fab, index); /* what went past until now belongs to what was counted */
 	free_tables(node->ag);
 	memset(node->ag, 0, ag_node_size(&config));
 	ag_node_init(&config, node->ag);
@@ -292,12 +286,6 @@ uint32_t fab_epoch(const struct fabric *fab)
 	return fab->epoch;
 }
 
-void fab_on_routes(struct fabric *fab, void (*moved)(void *ctx), void *ctx)
-{
-	fab->moved = moved;
-	fab->moved_ctx = ctx;
-}
-
 struct fab_port *fab_port_of(const struct fabric *fab, int node, int port)
 {
 	if (node < 0 || node >= fab->num_nodes || port < 0 ||
@@ -315,7 +303,7 @@ void fab_attach(struct fabric *fab, int node, int num, const struct fab_sink *si
 		port->pending = 0;
 		list_del_init(&port->pending_node);
 	}
-	fab_routes_changed(fab);
+	fab_routes_changed(fab_node_of(port));
 }
 
 int fab_process_mad(struct fabric *fab, int node, int num, const struct ag_mad_context *context,
@@ -326,7 +314,7 @@ int fab_process_mad(struct fabric *fab, int node, int num, const struct ag_mad_c
 	int result;
 
 	if (((const uint8_t *)in)[1] == WIRE_CLASS_PERF)
-		fab_fold(fab);
+		fab_fold_node(fab, node);
 	result = ag_process(fab->node[node].ag, (uint8_t)num, context, in, out, &effect);
 	fab_changed(&fab_node_of(port)->port[effect.port], effect.changes);
 	return result;
@@ -393,7 +381,7 @@ void fab_tap_set(struct fabric *fab, int node, int num, const struct fab_tap *ta
 	fab_faults_make(fab); /* packets that were looked at may have to wait */
 	fab->num_taps += (tap != NULL) - (port->tap != NULL);
 	port->tap = tap;
-	fab_routes_changed(fab); /* flows that short-cut it come back */
+	fab_rules_changed(fab); /* flows that short-cut it come back */
 }
 
 int fab_send(struct fabric *fab, int node, int num, const void *bytes, size_t len)

@@ -204,6 +204,17 @@ int fab_trace(struct fabric *fab, int node, int port, uint16_t dlid, uint8_t sl,
  */
 struct fab_way;
 
+/** struct fab_way_user - who sends by a way; both functions only look at the fabric */
+struct fab_way_user {
+	/** moved() - packets of the flow may no longer go this way unseen. Called
+	 *  at most once, before whoever asked for the change can hear of it */
+	void (*moved)(void *ctx);
+	/** fold() - a counter on the way is about to be read: bring
+	 *  fab_way_count() up to date */
+	void (*fold)(void *ctx);
+	void *ctx;
+};
+
 /**
  * fab_way_create() - the way of unicast packets (@dlid, @sl, @pkey) from a
  * CA's port
@@ -212,22 +223,24 @@ struct fab_way;
 int fab_way_create(struct fabric *fab, int node, int port, uint16_t dlid, uint8_t sl, uint16_t pkey,
 		   struct fab_way **way);
 void fab_way_free(struct fab_way *way);
+/** fab_way_use() - tell @user of the way's end and of readers, from here on; @user
+ *  is copied */
+void fab_way_use(struct fab_way *way, const struct fab_way_user *user);
 /** fab_way_sink() - the adapter at its end */
 const struct fab_sink *fab_way_sink(const struct fab_way *way);
 /** fab_way_mtu() - bytes of payload that fit through every port of it */
 uint16_t fab_way_mtu(const struct fab_way *way);
 /** fab_way_count() - @packets, @dwords in all, went this way unseen */
 void fab_way_count(struct fab_way *way, uint64_t packets, uint64_t dwords);
-/** fab_on_read() - @fold is called before counters are read: it brings
- *  fab_way_count() up to date */
-void fab_on_read(struct fabric *fab, void (*fold)(void *ctx), void *ctx);
-/** fab_fold() - have counters brought up to date, before reading ag_port.count */
+/** fab_fold() - have all counters brought up to date, before reading ag_port.count */
 void fab_fold(struct fabric *fab);
+/** fab_fold_node() - the same for the ports of one node: of the flows through it */
+void fab_fold_node(struct fabric *fab, int node);
 
 /** fab_epoch() - grows with every change that can matter to a route */
 uint32_t fab_epoch(const struct fabric *fab);
-/** fab_on_routes() - @moved is called whenever fab_epoch() has grown, before
- *  whoever asked for the change can hear of it. It only looks */
-void fab_on_routes(struct fabric *fab, void (*moved)(void *ctx), void *ctx);
+/** fab_on_rules() - @changed is called when rules of faults, watches or taps have come
+ *  or gone: any way may have ended, whether its user is told of it or not */
+void fab_on_rules(struct fabric *fab, void (*changed)(void *ctx), void *ctx);
 
 #endif

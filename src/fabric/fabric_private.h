@@ -51,6 +51,7 @@ struct fab_node {
 	struct ag_node *ag;
 	struct fab_port *port; /* [0..num_ports] */
 	struct rt_timer expiry; /* ag_expiry() */
+	struct list_head ways;	/* struct fab_stop.node */
 	bool dead;		/* without power */
 };
 
@@ -168,10 +169,8 @@ struct fabric {
 	uint32_t epoch;
 	unsigned int num_taps;
 	struct list_head watches;
-	void (*fold)(void *ctx); /* see fab_on_read() */
-	void *fold_ctx;
-	void (*moved)(void *ctx); /* see fab_on_routes() */
-	void *moved_ctx;
+	void (*rules_changed)(void *ctx); /* see fab_on_rules() */
+	void *rules_changed_ctx;
 	struct fab_route *cache; /* FAB_CACHE_ENTRIES */
 	struct list_head jobs;
 	unsigned int num_jobs;
@@ -322,8 +321,13 @@ bool fab_way_watched(const struct fab_step *step);
 /** fab_faults_make() - make room for rules and held packets. False: no memory */
 bool fab_faults_make(struct fabric *fab);
 void fab_faults_free(struct fabric *fab);
-/** fab_routes_changed() - remembered ways and short cuts are void */
-void fab_routes_changed(struct fabric *fab);
+
+/* --- way.c --- */
+/** fab_routes_changed() - something of @node changed: remembered routes are void, and
+ *  users of ways that it ended are told */
+void fab_routes_changed(struct fab_node *node);
+/** fab_rules_changed() - remembered routes and all ways are void */
+void fab_rules_changed(struct fabric *fab);
 
 /* --- hold.c --- */
 void fab_holds_init(struct fab_faults *f);

@@ -114,7 +114,7 @@ static void rules_changed(struct fab_faults *f)
 		f->num_packet_rules += is_packet_rule(&f->set.rule[i]);
 		f->num_qp_rules += f->set.rule[i].place == FLT_QP;
 	}
-	fab_routes_changed(f->fab);
+	fab_rules_changed(f->fab);
 }
 
 static int nobody_can(const struct fabric *fab, const struct flt_rule *rule, char *err,
@@ -401,7 +401,7 @@ static bool judge(struct fab_faults *f, const struct fab_step *step, const struc
 	if (f->num_reordered) /* once this packet is where it goes */
 		rt_work_queue(f->fab->rt, &f->reordered);
 	if (flt_take_spent(&f->set))
-		fab_routes_changed(f->fab);
+		fab_rules_changed(f->fab);
 	if (!any)
 		return true;
 	if (verdict.counts)

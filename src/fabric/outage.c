@@ -38,7 +38,7 @@ int fab_node_power(struct fabric *fab, int index, bool on)
 	}
 	if (!on)
 		fab_node_reset(node);
-	fab_routes_changed(fab);
+	fab_routes_changed(node);
 	return 0;
 }
 

@@ -38,7 +38,7 @@ static void mark_ports(struct fabric *fab, const struct fab_watch *watch, int ch
 		for (unsigned int p = 1; p <= fab->node[n].ag->num_ports; p++)
 			if (in_scope(watch, &fab->node[n].port[p]))
 				fab->node[n].port[p].watches += (uint16_t)change;
-	fab_routes_changed(fab); /* flows that short-cut these ports come back, or may go */
+	fab_rules_changed(fab); /* flows that short-cut these ports come back, or may go */
 }
 
 void fab_watch_add(struct fabric *fab, struct fab_watch *watch)

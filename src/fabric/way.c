@@ -1,19 +1,38 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Ways of packets, for who wants to see one (fab_trace()), and of flows: programs may send past the fabric what it would only count.
- * A way is worked out as a packet's is, and remembers the links, so that
- * what went by unseen can be counted at every port.
+ * Ways of packets, for who wants to see one (fab_trace()), and of flows:
+ * programs may send past the fabric what it would only count. A way is worked
+ * out as a packet's is, and remembers the links, so that what went by unseen
+ * can be counted at every port.
+ *
+ * Each node has a list of the ways through it. When the node changes, each of
+ * them is worked out anew, and the user of one that comes out otherwise is
+ * told: whoever sends elsewhere hears nothing. Before a counter of the node is
+ * read, the same list says whose packets it lacks.
  */
 #include <errno.h>
+#include <string.h>
 
 #include "fabric/fabric_private.h"
 
+/** struct fab_stop - a way goes through a node */
+struct fab_stop {
+	struct list_head node; /* fab_node.ways */
+	struct fab_way *way;
+};
+
 struct fab_way {
+	/* --- the flow --- */
+	struct fab_port *start;
+	uint16_t dlid, pkey;
+	uint8_t sl;
+	/* --- its way --- */
 	struct fab_port *end;
 	uint16_t min_mtu_bytes;
-	uint8_t sl;
 	int num_steps;
-	struct fab_step step[];
+	struct fab_step *step; /* [num_steps] */
+	struct fab_way_user user;
+	struct fab_stop stop[]; /* [num_steps + 1]: where it starts, and behind each step */
 };
 
 static bool has_port(const struct fabric *fab, int node, int port)
@@ -79,43 +98,134 @@ static bool must_be_seen(const struct fab_step *step)
 	       step->from_port->tap || step->to_port->tap || fab_way_watched(step);
 }
 
+/* may packets of the flow go unseen at this moment? Then *@path is their way */
+static bool find_way(struct fab_port *start, uint16_t dlid, uint8_t sl, uint16_t pkey,
+		     struct fab_path *path)
+{
+	struct fab_packet pkt = {.lrh = {.dlid = dlid, .sl = sl}, .pkey = pkey};
+
+	fab_route_walk(start, &pkt, path);
+	if (path->verdict != FAB_DELIVER || path->arming || !path->end->sink.deliver)
+		return false;
+	if (path->num_steps == 0 && !list_empty(&path->end->waiting))
+		return false;
+	if (path->num_steps == 0 && fab_way_watched(&(struct fab_step){.from_port = path->end,
+								       .to_port = path->end}))
+		return false;
+	for (int i = 0; i < path->num_steps; i++)
+		if (must_be_seen(&path->step[i]))
+			return false;
+	return true;
+}
+
+static void set_stops(struct fab_way *way)
+{
+	for (int i = 0; i <= way->num_steps; i++) {
+		struct fab_port *at = i ? way->step[i - 1].to_port : way->start;
+
+		way->stop[i].way = way;
+		list_add_tail(&way->stop[i].node, &fab_node_of(at)->ways);
+	}
+}
+
 int fab_way_create(struct fabric *fab, int node, int port, uint16_t dlid, uint8_t sl, uint16_t pkey,
 		   struct fab_way **out)
 {
-	struct fab_packet pkt = {.lrh = {.dlid = dlid, .sl = sl}, .pkey = pkey};
 	struct fab_path path;
 	struct fab_way *way;
+	size_t stops, steps;
 
-	if (!has_port(fab, node, port) || dlid >= WIRE_LID_MULTICAST)
+	if (!has_port(fab, node, port) || dlid >= WIRE_LID_MULTICAST ||
+	    !find_way(&fab->node[node].port[port], dlid, sl, pkey, &path))
 		return -ENOENT;
-	fab_route_walk(&fab->node[node].port[port], &pkt, &path);
-	if (path.verdict != FAB_DELIVER || path.arming || !path.end->sink.deliver)
-		return -ENOENT;
-	if (path.num_steps == 0 && !list_empty(&path.end->waiting))
-		return -ENOENT;
-	if (path.num_steps == 0 && fab_way_watched(&(struct fab_step){.from_port = path.end,
-								     .to_port = path.end}))
-		return -ENOENT;
-	for (int i = 0; i < path.num_steps; i++)
-		if (must_be_seen(&path.step[i]))
-			return -ENOENT;
-	way = rt_zalloc(sizeof(*way) + (size_t)path.num_steps * sizeof(*way->step));
+	stops = (size_t)(path.num_steps + 1) * sizeof(*way->stop);
+	steps = (size_t)path.num_steps * sizeof(*way->step);
+	way = rt_zalloc(sizeof(*way) + stops + steps);
 	if (!way)
 		return -ENOMEM;
+	way->start = &fab->node[node].port[port];
+	way->dlid = dlid;
+	way->pkey = pkey;
+	way->sl = sl;
 	way->end = path.end;
 	way->min_mtu_bytes = path.min_mtu_bytes;
-	way->sl = sl;
 	way->num_steps = path.num_steps;
-	for (int i = 0; i < path.num_steps; i++)
-		way->step[i] = path.step[i];
+	way->step = (struct fab_step *)&way->stop[path.num_steps + 1];
+	memcpy(way->step, path.step, steps);
+	set_stops(way);
 	*out = way;
 	return 0;
 }
 
 void fab_way_free(struct fab_way *way)
 {
+	for (int i = 0; i <= way->num_steps; i++)
+		list_del(&way->stop[i].node);
 	rt_free(way);
 }
+
+void fab_way_use(struct fab_way *way, const struct fab_way_user *user)
+{
+	way->user = *user;
+}
+
+/* --- changes --- */
+
+static bool same_step(const struct fab_step *a, const struct fab_step *b)
+{
+	return a->from_port == b->from_port && a->to_port == b->to_port && a->vl == b->vl;
+}
+
+static bool holds(const struct fab_way *way)
+{
+	struct fab_path path;
+
+	if (!find_way(way->start, way->dlid, way->sl, way->pkey, &path) ||
+	    path.num_steps != way->num_steps || path.end != way->end ||
+	    path.min_mtu_bytes != way->min_mtu_bytes)
+		return false;
+	for (int i = 0; i < path.num_steps; i++)
+		if (!same_step(&path.step[i], &way->step[i]))
+			return false;
+	return true;
+}
+
+static void forget_routes(struct fabric *fab)
+{
+	if (++fab->epoch == 0)
+		fab->epoch = 1;
+}
+
+void fab_routes_changed(struct fab_node *node)
+{
+	struct fab_stop *stop;
+
+	forget_routes(node->fab);
+	list_for_each_entry(stop, &node->ways, node) {
+		struct fab_way_user *user = &stop->way->user;
+		void (*moved)(void *ctx) = user->moved;
+
+		if (!moved || holds(stop->way))
+			continue;
+		user->moved = NULL;
+		moved(user->ctx);
+	}
+}
+
+void fab_rules_changed(struct fabric *fab)
+{
+	forget_routes(fab);
+	if (fab->rules_changed)
+		fab->rules_changed(fab->rules_changed_ctx);
+}
+
+void fab_on_rules(struct fabric *fab, void (*changed)(void *ctx), void *ctx)
+{
+	fab->rules_changed = changed;
+	fab->rules_changed_ctx = ctx;
+}
+
+/* --- counters --- */
 
 const struct fab_sink *fab_way_sink(const struct fab_way *way)
 {
@@ -146,14 +256,19 @@ void fab_way_count(struct fab_way *way, uint64_t packets, uint64_t dwords)
 	}
 }
 
-void fab_on_read(struct fabric *fab, void (*fold)(void *ctx), void *ctx)
+void fab_fold_node(struct fabric *fab, int node)
 {
-	fab->fold = fold;
-	fab->fold_ctx = ctx;
+	struct fab_stop *stop;
+
+	list_for_each_entry(stop, &fab->node[node].ways, node)
+		if (stop->way->user.fold)
+			stop->way->user.fold(stop->way->user.ctx);
 }
 
+/* every way that is counted anywhere starts at a CA */
 void fab_fold(struct fabric *fab)
 {
-	if (fab->fold)
-		fab->fold(fab->fold_ctx);
+	for (int i = 0; i < fab->num_nodes; i++)
+		if (!fab->node[i].ag->sw)
+			fab_fold_node(fab, i);
 }

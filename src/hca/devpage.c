@@ -98,7 +98,18 @@ void hca_page_publish(struct hca *hca, unsigned port_num)
 		write_port(hca->shared, port_num, &port);
 }
 
-void hca_routes_moved(void *ctx)
+void hca_route_moved(void *ctx)
+{
+	struct hca *hca = ctx;
+
+	if (++hca->route_epoch == 0)
+		hca->route_epoch = 1;
+	if (hca->shared)
+		atomic_store_explicit(&hca->shared->route_epoch, hca->route_epoch,
+				      memory_order_release);
+}
+
+void hca_rules_changed(void *ctx)
 {
 	struct hca_set *set = ctx;
 	bool spoils = hca_spoils(set->fab);
@@ -106,10 +117,8 @@ void hca_routes_moved(void *ctx)
 
 	list_for_each_entry(hca, &set->shared, shared_node) {
 		atomic_store(&hca->shared->completion_faults, spoils);
-		atomic_store_explicit(&hca->shared->route_epoch, fab_epoch(set->fab),
-				      memory_order_release);
+		hca_route_moved(hca);
 	}
-	rt_work_queue(set->rt, &set->check_lanes);
 }
 
 int hca_page_share(struct hca *hca)
@@ -137,7 +146,7 @@ int hca_page_share(struct hca *hca)
 	hca->shared = map;
 	hca->shared_fd = fd;
 	list_add_tail(&hca->shared_node, &hca->set->shared);
-	hca_routes_moved(hca->set);
+	hca_rules_changed(hca->set);
 	return 0;
 fail:
 	err = errno;

@@ -88,6 +88,7 @@ static void describe(struct hca *hca, const struct topo_node *topo, const struct
 	hca->ib.answers_mads = true;
 	hca->next_qpn = HCA_FIRST_QPN;
 	hca->next_key = 1;
+	hca->route_epoch = 1;
 	INIT_LIST_HEAD(&hca->kernel_qps);
 	INIT_LIST_HEAD(&hca->user_qps);
 }
@@ -102,22 +103,18 @@ int hca_set_create(struct rt *rt, struct fabric *fab, struct hca_set **out)
 	set->fab = fab;
 	INIT_LIST_HEAD(&set->shared);
 	hca_users_init(set);
-	hca_lanes_init(set);
 	INIT_LIST_HEAD(&set->windows);
 	INIT_LIST_HEAD(&set->questions);
 	INIT_LIST_HEAD(&set->pairs);
-	fab_on_read(fab, hca_lanes_fold, set);
-	fab_on_routes(fab, hca_routes_moved, set);
+	fab_on_rules(fab, hca_rules_changed, set);
 	*out = set;
 	return 0;
 }
 
 void hca_set_destroy(struct hca_set *set)
 {
-	fab_on_read(set->fab, NULL, NULL);
-	fab_on_routes(set->fab, NULL, NULL);
+	fab_on_rules(set->fab, NULL, NULL);
 	rt_work_cancel(&set->flush);
-	rt_work_cancel(&set->check_lanes);
 	rt_free(set);
 }
 

@@ -35,11 +35,12 @@ struct flow {
 	struct abi_resolve key; /* dest_qpn does not matter */
 	uint32_t epoch;		/* of the answer; nothing is sent in a later one */
 	struct fab_way *way;	/* NULL: the slot is free */
+	struct hca_lane *lane;
 	uint64_t packets, dwords; /* already counted */
 };
 
 struct hca_lane {
-	struct list_head all, in_from, in_to;
+	struct list_head in_from, in_to;
 	struct hca_user *from, *to;
 	unsigned port_num; /* of the sender */
 	uint16_t slid, slid_mask, pkey; /* as announced */
@@ -67,15 +68,18 @@ static void fold_flow(struct hca_lane *lane, unsigned i)
 	f->dwords = dwords;
 }
 
-void hca_lanes_fold(void *ctx)
+static void way_moved(void *ctx)
 {
-	struct hca_set *set = ctx;
-	struct hca_lane *lane;
+	const struct flow *f = ctx;
 
-	list_for_each_entry(lane, &set->lanes, all)
-		for (unsigned i = 0; i < ABI_LANE_FLOWS; i++)
-			fold_flow(lane, i);
-	hca_windows_fold(set);
+	hca_route_moved(f->lane->from->hca);
+}
+
+static void fold(void *ctx)
+{
+	struct flow *f = ctx;
+
+	fold_flow(f->lane, (unsigned)(f - f->lane->flow));
 }
 
 /* --- messages to the ends --- */
@@ -163,7 +167,6 @@ static void free_lane(struct hca_lane *lane)
 		if (lane->flow[i].way)
 			fab_way_free(lane->flow[i].way);
 	}
-	list_del(&lane->all);
 	list_del(&lane->in_from);
 	list_del(&lane->in_to);
 	if (lane->memory)
@@ -198,7 +201,7 @@ static void cut(struct hca_lane *lane)
 	end_for_sender(lane);
 }
 
-/* --- the epoch --- */
+/* --- ports that change --- */
 
 /* what its receiver was told of its sender's port */
 static bool is_true(const struct hca_lane *lane)
@@ -209,28 +212,18 @@ static bool is_true(const struct hca_lane *lane)
 	       has_pkey(port, lane->pkey);
 }
 
-void hca_lanes_check_epoch(struct hca_set *set)
+void hca_lanes_check(struct hca *hca)
 {
-	uint32_t epoch = fab_epoch(set->fab);
-	struct hca_lane *lane, *tmp;
+	struct ib_ucontext *context;
 
-	if (epoch == set->checked_epoch)
-		return;
-	set->checked_epoch = epoch;
-	list_for_each_entry_safe(lane, tmp, &set->lanes, all)
-		if (!is_true(lane))
-			cut(lane);
-}
+	list_for_each_entry(context, &hca->ib.ucontext_list, node) {
+		struct hca_user *user = container_of(context, struct hca_user, ib);
+		struct hca_lane *lane, *tmp;
 
-static void check_lanes(struct rt_work *work)
-{
-	hca_lanes_check_epoch(container_of(work, struct hca_set, check_lanes));
-}
-
-void hca_lanes_init(struct hca_set *set)
-{
-	INIT_LIST_HEAD(&set->lanes);
-	rt_work_init(&set->check_lanes, check_lanes);
+		list_for_each_entry_safe(lane, tmp, &user->lanes_out, in_from)
+			if (!is_true(lane))
+				cut(lane);
+	}
 }
 
 /* --- flows --- */
@@ -241,7 +234,8 @@ static struct hca_lane *find_lane(const struct hca_user *from, const struct hca_
 	struct hca_lane *lane;
 
 	list_for_each_entry(lane, &from->lanes_out, in_from)
-		if (lane->to == to && lane->port_num == key->port_num && lane->pkey == key->pkey)
+		if (lane->to == to && lane->port_num == key->port_num &&
+		    lane->pkey == key->pkey && is_true(lane))
 			return lane;
 	return NULL;
 }
@@ -273,7 +267,6 @@ static struct hca_lane *make_lane(struct hca_user *from, struct hca_user *to,
 	lane = rt_zalloc(sizeof(*lane));
 	if (!lane)
 		return NULL;
-	INIT_LIST_HEAD(&lane->all);
 	INIT_LIST_HEAD(&lane->in_from);
 	INIT_LIST_HEAD(&lane->in_to);
 	lane->from = from;
@@ -287,7 +280,6 @@ static struct hca_lane *make_lane(struct hca_user *from, struct hca_user *to,
 		free_lane(lane);
 		return NULL;
 	}
-	list_add_tail(&lane->all, &from->hca->set->lanes);
 	list_add_tail(&lane->in_from, &from->lanes_out);
 	list_add_tail(&lane->in_to, &to->lanes_in);
 	from->num_lanes++;
@@ -350,8 +342,12 @@ static int take_slot(struct hca_lane *lane, const struct abi_resolve *key, uint3
 	if (lane->flow[i].way)
 		fab_way_free(lane->flow[i].way);
 	lane->flow[i].way = way;
+	lane->flow[i].lane = lane;
 	lane->flow[i].key = *key;
 	lane->flow[i].epoch = epoch;
+	fab_way_use(way, &(struct fab_way_user){.moved = way_moved,
+						.fold = fold,
+						.ctx = &lane->flow[i]});
 	return i;
 }
 
@@ -386,8 +382,7 @@ int hca_lane_resolve(struct hca_user *user, const struct abi_resolve *in,
 	int slot;
 
 	*num_fds = 0;
-	hca_lanes_check_epoch(user->hca->set);
-	*out = (struct abi_resolve_resp){.lane = ABI_NO_LANE, .epoch = fab_epoch(user->hca->fab)};
+	*out = (struct abi_resolve_resp){.lane = ABI_NO_LANE, .epoch = user->hca->route_epoch};
 	if (user->broken || !flow_is_sound(user, in) ||
 	    fab_way_create(user->hca->fab, user->hca->node, (int)in->port_num, in->dlid, in->sl,
 			   in->pkey, &way))

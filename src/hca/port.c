@@ -167,6 +167,7 @@ void hca_port_changed(void *ctx, uint32_t changes)
 	struct hca_port *port = ctx;
 
 	hca_page_publish(port->hca, port->port_num);
+	hca_lanes_check(port->hca);
 	if (changes & AG_CHANGED_NAME)
 		memcpy(port->hca->ib.node_desc, fab_node(port->hca->fab, port->hca->node)->desc,
 		       IB_DEVICE_NODE_DESC_MAX);

@@ -29,10 +29,7 @@ struct hca_set {
 	struct list_head dirty;	 /* struct hca_user.dirty */
 	struct rt_work flush;	 /* hca_users_flush() */
 	/* --- lane.c --- */
-	struct list_head lanes;
 	uint32_t next_lane;
-	uint32_t checked_epoch; /* of the fabric, when all lanes were looked at */
-	struct rt_work check_lanes; /* hca_lanes_check_epoch() */
 	/* --- window.c --- */
 	struct list_head windows, questions, pairs;
 	uint32_t next_windows, next_question;
@@ -140,6 +137,7 @@ struct hca {
 	struct abi_devpage *shared;   /* what programs read; NULL before the first */
 	int shared_fd;
 	struct list_head shared_node; /* of those with @shared */
+	uint32_t route_epoch;	      /* abi_devpage's: answers of before do not hold */
 	struct list_head tx, rx;      /* struct hca_frame of the kernel engine */
 	unsigned rx_len;
 	struct hca_frame *rx_current; /* received, not yet released */
@@ -162,9 +160,12 @@ int hca_page_create(struct hca *hca);
 void hca_page_destroy(struct hca *hca);
 /** hca_page_publish() - copy a port's attributes to both pages */
 void hca_page_publish(struct hca *hca, unsigned port_num);
-/** hca_routes_moved() - fab_on_routes()'s: programs see by their next request that
- *  routes may have changed, and whether to ask about completions */
-void hca_routes_moved(void *set);
+/** hca_route_moved() - fab_way_user.moved() of programs' flows: they see by their next
+ *  request that what they know of routes from this adapter is void */
+void hca_route_moved(void *hca);
+/** hca_rules_changed() - fab_on_rules()'s: the same at every adapter, and whether to
+ *  ask about completions */
+void hca_rules_changed(void *set);
 /** hca_page_share() - make the page that programs map. 0; -errno */
 int hca_page_share(struct hca *hca);
 static inline const struct abi_devport *hca_devport(const struct hca *hca, unsigned port_num)
@@ -218,12 +219,9 @@ void hca_lanes_drop(struct hca_user *user);
 /** hca_lanes_heard() - the rt_io of lanes_fd: a program refuses a lane, or tells of
  *  wrong Q_Keys */
 void hca_lanes_heard(struct rt_io *io, bool readable, bool writable);
-/** hca_lanes_fold() - fab_on_read()'s: count what went by lanes and windows */
-void hca_lanes_fold(void *set);
-/** hca_lanes_check_epoch() - end lanes whose sender's port is not what it was */
-void hca_lanes_check_epoch(struct hca_set *set);
-/** hca_lanes_init() - there is no lane yet */
-void hca_lanes_init(struct hca_set *set);
+/** hca_lanes_check() - a port of @hca changed: lanes end whose receivers were told
+ *  another LID or P_Key of it */
+void hca_lanes_check(struct hca *hca);
 
 /* window.c: one-sided requests between programs */
 /** hca_windows_open() - make user->fd of them. 0; -errno, and still to be
@@ -231,8 +229,6 @@ void hca_lanes_init(struct hca_set *set);
 int hca_windows_open(struct hca_user *user);
 /** hca_windows_close() - the program goes: tell its peers */
 void hca_windows_close(struct hca_user *user);
-/** hca_windows_fold() - count what went by windows */
-void hca_windows_fold(struct hca_set *set);
 
 /* fault.c: rules about objects, completions and events */
 /** hca_refused() - shall a program's new object fail? Return: 0; -errno */

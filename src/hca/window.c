@@ -106,7 +106,7 @@ static void asked(struct hca_windows *w, const struct abi_window_msg *m)
 		return;
 	}
 	*q = (struct question){.id = ++set_of(w)->next_question,
-			       .epoch = fab_epoch(w->user->hca->fab),
+			       .epoch = w->user->hca->route_epoch,
 			       .from = w,
 			       .to = c.to,
 			       .from_qpn = m->qpn,
@@ -195,7 +195,7 @@ static void answered(struct hca_windows *w, const struct abi_window_msg *m, int 
 	if (&q->node == questions)
 		return;
 	/* what was checked may have changed since */
-	if (m->kind == ABI_WINDOW_GIVE && q->epoch == fab_epoch(w->user->hca->fab) &&
+	if (m->kind == ABI_WINDOW_GIVE && q->epoch == q->from->user->hca->route_epoch &&
 	    memory_is_sound(fd, m) && hca_window_find(q->from, q->from_qpn, q->rkey, &c)) {
 		if (c.to == w && c.to_qp->ib.qp_num == q->to_qpn && inside_key(c.mr, m))
 			granted = grant(q, m, fd, &c);

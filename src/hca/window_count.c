@@ -20,7 +20,7 @@ static void fold_flow(const struct hca_windows *w, struct window_flow *f)
 	*was = now;
 }
 
-void hca_windows_fold(struct hca_set *set)
+static void fold_all(struct hca_set *set)
 {
 	struct hca_windows *w;
 	struct window_flow *f;
@@ -31,8 +31,22 @@ void hca_windows_fold(struct hca_set *set)
 
 uint64_t hca_windows_operations(struct hca_set *set)
 {
-	hca_windows_fold(set);
+	fold_all(set);
 	return set->window_operations;
+}
+
+static void fold(void *ctx)
+{
+	struct window_flow *f = ctx;
+
+	fold_flow(f->windows, f);
+}
+
+static void way_moved(void *ctx)
+{
+	const struct window_flow *f = ctx;
+
+	hca_route_moved(f->windows->user->hca);
 }
 
 static void set_ways(struct window_flow *f, struct fab_way *way, struct fab_way *back)
@@ -86,6 +100,7 @@ struct window_flow *hca_window_flow(struct hca_windows *w, uint32_t qpn)
 	f = index < 0 ? NULL : rt_zalloc(sizeof(*f));
 	if (!f)
 		return NULL;
+	f->windows = w;
 	f->qpn = qpn;
 	f->index = (uint32_t)index;
 	fold_flow(w, f); /* what an earlier QP left there is counted */
@@ -97,8 +112,12 @@ struct window_flow *hca_window_flow(struct hca_windows *w, uint32_t qpn)
 void hca_window_flow_set(const struct hca_windows *w, struct window_flow *f, struct fab_way *way,
 			 struct fab_way *back)
 {
+	const struct fab_way_user user = {.moved = way_moved, .fold = fold, .ctx = f};
+
 	fold_flow(w, f);
 	set_ways(f, way, back);
+	fab_way_use(way, &user);
+	fab_way_use(back, &user);
 }
 
 void hca_window_count_end(struct hca_windows *w)

@@ -14,6 +14,7 @@
 /** struct window_flow - a QP that uses windows, and the ways it is counted on */
 struct window_flow {
 	struct list_head node; /* hca_windows.flows */
+	struct hca_windows *windows;
 	uint32_t qpn, index;
 	struct fab_way *way, *back;
 	struct abi_window_total counted;

@@ -22,6 +22,8 @@ struct sim_window {
 	struct program *program;
 	struct question question[ABI_WINDOW_ASKS];
 	unsigned num_questions;
+	/* of what was granted last to each flow, requests and answers */
+	struct fab_way *way[ABI_WINDOW_FLOWS], *back[ABI_WINDOW_FLOWS];
 };
 
 static LIST_HEAD(pages);
@@ -82,12 +84,26 @@ void window_stop(struct program *p)
 	p->window = NULL; /* its page stays until windows_free() */
 }
 
+/* Both are @w's from here on, instead of those that the flow had before */
+static void keep_ways(struct sim_window *w, unsigned flow, struct fab_way *way,
+		      struct fab_way *back)
+{
+	if (w->way[flow])
+		fab_way_free(w->way[flow]);
+	if (w->back[flow])
+		fab_way_free(w->back[flow]);
+	w->way[flow] = way;
+	w->back[flow] = back;
+}
+
 void windows_free_pages(void)
 {
 	struct sim_window *w, *tmp;
 
 	list_for_each_entry_safe(w, tmp, &pages, node) {
 		list_del(&w->node);
+		for (unsigned i = 0; i < ABI_WINDOW_FLOWS; i++)
+			keep_ways(w, i, NULL, NULL);
 		free(w->page);
 		free(w);
 	}
@@ -112,15 +128,38 @@ static struct region *region_of(struct program *p, uint32_t key)
 	return NULL;
 }
 
-static bool way_is_clean(const struct end *e)
+static void on_moved(void *ctx)
+{
+	const struct program *p = ((struct sim_window *)ctx)->program;
+	struct hca *hca = p->alive ? p->sim->hca[p->node] : NULL;
+
+	if (hca)
+		hca_route_moved(hca);
+}
+
+/* the way from @e to its peer, for @w to be told when it ends; NULL: it is not clean */
+static struct fab_way *way_from(struct sim_window *w, const struct end *e)
 {
 	const struct program *p = e->program;
 	struct fab_way *way;
 
 	if (fab_way_create(p->sim->fab, p->node, 1, e->av.dlid, 0,
 			   program_port(p)->pkey[0], &way))
+		return NULL;
+	fab_way_use(way, &(struct fab_way_user){.moved = on_moved, .ctx = w});
+	return way;
+}
+
+static bool find_ways(struct sim_window *w, struct end *e)
+{
+	unsigned flow = (unsigned)(e->conn->index * 2 + e->side);
+	struct fab_way *way = way_from(w, e), *back = way ? way_from(w, peer_of(e)) : NULL;
+
+	if (!back && way)
+		fab_way_free(way);
+	if (!back)
 		return false;
-	fab_way_free(way);
+	keep_ways(w, flow, way, back);
 	return true;
 }
 
@@ -132,7 +171,7 @@ static bool answer(struct sim_window *w, const struct question *q)
 	struct eng_offer offer;
 	struct region *r;
 
-	if (!e || e->conn->state != CONN_UP || !way_is_clean(e))
+	if (!e || e->conn->state != CONN_UP)
 		return false;
 	target = peer_of(e)->program;
 	r = target->alive ? region_of(target, q->rkey) : NULL;
@@ -141,7 +180,7 @@ static bool answer(struct sim_window *w, const struct question *q)
 		return false;
 	if (!r->token)
 		r->token = eng_token_take(target->soft.engine, &r->token_value);
-	return r->token &&
+	return r->token && find_ways(w, e) &&
 	       eng_window_grant(
 		       p->soft.engine,
 		       &(struct eng_grant){
@@ -150,7 +189,7 @@ static bool answer(struct sim_window *w, const struct question *q)
 			       .connection = q->connection,
 			       .peer = (uint32_t)target->index + 1,
 			       .window = r->key,
-			       .epoch = fab_epoch(p->sim->fab),
+			       .epoch = p->sim->hca[p->node]->route_epoch,
 			       .access = offer.access,
 			       .va = r->iova,
 			       .length_bytes = r->len,

@@ -107,23 +107,17 @@ void fab_way_count(struct fab_way *way, uint64_t packets, uint64_t dwords)
 {
 }
 
-void fab_on_read(struct fabric *fab, void (*fold)(void *ctx), void *ctx)
+void fab_way_use(struct fab_way *way, const struct fab_way_user *user)
 {
 }
 
-static uint32_t epoch = 1;
-static void (*routes_moved)(void *ctx);
-static void *routes_moved_ctx;
+static void (*rules_changed)(void *ctx);
+static void *rules_changed_ctx;
 
-uint32_t fab_epoch(const struct fabric *fab)
+void fab_on_rules(struct fabric *fab, void (*changed)(void *ctx), void *ctx)
 {
-	return epoch;
-}
-
-void fab_on_routes(struct fabric *fab, void (*moved)(void *ctx), void *ctx)
-{
-	routes_moved = moved;
-	routes_moved_ctx = ctx;
+	rules_changed = changed;
+	rules_changed_ctx = ctx;
 }
 
 /* the rules of faults are one that the test sets by hand */
