@@ -89,17 +89,14 @@ enum ag_counter {
 
 /**
  * struct ag_counters - what a port counted. The PMA shows raw - base: a
- * reset moves the base, so two attributes that show the same counter at
- * different widths (PortCounters saturates, PortCountersExtended wraps) are
- * reset each on its own (16.1.3.5, 16.1.4.11).
+ * reset moves the base (struct ag_seldom), so two attributes that show the same
+ * counter at different widths (PortCounters saturates, PortCountersExtended
+ * wraps) are reset each on its own (16.1.3.5, 16.1.4.11).
  */
 struct ag_counters {
 	uint64_t raw[AG_NUM_COUNTERS];
-	uint64_t base[AG_NUM_COUNTERS];	    /* of PortCounters and the details */
-	uint64_t base_ext[AG_NUM_COUNTERS]; /* of PortCountersExtended */
 	uint64_t xmit_sl[AG_VLS], rcv_sl[AG_VLS]; /* dwords by SL */
 	uint64_t xmit_wait_vl[AG_VLS];
-	uint64_t base_xmit_sl[AG_VLS], base_rcv_sl[AG_VLS];
 };
 
 /** struct ag_op_count - packets that arrive with a chosen opcode: each of the
@@ -109,6 +106,18 @@ struct ag_op_count {
 	uint64_t count[AG_VLS]; /* by VL; of AG_OP_RCV packets and dwords */
 };
 enum ag_op { AG_OP_RCV, AG_OP_VL_PACKETS, AG_OP_VL_DATA, AG_OPS };
+
+/**
+ * struct ag_seldom - what is zero until somebody resets the counters of a port, or
+ * has it count an opcode. It lies apart from the port, so that the memory of
+ * thousands of ports which nobody asked stays untouched
+ */
+struct ag_seldom {
+	uint64_t base[AG_NUM_COUNTERS];	    /* of PortCounters and the details */
+	uint64_t base_ext[AG_NUM_COUNTERS]; /* of PortCountersExtended */
+	uint64_t base_xmit_sl[AG_VLS], base_rcv_sl[AG_VLS];
+	struct ag_op_count op[AG_OPS];
+};
 
 /** struct ag_samples - PortSamplesControl and its result (16.1.3.2) */
 struct ag_samples {
@@ -174,8 +183,8 @@ struct ag_port {
 	struct ag_vlarb_entry vlarb[2][AG_VLARB_ENTRIES];
 
 	struct ag_counters count;
-	uint8_t op_counted; /* bit: of @op those that a Set has begun */
-	struct ag_op_count op[AG_OPS];
+	uint8_t op_counted; /* bit: of seldom->op those that a Set has begun */
+	struct ag_seldom *seldom;
 	struct ag_samples samples;
 };
 
@@ -235,10 +244,16 @@ struct ag_node_config {
 	uint16_t device_id;
 	const char *desc;
 	struct ag_memory memory; /* of a switch's tables */
+	/* ag_node_seldom_size() zeroed bytes, as @memory of ag_node_init(); NULL:
+	 * they are at the end of that */
+	void *seldom;
 };
 
 /** ag_node_size() - bytes that a node of this kind needs, 8-byte aligned */
 size_t ag_node_size(const struct ag_node_config *config);
+/** ag_node_seldom_size() - bytes of it that are zero, and not written, until a
+ *  manager asks for what few do: struct ag_seldom and SLtoVL tables */
+size_t ag_node_seldom_size(const struct ag_node_config *config);
 /**
  * ag_node_init() - lay a node into @memory
  * @memory: ag_node_size() zeroed bytes, the caller's; ends with the caller

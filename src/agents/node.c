@@ -25,16 +25,27 @@ static unsigned int sl2vl_rows(const struct ag_node_config *config)
 
 static size_t port_bytes(const struct ag_node_config *config)
 {
-	return sizeof(struct ag_port) + pkeys_of(config) * sizeof(uint16_t) +
-	       sl2vl_rows(config) * AG_VLS;
+	return sizeof(struct ag_port) + pkeys_of(config) * sizeof(uint16_t);
 }
 
-size_t ag_node_size(const struct ag_node_config *config)
+size_t ag_node_seldom_size(const struct ag_node_config *config)
+{
+	return (config->num_ports + 1u) *
+	       (sizeof(struct ag_seldom) + sl2vl_rows(config) * AG_VLS);
+}
+
+/* what is not seldom used */
+static size_t common_size(const struct ag_node_config *config)
 {
 	size_t sw = config->kind == WIRE_NODE_SWITCH ? sizeof(struct ag_switch) : 0;
 
 	return ALIGN_UP(sizeof(struct ag_node) + sw + (config->num_ports + 1u) * port_bytes(config),
 			sizeof(uint64_t));
+}
+
+size_t ag_node_size(const struct ag_node_config *config)
+{
+	return common_size(config) + (config->seldom ? 0 : ag_node_seldom_size(config));
 }
 
 static uint32_t capabilities(uint8_t kind)
@@ -105,9 +116,11 @@ static void *take(uint8_t **memory, size_t bytes)
 
 struct ag_node *ag_node_init(const struct ag_node_config *config, void *memory)
 {
-	uint8_t *m = memory;
+	uint8_t *m = memory, *seldom = config->seldom;
 	struct ag_node *node = take(&m, sizeof(*node));
 
+	if (!seldom)
+		seldom = (uint8_t *)memory + common_size(config);
 	node->kind = (uint8_t)config->kind;
 	node->num_ports = config->num_ports;
 	node->guid = config->guid;
@@ -123,7 +136,8 @@ struct ag_node *ag_node_init(const struct ag_node_config *config, void *memory)
 	node->port = take(&m, (config->num_ports + 1u) * sizeof(*node->port));
 	for (unsigned int i = 0; i <= config->num_ports; i++) {
 		node->port[i].pkeys = take(&m, pkeys_of(config) * sizeof(uint16_t));
-		node->port[i].sl2vl = take(&m, sl2vl_rows(config) * AG_VLS);
+		node->port[i].seldom = take(&seldom, sizeof(struct ag_seldom));
+		node->port[i].sl2vl = take(&seldom, sl2vl_rows(config) * AG_VLS);
 		init_port(config, &node->port[i], (uint8_t)i);
 	}
 	return node;

@@ -175,6 +175,11 @@ static uint64_t saturate(uint64_t value, unsigned int bits)
 	return MIN(value, max);
 }
 
+static uint64_t *base_of(const struct ag_port *port, const struct pma_attr *attr)
+{
+	return attr->extended ? port->seldom->base_ext : port->seldom->base;
+}
+
 static uint16_t counters_get(struct ag_request *rq, const struct pma_attr *attr)
 {
 	union pma_object obj;
@@ -188,10 +193,9 @@ static uint16_t counters_get(struct ag_request *rq, const struct pma_attr *attr)
 		uint64_t sum = 0;
 
 		for (unsigned int p = first; p <= last; p++) {
-			const struct ag_counters *c = &rq->node->port[p].count;
+			const struct ag_port *port = &rq->node->port[p];
 
-			sum += c->raw[f->counter] -
-			       (attr->extended ? c->base_ext : c->base)[f->counter];
+			sum += port->count.raw[f->counter] - base_of(port, attr)[f->counter];
 		}
 		store(obj.bytes + f->offset, f->size, saturate(sum, f->bits));
 	}
@@ -216,10 +220,9 @@ static uint16_t counters_set(struct ag_request *rq, const struct pma_attr *attr)
 		uint64_t value = load(obj.bytes + f->offset, f->size);
 
 		for (unsigned int p = first; p <= last && (selected & f->select); p++) {
-			struct ag_counters *c = &rq->node->port[p].count;
+			const struct ag_port *port = &rq->node->port[p];
 
-			(attr->extended ? c->base_ext : c->base)[f->counter] =
-				c->raw[f->counter] - value;
+			base_of(port, attr)[f->counter] = port->count.raw[f->counter] - value;
 		}
 	}
 	return WIRE_STATUS_OK;
@@ -252,8 +255,9 @@ static uint16_t data_sl(struct ag_request *rq, bool set, size_t raw, size_t base
 		uint64_t sum = 0;
 
 		for (unsigned int p = first; p <= last; p++) {
-			uint8_t *c = (uint8_t *)&rq->node->port[p].count;
-			uint64_t *r = (uint64_t *)(c + raw) + sl, *b = (uint64_t *)(c + base) + sl;
+			struct ag_port *port = &rq->node->port[p];
+			uint64_t *r = (uint64_t *)((char *)&port->count + raw) + sl;
+			uint64_t *b = (uint64_t *)((char *)port->seldom + base) + sl;
 
 			if (set && obj.counter_select >> sl & 1)
 				*b = *r - obj.data_dwords[sl];
@@ -270,7 +274,7 @@ static uint16_t data_sl(struct ag_request *rq, bool set, size_t raw, size_t base
 	static uint16_t dir##_data_sl_##verb(struct ag_request *rq)                      \
 	{                                                                                \
 		return data_sl(rq, set_it, offsetof(struct ag_counters, dir##_sl),       \
-			       offsetof(struct ag_counters, base_##dir##_sl));           \
+			       offsetof(struct ag_seldom, base_##dir##_sl));             \
 	}
 DATA_SL_ATTR(xmit, false, get)
 DATA_SL_ATTR(xmit, true, set)

@@ -16,7 +16,7 @@
 void ag_op_count(struct ag_port *port, uint8_t opcode, uint8_t vl, uint32_t dwords)
 {
 	for (int i = 0; i < AG_OPS; i++) {
-		struct ag_op_count *op = &port->op[i];
+		struct ag_op_count *op = &port->seldom->op[i];
 
 		if (!(port->op_counted >> i & 1) || op->opcode != opcode)
 			continue;
@@ -52,7 +52,7 @@ static uint16_t op_set(struct ag_request *rq, enum ag_op which, const struct vl_
 		return WIRE_STATUS_BAD_FIELD;
 	for (unsigned int p = first; p <= last; p++) {
 		struct ag_port *port = &rq->node->port[p];
-		struct ag_op_count *op = &port->op[which];
+		struct ag_op_count *op = &port->seldom->op[which];
 
 		port->op_counted &= (uint8_t)~(1u << which);
 		port->op_counted |= (uint8_t)((obj->select != 0) << which);
@@ -74,11 +74,11 @@ static uint16_t op_get(struct ag_request *rq, enum ag_op which, uint64_t max,
 
 	if (!ag_pma_ports(rq, obj->port_select, &first, &last))
 		return WIRE_STATUS_BAD_FIELD;
-	obj->opcode = rq->node->port[first].op[which].opcode;
+	obj->opcode = rq->node->port[first].seldom->op[which].opcode;
 	for (unsigned int i = 0; i < AG_VLS; i++) {
 		obj->count[i] = 0;
 		for (unsigned int p = first; p <= last; p++)
-			obj->count[i] += rq->node->port[p].op[which].count[i];
+			obj->count[i] += rq->node->port[p].seldom->op[which].count[i];
 		obj->count[i] = MIN(obj->count[i], max);
 	}
 	return WIRE_STATUS_OK;

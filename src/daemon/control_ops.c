@@ -205,8 +205,7 @@ static const struct {
 
 static struct json_object *counters_json(struct control_request *req, int node, int port)
 {
-	const struct ag_counters *count =
-		&fab_node(control_fabric(req->control), node)->port[port].count;
+	const struct ag_port *p = &fab_node(control_fabric(req->control), node)->port[port];
 	struct json_object *o = json_object_new_object();
 
 	control_put_text(o, "node", control_topology(req)->node[node].name);
@@ -215,7 +214,7 @@ static struct json_object *counters_json(struct control_request *req, int node, 
 		enum ag_counter c = counters[i].counter;
 
 		control_put_number(o, counters[i].name,
-				   (count->raw[c] - count->base_ext[c]) *
+				   (p->count.raw[c] - p->seldom->base_ext[c]) *
 					   (uint64_t)counters[i].scale);
 	}
 	return o;

@@ -141,6 +141,7 @@ static struct ag_node_config config_of(const struct fabric *fab, int index)
 		.device_id = (uint16_t)topo->device_id,
 		.desc = topo->desc[0] ? topo->desc : topo->name,
 		.memory = {.alloc = table_alloc},
+		.seldom = fab->node[index].seldom,
 	};
 }
 
@@ -180,6 +181,7 @@ void fab_node_reset(struct fab_node *node)
 	fab_fold_node(fab, index); /* what went past until now belongs to what was counted */
 	free_tables(node->ag);
 	memset(node->ag, 0, ag_node_size(&config));
+	memset(node->seldom, 0, ag_node_seldom_size(&config));
 	ag_node_init(&config, node->ag);
 	for (unsigned int i = 1; i <= node->ag->num_ports; i++)
 		configure_port(node, &fab->topo->node[index], i);
@@ -196,6 +198,28 @@ static void exit_node(struct fab_node *node)
 	free_tables(node->ag);
 	rt_free(node->port);
 	rt_free(node->ag);
+}
+
+/* One piece of memory has what all nodes seldom use: the pages of it that nobody
+ * touches are never there. */
+static int make_seldom(struct fabric *fab)
+{
+	size_t bytes = 0;
+	uint8_t *next;
+
+	for (int i = 0; i < fab->topo->num_nodes; i++) {
+		struct ag_node_config config = config_of(fab, i);
+
+		bytes += ag_node_seldom_size(&config);
+	}
+	fab->seldom = next = rt_zalloc(bytes);
+	for (int i = 0; next && i < fab->topo->num_nodes; i++) {
+		struct ag_node_config config = config_of(fab, i);
+
+		fab->node[i].seldom = next;
+		next += ag_node_seldom_size(&config);
+	}
+	return next ? 0 : -ENOMEM;
 }
 
 /* every cable names its other end, and that one names it back */
@@ -243,7 +267,7 @@ int fab_create(struct rt *rt, const struct topology *topo, struct fabric **resul
 	rt_work_init(&fab->pending_work, tell_sinks);
 	fab->cache = rt_zalloc(FAB_CACHE_ENTRIES * sizeof(*fab->cache));
 	fab->node = rt_zalloc((size_t)topo->num_nodes * sizeof(*fab->node) + 1);
-	if (!fab->cache || !fab->node)
+	if (!fab->cache || !fab->node || make_seldom(fab))
 		goto undo;
 	for (int i = 0; i < topo->num_nodes; i++) {
 		fab->num_nodes = i + 1;
@@ -266,6 +290,7 @@ void fab_destroy(struct fabric *fab)
 	fab_faults_free(fab);
 	for (int i = 0; i < fab->num_nodes; i++)
 		exit_node(&fab->node[i]);
+	rt_free(fab->seldom);
 	rt_free(fab->node);
 	rt_free(fab->cache);
 	rt_free(fab);

@@ -49,6 +49,7 @@ struct fab_port {
 struct fab_node {
 	struct fabric *fab;
 	struct ag_node *ag;
+	void *seldom; /* ag_node_config.seldom */
 	struct fab_port *port; /* [0..num_ports] */
 	struct rt_timer expiry; /* ag_expiry() */
 	struct list_head ways;	/* struct fab_stop.node */
@@ -166,6 +167,7 @@ struct fabric {
 	const struct topology *topo;
 	struct fab_node *node;
 	int num_nodes;
+	uint8_t *seldom; /* of all nodes: ag_node_config.seldom */
 	uint32_t epoch;
 	unsigned int num_taps;
 	struct list_head watches;
