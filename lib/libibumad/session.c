@@ -12,7 +12,7 @@
 
 #include "abi/fds.h"
 #include "abi/hint.h"
-#include "abi/patience.h"
+#include "abi/await.h"
 #include "umad_private.h"
 
 const char *umad_session_dir(void)

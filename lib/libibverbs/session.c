@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "abi/fds.h"
-#include "abi/patience.h"
+#include "abi/await.h"
 #include "soft.h"
 
 #define COMMAND_MAX 1024

@@ -95,20 +95,20 @@ def stopped(home):
                                   ["wait", "--timeout", "1"], ["capture", "-w", "/dev/null"],
                                   ["fault", "add", "all", "note"]], ids=lambda args: args[0])
 def test_commands_give_a_stopped_softibd_up(home, stopped, args):
-    env = dict(os.environ, XDG_RUNTIME_DIR=str(home), SOFTIB_PATIENCE_S="1")
+    env = dict(os.environ, XDG_RUNTIME_DIR=str(home), SOFTIB_TIMEOUT_S="1")
     done = subprocess.run([SOFTIB, *args], env=env, capture_output=True, text=True,
                           timeout=TIMEOUT, check=False)
     assert done.returncode == 1 and not done.stdout
     assert done.stderr.splitlines() == [
         f"softib: softibd (process {stopped}) does not answer; waiting",
-        f"softib: softibd (process {stopped}) has not answered for 1 s (SOFTIB_PATIENCE_S). If it was "
+        f"softib: softibd (process {stopped}) has not answered for 1 s (SOFTIB_TIMEOUT_S). If it was "
         f"stopped, 'kill -CONT {stopped}' lets it go on; else 'softib down' ends it"]
 
 
 @pytest.mark.parametrize("args, status", [(["status"], 0), (["wait", "--timeout", "1"], 1)],
                          ids=["status", "wait"])
 def test_commands_wait_for_a_stopped_softibd(home, stopped, args, status):
-    env = dict(os.environ, XDG_RUNTIME_DIR=str(home), SOFTIB_PATIENCE_S="0")
+    env = dict(os.environ, XDG_RUNTIME_DIR=str(home), SOFTIB_TIMEOUT_S="0")
     run = subprocess.Popen([SOFTIB, *args], env=env, text=True, stdout=subprocess.PIPE,
                            stderr=subprocess.PIPE)
     assert f"softibd (process {stopped}) does not answer" in run.stderr.readline()
@@ -124,7 +124,7 @@ def test_a_full_queue_of_connections_is_given_up(home, stopped):
         while True:
             crowd.append(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_NONBLOCK))
             crowd[-1].connect(str(home / "softib/default/control"))
-    env = dict(os.environ, XDG_RUNTIME_DIR=str(home), SOFTIB_PATIENCE_S="1")
+    env = dict(os.environ, XDG_RUNTIME_DIR=str(home), SOFTIB_TIMEOUT_S="1")
     done = subprocess.run([SOFTIB, "status", "--fabric", "default"], env=env, capture_output=True,
                           text=True, timeout=TIMEOUT, check=False)
     assert done.returncode == 1
@@ -166,7 +166,7 @@ def test_programs_give_a_stopped_softibd_up(program, library):
     args = ["-D", "nodeinfo", "0"] if program == "smpquery" else []
     with Fabric("pair", sm="none") as f:
         pid = f.json("status")["pid"]
-        process = f.start("n1", "sh", "-c", 'echo up; read x; SOFTIB_PATIENCE_S=1 exec "$@"', "sh",
+        process = f.start("n1", "sh", "-c", 'echo up; read x; SOFTIB_TIMEOUT_S=1 exec "$@"', "sh",
                           program, *args, stdin=subprocess.PIPE)
         assert process.stdout.readline() == "up\n"
         os.kill(pid, signal.SIGSTOP)

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "abi/fds.h"
-#include "abi/patience.h"
+#include "abi/await.h"
 #include "abi/session.h"
 #include "base/types.h"
 #include "softib.h"
@@ -69,7 +69,7 @@ int64_t number_of(struct json_object *o, const char *key)
 /* connect() waits for room in the queue of a softibd that does not accept */
 static void bound_connect(int fd)
 {
-	int ms = abi_patience_ms();
+	int ms = abi_await_ms();
 	struct timeval tv = {.tv_sec = ms < 0 ? 0 : ms / 1000};
 
 	(void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv));

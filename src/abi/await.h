@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * How long softibd's answer is waited for. It answers at once unless it is
- * stopped, or spins: then whoever waits says so, and some time later gives up.
+ * How long a program or a command waits for softibd's answer. softibd answers at
+ * once unless it is stopped, or spins: then the waiting side says so on stderr, and
+ * gives up some time later.
  */
-#ifndef SOFTIB_ABI_PATIENCE_H
-#define SOFTIB_ABI_PATIENCE_H
+#ifndef SOFTIB_ABI_AWAIT_H
+#define SOFTIB_ABI_AWAIT_H
 
 #include <errno.h>
 #include <poll.h>
@@ -12,19 +13,19 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
-#define ABI_ENV_PATIENCE "SOFTIB_PATIENCE_S" /* seconds; 0: for ever */
-#define ABI_PATIENCE_S	 30
-#define ABI_SILENCE_MS	 1500 /* is long for an answer: people are told */
+#define ABI_ENV_AWAIT "SOFTIB_TIMEOUT_S" /* seconds; 0: for ever */
+#define ABI_AWAIT_S 30
+#define ABI_AWAIT_QUIET_MS 1500 /* an answer that takes longer is reported */
 
-/** abi_patience_ms() - Return: how long to wait in all; -1 for ever */
-static inline int abi_patience_ms(void)
+/** abi_await_ms() - Return: how long to wait in all; -1 for ever */
+static inline int abi_await_ms(void)
 {
-	const char *text = getenv(ABI_ENV_PATIENCE);
+	const char *text = getenv(ABI_ENV_AWAIT);
 	char *end = NULL;
-	long s = text ? strtol(text, &end, 10) : ABI_PATIENCE_S;
+	long s = text ? strtol(text, &end, 10) : ABI_AWAIT_S;
 
 	if (text && (end == text || *end || s < 0 || s > 86400))
-		s = ABI_PATIENCE_S;
+		s = ABI_AWAIT_S;
 	return s ? (int)s * 1000 : -1;
 }
 
@@ -38,8 +39,8 @@ static inline int abi_await(int sock, const char *who)
 	struct pollfd pfd = {.fd = sock, .events = POLLIN};
 	struct ucred peer = {.pid = 0};
 	socklen_t len = sizeof(peer);
-	int left = abi_patience_ms();
-	int first = left < 0 || left > ABI_SILENCE_MS ? ABI_SILENCE_MS : left, n;
+	int left = abi_await_ms();
+	int first = left < 0 || left > ABI_AWAIT_QUIET_MS ? ABI_AWAIT_QUIET_MS : left, n;
 
 	while ((n = poll(&pfd, 1, first)) < 0 && errno == EINTR)
 		;
@@ -55,7 +56,7 @@ static inline int abi_await(int sock, const char *who)
 	fprintf(stderr,
 		"%s: softibd (process %d) has not answered for %d s (%s). If it was stopped, "
 		"'kill -CONT %d' lets it go on; else 'softib down' ends it\n",
-		who, peer.pid, abi_patience_ms() / 1000, ABI_ENV_PATIENCE, peer.pid);
+		who, peer.pid, abi_await_ms() / 1000, ABI_ENV_AWAIT, peer.pid);
 	return -ETIMEDOUT;
 }
 
