@@ -174,7 +174,7 @@ static int attach(struct soft_context *ctx)
 		rc = query_limits(ctx);
 	if (rc)
 		goto undo_link;
-	rc = doorbells_open(&ctx->progress.doorbells, fds[ABI_FD_BELL]);
+	rc = doorbells_open(&ctx->progress.doorbells, fds[ABI_FD_PROGRAM_DOORBELL]);
 	if (rc)
 		goto undo_link;
 	rc = start_engine(ctx);

@@ -25,7 +25,7 @@ struct doorbells {
 	int epoll_fd;
 	int own_fd;   /* eventfd */
 	int alarm_fd; /* timerfd */
-	int softibd_fd; /* pipe, ABI_FD_BELL */
+	int softibd_fd; /* pipe, ABI_FD_PROGRAM_DOORBELL */
 	mono_t alarm; /* when alarm_fd rings; MONO_NEVER: does not */
 };
 

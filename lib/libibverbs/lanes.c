@@ -12,7 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "abi/bell.h"
+#include "abi/doorbell.h"
 #include "wire/packet.h"
 
 #define ASK_AGAIN_PACKETS 1024
@@ -290,7 +290,7 @@ void lanes_forget(struct lane_out *lane)
 
 void lanes_ring(struct lanes *l, struct eng_lane_out *lane)
 {
-	abi_bell_ring(container_of(lane, struct lane_out, eng)->doorbell_fd);
+	abi_doorbell_ring(container_of(lane, struct lane_out, eng)->doorbell_fd);
 }
 
 bool lanes_ring_overdue(struct lanes *l, mono_t now)

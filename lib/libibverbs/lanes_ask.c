@@ -335,7 +335,7 @@ static void take_news(void *arg)
 	}
 }
 
-/* @fds: its memory and its bell */
+/* @fds: its memory and its doorbell */
 static struct lane_in *new_in(struct soft_context *ctx, uint32_t id, const int fds[2])
 {
 	struct lane_in *lane = calloc(1, sizeof(*lane));

@@ -34,11 +34,11 @@
  * published, and rings. Between the two stands a full fence; or none when both
  * processes have membarrier(2): then the one who sleeps pays for both.
  *
- * Each lane has a bell of its own (abi/bell.h) that its sender keeps; the
+ * Each lane has a doorbell of its own (abi/doorbell.h) that its sender keeps; the
  * receiver gets it once and has it in an epoll, edge-triggered. Whatever a
- * sender does to its bell wakes or fails to wake the receiver for that sender's
- * packets and nobody else's; and whatever a receiver does to it, who rings it
- * does not wait.
+ * sender does to it wakes or fails to wake the receiver for that sender's
+ * packets and nobody else's; and whatever a receiver does to it, a sender that
+ * rings it does not wait.
  *
  * A flow is (source port, DLID, destination QPN, SL, P_Key) and holds while
  * abi_devpage.route_epoch is what it was when softibd resolved it. A lane is
@@ -367,7 +367,7 @@ static inline void abi_lane_consumed(struct abi_lane_rx *rx, uint32_t n, bool no
 
 /*
  * ABI_CMD_RESOLVE on the uverbs socket: is there a lane for this flow? The
- * answer carries, when the lane is new to the sender, its memfd and its bell.
+ * answer carries, when the lane is new to the sender, its memfd and its doorbell.
  */
 #define ABI_CMD_RESOLVE 0x5f00u
 
@@ -386,7 +386,7 @@ struct abi_resolve_resp {
 };
 
 /** struct abi_lane_event - on ABI_FD_LANES; LANE_IN carries the
- *  memfd and the bell. A program that could not take them, those of an answer
+ *  memfd and the doorbell. A program that could not take them, those of an answer
  *  to ABI_CMD_RESOLVE as well, says LANE_REFUSED, with the id alone: softibd
  *  ends the lane and gives the program no other for a while. One to whose QPs
  *  datagrams with wrong Q_Keys came says LANE_BAD_QKEY, and waits for the same

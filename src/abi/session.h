@@ -113,7 +113,7 @@ enum abi_context_fd {
 	ABI_FD_LANES,	      /* SOCK_SEQPACKET: struct abi_lane_event (abi/lane.h) */
 	ABI_FD_WINDOWS,	      /* SOCK_SEQPACKET: struct abi_window_msg (abi/window.h) */
 	ABI_FD_WINDOW_PAGE,   /* memfd: struct abi_window_page, the program's to write */
-	ABI_FD_BELL,	      /* pipe: rung by softibd; lanes have bells of their own */
+	ABI_FD_PROGRAM_DOORBELL, /* pipe: rung by softibd; lanes have their own doorbells */
 	ABI_CONTEXT_FDS
 };
 

@@ -9,7 +9,7 @@
  * made when it is their first; QPs that differ in nothing else share it. The
  * answer holds for one route epoch; a slot keeps its way until the same way is
  * resolved again, so that what was sent the old way is counted the old way.
- * softibd maps a lane and keeps no descriptor of it: its memory and its bell
+ * softibd maps a lane and keeps no descriptor of it: its memory and its doorbell
  * are the two programs'.
  */
 #include <errno.h>
@@ -19,7 +19,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "abi/bell.h"
+#include "abi/doorbell.h"
 #include "abi/fds.h"
 #include "abi/lane.h"
 #include "hca/private.h"
@@ -84,7 +84,7 @@ static void fold(void *ctx)
 
 /* --- messages to the ends --- */
 
-enum { MEMORY, BELL, LANE_FDS };
+enum { MEMORY, DOORBELL, LANE_FDS };
 
 /* @fds: of a new lane; NULL */
 static void tell(struct hca_user *user, const struct abi_lane_event *event,
@@ -145,8 +145,8 @@ static void close_fds(const int fds[LANE_FDS])
 static int map_lane(struct hca_lane *lane, int fds[LANE_FDS])
 {
 	fds[MEMORY] = memfd_create("softib-lane", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	fds[BELL] = abi_bell_open();
-	if (fds[MEMORY] < 0 || fds[BELL] < 0 ||
+	fds[DOORBELL] = abi_doorbell_open();
+	if (fds[MEMORY] < 0 || fds[DOORBELL] < 0 ||
 	    ftruncate(fds[MEMORY], (off_t)abi_lane_bytes()) ||
 	    fcntl(fds[MEMORY], F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
 		goto undo_fds;

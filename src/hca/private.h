@@ -79,7 +79,7 @@ struct hca_user {
 	struct list_head lanes_out, lanes_in;
 	unsigned num_lanes;
 	int lanes_fd;		/* our end of ABI_FD_LANES */
-	int bell_fd;	/* the writing end of ABI_FD_BELL */
+	int program_doorbell_fd;	/* the writing end of ABI_FD_PROGRAM_DOORBELL */
 	struct rt_io lanes_io;
 	bool lanes_deaf;	/* it does not read there */
 	mono_t refused_until;	/* it had no room for a lane: it gets none before */

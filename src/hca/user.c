@@ -40,7 +40,7 @@ void hca_users_flush(struct hca_set *set)
 
 		list_del(&user->dirty);
 		if (abi_ring_publish(&user->tx))
-			ring_doorbell(user->bell_fd);
+			ring_doorbell(user->program_doorbell_fd);
 	}
 	rt_work_cancel(&set->flush);
 }
@@ -316,8 +316,8 @@ static int make_fds(struct hca_user *user)
 	user->fd[ABI_FD_ASYNC_WRITE] = pair[1];
 	if (pipe2(pair, O_CLOEXEC | O_NONBLOCK))
 		return -errno;
-	user->fd[ABI_FD_BELL] = pair[0]; /* kept open here: writing never raises SIGPIPE */
-	user->bell_fd = pair[1];
+	user->fd[ABI_FD_PROGRAM_DOORBELL] = pair[0]; /* kept open here: writing never raises SIGPIPE */
+	user->program_doorbell_fd = pair[1];
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
 		return -errno;
 	user->fd[ABI_FD_LANES] = pair[0];
@@ -335,8 +335,8 @@ static void free_user(struct hca_user *user)
 			close(user->fd[i]);
 	if (user->lanes_fd >= 0)
 		close(user->lanes_fd);
-	if (user->bell_fd >= 0)
-		close(user->bell_fd);
+	if (user->program_doorbell_fd >= 0)
+		close(user->program_doorbell_fd);
 	hca_windows_close(user);
 	rt_free(user);
 }
@@ -358,7 +358,7 @@ struct ib_ucontext *hca_alloc_ucontext(struct ib_device *device)
 	INIT_LIST_HEAD(&user->lanes_out);
 	INIT_LIST_HEAD(&user->lanes_in);
 	user->lanes_fd = -1;
-	user->bell_fd = -1;
+	user->program_doorbell_fd = -1;
 	for (unsigned i = 0; i < ABI_CONTEXT_FDS; i++)
 		user->fd[i] = -1;
 	ret = make_fds(user);

@@ -63,7 +63,7 @@ static unsigned context_fds(int *fds)
 	fds[ABI_FD_DEVPAGE] = devpage();
 	fds[ABI_FD_LINK] = hostile_memory(2 * RING_STRIDE);
 	fds[ABI_FD_DOORBELL] = eventfd(0, EFD_NONBLOCK);
-	fds[ABI_FD_BELL] = eventfd(0, EFD_NONBLOCK);
+	fds[ABI_FD_PROGRAM_DOORBELL] = eventfd(0, EFD_NONBLOCK);
 	check(!socketpair(AF_UNIX, SOCK_SEQPACKET, 0, fds + ABI_FD_ASYNC_READ));
 	fds[ABI_FD_LANES] = news_socket(&lanes_fd);
 	fds[ABI_FD_WINDOWS] = news_socket(&windows_fd);

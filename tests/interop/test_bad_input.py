@@ -570,15 +570,15 @@ def test_a_lane_ends_with_its_partition():
         listener.end()
 
 
-def test_a_bell_cannot_be_filled(pair):
+def test_a_doorbell_cannot_be_filled(pair):
     """Its sender and its receiver have the same open file. Were it an eventfd, one
     could fill it and make it blocking, and the other would wait when it rings."""
     listener = Listener(pair)
     with Program(pair) as program:
-        _, (_, bell) = program.resolve(listener.lid, listener.qpn)
-        os.set_blocking(bell, True)
+        _, (_, doorbell) = program.resolve(listener.lid, listener.qpn)
+        os.set_blocking(doorbell, True)
         with pytest.raises(OSError, match="Invalid argument"):
-            os.write(bell, struct.pack("=Q", (1 << 64) - 2))
+            os.write(doorbell, struct.pack("=Q", (1 << 64) - 2))
     listener.end()
 
 

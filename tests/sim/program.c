@@ -312,7 +312,7 @@ static int map_shared(struct program *p)
 	const struct abi_context_resp *resp = p->context->driver_resp;
 	const int *fds = p->context->driver_fds;
 	void *page;
-	int ret, bell;
+	int ret, doorbell;
 
 	p->soft.devpage_bytes = abi_devpage_bytes(resp->num_ports);
 	page = mmap(NULL, p->soft.devpage_bytes, PROT_READ, MAP_SHARED,
@@ -329,12 +329,12 @@ static int map_shared(struct program *p)
 		goto undo_link;
 	p->soft.link.lanes.off = !p->sim->plan->lanes;
 	p->soft.progress.lanes_fd = fds[ABI_FD_LANES];
-	bell = fcntl(fds[ABI_FD_BELL], F_DUPFD_CLOEXEC, 0);
-	ret = bell < 0 ? -errno : doorbells_open(&p->soft.progress.doorbells, bell);
+	doorbell = fcntl(fds[ABI_FD_PROGRAM_DOORBELL], F_DUPFD_CLOEXEC, 0);
+	ret = doorbell < 0 ? -errno : doorbells_open(&p->soft.progress.doorbells, doorbell);
 	if (!ret)
 		return 0;
-	if (bell >= 0)
-		close(bell);
+	if (doorbell >= 0)
+		close(doorbell);
 undo_link:
 	link_unmap(&p->soft.link);
 undo_page:

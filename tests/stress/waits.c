@@ -77,10 +77,10 @@ static void want(int qp, uint32_t delay_us)
 		fail("the sender is gone");
 }
 
-/* --- the thief: a peer with a lane that reads its bell as fast as it can --- */
+/* --- the thief: a peer with a lane that reads its doorbell as fast as it can --- */
 
-/* Return: how many descriptors of this process are bells, or may be */
-static unsigned find_bells(int *fds, unsigned most)
+/* Return: how many descriptors of this process are doorbells, or may be */
+static unsigned find_doorbells(int *fds, unsigned most)
 {
 	DIR *dir = opendir("/proc/self/fd");
 	struct dirent *entry;
@@ -104,7 +104,7 @@ static void thief(int fd)
 	static struct side side;
 	struct side_qp q;
 	struct side_options options = {0};
-	int bell[64];
+	int doorbell[64];
 	unsigned n;
 	uint64_t loot;
 	char go;
@@ -115,13 +115,13 @@ static void thief(int fd)
 	if (read(let[0], &go, 1) != 1)
 		_exit(1);
 	send_one(&q);
-	n = find_bells(bell, sizeof(bell) / sizeof(bell[0]));
+	n = find_doorbells(doorbell, sizeof(doorbell) / sizeof(doorbell[0]));
 	fcntl(let[0], F_SETFL, O_NONBLOCK);
 	for (unsigned i = 0; i < n; i++)
-		fcntl(bell[i], F_SETFL, O_NONBLOCK);
+		fcntl(doorbell[i], F_SETFL, O_NONBLOCK);
 	while (read(let[0], &go, 1) < 0)
 		for (unsigned i = 0; i < n; i++)
-			if (read(bell[i], &loot, sizeof(loot)) < 0 && errno != EAGAIN)
+			if (read(doorbell[i], &loot, sizeof(loot)) < 0 && errno != EAGAIN)
 				_exit(1);
 	_exit(0);
 }

@@ -500,7 +500,7 @@ static void members_of_a_group_get_a_copy_each(void **state)
 
 static bool bell_rang(const struct program *p)
 {
-	struct pollfd pfd = {.fd = p->context->driver_fds[ABI_FD_BELL], .events = POLLIN};
+	struct pollfd pfd = {.fd = p->context->driver_fds[ABI_FD_PROGRAM_DOORBELL], .events = POLLIN};
 	uint64_t count;
 
 	return poll(&pfd, 1, 0) == 1 && read(pfd.fd, &count, sizeof(count)) == sizeof(count);
@@ -544,7 +544,7 @@ static void a_doorbell_that_blocks_holds_nobody_up(void **state)
 	alarm(0);
 	/* and of what softibd rings, nobody else has the end that it writes */
 	for (unsigned i = 0; i < p.context->num_driver_fds; i++)
-		assert_int_not_equal(p.context->driver_fds[i], user->bell_fd);
+		assert_int_not_equal(p.context->driver_fds[i], user->program_doorbell_fd);
 	end_program(&p);
 }
 

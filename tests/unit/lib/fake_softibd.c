@@ -283,7 +283,7 @@ static void turn_around(struct session *s)
 	}
 	abi_ring_release(&s->rx);
 	if (abi_ring_publish(&s->tx) &&
-	    write(s->fd[ABI_FD_BELL], &one, sizeof(one)) < 0)
+	    write(s->fd[ABI_FD_PROGRAM_DOORBELL], &one, sizeof(one)) < 0)
 		abort();
 }
 

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "../../../lib/libibverbs/doorbells.h"
-#include "abi/bell.h"
+#include "abi/doorbell.h"
 
 struct fixture {
 	struct doorbells doorbells;
@@ -25,7 +25,7 @@ static int setup(void **state)
 	assert_int_equal(doorbells_open(&f->doorbells, ends[0]), 0);
 	f->softibd = ends[1];
 	for (int i = 0; i < 2; i++) {
-		int bell = abi_bell_open();
+		int bell = abi_doorbell_open();
 
 		assert_int_equal(doorbells_add_lane(&f->doorbells, bell), 0);
 		f->lane[i] = dup(bell); /* as if it had come by a socket */
@@ -71,7 +71,7 @@ static void each_ring_is_told_once(void **state)
 
 	assert_int_equal(heard(f), 0);
 	for (int i = 0; i < 3; i++) {
-		abi_bell_ring(f->lane[0]);
+		abi_doorbell_ring(f->lane[0]);
 		assert_int_equal(heard(f), DOORBELL_LANE);
 		assert_int_equal(heard(f), 0);
 		softibd_rings(f);
@@ -86,11 +86,11 @@ static void a_peer_that_reads_its_doorbell_silences_nobody_else(void **state)
 	struct fixture *f = *state;
 	uint64_t count;
 
-	abi_bell_ring(f->lane[0]);
-	abi_bell_ring(f->lane[1]);
+	abi_doorbell_ring(f->lane[0]);
+	abi_doorbell_ring(f->lane[1]);
 	assert_int_equal(read(f->lane[0], &count, sizeof(count)), sizeof(count));
 	assert_int_equal(heard(f), DOORBELL_LANE);
-	abi_bell_ring(f->lane[0]);
+	abi_doorbell_ring(f->lane[0]);
 	assert_int_equal(read(f->lane[0], &count, sizeof(count)), sizeof(count));
 	assert_int_equal(heard(f), 0); /* it took its own */
 }
@@ -108,16 +108,16 @@ static void nobody_waits_who_rings(void **state)
 			assert_int_equal(errno, EINVAL); /* there is nothing to fill */
 		assert_int_equal(timerfd_settime(f->lane[0], 0, &far, NULL), 0);
 		alarm(30); /* ends who waits */
-		abi_bell_ring(f->lane[0]);
+		abi_doorbell_ring(f->lane[0]);
 		alarm(0);
 		assert_int_equal(heard(f), DOORBELL_LANE);
 		assert_int_equal(heard(f), 0);
-		abi_bell_ring(f->lane[1]);
+		abi_doorbell_ring(f->lane[1]);
 		assert_int_equal(heard(f), DOORBELL_LANE);
 	}
 }
 
-/* what abi_bell_ring() does on a kernel without CONFIG_CHECKPOINT_RESTORE */
+/* what abi_doorbell_ring() does on a kernel without CONFIG_CHECKPOINT_RESTORE */
 static void a_doorbell_can_be_rung_by_its_clock(void **state)
 {
 	const struct itimerspec at_once = {.it_value = {.tv_nsec = 1}};
@@ -133,10 +133,10 @@ static void the_doorbell_of_a_peer_that_left_is_gone(void **state)
 {
 	struct fixture *f = *state;
 
-	abi_bell_ring(f->lane[0]);
+	abi_doorbell_ring(f->lane[0]);
 	close(f->lane[0]);
 	assert_int_equal(heard(f), 0);
-	abi_bell_ring(f->lane[1]);
+	abi_doorbell_ring(f->lane[1]);
 	assert_int_equal(heard(f), DOORBELL_LANE);
 	f->lane[0] = dup(f->lane[1]);
 }

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "../../../lib/libibverbs/lanes.h"
-#include "abi/bell.h"
+#include "abi/doorbell.h"
 
 #define DLID 9
 #define QPN 0x123
@@ -64,7 +64,7 @@ static int setup(void **state)
 	unsetenv("SOFTIB_LANES");
 	assert_int_equal(lanes_init(&e->sender, e->page, &e->softibd_tx, now, woken, e), 0);
 	assert_int_equal(lanes_init(&e->receiver, e->page, NULL, now, woken, e), 0);
-	e->out = (struct lane_out){.id = 1, .doorbell_fd = abi_bell_open()};
+	e->out = (struct lane_out){.id = 1, .doorbell_fd = abi_doorbell_open()};
 	INIT_LIST_HEAD(&e->out.flows);
 	eng_lane_out_init(&e->out.eng, e->memory, e->sender.has_membarrier);
 	list_add_tail(&e->out.node, &e->sender.out);
