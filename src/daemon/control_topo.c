@@ -142,6 +142,24 @@ static const struct {
 	{"ibnetdiscover", topo_print_ibnetdiscover},
 };
 
+/* Return: false when no such node is (said) */
+static bool print(struct control_request *req, size_t format, const struct topo_view *view,
+		  FILE *out)
+{
+	const struct topology *topo = control_topology(req);
+	int node = control_node(req);
+
+	if (node == -2)
+		return false;
+	if (node >= 0)
+		topo_print_node(topo, view, node, out);
+	else if (!format && control_flag(req, "brief"))
+		topo_print_brief(topo, view, out);
+	else
+		formats[format].print(topo, view, out);
+	return true;
+}
+
 static void put_print(struct control_request *req, size_t format)
 {
 	struct topo_view view = {view_state, view_lid, control_fabric(req->control),
@@ -151,8 +169,9 @@ static void put_print(struct control_request *req, size_t format)
 	FILE *out = open_memstream(&text, &bytes);
 
 	if (out) {
-		formats[format].print(control_topology(req), &view, out);
-		if (!fclose(out))
+		bool printed = print(req, format, &view, out);
+
+		if (!fclose(out) && printed)
 			json_object_object_add(
 				req->out, "text",
 				json_object_new_string_len(text, (int)bytes));

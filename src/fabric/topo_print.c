@@ -119,24 +119,159 @@ static bool has_switch(const struct topology *topo, const struct topo_node *nd)
 	return false;
 }
 
-void topo_print_text(const struct topology *topo, const struct topo_view *view, FILE *out)
+static void print_counts(const struct topology *topo, FILE *out)
 {
 	int count[TOPO_ROUTER + 1] = {0}, cables = 0;
 
-	if (!view)
-		view = &nothing;
 	for (int i = 0; i < topo->num_nodes; i++) {
 		count[topo->node[i].kind]++;
 		for (int p = 1; p <= topo->node[i].num_ports; p++)
 			cables += topo->node[i].port[p].peer_node >= 0;
 	}
-	fprintf(out, "%d adapter%s, %d switch%s, %d cable%s\n\n", count[TOPO_CA],
+	fprintf(out, "%d adapter%s, %d switch%s, %d cable%s\n", count[TOPO_CA],
 		count[TOPO_CA] == 1 ? "" : "s", count[TOPO_SWITCH],
 		count[TOPO_SWITCH] == 1 ? "" : "es", cables / 2, cables == 2 ? "" : "s");
+}
+
+void topo_print_text(const struct topology *topo, const struct topo_view *view, FILE *out)
+{
+	if (!view)
+		view = &nothing;
+	print_counts(topo, out);
+	fputc('\n', out);
 	for (int i = 0; i < topo->num_nodes; i++)
 		if (topo->node[i].kind == TOPO_SWITCH ||
 		    !has_switch(topo, &topo->node[i]))
 			print_node(topo, view, i, out);
+}
+
+/* --- part of it -------------------------------------------------------- */
+
+/* is @peer behind a port of @nd before port @p? */
+static bool seen_before(const struct topo_node *nd, int p, int peer)
+{
+	while (--p > 0)
+		if (nd->port[p].peer_node == peer)
+			return true;
+	return false;
+}
+
+void topo_print_node(const struct topology *topo, const struct topo_view *view, int node,
+		     FILE *out)
+{
+	const struct topo_node *nd = &topo->node[node];
+
+	view = view ? view : &nothing;
+	print_node(topo, view, node, out);
+	for (int p = 1; p <= nd->num_ports; p++) {
+		int peer = nd->port[p].peer_node;
+
+		if (peer >= 0 && peer != node && topo->node[peer].kind == TOPO_SWITCH &&
+		    !seen_before(nd, p, peer))
+			print_node(topo, view, peer, out);
+	}
+}
+
+/* cables of one kind, counted at their first end */
+struct cables {
+	unsigned width_enc, speed_enc;
+	const char *state; /* NULL: not known */
+	int count;
+};
+
+#define CABLE_KINDS 32
+
+static void count_cable(struct cables *kinds, const struct topo_view *view, int node, int p,
+			const struct topo_port *port)
+{
+	const char *state = view->port_state ? view->port_state(view->ctx, node, p) : NULL;
+
+	for (int i = 0; i < CABLE_KINDS; i++) {
+		struct cables *k = &kinds[i];
+
+		if (k->count && (k->width_enc != port->width_enc ||
+				 k->speed_enc != port->speed_enc ||
+				 (state && strcmp(k->state, state))))
+			continue;
+		*k = (struct cables){port->width_enc, port->speed_enc, state, k->count + 1};
+		return;
+	}
+}
+
+static void print_cables(const struct topology *topo, const struct topo_view *view, FILE *out)
+{
+	struct cables kinds[CABLE_KINDS] = {{0}};
+
+	for (int i = 0; i < topo->num_nodes; i++) {
+		for (int p = 1; p <= topo->node[i].num_ports; p++) {
+			const struct topo_port *port = &topo->node[i].port[p];
+
+			if (port->peer_node > i || (port->peer_node == i && port->peer_port > p))
+				count_cable(kinds, view, i, p, port);
+		}
+	}
+	for (int i = 0; i < CABLE_KINDS && kinds[i].count; i++) {
+		fprintf(out, "%6d cable%s %s%s", kinds[i].count, kinds[i].count == 1 ? " " : "s",
+			topo_width_name(kinds[i].width_enc), topo_speed_name(kinds[i].speed_enc));
+		if (kinds[i].state)
+			fprintf(out, "  %s", kinds[i].state);
+		fputc('\n', out);
+	}
+}
+
+static void count_peers(const struct topology *topo, int node, int *adapters, int *switches)
+{
+	const struct topo_node *nd = &topo->node[node];
+
+	for (int p = 1; p <= nd->num_ports; p++) {
+		if (nd->port[p].peer_node < 0)
+			continue;
+		if (topo->node[nd->port[p].peer_node].kind == TOPO_SWITCH)
+			++*switches;
+		else
+			++*adapters;
+	}
+}
+
+/* switches with as many ports, and as many of them to adapters, are of one kind */
+static void print_switches(const struct topology *topo, FILE *out)
+{
+	for (int i = 0; i < topo->num_nodes; i++) {
+		int up = 0, down = 0, same = 0;
+		bool first = true;
+
+		if (topo->node[i].kind != TOPO_SWITCH)
+			continue;
+		count_peers(topo, i, &down, &up);
+		for (int j = 0; j < topo->num_nodes && first; j++) {
+			int other_up = 0, other_down = 0;
+
+			if (topo->node[j].kind != TOPO_SWITCH)
+				continue;
+			count_peers(topo, j, &other_down, &other_up);
+			if (other_up != up || other_down != down)
+				continue;
+			first = j >= i;
+			same++;
+		}
+		if (first)
+			fprintf(out, "%6d switch%s with %d cables to adapters and %d to "
+				     "switches, %s first\n",
+				same, same == 1 ? "  " : "es", down, up, topo->node[i].name);
+	}
+}
+
+void topo_print_brief(const struct topology *topo, const struct topo_view *view, FILE *out)
+{
+	view = view ? view : &nothing;
+	if (topo->num_nodes < TOPO_MANY) {
+		topo_print_text(topo, view, out);
+		return;
+	}
+	print_counts(topo, out);
+	print_switches(topo, out);
+	print_cables(topo, view, out);
+	fputs("(softib topo --all shows every cable, softib topo NODE those of a node)\n", out);
 }
 
 /* --- ibnetdiscover's format -------------------------------------------- */

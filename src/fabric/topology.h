@@ -94,6 +94,13 @@ struct topo_view {
  *  again and gives the same fabric. */
 void topo_print_text(const struct topology *topo, const struct topo_view *view,
 		     FILE *out);
+/** topo_print_node() - as text: a node, and the switches that it is cabled to */
+void topo_print_node(const struct topology *topo, const struct topo_view *view, int node,
+		     FILE *out);
+/** topo_print_brief() - topo_print_text(), and a summary from TOPO_MANY nodes on */
+#define TOPO_MANY 50
+void topo_print_brief(const struct topology *topo, const struct topo_view *view,
+		      FILE *out);
 void topo_print_dot(const struct topology *topo, const struct topo_view *view, FILE *out);
 void topo_print_ibnetdiscover(const struct topology *topo, const struct topo_view *view,
 			      FILE *out);

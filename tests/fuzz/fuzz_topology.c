@@ -35,6 +35,9 @@ static void print_all(const struct topology *t)
 	if (!out)
 		abort();
 	topo_print_text(t, NULL, out);
+	topo_print_brief(t, NULL, out);
+	for (int i = 0; i < t->num_nodes; i++)
+		topo_print_node(t, NULL, i, out);
 	topo_print_dot(t, NULL, out);
 	fclose(out);
 }

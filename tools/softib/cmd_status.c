@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* softib status: how a fabric is. */
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "abi/session.h"
+#include "base/types.h"
+#include "softib.h"
+
+#define FAULTS_SHOWN 5
+
+static error_t parse_common_only(int key, char *arg, struct argp_state *state)
+{
+	if (key != ARGP_KEY_INIT)
+		return ARGP_ERR_UNKNOWN;
+	state->child_inputs[0] = state->child_inputs[1] = state->input;
+	return 0;
+}
+
+static const struct argp_child common_children[] = {
+	{.argp = &argp_fabric}, {.argp = &argp_json}, {0}};
+
+static void print_title(const char *text, int width)
+{
+	paint("1", text, width);
+}
+
+static void print_line(const char *what)
+{
+	printf("  ");
+	print_title(what, 12);
+}
+
+static void print_uptime(int64_t ms)
+{
+	int64_t s = ms / 1000;
+
+	if (s >= 3600)
+		printf("%lld h %lld min\n", (long long)(s / 3600),
+		       (long long)(s / 60 % 60));
+	else if (s >= 60)
+		printf("%lld min %lld s\n", (long long)(s / 60), (long long)(s % 60));
+	else
+		printf("%lld.%03lld s\n", (long long)s, (long long)(ms % 1000));
+}
+
+static void print_ports(struct json_object *ports)
+{
+	static const struct {
+		const char *key, *name;
+	} states[] = {{"active", "Active"},
+		      {"armed", "Armed"},
+		      {"init", "Init"},
+		      {"down", "Down"},
+		      {"unplugged", "unplugged"}};
+	const char *gap = "";
+
+	for (size_t i = 0; i < ARRAY_SIZE(states); i++) {
+		int64_t n = number_of(ports, states[i].key);
+
+		if (!n && i)
+			continue;
+		printf("%s%lld ", gap, (long long)n);
+		paint(state_colour(states[i].name), states[i].name, 0);
+		gap = ", ";
+	}
+	putchar('\n');
+}
+
+static void print_manager(struct json_object *sm)
+{
+	if (member_of(sm, "program"))
+		printf("%s (pid %lld) on ", text_of(sm, "program"), (long long)number_of(sm, "pid"));
+	printf("%s, lid %lld\n", text_of(sm, "node"), (long long)number_of(sm, "lid"));
+}
+
+static void print_faults(struct json_object *rules)
+{
+	size_t n = count_of(rules);
+
+	if (!n)
+		return;
+	print_line("faults");
+	printf("%zu rule%s (softib fault list)\n", n, n == 1 ? "" : "s");
+	for (size_t i = 0; i < n && i < FAULTS_SHOWN; i++)
+		printf("  %-12s%lld: %s\n", "", (long long)number_of(item_of(rules, i), "id"),
+		       text_of(item_of(rules, i), "rule"));
+	if (n > FAULTS_SHOWN)
+		printf("  %-12s...\n", "");
+}
+
+static void print_status(struct json_object *st, const char *dir)
+{
+	struct json_object *sm = member_of(st, "sm");
+
+	print_line("fabric");
+	printf("%s\n", dir);
+	print_line("topology");
+	printf("%s: %lld adapter%s, %lld switch%s\n", text_of(st, "topology"),
+	       (long long)number_of(st, "adapters"),
+	       number_of(st, "adapters") == 1 ? "" : "s",
+	       (long long)number_of(st, "switches"),
+	       number_of(st, "switches") == 1 ? "" : "es");
+	print_line("ports");
+	print_ports(member_of(st, "ports"));
+	print_line("manager");
+	if (sm && member_of(sm, "node"))
+		print_manager(sm);
+	else if (sm)
+		printf("gone: no port has its lid %lld\n",
+		       (long long)number_of(sm, "lid"));
+	else
+		printf("none seen yet\n");
+	print_line("time-outs");
+	printf("for an ACK %lld us or longer\n",
+	       (long long)number_of(st, "min_ack_timeout_us"));
+	print_faults(member_of(st, "faults"));
+	print_line("softibd");
+	printf("%s, pid %lld, up ", text_of(st, "version"),
+	       (long long)number_of(st, "pid"));
+	print_uptime(number_of(st, "uptime_ms"));
+	if (member_of(st, "resources")) {
+		print_line("resources");
+		printf("%lld (softib resource show)\n",
+		       (long long)number_of(st, "resources"));
+	}
+}
+
+/* --- who manages, what fails ------------------------------------------------- */
+
+/* Does the environment of process @pid say @line? */
+static bool has_line(const char *environment, size_t bytes, const char *line)
+{
+	for (size_t at = 0; at < bytes; at += strlen(environment + at) + 1)
+		if (!strcmp(environment + at, line))
+			return true;
+	return false;
+}
+
+static bool is_on_node(int pid, const char *dir, const char *node)
+{
+	static char text[256 << 10];
+	char path[64], dir_line[PATH_MAX + 32], node_line[128];
+	size_t bytes = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/environ", pid);
+	file = fopen(path, "re");
+	if (!file)
+		return false;
+	bytes = fread(text, 1, sizeof(text) - 1, file);
+	fclose(file);
+	text[bytes] = '\0';
+	snprintf(dir_line, sizeof(dir_line), ABI_ENV_DIR "=%s", dir);
+	snprintf(node_line, sizeof(node_line), ABI_ENV_NODE "=%s", node);
+	return has_line(text, bytes, dir_line) && has_line(text, bytes, node_line);
+}
+
+static bool is_manager(int pid, char name[32])
+{
+	static const char *const managers[] = {"softib-sm", "opensm"};
+	char path[64];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
+	file = fopen(path, "re");
+	if (!file || fscanf(file, "%31s", name) != 1)
+		name[0] = '\0';
+	if (file)
+		fclose(file);
+	for (size_t i = 0; i < ARRAY_SIZE(managers); i++)
+		if (!strcmp(name, managers[i]))
+			return true;
+	return false;
+}
+
+/* The fabric knows the master's port; the program is a process of that node, if
+ * this user may look at it. */
+static void add_manager(struct json_object *sm, const char *dir)
+{
+	DIR *proc = sm && member_of(sm, "node") ? opendir("/proc") : NULL;
+	struct dirent *entry;
+	char name[32];
+
+	while (proc && (entry = readdir(proc))) {
+		int pid = atoi(entry->d_name);
+
+		if (pid <= 0 || !is_manager(pid, name) || !is_on_node(pid, dir, text_of(sm, "node")))
+			continue;
+		request_text(sm, "program", name);
+		request_number(sm, "pid", pid);
+		break;
+	}
+	if (proc)
+		closedir(proc);
+}
+
+static void add_faults(struct json_object *status, const char *dir)
+{
+	struct json_object *answer = client_call_quiet(dir, request("fault_list"));
+	struct json_object *rules = member_of(answer, "rules");
+
+	if (rules)
+		json_object_object_add(status, "faults", json_object_get(rules));
+	json_object_put(answer);
+}
+
+int cmd_status(int argc, char **argv)
+{
+	static const struct argp argp = {
+		.parser = parse_common_only,
+		.children = common_children,
+		.doc = "Show how a fabric is: its ports' states, its subnet manager.\v"
+		       "Examples:\n  softib status\n  softib status --fabric lab --json\n"};
+	struct common common = {0};
+	struct json_object *answer;
+	char dir[PATH_MAX];
+
+	argp_parse(&argp, argc, argv, 0, NULL, &common);
+	if (place_choose(common.fabric, dir))
+		return EXIT_FAILURE;
+	answer = client_call(dir, request("status"));
+	if (!answer)
+		return EXIT_FAILURE;
+	add_manager(member_of(answer, "sm"), dir);
+	add_faults(answer, dir);
+	if (common.json)
+		print_json(answer);
+	else
+		print_status(answer, dir);
+	json_object_put(answer);
+	return EXIT_SUCCESS;
+}
