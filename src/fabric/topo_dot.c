@@ -22,7 +22,15 @@ struct drawing {
 	int *level; /* adapters 0, switches by their distance from one; -1 alone */
 	int deepest, adapters, cables;
 	bool together; /* adapters in groups, cables in bundles */
+	bool placed;   /* the shape says where nodes stand: topo_place.c */
+	const struct topo_port *usual; /* as most cables are; no label says so */
 };
+
+/* A mesh of switches without any above them has no ranks to draw */
+static bool in_ranks(const struct drawing *d)
+{
+	return d->deepest > 1 || d->topo->num_nodes - d->adapters <= 3;
+}
 
 /* The states' colours follow ibnetdiscover's readers' habit: green works */
 static const struct {
@@ -109,6 +117,32 @@ static bool find_levels(struct drawing *d)
 
 /* --- nodes ------------------------------------------------------------- */
 
+/* how many switches, or adapters at switch @at, come before node @i */
+static int number_of_node(const struct drawing *d, int i, int at)
+{
+	int n = 0;
+
+	while (--i >= 0)
+		if (at < 0 ? d->topo->node[i].kind == TOPO_SWITCH
+			   : d->topo->node[i].kind != TOPO_SWITCH &&
+				     d->topo->node[i].port[1].peer_node == at)
+			n++;
+	return n;
+}
+
+static void draw_place(const struct drawing *d, int sw, int host)
+{
+	double x, y;
+
+	if (!d->placed || sw < 0)
+		return;
+	if (host < 0)
+		topo_place_switch(d->topo, number_of_node(d, sw, -1), &x, &y);
+	else
+		topo_place_host(d->topo, number_of_node(d, sw, -1), host, &x, &y);
+	fprintf(d->out, ", pos=\"%.2f,%.2f!\"", x, y);
+}
+
 static void draw_node(const struct drawing *d, int i)
 {
 	const struct topo_node *nd = &d->topo->node[i];
@@ -124,13 +158,18 @@ static void draw_node(const struct drawing *d, int i)
 	}
 	if (lid)
 		fprintf(d->out, "\\nlid %u", lid);
-	fprintf(d->out, "\", tooltip=\"%s, %d ports, 0x%016" PRIx64 "\"%s]\n",
+	fprintf(d->out, "\", tooltip=\"%s, %d ports, 0x%016" PRIx64 "\"%s",
 		topo_kind_name(nd->kind), nd->num_ports, nd->guid,
 		nd->kind == TOPO_SWITCH
 			? ", shape=box, style=\"filled,rounded\", "
 			  "fillcolor=\"#cfe0f3\", color=\"#1f4e79\", penwidth=1.6"
 			: ", shape=box, style=filled, fillcolor=\"#f6f1e3\", "
 			  "color=\"#8d7b4f\"");
+	if (nd->kind == TOPO_SWITCH)
+		draw_place(d, i, -1);
+	else
+		draw_place(d, nd->port[1].peer_node, number_of_node(d, i, nd->port[1].peer_node));
+	fputs("]\n", d->out);
 }
 
 /* by its first cable: an adapter with several is drawn once */
@@ -164,10 +203,33 @@ static void draw_group(const struct drawing *d, int sw)
 		return;
 	fprintf(d->out,
 		"  hosts_%s [label=\"%d adapter%s\\n%s%s%s\", shape=box3d, style=filled, "
-		"fillcolor=\"#f6f1e3\", color=\"#8d7b4f\"]\n  %s -- hosts_%s [color=\"#8d7b4f\", "
-		"penwidth=%d]\n",
+		"fillcolor=\"#f6f1e3\", color=\"#8d7b4f\"",
 		nd->name, count, count == 1 ? "" : "s", first, count == 1 ? "" : " … ",
-		count == 1 ? "" : last, nd->name, nd->name, count > 8 ? 4 : 2);
+		count == 1 ? "" : last);
+	draw_place(d, sw, 0);
+	fprintf(d->out, "]\n  %s -- hosts_%s [color=\"#8d7b4f\", penwidth=%d]\n", nd->name,
+		nd->name, count > 8 ? 4 : 2);
+}
+
+/* Nodes of one level in the order of their names: an edge that nobody sees keeps the
+ * next one to the right, where dot would put n10 before n2. It pulls nothing together
+ * below the top, so that switches stand above their adapters. */
+static void draw_level(const struct drawing *d, int level)
+{
+	const char *before = NULL;
+
+	fputs("  { rank=same;", d->out);
+	for (int i = 0; i < d->topo->num_nodes; i++) {
+		if (d->level[i] != level)
+			continue;
+		if (before && !d->together)
+			fprintf(d->out, " %s -- %s [style=invis, weight=%d];", before,
+				d->topo->node[i].name, level > 1);
+		else
+			fprintf(d->out, " %s;", d->topo->node[i].name);
+		before = d->topo->node[i].name;
+	}
+	fputs(" }\n", d->out);
 }
 
 static void draw_nodes(const struct drawing *d)
@@ -180,18 +242,42 @@ static void draw_nodes(const struct drawing *d)
 		if (is_switch && d->together)
 			draw_group(d, i);
 	}
-	for (int level = 0; level <= d->deepest; level++) {
+	for (int level = 0; level <= d->deepest && !d->placed && in_ranks(d); level++) {
 		if (level == 0 && d->together)
 			continue;
-		fputs("  { rank=same;", d->out);
-		for (int i = 0; i < d->topo->num_nodes; i++)
-			if (d->level[i] == level)
-				fprintf(d->out, " %s;", d->topo->node[i].name);
-		fputs(" }\n", d->out);
+		draw_level(d, level);
 	}
 }
 
 /* --- cables ------------------------------------------------------------ */
+
+static bool are_alike(const struct topo_port *a, const struct topo_port *b)
+{
+	return a->width_enc == b->width_enc && a->speed_enc == b->speed_enc;
+}
+
+/* one of the kind that most cables have, by a vote: whatever has the majority wins it */
+static void find_usual(struct drawing *d)
+{
+	int lead = 0;
+
+	for (int i = 0; i < d->topo->num_nodes; i++) {
+		for (int p = 1; p <= d->topo->node[i].num_ports; p++) {
+			const struct topo_port *port = &d->topo->node[i].port[p];
+
+			if (port->peer_node < 0)
+				continue;
+			if (!lead)
+				d->usual = port;
+			lead += are_alike(d->usual, port) ? 1 : -1;
+		}
+	}
+}
+
+static bool is_usual(const struct drawing *d, const struct topo_port *port)
+{
+	return are_alike(d->usual, port);
+}
 
 static void draw_look(const struct drawing *d, int node, int port)
 {
@@ -224,9 +310,11 @@ static void draw_cable(const struct drawing *d, int node, int p)
 
 	if (!is_upper(d, node, peer) && !(node == peer && p < port->peer_port))
 		return;
-	fprintf(d->out, "  %s -- %s [taillabel=\"%d\", headlabel=\"%d\", label=\"%s%s\"",
-		d->topo->node[node].name, d->topo->node[peer].name, p, port->peer_port,
-		topo_width_name(port->width_enc), topo_speed_name(port->speed_enc));
+	fprintf(d->out, "  %s -- %s [taillabel=\"%d\", headlabel=\"%d\"",
+		d->topo->node[node].name, d->topo->node[peer].name, p, port->peer_port);
+	if (!is_usual(d, port))
+		fprintf(d->out, ", label=\"%s%s\"", topo_width_name(port->width_enc),
+			topo_speed_name(port->speed_enc));
 	draw_look(d, node, p);
 	fputs("]\n", d->out);
 }
@@ -258,8 +346,10 @@ static void draw_bundle(const struct drawing *d, int node, int p)
 		d->cables > FEW_CABLES ? "labeltooltip" : "label"); /* labels take room */
 	if (count > 1)
 		fprintf(d->out, "%d×", count);
-	fprintf(d->out, "%s%s\"", topo_width_name(nd->port[p].width_enc),
-		topo_speed_name(nd->port[p].speed_enc));
+	if (!is_usual(d, &nd->port[p]))
+		fprintf(d->out, "%s%s", topo_width_name(nd->port[p].width_enc),
+			topo_speed_name(nd->port[p].speed_enc));
+	fputc('"', d->out);
 	draw_look(d, node, shown);
 	fputs("]\n", d->out);
 }
@@ -283,7 +373,9 @@ static const char *layout(const struct drawing *d)
 {
 	int switches = d->topo->num_nodes - d->adapters;
 
-	if (d->deepest <= 1 && switches > 3)
+	if (d->placed)
+		return "neato";
+	if (!in_ranks(d))
 		return switches > 100 ? "sfdp" : "neato";
 	return switches > 400 ? "sfdp" : "dot";
 }
@@ -299,6 +391,7 @@ static void count_all(struct drawing *d)
 	}
 	d->cables /= 2;
 	d->together = d->adapters > FEW_ADAPTERS;
+	d->placed = topo_is_placed(d->topo);
 }
 
 void topo_print_dot(const struct topology *topo, const struct topo_view *view, FILE *out)
@@ -311,14 +404,20 @@ void topo_print_dot(const struct topology *topo, const struct topo_view *view, F
 		rt_free(d.level);
 		return;
 	}
+	find_usual(&d);
 	fprintf(out,
-		"graph fabric {\n  graph [layout=%s, rankdir=%s, overlap=false, splines=%s, "
+		"graph fabric {\n  graph [layout=%s, rankdir=%s, overlap=%s, splines=%s, "
 		"ranksep=1.1, nodesep=0.25, outputorder=edgesfirst, bgcolor=white, "
-		"fontname=\"Helvetica\"]\n  node [fontname=\"Helvetica\", fontsize=11]\n"
-		"  edge [fontname=\"Helvetica\", fontsize=8, fontcolor=\"#555555\", "
-		"color=\"#607d8b\"]\n",
-		layout(&d), d.together ? "LR" : "TB",
+		"size=\"16.5,16.5\", fontname=\"Helvetica\"",
+		layout(&d), d.together ? "LR" : "TB", d.placed ? "true" : "false",
 		d.cables > FEW_CABLES ? "line" : "true");
+	if (d.usual)
+		fprintf(out, ", labelloc=b, fontsize=10, label=\"cables: %s%s where none is named\"",
+			topo_width_name(d.usual->width_enc), topo_speed_name(d.usual->speed_enc));
+	fputs("]\n  node [fontname=\"Helvetica\", fontsize=11]\n"
+	      "  edge [fontname=\"Helvetica\", fontsize=8, fontcolor=\"#555555\", "
+	      "color=\"#607d8b\"]\n",
+	      out);
 	draw_nodes(&d);
 	draw_cables(&d);
 	fputs("}\n", out);

@@ -9,6 +9,13 @@
 
 #include "fabric/topology.h"
 
+/** topo_is_placed() - does its shape say where its nodes stand in a drawing? */
+bool topo_is_placed(const struct topology *topo);
+/** topo_place_switch() - where the @nth switch stands, in inches
+ *  topo_place_host() - where the @host-th adapter beside it does */
+void topo_place_switch(const struct topology *topo, int nth, double *x, double *y);
+void topo_place_host(const struct topology *topo, int nth, int host, double *x, double *y);
+
 #define TOPO_WIDTH_DEFAULT 2  /* 4x */
 #define TOPO_SPEED_DEFAULT 32 /* EDR */
 

@@ -184,6 +184,8 @@ static int build_torus(struct topo_build *b, const struct shape_args *a)
 					  "too large: a fabric has at most %d nodes",
 					  TOPO_MAX_NODES);
 	}
+	for (int d = 0; d < 3; d++)
+		b->topo->grid[d] = d < a->count ? a->num[d] : 1;
 	n = add_nodes(b, TOPO_CA, points * hosts, 1);
 	s = n < 0 ? n : add_nodes(b, TOPO_SWITCH, points, hosts + 2 * a->count);
 	if (s < 0)
@@ -215,6 +217,7 @@ static int build_dragonfly(struct topo_build *b, const struct shape_args *args)
 	long groups = (long)a * h + 1;
 	int n, s = 0;
 
+	b->topo->group_switches = a;
 	n = add_nodes(b, TOPO_CA, groups * a * p, 1);
 	s = n < 0 ? n : add_nodes(b, TOPO_SWITCH, groups * a, p + a - 1 + h);
 	if (s < 0)

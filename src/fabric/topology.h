@@ -52,6 +52,9 @@ struct topo_node {
 struct topology {
 	struct topo_node *node;
 	int num_nodes;
+	/* for drawings: the sizes of a torus, 0 of all else; and how many switches,
+	 * in their order, make a group of a dragonfly */
+	int grid[3], group_switches;
 	char warning[512]; /* lines for people: what a file left to be guessed; "" */
 };
 

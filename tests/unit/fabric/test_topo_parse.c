@@ -270,6 +270,51 @@ static void drawing_counts_adapters(void **state)
 	free(text);
 }
 
+static char *draw(const char *spec)
+{
+	struct topology *t = load(spec);
+	char *text = NULL;
+	size_t len = 0;
+	FILE *out = open_memstream(&text, &len);
+
+	topo_print_dot(t, NULL, out);
+	fclose(out);
+	topo_free(t);
+	return text;
+}
+
+/* a torus is a grid, a dragonfly has groups: nodes stand where their shape says */
+static void drawing_follows_the_shape(void **state)
+{
+	char *torus = draw("torus:3x2"), *fly = draw("dragonfly:2,1,1"), *star = draw("star:3");
+
+	assert_non_null(strstr(torus, "layout=neato"));
+	assert_non_null(strstr(torus, "s1 [label=\"s1\""));
+	assert_non_null(strstr(torus, "pos=\"0.00,0.00!\""));
+	assert_non_null(strstr(torus, "pos=\"3.80,-1.90!\"")); /* s6: the last of the second row */
+	assert_non_null(strstr(fly, "layout=neato"));
+	assert_non_null(strstr(fly, "pos="));
+	assert_null(strstr(star, "pos="));
+	free(torus);
+	free(fly);
+	free(star);
+}
+
+/* n2 before n10, and a speed stands only at a cable that is not as most are */
+static void drawing_is_in_order(void **state)
+{
+	char *star = draw("star:12"), *slow;
+
+	assert_non_null(strstr(star, "n1 -- n2 [style=invis, weight=0]; n2 -- n3 "));
+	assert_non_null(strstr(star, "n9 -- n10 "));
+	assert_non_null(strstr(star, "cables: 4xEDR where none is named"));
+	assert_null(strstr(star, "label=\"4xEDR\""));
+	slow = draw("star:2,speed=HDR");
+	assert_non_null(strstr(slow, "cables: 4xHDR where none is named"));
+	free(star);
+	free(slow);
+}
+
 /* --- dumps as people have them --- */
 
 #define SWITCH(id) "Switch 8 \"" id "\"\n"
@@ -376,6 +421,8 @@ int main(void)
 		cmocka_unit_test(cut_short),
 		cmocka_unit_test(allocation_failures),
 		cmocka_unit_test(drawing_counts_adapters),
+		cmocka_unit_test(drawing_follows_the_shape),
+		cmocka_unit_test(drawing_is_in_order),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
