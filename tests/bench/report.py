@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """The table of `make bench` as text, as JSON and as a picture."""
+import html
 import json
-import shutil
-import subprocess
+import math
 
 NAME = 40
 
@@ -66,31 +66,70 @@ def distance(result, figure):
     return value if result["less_is_better"] else 1 / value
 
 
-PLOT = """set terminal svg size 1100,{height} font 'sans,11' background 'white'
-set output '{out}'
-set title 'Distance from the limit (1 is the limit, to the right is slower)'
-set logscale x
-set grid xtics
-set yrange [-1:{rows}] reverse
-set key outside top center horizontal
-set lmargin 42
-set arrow from 1,-1 to 1,{rows} nohead lc rgb '#208020' lw 2
-$data << EOD
-{data}
-EOD
-plot $data using 2:0:ytic(1) with points pt 7 ps 0.9 lc rgb '#2040c0' title 'softib', \\
-     $data using 3:0 with points pt 6 ps 0.9 lc rgb '#c04020' title 'best peer'
-"""
+ROW, HEAD, LABELS, PLOT, FIGURES = 18, 34, 420, 520, 330  # pixels
+DECADES = (-1, 2)  # of the axis: ten times better than the limit to a hundred times worse
+GROUPS = (("ns", "Latency"), ("us", "Time"), ("M/s", "Rate"), ("GB/s", "Bandwidth"))
+
+
+def groups(results):
+    """(title, rows) by what is measured; units without a title of their own come last."""
+    units = [unit for unit, _ in GROUPS]
+    units += sorted({r["unit"] for r in results} - set(units))
+    for unit in units:
+        rows = [r for r in results if r["unit"] == unit and r["ratio"]]
+        if rows:
+            yield f"{dict(GROUPS).get(unit, 'Other')} ({unit})", rows
+
+
+def axis(value):
+    low, high = DECADES
+    return LABELS + PLOT * (min(max(math.log10(value), low), high) - low) / (high - low)
+
+
+def text(x, y, words, **attributes):
+    more = "".join(f' {key.replace("_", "-")}="{value}"' for key, value in attributes.items())
+    return f'<text x="{x:.0f}" y="{y:.0f}"{more}>{html.escape(words)}</text>'
+
+
+def draw_row(result, y):
+    peer = result["best_peer"]
+    ours, theirs = distance(result, result["softib"]), distance(result, result["peers"].get(peer))
+    line = f"{number(result['softib'])} / {number(result['limit'])} {result['unit']}"
+    if theirs:
+        line += f", {peer} {number(result['peers'][peer])}"
+    yield text(LABELS - 10, y + 4, result["name"], text_anchor="end")
+    yield text(LABELS + PLOT + 12, y + 4, line)
+    if theirs:
+        yield f'<circle cx="{axis(theirs):.1f}" cy="{y}" r="4" fill="none" stroke="#c04020"/>'
+    if ours:
+        yield f'<circle cx="{axis(ours):.1f}" cy="{y}" r="4" fill="#2040c0"/>'
+
+
+def draw_axis(top, bottom):
+    for decade in range(DECADES[0], DECADES[1] + 1):
+        x, colour = axis(10 ** decade), "#208020" if decade == 0 else "#dddddd"
+        yield f'<line x1="{x:.0f}" x2="{x:.0f}" y1="{top}" y2="{bottom}" stroke="{colour}"/>'
+        yield text(x, top - 4, f"{10.0 ** decade:g}", text_anchor="middle", fill="#777777")
 
 
 def write_plot(path, results):
-    """An SVG by gnuplot; False when it is not installed or nothing can be drawn."""
-    rows = [(r["name"], distance(r, r["softib"]), distance(r, r["peers"].get(r["best_peer"])))
-            for r in results if r["ratio"]]
-    if not rows or not shutil.which("gnuplot"):
+    """An SVG; False when nothing can be drawn."""
+    parts, y = [], 56
+    for title, rows in groups(results):
+        y += HEAD
+        parts.append(text(10, y - 4, title, font_weight="bold", font_size="13"))
+        parts += draw_axis(y + 2, y + 6 + ROW * len(rows))
+        for result in rows:
+            y += ROW
+            parts += draw_row(result, y - 4)
+    if not parts:
         return False
-    data = "\n".join(f'"{name}" {ours:.4g} {f"{peer:.4g}" if peer else "NaN"}'
-                     for name, ours, peer in rows)
-    script = PLOT.format(height=140 + 18 * len(rows), out=path, rows=len(rows), data=data)
-    done = subprocess.run(["gnuplot"], input=script, text=True, check=False)
-    return done.returncode == 0
+    width, height = LABELS + PLOT + FIGURES, y + 20
+    head = (f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
+            'font-family="sans-serif" font-size="11">'
+            f'<rect width="{width}" height="{height}" fill="white"/>')
+    told = (text(10, 22, "Distance from the limit of the machine: 1 is the limit, to the right is "
+                         "slower", font_size="15"),
+            text(10, 42, "full: softib, empty: best peer; figures: softib / limit, best peer"))
+    path.write_text("\n".join([head, *told, *parts, "</svg>"]) + "\n", encoding="utf-8")
+    return True
