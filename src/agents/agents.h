@@ -230,7 +230,7 @@ struct ag_node {
 	uint16_t device_id;
 	char desc[64]; /* not terminated when full */
 	uint64_t next_tid;
-	struct ag_trap trap[AG_TRAPS];
+	struct ag_trap *trap; /* [AG_TRAPS] */
 	struct ag_switch *sw; /* NULL for a CA */
 	struct ag_port *port; /* [0..num_ports]; a CA leaves [0] unused */
 };
@@ -252,7 +252,8 @@ struct ag_node_config {
 /** ag_node_size() - bytes that a node of this kind needs, 8-byte aligned */
 size_t ag_node_size(const struct ag_node_config *config);
 /** ag_node_seldom_size() - bytes of it that are zero, and not written, until a
- *  manager asks for what few do: struct ag_seldom and SLtoVL tables */
+ *  manager asks for what few do: struct ag_seldom and SLtoVL tables; and the traps
+ *  of a CA (a switch has one whenever a link comes up) */
 size_t ag_node_seldom_size(const struct ag_node_config *config);
 /**
  * ag_node_init() - lay a node into @memory

@@ -13,6 +13,8 @@
 #define DEFAULT_SUBNET_TIMEOUT 18 /* 1.07 s */
 #define DEFAULT_RESP_TIME 16	  /* 268 ms */
 
+static const size_t trap_bytes = AG_TRAPS * sizeof(struct ag_trap);
+
 static unsigned int pkeys_of(const struct ag_node_config *config)
 {
 	return config->kind == WIRE_NODE_SWITCH ? AG_PKEYS_SWITCH : AG_PKEYS_CA;
@@ -30,14 +32,16 @@ static size_t port_bytes(const struct ag_node_config *config)
 
 size_t ag_node_seldom_size(const struct ag_node_config *config)
 {
-	return (config->num_ports + 1u) *
-	       (sizeof(struct ag_seldom) + sl2vl_rows(config) * AG_VLS);
+	size_t traps = config->kind == WIRE_NODE_SWITCH ? 0 : trap_bytes;
+
+	return traps + (config->num_ports + 1u) *
+			       (sizeof(struct ag_seldom) + sl2vl_rows(config) * AG_VLS);
 }
 
 /* what is not seldom used */
 static size_t common_size(const struct ag_node_config *config)
 {
-	size_t sw = config->kind == WIRE_NODE_SWITCH ? sizeof(struct ag_switch) : 0;
+	size_t sw = config->kind == WIRE_NODE_SWITCH ? sizeof(struct ag_switch) + trap_bytes : 0;
 
 	return ALIGN_UP(sizeof(struct ag_node) + sw + (config->num_ports + 1u) * port_bytes(config),
 			sizeof(uint64_t));
@@ -133,6 +137,7 @@ struct ag_node *ag_node_init(const struct ag_node_config *config, void *memory)
 		node->sw = take(&m, sizeof(*node->sw));
 		init_switch(node->sw, &config->memory);
 	}
+	node->trap = take(node->sw ? &m : &seldom, trap_bytes);
 	node->port = take(&m, (config->num_ports + 1u) * sizeof(*node->port));
 	for (unsigned int i = 0; i <= config->num_ports; i++) {
 		node->port[i].pkeys = take(&m, pkeys_of(config) * sizeof(uint16_t));
