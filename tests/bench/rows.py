@@ -7,6 +7,7 @@ and to its best peer likewise. For times less is better, else more.
 from dataclasses import dataclass, field
 
 from bench.counts import TABLE as INSTRUCTIONS
+from bench.daemon import BesideFlaps, PacketTime, PortMemory
 from bench.sources import (NO_SPIN, ONE_CORE, Bare, Instructions, Libfabric, Mpi, MpiOverSoftib,
                            Perftest, Ucx, UcxOverSoftib, Verbs)
 
@@ -237,6 +238,20 @@ def cost_rows():
     return rows
 
 
+def daemon_rows():
+    """softibd pays for what is active; the limit is the same without the idle ones."""
+    rows = [Row(f"softibd's time for a packet, {idle:,} idle programs", "softibd", "ns",
+                PacketTime(idle), (PacketTime(0),), reach=("limit", 1.1))
+            for idle in (100, 1000)]
+    rows += [Row(f"softibd's memory for an end port, of {ports:,}", "softibd", "bytes",
+                 PortMemory(topology, ports), reach=("value", 12 * KIB))
+             for topology, ports in (("fattree:2,22", 968), ("fattree:2,54", 5832))]
+    rows.append(Row("send bandwidth 64 KiB beside a flapping link", "softibd", "GB/s",
+                    BesideFlaps(f"send:{64 * KIB}", True),
+                    (BesideFlaps(f"send:{64 * KIB}", False),), reach=("limit", 0.95)))
+    return rows
+
+
 def instruction_rows():
     return [Row(f"instructions: {key[6:].replace(':8/', ' 8 B, ').replace('_', ' ')}",
                 "instructions", "instr", Instructions(key),
@@ -246,4 +261,4 @@ def instruction_rows():
 
 def all_rows():
     return (latency_rows() + bandwidth_rows() + rate_rows() + other_rows() + user_rows() +
-            cost_rows() + instruction_rows())
+            cost_rows() + daemon_rows() + instruction_rows())
