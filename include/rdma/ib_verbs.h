@@ -398,6 +398,7 @@ struct ib_device {
 	struct ib_device_attr attrs;
 	bool registered;
 	struct list_head node;		   /* in the core's list */
+	struct list_head name_node;	   /* of those whose node_name has one hash */
 	struct list_head client_data_list; /* added clients, in their order */
 	struct list_head event_handler_list;
 	struct list_head event_queue;	/* dispatched, not yet delivered */
@@ -434,6 +435,9 @@ struct ib_device *ib_device_get_by_name(const char *node, const char *name);
 /** ib_device_for_each() - every registered device, oldest first; @fn as in
  *  rdma_restrack_for_each() */
 int ib_device_for_each(int (*fn)(struct ib_device *device, void *ctx), void *ctx);
+/** ib_device_for_each_of_node() - the same of the devices of one node, found by hash */
+int ib_device_for_each_of_node(const char *node,
+			       int (*fn)(struct ib_device *device, void *ctx), void *ctx);
 
 #define rdma_start_port(device) ((u32)((device)->node_type == RDMA_NODE_IB_SWITCH ? 0 : 1))
 static inline u32 rdma_end_port(const struct ib_device *device)

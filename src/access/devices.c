@@ -12,7 +12,6 @@
 
 /** struct listing - the answer to ABI_OPEN_LIST as it grows */
 struct listing {
-	const char *node;
 	struct abi_device_info info[LIST_MAX];
 	unsigned int num;
 	uint32_t next_umad;
@@ -40,8 +39,6 @@ static int list_one(struct ib_device *device, void *ctx)
 {
 	struct listing *list = ctx;
 
-	if (strcmp(device->node_name, list->node))
-		return 0;
 	if (list->num == LIST_MAX)
 		return 1;
 	describe(device, &list->info[list->num]);
@@ -54,9 +51,8 @@ int devices_answer_list(int fd, const char *node)
 {
 	static struct listing list; /* softibd has one thread; this is no stack's size */
 
-	list.node = node;
 	list.num = list.next_umad = 0;
-	ib_device_for_each(list_one, &list);
+	ib_device_for_each_of_node(node, list_one, &list);
 	if (!list.num)
 		return endpoint_send(fd, -ENOENT, NULL, 0, NULL, 0);
 	return endpoint_send(fd, 0, list.info, list.num * sizeof(*list.info), NULL, 0);

@@ -9,13 +9,17 @@
  *    destroys there; contexts of programs went before, by their endpoint's
  *    remove().
  *
- * The two lists are the core's only globals: ib_register_client() has no
- * argument that could carry them, and a process is one kernel.
+ * The lists, and the hash of one of them, are the core's only globals:
+ * ib_register_client() has no argument that could carry them, and a process is
+ * one kernel.
  */
 #include "core/private.h"
 
 static LIST_HEAD(devices);
 static LIST_HEAD(clients);
+
+#define NAME_BUCKETS 4096
+static struct list_head by_node_name[NAME_BUCKETS]; /* struct ib_device.name_node */
 
 /** struct client_data - that @client was added to a device */
 struct client_data {
@@ -33,6 +37,7 @@ struct ib_device *ib_alloc_device_(size_t size)
 	if (!device)
 		return NULL;
 	INIT_LIST_HEAD(&device->node);
+	INIT_LIST_HEAD(&device->name_node);
 	INIT_LIST_HEAD(&device->client_data_list);
 	INIT_LIST_HEAD(&device->event_handler_list);
 	INIT_LIST_HEAD(&device->event_queue);
@@ -57,11 +62,26 @@ static bool has_mandatory_ops(const struct ib_device_ops *ops)
 	       ops->dereg_mr;
 }
 
+/* the devices of node @node are in it, in the order of their registration, and
+ * those of others with the same hash (FNV-1a) */
+static struct list_head *bucket_of(const char *node)
+{
+	struct list_head *bucket;
+	u32 hash = 2166136261u;
+
+	for (; *node; node++)
+		hash = (hash ^ (u8)*node) * 16777619u;
+	bucket = &by_node_name[hash % NAME_BUCKETS];
+	if (!bucket->next)
+		INIT_LIST_HEAD(bucket);
+	return bucket;
+}
+
 struct ib_device *ib_device_get_by_name(const char *node, const char *name)
 {
 	struct ib_device *device;
 
-	list_for_each_entry(device, &devices, node)
+	list_for_each_entry(device, bucket_of(node), name_node)
 		if (!strcmp(device->node_name, node) && !strcmp(device->name, name))
 			return device;
 	return NULL;
@@ -79,6 +99,19 @@ int ib_device_for_each(int (*fn)(struct ib_device *device, void *ctx), void *ctx
 	return 0;
 }
 
+int ib_device_for_each_of_node(const char *node,
+			       int (*fn)(struct ib_device *device, void *ctx), void *ctx)
+{
+	struct ib_device *device, *next;
+
+	list_for_each_entry_safe(device, next, bucket_of(node), name_node) {
+		int ret = strcmp(device->node_name, node) ? 0 : fn(device, ctx);
+		if (ret)
+			return ret;
+	}
+	return 0;
+}
+
 /* the lowest number that no other device of the node has */
 static u32 free_index(const struct ib_device *device)
 {
@@ -86,7 +119,7 @@ static u32 free_index(const struct ib_device *device)
 	u32 index = 0;
 
 again:
-	list_for_each_entry(other, &devices, node)
+	list_for_each_entry(other, bucket_of(device->node_name), name_node)
 		if (other->index == index && !strcmp(other->node_name, device->node_name)) {
 			index++;
 			goto again;
@@ -154,6 +187,7 @@ int ib_register_device(struct ib_device *device, const char *name)
 	device->index = free_index(device);
 	device->registered = true;
 	list_add_tail(&device->node, &devices);
+	list_add_tail(&device->name_node, bucket_of(device->node_name));
 	list_for_each_entry(client, &clients, list)
 		add_client(device, client);
 	return 0;
@@ -168,6 +202,7 @@ void ib_unregister_device(struct ib_device *device)
 		remove_client(device, list_entry(device->client_data_list.prev,
 						 struct client_data, node));
 	list_del(&device->node);
+	list_del(&device->name_node);
 	core_events_drop(device);
 	core_cache_destroy(device);
 }

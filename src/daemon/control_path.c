@@ -156,28 +156,19 @@ static void drop(struct control_later *later)
 	ib_sa_unregister_client(&path->sa);
 }
 
-struct search {
-	const char *node;
-	struct ib_device *device;
-};
-
-static int is_of_node(struct ib_device *device, void *ctx)
+static int take_first(struct ib_device *device, void *ctx)
 {
-	struct search *search = ctx;
-
-	if (strcmp(device->node_name, search->node))
-		return 0;
-	search->device = device;
+	*(struct ib_device **)ctx = device;
 	return 1;
 }
 
 /* its adapter; NULL: it has none now */
 static struct ib_device *device_of(const struct topology *topo, int node)
 {
-	struct search search = {.node = topo->node[node].name};
+	struct ib_device *device = NULL;
 
-	ib_device_for_each(is_of_node, &search);
-	return search.device;
+	ib_device_for_each_of_node(topo->node[node].name, take_first, &device);
+	return device;
 }
 
 /* the port of @node that a path leads to: a switch's port 0 */

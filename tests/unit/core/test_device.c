@@ -143,6 +143,39 @@ static void names_are_unique_in_a_node(void **state)
 	ib_dealloc_device(&z->ib);
 }
 
+static int note_and_count(struct ib_device *device, void *ctx)
+{
+	note(device->name, device);
+	return ++*(int *)ctx == 3 ? 77 : 0;
+}
+
+static void devices_of_a_node_are_found_in_order(void **state)
+{
+	struct fake *fake[6];
+	int n = 0;
+
+	for (int i = 0; i < 6; i++) {
+		char name[16];
+
+		fake[i] = fake_create(*state, i % 2 ? "odd" : "even");
+		snprintf(name, sizeof(name), "softib%d", i);
+		assert_int_equal(ib_register_device(&fake[i]->ib, name), 0);
+	}
+	ib_unregister_device(&fake[3]->ib);
+	journal[0] = 0;
+	assert_int_equal(ib_device_for_each_of_node("odd", note_and_count, &n), 0);
+	assert_string_equal(journal, "softib1:odd softib5:odd ");
+	journal[0] = 0;
+	n = 0; /* it ends with the first that says so */
+	assert_int_equal(ib_device_for_each_of_node("even", note_and_count, &n), 77);
+	assert_string_equal(journal, "softib0:even softib2:even softib4:even ");
+	assert_int_equal(ib_device_for_each_of_node("none", note_and_count, &n), 0);
+	for (int i = 0; i < 6; i++) {
+		ib_unregister_device(&fake[i]->ib);
+		ib_dealloc_device(&fake[i]->ib);
+	}
+}
+
 static void a_device_must_have_the_mandatory_operations(void **state)
 {
 	struct fake *n1 = fake_create(*state, "n1");
@@ -284,6 +317,7 @@ int main(void)
 						teardown),
 		cmocka_unit_test_setup_teardown(a_client_may_decline, setup, teardown),
 		cmocka_unit_test_setup_teardown(names_are_unique_in_a_node, setup, teardown),
+		cmocka_unit_test_setup_teardown(devices_of_a_node_are_found_in_order, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_device_must_have_the_mandatory_operations, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(registration_survives_lack_of_memory, setup,
