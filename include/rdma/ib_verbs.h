@@ -419,7 +419,8 @@ void ib_dealloc_device(struct ib_device *device);
 
 /**
  * ib_register_device() - make @device known: its clients are told
- * @name: "softib0"; unique among the devices of its node_name
+ * @name: "softib0"; unique among the devices of its node_name that have its rt:
+ *	  several fabrics in one process have loops, and names, of their own
  *
  * When this returns, every registered client's add() has run.
  * Context: may sleep. Return: 0; -EEXIST the name; -EINVAL an operation
@@ -430,13 +431,15 @@ int ib_register_device(struct ib_device *device, const char *name);
  *  this returns; user contexts are turned into zombies (-EIO) before */
 void ib_unregister_device(struct ib_device *device);
 
-/** ib_device_get_by_name() - Return: the device @name of @node; NULL */
-struct ib_device *ib_device_get_by_name(const char *node, const char *name);
-/** ib_device_for_each() - every registered device, oldest first; @fn as in
- *  rdma_restrack_for_each() */
-int ib_device_for_each(int (*fn)(struct ib_device *device, void *ctx), void *ctx);
+/** ib_device_get_by_name() - Return: the device @name of @node in the fabric whose
+ *  loop is @rt; NULL */
+struct ib_device *ib_device_get_by_name(const struct rt *rt, const char *node, const char *name);
+/** ib_device_for_each() - every device that is registered in the fabric whose loop is
+ *  @rt, oldest first; @fn as in rdma_restrack_for_each() */
+int ib_device_for_each(const struct rt *rt, int (*fn)(struct ib_device *device, void *ctx),
+		       void *ctx);
 /** ib_device_for_each_of_node() - the same of the devices of one node, found by hash */
-int ib_device_for_each_of_node(const char *node,
+int ib_device_for_each_of_node(const struct rt *rt, const char *node,
 			       int (*fn)(struct ib_device *device, void *ctx), void *ctx);
 
 #define rdma_start_port(device) ((u32)((device)->node_type == RDMA_NODE_IB_SWITCH ? 0 : 1))

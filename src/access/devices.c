@@ -47,15 +47,18 @@ static int list_one(struct ib_device *device, void *ctx)
 	return 0;
 }
 
-int devices_answer_list(int fd, const char *node)
+int devices_answer_list(const struct rt *rt, int fd, const char *node)
 {
-	static struct listing list; /* softibd has one thread; this is no stack's size */
+	struct listing *list = rt_zalloc(sizeof(*list)); /* this is no stack's size */
+	int ret;
 
-	list.num = list.next_umad = 0;
-	ib_device_for_each_of_node(node, list_one, &list);
-	if (!list.num)
-		return endpoint_send(fd, -ENOENT, NULL, 0, NULL, 0);
-	return endpoint_send(fd, 0, list.info, list.num * sizeof(*list.info), NULL, 0);
+	if (!list)
+		return endpoint_send(fd, -ENOMEM, NULL, 0, NULL, 0);
+	ib_device_for_each_of_node(rt, node, list_one, list);
+	ret = endpoint_send(fd, list->num ? 0 : -ENOENT, list->info,
+			    list->num * sizeof(*list->info), NULL, 0);
+	rt_free(list);
+	return ret;
 }
 
 static int first_node(struct ib_device *device, void *ctx)
@@ -64,13 +67,13 @@ static int first_node(struct ib_device *device, void *ctx)
 	return 1;
 }
 
-const char *devices_node(const char *name)
+const char *devices_node(const struct rt *rt, const char *name)
 {
 	const char *node = NULL;
 
 	if (name[0])
 		return name;
-	ib_device_for_each(first_node, &node);
+	ib_device_for_each(rt, first_node, &node);
 	return node;
 }
 

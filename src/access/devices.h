@@ -13,9 +13,9 @@
  */
 int devices_open_is_sound(const void *message, size_t bytes, struct abi_open *open);
 /** devices_node() - "" is the node of the first device. NULL: there is none */
-const char *devices_node(const char *name);
+const char *devices_node(const struct rt *rt, const char *name);
 /** devices_answer_list() - ABI_OPEN_LIST on @fd: the adapters of @node, or
  *  -ENOENT. Never blocks. Return: 0; -errno of sending */
-int devices_answer_list(int fd, const char *node);
+int devices_answer_list(const struct rt *rt, int fd, const char *node);
 
 #endif

@@ -16,6 +16,7 @@
 #define MESSAGES_PER_TURN 64
 
 struct umad {
+	struct list_head node; /* endpoints */
 	struct rt *rt;
 	struct listener *listener;
 	struct issm *issm;
@@ -24,8 +25,18 @@ struct umad {
 	_Alignas(8) char in[ABI_MESSAGE_MAX];
 };
 
-/* as with uverbs: a client's add() has no argument, so there is one endpoint */
-static struct umad *endpoint;
+/* as with uverbs: the client is the process's, an endpoint a fabric's */
+static LIST_HEAD(endpoints);
+
+static struct umad *endpoint_of(const struct ib_device *device)
+{
+	struct umad *endpoint;
+
+	list_for_each_entry(endpoint, &endpoints, node)
+		if (endpoint->rt == device->rt)
+			return endpoint;
+	return NULL;
+}
 
 /* --- the end of a session --- */
 
@@ -52,14 +63,17 @@ static struct ib_client client = {.name = "umad", .add = add_device, .remove = r
 
 static int add_device(struct ib_device *device)
 {
-	ib_set_client_data(device, &client, endpoint);
+	ib_set_client_data(device, &client, device); /* told of it */
 	return 0;
 }
 
 static void remove_device(struct ib_device *device, void *client_data)
 {
+	struct umad *endpoint = endpoint_of(device);
 	struct umad_session *s;
 
+	if (!endpoint)
+		return;
 	list_for_each_entry(s, &endpoint->sessions, node) {
 		if (s->device != device)
 			continue;
@@ -72,10 +86,10 @@ static void remove_device(struct ib_device *device, void *client_data)
 
 /* --- opening --- */
 
-static struct ib_device *find_port(const struct abi_open *open)
+static struct ib_device *find_port(const struct rt *rt, const struct abi_open *open)
 {
-	const char *node = devices_node(open->node);
-	struct ib_device *device = node ? ib_device_get_by_name(node, open->device) : NULL;
+	const char *node = devices_node(rt, open->node);
+	struct ib_device *device = node ? ib_device_get_by_name(rt, node, open->device) : NULL;
 
 	if (!device || !ib_get_client_data(device, &client) ||
 	    !rdma_is_port_valid(device, open->port))
@@ -161,11 +175,11 @@ static bool on_open(struct umad_session *s, size_t bytes)
 	if (ret)
 		goto refuse;
 	ret = -ENOENT;
-	if (open.kind == ABI_OPEN_LIST && devices_node(open.node)) {
-		devices_answer_list(s->fd, devices_node(open.node));
+	if (open.kind == ABI_OPEN_LIST && devices_node(s->umad->rt, open.node)) {
+		devices_answer_list(s->umad->rt, s->fd, devices_node(s->umad->rt, open.node));
 		return false;
 	}
-	device = find_port(&open);
+	device = find_port(s->umad->rt, &open);
 	if (!device)
 		goto refuse;
 	if (open.kind == ABI_OPEN_PORT) {
@@ -259,8 +273,6 @@ int umad_create(struct rt *rt, const char *dir, struct umad **out)
 	struct umad *u;
 	int ret = 0;
 
-	if (endpoint)
-		return -EBUSY;
 	u = rt_zalloc(sizeof(*u));
 	if (!u)
 		return -ENOMEM;
@@ -277,8 +289,9 @@ int umad_create(struct rt *rt, const char *dir, struct umad **out)
 		rt_free(u);
 		return ret;
 	}
-	endpoint = u;
-	ib_register_client(&client);
+	if (list_empty(&endpoints))
+		ib_register_client(&client);
+	list_add_tail(&u->node, &endpoints);
 	*out = u;
 	return 0;
 }
@@ -289,8 +302,9 @@ void umad_destroy(struct umad *u)
 		listener_destroy(u->listener);
 	while (!list_empty(&u->sessions))
 		close_session(list_first_entry(&u->sessions, struct umad_session, node));
-	ib_unregister_client(&client);
-	endpoint = NULL;
+	list_del(&u->node);
+	if (list_empty(&endpoints))
+		ib_unregister_client(&client);
 	if (u->issm)
 		issm_destroy(u->issm);
 	rt_free(u);

@@ -14,7 +14,7 @@ struct umad;
 /**
  * umad_create() - register with the core and listen on @dir/umad
  * @dir: NULL: do not listen; umad_serve() brings the peers
- * Return: 0; -EBUSY a process has one such endpoint; as listener_create()
+ * Return: 0; as listener_create()
  */
 int umad_create(struct rt *rt, const char *dir, struct umad **umad);
 void umad_destroy(struct umad *umad);

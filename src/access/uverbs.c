@@ -19,6 +19,7 @@
 #define MESSAGES_PER_TURN 32
 
 struct uverbs {
+	struct list_head node; /* endpoints */
 	struct rt *rt;
 	struct listener *listener;
 	struct list_head sessions;
@@ -27,9 +28,19 @@ struct uverbs {
 	uint64_t in[ABI_MESSAGE_MAX / 8], out[UVERBS_RESPONSE_MAX / 8];
 };
 
-/* A client's add() has no argument that could carry its endpoint, so there is
- * one in a process, as there is one uverbs module in a kernel. */
-static struct uverbs *endpoint;
+/* The client is one of the process, since its add() has no argument that could carry
+ * an endpoint; each fabric has an endpoint of its own, with the fabric's loop. */
+static LIST_HEAD(endpoints);
+
+static struct uverbs *endpoint_of(const struct ib_device *device)
+{
+	struct uverbs *endpoint;
+
+	list_for_each_entry(endpoint, &endpoints, node)
+		if (endpoint->rt == device->rt)
+			return endpoint;
+	return NULL;
+}
 
 /* --- the end of a session --- */
 
@@ -86,8 +97,11 @@ void uverbs_context_lost(struct ib_ucontext *context)
 
 static void on_event(struct ib_event_handler *handler, struct ib_event *event)
 {
+	const struct uverbs *endpoint = endpoint_of(event->device);
 	struct session *s;
 
+	if (!endpoint)
+		return;
 	list_for_each_entry(s, &endpoint->sessions, node)
 		if (s->device == event->device)
 			send_event(s, event->event, event->element.port_num);
@@ -114,11 +128,13 @@ static int add_device(struct ib_device *device)
 
 static void remove_device(struct ib_device *device, void *client_data)
 {
+	const struct uverbs *endpoint = endpoint_of(device);
 	struct session *s;
 
-	list_for_each_entry(s, &endpoint->sessions, node)
-		if (s->device == device)
-			become_zombie(s);
+	if (endpoint)
+		list_for_each_entry(s, &endpoint->sessions, node)
+			if (s->device == device)
+				become_zombie(s);
 	ib_unregister_event_handler(client_data);
 	rt_free(client_data);
 }
@@ -127,7 +143,7 @@ static void remove_device(struct ib_device *device, void *client_data)
 
 static int open_device(struct session *s, const char *node, const char *name)
 {
-	struct ib_device *device = ib_device_get_by_name(node, name);
+	struct ib_device *device = ib_device_get_by_name(s->uverbs->rt, node, name);
 
 	/* a device that we were not told of would not tell us when it goes */
 	if (!device || !ib_get_client_data(device, &client))
@@ -147,11 +163,11 @@ static bool on_open(struct session *s, size_t bytes)
 	if (ret)
 		goto refuse;
 	ret = -ENOENT;
-	node = devices_node(open.node);
+	node = devices_node(s->uverbs->rt, open.node);
 	if (!node)
 		goto refuse;
 	if (open.kind == ABI_OPEN_LIST) {
-		devices_answer_list(s->fd, node);
+		devices_answer_list(s->uverbs->rt, s->fd, node);
 		return false;
 	}
 	ret = open.kind == ABI_OPEN_UVERBS ? open_device(s, node, open.device) : -EINVAL;
@@ -303,8 +319,6 @@ int uverbs_create(struct rt *rt, const char *dir, struct uverbs **uverbs)
 	struct uverbs *u;
 	int ret;
 
-	if (endpoint)
-		return -EBUSY;
 	u = rt_zalloc(sizeof(*u));
 	if (!u)
 		return -ENOMEM;
@@ -317,8 +331,9 @@ int uverbs_create(struct rt *rt, const char *dir, struct uverbs **uverbs)
 			return ret;
 		}
 	}
-	endpoint = u;
-	ib_register_client(&client);
+	if (list_empty(&endpoints))
+		ib_register_client(&client);
+	list_add_tail(&u->node, &endpoints);
 	*uverbs = u;
 	return 0;
 }
@@ -328,7 +343,8 @@ void uverbs_destroy(struct uverbs *u)
 	listener_destroy(u->listener);
 	while (!list_empty(&u->sessions))
 		close_session(list_first_entry(&u->sessions, struct session, node));
-	ib_unregister_client(&client);
-	endpoint = NULL;
+	list_del(&u->node);
+	if (list_empty(&endpoints))
+		ib_unregister_client(&client);
 	rt_free(u);
 }

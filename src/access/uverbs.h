@@ -14,7 +14,7 @@ struct uverbs;
 /**
  * uverbs_create() - register with the core and listen on @dir/uverbs
  * @dir: NULL: do not listen; uverbs_serve() brings the peers
- * Return: 0; -EBUSY a process has one such endpoint; as listener_create()
+ * Return: 0; as listener_create()
  */
 int uverbs_create(struct rt *rt, const char *dir, struct uverbs **uverbs);
 /** uverbs_destroy() - close all sessions, unregister */

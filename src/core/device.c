@@ -9,9 +9,9 @@
  *    destroys there; contexts of programs went before, by their endpoint's
  *    remove().
  *
- * The lists, and the hash of one of them, are the core's only globals:
- * ib_register_client() has no argument that could carry them, and a process is
- * one kernel.
+ * The lists, and the hash of one of them, are globals: ib_register_client() has
+ * no argument that could carry them. A device belongs to the fabric whose loop
+ * (struct rt) it runs in; names and look-ups are of one fabric, clients of all.
  */
 #include "core/private.h"
 
@@ -77,35 +77,41 @@ static struct list_head *bucket_of(const char *node)
 	return bucket;
 }
 
-struct ib_device *ib_device_get_by_name(const char *node, const char *name)
+static bool is_of_node(const struct ib_device *device, const struct rt *rt, const char *node)
+{
+	return device->rt == rt && !strcmp(device->node_name, node);
+}
+
+struct ib_device *ib_device_get_by_name(const struct rt *rt, const char *node, const char *name)
 {
 	struct ib_device *device;
 
 	list_for_each_entry(device, bucket_of(node), name_node)
-		if (!strcmp(device->node_name, node) && !strcmp(device->name, name))
+		if (is_of_node(device, rt, node) && !strcmp(device->name, name))
 			return device;
 	return NULL;
 }
 
-int ib_device_for_each(int (*fn)(struct ib_device *device, void *ctx), void *ctx)
+int ib_device_for_each(const struct rt *rt, int (*fn)(struct ib_device *device, void *ctx),
+		       void *ctx)
 {
 	struct ib_device *device, *next;
 
 	list_for_each_entry_safe(device, next, &devices, node) {
-		int ret = fn(device, ctx);
+		int ret = device->rt == rt ? fn(device, ctx) : 0;
 		if (ret)
 			return ret;
 	}
 	return 0;
 }
 
-int ib_device_for_each_of_node(const char *node,
+int ib_device_for_each_of_node(const struct rt *rt, const char *node,
 			       int (*fn)(struct ib_device *device, void *ctx), void *ctx)
 {
 	struct ib_device *device, *next;
 
 	list_for_each_entry_safe(device, next, bucket_of(node), name_node) {
-		int ret = strcmp(device->node_name, node) ? 0 : fn(device, ctx);
+		int ret = is_of_node(device, rt, node) ? fn(device, ctx) : 0;
 		if (ret)
 			return ret;
 	}
@@ -120,7 +126,7 @@ static u32 free_index(const struct ib_device *device)
 
 again:
 	list_for_each_entry(other, bucket_of(device->node_name), name_node)
-		if (other->index == index && !strcmp(other->node_name, device->node_name)) {
+		if (other->index == index && is_of_node(other, device->rt, device->node_name)) {
 			index++;
 			goto again;
 		}
@@ -134,7 +140,7 @@ static int prepare(struct ib_device *device, const char *name)
 	if (!has_mandatory_ops(device->ops) || !device->rt || !name[0] ||
 	    strlen(name) >= sizeof(device->name))
 		return -EINVAL;
-	if (device->registered || ib_device_get_by_name(device->node_name, name))
+	if (device->registered || ib_device_get_by_name(device->rt, device->node_name, name))
 		return -EEXIST;
 	strcpy(device->name, name);
 	ret = device->ops->query_device(device, &device->attrs);

@@ -49,5 +49,5 @@ int control_core_resources(void *ctx, const struct fabric *fab, int node,
 {
 	struct walk walk = {.fab = fab, .only = node, .fn = fn, .arg = arg};
 
-	return ib_device_for_each(show_device, &walk);
+	return ib_device_for_each(fab_rt(fab), show_device, &walk);
 }

@@ -163,11 +163,11 @@ static int take_first(struct ib_device *device, void *ctx)
 }
 
 /* its adapter; NULL: it has none now */
-static struct ib_device *device_of(const struct topology *topo, int node)
+static struct ib_device *device_of(const struct rt *rt, const struct topology *topo, int node)
 {
 	struct ib_device *device = NULL;
 
-	ib_device_for_each_of_node(topo->node[node].name, take_first, &device);
+	ib_device_for_each_of_node(rt, topo->node[node].name, take_first, &device);
 	return device;
 }
 
@@ -233,7 +233,7 @@ bool control_op_path(struct control_request *req)
 			     control_topology(req)->node[node].num_ports);
 		return true;
 	}
-	device = device_of(control_topology(req), node);
+	device = device_of(control_rt(req->control), control_topology(req), node);
 	path = device ? rt_zalloc(sizeof(*path)) : NULL;
 	if (!path) {
 		control_fail(req, device ? "out of memory" : "%s has no adapter to ask by",

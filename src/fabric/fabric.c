@@ -306,6 +306,11 @@ const struct topology *fab_topology(const struct fabric *fab)
 	return fab->topo;
 }
 
+struct rt *fab_rt(const struct fabric *fab)
+{
+	return fab->rt;
+}
+
 uint32_t fab_epoch(const struct fabric *fab)
 {
 	return fab->epoch;

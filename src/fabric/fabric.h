@@ -37,6 +37,8 @@ void fab_destroy(struct fabric *fab);
 /** fab_node() - agents' state of node @index (as in the topology) */
 struct ag_node *fab_node(struct fabric *fab, int index);
 const struct topology *fab_topology(const struct fabric *fab);
+/** fab_rt() - the loop that it was made with */
+struct rt *fab_rt(const struct fabric *fab);
 
 /** fab_attach() - let an adapter serve port @port (1..) of a CA; @sink is
  *  copied, NULL detaches. Without one the node's agents answer at the port. */

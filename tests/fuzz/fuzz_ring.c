@@ -52,7 +52,7 @@ static void make_world(void)
 	pair_configure(fab);
 	if (hca_set_create(rt, fab, &set) || hca_create(set, topo_find(topo, "n1"), &hca))
 		abort();
-	ib_device_for_each(keep_device, NULL);
+	ib_device_for_each(rt, keep_device, NULL);
 	if (!device)
 		abort();
 }

@@ -284,7 +284,7 @@ void clients_start(struct sim *sim)
 		clients[i] = c;
 		c->sim = sim;
 		c->program = i;
-		c->device = ib_device_get_by_name(node, "softib0");
+		c->device = ib_device_get_by_name(sim->rt, node, "softib0");
 		INIT_LIST_HEAD(&c->requests);
 		rt_timer_init(sim->rt, &c->timer, turn);
 		if (!open_agent(c))

@@ -219,7 +219,7 @@ struct manager *manager_start(struct sim *sim, int node, uint8_t priority)
 
 	m->sim = sim;
 	m->io.send = send_mad;
-	m->device = ib_device_get_by_name(sim->topo->node[node].name, "softib0");
+	m->device = ib_device_get_by_name(sim->rt, sim->topo->node[node].name, "softib0");
 	m->pd = ib_alloc_pd(m->device, 0);
 	if (IS_ERR(m->pd))
 		m->pd = NULL;

@@ -383,7 +383,7 @@ int program_pid(const struct program *p)
 static int open_device(struct program *p)
 {
 	const char *name = p->sim->topo->node[p->node].name;
-	struct ib_device *device = ib_device_get_by_name(name, "softib0");
+	struct ib_device *device = ib_device_get_by_name(p->sim->rt, name, "softib0");
 
 	p->context = ib_ucontext_open(device, program_pid(p), "sim");
 	if (IS_ERR(p->context))

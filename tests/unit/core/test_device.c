@@ -22,7 +22,7 @@ static int add_a(struct ib_device *device)
 
 	/* by now the device answers and is found */
 	assert_int_equal(ib_query_port(device, 1, &attr), 0);
-	assert_ptr_equal(ib_device_get_by_name(device->node_name, "softib0"), device);
+	assert_ptr_equal(ib_device_get_by_name(device->rt, device->node_name, "softib0"), device);
 	note("+a", device);
 	ib_set_client_data(device, &a, device);
 	return 0;
@@ -132,7 +132,7 @@ static void names_are_unique_in_a_node(void **state)
 	assert_int_equal(y->ib.index, 1);
 	assert_int_equal(z->ib.index, 0);
 	ib_unregister_device(&x->ib);
-	assert_null(ib_device_get_by_name("n1", "softib0"));
+	assert_null(ib_device_get_by_name(*state, "n1", "softib0"));
 	assert_int_equal(ib_register_device(&x->ib, "softib0"), 0);
 	assert_int_equal(x->ib.index, 0); /* the number that was given back */
 	ib_unregister_device(&x->ib);
@@ -163,13 +163,13 @@ static void devices_of_a_node_are_found_in_order(void **state)
 	}
 	ib_unregister_device(&fake[3]->ib);
 	journal[0] = 0;
-	assert_int_equal(ib_device_for_each_of_node("odd", note_and_count, &n), 0);
+	assert_int_equal(ib_device_for_each_of_node(*state, "odd", note_and_count, &n), 0);
 	assert_string_equal(journal, "softib1:odd softib5:odd ");
 	journal[0] = 0;
 	n = 0; /* it ends with the first that says so */
-	assert_int_equal(ib_device_for_each_of_node("even", note_and_count, &n), 77);
+	assert_int_equal(ib_device_for_each_of_node(*state, "even", note_and_count, &n), 77);
 	assert_string_equal(journal, "softib0:even softib2:even softib4:even ");
-	assert_int_equal(ib_device_for_each_of_node("none", note_and_count, &n), 0);
+	assert_int_equal(ib_device_for_each_of_node(*state, "none", note_and_count, &n), 0);
 	for (int i = 0; i < 6; i++) {
 		ib_unregister_device(&fake[i]->ib);
 		ib_dealloc_device(&fake[i]->ib);
@@ -186,7 +186,7 @@ static void a_device_must_have_the_mandatory_operations(void **state)
 	assert_int_equal(ib_register_device(&n1->ib, "softib0"), -EINVAL);
 	n1->ib.ops = &fake_ops;
 	assert_int_equal(ib_register_device(&n1->ib, ""), -EINVAL);
-	assert_null(ib_device_get_by_name("n1", "softib0"));
+	assert_null(ib_device_get_by_name(*state, "n1", "softib0"));
 	ib_dealloc_device(&n1->ib);
 }
 
@@ -205,7 +205,7 @@ static void registration_survives_lack_of_memory(void **state)
 		if (!ret)
 			break;
 		assert_int_equal(ret, -ENOMEM);
-		assert_null(ib_device_get_by_name("n1", "softib0"));
+		assert_null(ib_device_get_by_name(*state, "n1", "softib0"));
 		failures++;
 	}
 	assert_int_equal(failures, 5); /* the cache, and two tables of each port */

@@ -63,7 +63,7 @@ static int setup(void **state)
 	if (rt_posix_create(&w->rt) || hca_set_create(w->rt, the_fabric(), &w->set) ||
 	    hca_create(w->set, 0, &w->hca))
 		return -1;
-	w->device = ib_device_get_by_name("n1", "softib0");
+	w->device = ib_device_get_by_name(w->rt, "n1", "softib0");
 	*state = w;
 	return w->device ? 0 : -1;
 }
