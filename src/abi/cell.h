@@ -106,6 +106,12 @@ static inline uint64_t abi_record_opcode(uint8_t opcode)
 	return (uint64_t)opcode << 56;
 }
 
+/** abi_record_packets() - @packets at their place in word 2 */
+static inline uint64_t abi_record_packets(uint32_t packets)
+{
+	return (uint64_t)packets << ABI_RECORD_LENGTH_BITS;
+}
+
 /** abi_record_pkey() - @pkey at its place in word 2 */
 static inline uint64_t abi_record_pkey(uint16_t pkey)
 {
@@ -119,7 +125,7 @@ static inline void abi_record_pack(const struct abi_record *r, uint64_t word[3])
 		  abi_record_opcode(r->opcode);
 	word[1] = r->src_qpn | abi_record_flags(r->flags) |
 		  (uint64_t)(r->ack_psn | (uint32_t)r->dlid_path_bits << 24) << 32;
-	word[2] = r->length_bytes | (uint32_t)r->packets << ABI_RECORD_LENGTH_BITS |
+	word[2] = r->length_bytes | abi_record_packets(r->packets) |
 		  (uint32_t)r->sl << 28 | (uint64_t)r->slid << 32 | abi_record_pkey(r->pkey);
 }
 

@@ -50,15 +50,21 @@ struct eng_lane_out {
 	struct list_head dirty_node; /* the engine's: written to, not yet flushed */
 };
 
-/** struct eng_small_header - of a SEND of one record that passed all checks (small.h) */
-struct eng_small_header {
-	uint32_t to;
-	uint32_t lane; /* eng_lane_in.id: by no other did it pass */
-	uint64_t from, way;
+/** struct eng_prediction - header prediction: what the next record of a QP looks like,
+ * and what becomes of it, from one that passed all checks: a SEND of one record, or the
+ * middle of a longer one (fast.h) */
+struct eng_prediction {
+	uint32_t target;	/* abi_record_target() */
+	uint32_t lane;		/* eng_lane_in.id: by no other did it pass */
+	uint64_t source, route; /* abi_record_source(), abi_record_route() */
 	struct eng_qp *qp; /* NULL: none */
 	uint32_t packets;		  /* it is a segment of so many */
 	uint32_t least_bytes, span_bytes; /* and has of bytes so many at least, and fewer more */
-	bool is_middle;			  /* of a longer one, and completes nothing */
+	enum {
+		ENG_MESSAGE,
+		ENG_DATAGRAM,
+		ENG_MIDDLE
+	} kind;		  /* a middle completes nothing */
 	struct ibv_wc wc; /* its completion, but for wr_id and byte_len */
 };
 
@@ -70,8 +76,8 @@ struct eng_lane_in {
 	/* --- the engine's --- */
 	struct list_head node;
 	uint32_t id; /* of no other lane, ever */
-	struct eng_small_header *known; /* the last: a connected QP's own, or this: */
-	struct eng_small_header datagram;
+	struct eng_prediction *predicted; /* the last: a connected QP's own, or this: */
+	struct eng_prediction datagram;
 };
 
 /** struct eng_path - what decides a packet's way */

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * From a lane to the transport; SENDs of one record that follow one another straight into
- * their receives, in runs (small.h). Its sender is another program and may write
+ * From a lane to the transport; SENDs of one record that follow one another take the fast
+ * path into their receives, in runs (fast.h). The sender is another program and may write
  * anything at any time: each header is read once, then checked: lengths
  * against the lane's bounds, the source LID and the P_Key against what softibd
  * announced, the source QP against the one that the destination is connected to.
  */
 #include <string.h>
 
-#include "engine/datagram.h"
+#include "engine/fast.h"
 
 #define LONG_BYTES 512 /* the room of longer payloads is wanted back soon */
 
@@ -20,8 +20,8 @@ static inline void consumed(struct eng_lane_in *lane, unsigned n, uint32_t bytes
 
 void eng_lane_add(struct engine *e, struct eng_lane_in *lane)
 {
-	eng_small_forget(&lane->datagram);
-	lane->known = &lane->datagram;
+	eng_predict_none(&lane->datagram);
+	lane->predicted = &lane->datagram;
 	lane->id = ++e->lane_ids;
 	list_add_tail(&lane->node, &e->lanes);
 }
@@ -33,35 +33,27 @@ void eng_lane_del(struct engine *e, struct eng_lane_in *lane)
 	list_del(&lane->node);
 	/* what passed by this one does not by another */
 	list_for_each_entry(qp, &e->all_qps, all_node)
-		if (qp->known.lane == lane->id)
-			eng_small_forget(&qp->known);
+		if (qp->predicted.lane == lane->id)
+			eng_predict_none(&qp->predicted);
 }
 
 void eng_lanes_forget(struct engine *e, struct eng_qp *qp)
 {
 	struct eng_lane_in *lane;
 
-	eng_small_forget(&qp->known);
+	eng_predict_none(&qp->predicted);
 	list_for_each_entry(lane, &e->lanes, node) {
 		if (lane->datagram.qp == qp)
-			eng_small_forget(&lane->datagram);
-		if (lane->known == &qp->known)
-			lane->known = &lane->datagram;
+			eng_predict_none(&lane->datagram);
+		if (lane->predicted == &qp->predicted)
+			lane->predicted = &lane->datagram;
 	}
-}
-
-/* Return: where the payload is; NULL: not inside the lane */
-static const uint8_t *payload_at(const struct abi_lane *memory, const struct abi_cell *cell,
-				 const uint8_t *behind, const struct abi_record *record)
-{
-	if (record->flags & ABI_RECORD_BULK)
-		return eng_bulk_at(memory, cell, record->length_bytes);
-	return record->length_bytes <= (size_t)(cell->data + ABI_CELL_BYTES - behind) ? behind : NULL;
 }
 
 /* Return: false when the record makes no sense */
 static bool decode(const struct abi_lane *memory, const struct abi_cell *cell,
-		   const struct abi_record *record, struct wire_packet *pkt)
+		   const uint64_t word[3], const struct abi_record *record,
+		   struct wire_packet *pkt)
 {
 	uint32_t flags = wire_opcodes[record->opcode].flags;
 	const uint8_t *at;
@@ -77,7 +69,8 @@ static bool decode(const struct abi_lane *memory, const struct abi_cell *cell,
 				     .ack_req = record->flags & ABI_RECORD_ACK_REQ,
 				     .psn = {record->psn}};
 	pkt->deth.src_qpn = record->src_qpn;
-	at = payload_at(memory, cell, cell->data + eng_ext_decode(cell->data, flags, pkt), record);
+	at = eng_payload_at(memory, cell, word,
+			    (uint32_t)eng_ext_decode(cell->data, flags, pkt));
 	pkt->payload = at;
 	pkt->payload_bytes = record->length_bytes;
 	pkt->packets = record->packets;
@@ -148,8 +141,10 @@ static bool is_rnr_nak(const struct wire_packet *pkt)
  * receive judges nothing */
 static bool has_wrong_qkey(const struct eng_qp *qp, const struct wire_packet *pkt)
 {
-	return qp->init.type == IBV_QPT_UD && wire_opcodes[pkt->bth.opcode].flags & WIRE_HAS_DETH &&
-	       (qp->tp->state == IBV_QPS_RTR || qp->tp->state == IBV_QPS_RTS) &&
+	return qp->init.type == IBV_QPT_UD &&
+	       wire_opcodes[pkt->bth.opcode].flags & WIRE_HAS_DETH &&
+	       (tp_qp_state(qp->tp) == IBV_QPS_RTR ||
+		tp_qp_state(qp->tp) == IBV_QPS_RTS) &&
 	       !tp_qkey_passes(qp->init.qpn, tp_qp_attr(qp->tp)->qkey, pkt->deth.qkey);
 }
 
@@ -167,6 +162,43 @@ static void to_transport(struct engine *e, struct eng_lane_in *lane, struct eng_
 	tp_qp_receive(qp->tp, pkt, e->now);
 }
 
+/* The record passed. If it is a whole SEND, or of the middle of one, where all packets
+ * are full (9.7.4.1.6), and of the full member's P_Key that @qp has itself, predict its
+ * like. What other P_Keys pass, eng_pkey_passes() knows (10.9.3). */
+static void predict(struct eng_lane_in *lane, struct eng_qp *qp,
+		    const struct abi_record *r, const struct wire_packet *pkt,
+		    const uint64_t word[3])
+{
+	bool ud = qp->init.type == IBV_QPT_UD, rc = qp->init.type == IBV_QPT_RC;
+	bool middle = rc && r->opcode == (WIRE_RC | WIRE_SEND_MIDDLE);
+	bool only = (ud || rc) && r->opcode == (tp_transport(qp->tp) | WIRE_SEND_ONLY);
+	uint8_t flags = only && rc ? ABI_RECORD_ACK_REQ : 0;
+	uint32_t mtu = tp_mtu(qp->tp), full = r->packets * mtu;
+	struct tp_wc wc;
+
+	if (qp->engine->cfg.general_only || (!only && !middle) || !r->packets ||
+	    (ud && r->packets > 1) ||
+	    (r->flags & (ABI_RECORD_ACK_REQ | ABI_RECORD_GRH)) != flags ||
+	    r->pkey != tp_pkey(qp->tp) || !wire_pkeys_match(r->pkey, r->pkey))
+		return;
+	tp_recv_wc(qp->tp, pkt, wire_opcodes[r->opcode].flags, 0, &wc);
+	lane->predicted = ud ? &lane->datagram : &qp->predicted;
+	*lane->predicted = (struct eng_prediction){
+		.qp = qp,
+		.lane = lane->id,
+		.target = abi_record_target(word),
+		.least_bytes = middle ? full : full - mtu + 1,
+		.span_bytes = middle ? 1 : mtu,
+		.packets = r->packets,
+		.kind = middle ? ENG_MIDDLE
+			: ud   ? ENG_DATAGRAM
+			       : ENG_MESSAGE,
+		.source = abi_record_source(word, ENG_RECORD_VARIES),
+		.route = abi_record_route(word),
+	};
+	eng_wc_received(qp, &wc, &lane->predicted->wc);
+}
+
 /* Any record. @known: the QP of one whose like has passed, and whose acknowledgement
  * is taken; NULL: all of it is to be looked at */
 noinline static void receive(struct engine *e, struct eng_lane_in *lane, struct eng_qp *known,
@@ -179,11 +211,11 @@ noinline static void receive(struct engine *e, struct eng_lane_in *lane, struct 
 	abi_record_unpack(copy.of, &record);
 	if (!known)
 		qp = admit(e, lane, &record);
-	if (unlikely(qp && !decode(lane->rx.memory, cell, &record, &pkt))) {
+	if (unlikely(qp && !decode(lane->rx.memory, cell, copy.of, &record, &pkt))) {
 		e->stats.rx_malformed++;
 	} else if (likely(qp)) {
 		if (!known)
-			eng_small_note(lane, qp, &record, &pkt, copy.of);
+			predict(lane, qp, &record, &pkt, copy.of);
 		if (!known && record.flags & ABI_RECORD_ACK)
 			tp_qp_acked(qp->tp, psn(record.ack_psn), e->now);
 		to_transport(e, lane, qp, &pkt);
@@ -193,137 +225,209 @@ noinline static void receive(struct engine *e, struct eng_lane_in *lane, struct 
 	consumed(lane, 1, record.length_bytes);
 }
 
-/* is this, which came behind one of a run, of that run but for its PSN? It has no ACK */
-static inline bool is_alike(const struct eng_small_header *known, const uint64_t word[3])
+/* --- the fast path --- */
+
+/* how many may come for the predicted QP, one behind the other, before anything but
+ * themselves has to be looked at? @at: where their completions go */
+static inline unsigned run_room(const struct engine *e, const struct eng_qp *qp,
+				struct ibv_wc **at)
 {
-	return known->way == abi_record_route(word) &&
-	       known->from == abi_record_source(word, ENG_SMALL_FREE & ~(unsigned)ABI_RECORD_ACK);
+	unsigned room = MIN(eng_cq_room(qp->recv_cq, at), eng_rq_count(qp->recv_rq));
+
+	if (unlikely(qp->recv_rq->limit || eng_spoils(e)))
+		return 0;
+	return likely(qp->recv_cq->armed == ENG_DISARMED) ? room : MIN(room, 1u);
+}
+
+/* a whole message from its record into the receive @wr, and its completion. Return:
+ * false: not all is as it should be, nothing changed */
+__attribute__((always_inline)) static inline bool
+receive_single(struct engine *e, const struct eng_lane_in *lane,
+	       const struct eng_prediction *p, const struct abi_cell *cell,
+	       const uint64_t word[3], uint32_t pd, const struct eng_rq_wr *wr,
+	       const struct eng_mr **mr, struct ibv_wc *wc, const bool ud)
+{
+	const uint32_t ext_bytes = ud ? ABI_RECORD_QKEY_BYTES : 0,
+		       head = ud ? WIRE_GRH_BYTES : 0;
+	const uint8_t *payload = eng_payload_at(lane->rx.memory, cell, word, ext_bytes);
+	uint32_t len = abi_record_bytes(word), qkey = 0;
+	uint8_t *to;
+
+	if (ud)
+		memcpy(&qkey, cell->data, sizeof(qkey));
+	if (unlikely(!payload || len - p->least_bytes >= p->span_bytes ||
+		     (ud && !tp_fast_takes(p->qp->tp, qkey))))
+		return false;
+	to = eng_receive_place(e, pd, wr, head + len, mr);
+	if (unlikely(!to))
+		return false;
+	/* 11.4.1.2: without a GRH its place is not defined; zero, as by the general path
+	 */
+	memset(to, 0, head);
+	if (unlikely(len > LONG_BYTES))
+		tp_put(to + head, payload, len, 0);
+	else
+		copy_few(to + head, payload, len);
+	*wc = p->wc;
+	wc->wr_id = wr->wr_id;
+	wc->byte_len = head + len;
+	return true;
 }
 
 /*
- * SENDs of one record whose like has passed, as many as come one behind the other for one
- * QP, into the receives that are next: what they have in common is looked at once, and what
- * each of them changes is written at the end. A long one, whose room is wanted back, is the
+ * SENDs of one record, predicted, as many as come one behind the other for one QP, into
+ * the receives that are next: what they have in common is looked at once, and what each
+ * of them changes is written at the end. A long one, whose room is wanted back, is the
  * last. @cell and the three words: of the first; its P_Key holds
  *
  * Return: how many were taken; 0: not even the first, nothing changed
  */
-noinline static unsigned receive_run(struct eng_lane_in *lane, const struct abi_cell *cell,
-				     uint64_t word0, uint64_t word1, uint64_t word2,
-				     unsigned most)
+__attribute__((always_inline)) static inline unsigned
+receive_run(struct eng_lane_in *lane, const struct abi_cell *cell, uint64_t word0,
+	    uint64_t word1, uint64_t word2, unsigned most, const bool ud)
 {
-	const struct eng_small_header *known = lane->known;
+	const struct eng_prediction *p = lane->predicted;
 	uint64_t word[3] = {word0, word1, word2};
-	struct eng_qp *qp = known->qp;
+	struct eng_qp *qp = p->qp;
 	struct engine *e = qp->engine;
-	psn_t next = qp->tp->resp.epsn;
+	psn_t next = tp_expected_psn(qp->tp);
 	struct eng_rq *rq = qp->recv_rq;
 	const struct eng_mr *mr = NULL;
-	uint32_t len, last = 0;
+	uint32_t last = 0;
 	struct ibv_wc *wc;
 	unsigned n = 0;
 
-	most = likely(tp_small_expects(qp->tp)) ? MIN(eng_small_room(e, known, &wc), most) : 0;
-	while (n < most && abi_record_is(word, known->to, next.v)) {
-		const uint8_t *payload = eng_small_payload(lane->rx.memory, cell, word, 0);
-		const struct eng_rq_wr *wr = eng_rq_at(rq, rq->head + n);
-		void *to;
-
-		len = abi_record_bytes(word);
-		if (unlikely(!payload || len - known->least_bytes >= known->span_bytes))
+	most = likely(tp_fast_expects(qp->tp, ud)) ? MIN(run_room(e, qp, &wc), most) : 0;
+	while (n < most && (ud ? abi_record_target(word) == p->target
+			       : abi_record_is(word, p->target, next.v))) {
+		if (unlikely(!receive_single(e, lane, p, cell, word, rq->pd,
+					     eng_rq_at(rq, rq->head + n), &mr, &wc[n],
+					     ud)))
 			break;
-		to = eng_small_place(e, rq->pd, wr, len, &mr);
-		if (unlikely(!to))
-			break;
-		last = len;
-		eng_small_tell(known, wr, len, &wc[n]);
-		next = psn_add(next, known->packets);
-		n++;
-		if (unlikely(len > LONG_BYTES)) {
-			tp_put(to, payload, len, 0);
-			break;
-		}
-		copy_few(to, payload, len);
-		if (n == most)
+		last = abi_record_bytes(word);
+		next = psn_add(next, p->packets);
+		if (++n == most || unlikely(last > LONG_BYTES))
 			break;
 		cell = abi_lane_look(&lane->rx, lane->rx.head + n, word);
-		/* packets go first, as in receive_some() */
-		if (!cell || unlikely(!is_alike(known, word) || eng_packets_waiting(e)))
+		/* one with an ACK begins a run; packets go first, as in receive_some() */
+		if (!cell ||
+		    unlikely(!eng_is_predicted(p, word,
+					       ENG_RECORD_VARIES &
+						       ~(unsigned)ABI_RECORD_ACK) ||
+			     eng_packets_waiting(e)))
 			break;
 	}
 	if (unlikely(!n))
 		return 0;
 	rq->head += n;
-	tp_small_received(qp->tp, n, n * known->packets);
+	if (ud)
+		tp_fast_received_datagrams(qp->tp, n);
+	else
+		tp_fast_received(qp->tp, n, n * p->packets);
 	eng_cq_filled(qp->recv_cq, n, abi_record_has(word, ABI_RECORD_SOLICITED));
 	consumed(lane, n, last);
 	return n;
 }
 
-/* From the middle of a SEND of several records, the like of which has passed: behind what came
- * before it, in one piece. Return: false: not all is as it should be, nothing changed */
+noinline static unsigned receive_messages(struct eng_lane_in *lane,
+					  const struct abi_cell *cell, uint64_t word0,
+					  uint64_t word1, uint64_t word2, unsigned most)
+{
+	return receive_run(lane, cell, word0, word1, word2, most, false);
+}
+
+noinline static unsigned receive_datagrams(struct eng_lane_in *lane,
+					   const struct abi_cell *cell, uint64_t word0,
+					   uint64_t word1, uint64_t word2, unsigned most)
+{
+	return receive_run(lane, cell, word0, word1, word2, most, true);
+}
+
+/* From the middle of a SEND of several records, predicted: behind what came before it, in
+ * one piece. Return: false: not all is as it should be, nothing changed */
 noinline static bool receive_middle(struct eng_lane_in *lane, const struct abi_cell *cell,
 				    struct words copy)
 {
-	const struct eng_small_header *known = lane->known;
-	const uint8_t *payload = eng_small_payload(lane->rx.memory, cell, copy.of, 0);
-	struct engine *e = known->qp->engine;
-	struct tp_qp *tp = known->qp->tp;
-	const struct tp_cursor *at = &tp->resp.cursor;
-	const struct tp_sge *sge = &tp->resp.recv.sge[at->sge];
-	uint32_t len = abi_record_bytes(copy.of);
+	const struct eng_prediction *p = lane->predicted;
+	const uint8_t *payload = eng_payload_at(lane->rx.memory, cell, copy.of, 0);
+	uint32_t len = abi_record_bytes(copy.of), offset;
+	struct engine *e = p->qp->engine;
+	const struct tp_sge *piece;
 	void *to;
 
-	if (!payload || len != known->least_bytes || !tp_small_goes_on(tp) ||
-	    abi_record_psn(copy.of) != tp->resp.epsn.v || at->sge >= tp->resp.recv.num_sge ||
-	    len > sge->length_bytes - at->offset)
+	if (!payload || len != p->least_bytes ||
+	    !tp_fast_middle(p->qp->tp, abi_record_psn(copy.of), len, &piece, &offset))
 		return false;
-	to = eng_mem_recent(e, known->qp->recv_rq->pd, sge->lkey, sge->addr + at->offset, len,
+	to = eng_mem_recent(e, p->qp->recv_rq->pd, piece->lkey, piece->addr + offset, len,
 			    IBV_ACCESS_LOCAL_WRITE);
 	if (!to)
 		return false;
-	tp_put(to, payload, len, at->offset);
-	tp_small_went_on(tp, len, known->packets);
+	tp_put(to, payload, len, offset);
+	tp_fast_received_middle(p->qp->tp, len, p->packets);
 	consumed(lane, 1, len);
 	return true;
 }
 
-/* SENDs whose like has passed, the first of which may bring an ACK. Return: how many were
- * taken; 0: its like has not passed, or this one is not as it should be */
-static inline unsigned receive_known(struct engine *e, struct eng_lane_in *lane,
-				     const struct abi_cell *cell, const uint64_t word[3],
-				     unsigned most)
+/* The record is not like the last one: is it like another that is predicted? Return: the
+ * prediction, which is @lane's now; NULL: none */
+static inline struct eng_prediction *
+find_prediction(const struct engine *e, struct eng_lane_in *lane, const uint64_t word[3])
 {
-	bool touch = false;
+	struct eng_prediction *p = lane->predicted;
+	struct eng_qp *qp;
+
+	if (eng_is_predicted(p, word, ENG_RECORD_VARIES) &&
+	    p->target == abi_record_target(word))
+		return p;
+	p = &lane->datagram;
+	if (!eng_is_predicted(p, word, ENG_RECORD_VARIES) ||
+	    p->target != abi_record_target(word)) {
+		qp = eng_table_get(&e->qps, abi_record_dest_qpn(word));
+		if (!qp)
+			return NULL;
+		p = &qp->predicted;
+		if (p->lane != lane->id ||
+		    !eng_is_predicted(p, word, ENG_RECORD_VARIES) ||
+		    p->target != abi_record_target(word))
+			return NULL;
+	}
+	lane->predicted = p;
+	return p;
+}
+
+/* Records that are predicted, the first of which may bring an ACK. Return: how many were
+ * taken; 0: it is not predicted */
+static inline unsigned receive_predicted(struct engine *e, struct eng_lane_in *lane,
+					 const struct abi_cell *cell,
+					 const uint64_t word[3], unsigned most)
+{
+	const struct eng_prediction *p = find_prediction(e, lane, word);
 	struct eng_qp *qp;
 	unsigned n;
 
-	if (!eng_small_is_known(lane->known, word) && !eng_small_find(e, lane, word))
+	if (unlikely(!p))
 		return 0;
-	qp = lane->known->qp;
-	if (unlikely(!eng_small_pkey_holds(qp, word)))
+	qp = p->qp;
+	/* has it still the P_Key of this record? */
+	tp_pkey_refresh(qp->tp, *qp->live_pkey);
+	if (unlikely(tp_pkey(qp->tp) != abi_record_pkey_of(word)))
 		return 0;
-	if (qp->init.type == IBV_QPT_UD) {
-		if (!eng_datagram_receive(e, lane, cell, word))
-			return 0;
-		consumed(lane, 1, abi_record_bytes(word));
-		return 1;
-	}
-	if (abi_record_has(word, ABI_RECORD_ACK) &&
-	    !tp_small_acked(qp->tp, psn(abi_record_ack_psn(word)))) {
+	if (abi_record_has(word, ABI_RECORD_ACK))
 		tp_qp_acked(qp->tp, psn(abi_record_ack_psn(word)), e->now);
-		touch = true; /* more may be sent now */
-	}
-	if (unlikely(lane->known->is_middle))
-		n = receive_middle(lane, cell, copy_of(word));
+	if (likely(p->kind == ENG_MESSAGE))
+		n = receive_messages(lane, cell, word[0], word[1], word[2], most);
+	else if (p->kind == ENG_DATAGRAM)
+		n = receive_datagrams(lane, cell, word[0], word[1], word[2], most);
 	else
-		n = receive_run(lane, cell, word[0], word[1], word[2], most);
+		n = receive_middle(lane, cell, copy_of(word));
 	if (unlikely(!n)) {
 		receive(e, lane, qp, cell, copy_of(word));
 		return 1;
 	}
 	qp->heard = e->turn;
-	if (likely(!touch && tp_only_owes(qp->tp)))
+	/* an acknowledgement may have let more be sent, or ended a wait: never begun one
+	 */
+	if (likely(tp_can_wait(qp->tp)))
 		eng_qp_owes(e, qp);
 	else
 		eng_qp_touch(qp);
@@ -343,7 +447,7 @@ static unsigned receive_some(struct engine *e, struct eng_lane_in *lane, unsigne
 		/* a long copy gives the next record's line the time to come */
 		if (unlikely(abi_record_bytes(word) > LONG_BYTES))
 			__builtin_prefetch(abi_lane_cell(lane->rx.memory, lane->rx.head + 1));
-		taken = receive_known(e, lane, cell, word, most - n);
+		taken = receive_predicted(e, lane, cell, word, most - n);
 		if (unlikely(!taken)) {
 			receive(e, lane, NULL, cell, copy_of(word));
 			taken = 1;

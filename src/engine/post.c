@@ -4,7 +4,7 @@
  * once as many packets as fit (IBA v1 11.4.1). No system call but a doorbell
  * to a peer that sleeps.
  */
-#include "engine/datagram.h"
+#include "engine/fast.h"
 #include "engine/window_straight.h"
 
 static bool has_immediate(enum ibv_wr_opcode op)
@@ -133,22 +133,14 @@ noinline static int post_rest(struct eng_qp *qp, struct ibv_send_wr *wr, struct 
 	return ret;
 }
 
-noinline static bool post_datagram(struct engine *e, struct eng_qp *qp,
-				   const struct ibv_send_wr *wr,
-				   const struct tp_av *(*av_of)(struct ibv_ah *ah))
+/* a SEND by the fast path */
+static bool post_single(struct engine *e, struct eng_qp *qp, const struct ibv_send_wr *wr,
+			const struct tp_av *(*av_of)(struct ibv_ah *ah))
 {
-	return eng_datagram_post(e, qp, wr, wr->wr.ud.ah ? av_of(wr->wr.ud.ah) : NULL);
-}
+	bool has_av = qp->init.type == IBV_QPT_UD && wr->wr.ud.ah;
 
-/* what is the peer's business alone: without the queue, if all is well */
-static bool post_straight(struct engine *e, struct eng_qp *qp, const struct ibv_send_wr *wr,
-			  const struct tp_av *(*av_of)(struct ibv_ah *ah))
-{
-	if (wr->opcode != IBV_WR_SEND)
-		return false;
-	if (qp->init.type != IBV_QPT_UD)
-		return eng_small_post(e, qp, wr);
-	return post_datagram(e, qp, wr, av_of);
+	return wr->opcode == IBV_WR_SEND &&
+	       eng_single_post(e, qp, wr, has_av ? av_of(wr->wr.ud.ah) : NULL);
 }
 
 noinline static int post_sends(struct eng_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad,
@@ -160,7 +152,7 @@ noinline static int post_sends(struct eng_qp *qp, struct ibv_send_wr *wr, struct
 
 	/* others wait for a turn of the engine: this QP gives it */
 	if (likely(list_empty(&e->tx)))
-		for (; wr && post_straight(e, qp, wr, av_of); wr = wr->next)
+		for (; wr && post_single(e, qp, wr, av_of); wr = wr->next)
 			sent = true;
 	if (sent && unlikely(abi_lane_must_ring(&flow->lane->tx)))
 		eng_ring(e, flow->lane);
@@ -211,12 +203,12 @@ noinline static int post_locked(struct eng_qp *qp, struct ibv_send_wr *wr,
 }
 
 /* one whose acknowledgement nobody waits for yet, or whose receiver sleeps */
-noinline static int posted_word(struct eng_qp *qp)
+noinline static int posted_few(struct eng_qp *qp)
 {
 	struct engine *e = qp->engine;
 
-	if (!tp_small_waits(qp->tp))
-		eng_small_wait(e, qp->tp);
+	if (!tp_timer_runs(qp->tp))
+		eng_start_ack_timer(e, qp->tp);
 	if (abi_lane_must_ring(&qp->flow->lane->tx))
 		eng_ring(e, qp->flow->lane);
 	eng_unlock(e);
@@ -254,11 +246,11 @@ int eng_post_send(struct eng_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr 
 		return post_one_sided(qp, wr, bad, av_of);
 	if (unlikely(wr->next || !list_empty(&e->tx)))
 		return post_sends(qp, wr, bad, av_of);
-	tx = eng_small_post_word(e, qp, wr);
+	tx = eng_single_post_few(e, qp, wr);
 	if (unlikely(!tx))
 		return post_sends(qp, wr, bad, av_of);
-	if (unlikely(!tp_small_waits(qp->tp) || abi_lane_sleeps(tx)))
-		return posted_word(qp);
+	if (unlikely(!tp_timer_runs(qp->tp) || abi_lane_sleeps(tx)))
+		return posted_few(qp);
 	eng_lock_leave(&e->lock);
 	return 0;
 }

@@ -73,8 +73,9 @@ struct eng_mcast {
 
 #define NEVER_PAID ((psn_t){UINT32_MAX})
 
-/** struct eng_qp - what a small SEND and its acknowledgement need stands first, in
- *  few cache lines: where there are many QPs, lines are what a message waits for */
+/** struct eng_qp - what the fast path of a SEND and of its acknowledgement needs stands
+ *  first, in few cache lines: with many QPs, cache misses dominate the cost of a message
+ */
 struct eng_qp {
 	struct tp_qp *tp;
 	struct engine *engine;
@@ -82,12 +83,13 @@ struct eng_qp {
 	struct eng_flow *flow;
 	uint32_t flow_serial;
 	uint32_t window_run;   /* requests by packets in a row that windows could do */
-	/* --- small SENDs (small.h) --- */
-	uint64_t small_word[3]; /* RC, UD: the record of one by that flow */
-	uint32_t small_bytes[2]; /* how long one by that flow may be; [1]: inline */
-	uint32_t word_bytes[2]; /* the same, eight at most; 0: of UD, or without a flow */
-	uint8_t flow_dwords;  /* the headers of a small SEND by it, ICRC and all */
-	uint8_t small_path_bits; /* UD: of the source, in small_word */
+	/* --- records by that flow --- */
+	uint64_t record[3]; /* the words of a SEND Only, but for what each has of its own
+			     */
+	uint32_t single_bytes[2]; /* fast path: how long a SEND may be; [1]: inline */
+	uint32_t few_bytes[2]; /* the same, eight at most; 0: of UD, or without a flow */
+	uint8_t flow_dwords;   /* the headers of a SEND Only, ICRC and all */
+	uint8_t record_path_bits; /* UD: of the source, in record */
 	bool in_window;	       /* a long copy of it lets others have the lock */
 	bool answers;  /* it sends since paid_at */
 	uint32_t heard; /* the engine's turn in which it received last */
@@ -99,7 +101,7 @@ struct eng_qp {
 	struct eng_cq *send_cq, *recv_cq;
 	struct eng_rq *recv_rq; /* rq or the SRQ's */
 	const uint16_t *live_pkey; /* its entry of the port's table */
-	struct eng_small_header known; /* RC: of those that come */
+	struct eng_prediction predicted; /* RC: of the records that come */
 	struct eng_rq rq; /* unused with an SRQ */
 	/* --- UD --- */
 	struct eng_path path; /* of the flow, as of any QP's */
@@ -399,6 +401,8 @@ void eng_tx_qp(struct engine *e, struct eng_qp *qp);
 /** eng_fill_route() - where a packet goes: an address vector becomes LRH and
  *  GRH. Return: the port by which it leaves */
 unsigned eng_fill_route(const struct eng_qp *qp, const struct tp_av *av, struct wire_packet *pkt);
+/** eng_fill_grh() - the GRH alone */
+void eng_fill_grh(const struct engine *e, const struct tp_av *av, struct wire_grh *grh);
 /** eng_pay_acks() - send the acknowledgements that waited; not @all: those of QPs that
  *  neither answer what they receive nor have heard more than this turn could read */
 void eng_pay_acks(struct engine *e, bool all);
@@ -476,7 +480,7 @@ static inline unsigned eng_rx(struct engine *e, unsigned most)
 static inline void eng_flow_drop(struct eng_qp *qp)
 {
 	qp->flow = NULL;
-	memset(qp->word_bytes, 0, sizeof(qp->word_bytes));
+	memset(qp->few_bytes, 0, sizeof(qp->few_bytes));
 }
 /** eng_flow_lasts() - is @qp's flow, which it has, as it was? */
 static inline bool eng_flow_lasts(const struct engine *e, const struct eng_qp *qp)

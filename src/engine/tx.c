@@ -7,7 +7,7 @@
  */
 #include <string.h>
 
-#include "engine/small.h"
+#include "engine/fast.h"
 #include "runtime/rt.h"
 
 void eng_qp_touch(struct eng_qp *qp)
@@ -20,10 +20,10 @@ void eng_qp_touch(struct eng_qp *qp)
 		else
 			eng_qp_owes(e, qp);
 	}
-	eng_note_expiry(e, qp->tp->sq.timer);
+	eng_note_expiry(e, tp_timer(qp->tp));
 }
 
-static void fill_grh(const struct engine *e, const struct tp_av *av, struct wire_grh *grh)
+void eng_fill_grh(const struct engine *e, const struct tp_av *av, struct wire_grh *grh)
 {
 	const struct abi_devport *port = eng_port(e, av->port_num);
 
@@ -62,7 +62,7 @@ unsigned eng_fill_route(const struct eng_qp *qp, const struct tp_av *av, struct 
 		.slid = source_lid(qp, av, port),
 	};
 	if (av->is_global)
-		fill_grh(e, av, &pkt->grh);
+		eng_fill_grh(e, av, &pkt->grh);
 	pkt->bth.mig_req = true; /* path migration state MIGRATED (17.2.8) */
 	return port_num;
 }
@@ -202,8 +202,9 @@ static void pay_ack(struct engine *e, struct eng_qp *qp)
 	list_del(&qp->owing_node);
 	if (!tp_wants_transmit(qp->tp) || !list_empty(&qp->tx_node))
 		return;
-	qp->answers = !psn_eq(qp->paid_at, NEVER_PAID) && !psn_eq(qp->paid_at, qp->tp->sq.nxt);
-	qp->paid_at = qp->tp->sq.nxt;
+	qp->answers = !psn_eq(qp->paid_at, NEVER_PAID) &&
+		      !psn_eq(qp->paid_at, tp_next_psn(qp->tp));
+	qp->paid_at = tp_next_psn(qp->tp);
 	list_add_tail(&qp->tx_node, &e->tx);
 }
 

@@ -14,7 +14,7 @@
 
 #include "base/copy.h"
 #include "engine/window_slots.h"
-#include "transport/small.h"
+#include "engine/fast.h"
 
 /* --- the memory --- */
 
@@ -156,7 +156,7 @@ static inline bool straight_may(const struct eng_qp *qp, const struct ibv_send_w
 	const struct slot *s = qp->slot;
 
 	return len - 1 < s->straight_bytes[use] && is_for(s, qp->init.qpn, rkey) &&
-	       range_covers(s->g.va, s->g.length_bytes, va, len) && tp_small_idle(qp->tp) &&
+	       range_covers(s->g.va, s->g.length_bytes, va, len) && tp_idle(qp->tp) &&
 	       !(window_signals(qp, wr) && eng_cq_is_full(qp->send_cq));
 }
 
@@ -166,7 +166,7 @@ static inline void *straight_place(struct engine *e, const struct eng_qp *qp,
 {
 	const struct ibv_sge *sge = wr->sg_list;
 
-	if (unlikely(wr->send_flags & IBV_SEND_INLINE || !qp->tp->attr.max_rd_atomic))
+	if (unlikely(wr->send_flags & IBV_SEND_INLINE || !tp_may_read(qp->tp)))
 		return NULL;
 	return eng_mem_recent(e, qp->init.pd, sge->lkey, sge->addr, sge->length,
 			      IBV_ACCESS_LOCAL_WRITE);
@@ -185,14 +185,12 @@ static inline void straight_end(struct eng_qp *qp, const struct slot *s,
 static inline const void *straight_source(struct engine *e, const struct eng_qp *qp,
 					  const struct ibv_send_wr *wr, const bool word)
 {
-	const struct ibv_sge *sge = wr->sg_list;
-	uint32_t pd = qp->init.pd;
+	const struct tp_sge *sge = (const struct tp_sge *)wr->sg_list;
 
-	if (wr->send_flags & IBV_SEND_INLINE)
-		return likely(sge->length <= qp->init.max_inline) ?
-			       (const void *)(uintptr_t)sge->addr : NULL;
-	return word ? eng_mem_used(e, pd, sge->lkey, sge->addr, sge->length, 0) :
-		      eng_mem_recent(e, pd, sge->lkey, sge->addr, sge->length, 0);
+	if (wr->send_flags & IBV_SEND_INLINE &&
+	    unlikely(sge->length_bytes > qp->init.max_inline))
+		return NULL;
+	return eng_source(e, qp, sge, wr->send_flags, word);
 }
 
 /* @word: of eight bytes at most, for which nothing has to be looked up and whose completion

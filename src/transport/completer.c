@@ -32,21 +32,21 @@ static void advance_una(struct tp_sq *sq, psn_t to)
 }
 
 /**
- * acknowledge() - every packet before @end has arrived
+ * acknowledge() - every packet before @end, which is beyond una, has arrived
  * Return: false when a READ or atomic before @end still lacks its response;
  * una then stands at the first PSN that is missing
  */
-static bool acknowledge(struct tp_qp *qp, psn_t end)
+static inline bool acknowledge(struct tp_qp *qp, psn_t end)
 {
 	struct tp_sq *sq = &qp->sq;
 	uint32_t tail = sq->tail;
 	bool arrived = true;
 	psn_t una = sq->una;
 
-	while (!psn_eq(una, end)) {
+	do {
 		const struct tp_sqe *sqe = tp_sqe(qp, tail);
 
-		if (unlikely(tp_op(sqe)->flags & TP_OP_RESPONDS)) {
+		if (unlikely(sqe->flags & TP_SQE_RESPONDS)) {
 			arrived = false;
 			break;
 		}
@@ -60,30 +60,42 @@ static bool acknowledge(struct tp_qp *qp, psn_t end)
 		tail++;
 		if (sqe->flags & IBV_SEND_SIGNALED)
 			tp_sq_tell(qp, sqe, IBV_WC_SUCCESS);
+	} while (!psn_eq(una, end));
+	if (likely(psn_eq(sq->nxt, sq->sent))) { /* nothing is being sent again */
+		sq->tail = tail;
+		sq->una = una;
+	} else {
+		tp_sq_retire(sq, tail - sq->tail);
+		advance_una(sq, una);
 	}
-	tp_sq_retire(sq, tail - sq->tail);
-	advance_una(sq, una);
 	return arrived;
 }
 
-/* after acknowledge(): if una moved from @before, waiting starts afresh.
- * Return: false when that ended the QP: a failed request was next in turn */
-static bool note_progress(struct tp_qp *qp, psn_t before, mono_t now)
+/* una moved on: waiting starts afresh. Return: false when that ended the QP: a failed
+ * request was next in turn */
+static inline bool progressed(struct tp_qp *qp, mono_t now)
 {
 	struct tp_sq *sq = &qp->sq;
 
-	if (psn_eq(sq->una, before))
-		return true;
 	tp_sq_progressed(qp);
-	sq->block &= (uint8_t)~TP_BLOCK_PROGRESS;
-	if (!(sq->block & TP_BLOCK_RNR)) {
+	if (unlikely(sq->block))
+		sq->block &= (uint8_t)~TP_BLOCK_PROGRESS;
+	if (likely(!(sq->block & TP_BLOCK_RNR))) {
 		if (psn_eq(sq->nxt, sq->una))
 			sq->timer = MONO_NEVER;
 		else
 			tp_ack_wait(qp, now);
 	}
+	if (likely(!sq->stop))
+		return true;
 	tp_sq_at_end(qp);
 	return qp->state != IBV_QPS_ERR;
+}
+
+/* after acknowledge(): the same, if una moved from @before */
+static bool note_progress(struct tp_qp *qp, psn_t before, mono_t now)
+{
+	return psn_eq(qp->sq.una, before) || progressed(qp, now);
 }
 
 static void retry(struct tp_qp *qp)
@@ -141,7 +153,7 @@ static void note_credits(struct tp_sq *sq, const struct wire_aeth *aeth)
 	sq->limited = code != WIRE_AETH_CREDIT_INVALID;
 	if (!sq->limited)
 		return;
-	sq->straight = 0;
+	sq->fast_left = 0;
 	sq->limit_ssn = aeth->msn + tp_credits[code];
 }
 
@@ -150,7 +162,7 @@ static void nak(struct tp_qp *qp, const struct wire_packet *pkt, mono_t now)
 	uint8_t kind = pkt->aeth.syndrome & WIRE_AETH_KIND_MASK;
 	uint8_t value = pkt->aeth.syndrome & WIRE_AETH_VALUE_MASK;
 	psn_t before = qp->sq.una;
-	bool arrived = acknowledge(qp, pkt->bth.psn);
+	bool arrived = psn_eq(pkt->bth.psn, before) || acknowledge(qp, pkt->bth.psn);
 
 	if (!note_progress(qp, before, now))
 		return;
@@ -166,22 +178,25 @@ static void nak(struct tp_qp *qp, const struct wire_packet *pkt, mono_t now)
 	}
 }
 
-/* all up to @at has arrived */
-static void ack(struct tp_qp *qp, psn_t at, mono_t now)
+/* all up to @at, which was not acknowledged yet, has arrived */
+static inline void ack(struct tp_qp *qp, psn_t at, mono_t now)
 {
 	psn_t before = qp->sq.una;
-	bool arrived = acknowledge(qp, psn_add(at, 1));
 
-	if (note_progress(qp, before, now) && unlikely(!arrived))
+	if (likely(acknowledge(qp, psn_add(at, 1))))
+		progressed(qp, now);
+	else if (note_progress(qp, before, now))
 		lost_response(qp);
 }
 
-void tp_completer_acked(struct tp_qp *qp, psn_t at, mono_t now)
+void tp_qp_acked(struct tp_qp *qp, psn_t at, mono_t now)
 {
 	struct tp_sq *sq = &qp->sq;
 
-	if (tp_psn_distance(at, sq->una) >= tp_psn_distance(sq->sent, sq->una))
-		return; /* old */
+	/* A QP that has nothing outstanding, as any that is unreliable, failed or not
+	 * set up yet, has none that is not old. */
+	if (unlikely(tp_psn_distance(at, sq->una) >= tp_psn_distance(sq->sent, sq->una)))
+		return;
 	sq->limited = false; /* it comes without credits */
 	ack(qp, at, now);
 }
@@ -240,7 +255,7 @@ static void response(struct tp_qp *qp, const struct wire_packet *pkt, uint32_t f
 {
 	struct tp_sq *sq = &qp->sq;
 	psn_t before = sq->una;
-	bool arrived = acknowledge(qp, pkt->bth.psn);
+	bool arrived = psn_eq(pkt->bth.psn, before) || acknowledge(qp, pkt->bth.psn);
 	uint8_t kind = flags & WIRE_IS_READ ? TP_OP_READ : TP_OP_ATOMIC;
 	const struct tp_sqe *sqe = tp_sqe(qp, sq->tail);
 	enum ibv_wc_status status;

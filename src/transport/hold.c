@@ -5,11 +5,11 @@
  * or lets it go on by packets. Requests done so use no PSN: the peer's
  * transport does not know of them.
  */
-#include "transport/small.h"
+#include "transport/fast.h"
 
 bool tp_qp_idle(const struct tp_qp *qp)
 {
-	return tp_small_idle(qp);
+	return tp_idle(qp);
 }
 
 bool tp_qp_has_unbegun(const struct tp_qp *qp)
@@ -23,7 +23,7 @@ bool tp_qp_hold(struct tp_qp *qp)
 
 	if (qp->state != IBV_QPS_RTS || sq->stop)
 		return false;
-	sq->straight = 0;
+	sq->fast_left = 0;
 	sq->stop = TP_STOP_HOLD;
 	sq->end = sq->fresh;
 	return true;
@@ -48,7 +48,7 @@ void tp_qp_held_request(const struct tp_qp *qp, struct tp_send_wr *wr, struct tp
 	*wr = (struct tp_send_wr){
 		.wr_id = sqe->wr_id,
 		.opcode = sqe->opcode,
-		.flags = sqe->flags,
+		.flags = sqe->flags & (uint16_t)~TP_SQE_RESPONDS,
 		.num_sge = sqe->num_sge,
 		.remote_addr = sqe->remote_addr,
 		.rkey = sqe->rkey,

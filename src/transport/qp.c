@@ -204,7 +204,7 @@ void tp_qp_modify(struct tp_qp *qp, enum ibv_qp_state to, mono_t now)
 {
 	enum ibv_qp_state from = qp->state;
 
-	qp->sq.straight = 0;
+	qp->sq.fast_left = 0;
 	qp->state = (uint8_t)to;
 	switch (to) {
 	case IBV_QPS_RESET:
@@ -274,7 +274,9 @@ static void copy_request(struct tp_qp *qp, uint32_t index, const struct tp_send_
 	sqe->imm_or_rkey = wr->imm_or_rkey;
 	sqe->opcode = wr->opcode;
 	sqe->num_sge = wr->num_sge;
-	sqe->flags = wr->flags | qp->sig_all_flag;
+	sqe->flags = (wr->flags & (uint16_t)~TP_SQE_RESPONDS) | qp->sig_all_flag;
+	if (tp_op(sqe)->flags & TP_OP_RESPONDS)
+		sqe->flags |= TP_SQE_RESPONDS;
 	if (qp->type == TP_UD) {
 		struct tp_destination *to = &qp->sq.destinations[index & qp->sq.mask];
 		*to = (struct tp_destination){wr->av, wr->remote_qpn, wr->remote_qkey};
@@ -312,7 +314,7 @@ int tp_qp_post_send(struct tp_qp *qp, const struct tp_send_wr *wr)
 	if (unlikely(sq->head - sq->tail >= sq->depth))
 		return -ENOMEM;
 	copy_request(qp, sq->head, wr);
-	sq->straight = 0;
+	sq->fast_left = 0;
 	sq->head++;
 	if (likely(qp->state == IBV_QPS_RTS)) {
 		if (likely(!sq->stop))
@@ -364,12 +366,6 @@ bool tp_qp_can_wait(const struct tp_qp *qp)
 bool tp_qp_take_ack(struct tp_qp *qp, const struct wire_packet *pkt, psn_t *at)
 {
 	return !(wire_opcodes[pkt->bth.opcode].flags & WIRE_IS_RESPONSE) && tp_take_ack(qp, at);
-}
-
-void tp_qp_acked(struct tp_qp *qp, psn_t at, mono_t now)
-{
-	if (likely(qp->type == TP_RC && in_state(qp, STATE(RTS) | STATE(SQD))))
-		tp_completer_acked(qp, at, now);
 }
 
 bool tp_qp_transmit_segment(struct tp_qp *qp, struct tp_packet_out *out,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * A queue pair from the inside: private to src/transport, and small.h.
+ * A queue pair from the inside: private to src/transport, and fast.h.
  *
  * The send queue is a ring of requests between four free-running indices
  *
@@ -75,7 +75,7 @@ struct tp_sqe {
 	uint32_t imm_or_rkey;
 	uint32_t rkey;
 	psn_t first_psn, last_psn; /* of its packets, or of its responses */
-	uint16_t flags;		   /* enum ibv_send_flags */
+	uint16_t flags;		   /* enum ibv_send_flags, TP_SQE_RESPONDS */
 	uint8_t opcode;
 	uint8_t num_sge;
 	union {
@@ -87,6 +87,9 @@ struct tp_sqe {
 } __attribute__((aligned(64)));
 _Static_assert(sizeof(struct tp_sqe) == 64 && offsetof(struct tp_sqe, brief) % 8 == 0,
 	       "a request is a cache line, and a piece is aligned in it");
+
+/* in the flags of a request that ends by a response with data (TP_OP_RESPONDS) */
+#define TP_SQE_RESPONDS (1u << 15)
 
 /** struct tp_destination - where a UD request goes */
 struct tp_destination {
@@ -118,11 +121,11 @@ enum tp_stop {
 
 struct tp_sq {
 	/* --- indices --- */
-	uint32_t head, end, next, fresh; /* posted straight, a SEND moves them together */
+	uint32_t head, end, next, fresh; /* by the fast path a SEND moves them together */
 	uint32_t tail;
-	/* small SENDs that may leave straight from their post, one after the other
-	 * (small.h). 0: look again; whoever stops that, or posts another, sets it */
-	uint32_t straight;
+	/* SENDs that may leave from their post, one after the other (fast.h). 0: look
+	 * again; whoever stops that, or posts another request, sets it */
+	uint32_t fast_left;
 	uint8_t block; /* enum tp_block */
 	uint8_t stop;  /* enum tp_stop */
 	uint8_t fail_status;
@@ -303,16 +306,16 @@ static inline bool tp_can_wait(const struct tp_qp *qp)
 	       (qp->sq.next == qp->sq.end || qp->sq.block);
 }
 
-/** tp_only_owes() - all that is to be answered is acknowledgements that may wait */
-static inline bool tp_only_owes(const struct tp_qp *qp)
-{
-	return qp->resp.pending == TP_RESPONSE_OWED;
-}
-
 /** tp_owes_nothing() - what was received is acknowledged */
 static inline void tp_owes_nothing(struct tp_responder *r)
 {
 	r->owed = r->owed_packets = 0;
+}
+
+/** tp_acked_psn() - what an ACK stands for now: all before the expected packet */
+static inline psn_t tp_acked_psn(const struct tp_responder *r)
+{
+	return psn_add(r->epsn, 0xffffff);
 }
 
 /** tp_take_ack() - tp_qp_take_ack(), with a request. None leaves before a response that
@@ -325,7 +328,7 @@ static inline bool tp_take_ack(struct tp_qp *qp, psn_t *at)
 		return false;
 	r->pending &= (uint8_t)~TP_RESPONSE_OWED;
 	tp_owes_nothing(r);
-	*at = psn_add(r->epsn, 0xffffff);
+	*at = tp_acked_psn(r);
 	return true;
 }
 
@@ -347,6 +350,24 @@ static inline void tp_acknowledge(struct tp_responder *r, bool whole, unsigned p
 		tp_acknowledge_messages(r, 1, packets);
 	else
 		r->pending |= TP_RESPONSE_ACK;
+}
+
+/** tp_expect_next() - request packets were received in order: so many @packets, which
+ *  completed so many @messages (9.7.4.1, 9.7.7.1) */
+static inline void tp_expect_next(struct tp_responder *r, uint32_t packets,
+				  uint32_t messages)
+{
+	r->epsn = psn_add(r->epsn, packets);
+	r->msn = (r->msn + messages) & 0xffffff;
+}
+
+/** tp_take_all_acks() - a response leaves that acknowledges all that was received.
+ * Return: the PSN of an ACK */
+static inline psn_t tp_take_all_acks(struct tp_responder *r)
+{
+	r->pending = 0;
+	tp_owes_nothing(r);
+	return tp_acked_psn(r);
 }
 
 /** tp_trim() - @to is @pkt without its first @done packets; its flags are
@@ -442,8 +463,6 @@ void tp_requester_rewind(struct tp_qp *qp);
 /* --- completer.c --- */
 void tp_completer_receive(struct tp_qp *qp, const struct wire_packet *pkt, uint32_t flags,
 			  mono_t now);
-/** tp_completer_acked() - an ACK up to @at that came with a request */
-void tp_completer_acked(struct tp_qp *qp, psn_t at, mono_t now);
 /** tp_completer_expire() - sq.timer has come */
 void tp_completer_expire(struct tp_qp *qp, mono_t now);
 

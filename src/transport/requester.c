@@ -8,7 +8,7 @@
  * end-to-end credits, the RNR timer (enum tp_block; progress lifts all but
  * the last), and sq.end.
  */
-#include "transport/small.h"
+#include "transport/fast.h"
 
 static bool block(struct tp_qp *qp, enum tp_block why)
 {
@@ -279,7 +279,7 @@ bool tp_requester_transmit(struct tp_qp *qp, struct tp_packet_out *out, uint32_t
 	return true;
 }
 
-bool tp_small_look(struct tp_qp *qp)
+bool tp_fast_look(struct tp_qp *qp)
 {
 	struct tp_sq *sq = &qp->sq;
 	uint32_t in_flight = tp_psn_distance(sq->nxt, sq->una);
@@ -288,44 +288,16 @@ bool tp_small_look(struct tp_qp *qp)
 	    sq->block || sq->stop || sq->limited || in_flight >= TP_SEGMENT_WINDOW)
 		return false;
 	/* requests that complete meanwhile only make room */
-	sq->straight = MIN(sq->depth - (sq->head - sq->tail), TP_SEGMENT_WINDOW - in_flight);
-	return sq->straight > 0;
-}
-
-bool tp_qp_transmit_small(struct tp_qp *qp, struct tp_small *out, uint32_t most, mono_t now)
-{
-	struct tp_sq *sq = &qp->sq;
-	struct tp_sqe *sqe = tp_sqe(qp, sq->next);
-
-	if (qp->type != TP_RC || qp->resp.pending & (uint8_t)~TP_RESPONSE_OWED ||
-	    sq->next != sq->fresh || sq->next == sq->end || sq->block || sq->limited ||
-	    sqe->opcode != IBV_WR_SEND || sqe->flags & IBV_SEND_FENCE ||
-	    sqe->length_bytes > most || sqe->num_sge > 1 ||
-	    tp_psn_distance(sq->nxt, sq->una) >= TP_SEGMENT_WINDOW)
-		return false;
-	out->payload = tp_slot(qp, sq->next);
-	if (!(sqe->flags & IBV_SEND_INLINE) && sqe->length_bytes) {
-		const struct tp_sge *sge = out->payload;
-
-		out->payload = qp->ops->mem(qp->ctx, sge->lkey, sge->addr,
-					    sqe->length_bytes, 0, TP_KEY_SEND);
-		if (unlikely(!out->payload))
-			return false;
-	}
-	out->length_bytes = sqe->length_bytes;
-	out->flags = sqe->flags;
-	tp_small_sent(qp, sqe, out);
-	sq->next = ++sq->fresh;
-	if (!tp_small_waits(qp))
-		tp_ack_wait(qp, now);
-	return true;
+	sq->fast_left =
+		MIN(sq->depth - (sq->head - sq->tail), TP_SEGMENT_WINDOW - in_flight);
+	return sq->fast_left > 0;
 }
 
 void tp_requester_rewind(struct tp_qp *qp)
 {
 	struct tp_sq *sq = &qp->sq;
 
-	sq->straight = 0;
+	sq->fast_left = 0;
 	sq->next = sq->tail;
 	sq->nxt = sq->asked = sq->una;
 	sq->read_psns = sq->responses = 0;

@@ -106,8 +106,7 @@ static void queue(struct tp_responder *r, const struct tp_resource *res, uint32_
 	r->res_head++;
 	if (r->res_head - r->res_scan > r->res_size)
 		r->res_scan = r->res_head - r->res_size;
-	r->epsn = psn_add(r->epsn, packets);
-	r->msn = res->msn;
+	tp_expect_next(r, packets, 1);
 	/* the answer stands for the ACK of all before it */
 	r->pending = TP_RESPONSE_RESOURCE;
 	tp_owes_nothing(r);

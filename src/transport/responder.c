@@ -91,9 +91,7 @@ static void expected(struct tp_qp *qp, const struct wire_packet *pkt, uint32_t f
 	} else if (unlikely(verdict != TP_ACCEPT)) {
 		tp_responder_fault(qp, verdict, r->epsn);
 	} else if (flags & (WIRE_IS_SEND | WIRE_IS_WRITE)) {
-		r->epsn = psn_add(r->epsn, pkt->packets);
-		if (flags & WIRE_IS_LAST)
-			r->msn = (r->msn + 1) & 0xffffff;
+		tp_expect_next(r, pkt->packets, flags & WIRE_IS_LAST ? 1 : 0);
 		if (pkt->bth.ack_req)
 			tp_acknowledge(r, flags & WIRE_IS_LAST, pkt->packets);
 	}
@@ -162,19 +160,17 @@ void tp_fill_response(const struct tp_qp *qp, struct tp_packet_out *out,
 bool tp_responder_transmit(struct tp_qp *qp, struct tp_packet_out *out, uint32_t most)
 {
 	struct tp_responder *r = &qp->resp;
+	bool is_nak;
+	psn_t at;
 
 	if (r->pending & TP_RESPONSE_RESOURCE && tp_resource_transmit(qp, out, most))
 		return true;
-	if (r->pending & TP_RESPONSE_NAK) {
-		tp_fill_response(qp, out, WIRE_ACKNOWLEDGE, r->nak_psn);
-		out->hdr.aeth = (struct wire_aeth){r->nak_syndrome, r->msn};
-	} else if (r->pending & (TP_RESPONSE_ACK | TP_RESPONSE_OWED)) {
-		tp_fill_response(qp, out, WIRE_ACKNOWLEDGE, psn_add(r->epsn, 0xffffff));
-		out->hdr.aeth = (struct wire_aeth){TP_ACK_NO_CREDITS, r->msn};
-	} else {
+	if (!(r->pending & (TP_RESPONSE_NAK | TP_RESPONSE_ACK | TP_RESPONSE_OWED)))
 		return false;
-	}
-	r->pending = 0; /* a NAK acknowledges all before it */
-	tp_owes_nothing(r);
+	is_nak = r->pending & TP_RESPONSE_NAK;
+	at = tp_take_all_acks(r); /* a NAK acknowledges all before it */
+	tp_fill_response(qp, out, WIRE_ACKNOWLEDGE, is_nak ? r->nak_psn : at);
+	out->hdr.aeth =
+		(struct wire_aeth){is_nak ? r->nak_syndrome : TP_ACK_NO_CREDITS, r->msn};
 	return true;
 }

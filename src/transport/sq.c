@@ -32,7 +32,7 @@ void tp_sq_flush(struct tp_qp *qp)
 {
 	struct tp_sq *sq = &qp->sq;
 
-	sq->straight = 0;
+	sq->fast_left = 0;
 	while (sq->tail != sq->head)
 		tp_sq_complete(qp, IBV_WC_WR_FLUSH_ERR);
 	sq->next = sq->fresh = sq->end = sq->head;

@@ -282,19 +282,6 @@ bool tp_qp_transmit(struct tp_qp *qp, struct tp_packet_out *out, mono_t now);
  *  Less than the path MTU: a packet */
 bool tp_qp_transmit_segment(struct tp_qp *qp, struct tp_packet_out *out,
 			    uint32_t segment_bytes, mono_t now);
-/** struct tp_small - a SEND Only of RC without immediate, AckReq set, on its way
- *  to the QP's peer (small.h has the rest of its straight way) */
-struct tp_small {
-	psn_t psn;
-	const void *payload; /* as tp_packet_out's pieces */
-	uint32_t length_bytes;
-	uint32_t flags; /* of the request: enum ibv_send_flags */
-};
-/** tp_qp_transmit_small() - tp_qp_transmit_segment() for the common case: the
- *  next thing to send is a new SEND of RC, of at most @most bytes in one
- *  piece, and nothing is in its way. An ACK that is owed may go along
- *  (tp_qp_take_ack()). Return: false: it is not, nothing changed */
-bool tp_qp_transmit_small(struct tp_qp *qp, struct tp_small *out, uint32_t most, mono_t now);
 /** tp_qp_wants_transmit() - cheap test: may tp_qp_transmit() return true? */
 bool tp_qp_wants_transmit(const struct tp_qp *qp);
 /** tp_qp_can_wait() - all it wants to send is an acknowledgement that may wait

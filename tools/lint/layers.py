@@ -7,6 +7,7 @@
  purity     objects of the pure layers reference no clock, socket, thread,
             allocator, stdio or random symbol
  size       no function over 80 lines, no file over 1,000
+ opaque     the engine reads no field of a tp_qp and shifts no word of a record
  licence    one SPDX line on top of each source file
 """
 import argparse
@@ -21,6 +22,8 @@ PURE = ["wire", "transport", "agents", "fault", "progress", "routing"]
 PURE_LIBC = re.compile(r"^(mem(cpy|move|set|cmp|chr|mem)|str(n?len|n?cmp|n?cpy|chr|rchr)"
                        r"|__stack_chk_fail|__assert_fail|_GLOBAL_OFFSET_TABLE_|__mem\w+_chk"
                        r"|crc32_\w+|abort|__cpu_model|__(asan|ubsan|tsan|sanitizer)\w*)$")
+TRANSPORT_STATE = re.compile(r"\btp->(state|type|transport|mtu_shift|sq|resp|stats|attr)\b")
+RECORD_SHIFT = re.compile(r"\bword\[\d\] *(<<|>>|& *0x)")
 LAYER_INCLUDE = re.compile(r'^\s*#\s*include\s+"([a-z]+)/', re.M)
 MIDLAYER = re.compile(r'^\s*#\s*include\s+[<"]rdma/(ib_verbs|ib_mad|ib_sa|ib_cm|ib_types'
                       r'|rdma_cm)\.h[>"]', re.M)
@@ -61,6 +64,18 @@ def check_includes(top, table):
                 yield f"{path.relative_to(top)}: layer {layer} may not include {used}/"
         if MIDLAYER.search(text) and "include/rdma" not in table[layer]:
             yield f"{path.relative_to(top)}: layer {layer} may not include the midlayer"
+
+
+def check_opaque(top):
+    """A QP's transport state is transport's own, though transport/fast.h shows it to the
+    compiler; the layout of a record's words is known to abi/cell.h."""
+    for path in sources(top):
+        layer = layer_of(path, top)
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            if layer in ("engine", "hca", "lib") and TRANSPORT_STATE.search(line):
+                yield f"{path.relative_to(top)}:{number}: reads a tp_qp; ask transport/fast.h"
+            if layer in ("engine", "lib") and RECORD_SHIFT.search(line):
+                yield f"{path.relative_to(top)}:{number}: knows a record's bits; ask abi/cell.h"
 
 
 def symbols(archive, *flags):
@@ -108,7 +123,7 @@ def main():
     args.add_argument("--build", type=Path, required=True)
     opt = args.parse_args()
     build = opt.build if opt.build.is_absolute() else opt.top / opt.build
-    found = [*check_includes(opt.top, rules(opt.top)), *check_purity(build),
+    found = [*check_includes(opt.top, rules(opt.top)), *check_opaque(opt.top), *check_purity(build),
              *check_sizes(opt.top)]
     for line in found:
         print(line)

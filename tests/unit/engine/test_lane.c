@@ -2,7 +2,7 @@
 /*
  * Two engines joined by lanes, beside two joined by packets alone: whatever
  * is posted, both complete the same. Messages of all lengths around that of a
- * cell, and every reason why the straight way of a small SEND is not taken.
+ * cell, and every reason why the fast path of a SEND is not taken.
  */
 #include "lanes.h"
 #include "transport/qp.h"
@@ -39,11 +39,11 @@ static void lanes_and_packets_complete_alike(void **state)
 #define APART 100
 
 /* the first @cut of @bytes, and the rest from APART on. @sent: what that is. Return: did it
- * go straight? Else -errno, or 0 */
+ * take the fast path? Else -errno, or 0 */
 static int send_pieces(struct side *s, unsigned flags, uint32_t cut, uint32_t bytes,
 		       uint8_t sent[64])
 {
-	const uint32_t *straight = &s->qp->tp->sq.straight, before = *straight;
+	const uint32_t *left = &s->qp->tp->sq.fast_left, before = *left;
 	/* a piece of nothing is nowhere */
 	struct ibv_sge sge[2] = {{cut ? (uintptr_t)s->memory : 0, cut, 0},
 				 {bytes > cut ? (uintptr_t)s->memory + APART : 0, bytes - cut, 0}};
@@ -56,7 +56,7 @@ static int send_pieces(struct side *s, unsigned flags, uint32_t cut, uint32_t by
 	memcpy(sent + cut, s->memory + APART, MIN(bytes, 64u) - cut);
 	rc = eng_post_send(s->qp, &wr, &bad, av_of);
 	memset(s->memory, 0xee, 256); /* it is the program's again */
-	return rc ?: before ? *straight == before - 1 : *straight > 0;
+	return rc ?: before ? *left == before - 1 : *left > 0;
 }
 
 /* joined, and the lane found */
@@ -281,6 +281,31 @@ static void datagrams_complete_alike(void **state)
 	part(j);
 }
 
+/* A port of several LIDs: each datagram comes from the one that its address handle names */
+static void a_datagram_comes_from_the_lid_that_it_names(void **state)
+{
+	static const struct tp_av from[2] = {
+		{.dlid = 1, .port_num = 1},
+		{.dlid = 1, .port_num = 1, .src_path_bits = 1},
+	};
+	static const uint32_t bytes[] = {8, 8, 600, 600}; /* fast paths take some of these */
+	struct joined *j = join_as(IBV_QPT_UD);
+	struct ibv_send_wr wr = datagram(0);
+
+	j->w->b.page->port[0].lmc = 1;
+	j->in[1].slid_mask = 0xfffe;
+	wr.wr.ud.remote_qpn = 0x11;
+	for (unsigned i = 0; i < 16; i++) {
+		recv_into(&j->w->a, i, 0, 1000);
+		wr.wr.ud.ah = (void *)(uintptr_t)&from[i / 2 % 2];
+		assert_int_equal(send(&j->w->b, wr, bytes[i % ARRAY_SIZE(bytes)]), 0);
+		run(j->w);
+		assert_int_equal(take(&j->w->a).slid, 2 + i / 2 % 2);
+		take(&j->w->b);
+	}
+	part(j);
+}
+
 static void datagrams_in_a_row_are_streamed(void **state)
 {
 	struct joined *j = join_as(IBV_QPT_UD);
@@ -361,7 +386,7 @@ static void a_datagram_without_a_way_is_refused(void **state)
 
 /* --- rings --- */
 
-/* the bytes' ring goes round; and some go straight, but the others wait for room */
+/* the bytes' ring goes round; and some take the fast path, but the others wait for room */
 static void bulk_goes_round_and_is_full(void **state)
 {
 	const uint32_t bytes = 1000, n = 24;
@@ -481,7 +506,7 @@ static struct joined *join_srq(uint32_t srq_pd, uint32_t limit, struct eng_srq *
 }
 
 /* receives belong to their queue's PD; READs to the QP's. By the general way first,
- * then straight, then with a key of the QP's PD */
+ * then by the fast path, then with a key of the QP's PD */
 static void an_srq_has_a_pd_of_its_own(void **state)
 {
 	struct ibv_send_wr send_wr = {.opcode = IBV_WR_SEND};
@@ -682,6 +707,7 @@ int main(void)
 		cmocka_unit_test(a_list_keeps_its_order),
 		cmocka_unit_test(what_follows_many_is_streamed),
 		CASE(datagrams_complete_alike),
+		cmocka_unit_test(a_datagram_comes_from_the_lid_that_it_names),
 		cmocka_unit_test(datagrams_in_a_row_are_streamed),
 		cmocka_unit_test(datagrams_for_others_are_dropped),
 		cmocka_unit_test(a_datagram_without_a_way_is_refused),

@@ -172,7 +172,7 @@ static void what_is_known_is_of_its_lane(void **state)
 	eng_lane_add(b->engine, &third);
 	make(j->w, &x, wc);
 	make(j->w, &x, wc);
-	assert_ptr_equal(b->qp->known.qp, b->qp);
+	assert_ptr_equal(b->qp->predicted.qp, b->qp);
 	for (unsigned i = 0; i < 3; i++)
 		word[i] = j->out[0].tx.memory->cell[1].word[i];
 	word[0] = (word[0] & ~(uint64_t)ABI_RECORD_QPN_MASK) |

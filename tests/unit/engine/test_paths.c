@@ -29,7 +29,7 @@ struct play {
 	unsigned *n, step;
 	uint64_t random;
 	uint32_t seen[2]; /* records of each lane */
-	struct tp_av av[2];
+	struct tp_av av[3]; /* of A; of B, which has two LIDs */
 	uint64_t next_id;
 };
 
@@ -140,7 +140,7 @@ static void fill_request(struct play *p, struct side *s, struct ibv_send_wr *wr)
 	wr->opcode = kind == 9 ? IBV_WR_SEND_WITH_IMM : IBV_WR_SEND;
 	wr->imm_data = htobe32(below(p, 1000));
 	if (ud) {
-		wr->wr.ud.ah = (struct ibv_ah *)(void *)&p->av[s == &p->j->w->b];
+		wr->wr.ud.ah = (struct ibv_ah *)(void *)&p->av[s == &p->j->w->b ? 1 + below(p, 2) : 0];
 		wr->wr.ud.remote_qpn = s->qp->init.qpn == 0x11 ? 0x22 : 0x11;
 		wr->wr.ud.remote_qkey = below(p, 30)  ? 0x1234
 					: below(p, 2) ? 0x80000001
@@ -224,7 +224,9 @@ static void play(enum ibv_qp_type type, uint64_t seed, bool general)
 	struct play p = {.trace = trace[general],
 			 .n = &traced[general],
 			 .random = seed * 0x9e3779b97f4a7c15ull + 1,
-			 .av = {{.dlid = 2, .port_num = 1}, {.dlid = 1, .port_num = 1}}};
+			 .av = {{.dlid = 2, .port_num = 1},
+				{.dlid = 1, .port_num = 1},
+				{.dlid = 1, .port_num = 1, .src_path_bits = 1}}};
 	struct side *s[2];
 
 	*p.n = 0;
@@ -236,6 +238,8 @@ static void play(enum ibv_qp_type type, uint64_t seed, bool general)
 		fill(s[i], 64 * 1024);
 		eng_flow_drop(s[i]->qp); /* it notes anew what it may do */
 	}
+	s[1]->page->port[0].lmc = 1;
+	p.j->in[1].slid_mask = 0xfffe;
 	for (p.step = 0; p.step < STEPS; p.step++)
 		step(&p);
 	for (unsigned i = 0; i < 2; i++)

@@ -444,9 +444,9 @@ static void what_is_known_ends_with_its_lane(void **state)
 	receive_some(j, 2);
 	send_some(j, 2, 0);
 	assert_int_equal(eng_cq_poll(j->w->b.cq, 4, wc), 2);
-	assert_ptr_equal(j->w->b.qp->known.qp, j->w->b.qp);
+	assert_ptr_equal(j->w->b.qp->predicted.qp, j->w->b.qp);
 	eng_lane_del(j->w->b.engine, &j->in[0]);
-	assert_null(j->w->b.qp->known.qp);
+	assert_null(j->w->b.qp->predicted.qp);
 	eng_lane_add(j->w->b.engine, &j->in[0]);
 	part(j);
 }

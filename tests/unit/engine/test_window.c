@@ -102,7 +102,7 @@ static void no_atomic_across_words(void **state)
 	shift = 0;
 }
 
-/* the general way does what the straight one does */
+/* the general path does what the fast one does */
 static void an_atomic_into_two_pieces(void **state)
 {
 	struct world *w = granted(state);

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "pair.h"
-#include "transport/small.h"
+#include "transport/fast.h"
 
 #define MTU 1024
 #define LONG 20000 /* bytes: twenty packets */
@@ -276,58 +276,52 @@ static void shorter_segments_wait_for_no_answer_unasked(void **state)
 	}
 }
 
-/* what the engine does with a small SEND that came, but for the completion */
-static void receive_small(struct pair *p, const struct tp_small *small)
+/* what the engine does with a SEND of one packet that came, but for the completion */
+static void receive_single(struct pair *p, psn_t at, const void *payload, uint32_t len)
 {
 	struct pair_side *to = &p->side[B];
 	const struct tp_recv_wr *wr = &to->recv[to->recv_head++];
 
-	assert_true(tp_small_expects(to->qp) && psn_eq(to->qp->resp.epsn, small->psn));
-	copy_short(to->memory + (wr->sge->addr - PAIR_IOVA), small->payload, small->length_bytes);
-	tp_small_received(to->qp, 1, 1);
-	assert_true(psn_eq(to->qp->resp.epsn, psn_add(small->psn, 1)));
+	assert_true(tp_fast_expects(to->qp, false) &&
+		    psn_eq(tp_expected_psn(to->qp), at));
+	copy_short(to->memory + (wr->sge->addr - PAIR_IOVA), payload, len);
+	tp_fast_received(to->qp, 1, 1);
+	assert_true(psn_eq(tp_expected_psn(to->qp), psn_add(at, 1)));
 }
 
-/* The three ways of a small SEND: general, straight for one that waited in the
- * queue, straight from the post. All leave two QPs in the same state. */
-static void the_straight_ways_do_the_same(void **state)
+/* The general path of a SEND of one packet, and the fast one from its post: both leave
+ * two QPs in the same state. */
+static void the_fast_path_does_the_same(void **state)
 {
-	struct tp_small small[3] = {0};
 	struct tp_packet_out out;
 	struct tp_send_wr wr;
-	struct pair *p[3];
+	struct pair *p[2];
+	psn_t at;
 
-	for (unsigned i = 0; i < 3; i++) {
+	for (unsigned i = 0; i < 2; i++) {
 		p[i] = new_pair(TP_RC, 8 * MTU);
 		pair_recv(p[i], B, 7, 0x100, 100);
-		if (i < 2)
-			pair_send(p[i], A, IBV_WR_SEND, 1, 0x40000, 30, 0);
 	}
+	pair_send(p[0], A, IBV_WR_SEND, 1, 0x40000, 30, 0);
+	assert_false(tp_fast_may_send(p[0]->side[A].qp)); /* behind the other */
 	assert_true(tp_qp_transmit_segment(p[0]->side[A].qp, &out, 8 * MTU, p[0]->now));
-	assert_false(tp_small_may_post(p[1]->side[A].qp)); /* behind the other */
-	assert_false(tp_qp_transmit_small(p[1]->side[A].qp, &small[1], 29, p[1]->now));
-	assert_true(tp_qp_transmit_small(p[1]->side[A].qp, &small[1], 30, p[1]->now));
-	wr = pair_wr(p[2], A, IBV_WR_SEND, 1, 0x40000, 30, 0);
-	assert_true(tp_small_may_post(p[2]->side[A].qp));
-	tp_small_post(p[2]->side[A].qp, wr.wr_id, wr.flags, wr.sge,
-		      p[2]->side[A].memory + 0x40000, NULL, &small[2]);
-	tp_ack_wait(p[2]->side[A].qp, p[2]->now);
+	wr = pair_wr(p[1], A, IBV_WR_SEND, 1, 0x40000, 30, 0);
+	assert_true(tp_fast_may_send(p[1]->side[A].qp));
+	at = tp_fast_send(p[1]->side[A].qp, wr.wr_id, wr.flags, wr.sge,
+			  p[1]->side[A].memory + 0x40000, NULL);
+	tp_ack_wait(p[1]->side[A].qp, p[1]->now);
 	out.hdr.payload = out.piece[0].ptr;
 	out.hdr.lrh = (struct wire_lrh){.lnh = WIRE_LNH_BTH, .slid = 3, .sl = 2};
 	tp_qp_receive(p[0]->side[B].qp, &out.hdr, p[0]->now);
-	for (unsigned i = 1; i < 3; i++) {
-		assert_int_equal(small[i].psn.v, out.hdr.bth.psn.v);
-		assert_int_equal(small[i].length_bytes, out.hdr.payload_bytes);
-		assert_memory_equal(small[i].payload, out.piece[0].ptr, 30);
-		assert_int_equal(tp_qp_expiry(p[0]->side[A].qp).ns,
-				 tp_qp_expiry(p[i]->side[A].qp).ns);
-		receive_small(p[i], &small[i]);
-		assert_memory_equal(p[0]->side[B].memory, p[i]->side[B].memory, 4096);
-		assert_memory_equal(tp_qp_stats(p[0]->side[B].qp), tp_qp_stats(p[i]->side[B].qp),
-				    sizeof(struct tp_stats));
-	}
+	assert_int_equal(at.v, out.hdr.bth.psn.v);
+	assert_int_equal(tp_qp_expiry(p[0]->side[A].qp).ns,
+			 tp_qp_expiry(p[1]->side[A].qp).ns);
+	receive_single(p[1], at, p[1]->side[A].memory + 0x40000, 30);
+	assert_memory_equal(p[0]->side[B].memory, p[1]->side[B].memory, 4096);
+	assert_memory_equal(tp_qp_stats(p[0]->side[B].qp), tp_qp_stats(p[1]->side[B].qp),
+			    sizeof(struct tp_stats));
 	assert_int_equal(pair_received(p[0], B)->byte_len, 30);
-	for (unsigned i = 0; i < 3; i++) {
+	for (unsigned i = 0; i < 2; i++) {
 		pair_run(p[i]); /* the acknowledgement */
 		pair_expect_sent(p[i], A, 1, IBV_WC_SUCCESS);
 		pair_expect_quiet(p[i]);
@@ -335,9 +329,68 @@ static void the_straight_ways_do_the_same(void **state)
 	}
 }
 
+/* An acknowledgement that came with a request, of what is acknowledged already or was
+ * never sent, changes nothing; nor does one for a QP that sends nothing, or nothing
+ * reliable */
+static void an_acknowledgement_of_nothing_changes_nothing(void **state)
+{
+	static const enum tp_type types[] = {TP_RC, TP_UC, TP_UD};
+
+	for (unsigned i = 0; i < ARRAY_SIZE(types); i++) {
+		struct pair *p = new_pair(types[i], 8 * MTU);
+		struct tp_qp *qp = p->side[A].qp;
+		struct tp_sq before = qp->sq;
+		struct tp_packet_out out;
+
+		tp_qp_acked(qp, psn_add(before.una, 0xffffff), p->now);
+		tp_qp_acked(qp, before.una, p->now);
+		assert_memory_equal(&qp->sq, &before, sizeof(before));
+		if (types[i] == TP_RC) {
+			pair_recv(p, B, 7, 0x100, 100);
+			pair_send(p, A, IBV_WR_SEND, 1, 0x40000, 30, 0);
+			assert_true(tp_qp_transmit_segment(qp, &out, 8 * MTU, p->now));
+			before = qp->sq;
+			tp_qp_acked(qp, psn_add(before.una, 1), p->now);
+			assert_memory_equal(&qp->sq, &before, sizeof(before));
+			tp_qp_acked(qp, before.una, p->now);
+			pair_expect_sent(p, A, 1, IBV_WC_SUCCESS);
+		}
+		pair_free(p);
+	}
+}
+
+/* Time is up, all is to be sent again, and then it is acknowledged after all */
+static void a_late_acknowledgement_ends_the_repetition(void **state)
+{
+	struct pair *p = new_pair(TP_RC, 8 * MTU);
+	struct tp_qp *qp = p->side[A].qp;
+	struct tp_packet_out out;
+
+	for (unsigned n = 0; n < 3; n++) {
+		pair_recv(p, B, n, 0x100 * n, 100);
+		pair_send(p, A, IBV_WR_SEND, n, 0x40000, 30, 0);
+		assert_true(tp_qp_transmit_segment(qp, &out, 8 * MTU, p->now));
+	}
+	for (unsigned half = 0; half < 2; half++) {
+		p->now = tp_qp_expiry(qp);
+		tp_qp_expire(qp, p->now);
+	}
+	assert_int_equal(tp_qp_stats(qp)->timeouts, 1);
+	assert_true(tp_qp_wants_transmit(qp));
+	tp_qp_acked(qp, out.hdr.bth.psn, p->now);
+	for (unsigned n = 0; n < 3; n++)
+		pair_expect_sent(p, A, n, IBV_WC_SUCCESS);
+	assert_false(tp_qp_wants_transmit(qp));
+	assert_true(tp_qp_idle(qp));
+	pair_send(p, A, IBV_WR_SEND, 3, 0x40000, 30, 0);
+	assert_true(tp_qp_transmit_segment(qp, &out, 8 * MTU, p->now));
+	assert_true(psn_eq(out.hdr.bth.psn, psn_add(tp_qp_attr(qp)->sq_psn, 3)));
+	pair_free(p);
+}
+
 /* Those that were lost are sent again from the queue, inline data and all: that of a few
  * bytes is in the request, or is handed over as a word, more is in a slot. */
-static void small_ones_are_sent_again(void **state)
+static void what_the_fast_path_sent_is_sent_again(void **state)
 {
 	static const struct {
 		uint32_t bytes, flags;
@@ -349,8 +402,8 @@ static void small_ones_are_sent_again(void **state)
 		   {8, IBV_SEND_INLINE, true},
 		   {8, 0, true}};
 	struct pair *p = new_pair(TP_RC, 8 * MTU);
-	uint8_t *from = p->side[A].memory + 0x40000, was[sizeof(one) / sizeof(one[0]) * 64];
-	struct tp_small small;
+	uint8_t *from = p->side[A].memory + 0x40000,
+		was[sizeof(one) / sizeof(one[0]) * 64];
 	struct tp_send_wr wr;
 	uint64_t word;
 
@@ -359,9 +412,9 @@ static void small_ones_are_sent_again(void **state)
 		pair_recv(p, B, n, 0x100 * n, 100);
 		wr = pair_wr(p, A, IBV_WR_SEND, n, 0x40000 + 64 * n, one[n].bytes, 0);
 		memcpy(&word, from + 64 * n, sizeof(word));
-		assert_true(tp_small_may_post(p->side[A].qp));
-		tp_small_post(p->side[A].qp, wr.wr_id, wr.flags | one[n].flags, wr.sge,
-			      from + 64 * n, one[n].word ? &word : NULL, &small);
+		assert_true(tp_fast_may_send(p->side[A].qp));
+		tp_fast_send(p->side[A].qp, wr.wr_id, wr.flags | one[n].flags, wr.sge,
+			     from + 64 * n, one[n].word ? &word : NULL);
 		if (one[n].flags) /* inline: it was lent during the call */
 			memset(from + 64 * n, 0, one[n].bytes);
 	}
@@ -377,65 +430,6 @@ static void small_ones_are_sent_again(void **state)
 	pair_free(p);
 }
 
-static void post_small(struct pair *p, unsigned flags)
-{
-	struct tp_send_wr wr = pair_wr(p, A, IBV_WR_SEND, 1, 0x40000, 30, 0);
-	struct tp_qp *qp = p->side[A].qp;
-	struct tp_small small;
-
-	assert_true(tp_small_may_post(qp));
-	tp_small_post(qp, wr.wr_id, flags, wr.sge, p->side[A].memory + 0x40000, NULL, &small);
-	if (!tp_small_waits(qp))
-		tp_ack_wait(qp, p->now);
-}
-
-static void expect_alike(const struct tp_sq *a, const struct tp_sq *b)
-{
-	assert_int_equal(a->una.v, b->una.v);
-	assert_int_equal(a->nxt.v, b->nxt.v);
-	assert_int_equal(a->tail, b->tail);
-	assert_int_equal(a->next, b->next);
-	assert_int_equal(a->retries_left, b->retries_left);
-	assert_int_equal(a->rnr_left, b->rnr_left);
-	assert_int_equal(a->recovering, b->recovering);
-	assert_int_equal(a->limited, b->limited);
-	assert_int_equal(a->block, b->block);
-	assert_int_equal(a->timer.ns, b->timer.ns);
-}
-
-/* The straight way of an acknowledgement does what the general one does, or nothing: it is
- * for the only request under way. */
-static void the_only_request_is_acknowledged_alike(void **state)
-{
-	struct pair *p[2] = {new_pair(TP_RC, 8 * MTU), new_pair(TP_RC, 8 * MTU)};
-	struct tp_qp *general = p[0]->side[A].qp, *straight = p[1]->side[A].qp;
-	psn_t at;
-
-	for (unsigned n = 0; n < 5; n++) {
-		for (unsigned i = 0; i < 2; i++) {
-			post_small(p[i], n == 3 ? IBV_SEND_SIGNALED : 0);
-			if (n == 4)
-				post_small(p[i], 0);
-			p[i]->side[A].qp->sq.retries_left--;
-			p[i]->side[A].qp->sq.limited = true;
-		}
-		at = psn_add(straight->sq.una, 0);
-		assert_false(tp_small_acked(straight, psn_add(at, 0xffffff))); /* an old one */
-		assert_false(tp_small_acked(straight, psn_add(at, n == 4 ? 2 : 1)));
-		tp_qp_acked(general, at, p[0]->now);
-		assert_int_equal(tp_small_acked(straight, at), n < 4);
-		if (n == 4)
-			tp_qp_acked(straight, at, p[1]->now);
-		expect_alike(&general->sq, &straight->sq);
-		assert_int_equal(straight->sq.head - straight->sq.tail, n == 4);
-		assert_false(n < 4 && tp_small_acked(straight, at)); /* once more */
-	}
-	for (unsigned i = 0; i < 2; i++) {
-		pair_expect_sent(p[i], A, 1, IBV_WC_SUCCESS); /* the fourth */
-		pair_free(p[i]);
-	}
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -447,9 +441,10 @@ int main(void)
 		cmocka_unit_test(so_many_packets_wait_for_their_acknowledgement),
 		cmocka_unit_test(a_lost_segment_loses_its_message_alone),
 		cmocka_unit_test(shorter_segments_wait_for_no_answer_unasked),
-		cmocka_unit_test(the_straight_ways_do_the_same),
-		cmocka_unit_test(the_only_request_is_acknowledged_alike),
-		cmocka_unit_test(small_ones_are_sent_again),
+		cmocka_unit_test(the_fast_path_does_the_same),
+		cmocka_unit_test(an_acknowledgement_of_nothing_changes_nothing),
+		cmocka_unit_test(a_late_acknowledgement_ends_the_repetition),
+		cmocka_unit_test(what_the_fast_path_sent_is_sent_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

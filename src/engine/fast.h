@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The fast path of a SEND of one packet, of RC or UD, from a work request into a cell of
+ * a lane. (From a cell into a receive: lane_rx.c, by the header prediction at the end.)
+ * transport/fast.h is the transport's part of it.
+ *
+ * The fast path looks first and changes nothing until it is sure. What it does not take,
+ * the general path does (post.c, lane_tx.c, lane_rx.c), which does the same to it, and
+ * also knows every error. The fast path leaves out
+ *
+ *   - the list of QPs with something to send, and the clock: the message leaves now
+ *   - the copy of the request: its only SGE, or its few bytes, are noted in it
+ *   - the lookup of the receive queue: the receive is read where it lies
+ *
+ * Each step stands here once, and is compiled for each kind of SEND (enum eng_single): a
+ * constant decides what a kind leaves out. A message costs what its instructions and the
+ * cache lines that it touches cost; docs/BENCHMARKS.md says how both are counted.
+ */
+#ifndef SOFTIB_ENGINE_FAST_H
+#define SOFTIB_ENGINE_FAST_H
+
+#include "engine/private.h"
+#include "transport/fast.h"
+
+/* --- a record --- */
+
+/** eng_record_words() - the headers of a record of @qp's flow
+ * @tp: @qp's. @operation: enum wire_operation; @flags: of abi_record_flags() */
+__attribute__((always_inline)) static inline void
+eng_record_words(const struct eng_qp *qp, const struct tp_qp *tp, uint8_t operation,
+		 psn_t at, uint64_t flags, uint32_t length_bytes, uint32_t packets,
+		 uint64_t word[3])
+{
+	word[0] = (qp->record[0] ^ abi_record_opcode(WIRE_SEND_ONLY ^ operation)) | at.v;
+	word[1] = qp->record[1] | flags;
+	word[2] = (qp->record[2] ^ abi_record_packets(1 ^ packets)) | length_bytes |
+		  abi_record_pkey(tp_pkey(tp));
+}
+
+/** eng_payload_place() - where the payload of the record in @cell goes: behind its
+ *  @ext_bytes of extended headers, or into bulk, for which there is room */
+static inline uint8_t *eng_payload_place(struct abi_lane_tx *tx, struct abi_cell *cell,
+					 uint64_t word[3], uint32_t ext_bytes,
+					 uint32_t length_bytes)
+{
+	if (likely(length_bytes <= ABI_CELL_BYTES - ext_bytes))
+		return cell->data + ext_bytes;
+	word[1] |= abi_record_flags(ABI_RECORD_BULK);
+	return abi_lane_put_bulk(tx, cell, length_bytes);
+}
+
+/** eng_payload_at() - where it is. NULL: not inside the lane */
+static inline const uint8_t *eng_payload_at(const struct abi_lane *memory,
+					    const struct abi_cell *cell,
+					    const uint64_t word[3], uint32_t ext_bytes)
+{
+	uint32_t len = abi_record_bytes(word), bulk;
+
+	if (likely(!abi_record_has(word, ABI_RECORD_BULK)))
+		return likely(len <= ABI_CELL_BYTES - ext_bytes) ? cell->data + ext_bytes
+								 : NULL;
+	memcpy(&bulk, cell->data + ABI_CELL_BULK, sizeof(bulk));
+	if (bulk >= ABI_LANE_BULK || len > ABI_LANE_BULK - bulk)
+		return NULL;
+	return memory->bulk + bulk;
+}
+
+/** eng_lane_count() - packets leave by a lane */
+static inline void eng_lane_count(struct abi_flow_count *c, uint32_t packets,
+				  uint32_t dwords)
+{
+	uint64_t p = atomic_load_explicit(&c->packets, memory_order_relaxed);
+	uint64_t d = atomic_load_explicit(&c->dwords, memory_order_relaxed);
+
+	atomic_store_explicit(&c->dwords, d + dwords, memory_order_relaxed);
+	atomic_store_explicit(&c->packets, p + packets, memory_order_relaxed);
+}
+
+/* an RDMA WRITE that was before a streamed record is seen before it */
+static inline void eng_fence_windows(struct engine *e)
+{
+	if (likely(!e->in_windows))
+		return;
+	atomic_thread_fence(memory_order_seq_cst);
+	e->in_windows = false;
+}
+
+/* Eight bytes of data, @first, and @left more; past the caches if it @may. With none left
+ * there is no call in it, and little that either way has alone, for the sake of the
+ * registers. */
+__attribute__((always_inline)) static inline void
+eng_publish_few(struct engine *e, struct abi_lane_tx *tx, struct abi_cell *cell,
+		const uint64_t word[3], uint64_t first, const void *rest, uint32_t left,
+		bool may)
+{
+	if (may && likely(abi_lane_may_stream(tx))) {
+		eng_fence_windows(e);
+		abi_lane_publish_stream(tx, cell, word, first, rest, left);
+		return;
+	}
+	memcpy(cell->data, &first, sizeof(first));
+	copy_few(cell->data + sizeof(first), rest, left);
+	abi_lane_publish_words(tx, cell, word);
+	if (may)
+		abi_lane_clear(tx, sizeof(first) + left);
+}
+
+/**
+ * eng_emit() - a record of one packet into the cell at the tail of @tx, which has room
+ * @flow: whose lane that is
+ * @word: its headers
+ * @ext, @ext_bytes: what stands in front of its payload; a constant
+ * @payload: of @len bytes
+ * @few: they are eight at most, and these, with @ext; else NULL
+ * @streams: it is one of a stream (abi/cell.h)
+ * @dwords: as in the LRH's length, of all of the packet but its payload
+ */
+__attribute__((always_inline)) static inline void
+eng_emit(struct engine *e, const struct eng_flow *flow, struct abi_lane_tx *tx,
+	 uint64_t word[3], uint32_t ext, const uint32_t ext_bytes, const void *payload,
+	 const uint64_t *few, uint32_t len, bool streams, uint32_t dwords)
+{
+	struct abi_cell *cell = abi_lane_cell(tx->memory, tx->tail);
+
+	if (few) {
+		eng_publish_few(e, tx, cell, word, *few, NULL, 0, streams);
+	} else if (len + ext_bytes <= ABI_STREAM_BYTES && streams) {
+		uint32_t begin = MIN(len, (uint32_t)sizeof(uint64_t) - ext_bytes);
+
+		eng_publish_few(e, tx, cell, word,
+				ext | load_few(payload, begin) << 8 * ext_bytes,
+				(const uint8_t *)payload + begin, len - begin, true);
+	} else {
+		memcpy(cell->data, &ext, ext_bytes);
+		copy_few(eng_payload_place(tx, cell, word, ext_bytes, len), payload, len);
+		abi_lane_publish_words(tx, cell, word);
+	}
+	eng_lane_count(flow->count, 1, dwords + (len + 3) / 4);
+}
+
+/* --- posting --- */
+
+/* an SGE goes into the send queue as it is */
+_Static_assert(sizeof(struct tp_sge) == sizeof(struct ibv_sge) &&
+		       offsetof(struct tp_sge, addr) == offsetof(struct ibv_sge, addr) &&
+		       offsetof(struct tp_sge, length_bytes) ==
+			       offsetof(struct ibv_sge, length) &&
+		       offsetof(struct tp_sge, lkey) == offsetof(struct ibv_sge, lkey),
+	       "struct tp_sge is struct ibv_sge in our words");
+
+/** enum eng_single - the kinds of a SEND of one packet */
+enum eng_single {
+	ENG_RC,
+	ENG_RC_FEW, /* eight bytes at most, for which nothing has to be looked up: no
+		     * function is called, so that all can stay in registers */
+	ENG_UD,
+};
+
+/** eng_start_ack_timer() - start to wait for the acknowledgement of what was posted */
+void eng_start_ack_timer(struct engine *e, struct tp_qp *tp);
+
+/* is @wr, a SEND, one of one piece, of 1 to most[0] bytes, or inline to most[1], and with
+ * no flags but those that are @allowed?
+ *
+ * Who called has looked at its opcode: both in one would be compiled into one load of two
+ * members, which waits until the program's stores to them, and all before those, are
+ * done; as it would wait that loads an SGE whole. */
+static inline bool eng_single_fits(const struct ibv_send_wr *wr, unsigned flags,
+				   unsigned allowed, const uint32_t most[2])
+{
+	return wr->num_sge == 1 && !(flags & ~allowed) &&
+	       wr->sg_list->length - 1 < most[flags / IBV_SEND_INLINE & 1];
+}
+
+/*
+ * The steps of eng_send_single(). What they share, they get as arguments: after a store
+ * through a pointer the compiler would load it again.
+ */
+
+/* does @qp's flow lead where its next packet goes? @av: of a datagram */
+__attribute__((always_inline)) static inline bool
+eng_single_leads(const struct engine *e, const struct eng_qp *qp,
+		 const struct ibv_send_wr *wr, const struct tp_av *av,
+		 const enum eng_single kind)
+{
+	const struct eng_path *path = &qp->path;
+
+	if (kind != ENG_UD) /* without a flow, a few bytes do not fit */
+		return kind == ENG_RC_FEW ? eng_flow_lasts(e, qp) : eng_flow_holds(e, qp);
+	return likely(av && eng_flow_holds(e, qp)) && !av->is_global &&
+	       path->dlid == av->dlid &&
+	       path->dest_qpn == (wr->wr.ud.remote_qpn & 0xffffff) &&
+	       path->sl == av->sl && path->port_num == av->port_num &&
+	       path->pkey == tp_pkey(qp->tp) && qp->record_path_bits == av->src_path_bits;
+}
+
+/* has its lane room, and may it leave now? A datagram is done when it has left: it
+ * completes */
+__attribute__((always_inline)) static inline bool
+eng_single_may_leave(struct engine *e, const struct eng_qp *qp, struct tp_qp *tp,
+		     struct abi_lane_tx *tx, uint32_t record_bytes,
+		     const enum eng_single kind)
+{
+	if (kind == ENG_RC_FEW)
+		return abi_lane_knows_cell(tx) && tp_fast_known(tp);
+	return likely(abi_lane_has_cell(tx)) &&
+	       (record_bytes <= ABI_CELL_BYTES || abi_lane_fits(tx, record_bytes)) &&
+	       tp_fast_may_send(tp) &&
+	       (kind != ENG_UD || !(eng_cq_is_full(qp->send_cq) || eng_spoils(e)));
+}
+
+/** eng_source() - the bytes of @sge, which a request with @flags sends. @known: NULL if
+ * its key has to be looked up */
+static inline const void *eng_source(struct engine *e, const struct eng_qp *qp,
+				     const struct tp_sge *sge, unsigned flags,
+				     const bool known)
+{
+	if (flags & IBV_SEND_INLINE)
+		return (const void *)(uintptr_t)sge->addr;
+	return known ? eng_mem_used(e, qp->init.pd, sge->lkey, sge->addr,
+				    sge->length_bytes, 0)
+		     : eng_mem_recent(e, qp->init.pd, sge->lkey, sge->addr,
+				      sge->length_bytes, 0);
+}
+
+/** eng_datagram_streams() - were so many posted since @qp heard of anybody that the next
+ *  one's turn is not at once? Nothing tells what became of them */
+static inline bool eng_datagram_streams(struct eng_qp *qp)
+{
+	uint64_t heard = tp_rx_packets(qp->tp);
+
+	if (qp->datagrams_heard != heard) {
+		qp->datagrams_heard = heard;
+		qp->datagrams_run = 0;
+	}
+	return ++qp->datagrams_run > TP_STREAM_MESSAGES;
+}
+
+/* a SEND of RC into the send queue, and into the lane */
+__attribute__((always_inline)) static inline void
+eng_send_reliable(struct engine *e, struct eng_qp *qp, struct tp_qp *tp,
+		  const struct eng_flow *flow, struct abi_lane_tx *tx,
+		  const struct ibv_send_wr *wr, unsigned flags, const struct tp_sge *sge,
+		  const void *payload, const enum eng_single kind)
+{
+	/* only one that may be solicited, is; a constant for the others */
+	uint64_t solicited =
+		kind == ENG_RC_FEW
+			? 0
+			: abi_record_flags((flags & IBV_SEND_SOLICITED) /
+					   IBV_SEND_SOLICITED * ABI_RECORD_SOLICITED);
+	uint64_t word[3], data = 0, *few = kind == ENG_RC_FEW ? &data : NULL;
+	uint32_t len = sge->length_bytes;
+	psn_t at, ack;
+
+	if (few)
+		data = load_few(payload, len);
+	at = tp_fast_send(tp, wr->wr_id, flags, sge, payload, few);
+	eng_record_words(qp, tp, WIRE_SEND_ONLY, at,
+			 abi_record_flags(ABI_RECORD_ACK_REQ) | solicited, len, 1, word);
+	if (tp_take_ack(tp, &ack))
+		word[1] |= abi_record_ack(ack.v);
+	eng_emit(e, flow, tx, word, 0, 0, payload, few, len,
+		 ABI_STREAM_BYTES && tp_fast_streams(tp) && tx->no_fence,
+		 qp->flow_dwords);
+	qp->window_run = 0;
+}
+
+/* a datagram into the lane, and its completion */
+static inline void eng_send_datagram(struct engine *e, struct eng_qp *qp,
+				     struct tp_qp *tp, const struct eng_flow *flow,
+				     struct abi_lane_tx *tx, const struct ibv_send_wr *wr,
+				     const struct tp_sge *sge, const void *payload)
+{
+	bool solicited = wr->send_flags & IBV_SEND_SOLICITED;
+	uint32_t len = sge->length_bytes;
+	uint64_t word[3];
+
+	eng_record_words(qp, tp, WIRE_SEND_ONLY, tp_fast_send_datagram(tp),
+			 abi_record_flags(solicited * ABI_RECORD_SOLICITED), len, 1,
+			 word);
+	eng_emit(e, flow, tx, word, tp_fast_qkey(tp, wr->wr.ud.remote_qkey),
+		 ABI_RECORD_QKEY_BYTES, payload, NULL, len,
+		 eng_datagram_streams(qp) && tx->no_fence, qp->flow_dwords);
+	if (!tp_is_signaled(tp, wr->send_flags))
+		return;
+	eng_wc_sent(qp, wr->wr_id, IBV_WC_SUCCESS, IBV_WC_SEND, len,
+		    eng_cq_next(qp->send_cq));
+	eng_cq_added(qp->send_cq, false);
+}
+
+/**
+ * eng_send_single() - post and send the SEND @wr, which fits, when that is all there is
+ * to do
+ * @sge: its only piece
+ * @av: where it goes, of ENG_UD; else NULL
+ *
+ * The caller starts the timer and rings the lane. Return: the lane; NULL: nothing changed
+ */
+__attribute__((always_inline)) static inline struct abi_lane_tx *
+eng_send_single(struct engine *e, struct eng_qp *qp, const struct ibv_send_wr *wr,
+		const struct tp_sge *sge, const struct tp_av *av,
+		const enum eng_single kind)
+{
+	const uint32_t ext_bytes = kind == ENG_UD ? ABI_RECORD_QKEY_BYTES : 0;
+	const struct eng_flow *flow = qp->flow;
+	unsigned flags = wr->send_flags;
+	struct tp_qp *tp = qp->tp;
+	struct abi_lane_tx *tx;
+	const void *payload;
+
+	if (unlikely(!eng_single_leads(e, qp, wr, av, kind)))
+		return NULL;
+	tx = &flow->lane->tx;
+	if (unlikely(!eng_single_may_leave(e, qp, tp, tx, sge->length_bytes + ext_bytes,
+					   kind)))
+		return NULL;
+	payload = eng_source(e, qp, sge, flags, kind == ENG_RC_FEW);
+	if (unlikely(!payload))
+		return NULL;
+	if (kind == ENG_UD)
+		eng_send_datagram(e, qp, tp, flow, tx, wr, sge, payload);
+	else
+		eng_send_reliable(e, qp, tp, flow, tx, wr, flags, sge, payload, kind);
+	return tx;
+}
+
+/** eng_single_post() - eng_send_single() of @wr, a SEND, if it fits. Return: false:
+ * nothing changed */
+bool eng_single_post(struct engine *e, struct eng_qp *qp, const struct ibv_send_wr *wr,
+		     const struct tp_av *av);
+
+/** eng_single_post_few() - eng_send_single() of a SEND of eight bytes at most, if it fits
+ */
+static inline const struct abi_lane_tx *
+eng_single_post_few(struct engine *e, struct eng_qp *qp, const struct ibv_send_wr *wr)
+{
+	if (unlikely(!eng_single_fits(wr, wr->send_flags,
+				      IBV_SEND_SIGNALED | IBV_SEND_INLINE,
+				      qp->few_bytes)))
+		return NULL;
+	return eng_send_single(e, qp, wr, (const struct tp_sge *)wr->sg_list, NULL,
+			       ENG_RC_FEW);
+}
+
+/* --- receiving: header prediction ---
+ *
+ * Of a SEND's three words all is the same in those that follow but PSN, ACK, solicited,
+ * length and where the payload is; as of a longer one's, which is a segment of so many
+ * packets. And so is the outcome of the checks, until the QP changes
+ * (eng_lanes_forget()). The P_Key's is looked at before each run of them: the table is
+ * softibd's.
+ *
+ * A connected QP has one peer and so one such header, its own: many of them may take
+ * turns on a lane. One of UD has as many as lanes to it: the lane has it.
+ */
+
+/* what is of each record its own */
+#define ENG_RECORD_VARIES (ABI_RECORD_SOLICITED | ABI_RECORD_ACK | ABI_RECORD_BULK)
+
+/** eng_predict_none() - no record is like this */
+static inline void eng_predict_none(struct eng_prediction *p)
+{
+	*p = (struct eng_prediction){.route = UINT64_MAX};
+}
+
+/** eng_is_predicted() - is the record like this, but for the flags that @vary? */
+static inline bool eng_is_predicted(const struct eng_prediction *p,
+				    const uint64_t word[3], unsigned vary)
+{
+	return p->route == abi_record_route(word) &&
+	       p->source == abi_record_source(word, vary);
+}
+
+/** eng_mr_place() - where @bytes of a whole message go that has the receive @wr. *@mr:
+ * the region of the one before, or NULL. NULL: nowhere */
+static inline void *eng_receive_place(struct engine *e, uint32_t pd,
+				      const struct eng_rq_wr *wr, uint32_t bytes,
+				      const struct eng_mr **mr)
+{
+	const struct tp_sge *sge = wr->sge;
+	void *to;
+
+	if (unlikely(sge->length_bytes < bytes))
+		return NULL;
+	if (likely(*mr && (*mr)->attr.key == sge->lkey))
+		return eng_mr_at(*mr, sge->addr, bytes);
+	to = eng_mem_recent(e, pd, sge->lkey, sge->addr, bytes, IBV_ACCESS_LOCAL_WRITE);
+	*mr = to ? eng_mr_used(e, sge->lkey) : NULL;
+	return to;
+}
+
+#endif
