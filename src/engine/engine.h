@@ -156,7 +156,7 @@ struct eng_config {
 	 *  shall have instead; ENG_CQ_OVERRUN: the CQ is full */
 	int (*completion_fault)(void *ctx, uint32_t qpn, enum ibv_wc_opcode opcode);
 	/** barrier() - a memory barrier on every thread of this process. NULL: there
-	 *  is none, and the engine's lock has no favourite (lock.h) */
+	 *  is none, and the engine's lock is never biased (lock.h) */
 	void (*barrier)(void *ctx);
 	/** no request and no record takes a fast path (docs/ARCHITECTURE.md, Fast paths):
 	 *  what goes out and comes in, and what completes, is the same */

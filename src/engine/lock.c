@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The lock's byte, and how the favour is given and ended (lock.h). */
+/* The lock's byte, and how its bias is given and revoked (lock.h). */
 #include "engine/lock.h"
 
 #include <sched.h>
 
 #define SPINS 200
-#define FAVOUR_AFTER 256 /* turns: a barrier costs as much as hundreds of exchanges */
+#define BIAS_AFTER 256 /* turns: a barrier costs as much as hundreds of exchanges */
 
 static void wait_a_little(unsigned *spins)
 {
@@ -15,12 +15,12 @@ static void wait_a_little(unsigned *spins)
 		sched_yield();
 }
 
-/* the byte is ours: the favourite enters no more. Return: true when it is out */
-static bool end_favour(struct eng_lock *l)
+/* The byte is ours: the bias's owner enters no more. Return: true when it is out */
+static bool revoke_bias(struct eng_lock *l)
 {
-	if (likely(!atomic_load_explicit(&l->favourite, memory_order_relaxed)))
+	if (likely(!atomic_load_explicit(&l->bias_owner, memory_order_relaxed)))
 		return !atomic_load_explicit(&l->inside, memory_order_acquire);
-	atomic_store_explicit(&l->favourite, 0, memory_order_relaxed);
+	atomic_store_explicit(&l->bias_owner, 0, memory_order_relaxed);
 	l->barrier(l->ctx);
 	return !atomic_load_explicit(&l->inside, memory_order_acquire);
 }
@@ -32,16 +32,16 @@ static void note_turn(struct eng_lock *l)
 
 	if (!l->barrier)
 		return;
-	l->by_favour = false;
+	l->by_bias = false;
 	l->running = l->last == self ? l->running + 1 : 1;
 	l->last = self;
-	if (likely(l->running < FAVOUR_AFTER))
+	if (likely(l->running < BIAS_AFTER))
 		return;
 	l->running = 0;
 	if (!l->candidate)
 		l->candidate = self;
 	if (l->candidate == self)
-		atomic_store_explicit(&l->favourite, self, memory_order_relaxed);
+		atomic_store_explicit(&l->bias_owner, self, memory_order_relaxed);
 }
 
 static bool try_byte(struct eng_lock *l)
@@ -54,7 +54,7 @@ bool eng_lock_try_byte(struct eng_lock *l)
 {
 	if (!try_byte(l))
 		return false;
-	if (unlikely(!end_favour(l))) {
+	if (unlikely(!revoke_bias(l))) {
 		atomic_store_explicit(&l->taken, false, memory_order_release);
 		return false;
 	}
@@ -69,7 +69,7 @@ void eng_lock_byte(struct eng_lock *l)
 	if (unlikely(atomic_exchange_explicit(&l->taken, true, memory_order_acquire)))
 		while (!try_byte(l))
 			wait_a_little(&spins);
-	for (bool out = end_favour(l); !out;) {
+	for (bool out = revoke_bias(l); !out;) {
 		wait_a_little(&spins);
 		out = !atomic_load_explicit(&l->inside, memory_order_acquire);
 	}

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The engine's lock: a byte, and a thread that may enter without it. It is held
- * for a microsecond and nearly always taken by the one thread that posts and
- * polls, and an atomic exchange waits until all stores before it are seen by
- * everybody: by a peer's core, a hundred nanoseconds away. So the thread that
- * has taken the lock many times running becomes its favourite. From then on
- * it says that it is inside, looks whether it is still the favourite, and is
- * in; nothing in it is atomic but loads and stores. Who else wants the lock
- * takes the byte, ends the favour, has a barrier on every thread of the process
- * (membarrier(2): the one in need pays), and waits until the favourite is out.
+ * The engine's lock: a byte, biased towards one thread, which may enter without an atomic
+ * exchange. The lock is held for a microsecond and nearly always taken by the one thread
+ * that posts and polls. An exchange waits until all stores before it are seen by
+ * everybody, by a peer's core for example, a hundred nanoseconds away. So a thread that
+ * has taken the byte many times running becomes the owner of the lock's bias. From then
+ * on it says that it is inside, looks whether it still owns the bias, and holds the lock:
+ * these are plain loads and stores. Any other thread takes the byte, revokes the bias,
+ * has a barrier on every thread of the process (membarrier(2): the one in need pays for
+ * it), and waits until the owner is out.
  *
- *   favourite   inside = true;   then look: favourite == me?
- *   another     favourite = 0;   barrier;   then look: inside?
+ *   owner     inside = true;    then look: bias_owner == me?
+ *   another   bias_owner = 0;   barrier;   then look: inside?
  *
- * so that at least one of them sees the other. There is one favourite in a
- * lock's life: no two threads ever write `inside`. It is favoured again when it
- * has taken the byte as often running as at first.
+ * At least one of them sees the other. Only one thread can own the bias in a lock's life,
+ * so that no two threads ever write `inside`. It owns the bias again when it has taken
+ * the byte as often running as at first.
  */
 #ifndef SOFTIB_ENGINE_LOCK_H
 #define SOFTIB_ENGINE_LOCK_H
@@ -26,11 +26,11 @@
 
 struct eng_lock {
 	_Atomic bool taken;
-	_Atomic bool inside;	     /* the favourite is; it alone writes this */
-	_Atomic uintptr_t favourite; /* a thread, by eng_lock_self(); 0: none now */
+	_Atomic bool inside;	     /* the bias's owner is; it alone writes this */
+	_Atomic uintptr_t bias_owner; /* a thread, by eng_lock_self(); 0: none now */
 	/* --- protected by the lock --- */
-	bool by_favour; /* the holder entered so */
-	uintptr_t candidate; /* the only thread that can be favoured; 0: not chosen */
+	bool by_bias; /* the holder entered as the bias's owner */
+	uintptr_t candidate; /* the only thread that can own the bias; 0: not chosen */
 	uintptr_t last;	/* who took the byte last */
 	unsigned running; /* so many times */
 	/* --- immutable --- */
@@ -48,12 +48,12 @@ static inline bool eng_lock_enter(struct eng_lock *l)
 {
 	uintptr_t self = eng_lock_self();
 
-	if (atomic_load_explicit(&l->favourite, memory_order_relaxed) != self)
+	if (atomic_load_explicit(&l->bias_owner, memory_order_relaxed) != self)
 		return false;
 	atomic_store_explicit(&l->inside, true, memory_order_relaxed);
 	atomic_signal_fence(memory_order_seq_cst); /* and the other's barrier */
-	if (likely(atomic_load_explicit(&l->favourite, memory_order_acquire) == self)) {
-		l->by_favour = true;
+	if (likely(atomic_load_explicit(&l->bias_owner, memory_order_acquire) == self)) {
+		l->by_bias = true;
 		return true;
 	}
 	atomic_store_explicit(&l->inside, false, memory_order_release);
@@ -67,7 +67,7 @@ static inline void eng_lock_leave(struct eng_lock *l)
 	atomic_store_explicit(&l->inside, false, memory_order_release);
 }
 
-/** eng_lock_byte() - take the lock for who is no favourite, by and by */
+/** eng_lock_byte() - take the lock without owning its bias; waits for it */
 void eng_lock_byte(struct eng_lock *l);
 /** eng_lock_try_byte() - the same; false: another has it */
 bool eng_lock_try_byte(struct eng_lock *l);
@@ -85,7 +85,7 @@ static inline bool eng_lock_try(struct eng_lock *l)
 }
 
 /** eng_lock_is_held() - a hint, but sure when this thread is in: a signal handler may
- *  run in the middle of it, and a favourite enters wherever it is */
+ *  run in the middle of it, and the bias's owner enters wherever it is */
 static inline bool eng_lock_is_held(const struct eng_lock *l)
 {
 	return atomic_load_explicit(&l->taken, memory_order_relaxed) ||
@@ -94,7 +94,7 @@ static inline bool eng_lock_is_held(const struct eng_lock *l)
 
 static inline void eng_lock_give(struct eng_lock *l)
 {
-	atomic_store_explicit(l->by_favour ? &l->inside : &l->taken, false, memory_order_release);
+	atomic_store_explicit(l->by_bias ? &l->inside : &l->taken, false, memory_order_release);
 }
 
 #endif

@@ -193,7 +193,7 @@ noinline static int post_late(struct eng_qp *qp, struct ibv_send_wr *wr, struct 
 	return post_list(qp, wr, bad, av_of);
 }
 
-/* without the favour of the lock */
+/* by a thread that is not the owner of the lock's bias */
 noinline static int post_locked(struct eng_qp *qp, struct ibv_send_wr *wr,
 				struct ibv_send_wr **bad,
 				const struct tp_av *(*av_of)(struct ibv_ah *ah))

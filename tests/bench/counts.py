@@ -20,7 +20,7 @@ LIMIT = 120    # seconds: a hang, not a measure
 
 # test/phase -> (instructions per message at most, the figure to reach); None:
 # no such. The first is what it takes plus a quarter, for bells that are rung now and
-# then, and for a thread that lost the favour of the engine's lock for a batch; who makes
+# then, and for a thread that lost the bias of the engine's lock for a batch; who makes
 # a path shorter lowers it. Acknowledgements are taken in the server's poll or in the
 # client's, as it happens: their sum, with the post, is "message". Half of a batch's
 # requests are behind so many that they are streamed (src/abi/cell.h).

@@ -342,7 +342,7 @@ undo_page:
 	return ret;
 }
 
-/* all is one thread: nobody has to see anything, and the engine's lock has a favourite, as
+/* all is one thread: nobody has to see anything, and the engine's lock is biased, as
  * that of a program that polls */
 static void no_barrier(void *ctx)
 {

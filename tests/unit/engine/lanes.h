@@ -49,9 +49,9 @@ static inline struct joined *join(void)
 	return join_as(IBV_QPT_RC);
 }
 
-/* the same by who is favoured by the engines' locks. No packet comes by softibd, which else
+/* the same by the owner of the engines' locks' bias. No packet comes by softibd, which else
  * ends a run */
-static inline struct joined *join_favoured_as(enum ibv_qp_type type)
+static inline struct joined *join_biased_as(enum ibv_qp_type type)
 {
 	static struct abi_ring ring;
 	static const struct abi_ring_rx nothing = {.ring = &ring};
@@ -59,14 +59,14 @@ static inline struct joined *join_favoured_as(enum ibv_qp_type type)
 
 	j->w->a.engine->cfg.packets = j->w->b.engine->cfg.packets = &nothing;
 	j->out[0].tx.no_fence = j->out[1].tx.no_fence = true;
-	favour(&j->w->a);
-	favour(&j->w->b);
+	bias_to_us(&j->w->a);
+	bias_to_us(&j->w->b);
 	return j;
 }
 
-static inline struct joined *join_favoured(void)
+static inline struct joined *join_biased(void)
 {
-	return join_favoured_as(IBV_QPT_RC);
+	return join_biased_as(IBV_QPT_RC);
 }
 
 /* of a test that looks at how a fast path does something, not at what it does */

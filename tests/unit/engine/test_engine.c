@@ -717,9 +717,9 @@ static void nothing_settles_while_its_thread_is_inside(void **state)
 	struct engine *e = w->a.engine;
 
 	e->lock.barrier = no_barrier;
-	for (int i = 0; i < 1000; i++) /* the favourite in the end */
+	for (int i = 0; i < 1000; i++) /* it owns the bias in the end */
 		eng_locked(e, settle_inside, e);
-	assert_true(e->lock.favourite == eng_lock_self());
+	assert_true(e->lock.bias_owner == eng_lock_self());
 	assert_true(eng_settle(e, NULL));
 }
 

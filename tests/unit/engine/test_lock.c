@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The engine's lock: who is favoured, how the favour ends, and that no two
+ * The engine's lock: who owns its bias, how that is revoked, and that no two
  * threads are ever inside, whoever is.
  */
 #include "../test.h"
@@ -13,7 +13,7 @@
 
 #include "engine/lock.h"
 
-#define ENOUGH 1000 /* turns, after which one is favoured */
+#define ENOUGH 1000 /* turns, after which a thread owns the bias */
 #define TURNS 200000u
 #define OTHERS 3u
 
@@ -39,17 +39,17 @@ static void turns(struct eng_lock *l, unsigned n)
 	}
 }
 
-static bool is_favoured(const struct eng_lock *l)
+static bool owns_bias(const struct eng_lock *l)
 {
-	return l->favourite == eng_lock_self();
+	return l->bias_owner == eng_lock_self();
 }
 
-static void nobody_is_favoured_without_a_barrier(void **state)
+static void without_a_barrier_the_lock_is_not_biased(void **state)
 {
 	struct eng_lock l = {0};
 
 	turns(&l, ENOUGH);
-	assert_false(is_favoured(&l));
+	assert_false(owns_bias(&l));
 }
 
 static void *one_turn(void *lock)
@@ -73,29 +73,29 @@ static void *elsewhere(void *(*run)(void *), struct eng_lock *l)
 	return ret;
 }
 
-static void the_favour_ends_with_another_and_comes_back(void **state)
+static void another_revokes_the_bias_and_it_comes_back(void **state)
 {
 	struct eng_lock l = {.barrier = barrier};
 
 	need_barrier();
 	turns(&l, ENOUGH);
-	assert_true(is_favoured(&l));
+	assert_true(owns_bias(&l));
 	elsewhere(one_turn, &l);
-	assert_false(is_favoured(&l));
+	assert_false(owns_bias(&l));
 	turns(&l, 1);
-	assert_false(is_favoured(&l));
+	assert_false(owns_bias(&l));
 	turns(&l, ENOUGH);
-	assert_true(is_favoured(&l));
+	assert_true(owns_bias(&l));
 }
 
-static void who_finds_the_favourite_inside_waits(void **state)
+static void another_waits_while_the_owner_is_inside(void **state)
 {
 	struct eng_lock l = {.barrier = barrier};
 
 	need_barrier();
 	turns(&l, ENOUGH);
 	eng_lock_take(&l);
-	assert_true(l.by_favour);
+	assert_true(l.by_bias);
 	assert_null(elsewhere(try_in_vain, &l));
 	eng_lock_give(&l);
 	assert_true(eng_lock_try(&l));
@@ -109,30 +109,30 @@ static void who_is_inside_can_tell(void **state)
 
 	need_barrier();
 	assert_false(eng_lock_is_held(&l));
-	for (unsigned i = 0; i < ENOUGH; i++) { /* by the byte, then by favour */
+	for (unsigned i = 0; i < ENOUGH; i++) { /* by the byte, then by the bias */
 		eng_lock_take(&l);
 		assert_true(eng_lock_is_held(&l));
 		eng_lock_give(&l);
 		assert_false(eng_lock_is_held(&l));
 	}
-	assert_true(l.by_favour);
+	assert_true(l.by_bias);
 }
 
 static void *many_turns(void *lock)
 {
 	turns(lock, ENOUGH);
-	return is_favoured(lock) ? lock : NULL;
+	return owns_bias(lock) ? lock : NULL;
 }
 
 /* two threads must never write `inside` */
-static void there_is_one_favourite_for_ever(void **state)
+static void only_one_thread_ever_owns_the_bias(void **state)
 {
 	struct eng_lock l = {.barrier = barrier};
 
 	need_barrier();
 	assert_non_null(elsewhere(many_turns, &l));
 	turns(&l, ENOUGH);
-	assert_false(is_favoured(&l));
+	assert_false(owns_bias(&l));
 }
 
 /* --- one who comes all the time, and others now and then --- */
@@ -181,7 +181,7 @@ static void no_two_are_inside(void **state)
 	struct contest c = {.lock.barrier = barrier};
 	struct other other[OTHERS];
 	pthread_t thread[OTHERS];
-	unsigned expected = TURNS, favoured = 0;
+	unsigned expected = TURNS, biased = 0;
 
 	need_barrier();
 	barriers = 0;
@@ -191,7 +191,7 @@ static void no_two_are_inside(void **state)
 	}
 	for (unsigned n = 0; n < TURNS; n++) {
 		eng_lock_take(&c.lock);
-		favoured += c.lock.by_favour;
+		biased += c.lock.by_bias;
 		count(&c);
 		eng_lock_give(&c.lock);
 	}
@@ -202,18 +202,18 @@ static void no_two_are_inside(void **state)
 	}
 	for (unsigned i = 0; i < ARRAY_SIZE(c.sum); i++)
 		assert_int_equal(c.sum[i], expected);
-	/* it was a test of the favour, too */
-	assert_true(favoured > 0);
+	/* it was a test of the bias, too */
+	assert_true(biased > 0);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nobody_is_favoured_without_a_barrier),
-		cmocka_unit_test(the_favour_ends_with_another_and_comes_back),
-		cmocka_unit_test(who_finds_the_favourite_inside_waits),
+		cmocka_unit_test(without_a_barrier_the_lock_is_not_biased),
+		cmocka_unit_test(another_revokes_the_bias_and_it_comes_back),
+		cmocka_unit_test(another_waits_while_the_owner_is_inside),
 		cmocka_unit_test(who_is_inside_can_tell),
-		cmocka_unit_test(there_is_one_favourite_for_ever),
+		cmocka_unit_test(only_one_thread_ever_owns_the_bias),
 		cmocka_unit_test(no_two_are_inside),
 	};
 

@@ -230,7 +230,7 @@ static void play(enum ibv_qp_type type, uint64_t seed, bool general)
 	struct side *s[2];
 
 	*p.n = 0;
-	p.j = seed % 3 ? join_favoured_as(type) : join_as(type);
+	p.j = seed % 3 ? join_biased_as(type) : join_as(type);
 	s[0] = &p.j->w->a;
 	s[1] = &p.j->w->b;
 	for (unsigned i = 0; i < 2; i++) {

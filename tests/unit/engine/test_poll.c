@@ -41,7 +41,7 @@ static void polls_read_what_comes_by_packets(void **state)
 {
 	static struct abi_ring ring;
 	static const struct abi_ring_rx by_softibd = {.ring = &ring};
-	struct joined *j = join_favoured();
+	struct joined *j = join_biased();
 	struct ibv_wc wc[16];
 
 	j->w->a.flow = NULL; /* A finds no lane, and B cannot tell by its own */
@@ -58,7 +58,7 @@ static void polls_read_what_comes_by_packets(void **state)
 
 static void polls_look_into_every_lane(void **state)
 {
-	struct joined *j = join_favoured();
+	struct joined *j = join_biased();
 	struct eng_lane_in quiet = j->in[0];
 	struct ibv_wc wc[16];
 
@@ -77,7 +77,7 @@ static void polls_look_into_every_lane(void **state)
 
 static void who_wants_none_gets_none(void **state)
 {
-	struct joined *j = join_favoured();
+	struct joined *j = join_biased();
 	struct ibv_wc wc[16];
 
 	give(&j->w->b, 2);
@@ -111,7 +111,7 @@ static void exchange_words(struct joined *j, unsigned n)
  * then somebody is to come and do it */
 static void who_answers_late_acknowledges(void **state)
 {
-	struct joined *j = join_favoured();
+	struct joined *j = join_biased();
 	struct engine *e = j->w->b.engine;
 	struct ibv_wc wc[16];
 
@@ -135,7 +135,7 @@ static void who_answers_late_acknowledges(void **state)
 static void many_are_acknowledged_at_once(void **state)
 {
 	const unsigned lots = 1 + TP_ACK_PACKETS / 16;
-	struct joined *j = join_favoured();
+	struct joined *j = join_biased();
 	struct ibv_wc wc[16];
 
 	for (unsigned lot = 0; lot < lots; lot++) {
@@ -163,7 +163,7 @@ static int spoil(void *ctx, uint32_t qpn, enum ibv_wc_opcode opcode)
 /* B's acknowledgement may wait for its answer, but not that it is in error */
 static void a_spoilt_completion_ends_its_qp(void **state)
 {
-	struct joined *j = join_favoured();
+	struct joined *j = join_biased();
 	struct ibv_wc wc[16];
 
 	exchange_words(j, 4);
@@ -193,7 +193,7 @@ static void wait_for_a_receive(struct joined *j)
 
 static void polls_look_at_the_clock_now_and_then(void **state)
 {
-	struct joined *j = join_favoured();
+	struct joined *j = join_biased();
 	struct ibv_wc wc[16];
 
 	wait_for_a_receive(j);
@@ -206,7 +206,7 @@ static void polls_look_at_the_clock_now_and_then(void **state)
 /* Packets are read with a look at the clock: what is due by it does not wait for the next */
 static void what_is_due_is_done(void **state)
 {
-	struct joined *j = join_favoured();
+	struct joined *j = join_biased();
 	struct ibv_wc wc[16];
 
 	j->w->a.engine->cfg.packets = NULL; /* there may be packets */
@@ -220,7 +220,7 @@ static void what_is_due_is_done(void **state)
 
 static void a_poll_is_a_short_one_whatever_the_clock(void **state)
 {
-	struct joined *j = join_favoured();
+	struct joined *j = join_biased();
 	struct engine *e = j->w->b.engine;
 	struct ibv_wc wc[16];
 	uint32_t before = e->polls;
@@ -235,7 +235,7 @@ static void a_poll_is_a_short_one_whatever_the_clock(void **state)
 
 static void a_poll_tells_whether_it_moved_anything(void **state)
 {
-	struct joined *j = join_favoured();
+	struct joined *j = join_biased();
 	struct engine *e = j->w->b.engine;
 	struct ibv_wc wc[16];
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Many SENDs one behind the other: posted by who is favoured by the engine's lock,
+ * Many SENDs one behind the other: posted by the owner of the lock's bias,
  * streamed if they are small, received in runs, polled in lots of any size.
  */
 #include "lanes.h"
@@ -142,7 +142,7 @@ static void play(struct joined *j, uint64_t seed)
 static void all_come_in_order_and_once(void **state)
 {
 	for (uint64_t seed = 1; seed <= 100; seed++) {
-		struct joined *j = join_favoured();
+		struct joined *j = join_biased();
 		struct eng_mr_attr mr = {.key = OTHER_KEY, .pd = 1, .length = MEMORY,
 					 .access = IBV_ACCESS_LOCAL_WRITE};
 
@@ -189,7 +189,7 @@ static void send_some(struct joined *j, unsigned n, unsigned flags)
 static void expect_end_at(unsigned bad, const struct ibv_sge *place, enum ibv_wc_status receiver,
 			  enum ibv_wc_status sender)
 {
-	struct joined *j = join_favoured();
+	struct joined *j = join_biased();
 	struct ibv_recv_wr *refused;
 	struct ibv_wc wc[64];
 
@@ -233,7 +233,7 @@ static void what_cannot_be_received_ends_a_run(void **state)
 /* With receives for three of five, the fourth is not ready; it comes when there is one */
 static void a_run_ends_with_its_receives(void **state)
 {
-	struct joined *j = join_favoured();
+	struct joined *j = join_biased();
 	struct ibv_wc wc[16];
 
 	receive_some(j, 3);
@@ -254,7 +254,7 @@ static void a_run_ends_with_its_receives(void **state)
 static void a_run_tells_who_waits(void **state)
 {
 	for (unsigned solicited = 0; solicited < 2; solicited++) {
-		struct joined *j = join_favoured();
+		struct joined *j = join_biased();
 		struct ibv_wc wc[16];
 
 		receive_some(j, 12);
@@ -275,7 +275,7 @@ static void a_run_tells_who_waits(void **state)
  * of many waits until all that came is read */
 static void what_is_too_much_for_a_poll_waits(void **state)
 {
-	struct joined *j = join_favoured();
+	struct joined *j = join_biased();
 	struct ibv_wc wc[64];
 	uint64_t answers;
 
@@ -301,7 +301,7 @@ static void what_is_too_much_for_a_poll_waits(void **state)
 /* ... of who has more to come alone: another's leave while it floods */
 static void a_flood_holds_up_its_own_acknowledgement_alone(void **state)
 {
-	struct joined *j = join_favoured();
+	struct joined *j = join_biased();
 	struct eng_qp *quiet[2];
 	struct ibv_wc wc[64];
 	uint64_t answers;
@@ -342,7 +342,7 @@ static int spoil_the_third(void *ctx, uint32_t qpn, enum ibv_wc_opcode opcode)
 
 static void faults_find_each_of_a_run(void **state)
 {
-	struct joined *j = join_favoured();
+	struct joined *j = join_biased();
 	struct ibv_wc wc[16];
 
 	receive_some(j, 12);
@@ -362,7 +362,7 @@ static void faults_find_each_of_a_run(void **state)
 /* what is not of the run in the middle of one: an ACK, and a stranger's record */
 static void an_acknowledgement_in_a_run_is_heard(void **state)
 {
-	struct joined *j = join_favoured();
+	struct joined *j = join_biased();
 	struct ibv_wc wc[16];
 
 	for (unsigned i = 0; i < 8; i++) {
@@ -385,7 +385,7 @@ static void an_acknowledgement_in_a_run_is_heard(void **state)
 
 static void a_strangers_record_ends_a_run(void **state)
 {
-	struct joined *j = join_favoured();
+	struct joined *j = join_biased();
 	struct eng_stats stats;
 	struct ibv_wc wc[16];
 
@@ -402,7 +402,7 @@ static void a_strangers_record_ends_a_run(void **state)
  * many packets have, or no message at all (9.7.4.1.6) */
 static void expect_segment(uint32_t bytes, bool good)
 {
-	struct joined *j = join_favoured();
+	struct joined *j = join_biased();
 	struct ibv_wc wc[4];
 
 	for (unsigned i = 0; i < 3; i++) {
@@ -437,7 +437,7 @@ static void a_segment_has_what_its_packets_have(void **state)
  * pass by it without being heard */
 static void what_is_known_ends_with_its_lane(void **state)
 {
-	struct joined *j = join_favoured();
+	struct joined *j = join_biased();
 	struct ibv_wc wc[4];
 
 	needs_fast_paths(j);
@@ -454,7 +454,7 @@ static void what_is_known_ends_with_its_lane(void **state)
 /* A record from the middle of an RC message is no datagram, however often it comes */
 static void a_datagram_has_no_middle(void **state)
 {
-	struct joined *j = join_favoured_as(IBV_QPT_UD);
+	struct joined *j = join_biased_as(IBV_QPT_UD);
 	struct ibv_send_wr wr = datagram_to_b();
 	struct ibv_wc wc[4];
 
@@ -488,7 +488,7 @@ static void post_long_receive(struct side *s, uint32_t first, uint32_t bytes)
 static enum ibv_wc_status carry_long(uint32_t first, uint32_t bytes,
 				     void (*harm)(struct abi_lane *lane))
 {
-	struct joined *j = join_favoured();
+	struct joined *j = join_biased();
 	enum ibv_wc_status status;
 	struct ibv_wc wc;
 
@@ -541,7 +541,7 @@ static void the_middle_of_a_long_one_has_a_way_of_its_own(void **state)
  * progress that no completion tells of */
 static void a_poll_that_moved_something_is_not_in_vain(void **state)
 {
-	struct joined *j = join_favoured();
+	struct joined *j = join_biased();
 	struct ibv_wc wc;
 
 	assert_int_equal(eng_cq_poll(j->w->b.cq, 1, &wc), 0);
@@ -567,7 +567,7 @@ static void send_word(struct joined *j)
 /* A's QP knows its flow and that its lane has room */
 static struct joined *join_warm(void)
 {
-	struct joined *j = join_favoured();
+	struct joined *j = join_biased();
 	struct ibv_wc wc[16];
 
 	receive_some(j, 24);
@@ -675,7 +675,7 @@ static void a_word_wakes_who_sleeps(void **state)
 
 static void a_datagram_of_a_word_has_its_qkey(void **state)
 {
-	struct joined *j = join_favoured_as(IBV_QPT_UD);
+	struct joined *j = join_biased_as(IBV_QPT_UD);
 	struct ibv_send_wr wr = datagram_to_b();
 
 	for (unsigned i = 0; i < 4; i++) {
@@ -690,7 +690,7 @@ static void a_datagram_of_a_word_has_its_qkey(void **state)
  * stream that goes round and round does not end */
 static void a_stream_goes_on(void **state)
 {
-	struct joined *j = join_favoured();
+	struct joined *j = join_biased();
 	unsigned streamed = 0;
 	struct ibv_wc wc[32];
 

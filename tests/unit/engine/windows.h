@@ -97,13 +97,13 @@ static inline int connected_fenced(void **state)
 	return connect_world(state, true);
 }
 
-static inline int connected_favoured(void **state)
+static inline int connected_biased(void **state)
 {
 	struct world *w;
 
 	connect_world(state, false);
 	w = *state;
-	favour(&w->a);
+	bias_to_us(&w->a);
 	return 0;
 }
 
@@ -125,9 +125,9 @@ static inline struct world *granted(void **state)
 }
 
 #define CASE(name) cmocka_unit_test_setup_teardown(name, connected, teardown)
-/* the same by who is favoured by the lock, whose WRITEs of a word have a way of their own */
+/* the same by the owner of the lock's bias, whose WRITEs of a few bytes have a path of their own */
 #define BOTH(name)                                                                                 \
-	CASE(name), cmocka_unit_test_setup_teardown(name, connected_favoured, teardown)
+	CASE(name), cmocka_unit_test_setup_teardown(name, connected_biased, teardown)
 #define FENCED(name) cmocka_unit_test_setup_teardown(name, connected_fenced, teardown)
 
 #endif

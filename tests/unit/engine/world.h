@@ -186,21 +186,21 @@ static inline void run(struct world *w)
 	} while (busy);
 }
 
-/* --- who is favoured by the engine's lock, posts by shorter ways --- */
+/* --- the owner of the lock's bias posts by shorter paths --- */
 
 static inline void no_barrier(void *ctx)
 {
 }
 
 /* this thread has taken the lock many times running */
-static inline void favour(struct side *s)
+static inline void bias_to_us(struct side *s)
 {
 	struct ibv_wc wc;
 
 	s->engine->lock.barrier = no_barrier;
 	for (unsigned i = 0; i < 300; i++)
 		assert_int_equal(eng_cq_poll(s->cq, 1, &wc), 0);
-	assert_true(s->engine->lock.favourite);
+	assert_true(s->engine->lock.bias_owner);
 }
 
 /* --- queue pairs in RTS --- */
