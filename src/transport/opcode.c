@@ -9,6 +9,12 @@
 #define RC_UC (1 << TP_RC | 1 << TP_UC)
 #define ANY (1 << TP_RC | 1 << TP_UC | 1 << TP_UD)
 
+const struct tp_kind tp_kinds[] = {
+	[TP_RC] = {WIRE_RC, TP_ACKNOWLEDGED | TP_CONNECTED | TP_FAST},
+	[TP_UC] = {WIRE_UC, TP_CONNECTED},
+	[TP_UD] = {WIRE_UD, TP_FAST},
+};
+
 /* Which operations a transport has: 9.2.1 table 35; completions: 11.4.2.1 */
 const struct tp_op tp_ops_table[TP_OPS] = {
 	[IBV_WR_SEND] = {WIRE_SEND_FIRST, WIRE_SEND_MIDDLE, WIRE_SEND_LAST,

@@ -47,14 +47,14 @@ size_t tp_qp_size(uint32_t sq_depth, uint32_t max_sge, uint32_t max_inline,
 
 struct tp_qp *tp_qp_init(void *mem, const struct tp_qp_init *init)
 {
-	static const uint8_t transports[] = {WIRE_RC, WIRE_UC, WIRE_UD};
 	uint32_t size = ring_size(init->sq_depth);
 	struct tp_qp *qp = mem;
 	struct tp_sq *sq = &qp->sq;
 
 	memset(qp, 0, sizeof(*qp));
 	qp->type = (uint8_t)init->type;
-	qp->transport = transports[init->type];
+	qp->transport = tp_kinds[init->type].transport;
+	qp->can = tp_kinds[init->type].can;
 	qp->qpn = init->qpn;
 	qp->sig_all_flag = init->sq_sig_all ? IBV_SEND_SIGNALED : 0;
 	qp->has_srq = init->has_srq;
@@ -250,7 +250,7 @@ static bool request_is_sound(const struct tp_qp *qp, const struct tp_send_wr *wr
 	if (wr->flags & IBV_SEND_INLINE &&
 	    (wr->length_bytes > sq->max_inline || op->flags & TP_OP_RESPONDS))
 		return false;
-	if (qp->type == TP_UD)
+	if (!(qp->can & TP_CONNECTED))
 		return wr->length_bytes <= tp_mtu(qp); /* 9.8.3: one packet */
 	return wr->length_bytes <= TP_MESSAGE_MAX;
 }
@@ -277,7 +277,7 @@ static void copy_request(struct tp_qp *qp, uint32_t index, const struct tp_send_
 	sqe->flags = (wr->flags & (uint16_t)~TP_SQE_RESPONDS) | qp->sig_all_flag;
 	if (tp_op(sqe)->flags & TP_OP_RESPONDS)
 		sqe->flags |= TP_SQE_RESPONDS;
-	if (qp->type == TP_UD) {
+	if (!(qp->can & TP_CONNECTED)) {
 		struct tp_destination *to = &qp->sq.destinations[index & qp->sq.mask];
 		*to = (struct tp_destination){wr->av, wr->remote_qpn, wr->remote_qkey};
 	} else {
@@ -349,7 +349,7 @@ void tp_qp_receive(struct tp_qp *qp, const struct wire_packet *pkt, mono_t now)
 	}
 	if (!(flags & WIRE_IS_RESPONSE))
 		request[qp->type](qp, pkt, flags);
-	else if (qp->type == TP_RC && in_state(qp, STATE(RTS) | STATE(SQD)))
+	else if (qp->can & TP_ACKNOWLEDGED && in_state(qp, STATE(RTS) | STATE(SQD)))
 		tp_completer_receive(qp, pkt, flags, now);
 }
 
@@ -394,7 +394,7 @@ const struct tp_av *tp_qp_destination(const struct tp_qp *qp, uint32_t *qpn)
 {
 	const struct tp_destination *to;
 
-	if (qp->type != TP_UD) {
+	if (qp->can & TP_CONNECTED) {
 		*qpn = qp->attr.dest_qpn;
 		return &qp->attr.av;
 	}

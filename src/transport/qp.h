@@ -60,6 +60,21 @@ struct tp_op {
 	uint8_t wc_opcode;		   /* enum ibv_wc_opcode */
 };
 
+/* --- the table of transport types (opcode.c) --- */
+
+enum tp_can {
+	TP_ACKNOWLEDGED = 1 << 0, /* requests wait for their answers, and are sent again */
+	TP_CONNECTED = 1 << 1,	  /* one peer; else each request names its destination */
+	TP_FAST = 1 << 2,	  /* its SENDs of one packet may take the fast path */
+};
+
+/** struct tp_kind - what a transport type is capable of. A new type is a row */
+struct tp_kind {
+	uint8_t transport; /* enum wire_transport */
+	uint8_t can;	   /* enum tp_can */
+};
+extern const struct tp_kind tp_kinds[];
+
 #define TP_OPS (IBV_WR_SEND_WITH_INV + 1)
 extern const struct tp_op tp_ops_table[TP_OPS];
 /** tp_credits - receives that an AETH credit code promises (table 45) */
@@ -210,6 +225,7 @@ struct tp_qp {
 	uint8_t transport; /* enum wire_transport */
 	uint8_t mtu_shift;
 	bool has_srq;
+	uint8_t can; /* enum tp_can, of the type */
 	uint16_t sig_all_flag; /* IBV_SEND_SIGNALED when all requests are; else 0 */
 	uint32_t qpn;
 	uint64_t ack_half_ns; /* twice the ACK time-out; UINT64_MAX: for ever */

@@ -61,7 +61,7 @@ static bool start(struct tp_qp *qp, struct tp_sqe *sqe, const struct tp_op *op)
 	struct tp_sq *sq = &qp->sq;
 	uint32_t packets = tp_packets(qp, sqe->length_bytes);
 
-	if (qp->type == TP_RC && !may_start(qp, sqe, op, packets))
+	if (qp->can & TP_ACKNOWLEDGED && !may_start(qp, sqe, op, packets))
 		return false;
 	sqe->first_psn = sq->nxt;
 	sqe->last_psn = psn_add(sq->nxt, packets - 1);
@@ -183,20 +183,20 @@ static bool data_packet(struct tp_qp *qp, const struct tp_sqe *sqe,
 		out->hdr.bth.solicited =
 			sqe->flags & IBV_SEND_SOLICITED && op->flags & TP_OP_RECEIVES;
 	}
-	if (qp->type == TP_RC) {
+	if (qp->can & TP_ACKNOWLEDGED) {
 		out->hdr.bth.ack_req = wants_ack(sq, last, packets, most);
 		if (unlikely(first && op->flags & TP_OP_RECEIVES &&
 			     over_limit(sq, sq->next))) {
 			out->hdr.bth.ack_req = true;
 			sq->block |= TP_BLOCK_CREDIT;
 		}
-	} else if (qp->type == TP_UD) {
+	} else if (!(qp->can & TP_CONNECTED)) {
 		tp_ud_fill(qp, sq->next, out);
 	}
 	sq->nxt = psn_add(sq->nxt, packets);
-	if (qp->type == TP_RC && out->hdr.bth.ack_req)
+	if (qp->can & TP_ACKNOWLEDGED && out->hdr.bth.ack_req)
 		sq->asked = sq->nxt;
-	if (last && qp->type == TP_RC)
+	if (last && qp->can & TP_ACKNOWLEDGED)
 		sq->next++;
 	return true;
 }
@@ -264,7 +264,7 @@ bool tp_requester_transmit(struct tp_qp *qp, struct tp_packet_out *out, uint32_t
 	if (sq->next == sq->end || sq->block)
 		return false;
 	op = tp_op(sqe);
-	if (qp->type == TP_RC && is_full(sq, most))
+	if (qp->can & TP_ACKNOWLEDGED && is_full(sq, most))
 		return block(qp, TP_BLOCK_WINDOW);
 	if (sq->next == sq->fresh && !start(qp, sqe, op))
 		return false;
@@ -272,7 +272,7 @@ bool tp_requester_transmit(struct tp_qp *qp, struct tp_packet_out *out, uint32_t
 					  data_packet(qp, sqe, op, out, most);
 	if (unlikely(!ok))
 		return false;
-	if (qp->type == TP_RC)
+	if (qp->can & TP_ACKNOWLEDGED)
 		sent_reliable(qp, now);
 	else
 		sent_unreliable(qp, sqe);
@@ -284,7 +284,7 @@ bool tp_fast_look(struct tp_qp *qp)
 	struct tp_sq *sq = &qp->sq;
 	uint32_t in_flight = tp_psn_distance(sq->nxt, sq->una);
 
-	if (qp->state != IBV_QPS_RTS || qp->type == TP_UC || sq->next != sq->head ||
+	if (qp->state != IBV_QPS_RTS || !(qp->can & TP_FAST) || sq->next != sq->head ||
 	    sq->block || sq->stop || sq->limited || in_flight >= TP_SEGMENT_WINDOW)
 		return false;
 	/* requests that complete meanwhile only make room */

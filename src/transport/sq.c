@@ -46,7 +46,7 @@ void tp_sq_flush(struct tp_qp *qp)
 void tp_sq_fail_oldest(struct tp_qp *qp, enum ibv_wc_status status)
 {
 	tp_sq_complete(qp, status);
-	if (qp->type == TP_RC) {
+	if (qp->can & TP_ACKNOWLEDGED) {
 		tp_qp_fail(qp);
 		return;
 	}
