@@ -10,6 +10,66 @@
 
 #include "base/types.h"
 
+#define COPY_SHORT_BYTES 64
+
+#define COPY_PLAIN(n, t, f) memcpy(t, f, n)
+#define LOAD_PLAIN(type, at)                                                   \
+	({                                                                     \
+		type value_;                                                   \
+		memcpy(&value_, at, sizeof(value_));                           \
+		value_;                                                        \
+	})
+
+/* The functions below, by any way to move n bytes or to load a type: that of memory
+ * which may be gone is another (transport/guard.h). @t, @f: char pointers */
+#define COPY_SHORT(move, t, f, len)                                            \
+	do {                                                                   \
+		if (likely((len) == 8)) {                                      \
+			move(8, t, f);                                         \
+		} else if ((len) >= 16) {                                      \
+			if ((len) > 32) {                                      \
+				if ((len) > 48)                                \
+					move(16, (t) + 32, (f) + 32);          \
+				move(16, (t) + 16, (f) + 16);                  \
+			}                                                      \
+			move(16, t, f);                                        \
+			move(16, (t) + (len) - 16, (f) + (len) - 16);          \
+		} else if ((len) > 8) {                                        \
+			move(8, t, f);                                         \
+			move(8, (t) + (len) - 8, (f) + (len) - 8);             \
+		} else if ((len) >= 4) {                                       \
+			move(4, t, f);                                         \
+			move(4, (t) + (len) - 4, (f) + (len) - 4);             \
+		} else {                                                       \
+			for (size_t i_ = 0; i_ < (len); i_++)                  \
+				move(1, (t) + i_, (f) + i_);                   \
+		}                                                              \
+	} while (0)
+
+#define LOAD_FEW(load, f, len)                                                 \
+	({                                                                     \
+		uint64_t all_;                                                 \
+                                                                               \
+		if (likely((len) == 8)) {                                      \
+			all_ = load(uint64_t, f);                              \
+		} else if ((len) >= 4) {                                       \
+			uint32_t low_ = load(uint32_t, f);                     \
+			uint32_t high_ = load(uint32_t, (f) + (len) - 4);      \
+                                                                               \
+			all_ = low_ | (uint64_t)high_ << 8 * ((len) - 4);      \
+		} else if (len) {                                              \
+			uint64_t first_ = load(uint8_t, f);                    \
+			uint64_t mid_ = load(uint8_t, (f) + (len) / 2);        \
+			uint64_t last_ = load(uint8_t, (f) + (len) - 1);       \
+                                                                               \
+			all_ = first_ | mid_ << 8 * ((len) / 2) |              \
+			       last_ << 8 * ((len) - 1);                       \
+		} else {                                                       \
+			all_ = 0;                                              \
+		}                                                              \
+		all_;                                                          \
+	})
+
 /** copy_short() - memcpy() of a few bytes, 64 at most: up to four moves, which
  *  overlap where the length is no power of two */
 static inline void copy_short(void *to, const void *from, size_t len)
@@ -17,26 +77,7 @@ static inline void copy_short(void *to, const void *from, size_t len)
 	char *t = to;
 	const char *f = from;
 
-	if (likely(len == 8)) {
-		memcpy(t, f, 8);
-	} else if (len >= 16) {
-		if (len > 32) {
-			if (len > 48)
-				memcpy(t + 32, f + 32, 16);
-			memcpy(t + 16, f + 16, 16);
-		}
-		memcpy(t, f, 16);
-		memcpy(t + len - 16, f + len - 16, 16);
-	} else if (len > 8) {
-		memcpy(t, f, 8);
-		memcpy(t + len - 8, f + len - 8, 8);
-	} else if (len >= 4) {
-		memcpy(t, f, 4);
-		memcpy(t + len - 4, f + len - 4, 4);
-	} else {
-		for (size_t i = 0; i < len; i++)
-			t[i] = f[i];
-	}
+	COPY_SHORT(COPY_PLAIN, t, f, len);
 }
 
 /** load_few() - @len bytes, 8 at most, the first one lowest; read by loads that no
@@ -44,40 +85,40 @@ static inline void copy_short(void *to, const void *from, size_t len)
 static inline uint64_t load_few(const void *from, size_t len)
 {
 	const uint8_t *f = from;
-	uint32_t low, high;
-	uint64_t all;
 
-	if (likely(len == 8)) {
-		memcpy(&all, f, 8);
-		return all;
-	}
-	if (len >= 4) {
-		memcpy(&low, f, 4);
-		memcpy(&high, f + len - 4, 4);
-		return low | (uint64_t)high << 8 * (len - 4);
-	}
-	return len ? f[0] | (uint64_t)f[len / 2] << 8 * (len / 2) |
-			     (uint64_t)f[len - 1] << 8 * (len - 1) :
-		     0;
+	return LOAD_FEW(LOAD_PLAIN, f, len);
 }
 
 /** copy_few() - memcpy(), of a few bytes more often than not */
 static inline void copy_few(void *to, const void *from, size_t len)
 {
-	if (likely(len <= 64))
+	if (likely(len <= COPY_SHORT_BYTES))
 		copy_short(to, from, len);
 	else
 		memcpy(to, from, len);
 }
 
 /* one store, when the length has this bit */
-#define COPY_STORE(n)                                                          \
+#define COPY_STORE(move, n, t, f, len)                                         \
 	do {                                                                   \
-		if (len & (n)) {                                               \
-			memcpy(t, f, n);                                       \
+		if ((len) & (n)) {                                             \
+			move(n, t, f);                                         \
 			t += (n);                                              \
 			f += (n);                                              \
 		}                                                              \
+	} while (0)
+
+/* copy_word_spun_on() by any way to move; moves @t and @f on */
+#define COPY_WORD_SPUN_ON(move, t, f, len)                                     \
+	do {                                                                   \
+		__atomic_thread_fence(__ATOMIC_RELEASE);                       \
+		if (likely((len) == 8)) {                                      \
+			move(8, t, f);                                         \
+			break;                                                 \
+		}                                                              \
+		COPY_STORE(move, 4, t, f, len);                                \
+		COPY_STORE(move, 2, t, f, len);                                \
+		COPY_STORE(move, 1, t, f, len);                                \
 	} while (0)
 
 /** copy_word_spun_on() - copy_spun_on(), of eight bytes at most */
@@ -86,14 +127,7 @@ static inline void copy_word_spun_on(void *to, const void *from, size_t len)
 	char *t = to;
 	const char *f = from;
 
-	__atomic_thread_fence(__ATOMIC_RELEASE);
-	if (likely(len == 8)) {
-		memcpy(t, f, 8);
-		return;
-	}
-	COPY_STORE(4);
-	COPY_STORE(2);
-	COPY_STORE(1);
+	COPY_WORD_SPUN_ON(COPY_PLAIN, t, f, len);
 }
 
 /**
@@ -116,8 +150,6 @@ static inline void copy_spun_on(void *to, const void *from, size_t len)
 	}
 	copy_word_spun_on(t, f, len);
 }
-
-#undef COPY_STORE
 
 #ifdef __SSE2__
 /* How far ahead a source is asked for. A page where it is in memory, for what the

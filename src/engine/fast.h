@@ -21,6 +21,7 @@
 
 #include "engine/private.h"
 #include "transport/fast.h"
+#include "transport/guard.h"
 
 /* --- a record --- */
 
@@ -132,7 +133,7 @@ eng_emit(struct engine *e, const struct eng_flow *flow, struct abi_lane_tx *tx,
 				(const uint8_t *)payload + begin, len - begin, true);
 	} else {
 		memcpy(cell->data, &ext, ext_bytes);
-		copy_few(eng_payload_place(tx, cell, word, ext_bytes, len), payload, len);
+		guard_load(eng_payload_place(tx, cell, word, ext_bytes, len), payload, len);
 		abi_lane_publish_words(tx, cell, word);
 	}
 	eng_lane_count(flow->count, 1, dwords + (len + 3) / 4);
@@ -241,7 +242,7 @@ __attribute__((always_inline)) static inline void
 eng_send_reliable(struct engine *e, struct eng_qp *qp, struct tp_qp *tp,
 		  const struct eng_flow *flow, struct abi_lane_tx *tx,
 		  const struct ibv_send_wr *wr, unsigned flags, const struct tp_sge *sge,
-		  const void *payload, const enum eng_single kind)
+		  const void *payload, uint64_t data, const enum eng_single kind)
 {
 	/* only one that may be solicited, is; a constant for the others */
 	uint64_t solicited =
@@ -249,12 +250,10 @@ eng_send_reliable(struct engine *e, struct eng_qp *qp, struct tp_qp *tp,
 			? 0
 			: abi_record_flags((flags & IBV_SEND_SOLICITED) /
 					   IBV_SEND_SOLICITED * ABI_RECORD_SOLICITED);
-	uint64_t word[3], data = 0, *few = kind == ENG_RC_FEW ? &data : NULL;
+	uint64_t word[3], *few = kind == ENG_RC_FEW ? &data : NULL;
 	uint32_t len = sge->length_bytes;
 	psn_t at, ack;
 
-	if (few)
-		data = load_few(payload, len);
 	at = tp_fast_send(tp, wr->wr_id, flags, sge, payload, few);
 	eng_record_words(qp, tp, WIRE_SEND_ONLY, at,
 			 abi_record_flags(ABI_RECORD_ACK_REQ) | solicited, len, 1, word);
@@ -308,6 +307,7 @@ eng_send_single(struct engine *e, struct eng_qp *qp, const struct ibv_send_wr *w
 	struct tp_qp *tp = qp->tp;
 	struct abi_lane_tx *tx;
 	const void *payload;
+	uint64_t data = 0;
 
 	if (unlikely(!eng_single_leads(e, qp, wr, av, kind)))
 		return NULL;
@@ -318,10 +318,17 @@ eng_send_single(struct engine *e, struct eng_qp *qp, const struct ibv_send_wr *w
 	payload = eng_source(e, qp, sge, flags, kind == ENG_RC_FEW);
 	if (unlikely(!payload))
 		return NULL;
+	/* nothing has changed yet, and the general path has an error for it */
+	if (kind == ENG_RC_FEW ? unlikely(!guard_load_few(payload, sge->length_bytes, &data)) :
+				 !(flags & IBV_SEND_INLINE) &&
+					 unlikely(!guard_probe(payload, sge->length_bytes))) {
+		e->gone = true;
+		return NULL;
+	}
 	if (kind == ENG_UD)
 		eng_send_datagram(e, qp, tp, flow, tx, wr, sge, payload);
 	else
-		eng_send_reliable(e, qp, tp, flow, tx, wr, flags, sge, payload, kind);
+		eng_send_reliable(e, qp, tp, flow, tx, wr, flags, sge, payload, data, kind);
 	return tx;
 }
 

@@ -263,11 +263,12 @@ receive_single(struct engine *e, const struct eng_lane_in *lane,
 		return false;
 	/* 11.4.1.2: without a GRH its place is not defined; zero, as by the general path
 	 */
-	memset(to, 0, head);
+	if (ud)
+		guard_store(to, (const uint8_t[WIRE_GRH_BYTES]){0}, WIRE_GRH_BYTES);
 	if (unlikely(len > LONG_BYTES))
 		tp_put(to + head, payload, len, 0);
 	else
-		copy_few(to + head, payload, len);
+		guard_store(to + head, payload, len);
 	*wc = p->wc;
 	wc->wr_id = wr->wr_id;
 	wc->byte_len = head + len;

@@ -122,17 +122,25 @@ static void widen(struct engine *e, struct eng_lane_out *lane)
 	lane->tx.may_widen = true;
 }
 
-static void copy_payload(struct eng_copy *copy, const struct tp_packet_out *out, uint8_t *to)
+static void copy_long(void *copy, void *to, const void *from, size_t len)
+{
+	eng_copy(copy, to, from, (uint32_t)len);
+}
+
+/* Return: false: the memory is gone */
+static bool copy_payload(struct eng_copy *copy, const struct tp_packet_out *out, uint8_t *to)
 {
 	for (unsigned i = 0; i < out->num_pieces; i++) {
 		uint32_t len = out->piece[i].len;
 
-		if (len == 8)
-			memcpy(to, out->piece[i].ptr, 8);
-		else
-			eng_copy(copy, to, out->piece[i].ptr, len);
+		const void *from = out->piece[i].ptr;
+
+		if ((len <= COPY_SHORT_BYTES || unlikely(!guard_run(copy_long, copy, to, from, len, from))) &&
+		    unlikely(!guard_load(to, from, len)))
+			return false;
 		to += len;
 	}
+	return true;
 }
 
 /* the cell at the lane's tail is filled, and perhaps its reader sleeps */
@@ -253,15 +261,18 @@ static void put_record(struct engine *e, struct eng_qp *qp, struct tp_packet_out
 	pkt->lrh.lnh = out->av->is_global ? WIRE_LNH_GRH : WIRE_LNH_BTH;
 	eng_record_words(qp, qp->tp, pkt->bth.opcode & ~(unsigned)WIRE_TRANSPORT_MASK,
 			 pkt->bth.psn, abi_record_flags(flags), len, pkt->packets, word);
-	if (tp_qp_take_ack(qp->tp, pkt, &ack))
-		word[1] |= abi_record_ack(ack.v);
 	at = eng_payload_place(tx, cell, word,
 			       (uint32_t)eng_ext_encode(pkt, ext, cell->data), len);
 	if (unlikely(has_grh))
 		at = put_grh(e, out, at);
 	if (unlikely(tx->bulk_tail >= WIDE_AFTER_BYTES && !tx->may_widen))
 		widen(e, flow->lane);
-	copy_payload(&flow->lane->copy, out, at);
+	if (unlikely(!copy_payload(&flow->lane->copy, out, at))) {
+		eng_unsent(e, qp, out);
+		return;
+	}
+	if (tp_qp_take_ack(qp->tp, pkt, &ack))
+		word[1] |= abi_record_ack(ack.v);
 	abi_lane_publish_words(tx, cell, word);
 	eng_lane_count(flow->count, pkt->packets, wire_segment_dwords(pkt));
 	note_dirty(e, flow->lane);

@@ -5,7 +5,9 @@
  */
 #include "engine/private.h"
 #include "runtime/rt.h"
+#include "transport/guard.h"
 
+#define WRITE_RIGHTS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)
 #define REMOTE_RIGHTS (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
 
 static bool rights_are_sound(int access)
@@ -78,9 +80,14 @@ void *eng_mem(struct engine *e, uint32_t pd, uint32_t key, uint64_t va, uint64_t
 	      bool remote)
 {
 	const struct eng_mr *mr = find_mr(e, key);
+	void *at;
 
 	if (unlikely(!eng_mr_allows(mr, pd, key, access) ||
 		     (remote && !(mr->attr.access & REMOTE_RIGHTS))))
 		return NULL;
-	return eng_mr_at(mr, va, len);
+	at = eng_mr_at(mr, va, len);
+	/* what is written to memory that is gone is dropped (transport/guard.h) */
+	if (unlikely(e->gone && at && !(access & WRITE_RIGHTS) && !guard_probe(at, len)))
+		return NULL;
+	return at;
 }

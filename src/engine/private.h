@@ -149,6 +149,7 @@ struct engine {
 	bool put_off;	/* something is to be done when the lock is given back */
 	bool in_windows; /* stores into peers' memory were done, and no fence since */
 	bool notified;	/* an armed CQ's event was raised in this turn */
+	bool gone; /* registered memory was: eng_mem() looks whether what is read is there */
 	struct eng_table qps, mrs;
 	struct eng_mr *recent_mr[ENG_RECENT_MRS];
 	struct eng_qp **special; /* [port * 2 + qpn]: QP0 and QP1 */
@@ -396,6 +397,8 @@ unsigned eng_rx_packets(struct engine *e, unsigned most);
 /** eng_pkey_passes() - does @qp hear packets of the partition @pkey? */
 bool eng_pkey_passes(struct eng_qp *qp, uint16_t pkey);
 bool eng_tx(struct engine *e);
+/** eng_unsent() - @out, which the transport just made, does not leave: its memory is gone */
+void eng_unsent(struct engine *e, struct eng_qp *qp, const struct tp_packet_out *out);
 /** eng_tx_qp() - the turn of one QP, which is in no list */
 void eng_tx_qp(struct engine *e, struct eng_qp *qp);
 /** eng_fill_route() - where a packet goes: an address vector becomes LRH and

@@ -8,6 +8,7 @@
 
 #include "engine/private.h"
 #include "runtime/rt.h"
+#include "transport/guard.h"
 
 #define CACHE_LINE 64
 
@@ -17,10 +18,13 @@ static void *op_mem(void *ctx, uint32_t key, uint64_t va, uint64_t len, int acce
 		    enum tp_key whose)
 {
 	struct eng_qp *qp = ctx;
-
 	uint32_t pd = whose == TP_KEY_RECEIVE ? qp->recv_rq->pd : qp->init.pd;
+	void *at = eng_mem(qp->engine, pd, key, va, len, access, whose == TP_KEY_REMOTE);
 
-	return eng_mem(qp->engine, pd, key, va, len, access, whose == TP_KEY_REMOTE);
+	/* an unreliable request has its completion before its payload is loaded */
+	if (at && !access && qp->init.type != IBV_QPT_RC && unlikely(!guard_probe(at, len)))
+		return NULL;
+	return at;
 }
 
 /* plain memory regions are not invalidated from afar (11.4.1.1) */

@@ -67,16 +67,25 @@ unsigned eng_fill_route(const struct eng_qp *qp, const struct tp_av *av, struct 
 	return port_num;
 }
 
-static void assemble(const struct tp_packet_out *out, const uint8_t *header, size_t header_bytes,
+/* Return: false: the memory of its payload is gone */
+static bool assemble(const struct tp_packet_out *out, const uint8_t *header, size_t header_bytes,
 		     uint8_t *to)
 {
 	memcpy(to, header, header_bytes);
 	to += header_bytes;
 	for (unsigned i = 0; i < out->num_pieces; i++) {
-		memcpy(to, out->piece[i].ptr, out->piece[i].len);
+		if (unlikely(!guard_load(to, out->piece[i].ptr, out->piece[i].len)))
+			return false;
 		to += out->piece[i].len;
 	}
 	memset(to, 0, out->hdr.bth.pad_bytes);
+	return true;
+}
+
+void eng_unsent(struct engine *e, struct eng_qp *qp, const struct tp_packet_out *out)
+{
+	e->gone = true;
+	tp_qp_unsent(qp->tp, out);
 }
 
 static void committed(struct engine *e, unsigned port_num, size_t len)
@@ -125,14 +134,18 @@ static bool send_packet(struct engine *e, struct eng_qp *qp, struct tp_packet_ou
 	len = (size_t)n + out->hdr.payload_bytes + out->hdr.bth.pad_bytes;
 	to = e->cfg.link_ops->reserve(e->cfg.link, &out->hdr, port_num, len);
 	if (likely(to)) {
-		assemble(out, header, (size_t)n, to);
-		committed(e, port_num, len);
+		if (likely(assemble(out, header, (size_t)n, to)))
+			committed(e, port_num, len);
+		else
+			eng_unsent(e, qp, out);
 		return true;
 	}
 	e->stats.link_full++;
 	to = hold(qp, &out->hdr, port_num, len);
-	if (to)
-		assemble(out, header, (size_t)n, to);
+	if (to && unlikely(!assemble(out, header, (size_t)n, to))) {
+		qp->held_bytes = 0;
+		eng_unsent(e, qp, out);
+	}
 	return false;
 }
 

@@ -114,25 +114,34 @@ static bool inside(const struct slot *s, const struct request *r)
 
 /* --- doing it --- */
 
-/* what no cache holds goes past them; else the peer, or the program, reads it there */
-static void copy_piece(const struct request *r, char *to, const char *from, uint32_t len)
+static void copy_past_caches(void *ctx, void *to, const void *from, size_t len)
+{
+	copy_stream(to, from, len);
+}
+
+/* What no cache holds goes past them; else the peer, or the program, reads it there. @out: to
+ * the peer. Return: false: the program's memory is gone */
+static bool copy_piece(const struct request *r, char *to, const char *from, uint32_t len, bool out)
 {
 	bool stream = r->length_bytes >= STREAM_BYTES && len > 64;
 	uint32_t body = stream ? len - 8 : 0;
 
-	if (stream)
-		copy_stream(to, from, body);
-	copy_spun_on(to + body, from + body, len - body);
+	if (stream && unlikely(!guard_run(copy_past_caches, NULL, to, from, body, out ? from : to)))
+		body = 0;
+	if (out)
+		return guard_load_spun_on(to + body, from + body, len - body);
+	guard_store_spun_on(to + body, from + body, len - body);
+	return true;
 }
 
-/* bytes @from to @to of the request, between its pieces and the window */
-static void copy_range(const struct request *r, char *window, uint32_t from, uint32_t to)
+/* bytes @from to @to of the request, between its pieces and the window. Return: as above */
+static bool copy_range(const struct request *r, char *window, uint32_t from, uint32_t to)
 {
-	bool out = r->right == IBV_ACCESS_REMOTE_WRITE;
+	bool out = r->right == IBV_ACCESS_REMOTE_WRITE, there = true;
 	uint32_t start = 0;
 	char *mine;
 
-	for (unsigned i = 0; i < r->num_pieces && start < to;
+	for (unsigned i = 0; i < r->num_pieces && start < to && there;
 	     start += r->piece[i++].len) {
 		uint32_t a = MAX(start, from), b = MIN(start + r->piece[i].len, to);
 
@@ -140,10 +149,11 @@ static void copy_range(const struct request *r, char *window, uint32_t from, uin
 			continue;
 		mine = r->piece[i].ptr + (a - start);
 		if (out)
-			copy_piece(r, window + a, mine, b - a);
+			there = copy_piece(r, window + a, mine, b - a, out);
 		else
-			copy_piece(r, mine, window + a, b - a);
+			copy_piece(r, mine, window + a, b - a, out);
 	}
+	return there;
 }
 
 static void do_atomic(const struct request *r, char *window)
@@ -152,7 +162,7 @@ static void do_atomic(const struct request *r, char *window)
 	const char *from = (const char *)&was;
 
 	for (unsigned i = 0; i < r->num_pieces; from += r->piece[i++].len)
-		memcpy(r->piece[i].ptr, from, r->piece[i].len);
+		guard_store(r->piece[i].ptr, from, r->piece[i].len);
 }
 
 /*
@@ -165,6 +175,7 @@ static bool do_copy(struct eng_qp *qp, struct slot *s, struct request *r)
 	struct engine *e = qp->engine;
 	struct abi_window_page *page = e->windows->cfg.page;
 	uint32_t from = 0;
+	bool there;
 
 	for (;;) {
 		uint32_t to = r->length_bytes - from > SLICE_BYTES ? from + SLICE_BYTES
@@ -172,8 +183,12 @@ static bool do_copy(struct eng_qp *qp, struct slot *s, struct request *r)
 
 		if (unlikely(!window_enter(e, page, &s->g, e->windows->cfg.fenced)))
 			return false;
-		copy_range(r, in_window(s, r->va), from, to);
+		there = copy_range(r, in_window(s, r->va), from, to);
 		window_leave(page);
+		if (unlikely(!there)) {
+			e->gone = true; /* packets have an error for it */
+			return false;
+		}
 		if (likely(to == r->length_bytes))
 			return true;
 		from = to;

@@ -182,7 +182,8 @@ static inline void straight_end(struct eng_qp *qp, const struct slot *s,
 }
 
 /* what a WRITE sends; NULL: not by a window, or with @word not known */
-static inline const void *straight_source(struct engine *e, const struct eng_qp *qp,
+__attribute__((always_inline)) static inline const void *
+straight_source(struct engine *e, const struct eng_qp *qp,
 					  const struct ibv_send_wr *wr, const bool word)
 {
 	const struct tp_sge *sge = (const struct tp_sge *)wr->sg_list;
@@ -203,6 +204,7 @@ straight_write(struct engine *e, struct eng_qp *qp, const struct ibv_send_wr *wr
 	uint64_t va = wr->wr.rdma.remote_addr;
 	uint32_t len = wr->sg_list->length;
 	const void *local;
+	bool there;
 
 	if (word && (len > sizeof(uint64_t) || eng_cq_tells(qp->send_cq, false)))
 		return false;
@@ -213,10 +215,14 @@ straight_write(struct engine *e, struct eng_qp *qp, const struct ibv_send_wr *wr
 	if (unlikely(!local || !window_enter(e, page, &s->g, false)))
 		return false;
 	if (word)
-		copy_word_spun_on(in_window(s, va), local, len);
+		there = guard_load_word_spun_on(in_window(s, va), local, len);
 	else
-		copy_spun_on(in_window(s, va), local, len);
+		there = guard_load_spun_on(in_window(s, va), local, len);
 	window_leave(page);
+	if (unlikely(!there)) {
+		e->gone = true;
+		return false;
+	}
 	if (!word) {
 		straight_end(qp, s, wr, IBV_ACCESS_REMOTE_WRITE, IBV_WC_RDMA_WRITE, len);
 		return true;
@@ -243,7 +249,7 @@ static inline bool straight_read(struct engine *e, struct eng_qp *qp,
 	page = e->windows->cfg.page;
 	if (unlikely(!local || !window_enter(e, page, &s->g, false)))
 		return false;
-	copy_few(local, in_window(s, va), len);
+	guard_store(local, in_window(s, va), len);
 	window_leave(page);
 	straight_end(qp, s, wr, IBV_ACCESS_REMOTE_READ, IBV_WC_RDMA_READ, len);
 	return true;
@@ -266,7 +272,7 @@ static inline bool straight_atomic(struct engine *e, struct eng_qp *qp,
 	if (unlikely(!local || !window_enter(e, page, &s->g, false)))
 		return false;
 	was = window_atomic(wr, in_window(s, va));
-	memcpy(local, &was, 8);
+	guard_store(local, &was, 8);
 	window_leave(page);
 	straight_end(qp, s, wr, IBV_ACCESS_REMOTE_ATOMIC, add ? IBV_WC_FETCH_ADD : IBV_WC_COMP_SWAP, 8);
 	return true;

@@ -2,7 +2,7 @@
 /*
  * Between packets and registered memory: gather lists, scatter lists.
  */
-#include "base/copy.h"
+#include "transport/guard.h"
 #include "transport/qp.h"
 
 /* Of a long piece, what lies behind this goes past the caches: they would not
@@ -46,14 +46,22 @@ bool tp_gather(struct tp_qp *qp, uint32_t index, struct tp_cursor *at,
 	return true;
 }
 
+static void put_stream(void *ctx, void *to, const void *from, size_t len)
+{
+	copy_stream(to, from, len);
+}
+
+static void put_fresh(void *ctx, void *to, const void *from, size_t len)
+{
+	copy_fresh(to, from, len);
+}
+
 void tp_put(void *to, const void *from, uint32_t len, uint32_t offset)
 {
-	if (len < LONG_BYTES)
-		memcpy(to, from, len);
-	else if (unlikely(offset >= KEPT_BYTES))
-		copy_stream(to, from, len);
-	else
-		copy_fresh(to, from, len);
+	guard_copy_fn *put = unlikely(offset >= KEPT_BYTES) ? put_stream : put_fresh;
+
+	if (len < LONG_BYTES || unlikely(!guard_run(put, NULL, to, from, len, to)))
+		guard_store(to, from, len);
 }
 
 enum tp_copy tp_scatter(struct tp_qp *qp, enum tp_key whose, const struct tp_sge *sge,

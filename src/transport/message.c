@@ -7,7 +7,7 @@
  * A message is in progress from its first packet to its last; the states are
  * those of enum tp_message.
  */
-#include "base/copy.h"
+#include "transport/guard.h"
 #include "transport/qp.h"
 
 bool tp_recv_take(struct tp_qp *qp)
@@ -164,7 +164,7 @@ static enum tp_verdict receive_write(struct tp_qp *qp, const struct wire_packet 
 					IBV_ACCESS_REMOTE_WRITE, TP_KEY_REMOTE);
 		if (unlikely(!to))
 			return TP_REMOTE_ACCESS;
-		copy_spun_on(to, pkt->payload, len);
+		guard_store_spun_on(to, pkt->payload, len);
 	}
 	r->received_bytes += len;
 	if (flags & WIRE_HAS_IMM)

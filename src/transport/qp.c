@@ -390,6 +390,14 @@ bool tp_qp_transmit(struct tp_qp *qp, struct tp_packet_out *out, mono_t now)
 	return tp_qp_transmit_segment(qp, out, 0, now);
 }
 
+void tp_qp_unsent(struct tp_qp *qp, const struct tp_packet_out *out)
+{
+	if (wire_opcodes[out->hdr.bth.opcode].flags & WIRE_IS_RESPONSE)
+		tp_resource_unsent(qp, out->hdr.bth.psn);
+	else if (qp->type == TP_RC)
+		tp_requester_rewind(qp);
+}
+
 const struct tp_av *tp_qp_destination(const struct tp_qp *qp, uint32_t *qpn)
 {
 	const struct tp_destination *to;

@@ -183,7 +183,7 @@ struct tp_resource {
 	psn_t first_psn, last_psn; /* as first received */
 	bool is_atomic;
 	bool pending;  /* responses have to be sent */
-	bool replayed; /* pending because of a duplicate */
+	bool replayed; /* because of a duplicate, or were the last time */
 	uint32_t msn;
 	/* --- READ --- */
 	uint64_t va;
@@ -524,6 +524,8 @@ enum tp_verdict tp_resource_request(struct tp_qp *qp, const struct wire_packet *
 				    uint32_t flags);
 void tp_resource_duplicate(struct tp_qp *qp, const struct wire_packet *pkt,
 			   uint32_t flags);
+/** tp_resource_unsent() - tp_qp_unsent(), of a READ's response with the PSN @at */
+void tp_resource_unsent(struct tp_qp *qp, psn_t at);
 bool tp_resource_transmit(struct tp_qp *qp, struct tp_packet_out *out, uint32_t most);
 
 /* --- uc.c, ud.c --- */

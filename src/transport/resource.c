@@ -6,8 +6,10 @@
  * atomic is not executed twice but gives its saved result. A READ whose memory
  * is gone is an access error; its duplicate, which may be stale, is dropped.
  *
- * pending: answers are to be sent; replayed: because of a duplicate.
+ * pending: answers are to be sent; replayed: because of a duplicate, as those that
+ * were sent last.
  */
+#include "transport/guard.h"
 #include "transport/qp.h"
 
 static struct tp_resource *resource_at(const struct tp_responder *r, uint64_t index)
@@ -68,6 +70,7 @@ static enum tp_verdict execute_atomic(const struct tp_qp *qp,
 {
 	const struct wire_atomic_eth *a = &pkt->atomic;
 	uint64_t *word;
+	bool there;
 
 	/* 9.4.5: aligned to its size */
 	if (!(qp->attr.qp_access_flags & IBV_ACCESS_REMOTE_ATOMIC) || a->va % 8)
@@ -77,14 +80,11 @@ static enum tp_verdict execute_atomic(const struct tp_qp *qp,
 		return TP_REMOTE_ACCESS;
 	if ((uintptr_t)word % 8) /* a key whose addresses are shifted against ours */
 		return TP_INVALID_REQUEST;
-	if (pkt->bth.opcode == (WIRE_RC | WIRE_FETCH_ADD)) {
-		*original = __atomic_fetch_add(word, a->swap_add, __ATOMIC_SEQ_CST);
-		return TP_ACCEPT;
-	}
-	*original = a->compare; /* holds when they are equal */
-	__atomic_compare_exchange_n(word, original, a->swap_add, false, __ATOMIC_SEQ_CST,
-				    __ATOMIC_SEQ_CST);
-	return TP_ACCEPT;
+	if (pkt->bth.opcode == (WIRE_RC | WIRE_FETCH_ADD))
+		there = guard_fetch_add(word, a->swap_add, original);
+	else
+		there = guard_compare_swap(word, a->compare, a->swap_add, original);
+	return there ? TP_ACCEPT : TP_REMOTE_ACCESS;
 }
 
 /* room in the ring: the oldest gives way unless it is still to be answered */
@@ -176,6 +176,13 @@ static bool restart_read(const struct tp_qp *qp, struct tp_resource *res,
 	return true;
 }
 
+static void transmit_from(struct tp_responder *r, uint64_t index)
+{
+	resource_at(r, index)->pending = true;
+	r->res_scan = MIN(r->res_scan, index);
+	r->pending |= TP_RESPONSE_RESOURCE;
+}
+
 void tp_resource_duplicate(struct tp_qp *qp, const struct wire_packet *pkt,
 			   uint32_t flags)
 {
@@ -189,14 +196,24 @@ void tp_resource_duplicate(struct tp_qp *qp, const struct wire_packet *pkt,
 	if (flags & WIRE_IS_ATOMIC ? !res->is_atomic : !restart_read(qp, res, pkt))
 		return;
 	if (!res->pending)
-		res->pending = res->replayed = true;
-	r->res_scan = MIN(r->res_scan, index);
-	r->pending |= TP_RESPONSE_RESOURCE;
+		res->replayed = true;
+	transmit_from(r, index);
+}
+
+void tp_resource_unsent(struct tp_qp *qp, psn_t at)
+{
+	struct tp_responder *r = &qp->resp;
+	uint64_t index = find(r, at);
+
+	if (index == r->res_head)
+		return;
+	resource_at(r, index)->nxt_psn = at;
+	transmit_from(r, index);
 }
 
 static void done(struct tp_responder *r, struct tp_resource *res)
 {
-	res->pending = res->replayed = false;
+	res->pending = false;
 	if (++r->res_scan == r->res_head)
 		r->pending &= (uint8_t)~TP_RESPONSE_RESOURCE;
 }

@@ -282,6 +282,14 @@ bool tp_qp_transmit(struct tp_qp *qp, struct tp_packet_out *out, mono_t now);
  *  Less than the path MTU: a packet */
 bool tp_qp_transmit_segment(struct tp_qp *qp, struct tp_packet_out *out,
 			    uint32_t segment_bytes, mono_t now);
+/**
+ * tp_qp_unsent() - @out, made by the call before, does not leave: its payload is gone
+ *
+ * The same is transmitted again; ops->mem() is to find that the memory is gone, and it ends
+ * as any request or READ whose key is wrong. Of an unreliable QP it is lost: there ops->mem()
+ * is to look before.
+ */
+void tp_qp_unsent(struct tp_qp *qp, const struct tp_packet_out *out);
 /** tp_qp_wants_transmit() - cheap test: may tp_qp_transmit() return true? */
 bool tp_qp_wants_transmit(const struct tp_qp *qp);
 /** tp_qp_can_wait() - all it wants to send is an acknowledgement that may wait

@@ -18,10 +18,11 @@ from pathlib import Path
 
 PURE = ["wire", "transport", "agents", "fault", "progress", "routing"]
 # what a pure object may leave undefined, besides symbols of pure layers; __cpu_model:
-# which instructions there are changes how fast it is, and nothing else
+# which instructions there are changes how fast it is, and nothing else; softib_guards: a
+# table in the object itself (transport/guard.h)
 PURE_LIBC = re.compile(r"^(mem(cpy|move|set|cmp|chr|mem)|str(n?len|n?cmp|n?cpy|chr|rchr)"
                        r"|__stack_chk_fail|__assert_fail|_GLOBAL_OFFSET_TABLE_|__mem\w+_chk"
-                       r"|crc32_\w+|abort|__cpu_model|__(asan|ubsan|tsan|sanitizer)\w*)$")
+                       r"|crc32_\w+|abort|__cpu_model|__st(art|op)_softib_guards|__(asan|ubsan|tsan|sanitizer)\w*)$")
 TRANSPORT_STATE = re.compile(r"\btp->(state|type|transport|mtu_shift|sq|resp|stats|attr)\b")
 RECORD_SHIFT = re.compile(r"\bword\[\d\] *(<<|>>|& *0x)")
 LAYER_INCLUDE = re.compile(r'^\s*#\s*include\s+"([a-z]+)/', re.M)

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Faults in the program's memory: where each goes on (guard.h). */
+#include "transport/guard.h"
+
+#define PAGE_BYTES 4096u /* the least that a mapping has */
+
+bool (*guard_reach)(void *program, void *buf, size_t len, bool store);
+
+/** struct guard - a copy under way in this thread */
+struct guard {
+	void *back[5]; /* of __builtin_setjmp() */
+	uintptr_t program;
+	size_t len;
+	struct guard *before;
+};
+
+/* A signal handler reads these: none may be allocated when it is touched first. */
+#define TLS static __thread __attribute__((tls_model("initial-exec")))
+TLS struct guard *current;
+TLS bool page_exists; /* of the last fault */
+
+/* --- long copies --- */
+
+noinline bool guard_run(guard_copy_fn *copy, void *ctx, void *to, const void *from, size_t len,
+			const void *program)
+{
+	struct guard g = {.program = (uintptr_t)program, .len = len, .before = current};
+
+	if (__builtin_setjmp(g.back)) {
+		current = current->before;
+		return false;
+	}
+	current = &g;
+	atomic_signal_fence(memory_order_seq_cst);
+	copy(ctx, to, from, len);
+	atomic_signal_fence(memory_order_seq_cst);
+	current = g.before;
+	return true;
+}
+
+static void plain(void *ctx, void *to, const void *from, size_t len)
+{
+	memcpy(to, from, len);
+}
+
+static size_t in_page(const void *at, size_t len)
+{
+	return MIN(len, PAGE_BYTES - (uintptr_t)at % PAGE_BYTES);
+}
+
+/* bytes of one page. Return: false: there is none */
+static bool move(void *to, const void *from, size_t len, void *program, void *buf, bool store)
+{
+	if (guard_run(plain, NULL, to, from, len, program))
+		return true;
+	if (!page_exists)
+		return false;
+	/* the program's own handler, if it has one, knows why it took the right away */
+	if (!guard_reach || !guard_reach(program, buf, len, store))
+		memcpy(to, from, len);
+	return true;
+}
+
+bool guard_load_rest(void *to, const void *from, size_t len)
+{
+	char *t = to, *f = (char *)(uintptr_t)from;
+
+	if (likely(guard_run(plain, NULL, t, f, len, f)))
+		return true;
+	for (size_t n; len; t += n, f += n, len -= n) {
+		n = in_page(f, len);
+		if (!move(t, f, n, f, t, false))
+			return false;
+	}
+	return true;
+}
+
+void guard_store_rest(void *to, const void *from, size_t len)
+{
+	char *t = to, *f = (char *)(uintptr_t)from;
+
+	if (likely(guard_run(plain, NULL, t, f, len, t)))
+		return;
+	for (size_t n; len; t += n, f += n, len -= n) {
+		n = in_page(t, len);
+		move(t, f, n, t, f, true);
+	}
+}
+
+bool guard_probe(const void *at, size_t len)
+{
+	const char *page = at;
+	char byte;
+
+	for (size_t n; len; page += n, len -= n) {
+		n = in_page(page, len);
+		if (!guard_load(&byte, page, 1))
+			return false;
+	}
+	return true;
+}
+
+/* --- atomics --- */
+
+#if GUARD_INLINE
+
+bool guard_fetch_add(uint64_t *word, uint64_t add, uint64_t *was)
+{
+	asm volatile goto("1: lock xaddq %0, %1\n\t" GUARD_ENTRY
+			  : "+r"(add), "+m"(*word)
+			  :
+			  : "memory", "cc"
+			  : gone);
+	asm volatile("");
+	*was = add;
+	return true;
+gone:
+	return false;
+}
+
+bool guard_compare_swap(uint64_t *word, uint64_t compare, uint64_t swap, uint64_t *was)
+{
+	asm volatile goto("1: lock cmpxchgq %2, %1\n\t" GUARD_ENTRY
+			  : "+a"(compare), "+m"(*word)
+			  : "r"(swap)
+			  : "memory", "cc"
+			  : gone);
+	asm volatile("");
+	*was = compare;
+	return true;
+gone:
+	return false;
+}
+
+#else
+
+static void spun_on(void *ctx, void *to, const void *from, size_t len)
+{
+	copy_word_spun_on(to, from, len);
+}
+
+void guard_store_word_spun_on(void *to, const void *from, size_t len)
+{
+	if (!guard_run(spun_on, NULL, to, from, len, to))
+		guard_store_rest(to, from, len);
+}
+
+struct atomic {
+	uint64_t operand, swap, was;
+	bool is_swap;
+};
+
+static void atomic(void *ctx, void *word, const void *unused, size_t len)
+{
+	struct atomic *a = ctx;
+
+	a->was = a->operand;
+	if (a->is_swap)
+		__atomic_compare_exchange_n((uint64_t *)word, &a->was, a->swap, false,
+					    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+	else
+		a->was = __atomic_fetch_add((uint64_t *)word, a->operand, __ATOMIC_SEQ_CST);
+}
+
+static bool run_atomic(uint64_t *word, struct atomic *a, uint64_t *was)
+{
+	bool done = guard_run(atomic, a, word, NULL, sizeof(*word), word);
+
+	*was = a->was;
+	return done;
+}
+
+bool guard_fetch_add(uint64_t *word, uint64_t add, uint64_t *was)
+{
+	return run_atomic(word, &(struct atomic){.operand = add}, was);
+}
+
+bool guard_compare_swap(uint64_t *word, uint64_t compare, uint64_t swap, uint64_t *was)
+{
+	return run_atomic(word, &(struct atomic){compare, swap, .is_swap = true}, was);
+}
+
+#endif
+
+/* --- the signal --- */
+
+/* goes on instead of the instruction that failed */
+_Noreturn static void go_back(void)
+{
+	__builtin_longjmp(current->back, 1);
+}
+
+static bool fix_run(uintptr_t *pc, uintptr_t *sp, uintptr_t address)
+{
+	if (!current || address - current->program >= current->len)
+		return false;
+	*pc = (uintptr_t)go_back;
+	*sp = ((*sp - 128) & ~(uintptr_t)15) - sizeof(*sp); /* as a function is entered */
+	return true;
+}
+
+#if GUARD_INLINE
+
+/** struct entry - of the table: both relative to where they stand */
+struct entry {
+	int32_t at, to;
+};
+
+extern const struct entry __start_softib_guards[] __attribute__((visibility("hidden")));
+extern const struct entry __stop_softib_guards[] __attribute__((visibility("hidden")));
+
+static uintptr_t place(const int32_t *relative)
+{
+	return (uintptr_t)relative + (uintptr_t)(intptr_t)*relative;
+}
+
+static bool fix_few(uintptr_t *pc)
+{
+	for (const struct entry *e = __start_softib_guards; e < __stop_softib_guards; e++) {
+		if (place(&e->at) == *pc) {
+			*pc = place(&e->to);
+			return true;
+		}
+	}
+	return false;
+}
+
+#else
+
+static bool fix_few(uintptr_t *pc)
+{
+	return false;
+}
+
+#endif
+
+bool guard_fix(uintptr_t *pc, uintptr_t *sp, uintptr_t address, bool exists)
+{
+	if (!fix_few(pc) && !fix_run(pc, sp, address))
+		return false;
+	page_exists = exists;
+	return true;
+}
