@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "faults.h"
 #include "soft.h"
 #include "threads.h"
 #include "windows_memory.h"
@@ -332,6 +333,7 @@ EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
 	if (rc)
 		goto undo_socket;
 	remember(ctx);
+	faults_watch();
 	return &ctx->v.context;
 undo_socket:
 	close(ctx->sock);

@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "faults.h"
 #include "soft.h"
 
 #define KNOWN_ACCESS                                                                           \
@@ -120,6 +121,7 @@ EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t len
 	mr = calloc(1, sizeof(*mr));
 	if (!mr)
 		return verbs_null(-ENOMEM);
+	faults_watch();
 	windows_prepare(ctx, addr, length, (int)access);
 	rc = touch_pages(addr, length, access);
 	if (rc)

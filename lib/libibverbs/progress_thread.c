@@ -24,6 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "faults.h"
 #include "runtime/posix/slice.h"
 #include "soft.h"
 #include "threads.h"
@@ -255,7 +256,7 @@ int progress_start(struct soft_context *ctx)
 	p->spin_ns = spin_time();
 	pthread_mutex_init(&p->lock, NULL);
 	prog_init(&p->machine, p->spin_ns, progress_now(NULL));
-	sigfillset(&all);
+	faults_all_but(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	rc = pthread_create(&p->thread, NULL, run, ctx);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);

@@ -6,6 +6,7 @@
  */
 #include <stdlib.h>
 
+#include "faults.h"
 #include "soft.h"
 
 #define KNOWN_COMP_MASK                                                                        \
@@ -153,6 +154,7 @@ struct ibv_qp *qp_create_ex(struct ibv_context *context, struct ibv_qp_init_attr
 		.state = IBV_QPS_RESET,
 		.qp_type = attr->qp_type,
 	};
+	faults_watch();
 	pthread_mutex_init(&qp->ibv.mutex, NULL);
 	pthread_cond_init(&qp->ibv.cond, NULL);
 	qp->sq_sig_all = attr->sq_sig_all != 0;

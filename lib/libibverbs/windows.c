@@ -21,6 +21,7 @@
 
 #include "abi/fds.h"
 #include "engine/window.h"
+#include "faults.h"
 #include "runtime/posix/slice.h"
 #include "soft.h"
 #include "threads.h"
@@ -122,7 +123,7 @@ static int start_thread(struct soft_context *ctx)
 
 	pthread_attr_init(&attr);
 	pthread_attr_setstacksize(&attr, STACK_BYTES);
-	sigfillset(&all);
+	faults_all_but(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	rc = pthread_create(&w->thread, &attr, run, ctx);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
