@@ -88,20 +88,39 @@ def test_ud(pair):
     assert re.search(rf"Final: +{COUNT} ", out), out
 
 
-@pytest.mark.skipif(not shutil.which("mpirun") or not (BUILD / "tests/bench/bench-mpi").exists(),
-                    reason="no Open MPI")
-def test_open_mpi(pair):
+needs_open_mpi = pytest.mark.skipif(
+    not shutil.which("mpirun") or not (BUILD / "tests/bench/bench-mpi").exists(),
+    reason="no Open MPI")
+
+
+def bench_mpi(fabric, *tests, **env):
+    """Output of bench-mpi, a rank on each of the two nodes."""
     ranks = [["-np", "1", SOFTIB, "exec", "--fabric", "t", "--devices", node, "--",
-              BUILD / "tests/bench/bench-mpi", "lat:8", "stream:65536"] for node in ("n1", "n2")]
+              BUILD / "tests/bench/bench-mpi", *tests] for node in ("n1", "n2")]
     done = subprocess.run(["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none",
-                           "-x", "UCX_TLS=rc,ud,self", "-x", "UCX_LOG_LEVEL=info",
                            "--mca", "pml", "ucx", "--mca", "osc", "^ucx",
-                           *ranks[0], ":", *ranks[1]], env=pair.env, capture_output=True,
-                          text=True, timeout=TIMEOUT, check=False)
+                           *ranks[0], ":", *ranks[1]],
+                          env=dict(fabric.env, UCX_TLS="rc,ud,self", UCX_LOG_LEVEL="info", **env),
+                          capture_output=True, text=True, timeout=TIMEOUT, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "tag(rc_verbs/softib0:1)" in done.stdout
-    assert re.search(r"^lat:8 [\d.]+ ns$", done.stdout, re.M), done.stdout
-    assert re.search(r"^stream:65536 [\d.]+ GB/s$", done.stdout, re.M), done.stdout
+    return done.stdout
+
+
+@needs_open_mpi
+def test_open_mpi(pair):
+    out = bench_mpi(pair, "lat:8", "stream:65536")
+    assert re.search(r"^lat:8 [\d.]+ ns$", out, re.M), out
+    assert re.search(r"^stream:65536 [\d.]+ GB/s$", out, re.M), out
+
+
+@needs_open_mpi
+@pytest.mark.parametrize("windows", ["0", "1"])
+def test_open_mpi_both_ways(pair, windows):
+    """Long messages go by RDMA READ. Each is done when its sender hears so, and then gives
+    its memory back to the system."""
+    out = bench_mpi(pair, "both:65536", "both:262144", "both:1048576", SOFTIB_WINDOWS=windows)
+    assert len(re.findall(r"^both:\d+ [\d.]+ GB/s$", out, re.M)) == 3, out
 
 
 def test_device_files_are_the_program_s_own(pair):

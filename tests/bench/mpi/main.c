@@ -3,7 +3,8 @@
  * The peer that most users would take: MPI over shared memory. mpirun -np 2N
  * bench-mpi TEST...: rank i < N talks to rank i + N. A test is lat:SIZE (half a
  * round trip), stream:SIZE (bytes or, of small messages, messages a second,
- * all pairs together). Prints "TEST value unit".
+ * all pairs together), both:SIZE (WINDOW messages each way at once, in memory that is new
+ * for each batch; what arrives is looked at). Prints "TEST value unit".
  */
 #include <mpi.h>
 #include <stdio.h>
@@ -91,6 +92,55 @@ static double stream(size_t size)
 	return measure_median(rate, BATCHES);
 }
 
+/* a byte of each page of a message, by who sends it */
+static void mark(char *at, size_t size, int sender, int n)
+{
+	for (size_t i = 0; i < size; i += 4096)
+		at[i] = (char)(sender * 31 + n * 7 + (int)(i / 4096) + 1);
+}
+
+static int is_marked(const char *at, size_t size, int sender, int n)
+{
+	for (size_t i = 0; i < size; i += 4096)
+		if (at[i] != (char)(sender * 31 + n * 7 + (int)(i / 4096) + 1))
+			return 0;
+	return 1;
+}
+
+/* a batch; its memory comes and goes with it, and may be the system's again */
+static void both_ways(size_t size)
+{
+	char *out[WINDOW], *in[WINDOW];
+	MPI_Request request[2 * WINDOW];
+
+	for (int i = 0; i < WINDOW; i++) {
+		out[i] = malloc(size);
+		in[i] = calloc(1, size);
+		measure_check(out[i] && in[i], "malloc");
+		mark(out[i], size, rank, i);
+		MPI_Irecv(in[i], (int)size, MPI_BYTE, peer, i, MPI_COMM_WORLD, &request[i]);
+	}
+	for (int i = 0; i < WINDOW; i++)
+		MPI_Isend(out[i], (int)size, MPI_BYTE, peer, i, MPI_COMM_WORLD,
+			  &request[WINDOW + i]);
+	MPI_Waitall(2 * WINDOW, request, MPI_STATUSES_IGNORE);
+	for (int i = 0; i < WINDOW; i++) {
+		measure_check(is_marked(in[i], size, peer, i), "a message has other data");
+		free(out[i]);
+		free(in[i]);
+	}
+}
+
+/* Messages per ns. */
+static double both(size_t size)
+{
+	double start = MPI_Wtime();
+
+	for (int b = 0; b < BATCHES; b++)
+		both_ways(size);
+	return 2.0 * BATCHES * WINDOW / ((MPI_Wtime() - start) * 1e9);
+}
+
 static void report(const char *test, double value, const char *unit)
 {
 	if (!rank)
@@ -108,6 +158,8 @@ static void run(const char *test)
 	MPI_Barrier(MPI_COMM_WORLD);
 	if (!strncmp(test, "lat:", 4)) {
 		report(test, latency(size), "ns");
+	} else if (!strncmp(test, "both:", 5)) {
+		report(test, both(size) * (double)size, "GB/s");
 	} else {
 		value = stream(size);
 		MPI_Reduce(&value, &sum, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
