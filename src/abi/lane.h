@@ -12,18 +12,19 @@
  *   cell[]   a ring of records, one cache line each: headers in host order and
  *            up to ABI_CELL_BYTES of extended headers and payload
  *   bulk[]   a ring of longer payloads, in the order of their records: a narrow
- *            one, or all of bulk[] where much is sent in short pieces
+ *            one, or all of bulk[] where that is faster
  *
  * A record stands for one packet or for a segment of many. Its cell says itself
  * whether it is valid (cell.h): a message moves one cache line. The room of a
  * payload is given back with its cell: only the sender knows where it ended
  * (abi_lane_tx.bulk_end).
  *
- * For short payloads a ring of bulk[] that is larger than the cores' own caches is
- * the faster one: lines that come round have left both of them for the cache that
- * the cores share, and neither waits for the other's. Long ones are stored without
- * being fetched, and a narrow ring leaves them and what they are copied from and to
- * where they are. Most lanes carry little, and touch no more than ABI_LANE_NARROW.
+ * The wide ring is larger than the caches that a core has for itself: lines that come
+ * round have left them for the cache that the cores share, and neither core waits for
+ * the other's cache. The narrow ring leaves the lines, and what they are copied from and
+ * to, where they are. Which one is faster depends on the processor and on the sizes; the
+ * sender finds out (src/engine/lane_copy.c). Most lanes carry little, and touch no more
+ * than ABI_LANE_NARROW.
  *
  * The receiver believes nothing: it reads each field once and checks it; a
  * sender that writes nonsense harms what it sends. The sender believes nothing
@@ -59,7 +60,6 @@
 #define ABI_LANE_CELLS 1024u	   /* a power of two */
 #define ABI_LANE_BULK (2u << 20)    /* bytes, a power of two */
 #define ABI_LANE_NARROW (256u << 10) /* of them in the narrow ring; a power of two */
-#define ABI_LANE_LONG (32u << 10) /* payloads that are better off in the narrow one */
 #define ABI_SEGMENT_BYTES (64u << 10)
 #define ABI_NO_LANE 0xffffffffu
 
@@ -90,8 +90,7 @@ struct abi_lane_tx {
 	uint32_t tail, head_seen;	/* cells */
 	uint32_t bulk_tail, bulk_head;	/* bytes, free running */
 	uint32_t bulk_bytes;		/* that the ring has: NARROW, or BULK */
-	uint32_t bulk_puts, turned_at;	/* payloads since it last came round, and its tail then */
-	bool may_widen;			/* may it have BULK? */
+	bool wants_wide;		/* should it have BULK? */
 	bool no_fence;			/* this process has membarrier */
 	/* by cell: bulk_tail behind its record, and whether that was a plain one */
 	uint32_t bulk_end[ABI_LANE_CELLS];
@@ -188,13 +187,10 @@ static inline bool abi_lane_fits(struct abi_lane_tx *tx, uint32_t len)
  * place of either. Return: where the tail is in the ring */
 static inline uint32_t abi_lane_turn(struct abi_lane_tx *tx)
 {
-	uint32_t carried = tx->bulk_tail - tx->turned_at;
-	bool wide = tx->may_widen && tx->bulk_puts > carried / ABI_LANE_LONG;
+	bool wide = tx->wants_wide;
 
 	if ((tx->bulk_tail & (ABI_LANE_BULK - 1)) == (wide ? ABI_LANE_NARROW : 0))
 		tx->bulk_bytes = wide ? ABI_LANE_BULK : ABI_LANE_NARROW;
-	tx->bulk_puts = 0;
-	tx->turned_at = tx->bulk_tail;
 	return tx->bulk_tail & (tx->bulk_bytes - 1);
 }
 
@@ -210,7 +206,6 @@ static inline uint32_t abi_lane_take_bulk(struct abi_lane_tx *tx, uint32_t len)
 	}
 	if (!at)
 		at = abi_lane_turn(tx);
-	tx->bulk_puts++;
 	tx->bulk_tail += ALIGN_UP(len, ABI_BULK_ALIGN);
 	return at;
 }

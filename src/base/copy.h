@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* A copy too short to be worth a call; and one into memory that somebody spins on. */
+/* Copies: too short to be worth a call; into memory that somebody spins on; and of much. */
 #ifndef SOFTIB_BASE_COPY_H
 #define SOFTIB_BASE_COPY_H
 
@@ -210,12 +210,22 @@ static inline void copy_stream(void *to, const void *from, size_t len)
 #endif
 }
 
+/**
+ * enum copy_kernel - ways to copy much, none of which is the fastest one everywhere
+ * @COPY_LIBC:   memcpy(), which chooses by the length and the processor's name
+ * @COPY_VECTOR: loads and stores of 32 bytes, or of 16, that ask ahead for their source
+ * @COPY_MOVSB:  `rep movsb`: begins slowly, fetches no line that it overwrites, and collapses
+ *               on some processors for some low address bits of source and destination
+ * @COPY_PAST:   past the caches
+ */
 #ifdef __SSE2__
+enum copy_kernel { COPY_LIBC, COPY_VECTOR, COPY_MOVSB, COPY_PAST, COPY_KERNELS };
+
 typedef char copy_v32 __attribute__((vector_size(32), aligned(1), may_alias));
 
-/* copy_fresh() by registers of 32 bytes: half as many loads and stores */
-__attribute__((target("avx2"), unused)) static void copy_fresh_by_32(char *t, const char *f,
-								     size_t len)
+/* by registers of 32 bytes: half as many loads and stores */
+__attribute__((target("avx2"), unused)) static void copy_vector_by_32(char *t, const char *f,
+								      size_t len)
 {
 	size_t head = MIN(-(uintptr_t)t & (sizeof(copy_v32) - 1), len);
 
@@ -231,7 +241,48 @@ __attribute__((target("avx2"), unused)) static void copy_fresh_by_32(char *t, co
 	}
 	memcpy(t, f, len);
 }
+
+/** copy_vector() - COPY_VECTOR */
+static inline void copy_vector(void *to, const void *from, size_t len)
+{
+	if (likely(__builtin_cpu_supports("avx2")))
+		copy_vector_by_32(to, from, len);
+	else
+		copy_aligned(to, from, len, COPY_AHEAD_CACHE, false);
+}
+
+static inline void copy_movsb(void *to, const void *from, size_t len)
+{
+	__asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(len)::"memory");
+}
+#else
+enum copy_kernel { COPY_LIBC, COPY_KERNELS };
+
+static inline void copy_vector(void *to, const void *from, size_t len)
+{
+	memcpy(to, from, len);
+}
 #endif
+
+/** copy_by() - memcpy() by @kernel */
+static inline void copy_by(enum copy_kernel kernel, void *to, const void *from, size_t len)
+{
+	switch (kernel) {
+#ifdef __SSE2__
+	case COPY_VECTOR:
+		copy_vector(to, from, len);
+		return;
+	case COPY_MOVSB:
+		copy_movsb(to, from, len);
+		return;
+	case COPY_PAST:
+		copy_stream(to, from, len);
+		return;
+#endif
+	default:
+		memcpy(to, from, len);
+	}
+}
 
 /**
  * copy_fresh() - memcpy() of much that another core wrote just before, and will
@@ -245,13 +296,9 @@ static inline void copy_fresh(void *to, const void *from, size_t len)
 #ifdef __SSE2__
 	if (len >= COPY_WHOLE)
 		memcpy(to, from, len);
-	else if (likely(__builtin_cpu_supports("avx2")))
-		copy_fresh_by_32(to, from, len);
 	else
-		copy_aligned(to, from, len, COPY_AHEAD_CACHE, false);
-#else
-	memcpy(to, from, len);
 #endif
+		copy_vector(to, from, len);
 }
 
 #endif

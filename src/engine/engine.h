@@ -18,6 +18,7 @@
 
 #include "abi/devpage.h"
 #include "abi/lane.h"
+#include "base/copy.h"
 #include "base/list.h"
 #include "base/types.h"
 #include "transport/transport.h"
@@ -34,12 +35,19 @@ struct eng_qp;
 
 #define ENG_CQ_OVERRUN (-1)
 
+#define ENG_COPY_WAYS (2 * COPY_KERNELS) /* each into a narrow ring, then each into a wide one */
+
 /** struct eng_copy - how long payloads are copied into a lane (lane_copy.c) */
 struct eng_copy {
-	bool streams;	  /* past the caches */
-	uint8_t against;  /* times running that this seemed wrong */
-	const uint8_t *untouched; /* here begins what has new pages */
-	uint16_t streamed;
+	uint32_t ends_at; /* of the span under way: the lane's bulk_tail */
+	uint8_t way;	  /* in use: a copy kernel; COPY_KERNELS more: into a wide ring */
+	uint8_t num_ways; /* 0: the lane is young */
+	uint8_t best, last_tried, to_try;
+	bool settles;	     /* the span under way does not count */
+	uint16_t spans;	     /* that recent_ns is the least of */
+	uint16_t rested, rest_spans; /* spans since the last trial, and until the next one */
+	uint64_t best_ns, recent_ns; /* of a span: the best way's, this way's */
+	mono_t since;		     /* when the span began */
 };
 
 /** struct eng_lane_out - a lane to send by */

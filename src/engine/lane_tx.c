@@ -13,15 +13,12 @@
 #define EXT_MAX 20
 #define CELL_BYTES (ABI_CELL_BYTES - EXT_MAX)
 #define FAST_FLAGS (IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE)
-/* A lane that carried so much may have a wide ring; no more than these, since what
- * rings take of the shared cache, others lack. */
-#define WIDE_AFTER_BYTES (8u << 20)
-#define WIDE_LANES 16
 
 void eng_lane_out_init(struct eng_lane_out *lane, struct abi_lane *memory, bool no_fence)
 {
 	memset(lane, 0, sizeof(*lane));
 	abi_lane_tx_init(&lane->tx, memory, no_fence);
+	eng_copy_begin(&lane->copy);
 	INIT_LIST_HEAD(&lane->dirty_node);
 }
 
@@ -112,15 +109,6 @@ enum eng_way eng_lane_way(struct engine *e, struct eng_qp *qp)
 }
 
 /* --- a record --- */
-
-static void widen(struct engine *e, struct eng_lane_out *lane)
-{
-	if (lane->wide || e->wide_lanes == WIDE_LANES)
-		return;
-	lane->wide = &e->wide_lanes;
-	e->wide_lanes++;
-	lane->tx.may_widen = true;
-}
 
 static void copy_long(void *copy, void *to, const void *from, size_t len)
 {
@@ -265,8 +253,8 @@ static void put_record(struct engine *e, struct eng_qp *qp, struct tp_packet_out
 			       (uint32_t)eng_ext_encode(pkt, ext, cell->data), len);
 	if (unlikely(has_grh))
 		at = put_grh(e, out, at);
-	if (unlikely(tx->bulk_tail >= WIDE_AFTER_BYTES && !tx->may_widen))
-		widen(e, flow->lane);
+	if (eng_copy_span_ended(flow->lane))
+		eng_copy_span(e, flow->lane);
 	if (unlikely(!copy_payload(&flow->lane->copy, out, at))) {
 		eng_unsent(e, qp, out);
 		return;

@@ -571,8 +571,21 @@ extern const struct tp_ops eng_tp_ops;
 struct eng_qp *eng_qp_find(struct engine *e, uint32_t qpn, unsigned port_num);
 
 /* lane_copy.c */
-void eng_copy(struct eng_copy *copy, uint8_t *to, const uint8_t *from, uint32_t len);
-/** eng_copy_note() - a plain copy of @bytes took @ticks */
-void eng_copy_note(struct eng_copy *copy, uint32_t bytes, uint64_t ticks);
+/** eng_copy() - memcpy() of a payload, in the way that is in use */
+void eng_copy(const struct eng_copy *copy, uint8_t *to, const uint8_t *from, uint32_t len);
+/** eng_copy_begin() - the lane is new */
+void eng_copy_begin(struct eng_copy *copy);
+/** eng_copy_init() - begin to compare ways; @may_widen: those into a wide ring, too */
+void eng_copy_init(struct eng_copy *copy, bool may_widen);
+/** eng_copy_note() - a span, all of which went in the way that is in use, took @ns: choose
+ *  the way of the next one */
+void eng_copy_note(struct eng_copy *copy, uint64_t ns);
+/** eng_copy_span() - @lane carried what its span has: time it, begin the next one */
+void eng_copy_span(struct engine *e, struct eng_lane_out *lane);
+/** eng_copy_span_ended() - is eng_copy_span() due? */
+static inline bool eng_copy_span_ended(const struct eng_lane_out *lane)
+{
+	return unlikely((int32_t)(lane->tx.bulk_tail - lane->copy.ends_at) >= 0);
+}
 
 #endif

@@ -27,8 +27,8 @@ static void every_length_and_place(void **state)
 	}
 }
 
-/* by vectors: past the caches, and of what another core wrote */
-static void vectors_at_every_place(void **state)
+/* by each kernel, and of what another core wrote */
+static void kernels_at_every_place(void **state)
 {
 	uint8_t from[4 * ROOM], to[4 * ROOM], want[4 * ROOM];
 
@@ -40,9 +40,11 @@ static void vectors_at_every_place(void **state)
 		for (size_t len = 0; len < 3 * ROOM; len += 1 + len / 5) {
 			memset(want, 0, sizeof(want));
 			memcpy(want + n % 33, source, len);
-			memset(to, 0, sizeof(to));
-			copy_stream(at, source, len);
-			assert_memory_equal(to, want, sizeof(to));
+			for (enum copy_kernel k = 0; k < COPY_KERNELS; k++) {
+				memset(to, 0, sizeof(to));
+				copy_by(k, at, source, len);
+				assert_memory_equal(to, want, sizeof(to));
+			}
 			memset(to, 0, sizeof(to));
 			copy_fresh(at, source, len);
 			assert_memory_equal(to, want, sizeof(to));
@@ -111,7 +113,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_length_and_place),
-		cmocka_unit_test(vectors_at_every_place),
+		cmocka_unit_test(kernels_at_every_place),
 #ifndef __SANITIZE_THREAD__ /* the two race on purpose */
 		cmocka_unit_test(what_was_taken_does_not_come_back),
 #endif

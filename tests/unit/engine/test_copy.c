@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Long payloads into a lane: whole by either way, and which way when. */
+/* Long payloads into a lane: whole in every way, and the way that costs least is chosen. */
 #include "../test.h"
 
 #include <stdlib.h>
@@ -7,8 +7,9 @@
 #include "engine/private.h"
 
 #define ROOM (70u << 10)
+#define SPANS 2000 /* enough for each way to be tried again, and to be chosen */
 
-static void all_bytes_arrive_either_way(void **state)
+static void all_bytes_arrive_in_every_way(void **state)
 {
 	static const uint32_t lengths[] = {0, 1, 100, 8191, 8192, 8193, 12345, 65535, 65536};
 	uint8_t *from = malloc(ROOM), *to = aligned_alloc(64, ROOM), *want = malloc(ROOM);
@@ -16,8 +17,7 @@ static void all_bytes_arrive_either_way(void **state)
 	for (uint32_t i = 0; i < ROOM; i++)
 		from[i] = (uint8_t)(i * 7 + i / 251);
 	for (unsigned n = 0; n < 9 * 64; n++) {
-		/* streamed: so that some begin with a probe */
-		struct eng_copy c = {.streams = n / 9 % 2, .streamed = (uint16_t)(n / 9)};
+		struct eng_copy c = {.way = (uint8_t)(n / 9 % ENG_COPY_WAYS)};
 		uint32_t len = lengths[n % 9], at = n % 3 * 40, skew = n % 5;
 
 		memset(to, 0, ROOM);
@@ -31,51 +31,110 @@ static void all_bytes_arrive_either_way(void **state)
 	free(want);
 }
 
-static void slow_plain_copies_lead_past_the_caches_and_back(void **state)
+/* @spans, each of which costs what its way does. Return: how many went in way @way */
+static unsigned carry(struct eng_copy *c, unsigned spans, const uint64_t *cost_ns, unsigned way)
 {
-	struct eng_copy c = {0};
+	unsigned n = 0;
 
-	eng_copy_note(&c, 65536, 65536); /* a byte a tick: one may be an interrupt */
-	assert_false(c.streams);
-	eng_copy_note(&c, 65536, 8192);
-	eng_copy_note(&c, 65536, 65536);
-	assert_false(c.streams);
-	eng_copy_note(&c, 65536, 65536);
-	assert_true(c.streams);
-	eng_copy_note(&c, 4096, 512);
-	eng_copy_note(&c, 4096, 4096);
-	eng_copy_note(&c, 4096, 512);
-	assert_true(c.streams);
-	eng_copy_note(&c, 4096, 512);
-	assert_false(c.streams);
+	while (spans--) {
+		n += c->way == way;
+		eng_copy_note(c, cost_ns[c->way]);
+	}
+	return n;
 }
 
-
-/* Who was slow once is taken for slow by the second time: but not where pages are new */
-static void a_copy_into_new_pages_says_nothing(void **state)
+static void all_cost(uint64_t *cost_ns, uint64_t ns)
 {
-	const uint32_t bytes = 16384;
-	uint8_t *from = calloc(1, bytes), *to = calloc(4, bytes);
-	struct eng_copy c = {.against = 1};
+	for (unsigned i = 0; i < ENG_COPY_WAYS; i++)
+		cost_ns[i] = ns;
+}
 
-	for (unsigned i = 0; i < 4; i++) {
-		eng_copy(&c, to + i * bytes, from, bytes);
-		assert_ptr_equal(c.untouched, to + (i + 1) * bytes);
-		assert_int_equal(c.against, 1);
+static void the_cheapest_way_is_in_use(void **state)
+{
+	uint64_t cost_ns[ENG_COPY_WAYS];
+
+	for (unsigned way = 0; way < ENG_COPY_WAYS; way++) {
+		struct eng_copy c;
+
+		all_cost(cost_ns, 1000);
+		cost_ns[way] = 500;
+		eng_copy_init(&c, true);
+		carry(&c, 3 * ENG_COPY_WAYS, cost_ns, way); /* one settles, two count */
+		assert_int_equal(c.to_try, 0);
+		assert_int_equal(c.best, way);
+		/* and trials of the others are few */
+		assert_true(carry(&c, SPANS, cost_ns, way) > SPANS * 97 / 100);
 	}
-	eng_copy(&c, to, from, bytes);
-	assert_true(c.against != 1 || c.streams);
-	assert_ptr_equal(c.untouched, to + 4 * bytes);
-	free(from);
-	free(to);
+}
+
+static void who_is_made_slow_is_left(void **state)
+{
+	uint64_t cost_ns[ENG_COPY_WAYS];
+	struct eng_copy c;
+
+	eng_copy_init(&c, true);
+	for (unsigned n = 0; n < 3 * ENG_COPY_WAYS; n++) {
+		unsigned way = n % ENG_COPY_WAYS;
+
+		all_cost(cost_ns, 4000);
+		cost_ns[way] = 1000;
+		carry(&c, SPANS, cost_ns, way);
+		assert_int_equal(c.best, way);
+	}
+}
+
+static void another_way_that_becomes_fast_is_found(void **state)
+{
+	uint64_t cost_ns[ENG_COPY_WAYS];
+	struct eng_copy c;
+
+	all_cost(cost_ns, 1000);
+	eng_copy_init(&c, true);
+	carry(&c, SPANS, cost_ns, 0);
+	assert_int_equal(c.best, 0);
+	cost_ns[ENG_COPY_WAYS - 1] = 800;
+	carry(&c, 600 * ENG_COPY_WAYS, cost_ns, 0);
+	assert_int_equal(c.best, ENG_COPY_WAYS - 1);
+}
+
+/* one span in three is interrupted */
+static void interruptions_mislead_nobody(void **state)
+{
+	uint64_t cost_ns[ENG_COPY_WAYS];
+	struct eng_copy c;
+
+	all_cost(cost_ns, 1000);
+	cost_ns[1] = 700;
+	eng_copy_init(&c, true);
+	for (unsigned n = 0; n < SPANS; n++)
+		eng_copy_note(&c, cost_ns[c.way] * (n % 3 ? 1 : 100));
+	assert_int_equal(c.best, 1);
+}
+
+static void who_may_not_widen_stays_narrow(void **state)
+{
+	uint64_t cost_ns[ENG_COPY_WAYS];
+	struct eng_copy c;
+
+	all_cost(cost_ns, 1);
+	for (unsigned i = 0; i < COPY_KERNELS; i++)
+		cost_ns[i] = 1000 - i;
+	eng_copy_init(&c, false);
+	for (unsigned n = 0; n < SPANS; n++) {
+		eng_copy_note(&c, cost_ns[c.way]);
+		assert_true(c.way < COPY_KERNELS);
+	}
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(all_bytes_arrive_either_way),
-		cmocka_unit_test(slow_plain_copies_lead_past_the_caches_and_back),
-		cmocka_unit_test(a_copy_into_new_pages_says_nothing),
+		cmocka_unit_test(all_bytes_arrive_in_every_way),
+		cmocka_unit_test(the_cheapest_way_is_in_use),
+		cmocka_unit_test(who_is_made_slow_is_left),
+		cmocka_unit_test(another_way_that_becomes_fast_is_found),
+		cmocka_unit_test(interruptions_mislead_nobody),
+		cmocka_unit_test(who_may_not_widen_stays_narrow),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
