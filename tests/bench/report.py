@@ -3,6 +3,10 @@
 import html
 import json
 import math
+import os
+import platform
+import re
+from pathlib import Path
 
 NAME = 40
 
@@ -52,8 +56,20 @@ def line(result):
             f"{reach_text(result)}{failed_text(result)}").rstrip()
 
 
+def host_model(cpuinfo=Path("/proc/cpuinfo")):
+    """The processor, as it names itself; with family and model, for in a virtual machine
+    the name may be short."""
+    fields = dict(re.findall(r"^(model name|cpu family|model)\s*:\s*(.*)$",
+                             cpuinfo.read_text(), re.MULTILINE))
+    numbers = [f"{name} {fields[key]}" for name, key in (("family", "cpu family"),
+                                                         ("model", "model")) if key in fields]
+    name = fields.get("model name", platform.machine())
+    return f"{name} ({', '.join(numbers)})" if numbers else name
+
+
 def write_json(path, results):
-    path.write_text(json.dumps(results, indent=1) + "\n")
+    host = {"cpu": host_model(), "cpus": os.cpu_count(), "kernel": platform.release()}
+    path.write_text(json.dumps({"host": host, "rows": results}, indent=1) + "\n")
 
 
 # --- the picture: each row's ratio to its limit, and its best peer's ---
