@@ -8,7 +8,7 @@ SEEDS ?= 300
 FIRST ?= 1
 
 .PHONY: all deps check lint demo bench profile asan tsan check-asan check-tsan fuzz docs
-.PHONY: install clean check-conformance check-kill check-modes check-stress check-sim replay mutate
+.PHONY: install clean check-arm64 check-conformance check-kill check-modes check-stress check-sim replay mutate
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD)
@@ -57,6 +57,10 @@ replay: all
 	@$(BUILD)/tests/sim/softib-sim --seed $(SEED) $(if $(KIND),--kind $(KIND)) \
 		$(if $(FAULTS),--faults $(FAULTS)) $(if $(OPS),--ops $(OPS)) $(if $(VERBOSE),--verbose)
 
+# The tree built for arm64, its unit tests by qemu-user: docs/TESTING.md.
+check-arm64:
+	@tools/dev/arm64 build-arm64
+
 lint: all
 	@tools/lint/run --build $(BUILD)
 
@@ -104,4 +108,4 @@ install: all
 	@meson install -C $(BUILD)
 
 clean:
-	rm -rf $(BUILD) build-asan build-tsan build-fuzz
+	rm -rf $(BUILD) build-asan build-tsan build-fuzz build-arm64

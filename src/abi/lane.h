@@ -35,6 +35,13 @@
  * published, and rings. Between the two stands a full fence; or none when both
  * processes have membarrier(2): then the one who sleeps pays for both.
  *
+ * Memory order, on any processor: word 0 of a cell is stored with release, behind the cell's
+ * other bytes and its payload in bulk, and loaded with acquire before either is read. `head`
+ * is stored with release, behind the receiver's reads of what it gives back, and loaded with
+ * acquire before the sender overwrites it. `asleep` and a cell's word 0 are the two sides of
+ * a store-then-load race, which no pair of these decides: hence the fence above. Streamed
+ * cells, whose stores are ordered by nothing, exist on x86 alone (cell.h).
+ *
  * Each lane has a doorbell of its own (abi/doorbell.h) that its sender keeps; the
  * receiver gets it once and has it in an epoll, edge-triggered. Whatever a
  * sender does to it wakes or fails to wake the receiver for that sender's

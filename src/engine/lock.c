@@ -4,13 +4,15 @@
 
 #include <sched.h>
 
+#include "base/relax.h"
+
 #define SPINS 200
 #define BIAS_AFTER 256 /* turns: a barrier costs as much as hundreds of exchanges */
 
 static void wait_a_little(unsigned *spins)
 {
 	if ((*spins)++ < SPINS)
-		__builtin_ia32_pause();
+		cpu_relax();
 	else
 		sched_yield();
 }

@@ -16,6 +16,15 @@
  * At least one of them sees the other. Only one thread can own the bias in a lock's life,
  * so that no two threads ever write `inside`. It owns the bias again when it has taken
  * the byte as often running as at first.
+ *
+ * Memory order, on processors that reorder loads and stores too: membarrier(2) puts a full
+ * fence at some point P of the owner's program. If `inside = true` stands before P, the
+ * other thread sees it after its call and waits for `inside = false`, a release that its
+ * acquiring load pairs with. If it stands behind P, so does the owner's look at
+ * `bias_owner`, which then finds 0, however the two were reordered. What others did under
+ * the lock reaches the owner by the byte: only the owner itself ever stores its number in
+ * `bias_owner`, while it has the byte, which it took with acquire from the one that gave it
+ * back with release. The signal fence keeps the compiler from exchanging store and look.
  */
 #ifndef SOFTIB_ENGINE_LOCK_H
 #define SOFTIB_ENGINE_LOCK_H

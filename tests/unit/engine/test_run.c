@@ -688,7 +688,7 @@ static void a_datagram_of_a_word_has_its_qkey(void **state)
 
 /* Cells that had a record of their own are cleared by those that would be streamed: a
  * stream that goes round and round does not end */
-static void a_stream_goes_on(void **state)
+__attribute__((unused)) static void a_stream_goes_on(void **state)
 {
 	struct joined *j = join_biased();
 	unsigned streamed = 0;
@@ -732,7 +732,9 @@ int main(void)
 		cmocka_unit_test(a_word_that_is_lost_is_sent_again),
 		cmocka_unit_test(a_word_wakes_who_sleeps),
 		cmocka_unit_test(a_datagram_of_a_word_has_its_qkey),
+#if ABI_STREAM_BYTES
 		cmocka_unit_test(a_stream_goes_on),
+#endif
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
