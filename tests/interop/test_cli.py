@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from interop.commands import processes, softib, softibd_of
-from interop.fabric import SOFTIB, TIMEOUT, Fabric, wait_until
+from interop.fabric import BUILD, SOFTIB, TIMEOUT, Fabric, wait_until
 
 
 # --- run ---
@@ -196,6 +196,26 @@ def test_up_takes_a_shape_for_a_shape(home):
     assert meant.returncode == 1 and f"{home}/pair:1: " in meant.stderr
     for name in "ab":
         assert softib(home, "down", name).returncode == 0
+
+
+IN_A_CHROOT = """
+mkdir $0; cd $0
+for dir in bin lib lib64 usr etc proc sys dev tmp $1; do
+	mkdir -p ./$dir; mount --rbind /$dir ./$dir
+done
+shift; exec chroot . "$@"
+"""
+
+
+def test_chroot_whose_root_is_no_mount_point(home):
+    """The node's own /sys and /dev are there all the same."""
+    done = subprocess.run(["unshare", "-m", *["--map-root-user"] * (os.getuid() != 0), "sh", "-ec",
+                           IN_A_CHROOT, home / "root", str(BUILD)[1:], "env",
+                           f"XDG_RUNTIME_DIR={home}", SOFTIB, "run", "--", "sh", "-c",
+                           f"{SOFTIB} exec --devices n2 -- "
+                           "cat /sys/class/infiniband/softib0/node_guid /dev/infiniband/uverbs0"],
+                          text=True, capture_output=True, timeout=TIMEOUT, check=False)
+    assert (done.stdout, done.stderr) == ("0250:0001:0000:0200\n", "")
 
 
 def test_folder_of_another_user(home):

@@ -79,8 +79,10 @@ static void bind_all(int below)
 /* an empty directory that is the process's own */
 static int make_directory(int below)
 {
-	int error;
+	int error = node_keep_mounts(DEV);
 
+	if (error)
+		return error;
 	if (!access(DEVICES, F_OK))
 		return mount_tmpfs(DEVICES);
 	error = mount_tmpfs(DEV);

@@ -47,10 +47,23 @@ static int enter_user_namespace(void)
 	return write_line("/proc/self/gid_map", map) ? 0 : -EPERM;
 }
 
+int node_keep_mounts(const char *below)
+{
+	if (!mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL))
+		return 0;
+	/* in most chroots "/" is no mount point, but /sys and /dev are */
+	if (errno != EINVAL || mount(NULL, below, NULL, MS_REC | MS_PRIVATE, NULL))
+		return -errno;
+	return 0;
+}
+
 static int mount_class(void)
 {
-	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
-	    mount("softib", CLASS, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC,
+	int error = node_keep_mounts("/sys");
+
+	if (error)
+		return error;
+	if (mount("softib", CLASS, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC,
 		  "mode=755,size=4m"))
 		return -errno;
 	return 0;

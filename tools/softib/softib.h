@@ -246,6 +246,9 @@ struct abi_device_info;
 /** node_devices() - the node's adapters, as the drop-in libraries ask for them.
  *  Return: how many, @max at most */
 int node_devices(const struct node_place *at, struct abi_device_info *info, int max);
+/** node_keep_mounts() - what is mounted over @below ("/sys", "/dev") from now on
+ *  stays within this process's mount namespace. Return: 0; -errno */
+int node_keep_mounts(const char *below);
 /** node_dev() - lay device files over /dev/infiniband, in the namespace that
  *  node_sysfs() made. Return: 0; -errno */
 int node_dev(const struct node_place *at);
