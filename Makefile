@@ -7,52 +7,62 @@ COUNT ?= 1000
 SEEDS ?= 300
 FIRST ?= 1
 
-.PHONY: all deps check lint demo bench profile asan tsan check-asan check-tsan fuzz docs
+.PHONY: all deps tests check lint demo bench profile asan tsan check-asan check-tsan fuzz docs
 .PHONY: install clean check-arm64 check-conformance check-kill check-modes check-stress check-sim replay mutate
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD)
 
-$(BUILD)/build.ninja: | deps
+# What building needs is asked for here; what the tests need, where they are run.
+$(BUILD)/build.ninja:
+	@tools/dev/deps build
 	@meson setup $(BUILD) $(MESON_FLAGS) >$(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }
 
+# everything, for whatever target
 deps:
 	@tools/dev/deps
 
-check: all
+# A plain `make` builds the tests where their libraries are installed; here they are asked for.
+tests: $(BUILD)/build.ninja
+	@tools/dev/deps build demo test
+	@[ -e $(BUILD)/.tests ] || { meson setup --reconfigure $(BUILD) -Dtests=enabled >$(BUILD).log 2>&1 && \
+		touch $(BUILD)/.tests; } || { cat $(BUILD).log; exit 1; }
+	@ninja -C $(BUILD)
+
+check: tests
 	@tests/run --build $(BUILD)
 
-check-conformance: all
+check-conformance: tests
 	@tests/conformance/run --build $(BUILD)
 
 # The data path's tests in each of its modes: through softibd, lanes, all.
-check-modes: all
+check-modes: tests
 	@tests/modes.py --build $(BUILD)
 
 # Rules of order and visibility on real cores, for a while, in each mode.
-check-stress: all
+check-stress: tests
 	@tests/stress/run waits --build $(BUILD)
 	@tests/stress/run litmus --build $(BUILD) --seconds $(SECONDS)
 
 # Sudden deaths; then some of perftest's programs.
-check-kill: all
+check-kill: tests
 	@tests/stress/run deaths --build $(BUILD) --count $(COUNT)
 	@tests/interop/kill_loop --build $(BUILD) --count 20
 
 # Scenarios from seeds, see docs/SIMULATION.md; KIND=... for one kind; BOTH=1: with the
 # engine's fast paths and without, which must be the same
-check-sim: all
+check-sim: tests
 	@$(BUILD)/tests/sim/softib-sim --seeds $(SEEDS) --first $(FIRST) $(if $(KIND),--kind $(KIND)) \
 		$(if $(BOTH),--both)
 
 # Rules of the protocol broken one at a time: which test notices? ONLY=text
 mutate: SEEDS = 100
 mutate:
-	@$(MAKE) --no-print-directory deps
+	@tools/dev/deps build demo test
 	@tests/mutate/run --build $(BUILD) --seeds $(SEEDS) $(if $(ONLY),--only "$(ONLY)")
 
 # One of them again: make replay SEED=17 [KIND=..] [FAULTS=0,3|none] [OPS=..] [VERBOSE=1]
-replay: all
+replay: tests
 	$(if $(SEED),,$(error which seed? For example: make replay SEED=17))
 	@$(BUILD)/tests/sim/softib-sim --seed $(SEED) $(if $(KIND),--kind $(KIND)) \
 		$(if $(FAULTS),--faults $(FAULTS)) $(if $(OPS),--ops $(OPS)) $(if $(VERBOSE),--verbose)
@@ -65,12 +75,14 @@ lint: all
 	@tools/lint/run --build $(BUILD)
 
 demo: all
+	@tools/dev/deps demo
 	@tools/dev/demo $(BUILD)
 
-bench: all
+bench: tests
+	@tools/dev/deps bench
 	@tests/bench/run --build $(BUILD) $(BENCH)
 
-profile: all
+profile: tests
 	@tests/bench/profile --build $(BUILD)
 
 # Sanitizers: the unit tests; check-asan and check-tsan run the interop tests as
@@ -92,16 +104,17 @@ check-tsan: build-tsan/.built
 build-asan/.built: MESON_FLAGS = -Db_sanitize=address,undefined
 build-tsan/.built: MESON_FLAGS = -Db_sanitize=thread
 build-asan/.built build-tsan/.built: FORCE
-	@$(MAKE) --no-print-directory BUILD=$(@D) MESON_FLAGS="$(MESON_FLAGS)" all
+	@$(MAKE) --no-print-directory BUILD=$(@D) MESON_FLAGS="$(MESON_FLAGS)" tests
 
 .PHONY: FORCE
 FORCE:
 
 fuzz:
-	@$(MAKE) --no-print-directory deps
+	@tools/dev/deps build test fuzz
 	@tests/fuzz/run --target $(T) --seconds $(SECONDS)
 
 docs: all
+	@tools/dev/deps dev
 	@ninja -C $(BUILD) docs
 
 install: all
