@@ -1,19 +1,27 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Which cases of a file are run: tests/run says it by the environment."""
 import os
+import signal
 
-from interop.fabric import SANITIZED
+import pytest
+
+from interop.fabric import SANITIZED, Fabric, Failed
 
 SAMPLE = int(os.environ.get("SOFTIB_SAMPLE", "1"))  # tests/run --sample
+CASE_SECONDS = 600  # a hang, not a measure of speed: no case may last longer
 
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "no_sanitizer(why, kind=None): not asked of a build with "
                                        "sanitizers, or with that one")
+    config.addinivalue_line("markers", "other_user: somebody else than who runs the tests takes "
+                                       "part; only root can let them")
 
 
 def fits(item):
-    """Can this build do what the case asks?"""
+    """Can this build, and can who runs it, do what the case asks?"""
+    if item.get_closest_marker("other_user") and os.getuid():
+        return False
     return not any("kind" not in marker.kwargs and SANITIZED or
                    marker.kwargs.get("kind") in SANITIZED
                    for marker in item.iter_markers("no_sanitizer"))
@@ -30,3 +38,27 @@ def pytest_collection_modifyitems(config, items):
             kept.append(item)
     config.hook.pytest_deselected(items=[item for item in items if item not in kept])
     items[:] = kept
+
+
+# --- a case that fails or hangs takes no other with it ---
+
+def too_long(_signal, _frame):
+    raise Failed(f"the case is not over after {CASE_SECONDS} s")
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_protocol(item):
+    signal.signal(signal.SIGALRM, too_long)
+    signal.alarm(CASE_SECONDS)
+    yield
+    signal.alarm(0)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_call(item):
+    """Programs that a failed case left running would spoil those after it."""
+    before = {id(fabric): len(fabric.running) for fabric in Fabric.up}
+    outcome = yield
+    if outcome.excinfo:
+        for fabric in Fabric.up:
+            fabric.end_programs(before.get(id(fabric), 0))

@@ -5,10 +5,13 @@
         f.run("n1", "ibv_devinfo")
         f.pair("ib_write_bw", "-n", "100")
 """
-import itertools
+import atexit
+import functools
 import json
 import os
+import selectors
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -20,25 +23,51 @@ DATA = Path(__file__).resolve().parents[1] / "data"  # its README says what is t
 SANITIZED = os.environ.get("SOFTIB_SANITIZED", "").split()  # by which: tests/sanitize.py
 SOFTIB = BUILD / "bin/softib"
 TIMEOUT = 120  # a hang, not a measure of speed
+OUTPUT_MAX = 16 << 20  # characters of one program: more is a program that prints without end
+SHOWN_MAX = 20000  # characters of it in a failure's message
 # an ordinary user, whoever we are: root alone can be one
 NOBODYS_ID = 65534
 NOBODY = ["setpriv", f"--reuid={NOBODYS_ID}", f"--regid={NOBODYS_ID}", "--clear-groups"]
 # for programs that load nothing of ours: a sanitizer in them would only judge them
 OUTSIDE = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+# an ordinary user's PATH lacks /usr/sbin, where the fabric tools are
+os.environ["PATH"] = ":".join(dict.fromkeys(
+    [*os.environ.get("PATH", "/usr/bin:/bin").split(":"), "/usr/sbin", "/sbin"]))
+OUTSIDE["PATH"] = os.environ["PATH"]
 
+PORTS = range(10000, 32000)  # below those that the kernel gives to clients
+PORTS_EACH = 500  # of a process that runs tests
+
+
+def port_block():
+    """A range of TCP ports that no other run of the tests uses meanwhile.
+
+    Its owner holds an abstract socket that is named after it: only one process
+    of a network namespace can, whoever runs it.
+    """
+    for start in range(PORTS.start, PORTS.stop, PORTS_EACH):
+        owned = socket.socket(socket.AF_UNIX)
+        try:
+            owned.bind(f"\0softib-test-ports-{start}")
+        except OSError:
+            owned.close()
+            continue
+        return owned, range(start, start + PORTS_EACH)
+    raise Failed(f"all TCP ports from {PORTS.start} to {PORTS.stop} belong to other runs of tests")
 
 
 def free_ports():
-    """TCP ports that nobody has, below those that the kernel gives to clients."""
-    for port in itertools.cycle(itertools.chain(*(range(start, stop) for start, stop in (
-            (10000 + os.getpid() * 64 % 22000, 32000), (10000, 32000))))):
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind(("", port))
-            except OSError:
-                continue
-        yield port
+    """TCP ports of this process's block that nobody has."""
+    _owned, ports = port_block()
+    while True:
+        for port in ports:
+            with socket.socket() as probe:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                try:
+                    probe.bind(("", port))
+                except OSError:
+                    continue
+            yield port
 
 
 _ports = free_ports()
@@ -71,11 +100,86 @@ def wait_until(condition, what, timeout=TIMEOUT):
         time.sleep(0.01)
 
 
+def shown(text):
+    """As much of a program's output as a message about a failure may hold."""
+    if len(text) <= SHOWN_MAX:
+        return text
+    half = SHOWN_MAX // 2
+    return f"{text[:half]}\n... {len(text) - SHOWN_MAX} characters ...\n{text[-half:]}"
+
+
+def kill(process):
+    """Kill @process and all of its group; it has ended on return."""
+    if process.poll() is None:
+        try:
+            if os.getpgid(process.pid) == process.pid:
+                os.killpg(process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        process.kill()
+    process.wait()
+
+
+def read_to_end(process, timeout, limit=OUTPUT_MAX):
+    """What @process prints until it ends. One that hangs or that prints without
+    end is killed.
+
+    Return: text; why it was killed, None if it was not
+    """
+    chunks, size, deadline = [], 0, time.monotonic() + timeout
+    why = None
+    if process.stdin:
+        process.stdin.close()
+    with selectors.DefaultSelector() as ready:
+        ready.register(process.stdout, selectors.EVENT_READ)
+        while not why:
+            if not ready.select(max(0, deadline - time.monotonic())):
+                why = "hangs"
+                break
+            chunk = os.read(process.stdout.fileno(), 1 << 16)
+            if not chunk:
+                break
+            chunks.append(chunk)
+            size += len(chunk)
+            if size > limit:
+                why = f"prints more than {limit} bytes"
+    try:
+        if not why:
+            process.wait(max(0, deadline - time.monotonic()))
+    except subprocess.TimeoutExpired:
+        why = "hangs"
+    if why:
+        kill(process)
+    process.stdout.close()
+    return b"".join(chunks).decode(errors="replace").replace("\r\n", "\n").replace("\r", "\n"), why
+
+
+@functools.cache
+def public_copy():
+    """softib and the tests' own programs where any user may read them: the tree
+    may be in a home of mode 0700. Laid out as a build directory: bin, lib; and interop."""
+    top = Path(tempfile.mkdtemp(prefix="softib-public-"))
+    atexit.register(shutil.rmtree, top, ignore_errors=True)
+    for folder, files in {
+            "bin": [BUILD / "bin" / name for name in ("softib", "softibd", "softib-sm")],
+            "lib": [BUILD / "lib" / name for name in ("libibverbs.so.1", "libibumad.so.3")],
+            "interop": Path(__file__).parent.glob("*.py")}.items():
+        (top / folder).mkdir()
+        for path in files:
+            shutil.copy(path, top / folder)
+    for path in [top, *top.rglob("*")]:
+        path.chmod(0o755)
+    return top
+
+
 class Fabric:
     """softib up ... softib down, with everything in a directory of its own."""
 
+    up = []  # those that are, for who cleans up behind a test that failed
+
     def __init__(self, topology="pair", sm="softib-sm", up_args=(), user=()):
         """@user: NOBODY, or () for who we are"""
+        self.program = public_copy() / "bin/softib" if user else SOFTIB
         self.topology, self.sm, self.up_args, self.user = str(topology), sm, up_args, user
         self.home = Path(tempfile.mkdtemp(prefix="softib-test-"))
         if user:
@@ -84,27 +188,36 @@ class Fabric:
         self.running = []
 
     def __enter__(self):
-        self.softib("up", "t", "--topology", self.topology, "--sm", self.sm, *self.up_args)
+        try:
+            self.softib("up", "t", "--topology", self.topology, "--sm", self.sm, *self.up_args)
+        except BaseException:
+            shutil.rmtree(self.home, ignore_errors=True)
+            raise
+        Fabric.up.append(self)
         return self
 
     def __exit__(self, *exc):
-        for process in self.running:
-            if process.poll() is None:
-                process.kill()
-                process.wait()
+        Fabric.up.remove(self)
+        self.end_programs()
         try:
             self.softib("down", "t")
         finally:
             shutil.rmtree(self.home, ignore_errors=True)
 
+    def end_programs(self, first=0):
+        """Kill what still runs of the programs that were started, from the
+        @first on."""
+        for process in self.running[first:]:
+            kill(process)
+
     # --- the softib command ---
 
     def softib(self, *args, check=True, timeout=TIMEOUT):
-        done = subprocess.run([*self.user, SOFTIB, *args], env=self.env, capture_output=True, text=True,
+        done = subprocess.run([*self.user, self.program, *args], env=self.env, capture_output=True, text=True,
                               timeout=timeout, check=False)
         if check and done.returncode:
             raise Failed(f"softib {' '.join(args)}: exit {done.returncode}\n"
-                         f"{done.stdout}{done.stderr}")
+                         f"{shown(done.stdout + done.stderr)}")
         return done.stdout
 
     def json(self, *args):
@@ -140,31 +253,36 @@ class Fabric:
 
     # --- programs on nodes ---
 
+    def script(self, path):
+        """@path of this folder, as the fabric's user may read it."""
+        return public_copy() / "interop" / Path(path).name if self.user else path
+
     def command(self, node, argv):
-        return [*self.user, str(SOFTIB), "exec", "--fabric", "t", node, "--", *map(str, argv)]
+        return [*self.user, str(self.program), "exec", "--fabric", "t", node, "--", *map(str, argv)]
 
     def start(self, node, *argv, **kwargs):
-        process = subprocess.Popen(self.command(node, argv), env=self.env, text=True,
-                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **kwargs)
+        """A group of processes of its own, which ends with this test at the latest."""
+        process = subprocess.Popen(self.command(node, argv), text=True, **{
+            "env": self.env, "stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE,
+            "stderr": subprocess.STDOUT, "process_group": 0, **kwargs})
         self.running.append(process)
         return process
 
-    def run(self, node, *argv, check=True, timeout=TIMEOUT, status=0):
-        """Run to the end; its output. Any other status than @status fails."""
+    def run(self, node, *argv, check=True, timeout=TIMEOUT, status=0, limit=OUTPUT_MAX):
+        """Run to the end; its output. Any other status than @status fails, and so
+        does output of more than @limit bytes."""
         process = self.start(node, *argv)
-        out = self.finish(process, timeout, argv)
+        out = self.finish(process, timeout, argv, limit)
         if check and process.returncode != status:
             raise Failed(f"{' '.join(map(str, argv))} on {node}: exit {process.returncode}, "
-                         f"not {status}\n{out}")
+                         f"not {status}\n{shown(out)}")
         return out
 
-    def finish(self, process, timeout=TIMEOUT, argv=()):
-        try:
-            out, _ = process.communicate(timeout=timeout)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            out, _ = process.communicate()
-            raise Failed(f"{' '.join(map(str, argv))} hangs\n{out}") from None
+    def finish(self, process, timeout=TIMEOUT, argv=(), limit=OUTPUT_MAX):
+        """Wait for its end; what it printed since it was read last."""
+        out, why = read_to_end(process, timeout, limit)
+        if why:
+            raise Failed(f"{' '.join(map(str, argv or process.args))} {why}\n{shown(out)}")
         return out
 
     def serve(self, node, *argv, port, timeout=TIMEOUT):
@@ -177,8 +295,9 @@ class Fabric:
             except subprocess.TimeoutExpired:
                 if time.monotonic() < end:
                     continue
-            process.kill()
-            raise Failed(f"{' '.join(map(str, argv))} does not listen:\n{process.stdout.read()}")
+            kill(process)
+            raise Failed(f"{' '.join(map(str, argv))} does not listen:\n"
+                         f"{shown(read_to_end(process, TIMEOUT)[0])}")
         return process
 
     def pair(self, program, *args, server="n1", client="n2", server_args=None, timeout=TIMEOUT,
@@ -191,10 +310,10 @@ class Fabric:
         out = self.run(client, program, *flags, *args, "127.0.0.1", timeout=timeout, check=False)
         status = self.running[-1].returncode
         if status:  # a server that spins on its queue never learns of it
-            first.kill()
+            kill(first)
         server_out = self.finish(first, timeout, serve)
         if status or first.returncode:
             raise Failed(f"{program} {' '.join(map(str, args))}: client exit {status}, "
-                         f"server exit {first.returncode}\n--- client\n{out}\n--- server\n"
-                         f"{server_out}")
+                         f"server exit {first.returncode}\n--- client\n{shown(out)}\n"
+                         f"--- server\n{shown(server_out)}")
         return server_out, out

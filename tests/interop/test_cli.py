@@ -215,7 +215,7 @@ def test_chroot_whose_root_is_no_mount_point(home):
                            f"{SOFTIB} exec --devices n2 -- "
                            "cat /sys/class/infiniband/softib0/node_guid /dev/infiniband/uverbs0"],
                           text=True, capture_output=True, timeout=TIMEOUT, check=False)
-    assert (done.stdout, done.stderr) == ("0250:0001:0000:0200\n", "")
+    assert (done.returncode, done.stdout) == (0, "0250:0001:0000:0200\n"), done.stderr
 
 
 def test_folder_of_another_user(home):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from interop.fabric import BUILD, NOBODY, Fabric, wait_until
+from interop.fabric import NOBODY, Fabric, wait_until
 from interop.test_lanes import both_ends_agree, counted
 
 SIDE = Path(__file__).with_name("window_side.py")
@@ -29,7 +29,7 @@ class Side:
 
     def __init__(self, fabric, node, windows="1", under=()):
         env = dict(fabric.env, SOFTIB_WINDOWS=windows)
-        argv = fabric.command(node, [*under, sys.executable, SIDE])
+        argv = fabric.command(node, [*under, sys.executable, fabric.script(SIDE)])
         self.process = subprocess.Popen(argv, env=env, text=True, stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE)
         fabric.running.append(self.process)
@@ -62,14 +62,11 @@ ALONE = pytest.mark.no_sanitizer("its own thread is in every program", kind="thr
 @pytest.fixture(scope="module")
 def nobody():
     """The user to run as, for what programs get without privileges."""
-    if os.getuid():
-        return ()
-    if subprocess.run([*NOBODY, "test", "-x", BUILD / "bin/softib"], check=False).returncode:
-        pytest.skip("this build is for root only")
-    return NOBODY
+    return () if os.getuid() else NOBODY
 
 
-@pytest.fixture(scope="module", params=["self", pytest.param("nobody", marks=ALONE)])
+@pytest.fixture(scope="module", params=["self", pytest.param(
+    "nobody", marks=[ALONE, pytest.mark.other_user])])
 def fabric(request):
     """Memory moves when it is asked for, or when it is registered."""
     user = request.getfixturevalue("nobody") if request.param == "nobody" else ()
