@@ -7,9 +7,11 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "abi/session.h"
+#include "base/types.h"
 #include "softib.h"
 
 /* the @n-th adapter among @nodes, or the last one; NULL: there is none */
@@ -122,6 +124,19 @@ static void append_tool_dirs(void)
 	}
 }
 
+/* opensm writes its caches and lists below /var, where only the superuser may. */
+static void place_manager_files(const struct node_place *at)
+{
+	static const char *const keys[] = {"OSM_TMP_DIR", "OSM_CACHE_DIR"};
+	char dir[PATH_MAX];
+
+	if (snprintf(dir, sizeof(dir), "%s/" MANAGER_FILES, at->dir) >= (int)sizeof(dir) ||
+	    (mkdir(dir, 0700) && errno != EEXIST))
+		return;
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+		setenv(keys[i], dir, 0);
+}
+
 static int say_no_devices(int error)
 {
 	complain("cannot lay device files over /dev/infiniband: %s. That takes a mount "
@@ -144,6 +159,7 @@ int node_enter(const struct node_place *at)
 	if (!place_lib_dir(path))
 		node_prepend("LD_LIBRARY_PATH", path);
 	append_tool_dirs();
+	place_manager_files(at);
 	if (!place_self_dir(path))
 		node_prepend("PATH", path);
 	if (at->no_namespace)

@@ -9,18 +9,14 @@
 
 #include "session_private.h"
 
-#define MANAGER_FILES "osm" /* opensm's caches and logs */
-
 static void exec_opensm(struct session *s)
 {
 	char dir[PATH_MAX], log[PATH_MAX + 16];
 	char *const argv[] = {"opensm", "--log_file", log, "--erase_log_file", NULL};
 
-	if (session_file(dir, s->dir, MANAGER_FILES) || (mkdir(dir, 0700) && errno != EEXIST))
+	if (session_file(dir, s->dir, MANAGER_FILES))
 		return;
 	snprintf(log, sizeof(log), "%s/opensm.log", dir);
-	setenv("OSM_TMP_DIR", dir, 1);
-	setenv("OSM_CACHE_DIR", dir, 1);
 	execvp(argv[0], argv);
 }
 

@@ -16,7 +16,13 @@
  * open(2) of a live file; nothing while nobody reads. Where a file system has no
  * leases (NFS) the files tell how the port was when the node's first program was
  * started. open(2) with O_NONBLOCK, which 'grep -r' uses, does not wait: EAGAIN.
+ *
+ * An adapter that is pulled takes its folders with it: whoever starts a program
+ * moves them into the folder GONE, out of all programs' sight, where files and
+ * leases stay as they are until the adapter is back. One that was away when the
+ * process began has files that are not live.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -41,6 +47,8 @@
 #define LEASE_SIGNAL	SIGIO
 #define COMMAND		"node-files"
 #define NEW_FILE	".new"
+#define GONE		"gone"
+#define FOLDERS_MAX	128 /* of the class devices of all adapters of a node */
 
 /** struct live - one file that is kept live: nobody has it open */
 struct live {
@@ -63,6 +71,8 @@ struct tree {
 	size_t num_live;
 	struct reading *reading;
 	size_t num_reading;
+	char folders[FOLDERS_MAX][64]; /* "infiniband/softib0" and so on: written now */
+	size_t num_folders;
 };
 
 /* The state of a port and its counters; all else hardly ever changes, and is
@@ -108,15 +118,26 @@ static int write_line(int fd, const char *line, size_t bytes)
 		       : -errno;
 }
 
+/* @path may be among those that are gone, and back while we look. */
+static int rename_into_place(int dir, const char *path)
+{
+	char gone[SYSFS_PATH_MAX + sizeof(GONE)];
+	const char *const places[] = {path, gone, path};
+
+	snprintf(gone, sizeof(gone), GONE "/%s", path);
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++)
+		if (!renameat(dir, NEW_FILE, dir, places[i]))
+			return 0;
+	return -errno;
+}
+
 /* A new file in the place of what was there: readers see the old one or the new.
  * Its mode is that of sysfs, its descriptor may write.
  * Return: descriptor; -errno */
 static int make_file(struct tree *t, const char *path, const char *line, size_t bytes)
 {
-	int dir = t->dir, error = make_parents(dir, path), fd;
+	int dir = t->dir, error, fd;
 
-	if (error)
-		return error;
 	unlinkat(dir, NEW_FILE, 0); /* of one that was killed */
 	fd = openat(dir, NEW_FILE, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
 	if (fd < 0)
@@ -124,8 +145,8 @@ static int make_file(struct tree *t, const char *path, const char *line, size_t 
 	error = write_line(fd, line, bytes);
 	if (is_live(path)) /* before anybody can open it */
 		t->leases = !fcntl(fd, F_SETLEASE, F_WRLCK);
-	if (!error && renameat(dir, NEW_FILE, dir, path))
-		error = -errno;
+	if (!error)
+		error = rename_into_place(dir, path);
 	if (error)
 		close(fd);
 	return error ? error : fd;
@@ -156,6 +177,31 @@ static int take_live(struct tree *t, const char *path, int fd)
 	return 0;
 }
 
+static bool is_listed(const struct tree *t, const char *folder)
+{
+	for (size_t i = 0; i < t->num_folders; i++)
+		if (!strcmp(t->folders[i], folder))
+			return true;
+	return false;
+}
+
+/* The folder of the class device that @path belongs to is there now, and comes
+ * back if it was gone. */
+static void list_folder(struct tree *t, const char *path)
+{
+	const char *slash = strchr(path, '/'), *end = slash ? strchr(slash + 1, '/') : NULL;
+	char folder[sizeof(t->folders[0])], gone[sizeof(folder) + sizeof(GONE)];
+
+	if (!end || end - path >= (ptrdiff_t)sizeof(folder))
+		return;
+	snprintf(folder, sizeof(folder), "%.*s", (int)(end - path), path);
+	if (is_listed(t, folder) || t->num_folders == FOLDERS_MAX)
+		return;
+	strcpy(t->folders[t->num_folders++], folder);
+	snprintf(gone, sizeof(gone), GONE "/%s", folder);
+	renameat(t->dir, gone, t->dir, folder);
+}
+
 /* the process that serves writes all; one that starts a program, what is not live */
 static int put_file(struct sysfs_sink *sink, const char *path, const char *line, size_t bytes)
 {
@@ -163,10 +209,14 @@ static int put_file(struct sysfs_sink *sink, const char *path, const char *line,
 	bool live = is_live(path);
 	int fd;
 
-	if (live ? !t->take : says(t->dir, path, line, bytes))
+	list_folder(t, path);
+	if (live && !t->take ? !faccessat(t->dir, path, F_OK, 0)
+			     : !live && says(t->dir, path, line, bytes))
 		return 0;
-	fd = make_file(t, path, line, bytes);
-	if (fd >= 0 && live)
+	fd = make_parents(t->dir, path);
+	if (fd >= 0)
+		fd = make_file(t, path, line, bytes);
+	if (fd >= 0 && live && t->take)
 		return take_live(t, path, fd);
 	if (fd >= 0)
 		close(fd);
@@ -326,6 +376,8 @@ int sysfs_serve(int argc, char **argv)
 		return EXIT_FAILURE;
 	dup2(null, STDOUT_FILENO);
 	serve(&at, &t, signal_fd, gone_fd);
+	free(t.live);
+	free(t.reading);
 	return EXIT_SUCCESS;
 }
 
@@ -379,9 +431,31 @@ static int open_lock(const char *files, const char *suffix)
 	return fd < 0 ? -errno : fd;
 }
 
+/* What is in @class and was not written now belongs to an adapter that is gone. */
+static void hide_gone(const struct tree *t, const char *class)
+{
+	int fd = openat(t->dir, class, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	char folder[PATH_MAX], gone[PATH_MAX + sizeof(GONE)];
+	struct dirent *entry;
+
+	while (dir && (entry = readdir(dir))) {
+		snprintf(folder, sizeof(folder), "%s/%s", class, entry->d_name);
+		if (entry->d_type != DT_DIR || entry->d_name[0] == '.' || is_listed(t, folder))
+			continue;
+		snprintf(gone, sizeof(gone), GONE "/%s", folder);
+		if (!make_parents(t->dir, gone))
+			renameat(t->dir, folder, t->dir, gone);
+	}
+	if (dir)
+		closedir(dir);
+}
+
 /* Whoever starts a program writes what is not live anew. */
 static int write_rest(const struct node_place *at, const char *path)
 {
+	static const char *const classes[] = {"infiniband", "infiniband_verbs",
+					      "infiniband_mad"};
 	struct tree t = {.sink.put = put_file};
 	int error;
 
@@ -389,6 +463,8 @@ static int write_rest(const struct node_place *at, const char *path)
 	if (t.dir < 0)
 		return -errno;
 	error = sysfs_put_all(at, &t.sink);
+	for (size_t i = 0; i < ARRAY_SIZE(classes) && !error; i++)
+		hide_gone(&t, classes[i]);
 	close(t.dir);
 	return error;
 }

@@ -227,6 +227,8 @@ static void without_a_manager_there_is_nobody_to_ask(void **state)
 	assert_int_equal(o.calls, 0);
 	net->node[1]->sm_lid = 10;
 	assert_true(ask(12, 1, 1000, &o, NULL) >= 0);
+	run_ms(2000);
+	assert_int_equal(o.calls, 1);
 }
 
 static void a_new_manager_is_asked_by_the_next_try(void **state)

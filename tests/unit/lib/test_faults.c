@@ -6,6 +6,9 @@
 #include "../test.h"
 
 #include <fcntl.h>
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#endif
 #include <setjmp.h>
 #include <signal.h>
 #include <string.h>
@@ -49,6 +52,9 @@ static uint8_t *with_hole(void)
 
 	faults_watch();
 	assert_ptr_not_equal(at, MAP_FAILED);
+#ifdef __SANITIZE_ADDRESS__ /* it remembers what was there before */
+	__asan_unpoison_memory_region(at, PAGES * PAGE);
+#endif
 	munmap(at + 2 * PAGE, PAGE);
 	return at;
 }
