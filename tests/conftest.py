@@ -16,11 +16,12 @@ def pytest_configure(config):
                                        "sanitizers, or with that one")
     config.addinivalue_line("markers", "other_user: somebody else than who runs the tests takes "
                                        "part; only root can let them")
+    config.addinivalue_line("markers", "only_root(why): what the case is done with asks for root")
 
 
 def fits(item):
     """Can this build, and can who runs it, do what the case asks?"""
-    if item.get_closest_marker("other_user") and os.getuid():
+    if os.getuid() and any(map(item.get_closest_marker, ("other_user", "only_root"))):
         return False
     return not any("kind" not in marker.kwargs and SANITIZED or
                    marker.kwargs.get("kind") in SANITIZED
