@@ -5,6 +5,7 @@
  * reported (event.c refreshes before it tells anyone).
  */
 #include "core/private.h"
+#include "wire/packet.h"
 
 /** struct ib_port_cache - what was last read of one port */
 struct ib_port_cache {
@@ -253,9 +254,9 @@ static int find_pkey(struct ib_device *device, u32 port_num, u16 pkey, u16 *inde
 	if (!cache)
 		return -EINVAL;
 	for (int i = 0; i < cache->attr.pkey_tbl_len; i++) {
-		if (read(device, port_num, i, &entry) || (entry ^ pkey) & 0x7fff)
+		if (read(device, port_num, i, &entry) || !wire_pkeys_alike(entry, pkey))
 			continue;
-		if (entry & 0x8000) {
+		if (entry & WIRE_PKEY_FULL) {
 			*index = (u16)i;
 			return 0;
 		}

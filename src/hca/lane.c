@@ -123,7 +123,7 @@ static uint16_t lid_mask(const struct ag_port *port)
 
 static bool has_pkey(const struct ag_port *port, uint16_t pkey)
 {
-	for (unsigned i = 0; i < port->num_pkeys && pkey & 0x7fff; i++)
+	for (unsigned i = 0; i < port->num_pkeys && wire_pkey_is_valid(pkey); i++)
 		if (port->pkeys[i] == pkey)
 			return true;
 	return false;

@@ -110,7 +110,7 @@ static bool gid_is_ours(const struct abi_devport *port, const union wire_gid *gi
 static bool pkey_is_ours(const struct abi_devport *port, uint16_t pkey)
 {
 	for (unsigned i = 0; i < ABI_PKEYS; i++)
-		if (port->pkey[i] == pkey && pkey & 0x7fff)
+		if (port->pkey[i] == pkey && wire_pkey_is_valid(pkey))
 			return true;
 	return false;
 }

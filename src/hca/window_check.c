@@ -24,7 +24,7 @@ static struct fab_way *way_of(const struct hca_qp *qp)
 	uint16_t pkey = pkey_of(qp);
 	struct fab_way *way;
 
-	if (!(pkey & WIRE_PKEY_BASE) || !hca_devport(hca, a->port_num)->lid ||
+	if (!wire_pkey_is_valid(pkey) || !hca_devport(hca, a->port_num)->lid ||
 	    fab_way_create(hca->fab, hca->node, a->port_num, (uint16_t)a->ah_attr.dlid,
 			   a->ah_attr.sl, pkey, &way))
 		return NULL;

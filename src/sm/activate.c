@@ -241,8 +241,8 @@ static void set_pkeys(struct sm *sm, struct sm_port *p)
 		if (p->pkeys[i] == DEFAULT_PKEY)
 			return;
 	/* a limited default becomes full; else the first empty entry */
-	while (free_entry < WIRE_PKEYS_PER_BLOCK && (p->pkeys[free_entry] & 0x7fff) &&
-	       (p->pkeys[free_entry] & 0x7fff) != (DEFAULT_PKEY & 0x7fff))
+	while (free_entry < WIRE_PKEYS_PER_BLOCK && wire_pkey_is_valid(p->pkeys[free_entry]) &&
+	       !wire_pkeys_alike(p->pkeys[free_entry], DEFAULT_PKEY))
 		free_entry++;
 	if (free_entry == WIRE_PKEYS_PER_BLOCK) {
 		sm_log(sm, SM_LOG_WARNING, "no room for the default P_Key at %s",

@@ -95,7 +95,7 @@ static uint16_t member_of(const struct sm_port *p, uint16_t pkey)
 	uint16_t best = 0;
 
 	for (uint32_t i = 0; i < WIRE_PKEYS_PER_BLOCK; i++)
-		if ((p->pkeys[i] & 0x7fff) == (pkey & 0x7fff) && p->pkeys[i] > best)
+		if (wire_pkeys_alike(p->pkeys[i], pkey) && p->pkeys[i] > best)
 			best = p->pkeys[i];
 	return best;
 }
@@ -104,17 +104,15 @@ static uint16_t member_of(const struct sm_port *p, uint16_t pkey)
 static uint16_t shared_pkey(const struct sm_port *a, const struct sm_port *b, uint16_t want)
 {
 	for (uint32_t i = 0; i < WIRE_PKEYS_PER_BLOCK; i++) {
-		uint16_t mine = a->pkeys[i], theirs;
+		uint16_t mine = a->pkeys[i];
 
-		if (!(mine & 0x7fff) || (want && (mine ^ want) & 0x7fff))
-			continue;
-		theirs = member_of(b, mine);
-		if (theirs && (mine | theirs) & 0x8000)
+		if (wire_pkeys_alike(mine, want ? want : mine) &&
+		    wire_pkeys_match(mine, member_of(b, mine)))
 			return mine;
 	}
 	/* tables that a port does not tell are taken for the default */
 	if ((!a->pkeys_known || !b->pkeys_known) &&
-	    (!want || (want & 0x7fff) == (WIRE_PKEY_DEFAULT & 0x7fff)))
+	    (!want || wire_pkeys_alike(want, WIRE_PKEY_DEFAULT)))
 		return WIRE_PKEY_DEFAULT;
 	return 0;
 }

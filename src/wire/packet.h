@@ -38,11 +38,17 @@
 #define WIRE_PKEY_FULL 0x8000u /* and full membership in it (10.9.1) */
 #define WIRE_VL_MANAGEMENT 15
 
-/** wire_pkeys_alike() - do two P_Keys name the same partition? 0 in the low 15 bits
- *  names none (10.9.1) */
+/** wire_pkey_is_valid() - does @pkey name a partition? 0 in the low 15 bits names none,
+ *  as an empty entry of a table (10.9.1) */
+static inline bool wire_pkey_is_valid(uint16_t pkey)
+{
+	return pkey & WIRE_PKEY_BASE;
+}
+
+/** wire_pkeys_alike() - do two P_Keys name the same partition? (10.9.1) */
 static inline bool wire_pkeys_alike(uint16_t a, uint16_t b)
 {
-	return !((a ^ b) & WIRE_PKEY_BASE) && a & WIRE_PKEY_BASE;
+	return !((a ^ b) & WIRE_PKEY_BASE) && wire_pkey_is_valid(a);
 }
 
 /** wire_pkeys_match() - may two ports with these P_Keys communicate? The partition is
