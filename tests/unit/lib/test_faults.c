@@ -21,6 +21,7 @@
 
 #define PAGE 4096u
 #define PAGES 4
+#define BYTES ((PAGES + 2) * PAGE) /* of a mapping: some loads reach beyond the pages */
 
 static uint8_t data[PAGES * PAGE];
 
@@ -47,13 +48,13 @@ static int setup(void **state)
 /* the third of some pages is gone; cmocka had set handlers of its own */
 static uint8_t *with_hole(void)
 {
-	uint8_t *at = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-			   -1, 0);
+	uint8_t *at = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			   0);
 
 	faults_watch();
 	assert_ptr_not_equal(at, MAP_FAILED);
 #ifdef __SANITIZE_ADDRESS__ /* it remembers what was there before */
-	__asan_unpoison_memory_region(at, PAGES * PAGE);
+	__asan_unpoison_memory_region(at, BYTES);
 #endif
 	munmap(at + 2 * PAGE, PAGE);
 	return at;
@@ -61,7 +62,7 @@ static uint8_t *with_hole(void)
 
 static void drop(uint8_t *at)
 {
-	munmap(at, PAGES * PAGE);
+	munmap(at, BYTES);
 }
 
 static bool in_hole(size_t i)
