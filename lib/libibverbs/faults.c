@@ -112,17 +112,25 @@ static void pass_on(struct follow *f, int number, siginfo_t *info, void *context
 
 /* --- the handler --- */
 
-#ifdef __x86_64__
+/* where the program goes on, and its stack */
+#if defined(__x86_64__)
+#define PC(context) ((context)->uc_mcontext.gregs[REG_RIP])
+#define SP(context) ((context)->uc_mcontext.gregs[REG_RSP])
+#elif defined(__aarch64__)
+#define PC(context) ((context)->uc_mcontext.pc)
+#define SP(context) ((context)->uc_mcontext.sp)
+#endif
+
+#ifdef PC
 static bool fix(int number, const siginfo_t *info, ucontext_t *context)
 {
-	greg_t *r = context->uc_mcontext.gregs;
-	uintptr_t pc = (uintptr_t)r[REG_RIP], sp = (uintptr_t)r[REG_RSP];
+	uintptr_t pc = (uintptr_t)PC(context), sp = (uintptr_t)SP(context);
 	bool exists = number == SIGSEGV && info->si_code == SEGV_ACCERR;
 
 	if (info->si_code <= 0 || !guard_fix(&pc, &sp, (uintptr_t)info->si_addr, exists))
 		return false;
-	r[REG_RIP] = (greg_t)pc;
-	r[REG_RSP] = (greg_t)sp;
+	PC(context) = (__typeof__(PC(context)))pc;
+	SP(context) = (__typeof__(SP(context)))sp;
 	return true;
 }
 #else

@@ -190,12 +190,23 @@ _Noreturn static void go_back(void)
 	__builtin_longjmp(current->back, 1);
 }
 
+/* a stack as a function finds it when it is entered, behind what the one that failed has
+ * without saying so (x86-64's red zone) */
+static uintptr_t stack_of_callee(uintptr_t sp)
+{
+	sp = (sp - 128) & ~(uintptr_t)15;
+#ifdef __x86_64__
+	sp -= sizeof(sp); /* where to return to */
+#endif
+	return sp;
+}
+
 static bool fix_run(uintptr_t *pc, uintptr_t *sp, uintptr_t address)
 {
 	if (!current || address - current->program >= current->len)
 		return false;
 	*pc = (uintptr_t)go_back;
-	*sp = ((*sp - 128) & ~(uintptr_t)15) - sizeof(*sp); /* as a function is entered */
+	*sp = stack_of_callee(*sp);
 	return true;
 }
 
