@@ -59,6 +59,29 @@ enum ib_device_cap_flags {
 
 enum ib_atomic_cap { IB_ATOMIC_NONE, IB_ATOMIC_HCA, IB_ATOMIC_GLOB };
 
+enum ib_odp_general_cap_bits {
+	IB_ODP_SUPPORT = 1 << 0,
+	IB_ODP_SUPPORT_IMPLICIT = 1 << 1,
+};
+
+enum ib_odp_transport_cap_bits {
+	IB_ODP_SUPPORT_SEND = 1 << 0,
+	IB_ODP_SUPPORT_RECV = 1 << 1,
+	IB_ODP_SUPPORT_WRITE = 1 << 2,
+	IB_ODP_SUPPORT_READ = 1 << 3,
+	IB_ODP_SUPPORT_ATOMIC = 1 << 4,
+	IB_ODP_SUPPORT_SRQ_RECV = 1 << 5,
+};
+
+/** struct ib_odp_caps - on-demand paging: which requests may use such memory,
+ *  by transport (enum ib_odp_transport_cap_bits) */
+struct ib_odp_caps {
+	u64 general_caps; /* enum ib_odp_general_cap_bits */
+	struct {
+		u32 rc_odp_caps, uc_odp_caps, ud_odp_caps, xrc_odp_caps;
+	} per_transport_caps;
+};
+
 struct ib_device_attr {
 	char fw_ver[IB_FW_VERSION_NAME_MAX];
 	__be64 sys_image_guid;
@@ -80,6 +103,9 @@ struct ib_device_attr {
 	int max_srq, max_srq_wr, max_srq_sge;
 	u16 max_pkeys;
 	u8 local_ca_ack_delay; /* exponent: 4.096 us * 2^n */
+	struct ib_odp_caps odp_caps;
+	u64 timestamp_mask;  /* the bits that a completion's time stamp has */
+	u64 hca_core_clock_khz;
 };
 
 enum ib_device_modify_flags {

@@ -85,10 +85,10 @@ static int map_devpage(struct soft_context *ctx, int fd, uint32_t num_ports)
 
 static int query_limits(struct soft_context *ctx)
 {
-	struct ib_uverbs_query_device req = {0};
-	struct ib_uverbs_query_device_resp resp;
-	int rc = session_command(ctx, IB_USER_VERBS_CMD_QUERY_DEVICE, &req, sizeof(req), &resp,
-				 sizeof(resp));
+	struct ib_uverbs_ex_query_device req = {0};
+	struct ib_uverbs_ex_query_device_resp resp;
+	int rc = session_command_ex(ctx, IB_USER_VERBS_EX_CMD_QUERY_DEVICE, &req, sizeof(req),
+				    &resp, sizeof(resp));
 
 	if (!rc)
 		device_attr_load(ctx, &resp);

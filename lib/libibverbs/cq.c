@@ -56,7 +56,7 @@ static struct soft_cq *make_cq(struct ibv_context *context, struct ibv_cq_init_a
 	struct soft_cq *cq;
 	int rc;
 
-	if (!attr->cqe || attr->cqe > (uint32_t)ctx->attr.max_cqe ||
+	if (!attr->cqe || attr->cqe > (uint32_t)ctx->attr.orig_attr.max_cqe ||
 	    attr->comp_vector >= (uint32_t)context->num_comp_vectors)
 		return verbs_null(-EINVAL);
 	cq = calloc(1, sizeof(*cq));
@@ -131,7 +131,7 @@ EXPORT int ibv_resize_cq(struct ibv_cq *ibcq, int cqe)
 	struct soft_cq *cq = to_cq(ibcq);
 	int rc;
 
-	if (cqe < 1 || cqe > ctx->attr.max_cqe)
+	if (cqe < 1 || cqe > ctx->attr.orig_attr.max_cqe)
 		return verbs_err(-EINVAL);
 	rc = eng_cq_resize(cq->eng, (uint32_t)cqe);
 	if (rc)

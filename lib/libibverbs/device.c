@@ -10,13 +10,9 @@
 #include "soft.h"
 
 #define MAX_MESSAGE_BYTES (1u << 31) /* IBA v1 9.7.6.1.1 */
-#define CLOCK_KHZ 1000000	     /* completion time stamps count ns */
 
-/** device_attr_load() - keep the answer to QUERY_DEVICE */
-void device_attr_load(struct soft_context *ctx, const struct ib_uverbs_query_device_resp *r)
+static void load_base(struct ibv_device_attr *a, const struct ib_uverbs_query_device_resp *r)
 {
-	struct ibv_device_attr *a = &ctx->attr;
-
 	*a = (struct ibv_device_attr){
 		.node_guid = r->node_guid,
 		.sys_image_guid = r->sys_image_guid,
@@ -58,15 +54,35 @@ void device_attr_load(struct soft_context *ctx, const struct ib_uverbs_query_dev
 		.local_ca_ack_delay = r->local_ca_ack_delay,
 		.phys_port_cnt = r->phys_port_cnt,
 	};
-	memcpy(a->fw_ver, ctx->device->info.fw_ver,
-	       MIN(sizeof(a->fw_ver), sizeof(ctx->device->info.fw_ver)));
+}
+
+/** device_attr_load() - keep the answer to the extended QUERY_DEVICE */
+void device_attr_load(struct soft_context *ctx, const struct ib_uverbs_ex_query_device_resp *r)
+{
+	struct ibv_device_attr_ex *a = &ctx->attr;
+
+	*a = (struct ibv_device_attr_ex){
+		.odp_caps = {.general_caps = r->odp_caps.general_caps,
+			     .per_transport_caps =
+				     {.rc_odp_caps = r->odp_caps.per_transport_caps.rc_odp_caps,
+				      .uc_odp_caps = r->odp_caps.per_transport_caps.uc_odp_caps,
+				      .ud_odp_caps = r->odp_caps.per_transport_caps.ud_odp_caps}},
+		.xrc_odp_caps = r->xrc_odp_caps,
+		.completion_timestamp_mask = r->timestamp_mask,
+		.hca_core_clock = r->hca_core_clock,
+		.device_cap_flags_ex = r->device_cap_flags_ex,
+		.phys_port_cnt_ex = ctx->num_ports,
+	};
+	load_base(&a->orig_attr, &r->base);
+	memcpy(a->orig_attr.fw_ver, ctx->device->info.fw_ver,
+	       MIN(sizeof(a->orig_attr.fw_ver), sizeof(ctx->device->info.fw_ver)));
 }
 
 EXPORT int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 {
 	if (to_context(context)->dead)
 		return verbs_err(-EIO);
-	*attr = to_context(context)->attr;
+	*attr = to_context(context)->attr.orig_attr;
 	return 0;
 }
 
@@ -75,22 +91,15 @@ int device_query_ex(struct ibv_context *context, const struct ibv_query_device_e
 		    struct ibv_device_attr_ex *attr, size_t bytes)
 {
 	struct soft_context *ctx = to_context(context);
-	struct ibv_device_attr_ex ex = {
-		.orig_attr = ctx->attr,
-		.completion_timestamp_mask = UINT64_MAX,
-		.hca_core_clock = CLOCK_KHZ,
-		.device_cap_flags_ex = ctx->attr.device_cap_flags,
-		.phys_port_cnt_ex = ctx->num_ports,
-	};
 
 	if (ctx->dead)
 		return verbs_err(-EIO);
 	if (input && input->comp_mask)
 		return EINVAL;
-	if (bytes < sizeof(ex.orig_attr))
+	if (bytes < sizeof(attr->orig_attr))
 		return EINVAL;
 	memset(attr, 0, bytes);
-	memcpy(attr, &ex, MIN(bytes, sizeof(ex)));
+	memcpy(attr, &ctx->attr, MIN(bytes, sizeof(ctx->attr)));
 	return 0;
 }
 

@@ -29,12 +29,12 @@ static int check_init(struct soft_context *ctx, const struct ibv_qp_init_attr_ex
 		return -EOPNOTSUPP;
 	if (!(a->comp_mask & IBV_QP_INIT_ATTR_PD) || !a->pd || !a->send_cq || !a->recv_cq)
 		return -EINVAL;
-	if (cap->max_send_wr > (uint32_t)ctx->attr.max_qp_wr ||
-	    cap->max_send_sge > (uint32_t)ctx->attr.max_sge ||
+	if (cap->max_send_wr > (uint32_t)ctx->attr.orig_attr.max_qp_wr ||
+	    cap->max_send_sge > (uint32_t)ctx->attr.orig_attr.max_sge ||
 	    cap->max_inline_data > TP_MAX_INLINE)
 		return -EINVAL;
-	if (!a->srq && (cap->max_recv_wr > (uint32_t)ctx->attr.max_qp_wr ||
-			cap->max_recv_sge > (uint32_t)ctx->attr.max_sge))
+	if (!a->srq && (cap->max_recv_wr > (uint32_t)ctx->attr.orig_attr.max_qp_wr ||
+			cap->max_recv_sge > (uint32_t)ctx->attr.orig_attr.max_sge))
 		return -EINVAL;
 	return 0;
 }

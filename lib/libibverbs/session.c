@@ -196,6 +196,28 @@ int session_resolve(struct soft_context *ctx, const struct abi_resolve *key,
 	return n < 0 ? (int)n : -EPROTO;
 }
 
+static int exchange(struct soft_context *ctx, const struct iovec *iov, size_t iovlen, void *resp,
+		    size_t resp_bytes)
+{
+	char spare[COMMAND_MAX];
+	ssize_t n;
+	int state;
+
+	if (ctx->forked || ctx->dead)
+		return -EIO;
+	state = lock_for_calls(&ctx->sock_lock);
+	n = send_message(ctx->sock, iov, iovlen);
+	if (n >= 0)
+		n = receive_reply(ctx->sock, resp ? resp : spare,
+				  resp ? resp_bytes : sizeof(spare), NULL, NULL);
+	else if (n == -EPIPE || n == -ECONNRESET)
+		n = -EIO;
+	unlock_after_calls(&ctx->sock_lock, state);
+	if (n < 0)
+		return (int)n;
+	return resp && (size_t)n < resp_bytes ? -EPROTO : 0;
+}
+
 /**
  * session_command() - one command of <rdma/ib_user_verbs.h> and its answer
  * @req: the command's struct, without struct ib_uverbs_cmd_hdr
@@ -213,23 +235,24 @@ int session_command(struct soft_context *ctx, uint32_t command, const void *req,
 		.out_words = (uint16_t)(resp_bytes / 4),
 	};
 	struct iovec iov[2] = {{&hdr, sizeof(hdr)}, {(void *)req, req_bytes}};
-	char spare[COMMAND_MAX];
-	ssize_t n;
-	int state;
 
-	if (ctx->forked || ctx->dead)
-		return -EIO;
-	state = lock_for_calls(&ctx->sock_lock);
-	n = send_message(ctx->sock, iov, 2);
-	if (n >= 0)
-		n = receive_reply(ctx->sock, resp ? resp : spare,
-				  resp ? resp_bytes : sizeof(spare), NULL, NULL);
-	else if (n == -EPIPE || n == -ECONNRESET)
-		n = -EIO;
-	unlock_after_calls(&ctx->sock_lock, state);
-	if (n < 0)
-		return (int)n;
-	return resp && (size_t)n < resp_bytes ? -EPROTO : 0;
+	return exchange(ctx, iov, 2, resp, resp_bytes);
+}
+
+/** session_command_ex() - session_command() of IB_USER_VERBS_EX_CMD_*; both structs are
+ *  multiples of eight bytes */
+int session_command_ex(struct soft_context *ctx, uint32_t command, const void *req,
+		       size_t req_bytes, void *resp, size_t resp_bytes)
+{
+	struct ib_uverbs_cmd_hdr hdr = {
+		.command = command | IB_USER_VERBS_CMD_FLAG_EXTENDED,
+		.in_words = (uint16_t)(req_bytes / 8),
+		.out_words = (uint16_t)(resp_bytes / 8),
+	};
+	struct ib_uverbs_ex_cmd_hdr ex = {0};
+	struct iovec iov[3] = {{&hdr, sizeof(hdr)}, {&ex, sizeof(ex)}, {(void *)req, req_bytes}};
+
+	return exchange(ctx, iov, 3, resp, resp_bytes);
 }
 
 /**

@@ -142,7 +142,7 @@ struct soft_context {
 	struct windows windows;
 	const struct abi_devpage *devpage;
 	size_t devpage_bytes;
-	struct ibv_device_attr attr;
+	struct ibv_device_attr_ex attr;
 	uint32_t num_ports;
 	int async_write_fd;
 	_Atomic bool dead;   /* softibd is gone */
@@ -272,6 +272,8 @@ int session_resolve(struct soft_context *ctx, const struct abi_resolve *key,
 		    struct abi_resolve_resp *resp, int fds[2], unsigned *num_fds);
 int session_command(struct soft_context *ctx, uint32_t command, const void *req,
 		    size_t req_bytes, void *resp, size_t resp_bytes);
+int session_command_ex(struct soft_context *ctx, uint32_t command, const void *req,
+		       size_t req_bytes, void *resp, size_t resp_bytes);
 int session_completion(void *ctx, uint32_t qpn, enum ibv_wc_opcode opcode);
 int session_destroy(struct soft_context *ctx, uint32_t command, const void *req,
 		    size_t req_bytes, void *resp, size_t resp_bytes);
@@ -343,7 +345,7 @@ static inline void wakeups_wait(struct soft_context *ctx)
 }
 
 /* device.c */
-void device_attr_load(struct soft_context *ctx, const struct ib_uverbs_query_device_resp *resp);
+void device_attr_load(struct soft_context *ctx, const struct ib_uverbs_ex_query_device_resp *resp);
 int device_port_read(struct soft_context *ctx, uint32_t port, struct abi_devport *out);
 int device_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr,
 		      size_t bytes);
@@ -351,7 +353,7 @@ int device_query_ex(struct ibv_context *context, const struct ibv_query_device_e
 		    struct ibv_device_attr_ex *attr, size_t bytes);
 int device_query_rt_values(struct ibv_context *context, struct ibv_values_ex *values);
 
-/* pd.c, cq.c, cq_ex.c, srq.c, qp.c, qp_ex.c: what the context's tables name */
+/* pd.c, mr.c, cq.c, cq_ex.c, srq.c, qp.c, qp_ex.c: what the context's tables name */
 struct ibv_td *pd_alloc_td(struct ibv_context *context, struct ibv_td_init_attr *init);
 int pd_dealloc_td(struct ibv_td *td);
 struct ibv_pd *pd_alloc_parent(struct ibv_context *context,

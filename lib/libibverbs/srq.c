@@ -51,8 +51,8 @@ EXPORT struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_att
 	struct soft_srq *srq;
 	int rc;
 
-	if (!attr.max_wr || attr.max_wr > (uint32_t)ctx->attr.max_srq_wr ||
-	    attr.max_sge > (uint32_t)ctx->attr.max_srq_sge)
+	if (!attr.max_wr || attr.max_wr > (uint32_t)ctx->attr.orig_attr.max_srq_wr ||
+	    attr.max_sge > (uint32_t)ctx->attr.orig_attr.max_srq_sge)
 		return verbs_null(-EINVAL);
 	srq = calloc(1, sizeof(*srq));
 	if (!srq)
@@ -102,7 +102,7 @@ EXPORT int ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int ma
 	int rc;
 
 	if (mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT) ||
-	    (mask & IBV_SRQ_MAX_WR && attr->max_wr > (uint32_t)ctx->attr.max_srq_wr))
+	    (mask & IBV_SRQ_MAX_WR && attr->max_wr > (uint32_t)ctx->attr.orig_attr.max_srq_wr))
 		return verbs_err(-EINVAL);
 	rc = session_command(ctx, IB_USER_VERBS_CMD_MODIFY_SRQ, &req, sizeof(req), NULL, 0);
 	if (!rc)

@@ -182,38 +182,62 @@ refuse:
 
 /* --- commands --- */
 
-static const struct command *find_command(const struct ib_uverbs_cmd_hdr *hdr)
+static const struct command *row(const struct command *table, unsigned int rows, u32 number)
 {
-	u32 number = hdr->command;
+	return number < rows && table[number].handler ? &table[number] : NULL;
+}
 
+static const struct command *find_command(u32 number)
+{
 	if (number - ABI_CMD_RESOLVE < uverbs_num_driver_commands)
 		return &uverbs_driver_commands[number - ABI_CMD_RESOLVE];
-	if (number >= uverbs_num_commands || !uverbs_commands[number].handler)
-		return NULL;
-	return &uverbs_commands[number];
+	if (number & IB_USER_VERBS_CMD_FLAG_EXTENDED)
+		return row(uverbs_ex_commands, uverbs_num_ex_commands,
+			   number & ~IB_USER_VERBS_CMD_FLAG_EXTENDED);
+	return row(uverbs_commands, uverbs_num_commands, number);
+}
+
+/* The headers of a command of @bytes. Return: their length; 0: they do not say @bytes.
+ * An extended command counts words of eight bytes, and not its headers
+ * (drivers/infiniband/core/uverbs_main.c, verify_hdr()). */
+static size_t check_headers(const void *message, size_t bytes, const struct ib_uverbs_cmd_hdr *hdr)
+{
+	struct ib_uverbs_ex_cmd_hdr ex;
+	size_t headers = sizeof(*hdr);
+
+	if (!(hdr->command & IB_USER_VERBS_CMD_FLAG_EXTENDED))
+		return hdr->in_words * 4u == bytes ? headers : 0;
+	headers += sizeof(ex);
+	if (bytes < headers)
+		return 0;
+	memcpy(&ex, (const char *)message + sizeof(*hdr), sizeof(ex));
+	if (ex.cmd_hdr_reserved ||
+	    headers + (hdr->in_words + (size_t)ex.provider_in_words) * 8 != bytes)
+		return 0;
+	return headers;
 }
 
 static int run(struct session *s, struct call *call, size_t bytes)
 {
-	struct ib_uverbs_cmd_hdr hdr;
 	const struct command *command;
+	struct ib_uverbs_cmd_hdr hdr;
+	size_t headers;
 
 	if (bytes < sizeof(hdr))
 		return -EINVAL;
 	memcpy(&hdr, s->uverbs->in, sizeof(hdr));
-	if (hdr.in_words * 4u != bytes)
-		return -EINVAL;
 	if (s->state == SESSION_ZOMBIE)
 		return -EIO;
-	command = find_command(&hdr);
+	command = find_command(hdr.command);
 	if (!command)
 		return -EOPNOTSUPP;
-	if (bytes - sizeof(hdr) < command->in_min)
+	headers = check_headers(s->uverbs->in, bytes, &hdr);
+	if (!headers || bytes - headers < command->in_min)
 		return -EINVAL;
 	/* nothing but GET_CONTEXT comes first, and it comes once */
 	if ((s->state == SESSION_OPENED) != (hdr.command == IB_USER_VERBS_CMD_GET_CONTEXT))
 		return -EINVAL;
-	call->in = (const char *)s->uverbs->in + sizeof(hdr);
+	call->in = (const char *)s->uverbs->in + headers;
 	call->number = hdr.command;
 	call->out_bytes = command->out_bytes;
 	return command->handler(call);

@@ -47,15 +47,11 @@ static u64 pack_version(const char *text)
 	return (u64)major << 32 | (u64)(minor & 0xffff) << 16 | (sub & 0xffff);
 }
 
-static int cmd_query_device(struct call *call)
+static void answer_device(struct ib_uverbs_query_device_resp *out, const struct ib_device *device,
+			  const struct ib_device_attr *attr)
 {
-	struct ib_uverbs_query_device_resp *out = call->out;
-	const struct ib_device *device = call->session->device;
-	struct ib_device_attr a;
-	int ret = ib_query_device(call->session->device, &a);
+	const struct ib_device_attr a = *attr;
 
-	if (ret)
-		return ret;
 	*out = (struct ib_uverbs_query_device_resp){
 		.fw_ver = pack_version(a.fw_ver),
 		.node_guid = device->node_guid,
@@ -90,6 +86,40 @@ static int cmd_query_device(struct call *call)
 		.local_ca_ack_delay = a.local_ca_ack_delay,
 		.phys_port_cnt = (u8)device->phys_port_cnt,
 	};
+}
+
+static int cmd_query_device(struct call *call)
+{
+	const struct ib_device *device = call->session->device;
+	struct ib_device_attr a;
+	int ret = ib_query_device(call->session->device, &a);
+
+	if (!ret)
+		answer_device(call->out, device, &a);
+	return ret;
+}
+
+static int cmd_ex_query_device(struct call *call)
+{
+	const struct ib_uverbs_ex_query_device *in = call->in;
+	struct ib_uverbs_ex_query_device_resp *out = call->out;
+	struct ib_device_attr a;
+	int ret = ib_query_device(call->session->device, &a);
+
+	if (in->comp_mask || in->reserved)
+		return -EINVAL;
+	if (ret)
+		return ret;
+	answer_device(&out->base, call->session->device, &a);
+	out->response_length = sizeof(*out);
+	out->odp_caps.general_caps = a.odp_caps.general_caps;
+	out->odp_caps.per_transport_caps.rc_odp_caps = a.odp_caps.per_transport_caps.rc_odp_caps;
+	out->odp_caps.per_transport_caps.uc_odp_caps = a.odp_caps.per_transport_caps.uc_odp_caps;
+	out->odp_caps.per_transport_caps.ud_odp_caps = a.odp_caps.per_transport_caps.ud_odp_caps;
+	out->xrc_odp_caps = a.odp_caps.per_transport_caps.xrc_odp_caps;
+	out->timestamp_mask = a.timestamp_mask;
+	out->hca_core_clock = a.hca_core_clock_khz;
+	out->device_cap_flags_ex = a.device_cap_flags;
 	return 0;
 }
 
@@ -349,3 +379,9 @@ const struct command uverbs_commands[] = {
 	/* clang-format on */
 };
 const unsigned int uverbs_num_commands = ARRAY_SIZE(uverbs_commands);
+
+const struct command uverbs_ex_commands[] = {
+	[IB_USER_VERBS_EX_CMD_QUERY_DEVICE] = {"ex_query_device", IN(ex_query_device),
+					       OUT(ex_query_device), cmd_ex_query_device},
+};
+const unsigned int uverbs_num_ex_commands = ARRAY_SIZE(uverbs_ex_commands);

@@ -54,6 +54,10 @@ struct command {
 /** uverbs_commands - indexed by IB_USER_VERBS_CMD_*; handler NULL: none */
 extern const struct command uverbs_commands[];
 extern const unsigned int uverbs_num_commands;
+/** uverbs_ex_commands - those with IB_USER_VERBS_CMD_FLAG_EXTENDED, by
+ *  IB_USER_VERBS_EX_CMD_* */
+extern const struct command uverbs_ex_commands[];
+extern const unsigned int uverbs_num_ex_commands;
 /** uverbs_driver_commands - from ABI_CMD_RESOLVE on; the driver answers them */
 extern const struct command uverbs_driver_commands[];
 extern const unsigned int uverbs_num_driver_commands;

@@ -43,6 +43,8 @@ int hca_query_device(struct ib_device *device, struct ib_device_attr *attr)
 		.max_srq_sge = TP_MAX_SGE - 2,
 		.max_pkeys = ABI_PKEYS,
 		.local_ca_ack_delay = 15, /* 134 ms: a program may be off its core */
+		.timestamp_mask = UINT64_MAX, /* the engine's clock counts nanoseconds */
+		.hca_core_clock_khz = 1000000,
 	};
 	return 0;
 }

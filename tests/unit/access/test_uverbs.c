@@ -106,6 +106,25 @@ static int command(struct world *w, int sock, u32 number, const void *in, size_t
 	return ret;
 }
 
+/* a command of IB_USER_VERBS_EX_CMD_*; @wrong words more than there are */
+static int command_ex(struct world *w, u32 number, const void *in, size_t in_bytes, void *out,
+		      size_t out_bytes, u16 wrong)
+{
+	struct ib_uverbs_cmd_hdr hdr = {.command = number | IB_USER_VERBS_CMD_FLAG_EXTENDED,
+					.in_words = (u16)(in_bytes / 8 + wrong),
+					.out_words = (u16)(out_bytes / 8)};
+	struct ib_uverbs_ex_cmd_hdr ex = {0};
+	struct iovec iov[3] = {{&hdr, sizeof(hdr)}, {&ex, sizeof(ex)}, {(void *)in, in_bytes}};
+	size_t got;
+	int ret;
+
+	assert_true(writev(w->sock, iov, 3) > 0);
+	ret = receive(w, w->sock, out, out_bytes, &got);
+	if (!ret)
+		assert_int_equal(got, out_bytes);
+	return ret;
+}
+
 #define CMD(w, NAME, name, ...)                                                \
 	({                                                                     \
 		struct ib_uverbs_##name in_ = {__VA_ARGS__};                   \
@@ -299,6 +318,31 @@ static void queries_answer(void **state)
 	assert_int_equal(port.gid_tbl_len, FAKE_GIDS);
 	assert_int_equal(port.link_layer, 1);
 	assert_int_equal(CMD_OUT(w, QUERY_PORT, query_port, &port, .port_num = 3), -EINVAL);
+}
+
+static void an_extended_command_is_one_of_another_table(void **state)
+{
+	struct world *w = *state;
+	struct ib_uverbs_ex_query_device in = {0};
+	struct ib_uverbs_ex_query_device_resp out;
+	const u32 query = IB_USER_VERBS_EX_CMD_QUERY_DEVICE;
+
+	assert_int_equal(command_ex(w, query, &in, sizeof(in), &out, sizeof(out), 0), 0);
+	assert_int_equal(out.response_length, sizeof(out));
+	assert_int_equal(out.base.vendor_part_id, 7);
+	assert_int_equal(out.odp_caps.general_caps, IB_ODP_SUPPORT);
+	assert_int_equal(out.odp_caps.per_transport_caps.rc_odp_caps, 1);
+	assert_int_equal(out.odp_caps.per_transport_caps.ud_odp_caps, 3);
+	assert_int_equal(out.xrc_odp_caps, 4);
+	assert_int_equal(out.hca_core_clock, 156250);
+	assert_int_equal(command_ex(w, query, &in, sizeof(in), &out, sizeof(out), 1), -EINVAL);
+	assert_int_equal(command_ex(w, query, &in, 0, &out, sizeof(out), 0), -EINVAL);
+	in.comp_mask = 1;
+	assert_int_equal(command_ex(w, query, &in, sizeof(in), &out, sizeof(out), 0), -EINVAL);
+	assert_int_equal(command_ex(w, IB_USER_VERBS_EX_CMD_CREATE_FLOW, &in, sizeof(in), &out,
+				    sizeof(out), 0), -EOPNOTSUPP);
+	assert_int_equal(command_ex(w, 0x7fffffff, &in, sizeof(in), &out, sizeof(out), 0),
+			 -EOPNOTSUPP);
 }
 
 struct things {
@@ -816,6 +860,7 @@ int main(void)
 		T(a_name_without_an_end_is_refused),
 		T(get_context_comes_first_and_once),
 		T(queries_answer),
+		T(an_extended_command_is_one_of_another_table),
 		T(objects_are_made_used_and_destroyed),
 		T(a_qp_is_followed_through_its_states),
 		T(a_region_moves_and_is_charged_for_what_it_has),

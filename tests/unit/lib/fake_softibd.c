@@ -150,7 +150,7 @@ static void answer_create(struct fake_softibd *fake, struct session *s, uint32_t
 
 	r.pd.pd_handle = fake->next_handle;
 	if (command == IB_USER_VERBS_CMD_REG_MR) {
-		r.mr.lkey = r.mr.rkey = number;
+		r.mr.lkey = r.mr.rkey = number << 8;
 		bytes = sizeof(r.mr);
 	} else if (command == IB_USER_VERBS_CMD_CREATE_CQ) {
 		r.cq.cqe = ((const struct ib_uverbs_create_cq *)req)->cqe;
@@ -175,11 +175,13 @@ static void answer_destroy(struct fake_softibd *fake, struct session *s)
 
 static void answer_limits(struct session *s)
 {
-	struct ib_uverbs_query_device_resp r = {
-		.max_qp = 100, .max_qp_wr = 4096, .max_sge = 16, .max_sge_rd = 16, .max_cq = 100,
-		.max_cqe = 65535, .max_mr = 100, .max_pd = 100, .max_qp_rd_atom = 16,
-		.max_srq = 10, .max_srq_wr = 4096, .max_srq_sge = 16, .max_pkeys = ABI_PKEYS,
-		.phys_port_cnt = 1, .max_mr_size = UINT64_MAX,
+	struct ib_uverbs_ex_query_device_resp r = {
+		.base = {.max_qp = 100, .max_qp_wr = 4096, .max_sge = 16, .max_sge_rd = 16,
+			 .max_cq = 100, .max_cqe = 65535, .max_mr = 100, .max_pd = 100,
+			 .max_qp_rd_atom = 16, .max_srq = 10, .max_srq_wr = 4096,
+			 .max_srq_sge = 16, .max_pkeys = ABI_PKEYS, .phys_port_cnt = 1,
+			 .max_mr_size = UINT64_MAX},
+		.response_length = sizeof(r),
 	};
 
 	answer(s->sock, 0, &r, sizeof(r), NULL, 0);
@@ -212,7 +214,7 @@ static void command(struct fake_softibd *fake, struct session *s, const void *me
 	case ABI_CMD_RESOLVE:
 		answer_resolve(s);
 		break;
-	case IB_USER_VERBS_CMD_QUERY_DEVICE:
+	case IB_USER_VERBS_EX_CMD_QUERY_DEVICE | IB_USER_VERBS_CMD_FLAG_EXTENDED:
 		answer_limits(s);
 		break;
 	case IB_USER_VERBS_CMD_ALLOC_PD:
