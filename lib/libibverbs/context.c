@@ -38,6 +38,7 @@ static int no_close_xrcd(struct ibv_xrcd *xrcd)
  * them fail with EOPNOTSUPP; those that they call unseen are all here. */
 static const struct verbs_context operations = {
 	.query_port = device_query_port,
+	.advise_mr = mr_advise,
 	.alloc_parent_domain = pd_alloc_parent,
 	.alloc_td = pd_alloc_td,
 	.dealloc_td = pd_dealloc_td,

@@ -4,6 +4,12 @@
  * program. Registration touches every page as pinning would, so that an
  * address that is not there fails here with EFAULT and not later with a
  * signal. Nothing is locked: RLIMIT_MEMLOCK does not matter.
+ *
+ * A region with IBV_ACCESS_ON_DEMAND is not touched. Its pages come when they
+ * are used or prefetched (ibv_advise_mr()), the program may map and unmap them
+ * as it likes, and no window is given onto them: a window would keep showing
+ * the pages of before. (NULL, SIZE_MAX) is all of the address space, the
+ * implicit region.
  */
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -15,14 +21,12 @@
 #define KNOWN_ACCESS                                                                           \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |           \
 	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED |               \
-	 IBV_ACCESS_HUGETLB)
+	 IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB)
 #define NEEDS_LOCAL_WRITE (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
 
 /* 10.6.3.1, C10-45: remote write and atomic need local write */
 static int check_access(unsigned access)
 {
-	if (access & IBV_ACCESS_ON_DEMAND)
-		return -EOPNOTSUPP;
 	if (access & ~(unsigned)KNOWN_ACCESS)
 		return -EINVAL;
 	if (access & NEEDS_LOCAL_WRITE && !(access & IBV_ACCESS_LOCAL_WRITE))
@@ -43,10 +47,12 @@ static int touch_pages(void *addr, size_t length, unsigned access)
 	uintptr_t to = (uintptr_t)addr + length;
 	int how = access & IBV_ACCESS_LOCAL_WRITE ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
 
-	if (!length)
+	if (!length || access & IBV_ACCESS_ON_DEMAND)
 		return 0;
 	if (to < (uintptr_t)addr)
 		return -EINVAL;
+	if (to > UINTPTR_MAX - page)
+		return -EFAULT;
 	to = (to + page - 1) & ~(page - 1);
 	while (madvise((void *)from, to - from, how) < 0) {
 		if (errno == EINTR || errno == EAGAIN)
@@ -56,6 +62,21 @@ static int touch_pages(void *addr, size_t length, unsigned access)
 		return errno == ENOMEM ? -EFAULT : -errno;
 	}
 	return 0;
+}
+
+/* What windows must know of a region: those that are paged on demand, nothing. */
+static void before_region(struct soft_context *ctx, void *addr, size_t length, unsigned access)
+{
+	if (!(access & IBV_ACCESS_ON_DEMAND))
+		windows_prepare(ctx, addr, length, (int)access);
+}
+
+/* @key 0: there is none after all */
+static void after_region(struct soft_context *ctx, void *addr, size_t length, unsigned access,
+			 uint32_t key)
+{
+	if (!(access & IBV_ACCESS_ON_DEMAND))
+		windows_registered(ctx, addr, length, key);
 }
 
 static int command_reg(struct soft_context *ctx, struct soft_mr *mr)
@@ -105,7 +126,7 @@ static int engine_add(struct soft_context *ctx, const struct soft_mr *mr)
  * @access: bits of IBV_ACCESS_OPTIONAL_RANGE are advice, and ignored
  *
  * Return: the MR; NULL and errno: EINVAL rights or length, EFAULT the range
- * is not mapped so, EOPNOTSUPP on-demand paging, ENOMEM, EIO
+ * is not mapped so, ENOMEM, EIO
  */
 EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length,
 				       uint64_t iova, unsigned int access)
@@ -122,7 +143,7 @@ EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t len
 	if (!mr)
 		return verbs_null(-ENOMEM);
 	faults_watch();
-	windows_prepare(ctx, addr, length, (int)access);
+	before_region(ctx, addr, length, access);
 	rc = touch_pages(addr, length, access);
 	if (rc)
 		goto undo_mr;
@@ -136,12 +157,12 @@ EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t len
 	rc = engine_add(ctx, mr);
 	if (rc)
 		goto undo_command;
-	windows_registered(ctx, addr, length, mr->ibv.rkey);
+	after_region(ctx, addr, length, access, mr->ibv.rkey);
 	return &mr->ibv;
 undo_command:
 	command_dereg(ctx, mr->ibv.handle);
 undo_mr:
-	windows_registered(ctx, addr, length, 0);
+	after_region(ctx, addr, length, access, 0);
 	free(mr);
 	return verbs_null(rc);
 }
@@ -250,15 +271,63 @@ EXPORT int ibv_rereg_mr(struct ibv_mr *ibmr, int flags, struct ibv_pd *pd, void 
 	}
 	eng_mr_del(ctx->engine, ibmr->lkey);
 	windows_key_gone(ctx, ibmr->rkey);
-	windows_prepare(ctx, new.ibv.addr, new.ibv.length, new.access);
+	before_region(ctx, new.ibv.addr, new.ibv.length, (unsigned)new.access);
 	rc = command_rereg(ctx, &new, flags);
 	if (!rc)
 		rc = engine_add(ctx, &new);
-	windows_registered(ctx, new.ibv.addr, new.ibv.length, rc ? 0 : new.ibv.rkey);
+	after_region(ctx, new.ibv.addr, new.ibv.length, (unsigned)new.access,
+		     rc ? 0 : new.ibv.rkey);
 	if (rc) {
 		errno = -rc;
 		return IBV_REREG_MR_ERR_CMD;
 	}
 	*mr = new;
 	return 0;
+}
+
+/* --- ibv_advise_mr() --- */
+
+/* Return: 0 and the memory that @sge is; -EFAULT: no such region of @pd that is paged on
+ * demand, not so much of it, or not to be written */
+static int advised_memory(struct ibv_pd *pd, const struct ibv_sge *sge, bool write, void **addr)
+{
+	struct eng_mr_attr mr;
+
+	if (eng_mr_query(to_context(pd->context)->engine, sge->lkey, &mr) || mr.pd != pd->handle ||
+	    !(mr.access & IBV_ACCESS_ON_DEMAND) ||
+	    !range_covers(mr.iova, mr.length, sge->addr, sge->length) ||
+	    (write && !(mr.access & IBV_ACCESS_LOCAL_WRITE)))
+		return -EFAULT;
+	*addr = (char *)mr.addr + (sge->addr - mr.iova);
+	return 0;
+}
+
+/**
+ * mr_advise() - ibv_advise_mr(): bring pages that are paged on demand
+ *
+ * Without IBV_ADVISE_MR_FLAG_FLUSH an adapter may bring them later; here they are there on
+ * return in any case, for there is nothing to wait for but the kernel. The engine uses the
+ * program's page tables, so what is mapped needs no look: PREFETCH_NO_FAULT is a check alone.
+ * Return: 0; EINVAL flags, list; EOPNOTSUPP an advice that is none of these; EFAULT a region,
+ * its rights, or memory that is not mapped
+ */
+int mr_advise(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
+	      struct ibv_sge *sges, uint32_t num_sge)
+{
+	bool write = advice == IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE;
+	void *addr;
+	int rc = 0;
+
+	if (advice > IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)
+		return verbs_err(-EOPNOTSUPP);
+	if (flags & ~(uint32_t)IBV_ADVISE_MR_FLAG_FLUSH || !num_sge || !sges)
+		return verbs_err(-EINVAL);
+	for (uint32_t i = 0; !rc && i < num_sge; i++)
+		rc = advised_memory(pd, &sges[i], write, &addr);
+	for (uint32_t i = 0; !rc && i < num_sge; i++) {
+		rc = advised_memory(pd, &sges[i], write, &addr);
+		if (!rc && advice != IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)
+			rc = touch_pages(addr, sges[i].length, write ? IBV_ACCESS_LOCAL_WRITE : 0);
+	}
+	return verbs_err(rc);
 }

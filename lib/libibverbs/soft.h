@@ -358,6 +358,8 @@ struct ibv_td *pd_alloc_td(struct ibv_context *context, struct ibv_td_init_attr 
 int pd_dealloc_td(struct ibv_td *td);
 struct ibv_pd *pd_alloc_parent(struct ibv_context *context,
 			       struct ibv_parent_domain_init_attr *attr);
+int mr_advise(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
+	      struct ibv_sge *sges, uint32_t num_sge);
 int cq_poll(struct ibv_cq *cq, int n, struct ibv_wc *wc);
 int cq_req_notify(struct ibv_cq *cq, int solicited_only);
 struct ibv_cq_ex *cq_create_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr);

@@ -171,7 +171,8 @@ undo_extent:
 /*
  * The extent for the page at @addr of a region: one that is there already or
  * a new one. An extent that reaches beyond the region would show more than
- * the region does: then there is none.
+ * the region does: then there is none, nor onto memory that is paged on demand, which
+ * the program may map anew at any time.
  */
 static struct extent *extent_for(struct soft_context *ctx, const struct eng_mr_attr *mr,
 				 const char *addr)
@@ -180,6 +181,8 @@ static struct extent *extent_for(struct soft_context *ctx, const struct eng_mr_a
 	struct extent *x;
 	struct area a;
 
+	if (mr->access & IBV_ACCESS_ON_DEMAND)
+		return NULL;
 	if (addr < r.start || addr >= r.end || !memory_area_at(addr, &a))
 		return NULL;
 	if (a.movable)

@@ -19,10 +19,13 @@ static int charge(struct ib_uobject *uobject, u64 bytes)
 	return ret;
 }
 
-/* a length that wraps is the core's to refuse: it is charged nothing */
-static u64 charge_of(u64 start, u64 length)
+/* A length that wraps is the core's to refuse: it is charged nothing. Nor is memory that
+ * is paged on demand: no adapter would pin it. */
+static u64 charge_of(u64 start, u64 length, u32 access)
 {
-	return start + length < start ? 0 : ib_locked_bytes(start, length);
+	if (start + length < start || access & IB_ACCESS_ON_DEMAND)
+		return 0;
+	return ib_locked_bytes(start, length);
 }
 
 int cmd_reg_mr(struct call *call)
@@ -40,7 +43,7 @@ int cmd_reg_mr(struct call *call)
 	uobject = ib_uobject_alloc(context, IB_UOBJECT_MR);
 	if (IS_ERR(uobject))
 		return (int)PTR_ERR(uobject);
-	ret = charge(uobject, charge_of(in->start, in->length));
+	ret = charge(uobject, charge_of(in->start, in->length, in->access_flags));
 	if (ret)
 		goto undo_uobject;
 	mr = ib_reg_user_mr(uobject, pd, in->start, in->length, in->hca_va,
@@ -61,11 +64,13 @@ undo_uobject:
 }
 
 /* The old and the new place are both charged while the move may still fail. */
-static int charge_move(struct ib_uobject *uobject, const struct ib_uverbs_rereg_mr *in)
+static int charge_move(struct ib_mr *mr, const struct ib_uverbs_rereg_mr *in)
 {
+	u32 access = in->flags & IB_MR_REREG_ACCESS ? in->access_flags : (u32)mr->access;
+
 	if (!(in->flags & IB_MR_REREG_TRANS))
 		return 0;
-	return charge(uobject, charge_of(in->start, in->length));
+	return charge(mr->uobject, charge_of(in->start, in->length, access));
 }
 
 static void discharge(struct ib_uobject *uobject, u64 bytes)
@@ -92,7 +97,7 @@ int cmd_rereg_mr(struct call *call)
 			return (int)PTR_ERR(pd);
 	}
 	before = mr->uobject->locked_bytes;
-	ret = charge_move(mr->uobject, in);
+	ret = charge_move(mr, in);
 	if (ret)
 		return ret;
 	added = mr->uobject->locked_bytes - before;

@@ -230,13 +230,14 @@ struct ib_mr *ib_get_dma_mr(struct ib_pd *pd, int access)
 	return mr;
 }
 
-static int user_mr_check(u64 start, u64 length, u64 iova, int access)
+static int user_mr_check(const struct ib_device *device, u64 start, u64 length, u64 iova,
+			 int access)
 {
 	const int known = IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ |
 			  IB_ACCESS_REMOTE_ATOMIC | IB_ACCESS_MW_BIND | IB_ZERO_BASED |
-			  IB_ACCESS_HUGETLB | IB_ACCESS_OPTIONAL;
+			  IB_ACCESS_ON_DEMAND | IB_ACCESS_HUGETLB | IB_ACCESS_OPTIONAL;
 
-	if (access & IB_ACCESS_ON_DEMAND)
+	if (access & IB_ACCESS_ON_DEMAND && !(device->attrs.odp_caps.general_caps & IB_ODP_SUPPORT))
 		return -EOPNOTSUPP;
 	if (access & ~known || !access_ok(access) || start + length < start ||
 	    iova + length < iova)
@@ -249,7 +250,7 @@ struct ib_mr *ib_reg_user_mr(struct ib_uobject *uobject, struct ib_pd *pd, u64 s
 {
 	struct ib_udata udata = {.context = uobject->context};
 	struct ib_mr *mr;
-	int ret = user_mr_check(start, length, iova, access);
+	int ret = user_mr_check(pd->device, start, length, iova, access);
 
 	if (!pd->device->ops->reg_user_mr)
 		ret = -EOPNOTSUPP;
@@ -277,8 +278,8 @@ int ib_rereg_user_mr(struct ib_mr *mr, int flags, u64 start, u64 length, u64 iov
 		return -EOPNOTSUPP;
 	if (!flags || flags & ~IB_MR_REREG_SUPPORTED)
 		return -EINVAL;
-	ret = user_mr_check(flags & IB_MR_REREG_TRANS ? start : 0, new_length, new_iova,
-			    new_access);
+	ret = user_mr_check(mr->device, flags & IB_MR_REREG_TRANS ? start : 0, new_length,
+			    new_iova, new_access);
 	if (!ret)
 		ret = mr->device->ops->rereg_user_mr(mr, flags, start, new_length, new_iova,
 						     new_access, new_pd);

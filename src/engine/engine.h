@@ -232,6 +232,8 @@ struct eng_mr_attr {
 };
 /** eng_mr_add() - Return: 0; -EEXIST; -ENOMEM; -EINVAL (wraps, rights) */
 int eng_mr_add(struct engine *engine, const struct eng_mr_attr *attr);
+/** eng_mr_query() - what @key names. 0; -ENOENT */
+int eng_mr_query(struct engine *engine, uint32_t key, struct eng_mr_attr *attr);
 /** eng_mr_del() - no packet touches the memory after return. 0; -ENOENT */
 int eng_mr_del(struct engine *engine, uint32_t key);
 

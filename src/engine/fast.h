@@ -322,7 +322,7 @@ eng_send_single(struct engine *e, struct eng_qp *qp, const struct ibv_send_wr *w
 	if (kind == ENG_RC_FEW ? unlikely(!guard_load_few(payload, sge->length_bytes, &data)) :
 				 !(flags & IBV_SEND_INLINE) &&
 					 unlikely(!guard_probe(payload, sge->length_bytes))) {
-		e->gone = true;
+		e->probes = true;
 		return NULL;
 	}
 	if (kind == ENG_UD)

@@ -2,6 +2,10 @@
 /*
  * Memory regions: a key names a range of the process, its protection domain
  * and its rights, and every use is checked against all three (IBA v1 10.6.3).
+ *
+ * A region that is paged on demand (IBV_ACCESS_ON_DEMAND) is the same but for one thing: its
+ * pages need not be there, then or ever. Each use of it looks for them first, so it is never
+ * among the regions used last, which are used without a look.
  */
 #include "engine/private.h"
 #include "runtime/rt.h"
@@ -31,6 +35,7 @@ int eng_mr_add(struct engine *e, const struct eng_mr_attr *attr)
 	eng_lock(e);
 	ret = eng_table_get(&e->mrs, attr->key >> 8) ? -EEXIST :
 						      eng_table_set(&e->mrs, attr->key >> 8, mr);
+	e->probes |= !ret && attr->access & IBV_ACCESS_ON_DEMAND;
 	eng_unlock(e);
 	if (ret)
 		rt_free(mr);
@@ -47,9 +52,14 @@ static const struct eng_mr *find_mr(struct engine *e, uint32_t key)
 {
 	struct eng_mr **r = recent(e, key);
 
-	if (unlikely(!*r || (*r)->attr.key != key))
-		*r = eng_table_get(&e->mrs, key >> 8);
-	return *r;
+	struct eng_mr *mr = *r;
+
+	if (unlikely(!mr || mr->attr.key != key)) {
+		mr = eng_table_get(&e->mrs, key >> 8);
+		if (!mr || !(mr->attr.access & IBV_ACCESS_ON_DEMAND))
+			*r = mr; /* else each use comes by eng_mem() */
+	}
+	return mr;
 }
 
 int eng_mr_del(struct engine *e, uint32_t key)
@@ -76,6 +86,32 @@ void eng_mr_free_all(struct engine *e)
 	eng_table_free(&e->mrs, rt_free);
 }
 
+int eng_mr_query(struct engine *e, uint32_t key, struct eng_mr_attr *attr)
+{
+	const struct eng_mr *mr;
+
+	eng_lock(e);
+	mr = eng_table_get(&e->mrs, key >> 8);
+	if (mr && mr->attr.key == key)
+		*attr = mr->attr;
+	else
+		mr = NULL;
+	eng_unlock(e);
+	return mr ? 0 : -ENOENT;
+}
+
+/*
+ * What is written to memory that is gone is dropped, as an adapter writes to a page that
+ * nobody maps any more (transport/guard.h); what is read there fails. Memory that is paged on
+ * demand was never pinned: there an adapter asks for the page, and hears that there is none.
+ */
+static bool is_there(const struct eng_mr *mr, void *at, uint64_t len, int access)
+{
+	if (!(access & WRITE_RIGHTS))
+		return guard_probe(at, len);
+	return !(mr->attr.access & IBV_ACCESS_ON_DEMAND) || guard_probe_write(at, len);
+}
+
 void *eng_mem(struct engine *e, uint32_t pd, uint32_t key, uint64_t va, uint64_t len, int access,
 	      bool remote)
 {
@@ -86,8 +122,7 @@ void *eng_mem(struct engine *e, uint32_t pd, uint32_t key, uint64_t va, uint64_t
 		     (remote && !(mr->attr.access & REMOTE_RIGHTS))))
 		return NULL;
 	at = eng_mr_at(mr, va, len);
-	/* what is written to memory that is gone is dropped (transport/guard.h) */
-	if (unlikely(e->gone && at && !(access & WRITE_RIGHTS) && !guard_probe(at, len)))
+	if (unlikely(e->probes && at && !is_there(mr, at, len, access)))
 		return NULL;
 	return at;
 }

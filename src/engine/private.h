@@ -149,7 +149,8 @@ struct engine {
 	bool put_off;	/* something is to be done when the lock is given back */
 	bool in_windows; /* stores into peers' memory were done, and no fence since */
 	bool notified;	/* an armed CQ's event was raised in this turn */
-	bool gone; /* registered memory was: eng_mem() looks whether what is read is there */
+	bool probes; /* eng_mem() looks whether memory is there: some was gone, or some is
+		      * paged on demand */
 	struct eng_table qps, mrs;
 	struct eng_mr *recent_mr[ENG_RECENT_MRS];
 	struct eng_qp **special; /* [port * 2 + qpn]: QP0 and QP1 */

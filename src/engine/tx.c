@@ -84,7 +84,7 @@ static bool assemble(const struct tp_packet_out *out, const uint8_t *header, siz
 
 void eng_unsent(struct engine *e, struct eng_qp *qp, const struct tp_packet_out *out)
 {
-	e->gone = true;
+	e->probes = true;
 	tp_qp_unsent(qp->tp, out);
 }
 

@@ -186,7 +186,7 @@ static bool do_copy(struct eng_qp *qp, struct slot *s, struct request *r)
 		there = copy_range(r, in_window(s, r->va), from, to);
 		window_leave(page);
 		if (unlikely(!there)) {
-			e->gone = true; /* packets have an error for it */
+			e->probes = true; /* packets have an error for it */
 			return false;
 		}
 		if (likely(to == r->length_bytes))

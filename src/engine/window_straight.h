@@ -220,7 +220,7 @@ straight_write(struct engine *e, struct eng_qp *qp, const struct ibv_send_wr *wr
 		there = guard_load_spun_on(in_window(s, va), local, len);
 	window_leave(page);
 	if (unlikely(!there)) {
-		e->gone = true;
+		e->probes = true;
 		return false;
 	}
 	if (!word) {

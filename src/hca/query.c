@@ -6,6 +6,12 @@
 #include "hca/private.h"
 #include "wire/mad.h"
 
+/* Pages come when they are touched, whoever touches them; the length of a READ or the kind
+ * of a receive makes no difference. */
+#define ODP_DATAGRAM (IB_ODP_SUPPORT_SEND | IB_ODP_SUPPORT_RECV | IB_ODP_SUPPORT_SRQ_RECV)
+#define ODP_UC	     (ODP_DATAGRAM | IB_ODP_SUPPORT_WRITE)
+#define ODP_RC	     (ODP_UC | IB_ODP_SUPPORT_READ | IB_ODP_SUPPORT_ATOMIC)
+
 int hca_query_device(struct ib_device *device, struct ib_device_attr *attr)
 {
 	const struct ag_node *node = fab_node(hca_of(device)->fab, hca_of(device)->node);
@@ -43,6 +49,10 @@ int hca_query_device(struct ib_device *device, struct ib_device_attr *attr)
 		.max_srq_sge = TP_MAX_SGE - 2,
 		.max_pkeys = ABI_PKEYS,
 		.local_ca_ack_delay = 15, /* 134 ms: a program may be off its core */
+		.odp_caps = {.general_caps = IB_ODP_SUPPORT | IB_ODP_SUPPORT_IMPLICIT,
+			     .per_transport_caps = {.rc_odp_caps = ODP_RC,
+						    .uc_odp_caps = ODP_UC,
+						    .ud_odp_caps = ODP_DATAGRAM}},
 		.timestamp_mask = UINT64_MAX, /* the engine's clock counts nanoseconds */
 		.hca_core_clock_khz = 1000000,
 	};

@@ -100,6 +100,20 @@ bool guard_probe(const void *at, size_t len)
 	return true;
 }
 
+bool guard_probe_write(void *at, size_t len)
+{
+	char *page = at;
+	uint64_t was;
+
+	for (size_t n; len; page += n, len -= n) {
+		n = in_page(page, len);
+		/* the word may begin before @at, in the same page: it stays what it is */
+		if (!guard_fetch_add((uint64_t *)((uintptr_t)page & ~(uintptr_t)7), 0, &was))
+			return false;
+	}
+	return true;
+}
+
 /* --- atomics --- */
 
 #if GUARD_INLINE

@@ -57,6 +57,9 @@ void guard_store_rest(void *to, const void *from, size_t len);
 /** guard_probe() - can all of it be loaded? One load for each page */
 bool guard_probe(const void *at, size_t len);
 
+/** guard_probe_write() - can all of it be stored to, nothing changed? An atomic for each page */
+bool guard_probe_write(void *at, size_t len);
+
 /** guard_fetch_add() - of an aligned word. Return: false: it is gone; else *@was is its old value */
 bool guard_fetch_add(uint64_t *word, uint64_t add, uint64_t *was);
 /** guard_compare_swap() - the same, if it is @compare */

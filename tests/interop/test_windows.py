@@ -15,7 +15,7 @@ from interop.fabric import NOBODY, Fabric, wait_until
 from interop.test_lanes import both_ends_agree, counted
 
 SIDE = Path(__file__).with_name("window_side.py")
-LOCAL_WRITE, REMOTE_WRITE, REMOTE_READ = 1, 2, 4
+LOCAL_WRITE, REMOTE_WRITE, REMOTE_READ, REMOTE_ATOMIC, ON_DEMAND = 1, 2, 4, 8, 64
 OK, REM_ACCESS_ERR, RETRY_EXC_ERR = 0, 10, 12
 WARM = 64  # requests after which the window is surely asked for
 
@@ -296,6 +296,21 @@ def test_memory_that_stays_where_it_is(fabric, thing):
     assert not pair.target("maps")
     assert pair.goes_by_packets()
     assert pair.target("peek", at=0) != "00" * 8
+    pair.end()
+
+
+def test_memory_that_is_paged_on_demand(fabric):
+    """What is there is what the program has mapped there now: no window shows that."""
+    pair = Pair(fabric, access=LOCAL_WRITE | REMOTE_WRITE | REMOTE_READ | REMOTE_ATOMIC | ON_DEMAND)
+    assert pair.goes_by_packets()
+    assert not pair.target("maps")
+    pair.target("map_anew")
+    pair.it("poke", data="ab" * 8, own=True)
+    assert pair.it("write", **pair.to(4088)) == [OK]
+    assert pair.target("peek", at=4088) == "ab" * 8
+    pair.target("unmap_page", at=4096)
+    assert pair.it("write", **pair.to(4088)) == [OK]
+    assert pair.it("write", **pair.to(4092)) == [REM_ACCESS_ERR]
     pair.end()
 
 

@@ -79,6 +79,19 @@ class Side:
         """MADV_DONTNEED"""
         self.memory.madvise(mmap.MADV_DONTNEED, at, length)
 
+    def map_anew(self):
+        """Other pages at the same place."""
+        libc = ctypes.CDLL(None, use_errno=True)
+        libc.mmap.restype = ctypes.c_void_p
+        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x10  # MAP_FIXED
+        if libc.mmap(ctypes.c_void_p(self.addr), ctypes.c_size_t(BYTES), 3, flags, -1,
+                     ctypes.c_long(0)) != self.addr:
+            raise SystemExit(f"mmap: {os.strerror(ctypes.get_errno())}")
+
+    def unmap_page(self, at):
+        if ctypes.CDLL(None).munmap(ctypes.c_void_p(self.addr + at), mmap.PAGESIZE):
+            raise SystemExit("munmap failed")
+
     def deregister(self):
         start = time.monotonic()
         self.mr.close()

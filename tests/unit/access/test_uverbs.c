@@ -795,6 +795,7 @@ static void asked_to_a_peers_limit_binds(void **state)
 {
 	struct world *w = *state;
 	struct rlimit old = limit_to_two_pages();
+	struct ib_uverbs_reg_mr_resp all;
 	int keep = w->sock;
 	u32 pd, mr;
 
@@ -807,6 +808,9 @@ static void asked_to_a_peers_limit_binds(void **state)
 	assert_int_equal(reg_mr(w, pd, 4096, 4096, NULL), 0);
 	assert_int_equal(reg_mr(w, pd, 4096, 4096, NULL), 0); /* the same page counts twice */
 	assert_int_equal(reg_mr(w, pd, 4096, 1, NULL), -ENOMEM);
+	/* what is paged on demand is locked nowhere */
+	assert_int_equal(CMD_OUT(w, REG_MR, reg_mr, &all, .length = UINT64_MAX, .pd_handle = pd,
+				 .access_flags = IB_ACCESS_ON_DEMAND), 0);
 	setrlimit(RLIMIT_MEMLOCK, &old);
 	close(w->sock);
 	w->sock = keep;

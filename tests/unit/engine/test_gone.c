@@ -3,6 +3,7 @@
  * Registered memory that the program has unmapped (docs/MEMORY.md): what each request that
  * uses it becomes, at both ends, by packets, by lanes and by a window. What is written there
  * is dropped, as an adapter's pinned page is seen by nobody; who reads there has an error.
+ * Where the region is paged on demand nothing was pinned, and who writes there has one, too.
  */
 #include <sys/mman.h>
 
@@ -15,13 +16,14 @@
 #define GONE_PAGE 4096u /* the second page is gone */
 
 /* a region of @s, whose program unmaps a page of it */
-static uint8_t *gone_region(struct side *s)
+static uint8_t *gone_region_with(struct side *s, int access)
 {
 	struct eng_mr_attr mr = {.key = GONE_KEY, .pd = 1, .length = GONE_BYTES,
 				 .access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
 					   IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC};
 	uint8_t *at = mmap(NULL, GONE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
+	mr.access |= access;
 	assert_ptr_not_equal(at, MAP_FAILED);
 	memset(at, 0x5a, GONE_BYTES);
 	mr.addr = at;
@@ -32,6 +34,11 @@ static uint8_t *gone_region(struct side *s)
 	return at;
 }
 
+static uint8_t *gone_region(struct side *s)
+{
+	return gone_region_with(s, 0);
+}
+
 enum whose { LOCAL, REMOTE };
 
 /** struct use - of memory of which a part is gone, by a request of A */
@@ -40,20 +47,34 @@ struct use {
 	enum whose whose;
 	enum ibv_wc_status sent;
 	bool received; /* B's receive completes, well */
+	enum ibv_wc_status sent_on_demand;
 };
 
+#define ODP IBV_ACCESS_ON_DEMAND
+
 static const struct use uses[] = {
-	{IBV_WR_SEND, LOCAL, IBV_WC_LOC_PROT_ERR, false},
-	{IBV_WR_SEND_WITH_IMM, LOCAL, IBV_WC_LOC_PROT_ERR, false},
-	{IBV_WR_RDMA_WRITE, LOCAL, IBV_WC_LOC_PROT_ERR, false},
-	{IBV_WR_RDMA_READ, LOCAL, IBV_WC_SUCCESS, false},
-	{IBV_WR_ATOMIC_FETCH_AND_ADD, LOCAL, IBV_WC_SUCCESS, false},
-	{IBV_WR_SEND, REMOTE, IBV_WC_SUCCESS, true},
-	{IBV_WR_RDMA_WRITE, REMOTE, IBV_WC_SUCCESS, false},
-	{IBV_WR_RDMA_WRITE_WITH_IMM, REMOTE, IBV_WC_SUCCESS, true},
-	{IBV_WR_RDMA_READ, REMOTE, IBV_WC_REM_ACCESS_ERR, false},
-	{IBV_WR_ATOMIC_FETCH_AND_ADD, REMOTE, IBV_WC_REM_ACCESS_ERR, false},
-	{IBV_WR_ATOMIC_CMP_AND_SWP, REMOTE, IBV_WC_REM_ACCESS_ERR, false},
+	{IBV_WR_SEND, LOCAL, IBV_WC_LOC_PROT_ERR, false,
+	 IBV_WC_LOC_PROT_ERR},
+	{IBV_WR_SEND_WITH_IMM, LOCAL, IBV_WC_LOC_PROT_ERR, false,
+	 IBV_WC_LOC_PROT_ERR},
+	{IBV_WR_RDMA_WRITE, LOCAL, IBV_WC_LOC_PROT_ERR, false,
+	 IBV_WC_LOC_PROT_ERR},
+	{IBV_WR_RDMA_READ, LOCAL, IBV_WC_SUCCESS, false,
+	 IBV_WC_LOC_PROT_ERR},
+	{IBV_WR_ATOMIC_FETCH_AND_ADD, LOCAL, IBV_WC_SUCCESS, false,
+	 IBV_WC_LOC_PROT_ERR},
+	{IBV_WR_SEND, REMOTE, IBV_WC_SUCCESS, true,
+	 IBV_WC_REM_OP_ERR},
+	{IBV_WR_RDMA_WRITE, REMOTE, IBV_WC_SUCCESS, false,
+	 IBV_WC_REM_ACCESS_ERR},
+	{IBV_WR_RDMA_WRITE_WITH_IMM, REMOTE, IBV_WC_SUCCESS, true,
+	 IBV_WC_REM_ACCESS_ERR},
+	{IBV_WR_RDMA_READ, REMOTE, IBV_WC_REM_ACCESS_ERR, false,
+	 IBV_WC_REM_ACCESS_ERR},
+	{IBV_WR_ATOMIC_FETCH_AND_ADD, REMOTE, IBV_WC_REM_ACCESS_ERR, false,
+	 IBV_WC_REM_ACCESS_ERR},
+	{IBV_WR_ATOMIC_CMP_AND_SWP, REMOTE, IBV_WC_REM_ACCESS_ERR, false,
+	 IBV_WC_REM_ACCESS_ERR},
 };
 
 static bool is_atomic(enum ibv_wr_opcode opcode)
@@ -87,10 +108,21 @@ static void receive_into(struct side *s, const void *at, uint32_t key, uint32_t 
 	assert_int_equal(eng_post_recv(s->qp, &wr, &bad), 0);
 }
 
-static void expect_use(struct world *w, const struct use *u, uint32_t len, uint32_t offset)
+/* what the pages around the one that is gone have: what belongs there */
+static void expect_around(const struct use *u, const uint8_t *gone, uint32_t len, uint32_t offset)
 {
+	for (uint32_t i = offset; i < offset + len; i++)
+		if (i / 4096 != 1)
+			assert_int_equal(gone[i], u->whose == LOCAL ? 0 : 0xc3);
+}
+
+/* @access: what else the region has, ODP or nothing */
+static void expect_use(struct world *w, const struct use *u, uint32_t len, uint32_t offset,
+		       int access)
+{
+	enum ibv_wc_status sent = access & ODP ? u->sent_on_demand : u->sent;
 	struct side *s = u->whose == LOCAL ? &w->a : &w->b;
-	uint8_t *gone = gone_region(s), *at = gone + offset;
+	uint8_t *gone = gone_region_with(s, access), *at = gone + offset;
 	const void *local = u->whose == LOCAL ? at : w->a.memory;
 	const void *remote = u->whose == REMOTE ? at : w->b.memory;
 	struct ibv_wc wc;
@@ -102,17 +134,16 @@ static void expect_use(struct world *w, const struct use *u, uint32_t len, uint3
 			      u->whose == REMOTE ? GONE_KEY : 0x101, len), 0);
 	run(w);
 	wc = take(&w->a);
-	assert_int_equal(wc.status, u->sent);
+	assert_int_equal(wc.status, sent);
 	assert_int_equal(wc.wr_id, 5);
-	if (u->received)
+	if (sent == IBV_WC_REM_OP_ERR)
+		assert_int_equal(take(&w->b).status, IBV_WC_LOC_PROT_ERR);
+	else if (u->received && sent == IBV_WC_SUCCESS)
 		assert_int_equal(take(&w->b).status, IBV_WC_SUCCESS);
-	/* the pages around it have what belongs there */
-	if (u->sent == IBV_WC_SUCCESS && !is_atomic(u->opcode))
-		for (uint32_t i = offset; i < offset + len; i++)
-			if (i / 4096 != 1)
-				assert_int_equal(gone[i], u->whose == LOCAL ? 0 : 0xc3);
+	if (sent == IBV_WC_SUCCESS && !is_atomic(u->opcode))
+		expect_around(u, gone, len, offset);
 	assert_int_equal(tp_qp_state(w->a.qp->tp),
-			 u->sent == IBV_WC_SUCCESS ? IBV_QPS_RTS : IBV_QPS_ERR);
+			 sent == IBV_WC_SUCCESS ? IBV_QPS_RTS : IBV_QPS_ERR);
 	assert_int_equal(tp_qp_stats(w->a.qp->tp)->timeouts, 0);
 	munmap(gone, GONE_BYTES);
 }
@@ -132,7 +163,7 @@ static bool fits(const struct use *u, unsigned place)
 	       (places[place].len == 8 && places[place].offset % 8 == 0);
 }
 
-static void by_packets(void **state)
+static void by_packets_with(int access)
 {
 	for (unsigned i = 0; i < ARRAY_SIZE(uses); i++)
 		for (unsigned p = 0; p < ARRAY_SIZE(places); p++) {
@@ -142,12 +173,18 @@ static void by_packets(void **state)
 				continue;
 			setup(&world);
 			connect(world, IBV_QPT_RC);
-			expect_use(world, &uses[i], places[p].len, places[p].offset);
+			expect_use(world, &uses[i], places[p].len, places[p].offset, access);
 			teardown(&world);
 		}
 }
 
-static void by_lanes_as(struct joined *(*make_pair)(void))
+static void by_packets(void **state)
+{
+	by_packets_with(0);
+	by_packets_with(ODP);
+}
+
+static void by_lanes_as(struct joined *(*make_pair)(void), int access)
 {
 	for (unsigned i = 0; i < ARRAY_SIZE(uses); i++)
 		for (unsigned p = 0; p < ARRAY_SIZE(places); p++) {
@@ -161,15 +198,17 @@ static void by_lanes_as(struct joined *(*make_pair)(void))
 			/* so that the fast paths know the flow, the region and the header */
 			make(j->w, &x, wc);
 			make(j->w, &x, wc);
-			expect_use(j->w, &uses[i], places[p].len, places[p].offset);
+			expect_use(j->w, &uses[i], places[p].len, places[p].offset, access);
 			part(j);
 		}
 }
 
 static void by_lanes(void **state)
 {
-	by_lanes_as(join);
-	by_lanes_as(join_biased);
+	by_lanes_as(join, 0);
+	by_lanes_as(join_biased, 0);
+	by_lanes_as(join, ODP);
+	by_lanes_as(join_biased, ODP);
 }
 
 /* in the middle of many, whose acknowledgements are under way: the others are not lost */
@@ -192,6 +231,59 @@ static void the_one_that_is_gone_fails_alone(void **state)
 		assert_int_equal(take(&j->w->b).status, IBV_WC_SUCCESS);
 	expect_empty(&j->w->b);
 	munmap(gone, GONE_BYTES);
+	part(j);
+}
+
+/* A region that is paged on demand has the pages that the program has now: none when it is
+ * registered, then some, then others at the same place. The fast paths keep nothing of it. */
+static void pages_on_demand_come_and_go(void **state)
+{
+	struct joined *j = join_biased();
+	uint8_t *at = gone_region_with(&j->w->a, ODP);
+
+	munmap(at, GONE_BYTES);
+	for (unsigned i = 0; i < 4; i++) {
+		assert_ptr_equal(mmap(at, GONE_BYTES, PROT_READ | PROT_WRITE,
+				      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0), at);
+		memset(at, 0x10 + (int)i, 8);
+		receive_into(&j->w->b, j->w->b.memory, 0x101, 8);
+		assert_int_equal(post(j->w, IBV_WR_SEND, at, GONE_KEY, NULL, 0, 8), 0);
+		run(j->w);
+		assert_int_equal(take(&j->w->a).status, IBV_WC_SUCCESS);
+		assert_int_equal(take(&j->w->b).status, IBV_WC_SUCCESS);
+		assert_int_equal(j->w->b.memory[7], 0x10 + i);
+		munmap(at, GONE_BYTES);
+	}
+	receive_into(&j->w->b, j->w->b.memory, 0x101, 8);
+	assert_int_equal(post(j->w, IBV_WR_SEND, at, GONE_KEY, NULL, 0, 8), 0);
+	run(j->w);
+	assert_int_equal(take(&j->w->a).status, IBV_WC_LOC_PROT_ERR);
+	part(j);
+}
+
+/* All of the address space by one key, but not the word behind it. */
+static void the_implicit_region_is_everything(void **state)
+{
+	struct joined *j = join_biased();
+	struct eng_mr_attr mr = {.key = GONE_KEY, .pd = 1, .length = SIZE_MAX,
+				 .access = IBV_ACCESS_LOCAL_WRITE | ODP}, found;
+	uint64_t here = 0x1122334455667788;
+
+	faults_watch();
+	assert_int_equal(eng_mr_add(j->w->a.engine, &mr), 0);
+	assert_int_equal(eng_mr_query(j->w->a.engine, GONE_KEY, &found), 0);
+	assert_int_equal(found.length, SIZE_MAX);
+	assert_int_equal(eng_mr_query(j->w->a.engine, GONE_KEY + 1, &found), -ENOENT);
+	receive_into(&j->w->b, j->w->b.memory, 0x101, 8);
+	assert_int_equal(post(j->w, IBV_WR_SEND, &here, GONE_KEY, NULL, 0, 8), 0);
+	run(j->w);
+	assert_int_equal(take(&j->w->a).status, IBV_WC_SUCCESS);
+	assert_int_equal(take(&j->w->b).status, IBV_WC_SUCCESS);
+	assert_memory_equal(j->w->b.memory, &here, 8);
+	/* where no program has memory */
+	assert_int_equal(post(j->w, IBV_WR_SEND, (void *)(SIZE_MAX - 8), GONE_KEY, NULL, 0, 8), 0);
+	run(j->w);
+	assert_int_equal(take(&j->w->a).status, IBV_WC_LOC_PROT_ERR);
 	part(j);
 }
 
@@ -284,6 +376,8 @@ int main(void)
 		cmocka_unit_test(by_packets),
 		cmocka_unit_test(by_lanes),
 		cmocka_unit_test(the_one_that_is_gone_fails_alone),
+		cmocka_unit_test(pages_on_demand_come_and_go),
+		cmocka_unit_test(the_implicit_region_is_everything),
 		cmocka_unit_test(datagrams),
 		cmocka_unit_test(by_a_window),
 	};

@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <rdma/ib_user_verbs.h>
 #include <stdbool.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -217,8 +218,6 @@ static void what_is_not_supported_says_so(void **state)
 	assert_int_equal(errno, EOPNOTSUPP);
 	assert_null(ibv_reg_dmabuf_mr(p->pd, 0, 4096, 0, 0, 0));
 	assert_int_equal(errno, EOPNOTSUPP);
-	assert_null(ibv_reg_mr(p->pd, p->memory, 1, IBV_ACCESS_ON_DEMAND));
-	assert_int_equal(errno, EOPNOTSUPP);
 }
 
 static void bad_requests_are_refused(void **state)
@@ -238,8 +237,60 @@ static void bad_requests_are_refused(void **state)
 	assert_int_equal(errno, EINVAL);
 	assert_null(ibv_reg_mr(p->pd, (void *)4096, 4096, IBV_ACCESS_LOCAL_WRITE));
 	assert_int_equal(errno, EFAULT);
+	assert_null(ibv_reg_mr(p->pd, NULL, SIZE_MAX, IBV_ACCESS_LOCAL_WRITE));
+	assert_int_equal(errno, EFAULT);
 	assert_null(ibv_create_ah(p->pd, &ah));
 	assert_int_equal(errno, EINVAL);
+}
+
+static int advise(struct program *p, enum ibv_advise_mr_advice advice, const void *at,
+		  uint32_t bytes, uint32_t lkey)
+{
+	struct ibv_sge sge = {(uintptr_t)at, bytes, lkey};
+
+	return ibv_advise_mr(p->pd, advice, IBV_ADVISE_MR_FLAG_FLUSH, &sge, 1);
+}
+
+static bool is_present(const void *page)
+{
+	unsigned char present;
+
+	assert_int_equal(mincore((void *)page, 4096, &present), 0);
+	return present & 1;
+}
+
+/* Registered, nothing is touched; advised, the pages are there; unmapped, there is an error
+ * and no death. */
+static void memory_is_paged_on_demand(void **state)
+{
+	const int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND;
+	struct program *p = *state;
+	char *at = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct ibv_mr *mr = ibv_reg_mr(p->pd, at, 8192, access);
+	struct ibv_mr *all = ibv_reg_mr(p->pd, NULL, SIZE_MAX, access);
+	struct ibv_mr *readable = ibv_reg_mr(p->pd, at, 8192, IBV_ACCESS_ON_DEMAND);
+
+	assert_true(mr && all && readable);
+	assert_false(is_present(at));
+	assert_int_equal(advise(p, IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT, at, 8192, mr->lkey), 0);
+	assert_false(is_present(at));
+	assert_int_equal(advise(p, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, at, 4096, mr->lkey), 0);
+	assert_true(is_present(at));
+	assert_false(is_present(at + 4096));
+	assert_int_equal(advise(p, IBV_ADVISE_MR_ADVICE_PREFETCH, at, 8192, readable->lkey), 0);
+	assert_true(is_present(at + 4096));
+	assert_int_equal(advise(p, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, at, 8192, readable->lkey),
+			 EFAULT);
+	assert_int_equal(advise(p, IBV_ADVISE_MR_ADVICE_PREFETCH, at, 8193, mr->lkey), EFAULT);
+	assert_int_equal(advise(p, IBV_ADVISE_MR_ADVICE_PREFETCH, p->memory, 1, p->mr->lkey), EFAULT);
+	assert_int_equal(advise(p, IBV_ADVISE_MR_ADVICE_PREFETCH, at, 1, 0xffffff00), EFAULT);
+	assert_int_equal(advise(p, 99, at, 1, mr->lkey), EOPNOTSUPP);
+	assert_int_equal(ibv_advise_mr(p->pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, NULL, 0), EINVAL);
+	munmap(at, 8192);
+	assert_int_equal(advise(p, IBV_ADVISE_MR_ADVICE_PREFETCH, at, 1, all->lkey), EFAULT);
+	assert_int_equal(ibv_dereg_mr(readable), 0);
+	assert_int_equal(ibv_dereg_mr(all), 0);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
 }
 
 static void softibd_has_the_last_word(void **state)
@@ -758,6 +809,7 @@ int main(void)
 		CASE(a_device_stays_the_same_pointer),
 		CASE(what_is_not_supported_says_so),
 		CASE(bad_requests_are_refused),
+		CASE(memory_is_paged_on_demand),
 		CASE(softibd_has_the_last_word),
 		CASE(a_channel_in_use_stays),
 		CASE(send_to_a_program_that_polls),
