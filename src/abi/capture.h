@@ -2,8 +2,9 @@
 /*
  * A capture on its way from softibd to who asked for it: a memfd that holds
  * struct abi_capture and, ABI_CAPTURE_RING bytes into it, a struct abi_ring
- * of records, and an eventfd that is rung when the reader sleeps. softibd
- * never waits for the reader: what finds no room is counted and left out.
+ * of records, and the reading end of a pipe, into which softibd writes a byte
+ * when the reader sleeps. softibd never waits for the reader: what finds no room
+ * is counted and left out.
  */
 #ifndef SOFTIB_ABI_CAPTURE_H
 #define SOFTIB_ABI_CAPTURE_H

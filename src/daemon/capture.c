@@ -7,7 +7,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
@@ -26,7 +25,8 @@ struct capture {
 	uint64_t matched, dropped;
 	struct abi_capture *shared;
 	size_t shared_bytes;
-	int memory_fd, doorbell_fd;
+	int memory_fd;
+	int doorbell_fd[2]; /* a pipe: the reader's end, and ours */
 };
 
 static uint64_t wall_clock_ns(void)
@@ -40,12 +40,14 @@ static uint64_t wall_clock_ns(void)
 static void publish(struct rt_work *work)
 {
 	struct capture *c = container_of(work, struct capture, publish);
-	uint64_t one = 1;
+	const char rings = 1;
 
 	atomic_store_explicit(&c->shared->matched, c->matched, memory_order_relaxed);
 	atomic_store_explicit(&c->shared->dropped, c->dropped, memory_order_relaxed);
-	if (abi_ring_publish(&c->tx) && write(c->doorbell_fd, &one, sizeof(one)) < 0) {
-		/* EAGAIN: the counter is full, so the reader is awake already */
+	/* O_NONBLOCK belongs to the open file: that of the writing end is nobody
+	 * else's, so whatever the reader does to its own end, this never waits */
+	if (abi_ring_publish(&c->tx) && write(c->doorbell_fd[1], &rings, sizeof(rings)) < 0) {
+		/* EAGAIN: the pipe is full, so the reader is awake already */
 	}
 }
 
@@ -105,8 +107,8 @@ static int make_memory(struct capture *c, uint32_t ring_bytes)
 	ring = (void *)((char *)c->shared + ABI_CAPTURE_RING);
 	abi_ring_init(ring, ring_bytes);
 	c->tx = (struct abi_ring_tx){.ring = ring, .size = ring_bytes};
-	c->doorbell_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	return c->doorbell_fd < 0 ? -errno : 0;
+	/* the reading end stays open here: writing never raises SIGPIPE */
+	return pipe2(c->doorbell_fd, O_CLOEXEC | O_NONBLOCK) ? -errno : 0;
 }
 
 static void free_capture(struct capture *c)
@@ -115,8 +117,9 @@ static void free_capture(struct capture *c)
 		munmap(c->shared, c->shared_bytes);
 	if (c->memory_fd >= 0)
 		close(c->memory_fd);
-	if (c->doorbell_fd >= 0)
-		close(c->doorbell_fd);
+	for (int i = 0; i < 2; i++)
+		if (c->doorbell_fd[i] >= 0)
+			close(c->doorbell_fd[i]);
 	rt_free(c);
 }
 
@@ -132,7 +135,7 @@ int capture_start(struct rt *rt, struct fabric *fab, const struct capture_config
 	c->fab = fab;
 	c->filter = config->filter;
 	c->snap_bytes = config->snap_bytes;
-	c->memory_fd = c->doorbell_fd = -1;
+	c->memory_fd = c->doorbell_fd[0] = c->doorbell_fd[1] = -1;
 	ret = make_memory(c, config->ring_bytes);
 	if (ret) {
 		free_capture(c);
@@ -159,7 +162,7 @@ void capture_stop(struct capture *c)
 int capture_dup_fds(const struct capture *c, int fd[2])
 {
 	fd[0] = fcntl(c->memory_fd, F_DUPFD_CLOEXEC, 0);
-	fd[1] = fcntl(c->doorbell_fd, F_DUPFD_CLOEXEC, 0);
+	fd[1] = fcntl(c->doorbell_fd[0], F_DUPFD_CLOEXEC, 0);
 	if (fd[0] >= 0 && fd[1] >= 0)
 		return 0;
 	for (int i = 0; i < 2; i++) {

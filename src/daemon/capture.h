@@ -27,7 +27,7 @@ int capture_start(struct rt *rt, struct fabric *fab, const struct capture_config
 		  struct capture **capture);
 /** capture_stop() - no more; what was copied stays readable */
 void capture_stop(struct capture *capture);
-/** capture_dup_fds() - the reader's: memfd, eventfd (abi/capture.h).
+/** capture_dup_fds() - the reader's: memfd, doorbell (abi/capture.h).
  *  Return: 0; -errno */
 int capture_dup_fds(const struct capture *capture, int fd[2]);
 

@@ -115,7 +115,7 @@ static bool wait_for_more(struct reader *r)
 	struct pollfd fd[2] = {{.fd = r->doorbell_fd, .events = POLLIN},
 			       {.fd = r->control_fd, .events = POLLIN}};
 	bool terminal = isatty(STDERR_FILENO);
-	uint64_t count;
+	char rings[64];
 
 	if (terminal)
 		show_progress(r, " ");
@@ -123,7 +123,7 @@ static bool wait_for_more(struct reader *r)
 		return true;
 	poll(fd, ARRAY_SIZE(fd), terminal ? PROGRESS_MS : -1);
 	abi_ring_wake(&r->rx);
-	if (fd[0].revents && read(r->doorbell_fd, &count, sizeof(count)) < 0) {
+	if (fd[0].revents && read(r->doorbell_fd, rings, sizeof(rings)) < 0) {
 		/* EAGAIN: rung for what was seen already */
 	}
 	return !fd[1].revents;
