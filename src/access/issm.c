@@ -64,11 +64,14 @@ static int add_watch(struct issm *issm, struct issm_file *f)
 	return f->watch < 0 ? -errno : 0;
 }
 
-/* our own opening shall not look like a manager's: it is not watched */
+/* Our own opening shall not look like a manager's: it is not watched. Without
+ * O_NONBLOCK it would wait for whoever has a lease on the file, or for the other
+ * end of a FIFO that took its place. Who holds a lease is looked at again when it
+ * closes the file. */
 static int open_to_ask(struct issm *issm, struct issm_file *f)
 {
 	inotify_rm_watch(issm->fd, f->watch);
-	f->fd = openat(issm->dir_fd, f->path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+	f->fd = openat(issm->dir_fd, f->path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	return add_watch(issm, f);
 }
 
@@ -169,10 +172,14 @@ void issm_forget(struct issm *issm, const struct ib_device *device)
 			drop(issm, f);
 }
 
+/* always a new file: what is there under its name is whatever somebody put there */
 static int make_file(struct issm *issm, struct issm_file *f)
 {
-	int fd = openat(issm->dir_fd, f->path, O_RDONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	int fd;
 
+	if (unlinkat(issm->dir_fd, f->path, 0) && errno != ENOENT)
+		return -errno;
+	fd = openat(issm->dir_fd, f->path, O_RDONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;
 	close(fd);
