@@ -40,7 +40,7 @@ static bool op_recv_flush(void *ctx, struct tp_recv_wr *wr)
 	return !qp->init.srq && eng_rq_pop(&qp->rq, wr);
 }
 
-static bool op_recv_get(void *ctx, struct tp_recv_wr *wr)
+static bool op_recv_get(void *ctx, const struct wire_packet *pkt, struct tp_recv_wr *wr)
 {
 	struct eng_qp *qp = ctx;
 	struct eng_srq *srq = qp->init.srq;

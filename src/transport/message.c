@@ -10,12 +10,12 @@
 #include "transport/guard.h"
 #include "transport/qp.h"
 
-bool tp_recv_take(struct tp_qp *qp)
+bool tp_recv_take(struct tp_qp *qp, const struct wire_packet *pkt)
 {
 	struct tp_responder *r = &qp->resp;
 
 	if (!r->has_recv)
-		r->has_recv = qp->ops->recv_get(qp->ctx, &r->recv);
+		r->has_recv = qp->ops->recv_get(qp->ctx, pkt, &r->recv);
 	return r->has_recv;
 }
 
@@ -103,7 +103,7 @@ static enum tp_verdict receive_send(struct tp_qp *qp, const struct wire_packet *
 	enum tp_copy copied;
 
 	if (flags & WIRE_IS_FIRST) {
-		if (unlikely(!tp_recv_take(qp)))
+		if (unlikely(!tp_recv_take(qp, pkt)))
 			return TP_NO_RECEIVE;
 		r->received_bytes = 0;
 		r->cursor = (struct tp_cursor){0, 0};
@@ -157,7 +157,7 @@ static enum tp_verdict receive_write(struct tp_qp *qp, const struct wire_packet 
 	/* 9.7.4.1.6: the DMA length is reached with the last packet, not before */
 	if (unlikely(flags & WIRE_IS_LAST ? len != left : len >= left))
 		return TP_INVALID_REQUEST;
-	if (flags & WIRE_HAS_IMM && unlikely(!tp_recv_take(qp)))
+	if (flags & WIRE_HAS_IMM && unlikely(!tp_recv_take(qp, pkt)))
 		return TP_NO_RECEIVE;
 	if (len > 0) {
 		void *to = qp->ops->mem(qp->ctx, r->rkey, r->va + r->received_bytes, len,

@@ -500,8 +500,9 @@ enum tp_verdict tp_message_receive(struct tp_qp *qp, const struct wire_packet *p
 /** tp_message_abandon() - forget a half received message; its receive
  *  request stays first in line for the next one */
 void tp_message_abandon(struct tp_qp *qp);
-/** tp_recv_take() - make resp.recv hold a receive. Return: false: none */
-bool tp_recv_take(struct tp_qp *qp);
+/** tp_recv_take() - make resp.recv hold a receive for the message of @pkt. One that a
+ *  lost message had taken serves the next. Return: false: none */
+bool tp_recv_take(struct tp_qp *qp, const struct wire_packet *pkt);
 void tp_recv_complete(struct tp_qp *qp, struct tp_wc *wc);
 /** tp_recv_done() - resp.recv completes: @pkt was the last of its message of @length_bytes */
 void tp_recv_done(struct tp_qp *qp, const struct wire_packet *pkt, uint32_t flags,

@@ -136,8 +136,14 @@ struct tp_ops {
 		     enum tp_key whose);
 	/** invalidate() - SEND_WITH_INV at the responder. Return: 0; -EACCES */
 	int (*invalidate)(void *ctx, uint32_t rkey);
-	/** recv_get() - take the next receive from RQ or SRQ. False: none */
-	bool (*recv_get)(void *ctx, struct tp_recv_wr *wr);
+	/**
+	 * recv_get() - take the next receive, of the queue that @pkt is for
+	 * @pkt: the packet whose message needs one: the first of a SEND, the last of a
+	 *  WRITE with immediate. Which queue serves a message may depend on its headers
+	 *  (an SRQ number, a tag), and is decided by this packet for all of the message
+	 * Return: false: there is none
+	 */
+	bool (*recv_get)(void *ctx, const struct wire_packet *pkt, struct tp_recv_wr *wr);
 	/** recv_flush() - like recv_get(), but only of the QP's own RQ: what a
 	 *  move to the error state completes with WR_FLUSH_ERR */
 	bool (*recv_flush)(void *ctx, struct tp_recv_wr *wr);

@@ -34,7 +34,7 @@ void tp_ud_receive(struct tp_qp *qp, const struct wire_packet *pkt, uint32_t fla
 	enum tp_copy copied;
 
 	if (!(flags & WIRE_IS_SEND) || !tp_qkey_passes(qp->qpn, qp->attr.qkey, pkt->deth.qkey) ||
-	    pkt->payload_bytes > tp_mtu(qp) || !tp_recv_take(qp))
+	    pkt->payload_bytes > tp_mtu(qp) || !tp_recv_take(qp, pkt))
 		return;
 	copied = place_grh(qp, pkt);
 	if (likely(copied == TP_COPY_OK))

@@ -44,7 +44,7 @@ static int invalidate(void *ctx, uint32_t rkey)
 	return rkey == KEY + 1 ? 0 : -1;
 }
 
-static bool recv_get(void *ctx, struct tp_recv_wr *wr)
+static bool take(void *ctx, struct tp_recv_wr *wr)
 {
 	static const struct tp_sge sge[] = {{IOVA, 100, KEY}, {IOVA + 4096, 6000, KEY}};
 	struct world *w = ctx;
@@ -53,6 +53,11 @@ static bool recv_get(void *ctx, struct tp_recv_wr *wr)
 		return false;
 	*wr = (struct tp_recv_wr){.wr_id = w->taken++, .num_sge = 2, .sge = sge};
 	return true;
+}
+
+static bool recv_get(void *ctx, const struct wire_packet *pkt, struct tp_recv_wr *wr)
+{
+	return take(ctx, wr);
 }
 
 static void complete_send(void *ctx, const struct tp_wc *wc)
@@ -76,7 +81,7 @@ static void event(void *ctx, enum tp_event event)
 {
 }
 
-static const struct tp_ops ops = {mem,	    invalidate,	   recv_get, recv_get,
+static const struct tp_ops ops = {mem,	    invalidate,	   recv_get, take,
 				  complete_send, complete_recv, event};
 
 static void make_qp(struct world *w, enum tp_type type, void *memory)

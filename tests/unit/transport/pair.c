@@ -57,21 +57,27 @@ static int invalidate(void *ctx, uint32_t rkey)
 	return 0;
 }
 
-static bool recv_get(void *ctx, struct tp_recv_wr *wr)
+static bool take(struct pair_side *side, struct tp_recv_wr *wr)
 {
-	struct pair_side *side = ctx;
-
 	if (side->recv_head == side->recv_tail)
 		return false;
 	*wr = side->recv[side->recv_head++ % PAIR_MAX];
 	return true;
 }
 
+static bool recv_get(void *ctx, const struct wire_packet *pkt, struct tp_recv_wr *wr)
+{
+	struct pair_side *side = ctx;
+
+	assert_non_null(pkt);
+	return side->choose ? side->choose(side, pkt, wr) : take(side, wr);
+}
+
 static bool recv_flush(void *ctx, struct tp_recv_wr *wr)
 {
 	struct pair_side *side = ctx;
 
-	return !side->srq && recv_get(ctx, wr);
+	return !side->srq && take(side, wr);
 }
 
 static void tell(struct pair_side *side, const struct tp_wc *wc, bool recv)

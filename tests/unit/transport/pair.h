@@ -62,6 +62,9 @@ struct pair_side {
 	struct tp_recv_wr recv[PAIR_MAX];
 	struct tp_sge recv_sge[PAIR_MAX];
 	uint32_t recv_head, recv_tail;
+	/** choose() - the receive for the message of @pkt; NULL: the oldest */
+	bool (*choose)(struct pair_side *side, const struct wire_packet *pkt,
+		       struct tp_recv_wr *wr);
 	bool srq; /* receives are not flushed with the QP */
 	struct tp_wc send_wc[PAIR_MAX], recv_wc[PAIR_MAX];
 	uint32_t sends, recvs, send_seen, recv_seen;

@@ -292,6 +292,54 @@ static void test_solicited(void **state)
 	pair_free(p);
 }
 
+/* of B's receives those with an even wr_id serve messages with an even immediate */
+static bool choose_by_immediate(struct pair_side *side, const struct wire_packet *pkt,
+				struct tp_recv_wr *wr)
+{
+	for (uint32_t i = side->recv_head; i != side->recv_tail; i++) {
+		struct tp_recv_wr *r = &side->recv[i % PAIR_MAX];
+
+		if (!r->sge || (r->wr_id ^ pkt->imm) & 1)
+			continue;
+		*wr = *r;
+		r->sge = NULL; /* taken */
+		return true;
+	}
+	return false;
+}
+
+/* The engine chooses a receive by the message's headers. A message whose queue is empty
+ * waits (RNR), although the other queue has receives. */
+static void test_receive_by_packet(void **state)
+{
+	struct pair *p = pair_new(&(struct pair_options){0});
+	static const enum ibv_wr_opcode ops[] = {IBV_WR_SEND_WITH_IMM,
+						 IBV_WR_RDMA_WRITE_WITH_IMM};
+
+	p->side[B].choose = choose_by_immediate;
+	for (unsigned i = 0; i < 4; i++)
+		pair_recv(p, B, i, 0x1000 * i, 64);
+	for (unsigned i = 0; i < 4; i++) { /* immediates: even, even, odd, even */
+		struct tp_send_wr wr = pair_wr(p, A, ops[i / 3], i, 64 * i, 64, 0x4000);
+
+		wr.imm_or_rkey = i == 2;
+		assert_int_equal(tp_qp_post_send(p->side[A].qp, &wr), 0);
+	}
+	pair_run_until(p, mono_add(p->now, 20 * PAIR_LINK_NS));
+	pair_expect_received(p, B, 0, IBV_WC_SUCCESS);
+	pair_expect_received(p, B, 2, IBV_WC_SUCCESS);
+	pair_expect_received(p, B, 1, IBV_WC_SUCCESS);
+	assert_int_equal(tp_qp_stats(p->side[A].qp)->rnr_naks_rx, 1);
+	pair_recv(p, B, 6, 0, 64);
+	pair_run(p);
+	pair_expect_received(p, B, 6, IBV_WC_SUCCESS);
+	for (unsigned i = 0; i < 4; i++)
+		pair_expect_sent(p, A, i, IBV_WC_SUCCESS);
+	assert_moved(p, A, 64 * 2, 0x1000, 64);
+	pair_expect_quiet(p);
+	pair_free(p);
+}
+
 /* the window opens only as ACKs come */
 static void test_window(void **state)
 {
@@ -520,6 +568,7 @@ int main(void)
 		cmocka_unit_test(test_ack_coalescing),
 		cmocka_unit_test(test_sig_all),
 		cmocka_unit_test(test_solicited),
+		cmocka_unit_test(test_receive_by_packet),
 		cmocka_unit_test(test_window),
 		cmocka_unit_test(test_read_depth),
 		cmocka_unit_test(test_read_depth_changes),
