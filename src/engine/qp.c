@@ -28,7 +28,12 @@ static void *op_mem(void *ctx, uint32_t key, uint64_t va, uint64_t len, int acce
 }
 
 /* plain memory regions are not invalidated from afar (11.4.1.1) */
-static int op_invalidate(void *ctx, uint32_t rkey)
+static int op_invalidate(void *ctx, uint32_t rkey, enum tp_key whose)
+{
+	return -EACCES;
+}
+
+static int op_bind(void *ctx, const struct tp_send_wr *wr)
 {
 	return -EACCES;
 }
@@ -135,6 +140,7 @@ static void op_failed(void *ctx)
 const struct tp_ops eng_tp_ops = {
 	.mem = op_mem,
 	.invalidate = op_invalidate,
+	.bind = op_bind,
 	.recv_get = op_recv_get,
 	.recv_flush = op_recv_flush,
 	.complete_send = op_complete_send,

@@ -46,12 +46,15 @@ static inline bool acknowledge(struct tp_qp *qp, psn_t end)
 	do {
 		const struct tp_sqe *sqe = tp_sqe(qp, tail);
 
-		if (unlikely(sqe->flags & TP_SQE_RESPONDS)) {
-			arrived = false;
-			break;
-		}
-		if (!psn_eq(sqe->last_psn, una) &&
-		    tp_psn_distance(end, una) <= tp_psn_distance(sqe->last_psn, una)) {
+		if (unlikely(sqe->flags & TP_SQE_KIND)) {
+			if (sqe->flags & TP_SQE_RESPONDS) {
+				arrived = false;
+				break;
+			}
+			sq->uncounted_tail++; /* local: executed, and una stays */
+		} else if (!psn_eq(sqe->last_psn, una) &&
+			   tp_psn_distance(end, una) <=
+				   tp_psn_distance(sqe->last_psn, una)) {
 			una = end;
 			break;
 		}
@@ -71,6 +74,15 @@ static inline bool acknowledge(struct tp_qp *qp, psn_t end)
 	return arrived;
 }
 
+/* The same for an answer with the PSN @at, of the request that is the oldest then */
+static bool acknowledge_before(struct tp_qp *qp, psn_t at)
+{
+	bool arrived = psn_eq(at, qp->sq.una) || acknowledge(qp, at);
+
+	tp_sq_complete_executed(qp);
+	return arrived;
+}
+
 /* una moved on: waiting starts afresh. Return: false when that ended the QP: a failed
  * request was next in turn */
 static inline bool progressed(struct tp_qp *qp, mono_t now)
@@ -86,8 +98,9 @@ static inline bool progressed(struct tp_qp *qp, mono_t now)
 		else
 			tp_ack_wait(qp, now);
 	}
-	if (likely(!sq->stop))
+	if (likely(!sq->stop && !sq->executed))
 		return true;
+	tp_sq_complete_executed(qp);
 	tp_sq_at_end(qp);
 	return qp->state != IBV_QPS_ERR;
 }
@@ -162,7 +175,7 @@ static void nak(struct tp_qp *qp, const struct wire_packet *pkt, mono_t now)
 	uint8_t kind = pkt->aeth.syndrome & WIRE_AETH_KIND_MASK;
 	uint8_t value = pkt->aeth.syndrome & WIRE_AETH_VALUE_MASK;
 	psn_t before = qp->sq.una;
-	bool arrived = psn_eq(pkt->bth.psn, before) || acknowledge(qp, pkt->bth.psn);
+	bool arrived = acknowledge_before(qp, pkt->bth.psn);
 
 	if (!note_progress(qp, before, now))
 		return;
@@ -255,7 +268,7 @@ static void response(struct tp_qp *qp, const struct wire_packet *pkt, uint32_t f
 {
 	struct tp_sq *sq = &qp->sq;
 	psn_t before = sq->una;
-	bool arrived = psn_eq(pkt->bth.psn, before) || acknowledge(qp, pkt->bth.psn);
+	bool arrived = acknowledge_before(qp, pkt->bth.psn);
 	uint8_t kind = flags & WIRE_IS_READ ? TP_OP_READ : TP_OP_ATOMIC;
 	const struct tp_sqe *sqe = tp_sqe(qp, sq->tail);
 	enum ibv_wc_status status;

@@ -48,7 +48,7 @@ void tp_qp_held_request(const struct tp_qp *qp, struct tp_send_wr *wr, struct tp
 	*wr = (struct tp_send_wr){
 		.wr_id = sqe->wr_id,
 		.opcode = sqe->opcode,
-		.flags = sqe->flags & (uint16_t)~TP_SQE_RESPONDS,
+		.flags = sqe->flags & (uint16_t)~TP_SQE_KIND,
 		.num_sge = sqe->num_sge,
 		.remote_addr = sqe->remote_addr,
 		.rkey = sqe->rkey,
@@ -71,7 +71,7 @@ void tp_qp_held_done(struct tp_qp *qp)
 
 	sq->fresh++;
 	sq->end++;
-	tp_sq_complete(qp, IBV_WC_SUCCESS); /* moves tail, and next with it */
+	tp_sq_complete_uncounted(qp); /* moves tail, and next with it */
 }
 
 void tp_qp_release(struct tp_qp *qp)

@@ -110,7 +110,8 @@ static void reset(struct tp_qp *qp)
 
 	sq->head = sq->tail = sq->next = sq->fresh = sq->end = 0;
 	sq->block = sq->stop = 0;
-	sq->recovering = sq->limited = false;
+	sq->recovering = sq->limited = sq->executed = false;
+	sq->uncounted_tail = sq->uncounted_next = 0;
 	sq->una = sq->nxt = sq->sent = sq->cursor_psn = psn(0);
 	sq->cursor = (struct tp_cursor){0, 0};
 	sq->read_psns = sq->responses = 0;
@@ -274,17 +275,23 @@ static void copy_request(struct tp_qp *qp, uint32_t index, const struct tp_send_
 	sqe->imm_or_rkey = wr->imm_or_rkey;
 	sqe->opcode = wr->opcode;
 	sqe->num_sge = wr->num_sge;
-	sqe->flags = (wr->flags & (uint16_t)~TP_SQE_RESPONDS) | qp->sig_all_flag;
+	sqe->flags = (wr->flags & (uint16_t)~TP_SQE_KIND) | qp->sig_all_flag;
 	if (tp_op(sqe)->flags & TP_OP_RESPONDS)
 		sqe->flags |= TP_SQE_RESPONDS;
+	else if (tp_op(sqe)->flags & TP_OP_LOCAL)
+		sqe->flags |= TP_SQE_LOCAL;
 	if (!(qp->can & TP_CONNECTED)) {
 		struct tp_destination *to = &qp->sq.destinations[index & qp->sq.mask];
 		*to = (struct tp_destination){wr->av, wr->remote_qpn, wr->remote_qkey};
 	} else {
 		sqe->remote_addr = wr->remote_addr;
 		sqe->rkey = wr->rkey;
-		sqe->compare_add = wr->compare_add;
-		sqe->swap = wr->swap;
+		if (sqe->flags & TP_SQE_LOCAL) {
+			sqe->bind = wr->bind;
+		} else {
+			sqe->compare_add = wr->compare_add;
+			sqe->swap = wr->swap;
+		}
 	}
 	if (wr->flags & IBV_SEND_INLINE) {
 		copy_inline(tp_slot(qp, index), wr);
@@ -415,12 +422,15 @@ uint32_t tp_qp_next_bytes(const struct tp_qp *qp)
 {
 	const struct tp_sq *sq = &qp->sq;
 	const struct tp_sqe *sqe = tp_sqe(qp, sq->next);
+	uint32_t next = sq->next;
 
 	if (unlikely(qp->resp.pending & TP_RESPONSE_RESOURCE))
 		return TP_MESSAGE_MAX;
-	if (sq->next == sq->end || tp_op(sqe)->flags & TP_OP_RESPONDS)
+	while (next != sq->end && unlikely(sqe->flags & TP_SQE_LOCAL))
+		sqe = tp_sqe(qp, ++next);
+	if (next == sq->end || tp_op(sqe)->flags & TP_OP_RESPONDS)
 		return 0;
-	if (sq->next == sq->fresh)
+	if (next == sq->fresh || next != sq->next)
 		return sqe->length_bytes;
 	return sqe->length_bytes - (tp_psn_distance(sq->nxt, sqe->first_psn) << qp->mtu_shift);
 }

@@ -21,6 +21,11 @@
  *
  * PSNs are compared by their distance from una, which stays below 2^23, half
  * of the PSN space (9.7.1): the requester never has more outstanding.
+ *
+ * A request owns the PSNs of its packets, or none: a local operation (LOCAL_INV, BIND_MW)
+ * carries no packet and is not known to the peer. It is executed when its turn to be sent
+ * comes, and once: next passes it by when packets are sent again. It completes in order,
+ * when tail comes to it. So the request at tail is never one that was executed.
  */
 #ifndef SOFTIB_TRANSPORT_QP_H
 #define SOFTIB_TRANSPORT_QP_H
@@ -50,6 +55,7 @@ enum tp_op_flags {
 	TP_OP_RESPONDS = TP_OP_READ | TP_OP_ATOMIC, /* ends by a response with data */
 	TP_OP_RETH = 1 << 2,
 	TP_OP_RECEIVES = 1 << 3, /* consumes a receive at the peer */
+	TP_OP_LOCAL = 1 << 4,	 /* owns no PSN */
 };
 
 /** struct tp_op - what a work request's opcode means for its packets */
@@ -90,21 +96,25 @@ struct tp_sqe {
 	uint32_t imm_or_rkey;
 	uint32_t rkey;
 	psn_t first_psn, last_psn; /* of its packets, or of its responses */
-	uint16_t flags;		   /* enum ibv_send_flags, TP_SQE_RESPONDS */
+	uint16_t flags;		   /* enum ibv_send_flags, TP_SQE_KIND */
 	uint8_t opcode;
 	uint8_t num_sge;
 	union {
 		struct {
 			uint64_t compare_add, swap; /* atomics */
 		};
+		struct tp_bind bind;
 		uint8_t brief[sizeof(struct tp_sge)]; /* others: tp_slot() */
 	};
 } __attribute__((aligned(64)));
 _Static_assert(sizeof(struct tp_sqe) == 64 && offsetof(struct tp_sqe, brief) % 8 == 0,
 	       "a request is a cache line, and a piece is aligned in it");
 
-/* in the flags of a request that ends by a response with data (TP_OP_RESPONDS) */
+/* in the flags of a request that ends by a response with data (TP_OP_RESPONDS), and of one
+ * that owns no PSN (TP_OP_LOCAL): no acknowledgement of packets completes these */
 #define TP_SQE_RESPONDS (1u << 15)
+#define TP_SQE_LOCAL (1u << 14)
+#define TP_SQE_KIND (TP_SQE_RESPONDS | TP_SQE_LOCAL)
 
 /** struct tp_destination - where a UD request goes */
 struct tp_destination {
@@ -143,6 +153,7 @@ struct tp_sq {
 	uint32_t fast_left;
 	uint8_t block; /* enum tp_block */
 	uint8_t stop;  /* enum tp_stop */
+	bool executed; /* there may be executed local operations in [tail, fresh) */
 	uint8_t fail_status;
 	bool recovering; /* packets are being sent again; no progress yet */
 	/* --- packets --- */
@@ -159,6 +170,8 @@ struct tp_sq {
 	/* --- end-to-end credits (9.7.7.2) --- */
 	bool limited;
 	uint32_t limit_ssn; /* last message that has a receive waiting */
+	/* requests that the peer does not count, ever: before tail, and before next */
+	uint32_t uncounted_tail, uncounted_next;
 	/* --- geometry, immutable after init --- */
 	uint32_t mask, depth, slot_bytes, max_sge, max_inline;
 	struct tp_sqe *ring;
@@ -421,14 +434,20 @@ void tp_qp_fail(struct tp_qp *qp);
 /** tp_sq_complete() - the oldest request has its outcome; a success that
  *  nobody asked to be told is silent (10.8.6) */
 void tp_sq_complete(struct tp_qp *qp, enum ibv_wc_status status);
+/** tp_sq_complete_uncounted() - the same of one that the peer never knew of */
+void tp_sq_complete_uncounted(struct tp_qp *qp);
+/** tp_sq_complete_executed() - tail moved: so do the executed local operations behind it */
+void tp_sq_complete_executed(struct tp_qp *qp);
 /** tp_sq_tell() - the completion of a request */
 void tp_sq_tell(struct tp_qp *qp, const struct tp_sqe *sqe, enum ibv_wc_status status);
 /** tp_sq_retire() - the @n oldest requests are done */
 static inline void tp_sq_retire(struct tp_sq *sq, uint32_t n)
 {
 	/* of those that are being sent again, next may not be as far */
-	if (sq->next - sq->tail < n)
+	if (sq->next - sq->tail < n) {
 		sq->next = sq->tail + n;
+		sq->uncounted_next = sq->uncounted_tail;
+	}
 	sq->tail += n;
 }
 

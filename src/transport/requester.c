@@ -25,9 +25,16 @@ static bool fail(struct tp_qp *qp, enum ibv_wc_status status)
 /* 9.7.7.2: may a message be sent that the peer has no receive for? */
 static bool over_limit(const struct tp_sq *sq, uint32_t index)
 {
-	uint32_t ssn = index + 1; /* send sequence number: the first is 1 */
+	/* send sequence number: the first is 1 */
+	uint32_t ssn = index + 1 - sq->uncounted_next;
 
 	return sq->limited && ((ssn - sq->limit_ssn) & 0xffffff) - 1 < TP_PSN_HALF;
+}
+
+/* 10.8.3: a fence waits for the READs and atomics before it */
+static bool is_fenced(const struct tp_sq *sq, const struct tp_sqe *sqe)
+{
+	return unlikely(sqe->flags & IBV_SEND_FENCE && sq->responses > 0);
 }
 
 static bool may_start(struct tp_qp *qp, const struct tp_sqe *sqe, const struct tp_op *op,
@@ -43,8 +50,7 @@ static bool may_start(struct tp_qp *qp, const struct tp_sqe *sqe, const struct t
 		if (sq->responses >= qp->attr.max_rd_atomic)
 			return block(qp, TP_BLOCK_READS);
 	}
-	/* 10.8.3: a fence waits for the READs and atomics before it */
-	if (unlikely(sqe->flags & IBV_SEND_FENCE && sq->responses > 0))
+	if (is_fenced(sq, sqe))
 		return block(qp, TP_BLOCK_READS);
 	/* 9.7.1: never more than half of the PSN space outstanding */
 	if (unlikely(tp_psn_distance(sq->nxt, sq->una) + packets > TP_PSN_HALF))
@@ -68,6 +74,58 @@ static bool start(struct tp_qp *qp, struct tp_sqe *sqe, const struct tp_op *op)
 	sq->asked = sq->nxt; /* what ended before it asked */
 	sq->fresh++;
 	return true;
+}
+
+static bool execute(struct tp_qp *qp, const struct tp_sqe *sqe)
+{
+	const struct tp_send_wr wr = {
+		.imm_or_rkey = sqe->imm_or_rkey,
+		.remote_addr = sqe->remote_addr,
+		.rkey = sqe->rkey,
+		.bind = sqe->bind,
+	};
+
+	if (sqe->opcode == IBV_WR_BIND_MW)
+		return qp->ops->bind(qp->ctx, &wr) == 0;
+	return qp->ops->invalidate(qp->ctx, sqe->imm_or_rkey, TP_KEY_SEND) == 0;
+}
+
+/* The local operation at next is executed, unless it was: then packets before it are being
+ * sent again. Return: false: it waits for a fence, or failed */
+static bool pass_local(struct tp_qp *qp, struct tp_sqe *sqe)
+{
+	struct tp_sq *sq = &qp->sq;
+
+	if (sq->next == sq->fresh) {
+		if (is_fenced(sq, sqe))
+			return block(qp, TP_BLOCK_READS);
+		if (!execute(qp, sqe))
+			return fail(qp, IBV_WC_MW_BIND_ERR);
+		sqe->first_psn = sq->nxt;
+		sqe->last_psn = psn_add(sq->nxt, 0xffffff);
+		sq->fresh++;
+		sq->executed = true;
+	}
+	sq->next++;
+	sq->uncounted_next++;
+	tp_sq_complete_executed(qp);
+	return true;
+}
+
+/* Return: the request that has the next packet; NULL: none may be sent now */
+static struct tp_sqe *next_request(struct tp_qp *qp)
+{
+	struct tp_sq *sq = &qp->sq;
+
+	while (sq->next != sq->end && !sq->block) {
+		struct tp_sqe *sqe = tp_sqe(qp, sq->next);
+
+		if (likely(!(sqe->flags & TP_SQE_LOCAL)))
+			return sqe;
+		if (!pass_local(qp, sqe))
+			break;
+	}
+	return NULL;
 }
 
 static void fill_bth(const struct tp_qp *qp, struct tp_packet_out *out, uint8_t operation)
@@ -257,11 +315,11 @@ bool tp_requester_transmit(struct tp_qp *qp, struct tp_packet_out *out, uint32_t
 			   mono_t now)
 {
 	struct tp_sq *sq = &qp->sq;
-	struct tp_sqe *sqe = tp_sqe(qp, sq->next);
+	struct tp_sqe *sqe = next_request(qp);
 	const struct tp_op *op;
 	bool ok;
 
-	if (sq->next == sq->end || sq->block)
+	if (!sqe)
 		return false;
 	op = tp_op(sqe);
 	if (qp->can & TP_ACKNOWLEDGED && is_full(sq, most))
@@ -299,6 +357,7 @@ void tp_requester_rewind(struct tp_qp *qp)
 
 	sq->fast_left = 0;
 	sq->next = sq->tail;
+	sq->uncounted_next = sq->uncounted_tail;
 	sq->nxt = sq->asked = sq->una;
 	sq->read_psns = sq->responses = 0;
 	sq->block &= (uint8_t)~TP_BLOCK_PROGRESS;

@@ -28,11 +28,28 @@ void tp_sq_complete(struct tp_qp *qp, enum ibv_wc_status status)
 		tp_sq_tell(qp, sqe, status);
 }
 
+void tp_sq_complete_uncounted(struct tp_qp *qp)
+{
+	qp->sq.uncounted_tail++;
+	tp_sq_complete(qp, IBV_WC_SUCCESS);
+}
+
+void tp_sq_complete_executed(struct tp_qp *qp)
+{
+	struct tp_sq *sq = &qp->sq;
+
+	while (sq->tail != sq->fresh && tp_sqe(qp, sq->tail)->flags & TP_SQE_LOCAL)
+		tp_sq_complete_uncounted(qp);
+	if (sq->tail == sq->fresh)
+		sq->executed = false;
+}
+
 void tp_sq_flush(struct tp_qp *qp)
 {
 	struct tp_sq *sq = &qp->sq;
 
 	sq->fast_left = 0;
+	sq->executed = false;
 	while (sq->tail != sq->head)
 		tp_sq_complete(qp, IBV_WC_WR_FLUSH_ERR);
 	sq->next = sq->fresh = sq->end = sq->head;

@@ -50,6 +50,13 @@ struct tp_av {
 	union wire_gid dgid;
 };
 
+/** struct tp_bind - what a memory window is bound to (10.6.6) */
+struct tp_bind {
+	uint64_t length_bytes; /* 0: to nothing */
+	uint32_t mr_key;       /* lkey of the region */
+	int access;	       /* ibv_access_flags of the window */
+};
+
 #define TP_MAX_SGE 32
 #define TP_MAX_INLINE 512
 
@@ -59,10 +66,12 @@ struct tp_send_wr {
 	uint8_t opcode; /* enum ibv_wr_opcode */
 	uint16_t flags; /* enum ibv_send_flags */
 	uint8_t num_sge;
-	uint32_t imm_or_rkey; /* immediate (host order) or key to invalidate */
-	uint64_t remote_addr;
-	uint32_t rkey;
+	/* immediate (host order), key to invalidate, or the window's key from now on */
+	uint32_t imm_or_rkey;
+	uint64_t remote_addr; /* of a bind: where the window begins, in the region */
+	uint32_t rkey;	      /* of a bind: the window's key until now */
 	uint64_t compare_add, swap;
+	struct tp_bind bind;
 	uint32_t length_bytes; /* the sum over sge */
 	/* --- UD --- */
 	struct tp_av av;
@@ -134,8 +143,11 @@ struct tp_ops {
 	 */
 	void *(*mem)(void *ctx, uint32_t key, uint64_t va, uint64_t len, int access,
 		     enum tp_key whose);
-	/** invalidate() - SEND_WITH_INV at the responder. Return: 0; -EACCES */
-	int (*invalidate)(void *ctx, uint32_t rkey);
+	/** invalidate() - the key gives no access any more, for SEND_WITH_INV of the
+	 *  peer (TP_KEY_REMOTE) or LOCAL_INV. Return: 0; -EACCES */
+	int (*invalidate)(void *ctx, uint32_t rkey, enum tp_key whose);
+	/** bind() - a memory window becomes what @wr says. Return: 0; -EACCES */
+	int (*bind)(void *ctx, const struct tp_send_wr *wr);
 	/**
 	 * recv_get() - take the next receive, of the queue that @pkt is for
 	 * @pkt: the packet whose message needs one: the first of a SEND, the last of a

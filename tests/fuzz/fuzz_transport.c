@@ -39,9 +39,14 @@ static void *mem(void *ctx, uint32_t key, uint64_t va, uint64_t len, int access,
 	return w->region + (va - IOVA);
 }
 
-static int invalidate(void *ctx, uint32_t rkey)
+static int invalidate(void *ctx, uint32_t rkey, enum tp_key whose)
 {
 	return rkey == KEY + 1 ? 0 : -1;
+}
+
+static int bind(void *ctx, const struct tp_send_wr *wr)
+{
+	return wr->bind.mr_key == KEY ? 0 : -1;
 }
 
 static bool take(void *ctx, struct tp_recv_wr *wr)
@@ -81,7 +86,7 @@ static void event(void *ctx, enum tp_event event)
 {
 }
 
-static const struct tp_ops ops = {mem,	    invalidate,	   recv_get, take,
+static const struct tp_ops ops = {mem,	    invalidate,	   bind, recv_get, take,
 				  complete_send, complete_recv, event};
 
 static void make_qp(struct world *w, enum tp_type type, void *memory)

@@ -47,14 +47,31 @@ static void *mem(void *ctx, uint32_t key, uint64_t va, uint64_t len, int access,
 	return NULL;
 }
 
-static int invalidate(void *ctx, uint32_t rkey)
+/* what @side did locally, and after how many packets */
+static void note_local(struct pair_side *side, uint32_t key)
+{
+	assert_true(side->locals < ARRAY_SIZE(side->local));
+	side->local[side->locals++] = (struct pair_local){key, side->pair->logged};
+}
+
+static int invalidate(void *ctx, uint32_t rkey, enum tp_key whose)
 {
 	struct pair_side *side = ctx;
 
+	if (whose == TP_KEY_SEND)
+		note_local(side, rkey);
 	if (rkey != side->key + PAIR_KEY_RO)
 		return -1;
 	side->invalidated = rkey;
 	return 0;
+}
+
+static int bind(void *ctx, const struct tp_send_wr *wr)
+{
+	struct pair_side *side = ctx;
+
+	note_local(side, wr->imm_or_rkey);
+	return wr->bind.mr_key == side->key ? 0 : -1;
 }
 
 static bool take(struct pair_side *side, struct tp_recv_wr *wr)
@@ -114,8 +131,8 @@ static void event(void *ctx, enum tp_event ev)
 	side->event[side->events++] = ev;
 }
 
-static const struct tp_ops ops = {mem,		 invalidate,	recv_get, recv_flush,
-				  complete_send, complete_recv, event};
+static const struct tp_ops ops = {mem,	    invalidate,	   bind,	  recv_get,
+				  recv_flush, complete_send, complete_recv, event};
 
 /* --- setting up --- */
 
@@ -459,7 +476,10 @@ struct tp_send_wr pair_wr(struct pair *p, enum pair_side_id id, enum ibv_wr_opco
 		.rkey = p->side[!id].key,
 		.imm_or_rkey = opcode == IBV_WR_SEND_WITH_INV ?
 				       p->side[!id].key + PAIR_KEY_RO :
+			       opcode == IBV_WR_LOCAL_INV ?
+				       p->side[id].key + PAIR_KEY_RO :
 				       (uint32_t)(0x1000 + wr_id),
+		.bind = {4096, p->side[id].key, IBV_ACCESS_REMOTE_WRITE},
 		.remote_qpn = id == A ? 0xb : 0xa,
 		.remote_qkey = 0x1234,
 		.av = {.dlid = id == A ? 2 : 1, .port_num = 1},

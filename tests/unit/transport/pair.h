@@ -50,6 +50,12 @@ struct pair_packet {
 
 enum pair_fate { PASS, DROP, TWICE, LATE, REFUSE /* marked for RNR */ };
 
+/** struct pair_local - a local operation that was executed */
+struct pair_local {
+	uint32_t key;
+	uint32_t logged; /* pair.logged at that time */
+};
+
 struct pair_side {
 	struct tp_qp *qp;
 	void *qp_memory;
@@ -58,6 +64,8 @@ struct pair_side {
 	bool key_revoked;
 	bool endless;	      /* any address is good and is its first page */
 	uint32_t invalidated; /* by SEND with Invalidate */
+	struct pair_local local[256];
+	uint32_t locals;
 	struct pair *pair;
 	struct tp_recv_wr recv[PAIR_MAX];
 	struct tp_sge recv_sge[PAIR_MAX];

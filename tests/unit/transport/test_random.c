@@ -3,8 +3,9 @@
  * Random RC traffic, both ways, over a link that loses, repeats and delays.
  * Oracles: every signalled request completes once, in order, with success;
  * receives complete in the order of the messages; the bytes are right at the
- * moment of completion; atomics happened once each; at the end no byte of
- * memory differs from a model that never saw the link.
+ * moment of completion; atomics happened once each, and so did binds, in their
+ * order and before they complete; at the end no byte of memory differs from a
+ * model that never saw the link.
  *
  * A failure prints its seed; run `test_transport_random SEED` to see it again.
  */
@@ -37,6 +38,7 @@ struct traffic {
 	struct request req[2][REQUESTS];
 	uint32_t posted[2], receives[2];
 	uint32_t sent[2], received[2]; /* completions seen */
+	uint32_t bound[2];	       /* binds before those that were sent */
 	uint8_t *model[2];
 	uint64_t counter[2];
 };
@@ -45,6 +47,7 @@ static const enum ibv_wr_opcode operations[] = {
 	IBV_WR_SEND,	   IBV_WR_SEND_WITH_IMM, IBV_WR_SEND_WITH_INV,
 	IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE,	 IBV_WR_RDMA_WRITE_WITH_IMM,
 	IBV_WR_RDMA_READ,  IBV_WR_RDMA_READ,	 IBV_WR_ATOMIC_FETCH_AND_ADD,
+	IBV_WR_BIND_MW,
 };
 
 static enum pair_fate lossy(struct pair *p, const struct pair_packet *pkt)
@@ -76,13 +79,15 @@ static void check_sent(struct pair *p, struct traffic *t, enum pair_side_id id,
 	uint64_t v;
 
 	while (t->sent[id] < REQUESTS && !t->req[id][t->sent[id]].signalled)
-		t->sent[id]++;
+		t->bound[id] += t->req[id][t->sent[id]++].op == IBV_WR_BIND_MW;
 	assert_int_equal(wc->wr_id, t->sent[id]);
 	r = &t->req[id][t->sent[id]++];
 	if (r->op == IBV_WR_RDMA_READ)
 		assert_memory_equal(p->side[id].memory + READ_INTO + wc->wr_id * SLOT,
 				    p->side[!id].memory + READ_FROM + wc->wr_id * SLOT,
 				    r->len);
+	if (r->op == IBV_WR_BIND_MW)
+		assert_int_equal(p->side[id].local[t->bound[id]++].key, 0x1000 + wc->wr_id);
 	if (r->op == IBV_WR_ATOMIC_FETCH_AND_ADD) {
 		memcpy(&v, p->side[id].memory + RESULTS + wc->wr_id * 8, 8);
 		assert_true(v == r->result);
@@ -127,7 +132,7 @@ static void apply_to_model(struct traffic *t, enum pair_side_id id, uint32_t i)
 		t->counter[id] += r->add;
 		memcpy(t->model[id] + RESULTS + i * 8, &r->result, 8);
 		memcpy(t->model[!id] + COUNTER, &t->counter[id], 8);
-	} else {
+	} else if (r->op != IBV_WR_BIND_MW) {
 		memcpy(t->model[!id] + TARGET + i * SLOT,
 		       t->model[id] + SOURCE + i * SLOT, r->len);
 	}
@@ -146,7 +151,8 @@ static void plan(struct pair *p, struct traffic *t)
 			struct request *r = &t->req[id][i];
 
 			r->op = operations[pair_random(p, ARRAY_SIZE(operations))];
-			r->len = r->op == IBV_WR_ATOMIC_FETCH_AND_ADD ? 8 :
+			r->len = r->op == IBV_WR_BIND_MW	      ? 0 :
+				 r->op == IBV_WR_ATOMIC_FETCH_AND_ADD ? 8 :
 				 pair_random(p, 3) ? pair_random(p, 300) :
 						     pair_random(p, SLOT + 1);
 			r->signalled = i == REQUESTS - 1 || pair_random(p, 3);
@@ -223,6 +229,7 @@ static void run_seed(uint64_t seed)
 	pair_run(p);
 	for (unsigned id = A; id <= B; id++) {
 		assert_int_equal(t.sent[id], REQUESTS);
+		assert_int_equal(p->side[id].locals, t.bound[id]);
 		assert_int_equal(message_of(&t, !id, t.received[id]), REQUESTS);
 		assert_int_equal(memcmp(p->side[id].memory, t.model[id], PAIR_MEMORY), 0);
 		assert_int_equal(tp_qp_sq_free(p->side[id].qp), 1 + seed % 40);

@@ -206,7 +206,7 @@ static void test_posts_refused(void **state)
 
 	wr.opcode = 77;
 	assert_int_equal(tp_qp_post_send(qp, &wr), -EINVAL);
-	wr.opcode = IBV_WR_BIND_MW;
+	wr.opcode = IBV_WR_TSO;
 	assert_int_equal(tp_qp_post_send(qp, &wr), -EINVAL);
 	wr.opcode = IBV_WR_SEND;
 	wr.num_sge = 5;
