@@ -13,6 +13,7 @@
  * So a client that does not read costs one answer's memory, and no time. An
  * answer that exceeds ABI_UMAD_INLINE travels as {"bytes": N} and a memfd.
  */
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -22,6 +23,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "abi/fds.h"
 #include "abi/session.h"
 #include "daemon/control_private.h"
 
@@ -94,15 +96,21 @@ static void leave_waiting(struct control_client *client)
 		rt_poller_del(&control->poller);
 }
 
+/* those of an array that are any; all are -1 then */
+static void close_fds(int fd[CONTROL_FDS])
+{
+	for (int i = 0; i < CONTROL_FDS; i++) {
+		if (fd[i] >= 0)
+			close(fd[i]);
+		fd[i] = -1;
+	}
+}
+
 static void drop_answer(struct control_client *client)
 {
 	free(client->answer);
 	client->answer = NULL;
-	for (int i = 0; i < CONTROL_FDS; i++) {
-		if (client->answer_fd[i] >= 0)
-			close(client->answer_fd[i]);
-		client->answer_fd[i] = -1;
-	}
+	close_fds(client->answer_fd);
 }
 
 static void close_client(struct control_client *client)
@@ -157,6 +165,7 @@ static bool answer(struct control_client *client, struct json_object *out)
 				 strerror(-fd));
 		else
 			snprintf(small, sizeof(small), "{\"bytes\":%zu}", bytes);
+		close_fds(client->answer_fd);
 		client->answer_fd[0] = fd < 0 ? -1 : fd;
 		text = small;
 		bytes = strlen(small);
@@ -173,13 +182,15 @@ static bool answer(struct control_client *client, struct json_object *out)
 
 /* --- requests ---------------------------------------------------------- */
 
-/* Return: false when the client was closed */
-static bool handle(struct control_client *client, const char *text, size_t bytes)
+/* @fd: CONTROL_FDS descriptors that came with it, closed on return
+ * Return: false when the client was closed */
+static bool handle(struct control_client *client, const char *text, size_t bytes, const int *fd)
 {
 	struct control_request req = {.control = client->control, .client = client};
 	const char *why = NULL;
 	bool now = true, alive = true;
 
+	memcpy(req.fd, fd, sizeof(req.fd));
 	req.out = json_object_new_object();
 	req.in = bytes > ABI_MESSAGE_MAX ? NULL : control_parse(text, bytes, &why);
 	if (!req.in)
@@ -189,6 +200,7 @@ static bool handle(struct control_client *client, const char *text, size_t bytes
 		now = control_dispatch(&req);
 	if (now)
 		alive = answer(client, req.out);
+	close_fds(req.fd);
 	json_object_put(req.in);
 	json_object_put(req.out);
 	return alive;
@@ -198,19 +210,23 @@ static void client_event(struct rt_io *io, bool readable, bool writable)
 {
 	struct control_client *client = container_of(io, struct control_client, io);
 	static char buffer[ABI_MESSAGE_MAX + 1]; /* one thread, one message */
+	int fd[CONTROL_FDS];
 	ssize_t n;
 
 	if (client->state == CLIENT_WRITING) {
 		flush_answer(client);
 		return;
 	}
-	n = recv(client->fd, buffer, sizeof(buffer), MSG_DONTWAIT | MSG_TRUNC);
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+	n = abi_receive(client->fd, buffer, sizeof(buffer), MSG_DONTWAIT | MSG_TRUNC, fd,
+			CONTROL_FDS);
+	if (n == -EAGAIN || n == -EINTR)
 		return;
-	if (n <= 0 || client->state != CLIENT_READING)
-		close_client(client);
-	else
-		handle(client, buffer, (size_t)n);
+	if (n > 0 && client->state == CLIENT_READING) {
+		handle(client, buffer, (size_t)n, fd);
+		return;
+	}
+	close_fds(fd);
+	close_client(client);
 }
 
 /* --- waiting for the fabric -------------------------------------------- */
@@ -289,11 +305,15 @@ bool control_client_holds(const struct control_client *client)
 	return client->hold;
 }
 
-void control_client_hold(struct control_client *client, struct control_hold *hold,
-			 const int fd[CONTROL_FDS])
+void control_client_hold(struct control_client *client, struct control_hold *hold)
 {
 	client->hold = hold;
-	memcpy(client->answer_fd, fd, sizeof(client->answer_fd));
+}
+
+void control_client_pass(struct control_client *client, const int *fd, int n)
+{
+	assert(n <= CONTROL_FDS);
+	memcpy(client->answer_fd, fd, (size_t)n * sizeof(*fd));
 }
 
 /* --- the socket -------------------------------------------------------- */
@@ -336,7 +356,7 @@ static void add_client(struct control *control, int fd)
 	}
 	client->control = control;
 	client->fd = fd;
-	client->answer_fd[0] = client->answer_fd[1] = -1;
+	memset(client->answer_fd, -1, sizeof(client->answer_fd));
 	rt_timer_init(control->rt, &client->timer, wait_timeout);
 	rt_io_init(control->rt, &client->io, fd, client_event);
 	list_add_tail(&client->node, &control->clients);

@@ -64,7 +64,7 @@ static bool get_filter(struct control_request *req, struct capture_config *confi
 static int start(struct control_request *req, const struct capture_config *config)
 {
 	struct held_capture *held = calloc(1, sizeof(*held));
-	int fd[CONTROL_FDS], ret;
+	int fd[2], ret;
 
 	if (!held)
 		return -ENOMEM;
@@ -76,11 +76,13 @@ static int start(struct control_request *req, const struct capture_config *confi
 	}
 	held->hold.end = end;
 	ret = capture_dup_fds(held->capture, fd);
-	if (ret)
+	if (ret) {
 		end(&held->hold);
-	else
-		control_client_hold(req->client, &held->hold, fd);
-	return ret;
+		return ret;
+	}
+	control_client_hold(req->client, &held->hold);
+	control_client_pass(req->client, fd, 2);
+	return 0;
 }
 
 bool control_op_capture(struct control_request *req)

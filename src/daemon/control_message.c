@@ -56,7 +56,9 @@ int control_memfd(const char *text, size_t bytes)
 
 int control_send(int fd, const char *text, size_t bytes, const int *pass_fd)
 {
-	unsigned n = pass_fd ? (unsigned)((pass_fd[0] >= 0) + (pass_fd[1] >= 0)) : 0;
+	unsigned n = 0;
 
+	while (pass_fd && n < CONTROL_FDS && pass_fd[n] >= 0)
+		n++;
 	return abi_send_fds(fd, text, bytes, pass_fd, n, MSG_DONTWAIT);
 }

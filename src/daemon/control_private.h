@@ -10,7 +10,7 @@
 
 #define CONTROL_PROTOCOL 1
 
-#define CONTROL_FDS	 2 /* that go with an answer, at most */
+#define CONTROL_FDS	 5 /* descriptors that go with a message, at most */
 
 struct control_client;
 
@@ -25,6 +25,8 @@ struct control_request {
 	struct control_client *client;
 	struct json_object *in;
 	struct json_object *out; /* an object: the answer's members go here */
+	int fd[CONTROL_FDS];	 /* that came with it, -1 none; an operation that keeps
+				  * one puts -1 in its place, the rest is closed */
 };
 
 /** control_dispatch() - do @req: the answer is in req->out. Return: false when it
@@ -52,10 +54,12 @@ void control_client_later(struct control_client *client, struct control_later *l
  *  when the client was closed */
 bool control_client_answer(struct control_client *client, struct json_object *out);
 
-/** control_client_hold() - answer as usual, with the descriptors @fd (closed
- *  then), and call @hold->end when the connection ends */
-void control_client_hold(struct control_client *client, struct control_hold *hold,
-			 const int fd[CONTROL_FDS]);
+/** control_client_pass() - answer as usual, with the @n descriptors @fd, which are
+ *  closed then */
+void control_client_pass(struct control_client *client, const int *fd, int n);
+
+/** control_client_hold() - call @hold->end when the connection ends */
+void control_client_hold(struct control_client *client, struct control_hold *hold);
 
 bool control_client_holds(const struct control_client *client);
 
