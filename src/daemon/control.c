@@ -50,6 +50,7 @@ struct control {
 	struct rt *rt;
 	struct fabric *fab;
 	struct control_ops ops;
+	struct control_namespaces *namespaces;
 	mono_t started;
 	int fd, spare_fd; /* the spare is given up to accept, and refuse, when none is left */
 	struct rt_io io;
@@ -75,6 +76,11 @@ struct fabric *control_fabric(const struct control *control)
 const struct control_ops *control_ops(const struct control *control)
 {
 	return &control->ops;
+}
+
+struct control_namespaces *control_namespaces(const struct control *control)
+{
+	return control->namespaces;
 }
 
 mono_t control_started(const struct control *control)
@@ -440,8 +446,11 @@ int control_create(struct rt *rt, struct fabric *fab, const char *dir,
 
 	if (!c)
 		return -ENOMEM;
-	error = open_socket(c, dir);
+	c->namespaces = control_namespaces_create();
+	error = c->namespaces ? open_socket(c, dir) : -ENOMEM;
 	if (error) {
+		if (c->namespaces)
+			control_namespaces_destroy(c->namespaces);
 		rt_free(c);
 		return error;
 	}
@@ -450,6 +459,8 @@ int control_create(struct rt *rt, struct fabric *fab, const char *dir,
 	c->fab = fab;
 	if (ops)
 		c->ops = *ops;
+	if (!c->ops.net)
+		c->ops.net = "host";
 	c->started = rt_now(rt);
 	INIT_LIST_HEAD(&c->clients);
 	c->poller.poll = poll_waits;
@@ -470,6 +481,7 @@ void control_destroy(struct control *control)
 		return;
 	list_for_each_entry_safe (client, tmp, &control->clients, node)
 		close_client(client);
+	control_namespaces_destroy(control->namespaces);
 	rt_timer_disarm(&control->accept_timer);
 	rt_io_watch(&control->io, false, false);
 	close(control->fd);

@@ -25,6 +25,7 @@ struct control_resource {
 struct control_ops {
 	const char *topology; /* what the fabric was made from; may be NULL */
 	uint32_t min_ack_timeout_us; /* hca_set_min_ack_timeout() */
+	const char *net; /* "node" or "host": whose network softib gives to programs; NULL: "host" */
 	/** each_resource() - call @fn for every object of node @node, of all
 	 *  nodes when -1; stops when @fn does not return 0. May be NULL. */
 	int (*each_resource)(void *ctx, const struct fabric *fab, int node,

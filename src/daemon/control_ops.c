@@ -123,6 +123,7 @@ static bool op_status(struct control_request *req)
 	control_put_number(req->out, "switches", count[TOPO_SWITCH]);
 	control_put_number(req->out, "routers", count[TOPO_ROUTER]);
 	control_put_number(req->out, "min_ack_timeout_us", ops->min_ack_timeout_us);
+	control_put_text(req->out, "net", ops->net);
 	json_object_object_add(req->out, "ports", states(control_fabric(req->control)));
 	put_sm(req);
 	if (ops->each_resource &&
@@ -353,6 +354,8 @@ static const struct {
 	{"topo", control_op_topo},	   {"nodes", control_op_nodes},		{"link", op_link},
 	{"counters", op_counters}, {"resources", op_resources}, {"wait", op_wait},
 	{"stop", op_stop},	   {"capture", control_op_capture}, {"path", control_op_path},
+	{"namespaces", control_op_namespaces},
+	{"hold_namespaces", control_op_hold_namespaces},
 	{"fault_add", control_op_fault_add},	 {"fault_list", control_op_fault_list},
 	{"fault_clear", control_op_fault_clear}, {"fault_log", control_op_fault_log},
 };
@@ -372,8 +375,8 @@ bool control_dispatch(struct control_request *req)
 			return operations[i].fn(req);
 	control_fail(req,
 		     "no operation \"%.32s\"; expected ping, status, topo, nodes, link, "
-		     "counters, resources, wait, path, capture, fault_add, fault_list, fault_clear, "
-		     "fault_log or stop",
+		     "counters, resources, wait, path, capture, namespaces, hold_namespaces, "
+		     "fault_add, fault_list, fault_clear, fault_log or stop",
 		     op);
 	return true;
 }

@@ -37,6 +37,7 @@ bool control_dispatch(struct control_request *req);
 struct rt *control_rt(const struct control *control);
 struct fabric *control_fabric(const struct control *control);
 const struct control_ops *control_ops(const struct control *control);
+struct control_namespaces *control_namespaces(const struct control *control);
 mono_t control_started(const struct control *control);
 /** control_client_wait() - answer when every cabled port is Active, or
  *  after @timeout_ms (0: never) with an error */
@@ -108,6 +109,15 @@ const char *control_state_name(unsigned state);
 bool control_op_path(struct control_request *req);
 /** control_op_capture() - the operation "capture" (control_capture.c) */
 bool control_op_capture(struct control_request *req);
+
+/** control_op_namespaces(), control_op_hold_namespaces() - control_namespaces.c */
+bool control_op_namespaces(struct control_request *req);
+bool control_op_hold_namespaces(struct control_request *req);
+
+/** struct control_namespaces - of all nodes, kept by descriptors
+ *  control_namespaces_create() Return: the caller's; NULL no memory */
+struct control_namespaces *control_namespaces_create(void);
+void control_namespaces_destroy(struct control_namespaces *ns);
 
 /** control_op_fault_*() - the operations on faults (control_fault.c) */
 bool control_op_fault_add(struct control_request *req);

@@ -129,6 +129,7 @@ static void put_nodes(struct control_request *req, bool ports)
 bool control_op_nodes(struct control_request *req)
 {
 	put_nodes(req, false);
+	control_put_text(req->out, "net", control_ops(req->control)->net);
 	return true;
 }
 

@@ -37,6 +37,7 @@ __attribute__((visibility("default"))) const char *argp_program_version = "softi
 struct options {
 	const char *dir;
 	const char *topology;
+	const char *net;
 	int ready_fd;
 	bool memlock;
 	uint32_t min_ack_timeout_us;
@@ -69,6 +70,8 @@ static const struct argp_option option_list[] = {
 	 "no queue pair waits a shorter time for an ACK than so many microseconds; default "
 	 "4000, 0: exactly what programs ask for",
 	 0},
+	{"net", 'n', "NET", 0,
+	 "node or host (default): whose network softib(1) gives to the programs of a node", 0},
 	{"ready-fd", 'r', "FD", 0, "write one byte here once programs can connect", 0},
 	{0},
 };
@@ -105,6 +108,11 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		return 0;
 	case 't':
 		opt->topology = arg;
+		return 0;
+	case 'n':
+		if (strcmp(arg, "node") && strcmp(arg, "host"))
+			argp_error(state, "--net takes node or host, not '%s'", arg);
+		opt->net = arg;
 		return 0;
 	case 'A':
 		opt->min_ack_timeout_us = parse_min_ack_timeout(state, arg);
@@ -238,6 +246,7 @@ static int make_endpoints(struct daemon *d, const struct options *opt)
 	struct control_ops ops = {
 		.topology = opt->topology,
 		.min_ack_timeout_us = opt->min_ack_timeout_us,
+		.net = opt->net,
 		.each_resource = control_core_resources,
 		.window_operations = window_operations,
 		.stop = stop,
@@ -358,6 +367,7 @@ int main(int argc, char **argv)
 		       "every node.\vUsually started by softib(1): 'softib up', 'softib run'.",
 	};
 	struct options opt = {.topology = "pair",
+			      .net = "host",
 			      .ready_fd = -1,
 			      .min_ack_timeout_us = MIN_ACK_TIMEOUT_US};
 	struct daemon d = {.lock_fd = -1};

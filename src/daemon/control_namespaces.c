@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The operations namespaces and hold_namespaces: softibd keeps what `softib exec`
+ * made for a node (abi/namespaces.h), by descriptors alone. No process and no mount
+ * stands for a node, so there is nothing to clean up when softibd dies.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/nsfs.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "abi/namespaces.h"
+#include "daemon/control_private.h"
+
+_Static_assert(ABI_NODE_FDS <= CONTROL_FDS, "they go with one message");
+
+#define OF_NODE ABI_NODE_USER /* so many are a node's own */
+
+struct held_node {
+	struct list_head node;
+	int index; /* in the topology */
+	int fd[OF_NODE];
+};
+
+struct control_namespaces {
+	struct list_head held;
+	int user; /* -1: no node has any yet */
+};
+
+struct control_namespaces *control_namespaces_create(void)
+{
+	struct control_namespaces *ns = rt_zalloc(sizeof(*ns));
+
+	if (!ns)
+		return NULL;
+	INIT_LIST_HEAD(&ns->held);
+	ns->user = -1;
+	return ns;
+}
+
+static void close_all(const int *fd, int n)
+{
+	for (int i = 0; i < n; i++)
+		if (fd[i] >= 0)
+			close(fd[i]);
+}
+
+void control_namespaces_destroy(struct control_namespaces *ns)
+{
+	struct held_node *held, *tmp;
+
+	list_for_each_entry_safe(held, tmp, &ns->held, node) {
+		close_all(held->fd, OF_NODE);
+		rt_free(held);
+	}
+	close_all(&ns->user, 1);
+	rt_free(ns);
+}
+
+static struct held_node *find(const struct control_namespaces *ns, int index)
+{
+	struct held_node *held;
+
+	list_for_each_entry(held, &ns->held, node)
+		if (held->index == index)
+			return held;
+	return NULL;
+}
+
+/* Return: index of the adapter that is asked about; -1 (answered) */
+static int adapter_of(struct control_request *req)
+{
+	int index = control_node(req);
+
+	if (index >= 0 && control_topology(req)->node[index].kind == TOPO_CA)
+		return index;
+	if (index != -2)
+		control_fail(req, "\"node\" is missing or not that of an adapter: only "
+				  "those have namespaces");
+	return -1;
+}
+
+/* --- namespaces ------------------------------------------------------------ */
+
+/* Return: 0; -EMFILE and none is the caller's */
+static int copy_all(int *to, const int *from, int n)
+{
+	for (int i = 0; i < n; i++) {
+		to[i] = fcntl(from[i], F_DUPFD_CLOEXEC, 0);
+		if (to[i] < 0) {
+			close_all(to, i);
+			return -EMFILE;
+		}
+	}
+	return 0;
+}
+
+/* those of a node that has some, in the order of the message; else the user
+ * namespace alone that new ones are to be made in, if there is one.
+ * Return: how many; -EMFILE */
+static int copy_held(const struct control_namespaces *ns, const struct held_node *held,
+		     int *fd)
+{
+	int n = held ? OF_NODE : 0, error = held ? copy_all(fd, held->fd, n) : 0;
+
+	if (error || ns->user < 0)
+		return error;
+	error = copy_all(fd + n, &ns->user, 1);
+	if (error)
+		close_all(fd, n);
+	return error ? error : n + 1;
+}
+
+bool control_op_namespaces(struct control_request *req)
+{
+	struct control_namespaces *ns = control_namespaces(req->control);
+	int index = adapter_of(req), fd[ABI_NODE_FDS], n;
+	struct held_node *held;
+
+	if (index < 0)
+		return true;
+	held = find(ns, index);
+	n = copy_held(ns, held, fd);
+	if (n < 0) {
+		control_fail(req, "softibd has no descriptor left: programs end, or its "
+				  "limit (ulimit -n) is raised");
+		return true;
+	}
+	control_put_bool(req->out, "held", held);
+	control_client_pass(req->client, fd, n);
+	return true;
+}
+
+/* --- hold_namespaces ------------------------------------------------------- */
+
+static bool is_folder(int fd)
+{
+	struct stat st;
+
+	return !fstat(fd, &st) && S_ISDIR(st.st_mode);
+}
+
+/* what a client hands over may be anything */
+static bool are_namespaces(const int *fd)
+{
+	static const int types[ABI_NODE_FDS] = {[ABI_NODE_NET] = CLONE_NEWNET,
+						[ABI_NODE_UTS] = CLONE_NEWUTS,
+						[ABI_NODE_MNT] = CLONE_NEWNS,
+						[ABI_NODE_USER] = CLONE_NEWUSER};
+
+	for (int i = 0; i < ABI_NODE_FDS; i++)
+		if (fd[i] < 0 || (types[i] ? ioctl(fd[i], NS_GET_NSTYPE) != types[i]
+					   : !is_folder(fd[i])))
+			return false;
+	return true;
+}
+
+static bool is_same(int a, int b)
+{
+	struct stat first, second;
+
+	return !fstat(a, &first) && !fstat(b, &second) && first.st_dev == second.st_dev &&
+	       first.st_ino == second.st_ino;
+}
+
+static void keep(struct control_namespaces *ns, struct held_node *held, int *fd)
+{
+	memcpy(held->fd, fd, sizeof(held->fd));
+	memset(fd, -1, sizeof(held->fd));
+	list_add_tail(&held->node, &ns->held);
+	if (ns->user >= 0)
+		return;
+	ns->user = fd[ABI_NODE_USER];
+	fd[ABI_NODE_USER] = -1;
+}
+
+bool control_op_hold_namespaces(struct control_request *req)
+{
+	struct control_namespaces *ns = control_namespaces(req->control);
+	int index = adapter_of(req);
+	struct held_node *held;
+
+	if (index < 0)
+		return true;
+	if (!are_namespaces(req->fd)) {
+		control_fail(req,
+			     "with \"hold_namespaces\" go five descriptors: network, UTS "
+			     "and mount namespace, root directory, user namespace");
+	} else if (find(ns, index)) {
+		control_fail(req, "%s has namespaces",
+			     control_topology(req)->node[index].name);
+	} else if (ns->user >= 0 && !is_same(ns->user, req->fd[ABI_NODE_USER])) {
+		control_fail(req,
+			     "the nodes of a fabric share one user namespace, and this "
+			     "is another");
+	} else if (!(held = rt_zalloc(sizeof(*held)))) {
+		control_fail(req, "out of memory");
+	} else {
+		held->index = index;
+		keep(ns, held, req->fd);
+	}
+	return true;
+}
