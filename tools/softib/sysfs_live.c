@@ -30,9 +30,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/inotify.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -294,7 +295,7 @@ static int refresh(const struct node_place *at, struct tree *t)
 	return error;
 }
 
-/* until the fabric ends: its control socket goes, or nobody answers there */
+/* until softibd ends, or does not answer */
 static void serve(const struct node_place *at, struct tree *t, int signal_fd, int gone_fd)
 {
 	struct pollfd fds[] = {{.fd = signal_fd, .events = POLLIN},
@@ -337,13 +338,22 @@ static int open_folder(const struct node_place *at, char path[PATH_MAX])
 	return mkdir(path, 0755) && errno != EEXIST ? -errno : 0;
 }
 
-static int watch_control(const char *dir)
+/* Return: a descriptor that is readable when softibd has ended, also by kill -9, which
+ * leaves its sockets in the folder; -1 */
+static int watch_softibd(const char *dir)
 {
-	char path[PATH_MAX + 16];
-	int fd = inotify_init1(IN_CLOEXEC);
+	int fd = client_open(dir), process = -1;
+	socklen_t bytes = sizeof(struct ucred);
+	struct ucred peer;
 
-	snprintf(path, sizeof(path), "%s/control", dir);
-	return fd < 0 || inotify_add_watch(fd, path, IN_ATTRIB | IN_DELETE_SELF) < 0 ? -1 : fd;
+	if (fd < 0)
+		return -1;
+	if (!getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes))
+		process = (int)syscall(SYS_pidfd_open, peer.pid, 0);
+	if (process < 0) /* it has no number here: the connection tells as well */
+		return fd;
+	close(fd);
+	return process;
 }
 
 /* argv: the command, DIR, NODE; standard input is the lock, standard output
@@ -363,7 +373,7 @@ int sysfs_serve(int argc, char **argv)
 	sigaddset(&mask, LEASE_SIGNAL);
 	sigprocmask(SIG_BLOCK, &mask, NULL);
 	signal_fd = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
-	gone_fd = watch_control(at.dir);
+	gone_fd = watch_softibd(at.dir);
 	t.live = calloc(LIVE_MAX, sizeof(*t.live));
 	t.reading = calloc(OPEN_MAX, sizeof(*t.reading));
 	if (!t.live || !t.reading || signal_fd < 0 || gone_fd < 0 || open_folder(&at, path))
