@@ -96,15 +96,19 @@ int client_open(const char *dir)
 	return error;
 }
 
-int client_send(int fd, struct json_object *req)
+static int send_with(int fd, struct json_object *req, const int *pass, unsigned num_pass)
 {
 	size_t bytes;
 	const char *text =
 		json_object_to_json_string_length(req, JSON_C_TO_STRING_PLAIN, &bytes);
+	int error = abi_send_fds(fd, text, bytes, pass, num_pass, 0);
 
-	if (send(fd, text, bytes, MSG_NOSIGNAL) == (ssize_t)bytes || errno == EPIPE)
-		return 0; /* EPIPE: turned away, and the answer says why */
-	return -errno;
+	return error == -EPIPE ? 0 : error; /* turned away, and the answer says why */
+}
+
+int client_send(int fd, struct json_object *req)
+{
+	return send_with(fd, req, NULL, 0);
 }
 
 /* the whole answer lies in a memfd */
@@ -130,33 +134,22 @@ static struct json_object *read_memfd(int fd, int64_t bytes)
 	return answer;
 }
 
-/* one message, and up to two descriptors that came with it */
-static struct json_object *receive(int fd, int passed[2], int *num_passed)
+/* One message, and the descriptors that came with it: @max at most, -1 behind them */
+static struct json_object *receive(int fd, int *passed, unsigned max)
 {
 	static char text[ABI_MESSAGE_MAX + 1];
-	union {
-		struct cmsghdr align;
-		char room[CMSG_SPACE(2 * sizeof(int))];
-	} control;
-	struct iovec iov = {.iov_base = text, .iov_len = ABI_MESSAGE_MAX};
-	struct msghdr msg = {.msg_iov = &iov,
-			     .msg_iovlen = 1,
-			     .msg_control = control.room,
-			     .msg_controllen = sizeof(control.room)};
 	struct json_object *answer;
 	bool reset = false; /* is told once, before what was answered until then */
 	ssize_t n;
 
-	*num_passed = 0;
 	do
-		n = recvmsg(fd, &msg, MSG_CMSG_CLOEXEC);
-	while (n < 0 && (errno == EINTR || (errno == ECONNRESET && !reset && (reset = true))));
+		n = abi_receive(fd, text, ABI_MESSAGE_MAX, 0, passed, max);
+	while (n == -EINTR || (n == -ECONNRESET && !reset && (reset = true)));
 	if (n <= 0) {
-		errno = n ? errno : ECONNRESET;
+		errno = n ? (int)-n : ECONNRESET;
 		return NULL;
 	}
 	text[n] = '\0';
-	*num_passed = (int)abi_take_fds(&msg, passed, 2);
 	answer = json_tokener_parse(text);
 	errno = EPROTO;
 	return answer;
@@ -165,16 +158,14 @@ static struct json_object *receive(int fd, int passed[2], int *num_passed)
 struct json_object *client_receive(int fd)
 {
 	struct json_object *answer, *whole;
-	int passed[2], num_passed;
+	int passed;
 
-	answer = receive(fd, passed, &num_passed);
-	if (num_passed == 2)
-		close(passed[1]); /* nobody asked for that */
-	if (!num_passed)
+	answer = receive(fd, &passed, 1);
+	if (passed < 0)
 		return answer;
-	whole = read_memfd(passed[0], number_of(answer, "bytes"));
+	whole = read_memfd(passed, number_of(answer, "bytes"));
 	json_object_put(answer);
-	close(passed[0]);
+	close(passed);
 	return whole;
 }
 
@@ -213,9 +204,9 @@ static int await_event(int fd, const char *dir)
 	return 0;
 }
 
-static int ask(int fd, const char *dir, struct json_object *req)
+static int ask(int fd, const char *dir, struct json_object *req, const struct client_fds *fds)
 {
-	int error = client_send(fd, req);
+	int error = send_with(fd, req, fds ? fds->send : NULL, fds ? fds->num_send : 0);
 
 	if (error)
 		return error;
@@ -230,7 +221,7 @@ struct json_object *client_call_quiet(const char *dir, struct json_object *req)
 	if (fd < 0) {
 		errno = -fd;
 	} else {
-		error = ask(fd, dir, req);
+		error = ask(fd, dir, req, NULL);
 		if (error)
 			errno = -error;
 		else
@@ -275,21 +266,42 @@ struct json_object *client_ask(const struct common *common, struct json_object *
 	return NULL;
 }
 
-struct json_object *client_call_hold(const char *dir, struct json_object *req, int *control_fd,
-				     int passed[2])
+/* @control_fd: set to the connection, which stays open; -errno when there is none */
+static struct json_object *call_with(const char *dir, struct json_object *req,
+				     const struct client_fds *fds, int *control_fd)
 {
 	struct json_object *answer = NULL;
-	int num_passed = 0;
 
+	for (unsigned i = 0; i < fds->max_passed; i++)
+		fds->passed[i] = -1;
 	*control_fd = client_open(dir);
 	errno = *control_fd < 0 ? -*control_fd : 0;
 	if (!errno)
-		errno = -ask(*control_fd, dir, req);
+		errno = -ask(*control_fd, dir, req, fds);
 	if (!errno)
-		answer = receive(*control_fd, passed, &num_passed);
+		answer = receive(*control_fd, fds->passed, fds->max_passed);
 	json_object_put(req);
-	answer = check_answer(dir, answer);
-	if (answer && num_passed != 2) {
+	return check_answer(dir, answer);
+}
+
+struct json_object *client_call_fds(const char *dir, struct json_object *req,
+				    const struct client_fds *fds)
+{
+	int control_fd;
+	struct json_object *answer = call_with(dir, req, fds, &control_fd);
+
+	if (control_fd >= 0)
+		close(control_fd);
+	return answer;
+}
+
+struct json_object *client_call_hold(const char *dir, struct json_object *req, int *control_fd,
+				     int passed[2])
+{
+	const struct client_fds fds = {.passed = passed, .max_passed = 2};
+	struct json_object *answer = call_with(dir, req, &fds, control_fd);
+
+	if (answer && passed[1] < 0) {
 		complain("softibd in %s passes no capture", dir);
 		json_object_put(answer);
 		return NULL;

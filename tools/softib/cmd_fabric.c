@@ -13,6 +13,7 @@
 #include "base/types.h"
 #include "fabric/topology.h"
 #include "children.h"
+#include "node_namespaces.h"
 #include "softib.h"
 
 #define DEFAULT_TIMEOUT_S 120
@@ -25,6 +26,7 @@ struct fabric_args {
 	unsigned timeout_s;
 	const char *min_ack_timeout;
 	bool no_namespace, devices, memlock;
+	enum node_net net;
 	const char *name;
 	char **command;
 };
@@ -43,6 +45,7 @@ static const struct argp_option fabric_options[] = {
 	 "no queue pair waits a shorter time for an ACK than so many microseconds; "
 	 "default 4000, 0: exactly what programs ask for",
 	 0},
+	{"net", KEY_NET, "NET", 0, OPTION_NET "; default host", 0},
 	{"memlock", 'M', NULL, 0,
 	 "hold programs to their limit on locked memory (ulimit -l), as with hardware; "
 	 "softib locks none and does not limit it otherwise",
@@ -96,6 +99,9 @@ static error_t parse_fabric(int key, char *arg, struct argp_state *state)
 				   arg);
 		args->min_ack_timeout = arg;
 		return 0;
+	case KEY_NET:
+		args->net = node_parse_net(state, arg);
+		return 0;
 	case 'M':
 		args->memlock = true;
 		return 0;
@@ -107,12 +113,25 @@ static error_t parse_fabric(int key, char *arg, struct argp_state *state)
 static const struct argp argp_fabric_args = {.options = fabric_options,
 					     .parser = parse_fabric};
 
+/* Where the kernel allows no namespaces all that needs no address works without. */
+static enum node_net choose_net(const struct fabric_args *args)
+{
+	if (args->net != NET_NODE || node_can_have_network())
+		return args->net;
+	complain("the kernel allows this user no network namespaces: the nodes share the "
+		 "machine's network (--net=host). kernel.unprivileged_userns_clone=1 (Debian), "
+		 "kernel.apparmor_restrict_unprivileged_userns=0 (Ubuntu) or, in a container, "
+		 "--security-opt seccomp=unconfined would allow them");
+	return NET_HOST;
+}
+
 static void fill_session(struct session *s, const struct fabric_args *args)
 {
 	s->topology = args->topology;
 	s->sm = args->sm;
 	s->timeout_s = args->timeout_s;
 	s->memlock = args->memlock;
+	s->net = choose_net(args);
 	s->min_ack_timeout = args->min_ack_timeout;
 	s->no_namespace = args->no_namespace;
 	s->devices = args->devices;
@@ -154,6 +173,8 @@ static error_t parse_run(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_END:
 		if (args->devices && args->no_namespace)
 			argp_error(state, ERR_DEVICES);
+		if (args->net == NET_NODE && args->no_namespace)
+			argp_error(state, ERR_NET);
 		if (!args->command)
 			argp_error(
 				state,

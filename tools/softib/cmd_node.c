@@ -24,6 +24,7 @@ struct exec_args {
 	const char *node, *ranks;
 	char **command;
 	bool no_namespace, devices;
+	enum node_net net;
 };
 
 static error_t parse_exec(int key, char *arg, struct argp_state *state)
@@ -36,6 +37,9 @@ static error_t parse_exec(int key, char *arg, struct argp_state *state)
 		return 0;
 	case 'D':
 		args->devices = true;
+		return 0;
+	case KEY_NET:
+		args->net = node_parse_net(state, arg);
 		return 0;
 	case 'r':
 		args->ranks = arg;
@@ -51,6 +55,8 @@ static error_t parse_exec(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_END:
 		if (args->devices && args->no_namespace)
 			argp_error(state, ERR_DEVICES);
+		if (args->net == NET_NODE && args->no_namespace)
+			argp_error(state, ERR_NET);
 		if (!args->command || !*args->command)
 			argp_error(state, "expected a node and a command, for example: "
 					  "softib exec n2 -- ibv_devinfo");
@@ -67,6 +73,7 @@ int cmd_exec(int argc, char **argv)
 		 "leave /sys and /dev as they are: no ibstat on the node", 0},
 		{"devices", 'D', NULL, 0,
 		 "files in /dev/infiniband, for programs that look for them: UCX", 0},
+		{"net", KEY_NET, "NET", 0, OPTION_NET ", whatever the fabric's choice", 0},
 		{"ranks", 'r', "NODES", 0,
 		 "instead of NODE: that of the MPI rank which this is, for example "
 		 "n1,n2, or all",
@@ -92,6 +99,7 @@ int cmd_exec(int argc, char **argv)
 	struct node_place at = {.node = ""};
 
 	argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &args);
+	at.net = args.net;
 	if (place_choose(args.common.fabric, at.dir) ||
 	    (args.ranks ? node_find_by_rank(&at, args.ranks) : node_find(&at, args.node)))
 		return EXIT_FAILURE;

@@ -57,6 +57,10 @@ static error_t parse_pair(int key, char *arg, struct argp_state *state)
 	case 'q':
 		args->pair.quiet = true;
 		return 0;
+	case KEY_NET:
+		args->pair.server.at.net = args->pair.client.at.net =
+			node_parse_net(state, arg);
+		return 0;
 	case 'D':
 		args->pair.server.at.devices = args->pair.client.at.devices = true;
 		return 0;
@@ -79,6 +83,8 @@ static error_t parse_pair(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_END:
 		if (args->pair.server.at.devices && args->pair.server.at.no_namespace)
 			argp_error(state, ERR_DEVICES);
+		if (args->pair.server.at.net == NET_NODE && args->pair.server.at.no_namespace)
+			argp_error(state, ERR_NET);
 		if (!args->words || !args->words[0])
 			argp_error(state, "which program? For example: softib pair -- "
 					  "ib_write_bw -a");
@@ -192,6 +198,7 @@ static const struct argp_option pair_options[] = {
 	 "show what the server prints only if one of the two fails", 0},
 	{"timeout", 'T', "SECONDS", 0,
 	 "how long the server may take to be ready; default 120, 0 for ever", 0},
+	{"net", KEY_NET, "NET", 0, OPTION_NET ", whatever the fabric's choice", 0},
 	{"no-namespace", 'N', NULL, 0,
 	 "leave /sys and /dev as they are: no ibstat on the nodes", 0},
 	{"devices", 'D', NULL, 0,

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * Does a process that this one started, or one of its own children, listen on
- * a TCP port? The kernel's tables name the listening sockets by their inodes,
- * and /proc/PID/fd names the sockets of a process: proc(5).
+ * a TCP port? The kernel's tables, one for each network namespace, name the
+ * listening sockets by their inodes, and /proc/PID/fd names the sockets of a
+ * process: proc(5).
  */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/types.h"
 #include "children.h"
 
-#define SOCKETS_MAX   256 /* listening ones of the whole machine that are looked at */
+#define SOCKETS_MAX   256 /* listening ones of a network that are looked at */
 #define PROCESSES_MAX 256 /* of one server */
 #define TCP_LISTEN    0x0a
 
@@ -46,6 +48,23 @@ static bool is_listening(const struct sockets *listening, unsigned long inode)
 		if (listening->inode[i] == inode)
 			return true;
 	return false;
+}
+
+/* @listening: of the process's network; read anew when it is another than @*of */
+static void read_network(pid_t pid, struct sockets *listening, ino_t *of)
+{
+	char path[64];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/net", pid);
+	if (stat(path, &st) || st.st_ino == *of)
+		return;
+	*of = st.st_ino;
+	listening->count = 0;
+	snprintf(path, sizeof(path), "/proc/%d/net/tcp", pid);
+	read_table(path, listening);
+	snprintf(path, sizeof(path), "/proc/%d/net/tcp6", pid);
+	read_table(path, listening);
 }
 
 static bool holds_one(pid_t pid, const struct sockets *listening)
@@ -99,11 +118,11 @@ bool children_listen(void)
 	struct sockets listening = {.count = 0};
 	pid_t all[PROCESSES_MAX];
 	size_t count = 0;
+	ino_t network = 0;
 
-	read_table("/proc/net/tcp", &listening);
-	read_table("/proc/net/tcp6", &listening);
 	add_children(getpid(), all, &count);
 	for (size_t i = 0; i < count; i++) {
+		read_network(all[i], &listening, &network);
 		if (holds_one(all[i], &listening))
 			return true;
 		add_children(all[i], all, &count);

@@ -5,6 +5,7 @@
  * the fabric tools.
  */
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -12,7 +13,9 @@
 
 #include "abi/session.h"
 #include "base/types.h"
+#include "node_namespaces.h"
 #include "softib.h"
+#include "sysfs.h"
 
 /* the @n-th adapter among @nodes, or the last one; NULL: there is none */
 static struct json_object *nth_adapter(struct json_object *nodes, size_t n)
@@ -41,6 +44,8 @@ static int find(struct node_place *at, const char *name, size_t n)
 	if (!answer)
 		return -1;
 	node = nth_adapter(member_of(answer, "nodes"), n);
+	if (at->net == NET_OF_FABRIC)
+		at->net = strcmp(text_of(answer, "net"), "node") ? NET_HOST : NET_NODE;
 	if (node) {
 		snprintf(at->node, sizeof(at->node), "%s", text_of(node, "name"));
 		error = 0;
@@ -148,10 +153,47 @@ static int say_no_devices(int error)
 	return -1;
 }
 
+enum node_net node_parse_net(struct argp_state *state, const char *word)
+{
+	if (strcmp(word, "node") && strcmp(word, "host"))
+		argp_error(state, "--net takes node or host, not '%s'", word);
+	return strcmp(word, "node") ? NET_HOST : NET_NODE;
+}
+
+/* The node's namespaces are all its programs'; device files are only for those that
+ * asked for them. Return: 0; -1 (said) */
+static int enter_own_network(const struct node_place *at, const char *files)
+{
+	int error;
+
+	if (node_join(at, files))
+		return -1;
+	if (!at->devices)
+		return 0;
+	error = unshare(CLONE_NEWNS) ? -errno : node_dev(at);
+	return error ? say_no_devices(error) : 0;
+}
+
+/* Return: 0; -1 (said) */
+static int enter_namespaces(const struct node_place *at)
+{
+	char files[PATH_MAX];
+	int error = sysfs_prepare(at, files);
+
+	if (at->net == NET_NODE)
+		return error ? complain("cannot make the files of /sys for %s: %s", at->node,
+					strerror(-error)),
+		       -1		 : enter_own_network(at, files);
+	if (!error)
+		error = node_sysfs(files); /* without it no ibstatus, but all else works */
+	if (at->devices && !error)
+		error = node_dev(at);
+	return at->devices && error ? say_no_devices(error) : 0;
+}
+
 int node_enter(const struct node_place *at)
 {
 	char path[PATH_MAX];
-	int error;
 
 	node_prompt(at->node);
 	setenv(ABI_ENV_DIR, at->dir, 1);
@@ -162,12 +204,7 @@ int node_enter(const struct node_place *at)
 	place_manager_files(at);
 	if (!place_self_dir(path))
 		node_prepend("PATH", path);
-	if (at->no_namespace)
-		return 0;
-	error = node_sysfs(at); /* without it no ibstatus, but all else works */
-	if (at->devices && !error)
-		error = node_dev(at);
-	return at->devices && error ? say_no_devices(error) : 0;
+	return at->no_namespace ? 0 : enter_namespaces(at);
 }
 
 int node_exec(char **argv)

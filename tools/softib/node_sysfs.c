@@ -2,9 +2,10 @@
 /*
  * A node's own /sys/class/infiniband, infiniband_mad and infiniband_verbs,
  * for scripts such as ibstatus that read files instead of calling a library.
- * The process gets a mount namespace (without root inside a user namespace of
- * its own), /sys/class becomes a tmpfs with everything else of the real one
- * bound into it, and the node's files (sysfs.h) in the place of these three.
+ * /sys/class becomes a tmpfs with everything else of the real one bound into it,
+ * and the node's files (sysfs.h) in the place of these three. That takes a mount
+ * namespace: the node's (node_namespaces.c), or with --net=host one of the process's
+ * own, without root inside a user namespace.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -21,7 +22,7 @@
 
 #define CLASS "/sys/class"
 
-static bool write_line(const char *path, const char *text)
+bool node_write(const char *path, const char *text)
 {
 	int fd = open(path, O_WRONLY | O_CLOEXEC);
 	bool done = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
@@ -32,27 +33,27 @@ static bool write_line(const char *path, const char *text)
 }
 
 /* user_namespaces(7): without privilege one may map oneself, to oneself */
-static int enter_user_namespace(void)
+int node_enter_user_namespace(void)
 {
 	unsigned uid = geteuid(), gid = getegid();
 	char map[64];
 
 	if (unshare(CLONE_NEWUSER | CLONE_NEWNS))
 		return -errno;
-	write_line("/proc/self/setgroups", "deny");
+	node_write("/proc/self/setgroups", "deny");
 	snprintf(map, sizeof(map), "%u %u 1", uid, uid);
-	if (!write_line("/proc/self/uid_map", map))
+	if (!node_write("/proc/self/uid_map", map))
 		return -EPERM;
 	snprintf(map, sizeof(map), "%u %u 1", gid, gid);
-	return write_line("/proc/self/gid_map", map) ? 0 : -EPERM;
+	return node_write("/proc/self/gid_map", map) ? 0 : -EPERM;
 }
 
 int node_keep_mounts(const char *below)
 {
-	if (!mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL))
+	if (!mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL))
 		return 0;
 	/* in most chroots "/" is no mount point, but /sys and /dev are */
-	if (errno != EINVAL || mount(NULL, below, NULL, MS_REC | MS_PRIVATE, NULL))
+	if (errno != EINVAL || mount(NULL, below, NULL, MS_REC | MS_SLAVE, NULL))
 		return -errno;
 	return 0;
 }
@@ -77,7 +78,7 @@ static bool user_namespace_helps(void)
 	pid_t pid = fork();
 
 	if (!pid)
-		_exit(enter_user_namespace() || mount_class());
+		_exit(node_enter_user_namespace() || mount_class());
 	return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
 }
 
@@ -85,7 +86,7 @@ static int enter_namespaces(void)
 {
 	if (!unshare(CLONE_NEWNS))
 		return 0;
-	return user_namespace_helps() ? enter_user_namespace() : -EPERM;
+	return user_namespace_helps() ? node_enter_user_namespace() : -EPERM;
 }
 
 static bool is_ours(const char *name)
@@ -127,7 +128,7 @@ static int bind_ours(int below)
 	return 0;
 }
 
-static int lay_over(const char *files)
+int node_lay_class(const char *files)
 {
 	int below = open(CLASS, O_RDONLY | O_DIRECTORY | O_CLOEXEC), dir, error;
 
@@ -147,12 +148,9 @@ static int lay_over(const char *files)
 	return error;
 }
 
-int node_sysfs(const struct node_place *at)
+int node_sysfs(const char *files)
 {
-	char files[PATH_MAX];
-	int error = sysfs_prepare(at, files);
+	int error = enter_namespaces();
 
-	if (!error)
-		error = enter_namespaces();
-	return error ? error : lay_over(files);
+	return error ? error : node_lay_class(files);
 }

@@ -192,7 +192,7 @@ enum event session_next_event(struct session *s, int fd, uint64_t deadline_ms)
 static pid_t spawn_softibd(struct session *s, const char *program, int ready_fd)
 {
 	char number[16];
-	char *argv[12] = {"softibd",	       "--dir",	     s->dir, "--topology",
+	char *argv[14] = {"softibd",	       "--dir",	     s->dir, "--topology",
 			  (char *)s->topology, "--ready-fd", number};
 	int n = 7;
 	pid_t parent = getpid(), pid = fork();
@@ -201,6 +201,10 @@ static pid_t spawn_softibd(struct session *s, const char *program, int ready_fd)
 		return pid;
 	if (s->memlock)
 		argv[n++] = "--memlock";
+	if (s->net == NET_NODE) {
+		argv[n++] = "--net";
+		argv[n++] = "node";
+	}
 	if (s->min_ack_timeout) {
 		argv[n++] = "--min-ack-timeout";
 		argv[n++] = (char *)s->min_ack_timeout;

@@ -127,7 +127,17 @@ struct json_object *client_call_quiet(const char *dir, struct json_object *reque
  *  @who: brings them there; "" nobody that we know of
  *  Return: 0; -ETIMEDOUT softibd does not answer (said) */
 int client_say_progress(const char *dir, const char *who);
-/** client_call_hold() - the same, of a request that lasts as long as its
+/** struct client_fds - descriptors that go with a request and with its answer */
+struct client_fds {
+	const int *send; /* stay the caller's */
+	unsigned num_send;
+	int *passed; /* set to those that came, the caller's then, and -1 behind them */
+	unsigned max_passed;
+};
+/** client_call_fds() - client_call() with descriptors; the answer is a small one */
+struct json_object *client_call_fds(const char *dir, struct json_object *request,
+				    const struct client_fds *fds);
+/** client_call_hold() - client_call(), of a request that lasts as long as its
  *  connection @control_fd, and whose answer brings two descriptors */
 struct json_object *client_call_hold(const char *dir, struct json_object *request, int *control_fd,
 				     int passed[2]);
@@ -143,6 +153,13 @@ struct json_object *member_of(struct json_object *o, const char *key);
 size_t count_of(struct json_object *list);
 struct json_object *item_of(struct json_object *list, size_t i);
 
+/** enum node_net - whose network programs on a node have */
+enum node_net {
+	NET_OF_FABRIC, /* as `softib up` chose */
+	NET_HOST,      /* of the process that starts them: the machine's */
+	NET_NODE       /* the node's own */
+};
+
 /* --- session.c: the processes of one fabric ----------------------------- */
 
 struct session {
@@ -150,6 +167,7 @@ struct session {
 	unsigned timeout_s;	   /* to become Active; 0: no limit */
 	bool memlock;		   /* programs are held to RLIMIT_MEMLOCK */
 	const char *min_ack_timeout; /* microseconds; NULL: softibd's default */
+	enum node_net net;	   /* the fabric's */
 	bool no_namespace, devices; /* of the command: struct node_place */
 	char dir[PATH_MAX];
 	/* --- private to session.c --- */
@@ -200,6 +218,9 @@ void log_sweep(const char *dir, bool keep);
 
 #define NODES_ALL   "all"
 #define ERR_DEVICES "--devices needs the namespace that --no-namespace leaves out"
+#define KEY_NET	    0x100 /* of --net, which has no letter */
+#define OPTION_NET  "node: programs have the network of their node; host: that of the machine"
+#define ERR_NET	    "--net=node needs the namespaces that --no-namespace leaves out"
 
 /** struct node_place - where a program is to run */
 struct node_place {
@@ -207,10 +228,15 @@ struct node_place {
 	char node[64];
 	bool no_namespace;
 	bool devices; /* and /dev/infiniband */
+	enum node_net net;
 };
 
+/** node_parse_net() - "node" or "host"; another word ends the program */
+enum node_net node_parse_net(struct argp_state *state, const char *word);
+
 /** node_find() - check that @name is an adapter's node of @at->dir and keep
- *  its short name; NULL: the first one. Return: 0; -1 (said) */
+ *  its short name; NULL: the first one. With NET_OF_FABRIC the fabric's choice is
+ *  kept, too. Return: 0; -1 (said) */
 int node_find(struct node_place *at, const char *name);
 /** node_nth() - the @n-th (from 0) adapter's node of @at->dir; the last one when
  *  there are fewer. Return: 0; -1 (said) */
@@ -240,9 +266,18 @@ void node_say_ucx(char **argv);
 void node_prompt(const char *node);
 /** node_exec() - run @argv in place of this process. Return: 126, 127 (said) */
 int node_exec(char **argv);
-/** node_sysfs() - lay the node's view of its adapters over /sys/class.
+/** node_sysfs() - lay the node's view of its adapters over /sys/class, in a mount
+ *  namespace of this process.
+ *  @files: of sysfs_prepare()
  *  Return: 0; -errno: the kernel does not allow it */
-int node_sysfs(const struct node_place *at);
+int node_sysfs(const char *files);
+/** node_lay_class() - the same in the mount namespace that this process is in */
+int node_lay_class(const char *files);
+/** node_enter_user_namespace() - a new one, in which this user is himself, and a
+ *  mount namespace in it. Return: 0; -errno */
+int node_enter_user_namespace(void);
+/** node_write() - the one line @text into the file @path. Return: was it taken? */
+bool node_write(const char *path, const char *text);
 struct abi_device_info;
 /** node_devices() - the node's adapters, as the drop-in libraries ask for them.
  *  Return: how many, @max at most */
@@ -250,8 +285,8 @@ int node_devices(const struct node_place *at, struct abi_device_info *info, int 
 /** node_keep_mounts() - what is mounted over @below ("/sys", "/dev") from now on
  *  stays within this process's mount namespace. Return: 0; -errno */
 int node_keep_mounts(const char *below);
-/** node_dev() - lay device files over /dev/infiniband, in the namespace that
- *  node_sysfs() made. Return: 0; -errno */
+/** node_dev() - lay device files over /dev/infiniband, in the mount namespace of this
+ *  process. Return: 0; -errno */
 int node_dev(const struct node_place *at);
 
 /* --- show.c: for people -------------------------------------------------- */

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""A node with namespaces of its own (--net node): what is in them, what enters them,
+and that nothing of them is left."""
+import os
+import re
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from interop.commands import processes
+from interop.fabric import NOBODY, SOFTIB, TIMEOUT, Fabric, wait_until
+
+KINDS = ("net", "uts", "mnt")
+SERVER = ("import socket; s = socket.create_server(('127.0.0.1', 7471)); print('ready', flush=True); "
+          "s.accept()[0].sendall(socket.gethostname().encode())")
+CLIENT = "import socket; print(socket.create_connection(('127.0.0.1', 7471)).recv(99).decode())"
+
+
+def allowed(user):
+    """May @user make such namespaces? The fabric falls back to the machine's network if not."""
+    probe = ["unshare", "--net", "--uts", "--mount", "true"]
+    if os.getuid() or user:
+        probe.insert(1, "--map-current-user")
+    return not subprocess.run([*user, *probe], capture_output=True, check=False).returncode
+
+
+def users():
+    return [(), *([] if os.getuid() else [NOBODY])]
+
+
+@pytest.fixture(scope="module", params=users(), ids=lambda user: "nobody" if user else "self")
+def fabric(request):
+    if not allowed(request.param):
+        pytest.skip("the kernel allows this user no network namespaces")
+    with Fabric("star:3", up_args=("--net", "node"), user=request.param) as f:
+        yield f
+
+
+def on(fabric, node, *command, args=()):
+    return fabric.softib("exec", "--fabric", "t", *args, node, "--", *command)
+
+
+def test_a_host_name_and_interfaces_of_its_own(fabric):
+    assert on(fabric, "n1", "uname", "-n") == "n1\n"
+    assert on(fabric, "n1", "ls", "/sys/class/net") == "lo\n"
+    assert on(fabric, "n1", "ls", "/sys/class/infiniband") == "softib0\n"
+    assert on(fabric, "n1", "ibstat", "-l") == "softib0\n"
+
+
+def test_servers_on_two_nodes_have_the_same_port(fabric):
+    servers = []
+    for node in ("n1", "n2"):
+        server = subprocess.Popen([*fabric.user, fabric.program, "exec", "--fabric", "t", node, "--",
+                                   "python3", "-c", SERVER], env=fabric.env, text=True,
+                                  stdout=subprocess.PIPE)
+        fabric.running.append(server)
+        assert server.stdout.readline() == "ready\n"
+        servers.append(server)
+    for node, server in zip(("n1", "n2"), servers):
+        assert on(fabric, node, "python3", "-c", CLIENT) == f"{node}\n"
+        assert server.wait(TIMEOUT) == 0
+
+
+def test_the_working_directory_stays(fabric):
+    done = subprocess.run([*fabric.user, fabric.program, "exec", "--fabric", "t", "n2", "--", "sh",
+                           "-c", "pwd -P; ls -d softib/t"], env=fabric.env, cwd=fabric.home,
+                          capture_output=True, text=True, check=True)
+    assert done.stdout == f"{fabric.home}\nsoftib/t\n"
+
+
+def test_programs_of_a_node_share_them_and_reach_others(fabric):
+    def links(*command):
+        text = on(fabric, *command, "readlink", *(f"/proc/self/ns/{kind}" for kind in KINDS))
+        return text.split()
+
+    first, second = links("n1"), links("n2")
+    assert first == links("n1") and not set(first) & set(second)
+    assert links("n2", "softib", "exec", "n1", "--") == first
+    assert on(fabric, "n1", "uname", "-n", args=("--net", "host")) == os.uname().nodename + "\n"
+
+
+def test_the_user_is_the_same_and_administers_the_node(fabric):
+    uid = on(fabric, "n3", "id", "-u", args=("--net", "host"))
+    assert on(fabric, "n3", "id", "-u") == uid
+    on(fabric, "n3", "sh", "-c", "ip addr add 192.0.2.1/32 dev lo && ip link set lo mtu 1400")
+    assert "192.0.2.1" in on(fabric, "n3", "ip", "addr", "show", "lo")
+    assert "192.0.2.1" not in on(fabric, "n1", "ip", "addr", "show", "lo")
+
+
+def test_device_files_are_those_of_one_program(fabric):
+    assert "uverbs0" in on(fabric, "n1", "ls", "/dev/infiniband", args=("--devices",))
+    assert "uverbs0" not in on(fabric, "n1", "sh", "-c", "ls /dev/infiniband || true")
+
+
+def test_the_fabric_is_reached_from_there(fabric):
+    assert "n3" in on(fabric, "n2", "ibnetdiscover")
+    assert re.search(r"state:\s+4: ACTIVE", on(fabric, "n2", "ibstatus"))
+
+
+# --- nothing is left ---
+
+
+def holders(names):
+    """Processes that are in one of these namespaces, or hold one."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        for folder in ("ns", "fd"):
+            try:
+                links = [os.readlink(link) for link in (process / folder).iterdir()]
+            except OSError:
+                continue  # it has ended, or is another user's
+            if names & set(links):
+                found.append(process.name)
+    return found
+
+
+def mounted(text):
+    return [line for line in Path("/proc/self/mountinfo").read_text().splitlines() if text in line]
+
+
+def end_by_down(fabric):
+    fabric.softib("down", "t")
+
+
+def end_by_killing(*names):
+    def end(fabric):
+        softibd = int((fabric.dir / "pid").read_text())
+        status = Path(f"/proc/{softibd}/status").read_text()
+        softib = int(re.search(r"^PPid:\s+(\d+)", status, re.M)[1])
+        for name in names:
+            os.kill(softib if name == "softib" else softibd, signal.SIGKILL)
+    return end
+
+
+@pytest.mark.parametrize("end", [end_by_down, end_by_killing("softib"), end_by_killing("softibd"),
+                                 end_by_killing("softib", "softibd")],
+                         ids=["down", "kill softib", "kill softibd", "kill both"])
+def test_nothing_is_left(end):
+    if not allowed(()):
+        pytest.skip("the kernel allows this user no network namespaces")
+    fabric = Fabric("pair", up_args=("--net", "node"))
+    fabric.__enter__()
+    try:
+        names = set()
+        for node in ("n1", "n2"):
+            names |= set(on(fabric, node, "readlink",
+                            *(f"/proc/self/ns/{kind}" for kind in KINDS)).split())
+        assert len(names) == 2 * len(KINDS) and holders(names)
+        end(fabric)
+        wait_until(lambda: not holders(names), lambda: f"{holders(names)} hold namespaces")
+        wait_until(lambda: not processes(str(fabric.dir)), "its processes end")
+        assert not mounted(str(fabric.home))
+    finally:
+        Fabric.up.remove(fabric)
+        subprocess.run([SOFTIB, "down", "t"], env=fabric.env, capture_output=True, check=False)
+
+
+def test_words(pair):
+    for args, message in [(("--net", "none"), "node or host"),
+                          (("--net", "node", "--no-namespace"), "--no-namespace leaves out")]:
+        done = subprocess.run([SOFTIB, "exec", "--fabric", "t", *args, "n1", "--", "true"],
+                              env=pair.env, capture_output=True, text=True, check=False)
+        assert done.returncode == 64 and message in done.stderr

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The namespaces of a node: network, UTS (host name) and mount.
+ *
+ * The first program of a node has them made, by a child of `softib exec` that hands
+ * them to softibd as descriptors (abi/namespaces.h) and ends. Every program of the
+ * node enters them by setns(2). So they cost no process, and end with softibd and the
+ * programs in them, however those end.
+ *
+ * An ordinary user's belong to a user namespace, one for all nodes of the fabric, in
+ * which he is himself. execve(2) drops the capabilities that entering it gives, so
+ * those that a node's administrator needs are made ambient: a program may then set
+ * up the node's network, and start programs on other nodes.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/types.h"
+#include "node_namespaces.h"
+
+#define LOCK "namespaces.lock"
+
+static int say_cannot(const char *node, const char *what, int error)
+{
+	complain(
+		"cannot %s of node %s: %s. That takes namespaces: "
+		"kernel.unprivileged_userns_clone=1 (Debian), "
+		"kernel.apparmor_restrict_unprivileged_userns=0 (Ubuntu), in a container "
+		"--security-opt seccomp=unconfined. --net=host does without, on the "
+		"machine's network",
+		what, node, strerror(-error));
+	return -1;
+}
+
+static void close_fds(int *fd, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (fd[i] >= 0)
+			close(fd[i]);
+		fd[i] = -1;
+	}
+}
+
+/* --- making ---------------------------------------------------------------- */
+
+/* @user: the one that the fabric's nodes have; -1: they have none yet
+ * Return: 0; -errno */
+static int enter_new(int user)
+{
+	const int all = CLONE_NEWNET | CLONE_NEWUTS | CLONE_NEWNS;
+	int error;
+
+	if (user >= 0 && !node_in_namespace(user, "user") && setns(user, CLONE_NEWUSER))
+		return -errno;
+	if (!unshare(all))
+		return 0;
+	if (errno != EPERM || user >= 0)
+		return -errno;
+	error = node_enter_user_namespace();
+	if (!error && unshare(CLONE_NEWNET | CLONE_NEWUTS))
+		error = -errno;
+	return error;
+}
+
+/* Return: 0; -errno and some are open */
+static int open_own(int fd[ABI_NODE_FDS])
+{
+	static const char *const paths[ABI_NODE_FDS] = {
+		[ABI_NODE_NET] = "/proc/self/ns/net",
+		[ABI_NODE_UTS] = "/proc/self/ns/uts",
+		[ABI_NODE_MNT] = "/proc/self/ns/mnt",
+		[ABI_NODE_ROOT] = "/",
+		[ABI_NODE_USER] = "/proc/self/ns/user"};
+
+	for (size_t i = 0; i < ABI_NODE_FDS; i++) {
+		fd[i] = open(paths[i],
+			     O_CLOEXEC | (i == ABI_NODE_ROOT ? O_PATH | O_DIRECTORY
+							     : O_RDONLY));
+		if (fd[i] < 0)
+			return -errno;
+	}
+	return 0;
+}
+
+/* Return: 0; -1 (said) */
+static int hand_over(const struct node_place *at)
+{
+	int fd[ABI_NODE_FDS] = {-1, -1, -1, -1, -1}, error = open_own(fd);
+	const struct client_fds fds = {.send = fd, .num_send = ABI_NODE_FDS};
+	struct json_object *req = request("hold_namespaces"), *answer;
+
+	request_text(req, "node", at->node);
+	if (error) {
+		json_object_put(req);
+		return say_cannot(at->node, "keep the namespaces", error);
+	}
+	answer = client_call_fds(at->dir, req, &fds);
+	json_object_put(answer);
+	return answer ? 0 : -1;
+}
+
+/* in a child, which ends: what it enters it cannot leave. Return: 0; -1 (said) */
+static int make_here(const struct node_place *at, const char *files, int user)
+{
+	int error = enter_new(user);
+
+	if (error)
+		return say_cannot(at->node, "make the network", error);
+	error = node_set_up(at, files);
+	return error ? say_cannot(at->node, "set up the namespaces", error)
+		     : hand_over(at);
+}
+
+static int make(const struct node_place *at, const char *files, int user)
+{
+	int status = -1;
+	pid_t pid = fork();
+
+	if (!pid)
+		_exit(make_here(at, files, user) ? EXIT_FAILURE : EXIT_SUCCESS);
+	if (pid < 0)
+		return say_cannot(at->node, "make the network", -errno);
+	return waitpid(pid, &status, 0) == pid && !status ? 0 : -1;
+}
+
+/* --- asking ---------------------------------------------------------------- */
+
+/* @fd: set to all of them, or to those that new ones belong to, or -1
+ * Return: 1 the node has them; 0; -1 (said) */
+static int ask(const struct node_place *at, int fd[ABI_NODE_FDS])
+{
+	const struct client_fds fds = {.passed = fd, .max_passed = ABI_NODE_FDS};
+	struct json_object *req = request("namespaces"), *answer;
+	bool held;
+
+	request_text(req, "node", at->node);
+	answer = client_call_fds(at->dir, req, &fds);
+	if (!answer)
+		return -1;
+	held = json_object_get_boolean(member_of(answer, "held"));
+	json_object_put(answer);
+	if (!held) { /* it came alone */
+		fd[ABI_NODE_USER] = fd[0];
+		fd[0] = -1;
+	}
+	return held;
+}
+
+static int take_lock(const char *dir)
+{
+	char path[PATH_MAX + sizeof(LOCK)];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/" LOCK, dir);
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (fd >= 0 && !flock(fd, LOCK_EX))
+		return fd;
+	complain("cannot lock %s: %s", path, strerror(errno));
+	if (fd >= 0)
+		close(fd);
+	return -1;
+}
+
+/* Return: 0 and all are the caller's; -1 (said) */
+static int get(const struct node_place *at, const char *files, int fd[ABI_NODE_FDS])
+{
+	int held = ask(at, fd), lock;
+
+	if (held)
+		return held < 0 ? -1 : 0;
+	close_fds(fd, ABI_NODE_FDS);
+	lock = take_lock(at->dir);
+	if (lock < 0)
+		return -1;
+	held = ask(at, fd); /* another may have made them meanwhile */
+	if (!held) {
+		held = make(at, files, fd[ABI_NODE_USER]);
+		close_fds(fd, ABI_NODE_FDS);
+		held = held ? -1 : ask(at, fd);
+	}
+	close(lock);
+	return held == 1 ? 0 : -1;
+}
+
+/* --- entering -------------------------------------------------------------- */
+
+bool node_in_namespace(int fd, const char *kind)
+{
+	char path[64];
+	struct stat own, other;
+
+	snprintf(path, sizeof(path), "/proc/self/ns/%s", kind);
+	return !stat(path, &own) && !fstat(fd, &other) && own.st_dev == other.st_dev &&
+	       own.st_ino == other.st_ino;
+}
+
+/* setns(2) into a mount namespace leads to its root; the working directory of the
+ * same path is that of the node, unless something else is there. */
+static void return_to(const char *path, int before)
+{
+	struct stat was, now;
+
+	if (path && !chdir(path) && !fstat(before, &was) && !stat(".", &now) &&
+	    was.st_dev == now.st_dev && was.st_ino == now.st_ino)
+		return;
+	(void)!fchdir(before);
+}
+
+/* What a node's administrator may, by capabilities of its user namespace. */
+static int keep_capabilities(void)
+{
+	static const int kept[] = {CAP_NET_ADMIN, CAP_NET_RAW, CAP_NET_BIND_SERVICE,
+				   CAP_SYS_ADMIN, CAP_SYS_CHROOT};
+	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+
+	if (syscall(SYS_capget, &head, data))
+		return -errno;
+	for (size_t i = 0; i < ARRAY_SIZE(kept); i++)
+		data[CAP_TO_INDEX(kept[i])].inheritable |= CAP_TO_MASK(kept[i]);
+	if (syscall(SYS_capset, &head, data))
+		return -errno;
+	for (size_t i = 0; i < ARRAY_SIZE(kept); i++)
+		if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, kept[i], 0, 0))
+			return -errno;
+	return 0;
+}
+
+static int enter_all(const int fd[ABI_NODE_FDS])
+{
+	static const int types[] = {[ABI_NODE_NET] = CLONE_NEWNET,
+				    [ABI_NODE_UTS] = CLONE_NEWUTS,
+				    [ABI_NODE_MNT] = CLONE_NEWNS};
+	bool as_user = !node_in_namespace(fd[ABI_NODE_USER], "user");
+
+	if (as_user && setns(fd[ABI_NODE_USER], CLONE_NEWUSER))
+		return -errno;
+	for (size_t i = 0; i < ARRAY_SIZE(types); i++)
+		if (setns(fd[i], types[i]))
+			return -errno;
+	if (fchdir(fd[ABI_NODE_ROOT]) || chroot("."))
+		return -errno;
+	return as_user && geteuid() ? keep_capabilities() : 0;
+}
+
+int node_join(const struct node_place *at, const char *files)
+{
+	int fd[ABI_NODE_FDS], error, before;
+	char *path;
+
+	if (get(at, files, fd))
+		return -1;
+	path = getcwd(NULL, 0);
+	before = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	error = enter_all(fd);
+	return_to(path, before);
+	free(path);
+	close(before);
+	close_fds(fd, ABI_NODE_FDS);
+	return error ? say_cannot(at->node, "enter the namespaces", error) : 0;
+}
+
+bool node_can_have_network(void)
+{
+	int status = -1;
+	pid_t pid = fork();
+
+	if (!pid)
+		_exit(enter_new(-1) ? EXIT_FAILURE : EXIT_SUCCESS);
+	return pid > 0 && waitpid(pid, &status, 0) == pid && !status;
+}

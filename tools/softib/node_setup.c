@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* What a node's new namespaces get: a host name, interfaces, files of its own. */
+#include <errno.h>
+#include <fcntl.h>
+#include <net/if.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/types.h"
+#include "node_namespaces.h"
+
+#define SYS "/sys"
+
+/* --- the network ------------------------------------------------------------- */
+
+static int bring_up(const char *interface)
+{
+	struct ifreq req = {.ifr_flags = IFF_UP};
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), error;
+
+	if (fd < 0)
+		return -errno;
+	snprintf(req.ifr_name, sizeof(req.ifr_name), "%s", interface);
+	error = ioctl(fd, SIOCSIFFLAGS, &req) ? -errno : 0;
+	close(fd);
+	return error;
+}
+
+/* Addresses are the plan's, no one else's: nobody waits until it is sure that they
+ * are free. ping(8) needs no privilege, as on other machines. */
+static void set_parameters(void)
+{
+	char text[32];
+
+	node_write("/proc/sys/net/ipv6/conf/default/accept_dad", "0");
+	if (node_write("/proc/sys/net/ipv4/ping_group_range", "0 2147483647"))
+		return;
+	snprintf(text, sizeof(text), "%u %u", getegid(), getegid());
+	node_write("/proc/sys/net/ipv4/ping_group_range", text);
+}
+
+/* --- files ------------------------------------------------------------------- */
+
+/* the folders of sysfs that are made for other file systems to be mounted on */
+static void bind_mounts(int below)
+{
+	static const char *const folders[] = {
+		"firmware/efi/efivars", "fs/bpf",	 "fs/cgroup",
+		"fs/fuse/connections",	"fs/pstore",	 "fs/selinux",
+		"fs/smackfs",		"kernel/config", "kernel/debug",
+		"kernel/security",	"kernel/tracing"};
+	char from[128], to[128];
+
+	for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
+		snprintf(from, sizeof(from), "/proc/self/fd/%d/%s", below, folders[i]);
+		snprintf(to, sizeof(to), SYS "/%s", folders[i]);
+		mount(from, to, NULL, MS_BIND | MS_REC, NULL);
+	}
+}
+
+/* /sys/class/net of a sysfs is that of the network namespace in which it was mounted.
+ * Where the kernel does not let us mount one (a container that covers parts of /sys),
+ * the node's shows the machine's interfaces. */
+static void mount_sysfs(void)
+{
+	unsigned long flags = MS_NOSUID | MS_NODEV | MS_NOEXEC;
+	int below = open(SYS, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	if (below < 0)
+		return;
+	if (!mount("softib", SYS, "sysfs", flags, NULL) ||
+	    !mount("softib", SYS, "sysfs", flags | MS_RDONLY, NULL))
+		bind_mounts(below);
+	close(below);
+}
+
+/* --- all of it ----------------------------------------------------------------- */
+
+int node_set_up(const struct node_place *at, const char *files)
+{
+	int error = node_keep_mounts(SYS);
+
+	if (error)
+		return error;
+	mount_sysfs();
+	error = node_lay_class(files);
+	if (!error && sethostname(at->node, strlen(at->node)))
+		error = -errno;
+	if (!error)
+		error = bring_up("lo");
+	if (!error)
+		set_parameters();
+	return error;
+}
