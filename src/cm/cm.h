@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Communication management (IBA v1 chapter 12): how two consumers that know a
+ * service id and a path agree on a connection of queue pairs, and how they
+ * take it down. Pure: messages, calls of the consumer and expired timers come
+ * in with the time as an argument; messages to send, timers to arm and news
+ * for the consumer go out through struct cm_ops. No memory is allocated here.
+ *
+ * A struct cm is the communication manager of one adapter. A struct cm_conn is
+ * one *communication id*: a listener, one end of a connection, or one request
+ * for the resolution of a service id. Its owner embeds it. When the consumer
+ * closes one that still owes or awaits a message, it becomes an *orphan*: it
+ * finishes by itself, tells nobody, and ops->gone() gives its memory back.
+ *
+ *  machine.c  the table: (state, input) -> (state, actions, news)
+ *  act.c      the actions
+ *  call.c     what the consumer asks for
+ *  receive.c  messages: whose they are, and which input they make
+ *  refuse.c   which REQs are refused, and why; answers to messages of nobody
+ *  terms.c    what the messages say about the queue pair and its paths
+ *  table.c    communication ids, peers, remote QPs, listeners
+ *
+ * Context: the caller serialises per struct cm. ops->event() is the last thing
+ * that cm_receive() and cm_expire() do: it may call anything in here.
+ */
+#ifndef SOFTIB_CM_CM_H
+#define SOFTIB_CM_CM_H
+
+#include "base/list.h"
+#include "base/types.h"
+#include "wire/cm.h"
+
+#define CM_BUCKETS	      1024 /* of each hash table: a power of 2 */
+#define CM_PRIVATE_MAX	      224
+#define CM_ROW_WORDS	      2
+#define CM_ARI_MAX	      72 /* additional reject information */
+#define CM_SERVICE_MASK_EXACT UINT64_MAX
+
+/** cm_time_ns() - a 5-bit time of a message: 4.096 us * 2^enc (12.7) */
+static inline uint64_t cm_time_ns(uint8_t enc)
+{
+	return 4096ull << (enc & 31);
+}
+
+/** enum cm_state - of a communication id (12.9.7). The names after "sent" and
+ *  "received" are those of the message that it waits after; an MRA has been sent
+ *  or received meanwhile in CM_MRA_... */
+enum cm_state {
+	CM_IDLE,
+	CM_LISTEN,
+	CM_REQ_SENT,
+	CM_REQ_RCVD,
+	CM_MRA_REQ_SENT,
+	CM_MRA_REQ_RCVD,
+	CM_REP_SENT,
+	CM_REP_RCVD,
+	CM_MRA_REP_SENT,
+	CM_MRA_REP_RCVD,
+	CM_ESTABLISHED,
+	CM_DREQ_SENT,
+	CM_DREQ_RCVD,
+	CM_TIMEWAIT,
+	CM_SIDR_REQ_SENT,
+	CM_SIDR_REQ_RCVD,
+	CM_NR_STATES,
+};
+
+/** enum cm_lap_state - of loading an alternate path, while ESTABLISHED (12.9.8) */
+enum cm_lap_state {
+	CM_LAP_UNINIT, /* none was ever loaded */
+	CM_LAP_IDLE,
+	CM_LAP_SENT,
+	CM_LAP_RCVD,
+	CM_MRA_LAP_SENT,
+	CM_MRA_LAP_RCVD,
+	CM_NR_LAP_STATES,
+};
+
+/** enum cm_news - what the consumer hears. The message of a ..._RECEIVED comes
+ *  with it; an ..._ERROR says that nobody answered. */
+enum cm_news {
+	CM_NO_NEWS,
+	CM_REQ_ERROR,
+	CM_REQ_RECEIVED,
+	CM_REP_ERROR,
+	CM_REP_RECEIVED,
+	CM_RTU_RECEIVED,
+	CM_USER_ESTABLISHED, /* cm_establish() came before the RTU */
+	CM_DREQ_ERROR,
+	CM_DREQ_RECEIVED,
+	CM_DREP_RECEIVED,
+	CM_TIMEWAIT_EXIT,
+	CM_MRA_RECEIVED,
+	CM_REJ_RECEIVED,
+	CM_LAP_ERROR,
+	CM_LAP_RECEIVED,
+	CM_APR_RECEIVED,
+	CM_SIDR_REQ_ERROR,
+	CM_SIDR_REQ_RECEIVED,
+	CM_SIDR_REP_RECEIVED,
+	CM_NR_NEWS,
+};
+
+/**
+ * struct cm_route - how a message reaches the peer's CM, or came from it
+ * @path_bits: of the local LID
+ * @global: there is a GRH: @sgid to @flow_label count
+ */
+struct cm_route {
+	uint8_t port;
+	uint8_t path_bits;
+	uint8_t sl;
+	bool global;
+	uint16_t dlid;
+	uint16_t pkey;
+	union wire_gid sgid, dgid;
+	uint8_t hop_limit, tclass;
+	uint32_t flow_label;
+};
+
+/** union cm_message - any message's fields */
+union cm_message {
+	struct wire_cm_req req;
+	struct wire_cm_mra mra;
+	struct wire_cm_rej rej;
+	struct wire_cm_rep rep;
+	struct wire_cm_rtu rtu;
+	struct wire_cm_dreq dreq;
+	struct wire_cm_drep drep;
+	struct wire_cm_lap lap;
+	struct wire_cm_apr apr;
+	struct wire_cm_sidr_req sidr_req;
+	struct wire_cm_sidr_rep sidr_rep;
+};
+
+/**
+ * struct cm_event - news for the consumer
+ * @message: what came, for the ..._RECEIVED; valid until the handler returns
+ * @route: of @message, seen from here
+ * @listener: of a REQ or SIDR_REQ: who listens; its own id when peer to peer
+ */
+struct cm_event {
+	enum cm_news news;
+	const union cm_message *message;
+	const struct cm_route *route;
+	struct cm_conn *listener;
+};
+
+/** struct cm_alternate - a path to migrate to, when @loaded */
+struct cm_alternate {
+	bool loaded;
+	uint8_t ack_timeout_enc;
+	struct cm_route route;
+};
+
+/** struct cm_terms - what REQ and REP agreed on for the queue pair of this end */
+struct cm_terms {
+	uint8_t service; /* enum wire_cm_service */
+	uint8_t extended_transport;
+	uint8_t path_mtu;
+	uint8_t retry_count, rnr_retry_count;
+	uint8_t responder_resources; /* RDMA READs that this end serves at once */
+	uint8_t initiator_depth;     /* that it asks for at once */
+	uint8_t ack_timeout_enc;
+	uint8_t target_ack_delay_enc;
+	bool srq, remote_srq;
+	uint16_t pkey;
+	uint32_t local_qpn, remote_qpn;
+	uint32_t local_qkey, remote_qkey;
+	psn_t sq_psn, rq_psn;
+	uint64_t remote_ca_guid;
+	struct cm_route primary;
+	struct cm_alternate alternate;
+};
+
+struct cm;
+struct cm_conn;
+
+/** struct cm_port - a port as REQs name it, for refusals (12.6.7.2) */
+struct cm_port {
+	uint8_t number;
+	uint16_t lid;
+	uint8_t lmc;
+	uint8_t max_mtu; /* enum wire_mtu */
+	union wire_gid gid;
+};
+
+/** struct cm_ops - the world, given by the owner of a struct cm */
+struct cm_ops {
+	/** send() - one MAD of WIRE_MAD_BYTES. 0; -errno: it could not leave, which
+	 *  a call reports; otherwise it counts as lost on the way */
+	int (*send)(struct cm *cm, const struct cm_route *route, const void *mad);
+	/** arm() - call cm_expire() at @when, instead of earlier wishes; MONO_NEVER:
+	 * never */
+	void (*arm)(struct cm_conn *conn, mono_t when);
+	/** accept() - a conn for a request that @listener gets, opened with
+	 *  cm_conn_open(); NULL: there is no room, and the peer is told so */
+	struct cm_conn *(*accept)(struct cm *cm, struct cm_conn *listener);
+	/** gone() - nothing knows the orphan @conn any more */
+	void (*gone)(struct cm_conn *conn);
+	void (*event)(struct cm_conn *conn, const struct cm_event *event);
+	/** find_port() - the port @port, or with 0 the one that has @gid. Return: is
+	 * there one? */
+	bool (*find_port)(struct cm *cm, uint8_t port, const union wire_gid *gid,
+			  struct cm_port *found);
+};
+
+/** struct cm_stats - messages by attribute (WIRE_CM_REQ first), as the kernel counts them
+ */
+#define CM_NR_MESSAGES (WIRE_CM_APR - WIRE_CM_REQ + 1)
+struct cm_stats {
+	uint64_t sent[CM_NR_MESSAGES];
+	uint64_t retries[CM_NR_MESSAGES];
+	uint64_t received[CM_NR_MESSAGES];
+	uint64_t duplicates[CM_NR_MESSAGES];
+	uint64_t ignored; /* malformed, of nobody, or wrong in their state */
+};
+
+/** struct cm - the owner's, zeroed and given to cm_init() */
+struct cm {
+	const struct cm_ops *ops;
+	uint64_t ca_guid;
+	uint32_t next_id, next_tid, tid_high;
+	uint64_t next_service_id;
+	unsigned int num_conns;
+	struct cm_stats stats;
+	uint64_t rows[CM_ROW_WORDS]; /* a bit for each row of the tables that ever ruled:
+					for tests */
+	struct list_head ids[CM_BUCKETS];      /* all conns, by local_id */
+	struct list_head peers[CM_BUCKETS];    /* by remote CA and communication id */
+	struct list_head qps[CM_BUCKETS];      /* by remote CA and QP */
+	struct list_head services[CM_BUCKETS]; /* listeners of one service id */
+	struct list_head masked;	       /* listeners of several */
+};
+
+/** struct cm_conn - one communication id; the owner's memory */
+struct cm_conn {
+	struct cm *cm;
+	enum cm_state state;
+	enum cm_lap_state lap_state;
+	uint32_t local_id, remote_id; /* remote 0: not known yet */
+	uint64_t remote_ca_guid;      /* of a SIDR_REQ: the peer's address instead */
+	uint64_t service_id, service_mask;
+	bool active;	   /* it sent the REQ */
+	bool peer_to_peer; /* its REQ may meet one of its peer */
+	bool orphan;	   /* the consumer closed it */
+	bool settling;	   /* the consumer heard of the end: only TIMEWAIT_EXIT is left */
+	uint16_t sent;	   /* attribute of the message in mad; 0: none */
+	uint8_t tries;	   /* left of the message that waits for its answer */
+	uint8_t max_tries;
+	uint8_t packet_life_enc;
+	uint64_t response_ns; /* how long the peer may take to answer */
+	uint64_t time_wait_ns;
+	struct cm_route route; /* to the peer's CM */
+	struct cm_terms terms;
+	struct cm_alternate before_lap; /* what a refused LAP leaves */
+	uint64_t tid;			/* of the exchange that is under way */
+	uint64_t lap_tid;
+	struct list_head id_node, peer_node, qp_node, service_node;
+	uint8_t mad[WIRE_MAD_BYTES];	 /* the last message of the connection */
+	uint8_t lap_mad[WIRE_MAD_BYTES]; /* the last LAP, APR or MRA of a LAP */
+};
+
+/** struct cm_target - whom a request is for. @tries: sends at most, 1 or more */
+struct cm_target {
+	struct cm_route route;
+	struct cm_route alternate; /* dlid 0: there is none */
+	uint8_t packet_life_enc;
+	uint8_t tries;
+	uint64_t response_ns;
+	bool peer_to_peer;
+};
+
+/**
+ * cm_init() - @cm: zeroed
+ * @ca_guid: of the adapter: it stands in REQ and REP
+ * @random: communication and transaction ids begin there, so that those of an
+ *	earlier life are not met again soon (12.9.8.3)
+ */
+void cm_init(struct cm *cm, const struct cm_ops *ops, uint64_t ca_guid, uint64_t random);
+/** cm_shut() - the adapter goes: orphans are given back without a message. All
+ *  conns of consumers have been closed by cm_conn_close() */
+void cm_shut(struct cm *cm);
+
+/** cm_conn_open() - @conn, zeroed, becomes an idle communication id of @cm */
+void cm_conn_open(struct cm *cm, struct cm_conn *conn);
+/**
+ * cm_conn_close() - the consumer no longer wants @conn
+ * The peer is told: by a REJ, by a DREQ that is repeated until it is answered, by a
+ * DREP. ops->event() is not called for it again; ops->gone() is, perhaps at once.
+ */
+void cm_conn_close(struct cm_conn *conn, mono_t now);
+
+/**
+ * cm_listen() - hear of requests for a service id
+ * @mask: bits of @service_id that count; CM_SERVICE_MASK_EXACT
+ * Return: 0; -EINVAL not idle; -EBUSY another listener has such a service id
+ */
+int cm_listen(struct cm_conn *conn, uint64_t service_id, uint64_t mask);
+/** cm_assign_service_id() - one that nobody uses, of those for local assignment
+ * (A3.2.3.3) */
+uint64_t cm_assign_service_id(struct cm *cm);
+
+/** cm_send_req() - ask for a connection. @req: its local_comm_id and local_ca_guid are
+ *  filled in here. Return: 0; -EINVAL not idle, or a field does not fit; -errno of
+ * ops->send() */
+int cm_send_req(struct cm_conn *conn, struct wire_cm_req *req,
+		const struct cm_target *target, mono_t now);
+/** cm_send_sidr_req() - ask for the QP behind a service id; request_id is filled in */
+int cm_send_sidr_req(struct cm_conn *conn, struct wire_cm_sidr_req *req,
+		     const struct cm_target *target, mono_t now);
+/**
+ * cm_send() - any other message
+ * @attr: WIRE_CM_MRA to WIRE_CM_APR
+ * @message: its fields; communication ids, DREQ's QP, MRA's and REJ's message are filled
+ * in
+ * @alternate: of a LAP and of an APR that accepts: the route of the new path; NULL
+ * Return: 0; -EINVAL the state does not allow it, or a field does not fit; -errno of
+ * ops->send()
+ */
+int cm_send(struct cm_conn *conn, enum wire_cm_attr attr, union cm_message *message,
+	    const struct cm_route *alternate, mono_t now);
+/** cm_establish() - data came by the connection, and so must the RTU have been sent.
+ *  CM_USER_ESTABLISHED is told before this returns. 0; -EINVAL; -EISCONN it is
+ * established already */
+int cm_establish(struct cm_conn *conn, mono_t now);
+/** cm_migrated() - the connection uses its alternate path: messages do as well. 0;
+ * -EINVAL */
+int cm_migrated(struct cm_conn *conn);
+
+/** cm_receive() - a MAD of class CM. @route: where an answer goes */
+void cm_receive(struct cm *cm, const void *mad, const struct cm_route *route, mono_t now);
+/** cm_expire() - the time that ops->arm() was told is reached */
+void cm_expire(struct cm_conn *conn, mono_t now);
+
+/** cm_state_name() - for resource show and traces; cm_news_name() likewise */
+const char *cm_state_name(enum cm_state state);
+const char *cm_news_name(enum cm_news news);
+/** cm_private_max() - bytes of private data in a message (12.6, 12.8, 12.11) */
+unsigned int cm_private_max(enum wire_cm_attr attr);
+
+#endif
