@@ -6,9 +6,11 @@ import fcntl
 import os
 import signal
 import struct
+from pathlib import Path
 
 from hostile.attack import ABI_MAGIC, ABI_VERSION, OPEN_PORT, ask, connect, innocents_go_on
 from interop.fabric import wait_until
+from interop.test_kill import softibd_pid
 
 RING, ASLEEP = 4096, 72  # src/abi/capture.h, src/abi/ring.h
 
@@ -41,10 +43,10 @@ def test_a_captures_doorbell_cannot_be_filled(shared):
 
 def port_info(fabric, node):
     """Ask for a port, as umad_get_port() does: softibd makes its issm file."""
-    with connect(fabric, "umad") as sock:
-        sock.send(struct.pack("=IIII64s64s", ABI_MAGIC, ABI_VERSION, OPEN_PORT, 1,
-                              node.encode(), b"softib0"))
-        return sock.recv(1 << 16)
+    sock = connect(fabric, "umad")
+    sock.send(struct.pack("=IIII64s64s", ABI_MAGIC, ABI_VERSION, OPEN_PORT, 1,
+                          node.encode(), b"softib0"))
+    return sock
 
 
 def issm_of(fabric, node):
@@ -52,33 +54,35 @@ def issm_of(fabric, node):
 
 
 def test_a_fifo_where_an_issm_file_will_be(shared):
-    path = issm_of(shared, "n1")
-    path.unlink(missing_ok=True)
-    os.mkfifo(path)
-    port_info(shared, "n1")
+    """Nobody has asked for the port of n2 yet, so softibd makes its file now."""
+    os.mkfifo(issm_of(shared, "n2"))
+    asking = port_info(shared, "n2")
     innocents_go_on(shared)
+    assert struct.unpack_from("=i", asking.recv(1 << 16)) == (0,)
+    asking.close()
 
 
-def test_a_fifo_where_an_issm_file_was(shared):
-    """softibd looks at a file again when somebody opens it."""
-    port_info(shared, "n2")
-    path = issm_of(shared, "n2")
-    other = path.with_suffix(".fifo")
-    os.mkfifo(other)
-    os.rename(path, path.with_suffix(".kept"))
-    os.rename(other, path)
-    os.close(os.open(path.with_suffix(".kept"), os.O_RDONLY))
-    innocents_go_on(shared)
-    os.rename(path.with_suffix(".kept"), path)
+@contextlib.contextmanager
+def stopped(pid):
+    """A process that does nothing meanwhile: who races with it wins."""
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        wait_until(lambda: " T " in Path(f"/proc/{pid}/stat").read_text(encoding="ascii"),
+                   "it stops")
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
 
 
 def test_a_lease_on_an_issm_file(shared):
     """Who opens a file that another has a lease on waits up to 45 s for it."""
-    port_info(shared, "n2")
+    with port_info(shared, "n3") as asking:
+        asking.recv(1 << 16)
     before = signal.signal(signal.SIGIO, signal.SIG_IGN)
-    fd = os.open(issm_of(shared, "n2"), os.O_RDWR | os.O_NONBLOCK)
-    try:
+    with stopped(softibd_pid(shared)):  # which keeps the file open from the first look on
+        fd = os.open(issm_of(shared, "n3"), os.O_RDWR | os.O_NONBLOCK)
         fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+    try:
         innocents_go_on(shared)
     finally:
         os.close(fd)
