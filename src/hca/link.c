@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * The kernel engine's link: what the midlayer sends waits in a queue and
- * leaves by the port from the loop; what arrives for QP0 and QP1 waits in
+ * leaves by the port from the loop, or waits on for room (waiting.c); what arrives for QP0 and QP1 waits in
  * another until the engine takes it. Nothing runs on the caller's stack.
  */
 #include <string.h>
 
 #include "hca/private.h"
-
-#define RETRY_NS (50 * NSEC_PER_USEC)
 
 static struct hca_frame *frame_of(const void *bytes, size_t len, unsigned port_num)
 {
@@ -99,17 +97,14 @@ int hca_link_receive(struct hca *hca, unsigned port_num, const void *bytes, size
 	return 0;
 }
 
-/* Return: false when a destination is full and the rest has to wait */
-static bool send_queued(struct hca *hca)
+static void send_queued(struct hca *hca)
 {
 	while (!list_empty(&hca->tx)) {
 		struct hca_frame *f = list_first_entry(&hca->tx, struct hca_frame, node);
 
-		if (fab_send(hca->fab, hca->node, (int)f->port_num, f->bytes, f->len) == -EAGAIN)
-			return false;
-		drop_first(&hca->tx);
+		list_del(&f->node);
+		hca_waiting_send(hca, f);
 	}
-	return true;
 }
 
 static void link_progress(struct rt_work *work)
@@ -118,10 +113,9 @@ static void link_progress(struct rt_work *work)
 
 	if (eng_tick(hca->engine))
 		rt_work_queue(hca->rt, &hca->progress);
-	if (!send_queued(hca))
-		rt_timer_arm(&hca->retry, mono_add(rt_now(hca->rt), RETRY_NS));
-	else
-		rt_timer_arm(&hca->retry, eng_expiry(hca->engine));
+	hca_waiting_retry(hca);
+	send_queued(hca);
+	rt_timer_arm(&hca->retry, mono_min(hca->waiting_due, eng_expiry(hca->engine)));
 	hca_users_flush(hca->set);
 }
 
@@ -136,6 +130,8 @@ void hca_link_init(struct hca *hca)
 {
 	INIT_LIST_HEAD(&hca->tx);
 	INIT_LIST_HEAD(&hca->rx);
+	INIT_LIST_HEAD(&hca->waiting);
+	hca->waiting_due = MONO_NEVER;
 	rt_work_init(&hca->progress, link_progress);
 	rt_timer_init(hca->rt, &hca->retry, link_retry);
 }
@@ -144,6 +140,7 @@ void hca_link_drain(struct hca *hca)
 {
 	rt_work_cancel(&hca->progress);
 	rt_timer_disarm(&hca->retry);
+	hca_waiting_drop(hca);
 	while (!list_empty(&hca->tx))
 		drop_first(&hca->tx);
 	while (!list_empty(&hca->rx))

@@ -18,6 +18,9 @@
 /** it is tried again after a time that doubles from one to the other */
 #define HCA_RETRY_MIN_NS (20 * NSEC_PER_USEC)
 #define HCA_RETRY_MAX_NS (1 * NSEC_PER_MSEC)
+/** the kernel engine's queues of packets for destinations without room */
+#define HCA_WAITING_QUEUES 256
+#define HCA_WAITING_EACH   256
 
 struct hca;
 
@@ -43,6 +46,7 @@ struct hca_set {
 struct hca_frame {
 	struct list_head node;
 	unsigned port_num;
+	mono_t since; /* it waits for room (waiting.c) */
 	size_t len;
 	uint8_t bytes[];
 };
@@ -142,7 +146,11 @@ struct hca {
 	unsigned rx_len;
 	struct hca_frame *rx_current; /* received, not yet released */
 	struct rt_work progress;
-	struct rt_timer retry;	      /* a port was full */
+	struct rt_timer retry;	      /* of what waits, and of the kernel engine */
+	struct list_head waiting;     /* struct hca_queue (waiting.c) */
+	unsigned num_waiting;
+	uint64_t waiting_ns;	      /* from one offer to the next */
+	mono_t waiting_due;	      /* offer them again; MONO_NEVER: none waits */
 	struct eng_table qps;	      /* QPN to struct hca_qp */
 	struct eng_table keys;	      /* key index to struct hca_mr */
 	uint32_t next_qpn, next_key, next_pd;
@@ -187,6 +195,15 @@ void hca_link_init(struct hca *hca);
 void hca_link_drain(struct hca *hca);
 /** hca_link_receive() - a packet for the kernel engine. 0; -EAGAIN full */
 int hca_link_receive(struct hca *hca, unsigned port_num, const void *bytes, size_t len);
+
+/* waiting.c: what the kernel engine finds no room for */
+/** hca_waiting_send() - send @f, which is the queue's from now on: it may wait behind
+ *  others of its destination, and is discarded after the head-of-queue lifetime */
+void hca_waiting_send(struct hca *hca, struct hca_frame *f);
+/** hca_waiting_retry() - offer what waits again, if it is time to (hca->waiting_due) */
+void hca_waiting_retry(struct hca *hca);
+/** hca_waiting_drop() - the adapter goes, and all that waits */
+void hca_waiting_drop(struct hca *hca);
 
 /* user.c: programs */
 struct ib_ucontext *hca_alloc_ucontext(struct ib_device *device);

@@ -3,9 +3,15 @@
 innocents whom nobody may disturb."""
 import json
 import socket
+import struct
+
+from interop.fabric import wait_until
+from interop.test_bad_input import ALLOC_PD, Program, command, error_of, node_lid
 
 ABI_MAGIC, ABI_VERSION = 0x42495453, 2  # src/abi/session.h
 OPEN_LIST, OPEN_UVERBS, OPEN_UMAD, OPEN_PORT = range(4)
+CREATE_CQ, CREATE_QP, QPT_UD = 18, 24, 4  # <rdma/ib_user_verbs.h>
+UD_SEND_ONLY = 0x64
 PATIENCE = 30  # seconds: softibd hangs. A lease lasts longer (/proc/sys/fs/lease-break-time)
 
 
@@ -36,3 +42,46 @@ def innocents_go_on(fabric):
     """While an attack lasts: softibd answers, and two programs of other nodes meet."""
     softibd_answers(fabric)
     fabric.pair("ibv_rc_pingpong", "-n", "100", server="n3", client="n4")
+
+
+class Sender(Program):
+    """A program on n1 with a UD QP, which writes its packets itself and never reads
+    what arrives."""
+
+    def __init__(self, fabric, node="n1"):
+        super().__init__(fabric, node)
+        self.lid = node_lid(fabric, node)
+        self.tail = 0
+        pd = self.create(ALLOC_PD, bytes(8))[0]
+        cq = self.create(CREATE_CQ, struct.pack("<QQIIiI", 0, 0, 16, 0, -1, 0))[0]
+        _, self.qpn = self.create(CREATE_QP, struct.pack(
+            "<QQ4I5I4B", 0, 0, pd, cq, cq, 0, 16, 16, 1, 1, 0, 0, QPT_UD, 0, 0))
+
+    def create(self, number, body):
+        """Return: the first two words of the answer; the first is the handle."""
+        self.sock.send(command(number, body))
+        answer = self.sock.recv(4096)
+        assert error_of(answer) == 0, (number, error_of(answer))
+        return struct.unpack_from("<II", answer.ljust(16, b"\0"), 8)
+
+    def send(self, bytes_):
+        """Put a packet into the ring to softibd, when there is room."""
+        record = struct.pack("<I", len(bytes_)) + bytes_
+        record += bytes(-len(record) % 8)
+        pos = self.tail % self.ring_bytes
+        if pos + len(record) > self.ring_bytes:
+            self.write(b"\xff" * 4, pos)
+            self.tail += self.ring_bytes - pos
+            pos = 0
+        wait_until(lambda: self.tail + len(record) - self.head() <= self.ring_bytes,
+                   "softibd reads the ring")
+        self.write(record, pos)
+        self.tail += len(record)
+
+    def flush(self):
+        self.ring(self.tail)
+
+    def datagram(self, dlid, qpn, qkey, payload):
+        headers = struct.pack(">BBHIIII", UD_SEND_ONLY, 0, 0xffff, qpn, 0, qkey, self.qpn)
+        words = (8 + len(headers) + len(payload)) // 4 + 1
+        return struct.pack(">BBHHH", 0, 2, dlid, words, self.lid) + headers + payload

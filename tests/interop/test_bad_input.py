@@ -358,9 +358,9 @@ def test_malformed_requests(pair):
 class Program:
     """The least that a program does: a device's context and its ring."""
 
-    def __init__(self, fabric):
+    def __init__(self, fabric, node="n1"):
         self.sock = connect(fabric, "uverbs")
-        self.sock.send(abi_open(OPEN_UVERBS))
+        self.sock.send(abi_open(OPEN_UVERBS, node=node.encode()))
         assert error_of(self.sock.recv(4096)) == 0
         self.sock.send(command(GET_CONTEXT, bytes(8)))
         answer, self.fds, _, _ = socket.recv_fds(self.sock, 4096, 16)

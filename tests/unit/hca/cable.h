@@ -11,6 +11,7 @@
 
 #include "../test.h"
 #include "agents/agents.h"
+#include "base/bytes.h"
 #include "fabric/fabric.h"
 
 #define LID 8 /* LMC 1: 8 and 9 are the port's */
@@ -27,6 +28,8 @@ struct cable {
 	size_t sent_len[64];
 	int num_sent, sent_port;
 	int answer; /* of fab_send() */
+	uint16_t full_dlid; /* there is no room there; 0: there is everywhere */
+	int discards;
 	bool loops; /* what leaves comes back */
 	int is_sm, traps;
 } cable;
@@ -50,6 +53,8 @@ int fab_send(struct fabric *fab, int node, int port, const void *bytes, size_t l
 {
 	if (cable.answer)
 		return cable.answer;
+	if (cable.full_dlid && get_be16((const uint8_t *)bytes + 2) == cable.full_dlid)
+		return -EAGAIN;
 	assert_true(cable.num_sent < 64 && len <= WIRE_PACKET_MAX);
 	memcpy(cable.sent[cable.num_sent], bytes, len);
 	cable.sent_len[cable.num_sent++] = len;
@@ -59,6 +64,7 @@ int fab_send(struct fabric *fab, int node, int port, const void *bytes, size_t l
 
 void fab_discard(struct fabric *fab, int node, int port)
 {
+	cable.discards++;
 }
 
 int fab_process_mad(struct fabric *fab, int node, int port, const struct ag_mad_context *context,

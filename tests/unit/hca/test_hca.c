@@ -19,6 +19,7 @@
 #include "core/uobject.h"
 #include "hca/hca.h"
 #include "hca/private.h"
+#include "runtime/sim/rt_sim.h"
 
 /* --- the world --- */
 
@@ -676,6 +677,84 @@ static void a_kernel_datagram_goes_round(void **state)
 	end_kernel_qp(&k);
 }
 
+/* packets for LID @dlid, QP @qpn, as the midlayer's engine sends them */
+static void kernel_sends(struct hca *hca, uint16_t dlid, uint32_t qpn, unsigned n)
+{
+	struct wire_packet pkt = datagram(NULL, qpn);
+	uint8_t bytes[512];
+	size_t len;
+
+	pkt.lrh.dlid = dlid;
+	len = encode(pkt, bytes);
+	while (n--) {
+		memcpy(hca_link_ops.reserve(hca, &pkt, 1, len), bytes, len);
+		hca_link_ops.commit(hca, 1, len);
+	}
+	hca_link_ops.flush(hca);
+}
+
+/* who does not read answers holds up none that are for others */
+static void a_kernel_packet_waits_behind_its_destination_alone(void **state)
+{
+	struct world *w = *state;
+
+	cable.full_dlid = 77;
+	kernel_sends(w->hca, 77, 1000, 3 * HCA_WAITING_EACH);
+	kernel_sends(w->hca, 78, 1, 1);
+	turn(w);
+	assert_int_equal(cable.num_sent, 1);
+	assert_int_equal(get_be16(cable.sent[0] + 2), 78);
+	assert_int_equal(cable.discards, 2 * HCA_WAITING_EACH);
+	kernel_sends(w->hca, 78, 1, 1);
+	turn(w);
+	assert_int_equal(cable.num_sent, 2);
+	kernel_sends(w->hca, 77, 1001, 1); /* leaves with the adapter */
+}
+
+static void a_kernel_packet_waits_for_room_and_in_order(void **state)
+{
+	struct world *w = *state;
+
+	cable.full_dlid = 77;
+	kernel_sends(w->hca, 77, 1000, 1);
+	kernel_sends(w->hca, 77, 1001, 1);
+	turn(w);
+	cable.full_dlid = 0;
+	kernel_sends(w->hca, 77, 1000, 1);
+	while (cable.num_sent < 3) /* a timer offers them again */
+		rt_posix_turn(w->rt);
+	assert_int_equal(cable.discards, 0);
+	assert_int_equal(w->hca->num_waiting, 0);
+	assert_int_equal(w->hca->waiting_due.ns, MONO_NEVER.ns);
+}
+
+static void a_kernel_packet_waits_no_longer_than_its_lifetime(void **state)
+{
+	struct hca_set *set;
+	struct hca *hca;
+	struct rt *rt;
+
+	assert_int_equal(rt_sim_create(1, &rt), 0);
+	assert_int_equal(hca_set_create(rt, the_fabric(), &set), 0);
+	assert_int_equal(hca_create(set, 0, &hca), 0);
+	cable.full_dlid = 77;
+	for (uint32_t qpn = 0x100; qpn < 0x100 + HCA_WAITING_QUEUES; qpn++)
+		kernel_sends(hca, 77, qpn, 1);
+	rt_sim_run_for(rt, HCA_HOQ_NS / 2);
+	assert_int_equal(cable.discards, 0);
+	kernel_sends(hca, 77, 0x1000, 1); /* one destination too many: the oldest goes */
+	rt_sim_run_for(rt, NSEC_PER_MSEC);
+	assert_int_equal(cable.discards, 1);
+	rt_sim_run_for(rt, HCA_HOQ_NS / 2);
+	assert_int_equal(cable.discards, HCA_WAITING_QUEUES);
+	rt_sim_run_for(rt, HCA_HOQ_NS / 2);
+	assert_int_equal(cable.discards, HCA_WAITING_QUEUES + 1);
+	assert_int_equal(hca->num_waiting, 0);
+	hca_destroy(hca);
+	hca_set_destroy(set);
+	rt_sim_destroy(rt);
+}
+
 static void an_overrun_raises_the_cq_error(void **state)
 {
 	struct world *w = *state;
@@ -905,6 +984,9 @@ int main(void)
 		T(a_doorbell_that_blocks_holds_nobody_up),
 		T(numbers_are_not_used_again_soon),
 		T(a_kernel_datagram_goes_round),
+		T(a_kernel_packet_waits_behind_its_destination_alone),
+		T(a_kernel_packet_waits_for_room_and_in_order),
+		T(a_kernel_packet_waits_no_longer_than_its_lifetime),
 		T(an_overrun_raises_the_cq_error),
 		T(a_bad_request_is_pointed_out),
 		T(changes_become_events_and_live_values),

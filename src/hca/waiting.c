@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * What the kernel engine sends and finds no room for. One queue for each
+ * destination, a QP behind a port's LID: a program that does not read what it
+ * asked for holds up the answers to itself and to nobody else. A packet waits for
+ * the head-of-queue lifetime at most (18.2.5.4), a queue has HCA_WAITING_EACH of
+ * them, and there are HCA_WAITING_QUEUES: what exceeds a limit is discarded, as a
+ * port discards it.
+ */
+#include "hca/private.h"
+
+struct hca_queue {
+	struct list_head node;	 /* of hca->waiting, the oldest first */
+	struct list_head frames; /* struct hca_frame, never empty */
+	unsigned num_frames;
+	unsigned port_num;
+	uint16_t dlid;
+	uint32_t qpn;
+};
+
+/* which destination? A packet that cannot be told has one of its own kind */
+static void read_destination(const struct hca_frame *f, struct hca_queue *to)
+{
+	struct wire_packet pkt = {0};
+
+	wire_packet_decode(f->bytes, f->len, &pkt);
+	to->port_num = f->port_num;
+	to->dlid = pkt.lrh.dlid;
+	to->qpn = pkt.bth.dest_qpn;
+}
+
+static struct hca_queue *find(struct hca *hca, const struct hca_queue *to)
+{
+	struct hca_queue *q;
+
+	list_for_each_entry(q, &hca->waiting, node)
+		if (q->dlid == to->dlid && q->qpn == to->qpn && q->port_num == to->port_num)
+			return q;
+	return NULL;
+}
+
+static void drop_first(struct hca *hca, struct hca_queue *q)
+{
+	struct hca_frame *f = list_first_entry(&q->frames, struct hca_frame, node);
+
+	list_del(&f->node);
+	rt_free(f);
+	if (--q->num_frames)
+		return;
+	list_del(&q->node);
+	hca->num_waiting--;
+	rt_free(q);
+}
+
+static void discard(struct hca *hca, struct hca_frame *f)
+{
+	fab_discard(hca->fab, hca->node, (int)f->port_num);
+	rt_free(f);
+}
+
+static void discard_queue(struct hca *hca, struct hca_queue *q)
+{
+	for (unsigned n = q->num_frames; n; n--) {
+		fab_discard(hca->fab, hca->node, (int)q->port_num);
+		drop_first(hca, q);
+	}
+}
+
+/* Return: a new queue; NULL no memory */
+static struct hca_queue *begin(struct hca *hca, const struct hca_queue *to)
+{
+	struct hca_queue *q = rt_zalloc(sizeof(*q));
+
+	if (!q)
+		return NULL;
+	if (!hca->num_waiting) {
+		hca->waiting_ns = HCA_RETRY_MIN_NS;
+		hca->waiting_due = mono_add(rt_now(hca->rt), hca->waiting_ns);
+	}
+	if (hca->num_waiting == HCA_WAITING_QUEUES) /* a flood over many QPs: the oldest goes */
+		discard_queue(hca, list_first_entry(&hca->waiting, struct hca_queue, node));
+	*q = *to;
+	INIT_LIST_HEAD(&q->frames);
+	list_add_tail(&q->node, &hca->waiting);
+	hca->num_waiting++;
+	return q;
+}
+
+static int offer(struct hca *hca, const struct hca_frame *f)
+{
+	return fab_send(hca->fab, hca->node, (int)f->port_num, f->bytes, f->len);
+}
+
+void hca_waiting_send(struct hca *hca, struct hca_frame *f)
+{
+	struct hca_queue *q = NULL, to = {0};
+
+	if (!list_empty(&hca->waiting)) {
+		read_destination(f, &to);
+		q = find(hca, &to);
+	}
+	if (!q && offer(hca, f) != -EAGAIN) {
+		rt_free(f);
+		return;
+	}
+	if (!q) {
+		read_destination(f, &to);
+		q = begin(hca, &to);
+	}
+	if (!q || q->num_frames == HCA_WAITING_EACH) {
+		discard(hca, f);
+		return;
+	}
+	f->since = rt_now(hca->rt);
+	list_add_tail(&f->node, &q->frames);
+	q->num_frames++;
+}
+
+/* Return: did any leave? */
+static bool retry_queue(struct hca *hca, struct hca_queue *q)
+{
+	const mono_t now = rt_now(hca->rt);
+	bool sent = false;
+
+	for (unsigned n = q->num_frames; n; n--) {
+		struct hca_frame *f = list_first_entry(&q->frames, struct hca_frame, node);
+
+		if (now.ns - f->since.ns >= HCA_HOQ_NS)
+			fab_discard(hca->fab, hca->node, (int)f->port_num);
+		else if (offer(hca, f) == -EAGAIN)
+			break;
+		else
+			sent = true;
+		drop_first(hca, q); /* @q goes with its last */
+	}
+	return sent;
+}
+
+void hca_waiting_retry(struct hca *hca)
+{
+	struct hca_queue *q, *tmp;
+	bool sent = false;
+
+	if (mono_before(rt_now(hca->rt), hca->waiting_due))
+		return;
+	list_for_each_entry_safe(q, tmp, &hca->waiting, node)
+		sent |= retry_queue(hca, q);
+	hca->waiting_ns = sent ? HCA_RETRY_MIN_NS : MIN(2 * hca->waiting_ns, HCA_RETRY_MAX_NS);
+	hca->waiting_due = list_empty(&hca->waiting) ?
+				   MONO_NEVER :
+				   mono_add(rt_now(hca->rt), hca->waiting_ns);
+}
+
+void hca_waiting_drop(struct hca *hca)
+{
+	while (!list_empty(&hca->waiting)) {
+		struct hca_queue *q = list_first_entry(&hca->waiting, struct hca_queue, node);
+
+		for (unsigned n = q->num_frames; n; n--)
+			drop_first(hca, q);
+	}
+}
