@@ -106,6 +106,7 @@ struct ib_device_attr {
 	struct ib_odp_caps odp_caps;
 	u64 timestamp_mask;  /* the bits that a completion's time stamp has */
 	u64 hca_core_clock_khz;
+	u64 max_dm_size; /* device memory, all of it; 0: there is none */
 };
 
 enum ib_device_modify_flags {

@@ -79,7 +79,16 @@ struct ib_mr {
 	u32 lkey, rkey;
 	u64 iova, length;
 	int access;
+	struct ib_dm *dm; /* its memory; NULL: the program's */
 	struct rdma_restrack_entry res;
+};
+
+/** struct ib_dm - device memory, which one program has */
+struct ib_dm {
+	struct ib_device *device;
+	u64 length;
+	int fd; /* the driver's: the memory, for programs to map */
+	int usecnt; /* regions on it */
 };
 
 enum ib_mw_type { IB_MW_TYPE_1 = 1, IB_MW_TYPE_2 = 2 };
@@ -357,6 +366,11 @@ struct ib_device_ops {
 	int (*rereg_user_mr)(struct ib_mr *mr, int flags, u64 start, u64 length, u64 iova,
 			     int access, struct ib_pd *pd);
 	void (*dereg_mr)(struct ib_mr *mr);
+	/** alloc_dm() - device memory that programs map: @fd of what it returns */
+	struct ib_dm *(*alloc_dm)(struct ib_device *device, u64 length, struct ib_udata *udata);
+	void (*dealloc_dm)(struct ib_dm *dm);
+	struct ib_mr *(*reg_dm_mr)(struct ib_pd *pd, struct ib_dm *dm, u64 offset, u64 length,
+				   int access, struct ib_udata *udata);
 	struct ib_mw *(*alloc_mw)(struct ib_pd *pd, enum ib_mw_type type,
 				  struct ib_udata *udata);
 	void (*dealloc_mw)(struct ib_mw *mw);

@@ -39,6 +39,9 @@ static int no_close_xrcd(struct ibv_xrcd *xrcd)
 static const struct verbs_context operations = {
 	.query_port = device_query_port,
 	.advise_mr = mr_advise,
+	.alloc_dm = dm_alloc,
+	.free_dm = dm_free,
+	.reg_dm_mr = dm_reg_mr,
 	.alloc_parent_domain = pd_alloc_parent,
 	.alloc_td = pd_alloc_td,
 	.dealloc_td = pd_dealloc_td,
@@ -199,7 +202,8 @@ undo_fds:
 	return rc;
 }
 
-static int connect_device(const struct soft_device *dev)
+/** context_connect() - open @dev at softibd. Return: the socket; -errno */
+int context_connect(const struct soft_device *dev)
 {
 	struct abi_open open = {.magic = ABI_MAGIC, .version = ABI_VERSION,
 				.kind = ABI_OPEN_UVERBS};
@@ -232,6 +236,22 @@ static void after_fork_parent(void)
  * say in the parent's session: commands fail with EIO. It closes the private
  * descriptors, so that softibd sees the parent's death when it happens.
  */
+static void become_childs(struct soft_context *ctx)
+{
+	ctx->forked = true;
+	pthread_mutex_init(&ctx->sock_lock, NULL); /* a thread of the parent may have had it */
+	windows_in_child(ctx);
+	close(ctx->sock);
+	close(ctx->link.doorbell_fd);
+	doorbells_close(&ctx->progress.doorbells);
+	close(ctx->progress.kick_fd);
+	if (ctx->progress.lanes_fd >= 0)
+		close(ctx->progress.lanes_fd);
+	close(ctx->async_write_fd);
+}
+
+/* A child's child has nothing to close but the session of the child: the numbers of the
+ * others may be the program's by now. */
 static void after_fork_child(void)
 {
 	struct soft_context *ctx;
@@ -239,15 +259,11 @@ static void after_fork_child(void)
 	threads_forked();
 	memory_areas_forget();
 	list_for_each_entry(ctx, &contexts, entry) {
-		ctx->forked = true;
-		windows_in_child(ctx);
-		close(ctx->sock);
-		close(ctx->link.doorbell_fd);
-		doorbells_close(&ctx->progress.doorbells);
-		close(ctx->progress.kick_fd);
-		if (ctx->progress.lanes_fd >= 0)
-			close(ctx->progress.lanes_fd);
-		close(ctx->async_write_fd);
+		if (!ctx->forked)
+			become_childs(ctx);
+		else if (ctx->child_sock >= 0)
+			close(ctx->child_sock);
+		ctx->child_sock = -1;
 	}
 	pthread_mutex_unlock(&contexts_lock);
 }
@@ -319,12 +335,13 @@ EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
 	ctx->v.context.device = device;
 	ctx->v.context.num_comp_vectors = 1;
 	ctx->device = dev;
+	ctx->child_sock = -1;
 	INIT_LIST_HEAD(&ctx->objects);
 	pthread_mutex_init(&ctx->v.context.mutex, NULL);
 	pthread_mutex_init(&ctx->sock_lock, NULL);
 	pthread_mutex_init(&ctx->objects_lock, NULL);
 	pthread_mutex_init(&ctx->async_lock, NULL);
-	ctx->sock = connect_device(dev);
+	ctx->sock = context_connect(dev);
 	if (ctx->sock < 0) {
 		rc = ctx->sock;
 		goto undo_context;
@@ -354,6 +371,8 @@ EXPORT int ibv_close_device(struct ibv_context *context)
 	progress_stop(ctx);
 	forget(ctx);
 	close(context->async_fd);
+	if (ctx->child_sock >= 0)
+		close(ctx->child_sock);
 	if (ctx->forked) /* the rings are not mapped, the engine is the parent's */
 		return 0;
 	windows_stop(ctx);

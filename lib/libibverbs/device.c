@@ -71,6 +71,7 @@ void device_attr_load(struct soft_context *ctx, const struct ib_uverbs_ex_query_
 		.completion_timestamp_mask = r->timestamp_mask,
 		.hca_core_clock = r->hca_core_clock,
 		.device_cap_flags_ex = r->device_cap_flags_ex,
+		.max_dm_size = r->max_dm_size,
 		.phys_port_cnt_ex = ctx->num_ports,
 	};
 	load_base(&a->orig_attr, &r->base);

@@ -112,7 +112,7 @@ static int engine_add(struct soft_context *ctx, const struct soft_mr *mr)
 	struct eng_mr_attr attr = {
 		.key = mr->ibv.lkey,
 		.pd = mr->ibv.pd->handle,
-		.addr = mr->ibv.addr,
+		.addr = mr->memory,
 		.length = mr->ibv.length,
 		.iova = mr->iova,
 		.access = mr->access,
@@ -149,6 +149,7 @@ EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t len
 		goto undo_mr;
 	mr->ibv = (struct ibv_mr){.context = pd->context, .pd = pd, .addr = addr,
 				  .length = length};
+	mr->memory = addr;
 	mr->iova = access & IBV_ACCESS_ZERO_BASED ? 0 : iova;
 	mr->access = (int)access;
 	rc = command_reg(ctx, mr);
@@ -164,6 +165,33 @@ undo_command:
 undo_mr:
 	after_region(ctx, addr, length, access, 0);
 	free(mr);
+	return verbs_null(rc);
+}
+
+/**
+ * mr_on_memory() - the region that softibd has made (@resp), for memory that the library
+ * mapped and whose addresses begin with 0
+ * Return: the region; NULL and errno, and softibd's is gone
+ */
+struct ibv_mr *mr_on_memory(struct ibv_pd *pd, const struct ib_uverbs_reg_mr_resp *resp,
+			    void *memory, size_t length, unsigned access)
+{
+	struct soft_context *ctx = to_context(pd->context);
+	struct soft_mr *mr = calloc(1, sizeof(*mr));
+	int rc = -ENOMEM;
+
+	if (mr) {
+		mr->ibv = (struct ibv_mr){.context = pd->context, .pd = pd, .length = length,
+					  .handle = resp->mr_handle, .lkey = resp->lkey,
+					  .rkey = resp->rkey};
+		mr->memory = memory;
+		mr->access = (int)access;
+		rc = engine_add(ctx, mr);
+	}
+	if (!rc)
+		return &mr->ibv;
+	free(mr);
+	command_dereg(ctx, resp->mr_handle);
 	return verbs_null(rc);
 }
 
@@ -257,7 +285,7 @@ EXPORT int ibv_rereg_mr(struct ibv_mr *ibmr, int flags, struct ibv_pd *pd, void 
 	if (!rc && flags & IBV_REREG_MR_CHANGE_ACCESS)
 		new.access = access & ~(int)IBV_ACCESS_OPTIONAL_RANGE;
 	if (!rc && flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
-		new.ibv.addr = addr;
+		new.ibv.addr = new.memory = addr;
 		new.ibv.length = length;
 		new.iova = new.access & IBV_ACCESS_ZERO_BASED ? 0 : (uintptr_t)addr;
 	}

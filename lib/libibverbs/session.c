@@ -196,26 +196,43 @@ int session_resolve(struct soft_context *ctx, const struct abi_resolve *key,
 	return n < 0 ? (int)n : -EPROTO;
 }
 
-static int exchange(struct soft_context *ctx, const struct iovec *iov, size_t iovlen, void *resp,
-		    size_t resp_bytes)
+/*
+ * exchange() - a command and its answer, on the context's session or the child's own
+ * @fds: of the answer, the caller's to close; NULL: it has none. *@num_fds: how many there
+ *       may be, and on return are
+ */
+static int exchange(struct soft_context *ctx, int sock, const struct iovec *iov, size_t iovlen,
+		    void *resp, size_t resp_bytes, int *fds, unsigned *num_fds)
 {
+	unsigned max_fds = fds ? *num_fds : 0, none;
 	char spare[COMMAND_MAX];
 	ssize_t n;
 	int state;
 
-	if (ctx->forked || ctx->dead)
+	num_fds = fds ? num_fds : &none;
+	*num_fds = 0;
+	if (sock < 0 || ctx->dead)
 		return -EIO;
 	state = lock_for_calls(&ctx->sock_lock);
-	n = send_message(ctx->sock, iov, iovlen);
+	n = send_message(sock, iov, iovlen);
+	*num_fds = max_fds;
 	if (n >= 0)
-		n = receive_reply(ctx->sock, resp ? resp : spare,
-				  resp ? resp_bytes : sizeof(spare), NULL, NULL);
-	else if (n == -EPIPE || n == -ECONNRESET)
+		n = receive_reply(sock, resp ? resp : spare, resp ? resp_bytes : sizeof(spare),
+				  fds, num_fds);
+	else
+		*num_fds = 0;
+	if (n == -EPIPE || n == -ECONNRESET)
 		n = -EIO;
 	unlock_after_calls(&ctx->sock_lock, state);
 	if (n < 0)
 		return (int)n;
 	return resp && (size_t)n < resp_bytes ? -EPROTO : 0;
+}
+
+/* A child has no say in the session of its parent. */
+static int own_sock(const struct soft_context *ctx)
+{
+	return ctx->forked ? ctx->child_sock : ctx->sock;
 }
 
 /**
@@ -236,7 +253,59 @@ int session_command(struct soft_context *ctx, uint32_t command, const void *req,
 	};
 	struct iovec iov[2] = {{&hdr, sizeof(hdr)}, {(void *)req, req_bytes}};
 
-	return exchange(ctx, iov, 2, resp, resp_bytes);
+	return exchange(ctx, ctx->forked ? -1 : ctx->sock, iov, 2, resp, resp_bytes, NULL, NULL);
+}
+
+/**
+ * session_command_own() - session_command(); in a child with a session of its own, by that
+ * @fd: set to the descriptor that the answer carries, the caller's to close; -1: there was no
+ *      room for it. NULL: the answer carries none
+ */
+int session_command_own(struct soft_context *ctx, uint32_t command, const void *req,
+			size_t req_bytes, void *resp, size_t resp_bytes, int *fd)
+{
+	struct ib_uverbs_cmd_hdr hdr = {
+		.command = command,
+		.in_words = (uint16_t)((sizeof(hdr) + req_bytes) / 4),
+		.out_words = (uint16_t)(resp_bytes / 4),
+	};
+	struct iovec iov[2] = {{&hdr, sizeof(hdr)}, {(void *)req, req_bytes}};
+	unsigned num_fds = 1;
+	int rc = exchange(ctx, own_sock(ctx), iov, 2, resp, resp_bytes, fd, &num_fds);
+
+	if (!fd)
+		return rc;
+	if (rc && num_fds)
+		close(*fd);
+	if (rc || !num_fds)
+		*fd = -1;
+	return rc;
+}
+
+/**
+ * session_of_child() - give a forked child a session with softibd that is its own, once
+ * Return: 0; -errno
+ */
+int session_of_child(struct soft_context *ctx)
+{
+	int fds[ABI_CONTEXT_FDS], state, sock, rc = 0;
+	struct abi_context_resp resp;
+
+	state = lock_for_calls(&ctx->sock_lock);
+	if (ctx->child_sock >= 0)
+		goto unlock;
+	sock = context_connect(ctx->device);
+	rc = sock < 0 ? sock : session_get_context(sock, &resp, fds);
+	if (!rc) {
+		ctx->child_sock = sock;
+		for (int i = 0; i < ABI_CONTEXT_FDS; i++) /* it moves no data */
+			close(fds[i]);
+	} else if (sock >= 0) {
+		close(sock);
+	}
+unlock:
+	unlock_after_calls(&ctx->sock_lock, state);
+	return rc;
 }
 
 /** session_command_ex() - session_command() of IB_USER_VERBS_EX_CMD_*; both structs are
@@ -252,7 +321,7 @@ int session_command_ex(struct soft_context *ctx, uint32_t command, const void *r
 	struct ib_uverbs_ex_cmd_hdr ex = {0};
 	struct iovec iov[3] = {{&hdr, sizeof(hdr)}, {&ex, sizeof(ex)}, {(void *)req, req_bytes}};
 
-	return exchange(ctx, iov, 3, resp, resp_bytes);
+	return exchange(ctx, ctx->forked ? -1 : ctx->sock, iov, 3, resp, resp_bytes, NULL, NULL);
 }
 
 /**

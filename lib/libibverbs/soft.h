@@ -148,6 +148,7 @@ struct soft_context {
 	_Atomic bool dead;   /* softibd is gone */
 	_Atomic unsigned wakeups; /* threads that have deferred some: wakeups.c */
 	bool forked;	     /* this is a child: nothing here is ours */
+	int child_sock;	     /* but a session of its own, for device memory; -1: none */
 	struct list_head entry; /* of all contexts, for fork */
 
 	pthread_mutex_t sock_lock;
@@ -179,6 +180,7 @@ struct soft_td {
 
 struct soft_mr {
 	struct ibv_mr ibv;
+	void *memory; /* what it is of: ibv.addr, or device memory */
 	uint64_t iova;
 	int access;
 };
@@ -272,6 +274,9 @@ int session_resolve(struct soft_context *ctx, const struct abi_resolve *key,
 		    struct abi_resolve_resp *resp, int fds[2], unsigned *num_fds);
 int session_command(struct soft_context *ctx, uint32_t command, const void *req,
 		    size_t req_bytes, void *resp, size_t resp_bytes);
+int session_of_child(struct soft_context *ctx);
+int session_command_own(struct soft_context *ctx, uint32_t command, const void *req,
+			size_t req_bytes, void *resp, size_t resp_bytes, int *fd);
 int session_command_ex(struct soft_context *ctx, uint32_t command, const void *req,
 		       size_t req_bytes, void *resp, size_t resp_bytes);
 int session_completion(void *ctx, uint32_t qpn, enum ibv_wc_opcode opcode);
@@ -288,6 +293,7 @@ void link_disarm_sleep(struct soft_link *link);
 uint64_t link_position(struct soft_link *link, bool *waiting);
 
 /* context.c */
+int context_connect(const struct soft_device *dev);
 void context_settle(struct soft_context *ctx, const struct eng_qp *qp);
 typedef void context_barrier_fn(void *ctx);
 context_barrier_fn *context_barrier(void);
@@ -353,11 +359,17 @@ int device_query_ex(struct ibv_context *context, const struct ibv_query_device_e
 		    struct ibv_device_attr_ex *attr, size_t bytes);
 int device_query_rt_values(struct ibv_context *context, struct ibv_values_ex *values);
 
-/* pd.c, mr.c, cq.c, cq_ex.c, srq.c, qp.c, qp_ex.c: what the context's tables name */
+/* pd.c, mr.c, dm.c, cq.c, cq_ex.c, srq.c, qp.c, qp_ex.c: what the context's tables name */
 struct ibv_td *pd_alloc_td(struct ibv_context *context, struct ibv_td_init_attr *init);
 int pd_dealloc_td(struct ibv_td *td);
 struct ibv_pd *pd_alloc_parent(struct ibv_context *context,
 			       struct ibv_parent_domain_init_attr *attr);
+struct ibv_mr *mr_on_memory(struct ibv_pd *pd, const struct ib_uverbs_reg_mr_resp *resp,
+			    void *memory, size_t length, unsigned access);
+struct ibv_dm *dm_alloc(struct ibv_context *context, struct ibv_alloc_dm_attr *attr);
+int dm_free(struct ibv_dm *dm);
+struct ibv_mr *dm_reg_mr(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t offset, size_t length,
+			 unsigned int access);
 int mr_advise(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
 	      struct ibv_sge *sges, uint32_t num_sge);
 int cq_poll(struct ibv_cq *cq, int n, struct ibv_wc *wc);

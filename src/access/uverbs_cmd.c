@@ -120,6 +120,7 @@ static int cmd_ex_query_device(struct call *call)
 	out->timestamp_mask = a.timestamp_mask;
 	out->hca_core_clock = a.hca_core_clock_khz;
 	out->device_cap_flags_ex = a.device_cap_flags;
+	out->max_dm_size = a.max_dm_size;
 	return 0;
 }
 
@@ -329,6 +330,12 @@ const struct command uverbs_driver_commands[] = {
 					       sizeof(struct abi_resolve_resp), cmd_driver},
 	[ABI_CMD_COMPLETION - ABI_CMD_RESOLVE] = {"completion", sizeof(struct abi_completion),
 						  sizeof(struct abi_completion_resp), cmd_driver},
+	[ABI_CMD_ALLOC_DM - ABI_CMD_RESOLVE] = {"alloc_dm", sizeof(struct abi_alloc_dm),
+						sizeof(struct abi_alloc_dm_resp), cmd_alloc_dm},
+	[ABI_CMD_FREE_DM - ABI_CMD_RESOLVE] = {"free_dm", sizeof(struct abi_free_dm), 0,
+					       cmd_free_dm},
+	[ABI_CMD_REG_DM_MR - ABI_CMD_RESOLVE] = {"reg_dm_mr", sizeof(struct abi_reg_dm_mr),
+						 OUT(reg_mr), cmd_reg_dm_mr},
 };
 const unsigned int uverbs_num_driver_commands = ARRAY_SIZE(uverbs_driver_commands);
 

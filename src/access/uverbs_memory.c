@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Commands of memory regions and windows. The memory is the program's and is
+ * Commands of memory regions, windows and device memory. The memory is the program's and is
  * touched by its own engine only; here a key is given out and the account of
  * locked memory kept, which limits nothing unless uverbs_enforce_memlock()
  * asked for it.
@@ -28,6 +28,15 @@ static u64 charge_of(u64 start, u64 length, u32 access)
 	return ib_locked_bytes(start, length);
 }
 
+static void answer_mr(struct ib_uverbs_reg_mr_resp *out, struct ib_uobject *uobject,
+		      struct ib_mr *mr)
+{
+	ib_uobject_commit(uobject, mr);
+	out->mr_handle = uobject->handle;
+	out->lkey = mr->lkey;
+	out->rkey = mr->rkey;
+}
+
 int cmd_reg_mr(struct call *call)
 {
 	const struct ib_uverbs_reg_mr *in = call->in;
@@ -52,10 +61,7 @@ int cmd_reg_mr(struct call *call)
 		ret = (int)PTR_ERR(mr);
 		goto undo_uobject;
 	}
-	ib_uobject_commit(uobject, mr);
-	out->mr_handle = uobject->handle;
-	out->lkey = mr->lkey;
-	out->rkey = mr->rkey;
+	answer_mr(out, uobject, mr);
 	return 0;
 
 undo_uobject:
@@ -149,4 +155,57 @@ int cmd_dealloc_mw(struct call *call)
 	const struct ib_uverbs_dealloc_mw *in = call->in;
 
 	return ib_uobject_destroy(call->session->context, IB_UOBJECT_MW, in->mw_handle);
+}
+
+int cmd_alloc_dm(struct call *call)
+{
+	const struct abi_alloc_dm *in = call->in;
+	struct abi_alloc_dm_resp *out = call->out;
+	struct ib_uobject *uobject = ib_uobject_alloc(call->session->context, IB_UOBJECT_DM);
+	struct ib_dm *dm;
+
+	if (IS_ERR(uobject))
+		return (int)PTR_ERR(uobject);
+	dm = ib_alloc_dm_user(uobject, in->length_bytes);
+	if (IS_ERR(dm)) {
+		ib_uobject_abort(uobject);
+		return (int)PTR_ERR(dm);
+	}
+	ib_uobject_commit(uobject, dm);
+	out->dm_handle = uobject->handle;
+	call->fds = &dm->fd;
+	call->num_fds = 1;
+	return 0;
+}
+
+int cmd_free_dm(struct call *call)
+{
+	const struct abi_free_dm *in = call->in;
+
+	return ib_uobject_destroy(call->session->context, IB_UOBJECT_DM, in->dm_handle);
+}
+
+int cmd_reg_dm_mr(struct call *call)
+{
+	const struct abi_reg_dm_mr *in = call->in;
+	struct ib_uverbs_reg_mr_resp *out = call->out;
+	struct ib_ucontext *context = call->session->context;
+	struct ib_pd *pd = ib_uobject_get(context, IB_UOBJECT_PD, in->pd_handle);
+	struct ib_dm *dm = ib_uobject_get(context, IB_UOBJECT_DM, in->dm_handle);
+	struct ib_uobject *uobject;
+	struct ib_mr *mr;
+
+	if (IS_ERR(pd) || IS_ERR(dm))
+		return -EINVAL;
+	uobject = ib_uobject_alloc(context, IB_UOBJECT_MR);
+	if (IS_ERR(uobject))
+		return (int)PTR_ERR(uobject);
+	mr = ib_reg_dm_mr_user(uobject, pd, dm, in->offset, in->length_bytes,
+			       (int)in->access_flags);
+	if (IS_ERR(mr)) {
+		ib_uobject_abort(uobject);
+		return (int)PTR_ERR(mr);
+	}
+	answer_mr(out, uobject, mr);
+	return 0;
 }

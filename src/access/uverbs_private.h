@@ -6,6 +6,7 @@
 #include <rdma/ib_user_verbs.h>
 
 #include "abi/lane.h"
+#include "abi/objects.h"
 #include "abi/session.h"
 #include "access/uverbs.h"
 #include "core/uobject.h"
@@ -38,9 +39,9 @@ struct call {
 	void *out;	/* zeroed; as long as the table says */
 	uint32_t number;
 	size_t out_bytes; /* a handler may change it */
-	const int *fds; /* to be sent along; the driver's */
+	const int *fds; /* to be sent along: somebody's, or driver_fds */
 	unsigned int num_fds;
-	int driver_fds[2];
+	int driver_fds[2]; /* closed once they are sent */
 };
 
 /** struct command - a row of the table of commands */
@@ -58,7 +59,7 @@ extern const unsigned int uverbs_num_commands;
  *  IB_USER_VERBS_EX_CMD_* */
 extern const struct command uverbs_ex_commands[];
 extern const unsigned int uverbs_num_ex_commands;
-/** uverbs_driver_commands - from ABI_CMD_RESOLVE on; the driver answers them */
+/** uverbs_driver_commands - ours, from ABI_CMD_RESOLVE on */
 extern const struct command uverbs_driver_commands[];
 extern const unsigned int uverbs_num_driver_commands;
 
@@ -78,6 +79,9 @@ int cmd_rereg_mr(struct call *call);
 int cmd_dereg_mr(struct call *call);
 int cmd_alloc_mw(struct call *call);
 int cmd_dealloc_mw(struct call *call);
+int cmd_alloc_dm(struct call *call);
+int cmd_free_dm(struct call *call);
+int cmd_reg_dm_mr(struct call *call);
 
 /* uverbs.c */
 /** uverbs_object_event() - event_handler of a program's QP, CQ or SRQ, whose

@@ -68,6 +68,11 @@ struct ib_srq *core_create_srq(struct ib_pd *pd, struct ib_srq_init_attr *attr,
 			       struct ib_uobject *uobject);
 struct ib_qp *core_create_qp(struct ib_pd *pd, struct ib_qp_init_attr *attr,
 			     const struct core_owner *owner);
+/** core_mr_check() - a program's region: known rights that fit together, nothing wraps.
+ *  0; -EINVAL; -EOPNOTSUPP on-demand paging where the device has none */
+int core_mr_check(const struct ib_device *device, u64 start, u64 length, u64 iova, int access);
+/** core_track_mr() - @mr, just made in @pd, or an error, which is returned */
+struct ib_mr *core_track_mr(struct ib_pd *pd, struct ib_mr *mr, struct ib_uobject *uobject);
 /** core_detach_all() - leave every group: the QP's owner died */
 void core_detach_all(struct ib_qp *qp);
 

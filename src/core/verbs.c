@@ -204,7 +204,7 @@ static bool access_ok(int access)
 	return true;
 }
 
-static struct ib_mr *track_mr(struct ib_pd *pd, struct ib_mr *mr, struct ib_uobject *uobject)
+struct ib_mr *core_track_mr(struct ib_pd *pd, struct ib_mr *mr, struct ib_uobject *uobject)
 {
 	struct core_owner owner = core_heir(pd, uobject);
 
@@ -224,14 +224,13 @@ struct ib_mr *ib_get_dma_mr(struct ib_pd *pd, int access)
 
 	if (!access_ok(access))
 		return ERR_PTR(-EINVAL);
-	mr = track_mr(pd, pd->device->ops->get_dma_mr(pd, access), NULL);
+	mr = core_track_mr(pd, pd->device->ops->get_dma_mr(pd, access), NULL);
 	if (!IS_ERR(mr))
 		mr->access = access;
 	return mr;
 }
 
-static int user_mr_check(const struct ib_device *device, u64 start, u64 length, u64 iova,
-			 int access)
+int core_mr_check(const struct ib_device *device, u64 start, u64 length, u64 iova, int access)
 {
 	const int known = IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ |
 			  IB_ACCESS_REMOTE_ATOMIC | IB_ACCESS_MW_BIND | IB_ZERO_BASED |
@@ -250,7 +249,7 @@ struct ib_mr *ib_reg_user_mr(struct ib_uobject *uobject, struct ib_pd *pd, u64 s
 {
 	struct ib_udata udata = {.context = uobject->context};
 	struct ib_mr *mr;
-	int ret = user_mr_check(pd->device, start, length, iova, access);
+	int ret = core_mr_check(pd->device, start, length, iova, access);
 
 	if (!pd->device->ops->reg_user_mr)
 		ret = -EOPNOTSUPP;
@@ -262,7 +261,7 @@ struct ib_mr *ib_reg_user_mr(struct ib_uobject *uobject, struct ib_pd *pd, u64 s
 	mr->iova = iova;
 	mr->length = length;
 	mr->access = access;
-	return track_mr(pd, mr, uobject);
+	return core_track_mr(pd, mr, uobject);
 }
 
 int ib_rereg_user_mr(struct ib_mr *mr, int flags, u64 start, u64 length, u64 iova, int access,
@@ -274,11 +273,11 @@ int ib_rereg_user_mr(struct ib_mr *mr, int flags, u64 start, u64 length, u64 iov
 	struct ib_pd *new_pd = flags & IB_MR_REREG_PD ? pd : mr->pd;
 	int ret;
 
-	if (!mr->device->ops->rereg_user_mr)
+	if (!mr->device->ops->rereg_user_mr || mr->dm)
 		return -EOPNOTSUPP;
 	if (!flags || flags & ~IB_MR_REREG_SUPPORTED)
 		return -EINVAL;
-	ret = user_mr_check(mr->device, flags & IB_MR_REREG_TRANS ? start : 0, new_length,
+	ret = core_mr_check(mr->device, flags & IB_MR_REREG_TRANS ? start : 0, new_length,
 			    new_iova, new_access);
 	if (!ret)
 		ret = mr->device->ops->rereg_user_mr(mr, flags, start, new_length, new_iova,
@@ -297,6 +296,8 @@ int ib_rereg_user_mr(struct ib_mr *mr, int flags, u64 start, u64 length, u64 iov
 int ib_dereg_mr(struct ib_mr *mr)
 {
 	mr->pd->usecnt--;
+	if (mr->dm)
+		mr->dm->usecnt--;
 	rdma_restrack_del(mr->device, &mr->res);
 	mr->device->ops->dereg_mr(mr);
 	return 0;

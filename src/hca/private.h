@@ -12,6 +12,8 @@
 #define HCA_FIRST_QPN 0x11
 #define HCA_RX_QUEUE_MAX 2048 /* packets waiting for the midlayer */
 #define HCA_MAX_MSG_BYTES 0x80000000u
+#define HCA_DM_BYTES (256ull << 10) /* of device memory */
+#define HCA_DM_UNIT_BYTES 64	    /* is given out in these */
 /** how long a packet may wait at the head of a program's queue before it is
  *  dropped: the head-of-queue lifetime (18.2.5.4) */
 #define HCA_HOQ_NS (1 * NSEC_PER_SEC)
@@ -154,6 +156,7 @@ struct hca {
 	struct eng_table qps;	      /* QPN to struct hca_qp */
 	struct eng_table keys;	      /* key index to struct hca_mr */
 	uint32_t next_qpn, next_key, next_pd;
+	uint64_t dm_bytes;	      /* of device memory given out */
 	struct list_head kernel_qps, user_qps; /* struct hca_qp.node */
 	unsigned kernel_groups;	      /* their attachments to multicast groups */
 };

@@ -55,6 +55,7 @@ int hca_query_device(struct ib_device *device, struct ib_device_attr *attr)
 						    .ud_odp_caps = ODP_DATAGRAM}},
 		.timestamp_mask = UINT64_MAX, /* the engine's clock counts nanoseconds */
 		.hca_core_clock_khz = 1000000,
+		.max_dm_size = HCA_DM_BYTES,
 	};
 	return 0;
 }

@@ -4,7 +4,11 @@
  * owner here, its queues live in the program's engine; the midlayer's own
  * lives in the adapter's engine. Queue pairs are in verbs_qp.c.
  */
+#include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "hca/private.h"
 
@@ -122,6 +126,63 @@ static int rereg_user_mr(struct ib_mr *mr, int flags, u64 start, u64 length, u64
 			 struct ib_pd *pd)
 {
 	return 0;
+}
+
+/* --- device memory --- */
+
+static int make_memory(u64 length)
+{
+	int fd = memfd_create("softib-device-memory", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	int ret;
+
+	if (fd < 0)
+		return -errno;
+	if (!ftruncate(fd, (off_t)length) &&
+	    !fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
+		return fd;
+	ret = -errno;
+	close(fd);
+	return ret;
+}
+
+static u64 whole_units(u64 length)
+{
+	return (length + HCA_DM_UNIT_BYTES - 1) & ~(u64)(HCA_DM_UNIT_BYTES - 1);
+}
+
+static struct ib_dm *alloc_dm(struct ib_device *device, u64 length, struct ib_udata *udata)
+{
+	struct hca *hca = hca_of(device);
+	u64 bytes = whole_units(length);
+	struct ib_dm *dm;
+
+	if (bytes > HCA_DM_BYTES - hca->dm_bytes)
+		return ERR_PTR(-ENOMEM);
+	dm = rt_zalloc(sizeof(*dm));
+	if (!dm)
+		return ERR_PTR(-ENOMEM);
+	dm->fd = make_memory(length);
+	if (dm->fd < 0) {
+		int ret = dm->fd;
+
+		rt_free(dm);
+		return ERR_PTR(ret);
+	}
+	hca->dm_bytes += bytes;
+	return dm;
+}
+
+static void dealloc_dm(struct ib_dm *dm)
+{
+	hca_of(dm->device)->dm_bytes -= whole_units(dm->length);
+	close(dm->fd);
+	rt_free(dm);
+}
+
+static struct ib_mr *reg_dm_mr(struct ib_pd *pd, struct ib_dm *dm, u64 offset, u64 length,
+			       int access, struct ib_udata *udata)
+{
+	return reg_user_mr(pd, offset, length, 0, access, udata);
 }
 
 /* --- completion queues --- */
@@ -276,5 +337,8 @@ const struct ib_device_ops hca_ops = {
 	.reg_user_mr = reg_user_mr,
 	.rereg_user_mr = rereg_user_mr,
 	.dereg_mr = dereg_mr,
+	.alloc_dm = alloc_dm,
+	.dealloc_dm = dealloc_dm,
+	.reg_dm_mr = reg_dm_mr,
 	.process_mad = hca_process_mad,
 };

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "../core/fake_device.h"
+#include "abi/objects.h"
 #include "access/uverbs.h"
 #include "runtime/posix/rt_posix.h"
 
@@ -476,6 +477,74 @@ static void a_region_moves_and_is_charged_for_what_it_has(void **state)
 	assert_int_equal(context->locked_bytes, 0);
 }
 
+static int alloc_dm(struct world *w, u64 bytes, u32 *handle)
+{
+	struct abi_alloc_dm in = {.length_bytes = bytes};
+	struct abi_alloc_dm_resp out;
+	int ret;
+
+	w->num_fds = 0;
+	ret = command(w, w->sock, ABI_CMD_ALLOC_DM, &in, sizeof(in), &out, sizeof(out));
+	assert_int_equal(w->num_fds, ret ? 0 : 1);
+	if (w->num_fds)
+		close(w->fds[0]);
+	*handle = out.dm_handle;
+	return ret;
+}
+
+static int free_dm(struct world *w, u32 handle)
+{
+	struct abi_free_dm in = {.dm_handle = handle};
+
+	return command(w, w->sock, ABI_CMD_FREE_DM, &in, sizeof(in), NULL, 0);
+}
+
+static int reg_dm(struct world *w, u32 pd, u32 dm, u64 offset, u64 bytes, int access, u32 *handle)
+{
+	struct abi_reg_dm_mr in = {.offset = offset, .length_bytes = bytes, .pd_handle = pd,
+				   .dm_handle = dm, .access_flags = (u32)access};
+	struct ib_uverbs_reg_mr_resp out;
+	int ret = command(w, w->sock, ABI_CMD_REG_DM_MR, &in, sizeof(in), &out, sizeof(out));
+
+	*handle = out.mr_handle;
+	return ret;
+}
+
+static void device_memory_has_regions(void **state)
+{
+	const int access = IB_ZERO_BASED | IB_ACCESS_LOCAL_WRITE;
+	struct world *w = *state;
+	struct ib_uverbs_rereg_mr_resp r;
+	struct things t;
+	u32 dm, mr, none;
+
+	make_things(w, &t);
+	assert_int_equal(alloc_dm(w, 0, &none), -EINVAL);
+	assert_int_equal(alloc_dm(w, 4097, &none), -EINVAL);
+	assert_int_equal(alloc_dm(w, 100, &dm), 0);
+	assert_int_equal(reg_dm(w, t.pd, dm, 0, 101, access, &none), -EINVAL);
+	assert_int_equal(reg_dm(w, t.pd, dm, 101, 0, access, &none), -EINVAL);
+	assert_int_equal(reg_dm(w, t.pd, dm, UINT64_MAX, 2, access, &none), -EINVAL);
+	assert_int_equal(reg_dm(w, t.pd, dm, 0, 4, IB_ACCESS_LOCAL_WRITE, &none), -EINVAL);
+	assert_int_equal(reg_dm(w, t.pd, dm, 0, 4, IB_ZERO_BASED | IB_ACCESS_REMOTE_WRITE, &none),
+			 -EINVAL);
+	assert_int_equal(reg_dm(w, t.pd, t.pd, 0, 4, access, &none), -EINVAL);
+	assert_int_equal(reg_dm(w, t.pd, dm, 60, 40, access, &mr), 0);
+	assert_int_equal(free_dm(w, dm), -EBUSY);
+	assert_int_equal(CMD_OUT(w, REREG_MR, rereg_mr, &r, .mr_handle = mr,
+				 .flags = IB_MR_REREG_ACCESS), -EOPNOTSUPP);
+	assert_int_equal(CMD(w, DEREG_MR, dereg_mr, .mr_handle = mr), 0);
+	assert_int_equal(free_dm(w, dm), 0);
+	assert_int_equal(free_dm(w, dm), -EINVAL);
+	/* what is left goes with the program, the region first */
+	assert_int_equal(alloc_dm(w, 4096, &dm), 0);
+	assert_int_equal(reg_dm(w, t.pd, dm, 0, 4096, access, &mr), 0);
+	close(w->sock);
+	turn(w);
+	assert_int_equal(w->fake->live, 0);
+	w->sock = connect_to(w);
+}
+
 static void what_is_not_there_is_not_supported(void **state)
 {
 	struct world *w = *state;
@@ -868,6 +937,7 @@ int main(void)
 		T(objects_are_made_used_and_destroyed),
 		T(a_qp_is_followed_through_its_states),
 		T(a_region_moves_and_is_charged_for_what_it_has),
+		T(device_memory_has_regions),
 		T(what_is_not_there_is_not_supported),
 		T(malformed_commands_are_refused),
 		T(programs_do_not_share_handles),

@@ -6,6 +6,9 @@
 #ifndef SOFTIB_TESTS_FAKE_DEVICE_H
 #define SOFTIB_TESTS_FAKE_DEVICE_H
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -49,6 +52,7 @@ static inline int fake_query_device(struct ib_device *device, struct ib_device_a
 		.odp_caps = {.general_caps = IB_ODP_SUPPORT,
 			     .per_transport_caps = {1, 2, 3, 4}},
 		.hca_core_clock_khz = 156250,
+		.max_dm_size = 4096,
 	};
 	return 0;
 }
@@ -280,6 +284,29 @@ static inline void fake_dereg_mr(struct ib_mr *mr)
 	FAKE_FREE(mr->device, mr);
 }
 
+/* its memory is a file that says nothing */
+static inline struct ib_dm *fake_alloc_dm(struct ib_device *device, u64 length,
+					  struct ib_udata *udata)
+{
+	struct ib_dm *dm = FAKE_NEW(device, struct ib_dm);
+
+	if (!IS_ERR(dm))
+		dm->fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	return dm;
+}
+
+static inline void fake_dealloc_dm(struct ib_dm *dm)
+{
+	close(dm->fd);
+	FAKE_FREE(dm->device, dm);
+}
+
+static inline struct ib_mr *fake_reg_dm_mr(struct ib_pd *pd, struct ib_dm *dm, u64 offset,
+					   u64 length, int access, struct ib_udata *udata)
+{
+	return fake_new_mr(pd->device);
+}
+
 static const struct ib_device_ops fake_ops = {
 	.query_device = fake_query_device,
 	.query_port = fake_query_port,
@@ -312,6 +339,9 @@ static const struct ib_device_ops fake_ops = {
 	.reg_user_mr = fake_reg_user_mr,
 	.rereg_user_mr = fake_rereg_user_mr,
 	.dereg_mr = fake_dereg_mr,
+	.alloc_dm = fake_alloc_dm,
+	.dealloc_dm = fake_dealloc_dm,
+	.reg_dm_mr = fake_reg_dm_mr,
 };
 
 /** fake_create() - a device of node @node, not yet registered */

@@ -12,6 +12,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "abi/objects.h"
 #include "abi/devpage.h"
 #include "abi/lane.h"
 #include "abi/ring.h"
@@ -149,7 +150,7 @@ static void answer_create(struct fake_softibd *fake, struct session *s, uint32_t
 	size_t bytes = sizeof(r.pd);
 
 	r.pd.pd_handle = fake->next_handle;
-	if (command == IB_USER_VERBS_CMD_REG_MR) {
+	if (command == IB_USER_VERBS_CMD_REG_MR || command == ABI_CMD_REG_DM_MR) {
 		r.mr.lkey = r.mr.rkey = number << 8;
 		bytes = sizeof(r.mr);
 	} else if (command == IB_USER_VERBS_CMD_CREATE_CQ) {
@@ -182,6 +183,7 @@ static void answer_limits(struct session *s)
 			 .max_srq_sge = 16, .max_pkeys = ABI_PKEYS, .phys_port_cnt = 1,
 			 .max_mr_size = UINT64_MAX},
 		.response_length = sizeof(r),
+		.max_dm_size = 4096,
 	};
 
 	answer(s->sock, 0, &r, sizeof(r), NULL, 0);
@@ -193,6 +195,18 @@ static void answer_resolve(struct session *s)
 	const struct abi_resolve_resp r = {.lane = FAKE_LANE, .epoch = 1, .mtu_bytes = 4096};
 
 	answer(s->sock, 0, &r, sizeof(r), NULL, 0);
+}
+
+static void answer_alloc_dm(struct fake_softibd *fake, struct session *s, const void *req)
+{
+	struct abi_alloc_dm_resp r = {.dm_handle = ++fake->next_handle};
+	int fd = memfd_create("device-memory", MFD_CLOEXEC);
+
+	if (ftruncate(fd, (off_t)((const struct abi_alloc_dm *)req)->length_bytes))
+		abort();
+	fake->objects++;
+	answer(s->sock, 0, &r, sizeof(r), &fd, 1);
+	close(fd);
 }
 
 static void command(struct fake_softibd *fake, struct session *s, const void *message)
@@ -217,13 +231,18 @@ static void command(struct fake_softibd *fake, struct session *s, const void *me
 	case IB_USER_VERBS_EX_CMD_QUERY_DEVICE | IB_USER_VERBS_CMD_FLAG_EXTENDED:
 		answer_limits(s);
 		break;
+	case ABI_CMD_ALLOC_DM:
+		answer_alloc_dm(fake, s, hdr + 1);
+		break;
 	case IB_USER_VERBS_CMD_ALLOC_PD:
 	case IB_USER_VERBS_CMD_REG_MR:
+	case ABI_CMD_REG_DM_MR:
 	case IB_USER_VERBS_CMD_CREATE_CQ:
 	case IB_USER_VERBS_CMD_CREATE_SRQ:
 	case IB_USER_VERBS_CMD_CREATE_QP:
 		answer_create(fake, s, hdr->command, hdr + 1);
 		break;
+	case ABI_CMD_FREE_DM:
 	case IB_USER_VERBS_CMD_DEALLOC_PD:
 	case IB_USER_VERBS_CMD_DEREG_MR:
 	case IB_USER_VERBS_CMD_DESTROY_CQ:

@@ -293,6 +293,69 @@ static void memory_is_paged_on_demand(void **state)
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 }
 
+static struct ibv_dm *alloc_dm(struct program *p, size_t length, uint32_t log_align)
+{
+	struct ibv_alloc_dm_attr attr = {.length = length, .log_align_req = log_align};
+
+	return ibv_alloc_dm(p->context, &attr);
+}
+
+static void device_memory_is_copied_by_words(void **state)
+{
+	struct program *p = *state;
+	struct ibv_dm *dm = alloc_dm(p, 100, 6);
+	uint8_t there[100] = {0};
+
+	assert_non_null(dm);
+	assert_null(alloc_dm(p, 4097, 0));
+	assert_int_equal(errno, EINVAL);
+	assert_null(alloc_dm(p, 0, 0));
+	assert_int_equal(errno, EINVAL);
+	assert_null(alloc_dm(p, 64, 13));
+	assert_int_equal(errno, EOPNOTSUPP);
+	assert_int_equal(ibv_memcpy_to_dm(dm, 4, p->memory, 96), 0);
+	assert_int_equal(ibv_memcpy_from_dm(there, dm, 0, 100), 0);
+	assert_memory_equal(there + 4, p->memory, 96);
+	assert_int_equal(ibv_memcpy_to_dm(dm, 2, p->memory, 4), EINVAL);
+	assert_int_equal(ibv_memcpy_to_dm(dm, 0, p->memory, 3), EINVAL);
+	assert_int_equal(ibv_memcpy_to_dm(dm, 0, p->memory, 104), EFAULT);
+	assert_int_equal(ibv_memcpy_from_dm(there, dm, 104, 4), EFAULT);
+	assert_int_equal(ibv_memcpy_from_dm(there, dm, UINT64_MAX - 3, 8), EFAULT);
+	assert_int_equal(ibv_free_dm(dm), 0);
+}
+
+/* A region on device memory begins at address 0, for requests and for peers. */
+static void requests_use_device_memory(void **state)
+{
+	struct program *p = *state;
+	struct ibv_dm *dm = alloc_dm(p, 256, 0);
+	int access = IBV_ACCESS_ZERO_BASED | IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+	struct ibv_mr *mr;
+	struct ibv_sge sge;
+	struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE, .sg_list = &sge, .num_sge = 1,
+				 .send_flags = IBV_SEND_SIGNALED}, *bad;
+	uint8_t there[200];
+
+	assert_null(ibv_reg_dm_mr(p->pd, dm, 100, 200, access));
+	assert_int_equal(errno, EINVAL);
+	mr = ibv_reg_dm_mr(p->pd, dm, 56, 200, access);
+	assert_non_null(mr);
+	assert_null(mr->addr);
+	assert_int_equal(mr->length, 200);
+	make_rc_pair(p);
+	sge = (struct ibv_sge){(uintptr_t)p->memory, 200, p->mr->lkey};
+	wr.wr.rdma.rkey = mr->rkey;
+	assert_int_equal(ibv_post_send(p->qp[0], &wr, &bad), 0);
+	assert_int_equal(poll_one(p).status, IBV_WC_SUCCESS);
+	assert_int_equal(ibv_memcpy_from_dm(there, dm, 56, 200), 0);
+	assert_memory_equal(there, p->memory, 200);
+	wr.wr.rdma.remote_addr = 1; /* the last byte is beyond it */
+	assert_int_equal(ibv_post_send(p->qp[0], &wr, &bad), 0);
+	assert_int_equal(poll_one(p).status, IBV_WC_REM_ACCESS_ERR);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	assert_int_equal(ibv_free_dm(dm), 0);
+}
+
 static void softibd_has_the_last_word(void **state)
 {
 	struct program *p = *state;
@@ -800,6 +863,69 @@ static void a_child_lets_the_parents_objects_alone(void **state)
 	assert_int_equal(poll_one(p).status, IBV_WC_SUCCESS);
 }
 
+static int childs_device_memory(struct program *p, struct ibv_dm *shared)
+{
+	struct ibv_dm *own = alloc_dm(p, 64, 0);
+	uint32_t word = 0;
+
+	if (!own || ibv_memcpy_from_dm(&word, shared, 0, 4) || word != 0x11223344)
+		return 1;
+	if (ibv_free_dm(own) || ibv_free_dm(shared))
+		return 2;
+	return 0;
+}
+
+/* It makes some for itself, sees what the parent has, and takes nothing along. */
+static void a_child_has_device_memory_of_its_own(void **state)
+{
+	struct program *p = *state;
+	struct ibv_dm *dm = alloc_dm(p, 64, 0);
+	int before = fake_objects(p->fake), status;
+	uint32_t word = 0x11223344;
+	pid_t child;
+
+	assert_int_equal(ibv_memcpy_to_dm(dm, 0, &word, 4), 0);
+	fflush(NULL);
+	child = fork();
+	if (!child)
+		_exit(childs_device_memory(p, dm));
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	assert_int_equal(fake_objects(p->fake), before);
+	assert_int_equal(ibv_free_dm(dm), 0);
+	assert_int_equal(fake_objects(p->fake), before - 1);
+}
+
+/* The descriptors that the library closed in a child are the child's to use: its own child
+ * finds them open. */
+static void a_childs_child_keeps_the_childs_descriptors(void **state)
+{
+	int status;
+	pid_t child;
+
+	fflush(NULL);
+	child = fork();
+	if (!child) {
+		int fd[64]; /* some have the numbers of those just closed */
+		pid_t grandchild;
+
+		for (unsigned i = 0; i < sizeof(fd) / sizeof(fd[0]); i++)
+			fd[i] = dup(STDERR_FILENO);
+		grandchild = fork();
+		if (!grandchild) {
+			int closed = 0;
+
+			for (unsigned i = 0; i < sizeof(fd) / sizeof(fd[0]); i++)
+				closed += fcntl(fd[i], F_GETFD) < 0;
+			_exit(closed);
+		}
+		waitpid(grandchild, &status, 0);
+		_exit(WIFEXITED(status) ? WEXITSTATUS(status) : 99);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -810,6 +936,9 @@ int main(void)
 		CASE(what_is_not_supported_says_so),
 		CASE(bad_requests_are_refused),
 		CASE(memory_is_paged_on_demand),
+		CASE(device_memory_is_copied_by_words),
+		CASE(requests_use_device_memory),
+		CASE(a_child_has_device_memory_of_its_own),
 		CASE(softibd_has_the_last_word),
 		CASE(a_channel_in_use_stays),
 		CASE(send_to_a_program_that_polls),
@@ -829,6 +958,7 @@ int main(void)
 		CASE(a_cancelled_thread_keeps_no_lock),
 		CASE(a_lane_that_did_not_come_is_refused),
 		CASE(a_child_lets_the_parents_objects_alone),
+		CASE(a_childs_child_keeps_the_childs_descriptors),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
