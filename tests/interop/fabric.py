@@ -161,7 +161,7 @@ def public_copy():
     top = Path(tempfile.mkdtemp(prefix="softib-public-"))
     atexit.register(shutil.rmtree, top, ignore_errors=True)
     for folder, files in {
-            "bin": [BUILD / "bin" / name for name in ("softib", "softibd", "softib-sm")],
+            "bin": [BUILD / "bin" / name for name in ("softib", "softib-rsh", "softibd", "softib-sm")],
             "lib": [BUILD / "lib" / name for name in ("libibverbs.so.1", "libibumad.so.3")],
             "interop": Path(__file__).parent.glob("*.py")}.items():
         (top / folder).mkdir()

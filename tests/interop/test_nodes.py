@@ -99,6 +99,57 @@ def test_the_fabric_is_reached_from_there(fabric):
     assert re.search(r"state:\s+4: ACTIVE", on(fabric, "n2", "ibstatus"))
 
 
+# --- every node, and launchers ---
+
+
+def test_all_nodes_and_the_worst_status(fabric):
+    code = "echo out of $SOFTIB_NODE; printf err >&2; exit ${SOFTIB_NODE#n}"
+    done = subprocess.run([*fabric.user, fabric.program, "exec", "--fabric", "t", "--all", "--", "sh",
+                           "-c", code], env=fabric.env, capture_output=True, text=True, check=False)
+    nodes = ["n1", "n2", "n3"]
+    assert sorted(done.stdout.splitlines()) == [f"{node}| out of {node}" for node in nodes]
+    assert sorted(done.stderr.splitlines()) == [f"{node}| err" for node in nodes]
+    assert done.returncode == 3
+
+
+def test_all_nodes_run_at_the_same_time_and_a_signal_ends_them(fabric):
+    """Each waits until the file of each other is there."""
+    code = ("touch \"$0/$SOFTIB_NODE\"; for n in n1 n2 n3; do until [ -e \"$0/$n\" ]; do sleep 0.01; "
+            "done; done; echo all; exec sleep 1000")
+    process = subprocess.Popen([*fabric.user, fabric.program, "exec", "--fabric", "t", "--all", "--",
+                                "sh", "-c", code, fabric.home], env=fabric.env, text=True,
+                               stdout=subprocess.PIPE)
+    fabric.running.append(process)
+    assert sorted(process.stdout.readline() for _ in range(3)) == [f"n{i}| all\n" for i in (1, 2, 3)]
+    process.terminate()
+    assert process.wait(TIMEOUT) == 128 + signal.SIGTERM
+
+
+def test_a_remote_shell_takes_ssh_s_words(fabric):
+    shell = Path(fabric.program).parent / "softib-rsh"
+
+    def rsh(*words):
+        return subprocess.run([*fabric.user, shell, *words], env=fabric.env, capture_output=True,
+                              text=True, check=False)
+
+    assert rsh("-x", "-o", "BatchMode=yes", "n2", "echo", "$SOFTIB_NODE;", "exit 5").stdout == "n2\n"
+    assert rsh("n2", "exit 5").returncode == 5
+    assert "there is no stranger" in rsh("-l", "stranger", "n2", "true").stderr
+    assert rsh("stranger@n2", "true").returncode == 1 and rsh().returncode == 64
+
+
+@pytest.mark.parametrize("user", users(), ids=lambda user: "nobody" if user else "self")
+def test_mpirun_starts_its_daemons_on_other_nodes(user):
+    with Fabric("star:3", up_args=("--net", "host"), user=user) as fabric:
+        done = subprocess.run([*fabric.user, fabric.program, "exec", "--fabric", "t", "n1", "--", "env",
+                               "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
+                               "mpirun", "--host", "n1,n2,n3", "-n", "3", "sh", "-c",
+                               "echo rank $OMPI_COMM_WORLD_RANK of $SOFTIB_NODE"], env=fabric.env,
+                              cwd=fabric.home, capture_output=True, text=True, timeout=TIMEOUT,
+                              check=False)
+    assert sorted(done.stdout.splitlines()) == [f"rank {i} of n{i + 1}" for i in range(3)], done
+
+
 # --- nothing is left ---
 
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "everywhere.h"
 #include "softib.h"
 
 /* Argp hands a child parser no input of its own unless told */
@@ -23,13 +24,14 @@ struct exec_args {
 	struct common common;
 	const char *node, *ranks;
 	char **command;
-	bool no_namespace, devices;
+	bool all, no_namespace, devices;
 	enum node_net net;
 };
 
 static error_t parse_exec(int key, char *arg, struct argp_state *state)
 {
 	struct exec_args *args = state->input;
+	bool no_node;
 
 	switch (key) {
 	case 'N':
@@ -41,12 +43,16 @@ static error_t parse_exec(int key, char *arg, struct argp_state *state)
 	case KEY_NET:
 		args->net = node_parse_net(state, arg);
 		return 0;
+	case 'a':
+		args->all = true;
+		return 0;
 	case 'r':
 		args->ranks = arg;
 		return 0;
 	case ARGP_KEY_ARG:
-		args->command = state->argv + state->next - (args->ranks ? 1 : 0);
-		if (!args->ranks)
+		no_node = args->ranks || args->all;
+		args->command = state->argv + state->next - no_node;
+		if (!no_node)
 			args->node = arg;
 		if (*args->command && !strcmp(*args->command, "--"))
 			args->command++;
@@ -57,6 +63,8 @@ static error_t parse_exec(int key, char *arg, struct argp_state *state)
 			argp_error(state, ERR_DEVICES);
 		if (args->net == NET_NODE && args->no_namespace)
 			argp_error(state, ERR_NET);
+		if (args->all && args->ranks)
+			argp_error(state, "--all is every node, --ranks is one: not both");
 		if (!args->command || !*args->command)
 			argp_error(state, "expected a node and a command, for example: "
 					  "softib exec n2 -- ibv_devinfo");
@@ -73,6 +81,10 @@ int cmd_exec(int argc, char **argv)
 		 "leave /sys and /dev as they are: no ibstat on the node", 0},
 		{"devices", 'D', NULL, 0,
 		 "files in /dev/infiniband, for programs that look for them: UCX", 0},
+		{"all", 'a', NULL, 0,
+		 "instead of NODE: every node at once; each line of the output stands behind "
+		 "the name of its node",
+		 0},
 		{"net", KEY_NET, "NET", 0, OPTION_NET ", whatever the fabric's choice", 0},
 		{"ranks", 'r', "NODES", 0,
 		 "instead of NODE: that of the MPI rank which this is, for example "
@@ -85,14 +97,15 @@ int cmd_exec(int argc, char **argv)
 		.options = options,
 		.parser = parse_exec,
 		.children = children,
-		.args_doc = "NODE -- COMMAND [ARGUMENT...]\n--ranks=NODES -- COMMAND "
+		.args_doc = "NODE -- COMMAND [ARGUMENT...]\n--all -- COMMAND [ARGUMENT...]\n--ranks=NODES -- COMMAND "
 			    "[ARGUMENT...]",
 		.doc = "Run COMMAND on NODE (a name such as n2, a description, a GUID). "
-		       "The exit status is COMMAND's.\v"
+		       "The exit status is COMMAND's, with --all the worst.\v"
 		       "Examples:\n"
 		       "  softib exec n2 -- ibv_devinfo -v\n"
 		       "  softib exec --fabric lab n1 -- ibnetdiscover\n"
 		       "  softib exec --devices n1 -- ucx_info -d\n"
+		       "  softib exec --all -- ibstat -p\n"
 		       "  mpiexec -n 4 softib exec --devices --ranks=n1,n2 -- "
 		       "./program\n"};
 	struct exec_args args = {0};
@@ -100,13 +113,16 @@ int cmd_exec(int argc, char **argv)
 
 	argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &args);
 	at.net = args.net;
-	if (place_choose(args.common.fabric, at.dir) ||
-	    (args.ranks ? node_find_by_rank(&at, args.ranks) : node_find(&at, args.node)))
-		return EXIT_FAILURE;
 	at.no_namespace = args.no_namespace;
 	at.devices = args.devices;
+	if (place_choose(args.common.fabric, at.dir))
+		return EXIT_FAILURE;
 	if (args.devices)
 		node_say_ucx(args.command);
+	if (args.all)
+		return everywhere_run(&at, args.command);
+	if (args.ranks ? node_find_by_rank(&at, args.ranks) : node_find(&at, args.node))
+		return EXIT_FAILURE;
 	return node_enter(&at) ? EXIT_FAILURE : node_exec(args.command);
 }
 

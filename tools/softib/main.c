@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* softib: find the sub-command, hand over to it. */
+#include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,6 +36,7 @@ static const struct command commands[] = {
 	{"capture", "capture packets for tshark", cmd_capture},
 	{"fault", "let packets, links and nodes fail", cmd_fault},
 	{"help", "explain a command", cmd_help},
+	{"rsh", NULL, cmd_rsh}, /* of launchers, as softib-rsh */
 	{"node-files", NULL, sysfs_serve}, /* our own use */
 };
 
@@ -202,6 +204,8 @@ int main(int argc, char **argv)
 
 	rt_hold_standard_fds();
 	atexit(end_output);
+	if (!strcmp(program_invocation_short_name, "softib-rsh"))
+		return cmd_rsh(argc, argv);
 	argp_parse(&argp, argc, argv, ARGP_IN_ORDER | ARGP_NO_HELP, NULL, &at);
 	return dispatch(argc - at, argv + at);
 }

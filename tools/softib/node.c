@@ -33,6 +33,14 @@ static struct json_object *nth_adapter(struct json_object *nodes, size_t n)
 	return found;
 }
 
+/* whose network: as @at says, or as the fabric does that answered */
+static enum node_net net_of(const struct node_place *at, struct json_object *answer)
+{
+	if (at->net != NET_OF_FABRIC)
+		return at->net;
+	return strcmp(text_of(answer, "net"), "node") ? NET_HOST : NET_NODE;
+}
+
 static int find(struct node_place *at, const char *name, size_t n)
 {
 	struct json_object *req = request("nodes"), *answer, *node;
@@ -44,8 +52,7 @@ static int find(struct node_place *at, const char *name, size_t n)
 	if (!answer)
 		return -1;
 	node = nth_adapter(member_of(answer, "nodes"), n);
-	if (at->net == NET_OF_FABRIC)
-		at->net = strcmp(text_of(answer, "net"), "node") ? NET_HOST : NET_NODE;
+	at->net = net_of(at, answer);
 	if (node) {
 		snprintf(at->node, sizeof(at->node), "%s", text_of(node, "name"));
 		error = 0;
@@ -68,6 +75,32 @@ int node_find(struct node_place *at, const char *name)
 int node_nth(struct node_place *at, size_t n)
 {
 	return find(at, NULL, n);
+}
+
+struct node_place *node_all(const struct node_place *at, size_t *count)
+{
+	struct json_object *answer = client_call(at->dir, request("nodes"));
+	struct json_object *nodes = member_of(answer, "nodes");
+	struct node_place *all = calloc(count_of(nodes) + 1, sizeof(*all));
+
+	*count = 0;
+	for (size_t i = 0; all && i < count_of(nodes); i++) {
+		struct json_object *node = item_of(nodes, i);
+
+		if (strcmp(text_of(node, "kind"), "ca"))
+			continue;
+		all[*count] = *at;
+		all[*count].net = net_of(at, answer);
+		snprintf(all[*count].node, sizeof(all->node), "%s", text_of(node, "name"));
+		++*count;
+	}
+	if (answer && !*count)
+		complain("this fabric has no adapter to run a program on");
+	json_object_put(answer);
+	if (*count)
+		return all;
+	free(all);
+	return NULL;
 }
 
 size_t node_count(const struct node_place *at)
@@ -142,6 +175,25 @@ static void place_manager_files(const struct node_place *at)
 		setenv(keys[i], dir, 0);
 }
 
+/*
+ * Launchers start their daemons on other nodes by softib-rsh; a choice that was made
+ * before stays. The names are Open MPI's until 4 and from 5 on, MPICH's (hydra, also
+ * MVAPICH's) and Intel MPI's.
+ */
+static void name_remote_shell(const char *self_dir)
+{
+	static const char *const agents[] = {"OMPI_MCA_plm_rsh_agent", "PRTE_MCA_plm_ssh_agent",
+					     "HYDRA_LAUNCHER_EXEC", "I_MPI_HYDRA_BOOTSTRAP_EXEC"};
+	static const char *const kinds[] = {"HYDRA_LAUNCHER", "I_MPI_HYDRA_BOOTSTRAP"};
+	char path[PATH_MAX + 16];
+
+	snprintf(path, sizeof(path), "%s/softib-rsh", self_dir);
+	for (size_t i = 0; i < ARRAY_SIZE(agents); i++)
+		setenv(agents[i], path, 0);
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
+		setenv(kinds[i], "ssh", 0);
+}
+
 static int say_no_devices(int error)
 {
 	complain("cannot lay device files over /dev/infiniband: %s. That takes a mount "
@@ -202,8 +254,10 @@ int node_enter(const struct node_place *at)
 		node_prepend("LD_LIBRARY_PATH", path);
 	append_tool_dirs();
 	place_manager_files(at);
-	if (!place_self_dir(path))
+	if (!place_self_dir(path)) {
 		node_prepend("PATH", path);
+		name_remote_shell(path);
+	}
 	return at->no_namespace ? 0 : enter_namespaces(at);
 }
 

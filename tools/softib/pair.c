@@ -27,6 +27,7 @@
 #include <unistd.h>
 
 #include "children.h"
+#include "lines.h"
 
 #define LOOK_MS 10 /* between two looks at what listens */
 #define NEVER	UINT64_MAX
@@ -37,8 +38,7 @@ struct run {
 	int signal_fd, output_fd; /* what the server prints; -1: it closed it */
 	bool text_seen, failed, interrupted;
 	uint64_t hint_ms, patience_ms;
-	char line[4096]; /* what the server printed, without the end of the line yet */
-	size_t length;
+	struct lines lines;
 	FILE *held; /* of a quiet server: what it printed */
 	char *held_text;
 	size_t held_bytes;
@@ -46,35 +46,14 @@ struct run {
 
 /* --- what the server prints --------------------------------------------------------- */
 
-static void print_line(struct run *r, FILE *out)
-{
-	const char *node = r->pair->server.at.node;
-	bool colour = out == stderr && use_colour(out);
-
-	fprintf(out, "%s%s|%s %.*s\n", colour ? "\033[36m" : "", node,
-		colour ? "\033[0m" : "", (int)r->length, r->line);
-	r->length = 0;
-}
-
-static void end_line(struct run *r)
-{
-	print_line(r, r->held ? r->held : stderr);
-}
-
 static void take_output(struct run *r, const char *text, size_t bytes)
 {
 	const char *wanted = r->pair->ready_text;
 
 	for (size_t i = 0; i < bytes; i++) {
-		if (text[i] == '\n' || r->length == sizeof(r->line) - 1) {
-			end_line(r);
-			if (text[i] == '\n')
-				continue;
-		}
-		r->line[r->length++] = text[i] ? text[i] : ' ';
-		r->line[r->length] = '\0';
+		lines_put(&r->lines, text[i]);
 		if (wanted && !r->text_seen)
-			r->text_seen = strstr(r->line, wanted);
+			r->text_seen = strstr(r->lines.line, wanted);
 	}
 }
 
@@ -100,8 +79,7 @@ static void finish_output(struct run *r)
 {
 	while (read_output(r))
 		;
-	if (r->length)
-		end_line(r);
+	lines_end(&r->lines);
 	if (r->held && !fclose(r->held) && r->failed)
 		fputs(r->held_text, stderr);
 	free(r->held_text);
@@ -340,6 +318,8 @@ int pair_run(struct pair *pair)
 		return complain("cannot start: %s", strerror(errno));
 	if (pair->quiet)
 		r.held = open_memstream(&r.held_text, &r.held_bytes);
+	r.lines.label = pair->server.at.node;
+	r.lines.to = r.held ? r.held : stderr;
 	if (start_server(&r) || await_ready(&r) || start(&r, &pair->client, -1))
 		give_up(&r);
 	await_end(&r);

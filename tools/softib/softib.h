@@ -31,6 +31,8 @@ int cmd_up(int argc, char **argv);
 int cmd_down(int argc, char **argv);
 int cmd_list(int argc, char **argv);
 int cmd_exec(int argc, char **argv);
+/** cmd_rsh() - softib-rsh, which is this program by another name */
+int cmd_rsh(int argc, char **argv);
 int cmd_pair(int argc, char **argv);
 int cmd_mpirun(int argc, char **argv);
 int cmd_status(int argc, char **argv);
@@ -244,6 +246,9 @@ int node_nth(struct node_place *at, size_t n);
 /** node_count() - of nodes with an adapter; 0 as well when softibd does not answer (said)
  */
 size_t node_count(const struct node_place *at);
+/** node_all() - each adapter's node of @at->dir, with @at->net or the fabric's choice
+ *  Return: *@count of them, the caller's; NULL (said) */
+struct node_place *node_all(const struct node_place *at, size_t *count);
 /** node_find_by_rank() - the node of this MPI rank among those of @list, names with
  *  commas or NODES_ALL. Return: 0; -1 (said) */
 int node_find_by_rank(struct node_place *at, const char *list);

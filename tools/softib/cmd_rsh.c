@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * softib-rsh: a remote shell to the nodes of a fabric. Launchers (Open MPI's, MPICH's
+ * hydra, pdsh) start their daemons on other hosts by a program that takes the words of
+ * ssh(1); node_enter() names this one to them in the environment.
+ *
+ * The command is one line for a shell, as with ssh. It runs with the environment and in
+ * the working directory of the caller: nodes share the files.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <pwd.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/types.h"
+#include "softib.h"
+
+struct rsh_args {
+	const char *user;
+	char *node;
+	char **words; /* of the command, NULL: an interactive shell */
+	bool no_input;
+};
+
+/* ssh's options without, and with, an argument; they mean nothing here */
+#define ALONE	 "46AaCfGgKkMNqsTtVvXxYy"
+#define WITH_ARG "BbcDEeFIiJLmOopQRSWw"
+
+static error_t parse_rsh(int key, char *arg, struct argp_state *state)
+{
+	struct rsh_args *args = state->input;
+	char *at;
+
+	switch (key) {
+	case 'l':
+		args->user = arg;
+		return 0;
+	case 'n':
+		args->no_input = true;
+		return 0;
+	case ARGP_KEY_ARG:
+		at = strrchr(arg, '@');
+		if (at) {
+			*at = '\0';
+			args->user = arg;
+		}
+		args->node = at ? at + 1 : arg;
+		args->words = state->argv + state->next;
+		state->next = state->argc;
+		return 0;
+	case ARGP_KEY_END:
+		if (!args->node)
+			argp_error(state,
+				   "which node? For example: softib-rsh n2 uname -n");
+		return 0;
+	default:
+		return key > 0 && key < 0x80 && strchr(ALONE WITH_ARG, key)
+			       ? 0
+			       : ARGP_ERR_UNKNOWN;
+	}
+}
+
+/* one row for each of ssh's options that is passed over */
+static void add_ssh_options(struct argp_option *to)
+{
+	for (const char *c = ALONE WITH_ARG; *c; c++, to++)
+		*to = (struct argp_option){
+			.key = *c,
+			.arg = c - (ALONE WITH_ARG) >= (ptrdiff_t)strlen(ALONE) ? "ARG"
+										: NULL,
+			.flags = OPTION_HIDDEN};
+}
+
+/* The nodes know the user of the fabric alone. Return: 0; -1 (said) */
+static int check_user(const char *user)
+{
+	struct passwd *own = getpwuid(geteuid());
+
+	if (!user || (own && !strcmp(user, own->pw_name)))
+		return 0;
+	complain("programs on a node are those of the user who starts them%s%s: there is "
+		 "no %s",
+		 own ? ", " : "", own ? own->pw_name : "", user);
+	return -1;
+}
+
+/* Return: the caller's; NULL no memory */
+static char *join_words(char **words)
+{
+	size_t bytes = 1;
+	char *line;
+
+	for (char **word = words; *word; word++)
+		bytes += strlen(*word) + 1;
+	line = calloc(bytes, 1);
+	for (char **word = words; line && *word; word++) {
+		strcat(line, *word);
+		if (word[1])
+			strcat(line, " ");
+	}
+	return line;
+}
+
+static void take_no_input(void)
+{
+	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	if (null >= 0)
+		dup2(null, STDIN_FILENO);
+}
+
+/* the user's shell, for a line of a launcher, as sshd has it */
+static int run_shell(const struct rsh_args *args)
+{
+	struct passwd *own = getpwuid(geteuid());
+	char *shell = own && own->pw_shell[0] ? own->pw_shell : "/bin/sh";
+	char *line = args->words[0] ? join_words(args->words) : NULL;
+	char *argv[] = {shell, line ? "-c" : NULL, line, NULL};
+
+	if (args->words[0] && !line)
+		return complain("out of memory");
+	if (access(shell, X_OK) || strstr(shell, "nologin") || strstr(shell, "/false"))
+		argv[0] = "/bin/sh"; /* an account for a service */
+	return node_exec(argv);
+}
+
+int cmd_rsh(int argc, char **argv)
+{
+	struct argp_option options[sizeof(ALONE WITH_ARG) + 4] = {
+		{NULL, 'l', "USER", 0, "only the user of the fabric is there", 0},
+		{NULL, 'n', NULL, 0, "no standard input", 0},
+	};
+	const struct argp argp = {
+		.options = options,
+		.parser = parse_rsh,
+		.args_doc = "[USER@]NODE [COMMAND [ARGUMENT...]]",
+		.doc = "Run COMMAND, one line for a shell, on NODE of the fabric of "
+		       "SOFTIB_DIR, "
+		       "or the only one that is up; without a COMMAND an interactive "
+		       "shell. "
+		       "It takes ssh's options and passes them over. Launchers start "
+		       "their "
+		       "daemons by it: 'softib exec' names it to them.\v"
+		       "Examples:\n"
+		       "  softib-rsh n2 uname -n\n"
+		       "  softib exec n1 -- mpirun --host n1,n2 ./hello\n"};
+	struct rsh_args args = {0};
+	struct node_place at = {.node = ""};
+
+	add_ssh_options(options + 2);
+	argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &args);
+	if (check_user(args.user) || place_choose(NULL, at.dir) ||
+	    node_find(&at, args.node))
+		return EXIT_FAILURE;
+	if (args.no_input)
+		take_no_input();
+	return node_enter(&at) ? EXIT_FAILURE : run_shell(&args);
+}
