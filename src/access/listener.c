@@ -16,6 +16,7 @@
 
 #include "abi/fds.h"
 #include "abi/session.h"
+#include "runtime/posix/closer.h"
 #include "runtime/posix/log.h"
 
 #define BACKLOG 128
@@ -253,6 +254,11 @@ undo_fds:
 undo_alloc:
 	rt_free(l);
 	return ret;
+}
+
+void listener_refuse_fds(struct listener *l)
+{
+	rt_refuse_fds(l->fd);
 }
 
 void listener_destroy(struct listener *l)

@@ -35,6 +35,8 @@ struct peer {
 int listener_create(struct rt *rt, const char *dir, const char *name,
 		    void (*accepted)(void *ctx, int fd, const struct peer *peer), void *ctx,
 		    struct listener **listener);
+/** listener_refuse_fds() - its peers may send no descriptors (rt_refuse_fds()) */
+void listener_refuse_fds(struct listener *listener);
 /** listener_destroy() - stop, and remove the socket file */
 void listener_destroy(struct listener *listener);
 

@@ -9,9 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "abi/fds.h"
 #include "access/devices.h"
 #include "access/umad_private.h"
+#include "runtime/posix/closer.h"
 
 #define MESSAGES_PER_TURN 64
 
@@ -45,10 +45,10 @@ static void close_session(struct umad_session *s)
 	umad_agents_drop(s);
 	umad_queue_drop(s);
 	rt_io_watch(&s->data, false, false);
-	close(s->fd);
+	rt_close_foreign(s->fd);
 	if (s->control_fd >= 0) {
 		rt_io_watch(&s->control, false, false);
-		close(s->control_fd);
+		rt_close_foreign(s->control_fd);
 	}
 	list_del(&s->node);
 	s->umad->num_sessions--;
@@ -100,9 +100,10 @@ static struct ib_device *find_port(const struct rt *rt, const struct abi_open *o
 static void on_control(struct rt_io *io, bool readable, bool writable)
 {
 	struct umad_session *s = container_of(io, struct umad_session, control);
-	ssize_t n = recv(s->control_fd, s->umad->in, sizeof(s->umad->in), MSG_DONTWAIT);
+	ssize_t n = rt_receive(s->control_fd, s->umad->in, sizeof(s->umad->in), MSG_DONTWAIT,
+			       NULL, 0);
 
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+	if (n == -EAGAIN || n == -EINTR)
 		return;
 	/* a program that shut this socket, or does not read it, keeps the other */
 	if (n <= 0 || umad_ioctl(s, s->umad->in, (size_t)n))
@@ -115,6 +116,7 @@ static int open_port(struct umad_session *s, struct ib_device *device, unsigned 
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
 		return -errno;
+	rt_refuse_fds(pair[0]);
 	ret = endpoint_send(s->fd, 0, NULL, 0, &pair[1], 1);
 	close(pair[1]);
 	if (ret) {
@@ -208,7 +210,7 @@ static void on_record(struct umad_session *s, size_t bytes, int fd)
 	if (large)
 		umad_write(s, large, bytes);
 	rt_free(large);
-	close(fd);
+	rt_close_foreign(fd);
 }
 
 static void on_message(struct rt_io *io, bool readable, bool writable)
@@ -219,8 +221,8 @@ static void on_message(struct rt_io *io, bool readable, bool writable)
 		umad_queue_flush(s);
 	for (int i = 0; readable && i < MESSAGES_PER_TURN; i++) {
 		int fd;
-		ssize_t n = abi_receive(s->fd, s->umad->in, sizeof(s->umad->in), MSG_DONTWAIT,
-					&fd, 1);
+		ssize_t n = rt_receive(s->fd, s->umad->in, sizeof(s->umad->in), MSG_DONTWAIT,
+				       &fd, 1);
 
 		if (n == -EAGAIN || n == -EINTR)
 			return;
@@ -228,8 +230,7 @@ static void on_message(struct rt_io *io, bool readable, bool writable)
 			on_record(s, (size_t)n, fd);
 			continue;
 		}
-		if (fd >= 0) /* nothing is passed with an opening */
-			close(fd);
+		rt_close_foreign(fd); /* nothing is passed with an opening */
 		if (n <= 0 || !on_open(s, (size_t)n)) {
 			close_session(s);
 			return;

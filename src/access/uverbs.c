@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "access/devices.h"
+#include "runtime/posix/closer.h"
 
 #define MESSAGES_PER_TURN 32
 
@@ -55,7 +56,7 @@ static void close_session(struct session *s)
 {
 	drop_context(s);
 	rt_io_watch(&s->io, false, false);
-	close(s->fd);
+	rt_close_foreign(s->fd);
 	list_del(&s->node);
 	s->uverbs->num_sessions--;
 	rt_free(s);
@@ -268,10 +269,11 @@ static void on_message(struct rt_io *io, bool readable, bool writable)
 	struct uverbs *u = s->uverbs;
 
 	for (int i = 0; i < MESSAGES_PER_TURN; i++) {
-		ssize_t n = recv(s->fd, u->in, sizeof(u->in), MSG_DONTWAIT | MSG_TRUNC);
+		ssize_t n = rt_receive(s->fd, u->in, sizeof(u->in), MSG_DONTWAIT | MSG_TRUNC, NULL,
+				       0);
 		bool alive;
 
-		if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		if (n == -EAGAIN || n == -EINTR)
 			return;
 		alive = n > 0 && (size_t)n <= sizeof(u->in);
 		if (n > 0 && !alive)
@@ -354,6 +356,7 @@ int uverbs_create(struct rt *rt, const char *dir, struct uverbs **uverbs)
 			rt_free(u);
 			return ret;
 		}
+		listener_refuse_fds(u->listener);
 	}
 	if (list_empty(&endpoints))
 		ib_register_client(&client);

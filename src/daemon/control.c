@@ -23,9 +23,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "abi/fds.h"
 #include "abi/session.h"
 #include "daemon/control_private.h"
+#include "runtime/posix/closer.h"
 
 #define MAX_CLIENTS	64
 #define ACCEPT_PAUSE_NS (100 * NSEC_PER_MSEC) /* when descriptors are exhausted */
@@ -105,11 +105,7 @@ static void leave_waiting(struct control_client *client)
 /* those of an array that are any; all are -1 then */
 static void close_fds(int fd[CONTROL_FDS])
 {
-	for (int i = 0; i < CONTROL_FDS; i++) {
-		if (fd[i] >= 0)
-			close(fd[i]);
-		fd[i] = -1;
-	}
+	rt_close_foreign_all(fd, CONTROL_FDS);
 }
 
 static void drop_answer(struct control_client *client)
@@ -128,7 +124,7 @@ static void close_client(struct control_client *client)
 	if (client->hold)
 		client->hold->end(client->hold);
 	rt_io_watch(&client->io, false, false);
-	close(client->fd);
+	rt_close_foreign(client->fd);
 	list_del(&client->node);
 	client->control->num_clients--;
 	rt_free(client);
@@ -223,7 +219,7 @@ static void client_event(struct rt_io *io, bool readable, bool writable)
 		flush_answer(client);
 		return;
 	}
-	n = abi_receive(client->fd, buffer, sizeof(buffer), MSG_DONTWAIT | MSG_TRUNC, fd,
+	n = rt_receive(client->fd, buffer, sizeof(buffer), MSG_DONTWAIT | MSG_TRUNC, fd,
 			CONTROL_FDS);
 	if (n == -EAGAIN || n == -EINTR)
 		return;

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <linux/nsfs.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -16,6 +17,7 @@
 
 #include "abi/namespaces.h"
 #include "daemon/control_private.h"
+#include "runtime/posix/closer.h"
 
 _Static_assert(ABI_NODE_FDS <= CONTROL_FDS, "they go with one message");
 
@@ -46,8 +48,7 @@ struct control_namespaces *control_namespaces_create(void)
 static void close_all(const int *fd, int n)
 {
 	for (int i = 0; i < n; i++)
-		if (fd[i] >= 0)
-			close(fd[i]);
+		rt_close_foreign(fd[i]);
 }
 
 void control_namespaces_destroy(struct control_namespaces *ns)
@@ -138,14 +139,28 @@ bool control_op_namespaces(struct control_request *req)
 
 /* --- hold_namespaces ------------------------------------------------------- */
 
+/* What a client hands over may be anything, a file of its own FUSE server for one:
+ * nothing is asked of it that such a server answers. */
+
 static bool is_folder(int fd)
 {
-	struct stat st;
+	struct statx st;
 
-	return !fstat(fd, &st) && S_ISDIR(st.st_mode);
+	return !statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &st) &&
+	       S_ISDIR(st.stx_mode);
 }
 
-/* what a client hands over may be anything */
+/* its name is "net:[4026531840]" then; that of a file begins with a slash, and the
+ * other kinds of brackets are pipes and sockets, which have no such ioctl */
+static bool is_namespace(int fd, int type)
+{
+	char path[32], name[8];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return readlink(path, name, sizeof(name)) > 0 && name[0] != '/' &&
+	       ioctl(fd, NS_GET_NSTYPE) == type;
+}
+
 static bool are_namespaces(const int *fd)
 {
 	static const int types[ABI_NODE_FDS] = {[ABI_NODE_NET] = CLONE_NEWNET,
@@ -154,8 +169,8 @@ static bool are_namespaces(const int *fd)
 						[ABI_NODE_USER] = CLONE_NEWUSER};
 
 	for (int i = 0; i < ABI_NODE_FDS; i++)
-		if (fd[i] < 0 || (types[i] ? ioctl(fd[i], NS_GET_NSTYPE) != types[i]
-					   : !is_folder(fd[i])))
+		if (fd[i] < 0 ||
+		    !(types[i] ? is_namespace(fd[i], types[i]) : is_folder(fd[i])))
 			return false;
 	return true;
 }

@@ -22,6 +22,7 @@
 #include "fabric/fabric.h"
 #include "hca/hca.h"
 #include "rdma/ib_sa.h"
+#include "runtime/posix/closer.h"
 #include "runtime/posix/log.h"
 #include "runtime/posix/rt_posix.h"
 #include "runtime/posix/slice.h"
@@ -378,6 +379,7 @@ int main(int argc, char **argv)
 	d.min_ack_timeout_us = opt.min_ack_timeout_us;
 	signal(SIGPIPE, SIG_IGN);
 	raise_descriptor_limit();
+	rt_closer_begin();
 	rt_short_slice();
 	ret = bring_up(&d, &opt);
 	if (!ret) {

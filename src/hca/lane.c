@@ -23,6 +23,7 @@
 #include "abi/fds.h"
 #include "abi/lane.h"
 #include "hca/private.h"
+#include "runtime/posix/closer.h"
 
 #define LANES_PER_USER 4096
 /* what a program lacked for a lane it may have later: it is tried again after a
@@ -453,9 +454,9 @@ void hca_lanes_heard(struct rt_io *io, bool readable, bool writable)
 {
 	struct hca_user *user = container_of(io, struct hca_user, lanes_io);
 	struct abi_lane_event event;
-	ssize_t n = recv(user->lanes_fd, &event, sizeof(event), MSG_DONTWAIT);
+	ssize_t n = rt_receive(user->lanes_fd, &event, sizeof(event), MSG_DONTWAIT, NULL, 0);
 
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+	if (n == -EAGAIN || n == -EINTR)
 		return;
 	if (n <= 0) { /* closed: the session ends, or the program reads no more */
 		user->lanes_deaf = true;

@@ -17,6 +17,7 @@
 
 #include "abi/lane.h"
 #include "hca/private.h"
+#include "runtime/posix/closer.h"
 
 #define PACKETS_PER_TURN 64
 
@@ -322,6 +323,7 @@ static int make_fds(struct hca_user *user)
 		return -errno;
 	user->fd[ABI_FD_LANES] = pair[0];
 	user->lanes_fd = pair[1];
+	rt_refuse_fds(user->lanes_fd);
 	ret = hca_windows_open(user);
 	return ret ? ret : make_link(user);
 }
@@ -330,11 +332,9 @@ static void free_user(struct hca_user *user)
 {
 	if (user->link_memory)
 		munmap(user->link_memory, user->link_bytes);
-	for (unsigned i = 0; i < ABI_CONTEXT_FDS; i++)
-		if (user->fd[i] >= 0)
-			close(user->fd[i]);
-	if (user->lanes_fd >= 0)
-		close(user->lanes_fd);
+	/* the program has these, too, and may have filled them with anything */
+	rt_close_foreign_all(user->fd, ABI_CONTEXT_FDS);
+	rt_close_foreign(user->lanes_fd);
 	if (user->program_doorbell_fd >= 0)
 		close(user->program_doorbell_fd);
 	hca_windows_close(user);

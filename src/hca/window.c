@@ -18,6 +18,7 @@
 
 #include "abi/fds.h"
 #include "hca/window_private.h"
+#include "runtime/posix/closer.h"
 
 /** struct question - an ASK on its way: struct abi_window_msg.id names it */
 struct question {
@@ -146,13 +147,14 @@ static bool inside_key(const struct ib_mr *mr, const struct abi_window_msg *m)
 	       m->length_bytes <= mr->length - (m->va - mr->iova);
 }
 
-/* the same memory, but not to be written through this descriptor */
+/* the same memory, but not to be written through this descriptor. Without O_NONBLOCK
+ * a lease that its owner has on it would make the open wait */
 static int read_only(int fd)
 {
 	char path[32];
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	return open(path, O_RDONLY | O_CLOEXEC);
+	return open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 }
 
 static bool grant(const struct question *q, const struct abi_window_msg *m, int fd,
@@ -178,7 +180,7 @@ static bool grant(const struct question *q, const struct abi_window_msg *m, int 
 	g.epoch = q->epoch;
 	g.connection = q->connection;
 	say(q->from, &g, fds, 2);
-	close(fds[0]);
+	rt_close_foreign(fds[0]);
 	return true;
 }
 
@@ -240,7 +242,7 @@ static void on_message(struct rt_io *io, bool readable, bool writable)
 	struct hca_windows *w = container_of(io, struct hca_windows, io);
 	struct abi_window_msg m;
 	int fd;
-	ssize_t n = abi_receive(w->fd, &m, sizeof(m), MSG_DONTWAIT, &fd, 1);
+	ssize_t n = rt_receive(w->fd, &m, sizeof(m), MSG_DONTWAIT, &fd, 1);
 
 	if (n == -EAGAIN || n == -EINTR)
 		return;
@@ -250,8 +252,7 @@ static void on_message(struct rt_io *io, bool readable, bool writable)
 	} else if (n == (ssize_t)sizeof(m) && !w->user->broken) {
 		heard(w, &m, fd);
 	}
-	if (fd >= 0)
-		close(fd);
+	rt_close_foreign(fd);
 }
 
 /* --- coming and going --- */
@@ -344,7 +345,7 @@ void hca_windows_close(struct hca_user *user)
 	list_del(&w->all);
 	if (w->fd >= 0) {
 		rt_io_watch(&w->io, false, false);
-		close(w->fd);
+		rt_close_foreign(w->fd);
 	}
 	if (w->page)
 		munmap((void *)w->page, sizeof(*w->page));

@@ -5,14 +5,32 @@ import contextlib
 import fcntl
 import os
 import signal
+import socket
 import struct
 from pathlib import Path
 
-from hostile.attack import ABI_MAGIC, ABI_VERSION, OPEN_PORT, ask, connect, innocents_go_on
+import pytest
+
+from hostile.attack import (ABI_MAGIC, ABI_VERSION, OPEN_PORT, OPEN_UMAD, PATIENCE, ask, connect,
+                            innocents_go_on, softibd_answers)
 from interop.fabric import wait_until
+from interop.test_bad_input import Program, abi_open
 from interop.test_kill import softibd_pid
 
 RING, ASLEEP = 4096, 72  # src/abi/capture.h, src/abi/ring.h
+
+
+@contextlib.contextmanager
+def stopped(pid):
+    """A process that does nothing meanwhile: who races with it wins."""
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        wait_until(lambda: " T " in Path(f"/proc/{pid}/stat").read_text(encoding="ascii"),
+                   "it stops")
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
 
 # --- a capture's doorbell ---
 
@@ -62,18 +80,6 @@ def test_a_fifo_where_an_issm_file_will_be(shared):
     asking.close()
 
 
-@contextlib.contextmanager
-def stopped(pid):
-    """A process that does nothing meanwhile: who races with it wins."""
-    os.kill(pid, signal.SIGSTOP)
-    try:
-        wait_until(lambda: " T " in Path(f"/proc/{pid}/stat").read_text(encoding="ascii"),
-                   "it stops")
-        yield
-    finally:
-        os.kill(pid, signal.SIGCONT)
-
-
 def test_a_lease_on_an_issm_file(shared):
     """Who opens a file that another has a lease on waits up to 45 s for it."""
     with port_info(shared, "n3") as asking:
@@ -87,3 +93,64 @@ def test_a_lease_on_an_issm_file(shared):
     finally:
         os.close(fd)
         signal.signal(signal.SIGIO, before)
+
+
+# --- descriptors whose close waits ---
+
+@contextlib.contextmanager
+def slow_to_close():
+    """A descriptor whose last close waits: a TCP socket that lingers for what its peer
+    does not read."""
+    with socket.create_server(("127.0.0.1", 0)) as server, \
+            socket.create_connection(server.getsockname()) as sock:
+        with server.accept()[0]:
+            sock.setblocking(False)
+            with contextlib.suppress(BlockingIOError):
+                while True:
+                    sock.send(bytes(1 << 16))
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 2 * PATIENCE))
+            yield sock
+            if sock.fileno() >= 0:
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 0, 0))
+
+
+def hand_over(fabric, sock, message, slow):
+    """Send @message and, from then on softibd's alone, @slow; unless that is refused,
+    as Linux 6.16 can."""
+    with stopped(softibd_pid(fabric)), contextlib.suppress(PermissionError):
+        socket.send_fds(sock, [message], [slow.fileno()])
+        os.close(slow.detach())
+
+
+@contextlib.contextmanager
+def opened_umad(fabric):
+    with connect(fabric, "umad") as sock:
+        sock.send(abi_open(OPEN_UMAD))
+        _, fds, _, _ = socket.recv_fds(sock, 4096, 4)
+        with socket.socket(fileno=fds[0]) as ioctls:
+            yield sock, ioctls
+
+
+@contextlib.contextmanager
+def victim(fabric, name):
+    """A connection to softibd on which it reads, or which it closes."""
+    with contextlib.ExitStack() as stack:
+        if name in ("uverbs", "umad", "control"):
+            yield stack.enter_context(connect(fabric, name))
+        elif name in ("MAD", "ioctl"):
+            yield stack.enter_context(opened_umad(fabric))[name == "ioctl"]
+        else:
+            program = stack.enter_context(Program(fabric))
+            yield stack.enter_context(socket.socket(fileno=os.dup(program.fd(name))))
+
+
+@pytest.mark.parametrize("name", ["uverbs", "umad", "control", "MAD", "ioctl", "LANES", "WINDOWS",
+                                  "ASYNC_READ", "ASYNC_WRITE"])
+def test_a_descriptor_whose_close_waits(shared, name):
+    """softibd reads the message, or closes the socket in which it still is."""
+    with slow_to_close() as slow:
+        with victim(shared, name) as sock:
+            hand_over(shared, sock, bytes(32), slow)
+            softibd_answers(shared)
+        softibd_answers(shared)
+    innocents_go_on(shared)

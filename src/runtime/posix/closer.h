@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Descriptors that another process chose. The last close(2) of a file may wait for
+ * as long as its maker likes (a TCP socket with SO_LINGER, a file of a FUSE server),
+ * and a thread that serves many may not: closer threads do it in its place. Closing a
+ * socket counts, too, when descriptors may be on their way in it.
+ */
+#ifndef SOFTIB_RUNTIME_CLOSER_H
+#define SOFTIB_RUNTIME_CLOSER_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+/** rt_closer_begin() - from now on threads close; before, and so in tests and in the
+ *  simulator, rt_close_foreign() is close(2) */
+void rt_closer_begin(void);
+
+/** rt_close_foreign() - close @fd (-1: nothing) soon, in a thread of its own.
+ *  Context: any; never waits */
+void rt_close_foreign(int fd);
+
+/** rt_close_foreign_all() - the @n of @fds, which are -1 on return */
+void rt_close_foreign_all(int *fds, size_t n);
+
+/** rt_refuse_fds() - who sends descriptors to @sock, or to a connection that it
+ *  accepts, gets EPERM. Older kernels than 6.16 cannot: rt_receive() copes */
+void rt_refuse_fds(int sock);
+
+/**
+ * rt_receive() - one message, and the descriptors that come with it
+ * @flags: of recvmsg(2)
+ * @fds: @max of them, filled with -1 behind those that came; the caller's, to be
+ *       closed by rt_close_foreign(). Those that exceed @max are closed so.
+ * Return: its bytes; 0 when the peer is gone; -errno
+ */
+ssize_t rt_receive(int sock, void *bytes, size_t len, int flags, int *fds, size_t max);
+
+#endif

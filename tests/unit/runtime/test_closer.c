@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Descriptors that another process chose: they are received whole, and closed. */
+#include "../test.h"
+
+#include <errno.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "abi/fds.h"
+#include "runtime/posix/closer.h"
+
+#define MANY 100
+
+static void make_pipes(int ends[][2], unsigned n)
+{
+	while (n--)
+		assert_int_equal(pipe(ends[n]), 0);
+}
+
+/* waits until nobody has the writing end any more */
+static void comes_to_its_end(int reading_end)
+{
+	char byte;
+
+	assert_int_equal(read(reading_end, &byte, 1), 0);
+	close(reading_end);
+}
+
+static void what_is_handed_over_is_closed(void **state)
+{
+	int ends[MANY][2], fds[2];
+
+	make_pipes(ends, MANY);
+	rt_close_foreign(-1); /* nothing */
+	for (int i = 2; i < MANY; i++)
+		rt_close_foreign(ends[i][1]);
+	fds[0] = ends[0][1];
+	fds[1] = ends[1][1];
+	rt_close_foreign_all(fds, 2);
+	assert_int_equal(fds[0], -1);
+	assert_int_equal(fds[1], -1);
+	for (int i = 0; i < MANY; i++)
+		comes_to_its_end(ends[i][0]);
+}
+
+static void what_exceeds_the_room_is_closed(void **state)
+{
+	int pair[2], ends[ABI_FDS_MAX][2], fds[ABI_FDS_MAX], got[3];
+	char in[8];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+	make_pipes(ends, ABI_FDS_MAX);
+	for (int i = 0; i < ABI_FDS_MAX; i++)
+		fds[i] = ends[i][1];
+	assert_int_equal(abi_send_fds(pair[0], "hello", 5, fds, ABI_FDS_MAX, 0), 0);
+	assert_int_equal(abi_send_fds(pair[0], "alone", 5, fds, 1, 0), 0);
+	assert_int_equal(abi_send_fds(pair[0], "none", 4, NULL, 0, 0), 0);
+	for (int i = 0; i < ABI_FDS_MAX; i++)
+		close(fds[i]);
+	assert_int_equal(rt_receive(pair[1], in, sizeof(in), 0, got, 2), 5);
+	for (int i = 2; i < ABI_FDS_MAX; i++)
+		comes_to_its_end(ends[i][0]);
+	rt_close_foreign_all(got, 2);
+	comes_to_its_end(ends[1][0]);
+	assert_int_equal(rt_receive(pair[1], in, sizeof(in), 0, NULL, 0), 5);
+	comes_to_its_end(ends[0][0]);
+	got[0] = 7;
+	assert_int_equal(rt_receive(pair[1], in, sizeof(in), 0, got, 3), 4);
+	assert_int_equal(got[0], -1);
+	assert_int_equal(rt_receive(pair[1], in, sizeof(in), MSG_DONTWAIT, got, 3), -EAGAIN);
+	close(pair[0]);
+	close(pair[1]);
+}
+
+static int threads(void **state)
+{
+	rt_closer_begin();
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_is_handed_over_is_closed),
+		cmocka_unit_test(what_exceeds_the_room_is_closed),
+		/* and from here on in threads */
+		cmocka_unit_test_setup(what_is_handed_over_is_closed, threads),
+		cmocka_unit_test(what_exceeds_the_room_is_closed),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
