@@ -110,6 +110,7 @@ struct cm_route {
 	uint8_t port;
 	uint8_t path_bits;
 	uint8_t sl;
+	uint8_t rate; /* enum wire_rate; 0: the port's */
 	bool global;
 	uint16_t dlid;
 	uint16_t pkey;
@@ -218,6 +219,7 @@ struct cm_stats {
 
 /** struct cm - the owner's, zeroed and given to cm_init() */
 struct cm {
+	void *owner;
 	const struct cm_ops *ops;
 	uint64_t ca_guid;
 	uint32_t next_id, next_tid, tid_high;

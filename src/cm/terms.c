@@ -18,6 +18,7 @@ bool cm_route_of_path(struct cm *cm, const struct wire_cm_path *path, uint16_t p
 		.port = port.number,
 		.path_bits = (uint8_t)(path->remote_lid & ((1u << port.lmc) - 1)),
 		.sl = path->sl,
+		.rate = path->packet_rate,
 		.global = !path->subnet_local,
 		.dlid = path->local_lid,
 		.pkey = pkey,

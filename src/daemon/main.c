@@ -21,6 +21,7 @@
 #include "daemon/rundir.h"
 #include "fabric/fabric.h"
 #include "hca/hca.h"
+#include "rdma/ib_cm.h"
 #include "rdma/ib_sa.h"
 #include "runtime/posix/closer.h"
 #include "runtime/posix/log.h"
@@ -306,6 +307,9 @@ static int bring_up(struct daemon *d, const struct options *opt)
 	ret = ib_sa_init();
 	if (ret)
 		return fail("cannot start the SA client", ret);
+	ret = ib_cm_init();
+	if (ret)
+		return fail("cannot start the CM", ret);
 	ret = make_adapters(d);
 	if (ret)
 		return fail("cannot make the adapters", ret);
@@ -330,6 +334,7 @@ static void take_down(struct daemon *d, const struct options *opt)
 	if (d->adapters)
 		hca_set_destroy(d->adapters);
 	if (d->fab) {
+		ib_cm_cleanup();
 		ib_sa_cleanup();
 		ib_mad_cleanup();
 		fab_destroy(d->fab);

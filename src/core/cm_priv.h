@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The communication manager's surroundings: src/cm decides, these files give it MADs,
+ * timers and memory, and clients the interface of rdma/ib_cm.h. Who does what:
+ *
+ *  cm.c	 devices, their MAD agents, communication ids
+ *  cm_send.c	 what clients send
+ *  cm_event.c	 news for their handlers
+ *  cm_path.c	 path records as routes and as the paths of messages
+ *  cm_qp.c	 attributes for queue pairs, reasons in words
+ *
+ * A device costs nothing until its first communication id: its tables and MAD agents are
+ * made then. A node that never had one is silent to REQs, as a host without a CM is.
+ */
+#ifndef SOFTIB_CORE_CM_PRIV_H
+#define SOFTIB_CORE_CM_PRIV_H
+
+#include <assert.h>
+
+#include "cm/cm.h"
+#include "core/private.h"
+#include "rdma/ib_cm.h"
+
+/** struct cm_device - the CM of a device, from its first id on */
+struct cm_device {
+	struct ib_device *device;
+	struct cm cm;
+	u8 ack_delay_enc; /* of the device */
+	u32 num_ports;
+	struct ib_mad_agent *agent[]; /* by port, the first one first */
+};
+
+/** struct cm_id - an id of a client, or an orphan that goes on by itself */
+struct cm_id {
+	struct ib_cm_id id;
+	struct cm_conn conn;
+	struct rt_timer timer;
+	struct rt_work established; /* ib_cm_notify(): tell it from the loop */
+	struct cm_device *dev;	    /* NULL: the device went */
+	struct rdma_restrack_entry res;
+};
+
+static inline struct cm_id *cm_id_of(struct ib_cm_id *id)
+{
+	return container_of(id, struct cm_id, id);
+}
+
+static inline struct cm_id *cm_id_of_conn(struct cm_conn *conn)
+{
+	return container_of(conn, struct cm_id, conn);
+}
+
+/* --- cm.c --- */
+
+/** cm_id_sync() - what the client may read of @id */
+void cm_id_sync(struct cm_id *id);
+mono_t cm_now(const struct cm_id *id);
+
+/* --- cm_event.c --- */
+
+void cm_id_event(struct cm_conn *conn, const struct cm_event *event);
+
+/* --- cm_path.c --- */
+
+/** cm_path_route() - 0; -EINVAL the SGID or P_Key is no port's of the device */
+int cm_path_route(struct ib_device *device, const struct sa_path_rec *path,
+		  struct cm_route *route);
+void cm_path_to_wire(const struct cm_device *dev, const struct sa_path_rec *path,
+		     struct wire_cm_path *wire);
+/** cm_path_from_wire() - as the receiver sees it; @pkey, @mtu and @service_id of the
+ * message */
+void cm_path_from_wire(const struct wire_cm_path *wire, u16 pkey, u8 mtu,
+		       struct sa_path_rec *path);
+/** cm_route_ah() - 0; -ENOENT the port or GID is gone */
+int cm_route_ah(struct ib_device *device, const struct cm_route *route,
+		struct rdma_ah_attr *attr);
+/** cm_route_of_wc() - the way back to where a MAD came from */
+void cm_route_of_wc(struct ib_device *device, const struct ib_wc *wc,
+		    const struct ib_grh *grh, struct cm_route *route);
+/** cm_find_port() - struct cm_ops */
+bool cm_find_port(struct cm *cm, uint8_t number, const union wire_gid *gid,
+		  struct cm_port *found);
+
+#endif
