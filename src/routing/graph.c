@@ -123,6 +123,25 @@ static int check_dests(struct route_graph *g, const struct route_work *w)
 	return 0;
 }
 
+/* Every link has its way back: a search along the links into a switch would else
+ * find distances along which no link leads out. The links are in order. */
+static bool is_two_way(const struct route_graph *g, const struct route_link *l)
+{
+	const struct route_switch *to = &g->switches[l->to];
+	uint32_t low = to->first_link, high = to->first_link + to->n_links;
+
+	while (low < high) {
+		uint32_t mid = low + (high - low) / 2;
+
+		if (g->links[mid].port < l->peer_port)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low < to->first_link + to->n_links && g->links[low].port == l->peer_port &&
+	       g->links[low].to == l->from && g->links[low].peer_port == l->port;
+}
+
 int route_graph_index(struct route_graph *g, const struct route_work *w)
 {
 	int err;
@@ -138,6 +157,9 @@ int route_graph_index(struct route_graph *g, const struct route_work *w)
 		err = sort_dests(g, w);
 	if (err)
 		return err;
+	for (uint32_t i = 0; i < g->n_links; i++)
+		if (!is_two_way(g, &g->links[i]))
+			return -EINVAL;
 	for (uint32_t s = 0; s < g->n_switches; s++)
 		g->switches[s].edge = false;
 	for (uint32_t i = 0; i < g->n_dests; i++)

@@ -72,7 +72,7 @@ size_t route_work_bytes(const struct route_graph *g);
 /**
  * route_graph_index() - put a graph in order; call once before anything else
  * Return: 0; -EINVAL a link or destination names a switch that is not there,
- * or a LID that is 0, multicast, above lid_max, or used twice; -ENOMEM @w too
+ * a link has no way back, or a LID that is 0, multicast, above lid_max, or used twice; -ENOMEM @w too
  * small
  */
 int route_graph_index(struct route_graph *g, const struct route_work *w);

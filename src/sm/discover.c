@@ -89,17 +89,30 @@ static struct sm_node *add_node(struct sm *sm, const struct wire_node_info *info
 	return n;
 }
 
-/* Enter the cable between two ports. */
+/* Enter the cable between two ports. Each is the other's peer, or neither is: what
+ * routes are computed from has no cable that leads one way only. */
 static void connect(struct sm *sm, struct sm_port *a, struct sm_port *b)
 {
 	if (!a)
 		return;
-	if ((b->peer && b->peer != a) || (a->peer && a->peer != b))
+	if ((b->peer && b->peer != a) || (a->peer && a->peer != b)) {
 		sm_log(sm, SM_LOG_WARNING,
-		       "port %u of %s answers on two cables: a duplicate GUID?", b->num,
-		       sm_node_name(b->node));
+		       "port %u of %s answers on two cables: a duplicate GUID? The second "
+		       "is left out",
+		       b->num, sm_node_name(b->node));
+		return;
+	}
 	a->peer = b;
 	b->peer = a;
+}
+
+/* Can this be an answer? Port 0 is not at the end of any cable, and an adapter has none */
+static bool is_possible(const struct wire_node_info *info, bool through_cable)
+{
+	bool from_port_0 = !info->local_port;
+
+	return info->node_guid && info->local_port <= info->nr_ports &&
+	       !(from_port_0 && (through_cable || info->node_type != WIRE_NODE_SWITCH));
 }
 
 /* Who is there? @from is the port asked through, NULL for the own node. */
@@ -117,7 +130,7 @@ static void node_reply(struct sm *sm, const struct sm_reply *r)
 			       from->num, sm_node_name(from->node));
 		return;
 	}
-	if (info.local_port > info.nr_ports || !info.node_guid) {
+	if (!is_possible(&info, from)) {
 		sm_log(sm, SM_LOG_WARNING, "a node with an impossible NodeInfo is left out");
 		return;
 	}

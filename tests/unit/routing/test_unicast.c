@@ -298,6 +298,12 @@ static void test_bad_graphs_are_refused(void **state)
 	t->g.dests[0].lid = 0;
 	assert_int_equal(route_graph_index(&t->g, &t->work), -EINVAL);
 	t->g.dests[0].lid = 1;
+	t->g.links[0].peer_port++; /* its way back is another's */
+	assert_int_equal(route_graph_index(&t->g, &t->work), -EINVAL);
+	t->g.links[0].peer_port--;
+	assert_int_equal(route_graph_index(&t->g, &t->work), 0);
+	t->g.links[0] = t->g.links[--t->g.n_links]; /* it has none */
+	assert_int_equal(route_graph_index(&t->g, &t->work), -EINVAL);
 	t->g.links[0].to = 3;
 	assert_int_equal(route_graph_index(&t->g, &t->work), -EINVAL);
 	assert_null(route_engine_find("no-such-engine"));

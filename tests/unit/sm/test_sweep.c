@@ -89,6 +89,30 @@ static void test_a_mute_node_is_reported(void **state)
 	lab_free(lab);
 }
 
+/* A third switch says of its port 5 that the port it looks at is one whose cable
+ * leads to the second switch. */
+static void test_a_port_that_answers_on_two_cables(void **state)
+{
+	struct lab *lab = lab_new();
+	struct lab_node *s1 = &lab->nodes[4], *s2 = &lab->nodes[5];
+	struct lab_node *liar = lab_node(lab, WIRE_NODE_SWITCH, 8);
+
+	lab_link_state(s1, 7, WIRE_PORT_DOWN);
+	lab_link_state(s2, 7, WIRE_PORT_DOWN);
+	s1->peer[7] = s2->peer[7] = NULL;
+	lab_cable(s2, 3, liar, 3);
+	lab_link_state(liar, 5, WIRE_PORT_INIT);
+	liar->peer[5] = s1;
+	liar->peer_port[5] = 8;
+	lab_run(lab);
+	assert_int_equal(lab->ups, 1);
+	assert_connected(lab);
+	assert_int_equal(s1->port[8].state, WIRE_PORT_ACTIVE);
+	assert_int_equal(s2->port[8].state, WIRE_PORT_ACTIVE);
+	assert_int_equal(liar->port[5].state, WIRE_PORT_INIT); /* who came first stays */
+	lab_free(lab);
+}
+
 static void test_second_sweep_sets_nothing(void **state)
 {
 	struct lab *lab = lab_new();
@@ -386,6 +410,7 @@ int main(void)
 		cmocka_unit_test(test_subnet_comes_up),
 		cmocka_unit_test(test_losses_are_made_good),
 		cmocka_unit_test(test_a_mute_node_is_reported),
+		cmocka_unit_test(test_a_port_that_answers_on_two_cables),
 		cmocka_unit_test(test_second_sweep_sets_nothing),
 		cmocka_unit_test(test_trap_128_reroutes),
 		cmocka_unit_test(test_light_sweep_sees_a_change),
