@@ -178,6 +178,9 @@ int windows_start(struct soft_context *ctx, int sock, int page_fd)
 	    abi_fd_holds(page_fd, sizeof(*w->page)))
 		page = mmap(NULL, sizeof(*w->page), PROT_READ | PROT_WRITE, MAP_SHARED,
 			    page_fd, 0);
+	/* from here on nobody else can write it: softibd shows it to peers only then */
+	if (page != MAP_FAILED)
+		fcntl(page_fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE | F_SEAL_SEAL);
 	close(page_fd);
 	if (page != MAP_FAILED) {
 		madvise(page, sizeof(*w->page), MADV_DONTFORK);

@@ -12,6 +12,8 @@
 #include "soft.h"
 #include "windows_private.h"
 
+#define WRITING_RIGHTS (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
+
 /* nobody may use it. Under windows.lock. Whoever does not leave in time keeps
  * the old pages. */
 static void shut_extent(struct soft_context *ctx, struct extent *x)
@@ -282,6 +284,8 @@ static bool give(struct soft_context *ctx, const struct abi_window_msg *want)
 		end_extent(ctx, x);
 		return false;
 	}
+	if (!memory_seal(x, !(offer.access & WRITING_RIGHTS)))
+		return false;
 	m.window = x->id;
 	m.va = offer.mr.iova + (uint64_t)(x->addr - (char *)offer.mr.addr);
 	m.length_bytes = x->bytes;

@@ -252,10 +252,9 @@ static int make_file(struct extent *x)
 	x->memfd = memfd_create(MEMORY_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (x->memfd < 0)
 		return -errno;
-	/* nobody opens it anew, and who has it cannot take pages from us */
-	if (ftruncate(x->memfd, FILE_BYTES) || fchmod(x->memfd, 0400) ||
-	    fstat(x->memfd, &st) ||
-	    fcntl(x->memfd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)) {
+	/* who has it cannot take pages from us; memory_seal() does the rest */
+	if (ftruncate(x->memfd, FILE_BYTES) || fstat(x->memfd, &st) ||
+	    fcntl(x->memfd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW)) {
 		int err = errno;
 
 		close(x->memfd);
@@ -336,6 +335,20 @@ int memory_move_out(struct extent *x)
 	return rc;
 }
 
+/* The file's mode keeps nobody out who is the same user, who may change it, or root.
+ * This seal does, and leaves our mapping as it is, since that was there before it. */
+bool memory_seal(struct extent *x, bool read_only)
+{
+	if (x->sealed)
+		return x->read_only == read_only;
+	if (fcntl(x->memfd, F_ADD_SEALS,
+		  F_SEAL_SEAL | (read_only ? F_SEAL_FUTURE_WRITE : 0)))
+		return false;
+	x->sealed = true;
+	x->read_only = read_only;
+	return true;
+}
+
 static bool is_of(const struct extent *x, const struct area *a)
 {
 	return a->inode == x->inode && a->dev == x->dev;
@@ -383,6 +396,21 @@ static void set_rights(const struct area *piece, int prot)
 	syscall(SYS_mprotect, piece->start, piece->end - piece->start, prot);
 }
 
+/* A read-only file lets nobody make holes: the last mapping that may write it, a copy
+ * of ours, clears it. Its pages stay as long as the program has the memory. */
+static void *mapping_of_its_own(const struct extent *x, const struct area *piece)
+{
+	size_t bytes = (size_t)(piece->end - piece->start);
+	void *own;
+
+	if (!x->read_only)
+		return MAP_FAILED;
+	own = (void *)syscall(SYS_mremap, piece->start, (size_t)0, bytes, MREMAP_MAYMOVE);
+	if (own != MAP_FAILED)
+		syscall(SYS_mprotect, own, bytes, PROT_READ | PROT_WRITE);
+	return own;
+}
+
 /*
  * The same pages of the same file, but private: at one stroke, whoever writes.
  * Then a copy of each, which the kernel makes when it is written, or told so.
@@ -392,11 +420,17 @@ static void set_rights(const struct area *piece, int prot)
 static void make_private(const struct extent *x, const struct area *piece)
 {
 	size_t bytes = (size_t)(piece->end - piece->start);
+	void *own = mapping_of_its_own(x, piece);
+	bool copied = map_here(piece->start, bytes, MAP_PRIVATE, x->memfd, piece->offset) &&
+		      populate(piece->start, bytes, MADV_POPULATE_WRITE);
 
-	if (map_here(piece->start, bytes, MAP_PRIVATE, x->memfd, piece->offset) &&
-	    populate(piece->start, bytes, MADV_POPULATE_WRITE))
+	if (copied && own != MAP_FAILED)
+		memset(own, 0, bytes);
+	else if (copied)
 		fallocate(x->memfd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, piece->offset,
 			  (off_t)bytes);
+	if (own != MAP_FAILED)
+		syscall(SYS_munmap, own, bytes);
 }
 
 void memory_take_back(struct extent *x)

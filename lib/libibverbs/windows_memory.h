@@ -30,6 +30,7 @@ struct extent {
 	uint32_t token;
 	uint64_t value;
 	bool granted; /* ever */
+	bool sealed, read_only; /* memory_seal() */
 	struct {
 		uint32_t key;
 		bool granted;
@@ -57,6 +58,10 @@ void memory_drop_file(struct extent *x);
  *  memfd, its own or one that is made; x gets what was moved. Context:
  *  memory_can_move(). 0; -errno: nothing was, and it has no memfd */
 int memory_move_out(struct extent *x);
+/** memory_seal() - before peers have the file of what was moved: nobody changes its
+ *  seals, and nobody but this program writes it when it is @read_only, not even who
+ *  opens it anew. Return: false: it cannot be, or was sealed otherwise before */
+bool memory_seal(struct extent *x, bool read_only);
 /** memory_take_back() - its pages are private again, contents kept; those
  *  that the program unmapped meanwhile are left alone. Closes the memfd.
  *  Context: any thread, whatever others do */

@@ -9,11 +9,13 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "abi/fds.h"
@@ -86,6 +88,15 @@ static bool make_pair(struct hca_windows *from, struct hca_windows *to)
 	return true;
 }
 
+/* Its program has mapped its page and sealed it since: a peer that opens what it is
+ * given anew, which no mode of the file forbids to the same user, cannot write it. */
+static bool page_is_sealed(struct hca_windows *w)
+{
+	if (!w->page_sealed)
+		w->page_sealed = fcntl(w->page_fd, F_GET_SEALS) & F_SEAL_FUTURE_WRITE;
+	return w->page_sealed;
+}
+
 static void asked(struct hca_windows *w, const struct abi_window_msg *m)
 {
 	struct question *q;
@@ -101,7 +112,9 @@ static void asked(struct hca_windows *w, const struct abi_window_msg *m)
 		return;
 	}
 	hca_window_free_ways(&c);
-	q = c.to->deaf || !make_pair(w, c.to) ? NULL : rt_zalloc(sizeof(*q));
+	q = c.to->deaf || !page_is_sealed(w) || !page_is_sealed(c.to) || !make_pair(w, c.to) ?
+		    NULL :
+		    rt_zalloc(sizeof(*q));
 	if (!q) {
 		deny(w, m->qpn, m->rkey);
 		return;
@@ -127,14 +140,18 @@ static void asked(struct hca_windows *w, const struct abi_window_msg *m)
 	}
 }
 
-/* memory that its owner cannot take from under its peers, and that is there */
+/* Memory that its owner cannot take from under its peers, and that is there: a hole
+ * that the owner makes into shared memory is a page of zeros, but into huge pages
+ * (hugetlbfs) a SIGBUS when none is left. */
 static bool memory_is_sound(int fd, const struct abi_window_msg *m)
 {
 	int seals = fd < 0 ? -1 : fcntl(fd, F_GET_SEALS);
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	struct statfs fs;
 	struct stat st;
 
-	return seals >= 0 && seals & F_SEAL_SHRINK && !fstat(fd, &st) &&
+	return seals >= 0 && seals & F_SEAL_SHRINK && !fstatfs(fd, &fs) &&
+	       fs.f_type == TMPFS_MAGIC && !fstat(fd, &st) &&
 	       m->length_bytes && m->length_bytes <= ABI_WINDOW_MAX_BYTES &&
 	       !(m->length_bytes % page) && !(m->offset % page) &&
 	       m->offset <= (uint64_t)st.st_size &&
@@ -167,6 +184,8 @@ static bool grant(const struct question *q, const struct abi_window_msg *m, int 
 	g.access = m->access & (uint32_t)c->access;
 	if (!f || !g.access)
 		return false;
+	if (!(g.access & WRITING_RIGHTS) && !(fcntl(fd, F_GET_SEALS) & F_SEAL_FUTURE_WRITE))
+		return false; /* who opens it anew could write it */
 	fds[0] = g.access & WRITING_RIGHTS ? dup(fd) : read_only(fd);
 	if (fds[0] < 0)
 		return false;
@@ -266,8 +285,7 @@ static int make_page(struct hca_windows *w, int *page_fd)
 		return -errno;
 	*page_fd = fd;
 	if (ftruncate(fd, (off_t)sizeof(struct abi_window_page)) ||
-	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) ||
-	    fchmod(fd, 0400))
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW))
 		return -errno;
 	map = mmap(NULL, sizeof(struct abi_window_page), PROT_READ, MAP_SHARED, fd, 0);
 	if (map == MAP_FAILED)

@@ -29,6 +29,7 @@ struct hca_windows {
 	struct rt_io io;
 	bool deaf; /* it does not read what it is told: it takes no part */
 	const struct abi_window_page *page;
+	bool page_sealed;
 	unsigned num_asks;
 	struct list_head flows;
 	uint64_t flow_used[FLOW_WORDS];

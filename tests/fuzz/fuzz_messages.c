@@ -150,6 +150,8 @@ static void make_program(struct program *p)
 	p->page = mmap(NULL, sizeof(*p->page), PROT_READ | PROT_WRITE, MAP_SHARED,
 		       p->context->driver_fds[ABI_FD_WINDOW_PAGE], 0);
 	check(p->page != MAP_FAILED);
+	check(!fcntl(p->context->driver_fds[ABI_FD_WINDOW_PAGE], F_ADD_SEALS,
+		     F_SEAL_FUTURE_WRITE));
 	make_objects(p);
 }
 

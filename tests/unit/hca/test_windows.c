@@ -69,7 +69,7 @@ static struct ib_mr *make_mr(struct program *p, struct ib_pd *pd, uint64_t at, i
 	return mr;
 }
 
-static void make_program(struct program *p, struct hca *hca)
+static void make_unsealed_program(struct program *p, struct hca *hca)
 {
 	struct ib_qp_init_attr attr = {.qp_type = IB_QPT_RC, .cap = {8, 8, 1, 1, 0}};
 	struct ib_uobject *u;
@@ -88,6 +88,13 @@ static void make_program(struct program *p, struct hca *hca)
 	p->mr = make_mr(p, p->pd, 0x100000, ALL_RIGHTS);
 	p->readable = make_mr(p, p->pd, 0x200000, IB_ACCESS_REMOTE_READ);
 	p->foreign = make_mr(p, p->other_pd, 0x300000, ALL_RIGHTS);
+}
+
+static void make_program(struct program *p, struct hca *hca)
+{
+	make_unsealed_program(p, hca);
+	assert_int_equal(fcntl(p->context->driver_fds[ABI_FD_WINDOW_PAGE], F_ADD_SEALS,
+			       F_SEAL_FUTURE_WRITE), 0);
 }
 
 static void connect_qp(struct program *p, const struct program *peer, uint16_t dlid)
@@ -257,12 +264,30 @@ static void what_is_sound_is_granted(void **state)
 	forget(&h);
 }
 
-/* The key's rights are all that there are, and its descriptor writes nothing. */
+/* whoever has @fd: opened anew by its owner's user, mapped or written */
+static void expect_unwritable(int fd)
+{
+	char path[32];
+	int again;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	fchmod(fd, 0600);
+	again = open(path, O_RDWR | O_CLOEXEC);
+	assert_true(again >= 0);
+	assert_ptr_equal(mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, again, 0),
+			 MAP_FAILED);
+	assert_int_equal(write(again, "x", 1), -1);
+	assert_int_equal(fallocate(again, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, PAGE),
+			 -1);
+	close(again);
+}
+
+/* The key's rights are all that there are, and nothing writes by its descriptor. */
 static void what_may_be_read_cannot_be_written(void **state)
 {
 	struct world *w = *state;
 	struct abi_window_msg give = asked_for(w, w->target.readable);
-	int fd = memory(REGION_BYTES, F_SEAL_SHRINK);
+	int fd = memory(REGION_BYTES, F_SEAL_SHRINK | F_SEAL_FUTURE_WRITE);
 	struct heard h;
 
 	say(w, &w->target, &give, fd);
@@ -270,7 +295,28 @@ static void what_may_be_read_cannot_be_written(void **state)
 	assert_int_equal(hear(&w->initiator, &h), ABI_WINDOW_GRANT);
 	assert_int_equal(h.m.access, IB_ACCESS_REMOTE_READ);
 	assert_int_equal(fcntl(h.fd[0], F_GETFL) & O_ACCMODE, O_RDONLY);
+	expect_unwritable(h.fd[0]);
+	expect_unwritable(h.fd[1]); /* the target's page */
 	forget(&h);
+	give = asked_for(w, w->target.readable);
+	assert_false(granted(w, &w->target, &give, REGION_BYTES, F_SEAL_SHRINK));
+}
+
+/* Peers see no page that its program has not sealed. */
+static void a_page_is_sealed_before_peers_see_it(void **state)
+{
+	struct program bare = {0};
+	struct world *w = *state;
+
+	make_unsealed_program(&bare, w->hca[0]);
+	connect_qp(&bare, &w->stranger, 2);
+	connect_qp(&w->stranger, &bare, 1);
+	say(w, &bare, &(struct abi_window_msg){.kind = ABI_WINDOW_ASK, .qpn = bare.qp->qp_num,
+					       .rkey = w->stranger.mr->rkey,
+					       .va = w->stranger.mr->iova}, -1);
+	assert_int_equal(hear(&w->stranger, &(struct heard){0}), 0);
+	assert_int_equal(hear(&bare, &(struct heard){0}), ABI_WINDOW_DENY);
+	ib_ucontext_close(bare.context);
 }
 
 static void no_window_is_larger_than_its_key(void **state)
@@ -310,6 +356,23 @@ static void a_windows_memory_is_sealed_and_there(void **state)
 	assert_false(granted(w, &w->target, &give, REGION_BYTES, F_SEAL_SHRINK));
 	give = asked_for(w, w->target.mr);
 	assert_true(granted(w, &w->target, &give, REGION_BYTES, F_SEAL_SHRINK));
+}
+
+/* Its owner could make a hole into huge pages, and give the page away: SIGBUS. */
+static void a_window_is_no_huge_page(void **state)
+{
+	struct world *w = *state;
+	struct abi_window_msg give = asked_for(w, w->target.mr);
+	int fd = memfd_create("huge", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB);
+	struct heard h;
+
+	if (fd < 0)
+		return; /* a kernel without them */
+	assert_true(!ftruncate(fd, 16 << 20) && !fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK));
+	say(w, &w->target, &give, fd);
+	close(fd);
+	assert_int_equal(hear(&w->initiator, &h), ABI_WINDOW_DENY);
+	forget(&h);
 }
 
 /* Nobody is bothered with a question that softibd can answer. */
@@ -382,6 +445,8 @@ int main(void)
 		T(what_may_be_read_cannot_be_written),
 		T(no_window_is_larger_than_its_key),
 		T(a_windows_memory_is_sealed_and_there),
+		T(a_window_is_no_huge_page),
+		T(a_page_is_sealed_before_peers_see_it),
 		T(a_key_is_of_the_qps_protection_domain),
 		T(a_program_asks_for_its_own_qp),
 		T(both_qps_are_each_others_peer),

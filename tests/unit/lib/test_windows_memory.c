@@ -517,20 +517,62 @@ static void a_file_made_ahead_is_used(void **state)
 	munmap(p, BYTES);
 }
 
-/* A peer that holds the file can neither take pages from us, nor let us do so unseen, nor
- * open it anew with more rights. */
+/* A peer that holds the file can neither take pages from us, nor change its seals */
 static void a_file_is_sealed(void **state)
 {
-	const int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+	const int seals = F_SEAL_SHRINK | F_SEAL_GROW;
 	struct extent x = {0};
-	struct stat st;
 
 	assert_int_equal(memory_make_file(&x), 0);
-	assert_int_equal(fcntl(x.memfd, F_GET_SEALS) & seals, seals);
-	assert_int_equal(fstat(x.memfd, &st), 0);
-	assert_int_equal(st.st_mode & 0777, 0400);
+	assert_int_equal(fcntl(x.memfd, F_GET_SEALS), seals);
 	assert_int_equal(ftruncate(x.memfd, 0), -1);
+	assert_true(memory_seal(&x, false));
+	assert_true(memory_seal(&x, false));
+	assert_false(memory_seal(&x, true)); /* somebody may write it by now */
+	assert_int_equal(fcntl(x.memfd, F_GET_SEALS), seals | F_SEAL_SEAL);
 	memory_drop_file(&x);
+}
+
+static void *wait_for_end(void *arg)
+{
+	pthread_mutex_lock(arg);
+	pthread_mutex_unlock(arg);
+	return NULL;
+}
+
+/* nor, when it is for reading, write it: we do, and have it back as any other */
+static void a_file_for_reading_is_written_by_its_owner_alone(void **state)
+{
+	pthread_mutex_t until = PTHREAD_MUTEX_INITIALIZER;
+	char *p = some_memory(), path[32];
+	struct extent x;
+	pthread_t thread;
+	int again;
+
+	needs_userfaultfd();
+	memset(p, 'a', BYTES);
+	x = moved(p, BYTES);
+	assert_true(memory_seal(&x, true));
+	p[1] = 'b';
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", x.memfd);
+	again = open(path, O_RDWR | O_CLOEXEC);
+	assert_true(again >= 0);
+	assert_int_equal(pwrite(again, "x", 1, x.offset), -1);
+	assert_ptr_equal(mmap(NULL, PAGE, PROT_WRITE, MAP_SHARED, again, x.offset), MAP_FAILED);
+	assert_int_equal(pread(again, path, 2, x.offset), 2);
+	assert_memory_equal(path, "ab", 2);
+	pthread_mutex_lock(&until);
+	pthread_create(&thread, NULL, wait_for_end, &until);
+	memory_take_back(&x);
+	assert_int_equal(p[1], 'b');
+	assert_int_equal(p[BYTES - 1], 'a');
+	assert_int_equal(madvise(p, PAGE, MADV_DONTNEED), 0);
+	assert_int_equal(p[1], 0);
+	assert_int_equal(p[PAGE], 'a');
+	pthread_mutex_unlock(&until);
+	pthread_join(thread, NULL);
+	close(again);
+	munmap(p, BYTES);
 }
 
 /* the program closed it, and opened one of its own */
@@ -603,13 +645,6 @@ static void rights_stay(void **state)
 	for (size_t at = 0; at < 8 * PAGE; at += PAGE)
 		assert_int_equal(p[at], 'a');
 	munmap(p, BYTES);
-}
-
-static void *wait_for_end(void *arg)
-{
-	pthread_mutex_lock(arg);
-	pthread_mutex_unlock(arg);
-	return NULL;
 }
 
 /* What is given up is zero, as private memory's; and it may move again. The
@@ -727,6 +762,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_limit_of_file_sizes_kills_nobody),
 		cmocka_unit_test(a_file_made_ahead_is_used),
 		cmocka_unit_test(a_file_is_sealed),
+		cmocka_unit_test(a_file_for_reading_is_written_by_its_owner_alone),
 		cmocka_unit_test(another_file_under_its_number_is_left_alone),
 		cmocka_unit_test(it_may_be_unmapped_and_grown),
 		cmocka_unit_test(rights_stay),
