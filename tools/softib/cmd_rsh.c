@@ -103,6 +103,17 @@ static char *join_words(char **words)
 	return line;
 }
 
+/* Open MPI's daemons name their folder below /tmp after the host, which nodes with one
+ * network are all, and trip over each other when they make it at the same time. */
+static void part_daemons(const struct node_place *at)
+{
+	char path[PATH_MAX + sizeof(at->node) + 16];
+
+	snprintf(path, sizeof(path), "%s/mpi/%s", at->dir, at->node);
+	if (at->net != NET_NODE)
+		setenv("OMPI_MCA_orte_tmpdir_base", path, 0);
+}
+
 static void take_no_input(void)
 {
 	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -156,5 +167,6 @@ int cmd_rsh(int argc, char **argv)
 		return EXIT_FAILURE;
 	if (args.no_input)
 		take_no_input();
+	part_daemons(&at);
 	return node_enter(&at) ? EXIT_FAILURE : run_shell(&args);
 }
