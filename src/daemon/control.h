@@ -9,6 +9,7 @@
 #include "fabric/fabric.h"
 #include "runtime/posix/rt_posix.h"
 
+struct topo_plan;
 struct control;
 
 /** struct control_resource - one object that somebody holds */
@@ -25,6 +26,7 @@ struct control_resource {
 struct control_ops {
 	const char *topology; /* what the fabric was made from; may be NULL */
 	uint32_t min_ack_timeout_us; /* hca_set_min_ack_timeout() */
+	const struct topo_plan *addresses; /* the plan; NULL: none, and none is told */
 	const char *net; /* "node" or "host": whose network softib gives to programs; NULL: "host" */
 	/** each_resource() - call @fn for every object of node @node, of all
 	 *  nodes when -1; stops when @fn does not return 0. May be NULL. */

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "fabric/topo_plan.h"
 #include "daemon/control_private.h"
 
 /* --- the state of ports ------------------------------------------------ */
@@ -105,6 +106,17 @@ static int count_resource(void *arg, const struct control_resource *res)
 	return 0;
 }
 
+static void put_network(struct json_object *o, const struct control_ops *ops)
+{
+	char text[TOPO_PLAN_BYTES];
+
+	control_put_text(o, "net", ops->net);
+	if (!ops->addresses)
+		return;
+	control_put_text(o, "ipv4", topo_plan_ipv4(ops->addresses, 0, 1, text));
+	control_put_text(o, "ipv6", topo_plan_ipv6(ops->addresses, 0, 1, text));
+}
+
 static bool op_status(struct control_request *req)
 {
 	const struct control_ops *ops = control_ops(req->control);
@@ -123,7 +135,7 @@ static bool op_status(struct control_request *req)
 	control_put_number(req->out, "switches", count[TOPO_SWITCH]);
 	control_put_number(req->out, "routers", count[TOPO_ROUTER]);
 	control_put_number(req->out, "min_ack_timeout_us", ops->min_ack_timeout_us);
-	control_put_text(req->out, "net", ops->net);
+	put_network(req->out, ops);
 	json_object_object_add(req->out, "ports", states(control_fabric(req->control)));
 	put_sm(req);
 	if (ops->each_resource &&

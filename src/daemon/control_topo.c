@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fabric/topo_plan.h"
 #include "daemon/control_private.h"
 
 /* --- the state of ports ------------------------------------------------ */
@@ -79,6 +80,26 @@ static struct json_object *port_json(struct fabric *fab, int node, int port, boo
 	return o;
 }
 
+/* of an adapter; its @number is that in the plan */
+static void put_addresses(struct json_object *o, const struct topo_plan *plan,
+			  const struct topo_node *nd, unsigned number)
+{
+	struct json_object *list = json_object_new_array();
+	char text[TOPO_PLAN_BYTES];
+
+	for (unsigned port = 1; port <= nd->num_ports; port++) {
+		struct json_object *of_port = json_object_new_object();
+
+		snprintf(text, sizeof(text), "ib%u", port - 1);
+		control_put_text(of_port, "interface", text);
+		control_put_number(of_port, "port", port);
+		control_put_text(of_port, "ipv4", topo_plan_ipv4(plan, number, port, text));
+		control_put_text(of_port, "ipv6", topo_plan_ipv6(plan, number, port, text));
+		json_object_array_add(list, of_port);
+	}
+	json_object_object_add(o, "addresses", list);
+}
+
 static struct json_object *node_json(struct fabric *fab, int node, bool ports,
 				     bool detail)
 {
@@ -114,12 +135,21 @@ static void put_nodes(struct control_request *req, bool ports)
 	struct json_object *list = json_object_new_array();
 	bool detail = control_flag(req, "detail");
 	int only = control_node(req);
+	const struct topo_plan *plan = control_ops(req->control)->addresses;
+	unsigned number = 0; /* of the adapters until here */
 
-	for (int i = 0; only != -2 && i < control_topology(req)->num_nodes; i++)
-		if (only < 0 || i == only)
-			json_object_array_add(list,
-					      node_json(control_fabric(req->control), i,
-							ports, detail));
+	for (int i = 0; only != -2 && i < control_topology(req)->num_nodes; i++) {
+		const struct topo_node *nd = &control_topology(req)->node[i];
+		struct json_object *o;
+
+		number += nd->kind == TOPO_CA;
+		if (only >= 0 && i != only)
+			continue;
+		o = node_json(control_fabric(req->control), i, ports, detail);
+		if (plan && nd->kind == TOPO_CA)
+			put_addresses(o, plan, nd, number);
+		json_object_array_add(list, o);
+	}
 	if (only == -2)
 		json_object_put(list);
 	else

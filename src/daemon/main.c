@@ -17,6 +17,7 @@
 
 #include "access/umad.h"
 #include "access/uverbs.h"
+#include "fabric/topo_plan.h"
 #include "daemon/control.h"
 #include "daemon/rundir.h"
 #include "fabric/fabric.h"
@@ -40,6 +41,7 @@ struct options {
 	const char *dir;
 	const char *topology;
 	const char *net;
+	struct topo_plan addresses;
 	int ready_fd;
 	bool memlock;
 	uint32_t min_ack_timeout_us;
@@ -74,6 +76,10 @@ static const struct argp_option option_list[] = {
 	 0},
 	{"net", 'n', "NET", 0,
 	 "node or host (default): whose network softib(1) gives to the programs of a node", 0},
+	{"ip", 'i', "NETWORK", 0,
+	 "the nodes' IPv4 or IPv6 addresses are in this one; default " TOPO_PLAN_IPV4
+	 " and " TOPO_PLAN_IPV6,
+	 0},
 	{"ready-fd", 'r', "FD", 0, "write one byte here once programs can connect", 0},
 	{0},
 };
@@ -103,6 +109,7 @@ static uint32_t parse_min_ack_timeout(struct argp_state *state, const char *arg)
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
 	struct options *opt = state->input;
+	char err[256];
 
 	switch (key) {
 	case 'd':
@@ -115,6 +122,10 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		if (strcmp(arg, "node") && strcmp(arg, "host"))
 			argp_error(state, "--net takes node or host, not '%s'", arg);
 		opt->net = arg;
+		return 0;
+	case 'i':
+		if (topo_plan_set(&opt->addresses, arg, err, sizeof(err)))
+			argp_error(state, "--ip: %s", err);
 		return 0;
 	case 'A':
 		opt->min_ack_timeout_us = parse_min_ack_timeout(state, arg);
@@ -248,6 +259,7 @@ static int make_endpoints(struct daemon *d, const struct options *opt)
 	struct control_ops ops = {
 		.topology = opt->topology,
 		.min_ack_timeout_us = opt->min_ack_timeout_us,
+		.addresses = &opt->addresses,
 		.net = opt->net,
 		.each_resource = control_core_resources,
 		.window_operations = window_operations,
@@ -290,6 +302,11 @@ static int bring_up(struct daemon *d, const struct options *opt)
 	}
 	if (d->topo->warning[0])
 		fprintf(stderr, "softibd: %s\n", d->topo->warning);
+	ret = topo_plan_fit(&opt->addresses, d->topo, err, sizeof(err));
+	if (ret) {
+		fprintf(stderr, "softibd: %s\n", err);
+		return ret;
+	}
 	ret = rt_posix_create(&d->rt);
 	if (ret)
 		return fail("cannot make an event loop", ret);
@@ -380,6 +397,7 @@ int main(int argc, char **argv)
 	int ret;
 
 	rt_hold_standard_fds();
+	topo_plan_init(&opt.addresses);
 	argp_parse(&argp, argc, argv, 0, NULL, &opt);
 	d.min_ack_timeout_us = opt.min_ack_timeout_us;
 	signal(SIGPIPE, SIG_IGN);

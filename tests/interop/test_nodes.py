@@ -99,6 +99,42 @@ def test_the_fabric_is_reached_from_there(fabric):
     assert re.search(r"state:\s+4: ACTIVE", on(fabric, "n2", "ibstatus"))
 
 
+# --- addresses ---
+
+
+def test_names_and_addresses(fabric):
+    nodes = [node for node in fabric.json("topo", "--fabric", "t")["nodes"] if node["kind"] == "ca"]
+    for number, node in enumerate(nodes, 1):
+        assert node["addresses"] == [{"interface": "ib0", "port": 1, "ipv4": f"10.1.0.{number}/16",
+                                      "ipv6": f"fd73:6f66:7469:6201::{number}/64"}]
+        for address in ("10.1.0.", "fd73:6f66:7469:6201::"):
+            assert f"{address}{number}" in on(fabric, "n2", "getent", "ahosts", node["name"])
+    shown = on(fabric, "n2", "ip", "addr")
+    assert "inet 10.1.0.2/" in shown and "inet6 fd73:6f66:7469:6201::2/" in shown
+    assert Path("/etc/hosts").read_text() in on(fabric, "n2", "cat", "/etc/hosts")
+    assert "10.1.0." not in Path("/etc/hosts").read_text()
+    assert "10.1.0.0/16 and fd73:6f66:7469:6201::/64" in fabric.softib("status", "--fabric", "t")
+
+
+def test_a_pair_meets_at_the_server_s_own_address(fabric):
+    shown = fabric.softib("pair", "--fabric", "t", "--no-wait", "n3", "n1", "--", "true", "--", "echo",
+                          "{}")
+    assert shown == "10.1.0.3\n"
+
+
+def test_ip_chooses_the_network(home):
+    def run(*args):
+        return subprocess.run([SOFTIB, "run", *args, "--", "softib", "topo", "--json", "n2"], text=True,
+                              env=dict(os.environ, XDG_RUNTIME_DIR=str(home)), capture_output=True,
+                              check=False)
+
+    shown = run("--ip", "192.0.2.0/25", "--ip", "2001:db8::/96").stdout
+    assert '"192.0.2.2/25"' in shown and '"2001:db8::2/96"' in shown
+    assert "no network for nodes" in run("--ip", "192.0.2.1/25").stderr
+    done = run("--nodes", "7", "--ip", "192.0.2.0/29")
+    assert "/29 has 6 addresses, and the topology 7 adapters" in done.stderr and done.returncode == 1
+
+
 # --- every node, and launchers ---
 
 

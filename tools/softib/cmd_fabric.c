@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/types.h"
+#include "fabric/topo_plan.h"
 #include "fabric/topology.h"
 #include "children.h"
 #include "node_namespaces.h"
@@ -27,6 +28,7 @@ struct fabric_args {
 	const char *min_ack_timeout;
 	bool no_namespace, devices, memlock;
 	enum node_net net;
+	const char *ip[2];
 	const char *name;
 	char **command;
 };
@@ -46,6 +48,10 @@ static const struct argp_option fabric_options[] = {
 	 "default 4000, 0: exactly what programs ask for",
 	 0},
 	{"net", KEY_NET, "NET", 0, OPTION_NET "; default host", 0},
+	{"ip", 'i', "NETWORK", 0,
+	 "the nodes' IPv4 or IPv6 addresses are in this one, by their numbers; "
+	 "default " TOPO_PLAN_IPV4 " and " TOPO_PLAN_IPV6,
+	 0},
 	{"memlock", 'M', NULL, 0,
 	 "hold programs to their limit on locked memory (ulimit -l), as with hardware; "
 	 "softib locks none and does not limit it otherwise",
@@ -65,6 +71,8 @@ static int whole_number(const char *text, long most, long *value)
 static error_t parse_fabric(int key, char *arg, struct argp_state *state)
 {
 	struct fabric_args *args = state->input;
+	struct topo_plan plan;
+	char err[256];
 	long n;
 
 	switch (key) {
@@ -102,6 +110,11 @@ static error_t parse_fabric(int key, char *arg, struct argp_state *state)
 	case KEY_NET:
 		args->net = node_parse_net(state, arg);
 		return 0;
+	case 'i':
+		if (topo_plan_set(&plan, arg, err, sizeof(err)))
+			argp_error(state, "--ip: %s", err);
+		args->ip[strchr(arg, ':') ? 1 : 0] = arg;
+		return 0;
 	case 'M':
 		args->memlock = true;
 		return 0;
@@ -131,6 +144,7 @@ static void fill_session(struct session *s, const struct fabric_args *args)
 	s->sm = args->sm;
 	s->timeout_s = args->timeout_s;
 	s->memlock = args->memlock;
+	memcpy(s->ip, args->ip, sizeof(s->ip));
 	s->net = choose_net(args);
 	s->min_ack_timeout = args->min_ack_timeout;
 	s->no_namespace = args->no_namespace;

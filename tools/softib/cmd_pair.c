@@ -6,10 +6,7 @@
 
 #include "pair.h"
 
-/* The nodes of a fabric share the machine's network: a server on any of them
- * is met here. */
-#define NODE_ADDRESS "127.0.0.1"
-#define PLACEHOLDER  "{}"
+#define PLACEHOLDER "{}"
 
 struct pair_args {
 	struct common common;
@@ -97,7 +94,7 @@ static error_t parse_pair(int key, char *arg, struct argp_state *state)
 /* --- the two commands ------------------------------------------------------------ */
 
 /* @word with each "{}" replaced by the server's address. Return: the caller's */
-static char *put_address(const char *word, bool *found)
+static char *put_address(const char *word, const char *address, bool *found)
 {
 	const char *at;
 	char *text = NULL;
@@ -105,7 +102,7 @@ static char *put_address(const char *word, bool *found)
 	FILE *out = open_memstream(&text, &bytes);
 
 	while (out && (at = strstr(word, PLACEHOLDER))) {
-		fprintf(out, "%.*s%s", (int)(at - word), word, NODE_ADDRESS);
+		fprintf(out, "%.*s%s", (int)(at - word), word, address);
 		word = at + strlen(PLACEHOLDER);
 		*found = true;
 	}
@@ -126,7 +123,7 @@ static size_t count_words(char **words)
 
 /* The argv of one of the two. @append: the address behind the last word, unless a
  * word has a place for it. Return: 0; -ENOMEM */
-static int make_command(struct pair_side *side, char **words, bool append)
+static int make_command(struct pair_side *side, char **words, const char *address, bool append)
 {
 	size_t n = count_words(words);
 	bool placed = false;
@@ -135,12 +132,12 @@ static int make_command(struct pair_side *side, char **words, bool append)
 	if (!side->argv)
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++) {
-		side->argv[i] = put_address(words[i], &placed);
+		side->argv[i] = put_address(words[i], address, &placed);
 		if (!side->argv[i])
 			return -ENOMEM;
 	}
 	if (append && !placed)
-		side->argv[n] = strdup(NODE_ADDRESS);
+		side->argv[n] = strdup(address);
 	return append && !placed && !side->argv[n] ? -ENOMEM : 0;
 }
 
@@ -154,8 +151,8 @@ static int make_commands(struct pair *pair, char **words)
 		*second = NULL; /* the server's words end here */
 		client = second + 1;
 	}
-	return make_command(&pair->server, words, false) ||
-			       make_command(&pair->client, client, true)
+	return make_command(&pair->server, words, pair->server.at.address, false) ||
+			       make_command(&pair->client, client, pair->server.at.address, true)
 		       ? -ENOMEM
 		       : 0;
 }

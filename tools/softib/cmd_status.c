@@ -90,6 +90,14 @@ static void print_faults(struct json_object *rules)
 		printf("  %-12s...\n", "");
 }
 
+static void print_network(struct json_object *st)
+{
+	if (strcmp(text_of(st, "net"), "node"))
+		printf("the machine's, which all nodes share\n");
+	else
+		printf("one of each node's own: addresses in %s and %s\n", text_of(st, "ipv4"), text_of(st, "ipv6"));
+}
+
 static void print_status(struct json_object *st, const char *dir)
 {
 	struct json_object *sm = member_of(st, "sm");
@@ -112,6 +120,8 @@ static void print_status(struct json_object *st, const char *dir)
 		       (long long)number_of(sm, "lid"));
 	else
 		printf("none seen yet\n");
+	print_line("network");
+	print_network(st);
 	print_line("time-outs");
 	printf("for an ACK %lld us or longer\n",
 	       (long long)number_of(st, "min_ack_timeout_us"));

@@ -41,6 +41,17 @@ static enum node_net net_of(const struct node_place *at, struct json_object *ans
 	return strcmp(text_of(answer, "net"), "node") ? NET_HOST : NET_NODE;
 }
 
+/* The nodes that share the machine's network are met here. */
+static void keep_address(struct node_place *at, struct json_object *node)
+{
+	struct json_object *first = item_of(member_of(node, "addresses"), 0);
+	const char *address = text_of(first, "ipv4");
+
+	if (at->net != NET_NODE || !*address)
+		address = "127.0.0.1";
+	snprintf(at->address, sizeof(at->address), "%.*s", (int)strcspn(address, "/"), address);
+}
+
 static int find(struct node_place *at, const char *name, size_t n)
 {
 	struct json_object *req = request("nodes"), *answer, *node;
@@ -55,6 +66,7 @@ static int find(struct node_place *at, const char *name, size_t n)
 	at->net = net_of(at, answer);
 	if (node) {
 		snprintf(at->node, sizeof(at->node), "%s", text_of(node, "name"));
+		keep_address(at, node);
 		error = 0;
 	} else if (name) {
 		complain(

@@ -16,9 +16,20 @@ bool node_can_have_network(void);
 /** node_in_namespace() - is @fd this process's own of this @kind ("user")? */
 bool node_in_namespace(int fd, const char *kind);
 
-/** node_set_up() - in new namespaces: the host name, the loopback interface, a /sys
- *  that shows the node's network interfaces and adapters (@files), /etc/hosts
- *  (node_setup.c). Return: 0; -errno */
+/** node_set_up() - in new namespaces: the host name, interfaces and addresses, a /sys
+ *  that shows the node's interfaces and adapters (@files), /etc/hosts (node_setup.c).
+ *  The caller has the lock of the fabric's namespaces. Return: 0; -errno */
 int node_set_up(const struct node_place *at, const char *files);
+
+/* --- node_addresses.c ---
+ * a node is that of softibd's answer to "nodes" */
+
+/** node_add_addresses() - to the interfaces of this network. Return: 0; -errno */
+int node_add_addresses(struct json_object *node);
+/** node_write_hosts() - the fabric's file of all @nodes, unless it is there.
+ *  Return: 0; -errno */
+int node_write_hosts(const char *dir, struct json_object *nodes);
+/** node_lay_hosts() - that file over /etc/hosts. Return: 0; -errno */
+int node_lay_hosts(const char *dir);
 
 #endif

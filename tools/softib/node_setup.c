@@ -29,13 +29,11 @@ static int bring_up(const char *interface)
 	return error;
 }
 
-/* Addresses are the plan's, no one else's: nobody waits until it is sure that they
- * are free. ping(8) needs no privilege, as on other machines. */
-static void set_parameters(void)
+/* ping(8) needs no privilege, as on other machines. */
+static void allow_ping(void)
 {
 	char text[32];
 
-	node_write("/proc/sys/net/ipv6/conf/default/accept_dad", "0");
 	if (node_write("/proc/sys/net/ipv4/ping_group_range", "0 2147483647"))
 		return;
 	snprintf(text, sizeof(text), "%u %u", getegid(), getegid());
@@ -77,6 +75,21 @@ static void mount_sysfs(void)
 	close(below);
 }
 
+static int set_up_addresses(const struct node_place *at)
+{
+	struct json_object *answer = client_call_quiet(at->dir, request("nodes"));
+	struct json_object *nodes = member_of(answer, "nodes");
+	int error = answer ? node_write_hosts(at->dir, nodes) : -EIO;
+
+	if (!error)
+		error = node_lay_hosts(at->dir);
+	for (size_t i = 0; i < count_of(nodes) && !error; i++)
+		if (!strcmp(text_of(item_of(nodes, i), "name"), at->node))
+			error = node_add_addresses(item_of(nodes, i));
+	json_object_put(answer);
+	return error;
+}
+
 /* --- all of it ----------------------------------------------------------------- */
 
 int node_set_up(const struct node_place *at, const char *files)
@@ -92,6 +105,7 @@ int node_set_up(const struct node_place *at, const char *files)
 	if (!error)
 		error = bring_up("lo");
 	if (!error)
-		set_parameters();
+		error = set_up_addresses(at);
+	allow_ping();
 	return error;
 }

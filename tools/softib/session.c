@@ -18,6 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/types.h"
 #include "session_private.h"
 
 #define READY_TIMEOUT_MS 60000 /* for softibd to serve: it reads a file, no more */
@@ -192,7 +193,7 @@ enum event session_next_event(struct session *s, int fd, uint64_t deadline_ms)
 static pid_t spawn_softibd(struct session *s, const char *program, int ready_fd)
 {
 	char number[16];
-	char *argv[14] = {"softibd",	       "--dir",	     s->dir, "--topology",
+	char *argv[18] = {"softibd",	       "--dir",	     s->dir, "--topology",
 			  (char *)s->topology, "--ready-fd", number};
 	int n = 7;
 	pid_t parent = getpid(), pid = fork();
@@ -204,6 +205,12 @@ static pid_t spawn_softibd(struct session *s, const char *program, int ready_fd)
 	if (s->net == NET_NODE) {
 		argv[n++] = "--net";
 		argv[n++] = "node";
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(s->ip); i++) {
+		if (!s->ip[i])
+			continue;
+		argv[n++] = "--ip";
+		argv[n++] = (char *)s->ip[i];
 	}
 	if (s->min_ack_timeout) {
 		argv[n++] = "--min-ack-timeout";

@@ -170,6 +170,7 @@ struct session {
 	bool memlock;		   /* programs are held to RLIMIT_MEMLOCK */
 	const char *min_ack_timeout; /* microseconds; NULL: softibd's default */
 	enum node_net net;	   /* the fabric's */
+	const char *ip[2];	   /* networks of its nodes' addresses; NULL: softibd's */
 	bool no_namespace, devices; /* of the command: struct node_place */
 	char dir[PATH_MAX];
 	/* --- private to session.c --- */
@@ -231,6 +232,7 @@ struct node_place {
 	bool no_namespace;
 	bool devices; /* and /dev/infiniband */
 	enum node_net net;
+	char address[64]; /* where its servers are met, set with the name */
 };
 
 /** node_parse_net() - "node" or "host"; another word ends the program */

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#include "fabric/topo_plan.h"
+
+#include <arpa/inet.h>
+#include <endian.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fabric/topology.h"
+
+/* lengths of a prefix: room for networks before, and for hosts behind it */
+#define IPV4_BITS_MIN 8
+#define IPV4_BITS_MAX 30
+#define IPV6_BITS_MIN 16
+#define IPV6_BITS_MAX 112
+
+void topo_plan_init(struct topo_plan *plan)
+{
+	char err[128];
+
+	topo_plan_set(plan, TOPO_PLAN_IPV4, err, sizeof(err));
+	topo_plan_set(plan, TOPO_PLAN_IPV6, err, sizeof(err));
+}
+
+/* --- reading --------------------------------------------------------------- */
+
+static uint64_t host_mask(unsigned bits)
+{
+	return bits >= 64 ? UINT64_MAX : (1ull << bits) - 1;
+}
+
+static int set_ipv4(struct topo_plan *plan, const struct in_addr *in, unsigned bits)
+{
+	uint32_t network = ntohl(in->s_addr);
+
+	if (bits < IPV4_BITS_MIN || bits > IPV4_BITS_MAX ||
+	    network & host_mask(32 - bits))
+		return -EINVAL;
+	plan->ipv4 = network;
+	plan->ipv4_bits = bits;
+	return 0;
+}
+
+static int set_ipv6(struct topo_plan *plan, const struct in6_addr *in, unsigned bits)
+{
+	uint64_t half[2];
+
+	memcpy(half, in, sizeof(half));
+	half[0] = be64toh(half[0]);
+	half[1] = be64toh(half[1]);
+	if (bits < IPV6_BITS_MIN || bits > IPV6_BITS_MAX ||
+	    half[0] & (bits < 64 ? host_mask(64 - bits) : 0) ||
+	    half[1] & (bits < 64 ? UINT64_MAX : host_mask(128 - bits)))
+		return -EINVAL;
+	memcpy(plan->ipv6, half, sizeof(half));
+	plan->ipv6_bits = bits;
+	return 0;
+}
+
+int topo_plan_set(struct topo_plan *plan, const char *text, char *err, size_t err_bytes)
+{
+	const char *slash = strchr(text, '/');
+	char network[INET6_ADDRSTRLEN] = "", *end = NULL;
+	long bits = slash ? strtol(slash + 1, &end, 10) : -1;
+	struct in6_addr ipv6;
+	struct in_addr ipv4;
+	int error = -EINVAL;
+
+	if (slash && slash - text < (ptrdiff_t)sizeof(network))
+		snprintf(network, sizeof(network), "%.*s", (int)(slash - text), text);
+	if (end && end != slash + 1 && !*end && bits >= 0 && bits <= 128) {
+		if (inet_pton(AF_INET, network, &ipv4) == 1)
+			error = set_ipv4(plan, &ipv4, (unsigned)bits);
+		else if (inet_pton(AF_INET6, network, &ipv6) == 1)
+			error = set_ipv6(plan, &ipv6, (unsigned)bits);
+	}
+	if (error)
+		snprintf(err, err_bytes,
+			 "'%s' is no network for nodes: expected one such as 10.1.0.0/16 "
+			 "(/%d to "
+			 "/%d) or fd00:1::/64 (/%d to /%d), with nothing behind its "
+			 "prefix",
+			 text, IPV4_BITS_MIN, IPV4_BITS_MAX, IPV6_BITS_MIN,
+			 IPV6_BITS_MAX);
+	return error;
+}
+
+/* --- room ------------------------------------------------------------------ */
+
+int topo_plan_fit(const struct topo_plan *plan, const struct topology *topo, char *err,
+		  size_t err_bytes)
+{
+	uint64_t hosts =
+		host_mask(32 - plan->ipv4_bits) - 1; /* without the broadcast address */
+	uint64_t networks =
+		(UINT32_MAX - (uint64_t)plan->ipv4 + 1) >> (32 - plan->ipv4_bits);
+	unsigned adapters = 0, ports = 1;
+
+	for (int i = 0; i < topo->num_nodes; i++) {
+		if (topo->node[i].kind != TOPO_CA)
+			continue;
+		adapters++;
+		ports = MAX(ports, (unsigned)topo->node[i].num_ports);
+	}
+	if (adapters > hosts)
+		snprintf(err, err_bytes,
+			 "--ip: a network of /%u has %llu addresses, and the topology %u adapters",
+			 plan->ipv4_bits, (unsigned long long)hosts, adapters);
+	else if (ports > networks)
+		snprintf(err, err_bytes,
+			 "--ip: adapters have up to %u ports, each in a network of its own, and "
+			 "from this one on there are %llu of /%u",
+			 ports, (unsigned long long)networks, plan->ipv4_bits);
+	return adapters > hosts || ports > networks ? -ENOSPC : 0;
+}
+
+/* --- addresses ------------------------------------------------------------- */
+
+const char *topo_plan_ipv4(const struct topo_plan *plan, unsigned number, unsigned port,
+			   char text[TOPO_PLAN_BYTES])
+{
+	uint32_t address = plan->ipv4 + ((port - 1) << (32 - plan->ipv4_bits)) + number;
+	struct in_addr in = {.s_addr = htonl(address)};
+	size_t n;
+
+	inet_ntop(AF_INET, &in, text, TOPO_PLAN_BYTES);
+	n = strlen(text);
+	snprintf(text + n, TOPO_PLAN_BYTES - n, "/%u", plan->ipv4_bits);
+	return text;
+}
+
+const char *topo_plan_ipv6(const struct topo_plan *plan, unsigned number, unsigned port,
+			   char text[TOPO_PLAN_BYTES])
+{
+	unsigned bits = plan->ipv6_bits;
+	uint64_t half[2] = {plan->ipv6[0], plan->ipv6[1] + number}, next = port - 1;
+	struct in6_addr in;
+	size_t n;
+
+	if (bits <= 64)
+		half[0] += next << (64 - bits);
+	else
+		half[1] += next << (128 - bits);
+	half[0] = htobe64(half[0]);
+	half[1] = htobe64(half[1]);
+	memcpy(&in, half, sizeof(in));
+	inet_ntop(AF_INET6, &in, text, TOPO_PLAN_BYTES);
+	n = strlen(text);
+	snprintf(text + n, TOPO_PLAN_BYTES - n, "/%u", bits);
+	return text;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The plan of a fabric's IP addresses. Adapters have numbers, 1 and so on in the order
+ * of the topology (n7 is 7), which are the host part of an address; each port of an
+ * adapter is in a network of its own: ib0 in that of the plan, ib1 in the next one of
+ * the same size. With 10.1.0.0/16, ib1 of n7 is 10.2.0.7/16. Pure.
+ */
+#ifndef SOFTIB_FABRIC_TOPO_PLAN_H
+#define SOFTIB_FABRIC_TOPO_PLAN_H
+
+#include "base/types.h"
+
+struct topology;
+
+#define TOPO_PLAN_IPV4 "10.1.0.0/16"
+/* a unique local one (RFC 4193); in ASCII it begins with "softib" */
+#define TOPO_PLAN_IPV6 "fd73:6f66:7469:6201::/64"
+
+#define TOPO_PLAN_BYTES 64 /* with the length of the prefix */
+
+/** struct topo_plan - the first network of either kind */
+struct topo_plan {
+	uint32_t ipv4;
+	uint64_t ipv6[2]; /* the upper half first */
+	unsigned ipv4_bits, ipv6_bits;
+};
+
+/** topo_plan_init() - TOPO_PLAN_IPV4 and TOPO_PLAN_IPV6 */
+void topo_plan_init(struct topo_plan *plan);
+/** topo_plan_set() - replace the network of the kind that @text is: "10.1.0.0/16",
+ *  "fd00:1::/64"
+ *  @err: room for a message that says what is wrong
+ *  Return: 0; -EINVAL */
+int topo_plan_set(struct topo_plan *plan, const char *text, char *err, size_t err_bytes);
+/** topo_plan_fit() - is there one for every port of @topo's adapters?
+ *  Return: 0; -ENOSPC and a message */
+int topo_plan_fit(const struct topo_plan *plan, const struct topology *topo, char *err,
+		  size_t err_bytes);
+
+/** topo_plan_ipv4(), topo_plan_ipv6() - of port @port (from 1) of adapter @number
+ *  (from 1), for example "10.1.0.7/16"; of adapter 0 the network itself */
+const char *topo_plan_ipv4(const struct topo_plan *plan, unsigned number, unsigned port,
+			   char text[TOPO_PLAN_BYTES]);
+const char *topo_plan_ipv6(const struct topo_plan *plan, unsigned number, unsigned port,
+			   char text[TOPO_PLAN_BYTES]);
+
+#endif

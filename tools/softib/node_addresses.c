@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * A node's IP addresses: on its interfaces, by rtnetlink(7), and those of all nodes in
+ * /etc/hosts. Which they are is softibd's plan.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/if_addr.h>
+#include <linux/rtnetlink.h>
+#include <net/if.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/types.h"
+#include "node_namespaces.h"
+
+#define HOSTS "/etc/hosts"
+
+/* --- interfaces -------------------------------------------------------------- */
+
+/** struct add_address - RTM_NEWADDR with one attribute */
+struct add_address {
+	struct nlmsghdr head;
+	struct ifaddrmsg body;
+	struct rtattr attr;
+	unsigned char address[sizeof(struct in6_addr)];
+};
+
+/* @text: "10.1.0.7/16". Return: 0; -EINVAL */
+static int fill_request(struct add_address *req, const char *interface, const char *text,
+			bool whole)
+{
+	char address[INET6_ADDRSTRLEN];
+	int family = strchr(text, ':') ? AF_INET6 : AF_INET;
+	const char *slash = strchr(text, '/');
+	size_t bytes = family == AF_INET6 ? 16 : 4;
+
+	if (!slash || slash - text >= (ptrdiff_t)sizeof(address))
+		return -EINVAL;
+	snprintf(address, sizeof(address), "%.*s", (int)(slash - text), text);
+	if (inet_pton(family, address, req->address) != 1)
+		return -EINVAL;
+	req->body.ifa_family = (uint8_t)family;
+	req->body.ifa_prefixlen =
+		(uint8_t)(whole ? bytes * 8 : strtoul(slash + 1, NULL, 10));
+	req->body.ifa_flags = family == AF_INET6 ? IFA_F_NODAD : 0;
+	req->body.ifa_index = if_nametoindex(interface);
+	req->attr.rta_type = IFA_LOCAL;
+	req->attr.rta_len = (uint16_t)RTA_LENGTH(bytes);
+	req->head.nlmsg_type = RTM_NEWADDR;
+	req->head.nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE | NLM_F_REPLACE;
+	req->head.nlmsg_len =
+		(uint32_t)(NLMSG_LENGTH(sizeof(req->body)) + RTA_LENGTH(bytes));
+	return 0;
+}
+
+/* Return: 0; -errno */
+static int ask_kernel(const struct add_address *req)
+{
+	struct {
+		struct nlmsghdr head;
+		struct nlmsgerr error;
+		char room[256];
+	} answer;
+	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE), error = 0;
+	ssize_t n;
+
+	if (fd < 0)
+		return -errno;
+	if (send(fd, req, req->head.nlmsg_len, 0) < 0 ||
+	    (n = recv(fd, &answer, sizeof(answer), 0)) < 0)
+		error = -errno;
+	else if (n < (ssize_t)NLMSG_LENGTH(sizeof(answer.error)) ||
+		 answer.head.nlmsg_type != NLMSG_ERROR)
+		error = -EPROTO;
+	else
+		error = answer.error.error;
+	close(fd);
+	return error;
+}
+
+/* Until its adapter has an interface of its own the node itself has the address: its
+ * own name leads to it, and nothing leads to another node. */
+static int add_address(const char *interface, const char *text)
+{
+	bool exists = if_nametoindex(interface);
+	struct add_address req = {.head = {0}};
+	int error;
+
+	if (!*text)
+		return 0;
+	error = fill_request(&req, exists ? interface : "lo", text, !exists);
+	if (!error)
+		error = ask_kernel(&req);
+	/* a kernel without IPv6 has no addresses of it to give */
+	return strchr(text, ':') && (error == -EOPNOTSUPP || error == -EAFNOSUPPORT ||
+				     error == -EACCES)
+		       ? 0
+		       : error;
+}
+
+int node_add_addresses(struct json_object *node)
+{
+	struct json_object *list = member_of(node, "addresses");
+	int error = 0;
+
+	for (size_t i = 0; i < count_of(list) && !error; i++) {
+		struct json_object *each = item_of(list, i);
+
+		error = add_address(text_of(each, "interface"), text_of(each, "ipv4"));
+		if (!error)
+			error = add_address(text_of(each, "interface"),
+					    text_of(each, "ipv6"));
+	}
+	return error;
+}
+
+/* --- names ------------------------------------------------------------------- */
+
+/* @name or, of an interface but the first, NAME-ib1; what is no host name is none */
+static void print_host(FILE *out, struct json_object *node, struct json_object *each)
+{
+	static const char *const kinds[] = {"ipv4", "ipv6"};
+	const char *name = text_of(node, "name");
+
+	if (strpbrk(name, " \t\n#"))
+		return;
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+		const char *address = text_of(each, kinds[i]);
+
+		fprintf(out, "%.*s\t%s", (int)strcspn(address, "/"), address, name);
+		if (number_of(each, "port") > 1)
+			fprintf(out, "-%s", text_of(each, "interface"));
+		fputc('\n', out);
+	}
+}
+
+static void copy_hosts(FILE *out)
+{
+	FILE *in = fopen(HOSTS, "re");
+	char text[4096];
+	size_t n;
+
+	while (in && (n = fread(text, 1, sizeof(text), in)) > 0)
+		fwrite(text, 1, n, out);
+	if (in)
+		fclose(in);
+}
+
+int node_write_hosts(const char *dir, struct json_object *nodes)
+{
+	char path[PATH_MAX + 16], made[PATH_MAX + 16];
+	bool failed;
+	FILE *out;
+
+	snprintf(path, sizeof(path), "%s/hosts", dir);
+	if (!access(path, F_OK))
+		return 0; /* the nodes of a fabric stay what they are */
+	snprintf(made, sizeof(made), "%s/hosts.new", dir);
+	out = fopen(made, "we");
+	if (!out)
+		return -errno;
+	fputs("# the nodes of the fabric, by softib; then the machine's own\n", out);
+	for (size_t i = 0; i < count_of(nodes); i++) {
+		struct json_object *list = member_of(item_of(nodes, i), "addresses");
+
+		for (size_t a = 0; a < count_of(list); a++)
+			print_host(out, item_of(nodes, i), item_of(list, a));
+	}
+	copy_hosts(out);
+	fchmod(fileno(out), 0644);
+	failed = ferror(out);
+	failed |= fclose(out);
+	return failed || rename(made, path) ? -EIO : 0;
+}
+
+int node_lay_hosts(const char *dir)
+{
+	char path[PATH_MAX + 16];
+
+	snprintf(path, sizeof(path), "%s/hosts", dir);
+	/* a machine without the file has no place for it */
+	return mount(path, HOSTS, NULL, MS_BIND, NULL) && errno != ENOENT ? -errno : 0;
+}
