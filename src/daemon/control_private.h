@@ -119,6 +119,10 @@ bool control_op_hold_namespaces(struct control_request *req);
 struct control_namespaces *control_namespaces_create(void);
 void control_namespaces_destroy(struct control_namespaces *ns);
 
+/** control_op_ipoib_open(), control_op_ipoib() - control_ipoib.c */
+bool control_op_ipoib_open(struct control_request *req);
+bool control_op_ipoib(struct control_request *req);
+
 /** control_op_fault_*() - the operations on faults (control_fault.c) */
 bool control_op_fault_add(struct control_request *req);
 bool control_op_fault_list(struct control_request *req);

@@ -28,6 +28,7 @@
 #include "runtime/posix/log.h"
 #include "runtime/posix/rt_posix.h"
 #include "runtime/posix/slice.h"
+#include "ulp/ipoib/ipoib.h"
 
 /* argp finds it by name, so it may not be hidden */
 __attribute__((visibility("default"))) const char *argp_program_version = "softibd " SOFTIB_VERSION;
@@ -327,6 +328,9 @@ static int bring_up(struct daemon *d, const struct options *opt)
 	ret = ib_cm_init();
 	if (ret)
 		return fail("cannot start the CM", ret);
+	ret = ipoib_init();
+	if (ret)
+		return fail("cannot start IP over InfiniBand", ret);
 	ret = make_adapters(d);
 	if (ret)
 		return fail("cannot make the adapters", ret);
@@ -352,6 +356,7 @@ static void take_down(struct daemon *d, const struct options *opt)
 		hca_set_destroy(d->adapters);
 	if (d->fab) {
 		ib_cm_cleanup();
+		ipoib_cleanup();
 		ib_sa_cleanup();
 		ib_mad_cleanup();
 		fab_destroy(d->fab);

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * What IPoIB reads and writes of ICMP, ICMPv6 and IGMP: neighbour discovery, reports of
+ * group members, and the message that a host is not reachable.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "ulp/ipoib/frame.h"
+
+#define IPV4_BYTES   20
+#define IPV6_BYTES   40
+#define HOPS_OF_LINK 255 /* a packet that no router has passed on (RFC 4861) */
+
+/* --- checksums (RFC 1071) --- */
+
+static u32 sum(const u8 *p, size_t bytes, u32 before)
+{
+	for (; bytes > 1; p += 2, bytes -= 2)
+		before += get_be16(p);
+	return bytes ? before + (u32)(p[0] << 8) : before;
+}
+
+static u16 fold(u32 s)
+{
+	while (s >> 16)
+		s = (s & 0xffff) + (s >> 16);
+	return (u16)~s;
+}
+
+/* of an ICMPv6 message behind its IPv6 header at @ip (RFC 8200 section 8.1) */
+static u16 sum_v6(const u8 *ip, const u8 *message, size_t bytes)
+{
+	return fold(sum(message, bytes, sum(ip + 8, 32, (u32)bytes + IPPROTO_ICMPV6)));
+}
+
+static void put_v6(u8 *to, size_t payload_bytes, const struct in6_addr *from,
+		   const struct in6_addr *dst)
+{
+	put_be32(to, 6u << 28);
+	put_be16(to + 4, (u16)payload_bytes);
+	to[6] = IPPROTO_ICMPV6;
+	to[7] = HOPS_OF_LINK;
+	memcpy(to + 8, from, sizeof(*from));
+	memcpy(to + 24, dst, sizeof(*dst));
+}
+
+/* --- neighbour discovery (RFC 4861) --- */
+
+enum { SOLICITATION = 135, ADVERTISEMENT = 136 };
+enum { OPTION_SOURCE = 1, OPTION_TARGET = 2 };
+#define ND_HEADER	   24 /* of the message, target address included */
+#define OPTION_BYTES	   24 /* type, length in units of 8, reserved, link address */
+#define SOLICITED_OVERRIDE 0x60000000u
+
+size_t ipoib_put_nd(u8 to[IPOIB_ND_BYTES], enum ipoib_ask op,
+		    const struct ipoib_link *link, const struct in6_addr *from_ip,
+		    const struct in6_addr *to_ip, const struct in6_addr *target_ip)
+{
+	u8 *message = to + IPV6_BYTES, *option = message + ND_HEADER;
+	const size_t bytes = ND_HEADER + OPTION_BYTES;
+
+	memset(to, 0, IPOIB_ND_BYTES);
+	put_v6(to, bytes, from_ip, to_ip);
+	message[0] = op == IPOIB_REQUEST ? SOLICITATION : ADVERTISEMENT;
+	if (op == IPOIB_REPLY)
+		put_be32(message + 4, SOLICITED_OVERRIDE);
+	memcpy(message + 8, target_ip, sizeof(*target_ip));
+	option[0] = op == IPOIB_REQUEST ? OPTION_SOURCE : OPTION_TARGET;
+	option[1] = OPTION_BYTES / 8;
+	ipoib_put_link(link, option + 4);
+	put_be16(message + 2, sum_v6(to, message, bytes));
+	return IPOIB_ND_BYTES;
+}
+
+/* Return: the link address of the option @type; NULL none; *@bad: options are malformed
+ */
+static const u8 *find_option(const u8 *at, size_t bytes, u8 type, bool *bad)
+{
+	const u8 *found = NULL;
+
+	while (bytes >= 8 && at[1] && at[1] * 8u <= bytes) {
+		if (at[0] == type && at[1] * 8u == OPTION_BYTES)
+			found = at + 4;
+		bytes -= at[1] * 8u;
+		at += at[1] * 8u;
+	}
+	*bad = bytes != 0;
+	return found;
+}
+
+int ipoib_get_nd(const struct ipoib_packet *p, struct ipoib_resolution *r)
+{
+	const u8 *m = p->payload, *link;
+	bool ask, bad;
+
+	if (p->type != IPOIB_IPV6 || p->protocol != IPPROTO_ICMPV6 ||
+	    p->payload_bytes < 1 || (m[0] != SOLICITATION && m[0] != ADVERTISEMENT))
+		return -ENOMSG;
+	ask = m[0] == SOLICITATION;
+	if (p->hop_limit != HOPS_OF_LINK || p->payload_bytes < ND_HEADER || m[1] ||
+	    sum_v6(m - IPV6_BYTES, m, p->payload_bytes))
+		return -EINVAL;
+	link = find_option(m + ND_HEADER, p->payload_bytes - ND_HEADER,
+			   ask ? OPTION_SOURCE : OPTION_TARGET, &bad);
+	if (bad || (link && !ipoib_get_link(link, &r->sender)) || (!ask && !link))
+		return -EINVAL;
+	r->op = ask ? IPOIB_REQUEST : IPOIB_REPLY;
+	r->has_sender = link && !IN6_IS_ADDR_UNSPECIFIED(&p->src);
+	memcpy(&r->target_ip, m + 8, sizeof(r->target_ip));
+	r->sender_ip = ask ? p->src : r->target_ip;
+	r->reply_to = p->src;
+	if (ask && !r->has_sender) /* duplicate address detection: all nodes */
+		r->reply_to = (struct in6_addr){.s6_addr = {0xff, 2, [15] = 1}};
+	return ipoib_is_group(&r->target_ip) ? -EINVAL : 0;
+}
+
+/* --- nobody answers (RFC 792, RFC 4443 section 3.1) --- */
+
+/* From the address that does not answer: a host believes no packet from outside that has
+ * one of its own. */
+static size_t unreachable_v4(u8 *to, const u8 *ip, size_t bytes)
+{
+	size_t quoted = MIN(bytes, (size_t)(ip[0] & 15) * 4 + 8);
+	u8 *icmp = to + IPV4_BYTES;
+
+	memset(to, 0, IPV4_BYTES + 8);
+	to[0] = 0x45;
+	put_be16(to + 2, (u16)(IPV4_BYTES + 8 + quoted));
+	to[8] = 64;
+	to[9] = IPPROTO_ICMP;
+	memcpy(to + 12, ip + 16, 4);
+	memcpy(to + 16, ip + 12, 4);
+	put_be16(to + 10, fold(sum(to, IPV4_BYTES, 0)));
+	icmp[0] = 3; /* destination unreachable */
+	icmp[1] = 1; /* host */
+	memcpy(icmp + 8, ip, quoted);
+	put_be16(icmp + 2, fold(sum(icmp, 8 + quoted, 0)));
+	return IPV4_BYTES + 8 + quoted;
+}
+
+static size_t unreachable_v6(u8 *to, const u8 *ip, size_t bytes,
+			     const struct in6_addr *self)
+{
+	size_t quoted = MIN(bytes, (size_t)512);
+	struct in6_addr dst;
+	u8 *icmp = to + IPV6_BYTES;
+
+	memset(to, 0, IPV6_BYTES + 8);
+	memcpy(&dst, ip + 8, sizeof(dst));
+	put_v6(to, 8 + quoted, self, &dst);
+	icmp[0] = 1; /* destination unreachable */
+	icmp[1] = 3; /* address */
+	memcpy(icmp + 8, ip, quoted);
+	put_be16(icmp + 2, sum_v6(to, icmp, 8 + quoted));
+	return IPV6_BYTES + 8 + quoted;
+}
+
+size_t ipoib_put_unreachable(u8 *to, const u8 *ip, size_t bytes,
+			     const struct in6_addr *self)
+{
+	struct ipoib_packet p;
+
+	if (ipoib_read_packet(ip, bytes, &p))
+		return 0;
+	if (p.type == IPOIB_IPV4) /* errors are not answered by errors */
+		return p.protocol == IPPROTO_ICMP && p.payload_bytes && p.payload[0] == 3
+			       ? 0
+			       : unreachable_v4(to, ip, bytes);
+	return p.protocol == IPPROTO_ICMPV6 && p.payload_bytes && p.payload[0] < 128
+		       ? 0
+		       : unreachable_v6(to, ip, bytes, self);
+}
+
+/* --- group membership --- */
+
+typedef void report_fn(void *ctx, const struct in6_addr *group, bool join);
+
+enum {
+	IGMP_V1_REPORT = 0x12,
+	IGMP_V2_REPORT = 0x16,
+	IGMP_LEAVE = 0x17,
+	IGMP_V3_REPORT = 0x22
+};
+enum { MLD_REPORT = 131, MLD_DONE = 132, MLD_V2_REPORT = 143 };
+
+/* Records of RFC 3376 section 4.2.4: an empty list of included sources is a leave. */
+static bool joins(u8 type, u16 sources)
+{
+	enum { IS_INCLUDE = 1, TO_INCLUDE = 3 };
+
+	return !((type == IS_INCLUDE || type == TO_INCLUDE) && !sources);
+}
+
+/* @address_bytes: of a group and of a source: 4, 16 */
+static void each_record(const u8 *at, size_t bytes, size_t address_bytes, report_fn *fn,
+			void *ctx)
+{
+	unsigned records = bytes < 8 ? 0 : get_be16(at + 6);
+	struct in6_addr group;
+	__be32 v4;
+
+	at += MIN(bytes, (size_t)8);
+	bytes -= MIN(bytes, (size_t)8);
+	for (; records && bytes >= 4 + address_bytes; records--) {
+		u16 sources = get_be16(at + 2);
+		size_t length = 4 + address_bytes * (1u + sources) + at[1] * 4u;
+
+		if (length > bytes)
+			return;
+		memcpy(&v4, at + 4, sizeof(v4));
+		group = ipoib_from_v4(v4);
+		if (address_bytes == sizeof(group))
+			memcpy(&group, at + 4, sizeof(group));
+		if (ipoib_is_group(&group))
+			fn(ctx, &group, joins(at[0], sources));
+		at += length;
+		bytes -= length;
+	}
+}
+
+static void igmp(const struct ipoib_packet *p, report_fn *fn, void *ctx)
+{
+	struct in6_addr group;
+	__be32 v4;
+
+	if (p->payload_bytes < 8)
+		return;
+	if (p->payload[0] == IGMP_V3_REPORT) {
+		each_record(p->payload, p->payload_bytes, 4, fn, ctx);
+		return;
+	}
+	memcpy(&v4, p->payload + 4, sizeof(v4));
+	group = ipoib_from_v4(v4);
+	if (!ipoib_is_group(&group))
+		return;
+	if (p->payload[0] == IGMP_V1_REPORT || p->payload[0] == IGMP_V2_REPORT)
+		fn(ctx, &group, true);
+	else if (p->payload[0] == IGMP_LEAVE)
+		fn(ctx, &group, false);
+}
+
+static void mld(const struct ipoib_packet *p, report_fn *fn, void *ctx)
+{
+	struct in6_addr group;
+
+	if (p->payload_bytes >= 8 && p->payload[0] == MLD_V2_REPORT) {
+		each_record(p->payload, p->payload_bytes, 16, fn, ctx);
+		return;
+	}
+	if (p->payload_bytes < ND_HEADER ||
+	    (p->payload[0] != MLD_REPORT && p->payload[0] != MLD_DONE))
+		return;
+	memcpy(&group, p->payload + 8, sizeof(group));
+	if (ipoib_is_group(&group))
+		fn(ctx, &group, p->payload[0] == MLD_REPORT);
+}
+
+void ipoib_each_report(const struct ipoib_packet *packet, report_fn *fn, void *ctx)
+{
+	if (packet->type == IPOIB_IPV4 && packet->protocol == IPPROTO_IGMP)
+		igmp(packet, fn, ctx);
+	else if (packet->type == IPOIB_IPV6 && packet->protocol == IPPROTO_ICMPV6)
+		mld(packet, fn, ctx);
+}

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Interfaces: made, found, ended; and what they do when the fabric changes. */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/if_tun.h>
+#include <linux/netlink.h>
+#include <net/if.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+#include "ulp/ipoib/private.h"
+
+static struct ib_client ipoib_client;
+
+/** struct ipoib_device - the interfaces of a device; the client data */
+struct ipoib_device {
+	struct list_head interfaces;
+};
+
+struct ipoib *ipoib_find(struct ib_device *device, u32 port_num, u16 pkey)
+{
+	struct ipoib_device *d = ib_get_client_data(device, &ipoib_client);
+	struct ipoib *p;
+
+	if (!d)
+		return NULL;
+	list_for_each_entry(p, &d->interfaces, node)
+		if (p->port_num == port_num && !((p->pkey ^ pkey) & 0x7fff))
+			return p;
+	return NULL;
+}
+
+const struct ipoib_link *ipoib_own_link(const struct ipoib *p)
+{
+	return &p->own;
+}
+
+const struct ipoib_stats *ipoib_stats(const struct ipoib *p)
+{
+	return &p->stats;
+}
+
+/* --- events of the port --- */
+
+static void port_event(struct ib_event_handler *handler, struct ib_event *event)
+{
+	struct ipoib *p = container_of(handler, struct ipoib, events);
+
+	if (event->element.port_num != p->port_num)
+		return;
+	switch (event->event) {
+	case IB_EVENT_PORT_ERR:
+		ipoib_set_carrier(p, false);
+		break;
+	case IB_EVENT_PORT_ACTIVE:
+		ipoib_set_carrier(p, true);
+		ipoib_groups_flush(p);
+		ipoib_neighbours_flush(p);
+		break;
+	case IB_EVENT_LID_CHANGE:
+	case IB_EVENT_SM_CHANGE:
+	case IB_EVENT_CLIENT_REREGISTER:
+	case IB_EVENT_PKEY_CHANGE:
+		ipoib_groups_flush(p);
+		ipoib_neighbours_flush(p);
+		break;
+	default:
+		break;
+	}
+}
+
+/* --- an interface --- */
+
+/* What a program hands over may be anything: no other descriptor is read or written. */
+static int check_descriptors(const struct ipoib_config *config)
+{
+	struct ifreq request = {.ifr_flags = 0};
+	int domain = 0, protocol = -1;
+	socklen_t length = sizeof(int);
+
+	if (ioctl(config->tun_fd, TUNGETIFF, &request) ||
+	    (request.ifr_flags & (IFF_TUN | IFF_NO_PI | IFF_VNET_HDR)) !=
+		    (IFF_TUN | IFF_NO_PI))
+		return -EINVAL;
+	if (getsockopt(config->address_fd, SOL_SOCKET, SO_DOMAIN, &domain, &length) ||
+	    getsockopt(config->address_fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &length) ||
+	    domain != AF_NETLINK || protocol != NETLINK_ROUTE)
+		return -EINVAL;
+	return fcntl(config->tun_fd, F_SETFL, O_RDWR | O_NONBLOCK) ? -errno : 0;
+}
+
+static void gone(struct rt_work *work)
+{
+	ipoib_close(container_of(work, struct ipoib, end));
+}
+
+static int open_parts(struct ipoib *p)
+{
+	int ret = ib_query_gid(p->device, p->port_num, 0, &p->own.gid);
+
+	if (!ret)
+		ret = ipoib_queue_open(p);
+	if (!ret)
+		ret = ipoib_groups_open(p);
+	return ret;
+}
+
+int ipoib_open(const struct ipoib_config *config)
+{
+	struct ipoib_device *d = ib_get_client_data(config->device, &ipoib_client);
+	int ret = check_descriptors(config);
+	struct ipoib *p;
+
+	if (!ret && (!d || !rdma_is_port_valid(config->device, config->port_num)))
+		ret = -ENODEV;
+	if (!ret && ipoib_find(config->device, config->port_num, config->pkey))
+		ret = -EEXIST;
+	p = ret ? NULL : rt_zalloc(sizeof(*p));
+	if (!p)
+		return ret ? ret : -ENOMEM;
+	p->device = config->device;
+	p->port_num = config->port_num;
+	p->pkey = config->pkey;
+	p->tun_fd = config->tun_fd;
+	p->address_fd = config->address_fd;
+	p->ifindex = config->ifindex;
+	INIT_LIST_HEAD(&p->groups);
+	rt_work_init(&p->end, gone);
+	ipoib_neighbours_init(p);
+	ib_sa_register_client(&p->sa);
+	list_add_tail(&p->node, &d->interfaces);
+	INIT_IB_EVENT_HANDLER(&p->events, p->device, port_event);
+	ib_register_event_handler(&p->events);
+	ipoib_host_open(p);
+	ipoib_addresses_open(p);
+	ret = open_parts(p);
+	if (ret) {
+		p->tun_fd = p->address_fd = -1; /* they stay the caller's */
+		ipoib_close(p);
+	}
+	return ret;
+}
+
+void ipoib_close(struct ipoib *p)
+{
+	p->closing = true;
+	ib_unregister_event_handler(&p->events);
+	list_del(&p->node);
+	ipoib_neighbours_close(p);
+	ipoib_groups_close(p);
+	ib_sa_unregister_client(&p->sa);
+	ipoib_queue_close(p);
+	ipoib_addresses_close(p);
+	ipoib_host_close(p);
+	rt_work_cancel(&p->end);
+	rt_free(p);
+}
+
+/* --- devices --- */
+
+static int add_device(struct ib_device *device)
+{
+	struct ipoib_device *d = rt_zalloc(sizeof(*d));
+
+	if (!d)
+		return -ENOMEM;
+	INIT_LIST_HEAD(&d->interfaces);
+	ib_set_client_data(device, &ipoib_client, d);
+	return 0;
+}
+
+static void remove_device(struct ib_device *device, void *client_data)
+{
+	struct ipoib_device *d = client_data;
+
+	while (!list_empty(&d->interfaces))
+		ipoib_close(list_first_entry(&d->interfaces, struct ipoib, node));
+	rt_free(d);
+}
+
+static struct ib_client ipoib_client = {
+	.name = "ipoib",
+	.add = add_device,
+	.remove = remove_device,
+};
+
+int ipoib_init(void)
+{
+	return ib_register_client(&ipoib_client);
+}
+
+void ipoib_cleanup(void)
+{
+	ib_unregister_client(&ipoib_client);
+}

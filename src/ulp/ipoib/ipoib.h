@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * IP over InfiniBand (RFC 4391, 4392), datagram mode: an upper-level protocol on the
+ * midlayer's interface alone.
+ *
+ * The host's end of an interface is a TUN device in a network namespace, made by who
+ * opens it: IP packets are read from it and written to it. What a network driver asks of
+ * its kernel is asked of a routing socket (rtnetlink(7)) of the same namespace: which
+ * addresses the interface has. Address resolution is done here, as a TUN device carries
+ * packets without link addresses; which IP groups the host has joined is read from its
+ * own IGMP and MLD reports.
+ */
+#ifndef SOFTIB_ULP_IPOIB_H
+#define SOFTIB_ULP_IPOIB_H
+
+#include "rdma/ib_verbs.h"
+#include "ulp/ipoib/frame.h"
+
+#define IPOIB_MTU 2044 /* of datagram mode: the fabric's 2048, less the header */
+
+struct ipoib;
+
+/**
+ * struct ipoib_config - an interface
+ * @pkey: of its partition; full membership is not asked for here
+ * @tun_fd: the device, IFF_TUN | IFF_NO_PI
+ * @address_fd: NETLINK_ROUTE, bound to the groups of both IP_IFADDRs
+ * @ifindex: of the device in that namespace
+ */
+struct ipoib_config {
+	struct ib_device *device;
+	u32 port_num;
+	u16 pkey;
+	int tun_fd, address_fd;
+	unsigned int ifindex;
+};
+
+/** struct ipoib_stats - counted since the interface was opened */
+struct ipoib_stats {
+	u64 rx_packets, rx_bytes, tx_packets, tx_bytes;
+	u64 rx_errors;	/* malformed, or of a status */
+	u64 rx_dropped; /* the host's queue was full, or the interface down */
+	u64 tx_errors;	/* no IP packet, too long, or refused by the queue pair */
+	u64 tx_dropped; /* nobody answered for the address, or too many waited */
+};
+
+/** ipoib_init() - behind ib_sa_init(). 0; -errno */
+int ipoib_init(void);
+void ipoib_cleanup(void);
+
+/**
+ * ipoib_open() - make the interface of a port and partition
+ * Both descriptors of @config are the interface's from now on, unless it fails. It ends
+ * with its adapter, with the TUN device, or by ipoib_close().
+ * Return: 0; -EINVAL they are something else; -EEXIST there is one; -ENOENT the port is
+ * not in the partition; -ENOMEM; what the device said
+ */
+int ipoib_open(const struct ipoib_config *config);
+/** ipoib_find() - Return: the interface; NULL */
+struct ipoib *ipoib_find(struct ib_device *device, u32 port_num, u16 pkey);
+void ipoib_close(struct ipoib *ipoib);
+
+/** ipoib_own_link() - where it receives */
+const struct ipoib_link *ipoib_own_link(const struct ipoib *ipoib);
+const struct ipoib_stats *ipoib_stats(const struct ipoib *ipoib);
+/** ipoib_is_joined() - is it a member of the broadcast group? Nothing is sent before */
+bool ipoib_is_joined(const struct ipoib *ipoib);
+/** ipoib_each_neighbour() - @link NULL: it is being resolved. Until @fn returns non-zero
+ */
+int ipoib_each_neighbour(struct ipoib *ipoib,
+			 int (*fn)(void *ctx, const struct in6_addr *ip,
+				   const struct ipoib_link *link),
+			 void *ctx);
+/** ipoib_each_group() - multicast groups it is in, or sends to (@send_only) */
+int ipoib_each_group(struct ipoib *ipoib,
+		     int (*fn)(void *ctx, const union ib_gid *mgid, bool send_only,
+			       bool joined),
+		     void *ctx);
+
+#endif

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* An interface's queue pair: its buffers, what it sends and what it receives. */
+#include <string.h>
+
+#include "base/bytes.h"
+#include "ulp/ipoib/private.h"
+
+#define CQ_BUDGET   256 /* completions per turn of the loop */
+#define SPARE_SENDS 8	/* kept for the next ones */
+
+/* --- sends --- */
+
+struct ipoib_send *ipoib_send_alloc(struct ipoib *p)
+{
+	struct ipoib_send *s;
+
+	if (p->num_sends == IPOIB_SENDS_MOST)
+		return NULL;
+	if (!list_empty(&p->spare_sends)) {
+		s = list_first_entry(&p->spare_sends, struct ipoib_send, node);
+		list_del(&s->node);
+		p->num_free_sends--;
+	} else {
+		s = rt_zalloc(sizeof(*s));
+	}
+	if (!s)
+		return NULL;
+	s->ipoib = p;
+	p->num_sends++;
+	return s;
+}
+
+void ipoib_send_free(struct ipoib_send *s)
+{
+	struct ipoib *p = s->ipoib;
+	bool was_full = p->num_sends-- == IPOIB_SENDS_MOST;
+
+	if (p->num_free_sends < SPARE_SENDS) {
+		list_add(&s->node, &p->spare_sends);
+		p->num_free_sends++;
+	} else {
+		rt_free(s);
+	}
+	if (was_full)
+		ipoib_host_resume(p);
+}
+
+void ipoib_set_frame(struct ipoib_send *s, enum ipoib_type type, size_t bytes)
+{
+	put_be32(s->frame, (u32)type << 16);
+	s->bytes = IPOIB_ENCAP_BYTES + bytes;
+}
+
+/* 10.3.1: an error in a UD request stops the send queue until it is told to go on */
+static void restart_queue(struct ipoib *p)
+{
+	struct ib_qp_attr attr = {.qp_state = IB_QPS_RTS, .cur_qp_state = IB_QPS_SQE};
+
+	ib_modify_qp(p->qp, &attr, IB_QP_STATE | IB_QP_CUR_STATE);
+}
+
+static void sent(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct ipoib_send *s = container_of(wc->wr_cqe, struct ipoib_send, cqe);
+	struct ipoib *p = s->ipoib;
+
+	if (wc->status == IB_WC_SUCCESS) {
+		p->stats.tx_packets++;
+		p->stats.tx_bytes += s->bytes - IPOIB_ENCAP_BYTES;
+	} else {
+		p->stats.tx_errors++;
+		if (wc->status != IB_WC_WR_FLUSH_ERR && !p->closing)
+			restart_queue(p);
+	}
+	ipoib_send_free(s);
+}
+
+void ipoib_post(struct ipoib_send *s, struct ib_ah *ah, u32 qpn)
+{
+	struct ipoib *p = s->ipoib;
+	struct ib_sge sge = {
+		.addr = ib_dma_map_single(p->device, s->frame, s->bytes, DMA_TO_DEVICE),
+		.length = (u32)s->bytes,
+		.lkey = p->pd->local_dma_lkey,
+	};
+	struct ib_ud_wr wr = {
+		.wr = {.wr_cqe = &s->cqe,
+		       .sg_list = &sge,
+		       .num_sge = 1,
+		       .opcode = IB_WR_SEND,
+		       .send_flags = IB_SEND_SIGNALED},
+		.ah = ah,
+		.remote_qpn = qpn,
+		.remote_qkey = p->qkey,
+		.port_num = p->port_num,
+	};
+
+	s->cqe.done = sent;
+	if (ib_post_send(p->qp, &wr.wr, NULL)) {
+		p->stats.tx_errors++;
+		ipoib_send_free(s);
+	}
+}
+
+/* --- receives --- */
+
+static void received(struct ib_cq *cq, struct ib_wc *wc);
+
+static int post_receive(struct ipoib *p, struct ipoib_receive *r)
+{
+	const u32 bytes = sizeof(r->grh) + sizeof(r->frame);
+	struct ib_sge sge = {
+		.addr = ib_dma_map_single(p->device, r->grh, bytes, DMA_FROM_DEVICE),
+		.length = bytes,
+		.lkey = p->pd->local_dma_lkey,
+	};
+	struct ib_recv_wr wr = {.wr_cqe = &r->cqe, .sg_list = &sge, .num_sge = 1};
+
+	return ib_post_recv(p->qp, &wr, NULL);
+}
+
+static void add_receives(struct ipoib *p)
+{
+	while (p->num_receives < p->want_receives) {
+		struct ipoib_receive *r = rt_zalloc(sizeof(*r));
+
+		if (!r)
+			return;
+		r->ipoib = p;
+		r->cqe.done = received;
+		if (post_receive(p, r)) {
+			rt_free(r);
+			return;
+		}
+		list_add_tail(&r->node, &p->receives);
+		p->num_receives++;
+	}
+}
+
+static void drop_receive(struct ipoib_receive *r)
+{
+	list_del(&r->node);
+	r->ipoib->num_receives--;
+	rt_free(r);
+}
+
+static void received(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct ipoib_receive *r = container_of(wc->wr_cqe, struct ipoib_receive, cqe);
+	struct ipoib *p = r->ipoib;
+	bool own = wc->src_qp == p->own.qpn && !memcmp(&((struct ib_grh *)r->grh)->sgid,
+						       &p->own.gid, sizeof(p->own.gid));
+
+	if (wc->status == IB_WC_WR_FLUSH_ERR) {
+		drop_receive(r);
+		return;
+	}
+	if (wc->status != IB_WC_SUCCESS ||
+	    wc->byte_len < sizeof(r->grh) + IPOIB_ENCAP_BYTES)
+		p->stats.rx_errors++;
+	else if (!(wc->wc_flags & IB_WC_GRH && own)) /* a group's member hears itself */
+		ipoib_received(p, r->frame, wc->byte_len - sizeof(r->grh));
+	if (p->closing || post_receive(p, r))
+		drop_receive(r);
+}
+
+/* --- the completion queue --- */
+
+static void grow_receives(struct ipoib *p, unsigned int used)
+{
+	if (p->closing)
+		return;
+	if (used > p->want_receives / 2 && p->want_receives < IPOIB_RECEIVES_MOST)
+		p->want_receives *= 2;
+	add_receives(p);
+}
+
+static void drain_cq(struct ipoib *p)
+{
+	unsigned int budget = CQ_BUDGET, used = 0;
+	struct ib_wc wc[16];
+	int n;
+
+	do {
+		while ((n = ib_poll_cq(p->cq, ARRAY_SIZE(wc), wc)) > 0) {
+			for (int i = 0; i < n; i++) {
+				used += wc[i].opcode == IB_WC_RECV;
+				wc[i].wr_cqe->done(p->cq, &wc[i]);
+			}
+			budget -= MIN(budget, (unsigned int)n);
+			if (!budget) {
+				grow_receives(p, used);
+				rt_work_queue(p->device->rt, &p->drain);
+				return;
+			}
+		}
+	} while (ib_req_notify_cq(p->cq, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS) >
+		 0);
+	grow_receives(p, used);
+}
+
+static void comp_handler(struct ib_cq *cq, void *cq_context)
+{
+	drain_cq(cq_context);
+}
+
+static void drain_work(struct rt_work *work)
+{
+	drain_cq(container_of(work, struct ipoib, drain));
+}
+
+/* --- the queue pair --- */
+
+int ipoib_set_qkey(struct ipoib *p, u32 qkey)
+{
+	struct ib_qp_attr attr = {.qp_state = IB_QPS_RTS, .qkey = qkey};
+	int ret = ib_modify_qp(p->qp, &attr, IB_QP_QKEY);
+
+	if (!ret)
+		p->qkey = qkey;
+	return ret;
+}
+
+static int start_qp(struct ipoib *p)
+{
+	struct ib_qp_attr attr = {.qp_state = IB_QPS_INIT, .port_num = (u8)p->port_num};
+	int ret = ib_find_cached_pkey(p->device, p->port_num, p->pkey, &attr.pkey_index);
+
+	if (!ret)
+		ret = ib_modify_qp(p->qp, &attr,
+				   IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT |
+					   IB_QP_QKEY);
+	attr.qp_state = IB_QPS_RTR;
+	if (!ret)
+		ret = ib_modify_qp(p->qp, &attr, IB_QP_STATE);
+	attr.qp_state = IB_QPS_RTS;
+	if (!ret)
+		ret = ib_modify_qp(p->qp, &attr, IB_QP_STATE | IB_QP_SQ_PSN);
+	return ret;
+}
+
+static int open_qp(struct ipoib *p)
+{
+	struct ib_qp_init_attr init = {
+		.send_cq = p->cq,
+		.recv_cq = p->cq,
+		.cap = {.max_send_wr = IPOIB_SENDS_MOST,
+			.max_recv_wr = IPOIB_RECEIVES_MOST,
+			.max_send_sge = 1,
+			.max_recv_sge = 1},
+		.sq_sig_type = IB_SIGNAL_ALL_WR,
+		.qp_type = IB_QPT_UD,
+	};
+	struct ib_qp *qp = ib_create_qp(p->pd, &init);
+
+	if (IS_ERR(qp))
+		return (int)PTR_ERR(qp);
+	p->qp = qp;
+	p->own.qpn = qp->qp_num;
+	return start_qp(p);
+}
+
+int ipoib_queue_open(struct ipoib *p)
+{
+	struct ib_cq_init_attr attr = {.cqe = IPOIB_SENDS_MOST + IPOIB_RECEIVES_MOST};
+	struct ib_pd *pd = ib_alloc_pd(p->device, 0);
+	struct ib_cq *cq;
+	int ret;
+
+	INIT_LIST_HEAD(&p->receives);
+	INIT_LIST_HEAD(&p->spare_sends);
+	rt_work_init(&p->drain, drain_work);
+	if (IS_ERR(pd))
+		return (int)PTR_ERR(pd);
+	p->pd = pd;
+	cq = ib_create_cq(p->device, comp_handler, NULL, p, &attr);
+	if (IS_ERR(cq))
+		return (int)PTR_ERR(cq);
+	p->cq = cq;
+	ret = ib_req_notify_cq(cq, IB_CQ_NEXT_COMP);
+	if (ret >= 0)
+		ret = open_qp(p);
+	if (ret)
+		return ret;
+	p->want_receives = IPOIB_RECEIVES_FIRST;
+	add_receives(p);
+	return p->num_receives ? 0 : -ENOMEM;
+}
+
+void ipoib_queue_close(struct ipoib *p)
+{
+	struct ipoib_receive *r, *next_receive;
+	struct ipoib_send *s, *next_send;
+	struct ib_qp_attr attr = {.qp_state = IB_QPS_ERR};
+
+	if (p->qp && !ib_modify_qp(p->qp, &attr, IB_QP_STATE))
+		drain_cq(p); /* what was posted comes back, flushed */
+	if (p->qp)
+		ib_destroy_qp(p->qp);
+	rt_work_cancel(&p->drain);
+	list_for_each_entry_safe(r, next_receive, &p->receives, node)
+		drop_receive(r);
+	list_for_each_entry_safe(s, next_send, &p->spare_sends, node)
+		rt_free(s);
+	if (p->cq)
+		ib_destroy_cq(p->cq);
+	if (p->pd)
+		ib_dealloc_pd(p->pd);
+}
