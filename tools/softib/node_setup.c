@@ -10,24 +10,12 @@
 #include <unistd.h>
 
 #include "base/types.h"
+#include "netdev.h"
 #include "node_namespaces.h"
 
 #define SYS "/sys"
 
 /* --- the network ------------------------------------------------------------- */
-
-static int bring_up(const char *interface)
-{
-	struct ifreq req = {.ifr_flags = IFF_UP};
-	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), error;
-
-	if (fd < 0)
-		return -errno;
-	snprintf(req.ifr_name, sizeof(req.ifr_name), "%s", interface);
-	error = ioctl(fd, SIOCSIFFLAGS, &req) ? -errno : 0;
-	close(fd);
-	return error;
-}
 
 /* ping(8) needs no privilege, as on other machines. */
 static void allow_ping(void)
@@ -103,7 +91,9 @@ int node_set_up(const struct node_place *at, const char *files)
 	if (!error && sethostname(at->node, strlen(at->node)))
 		error = -errno;
 	if (!error)
-		error = bring_up("lo");
+		error = netdev_up("lo");
+	if (!error)
+		error = netdev_ipoib(at, 1, "ib0");
 	if (!error)
 		error = set_up_addresses(at);
 	allow_ping();

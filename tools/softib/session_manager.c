@@ -23,7 +23,7 @@ static void exec_opensm(struct session *s)
 static void exec_softib_sm(void)
 {
 	char program[PATH_MAX];
-	char *const argv[] = {"softib-sm", NULL};
+	char *const argv[] = {"softib-sm", "--ipoib", NULL}; /* as opensm does */
 
 	if (!place_program("softib-sm", program))
 		execv(program, argv);

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Network interfaces of a node: TUN devices whose other end is in softibd. */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/if_tun.h>
+#include <linux/rtnetlink.h>
+#include <net/if.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "netdev.h"
+
+static int call(const char *interface, unsigned long what, struct ifreq *req)
+{
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), error;
+
+	if (fd < 0)
+		return -errno;
+	snprintf(req->ifr_name, sizeof(req->ifr_name), "%s", interface);
+	error = ioctl(fd, what, req) ? -errno : 0;
+	close(fd);
+	return error;
+}
+
+int netdev_up(const char *interface)
+{
+	struct ifreq req;
+	int error = call(interface, SIOCGIFFLAGS, &req);
+
+	req.ifr_flags |= IFF_UP;
+	return error ? error : call(interface, SIOCSIFFLAGS, &req);
+}
+
+/* Return: the descriptor of a new TUN device; -errno */
+static int open_tun(const char *interface)
+{
+	struct ifreq req = {.ifr_flags = IFF_TUN | IFF_NO_PI};
+	int fd = open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC), error;
+
+	if (fd < 0)
+		return -errno;
+	snprintf(req.ifr_name, sizeof(req.ifr_name), "%s", interface);
+	if (!ioctl(fd, TUNSETIFF, &req))
+		return fd;
+	error = -errno;
+	close(fd);
+	return error;
+}
+
+/* Return: a socket that hears of each change of an address; -errno */
+static int open_addresses(void)
+{
+	struct sockaddr_nl address = {.nl_family = AF_NETLINK,
+				      .nl_groups =
+					      RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR};
+	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC,
+			NETLINK_ROUTE);
+
+	if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof(address))) {
+		int error = -errno;
+
+		if (fd >= 0)
+			close(fd);
+		return error;
+	}
+	return fd;
+}
+
+/* Return: 0; -errno; -EPROTO (said) */
+static int hand_over(const struct node_place *at, unsigned port, const char *interface,
+		     const int fd[2])
+{
+	const struct client_fds fds = {.send = fd, .num_send = 2};
+	struct json_object *req = request("ipoib_open"), *answer;
+	struct ifreq mtu = {.ifr_mtu = 0};
+	int error;
+
+	request_text(req, "node", at->node);
+	request_number(req, "port", port);
+	request_number(req, "ifindex", if_nametoindex(interface));
+	answer = client_call_fds(at->dir, req, &fds);
+	if (!answer)
+		return -EPROTO;
+	mtu.ifr_mtu = (int)number_of(answer, "mtu");
+	json_object_put(answer);
+	error = call(interface, SIOCSIFMTU, &mtu);
+	return error ? error : netdev_up(interface);
+}
+
+int netdev_ipoib(const struct node_place *at, unsigned port, const char *interface)
+{
+	int fd[2] = {open_tun(interface), -1}, error;
+
+	if (fd[0] < 0)
+		return fd[0];
+	fd[1] = open_addresses();
+	error = fd[1] < 0 ? fd[1] : hand_over(at, port, interface, fd);
+	close(fd[0]);
+	if (fd[1] >= 0)
+		close(fd[1]);
+	return error;
+}
