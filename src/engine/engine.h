@@ -234,8 +234,17 @@ struct eng_mr_attr {
 int eng_mr_add(struct engine *engine, const struct eng_mr_attr *attr);
 /** eng_mr_query() - what @key names. 0; -ENOENT */
 int eng_mr_query(struct engine *engine, uint32_t key, struct eng_mr_attr *attr);
-/** eng_mr_del() - no packet touches the memory after return. 0; -ENOENT */
+/** eng_mr_del() - no packet touches the memory after return. 0; -ENOENT; -EBUSY while a
+ *  memory window is bound to it */
 int eng_mr_del(struct engine *engine, uint32_t key);
+
+/* --- memory windows (10.6.6, 10.6.7): bound and invalidated by send requests --- */
+
+/** eng_mw_add() - a window that is bound to nothing. Its keys are those that begin as @key
+ *  does; the last 8 bits are chosen anew by each bind. Return: 0; -EEXIST; -ENOMEM */
+int eng_mw_add(struct engine *engine, uint32_t key, uint32_t pd, enum ibv_mw_type type);
+/** eng_mw_del() - the window of any of its keys, bound or not. 0; -ENOENT */
+int eng_mw_del(struct engine *engine, uint32_t key);
 
 /* --- completion queues --- */
 /** eng_cq_create() - @cqe entries. ctx names it in callbacks */

@@ -50,35 +50,35 @@ static struct eng_mr **recent(struct engine *e, uint32_t key)
 
 static const struct eng_mr *find_mr(struct engine *e, uint32_t key)
 {
-	struct eng_mr **r = recent(e, key);
+	struct eng_mr **r = recent(e, key), *mr;
 
-	struct eng_mr *mr = *r;
-
-	if (unlikely(!mr || mr->attr.key != key)) {
-		mr = eng_table_get(&e->mrs, key >> 8);
-		if (!mr || !(mr->attr.access & IBV_ACCESS_ON_DEMAND))
-			*r = mr; /* else each use comes by eng_mem() */
-	}
+	if (likely(*r && (*r)->attr.key == key))
+		return *r;
+	mr = eng_table_get(&e->mrs, key >> 8);
+	if (!mr || !(mr->is_window || mr->attr.access & IBV_ACCESS_ON_DEMAND))
+		*r = mr; /* else each use comes by eng_mem() */
 	return mr;
 }
 
 int eng_mr_del(struct engine *e, uint32_t key)
 {
 	struct eng_mr *mr;
+	int ret = 0;
 
 	eng_lock(e);
 	mr = eng_table_get(&e->mrs, key >> 8);
-	if (mr && mr->attr.key != key)
-		mr = NULL;
-	if (mr) {
+	if (!mr || mr->attr.key != key || mr->is_window)
+		ret = -ENOENT;
+	else if (mr->windows)
+		ret = -EBUSY;
+	if (!ret) {
 		eng_table_set(&e->mrs, key >> 8, NULL);
 		*recent(e, key) = NULL;
 	}
 	eng_unlock(e);
-	if (!mr)
-		return -ENOENT;
-	rt_free(mr);
-	return 0;
+	if (!ret)
+		rt_free(mr);
+	return ret;
 }
 
 void eng_mr_free_all(struct engine *e)
@@ -92,7 +92,7 @@ int eng_mr_query(struct engine *e, uint32_t key, struct eng_mr_attr *attr)
 
 	eng_lock(e);
 	mr = eng_table_get(&e->mrs, key >> 8);
-	if (mr && mr->attr.key == key)
+	if (mr && mr->attr.key == key && !mr->is_window)
 		*attr = mr->attr;
 	else
 		mr = NULL;
@@ -112,17 +112,32 @@ static bool is_there(const struct eng_mr *mr, void *at, uint64_t len, int access
 	return !(mr->attr.access & IBV_ACCESS_ON_DEMAND) || guard_probe_write(at, len);
 }
 
-void *eng_mem(struct engine *e, uint32_t pd, uint32_t key, uint64_t va, uint64_t len, int access,
-	      bool remote)
+static void *place(const struct engine *e, const struct eng_mr *mr, uint64_t va, uint64_t len,
+		   int access)
 {
-	const struct eng_mr *mr = find_mr(e, key);
-	void *at;
+	void *at = eng_mr_at(mr, va, len);
 
-	if (unlikely(!eng_mr_allows(mr, pd, key, access) ||
-		     (remote && !(mr->attr.access & REMOTE_RIGHTS))))
-		return NULL;
-	at = eng_mr_at(mr, va, len);
 	if (unlikely(e->probes && at && !is_there(mr, at, len, access)))
 		return NULL;
 	return at;
+}
+
+void *eng_mem(struct engine *e, uint32_t pd, uint32_t key, uint64_t va, uint64_t len, int access)
+{
+	const struct eng_mr *mr = find_mr(e, key);
+
+	if (unlikely(!eng_mr_allows(mr, pd, key, access) || mr->is_window))
+		return NULL;
+	return place(e, mr, va, len, access);
+}
+
+void *eng_mem_remote(const struct eng_qp *qp, uint32_t key, uint64_t va, uint64_t len, int access)
+{
+	const struct eng_mr *mr = find_mr(qp->engine, key);
+
+	if (unlikely(!eng_mr_allows(mr, qp->init.pd, key, access) ||
+		     !(mr->attr.access & REMOTE_RIGHTS) ||
+		     (mr->is_window && !eng_mw_serves(mr, qp))))
+		return NULL;
+	return place(qp->engine, mr, va, len, access);
 }

@@ -12,20 +12,41 @@ static bool has_immediate(enum ibv_wr_opcode op)
 	return op == IBV_WR_SEND_WITH_IMM || op == IBV_WR_RDMA_WRITE_WITH_IMM;
 }
 
+static bool invalidates(enum ibv_wr_opcode op)
+{
+	return op == IBV_WR_SEND_WITH_INV || op == IBV_WR_LOCAL_INV;
+}
+
 static void describe(const struct ibv_send_wr *wr, struct tp_send_wr *out)
 {
 	out->wr_id = wr->wr_id;
 	out->opcode = (uint8_t)wr->opcode;
 	out->flags = (uint16_t)wr->send_flags;
 	out->num_sge = (uint8_t)wr->num_sge;
-	out->imm_or_rkey = has_immediate(wr->opcode)	      ? be32toh(wr->imm_data) :
-			   wr->opcode == IBV_WR_SEND_WITH_INV ? wr->invalidate_rkey :
-								0;
+	out->imm_or_rkey = has_immediate(wr->opcode) ? be32toh(wr->imm_data) :
+			   invalidates(wr->opcode)   ? wr->invalidate_rkey :
+						       0;
 }
 
-static void describe_remote(const struct ibv_send_wr *wr, struct tp_send_wr *out)
+static int describe_bind(const struct ibv_send_wr *wr, struct tp_send_wr *out)
+{
+	const struct ibv_mw_bind_info *info = &wr->bind_mw.bind_info;
+
+	if (!wr->bind_mw.mw || (!info->mr && info->length))
+		return -EINVAL;
+	out->rkey = wr->bind_mw.mw->rkey;
+	out->imm_or_rkey = wr->bind_mw.rkey;
+	out->remote_addr = info->addr;
+	out->bind = (struct tp_bind){info->length, info->mr ? info->mr->lkey : 0,
+				     (int)info->mw_access_flags};
+	return 0;
+}
+
+static int describe_remote(const struct ibv_send_wr *wr, struct tp_send_wr *out)
 {
 	switch (wr->opcode) {
+	case IBV_WR_BIND_MW:
+		return describe_bind(wr, out);
 	case IBV_WR_ATOMIC_CMP_AND_SWP:
 	case IBV_WR_ATOMIC_FETCH_AND_ADD:
 		out->remote_addr = wr->wr.atomic.remote_addr;
@@ -37,6 +58,7 @@ static void describe_remote(const struct ibv_send_wr *wr, struct tp_send_wr *out
 		out->remote_addr = wr->wr.rdma.remote_addr;
 		out->rkey = wr->wr.rdma.rkey;
 	}
+	return 0;
 }
 
 static int describe_datagram(const struct ibv_send_wr *wr, struct tp_send_wr *out,
@@ -58,17 +80,15 @@ static int translate(const struct eng_qp *qp, const struct ibv_send_wr *wr,
 		     struct tp_sge sge[TP_MAX_SGE])
 {
 	uint64_t total = 0;
+	int ret;
 
 	if (unlikely(wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->init.max_send_sge))
 		return -EINVAL;
 	describe(wr, out);
-	if (qp->init.type == IBV_QPT_UD) {
-		int ret = describe_datagram(wr, out, av_of);
-		if (ret)
-			return ret;
-	} else {
-		describe_remote(wr, out);
-	}
+	ret = qp->init.type == IBV_QPT_UD ? describe_datagram(wr, out, av_of) :
+					    describe_remote(wr, out);
+	if (unlikely(ret))
+		return ret;
 	for (int i = 0; i < wr->num_sge; i++) {
 		sge[i] = eng_sge(&wr->sg_list[i]);
 		total += sge[i].length_bytes;

@@ -16,8 +16,11 @@
 #define ENG_POLLS_PER_CLOCK 64
 #define ENG_RECENT_MRS 4 /* a power of two */
 
+/** struct eng_mr - what a key gives access to: a memory region, or part of one */
 struct eng_mr {
 	struct eng_mr_attr attr;
+	bool is_window; /* it is the first of a struct eng_mw (mw.c): for peers alone */
+	uint32_t windows; /* that are bound to this region */
 };
 
 struct eng_cq {
@@ -152,6 +155,7 @@ struct engine {
 	bool probes; /* eng_mem() looks whether memory is there: some was gone, or some is
 		      * paged on demand */
 	struct eng_table qps, mrs;
+	struct list_head mws; /* eng_mw */
 	struct eng_mr *recent_mr[ENG_RECENT_MRS];
 	struct eng_qp **special; /* [port * 2 + qpn]: QP0 and QP1 */
 	struct list_head all_qps, cqs, srqs, mcast;
@@ -206,9 +210,12 @@ static inline const struct abi_devport *eng_port(const struct engine *e, unsigne
 }
 
 /* mr.c */
-void *eng_mem(struct engine *e, uint32_t pd, uint32_t key, uint64_t va, uint64_t len, int access,
-	      bool remote);
-/** eng_mr_used() - the region of @key, or another, or NULL: of those used last */
+/** eng_mem() - the host address of memory that the program itself names by @key */
+void *eng_mem(struct engine *e, uint32_t pd, uint32_t key, uint64_t va, uint64_t len, int access);
+/** eng_mem_remote() - of memory that the peer of @qp names by it */
+void *eng_mem_remote(const struct eng_qp *qp, uint32_t key, uint64_t va, uint64_t len, int access);
+/** eng_mr_used() - the region of @key, or another, or NULL: of those used last; never a
+ *  memory window */
 static inline const struct eng_mr *eng_mr_used(const struct engine *e, uint32_t key)
 {
 	return e->recent_mr[key >> 8 & (ENG_RECENT_MRS - 1)];
@@ -241,9 +248,19 @@ static inline void *eng_mem_recent(struct engine *e, uint32_t pd, uint32_t key, 
 {
 	void *at = eng_mem_used(e, pd, key, va, len, access);
 
-	return likely(at) ? at : eng_mem(e, pd, key, va, len, access, false);
+	return likely(at) ? at : eng_mem(e, pd, key, va, len, access);
 }
 void eng_mr_free_all(struct engine *e);
+
+/* mw.c */
+/** eng_mw_serves() - may the peer of @qp use the window @mr? */
+bool eng_mw_serves(const struct eng_mr *mr, const struct eng_qp *qp);
+/** eng_mw_bind() - a window becomes what @wr says. Return: 0; -EACCES and nothing changed */
+int eng_mw_bind(struct eng_qp *qp, const struct tp_send_wr *wr);
+/** eng_mw_invalidate() - what is bound to @key by @qp is not any more. 0; -EACCES */
+int eng_mw_invalidate(struct eng_qp *qp, uint32_t key);
+/** eng_mw_leave() - @qp goes away: windows that were bound by it are not any more */
+void eng_mw_leave(struct eng_qp *qp);
 
 /** eng_own_path_bits() - of the low bits of a DLID those that @qp's port has of
  *  its own: LMC many (11.4.2.1) */

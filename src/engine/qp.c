@@ -19,23 +19,26 @@ static void *op_mem(void *ctx, uint32_t key, uint64_t va, uint64_t len, int acce
 {
 	struct eng_qp *qp = ctx;
 	uint32_t pd = whose == TP_KEY_RECEIVE ? qp->recv_rq->pd : qp->init.pd;
-	void *at = eng_mem(qp->engine, pd, key, va, len, access, whose == TP_KEY_REMOTE);
+	void *at;
 
+	if (whose == TP_KEY_REMOTE)
+		return eng_mem_remote(qp, key, va, len, access);
+	at = eng_mem(qp->engine, pd, key, va, len, access);
 	/* an unreliable request has its completion before its payload is loaded */
 	if (at && !access && qp->init.type != IBV_QPT_RC && unlikely(!guard_probe(at, len)))
 		return NULL;
 	return at;
 }
 
-/* plain memory regions are not invalidated from afar (11.4.1.1) */
-static int op_invalidate(void *ctx, uint32_t rkey, enum tp_key whose)
+/* only memory windows are invalidated: a plain region keeps its key (11.4.1.1) */
+static int op_invalidate(void *ctx, uint32_t rkey)
 {
-	return -EACCES;
+	return eng_mw_invalidate(ctx, rkey);
 }
 
 static int op_bind(void *ctx, const struct tp_send_wr *wr)
 {
-	return -EACCES;
+	return eng_mw_bind(ctx, wr);
 }
 
 static bool op_recv_flush(void *ctx, struct tp_recv_wr *wr)
@@ -307,6 +310,7 @@ void eng_qp_destroy(struct eng_qp *qp)
 	list_del(&qp->owing_node);
 	list_del(&qp->all_node);
 	eng_lanes_forget(e, qp);
+	eng_mw_leave(qp);
 	detach_all(qp);
 	eng_cq_clean(qp->send_cq, qp->init.qpn);
 	eng_cq_clean(qp->recv_cq, qp->init.qpn);

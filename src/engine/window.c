@@ -72,7 +72,7 @@ static bool find_pieces(const struct eng_qp *qp, struct request *r)
 			continue;
 		if (!(wr->send_flags & IBV_SEND_INLINE))
 			ptr = eng_mem(qp->engine, qp->init.pd, s->lkey, s->addr,
-				      s->length, access, false);
+				      s->length, access);
 		if (unlikely(!ptr))
 			return false;
 		r->piece[r->num_pieces].ptr = ptr;

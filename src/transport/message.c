@@ -113,7 +113,7 @@ static enum tp_verdict receive_send(struct tp_qp *qp, const struct wire_packet *
 	if (unlikely(copied != TP_COPY_OK))
 		return verdicts[copied];
 	r->received_bytes += pkt->payload_bytes;
-	if (flags & WIRE_HAS_IETH && qp->ops->invalidate(qp->ctx, pkt->ieth_rkey, TP_KEY_REMOTE))
+	if (flags & WIRE_HAS_IETH && qp->ops->invalidate(qp->ctx, pkt->ieth_rkey))
 		return TP_INVALIDATE_FAILED;
 	if (flags & WIRE_IS_LAST)
 		tp_recv_done(qp, pkt, flags, r->received_bytes);

@@ -246,7 +246,7 @@ static bool request_is_sound(const struct tp_qp *qp, const struct tp_send_wr *wr
 {
 	const struct tp_sq *sq = &qp->sq;
 
-	if (wr->num_sge > sq->max_sge)
+	if (wr->num_sge > (op->flags & TP_OP_LOCAL ? 0 : sq->max_sge))
 		return false;
 	if (wr->flags & IBV_SEND_INLINE &&
 	    (wr->length_bytes > sq->max_inline || op->flags & TP_OP_RESPONDS))

@@ -87,7 +87,7 @@ static bool execute(struct tp_qp *qp, const struct tp_sqe *sqe)
 
 	if (sqe->opcode == IBV_WR_BIND_MW)
 		return qp->ops->bind(qp->ctx, &wr) == 0;
-	return qp->ops->invalidate(qp->ctx, sqe->imm_or_rkey, TP_KEY_SEND) == 0;
+	return qp->ops->invalidate(qp->ctx, sqe->imm_or_rkey) == 0;
 }
 
 /* The local operation at next is executed, unless it was: then packets before it are being

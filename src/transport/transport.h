@@ -143,9 +143,9 @@ struct tp_ops {
 	 */
 	void *(*mem)(void *ctx, uint32_t key, uint64_t va, uint64_t len, int access,
 		     enum tp_key whose);
-	/** invalidate() - the key gives no access any more, for SEND_WITH_INV of the
-	 *  peer (TP_KEY_REMOTE) or LOCAL_INV. Return: 0; -EACCES */
-	int (*invalidate)(void *ctx, uint32_t rkey, enum tp_key whose);
+	/** invalidate() - @rkey gives no access any more: LOCAL_INV, or SEND_WITH_INV
+	 *  of the peer. Return: 0; -EACCES */
+	int (*invalidate)(void *ctx, uint32_t rkey);
 	/** bind() - a memory window becomes what @wr says. Return: 0; -EACCES */
 	int (*bind)(void *ctx, const struct tp_send_wr *wr);
 	/**

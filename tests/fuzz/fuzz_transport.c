@@ -39,7 +39,7 @@ static void *mem(void *ctx, uint32_t key, uint64_t va, uint64_t len, int access,
 	return w->region + (va - IOVA);
 }
 
-static int invalidate(void *ctx, uint32_t rkey, enum tp_key whose)
+static int invalidate(void *ctx, uint32_t rkey)
 {
 	return rkey == KEY + 1 ? 0 : -1;
 }

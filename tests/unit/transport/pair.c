@@ -47,19 +47,10 @@ static void *mem(void *ctx, uint32_t key, uint64_t va, uint64_t len, int access,
 	return NULL;
 }
 
-/* what @side did locally, and after how many packets */
-static void note_local(struct pair_side *side, uint32_t key)
-{
-	assert_true(side->locals < ARRAY_SIZE(side->local));
-	side->local[side->locals++] = (struct pair_local){key, side->pair->logged};
-}
-
-static int invalidate(void *ctx, uint32_t rkey, enum tp_key whose)
+static int invalidate(void *ctx, uint32_t rkey)
 {
 	struct pair_side *side = ctx;
 
-	if (whose == TP_KEY_SEND)
-		note_local(side, rkey);
 	if (rkey != side->key + PAIR_KEY_RO)
 		return -1;
 	side->invalidated = rkey;
@@ -70,7 +61,8 @@ static int bind(void *ctx, const struct tp_send_wr *wr)
 {
 	struct pair_side *side = ctx;
 
-	note_local(side, wr->imm_or_rkey);
+	assert_true(side->binds < ARRAY_SIZE(side->bind));
+	side->bind[side->binds++] = (struct pair_bind){wr->imm_or_rkey, side->pair->logged};
 	return wr->bind.mr_key == side->key ? 0 : -1;
 }
 

@@ -50,8 +50,8 @@ struct pair_packet {
 
 enum pair_fate { PASS, DROP, TWICE, LATE, REFUSE /* marked for RNR */ };
 
-/** struct pair_local - a local operation that was executed */
-struct pair_local {
+/** struct pair_bind - a bind that was executed */
+struct pair_bind {
 	uint32_t key;
 	uint32_t logged; /* pair.logged at that time */
 };
@@ -63,9 +63,9 @@ struct pair_side {
 	uint32_t key;
 	bool key_revoked;
 	bool endless;	      /* any address is good and is its first page */
-	uint32_t invalidated; /* by SEND with Invalidate */
-	struct pair_local local[256];
-	uint32_t locals;
+	uint32_t invalidated; /* by SEND with Invalidate, or locally */
+	struct pair_bind bind[256];
+	uint32_t binds;
 	struct pair *pair;
 	struct tp_recv_wr recv[PAIR_MAX];
 	struct tp_sge recv_sge[PAIR_MAX];

@@ -87,7 +87,7 @@ static void check_sent(struct pair *p, struct traffic *t, enum pair_side_id id,
 				    p->side[!id].memory + READ_FROM + wc->wr_id * SLOT,
 				    r->len);
 	if (r->op == IBV_WR_BIND_MW)
-		assert_int_equal(p->side[id].local[t->bound[id]++].key, 0x1000 + wc->wr_id);
+		assert_int_equal(p->side[id].bind[t->bound[id]++].key, 0x1000 + wc->wr_id);
 	if (r->op == IBV_WR_ATOMIC_FETCH_AND_ADD) {
 		memcpy(&v, p->side[id].memory + RESULTS + wc->wr_id * 8, 8);
 		assert_true(v == r->result);
@@ -229,7 +229,7 @@ static void run_seed(uint64_t seed)
 	pair_run(p);
 	for (unsigned id = A; id <= B; id++) {
 		assert_int_equal(t.sent[id], REQUESTS);
-		assert_int_equal(p->side[id].locals, t.bound[id]);
+		assert_int_equal(p->side[id].binds, t.bound[id]);
 		assert_int_equal(message_of(&t, !id, t.received[id]), REQUESTS);
 		assert_int_equal(memcmp(p->side[id].memory, t.model[id], PAIR_MEMORY), 0);
 		assert_int_equal(tp_qp_sq_free(p->side[id].qp), 1 + seed % 40);

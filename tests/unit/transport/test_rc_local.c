@@ -32,7 +32,8 @@ static void test_alone(void **state)
 		assert_int_equal(wc->status, IBV_WC_SUCCESS);
 		assert_int_equal(wc->opcode, completions[i % 2]);
 		assert_int_equal(p->logged, 0);
-		assert_int_equal(p->side[A].locals, 1);
+		assert_int_equal(p->side[A].binds, i % 2 == 0);
+		assert_int_equal(p->side[A].invalidated, i % 2 ? PAIR_KEY_A + PAIR_KEY_RO : 0);
 		assert_true(tp_qp_idle(p->side[A].qp));
 		pair_expect_quiet(p);
 		pair_free(p);
@@ -61,11 +62,11 @@ static void test_in_order(void **state)
 	bind(p, 5);
 	pair_run_until(p, p->now);
 	assert_int_equal(p->logged, 2);
-	assert_int_equal(p->side[A].locals, 4);
-	assert_int_equal(p->side[A].local[0].logged, 0);
-	assert_int_equal(p->side[A].local[1].logged, 1);
-	assert_int_equal(p->side[A].local[2].logged, 1);
-	assert_int_equal(p->side[A].local[3].logged, 2);
+	assert_int_equal(p->side[A].binds, 4);
+	assert_int_equal(p->side[A].bind[0].logged, 0);
+	assert_int_equal(p->side[A].bind[1].logged, 1);
+	assert_int_equal(p->side[A].bind[2].logged, 1);
+	assert_int_equal(p->side[A].bind[3].logged, 2);
 	pair_expect_sent(p, A, 0, IBV_WC_SUCCESS);
 	assert_int_equal(p->side[A].sends, 1);
 	pair_run(p);
@@ -100,7 +101,7 @@ static void test_executed_once(void **state)
 		pair_send(p, A, IBV_WR_SEND, 4, 0, 64, 0);
 		bind(p, 5);
 		pair_run(p);
-		assert_int_equal(p->side[A].locals, 3);
+		assert_int_equal(p->side[A].binds, 3);
 		for (unsigned i = 0; i < 6; i++)
 			pair_expect_sent(p, A, i, IBV_WC_SUCCESS);
 		pair_expect_received(p, B, 0, IBV_WC_SUCCESS);
@@ -123,9 +124,9 @@ static void test_fence(void **state)
 	wr.flags |= IBV_SEND_FENCE;
 	assert_int_equal(tp_qp_post_send(p->side[A].qp, &wr), 0);
 	pair_run_until(p, p->now);
-	assert_int_equal(p->side[A].locals, 0);
+	assert_int_equal(p->side[A].binds, 0);
 	pair_run(p);
-	assert_int_equal(p->side[A].locals, 1);
+	assert_int_equal(p->side[A].binds, 1);
 	pair_expect_sent(p, A, 1, IBV_WC_SUCCESS);
 	pair_expect_sent(p, A, 2, IBV_WC_SUCCESS);
 	pair_expect_quiet(p);
@@ -184,7 +185,7 @@ static void test_silent(void **state)
 		assert_int_equal(tp_qp_post_send(p->side[A].qp, &wr), 0);
 		pair_run(p);
 	}
-	assert_int_equal(p->side[A].locals, 100);
+	assert_int_equal(p->side[A].binds, 100);
 	assert_int_equal(tp_qp_sq_free(p->side[A].qp), 4);
 	pair_expect_quiet(p);
 	pair_free(p);
@@ -205,7 +206,7 @@ static void test_drain(void **state)
 	assert_true(pair_had_event(p, A, TP_EVENT_SQ_DRAINED));
 	pair_expect_sent(p, A, 1, IBV_WC_SUCCESS);
 	pair_expect_sent(p, A, 2, IBV_WC_SUCCESS);
-	assert_int_equal(p->side[A].locals, 1);
+	assert_int_equal(p->side[A].binds, 1);
 	tp_qp_modify(qp, IBV_QPS_RTS, p->now);
 	pair_run(p);
 	pair_expect_sent(p, A, 3, IBV_WC_SUCCESS);
@@ -223,7 +224,7 @@ static void test_held(void **state)
 	bind(p, 1);
 	pair_run(p);
 	assert_int_equal(tp_qp_held(qp), TP_HELD_READY);
-	assert_int_equal(p->side[A].locals, 0);
+	assert_int_equal(p->side[A].binds, 0);
 	tp_qp_release(qp);
 	pair_run(p);
 	pair_expect_sent(p, A, 1, IBV_WC_SUCCESS);
