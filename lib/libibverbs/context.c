@@ -19,16 +19,6 @@
 static pthread_mutex_t contexts_lock = PTHREAD_MUTEX_INITIALIZER;
 static LIST_HEAD(contexts); /* --- protected by contexts_lock --- */
 
-static int no_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
-{
-	return EOPNOTSUPP;
-}
-
-static int no_dealloc_mw(struct ibv_mw *mw)
-{
-	return EOPNOTSUPP;
-}
-
 static int no_close_xrcd(struct ibv_xrcd *xrcd)
 {
 	return EOPNOTSUPP;
@@ -53,8 +43,9 @@ static const struct verbs_context operations = {
 	.close_xrcd = no_close_xrcd,
 	.sz = sizeof(struct verbs_context),
 	.context.ops = {
-		.bind_mw = no_bind_mw,
-		.dealloc_mw = no_dealloc_mw,
+		.alloc_mw = mw_alloc,
+		.bind_mw = mw_bind,
+		.dealloc_mw = mw_dealloc,
 		.poll_cq = cq_poll,
 		.req_notify_cq = cq_req_notify,
 		.post_srq_recv = srq_post_recv,

@@ -213,7 +213,7 @@ EXPORT struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size
 }
 
 /** ibv_dereg_mr() - no packet touches the memory after return.
- *  Return: 0; EBUSY; EIO */
+ *  Return: 0; EBUSY while a memory window is bound to it; EIO */
 EXPORT int ibv_dereg_mr(struct ibv_mr *ibmr)
 {
 	struct soft_context *ctx = to_context(ibmr->context);
@@ -221,7 +221,8 @@ EXPORT int ibv_dereg_mr(struct ibv_mr *ibmr)
 	int rc;
 
 	if (!ctx->forked) {
-		eng_mr_del(ctx->engine, ibmr->lkey);
+		if (eng_mr_del(ctx->engine, ibmr->lkey) == -EBUSY)
+			return verbs_err(-EBUSY);
 		windows_key_gone(ctx, ibmr->rkey);
 	}
 	rc = command_dereg(ctx, ibmr->handle);
@@ -293,11 +294,12 @@ EXPORT int ibv_rereg_mr(struct ibv_mr *ibmr, int flags, struct ibv_pd *pd, void 
 		new.ibv.pd = pd;
 	if (!rc)
 		rc = touch_pages(new.ibv.addr, new.ibv.length, (unsigned)new.access);
+	if (!rc && eng_mr_del(ctx->engine, ibmr->lkey) == -EBUSY)
+		rc = -EBUSY; /* a memory window is bound to it */
 	if (rc) {
 		errno = -rc;
 		return IBV_REREG_MR_ERR_INPUT;
 	}
-	eng_mr_del(ctx->engine, ibmr->lkey);
 	windows_key_gone(ctx, ibmr->rkey);
 	before_region(ctx, new.ibv.addr, new.ibv.length, (unsigned)new.access);
 	rc = command_rereg(ctx, &new, flags);

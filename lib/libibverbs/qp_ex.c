@@ -28,7 +28,8 @@ struct soft_builder {
 
 #define OP(name) IBV_QP_EX_WITH_##name
 #define OPS_UD (OP(SEND) | OP(SEND_WITH_IMM))
-#define OPS_UC (OPS_UD | OP(RDMA_WRITE) | OP(RDMA_WRITE_WITH_IMM))
+#define OPS_UC                                                                                 \
+	(OPS_UD | OP(RDMA_WRITE) | OP(RDMA_WRITE_WITH_IMM) | OP(BIND_MW) | OP(LOCAL_INV))
 #define OPS_RC                                                                                 \
 	(OPS_UC | OP(RDMA_READ) | OP(ATOMIC_CMP_AND_SWP) | OP(ATOMIC_FETCH_AND_ADD) |          \
 	 OP(SEND_WITH_INV))
@@ -112,6 +113,21 @@ static void wr_send_imm(struct ibv_qp_ex *ex, __be32 imm_data)
 static void wr_send_inv(struct ibv_qp_ex *ex, uint32_t rkey)
 {
 	next_wr(ex, IBV_WR_SEND_WITH_INV)->invalidate_rkey = rkey;
+}
+
+static void wr_local_inv(struct ibv_qp_ex *ex, uint32_t rkey)
+{
+	next_wr(ex, IBV_WR_LOCAL_INV)->invalidate_rkey = rkey;
+}
+
+static void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey,
+		       const struct ibv_mw_bind_info *info)
+{
+	struct ibv_send_wr *wr = next_wr(ex, IBV_WR_BIND_MW);
+
+	wr->bind_mw.mw = mw;
+	wr->bind_mw.rkey = rkey;
+	wr->bind_mw.bind_info = *info;
 }
 
 static struct ibv_send_wr *rdma(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode, uint32_t rkey,
@@ -279,6 +295,8 @@ int qp_ex_prepare(struct soft_qp *qp, uint64_t send_ops)
 	IF(SEND, send);
 	IF(SEND_WITH_IMM, send_imm);
 	IF(SEND_WITH_INV, send_inv);
+	IF(BIND_MW, bind_mw);
+	IF(LOCAL_INV, local_inv);
 	IF(RDMA_WRITE, rdma_write);
 	IF(RDMA_WRITE_WITH_IMM, rdma_write_imm);
 	IF(RDMA_READ, rdma_read);

@@ -359,7 +359,7 @@ int device_query_ex(struct ibv_context *context, const struct ibv_query_device_e
 		    struct ibv_device_attr_ex *attr, size_t bytes);
 int device_query_rt_values(struct ibv_context *context, struct ibv_values_ex *values);
 
-/* pd.c, mr.c, dm.c, cq.c, cq_ex.c, srq.c, qp.c, qp_ex.c: what the context's tables name */
+/* pd.c, mr.c, mw.c, dm.c, cq.c, cq_ex.c, srq.c, qp.c, qp_ex.c: what the context's tables name */
 struct ibv_td *pd_alloc_td(struct ibv_context *context, struct ibv_td_init_attr *init);
 int pd_dealloc_td(struct ibv_td *td);
 struct ibv_pd *pd_alloc_parent(struct ibv_context *context,
@@ -372,6 +372,9 @@ struct ibv_mr *dm_reg_mr(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t offset, 
 			 unsigned int access);
 int mr_advise(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
 	      struct ibv_sge *sges, uint32_t num_sge);
+struct ibv_mw *mw_alloc(struct ibv_pd *pd, enum ibv_mw_type type);
+int mw_dealloc(struct ibv_mw *mw);
+int mw_bind(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
 int cq_poll(struct ibv_cq *cq, int n, struct ibv_wc *wc);
 int cq_req_notify(struct ibv_cq *cq, int solicited_only);
 struct ibv_cq_ex *cq_create_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr);

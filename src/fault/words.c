@@ -64,7 +64,8 @@ static const struct flt_word objects[] = {
 	{"any", FLT_OBJECT_ANY}, {"context", FLT_OBJECT_CONTEXT},
 	{"pd", FLT_OBJECT_PD},	 {"cq", FLT_OBJECT_CQ},
 	{"qp", FLT_OBJECT_QP},	 {"srq", FLT_OBJECT_SRQ},
-	{"mr", FLT_OBJECT_MR},	 {"multicast", FLT_OBJECT_MULTICAST}, {0},
+	{"mr", FLT_OBJECT_MR},	 {"mw", FLT_OBJECT_MW},
+	{"multicast", FLT_OBJECT_MULTICAST}, {0},
 };
 
 static const struct flt_word errnos[] = {

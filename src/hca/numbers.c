@@ -30,7 +30,7 @@ void hca_qpn_free(struct hca *hca, struct hca_qp *qp)
 	eng_table_clear(&hca->qps, qp->ib.qp_num);
 }
 
-int hca_key_alloc(struct hca *hca, struct hca_mr *mr)
+int hca_key_alloc(struct hca *hca, void *owner, u32 *key)
 {
 	for (uint32_t tries = 1; tries < KEY_END; tries++) {
 		uint32_t index = hca->next_key++;
@@ -40,14 +40,13 @@ int hca_key_alloc(struct hca *hca, struct hca_mr *mr)
 			hca->next_key = 1;
 		if (eng_table_get(&hca->keys, index))
 			continue;
-		mr->index = index;
-		mr->ib.lkey = mr->ib.rkey = index << 8 | tag;
-		return eng_table_set(&hca->keys, index, mr);
+		*key = index << 8 | tag;
+		return eng_table_set(&hca->keys, index, owner);
 	}
 	return -ENOMEM;
 }
 
-void hca_key_free(struct hca *hca, struct hca_mr *mr)
+void hca_key_free(struct hca *hca, u32 key)
 {
-	eng_table_clear(&hca->keys, mr->index);
+	eng_table_clear(&hca->keys, key >> 8);
 }

@@ -100,7 +100,6 @@ struct hca_user {
 
 struct hca_mr {
 	struct ib_mr ib;
-	uint32_t index;
 	bool in_engine;
 };
 struct hca_pd {
@@ -154,7 +153,7 @@ struct hca {
 	uint64_t waiting_ns;	      /* from one offer to the next */
 	mono_t waiting_due;	      /* offer them again; MONO_NEVER: none waits */
 	struct eng_table qps;	      /* QPN to struct hca_qp */
-	struct eng_table keys;	      /* key index to struct hca_mr */
+	struct eng_table keys;	      /* key index to its region or window */
 	uint32_t next_qpn, next_key, next_pd;
 	uint64_t dm_bytes;	      /* of device memory given out */
 	struct list_head kernel_qps, user_qps; /* struct hca_qp.node */
@@ -264,8 +263,8 @@ bool hca_spoils(struct fabric *fab);
  *  -ENOMEM none or no memory */
 int hca_qpn_alloc(struct hca *hca, struct hca_qp *qp);
 void hca_qpn_free(struct hca *hca, struct hca_qp *qp);
-int hca_key_alloc(struct hca *hca, struct hca_mr *mr);
-void hca_key_free(struct hca *hca, struct hca_mr *mr);
+int hca_key_alloc(struct hca *hca, void *owner, u32 *key);
+void hca_key_free(struct hca *hca, u32 key);
 
 /* verbs.c, query.c */
 extern const struct ib_device_ops hca_ops;

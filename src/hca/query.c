@@ -28,13 +28,15 @@ int hca_query_device(struct ib_device *device, struct ib_device_attr *attr)
 		.max_qp_wr = 16384,
 		.device_cap_flags = IB_DEVICE_BAD_PKEY_CNTR | IB_DEVICE_CURR_QP_STATE_MOD |
 				    IB_DEVICE_PORT_ACTIVE_EVENT | IB_DEVICE_SYS_IMAGE_GUID |
-				    IB_DEVICE_RC_RNR_NAK_GEN | IB_DEVICE_SRQ_RESIZE,
+				    IB_DEVICE_RC_RNR_NAK_GEN | IB_DEVICE_SRQ_RESIZE |
+				    IB_DEVICE_MEM_WINDOW | IB_DEVICE_MEM_WINDOW_TYPE_2B,
 		.max_send_sge = TP_MAX_SGE - 2,
 		.max_recv_sge = TP_MAX_SGE - 2,
 		.max_sge_rd = TP_MAX_SGE - 2,
 		.max_cq = 65536,
 		.max_cqe = 4194303,
 		.max_mr = 1 << 20,
+		.max_mw = 1 << 20,
 		.max_pd = 1 << 16,
 		.max_qp_rd_atom = 16,
 		.max_res_rd_atom = 16 * 262144,

@@ -70,12 +70,14 @@ static void destroy_ah(struct ib_ah *ah)
 static struct ib_mr *new_mr(struct hca *hca)
 {
 	struct hca_mr *mr = rt_zalloc(sizeof(*mr));
-	int ret = mr ? hca_key_alloc(hca, mr) : -ENOMEM;
+	int ret = mr ? hca_key_alloc(hca, mr, &mr->ib.rkey) : -ENOMEM;
 
-	if (!ret)
-		return &mr->ib;
-	rt_free(mr);
-	return ERR_PTR(ret);
+	if (ret) {
+		rt_free(mr);
+		return ERR_PTR(ret);
+	}
+	mr->ib.lkey = mr->ib.rkey;
+	return &mr->ib;
 }
 
 static void dereg_mr(struct ib_mr *ibmr)
@@ -85,7 +87,7 @@ static void dereg_mr(struct ib_mr *ibmr)
 
 	if (mr->in_engine)
 		eng_mr_del(hca->engine, ibmr->lkey);
-	hca_key_free(hca, mr);
+	hca_key_free(hca, ibmr->rkey);
 	rt_free(mr);
 }
 
@@ -126,6 +128,28 @@ static int rereg_user_mr(struct ib_mr *mr, int flags, u64 start, u64 length, u64
 			 struct ib_pd *pd)
 {
 	return 0;
+}
+
+/* what a window is bound to, its program's engine knows */
+static struct ib_mw *alloc_mw(struct ib_pd *pd, enum ib_mw_type type, struct ib_udata *udata)
+{
+	int ret = hca_refused(hca_of(pd->device), FLT_OBJECT_MW);
+	struct ib_mw *mw;
+
+	if (ret)
+		return ERR_PTR(ret);
+	mw = rt_zalloc(sizeof(*mw));
+	ret = mw ? hca_key_alloc(hca_of(pd->device), mw, &mw->rkey) : -ENOMEM;
+	if (!ret)
+		return mw;
+	rt_free(mw);
+	return ERR_PTR(ret);
+}
+
+static void dealloc_mw(struct ib_mw *mw)
+{
+	hca_key_free(hca_of(mw->device), mw->rkey);
+	rt_free(mw);
 }
 
 /* --- device memory --- */
@@ -337,6 +361,8 @@ const struct ib_device_ops hca_ops = {
 	.reg_user_mr = reg_user_mr,
 	.rereg_user_mr = rereg_user_mr,
 	.dereg_mr = dereg_mr,
+	.alloc_mw = alloc_mw,
+	.dealloc_mw = dealloc_mw,
 	.alloc_dm = alloc_dm,
 	.dealloc_dm = dealloc_dm,
 	.reg_dm_mr = reg_dm_mr,

@@ -81,6 +81,7 @@ def losing_client(fabric, program, *args):
     ("loc_prot_err", ["send IBV_WC_LOC_PROT_ERR"]),
     ("wr_flush_err", ["send IBV_WC_LOC_PROT_ERR", "send IBV_WC_WR_FLUSH_ERR",
                       "recv IBV_WC_WR_FLUSH_ERR"]),
+    ("mw_bind_err", ["send IBV_WC_MW_BIND_ERR"]),
     ("loc_access_err", ["recv IBV_WC_LOC_ACCESS_ERR", "send IBV_WC_REM_ACCESS_ERR"]),
     ("rem_inv_req_err", ["send IBV_WC_REM_INV_REQ_ERR"]),
     ("rem_access_err", ["send IBV_WC_REM_ACCESS_ERR", "event IBV_EVENT_QP_ACCESS_ERR"]),
@@ -143,7 +144,7 @@ def test_a_rule_counts_across_programs(pair):
 # --- creations ---
 
 @pytest.mark.parametrize("number", ["ENOMEM", "EAGAIN", "EPERM"])
-@pytest.mark.parametrize("kind", ["pd", "cq", "qp", "srq", "mr"])
+@pytest.mark.parametrize("kind", ["pd", "cq", "qp", "srq", "mr", "mw"])
 def test_creation_fails(pair, kind, number):
     """The second one, and no other."""
     made = verbs(pair, kind, "4")

@@ -16,7 +16,7 @@ from pyverbs.addr import AHAttr
 from pyverbs.cq import CQ
 from pyverbs.device import Context
 from pyverbs import enums as e
-from pyverbs.mr import MR
+from pyverbs.mr import MR, MW, MWBindInfo
 from pyverbs.pd import PD
 from pyverbs.pyverbs_error import PyverbsRDMAError
 from pyverbs.qp import QP, QPAttr, QPCap, QPInitAttr
@@ -124,6 +124,15 @@ def loc_qp_op_err(w):
 def loc_prot_err(w):
     a, _ = w.pair()
     w.send(a, lkey=w.mr.lkey ^ 0xff)
+    outcome("send", a[1])
+
+
+def mw_bind_err(w):
+    """The region does not allow that windows are bound to it."""
+    a, _ = w.pair()
+    wr = SendWR(opcode=e.IBV_WR_BIND_MW)
+    wr.set_bind_wr(MW(w.pd, e.IBV_MW_TYPE_2), MWBindInfo(w.mr, w.mr.buf, 64, ALL))
+    a[0].post_send(wr)
     outcome("send", a[1])
 
 
@@ -300,6 +309,7 @@ CREATIONS = {
     "pd": lambda w: PD(w.ctx),
     "cq": lambda w: CQ(w.ctx, 10),
     "mr": lambda w: MR(w.pd, SIZE, ALL),
+    "mw": lambda w: MW(w.pd, e.IBV_MW_TYPE_2),
     "srq": make_srq,
     "qp": lambda w: w.end(),
 }

@@ -177,8 +177,8 @@ static void refused(void **state)
 static void objects_that_can_fail(void **state)
 {
 	static const char *const objects[] = {"any", "context", "pd",  "cq",
-					      "qp",  "srq",	"mr", "multicast"};
-	static const char *const inside[] = {"ah", "mw", "channel"};
+					      "qp",  "srq",	"mr", "mw", "multicast"};
+	static const char *const inside[] = {"ah", "channel"};
 	struct flt_rule rule;
 	char text[64], err[512];
 

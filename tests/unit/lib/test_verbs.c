@@ -214,8 +214,6 @@ static void what_is_not_supported_says_so(void **state)
 
 	assert_null(ibv_create_qp(p->pd, &init));
 	assert_int_equal(errno, EOPNOTSUPP);
-	assert_null(ibv_alloc_mw(p->pd, IBV_MW_TYPE_1));
-	assert_int_equal(errno, EOPNOTSUPP);
 	assert_null(ibv_reg_dmabuf_mr(p->pd, 0, 4096, 0, 0, 0));
 	assert_int_equal(errno, EOPNOTSUPP);
 }
