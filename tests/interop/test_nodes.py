@@ -44,7 +44,7 @@ def on(fabric, node, *command, args=()):
 
 def test_a_host_name_and_interfaces_of_its_own(fabric):
     assert on(fabric, "n1", "uname", "-n") == "n1\n"
-    assert on(fabric, "n1", "ls", "/sys/class/net") == "lo\n"
+    assert on(fabric, "n1", "ls", "/sys/class/net") == "ib0\nlo\n"
     assert on(fabric, "n1", "ls", "/sys/class/infiniband") == "softib0\n"
     assert on(fabric, "n1", "ibstat", "-l") == "softib0\n"
 
