@@ -45,10 +45,10 @@ static void close_session(struct umad_session *s)
 	umad_agents_drop(s);
 	umad_queue_drop(s);
 	rt_io_watch(&s->data, false, false);
-	rt_close_foreign(s->fd);
+	rt_close_socket(s->fd);
 	if (s->control_fd >= 0) {
 		rt_io_watch(&s->control, false, false);
-		rt_close_foreign(s->control_fd);
+		rt_close_socket(s->control_fd);
 	}
 	list_del(&s->node);
 	s->umad->num_sessions--;

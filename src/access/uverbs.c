@@ -56,7 +56,7 @@ static void close_session(struct session *s)
 {
 	drop_context(s);
 	rt_io_watch(&s->io, false, false);
-	rt_close_foreign(s->fd);
+	rt_close_socket(s->fd);
 	list_del(&s->node);
 	s->uverbs->num_sessions--;
 	rt_free(s);

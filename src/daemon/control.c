@@ -124,7 +124,7 @@ static void close_client(struct control_client *client)
 	if (client->hold)
 		client->hold->end(client->hold);
 	rt_io_watch(&client->io, false, false);
-	rt_close_foreign(client->fd);
+	rt_close_socket(client->fd);
 	list_del(&client->node);
 	client->control->num_clients--;
 	rt_free(client);

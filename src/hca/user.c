@@ -332,9 +332,12 @@ static void free_user(struct hca_user *user)
 {
 	if (user->link_memory)
 		munmap(user->link_memory, user->link_bytes);
-	/* the program has these, too, and may have filled them with anything */
-	rt_close_foreign_all(user->fd, ABI_CONTEXT_FDS);
-	rt_close_foreign(user->lanes_fd);
+	/* the program has both ends, and may have filled them with anything */
+	rt_close_foreign_all(user->fd + ABI_FD_ASYNC_READ, 2);
+	for (unsigned i = 0; i < ABI_CONTEXT_FDS; i++)
+		if (user->fd[i] >= 0)
+			close(user->fd[i]);
+	rt_close_socket(user->lanes_fd);
 	if (user->program_doorbell_fd >= 0)
 		close(user->program_doorbell_fd);
 	hca_windows_close(user);

@@ -363,7 +363,7 @@ void hca_windows_close(struct hca_user *user)
 	list_del(&w->all);
 	if (w->fd >= 0) {
 		rt_io_watch(&w->io, false, false);
-		rt_close_foreign(w->fd);
+		rt_close_socket(w->fd);
 	}
 	if (w->page)
 		munmap((void *)w->page, sizeof(*w->page));

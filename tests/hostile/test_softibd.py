@@ -118,6 +118,7 @@ def hand_over(fabric, sock, message, slow):
     """Send @message and, from then on softibd's alone, @slow; unless that is refused,
     as Linux 6.16 can."""
     with stopped(softibd_pid(fabric)), contextlib.suppress(PermissionError):
+        sock.send(b"")  # the descriptor may stay unread behind this
         socket.send_fds(sock, [message], [slow.fileno()])
         os.close(slow.detach())
 

@@ -164,12 +164,15 @@ static void take(struct msghdr *msg, int *fds, size_t max)
 	}
 }
 
-ssize_t rt_receive(int sock, void *bytes, size_t len, int flags, int *fds, size_t max)
+/* @with: the bytes of what comes beside the message */
+static ssize_t receive(int sock, void *bytes, size_t len, int flags, int *fds, size_t max,
+		       size_t *with)
 {
 	/* room for all that can come: what finds none, the kernel closes in this thread */
 	union {
 		struct cmsghdr head;
-		char bytes[CMSG_SPACE(RIGHTS_MAX * sizeof(int))];
+		char bytes[CMSG_SPACE(RIGHTS_MAX * sizeof(int)) +
+			   CMSG_SPACE(sizeof(struct ucred))];
 	} control;
 	struct iovec iov = {bytes, len};
 	struct msghdr msg = {.msg_iov = &iov,
@@ -183,5 +186,29 @@ ssize_t rt_receive(int sock, void *bytes, size_t len, int flags, int *fds, size_
 	if (n < 0)
 		return -errno;
 	take(&msg, fds, max);
+	*with = msg.msg_controllen;
 	return n;
+}
+
+ssize_t rt_receive(int sock, void *bytes, size_t len, int flags, int *fds, size_t max)
+{
+	size_t with;
+
+	return receive(sock, bytes, len, flags, fds, max, &with);
+}
+
+void rt_close_socket(int sock)
+{
+	const int on = 1;
+	size_t with = 0;
+	char byte;
+
+	if (sock < 0)
+		return;
+	shutdown(sock, SHUT_RDWR); /* so that this ends: nothing comes any more */
+	/* by the sender's credentials a message of no bytes differs from the end */
+	setsockopt(sock, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on));
+	while (receive(sock, &byte, sizeof(byte), MSG_DONTWAIT, NULL, 0, &with) >= 0 && with)
+		;
+	close(sock);
 }

@@ -22,6 +22,11 @@ void rt_close_foreign(int fd);
 /** rt_close_foreign_all() - the @n of @fds, which are -1 on return */
 void rt_close_foreign_all(int *fds, size_t n);
 
+/** rt_close_socket() - close @sock (-1: nothing) at once: one whose descriptor no other
+ *  process has. What its peer sent and nobody read is taken out before, and the
+ *  descriptors among it are closed as foreign ones. Never waits */
+void rt_close_socket(int sock);
+
 /** rt_refuse_fds() - who sends descriptors to @sock, or to a connection that it
  *  accepts, gets EPERM. Older kernels than 6.16 cannot: rt_receive() copes */
 void rt_refuse_fds(int sock);

@@ -72,6 +72,25 @@ static void what_exceeds_the_room_is_closed(void **state)
 	close(pair[1]);
 }
 
+static void what_nobody_read_is_closed(void **state)
+{
+	int pair[2], ends[2][2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+	make_pipes(ends, 2);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(abi_send_fds(pair[0], "", 0, NULL, 0, 0), 0); /* not the end */
+		assert_int_equal(abi_send_fds(pair[0], "unread", 6, &ends[i][1], 1, 0), 0);
+		close(ends[i][1]);
+	}
+	rt_close_socket(pair[1]);
+	rt_close_socket(-1); /* nothing */
+	assert_int_equal(abi_send_fds(pair[0], "late", 4, NULL, 0, 0), -EPIPE);
+	for (int i = 0; i < 2; i++)
+		comes_to_its_end(ends[i][0]);
+	close(pair[0]);
+}
+
 static int threads(void **state)
 {
 	rt_closer_begin();
@@ -83,9 +102,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_handed_over_is_closed),
 		cmocka_unit_test(what_exceeds_the_room_is_closed),
+		cmocka_unit_test(what_nobody_read_is_closed),
 		/* and from here on in threads */
 		cmocka_unit_test_setup(what_is_handed_over_is_closed, threads),
 		cmocka_unit_test(what_exceeds_the_room_is_closed),
+		cmocka_unit_test(what_nobody_read_is_closed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
