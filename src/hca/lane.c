@@ -20,7 +20,6 @@
 #include <unistd.h>
 
 #include "abi/doorbell.h"
-#include "abi/fds.h"
 #include "abi/lane.h"
 #include "hca/private.h"
 #include "runtime/posix/closer.h"
@@ -85,18 +84,10 @@ static void fold(void *ctx)
 
 /* --- messages to the ends --- */
 
-enum { MEMORY, DOORBELL, LANE_FDS };
+enum { MEMORY, DOORBELL, LANE_FDS = HCA_LANE_FDS };
 
-/* @fds: of a new lane; NULL */
-static void tell(struct hca_user *user, const struct abi_lane_event *event,
-		 const int fds[LANE_FDS])
-{
-	/* a program that does not read this gets no new lanes: see make_lane */
-	if (abi_send_fds(user->lanes_fd, event, sizeof(*event), fds, fds ? LANE_FDS : 0, MSG_DONTWAIT))
-		user->lanes_deaf = true;
-}
-
-static void announce(const struct hca_lane *lane, const int fds[LANE_FDS])
+/* Return: false: its receiver does not hear of it */
+static bool announce(const struct hca_lane *lane, const int fds[LANE_FDS])
 {
 	struct abi_lane_event event = {
 		.kind = ABI_LANE_IN,
@@ -106,7 +97,7 @@ static void announce(const struct hca_lane *lane, const int fds[LANE_FDS])
 		.pkey = lane->pkey,
 	};
 
-	tell(lane->to, &event, fds);
+	return hca_lane_announce(lane->to, &event, fds);
 }
 
 /* --- ports --- */
@@ -180,7 +171,7 @@ static void end_for_sender(struct hca_lane *lane)
 {
 	struct abi_lane_event event = {.kind = ABI_LANE_OUT_GONE, .lane = lane->id};
 
-	tell(lane->from, &event, NULL);
+	hca_lane_tell(lane->from, &event);
 	lane->from->num_lanes--;
 	free_lane(lane);
 }
@@ -190,7 +181,7 @@ static void end_for_receiver(struct hca_lane *lane)
 	struct abi_lane_event event = {.kind = ABI_LANE_IN_GONE, .lane = lane->id};
 
 	if (lane->to != lane->from)
-		tell(lane->to, &event, NULL);
+		hca_lane_tell(lane->to, &event);
 	lane->from->num_lanes--;
 	free_lane(lane);
 }
@@ -198,7 +189,8 @@ static void end_for_receiver(struct hca_lane *lane)
 /* a sender may go on writing: its receiver must hear that, too */
 static void cut(struct hca_lane *lane)
 {
-	tell(lane->to, &(struct abi_lane_event){.kind = ABI_LANE_IN_CUT, .lane = lane->id}, NULL);
+	hca_lane_tell(lane->to,
+		      &(struct abi_lane_event){.kind = ABI_LANE_IN_CUT, .lane = lane->id});
 	end_for_sender(lane);
 }
 
@@ -262,7 +254,7 @@ static struct hca_lane *make_lane(struct hca_user *from, struct hca_user *to,
 	const struct ag_port *port = port_of(from, key->port_num);
 	struct hca_lane *lane;
 
-	if (from->num_lanes >= LANES_PER_USER || to->lanes_deaf || to->broken ||
+	if (from->num_lanes >= LANES_PER_USER || !hca_lane_hears(to) || to->broken ||
 	    has_refused(from) || has_refused(to))
 		return NULL;
 	lane = rt_zalloc(sizeof(*lane));
@@ -284,8 +276,7 @@ static struct hca_lane *make_lane(struct hca_user *from, struct hca_user *to,
 	list_add_tail(&lane->in_from, &from->lanes_out);
 	list_add_tail(&lane->in_to, &to->lanes_in);
 	from->num_lanes++;
-	announce(lane, fds);
-	if (to->lanes_deaf) { /* it would not read what comes by it */
+	if (!announce(lane, fds)) { /* it would not read what comes by it */
 		from->num_lanes--;
 		free_lane(lane);
 		close_fds(fds);
@@ -429,7 +420,8 @@ static void bad_qkeys(struct hca_user *user, const struct abi_lane_event *event)
 		return;
 	if (qp && qp->user == user)
 		hca_qkey_violations(qp, event);
-	tell(user, &(struct abi_lane_event){.kind = ABI_LANE_BAD_QKEY, .lane = event->lane}, NULL);
+	hca_lane_tell(user, &(struct abi_lane_event){.kind = ABI_LANE_BAD_QKEY,
+						     .lane = event->lane});
 }
 
 static void refused(struct hca_user *user, uint32_t id)
@@ -454,8 +446,11 @@ void hca_lanes_heard(struct rt_io *io, bool readable, bool writable)
 {
 	struct hca_user *user = container_of(io, struct hca_user, lanes_io);
 	struct abi_lane_event event;
-	ssize_t n = rt_receive(user->lanes_fd, &event, sizeof(event), MSG_DONTWAIT, NULL, 0);
+	ssize_t n;
 
+	if (writable)
+		hca_lane_tell_rest(user);
+	n = rt_receive(user->lanes_fd, &event, sizeof(event), MSG_DONTWAIT, NULL, 0);
 	if (n == -EAGAIN || n == -EINTR)
 		return;
 	if (n <= 0) { /* closed: the session ends, or the program reads no more */
@@ -477,5 +472,6 @@ void hca_lanes_drop(struct hca_user *user)
 		end_for_receiver(list_first_entry(&user->lanes_out, struct hca_lane, in_from));
 	while (!list_empty(&user->lanes_in))
 		end_for_sender(list_first_entry(&user->lanes_in, struct hca_lane, in_to));
-	tell(user, &(struct abi_lane_event){.kind = ABI_LANE_CLOSED}, NULL);
+	hca_lane_tell(user, &(struct abi_lane_event){.kind = ABI_LANE_CLOSED});
+	hca_lane_forget_untold(user);
 }

@@ -360,6 +360,7 @@ struct ib_ucontext *hca_alloc_ucontext(struct ib_device *device)
 	INIT_LIST_HEAD(&user->dirty);
 	INIT_LIST_HEAD(&user->lanes_out);
 	INIT_LIST_HEAD(&user->lanes_in);
+	INIT_LIST_HEAD(&user->untold);
 	user->lanes_fd = -1;
 	user->program_doorbell_fd = -1;
 	for (unsigned i = 0; i < ABI_CONTEXT_FDS; i++)

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * What programs are told of lanes. Their socket has room for some hundred messages,
+ * and many peers may come at once, or mean to fill it. A program without room gets no
+ * new lane, until it has read; what ends a lane waits here until then, and in order.
+ */
+#include <errno.h>
+#include <sys/socket.h>
+
+#include "abi/fds.h"
+#include "abi/lane.h"
+#include "hca/private.h"
+
+#define UNTOLD_MAX 16384 /* of two ends of each lane, and to spare: it reads nothing at all */
+
+struct untold {
+	struct list_head node;
+	struct abi_lane_event event;
+};
+
+bool hca_lane_hears(const struct hca_user *user)
+{
+	return !user->lanes_deaf && !user->lanes_full;
+}
+
+static bool is_full(int error)
+{
+	return error == -EAGAIN || error == -ENOBUFS || error == -ENOMEM;
+}
+
+/* Return: 0; -errno, and what that says of the program is noted */
+static int send_event(struct hca_user *user, const struct abi_lane_event *event, const int *fds)
+{
+	int error = abi_send_fds(user->lanes_fd, event, sizeof(*event), fds,
+				 fds ? HCA_LANE_FDS : 0, MSG_DONTWAIT);
+
+	if (is_full(error)) {
+		user->lanes_full = true;
+		rt_io_watch(&user->lanes_io, true, true);
+	} else if (error && !fds) {
+		user->lanes_deaf = true;
+	}
+	return error;
+}
+
+bool hca_lane_announce(struct hca_user *user, const struct abi_lane_event *event,
+		       const int fds[HCA_LANE_FDS])
+{
+	return hca_lane_hears(user) && !send_event(user, event, fds);
+}
+
+void hca_lane_tell(struct hca_user *user, const struct abi_lane_event *event)
+{
+	struct untold *u;
+
+	if (user->lanes_deaf ||
+	    (!user->lanes_full && !is_full(send_event(user, event, NULL))))
+		return;
+	u = user->num_untold < UNTOLD_MAX ? rt_zalloc(sizeof(*u)) : NULL;
+	if (!u) {
+		user->lanes_deaf = true;
+		return;
+	}
+	u->event = *event;
+	list_add_tail(&u->node, &user->untold);
+	user->num_untold++;
+}
+
+static void drop_first(struct hca_user *user)
+{
+	struct untold *u = list_first_entry(&user->untold, struct untold, node);
+
+	list_del(&u->node);
+	user->num_untold--;
+	rt_free(u);
+}
+
+void hca_lane_tell_rest(struct hca_user *user)
+{
+	while (!list_empty(&user->untold)) {
+		struct untold *u = list_first_entry(&user->untold, struct untold, node);
+
+		if (is_full(send_event(user, &u->event, NULL)))
+			return;
+		drop_first(user);
+	}
+	user->lanes_full = false;
+	rt_io_watch(&user->lanes_io, true, false);
+}
+
+void hca_lane_forget_untold(struct hca_user *user)
+{
+	while (!list_empty(&user->untold))
+		drop_first(user);
+}
