@@ -26,8 +26,8 @@ int eng_create(const struct eng_config *config, struct engine **engine)
 	e->next_expiry = MONO_NEVER;
 	INIT_LIST_HEAD(&e->tx);
 	INIT_LIST_HEAD(&e->held);
-	INIT_LIST_HEAD(&e->owing);
-	INIT_LIST_HEAD(&e->answering);
+	INIT_LIST_HEAD(&e->owed_acks);
+	INIT_LIST_HEAD(&e->piggyback_acks);
 	INIT_LIST_HEAD(&e->lanes);
 	INIT_LIST_HEAD(&e->dirty);
 	INIT_LIST_HEAD(&e->all_qps);
@@ -92,9 +92,9 @@ static inline bool turn_on(struct engine *e, unsigned received, bool clock)
 	 * a program that was just told had a chance to answer. Nobody waits for
 	 * a QP that does not answer: its owner may turn to something else now */
 	if (clock ? !e->notified : !busy)
-		eng_pay_acks(e, true);
-	else if (!list_empty(&e->owing))
-		eng_pay_acks(e, false);
+		eng_flush_acks(e, true);
+	else if (!list_empty(&e->owed_acks))
+		eng_flush_acks(e, false);
 	if (!list_empty(&e->tx) || unlikely(e->spoilt))
 		busy |= eng_tx(e);
 	atomic_store_explicit(&e->moved, busy, memory_order_relaxed);
@@ -184,7 +184,7 @@ bool eng_settle(struct engine *e, const struct eng_qp *qp)
 	/* this thread itself may be in: exit() in a signal handler ends here */
 	if (eng_lock_is_held(&e->lock) || !eng_trylock(e))
 		return false;
-	eng_pay_acks(e, true);
+	eng_flush_acks(e, true);
 	if (!list_empty(&e->tx)) {
 		e->now = e->cfg.now(e->cfg.ctx);
 		eng_tx(e);

@@ -224,14 +224,18 @@ static inline const void *eng_source(struct engine *e, const struct eng_qp *qp,
 				      sge->length_bytes, 0);
 }
 
-/** eng_datagram_streams() - were so many posted since @qp heard of anybody that the next
- *  one's turn is not at once? Nothing tells what became of them */
+/** eng_datagram_streams() - does @qp send a stream of datagrams?
+ *
+ * No acknowledgement tells how many datagrams are still unread. A QP that has posted more
+ * than TP_STREAM_MESSAGES since it last received a packet counts as streaming: latency no
+ * longer matters to it, and its records are stored past the caches.
+ */
 static inline bool eng_datagram_streams(struct eng_qp *qp)
 {
-	uint64_t heard = tp_rx_packets(qp->tp);
+	uint64_t received = tp_rx_packets(qp->tp);
 
-	if (qp->datagrams_heard != heard) {
-		qp->datagrams_heard = heard;
+	if (qp->datagrams_received != received) {
+		qp->datagrams_received = received;
 		qp->datagrams_run = 0;
 	}
 	return ++qp->datagrams_run > TP_STREAM_MESSAGES;

@@ -86,9 +86,10 @@ static bool decode(const struct abi_lane *memory, const struct abi_cell *cell,
 	return true;
 }
 
-/* what a hostile sender may not say: the source and the partition are what
- * softibd granted. What receive_known() takes is as one that passed here */
-static bool is_heard(const struct eng_lane_in *lane, const struct eng_qp *qp,
+/* A lane's sender is not trusted: a record whose source LID or P_Key is not the one that
+ * softibd granted the lane for is dropped. Records that receive_known() takes have the same
+ * header as one that passed this check. */
+static bool source_is_valid(const struct eng_lane_in *lane, const struct eng_qp *qp,
 		     const struct abi_record *record)
 {
 	const struct tp_attr *attr;
@@ -97,8 +98,8 @@ static bool is_heard(const struct eng_lane_in *lane, const struct eng_qp *qp,
 		return false;
 	if (qp->init.type == IBV_QPT_UD)
 		return true;
-	/* a connected QP hears its peer alone: the LID is softibd's word, the QP that of
-	 * one who has the LID. By its LMC the peer may have several */
+	/* A connected QP accepts packets of its peer alone. softibd vouches for the LID; the
+	 * QPN is claimed by a program that owns this LID. The LMC gives a port several LIDs. */
 	attr = tp_qp_attr(qp->tp);
 	return record->src_qpn == attr->dest_qpn && (attr->av.dlid & lane->slid_mask) == lane->slid;
 }
@@ -111,7 +112,7 @@ static struct eng_qp *admit(struct engine *e, const struct eng_lane_in *lane,
 
 	if (unlikely(!qp))
 		e->stats.rx_no_qp++;
-	else if (unlikely(!is_heard(lane, qp, record)))
+	else if (unlikely(!source_is_valid(lane, qp, record)))
 		e->stats.rx_malformed++;
 	else if (unlikely(!eng_pkey_passes(qp, record->pkey)))
 		e->stats.rx_bad_pkey++;
@@ -219,7 +220,7 @@ noinline static void receive(struct engine *e, struct eng_lane_in *lane, struct 
 		if (!known && record.flags & ABI_RECORD_ACK)
 			tp_qp_acked(qp->tp, psn(record.ack_psn), e->now);
 		to_transport(e, lane, qp, &pkt);
-		qp->heard = e->turn;
+		qp->received_turn = e->turn;
 		eng_qp_touch(qp);
 	}
 	consumed(lane, 1, record.length_bytes);
@@ -425,7 +426,7 @@ static inline unsigned receive_predicted(struct engine *e, struct eng_lane_in *l
 		receive(e, lane, qp, cell, copy_of(word));
 		return 1;
 	}
-	qp->heard = e->turn;
+	qp->received_turn = e->turn;
 	/* an acknowledgement may have let more be sent, or ended a wait: never begun one
 	 */
 	if (likely(tp_can_wait(qp->tp)))

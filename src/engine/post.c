@@ -5,7 +5,7 @@
  * to a peer that sleeps.
  */
 #include "engine/fast.h"
-#include "engine/window_straight.h"
+#include "engine/window_fast.h"
 
 static bool has_immediate(enum ibv_wr_opcode op)
 {
@@ -188,7 +188,7 @@ noinline static int post_one_sided(struct eng_qp *qp, struct ibv_send_wr *wr,
 {
 	struct engine *e = qp->engine;
 
-	for (; wr && eng_window_straight(e, qp, wr); wr = wr->next)
+	for (; wr && eng_window_fast(e, qp, wr); wr = wr->next)
 		;
 	if (unlikely(wr))
 		return (wr->opcode == IBV_WR_SEND ? post_sends : post_rest)(qp, wr, bad, av_of);

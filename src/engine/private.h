@@ -74,7 +74,7 @@ struct eng_mcast {
 	uint16_t lid;
 };
 
-#define NEVER_PAID ((psn_t){UINT32_MAX})
+#define NO_LONE_ACK ((psn_t){UINT32_MAX})
 
 /** struct eng_qp - what the fast path of a SEND and of its acknowledgement needs stands
  *  first, in few cache lines: with many QPs, cache misses dominate the cost of a message
@@ -94,10 +94,10 @@ struct eng_qp {
 	uint8_t flow_dwords;   /* the headers of a SEND Only, ICRC and all */
 	uint8_t record_path_bits; /* UD: of the source, in record */
 	bool in_window;	       /* a long copy of it lets others have the lock */
-	bool answers;  /* it sends since paid_at */
-	uint32_t heard; /* the engine's turn in which it received last */
-	psn_t paid_at; /* NEVER_PAID; its next PSN when an ACK went alone: does it send since? */
-	struct list_head owing_node; /* in engine.owing or .answering while an ACK may wait */
+	bool sent_since_ack; /* ... between its last two standalone ACKs: delay ACKs */
+	uint32_t received_turn; /* the last turn of the engine in which it received */
+	psn_t lone_ack_psn; /* its next PSN when its last standalone ACK left, or NO_LONE_ACK */
+	struct list_head ack_node; /* in engine.owed_acks or .piggyback_acks while its ACK is delayed */
 	struct list_head tx_node; /* in engine.tx while it may have packets */
 	size_t held_bytes; /* of a packet that found its way full; 0: none */
 	struct eng_qp_init init; /* number, type and PD are its first */
@@ -108,8 +108,8 @@ struct eng_qp {
 	struct eng_rq rq; /* unused with an SRQ */
 	/* --- UD --- */
 	struct eng_path path; /* of the flow, as of any QP's */
-	uint32_t datagrams_run; /* posted since it had heard of so many: */
-	uint64_t datagrams_heard;
+	uint32_t datagrams_run; /* posted since it last received a packet, */
+	uint64_t datagrams_received; /* ... which was its n-th */
 	/* --- windows --- */
 	const struct slot *slot; /* the one that it used last; perhaps another's now */
 	uint32_t connection;   /* to its peer of now: of no other QP, and no other peer */
@@ -135,8 +135,8 @@ struct engine {
 	struct eng_config cfg;
 	struct list_head tx; /* QPs that may have something to send */
 	struct list_head held; /* QPs whose requests wait for a window */
-	struct list_head owing; /* QPs whose acknowledgement may wait, */
-	struct list_head answering; /* ... and is expected to leave with an answer */
+	struct list_head owed_acks; /* QPs whose ACK is delayed, */
+	struct list_head piggyback_acks; /* ... and that are expected to send a request with it */
 	struct list_head lanes; /* eng_lane_in */
 	uint32_t lane_ids; /* given to them */
 	struct list_head dirty; /* eng_lane_out: to be flushed */
@@ -399,8 +399,8 @@ void eng_turn_on(struct engine *e, unsigned received);
  *  has, eng_turn_on() ends it */
 static inline bool eng_turn_ends(struct engine *e, unsigned received)
 {
-	if (!list_empty(&e->tx) || !list_empty(&e->owing) || !list_empty(&e->held) ||
-	    (!received && !list_empty(&e->answering)) || e->spoilt ||
+	if (!list_empty(&e->tx) || !list_empty(&e->owed_acks) || !list_empty(&e->held) ||
+	    (!received && !list_empty(&e->piggyback_acks)) || e->spoilt ||
 	    e->next_expiry.ns <= e->now.ns ||
 	    e->polls % ENG_POLLS_PER_CLOCK == ENG_POLLS_PER_CLOCK - 1)
 		return false;
@@ -424,20 +424,21 @@ void eng_tx_qp(struct engine *e, struct eng_qp *qp);
 unsigned eng_fill_route(const struct eng_qp *qp, const struct tp_av *av, struct wire_packet *pkt);
 /** eng_fill_grh() - the GRH alone */
 void eng_fill_grh(const struct engine *e, const struct tp_av *av, struct wire_grh *grh);
-/** eng_pay_acks() - send the acknowledgements that waited; not @all: those of QPs that
- *  neither answer what they receive nor have heard more than this turn could read */
-void eng_pay_acks(struct engine *e, bool all);
-/** eng_acks_wait() - are there any? */
+/** eng_flush_acks() - send delayed ACKs on their own
+ * @all: those of every QP; else only of QPs from which no request is expected, and from
+ *       whose peer this turn has read everything */
+void eng_flush_acks(struct engine *e, bool all);
+/** eng_acks_wait() - does any QP delay an ACK? */
 static inline bool eng_acks_wait(const struct engine *e)
 {
-	return !list_empty(&e->owing) || !list_empty(&e->answering);
+	return !list_empty(&e->owed_acks) || !list_empty(&e->piggyback_acks);
 }
-/** eng_qp_owes() - the acknowledgement that @qp owes waits. It is all that eng_qp_touch()
- *  would find to do: what came has left nothing to send, and changed no timer */
+/** eng_qp_owes() - delay the ACK that @qp owes, in the place of eng_qp_touch(): the packets
+ *  received left nothing else to send and changed no timer */
 static inline void eng_qp_owes(struct engine *e, struct eng_qp *qp)
 {
-	if (list_empty(&qp->owing_node))
-		list_add_tail(&qp->owing_node, qp->answers ? &e->answering : &e->owing);
+	if (list_empty(&qp->ack_node))
+		list_add_tail(&qp->ack_node, qp->sent_since_ack ? &e->piggyback_acks : &e->owed_acks);
 }
 
 /* lane_tx.c, lane_rx.c */

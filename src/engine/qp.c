@@ -255,8 +255,8 @@ int eng_qp_create(struct engine *e, const struct eng_qp_init *init, struct eng_q
 	INIT_LIST_HEAD(&qp->tx_node);
 	INIT_LIST_HEAD(&qp->held_node);
 	qp->slot = &eng_no_slot;
-	INIT_LIST_HEAD(&qp->owing_node);
-	qp->paid_at = NEVER_PAID;
+	INIT_LIST_HEAD(&qp->ack_node);
+	qp->lone_ack_psn = NO_LONE_ACK;
 	INIT_LIST_HEAD(&qp->mcast);
 	ret = alloc_parts(qp);
 	if (ret)
@@ -307,7 +307,7 @@ void eng_qp_destroy(struct eng_qp *qp)
 	leave_tables(e, qp);
 	list_del(&qp->tx_node);
 	list_del(&qp->held_node);
-	list_del(&qp->owing_node);
+	list_del(&qp->ack_node);
 	list_del(&qp->all_node);
 	eng_lanes_forget(e, qp);
 	eng_mw_leave(qp);

@@ -209,29 +209,29 @@ void eng_tx_qp(struct engine *e, struct eng_qp *qp)
 	flush(e);
 }
 
-/* the acknowledgement that @qp owes waits no more: it leaves alone, if it had no company */
-static void pay_ack(struct engine *e, struct eng_qp *qp)
+/* Flush the delayed ACK of @qp, unless a request has left meanwhile and carried it. */
+static void flush_ack(struct engine *e, struct eng_qp *qp)
 {
-	list_del(&qp->owing_node);
+	list_del(&qp->ack_node);
 	if (!tp_wants_transmit(qp->tp) || !list_empty(&qp->tx_node))
 		return;
-	qp->answers = !psn_eq(qp->paid_at, NEVER_PAID) &&
-		      !psn_eq(qp->paid_at, tp_next_psn(qp->tp));
-	qp->paid_at = tp_next_psn(qp->tp);
+	qp->sent_since_ack = !psn_eq(qp->lone_ack_psn, NO_LONE_ACK) &&
+		      !psn_eq(qp->lone_ack_psn, tp_next_psn(qp->tp));
+	qp->lone_ack_psn = tp_next_psn(qp->tp);
 	list_add_tail(&qp->tx_node, &e->tx);
 }
 
-void eng_pay_acks(struct engine *e, bool all)
+void eng_flush_acks(struct engine *e, bool all)
 {
 	struct eng_qp *qp, *tmp;
 
-	list_for_each_entry_safe(qp, tmp, &e->owing, owing_node)
-		if (all || !e->more || qp->heard != e->turn)
-			pay_ack(e, qp);
+	list_for_each_entry_safe(qp, tmp, &e->owed_acks, ack_node)
+		if (all || !e->more || qp->received_turn != e->turn)
+			flush_ack(e, qp);
 	if (!all)
 		return;
-	list_for_each_entry_safe(qp, tmp, &e->answering, owing_node)
-		pay_ack(e, qp);
+	list_for_each_entry_safe(qp, tmp, &e->piggyback_acks, ack_node)
+		flush_ack(e, qp);
 }
 
 bool eng_tx(struct engine *e)

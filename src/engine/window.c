@@ -6,7 +6,7 @@
  * packets, whose responder gives the right answer. Everything here is under
  * the engine's lock, the copies too; a long one lets go of it between slices.
  */
-#include "engine/window_straight.h"
+#include "engine/window_fast.h"
 
 #include <sched.h>
 #include <string.h>

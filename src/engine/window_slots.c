@@ -41,15 +41,15 @@ void eng_slot_count_use(const struct eng_qp *qp, struct slot *s, uint64_t va, ui
 const struct slot eng_no_slot;
 
 /* What a rule may spoil goes by packets; a rule that comes later changes the route
- * epoch as well (abi/devpage.h). The straight way has no fence. */
-static void note_straight(const struct engine *e, struct slot *s)
+ * epoch as well (abi/devpage.h). The fast path has no fence. */
+static void note_fast(const struct engine *e, struct slot *s)
 {
 	bool bent = eng_spoils(e) || e->windows->cfg.fenced || e->cfg.general_only;
 	uint32_t most = bent ? 0 : (uint32_t)MIN(s->g.length_bytes, SLICE_BYTES);
 
-	s->straight_bytes[SLOT_WRITES] = s->g.access & IBV_ACCESS_REMOTE_WRITE ? most : 0;
-	s->straight_bytes[SLOT_READS] = s->g.access & IBV_ACCESS_REMOTE_READ ? most : 0;
-	s->straight_bytes[SLOT_ATOMICS] = s->g.access & IBV_ACCESS_REMOTE_ATOMIC ? most : 0;
+	s->fast_bytes[SLOT_WRITES] = s->g.access & IBV_ACCESS_REMOTE_WRITE ? most : 0;
+	s->fast_bytes[SLOT_READS] = s->g.access & IBV_ACCESS_REMOTE_READ ? most : 0;
+	s->fast_bytes[SLOT_ATOMICS] = s->g.access & IBV_ACCESS_REMOTE_ATOMIC ? most : 0;
 }
 
 /* Much was asked before the answer came: what is not begun need not go by packets. */
@@ -83,7 +83,7 @@ bool eng_window_grant(struct engine *e, const struct eng_grant *g)
 		s->ask_at = ASK_OUTSIDE_AT;
 		s->mtu_bytes = a->mtu_bytes;
 		s->count = &g->flow->of[a->av.is_global != 0];
-		note_straight(e, s);
+		note_fast(e, s);
 		hold_back(qp);
 	}
 	eng_unlock(e);

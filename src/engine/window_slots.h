@@ -28,8 +28,8 @@ enum slot_use { SLOT_WRITES, SLOT_READS, SLOT_ATOMICS, SLOT_USES };
 
 struct slot {
 	struct eng_grant g; /* .access: nothing unless SLOT_GRANTED */
-	/* the straight way (window_straight.h): how long a request may be; 0: not so */
-	uint32_t straight_bytes[SLOT_USES];
+	/* the longest request that the fast path (window_fast.h) takes; 0: none */
+	uint32_t fast_bytes[SLOT_USES];
 	struct abi_window_count *count;
 	uint32_t mtu_bytes;
 	uint8_t state; /* enum slot_state */
@@ -59,7 +59,7 @@ static inline void start_counting(struct slot *s, uint32_t ask_at)
 {
 	s->state = SLOT_COUNTING;
 	s->g.access = 0;
-	memset(s->straight_bytes, 0, sizeof(s->straight_bytes));
+	memset(s->fast_bytes, 0, sizeof(s->fast_bytes));
 	s->uses = 0;
 	s->ask_at = MIN(ask_at, (uint32_t)ASK_LATEST);
 }

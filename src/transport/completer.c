@@ -306,9 +306,9 @@ static void rest_of_response(struct tp_qp *qp, const struct wire_packet *pkt, ui
 	response(qp, &rest, flags & ~(uint32_t)WIRE_IS_FIRST, now);
 }
 
-/* an answer to what is answered already, or was never sent; but the newest
- * ACK may come again with fresh credits (9.7.7.2) */
-static void ghost(struct tp_qp *qp, const struct wire_packet *pkt, uint32_t flags)
+/* A response outside the range of outstanding PSNs is dropped. A repetition of the
+ * newest ACK may still bring fresh credits (9.7.7.2). */
+static void stale_response(struct tp_qp *qp, const struct wire_packet *pkt, uint32_t flags)
 {
 	struct tp_sq *sq = &qp->sq;
 
@@ -327,7 +327,7 @@ void tp_completer_receive(struct tp_qp *qp, const struct wire_packet *pkt, uint3
 	uint32_t behind = tp_psn_distance(sq->una, pkt->bth.psn);
 
 	if (unlikely(at >= tp_psn_distance(sq->sent, sq->una))) {
-		ghost(qp, pkt, flags);
+		stale_response(qp, pkt, flags);
 		if (behind < pkt->packets && flags & WIRE_IS_READ && !psn_eq(sq->sent, sq->una))
 			rest_of_response(qp, pkt, flags, behind, now);
 		return;

@@ -116,7 +116,7 @@ static void who_answers_late_acknowledges(void **state)
 	struct ibv_wc wc[16];
 
 	exchange_words(j, 4);
-	assert_true(j->w->b.qp->answers);
+	assert_true(j->w->b.qp->sent_since_ack);
 	assert_true(eng_idle(e));
 	give(&j->w->b, 1);
 	send_words(&j->w->a, 1);

@@ -4,7 +4,7 @@
 #define SOFTIB_TESTS_ENGINE_WINDOWS_H
 
 #include "engine/private.h"
-#include "engine/window_straight.h"
+#include "engine/window_fast.h"
 
 #include "world.h"
 

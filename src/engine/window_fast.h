@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The straight way of a one-sided request through a window: a WRITE or READ of
- * one piece, no longer than a slice, or an atomic, on the slot that the QP used
- * last. It is what eng_window_do() does with one when all is well, and it looks
- * first: what it does not take goes there, or by packets. What it leaves out: the
- * list of pieces, slices, the search for the slot, and every count of what
- * could not be done.
+ * The fast path of a one-sided request through a window. It takes an atomic, or a
+ * WRITE or READ with one scatter/gather entry that is no longer than a slice, if
+ * the QP used the same window slot last. It has the effect of eng_window_do(), but
+ * no loops over entries and slices, no search for the slot and no count of
+ * failures. It checks before it changes anything: a request that it does not take
+ * is left to eng_window_do(), or to packets.
  *
- * Above it stand the steps that both ways share.
+ * The first half of the file has the steps that the fast path and eng_window_do()
+ * share.
  */
-#ifndef SOFTIB_ENGINE_WINDOW_STRAIGHT_H
-#define SOFTIB_ENGINE_WINDOW_STRAIGHT_H
+#ifndef SOFTIB_ENGINE_WINDOW_FAST_H
+#define SOFTIB_ENGINE_WINDOW_FAST_H
 
 #include "base/copy.h"
 #include "engine/window_slots.h"
@@ -132,7 +133,7 @@ static inline void window_complete(struct eng_qp *qp, const struct ibv_send_wr *
 }
 
 /* the same for who posts, and so does not poll, of a CQ that has room and wakes nobody */
-static inline void straight_complete_word(struct eng_qp *qp, const struct ibv_send_wr *wr,
+static inline void fast_complete_word(struct eng_qp *qp, const struct ibv_send_wr *wr,
 					  uint32_t length_bytes)
 {
 	struct eng_cq *cq = qp->send_cq;
@@ -142,7 +143,7 @@ static inline void straight_complete_word(struct eng_qp *qp, const struct ibv_se
 	cq->tail++;
 }
 
-/* --- the straight way --- */
+/* --- the fast path --- */
 
 static inline char *in_window(const struct slot *s, uint64_t va)
 {
@@ -150,18 +151,18 @@ static inline char *in_window(const struct slot *s, uint64_t va)
 }
 
 /* all but the local memory: does the slot that the QP used last allow it? */
-static inline bool straight_may(const struct eng_qp *qp, const struct ibv_send_wr *wr, uint64_t va,
+static inline bool fast_may(const struct eng_qp *qp, const struct ibv_send_wr *wr, uint64_t va,
 				uint32_t rkey, uint32_t len, enum slot_use use)
 {
 	const struct slot *s = qp->slot;
 
-	return len - 1 < s->straight_bytes[use] && is_for(s, qp->init.qpn, rkey) &&
+	return len - 1 < s->fast_bytes[use] && is_for(s, qp->init.qpn, rkey) &&
 	       range_covers(s->g.va, s->g.length_bytes, va, len) && tp_idle(qp->tp) &&
 	       !(window_signals(qp, wr) && eng_cq_is_full(qp->send_cq));
 }
 
 /* where a READ's or an atomic's bytes come; NULL: not by a window */
-static inline void *straight_place(struct engine *e, const struct eng_qp *qp,
+static inline void *fast_place(struct engine *e, const struct eng_qp *qp,
 				   const struct ibv_send_wr *wr)
 {
 	const struct ibv_sge *sge = wr->sg_list;
@@ -172,7 +173,7 @@ static inline void *straight_place(struct engine *e, const struct eng_qp *qp,
 			      IBV_ACCESS_LOCAL_WRITE);
 }
 
-static inline void straight_end(struct eng_qp *qp, const struct slot *s,
+static inline void fast_end(struct eng_qp *qp, const struct slot *s,
 				const struct ibv_send_wr *wr, int right,
 				enum ibv_wc_opcode opcode, uint32_t len)
 {
@@ -183,7 +184,7 @@ static inline void straight_end(struct eng_qp *qp, const struct slot *s,
 
 /* what a WRITE sends; NULL: not by a window, or with @word not known */
 __attribute__((always_inline)) static inline const void *
-straight_source(struct engine *e, const struct eng_qp *qp,
+fast_source(struct engine *e, const struct eng_qp *qp,
 					  const struct ibv_send_wr *wr, const bool word)
 {
 	const struct tp_sge *sge = (const struct tp_sge *)wr->sg_list;
@@ -197,7 +198,7 @@ straight_source(struct engine *e, const struct eng_qp *qp,
 /* @word: of eight bytes at most, for which nothing has to be looked up and whose completion
  * wakes nobody: no function is called, so that all can stay in registers */
 __attribute__((always_inline)) static inline bool
-straight_write(struct engine *e, struct eng_qp *qp, const struct ibv_send_wr *wr, const bool word)
+fast_write(struct engine *e, struct eng_qp *qp, const struct ibv_send_wr *wr, const bool word)
 {
 	struct abi_window_page *page;
 	const struct slot *s = qp->slot;
@@ -208,9 +209,9 @@ straight_write(struct engine *e, struct eng_qp *qp, const struct ibv_send_wr *wr
 
 	if (word && (len > sizeof(uint64_t) || eng_cq_tells(qp->send_cq, false)))
 		return false;
-	if (unlikely(!straight_may(qp, wr, va, wr->wr.rdma.rkey, len, SLOT_WRITES)))
+	if (unlikely(!fast_may(qp, wr, va, wr->wr.rdma.rkey, len, SLOT_WRITES)))
 		return false;
-	local = straight_source(e, qp, wr, word);
+	local = fast_source(e, qp, wr, word);
 	page = e->windows->cfg.page;
 	if (unlikely(!local || !window_enter(e, page, &s->g, false)))
 		return false;
@@ -224,17 +225,17 @@ straight_write(struct engine *e, struct eng_qp *qp, const struct ibv_send_wr *wr
 		return false;
 	}
 	if (!word) {
-		straight_end(qp, s, wr, IBV_ACCESS_REMOTE_WRITE, IBV_WC_RDMA_WRITE, len);
+		fast_end(qp, s, wr, IBV_ACCESS_REMOTE_WRITE, IBV_WC_RDMA_WRITE, len);
 		return true;
 	}
 	window_count_word(s, len);
 	qp->window_run = 0;
 	if (window_signals(qp, wr))
-		straight_complete_word(qp, wr, len);
+		fast_complete_word(qp, wr, len);
 	return true;
 }
 
-static inline bool straight_read(struct engine *e, struct eng_qp *qp,
+static inline bool fast_read(struct engine *e, struct eng_qp *qp,
 				 const struct ibv_send_wr *wr)
 {
 	struct abi_window_page *page;
@@ -243,19 +244,19 @@ static inline bool straight_read(struct engine *e, struct eng_qp *qp,
 	uint32_t len = wr->sg_list->length;
 	void *local;
 
-	if (!straight_may(qp, wr, va, wr->wr.rdma.rkey, len, SLOT_READS))
+	if (!fast_may(qp, wr, va, wr->wr.rdma.rkey, len, SLOT_READS))
 		return false;
-	local = straight_place(e, qp, wr);
+	local = fast_place(e, qp, wr);
 	page = e->windows->cfg.page;
 	if (unlikely(!local || !window_enter(e, page, &s->g, false)))
 		return false;
 	guard_store(local, in_window(s, va), len);
 	window_leave(page);
-	straight_end(qp, s, wr, IBV_ACCESS_REMOTE_READ, IBV_WC_RDMA_READ, len);
+	fast_end(qp, s, wr, IBV_ACCESS_REMOTE_READ, IBV_WC_RDMA_READ, len);
 	return true;
 }
 
-static inline bool straight_atomic(struct engine *e, struct eng_qp *qp,
+static inline bool fast_atomic(struct engine *e, struct eng_qp *qp,
 				   const struct ibv_send_wr *wr)
 {
 	bool add = wr->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
@@ -265,32 +266,32 @@ static inline bool straight_atomic(struct engine *e, struct eng_qp *qp,
 	void *local;
 
 	if (wr->sg_list->length != 8 || va % 8 ||
-	    !straight_may(qp, wr, va, wr->wr.atomic.rkey, 8, SLOT_ATOMICS))
+	    !fast_may(qp, wr, va, wr->wr.atomic.rkey, 8, SLOT_ATOMICS))
 		return false;
-	local = straight_place(e, qp, wr);
+	local = fast_place(e, qp, wr);
 	page = e->windows->cfg.page;
 	if (unlikely(!local || !window_enter(e, page, &s->g, false)))
 		return false;
 	was = window_atomic(wr, in_window(s, va));
 	guard_store(local, &was, 8);
 	window_leave(page);
-	straight_end(qp, s, wr, IBV_ACCESS_REMOTE_ATOMIC, add ? IBV_WC_FETCH_ADD : IBV_WC_COMP_SWAP, 8);
+	fast_end(qp, s, wr, IBV_ACCESS_REMOTE_ATOMIC, add ? IBV_WC_FETCH_ADD : IBV_WC_COMP_SWAP, 8);
 	return true;
 }
 
-/** eng_window_straight() - Return: true: @wr is done, and completed; false: not so
+/** eng_window_fast() - Return: true: @wr is done, and completed; false: not so
  *  simple, nothing changed */
-static inline bool eng_window_straight(struct engine *e, struct eng_qp *qp,
+static inline bool eng_window_fast(struct engine *e, struct eng_qp *qp,
 				       const struct ibv_send_wr *wr)
 {
 	if (wr->num_sge != 1)
 		return false;
 	if (likely(wr->opcode == IBV_WR_RDMA_WRITE))
-		return straight_write(e, qp, wr, false);
+		return fast_write(e, qp, wr, false);
 	if (wr->opcode == IBV_WR_RDMA_READ)
-		return straight_read(e, qp, wr);
+		return fast_read(e, qp, wr);
 	if (wr->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD || wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP)
-		return straight_atomic(e, qp, wr);
+		return fast_atomic(e, qp, wr);
 	return false;
 }
 
@@ -298,7 +299,7 @@ static inline bool eng_window_straight(struct engine *e, struct eng_qp *qp,
 static inline bool eng_window_write_word(struct engine *e, struct eng_qp *qp,
 					 const struct ibv_send_wr *wr)
 {
-	return wr->num_sge == 1 && straight_write(e, qp, wr, true);
+	return wr->num_sge == 1 && fast_write(e, qp, wr, true);
 }
 
 #endif
