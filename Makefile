@@ -8,7 +8,7 @@ SEEDS ?= 300
 FIRST ?= 1
 
 .PHONY: all deps tests check lint demo bench profile asan tsan check-asan check-tsan fuzz docs
-.PHONY: install clean check-arm64 check-conformance check-kill check-modes check-stress check-sim replay mutate
+.PHONY: install clean check-arm64 check-conformance check-kill check-modes check-stress check-sim replay mutate hostile
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD)
@@ -54,6 +54,11 @@ check-kill: tests
 check-sim: tests
 	@$(BUILD)/tests/sim/softib-sim --seeds $(SEEDS) --first $(FIRST) $(if $(KIND),--kind $(KIND)) \
 		$(if $(BOTH),--both)
+
+# Attacks by hostile programs, and the latency of innocent ones beside each: docs/SECURITY.md
+hostile: tests
+	@PYTHONPATH=tests SOFTIB_BUILD=$(BUILD) SOFTIB_MEASURE=1 \
+		/usr/bin/python3 -m pytest -q -p no:cacheprovider tests/hostile
 
 # Rules of the protocol broken one at a time: which test notices? ONLY=text
 mutate: SEEDS = 100

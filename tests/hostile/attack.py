@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """What attacks have in common: connections that no library would open, and the
-innocents whom nobody may disturb."""
+innocents whom nobody may disturb. `make hostile` measures these meanwhile."""
 import json
+import os
+import re
 import socket
+import statistics
 import struct
+import time
 
 from interop.fabric import wait_until
 from interop.test_bad_input import ALLOC_PD, Program, command, error_of, node_lid
@@ -12,6 +16,8 @@ ABI_MAGIC, ABI_VERSION = 0x42495453, 2  # src/abi/session.h
 OPEN_LIST, OPEN_UVERBS, OPEN_UMAD, OPEN_PORT = range(4)
 CREATE_CQ, CREATE_QP, QPT_UD = 18, 24, 4  # <rdma/ib_user_verbs.h>
 UD_SEND_ONLY = 0x64
+MEASURE = bool(os.environ.get("SOFTIB_MEASURE"))  # make hostile
+MEASURED = []  # (what stood meanwhile, *measure())
 PATIENCE = 30  # seconds: softibd hangs. A lease lasts longer (/proc/sys/fs/lease-break-time)
 
 
@@ -38,10 +44,29 @@ def softibd_answers(fabric):
     assert "error" not in answer, answer
 
 
+def measure(fabric):
+    """Return: microseconds of a SEND of innocents, typical and 99 %, and of a request
+    to softibd, the median."""
+    _, out = fabric.pair("ib_send_lat", "-n", "20000", server="n3", client="n4")
+    row = re.findall(r"^ *2 +20000 +(.*)$", out, re.M)[0].split()
+    times = []
+    for _ in range(100):
+        began = time.perf_counter()
+        softibd_answers(fabric)
+        times.append(time.perf_counter() - began)
+    return float(row[2]), float(row[5]), statistics.median(times) * 1e6
+
+
+def note(what, fabric):
+    if MEASURE:
+        MEASURED.append((what, *measure(fabric)))
+
+
 def innocents_go_on(fabric):
     """While an attack lasts: softibd answers, and two programs of other nodes meet."""
     softibd_answers(fabric)
     fabric.pair("ibv_rc_pingpong", "-n", "100", server="n3", client="n4")
+    note(os.environ["PYTEST_CURRENT_TEST"].split("::")[1].split()[0], fabric)
 
 
 class Sender(Program):

@@ -114,12 +114,13 @@ def slow_to_close():
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 0, 0))
 
 
-def hand_over(fabric, sock, message, slow):
-    """Send @message and, from then on softibd's alone, @slow; unless that is refused,
-    as Linux 6.16 can."""
+def hand_over(fabric, sock, messages, slow):
+    """Send @messages and, from then on softibd's alone, @slow with the last; unless
+    that is refused, as Linux 6.16 can."""
     with stopped(softibd_pid(fabric)), contextlib.suppress(PermissionError):
-        sock.send(b"")  # the descriptor may stay unread behind this
-        socket.send_fds(sock, [message], [slow.fileno()])
+        for message in messages[:-1]:
+            sock.send(message)
+        socket.send_fds(sock, [messages[-1]], [slow.fileno()])
         os.close(slow.detach())
 
 
@@ -148,10 +149,11 @@ def victim(fabric, name):
 @pytest.mark.parametrize("name", ["uverbs", "umad", "control", "MAD", "ioctl", "LANES", "WINDOWS",
                                   "ASYNC_READ", "ASYNC_WRITE"])
 def test_a_descriptor_whose_close_waits(shared, name):
-    """softibd reads the message, or closes the socket in which it still is."""
-    with slow_to_close() as slow:
-        with victim(shared, name) as sock:
-            hand_over(shared, sock, bytes(32), slow)
-            softibd_answers(shared)
-        softibd_answers(shared)
-    innocents_go_on(shared)
+    """softibd reads the message, or closes the socket in which it still is: a message
+    of no bytes is taken for the end."""
+    for messages in ([bytes(32)], [b"", bytes(32)]):
+        with slow_to_close() as slow:
+            with victim(shared, name) as sock:
+                hand_over(shared, sock, messages, slow)
+                softibd_answers(shared)
+            innocents_go_on(shared)
