@@ -396,7 +396,10 @@ static inline void *eng_receive_place(struct engine *e, uint32_t pd,
 		return NULL;
 	if (likely(*mr && (*mr)->attr.key == sge->lkey))
 		return eng_mr_at(*mr, sge->addr, bytes);
-	to = eng_mem_recent(e, pd, sge->lkey, sge->addr, bytes, IBV_ACCESS_LOCAL_WRITE);
+	*mr = eng_mr_used(e, sge->lkey);
+	if (likely(eng_mr_allows(*mr, pd, sge->lkey, IBV_ACCESS_LOCAL_WRITE)))
+		return eng_mr_at(*mr, sge->addr, bytes);
+	to = eng_mem(e, pd, sge->lkey, sge->addr, bytes, IBV_ACCESS_LOCAL_WRITE);
 	*mr = to ? eng_mr_used(e, sge->lkey) : NULL;
 	return to;
 }

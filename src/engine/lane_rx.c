@@ -405,14 +405,16 @@ static inline unsigned receive_predicted(struct engine *e, struct eng_lane_in *l
 {
 	const struct eng_prediction *p = find_prediction(e, lane, word);
 	struct eng_qp *qp;
+	uint16_t pkey;
 	unsigned n;
 
 	if (unlikely(!p))
 		return 0;
 	qp = p->qp;
 	/* has it still the P_Key of this record? */
-	tp_pkey_refresh(qp->tp, *qp->live_pkey);
-	if (unlikely(tp_pkey(qp->tp) != abi_record_pkey_of(word)))
+	pkey = *qp->live_pkey;
+	tp_pkey_refresh(qp->tp, pkey);
+	if (unlikely(pkey != abi_record_pkey_of(word)))
 		return 0;
 	if (abi_record_has(word, ABI_RECORD_ACK))
 		tp_qp_acked(qp->tp, psn(abi_record_ack_psn(word)), e->now);
@@ -456,7 +458,8 @@ static unsigned receive_some(struct engine *e, struct eng_lane_in *lane, unsigne
 		}
 		n += taken;
 	}
-	e->more |= n == most && abi_lane_next(&lane->rx, word);
+	if (unlikely(n == most) && abi_lane_next(&lane->rx, word))
+		e->more = true;
 	abi_lane_release(&lane->rx);
 	return n;
 }

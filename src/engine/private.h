@@ -487,15 +487,16 @@ static inline bool eng_rx_waits(const struct engine *e)
 			return true;
 	return eng_packets_waiting(e);
 }
-/** eng_rx() - packets, and up to @most records of each lane. Return: how many were read;
- *  e->more: there are more */
+/** eng_rx() - up to @most records of each lane, and packets: those that came before a record
+ *  are read before it (lane_rx.c), so what is looked for here is packets alone. Return: were
+ *  any read? e->more: there are more */
 static inline unsigned eng_rx(struct engine *e, unsigned most)
 {
-	unsigned n = 0;
+	unsigned n = eng_lanes_rx(e, most);
 
-	if (unlikely(eng_packets_waiting(e)))
+	if (unlikely(!n) && eng_packets_waiting(e))
 		n = eng_rx_packets(e, ENG_RX_BUDGET);
-	return n + eng_lanes_rx(e, most);
+	return n;
 }
 
 /** eng_flow_drop() - @qp has no flow until it asks again */

@@ -31,12 +31,25 @@ static void advance_una(struct tp_sq *sq, psn_t to)
 	sq->una = to;
 }
 
+/* is all of the request @sqe, whose oldest unacknowledged PSN is @una, before @end? */
+static inline bool is_before(const struct tp_sqe *sqe, psn_t una, psn_t end)
+{
+	return psn_eq(sqe->last_psn, una) ||
+	       tp_psn_distance(end, una) > tp_psn_distance(sqe->last_psn, una);
+}
+
+/* is nothing being sent again? Then tail does not pass next */
+static inline bool sends_new(const struct tp_sq *sq)
+{
+	return psn_eq(sq->nxt, sq->sent);
+}
+
 /**
  * acknowledge() - every packet before @end, which is beyond una, has arrived
  * Return: false when a READ or atomic before @end still lacks its response;
  * una then stands at the first PSN that is missing
  */
-static inline bool acknowledge(struct tp_qp *qp, psn_t end)
+static bool acknowledge(struct tp_qp *qp, psn_t end)
 {
 	struct tp_sq *sq = &qp->sq;
 	uint32_t tail = sq->tail;
@@ -52,9 +65,7 @@ static inline bool acknowledge(struct tp_qp *qp, psn_t end)
 				break;
 			}
 			sq->uncounted_tail++; /* local: executed, and una stays */
-		} else if (!psn_eq(sqe->last_psn, una) &&
-			   tp_psn_distance(end, una) <=
-				   tp_psn_distance(sqe->last_psn, una)) {
+		} else if (!is_before(sqe, una, end)) {
 			una = end;
 			break;
 		}
@@ -64,7 +75,7 @@ static inline bool acknowledge(struct tp_qp *qp, psn_t end)
 		if (sqe->flags & IBV_SEND_SIGNALED)
 			tp_sq_tell(qp, sqe, IBV_WC_SUCCESS);
 	} while (!psn_eq(una, end));
-	if (likely(psn_eq(sq->nxt, sq->sent))) { /* nothing is being sent again */
+	if (likely(sends_new(sq))) {
 		sq->tail = tail;
 		sq->una = una;
 	} else {
@@ -74,7 +85,32 @@ static inline bool acknowledge(struct tp_qp *qp, psn_t end)
 	return arrived;
 }
 
-/* The same for an answer with the PSN @at, of the request that is the oldest then */
+/* The beginning of it, without a call: the requests that end in silence. Return: true when
+ * these were all before @end; else *@moved: were there any? */
+static inline bool acknowledge_silent(struct tp_qp *qp, psn_t end, bool *moved)
+{
+	struct tp_sq *sq = &qp->sq;
+	uint32_t tail = sq->tail;
+	psn_t una = sq->una;
+
+	*moved = false;
+	if (unlikely(!sends_new(sq)))
+		return false;
+	do {
+		const struct tp_sqe *sqe = tp_sqe(qp, tail);
+
+		if (sqe->flags & (TP_SQE_KIND | IBV_SEND_SIGNALED) || !is_before(sqe, una, end))
+			break;
+		una = psn_add(sqe->last_psn, 1);
+		tail++;
+	} while (!psn_eq(una, end));
+	*moved = !psn_eq(sq->una, una);
+	sq->tail = tail;
+	sq->una = una;
+	return psn_eq(una, end);
+}
+
+/* acknowledge() for an answer with the PSN @at, of the request that is the oldest then */
 static bool acknowledge_before(struct tp_qp *qp, psn_t at)
 {
 	bool arrived = psn_eq(at, qp->sq.una) || acknowledge(qp, at);
@@ -83,26 +119,37 @@ static bool acknowledge_before(struct tp_qp *qp, psn_t at)
 	return arrived;
 }
 
+/* the wait for an acknowledgement starts afresh, if anything waits for one */
+static inline void wait_afresh(struct tp_qp *qp, mono_t now)
+{
+	if (psn_eq(qp->sq.nxt, qp->sq.una))
+		qp->sq.timer = MONO_NEVER;
+	else
+		tp_ack_wait(qp, now);
+}
+
+/* the rest of progressed(), when something had kept requests back */
+noinline static bool lift_blocks(struct tp_qp *qp, mono_t now)
+{
+	struct tp_sq *sq = &qp->sq;
+
+	sq->block &= (uint8_t)~TP_BLOCK_PROGRESS;
+	if (!(sq->block & TP_BLOCK_RNR))
+		wait_afresh(qp, now);
+	tp_sq_complete_executed(qp);
+	tp_sq_at_end(qp);
+	return qp->state != IBV_QPS_ERR;
+}
+
 /* una moved on: waiting starts afresh. Return: false when that ended the QP: a failed
  * request was next in turn */
 static inline bool progressed(struct tp_qp *qp, mono_t now)
 {
-	struct tp_sq *sq = &qp->sq;
-
 	tp_sq_progressed(qp);
-	if (unlikely(sq->block))
-		sq->block &= (uint8_t)~TP_BLOCK_PROGRESS;
-	if (likely(!(sq->block & TP_BLOCK_RNR))) {
-		if (psn_eq(sq->nxt, sq->una))
-			sq->timer = MONO_NEVER;
-		else
-			tp_ack_wait(qp, now);
-	}
-	if (likely(!sq->stop && !sq->executed))
-		return true;
-	tp_sq_complete_executed(qp);
-	tp_sq_at_end(qp);
-	return qp->state != IBV_QPS_ERR;
+	if (unlikely(qp->sq.block | qp->sq.stop | qp->sq.executed))
+		return lift_blocks(qp, now);
+	wait_afresh(qp, now);
+	return true;
 }
 
 /* after acknowledge(): the same, if una moved from @before */
@@ -191,15 +238,29 @@ static void nak(struct tp_qp *qp, const struct wire_packet *pkt, mono_t now)
 	}
 }
 
-/* all up to @at, which was not acknowledged yet, has arrived */
-static inline void ack(struct tp_qp *qp, psn_t at, mono_t now)
+/* the rest of ack(); @moved: una did */
+noinline static void ack_rest(struct tp_qp *qp, psn_t end, mono_t now, bool moved)
 {
 	psn_t before = qp->sq.una;
+	bool arrived = acknowledge(qp, end);
 
-	if (likely(acknowledge(qp, psn_add(at, 1))))
-		progressed(qp, now);
-	else if (note_progress(qp, before, now))
+	if (unlikely(!moved && psn_eq(qp->sq.una, before)))
 		lost_response(qp);
+	else if (progressed(qp, now) && unlikely(!arrived))
+		lost_response(qp);
+}
+
+/* All up to @at, which was not acknowledged yet, has arrived. What most of them do, the end
+ * of requests that have no completion, calls nothing, and saves no registers. */
+static inline void ack(struct tp_qp *qp, psn_t at, mono_t now)
+{
+	psn_t end = psn_add(at, 1);
+	bool moved;
+
+	if (likely(acknowledge_silent(qp, end, &moved)))
+		progressed(qp, now);
+	else
+		ack_rest(qp, end, now, moved);
 }
 
 void tp_qp_acked(struct tp_qp *qp, psn_t at, mono_t now)
