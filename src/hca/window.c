@@ -37,6 +37,16 @@ struct pair {
 	struct hca_windows *from, *to;
 };
 
+/** struct given - memory of a target's, @window by its own word, that @from was granted
+ *  and not told to forget */
+struct given {
+	struct list_head node; /* hca_windows.given of the target */
+	struct hca_windows *from;
+	uint32_t window;
+};
+
+#define GIVEN_MAX 16384 /* of one target: 256 extents, to 64 peers each */
+
 static struct hca_set *set_of(const struct hca_windows *w)
 {
 	return w->user->hca->set;
@@ -158,6 +168,31 @@ static bool memory_is_sound(int fd, const struct abi_window_msg *m)
 	       m->length_bytes <= (uint64_t)st.st_size - m->offset;
 }
 
+static void drop_given(struct hca_windows *to, struct given *g)
+{
+	list_del(&g->node);
+	to->num_given--;
+	rt_free(g);
+}
+
+/* Return: false: no more than it has can be closed again */
+static bool note_given(struct hca_windows *to, struct hca_windows *from, uint32_t window)
+{
+	struct given *g;
+
+	list_for_each_entry(g, &to->given, node)
+		if (g->from == from && g->window == window)
+			return true;
+	g = to->num_given < GIVEN_MAX ? rt_zalloc(sizeof(*g)) : NULL;
+	if (!g)
+		return false;
+	g->from = from;
+	g->window = window;
+	list_add_tail(&g->node, &to->given);
+	to->num_given++;
+	return true;
+}
+
 static bool inside_key(const struct ib_mr *mr, const struct abi_window_msg *m)
 {
 	return m->va >= mr->iova && m->va - mr->iova <= mr->length &&
@@ -189,6 +224,10 @@ static bool grant(const struct question *q, const struct abi_window_msg *m, int 
 	fds[0] = g.access & WRITING_RIGHTS ? dup(fd) : read_only(fd);
 	if (fds[0] < 0)
 		return false;
+	if (!note_given(c->to, q->from, m->window)) {
+		rt_close_foreign(fds[0]);
+		return false;
+	}
 	hca_window_flow_set(q->from, f, c->way, c->back);
 	c->way = c->back = NULL;
 	g.kind = ABI_WINDOW_GRANT;
@@ -227,15 +266,21 @@ static void answered(struct hca_windows *w, const struct abi_window_msg *m, int 
 	free_question(q);
 }
 
+/* Those hear of it who were granted that memory, once: else a target could fill the
+ * sockets of its peers, who would then be told nothing more. */
 static void closed(struct hca_windows *w, const struct abi_window_msg *m)
 {
 	struct abi_window_msg gone = {
 		.kind = ABI_WINDOW_GONE, .peer = w->id, .window = m->window};
-	struct pair *p;
+	struct given *g, *tmp;
 
-	list_for_each_entry(p, &set_of(w)->pairs, node)
-		if (p->to == w)
-			say(p->from, &gone, NULL, 0);
+	list_for_each_entry_safe(g, tmp, &w->given, node)
+	{
+		if (g->window != m->window)
+			continue;
+		say(g->from, &gone, NULL, 0);
+		drop_given(w, g);
+	}
 }
 
 /* --- a program's messages --- */
@@ -307,6 +352,7 @@ int hca_windows_open(struct hca_user *user)
 	w->fd = w->page_fd = -1;
 	w->id = ++user->hca->set->next_windows;
 	INIT_LIST_HEAD(&w->flows);
+	INIT_LIST_HEAD(&w->given);
 	INIT_LIST_HEAD(&w->all);
 	ret = make_page(w, &user->fd[ABI_FD_WINDOW_PAGE]);
 	if (ret)
@@ -335,6 +381,16 @@ static void drop_questions(struct hca_windows *w)
 	}
 }
 
+/* @from or @to goes */
+static void drop_all_given(struct hca_windows *to, const struct hca_windows *from)
+{
+	struct given *g, *tmp;
+
+	list_for_each_entry_safe(g, tmp, &to->given, node)
+		if (!from || g->from == from)
+			drop_given(to, g);
+}
+
 static void drop_pairs(struct hca_windows *w)
 {
 	struct abi_window_msg gone = {.kind = ABI_WINDOW_PEER_GONE, .peer = w->id};
@@ -345,6 +401,7 @@ static void drop_pairs(struct hca_windows *w)
 		if (p->from != w && p->to != w)
 			continue;
 		say(p->from == w ? p->to : p->from, &gone, NULL, 0);
+		drop_all_given(p->to, p->from);
 		list_del(&p->node);
 		rt_free(p);
 	}

@@ -31,6 +31,8 @@ struct hca_windows {
 	const struct abi_window_page *page;
 	bool page_sealed;
 	unsigned num_asks;
+	struct list_head given; /* struct given: what it may close */
+	unsigned num_given;
 	struct list_head flows;
 	uint64_t flow_used[FLOW_WORDS];
 };

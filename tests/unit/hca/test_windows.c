@@ -436,6 +436,32 @@ static void only_who_was_asked_gives(void **state)
 	assert_false(granted(w, &w->target, &give, REGION_BYTES, F_SEAL_SHRINK)); /* once */
 }
 
+/* A flood of them would fill the initiator's socket. */
+static void what_was_not_given_is_not_closed(void **state)
+{
+	struct world *w = *state;
+	struct abi_window_msg give = asked_for(w, w->target.mr);
+	struct abi_window_msg close_it = {.kind = ABI_WINDOW_CLOSE, .window = 7};
+	struct heard h;
+
+	give.window = 7;
+	assert_true(granted(w, &w->target, &give, REGION_BYTES, F_SEAL_SHRINK));
+	close_it.window = 8;
+	for (int i = 0; i < 3; i++)
+		say(w, &w->target, &close_it, -1);
+	close_it.window = 7;
+	say(w, &w->stranger, &close_it, -1); /* it is another's */
+	assert_int_equal(hear(&w->initiator, &h), 0);
+	say(w, &w->target, &close_it, -1);
+	assert_int_equal(hear(&w->initiator, &h), ABI_WINDOW_GONE);
+	assert_int_equal(h.m.window, 7);
+	say(w, &w->target, &close_it, -1); /* once */
+	assert_int_equal(hear(&w->initiator, &h), 0);
+	give = asked_for(w, w->target.mr);
+	give.window = 9;
+	assert_true(granted(w, &w->target, &give, REGION_BYTES, F_SEAL_SHRINK));
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -451,6 +477,7 @@ int main(void)
 		T(a_program_asks_for_its_own_qp),
 		T(both_qps_are_each_others_peer),
 		T(only_who_was_asked_gives),
+		T(what_was_not_given_is_not_closed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
