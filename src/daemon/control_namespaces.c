@@ -73,6 +73,14 @@ static struct held_node *find(const struct control_namespaces *ns, int index)
 	return NULL;
 }
 
+uint64_t control_namespaces_network(const struct control_namespaces *ns, int index)
+{
+	const struct held_node *held = find(ns, index);
+	struct stat st;
+
+	return held && !fstat(held->fd[ABI_NODE_NET], &st) ? st.st_ino : 0;
+}
+
 /* Return: index of the adapter that is asked about; -1 (answered) */
 static int adapter_of(struct control_request *req)
 {

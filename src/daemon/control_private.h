@@ -118,6 +118,9 @@ bool control_op_hold_namespaces(struct control_request *req);
  *  control_namespaces_create() Return: the caller's; NULL no memory */
 struct control_namespaces *control_namespaces_create(void);
 void control_namespaces_destroy(struct control_namespaces *ns);
+/** control_namespaces_network() - the inode of the network namespace of the node with
+ *  this index in the topology; 0: it has none */
+uint64_t control_namespaces_network(const struct control_namespaces *ns, int index);
 
 /** control_op_ipoib_open(), control_op_ipoib() - control_ipoib.c */
 bool control_op_ipoib_open(struct control_request *req);

@@ -95,6 +95,8 @@ static void put_addresses(struct json_object *o, const struct topo_plan *plan,
 		control_put_number(of_port, "port", port);
 		control_put_text(of_port, "ipv4", topo_plan_ipv4(plan, number, port, text));
 		control_put_text(of_port, "ipv6", topo_plan_ipv6(plan, number, port, text));
+		control_put_text(of_port, "link_local",
+				 topo_plan_link_local(topo_port_guid(nd, (int)port), text));
 		json_object_array_add(list, of_port);
 	}
 	json_object_object_add(o, "addresses", list);
@@ -141,6 +143,7 @@ static void put_nodes(struct control_request *req, bool ports)
 	for (int i = 0; only != -2 && i < control_topology(req)->num_nodes; i++) {
 		const struct topo_node *nd = &control_topology(req)->node[i];
 		struct json_object *o;
+		uint64_t inode;
 
 		number += nd->kind == TOPO_CA;
 		if (only >= 0 && i != only)
@@ -148,6 +151,9 @@ static void put_nodes(struct control_request *req, bool ports)
 		o = node_json(control_fabric(req->control), i, ports, detail);
 		if (plan && nd->kind == TOPO_CA)
 			put_addresses(o, plan, nd, number);
+		inode = control_namespaces_network(control_namespaces(req->control), i);
+		if (inode)
+			control_put_number(o, "network_namespace", inode);
 		json_object_array_add(list, o);
 	}
 	if (only == -2)

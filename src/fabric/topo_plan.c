@@ -106,11 +106,13 @@ int topo_plan_fit(const struct topo_plan *plan, const struct topology *topo, cha
 	}
 	if (adapters > hosts)
 		snprintf(err, err_bytes,
-			 "--ip: a network of /%u has %llu addresses, and the topology %u adapters",
+			 "--ip: a network of /%u has %llu addresses, and the topology %u "
+			 "adapters",
 			 plan->ipv4_bits, (unsigned long long)hosts, adapters);
 	else if (ports > networks)
 		snprintf(err, err_bytes,
-			 "--ip: adapters have up to %u ports, each in a network of its own, and "
+			 "--ip: adapters have up to %u ports, each in a network of its "
+			 "own, and "
 			 "from this one on there are %llu of /%u",
 			 ports, (unsigned long long)networks, plan->ipv4_bits);
 	return adapters > hosts || ports > networks ? -ENOSPC : 0;
@@ -131,23 +133,36 @@ const char *topo_plan_ipv4(const struct topo_plan *plan, unsigned number, unsign
 	return text;
 }
 
-const char *topo_plan_ipv6(const struct topo_plan *plan, unsigned number, unsigned port,
-			   char text[TOPO_PLAN_BYTES])
+static const char *print_ipv6(uint64_t upper, uint64_t lower, unsigned bits,
+			      char text[TOPO_PLAN_BYTES])
 {
-	unsigned bits = plan->ipv6_bits;
-	uint64_t half[2] = {plan->ipv6[0], plan->ipv6[1] + number}, next = port - 1;
+	uint64_t half[2] = {htobe64(upper), htobe64(lower)};
 	struct in6_addr in;
 	size_t n;
 
-	if (bits <= 64)
-		half[0] += next << (64 - bits);
-	else
-		half[1] += next << (128 - bits);
-	half[0] = htobe64(half[0]);
-	half[1] = htobe64(half[1]);
 	memcpy(&in, half, sizeof(in));
 	inet_ntop(AF_INET6, &in, text, TOPO_PLAN_BYTES);
 	n = strlen(text);
 	snprintf(text + n, TOPO_PLAN_BYTES - n, "/%u", bits);
 	return text;
+}
+
+const char *topo_plan_ipv6(const struct topo_plan *plan, unsigned number, unsigned port,
+			   char text[TOPO_PLAN_BYTES])
+{
+	uint64_t half[2] = {plan->ipv6[0], plan->ipv6[1] + number}, next = port - 1;
+	unsigned bits = plan->ipv6_bits;
+
+	if (bits <= 64)
+		half[0] += next << (64 - bits);
+	else
+		half[1] += next << (128 - bits);
+	return print_ipv6(half[0], half[1], bits, text);
+}
+
+const char *topo_plan_link_local(uint64_t guid, char text[TOPO_PLAN_BYTES])
+{
+	const uint64_t universal = 1ull << 57; /* of the modified EUI-64 */
+
+	return print_ipv6(0xfe80ull << 48, guid | universal, 64, text);
 }

@@ -44,4 +44,8 @@ const char *topo_plan_ipv4(const struct topo_plan *plan, unsigned number, unsign
 const char *topo_plan_ipv6(const struct topo_plan *plan, unsigned number, unsigned port,
 			   char text[TOPO_PLAN_BYTES]);
 
+/** topo_plan_link_local() - of the port with this GUID, for example "fe80::250:1:0:101/64"
+ *  Spec: RFC 4391, section 8 */
+const char *topo_plan_link_local(uint64_t guid, char text[TOPO_PLAN_BYTES]);
+
 #endif

@@ -106,7 +106,8 @@ def test_names_and_addresses(fabric):
     nodes = [node for node in fabric.json("topo", "--fabric", "t")["nodes"] if node["kind"] == "ca"]
     for number, node in enumerate(nodes, 1):
         assert node["addresses"] == [{"interface": "ib0", "port": 1, "ipv4": f"10.1.0.{number}/16",
-                                      "ipv6": f"fd73:6f66:7469:6201::{number}/64"}]
+                                      "ipv6": f"fd73:6f66:7469:6201::{number}/64",
+                                      "link_local": f"fe80::250:1:0:{number}01/64"}]
         for address in ("10.1.0.", "fd73:6f66:7469:6201::"):
             assert f"{address}{number}" in on(fabric, "n2", "getent", "ahosts", node["name"])
     shown = on(fabric, "n2", "ip", "addr")
@@ -114,6 +115,30 @@ def test_names_and_addresses(fabric):
     assert Path("/etc/hosts").read_text() in on(fabric, "n2", "cat", "/etc/hosts")
     assert "10.1.0." not in Path("/etc/hosts").read_text()
     assert "10.1.0.0/16 and fd73:6f66:7469:6201::/64" in fabric.softib("status", "--fabric", "t")
+
+
+def test_nodes_that_ran_nothing_yet_are_reached():
+    if not allowed(()):
+        pytest.skip("the kernel allows this user no network namespaces")
+    with Fabric("pair", up_args=("--net", "node")) as fabric:
+        for family, address in (("-4", "n2"), ("-6", "n2"), ("-6", "fe80::250:1:0:201%ib0")):
+            assert " 0% packet loss" in on(fabric, "n1", "ping", family, "-c", "1", address)
+
+
+def test_perftest_by_name_on_one_port(fabric):
+    """Three servers with the same TCP port, each on a node of its own."""
+    port = "18515"
+    servers = [subprocess.Popen([*fabric.user, fabric.program, "exec", "--fabric", "t", node, "--",
+                                 "ib_write_bw", "-n", "100", "-p", port], env=fabric.env, text=True,
+                                stdout=subprocess.PIPE) for node in ("n1", "n2", "n3")]
+    fabric.running += servers
+    for node in ("n1", "n2", "n3"):
+        wait_until(lambda: f":{int(port):04X} " in on(fabric, node, "cat", "/proc/net/tcp",
+                                                      "/proc/net/tcp6"), "the server listens")
+    code = "case $SOFTIB_NODE in n1) to=n2;; n2) to=n3;; *) to=n1;; esac; exec ib_write_bw -n 100 -p $0 $to"
+    shown = fabric.softib("exec", "--fabric", "t", "--all", "--", "sh", "-c", code, port)
+    assert len(re.findall(r"^n\d\|  65536 +100 ", shown, re.M)) == 3, shown
+    assert all(server.wait(TIMEOUT) == 0 for server in servers)
 
 
 def test_a_pair_meets_at_the_server_s_own_address(fabric):
@@ -174,9 +199,12 @@ def test_a_remote_shell_takes_ssh_s_words(fabric):
     assert rsh("stranger@n2", "true").returncode == 1 and rsh().returncode == 64
 
 
+@pytest.mark.parametrize("net", ["host", "node"])
 @pytest.mark.parametrize("user", users(), ids=lambda user: "nobody" if user else "self")
-def test_mpirun_starts_its_daemons_on_other_nodes(user):
-    with Fabric("star:3", up_args=("--net", "host"), user=user) as fabric:
+def test_mpirun_starts_its_daemons_on_other_nodes(user, net):
+    if net == "node" and not allowed(user):
+        pytest.skip("the kernel allows this user no network namespaces")
+    with Fabric("star:3", up_args=("--net", net), user=user) as fabric:
         done = subprocess.run([*fabric.user, fabric.program, "exec", "--fabric", "t", "n1", "--", "env",
                                "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
                                "mpirun", "--host", "n1,n2,n3", "-n", "3", "sh", "-c",
@@ -235,6 +263,9 @@ def test_nothing_is_left(end):
             names |= set(on(fabric, node, "readlink",
                             *(f"/proc/self/ns/{kind}" for kind in KINDS)).split())
         assert len(names) == 2 * len(KINDS) and holders(names)
+        if end is end_by_down:
+            on(fabric, "n2", "sh", "-c", "setsid sleep 1000 >/dev/null 2>&1 &")
+            assert len(holders(names)) > 1  # softibd, and that program
         end(fabric)
         wait_until(lambda: not holders(names), lambda: f"{holders(names)} hold namespaces")
         wait_until(lambda: not processes(str(fabric.dir)), "its processes end")

@@ -12,6 +12,8 @@
 
 #include "netdev.h"
 
+#define TUN "/dev/net/tun"
+
 static int call(const char *interface, unsigned long what, struct ifreq *req)
 {
 	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), error;
@@ -37,7 +39,7 @@ int netdev_up(const char *interface)
 static int open_tun(const char *interface)
 {
 	struct ifreq req = {.ifr_flags = IFF_TUN | IFF_NO_PI};
-	int fd = open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC), error;
+	int fd = open(TUN, O_RDWR | O_NONBLOCK | O_CLOEXEC), error;
 
 	if (fd < 0)
 		return -errno;
@@ -87,6 +89,15 @@ static int hand_over(const struct node_place *at, unsigned port, const char *int
 	json_object_put(answer);
 	error = call(interface, SIOCSIFMTU, &mtu);
 	return error ? error : netdev_up(interface);
+}
+
+bool netdev_is_possible(void)
+{
+	int fd = open(TUN, O_RDWR | O_CLOEXEC);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
 }
 
 int netdev_ipoib(const struct node_place *at, unsigned port, const char *interface)

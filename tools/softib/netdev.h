@@ -8,6 +8,9 @@
 /** netdev_up() - bring @interface up. 0; -errno */
 int netdev_up(const char *interface);
 
+/** netdev_is_possible() - is there a /dev/net/tun that this process may open? */
+bool netdev_is_possible(void);
+
 /**
  * netdev_ipoib() - IP over InfiniBand on the adapter's port @port, as the interface
  * @interface of this process's network namespace, up and without addresses

@@ -88,11 +88,11 @@ static int ask_kernel(const struct add_address *req)
  * own name leads to it, and nothing leads to another node. */
 static int add_address(const char *interface, const char *text)
 {
-	bool exists = if_nametoindex(interface);
+	bool exists = if_nametoindex(interface), link_local = !strncmp(text, "fe80:", 5);
 	struct add_address req = {.head = {0}};
 	int error;
 
-	if (!*text)
+	if (!*text || (link_local && !exists))
 		return 0;
 	error = fill_request(&req, exists ? interface : "lo", text, !exists);
 	if (!error)
@@ -106,16 +106,15 @@ static int add_address(const char *interface, const char *text)
 
 int node_add_addresses(struct json_object *node)
 {
+	static const char *const kinds[] = {"ipv4", "ipv6", "link_local"};
 	struct json_object *list = member_of(node, "addresses");
 	int error = 0;
 
-	for (size_t i = 0; i < count_of(list) && !error; i++) {
-		struct json_object *each = item_of(list, i);
+	for (size_t i = 0; i < count_of(list) * ARRAY_SIZE(kinds) && !error; i++) {
+		struct json_object *each = item_of(list, i / ARRAY_SIZE(kinds));
+		const char *kind = kinds[i % ARRAY_SIZE(kinds)];
 
-		error = add_address(text_of(each, "interface"), text_of(each, "ipv4"));
-		if (!error)
-			error = add_address(text_of(each, "interface"),
-					    text_of(each, "ipv6"));
+		error = add_address(text_of(each, "interface"), text_of(each, kind));
 	}
 	return error;
 }
@@ -152,17 +151,11 @@ static void copy_hosts(FILE *out)
 		fclose(in);
 }
 
-int node_write_hosts(const char *dir, struct json_object *nodes)
+static int write_hosts(const char *path, struct json_object *nodes)
 {
-	char path[PATH_MAX + 16], made[PATH_MAX + 16];
+	FILE *out = fopen(path, "we");
 	bool failed;
-	FILE *out;
 
-	snprintf(path, sizeof(path), "%s/hosts", dir);
-	if (!access(path, F_OK))
-		return 0; /* the nodes of a fabric stay what they are */
-	snprintf(made, sizeof(made), "%s/hosts.new", dir);
-	out = fopen(made, "we");
 	if (!out)
 		return -errno;
 	fputs("# the nodes of the fabric, by softib; then the machine's own\n", out);
@@ -176,7 +169,25 @@ int node_write_hosts(const char *dir, struct json_object *nodes)
 	fchmod(fileno(out), 0644);
 	failed = ferror(out);
 	failed |= fclose(out);
-	return failed || rename(made, path) ? -EIO : 0;
+	return failed ? -EIO : 0;
+}
+
+int node_write_hosts(const char *dir)
+{
+	char path[PATH_MAX + 16], made[PATH_MAX + 16];
+	struct json_object *answer;
+	int error;
+
+	snprintf(path, sizeof(path), "%s/hosts", dir);
+	if (!access(path, F_OK))
+		return 0; /* the nodes of a fabric stay what they are */
+	snprintf(made, sizeof(made), "%s/hosts.new", dir);
+	answer = client_call_quiet(dir, request("nodes"));
+	error = answer ? write_hosts(made, member_of(answer, "nodes")) : -EIO;
+	json_object_put(answer);
+	if (!error && rename(made, path))
+		error = -errno;
+	return error;
 }
 
 int node_lay_hosts(const char *dir)

@@ -27,6 +27,7 @@
 
 #include "base/types.h"
 #include "node_namespaces.h"
+#include "sysfs.h"
 
 #define LOCK "namespaces.lock"
 
@@ -268,6 +269,26 @@ int node_join(const struct node_place *at, const char *files)
 	close(before);
 	close_fds(fd, ABI_NODE_FDS);
 	return error ? say_cannot(at->node, "enter the namespaces", error) : 0;
+}
+
+int node_boot_all(const char *dir)
+{
+	struct node_place at = {.net = NET_NODE}, *all;
+	int error = 0, fd[ABI_NODE_FDS];
+	char files[PATH_MAX];
+	size_t count;
+
+	snprintf(at.dir, sizeof(at.dir), "%s", dir);
+	all = node_all(&at, &count);
+	for (size_t i = 0; all && i < count && !error; i++) {
+		error = sysfs_make_folders(&all[i], files);
+		error = error ? say_cannot(all[i].node, "make the files", error) :
+				get(&all[i], files, fd);
+		if (!error)
+			close_fds(fd, ABI_NODE_FDS);
+	}
+	free(all);
+	return all ? error : -1;
 }
 
 bool node_can_have_network(void)

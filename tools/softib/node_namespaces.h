@@ -11,6 +11,9 @@
  *  @files: of sysfs_prepare()
  *  Return: 0; -1 (said): some may have been entered */
 int node_join(const struct node_place *at, const char *files);
+/** node_boot_all() - make those of all nodes of @dir, so that each is reached from
+ *  another before a program runs on it. Return: 0; -1 (said) */
+int node_boot_all(const char *dir);
 /** node_can_have_network() - does the kernel let this user make such namespaces? */
 bool node_can_have_network(void);
 /** node_in_namespace() - is @fd this process's own of this @kind ("user")? */
@@ -26,9 +29,9 @@ int node_set_up(const struct node_place *at, const char *files);
 
 /** node_add_addresses() - to the interfaces of this network. Return: 0; -errno */
 int node_add_addresses(struct json_object *node);
-/** node_write_hosts() - the fabric's file of all @nodes, unless it is there.
+/** node_write_hosts() - the fabric's file of all nodes, unless it is there.
  *  Return: 0; -errno */
-int node_write_hosts(const char *dir, struct json_object *nodes);
+int node_write_hosts(const char *dir);
 /** node_lay_hosts() - that file over /etc/hosts. Return: 0; -errno */
 int node_lay_hosts(const char *dir);
 

@@ -17,11 +17,13 @@
 
 /* --- the network ------------------------------------------------------------- */
 
-/* ping(8) needs no privilege, as on other machines. */
-static void allow_ping(void)
+/* ping(8) needs no privilege, as on other machines. The link-local addresses are those
+ * of the plan, made of the ports' GUIDs. */
+static void set_parameters(void)
 {
 	char text[32];
 
+	node_write("/proc/sys/net/ipv6/conf/default/addr_gen_mode", "1");
 	if (node_write("/proc/sys/net/ipv4/ping_group_range", "0 2147483647"))
 		return;
 	snprintf(text, sizeof(text), "%u %u", getegid(), getegid());
@@ -63,17 +65,36 @@ static void mount_sysfs(void)
 	close(below);
 }
 
+/* Without an interface of an adapter the node has its addresses all the same: what
+ * keeps it from having one has been said, here or by who brought the fabric up. */
+static int set_up_interfaces(const struct node_place *at, struct json_object *node)
+{
+	struct json_object *list = member_of(node, "addresses");
+
+	for (size_t i = 0; netdev_is_possible() && i < count_of(list); i++) {
+		struct json_object *each = item_of(list, i);
+		unsigned port = (unsigned)number_of(each, "port");
+		int error = netdev_ipoib(at, port, text_of(each, "interface"));
+
+		if (error && error != -EPROTO)
+			complain("%s has no %s: %s", at->node, text_of(each, "interface"),
+				 strerror(-error));
+	}
+	return node_add_addresses(node);
+}
+
 static int set_up_addresses(const struct node_place *at)
 {
-	struct json_object *answer = client_call_quiet(at->dir, request("nodes"));
-	struct json_object *nodes = member_of(answer, "nodes");
-	int error = answer ? node_write_hosts(at->dir, nodes) : -EIO;
+	struct json_object *req = request("nodes"), *answer;
+	int error = node_write_hosts(at->dir);
 
 	if (!error)
 		error = node_lay_hosts(at->dir);
-	for (size_t i = 0; i < count_of(nodes) && !error; i++)
-		if (!strcmp(text_of(item_of(nodes, i), "name"), at->node))
-			error = node_add_addresses(item_of(nodes, i));
+	request_text(req, "node", at->node);
+	answer = client_call_quiet(at->dir, req);
+	if (!error)
+		error = answer ? set_up_interfaces(at, item_of(member_of(answer, "nodes"), 0)) :
+				 -EIO;
 	json_object_put(answer);
 	return error;
 }
@@ -92,10 +113,6 @@ int node_set_up(const struct node_place *at, const char *files)
 		error = -errno;
 	if (!error)
 		error = netdev_up("lo");
-	if (!error)
-		error = netdev_ipoib(at, 1, "ib0");
-	if (!error)
-		error = set_up_addresses(at);
-	allow_ping();
-	return error;
+	set_parameters();
+	return error ? error : set_up_addresses(at);
 }

@@ -19,6 +19,8 @@
 #include <unistd.h>
 
 #include "base/types.h"
+#include "netdev.h"
+#include "node_namespaces.h"
 #include "session_private.h"
 
 #define READY_TIMEOUT_MS 60000 /* for softibd to serve: it reads a file, no more */
@@ -260,6 +262,18 @@ static int open_signals(struct session *s)
 	return s->signal_fd < 0 ? session_cannot_start("a fabric") : 0;
 }
 
+/* Return: 0; -1 (said) */
+static int boot_nodes(struct session *s)
+{
+	if (s->net != NET_NODE)
+		return 0;
+	if (!netdev_is_possible())
+		complain("no /dev/net/tun: the nodes have addresses, but no ib0, and nothing leads "
+			 "from one to another. 'modprobe tun', or in a container '--device "
+			 "/dev/net/tun', lets them have it");
+	return node_boot_all(s->dir);
+}
+
 int session_start(struct session *s)
 {
 	s->softibd = s->manager = s->command = 0;
@@ -267,7 +281,7 @@ int session_start(struct session *s)
 	if (take_lock(s))
 		return -1;
 	if (!open_signals(s) && !start_softibd(s) && !session_start_manager(s) &&
-	    (!strcmp(s->sm, "none") || !session_wait_active(s)))
+	    (!strcmp(s->sm, "none") || !session_wait_active(s)) && !boot_nodes(s))
 		return 0;
 	session_end(s, false);
 	return -1;
@@ -325,6 +339,8 @@ void session_end(struct session *s, bool keep_log)
 {
 	if (s->lock_fd < 0)
 		return;
+	if (s->softibd)
+		session_end_programs(s->dir);
 	children_end(s->signal_fd, note_ended, s);
 	if (!keep_log && s->softibd) /* else it was shown when softibd ended */
 		log_show(s->dir, LOG_SOFTIBD);

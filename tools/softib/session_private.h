@@ -30,4 +30,8 @@ int session_start_manager(struct session *s);
  *  people when that lasts. Return: 0; -1 (said) */
 int session_wait_active(struct session *s);
 
+/** session_end_programs() - those in the networks of @dir's nodes; softibd still runs,
+ *  or it is not known which they are */
+void session_end_programs(const char *dir);
+
 #endif

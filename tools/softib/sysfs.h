@@ -29,6 +29,10 @@ int sysfs_put_all(const struct node_place *at, struct sysfs_sink *sink);
  *  Return: 0; -errno */
 int sysfs_prepare(const struct node_place *at, char path[PATH_MAX]);
 
+/** sysfs_make_folders() - only the folders that the node's files come into
+ *  Return: 0 and *@path; -errno */
+int sysfs_make_folders(const struct node_place *at, char path[PATH_MAX]);
+
 /** sysfs_serve() - be that process: 'softib node-files'
  *  Return: exit status */
 int sysfs_serve(int argc, char **argv);

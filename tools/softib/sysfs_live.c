@@ -461,11 +461,27 @@ static void hide_gone(const struct tree *t, const char *class)
 		closedir(dir);
 }
 
+static const char *const classes[] = {"infiniband", "infiniband_verbs", "infiniband_mad"};
+
+int sysfs_make_folders(const struct node_place *at, char path[PATH_MAX])
+{
+	int error = open_folder(at, path), dir;
+
+	if (error)
+		return error;
+	dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (dir < 0)
+		return -errno;
+	for (size_t i = 0; i < ARRAY_SIZE(classes) && !error; i++)
+		if (mkdirat(dir, classes[i], 0755) && errno != EEXIST)
+			error = -errno;
+	close(dir);
+	return error;
+}
+
 /* Whoever starts a program writes what is not live anew. */
 static int write_rest(const struct node_place *at, const char *path)
 {
-	static const char *const classes[] = {"infiniband", "infiniband_verbs",
-					      "infiniband_mad"};
 	struct tree t = {.sink.put = put_file};
 	int error;
 

@@ -21,7 +21,8 @@ static void test_default(void **state)
 	assert_string_equal(topo_plan_ipv4(&plan, 7, 1, text), "10.1.0.7/16");
 	assert_string_equal(topo_plan_ipv4(&plan, 300, 2, text), "10.2.1.44/16");
 	assert_string_equal(topo_plan_ipv4(&plan, 0, 1, text), TOPO_PLAN_IPV4);
-	assert_string_equal(topo_plan_ipv6(&plan, 7, 1, text), "fd73:6f66:7469:6201::7/64");
+	assert_string_equal(topo_plan_ipv6(&plan, 7, 1, text),
+			    "fd73:6f66:7469:6201::7/64");
 	assert_string_equal(topo_plan_ipv6(&plan, 300, 2, text),
 			    "fd73:6f66:7469:6202::12c/64");
 	assert_string_equal(topo_plan_ipv6(&plan, 0, 1, text), TOPO_PLAN_IPV6);
@@ -35,13 +36,22 @@ static void test_set(void **state)
 	assert_int_equal(set(&plan, "192.0.2.128/25"), 0);
 	assert_string_equal(topo_plan_ipv4(&plan, 126, 1, text), "192.0.2.254/25");
 	assert_string_equal(topo_plan_ipv4(&plan, 1, 2, text), "192.0.3.1/25");
-	assert_string_equal(topo_plan_ipv6(&plan, 1, 1, text), "fd73:6f66:7469:6201::1/64");
+	assert_string_equal(topo_plan_ipv6(&plan, 1, 1, text),
+			    "fd73:6f66:7469:6201::1/64");
 	assert_int_equal(set(&plan, "2001:db8::/112"), 0);
 	assert_string_equal(topo_plan_ipv6(&plan, 0xffff, 1, text), "2001:db8::ffff/112");
 	assert_string_equal(topo_plan_ipv6(&plan, 1, 3, text), "2001:db8::2:1/112");
 	assert_int_equal(set(&plan, "fd00::/16"), 0);
 	assert_string_equal(topo_plan_ipv6(&plan, 1, 2, text), "fd01::1/16");
 	assert_string_equal(topo_plan_ipv4(&plan, 126, 1, text), "192.0.2.254/25");
+}
+
+static void test_link_local(void **state)
+{
+	assert_string_equal(topo_plan_link_local(0x0250000100000101, text),
+			    "fe80::250:1:0:101/64");
+	assert_string_equal(topo_plan_link_local(0x0002c90300000001, text),
+			    "fe80::202:c903:0:1/64");
 }
 
 static void test_refused(void **state)
@@ -99,9 +109,8 @@ static void test_room(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_default),
-		cmocka_unit_test(test_set),
-		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_default),	   cmocka_unit_test(test_set),
+		cmocka_unit_test(test_link_local), cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_room),
 	};
 
