@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """A node with namespaces of its own (--net node): what is in them, what enters them,
 and that nothing of them is left."""
+import json
 import os
 import re
 import signal
@@ -121,8 +122,24 @@ def test_nodes_that_ran_nothing_yet_are_reached():
     if not allowed(()):
         pytest.skip("the kernel allows this user no network namespaces")
     with Fabric("pair", up_args=("--net", "node")) as fabric:
-        for family, address in (("-4", "n2"), ("-6", "n2"), ("-6", "fe80::250:1:0:201%ib0")):
-            assert " 0% packet loss" in on(fabric, "n1", "ping", family, "-c", "1", address)
+        for args in ("-4 n2", "-6 n2", "-6 fe80::250:1:0:201%ib0", "-4 -s 40000 n2", "-6 -s 40000 n2"):
+            assert " 0% packet loss" in on(fabric, "n1", "ping", "-c", "1", *args.split()), args
+        text = fabric.softib("ipoib", "--fabric", "t", "n1")
+        assert "10.1.0.1/16" in text and re.search(r"neighbours  .* 10\.1\.0\.2  00:00:", text, re.S), text
+        assert re.search(r"^n2 +ib0 +yes ", fabric.softib("ipoib", "--fabric", "t"), re.M)
+
+
+def test_iperf3_both_ways(fabric):
+    server = subprocess.Popen([*fabric.user, fabric.program, "exec", "--fabric", "t", "n2", "--", "iperf3",
+                               "--server", "--forceflush"], env=fabric.env, text=True,
+                              stdout=subprocess.PIPE)
+    fabric.running.append(server)
+    assert any("listening" in line for line in server.stdout)
+    for args in ("-n 4M", "-R -n 4M", "-6 -n 4M"):
+        done = json.loads(on(fabric, "n1", "iperf3", "--json", "-c", "n2", *args.split()))
+        assert done["end"]["sum_received"]["bytes"] > 1 << 19, args  # the end is cut off
+    done = json.loads(on(fabric, "n1", "iperf3", "--json", "-u", "-b", "20M", "-n", "200K", "-c", "n2"))
+    assert done["end"]["sum_received"]["packets"] > 0
 
 
 def test_perftest_by_name_on_one_port(fabric):

@@ -38,6 +38,7 @@ int cmd_mpirun(int argc, char **argv);
 int cmd_status(int argc, char **argv);
 int cmd_topo(int argc, char **argv);
 int cmd_path(int argc, char **argv);
+int cmd_ipoib(int argc, char **argv);
 int cmd_wait(int argc, char **argv);
 int cmd_link(int argc, char **argv);
 int cmd_counters(int argc, char **argv);
