@@ -22,6 +22,8 @@ struct fake_sa {
 	int asked;	  /* requests received */
 	int asked_attr;	  /* of the attribute that a test counts */
 	u16 count_attr;
+	u8 counted_method; /* of the last of these, and its record */
+	u8 counted_record[IB_MGMT_SA_DATA];
 	u8 method;	  /* of the last one */
 	u16 attr_id;
 	u64 comp_mask;
@@ -121,6 +123,10 @@ static inline void fake_sa_received(struct ib_mad_agent *agent, struct ib_mad_se
 	sa->asked_attr += sa->attr_id == sa->count_attr;
 	sa->comp_mask = get_be64(mad + 48);
 	memcpy(sa->record, mad + IB_MGMT_SA_HDR, sizeof(sa->record));
+	if (sa->attr_id == sa->count_attr) {
+		sa->counted_method = sa->method;
+		memcpy(sa->counted_record, sa->record, sizeof(sa->record));
+	}
 	status = sa->refuses == sa->attr_id ? 0x0200 : sa->status;
 	if (sa->busy && sa->busy--)
 		status = IB_MGMT_MAD_STATUS_BUSY;

@@ -1,0 +1,488 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* IP over InfiniBand: neighbours, groups and their ends, on the bench of ipoib_bench.h. */
+#include "ipoib_bench.h"
+
+static const struct ipoib_link peer = {.qpn = 0x48, .gid = {.raw = {0xfe, 0x80, [15] = 12}}};
+static const struct ipoib_link moved = {.qpn = 0x49, .gid = {.raw = {0xfe, 0x80, [15] = 13}}};
+
+/* what the last request about a group asked for */
+static u8 join_state(void)
+{
+	return sa->counted_record[48] & 0xf;
+}
+
+static u16 type_of(int i)
+{
+	assert_true(i < bench.num_sent);
+	return get_be16(bench.sent[i].at);
+}
+
+static bool is_question(int i)
+{
+	return type_of(i) == IPOIB_ARP && bench.sent[i].qpn == IB_MULTICAST_QPN &&
+	       get_be16(bench.sent[i].at + IPOIB_ENCAP_BYTES + 6) == IPOIB_REQUEST;
+}
+
+static void arp(enum ipoib_ask op, const struct ipoib_link *from, const char *from_ip,
+		const char *about)
+{
+	struct in6_addr sender = address(from_ip), target = address(about);
+	u8 packet[IPOIB_ARP_BYTES];
+
+	ipoib_put_arp(packet, op, from, &sender, NULL, &target);
+	bench_arrives(from, IPOIB_ARP, packet, sizeof(packet));
+	run_ms(10);
+}
+
+static void peer_answers(void)
+{
+	arp(IPOIB_REPLY, &peer, "10.0.0.2", "10.0.0.1");
+}
+
+/* the neighbour of 10.0.0.2 is READY, and nothing is noted */
+static void resolve(void)
+{
+	host_sends("10.0.0.2");
+	peer_answers();
+	assert_int_equal(bench.num_sent, 2);
+	bench.num_sent = 0;
+}
+
+static int count_neighbour(void *ctx, const struct in6_addr *ip, const struct ipoib_link *link)
+{
+	++*(int *)ctx;
+	return 0;
+}
+
+static int neighbours(void)
+{
+	int n = 0;
+
+	ipoib_each_neighbour(bench_interface(), count_neighbour, &n);
+	return n;
+}
+
+static int count_group(void *ctx, const union ib_gid *mgid, bool send_only, bool joined)
+{
+	*(int *)ctx += joined;
+	return 0;
+}
+
+static int groups(void)
+{
+	int n = 0;
+
+	ipoib_each_group(bench_interface(), count_group, &n);
+	return n;
+}
+
+static const struct ipoib_stats *stats(void)
+{
+	return ipoib_stats(bench_interface());
+}
+
+static void assert_host_hears_unreachable(void)
+{
+	u8 packet[IPOIB_MTU];
+
+	assert_int_equal(host_hears(packet), 20 + 8 + 28);
+	assert_int_equal(packet[9], IPPROTO_ICMP);
+	assert_int_equal(packet[20] << 8 | packet[21], 0x0301);
+}
+
+/* --- unicast --- */
+
+static void a_packet_waits_for_address_and_path(void **state)
+{
+	sa->count_attr = IB_SA_ATTR_PATH_REC;
+	host_sends("10.0.0.2");
+	assert_int_equal(bench.num_sent, 1);
+	assert_true(is_question(0));
+	assert_int_equal(neighbours(), 1);
+	peer_answers();
+	assert_memory_equal(sa->counted_record + 8, &peer.gid, 16);
+	assert_int_equal(bench.num_sent, 2);
+	assert_int_equal(type_of(1), IPOIB_IPV4);
+	assert_int_equal(bench.sent[1].qpn, peer.qpn);
+	host_sends("10.0.0.2"); /* now at once */
+	assert_int_equal(bench.num_sent, 3);
+}
+
+static void a_lost_reply_is_asked_for_again(void **state)
+{
+	host_sends("10.0.0.2");
+	run_ms(1500);
+	assert_int_equal(bench.num_sent, 2);
+	assert_true(is_question(1));
+	peer_answers();
+	assert_int_equal(bench.sent[2].qpn, peer.qpn);
+	assert_int_equal(stats()->tx_dropped, 0);
+}
+
+static void nobody_answers_and_the_host_hears_it(void **state)
+{
+	u8 packet[IPOIB_MTU];
+
+	host_sends("10.0.0.2");
+	run_ms(5000);
+	assert_int_equal(bench.num_sent, 3);
+	assert_int_equal(neighbours(), 0);
+	assert_int_equal(stats()->tx_dropped, 1);
+	assert_host_hears_unreachable();
+	assert_int_equal(host_hears(packet), 0);
+}
+
+static void packets_that_wait_are_bounded(void **state)
+{
+	for (int i = 0; i < 20; i++)
+		host_sends("10.0.0.2");
+	assert_int_equal(stats()->tx_dropped, 4);
+	peer_answers();
+	assert_int_equal(bench.num_sent, 1 + 16);
+}
+
+static void a_refused_path_is_a_host_that_is_not_reachable(void **state)
+{
+	sa->refuses = IB_SA_ATTR_PATH_REC;
+	host_sends("10.0.0.2");
+	peer_answers();
+	assert_int_equal(bench.num_sent, 1);
+	assert_int_equal(neighbours(), 0);
+	assert_host_hears_unreachable();
+	sa->refuses = 0;
+	bench.num_sent = 0;
+	resolve();
+}
+
+static void a_peer_that_moves_is_followed(void **state)
+{
+	resolve();
+	sa->count_attr = IB_SA_ATTR_PATH_REC;
+	arp(IPOIB_REQUEST, &moved, "10.0.0.2", "10.0.0.1");
+	assert_memory_equal(sa->counted_record + 8, &moved.gid, 16);
+	assert_int_equal(bench.num_sent, 1); /* our answer */
+	host_sends("10.0.0.2");
+	assert_int_equal(bench.sent[1].qpn, moved.qpn);
+	assert_int_equal(neighbours(), 1);
+}
+
+static void an_event_flushes_paths_and_loses_nothing(void **state)
+{
+	static const enum ib_event_type events[] = {IB_EVENT_LID_CHANGE, IB_EVENT_SM_CHANGE,
+						    IB_EVENT_CLIENT_REREGISTER,
+						    IB_EVENT_PKEY_CHANGE};
+
+	resolve();
+	for (size_t i = 0; i < ARRAY_SIZE(events); i++) {
+		sa->count_attr = IB_SA_ATTR_PATH_REC;
+		sa->asked_attr = bench.num_sent = 0;
+		ib_dispatch_event(&(struct ib_event){.device = device, .element.port_num = 1,
+						     .event = events[i]});
+		while (!sa->asked_attr) /* the path is under way */
+			assert_true(rt_sim_step(net->rt));
+		host_sends("10.0.0.2");
+		assert_int_equal(bench.num_sent, 0);
+		run_ms(100);
+		assert_true(bench.num_sent >= 1);
+		assert_int_equal(bench.sent[bench.num_sent - 1].qpn, peer.qpn);
+	}
+	assert_int_equal(stats()->tx_dropped, 0);
+}
+
+static void one_in_use_is_asked_and_one_at_rest_forgotten(void **state)
+{
+	resolve();
+	host_sends("10.0.0.2");
+	run_ms(30500);
+	assert_int_equal(bench.num_sent, 2);
+	assert_int_equal(type_of(1), IPOIB_ARP);
+	assert_int_equal(bench.sent[1].qpn, peer.qpn); /* itself, not all */
+	peer_answers();
+	run_ms(31000);
+	assert_int_equal(bench.num_sent, 2);
+	assert_int_equal(neighbours(), 0);
+}
+
+/* --- what others ask --- */
+
+static void questions_about_us_are_answered(void **state)
+{
+	arp(IPOIB_REQUEST, &peer, "10.0.0.2", "10.0.0.9"); /* somebody else */
+	assert_int_equal(bench.num_sent + neighbours(), 0);
+	arp(IPOIB_REQUEST, &peer, "10.0.0.2", "10.0.0.1");
+	assert_int_equal(bench.num_sent, 1);
+	assert_int_equal(bench.sent[0].qpn, peer.qpn);
+	assert_int_equal(get_be16(bench.sent[0].at + IPOIB_ENCAP_BYTES + 6), IPOIB_REPLY);
+	host_has("10.0.0.1", 16, RTM_DELADDR);
+	arp(IPOIB_REQUEST, &peer, "10.0.0.2", "10.0.0.1");
+	assert_int_equal(bench.num_sent, 1);
+}
+
+static void nobody_takes_our_address_or_answers_unasked(void **state)
+{
+	arp(IPOIB_REPLY, &peer, "10.0.0.2", "10.0.0.1");
+	assert_int_equal(neighbours(), 0);
+	arp(IPOIB_REQUEST, &peer, "10.0.0.1", "10.0.0.9");
+	assert_int_equal(neighbours(), 0);
+}
+
+static void what_is_no_frame_is_counted(void **state)
+{
+	u8 junk[64] = {0x45, 0, 0xff, 0xff}, packet[IPOIB_MTU];
+
+	bench_arrives(&peer, IPOIB_IPV4, junk, sizeof(junk)); /* longer than it is */
+	bench_arrives(&peer, IPOIB_IPV4, junk, 3);
+	bench_arrives(&peer, IPOIB_ARP, junk, sizeof(junk));
+	bench_arrives(&peer, 0x1234, junk, sizeof(junk));
+	assert_int_equal(stats()->rx_errors, 4);
+	assert_int_equal(host_hears(packet), 0);
+	assert_int_equal(send(bench.tun, junk, sizeof(junk), 0), sizeof(junk));
+	rt_sim_look(net->rt);
+	assert_int_equal(stats()->tx_errors, 1);
+}
+
+static void a_packet_is_delivered_but_not_our_own_echo(void **state)
+{
+	u8 packet[IPOIB_MTU], got[IPOIB_MTU];
+	size_t n = bench_packet(packet, "10.0.0.2", "10.0.0.1", IPPROTO_UDP, "message", 8);
+
+	bench_arrives(ipoib_own_link(bench_interface()), IPOIB_IPV4, packet, n);
+	assert_int_equal(host_hears(got), 0);
+	bench_arrives(&peer, IPOIB_IPV4, packet, n);
+	assert_int_equal(host_hears(got), n);
+	assert_memory_equal(got, packet, n);
+}
+
+/* --- groups --- */
+
+static void a_lost_membership_is_joined_anew(void **state)
+{
+	int attached = bench.attached;
+
+	assert_true(ipoib_is_joined(bench_interface()));
+	assert_int_equal(groups(), bench.attached);
+	sa->asked_attr = 0;
+	port_event(IB_EVENT_CLIENT_REREGISTER); /* the SA client says -ENETRESET */
+	run_ms(1000);
+	assert_int_equal(sa->asked_attr, attached);
+	assert_int_equal(bench.attached, attached);
+	assert_true(ipoib_is_joined(bench_interface()));
+}
+
+static void a_broadcast_group_that_is_refused_is_asked_for_again(void **state)
+{
+	sa->refuses = IB_SA_ATTR_MC_MEMBER_REC;
+	assert_int_equal(bench_open(), 0);
+	host_has("10.0.0.1", 16, RTM_NEWADDR);
+	run_ms(3000);
+	assert_false(ipoib_is_joined(bench_interface()));
+	assert_true(sa->asked_attr >= 3 && sa->asked_attr <= 5); /* it backs off */
+	host_sends("10.0.0.2");
+	assert_int_equal(bench.num_sent, 0);
+	sa->refuses = 0;
+	run_ms(1000);
+	assert_true(ipoib_is_joined(bench_interface()));
+	assert_true(is_question(0)); /* that waited */
+}
+
+static void a_sender_joins_as_one_and_leaves(void **state)
+{
+	int attached = bench.attached, joined = groups();
+
+	host_sends("239.1.2.3");
+	assert_int_equal(bench.num_sent, 0);
+	run_ms(100);
+	assert_int_equal(join_state(), SEND_ONLY);
+	assert_int_equal(bench.num_sent, 1);
+	assert_int_equal(bench.sent[0].qpn, IB_MULTICAST_QPN);
+	assert_int_equal(bench.attached, attached);
+	host_sends("239.1.2.3");
+	assert_int_equal(bench.num_sent, 2);
+	run_ms(200000);
+	assert_int_equal(sa->counted_method, IB_SA_METHOD_DELETE);
+	assert_int_equal(groups(), joined);
+}
+
+static void a_group_that_the_sa_refuses_costs_the_packet(void **state)
+{
+	sa->refuses = IB_SA_ATTR_MC_MEMBER_REC;
+	host_sends("239.1.2.3");
+	run_ms(1000);
+	assert_int_equal(bench.num_sent, 0);
+	assert_int_equal(stats()->tx_dropped, 1);
+	sa->refuses = 0;
+}
+
+static void the_hosts_reports_are_memberships(void **state)
+{
+	u8 report[8] = {0x16, [4] = 239, 1, 2, 3};
+	int attached = bench.attached;
+
+	host_sends("239.1.2.3"); /* a sender becomes a member */
+	run_ms(100);
+	host_sends_packet("10.0.0.1", "239.1.2.3", IPPROTO_IGMP, report, sizeof(report));
+	run_ms(100);
+	assert_int_equal(bench.attached, attached + 1);
+	assert_int_equal(join_state(), SEND_ONLY); /* it leaves that at last */
+	report[0] = 0x17;
+	host_sends_packet("10.0.0.1", "224.0.0.2", IPPROTO_IGMP, report, sizeof(report));
+	run_ms(100);
+	assert_int_equal(bench.attached, attached);
+}
+
+/* --- the queue pair --- */
+
+static void a_full_send_queue_holds_up_the_host(void **state)
+{
+	resolve();
+	bench.hold = true;
+	for (int i = 0; i < 200; i++)
+		host_sends("10.0.0.2");
+	for (int i = 0; i < 10; i++)
+		rt_sim_look(net->rt);
+	assert_int_equal(bench.num_sent, 128);
+	bench_release(bench_qp(), IB_WC_SUCCESS);
+	for (int i = 0; i < 10; i++) {
+		run_ms(1);
+		rt_sim_look(net->rt);
+	}
+	assert_int_equal(bench.num_sent, 200); /* none was lost */
+	assert_int_equal(stats()->tx_dropped, 0);
+}
+
+static void a_failed_send_is_counted_and_the_queue_restarted(void **state)
+{
+	resolve();
+	bench.status = IB_WC_LOC_QP_OP_ERR;
+	host_sends("10.0.0.2");
+	run_ms(1);
+	assert_int_equal(stats()->tx_errors, 1);
+	assert_int_equal(bench.restarts, 1);
+	bench.status = IB_WC_SUCCESS;
+}
+
+/* --- begin and end --- */
+
+static void the_carrier_follows_the_port(void **state)
+{
+	port_event(IB_EVENT_PORT_ACTIVE);
+	assert_true(bench.carrier);
+	port_event(IB_EVENT_PORT_ERR);
+	assert_false(bench.carrier);
+}
+
+static void one_interface_for_a_partition(void **state)
+{
+	struct bench before = bench;
+
+	assert_int_equal(bench_open(), -EEXIST);
+	assert_int_equal(bench.tun, before.tun);
+	ipoib_close(bench_interface());
+	assert_null(bench_interface());
+	close(bench.tun);
+	close(bench.address);
+	assert_int_equal(bench_open(), 0); /* anew */
+}
+
+/* what a host and its peers do, as far as @steps of the loop go */
+static void live_for(int steps)
+{
+	static u8 request[IPOIB_ARP_BYTES];
+	struct in6_addr sender = address("10.0.0.3"), target = address("10.0.0.1");
+
+	ipoib_put_arp(request, IPOIB_REQUEST, &moved, &sender, NULL, &target);
+	for (int i = 0; i < steps; i++) {
+		if (i == 8)
+			host_has("10.0.0.1", 16, RTM_NEWADDR);
+		if (i == 20)
+			host_sends("10.0.0.2");
+		if (i == 24)
+			host_sends("239.1.2.3");
+		if (i == 40)
+			bench_arrives(&moved, IPOIB_ARP, request, sizeof(request));
+		if (i == 60)
+			ib_dispatch_event(&(struct ib_event){.device = device,
+							     .element.port_num = 1,
+							     .event = IB_EVENT_CLIENT_REREGISTER});
+		rt_sim_step(net->rt);
+	}
+}
+
+static void it_may_end_at_any_time(void **state)
+{
+	for (int steps = 0; steps < 120; steps++) {
+		assert_int_equal(bench_setup(state), 0);
+		assert_int_equal(bench_open(), 0);
+		live_for(steps);
+		bench.hold = steps & 1;
+		host_sends("239.1.2.3");
+		ipoib_close(bench_interface());
+		bench.num_sent = 0;
+		run_ms(5000);
+		assert_int_equal(bench.num_sent, 0);
+		bench_teardown(state);
+	}
+}
+
+static void it_ends_with_its_device(void **state)
+{
+	resolve();
+	host_sends("10.0.0.3"); /* a question is open */
+	ib_unregister_device(device);
+	assert_int_equal(bench.attached, 0);
+	assert_int_equal(ib_register_device(device, "fake0"), 0);
+	assert_null(bench_interface());
+}
+
+static void memory_may_fail_at_any_time(void **state)
+{
+	for (u64 nth = 1; nth < 150; nth++) {
+		int ret;
+
+		assert_int_equal(bench_setup(state), 0);
+		rt_fail_alloc(nth);
+		ret = bench_open();
+		if (!ret) {
+			live_for(120);
+			rt_fail_alloc(0);
+		}
+		rt_fail_alloc(0);
+		assert_true(!ret || ret == -ENOMEM);
+		bench_teardown(state);
+	}
+}
+
+#define OPEN(name) cmocka_unit_test_setup_teardown(name, bench_setup_open, bench_teardown)
+#define SHUT(name) cmocka_unit_test_setup_teardown(name, bench_setup, bench_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		OPEN(a_packet_waits_for_address_and_path),
+		OPEN(a_lost_reply_is_asked_for_again),
+		OPEN(nobody_answers_and_the_host_hears_it),
+		OPEN(packets_that_wait_are_bounded),
+		OPEN(a_refused_path_is_a_host_that_is_not_reachable),
+		OPEN(a_peer_that_moves_is_followed),
+		OPEN(an_event_flushes_paths_and_loses_nothing),
+		OPEN(one_in_use_is_asked_and_one_at_rest_forgotten),
+		OPEN(questions_about_us_are_answered),
+		OPEN(nobody_takes_our_address_or_answers_unasked),
+		OPEN(what_is_no_frame_is_counted),
+		OPEN(a_packet_is_delivered_but_not_our_own_echo),
+		OPEN(a_lost_membership_is_joined_anew),
+		SHUT(a_broadcast_group_that_is_refused_is_asked_for_again),
+		OPEN(a_sender_joins_as_one_and_leaves),
+		OPEN(a_group_that_the_sa_refuses_costs_the_packet),
+		OPEN(the_hosts_reports_are_memberships),
+		OPEN(a_full_send_queue_holds_up_the_host),
+		OPEN(a_failed_send_is_counted_and_the_queue_restarted),
+		OPEN(the_carrier_follows_the_port),
+		OPEN(one_interface_for_a_partition),
+		cmocka_unit_test(it_may_end_at_any_time),
+		OPEN(it_ends_with_its_device),
+		cmocka_unit_test(memory_may_fail_at_any_time),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
