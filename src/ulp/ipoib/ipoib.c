@@ -126,6 +126,7 @@ int ipoib_open(const struct ipoib_config *config)
 	p->ifindex = config->ifindex;
 	INIT_LIST_HEAD(&p->groups);
 	rt_work_init(&p->end, gone);
+	ipoib_queue_init(p);
 	ipoib_neighbours_init(p);
 	ib_sa_register_client(&p->sa);
 	list_add_tail(&p->node, &d->interfaces);

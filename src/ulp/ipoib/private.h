@@ -86,6 +86,8 @@ struct ipoib {
 
 /* --- queue.c --- */
 
+/** ipoib_queue_init() - before ipoib_queue_close() may be called */
+void ipoib_queue_init(struct ipoib *p);
 int ipoib_queue_open(struct ipoib *p);
 void ipoib_queue_close(struct ipoib *p);
 /** ipoib_send_alloc() - a frame to fill. NULL: too many are under way */

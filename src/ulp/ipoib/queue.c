@@ -260,6 +260,13 @@ static int open_qp(struct ipoib *p)
 	return start_qp(p);
 }
 
+void ipoib_queue_init(struct ipoib *p)
+{
+	INIT_LIST_HEAD(&p->receives);
+	INIT_LIST_HEAD(&p->spare_sends);
+	rt_work_init(&p->drain, drain_work);
+}
+
 int ipoib_queue_open(struct ipoib *p)
 {
 	struct ib_cq_init_attr attr = {.cqe = IPOIB_SENDS_MOST + IPOIB_RECEIVES_MOST};
@@ -267,9 +274,6 @@ int ipoib_queue_open(struct ipoib *p)
 	struct ib_cq *cq;
 	int ret;
 
-	INIT_LIST_HEAD(&p->receives);
-	INIT_LIST_HEAD(&p->spare_sends);
-	rt_work_init(&p->drain, drain_work);
 	if (IS_ERR(pd))
 		return (int)PTR_ERR(pd);
 	p->pd = pd;

@@ -384,6 +384,19 @@ static void one_interface_for_a_partition(void **state)
 	assert_int_equal(bench_open(), 0); /* anew */
 }
 
+static int no_gid(struct ib_device *of, u32 port, int index, union ib_gid *gid)
+{
+	return -EIO;
+}
+
+static void a_port_without_a_gid_has_no_interface(void **state)
+{
+	bench.ops.query_gid = no_gid;
+	assert_int_equal(bench_open(), -EIO);
+	assert_null(bench_interface());
+	bench.ops.query_gid = net_query_gid;
+}
+
 /* what a host and its peers do, as far as @steps of the loop go */
 static void live_for(int steps)
 {
@@ -479,6 +492,7 @@ int main(void)
 		OPEN(a_failed_send_is_counted_and_the_queue_restarted),
 		OPEN(the_carrier_follows_the_port),
 		OPEN(one_interface_for_a_partition),
+		SHUT(a_port_without_a_gid_has_no_interface),
 		cmocka_unit_test(it_may_end_at_any_time),
 		OPEN(it_ends_with_its_device),
 		cmocka_unit_test(memory_may_fail_at_any_time),
