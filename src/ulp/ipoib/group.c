@@ -186,6 +186,7 @@ static void join(struct ipoib_group *g)
 	rec.pkey = cpu_to_be16(p->pkey);
 	rec.join_state =
 		(u8)(1 << (g->member ? FULLMEMBER_JOIN : SENDONLY_NONMEBER_JOIN));
+	rt_timer_disarm(&g->timer); /* of an attempt that the broadcast group's return overtook */
 	g->membership = ib_sa_join_multicast(&p->sa, p->device, p->port_num, &rec, mask,
 					     GFP_KERNEL, joined, g);
 	if (IS_ERR(g->membership)) {

@@ -330,6 +330,22 @@ static void the_hosts_reports_are_memberships(void **state)
 	assert_int_equal(bench.attached, attached);
 }
 
+/* Its next attempt is due, when the broadcast group's return begins one. */
+static void a_membership_that_was_refused_survives_the_broadcast_groups_return(void **state)
+{
+	u8 report[8] = {0x16, [4] = 239, 1, 2, 3};
+	int attached = bench.attached;
+
+	sa->refuses = IB_SA_ATTR_MC_MEMBER_REC;
+	host_sends_packet("10.0.0.1", "239.1.2.3", IPPROTO_IGMP, report, sizeof(report));
+	run_ms(5000);
+	assert_int_equal(bench.attached, attached);
+	sa->refuses = 0;
+	port_event(IB_EVENT_PORT_ERR);
+	run_ms(200000);
+	assert_int_equal(bench.attached, attached + 1);
+}
+
 /* --- the queue pair --- */
 
 static void a_full_send_queue_holds_up_the_host(void **state)
@@ -488,6 +504,7 @@ int main(void)
 		OPEN(a_sender_joins_as_one_and_leaves),
 		OPEN(a_group_that_the_sa_refuses_costs_the_packet),
 		OPEN(the_hosts_reports_are_memberships),
+		OPEN(a_membership_that_was_refused_survives_the_broadcast_groups_return),
 		OPEN(a_full_send_queue_holds_up_the_host),
 		OPEN(a_failed_send_is_counted_and_the_queue_restarted),
 		OPEN(the_carrier_follows_the_port),
