@@ -43,10 +43,11 @@ void eng_destroy(struct engine *e)
 {
 	while (!list_empty(&e->all_qps))
 		eng_qp_destroy(list_first_entry(&e->all_qps, struct eng_qp, all_node));
+	while (!list_empty(&e->srqs)) /* before the CQs, which those of XRC use */
+		eng_srq_destroy(list_first_entry(&e->srqs, struct eng_srq, node));
 	while (!list_empty(&e->cqs))
 		eng_cq_destroy(list_first_entry(&e->cqs, struct eng_cq, node));
-	while (!list_empty(&e->srqs))
-		eng_srq_destroy(list_first_entry(&e->srqs, struct eng_srq, node));
+	eng_table_free(&e->xrc_srqs, rt_free);
 	eng_table_free(&e->qps, rt_free);
 	eng_mr_free_all(e);
 	eng_windows_free(e);

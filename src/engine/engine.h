@@ -267,6 +267,9 @@ uint32_t eng_cq_depth(const struct eng_cq *cq);
 /* --- shared receive queues --- */
 int eng_srq_create(struct engine *engine, uint32_t pd, uint32_t max_wr, uint32_t max_sge,
 		   uint32_t limit, void *ctx, struct eng_srq **srq);
+/** eng_srq_join_xrcd() - before its first use: targets of the XRC domain @xrcd find the
+ *  SRQ by @srqn, and complete what they receive in @cq. 0; -ENOMEM; -EEXIST */
+int eng_srq_join_xrcd(struct eng_srq *srq, uint32_t srqn, uint32_t xrcd, struct eng_cq *cq);
 int eng_srq_modify(struct eng_srq *srq, const uint32_t *max_wr, const uint32_t *limit);
 void eng_srq_query(struct eng_srq *srq, uint32_t *max_wr, uint32_t *max_sge, uint32_t *limit);
 int eng_srq_destroy(struct eng_srq *srq);
@@ -276,8 +279,11 @@ int eng_srq_post_recv(struct eng_srq *srq, struct ibv_recv_wr *wr, struct ibv_re
 /* --- queue pairs --- */
 struct eng_qp_init {
 	uint32_t qpn;
-	enum ibv_qp_type type; /* RC, UC, UD; QPN 0 and 1 are UD with special rules */
-	uint32_t pd;
+	/* RC, UC, UD, XRC_SEND, XRC_RECV; QPN 0 and 1 are UD with special rules */
+	enum ibv_qp_type type;
+	uint32_t pd;   /* XRC_RECV has none: the SRQ's counts */
+	uint32_t xrcd; /* XRC_RECV: the number of its XRC domain */
+	/* XRC_RECV has none: the SRQ's CQ counts. XRC_SEND has no other recv_cq */
 	struct eng_cq *send_cq, *recv_cq;
 	struct eng_srq *srq; /* or NULL */
 	uint32_t max_send_wr, max_recv_wr, max_send_sge, max_recv_sge, max_inline;

@@ -160,7 +160,7 @@ static void to_transport(struct engine *e, struct eng_lane_in *lane, struct eng_
 	/* a wait that is short begins, and lanes are read by an old clock */
 	if (unlikely(is_rnr_nak(pkt)))
 		e->now = e->cfg.now(e->cfg.ctx);
-	tp_qp_receive(qp->tp, pkt, e->now);
+	eng_receive(qp, pkt);
 }
 
 /* The record passed. If it is a whole SEND, or of the middle of one, where all packets

@@ -63,7 +63,7 @@ static void note_flow(struct eng_qp *qp, const struct tp_av *av)
 	};
 	abi_record_pack(&record, qp->record);
 	qp->record_path_bits = av->src_path_bits;
-	if (qp->init.type == IBV_QPT_UC || qp->engine->cfg.general_only)
+	if ((qp->init.type != IBV_QPT_RC && !ud) || qp->engine->cfg.general_only)
 		most = 0;
 	qp->single_bytes[0] = MIN(most, qp->flow->mtu_bytes);
 	qp->single_bytes[1] = MIN(qp->init.max_inline, qp->single_bytes[0]);

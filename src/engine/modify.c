@@ -120,8 +120,7 @@ static void prepare_for(struct eng_qp *qp, enum ibv_qp_state to)
 	if (qp->init.type == IBV_QPT_UD)
 		t->mtu_bytes = (uint16_t)(128u << eng_port(qp->engine, t->port_num)->max_mtu_enc);
 	if (to == IBV_QPS_RESET) {
-		eng_cq_clean(qp->send_cq, qp->init.qpn);
-		eng_cq_clean(qp->recv_cq, qp->init.qpn);
+		eng_qp_clean_cqs(qp);
 		qp->rq.head = qp->rq.tail;
 		qp->held_bytes = 0;
 		qp->spoilt = false;

@@ -60,6 +60,13 @@ static const struct eng_mr *find_mr(struct engine *e, uint32_t key)
 	return mr;
 }
 
+uint32_t eng_mr_pd(struct engine *e, uint32_t key)
+{
+	const struct eng_mr *mr = find_mr(e, key);
+
+	return mr ? mr->attr.pd : UINT32_MAX;
+}
+
 int eng_mr_del(struct engine *e, uint32_t key)
 {
 	struct eng_mr *mr;
@@ -131,11 +138,12 @@ void *eng_mem(struct engine *e, uint32_t pd, uint32_t key, uint64_t va, uint64_t
 	return place(e, mr, va, len, access);
 }
 
-void *eng_mem_remote(const struct eng_qp *qp, uint32_t key, uint64_t va, uint64_t len, int access)
+void *eng_mem_remote(const struct eng_qp *qp, uint32_t pd, uint32_t key, uint64_t va, uint64_t len,
+		     int access)
 {
 	const struct eng_mr *mr = find_mr(qp->engine, key);
 
-	if (unlikely(!eng_mr_allows(mr, qp->init.pd, key, access) ||
+	if (unlikely(!eng_mr_allows(mr, pd, key, access) ||
 		     !(mr->attr.access & REMOTE_RIGHTS) ||
 		     (mr->is_window && !eng_mw_serves(mr, qp))))
 		return NULL;

@@ -58,6 +58,7 @@ static int describe_remote(const struct ibv_send_wr *wr, struct tp_send_wr *out)
 		out->remote_addr = wr->wr.rdma.remote_addr;
 		out->rkey = wr->wr.rdma.rkey;
 	}
+	out->srqn = wr->qp_type.xrc.remote_srqn & 0xffffff; /* of XRC, else unused */
 	return 0;
 }
 

@@ -64,6 +64,9 @@ struct eng_srq {
 	void *ctx;
 	struct eng_rq rq;
 	unsigned users;
+	/* --- of an XRC domain --- */
+	uint32_t srqn, xrcd;
+	struct eng_cq *cq; /* NULL: it is of none */
 };
 
 struct eng_mcast {
@@ -116,6 +119,7 @@ struct eng_qp {
 	uint32_t window_token; /* its peer was granted memory; 0: not */
 	struct list_head held_node; /* in engine.held while its send queue is held */
 	bool unquiesced;       /* it was, and may be at work still */
+	const struct eng_srq *xrc_srq; /* XRC_RECV, while it receives: what the packet names */
 	/* --- of other requests, and of changes --- */
 	struct list_head all_node;
 	struct list_head mcast;
@@ -154,7 +158,7 @@ struct engine {
 	bool notified;	/* an armed CQ's event was raised in this turn */
 	bool probes; /* eng_mem() looks whether memory is there: some was gone, or some is
 		      * paged on demand */
-	struct eng_table qps, mrs;
+	struct eng_table qps, mrs, xrc_srqs;
 	struct list_head mws; /* eng_mw */
 	struct eng_mr *recent_mr[ENG_RECENT_MRS];
 	struct eng_qp **special; /* [port * 2 + qpn]: QP0 and QP1 */
@@ -210,10 +214,13 @@ static inline const struct abi_devport *eng_port(const struct engine *e, unsigne
 }
 
 /* mr.c */
+/** eng_mr_pd() - the protection domain of @key; that of no region when there is none */
+uint32_t eng_mr_pd(struct engine *e, uint32_t key);
 /** eng_mem() - the host address of memory that the program itself names by @key */
 void *eng_mem(struct engine *e, uint32_t pd, uint32_t key, uint64_t va, uint64_t len, int access);
-/** eng_mem_remote() - of memory that the peer of @qp names by it */
-void *eng_mem_remote(const struct eng_qp *qp, uint32_t key, uint64_t va, uint64_t len, int access);
+/** eng_mem_remote() - of memory that the peer of @qp names by it. @pd: whose keys serve it */
+void *eng_mem_remote(const struct eng_qp *qp, uint32_t pd, uint32_t key, uint64_t va, uint64_t len,
+		     int access);
 /** eng_mr_used() - the region of @key, or another, or NULL: of those used last; never a
  *  memory window */
 static inline const struct eng_mr *eng_mr_used(const struct engine *e, uint32_t key)
@@ -252,6 +259,10 @@ static inline void *eng_mem_recent(struct engine *e, uint32_t pd, uint32_t key, 
 }
 void eng_mr_free_all(struct engine *e);
 
+/** eng_qp_clean_cqs() - the completions of @qp leave its CQs, of a target that of the SRQ it
+ *  received into last */
+void eng_qp_clean_cqs(struct eng_qp *qp);
+
 /* mw.c */
 /** eng_mw_serves() - may the peer of @qp use the window @mr? */
 bool eng_mw_serves(const struct eng_mr *mr, const struct eng_qp *qp);
@@ -265,6 +276,34 @@ void eng_mw_leave(struct eng_qp *qp);
 /** eng_own_path_bits() - of the low bits of a DLID those that @qp's port has of
  *  its own: LMC many (11.4.2.1) */
 uint8_t eng_own_path_bits(const struct eng_qp *qp, uint8_t dlid_bits);
+
+/* xrc.c */
+/** eng_is_xrc() - initiator or target? */
+static inline bool eng_is_xrc(const struct eng_qp *qp)
+{
+	return qp->init.type == IBV_QPT_XRC_SEND || qp->init.type == IBV_QPT_XRC_RECV;
+}
+/** eng_xrc_receive() - tp_qp_receive() of an XRC QP */
+void eng_xrc_receive(struct eng_qp *qp, const struct wire_packet *pkt);
+/** eng_receive() - @pkt passed all checks that are not the transport's */
+static inline void eng_receive(struct eng_qp *qp, const struct wire_packet *pkt)
+{
+	if (unlikely(eng_is_xrc(qp)))
+		eng_xrc_receive(qp, pkt);
+	else
+		tp_qp_receive(qp->tp, pkt, qp->engine->now);
+}
+/* those of struct tp_ops in which a target differs from other QPs */
+void *eng_xrc_mem(void *ctx, uint32_t key, uint64_t va, uint64_t len, int access,
+		  enum tp_key whose);
+bool eng_xrc_recv_get(void *ctx, const struct wire_packet *pkt, struct tp_recv_wr *wr);
+bool eng_xrc_recv_flush(void *ctx, struct tp_recv_wr *wr);
+/** eng_xrc_srq_gone() - no target receives into @srq any more */
+void eng_xrc_srq_gone(struct eng_srq *srq);
+
+/* rq.c */
+/** eng_srq_take() - the next receive of @srq, for a message to @qp. False: none */
+bool eng_srq_take(struct eng_srq *srq, struct eng_qp *qp, struct tp_recv_wr *wr);
 
 /* cq.c */
 void eng_cq_push(struct eng_cq *cq, const struct ibv_wc *wc, bool solicited);

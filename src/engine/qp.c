@@ -22,7 +22,7 @@ static void *op_mem(void *ctx, uint32_t key, uint64_t va, uint64_t len, int acce
 	void *at;
 
 	if (whose == TP_KEY_REMOTE)
-		return eng_mem_remote(qp, key, va, len, access);
+		return eng_mem_remote(qp, pd, key, va, len, access);
 	at = eng_mem(qp->engine, pd, key, va, len, access);
 	/* an unreliable request has its completion before its payload is loaded */
 	if (at && !access && qp->init.type != IBV_QPT_RC && unlikely(!guard_probe(at, len)))
@@ -53,19 +53,7 @@ static bool op_recv_get(void *ctx, const struct wire_packet *pkt, struct tp_recv
 	struct eng_qp *qp = ctx;
 	struct eng_srq *srq = qp->init.srq;
 
-	if (!srq)
-		return eng_rq_pop(&qp->rq, wr);
-	if (!eng_rq_pop(&srq->rq, wr))
-		return false;
-	/* others take from the SRQ meanwhile, and it may be resized */
-	memcpy(qp->srq_sge, wr->sge, wr->num_sge * sizeof(*wr->sge));
-	wr->sge = qp->srq_sge;
-	if (unlikely(srq->rq.limit && eng_rq_count(&srq->rq) < srq->rq.limit)) {
-		srq->rq.limit = 0; /* one event per arming (10.2.9.2) */
-		qp->engine->cfg.async_event(qp->engine->cfg.ctx, IBV_EVENT_SRQ_LIMIT_REACHED,
-					    srq->ctx);
-	}
-	return true;
+	return srq ? eng_srq_take(srq, qp, wr) : eng_rq_pop(&qp->rq, wr);
 }
 
 uint8_t eng_own_path_bits(const struct eng_qp *qp, uint8_t dlid_bits)
@@ -118,6 +106,15 @@ static void op_complete_recv(void *ctx, const struct tp_wc *wc)
 	eng_cq_added(cq, wc->solicited || wc->status != IBV_WC_SUCCESS);
 }
 
+/* of a target whose SRQ is gone, nobody hears */
+static void op_complete_xrc(void *ctx, const struct tp_wc *wc)
+{
+	struct eng_qp *qp = ctx;
+
+	if (qp->recv_cq)
+		op_complete_recv(ctx, wc);
+}
+
 static void op_event(void *ctx, enum tp_event event)
 {
 	static const enum ibv_event_type types[] = {
@@ -148,6 +145,18 @@ const struct tp_ops eng_tp_ops = {
 	.recv_flush = op_recv_flush,
 	.complete_send = op_complete_send,
 	.complete_recv = op_complete_recv,
+	.event = op_event,
+	.failed = op_failed,
+};
+
+static const struct tp_ops xrc_target_ops = {
+	.mem = eng_xrc_mem,
+	.invalidate = op_invalidate,
+	.bind = op_bind,
+	.recv_get = eng_xrc_recv_get,
+	.recv_flush = eng_xrc_recv_flush,
+	.complete_send = op_complete_send,
+	.complete_recv = op_complete_xrc,
 	.event = op_event,
 	.failed = op_failed,
 };
@@ -199,9 +208,12 @@ static struct eng_qp *alloc_qp(void)
 static int alloc_parts(struct eng_qp *qp)
 {
 	static const enum tp_type types[] = {
-		[IBV_QPT_RC] = TP_RC, [IBV_QPT_UC] = TP_UC, [IBV_QPT_UD] = TP_UD};
+		[IBV_QPT_RC] = TP_RC,	    [IBV_QPT_UC] = TP_UC,
+		[IBV_QPT_UD] = TP_UD,	    [IBV_QPT_XRC_SEND] = TP_XRC,
+		[IBV_QPT_XRC_RECV] = TP_XRC};
 	const struct eng_qp_init *in = &qp->init;
-	uint32_t max_rd = in->type == IBV_QPT_RC ? TP_MAX_DEST_RD : 0;
+	bool is_target = in->type == IBV_QPT_XRC_RECV;
+	uint32_t max_rd = in->type == IBV_QPT_RC || is_target ? TP_MAX_DEST_RD : 0;
 	size_t size = tp_qp_size(in->max_send_wr, in->max_send_sge, in->max_inline, max_rd);
 	struct tp_qp_init tpi = {
 		.type = types[in->type],
@@ -213,7 +225,7 @@ static int alloc_parts(struct eng_qp *qp)
 		.sq_sig_all = in->sq_sig_all,
 		.has_srq = in->srq != NULL,
 		.min_ack_ns = qp->engine->cfg.devpage->min_ack_timeout_us * NSEC_PER_USEC,
-		.ops = &eng_tp_ops,
+		.ops = is_target ? &xrc_target_ops : &eng_tp_ops,
 		.ctx = qp,
 	};
 
@@ -229,10 +241,26 @@ static int alloc_parts(struct eng_qp *qp)
 	return 0;
 }
 
+static bool has_parts(const struct eng_qp_init *in)
+{
+	switch (in->type) {
+	case IBV_QPT_RC:
+	case IBV_QPT_UC:
+	case IBV_QPT_UD:
+		return in->send_cq && in->recv_cq;
+	case IBV_QPT_XRC_SEND:
+		return in->send_cq && in->recv_cq == in->send_cq && !in->srq && !in->max_recv_wr;
+	case IBV_QPT_XRC_RECV:
+		return !in->send_cq && !in->recv_cq && !in->srq && !in->max_send_wr &&
+		       !in->max_recv_wr;
+	default:
+		return false;
+	}
+}
+
 static bool init_is_sound(const struct engine *e, const struct eng_qp_init *in)
 {
-	return (in->type == IBV_QPT_RC || in->type == IBV_QPT_UC || in->type == IBV_QPT_UD) &&
-	       in->send_cq && in->recv_cq && in->max_send_sge <= TP_MAX_SGE &&
+	return has_parts(in) && in->max_send_sge <= TP_MAX_SGE &&
 	       in->max_recv_sge <= TP_MAX_SGE && in->max_inline <= TP_MAX_INLINE &&
 	       (in->qpn >= 2 || (in->port_num && in->port_num <= e->cfg.devpage->num_ports));
 }
@@ -269,8 +297,10 @@ int eng_qp_create(struct engine *e, const struct eng_qp_init *init, struct eng_q
 		goto undo_parts;
 	}
 	list_add_tail(&qp->all_node, &e->all_qps);
-	qp->send_cq->users++;
-	qp->recv_cq->users++;
+	if (qp->send_cq) {
+		qp->send_cq->users++;
+		qp->recv_cq->users++;
+	}
 	if (init->srq)
 		init->srq->users++;
 	eng_unlock(e);
@@ -296,6 +326,14 @@ static void detach_all(struct eng_qp *qp)
 	}
 }
 
+void eng_qp_clean_cqs(struct eng_qp *qp)
+{
+	if (qp->send_cq)
+		eng_cq_clean(qp->send_cq, qp->init.qpn);
+	if (qp->recv_cq)
+		eng_cq_clean(qp->recv_cq, qp->init.qpn);
+}
+
 void eng_qp_destroy(struct eng_qp *qp)
 {
 	struct engine *e = qp->engine;
@@ -312,10 +350,11 @@ void eng_qp_destroy(struct eng_qp *qp)
 	eng_lanes_forget(e, qp);
 	eng_mw_leave(qp);
 	detach_all(qp);
-	eng_cq_clean(qp->send_cq, qp->init.qpn);
-	eng_cq_clean(qp->recv_cq, qp->init.qpn);
-	qp->send_cq->users--;
-	qp->recv_cq->users--;
+	eng_qp_clean_cqs(qp);
+	if (qp->send_cq) {
+		qp->send_cq->users--;
+		qp->recv_cq->users--;
+	}
 	if (qp->init.srq)
 		qp->init.srq->users--;
 	eng_unlock(e);

@@ -43,6 +43,21 @@ bool eng_rq_pop(struct eng_rq *rq, struct tp_recv_wr *wr)
 	return true;
 }
 
+bool eng_srq_take(struct eng_srq *srq, struct eng_qp *qp, struct tp_recv_wr *wr)
+{
+	if (!eng_rq_pop(&srq->rq, wr))
+		return false;
+	/* others take from the SRQ meanwhile, and it may be resized */
+	memcpy(qp->srq_sge, wr->sge, wr->num_sge * sizeof(*wr->sge));
+	wr->sge = qp->srq_sge;
+	if (unlikely(srq->rq.limit && eng_rq_count(&srq->rq) < srq->rq.limit)) {
+		srq->rq.limit = 0; /* one event per arming (10.2.9.2) */
+		qp->engine->cfg.async_event(qp->engine->cfg.ctx, IBV_EVENT_SRQ_LIMIT_REACHED,
+					    srq->ctx);
+	}
+	return true;
+}
+
 int eng_srq_create(struct engine *e, uint32_t pd, uint32_t max_wr, uint32_t max_sge,
 		   uint32_t limit, void *ctx, struct eng_srq **srq_out)
 {
@@ -117,8 +132,10 @@ int eng_srq_destroy(struct eng_srq *srq)
 
 	eng_lock(srq->engine);
 	busy = srq->users > 0;
-	if (!busy)
+	if (!busy) {
 		list_del(&srq->node);
+		eng_xrc_srq_gone(srq);
+	}
 	eng_unlock(srq->engine);
 	if (busy)
 		return -EBUSY;

@@ -67,7 +67,7 @@ static void to_qp(struct eng_qp *qp, const struct wire_packet *pkt)
 		qp->engine->stats.rx_bad_pkey++;
 		return;
 	}
-	tp_qp_receive(qp->tp, pkt, qp->engine->now);
+	eng_receive(qp, pkt);
 	eng_qp_touch(qp);
 }
 

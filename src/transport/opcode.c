@@ -6,16 +6,21 @@
 #include "transport/qp.h"
 
 #define RC (1 << TP_RC)
-#define RC_UC (1 << TP_RC | 1 << TP_UC)
-#define ANY (1 << TP_RC | 1 << TP_UC | 1 << TP_UD)
+#define RC_UC (RC | 1 << TP_UC)
+#define RELIABLE (RC | 1 << TP_XRC)
+#define CONNECTED (RELIABLE | 1 << TP_UC)
+#define ANY (CONNECTED | 1 << TP_UD)
 
 const struct tp_kind tp_kinds[] = {
 	[TP_RC] = {WIRE_RC, TP_ACKNOWLEDGED | TP_CONNECTED | TP_FAST},
 	[TP_UC] = {WIRE_UC, TP_CONNECTED},
 	[TP_UD] = {WIRE_UD, TP_FAST},
+	[TP_XRC] = {WIRE_XRC, TP_ACKNOWLEDGED | TP_CONNECTED},
 };
 
-/* Which operations a transport has: 9.2.1 table 35; completions: 11.4.2.1 */
+/* Which operations a transport has: 9.2.1 table 35; completions: 11.4.2.1. A memory window of
+ * type 2 belongs to the queue pair that bound it, and an XRC target binds nothing: XRC has no
+ * operation of windows. */
 const struct tp_op tp_ops_table[TP_OPS] = {
 	[IBV_WR_SEND] = {WIRE_SEND_FIRST, WIRE_SEND_MIDDLE, WIRE_SEND_LAST,
 			 WIRE_SEND_ONLY, ANY, TP_OP_RECEIVES, IBV_WC_SEND},
@@ -26,9 +31,9 @@ const struct tp_op tp_ops_table[TP_OPS] = {
 				  WIRE_SEND_ONLY_INV, RC, TP_OP_RECEIVES,
 				  IBV_WC_SEND},
 	[IBV_WR_RDMA_WRITE] = {WIRE_WRITE_FIRST, WIRE_WRITE_MIDDLE, WIRE_WRITE_LAST,
-			       WIRE_WRITE_ONLY, RC_UC, TP_OP_RETH, IBV_WC_RDMA_WRITE},
+			       WIRE_WRITE_ONLY, CONNECTED, TP_OP_RETH, IBV_WC_RDMA_WRITE},
 	[IBV_WR_RDMA_WRITE_WITH_IMM] = {WIRE_WRITE_FIRST, WIRE_WRITE_MIDDLE,
-					WIRE_WRITE_LAST_IMM, WIRE_WRITE_ONLY_IMM, RC_UC,
+					WIRE_WRITE_LAST_IMM, WIRE_WRITE_ONLY_IMM, CONNECTED,
 					TP_OP_RETH | TP_OP_RECEIVES,
 					IBV_WC_RDMA_WRITE},
 	[IBV_WR_LOCAL_INV] = {.transport_mask = RC_UC,
@@ -38,15 +43,15 @@ const struct tp_op tp_ops_table[TP_OPS] = {
 			    .flags = TP_OP_LOCAL,
 			    .wc_opcode = IBV_WC_BIND_MW},
 	[IBV_WR_RDMA_READ] = {.only = WIRE_READ_REQUEST,
-			      .transport_mask = RC,
+			      .transport_mask = RELIABLE,
 			      .flags = TP_OP_READ | TP_OP_RETH,
 			      .wc_opcode = IBV_WC_RDMA_READ},
 	[IBV_WR_ATOMIC_CMP_AND_SWP] = {.only = WIRE_CMP_SWAP,
-				       .transport_mask = RC,
+				       .transport_mask = RELIABLE,
 				       .flags = TP_OP_ATOMIC,
 				       .wc_opcode = IBV_WC_COMP_SWAP},
 	[IBV_WR_ATOMIC_FETCH_AND_ADD] = {.only = WIRE_FETCH_ADD,
-					 .transport_mask = RC,
+					 .transport_mask = RELIABLE,
 					 .flags = TP_OP_ATOMIC,
 					 .wc_opcode = IBV_WC_FETCH_ADD},
 };

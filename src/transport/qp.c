@@ -275,6 +275,7 @@ static void copy_request(struct tp_qp *qp, uint32_t index, const struct tp_send_
 	sqe->imm_or_rkey = wr->imm_or_rkey;
 	sqe->opcode = wr->opcode;
 	sqe->num_sge = wr->num_sge;
+	sqe->srqn = wr->srqn;
 	sqe->flags = (wr->flags & (uint16_t)~TP_SQE_KIND) | qp->sig_all_flag;
 	if (tp_op(sqe)->flags & TP_OP_RESPONDS)
 		sqe->flags |= TP_SQE_RESPONDS;
@@ -341,6 +342,7 @@ void tp_qp_receive(struct tp_qp *qp, const struct wire_packet *pkt, mono_t now)
 		[TP_RC] = tp_responder_receive,
 		[TP_UC] = tp_uc_receive,
 		[TP_UD] = tp_ud_receive,
+		[TP_XRC] = tp_responder_receive,
 	};
 	uint8_t opcode = pkt->bth.opcode;
 	uint32_t flags = wire_opcodes[opcode].flags;
@@ -358,6 +360,12 @@ void tp_qp_receive(struct tp_qp *qp, const struct wire_packet *pkt, mono_t now)
 		request[qp->type](qp, pkt, flags);
 	else if (qp->can & TP_ACKNOWLEDGED && in_state(qp, STATE(RTS) | STATE(SQD)))
 		tp_completer_receive(qp, pkt, flags, now);
+}
+
+void tp_qp_refuse(struct tp_qp *qp)
+{
+	if (in_state(qp, CAN_RECEIVE))
+		tp_responder_fault(qp, TP_INVALID_REQUEST, qp->resp.epsn);
 }
 
 bool tp_qp_wants_transmit(const struct tp_qp *qp)
@@ -401,7 +409,7 @@ void tp_qp_unsent(struct tp_qp *qp, const struct tp_packet_out *out)
 {
 	if (wire_opcodes[out->hdr.bth.opcode].flags & WIRE_IS_RESPONSE)
 		tp_resource_unsent(qp, out->hdr.bth.psn);
-	else if (qp->type == TP_RC)
+	else if (qp->can & TP_ACKNOWLEDGED)
 		tp_requester_rewind(qp);
 }
 

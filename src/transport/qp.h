@@ -106,6 +106,7 @@ struct tp_sqe {
 		struct tp_bind bind;
 		uint8_t brief[sizeof(struct tp_sge)]; /* others: tp_slot() */
 	};
+	uint32_t srqn; /* XRC */
 } __attribute__((aligned(64)));
 _Static_assert(sizeof(struct tp_sqe) == 64 && offsetof(struct tp_sqe, brief) % 8 == 0,
 	       "a request is a cache line, and a piece is aligned in it");

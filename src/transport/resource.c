@@ -80,7 +80,7 @@ static enum tp_verdict execute_atomic(const struct tp_qp *qp,
 		return TP_REMOTE_ACCESS;
 	if ((uintptr_t)word % 8) /* a key whose addresses are shifted against ours */
 		return TP_INVALID_REQUEST;
-	if (pkt->bth.opcode == (WIRE_RC | WIRE_FETCH_ADD))
+	if ((pkt->bth.opcode & ~WIRE_TRANSPORT_MASK) == WIRE_FETCH_ADD)
 		there = guard_fetch_add(word, a->swap_add, original);
 	else
 		there = guard_compare_swap(word, a->compare, a->swap_add, original);

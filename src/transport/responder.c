@@ -144,7 +144,7 @@ void tp_fill_response(const struct tp_qp *qp, struct tp_packet_out *out,
 		      uint8_t operation, psn_t at)
 {
 	out->hdr.bth = (struct wire_bth){
-		.opcode = WIRE_RC | operation,
+		.opcode = qp->transport | operation,
 		.mig_req = true,
 		.pkey = qp->attr.pkey,
 		.dest_qpn = qp->attr.dest_qpn,

@@ -73,6 +73,7 @@ struct tp_send_wr {
 	uint64_t compare_add, swap;
 	struct tp_bind bind;
 	uint32_t length_bytes; /* the sum over sge */
+	uint32_t srqn;	       /* XRC: the target's SRQ */
 	/* --- UD --- */
 	struct tp_av av;
 	uint32_t remote_qpn, remote_qkey;
@@ -189,7 +190,9 @@ uint64_t tp_timeout_ns(uint8_t timeout_enc);
 /** tp_rnr_ns() - the table of 9.7.5.2.8: 655.36 ms for 0, 0.01 ms for 1 ... */
 uint64_t tp_rnr_ns(uint8_t rnr_enc);
 
-enum tp_type { TP_RC, TP_UC, TP_UD };
+/** enum tp_type - TP_XRC is RC whose requests name an SRQ of the target (A14): an initiator
+ *  sends requests alone, a target receives them alone, which is the engine's to see to */
+enum tp_type { TP_RC, TP_UC, TP_UD, TP_XRC };
 
 /** tp_qkey_of() - the Q_Key of the UD QP @qpn, whose attribute is @attr: that of QP1 is
  *  well known, whatever attribute it has (10.2.5) */
@@ -287,6 +290,10 @@ void tp_qp_posted_recv(struct tp_qp *qp);
  * @pkt: decoded, or a segment; its payload is read before return
  */
 void tp_qp_receive(struct tp_qp *qp, const struct wire_packet *pkt, mono_t now);
+
+/** tp_qp_refuse() - the request that is expected next came, and is for nothing that this QP
+ *  has: NAK Invalid Request, and the error state (XRC: no such SRQ, A14) */
+void tp_qp_refuse(struct tp_qp *qp);
 
 /**
  * tp_qp_transmit() - the next packet that may go out now

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Extended reliable connections (IBA v1 annex A14). A target has no receive queue, no CQ and
+ * no protection domain: each request names a shared receive queue of the target's XRC domain,
+ * and what that one has counts for the request. Connection, PSNs and acknowledgements are
+ * those of RC.
+ *
+ *   initiator  IBV_QPT_XRC_SEND: sends requests, hears responses
+ *   target     IBV_QPT_XRC_RECV: hears requests, sends responses
+ */
+#include "engine/private.h"
+#include "transport/fast.h"
+
+/* Return: the SRQ that @pkt names, if it is of the target's domain; NULL */
+static struct eng_srq *srq_of(const struct eng_qp *qp, const struct wire_packet *pkt)
+{
+	struct eng_srq *srq = eng_table_get(&qp->engine->xrc_srqs, pkt->xrc_srqn & 0xffffff);
+
+	return srq && srq->xrcd == qp->init.xrcd ? srq : NULL;
+}
+
+void eng_xrc_receive(struct eng_qp *qp, const struct wire_packet *pkt)
+{
+	uint32_t flags = wire_opcodes[pkt->bth.opcode].flags;
+	bool is_target = qp->init.type == IBV_QPT_XRC_RECV;
+
+	if (unlikely(is_target == !!(flags & WIRE_IS_RESPONSE))) {
+		qp->engine->stats.rx_malformed++;
+		return;
+	}
+	if (is_target && flags & WIRE_HAS_XRCETH) {
+		qp->xrc_srq = srq_of(qp, pkt);
+		/* a duplicate is answered whatever became of its SRQ */
+		if (unlikely(!qp->xrc_srq && psn_eq(pkt->bth.psn, tp_expected_psn(qp->tp)))) {
+			tp_qp_refuse(qp->tp);
+			return;
+		}
+	}
+	tp_qp_receive(qp->tp, pkt, qp->engine->now);
+	qp->xrc_srq = NULL;
+}
+
+/* A peer's key must be of the PD of the SRQ that its request names. A response that is made
+ * later was checked with its request: it has the PD of its key. */
+void *eng_xrc_mem(void *ctx, uint32_t key, uint64_t va, uint64_t len, int access,
+		  enum tp_key whose)
+{
+	struct eng_qp *qp = ctx;
+	uint32_t pd;
+
+	if (whose == TP_KEY_RECEIVE)
+		return eng_mem(qp->engine, qp->recv_rq->pd, key, va, len, access);
+	pd = qp->xrc_srq ? qp->xrc_srq->rq.pd : eng_mr_pd(qp->engine, key);
+	return eng_mem_remote(qp, pd, key, va, len, access);
+}
+
+bool eng_xrc_recv_get(void *ctx, const struct wire_packet *pkt, struct tp_recv_wr *wr)
+{
+	struct eng_qp *qp = ctx;
+	struct eng_srq *srq = srq_of(qp, pkt);
+
+	if (!srq || !eng_srq_take(srq, qp, wr))
+		return false;
+	qp->recv_rq = &srq->rq;
+	qp->recv_cq = srq->cq;
+	return true;
+}
+
+bool eng_xrc_recv_flush(void *ctx, struct tp_recv_wr *wr)
+{
+	return false; /* what is in an SRQ stays for others */
+}
+
+int eng_srq_join_xrcd(struct eng_srq *srq, uint32_t srqn, uint32_t xrcd, struct eng_cq *cq)
+{
+	struct engine *e = srq->engine;
+	int ret;
+
+	eng_lock(e);
+	ret = eng_table_get(&e->xrc_srqs, srqn) ? -EEXIST : eng_table_set(&e->xrc_srqs, srqn, srq);
+	if (!ret) {
+		srq->srqn = srqn;
+		srq->xrcd = xrcd;
+		srq->cq = cq;
+		cq->users++;
+	}
+	eng_unlock(e);
+	return ret;
+}
+
+void eng_xrc_srq_gone(struct eng_srq *srq)
+{
+	struct eng_qp *qp;
+
+	if (!srq->cq)
+		return;
+	list_for_each_entry(qp, &srq->engine->all_qps, all_node) {
+		if (qp->recv_rq != &srq->rq)
+			continue;
+		qp->recv_rq = &qp->rq;
+		qp->recv_cq = NULL;
+	}
+	eng_table_set(&srq->engine->xrc_srqs, srq->srqn, NULL);
+	srq->cq->users--;
+}

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * XRC (IBA v1 annex A14): an initiator of A, a target of B, and the SRQs of the target's domain
+ * that requests name. Each case runs by packets and by lanes.
+ */
+#include "lanes.h"
+
+#define INITIATOR 0x11
+#define TARGET 0x22
+#define XRCD 5
+#define FIRST_SRQN 0x700
+#define OTHER_PD_KEY 0x202 /* B's memory once more, in protection domain 2 */
+
+/** struct xrc - the SRQs of B: of domain XRCD in PD 1 and in PD 2, of another domain */
+struct xrc {
+	struct joined *j; /* NULL: by packets */
+	struct world *w;
+	struct eng_srq *srq[3];
+	struct eng_cq *srq_cq[3];
+};
+
+static void make_srq(struct xrc *x, unsigned i, uint32_t pd, uint32_t xrcd)
+{
+	struct engine *e = x->w->b.engine;
+
+	assert_int_equal(eng_cq_create(e, 16, &x->w->b, &x->srq_cq[i]), 0);
+	assert_int_equal(eng_srq_create(e, pd, 16, 2, 0, NULL, &x->srq[i]), 0);
+	assert_int_equal(eng_srq_join_xrcd(x->srq[i], FIRST_SRQN + i, xrcd, x->srq_cq[i]), 0);
+}
+
+static void make_ends(struct world *w)
+{
+	struct eng_qp_init init = {.qpn = INITIATOR, .type = IBV_QPT_XRC_SEND, .pd = 1,
+				   .send_cq = w->a.cq, .recv_cq = w->a.cq, .max_send_wr = 32,
+				   .max_send_sge = 2, .max_inline = 64};
+
+	assert_int_equal(eng_qp_create(w->a.engine, &init, &w->a.qp), 0);
+	init = (struct eng_qp_init){.qpn = TARGET, .type = IBV_QPT_XRC_RECV, .xrcd = XRCD};
+	assert_int_equal(eng_qp_create(w->b.engine, &init, &w->b.qp), 0);
+	to_rts(&w->a, 2, TARGET);
+	to_rts(&w->b, 1, INITIATOR);
+}
+
+static struct xrc *begin(bool by_lanes)
+{
+	struct xrc *x = calloc(1, sizeof(*x));
+	struct eng_mr_attr mr = {.key = OTHER_PD_KEY, .pd = 2, .length = MEMORY,
+				 .access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+					   IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC};
+	void *state;
+
+	if (by_lanes) {
+		x->j = join(); /* and its QPs, of the same numbers, are not wanted */
+		x->w = x->j->w;
+		eng_qp_destroy(x->w->a.qp);
+		eng_qp_destroy(x->w->b.qp);
+	} else {
+		setup(&state);
+		x->w = state;
+	}
+	mr.addr = x->w->b.memory;
+	mr.iova = (uintptr_t)mr.addr;
+	assert_int_equal(eng_mr_add(x->w->b.engine, &mr), 0);
+	make_srq(x, 0, 1, XRCD);
+	make_srq(x, 1, 2, XRCD);
+	make_srq(x, 2, 1, XRCD + 1);
+	make_ends(x->w);
+	return x;
+}
+
+static void end(struct xrc *x)
+{
+	void *state = x->w;
+
+	if (x->j) {
+		assert_true(by_lane(x->j) > 0);
+		part(x->j);
+	} else {
+		teardown(&state);
+	}
+	free(x);
+}
+
+/* @at: where it goes in B's memory. SRQ @i takes it with its own PD's key */
+static void give(struct xrc *x, unsigned i, uint64_t wr_id, uint32_t at, uint32_t len)
+{
+	struct ibv_sge sge = {(uintptr_t)x->w->b.memory + at, len, i == 1 ? OTHER_PD_KEY : 0x101};
+	struct ibv_recv_wr wr = {.wr_id = wr_id, .sg_list = &sge, .num_sge = 1}, *bad;
+
+	assert_int_equal(eng_srq_post_recv(x->srq[i], &wr, &bad), 0);
+}
+
+static enum ibv_wc_status request(struct xrc *x, enum ibv_wr_opcode opcode, unsigned srq, uint32_t rkey,
+			   uint32_t len)
+{
+	struct ibv_send_wr wr = {.opcode = opcode, .imm_data = htobe32(7)};
+
+	wr.qp_type.xrc.remote_srqn = FIRST_SRQN + srq;
+	if (opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
+		wr.wr.atomic.remote_addr = (uintptr_t)x->w->b.memory;
+		wr.wr.atomic.rkey = rkey;
+		wr.wr.atomic.compare_add = 1;
+	} else {
+		wr.wr.rdma.remote_addr = (uintptr_t)x->w->b.memory;
+		wr.wr.rdma.rkey = rkey;
+	}
+	assert_int_equal(send(&x->w->a, wr, len), 0);
+	run(x->w);
+	return take(&x->w->a).status;
+}
+
+static struct ibv_wc received(struct xrc *x, unsigned i)
+{
+	struct ibv_wc wc;
+
+	assert_int_equal(eng_cq_poll(x->srq_cq[i], 1, &wc), 1);
+	return wc;
+}
+
+static void a_message_goes_to_the_srq_that_it_names(void **state)
+{
+	static const uint32_t lengths[] = {1, 8, 200, 1024, 5000};
+
+	for (unsigned i = 0; i < 2 * ARRAY_SIZE(lengths); i++) {
+		struct xrc *x = begin(i % 2);
+		uint32_t len = lengths[i / 2];
+		struct ibv_wc wc;
+
+		fill(&x->w->a, len);
+		give(x, 0, 100, 0, 8192);
+		give(x, 1, 101, 16384, 8192);
+		assert_int_equal(request(x, IBV_WR_SEND, 1, 0, len), IBV_WC_SUCCESS);
+		wc = received(x, 1);
+		assert_int_equal(wc.wr_id, 101);
+		assert_int_equal(wc.byte_len, len);
+		assert_int_equal(wc.qp_num, TARGET);
+		assert_memory_equal(x->w->b.memory + 16384, x->w->a.memory, len);
+		assert_int_equal(request(x, IBV_WR_RDMA_WRITE_WITH_IMM, 0, 0x101, len),
+				 IBV_WC_SUCCESS);
+		wc = received(x, 0);
+		assert_int_equal(wc.wr_id, 100);
+		assert_int_equal(be32toh(wc.imm_data), 7);
+		assert_memory_equal(x->w->b.memory, x->w->a.memory, len);
+		end(x);
+	}
+}
+
+/* A key must be of the protection domain of the SRQ that the request names. */
+static void keys_are_of_the_srqs_domain(void **state)
+{
+	static const enum ibv_wr_opcode opcodes[] = {IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ,
+						     IBV_WR_ATOMIC_FETCH_AND_ADD};
+
+	for (unsigned i = 0; i < 2 * ARRAY_SIZE(opcodes); i++) {
+		enum ibv_wr_opcode opcode = opcodes[i / 2];
+		struct xrc *x = begin(i % 2);
+
+		assert_int_equal(request(x, opcode, 0, 0x101, 8), IBV_WC_SUCCESS);
+		assert_int_equal(request(x, opcode, 1, OTHER_PD_KEY, 8), IBV_WC_SUCCESS);
+		assert_int_equal(request(x, opcode, 1, 0x101, 8), IBV_WC_REM_ACCESS_ERR);
+		assert_int_equal(x->w->b.last_async, IBV_EVENT_QP_ACCESS_ERR);
+		end(x);
+	}
+}
+
+/* READs in flight name SRQs of different domains: each response has what its request had. */
+static void responses_keep_their_requests_domain(void **state)
+{
+	struct xrc *x = begin(false);
+	struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_READ};
+
+	wr.wr.rdma.remote_addr = (uintptr_t)x->w->b.memory;
+	for (unsigned i = 0; i < 4; i++) {
+		wr.wr.rdma.rkey = i % 2 ? OTHER_PD_KEY : 0x101;
+		wr.qp_type.xrc.remote_srqn = FIRST_SRQN + i % 2;
+		assert_int_equal(send(&x->w->a, wr, 3000), 0);
+	}
+	run(x->w);
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(take(&x->w->a).status, IBV_WC_SUCCESS);
+	end(x);
+}
+
+/* one that is not there, is of another domain, or was there */
+static void an_srq_of_no_domain_of_the_target_is_refused(void **state)
+{
+	static const unsigned wrong[] = {9, 2, 0};
+
+	for (unsigned i = 0; i < 2 * ARRAY_SIZE(wrong); i++) {
+		struct xrc *x = begin(i % 2);
+
+		assert_int_equal(eng_srq_destroy(x->srq[0]), 0);
+		assert_int_equal(request(x, i / 2 ? IBV_WR_SEND : IBV_WR_RDMA_WRITE, wrong[i / 2],
+					 0x101, 8), IBV_WC_REM_INV_REQ_ERR);
+		assert_int_equal(x->w->b.last_async, IBV_EVENT_QP_REQ_ERR);
+		assert_int_equal(tp_qp_state(x->w->b.qp->tp), IBV_QPS_ERR);
+		end(x);
+	}
+}
+
+static void an_empty_srq_makes_the_initiator_wait(void **state)
+{
+	struct xrc *x = begin(false);
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND};
+
+	wr.qp_type.xrc.remote_srqn = FIRST_SRQN;
+	assert_int_equal(send(&x->w->a, wr, 8), 0);
+	run(x->w);
+	expect_empty(&x->w->a);
+	assert_int_equal(tp_qp_stats(x->w->a.qp->tp)->rnr_naks_rx, 1);
+	give(x, 0, 100, 0, 64);
+	clock_now = mono_add(clock_now, tp_rnr_ns(1));
+	run(x->w);
+	assert_int_equal(take(&x->w->a).status, IBV_WC_SUCCESS);
+	assert_int_equal(received(x, 0).wr_id, 100);
+	end(x);
+}
+
+/* Half of a message is there when its SRQ goes: nobody hears of its receive any more. */
+static void an_srq_goes_in_the_middle_of_a_message(void **state)
+{
+	struct xrc *x = begin(false);
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND};
+
+	give(x, 0, 100, 0, 8192);
+	wr.qp_type.xrc.remote_srqn = FIRST_SRQN;
+	x->w->b.in.limit = 2; /* the cable takes two of its five packets */
+	assert_int_equal(send(&x->w->a, wr, 5000), 0);
+	eng_tick(x->w->b.engine);
+	assert_int_equal(eng_srq_destroy(x->srq[0]), 0);
+	assert_int_equal(eng_cq_destroy(x->srq_cq[0]), 0);
+	x->w->b.in.limit = WIRE_PACKETS;
+	run(x->w);
+	assert_int_equal(take(&x->w->a).status, IBV_WC_REM_INV_REQ_ERR);
+	end(x);
+}
+
+static void an_srqs_cq_stays_as_long_as_it(void **state)
+{
+	struct xrc *x = begin(false);
+
+	assert_int_equal(eng_srq_join_xrcd(x->srq[1], FIRST_SRQN, XRCD, x->srq_cq[1]), -EEXIST);
+	assert_int_equal(eng_cq_destroy(x->srq_cq[0]), -EBUSY);
+	assert_int_equal(eng_srq_destroy(x->srq[0]), 0);
+	assert_int_equal(eng_cq_destroy(x->srq_cq[0]), 0);
+	end(x);
+}
+
+/* Each half of a connection has its own direction. */
+static void requests_go_one_way(void **state)
+{
+	struct xrc *x = begin(false);
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND};
+	uint64_t before = x->w->a.engine->stats.rx_malformed;
+	struct eng_qp_init init = {.qpn = 0x33, .type = IBV_QPT_XRC_SEND, .pd = 1,
+				   .send_cq = x->w->b.cq, .recv_cq = x->w->b.cq,
+				   .max_send_wr = 4, .max_send_sge = 1};
+
+	assert_int_equal(send(&x->w->b, wr, 8), -EINVAL); /* it has no send queue */
+	assert_int_equal(recv_into(&x->w->a, 1, 0, 8), -EINVAL);
+	/* an initiator of B takes the initiator of A for a target */
+	assert_int_equal(eng_qp_create(x->w->b.engine, &init, &x->w->b.qp), 0);
+	to_rts(&x->w->b, 1, INITIATOR);
+	wr.qp_type.xrc.remote_srqn = FIRST_SRQN;
+	assert_int_equal(send(&x->w->b, wr, 8), 0);
+	run(x->w);
+	assert_int_equal(x->w->a.engine->stats.rx_malformed, before + 1);
+	assert_int_equal(tp_qp_state(x->w->a.qp->tp), IBV_QPS_RTS);
+	end(x);
+}
+
+static void a_half_has_no_parts_of_the_other(void **state)
+{
+	struct xrc *x = begin(false);
+	struct side *b = &x->w->b;
+	const struct eng_qp_init wrong[] = {
+		{.qpn = 0x44, .type = IBV_QPT_XRC_RECV, .xrcd = XRCD, .send_cq = b->cq},
+		{.qpn = 0x44, .type = IBV_QPT_XRC_RECV, .xrcd = XRCD, .max_send_wr = 1},
+		{.qpn = 0x44, .type = IBV_QPT_XRC_RECV, .xrcd = XRCD, .srq = x->srq[0]},
+		{.qpn = 0x44, .type = IBV_QPT_XRC_SEND, .pd = 1},
+		{.qpn = 0x44, .type = IBV_QPT_XRC_SEND, .send_cq = b->cq, .recv_cq = x->srq_cq[0]},
+		{.qpn = 0x44, .type = IBV_QPT_XRC_SEND, .send_cq = b->cq, .recv_cq = b->cq,
+		 .max_recv_wr = 1},
+	};
+	struct eng_qp *qp;
+
+	for (unsigned i = 0; i < ARRAY_SIZE(wrong); i++)
+		assert_int_equal(eng_qp_create(b->engine, &wrong[i], &qp), -EINVAL);
+	end(x);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_message_goes_to_the_srq_that_it_names),
+		cmocka_unit_test(keys_are_of_the_srqs_domain),
+		cmocka_unit_test(responses_keep_their_requests_domain),
+		cmocka_unit_test(an_srq_of_no_domain_of_the_target_is_refused),
+		cmocka_unit_test(an_empty_srq_makes_the_initiator_wait),
+		cmocka_unit_test(an_srq_goes_in_the_middle_of_a_message),
+		cmocka_unit_test(an_srqs_cq_stays_as_long_as_it),
+		cmocka_unit_test(requests_go_one_way),
+		cmocka_unit_test(a_half_has_no_parts_of_the_other),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
