@@ -69,7 +69,17 @@ struct ib_srq {
 	void (*event_handler)(struct ib_event *event, void *srq_context);
 	void *srq_context;
 	unsigned int usecnt;
+	/* --- of an XRC domain; NULL: it is of none --- */
+	struct ib_xrcd *xrcd;
+	struct ib_cq *cq;
+	u32 srq_num; /* the driver's */
 	struct rdma_restrack_entry res;
+};
+
+/** struct ib_xrcd - an XRC domain: its targets take receives from its SRQs (A14) */
+struct ib_xrcd {
+	struct ib_device *device;
+	unsigned int usecnt; /* targets and SRQs */
 };
 
 struct ib_mr {
@@ -107,6 +117,7 @@ struct ib_qp {
 	struct ib_pd *pd;
 	struct ib_cq *send_cq, *recv_cq;
 	struct ib_srq *srq;
+	struct ib_xrcd *xrcd; /* XRC_TGT, which has neither pd nor CQs */
 	struct ib_uobject *uobject;
 	void (*event_handler)(struct ib_event *event, void *qp_context);
 	void *qp_context;
@@ -137,8 +148,9 @@ struct ib_event {
 struct ib_qp_init_attr {
 	void (*event_handler)(struct ib_event *event, void *qp_context);
 	void *qp_context;
-	struct ib_cq *send_cq, *recv_cq;
+	struct ib_cq *send_cq, *recv_cq; /* XRC_INI: recv_cq is none */
 	struct ib_srq *srq;
+	struct ib_xrcd *xrcd; /* XRC_TGT */
 	struct ib_qp_cap cap;
 	enum ib_sig_type sq_sig_type;
 	enum ib_qp_type qp_type;
@@ -150,6 +162,8 @@ struct ib_srq_init_attr {
 	void (*event_handler)(struct ib_event *event, void *srq_context);
 	void *srq_context;
 	struct ib_srq_attr attr;
+	struct ib_xrcd *xrcd; /* and @cq, or NULL */
+	struct ib_cq *cq;
 };
 
 /* --- work requests --- */
@@ -346,6 +360,10 @@ struct ib_device_ops {
 	int (*post_srq_recv)(struct ib_srq *srq, const struct ib_recv_wr *wr,
 			     const struct ib_recv_wr **bad_wr);
 
+	struct ib_xrcd *(*alloc_xrcd)(struct ib_device *device, struct ib_udata *udata);
+	void (*dealloc_xrcd)(struct ib_xrcd *xrcd);
+
+	/** create_qp() - @pd is NULL for XRC_TGT, whose device is its domain's */
 	struct ib_qp *(*create_qp)(struct ib_pd *pd, struct ib_qp_init_attr *attr,
 				   struct ib_udata *udata);
 	int (*modify_qp)(struct ib_qp *qp, struct ib_qp_attr *attr, int mask);

@@ -19,11 +19,6 @@
 static pthread_mutex_t contexts_lock = PTHREAD_MUTEX_INITIALIZER;
 static LIST_HEAD(contexts); /* --- protected by contexts_lock --- */
 
-static int no_close_xrcd(struct ibv_xrcd *xrcd)
-{
-	return EOPNOTSUPP;
-}
-
 /* What a program's inline functions call. An operation that is absent makes
  * them fail with EOPNOTSUPP; those that they call unseen are all here. */
 static const struct verbs_context operations = {
@@ -40,7 +35,9 @@ static const struct verbs_context operations = {
 	.query_device_ex = device_query_ex,
 	.create_qp_ex = qp_create_ex,
 	.create_srq_ex = srq_create_ex,
-	.close_xrcd = no_close_xrcd,
+	.get_srq_num = srq_get_num,
+	.open_xrcd = xrcd_open,
+	.close_xrcd = xrcd_close,
 	.sz = sizeof(struct verbs_context),
 	.context.ops = {
 		.alloc_mw = mw_alloc,

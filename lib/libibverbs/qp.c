@@ -14,7 +14,35 @@
 	 IBV_QP_INIT_ATTR_MAX_TSO_HEADER | IBV_QP_INIT_ATTR_IND_TABLE |                        \
 	 IBV_QP_INIT_ATTR_RX_HASH | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
 #define SUPPORTED_COMP_MASK                                                                    \
-	(IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
+	(IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD | IBV_QP_INIT_ATTR_CREATE_FLAGS |         \
+	 IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
+
+/** struct part - what a type of QP is made of, and what has no meaning for it */
+static const struct parts {
+	bool exists, pd, xrcd, send_cq, recv_cq;
+} parts[] = {
+	[IBV_QPT_RC] = {.exists = true, .pd = true, .send_cq = true, .recv_cq = true},
+	[IBV_QPT_UC] = {.exists = true, .pd = true, .send_cq = true, .recv_cq = true},
+	[IBV_QPT_UD] = {.exists = true, .pd = true, .send_cq = true, .recv_cq = true},
+	[IBV_QPT_XRC_SEND] = {.exists = true, .pd = true, .send_cq = true},
+	[IBV_QPT_XRC_RECV] = {.exists = true, .xrcd = true},
+};
+
+static const struct parts *parts_of(enum ibv_qp_type type)
+{
+	static const struct parts none;
+
+	return type < ARRAY_SIZE(parts) ? &parts[type] : &none;
+}
+
+static bool has_parts(const struct ibv_qp_init_attr_ex *a)
+{
+	const struct parts *p = parts_of(a->qp_type);
+
+	return (!p->pd || (a->comp_mask & IBV_QP_INIT_ATTR_PD && a->pd)) &&
+	       (!p->xrcd || (a->comp_mask & IBV_QP_INIT_ATTR_XRCD && a->xrcd)) &&
+	       (!p->send_cq || a->send_cq) && (!p->recv_cq || a->recv_cq);
+}
 
 static int check_init(struct soft_context *ctx, const struct ibv_qp_init_attr_ex *a)
 {
@@ -25,9 +53,9 @@ static int check_init(struct soft_context *ctx, const struct ibv_qp_init_attr_ex
 	if (a->comp_mask & ~(uint32_t)SUPPORTED_COMP_MASK ||
 	    (a->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS && a->create_flags))
 		return -EOPNOTSUPP;
-	if (a->qp_type != IBV_QPT_RC && a->qp_type != IBV_QPT_UC && a->qp_type != IBV_QPT_UD)
+	if (!parts_of(a->qp_type)->exists)
 		return -EOPNOTSUPP;
-	if (!(a->comp_mask & IBV_QP_INIT_ATTR_PD) || !a->pd || !a->send_cq || !a->recv_cq)
+	if (!has_parts(a))
 		return -EINVAL;
 	if (cap->max_send_wr > (uint32_t)ctx->attr.orig_attr.max_qp_wr ||
 	    cap->max_send_sge > (uint32_t)ctx->attr.orig_attr.max_sge ||
@@ -52,9 +80,9 @@ static int command_create(struct soft_context *ctx, struct soft_qp *qp)
 {
 	struct ib_uverbs_create_qp req = {
 		.user_handle = qp->object.id,
-		.pd_handle = qp->ibv.pd->handle,
-		.send_cq_handle = qp->ibv.send_cq->handle,
-		.recv_cq_handle = qp->ibv.recv_cq->handle,
+		.pd_handle = qp->xrcd ? to_xrcd(qp->xrcd)->handle : qp->ibv.pd->handle,
+		.send_cq_handle = qp->ibv.send_cq ? qp->ibv.send_cq->handle : 0,
+		.recv_cq_handle = qp->ibv.recv_cq ? qp->ibv.recv_cq->handle : 0,
 		.srq_handle = qp->ibv.srq ? qp->ibv.srq->handle : 0,
 		.max_send_wr = qp->cap.max_send_wr,
 		.max_recv_wr = qp->cap.max_recv_wr,
@@ -79,12 +107,14 @@ static int command_create(struct soft_context *ctx, struct soft_qp *qp)
 static int engine_create(struct soft_context *ctx, struct soft_qp *qp)
 {
 	struct soft_srq *srq = to_srq(qp->ibv.srq);
+	struct soft_cq *send_cq = to_cq(qp->ibv.send_cq), *recv_cq = to_cq(qp->ibv.recv_cq);
 	struct eng_qp_init init = {
 		.qpn = qp->ibv.qp_num,
 		.type = qp->ibv.qp_type,
-		.pd = qp->ibv.pd->handle,
-		.send_cq = to_cq(qp->ibv.send_cq)->eng,
-		.recv_cq = to_cq(qp->ibv.recv_cq)->eng,
+		.pd = qp->ibv.pd ? qp->ibv.pd->handle : 0,
+		.xrcd = qp->xrcd ? to_xrcd(qp->xrcd)->handle : 0,
+		.send_cq = send_cq ? send_cq->eng : NULL,
+		.recv_cq = recv_cq ? recv_cq->eng : send_cq ? send_cq->eng : NULL,
 		.srq = srq ? srq->eng : NULL,
 		.max_send_wr = qp->cap.max_send_wr,
 		.max_recv_wr = qp->cap.max_recv_wr,
@@ -98,13 +128,16 @@ static int engine_create(struct soft_context *ctx, struct soft_qp *qp)
 	return eng_qp_create(ctx->engine, &init, &qp->eng);
 }
 
-/* Give what was asked for, and no queue or list that is useless at zero. */
-static void round_up_cap(struct ibv_qp_cap *cap, bool srq)
+/* Give what was asked for, no queue or list that is useless at zero, and none that the QP
+ * does not have. */
+static void round_up_cap(struct ibv_qp_cap *cap, const struct parts *p, bool srq)
 {
 	cap->max_send_sge = MAX(cap->max_send_sge, 1u);
-	cap->max_recv_sge = srq ? 0 : MAX(cap->max_recv_sge, 1u);
-	if (srq)
-		cap->max_recv_wr = 0;
+	cap->max_recv_sge = MAX(cap->max_recv_sge, 1u);
+	if (srq || !p->recv_cq)
+		cap->max_recv_sge = cap->max_recv_wr = 0;
+	if (!p->send_cq)
+		cap->max_send_sge = cap->max_send_wr = cap->max_inline_data = 0;
 }
 
 static int build(struct soft_context *ctx, struct soft_qp *qp,
@@ -136,6 +169,7 @@ undo_command:
 struct ibv_qp *qp_create_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
 {
 	struct soft_context *ctx = to_context(context);
+	const struct parts *p = parts_of(attr->qp_type);
 	struct soft_qp *qp;
 	int rc = check_init(ctx, attr);
 
@@ -147,19 +181,20 @@ struct ibv_qp *qp_create_ex(struct ibv_context *context, struct ibv_qp_init_attr
 	qp->ibv = (struct ibv_qp){
 		.context = context,
 		.qp_context = attr->qp_context,
-		.pd = attr->pd,
-		.send_cq = attr->send_cq,
-		.recv_cq = attr->recv_cq,
-		.srq = attr->srq,
+		.pd = p->pd ? attr->pd : NULL,
+		.send_cq = p->send_cq ? attr->send_cq : NULL,
+		.recv_cq = p->recv_cq ? attr->recv_cq : NULL,
+		.srq = p->recv_cq ? attr->srq : NULL,
 		.state = IBV_QPS_RESET,
 		.qp_type = attr->qp_type,
 	};
+	qp->xrcd = p->xrcd ? attr->xrcd : NULL;
 	faults_watch();
 	pthread_mutex_init(&qp->ibv.mutex, NULL);
 	pthread_cond_init(&qp->ibv.cond, NULL);
 	qp->sq_sig_all = attr->sq_sig_all != 0;
 	qp->cap = attr->cap;
-	round_up_cap(&qp->cap, attr->srq != NULL);
+	round_up_cap(&qp->cap, p, attr->srq != NULL);
 	object_init(ctx, &qp->object, SOFT_QP);
 	rc = build(ctx, qp, attr);
 	if (rc) {

@@ -33,6 +33,7 @@ struct soft_builder {
 #define OPS_RC                                                                                 \
 	(OPS_UC | OP(RDMA_READ) | OP(ATOMIC_CMP_AND_SWP) | OP(ATOMIC_FETCH_AND_ADD) |          \
 	 OP(SEND_WITH_INV))
+#define OPS_XRC (OPS_RC & ~(OP(BIND_MW) | OP(LOCAL_INV) | OP(SEND_WITH_INV)))
 
 static struct soft_builder *builder_of(struct ibv_qp_ex *ex)
 {
@@ -189,6 +190,11 @@ static void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t rem
 	wr->wr.ud.remote_qkey = remote_qkey;
 }
 
+static void wr_set_xrc_srqn(struct ibv_qp_ex *ex, uint32_t remote_srqn)
+{
+	this_wr(builder_of(ex))->qp_type.xrc.remote_srqn = remote_srqn;
+}
+
 static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t num_sge, const struct ibv_sge *list)
 {
 	struct soft_builder *b = builder_of(ex);
@@ -270,12 +276,14 @@ static struct soft_builder *make_builder(const struct ibv_qp_cap *cap)
  */
 int qp_ex_prepare(struct soft_qp *qp, uint64_t send_ops)
 {
-	uint64_t can = qp->ibv.qp_type == IBV_QPT_RC   ? OPS_RC
-		       : qp->ibv.qp_type == IBV_QPT_UC ? OPS_UC
-						       : OPS_UD;
+	static const uint64_t can[] = {[IBV_QPT_RC] = OPS_RC,
+				       [IBV_QPT_UC] = OPS_UC,
+				       [IBV_QPT_UD] = OPS_UD,
+				       [IBV_QPT_XRC_SEND] = OPS_XRC,
+				       [IBV_QPT_XRC_RECV] = 0};
 	struct ibv_qp_ex *ex = &qp->ex;
 
-	if (send_ops & ~can)
+	if (send_ops & ~can[qp->ibv.qp_type])
 		return -EOPNOTSUPP;
 	qp->builder = make_builder(&qp->cap);
 	if (!qp->builder)
@@ -289,6 +297,8 @@ int qp_ex_prepare(struct soft_qp *qp, uint64_t send_ops)
 	ex->wr_set_inline_data_list = wr_set_inline_data_list;
 	if (qp->ibv.qp_type == IBV_QPT_UD)
 		ex->wr_set_ud_addr = wr_set_ud_addr;
+	if (qp->ibv.qp_type == IBV_QPT_XRC_SEND)
+		ex->wr_set_xrc_srqn = wr_set_xrc_srqn;
 #define IF(flag, name)                                                                         \
 	if (send_ops & OP(flag))                                                               \
 		ex->wr_##name = wr_##name

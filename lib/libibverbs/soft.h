@@ -229,6 +229,12 @@ struct soft_srq {
 	struct ibv_srq ibv;
 	struct soft_object object;
 	struct eng_srq *eng;
+	uint32_t srqn; /* of an XRC domain; 0: it is of none */
+};
+
+struct soft_xrcd {
+	struct ibv_xrcd ibv;
+	uint32_t handle;
 };
 
 struct soft_builder; /* qp_ex.c */
@@ -242,6 +248,7 @@ struct soft_qp {
 	struct eng_qp *eng;
 	struct ibv_qp_cap cap;
 	bool sq_sig_all;
+	struct ibv_xrcd *xrcd;	      /* XRC_RECV */
 	struct soft_builder *builder; /* when made with send_ops_flags */
 };
 
@@ -256,6 +263,10 @@ static inline struct soft_qp *to_qp(struct ibv_qp *qp)
 static inline struct soft_srq *to_srq(struct ibv_srq *srq)
 {
 	return srq ? container_of(srq, struct soft_srq, ibv) : NULL;
+}
+static inline struct soft_xrcd *to_xrcd(struct ibv_xrcd *xrcd)
+{
+	return container_of(xrcd, struct soft_xrcd, ibv);
 }
 static inline struct soft_pd *to_pd(struct ibv_pd *pd)
 {
@@ -380,6 +391,9 @@ int cq_req_notify(struct ibv_cq *cq, int solicited_only);
 struct ibv_cq_ex *cq_create_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr);
 void cq_ex_fill(struct soft_cq *cq, uint64_t wc_flags);
 int srq_post_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+int srq_get_num(struct ibv_srq *srq, uint32_t *num);
+struct ibv_xrcd *xrcd_open(struct ibv_context *context, struct ibv_xrcd_init_attr *attr);
+int xrcd_close(struct ibv_xrcd *xrcd);
 struct ibv_srq *srq_create_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr);
 int qp_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 int qp_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);

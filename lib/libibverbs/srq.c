@@ -13,7 +13,9 @@ static int command_destroy(struct soft_context *ctx, uint32_t handle)
 			       sizeof(resp));
 }
 
-static int create(struct soft_context *ctx, struct soft_srq *srq, struct ibv_srq_attr *attr)
+/* Return: 0, and srq->ibv.handle and srqn. @xrcd, @cq: NULL, it is no SRQ of XRC */
+static int command_create(struct soft_context *ctx, struct soft_srq *srq,
+			  const struct ibv_srq_attr *attr, struct ibv_xrcd *xrcd, struct ibv_cq *cq)
 {
 	struct ib_uverbs_create_srq req = {
 		.user_handle = srq->object.id,
@@ -22,32 +24,59 @@ static int create(struct soft_context *ctx, struct soft_srq *srq, struct ibv_srq
 		.max_sge = attr->max_sge,
 		.srq_limit = attr->srq_limit,
 	};
+	struct ib_uverbs_create_xsrq xreq = {
+		.user_handle = req.user_handle,
+		.srq_type = IBV_SRQT_XRC,
+		.pd_handle = req.pd_handle,
+		.max_wr = req.max_wr,
+		.max_sge = req.max_sge,
+		.srq_limit = req.srq_limit,
+		.xrcd_handle = xrcd ? to_xrcd(xrcd)->handle : 0,
+		.cq_handle = cq ? cq->handle : 0,
+	};
 	struct ib_uverbs_create_srq_resp resp;
-	int rc = session_command(ctx, IB_USER_VERBS_CMD_CREATE_SRQ, &req, sizeof(req), &resp,
-				 sizeof(resp));
+	int rc = xrcd ? session_command(ctx, IB_USER_VERBS_CMD_CREATE_XSRQ, &xreq, sizeof(xreq),
+					&resp, sizeof(resp)) :
+			session_command(ctx, IB_USER_VERBS_CMD_CREATE_SRQ, &req, sizeof(req), &resp,
+					sizeof(resp));
 
 	if (rc)
 		return rc;
 	srq->ibv.handle = resp.srq_handle;
+	srq->srqn = resp.srqn;
+	return 0;
+}
+
+static int create(struct soft_context *ctx, struct soft_srq *srq, struct ibv_srq_attr *attr,
+		  struct ibv_xrcd *xrcd, struct ibv_cq *cq)
+{
+	int rc = command_create(ctx, srq, attr, xrcd, cq);
+
+	if (rc)
+		return rc;
 	rc = eng_srq_create(ctx->engine, srq->ibv.pd->handle, attr->max_wr,
 			    attr->max_sge, attr->srq_limit, &srq->object,
 			    &srq->eng);
 	if (rc)
-		command_destroy(ctx, srq->ibv.handle);
-	else
-		eng_srq_query(srq->eng, &attr->max_wr, &attr->max_sge, &attr->srq_limit);
+		goto undo_command;
+	if (xrcd)
+		rc = eng_srq_join_xrcd(srq->eng, srq->srqn, to_xrcd(xrcd)->handle, to_cq(cq)->eng);
+	if (rc)
+		goto undo_engine;
+	eng_srq_query(srq->eng, &attr->max_wr, &attr->max_sge, &attr->srq_limit);
+	return 0;
+undo_engine:
+	eng_srq_destroy(srq->eng);
+undo_command:
+	command_destroy(ctx, srq->ibv.handle);
 	return rc;
 }
 
-/**
- * ibv_create_srq() - a receive queue for many QPs
- * @init: attr is set to what was made, at least what was asked for
- * Return: the SRQ; NULL and errno: EINVAL limits, ENOMEM, EIO
- */
-EXPORT struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init)
+static struct ibv_srq *make(struct ibv_pd *pd, void *srq_context, struct ibv_srq_attr *wanted,
+			    struct ibv_xrcd *xrcd, struct ibv_cq *cq)
 {
 	struct soft_context *ctx = to_context(pd->context);
-	struct ibv_srq_attr attr = init->attr;
+	struct ibv_srq_attr attr = *wanted;
 	struct soft_srq *srq;
 	int rc;
 
@@ -58,34 +87,60 @@ EXPORT struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_att
 	if (!srq)
 		return verbs_null(-ENOMEM);
 	srq->ibv.context = pd->context;
-	srq->ibv.srq_context = init->srq_context;
+	srq->ibv.srq_context = srq_context;
 	srq->ibv.pd = pd;
 	pthread_mutex_init(&srq->ibv.mutex, NULL);
 	pthread_cond_init(&srq->ibv.cond, NULL);
 	object_init(ctx, &srq->object, SOFT_SRQ);
-	rc = create(ctx, srq, &attr);
+	rc = create(ctx, srq, &attr, xrcd, cq);
 	if (rc) {
 		free(srq);
 		return verbs_null(rc);
 	}
 	object_show(ctx, &srq->object);
-	init->attr = attr;
+	*wanted = attr;
 	return &srq->ibv;
 }
 
-/** srq_create_ex() - only plain SRQs; XRC and tag matching: EOPNOTSUPP */
+/**
+ * ibv_create_srq() - a receive queue for many QPs
+ * @init: attr is set to what was made, at least what was asked for
+ * Return: the SRQ; NULL and errno: EINVAL limits, ENOMEM, EIO
+ */
+EXPORT struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init)
+{
+	return make(pd, init->srq_context, &init->attr, NULL, NULL);
+}
+
+/** srq_create_ex() - plain SRQs, and those of an XRC domain, which have a CQ of their own.
+ *  Tag matching: EOPNOTSUPP */
 struct ibv_srq *srq_create_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr)
 {
+	const uint32_t xrc = IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
 	enum ibv_srq_type type = attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE ? attr->srq_type
 									  : IBV_SRQT_BASIC;
 
 	if (attr->comp_mask >= IBV_SRQ_INIT_ATTR_RESERVED)
 		return verbs_null(-EINVAL);
-	if (type != IBV_SRQT_BASIC)
+	if (type != IBV_SRQT_BASIC && type != IBV_SRQT_XRC)
 		return verbs_null(-EOPNOTSUPP);
 	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !attr->pd)
 		return verbs_null(-EINVAL);
-	return ibv_create_srq(attr->pd, (struct ibv_srq_init_attr *)attr);
+	if (type == IBV_SRQT_BASIC)
+		return make(attr->pd, attr->srq_context, &attr->attr, NULL, NULL);
+	if ((attr->comp_mask & xrc) != xrc || !attr->xrcd || !attr->cq)
+		return verbs_null(-EINVAL);
+	return make(attr->pd, attr->srq_context, &attr->attr, attr->xrcd, attr->cq);
+}
+
+/** srq_get_num() - ibv_get_srq_num(): what a peer names the SRQ by. EOPNOTSUPP: it is not of
+ *  an XRC domain */
+int srq_get_num(struct ibv_srq *srq, uint32_t *num)
+{
+	if (!to_srq(srq)->srqn)
+		return verbs_err(-EOPNOTSUPP);
+	*num = to_srq(srq)->srqn;
+	return 0;
 }
 
 /** ibv_modify_srq() - size, and the limit whose crossing raises

@@ -10,6 +10,7 @@
 #include "access/uverbs_private.h"
 
 #include <errno.h>
+#include <rdma/ib_user_ioctl_verbs.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -243,14 +244,12 @@ static int cmd_destroy_cq(struct call *call)
 
 /* --- shared receive queues --- */
 
-static int cmd_create_srq(struct call *call)
+static int create_srq(struct call *call, u64 user_handle, u32 pd_handle,
+		      struct ib_srq_init_attr *attr)
 {
-	const struct ib_uverbs_create_srq *in = call->in;
 	struct ib_uverbs_create_srq_resp *out = call->out;
 	struct ib_ucontext *context = call->session->context;
-	struct ib_pd *pd = ib_uobject_get(context, IB_UOBJECT_PD, in->pd_handle);
-	struct ib_srq_init_attr attr = {.attr = {.max_wr = in->max_wr, .max_sge = in->max_sge,
-						 .srq_limit = in->srq_limit}};
+	struct ib_pd *pd = ib_uobject_get(context, IB_UOBJECT_PD, pd_handle);
 	struct ib_uobject *uobject;
 	struct ib_srq *srq;
 
@@ -259,8 +258,8 @@ static int cmd_create_srq(struct call *call)
 	uobject = ib_uobject_alloc(context, IB_UOBJECT_SRQ);
 	if (IS_ERR(uobject))
 		return (int)PTR_ERR(uobject);
-	uobject->user_handle = in->user_handle;
-	srq = ib_create_srq_user(uobject, pd, &attr);
+	uobject->user_handle = user_handle;
+	srq = ib_create_srq_user(uobject, pd, attr);
 	if (IS_ERR(srq)) {
 		ib_uobject_abort(uobject);
 		return (int)PTR_ERR(srq);
@@ -269,9 +268,63 @@ static int cmd_create_srq(struct call *call)
 	srq->srq_context = uobject;
 	ib_uobject_commit(uobject, srq);
 	out->srq_handle = uobject->handle;
-	out->max_wr = attr.attr.max_wr;
-	out->max_sge = attr.attr.max_sge;
+	out->max_wr = attr->attr.max_wr;
+	out->max_sge = attr->attr.max_sge;
+	out->srqn = srq->srq_num;
 	return 0;
+}
+
+static int cmd_create_srq(struct call *call)
+{
+	const struct ib_uverbs_create_srq *in = call->in;
+	struct ib_srq_init_attr attr = {.attr = {.max_wr = in->max_wr, .max_sge = in->max_sge,
+						 .srq_limit = in->srq_limit}};
+
+	return create_srq(call, in->user_handle, in->pd_handle, &attr);
+}
+
+static int cmd_create_xsrq(struct call *call)
+{
+	const struct ib_uverbs_create_xsrq *in = call->in;
+	struct ib_ucontext *context = call->session->context;
+	struct ib_srq_init_attr attr = {
+		.attr = {.max_wr = in->max_wr, .max_sge = in->max_sge, .srq_limit = in->srq_limit},
+		.xrcd = ib_uobject_get(context, IB_UOBJECT_XRCD, in->xrcd_handle),
+		.cq = ib_uobject_get(context, IB_UOBJECT_CQ, in->cq_handle),
+	};
+
+	if (in->srq_type != IB_UVERBS_SRQT_XRC)
+		return -EOPNOTSUPP;
+	if (IS_ERR(attr.xrcd) || IS_ERR(attr.cq))
+		return -EINVAL;
+	return create_srq(call, in->user_handle, in->pd_handle, &attr);
+}
+
+/* A domain that others reach by a file would have SRQs in their memory: each is its
+ * program's own. */
+static int cmd_open_xrcd(struct call *call)
+{
+	struct ib_uverbs_open_xrcd_resp *out = call->out;
+	struct ib_uobject *uobject = ib_uobject_alloc(call->session->context, IB_UOBJECT_XRCD);
+	struct ib_xrcd *xrcd;
+
+	if (IS_ERR(uobject))
+		return (int)PTR_ERR(uobject);
+	xrcd = ib_alloc_xrcd_user(uobject);
+	if (IS_ERR(xrcd)) {
+		ib_uobject_abort(uobject);
+		return (int)PTR_ERR(xrcd);
+	}
+	ib_uobject_commit(uobject, xrcd);
+	out->xrcd_handle = uobject->handle;
+	return 0;
+}
+
+static int cmd_close_xrcd(struct call *call)
+{
+	const struct ib_uverbs_close_xrcd *in = call->in;
+
+	return ib_uobject_destroy(call->session->context, IB_UOBJECT_XRCD, in->xrcd_handle);
 }
 
 static int cmd_modify_srq(struct call *call)
@@ -378,6 +431,11 @@ const struct command uverbs_commands[] = {
 		{"detach_mcast", IN(detach_mcast), 0, cmd_detach_mcast},
 	[IB_USER_VERBS_CMD_CREATE_SRQ] =
 		{"create_srq", IN(create_srq), OUT(create_srq), cmd_create_srq},
+	[IB_USER_VERBS_CMD_OPEN_XRCD] =
+		{"open_xrcd", IN(open_xrcd), OUT(open_xrcd), cmd_open_xrcd},
+	[IB_USER_VERBS_CMD_CLOSE_XRCD] = {"close_xrcd", IN(close_xrcd), 0, cmd_close_xrcd},
+	[IB_USER_VERBS_CMD_CREATE_XSRQ] =
+		{"create_xsrq", IN(create_xsrq), OUT(create_srq), cmd_create_xsrq},
 	[IB_USER_VERBS_CMD_MODIFY_SRQ] = {"modify_srq", IN(modify_srq), 0, cmd_modify_srq},
 	[IB_USER_VERBS_CMD_QUERY_SRQ] =
 		{"query_srq", IN(query_srq), OUT(query_srq), cmd_query_srq},

@@ -58,9 +58,15 @@ static void ah_to_dest(const struct rdma_ah_attr *ah, struct ib_uverbs_qp_dest *
 static int find_parts(struct ib_ucontext *context, const struct ib_uverbs_create_qp *in,
 		      struct ib_pd **pd, struct ib_qp_init_attr *attr)
 {
+	*pd = NULL;
+	if (in->qp_type == IB_QPT_XRC_TGT) { /* its domain stands in the place of the PD */
+		attr->xrcd = ib_uobject_get(context, IB_UOBJECT_XRCD, in->pd_handle);
+		return IS_ERR(attr->xrcd) ? -EINVAL : 0;
+	}
 	*pd = ib_uobject_get(context, IB_UOBJECT_PD, in->pd_handle);
 	attr->send_cq = ib_uobject_get(context, IB_UOBJECT_CQ, in->send_cq_handle);
-	attr->recv_cq = ib_uobject_get(context, IB_UOBJECT_CQ, in->recv_cq_handle);
+	if (in->qp_type != IB_QPT_XRC_INI)
+		attr->recv_cq = ib_uobject_get(context, IB_UOBJECT_CQ, in->recv_cq_handle);
 	attr->srq = in->is_srq ? ib_uobject_get(context, IB_UOBJECT_SRQ, in->srq_handle) : NULL;
 	if (IS_ERR(*pd) || IS_ERR(attr->send_cq) || IS_ERR(attr->recv_cq) || IS_ERR(attr->srq))
 		return -EINVAL;
@@ -149,6 +155,17 @@ int cmd_query_qp(struct call *call)
 	return 0;
 }
 
+/* Programs set an XRC QP up as one of RC. What its half of a connection does not have is
+ * passed over for them, as the kernel does (drivers/infiniband/core/uverbs_cmd.c). */
+static int meaningful(enum ib_qp_type type, u32 mask)
+{
+	if (type == IB_QPT_XRC_INI)
+		mask &= ~(u32)(IB_QP_MAX_DEST_RD_ATOMIC | IB_QP_MIN_RNR_TIMER);
+	if (type == IB_QPT_XRC_TGT)
+		mask &= ~(u32)(IB_QP_MAX_QP_RD_ATOMIC | IB_QP_RETRY_CNT | IB_QP_RNR_RETRY);
+	return (int)mask;
+}
+
 int cmd_modify_qp(struct call *call)
 {
 	const struct ib_uverbs_modify_qp *in = call->in;
@@ -169,7 +186,7 @@ int cmd_modify_qp(struct call *call)
 #undef FROM_IN
 	dest_to_ah(&in->dest, &a.ah_attr);
 	dest_to_ah(&in->alt_dest, &a.alt_ah_attr);
-	return ib_modify_qp(qp, &a, (int)in->attr_mask);
+	return ib_modify_qp(qp, &a, meaningful(qp->qp_type, in->attr_mask));
 }
 
 int cmd_destroy_qp(struct call *call)

@@ -16,17 +16,31 @@ struct mcast {
 
 /* --- create --- */
 
-static int init_attr_check(struct ib_pd *pd, const struct ib_qp_init_attr *attr)
+/* 11.2.4.1; A14: an XRC target has an XRC domain in the place of all others, an initiator
+ * does not receive */
+static bool has_parts(const struct ib_pd *pd, const struct ib_qp_init_attr *attr)
 {
-	const struct ib_device_attr *max = &pd->device->attrs;
+	if (attr->qp_type == IB_QPT_XRC_TGT)
+		return attr->xrcd && !pd && !attr->send_cq && !attr->recv_cq && !attr->srq;
+	if (!pd || !attr->send_cq || attr->xrcd)
+		return false;
+	return attr->qp_type == IB_QPT_XRC_INI ? !attr->recv_cq && !attr->srq : !!attr->recv_cq;
+}
+
+static bool is_on(const struct ib_device *device, const struct ib_cq *cq)
+{
+	return !cq || cq->device == device;
+}
+
+static int init_attr_check(const struct ib_device *device, const struct ib_qp_init_attr *attr)
+{
+	const struct ib_device_attr *max = &device->attrs;
 	const struct ib_qp_cap *cap = &attr->cap;
 
-	if (attr->qp_type >= IB_QPT_MAX || !attr->send_cq || !attr->recv_cq)
+	if (!is_on(device, attr->send_cq) || !is_on(device, attr->recv_cq) ||
+	    (attr->srq && (attr->srq->device != device || attr->srq->xrcd)))
 		return -EINVAL;
-	if (attr->send_cq->device != pd->device || attr->recv_cq->device != pd->device ||
-	    (attr->srq && attr->srq->device != pd->device))
-		return -EINVAL;
-	if (attr->qp_type <= IB_QPT_GSI && !rdma_is_port_valid(pd->device, attr->port_num))
+	if (attr->qp_type <= IB_QPT_GSI && !rdma_is_port_valid(device, attr->port_num))
 		return -EINVAL;
 	if (cap->max_send_wr > (unsigned)max->max_qp_wr ||
 	    cap->max_recv_wr > (unsigned)max->max_qp_wr ||
@@ -36,19 +50,38 @@ static int init_attr_check(struct ib_pd *pd, const struct ib_qp_init_attr *attr)
 	return 0;
 }
 
+static void use_parts(struct ib_qp *qp, int by)
+{
+	if (qp->pd)
+		qp->pd->usecnt += (unsigned)by;
+	if (qp->send_cq)
+		qp->send_cq->usecnt += (unsigned)by;
+	if (qp->recv_cq)
+		qp->recv_cq->usecnt += (unsigned)by;
+	if (qp->srq)
+		qp->srq->usecnt += (unsigned)by;
+	if (qp->xrcd)
+		qp->xrcd->usecnt += (unsigned)by;
+}
+
 struct ib_qp *core_create_qp(struct ib_pd *pd, struct ib_qp_init_attr *attr,
 			     const struct core_owner *owner)
 {
+	struct ib_device *device;
 	struct ib_udata udata;
 	struct ib_qp *qp;
 
-	if (init_attr_check(pd, attr))
+	if (attr->qp_type >= IB_QPT_MAX || !has_parts(pd, attr))
 		return ERR_PTR(-EINVAL);
-	qp = pd->device->ops->create_qp(pd, attr, core_udata(owner, &udata));
+	device = pd ? pd->device : attr->xrcd->device;
+	if (init_attr_check(device, attr))
+		return ERR_PTR(-EINVAL);
+	qp = device->ops->create_qp(pd, attr, core_udata(owner, &udata));
 	if (IS_ERR(qp))
 		return qp;
-	qp->device = pd->device;
+	qp->device = device;
 	qp->pd = pd;
+	qp->xrcd = attr->xrcd;
 	qp->send_cq = attr->send_cq;
 	qp->recv_cq = attr->recv_cq;
 	qp->srq = attr->srq;
@@ -60,12 +93,8 @@ struct ib_qp *core_create_qp(struct ib_pd *pd, struct ib_qp_init_attr *attr,
 	qp->cap = attr->cap;
 	qp->port = (u8)(attr->qp_type <= IB_QPT_GSI ? attr->port_num : 0);
 	INIT_LIST_HEAD(&qp->mcast_list);
-	pd->usecnt++;
-	qp->send_cq->usecnt++;
-	qp->recv_cq->usecnt++;
-	if (qp->srq)
-		qp->srq->usecnt++;
-	core_track(pd->device, &qp->res, RDMA_RESTRACK_QP, owner);
+	use_parts(qp, 1);
+	core_track(device, &qp->res, RDMA_RESTRACK_QP, owner);
 	return qp;
 }
 
@@ -203,11 +232,7 @@ int ib_destroy_qp(struct ib_qp *qp)
 {
 	if (qp->usecnt)
 		return -EBUSY;
-	qp->pd->usecnt--;
-	qp->send_cq->usecnt--;
-	qp->recv_cq->usecnt--;
-	if (qp->srq)
-		qp->srq->usecnt--;
+	use_parts(qp, -1);
 	rdma_restrack_del(qp->device, &qp->res);
 	core_events_forget(qp->device, qp);
 	qp->device->ops->destroy_qp(qp);

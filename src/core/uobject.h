@@ -23,6 +23,7 @@ enum ib_uobject_type {
 	IB_UOBJECT_MR,
 	IB_UOBJECT_MW,
 	IB_UOBJECT_DM,
+	IB_UOBJECT_XRCD,
 	IB_UOBJECT_TYPES
 };
 
@@ -102,6 +103,9 @@ int ib_rereg_user_mr(struct ib_mr *mr, int flags, u64 start, u64 length, u64 iov
 struct ib_mw *ib_alloc_mw_user(struct ib_uobject *uobject, struct ib_pd *pd,
 			       enum ib_mw_type type);
 int ib_dealloc_mw(struct ib_mw *mw);
+/** ib_alloc_xrcd_user() - -EOPNOTSUPP: the device has no XRC */
+struct ib_xrcd *ib_alloc_xrcd_user(struct ib_uobject *uobject);
+int ib_dealloc_xrcd(struct ib_xrcd *xrcd);
 /** ib_alloc_dm_user() - @length bytes of device memory. -EOPNOTSUPP the device has none;
  *  -EINVAL none, or more than it has; -ENOMEM more than is left */
 struct ib_dm *ib_alloc_dm_user(struct ib_uobject *uobject, u64 length);

@@ -138,7 +138,7 @@ struct ib_srq *core_create_srq(struct ib_pd *pd, struct ib_srq_init_attr *attr,
 
 	if (!device->ops->create_srq)
 		return ERR_PTR(-EOPNOTSUPP);
-	if (srq_attr_check(device, &attr->attr))
+	if (srq_attr_check(device, &attr->attr) || !attr->xrcd != !attr->cq)
 		return ERR_PTR(-EINVAL);
 	srq = device->ops->create_srq(pd, attr, core_udata(&owner, &udata));
 	if (IS_ERR(srq))
@@ -148,7 +148,13 @@ struct ib_srq *core_create_srq(struct ib_pd *pd, struct ib_srq_init_attr *attr,
 	srq->uobject = uobject;
 	srq->event_handler = attr->event_handler;
 	srq->srq_context = attr->srq_context;
+	srq->xrcd = attr->xrcd;
+	srq->cq = attr->cq;
 	pd->usecnt++;
+	if (srq->xrcd) {
+		srq->xrcd->usecnt++;
+		srq->cq->usecnt++;
+	}
 	core_track(device, &srq->res, RDMA_RESTRACK_SRQ, &owner);
 	return srq;
 }
@@ -187,9 +193,37 @@ int ib_destroy_srq(struct ib_srq *srq)
 	if (srq->usecnt)
 		return -EBUSY;
 	srq->pd->usecnt--;
+	if (srq->xrcd) {
+		srq->xrcd->usecnt--;
+		srq->cq->usecnt--;
+	}
 	rdma_restrack_del(srq->device, &srq->res);
 	core_events_forget(srq->device, srq);
 	srq->device->ops->destroy_srq(srq);
+	return 0;
+}
+
+/* --- XRC domains --- */
+
+struct ib_xrcd *ib_alloc_xrcd_user(struct ib_uobject *uobject)
+{
+	struct ib_udata udata = {.context = uobject->context};
+	struct ib_device *device = uobject->context->device;
+	struct ib_xrcd *xrcd;
+
+	if (!device->ops->alloc_xrcd)
+		return ERR_PTR(-EOPNOTSUPP);
+	xrcd = device->ops->alloc_xrcd(device, &udata);
+	if (!IS_ERR(xrcd))
+		xrcd->device = device;
+	return xrcd;
+}
+
+int ib_dealloc_xrcd(struct ib_xrcd *xrcd)
+{
+	if (xrcd->usecnt)
+		return -EBUSY;
+	xrcd->device->ops->dealloc_xrcd(xrcd);
 	return 0;
 }
 

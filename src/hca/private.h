@@ -157,7 +157,7 @@ struct hca {
 	mono_t waiting_due;	      /* offer them again; MONO_NEVER: none waits */
 	struct eng_table qps;	      /* QPN to struct hca_qp */
 	struct eng_table keys;	      /* key index to its region or window */
-	uint32_t next_qpn, next_key, next_pd;
+	uint32_t next_qpn, next_key, next_pd, next_srqn;
 	uint64_t dm_bytes;	      /* of device memory given out */
 	struct list_head kernel_qps, user_qps; /* struct hca_qp.node */
 	unsigned kernel_groups;	      /* their attachments to multicast groups */

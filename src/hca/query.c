@@ -29,7 +29,8 @@ int hca_query_device(struct ib_device *device, struct ib_device_attr *attr)
 		.device_cap_flags = IB_DEVICE_BAD_PKEY_CNTR | IB_DEVICE_CURR_QP_STATE_MOD |
 				    IB_DEVICE_PORT_ACTIVE_EVENT | IB_DEVICE_SYS_IMAGE_GUID |
 				    IB_DEVICE_RC_RNR_NAK_GEN | IB_DEVICE_SRQ_RESIZE |
-				    IB_DEVICE_MEM_WINDOW | IB_DEVICE_MEM_WINDOW_TYPE_2B,
+				    IB_DEVICE_MEM_WINDOW | IB_DEVICE_MEM_WINDOW_TYPE_2B |
+				    IB_DEVICE_XRC,
 		.max_send_sge = TP_MAX_SGE - 2,
 		.max_recv_sge = TP_MAX_SGE - 2,
 		.max_sge_rd = TP_MAX_SGE - 2,
@@ -54,7 +55,8 @@ int hca_query_device(struct ib_device *device, struct ib_device_attr *attr)
 		.odp_caps = {.general_caps = IB_ODP_SUPPORT | IB_ODP_SUPPORT_IMPLICIT,
 			     .per_transport_caps = {.rc_odp_caps = ODP_RC,
 						    .uc_odp_caps = ODP_UC,
-						    .ud_odp_caps = ODP_DATAGRAM}},
+						    .ud_odp_caps = ODP_DATAGRAM,
+						    .xrc_odp_caps = ODP_RC}},
 		.timestamp_mask = UINT64_MAX, /* the engine's clock counts nanoseconds */
 		.hca_core_clock_khz = 1000000,
 		.max_dm_size = HCA_DM_BYTES,

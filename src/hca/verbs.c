@@ -275,8 +275,14 @@ static struct ib_srq *create_srq(struct ib_pd *pd, struct ib_srq_init_attr *init
 	if (!srq)
 		return ERR_PTR(-ENOMEM);
 	srq->attr = init->attr;
+	if (init->xrcd) /* round once, 0 is none */
+		srq->ib.srq_num = hca_of(pd->device)->next_srqn++ % IB_QPN_MASK + 1;
 	if (udata)
 		return &srq->ib;
+	if (init->xrcd) {
+		rt_free(srq);
+		return ERR_PTR(-EOPNOTSUPP);
+	}
 	ret = eng_srq_create(hca_of(pd->device)->engine, container_of(pd, struct hca_pd, ib)->number,
 			     init->attr.max_wr, init->attr.max_sge, init->attr.srq_limit, srq,
 			     &srq->eng);
@@ -322,6 +328,20 @@ static void destroy_srq(struct ib_srq *ibsrq)
 	rt_free(srq);
 }
 
+/* --- XRC domains: what is in them is in the program's engine --- */
+
+static struct ib_xrcd *alloc_xrcd(struct ib_device *device, struct ib_udata *udata)
+{
+	struct ib_xrcd *xrcd = rt_zalloc(sizeof(*xrcd));
+
+	return xrcd ? xrcd : ERR_PTR(-ENOMEM);
+}
+
+static void dealloc_xrcd(struct ib_xrcd *xrcd)
+{
+	rt_free(xrcd);
+}
+
 const struct ib_device_ops hca_ops = {
 	.query_device = hca_query_device,
 	.modify_device = hca_modify_device,
@@ -349,6 +369,8 @@ const struct ib_device_ops hca_ops = {
 	.query_srq = query_srq,
 	.destroy_srq = destroy_srq,
 	.post_srq_recv = hca_post_srq_recv,
+	.alloc_xrcd = alloc_xrcd,
+	.dealloc_xrcd = dealloc_xrcd,
 	.create_qp = hca_create_qp,
 	.modify_qp = hca_modify_qp,
 	.query_qp = hca_query_qp,

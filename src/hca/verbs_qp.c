@@ -61,11 +61,11 @@ static void unnumber_qp(struct hca *hca, struct hca_qp *qp)
 struct ib_qp *hca_create_qp(struct ib_pd *pd, struct ib_qp_init_attr *init,
 			    struct ib_udata *udata)
 {
-	struct hca *hca = hca_of(pd->device);
+	struct hca *hca = hca_of(pd ? pd->device : init->xrcd->device);
 	struct hca_qp *qp;
 	int ret;
 
-	if (init->qp_type > IB_QPT_UD)
+	if (init->qp_type > IB_QPT_UD && !udata) /* XRC: the midlayer has no use for it */
 		return ERR_PTR(-EOPNOTSUPP);
 	if (init->cap.max_inline_data > TP_MAX_INLINE)
 		return ERR_PTR(-EINVAL);

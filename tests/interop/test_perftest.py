@@ -31,6 +31,13 @@ def test_atomic(pair, program, kind):
     assert table_rows(out), out
 
 
+@pytest.mark.parametrize("program", ["ib_send_bw", "ib_write_bw", "ib_atomic_lat"])
+def test_xrc(pair, program):
+    """Each side has an initiator, a target and a shared receive queue of one domain."""
+    _, out = pair.pair(program, "-c", "XRC", *iterations(program))
+    assert table_rows(out), out
+
+
 @pytest.mark.parametrize("program,transport", LAT + BW)
 def test_all_sizes(pair, program, transport):
     count = ["-n", "20"] if program.endswith("_bw") else ["-n", "10"]

@@ -210,11 +210,22 @@ static inline void fake_destroy_srq(struct ib_srq *srq)
 static inline struct ib_qp *fake_create_qp(struct ib_pd *pd, struct ib_qp_init_attr *attr,
 					   struct ib_udata *udata)
 {
-	struct ib_qp *qp = FAKE_NEW(pd->device, struct ib_qp);
+	struct ib_device *device = pd ? pd->device : attr->xrcd->device;
+	struct ib_qp *qp = FAKE_NEW(device, struct ib_qp);
 
 	if (!IS_ERR(qp))
-		qp->qp_num = 0x100 + fake_of(pd->device)->next_qpn++;
+		qp->qp_num = 0x100 + fake_of(device)->next_qpn++;
 	return qp;
+}
+
+static inline struct ib_xrcd *fake_alloc_xrcd(struct ib_device *device, struct ib_udata *udata)
+{
+	return FAKE_NEW(device, struct ib_xrcd);
+}
+
+static inline void fake_dealloc_xrcd(struct ib_xrcd *xrcd)
+{
+	FAKE_FREE(xrcd->device, xrcd);
 }
 
 static inline int fake_modify_qp(struct ib_qp *qp, struct ib_qp_attr *attr, int mask)
@@ -327,6 +338,8 @@ static const struct ib_device_ops fake_ops = {
 	.modify_srq = fake_modify_srq,
 	.query_srq = fake_query_srq,
 	.destroy_srq = fake_destroy_srq,
+	.alloc_xrcd = fake_alloc_xrcd,
+	.dealloc_xrcd = fake_dealloc_xrcd,
 	.create_qp = fake_create_qp,
 	.modify_qp = fake_modify_qp,
 	.query_qp = fake_query_qp,
