@@ -30,6 +30,8 @@ struct ib_ah *core_create_ah(struct ib_pd *pd, const struct rdma_ah_attr *attr,
 
 	if (core_ah_attr_check(pd->device, attr))
 		return ERR_PTR(-EINVAL);
+	if (core_has_room(pd->device, RDMA_RESTRACK_AH))
+		return ERR_PTR(-ENOMEM);
 	ah = pd->device->ops->create_ah(pd, attr, core_udata(&owner, &udata));
 	if (IS_ERR(ah))
 		return ah;

@@ -42,6 +42,8 @@ struct ib_mr *ib_reg_dm_mr_user(struct ib_uobject *uobject, struct ib_pd *pd, st
 		     dm->device != pd->device || offset > dm->length ||
 		     length > dm->length - offset))
 		ret = -EINVAL;
+	if (!ret)
+		ret = core_has_room(pd->device, RDMA_RESTRACK_MR);
 	if (ret)
 		return ERR_PTR(ret);
 	mr = pd->device->ops->reg_dm_mr(pd, dm, offset, length, access, &udata);

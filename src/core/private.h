@@ -34,6 +34,10 @@ static inline void core_track(struct ib_device *device, struct rdma_restrack_ent
 		memcpy(res->comm, owner->uobject->context->res.comm, sizeof(res->comm));
 }
 
+/** core_has_room() - may @device have one more object of @type, by the limit that it reports?
+ *  The midlayer's own count as well. 0; -ENOMEM */
+int core_has_room(struct ib_device *device, enum rdma_restrack_type type);
+
 /** core_heir() - what is made in a PD belongs to the PD's owner */
 static inline struct core_owner core_heir(const struct ib_pd *pd, struct ib_uobject *uobject)
 {

@@ -76,6 +76,8 @@ struct ib_qp *core_create_qp(struct ib_pd *pd, struct ib_qp_init_attr *attr,
 	device = pd ? pd->device : attr->xrcd->device;
 	if (init_attr_check(device, attr))
 		return ERR_PTR(-EINVAL);
+	if (core_has_room(device, RDMA_RESTRACK_QP))
+		return ERR_PTR(-ENOMEM);
 	qp = device->ops->create_qp(pd, attr, core_udata(owner, &udata));
 	if (IS_ERR(qp))
 		return qp;

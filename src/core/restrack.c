@@ -2,7 +2,7 @@
 /* Resource tracking: a list and a count per device and type of object. */
 #include <string.h>
 
-#include "rdma/ib_verbs.h"
+#include "core/private.h"
 
 static const char *const names[RDMA_RESTRACK_MAX] = {
 	[RDMA_RESTRACK_PD] = "pd",
@@ -19,6 +19,27 @@ static const char *const names[RDMA_RESTRACK_MAX] = {
 const char *rdma_restrack_name(enum rdma_restrack_type type)
 {
 	return type < RDMA_RESTRACK_MAX ? names[type] : "unknown";
+}
+
+/* the limit of each type, as query_device tells it; types without one are not limited */
+static const size_t limits[RDMA_RESTRACK_MAX] = {
+	[RDMA_RESTRACK_PD] = offsetof(struct ib_device_attr, max_pd),
+	[RDMA_RESTRACK_CQ] = offsetof(struct ib_device_attr, max_cq),
+	[RDMA_RESTRACK_QP] = offsetof(struct ib_device_attr, max_qp),
+	[RDMA_RESTRACK_MR] = offsetof(struct ib_device_attr, max_mr),
+	[RDMA_RESTRACK_SRQ] = offsetof(struct ib_device_attr, max_srq),
+	[RDMA_RESTRACK_AH] = offsetof(struct ib_device_attr, max_ah),
+	[RDMA_RESTRACK_MW] = offsetof(struct ib_device_attr, max_mw),
+};
+
+int core_has_room(struct ib_device *device, enum rdma_restrack_type type)
+{
+	int most;
+
+	if (!limits[type])
+		return 0;
+	memcpy(&most, (const char *)&device->attrs + limits[type], sizeof(most));
+	return device->res.count[type] < (u32)most ? 0 : -ENOMEM;
 }
 
 void rdma_restrack_init(struct rdma_restrack_root *root)

@@ -6,7 +6,7 @@
  */
 #include "core/private.h"
 
-#define INDEX_BITS 20
+#define INDEX_BITS 22 /* a program may have all regions, windows and the rest that there are */
 #define INDEX_MASK ((1u << INDEX_BITS) - 1)
 #define NONE UINT32_MAX
 #define PAGE_BYTES 4096ull

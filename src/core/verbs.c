@@ -11,8 +11,11 @@
 struct ib_pd *core_alloc_pd(struct ib_device *device, const struct core_owner *owner)
 {
 	struct ib_udata udata;
-	struct ib_pd *pd = device->ops->alloc_pd(device, core_udata(owner, &udata));
+	struct ib_pd *pd;
 
+	if (core_has_room(device, RDMA_RESTRACK_PD))
+		return ERR_PTR(-ENOMEM);
+	pd = device->ops->alloc_pd(device, core_udata(owner, &udata));
 	if (IS_ERR(pd))
 		return pd;
 	pd->device = device;
@@ -64,6 +67,8 @@ struct ib_cq *core_create_cq(struct ib_device *device, const struct ib_cq_init_a
 
 	if (!attr->cqe || attr->cqe > (unsigned)device->attrs.max_cqe)
 		return ERR_PTR(-EINVAL);
+	if (core_has_room(device, RDMA_RESTRACK_CQ))
+		return ERR_PTR(-ENOMEM);
 	cq = device->ops->create_cq(device, attr, core_udata(owner, &udata));
 	if (IS_ERR(cq))
 		return cq;
@@ -140,6 +145,8 @@ struct ib_srq *core_create_srq(struct ib_pd *pd, struct ib_srq_init_attr *attr,
 		return ERR_PTR(-EOPNOTSUPP);
 	if (srq_attr_check(device, &attr->attr) || !attr->xrcd != !attr->cq)
 		return ERR_PTR(-EINVAL);
+	if (core_has_room(device, RDMA_RESTRACK_SRQ))
+		return ERR_PTR(-ENOMEM);
 	srq = device->ops->create_srq(pd, attr, core_udata(&owner, &udata));
 	if (IS_ERR(srq))
 		return srq;
@@ -287,6 +294,8 @@ struct ib_mr *ib_reg_user_mr(struct ib_uobject *uobject, struct ib_pd *pd, u64 s
 
 	if (!pd->device->ops->reg_user_mr)
 		ret = -EOPNOTSUPP;
+	if (!ret)
+		ret = core_has_room(pd->device, RDMA_RESTRACK_MR);
 	if (ret)
 		return ERR_PTR(ret);
 	mr = pd->device->ops->reg_user_mr(pd, start, length, iova, access, &udata);
@@ -348,6 +357,8 @@ struct ib_mw *ib_alloc_mw_user(struct ib_uobject *uobject, struct ib_pd *pd,
 		return ERR_PTR(-EOPNOTSUPP);
 	if (type != IB_MW_TYPE_1 && type != IB_MW_TYPE_2)
 		return ERR_PTR(-EINVAL);
+	if (core_has_room(pd->device, RDMA_RESTRACK_MW))
+		return ERR_PTR(-ENOMEM);
 	mw = pd->device->ops->alloc_mw(pd, type, &udata);
 	if (IS_ERR(mw))
 		return mw;

@@ -17,6 +17,7 @@
 #include "rdma/ib_verbs.h"
 #include "runtime/rt.h"
 
+#define FAKE_MANY (1 << 20) /* objects of a type */
 #define FAKE_GIDS 4
 #define FAKE_PKEYS 4
 
@@ -53,6 +54,8 @@ static inline int fake_query_device(struct ib_device *device, struct ib_device_a
 			     .per_transport_caps = {1, 2, 3, 4}},
 		.hca_core_clock_khz = 156250,
 		.max_dm_size = 4096,
+		.max_pd = FAKE_MANY, .max_cq = FAKE_MANY, .max_mr = FAKE_MANY,
+		.max_srq = FAKE_MANY, .max_ah = FAKE_MANY, .max_mw = FAKE_MANY,
 	};
 	return 0;
 }

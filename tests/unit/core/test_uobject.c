@@ -99,6 +99,38 @@ static void handles_are_of_a_type_and_a_time(void **state)
 	assert_int_equal(ib_uobject_destroy(w->context, IB_UOBJECT_PD, old), -EINVAL);
 }
 
+/* As many as the device says, and not one more; what goes makes room. */
+static void limits_are_as_reported(void **state)
+{
+	struct world *w = *state;
+	struct ib_device_attr *most = &w->fake->ib.attrs;
+	struct ib_pd *pd = make(w, IB_UOBJECT_PD, NULL, NULL, NULL)->object;
+	struct ib_cq *cq = make(w, IB_UOBJECT_CQ, NULL, NULL, NULL)->object;
+	struct ib_srq *srq = make(w, IB_UOBJECT_SRQ, pd, NULL, NULL)->object;
+	const struct {
+		enum ib_uobject_type type;
+		int *limit;
+		int now;
+	} kinds[] = {
+		{IB_UOBJECT_PD, &most->max_pd, 1},   {IB_UOBJECT_CQ, &most->max_cq, 1},
+		{IB_UOBJECT_SRQ, &most->max_srq, 1}, {IB_UOBJECT_QP, &most->max_qp, 0},
+		{IB_UOBJECT_MR, &most->max_mr, 0},   {IB_UOBJECT_AH, &most->max_ah, 0},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+		struct ib_uobject *u;
+
+		*kinds[i].limit = kinds[i].now + 1;
+		u = make(w, kinds[i].type, pd, cq, srq);
+		assert_false(IS_ERR(u));
+		assert_int_equal(PTR_ERR(make(w, kinds[i].type, pd, cq, srq)), -ENOMEM);
+		assert_int_equal(ib_uobject_destroy(w->context, kinds[i].type, u->handle), 0);
+		u = make(w, kinds[i].type, pd, cq, srq);
+		assert_false(IS_ERR(u));
+		assert_int_equal(ib_uobject_destroy(w->context, kinds[i].type, u->handle), 0);
+	}
+}
+
 static void an_object_in_the_making_is_not_found(void **state)
 {
 	struct world *w = *state;
@@ -293,6 +325,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(handles_are_of_a_type_and_a_time, setup, teardown),
+		cmocka_unit_test_setup_teardown(limits_are_as_reported, setup, teardown),
 		cmocka_unit_test_setup_teardown(an_object_in_the_making_is_not_found, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(the_table_grows_and_serves_many, setup, teardown),
