@@ -272,6 +272,7 @@ static void binds_that_are_refused(void **state)
 {
 	for (unsigned i = 0; i < 10; i++) {
 		struct ibv_mr other = {.lkey = KEY}; /* no right to bind */
+		struct ibv_mw second = {.rkey = 0x401};
 		struct ibv_send_wr wr;
 		struct world *w;
 
@@ -308,9 +309,7 @@ static void binds_that_are_refused(void **state)
 			bind(w, 0, 64, IBV_ACCESS_REMOTE_WRITE);
 			other.lkey = BOUND;
 			eng_mw_add(w->b.engine, 0x401, 1, IBV_MW_TYPE_2);
-			wr.bind_mw = (typeof(wr.bind_mw)){&(struct ibv_mw){.rkey = 0x401},
-							  0x402,
-							  {&other, 0, 1, 0}};
+			wr.bind_mw = (typeof(wr.bind_mw)){&second, 0x402, {&other, 0, 1, 0}};
 			break;
 		case 9:
 			wr.bind_mw.bind_info.mw_access_flags |= IBV_ACCESS_ZERO_BASED;
