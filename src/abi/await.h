@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * How long a program or a command waits for softibd's answer. softibd answers at
- * once unless it is stopped, or spins: then the waiting side says so on stderr, and
- * gives up some time later.
+ * Waiting for softibd's answer. softibd answers at once unless it is stopped or hangs.
+ * In that case the program or command that waits reports it on stderr and, after the
+ * time-out, gives up.
  */
 #ifndef SOFTIB_ABI_AWAIT_H
 #define SOFTIB_ABI_AWAIT_H
@@ -17,7 +17,7 @@
 #define ABI_AWAIT_S 30
 #define ABI_AWAIT_QUIET_MS 1500 /* an answer that takes longer is reported */
 
-/** abi_await_ms() - Return: how long to wait in all; -1 for ever */
+/** abi_await_ms() - Return: the time-out; -1: none */
 static inline int abi_await_ms(void)
 {
 	const char *text = getenv(ABI_ENV_AWAIT);
@@ -31,8 +31,8 @@ static inline int abi_await_ms(void)
 
 /**
  * abi_await() - wait for softibd's answer on the connection @sock
- * @who: speaks to people, on stderr
- * Return: 0: there is one, or the end; -ETIMEDOUT (said)
+ * @who: the name in front of messages on stderr
+ * Return: 0: an answer or the end of the connection can be read; -ETIMEDOUT (reported)
  */
 static inline int abi_await(int sock, const char *who)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * A capture on its way from softibd to who asked for it: a memfd that holds
- * struct abi_capture and, ABI_CAPTURE_RING bytes into it, a struct abi_ring
- * of records, and the reading end of a pipe, into which softibd writes a byte
- * when the reader sleeps. softibd never waits for the reader: what finds no room
- * is counted and left out.
+ * The shared memory by which softibd passes captured packets to a reader. It is a
+ * memfd with struct abi_capture at its start and a struct abi_ring of records at
+ * ABI_CAPTURE_RING. The reader also gets the reading end of a pipe, into which softibd
+ * writes a byte when the reader sleeps. softibd never waits for the reader: packets
+ * for which there is no room are counted and dropped from the capture.
  */
 #ifndef SOFTIB_ABI_CAPTURE_H
 #define SOFTIB_ABI_CAPTURE_H

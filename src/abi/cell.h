@@ -1,33 +1,38 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * A cell of a lane (lane.h): one cache line with a record, which is the headers of
- * a packet or of a segment of many, and up to ABI_CELL_BYTES behind them.
+ * A cell of a lane (lane.h) is a cache line with one record: the headers of a packet
+ * or of a segment of many packets, followed by up to ABI_CELL_BYTES of data.
  *
- * A record is stored word by word, the first one last, which holds the lap of the
- * ring: a cell that bears the lap its reader has come to is valid. So the line has
- * to be taken from the core that read it, and a core takes one line at a time: 60 ns
- * a record where the two share a cache, 160 ns where not, however far ahead it asks.
- * That is as soon as one that is alone can be there. But in a stream of records the
- * second costs what the first did, and then a *streamed* cell is cheaper: all of the
- * line is stored past the caches, so that nobody has to give it up. Its reader waits
- * half a microsecond for one, and hardly at all for those that come behind it.
+ * A plain record is stored word by word. Word 0 is stored last and has the lap of the
+ * ring: the number of times that the sender has filled the ring. A cell is valid if it
+ * has the lap that its reader has reached. The sender's first store takes the line from
+ * the core that read it, and a core takes one line at a time: 60 ns for each record if
+ * the two cores share a cache, 160 ns if not. No other method has a lower latency for a
+ * single record.
  *
- * Such stores may be seen in any order. The 16 bytes of each are seen at once, and each
- * has the lap of its own:
+ * In a stream of records throughput matters more, and a *streamed* cell is cheaper: the
+ * whole line is stored past the caches, so that no core has to give it up. The reader
+ * waits half a microsecond for the first such cell and hardly at all for the ones that
+ * follow.
+ *
+ * Non-temporal stores become visible in any order, but the 16 bytes of each become
+ * visible together. Each store therefore has the lap in it:
  *
  *   bytes  0  word 0, with the lap; word 1, with ABI_RECORD_STREAM
- *         16  word 2, with the lap and how many of the next two are data in the place
- *             of `packets`, which is 1; 8 bytes of data
+ *         16  word 2, with the lap, and in the place of `packets`, which is 1, the number
+ *             of the two following stores that have data; 8 bytes of data
  *         32  15 bytes of data, the lap
  *         48  15 bytes of data, the lap
  *
- * What was in a cell must have no such laps by chance: a payload may have had any. So a
- * cell is streamed if it was streamed the last time, or is new, or was *cleared*: it got
- * a plain record that is short enough, and in the places of the laps its own. That record
- * has 1 in the place of the second lap, and so does not clear a cell for lap 1.
+ * The previous contents of a cell must not have these laps by chance, and a payload may
+ * have any bytes. So a cell is streamed only if it was streamed the last time, if it is
+ * new, or if it was *cleared*: if its plain record was short enough, and the sender wrote
+ * that record's lap to the places of the laps. A plain record has 1 in the place of the
+ * second lap, and therefore does not clear a cell for lap 1.
  *
- * Where a processor keeps some of them back, it does so until it has an interrupt or a
- * fence: so the barrier of a receiver that goes to sleep (lane.h) shows it these, too.
+ * A processor may keep some of these stores in its write-combining buffers until the
+ * next interrupt or fence. The barrier of a receiver that goes to sleep (lane.h) makes
+ * them visible, too.
  */
 #ifndef SOFTIB_ABI_CELL_H
 #define SOFTIB_ABI_CELL_H
@@ -38,7 +43,7 @@
 #include "base/copy.h"
 
 #define ABI_CELL_BYTES 40u
-#define ABI_RECORD_QKEY_BYTES 4u /* what a record has of a DETH */
+#define ABI_RECORD_QKEY_BYTES 4u /* the part of a DETH that a record has */
 
 enum abi_record_flags {
 	ABI_RECORD_ACK_REQ = 1 << 0,
@@ -46,7 +51,7 @@ enum abi_record_flags {
 	ABI_RECORD_ACK = 1 << 2,  /* ack_psn is an acknowledgement */
 	ABI_RECORD_GRH = 1 << 3,  /* 40 bytes of GRH stand before the payload */
 	ABI_RECORD_BULK = 1 << 4, /* the payload is in bulk[] */
-	ABI_RECORD_STREAM = 1 << 5, /* in a cell alone: it is a streamed one */
+	ABI_RECORD_STREAM = 1 << 5, /* used only in cells: the cell is streamed */
 };
 
 /** struct abi_record - the headers of a packet or segment, unpacked; in a cell
@@ -60,14 +65,14 @@ struct abi_record {
 
 struct abi_cell {
 	_Atomic uint64_t word[3]; /* struct abi_record */
-	/* Extended headers as on the wire (of a DETH the Q_Key alone, in host order),
-	 * then the payload if it fits; with ABI_RECORD_BULK its place in bulk[] instead,
-	 * in the last four bytes. */
+	/* The extended headers as on the wire (of a DETH only the Q_Key, in host order),
+	 * followed by the payload. With ABI_RECORD_BULK, the last four bytes have the
+	 * payload's offset in bulk[] instead. */
 	uint8_t data[ABI_CELL_BYTES];
 };
 _Static_assert(sizeof(struct abi_cell) == 64, "a cell is a cache line");
 
-#define ABI_CELL_BULK (ABI_CELL_BYTES - 4) /* where in data that place stands */
+#define ABI_CELL_BULK (ABI_CELL_BYTES - 4) /* where data has the payload's offset in bulk[] */
 
 /*
  * The layout of the three words. No other place knows it: whoever makes or reads a

@@ -35,11 +35,11 @@ struct abi_devpage {
 	uint32_t num_ports;
 	_Atomic uint32_t seq;   /* odd while being written */
 	_Atomic uint32_t epoch; /* grows with every change */
-	_Atomic uint32_t route_epoch; /* of this adapter: flows resolved before are void */
-	/* a rule may spoil completions: each is asked about (ABI_CMD_COMPLETION).
-	 * Changes with route_epoch only, before it */
+	_Atomic uint32_t route_epoch; /* of this adapter: a change ends all flows resolved before */
+	/* A rule may fail completions, and engines must ask about each (ABI_CMD_COMPLETION).
+	 * It changes immediately before route_epoch. */
 	_Atomic uint32_t completion_faults;
-	/* no ACK time-out of a QP is shorter (tp_qp_init.min_ack_ns); does not change */
+	/* the shortest ACK time-out of a QP (tp_qp_init.min_ack_ns); constant */
 	uint32_t min_ack_timeout_us;
 	struct abi_devport port[]; /* port 1 is port[0] */
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Descriptors that go with a message of a Unix socket. */
+/* Messages of Unix sockets with descriptors (SCM_RIGHTS). */
 #ifndef SOFTIB_ABI_FDS_H
 #define SOFTIB_ABI_FDS_H
 
@@ -39,8 +39,9 @@ static inline int abi_sendv_fds(int sock, const struct iovec *parts, size_t num_
 }
 
 /**
- * abi_send_fds() - a message and the @n descriptors that go with it, which
- * stay the caller's. A signal does not interrupt it, a dead peer raises none.
+ * abi_send_fds() - send a message with @n descriptors, which stay the caller's
+ *
+ * A signal does not interrupt it, and a peer that is gone raises no SIGPIPE.
  * @flags: of sendmsg(2)
  * Return: 0; -EINVAL more than ABI_FDS_MAX; -errno as sendmsg(2)
  */
@@ -54,10 +55,10 @@ static inline int abi_send_fds(int sock, const void *bytes, size_t len, const in
 
 /**
  * abi_take_fds() - the descriptors of a received message
- * @fds: the first @max of them, the caller's from now on; all others are
- *       closed: the sender decides how many come, and the room that is right
- *       for one descriptor holds two (CMSG_SPACE() rounds up)
- * Return: how many are in @fds
+ * @fds: filled with the first @max of them, which the caller owns. All others are
+ *       closed: the sender decides how many come, and a buffer for one descriptor
+ *       has room for two, because CMSG_SPACE() rounds up
+ * Return: the number of descriptors in @fds
  */
 static inline unsigned abi_take_fds(struct msghdr *msg, int *fds, unsigned max)
 {
@@ -81,7 +82,7 @@ static inline unsigned abi_take_fds(struct msghdr *msg, int *fds, unsigned max)
 	return got;
 }
 
-/** abi_take_fd() - the only descriptor that is expected. Return: it, or -1 */
+/** abi_take_fd() - take the one descriptor of a received message. Return: it, or -1 */
 static inline int abi_take_fd(struct msghdr *msg)
 {
 	int fd = -1;
@@ -91,8 +92,8 @@ static inline int abi_take_fd(struct msghdr *msg)
 }
 
 /**
- * abi_receive() - one message and the descriptors that come with it
- * @fds: @max of them, filled with -1 behind those that came; the caller's
+ * abi_receive() - receive a message and its descriptors
+ * @fds: @max entries, which the caller owns; -1 in those that are not used
  * @flags: of recvmsg(2)
  * Return: its bytes; 0 when the peer is gone; -errno
  */
@@ -116,8 +117,8 @@ static inline ssize_t abi_receive(int sock, void *bytes, size_t len, int flags, 
 	return n < 0 ? -errno : n;
 }
 
-/** abi_fd_holds() - is it memory of @bytes or more? A mapping beyond its end
- *  would be a trap for who reads it */
+/** abi_fd_holds() - does the file have at least @bytes? Reading a mapping beyond the end of
+ *  its file raises SIGBUS */
 static inline bool abi_fd_holds(int fd, size_t bytes)
 {
 	struct stat st;

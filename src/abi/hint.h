@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What the drop-in libraries tell a person whose program asks for adapters where
- * there is no fabric: the program itself only says that it found none. */
+/* The message of the drop-in libraries when a program looks for adapters and there is
+ * no fabric. The program itself reports only that it found no device. */
 #ifndef SOFTIB_ABI_HINT_H
 #define SOFTIB_ABI_HINT_H
 
@@ -9,8 +9,8 @@
 
 #include "abi/session.h"
 
-/** abi_say_no_fabric() - on stderr, once for each library of a process
- *  @library: the one that speaks
+/** abi_say_no_fabric() - print the message to stderr, once for each library of a process
+ *  @library: the name of the library
  *  Context: any thread */
 static inline void abi_say_no_fabric(const char *library)
 {

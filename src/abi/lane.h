@@ -1,61 +1,64 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * A lane: the shortcut from one program to another, past softibd, for packets
- * whose way through the fabric is clean. Memory that both map, written by the
- * sender but for two lines:
+ * A lane: shared memory by which one program sends packets to another without
+ * softibd. It is used for flows whose route through the fabric has no fault rule,
+ * no capture and no port that is down. Both programs map it. The sender writes all
+ * of it except the two lines of the receiver:
  *
- *   flow[]   the sender's counts by flow, which softibd adds to the counters of
- *            every port on the flow's way
- *   head     the receiver's: cells it has read, given back now and then
- *   asleep   the receiver's: ring its doorbell. Nobody else writes this line,
- *            so that a sender's look at it costs nothing
- *   cell[]   a ring of records, one cache line each: headers in host order and
+ *   flow[]   the sender's counts for each flow, which softibd adds to the counters
+ *            of every port on the flow's route
+ *   head     the receiver's: the number of cells that it has read, updated now and
+ *            then
+ *   asleep   the receiver's: the sender must ring the doorbell. Nobody else writes
+ *            this cache line, so it stays in the sender's cache
+ *   cell[]   a ring of records, one cache line each: headers in host byte order and
  *            up to ABI_CELL_BYTES of extended headers and payload
- *   bulk[]   a ring of longer payloads, in the order of their records: a narrow
- *            one, or all of bulk[] where that is faster
+ *   bulk[]   a ring of longer payloads, in the order of their records. The narrow
+ *            ring is a part of bulk[], the wide one all of it
  *
  * A record stands for one packet or for a segment of many. Its cell says itself
- * whether it is valid (cell.h): a message moves one cache line. The room of a
- * payload is given back with its cell: only the sender knows where it ended
- * (abi_lane_tx.bulk_end).
+ * whether it is valid (cell.h), so a short message moves a single cache line. The
+ * room of a payload is released together with its cell; only the sender knows
+ * where the payload ended (abi_lane_tx.bulk_end).
  *
- * The wide ring is larger than the caches that a core has for itself: lines that come
- * round have left them for the cache that the cores share, and neither core waits for
- * the other's cache. The narrow ring leaves the lines, and what they are copied from and
- * to, where they are. Which one is faster depends on the processor and on the sizes; the
- * sender finds out (src/engine/lane_copy.c). Most lanes carry little, and touch no more
- * than ABI_LANE_NARROW.
+ * The wide ring is larger than the private caches of a core. When the ring wraps,
+ * its lines have been evicted to the shared cache, and neither core waits for the
+ * other's private cache. The narrow ring, the source and the destination stay in
+ * the private caches. Which of the two is faster depends on the processor and on
+ * the sizes; the sender measures it (src/engine/lane_copy.c). Most lanes carry
+ * little and touch no more than ABI_LANE_NARROW.
  *
- * The receiver believes nothing: it reads each field once and checks it; a
- * sender that writes nonsense harms what it sends. The sender believes nothing
- * of head but that it moves on, no farther than what was sent.
+ * Neither side trusts the other. The receiver reads each field once and checks it;
+ * a sender that writes nonsense damages only its own messages. The sender accepts
+ * a new value of head only if it lies between the old one and the cells sent.
  *
- * Sleeping: a receiver sets `asleep`, makes sure that senders see it, looks at
- * its cells once more and sleeps. A sender looks at `asleep` after it has
- * published, and rings. Between the two stands a full fence; or none when both
- * processes have membarrier(2): then the one who sleeps pays for both.
+ * Sleeping: a receiver sets `asleep`, checks its cells once more and sleeps. A
+ * sender reads `asleep` after it has published a record, and rings if it is set.
+ * Either side needs a full fence between its store and its load. If both processes
+ * have membarrier(2), the receiver executes the fence for both.
  *
- * Memory order, on any processor: word 0 of a cell is stored with release, behind the cell's
- * other bytes and its payload in bulk, and loaded with acquire before either is read. `head`
- * is stored with release, behind the receiver's reads of what it gives back, and loaded with
- * acquire before the sender overwrites it. `asleep` and a cell's word 0 are the two sides of
- * a store-then-load race, which no pair of these decides: hence the fence above. Streamed
- * cells, whose stores are ordered by nothing, exist on x86 alone (cell.h).
+ * Memory order, on any processor: word 0 of a cell is stored with release after the
+ * cell's other bytes and its payload in bulk, and loaded with acquire before either
+ * is read. `head` is stored with release after the receiver's reads of the cells
+ * that it releases, and loaded with acquire before the sender overwrites them.
+ * `asleep` and word 0 of a cell are a store-buffering pattern, which acquire and
+ * release do not order: hence the fence above. Streamed cells are not ordered by
+ * their stores; they exist on x86 alone (cell.h).
  *
- * Each lane has a doorbell of its own (abi/doorbell.h) that its sender keeps; the
- * receiver gets it once and has it in an epoll, edge-triggered. Whatever a
- * sender does to it wakes or fails to wake the receiver for that sender's
- * packets and nobody else's; and whatever a receiver does to it, a sender that
- * rings it does not wait.
+ * Each lane has its own doorbell (abi/doorbell.h), which the sender keeps. The
+ * receiver gets it once and adds it to an epoll instance, edge-triggered. A sender
+ * that tampers with the doorbell affects only the wake-ups for its own packets, and
+ * nothing that a receiver does to it lets a sender block.
  *
- * A flow is (source port, DLID, destination QPN, SL, P_Key) and holds while
- * abi_devpage.route_epoch is what it was when softibd resolved it. A lane is
- * for one P_Key of its sender's port: softibd tells the receiver which, and
- * ends the lane when the port loses it, or its LID. Order
- * between a lane and the ring to softibd is kept by rule: a sender goes from
- * one to the other only when the one it leaves is read as far as it had filled
- * it, and a receiver that finds a record looks at the ring from softibd, and
- * reads what is there, before it reads the record.
+ * A flow is (source port, DLID, destination QPN, SL, P_Key). softibd's answer about
+ * it is valid as long as abi_devpage.route_epoch keeps its value. A lane is for one
+ * P_Key of its sender's port. softibd announces that P_Key to the receiver, and ends
+ * the lane when the port loses it, or its LID.
+ *
+ * Order between a lane and the ring to softibd is kept by two rules. A sender moves
+ * a flow from one to the other only when the receiver has read everything that the
+ * sender had put into the old one. A receiver that finds a record first reads what
+ * is in the ring from softibd.
  */
 #ifndef SOFTIB_ABI_LANE_H
 #define SOFTIB_ABI_LANE_H
@@ -134,7 +137,7 @@ static inline void abi_lane_tx_init(struct abi_lane_tx *tx, struct abi_lane *mem
 	tx->bulk_bytes = ABI_LANE_NARROW;
 }
 
-/* Return: false when the receiver gave nothing back (or lies) */
+/* Return: false when the receiver has released nothing, or head is invalid */
 static inline bool abi_lane_refresh(struct abi_lane_tx *tx)
 {
 	uint32_t head = atomic_load_explicit(&tx->memory->head, memory_order_acquire);
@@ -146,7 +149,7 @@ static inline bool abi_lane_refresh(struct abi_lane_tx *tx)
 	return true;
 }
 
-/** abi_lane_knows_cell() - is there room for a record by what is known? */
+/** abi_lane_knows_cell() - is there room for a record, without reading head again? */
 static inline bool abi_lane_knows_cell(const struct abi_lane_tx *tx)
 {
 	return tx->tail - tx->head_seen < ABI_LANE_CELLS;
@@ -170,8 +173,11 @@ static inline uint32_t abi_lane_contiguous(const struct abi_lane_tx *tx, uint32_
 	return room > to_end ? room - to_end : 0; /* from the start, then */
 }
 
-/** abi_lane_room() - bytes that a payload may have which needs @least and would
- *  like @want; less than @least: there is no room now */
+/** abi_lane_room() - how many contiguous bytes are free for a payload
+ * @least: bytes that it needs
+ * @want:  bytes that it can use; head is read again if fewer are known to be free
+ * Return: at most ABI_SEGMENT_BYTES; less than @least if there is no room now
+ */
 static inline uint32_t abi_lane_room(struct abi_lane_tx *tx, uint32_t least, uint32_t want)
 {
 	uint32_t room = abi_lane_contiguous(tx, least);
@@ -181,7 +187,7 @@ static inline uint32_t abi_lane_room(struct abi_lane_tx *tx, uint32_t least, uin
 	return room < ABI_SEGMENT_BYTES ? room : ABI_SEGMENT_BYTES;
 }
 
-/** abi_lane_fits() - is there room for a payload of @len, in one piece? */
+/** abi_lane_fits() - are @len contiguous bytes free for a payload? */
 static inline bool abi_lane_fits(struct abi_lane_tx *tx, uint32_t len)
 {
 	uint32_t at = tx->bulk_tail & (tx->bulk_bytes - 1), used = tx->bulk_tail - tx->bulk_head;
@@ -189,9 +195,9 @@ static inline bool abi_lane_fits(struct abi_lane_tx *tx, uint32_t len)
 	return likely(MAX(at, used) + len <= tx->bulk_bytes) || abi_lane_room(tx, len, len) >= len;
 }
 
-/* The ring came round: it widens at the end of the narrow one, where the wide one goes
- * on, and narrows at the end of the wide one, so that what is under way lies in the same
- * place of either. Return: where the tail is in the ring */
+/* The ring wraps, and may change its size. It grows at the end of the narrow ring and
+ * shrinks at the end of the wide one, where unread payloads have the same offset in both.
+ * Return: the offset of the tail */
 static inline uint32_t abi_lane_turn(struct abi_lane_tx *tx)
 {
 	bool wide = tx->wants_wide;
@@ -201,8 +207,8 @@ static inline uint32_t abi_lane_turn(struct abi_lane_tx *tx)
 	return tx->bulk_tail & (tx->bulk_bytes - 1);
 }
 
-/** abi_lane_take_bulk() - @len bytes, for which abi_lane_room() said yes.
- *  Return: their place */
+/** abi_lane_take_bulk() - allocate @len bytes of bulk, which abi_lane_room() found free.
+ *  Return: their offset */
 static inline uint32_t abi_lane_take_bulk(struct abi_lane_tx *tx, uint32_t len)
 {
 	uint32_t at = tx->bulk_tail & (tx->bulk_bytes - 1);
@@ -217,8 +223,11 @@ static inline uint32_t abi_lane_take_bulk(struct abi_lane_tx *tx, uint32_t len)
 	return at;
 }
 
-/** abi_lane_put_bulk() - the payload of @cell goes into bulk: @len bytes, for
- *  which there is room, and ABI_RECORD_BULK. Return: where to */
+/** abi_lane_put_bulk() - allocate the payload of @cell in bulk
+ * @len: bytes, which abi_lane_room() found free
+ *
+ * The caller sets ABI_RECORD_BULK and copies the payload. Return: where to.
+ */
 static inline uint8_t *abi_lane_put_bulk(struct abi_lane_tx *tx, struct abi_cell *cell,
 					 uint32_t len)
 {
@@ -228,8 +237,10 @@ static inline uint8_t *abi_lane_put_bulk(struct abi_lane_tx *tx, struct abi_cell
 	return tx->memory->bulk + bulk;
 }
 
-/** abi_lane_publish_words() - @cell, the one at tail, is filled but for its
- *  headers; their lap, still 0, is set here */
+/** abi_lane_publish_words() - write the headers of a record and publish it
+ * @cell: the one at tail, whose data is complete
+ * @word: the packed headers, with lap 0
+ */
 static inline void abi_lane_publish_words(struct abi_lane_tx *tx, struct abi_cell *cell,
 					  const uint64_t word[3])
 {
@@ -243,14 +254,18 @@ static inline void abi_lane_publish_words(struct abi_lane_tx *tx, struct abi_cel
 	atomic_store_explicit(&cell->word[0], first, memory_order_release);
 }
 
-/** abi_lane_may_stream() - may the next record be a streamed one, as far as its cell goes? */
+/** abi_lane_may_stream() - does the next cell permit a streamed record? */
 static inline bool abi_lane_may_stream(const struct abi_lane_tx *tx)
 {
 	return !(tx->bulk_end[tx->tail & (ABI_LANE_CELLS - 1)] & ABI_LANE_PLAIN);
 }
 
-/** abi_lane_clear() - the last record that was published, a plain one with no more than
- *  @bytes of data, would have been streamed but for its cell: let the next be */
+/** abi_lane_clear() - prepare the cell of the last record for a streamed one
+ * @bytes: the most data that the last record has
+ *
+ * Called for a record that was published plainly only because its cell did not permit
+ * streaming. The next record in this cell may be streamed.
+ */
 static inline void abi_lane_clear(struct abi_lane_tx *tx, uint32_t bytes)
 {
 	uint32_t at = tx->tail - 1;
@@ -259,8 +274,8 @@ static inline void abi_lane_clear(struct abi_lane_tx *tx, uint32_t bytes)
 		tx->bulk_end[at & (ABI_LANE_CELLS - 1)] = tx->bulk_tail;
 }
 
-/** abi_lane_publish_stream() - as abi_lane_publish_words(), a record of one packet with
- *  its data, as abi_cell_stream(). Context: abi_lane_may_stream() said yes */
+/** abi_lane_publish_stream() - publish a record of one packet with its data, streamed.
+ *  The arguments are those of abi_cell_stream(). Context: abi_lane_may_stream() is true */
 static inline void abi_lane_publish_stream(struct abi_lane_tx *tx, struct abi_cell *cell,
 					   const uint64_t word[3], uint64_t first,
 					   const uint8_t *rest, uint32_t left)
@@ -292,7 +307,8 @@ static inline bool abi_lane_sleeps(const struct abi_lane_tx *tx)
 	return atomic_load_explicit(&tx->memory->asleep, memory_order_relaxed) != 0;
 }
 
-/** abi_lane_must_ring() - the same. Return: true: the caller, and nobody else, wakes it */
+/** abi_lane_must_ring() - as abi_lane_sleeps(), and claim the wake-up. Return: true: the
+ *  caller must ring the doorbell, and no other thread will */
 static inline bool abi_lane_must_ring(struct abi_lane_tx *tx)
 {
 	return abi_lane_sleeps(tx) && atomic_exchange(&tx->memory->asleep, 0) != 0;
@@ -308,7 +324,8 @@ static inline bool abi_lane_passed(const struct abi_lane_tx *tx, uint32_t positi
 
 /* --- receiving --- */
 
-/** abi_lane_stirs() - has the next cell been filled? Or half filled, if it is a streamed one */
+/** abi_lane_stirs() - has the sender begun to fill the next cell? A plain cell is complete
+ *  then; a streamed one may not be */
 static inline bool abi_lane_stirs(const struct abi_lane_rx *rx)
 {
 	struct abi_cell *cell = abi_lane_cell(rx->memory, rx->head);
@@ -358,8 +375,10 @@ static inline void abi_lane_release(struct abi_lane_rx *rx)
 	atomic_store_explicit(&rx->memory->head, rx->head, memory_order_release);
 }
 
-/** abi_lane_consumed() - done with @n records; their room is given back by
- *  abi_lane_release(), or when @now or a quarter of the cells wait */
+/** abi_lane_consumed() - the next @n records have been processed
+ * @now: release their cells at once; else this happens when a quarter of the cells
+ *       are consumed, or by abi_lane_release()
+ */
 static inline void abi_lane_consumed(struct abi_lane_rx *rx, uint32_t n, bool now)
 {
 	rx->head += n;
@@ -381,40 +400,43 @@ struct abi_resolve {
 };
 
 struct abi_resolve_resp {
-	uint32_t lane;	/* ABI_NO_LANE: by softibd only */
+	uint32_t lane;	/* ABI_NO_LANE: the flow takes the packet path */
 	uint32_t flow;	/* index of its counts */
-	uint32_t epoch; /* the answer holds while this is the route epoch */
-	uint32_t mtu_bytes; /* longer payloads go by softibd, who drops them */
+	uint32_t epoch; /* the answer is valid during this route epoch */
+	uint32_t mtu_bytes; /* longer payloads take the packet path; softibd drops them */
 };
 
-/** struct abi_lane_event - on ABI_FD_LANES; LANE_IN carries the
- *  memfd and the doorbell. A program that could not take them, those of an answer
- *  to ABI_CMD_RESOLVE as well, says LANE_REFUSED, with the id alone: softibd
- *  ends the lane and gives the program no other for a while. One to whose QPs
- *  datagrams with wrong Q_Keys came says LANE_BAD_QKEY, and waits for the same
- *  word, the id alone, before it says so again: whoever sends many wakes nobody
- *  for each */
+/**
+ * struct abi_lane_event - a message on ABI_FD_LANES
+ *
+ * LANE_IN carries the memfd and the doorbell. A program that has no descriptors or
+ * memory for a lane, also for one from an answer to ABI_CMD_RESOLVE, sends
+ * LANE_REFUSED with the lane's number: softibd ends the lane and offers the program
+ * no other one for a while. A program whose QPs received datagrams with wrong Q_Keys
+ * sends LANE_BAD_QKEY. It sends the next one only after softibd has confirmed this
+ * one with the same kind, so that a sender of many wrong Q_Keys does not wake softibd
+ * for each of them.
+ */
 struct abi_lane_event {
 	uint32_t kind; /* enum abi_lane_kind */
 	uint32_t lane;
-	uint16_t slid, slid_mask; /* LANE_IN: whose packets may come by it */
-	uint16_t pkey;		  /* ... and of which partition */
+	uint16_t slid, slid_mask; /* LANE_IN: the source LIDs that its packets may have */
+	uint16_t pkey;		  /* ... and their P_Key */
 	uint8_t sl, reserved;
-	/* --- LANE_BAD_QKEY: so many since the last time, and the last of them,
-	 * from the LID slid --- */
+	/* --- LANE_BAD_QKEY: how many since the last one; the last of them was from slid --- */
 	uint32_t count, qkey, src_qpn, dest_qpn;
 };
 
 enum abi_lane_kind {
 	ABI_LANE_IN = 1,   /* a new lane to receive from */
-	ABI_LANE_IN_GONE,  /* its sender is gone: read what is in it, unmap */
-	ABI_LANE_OUT_GONE, /* its receiver is gone: send no more */
+	ABI_LANE_IN_GONE,  /* its sender is gone: read the rest and unmap it */
+	ABI_LANE_OUT_GONE, /* its receiver is gone: stop sending */
 	ABI_LANE_REFUSED,  /* to softibd: no descriptor or memory for it */
-	ABI_LANE_IN_CUT,   /* its sender's port has the LID or the P_Key no more: what
-			      is in it is not to be read, unmap */
-	ABI_LANE_CLOSED,   /* the last news: softibd ends the context and has said
-			      why; a close without it is softibd's death */
-	ABI_LANE_BAD_QKEY, /* to softibd, and back */
+	ABI_LANE_IN_CUT,   /* its sender's port has lost the LID or the P_Key: unmap it
+			      without reading the rest */
+	ABI_LANE_CLOSED,   /* the last message: softibd ends the context and has reported
+			      why; a socket closed without it means that softibd died */
+	ABI_LANE_BAD_QKEY, /* to softibd, and back as its confirmation */
 };
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Commands on the uverbs socket for objects that the write() commands of
- * <rdma/ib_user_verbs.h> do not have: the kernel makes them by ioctl(2). They are
- * framed as the others are; what their answers carry beside the struct is said here.
+ * Commands on the uverbs socket for objects that the kernel creates by ioctl(2) and
+ * that <rdma/ib_user_verbs.h> has no write() command for. They are framed like the
+ * other commands. The comments below describe the descriptors of their answers.
  */
 #ifndef SOFTIB_ABI_OBJECTS_H
 #define SOFTIB_ABI_OBJECTS_H

@@ -2,13 +2,13 @@
 /*
  * A ring of packets in shared memory: one producer, one consumer, no lock.
  * Both sides are separate processes that do not trust each other: the
- * consumer checks each length it reads, the producer believes nothing but
- * its own tail. A record is a 32-bit length and the bytes, rounded up to 8;
+ * consumer checks each length that it reads, and the producer checks each head
+ * against its own tail. A record is a 32-bit length and the bytes, rounded up to 8;
  * a length of ABI_RING_WRAP sends the consumer back to the ring's start.
  *
- * Sleeping: a consumer that is about to sleep sets `asleep`, looks at the
+ * Sleeping: a consumer that is about to sleep sets `asleep`, checks the
  * ring once more, and sleeps on its eventfd. A producer that has published
- * looks at `asleep` and writes the eventfd only when it is set.
+ * reads `asleep` and writes the eventfd only when it is set.
  */
 #ifndef SOFTIB_ABI_RING_H
 #define SOFTIB_ABI_RING_H
@@ -96,7 +96,7 @@ static inline void *abi_ring_reserve(struct abi_ring_tx *tx, size_t len)
 	return tx->ring->data + pos + 4;
 }
 
-/** abi_ring_commit() - the @len bytes just reserved are written */
+/** abi_ring_commit() - append the @len bytes that were reserved and written */
 static inline void abi_ring_commit(struct abi_ring_tx *tx, size_t len)
 {
 	uint32_t n = (uint32_t)len;
@@ -105,7 +105,7 @@ static inline void abi_ring_commit(struct abi_ring_tx *tx, size_t len)
 }
 
 /** abi_ring_publish() - let the consumer see all that was committed.
- *  Return: true when it sleeps and its doorbell must be rung */
+ *  Return: true: the consumer sleeps, and the caller must ring its doorbell */
 static inline bool abi_ring_publish(struct abi_ring_tx *tx)
 {
 	if (tx->published == tx->tail)
@@ -121,7 +121,7 @@ static inline bool abi_ring_publish(struct abi_ring_tx *tx)
 /**
  * abi_ring_peek() - the next record, not yet consumed
  * Return: its bytes, and *@len; NULL when empty; NULL and *@len =
- * ABI_RING_WRAP when the producer wrote nonsense (give the link up)
+ * ABI_RING_WRAP when the producer wrote an invalid length (close the link)
  */
 static inline const void *abi_ring_peek(struct abi_ring_rx *rx, size_t *len)
 {
@@ -155,14 +155,14 @@ static inline const void *abi_ring_peek(struct abi_ring_rx *rx, size_t *len)
 	return NULL;
 }
 
-/** abi_ring_skip() - done with the record, but keep its room for now */
+/** abi_ring_skip() - consume the record without releasing its room */
 static inline void abi_ring_skip(struct abi_ring_rx *rx)
 {
 	rx->head += abi_ring_record(rx->len);
 }
 
-/** abi_ring_consume() - done with the record that peek returned; its room is
- *  given back by abi_ring_release() or once a quarter of the ring waits */
+/** abi_ring_consume() - consume the record that abi_ring_peek() returned. Its room is
+ *  released by abi_ring_release(), or when a quarter of the ring is consumed */
 static inline void abi_ring_consume(struct abi_ring_rx *rx)
 {
 	abi_ring_skip(rx);
@@ -180,14 +180,14 @@ static inline void abi_ring_release(struct abi_ring_rx *rx)
 	atomic_store_explicit(&rx->ring->head, rx->head, memory_order_release);
 }
 
-/** abi_ring_drained() - has the consumer given back all that was published? */
+/** abi_ring_drained() - has the consumer released all that was published? */
 static inline bool abi_ring_drained(const struct abi_ring_tx *tx)
 {
 	return atomic_load_explicit(&tx->ring->head, memory_order_acquire) == tx->published;
 }
 
-/** abi_ring_sleep() - announce the sleep. Return: false when a record came
- *  meanwhile, and the consumer must not sleep */
+/** abi_ring_sleep() - announce that the consumer sleeps. Return: false: a record has
+ *  arrived meanwhile, and the consumer must not sleep */
 static inline bool abi_ring_sleep(struct abi_ring_rx *rx)
 {
 	abi_ring_release(rx);

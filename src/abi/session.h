@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What programs say to softibd. One fabric has one runtime directory with
- * three SOCK_SEQPACKET sockets: "uverbs", "umad" and "control". The first
- * message of a connection names the "device file" that it opens and is
- * answered by struct abi_reply (error 0, or what open(2) would have failed
- * with, and then softibd closes the connection); from then on
+ * The messages between programs and softibd. The runtime directory of a fabric
+ * has three SOCK_SEQPACKET sockets: "uverbs", "umad" and "control". The first
+ * message of a connection to uverbs or umad names the "device file" that it opens.
+ * softibd answers with struct abi_reply: error 0, or the error that open(2) would
+ * return, after which softibd closes the connection. The messages that follow are:
  *
  *  uverbs   each message is one command of <rdma/ib_user_verbs.h> (struct
  *           ib_uverbs_cmd_hdr, the command's struct, its `response` field
  *           unused) and is answered by struct abi_reply and the command's
  *           response struct: what write() does on the character device.
  *  umad     a message is what read() or write() moves on the character
- *           device: struct ib_user_mad (with pkey_index) and the MAD. One
- *           that exceeds ABI_UMAD_INLINE travels as struct ib_user_mad alone
- *           with a memfd (SCM_RIGHTS) that holds the whole record.
- *           The ioctls go to a second socket that the opening answer
- *           carries: struct abi_ioctl and its argument, answered by
+ *           device: struct ib_user_mad (with pkey_index) and the MAD. If that
+ *           exceeds ABI_UMAD_INLINE, the message has struct ib_user_mad only, and
+ *           a memfd (SCM_RIGHTS) has the whole record.
+ *           ioctl(2) uses a second socket, which comes with softibd's answer
+ *           to the opening message: struct abi_ioctl and its argument, answered by
  *           struct abi_reply and the argument.
- *  control  one JSON object a message each way: docs/CONTROL.md.
+ *  control  one JSON object per message: docs/CONTROL.md.
  *
  * The environment that names a fabric and a node: SOFTIB_DIR (the runtime
  * directory) and SOFTIB_NODE (a name; the first node when unset).
@@ -119,7 +119,8 @@ enum abi_context_fd {
 
 /*
  * ABI_CMD_COMPLETION on the uverbs socket, while abi_devpage.completion_faults
- * is set: a request has succeeded; what shall its completion say?
+ * is set: a request has succeeded, and the rules of `softib fault` decide the status
+ * of its completion.
  */
 #define ABI_CMD_COMPLETION 0x5f01u
 

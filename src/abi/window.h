@@ -1,35 +1,34 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Windows: an RDMA WRITE, READ or atomic done by the initiator alone, in
- * memory that both programs map. docs/WINDOWS.md has the whole story.
+ * Windows: the initiator performs an RDMA WRITE, READ or atomic by itself, in
+ * memory that both programs map. docs/WINDOWS.md describes the protocol.
  *
- * Each opened device has a window page. Its program alone writes it; the
- * peers map it read-only, and so does softibd, who counts by it. It holds
+ * Each opened device has a window page. Only its program writes the page. Its peers
+ * map it read-only, and so does softibd, which reads the counts. It has three parts:
  *
- *   section   where the program is as an initiator: the number of the target
- *             in whose memory it copies at this moment, or 0
- *   token     what the program grants as a target. A token stands for one QP
- *             (its state, peer and rights) or one piece of memory (its keys,
- *             bounds and rights). Whoever was granted both remembers the two
- *             values and may go on while they are unchanged
- *   flow      what went by windows, in packets that would have gone, both
- *             ways
+ *   section   as an initiator: the number of the target whose memory the program
+ *             accesses at this moment, or 0
+ *   token     as a target: what the program grants. A token stands for one QP (its
+ *             state, peer and rights) or for one region (its keys, bounds and
+ *             rights). A grant has the values of one token of each kind, and is
+ *             valid while both are unchanged
+ *   flow      counts of the packets, in both directions, that the requests through
+ *             windows replaced
  *
- * An initiator writes its section, then looks at the two tokens; a target
- * changes a token, then looks at the sections of its peers. So either the
- * initiator sees the change or the target sees the initiator and waits. The
- * fence between the initiator's two steps is membarrier(2)'s: the target
- * pays for it.
+ * An initiator writes its section and then reads the two tokens. A target changes a
+ * token and then reads the sections of its peers. Thus either the initiator sees the
+ * change, or the target sees the initiator and waits for it. The fence between the
+ * initiator's two steps is executed by the target with membarrier(2).
  *
- * A question, from an initiator I to a target T:
+ * An initiator I requests memory of a target T as follows:
  *
- *   I -> softibd  ASK    rkey, an address and the QP that wants it
- *   softibd -> T  WANT   asked by a connected QP that has the right;
- *                        carries I's window page
- *   T -> softibd  GIVE   carries the memory, or DENY
- *   softibd -> I  GRANT  carries the memory and T's window page, or DENY
+ *   I -> softibd  ASK    an R_Key, an address and the QP that uses them
+ *   softibd -> T  WANT   only if the QP is connected to T and has the right; with
+ *                        I's window page
+ *   T -> softibd  GIVE   with the memory, or DENY
+ *   softibd -> I  GRANT  with the memory and T's window page, or DENY
  *
- * Nobody waits for any of these; meanwhile packets do the work.
+ * Nobody waits for these messages. Requests are sent as packets meanwhile.
  */
 #ifndef SOFTIB_ABI_WINDOW_H
 #define SOFTIB_ABI_WINDOW_H
@@ -44,8 +43,8 @@
 #define ABI_WINDOW_MAX_BYTES (1ull << 34)
 #define ABI_WINDOW_ASKS	     64 /* unanswered questions of one program */
 
-/** struct abi_window_count - requests, and what of them is not the same for each.
- *  The packets that they would have been follow from it: abi_window_add_up() */
+/** struct abi_window_count - counts of requests, and of what differs between them.
+ *  abi_window_add_up() derives the packets that they would have been */
 struct abi_window_count {
 	alignas(64) _Atomic uint64_t writes;
 	_Atomic uint64_t write_dwords; /* payload */
@@ -56,7 +55,7 @@ struct abi_window_count {
 	_Atomic uint64_t long_reads; /* that have more than one */
 };
 
-/** struct abi_window_flow - one QP's, by how its packets would have been addressed */
+/** struct abi_window_flow - the counts of one QP, with and without a GRH */
 struct abi_window_flow {
 	struct abi_window_count of[2]; /* [1]: with a GRH */
 };
@@ -69,15 +68,15 @@ struct abi_window_page {
 	alignas(64) _Atomic uint64_t token[ABI_WINDOW_TOKENS];
 };
 
-/** struct abi_window_total - what went, and its peer's answers; dwords as in the
- *  LRH's length */
+/** struct abi_window_total - packets of requests and of their responses; dwords as
+ *  in the LRH's length */
 struct abi_window_total {
 	uint64_t requests;
 	uint64_t packets, dwords;
 	uint64_t answer_packets, answer_dwords;
 };
 
-/** abi_window_add_up() - add what @flow has by now to @t. Each packet has LRH, BTH and
+/** abi_window_add_up() - add the present counts of @flow to @t. Each packet has LRH, BTH and
  *  ICRC (9.2), and perhaps a GRH; RETH 4 dwords, AETH 1, AtomicETH 7,
  *  AtomicAckETH 2 (9.3); one acknowledgement for a WRITE */
 static inline void abi_window_add_up(const struct abi_window_flow *flow,
