@@ -5,11 +5,11 @@
 
 #include <signal.h>
 
-/** faults_watch() - SIGSEGV and SIGBUS come to us first, from now until the program sets a
- *  handler of its own. SOFTIB_GUARD=0 in the environment: never */
+/** faults_watch() - install handlers of SIGSEGV and SIGBUS, which stay until the program
+ *  installs its own. SOFTIB_GUARD=0 in the environment disables this */
 void faults_watch(void);
-/** faults_all_but() - what a thread of the library blocks: all signals but those two, which
- *  are the end of a process where they are blocked */
+/** faults_all_but() - the signals that a thread of the library blocks: all except SIGSEGV
+ *  and SIGBUS. The kernel kills a process that faults while these are blocked */
 static inline void faults_all_but(sigset_t *set)
 {
 	sigfillset(set);

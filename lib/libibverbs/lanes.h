@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Lanes as a program sees them: those it sends by, with the flows that use
- * them, and those it receives from (src/abi/lane.h has the rules). All of it
- * is protected by the engine's lock but for what asks softibd, which has
- * lanes.ask_lock.
+ * The lanes of a context: those that it sends on, with the flows that use them, and
+ * those that it receives from (src/abi/lane.h has the rules). The engine's lock
+ * protects everything except the requests to softibd, which lanes.ask_lock
+ * serialises.
  */
 #ifndef SOFTIB_LIBIBVERBS_LANES_H
 #define SOFTIB_LIBIBVERBS_LANES_H
@@ -25,11 +25,11 @@
 struct lane_out {
 	struct eng_lane_out eng;
 	struct list_head node;
-	struct list_head flows; /* those that know it */
+	struct list_head flows; /* those that use it */
 	uint32_t id;
 	int doorbell_fd;
 	/* --- lanes_ring_overdue() --- */
-	uint32_t rung_for;  /* its receiver has read so far, or been rung for it */
+	uint32_t rung_for;  /* up to here the receiver has read, or its doorbell was rung */
 	uint32_t head_then; /* its head, the same since unread_since */
 	mono_t unread_since;
 };
@@ -38,23 +38,23 @@ struct lane_in {
 	struct eng_lane_in eng;
 	struct list_head node;
 	uint32_t id;
-	bool gone; /* its sender is */
+	bool gone; /* the sender is gone */
 	/* --- datagrams with wrong Q_Keys --- */
-	struct abi_lane_event bad; /* what softibd is to be told */
-	bool told;		   /* it has not answered yet */
+	struct abi_lane_event bad; /* the next report to softibd */
+	bool told;		   /* a report was sent and is not confirmed yet */
 };
 
 /**
  * struct flow - states
- *   FLOW_SOFTIBD   packets go by softibd; a lane may have been asked for
- *   FLOW_ENTERING  a lane is known; goes on by softibd until that ring is
- *                  found empty. If it never is, waits (ENTER_PACKETS) until
- *                  its own packets are out of it
- *   FLOW_LANE      packets go by the lane; QPs that were told so do not ask
- *                  again before eng.serial or the route epoch changes
- *   FLOW_LEAVING   the route epoch moved; waits until the lane is read as far
- *                  as the flow has filled it
- * A packet waits for room or for a change of ways no longer than LANES_HOQ_NS.
+ *   FLOW_SOFTIBD   packets take the packet path; a lane may have been requested
+ *   FLOW_ENTERING  a lane is known. Packets take the packet path until the ring to
+ *                  softibd is found empty. If it stays busy, the flow stops after
+ *                  ENTER_PACKETS and waits until softibd has read its packets
+ *   FLOW_LANE      packets take the lane. QPs keep this answer until eng.serial or
+ *                  the route epoch changes
+ *   FLOW_LEAVING   the route epoch has changed; the flow waits until the receiver has
+ *                  read everything that it put into the lane
+ * A packet waits for room or for such a transition at most LANES_HOQ_NS.
  */
 enum flow_state { FLOW_SOFTIBD, FLOW_ENTERING, FLOW_LANE, FLOW_LEAVING };
 
@@ -64,27 +64,27 @@ struct flow {
 	struct list_head on_lane; /* among the flows of eng.lane */
 	bool used;
 	uint8_t state; /* enum flow_state */
-	uint32_t misses; /* packets by softibd since it was asked, or a lane known */
-	uint64_t until;	 /* ENTERING, LEAVING: the other ring must be read so far */
-	mono_t since;	 /* its packet waits; MONO_NEVER: none does */
+	uint32_t misses; /* packets by softibd since the request, or since a lane is known */
+	uint64_t until;	 /* ENTERING, LEAVING: the position that the old ring must reach */
+	mono_t since;	 /* when its packet began to wait; MONO_NEVER: none waits */
 	uint32_t stuck_at; /* the lane's tail when it found no room */
 };
 
 struct lanes {
 	bool off; /* SOFTIB_LANES=0: everything by softibd */
 	bool has_membarrier;
-	bool senders_fence; /* all the same: we sleep too often */
-	unsigned sleeps;    /* in a row, after few records each */
+	bool senders_fence; /* in spite of membarrier(2): we sleep too often */
+	unsigned sleeps;    /* consecutive sleeps, each after few records */
 	uint64_t slept_at;  /* lanes_position() */
 	const struct abi_devpage *devpage;
-	struct abi_ring_tx *by_softibd; /* the ring that flows come from and go to */
+	struct abi_ring_tx *by_softibd; /* the ring of the packet path */
 	struct list_head out, in;
 	unsigned num_gone;	 /* of in: their senders left */
 	struct flow *flow; /* LANES_FLOWS, touched as they are used */
 	unsigned next_victim; /* in turn, when slots are short */
 	struct abi_resolve question[LANES_QUESTIONS];
 	unsigned num_questions;
-	void (*wake)(void *ctx); /* somebody should answer the questions */
+	void (*wake)(void *ctx); /* a thread must call lanes_answer() */
 	void *ctx;
 	mono_t (*now)(void *ctx);
 	pthread_mutex_t ask_lock;
@@ -105,9 +105,9 @@ enum eng_way lanes_choose(struct lanes *lanes, const struct eng_path *path, uint
 enum eng_way lanes_stuck(struct lanes *lanes, struct eng_flow *flow);
 void lanes_ring(struct lanes *lanes, struct eng_lane_out *lane);
 /** lanes_ring_overdue() - ring the doorbells of receivers that seem to be awake and have
- *  read nothing for PROG_OVERDUE_NS. Return: true when some may come to that */
+ *  read nothing for PROG_OVERDUE_NS. Return: true: some receiver has unread records */
 bool lanes_ring_overdue(struct lanes *lanes, mono_t now);
-/** lanes_known() - softibd's answer: the flow @key may use @lane */
+/** lanes_known() - softibd has answered: the flow @key may use @lane */
 void lanes_known(struct lanes *lanes, const struct abi_resolve *key,
 		 const struct abi_resolve_resp *resp, struct lane_out *lane);
 /** lanes_forget() - no flow uses @lane any more */
@@ -115,25 +115,27 @@ void lanes_forget(struct lane_out *lane);
 
 /* --- the thread's side --- */
 
-/** lanes_arm_sleep() - make every sender ring. False: packets wait, and none does.
+/** lanes_arm_sleep() - let senders ring for each record. Return: false: there are unread
+ *  records, and nothing was armed.
  *  Context: under the engine's lock, as what changes the list of lanes */
 bool lanes_arm_sleep(struct lanes *lanes);
 void lanes_disarm_sleep(struct lanes *lanes);
-/** lanes_tell_fence() - must its sender fence? */
+/** lanes_tell_fence() - tell the lane's sender whether it must fence */
 void lanes_tell_fence(const struct lanes *lanes, struct lane_in *lane);
-/** lanes_position() - how much was read of all; *@waiting is raised */
+/** lanes_position() - Return: the number of cells read of all lanes; sets *@waiting if any
+ *  lane has unread records */
 uint64_t lanes_position(struct lanes *lanes, bool *waiting);
-/** lanes_events() - read what softibd says on @fd. False: it is closed */
+/** lanes_events() - handle softibd's messages on @fd. Return: false: it is closed */
 bool lanes_events(struct soft_context *ctx, int fd);
 /** lanes_bad_qkey() - as struct eng_link_ops. Context: under the engine's lock */
 void lanes_bad_qkey(struct soft_context *ctx, struct eng_lane_in *lane,
 		    const struct wire_packet *pkt);
-/** lanes_reap() - unmap what was read to the end and whose sender left */
+/** lanes_reap() - unmap lanes whose sender is gone and that are read to the end */
 void lanes_reap(struct soft_context *ctx);
-/** lanes_answer() - ask softibd what the engine wants to know */
+/** lanes_answer() - send the engine's questions to softibd and handle the answers */
 void lanes_answer(struct soft_context *ctx);
-/** lanes_prepare() - a connected QP is about to send: have its way known
- *  before its first packet. Context: may wait for softibd */
+/** lanes_prepare() - resolve the flow of a connected QP before its first packet. Context:
+ *  may wait for softibd */
 void lanes_prepare(struct soft_context *ctx, const struct abi_resolve *key);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * When does a poller that finds nothing yield its core? Where cores are free,
- * after a while: a yield costs as much as ten polls and gains nothing. Where a
- * yield lets somebody else run, very soon: the peer, or softibd, may need this core
- * to answer. A yield that took long tells which it is.
+ * When a polling thread yields its core. A yield costs as much as ten polls. If a core
+ * is free, it gains nothing, so the thread yields only after many empty polls. If the
+ * peer or softibd needs this core to answer, it should yield very soon. The duration of
+ * a yield tells the two cases apart: it is long if another thread ran.
  */
 #ifndef SOFTIB_LIBIBVERBS_POLL_YIELD_H
 #define SOFTIB_LIBIBVERBS_POLL_YIELD_H
@@ -15,9 +15,10 @@
 
 #define POLL_YIELD_ALONE 200 /* empty polls in a row: a few microseconds */
 #define POLL_YIELD_SHARED 2
-#define POLL_YIELD_RAN_NS 1000 /* a yield that took longer let somebody run */
+#define POLL_YIELD_RAN_NS 1000 /* in a longer yield another thread has run */
 
-/** struct poll_yield - of one poller; zeros are sound, races do not matter */
+/** struct poll_yield - the state of one polling thread. All zeros are its initial state;
+ *  races are harmless */
 struct poll_yield {
 	unsigned empty; /* polls in a row */
 	unsigned limit; /* 0: POLL_YIELD_ALONE */
@@ -37,7 +38,7 @@ static inline void poll_yield_found(struct poll_yield *y)
 	y->empty = 0;
 }
 
-/** yield_core() - Return: true when somebody else ran meanwhile */
+/** yield_core() - Return: true: another thread ran meanwhile */
 static inline bool yield_core(void)
 {
 	uint64_t start = poll_yield_clock_ns();
@@ -46,8 +47,8 @@ static inline bool yield_core(void)
 	return poll_yield_clock_ns() - start > POLL_YIELD_RAN_NS;
 }
 
-/** poll_yield_empty() - one more poll found nothing: may yield the core. Return:
- *  true when it did */
+/** poll_yield_empty() - a poll found nothing: yield the core if it is time to. Return:
+ *  true: it has yielded */
 static inline bool poll_yield_empty(struct poll_yield *y)
 {
 	if (++y->empty < (y->limit ? y->limit : POLL_YIELD_ALONE))

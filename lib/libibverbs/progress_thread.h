@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The shell around the state machine of src/progress, which decides who runs a
- * context's engine: the progress thread that performs what it orders
- * (progress_thread.c), the sleep on the doorbells (progress_sleep.c), and the
- * program's threads that wait in ibv_get_cq_event() (event_waiter.c).
+ * The threads and descriptors around the state machine of src/progress, which decides
+ * which thread runs a context's engine: the progress thread, which performs the
+ * actions that the machine returns (progress_thread.c), sleeping on the doorbells
+ * (progress_sleep.c), and the program's threads in ibv_get_cq_event()
+ * (event_waiter.c).
  */
 #ifndef SOFTIB_LIBIBVERBS_PROGRESS_THREAD_H
 #define SOFTIB_LIBIBVERBS_PROGRESS_THREAD_H
@@ -22,20 +23,20 @@ struct soft_channel;
 
 /** struct soft_progress - of a context */
 struct soft_progress {
-	/* --- atomic: what the state machine sees of the program --- */
-	_Atomic uint64_t polls;	 /* of any CQ, ever */
-	_Atomic uint64_t arms;	 /* of any CQ, ever, from bit 32 on; below: CQs armed now */
-	_Atomic uint32_t events; /* completion events raised, ever */
-	_Atomic bool arm_kicks;	 /* arming a CQ is an event of the state machine now */
+	/* --- atomic: the state machine's input from the program --- */
+	_Atomic uint64_t polls;	 /* of all CQs since the start */
+	_Atomic uint64_t arms;	 /* bits 63..32: of all CQs since the start; 31..0: CQs armed now */
+	_Atomic uint32_t events; /* completion events raised since the start */
+	_Atomic bool arm_kicks;	 /* in this state, arming a CQ is an event of the machine */
 	/* --- protected by lock --- */
 	pthread_mutex_t lock;
 	struct prog machine;
 	/* --- sleeping on the doorbells --- */
 	struct doorbells doorbells;
 	uint64_t asleep_until;	     /* protected by the engine's lock; 0: awake */
-	_Atomic bool control_unread; /* an event waiter took the edge of the thread's
-				      * own descriptors, which are still to be read */
-	_Atomic uint64_t overdue_at; /* ns: overdue doorbells were last looked for */
+	_Atomic bool control_unread; /* an event waiter consumed the epoll edge of the
+				      * thread's own descriptors: read them */
+	_Atomic uint64_t overdue_at; /* ns: the last check for overdue doorbells */
 	uint64_t spin_ns;	     /* before a thread that waits for an event sleeps */
 	struct poll_yield waiter_yield;
 	/* --- the progress thread --- */
@@ -43,15 +44,14 @@ struct soft_progress {
 	bool running;
 	_Atomic bool stop;
 	int kick_fd;  /* eventfd: ends the thread's sleep */
-	int lanes_fd; /* softibd tells of lanes here; -1 when closed */
+	int lanes_fd; /* softibd's messages about lanes; -1 when closed */
 	bool told;    /* softibd has raised IBV_EVENT_DEVICE_FATAL itself */
 };
 
 /* --- progress_thread.c --- */
 
 /**
- * progress_start() - start the progress thread; every signal stays with the
- * program's own threads
+ * progress_start() - start the progress thread, which blocks signals
  * Return: 0; -errno
  */
 int progress_start(struct soft_context *ctx);
@@ -59,17 +59,18 @@ void progress_stop(struct soft_context *ctx);
 /** progress_kick() - end the sleep of the progress thread. No cancellation point */
 void progress_kick(struct soft_context *ctx);
 /**
- * progress_report() - an event of a thread of the program, for the state machine
+ * progress_report() - pass an event from a thread of the program to the state machine
  * Context: any; takes progress.lock.
- * Return: enum prog_action bits for the caller; a kick is done already
+ * Return: the actions (enum prog_action) that the caller must perform; a kick has been
+ * performed already
  */
 unsigned progress_report(struct soft_context *ctx, enum prog_event event);
 /** progress_armed() - @cq is about to be armed */
 void progress_armed(struct soft_context *ctx, struct soft_cq *cq);
-/** progress_disarmed() - the event of @cq is raised, or @cq goes */
+/** progress_disarmed() - the event of @cq was raised, or @cq is destroyed */
 void progress_disarmed(struct soft_context *ctx, struct soft_cq *cq);
 
-/** progress_polled() - a CQ is polled. Threads that poll at once may count as one */
+/** progress_polled() - a CQ is polled. Concurrent polls may count as one */
 static inline void progress_polled(struct soft_progress *p)
 {
 	uint64_t n = atomic_load_explicit(&p->polls, memory_order_relaxed);
@@ -80,31 +81,32 @@ static inline void progress_polled(struct soft_progress *p)
 /* --- progress_sleep.c --- */
 
 mono_t progress_now(void *unused);
-/** progress_ring() - add @count to an eventfd. No cancellation point, as
- *  write() would be: the caller may hold locks */
+/** progress_ring() - add @count to an eventfd. Unlike write(), it is no cancellation
+ *  point: the caller may hold locks */
 void progress_ring(int eventfd, uint64_t count);
-/** progress_drain() - read an eventfd that has a count */
+/** progress_drain() - reset an eventfd that is readable */
 void progress_drain(int eventfd);
-/** progress_engine_wants() - eng_config.kick: a timer is earlier than was known.
+/** progress_engine_wants() - eng_config.kick: a timer expires earlier than was known.
  *  Context: under the engine's lock */
 void progress_engine_wants(void *ctx, mono_t by);
-/** progress_ring_overdue() - ring for peers that have not read for long what was
- *  sent to them: they may have stopped polling. Context: any; looks at most
- *  once in PROG_OVERDUE_NS */
+/** progress_ring_overdue() - ring for peers that have left records unread for long, as they
+ *  may have stopped polling. Context: any; it checks at most once in PROG_OVERDUE_NS */
 void progress_ring_overdue(struct soft_context *ctx);
 /**
- * progress_arm_sleep() - make senders ring the doorbells, and set the alarm for
- * the engine's timers and after @most_ns; until progress_disarm_sleep()
- * Context: the thread that the state machine gave the doorbells to.
- * Return: false: the engine has work, and nothing is armed
+ * progress_arm_sleep() - let senders ring until progress_disarm_sleep(), and set the alarm
+ * @most_ns: the alarm rings at the engine's next timer, or after this time if that is
+ *           earlier
+ *
+ * Context: the thread to which the state machine gave the doorbells.
+ * Return: false: the engine has work, and nothing was armed
  */
 bool progress_arm_sleep(struct soft_context *ctx, uint64_t most_ns);
 void progress_disarm_sleep(struct soft_context *ctx);
-/** progress_sleep_on_doorbells() - Context: the progress thread; it has the
- *  doorbells. @timeout_ms: -1 for ever. Return: bits of enum doorbell */
+/** progress_sleep_on_doorbells() - sleep until a doorbell rings. @timeout_ms: -1: none.
+ *  Context: the progress thread while it has the doorbells. Return: bits of enum doorbell */
 int progress_sleep_on_doorbells(struct soft_context *ctx, int timeout_ms);
-/** progress_sleep_apart() - until a kick, or news of softibd's. Context: the
- *  progress thread. @timeout_ms: -1 for ever */
+/** progress_sleep_apart() - sleep until a kick or a message of softibd. @timeout_ms: -1:
+ *  none. Context: the progress thread while another thread has the doorbells */
 void progress_sleep_apart(struct soft_context *ctx, int timeout_ms);
 
 /* --- event_waiter.c --- */

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What the files of our libibverbs share. A program's view of an adapter is a
- * struct soft_context: a command socket to softibd (session.c), an engine of
- * its own (src/engine) that moves data through a pair of shared-memory rings
- * (link.c), and a thread that runs the engine when the program does not
- * (progress_thread.c).
+ * The declarations that the files of libibverbs share. An opened device is a struct
+ * soft_context: a command socket to softibd (session.c), an engine of its own
+ * (src/engine) that moves data through a pair of shared-memory rings (link.c), and a
+ * thread that runs the engine when the program does not (progress_thread.c).
  *
- * Every object that softibd tracks is made and destroyed in this order:
- * command to softibd (handle, number, key; on destruction: is it in use?),
- * then the engine's object. A region alone leaves the engine first, since no
- * packet may touch its memory once softibd gives the key away. Inside, functions return -errno; what ibv_* must return, a positive
- * errno or NULL and errno, is made by verbs_err() and verbs_null() only.
+ * Every object that softibd tracks is created and destroyed in this order: first the
+ * command to softibd, which assigns handle, number and key, or refuses to destroy an
+ * object in use; then the engine's object. Only a region leaves the engine first: no
+ * packet may access its memory after softibd has freed the key. Internal functions
+ * return -errno. verbs_err() and verbs_null() alone convert that to what an ibv_*
+ * function returns: a positive errno, or NULL and errno.
  *
  * Lock order: objects_lock, the engine's lock, then any of async_lock, a
- * channel's lock. sock_lock is held alone, or inside the engine's lock while a
- * rule spoils completions.
+ * channel's lock. sock_lock is taken alone, or inside the engine's lock while a
+ * rule fails completions.
  */
 #ifndef SOFTIB_LIBIBVERBS_SOFT_H
 #define SOFTIB_LIBIBVERBS_SOFT_H
@@ -37,8 +37,8 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-/* verbs.h wraps these in macros for the callers of the library; here are the
- * functions behind them. */
+/* verbs.h defines these as macros for the callers of the library. The library defines
+ * the functions of the same names. */
 #undef ibv_query_port
 #undef ibv_reg_mr
 #undef ibv_reg_mr_iova
@@ -46,7 +46,7 @@
 /** verbs_failed() - set errno to -@rc. Return: -@rc */
 int verbs_failed(int rc);
 
-/** verbs_err() - 0 or -errno to what an ibv_* function returns */
+/** verbs_err() - convert 0 or -errno to what an ibv_* function returns */
 static inline int verbs_err(int rc)
 {
 	if (unlikely(rc < 0))
@@ -54,9 +54,11 @@ static inline int verbs_err(int rc)
 	return 0;
 }
 
-/** lock_for_calls() - lock @mutex for who makes system calls with it: most are
- *  points where a thread may be cancelled, and the lock would stay with it.
- *  Return: for unlock_after_calls() */
+/** lock_for_calls() - lock @mutex with cancellation disabled
+ *
+ * Most system calls are cancellation points: a thread that is cancelled in one would
+ * never release the lock. Return: the argument of unlock_after_calls().
+ */
 static inline int lock_for_calls(pthread_mutex_t *mutex)
 {
 	int state;
