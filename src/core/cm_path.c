@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Paths of records and messages, and routes of the CM's own messages. */
+#include <string.h>
+
 #include "core/cm_priv.h"
 
 static_assert(sizeof(union wire_gid) == sizeof(union ib_gid), "one kind of GID");
@@ -9,11 +11,14 @@ bool cm_find_port(struct cm *cm, uint8_t number, const union wire_gid *gid,
 {
 	struct ib_device *device = ((struct cm_device *)cm->owner)->device;
 	struct ib_port_attr attr;
+	union ib_gid own;
 	u32 port_num = number;
 
-	if (!number &&
-	    ib_find_cached_gid(device, (const union ib_gid *)gid, &port_num, NULL))
-		return false;
+	if (!number) {
+		memcpy(&own, gid, sizeof(own)); /* that of a message has any alignment */
+		if (ib_find_cached_gid(device, &own, &port_num, NULL))
+			return false;
+	}
 	if (ib_query_port(device, port_num, &attr))
 		return false;
 	*found = (struct cm_port){
@@ -22,7 +27,10 @@ bool cm_find_port(struct cm *cm, uint8_t number, const union wire_gid *gid,
 		.lmc = attr.lmc,
 		.max_mtu = (u8)attr.active_mtu,
 	};
-	return !ib_get_cached_gid(device, port_num, 0, (union ib_gid *)&found->gid);
+	if (ib_get_cached_gid(device, port_num, 0, &own))
+		return false;
+	memcpy(&found->gid, &own, sizeof(own));
+	return true;
 }
 
 int cm_path_route(struct ib_device *device, const struct sa_path_rec *path,

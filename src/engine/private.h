@@ -232,7 +232,8 @@ static inline void *eng_mr_at(const struct eng_mr *mr, uint64_t va, uint64_t len
 {
 	if (unlikely(!range_covers(mr->attr.iova, mr->attr.length, va, len)))
 		return NULL;
-	return (char *)mr->attr.addr + (va - mr->attr.iova);
+	/* the region of the whole address space begins at NULL */
+	return (void *)((uintptr_t)mr->attr.addr + (va - mr->attr.iova));
 }
 /** eng_mr_allows() - may @key, of the protection domain @pd, be used so on @mr (10.6.3)? */
 static inline bool eng_mr_allows(const struct eng_mr *mr, uint32_t pd, uint32_t key, int access)

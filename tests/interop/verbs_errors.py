@@ -131,7 +131,8 @@ def mw_bind_err(w):
     """The region does not allow that windows are bound to it."""
     a, _ = w.pair()
     wr = SendWR(opcode=e.IBV_WR_BIND_MW)
-    wr.set_bind_wr(MW(w.pd, e.IBV_MW_TYPE_2), MWBindInfo(w.mr, w.mr.buf, 64, ALL))
+    window = MW(w.pd, e.IBV_MW_TYPE_2)  # the request does not keep it
+    wr.set_bind_wr(window, MWBindInfo(w.mr, w.mr.buf, 64, ALL))
     a[0].post_send(wr)
     outcome("send", a[1])
 
