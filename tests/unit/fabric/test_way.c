@@ -158,6 +158,32 @@ static void readers_fold_the_flows_through_a_node(void **state)
 	assert_int_equal(a.folded, 0);
 }
 
+/* A program writes its counts itself: no lie makes them more than what can have gone. */
+static void no_more_is_counted_than_can_have_gone(void **state)
+{
+	const uint64_t most_per_s = 32 * NSEC_PER_SEC; /* DWORDS_PER_NS */
+	uint64_t dwords;
+	struct flow f;
+
+	use(&f, N0, N1);
+	fab_way_count(f.way, 10, 100);
+	assert_int_equal(net_count(net, N1, 1, AG_RCV_PACKETS), 10);
+	assert_int_equal(net_count(net, N1, 1, AG_RCV_DATA), 100);
+	rt_sim_run_for(net->rt, NSEC_PER_SEC);
+	fab_way_count(f.way, UINT64_MAX - 3, UINT64_MAX - 3);
+	dwords = net_count(net, N1, 1, AG_RCV_DATA);
+	assert_true(dwords >= most_per_s && dwords < most_per_s + most_per_s / 10);
+	assert_true(net_count(net, N1, 1, AG_RCV_PACKETS) <= dwords);
+	for (int i = 0; i < 9; i++)
+		fab_way_count(f.way, 1, UINT64_MAX);
+	assert_true(net_count(net, N1, 1, AG_RCV_DATA) < dwords + 9 * 32);
+	rt_sim_run_for(net->rt, NSEC_PER_SEC);
+	dwords = net_count(net, N1, 1, AG_RCV_DATA);
+	fab_way_count(f.way, 10, 100); /* and the truth is counted again */
+	assert_int_equal(net_count(net, N1, 1, AG_RCV_DATA), dwords + 100);
+	fab_way_free(f.way);
+}
+
 int main(void)
 {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -167,6 +193,7 @@ int main(void)
 		CASE(whatever_ends_a_way_is_told),
 		CASE(rules_and_watches_are_told_to_all),
 		CASE(readers_fold_the_flows_through_a_node),
+		CASE(no_more_is_counted_than_can_have_gone),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
