@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from interop.commands import processes
-from interop.fabric import NOBODY, SOFTIB, TIMEOUT, Fabric, wait_until
+from interop.fabric import BUILD, NOBODY, SOFTIB, TIMEOUT, Fabric, wait_until
 
 KINDS = ("net", "uts", "mnt")
 SERVER = ("import socket; s = socket.create_server(('127.0.0.1', 7471)); print('ready', flush=True); "
@@ -229,6 +229,12 @@ def test_mpirun_starts_its_daemons_on_other_nodes(user, net):
                               cwd=fabric.home, capture_output=True, text=True, timeout=TIMEOUT,
                               check=False)
     assert sorted(done.stdout.splitlines()) == [f"rank {i} of n{i + 1}" for i in range(3)], done
+
+
+def test_softib_mpirun_needs_no_network_of_the_nodes():
+    with Fabric("pair", up_args=("--net", "node")) as fabric:
+        text = fabric.softib("mpirun", "--fabric", "t", "-n", "2", BUILD / "tests/bench/bench-mpi", "lat:8")
+    assert re.search(r"^lat:8 ", text, re.M), text
 
 
 # --- nothing is left ---

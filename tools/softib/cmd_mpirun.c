@@ -3,7 +3,8 @@
  * softib mpirun: Open MPI's mpirun, with its ranks on nodes of a fabric.
  *
  * mpirun starts each rank by its "fork agent", here 'softib exec', which takes
- * the node by the rank's number. All else goes by the environment, so that any
+ * the node by the rank's number, and leaves it in the network of mpirun, to which it
+ * talks by a loopback address. All else goes by the environment, so that any
  * parameter may be given otherwise on the command line, which mpirun prefers,
  * or in the environment, which is left as it is.
  */
@@ -110,7 +111,7 @@ static int set_environment(const struct node_place *at, const char *nodes)
 			setenv(defaults[i].key, defaults[i].value, 0);
 	setenv(ABI_ENV_DIR, at->dir, 1);
 	node_prepend("PATH", self); /* mpirun splits the agent's words at blanks */
-	if (asprintf(&agent, "softib exec --devices --ranks=%s --", nodes) < 0)
+	if (asprintf(&agent, "softib exec --net=host --devices --ranks=%s --", nodes) < 0)
 		return complain("out of memory"), -1;
 	setenv(AGENT, agent, 1);
 	free(agent);
