@@ -4,7 +4,7 @@
  * receives: RC, UC or UD. The first byte chooses; then come records of a
  * byte that tells what happens and its data. Memory that the QP names is
  * checked to be inside its region, completions to be of requests that were
- * posted, and each request completes once at most.
+ * posted, and each request completes once at most. Some requests own no PSN.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -130,6 +130,19 @@ static void post(struct world *w, uint8_t what)
 		w->posted--;
 }
 
+/* a request that owns no PSN; one in four fails */
+static void post_local(struct world *w, uint8_t what)
+{
+	const struct tp_send_wr wr = {
+		.wr_id = w->posted, .flags = IBV_SEND_SIGNALED,
+		.opcode = what & 8 ? IBV_WR_LOCAL_INV : IBV_WR_BIND_MW,
+		.imm_or_rkey = KEY + (what % 4 > 0), .bind = {.mr_key = KEY + (what % 4 == 0)}};
+
+	w->posted++;
+	if (tp_qp_post_send(w->qp, &wr))
+		w->posted--;
+}
+
 static void transmit(struct world *w)
 {
 	struct tp_packet_out out;
@@ -187,7 +200,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 		switch (what >> 5) {
 		case 0:
-			post(&w, what);
+			(what & 16 ? post_local : post)(&w, what);
 			break;
 		case 1:
 			w.recvs++;
