@@ -51,8 +51,7 @@ static const char *why(int error)
 	switch (error) {
 	case -EINVAL:
 		return "with \"ipoib_open\" go two descriptors: a TUN device without "
-		       "packet "
-		       "information, and a routing socket";
+		       "packet information and with virtio-net headers, and a routing socket";
 	case -EEXIST:
 		return "the port has an interface of this partition: it ends with its "
 		       "device";

@@ -38,7 +38,7 @@ int netdev_up(const char *interface)
 /* Return: the descriptor of a new TUN device; -errno */
 static int open_tun(const char *interface)
 {
-	struct ifreq req = {.ifr_flags = IFF_TUN | IFF_NO_PI};
+	struct ifreq req = {.ifr_flags = IFF_TUN | IFF_NO_PI | IFF_VNET_HDR};
 	int fd = open(TUN, O_RDWR | O_NONBLOCK | O_CLOEXEC), error;
 
 	if (fd < 0)

@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The host's end: a TUN device, whose packets begin with their IP header. */
+/*
+ * The host's end: a TUN device. Each packet has a virtio-net header in front of its IP
+ * header: the host leaves checksums and the cutting of large TCP segments to us.
+ */
 #include <errno.h>
 #include <linux/if_tun.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/bytes.h"
 #include "runtime/posix/closer.h"
 #include "ulp/ipoib/private.h"
+#include "ulp/ipoib/segment.h"
 
 #define READ_BUDGET 64 /* packets of the host's in a turn of the loop */
 
@@ -38,19 +43,73 @@ static void transmit(struct ipoib *p, struct ipoib_send *s, size_t bytes)
 		ipoib_send_to(p, &packet.dst, s);
 }
 
+/* @large: the packet of @s and what did not fit there */
+static void transmit_large(struct ipoib *p, struct ipoib_send *s,
+			   const struct virtio_net_hdr *h, const u8 *large, size_t bytes)
+{
+	struct ipoib_cut cut;
+
+	if (ipoib_cut_begin(&cut, h, large, bytes, IPOIB_MTU)) {
+		p->stats.tx_errors++;
+		ipoib_send_free(s);
+		return;
+	}
+	for (; s; s = ipoib_send_alloc(p)) {
+		bytes = ipoib_cut_next(&cut, s->frame + IPOIB_ENCAP_BYTES);
+		if (!bytes) {
+			ipoib_send_free(s);
+			return;
+		}
+		transmit(p, s, bytes);
+	}
+	p->stats.tx_dropped++; /* the rest, which TCP sends again */
+}
+
+/* Return: bytes of the packet: those that exceed IPOIB_MTU are in @more; 0, -1 as read(2) */
+static ssize_t read_packet(struct ipoib *p, struct virtio_net_hdr *h, u8 *to, u8 *more)
+{
+	struct iovec part[] = {{h, sizeof(*h)},
+			       {to, IPOIB_MTU},
+			       {more, IPOIB_LARGE_BYTES - IPOIB_MTU}};
+	ssize_t n = readv(p->tun_fd, part, ARRAY_SIZE(part));
+
+	return n > (ssize_t)sizeof(*h) ? n - (ssize_t)sizeof(*h) : MIN(n, 0);
+}
+
+/* Most packets are read into their frame; what is larger is put together. */
+static void transmit_read(struct ipoib *p, struct ipoib_send *s,
+			  const struct virtio_net_hdr *h, u8 *large, size_t bytes)
+{
+	u8 *packet = s->frame + IPOIB_ENCAP_BYTES;
+
+	if (ipoib_is_large(h)) {
+		memcpy(large, packet, MIN(bytes, (size_t)IPOIB_MTU));
+		transmit_large(p, s, h, large, bytes);
+	} else if (bytes > IPOIB_MTU || ipoib_fill_checksum(h, packet, bytes)) {
+		p->stats.tx_errors++;
+		ipoib_send_free(s);
+	} else {
+		transmit(p, s, bytes);
+	}
+}
+
 /* Return: may more be there? */
 static bool read_one(struct ipoib *p)
 {
-	struct ipoib_send *s = ipoib_send_alloc(p);
+	static u8 large[IPOIB_LARGE_BYTES]; /* one thread */
+	bool room = p->num_sends + IPOIB_SENDS_OF_READ <= IPOIB_SENDS_MOST;
+	struct ipoib_send *s = room ? ipoib_send_alloc(p) : NULL;
+	struct virtio_net_hdr header;
 	ssize_t n;
 
 	if (!s) { /* what the host sends waits in its queue */
+		p->host_waits = true;
 		rt_io_watch(&p->tun_io, false, false);
 		return false;
 	}
-	n = read(p->tun_fd, s->frame + IPOIB_ENCAP_BYTES, IPOIB_MTU);
+	n = read_packet(p, &header, s->frame + IPOIB_ENCAP_BYTES, large + IPOIB_MTU);
 	if (n > 0) {
-		transmit(p, s, (size_t)n);
+		transmit_read(p, s, &header, large, (size_t)n);
 		return true;
 	}
 	if (n < 0 && errno != EAGAIN && errno != EINTR) { /* the device was deleted */
@@ -71,15 +130,25 @@ static void readable(struct rt_io *io, bool in, bool out)
 
 void ipoib_host_resume(struct ipoib *p)
 {
+	p->host_waits = false;
 	if (!p->closing)
 		rt_io_watch(&p->tun_io, true, false);
 }
 
 /* --- for the host --- */
 
+/* Return: did the host take it? Its checksums are there, and the host verifies them. */
+static bool write_packet(struct ipoib *p, const u8 *packet, size_t bytes)
+{
+	struct virtio_net_hdr header = {.gso_type = VIRTIO_NET_HDR_GSO_NONE};
+	struct iovec part[] = {{&header, sizeof(header)}, {(void *)(uintptr_t)packet, bytes}};
+
+	return writev(p->tun_fd, part, ARRAY_SIZE(part)) > 0;
+}
+
 static void deliver(struct ipoib *p, const u8 *packet, size_t bytes)
 {
-	if (write(p->tun_fd, packet, bytes) == (ssize_t)bytes) {
+	if (write_packet(p, packet, bytes)) {
 		p->stats.rx_packets++;
 		p->stats.rx_bytes += bytes;
 	} else {
@@ -142,7 +211,7 @@ void ipoib_unreachable(struct ipoib_send *s)
 		return;
 	self = ipoib_address_for(s->ipoib, &packet.src);
 	bytes = self ? ipoib_put_unreachable(message, ip, bytes, self) : 0;
-	if (bytes && write(s->ipoib->tun_fd, message, bytes) < 0)
+	if (bytes && !write_packet(s->ipoib, message, bytes))
 		s->ipoib->stats.rx_dropped++;
 }
 

@@ -7,32 +7,20 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "ulp/ipoib/checksum.h"
 #include "ulp/ipoib/frame.h"
 
 #define IPV4_BYTES   20
 #define IPV6_BYTES   40
 #define HOPS_OF_LINK 255 /* a packet that no router has passed on (RFC 4861) */
 
-/* --- checksums (RFC 1071) --- */
-
-static u32 sum(const u8 *p, size_t bytes, u32 before)
-{
-	for (; bytes > 1; p += 2, bytes -= 2)
-		before += get_be16(p);
-	return bytes ? before + (u32)(p[0] << 8) : before;
-}
-
-static u16 fold(u32 s)
-{
-	while (s >> 16)
-		s = (s & 0xffff) + (s >> 16);
-	return (u16)~s;
-}
+/* --- checksums --- */
 
 /* of an ICMPv6 message behind its IPv6 header at @ip (RFC 8200 section 8.1) */
 static u16 sum_v6(const u8 *ip, const u8 *message, size_t bytes)
 {
-	return fold(sum(message, bytes, sum(ip + 8, 32, (u32)bytes + IPPROTO_ICMPV6)));
+	return ipoib_fold(ipoib_sum(message, bytes,
+				    ipoib_sum(ip + 8, 32, bytes + IPPROTO_ICMPV6)));
 }
 
 static void put_v6(u8 *to, size_t payload_bytes, const struct in6_addr *from,
@@ -132,11 +120,11 @@ static size_t unreachable_v4(u8 *to, const u8 *ip, size_t bytes)
 	to[9] = IPPROTO_ICMP;
 	memcpy(to + 12, ip + 16, 4);
 	memcpy(to + 16, ip + 12, 4);
-	put_be16(to + 10, fold(sum(to, IPV4_BYTES, 0)));
+	put_be16(to + 10, ipoib_fold(ipoib_sum(to, IPV4_BYTES, 0)));
 	icmp[0] = 3; /* destination unreachable */
 	icmp[1] = 1; /* host */
 	memcpy(icmp + 8, ip, quoted);
-	put_be16(icmp + 2, fold(sum(icmp, 8 + quoted, 0)));
+	put_be16(icmp + 2, ipoib_fold(ipoib_sum(icmp, 8 + quoted, 0)));
 	return IPV4_BYTES + 8 + quoted;
 }
 

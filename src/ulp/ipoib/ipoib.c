@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 
 #include "ulp/ipoib/private.h"
+#include "ulp/ipoib/segment.h"
 
 static struct ib_client ipoib_client;
 
@@ -71,22 +72,28 @@ static void port_event(struct ib_event_handler *handler, struct ib_event *event)
 
 /* --- an interface --- */
 
+#define KIND	 (IFF_TUN | IFF_NO_PI | IFF_VNET_HDR)
+#define OFFLOADS (TUN_F_CSUM | TUN_F_TSO4 | TUN_F_TSO6 | TUN_F_TSO_ECN)
+
 /* What a program hands over may be anything: no other descriptor is read or written. */
 static int check_descriptors(const struct ipoib_config *config)
 {
 	struct ifreq request = {.ifr_flags = 0};
-	int domain = 0, protocol = -1;
+	int domain = 0, protocol = -1, header_bytes = sizeof(struct virtio_net_hdr);
 	socklen_t length = sizeof(int);
 
 	if (ioctl(config->tun_fd, TUNGETIFF, &request) ||
-	    (request.ifr_flags & (IFF_TUN | IFF_NO_PI | IFF_VNET_HDR)) !=
-		    (IFF_TUN | IFF_NO_PI))
+	    (request.ifr_flags & KIND) != KIND)
 		return -EINVAL;
 	if (getsockopt(config->address_fd, SOL_SOCKET, SO_DOMAIN, &domain, &length) ||
 	    getsockopt(config->address_fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &length) ||
 	    domain != AF_NETLINK || protocol != NETLINK_ROUTE)
 		return -EINVAL;
-	return fcntl(config->tun_fd, F_SETFL, O_RDWR | O_NONBLOCK) ? -errno : 0;
+	if (ioctl(config->tun_fd, TUNSETVNETHDRSZ, &header_bytes) ||
+	    ioctl(config->tun_fd, TUNSETOFFLOAD, OFFLOADS) ||
+	    fcntl(config->tun_fd, F_SETFL, O_RDWR | O_NONBLOCK))
+		return -errno;
+	return 0;
 }
 
 static void gone(struct rt_work *work)

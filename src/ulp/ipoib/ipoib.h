@@ -23,7 +23,7 @@ struct ipoib;
 /**
  * struct ipoib_config - an interface
  * @pkey: of its partition; full membership is not asked for here
- * @tun_fd: the device, IFF_TUN | IFF_NO_PI
+ * @tun_fd: the device, IFF_TUN | IFF_NO_PI | IFF_VNET_HDR
  * @address_fd: NETLINK_ROUTE, bound to the groups of both IP_IFADDRs
  * @ifindex: of the device in that namespace
  */

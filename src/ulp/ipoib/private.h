@@ -8,7 +8,7 @@
  *  neighbour.c  unicast: who has an IP address, and the path there
  *  group.c      multicast: memberships, and sends to groups
  *  address.c    which addresses the host has given the interface
- *  frame.c, icmp.c  formats, pure
+ *  frame.c, icmp.c, segment.c  formats, pure
  */
 #ifndef SOFTIB_ULP_IPOIB_PRIVATE_H
 #define SOFTIB_ULP_IPOIB_PRIVATE_H
@@ -25,6 +25,7 @@
 #define IPOIB_RECEIVES_FIRST  32 /* doubled whenever half of them are used at once */
 #define IPOIB_RECEIVES_MOST   256
 #define IPOIB_SENDS_MOST      128
+#define IPOIB_SENDS_OF_READ   48 /* that must be free: a large segment is 33 packets */
 
 /** struct ipoib_send - a frame on its way out: encapsulation header and packet */
 struct ipoib_send {
@@ -65,6 +66,7 @@ struct ipoib {
 	int tun_fd, address_fd;
 	unsigned int ifindex;
 	struct rt_io tun_io, address_io;
+	bool host_waits; /* for room in the send queue */
 	struct ipoib_address address[IPOIB_ADDRESSES_MAX];
 	unsigned int num_addresses;
 	/* --- queue.c --- */

@@ -33,15 +33,15 @@ struct ipoib_send *ipoib_send_alloc(struct ipoib *p)
 void ipoib_send_free(struct ipoib_send *s)
 {
 	struct ipoib *p = s->ipoib;
-	bool was_full = p->num_sends-- == IPOIB_SENDS_MOST;
 
+	p->num_sends--;
 	if (p->num_free_sends < SPARE_SENDS) {
 		list_add(&s->node, &p->spare_sends);
 		p->num_free_sends++;
 	} else {
 		rt_free(s);
 	}
-	if (was_full)
+	if (p->host_waits && p->num_sends + IPOIB_SENDS_OF_READ <= IPOIB_SENDS_MOST)
 		ipoib_host_resume(p);
 }
 

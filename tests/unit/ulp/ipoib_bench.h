@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "ulp/ipoib/ipoib.h"
+#include "ulp/ipoib/segment.h"
 
 #define OWN_QPN	   0x100 /* that mad_net.h gives */
 #define IFINDEX	   7
@@ -59,7 +60,7 @@ int (ioctl)(int fd, unsigned long request, ...)
 	if (request == TUNSETCARRIER)
 		bench.carrier = *(int *)arg;
 	else if (request == TUNGETIFF)
-		((struct ifreq *)arg)->ifr_flags = IFF_TUN | IFF_NO_PI;
+		((struct ifreq *)arg)->ifr_flags = IFF_TUN | IFF_NO_PI | IFF_VNET_HDR;
 	return 0;
 }
 
@@ -219,14 +220,25 @@ static inline size_t bench_packet(u8 *to, const char *from, const char *dst, u8 
 	return 40 + bytes;
 }
 
+static inline void host_sends_bytes(const struct virtio_net_hdr *header, const u8 *packet,
+				    size_t bytes)
+{
+	static u8 whole[sizeof(*header) + IPOIB_LARGE_BYTES];
+
+	memcpy(whole, header, sizeof(*header));
+	memcpy(whole + sizeof(*header), packet, bytes);
+	assert_int_equal(send(bench.tun, whole, sizeof(*header) + bytes, 0),
+			 sizeof(*header) + bytes);
+	rt_sim_look(net->rt);
+}
+
 static inline void host_sends_packet(const char *from, const char *dst, u8 protocol,
 				     const void *payload, size_t bytes)
 {
 	u8 packet[IPOIB_MTU];
-	size_t n = bench_packet(packet, from, dst, protocol, payload, bytes);
 
-	assert_int_equal(send(bench.tun, packet, n, 0), n);
-	rt_sim_look(net->rt);
+	host_sends_bytes(&(struct virtio_net_hdr){0}, packet,
+			 bench_packet(packet, from, dst, protocol, payload, bytes));
 }
 
 static inline void host_sends(const char *dst)
@@ -238,9 +250,12 @@ static inline void host_sends(const char *dst)
 /* Return: bytes that the interface delivered; 0 nothing is there */
 static inline size_t host_hears(u8 packet[IPOIB_MTU])
 {
-	ssize_t n = recv(bench.tun, packet, IPOIB_MTU, MSG_DONTWAIT);
+	struct virtio_net_hdr header;
+	struct iovec part[] = {{&header, sizeof(header)}, {packet, IPOIB_MTU}};
+	struct msghdr msg = {.msg_iov = part, .msg_iovlen = 2};
+	ssize_t n = recvmsg(bench.tun, &msg, MSG_DONTWAIT);
 
-	return n < 0 ? 0 : (size_t)n;
+	return n < 0 ? 0 : (size_t)n - sizeof(header);
 }
 
 /* --- setting up --- */

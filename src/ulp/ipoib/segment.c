@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Checksums and segments of the host's that are left to the interface. */
+#include "ulp/ipoib/segment.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <string.h>
+
+#include "ulp/ipoib/checksum.h"
+
+#define TCP_HEADER 20
+enum { TCP_FIN = 0x01, TCP_PSH = 0x08, TCP_CWR = 0x80 };
+
+bool ipoib_is_large(const struct virtio_net_hdr *h)
+{
+	return h->gso_type != VIRTIO_NET_HDR_GSO_NONE;
+}
+
+/* The field holds the sum of the pseudo-header. UDP has no checksum 0 (RFC 768): its
+ * complement says the same. */
+int ipoib_fill_checksum(const struct virtio_net_hdr *h, u8 *packet, size_t bytes)
+{
+	size_t start = h->csum_start, field = start + h->csum_offset;
+	u16 checksum;
+
+	if (!(h->flags & VIRTIO_NET_HDR_F_NEEDS_CSUM))
+		return 0;
+	if (field + 2 > bytes)
+		return -EINVAL;
+	checksum = ipoib_fold(ipoib_sum(packet + start, bytes - start, 0));
+	put_be16(packet + field, checksum ? checksum : 0xffff);
+	return 0;
+}
+
+/* --- cutting --- */
+
+static bool is_v4(const struct ipoib_cut *c)
+{
+	return c->packet[0] >> 4 == 4;
+}
+
+/* Does the header that the host describes agree with what it says of the packet? */
+static bool is_tcp(const struct virtio_net_hdr *h, const u8 *packet, size_t bytes)
+{
+	unsigned type = h->gso_type & ~VIRTIO_NET_HDR_GSO_ECN;
+
+	if (!(h->flags & VIRTIO_NET_HDR_F_NEEDS_CSUM) || !h->gso_size ||
+	    h->csum_start + (size_t)TCP_HEADER > bytes)
+		return false;
+	if (type == VIRTIO_NET_HDR_GSO_TCPV4)
+		return packet[0] >> 4 == 4 && packet[9] == IPPROTO_TCP &&
+		       h->csum_start >= 20 && h->csum_start == (packet[0] & 15) * 4;
+	return type == VIRTIO_NET_HDR_GSO_TCPV6 && packet[0] >> 4 == 6 && h->csum_start >= 40;
+}
+
+int ipoib_cut_begin(struct ipoib_cut *c, const struct virtio_net_hdr *h, const u8 *packet,
+		    size_t bytes, size_t mtu)
+{
+	size_t tcp_header;
+
+	if (!is_tcp(h, packet, bytes))
+		return -EINVAL;
+	tcp_header = (packet[h->csum_start + 12] >> 4) * 4u;
+	*c = (struct ipoib_cut){
+		.packet = packet,
+		.bytes = bytes,
+		.ip_header = h->csum_start,
+		.headers = h->csum_start + tcp_header,
+		.mss = h->gso_size,
+		.at = h->csum_start + tcp_header,
+	};
+	return tcp_header < TCP_HEADER || c->headers >= bytes || c->headers + c->mss > mtu
+		       ? -EINVAL
+		       : 0;
+}
+
+/* RFC 9293 section 3.1; a receiver reacts once to what the segment as a whole says */
+static void set_tcp(const struct ipoib_cut *c, u8 *to, size_t payload, bool last)
+{
+	const bool v4 = is_v4(c);
+	const size_t bytes = c->headers - c->ip_header + payload;
+	u8 *tcp = to + c->ip_header;
+	u64 sum;
+
+	put_be32(tcp + 4, get_be32(tcp + 4) + (u32)(c->at - c->headers));
+	if (!last)
+		tcp[13] &= (u8) ~(TCP_FIN | TCP_PSH);
+	if (c->index)
+		tcp[13] &= (u8)~TCP_CWR;
+	put_be16(tcp + 16, 0);
+	sum = ipoib_sum(to + (v4 ? 12 : 8), v4 ? 8 : 32, IPPROTO_TCP + bytes);
+	put_be16(tcp + 16, ipoib_fold(ipoib_sum(tcp, bytes, sum)));
+}
+
+static void set_ip(const struct ipoib_cut *c, u8 *to, size_t payload)
+{
+	size_t bytes = c->headers + payload;
+
+	if (!is_v4(c)) {
+		put_be16(to + 4, (u16)(bytes - 40));
+		return;
+	}
+	put_be16(to + 2, (u16)bytes);
+	put_be16(to + 4, (u16)(get_be16(to + 4) + c->index));
+	put_be16(to + 10, 0);
+	put_be16(to + 10, ipoib_fold(ipoib_sum(to, c->ip_header, 0)));
+}
+
+size_t ipoib_cut_next(struct ipoib_cut *c, u8 *to)
+{
+	size_t payload = MIN(c->mss, c->bytes - c->at);
+
+	if (!payload)
+		return 0;
+	memcpy(to, c->packet, c->headers);
+	memcpy(to + c->headers, c->packet + c->at, payload);
+	set_ip(c, to, payload);
+	set_tcp(c, to, payload, c->at + payload == c->bytes);
+	c->at += payload;
+	c->index++;
+	return c->headers + payload;
+}
