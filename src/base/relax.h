@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What a thread does between two looks at memory that another one will write. */
+/* The pause in a loop that waits for another thread's store. */
 #ifndef SOFTIB_BASE_RELAX_H
 #define SOFTIB_BASE_RELAX_H
 
-/** cpu_relax() - tell the processor that this is a loop that waits. It orders no memory
- *  access; the compiler looks at memory anew. */
+/** cpu_relax() - hint to the processor that this loop waits. It is a barrier for the
+ *  compiler, which must read memory again, but not for the processor */
 static inline void cpu_relax(void)
 {
 #if defined(__x86_64__) || defined(__i386__)

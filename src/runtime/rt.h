@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The world as a layer sees it: a clock, timers, deferred work, random bits
- * and memory. One struct rt is one thread of execution; everything in it
- * runs to completion, one callback at a time. Two makers stand behind this
- * interface: rt_posix (libev, real time) and rt_sim (a virtual clock and a
- * seed), so that what runs above cannot tell them apart.
+ * The interface of all layers to the operating system: a clock, timers, deferred
+ * work, random bits and memory. One struct rt is one thread of execution, in which
+ * everything runs to completion, one callback at a time. There are two
+ * implementations: rt_posix (libev, real time) and rt_sim (a virtual clock and a
+ * seed). The layers above cannot tell them apart.
  */
 #ifndef SOFTIB_RUNTIME_RT_H
 #define SOFTIB_RUNTIME_RT_H
@@ -36,7 +36,7 @@ void rt_work_queue(struct rt *rt, struct rt_work *work);
 /** rt_work_cancel() - Return: true when it was queued and will not run */
 bool rt_work_cancel(struct rt_work *work);
 
-/** struct rt_timer - one shot; embed it, rt_timer_init() it once */
+/** struct rt_timer - a one-shot timer; the owner embeds it and calls rt_timer_init() once */
 struct rt_timer {
 	/* --- a node of the heap (runtime/timers.c) --- */
 	struct rt_timer *child, *next;
@@ -58,36 +58,37 @@ bool rt_timer_armed(const struct rt_timer *timer);
 
 /**
  * struct rt_poller - a source of work that has no descriptor of its own:
- * shared-memory rings. Each turn calls poll(); when all return false and
- * before the loop sleeps, prepare() is called: it announces the sleep to the
- * producers and returns true when work arrived meanwhile (then no sleep).
+ * a shared-memory ring. Each turn of the loop calls poll(). When poll() of every poller
+ * has returned false, the loop calls prepare() before it sleeps. prepare() announces
+ * the sleep to the producers; if it returns true, work has arrived meanwhile, and the
+ * loop does not sleep.
  *
- * One that may rest costs a loop nothing while it has no work: after
- * RT_POLLER_LINGER turns without any, prepare() is called, and no turn looks at
- * it until rt_poller_wake(). (rt_sim polls all in each turn: nothing happens
- * there behind the loop's back.)
+ * A poller that may rest costs nothing while it has no work. After RT_POLLER_LINGER
+ * turns without work the loop calls prepare() and does not poll it again before
+ * rt_poller_wake(). (rt_sim polls every poller in each turn, since there no other
+ * thread produces work.)
  */
 struct rt_poller {
 	struct list_head node; /* empty: it rests, or was not added */
 	bool (*poll)(struct rt_poller *p);
 	bool (*prepare)(struct rt_poller *p);
 	void (*awake)(struct rt_poller *p);
-	bool may_rest; /* its producers, told by prepare(), ring a bell: rt_poller_wake() */
+	bool may_rest; /* after prepare(), its producers cause a call of rt_poller_wake() */
 	unsigned idle_turns;
 };
 #define RT_POLLER_LINGER 256
 
 void rt_poller_add(struct rt *rt, struct rt_poller *p);
 void rt_poller_del(struct rt_poller *p);
-/** rt_poller_wake() - there may be work for @p: it is polled again if it rested */
+/** rt_poller_wake() - @p may have work: poll it again if it rests */
 void rt_poller_wake(struct rt *rt, struct rt_poller *p);
 
-/** rt_zalloc() - zeroed memory, or NULL; fails on command (rt_fail_alloc) */
+/** rt_zalloc() - Return: zeroed memory, or NULL; tests make it fail by rt_fail_alloc() */
 void *rt_zalloc(size_t size);
 void rt_free(void *p);
 /** rt_fail_alloc() - let the @nth allocation from now fail; 0 is never */
 void rt_fail_alloc(uint64_t nth);
-/** rt_alloc_balance() - how many allocations are not freed yet */
+/** rt_alloc_balance() - Return: the number of allocations that are not freed yet */
 int64_t rt_alloc_balance(void);
 
 #endif
