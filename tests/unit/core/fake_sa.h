@@ -54,6 +54,7 @@ static inline void fake_sa_fill(u16 attr_id, int i, u8 *record)
 	if (attr_id == IB_SA_ATTR_PATH_REC) {
 		record[41] = (u8)(11 + i); /* DLID */
 		record[43] = 11;	   /* SLID */
+		record[54] = 0x80 | IB_MTU_4096; /* exactly */
 	} else if (attr_id == IB_SA_ATTR_MC_MEMBER_REC) {
 		record[36] = 0xc0; /* MLID */
 		record[37] = 0x05;

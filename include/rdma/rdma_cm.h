@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The RDMA CM: connections by IP address and port, as sockets have them (IBA annex A11).
+ * An id belongs to a node. Addresses lead to ports of adapters by the fabric's host table
+ * (struct rdma_hosts); the subnet administrator gives the path; the CM (ib_cm.h) makes
+ * the connection, whose private data begins with both IP addresses.
+ *
+ * News come to the id's handler, from the loop. A handler may call anything here; one
+ * that returns other than 0 destroys its id, which it must not do itself.
+ *
+ * Names and rules are those of the Linux InfiniBand core, but that an id names its node.
+ * No file includes both this header and librdmacm's.
+ */
+#ifndef RDMA_RDMA_CM_H
+#define RDMA_RDMA_CM_H
+
+#include <sys/socket.h>
+
+#include <rdma/rdma_user_cm.h>
+
+#include "rdma/ib_cm.h"
+
+enum rdma_cm_event_type {
+	RDMA_CM_EVENT_ADDR_RESOLVED,
+	RDMA_CM_EVENT_ADDR_ERROR,
+	RDMA_CM_EVENT_ROUTE_RESOLVED,
+	RDMA_CM_EVENT_ROUTE_ERROR,
+	RDMA_CM_EVENT_CONNECT_REQUEST,
+	RDMA_CM_EVENT_CONNECT_RESPONSE,
+	RDMA_CM_EVENT_CONNECT_ERROR,
+	RDMA_CM_EVENT_UNREACHABLE,
+	RDMA_CM_EVENT_REJECTED,
+	RDMA_CM_EVENT_ESTABLISHED,
+	RDMA_CM_EVENT_DISCONNECTED,
+	RDMA_CM_EVENT_DEVICE_REMOVAL,
+	RDMA_CM_EVENT_MULTICAST_JOIN,
+	RDMA_CM_EVENT_MULTICAST_ERROR,
+	RDMA_CM_EVENT_ADDR_CHANGE,
+	RDMA_CM_EVENT_TIMEWAIT_EXIT,
+};
+
+/** bytes of the client's private data beside the IP addresses */
+#define RDMA_CM_IP_HEADER_BYTES 36
+#define RDMA_CM_REQ_PRIVATE_DATA_SIZE                                                    \
+	(IB_CM_REQ_PRIVATE_DATA_SIZE - RDMA_CM_IP_HEADER_BYTES)
+#define RDMA_CM_SIDR_PRIVATE_DATA_SIZE                                                   \
+	(IB_CM_SIDR_REQ_PRIVATE_DATA_SIZE - RDMA_CM_IP_HEADER_BYTES)
+#define RDMA_UDP_QKEY 0x01234567
+
+struct rdma_cm_id;
+
+/** struct rdma_conn_param - of a connected id. In an event: what the peer said, with
+ *  responder_resources and initiator_depth seen from here */
+struct rdma_conn_param {
+	const void *private_data;
+	u8 private_data_len;
+	u8 responder_resources, initiator_depth;
+	u8 flow_control;
+	u8 retry_count, rnr_retry_count;
+	u8 srq;
+	u32 qp_num, qkey;
+};
+
+/** struct rdma_ud_param - of a datagram id: where the service's QP is */
+struct rdma_ud_param {
+	const void *private_data;
+	u8 private_data_len;
+	struct rdma_ah_attr ah_attr;
+	u32 qp_num, qkey;
+};
+
+/** struct rdma_cm_event - @status: 0; -errno; of REJECTED enum ib_cm_rej_reason, or of a
+ *  datagram id enum ib_cm_sidr_status */
+struct rdma_cm_event {
+	enum rdma_cm_event_type event;
+	int status;
+	union {
+		struct rdma_conn_param conn;
+		struct rdma_ud_param ud;
+	} param;
+};
+
+/** rdma_cm_event_handler - of a CONNECT_REQUEST @id is new and has the listener's
+ * context. Return: 0; other: destroy @id */
+typedef int (*rdma_cm_event_handler)(struct rdma_cm_id *id, struct rdma_cm_event *event);
+
+struct rdma_addr {
+	struct sockaddr_storage src_addr, dst_addr; /* AF_UNSPEC: not known */
+};
+
+struct rdma_route {
+	struct rdma_addr addr;
+	struct sa_path_rec *path_rec; /* NULL: not resolved */
+	int num_paths;
+	union ib_gid sgid, dgid;
+};
+
+/** struct rdma_cm_id - the client reads it; @context is the client's to change */
+struct rdma_cm_id {
+	struct ib_device *device; /* NULL: not bound to one */
+	void *context;
+	rdma_cm_event_handler event_handler;
+	struct rdma_route route;
+	enum rdma_ucm_port_space ps;
+	enum ib_qp_type qp_type;
+	u32 port_num;
+};
+
+/** struct rdma_hosts - the fabric's host table: IP addresses of ports */
+struct rdma_hosts {
+	void *ctx;
+	/** find() - whose address is @addr? 0; -ENOENT */
+	int (*find)(void *ctx, const struct sockaddr *addr, struct ib_device **device,
+		    u32 *port_num);
+	/** address() - of a port. 0; -ENOENT */
+	int (*address)(void *ctx, struct ib_device *device, u32 port_num,
+		       struct sockaddr_storage *addr);
+};
+
+/** rdma_create_id() - of node @node in the fabric whose loop is @rt
+ *  @ps: RDMA_PS_TCP (RC) or RDMA_PS_UDP (UD). Return: the id; ERR_PTR(-EPROTONOSUPPORT
+ *  another port space, -ENODEV no host table, -ENOMEM) */
+struct rdma_cm_id *rdma_create_id(struct rt *rt, const char *node,
+				  rdma_cm_event_handler event_handler, void *context,
+				  enum rdma_ucm_port_space ps, enum ib_qp_type qp_type);
+/** rdma_destroy_id() - its handler does not run any more; the peer is told */
+void rdma_destroy_id(struct rdma_cm_id *id);
+
+/** rdma_bind_addr() - have an address of the node, or any of them, and a port; port 0:
+ * one that is free. 0; -EINVAL bound already; -EAFNOSUPPORT; -EADDRNOTAVAIL not the
+ * node's; -EADDRINUSE */
+int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr);
+/** rdma_resolve_addr() - which ports lead from @src_addr (NULL: any) to @dst_addr?
+ * ADDR_RESOLVED or ADDR_ERROR follows. 0; -EINVAL the state; as rdma_bind_addr() */
+int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src_addr,
+		      const struct sockaddr *dst_addr, unsigned long timeout_ms);
+/** rdma_resolve_route() - the path: ROUTE_RESOLVED or ROUTE_ERROR follows. 0; -EINVAL;
+ * -errno */
+int rdma_resolve_route(struct rdma_cm_id *id, unsigned long timeout_ms);
+/** rdma_listen() - take requests. @backlog: how many may wait for rdma_accept(); 0: no
+ * bound */
+int rdma_listen(struct rdma_cm_id *id, int backlog);
+/** rdma_connect() - ask. CONNECT_RESPONSE (then rdma_accept() with NULL), ESTABLISHED
+ * (UD), REJECTED or UNREACHABLE follows. 0; -EINVAL the state, too much private data;
+ * -errno */
+int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *conn_param);
+/** rdma_accept() - @conn_param NULL: the QP that asked is ready */
+int rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *conn_param);
+int rdma_reject(struct rdma_cm_id *id, const void *private_data, u8 private_data_len,
+		u8 reason);
+/** rdma_notify() - @event: IB_EVENT_COMM_EST. 0; -EINVAL */
+int rdma_notify(struct rdma_cm_id *id, enum ib_event_type event);
+int rdma_disconnect(struct rdma_cm_id *id);
+/** rdma_init_qp_attr() - as ib_cm_init_qp_attr() */
+int rdma_init_qp_attr(struct rdma_cm_id *id, struct ib_qp_attr *qp_attr,
+		      int *qp_attr_mask);
+/** rdma_set_reuseaddr() - share a port that is bound, but not one that is listened on */
+int rdma_set_reuseaddr(struct rdma_cm_id *id, int reuse);
+
+/* --- the core's own --- */
+
+/** rdma_cm_init() - start the RDMA CM: behind ib_cm_init(). 0; -errno */
+int rdma_cm_init(void);
+void rdma_cm_cleanup(void);
+/** rdma_cm_set_hosts() - the host table of the fabric whose loop is @rt; NULL: it goes.
+ * The table is the caller's. 0; -ENOMEM */
+int rdma_cm_set_hosts(struct rt *rt, const struct rdma_hosts *hosts);
+
+#endif

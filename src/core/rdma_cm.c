@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Ids of the RDMA CM: how they begin and end, listeners, and devices that go. */
+#include "core/rdma_cm_priv.h"
+
+/** struct rcm_fabric - the host table of one loop */
+struct rcm_fabric {
+	struct list_head node;
+	struct rt *rt;
+	const struct rdma_hosts *hosts;
+};
+
+LIST_HEAD(rcm_ids);
+struct ib_sa_client rcm_sa_client;
+static LIST_HEAD(fabrics);
+
+/* --- host tables --- */
+
+static struct rcm_fabric *find_fabric(const struct rt *rt)
+{
+	struct rcm_fabric *fabric;
+
+	list_for_each_entry(fabric, &fabrics, node)
+		if (fabric->rt == rt)
+			return fabric;
+	return NULL;
+}
+
+const struct rdma_hosts *rcm_hosts(const struct rt *rt)
+{
+	const struct rcm_fabric *fabric = find_fabric(rt);
+
+	return fabric ? fabric->hosts : NULL;
+}
+
+int rdma_cm_set_hosts(struct rt *rt, const struct rdma_hosts *hosts)
+{
+	struct rcm_fabric *fabric = find_fabric(rt);
+
+	if (!hosts) {
+		if (fabric)
+			list_del(&fabric->node);
+		rt_free(fabric);
+		return 0;
+	}
+	if (!fabric) {
+		fabric = rt_zalloc(sizeof(*fabric));
+		if (!fabric)
+			return -ENOMEM;
+		fabric->rt = rt;
+		list_add_tail(&fabric->node, &fabrics);
+	}
+	fabric->hosts = hosts;
+	return 0;
+}
+
+/* --- ids --- */
+
+struct rcm_id *rcm_alloc(struct rt *rt, const char *node, rdma_cm_event_handler handler,
+			 void *context, enum rdma_ucm_port_space ps,
+			 enum ib_qp_type qp_type)
+{
+	struct rcm_id *id = rt_zalloc(sizeof(*id));
+
+	if (!id)
+		return NULL;
+	id->rt = rt;
+	strncpy(id->node_name, node, sizeof(id->node_name) - 1);
+	id->id.event_handler = handler;
+	id->id.context = context;
+	id->id.ps = ps;
+	id->id.qp_type = qp_type;
+	id->query_id = -1;
+	id->seq_num = rt_random(rt) & 0xffffff;
+	id->qkey = ps == RDMA_PS_UDP ? RDMA_UDP_QKEY : 0;
+	INIT_LIST_HEAD(&id->listens);
+	rt_work_init(&id->resolved, rcm_resolved);
+	list_add_tail(&id->node, &rcm_ids);
+	return id;
+}
+
+struct rdma_cm_id *rdma_create_id(struct rt *rt, const char *node,
+				  rdma_cm_event_handler event_handler, void *context,
+				  enum rdma_ucm_port_space ps, enum ib_qp_type qp_type)
+{
+	struct rcm_id *id;
+
+	if (ps != RDMA_PS_TCP && ps != RDMA_PS_UDP)
+		return ERR_PTR(-EPROTONOSUPPORT);
+	if (!rcm_hosts(rt))
+		return ERR_PTR(-ENODEV);
+	id = rcm_alloc(rt, node, event_handler, context, ps, qp_type);
+	return id ? &id->id : ERR_PTR(-ENOMEM);
+}
+
+static void drop_listens(struct rcm_id *id, const struct ib_device *only)
+{
+	struct rcm_listen *listen, *next;
+
+	list_for_each_entry_safe(listen, next, &id->listens, node) {
+		if (only && listen->cm->device != only)
+			continue;
+		ib_destroy_cm_id(listen->cm);
+		list_del(&listen->node);
+		rt_free(listen);
+	}
+}
+
+static void forget_listener(struct rcm_id *id)
+{
+	if (id->listener)
+		id->listener->waiting--;
+	id->listener = NULL;
+}
+
+void rcm_drop_cm(struct rcm_id *id)
+{
+	if (id->cm)
+		ib_destroy_cm_id(id->cm);
+	id->cm = NULL;
+	drop_listens(id, NULL);
+	forget_listener(id);
+}
+
+void rdma_destroy_id(struct rdma_cm_id *rdma_id)
+{
+	struct rcm_id *id = rcm_of(rdma_id), *other;
+
+	rt_work_cancel(&id->resolved);
+	if (id->query_id >= 0)
+		ib_sa_cancel_query(id->query_id, id->query);
+	rcm_drop_cm(id);
+	list_del(&id->node);
+	list_for_each_entry(other, &rcm_ids, node)
+		if (other->listener == id)
+			other->listener = NULL;
+	id->id.event_handler = NULL;
+	if (id->query_id < 0) /* else the query's callback frees it */
+		rt_free(id);
+}
+
+bool rcm_tell(struct rcm_id *id, struct rdma_cm_event *event)
+{
+	if (!id->id.event_handler(&id->id, event))
+		return true;
+	rdma_destroy_id(&id->id);
+	return false;
+}
+
+/* --- listening --- */
+
+static int listen_on(struct rcm_id *id, struct ib_device *device, struct ib_cm_id **out)
+{
+	struct ib_cm_id *cm = ib_create_cm_id_(device, rcm_on_listener, id, "rdma_cm");
+	int ret;
+
+	if (IS_ERR(cm))
+		return (int)PTR_ERR(cm);
+	ret = ib_cm_listen(cm, rcm_service_id(id), 0);
+	if (ret)
+		ib_destroy_cm_id(cm);
+	else
+		*out = cm;
+	return ret == -EBUSY ? -EADDRINUSE : ret;
+}
+
+static int listen_on_one(struct ib_device *device, void *ctx)
+{
+	struct rcm_listen *listen = rt_zalloc(sizeof(*listen));
+	struct rcm_id *id = ctx;
+	int ret;
+
+	if (!listen)
+		return -ENOMEM;
+	ret = listen_on(id, device, &listen->cm);
+	if (ret)
+		rt_free(listen);
+	else
+		list_add_tail(&listen->node, &id->listens);
+	return ret;
+}
+
+int rdma_listen(struct rdma_cm_id *rdma_id, int backlog)
+{
+	struct rcm_id *id = rcm_of(rdma_id);
+	struct sockaddr_storage any = {.ss_family = AF_INET};
+	int ret = 0;
+
+	if (id->state == RCM_IDLE)
+		ret = rdma_bind_addr(rdma_id, (struct sockaddr *)&any);
+	if (ret)
+		return ret;
+	if (id->state != RCM_BOUND)
+		return -EINVAL;
+	id->backlog = backlog > 0 ? (unsigned int)backlog : 0;
+	if (rdma_id->device)
+		ret = listen_on(id, rdma_id->device, &id->cm);
+	else
+		ret = ib_device_for_each_of_node(id->rt, id->node_name, listen_on_one,
+						 id);
+	if (ret)
+		drop_listens(id, NULL);
+	else
+		id->state = RCM_LISTEN;
+	return ret;
+}
+
+int rdma_set_reuseaddr(struct rdma_cm_id *rdma_id, int reuse)
+{
+	struct rcm_id *id = rcm_of(rdma_id);
+
+	if (id->state != RCM_IDLE && reuse)
+		return -EINVAL;
+	id->reuse = reuse;
+	return 0;
+}
+
+/* --- devices --- */
+
+static int add_device(struct ib_device *device)
+{
+	ib_set_client_data(device, NULL, NULL);
+	return 0;
+}
+
+/* The first id of the device that has not heard yet: handlers may destroy any. */
+static struct rcm_id *next_bound(const struct ib_device *device)
+{
+	struct rcm_id *id;
+
+	list_for_each_entry(id, &rcm_ids, node)
+		if (id->id.device == device && id->state != RCM_GONE)
+			return id;
+	return NULL;
+}
+
+static void remove_device(struct ib_device *device, void *client_data)
+{
+	struct rdma_cm_event event = {.event = RDMA_CM_EVENT_DEVICE_REMOVAL};
+	struct rcm_id *id;
+
+	list_for_each_entry(id, &rcm_ids, node)
+		drop_listens(id, device);
+	while ((id = next_bound(device))) {
+		rcm_drop_cm(id);
+		id->state = RCM_GONE;
+		rcm_tell(id, &event);
+	}
+	list_for_each_entry(id, &rcm_ids, node)
+		if (id->id.device == device)
+			id->id.device = NULL;
+}
+
+static struct ib_client client = {
+	.name = "rdma_cm",
+	.add = add_device,
+	.remove = remove_device,
+};
+
+int rdma_cm_init(void)
+{
+	ib_sa_register_client(&rcm_sa_client);
+	return ib_register_client(&client);
+}
+
+void rdma_cm_cleanup(void)
+{
+	ib_unregister_client(&client);
+	ib_sa_unregister_client(&rcm_sa_client);
+}

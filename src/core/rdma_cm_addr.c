@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* IP addresses and ports of ids; which ports of adapters and which path they mean. */
+#include <netinet/in.h>
+
+#include "core/rdma_cm_priv.h"
+
+#define FIRST_FREE_PORT 32768
+#define LAST_FREE_PORT	60999
+
+/* --- socket addresses --- */
+
+static struct sockaddr_in *in4(const struct sockaddr_storage *addr)
+{
+	return (struct sockaddr_in *)(uintptr_t)addr;
+}
+
+bool rcm_addr_is_any(const struct sockaddr_storage *addr)
+{
+	return in4(addr)->sin_addr.s_addr == htonl(INADDR_ANY);
+}
+
+static bool is_loopback(const struct sockaddr_storage *addr)
+{
+	return ntohl(in4(addr)->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+}
+
+u16 rcm_port(const struct sockaddr_storage *addr)
+{
+	return ntohs(in4(addr)->sin_port);
+}
+
+/* IPv4, or IPv6 that says so: any address, or an IPv4 one. 0; -EAFNOSUPPORT */
+static int take_addr(const struct sockaddr *addr, struct sockaddr_storage *out)
+{
+	const struct sockaddr_in6 *in6 = (const void *)addr;
+	struct sockaddr_in plain = {.sin_family = AF_INET};
+
+	if (addr->sa_family == AF_INET) {
+		memcpy(&plain, addr, sizeof(plain));
+	} else if (addr->sa_family == AF_INET6 &&
+		   IN6_IS_ADDR_UNSPECIFIED(&in6->sin6_addr)) {
+		plain.sin_port = in6->sin6_port;
+	} else if (addr->sa_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&in6->sin6_addr)) {
+		plain.sin_port = in6->sin6_port;
+		memcpy(&plain.sin_addr, &in6->sin6_addr.s6_addr[12], 4);
+	} else {
+		return -EAFNOSUPPORT;
+	}
+	memset(out, 0, sizeof(*out));
+	memcpy(out, &plain, sizeof(plain));
+	return 0;
+}
+
+__be64 rcm_service_id(const struct rcm_id *id)
+{
+	/* A11.3: the port space and the port are the last bytes */
+	return cpu_to_be64((u64)id->id.ps << 16 | rcm_port(&id->id.route.addr.src_addr));
+}
+
+/* --- ports --- */
+
+static bool is_taken(const struct rcm_id *id, u16 port)
+{
+	const struct rcm_id *other;
+
+	list_for_each_entry(other, &rcm_ids, node)
+		if (other != id && other->bound && other->rt == id->rt &&
+		    other->id.ps == id->id.ps &&
+		    !strcmp(other->node_name, id->node_name) &&
+		    rcm_port(&other->id.route.addr.src_addr) == port &&
+		    !(other->reuse && id->reuse && other->state != RCM_LISTEN))
+			return true;
+	return false;
+}
+
+static int take_port(struct rcm_id *id, struct sockaddr_storage *addr)
+{
+	u32 range = LAST_FREE_PORT - FIRST_FREE_PORT + 1,
+	    start = rt_random(id->rt) % range;
+
+	if (rcm_port(addr))
+		return is_taken(id, rcm_port(addr)) ? -EADDRINUSE : 0;
+	for (u32 i = 0; i < range; i++) {
+		u16 port = (u16)(FIRST_FREE_PORT + (start + i) % range);
+
+		if (is_taken(id, port))
+			continue;
+		in4(addr)->sin_port = htons(port);
+		return 0;
+	}
+	return -EADDRNOTAVAIL;
+}
+
+/* --- binding --- */
+
+static int first_device(struct ib_device *device, void *ctx)
+{
+	*(struct ib_device **)ctx = device;
+	return 1;
+}
+
+/* the adapter and port of an address of the node; the loopback address is its first's */
+static int find_own(const struct rcm_id *id, const struct sockaddr_storage *addr,
+		    struct ib_device **device, u32 *port_num)
+{
+	const struct rdma_hosts *hosts = rcm_hosts(id->rt);
+
+	if (!hosts)
+		return -ENODEV;
+	if (is_loopback(addr)) {
+		*device = NULL;
+		ib_device_for_each_of_node(id->rt, id->node_name, first_device, device);
+		*port_num = 1;
+		return *device ? 0 : -EADDRNOTAVAIL;
+	}
+	if (hosts->find(hosts->ctx, (const struct sockaddr *)addr, device, port_num) ||
+	    strcmp((*device)->node_name, id->node_name) != 0)
+		return -EADDRNOTAVAIL;
+	return 0;
+}
+
+static int attach(struct rcm_id *id, struct ib_device *device, u32 port_num)
+{
+	int ret = ib_get_cached_gid(device, port_num, 0, &id->id.route.sgid);
+
+	if (ret)
+		return ret;
+	ib_get_cached_pkey(device, port_num, 0, &id->pkey);
+	id->id.device = device;
+	id->id.port_num = port_num;
+	return 0;
+}
+
+int rdma_bind_addr(struct rdma_cm_id *rdma_id, struct sockaddr *addr)
+{
+	struct rcm_id *id = rcm_of(rdma_id);
+	struct sockaddr_storage own;
+	struct ib_device *device = NULL;
+	u32 port_num = 0;
+	int ret;
+
+	if (id->state != RCM_IDLE)
+		return -EINVAL;
+	ret = take_addr(addr, &own);
+	if (!ret && !rcm_addr_is_any(&own))
+		ret = find_own(id, &own, &device, &port_num);
+	if (!ret)
+		ret = take_port(id, &own);
+	if (!ret && device)
+		ret = attach(id, device, port_num);
+	if (ret)
+		return ret;
+	id->id.route.addr.src_addr = own;
+	id->bound = true;
+	id->state = RCM_BOUND;
+	return 0;
+}
+
+/* --- where it leads --- */
+
+static int first_port(const struct rcm_id *id, struct ib_device **device, u32 *port_num)
+{
+	const struct sockaddr_storage loopback = {.ss_family = AF_INET};
+	struct sockaddr_storage addr = loopback;
+
+	in4(&addr)->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	return find_own(id, &addr, device, port_num);
+}
+
+/* The source is one that the id is bound to, or the node's first port. */
+static int choose_source(struct rcm_id *id, const struct rdma_hosts *hosts)
+{
+	struct sockaddr_storage *src = &id->id.route.addr.src_addr, found;
+	struct ib_device *device = NULL;
+	in_port_t port = in4(src)->sin_port;
+	u32 port_num = 0;
+	int ret;
+
+	if (id->id.device)
+		return 0;
+	ret = first_port(id, &device, &port_num);
+	if (!ret)
+		ret = hosts->address(hosts->ctx, device, port_num, &found);
+	if (!ret)
+		ret = attach(id, device, port_num);
+	if (ret)
+		return ret;
+	*src = found;
+	in4(src)->sin_port = port;
+	return 0;
+}
+
+static int find_way(struct rcm_id *id)
+{
+	const struct rdma_hosts *hosts = rcm_hosts(id->rt);
+	struct rdma_route *route = &id->id.route;
+	struct ib_device *device;
+	u32 port_num;
+	int ret = hosts ? choose_source(id, hosts) : -ENODEV;
+
+	if (ret)
+		return ret;
+	if (is_loopback(&route->addr.dst_addr))
+		ret = find_own(id, &route->addr.dst_addr, &device, &port_num);
+	else
+		ret = hosts->find(hosts->ctx, (struct sockaddr *)&route->addr.dst_addr,
+				  &device, &port_num);
+	return ret ? -ENETUNREACH : ib_get_cached_gid(device, port_num, 0, &route->dgid);
+}
+
+void rcm_resolved(struct rt_work *work)
+{
+	struct rcm_id *id = container_of(work, struct rcm_id, resolved);
+	struct rdma_cm_event event = {.event = RDMA_CM_EVENT_ADDR_RESOLVED};
+
+	event.status = find_way(id);
+	if (event.status)
+		event.event = RDMA_CM_EVENT_ADDR_ERROR;
+	id->state = event.status ? RCM_BOUND : RCM_ADDR_RESOLVED;
+	rcm_tell(id, &event);
+}
+
+int rdma_resolve_addr(struct rdma_cm_id *rdma_id, struct sockaddr *src_addr,
+		      const struct sockaddr *dst_addr, unsigned long timeout_ms)
+{
+	struct rcm_id *id = rcm_of(rdma_id);
+	struct sockaddr_storage any = {.ss_family = AF_INET}, dst;
+	int ret = take_addr(dst_addr, &dst);
+
+	if (ret)
+		return ret;
+	if (id->state == RCM_IDLE)
+		ret = rdma_bind_addr(rdma_id, src_addr && src_addr->sa_family != AF_UNSPEC
+						      ? src_addr
+						      : (struct sockaddr *)&any);
+	if (ret)
+		return ret;
+	if (id->state != RCM_BOUND)
+		return -EINVAL;
+	id->id.route.addr.dst_addr = dst;
+	id->state = RCM_ADDR_QUERY;
+	rt_work_queue(id->rt, &id->resolved);
+	return 0;
+}
+
+/* --- the path --- */
+
+static void got_path(int status, struct sa_path_rec *resp, unsigned int num,
+		     void *context)
+{
+	struct rdma_cm_event event = {.event = RDMA_CM_EVENT_ROUTE_RESOLVED,
+				      .status = status};
+	struct rcm_id *id = context;
+
+	id->query_id = -1;
+	if (!id->id.event_handler) { /* destroyed meanwhile */
+		rt_free(id);
+		return;
+	}
+	if (id->state != RCM_ROUTE_QUERY)
+		return;
+	if (status) {
+		event.event = RDMA_CM_EVENT_ROUTE_ERROR;
+		id->state = RCM_ADDR_RESOLVED;
+	} else {
+		id->path = resp[0];
+		id->id.route.path_rec = &id->path;
+		id->id.route.num_paths = 1;
+		id->state = RCM_ROUTE_RESOLVED;
+	}
+	rcm_tell(id, &event);
+}
+
+int rdma_resolve_route(struct rdma_cm_id *rdma_id, unsigned long timeout_ms)
+{
+	const ib_sa_comp_mask mask = IB_SA_PATH_REC_DGID | IB_SA_PATH_REC_SGID |
+				     IB_SA_PATH_REC_PKEY | IB_SA_PATH_REC_NUMB_PATH |
+				     IB_SA_PATH_REC_REVERSIBLE;
+	struct rcm_id *id = rcm_of(rdma_id);
+	struct sa_path_rec rec;
+	int ret;
+
+	if (id->state != RCM_ADDR_RESOLVED)
+		return -EINVAL;
+	memset(&rec, 0, sizeof(rec));
+	rec.sgid = rdma_id->route.sgid;
+	rec.dgid = rdma_id->route.dgid;
+	rec.pkey = cpu_to_be16(id->pkey);
+	rec.numb_path = 1;
+	rec.reversible = 1;
+	id->state = RCM_ROUTE_QUERY;
+	ret = ib_sa_path_rec_get(&rcm_sa_client, rdma_id->device, rdma_id->port_num, &rec,
+				 mask, timeout_ms, GFP_KERNEL, got_path, id, &id->query);
+	if (ret < 0) {
+		id->state = RCM_ADDR_RESOLVED;
+		return ret;
+	}
+	id->query_id = ret;
+	return 0;
+}
+
+/* --- A11.4: the IP header of private data --- */
+
+enum {
+	HDR_VERSION = 0,
+	HDR_IP_VERSION = 1, /* the upper half of the byte */
+	HDR_PORT = 2,
+	HDR_SRC = 4 + 12, /* an IPv4 address is the end of 16 bytes */
+	HDR_DST = 20 + 12,
+};
+
+void rcm_put_header(const struct rcm_id *id, u8 *private_data)
+{
+	const struct sockaddr_in *src = in4(&id->id.route.addr.src_addr);
+	const struct sockaddr_in *dst = in4(&id->id.route.addr.dst_addr);
+
+	memset(private_data, 0, RDMA_CM_IP_HEADER_BYTES);
+	private_data[HDR_IP_VERSION] = 4 << 4;
+	memcpy(private_data + HDR_PORT, &src->sin_port, 2);
+	memcpy(private_data + HDR_SRC, &src->sin_addr, 4);
+	memcpy(private_data + HDR_DST, &dst->sin_addr, 4);
+}
+
+int rcm_get_header(const u8 *private_data, u16 local_port, struct rdma_addr *addr)
+{
+	struct sockaddr_in *src = in4(&addr->src_addr), *dst = in4(&addr->dst_addr);
+
+	if (private_data[HDR_VERSION] != 0 || private_data[HDR_IP_VERSION] >> 4 != 4)
+		return -EINVAL;
+	memset(addr, 0, sizeof(*addr));
+	src->sin_family = dst->sin_family = AF_INET;
+	memcpy(&src->sin_addr, private_data + HDR_DST, 4);
+	src->sin_port = htons(local_port);
+	memcpy(&dst->sin_addr, private_data + HDR_SRC, 4);
+	memcpy(&dst->sin_port, private_data + HDR_PORT, 2);
+	return 0;
+}

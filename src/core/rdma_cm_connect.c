@@ -1,0 +1,435 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Requests and their answers, and what the CM tells of them. */
+#include "core/rdma_cm_priv.h"
+
+#define RESPONSE_TIMEOUT_ENC 20 /* 4.3 s */
+#define MAX_CM_RETRIES	     15
+
+static bool is_datagram(const struct rcm_id *id)
+{
+	return id->id.ps == RDMA_PS_UDP;
+}
+
+/* --- what the CM tells an end of a connection --- */
+
+static void on_rep(struct rdma_cm_event *event, const struct ib_cm_event *cm_event)
+{
+	const struct ib_cm_rep_event_param *rep = &cm_event->param.rep_rcvd;
+
+	event->event = RDMA_CM_EVENT_CONNECT_RESPONSE;
+	event->param.conn = (struct rdma_conn_param){
+		.private_data = cm_event->private_data,
+		.private_data_len = IB_CM_REP_PRIVATE_DATA_SIZE,
+		.responder_resources = rep->responder_resources,
+		.initiator_depth = rep->initiator_depth,
+		.flow_control = rep->flow_control,
+		.rnr_retry_count = rep->rnr_retry_count & 7,
+		.srq = rep->srq,
+		.qp_num = rep->remote_qpn,
+		.qkey = rep->remote_qkey,
+	};
+}
+
+static void on_rej(struct rdma_cm_event *event, const struct ib_cm_event *cm_event)
+{
+	event->event = RDMA_CM_EVENT_REJECTED;
+	event->status = (int)cm_event->param.rej_rcvd.reason;
+	event->param.conn.private_data = cm_event->private_data;
+	event->param.conn.private_data_len = IB_CM_REJ_PRIVATE_DATA_SIZE;
+}
+
+static void on_rtu(struct rdma_cm_event *event, const struct ib_cm_event *cm_event)
+{
+	event->event = RDMA_CM_EVENT_ESTABLISHED;
+}
+
+static void on_no_answer(struct rdma_cm_event *event, const struct ib_cm_event *cm_event)
+{
+	event->event = RDMA_CM_EVENT_UNREACHABLE;
+	event->status = -ETIMEDOUT;
+}
+
+static void on_end(struct rdma_cm_event *event, const struct ib_cm_event *cm_event)
+{
+	event->event = RDMA_CM_EVENT_DISCONNECTED;
+	event->status = cm_event->event == IB_CM_DREQ_ERROR ? -ETIMEDOUT : 0;
+}
+
+static void on_timewait_exit(struct rdma_cm_event *event,
+			     const struct ib_cm_event *cm_event)
+{
+	event->event = RDMA_CM_EVENT_TIMEWAIT_EXIT;
+}
+
+static void (*const translations[])(struct rdma_cm_event *event,
+				    const struct ib_cm_event *cm_event) = {
+	[IB_CM_REQ_ERROR] = on_no_answer,
+	[IB_CM_REP_ERROR] = on_no_answer,
+	[IB_CM_REP_RECEIVED] = on_rep,
+	[IB_CM_RTU_RECEIVED] = on_rtu,
+	[IB_CM_USER_ESTABLISHED] = on_rtu,
+	[IB_CM_DREQ_ERROR] = on_end,
+	[IB_CM_DREQ_RECEIVED] = on_end,
+	[IB_CM_DREP_RECEIVED] = on_end,
+	[IB_CM_TIMEWAIT_EXIT] = on_timewait_exit,
+	[IB_CM_REJ_RECEIVED] = on_rej,
+};
+
+/* handler of a connection's ib_cm_id */
+static int on_connection(struct ib_cm_id *cm, const struct ib_cm_event *cm_event)
+{
+	struct rdma_cm_event event = {0};
+	struct rcm_id *id = cm->context;
+
+	if (cm_event->event >= ARRAY_SIZE(translations) || !translations[cm_event->event])
+		return 0;
+	translations[cm_event->event](&event, cm_event);
+	if (event.event == RDMA_CM_EVENT_DISCONNECTED) {
+		if (id->state == RCM_DISCONNECT) /* told already */
+			return 0;
+		id->state = RCM_DISCONNECT;
+	}
+	/* the id may be destroyed by its handler, and then takes @cm along itself */
+	if (id->id.event_handler(&id->id, &event) == 0)
+		return 0;
+	id->cm = NULL;
+	rdma_destroy_id(&id->id);
+	return 1;
+}
+
+/* --- requests that arrive --- */
+
+static void fill_request(struct rdma_cm_event *event, const struct ib_cm_event *cm_event)
+{
+	const struct ib_cm_req_event_param *req = &cm_event->param.req_rcvd;
+
+	event->event = RDMA_CM_EVENT_CONNECT_REQUEST;
+	event->param.conn = (struct rdma_conn_param){
+		.private_data =
+			(const u8 *)cm_event->private_data + RDMA_CM_IP_HEADER_BYTES,
+		.private_data_len = RDMA_CM_REQ_PRIVATE_DATA_SIZE,
+		.responder_resources = req->responder_resources,
+		.initiator_depth = req->initiator_depth,
+		.flow_control = req->flow_control,
+		.retry_count = req->retry_count & 7,
+		.rnr_retry_count = req->rnr_retry_count & 7,
+		.srq = req->srq,
+		.qp_num = req->remote_qpn,
+		.qkey = req->remote_qkey,
+	};
+}
+
+static void fill_datagram_request(struct rdma_cm_event *event,
+				  const struct ib_cm_event *cm_event)
+{
+	event->event = RDMA_CM_EVENT_CONNECT_REQUEST;
+	event->param.ud.private_data =
+		(const u8 *)cm_event->private_data + RDMA_CM_IP_HEADER_BYTES;
+	event->param.ud.private_data_len = RDMA_CM_SIDR_PRIVATE_DATA_SIZE;
+}
+
+static struct rcm_id *accept_request(struct rcm_id *listener, struct ib_cm_id *cm,
+				     const struct ib_cm_event *event)
+{
+	const struct rdma_cm_id *from = &listener->id;
+	bool datagram = event->event == IB_CM_SIDR_REQ_RECEIVED;
+	struct rcm_id *id;
+
+	if (datagram != is_datagram(listener) ||
+	    (listener->backlog && listener->waiting >= listener->backlog))
+		return NULL;
+	id = rcm_alloc(listener->rt, listener->node_name, from->event_handler,
+		       from->context, from->ps, from->qp_type);
+	if (!id)
+		return NULL;
+	if (rcm_get_header(event->private_data, rcm_port(&from->route.addr.src_addr),
+			   &id->id.route.addr)) {
+		rdma_destroy_id(&id->id);
+		return NULL;
+	}
+	id->id.device = cm->device;
+	id->id.port_num =
+		datagram ? event->param.sidr_req_rcvd.port : event->param.req_rcvd.port;
+	ib_get_cached_gid(cm->device, id->id.port_num, 0, &id->id.route.sgid);
+	ib_get_cached_pkey(cm->device, id->id.port_num, 0, &id->pkey);
+	id->state = RCM_CONNECT;
+	id->listener = listener;
+	listener->waiting++;
+	id->cm = cm;
+	return id;
+}
+
+int rcm_on_listener(struct ib_cm_id *cm, const struct ib_cm_event *cm_event)
+{
+	bool datagram = cm_event->event == IB_CM_SIDR_REQ_RECEIVED;
+	struct rdma_cm_event event = {0};
+	struct rcm_id *id;
+
+	if (cm_event->event != IB_CM_REQ_RECEIVED && !datagram)
+		return 0;
+	id = accept_request(cm->context, cm, cm_event);
+	if (!id)
+		return 1; /* destroys @cm, which refuses */
+	cm->context = id;
+	cm->cm_handler = on_connection;
+	if (datagram) {
+		fill_datagram_request(&event, cm_event);
+	} else {
+		id->path = *cm_event->param.req_rcvd.primary_path;
+		id->id.route.path_rec = &id->path;
+		id->id.route.num_paths = 1;
+		id->id.route.dgid = id->path.dgid;
+		fill_request(&event, cm_event);
+	}
+	if (!id->id.event_handler(&id->id, &event))
+		return 0;
+	id->cm = NULL;
+	rdma_destroy_id(&id->id);
+	return 1;
+}
+
+/* --- asking --- */
+
+/* 36 bytes of header, then the client's. Return: how many; -EINVAL */
+static int put_private_data(const struct rcm_id *id, const struct rdma_conn_param *param,
+			    u8 *data, size_t room)
+{
+	if (param->private_data_len > room - RDMA_CM_IP_HEADER_BYTES)
+		return -EINVAL;
+	rcm_put_header(id, data);
+	if (param->private_data_len)
+		memcpy(data + RDMA_CM_IP_HEADER_BYTES, param->private_data,
+		       param->private_data_len);
+	return RDMA_CM_IP_HEADER_BYTES + param->private_data_len;
+}
+
+static __be64 service_of_peer(const struct rcm_id *id)
+{
+	return cpu_to_be64((u64)id->id.ps << 16 | rcm_port(&id->id.route.addr.dst_addr));
+}
+
+static int send_req(struct rcm_id *id, const struct rdma_conn_param *param)
+{
+	u8 data[IB_CM_REQ_PRIVATE_DATA_SIZE];
+	int bytes = put_private_data(id, param, data, sizeof(data));
+	struct ib_cm_req_param req = {
+		.primary_path = &id->path,
+		.service_id = service_of_peer(id),
+		.qp_num = param->qp_num,
+		.qp_type = id->id.qp_type,
+		.starting_psn = id->seq_num,
+		.private_data = data,
+		.private_data_len = (u8)bytes,
+		.responder_resources = param->responder_resources,
+		.initiator_depth = param->initiator_depth,
+		.flow_control = param->flow_control,
+		.retry_count = MIN(param->retry_count, 7),
+		.rnr_retry_count = MIN(param->rnr_retry_count, 7),
+		.remote_cm_response_timeout = RESPONSE_TIMEOUT_ENC,
+		.local_cm_response_timeout = RESPONSE_TIMEOUT_ENC,
+		.max_cm_retries = MAX_CM_RETRIES,
+		.srq = param->srq,
+	};
+
+	return bytes < 0 ? bytes : ib_send_cm_req(id->cm, &req);
+}
+
+/* handler of the resolution of a datagram service */
+static int on_sidr_rep(struct ib_cm_id *cm, const struct ib_cm_event *cm_event)
+{
+	const struct ib_cm_sidr_rep_event_param *rep = &cm_event->param.sidr_rep_rcvd;
+	struct rdma_cm_event event = {.event = RDMA_CM_EVENT_UNREACHABLE,
+				      .status = -ETIMEDOUT};
+	struct rcm_id *id = cm->context;
+
+	if (cm_event->event == IB_CM_SIDR_REP_RECEIVED) {
+		event.param.ud.private_data = cm_event->private_data;
+		event.param.ud.private_data_len = IB_CM_SIDR_REP_PRIVATE_DATA_SIZE;
+		event.event = RDMA_CM_EVENT_ESTABLISHED;
+		event.status = (int)rep->status;
+		if (rep->status != IB_SIDR_SUCCESS)
+			event.event = RDMA_CM_EVENT_UNREACHABLE;
+		event.param.ud.qp_num = rep->qpn;
+		event.param.ud.qkey = rep->qkey;
+		ib_init_ah_from_path(id->id.device, id->id.port_num, &id->path,
+				     &event.param.ud.ah_attr);
+	}
+	if (!id->id.event_handler(&id->id, &event))
+		return 0;
+	id->cm = NULL;
+	rdma_destroy_id(&id->id);
+	return 1;
+}
+
+static int send_sidr_req(struct rcm_id *id, const struct rdma_conn_param *param)
+{
+	u8 data[IB_CM_SIDR_REQ_PRIVATE_DATA_SIZE];
+	int bytes = put_private_data(id, param, data, sizeof(data));
+	struct ib_cm_sidr_req_param req = {
+		.path = &id->path,
+		.service_id = service_of_peer(id),
+		.timeout_ms = 1ul << (RESPONSE_TIMEOUT_ENC - 8),
+		.private_data = data,
+		.private_data_len = (u8)bytes,
+		.max_cm_retries = MAX_CM_RETRIES,
+	};
+
+	return bytes < 0 ? bytes : ib_send_cm_sidr_req(id->cm, &req);
+}
+
+int rdma_connect(struct rdma_cm_id *rdma_id, struct rdma_conn_param *conn_param)
+{
+	struct rcm_id *id = rcm_of(rdma_id);
+	struct ib_cm_id *cm;
+	int ret;
+
+	if (id->state != RCM_ROUTE_RESOLVED)
+		return -EINVAL;
+	cm = ib_create_cm_id_(rdma_id->device, is_datagram(id) ? on_sidr_rep : on_connection, id,
+			      "rdma_cm");
+	if (IS_ERR(cm))
+		return (int)PTR_ERR(cm);
+	id->cm = cm;
+	ret = is_datagram(id) ? send_sidr_req(id, conn_param) : send_req(id, conn_param);
+	if (ret) {
+		ib_destroy_cm_id(cm);
+		id->cm = NULL;
+	} else {
+		id->state = RCM_CONNECT;
+	}
+	return ret;
+}
+
+/* --- answering --- */
+
+static int send_rep(struct rcm_id *id, const struct rdma_conn_param *param)
+{
+	struct ib_cm_rep_param rep = {
+		.qp_num = param->qp_num,
+		.starting_psn = id->seq_num,
+		.private_data = param->private_data,
+		.private_data_len = param->private_data_len,
+		.responder_resources = param->responder_resources,
+		.initiator_depth = param->initiator_depth,
+		.flow_control = param->flow_control,
+		.rnr_retry_count = MIN(param->rnr_retry_count, 7),
+		.srq = param->srq,
+	};
+
+	return ib_send_cm_rep(id->cm, &rep);
+}
+
+static int send_sidr_rep(struct rcm_id *id, enum ib_cm_sidr_status status,
+			 const struct rdma_conn_param *param)
+{
+	struct ib_cm_sidr_rep_param rep = {.status = status};
+
+	if (param) {
+		rep.qp_num = param->qp_num;
+		rep.qkey = param->qkey ? param->qkey : id->qkey;
+		rep.private_data = param->private_data;
+		rep.private_data_len = param->private_data_len;
+	}
+	return ib_send_cm_sidr_rep(id->cm, &rep);
+}
+
+static void answered(struct rcm_id *id)
+{
+	if (id->listener)
+		id->listener->waiting--;
+	id->listener = NULL;
+}
+
+int rdma_accept(struct rdma_cm_id *rdma_id, struct rdma_conn_param *conn_param)
+{
+	struct rcm_id *id = rcm_of(rdma_id);
+	int ret;
+
+	if (id->state != RCM_CONNECT || !id->cm)
+		return -EINVAL;
+	if (is_datagram(id))
+		ret = send_sidr_rep(id, IB_SIDR_SUCCESS, conn_param);
+	else
+		ret = conn_param ? send_rep(id, conn_param)
+				 : ib_send_cm_rtu(id->cm, NULL, 0);
+	if (!ret)
+		answered(id);
+	return ret;
+}
+
+int rdma_reject(struct rdma_cm_id *rdma_id, const void *private_data, u8 private_data_len,
+		u8 reason)
+{
+	struct rcm_id *id = rcm_of(rdma_id);
+	int ret;
+
+	if (!id->cm || id->state != RCM_CONNECT)
+		return -EINVAL;
+	if (is_datagram(id)) {
+		const struct rdma_conn_param param = {.private_data = private_data,
+						      .private_data_len =
+							      private_data_len};
+
+		ret = send_sidr_rep(id, IB_SIDR_REJECT, &param);
+	} else {
+		ret = ib_send_cm_rej(id->cm, reason ? reason : IB_CM_REJ_CONSUMER_DEFINED,
+				     NULL, 0, private_data, private_data_len);
+	}
+	if (!ret)
+		answered(id);
+	return ret;
+}
+
+int rdma_notify(struct rdma_cm_id *rdma_id, enum ib_event_type event)
+{
+	struct rcm_id *id = rcm_of(rdma_id);
+
+	return id->cm ? ib_cm_notify(id->cm, event) : -EINVAL;
+}
+
+int rdma_disconnect(struct rdma_cm_id *rdma_id)
+{
+	struct rcm_id *id = rcm_of(rdma_id);
+
+	if (!id->cm || is_datagram(id))
+		return -EINVAL;
+	if (ib_send_cm_dreq(id->cm, NULL, 0))
+		return ib_send_cm_drep(id->cm, NULL, 0); /* the peer asked first */
+	return 0;
+}
+
+/* --- queue pairs --- */
+
+static int attr_before_connection(const struct rcm_id *id, struct ib_qp_attr *attr,
+				  int *mask)
+{
+	if (attr->qp_state != IB_QPS_INIT || !id->id.device)
+		return -EINVAL;
+	if (ib_find_cached_pkey(id->id.device, id->id.port_num, id->pkey,
+				&attr->pkey_index))
+		return -EINVAL;
+	*mask = IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT;
+	attr->port_num = (u8)id->id.port_num;
+	if (is_datagram(id)) {
+		*mask |= IB_QP_QKEY;
+		attr->qkey = id->qkey;
+	} else {
+		*mask |= IB_QP_ACCESS_FLAGS;
+		attr->qp_access_flags = 0;
+	}
+	return 0;
+}
+
+int rdma_init_qp_attr(struct rdma_cm_id *rdma_id, struct ib_qp_attr *qp_attr,
+		      int *qp_attr_mask)
+{
+	struct rcm_id *id = rcm_of(rdma_id);
+	int ret;
+
+	if (!id->cm || is_datagram(id))
+		return attr_before_connection(id, qp_attr, qp_attr_mask);
+	ret = ib_cm_init_qp_attr(id->cm, qp_attr, qp_attr_mask);
+	if (!ret && qp_attr->qp_state == IB_QPS_RTR) /* known before the REP says so */
+		qp_attr->rq_psn = id->seq_num;
+	return ret;
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The RDMA CM's inside. Who does what:
+ *
+ *  rdma_cm.c		ids, states, devices that go
+ *  rdma_cm_addr.c	IP addresses, ports, resolving, the IP header of private data
+ *  rdma_cm_connect.c	requests, answers, and what the CM tells
+ */
+#ifndef SOFTIB_CORE_RDMA_CM_PRIV_H
+#define SOFTIB_CORE_RDMA_CM_PRIV_H
+
+#include "core/private.h"
+#include "rdma/rdma_cm.h"
+
+enum rcm_state {
+	RCM_IDLE,
+	RCM_BOUND,
+	RCM_ADDR_QUERY,
+	RCM_ADDR_RESOLVED,
+	RCM_ROUTE_QUERY,
+	RCM_ROUTE_RESOLVED,
+	RCM_CONNECT, /* asked, was asked, or connected */
+	RCM_DISCONNECT,
+	RCM_LISTEN,
+	RCM_GONE, /* the device went */
+};
+
+/** struct rcm_id - @cm: of a listener on every port of the node, the ids are in @listens
+ */
+struct rcm_id {
+	struct rdma_cm_id id;
+	struct list_head node; /* of all ids */
+	struct rt *rt;
+	char node_name[IB_DEVICE_NAME_BYTES];
+	enum rcm_state state;
+	struct ib_cm_id *cm;
+	struct list_head listens; /* struct rcm_listen */
+	struct rcm_id *listener;  /* of a request that waits for its answer */
+	unsigned int waiting, backlog;
+	struct rt_work resolved;
+	struct ib_sa_query *query;
+	int query_id; /* -1: none */
+	struct sa_path_rec path;
+	u32 seq_num, qkey;
+	u16 pkey;
+	bool bound, reuse;
+};
+
+/** struct rcm_listen - a listener of one device, for rcm_id of all addresses */
+struct rcm_listen {
+	struct list_head node;
+	struct ib_cm_id *cm;
+};
+
+static inline struct rcm_id *rcm_of(struct rdma_cm_id *id)
+{
+	return container_of(id, struct rcm_id, id);
+}
+
+/* --- rdma_cm.c --- */
+
+extern struct ib_sa_client rcm_sa_client;
+extern struct list_head rcm_ids;
+struct rcm_id *rcm_alloc(struct rt *rt, const char *node, rdma_cm_event_handler handler,
+			 void *context, enum rdma_ucm_port_space ps,
+			 enum ib_qp_type qp_type);
+/** rcm_tell() - Return: false: the handler had the id destroyed */
+bool rcm_tell(struct rcm_id *id, struct rdma_cm_event *event);
+const struct rdma_hosts *rcm_hosts(const struct rt *rt);
+/** rcm_drop_cm() - no longer ask, listen or be connected */
+void rcm_drop_cm(struct rcm_id *id);
+
+/* --- rdma_cm_addr.c --- */
+
+void rcm_resolved(struct rt_work *work);
+bool rcm_addr_is_any(const struct sockaddr_storage *addr);
+__be64 rcm_service_id(const struct rcm_id *id);
+/** rcm_put_header() - the IP header of @id's private data */
+void rcm_put_header(const struct rcm_id *id, u8 *private_data);
+/** rcm_get_header() - a request's addresses, seen from here. 0; -EINVAL */
+int rcm_get_header(const u8 *private_data, u16 local_port, struct rdma_addr *addr);
+u16 rcm_port(const struct sockaddr_storage *addr);
+
+/* --- rdma_cm_connect.c --- */
+
+/** rcm_on_listener() - handler of a listener's ib_cm_id: context is the rcm_id */
+int rcm_on_listener(struct ib_cm_id *cm, const struct ib_cm_event *event);
+
+#endif

@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* The RDMA CM: addresses, ports, connections and datagram services between two nodes. */
+#include <arpa/inet.h>
+#include <netinet/in.h>
+
+#include "fake_sa.h"
+#include "rdma/rdma_cm.h"
+
+#define HEARD_MAX 12
+#define PORT	  7471
+
+/* node 0 has the administrator, node 1 the server, node 2 the client */
+struct side {
+	struct rdma_cm_id *id, *peer, *older; /* @peer: of the last request */
+	int heard[HEARD_MAX], num, status;
+	char data[8];
+	u32 qp_num, qkey;
+	int answer; /* what the handler returns for a request */
+};
+static struct side server, active;
+
+/* --- the host table: node i has 10.0.0.i + 1 --- */
+
+static int find_host(void *ctx, const struct sockaddr *addr, struct ib_device **device,
+		     u32 *port_num)
+{
+	u32 ip = ntohl(((const struct sockaddr_in *)addr)->sin_addr.s_addr);
+
+	if (ip >> 8 != 0x0a0000 || (ip & 0xff) < 1 || (ip & 0xff) > 3)
+		return -ENOENT;
+	*device = &net->node[(ip & 0xff) - 1]->ib;
+	*port_num = 1;
+	return 0;
+}
+
+static int address_of(void *ctx, struct ib_device *device, u32 port_num,
+		      struct sockaddr_storage *addr)
+{
+	struct sockaddr_in *in = (struct sockaddr_in *)addr;
+
+	memset(addr, 0, sizeof(*addr));
+	in->sin_family = AF_INET;
+	in->sin_addr.s_addr = htonl(0x0a000000u + net_of(device)->lid - 9);
+	return 0;
+}
+
+static const struct rdma_hosts hosts = {.find = find_host, .address = address_of};
+
+static struct sockaddr_in ip(const char *text, u16 port)
+{
+	struct sockaddr_in in = {.sin_family = AF_INET, .sin_port = htons(port)};
+
+	inet_pton(AF_INET, text, &in.sin_addr);
+	return in;
+}
+
+#define SA(in) ((struct sockaddr *)&(in))
+
+/* --- consumers --- */
+
+static int on_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
+{
+	struct side *side = id->context;
+	const char *data = id->ps == RDMA_PS_UDP ? event->param.ud.private_data
+						 : event->param.conn.private_data;
+
+	assert_true(side->num < HEARD_MAX);
+	side->heard[side->num++] = (int)event->event;
+	side->status = event->status;
+	if (data)
+		memcpy(side->data, data, sizeof(side->data));
+	side->qp_num =
+		id->ps == RDMA_PS_UDP ? event->param.ud.qp_num : event->param.conn.qp_num;
+	side->qkey = event->param.ud.qkey;
+	if (event->event != RDMA_CM_EVENT_CONNECT_REQUEST)
+		return 0;
+	side->older = side->peer;
+	side->peer = side->answer ? NULL : id;
+	return side->answer;
+}
+
+static struct rdma_cm_id *create(int node, struct side *side, enum rdma_ucm_port_space ps)
+{
+	struct rdma_cm_id *id =
+		rdma_create_id(net->rt, net->node[node]->ib.node_name, on_event, side, ps,
+			       ps == RDMA_PS_UDP ? IB_QPT_UD : IB_QPT_RC);
+
+	assert_false(IS_ERR(id));
+	return id;
+}
+
+static int setup(void **state)
+{
+	server = active = (struct side){0};
+	net = net_create(3);
+	assert_false(ib_sa_init() || ib_cm_init() || rdma_cm_init());
+	assert_int_equal(rdma_cm_set_hosts(net->rt, &hosts), 0);
+	sa = fake_sa_open(net->node[0]);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	if (server.peer)
+		rdma_destroy_id(server.peer);
+	if (server.older)
+		rdma_destroy_id(server.older);
+	if (server.id)
+		rdma_destroy_id(server.id);
+	if (active.id)
+		rdma_destroy_id(active.id);
+	run_ms(600000);
+	rdma_cm_set_hosts(net->rt, NULL);
+	rdma_cm_cleanup();
+	ib_cm_cleanup();
+	ib_sa_cleanup();
+	fake_sa_close(sa);
+	assert_int_equal(net_destroy(net), 0);
+	assert_int_equal(rt_alloc_balance(), 0);
+	return 0;
+}
+
+static void listen_at(const char *address, enum rdma_ucm_port_space ps)
+{
+	struct sockaddr_in own = ip(address, PORT);
+
+	server.id = create(1, &server, ps);
+	assert_int_equal(rdma_bind_addr(server.id, SA(own)), 0);
+	assert_int_equal(rdma_listen(server.id, 2), 0);
+}
+
+static void resolve(enum rdma_ucm_port_space ps)
+{
+	struct sockaddr_in to = ip("10.0.0.2", PORT);
+
+	active.id = create(2, &active, ps);
+	assert_int_equal(rdma_resolve_addr(active.id, NULL, SA(to), 1000), 0);
+	assert_int_equal(active.num, 0); /* never on the caller's stack */
+	run_ms(1);
+	assert_int_equal(active.heard[0], RDMA_CM_EVENT_ADDR_RESOLVED);
+	assert_int_equal(rdma_resolve_route(active.id, 1000), 0);
+	run_ms(10);
+	assert_int_equal(active.heard[1], RDMA_CM_EVENT_ROUTE_RESOLVED);
+	assert_non_null(active.id->route.path_rec);
+	assert_int_equal(active.id->route.dgid.raw[15], 11);
+	active.num = 0;
+}
+
+static struct rdma_conn_param param_of(u32 qpn, const char *data)
+{
+	return (struct rdma_conn_param){.private_data = data,
+					.private_data_len = (u8)(strlen(data) + 1),
+					.responder_resources = 1,
+					.initiator_depth = 1,
+					.retry_count = 7,
+					.rnr_retry_count = 7,
+					.qp_num = qpn};
+}
+
+static void ask(void)
+{
+	struct rdma_conn_param param = param_of(0x222, "hello");
+
+	assert_int_equal(rdma_connect(active.id, &param), 0);
+	run_ms(10);
+}
+
+static void connect_them(void)
+{
+	struct rdma_conn_param param = param_of(0x111, "world");
+
+	listen_at("0.0.0.0", RDMA_PS_TCP);
+	resolve(RDMA_PS_TCP);
+	ask();
+	assert_int_equal(server.heard[0], RDMA_CM_EVENT_CONNECT_REQUEST);
+	assert_int_equal(rdma_accept(server.peer, &param), 0);
+	run_ms(10);
+	assert_int_equal(active.heard[0], RDMA_CM_EVENT_CONNECT_RESPONSE);
+	assert_int_equal(rdma_accept(active.id, NULL), 0);
+	run_ms(10);
+	assert_int_equal(server.heard[1], RDMA_CM_EVENT_ESTABLISHED);
+}
+
+/* --- connections --- */
+
+static void a_connection_by_address(void **state)
+{
+	struct ib_qp_attr attr = {.qp_state = IB_QPS_RTR};
+	const struct sockaddr_in *in;
+	int mask;
+
+	connect_them();
+	assert_string_equal(server.data, "hello");
+	assert_string_equal(active.data, "world");
+	assert_int_equal(active.qp_num, 0x111);
+	in = (struct sockaddr_in *)&server.peer->route.addr
+		     .dst_addr; /* by the IP header */
+	assert_int_equal(ntohl(in->sin_addr.s_addr), 0x0a000003);
+	in = (struct sockaddr_in *)&server.peer->route.addr.src_addr;
+	assert_int_equal(ntohl(in->sin_addr.s_addr), 0x0a000002);
+	assert_int_equal(ntohs(in->sin_port), PORT);
+	assert_int_equal(rdma_init_qp_attr(active.id, &attr, &mask), 0);
+	assert_int_equal(attr.dest_qp_num, 0x111);
+	assert_int_equal(rdma_disconnect(active.id), 0);
+	run_ms(10);
+	assert_int_equal(server.heard[2], RDMA_CM_EVENT_DISCONNECTED);
+	assert_int_equal(rdma_disconnect(server.peer), 0);
+	run_ms(10);
+	assert_int_equal(active.heard[1], RDMA_CM_EVENT_DISCONNECTED);
+	run_ms(600000);
+	assert_int_equal(active.heard[2], RDMA_CM_EVENT_TIMEWAIT_EXIT);
+	assert_int_equal(active.num, 3);
+}
+
+static void a_closed_id_disconnects_its_peer(void **state)
+{
+	connect_them();
+	rdma_destroy_id(active.id);
+	active.id = NULL;
+	run_ms(10);
+	assert_int_equal(server.heard[2], RDMA_CM_EVENT_DISCONNECTED);
+}
+
+static void a_request_is_refused(void **state)
+{
+	listen_at("10.0.0.2", RDMA_PS_TCP);
+	resolve(RDMA_PS_TCP);
+	ask();
+	assert_int_equal(rdma_reject(server.peer, "no", 3, 0), 0);
+	run_ms(10);
+	assert_int_equal(active.heard[0], RDMA_CM_EVENT_REJECTED);
+	assert_int_equal(active.status, IB_CM_REJ_CONSUMER_DEFINED);
+	assert_string_equal(active.data, "no");
+}
+
+static void a_handler_refuses_by_its_return(void **state)
+{
+	server.answer = 1;
+	listen_at("10.0.0.2", RDMA_PS_TCP);
+	resolve(RDMA_PS_TCP);
+	ask();
+	assert_int_equal(active.heard[0], RDMA_CM_EVENT_REJECTED);
+}
+
+static void nobody_listens(void **state)
+{
+	listen_at("10.0.0.2", RDMA_PS_UDP); /* another port space; and the CM is there */
+	resolve(RDMA_PS_TCP);
+	ask();
+	assert_int_equal(active.heard[0], RDMA_CM_EVENT_REJECTED);
+	assert_int_equal(active.status, IB_CM_REJ_INVALID_SERVICE_ID);
+}
+
+static void the_backlog_is_bounded(void **state)
+{
+	struct side more[3] = {0};
+
+	listen_at("0.0.0.0", RDMA_PS_TCP);
+	for (int i = 0; i < 3; i++) {
+		struct rdma_conn_param param = param_of((u32)(0x300 + i), "x");
+
+		resolve(RDMA_PS_TCP);
+		active.id->context = &more[i];
+		assert_int_equal(rdma_connect(active.id, &param), 0);
+		run_ms(10);
+		rdma_destroy_id(active.id);
+		active.id = NULL;
+		if (i < 2)
+			assert_int_equal(more[i].num, 0); /* it waits for an answer */
+	}
+	assert_int_equal(more[2].heard[0], RDMA_CM_EVENT_REJECTED);
+	for (int i = 0; i < server.num; i++)
+		assert_int_not_equal(server.heard[i], RDMA_CM_EVENT_ESTABLISHED);
+}
+
+/* --- datagram services --- */
+
+static void a_datagram_service(void **state)
+{
+	struct rdma_conn_param param = param_of(0x333, "udp");
+
+	listen_at("0.0.0.0", RDMA_PS_UDP);
+	resolve(RDMA_PS_UDP);
+	ask();
+	assert_string_equal(server.data, "hello");
+	assert_int_equal(rdma_accept(server.peer, &param), 0);
+	run_ms(10);
+	assert_int_equal(active.heard[0], RDMA_CM_EVENT_ESTABLISHED);
+	assert_int_equal(active.qp_num, 0x333);
+	assert_int_equal(active.qkey, RDMA_UDP_QKEY);
+	assert_string_equal(active.data, "udp");
+}
+
+/* --- addresses --- */
+
+static void addresses_and_ports(void **state)
+{
+	struct sockaddr_in foreign = ip("10.0.0.3", 0), any = ip("0.0.0.0", PORT);
+	struct sockaddr_in nobody = ip("192.0.2.1", 5);
+	struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_addr.s6_addr = {0x20}};
+	struct rdma_cm_id *id;
+
+	listen_at("0.0.0.0", RDMA_PS_TCP);
+	active.id = id = create(1, &active, RDMA_PS_TCP);
+	assert_int_equal(rdma_bind_addr(id, SA(foreign)), -EADDRNOTAVAIL);
+	assert_int_equal(rdma_bind_addr(id, SA(any)), -EADDRINUSE);
+	assert_int_equal(rdma_bind_addr(id, SA(six)), -EAFNOSUPPORT);
+	assert_int_equal(rdma_listen(id, 0), 0); /* a port of its own */
+	assert_int_equal(rdma_bind_addr(id, SA(any)), -EINVAL);
+	rdma_destroy_id(id);
+	active.id = id = create(2, &active, RDMA_PS_TCP);
+	assert_int_equal(rdma_resolve_addr(id, NULL, SA(nobody), 1000), 0);
+	run_ms(1);
+	assert_int_equal(active.heard[0], RDMA_CM_EVENT_ADDR_ERROR);
+	assert_int_equal(active.status, -ENETUNREACH);
+	assert_int_equal(rdma_resolve_route(id, 1), -EINVAL);
+	assert_int_equal(rdma_connect(id, &(struct rdma_conn_param){0}), -EINVAL);
+	assert_int_equal(rdma_disconnect(id), -EINVAL);
+}
+
+static void too_much_private_data(void **state)
+{
+	static const char data[RDMA_CM_REQ_PRIVATE_DATA_SIZE + 1];
+	struct rdma_conn_param param = {.private_data = data,
+					.private_data_len = sizeof(data)};
+
+	resolve(RDMA_PS_TCP);
+	assert_int_equal(rdma_connect(active.id, &param), -EINVAL);
+}
+
+/* --- who goes --- */
+
+static void destroyed_while_asking_for_a_path(void **state)
+{
+	struct sockaddr_in to = ip("10.0.0.2", PORT);
+	struct rdma_cm_id *id = create(2, &active, RDMA_PS_TCP);
+
+	assert_int_equal(rdma_resolve_addr(id, NULL, SA(to), 1000), 0);
+	run_ms(1);
+	assert_int_equal(rdma_resolve_route(id, 1000), 0);
+	rdma_destroy_id(id);
+	run_ms(10);
+	assert_int_equal(active.num, 1);
+}
+
+static void a_device_goes(void **state)
+{
+	connect_them();
+	ib_unregister_device(&net->node[2]->ib);
+	assert_int_equal(active.heard[1], RDMA_CM_EVENT_DEVICE_REMOVAL);
+	assert_null(active.id->device);
+	assert_int_equal(rdma_disconnect(active.id), -EINVAL);
+	rdma_destroy_id(active.id);
+	active.id = NULL;
+	assert_int_equal(ib_register_device(&net->node[2]->ib, "fake0"), 0);
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		T(a_connection_by_address), T(a_closed_id_disconnects_its_peer),
+		T(a_request_is_refused),    T(a_handler_refuses_by_its_return),
+		T(nobody_listens),	    T(the_backlog_is_bounded),
+		T(a_datagram_service),	    T(addresses_and_ports),
+		T(too_much_private_data),   T(destroyed_while_asking_for_a_path),
+		T(a_device_goes),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
