@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * The messages between programs and softibd. The runtime directory of a fabric
- * has three SOCK_SEQPACKET sockets: "uverbs", "umad" and "control". The first
- * message of a connection to uverbs or umad names the "device file" that it opens.
+ * has four SOCK_SEQPACKET sockets: "uverbs", "umad", "rdma_cm" and "control". The first
+ * message of a connection to all but control names the "device file" that it opens.
  * softibd answers with struct abi_reply: error 0, or the error that open(2) would
  * return, after which softibd closes the connection. The messages that follow are:
  *
@@ -17,6 +17,12 @@
  *           ioctl(2) uses a second socket, which comes with softibd's answer
  *           to the opening message: struct abi_ioctl and its argument, answered by
  *           struct abi_reply and the argument.
+ *  rdma_cm  a message is one byte for each event that GET_EVENT can return.
+ *           Commands use a second socket, which comes with softibd's answer to the
+ *           opening message: what write() takes on the character device (struct
+ *           rdma_ucm_cmd_hdr, the command, and the value of SET_OPTION), answered by
+ *           struct abi_reply and the response. After those of DESTROY_ID and
+ *           MIGRATE_ID follows a __u32: how many of the bytes stand for no event.
  *  control  one JSON object per message: docs/CONTROL.md.
  *
  * The environment that names a fabric and a node: SOFTIB_DIR (the runtime
@@ -42,6 +48,7 @@ enum abi_open_kind {
 	ABI_OPEN_UVERBS = 1, /* on "uverbs" */
 	ABI_OPEN_UMAD = 2,  /* on "umad": the answer carries the ioctl socket */
 	ABI_OPEN_PORT = 3,  /* on "umad": answer with struct abi_port_info */
+	ABI_OPEN_RDMA_CM = 4, /* on "rdma_cm": the answer carries the socket of commands */
 };
 
 /** struct abi_open - the first message of a connection (uverbs, umad) */

@@ -15,15 +15,17 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "access/ucma.h"
 #include "access/umad.h"
 #include "access/uverbs.h"
 #include "fabric/topo_plan.h"
 #include "daemon/control.h"
+#include "daemon/hosts.h"
 #include "daemon/rundir.h"
 #include "fabric/fabric.h"
 #include "hca/hca.h"
-#include "rdma/ib_cm.h"
 #include "rdma/ib_sa.h"
+#include "rdma/rdma_cm.h"
 #include "runtime/posix/closer.h"
 #include "runtime/posix/log.h"
 #include "runtime/posix/rt_posix.h"
@@ -59,6 +61,8 @@ struct daemon {
 	uint32_t min_ack_timeout_us;
 	struct uverbs *uverbs;
 	struct umad *umad;
+	struct ucma *ucma;
+	struct hosts *hosts;
 	struct control *control;
 	ev_signal term, intr;
 };
@@ -276,6 +280,9 @@ static int make_endpoints(struct daemon *d, const struct options *opt)
 	ret = umad_create(d->rt, dir, &d->umad);
 	if (ret)
 		return fail("cannot open the umad socket", ret);
+	ret = ucma_create(d->rt, dir, &d->ucma);
+	if (ret)
+		return fail("cannot open the rdma_cm socket", ret);
 	ret = control_create(d->rt, d->fab, dir, &ops, &d->control);
 	return ret ? fail("cannot open the control socket", ret) : 0;
 }
@@ -328,6 +335,11 @@ static int bring_up(struct daemon *d, const struct options *opt)
 	ret = ib_cm_init();
 	if (ret)
 		return fail("cannot start the CM", ret);
+	ret = rdma_cm_init();
+	if (!ret)
+		ret = hosts_create(d->rt, d->topo, &opt->addresses, &d->hosts);
+	if (ret)
+		return fail("cannot start the RDMA CM", ret);
 	ret = ipoib_init();
 	if (ret)
 		return fail("cannot start IP over InfiniBand", ret);
@@ -344,6 +356,8 @@ static void take_down(struct daemon *d, const struct options *opt)
 {
 	if (d->control)
 		control_destroy(d->control);
+	if (d->ucma)
+		ucma_destroy(d->ucma);
 	if (d->umad)
 		umad_destroy(d->umad);
 	if (d->uverbs)
@@ -354,7 +368,10 @@ static void take_down(struct daemon *d, const struct options *opt)
 	free(d->hca);
 	if (d->adapters)
 		hca_set_destroy(d->adapters);
+	if (d->hosts)
+		hosts_destroy(d->hosts);
 	if (d->fab) {
+		rdma_cm_cleanup();
 		ib_cm_cleanup();
 		ipoib_cleanup();
 		ib_sa_cleanup();

@@ -120,11 +120,25 @@ int topo_plan_fit(const struct topo_plan *plan, const struct topology *topo, cha
 
 /* --- addresses ------------------------------------------------------------- */
 
+uint32_t topo_plan_ipv4_of(const struct topo_plan *plan, unsigned number, unsigned port)
+{
+	return plan->ipv4 + ((port - 1) << (32 - plan->ipv4_bits)) + number;
+}
+
+bool topo_plan_find_ipv4(const struct topo_plan *plan, uint32_t address, unsigned *number,
+			 unsigned *port)
+{
+	uint32_t offset = address - plan->ipv4;
+
+	*number = offset & (uint32_t)host_mask(32 - plan->ipv4_bits);
+	*port = (offset >> (32 - plan->ipv4_bits)) + 1;
+	return address > plan->ipv4 && *number;
+}
+
 const char *topo_plan_ipv4(const struct topo_plan *plan, unsigned number, unsigned port,
 			   char text[TOPO_PLAN_BYTES])
 {
-	uint32_t address = plan->ipv4 + ((port - 1) << (32 - plan->ipv4_bits)) + number;
-	struct in_addr in = {.s_addr = htonl(address)};
+	struct in_addr in = {.s_addr = htonl(topo_plan_ipv4_of(plan, number, port))};
 	size_t n;
 
 	inet_ntop(AF_INET, &in, text, TOPO_PLAN_BYTES);

@@ -41,6 +41,11 @@ int topo_plan_fit(const struct topo_plan *plan, const struct topology *topo, cha
  *  (from 1), for example "10.1.0.7/16"; of adapter 0 the network itself */
 const char *topo_plan_ipv4(const struct topo_plan *plan, unsigned number, unsigned port,
 			   char text[TOPO_PLAN_BYTES]);
+/** topo_plan_ipv4_of() - the same as a number; topo_plan_find_ipv4() - of which adapter
+ * and port is @address? They need not exist. False: of none */
+uint32_t topo_plan_ipv4_of(const struct topo_plan *plan, unsigned number, unsigned port);
+bool topo_plan_find_ipv4(const struct topo_plan *plan, uint32_t address, unsigned *number,
+			 unsigned *port);
 const char *topo_plan_ipv6(const struct topo_plan *plan, unsigned number, unsigned port,
 			   char text[TOPO_PLAN_BYTES]);
 

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * /dev/infiniband/rdma_cm for the distribution's librdmacm. Programs that are linked with
+ * librdmacm.so.1 load this library by that name and, through it, the distribution's,
+ * whose calls of open(), fstat(), write() and close() come here first. For the device
+ * file they are what abi/session.h says of the socket "rdma_cm"; for every other
+ * descriptor they are the system calls, after one look at a table.
+ *
+ * The descriptor that open() gives is the socket of news: it polls readable when there is
+ * an event, and honours O_NONBLOCK. Commands go by a socket of their own, one at a time.
+ */
+#undef _FILE_OFFSET_BITS /* librdmacm calls open() and fstat(), not open64() */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <rdma/rdma_user_cm.h>
+
+#include "abi/fds.h"
+#include "abi/session.h"
+
+#define DEVICE_FILE "/dev/infiniband/rdma_cm"
+#define FILES_MAX   65536 /* descriptors beyond are not served: EMFILE */
+#define NO_RESPONSE SIZE_MAX
+#define EXPORTED    __attribute__((visibility("default")))
+
+/** struct file - an open device file. @users: its descriptor, and threads in a command */
+struct file {
+	int control;
+	int users;
+	pthread_mutex_t lock; /* one command at a time on @control */
+};
+
+static struct file *files[FILES_MAX]; /* by descriptor; untouched pages cost nothing */
+static pthread_mutex_t files_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static struct file *file_of(int fd)
+{
+	return fd >= 0 && fd < FILES_MAX ? __atomic_load_n(&files[fd], __ATOMIC_RELAXED)
+					 : NULL;
+}
+
+/* Return: the file, in use until put_file(); NULL */
+static struct file *get_file(int fd)
+{
+	struct file *file;
+
+	if (!file_of(fd))
+		return NULL;
+	pthread_mutex_lock(&files_lock);
+	file = files[fd];
+	if (file)
+		file->users++;
+	pthread_mutex_unlock(&files_lock);
+	return file;
+}
+
+static int close_fd(int fd)
+{
+	return (int)syscall(SYS_close, fd);
+}
+
+static void put_file(struct file *file)
+{
+	bool last;
+
+	pthread_mutex_lock(&files_lock);
+	last = --file->users == 0;
+	pthread_mutex_unlock(&files_lock);
+	if (!last)
+		return;
+	close_fd(file->control);
+	pthread_mutex_destroy(&file->lock);
+	free(file);
+}
+
+/* --- opening --- */
+
+static int connect_to(const char *dir)
+{
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	int ret = 0, dirfd = -1, fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return -errno;
+	if (snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/rdma_cm", dir) >=
+	    (int)sizeof(addr.sun_path)) {
+		dirfd = (int)syscall(SYS_openat, AT_FDCWD, dir, O_PATH | O_CLOEXEC);
+		snprintf(addr.sun_path, sizeof(addr.sun_path), "/proc/self/fd/%d/rdma_cm",
+			 dirfd);
+	}
+	while (connect(fd, (struct sockaddr *)&addr, sizeof(addr)))
+		if (errno != EINTR) {
+			ret = -errno;
+			break;
+		}
+	if (dirfd >= 0)
+		close_fd(dirfd);
+	if (ret)
+		close_fd(fd);
+	return ret ? ret : fd;
+}
+
+static int say_open(int fd, int *control)
+{
+	struct abi_open open = {
+		.magic = ABI_MAGIC, .version = ABI_VERSION, .kind = ABI_OPEN_RDMA_CM};
+	const char *node = getenv(ABI_ENV_NODE);
+	struct abi_reply reply;
+	ssize_t n;
+
+	if (node && strlen(node) >= sizeof(open.node))
+		return -ENAMETOOLONG;
+	strcpy(open.node, node ? node : "");
+	if (send(fd, &open, sizeof(open), MSG_NOSIGNAL) < 0)
+		return -errno;
+	do
+		n = abi_receive(fd, &reply, sizeof(reply), 0, control, 1);
+	while (n == -EINTR);
+	if (n < 0)
+		return (int)n;
+	if (n != sizeof(reply) || (!reply.error && *control < 0))
+		return -EPROTO;
+	return abi_reply_error(&reply);
+}
+
+static int open_device(const char *dir, int flags)
+{
+	struct file *file = calloc(1, sizeof(*file));
+	int fd = file ? connect_to(dir) : -ENOMEM, ret = fd < 0 ? fd : 0;
+
+	if (!ret) {
+		file->control = -1;
+		ret = fd < FILES_MAX ? say_open(fd, &file->control) : -EMFILE;
+	}
+	if (!ret && (flags & O_NONBLOCK) && fcntl(fd, F_SETFL, O_NONBLOCK))
+		ret = -errno;
+	if (!ret) {
+		pthread_mutex_init(&file->lock, NULL);
+		file->users = 1;
+		pthread_mutex_lock(&files_lock);
+		__atomic_store_n(&files[fd], file, __ATOMIC_RELAXED);
+		pthread_mutex_unlock(&files_lock);
+		return fd;
+	}
+	if (fd >= 0)
+		close_fd(fd);
+	free(file);
+	errno = -ret;
+	return -1;
+}
+
+EXPORTED int open(const char *path, int flags, ...)
+{
+	const char *dir = getenv(ABI_ENV_DIR);
+	mode_t mode = 0;
+	va_list args;
+
+	if (flags & (O_CREAT | O_TMPFILE)) {
+		va_start(args, flags);
+		mode = va_arg(args, mode_t);
+		va_end(args);
+	}
+	if (dir && !strcmp(path, DEVICE_FILE))
+		return open_device(dir, flags);
+	return (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
+}
+
+EXPORTED int close(int fd)
+{
+	struct file *file = get_file(fd);
+
+	if (file) {
+		shutdown(file->control, SHUT_RDWR); /* the end of the session */
+		pthread_mutex_lock(&files_lock);
+		__atomic_store_n(&files[fd], NULL, __ATOMIC_RELAXED);
+		file->users--;
+		pthread_mutex_unlock(&files_lock);
+		put_file(file);
+	}
+	return close_fd(fd);
+}
+
+/* librdmacm asks whether the device file is a character device */
+EXPORTED int fstat(int fd, struct stat *st)
+{
+	int ret = (int)syscall(SYS_newfstatat, fd, "", st, AT_EMPTY_PATH);
+
+	if (!ret && file_of(fd))
+		st->st_mode = S_IFCHR | 0666;
+	return ret;
+}
+
+/* --- commands --- */
+
+/* where the address of the response stands in each command */
+static const size_t response_at[] = {
+	[RDMA_USER_CM_CMD_CREATE_ID] = offsetof(struct rdma_ucm_create_id, response),
+	[RDMA_USER_CM_CMD_DESTROY_ID] = offsetof(struct rdma_ucm_destroy_id, response),
+	[RDMA_USER_CM_CMD_BIND_IP] = NO_RESPONSE,
+	[RDMA_USER_CM_CMD_RESOLVE_IP] = NO_RESPONSE,
+	[RDMA_USER_CM_CMD_RESOLVE_ROUTE] = NO_RESPONSE,
+	[RDMA_USER_CM_CMD_QUERY_ROUTE] = offsetof(struct rdma_ucm_query, response),
+	[RDMA_USER_CM_CMD_CONNECT] = NO_RESPONSE,
+	[RDMA_USER_CM_CMD_LISTEN] = NO_RESPONSE,
+	[RDMA_USER_CM_CMD_ACCEPT] = NO_RESPONSE,
+	[RDMA_USER_CM_CMD_REJECT] = NO_RESPONSE,
+	[RDMA_USER_CM_CMD_DISCONNECT] = NO_RESPONSE,
+	[RDMA_USER_CM_CMD_INIT_QP_ATTR] =
+		offsetof(struct rdma_ucm_init_qp_attr, response),
+	[RDMA_USER_CM_CMD_GET_EVENT] = offsetof(struct rdma_ucm_get_event, response),
+	[RDMA_USER_CM_CMD_GET_OPTION] = NO_RESPONSE,
+	[RDMA_USER_CM_CMD_SET_OPTION] = NO_RESPONSE,
+	[RDMA_USER_CM_CMD_NOTIFY] = NO_RESPONSE,
+	[RDMA_USER_CM_CMD_JOIN_IP_MCAST] =
+		offsetof(struct rdma_ucm_join_ip_mcast, response),
+	[RDMA_USER_CM_CMD_LEAVE_MCAST] = offsetof(struct rdma_ucm_destroy_id, response),
+	[RDMA_USER_CM_CMD_MIGRATE_ID] = offsetof(struct rdma_ucm_migrate_id, response),
+	[RDMA_USER_CM_CMD_QUERY] = offsetof(struct rdma_ucm_query, response),
+	[RDMA_USER_CM_CMD_BIND] = NO_RESPONSE,
+	[RDMA_USER_CM_CMD_RESOLVE_ADDR] = NO_RESPONSE,
+	[RDMA_USER_CM_CMD_JOIN_MCAST] = offsetof(struct rdma_ucm_join_mcast, response),
+};
+#define NUM_COMMANDS (sizeof(response_at) / sizeof(response_at[0]))
+
+/** struct answer - what softibd says; @body: the response */
+struct answer {
+	struct abi_reply reply;
+	_Alignas(8) char body[2048];
+};
+
+/* the value that an option's command points to goes behind it */
+static size_t option_of(const struct rdma_ucm_cmd_hdr *hdr, struct iovec *value)
+{
+	struct rdma_ucm_set_option option;
+
+	if (hdr->cmd != RDMA_USER_CM_CMD_SET_OPTION || hdr->in < sizeof(option))
+		return 0;
+	memcpy(&option, hdr + 1, sizeof(option));
+	*value = (struct iovec){(void *)(uintptr_t)option.optval, option.optlen};
+	return 1;
+}
+
+/* Return: bytes of the response; -errno */
+static ssize_t exchange(struct file *file, const void *command, size_t bytes,
+			struct answer *answer)
+{
+	struct iovec parts[2] = {{(void *)command, bytes}};
+	size_t num = 1 + option_of(command, &parts[1]);
+	ssize_t n;
+	int ret;
+
+	pthread_mutex_lock(&file->lock);
+	ret = abi_sendv_fds(file->control, parts, num, NULL, 0, 0);
+	do
+		n = ret ? ret : recv(file->control, answer, sizeof(*answer), 0);
+	while (!ret && n < 0 && errno == EINTR);
+	pthread_mutex_unlock(&file->lock);
+	if (ret || n <= 0)
+		return -ENODEV; /* softibd is gone */
+	if (n < (ssize_t)sizeof(answer->reply))
+		return -EPROTO;
+	ret = abi_reply_error(&answer->reply);
+	return ret ? ret : n - (ssize_t)offsetof(struct answer, body);
+}
+
+static void put_response(const struct rdma_ucm_cmd_hdr *hdr, const struct answer *answer,
+			 size_t bytes)
+{
+	uint64_t to;
+
+	if (hdr->cmd >= NUM_COMMANDS || response_at[hdr->cmd] == NO_RESPONSE ||
+	    hdr->in < response_at[hdr->cmd] + sizeof(to))
+		return;
+	memcpy(&to, (const char *)(hdr + 1) + response_at[hdr->cmd], sizeof(to));
+	memcpy((void *)(uintptr_t)to, answer->body, bytes < hdr->out ? bytes : hdr->out);
+}
+
+/* News of an id that is gone, or of another channel now, have had their bytes here. */
+static void take_back(int fd, const struct answer *answer, size_t bytes)
+{
+	uint32_t told = 0;
+	char byte;
+
+	if (bytes >= sizeof(struct rdma_ucm_destroy_id_resp) + sizeof(told))
+		memcpy(&told, answer->body + sizeof(struct rdma_ucm_destroy_id_resp),
+		       sizeof(told));
+	while (told-- && recv(fd, &byte, 1, MSG_DONTWAIT) == 1)
+		;
+}
+
+/* 0; -errno: -EAGAIN with O_NONBLOCK. A thread that waits while another closes the
+ * descriptor waits on, as it does on the device file. */
+static int await_news(int fd, const struct file *file)
+{
+	char byte;
+	ssize_t n = recv(fd, &byte, 1, 0);
+
+	if (n > 0)
+		return 0;
+	if (file_of(fd) == file)
+		return n ? -errno : -ENODEV;
+	pause();
+	return -EINTR;
+}
+
+static int command(int fd, struct file *file, const struct rdma_ucm_cmd_hdr *hdr,
+		   size_t bytes)
+{
+	bool event = hdr->cmd == RDMA_USER_CM_CMD_GET_EVENT;
+	struct answer answer;
+	ssize_t n;
+
+	do {
+		int ret = event ? await_news(fd, file) : 0;
+
+		if (ret)
+			return ret;
+		n = exchange(file, hdr, bytes, &answer);
+	} while (event && n == -EAGAIN); /* another thread took it, or its id is gone */
+	if (n < 0)
+		return (int)n;
+	put_response(hdr, &answer, (size_t)n);
+	if (hdr->cmd == RDMA_USER_CM_CMD_DESTROY_ID)
+		take_back(fd, &answer, (size_t)n);
+	if (hdr->cmd == RDMA_USER_CM_CMD_MIGRATE_ID)
+		take_back((int)((const struct rdma_ucm_migrate_id *)(hdr + 1))->fd,
+			  &answer, (size_t)n);
+	return 0;
+}
+
+EXPORTED ssize_t write(int fd, const void *buf, size_t bytes)
+{
+	struct file *file = get_file(fd);
+	int ret;
+
+	if (!file)
+		return syscall(SYS_write, fd, buf, bytes);
+	ret = bytes < sizeof(struct rdma_ucm_cmd_hdr) ? -EINVAL
+						      : command(fd, file, buf, bytes);
+	put_file(file);
+	if (!ret)
+		return (ssize_t)bytes;
+	errno = -ret;
+	return -1;
+}

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Sessions of programs with the RDMA CM. The opening answer carries the socket of
+ * commands; the first socket has one byte for each piece of news, so that it can be
+ * polled as the device file can. Either one's end is the end of the session.
+ */
+#include "access/ucma.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "abi/fds.h"
+#include "access/devices.h"
+#include "access/ucma_private.h"
+
+#define COMMANDS_PER_TURN 64
+#define BUCKETS		  1024
+
+struct ucma {
+	struct rt *rt;
+	struct listener *listener;
+	struct list_head sessions;
+	struct list_head ids[BUCKETS]; /* by number */
+	u32 next_number;
+	_Alignas(8) char in[ABI_MESSAGE_MAX];
+};
+
+struct rt *ucma_rt(const struct ucma_session *session)
+{
+	return session->ucma->rt;
+}
+
+/* --- ids --- */
+
+struct ucma_id *ucma_id_find(struct ucma_session *session, u32 number)
+{
+	struct ucma_id *id;
+
+	list_for_each_entry(id, &session->ucma->ids[number % BUCKETS], hash_node)
+		if (id->number == number && id->session == session)
+			return id;
+	return NULL;
+}
+
+struct ucma_id *ucma_id_add(struct ucma_session *session, u64 uid)
+{
+	struct ucma *ucma = session->ucma;
+	struct ucma_id *id;
+
+	if (session->num_ids >= UCMA_IDS_MAX)
+		return NULL;
+	id = rt_zalloc(sizeof(*id));
+	if (!id)
+		return NULL;
+	id->session = session;
+	id->uid = uid;
+	id->number = ucma->next_number++;
+	list_add_tail(&id->node, &session->ids);
+	list_add_tail(&id->hash_node, &ucma->ids[id->number % BUCKETS]);
+	session->num_ids++;
+	return id;
+}
+
+struct ucma_id *ucma_id_of_process(struct ucma_session *session, u32 number)
+{
+	struct ucma_id *id;
+
+	list_for_each_entry(id, &session->ucma->ids[number % BUCKETS], hash_node)
+		if (id->number == number &&
+		    (id->session == session ||
+		     (session->pid && id->session->pid == session->pid)))
+			return id;
+	return NULL;
+}
+
+static void move(struct ucma_id *id, struct ucma_session *to)
+{
+	id->session->num_ids--;
+	list_del(&id->node);
+	id->session = to;
+	list_add_tail(&id->node, &to->ids);
+	to->num_ids++;
+}
+
+u32 ucma_id_move(struct ucma_id *id, struct ucma_session *to)
+{
+	u32 told = ucma_events_move(id, to);
+
+	move(id, to);
+	return told;
+}
+
+u32 ucma_id_drop(struct ucma_id *id)
+{
+	u32 told;
+
+	if (id->cm_id)
+		rdma_destroy_id(id->cm_id);
+	told = ucma_events_drop(id);
+	list_del(&id->node);
+	list_del(&id->hash_node);
+	id->session->num_ids--;
+	rt_free(id);
+	return told;
+}
+
+/* --- sessions --- */
+
+static void close_session(struct ucma_session *s)
+{
+	while (!list_empty(&s->ids))
+		ucma_id_drop(list_first_entry(&s->ids, struct ucma_id, node));
+	rt_io_watch(&s->news, false, false);
+	close(s->fd);
+	if (s->control_fd >= 0) {
+		rt_io_watch(&s->control, false, false);
+		close(s->control_fd);
+	}
+	list_del(&s->node);
+	rt_free(s);
+}
+
+static int answer(struct ucma_session *s, size_t bytes)
+{
+	_Alignas(8) char out[UCMA_RESPONSE_MAX];
+	size_t out_bytes = 0;
+	int ret = ucma_command(s, s->ucma->in, bytes, out, &out_bytes);
+
+	return endpoint_send(s->control_fd, ret, out, ret ? 0 : out_bytes, NULL, 0);
+}
+
+static void on_command(struct rt_io *io, bool readable, bool writable)
+{
+	struct ucma_session *s = container_of(io, struct ucma_session, control);
+
+	for (int i = 0; i < COMMANDS_PER_TURN; i++) {
+		ssize_t n = recv(s->control_fd, s->ucma->in, sizeof(s->ucma->in),
+				 MSG_DONTWAIT);
+
+		if (n < 0 && (errno == EAGAIN || errno == EINTR))
+			return;
+		if (n <= 0 || answer(s, (size_t)n)) {
+			close_session(s);
+			return;
+		}
+	}
+}
+
+static int open_file(struct ucma_session *s, size_t bytes)
+{
+	struct abi_open open;
+	const char *node;
+	int pair[2], ret = devices_open_is_sound(s->ucma->in, bytes, &open);
+
+	if (ret)
+		return ret;
+	node = devices_node(s->ucma->rt, open.node);
+	if (!node)
+		return -ENOENT;
+	if (open.kind != ABI_OPEN_RDMA_CM)
+		return -EINVAL;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
+		return -errno;
+	ret = endpoint_send(s->fd, 0, NULL, 0, &pair[1], 1);
+	close(pair[1]);
+	if (ret) {
+		close(pair[0]);
+		return ret;
+	}
+	strncpy(s->node_name, node, sizeof(s->node_name) - 1);
+	s->control_fd = pair[0];
+	rt_io_init(s->ucma->rt, &s->control, s->control_fd, on_command);
+	rt_io_watch(&s->control, true, false);
+	return 0;
+}
+
+static void on_message(struct rt_io *io, bool readable, bool writable)
+{
+	struct ucma_session *s = container_of(io, struct ucma_session, news);
+	ssize_t n;
+	int ret;
+
+	if (writable)
+		ucma_tell(s);
+	if (!readable)
+		return;
+	n = recv(s->fd, s->ucma->in, sizeof(s->ucma->in), MSG_DONTWAIT);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n > 0 && s->control_fd >= 0) /* nothing is said there any more */
+		return;
+	ret = n > 0 ? open_file(s, (size_t)n) : -ECONNRESET;
+	if (!ret)
+		return;
+	if (n > 0)
+		endpoint_send(s->fd, ret, NULL, 0, NULL, 0);
+	close_session(s);
+}
+
+void ucma_serve(struct ucma *ucma, int fd, const struct peer *peer)
+{
+	struct ucma_session *s = rt_zalloc(sizeof(*s));
+
+	if (!s) {
+		endpoint_send(fd, -ENOMEM, NULL, 0, NULL, 0);
+		close(fd);
+		return;
+	}
+	s->ucma = ucma;
+	s->fd = fd;
+	s->control_fd = -1;
+	s->pid = peer ? peer->pid : 0;
+	INIT_LIST_HEAD(&s->ids);
+	INIT_LIST_HEAD(&s->queue);
+	list_add_tail(&s->node, &ucma->sessions);
+	rt_io_init(ucma->rt, &s->news, fd, on_message);
+	rt_io_watch(&s->news, true, false);
+}
+
+/* --- the endpoint --- */
+
+static void on_accepted(void *ctx, int fd, const struct peer *peer)
+{
+	ucma_serve(ctx, fd, peer);
+}
+
+int ucma_create(struct rt *rt, const char *dir, struct ucma **out)
+{
+	struct ucma *ucma = rt_zalloc(sizeof(*ucma));
+	int ret = 0;
+
+	if (!ucma)
+		return -ENOMEM;
+	ucma->rt = rt;
+	ucma->next_number = 1;
+	INIT_LIST_HEAD(&ucma->sessions);
+	for (int i = 0; i < BUCKETS; i++)
+		INIT_LIST_HEAD(&ucma->ids[i]);
+	if (dir)
+		ret = listener_create(rt, dir, "rdma_cm", on_accepted, ucma,
+				      &ucma->listener);
+	if (ret)
+		rt_free(ucma);
+	else
+		*out = ucma;
+	return ret;
+}
+
+void ucma_destroy(struct ucma *ucma)
+{
+	if (ucma->listener)
+		listener_destroy(ucma->listener);
+	while (!list_empty(&ucma->sessions))
+		close_session(
+			list_first_entry(&ucma->sessions, struct ucma_session, node));
+	rt_free(ucma);
+}

@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* The commands of <rdma/rdma_user_cm.h>, one function each, and their table. */
+#include <errno.h>
+#include <netinet/in.h>
+#include <string.h>
+
+#include "access/ucma_private.h"
+
+/** struct call - a command and where its response goes */
+struct call {
+	struct ucma_session *session;
+	const void
+		*in; /* the command's struct: as many bytes as the table says, at least */
+	size_t in_bytes;
+	void *out;
+	size_t *out_bytes, room;
+};
+
+static void respond(struct call *call, const void *resp, size_t bytes)
+{
+	*call->out_bytes = MIN(bytes, call->room);
+	memcpy(call->out, resp, *call->out_bytes);
+}
+
+static int find_id(struct call *call, u32 number, struct ucma_id **id)
+{
+	*id = ucma_id_find(call->session, number);
+	return *id ? 0 : -ENOENT;
+}
+
+/* --- ids --- */
+
+static enum ib_qp_type qp_type_of(const struct rdma_ucm_create_id *cmd)
+{
+	return cmd->ps == RDMA_PS_UDP ? IB_QPT_UD : IB_QPT_RC;
+}
+
+static int create_id(struct call *call)
+{
+	const struct rdma_ucm_create_id *cmd = call->in;
+	struct rdma_ucm_create_id_resp resp;
+	struct ucma_id *id = ucma_id_add(call->session, cmd->uid);
+	struct rdma_cm_id *cm_id;
+
+	if (!id)
+		return -ENOMEM;
+	cm_id = rdma_create_id(ucma_rt(call->session), call->session->node_name,
+			       ucma_on_event, id, cmd->ps, qp_type_of(cmd));
+	if (IS_ERR(cm_id)) {
+		ucma_id_drop(id);
+		return (int)PTR_ERR(cm_id);
+	}
+	id->cm_id = cm_id;
+	resp.id = id->number;
+	respond(call, &resp, sizeof(resp));
+	return 0;
+}
+
+static int destroy_id(struct call *call)
+{
+	const struct rdma_ucm_destroy_id *cmd = call->in;
+	/* what follows the kernel's response is for who reads the bytes of news */
+	struct {
+		struct rdma_ucm_destroy_id_resp resp;
+		u32 told;
+	} out;
+	struct ucma_id *id;
+
+	if (find_id(call, cmd->id, &id))
+		return -ENOENT;
+	out.resp.events_reported = id->events_reported;
+	out.told = ucma_id_drop(id);
+	call->room = sizeof(out);
+	respond(call, &out, sizeof(out));
+	return 0;
+}
+
+static int migrate_id(struct call *call)
+{
+	const struct rdma_ucm_migrate_id *cmd = call->in;
+	struct {
+		struct rdma_ucm_migrate_resp resp;
+		u32 told;
+	} out;
+	struct ucma_id *id = ucma_id_of_process(call->session, cmd->id);
+
+	if (!id)
+		return -ENOENT;
+	out.told = ucma_id_move(id, call->session);
+	out.resp.events_reported = id->events_reported;
+	call->room = sizeof(out);
+	respond(call, &out, sizeof(out));
+	return 0;
+}
+
+/* --- addresses and routes --- */
+
+static int bind_ip(struct call *call)
+{
+	struct rdma_ucm_bind_ip cmd = *(const struct rdma_ucm_bind_ip *)call->in;
+	struct ucma_id *id;
+
+	if (find_id(call, cmd.id, &id))
+		return -ENOENT;
+	return rdma_bind_addr(id->cm_id, (struct sockaddr *)&cmd.addr);
+}
+
+static int bind_addr(struct call *call)
+{
+	struct rdma_ucm_bind cmd = *(const struct rdma_ucm_bind *)call->in;
+	struct ucma_id *id;
+
+	if (find_id(call, cmd.id, &id))
+		return -ENOENT;
+	if (!cmd.addr_size || cmd.addr_size > sizeof(cmd.addr))
+		return -EINVAL;
+	return rdma_bind_addr(id->cm_id, (struct sockaddr *)&cmd.addr);
+}
+
+static int resolve_ip(struct call *call)
+{
+	struct rdma_ucm_resolve_ip cmd = *(const struct rdma_ucm_resolve_ip *)call->in;
+	struct ucma_id *id;
+
+	if (find_id(call, cmd.id, &id))
+		return -ENOENT;
+	return rdma_resolve_addr(id->cm_id, (struct sockaddr *)&cmd.src_addr,
+				 (struct sockaddr *)&cmd.dst_addr, cmd.timeout_ms);
+}
+
+static int resolve_addr(struct call *call)
+{
+	struct rdma_ucm_resolve_addr cmd =
+		*(const struct rdma_ucm_resolve_addr *)call->in;
+	struct ucma_id *id;
+
+	if (find_id(call, cmd.id, &id))
+		return -ENOENT;
+	if (!cmd.dst_size || cmd.dst_size > sizeof(cmd.dst_addr) ||
+	    cmd.src_size > sizeof(cmd.src_addr))
+		return -EINVAL;
+	return rdma_resolve_addr(id->cm_id,
+				 cmd.src_size ? (struct sockaddr *)&cmd.src_addr : NULL,
+				 (struct sockaddr *)&cmd.dst_addr, cmd.timeout_ms);
+}
+
+static int resolve_route(struct call *call)
+{
+	const struct rdma_ucm_resolve_route *cmd = call->in;
+	struct ucma_id *id;
+
+	if (find_id(call, cmd->id, &id))
+		return -ENOENT;
+	return rdma_resolve_route(id->cm_id, cmd->timeout_ms);
+}
+
+static void put_path(struct ib_user_path_rec *to, const struct sa_path_rec *from)
+{
+	memcpy(to->dgid, from->dgid.raw, sizeof(to->dgid));
+	memcpy(to->sgid, from->sgid.raw, sizeof(to->sgid));
+	to->dlid = from->dlid;
+	to->slid = from->slid;
+	to->raw_traffic = from->raw_traffic;
+	to->flow_label = from->flow_label;
+	to->reversible = from->reversible;
+	to->mtu = from->mtu;
+	to->pkey = from->pkey;
+	to->hop_limit = from->hop_limit;
+	to->traffic_class = from->traffic_class;
+	to->numb_path = from->numb_path;
+	to->sl = from->sl;
+	to->mtu_selector = from->mtu_selector;
+	to->rate_selector = from->rate_selector;
+	to->rate = from->rate;
+	to->packet_life_time_selector = from->packet_life_time_selector;
+	to->packet_life_time = from->packet_life_time;
+	to->preference = from->preference;
+}
+
+static int query_route(struct call *call)
+{
+	const struct rdma_ucm_query *cmd = call->in;
+	struct rdma_ucm_query_route_resp resp = {0};
+	const struct rdma_cm_id *cm_id;
+	struct ucma_id *id;
+
+	if (find_id(call, cmd->id, &id))
+		return -ENOENT;
+	cm_id = id->cm_id;
+	memcpy(&resp.src_addr, &cm_id->route.addr.src_addr, sizeof(struct sockaddr_in));
+	memcpy(&resp.dst_addr, &cm_id->route.addr.dst_addr, sizeof(struct sockaddr_in));
+	if (cm_id->device) {
+		resp.node_guid = cm_id->device->node_guid;
+		resp.port_num = (u8)cm_id->port_num;
+		memcpy(resp.ib_route[0].dgid, cm_id->route.dgid.raw, 16);
+		memcpy(resp.ib_route[0].sgid, cm_id->route.sgid.raw, 16);
+		resp.ib_route[0].pkey = cpu_to_be16(0xffff);
+	}
+	if (cm_id->route.path_rec)
+		put_path(&resp.ib_route[0], cm_id->route.path_rec);
+	resp.num_paths = (u32)cm_id->route.num_paths;
+	/* without the index the adapter is found by its GUID */
+	respond(call, &resp, offsetof(struct rdma_ucm_query_route_resp, ibdev_index));
+	return 0;
+}
+
+/* --- connections --- */
+
+static struct rdma_conn_param conn_param(const struct rdma_ucm_conn_param *from)
+{
+	return (struct rdma_conn_param){
+		.private_data = from->private_data,
+		.private_data_len = from->private_data_len,
+		.responder_resources = from->responder_resources,
+		.initiator_depth = from->initiator_depth,
+		.flow_control = from->flow_control,
+		.retry_count = from->retry_count,
+		.rnr_retry_count = from->rnr_retry_count,
+		.srq = from->srq,
+		.qp_num = from->qp_num & 0xffffff,
+		.qkey = from->qkey,
+	};
+}
+
+static int connect_id(struct call *call)
+{
+	const struct rdma_ucm_connect *cmd = call->in;
+	struct rdma_conn_param param = conn_param(&cmd->conn_param);
+	struct ucma_id *id;
+
+	if (!cmd->conn_param.valid)
+		return -EINVAL;
+	return find_id(call, cmd->id, &id) ? -ENOENT : rdma_connect(id->cm_id, &param);
+}
+
+static int listen_id(struct call *call)
+{
+	const struct rdma_ucm_listen *cmd = call->in;
+	u32 backlog = cmd->backlog > 0 && cmd->backlog < 1024 ? cmd->backlog : 1024;
+	struct ucma_id *id;
+
+	return find_id(call, cmd->id, &id) ? -ENOENT
+					   : rdma_listen(id->cm_id, (int)backlog);
+}
+
+static int accept_id(struct call *call)
+{
+	const struct rdma_ucm_accept *cmd = call->in;
+	struct rdma_conn_param param = conn_param(&cmd->conn_param);
+	struct ucma_id *id;
+	int ret;
+
+	if (find_id(call, cmd->id, &id))
+		return -ENOENT;
+	ret = rdma_accept(id->cm_id, cmd->conn_param.valid ? &param : NULL);
+	if (!ret && cmd->conn_param.valid)
+		id->uid = cmd->uid;
+	return ret;
+}
+
+static int reject_id(struct call *call)
+{
+	const struct rdma_ucm_reject *cmd = call->in;
+	struct ucma_id *id;
+
+	if (find_id(call, cmd->id, &id))
+		return -ENOENT;
+	return rdma_reject(id->cm_id, cmd->private_data, cmd->private_data_len,
+			   cmd->reason);
+}
+
+static int disconnect_id(struct call *call)
+{
+	const struct rdma_ucm_disconnect *cmd = call->in;
+	struct ucma_id *id;
+
+	return find_id(call, cmd->id, &id) ? -ENOENT : rdma_disconnect(id->cm_id);
+}
+
+static int notify_id(struct call *call)
+{
+	const struct rdma_ucm_notify *cmd = call->in;
+	struct ucma_id *id;
+
+	return find_id(call, cmd->id, &id)
+		       ? -ENOENT
+		       : rdma_notify(id->cm_id, (enum ib_event_type)cmd->event);
+}
+
+static int init_qp_attr(struct call *call)
+{
+	const struct rdma_ucm_init_qp_attr *cmd = call->in;
+	struct ib_qp_attr attr = {.qp_state = (enum ib_qp_state)cmd->qp_state};
+	struct ib_uverbs_qp_attr resp = {0};
+	struct ucma_id *id;
+	int mask = 0, ret;
+
+	if (find_id(call, cmd->id, &id))
+		return -ENOENT;
+	ret = rdma_init_qp_attr(id->cm_id, &attr, &mask);
+	if (ret)
+		return ret;
+	resp.qp_attr_mask = (u32)mask;
+	resp.qp_state = attr.qp_state;
+	resp.path_mtu = attr.path_mtu;
+	resp.path_mig_state = attr.path_mig_state;
+	resp.qkey = attr.qkey;
+	resp.rq_psn = attr.rq_psn;
+	resp.sq_psn = attr.sq_psn;
+	resp.dest_qp_num = attr.dest_qp_num;
+	resp.qp_access_flags = (u32)attr.qp_access_flags;
+	ucma_put_ah(&resp.ah_attr, &attr.ah_attr);
+	ucma_put_ah(&resp.alt_ah_attr, &attr.alt_ah_attr);
+	resp.pkey_index = attr.pkey_index;
+	resp.alt_pkey_index = attr.alt_pkey_index;
+	resp.max_rd_atomic = attr.max_rd_atomic;
+	resp.max_dest_rd_atomic = attr.max_dest_rd_atomic;
+	resp.min_rnr_timer = attr.min_rnr_timer;
+	resp.port_num = attr.port_num;
+	resp.timeout = attr.timeout;
+	resp.retry_cnt = attr.retry_cnt;
+	resp.rnr_retry = attr.rnr_retry;
+	resp.alt_port_num = attr.alt_port_num;
+	resp.alt_timeout = attr.alt_timeout;
+	respond(call, &resp, sizeof(resp));
+	return 0;
+}
+
+/* --- news and options --- */
+
+static int get_event(struct call *call)
+{
+	struct ucma_session *s = call->session;
+	struct ucma_event *event;
+
+	if (list_empty(&s->queue))
+		return -EAGAIN;
+	event = list_first_entry(&s->queue, struct ucma_event, node);
+	event->id->events_reported++;
+	respond(call, &event->resp, sizeof(event->resp));
+	list_del(&event->node);
+	rt_free(event);
+	return 0;
+}
+
+/* What the option's value says follows the command. */
+static int set_option(struct call *call)
+{
+	const struct rdma_ucm_set_option *cmd = call->in;
+	const u8 *value = (const u8 *)(cmd + 1);
+	struct ucma_id *id;
+
+	if (find_id(call, cmd->id, &id))
+		return -ENOENT;
+	if (cmd->optlen != call->in_bytes - sizeof(*cmd))
+		return -EINVAL;
+	if (cmd->level != RDMA_OPTION_ID)
+		return -ENOSYS;
+	if (cmd->optname == RDMA_OPTION_ID_REUSEADDR && cmd->optlen == sizeof(int)) {
+		int reuse;
+
+		memcpy(&reuse, value, sizeof(reuse));
+		return rdma_set_reuseaddr(id->cm_id, reuse);
+	}
+	/* type of service and time-outs are the subnet's and the path's matter here */
+	if (cmd->optname == RDMA_OPTION_ID_TOS || cmd->optname == RDMA_OPTION_ID_AFONLY)
+		return cmd->optlen ? 0 : -EINVAL;
+	return -ENOSYS;
+}
+
+/* --- the table --- */
+
+static const struct {
+	size_t in_bytes; /* at least; what newer programs add is not looked at */
+	int (*run)(struct call *call);
+} commands[] = {
+	[RDMA_USER_CM_CMD_CREATE_ID] = {sizeof(struct rdma_ucm_create_id), create_id},
+	[RDMA_USER_CM_CMD_DESTROY_ID] = {sizeof(struct rdma_ucm_destroy_id), destroy_id},
+	[RDMA_USER_CM_CMD_BIND_IP] = {sizeof(struct rdma_ucm_bind_ip), bind_ip},
+	[RDMA_USER_CM_CMD_RESOLVE_IP] = {sizeof(struct rdma_ucm_resolve_ip), resolve_ip},
+	[RDMA_USER_CM_CMD_RESOLVE_ROUTE] = {sizeof(struct rdma_ucm_resolve_route),
+					    resolve_route},
+	[RDMA_USER_CM_CMD_QUERY_ROUTE] = {offsetof(struct rdma_ucm_query, option),
+					  query_route},
+	[RDMA_USER_CM_CMD_CONNECT] = {offsetof(struct rdma_ucm_connect, ece), connect_id},
+	[RDMA_USER_CM_CMD_LISTEN] = {sizeof(struct rdma_ucm_listen), listen_id},
+	[RDMA_USER_CM_CMD_ACCEPT] = {offsetof(struct rdma_ucm_accept, ece), accept_id},
+	[RDMA_USER_CM_CMD_REJECT] = {sizeof(struct rdma_ucm_reject), reject_id},
+	[RDMA_USER_CM_CMD_DISCONNECT] = {sizeof(struct rdma_ucm_disconnect),
+					 disconnect_id},
+	[RDMA_USER_CM_CMD_INIT_QP_ATTR] = {sizeof(struct rdma_ucm_init_qp_attr),
+					   init_qp_attr},
+	[RDMA_USER_CM_CMD_GET_EVENT] = {sizeof(struct rdma_ucm_get_event), get_event},
+	[RDMA_USER_CM_CMD_SET_OPTION] = {sizeof(struct rdma_ucm_set_option), set_option},
+	[RDMA_USER_CM_CMD_NOTIFY] = {sizeof(struct rdma_ucm_notify), notify_id},
+	[RDMA_USER_CM_CMD_MIGRATE_ID] = {sizeof(struct rdma_ucm_migrate_id), migrate_id},
+	[RDMA_USER_CM_CMD_BIND] = {sizeof(struct rdma_ucm_bind), bind_addr},
+	[RDMA_USER_CM_CMD_RESOLVE_ADDR] = {sizeof(struct rdma_ucm_resolve_addr),
+					   resolve_addr},
+};
+
+int ucma_command(struct ucma_session *session, const void *in, size_t bytes, void *out,
+		 size_t *out_bytes)
+{
+	const struct rdma_ucm_cmd_hdr *hdr = in;
+	struct call call = {
+		.session = session,
+		.in = hdr + 1,
+		.in_bytes = bytes - sizeof(*hdr),
+		.out = out,
+		.out_bytes = out_bytes,
+	};
+
+	if (bytes < sizeof(*hdr) || hdr->in > bytes - sizeof(*hdr))
+		return -EINVAL;
+	if (hdr->cmd >= ARRAY_SIZE(commands) || !commands[hdr->cmd].run)
+		return -ENOSYS;
+	if (hdr->in < commands[hdr->cmd].in_bytes)
+		return -EINVAL;
+	call.room = MIN(hdr->out, (size_t)UCMA_RESPONSE_MAX);
+	return commands[hdr->cmd].run(&call);
+}

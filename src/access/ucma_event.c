@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* News of a program's ids: queued until GET_EVENT takes them. */
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "access/ucma_private.h"
+
+static void put_data(u8 *to, u8 *to_bytes, const void *data, u8 bytes)
+{
+	*to_bytes = data ? bytes : 0;
+	if (data)
+		memcpy(to, data, bytes);
+}
+
+static void put_conn(struct rdma_ucm_conn_param *to, const struct rdma_conn_param *from)
+{
+	put_data(to->private_data, &to->private_data_len, from->private_data,
+		 from->private_data_len);
+	to->responder_resources = from->responder_resources;
+	to->initiator_depth = from->initiator_depth;
+	to->flow_control = from->flow_control;
+	to->retry_count = from->retry_count;
+	to->rnr_retry_count = from->rnr_retry_count;
+	to->srq = from->srq;
+	to->qp_num = from->qp_num;
+}
+
+void ucma_put_ah(struct ib_uverbs_ah_attr *to, const struct rdma_ah_attr *from)
+{
+	memcpy(to->grh.dgid, from->grh.dgid.raw, sizeof(to->grh.dgid));
+	to->grh.flow_label = from->grh.flow_label;
+	to->grh.sgid_index = from->grh.sgid_index;
+	to->grh.hop_limit = from->grh.hop_limit;
+	to->grh.traffic_class = from->grh.traffic_class;
+	to->dlid = from->dlid;
+	to->sl = from->sl;
+	to->src_path_bits = from->src_path_bits;
+	to->static_rate = from->static_rate;
+	to->is_global = from->ah_flags & IB_AH_GRH;
+	to->port_num = from->port_num;
+}
+
+static void put_ud(struct rdma_ucm_ud_param *to, const struct rdma_ud_param *from)
+{
+	put_data(to->private_data, &to->private_data_len, from->private_data,
+		 from->private_data_len);
+	ucma_put_ah(&to->ah_attr, &from->ah_attr);
+	to->qp_num = from->qp_num;
+	to->qkey = from->qkey;
+}
+
+/* --- the queue --- */
+
+void ucma_tell(struct ucma_session *s)
+{
+	while (s->untold && send(s->fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1)
+		s->untold--;
+	rt_io_watch(&s->news, true, s->untold > 0);
+}
+
+static void queue(struct ucma_id *id, struct ucma_id *request, struct ucma_event *event)
+{
+	struct ucma_session *s = id->session;
+
+	event->id = id;
+	event->request = request;
+	list_add_tail(&event->node, &s->queue);
+	s->untold++;
+	ucma_tell(s);
+}
+
+u32 ucma_events_drop(struct ucma_id *id)
+{
+	struct ucma_session *s = id->session;
+	struct ucma_event *event, *next;
+	u32 dropped = 0, untold;
+	LIST_HEAD(gone);
+
+	list_for_each_entry_safe(event, next, &s->queue, node) {
+		if (event->id != id && event->request != id)
+			continue;
+		list_del(&event->node);
+		list_add_tail(&event->node, &gone);
+	}
+	while (!list_empty(&gone)) {
+		event = list_first_entry(&gone, struct ucma_event, node);
+		list_del(&event->node);
+		if (event->request && event->request != id)
+			ucma_id_drop(event->request); /* nobody will hear of it */
+		rt_free(event);
+		dropped++;
+	}
+	untold = MIN(s->untold, dropped);
+	s->untold -= untold;
+	return dropped - untold;
+}
+
+u32 ucma_events_move(struct ucma_id *id, struct ucma_session *to)
+{
+	struct ucma_session *from = id->session;
+	struct ucma_event *event, *next;
+	u32 moved = 0, untold;
+
+	if (from == to)
+		return 0;
+	list_for_each_entry_safe(event, next, &from->queue, node) {
+		if (event->id != id)
+			continue;
+		list_del(&event->node);
+		list_add_tail(&event->node, &to->queue);
+		if (event->request)
+			ucma_id_move(event->request, to);
+		moved++;
+	}
+	untold = MIN(from->untold, moved);
+	from->untold -= untold;
+	to->untold += moved;
+	ucma_tell(to);
+	return moved - untold;
+}
+
+/* A request's id becomes one of the listener's program, which names it when it accepts.
+ */
+static struct ucma_id *id_of_request(struct rdma_cm_id *cm_id, struct ucma_id *listener)
+{
+	struct ucma_id *id = ucma_id_add(listener->session, 0);
+
+	if (!id)
+		return NULL;
+	id->cm_id = cm_id;
+	cm_id->context = id;
+	return id;
+}
+
+int ucma_on_event(struct rdma_cm_id *cm_id, struct rdma_cm_event *event)
+{
+	bool request = event->event == RDMA_CM_EVENT_CONNECT_REQUEST;
+	struct ucma_id *id = cm_id->context, *told = id;
+	struct ucma_event *news;
+
+	if (!request && !id->uid)
+		return 0;
+	news = rt_zalloc(sizeof(*news));
+	if (news && request)
+		told = id_of_request(cm_id, id);
+	if (!news || !told) {
+		rt_free(news);
+		return request; /* refused; other news are lost, as in a kernel without
+				   memory */
+	}
+	news->resp.uid = id->uid;
+	news->resp.id = told->number;
+	news->resp.event = event->event;
+	news->resp.status = (u32)event->status;
+	if (cm_id->qp_type == IB_QPT_UD)
+		put_ud(&news->resp.param.ud, &event->param.ud);
+	else
+		put_conn(&news->resp.param.conn, &event->param.conn);
+	queue(id, request ? told : NULL, news);
+	return 0;
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* The rdma_cm endpoint's inside: sessions (ucma.c), commands (ucma_cmd.c), news
+ * (ucma_event.c). */
+#ifndef SOFTIB_ACCESS_UCMA_PRIVATE_H
+#define SOFTIB_ACCESS_UCMA_PRIVATE_H
+
+#include "abi/session.h"
+#include "access/listener.h"
+#include "access/ucma.h"
+#include "rdma/rdma_cm.h"
+
+#define UCMA_IDS_MAX 65536 /* of one session: a program that makes more is refused */
+
+/** struct ucma_session - one opening of the device file, which is one event channel.
+ *  @untold: news for which no byte could be sent yet */
+struct ucma_session {
+	struct list_head node;
+	struct ucma *ucma;
+	char node_name[ABI_NAME_BYTES];
+	pid_t pid;	    /* of the process; 0: not known */
+	int fd, control_fd; /* news; commands: -1 before the opening message */
+	struct rt_io news, control;
+	struct list_head ids;	/* struct ucma_id */
+	struct list_head queue; /* struct ucma_event, the oldest first */
+	unsigned int num_ids, untold;
+};
+
+/** struct ucma_id - an id of a program. @uid: the program's name for it; 0: of a request
+ * that it has not accepted yet, and hears nothing more about */
+struct ucma_id {
+	struct list_head node;
+	struct list_head hash_node;
+	struct ucma_session *session;
+	struct rdma_cm_id *cm_id;
+	u32 number;
+	u64 uid;
+	u32 events_reported;
+};
+
+/** struct ucma_event - @request: of a CONNECT_REQUEST, which is news of the listener @id
+ */
+struct ucma_event {
+	struct list_head node;
+	struct ucma_id *id, *request;
+	struct rdma_ucm_event_resp resp;
+};
+
+/* --- ucma.c --- */
+
+struct ucma_id *ucma_id_add(struct ucma_session *session, u64 uid);
+/** ucma_id_find() - an id of @session; NULL */
+struct ucma_id *ucma_id_find(struct ucma_session *session, u32 number);
+/** ucma_id_of_process() - an id of any session of @session's process; NULL */
+struct ucma_id *ucma_id_of_process(struct ucma_session *session, u32 number);
+/** ucma_id_move() - to another session, with its news. Return: bytes of news that were
+ *  sent to the old one */
+u32 ucma_id_move(struct ucma_id *id, struct ucma_session *to);
+/** ucma_id_drop() - destroy it and its news. Return: bytes of news that were sent for it
+ */
+u32 ucma_id_drop(struct ucma_id *id);
+struct rt *ucma_rt(const struct ucma_session *session);
+
+/* --- ucma_cmd.c --- */
+
+#define UCMA_RESPONSE_MAX 1024
+/**
+ * ucma_command() - do what a write() to the device file asks for
+ * @in: struct rdma_ucm_cmd_hdr and its command, @bytes of them
+ * @out: room for UCMA_RESPONSE_MAX; @out_bytes: how many are the response
+ * Return: 0; -errno
+ */
+int ucma_command(struct ucma_session *session, const void *in, size_t bytes, void *out,
+		 size_t *out_bytes);
+
+/* --- ucma_event.c --- */
+
+int ucma_on_event(struct rdma_cm_id *cm_id, struct rdma_cm_event *event);
+void ucma_put_ah(struct ib_uverbs_ah_attr *to, const struct rdma_ah_attr *from);
+/** ucma_tell() - send the bytes that are due */
+void ucma_tell(struct ucma_session *session);
+/** ucma_events_move() - those of @id, to @to. Return: for how many a byte was sent */
+u32 ucma_events_move(struct ucma_id *id, struct ucma_session *to);
+/** ucma_events_drop() - those of @id. Return: for how many a byte was sent */
+u32 ucma_events_drop(struct ucma_id *id);
+
+#endif

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The fabric's host table for the RDMA CM: which port has which address of the plan
+ * (fabric/topo_plan.h), also while all nodes share the machine's network.
+ */
+#ifndef SOFTIB_DAEMON_HOSTS_H
+#define SOFTIB_DAEMON_HOSTS_H
+
+#include "fabric/topo_plan.h"
+#include "fabric/topology.h"
+#include "rdma/rdma_cm.h"
+
+struct hosts;
+
+/** hosts_create() - the table of @topo, given to rdma_cm_set_hosts(). 0; -ENOMEM */
+int hosts_create(struct rt *rt, const struct topology *topo, const struct topo_plan *plan,
+		 struct hosts **out);
+void hosts_destroy(struct hosts *hosts);
+
+#endif

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Connections by IP address: the distribution's librdmacm on softib's device file, and the
+programs that come with it."""
+import signal
+
+import pytest
+
+from interop.fabric import kill, wait_until
+
+SERVER_IP = "10.1.0.1"
+
+
+def cm_ids(fabric, node):
+    rows = fabric.json("resource", "show")
+    rows = rows.get("resources", rows) if isinstance(rows, dict) else rows
+    return [row for row in rows if row["type"] == "cm_id" and row["node"] == node]
+
+
+def serve(fabric, *argv):
+    """Start a server on n1 and come back when it listens."""
+    server = fabric.start("n1", *argv)
+    wait_until(lambda: cm_ids(fabric, "n1") or server.poll() is not None,
+               f"{argv[0]} listens by the RDMA CM")
+    return server
+
+
+def play(fabric, server_argv, client_argv, statuses=(0,)):
+    server = serve(fabric, *server_argv)
+    out = fabric.run("n2", *client_argv)
+    server_out = fabric.finish(server)
+    assert server.returncode in statuses, server_out
+    wait_until(lambda: not cm_ids(fabric, "n1") and not cm_ids(fabric, "n2"),
+               "no cm_id is left")
+    return server_out, out
+
+
+def test_rping(pair):
+    """RDMA READ and WRITE over a connection; the data is checked by both (-V)."""
+    server, client = play(pair, ["rping", "-s", "-a", SERVER_IP, "-v", "-V", "-C", 5],
+                          ["rping", "-c", "-a", SERVER_IP, "-v", "-V", "-C", 5],
+                          statuses=(0, 255))  # 255: it heard of the end while it waited for more
+    assert client.count("ping data: rdma-ping-") == 5, client
+    assert server.count("server ping data: rdma-ping-") == 5, server
+
+
+@pytest.mark.parametrize("name", ["ucmatose", "udaddy"])
+def test_messages(pair, name):
+    """Several connections at once, and datagram services."""
+    for out in play(pair, [name, "-c", 8], [name, "-c", 8, "-s", SERVER_IP]):
+        assert "return status 0" in out, out
+
+
+def test_synchronous_endpoints(pair):
+    """rdma_get_request() moves the new id to a channel of its own."""
+    play(pair, ["rdma_server"], ["rdma_client", "-s", SERVER_IP])
+
+
+def test_perftest(pair):
+    _, out = play(pair, ["ib_write_bw", "-R", "-n", 100],
+                  ["ib_write_bw", "-R", "-n", 100, SERVER_IP])
+    assert " 65536 " in out, out
+
+
+def test_nobody_listens(pair):
+    server = serve(pair, "rping", "-s", "-a", SERVER_IP, "-p", 7001)
+    out = pair.run("n2", "rping", "-c", "-a", SERVER_IP, "-p", 7002, check=False)
+    assert "CONNECT" in out or "REJECTED" in out or "error" in out.lower(), out
+    assert pair.running[-1].returncode != 0
+    kill(server)
+    wait_until(lambda: not cm_ids(pair, "n1"), "the listener goes with its process")
+
+
+def test_unknown_addresses(pair):
+    out = pair.run("n2", "rping", "-c", "-a", "192.0.2.7", check=False)
+    assert "ADDR_ERROR" in out or "error" in out.lower(), out
+    out = pair.run("n2", "rping", "-s", "-a", SERVER_IP, check=False)
+    assert "rdma_bind_addr" in out, out
+
+
+def test_a_killed_server_is_a_disconnection(pair):
+    server = serve(pair, "rping", "-s", "-a", SERVER_IP, "-v")
+    client = pair.start("n2", "rping", "-c", "-a", SERVER_IP, "-v")
+    pair.wait_for_traffic("n1", 50)
+    server.send_signal(signal.SIGKILL)
+    kill(server)
+    assert "DISCONNECT" in pair.finish(client)
+    wait_until(lambda: not cm_ids(pair, "n1") and not cm_ids(pair, "n2"), "no cm_id is left")
