@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char *const our_files[] = {"uverbs", "umad", "control", "pid"};
+static const char *const our_files[] = {"uverbs", "umad", "rdma_cm", "control", "pid"};
 
 static int own_directory(const char *dir, char *err, size_t err_bytes)
 {
