@@ -8,10 +8,12 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "session_private.h"
 
 #define LOOK_MS 10 /* between two looks at who is left */
+#define ANSWER_MS 1000
 
 /** struct networks - of all nodes, by the inodes of their namespaces */
 struct networks {
@@ -19,9 +21,24 @@ struct networks {
 	size_t count;
 };
 
+/* One that does not answer is ended by force: nobody waits for it here.
+ * Return: the answer to "nodes"; NULL */
+static struct json_object *ask_nodes(const char *dir)
+{
+	struct json_object *req = request("nodes"), *answer = NULL;
+	struct pollfd fd = {.fd = client_open(dir), .events = POLLIN};
+
+	if (fd.fd >= 0 && !client_send(fd.fd, req) && poll(&fd, 1, ANSWER_MS) > 0)
+		answer = client_receive(fd.fd);
+	json_object_put(req);
+	if (fd.fd >= 0)
+		close(fd.fd);
+	return answer;
+}
+
 static struct networks read_networks(const char *dir)
 {
-	struct json_object *answer = client_call_quiet(dir, request("nodes"));
+	struct json_object *answer = ask_nodes(dir);
 	struct json_object *nodes = member_of(answer, "nodes");
 	struct networks all = {calloc(count_of(nodes) + 1, sizeof(*all.inode)), 0};
 
