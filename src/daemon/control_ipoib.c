@@ -51,7 +51,8 @@ static const char *why(int error)
 	switch (error) {
 	case -EINVAL:
 		return "with \"ipoib_open\" go two descriptors: a TUN device without "
-		       "packet information and with virtio-net headers, and a routing socket";
+		       "packet information and with virtio-net headers, and a routing "
+		       "socket";
 	case -EEXIST:
 		return "the port has an interface of this partition: it ends with its "
 		       "device";
@@ -152,11 +153,10 @@ bool control_op_ipoib(struct control_request *req)
 		return true;
 	ipoib = ipoib_find(device, port, pkey < 0 ? WIRE_PKEY_DEFAULT : (u16)pkey);
 	if (!ipoib) {
-		control_fail(
-			req,
-			"%s has no IP interface of this partition: its first program "
-			"brings it, on a fabric with --net=node",
-			device->node_name);
+		control_fail(req,
+			     "%s has no IP interface of this partition: 'softib up --net "
+			     "node' gives one to each port",
+			     device->node_name);
 		return true;
 	}
 	put_link(req->out, "link", ipoib_own_link(ipoib));
