@@ -45,7 +45,8 @@ SHORT = {
             "test_softibd_is_killed[asleep]"],
         "test_diags": ["test_smpquery", "test_perfquery_attributes"],
         "test_cli": ["test_killed_softib_leaves_nothing"],
-        "test_ucx": ["test_open_mpi"],
+        "test_rdma_cm": [],
+        "test_nodes": ["test_names_and_addresses[self]", "test_nodes_that_ran_nothing_yet_are_reached"],
     },
     "thread": {
         "test_pingpong": ["test_pingpong"],
