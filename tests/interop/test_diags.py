@@ -581,10 +581,12 @@ SAQUERY = [  # record, options, of which dump how many in the pair, what is in o
     ("GIR", [], "GUIDInfo Record dump", None, "0x0250000100000201"),
     ("SMIR", [], "SMInfoRecord dump", 1, r"GUID\.+0x0250000100000101\n(.*\n){3}.*SMState\.+3"),
     ("PKTR", ["--smkey", "1"], "PKeyTableRecord dump", None, "0xffff"),
+    # the broadcast group of IP over InfiniBand, which nobody has joined
+    ("MCMR", [], "MCMember", 1, r"MGID\.+ff12:401b:ffff::ffff:ffff"),
+    ("MFTR", [], "MFT Record dump", 1, "0xc000\t0x0000"),
     # there are none of these in the pair, which is an answer too
     ("SL2VL", [], "SL2VL", None, ""), ("VLAR", [], "VLArb", None, ""),
-    ("SR", [], "ServiceRecord dump", 0, ""), ("MCMR", [], "MCMember", 0, ""),
-    ("MFTR", [], "MFT Record dump", 0, ""), ("IIR", [], "InformInfoRecord dump", 0, ""),
+    ("SR", [], "ServiceRecord dump", 0, ""), ("IIR", [], "InformInfoRecord dump", 0, ""),
 ]
 
 
