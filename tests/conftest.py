@@ -19,6 +19,12 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "only_root(why): what the case is done with asks for root")
 
 
+def pytest_sessionstart(session):
+    """Programs under test are interrupted. A shell that starts the tests in the
+    background ignores SIGINT, and what they start would inherit that."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def fits(item):
     """Can this build, and can who runs it, do what the case asks?"""
     if os.getuid() and any(map(item.get_closest_marker, ("other_user", "only_root"))):
