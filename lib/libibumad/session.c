@@ -77,38 +77,22 @@ static int send_all(int fd, const void *head, size_t head_bytes, const void *bod
 	return n < 0 && errno != EPIPE ? -errno : 0;
 }
 
-/* an answer: 0 or its error; at most @size bytes of its body go to @body. Who
- * closes without reading what we said resets the socket: recvmsg() tells that
- * once, and what was answered before is read by the next. */
+/* Return: 0 or the error that the answer tells; at most @size bytes of its body go to
+ * @body, and its descriptor to *@passed, which may be NULL */
 static int receive_reply(int fd, void *body, size_t size, size_t *got, int *passed)
 {
-	union {
-		struct cmsghdr align;
-		char buf[CMSG_SPACE(sizeof(int))];
-	} control;
 	struct abi_reply reply;
-	struct iovec iov[2] = {{&reply, sizeof(reply)}, {body, size}};
-	struct msghdr msg = {.msg_iov = iov,
-			     .msg_iovlen = 2,
-			     .msg_control = control.buf,
-			     .msg_controllen = sizeof(control)};
-	bool reset = false;
-	ssize_t n;
+	struct iovec parts[2] = {{&reply, sizeof(reply)}, {body, size}};
 	int newfd;
+	ssize_t n = abi_receive_answer(fd, parts, 2, &newfd, 1);
 
-	do
-		n = recvmsg(fd, &msg, MSG_CMSG_CLOEXEC);
-	while (n < 0 && (errno == EINTR || (errno == ECONNRESET && !reset && (reset = true))));
-	if (n < 0)
-		return -errno;
-	newfd = abi_take_fd(&msg);
 	if (newfd >= 0 && (!passed || n < (ssize_t)sizeof(reply) || reply.error))
 		close(newfd);
 	else if (passed)
 		*passed = newfd;
-	if (n == 0)
-		return -ECONNRESET;
-	if (n < (ssize_t)sizeof(reply) || (msg.msg_flags & MSG_TRUNC))
+	if (n <= 0)
+		return n < 0 ? (int)n : -ECONNRESET;
+	if (n < (ssize_t)sizeof(reply) || (size_t)n > sizeof(reply) + size)
 		return -EPROTO;
 	if (got)
 		*got = (size_t)n - sizeof(reply);

@@ -30,9 +30,8 @@ static ssize_t send_message(int sock, const struct iovec *iov, size_t iovlen)
 
 /*
  * receive_reply() - the answer to a command
- *
- * Who closes a socket without reading what we said resets it: recvmsg() tells
- * that once, and what was answered before is read by the next.
+ * @fds: of the answer, the caller's to close; *@num_fds: how many there may be, and on
+ *       return are. @num_fds may be NULL: none
  *
  * Return: bytes behind struct abi_reply, or -errno: the command's own error,
  * or -EIO when softibd is gone
@@ -40,30 +39,21 @@ static ssize_t send_message(int sock, const struct iovec *iov, size_t iovlen)
 static ssize_t receive_reply(int sock, void *body, size_t body_bytes, int *fds, unsigned *num_fds)
 {
 	struct abi_reply reply;
-	struct iovec iov[2] = {{&reply, sizeof(reply)}, {body, body_bytes}};
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(16 * sizeof(int))];
-	} control;
-	struct msghdr msg = {.msg_iov = iov, .msg_iovlen = 2, .msg_control = &control,
-			     .msg_controllen = sizeof(control)};
-	unsigned max = num_fds ? *num_fds : 0;
-	bool reset = false;
-	ssize_t n;
+	struct iovec parts[2] = {{&reply, sizeof(reply)}, {body, body_bytes}};
+	unsigned max = num_fds ? *num_fds : 0, got = 0;
+	ssize_t n = abi_receive_answer(sock, parts, 2, fds, max);
 
-	do
-		n = recvmsg(sock, &msg, MSG_CMSG_CLOEXEC);
-	while (n < 0 && (errno == EINTR || (errno == ECONNRESET && !reset && (reset = true))));
+	while (got < max && fds[got] >= 0)
+		got++;
+	while (got && n < (ssize_t)sizeof(reply))
+		close(fds[--got]);
 	if (num_fds)
-		*num_fds = 0;
+		*num_fds = got;
 	if (n < (ssize_t)sizeof(reply))
 		return -EIO;
-	max = abi_take_fds(&msg, fds, max);
-	if (num_fds)
-		*num_fds = max;
 	if (reply.error)
 		return abi_reply_error(&reply);
-	return n - (ssize_t)sizeof(reply);
+	return MIN(n - (ssize_t)sizeof(reply), (ssize_t)body_bytes);
 }
 
 /**

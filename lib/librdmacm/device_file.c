@@ -124,9 +124,7 @@ static int say_open(int fd, int *control)
 	strcpy(open.node, node ? node : "");
 	if (send(fd, &open, sizeof(open), MSG_NOSIGNAL) < 0)
 		return -errno;
-	do
-		n = abi_receive(fd, &reply, sizeof(reply), 0, control, 1);
-	while (n == -EINTR);
+	n = abi_receive_answer(fd, &(struct iovec){&reply, sizeof(reply)}, 1, control, 1);
 	if (n < 0)
 		return (int)n;
 	if (n != sizeof(reply) || (!reply.error && *control < 0))

@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/passed_fds.h"
+
 #define ABI_FDS_MAX 16 /* with one message */
 
 /** abi_sendv_fds() - abi_send_fds() of a message in several parts */
@@ -53,60 +55,27 @@ static inline int abi_send_fds(int sock, const void *bytes, size_t len, const in
 	return abi_sendv_fds(sock, &all, 1, fds, n, flags);
 }
 
-/**
- * abi_take_fds() - the descriptors of a received message
- * @fds: filled with the first @max of them, which the caller owns. All others are
- *       closed: the sender decides how many come, and a buffer for one descriptor
- *       has room for two, because CMSG_SPACE() rounds up
- * Return: the number of descriptors in @fds
- */
+static inline void abi_close_fd(int fd)
+{
+	close(fd);
+}
+
+/** abi_take_fds() - take_passed_fds(), which closes the descriptors above @max */
 static inline unsigned abi_take_fds(struct msghdr *msg, int *fds, unsigned max)
 {
-	unsigned got = 0;
-
-	for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
-		size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-
-		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-			continue;
-		for (size_t i = 0; i < n; i++) {
-			int fd;
-
-			memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(int));
-			if (got < max)
-				fds[got++] = fd;
-			else
-				close(fd);
-		}
-	}
-	return got;
+	return take_passed_fds(msg, fds, max, abi_close_fd);
 }
 
-/** abi_take_fd() - take the one descriptor of a received message. Return: it, or -1 */
-static inline int abi_take_fd(struct msghdr *msg)
-{
-	int fd = -1;
-
-	abi_take_fds(msg, &fd, 1);
-	return fd;
-}
-
-/**
- * abi_receive() - receive a message and its descriptors
- * @fds: @max entries, which the caller owns; -1 in those that are not used
- * @flags: of recvmsg(2)
- * Return: its bytes; 0 when the peer is gone; -errno
- */
-static inline ssize_t abi_receive(int sock, void *bytes, size_t len, int flags, int *fds,
-				  unsigned max)
+/** abi_receivev() - abi_receive() of a message in several parts */
+static inline ssize_t abi_receivev(int sock, const struct iovec *parts, size_t num_parts,
+				   int flags, int *fds, unsigned max)
 {
 	union {
 		struct cmsghdr head;
 		char bytes[CMSG_SPACE(ABI_FDS_MAX * sizeof(int))];
 	} control;
-	struct iovec iov = {bytes, len};
-	struct msghdr msg = {.msg_iov = &iov,
-			     .msg_iovlen = 1,
+	struct msghdr msg = {.msg_iov = (struct iovec *)parts,
+			     .msg_iovlen = num_parts,
 			     .msg_control = &control,
 			     .msg_controllen = CMSG_SPACE(max * sizeof(int))};
 	ssize_t n = recvmsg(sock, &msg, flags | MSG_CMSG_CLOEXEC);
@@ -115,6 +84,42 @@ static inline ssize_t abi_receive(int sock, void *bytes, size_t len, int flags, 
 	while (got < max)
 		fds[got++] = -1;
 	return n < 0 ? -errno : n;
+}
+
+/**
+ * abi_receive() - receive a message and its descriptors
+ * @fds: @max entries (at most ABI_FDS_MAX), which the caller owns; -1 in those that are not used
+ * @flags: of recvmsg(2)
+ * Return: its bytes; 0 when the peer is gone; -errno
+ */
+static inline ssize_t abi_receive(int sock, void *bytes, size_t len, int flags, int *fds,
+				  unsigned max)
+{
+	struct iovec all = {bytes, len};
+
+	return abi_receivev(sock, &all, 1, flags, fds, max);
+}
+
+/**
+ * abi_receive_answer() - wait for the answer to a message that was sent on @sock
+ *
+ * A signal does not interrupt it. A peer that closes a socket with messages that it has
+ * not read resets it: recvmsg() reports that once, and the next call returns what the
+ * peer answered before.
+ *
+ * Return: as abi_receivev(), except that the length of a message for which the parts are
+ * too short is that of the whole message
+ */
+static inline ssize_t abi_receive_answer(int sock, const struct iovec *parts,
+					 size_t num_parts, int *fds, unsigned max)
+{
+	bool reset = false;
+	ssize_t n;
+
+	do
+		n = abi_receivev(sock, parts, num_parts, MSG_TRUNC, fds, max);
+	while (n == -EINTR || (n == -ECONNRESET && !reset && (reset = true)));
+	return n;
 }
 
 /** abi_fd_holds() - does the file have at least @bytes? Reading a mapping beyond the end of

@@ -139,16 +139,13 @@ static struct json_object *receive(int fd, int *passed, unsigned max)
 {
 	static char text[ABI_MESSAGE_MAX + 1];
 	struct json_object *answer;
-	bool reset = false; /* is told once, before what was answered until then */
-	ssize_t n;
+	ssize_t n = abi_receive_answer(fd, &(struct iovec){text, ABI_MESSAGE_MAX}, 1, passed, max);
 
-	do
-		n = abi_receive(fd, text, ABI_MESSAGE_MAX, 0, passed, max);
-	while (n == -EINTR || (n == -ECONNRESET && !reset && (reset = true)));
 	if (n <= 0) {
 		errno = n ? (int)-n : ECONNRESET;
 		return NULL;
 	}
+	n = MIN(n, ABI_MESSAGE_MAX);
 	text[n] = '\0';
 	answer = json_tokener_parse(text);
 	errno = EPROTO;

@@ -15,6 +15,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/passed_fds.h"
 #include "base/types.h"
 
 #define CLOSERS_MAX   8
@@ -142,28 +143,6 @@ void rt_refuse_fds(int sock)
 	setsockopt(sock, SOL_SOCKET, SO_PASSRIGHTS, &off, sizeof(off));
 }
 
-/* the first @max of them are the caller's */
-static void take(struct msghdr *msg, int *fds, size_t max)
-{
-	size_t got = 0;
-
-	for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
-		size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-
-		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-			continue;
-		for (size_t i = 0; i < n; i++) {
-			int fd;
-
-			memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(int));
-			if (got < max)
-				fds[got++] = fd;
-			else
-				rt_close_foreign(fd);
-		}
-	}
-}
-
 /* @with: the bytes of what comes beside the message */
 static ssize_t receive(int sock, void *bytes, size_t len, int flags, int *fds, size_t max,
 		       size_t *with)
@@ -185,7 +164,7 @@ static ssize_t receive(int sock, void *bytes, size_t len, int flags, int *fds, s
 		fds[i] = -1;
 	if (n < 0)
 		return -errno;
-	take(&msg, fds, max);
+	take_passed_fds(&msg, fds, (unsigned)max, rt_close_foreign);
 	*with = msg.msg_controllen;
 	return n;
 }

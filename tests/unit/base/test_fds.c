@@ -112,6 +112,25 @@ static void failures_are_told(void **state)
 	close(e.sock[0]);
 }
 
+/* Who closes a socket without having read everything resets it. */
+static void a_reset_hides_no_answer(void **state)
+{
+	struct ends e = connected();
+	char text[4] = "";
+	struct iovec part = {text, 3};
+	int passed[2] = {0, 0};
+
+	assert_int_equal(abi_send_fds(e.sock[0], "unread", 6, NULL, 0, 0), 0);
+	assert_int_equal(abi_send_fds(e.sock[1], "answer", 6, NULL, 0, 0), 0);
+	close(e.sock[1]);
+	assert_int_equal(abi_receive_answer(e.sock[0], &part, 1, passed, 2), 6);
+	assert_string_equal(text, "ans");
+	assert_int_equal(passed[0], -1);
+	assert_int_equal(passed[1], -1);
+	assert_int_equal(abi_receive_answer(e.sock[0], &part, 1, NULL, 0), 0);
+	close(e.sock[0]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -119,6 +138,7 @@ int main(void)
 		cmocka_unit_test(none_need_go),
 		cmocka_unit_test(what_is_not_wanted_is_closed),
 		cmocka_unit_test(failures_are_told),
+		cmocka_unit_test(a_reset_hides_no_answer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
