@@ -9,6 +9,7 @@
 /** struct call - a command and where its response goes */
 struct call {
 	struct ucma_session *session;
+	struct ucma_id *id; /* that the command names, if its row says so */
 	const void
 		*in; /* the command's struct: as many bytes as the table says, at least */
 	size_t in_bytes;
@@ -20,12 +21,6 @@ static void respond(struct call *call, const void *resp, size_t bytes)
 {
 	*call->out_bytes = MIN(bytes, call->room);
 	memcpy(call->out, resp, *call->out_bytes);
-}
-
-static int find_id(struct call *call, u32 number, struct ucma_id **id)
-{
-	*id = ucma_id_find(call->session, number);
-	return *id ? 0 : -ENOENT;
 }
 
 /* --- ids --- */
@@ -58,18 +53,14 @@ static int create_id(struct call *call)
 
 static int destroy_id(struct call *call)
 {
-	const struct rdma_ucm_destroy_id *cmd = call->in;
 	/* what follows the kernel's response is for who reads the bytes of news */
 	struct {
 		struct rdma_ucm_destroy_id_resp resp;
 		u32 told;
 	} out;
-	struct ucma_id *id;
 
-	if (find_id(call, cmd->id, &id))
-		return -ENOENT;
-	out.resp.events_reported = id->events_reported;
-	out.told = ucma_id_drop(id);
+	out.resp.events_reported = call->id->events_reported;
+	out.told = ucma_id_drop(call->id);
 	call->room = sizeof(out);
 	respond(call, &out, sizeof(out));
 	return 0;
@@ -98,33 +89,24 @@ static int migrate_id(struct call *call)
 static int bind_ip(struct call *call)
 {
 	struct rdma_ucm_bind_ip cmd = *(const struct rdma_ucm_bind_ip *)call->in;
-	struct ucma_id *id;
 
-	if (find_id(call, cmd.id, &id))
-		return -ENOENT;
-	return rdma_bind_addr(id->cm_id, (struct sockaddr *)&cmd.addr);
+	return rdma_bind_addr(call->id->cm_id, (struct sockaddr *)&cmd.addr);
 }
 
 static int bind_addr(struct call *call)
 {
 	struct rdma_ucm_bind cmd = *(const struct rdma_ucm_bind *)call->in;
-	struct ucma_id *id;
 
-	if (find_id(call, cmd.id, &id))
-		return -ENOENT;
 	if (!cmd.addr_size || cmd.addr_size > sizeof(cmd.addr))
 		return -EINVAL;
-	return rdma_bind_addr(id->cm_id, (struct sockaddr *)&cmd.addr);
+	return rdma_bind_addr(call->id->cm_id, (struct sockaddr *)&cmd.addr);
 }
 
 static int resolve_ip(struct call *call)
 {
 	struct rdma_ucm_resolve_ip cmd = *(const struct rdma_ucm_resolve_ip *)call->in;
-	struct ucma_id *id;
 
-	if (find_id(call, cmd.id, &id))
-		return -ENOENT;
-	return rdma_resolve_addr(id->cm_id, (struct sockaddr *)&cmd.src_addr,
+	return rdma_resolve_addr(call->id->cm_id, (struct sockaddr *)&cmd.src_addr,
 				 (struct sockaddr *)&cmd.dst_addr, cmd.timeout_ms);
 }
 
@@ -132,14 +114,11 @@ static int resolve_addr(struct call *call)
 {
 	struct rdma_ucm_resolve_addr cmd =
 		*(const struct rdma_ucm_resolve_addr *)call->in;
-	struct ucma_id *id;
 
-	if (find_id(call, cmd.id, &id))
-		return -ENOENT;
 	if (!cmd.dst_size || cmd.dst_size > sizeof(cmd.dst_addr) ||
 	    cmd.src_size > sizeof(cmd.src_addr))
 		return -EINVAL;
-	return rdma_resolve_addr(id->cm_id,
+	return rdma_resolve_addr(call->id->cm_id,
 				 cmd.src_size ? (struct sockaddr *)&cmd.src_addr : NULL,
 				 (struct sockaddr *)&cmd.dst_addr, cmd.timeout_ms);
 }
@@ -147,11 +126,8 @@ static int resolve_addr(struct call *call)
 static int resolve_route(struct call *call)
 {
 	const struct rdma_ucm_resolve_route *cmd = call->in;
-	struct ucma_id *id;
 
-	if (find_id(call, cmd->id, &id))
-		return -ENOENT;
-	return rdma_resolve_route(id->cm_id, cmd->timeout_ms);
+	return rdma_resolve_route(call->id->cm_id, cmd->timeout_ms);
 }
 
 static void put_path(struct ib_user_path_rec *to, const struct sa_path_rec *from)
@@ -179,14 +155,9 @@ static void put_path(struct ib_user_path_rec *to, const struct sa_path_rec *from
 
 static int query_route(struct call *call)
 {
-	const struct rdma_ucm_query *cmd = call->in;
 	struct rdma_ucm_query_route_resp resp = {0};
-	const struct rdma_cm_id *cm_id;
-	struct ucma_id *id;
+	const struct rdma_cm_id *cm_id = call->id->cm_id;
 
-	if (find_id(call, cmd->id, &id))
-		return -ENOENT;
-	cm_id = id->cm_id;
 	memcpy(&resp.src_addr, &cm_id->route.addr.src_addr, sizeof(struct sockaddr_in));
 	memcpy(&resp.dst_addr, &cm_id->route.addr.dst_addr, sizeof(struct sockaddr_in));
 	if (cm_id->device) {
@@ -226,65 +197,50 @@ static int connect_id(struct call *call)
 {
 	const struct rdma_ucm_connect *cmd = call->in;
 	struct rdma_conn_param param = conn_param(&cmd->conn_param);
-	struct ucma_id *id;
 
 	if (!cmd->conn_param.valid)
 		return -EINVAL;
-	return find_id(call, cmd->id, &id) ? -ENOENT : rdma_connect(id->cm_id, &param);
+	return rdma_connect(call->id->cm_id, &param);
 }
 
 static int listen_id(struct call *call)
 {
 	const struct rdma_ucm_listen *cmd = call->in;
 	u32 backlog = cmd->backlog > 0 && cmd->backlog < 1024 ? cmd->backlog : 1024;
-	struct ucma_id *id;
 
-	return find_id(call, cmd->id, &id) ? -ENOENT
-					   : rdma_listen(id->cm_id, (int)backlog);
+	return rdma_listen(call->id->cm_id, (int)backlog);
 }
 
 static int accept_id(struct call *call)
 {
 	const struct rdma_ucm_accept *cmd = call->in;
 	struct rdma_conn_param param = conn_param(&cmd->conn_param);
-	struct ucma_id *id;
 	int ret;
 
-	if (find_id(call, cmd->id, &id))
-		return -ENOENT;
-	ret = rdma_accept(id->cm_id, cmd->conn_param.valid ? &param : NULL);
+	ret = rdma_accept(call->id->cm_id, cmd->conn_param.valid ? &param : NULL);
 	if (!ret && cmd->conn_param.valid)
-		id->uid = cmd->uid;
+		call->id->uid = cmd->uid;
 	return ret;
 }
 
 static int reject_id(struct call *call)
 {
 	const struct rdma_ucm_reject *cmd = call->in;
-	struct ucma_id *id;
 
-	if (find_id(call, cmd->id, &id))
-		return -ENOENT;
-	return rdma_reject(id->cm_id, cmd->private_data, cmd->private_data_len,
+	return rdma_reject(call->id->cm_id, cmd->private_data, cmd->private_data_len,
 			   cmd->reason);
 }
 
 static int disconnect_id(struct call *call)
 {
-	const struct rdma_ucm_disconnect *cmd = call->in;
-	struct ucma_id *id;
-
-	return find_id(call, cmd->id, &id) ? -ENOENT : rdma_disconnect(id->cm_id);
+	return rdma_disconnect(call->id->cm_id);
 }
 
 static int notify_id(struct call *call)
 {
 	const struct rdma_ucm_notify *cmd = call->in;
-	struct ucma_id *id;
 
-	return find_id(call, cmd->id, &id)
-		       ? -ENOENT
-		       : rdma_notify(id->cm_id, (enum ib_event_type)cmd->event);
+	return rdma_notify(call->id->cm_id, (enum ib_event_type)cmd->event);
 }
 
 static int init_qp_attr(struct call *call)
@@ -292,12 +248,9 @@ static int init_qp_attr(struct call *call)
 	const struct rdma_ucm_init_qp_attr *cmd = call->in;
 	struct ib_qp_attr attr = {.qp_state = (enum ib_qp_state)cmd->qp_state};
 	struct ib_uverbs_qp_attr resp = {0};
-	struct ucma_id *id;
 	int mask = 0, ret;
 
-	if (find_id(call, cmd->id, &id))
-		return -ENOENT;
-	ret = rdma_init_qp_attr(id->cm_id, &attr, &mask);
+	ret = rdma_init_qp_attr(call->id->cm_id, &attr, &mask);
 	if (ret)
 		return ret;
 	resp.qp_attr_mask = (u32)mask;
@@ -348,10 +301,7 @@ static int set_option(struct call *call)
 {
 	const struct rdma_ucm_set_option *cmd = call->in;
 	const u8 *value = (const u8 *)(cmd + 1);
-	struct ucma_id *id;
 
-	if (find_id(call, cmd->id, &id))
-		return -ENOENT;
 	if (cmd->optlen != call->in_bytes - sizeof(*cmd))
 		return -EINVAL;
 	if (cmd->level != RDMA_OPTION_ID)
@@ -360,7 +310,7 @@ static int set_option(struct call *call)
 		int reuse;
 
 		memcpy(&reuse, value, sizeof(reuse));
-		return rdma_set_reuseaddr(id->cm_id, reuse);
+		return rdma_set_reuseaddr(call->id->cm_id, reuse);
 	}
 	/* type of service and time-outs are the subnet's and the path's matter here */
 	if (cmd->optname == RDMA_OPTION_ID_TOS || cmd->optname == RDMA_OPTION_ID_AFONLY)
@@ -370,34 +320,48 @@ static int set_option(struct call *call)
 
 /* --- the table --- */
 
+#define NO_ID SIZE_MAX
+#define WHOLE(type) sizeof(struct rdma_ucm_##type), offsetof(struct rdma_ucm_##type, id)
+#define UP_TO(member, type) \
+	offsetof(struct rdma_ucm_##type, member), offsetof(struct rdma_ucm_##type, id)
+
+/* clang-format off */
 static const struct {
 	size_t in_bytes; /* at least; what newer programs add is not looked at */
+	size_t id_at; /* where the command names one of the session's ids; NO_ID */
 	int (*run)(struct call *call);
 } commands[] = {
-	[RDMA_USER_CM_CMD_CREATE_ID] = {sizeof(struct rdma_ucm_create_id), create_id},
-	[RDMA_USER_CM_CMD_DESTROY_ID] = {sizeof(struct rdma_ucm_destroy_id), destroy_id},
-	[RDMA_USER_CM_CMD_BIND_IP] = {sizeof(struct rdma_ucm_bind_ip), bind_ip},
-	[RDMA_USER_CM_CMD_RESOLVE_IP] = {sizeof(struct rdma_ucm_resolve_ip), resolve_ip},
-	[RDMA_USER_CM_CMD_RESOLVE_ROUTE] = {sizeof(struct rdma_ucm_resolve_route),
-					    resolve_route},
-	[RDMA_USER_CM_CMD_QUERY_ROUTE] = {offsetof(struct rdma_ucm_query, option),
-					  query_route},
-	[RDMA_USER_CM_CMD_CONNECT] = {offsetof(struct rdma_ucm_connect, ece), connect_id},
-	[RDMA_USER_CM_CMD_LISTEN] = {sizeof(struct rdma_ucm_listen), listen_id},
-	[RDMA_USER_CM_CMD_ACCEPT] = {offsetof(struct rdma_ucm_accept, ece), accept_id},
-	[RDMA_USER_CM_CMD_REJECT] = {sizeof(struct rdma_ucm_reject), reject_id},
-	[RDMA_USER_CM_CMD_DISCONNECT] = {sizeof(struct rdma_ucm_disconnect),
-					 disconnect_id},
-	[RDMA_USER_CM_CMD_INIT_QP_ATTR] = {sizeof(struct rdma_ucm_init_qp_attr),
-					   init_qp_attr},
-	[RDMA_USER_CM_CMD_GET_EVENT] = {sizeof(struct rdma_ucm_get_event), get_event},
-	[RDMA_USER_CM_CMD_SET_OPTION] = {sizeof(struct rdma_ucm_set_option), set_option},
-	[RDMA_USER_CM_CMD_NOTIFY] = {sizeof(struct rdma_ucm_notify), notify_id},
-	[RDMA_USER_CM_CMD_MIGRATE_ID] = {sizeof(struct rdma_ucm_migrate_id), migrate_id},
-	[RDMA_USER_CM_CMD_BIND] = {sizeof(struct rdma_ucm_bind), bind_addr},
-	[RDMA_USER_CM_CMD_RESOLVE_ADDR] = {sizeof(struct rdma_ucm_resolve_addr),
-					   resolve_addr},
+	[RDMA_USER_CM_CMD_CREATE_ID] = {sizeof(struct rdma_ucm_create_id), NO_ID, create_id},
+	[RDMA_USER_CM_CMD_DESTROY_ID] = {WHOLE(destroy_id), destroy_id},
+	[RDMA_USER_CM_CMD_BIND_IP] = {WHOLE(bind_ip), bind_ip},
+	[RDMA_USER_CM_CMD_RESOLVE_IP] = {WHOLE(resolve_ip), resolve_ip},
+	[RDMA_USER_CM_CMD_RESOLVE_ROUTE] = {WHOLE(resolve_route), resolve_route},
+	[RDMA_USER_CM_CMD_QUERY_ROUTE] = {UP_TO(option, query), query_route},
+	[RDMA_USER_CM_CMD_CONNECT] = {UP_TO(ece, connect), connect_id},
+	[RDMA_USER_CM_CMD_LISTEN] = {WHOLE(listen), listen_id},
+	[RDMA_USER_CM_CMD_ACCEPT] = {UP_TO(ece, accept), accept_id},
+	[RDMA_USER_CM_CMD_REJECT] = {WHOLE(reject), reject_id},
+	[RDMA_USER_CM_CMD_DISCONNECT] = {WHOLE(disconnect), disconnect_id},
+	[RDMA_USER_CM_CMD_INIT_QP_ATTR] = {WHOLE(init_qp_attr), init_qp_attr},
+	[RDMA_USER_CM_CMD_GET_EVENT] = {sizeof(struct rdma_ucm_get_event), NO_ID, get_event},
+	[RDMA_USER_CM_CMD_SET_OPTION] = {WHOLE(set_option), set_option},
+	[RDMA_USER_CM_CMD_NOTIFY] = {WHOLE(notify), notify_id},
+	[RDMA_USER_CM_CMD_MIGRATE_ID] = {sizeof(struct rdma_ucm_migrate_id), NO_ID, migrate_id},
+	[RDMA_USER_CM_CMD_BIND] = {WHOLE(bind), bind_addr},
+	[RDMA_USER_CM_CMD_RESOLVE_ADDR] = {WHOLE(resolve_addr), resolve_addr},
 };
+/* clang-format on */
+
+static bool find_id(struct call *call, size_t id_at)
+{
+	u32 number;
+
+	if (id_at == NO_ID)
+		return true;
+	memcpy(&number, (const u8 *)call->in + id_at, sizeof(number));
+	call->id = ucma_id_find(call->session, number);
+	return call->id;
+}
 
 int ucma_command(struct ucma_session *session, const void *in, size_t bytes, void *out,
 		 size_t *out_bytes)
@@ -417,6 +381,8 @@ int ucma_command(struct ucma_session *session, const void *in, size_t bytes, voi
 		return -ENOSYS;
 	if (hdr->in < commands[hdr->cmd].in_bytes)
 		return -EINVAL;
+	if (!find_id(&call, commands[hdr->cmd].id_at))
+		return -ENOENT;
 	call.room = MIN(hdr->out, (size_t)UCMA_RESPONSE_MAX);
 	return commands[hdr->cmd].run(&call);
 }
