@@ -363,7 +363,7 @@ static int too_small(const struct ib_user_mad *mad, size_t size, size_t needed)
  */
 static ssize_t receive_record(int fd, struct ib_user_mad *mad, size_t size)
 {
-	int memfd, ret = 0;
+	int memfd = -1, ret = 0;
 	ssize_t n = abi_receive(fd, mad, size, MSG_PEEK | MSG_TRUNC, &memfd, 1);
 	size_t needed;
 
