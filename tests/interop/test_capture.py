@@ -476,3 +476,58 @@ def test_not_to_a_terminal(pair):
     os.close(follower)
     os.close(leader)
     assert done.returncode == 1 and "tshark -r -" in done.stderr
+
+
+# --- softib mad snoop ---
+
+class Snoop:
+    def __init__(self, fabric, *args):
+        self.process = subprocess.Popen([SOFTIB, "mad", "snoop", "--fabric", "t", *args],
+                                        env=fabric.env, stdout=subprocess.PIPE,
+                                        stderr=subprocess.PIPE, text=True)
+        fabric.running.append(self.process)
+        assert "from now on" in self.process.stderr.readline()
+
+    def end(self, number=signal.SIGINT):
+        self.process.send_signal(number)
+        out, _ = self.process.communicate(timeout=TIMEOUT)
+        assert self.process.returncode == 0
+        return out
+
+
+def test_snoop_shows_the_mads_that_tshark_sees(unswept):
+    capture = Capture(unswept, "-F", "mad and sent")
+    snoop = Snoop(unswept, "--fields", "-F", "sent")
+    for argv in (["smpquery", "nodeinfo", "2"], ["smpquery", "nodedesc", "-D", "0,1"],
+                 ["perfquery", "2", "1"], ["saquery", "-p"], ["saquery", "CPI"]):
+        unswept.run("n2", *argv)
+    shown = snoop.end()
+    capture.end()
+    # the manager's SMPs come when they like
+    seen = tshark("-r", capture.file, "-Y", "infiniband.mad.mgmtclass in {3, 4}", "-T", "fields", "-E",
+                  "separator= ", "-e", "frame.interface_name", "-e", "infiniband.mad.transactionid")
+    assert seen and re.findall(r"^[\d:.]+ (\S+) sent .* (?:SubnAdm|Perf).* tid (0x\w+)", shown, re.M) == \
+        [(port, hex(int(tid, 16))) for port, tid in map(str.split, seen.splitlines())]
+    for said in ("SubnLIDGetResp(NodeInfo)", "SubnDirectGet(NodeDescription)", "path 0,1",
+                 "PerfGetResp(PortCounters)", "SubnAdmGetTableResp(PathRecord)",
+                 "SubnAdmGet(ClassPortInfo)", "RMPP DATA segment 1 length"):
+        assert said in shown, (said, shown)
+    assert re.search(r"^    text +s1$", shown, re.M) and re.search(r"^    nr_ports +\d", shown, re.M)
+
+
+def test_snoop_says_a_status_in_words(unswept):
+    snoop = Snoop(unswept, "-c", "2", "-F", "attr 0x15", "n2")
+    unswept.run("n2", "smpquery", "portinfo", "2", "77", check=False)
+    out, _ = snoop.process.communicate(timeout=TIMEOUT)
+    assert snoop.process.returncode == 0 and out.count("\n") == 2, out
+    assert "GetResp(PortInfo)" in out and "(wrong value in attribute or modifier)" in out, out
+
+
+@pytest.mark.parametrize("args, says", [
+    ([], "snoop"), (["look"], "snoop"), (["snoop", "n1", "n2"], "one node"),
+    (["snoop", "-c", "0"], "from 1 on"), (["snoop", "-F", "nonsense"], "nonsense"),
+    (["snoop", "-F", "x" * 2000], "too long"), (["snoop", "n9"], "n9")])
+def test_snoop_refuses(pair, args, says):
+    done = subprocess.run([SOFTIB, "mad", *args, *(["--fabric", "t"] if args else [])], env=pair.env,
+                          capture_output=True, text=True, timeout=TIMEOUT, check=False)
+    assert done.returncode and says in done.stderr, done.stderr

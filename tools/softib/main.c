@@ -35,6 +35,7 @@ static const struct command commands[] = {
 	{"counters", "show the counters of ports", cmd_counters},
 	{"resource", "show what programs hold", cmd_resource},
 	{"capture", "capture packets for tshark", cmd_capture},
+	{"mad", "show management datagrams live, decoded", cmd_mad},
 	{"fault", "let packets, links and nodes fail", cmd_fault},
 	{"help", "explain a command", cmd_help},
 	{"rsh", NULL, cmd_rsh}, /* of launchers, as softib-rsh */

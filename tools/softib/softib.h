@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * The `softib` command: what its files share. One file for each group of
- * sub-commands (cmd_*.c, with capture_file.c and scenario_*.c); below them the
+ * sub-commands (cmd_*.c, with capture_*.c, mad_text.c and scenario_*.c); below them the
  * places of things (place.c), the control socket (client.c), a fabric's
  * processes (session.c, session_manager.c) and their logs (log.c), a node's
  * environment (node*.c) and what people see (show.c).
@@ -44,6 +44,7 @@ int cmd_link(int argc, char **argv);
 int cmd_counters(int argc, char **argv);
 int cmd_resource(int argc, char **argv);
 int cmd_capture(int argc, char **argv);
+int cmd_mad(int argc, char **argv);
 int cmd_fault(int argc, char **argv);
 /** fault_run() - 'softib fault run' (cmd_fault_run.c) */
 int fault_run(int argc, char **argv);
