@@ -82,6 +82,12 @@ struct ib_odp_caps {
 	} per_transport_caps;
 };
 
+/** struct ib_cq_caps - how long the event of a CQ may be told to wait: for how many
+ *  completions, and how many microseconds; 0: not at all */
+struct ib_cq_caps {
+	u16 max_cq_moderation_count, max_cq_moderation_period;
+};
+
 struct ib_device_attr {
 	char fw_ver[IB_FW_VERSION_NAME_MAX];
 	__be64 sys_image_guid;
@@ -104,6 +110,7 @@ struct ib_device_attr {
 	u16 max_pkeys;
 	u8 local_ca_ack_delay; /* exponent: 4.096 us * 2^n */
 	struct ib_odp_caps odp_caps;
+	struct ib_cq_caps cq_caps;
 	u64 timestamp_mask;  /* the bits that a completion's time stamp has */
 	u64 hca_core_clock_khz;
 	u64 max_dm_size; /* device memory, all of it; 0: there is none */

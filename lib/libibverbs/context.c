@@ -32,6 +32,7 @@ static const struct verbs_context operations = {
 	.dealloc_td = pd_dealloc_td,
 	.query_rt_values = device_query_rt_values,
 	.create_cq_ex = cq_create_ex,
+	.modify_cq = cq_modify,
 	.query_device_ex = device_query_ex,
 	.create_qp_ex = qp_create_ex,
 	.create_srq_ex = srq_create_ex,

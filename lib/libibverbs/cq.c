@@ -146,6 +146,22 @@ EXPORT int ibv_resize_cq(struct ibv_cq *ibcq, int cqe)
 	return 0;
 }
 
+/**
+ * cq_modify() - ibv_modify_cq(): how many completions an event waits for, and how long
+ * Return: 0; EINVAL other attributes, or beyond the device's cq_mod_caps
+ */
+int cq_modify(struct ibv_cq *ibcq, struct ibv_modify_cq_attr *attr)
+{
+	const struct ibv_cq_moderation_caps *caps = &to_context(ibcq->context)->attr.cq_mod_caps;
+	const struct ibv_moderate_cq *m = &attr->moderate;
+
+	if (attr->attr_mask != IBV_CQ_ATTR_MODERATE || m->cq_count > caps->max_cq_count ||
+	    m->cq_period > caps->max_cq_period)
+		return verbs_err(-EINVAL);
+	eng_cq_moderate(to_cq(ibcq)->eng, m->cq_count, m->cq_period * NSEC_PER_USEC);
+	return 0;
+}
+
 static void wait_for_acks(struct soft_cq *cq)
 {
 	pthread_mutex_lock(&cq->ibv.mutex);

@@ -72,6 +72,8 @@ void device_attr_load(struct soft_context *ctx, const struct ib_uverbs_ex_query_
 		.hca_core_clock = r->hca_core_clock,
 		.device_cap_flags_ex = r->device_cap_flags_ex,
 		.max_dm_size = r->max_dm_size,
+		.cq_mod_caps = {.max_cq_count = r->cq_moderation_caps.max_cq_moderation_count,
+				.max_cq_period = r->cq_moderation_caps.max_cq_moderation_period},
 		.phys_port_cnt_ex = ctx->num_ports,
 	};
 	load_base(&a->orig_attr, &r->base);

@@ -122,6 +122,8 @@ static int cmd_ex_query_device(struct call *call)
 	out->hca_core_clock = a.hca_core_clock_khz;
 	out->device_cap_flags_ex = a.device_cap_flags;
 	out->max_dm_size = a.max_dm_size;
+	out->cq_moderation_caps.max_cq_moderation_count = a.cq_caps.max_cq_moderation_count;
+	out->cq_moderation_caps.max_cq_moderation_period = a.cq_caps.max_cq_moderation_period;
 	return 0;
 }
 

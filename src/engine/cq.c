@@ -43,6 +43,7 @@ int eng_cq_create(struct engine *e, uint32_t cqe, void *ctx, struct eng_cq **cq_
 	cq->ctx = ctx;
 	cq->cqe = cqe;
 	cq->mask = size - 1;
+	INIT_LIST_HEAD(&cq->moderated_node);
 	eng_lock(e);
 	list_add_tail(&cq->node, &e->cqs);
 	eng_unlock(e);
@@ -57,8 +58,10 @@ int eng_cq_destroy(struct eng_cq *cq)
 
 	eng_lock(e);
 	busy = cq->users > 0;
-	if (!busy)
+	if (!busy) {
 		list_del(&cq->node);
+		list_del(&cq->moderated_node);
+	}
 	eng_unlock(e);
 	if (busy)
 		return -EBUSY;
@@ -118,14 +121,57 @@ uint32_t eng_cq_depth(const struct eng_cq *cq)
 	return cq->cqe;
 }
 
-void eng_cq_notify(struct eng_cq *cq)
+/* --- events --- */
+
+/* the event of a CQ that was armed */
+static void notify(struct eng_cq *cq)
 {
+	list_del_init(&cq->moderated_node);
+	cq->unreported = 0;
 	cq->armed = ENG_DISARMED;
 	cq->told_head = cq->head;
 	cq->told_tail = cq->tail;
 	cq->engine->notified = cq->engine->put_off = true;
 	cq->engine->cfg.cq_event(cq->engine->cfg.ctx, cq->ctx);
 }
+
+void eng_cq_tell(struct eng_cq *cq, uint32_t n)
+{
+	struct engine *e = cq->engine;
+
+	cq->unreported += n;
+	if (likely(cq->unreported >= cq->event_entries)) {
+		notify(cq);
+	} else if (list_empty(&cq->moderated_node)) {
+		list_add_tail(&cq->moderated_node, &e->moderated);
+		cq->event_by = mono_add(e->cfg.now(e->cfg.ctx), cq->event_ns);
+		eng_note_expiry(e, cq->event_by);
+	}
+}
+
+void eng_cq_events_due(struct engine *e)
+{
+	struct eng_cq *cq, *next;
+
+	list_for_each_entry_safe(cq, next, &e->moderated, moderated_node) {
+		if (cq->event_by.ns <= e->now.ns)
+			notify(cq);
+		else
+			eng_note_expiry(e, cq->event_by);
+	}
+}
+
+void eng_cq_moderate(struct eng_cq *cq, uint32_t entries, uint64_t ns)
+{
+	eng_lock(cq->engine);
+	cq->event_entries = ns ? entries : 0;
+	cq->event_ns = ns;
+	if (!list_empty(&cq->moderated_node))
+		notify(cq);
+	eng_unlock(cq->engine);
+}
+
+/* --- filling --- */
 
 void eng_cq_overrun(struct eng_cq *cq)
 {
@@ -228,8 +274,9 @@ void eng_cq_arm(struct eng_cq *cq, bool solicited_only)
 		cq->armed = ENG_ARMED;
 	else if (cq->armed == ENG_DISARMED)
 		cq->armed = ENG_ARMED_SOLICITED;
-	if (unlikely(has_untold(cq, cq->armed == ENG_ARMED_SOLICITED)))
-		eng_cq_notify(cq);
+	if (unlikely(has_untold(cq, cq->armed == ENG_ARMED_SOLICITED)) &&
+	    list_empty(&cq->moderated_node))
+		eng_cq_tell(cq, cq->tail - cq->head);
 	eng_unlock(cq->engine);
 }
 

@@ -32,6 +32,7 @@ int eng_create(const struct eng_config *config, struct engine **engine)
 	INIT_LIST_HEAD(&e->dirty);
 	INIT_LIST_HEAD(&e->all_qps);
 	INIT_LIST_HEAD(&e->cqs);
+	INIT_LIST_HEAD(&e->moderated);
 	INIT_LIST_HEAD(&e->srqs);
 	INIT_LIST_HEAD(&e->mcast);
 	INIT_LIST_HEAD(&e->mws);
@@ -70,6 +71,7 @@ static bool run_timers(struct engine *e)
 	if (e->next_expiry.ns > e->now.ns)
 		return false;
 	e->next_expiry = MONO_NEVER;
+	eng_cq_events_due(e);
 	list_for_each_entry(qp, &e->all_qps, all_node) {
 		if (tp_qp_expiry(qp->tp).ns <= e->now.ns)
 			tp_qp_expire(qp->tp, e->now);

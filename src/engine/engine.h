@@ -260,6 +260,9 @@ int eng_cq_poll(struct eng_cq *cq, int n, struct ibv_wc *wc);
  *  that is solicited or in error; at once when the CQ has such a one that no event told of, or
  *  that a poll left behind since */
 void eng_cq_arm(struct eng_cq *cq, bool solicited_only);
+/** eng_cq_moderate() - from now on the event of an armed @cq waits until @entries have
+ *  completed, at most @ns from the first of them on; either 0: it waits for nothing */
+void eng_cq_moderate(struct eng_cq *cq, uint32_t entries, uint64_t ns);
 /** eng_cq_pending() - completions that wait in the CQ */
 uint32_t eng_cq_pending(const struct eng_cq *cq);
 uint32_t eng_cq_depth(const struct eng_cq *cq);

@@ -40,6 +40,12 @@ struct eng_cq {
 	bool overrun;
 	uint32_t matters_tail;	       /* behind the last entry that was solicited or in error */
 	uint32_t told_head, told_tail; /* head and tail at the last event */
+	/* --- moderation --- */
+	uint32_t event_entries; /* an event waits for so many; 0: for none but the first */
+	uint64_t event_ns;	/* but no longer than this */
+	uint32_t unreported;	/* entries since it was armed that count */
+	mono_t event_by;	/* while in engine.moderated */
+	struct list_head moderated_node;
 };
 
 /** struct eng_rq - receive requests in the order of posting */
@@ -145,7 +151,7 @@ struct engine {
 	uint32_t lane_ids; /* given to them */
 	struct list_head dirty; /* eng_lane_out: to be flushed */
 	unsigned wide_lanes; /* whose ring of payloads may be wide */
-	mono_t next_expiry;  /* no QP's timer is earlier */
+	mono_t next_expiry;  /* no QP's timer is earlier, and no event of a CQ due */
 	mono_t now;	     /* of the current progress */
 	uint32_t polls;	     /* ever: now and then one looks at the clock */
 	bool more; /* a lane has records that were too many for this turn: */
@@ -163,6 +169,7 @@ struct engine {
 	struct eng_mr *recent_mr[ENG_RECENT_MRS];
 	struct eng_qp **special; /* [port * 2 + qpn]: QP0 and QP1 */
 	struct list_head all_qps, cqs, srqs, mcast;
+	struct list_head moderated; /* eng_cq whose event waits for more entries */
 	struct eng_stats stats;
 	uint32_t connections; /* numbers given to QPs' connections */
 	struct eng_windows *windows; /* NULL: everything goes by packets */
@@ -335,8 +342,11 @@ static inline bool eng_cq_tells(const struct eng_cq *cq, bool matters)
 {
 	return unlikely(cq->armed != ENG_DISARMED && (cq->armed == ENG_ARMED || matters));
 }
-/** eng_cq_notify() - the event of a CQ that was armed */
-void eng_cq_notify(struct eng_cq *cq);
+/** eng_cq_tell() - @n more entries are there of a CQ that was armed: its event, unless it
+ *  waits for more */
+void eng_cq_tell(struct eng_cq *cq, uint32_t n);
+/** eng_cq_events_due() - the events that have waited long enough */
+void eng_cq_events_due(struct engine *e);
 /** eng_cq_filled() - @n entries are, of those that eng_cq_room() named; @matters: as of
  *  eng_cq_tells() */
 static inline void eng_cq_filled(struct eng_cq *cq, uint32_t n, bool matters)
@@ -350,7 +360,7 @@ static inline void eng_cq_filled(struct eng_cq *cq, uint32_t n, bool matters)
 			cq->matters_tail = cq->tail;
 	}
 	if (eng_cq_tells(cq, matters))
-		eng_cq_notify(cq);
+		eng_cq_tell(cq, n);
 }
 /** eng_cq_next() - the entry to fill before eng_cq_added(), of a CQ not full */
 static inline struct ibv_wc *eng_cq_next(struct eng_cq *cq)
@@ -556,7 +566,7 @@ static inline bool eng_flow_holds(const struct engine *e, const struct eng_qp *q
 {
 	return qp->flow && eng_flow_lasts(e, qp);
 }
-/** eng_note_expiry() - a QP's timer may be earlier than any that is known */
+/** eng_note_expiry() - a QP's or a CQ's timer may be earlier than any that is known */
 static inline void eng_note_expiry(struct engine *e, mono_t expiry)
 {
 	if (likely(!mono_before(expiry, e->next_expiry)))

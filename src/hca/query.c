@@ -57,6 +57,8 @@ int hca_query_device(struct ib_device *device, struct ib_device_attr *attr)
 						    .uc_odp_caps = ODP_UC,
 						    .ud_odp_caps = ODP_DATAGRAM,
 						    .xrc_odp_caps = ODP_RC}},
+		.cq_caps = {.max_cq_moderation_count = UINT16_MAX,
+			    .max_cq_moderation_period = UINT16_MAX},
 		.timestamp_mask = UINT64_MAX, /* the engine's clock counts nanoseconds */
 		.hca_core_clock_khz = 1000000,
 		.max_dm_size = HCA_DM_BYTES,

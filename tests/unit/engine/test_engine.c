@@ -326,6 +326,80 @@ static void arming_tells_nothing_twice(void **state)
 	assert_int_equal(w->b.cq_events, 2);
 }
 
+/* Three completions, or a microsecond from the first of them on. */
+static void a_moderated_event_waits_for_completions(void **state)
+{
+	struct world *w = *state;
+
+	connect(w, IBV_QPT_RC);
+	eng_cq_moderate(w->b.cq, 3, NSEC_PER_USEC);
+	eng_cq_arm(w->b.cq, false);
+	exchange(w, 0);
+	exchange(w, 0);
+	assert_int_equal(w->b.cq_events, 0);
+	exchange(w, 0);
+	assert_int_equal(w->b.cq_events, 1);
+	/* those that wait in the CQ count, and no arming counts them twice */
+	take(&w->b);
+	eng_cq_arm(w->b.cq, false);
+	eng_cq_arm(w->b.cq, false);
+	assert_int_equal(w->b.cq_events, 1);
+	exchange(w, 0);
+	assert_int_equal(w->b.cq_events, 2);
+}
+
+static void a_moderated_event_waits_no_longer_than_it_may(void **state)
+{
+	struct world *w = *state;
+	mono_t by;
+
+	connect(w, IBV_QPT_RC);
+	eng_cq_moderate(w->b.cq, 3, NSEC_PER_USEC);
+	eng_cq_arm(w->b.cq, false);
+	by = mono_add(clock_now, NSEC_PER_USEC);
+	exchange(w, 0);
+	assert_int_equal(eng_expiry(w->b.engine).ns, by.ns);
+	clock_now = mono_add(clock_now, NSEC_PER_USEC - 1);
+	eng_tick(w->b.engine);
+	assert_int_equal(w->b.cq_events, 0);
+	clock_now = by;
+	eng_tick(w->b.engine);
+	assert_int_equal(w->b.cq_events, 1);
+	/* who ends it waits for nothing any more */
+	eng_cq_arm(w->b.cq, false);
+	exchange(w, 0);
+	assert_int_equal(w->b.cq_events, 1);
+	eng_cq_moderate(w->b.cq, 3, 0);
+	assert_int_equal(w->b.cq_events, 2);
+	eng_cq_arm(w->b.cq, false);
+	exchange(w, 0);
+	assert_int_equal(w->b.cq_events, 3);
+}
+
+/* Both ends of a run of an engine's life: the CQ goes while its event waits. */
+static void a_cq_goes_while_its_event_waits(void **state)
+{
+	struct world *w = *state;
+	struct eng_cq *keep = w->a.cq, *cq;
+
+	assert_int_equal(eng_cq_create(w->a.engine, 4, NULL, &cq), 0);
+	eng_cq_moderate(cq, 3, NSEC_PER_USEC);
+	w->a.cq = cq;
+	connect(w, IBV_QPT_RC);
+	w->a.cq = keep;
+	eng_cq_arm(cq, false);
+	recv_into(&w->b, 1, 0, 8);
+	send(&w->a, (struct ibv_send_wr){.opcode = IBV_WR_SEND,
+					 .send_flags = IBV_SEND_SIGNALED}, 8);
+	run(w);
+	eng_qp_destroy(w->a.qp);
+	w->a.qp = NULL;
+	assert_int_equal(eng_cq_destroy(cq), 0);
+	clock_now = mono_add(clock_now, NSEC_PER_SEC);
+	eng_tick(w->a.engine);
+	assert_int_equal(w->a.cq_events, 0);
+}
+
 static void arming_tells_of_what_a_poll_left(void **state)
 {
 	struct world *w = *state;
@@ -743,6 +817,9 @@ int main(void)
 		CASE(arming_reports_once_and_solicited_only_when_asked),
 		CASE(arming_tells_of_what_waits_already),
 		CASE(arming_tells_nothing_twice),
+		CASE(a_moderated_event_waits_for_completions),
+		CASE(a_moderated_event_waits_no_longer_than_it_may),
+		CASE(a_cq_goes_while_its_event_waits),
 		CASE(arming_tells_of_what_a_poll_left),
 		CASE(arming_for_solicited_ones_looks_for_these),
 		CASE(resizing_and_cleaning_lose_no_event),
