@@ -268,8 +268,46 @@ static void remember(struct soft_context *ctx)
 
 	pthread_once(&once, watch_forks);
 	pthread_mutex_lock(&contexts_lock);
+	ctx->opens = 1;
 	list_add_tail(&ctx->entry, &contexts);
 	pthread_mutex_unlock(&contexts_lock);
+}
+
+static bool is_same_file(int one, int other)
+{
+	struct stat a, b;
+
+	return !fstat(one, &a) && !fstat(other, &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+/**
+ * context_open_again() - the context of this process whose session is @sock or was
+ * duplicated to it; it is closed one time more
+ * Return: NULL: there is none
+ */
+struct soft_context *context_open_again(int sock)
+{
+	struct soft_context *ctx, *found = NULL;
+
+	pthread_mutex_lock(&contexts_lock);
+	list_for_each_entry(ctx, &contexts, entry)
+		if (!ctx->forked && is_same_file(ctx->sock, sock))
+			found = ctx;
+	if (found)
+		found->opens++;
+	pthread_mutex_unlock(&contexts_lock);
+	return found;
+}
+
+/* Return: false: it was opened or imported more often than it was closed */
+static bool is_last_close(struct soft_context *ctx)
+{
+	bool last;
+
+	pthread_mutex_lock(&contexts_lock);
+	last = !--ctx->opens;
+	pthread_mutex_unlock(&contexts_lock);
+	return last;
 }
 
 /**
@@ -356,6 +394,8 @@ EXPORT int ibv_close_device(struct ibv_context *context)
 {
 	struct soft_context *ctx = to_context(context);
 
+	if (!is_last_close(ctx))
+		return 0;
 	context_settle(ctx, NULL);
 	progress_stop(ctx);
 	forget(ctx);

@@ -72,6 +72,20 @@ static int command_free(struct soft_context *ctx, const struct soft_dm *dm)
 	return rc == -EIO ? 0 : rc; /* with softibd it went */
 }
 
+/* The library's mapping of the memfd @fd, which it closes; -1: there was no room for it. */
+static int map_memory(struct soft_dm *dm, int fd)
+{
+	int rc = 0;
+
+	if (fd < 0)
+		return -EMFILE;
+	dm->memory = mmap(NULL, dm->length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (dm->memory == MAP_FAILED)
+		rc = -errno;
+	close(fd);
+	return rc;
+}
+
 static int command_alloc(struct soft_context *ctx, struct soft_dm *dm)
 {
 	struct abi_alloc_dm req = {.length_bytes = dm->length};
@@ -82,18 +96,25 @@ static int command_alloc(struct soft_context *ctx, struct soft_dm *dm)
 	if (rc)
 		return rc;
 	dm->ibv.handle = resp.dm_handle;
-	if (fd < 0) {
-		rc = -EMFILE;
-		goto undo_command;
-	}
-	dm->memory = mmap(NULL, dm->length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	rc = dm->memory == MAP_FAILED ? -errno : 0;
-	close(fd);
-	if (!rc)
-		return 0;
-undo_command:
-	command_free(ctx, dm);
+	rc = map_memory(dm, fd);
+	if (rc)
+		command_free(ctx, dm);
 	return rc;
+}
+
+static struct soft_dm *new_dm(struct ibv_context *context, size_t length)
+{
+	struct soft_dm *dm = calloc(1, sizeof(*dm));
+
+	if (!dm)
+		return NULL;
+	dm->ibv.context = context;
+	dm->ibv.memcpy_to_dm = copy_to;
+	dm->ibv.memcpy_from_dm = copy_from;
+	dm->ibv.comp_mask = IBV_DM_MASK_HANDLE;
+	dm->length = length;
+	dm->of_child = to_context(context)->forked;
+	return dm;
 }
 
 /**
@@ -115,21 +136,52 @@ struct ibv_dm *dm_alloc(struct ibv_context *context, struct ibv_alloc_dm_attr *a
 	rc = ctx->forked ? session_of_child(ctx) : 0;
 	if (rc)
 		return verbs_null(rc);
-	dm = calloc(1, sizeof(*dm));
+	dm = new_dm(context, attr->length);
 	if (!dm)
 		return verbs_null(-ENOMEM);
-	dm->ibv.context = context;
-	dm->ibv.memcpy_to_dm = copy_to;
-	dm->ibv.memcpy_from_dm = copy_from;
-	dm->ibv.comp_mask = IBV_DM_MASK_HANDLE;
-	dm->length = attr->length;
-	dm->of_child = ctx->forked;
 	rc = command_alloc(ctx, dm);
 	if (rc) {
 		free(dm);
 		return verbs_null(rc);
 	}
 	return &dm->ibv;
+}
+
+/**
+ * ibv_import_dm() - the device memory that has @dm_handle in the session of @context
+ * Return: the device memory, for ibv_unimport_dm(), or ibv_free_dm() in the place of the one
+ * that allocated it; NULL and errno: EINVAL there is none, ENOMEM, EMFILE, EIO
+ */
+EXPORT struct ibv_dm *ibv_import_dm(struct ibv_context *context, uint32_t dm_handle)
+{
+	struct abi_query_object req = {.object = ABI_OBJECT_DM, .handle = dm_handle};
+	struct soft_dm *dm = new_dm(context, 0);
+	struct abi_query_object_resp resp;
+	int fd, rc;
+
+	if (!dm)
+		return verbs_null(-ENOMEM);
+	rc = session_command_own(to_context(context), ABI_CMD_QUERY_OBJECT, &req, sizeof(req),
+				 &resp, sizeof(resp), &fd);
+	if (!rc) {
+		dm->ibv.handle = dm_handle;
+		dm->length = resp.length_bytes;
+		rc = map_memory(dm, fd);
+	}
+	if (rc) {
+		free(dm);
+		return verbs_null(rc);
+	}
+	return &dm->ibv;
+}
+
+/** ibv_unimport_dm() - forget @dm, and leave the device memory as it is */
+EXPORT void ibv_unimport_dm(struct ibv_dm *ibdm)
+{
+	struct soft_dm *dm = to_dm(ibdm);
+
+	munmap(dm->memory, dm->length);
+	free(dm);
 }
 
 /** dm_free() - ibv_free_dm(). Return: 0; EBUSY while a region is on it */
@@ -140,8 +192,7 @@ int dm_free(struct ibv_dm *ibdm)
 
 	if (rc)
 		return verbs_err(rc);
-	munmap(dm->memory, dm->length);
-	free(dm);
+	ibv_unimport_dm(ibdm);
 	return 0;
 }
 

@@ -11,8 +11,10 @@
  * the pages of before. (NULL, SIZE_MAX) is all of the address space, the
  * implicit region.
  */
+#include <linux/magic.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "faults.h"
@@ -22,6 +24,10 @@
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |           \
 	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED |               \
 	 IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB)
+/* what the kernel takes for a dma-buf (drivers/infiniband/core/uverbs_std_types_mr.c) */
+#define DMABUF_ACCESS                                                                          \
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |           \
+	 IBV_ACCESS_REMOTE_ATOMIC)
 #define NEEDS_LOCAL_WRITE (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
 
 /* 10.6.3.1, C10-45: remote write and atomic need local write */
@@ -64,25 +70,30 @@ static int touch_pages(void *addr, size_t length, unsigned access)
 	return 0;
 }
 
-/* What windows must know of a region: those that are paged on demand, nothing. */
-static void before_region(struct soft_context *ctx, void *addr, size_t length, unsigned access)
+/* Those that are paged on demand are not, nor is the memory of others. */
+static bool may_be_in_windows(const struct soft_mr *mr)
 {
-	if (!(access & IBV_ACCESS_ON_DEMAND))
-		windows_prepare(ctx, addr, length, (int)access);
+	return !(mr->access & IBV_ACCESS_ON_DEMAND) && !mr->map;
+}
+
+/* What windows must know of a region. */
+static void before_region(struct soft_context *ctx, const struct soft_mr *mr)
+{
+	if (may_be_in_windows(mr))
+		windows_prepare(ctx, mr->memory, mr->ibv.length, mr->access);
 }
 
 /* @key 0: there is none after all */
-static void after_region(struct soft_context *ctx, void *addr, size_t length, unsigned access,
-			 uint32_t key)
+static void after_region(struct soft_context *ctx, const struct soft_mr *mr, uint32_t key)
 {
-	if (!(access & IBV_ACCESS_ON_DEMAND))
-		windows_registered(ctx, addr, length, key);
+	if (may_be_in_windows(mr))
+		windows_registered(ctx, mr->memory, mr->ibv.length, key);
 }
 
 static int command_reg(struct soft_context *ctx, struct soft_mr *mr)
 {
 	struct ib_uverbs_reg_mr req = {
-		.start = (uintptr_t)mr->ibv.addr,
+		.start = (uintptr_t)mr->memory,
 		.length = mr->ibv.length,
 		.hca_va = mr->iova,
 		.pd_handle = mr->ibv.pd->handle,
@@ -121,6 +132,30 @@ static int engine_add(struct soft_context *ctx, const struct soft_mr *mr)
 	return eng_mr_add(ctx->engine, &attr);
 }
 
+/* The key of @mr, whose memory, rights and addresses are set. Return: 0; -errno */
+static int make_region(struct soft_context *ctx, struct soft_mr *mr)
+{
+	int rc;
+
+	faults_watch();
+	before_region(ctx, mr);
+	rc = touch_pages(mr->memory, mr->ibv.length, (unsigned)mr->access);
+	if (!rc)
+		rc = command_reg(ctx, mr);
+	if (rc)
+		goto undo_prepared;
+	rc = engine_add(ctx, mr);
+	if (rc)
+		goto undo_command;
+	after_region(ctx, mr, mr->ibv.rkey);
+	return 0;
+undo_command:
+	command_dereg(ctx, mr->ibv.handle);
+undo_prepared:
+	after_region(ctx, mr, 0);
+	return rc;
+}
+
 /**
  * ibv_reg_mr_iova2() - register memory that work requests name by @iova
  * @access: bits of IBV_ACCESS_OPTIONAL_RANGE are advice, and ignored
@@ -142,30 +177,17 @@ EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t len
 	mr = calloc(1, sizeof(*mr));
 	if (!mr)
 		return verbs_null(-ENOMEM);
-	faults_watch();
-	before_region(ctx, addr, length, access);
-	rc = touch_pages(addr, length, access);
-	if (rc)
-		goto undo_mr;
 	mr->ibv = (struct ibv_mr){.context = pd->context, .pd = pd, .addr = addr,
 				  .length = length};
 	mr->memory = addr;
 	mr->iova = access & IBV_ACCESS_ZERO_BASED ? 0 : iova;
 	mr->access = (int)access;
-	rc = command_reg(ctx, mr);
-	if (rc)
-		goto undo_mr;
-	rc = engine_add(ctx, mr);
-	if (rc)
-		goto undo_command;
-	after_region(ctx, addr, length, access, mr->ibv.rkey);
+	rc = make_region(ctx, mr);
+	if (rc) {
+		free(mr);
+		return verbs_null(rc);
+	}
 	return &mr->ibv;
-undo_command:
-	command_dereg(ctx, mr->ibv.handle);
-undo_mr:
-	after_region(ctx, addr, length, access, 0);
-	free(mr);
-	return verbs_null(rc);
 }
 
 /**
@@ -206,10 +228,91 @@ EXPORT struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, i
 	return ibv_reg_mr_iova2(pd, addr, length, (uintptr_t)addr, (unsigned)access);
 }
 
+/* --- dma-buf --- */
+
+/* Is @fd memory that others share by it? A memfd stands for a dma-buf on machines that have
+ * no exporter of those. */
+static int check_shared_memory(int fd)
+{
+	struct statfs fs;
+
+	if (fstatfs(fd, &fs) < 0)
+		return -errno;
+	switch (fs.f_type) {
+	case DMA_BUF_MAGIC:
+	case TMPFS_MAGIC:
+	case HUGETLBFS_MAGIC:
+		return 0;
+	}
+	return -EINVAL;
+}
+
+/* Map the part of @fd that @mr is to be of. */
+static int map_shared_memory(struct soft_mr *mr, int fd, uint64_t offset)
+{
+	int prot = mr->access & IBV_ACCESS_LOCAL_WRITE ? PROT_READ | PROT_WRITE : PROT_READ;
+	uint64_t in_page = offset & ((uint64_t)sysconf(_SC_PAGESIZE) - 1);
+
+	if (mr->ibv.length > SIZE_MAX - in_page)
+		return -EINVAL;
+	mr->map_bytes = mr->ibv.length + in_page;
+	mr->map = mmap(NULL, mr->map_bytes, prot, MAP_SHARED, fd, (off_t)(offset - in_page));
+	if (mr->map == MAP_FAILED)
+		return -errno;
+	mr->memory = (char *)mr->map + in_page;
+	return 0;
+}
+
+/** mr_free() - the library's half of a region whose key is gone, or stays somebody else's */
+void mr_free(struct soft_mr *mr)
+{
+	if (mr->map)
+		munmap(mr->map, mr->map_bytes);
+	free(mr);
+}
+
+/**
+ * ibv_reg_dmabuf_mr() - register memory that a dma-buf or a memfd names
+ * @offset: of the region in it; as far into a page as @iova is
+ * @fd: stays the caller's, who may close it
+ *
+ * The engine reaches it by a mapping that lasts as long as the region, never through a
+ * data-path window. Return: the MR, whose addr is @offset; NULL and errno: EINVAL rights,
+ * length, offset, a descriptor of anything else; EBADF; EACCES the descriptor does not allow
+ * it; EFAULT beyond its end; ENOMEM; EIO
+ */
 EXPORT struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length,
 					uint64_t iova, int fd, int access)
 {
-	return verbs_null(-EOPNOTSUPP);
+	struct soft_mr *mr;
+	int rc;
+
+	access &= ~(int)IBV_ACCESS_OPTIONAL_RANGE;
+	rc = check_access((unsigned)access);
+	if (rc || access & ~DMABUF_ACCESS || !length ||
+	    (offset ^ iova) & ((uint64_t)sysconf(_SC_PAGESIZE) - 1))
+		return verbs_null(-EINVAL);
+	rc = check_shared_memory(fd);
+	if (rc)
+		return verbs_null(rc);
+	mr = calloc(1, sizeof(*mr));
+	if (!mr)
+		return verbs_null(-ENOMEM);
+	mr->ibv = (struct ibv_mr){.context = pd->context, .pd = pd,
+				  .addr = (void *)(uintptr_t)offset, .length = length};
+	mr->iova = iova;
+	mr->access = access;
+	rc = map_shared_memory(mr, fd, offset);
+	if (rc) {
+		free(mr);
+		return verbs_null(rc);
+	}
+	rc = make_region(to_context(pd->context), mr);
+	if (rc) {
+		mr_free(mr);
+		return verbs_null(rc);
+	}
+	return &mr->ibv;
 }
 
 /** ibv_dereg_mr() - no packet touches the memory after return.
@@ -230,7 +333,7 @@ EXPORT int ibv_dereg_mr(struct ibv_mr *ibmr)
 		engine_add(ctx, mr);
 		return verbs_err(rc);
 	}
-	free(mr);
+	mr_free(mr);
 	return 0;
 }
 
@@ -239,6 +342,8 @@ static int rereg_input(const struct soft_mr *mr, int flags, struct ibv_pd *pd, v
 {
 	if (!flags || flags & ~IBV_REREG_MR_FLAGS_SUPPORTED)
 		return -EINVAL;
+	if (flags & IBV_REREG_MR_CHANGE_TRANSLATION && mr->map)
+		return -EOPNOTSUPP;
 	if (flags & IBV_REREG_MR_CHANGE_TRANSLATION && (!length || !addr))
 		return -EINVAL;
 	if (flags & IBV_REREG_MR_CHANGE_PD && (!pd || pd->context != mr->ibv.context))
@@ -253,7 +358,7 @@ static int command_rereg(struct soft_context *ctx, struct soft_mr *mr, int flags
 	struct ib_uverbs_rereg_mr req = {
 		.mr_handle = mr->ibv.handle,
 		.flags = (uint32_t)flags,
-		.start = (uintptr_t)mr->ibv.addr,
+		.start = (uintptr_t)mr->memory,
 		.length = mr->ibv.length,
 		.hca_va = mr->iova,
 		.pd_handle = mr->ibv.pd->handle,
@@ -293,7 +398,7 @@ EXPORT int ibv_rereg_mr(struct ibv_mr *ibmr, int flags, struct ibv_pd *pd, void 
 	if (!rc && flags & IBV_REREG_MR_CHANGE_PD)
 		new.ibv.pd = pd;
 	if (!rc)
-		rc = touch_pages(new.ibv.addr, new.ibv.length, (unsigned)new.access);
+		rc = touch_pages(new.memory, new.ibv.length, (unsigned)new.access);
 	if (!rc && eng_mr_del(ctx->engine, ibmr->lkey) == -EBUSY)
 		rc = -EBUSY; /* a memory window is bound to it */
 	if (rc) {
@@ -301,12 +406,11 @@ EXPORT int ibv_rereg_mr(struct ibv_mr *ibmr, int flags, struct ibv_pd *pd, void 
 		return IBV_REREG_MR_ERR_INPUT;
 	}
 	windows_key_gone(ctx, ibmr->rkey);
-	before_region(ctx, new.ibv.addr, new.ibv.length, (unsigned)new.access);
+	before_region(ctx, &new);
 	rc = command_rereg(ctx, &new, flags);
 	if (!rc)
 		rc = engine_add(ctx, &new);
-	after_region(ctx, new.ibv.addr, new.ibv.length, (unsigned)new.access,
-		     rc ? 0 : new.ibv.rkey);
+	after_region(ctx, &new, rc ? 0 : new.ibv.rkey);
 	if (rc) {
 		errno = -rc;
 		return IBV_REREG_MR_ERR_CMD;

@@ -151,7 +151,8 @@ struct soft_context {
 	_Atomic unsigned wakeups; /* threads that have deferred some: wakeups.c */
 	bool forked;	     /* this is a child: nothing here is ours */
 	int child_sock;	     /* but a session of its own, for device memory; -1: none */
-	struct list_head entry; /* of all contexts, for fork */
+	struct list_head entry; /* of all contexts, for fork and import */
+	unsigned opens; /* --- protected by context.c's lock --- and imports: all are this one */
 
 	pthread_mutex_t sock_lock;
 	int sock; /* --- protected by sock_lock --- */
@@ -182,7 +183,9 @@ struct soft_td {
 
 struct soft_mr {
 	struct ibv_mr ibv;
-	void *memory; /* what it is of: ibv.addr, or device memory */
+	void *memory; /* what it is of: ibv.addr, device memory, or a part of @map */
+	void *map;    /* of a dma-buf, the library's own; NULL: it is of none */
+	size_t map_bytes;
 	uint64_t iova;
 	int access;
 };
@@ -307,6 +310,7 @@ uint64_t link_position(struct soft_link *link, bool *waiting);
 
 /* context.c */
 int context_connect(const struct soft_device *dev);
+struct soft_context *context_open_again(int sock);
 void context_settle(struct soft_context *ctx, const struct eng_qp *qp);
 typedef void context_barrier_fn(void *ctx);
 context_barrier_fn *context_barrier(void);
@@ -379,6 +383,7 @@ struct ibv_pd *pd_alloc_parent(struct ibv_context *context,
 			       struct ibv_parent_domain_init_attr *attr);
 struct ibv_mr *mr_on_memory(struct ibv_pd *pd, const struct ib_uverbs_reg_mr_resp *resp,
 			    void *memory, size_t length, unsigned access);
+void mr_free(struct soft_mr *mr);
 struct ibv_dm *dm_alloc(struct ibv_context *context, struct ibv_alloc_dm_attr *attr);
 int dm_free(struct ibv_dm *dm);
 struct ibv_mr *dm_reg_mr(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t offset, size_t length,
@@ -389,12 +394,12 @@ struct ibv_mw *mw_alloc(struct ibv_pd *pd, enum ibv_mw_type type);
 int mw_dealloc(struct ibv_mw *mw);
 int mw_bind(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
 int cq_poll(struct ibv_cq *cq, int n, struct ibv_wc *wc);
+int cq_modify(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr);
 int cq_req_notify(struct ibv_cq *cq, int solicited_only);
 struct ibv_cq_ex *cq_create_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr);
 void cq_ex_fill(struct soft_cq *cq, uint64_t wc_flags);
 int srq_post_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 int srq_get_num(struct ibv_srq *srq, uint32_t *num);
-int cq_modify(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr);
 struct ibv_xrcd *xrcd_open(struct ibv_context *context, struct ibv_xrcd_init_attr *attr);
 int xrcd_close(struct ibv_xrcd *xrcd);
 struct ibv_srq *srq_create_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr);

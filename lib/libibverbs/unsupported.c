@@ -105,39 +105,6 @@ void __verbs_log(struct verbs_context *ctx, uint32_t level, const char *format, 
 EXPORT bool verbs_allow_disassociate_destroy;
 bool verbs_allow_disassociate_destroy;
 
-/* Objects of another process or another descriptor: no kernel shares them. */
-EXPORT struct ibv_context *ibv_import_device(int cmd_fd)
-{
-	return verbs_null(-EOPNOTSUPP);
-}
-
-EXPORT struct ibv_pd *ibv_import_pd(struct ibv_context *context, uint32_t pd_handle)
-{
-	return verbs_null(-EOPNOTSUPP);
-}
-
-EXPORT void ibv_unimport_pd(struct ibv_pd *pd)
-{
-}
-
-EXPORT struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t mr_handle)
-{
-	return verbs_null(-EOPNOTSUPP);
-}
-
-EXPORT void ibv_unimport_mr(struct ibv_mr *mr)
-{
-}
-
-EXPORT struct ibv_dm *ibv_import_dm(struct ibv_context *context, uint32_t dm_handle)
-{
-	return verbs_null(-EOPNOTSUPP);
-}
-
-EXPORT void ibv_unimport_dm(struct ibv_dm *dm)
-{
-}
-
 /*
  * Fork. An engine reaches memory through the page tables of its own process,
  * not of a device: a write after fork() that moves a page is no problem, and

@@ -38,4 +38,23 @@ struct abi_reg_dm_mr {
 	uint32_t access_flags, reserved;
 };
 
+/*
+ * What a handle of the session names, for a program that was given the handle and not the
+ * object (ibv_import_pd(), ibv_import_mr(), ibv_import_dm()). The answer of device memory
+ * carries its memfd.
+ */
+#define ABI_CMD_QUERY_OBJECT 0x5f05u
+
+enum abi_object { ABI_OBJECT_PD, ABI_OBJECT_MR, ABI_OBJECT_DM };
+
+struct abi_query_object {
+	uint32_t object; /* enum abi_object */
+	uint32_t handle;
+};
+
+struct abi_query_object_resp {
+	uint64_t length_bytes; /* of a region or device memory */
+	uint32_t lkey, rkey;   /* of a region */
+};
+
 #endif

@@ -391,6 +391,10 @@ const struct command uverbs_driver_commands[] = {
 					       cmd_free_dm},
 	[ABI_CMD_REG_DM_MR - ABI_CMD_RESOLVE] = {"reg_dm_mr", sizeof(struct abi_reg_dm_mr),
 						 OUT(reg_mr), cmd_reg_dm_mr},
+	[ABI_CMD_QUERY_OBJECT - ABI_CMD_RESOLVE] = {"query_object",
+						    sizeof(struct abi_query_object),
+						    sizeof(struct abi_query_object_resp),
+						    cmd_query_object},
 };
 const unsigned int uverbs_num_driver_commands = ARRAY_SIZE(uverbs_driver_commands);
 

@@ -209,3 +209,34 @@ int cmd_reg_dm_mr(struct call *call)
 	answer_mr(out, uobject, mr);
 	return 0;
 }
+
+int cmd_query_object(struct call *call)
+{
+	static const enum ib_uobject_type types[] = {
+		[ABI_OBJECT_PD] = IB_UOBJECT_PD,
+		[ABI_OBJECT_MR] = IB_UOBJECT_MR,
+		[ABI_OBJECT_DM] = IB_UOBJECT_DM,
+	};
+	const struct abi_query_object *in = call->in;
+	struct abi_query_object_resp *out = call->out;
+	const struct ib_mr *mr;
+	struct ib_dm *dm;
+	void *object;
+
+	if (in->object >= ARRAY_SIZE(types))
+		return -EINVAL;
+	object = ib_uobject_get(call->session->context, types[in->object], in->handle);
+	if (IS_ERR(object))
+		return (int)PTR_ERR(object);
+	if (in->object == ABI_OBJECT_MR) {
+		mr = object;
+		*out = (struct abi_query_object_resp){
+			.length_bytes = mr->length, .lkey = mr->lkey, .rkey = mr->rkey};
+	} else if (in->object == ABI_OBJECT_DM) {
+		dm = object;
+		out->length_bytes = dm->length;
+		call->fds = &dm->fd;
+		call->num_fds = 1;
+	}
+	return 0;
+}

@@ -82,6 +82,7 @@ int cmd_dealloc_mw(struct call *call);
 int cmd_alloc_dm(struct call *call);
 int cmd_free_dm(struct call *call);
 int cmd_reg_dm_mr(struct call *call);
+int cmd_query_object(struct call *call);
 
 /* uverbs.c */
 /** uverbs_object_event() - event_handler of a program's QP, CQ or SRQ, whose

@@ -70,6 +70,41 @@ static void device_memory_has_regions(void **state)
 	w->sock = connect_to(w);
 }
 
+static int query_object(struct world *w, u32 object, u32 handle, struct abi_query_object_resp *out)
+{
+	struct abi_query_object in = {.object = object, .handle = handle};
+
+	w->num_fds = 0;
+	return command(w, w->sock, ABI_CMD_QUERY_OBJECT, &in, sizeof(in), out, sizeof(*out));
+}
+
+static void a_handle_says_what_it_names(void **state)
+{
+	const int access = IB_ZERO_BASED | IB_ACCESS_LOCAL_WRITE;
+	struct world *w = *state;
+	struct abi_query_object_resp out;
+	struct things t;
+	u32 dm, mr;
+
+	make_things(w, &t);
+	assert_int_equal(alloc_dm(w, 100, &dm), 0);
+	assert_int_equal(reg_dm(w, t.pd, dm, 60, 40, access, &mr), 0);
+	assert_int_equal(query_object(w, ABI_OBJECT_PD, t.pd, &out), 0);
+	assert_int_equal(query_object(w, ABI_OBJECT_MR, mr, &out), 0);
+	assert_int_equal(out.length_bytes, 40);
+	assert_int_equal(out.lkey, out.rkey);
+	assert_int_equal(w->num_fds, 0);
+	assert_int_equal(query_object(w, ABI_OBJECT_DM, dm, &out), 0);
+	assert_int_equal(out.length_bytes, 100);
+	assert_int_equal(w->num_fds, 1);
+	close(w->fds[0]);
+	/* of its kind alone */
+	assert_int_equal(query_object(w, ABI_OBJECT_PD, mr, &out), -EINVAL);
+	assert_int_equal(query_object(w, ABI_OBJECT_DM, t.pd, &out), -EINVAL);
+	assert_int_equal(query_object(w, ABI_OBJECT_DM + 1, dm, &out), -EINVAL);
+	assert_int_equal(query_object(w, UINT32_MAX, dm, &out), -EINVAL);
+}
+
 static int create_half(struct world *w, enum ib_qp_type type, u32 pd_or_xrcd, u32 cq, u32 *handle)
 {
 	struct ib_uverbs_create_qp_resp qp;
@@ -147,6 +182,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(device_memory_has_regions),
+		T(a_handle_says_what_it_names),
 		T(an_xrc_domain_has_targets_and_srqs),
 	};
 

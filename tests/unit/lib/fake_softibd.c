@@ -45,6 +45,8 @@ struct fake_softibd {
 	_Atomic int objects;
 	_Atomic uint32_t refuse_command;
 	_Atomic int refuse_error;
+	int dm_fd; /* of the last device memory */
+	uint64_t dm_bytes;
 };
 
 static void answer(int sock, int error, const void *body, size_t bytes, const int *fds,
@@ -135,11 +137,20 @@ static void attach(struct session *s)
 	answer(s->sock, 0, &resp, sizeof(resp), s->fd, ABI_CONTEXT_FDS);
 }
 
+static uint32_t number_of(uint32_t handle)
+{
+	return handle + 0x100;
+}
+
+static uint32_t key_of(uint32_t handle)
+{
+	return number_of(handle) << 8;
+}
+
 /* Every response of a creation begins with handle and number or key. */
 static void answer_create(struct fake_softibd *fake, struct session *s, uint32_t command,
 			  const void *req)
 {
-	uint32_t number = ++fake->next_handle + 0x100;
 	union {
 		struct ib_uverbs_alloc_pd_resp pd;
 		struct ib_uverbs_reg_mr_resp mr;
@@ -149,9 +160,9 @@ static void answer_create(struct fake_softibd *fake, struct session *s, uint32_t
 	} r = {0};
 	size_t bytes = sizeof(r.pd);
 
-	r.pd.pd_handle = fake->next_handle;
+	r.pd.pd_handle = ++fake->next_handle;
 	if (command == IB_USER_VERBS_CMD_REG_MR || command == ABI_CMD_REG_DM_MR) {
-		r.mr.lkey = r.mr.rkey = number << 8;
+		r.mr.lkey = r.mr.rkey = key_of(fake->next_handle);
 		bytes = sizeof(r.mr);
 	} else if (command == IB_USER_VERBS_CMD_CREATE_CQ) {
 		r.cq.cqe = ((const struct ib_uverbs_create_cq *)req)->cqe;
@@ -159,7 +170,7 @@ static void answer_create(struct fake_softibd *fake, struct session *s, uint32_t
 	} else if (command == IB_USER_VERBS_CMD_CREATE_SRQ) {
 		bytes = sizeof(r.srq);
 	} else if (command == IB_USER_VERBS_CMD_CREATE_QP) {
-		r.qp.qpn = number;
+		r.qp.qpn = number_of(fake->next_handle);
 		bytes = sizeof(r.qp);
 	}
 	fake->objects++;
@@ -184,6 +195,8 @@ static void answer_limits(struct session *s)
 			 .max_mr_size = UINT64_MAX},
 		.response_length = sizeof(r),
 		.max_dm_size = 4096,
+		.cq_moderation_caps = {.max_cq_moderation_count = 100,
+				       .max_cq_moderation_period = 1000},
 	};
 
 	answer(s->sock, 0, &r, sizeof(r), NULL, 0);
@@ -206,7 +219,23 @@ static void answer_alloc_dm(struct fake_softibd *fake, struct session *s, const 
 		abort();
 	fake->objects++;
 	answer(s->sock, 0, &r, sizeof(r), &fd, 1);
-	close(fd);
+	if (fake->dm_fd)
+		close(fake->dm_fd);
+	fake->dm_fd = fd;
+	fake->dm_bytes = ((const struct abi_alloc_dm *)req)->length_bytes;
+}
+
+static void answer_query_object(struct fake_softibd *fake, struct session *s, const void *req)
+{
+	const struct abi_query_object *in = req;
+	struct abi_query_object_resp r = {0};
+
+	if (in->object == ABI_OBJECT_MR)
+		r.lkey = r.rkey = key_of(in->handle);
+	else if (in->object == ABI_OBJECT_DM)
+		r.length_bytes = fake->dm_bytes;
+	answer(s->sock, in->handle > fake->next_handle ? -EINVAL : 0, &r, sizeof(r), &fake->dm_fd,
+	       in->object == ABI_OBJECT_DM);
 }
 
 static void command(struct fake_softibd *fake, struct session *s, const void *message)
@@ -233,6 +262,9 @@ static void command(struct fake_softibd *fake, struct session *s, const void *me
 		break;
 	case ABI_CMD_ALLOC_DM:
 		answer_alloc_dm(fake, s, hdr + 1);
+		break;
+	case ABI_CMD_QUERY_OBJECT:
+		answer_query_object(fake, s, hdr + 1);
 		break;
 	case IB_USER_VERBS_CMD_ALLOC_PD:
 	case IB_USER_VERBS_CMD_REG_MR:
@@ -390,6 +422,8 @@ void fake_die(struct fake_softibd *fake)
 	for (int i = 0; i < fake->num_sessions; i++)
 		close_session(&fake->session[i]);
 	close(fake->listener);
+	if (fake->dm_fd)
+		close(fake->dm_fd);
 }
 
 void fake_stop(struct fake_softibd *fake)

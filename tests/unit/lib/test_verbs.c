@@ -5,165 +5,7 @@
  * is what many of these tests are about: tests that wait call nothing of the
  * library that polls.
  */
-#include <fcntl.h>
-#include <infiniband/verbs.h>
-#include <poll.h>
-#include <pthread.h>
-#include <rdma/ib_user_verbs.h>
-#include <stdbool.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include "../test.h"
-#include "fake_softibd.h"
-
-#define BYTES 20000 /* five packets */
-#define QKEY 0x11111111
-
-/* --- a program with two connected QPs --- */
-
-struct program {
-	struct fake_softibd *fake;
-	struct ibv_context *context;
-	struct ibv_pd *pd;
-	struct ibv_comp_channel *channel;
-	struct ibv_cq *cq;
-	struct ibv_qp *qp[2];
-	struct ibv_mr *mr;
-	bool reached; /* the end, by a thread */
-	uint8_t *memory; /* BYTES to send, BYTES to receive into */
-};
-
-static int setup(void **state)
-{
-	struct program *p = calloc(1, sizeof(*p));
-	struct ibv_device **list;
-	int n;
-
-	p->fake = fake_start();
-	list = ibv_get_device_list(&n);
-	assert_non_null(list);
-	assert_int_equal(n, 1);
-	p->context = ibv_open_device(list[0]);
-	assert_non_null(p->context);
-	ibv_free_device_list(list);
-	p->pd = ibv_alloc_pd(p->context);
-	p->channel = ibv_create_comp_channel(p->context);
-	p->cq = ibv_create_cq(p->context, 64, p, p->channel, 0);
-	p->memory = calloc(2, BYTES);
-	p->mr = ibv_reg_mr(p->pd, p->memory, 2 * BYTES,
-			   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
-				   IBV_ACCESS_REMOTE_READ);
-	assert_true(p->pd && p->channel && p->cq && p->mr);
-	for (int i = 0; i < BYTES; i++)
-		p->memory[i] = (uint8_t)(i * 7 + 1);
-	*state = p;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	struct program *p = *state;
-
-	for (int i = 0; i < 2; i++)
-		if (p->qp[i])
-			assert_int_equal(ibv_destroy_qp(p->qp[i]), 0);
-	assert_int_equal(ibv_destroy_cq(p->cq), 0);
-	assert_int_equal(ibv_destroy_comp_channel(p->channel), 0);
-	assert_int_equal(ibv_dereg_mr(p->mr), 0);
-	assert_int_equal(ibv_dealloc_pd(p->pd), 0);
-	assert_int_equal(ibv_close_device(p->context), 0);
-	fake_stop(p->fake);
-	free(p->memory);
-	free(p);
-	return 0;
-}
-
-static struct ibv_qp *make_qp(struct program *p, enum ibv_qp_type type)
-{
-	struct ibv_qp_init_attr init = {
-		.send_cq = p->cq, .recv_cq = p->cq, .qp_type = type,
-		.cap = {.max_send_wr = 16, .max_recv_wr = 16, .max_send_sge = 2,
-			.max_recv_sge = 2, .max_inline_data = 64},
-	};
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = QKEY,
-				   .qp_access_flags = IBV_ACCESS_REMOTE_WRITE |
-						      IBV_ACCESS_REMOTE_READ};
-	int mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
-	struct ibv_qp *qp = ibv_create_qp(p->pd, &init);
-
-	assert_non_null(qp);
-	mask |= type == IBV_QPT_UD ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS;
-	assert_int_equal(ibv_modify_qp(qp, &attr, mask), 0);
-	return qp;
-}
-
-/* An answer may take as long as a loaded machine takes to run a thread: with
- * a short timeout the peer of a QP that gave up waits for ever. */
-#define TIMEOUT_ENC_PATIENT 20 /* 4.3 s */
-#define TIMEOUT_ENC_SHORT 10   /* 4 ms */
-
-static void connect_rc(struct ibv_qp *qp, uint32_t dest_qpn, uint8_t timeout_enc)
-{
-	struct ibv_qp_attr rtr = {.qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_4096,
-				  .dest_qp_num = dest_qpn, .max_dest_rd_atomic = 4,
-				  .min_rnr_timer = 1,
-				  .ah_attr = {.dlid = FAKE_LID, .port_num = 1}};
-	struct ibv_qp_attr rts = {.qp_state = IBV_QPS_RTS, .timeout = timeout_enc, .retry_cnt = 3,
-				  .rnr_retry = 7, .max_rd_atomic = 4};
-
-	assert_int_equal(ibv_modify_qp(qp, &rtr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
-				       IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-				       IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER), 0);
-	assert_int_equal(ibv_modify_qp(qp, &rts, IBV_QP_STATE | IBV_QP_TIMEOUT |
-				       IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-				       IBV_QP_MAX_QP_RD_ATOMIC), 0);
-}
-
-static void make_rc_pair(struct program *p)
-{
-	p->qp[0] = make_qp(p, IBV_QPT_RC);
-	p->qp[1] = make_qp(p, IBV_QPT_RC);
-	connect_rc(p->qp[0], p->qp[1]->qp_num, TIMEOUT_ENC_PATIENT);
-	connect_rc(p->qp[1], p->qp[0]->qp_num, TIMEOUT_ENC_PATIENT);
-}
-
-static void post(struct program *p, enum ibv_wr_opcode opcode, uint64_t wr_id)
-{
-	struct ibv_sge sge = {(uintptr_t)p->memory, BYTES, p->mr->lkey};
-	struct ibv_send_wr wr = {.wr_id = wr_id, .sg_list = &sge, .num_sge = 1, .opcode = opcode,
-				 .send_flags = IBV_SEND_SIGNALED}, *bad;
-
-	wr.wr.rdma.remote_addr = (uintptr_t)(p->memory + BYTES);
-	wr.wr.rdma.rkey = p->mr->rkey;
-	assert_int_equal(ibv_post_send(p->qp[0], &wr, &bad), 0);
-}
-
-static void post_recv(struct program *p, uint64_t wr_id)
-{
-	struct ibv_sge sge = {(uintptr_t)(p->memory + BYTES), BYTES, p->mr->lkey};
-	struct ibv_recv_wr wr = {.wr_id = wr_id, .sg_list = &sge, .num_sge = 1}, *bad;
-
-	assert_int_equal(ibv_post_recv(p->qp[1], &wr, &bad), 0);
-}
-
-/* Busy polling, as latency-minded programs do: ends with the completion. */
-static struct ibv_wc poll_one(struct program *p)
-{
-	struct ibv_wc wc;
-	int n;
-
-	while (!(n = ibv_poll_cq(p->cq, 1, &wc)))
-		;
-	assert_int_equal(n, 1);
-	return wc;
-}
-
-static void expect_received(struct program *p)
-{
-	assert_memory_equal(p->memory, p->memory + BYTES, BYTES);
-}
+#include "program.h"
 
 /* --- objects --- */
 
@@ -214,8 +56,6 @@ static void what_is_not_supported_says_so(void **state)
 
 	assert_null(ibv_create_qp(p->pd, &init));
 	assert_int_equal(errno, EOPNOTSUPP);
-	assert_null(ibv_reg_dmabuf_mr(p->pd, 0, 4096, 0, 0, 0));
-	assert_int_equal(errno, EOPNOTSUPP);
 }
 
 static void bad_requests_are_refused(void **state)
@@ -241,117 +81,36 @@ static void bad_requests_are_refused(void **state)
 	assert_int_equal(errno, EINVAL);
 }
 
-static int advise(struct program *p, enum ibv_advise_mr_advice advice, const void *at,
-		  uint32_t bytes, uint32_t lkey)
-{
-	struct ibv_sge sge = {(uintptr_t)at, bytes, lkey};
-
-	return ibv_advise_mr(p->pd, advice, IBV_ADVISE_MR_FLAG_FLUSH, &sge, 1);
-}
-
-static bool is_present(const void *page)
-{
-	unsigned char present;
-
-	assert_int_equal(mincore((void *)page, 4096, &present), 0);
-	return present & 1;
-}
-
-/* Registered, nothing is touched; advised, the pages are there; unmapped, there is an error
- * and no death. */
-static void memory_is_paged_on_demand(void **state)
-{
-	const int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND;
-	struct program *p = *state;
-	char *at = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	struct ibv_mr *mr = ibv_reg_mr(p->pd, at, 8192, access);
-	struct ibv_mr *all = ibv_reg_mr(p->pd, NULL, SIZE_MAX, access);
-	struct ibv_mr *readable = ibv_reg_mr(p->pd, at, 8192, IBV_ACCESS_ON_DEMAND);
-
-	assert_true(mr && all && readable);
-	assert_false(is_present(at));
-	assert_int_equal(advise(p, IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT, at, 8192, mr->lkey), 0);
-	assert_false(is_present(at));
-	assert_int_equal(advise(p, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, at, 4096, mr->lkey), 0);
-	assert_true(is_present(at));
-	assert_false(is_present(at + 4096));
-	assert_int_equal(advise(p, IBV_ADVISE_MR_ADVICE_PREFETCH, at, 8192, readable->lkey), 0);
-	assert_true(is_present(at + 4096));
-	assert_int_equal(advise(p, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, at, 8192, readable->lkey),
-			 EFAULT);
-	assert_int_equal(advise(p, IBV_ADVISE_MR_ADVICE_PREFETCH, at, 8193, mr->lkey), EFAULT);
-	assert_int_equal(advise(p, IBV_ADVISE_MR_ADVICE_PREFETCH, p->memory, 1, p->mr->lkey), EFAULT);
-	assert_int_equal(advise(p, IBV_ADVISE_MR_ADVICE_PREFETCH, at, 1, 0xffffff00), EFAULT);
-	assert_int_equal(advise(p, 99, at, 1, mr->lkey), EOPNOTSUPP);
-	assert_int_equal(ibv_advise_mr(p->pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, NULL, 0), EINVAL);
-	munmap(at, 8192);
-	assert_int_equal(advise(p, IBV_ADVISE_MR_ADVICE_PREFETCH, at, 1, all->lkey), EFAULT);
-	assert_int_equal(ibv_dereg_mr(readable), 0);
-	assert_int_equal(ibv_dereg_mr(all), 0);
-	assert_int_equal(ibv_dereg_mr(mr), 0);
-}
-
-static struct ibv_dm *alloc_dm(struct program *p, size_t length, uint32_t log_align)
-{
-	struct ibv_alloc_dm_attr attr = {.length = length, .log_align_req = log_align};
-
-	return ibv_alloc_dm(p->context, &attr);
-}
-
-static void device_memory_is_copied_by_words(void **state)
+static void events_are_moderated_within_limits(void **state)
 {
 	struct program *p = *state;
-	struct ibv_dm *dm = alloc_dm(p, 100, 6);
-	uint8_t there[100] = {0};
+	struct ibv_modify_cq_attr attr = {.attr_mask = IBV_CQ_ATTR_MODERATE,
+					  .moderate = {.cq_count = 2, .cq_period = 1001}};
 
-	assert_non_null(dm);
-	assert_null(alloc_dm(p, 4097, 0));
-	assert_int_equal(errno, EINVAL);
-	assert_null(alloc_dm(p, 0, 0));
-	assert_int_equal(errno, EINVAL);
-	assert_null(alloc_dm(p, 64, 13));
-	assert_int_equal(errno, EOPNOTSUPP);
-	assert_int_equal(ibv_memcpy_to_dm(dm, 4, p->memory, 96), 0);
-	assert_int_equal(ibv_memcpy_from_dm(there, dm, 0, 100), 0);
-	assert_memory_equal(there + 4, p->memory, 96);
-	assert_int_equal(ibv_memcpy_to_dm(dm, 2, p->memory, 4), EINVAL);
-	assert_int_equal(ibv_memcpy_to_dm(dm, 0, p->memory, 3), EINVAL);
-	assert_int_equal(ibv_memcpy_to_dm(dm, 0, p->memory, 104), EFAULT);
-	assert_int_equal(ibv_memcpy_from_dm(there, dm, 104, 4), EFAULT);
-	assert_int_equal(ibv_memcpy_from_dm(there, dm, UINT64_MAX - 3, 8), EFAULT);
-	assert_int_equal(ibv_free_dm(dm), 0);
+	assert_int_equal(ibv_modify_cq(p->cq, &attr), EINVAL);
+	attr.moderate.cq_period = 1000;
+	assert_int_equal(ibv_modify_cq(p->cq, &attr), 0);
+	attr.attr_mask |= IBV_CQ_ATTR_RESERVED;
+	assert_int_equal(ibv_modify_cq(p->cq, &attr), EINVAL);
 }
 
-/* A region on device memory begins at address 0, for requests and for peers. */
-static void requests_use_device_memory(void **state)
+/* The progress thread raises an event that has waited long enough. */
+static void a_moderated_event_comes_to_who_sleeps(void **state)
 {
 	struct program *p = *state;
-	struct ibv_dm *dm = alloc_dm(p, 256, 0);
-	int access = IBV_ACCESS_ZERO_BASED | IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
-	struct ibv_mr *mr;
-	struct ibv_sge sge;
-	struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE, .sg_list = &sge, .num_sge = 1,
-				 .send_flags = IBV_SEND_SIGNALED}, *bad;
-	uint8_t there[200];
+	struct ibv_modify_cq_attr attr = {.attr_mask = IBV_CQ_ATTR_MODERATE,
+					  .moderate = {.cq_count = 100, .cq_period = 1000}};
+	struct ibv_cq *cq;
+	void *ctx;
 
-	assert_null(ibv_reg_dm_mr(p->pd, dm, 100, 200, access));
-	assert_int_equal(errno, EINVAL);
-	mr = ibv_reg_dm_mr(p->pd, dm, 56, 200, access);
-	assert_non_null(mr);
-	assert_null(mr->addr);
-	assert_int_equal(mr->length, 200);
 	make_rc_pair(p);
-	sge = (struct ibv_sge){(uintptr_t)p->memory, 200, p->mr->lkey};
-	wr.wr.rdma.rkey = mr->rkey;
-	assert_int_equal(ibv_post_send(p->qp[0], &wr, &bad), 0);
+	assert_int_equal(ibv_modify_cq(p->cq, &attr), 0);
+	assert_int_equal(ibv_req_notify_cq(p->cq, 0), 0);
+	post(p, IBV_WR_RDMA_WRITE, 8);
+	assert_int_equal(ibv_get_cq_event(p->channel, &cq, &ctx), 0);
+	assert_ptr_equal(cq, p->cq);
+	ibv_ack_cq_events(cq, 1);
 	assert_int_equal(poll_one(p).status, IBV_WC_SUCCESS);
-	assert_int_equal(ibv_memcpy_from_dm(there, dm, 56, 200), 0);
-	assert_memory_equal(there, p->memory, 200);
-	wr.wr.rdma.remote_addr = 1; /* the last byte is beyond it */
-	assert_int_equal(ibv_post_send(p->qp[0], &wr, &bad), 0);
-	assert_int_equal(poll_one(p).status, IBV_WC_REM_ACCESS_ERR);
-	assert_int_equal(ibv_dereg_mr(mr), 0);
-	assert_int_equal(ibv_free_dm(dm), 0);
 }
 
 static void softibd_has_the_last_word(void **state)
@@ -924,8 +683,6 @@ static void a_childs_child_keeps_the_childs_descriptors(void **state)
 	assert_int_equal(status, 0);
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -933,9 +690,8 @@ int main(void)
 		CASE(a_device_stays_the_same_pointer),
 		CASE(what_is_not_supported_says_so),
 		CASE(bad_requests_are_refused),
-		CASE(memory_is_paged_on_demand),
-		CASE(device_memory_is_copied_by_words),
-		CASE(requests_use_device_memory),
+		CASE(events_are_moderated_within_limits),
+		CASE(a_moderated_event_comes_to_who_sleeps),
 		CASE(a_child_has_device_memory_of_its_own),
 		CASE(softibd_has_the_last_word),
 		CASE(a_channel_in_use_stays),
