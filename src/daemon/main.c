@@ -42,6 +42,7 @@ __attribute__((visibility("default"))) const char *argp_program_version = "softi
 
 struct options {
 	const char *dir;
+	char name[NAME_MAX + 1];
 	const char *topology;
 	const char *net;
 	struct topo_plan addresses;
@@ -69,6 +70,10 @@ struct daemon {
 
 static const struct argp_option option_list[] = {
 	{"dir", 'd', "DIR", 0, "runtime directory: made if missing, 0700", 0},
+	{"name", 'N', "NAME", 0,
+	 "the fabric's name, from which the GUIDs follow that the topology leaves open; default "
+	 "DIR's last component",
+	 0},
 	{"topology", 't', "SPEC", 0,
 	 "shorthand (pair, star:8, fattree:2,4, torus:4x4x4, dragonfly:4,2,2) or file; "
 	 "default pair",
@@ -111,6 +116,18 @@ static uint32_t parse_min_ack_timeout(struct argp_state *state, const char *arg)
 	return (uint32_t)us;
 }
 
+/* the last component of the directory */
+static void name_by_dir(struct options *opt)
+{
+	const char *end = opt->dir + strlen(opt->dir), *start;
+
+	while (end > opt->dir && end[-1] == '/')
+		end--;
+	for (start = end; start > opt->dir && start[-1] != '/';)
+		start--;
+	snprintf(opt->name, sizeof(opt->name), "%.*s", (int)(end - start), start);
+}
+
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
 	struct options *opt = state->input;
@@ -119,6 +136,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case 'd':
 		opt->dir = arg;
+		return 0;
+	case 'N':
+		snprintf(opt->name, sizeof(opt->name), "%s", arg);
 		return 0;
 	case 't':
 		opt->topology = arg;
@@ -147,6 +167,8 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_END:
 		if (!opt->dir || !opt->dir[0])
 			argp_error(state, "--dir DIR is missing: where shall the sockets be?");
+		if (!opt->name[0])
+			name_by_dir(opt);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -302,7 +324,7 @@ static void watch_signal(struct daemon *d, ev_signal *w, int number)
 static int bring_up(struct daemon *d, const struct options *opt)
 {
 	char err[512] = "";
-	int ret = topo_load(opt->topology, &d->topo, err, sizeof(err));
+	int ret = topo_load(opt->topology, opt->name, &d->topo, err, sizeof(err));
 
 	if (ret) {
 		fprintf(stderr, "softibd: %s\n", err);

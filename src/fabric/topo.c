@@ -88,9 +88,36 @@ int build_fail(struct topo_build *b, int error, const char *fmt, ...)
 	return error;
 }
 
-int build_begin(struct topo_build *b, char *err, size_t err_bytes)
+/*
+ * The GUIDs that softib gives are EUI-64 identifiers with the bit of local administration:
+ *
+ *	0x02 | 28 bits: the fabric's name | 4: the kind | 16: the number | 8: the port
+ *
+ * The name is hashed (FNV-1a), so that fabrics of different names can be one subnet, and
+ * a fabric has the same GUIDs each time it comes up.
+ */
+#define GUID_LOCAL	 0x02ull
+#define GUID_FABRIC_BITS 28
+
+static uint64_t guids_of(const char *fabric)
 {
-	*b = (struct topo_build){.err = err, .err_bytes = err_bytes};
+	uint64_t hash = 0xcbf29ce484222325;
+
+	for (; *fabric; fabric++)
+		hash = (hash ^ (uint8_t)*fabric) * 0x100000001b3;
+	hash ^= hash >> GUID_FABRIC_BITS;
+	return GUID_LOCAL << 56 | (hash & ((1ull << GUID_FABRIC_BITS) - 1)) << 28;
+}
+
+static uint64_t own_guid(const struct topo_build *b, enum topo_kind kind, int nth)
+{
+	return b->guids | (uint64_t)kind << 24 | (uint64_t)nth << 8;
+}
+
+int build_begin(struct topo_build *b, const char *fabric, char *err, size_t err_bytes)
+{
+	*b = (struct topo_build){
+		.guids = guids_of(fabric), .err = err, .err_bytes = err_bytes};
 	if (err_bytes)
 		err[0] = '\0';
 	b->topo = rt_zalloc(sizeof(*b->topo));
@@ -196,14 +223,14 @@ static bool names_are_in_descs(const struct topology *topo)
 	return i == topo->num_nodes;
 }
 
-static void name_node(struct topo_node *nd, int nth)
+static void name_node(const struct topo_build *b, struct topo_node *nd, int nth)
 {
 	static const char id_prefix[] = {
 		[TOPO_CA] = 'H', [TOPO_SWITCH] = 'S', [TOPO_ROUTER] = 'R'};
 
 	snprintf(nd->name, sizeof(nd->name), "%c%d", prefix_of[nd->kind], nth);
 	if (!nd->guid)
-		nd->guid = TOPO_GUID(nd->kind, nth);
+		nd->guid = own_guid(b, nd->kind, nth);
 	if (!nd->sys_guid)
 		nd->sys_guid = nd->guid;
 	if (!nd->vendor_id) {
@@ -257,7 +284,7 @@ int build_name_nodes(struct topo_build *b)
 		struct topo_node *nd = &topo->node[i];
 		int nth = ++count[nd->kind];
 
-		name_node(nd, described ? number_in_desc(nd) : nth);
+		name_node(b, nd, described ? number_in_desc(nd) : nth);
 	}
 	return check_guids(b);
 }
@@ -346,8 +373,8 @@ static int read_file(struct topo_build *b, const char *path, char **text, size_t
 	return error;
 }
 
-static int load_file(const char *path, struct topology **topo, char *err,
-		     size_t err_bytes)
+static int load_file(const char *path, const char *fabric, struct topology **topo,
+		     char *err, size_t err_bytes)
 {
 	struct topo_build b = {.err = err, .err_bytes = err_bytes};
 	char *text = NULL;
@@ -358,15 +385,16 @@ static int load_file(const char *path, struct topology **topo, char *err,
 		err[0] = '\0';
 	error = read_file(&b, path, &text, &len);
 	if (!error)
-		error = topo_parse_text(path, text, len, topo, err, err_bytes);
+		error = topo_parse_text(path, fabric, text, len, topo, err, err_bytes);
 	rt_free(text);
 	return error == -ENOENT || error == -ENOMEM ? error : error ? -EINVAL : 0;
 }
 
-int topo_load(const char *spec, struct topology **topo, char *err, size_t err_bytes)
+int topo_load(const char *spec, const char *fabric, struct topology **topo, char *err,
+	      size_t err_bytes)
 {
 	struct topo_build b;
-	int error = build_begin(&b, err, err_bytes);
+	int error = build_begin(&b, fabric, err, err_bytes);
 
 	if (!error)
 		error = topo_shape(&b, spec);
@@ -377,5 +405,5 @@ int topo_load(const char *spec, struct topology **topo, char *err, size_t err_by
 		return 0;
 	}
 	topo_free(b.topo);
-	return error == -ENOENT ? load_file(spec, topo, err, err_bytes) : error;
+	return error == -ENOENT ? load_file(spec, fabric, topo, err, err_bytes) : error;
 }

@@ -383,14 +383,14 @@ static int parse_lines(struct parser *ps, const char *text, size_t len)
 	return error;
 }
 
-int topo_parse_text(const char *name, const char *text, size_t len,
+int topo_parse_text(const char *name, const char *fabric, const char *text, size_t len,
 		    struct topology **topo, char *err, size_t err_bytes)
 {
 	struct parser ps = {.name = name,
 			    .node = -1,
 			    .width_enc = TOPO_WIDTH_DEFAULT,
 			    .speed_enc = TOPO_SPEED_DEFAULT};
-	int error = build_begin(&ps.b, err, err_bytes);
+	int error = build_begin(&ps.b, fabric, err, err_bytes);
 
 	if (!error)
 		error = parse_lines(&ps, text, len);

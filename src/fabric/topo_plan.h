@@ -49,7 +49,7 @@ bool topo_plan_find_ipv4(const struct topo_plan *plan, uint32_t address, unsigne
 const char *topo_plan_ipv6(const struct topo_plan *plan, unsigned number, unsigned port,
 			   char text[TOPO_PLAN_BYTES]);
 
-/** topo_plan_link_local() - of the port with this GUID, for example "fe80::250:1:0:101/64"
+/** topo_plan_link_local() - of the port with this GUID, for example "fe80::212:3456:7100:101/64"
  *  Spec: RFC 4391, section 8 */
 const char *topo_plan_link_local(uint64_t guid, char text[TOPO_PLAN_BYTES]);
 

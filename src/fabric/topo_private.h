@@ -19,16 +19,12 @@ void topo_place_host(const struct topology *topo, int nth, int host, double *x, 
 #define TOPO_WIDTH_DEFAULT 2  /* 4x */
 #define TOPO_SPEED_DEFAULT 32 /* EDR */
 
-/* GUIDs of our own: EUI-64 with the local bit; 8 bits of kind, 24 of index,
- * and the last 8 are the port's number */
-#define TOPO_GUID(kind, nth)                                                             \
-	((uint64_t)TOPO_VENDOR_ID << 40 | (uint64_t)(kind) << 32 | (uint64_t)(nth) << 8)
-
 struct topo_build {
 	struct topology *topo;
 	int room;		    /* nodes allocated */
 	int ports;		    /* of all nodes */
 	int count[TOPO_ROUTER + 1]; /* nodes of each kind */
+	uint64_t guids;		    /* what the GUIDs that we give have in common */
 	char *err;
 	size_t err_bytes;
 };
@@ -36,7 +32,8 @@ struct topo_build {
 /** build_fail() - keep the message of the first error. Return: @error */
 __attribute__((format(printf, 3, 4)))
 int build_fail(struct topo_build *b, int error, const char *fmt, ...);
-int build_begin(struct topo_build *b, char *err, size_t err_bytes);
+/** build_begin() - a topology without nodes, of the fabric called @fabric */
+int build_begin(struct topo_build *b, const char *fabric, char *err, size_t err_bytes);
 /** build_node() - a node with @num_ports ports, no cable. Return: index; -errno */
 int build_node(struct topo_build *b, enum topo_kind kind, int num_ports);
 /** build_cable() - both ends must be free. Return: 0; -EEXIST */

@@ -60,16 +60,20 @@ struct topology {
 
 /**
  * topo_load() - from a shorthand or, when @spec names a file, from it
+ * @fabric: the fabric's name. The GUIDs of nodes for which @spec gives none follow from
+ *          it: they differ between fabrics of different names, and are the same
+ *          whenever a fabric of this name is made
  * @err: room for a message that says file, line, what is wrong and what is
  *       expected
  * Return: 0 and *@topo (free with topo_free); -EINVAL, -ENOENT, -ENOMEM
  */
-int topo_load(const char *spec, struct topology **topo, char *err, size_t err_bytes);
+int topo_load(const char *spec, const char *fabric, struct topology **topo, char *err,
+	      size_t err_bytes);
 /** topo_is_shape() - does topo_load() take @spec for a shorthand, even where a
  *  file has that name? */
 bool topo_is_shape(const char *spec);
 /** topo_parse_text() - a file's text; @name for messages (fuzz entry) */
-int topo_parse_text(const char *name, const char *text, size_t len,
+int topo_parse_text(const char *name, const char *fabric, const char *text, size_t len,
 		    struct topology **topo, char *err, size_t err_bytes);
 void topo_free(struct topology *topo);
 /** topo_find() - by name, description, id or GUID (0x...). Return: index; -1 */

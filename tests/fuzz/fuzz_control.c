@@ -35,7 +35,7 @@ static void make_world(void)
 	if (rt)
 		return;
 	if (!mkdtemp(dir) || rt_posix_create(&rt) ||
-	    topo_load("pair", &topo, err, sizeof(err)) || fab_create(rt, topo, &fab) ||
+	    topo_load("pair", "fuzz", &topo, err, sizeof(err)) || fab_create(rt, topo, &fab) ||
 	    control_create(rt, fab, dir, &ops, &control))
 		abort();
 	snprintf(address.sun_path, sizeof(address.sun_path), "%s/control", dir);

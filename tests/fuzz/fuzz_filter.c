@@ -46,7 +46,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct fab_filter filter;
 	int ret;
 
-	if (!topo && topo_load("pair", &topo, err, sizeof(err)))
+	if (!topo && topo_load("pair", "fuzz", &topo, err, sizeof(err)))
 		abort();
 	if (len >= sizeof(text))
 		return 0;

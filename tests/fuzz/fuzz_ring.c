@@ -46,7 +46,7 @@ static void make_world(void)
 
 	if (rt)
 		return;
-	if (rt_posix_create(&rt) || topo_load("pair", &topo, err, sizeof(err)) ||
+	if (rt_posix_create(&rt) || topo_load("pair", "fuzz", &topo, err, sizeof(err)) ||
 	    fab_create(rt, topo, &fab) || ib_mad_init())
 		abort();
 	pair_configure(fab);

@@ -21,7 +21,7 @@ static void print_and_load(const struct topology *t)
 		abort();
 	topo_print_ibnetdiscover(t, NULL, out);
 	fclose(out);
-	if (topo_parse_text("again", text, len, &again, err, sizeof(err)) ||
+	if (topo_parse_text("again", "fuzz", text, len, &again, err, sizeof(err)) ||
 	    again->num_nodes != t->num_nodes)
 		abort();
 	topo_free(again);
@@ -47,7 +47,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct topology *t;
 	char err[200], spec[64];
 
-	if (!topo_parse_text("fuzz", (const char *)data, size, &t, err, sizeof(err))) {
+	if (!topo_parse_text("fuzz", "fuzz", (const char *)data, size, &t, err, sizeof(err))) {
 		print_all(t);
 		print_and_load(t);
 		topo_free(t);
@@ -55,7 +55,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size && size < sizeof(spec) && !memchr(data, 0, size)) {
 		memcpy(spec, data, size);
 		spec[size] = '\0';
-		if (!memchr(data, '/', size) && !topo_load(spec, &t, err, sizeof(err)))
+		if (!memchr(data, '/', size) && !topo_load(spec, "fuzz", &t, err, sizeof(err)))
 			topo_free(t);
 	}
 	return 0;

@@ -7,6 +7,7 @@
 """
 import atexit
 import functools
+import ipaddress
 import json
 import os
 import selectors
@@ -172,6 +173,29 @@ def public_copy():
     return top
 
 
+FABRIC_NAME = "t"
+
+
+def guid(node, port=0, fabric=FABRIC_NAME):
+    """What softib-topology(5) says of the GUID of @node ("n1", "s2"), or of its port, in
+    a fabric called @fabric whose topology gives none: 16 hexadecimal digits."""
+    name = 0xcbf29ce484222325
+    for byte in fabric.encode():
+        name = (name ^ byte) * 0x100000001b3 % 2**64
+    kind = " nsr".index(node[0])
+    return f"02{(name ^ name >> 28) % 2**28:07x}{kind:x}{int(node[1:]):04x}{port:02x}"
+
+
+def by_fours(hexadecimal):
+    """As ibv_devinfo and /sys print a GUID: "0212:3456:7100:0101"."""
+    return ":".join(hexadecimal[i:i + 4] for i in range(0, len(hexadecimal), 4))
+
+
+def link_local(node, port=1):
+    """The GID and the IPv6 address of a port that follow from its GUID."""
+    return str(ipaddress.IPv6Address(bytes.fromhex("fe80000000000000" + guid(node, port))))
+
+
 class Fabric:
     """softib up ... softib down, with everything in a directory of its own."""
 
@@ -189,7 +213,7 @@ class Fabric:
 
     def __enter__(self):
         try:
-            self.softib("up", "t", "--topology", self.topology, "--sm", self.sm, *self.up_args)
+            self.softib("up", FABRIC_NAME, "--topology", self.topology, "--sm", self.sm, *self.up_args)
         except BaseException:
             shutil.rmtree(self.home, ignore_errors=True)
             raise
@@ -200,7 +224,7 @@ class Fabric:
         Fabric.up.remove(self)
         self.end_programs()
         try:
-            self.softib("down", "t")
+            self.softib("down", FABRIC_NAME)
         finally:
             shutil.rmtree(self.home, ignore_errors=True)
 
@@ -225,7 +249,7 @@ class Fabric:
 
     @property
     def dir(self):
-        return self.home / "softib/t"
+        return self.home / "softib" / FABRIC_NAME
 
     def wait_for_cleaning(self):
         """softibd was killed: nothing but its log is to stay."""

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from interop.commands import processes, softib, softibd_of
-from interop.fabric import BUILD, SOFTIB, TIMEOUT, Fabric, wait_until
+from interop.fabric import BUILD, SOFTIB, TIMEOUT, Fabric, by_fours, guid, wait_until
 
 
 # --- run ---
@@ -42,7 +42,7 @@ def test_run_gives_a_node_and_reaches_the_others(home):
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert lines[:2] == ["n1", "n3"]
-    assert "0250000100000200" in done.stdout  # n2's adapter
+    assert guid("n2", fabric="run") in done.stdout
     status = json.loads(done.stdout[done.stdout.index("{"):])
     assert status["adapters"] == 3 and status["ports"]["active"] == 6
     assert status["sm"]["node"] == "n1"
@@ -215,7 +215,7 @@ def test_chroot_whose_root_is_no_mount_point(home):
                            f"{SOFTIB} exec --devices n2 -- "
                            "cat /sys/class/infiniband/softib0/node_guid /dev/infiniband/uverbs0"],
                           text=True, capture_output=True, timeout=TIMEOUT, check=False)
-    assert (done.returncode, done.stdout) == (0, "0250:0001:0000:0200\n"), done.stderr
+    assert (done.returncode, done.stdout) == (0, by_fours(guid("n2", fabric="run")) + "\n"), done.stderr
 
 
 def test_folder_of_another_user(home):
@@ -310,7 +310,7 @@ def test_resource_show(pair):
 
 
 def test_exec_by_description_and_guid(pair):
-    for name in ("n2", "n2 softib0", "0x0250000100000200", "H-0250000100000200"):
+    for name in ("n2", "n2 softib0", "0x" + guid("n2"), "H-" + guid("n2")):
         assert pair.run(name, "printenv", "SOFTIB_NODE") == "n2\n"
 
 
@@ -320,7 +320,7 @@ def test_a_node_has_its_own_sysfs(pair):
     port = next(n for n in nodes if n["name"] == "n2")["ports"][0]
     status = pair.run("n2", "ibstatus")
     assert "Infiniband device 'softib0' port 1 status:" in status
-    assert "fe80:0000:0000:0000:0250:0001:0000:0201" in status
+    assert "fe80:0000:0000:0000:" + by_fours(guid("n2", port=1)) in status
     assert f"base lid:\t 0x{port['lid']:x}\n" in status and "4: ACTIVE" in status
     assert "100 Gb/sec (4X EDR)" in status
     assert "n2 softib0" in pair.run("n2", "cat", "/sys/class/infiniband/softib0/node_desc")

@@ -13,12 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from interop.fabric import TIMEOUT, Fabric
+from interop.fabric import TIMEOUT, Fabric, by_fours, guid, link_local
 
 PATIENT = ["-t", "600000"]
 UNANSWERED = "_do_madrpc failed"  # libibmad's word for it; a refusal it passes on
 JOIN = Path(__file__).with_name("sa_join.py")
-CA1, CA2, SWITCH = "0x0250000100000100", "0x0250000100000200", "0x0250000200000100"
+CA1, CA2, SWITCH = ("0x" + guid(node) for node in ("n1", "n2", "s1"))
+PORT1, PORT2 = ("0x" + guid(node, port=1) for node in ("n1", "n2"))
 
 
 def lids_of(fabric):
@@ -67,23 +68,23 @@ def test_ibstat(pair, lids):
     assert f"Base lid: {lids['n1']}\n" in out and "Rate: 100\n" in out, out
     assert f"Node GUID: {CA1}" in out, out
     assert pair.run("n2", "ibstat", "-l").split() == ["softib0"]
-    assert pair.run("n2", "ibstat", "-p").split() == ["0x0250000100000201"]
+    assert pair.run("n2", "ibstat", "-p").split() == [PORT2]
 
 
 def test_ibstatus(pair, lids):
     out = pair.run("n2", "ibstatus")
     assert f"base lid:\t 0x{int(lids['n2']):x}\n" in out, out
-    assert "fe80:0000:0000:0000:0250:0001:0000:0201" in out, out
+    assert "fe80:0000:0000:0000:" + by_fours(PORT2[2:]) in out, out
     assert "4: ACTIVE" in out and "5: LinkUp" in out and "100 Gb/sec (4X EDR)" in out, out
 
 
 def test_ibaddr(pair, lids):
     mine, other = int(lids["n1"]), int(lids["n2"])
     assert pair.run("n1", "ibaddr").strip() == \
-        f"GID fe80::250:1:0:101 LID start 0x{mine:x} end 0x{mine:x}"
+        f"GID {link_local('n1')} LID start 0x{mine:x} end 0x{mine:x}"
     assert f"LID start 0x{other:x} " in pair.run("n1", "ibaddr", "-l", other)
-    assert "fe80::250:2:0:100" in pair.run("n1", "ibaddr", "-g", lids["s1"])
-    assert f"LID start 0x{other:x} " in pair.run("n1", "ibaddr", "-G", "0x0250000100000201")
+    assert link_local("s1", port=0) in pair.run("n1", "ibaddr", "-g", lids["s1"])
+    assert f"LID start 0x{other:x} " in pair.run("n1", "ibaddr", "-G", PORT2)
 
 
 def test_one_vendor_and_part(pair, lids):
@@ -153,7 +154,7 @@ def test_hosts_switches_routers(pair):
 def test_sminfo(pair, lids):
     for node in "n1", "n2":
         out = pair.run(node, "sminfo")
-        assert f"sm lid {lids['n1']} sm guid 0x250000100000101" in out, out
+        assert f"sm lid {lids['n1']} sm guid 0x{int(PORT1, 16):x}" in out, out
         assert "state 3 SMINFO_MASTER" in out, out
 
 
@@ -186,7 +187,7 @@ def test_ibtracert(tree, tree_lids):
     assert out.startswith(f"From ca {{{CA1}}} portnum 1 lid {tree_lids['n1']}-"), out
     assert len(re.findall(r"^\[\d\] -> switch port", out, re.M)) == 3, out
     assert '"n8 softib0"' in out.splitlines()[-1], out
-    by_guid = tree.run("n1", "ibtracert", "-G", "0x0250000100000101", "0x0250000100000801")
+    by_guid = tree.run("n1", "ibtracert", "-G", PORT1, "0x" + guid("n8", port=1))
     assert by_guid == out
 
 
@@ -195,7 +196,7 @@ def group(tree, tree_lids):
     """The MLID of a group that n1 and n8 are in."""
     def each(what):
         return [tree.run(f"n{n}", "python3", JOIN, what, tree_lids["n1"],
-                         f"0x02500001{n:06x}01").strip() for n in (1, 8)]
+                         "0x" + guid(f"n{n}", port=1)).strip() for n in (1, 8)]
 
     first, second = each("join")
     assert first == second
@@ -245,7 +246,7 @@ def test_perl_scripts(tree, tmp_path):
                         "die $@ if $@", "--", "-R", *args)
 
     out = script("ibfindnodesusing", SWITCH, "3")
-    assert '("s1" base)  ==>>  0x0250000200000500 1 (s5)' in out, out
+    assert f'("s1" base)  ==>>  0x{guid("s5")} 1 (s5)' in out, out
     assert "n1 softib0 n2 softib0" in out, out  # those behind s1 are reached from s5
     assert script("ibidsverify") == ""  # no GUID, no LID twice
 
@@ -269,7 +270,7 @@ SMPQUERY = [  # operation, alias, node, port, what it says
     ("SL2VLTable", "SL2VL", "s1", 1, [rf"^ports: in  {i}, out  1: " for i in range(3)]),
     ("VLArbitration", "VLArb", "n2", 1, ["LowCap 8 HighCap 8", "^# High priority"]),
     ("VLArbitration", "VLArb", "s1", 1, ["LowCap 8 HighCap 8", "^# High priority"]),
-    ("GUIDInfo", "GI", "n2", None, ["^   0: 0x0250000100000201", "^16 guids capacity"]),
+    ("GUIDInfo", "GI", "n2", None, [f"^   0: {PORT2}", "^16 guids capacity"]),
     ("GUIDInfo", "GI", "s1", None, [rf"^   0: {SWITCH}", "^1 guids capacity"]),
     ("MlnxExtPortInfo", "MEPI", "n2", 1, [r"LinkSpeedActive:\.+0x00"]),
 ]
@@ -302,7 +303,7 @@ def test_smpquery_by_route(pair, lids):
     assert node("-c", "NodeInfo", lids["n1"], "0") == "Channel Adapter"
     assert node("-c", "NodeInfo", lids["s1"], "0") == "Switch"
     assert node("-c", "NodeInfo", lids["s1"], "0,2") == "Channel Adapter"
-    assert node("-G", "NodeInfo", "0x0250000100000201") == "Channel Adapter"
+    assert node("-G", "NodeInfo", PORT2) == "Channel Adapter"
 
 
 def test_smpquery_refuses(pair, lids):
@@ -312,7 +313,7 @@ def test_smpquery_refuses(pair, lids):
 
 
 def test_smpdump(pair, lids):
-    assert pair.run("n1", "smpdump", lids["n2"], "0x11").startswith("0101 0101 0250 0001")
+    assert pair.run("n1", "smpdump", lids["n2"], "0x11").startswith(f"0101 0101 {CA2[2:6]} {CA2[6:10]}")
     assert "SMP status: 0xc" in pair.run("n1", "smpdump", lids["n2"], "0x99")
 
 
@@ -576,10 +577,10 @@ SAQUERY = [  # record, options, of which dump how many in the pair, what is in o
     ("PIR", [], "PortInfoRecord dump", 5, r"PortNum\.+2"),  # of a switch port 0 as well
     ("SWIR", [], "SwitchInfoRecord dump", 1, r"LinearFDBTop\.+0x3$"),
     ("LR", [], "LinkRecord dump", 4, r"FromPort\.+2"),
-    ("PR", [], "PathRecord dump", 9, r"dgid\.+fe80::250:1:0:201"),
+    ("PR", [], "PathRecord dump", 9, r"dgid\.+" + link_local("n2")),
     ("LFTR", [], "LFT Record dump", 1, r"LID\tPort Number"),
-    ("GIR", [], "GUIDInfo Record dump", None, "0x0250000100000201"),
-    ("SMIR", [], "SMInfoRecord dump", 1, r"GUID\.+0x0250000100000101\n(.*\n){3}.*SMState\.+3"),
+    ("GIR", [], "GUIDInfo Record dump", None, PORT2),
+    ("SMIR", [], "SMInfoRecord dump", 1, rf"GUID\.+{PORT1}\n(.*\n){{3}}.*SMState\.+3"),
     ("PKTR", ["--smkey", "1"], "PKeyTableRecord dump", None, "0xffff"),
     # the broadcast group of IP over InfiniBand, which nobody has joined
     ("MCMR", [], "MCMember", 1, r"MGID\.+ff12:401b:ffff::ffff:ffff"),
@@ -608,7 +609,7 @@ def test_saquery_keeps_partitions_from_strangers(pair):
 
 
 def test_saquery_names(pair, lids):
-    assert pair.run("n1", "saquery", "-U", "0x0250000100000201").strip() == "n2 softib0"
+    assert pair.run("n1", "saquery", "-U", PORT2).strip() == "n2 softib0"
     assert pair.run("n1", "saquery", "-O", lids["s1"]).strip() == "s1"
     assert pair.run("n1", "saquery", "-L", "n2 softib0").strip() == lids["n2"]
     path = pair.run("n2", "saquery", "--src-to-dst", f"{lids['n1']}:{lids['n2']}")

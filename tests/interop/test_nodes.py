@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from interop.commands import processes
-from interop.fabric import BUILD, NOBODY, SOFTIB, TIMEOUT, Fabric, wait_until
+from interop.fabric import BUILD, NOBODY, SOFTIB, TIMEOUT, Fabric, link_local, wait_until
 
 KINDS = ("net", "uts", "mnt")
 SERVER = ("import socket; s = socket.create_server(('127.0.0.1', 7471)); print('ready', flush=True); "
@@ -108,7 +108,7 @@ def test_names_and_addresses(fabric):
     for number, node in enumerate(nodes, 1):
         assert node["addresses"] == [{"interface": "ib0", "port": 1, "ipv4": f"10.1.0.{number}/16",
                                       "ipv6": f"fd73:6f66:7469:6201::{number}/64",
-                                      "link_local": f"fe80::250:1:0:{number}01/64"}]
+                                      "link_local": link_local(f"n{number}") + "/64"}]
         for address in ("10.1.0.", "fd73:6f66:7469:6201::"):
             assert f"{address}{number}" in on(fabric, "n2", "getent", "ahosts", node["name"])
     shown = on(fabric, "n2", "ip", "addr")
@@ -122,7 +122,7 @@ def test_nodes_that_ran_nothing_yet_are_reached():
     if not allowed(()):
         pytest.skip("the kernel allows this user no network namespaces")
     with Fabric("pair", up_args=("--net", "node")) as fabric:
-        for args in ("-4 n2", "-6 n2", "-6 fe80::250:1:0:201%ib0", "-4 -s 40000 n2", "-6 -s 40000 n2"):
+        for args in ("-4 n2", "-6 n2", f"-6 {link_local('n2')}%ib0", "-4 -s 40000 n2", "-6 -s 40000 n2"):
             assert " 0% packet loss" in on(fabric, "n1", "ping", "-c", "1", *args.split()), args
         text = fabric.softib("ipoib", "--fabric", "t", "n1")
         assert "10.1.0.1/16" in text and re.search(r"neighbours  .* 10\.1\.0\.2  00:00:", text, re.S), text

@@ -177,7 +177,7 @@ static void must(struct sim *sim, int ret, const char *what)
 static void make_fabric(struct sim *sim)
 {
 	char err[200] = "";
-	int ret = topo_load(sim->plan->topology, &sim->topo, err, sizeof(err));
+	int ret = topo_load(sim->plan->topology, "sim", &sim->topo, err, sizeof(err));
 
 	if (ret)
 		sim_fail(sim, ORACLE_RECOVERY, "%s", err);

@@ -158,7 +158,7 @@ static void warn_of_topology(const struct fabric_args *args)
 	char err[256];
 
 	if (topo_is_shape(args->topology) ||
-	    topo_load(args->topology, &topo, err, sizeof(err)))
+	    topo_load(args->topology, DEFAULT_NAME, &topo, err, sizeof(err)))
 		return; /* softibd says what is wrong */
 	say_warning(topo);
 	topo_free(topo);

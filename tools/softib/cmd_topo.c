@@ -130,13 +130,14 @@ static char *ask_text(const struct topo_args *args, const char *format)
 /* of a shape or a file that no softibd serves. Return: as above */
 static char *print_spec(const struct topo_args *args, const char *format)
 {
+	const char *fabric = args->common.fabric ? args->common.fabric : DEFAULT_NAME;
 	struct topo_view view = {.colour = use_colour(stdout)};
 	struct topology *topo;
 	char err[512] = "", *text = NULL;
 	size_t bytes = 0;
 	FILE *out;
 
-	if (topo_load(args->topology, &topo, err, sizeof(err))) {
+	if (topo_load(args->topology, fabric, &topo, err, sizeof(err))) {
 		complain("%s", err);
 		return NULL;
 	}
@@ -169,7 +170,9 @@ int cmd_topo(int argc, char **argv)
 		 "text (default), dot, svg, ibnetdiscover (loads again with --topology) or json",
 		 0},
 		{"topology", 't', "SPEC", 0,
-		 "of this shape or file instead of a fabric that is up", 0},
+		 "of this shape or file instead of a fabric that is up; --fabric is the name that it "
+		 "would come up by, for the GUIDs",
+		 0},
 		{"output", 'o', "FILE", 0, "write there", 0},
 		{"all", 'a', NULL, 0,
 		 "as text every cable, where a fabric of 50 nodes or more is summarised", 0},

@@ -194,14 +194,19 @@ enum event session_next_event(struct session *s, int fd, uint64_t deadline_ms)
 
 static pid_t spawn_softibd(struct session *s, const char *program, int ready_fd)
 {
+	const char *name = strrchr(s->dir, '/') + 1;
 	char number[16];
-	char *argv[18] = {"softibd",	       "--dir",	     s->dir, "--topology",
+	char *argv[20] = {"softibd",	       "--dir",	     s->dir, "--topology",
 			  (char *)s->topology, "--ready-fd", number};
 	int n = 7;
 	pid_t parent = getpid(), pid = fork();
 
 	if (pid)
 		return pid;
+	if (place_is_private(name)) { /* by chance: its GUIDs are not */
+		argv[n++] = "--name";
+		argv[n++] = PRIVATE_NAME;
+	}
 	if (s->memlock)
 		argv[n++] = "--memlock";
 	if (s->net == NET_NODE) {

@@ -72,6 +72,7 @@ void parse_name(struct argp_state *state, const char *name);
 
 #define DEFAULT_NAME   "default"
 #define PRIVATE_PREFIX "run-"
+#define PRIVATE_NAME   "run" /* what softibd takes for the name of all private fabrics */
 #define MANAGER_FILES  "osm" /* in a fabric's folder: opensm's caches, lists and log */
 
 /** place_base() - the folder of this user's fabrics. Return: 0; -1 (said) */

@@ -94,7 +94,7 @@ static void test_room(void **state)
 	struct topo_plan plan;
 
 	topo_plan_init(&plan);
-	assert_int_equal(topo_load("star:6", &topo, err, sizeof(err)), 0);
+	assert_int_equal(topo_load("star:6", "t", &topo, err, sizeof(err)), 0);
 	assert_int_equal(topo_plan_fit(&plan, topo, err, sizeof(err)), 0);
 	assert_int_equal(set(&plan, "10.9.0.0/29"), 0); /* 1 to 6, 7 is broadcast */
 	assert_int_equal(topo_plan_fit(&plan, topo, err, sizeof(err)), 0);

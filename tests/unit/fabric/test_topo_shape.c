@@ -4,6 +4,8 @@
  * reached, that both ends of a cable agree, and that bad ones are refused
  * with a message.
  */
+#include <inttypes.h>
+
 #include "topo_check.h"
 
 struct expected {
@@ -98,6 +100,14 @@ static void dragonfly_groups(void **state)
 	topo_free(t);
 }
 
+static int find_guid(const struct topology *t, uint64_t guid)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "0x%016" PRIx64, guid);
+	return topo_find(t, text);
+}
+
 static void names_and_lookup(void **state)
 {
 	struct topology *t = load("pair");
@@ -107,13 +117,60 @@ static void names_and_lookup(void **state)
 	assert_int_equal(t->node[s1].kind, TOPO_SWITCH);
 	assert_int_equal(topo_find(t, "n2 softib0"), n2);
 	assert_int_equal(topo_find(t, t->node[n2].id), n2);
-	assert_int_equal(topo_find(t, "0x0250000100000200"), n2);
-	assert_int_equal(topo_find(t, "0x0250000100000201"), n2); /* port GUID */
-	assert_int_equal(topo_find(t, "0x0250000200000100"), s1);
+	assert_int_equal(find_guid(t, t->node[n2].guid), n2);
+	assert_int_equal(find_guid(t, t->node[n2].guid + 1), n2); /* port GUID */
+	assert_int_equal(find_guid(t, t->node[s1].guid), s1);
 	assert_int_equal(topo_find(t, "n3"), -1);
 	assert_int_equal(topo_find(t, "0x"), -1);
 	assert_int_equal(topo_find(t, ""), -1);
 	assert_int_equal(topo_port_guid(&t->node[s1], 2), t->node[s1].guid);
+	topo_free(t);
+}
+
+static void load_as(const char *fabric, struct topology **t)
+{
+	char err[300];
+
+	assert_int_equal(topo_load("pair", fabric, t, err, sizeof(err)), 0);
+}
+
+#define FABRICS 1000
+
+static int by_value(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static void guids_of_fabrics_differ(void **state)
+{
+	uint64_t guid[FABRICS];
+	struct topology *t;
+	char name[16];
+
+	for (int i = 0; i < FABRICS; i++) {
+		snprintf(name, sizeof(name), "lab%d", i);
+		load_as(name, &t);
+		guid[i] = t->node[topo_find(t, "n2")].guid;
+		assert_int_equal(guid[i] >> 56, 0x02); /* of one node, given locally */
+		assert_int_equal(guid[i] & 0xfffffff, 0x1000200);
+		assert_int_equal(t->node[topo_find(t, "s1")].guid, guid[i] + 0x0ffff00);
+		topo_free(t);
+	}
+	qsort(guid, FABRICS, sizeof(guid[0]), by_value);
+	for (int i = 1; i < FABRICS; i++)
+		assert_true(guid[i] != guid[i - 1]);
+}
+
+/* People's scripts name them. */
+static void guids_of_a_fabric_stay(void **state)
+{
+	struct topology *t;
+
+	load_as("default", &t);
+	assert_int_equal(t->node[topo_find(t, "n1")].guid, 0x02cfa94961000100);
+	assert_int_equal(t->node[topo_find(t, "n1")].sys_guid, 0x02cfa94961000100);
 	topo_free(t);
 }
 
@@ -174,7 +231,7 @@ static void bad_shapes(void **state)
 		char err[300];
 
 		print_message("# \"%s\"\n", bad[i]);
-		assert_true(topo_load(bad[i], &t, err, sizeof(err)) < 0);
+		assert_true(topo_load(bad[i], "t", &t, err, sizeof(err)) < 0);
 		assert_null(t);
 		assert_non_null(strstr(err, "expected") ? strstr(err, "expected")
 							: strstr(err, "too large"));
@@ -189,7 +246,7 @@ static void allocation_failures(void **state)
 
 	do {
 		rt_fail_alloc((uint64_t)++nth);
-		error = topo_load("star:100", &t, err, sizeof(err));
+		error = topo_load("star:100", "t", &t, err, sizeof(err));
 		if (error)
 			assert_int_equal(error, -ENOMEM);
 	} while (error && nth < 1000);
@@ -206,6 +263,8 @@ int main(void)
 		cmocka_unit_test(fattree_bisection),
 		cmocka_unit_test(dragonfly_groups),
 		cmocka_unit_test(names_and_lookup),
+		cmocka_unit_test(guids_of_fabrics_differ),
+		cmocka_unit_test(guids_of_a_fabric_stay),
 		cmocka_unit_test(link_options),
 		cmocka_unit_test(bad_shapes),
 		cmocka_unit_test(allocation_failures),

@@ -19,7 +19,7 @@ static inline struct topology *load(const char *spec)
 	struct topology *t = NULL;
 	char err[300] = "";
 
-	if (topo_load(spec, &t, err, sizeof(err)))
+	if (topo_load(spec, "t", &t, err, sizeof(err)))
 		fail_msg("%s: %s", spec, err);
 	assert_string_equal(err, "");
 	return t;

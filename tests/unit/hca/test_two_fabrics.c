@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Two fabrics of the same names in one process: neither hears of the other. */
+/* Two fabrics whose nodes have the same names in one process: neither hears of the other. */
 #include "../test.h"
 
 #include <fcntl.h>
@@ -31,7 +31,7 @@ static void host_start(struct host *h)
 	int n = 0;
 
 	assert_int_equal(rt_posix_create(&h->rt), 0);
-	assert_int_equal(topo_load("pair", &h->topo, err, sizeof(err)), 0);
+	assert_int_equal(topo_load("pair", h == host ? "a" : "b", &h->topo, err, sizeof(err)), 0);
 	assert_int_equal(fab_create(h->rt, h->topo, &h->fab), 0);
 	assert_int_equal(hca_set_create(h->rt, h->fab, &h->set), 0);
 	for (int i = 0; i < h->topo->num_nodes; i++)
@@ -113,6 +113,17 @@ static void names_are_each_fabrics_own(void **state)
 	assert_int_equal(b->index, 0);
 }
 
+static void guids_differ(void **state)
+{
+	struct abi_device_info info[2];
+
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(opens(&host[i], ABI_OPEN_LIST, &info[i]), 0);
+		assert_int_equal(info[i].sys_image_guid, info[i].node_guid);
+	}
+	assert_true(info[0].node_guid != info[1].node_guid);
+}
+
 static void programs_open_their_fabrics_devices(void **state)
 {
 	struct abi_device_info info;
@@ -149,6 +160,7 @@ int main(void)
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		CASE(names_are_each_fabrics_own),
+		CASE(guids_differ),
 		CASE(programs_open_their_fabrics_devices),
 		CASE(rules_and_links_stay_in_their_fabric),
 	};

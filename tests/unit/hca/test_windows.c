@@ -124,7 +124,7 @@ static int setup(void **state)
 	struct world *w = calloc(1, sizeof(*w));
 	char err[256];
 
-	if (rt_posix_create(&w->rt) || topo_load("pair", &w->topo, err, sizeof(err)) ||
+	if (rt_posix_create(&w->rt) || topo_load("pair", "t", &w->topo, err, sizeof(err)) ||
 	    fab_create(w->rt, w->topo, &w->fab) || ib_mad_init() ||
 	    hca_set_create(w->rt, w->fab, &w->adapters))
 		return -1;
