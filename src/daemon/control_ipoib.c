@@ -31,6 +31,44 @@ static struct ib_device *find_device(struct control_request *req, u32 *port)
 	return device;
 }
 
+/* "node", "port" and "pkey": what an interface is known by. Its P_Key has the bit of full
+ * membership as in Linux, whatever the port's membership is. Return: are they there? */
+static bool find_partition(struct control_request *req, struct ib_device **device,
+			   u32 *port, u16 *pkey)
+{
+	int64_t n = control_number(req, "pkey", 0xffff);
+
+	if (n == -2)
+		return false;
+	*pkey = n < 0 ? WIRE_PKEY_DEFAULT : (u16)n | WIRE_PKEY_FULL;
+	if (!wire_pkey_is_valid(*pkey)) {
+		control_fail(req, "P_Keys 0 and 32768 name no partition");
+		return false;
+	}
+	*device = find_device(req, port);
+	return *device;
+}
+
+/* Return: the interface of a request; NULL (answered) */
+static struct ipoib *find_interface(struct control_request *req)
+{
+	struct ib_device *device;
+	struct ipoib *ipoib;
+	u32 port;
+	u16 pkey;
+
+	if (!find_partition(req, &device, &port, &pkey))
+		return NULL;
+	ipoib = ipoib_find(device, port, pkey);
+	if (!ipoib)
+		control_fail(req,
+			     "%s has no IP interface of partition 0x%04x on port %u: "
+			     "'softib up --net node' gives each port one of 0xffff, "
+			     "'softib ipoib NODE create PKEY' others",
+			     device->node_name, pkey, port);
+	return ipoib;
+}
+
 static void put_link(struct json_object *o, const char *key,
 		     const struct ipoib_link *link)
 {
@@ -57,9 +95,9 @@ static const char *why(int error)
 		return "the port has an interface of this partition: it ends with its "
 		       "device";
 	case -ENOENT:
-		return "the port is not in this partition: softib exec NODE -- "
-		       "ibv_devinfo -v "
-		       "lists its P_Keys";
+		return "the port is not in this partition: 'softib exec NODE -- smpquery "
+		       "-D "
+		       "pkeys 0' lists the P_Keys that the subnet manager gave it";
 	default:
 		return strerror(-error);
 	}
@@ -67,15 +105,12 @@ static const char *why(int error)
 
 bool control_op_ipoib_open(struct control_request *req)
 {
-	int64_t pkey = control_number(req, "pkey", 0xffff);
 	int64_t ifindex = control_number(req, "ifindex", INT32_MAX);
-	struct ipoib_config config = {.pkey = pkey < 0 ? WIRE_PKEY_DEFAULT : (u16)pkey};
+	struct ipoib_config config;
 	int ret;
 
-	if (pkey == -2 || ifindex == -2)
-		return true;
-	config.device = find_device(req, &config.port_num);
-	if (!config.device)
+	if (ifindex == -2 ||
+	    !find_partition(req, &config.device, &config.port_num, &config.pkey))
 		return true;
 	config.tun_fd = req->fd[FD_TUN];
 	config.address_fd = req->fd[FD_ADDRESSES];
@@ -95,7 +130,38 @@ bool control_op_ipoib_open(struct control_request *req)
 	return true;
 }
 
+/* --- ipoib_close ------------------------------------------------------------- */
+
+bool control_op_ipoib_close(struct control_request *req)
+{
+	struct ipoib *ipoib = find_interface(req);
+
+	if (ipoib)
+		ipoib_close(ipoib);
+	return true;
+}
+
 /* --- ipoib ------------------------------------------------------------------- */
+
+static const char *ip_text(const struct in6_addr *ip, char text[INET6_ADDRSTRLEN])
+{
+	if (IN6_IS_ADDR_V4MAPPED(ip))
+		return inet_ntop(AF_INET, &ip->s6_addr[12], text, INET6_ADDRSTRLEN);
+	return inet_ntop(AF_INET6, ip, text, INET6_ADDRSTRLEN);
+}
+
+static int put_pkey(void *ctx, struct ipoib *ipoib)
+{
+	return json_object_array_add(ctx, json_object_new_int(ipoib_pkey(ipoib)));
+}
+
+static int put_address(void *ctx, const struct in6_addr *ip, unsigned int prefix_bits)
+{
+	char text[INET6_ADDRSTRLEN], whole[INET6_ADDRSTRLEN + sizeof("/128")];
+
+	snprintf(whole, sizeof(whole), "%s/%u", ip_text(ip, text), prefix_bits);
+	return json_object_array_add(ctx, json_object_new_string(whole));
+}
 
 static int put_neighbour(void *ctx, const struct in6_addr *ip,
 			 const struct ipoib_link *link)
@@ -103,11 +169,7 @@ static int put_neighbour(void *ctx, const struct in6_addr *ip,
 	struct json_object *o = json_object_new_object();
 	char text[INET6_ADDRSTRLEN];
 
-	if (IN6_IS_ADDR_V4MAPPED(ip))
-		inet_ntop(AF_INET, &ip->s6_addr[12], text, sizeof(text));
-	else
-		inet_ntop(AF_INET6, ip, text, sizeof(text));
-	control_put_text(o, "ip", text);
+	control_put_text(o, "ip", ip_text(ip, text));
 	if (link)
 		put_link(o, "link", link);
 	return json_object_array_add(ctx, o);
@@ -140,33 +202,29 @@ static void put_stats(struct json_object *o, const struct ipoib_stats *s)
 		control_put_number(o, rows[i].key, rows[i].value);
 }
 
+/* Return: a list, the member @key of @o from now on */
+static struct json_object *put_list(struct json_object *o, const char *key)
+{
+	struct json_object *list = json_object_new_array();
+
+	json_object_object_add(o, key, list);
+	return list;
+}
+
 bool control_op_ipoib(struct control_request *req)
 {
-	int64_t pkey = control_number(req, "pkey", 0xffff);
-	struct json_object *neighbours, *groups;
-	struct ib_device *device;
-	struct ipoib *ipoib;
-	u32 port;
+	struct ipoib *ipoib = find_interface(req);
+	struct json_object *out = req->out;
 
-	device = pkey == -2 ? NULL : find_device(req, &port);
-	if (!device)
+	if (!ipoib)
 		return true;
-	ipoib = ipoib_find(device, port, pkey < 0 ? WIRE_PKEY_DEFAULT : (u16)pkey);
-	if (!ipoib) {
-		control_fail(req,
-			     "%s has no IP interface of this partition: 'softib up --net "
-			     "node' gives one to each port",
-			     device->node_name);
-		return true;
-	}
-	put_link(req->out, "link", ipoib_own_link(ipoib));
-	control_put_bool(req->out, "joined", ipoib_is_joined(ipoib));
-	put_stats(req->out, ipoib_stats(ipoib));
-	neighbours = json_object_new_array();
-	groups = json_object_new_array();
-	ipoib_each_neighbour(ipoib, put_neighbour, neighbours);
-	ipoib_each_group(ipoib, put_group, groups);
-	json_object_object_add(req->out, "neighbours", neighbours);
-	json_object_object_add(req->out, "groups", groups);
+	control_put_number(out, "pkey", ipoib_pkey(ipoib));
+	ipoib_each_of_port(ipoib, put_pkey, put_list(out, "pkeys"));
+	put_link(out, "link", ipoib_own_link(ipoib));
+	control_put_bool(out, "joined", ipoib_is_joined(ipoib));
+	put_stats(out, ipoib_stats(ipoib));
+	ipoib_each_address(ipoib, put_address, put_list(out, "addresses"));
+	ipoib_each_neighbour(ipoib, put_neighbour, put_list(out, "neighbours"));
+	ipoib_each_group(ipoib, put_group, put_list(out, "groups"));
 	return true;
 }

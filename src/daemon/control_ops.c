@@ -369,6 +369,7 @@ static const struct {
 	{"namespaces", control_op_namespaces},
 	{"hold_namespaces", control_op_hold_namespaces},
 	{"ipoib_open", control_op_ipoib_open},
+	{"ipoib_close", control_op_ipoib_close},
 	{"ipoib", control_op_ipoib},
 	{"fault_add", control_op_fault_add},	 {"fault_list", control_op_fault_list},
 	{"fault_clear", control_op_fault_clear}, {"fault_log", control_op_fault_log},
@@ -390,7 +391,7 @@ bool control_dispatch(struct control_request *req)
 	control_fail(req,
 		     "no operation \"%.32s\"; expected ping, status, topo, nodes, link, "
 		     "counters, resources, wait, path, capture, namespaces, hold_namespaces, "
-		     "ipoib_open, ipoib, "
+		     "ipoib_open, ipoib_close, ipoib, "
 		     "fault_add, fault_list, fault_clear, fault_log or stop",
 		     op);
 	return true;

@@ -122,8 +122,9 @@ void control_namespaces_destroy(struct control_namespaces *ns);
  *  this index in the topology; 0: it has none */
 uint64_t control_namespaces_network(const struct control_namespaces *ns, int index);
 
-/** control_op_ipoib_open(), control_op_ipoib() - control_ipoib.c */
+/** control_op_ipoib_*() - the operations on IP interfaces (control_ipoib.c) */
 bool control_op_ipoib_open(struct control_request *req);
+bool control_op_ipoib_close(struct control_request *req);
 bool control_op_ipoib(struct control_request *req);
 
 /** control_op_fault_*() - the operations on faults (control_fault.c) */

@@ -177,6 +177,50 @@ def test_ip_chooses_the_network(home):
     assert "/29 has 6 addresses, and the topology 7 adapters" in done.stderr and done.returncode == 1
 
 
+# --- partitions ---
+
+
+def test_interfaces_of_further_partitions(tmp_path):
+    """Two partitions beside the default one: only members of the same see each other."""
+    if not allowed(()):
+        pytest.skip("the kernel allows this user no network namespaces")
+    guid = "0x0250000100000{}01=full"
+    config = tmp_path / "partitions.conf"
+    config.write_text("Default=0x7fff, ipoib: ALL=full;\n"
+                      f"Upper=0x0001, ipoib: {guid.format(1)}, {guid.format(2)};\n"
+                      f"Lower=0x0002, ipoib: {guid.format(3)};\n")
+    with Fabric("star:3", sm="none", up_args=("--net", "node")) as fabric:
+        def ipoib(*words):
+            done = subprocess.run([SOFTIB, "ipoib", *words], env=fabric.env, capture_output=True, text=True,
+                                  check=False)
+            assert done.returncode == (1 if done.stderr else 0)
+            return done.stderr
+
+        fabric.start("n1", "opensm", "-e", "-P", config, "-f", tmp_path / "log")
+        fabric.softib("wait", "--fabric", "t")
+        wait_until(lambda: "0x8002" in fabric.run("n3", "smpquery", "-D", "pkeys", "0"), "partitions")
+        for n, pkey in enumerate(("0x8001", "1", "0x8002"), 1):
+            assert ipoib(f"n{n}", "create", pkey) == ""
+            fabric.run(f"n{n}", "ip", "address", "add", f"10.9.0.{n}/16", "dev",
+                       f"ib0.{int(pkey, 0) | 0x8000:x}")
+        foreign = fabric.start("n1", "ping", "-c", "1", "10.9.0.3")
+        assert " 0% packet loss" in fabric.run("n1", "ping", "-c", "1", "10.9.0.2")
+        assert " 0% packet loss" in fabric.run("n1", "ping", "-c", "1", "10.1.0.3")
+        assert re.search(r"^n2 +ib0\.8001 +yes .* 10\.9\.0\.2/16$", fabric.softib("ipoib"), re.M)
+        assert "is not in this partition" in ipoib("n3", "create", "0x8001")
+        assert "n2 has an interface ib0.8001 already" in ipoib("n2", "create", "0x8001")
+        assert "has no IP interface of partition 0x8002" in ipoib("n1", "delete", "0x8002")
+        assert "Destination Host Unreachable" in fabric.finish(foreign)
+        for n in (1, 2):  # softibd's way, and the node's
+            if n == 1:
+                ipoib("n1", "delete", "0x8001")
+            else:
+                fabric.run("n2", "ip", "link", "delete", "ib0.8001")
+            assert "ib0.8001" not in fabric.run(f"n{n}", "ls", "/sys/class/net")
+            wait_until(lambda: "0x8001" not in fabric.softib("ipoib", f"n{n}"), "softibd knows")
+            assert ipoib(f"n{n}", "create", "0x8001") == ""
+
+
 # --- every node, and launchers ---
 
 

@@ -1,15 +1,59 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* softib ipoib: how the IP interfaces of nodes are. */
+/* softib ipoib: how the IP interfaces of nodes are; and those of further partitions. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/types.h"
+#include "netdev.h"
 #include "softib.h"
+#include "wire/packet.h"
+
+enum action { SHOW, CREATE, DELETE };
 
 struct ipoib_args {
 	struct common common;
 	const char *node;
+	long port;
+	enum action action;
+	unsigned pkey;
 };
+
+static enum action parse_action(struct argp_state *state, const char *word)
+{
+	static const char *const words[] = {[CREATE] = "create", [DELETE] = "delete"};
+
+	for (enum action a = CREATE; a <= DELETE; a++)
+		if (!strcmp(word, words[a]))
+			return a;
+	argp_error(state, "behind the node comes create or delete, not '%s'", word);
+	return SHOW;
+}
+
+/* As in Linux's create_child the bit of full membership is set whatever is given. */
+static unsigned parse_pkey(struct argp_state *state, const char *word)
+{
+	char *end;
+	unsigned long n = strtoul(word, &end, 0);
+
+	if (*end || word[0] == '-' || n > 0xffff || !wire_pkey_is_valid((uint16_t)n))
+		argp_error(state, "a P_Key is a number such as 0x8001, not '%s'", word);
+	n |= WIRE_PKEY_FULL;
+	if (n == WIRE_PKEY_DEFAULT)
+		argp_error(state, "0x%lx is the partition of ib0 itself, which stays", n);
+	return (unsigned)n;
+}
+
+static void parse_word(struct ipoib_args *args, char *word, struct argp_state *state)
+{
+	if (state->arg_num == 0)
+		args->port = node_split_port(word), args->node = word;
+	else if (state->arg_num == 1)
+		args->action = parse_action(state, word);
+	else if (state->arg_num == 2)
+		args->pkey = parse_pkey(state, word);
+	else
+		argp_error(state, "one partition only, not '%s' as well", word);
+}
 
 static error_t parse_ipoib(int key, char *arg, struct argp_state *state)
 {
@@ -20,9 +64,12 @@ static error_t parse_ipoib(int key, char *arg, struct argp_state *state)
 		state->child_inputs[0] = state->child_inputs[1] = &args->common;
 		return 0;
 	case ARGP_KEY_ARG:
-		if (state->arg_num)
-			argp_error(state, "one node only, not '%s' as well", arg);
-		args->node = arg;
+		parse_word(args, arg, state);
+		return 0;
+	case ARGP_KEY_END:
+		if (args->action && !args->pkey)
+			argp_error(state, "which partition? For example: softib ipoib n1 "
+					  "create 0x8001");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -36,26 +83,53 @@ static void copy_member(struct json_object *to, struct json_object *from, const 
 	json_object_object_add(to, key, json_object_get(member_of(from, key)));
 }
 
-/* The interface of one port, if it has one, into @list; @planned is its row among the
- * addresses of @node. */
-static void add_interface(struct json_object *list, const char *dir,
-			  struct json_object *node, struct json_object *planned)
+/* Return: the interface of a port in a partition, in @list; NULL: it has none */
+static struct json_object *add_interface(struct json_object *list, const char *dir,
+					 const char *node, int64_t port, int64_t pkey)
 {
-	static const char *const planned_keys[] = {"interface", "port", "ipv4", "ipv6",
-						   "link_local"};
 	struct json_object *req = request("ipoib"), *answer;
 
-	request_text(req, "node", text_of(node, "name"));
-	request_number(req, "port", number_of(planned, "port"));
+	request_text(req, "node", node);
+	request_number(req, "port", port);
+	request_number(req, "pkey", pkey);
 	answer = client_call_quiet(dir, req);
 	if (!answer || member_of(answer, "error")) {
 		json_object_put(answer);
-		return;
+		return NULL;
 	}
-	request_text(answer, "node", text_of(node, "name"));
-	for (size_t i = 0; i < ARRAY_SIZE(planned_keys); i++)
-		copy_member(answer, planned, planned_keys[i]);
+	request_text(answer, "node", node);
 	json_object_array_add(list, answer);
+	return answer;
+}
+
+/* The interfaces of one port, if it has any, into @list; @planned is the row among the
+ * addresses of @node that the first one has. */
+static void add_interfaces(struct json_object *list, const char *dir,
+			   struct json_object *node, struct json_object *planned)
+{
+	static const char *const planned_keys[] = {"interface", "port", "ipv4", "ipv6",
+						   "link_local"};
+	const char *name = text_of(node, "name"), *parent = text_of(planned, "interface");
+	int64_t port = number_of(planned, "port");
+	struct json_object *first, *child, *pkeys;
+
+	first = add_interface(list, dir, name, port, WIRE_PKEY_DEFAULT);
+	for (size_t i = 0; first && i < ARRAY_SIZE(planned_keys); i++)
+		copy_member(first, planned, planned_keys[i]);
+	pkeys = member_of(first, "pkeys");
+	for (size_t i = 0; i < count_of(pkeys); i++) {
+		int64_t pkey = json_object_get_int64(item_of(pkeys, i));
+		char interface[32];
+
+		if (pkey == WIRE_PKEY_DEFAULT)
+			continue;
+		child = add_interface(list, dir, name, port, pkey);
+		if (!child)
+			continue; /* just deleted */
+		node_child_name(interface, parent, (unsigned)pkey);
+		request_text(child, "interface", interface);
+		request_number(child, "port", port);
+	}
 }
 
 /* Return: of all nodes, or of @name alone; the caller's; NULL (said) */
@@ -74,13 +148,28 @@ static struct json_object *ask(const char *dir, const char *name)
 		struct json_object *planned = member_of(item_of(nodes, i), "addresses");
 
 		for (size_t p = 0; p < count_of(planned); p++)
-			add_interface(list, dir, item_of(nodes, i), item_of(planned, p));
+			add_interfaces(list, dir, item_of(nodes, i), item_of(planned, p));
 	}
 	json_object_put(answer);
 	return list;
 }
 
 /* --- for people -------------------------------------------------------------- */
+
+/* Return: the interface's first IPv4 address, or else its first one */
+static const char *first_address(struct json_object *o)
+{
+	struct json_object *list = member_of(o, "addresses");
+	const char *first = json_object_get_string(item_of(list, 0));
+
+	for (size_t i = 0; i < count_of(list); i++) {
+		const char *text = json_object_get_string(item_of(list, i));
+
+		if (!strchr(text, ':'))
+			return text;
+	}
+	return first ? first : "";
+}
 
 static void print_table(struct json_object *list)
 {
@@ -103,7 +192,7 @@ static void print_table(struct json_object *list)
 		       (long long)number_of(o, "tx_packets"),
 		       (long long)(number_of(o, "rx_dropped") +
 				   number_of(o, "tx_dropped")),
-		       text_of(o, "ipv4"));
+		       first_address(o));
 	}
 }
 
@@ -156,13 +245,62 @@ static void print_neighbours(struct json_object *list)
 
 static void print_interface(struct json_object *o)
 {
-	printf("%s %s: %s, %s, %s\n", text_of(o, "node"), text_of(o, "interface"),
-	       text_of(o, "ipv4"), text_of(o, "ipv6"), text_of(o, "link_local"));
+	struct json_object *addresses = member_of(o, "addresses");
+	char pkey[16];
+
+	printf("%s %s:", text_of(o, "node"), text_of(o, "interface"));
+	for (size_t i = 0; i < count_of(addresses); i++)
+		printf("%s %s", i ? "," : "",
+		       json_object_get_string(item_of(addresses, i)));
+	putchar('\n');
+	snprintf(pkey, sizeof(pkey), "0x%04llx", (long long)number_of(o, "pkey"));
 	print_row("link", text_of(o, "link"), "");
+	print_row("partition", pkey, "");
 	print_counts(o, "received", "rx");
 	print_counts(o, "sent", "tx");
 	print_groups(member_of(o, "groups"));
 	print_neighbours(member_of(o, "neighbours"));
+}
+
+/* --- doing ------------------------------------------------------------------- */
+
+/* Return: exit status */
+static int act(const struct ipoib_args *args, const char *dir)
+{
+	struct node_place at = {.net = NET_OF_FABRIC};
+	const struct node_child child = {
+		.at = &at, .port = (unsigned)args->port, .pkey = args->pkey};
+
+	snprintf(at.dir, sizeof(at.dir), "%s", dir);
+	if (node_find(&at, args->node))
+		return EXIT_FAILURE;
+	if (at.net != NET_NODE)
+		return complain("%s has no network of its own, and so no IP interfaces: "
+				"'softib up --net=node' gives nodes one",
+				at.node);
+	return node_child_act(&child, args->action == CREATE) ? EXIT_FAILURE
+							      : EXIT_SUCCESS;
+}
+
+/* Return: exit status */
+static int show(const struct ipoib_args *args, const char *dir)
+{
+	struct json_object *list = ask(dir, args->node);
+	bool detailed = args->node && !args->common.json;
+
+	if (!list)
+		return EXIT_FAILURE;
+	if (args->common.json)
+		print_json(list);
+	else if (!count_of(list))
+		complain("no node here has an IP interface: 'softib up --net=node' "
+			 "brings them");
+	else if (!args->node)
+		print_table(list);
+	for (size_t i = 0; detailed && i < count_of(list); i++)
+		print_interface(item_of(list, i));
+	json_object_put(list);
+	return EXIT_SUCCESS;
 }
 
 int cmd_ipoib(int argc, char **argv)
@@ -172,30 +310,22 @@ int cmd_ipoib(int argc, char **argv)
 	static const struct argp argp = {
 		.parser = parse_ipoib,
 		.children = children,
-		.args_doc = "[NODE]",
+		.args_doc = "[NODE[:PORT] [create|delete PKEY]]",
 		.doc = "Show the IP interfaces of nodes (ib0, --net=node), with NODE its "
-		       "link "
-		       "addresses, multicast groups and neighbours.\v"
-		       "Examples:\n  softib ipoib\n  softib ipoib n3 --json\n"};
-	struct ipoib_args args = {0};
-	struct json_object *list;
+		       "link addresses, multicast groups and neighbours. create and "
+		       "delete: the interface of a further partition that the port is a "
+		       "member of, such as ib0.8001, which has no IPv4 address until "
+		       "it is given one.\v"
+		       "Examples:\n"
+		       "  softib ipoib\n"
+		       "  softib ipoib n3 --json\n"
+		       "  softib ipoib n1 create 0x8001\n"
+		       "  softib exec n1 -- ip address add 10.2.0.1/16 dev ib0.8001\n"};
+	struct ipoib_args args = {.port = 1};
 	char dir[PATH_MAX];
 
 	argp_parse(&argp, argc, argv, 0, NULL, &args);
 	if (place_choose(args.common.fabric, dir))
 		return EXIT_FAILURE;
-	list = ask(dir, args.node);
-	if (!list)
-		return EXIT_FAILURE;
-	if (args.common.json)
-		print_json(list);
-	else if (!count_of(list))
-		complain("no node here has an IP interface: 'softib up --net=node' "
-			 "brings them");
-	else if (!args.node)
-		print_table(list);
-	for (size_t i = 0; args.node && !args.common.json && i < count_of(list); i++)
-		print_interface(item_of(list, i));
-	json_object_put(list);
-	return EXIT_SUCCESS;
+	return args.action ? act(&args, dir) : show(&args, dir);
 }

@@ -2,7 +2,6 @@
 /* softib path: what the subnet manager says of the way between two nodes, and
  * the links that packets take on it. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "softib.h"
 
@@ -12,18 +11,6 @@ struct path_args {
 	long port;
 	const char *to;
 };
-
-/* NODE or NODE:PORT: digits behind the last colon are a port */
-static void split_source(struct path_args *args, char *word)
-{
-	char *colon = strrchr(word, ':');
-
-	args->from = word;
-	if (!colon || !colon[1] || colon[1 + strspn(colon + 1, "0123456789")])
-		return;
-	*colon = '\0';
-	args->port = strtol(colon + 1, NULL, 10);
-}
 
 static error_t parse_path(int key, char *arg, struct argp_state *state)
 {
@@ -35,7 +22,7 @@ static error_t parse_path(int key, char *arg, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_ARG:
 		if (state->arg_num == 0)
-			split_source(args, arg);
+			args->port = node_split_port(args->from = arg);
 		else if (state->arg_num == 1)
 			args->to = arg;
 		else
@@ -84,7 +71,7 @@ int cmd_path(int argc, char **argv)
 		       "Examples:\n"
 		       "  softib path n1 n7\n"
 		       "  softib path --fabric lab n1:2 s3 --json\n"};
-	struct path_args args = {.port = 1};
+	struct path_args args = {0};
 	struct json_object *req = request("path"), *answer;
 	bool lost;
 

@@ -35,6 +35,46 @@ int netdev_up(const char *interface)
 	return error ? error : call(interface, SIOCSIFFLAGS, &req);
 }
 
+int netdev_ask_kernel(const struct nlmsghdr *req)
+{
+	struct {
+		struct nlmsghdr head;
+		struct nlmsgerr error;
+		char room[256];
+	} answer;
+	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE), error = 0;
+	ssize_t n;
+
+	if (fd < 0)
+		return -errno;
+	if (send(fd, req, req->nlmsg_len, 0) < 0 ||
+	    (n = recv(fd, &answer, sizeof(answer), 0)) < 0)
+		error = -errno;
+	else if (n < (ssize_t)NLMSG_LENGTH(sizeof(answer.error)) ||
+		 answer.head.nlmsg_type != NLMSG_ERROR)
+		error = -EPROTO;
+	else
+		error = answer.error.error;
+	close(fd);
+	return error;
+}
+
+int netdev_delete(const char *interface)
+{
+	const struct {
+		struct nlmsghdr head;
+		struct ifinfomsg body;
+	} req = {
+		.head = {.nlmsg_len = sizeof(req),
+			 .nlmsg_type = RTM_DELLINK,
+			 .nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK},
+		.body = {.ifi_index = (int)if_nametoindex(interface)},
+	};
+	int error = req.body.ifi_index ? netdev_ask_kernel(&req.head) : -ENODEV;
+
+	return error == -ENODEV ? 0 : error;
+}
+
 /* Return: the descriptor of a new TUN device; -errno */
 static int open_tun(const char *interface)
 {
@@ -71,8 +111,8 @@ static int open_addresses(void)
 }
 
 /* Return: 0; -errno; -EPROTO (said) */
-static int hand_over(const struct node_place *at, unsigned port, const char *interface,
-		     const int fd[2])
+static int hand_over(const struct node_place *at, unsigned port, unsigned pkey,
+		     const char *interface, const int fd[2])
 {
 	const struct client_fds fds = {.send = fd, .num_send = 2};
 	struct json_object *req = request("ipoib_open"), *answer;
@@ -81,6 +121,7 @@ static int hand_over(const struct node_place *at, unsigned port, const char *int
 
 	request_text(req, "node", at->node);
 	request_number(req, "port", port);
+	request_number(req, "pkey", pkey);
 	request_number(req, "ifindex", if_nametoindex(interface));
 	answer = client_call_fds(at->dir, req, &fds);
 	if (!answer)
@@ -100,14 +141,15 @@ bool netdev_is_possible(void)
 	return fd >= 0;
 }
 
-int netdev_ipoib(const struct node_place *at, unsigned port, const char *interface)
+int netdev_ipoib(const struct node_place *at, unsigned port, unsigned pkey,
+		 const char *interface)
 {
 	int fd[2] = {open_tun(interface), -1}, error;
 
 	if (fd[0] < 0)
 		return fd[0];
 	fd[1] = open_addresses();
-	error = fd[1] < 0 ? fd[1] : hand_over(at, port, interface, fd);
+	error = fd[1] < 0 ? fd[1] : hand_over(at, port, pkey, interface, fd);
 	close(fd[0]);
 	if (fd[1] >= 0)
 		close(fd[1]);

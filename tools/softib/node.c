@@ -17,6 +17,16 @@
 #include "softib.h"
 #include "sysfs.h"
 
+long node_split_port(char *word)
+{
+	char *colon = strrchr(word, ':');
+
+	if (!colon || !colon[1] || colon[1 + strspn(colon + 1, "0123456789")])
+		return 1;
+	*colon = '\0';
+	return strtol(colon + 1, NULL, 10);
+}
+
 /* the @n-th adapter among @nodes, or the last one; NULL: there is none */
 static struct json_object *nth_adapter(struct json_object *nodes, size_t n)
 {

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/types.h"
+#include "netdev.h"
 #include "node_namespaces.h"
 
 #define HOSTS "/etc/hosts"
@@ -59,34 +60,9 @@ static int fill_request(struct add_address *req, const char *interface, const ch
 	return 0;
 }
 
-/* Return: 0; -errno */
-static int ask_kernel(const struct add_address *req)
-{
-	struct {
-		struct nlmsghdr head;
-		struct nlmsgerr error;
-		char room[256];
-	} answer;
-	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE), error = 0;
-	ssize_t n;
-
-	if (fd < 0)
-		return -errno;
-	if (send(fd, req, req->head.nlmsg_len, 0) < 0 ||
-	    (n = recv(fd, &answer, sizeof(answer), 0)) < 0)
-		error = -errno;
-	else if (n < (ssize_t)NLMSG_LENGTH(sizeof(answer.error)) ||
-		 answer.head.nlmsg_type != NLMSG_ERROR)
-		error = -EPROTO;
-	else
-		error = answer.error.error;
-	close(fd);
-	return error;
-}
-
 /* Until its adapter has an interface of its own the node itself has the address: its
  * own name leads to it, and nothing leads to another node. */
-static int add_address(const char *interface, const char *text)
+int node_add_address(const char *interface, const char *text)
 {
 	bool exists = if_nametoindex(interface), link_local = !strncmp(text, "fe80:", 5);
 	struct add_address req = {.head = {0}};
@@ -96,7 +72,7 @@ static int add_address(const char *interface, const char *text)
 		return 0;
 	error = fill_request(&req, exists ? interface : "lo", text, !exists);
 	if (!error)
-		error = ask_kernel(&req);
+		error = netdev_ask_kernel(&req.head);
 	/* a kernel without IPv6 has no addresses of it to give */
 	return strchr(text, ':') && (error == -EOPNOTSUPP || error == -EAFNOSUPPORT ||
 				     error == -EACCES)
@@ -114,7 +90,7 @@ int node_add_addresses(struct json_object *node)
 		struct json_object *each = item_of(list, i / ARRAY_SIZE(kinds));
 		const char *kind = kinds[i % ARRAY_SIZE(kinds)];
 
-		error = add_address(text_of(each, "interface"), text_of(each, kind));
+		error = node_add_address(text_of(each, "interface"), text_of(each, kind));
 	}
 	return error;
 }

@@ -29,6 +29,9 @@ int node_set_up(const struct node_place *at, const char *files);
 
 /** node_add_addresses() - to the interfaces of this network. Return: 0; -errno */
 int node_add_addresses(struct json_object *node);
+/** node_add_address() - @text ("10.1.0.7/16") to @interface of this network; what is no
+ *  link-local one to the loopback interface if there is no such. Return: 0; -errno */
+int node_add_address(const char *interface, const char *text);
 /** node_write_hosts() - the fabric's file of all nodes, unless it is there.
  *  Return: 0; -errno */
 int node_write_hosts(const char *dir);

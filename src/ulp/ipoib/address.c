@@ -70,6 +70,23 @@ bool ipoib_is_broadcast(const struct ipoib *p, const struct in6_addr *ip)
 	return false;
 }
 
+/* IPv4 addresses are kept as IPv4-mapped ones, and told with the prefix of their own. */
+int ipoib_each_address(const struct ipoib *p,
+		       int (*fn)(void *ctx, const struct in6_addr *ip,
+				 unsigned int prefix_bits),
+		       void *ctx)
+{
+	int ret = 0;
+
+	for (unsigned int i = 0; i < p->num_addresses && !ret; i++) {
+		const struct ipoib_address *a = &p->address[i];
+		unsigned int mapped = IN6_IS_ADDR_V4MAPPED(&a->ip) ? 96 : 0;
+
+		ret = fn(ctx, &a->ip, a->prefix_bits - mapped);
+	}
+	return ret;
+}
+
 /* --- changes --- */
 
 /* An IPv6 address is solicited by a group of its own (RFC 4861 section 7.2.1). */

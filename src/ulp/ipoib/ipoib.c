@@ -31,6 +31,27 @@ struct ipoib *ipoib_find(struct ib_device *device, u32 port_num, u16 pkey)
 	return NULL;
 }
 
+int ipoib_each_of_port(const struct ipoib *of, int (*fn)(void *ctx, struct ipoib *ipoib),
+		       void *ctx)
+{
+	struct ipoib_device *d = ib_get_client_data(of->device, &ipoib_client);
+	struct ipoib *p;
+	int ret = 0;
+
+	list_for_each_entry(p, &d->interfaces, node) {
+		if (p->port_num == of->port_num)
+			ret = fn(ctx, p);
+		if (ret)
+			break;
+	}
+	return ret;
+}
+
+u16 ipoib_pkey(const struct ipoib *p)
+{
+	return p->pkey;
+}
+
 const struct ipoib_link *ipoib_own_link(const struct ipoib *p)
 {
 	return &p->own;

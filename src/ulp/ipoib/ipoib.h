@@ -60,6 +60,18 @@ int ipoib_open(const struct ipoib_config *config);
 struct ipoib *ipoib_find(struct ib_device *device, u32 port_num, u16 pkey);
 void ipoib_close(struct ipoib *ipoib);
 
+/** ipoib_each_of_port() - the interfaces of the port of @ipoib, in the order in which they
+ *  were opened. Until @fn, which may not end one, returns non-zero: that; else 0 */
+int ipoib_each_of_port(const struct ipoib *ipoib,
+		       int (*fn)(void *ctx, struct ipoib *ipoib), void *ctx);
+
+/** ipoib_pkey() - of its partition */
+u16 ipoib_pkey(const struct ipoib *ipoib);
+/** ipoib_each_address() - those that its host has given it. Until @fn returns non-zero */
+int ipoib_each_address(const struct ipoib *ipoib,
+		       int (*fn)(void *ctx, const struct in6_addr *ip,
+				 unsigned int prefix_bits),
+		       void *ctx);
 /** ipoib_own_link() - where it receives */
 const struct ipoib_link *ipoib_own_link(const struct ipoib *ipoib);
 const struct ipoib_stats *ipoib_stats(const struct ipoib *ipoib);
