@@ -184,12 +184,13 @@ def test_interfaces_of_further_partitions(tmp_path):
     """Two partitions beside the default one: only members of the same see each other."""
     if not allowed(()):
         pytest.skip("the kernel allows this user no network namespaces")
-    guid = "0x0250000100000{}01=full"
     config = tmp_path / "partitions.conf"
-    config.write_text("Default=0x7fff, ipoib: ALL=full;\n"
-                      f"Upper=0x0001, ipoib: {guid.format(1)}, {guid.format(2)};\n"
-                      f"Lower=0x0002, ipoib: {guid.format(3)};\n")
     with Fabric("star:3", sm="none", up_args=("--net", "node")) as fabric:
+        guid = [fabric.run(f"n{n}", "ibstat", "-p").strip() for n in (1, 2, 3)]
+        config.write_text("Default=0x7fff, ipoib: ALL=full;\n"
+                          f"Upper=0x0001, ipoib: {guid[0]}=full, {guid[1]}=full;\n"
+                          f"Lower=0x0002, ipoib: {guid[2]}=full;\n")
+
         def ipoib(*words):
             done = subprocess.run([SOFTIB, "ipoib", *words], env=fabric.env, capture_output=True, text=True,
                                   check=False)
