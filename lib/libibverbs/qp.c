@@ -16,6 +16,7 @@
 #define SUPPORTED_COMP_MASK                                                                    \
 	(IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD | IBV_QP_INIT_ATTR_CREATE_FLAGS |         \
 	 IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
+#define UD_CREATE_FLAGS ((uint32_t)IBV_QP_CREATE_BLOCK_SELF_MCAST_LB)
 
 /** struct part - what a type of QP is made of, and what has no meaning for it */
 static const struct parts {
@@ -44,6 +45,11 @@ static bool has_parts(const struct ibv_qp_init_attr_ex *a)
 	       (!p->send_cq || a->send_cq) && (!p->recv_cq || a->recv_cq);
 }
 
+static uint32_t create_flags(const struct ibv_qp_init_attr_ex *a)
+{
+	return a->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS ? a->create_flags : 0;
+}
+
 static int check_init(struct soft_context *ctx, const struct ibv_qp_init_attr_ex *a)
 {
 	const struct ibv_qp_cap *cap = &a->cap;
@@ -51,7 +57,7 @@ static int check_init(struct soft_context *ctx, const struct ibv_qp_init_attr_ex
 	if (a->comp_mask & ~(uint32_t)KNOWN_COMP_MASK)
 		return -EINVAL;
 	if (a->comp_mask & ~(uint32_t)SUPPORTED_COMP_MASK ||
-	    (a->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS && a->create_flags))
+	    create_flags(a) & ~(a->qp_type == IBV_QPT_UD ? UD_CREATE_FLAGS : 0u))
 		return -EOPNOTSUPP;
 	if (!parts_of(a->qp_type)->exists)
 		return -EOPNOTSUPP;
@@ -104,7 +110,7 @@ static int command_create(struct soft_context *ctx, struct soft_qp *qp)
 	return 0;
 }
 
-static int engine_create(struct soft_context *ctx, struct soft_qp *qp)
+static int engine_create(struct soft_context *ctx, struct soft_qp *qp, uint32_t flags)
 {
 	struct soft_srq *srq = to_srq(qp->ibv.srq);
 	struct soft_cq *send_cq = to_cq(qp->ibv.send_cq), *recv_cq = to_cq(qp->ibv.recv_cq);
@@ -122,6 +128,7 @@ static int engine_create(struct soft_context *ctx, struct soft_qp *qp)
 		.max_recv_sge = qp->cap.max_recv_sge,
 		.max_inline = qp->cap.max_inline_data,
 		.sq_sig_all = qp->sq_sig_all,
+		.blocks_own_multicast = flags & IBV_QP_CREATE_BLOCK_SELF_MCAST_LB,
 		.ctx = &qp->object,
 	};
 
@@ -149,7 +156,7 @@ static int build(struct soft_context *ctx, struct soft_qp *qp,
 
 	if (rc)
 		return rc;
-	rc = engine_create(ctx, qp);
+	rc = engine_create(ctx, qp, create_flags(attr));
 	if (rc)
 		goto undo_command;
 	rc = send_ops ? qp_ex_prepare(qp, send_ops) : 0;

@@ -82,6 +82,17 @@ static bool is_first(const struct eng_mcast *m)
 	return other == m;
 }
 
+/* Did a QP that does not want its own multicast packets send this one? */
+static bool is_unwanted_echo(const struct eng_qp *qp, const struct wire_packet *pkt)
+{
+	const struct abi_devport *port;
+
+	if (!qp->init.blocks_own_multicast || pkt->deth.src_qpn != qp->init.qpn)
+		return false;
+	port = eng_port(qp->engine, tp_qp_attr(qp->tp)->port_num);
+	return (pkt->lrh.slid ^ port->lid) >> port->lmc == 0;
+}
+
 /* 10.5.2: a copy for every QP attached to the group */
 static void to_group(struct engine *e, const struct wire_packet *pkt)
 {
@@ -90,7 +101,8 @@ static void to_group(struct engine *e, const struct wire_packet *pkt)
 	if (pkt->lrh.lnh != WIRE_LNH_GRH)
 		return;
 	list_for_each_entry(m, &e->mcast, in_engine)
-		if (!memcmp(&m->gid, &pkt->grh.dgid, sizeof(m->gid)) && is_first(m))
+		if (!memcmp(&m->gid, &pkt->grh.dgid, sizeof(m->gid)) && is_first(m) &&
+		    !is_unwanted_echo(m->qp, pkt))
 			to_qp(m->qp, pkt);
 }
 

@@ -741,6 +741,36 @@ static void multicast_reaches_every_attached_qp(void **state)
 	assert_int_equal(eng_qp_detach_mcast(first, &gid, 0xc001), -EINVAL);
 }
 
+static void a_qp_may_block_its_own_multicast(void **state)
+{
+	struct world *w = *state;
+	union wire_gid gid = {.raw = {0xff, 0x12, [15] = 9}};
+	struct tp_av av = {.dlid = 0xc001, .port_num = 1, .is_global = true, .dgid = gid};
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND};
+
+	connect(w, IBV_QPT_UD);
+	make_qp(&w->b, IBV_QPT_UD, w->a.qp->init.qpn, NULL);
+	w->b.qp->init.blocks_own_multicast = true;
+	to_rts(&w->b, 1, 0);
+	recv_into(&w->b, 1, 0, 200);
+	recv_into(&w->b, 2, 0, 200);
+	assert_int_equal(eng_qp_attach_mcast(w->b.qp, &gid, 0xc001), 0);
+	wr.wr.ud.ah = (void *)&av;
+	wr.wr.ud.remote_qpn = WIRE_QPN_MULTICAST;
+	wr.wr.ud.remote_qkey = 0x1234;
+	send(&w->a, wr, 16);
+	run(w);
+	assert_int_equal(eng_cq_pending(w->b.cq), 1); /* of its number, at another port */
+	w->b.page->port[0].lid = w->a.page->port[0].lid;
+	send(&w->a, wr, 16);
+	run(w);
+	assert_int_equal(eng_cq_pending(w->b.cq), 1);
+	w->b.qp->init.blocks_own_multicast = false;
+	send(&w->a, wr, 16);
+	run(w);
+	assert_int_equal(eng_cq_pending(w->b.cq), 2);
+}
+
 /* each LID of a group is attached and detached by itself */
 static void a_qp_has_a_datagram_of_two_lids_once(void **state)
 {
@@ -835,6 +865,7 @@ int main(void)
 		CASE(srq_serves_and_warns_at_its_limit),
 		CASE(too_many_requests_are_refused_at_the_right_one),
 		CASE(multicast_reaches_every_attached_qp),
+		CASE(a_qp_may_block_its_own_multicast),
 		CASE(a_qp_has_a_datagram_of_two_lids_once),
 		CASE(illegal_transitions_change_nothing),
 		CASE(nothing_settles_while_its_thread_is_inside),
