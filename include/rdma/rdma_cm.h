@@ -61,7 +61,8 @@ struct rdma_conn_param {
 	u32 qp_num, qkey;
 };
 
-/** struct rdma_ud_param - of a datagram id: where the service's QP is */
+/** struct rdma_ud_param - of a datagram id: where the service's QP is. Of MULTICAST_JOIN
+ *  and MULTICAST_ERROR: the group, and private_data is the context of the join */
 struct rdma_ud_param {
 	const void *private_data;
 	u8 private_data_len;
@@ -151,6 +152,27 @@ int rdma_reject(struct rdma_cm_id *id, const void *private_data, u8 private_data
 /** rdma_notify() - @event: IB_EVENT_COMM_EST. 0; -EINVAL */
 int rdma_notify(struct rdma_cm_id *id, enum ib_event_type event);
 int rdma_disconnect(struct rdma_cm_id *id);
+/**
+ * rdma_join_multicast() - be a member of the multicast group that an address means
+ *
+ * @id: of datagrams, and bound to a port: by rdma_bind_addr(), or by rdma_resolve_addr()
+ *	to this address
+ * @addr: an IPv4 or IPv6 multicast address; an IPv6 one that begins with ff1X:a01b is
+ *	the MGID; any address: a group that the SA makes up
+ * @join_state: bits, 1 << enum ib_sa_mc_join_states
+ * @context: what the events say in param.ud.private_data
+ *
+ * MULTICAST_JOIN or MULTICAST_ERROR follows. MULTICAST_ERROR with status -ENETRESET may
+ * follow later: the membership is lost, and the client leaves and joins again. The
+ * members of a port are counted: its last leaves the group. Not to be called with an
+ * address that @id has joined and not left: -EADDRINUSE.
+ * Return: 0; -EINVAL the id or the address; -EAFNOSUPPORT; -ENOMEM
+ */
+int rdma_join_multicast(struct rdma_cm_id *id, const struct sockaddr *addr, u8 join_state,
+			void *context);
+/** rdma_leave_multicast() - end what rdma_join_multicast() began. No event of it follows.
+ *  Not from within an event of this membership */
+void rdma_leave_multicast(struct rdma_cm_id *id, const struct sockaddr *addr);
 /** rdma_init_qp_attr() - as ib_cm_init_qp_attr() */
 int rdma_init_qp_attr(struct rdma_cm_id *id, struct ib_qp_attr *qp_attr,
 		      int *qp_attr_mask);

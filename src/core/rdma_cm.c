@@ -73,6 +73,7 @@ struct rcm_id *rcm_alloc(struct rt *rt, const char *node, rdma_cm_event_handler 
 	id->seq_num = rt_random(rt) & 0xffffff;
 	id->qkey = ps == RDMA_PS_UDP ? RDMA_UDP_QKEY : 0;
 	INIT_LIST_HEAD(&id->listens);
+	INIT_LIST_HEAD(&id->mcasts);
 	rt_work_init(&id->resolved, rcm_resolved);
 	list_add_tail(&id->node, &rcm_ids);
 	return id;
@@ -129,6 +130,7 @@ void rdma_destroy_id(struct rdma_cm_id *rdma_id)
 	if (id->query_id >= 0)
 		ib_sa_cancel_query(id->query_id, id->query);
 	rcm_drop_cm(id);
+	rcm_drop_mcasts(id);
 	list_del(&id->node);
 	list_for_each_entry(other, &rcm_ids, node)
 		if (other->listener == id)
@@ -242,6 +244,7 @@ static void remove_device(struct ib_device *device, void *client_data)
 		drop_listens(id, device);
 	while ((id = next_bound(device))) {
 		rcm_drop_cm(id);
+		rcm_drop_mcasts(id);
 		id->state = RCM_GONE;
 		rcm_tell(id, &event);
 	}

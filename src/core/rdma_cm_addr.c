@@ -16,12 +16,14 @@ static struct sockaddr_in *in4(const struct sockaddr_storage *addr)
 
 bool rcm_addr_is_any(const struct sockaddr_storage *addr)
 {
-	return in4(addr)->sin_addr.s_addr == htonl(INADDR_ANY);
+	return addr->ss_family == AF_INET &&
+	       in4(addr)->sin_addr.s_addr == htonl(INADDR_ANY);
 }
 
 static bool is_loopback(const struct sockaddr_storage *addr)
 {
-	return ntohl(in4(addr)->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+	return addr->ss_family == AF_INET &&
+	       ntohl(in4(addr)->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
 }
 
 u16 rcm_port(const struct sockaddr_storage *addr)
@@ -29,8 +31,7 @@ u16 rcm_port(const struct sockaddr_storage *addr)
 	return ntohs(in4(addr)->sin_port);
 }
 
-/* IPv4, or IPv6 that says so: any address, or an IPv4 one. 0; -EAFNOSUPPORT */
-static int take_addr(const struct sockaddr *addr, struct sockaddr_storage *out)
+int rcm_take_addr(const struct sockaddr *addr, struct sockaddr_storage *out)
 {
 	const struct sockaddr_in6 *in6 = (const void *)addr;
 	struct sockaddr_in plain = {.sin_family = AF_INET};
@@ -43,6 +44,11 @@ static int take_addr(const struct sockaddr *addr, struct sockaddr_storage *out)
 	} else if (addr->sa_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&in6->sin6_addr)) {
 		plain.sin_port = in6->sin6_port;
 		memcpy(&plain.sin_addr, &in6->sin6_addr.s6_addr[12], 4);
+	} else if (addr->sa_family == AF_INET6 &&
+		   IN6_IS_ADDR_MULTICAST(&in6->sin6_addr)) {
+		memset(out, 0, sizeof(*out));
+		memcpy(out, in6, sizeof(*in6));
+		return 0;
 	} else {
 		return -EAFNOSUPPORT;
 	}
@@ -141,7 +147,7 @@ int rdma_bind_addr(struct rdma_cm_id *rdma_id, struct sockaddr *addr)
 
 	if (id->state != RCM_IDLE)
 		return -EINVAL;
-	ret = take_addr(addr, &own);
+	ret = rcm_take_addr(addr, &own);
 	if (!ret && !rcm_addr_is_any(&own))
 		ret = find_own(id, &own, &device, &port_num);
 	if (!ret)
@@ -200,6 +206,8 @@ static int find_way(struct rcm_id *id)
 
 	if (ret)
 		return ret;
+	if (rcm_addr_is_multicast(&route->addr.dst_addr))
+		return rcm_addr_mgid(id, &route->addr.dst_addr, &route->dgid);
 	if (is_loopback(&route->addr.dst_addr))
 		ret = find_own(id, &route->addr.dst_addr, &device, &port_num);
 	else
@@ -225,7 +233,7 @@ int rdma_resolve_addr(struct rdma_cm_id *rdma_id, struct sockaddr *src_addr,
 {
 	struct rcm_id *id = rcm_of(rdma_id);
 	struct sockaddr_storage any = {.ss_family = AF_INET}, dst;
-	int ret = take_addr(dst_addr, &dst);
+	int ret = rcm_take_addr(dst_addr, &dst);
 
 	if (ret)
 		return ret;

@@ -4,6 +4,7 @@
  *
  *  rdma_cm.c		ids, states, devices that go
  *  rdma_cm_addr.c	IP addresses, ports, resolving, the IP header of private data
+ *  rdma_cm_mcast.c	multicast groups by IP address
  *  rdma_cm_connect.c	requests, answers, and what the CM tells
  */
 #ifndef SOFTIB_CORE_RDMA_CM_PRIV_H
@@ -35,6 +36,7 @@ struct rcm_id {
 	enum rcm_state state;
 	struct ib_cm_id *cm;
 	struct list_head listens; /* struct rcm_listen */
+	struct list_head mcasts;  /* struct rcm_mcast */
 	struct rcm_id *listener;  /* of a request that waits for its answer */
 	unsigned int waiting, backlog;
 	struct rt_work resolved;
@@ -73,6 +75,9 @@ void rcm_drop_cm(struct rcm_id *id);
 /* --- rdma_cm_addr.c --- */
 
 void rcm_resolved(struct rt_work *work);
+/** rcm_take_addr() - IPv4, IPv6 that means any address or an IPv4 one (@out is IPv4
+ *  then), or an IPv6 multicast address. 0; -EAFNOSUPPORT */
+int rcm_take_addr(const struct sockaddr *addr, struct sockaddr_storage *out);
 bool rcm_addr_is_any(const struct sockaddr_storage *addr);
 __be64 rcm_service_id(const struct rcm_id *id);
 /** rcm_put_header() - the IP header of @id's private data */
@@ -80,6 +85,16 @@ void rcm_put_header(const struct rcm_id *id, u8 *private_data);
 /** rcm_get_header() - a request's addresses, seen from here. 0; -EINVAL */
 int rcm_get_header(const u8 *private_data, u16 local_port, struct rdma_addr *addr);
 u16 rcm_port(const struct sockaddr_storage *addr);
+
+/* --- rdma_cm_mcast.c --- */
+
+bool rcm_addr_is_multicast(const struct sockaddr_storage *addr);
+/** rcm_addr_mgid() - of the group that @addr means to @id; zero for any address, whose
+ *  group the SA makes up. 0; -EINVAL it is not a multicast address */
+int rcm_addr_mgid(const struct rcm_id *id, const struct sockaddr_storage *addr,
+		  union ib_gid *mgid);
+/** rcm_drop_mcasts() - leave all groups */
+void rcm_drop_mcasts(struct rcm_id *id);
 
 /* --- rdma_cm_connect.c --- */
 

@@ -291,6 +291,145 @@ static void a_datagram_service(void **state)
 	assert_string_equal(active.data, "udp");
 }
 
+/* --- multicast --- */
+
+static char context_of[2][8] = {"first", "second"};
+
+static struct rdma_cm_id *bound_at_the_server(struct side *side)
+{
+	struct sockaddr_in own = ip("10.0.0.2", 0);
+	struct rdma_cm_id *id = create(1, side, RDMA_PS_UDP);
+
+	assert_int_equal(rdma_bind_addr(id, SA(own)), 0);
+	return id;
+}
+
+/* Return: requests that came for it */
+static int join(struct rdma_cm_id *id, struct sockaddr *addr, char *context)
+{
+	int before = sa->asked_attr;
+
+	sa->count_attr = IB_SA_ATTR_MC_MEMBER_REC;
+	assert_int_equal(rdma_join_multicast(id, addr, 1 << FULLMEMBER_JOIN, context), 0);
+	run_ms(10);
+	return sa->asked_attr - before;
+}
+
+static int leave(struct rdma_cm_id *id, struct sockaddr *addr)
+{
+	int before = sa->asked_attr;
+
+	rdma_leave_multicast(id, addr);
+	run_ms(10);
+	return sa->asked_attr - before;
+}
+
+static void two_ids_share_a_membership(void **state)
+{
+	static const u8 mgid[16] = {0xff, 0x12, 0x40, 1, 0xff, 0xff, [12] = 0xf, 1, 2, 3};
+	struct sockaddr_in group = ip("239.1.2.3", 0);
+
+	server.id = bound_at_the_server(&server);
+	active.id = bound_at_the_server(&active);
+	assert_int_equal(join(server.id, SA(group), context_of[0]), 1);
+	assert_int_equal(server.heard[0], RDMA_CM_EVENT_MULTICAST_JOIN);
+	assert_int_equal(server.status, 0);
+	assert_string_equal(server.data, "first");
+	assert_int_equal(server.qp_num, 0xffffff);
+	assert_int_equal(server.qkey, RDMA_UDP_QKEY);
+	assert_memory_equal(sa->counted_record, mgid, 16);
+	assert_int_equal(join(active.id, SA(group), context_of[1]), 0);
+	assert_int_equal(active.heard[0], RDMA_CM_EVENT_MULTICAST_JOIN);
+	assert_int_equal(rdma_join_multicast(active.id, SA(group), 1, NULL), -EADDRINUSE);
+	assert_int_equal(leave(server.id, SA(group)), 0);
+	assert_int_equal(leave(active.id, SA(group)), 1);
+	assert_int_equal(sa->counted_method, IB_SA_METHOD_DELETE);
+	assert_int_equal(active.num, 1);
+}
+
+static void the_group_of_an_address(void **state)
+{
+	static const struct {
+		const char *addr;
+		u8 mgid[16];
+	} of[] = {
+		{"ff15::7:8", {0xff, 0x12, 0x60, 1, 0xff, 0xff, [13] = 7, [15] = 8}},
+		{"ff12:a01b:fe80::9", {0xff, 0x12, 0xa0, 0x1b, 0xfe, 0x80, [15] = 9}},
+		{"::", {0}},
+	};
+
+	active.id = bound_at_the_server(&active);
+	for (unsigned int i = 0; i < ARRAY_SIZE(of); i++) {
+		struct sockaddr_in6 in6 = {.sin6_family = AF_INET6};
+
+		inet_pton(AF_INET6, of[i].addr, &in6.sin6_addr);
+		assert_int_equal(join(active.id, SA(in6), context_of[0]), 1);
+		assert_memory_equal(sa->counted_record, of[i].mgid, 16);
+		assert_int_equal(active.status, 0);
+	}
+}
+
+static void joins_that_fail(void **state)
+{
+	struct sockaddr_in group = ip("239.1.2.3", 0), host = ip("10.0.0.2", 0);
+	struct rdma_cm_id *id = active.id = create(1, &active, RDMA_PS_UDP);
+
+	assert_int_equal(rdma_join_multicast(id, SA(group), 1, NULL), -EINVAL);
+	assert_int_equal(rdma_resolve_addr(id, NULL, SA(group), 1000), 0);
+	run_ms(1);
+	assert_int_equal(active.heard[0], RDMA_CM_EVENT_ADDR_RESOLVED);
+	assert_int_equal(rdma_join_multicast(id, SA(host), 1, NULL), -EINVAL);
+	sa->refuses = IB_SA_ATTR_MC_MEMBER_REC;
+	assert_int_equal(join(id, SA(group), context_of[0]), 1);
+	assert_int_equal(active.heard[1], RDMA_CM_EVENT_MULTICAST_ERROR);
+	assert_int_equal(active.status, -EINVAL);
+	assert_int_equal(leave(id, SA(group)), 0);
+}
+
+static void a_membership_is_lost(void **state)
+{
+	struct ib_event down = {.device = &net->node[1]->ib,
+				.element.port_num = 1,
+				.event = IB_EVENT_CLIENT_REREGISTER};
+	struct sockaddr_in group = ip("239.1.2.3", 0);
+
+	active.id = bound_at_the_server(&active);
+	assert_int_equal(join(active.id, SA(group), context_of[0]), 1);
+	ib_dispatch_event(&down);
+	run_ms(10);
+	assert_int_equal(active.heard[1], RDMA_CM_EVENT_MULTICAST_ERROR);
+	assert_int_equal(active.status, -ENETRESET);
+	leave(active.id, SA(group));
+	join(active.id, SA(group), context_of[0]);
+	assert_int_equal(active.heard[2], RDMA_CM_EVENT_MULTICAST_JOIN);
+}
+
+/* its handler's return destroys the id in the middle of the event */
+static int destroy_at_join(struct rdma_cm_id *id, struct rdma_cm_event *event)
+{
+	on_event(id, event);
+	return event->event == RDMA_CM_EVENT_MULTICAST_JOIN;
+}
+
+static void an_id_goes_with_its_memberships(void **state)
+{
+	struct sockaddr_in group = ip("239.1.2.3", 0), other = ip("239.1.2.4", 0);
+	struct rdma_cm_id *id = bound_at_the_server(&active);
+	int before;
+
+	id->event_handler = destroy_at_join;
+	sa->count_attr = IB_SA_ATTR_MC_MEMBER_REC;
+	assert_int_equal(rdma_join_multicast(id, SA(group), 1, context_of[0]), 0);
+	assert_int_equal(rdma_join_multicast(id, SA(other), 1, context_of[1]), 0);
+	run_ms(100);
+	assert_int_equal(active.num, 1);
+	assert_int_equal(sa->counted_method, IB_SA_METHOD_DELETE);
+	before = sa->asked_attr;
+	active.id = bound_at_the_server(&active);
+	join(active.id, SA(group), context_of[0]);
+	assert_int_equal(sa->asked_attr, before + 1);
+}
+
 /* --- addresses --- */
 
 static void addresses_and_ports(void **state)
@@ -364,7 +503,9 @@ int main(void)
 		T(nobody_listens),	    T(the_backlog_is_bounded),
 		T(a_datagram_service),	    T(addresses_and_ports),
 		T(too_much_private_data),   T(destroyed_while_asking_for_a_path),
-		T(a_device_goes),
+		T(a_device_goes),	    T(two_ids_share_a_membership),
+		T(the_group_of_an_address), T(joins_that_fail),
+		T(a_membership_is_lost),    T(an_id_goes_with_its_memberships),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

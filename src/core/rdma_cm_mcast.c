@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Multicast by IP address: which group an address means, and memberships of ids. The SA
+ * client counts them: the last of a port leaves the group. */
+#include <netinet/in.h>
+
+#include "core/rdma_cm_priv.h"
+#include "wire/packet.h"
+
+#define LINK_LOCAL_SCOPE 0x12 /* a transient group of the subnet */
+#define IPV4_SIGNATURE	 0x40 /* RFC 4391 section 4: 0x401b, 0x601b; ... */
+#define IPV6_SIGNATURE	 0x60
+#define RDMA_CM_GROUP	 0x01 /* ... in its second byte, of groups that are not IPoIB's */
+
+/** struct rcm_mcast - a membership, or one that is being asked for */
+struct rcm_mcast {
+	struct list_head node; /* rcm_id.mcasts */
+	struct rcm_id *id;
+	struct sockaddr_storage addr;
+	struct ib_sa_multicast *sa;
+	void *context;
+};
+
+/* --- addresses --- */
+
+bool rcm_addr_is_multicast(const struct sockaddr_storage *addr)
+{
+	const struct sockaddr_in *in = (const void *)addr;
+	const struct sockaddr_in6 *in6 = (const void *)addr;
+
+	if (addr->ss_family == AF_INET6)
+		return IN6_IS_ADDR_MULTICAST(&in6->sin6_addr);
+	return addr->ss_family == AF_INET && IN_MULTICAST(ntohl(in->sin_addr.s_addr));
+}
+
+static void begin_mgid(const struct rcm_id *id, u8 signature, union ib_gid *mgid)
+{
+	__be16 pkey = cpu_to_be16(id->pkey | WIRE_PKEY_FULL);
+
+	*mgid = (union ib_gid){.raw = {0xff, LINK_LOCAL_SCOPE, signature, RDMA_CM_GROUP}};
+	memcpy(mgid->raw + 4, &pkey, sizeof(pkey));
+}
+
+static void mgid_of_ipv4(const struct rcm_id *id, struct in_addr addr, union ib_gid *mgid)
+{
+	__be32 low = cpu_to_be32(ntohl(addr.s_addr) & 0x0fffffff);
+
+	begin_mgid(id, IPV4_SIGNATURE, mgid);
+	memcpy(mgid->raw + 12, &low, sizeof(low));
+}
+
+/* an MGID that is written as an IPv6 address, which Linux knows by its beginning */
+static bool is_mgid(const struct in6_addr *addr)
+{
+	return addr->s6_addr[0] == 0xff && (addr->s6_addr[1] & 0xf0) == 0x10 &&
+	       addr->s6_addr[2] == 0xa0 && addr->s6_addr[3] == 0x1b;
+}
+
+int rcm_addr_mgid(const struct rcm_id *id, const struct sockaddr_storage *addr,
+		  union ib_gid *mgid)
+{
+	const struct sockaddr_in6 *in6 = (const void *)addr;
+
+	*mgid = (union ib_gid){0}; /* any address: a group that the SA makes up */
+	if (rcm_addr_is_any(addr))
+		return 0;
+	if (!rcm_addr_is_multicast(addr))
+		return -EINVAL;
+	if (addr->ss_family == AF_INET) {
+		mgid_of_ipv4(id,
+			     ((const struct sockaddr_in *)(const void *)addr)->sin_addr,
+			     mgid);
+	} else if (is_mgid(&in6->sin6_addr)) {
+		memcpy(mgid, &in6->sin6_addr, sizeof(*mgid));
+	} else {
+		begin_mgid(id, IPV6_SIGNATURE, mgid);
+		memcpy(mgid->raw + 6, in6->sin6_addr.s6_addr + 6, 10);
+	}
+	return 0;
+}
+
+/* --- joining --- */
+
+static void drop(struct rcm_mcast *mcast)
+{
+	list_del(&mcast->node);
+	if (mcast->sa)
+		ib_sa_free_multicast(mcast->sa);
+	rt_free(mcast);
+}
+
+static void tell_joined(const struct rcm_mcast *mcast, struct rdma_cm_event *event)
+{
+	const struct ib_sa_mcmember_rec *rec = &mcast->sa->rec;
+	const struct rdma_cm_id *id = &mcast->id->id;
+
+	event->event = RDMA_CM_EVENT_MULTICAST_JOIN;
+	event->param.ud.qp_num = WIRE_QPN_MULTICAST;
+	event->param.ud.qkey = be32_to_cpu(rec->qkey);
+	event->status = ib_init_ah_from_mcmember(id->device, id->port_num, rec,
+						 &event->param.ud.ah_attr);
+	if (event->status)
+		event->event = RDMA_CM_EVENT_MULTICAST_ERROR;
+}
+
+/* Return: 0; 1: the handler had the id destroyed, and the membership with it */
+static int on_membership(int status, struct ib_sa_multicast *sa)
+{
+	struct rcm_mcast *mcast = sa->context;
+	struct rcm_id *id = mcast->id;
+	struct rdma_cm_event event = {.event = RDMA_CM_EVENT_MULTICAST_ERROR,
+				      .status = status};
+
+	if (!status)
+		tell_joined(mcast, &event);
+	event.param.ud.private_data = mcast->context;
+	if (!id->id.event_handler(&id->id, &event))
+		return 0;
+	mcast->sa = NULL; /* freed by what this function returns */
+	rdma_destroy_id(&id->id);
+	return 1;
+}
+
+static struct rcm_mcast *find(const struct rcm_id *id,
+			      const struct sockaddr_storage *addr)
+{
+	struct rcm_mcast *mcast;
+
+	list_for_each_entry(mcast, &id->mcasts, node)
+		if (!memcmp(&mcast->addr, addr, sizeof(*addr)))
+			return mcast;
+	return NULL;
+}
+
+/* What who creates a group must say, beside its MGID (15.2.5.17); the rest is the SA's */
+static struct ib_sa_multicast *join(struct rcm_mcast *mcast, const union ib_gid *mgid,
+				    u8 join_state)
+{
+	const ib_sa_comp_mask mask =
+		IB_SA_MCMEMBER_REC_MGID | IB_SA_MCMEMBER_REC_PORT_GID |
+		IB_SA_MCMEMBER_REC_PKEY | IB_SA_MCMEMBER_REC_QKEY |
+		IB_SA_MCMEMBER_REC_SL | IB_SA_MCMEMBER_REC_FLOW_LABEL |
+		IB_SA_MCMEMBER_REC_TRAFFIC_CLASS | IB_SA_MCMEMBER_REC_JOIN_STATE;
+	const struct rcm_id *id = mcast->id;
+	const struct ib_sa_mcmember_rec rec = {
+		.mgid = *mgid,
+		.port_gid = id->id.route.sgid,
+		.pkey = cpu_to_be16(id->pkey),
+		.qkey = cpu_to_be32(id->qkey),
+		.join_state = join_state,
+	};
+
+	return ib_sa_join_multicast(&rcm_sa_client, id->id.device, id->id.port_num, &rec,
+				    mask, GFP_KERNEL, on_membership, mcast);
+}
+
+int rdma_join_multicast(struct rdma_cm_id *rdma_id, const struct sockaddr *addr,
+			u8 join_state, void *context)
+{
+	struct rcm_id *id = rcm_of(rdma_id);
+	struct sockaddr_storage to;
+	struct rcm_mcast *mcast;
+	union ib_gid mgid;
+	int ret = rcm_take_addr(addr, &to);
+
+	if (!ret)
+		ret = rcm_addr_mgid(id, &to, &mgid);
+	if (ret)
+		return ret;
+	if (!rdma_id->device || id->state == RCM_GONE || rdma_id->qp_type != IB_QPT_UD)
+		return -EINVAL;
+	if (find(id, &to))
+		return -EADDRINUSE;
+	mcast = rt_zalloc(sizeof(*mcast));
+	if (!mcast)
+		return -ENOMEM;
+	mcast->id = id;
+	mcast->addr = to;
+	mcast->context = context;
+	mcast->sa = join(mcast, &mgid, join_state);
+	if (IS_ERR(mcast->sa)) {
+		ret = (int)PTR_ERR(mcast->sa);
+		rt_free(mcast);
+		return ret;
+	}
+	list_add_tail(&mcast->node, &id->mcasts);
+	return 0;
+}
+
+void rdma_leave_multicast(struct rdma_cm_id *rdma_id, const struct sockaddr *addr)
+{
+	struct rcm_id *id = rcm_of(rdma_id);
+	struct sockaddr_storage from;
+	struct rcm_mcast *mcast;
+
+	if (rcm_take_addr(addr, &from))
+		return;
+	mcast = find(id, &from);
+	if (mcast)
+		drop(mcast);
+}
+
+void rcm_drop_mcasts(struct rcm_id *id)
+{
+	while (!list_empty(&id->mcasts))
+		drop(list_first_entry(&id->mcasts, struct rcm_mcast, node));
+}
