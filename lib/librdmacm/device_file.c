@@ -329,7 +329,8 @@ static int command(int fd, struct file *file, const struct rdma_ucm_cmd_hdr *hdr
 	if (n < 0)
 		return (int)n;
 	put_response(hdr, &answer, (size_t)n);
-	if (hdr->cmd == RDMA_USER_CM_CMD_DESTROY_ID)
+	if (hdr->cmd == RDMA_USER_CM_CMD_DESTROY_ID ||
+	    hdr->cmd == RDMA_USER_CM_CMD_LEAVE_MCAST)
 		take_back(fd, &answer, (size_t)n);
 	if (hdr->cmd == RDMA_USER_CM_CMD_MIGRATE_ID)
 		take_back((int)((const struct rdma_ucm_migrate_id *)(hdr + 1))->fd,

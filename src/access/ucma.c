@@ -43,6 +43,11 @@ struct ucma_id *ucma_id_find(struct ucma_session *session, u32 number)
 	return NULL;
 }
 
+u32 ucma_next_number(struct ucma_session *session)
+{
+	return session->ucma->next_number++;
+}
+
 struct ucma_id *ucma_id_add(struct ucma_session *session, u64 uid)
 {
 	struct ucma *ucma = session->ucma;
@@ -55,7 +60,8 @@ struct ucma_id *ucma_id_add(struct ucma_session *session, u64 uid)
 		return NULL;
 	id->session = session;
 	id->uid = uid;
-	id->number = ucma->next_number++;
+	id->number = ucma_next_number(session);
+	INIT_LIST_HEAD(&id->mcasts);
 	list_add_tail(&id->node, &session->ids);
 	list_add_tail(&id->hash_node, &ucma->ids[id->number % BUCKETS]);
 	session->num_ids++;
@@ -93,11 +99,14 @@ u32 ucma_id_move(struct ucma_id *id, struct ucma_session *to)
 
 u32 ucma_id_drop(struct ucma_id *id)
 {
-	u32 told;
+	u32 told = 0;
 
+	while (!list_empty(&id->mcasts))
+		told += ucma_mcast_leave(
+			list_first_entry(&id->mcasts, struct ucma_mcast, node));
 	if (id->cm_id)
 		rdma_destroy_id(id->cm_id);
-	told = ucma_events_drop(id);
+	told += ucma_events_drop(id, NULL);
 	list_del(&id->node);
 	list_del(&id->hash_node);
 	id->session->num_ids--;

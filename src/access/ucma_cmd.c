@@ -51,13 +51,15 @@ static int create_id(struct call *call)
 	return 0;
 }
 
+/* what follows the kernel's response is for who reads the bytes of news */
+struct destroyed {
+	struct rdma_ucm_destroy_id_resp resp;
+	u32 told;
+};
+
 static int destroy_id(struct call *call)
 {
-	/* what follows the kernel's response is for who reads the bytes of news */
-	struct {
-		struct rdma_ucm_destroy_id_resp resp;
-		u32 told;
-	} out;
+	struct destroyed out;
 
 	out.resp.events_reported = call->id->events_reported;
 	out.told = ucma_id_drop(call->id);
@@ -279,6 +281,51 @@ static int init_qp_attr(struct call *call)
 	return 0;
 }
 
+/* --- multicast --- */
+
+static int join(struct call *call, u64 uid, const void *addr, size_t bytes, u16 flags)
+{
+	struct rdma_ucm_create_id_resp resp;
+	struct ucma_mcast *mcast;
+	int ret = ucma_mcast_join(call->id, uid, addr, bytes, flags, &mcast);
+
+	if (ret)
+		return ret;
+	resp.id = mcast->number;
+	respond(call, &resp, sizeof(resp));
+	return 0;
+}
+
+static int join_ip_mcast(struct call *call)
+{
+	const struct rdma_ucm_join_ip_mcast *cmd = call->in;
+
+	return join(call, cmd->uid, &cmd->addr, sizeof(cmd->addr),
+		    RDMA_MC_JOIN_FLAG_FULLMEMBER);
+}
+
+static int join_mcast(struct call *call)
+{
+	const struct rdma_ucm_join_mcast *cmd = call->in;
+
+	return join(call, cmd->uid, &cmd->addr, cmd->addr_size, cmd->join_flags);
+}
+
+static int leave_mcast(struct call *call)
+{
+	const struct rdma_ucm_destroy_id *cmd = call->in;
+	struct ucma_mcast *mcast = ucma_mcast_find(call->session, cmd->id);
+	struct destroyed out;
+
+	if (!mcast)
+		return -ENOENT;
+	out.resp.events_reported = mcast->events_reported;
+	out.told = ucma_mcast_leave(mcast);
+	call->room = sizeof(out);
+	respond(call, &out, sizeof(out));
+	return 0;
+}
+
 /* --- news and options --- */
 
 static int get_event(struct call *call)
@@ -290,6 +337,8 @@ static int get_event(struct call *call)
 		return -EAGAIN;
 	event = list_first_entry(&s->queue, struct ucma_event, node);
 	event->id->events_reported++;
+	if (event->mcast)
+		event->mcast->events_reported++;
 	respond(call, &event->resp, sizeof(event->resp));
 	list_del(&event->node);
 	rt_free(event);
@@ -347,6 +396,9 @@ static const struct {
 	[RDMA_USER_CM_CMD_SET_OPTION] = {WHOLE(set_option), set_option},
 	[RDMA_USER_CM_CMD_NOTIFY] = {WHOLE(notify), notify_id},
 	[RDMA_USER_CM_CMD_MIGRATE_ID] = {sizeof(struct rdma_ucm_migrate_id), NO_ID, migrate_id},
+	[RDMA_USER_CM_CMD_JOIN_IP_MCAST] = {WHOLE(join_ip_mcast), join_ip_mcast},
+	[RDMA_USER_CM_CMD_LEAVE_MCAST] = {sizeof(struct rdma_ucm_destroy_id), NO_ID, leave_mcast},
+	[RDMA_USER_CM_CMD_JOIN_MCAST] = {WHOLE(join_mcast), join_mcast},
 	[RDMA_USER_CM_CMD_BIND] = {WHOLE(bind), bind_addr},
 	[RDMA_USER_CM_CMD_RESOLVE_ADDR] = {WHOLE(resolve_addr), resolve_addr},
 };

@@ -70,7 +70,13 @@ static void queue(struct ucma_id *id, struct ucma_id *request, struct ucma_event
 	ucma_tell(s);
 }
 
-u32 ucma_events_drop(struct ucma_id *id)
+static bool is_about(const struct ucma_event *event, const struct ucma_id *id,
+		     const struct ucma_mcast *mcast)
+{
+	return mcast ? event->mcast == mcast : event->id == id || event->request == id;
+}
+
+u32 ucma_events_drop(struct ucma_id *id, const struct ucma_mcast *mcast)
 {
 	struct ucma_session *s = id->session;
 	struct ucma_event *event, *next;
@@ -78,7 +84,7 @@ u32 ucma_events_drop(struct ucma_id *id)
 	LIST_HEAD(gone);
 
 	list_for_each_entry_safe(event, next, &s->queue, node) {
-		if (event->id != id && event->request != id)
+		if (!is_about(event, id, mcast))
 			continue;
 		list_del(&event->node);
 		list_add_tail(&event->node, &gone);
@@ -133,6 +139,19 @@ static struct ucma_id *id_of_request(struct rdma_cm_id *cm_id, struct ucma_id *l
 	return id;
 }
 
+static bool is_of_mcast(const struct rdma_cm_event *event)
+{
+	return event->event == RDMA_CM_EVENT_MULTICAST_JOIN ||
+	       event->event == RDMA_CM_EVENT_MULTICAST_ERROR;
+}
+
+static void name_mcast(struct ucma_event *news, const struct rdma_cm_event *event)
+{
+	news->mcast = (struct ucma_mcast *)(uintptr_t)event->param.ud.private_data;
+	news->resp.uid = news->mcast->uid;
+	news->resp.id = news->mcast->number;
+}
+
 int ucma_on_event(struct rdma_cm_id *cm_id, struct rdma_cm_event *event)
 {
 	bool request = event->event == RDMA_CM_EVENT_CONNECT_REQUEST;
@@ -157,6 +176,8 @@ int ucma_on_event(struct rdma_cm_id *cm_id, struct rdma_cm_event *event)
 		put_ud(&news->resp.param.ud, &event->param.ud);
 	else
 		put_conn(&news->resp.param.conn, &event->param.conn);
+	if (is_of_mcast(event))
+		name_mcast(news, event);
 	queue(id, request ? told : NULL, news);
 	return 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The rdma_cm endpoint's inside: sessions (ucma.c), commands (ucma_cmd.c), news
- * (ucma_event.c). */
+/* The rdma_cm endpoint's inside: sessions (ucma.c), commands (ucma_cmd.c), multicast
+ * memberships (ucma_mcast.c), news (ucma_event.c). */
 #ifndef SOFTIB_ACCESS_UCMA_PRIVATE_H
 #define SOFTIB_ACCESS_UCMA_PRIVATE_H
 
@@ -31,17 +31,30 @@ struct ucma_id {
 	struct list_head node;
 	struct list_head hash_node;
 	struct ucma_session *session;
+	struct list_head mcasts; /* struct ucma_mcast */
 	struct rdma_cm_id *cm_id;
 	u32 number;
 	u64 uid;
-	u32 events_reported;
+	u32 events_reported, num_mcasts;
 };
 
-/** struct ucma_event - @request: of a CONNECT_REQUEST, which is news of the listener @id
- */
+/** struct ucma_mcast - a multicast membership of an id; numbers are of ids and
+ *  memberships together */
+struct ucma_mcast {
+	struct list_head node;
+	struct ucma_id *id;
+	u32 number;
+	u64 uid;
+	u32 events_reported;
+	struct sockaddr_storage addr;
+};
+
+/** struct ucma_event - @request: of a CONNECT_REQUEST, which is news of the listener @id;
+ *  @mcast: of a membership of @id, or NULL */
 struct ucma_event {
 	struct list_head node;
 	struct ucma_id *id, *request;
+	struct ucma_mcast *mcast;
 	struct rdma_ucm_event_resp resp;
 };
 
@@ -58,6 +71,7 @@ u32 ucma_id_move(struct ucma_id *id, struct ucma_session *to);
 /** ucma_id_drop() - destroy it and its news. Return: bytes of news that were sent for it
  */
 u32 ucma_id_drop(struct ucma_id *id);
+u32 ucma_next_number(struct ucma_session *session);
 struct rt *ucma_rt(const struct ucma_session *session);
 
 /* --- ucma_cmd.c --- */
@@ -72,6 +86,17 @@ struct rt *ucma_rt(const struct ucma_session *session);
 int ucma_command(struct ucma_session *session, const void *in, size_t bytes, void *out,
 		 size_t *out_bytes);
 
+/* --- ucma_mcast.c --- */
+
+/** ucma_mcast_join() - @flags: RDMA_MC_JOIN_FLAG_..., @addr of @bytes.
+ *  Return: 0 and the membership; -errno */
+int ucma_mcast_join(struct ucma_id *id, u64 uid, const void *addr, size_t bytes,
+		    u16 flags, struct ucma_mcast **out);
+/** ucma_mcast_find() - a membership of @session; NULL */
+struct ucma_mcast *ucma_mcast_find(struct ucma_session *session, u32 number);
+/** ucma_mcast_leave() - leave, and drop its news. Return: as ucma_id_drop() */
+u32 ucma_mcast_leave(struct ucma_mcast *mcast);
+
 /* --- ucma_event.c --- */
 
 int ucma_on_event(struct rdma_cm_id *cm_id, struct rdma_cm_event *event);
@@ -80,7 +105,8 @@ void ucma_put_ah(struct ib_uverbs_ah_attr *to, const struct rdma_ah_attr *from);
 void ucma_tell(struct ucma_session *session);
 /** ucma_events_move() - those of @id, to @to. Return: for how many a byte was sent */
 u32 ucma_events_move(struct ucma_id *id, struct ucma_session *to);
-/** ucma_events_drop() - those of @id. Return: for how many a byte was sent */
-u32 ucma_events_drop(struct ucma_id *id);
+/** ucma_events_drop() - those of @id, or of its membership @mcast alone if that is not
+ *  NULL. Return: for how many a byte was sent */
+u32 ucma_events_drop(struct ucma_id *id, const struct ucma_mcast *mcast);
 
 #endif

@@ -81,6 +81,23 @@ def test_perftest(pair):
     assert status == 0 and " 65536 " in out, out
 
 
+def test_multicast(pair):
+    """Two programs of a node listen to a group; one of the other node sends to it until
+    both have heard it: it does not know when they have joined."""
+    mckey = ["mckey", "-m", "239.1.1.1", "-C", 10]
+    receivers = [pair.start("n1", *mckey), pair.start("n1", *mckey)]
+
+    def all_heard():
+        pair.run("n2", *mckey, "-s")
+        return all(receiver.poll() is not None for receiver in receivers)
+
+    wait_until(all_heard, "both receivers have heard ten messages")
+    for receiver in receivers:
+        out = pair.finish(receiver)
+        assert "joined dgid: ff12:4001:ffff::f01:101" in out, out
+        assert "return status 0" in out, out
+
+
 def test_nobody_listens(pair):
     server = serve(pair, "rping", "-s", "-a", SERVER_IP, "-p", 7001)
     out = pair.run("n2", "rping", "-c", "-a", SERVER_IP, "-p", 7002, check=False)
