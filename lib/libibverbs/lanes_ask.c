@@ -313,8 +313,8 @@ static void take_news(void *arg)
 	case ABI_LANE_IN:
 		if (!n->fresh)
 			break;
-		n->fresh->eng.slid = n->event.slid;
-		n->fresh->eng.slid_mask = n->event.slid_mask;
+		n->fresh->eng.source =
+			(struct wire_port_addrs){n->event.slid, n->event.slid_mask};
 		n->fresh->eng.pkey = n->event.pkey;
 		lanes_tell_fence(n->lanes, n->fresh);
 		list_add_tail(&n->fresh->node, &n->lanes->in);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cm/private.h"
+#include "wire/address.h"
 
 static void put_be(uint8_t *to, uint64_t value, unsigned int bytes)
 {
@@ -34,7 +35,7 @@ static bool refuse_gid(struct wire_cm_rej *rej, uint16_t reason,
 
 static bool lid_is_of(uint16_t lid, const struct cm_port *port)
 {
-	return lid >> port->lmc == port->lid >> port->lmc;
+	return wire_addr_is_of(wire_addr_of_lid(lid), wire_port_addrs(port->lid, port->lmc));
 }
 
 static bool refuse_alternate(struct cm *cm, const struct wire_cm_path *path,

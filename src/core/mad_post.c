@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/mad_priv.h"
+#include "wire/address.h"
 
 /* --- the QP --- */
 
@@ -123,7 +124,7 @@ bool mad_loops_back(const struct mad_send *send)
 	if (rdma_query_ah(send->buf.ah, &ah) ||
 	    ib_query_port(port->device, port->port_num, &attr))
 		return false;
-	return attr.lid && ah.dlid >> attr.lmc == attr.lid >> attr.lmc;
+	return wire_addr_is_of(wire_addr_of_lid(ah.dlid), wire_port_addrs(attr.lid, attr.lmc));
 }
 
 int mad_loopback(struct mad_send *send)

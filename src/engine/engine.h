@@ -22,6 +22,7 @@
 #include "base/list.h"
 #include "base/types.h"
 #include "transport/transport.h"
+#include "wire/address.h"
 
 struct engine;
 struct eng_cq;
@@ -79,8 +80,8 @@ struct eng_prediction {
 /** struct eng_lane_in - a lane to receive from */
 struct eng_lane_in {
 	struct abi_lane_rx rx;
-	uint16_t slid, slid_mask; /* whose packets may come by it */
-	uint16_t pkey;		  /* the one that its sender's port has for it */
+	struct wire_port_addrs source; /* of the port whose packets may come by it */
+	uint16_t pkey;		       /* the one that its sender's port has for it */
 	/* --- the engine's --- */
 	struct list_head node;
 	uint32_t id; /* of no other lane, ever */

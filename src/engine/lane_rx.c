@@ -3,7 +3,7 @@
  * From a lane to the transport; SENDs of one record that follow one another take the fast
  * path into their receives, in runs (fast.h). The sender is another program and may write
  * anything at any time: each header is read once, then checked: lengths
- * against the lane's bounds, the source LID and the P_Key against what softibd
+ * against the lane's bounds, the source address and the P_Key against what softibd
  * announced, the source QP against the one that the destination is connected to.
  */
 #include <string.h>
@@ -86,7 +86,7 @@ static bool decode(const struct abi_lane *memory, const struct abi_cell *cell,
 	return true;
 }
 
-/* A lane's sender is not trusted: a record whose source LID or P_Key is not the one that
+/* A lane's sender is not trusted: a record whose source address or P_Key is not the one that
  * softibd granted the lane for is dropped. Records that receive_known() takes have the same
  * header as one that passed this check. */
 static bool source_is_valid(const struct eng_lane_in *lane, const struct eng_qp *qp,
@@ -94,14 +94,16 @@ static bool source_is_valid(const struct eng_lane_in *lane, const struct eng_qp 
 {
 	const struct tp_attr *attr;
 
-	if ((record->slid & lane->slid_mask) != lane->slid || record->pkey != lane->pkey)
+	if (!wire_addr_is_of(wire_addr_of_lid(record->slid), lane->source) ||
+	    record->pkey != lane->pkey)
 		return false;
 	if (qp->init.type == IBV_QPT_UD)
 		return true;
-	/* A connected QP accepts packets of its peer alone. softibd vouches for the LID; the
-	 * QPN is claimed by a program that owns this LID. The LMC gives a port several LIDs. */
+	/* A connected QP accepts packets of its peer alone. softibd vouches for the address;
+	 * the QPN is claimed by a program that owns it. */
 	attr = tp_qp_attr(qp->tp);
-	return record->src_qpn == attr->dest_qpn && (attr->av.dlid & lane->slid_mask) == lane->slid;
+	return record->src_qpn == attr->dest_qpn &&
+	       wire_addr_is_of(wire_addr_of_lid(attr->av.dlid), lane->source);
 }
 
 /* Return: the QP that may have the record; NULL: none, and it is counted */

@@ -8,14 +8,15 @@
 #include "engine/private.h"
 
 /* which port of ours a packet came in by when the link does not say: the one
- * that has its DLID */
+ * whose address is its destination */
 static unsigned port_of(const struct engine *e, const struct wire_packet *pkt)
 {
 	const struct abi_devpage *page = e->cfg.devpage;
 
 	for (unsigned i = 0; i < page->num_ports && page->num_ports > 1; i++) {
-		uint16_t mask = (uint16_t) ~((1u << page->port[i].lmc) - 1);
-		if (page->port[i].lid && (pkt->lrh.dlid & mask) == page->port[i].lid)
+		const struct abi_devport *port = &page->port[i];
+
+		if (wire_addr_is_of(wire_packet_dest(pkt), wire_port_addrs(port->lid, port->lmc)))
 			return i + 1;
 	}
 	return 1;
@@ -54,7 +55,7 @@ static bool is_from_peer(const struct eng_qp *qp, const struct wire_packet *pkt)
 	if (qp->init.type == IBV_QPT_UD)
 		return true;
 	lmc = eng_port(qp->engine, attr->port_num)->lmc;
-	return (pkt->lrh.slid ^ attr->av.dlid) >> lmc == 0;
+	return wire_addr_is_of(wire_packet_source(pkt), wire_port_addrs(attr->av.dlid, lmc));
 }
 
 static void to_qp(struct eng_qp *qp, const struct wire_packet *pkt)

@@ -19,6 +19,7 @@
 #define SOFTIB_FABRIC_PRIVATE_H
 
 #include "fabric/fabric.h"
+#include "wire/address.h"
 
 #define FAB_MAX_HOPS 64	     /* switches on a way: ends loops of tables */
 #define FAB_CACHED_HOPS 8    /* links of a way that is remembered */
@@ -233,7 +234,7 @@ static inline bool fab_is_inside(const struct fab_step *step)
 /** fab_port_has_lid() - is unicast @lid one of an end port's? (7.11) */
 static inline bool fab_port_has_lid(const struct ag_port *port, uint16_t lid)
 {
-	return port->lid && (lid & ~((1u << port->lmc) - 1)) == port->lid;
+	return wire_addr_is_of(wire_addr_of_lid(lid), wire_port_addrs(port->lid, port->lmc));
 }
 
 /** fab_inside() - the step of a packet that turns round at @port */

@@ -43,7 +43,8 @@ struct hca_lane {
 	struct list_head in_from, in_to;
 	struct hca_user *from, *to;
 	unsigned port_num; /* of the sender */
-	uint16_t slid, slid_mask, pkey; /* as announced */
+	struct wire_port_addrs source; /* as announced, as is the P_Key */
+	uint16_t pkey;
 	uint32_t id;
 	struct abi_lane *memory;
 	struct flow flow[ABI_LANE_FLOWS];
@@ -92,8 +93,8 @@ static bool announce(const struct hca_lane *lane, const int fds[LANE_FDS])
 	struct abi_lane_event event = {
 		.kind = ABI_LANE_IN,
 		.lane = lane->id,
-		.slid = lane->slid,
-		.slid_mask = lane->slid_mask,
+		.slid = (uint16_t)lane->source.base,
+		.slid_mask = (uint16_t)lane->source.mask,
 		.pkey = lane->pkey,
 	};
 
@@ -108,9 +109,9 @@ static const struct ag_port *port_of(const struct hca_user *user, unsigned port_
 	return &fab_node(user->hca->fab, user->hca->node)->port[port_num];
 }
 
-static uint16_t lid_mask(const struct ag_port *port)
+static struct wire_port_addrs addrs_of(const struct ag_port *port)
 {
-	return (uint16_t) ~((1u << port->lmc) - 1);
+	return wire_port_addrs(port->lid, port->lmc);
 }
 
 static bool has_pkey(const struct ag_port *port, uint16_t pkey)
@@ -200,8 +201,9 @@ static void cut(struct hca_lane *lane)
 static bool is_true(const struct hca_lane *lane)
 {
 	const struct ag_port *port = port_of(lane->from, lane->port_num);
+	const struct wire_port_addrs now = addrs_of(port);
 
-	return lane->slid == port->lid && lane->slid_mask == lid_mask(port) &&
+	return lane->source.base == now.base && lane->source.mask == now.mask &&
 	       has_pkey(port, lane->pkey);
 }
 
@@ -265,8 +267,7 @@ static struct hca_lane *make_lane(struct hca_user *from, struct hca_user *to,
 	lane->from = from;
 	lane->to = to;
 	lane->port_num = key->port_num;
-	lane->slid = port->lid;
-	lane->slid_mask = lid_mask(port);
+	lane->source = addrs_of(port);
 	lane->pkey = key->pkey;
 	lane->id = from->hca->set->next_lane++;
 	if (map_lane(lane, fds)) {

@@ -88,13 +88,12 @@ bool hca_user_wants(const struct hca_user *user, const union wire_gid *gid)
 /* --- from the program --- */
 
 /* the port whose address the packet bears as its source; 0: none of ours */
-static unsigned source_port(const struct hca *hca, const struct wire_lrh *lrh)
+static unsigned source_port(const struct hca *hca, const struct wire_packet *pkt)
 {
 	for (unsigned i = 1; i <= hca->ib.phys_port_cnt; i++) {
 		const struct abi_devport *port = hca_devport(hca, i);
-		uint16_t mask = (uint16_t) ~((1u << port->lmc) - 1);
 
-		if (port->lid && (lrh->slid & mask) == port->lid)
+		if (wire_addr_is_of(wire_packet_source(pkt), wire_port_addrs(port->lid, port->lmc)))
 			return i;
 	}
 	return 0;
@@ -178,7 +177,7 @@ static bool forward(struct hca_user *user, const void *shared, size_t len)
 	memcpy(bytes, shared, len);
 	if (wire_packet_decode(bytes, len, &pkt) < 0)
 		return true;
-	port_num = source_port(hca, &pkt.lrh);
+	port_num = source_port(hca, &pkt);
 	if (!port_num || !may_leave(user, port_num, &pkt))
 		return true;
 	if (fab_send(hca->fab, hca->node, (int)port_num, bytes, len) == -EAGAIN)

@@ -119,8 +119,10 @@ static void make_lanes(void)
 
 	w.lane = make_lane();
 	w.lane_to = make_lane();
-	w.in = (struct lane_in){.id = 1, .eng = {.rx.memory = w.lane, .slid = PEER_LID,
-						 .slid_mask = 0xffff, .pkey = 0xffff}};
+	w.in = (struct lane_in){.id = 1,
+				.eng = {.rx.memory = w.lane,
+					.source = wire_port_addrs(PEER_LID, 0),
+					.pkey = 0xffff}};
 	w.out = (struct lane_out){.id = 2, .doorbell_fd = w.doorbell_fd};
 	INIT_LIST_HEAD(&w.out.flows);
 	eng_lane_out_init(&w.out.eng, w.lane_to, l->has_membarrier);

@@ -25,7 +25,7 @@ static inline void make_lane(struct joined *j, unsigned i, struct side *from, st
 				       .serial = 1,
 				       .mtu_bytes = 4096};
 	j->in[i] = (struct eng_lane_in){
-		.rx.memory = memory, .slid = from->page->port[0].lid, .slid_mask = 0xffff,
+		.rx.memory = memory, .source = wire_port_addrs(from->page->port[0].lid, 0),
 		.pkey = PKEY};
 	eng_lane_add(to->engine, &j->in[i]);
 	from->flow = &j->flow[i];

@@ -293,7 +293,7 @@ static void a_datagram_comes_from_the_lid_that_it_names(void **state)
 	struct ibv_send_wr wr = datagram(0);
 
 	j->w->b.page->port[0].lmc = 1;
-	j->in[1].slid_mask = 0xfffe;
+	j->in[1].source.mask = 0xfffe;
 	wr.wr.ud.remote_qpn = 0x11;
 	for (unsigned i = 0; i < 16; i++) {
 		recv_into(&j->w->a, i, 0, 1000);

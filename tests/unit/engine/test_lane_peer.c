@@ -143,8 +143,7 @@ static void the_port_of_a_peer_is_not_the_senders_word(void **state)
 		struct joined *j = join();
 		struct side *b = &j->w->b;
 
-		j->in[0].slid = cases[i].slid;
-		j->in[0].slid_mask = cases[i].mask;
+		j->in[0].source = (struct wire_port_addrs){cases[i].slid, cases[i].mask};
 		tp_qp_attr(b->qp->tp)->av.dlid = cases[i].dlid;
 		recv_into(b, 77, 0, 64);
 		abi_lane_publish(&j->out[0].tx, &record);
@@ -160,7 +159,7 @@ static void what_is_known_is_of_its_lane(void **state)
 	const struct exchange x = {{.opcode = IBV_WR_SEND}, 8};
 	struct abi_lane *memory = aligned_alloc(64, abi_lane_bytes());
 	struct eng_lane_in third = {
-		.rx.memory = memory, .slid = 5, .slid_mask = 0xffff, .pkey = PKEY};
+		.rx.memory = memory, .source = wire_port_addrs(5, 0), .pkey = PKEY};
 	struct joined *j = join();
 	struct side *b = &j->w->b;
 	struct eng_stats stats;

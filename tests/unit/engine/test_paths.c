@@ -239,7 +239,7 @@ static void play(enum ibv_qp_type type, uint64_t seed, bool general)
 		eng_flow_drop(s[i]->qp); /* it notes anew what it may do */
 	}
 	s[1]->page->port[0].lmc = 1;
-	p.j->in[1].slid_mask = 0xfffe;
+	p.j->in[1].source.mask = 0xfffe;
 	for (p.step = 0; p.step < STEPS; p.step++)
 		step(&p);
 	for (unsigned i = 0; i < 2; i++)
