@@ -414,20 +414,17 @@ void fab_tap_set(struct fabric *fab, int node, int num, const struct fab_tap *ta
 	fab_rules_changed(fab); /* flows that short-cut it come back */
 }
 
-int fab_send(struct fabric *fab, int node, int num, const void *bytes, size_t len)
+int fab_send(struct fabric *fab, int node, int num, const struct fab_packet *pkt)
 {
 	struct fab_port *port = fab_port_of(fab, node, num);
-	struct fab_packet pkt;
 
-	if (fab_packet_decode(&pkt, bytes, len) < 0)
-		return -EINVAL;
 	if (fab->faults) /* those whose turn was before this one */
 		fab_holds_release(fab->faults);
-	if (pkt.lrh.vl == WIRE_VL_MANAGEMENT) {
-		fab_smp_send(port, &pkt);
+	if (pkt->lrh.vl == WIRE_VL_MANAGEMENT) {
+		fab_smp_send(port, pkt);
 		return 0;
 	}
-	return fab_forward(port, &pkt);
+	return fab_forward(port, pkt);
 }
 
 void fab_discard(struct fabric *fab, int node, int num)

@@ -16,16 +16,40 @@
 
 struct fabric;
 
+/** struct fab_packet - a packet and what is read of it, once, where it begins: the checks
+ *  of who may send it, the fabric, and the adapter that it reaches look at this */
+struct fab_packet {
+	const uint8_t *bytes; /* LRH to pad, without CRCs */
+	size_t len;
+	struct wire_lrh lrh;
+	uint16_t pkey;
+	uint8_t opcode;
+	uint32_t dest_qpn;
+	uint32_t src_qpn, qkey; /* 0 without a DETH */
+	uint32_t payload_bytes; /* pad included */
+	/* --- what happened to it on its way: the fabric's --- */
+	uint8_t hops;	    /* links that it crossed and then was held up at */
+	bool copied;	    /* one of several: not multiplied again */
+	uint8_t wrong_crcs; /* bits of enum fab_crcs: who checks them finds out */
+	uint8_t rnr_mark;   /* struct wire_lrh's, for its destination */
+};
+
+/** fab_packet_decode() - @bytes: LRH to pad, without CRCs; they stay the caller's, as long
+ *  as *@pkt is used. Return: 0; -EINVAL not a packet */
+int fab_packet_decode(struct fab_packet *pkt, const void *bytes, size_t len);
+/** fab_packet_grh() - the GRH of a packet that has one (lrh.lnh) */
+struct wire_grh fab_packet_grh(const struct fab_packet *pkt);
+
 /** struct fab_sink - an adapter's side of a port; all called from the loop */
 struct fab_sink {
 	/**
 	 * deliver() - a packet reached this port
-	 * @bytes: LRH to pad, without CRCs; valid during the call
+	 * @pkt: valid during the call
 	 * Return: 0 taken or rightly dropped; -EAGAIN no room: the sender
 	 * holds it and offers it again (link-level flow control); -ENOENT a
 	 * MAD, and nobody is at QP0 or QP1: the node's agents answer it
 	 */
-	int (*deliver)(void *ctx, const void *bytes, size_t len);
+	int (*deliver)(void *ctx, const struct fab_packet *pkt);
 	/** changed() - port attributes changed: enum ag_change bits */
 	void (*changed)(void *ctx, uint32_t changes);
 	void *ctx;
@@ -46,7 +70,7 @@ void fab_attach(struct fabric *fab, int node, int port, const struct fab_sink *s
 
 /**
  * fab_send() - a packet leaves an adapter's port
- * @bytes: LRH to pad, without CRCs
+ * @pkt: as fab_packet_decode() made it
  * The whole way to the destination is walked at once; a packet for a
  * destination without room is not sent. A multicast packet also comes back
  * to the sender's own port; a unicast one to the port's own LID stays there.
@@ -55,9 +79,9 @@ void fab_attach(struct fabric *fab, int node, int port, const struct fab_sink *s
  * Return: 0 sent, or dropped and counted where the specification says;
  * -EAGAIN the destination is full: the caller holds the packet, offers it
  * again at its next turn, and drops it after the head-of-queue lifetime
- * (fab_discard() counts it); -EINVAL not a packet.
+ * (fab_discard() counts it).
  */
-int fab_send(struct fabric *fab, int node, int port, const void *bytes, size_t len);
+int fab_send(struct fabric *fab, int node, int port, const struct fab_packet *pkt);
 
 /** fab_discard() - the adapter gave up a held packet: PortXmitDiscards */
 void fab_discard(struct fabric *fab, int node, int port);

@@ -57,22 +57,6 @@ struct fab_node {
 	bool dead;		/* without power */
 };
 
-/** struct fab_packet - what forwarding looks at */
-struct fab_packet {
-	const uint8_t *bytes;
-	size_t len;
-	struct wire_lrh lrh;
-	uint16_t pkey;
-	uint8_t opcode;
-	uint32_t dest_qpn, src_qpn, qkey;
-	uint32_t payload_bytes;
-	/* --- what happened to it on its way --- */
-	uint8_t hops;	  /* links that it crossed and then was held up at */
-	bool copied;	  /* one of several: not multiplied again */
-	uint8_t wrong_crcs; /* bits of enum fab_crcs: who checks them finds out */
-	uint8_t rnr_mark; /* struct wire_lrh's, for its destination */
-};
-
 /** enum fab_verdict - how a packet's way ends */
 enum fab_verdict {
 	FAB_DELIVER,
@@ -261,8 +245,6 @@ void fab_link_train(struct fab_port *port);
 void fab_link_retrain(struct fab_port *port);
 
 /* --- packet.c --- */
-/** fab_packet_decode() - Return: 0; -EINVAL */
-int fab_packet_decode(struct fab_packet *pkt, const void *bytes, size_t len);
 /** fab_mad_encode() - a MAD as a UD packet. @buf: 512 bytes. Return: its length */
 size_t fab_mad_encode(const struct fab_job *job, uint16_t slid, uint16_t dlid, psn_t psn,
 		      uint8_t *buf);

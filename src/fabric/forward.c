@@ -117,10 +117,12 @@ static bool cross_all(const struct fab_step *steps, int n, const struct fab_pack
 static int deliver_marked(struct fab_port *to, const struct fab_packet *pkt)
 {
 	uint8_t bytes[WIRE_PACKET_MAX];
+	struct fab_packet marked = *pkt;
 
 	memcpy(bytes, pkt->bytes, pkt->len);
 	wire_lrh_mark_rnr(bytes, pkt->rnr_mark);
-	return to->sink.deliver(to->sink.ctx, bytes, pkt->len);
+	marked.bytes = bytes;
+	return to->sink.deliver(to->sink.ctx, &marked);
 }
 
 static int to_adapter(struct fab_port *to, const struct fab_packet *pkt)
@@ -129,7 +131,7 @@ static int to_adapter(struct fab_port *to, const struct fab_packet *pkt)
 		return -ENOENT;
 	if (pkt->rnr_mark)
 		return deliver_marked(to, pkt);
-	return to->sink.deliver(to->sink.ctx, pkt->bytes, pkt->len);
+	return to->sink.deliver(to->sink.ctx, pkt);
 }
 
 int fab_deliver(struct fab_port *to, const struct fab_packet *pkt)

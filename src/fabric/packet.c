@@ -27,6 +27,14 @@ int fab_packet_decode(struct fab_packet *pkt, const void *bytes, size_t len)
 	return 0;
 }
 
+struct wire_grh fab_packet_grh(const struct fab_packet *pkt)
+{
+	struct wire_grh grh;
+
+	wire_grh_decode(pkt->bytes + WIRE_LRH_BYTES, &grh);
+	return grh;
+}
+
 size_t fab_mad_encode(const struct fab_job *job, uint16_t slid, uint16_t dlid, psn_t psn,
 		      uint8_t *buf)
 {

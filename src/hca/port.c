@@ -29,32 +29,32 @@ static void show_violation(struct hca *hca, unsigned port_num)
 	hca_page_publish(hca, port_num);
 }
 
-static void pkey_violation(struct hca *hca, unsigned port_num, const struct wire_packet *pkt)
+static void pkey_violation(struct hca *hca, unsigned port_num, const struct fab_packet *pkt)
 {
 	struct ag_node *node = fab_node(hca->fab, hca->node);
 
-	ag_trap_pkey(node, (uint8_t)port_num, pkt->bth.pkey, pkt->lrh.slid, pkt->lrh.dlid,
-		     pkt->lrh.sl, pkt->deth.src_qpn, pkt->bth.dest_qpn, rt_now(hca->rt));
+	ag_trap_pkey(node, (uint8_t)port_num, pkt->pkey, pkt->lrh.slid, pkt->lrh.dlid,
+		     pkt->lrh.sl, pkt->src_qpn, pkt->dest_qpn, rt_now(hca->rt));
 	show_violation(hca, port_num);
 }
 
 /* a datagram whose Q_Key is not its QP's is dropped, counted (PortInfo,
  * 14.2.5.6) and told to the subnet manager (trap 258, 14.2.5.1). A QP that does
  * not receive yet, or no more, judges nothing */
-static bool qkey_is_wrong(const struct hca_qp *qp, const struct wire_packet *pkt)
+static bool qkey_is_wrong(const struct hca_qp *qp, const struct fab_packet *pkt)
 {
 	return qp->ib.qp_type == IB_QPT_UD &&
-	       wire_opcodes[pkt->bth.opcode].flags & WIRE_HAS_DETH &&
+	       wire_opcodes[pkt->opcode].flags & WIRE_HAS_DETH &&
 	       (qp->ib.state == IB_QPS_RTR || qp->ib.state == IB_QPS_RTS) &&
-	       !tp_qkey_passes(qp->ib.qp_num, qp->ib.attr.qkey, pkt->deth.qkey);
+	       !tp_qkey_passes(qp->ib.qp_num, qp->ib.attr.qkey, pkt->qkey);
 }
 
-static void qkey_violation(struct hca *hca, unsigned port_num, const struct wire_packet *pkt)
+static void qkey_violation(struct hca *hca, unsigned port_num, const struct fab_packet *pkt)
 {
 	struct ag_node *node = fab_node(hca->fab, hca->node);
 
-	ag_trap_qkey(node, (uint8_t)port_num, pkt->deth.qkey, pkt->lrh.slid, pkt->lrh.dlid,
-		     pkt->lrh.sl, pkt->deth.src_qpn, pkt->bth.dest_qpn, rt_now(hca->rt));
+	ag_trap_qkey(node, (uint8_t)port_num, pkt->qkey, pkt->lrh.slid, pkt->lrh.dlid,
+		     pkt->lrh.sl, pkt->src_qpn, pkt->dest_qpn, rt_now(hca->rt));
 	show_violation(hca, port_num);
 }
 
@@ -75,59 +75,57 @@ void hca_qkey_violations(const struct hca_qp *qp, const struct abi_lane_event *e
 
 /* a copy to every engine with a QP in the group; who has no room misses it:
  * datagrams are not held up by one slow member */
-static void to_group(struct hca *hca, unsigned port_num, const struct wire_packet *pkt,
-		     const void *bytes, size_t len)
+static void to_group(struct hca *hca, unsigned port_num, const struct fab_packet *pkt)
 {
 	struct ib_ucontext *context;
+	struct wire_grh grh;
 
 	if (pkt->lrh.lnh != WIRE_LNH_GRH)
 		return;
+	grh = fab_packet_grh(pkt);
 	list_for_each_entry(context, &hca->ib.ucontext_list, node) {
 		struct hca_user *user = container_of(context, struct hca_user, ib);
-		if (hca_user_wants(user, &pkt->grh.dgid))
-			hca_user_deliver(user, bytes, len);
+		if (hca_user_wants(user, &grh.dgid))
+			hca_user_deliver(user, pkt->bytes, pkt->len);
 	}
 	if (hca->kernel_groups)
-		hca_link_receive(hca, port_num, bytes, len);
+		hca_link_receive(hca, port_num, pkt->bytes, pkt->len);
 }
 
-static int to_mad_qp(const struct hca_port *port, unsigned qpn, const void *bytes, size_t len)
+static int to_mad_qp(const struct hca_port *port, unsigned qpn, const struct fab_packet *pkt)
 {
 	if (!port->has_qp[qpn])
 		return -ENOENT;
-	return hca_link_receive(port->hca, port->port_num, bytes, len);
+	return hca_link_receive(port->hca, port->port_num, pkt->bytes, pkt->len);
 }
 
-int hca_port_deliver(void *ctx, const void *bytes, size_t len)
+int hca_port_deliver(void *ctx, const struct fab_packet *pkt)
 {
 	struct hca_port *port = ctx;
 	struct hca *hca = port->hca;
-	struct wire_packet pkt;
 	struct hca_qp *qp;
 
-	if (wire_packet_decode(bytes, len, &pkt) < 0)
-		return 0;
-	if (pkt.bth.dest_qpn == 0)
-		return to_mad_qp(port, 0, bytes, len);
-	if (!pkey_known(hca, port->port_num, pkt.bth.pkey)) {
-		pkey_violation(hca, port->port_num, &pkt);
+	if (pkt->dest_qpn == 0)
+		return to_mad_qp(port, 0, pkt);
+	if (!pkey_known(hca, port->port_num, pkt->pkey)) {
+		pkey_violation(hca, port->port_num, pkt);
 		return 0;
 	}
-	if (pkt.bth.dest_qpn == WIRE_QPN_MULTICAST) {
-		to_group(hca, port->port_num, &pkt, bytes, len);
+	if (pkt->dest_qpn == WIRE_QPN_MULTICAST) {
+		to_group(hca, port->port_num, pkt);
 		return 0;
 	}
-	if (pkt.bth.dest_qpn == 1)
-		return to_mad_qp(port, 1, bytes, len);
-	qp = eng_table_get(&hca->qps, pkt.bth.dest_qpn);
+	if (pkt->dest_qpn == 1)
+		return to_mad_qp(port, 1, pkt);
+	qp = eng_table_get(&hca->qps, pkt->dest_qpn);
 	if (!qp) /* C9-35: no such QP, silence */
 		return 0;
-	if (qkey_is_wrong(qp, &pkt)) {
-		qkey_violation(hca, port->port_num, &pkt);
+	if (qkey_is_wrong(qp, pkt)) {
+		qkey_violation(hca, port->port_num, pkt);
 		return 0;
 	}
-	return qp->user ? hca_user_deliver(qp->user, bytes, len) :
-			  hca_link_receive(hca, port->port_num, bytes, len);
+	return qp->user ? hca_user_deliver(qp->user, pkt->bytes, pkt->len) :
+			  hca_link_receive(hca, port->port_num, pkt->bytes, pkt->len);
 }
 
 static void dispatch(struct hca *hca, unsigned port_num, enum ib_event_type type)

@@ -187,7 +187,7 @@ static inline const struct abi_devport *hca_devport(const struct hca *hca, unsig
 }
 
 /* port.c */
-int hca_port_deliver(void *ctx, const void *bytes, size_t len);
+int hca_port_deliver(void *ctx, const struct fab_packet *pkt);
 /** hca_qkey_violations() - datagrams to @qp, a program's, came by a lane with a wrong
  *  Q_Key: by what the program says of them, its port counts and tells */
 struct abi_lane_event;

@@ -88,21 +88,22 @@ bool hca_user_wants(const struct hca_user *user, const union wire_gid *gid)
 /* --- from the program --- */
 
 /* the port whose address the packet bears as its source; 0: none of ours */
-static unsigned source_port(const struct hca *hca, const struct wire_packet *pkt)
+static unsigned source_port(const struct hca *hca, const struct fab_packet *pkt)
 {
 	for (unsigned i = 1; i <= hca->ib.phys_port_cnt; i++) {
 		const struct abi_devport *port = hca_devport(hca, i);
 
-		if (wire_addr_is_of(wire_packet_source(pkt), wire_port_addrs(port->lid, port->lmc)))
+		if (wire_addr_is_of(wire_addr_of_lid(pkt->lrh.slid),
+				    wire_port_addrs(port->lid, port->lmc)))
 			return i;
 	}
 	return 0;
 }
 
-static bool gid_is_ours(const struct abi_devport *port, const union wire_gid *gid)
+static bool gid_is_ours(const struct abi_devport *port, union wire_gid gid)
 {
 	for (unsigned i = 0; i < ABI_GIDS; i++)
-		if (!memcmp(port->gid[i], gid->raw, sizeof(gid->raw)))
+		if (!memcmp(port->gid[i], gid.raw, sizeof(gid.raw)))
 			return true;
 	return false;
 }
@@ -115,20 +116,20 @@ static bool pkey_is_ours(const struct abi_devport *port, uint16_t pkey)
 	return false;
 }
 
-static bool may_leave(const struct hca_user *user, unsigned port_num, const struct wire_packet *pkt)
+static bool may_leave(const struct hca_user *user, unsigned port_num, const struct fab_packet *pkt)
 {
 	const struct abi_devport *port = hca_devport(user->hca, port_num);
 	const struct hca_qp *src;
 
-	if (pkt->lrh.vl == WIRE_VL_MANAGEMENT || pkt->bth.dest_qpn == 0)
+	if (pkt->lrh.vl == WIRE_VL_MANAGEMENT || pkt->dest_qpn == 0)
 		return false;
-	if (pkt->lrh.lnh == WIRE_LNH_GRH && !gid_is_ours(port, &pkt->grh.sgid))
+	if (pkt->lrh.lnh == WIRE_LNH_GRH && !gid_is_ours(port, fab_packet_grh(pkt).sgid))
 		return false;
-	if (!pkey_is_ours(port, pkt->bth.pkey))
+	if (!pkey_is_ours(port, pkt->pkey))
 		return false;
-	if (!(wire_opcodes[pkt->bth.opcode].flags & WIRE_HAS_DETH))
+	if (!(wire_opcodes[pkt->opcode].flags & WIRE_HAS_DETH))
 		return true; /* connected: the source QPN is not in the packet */
-	src = eng_table_get(&user->hca->qps, pkt->deth.src_qpn);
+	src = eng_table_get(&user->hca->qps, pkt->src_qpn);
 	return src && src->user == user;
 }
 
@@ -168,19 +169,19 @@ static bool forward(struct hca_user *user, const void *shared, size_t len)
 {
 	uint8_t bytes[WIRE_PACKET_MAX];
 	struct hca *hca = user->hca;
-	struct wire_packet pkt;
+	struct fab_packet pkt;
 	unsigned port_num;
 
 	if (len > sizeof(bytes))
 		return true;
 	/* what is checked is what is sent: the program may write meanwhile */
 	memcpy(bytes, shared, len);
-	if (wire_packet_decode(bytes, len, &pkt) < 0)
+	if (fab_packet_decode(&pkt, bytes, len) < 0)
 		return true;
 	port_num = source_port(hca, &pkt);
 	if (!port_num || !may_leave(user, port_num, &pkt))
 		return true;
-	if (fab_send(hca->fab, hca->node, (int)port_num, bytes, len) == -EAGAIN)
+	if (fab_send(hca->fab, hca->node, (int)port_num, &pkt) == -EAGAIN)
 		return hold(user, port_num);
 	hold_no_more(user);
 	return true;

@@ -88,7 +88,10 @@ static struct hca_queue *begin(struct hca *hca, const struct hca_queue *to)
 
 static int offer(struct hca *hca, const struct hca_frame *f)
 {
-	return fab_send(hca->fab, hca->node, (int)f->port_num, f->bytes, f->len);
+	struct fab_packet pkt;
+	int ret = fab_packet_decode(&pkt, f->bytes, f->len);
+
+	return ret ? ret : fab_send(hca->fab, hca->node, (int)f->port_num, &pkt);
 }
 
 void hca_waiting_send(struct hca *hca, struct hca_frame *f)

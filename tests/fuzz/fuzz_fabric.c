@@ -67,13 +67,21 @@ static void configure(struct fabric *fab)
 static uint8_t last[WIRE_PACKET_MAX];
 static size_t last_len;
 
-static int deliver(void *ctx, const void *bytes, size_t len)
+static int deliver(void *ctx, const struct fab_packet *pkt)
 {
-	if (len > sizeof(last))
+	if (pkt->len > sizeof(last))
 		return 0;
-	memcpy(last, bytes, len);
-	last_len = len;
-	return len % 7 == 6 ? -11 : 0;
+	memcpy(last, pkt->bytes, pkt->len);
+	last_len = pkt->len;
+	return pkt->len % 7 == 6 ? -11 : 0;
+}
+
+static void send_bytes(struct fabric *fab, const void *bytes, size_t len)
+{
+	struct fab_packet pkt;
+
+	if (!fab_packet_decode(&pkt, bytes, len))
+		fab_send(fab, CA0, 1, &pkt);
 }
 
 static void changed(void *ctx, uint32_t changes)
@@ -93,7 +101,7 @@ static void send_mad(struct fabric *fab, uint16_t dlid, uint32_t qpn, const uint
 	int n = wire_packet_encode(&p, buf);
 
 	memcpy(buf + n, mad, WIRE_MAD_BYTES);
-	fab_send(fab, CA0, 1, buf, (size_t)n + WIRE_MAD_BYTES);
+	send_bytes(fab, buf, (size_t)n + WIRE_MAD_BYTES);
 }
 
 static void act(struct rt *rt, struct fabric *fab, uint8_t what, const uint8_t *data, size_t len)
@@ -104,7 +112,7 @@ static void act(struct rt *rt, struct fabric *fab, uint8_t what, const uint8_t *
 	memcpy(mad + (what & 0x40 ? 0 : 3), data, len < 253 ? len : 253);
 	switch (what >> 1 & 7) {
 	case 0:
-		fab_send(fab, CA0, 1, data, len);
+		send_bytes(fab, data, len);
 		break;
 	case 1:
 		send_mad(fab, WIRE_LID_PERMISSIVE, 0, mad);
@@ -123,7 +131,7 @@ static void act(struct rt *rt, struct fabric *fab, uint8_t what, const uint8_t *
 		fab_link_set(fab, len % NODES, len / NODES % PORTS, what >> 7);
 		break;
 	case 6: /* an answer or trap, sent back changed by nothing */
-		fab_send(fab, CA0, 1, last, last_len);
+		send_bytes(fab, last, last_len);
 		break;
 	case 7:
 		rt_sim_run_for(rt, (uint64_t)len * NSEC_PER_MSEC);

@@ -213,25 +213,23 @@ static struct {
 } carried;
 
 /* @own: the port of an adapter that it leaves by */
-static void note_carried(const struct ag_port *own, const void *bytes, size_t len)
+static void note_carried(const struct ag_port *own, const struct wire_lrh *lrh)
 {
-	struct wire_lrh lrh;
-
-	if (wire_lrh_decode(bytes, len, &lrh) < 0 || lrh.dlid >> own->lmc == own->lid >> own->lmc)
+	if (fab_port_has_lid(own, lrh->dlid))
 		return;
 	carried.packets++;
-	carried.dwords += lrh.length_dwords;
+	carried.dwords += lrh->length_dwords;
 }
 
-int __real_fab_send(struct fabric *fab, int node, int port, const void *bytes, size_t len);
-int __wrap_fab_send(struct fabric *fab, int node, int port, const void *bytes, size_t len);
+int __real_fab_send(struct fabric *fab, int node, int port, const struct fab_packet *pkt);
+int __wrap_fab_send(struct fabric *fab, int node, int port, const struct fab_packet *pkt);
 
-int __wrap_fab_send(struct fabric *fab, int node, int port, const void *bytes, size_t len)
+int __wrap_fab_send(struct fabric *fab, int node, int port, const struct fab_packet *pkt)
 {
-	int ret = __real_fab_send(fab, node, port, bytes, len);
+	int ret = __real_fab_send(fab, node, port, pkt);
 
 	if (!ret)
-		note_carried(&fab_node(fab, node)->port[port], bytes, len);
+		note_carried(&fab_node(fab, node)->port[port], &pkt->lrh);
 	return ret;
 }
 
@@ -245,9 +243,10 @@ size_t __wrap_fab_mad_encode(const struct fab_job *job, uint16_t slid, uint16_t 
 			     uint8_t *buf)
 {
 	size_t len = __real_fab_mad_encode(job, slid, dlid, psn, buf);
+	struct wire_lrh lrh;
 
-	if (!fab_is_switch(job->at))
-		note_carried(fab_ag_port(job->at), buf, len);
+	if (!fab_is_switch(job->at) && wire_lrh_decode(buf, len, &lrh) > 0)
+		note_carried(fab_ag_port(job->at), &lrh);
 	return len;
 }
 
@@ -339,8 +338,10 @@ static void send_stray(struct end *e, uint16_t pkey, uint32_t qkey)
 	};
 	uint8_t bytes[256] = {0};
 	int head = wire_packet_encode(&pkt, bytes);
+	struct fab_packet stray;
 
-	fab_send(e->conn->sim->fab, e->program->node, 1, bytes, (size_t)head + pkt.payload_bytes);
+	if (!fab_packet_decode(&stray, bytes, (size_t)head + pkt.payload_bytes))
+		fab_send(e->conn->sim->fab, e->program->node, 1, &stray);
 }
 
 static void check_keys(struct end *e)

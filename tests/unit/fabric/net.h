@@ -58,15 +58,15 @@ static inline void net_cable(struct net *net, int a, uint8_t pa, int b, uint8_t 
 	net->port[b][pb].peer_port = pa;
 }
 
-static inline int net_deliver(void *ctx, const void *bytes, size_t len)
+static inline int net_deliver(void *ctx, const struct fab_packet *pkt)
 {
 	struct net_sink *sink = ctx;
 
 	if (sink->full)
 		return -EAGAIN;
 	sink->packets++;
-	memcpy(sink->last, bytes, len);
-	sink->last_len = len;
+	memcpy(sink->last, pkt->bytes, pkt->len);
+	sink->last_len = pkt->len;
 	return 0;
 }
 
@@ -278,6 +278,15 @@ static inline size_t net_encode(const struct net_packet *np, const void *payload
 	return (size_t)n + np->payload + p.bth.pad_bytes;
 }
 
+/* Return: fab_send()'s; -EINVAL not a packet */
+static inline int net_send_bytes(struct net *net, int from, const void *bytes, size_t len)
+{
+	struct fab_packet pkt;
+	int ret = fab_packet_decode(&pkt, bytes, len);
+
+	return ret ? ret : fab_send(net->fab, from, 1, &pkt);
+}
+
 static inline int net_send(struct net *net, int from, struct net_packet np)
 {
 	uint8_t buf[4500];
@@ -287,7 +296,7 @@ static inline int net_send(struct net *net, int from, struct net_packet np)
 	np.dest_qpn = np.dest_qpn ? np.dest_qpn : 0x42;
 	np.payload = np.payload ? np.payload : 100;
 	len = net_encode(&np, NULL, buf);
-	return fab_send(net->fab, from, 1, buf, len);
+	return net_send_bytes(net, from, buf, len);
 }
 
 /* a MAD as a packet from a CA's port 1 */
@@ -302,7 +311,7 @@ static inline int net_send_mad(struct net *net, int from, uint16_t dlid, uint32_
 	uint8_t buf[512];
 	size_t len = net_encode(&np, mad, buf);
 
-	return fab_send(net->fab, from, 1, buf, len);
+	return net_send_bytes(net, from, buf, len);
 }
 
 /* Get(NodeInfo), by LID */

@@ -12,19 +12,19 @@ struct lab {
 	bool full;
 };
 
-static int record(void *ctx, const void *bytes, size_t len)
+static int record(void *ctx, const struct fab_packet *in)
 {
 	struct lab *lab = ctx;
 	struct wire_packet pkt;
 
 	if (lab->full)
 		return -EAGAIN;
-	assert_true(wire_packet_decode(bytes, len, &pkt) > 0);
+	assert_true(wire_packet_decode(in->bytes, in->len, &pkt) > 0);
 	assert_true(lab->arrived < 255);
 	lab->when[lab->arrived] = rt_now(lab->net.rt);
 	lab->order[lab->arrived++] = (char)pkt.payload[0];
 	lab->order[lab->arrived] = 0;
-	return net_deliver(&lab->net.sink[N1], bytes, len);
+	return net_deliver(&lab->net.sink[N1], in);
 }
 
 static struct lab *make(void)
@@ -56,7 +56,7 @@ static int send(struct lab *lab, char letter)
 	uint8_t payload[100] = {(uint8_t)letter}, buf[300];
 	size_t len = net_encode(&np, payload, buf);
 
-	return fab_send(lab->net.fab, N0, 1, buf, len);
+	return net_send_bytes(&lab->net, N0, buf, len);
 }
 
 static void send_all(struct lab *lab, const char *letters)
@@ -281,7 +281,7 @@ static void rnr_marks_what_is_delivered(void **state)
 	memset(buf + n, 'r', 4);
 	add(lab, "link n0:1 rnr timer=5 nth=1");
 	for (int i = 0; i < 2; i++) {
-		assert_int_equal(fab_send(lab->net.fab, N0, 1, buf, (size_t)n + 4), 0);
+		assert_int_equal(net_send_bytes(&lab->net, N0, buf, (size_t)n + 4), 0);
 		wire_lrh_decode(lab->net.sink[N1].last, 8, &lrh);
 		assert_int_equal(lrh.rnr_mark, i == 0 ? WIRE_RNR_TIMER | 5 : 0);
 	}

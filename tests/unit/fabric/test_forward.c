@@ -215,8 +215,8 @@ static void not_packets(void **state)
 	struct net *net = net_pair();
 	uint8_t junk[64] = {0};
 
-	assert_int_equal(fab_send(net->fab, N0, 1, junk, sizeof(junk)), -EINVAL);
-	assert_int_equal(fab_send(net->fab, N0, 1, junk, 3), -EINVAL);
+	assert_int_equal(net_send_bytes(net, N0, junk, sizeof(junk)), -EINVAL);
+	assert_int_equal(net_send_bytes(net, N0, junk, 3), -EINVAL);
 	net_send(net, N0, (struct net_packet){.dlid = 0xffff}); /* permissive: SMPs only */
 	net_send(net, N0, (struct net_packet){.dlid = 0xfffe});
 	assert_int_equal(net->sink[N1].packets, 0);

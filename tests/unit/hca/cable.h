@@ -49,17 +49,17 @@ void fab_attach(struct fabric *fab, int node, int port, const struct fab_sink *s
 	cable.sink[port] = sink ? *sink : (struct fab_sink){0};
 }
 
-int fab_send(struct fabric *fab, int node, int port, const void *bytes, size_t len)
+int fab_send(struct fabric *fab, int node, int port, const struct fab_packet *pkt)
 {
 	if (cable.answer)
 		return cable.answer;
-	if (cable.full_dlid && get_be16((const uint8_t *)bytes + 2) == cable.full_dlid)
+	if (cable.full_dlid && pkt->lrh.dlid == cable.full_dlid)
 		return -EAGAIN;
-	assert_true(cable.num_sent < 64 && len <= WIRE_PACKET_MAX);
-	memcpy(cable.sent[cable.num_sent], bytes, len);
-	cable.sent_len[cable.num_sent++] = len;
+	assert_true(cable.num_sent < 64 && pkt->len <= WIRE_PACKET_MAX);
+	memcpy(cable.sent[cable.num_sent], pkt->bytes, pkt->len);
+	cable.sent_len[cable.num_sent++] = pkt->len;
 	cable.sent_port = port;
-	return cable.loops ? cable.sink[port].deliver(cable.sink[port].ctx, bytes, len) : 0;
+	return cable.loops ? cable.sink[port].deliver(cable.sink[port].ctx, pkt) : 0;
 }
 
 void fab_discard(struct fabric *fab, int node, int port)
