@@ -24,22 +24,6 @@ struct path {
 
 /* --- the answer --- */
 
-static unsigned int rate_mbps(u8 rate)
-{
-	/* 15.2.5.16: the values are not monotonic */
-	static const unsigned int mbps[] = {
-		[WIRE_RATE_2_5G] = 2500,   [WIRE_RATE_10G] = 10000,   [WIRE_RATE_30G] = 30000,
-		[WIRE_RATE_5G] = 5000,	   [WIRE_RATE_20G] = 20000,   [WIRE_RATE_40G] = 40000,
-		[WIRE_RATE_60G] = 60000,   [WIRE_RATE_80G] = 80000,   [WIRE_RATE_120G] = 120000,
-		[WIRE_RATE_14G] = 14000,   [WIRE_RATE_56G] = 56000,   [WIRE_RATE_112G] = 112000,
-		[WIRE_RATE_168G] = 168000, [WIRE_RATE_25G] = 25000,   [WIRE_RATE_100G] = 100000,
-		[WIRE_RATE_200G] = 200000, [WIRE_RATE_300G] = 300000, [WIRE_RATE_28G] = 28000,
-		[WIRE_RATE_50G] = 50000,   [WIRE_RATE_400G] = 400000, [WIRE_RATE_600G] = 600000,
-	};
-
-	return rate < ARRAY_SIZE(mbps) ? mbps[rate] : 0;
-}
-
 static void put_gid(struct json_object *o, const char *key, const union ib_gid *gid)
 {
 	char text[40], *at = text;
@@ -58,7 +42,7 @@ static void put_record(struct json_object *out, const struct sa_path_rec *rec)
 	control_put_number(out, "sl", rec->sl);
 	control_put_hex(out, "pkey", be16_to_cpu(rec->pkey), 4);
 	control_put_number(out, "mtu_bytes", (uint64_t)MAX(ib_mtu_enum_to_int(rec->mtu), 0));
-	control_put_number(out, "rate_mbps", rate_mbps(rec->rate));
+	control_put_number(out, "rate_mbps", wire_rate_mbps(rec->rate));
 	control_put_number(out, "packet_life_time_ns", 4096ull << MIN(rec->packet_life_time, 50));
 	control_put_number(out, "hop_limit", rec->hop_limit);
 }

@@ -172,7 +172,7 @@ static bool selectors_agree(uint64_t mask, const struct wire_mcmember_record *wa
 	return sm_selected(mask, WIRE_MCM_MTU_SELECTOR, WIRE_MCM_MTU, want->mtu_selector,
 			   want->mtu, have->mtu) &&
 	       sm_selected(mask, WIRE_MCM_RATE_SELECTOR, WIRE_MCM_RATE, want->rate_selector,
-			   sm_rate_mbps(want->rate), sm_rate_mbps(have->rate)) &&
+			   wire_rate_mbps(want->rate), wire_rate_mbps(have->rate)) &&
 	       sm_selected(mask, WIRE_MCM_LIFE_SELECTOR, WIRE_MCM_LIFE, want->life_selector,
 			   want->life_enc, have->life_enc);
 }
@@ -194,16 +194,16 @@ static void make_mgid(struct sm *sm, struct wire_mcmember_record *r, uint64_t ma
 /* MTU and rate of a new group: as asked, within what the port can do. */
 static bool choose(uint64_t mask, struct wire_mcmember_record *r, const struct sm_port *p)
 {
-	uint32_t mtu = sm_port_mtu(p), mbps = sm_rate_mbps(sm_rate_enc(&p->info));
+	uint32_t mtu = sm_port_mtu(p), mbps = wire_rate_mbps(sm_rate_enc(&p->info));
 
 	if (!sm_fitted(mask, WIRE_MCM_MTU_SELECTOR, WIRE_MCM_MTU, r->mtu_selector, r->mtu,
 		       &mtu) ||
 	    !sm_fitted(mask, WIRE_MCM_RATE_SELECTOR, WIRE_MCM_RATE, r->rate_selector,
-		       sm_rate_mbps(r->rate), &mbps))
+		       wire_rate_mbps(r->rate), &mbps))
 		return false;
 	/* encodings that mean nothing (o15-0.2.3) */
 	if (mask & WIRE_MCM_RATE && r->rate_selector != WIRE_SELECT_LARGEST &&
-	    !sm_rate_mbps(r->rate))
+	    !wire_rate_mbps(r->rate))
 		return false;
 	r->mtu = mtu;
 	r->rate = sm_rate_at_most(mbps);
@@ -272,7 +272,7 @@ static bool agrees(const struct sm_query *q, const struct sm_group *g, const str
 
 	return wire_fields_match(&wire_mcmember_record_codec, shared, want, &g->rec) &&
 	       selectors_agree(q->mask, want, &g->rec) && sm_port_mtu(p) >= g->rec.mtu &&
-	       sm_rate_mbps(sm_rate_enc(&p->info)) >= sm_rate_mbps(g->rec.rate);
+	       wire_rate_mbps(sm_rate_enc(&p->info)) >= wire_rate_mbps(g->rec.rate);
 }
 
 static void emit_member(struct sm_query *q, const struct sm_group *g,

@@ -23,7 +23,7 @@ static void cross(struct path *path, const struct sm_port *p)
 	uint8_t mtu = sm_port_mtu(p), rate = sm_rate_enc(&p->info);
 
 	path->mtu = MIN(path->mtu, mtu);
-	if (sm_rate_mbps(rate) < sm_rate_mbps(path->rate))
+	if (wire_rate_mbps(rate) < wire_rate_mbps(path->rate))
 		path->rate = rate;
 }
 
@@ -63,12 +63,12 @@ static bool walk(const struct sm_port *src, const struct sm_port *dst, struct pa
 static bool fit_path(uint64_t mask, const struct wire_path_record *want,
 		     const struct path *path, struct wire_path_record *r)
 {
-	uint32_t mtu = path->mtu, mbps = sm_rate_mbps(path->rate), life = PACKET_LIFE_ENC;
+	uint32_t mtu = path->mtu, mbps = wire_rate_mbps(path->rate), life = PACKET_LIFE_ENC;
 
 	if (!sm_fitted(mask, WIRE_PR_MTU_SELECTOR, WIRE_PR_MTU, want->mtu_selector,
 		       want->mtu, &mtu) ||
 	    !sm_fitted(mask, WIRE_PR_RATE_SELECTOR, WIRE_PR_RATE, want->rate_selector,
-		       sm_rate_mbps(want->rate), &mbps))
+		       wire_rate_mbps(want->rate), &mbps))
 		return false;
 	/* for a lifetime, less is better: the largest selector means smallest */
 	if (mask & WIRE_PR_LIFE) {

@@ -190,28 +190,12 @@ static uint32_t link_mbps(const struct wire_port_info *i)
 	return n * (speed ?: base[WIRE_SPEED_SDR]);
 }
 
-/* IBA v1 15.2.5.16, table of rates */
-static const uint32_t rate_mbps[] = {
-	[WIRE_RATE_2_5G] = 2500,  [WIRE_RATE_10G] = 10000,  [WIRE_RATE_30G] = 30000,
-	[WIRE_RATE_5G] = 5000,	  [WIRE_RATE_20G] = 20000,  [WIRE_RATE_40G] = 40000,
-	[WIRE_RATE_60G] = 60000,  [WIRE_RATE_80G] = 80000,  [WIRE_RATE_120G] = 120000,
-	[WIRE_RATE_14G] = 14000,  [WIRE_RATE_56G] = 56000,  [WIRE_RATE_112G] = 112000,
-	[WIRE_RATE_168G] = 168000, [WIRE_RATE_25G] = 25000, [WIRE_RATE_100G] = 100000,
-	[WIRE_RATE_200G] = 200000, [WIRE_RATE_300G] = 300000, [WIRE_RATE_28G] = 28000,
-	[WIRE_RATE_50G] = 50000,  [WIRE_RATE_400G] = 400000, [WIRE_RATE_600G] = 600000,
-};
-
-uint32_t sm_rate_mbps(uint8_t rate_enc)
-{
-	return rate_enc < ARRAY_SIZE(rate_mbps) ? rate_mbps[rate_enc] : 0;
-}
-
 uint8_t sm_rate_at_most(uint32_t mbps)
 {
 	uint8_t best = 0;
 
-	for (uint8_t r = 0; r < ARRAY_SIZE(rate_mbps); r++)
-		if (rate_mbps[r] && rate_mbps[r] <= mbps && rate_mbps[r] > rate_mbps[best])
+	for (uint8_t r = WIRE_RATE_2_5G; r <= WIRE_RATE_LAST; r++)
+		if (wire_rate_mbps(r) <= mbps && wire_rate_mbps(r) > wire_rate_mbps(best))
 			best = r;
 	return best;
 }

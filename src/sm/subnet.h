@@ -142,8 +142,6 @@ int sm_tables_inherit(struct sm_tables *to, const struct sm_tables *from);
 
 /** sm_rate_enc() - the rate of a port's link (enum wire_rate) */
 uint8_t sm_rate_enc(const struct wire_port_info *info);
-/** sm_rate_mbps() - of a rate's encoding, for comparing; 0 unknown */
-uint32_t sm_rate_mbps(uint8_t rate_enc);
 /** sm_rate_at_most() - the fastest encoding that is not above @mbps, or 0 */
 uint8_t sm_rate_at_most(uint32_t mbps);
 

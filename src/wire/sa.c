@@ -290,3 +290,18 @@ const struct wire_attr wire_sa_attrs[] = {
 	{WIRE_SA_INFORM_INFO_RECORD, &wire_inform_info_record_codec},
 	{0, NULL},
 };
+
+uint32_t wire_rate_mbps(uint8_t rate_enc)
+{
+	static const uint32_t mbps[WIRE_RATE_LAST + 1] = {
+		[WIRE_RATE_2_5G] = 2500,   [WIRE_RATE_10G] = 10000,   [WIRE_RATE_30G] = 30000,
+		[WIRE_RATE_5G] = 5000,	   [WIRE_RATE_20G] = 20000,   [WIRE_RATE_40G] = 40000,
+		[WIRE_RATE_60G] = 60000,   [WIRE_RATE_80G] = 80000,   [WIRE_RATE_120G] = 120000,
+		[WIRE_RATE_14G] = 14000,   [WIRE_RATE_56G] = 56000,   [WIRE_RATE_112G] = 112000,
+		[WIRE_RATE_168G] = 168000, [WIRE_RATE_25G] = 25000,   [WIRE_RATE_100G] = 100000,
+		[WIRE_RATE_200G] = 200000, [WIRE_RATE_300G] = 300000, [WIRE_RATE_28G] = 28000,
+		[WIRE_RATE_50G] = 50000,   [WIRE_RATE_400G] = 400000, [WIRE_RATE_600G] = 600000,
+	};
+
+	return rate_enc < ARRAY_SIZE(mbps) ? mbps[rate_enc] : 0;
+}

@@ -266,7 +266,10 @@ enum wire_rate {
 	WIRE_RATE_50G = 20,
 	WIRE_RATE_400G = 21,
 	WIRE_RATE_600G = 22,
+	WIRE_RATE_LAST = WIRE_RATE_600G,
 };
+/** wire_rate_mbps() - of an enum wire_rate, whose values do not grow with it; 0: no such */
+uint32_t wire_rate_mbps(uint8_t rate_enc);
 
 /** struct wire_path_record - PathRecord (15.2.5.16) */
 struct wire_path_record {
