@@ -168,15 +168,14 @@ static int cmd_alloc_pd(struct call *call)
 	struct ib_uverbs_alloc_pd_resp *out = call->out;
 	struct ib_uobject *uobject = ib_uobject_alloc(call->session->context, IB_UOBJECT_PD);
 	struct ib_pd *pd;
+	int ret;
 
 	if (IS_ERR(uobject))
 		return (int)PTR_ERR(uobject);
 	pd = ib_alloc_pd_user(uobject);
-	if (IS_ERR(pd)) {
-		ib_uobject_abort(uobject);
-		return (int)PTR_ERR(pd);
-	}
-	ib_uobject_commit(uobject, pd);
+	ret = ib_uobject_commit(uobject, pd);
+	if (ret)
+		return ret;
 	out->pd_handle = uobject->handle;
 	return 0;
 }
@@ -205,18 +204,17 @@ static int cmd_create_cq(struct call *call)
 	struct ib_cq_init_attr attr = {.cqe = in->cqe, .comp_vector = in->comp_vector};
 	struct ib_uobject *uobject = ib_uobject_alloc(call->session->context, IB_UOBJECT_CQ);
 	struct ib_cq *cq;
+	int ret;
 
 	if (IS_ERR(uobject))
 		return (int)PTR_ERR(uobject);
 	uobject->user_handle = in->user_handle;
 	cq = ib_create_cq_user(uobject, &attr);
-	if (IS_ERR(cq)) {
-		ib_uobject_abort(uobject);
-		return (int)PTR_ERR(cq);
-	}
+	ret = ib_uobject_commit(uobject, cq);
+	if (ret)
+		return ret;
 	cq->event_handler = uverbs_object_event;
 	cq->cq_context = uobject;
-	ib_uobject_commit(uobject, cq);
 	out->cq_handle = uobject->handle;
 	out->cqe = (u32)cq->cqe;
 	return 0;
@@ -254,6 +252,7 @@ static int create_srq(struct call *call, u64 user_handle, u32 pd_handle,
 	struct ib_pd *pd = ib_uobject_get(context, IB_UOBJECT_PD, pd_handle);
 	struct ib_uobject *uobject;
 	struct ib_srq *srq;
+	int ret;
 
 	if (IS_ERR(pd))
 		return (int)PTR_ERR(pd);
@@ -262,13 +261,11 @@ static int create_srq(struct call *call, u64 user_handle, u32 pd_handle,
 		return (int)PTR_ERR(uobject);
 	uobject->user_handle = user_handle;
 	srq = ib_create_srq_user(uobject, pd, attr);
-	if (IS_ERR(srq)) {
-		ib_uobject_abort(uobject);
-		return (int)PTR_ERR(srq);
-	}
+	ret = ib_uobject_commit(uobject, srq);
+	if (ret)
+		return ret;
 	srq->event_handler = uverbs_object_event;
 	srq->srq_context = uobject;
-	ib_uobject_commit(uobject, srq);
 	out->srq_handle = uobject->handle;
 	out->max_wr = attr->attr.max_wr;
 	out->max_sge = attr->attr.max_sge;
@@ -309,15 +306,14 @@ static int cmd_open_xrcd(struct call *call)
 	struct ib_uverbs_open_xrcd_resp *out = call->out;
 	struct ib_uobject *uobject = ib_uobject_alloc(call->session->context, IB_UOBJECT_XRCD);
 	struct ib_xrcd *xrcd;
+	int ret;
 
 	if (IS_ERR(uobject))
 		return (int)PTR_ERR(uobject);
 	xrcd = ib_alloc_xrcd_user(uobject);
-	if (IS_ERR(xrcd)) {
-		ib_uobject_abort(uobject);
-		return (int)PTR_ERR(xrcd);
-	}
-	ib_uobject_commit(uobject, xrcd);
+	ret = ib_uobject_commit(uobject, xrcd);
+	if (ret)
+		return ret;
 	out->xrcd_handle = uobject->handle;
 	return 0;
 }

@@ -31,7 +31,6 @@ static u64 charge_of(u64 start, u64 length, u32 access)
 static void answer_mr(struct ib_uverbs_reg_mr_resp *out, struct ib_uobject *uobject,
 		      struct ib_mr *mr)
 {
-	ib_uobject_commit(uobject, mr);
 	out->mr_handle = uobject->handle;
 	out->lkey = mr->lkey;
 	out->rkey = mr->rkey;
@@ -53,19 +52,15 @@ int cmd_reg_mr(struct call *call)
 	if (IS_ERR(uobject))
 		return (int)PTR_ERR(uobject);
 	ret = charge(uobject, charge_of(in->start, in->length, in->access_flags));
-	if (ret)
-		goto undo_uobject;
+	if (ret) {
+		ib_uobject_abort(uobject);
+		return ret;
+	}
 	mr = ib_reg_user_mr(uobject, pd, in->start, in->length, in->hca_va,
 			    (int)in->access_flags);
-	if (IS_ERR(mr)) {
-		ret = (int)PTR_ERR(mr);
-		goto undo_uobject;
-	}
-	answer_mr(out, uobject, mr);
-	return 0;
-
-undo_uobject:
-	ib_uobject_abort(uobject);
+	ret = ib_uobject_commit(uobject, mr);
+	if (!ret)
+		answer_mr(out, uobject, mr);
 	return ret;
 }
 
@@ -133,6 +128,7 @@ int cmd_alloc_mw(struct call *call)
 	struct ib_pd *pd = ib_uobject_get(context, IB_UOBJECT_PD, in->pd_handle);
 	struct ib_uobject *uobject;
 	struct ib_mw *mw;
+	int ret;
 
 	if (IS_ERR(pd))
 		return (int)PTR_ERR(pd);
@@ -140,11 +136,9 @@ int cmd_alloc_mw(struct call *call)
 	if (IS_ERR(uobject))
 		return (int)PTR_ERR(uobject);
 	mw = ib_alloc_mw_user(uobject, pd, in->mw_type);
-	if (IS_ERR(mw)) {
-		ib_uobject_abort(uobject);
-		return (int)PTR_ERR(mw);
-	}
-	ib_uobject_commit(uobject, mw);
+	ret = ib_uobject_commit(uobject, mw);
+	if (ret)
+		return ret;
 	out->mw_handle = uobject->handle;
 	out->rkey = mw->rkey;
 	return 0;
@@ -163,15 +157,14 @@ int cmd_alloc_dm(struct call *call)
 	struct abi_alloc_dm_resp *out = call->out;
 	struct ib_uobject *uobject = ib_uobject_alloc(call->session->context, IB_UOBJECT_DM);
 	struct ib_dm *dm;
+	int ret;
 
 	if (IS_ERR(uobject))
 		return (int)PTR_ERR(uobject);
 	dm = ib_alloc_dm_user(uobject, in->length_bytes);
-	if (IS_ERR(dm)) {
-		ib_uobject_abort(uobject);
-		return (int)PTR_ERR(dm);
-	}
-	ib_uobject_commit(uobject, dm);
+	ret = ib_uobject_commit(uobject, dm);
+	if (ret)
+		return ret;
 	out->dm_handle = uobject->handle;
 	call->fds = &dm->fd;
 	call->num_fds = 1;
@@ -194,6 +187,7 @@ int cmd_reg_dm_mr(struct call *call)
 	struct ib_dm *dm = ib_uobject_get(context, IB_UOBJECT_DM, in->dm_handle);
 	struct ib_uobject *uobject;
 	struct ib_mr *mr;
+	int ret;
 
 	if (IS_ERR(pd) || IS_ERR(dm))
 		return -EINVAL;
@@ -202,12 +196,10 @@ int cmd_reg_dm_mr(struct call *call)
 		return (int)PTR_ERR(uobject);
 	mr = ib_reg_dm_mr_user(uobject, pd, dm, in->offset, in->length_bytes,
 			       (int)in->access_flags);
-	if (IS_ERR(mr)) {
-		ib_uobject_abort(uobject);
-		return (int)PTR_ERR(mr);
-	}
-	answer_mr(out, uobject, mr);
-	return 0;
+	ret = ib_uobject_commit(uobject, mr);
+	if (!ret)
+		answer_mr(out, uobject, mr);
+	return ret;
 }
 
 int cmd_query_object(struct call *call)

@@ -110,13 +110,11 @@ int cmd_create_qp(struct call *call)
 		return (int)PTR_ERR(uobject);
 	uobject->user_handle = in->user_handle;
 	qp = ib_create_qp_user(uobject, pd, &attr);
-	if (IS_ERR(qp)) {
-		ib_uobject_abort(uobject);
-		return (int)PTR_ERR(qp);
-	}
+	ret = ib_uobject_commit(uobject, qp);
+	if (ret)
+		return ret;
 	qp->event_handler = uverbs_object_event;
 	qp->qp_context = uobject;
-	ib_uobject_commit(uobject, qp);
 	answer_create(call->out, uobject, qp);
 	return 0;
 }
@@ -218,6 +216,7 @@ int cmd_create_ah(struct call *call)
 	};
 	struct ib_uobject *uobject;
 	struct ib_ah *ah;
+	int ret;
 
 	if (IS_ERR(pd))
 		return (int)PTR_ERR(pd);
@@ -227,11 +226,9 @@ int cmd_create_ah(struct call *call)
 		return (int)PTR_ERR(uobject);
 	uobject->user_handle = in->user_handle;
 	ah = ib_create_ah_user(uobject, pd, &attr);
-	if (IS_ERR(ah)) {
-		ib_uobject_abort(uobject);
-		return (int)PTR_ERR(ah);
-	}
-	ib_uobject_commit(uobject, ah);
+	ret = ib_uobject_commit(uobject, ah);
+	if (ret)
+		return ret;
 	out->ah_handle = uobject->handle;
 	return 0;
 }

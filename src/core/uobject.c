@@ -101,9 +101,14 @@ void ib_uobject_abort(struct ib_uobject *uobject)
 	rt_free(uobject);
 }
 
-void ib_uobject_commit(struct ib_uobject *uobject, void *object)
+int ib_uobject_commit(struct ib_uobject *uobject, void *object)
 {
+	if (IS_ERR(object)) {
+		ib_uobject_abort(uobject);
+		return (int)PTR_ERR(object);
+	}
 	uobject->object = object;
+	return 0;
 }
 
 static struct ib_uobject *lookup(struct ib_ucontext *context, enum ib_uobject_type type,

@@ -60,7 +60,9 @@ void ib_ucontext_close(struct ib_ucontext *context);
 struct ib_uobject *ib_uobject_alloc(struct ib_ucontext *context, enum ib_uobject_type type);
 /** ib_uobject_abort() - the object was not made after all */
 void ib_uobject_abort(struct ib_uobject *uobject);
-void ib_uobject_commit(struct ib_uobject *uobject, void *object);
+/** ib_uobject_commit() - @object is made, and its handle finds it from here on; or it is an
+ *  ERR_PTR, and @uobject is gone. Return: 0; the ERR_PTR's error */
+int ib_uobject_commit(struct ib_uobject *uobject, void *object);
 /** ib_uobject_get() - Return: the object; ERR_PTR(-EINVAL) when @handle names
  *  none of @type */
 void *ib_uobject_get(struct ib_ucontext *context, enum ib_uobject_type type, u32 handle);
