@@ -114,6 +114,9 @@ struct ib_device_attr {
 	u64 timestamp_mask;  /* the bits that a completion's time stamp has */
 	u64 hca_core_clock_khz;
 	u64 max_dm_size; /* device memory, all of it; 0: there is none */
+	/* --- what no verb reports: creating a queue pair tells --- */
+	int max_inline_data, max_inline_data_ud; /* bytes */
+	u32 qp_types; /* a bit for each enum ib_qp_type that programs may have */
 };
 
 enum ib_device_modify_flags {

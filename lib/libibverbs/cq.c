@@ -111,6 +111,9 @@ struct ibv_cq_ex *cq_create_ex(struct ibv_context *context, struct ibv_cq_init_a
 		return verbs_null(-EINVAL);
 	if (attr->wc_flags & ~(uint64_t)SUPPORTED_WC_FLAGS)
 		return verbs_null(-EOPNOTSUPP);
+	if (attr->wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP &&
+	    !to_context(context)->attr.completion_timestamp_mask)
+		return verbs_null(-EOPNOTSUPP);
 	cq = make_cq(context, attr);
 	if (!cq)
 		return NULL;

@@ -64,7 +64,7 @@ static uint64_t clock_ns(clockid_t clock)
 /* Software takes the time when the completion is read. */
 static uint64_t read_completion_ts(struct ibv_cq_ex *ex)
 {
-	return clock_ns(CLOCK_MONOTONIC);
+	return clock_ns(CLOCK_MONOTONIC) & to_context(ex->context)->attr.completion_timestamp_mask;
 }
 
 static uint64_t read_completion_wallclock_ns(struct ibv_cq_ex *ex)

@@ -80,6 +80,8 @@ static struct ibv_srq *make(struct ibv_pd *pd, void *srq_context, struct ibv_srq
 	struct soft_srq *srq;
 	int rc;
 
+	if (!ctx->attr.orig_attr.max_srq)
+		return verbs_null(-EOPNOTSUPP);
 	if (!attr.max_wr || attr.max_wr > (uint32_t)ctx->attr.orig_attr.max_srq_wr ||
 	    attr.max_sge > (uint32_t)ctx->attr.orig_attr.max_srq_sge)
 		return verbs_null(-EINVAL);

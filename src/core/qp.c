@@ -36,7 +36,11 @@ static int init_attr_check(const struct ib_device *device, const struct ib_qp_in
 {
 	const struct ib_device_attr *max = &device->attrs;
 	const struct ib_qp_cap *cap = &attr->cap;
+	int max_inline = attr->qp_type == IB_QPT_UD ? max->max_inline_data_ud :
+						      max->max_inline_data;
 
+	if (attr->qp_type > IB_QPT_GSI && !(max->qp_types & 1u << attr->qp_type))
+		return -EOPNOTSUPP;
 	if (!is_on(device, attr->send_cq) || !is_on(device, attr->recv_cq) ||
 	    (attr->srq && (attr->srq->device != device || attr->srq->xrcd)))
 		return -EINVAL;
@@ -45,7 +49,8 @@ static int init_attr_check(const struct ib_device *device, const struct ib_qp_in
 	if (cap->max_send_wr > (unsigned)max->max_qp_wr ||
 	    cap->max_recv_wr > (unsigned)max->max_qp_wr ||
 	    cap->max_send_sge > (unsigned)max->max_send_sge ||
-	    cap->max_recv_sge > (unsigned)max->max_recv_sge)
+	    cap->max_recv_sge > (unsigned)max->max_recv_sge ||
+	    cap->max_inline_data > (unsigned)max_inline)
 		return -EINVAL;
 	return 0;
 }
@@ -70,12 +75,14 @@ struct ib_qp *core_create_qp(struct ib_pd *pd, struct ib_qp_init_attr *attr,
 	struct ib_device *device;
 	struct ib_udata udata;
 	struct ib_qp *qp;
+	int ret;
 
 	if (attr->qp_type >= IB_QPT_MAX || !has_parts(pd, attr))
 		return ERR_PTR(-EINVAL);
 	device = pd ? pd->device : attr->xrcd->device;
-	if (init_attr_check(device, attr))
-		return ERR_PTR(-EINVAL);
+	ret = init_attr_check(device, attr);
+	if (ret)
+		return ERR_PTR(ret);
 	if (core_has_room(device, RDMA_RESTRACK_QP))
 		return ERR_PTR(-ENOMEM);
 	qp = device->ops->create_qp(pd, attr, core_udata(owner, &udata));
@@ -135,6 +142,9 @@ static int limits_check(struct ib_qp *qp, const struct ib_qp_attr *attr, int mas
 
 	if (mask & IB_QP_PORT && !rdma_is_port_valid(qp->device, attr->port_num))
 		return -EINVAL;
+	if (mask & IB_QP_ACCESS_FLAGS && attr->qp_access_flags & IB_ACCESS_REMOTE_ATOMIC &&
+	    max->atomic_cap == IB_ATOMIC_NONE)
+		return -EOPNOTSUPP;
 	if (mask & IB_QP_PKEY_INDEX && port && attr->pkey_index >= port->pkey_tbl_len)
 		return -EINVAL;
 	if (mask & IB_QP_PATH_MTU &&
@@ -258,7 +268,7 @@ int ib_attach_mcast(struct ib_qp *qp, const union ib_gid *gid, u16 lid)
 	struct mcast *m;
 	int ret;
 
-	if (!qp->device->ops->attach_mcast)
+	if (!qp->device->ops->attach_mcast || !qp->device->attrs.max_mcast_grp)
 		return -EOPNOTSUPP;
 	/* 4.1.1: a multicast GID begins with ff; 4.1.3: the LID's range */
 	if (qp->qp_type != IB_QPT_UD || gid->raw[0] != 0xff || lid < IB_MULTICAST_LID_BASE ||

@@ -141,7 +141,7 @@ struct ib_srq *core_create_srq(struct ib_pd *pd, struct ib_srq_init_attr *attr,
 	struct ib_udata udata;
 	struct ib_srq *srq;
 
-	if (!device->ops->create_srq)
+	if (!device->ops->create_srq || !device->attrs.max_srq)
 		return ERR_PTR(-EOPNOTSUPP);
 	if (srq_attr_check(device, &attr->attr) || !attr->xrcd != !attr->cq)
 		return ERR_PTR(-EINVAL);
@@ -183,6 +183,8 @@ int ib_modify_srq(struct ib_srq *srq, struct ib_srq_attr *attr, enum ib_srq_attr
 		return -EOPNOTSUPP;
 	if (mask & ~(IB_SRQ_MAX_WR | IB_SRQ_LIMIT))
 		return -EINVAL;
+	if (mask & IB_SRQ_MAX_WR && !(srq->device->attrs.device_cap_flags & IB_DEVICE_SRQ_RESIZE))
+		return -EINVAL;
 	if (mask & IB_SRQ_MAX_WR &&
 	    (!attr->max_wr || attr->max_wr > (unsigned)srq->device->attrs.max_srq_wr))
 		return -EINVAL;
@@ -218,7 +220,7 @@ struct ib_xrcd *ib_alloc_xrcd_user(struct ib_uobject *uobject)
 	struct ib_device *device = uobject->context->device;
 	struct ib_xrcd *xrcd;
 
-	if (!device->ops->alloc_xrcd)
+	if (!device->ops->alloc_xrcd || !(device->attrs.device_cap_flags & IB_DEVICE_XRC))
 		return ERR_PTR(-EOPNOTSUPP);
 	xrcd = device->ops->alloc_xrcd(device, &udata);
 	if (!IS_ERR(xrcd))
@@ -279,7 +281,10 @@ int core_mr_check(const struct ib_device *device, u64 start, u64 length, u64 iov
 
 	if (access & IB_ACCESS_ON_DEMAND && !(device->attrs.odp_caps.general_caps & IB_ODP_SUPPORT))
 		return -EOPNOTSUPP;
-	if (access & ~known || !access_ok(access) || start + length < start ||
+	if (access & IB_ACCESS_REMOTE_ATOMIC && device->attrs.atomic_cap == IB_ATOMIC_NONE)
+		return -EOPNOTSUPP;
+	if (access & ~known || !access_ok(access) || length > device->attrs.max_mr_size ||
+	    start + length < start ||
 	    iova + length < iova)
 		return -EINVAL;
 	return 0;
@@ -346,6 +351,14 @@ int ib_dereg_mr(struct ib_mr *mr)
 	return 0;
 }
 
+static bool has_windows(const struct ib_device *device, enum ib_mw_type type)
+{
+	const u64 type_2 = IB_DEVICE_MEM_WINDOW_TYPE_2A | IB_DEVICE_MEM_WINDOW_TYPE_2B;
+
+	return device->attrs.device_cap_flags &
+	       (type == IB_MW_TYPE_1 ? (u64)IB_DEVICE_MEM_WINDOW : type_2);
+}
+
 struct ib_mw *ib_alloc_mw_user(struct ib_uobject *uobject, struct ib_pd *pd,
 			       enum ib_mw_type type)
 {
@@ -353,10 +366,10 @@ struct ib_mw *ib_alloc_mw_user(struct ib_uobject *uobject, struct ib_pd *pd,
 	struct ib_udata udata = {.context = uobject->context};
 	struct ib_mw *mw;
 
-	if (!pd->device->ops->alloc_mw)
-		return ERR_PTR(-EOPNOTSUPP);
 	if (type != IB_MW_TYPE_1 && type != IB_MW_TYPE_2)
 		return ERR_PTR(-EINVAL);
+	if (!pd->device->ops->alloc_mw || !has_windows(pd->device, type))
+		return ERR_PTR(-EOPNOTSUPP);
 	if (core_has_room(pd->device, RDMA_RESTRACK_MW))
 		return ERR_PTR(-ENOMEM);
 	mw = pd->device->ops->alloc_mw(pd, type, &udata);

@@ -27,6 +27,8 @@ struct control_ops {
 	const char *topology; /* what the fabric was made from; may be NULL */
 	uint32_t min_ack_timeout_us; /* hca_set_min_ack_timeout() */
 	const struct topo_plan *addresses; /* the plan; NULL: none, and none is told */
+	const char *profile; /* that the adapters report; NULL: it is not told */
+	const char *profile_less; /* of what they have less than that: profile_apply() */
 	const char *net; /* "node" or "host": whose network softib gives to programs; NULL: "host" */
 	/** each_resource() - call @fn for every object of node @node, of all
 	 *  nodes when -1; stops when @fn does not return 0. May be NULL. */

@@ -136,6 +136,10 @@ static bool op_status(struct control_request *req)
 	control_put_number(req->out, "routers", count[TOPO_ROUTER]);
 	control_put_number(req->out, "min_ack_timeout_us", ops->min_ack_timeout_us);
 	put_network(req->out, ops);
+	if (ops->profile) {
+		control_put_text(req->out, "hca_profile", ops->profile);
+		control_put_text(req->out, "hca_profile_less", ops->profile_less);
+	}
 	json_object_object_add(req->out, "ports", states(control_fabric(req->control)));
 	put_sm(req);
 	if (ops->each_resource &&

@@ -24,6 +24,7 @@
 #include "daemon/rundir.h"
 #include "fabric/fabric.h"
 #include "hca/hca.h"
+#include "profile/profile.h"
 #include "rdma/ib_sa.h"
 #include "rdma/rdma_cm.h"
 #include "runtime/posix/closer.h"
@@ -49,6 +50,7 @@ struct options {
 	int ready_fd;
 	bool memlock;
 	uint32_t min_ack_timeout_us;
+	struct profile profile;
 };
 
 /** struct daemon - all there is, in the order of its making */
@@ -60,6 +62,7 @@ struct daemon {
 	struct hca_set *adapters;
 	struct hca **hca; /* by node; NULL for switches */
 	uint32_t min_ack_timeout_us;
+	char profile_less[1024]; /* what the profile has more of than the adapters */
 	struct uverbs *uverbs;
 	struct umad *umad;
 	struct ucma *ucma;
@@ -89,6 +92,10 @@ static const struct argp_option option_list[] = {
 	{"ip", 'i', "NETWORK", 0,
 	 "the nodes' IPv4 or IPv6 addresses are in this one; default " TOPO_PLAN_IPV4
 	 " and " TOPO_PLAN_IPV6,
+	 0},
+	{"hca-profile", 'p', "PROFILE", 0,
+	 "adapters report the limits and capabilities of this one: connectx3, connectx5, "
+	 "connectx7, rxe, efa-like, max (default) or a file of 'softib profile record'",
 	 0},
 	{"ready-fd", 'r', "FD", 0, "write one byte here once programs can connect", 0},
 	{0},
@@ -155,6 +162,10 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	case 'A':
 		opt->min_ack_timeout_us = parse_min_ack_timeout(state, arg);
 		return 0;
+	case 'p':
+		if (profile_load(arg, &opt->profile, err, sizeof(err)))
+			argp_error(state, "--hca-profile: %s", err);
+		return 0;
 	case 'M':
 		opt->memlock = true;
 		return 0;
@@ -201,19 +212,23 @@ static int make_adapter(struct daemon *d, int node)
 	return ret;
 }
 
-static int make_adapters(struct daemon *d)
+static int make_adapters(struct daemon *d, const struct profile *profile)
 {
 	int ret = hca_set_create(d->rt, d->fab, &d->adapters);
 
 	if (ret)
 		return ret;
+	hca_set_profile(d->adapters, profile);
 	d->hca = calloc((size_t)d->topo->num_nodes, sizeof(*d->hca));
 	if (!d->hca)
 		return -ENOMEM;
 	for (int i = 0; i < d->topo->num_nodes; i++) {
-		ret = d->topo->node[i].kind == TOPO_CA ? make_adapter(d, i) : 0;
+		if (d->topo->node[i].kind != TOPO_CA)
+			continue;
+		ret = make_adapter(d, i);
 		if (ret)
 			return ret;
+		hca_profile_less(d->hca[i], d->profile_less, sizeof(d->profile_less));
 	}
 	return 0;
 }
@@ -288,6 +303,8 @@ static int make_endpoints(struct daemon *d, const struct options *opt)
 		.min_ack_timeout_us = opt->min_ack_timeout_us,
 		.addresses = &opt->addresses,
 		.net = opt->net,
+		.profile = opt->profile.name[0] ? opt->profile.name : "max",
+		.profile_less = d->profile_less,
 		.each_resource = control_core_resources,
 		.window_operations = window_operations,
 		.stop = stop,
@@ -365,7 +382,7 @@ static int bring_up(struct daemon *d, const struct options *opt)
 	ret = ipoib_init();
 	if (ret)
 		return fail("cannot start IP over InfiniBand", ret);
-	ret = make_adapters(d);
+	ret = make_adapters(d, &opt->profile);
 	if (ret)
 		return fail("cannot make the adapters", ret);
 	serve_faults(d);

@@ -111,6 +111,11 @@ int hca_set_create(struct rt *rt, struct fabric *fab, struct hca_set **out)
 	return 0;
 }
 
+void hca_set_profile(struct hca_set *set, const struct profile *profile)
+{
+	set->profile = profile;
+}
+
 void hca_set_destroy(struct hca_set *set)
 {
 	fab_on_rules(set->fab, NULL, NULL);

@@ -15,6 +15,7 @@
 
 struct hca;
 struct hca_set;
+struct profile;
 
 /**
  * hca_set_create() - make what all adapters of fabric @fab share; none is made yet
@@ -22,6 +23,9 @@ struct hca_set;
  * Return: 0 and *@set; -ENOMEM
  */
 int hca_set_create(struct rt *rt, struct fabric *fab, struct hca_set **set);
+/** hca_set_profile() - its adapters report what @profile says, which is the caller's and stays.
+ *  Context: before any is made */
+void hca_set_profile(struct hca_set *set, const struct profile *profile);
 /** hca_set_destroy() - when every adapter of @set is gone, and before its fabric */
 void hca_set_destroy(struct hca_set *set);
 
@@ -41,6 +45,9 @@ void hca_set_min_ack_timeout(struct hca *hca, uint32_t us);
 
 /** hca_windows_operations() - requests done by windows, by all programs of the fabric */
 uint64_t hca_windows_operations(struct hca_set *set);
+
+/** hca_profile_less() - what its profile has more of than @hca: profile_apply() */
+unsigned hca_profile_less(const struct hca *hca, char *less, size_t bytes);
 
 /** hca_has_qp() - is there a queue pair of this number (2 and up)? */
 bool hca_has_qp(const struct hca *hca, uint32_t qpn);

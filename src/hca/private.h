@@ -30,6 +30,7 @@ struct hca;
 struct hca_set {
 	struct rt *rt;
 	struct fabric *fab;
+	const struct profile *profile; /* NULL: what softib has is what is reported */
 	struct list_head shared; /* struct hca.shared_node: programs have their page */
 	struct list_head dirty;	 /* struct hca_user.dirty */
 	struct rt_work flush;	 /* hca_users_flush() */

@@ -4,6 +4,7 @@
 
 #include "base/bytes.h"
 #include "hca/private.h"
+#include "profile/profile.h"
 #include "wire/mad.h"
 
 /* Pages come when they are touched, whoever touches them; the length of a READ or the kind
@@ -12,9 +13,9 @@
 #define ODP_UC	     (ODP_DATAGRAM | IB_ODP_SUPPORT_WRITE)
 #define ODP_RC	     (ODP_UC | IB_ODP_SUPPORT_READ | IB_ODP_SUPPORT_ATOMIC)
 
-int hca_query_device(struct ib_device *device, struct ib_device_attr *attr)
+static void own_attr(const struct hca *hca, struct ib_device_attr *attr)
 {
-	const struct ag_node *node = fab_node(hca_of(device)->fab, hca_of(device)->node);
+	const struct ag_node *node = fab_node(hca->fab, hca->node);
 
 	*attr = (struct ib_device_attr){
 		.fw_ver = SOFTIB_VERSION,
@@ -62,8 +63,29 @@ int hca_query_device(struct ib_device *device, struct ib_device_attr *attr)
 		.timestamp_mask = UINT64_MAX, /* the engine's clock counts nanoseconds */
 		.hca_core_clock_khz = 1000000,
 		.max_dm_size = HCA_DM_BYTES,
+		.max_inline_data = TP_MAX_INLINE,
+		.max_inline_data_ud = TP_MAX_INLINE,
+		.qp_types = 1 << IB_QPT_RC | 1 << IB_QPT_UC | 1 << IB_QPT_UD |
+			    1 << IB_QPT_XRC_INI | 1 << IB_QPT_XRC_TGT,
 	};
+}
+
+int hca_query_device(struct ib_device *device, struct ib_device_attr *attr)
+{
+	const struct hca *hca = hca_of(device);
+
+	own_attr(hca, attr);
+	if (hca->set->profile)
+		profile_apply(hca->set->profile, attr, NULL, 0);
 	return 0;
+}
+
+unsigned hca_profile_less(const struct hca *hca, char *less, size_t bytes)
+{
+	struct ib_device_attr attr;
+
+	own_attr(hca, &attr);
+	return hca->set->profile ? profile_apply(hca->set->profile, &attr, less, bytes) : 0;
 }
 
 int hca_modify_device(struct ib_device *device, int mask, struct ib_device_modify *modify)

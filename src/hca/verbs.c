@@ -180,7 +180,7 @@ static struct ib_dm *alloc_dm(struct ib_device *device, u64 length, struct ib_ud
 	u64 bytes = whole_units(length);
 	struct ib_dm *dm;
 
-	if (bytes > HCA_DM_BYTES - hca->dm_bytes)
+	if (hca->dm_bytes + bytes > device->attrs.max_dm_size)
 		return ERR_PTR(-ENOMEM);
 	dm = rt_zalloc(sizeof(*dm));
 	if (!dm)

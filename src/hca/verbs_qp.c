@@ -67,8 +67,6 @@ struct ib_qp *hca_create_qp(struct ib_pd *pd, struct ib_qp_init_attr *init,
 
 	if (init->qp_type > IB_QPT_UD && !udata) /* XRC: the midlayer has no use for it */
 		return ERR_PTR(-EOPNOTSUPP);
-	if (init->cap.max_inline_data > TP_MAX_INLINE)
-		return ERR_PTR(-EINVAL);
 	if (udata && init->qp_type < IB_QPT_RC)
 		return ERR_PTR(-EINVAL);
 	ret = udata ? hca_refused(hca, FLT_OBJECT_QP) : 0;

@@ -11,7 +11,7 @@ from interop.commands import softib, softibd_of
 from interop.fabric import BUILD, OUTSIDE, SOFTIB, TIMEOUT
 
 COMMANDS = ["run", "up", "down", "list", "exec", "pair", "mpirun", "status", "topo", "path",
-            "wait", "link", "counters", "resource"]
+            "wait", "link", "counters", "resource", "profile"]
 
 
 # --- help and errors ---

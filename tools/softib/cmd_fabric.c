@@ -13,6 +13,7 @@
 #include "base/types.h"
 #include "fabric/topo_plan.h"
 #include "fabric/topology.h"
+#include "profile/profile.h"
 #include "children.h"
 #include "node_namespaces.h"
 #include "softib.h"
@@ -25,7 +26,7 @@ struct fabric_args {
 	const char *topology, *sm;
 	char star[32]; /* of --nodes */
 	unsigned timeout_s;
-	const char *min_ack_timeout;
+	const char *min_ack_timeout, *hca_profile;
 	bool no_namespace, devices, memlock;
 	enum node_net net;
 	const char *ip[2];
@@ -46,6 +47,10 @@ static const struct argp_option fabric_options[] = {
 	{"min-ack-timeout", 'A', "US", 0,
 	 "no queue pair waits a shorter time for an ACK than so many microseconds; "
 	 "default 4000, 0: exactly what programs ask for",
+	 0},
+	{"hca-profile", 'p', "PROFILE", 0,
+	 "adapters report the limits and capabilities of this one: connectx3, connectx5, "
+	 "connectx7, rxe, efa-like, max (default) or a file of 'softib profile record'",
 	 0},
 	{"net", KEY_NET, "NET", 0, OPTION_NET "; default host", 0},
 	{"ip", 'i', "NETWORK", 0,
@@ -71,8 +76,9 @@ static int whole_number(const char *text, long most, long *value)
 static error_t parse_fabric(int key, char *arg, struct argp_state *state)
 {
 	struct fabric_args *args = state->input;
+	struct profile profile;
 	struct topo_plan plan;
-	char err[256];
+	char err[512];
 	long n;
 
 	switch (key) {
@@ -115,6 +121,11 @@ static error_t parse_fabric(int key, char *arg, struct argp_state *state)
 			argp_error(state, "--ip: %s", err);
 		args->ip[strchr(arg, ':') ? 1 : 0] = arg;
 		return 0;
+	case 'p':
+		if (profile_load(arg, &profile, err, sizeof(err)))
+			argp_error(state, "--hca-profile: %s", err);
+		args->hca_profile = arg;
+		return 0;
 	case 'M':
 		args->memlock = true;
 		return 0;
@@ -147,6 +158,7 @@ static void fill_session(struct session *s, const struct fabric_args *args)
 	memcpy(s->ip, args->ip, sizeof(s->ip));
 	s->net = choose_net(args);
 	s->min_ack_timeout = args->min_ack_timeout;
+	s->hca_profile = args->hca_profile;
 	s->no_namespace = args->no_namespace;
 	s->devices = args->devices;
 }

@@ -122,6 +122,8 @@ static void print_status(struct json_object *st, const char *dir)
 		printf("none seen yet\n");
 	print_line("network");
 	print_network(st);
+	print_line("profile");
+	printf("%s\n", text_of(st, "hca_profile"));
 	print_line("time-outs");
 	printf("for an ACK %lld us or longer\n",
 	       (long long)number_of(st, "min_ack_timeout_us"));

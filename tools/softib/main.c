@@ -37,6 +37,7 @@ static const struct command commands[] = {
 	{"capture", "capture packets for tshark", cmd_capture},
 	{"mad", "show management datagrams live, decoded", cmd_mad},
 	{"fault", "let packets, links and nodes fail", cmd_fault},
+	{"profile", "show and record what adapters report", cmd_profile},
 	{"help", "explain a command", cmd_help},
 	{"rsh", NULL, cmd_rsh}, /* of launchers, as softib-rsh */
 	{"node-files", NULL, sysfs_serve}, /* our own use */

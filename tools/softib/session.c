@@ -219,6 +219,10 @@ static pid_t spawn_softibd(struct session *s, const char *program, int ready_fd)
 		argv[n++] = "--ip";
 		argv[n++] = (char *)s->ip[i];
 	}
+	if (s->hca_profile) {
+		argv[n++] = "--hca-profile";
+		argv[n++] = (char *)s->hca_profile;
+	}
 	if (s->min_ack_timeout) {
 		argv[n++] = "--min-ack-timeout";
 		argv[n++] = (char *)s->min_ack_timeout;
@@ -286,8 +290,11 @@ int session_start(struct session *s)
 	if (take_lock(s))
 		return -1;
 	if (!open_signals(s) && !start_softibd(s) && !session_start_manager(s) &&
-	    (!strcmp(s->sm, "none") || !session_wait_active(s)) && !boot_nodes(s))
+	    (!strcmp(s->sm, "none") || !session_wait_active(s)) && !boot_nodes(s)) {
+		if (s->hca_profile)
+			profile_say_less(s->dir);
 		return 0;
+	}
 	session_end(s, false);
 	return -1;
 }

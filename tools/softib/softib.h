@@ -46,6 +46,7 @@ int cmd_resource(int argc, char **argv);
 int cmd_capture(int argc, char **argv);
 int cmd_mad(int argc, char **argv);
 int cmd_fault(int argc, char **argv);
+int cmd_profile(int argc, char **argv);
 /** fault_run() - 'softib fault run' (cmd_fault_run.c) */
 int fault_run(int argc, char **argv);
 
@@ -106,6 +107,12 @@ int place_program(const char *name, char path[PATH_MAX]);
 /** place_self_dir(), place_lib_dir() - of the programs, of the libraries */
 int place_self_dir(char path[PATH_MAX]);
 int place_lib_dir(char path[PATH_MAX]);
+
+/* --- cmd_profile.c ------------------------------------------------------ */
+
+/** profile_say_less() - what the adapters of the fabric in @dir have less of than their
+ *  profile */
+void profile_say_less(const char *dir);
 
 /* --- client.c: the control socket -------------------------------------- */
 
@@ -171,6 +178,7 @@ struct session {
 	const char *topology, *sm; /* sm: "softib-sm", "opensm", "none" */
 	unsigned timeout_s;	   /* to become Active; 0: no limit */
 	bool memlock;		   /* programs are held to RLIMIT_MEMLOCK */
+	const char *hca_profile;     /* a name or a file; NULL: none */
 	const char *min_ack_timeout; /* microseconds; NULL: softibd's default */
 	enum node_net net;	   /* the fabric's */
 	const char *ip[2];	   /* networks of its nodes' addresses; NULL: softibd's */

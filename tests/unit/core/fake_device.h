@@ -47,6 +47,10 @@ static inline int fake_query_device(struct ib_device *device, struct ib_device_a
 {
 	*attr = (struct ib_device_attr){
 		.fw_ver = "1.2.3", .max_mr_size = UINT64_MAX, .vendor_part_id = 7, .max_qp = 64,
+		.max_inline_data = 512, .max_inline_data_ud = 512, .qp_types = UINT32_MAX,
+		.device_cap_flags = IB_DEVICE_SRQ_RESIZE | IB_DEVICE_XRC |
+				    IB_DEVICE_MEM_WINDOW | IB_DEVICE_MEM_WINDOW_TYPE_2B,
+		.atomic_cap = IB_ATOMIC_HCA,
 		.max_qp_wr = 128, .max_send_sge = 4, .max_recv_sge = 4, .max_cqe = 1000,
 		.max_qp_rd_atom = 8, .max_qp_init_rd_atom = 6, .max_mcast_grp = 3,
 		.max_srq_wr = 100, .max_srq_sge = 4, .max_pkeys = FAKE_PKEYS,

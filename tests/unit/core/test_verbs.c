@@ -93,6 +93,44 @@ static void limits_of_the_device_hold(void **state)
 	assert_int_equal(PTR_ERR(ib_get_dma_mr(w->pd, IB_ACCESS_REMOTE_WRITE)), -EINVAL);
 }
 
+/* An adapter that has fewer transports and capabilities says so, and does not have them. */
+static void what_the_device_lacks_is_refused(void **state)
+{
+	struct world *w = *state;
+	struct ib_device_attr *attrs = &w->fake->ib.attrs;
+	struct ib_srq_init_attr srq_attr = {.attr = {.max_wr = 4, .max_sge = 1}};
+	struct ib_qp_init_attr init = {.send_cq = w->cq, .recv_cq = w->cq, .qp_type = IB_QPT_RC};
+	struct ib_qp_attr attr = {.qp_state = IB_QPS_INIT, .port_num = 1,
+				  .qp_access_flags = IB_ACCESS_REMOTE_ATOMIC};
+	const int mask = IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_ACCESS_FLAGS;
+	struct ib_srq *srq = ib_create_srq(w->pd, &srq_attr);
+	struct ib_qp *qp;
+
+	attrs->max_inline_data = 64;
+	attrs->max_inline_data_ud = 32;
+	init.cap.max_inline_data = 65;
+	assert_int_equal(PTR_ERR(ib_create_qp(w->pd, &init)), -EINVAL);
+	init.cap.max_inline_data = 64;
+	qp = ib_create_qp(w->pd, &init);
+	assert_false(IS_ERR(srq) || IS_ERR(qp));
+	init.qp_type = IB_QPT_UD;
+	assert_int_equal(PTR_ERR(ib_create_qp(w->pd, &init)), -EINVAL);
+	init.cap.max_inline_data = 0;
+	attrs->qp_types = 1 << IB_QPT_RC;
+	assert_int_equal(PTR_ERR(ib_create_qp(w->pd, &init)), -EOPNOTSUPP);
+	attrs->atomic_cap = IB_ATOMIC_NONE;
+	assert_int_equal(ib_modify_qp(qp, &attr, mask), -EOPNOTSUPP);
+	attr.qp_access_flags = 0;
+	assert_int_equal(ib_modify_qp(qp, &attr, mask), 0);
+	attrs->device_cap_flags = 0;
+	assert_int_equal(ib_modify_srq(srq, &srq_attr.attr, IB_SRQ_MAX_WR), -EINVAL);
+	assert_int_equal(ib_modify_srq(srq, &srq_attr.attr, IB_SRQ_LIMIT), 0);
+	assert_int_equal(ib_destroy_qp(qp), 0);
+	assert_int_equal(ib_destroy_srq(srq), 0);
+	attrs->max_srq = 0;
+	assert_int_equal(PTR_ERR(ib_create_srq(w->pd, &srq_attr)), -EOPNOTSUPP);
+}
+
 static void modify_checks_then_remembers(void **state)
 {
 	struct world *w = *state;
@@ -242,6 +280,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(what_is_used_is_busy, setup, teardown),
 		cmocka_unit_test_setup_teardown(limits_of_the_device_hold, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_the_device_lacks_is_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(modify_checks_then_remembers, setup, teardown),
 		cmocka_unit_test_setup_teardown(modify_knows_the_ranges, setup, teardown),
 		cmocka_unit_test_setup_teardown(multicast_is_for_datagrams_and_groups, setup,

@@ -195,6 +195,7 @@ static void answer_limits(struct session *s)
 			 .max_mr_size = UINT64_MAX},
 		.response_length = sizeof(r),
 		.max_dm_size = 4096,
+		.timestamp_mask = UINT64_MAX,
 		.cq_moderation_caps = {.max_cq_moderation_count = 100,
 				       .max_cq_moderation_period = 1000},
 	};

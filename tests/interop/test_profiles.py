@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Adapters that report the limits and capabilities of others, and keep to them."""
+from interop.commands import softib
+
+PYVERBS = """
+from pyverbs import enums as e
+from pyverbs.cq import CQ
+from pyverbs.device import Context, DM, AllocDmAttr
+from pyverbs.mr import MR, MW
+from pyverbs.pd import PD
+from pyverbs.pyverbs_error import PyverbsRDMAError
+from pyverbs.qp import QP, QPCap, QPInitAttr
+from pyverbs.srq import SRQ, SrqAttr, SrqInitAttr
+
+ctx = Context(name="softib0")
+pd, cq = PD(ctx), CQ(ctx, 16)
+
+def tried(name, make):
+    try:
+        return make()
+    except PyverbsRDMAError as err:
+        print(name, err.error_code)
+
+def qp(kind, **cap):
+    return QP(pd, QPInitAttr(qp_type=kind, scq=cq, rcq=cq, cap=QPCap(**cap)))
+"""
+
+
+def pyverbs(home, profile, script):
+    return softib(home, "run", "--hca-profile", profile, "--sm", "none", "--", "/usr/bin/python3",
+                  "-c", PYVERBS + script)
+
+
+def test_limits_are_kept_as_they_are_reported(home):
+    path = home / "small.profile"
+    path.write_text("max_qp: 20  # softibd's own among them\nmax_qp_wr: 300\nmax_sge: 3\n"
+                    "max_inline_data: 40\nmax_cqe: 600\nmax_dm_size: 128\nmax_mr_size: 0x200000\n")
+    done = pyverbs(home, path, """
+attr = ctx.query_device()
+print(attr.max_qp, attr.max_qp_wr, attr.max_sge, attr.max_cqe)
+kept = [qp(e.IBV_QPT_RC, max_send_wr=300, max_send_sge=3, max_inline_data=40)]
+tried("wr", lambda: qp(e.IBV_QPT_RC, max_send_wr=301))
+tried("sge", lambda: qp(e.IBV_QPT_RC, max_recv_sge=4))
+tried("inline", lambda: qp(e.IBV_QPT_RC, max_inline_data=41))
+tried("cqe", lambda: CQ(ctx, 601))
+tried("dm", lambda: DM(ctx, AllocDmAttr(length=256)))
+tried("mr", lambda: MR(pd, (2 << 20) + 1, e.IBV_ACCESS_LOCAL_WRITE))
+while kept[-1]:
+    kept.append(tried("qp", lambda: qp(e.IBV_QPT_UD)))
+print(len(kept) <= 21)  # and the None
+""")
+    assert done.stdout.splitlines() == ["20 300 3 600", "wr 22", "sge 22", "inline 22", "cqe 22",
+                                        "dm 22", "mr 22", "qp 12", "True"], done
+
+
+def test_what_an_adapter_lacks_is_not_there(home):
+    done = pyverbs(home, "efa-like", """
+tried("rc", lambda: qp(e.IBV_QPT_RC))
+tried("srq", lambda: SRQ(pd, SrqInitAttr(SrqAttr(max_wr=1))))
+tried("mw", lambda: MW(pd, e.IBV_MW_TYPE_1))
+tried("atomic", lambda: MR(pd, 8, e.IBV_ACCESS_LOCAL_WRITE | e.IBV_ACCESS_REMOTE_ATOMIC))
+tried("ud", lambda: qp(e.IBV_QPT_UD, max_inline_data=32))
+""")
+    assert done.stdout.splitlines() == ["rc 95", "srq 95", "mw 95", "atomic 95"], done
+
+
+def test_a_profile_is_recorded_shown_and_used(home):
+    path = home / "recorded.profile"
+    done = softib(home, "run", "--hca-profile", "connectx5", "--", "sh", "-c",
+                  f"ibv_devinfo -v && softib profile record {path} && softib status")
+    assert done.returncode == 0, done
+    assert "max_qp_wr 16384 (of 32768)" in done.stderr
+    words = done.stdout.split()
+    for name, value in [("vendor_id", "0x02c9"), ("vendor_part_id", "4119"), ("max_qp", "262144"),
+                        ("fw_ver", "16.27.1016"), ("max_qp_wr", "16384")]:
+        assert words[words.index(f"{name}:") + 1] == value
+    assert "CURR_QP_STATE_MOD" not in words and words[-1] and "connectx5" in words
+    done = softib(home, "run", "--hca-profile", path, "--", "ibv_devinfo")
+    assert "4119" in done.stdout and not done.stderr, done  # softib's own limits fit
+    assert softib(home, "profile", "show", path).stdout == \
+        path.read_text().split("\n", maxsplit=1)[1]
+    path.write_text("max_qp: 100\nmax_qps: 100\n")
+    for command in ["run", "up"]:
+        done = softib(home, command, "--hca-profile", path, *(["--", "true"] * (command == "run")))
+        assert done.returncode == 64 and f"{path}:2: there is no field 'max_qps'" in done.stderr
