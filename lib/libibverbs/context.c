@@ -364,10 +364,12 @@ EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
 	ctx->device = dev;
 	ctx->child_sock = -1;
 	INIT_LIST_HEAD(&ctx->objects);
+	INIT_LIST_HEAD(&ctx->xrc_domains);
 	pthread_mutex_init(&ctx->v.context.mutex, NULL);
 	pthread_mutex_init(&ctx->sock_lock, NULL);
 	pthread_mutex_init(&ctx->objects_lock, NULL);
 	pthread_mutex_init(&ctx->async_lock, NULL);
+	pthread_mutex_init(&ctx->xrcd_lock, NULL);
 	ctx->sock = context_connect(dev);
 	if (ctx->sock < 0) {
 		rc = ctx->sock;

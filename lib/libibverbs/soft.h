@@ -13,8 +13,8 @@
  * function returns: a positive errno, or NULL and errno.
  *
  * Lock order: objects_lock, the engine's lock, then any of async_lock, a
- * channel's lock. sock_lock is taken alone, or inside the engine's lock while a
- * rule fails completions.
+ * channel's lock. sock_lock is taken alone, inside xrcd_lock, or inside the engine's lock
+ * while a rule fails completions.
  */
 #ifndef SOFTIB_LIBIBVERBS_SOFT_H
 #define SOFTIB_LIBIBVERBS_SOFT_H
@@ -161,6 +161,9 @@ struct soft_context {
 	struct list_head objects; /* --- protected by objects_lock --- */
 	uint64_t next_id;
 
+	pthread_mutex_t xrcd_lock;
+	struct list_head xrc_domains; /* --- protected by xrcd_lock --- */
+
 	pthread_mutex_t async_lock; /* one writer or sorter of the event queue */
 };
 
@@ -237,9 +240,12 @@ struct soft_srq {
 	uint32_t srqn; /* of an XRC domain; 0: it is of none */
 };
 
+struct soft_xrc_domain; /* xrcd.c */
+
 struct soft_xrcd {
 	struct ibv_xrcd ibv;
-	uint32_t handle;
+	uint32_t handle; /* the domain's */
+	struct soft_xrc_domain *domain;
 };
 
 struct soft_builder; /* qp_ex.c */

@@ -268,6 +268,7 @@ static void command(struct fake_softibd *fake, struct session *s, const void *me
 		answer_query_object(fake, s, hdr + 1);
 		break;
 	case IB_USER_VERBS_CMD_ALLOC_PD:
+	case IB_USER_VERBS_CMD_OPEN_XRCD:
 	case IB_USER_VERBS_CMD_REG_MR:
 	case ABI_CMD_REG_DM_MR:
 	case IB_USER_VERBS_CMD_CREATE_CQ:
@@ -277,6 +278,7 @@ static void command(struct fake_softibd *fake, struct session *s, const void *me
 		break;
 	case ABI_CMD_FREE_DM:
 	case IB_USER_VERBS_CMD_DEALLOC_PD:
+	case IB_USER_VERBS_CMD_CLOSE_XRCD:
 	case IB_USER_VERBS_CMD_DEREG_MR:
 	case IB_USER_VERBS_CMD_DESTROY_CQ:
 	case IB_USER_VERBS_CMD_DESTROY_SRQ:
