@@ -2,7 +2,10 @@
 """What rdma-core's run_tests.py does, for one of its files, with the outcome
 of each case written to a file as it ends: a crash loses nothing before it.
 
-    record.py TESTS_DIR MODULE REPORT --dev softib0
+    record.py TESTS_DIR MODULE REPORT ADDRESS --dev softib0
+
+The cases of the RDMA CM take the device's address from "ip -j addr" and its
+link address, which no TUN device has: they get ADDRESS, and no link address.
 """
 import importlib.machinery
 import json
@@ -11,8 +14,8 @@ import sys
 import unittest
 from pathlib import Path
 
-tests_dir, module, report = sys.argv[1:4]
-sys.argv[1:] = sys.argv[4:]
+tests_dir, module, report, address = sys.argv[1:5]
+sys.argv[1:] = sys.argv[5:]
 sys.path[:0] = [tests_dir, str(Path(tests_dir).parent)]
 
 from args_parser import parser  # noqa: E402  the copied tests' own
@@ -55,6 +58,8 @@ class Recorder(unittest.TextTestResult):
 
 init = str(Path(tests_dir) / "__init__.py")
 tests = importlib.machinery.SourceFileLoader("tests", init).load_module()
+RDMATestCase = importlib.import_module("tests.base").RDMATestCase
+RDMATestCase._get_ip_mac = lambda case, *port: case.args.append([*port, address, None])
 parser.parse_args()
 suite = unittest.defaultTestLoader.loadTestsFromName(module, tests)
 unittest.TextTestRunner(verbosity=2, resultclass=Recorder).run(suite)
