@@ -10,6 +10,8 @@
 
 #include "rdma/ib_types.h"
 
+#pragma GCC visibility push(default)
+
 union ib_gid {
 	u8 raw[16];
 	struct {
@@ -453,5 +455,7 @@ struct ib_cq_init_attr {
 	u32 comp_vector;
 	u32 flags;
 };
+
+#pragma GCC visibility pop
 
 #endif

@@ -18,6 +18,8 @@
 #include "rdma/ib_mad.h"
 #include "rdma/ib_sa.h"
 
+#pragma GCC visibility push(default)
+
 #define IB_CM_CLASS_VERSION 2
 
 /** enum ib_cm_state - of an id (12.9.7) */
@@ -433,5 +435,7 @@ int ib_send_cm_sidr_rep(struct ib_cm_id *cm_id, struct ib_cm_sidr_rep_param *par
 /** ib_cm_init() - start the CM: behind ib_sa_init(). 0; -errno */
 int ib_cm_init(void);
 void ib_cm_cleanup(void);
+
+#pragma GCC visibility pop
 
 #endif

@@ -16,6 +16,8 @@
 
 #include "rdma/ib_verbs.h"
 
+#pragma GCC visibility push(default)
+
 #define IB_MGMT_BASE_VERSION 1
 
 /* --- classes (13.4.4) --- */
@@ -300,6 +302,12 @@ struct ib_mad_agent *ib_register_mad_agent(struct ib_device *device, u32 port_nu
  *  before this returns; received MADs that it holds stay its own to free */
 void ib_unregister_mad_agent(struct ib_mad_agent *mad_agent);
 
+/** ib_mad_agent_for_each() - call @fn for every agent and snoop on @device
+ *  @fn: returns 0 to go on; it must not register or unregister any
+ *  Return: 0, or what @fn returned */
+int ib_mad_agent_for_each(struct ib_device *device,
+			  int (*fn)(struct ib_mad_agent *agent, void *ctx), void *ctx);
+
 enum ib_mad_snoop_flags {
 	IB_MAD_SNOOP_POSTED_SENDS = 1,
 	IB_MAD_SNOOP_SEND_COMPLETIONS = 1 << 2,
@@ -375,5 +383,7 @@ int ib_process_mad_wc(struct ib_mad_agent *mad_agent, struct ib_wc *wc);
 /** ib_mad_init() - start the MAD layer: a client of every device. 0; -errno */
 int ib_mad_init(void);
 void ib_mad_cleanup(void);
+
+#pragma GCC visibility pop
 
 #endif

@@ -16,6 +16,8 @@
 
 #include "rdma/ib_mad.h"
 
+#pragma GCC visibility push(default)
+
 #define IB_SA_CLASS_VERSION 2
 
 /* --- methods and attributes (15.2.2, 15.2.5) --- */
@@ -437,5 +439,7 @@ int ib_init_ah_from_mcmember(struct ib_device *device, u32 port_num,
 /** ib_sa_init() - start the SA client: behind ib_mad_init(). 0; -errno */
 int ib_sa_init(void);
 void ib_sa_cleanup(void);
+
+#pragma GCC visibility pop
 
 #endif

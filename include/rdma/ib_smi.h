@@ -8,6 +8,8 @@
 
 #include "rdma/ib_mad.h"
 
+#pragma GCC visibility push(default)
+
 #define IB_SMP_DATA_SIZE 64
 #define IB_SMP_MAX_PATH_HOPS 64
 
@@ -44,5 +46,7 @@ static inline u8 ib_get_smp_direction(const struct ib_smp *smp)
 {
 	return !!(smp->status & IB_SMP_DIRECTION);
 }
+
+#pragma GCC visibility pop
 
 #endif

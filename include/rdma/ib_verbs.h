@@ -19,6 +19,8 @@
 #include "rdma/ib_types.h"
 #include "rdma/restrack.h"
 
+#pragma GCC visibility push(default)
+
 struct rt;
 struct ib_device;
 struct ib_ucontext;
@@ -454,7 +456,8 @@ void ib_dealloc_device(struct ib_device *device);
  * @name: "softib0"; unique among the devices of its node_name that have its rt:
  *	  several fabrics in one process have loops, and names, of their own
  *
- * When this returns, every registered client's add() has run.
+ * When this returns, add() of every registered client has run, but those of loaded
+ * modules, which may sleep.
  * Context: may sleep. Return: 0; -EEXIST the name; -EINVAL an operation
  * that every device must have is missing; -ENOMEM; what a query returned.
  */
@@ -498,7 +501,21 @@ struct ib_client {
 	const char *name;
 	int (*add)(struct ib_device *device);
 	void (*remove)(struct ib_device *device, void *client_data);
-	struct list_head list; /* the core's */
+	struct list_head list;		 /* the core's */
+	struct ib_client_module *module; /* the loader's; NULL: softibd's own client */
+};
+
+/**
+ * struct ib_client_module - a loaded module, whose clients know one node alone
+ * @add: called in place of the client's, which it calls later, where it may sleep
+ * @remove: called in place of the client's; where a fiber unregisters the device, it
+ *	 returns when the client's remove() has
+ */
+struct ib_client_module {
+	struct rt *rt;
+	const char *node;
+	int (*add)(struct ib_client *client, struct ib_device *device);
+	void (*remove)(struct ib_client *client, struct ib_device *device, void *client_data);
 };
 
 /** ib_register_client() - add() runs for every device before this returns;
@@ -716,5 +733,7 @@ static inline int ib_dma_mapping_error(struct ib_device *device, u64 addr)
 {
 	return 0;
 }
+
+#pragma GCC visibility pop
 
 #endif

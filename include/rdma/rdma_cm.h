@@ -20,6 +20,8 @@
 
 #include "rdma/ib_cm.h"
 
+#pragma GCC visibility push(default)
+
 enum rdma_cm_event_type {
 	RDMA_CM_EVENT_ADDR_RESOLVED,
 	RDMA_CM_EVENT_ADDR_ERROR,
@@ -126,6 +128,10 @@ struct rdma_cm_id *rdma_create_id(struct rt *rt, const char *node,
 				  enum rdma_ucm_port_space ps, enum ib_qp_type qp_type);
 /** rdma_destroy_id() - its handler does not run any more; the peer is told */
 void rdma_destroy_id(struct rdma_cm_id *id);
+/** rdma_id_for_each() - call @fn for every id of the fabric whose loop is @rt
+ *  @fn: returns 0 to go on; it must not create or destroy any. Return: 0, or what @fn did */
+int rdma_id_for_each(const struct rt *rt, int (*fn)(struct rdma_cm_id *id, void *ctx),
+		     void *ctx);
 
 /** rdma_bind_addr() - have an address of the node, or any of them, and a port; port 0:
  * one that is free. 0; -EINVAL bound already; -EAFNOSUPPORT; -EADDRNOTAVAIL not the
@@ -187,5 +193,7 @@ void rdma_cm_cleanup(void);
 /** rdma_cm_set_hosts() - the host table of the fabric whose loop is @rt; NULL: it goes.
  * The table is the caller's. 0; -ENOMEM */
 int rdma_cm_set_hosts(struct rt *rt, const struct rdma_hosts *hosts);
+
+#pragma GCC visibility pop
 
 #endif

@@ -11,6 +11,8 @@
 
 #include "rdma/ib_types.h"
 
+#pragma GCC visibility push(default)
+
 enum rdma_restrack_type {
 	RDMA_RESTRACK_PD,
 	RDMA_RESTRACK_CQ,
@@ -65,5 +67,12 @@ void rdma_restrack_init(struct rdma_restrack_root *root);
 void rdma_restrack_add(struct ib_device *device, struct rdma_restrack_entry *entry,
 		       enum rdma_restrack_type type, const char *client, pid_t pid);
 void rdma_restrack_del(struct ib_device *device, struct rdma_restrack_entry *entry);
+/** rdma_restrack_forget() - destroy what the kernel client named @client has on @device
+ *  @count: of each type is raised by how many there were. What an object of another client
+ *  uses stays. Context: may sleep */
+void rdma_restrack_forget(struct ib_device *device, const char *client,
+			  u32 count[RDMA_RESTRACK_MAX]);
+
+#pragma GCC visibility pop
 
 #endif

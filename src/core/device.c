@@ -7,7 +7,10 @@
  *    reverse, so that one may rest on another (the CM on the MAD layer);
  *  - remove() runs while the device still works: what a client made there it
  *    destroys there; contexts of programs went before, by their endpoint's
- *    remove().
+ *    remove();
+ *  - a client of a loaded module meets the devices of its node alone, and its functions,
+ *    which may sleep, are called by the module's (struct ib_client_module). When a device
+ *    goes, the fiber that unregisters it may sleep in a module's remove().
  *
  * The lists, and the hash of one of them, are globals: ib_register_client() has
  * no argument that could carry them. A device belongs to the fabric whose loop
@@ -161,15 +164,29 @@ static struct client_data *find_data(struct ib_device *device, const struct ib_c
 	return NULL;
 }
 
+/* is the node of @device that of the client's module? */
+static bool may_meet(const struct ib_device *device, const struct ib_client *client)
+{
+	return !client->module ||
+	       is_of_node(device, client->module->rt, client->module->node);
+}
+
+static int call_add(struct ib_device *device, struct ib_client *client)
+{
+	if (client->module)
+		return client->module->add(client, device);
+	return client->add ? client->add(device) : 0;
+}
+
 static void add_client(struct ib_device *device, struct ib_client *client)
 {
-	struct client_data *data = rt_zalloc(sizeof(*data));
+	struct client_data *data = may_meet(device, client) ? rt_zalloc(sizeof(*data)) : NULL;
 
 	if (!data) /* the client goes without this device */
 		return;
 	data->client = client;
 	list_add_tail(&data->node, &device->client_data_list);
-	if (client->add && client->add(device) < 0) {
+	if (call_add(device, client) < 0) {
 		list_del(&data->node);
 		rt_free(data);
 	}
@@ -177,8 +194,12 @@ static void add_client(struct ib_device *device, struct ib_client *client)
 
 static void remove_client(struct ib_device *device, struct client_data *data)
 {
-	if (data->client->remove)
-		data->client->remove(device, data->data);
+	struct ib_client *client = data->client;
+
+	if (client->module)
+		client->module->remove(client, device, data->data);
+	else if (client->remove)
+		client->remove(device, data->data);
 	list_del(&data->node);
 	rt_free(data);
 }
@@ -225,7 +246,8 @@ int ib_register_client(struct ib_client *client)
 			return -EEXIST;
 	list_add_tail(&client->list, &clients);
 	list_for_each_entry_safe(device, next, &devices, node)
-		add_client(device, client);
+		if (device->registered) /* else it is going */
+			add_client(device, client);
 	return 0;
 }
 

@@ -35,6 +35,39 @@ struct mad_port *mad_port_get(struct ib_device *device, u32 port_num)
 	return open_port(md, device, port_num);
 }
 
+static int each_of_list(struct list_head *agents,
+			int (*fn)(struct ib_mad_agent *agent, void *ctx), void *ctx)
+{
+	struct mad_agent *agent;
+	int ret = 0;
+
+	list_for_each_entry(agent, agents, node) {
+		ret = fn(&agent->agent, ctx);
+		if (ret)
+			break;
+	}
+	return ret;
+}
+
+int ib_mad_agent_for_each(struct ib_device *device,
+			  int (*fn)(struct ib_mad_agent *agent, void *ctx), void *ctx)
+{
+	struct mad_device *md = ib_get_client_data(device, &mad_client);
+	struct mad_port *port;
+	int ret = 0;
+
+	if (!md)
+		return 0;
+	list_for_each_entry(port, &md->ports, node) {
+		ret = each_of_list(&port->agents, fn, ctx);
+		for (size_t i = 0; !ret && i < ARRAY_SIZE(port->qp); i++)
+			ret = each_of_list(&port->qp[i].snoops, fn, ctx);
+		if (ret)
+			break;
+	}
+	return ret;
+}
+
 /* --- receives --- */
 
 struct mad_recv *mad_recv_alloc(struct mad_qp *mqp)

@@ -93,6 +93,19 @@ struct rdma_cm_id *rdma_create_id(struct rt *rt, const char *node,
 	return id ? &id->id : ERR_PTR(-ENOMEM);
 }
 
+int rdma_id_for_each(const struct rt *rt, int (*fn)(struct rdma_cm_id *id, void *ctx), void *ctx)
+{
+	struct rcm_id *id;
+	int ret = 0;
+
+	list_for_each_entry(id, &rcm_ids, node) {
+		ret = id->rt == rt ? fn(&id->id, ctx) : 0;
+		if (ret)
+			break;
+	}
+	return ret;
+}
+
 static void drop_listens(struct rcm_id *id, const struct ib_device *only)
 {
 	struct rcm_listen *listen, *next;
