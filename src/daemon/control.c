@@ -329,14 +329,23 @@ static void refuse(int fd, const char *why)
 	close(fd);
 }
 
-/* the directory keeps others out; whoever opened it did not mean this */
-static bool is_ours(int fd)
+static bool is_user(int fd, uid_t uid)
 {
 	struct ucred peer;
 	socklen_t len = sizeof(peer);
 
-	return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) &&
-	       (peer.uid == 0 || peer.uid == geteuid());
+	return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) && peer.uid == uid;
+}
+
+/* the directory keeps others out; whoever opened it did not mean this */
+static bool is_ours(int fd)
+{
+	return is_user(fd, 0) || is_user(fd, geteuid());
+}
+
+bool control_client_is_owner(const struct control_client *client)
+{
+	return is_user(client->fd, geteuid());
 }
 
 static void add_client(struct control *control, int fd)

@@ -11,6 +11,7 @@
 
 struct topo_plan;
 struct control;
+struct modules;
 
 /** struct control_resource - one object that somebody holds */
 struct control_resource {
@@ -37,6 +38,7 @@ struct control_ops {
 			     void *arg);
 	/** window_operations() - requests that programs did by windows; may be NULL */
 	uint64_t (*window_operations)(void *ctx);
+	struct modules *modules; /* the loader; NULL: there is none */
 	/** stop() - end softibd in good order, from the loop. May be NULL. */
 	void (*stop)(void *ctx);
 	void *ctx;

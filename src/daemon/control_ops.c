@@ -375,6 +375,9 @@ static const struct {
 	{"ipoib_open", control_op_ipoib_open},
 	{"ipoib_close", control_op_ipoib_close},
 	{"ipoib", control_op_ipoib},
+	{"module_load", control_op_module_load},
+	{"module_unload", control_op_module_unload},
+	{"modules", control_op_modules},
 	{"fault_add", control_op_fault_add},	 {"fault_list", control_op_fault_list},
 	{"fault_clear", control_op_fault_clear}, {"fault_log", control_op_fault_log},
 };
@@ -395,7 +398,7 @@ bool control_dispatch(struct control_request *req)
 	control_fail(req,
 		     "no operation \"%.32s\"; expected ping, status, topo, nodes, link, "
 		     "counters, resources, wait, path, capture, namespaces, hold_namespaces, "
-		     "ipoib_open, ipoib_close, ipoib, "
+		     "ipoib_open, ipoib_close, ipoib, module_load, module_unload, modules, "
 		     "fault_add, fault_list, fault_clear, fault_log or stop",
 		     op);
 	return true;

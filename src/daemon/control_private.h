@@ -55,6 +55,9 @@ void control_client_later(struct control_client *client, struct control_later *l
  *  when the client was closed */
 bool control_client_answer(struct control_client *client, struct json_object *out);
 
+/** control_client_is_owner() - is it a process of softibd's own user? Not even root is */
+bool control_client_is_owner(const struct control_client *client);
+
 /** control_client_pass() - answer as usual, with the @n descriptors @fd, which are
  *  closed then */
 void control_client_pass(struct control_client *client, const int *fd, int n);
@@ -126,6 +129,11 @@ uint64_t control_namespaces_network(const struct control_namespaces *ns, int ind
 bool control_op_ipoib_open(struct control_request *req);
 bool control_op_ipoib_close(struct control_request *req);
 bool control_op_ipoib(struct control_request *req);
+
+/** control_op_module_load() ... - control_modules.c */
+bool control_op_module_load(struct control_request *req);
+bool control_op_module_unload(struct control_request *req);
+bool control_op_modules(struct control_request *req);
 
 /** control_op_fault_*() - the operations on faults (control_fault.c) */
 bool control_op_fault_add(struct control_request *req);

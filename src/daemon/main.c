@@ -24,9 +24,11 @@
 #include "daemon/rundir.h"
 #include "fabric/fabric.h"
 #include "hca/hca.h"
+#include "modules/modules.h"
 #include "profile/profile.h"
 #include "rdma/ib_sa.h"
 #include "rdma/rdma_cm.h"
+#include "runtime/fiber.h"
 #include "runtime/posix/closer.h"
 #include "runtime/posix/log.h"
 #include "runtime/posix/rt_posix.h"
@@ -40,6 +42,8 @@ __attribute__((visibility("default"))) const char *argp_program_version = "softi
  * or within the retries of it. */
 #define MIN_ACK_TIMEOUT_US     4000
 #define MIN_ACK_TIMEOUT_US_MAX 1000000
+/* how long modules have to give back what they hold when the fabric goes down */
+#define UNLOAD_NS	       (3 * NSEC_PER_SEC)
 
 struct options {
 	const char *dir;
@@ -61,6 +65,8 @@ struct daemon {
 	struct fabric *fab;
 	struct hca_set *adapters;
 	struct hca **hca; /* by node; NULL for switches */
+	struct removal *removals; /* of adapters that are about to go */
+	struct modules *modules;
 	uint32_t min_ack_timeout_us;
 	char profile_less[1024]; /* what the profile has more of than the adapters */
 	struct uverbs *uverbs;
@@ -249,20 +255,66 @@ static uint32_t source_qpn(void *ctx, int node, uint16_t dlid, uint32_t dest_qpn
 	return d->hca[node] ? hca_source_qpn(d->hca[node], dlid, dest_qpn) : 0;
 }
 
+/** struct removal - of an adapter, which may take a while: remove() of a module may sleep */
+struct removal {
+	struct removal *next;
+	struct daemon *d;
+	int node;
+	bool comes_back; /* what was last asked for */
+};
+
+static struct removal *find_removal(struct daemon *d, int node)
+{
+	struct removal *r = d->removals;
+
+	while (r && r->node != node)
+		r = r->next;
+	return r;
+}
+
+/* on a fiber */
+static void remove_adapter(void *arg)
+{
+	struct removal *r = arg, **at = &r->d->removals;
+	struct daemon *d = r->d;
+
+	hca_destroy(d->hca[r->node]);
+	d->hca[r->node] = NULL;
+	while (*at != r)
+		at = &(*at)->next;
+	*at = r->next;
+	if (r->comes_back && make_adapter(d, r->node))
+		rt_log("no memory for the adapter of %s, which is to return",
+		       d->topo->node[r->node].name);
+	free(r);
+}
+
 /* hot-unplug, and the return of the same adapter as it came from the factory */
 static int set_adapter(void *ctx, int node, bool present)
 {
 	struct daemon *d = ctx;
+	struct removal *r = find_removal(d, node);
 
 	if (d->topo->node[node].kind != TOPO_CA)
 		return -EINVAL;
+	if (r) {
+		r->comes_back = present;
+		return 0;
+	}
 	if (present == (d->hca[node] != NULL))
 		return 0;
 	if (present)
 		return make_adapter(d, node);
-	hca_destroy(d->hca[node]);
-	d->hca[node] = NULL;
-	return 0;
+	r = calloc(1, sizeof(*r));
+	if (!r)
+		return -ENOMEM;
+	*r = (struct removal){d->removals, d, node, false};
+	d->removals = r;
+	if (!rt_fiber_start(d->rt, remove_adapter, r, NULL))
+		return 0;
+	d->removals = r->next;
+	free(r);
+	return -ENOMEM;
 }
 
 static int raise_event(void *ctx, int node, int port, uint32_t qpn, uint32_t event)
@@ -307,6 +359,7 @@ static int make_endpoints(struct daemon *d, const struct options *opt)
 		.profile_less = d->profile_less,
 		.each_resource = control_core_resources,
 		.window_operations = window_operations,
+		.modules = d->modules,
 		.stop = stop,
 		.ctx = d,
 	};
@@ -382,6 +435,9 @@ static int bring_up(struct daemon *d, const struct options *opt)
 	ret = ipoib_init();
 	if (ret)
 		return fail("cannot start IP over InfiniBand", ret);
+	ret = modules_create(d->rt, opt->dir, &d->modules);
+	if (ret)
+		return fail("cannot start the loader of modules", ret);
 	ret = make_adapters(d, &opt->profile);
 	if (ret)
 		return fail("cannot make the adapters", ret);
@@ -391,8 +447,23 @@ static int bring_up(struct daemon *d, const struct options *opt)
 	return make_endpoints(d, opt);
 }
 
+/* Modules go while everything else still works; one that does not end is left behind. */
+static void unload_modules(struct daemon *d)
+{
+	mono_t until = mono_add(rt_now(d->rt), UNLOAD_NS);
+	const char *name;
+
+	modules_unload_all(d->modules);
+	while (((name = modules_busy(d->modules)) || d->removals) && mono_before(rt_now(d->rt), until))
+		rt_posix_turn(d->rt);
+	if (name)
+		rt_log("the module %s does not end: softibd ends without it", name);
+}
+
 static void take_down(struct daemon *d, const struct options *opt)
 {
+	if (d->modules)
+		unload_modules(d);
 	if (d->control)
 		control_destroy(d->control);
 	if (d->ucma)
@@ -402,9 +473,11 @@ static void take_down(struct daemon *d, const struct options *opt)
 	if (d->uverbs)
 		uverbs_destroy(d->uverbs);
 	for (int i = 0; d->hca && i < d->topo->num_nodes; i++)
-		if (d->hca[i])
+		if (d->hca[i] && !find_removal(d, i))
 			hca_destroy(d->hca[i]);
 	free(d->hca);
+	if (d->modules)
+		modules_destroy(d->modules);
 	if (d->adapters)
 		hca_set_destroy(d->adapters);
 	if (d->hosts)

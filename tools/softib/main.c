@@ -38,6 +38,9 @@ static const struct command commands[] = {
 	{"mad", "show management datagrams live, decoded", cmd_mad},
 	{"fault", "let packets, links and nodes fail", cmd_fault},
 	{"profile", "show and record what adapters report", cmd_profile},
+	{"modprobe", "load a module into a node's stack", cmd_modprobe},
+	{"rmmod", "unload a module", cmd_rmmod},
+	{"lsmod", "list the modules of nodes", cmd_lsmod},
 	{"help", "explain a command", cmd_help},
 	{"rsh", NULL, cmd_rsh}, /* of launchers, as softib-rsh */
 	{"node-files", NULL, sysfs_serve}, /* our own use */

@@ -47,6 +47,9 @@ int cmd_capture(int argc, char **argv);
 int cmd_mad(int argc, char **argv);
 int cmd_fault(int argc, char **argv);
 int cmd_profile(int argc, char **argv);
+int cmd_modprobe(int argc, char **argv);
+int cmd_rmmod(int argc, char **argv);
+int cmd_lsmod(int argc, char **argv);
 /** fault_run() - 'softib fault run' (cmd_fault_run.c) */
 int fault_run(int argc, char **argv);
 

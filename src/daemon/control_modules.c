@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* The operations module_load, module_unload and modules: the loader of modules. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/control_private.h"
+#include "modules/modules.h"
+
+#define PARAMS_MAX 64
+
+/** struct module_call - a client that waits until a module is loaded or gone */
+struct module_call {
+	struct control_later later;
+	struct control_client *client; /* NULL: its connection has ended */
+	struct rt *rt;
+	struct rt_work answer;
+	struct json_object *out;
+};
+
+static void drop(struct control_later *later)
+{
+	container_of(later, struct module_call, later)->client = NULL;
+}
+
+static void answer(struct rt_work *work)
+{
+	struct module_call *call = container_of(work, struct module_call, answer);
+
+	if (call->client)
+		control_client_answer(call->client, call->out);
+	json_object_put(call->out);
+	free(call);
+}
+
+/* the loader's word, which may come before the client waits for it */
+static void on_done(void *ctx, const char *error, const char *note)
+{
+	struct module_call *call = ctx;
+
+	if (error)
+		control_put_text(call->out, "error", error);
+	if (note)
+		control_put_text(call->out, "note", note);
+	rt_work_queue(call->rt, &call->answer);
+}
+
+/* Return: NULL when there is no memory (answered) */
+static struct module_call *begin(struct control_request *req)
+{
+	struct module_call *call = calloc(1, sizeof(*call));
+
+	if (!call) {
+		control_fail(req, "out of memory");
+		return NULL;
+	}
+	call->later.drop = drop;
+	call->client = req->client;
+	call->rt = control_rt(req->control);
+	rt_work_init(&call->answer, answer);
+	call->out = json_object_new_object();
+	control_client_later(req->client, &call->later);
+	return call;
+}
+
+/* @node: the index of "node"; -1: none is named. Return: false (answered) */
+static bool find_node(struct control_request *req, int *node)
+{
+	if (!control_ops(req->control)->modules) {
+		control_fail(req, "this softibd loads no modules");
+		return false;
+	}
+	*node = control_node(req);
+	if (*node == -2)
+		return false;
+	if (*node >= 0 && control_topology(req)->node[*node].kind == TOPO_SWITCH) {
+		control_fail(req, "%s is a switch: modules are of nodes with an adapter",
+			     control_topology(req)->node[*node].name);
+		return false;
+	}
+	return true;
+}
+
+/* whose modules and which? Return: does the caller own them? else it is answered */
+static bool may_change(struct control_request *req, const char **node, const char **name)
+{
+	int i;
+
+	if (!find_node(req, &i))
+		return false;
+	*name = control_text(req, "name");
+	if (i < 0 || !*name) {
+		control_fail(req, "\"%s\" is missing", i < 0 ? "node" : "name");
+		return false;
+	}
+	*node = control_topology(req)->node[i].name;
+	if (control_client_is_owner(req->client))
+		return true;
+	control_fail(req, "a module is code that runs as softibd's user: only that user loads and "
+			  "unloads modules");
+	return false;
+}
+
+/* Return: how many; -1 they are no list of texts (answered) */
+static int read_params(struct control_request *req, const char *params[PARAMS_MAX])
+{
+	struct json_object *list;
+	size_t n;
+
+	if (!json_object_object_get_ex(req->in, "params", &list))
+		return 0;
+	n = json_object_is_type(list, json_type_array) ? json_object_array_length(list) : SIZE_MAX;
+	if (n > PARAMS_MAX) {
+		control_fail(req, "\"params\" is no list of at most %d texts", PARAMS_MAX);
+		return -1;
+	}
+	for (size_t i = 0; i < n; i++) {
+		struct json_object *text = json_object_array_get_idx(list, i);
+
+		if (!json_object_is_type(text, json_type_string)) {
+			control_fail(req, "\"params\" is no list of texts");
+			return -1;
+		}
+		params[i] = json_object_get_string(text);
+	}
+	return (int)n;
+}
+
+bool control_op_module_load(struct control_request *req)
+{
+	struct modules_request load = {.fd = req->fd[0], .done = on_done};
+	const char *params[PARAMS_MAX];
+	int n;
+
+	if (!may_change(req, &load.node, &load.name))
+		return true;
+	n = read_params(req, params);
+	if (n < 0)
+		return true;
+	load.params = params;
+	load.num_params = (size_t)n;
+	load.ctx = begin(req);
+	if (!load.ctx)
+		return true;
+	modules_load(control_ops(req->control)->modules, &load);
+	return false;
+}
+
+bool control_op_module_unload(struct control_request *req)
+{
+	const char *node, *name;
+	struct module_call *call;
+
+	if (!may_change(req, &node, &name))
+		return true;
+	call = begin(req);
+	if (!call)
+		return true;
+	modules_unload(control_ops(req->control)->modules, node, name, on_done, call);
+	return false;
+}
+
+static int put_module(void *ctx, const struct modules_row *row)
+{
+	struct json_object *o = json_object_new_object();
+
+	control_put_text(o, "node", row->node);
+	control_put_text(o, "name", row->name);
+	control_put_text(o, "state", row->state);
+	control_put_number(o, "bytes", row->bytes);
+	control_put_number(o, "refs", row->refs);
+	return json_object_array_add(ctx, o);
+}
+
+bool control_op_modules(struct control_request *req)
+{
+	struct json_object *list;
+	int node;
+
+	if (!find_node(req, &node))
+		return true;
+	list = json_object_new_array();
+	modules_each(control_ops(req->control)->modules,
+		     node < 0 ? NULL : control_topology(req)->node[node].name, put_module, list);
+	json_object_object_add(req->out, "modules", list);
+	return true;
+}

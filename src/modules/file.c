@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * A module's file. A copy of it is loaded, so that each node has the module's variables
+ * for itself, and so that whoever builds the module anew does not change what runs. The
+ * copy stays in the fabric's directory while the module is loaded, for debuggers.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <link.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "modules/private.h"
+
+#define FILE_BYTES_MAX ((off_t)256 << 20)
+
+static int copy_all(int from, int to)
+{
+	off_t at = 0;
+	char buf[16384];
+	ssize_t n;
+
+	while ((n = pread(from, buf, sizeof(buf), at)) > 0) {
+		at += n;
+		if (at > FILE_BYTES_MAX)
+			return -EFBIG;
+		for (ssize_t done = 0; done < n;) {
+			ssize_t put = write(to, buf + done, (size_t)(n - done));
+			if (put < 0)
+				return -errno;
+			done += put;
+		}
+	}
+	return n < 0 ? -errno : 0;
+}
+
+static int copy(struct module_state *state, int from, char err[MODULE_TEXT_BYTES])
+{
+	struct stat st;
+	int to, ret;
+
+	if (from < 0 || fstat(from, &st) || !S_ISREG(st.st_mode)) {
+		snprintf(err, MODULE_TEXT_BYTES, "a module is a regular file");
+		return -1;
+	}
+	snprintf(state->path, sizeof(state->path), "%.*s/module-%u-%s-%s.so", PATH_MAX - 200,
+		 state->loader->dir, state->loader->serial++, state->node_name, state->name);
+	unlink(state->path);
+	to = open(state->path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0700);
+	ret = to < 0 ? -errno : copy_all(from, to);
+	if (to >= 0)
+		close(to);
+	if (!ret)
+		return 0;
+	snprintf(err, MODULE_TEXT_BYTES, "cannot copy it to %.300s: %s", state->path, strerror(-ret));
+	return -1;
+}
+
+/* the addresses of the object whose name is ours */
+static int find_range(struct dl_phdr_info *info, size_t size, void *ctx)
+{
+	struct module_state *state = ctx;
+
+	if (strcmp(info->dlpi_name, state->path))
+		return 0;
+	state->from = UINTPTR_MAX;
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
+		uintptr_t from = info->dlpi_addr + ph->p_vaddr;
+
+		if (ph->p_type != PT_LOAD)
+			continue;
+		state->from = MIN(state->from, from);
+		state->to = MAX(state->to, from + ph->p_memsz);
+	}
+	return 1;
+}
+
+/* what the dynamic linker says, without our copy's name */
+static void say_why(const struct module_state *state, char err[MODULE_TEXT_BYTES])
+{
+	const char *why = dlerror(), *missing;
+	size_t n = strlen(state->path);
+
+	if (!why)
+		why = "unknown";
+	if (!strncmp(why, state->path, n) && !strncmp(why + n, ": ", 2))
+		why += n + 2;
+	missing = strstr(why, "undefined symbol: ");
+	if (missing)
+		snprintf(err, MODULE_TEXT_BYTES, "%.300s: neither softibd nor the libraries that it "
+			 "is linked with have it; include/rdma lists what softibd has", missing);
+	else
+		snprintf(err, MODULE_TEXT_BYTES, "it cannot be loaded: %.400s", why);
+}
+
+static int check(struct module_state *state, char err[MODULE_TEXT_BYTES])
+{
+	int (*const *init)(void) = dlsym(state->handle, "softib_module_init");
+	void (*const *exit)(void) = dlsym(state->handle, "softib_module_exit");
+	struct module *module = dlsym(state->handle, "__this_module");
+
+	if (!module || !init) {
+		snprintf(err, MODULE_TEXT_BYTES, "it is no module: a module includes softib/module.h and "
+			 "has module_init() (docs/MODULES.md)");
+		return -1;
+	}
+	if (module->abi != SOFTIB_MODULE_ABI || module->device_bytes != sizeof(struct ib_device) ||
+	    module->ops_bytes != sizeof(struct ib_device_ops)) {
+		snprintf(err, MODULE_TEXT_BYTES, "it was built for another version of softib: build it "
+			 "again with this one's headers");
+		return -1;
+	}
+	module->name = state->name;
+	module->state = state;
+	state->module = module;
+	state->init = *init;
+	state->exit = exit ? *exit : NULL;
+	return 0;
+}
+
+int module_open(struct module_state *state, int fd, char err[MODULE_TEXT_BYTES])
+{
+	if (copy(state, fd, err))
+		return -1;
+	state->handle = dlopen(state->path, RTLD_NOW | RTLD_LOCAL);
+	if (!state->handle) {
+		say_why(state, err);
+		return -1;
+	}
+	dl_iterate_phdr(find_range, state);
+	return check(state, err);
+}
+
+void module_close(struct module_state *state, bool keep)
+{
+	if (state->handle && !keep)
+		dlclose(state->handle);
+	if (state->path[0])
+		unlink(state->path);
+	state->path[0] = 0;
+}

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Modules in a node's stack: they load, sleep, fail, forget and crash, and the fabric goes on."""
+import subprocess
+
+import pytest
+
+from interop.fabric import BUILD, TIMEOUT, wait_until
+
+MODULES = BUILD / "tests/modules"
+TRIAL = MODULES / "trial.so"
+
+
+def softib(fabric, *args):
+    """Exit status, and what it said on stderr."""
+    done = subprocess.run([fabric.program, *map(str, args)], env=fabric.env, capture_output=True,
+                          text=True, timeout=TIMEOUT, check=False)
+    return done.returncode, done.stderr
+
+
+def modules(fabric):
+    return [(row["node"], row["name"], row["state"]) for row in fabric.json("lsmod")]
+
+
+def log_of(fabric):
+    return (fabric.dir / "softibd.log").read_text()
+
+
+def play(fabric, what, *params):
+    """Load and unload it; what was said, and the log's lines since."""
+    before = len(log_of(fabric)) if (fabric.dir / "softibd.log").exists() else 0
+    said = [softib(fabric, "modprobe", "n1", TRIAL, f"what={what}", *params),
+            softib(fabric, "rmmod", "n1", "trial")]
+    assert not modules(fabric)
+    return said, log_of(fabric)[before:]
+
+
+@pytest.mark.parametrize("what, line", [
+    ("nothing", "n1 trial: add softib0, count 7, verbose"),
+    ("ask", "n1 trial: answer 0, dlid 1"),  # add() sleeps until the loop brings the answer
+    ("work", "n1 trial: work has run"),
+])
+def test_functions_that_sleep(pair, what, line):
+    said, log = play(pair, what, "count=7", "verbose")
+    assert said == [(0, ""), (0, "")]
+    assert line in log and "n1 trial: remove softib0" in log, log
+
+
+def test_each_node_has_its_own(pair):
+    for node in ("n1", "n2"):
+        assert softib(pair, "modprobe", node, TRIAL) == (0, "")
+    assert modules(pair) == [("n1", "trial", "live"), ("n2", "trial", "live")]
+    status, said = softib(pair, "modprobe", "n1", TRIAL)
+    assert status == 1 and "has a module trial, which is live" in said
+    for node in ("n1", "n2"):
+        assert softib(pair, "rmmod", node, "trial") == (0, "")
+
+
+def test_what_it_forgets_is_freed(pair):
+    said, _ = play(pair, "leak")
+    assert said[1] == (0, "softib: left behind, and freed: 1 work 1 mad_agent 1 pd 1 cq 1 qp 1 cm_id\n")
+    assert not [row for row in pair.json("resource", "show") if row["comm"] == "trial"]
+    said, _ = play(pair, "leave-client")
+    assert "2 clients" in said[1][1]
+
+
+CRASHES = ["crash", "crash-in-handler", "sleep-in-handler", "crash-with-things", "call-nothing",
+           "bad-pointer", "bug", "overflow"]
+
+
+@pytest.mark.parametrize("what", CRASHES)
+def test_a_crash_ends_the_module_alone(pair, what):
+    pid = pair.json("status")["pid"]
+    said, log = play(pair, what)
+    assert said[0][0] == 1 and "the module crashed" in said[0][1], said
+    assert said[1] == (0, "softib: it had crashed: its code stays in memory\n")
+    assert "n1 module trial: " in log, log
+    assert pair.json("status")["pid"] == pid
+    assert "sgid" in pair.softib("path", "n1", "n2", "--json")
+
+
+def test_a_crash_in_remove(pair):
+    assert softib(pair, "modprobe", "n1", TRIAL, "what=crash-in-remove") == (0, "")
+    status, said = softib(pair, "rmmod", "n1", "trial")
+    assert status == 1 and "the module crashed" in said
+    assert modules(pair) == [("n1", "trial", "crashed")]
+    assert softib(pair, "rmmod", "n1", "trial")[0] == 0
+
+
+def test_refusals(pair):
+    for args, why in [
+            (["modprobe", "n1", MODULES / "no_module.so"], "it is no module"),
+            (["modprobe", "n1", MODULES / "wants.so"], "undefined symbol: ib_do_the_impossible"),
+            (["modprobe", "n1", __file__], "is no name for a module"),
+            (["modprobe", "n1", "/dev/null"], "a module is a regular file"),
+            (["modprobe", "s1", TRIAL], "s1 is a switch"),
+            (["modprobe", "n1", TRIAL, "size=3"], "no parameter 'size'; it has"),
+            (["modprobe", "n1", TRIAL, "count=many"], "'many' is no value of type int"),
+            (["modprobe", "n1", TRIAL, "what=fail"], "returned -1 (Operation not permitted)"),
+            (["rmmod", "n1", "trial"], "n1 has no module trial")]:
+        status, said = softib(pair, *args)
+        assert status == 1 and why in said, (args, said)
+    assert not modules(pair)
+
+
+def test_one_in_use_stays(pair):
+    assert softib(pair, "modprobe", "n2", TRIAL, "what=use") == (0, "")
+    status, said = softib(pair, "rmmod", "n2", "trial")
+    assert status == 1 and "is in use" in said  # `softib down` ends it
+
+
+def test_the_adapter_goes_and_returns(pair):
+    assert softib(pair, "modprobe", "n1", TRIAL) == (0, "")
+    adds = log_of(pair).count("n1 trial: add")
+    removes = log_of(pair).count("n1 trial: remove")
+    pair.softib("fault", "add", "node", "n1", "remove")
+    wait_until(lambda: log_of(pair).count("n1 trial: remove") == removes + 1, "remove() runs")
+    pair.softib("fault", "clear", "all")
+    wait_until(lambda: log_of(pair).count("n1 trial: add") == adds + 1, "add() runs")
+    assert softib(pair, "rmmod", "n1", "trial") == (0, "")
