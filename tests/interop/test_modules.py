@@ -116,4 +116,30 @@ def test_the_adapter_goes_and_returns(pair):
     wait_until(lambda: log_of(pair).count("n1 trial: remove") == removes + 1, "remove() runs")
     pair.softib("fault", "clear", "all")
     wait_until(lambda: log_of(pair).count("n1 trial: add") == adds + 1, "add() runs")
+    pair.softib("wait")  # the subnet manager brings the new adapter's port up
     assert softib(pair, "rmmod", "n1", "trial") == (0, "")
+
+
+# --- examples/ ---
+
+def load_example(fabric, name, *params):
+    """Load it into n1 and unload it; what it said in the log."""
+    before = len(log_of(fabric)) if (fabric.dir / "softibd.log").exists() else 0
+    assert softib(fabric, "modprobe", "n1", BUILD / f"examples/{name}.so", *params) == (0, "")
+    assert softib(fabric, "rmmod", "n1", name) == (0, "")
+    return log_of(fabric)[before:]
+
+
+def test_example_client(pair):
+    log = load_example(pair, "client")
+    assert "n1 client: softib0 port 1: lid 1, state 4" in log
+    assert "n1 client: softib0 is gone" in log
+
+
+def test_example_path_query(pair):
+    path = pair.json("path", "n1", "n2")
+    assert "error" in load_example(pair, "path_query", "dguid=0x1234")
+    peer = next(port["guid"] for node in pair.json("topo")["nodes"] if node["name"] == "n2"
+                for port in node["ports"] if port["port"] == 1)
+    log = load_example(pair, "path_query", f"dguid={peer}")
+    assert f"dlid {path['dlid']}," in log, log
