@@ -143,3 +143,11 @@ def test_example_path_query(pair):
                 for port in node["ports"] if port["port"] == 1)
     log = load_example(pair, "path_query", f"dguid={peer}")
     assert f"dlid {path['dlid']}," in log, log
+
+
+def test_example_vendor_mad(pair):
+    """The one in n2 answers the one in n1."""
+    dlid = pair.json("path", "n1", "n2")["dlid"]
+    assert softib(pair, "modprobe", "n2", BUILD / "examples/vendor_mad.so") == (0, "")
+    assert f"n1 vendor_mad: lid {dlid} is softib0 of n2" in load_example(pair, "vendor_mad", f"dlid={dlid}")
+    assert softib(pair, "rmmod", "n2", "vendor_mad") == (0, "")
