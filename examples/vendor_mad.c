@@ -64,7 +64,9 @@ static void on_received(struct ib_mad_agent *agent, struct ib_mad_send_buf *requ
 {
 	struct ib_vendor_mad mad = *(struct ib_vendor_mad *)wc->recv_buf.mad;
 
-	if (request) {
+	if (request && mad.mad_hdr.status) {
+		pr_err("lid %d refuses: status 0x%x\n", dlid, be16_to_cpu(mad.mad_hdr.status));
+	} else if (request) {
 		pr_info("lid %d is %.32s\n", dlid, (const char *)mad.data);
 	} else {
 		mad.mad_hdr.method = IB_MGMT_METHOD_GET_RESP;
