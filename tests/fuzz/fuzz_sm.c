@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * The subnet manager among agents, clients and managers that say anything.
- * The first byte chooses what it is asked to do; then come records: a byte of
- * choice, two of length, and bytes. They change the answers of the agents of
+ * The first byte chooses what it is asked to do (enum option); then come records:
+ * a byte of choice, two of length, and bytes. They change the answers of the agents of
  * a small subnet as they pass, or are MADs that nobody asked for: queries of
  * the administrator, traps, SMInfo, answers to nothing.
  *
@@ -10,29 +10,26 @@
  * truth again it brings the subnet up.
  */
 #include "../unit/sm/lab.h"
+#include "check.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define STEPS_MAX 300000
 #define SA_BYTES_MAX 1024
 
+enum option { LMC = 1, QOS = 2, IN_PEACE = 4, UPDN = 8, IPOIB = 16 };
 enum what { CHANGE, LOSE, QUERY, TRAP, SM_INFO, ANSWER, WAIT, CABLE };
 
 static struct {
 	struct lab *lab;
+	bool in_peace; /* the records wait until the subnet is up */
 	const uint8_t *data;
 	size_t size;
 } w;
 
-static void check(bool holds)
-{
-	if (!holds)
-		abort();
-}
-
 static bool take(uint8_t *what, const uint8_t **bytes, size_t *len)
 {
-	if (w.size < 3)
+	if (w.size < 3 || w.in_peace)
 		return false;
 	*what = w.data[0];
 	*len = MIN((size_t)(w.data[1] | (w.data[2] & 3) << 8), w.size - 3);
@@ -144,6 +141,20 @@ static void deliver_changed(struct rt_work *work)
 	free(m);
 }
 
+/* The administrator says nothing that is not an answer, and it can be read. */
+static void check_sa_answer(const void *mad, size_t len, unsigned int timeout_ms)
+{
+	struct wire_sa sa;
+
+	/* a short table is filled up by the port */
+	check(len >= WIRE_SA_DATA_OFFSET);
+	check(wire_sa_decode(mad, len, &sa) > 0);
+	check(timeout_ms || sa.mad.method & WIRE_METHOD_RESPONSE ||
+	      sa.mad.method == WIRE_METHOD_REPORT);
+	check(!sa.mad.status || !(sa.mad.method & WIRE_METHOD_RESPONSE) ||
+	      len == WIRE_MAD_BYTES);
+}
+
 /* the lab's answer, but by deliver_changed() */
 static int answer(struct sm_io *io, enum sm_agent agent, const struct sm_addr *to,
 		  const void *mad, size_t len, unsigned int timeout_ms)
@@ -153,8 +164,10 @@ static int answer(struct sm_io *io, enum sm_agent agent, const struct sm_addr *t
 	struct lab_node *n;
 	uint8_t in;
 
-	check(len >= WIRE_MAD_BYTES && (agent == SM_AGENT_SA || len == WIRE_MAD_BYTES));
+	check(agent == SM_AGENT_SA || len == WIRE_MAD_BYTES);
 	check(((const uint8_t *)mad)[0] == 1);
+	if (agent == SM_AGENT_SA)
+		check_sa_answer(mad, len, timeout_ms);
 	if (agent != SM_AGENT_DIRECT || !timeout_ms)
 		return 0;
 	check(wire_smp_decode(mad, len, &smp) == WIRE_MAD_BYTES && smp.hop_count < 64);
@@ -197,6 +210,26 @@ static void check_up(struct lab *lab)
 			      lab->nodes[i].port[p].state == WIRE_PORT_ACTIVE);
 }
 
+static void start(uint8_t options)
+{
+	struct sm_options *opt;
+
+	w.lab = lab_new();
+	w.lab->io.send = answer;
+	opt = &w.lab->opt;
+	opt->lmc = options & LMC;
+	opt->qos = options & QOS;
+	opt->ipoib = options & IPOIB;
+	if (options & UPDN)
+		opt->engine = route_engine_find("updn");
+	opt->check = true;
+	w.in_peace = options & IN_PEACE;
+	check(!sm_create(w.lab->rt, &w.lab->io, opt, &w.lab->sm));
+	sm_start(w.lab->sm);
+	check(rt_sim_run(w.lab->rt, STEPS_MAX));
+	w.in_peace = false;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	const uint8_t *bytes;
@@ -205,16 +238,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (!size)
 		return 0;
-	w.lab = lab_new();
-	w.lab->io.send = answer;
-	w.lab->opt.lmc = data[0] & 1;
-	w.lab->opt.qos = data[0] & 2;
-	w.lab->opt.check = true;
 	w.data = data + 1;
 	w.size = size - 1;
-	check(!sm_create(w.lab->rt, &w.lab->io, &w.lab->opt, &w.lab->sm));
-	sm_start(w.lab->sm);
-	check(rt_sim_run(w.lab->rt, STEPS_MAX));
+	start(data[0]);
 	while (take(&what, &bytes, &len)) {
 		act(what, bytes, len);
 		check(rt_sim_run(w.lab->rt, STEPS_MAX));

@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * Any packets for a QP, in any order and at any time, while it sends and
- * receives: RC, UC or UD. The first byte chooses; then come records of a
- * byte that tells what happens and its data. Memory that the QP names is
- * checked to be inside its region, completions to be of requests that were
- * posted, and each request completes once at most. Some requests own no PSN.
+ * receives: RC, UC or UD. The first byte chooses the service and which rights
+ * the QP lacks; then come records of a byte that tells what happens and its
+ * data. Memory that the QP names is checked to be inside its region,
+ * completions to be of requests that were posted, and each request completes
+ * once at most. Some requests own no PSN.
+ *
+ * There are four regions, each with its own key. What neither its rights nor
+ * those of the QP let the peer write stays as it was, and a QP answers no READ
+ * and no atomic that it does not allow.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -17,11 +22,29 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define KEY 0x100
 #define IOVA 0x10000u
 #define REGION_BYTES 16384
+#define REMOTE_RIGHTS                                                                    \
+	(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
+#define UNTOUCHED 0x5a
+#define PACKET_MAX 512 /* room for one of a full MTU */
 #define QPN 0x11
+
+/* the QP's own memory has the key KEY; KEY + 1 can be invalidated */
+enum region { OWN, PEER_READS, LOCAL_ONLY, PEERS, REGIONS };
+
+static const struct {
+	uint32_t key;
+	int access;
+} regions[REGIONS] = {
+	[OWN] = {KEY, IBV_ACCESS_LOCAL_WRITE | REMOTE_RIGHTS},
+	[PEER_READS] = {KEY + 2, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ},
+	[LOCAL_ONLY] = {KEY + 3, IBV_ACCESS_LOCAL_WRITE},
+	[PEERS] = {KEY + 4, IBV_ACCESS_LOCAL_WRITE | REMOTE_RIGHTS},
+};
 
 struct world {
 	struct tp_qp *qp;
-	uint8_t *region; /* its own allocation: the sanitizer sees its ends */
+	int access; /* of the QP */
+	uint8_t *region[REGIONS]; /* allocated each: the sanitizer sees their ends */
 	uint64_t posted, sent; /* send requests; how many completed */
 	uint64_t recvs, taken, received;
 	mono_t now;
@@ -33,10 +56,11 @@ static void *mem(void *ctx, uint32_t key, uint64_t va, uint64_t len, int access,
 
 	if (!len)
 		abort();
-	if (key != KEY || va < IOVA || va - IOVA > REGION_BYTES ||
-	    len > REGION_BYTES - (va - IOVA))
-		return NULL;
-	return w->region + (va - IOVA);
+	for (unsigned i = 0; i < REGIONS; i++)
+		if (key == regions[i].key && !(access & ~regions[i].access) && va >= IOVA &&
+		    va - IOVA <= REGION_BYTES && len <= REGION_BYTES - (va - IOVA))
+			return w->region[i] + (va - IOVA);
+	return NULL;
 }
 
 static int invalidate(void *ctx, uint32_t rkey)
@@ -102,8 +126,7 @@ static void make_qp(struct world *w, enum tp_type type, void *memory)
 		.pkey = 0xffff, .port_num = 1, .mtu_bytes = 256, .retry_cnt = 2,
 		.rnr_retry = 2, .timeout_enc = 1, .min_rnr_timer_enc = 1, .max_rd_atomic = 4,
 		.max_dest_rd_atomic = 4, .av = {.dlid = 2, .port_num = 1},
-		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-				   IBV_ACCESS_REMOTE_ATOMIC};
+		.qp_access_flags = (unsigned)w->access};
 	for (unsigned i = 0; i < ARRAY_SIZE(way); i++)
 		tp_qp_modify(w->qp, way[i], w->now);
 }
@@ -143,6 +166,28 @@ static void post_local(struct world *w, uint8_t what)
 		w->posted--;
 }
 
+/* what the QP answers, it allows */
+static void check_allowed(const struct world *w, uint8_t opcode)
+{
+	if (opcode >= WIRE_READ_RESP_FIRST && opcode <= WIRE_READ_RESP_ONLY &&
+	    !(w->access & IBV_ACCESS_REMOTE_READ))
+		abort();
+	if (opcode == WIRE_ATOMIC_ACK && !(w->access & IBV_ACCESS_REMOTE_ATOMIC))
+		abort();
+}
+
+/* a region of which the peer may write no byte is as it was */
+static void check_untouched(const struct world *w)
+{
+	const int writes = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
+
+	for (unsigned i = OWN + 1; i < REGIONS; i++)
+		for (unsigned at = 0; at < REGION_BYTES; at++)
+			if (!(w->access & regions[i].access & writes) &&
+			    w->region[i][at] != UNTOUCHED)
+				abort();
+}
+
 static void transmit(struct world *w)
 {
 	struct tp_packet_out out;
@@ -150,6 +195,7 @@ static void transmit(struct world *w)
 	for (int n = 0; n < 32 && tp_qp_transmit(w->qp, &out, w->now); n++) {
 		uint32_t sum = 0;
 
+		check_allowed(w, out.hdr.bth.opcode);
 		for (unsigned i = 0; i < out.num_pieces; i++) {
 			const volatile uint8_t *piece = out.piece[i].ptr;
 
@@ -165,7 +211,7 @@ static void transmit(struct world *w)
 /* the QP behind eng_rx: a decoded packet of the QP's own partition */
 static void receive(struct world *w, const uint8_t *bytes, size_t len)
 {
-	uint8_t copy[512];
+	uint8_t copy[PACKET_MAX];
 	struct wire_packet pkt;
 
 	/* the routing header is given, so that all input goes to the transport */
@@ -182,6 +228,28 @@ static void receive(struct world *w, const uint8_t *bytes, size_t len)
 		tp_qp_receive(w->qp, &pkt, w->now);
 }
 
+static void make_regions(struct world *w)
+{
+	for (unsigned i = 0; i < REGIONS; i++) {
+		w->region[i] = malloc(REGION_BYTES);
+		if (!w->region[i])
+			abort();
+		memset(w->region[i], UNTOUCHED, REGION_BYTES);
+	}
+}
+
+/* the bytes of a packet: words in five bits, of which all set add another byte */
+static size_t packet_bytes(uint8_t what, const uint8_t **data, size_t *size)
+{
+	size_t words = (what & 0x1f) + 3;
+
+	if ((what & 0x1f) == 0x1f && *size) {
+		words += *(*data)++;
+		--*size;
+	}
+	return MIN(words * 4, *size);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct world w = {.now = {1000}};
@@ -190,14 +258,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!size)
 		return 0;
 	memory = aligned_alloc(64, (tp_qp_size(SQ_DEPTH, 2, 64, 4) + 63) & ~(size_t)63);
-	w.region = calloc(1, REGION_BYTES);
-	if (!memory || !w.region)
+	if (!memory)
 		abort();
+	make_regions(&w);
+	/* IBV_ACCESS_REMOTE_WRITE, _READ, _ATOMIC are neighbours */
+	w.access = REMOTE_RIGHTS & ~(data[0] / 3 * IBV_ACCESS_REMOTE_WRITE);
 	make_qp(&w, (enum tp_type)(data[0] % 3), memory);
 	for (data++, size--; size; ) {
 		const uint8_t what = *data++;
-		size_t len = MIN((size_t)(what & 0x1f) * 4 + 12, --size);
+		size_t len;
 
+		size--;
 		switch (what >> 5) {
 		case 0:
 			(what & 16 ? post_local : post)(&w, what);
@@ -210,6 +281,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			tp_qp_expire(w.qp, w.now);
 			break;
 		default:
+			len = packet_bytes(what, &data, &size);
 			receive(&w, data, len);
 			data += len;
 			size -= len;
@@ -219,7 +291,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	tp_qp_modify(w.qp, IBV_QPS_ERR, w.now);
 	if (w.sent != w.posted || w.received != w.taken)
 		abort(); /* each request completes, flushed at the latest */
-	free(w.region);
+	check_untouched(&w);
+	for (unsigned i = 0; i < REGIONS; i++)
+		free(w.region[i]);
 	free(memory);
 	return 0;
 }

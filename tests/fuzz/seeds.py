@@ -1,0 +1,294 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Seeds made of valid traffic: what managers, clients and peers really say.
+
+A fuzzer seldom guesses a MAD whose class, attribute and modifier fit each
+other, or a message of several packets. of(TARGET) yields the name and the bytes
+of each seed, in the form that the target of that name describes in its file.
+Each seed tells a short story in order (ask, write, ask again), so that mutations
+begin at a state that matters.
+"""
+from struct import pack
+
+GET, SET, TRAP_REPRESS = 1, 2, 7
+CA, SWITCH = 0, 0x80  # bit 7 of an agent's second byte
+SM_LID, SM_DIRECT, PERF, ANY = range(4)
+
+
+def joined(*fields):
+    """Big-endian fields, each (format letter, value...)."""
+    return b"".join(pack(">" + f[0], *f[1:]) for f in fields)
+
+
+# --- agents: two bytes of choice, and a MAD from its method on ---
+
+def agent_record(node, cls, method, attr, mod=0, data=b"", *, port=1, head=b"", how=0, slid=1):
+    mad = joined(("B", method), ("HH", 0, 0), ("Q", 0x1234), ("HHI", attr, 0, mod))
+    mad += head.ljust(40, b"\0") + data
+    return bytes([how | cls << 5 | port, node | slid]) + mad.ljust(252, b"\0")[:252]
+
+
+def port_info(lid, state=0, mkey=0, protect=0, lease_s=0):
+    """Set(PortInfo) as a manager writes it."""
+    return joined(("QQ", mkey, 0xfe80 << 48), ("HHIHH", lid, 1, 0, 0, lease_s),
+                  ("4B", 0, 0xff, 0xff, 2), ("BB", state, 0x02), ("BB", protect << 6, 0xff),
+                  ("BB", 0x40, 0x40), ("7B", 4, 16, 16, 4, 0x12, 0x40, 0),
+                  ("3H", 0, 0, 0), ("BBBB", 8, 18, 16, 0x88)).ljust(64, b"\0")
+
+
+SWITCH_INFO = joined(("HHHH", 0xc000, 0, 1024, 3), ("BBBB", 255, 255, 255, 18 << 3 | 4),
+                     ("HHB", 0, 0, 0)).ljust(64, b"\0")
+SMP_SETS = (  # attribute, modifier, data
+    (0x10, 0, b"a new name".ljust(64, b"\0")),
+    (0x12, 0, SWITCH_INFO),
+    (0x14, 0, joined(("8Q", 0, 0x101, 0x102, 0, 0, 0, 0, 0))),
+    (0x16, 0, joined(("32H", 0xffff, 0x8123, 0x0456, *[0] * 29))),
+    (0x16, 1 | 1 << 16, joined(("32H", *[0x8001] * 32))),
+    (0x17, 0, bytes([0x01, 0x23, 0x01, 0x23, 0x01, 0x23, 0x01, 0x23]).ljust(64, b"\0")),
+    (0x17, 1 << 8 | 2, bytes([0x01, 0x23] * 4).ljust(64, b"\0")),
+    *((0x18, part << 16 | 1, bytes(v % 4 * (i % 2 == 0) + v * (i % 2)
+                                   for v in range(32) for i in range(2))) for part in range(1, 5)),
+    (0x19, 0, bytes([255, 1, 2, 3] * 16)),
+    (0x19, 767, bytes([1] * 64)),
+    (0x1b, 0, joined(("32H", *[0x000e] * 32))),
+    (0x1b, 1 << 28 | 1, joined(("32H", *[0x0001] * 32))),
+    (0x33, 1, b""), (0x20, 0, b""), (0x11, 0, b""),
+    (0xff90, 1, bytes([0, 0, 0, 1]).ljust(64, b"\0")),
+)
+PMA_ATTRS = (0x01, 0x10, 0x11, 0x12, 0x15, 0x16, 0x17, 0x18, 0x19, 0x1a, 0x1b, 0x1c, 0x1d, 0x1e,
+             0x1f, *range(0x30, 0x38))
+LINK = 8  # this record's port gets a link (or loses it, with an even second byte)
+
+
+def agents_ask_write_ask(node, cls, attr, mod, data):
+    return (agent_record(node, cls, GET, attr, mod, how=LINK) +
+            agent_record(node, cls, SET, attr, mod, data) +
+            agent_record(node, cls, GET, attr, mod, port=0))
+
+
+def agents_bring_up(node):
+    """A manager takes the port from Down to Active, locks it, and loses it."""
+    def put(cls, data, **more):
+        return agent_record(node, cls, SET, 0x15, 1, data, **more)
+    mkey = 0x1122334455667788
+    return (put(SM_DIRECT, port_info(7), how=LINK) + put(SM_DIRECT, port_info(7, 3)) +
+            put(SM_LID, port_info(7, 4)) + put(SM_LID, port_info(7, 0, mkey, 3, 1)) +
+            agent_record(node, SM_LID, GET, 0x15, 1) +  # the key is missing
+            put(SM_LID, port_info(9), how=0x10, slid=20) +  # two seconds: the lease ends
+            agent_record(node, SM_LID, GET, 0x15, 1, head=pack(">Q", mkey)) +
+            agent_record(node, SM_LID, TRAP_REPRESS, 2, 0, head=pack(">Q", mkey)) +
+            put(SM_LID, port_info(7, 1), head=pack(">Q", mkey)) +
+            agent_record(node, SM_LID, GET, 0x02, how=0x14, slid=0x7e))
+
+
+def agents_other_classes(node):
+    """Classes that nobody serves are refused; a version of another day, too."""
+    mads = [joined(("4B", 1, cls, 1, GET), ("HHQHHI", 0, 0, 1, 1, 0, 0))
+            for cls in (0x03, 0x04, 0x05, 0x06, 0x07, 0x08, 0x09, 0x21, 0x30)]
+    return b"".join(bytes([ANY << 5 | 1, node]) + m.ljust(252, b"\0") for m in mads)
+
+
+def agents():
+    for node, kind in ((CA, "adapter"), (SWITCH, "switch")):
+        yield f"{kind}_bring_up", agents_bring_up(node)
+        yield f"{kind}_classes", agents_other_classes(node)
+        for number, (attr, mod, data) in enumerate(SMP_SETS):
+            yield f"{kind}_smp_{attr:x}_{number}", agents_ask_write_ask(
+                node, SM_DIRECT if number % 2 else SM_LID, attr, mod, data)
+        for attr in PMA_ATTRS:
+            for port in (1, 255):
+                # PortSelect, CounterSelect, and what the counters shall be
+                data = bytes([0x04, port, 0xff, 0xff]) + bytes([0, 1] * 94)
+                yield f"{kind}_pma_{attr:x}_{port}", agents_ask_write_ask(
+                    node, PERF, attr, 0, data)
+        control = joined(("BBBB", 0, 1, 1, 0), ("HHQ", 0, 0, 0), ("HII", 0, 0, 1),
+                         ("HH", 7, 1), ("15H", *range(1, 16)))
+        yield f"{kind}_samples", b"".join(
+            agent_record(node, PERF, m, a, 0, control, how=0x10)
+            for m, a in ((SET, 0x10), (GET, 0x10), (GET, 0x11), (GET, 0x1e), (GET, 0x11)))
+
+
+# --- sm: a byte of options, then records: what, length, bytes ---
+
+QUERY, TRAP, SM_INFO, WAIT, CABLE = 2, 3, 4, 6, 7
+IN_PEACE, UPDN, IPOIB = 4, 8, 16
+TABLE, DELETE, MULTI = 0x12, 0x15, 0x14
+MGID = bytes.fromhex("ff12a01bfe80000000000000000000")  # and a byte
+
+
+def sm_record(what, data=b"", lid=1):
+    return bytes([what | lid - 1 << 6, len(data) & 255, len(data) >> 8]) + data
+
+
+def query(method, attr, mask=0, data=b"", lid=1):
+    rmpp = joined(("4B", 1, 0, 0, 0), ("II", 0, 0))
+    return sm_record(QUERY, bytes([method, attr, 0, 0]) + rmpp +
+                     joined(("QHHQ", 0, 0, 0, mask)) + data, lid)
+
+
+def lab_gid(node):
+    return joined(("QQ", 0xfe80 << 48, 0x100 * node + 1))
+
+
+def path(dst, src, method=TABLE, extra=0, tail=b""):
+    data = bytes(8) + lab_gid(dst) + lab_gid(src) + joined(("HH", 0, 0)) + tail
+    return query(method, 0x35, 0xc | extra, data)
+
+
+def member(node, number, method=SET, join=1, create=True):
+    mask = 0x3 | 1 << 16 | (1 << 2 | 1 << 7 | 1 << 6 | 3 << 12 if create else 0)
+    data = (MGID + bytes([number]) + lab_gid(node) +
+            joined(("IHBBHBB", 0x1234, 0, 0x84, 0, 0xffff, 0x83, 0x92), ("IBB", 0, 0x20 | join, 0)))
+    return query(method, 0x38, mask, data, lid=node)
+
+
+def service(method, number):
+    data = joined(("QQQHHI", number, 0xfe80 << 48, 0x101, 0xffff, 0, 60)) + bytes(16) + b"a service"
+    return query(method, 0x31, 0x57, data)
+
+
+def inform(subscribe):
+    return query(SET, 0x03, 0, bytes(16) + joined(("HHHBBH", 0xffff, 0, 0, 1, subscribe, 0xffff),
+                                                  ("HI", 0xffff, 0), ("BBBB", 0, 19, 0, 0)))
+
+
+def notice(number, details):
+    return sm_record(TRAP, bytes(40) + joined(("BBH", 0x81, 0, 2), ("HHH", number, 1, 0)) + details)
+
+
+SA_TABLES = (0x01, 0x11, 0x12, 0x13, 0x14, 0x15, 0x17, 0x18, 0x20, 0x30, 0x31, 0x33, 0x35, 0x36,
+             0x38, 0xf3, 0x77)
+
+
+def sm():
+    up = IN_PEACE | IPOIB
+    for attr in SA_TABLES:
+        asked = query(GET, attr) + query(TABLE, attr)
+        for bit in range(0, 20):
+            asked += query(TABLE, attr, 1 << bit, joined(("HHH", 1, 1, 1)))
+        yield f"sa_{attr:x}", bytes([up]) + asked + query(TABLE, attr, 3, joined(("HH", 5, 1)))
+    members = b"".join(member(n, 1) for n in (1, 2, 3, 4)) + member(2, 2, join=4)
+    gone = (query(TABLE, 0x38) + query(TABLE, 0x17) + member(2, 1, DELETE) +
+            member(3, 1, create=False) + member(1, 9, create=False))
+    paths = b"".join(path(d, s, extra=e, tail=t) for d, s, e, t in (
+        (3, 1, 0, b""), (1, 1, 1 << 12, bytes(6)), (6, 2, 0, b""),
+        (4, 2, 0x3f << 16, joined(("IBB", 0, 0, 0x81), ("HH", 0xffff, 0), ("BBB", 0x84, 0x83, 0x92))),
+        (9, 1, 0, b"")))
+    several = query(MULTI, 0x3a, 0x3 << 22 | 1 << 6, joined(("I", 0), ("BB", 2, 0), ("HH", 0, 0)) +
+                    joined(("BBB", 0, 0, 0), ("BB", 0, 0)) + bytes([2, 2] + [0] * 8) +
+                    b"".join(lab_gid(n) for n in (1, 2, 3, 4)))
+    for name, options in (("minhop", up), ("updn", up | UPDN), ("lmc_qos", up | UPDN | 3)):
+        yield f"groups_{name}", bytes([options]) + members + sm_record(WAIT, bytes(50)) + gone
+        yield f"paths_{name}", bytes([options]) + paths + several
+        yield f"cables_{name}", (bytes([options]) + members + sm_record(CABLE | 8, bytes(2)) +
+                                 paths + sm_record(CABLE, bytes(2)) + gone)
+    yield "services", (bytes([up]) + service(SET, 1) + service(SET, 2) + service(TABLE, 1) +
+                       service(DELETE, 1) + query(TABLE, 0x31) + sm_record(WAIT, bytes(900)))
+    yield "informs", (bytes([up]) + inform(1) + query(TABLE, 0xf3) + notice(
+        128, joined(("HH", 5, 0))) + notice(256, joined(("HHI", 0, 1, 0))) + notice(
+            64, bytes(6) + lab_gid(2)) + inform(0))
+    for number in (0, 1, 2, 4):  # other managers, of each state
+        yield f"managers_{number}", bytes([up]) + b"".join(
+            sm_record(SM_INFO | how, bytes(40) + joined(("QQIBB", guid, 0, 9, number << 4 | number,
+                                                         0)), lid=2)
+            for how in (0, 8) for guid in (0x201, 1, 2 ** 64 - 1))
+
+
+# --- transport: a byte of choice, then acts ---
+
+RC, UC, UD = range(3)
+QPN, QPN_PEER, KEY, IOVA, MTU = 0x11, 0x22, 0x100, 0x10000, 256
+KEY_READ, KEY_LOCAL, KEY_REMOTE = KEY + 2, KEY + 3, KEY + 4
+RECEIVE = b"\x20"
+
+
+def later(exponent):
+    return bytes([0x40 | exponent])
+
+
+def post(opcode, long=False):
+    return bytes([opcode | long << 3])
+
+
+def packet(opcode, psn, headers=b"", payload=b"", ack=True):
+    pad = -len(payload) % 4
+    body = joined(("BBH", opcode, 0x40 | pad << 4, 0xffff), ("II", QPN, ack << 31 | psn & 0xffffff))
+    body += headers + payload + bytes(pad)
+    words = (len(body) - 12) // 4
+    return bytes([0x60 | min(words, 31)]) + (bytes([words - 31]) if words >= 31 else b"") + body
+
+
+def reth(length, key=KEY, va=IOVA):
+    return joined(("QII", va, key, length))
+
+
+def aeth(syndrome, msn):
+    return joined(("I", syndrome << 24 | msn))
+
+
+def message(first, psn, headers, payload, base=0):
+    """FIRST, MIDDLE, LAST from opcode @first on."""
+    cut = [payload[i:i + MTU] for i in range(0, len(payload), MTU)]
+    return b"".join(packet(base + first + (i > 0) + (i == len(cut) - 1), psn + i,
+                           headers if i == 0 else b"", part) for i, part in enumerate(cut))
+
+
+def transport_requests():
+    """Each request of RC, as the responder of one QP sees it in a row."""
+    text = bytes(range(256)) * 3
+    atomic = joined(("QIQQ", IOVA + 64, KEY, 1, 0))
+    return (RECEIVE * 8 + message(0, 0, b"", text[:700]) + packet(4, 3, b"", b"short") +
+            packet(5, 4, pack(">I", 7), b"imm") + packet(0x17, 5, pack(">I", KEY + 1), b"inv") +
+            message(6, 6, reth(700), text[:700]) + packet(0xa, 9, reth(5), b"write") +
+            packet(0xb, 10, reth(3) + pack(">I", 9), b"imm") + packet(0xc, 11, reth(700)) +
+            packet(0x13, 14, atomic) + packet(0x14, 15, atomic) + packet(0xa, 16, reth(0)))
+
+
+def transport():
+    for rights in range(8):
+        yield f"rc_rights_{rights}", bytes([RC + 3 * rights]) + transport_requests()
+    again = transport_requests()[8:]
+    yield "rc_again", bytes([RC]) + transport_requests() + again[:2000]
+    for key in (KEY_READ, KEY_LOCAL, KEY_REMOTE, 0x999):
+        atomic = joined(("QIQQ", IOVA + 64, key, 1, 0))
+        for name, one in (("write", packet(0xa, 0, reth(4, key), b"data")),
+                          ("write_long", message(6, 0, reth(600, key), bytes(600))),
+                          ("read", packet(0xc, 0, reth(600, key))),
+                          ("atomic", packet(0x14, 0, atomic)),
+                          ("beyond", packet(0xa, 0, reth(4, key, IOVA + 16382), b"data"))):
+            yield f"rc_{name}_{key:x}", bytes([RC]) + one
+    ways = {"ack": packet(0x11, 3, aeth(0x1f, 1)), "rnr": packet(0x11, 0, aeth(0x21, 0)) + later(24),
+            "sequence": packet(0x11, 0, aeth(0x60, 0)), "access": packet(0x11, 0, aeth(0x62, 0)),
+            "credit": packet(0x11, 0, aeth(0x01, 0)) + packet(0x11, 3, aeth(0x02, 1)),
+            "late": later(27) * 3, "stale": packet(0x11, 0xfffff0, aeth(0x1f, 1)),
+            "beyond": packet(0x11, 100, aeth(0x1f, 1)), "rnr_again": packet(
+                0x11, 0, aeth(0x21, 0)) * 4 + later(24) * 4}
+    for name, answer in ways.items():
+        yield f"rc_post_{name}", bytes([RC]) + post(0, True) + post(3) + post(0) + answer
+    read = post(5, True) + b"".join(packet(0xd + i * 2 - (i > 1) * 1 if i < 2 else 0xf, i, aeth(
+        0x1f, 1) if i != 1 else b"", bytes(256)) for i in range(3)) + packet(
+            0xf, 3, aeth(0x1f, 1), bytes(232))
+    yield "rc_read_wrong", bytes([RC]) + read
+    good = (packet(0xd, 0, aeth(0x1f, 1), bytes(256)) + packet(0xe, 1, b"", bytes(256)) +
+            packet(0xe, 2, b"", bytes(256)) + packet(0xf, 3, aeth(0x1f, 1), bytes(232)))
+    yield "rc_read", bytes([RC]) + post(5, True) + post(0) + good + packet(0x11, 4, aeth(0x1f, 2))
+    yield "rc_read_lost", bytes([RC]) + post(5, True) + good[300:] + later(24) + good
+    yield "rc_atomics", (bytes([RC]) + post(6) + post(7) + packet(
+        0x12, 0, aeth(0x1f, 1) + bytes(8)) + packet(0x12, 1, aeth(0x1f, 2) + bytes(8)))
+    yield "rc_local", bytes([RC]) + bytes([0x11, 0x19, 0x10, 0x18]) + post(2) + packet(
+        0x11, 0, aeth(0x1f, 1))
+    text = bytes(range(256)) * 3
+    yield "uc", (bytes([UC]) + RECEIVE * 4 + message(0, 0, b"", text, 0x20) +
+                 message(6, 3, reth(768), text, 0x20) + packet(0x2b, 6, reth(3) + bytes(4), b"imm") +
+                 packet(0x24, 9, b"", b"gap") + post(0, True) + post(3, True) + post(4))
+    for name, qkey in (("right", 0x11111111), ("wrong", 5)):
+        yield f"ud_{name}", (bytes([UD]) + RECEIVE * 2 + packet(
+            0x64, 0, joined(("II", qkey, QPN_PEER)), b"a datagram") + packet(
+                0x65, 1, joined(("III", qkey, QPN_PEER, 1)), bytes(256)) + post(0) + post(1))
+
+
+MADE = {"agents": agents, "sm": sm, "transport": transport}
+
+
+def of(target):
+    """Return: pairs (name, bytes); none where nothing is made."""
+    return list(MADE[target]()) if target in MADE else []
