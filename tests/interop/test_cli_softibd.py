@@ -29,7 +29,7 @@ def test_dead_softibd_ends_its_fabric(home):
     for args in (["status"], ["status", "--fabric", "lab"], ["list"], ["down", "lab"]):
         done = softib(home, *args)
         assert done.returncode == (args != ["list"])
-        assert f"left {folder}/softibd.log, which ends with\n  {line}" in done.stderr, args
+        assert f"left the log {folder}/softibd.log; its last line is\n  {line}" in done.stderr, args
     assert softib(home, "up", "lab").returncode == 0
     assert (folder / "softibd.log").read_text() == "" and softib(home, "list").stderr == ""
     assert (folder / "softibd.log.old").read_text() == line
@@ -62,7 +62,7 @@ def test_the_log_names_the_program(home):
     log = (folder / "softibd.log").read_text()
     assert re.fullmatch(line, log)
     down = softib(home, "down")
-    assert down.returncode == 0 and f"left {folder}/softibd.log, which ends with\n  {log}" in down.stderr
+    assert down.returncode == 0 and f"left the log {folder}/softibd.log; its last line is\n  {log}" in down.stderr
     assert [p.name for p in folder.iterdir()] == ["softibd.log"]
 
 
@@ -128,7 +128,7 @@ def test_a_full_queue_of_connections_is_given_up(home, stopped):
     done = subprocess.run([SOFTIB, "status", "--fabric", "default"], env=env, capture_output=True,
                           text=True, timeout=TIMEOUT, check=False)
     assert done.returncode == 1
-    assert done.stderr == (f"softib: softibd in {home}/softib/default accepts nobody: "
+    assert done.stderr == (f"softib: softibd in {home}/softib/default accepts no connection: "
                            "'softib down' ends it\n")
     for client in crowd:
         client.close()

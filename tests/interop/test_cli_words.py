@@ -86,10 +86,10 @@ WRONG_WORDS = [  # what can be told from the command line: 64
     (["fault", "add", "link", "n1:1", "drop", "-1%"], "is negative"),
     (["fault", "add", "--seed", "x", "all", "drop"], "--seed takes a number"),
     (["fault", "list", "x"], "takes no 'x'"),
-    (["fault", "clear"], "which rule?"),
+    (["fault", "clear"], "expected the numbers of rules"),
     (["fault", "clear", "1", "x"], "no rule 'x'"),
-    (["fault", "log", "x"], "one rule's number"),
-    (["fault", "log", "1x"], "one rule's number"),
+    (["fault", "log", "x"], "at most one rule's number"),
+    (["fault", "log", "1x"], "at most one rule's number"),
     (["fault", "run"], "which FILE?"),
 ]
 

@@ -91,7 +91,7 @@ int client_open(const char *dir)
 		return fd;
 	error = errno == EAGAIN ? -ETIMEDOUT : -errno;
 	if (error == -ETIMEDOUT)
-		complain("softibd in %s accepts nobody: 'softib down' ends it", dir);
+		complain("softibd in %s accepts no connection: 'softib down' ends it", dir);
 	close(fd);
 	return error;
 }

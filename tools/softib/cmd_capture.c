@@ -187,16 +187,15 @@ static error_t parse_capture(int key, char *arg, struct argp_state *state)
 int cmd_capture(int argc, char **argv)
 {
 	static const struct argp_option options[] = {
-		{"write", 'w', "FILE", 0, "write there, not on standard output", 0},
+		{"write", 'w', "FILE", 0, "write to FILE instead of standard output", 0},
 		{"filter", 'F', "EXPR", 0,
-		 "packets that are meant, such as 'qpn 0x12 and sent' or 'mad and not "
-		 "smp'; "
-		 "a wrong one lists the terms",
+		 "capture only packets that match, such as 'qpn 0x12 and sent' or 'mad "
+		 "and not smp'; an unknown term is refused with a list of all terms",
 		 0},
 		{"snap", 's', "BYTES", 0,
-		 "keep that many bytes of a packet, from its LRH", 0},
+		 "keep at most this many bytes of each packet, from its LRH", 0},
 		{"count", 'c', "N", 0, "end after N packets", 0},
-		{"buffer", 'b', "MIB", 0, "between softibd and this command; default 8",
+		{"buffer", 'b', "MIB", 0, "size of the buffer that softibd fills; default 8",
 		 0},
 		{0},
 	};
@@ -206,15 +205,13 @@ int cmd_capture(int argc, char **argv)
 		.parser = parse_capture,
 		.children = children,
 		.args_doc = "[NODE:PORT|NODE|all]",
-		.doc = "Capture the packets on cables as pcapng, which tshark and "
-		       "Wireshark read; "
-		       "an interface of the file is a port, and says whether it sent or "
-		       "received.\v"
-		       "Until ^C, --count, the end of the reader or of softibd. One port "
-		       "sees "
-		       "all of its cable once; 'all' (the default) sees each packet at "
-		       "both ends "
-		       "of every cable.\n\n"
+		.doc = "Capture the packets on cables as pcapng, the format of tshark and "
+		       "Wireshark. Each port is an interface of the file; each packet is "
+		       "marked as sent or received by its port.\v"
+		       "The capture ends at ^C, after --count packets, or when its reader "
+		       "or softibd ends. A capture of one port has each packet on its "
+		       "cable once; one of 'all' (the default) has each packet twice, at "
+		       "both ends of its cable.\n\n"
 		       "Examples:\n"
 		       "  softib capture -w all.pcapng\n"
 		       "  softib capture n1:1 | tshark -r -\n"

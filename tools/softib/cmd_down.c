@@ -99,8 +99,8 @@ int cmd_down(int argc, char **argv)
 	static const struct argp argp = {
 		.parser = parse_down,
 		.args_doc = "[NAME]",
-		.doc = "Take the fabric NAME down, with all its processes. Without NAME: "
-		       "that of SOFTIB_DIR, else the only one that is up, else 'default'.\v"
+		.doc = "Stop the fabric NAME and all its processes. The default is the fabric "
+		       "that SOFTIB_DIR names, else the only one that is up, else 'default'.\v"
 		       "Examples:\n"
 		       "  softib down\n"
 		       "  softib down lab\n"};
@@ -126,8 +126,8 @@ int cmd_down(int argc, char **argv)
 			return complain("softibd in %s does not end: %s", dir,
 					strerror(errno));
 		if (!ours)
-			return complain("no softibd serves %s: SOFTIB_DIR may name "
-					"the wrong directory",
+			return complain("no softibd serves %s: does SOFTIB_DIR name the right "
+					"directory? 'softib list' shows the fabrics",
 					dir);
 		if (log_left(dir)) {
 			say_none(dir);

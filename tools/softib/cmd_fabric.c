@@ -43,10 +43,10 @@ static const struct argp_option fabric_options[] = {
 	{"sm", 's', "SM", 0, "the subnet manager: softib-sm (default), opensm or none",
 	 0},
 	{"timeout", 'T', "SECONDS", 0,
-	 "how long all ports may take to become Active; default 120, 0 for ever", 0},
+	 "how long to wait for all ports to become Active; default 120, 0 for ever", 0},
 	{"min-ack-timeout", 'A', "US", 0,
-	 "no queue pair waits a shorter time for an ACK than so many microseconds; "
-	 "default 4000, 0: exactly what programs ask for",
+	 "the shortest ACK timeout of a queue pair, in microseconds; default 4000, "
+	 "0: exactly what programs ask for",
 	 0},
 	{"hca-profile", 'p', "PROFILE", 0,
 	 "adapters report the limits and capabilities of this one: connectx3, connectx5, "
@@ -54,12 +54,12 @@ static const struct argp_option fabric_options[] = {
 	 0},
 	{"net", KEY_NET, "NET", 0, OPTION_NET "; default host", 0},
 	{"ip", 'i', "NETWORK", 0,
-	 "the nodes' IPv4 or IPv6 addresses are in this one, by their numbers; "
-	 "default " TOPO_PLAN_IPV4 " and " TOPO_PLAN_IPV6,
+	 "the IPv4 or IPv6 network of the nodes' addresses; "
+	 "defaults " TOPO_PLAN_IPV4 " and " TOPO_PLAN_IPV6,
 	 0},
 	{"memlock", 'M', NULL, 0,
-	 "hold programs to their limit on locked memory (ulimit -l), as with hardware; "
-	 "softib locks none and does not limit it otherwise",
+	 "enforce each program's limit on locked memory (ulimit -l), as the kernel does "
+	 "for hardware; by default there is no limit, since softib locks no memory",
 	 0},
 	{0},
 };
@@ -290,9 +290,10 @@ int cmd_run(int argc, char **argv)
 {
 	static const struct argp_option options[] = {
 		{"no-namespace", 'N', NULL, 0,
-		 "leave /sys and /dev as they are: no ibstat on the node", 0},
+		 "show the machine's own /sys and /dev; ibstat does not work then", 0},
 		{"devices", 'D', NULL, 0,
-		 "files in /dev/infiniband, for programs that look for them: UCX", 0},
+		 "provide device files in /dev/infiniband for programs that check for them, such as UCX",
+	 0},
 		{0},
 	};
 	static const struct argp_child children[] = {{.argp = &argp_fabric_args}, {0}};
@@ -301,9 +302,9 @@ int cmd_run(int argc, char **argv)
 		.parser = parse_run,
 		.children = children,
 		.args_doc = "-- COMMAND [ARGUMENT...]",
-		.doc = "Run COMMAND on node n1 of a private fabric, which ends with it. "
-		       "'softib exec n2 -- ...' inside it reaches the other nodes. The "
-		       "exit status is COMMAND's.\v"
+		.doc = "Run COMMAND on node n1 of a private fabric, which ends when COMMAND "
+		       "does. COMMAND can run programs on other nodes with 'softib exec n2 "
+		       "-- ...'. The exit status is COMMAND's.\v"
 		       "Examples:\n"
 		       "  softib run -- ibv_devinfo\n"
 		       "  softib run --topology star:4 -- softib pair n2 n4 -- "
@@ -407,8 +408,8 @@ int cmd_up(int argc, char **argv)
 		.parser = parse_up,
 		.children = children,
 		.args_doc = "[NAME]",
-		.doc = "Bring a fabric up, in the background, until 'softib down NAME'. "
-		       "Its folder is $XDG_RUNTIME_DIR/softib/NAME.\v"
+		.doc = "Start a fabric in the background; 'softib down NAME' stops it. "
+		       "Its runtime directory is $XDG_RUNTIME_DIR/softib/NAME.\v"
 		       "Examples:\n"
 		       "  softib up\n"
 		       "  softib up lab --topology torus:4x4\n"

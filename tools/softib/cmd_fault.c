@@ -20,7 +20,7 @@ struct fault_args {
 };
 
 static const struct argp_option seed_option[] = {
-	{"seed", 'S', "N", 0, "the rule's chances are those of this seed: 1 or more", 0},
+	{"seed", 'S', "N", 0, "seed of the rule's random numbers, 1 or more", 0},
 	{0},
 };
 
@@ -111,9 +111,9 @@ static int fault_add(int argc, char **argv)
 		.parser = parse_fault,
 		.children = children,
 		.args_doc = "PLACE ACTION [NAME=VALUE...]",
-		.doc = "Let something go wrong from the next packet on. PLACE is all, link NODE:PORT, "
-		       "port NODE:PORT, node NODE, qp NODE:QPN or class CLASS; softib-fault(5) has all "
-		       "words.\v"
+		.doc = "Add a rule that injects a fault, starting with the next packet. PLACE is all, "
+		       "link NODE:PORT, port NODE:PORT, node NODE, qp NODE:QPN or class CLASS; "
+		       "softib-fault(5) describes places, actions and conditions.\v"
 		       "Examples:\n"
 		       "  softib fault add link n1:1 drop 1% --seed 7\n"
 		       "  softib fault add qp n2:0x12 corrupt nth=10\n"
@@ -159,8 +159,8 @@ static int fault_list(int argc, char **argv)
 	static const struct argp argp = {
 		.parser = parse_fault,
 		.children = children,
-		.doc = "List the rules: packets that matched, and those that were hit. A link or node "
-		       "that a rule holds at this moment is on, else off.\v"
+		.doc = "List the rules with the numbers of packets that matched and that were hit. "
+		       "NOW is 'on' while a rule keeps its link or node down, else 'off'.\v"
 		       "Examples:\n"
 		       "  softib fault list\n"
 		       "  softib fault list --json\n"};
@@ -213,7 +213,8 @@ static int fault_clear(int argc, char **argv)
 		.parser = parse_fault,
 		.children = children,
 		.args_doc = "ID...|all",
-		.doc = "End rules. What they hold goes on; links and switches that they took down come back.\v"
+		.doc = "Clear rules. Packets that they delay are sent on, and links and switches that they "
+		       "took down come up again.\v"
 		       "Examples:\n"
 		       "  softib fault clear 3 4\n"
 		       "  softib fault clear all\n"};
@@ -224,10 +225,10 @@ static int fault_clear(int argc, char **argv)
 	if (parse(&args, argc, argv, &argp))
 		return EXIT_FAILURE;
 	if (!args.num_words)
-		return complain("which rule? Its number of 'softib fault list', or all"), EX_USAGE;
+		return complain("expected the numbers of rules as in 'softib fault list', or all"), EX_USAGE;
 	for (int i = 0; i < args.num_words; i++)
 		if (rule_id(args.words[i]) < 0)
-			return complain("no rule '%s'; expected a number of 'softib fault list', or all",
+			return complain("no rule '%s'; expected a number as in 'softib fault list', or all",
 					args.words[i]),
 			       EX_USAGE;
 	for (int i = 0; i < args.num_words; i++) {
@@ -282,9 +283,8 @@ static int fault_log(int argc, char **argv)
 		.parser = parse_fault,
 		.children = children,
 		.args_doc = "[ID]",
-		.doc = "Show what rules did: each hit with its time, its link and the packet, or "
-		       "its node and the object. The last "
-		       "65,536 hits are kept.\v"
+		.doc = "Show the hits of the rules: each has its time and its link and packet, or its "
+		       "node and object. The last 65,536 hits are kept.\v"
 		       "Examples:\n"
 		       "  softib fault log\n"
 		       "  softib fault log 3\n"};
@@ -298,7 +298,7 @@ static int fault_log(int argc, char **argv)
 	if (args.num_words)
 		only = rule_id(args.words[0]);
 	if (args.num_words > 1 || (args.num_words && only < 1))
-		return complain("one rule's number of 'softib fault list', or nothing"), EX_USAGE;
+		return complain("expected at most one rule's number as in 'softib fault list'"), EX_USAGE;
 	if (args.common.json)
 		all = json_object_new_array();
 	do {

@@ -293,8 +293,8 @@ static int show(const struct ipoib_args *args, const char *dir)
 	if (args->common.json)
 		print_json(list);
 	else if (!count_of(list))
-		complain("no node here has an IP interface: 'softib up --net=node' "
-			 "brings them");
+		complain("no node of this fabric has an IP interface: 'softib up --net=node' "
+			 "creates them");
 	else if (!args->node)
 		print_table(list);
 	for (size_t i = 0; detailed && i < count_of(list); i++)

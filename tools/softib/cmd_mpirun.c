@@ -119,17 +119,17 @@ static int set_environment(const struct node_place *at, const char *nodes)
 }
 
 static const struct argp_option mpirun_options[] = {
-	{"nodes", 'o', "NODES", 0, "where the ranks run, for example n1,n3; default all",
+	{"nodes", 'o', "NODES", 0, "the nodes of the ranks, for example n1,n3; default all",
 	 0},
 	{0},
 };
 
 static const char mpirun_doc[] =
-	"Run an MPI program by Open MPI's mpirun, its ranks on the nodes of a fabric: "
-	"consecutive ranks share a node. The first words may be those below and -n; from "
-	"the first other one on all are mpirun's. Unless told otherwise ranks reach each "
-	"other by UCX over the fabric alone (pml ucx, UCX_TLS=rc,ud,self). When no fabric "
-	"is up, a private one of two nodes is brought up.\v"
+	"Run an MPI program with Open MPI's mpirun and distribute its ranks over the nodes "
+	"of a fabric; consecutive ranks share a node. The options below and -n come first; "
+	"the first other argument and all that follow are passed to mpirun. By default, ranks "
+	"communicate through UCX and only over the fabric (pml ucx, UCX_TLS=rc,ud,self). When "
+	"no fabric is up, a private one of two nodes is started.\v"
 	"Examples:\n"
 	"  softib mpirun -n 2 ./hello\n"
 	"  softib mpirun --fabric lab -n 4 --nodes n1,n2 --tag-output ./osu_latency\n"

@@ -78,17 +78,18 @@ int cmd_exec(int argc, char **argv)
 {
 	static const struct argp_option options[] = {
 		{"no-namespace", 'N', NULL, 0,
-		 "leave /sys and /dev as they are: no ibstat on the node", 0},
+		 "show the machine's own /sys and /dev; ibstat does not work then", 0},
 		{"devices", 'D', NULL, 0,
-		 "files in /dev/infiniband, for programs that look for them: UCX", 0},
-		{"all", 'a', NULL, 0,
-		 "instead of NODE: every node at once; each line of the output stands behind "
-		 "the name of its node",
+		 "provide device files in /dev/infiniband for programs that check for them, such as UCX",
 		 0},
-		{"net", KEY_NET, "NET", 0, OPTION_NET ", whatever the fabric's choice", 0},
+		{"all", 'a', NULL, 0,
+		 "instead of NODE: run on every node at once; each line of output is prefixed "
+		 "with the name of its node",
+		 0},
+		{"net", KEY_NET, "NET", 0, OPTION_NET ", in place of the fabric's setting", 0},
 		{"ranks", 'r', "NODES", 0,
-		 "instead of NODE: that of the MPI rank which this is, for example "
-		 "n1,n2, or all",
+		 "instead of NODE: distribute MPI ranks over NODES, for example n1,n2 or "
+		 "all, and run on the node of this process's rank",
 		 0},
 		{0},
 	};
@@ -100,7 +101,7 @@ int cmd_exec(int argc, char **argv)
 		.args_doc = "NODE -- COMMAND [ARGUMENT...]\n--all -- COMMAND [ARGUMENT...]\n--ranks=NODES -- COMMAND "
 			    "[ARGUMENT...]",
 		.doc = "Run COMMAND on NODE (a name such as n2, a description, a GUID). "
-		       "The exit status is COMMAND's, with --all the worst.\v"
+		       "The exit status is COMMAND's, with --all the highest one.\v"
 		       "Examples:\n"
 		       "  softib exec n2 -- ibv_devinfo -v\n"
 		       "  softib exec --fabric lab n1 -- ibnetdiscover\n"
@@ -149,7 +150,7 @@ static error_t parse_wait(int key, char *arg, struct argp_state *state)
 int cmd_wait(int argc, char **argv)
 {
 	static const struct argp_option options[] = {
-		{"timeout", 'T', "SECONDS", 0, "give up then; default 120, 0 never", 0},
+		{"timeout", 'T', "SECONDS", 0, "give up after SECONDS; default 120, 0 never", 0},
 		{0},
 	};
 	static const struct argp_child children[] = {
@@ -158,8 +159,8 @@ int cmd_wait(int argc, char **argv)
 		.options = options,
 		.parser = parse_wait,
 		.children = children,
-		.doc = "Wait until every port with a plugged cable is Active, and those "
-		       "whose cable a fault rule took for a while.\v"
+		.doc = "Wait until every port with a plugged cable is Active, including ports "
+		       "whose cable a fault rule has unplugged for a limited time.\v"
 		       "Examples:\n"
 		       "  softib link s1:2 up && softib wait\n"};
 	struct wait_args args = {.timeout_s = 120};
@@ -230,7 +231,7 @@ int cmd_link(int argc, char **argv)
 		.parser = parse_link,
 		.children = children,
 		.args_doc = "NODE:PORT up|down",
-		.doc = "Pull the cable at a port (down), or plug it again (up).\v"
+		.doc = "Unplug the cable at a port (down), or plug it in again (up).\v"
 		       "Examples:\n"
 		       "  softib link n1:1 down\n"
 		       "  softib link --fabric lab s3:17 up\n"};

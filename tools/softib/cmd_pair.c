@@ -190,27 +190,28 @@ static const struct argp_option pair_options[] = {
 	 0},
 	{"no-wait", 'w', NULL, 0, "start the client at once", 0},
 	{"end-server", 'e', NULL, 0,
-	 "end the server when the client has ended, for one that serves for ever", 0},
+	 "end the server when the client has ended, for a server that never ends", 0},
 	{"quiet", 'q', NULL, 0,
-	 "show what the server prints only if one of the two fails", 0},
+	 "show the server's output only if the server or the client fails", 0},
 	{"timeout", 'T', "SECONDS", 0,
-	 "how long the server may take to be ready; default 120, 0 for ever", 0},
-	{"net", KEY_NET, "NET", 0, OPTION_NET ", whatever the fabric's choice", 0},
+	 "how long to wait for the server to be ready; default 120, 0 for ever", 0},
+	{"net", KEY_NET, "NET", 0, OPTION_NET ", in place of the fabric's setting", 0},
 	{"no-namespace", 'N', NULL, 0,
-	 "leave /sys and /dev as they are: no ibstat on the nodes", 0},
+	 "show the machine's own /sys and /dev; ibstat does not work then", 0},
 	{"devices", 'D', NULL, 0,
-	 "files in /dev/infiniband, for programs that look for them: UCX", 0},
+	 "provide device files in /dev/infiniband for programs that check for them, such as UCX",
+	 0},
 	{0},
 };
 
 static const char pair_doc[] =
-	"Run COMMAND on one node (n1) as the server; when it listens, run COMMAND with "
-	"the server's address behind it on another (n2) as the client. A client with "
-	"words of its own stands behind a second '--'; '{}' in a word stands for the "
-	"address. The client has the standard input and output; what the server prints "
-	"goes to the standard error output, each line behind the node's name. The exit "
-	"status is the worse of the two. When no fabric is up, the pair runs on one of "
-	"its own.\v"
+	"Run COMMAND on one node (n1) as the server. When it listens, run COMMAND on "
+	"another node (n2) as the client, with the server's address as a further argument. "
+	"A second COMMAND behind another '--' is the client instead; '{}' in its arguments "
+	"is replaced by the address. The client has the standard input and output; the "
+	"server's output goes to standard error, each line prefixed with the node's name. "
+	"The exit status is the higher of the two. When no fabric is up, the pair runs on "
+	"a private one of two nodes.\v"
 	"Examples:\n"
 	"  softib pair -- ib_write_bw -a\n"
 	"  softib pair --fabric lab n3 n7 -- ib_send_lat -s 4096\n"

@@ -64,10 +64,10 @@ int cmd_path(int argc, char **argv)
 		.parser = parse_path,
 		.children = children,
 		.args_doc = "NODE[:PORT] NODE",
-		.doc = "Show the path from an adapter's port (port 1 unless given) to another node: "
-		       "the path record that the subnet administrator answers, and the links that "
-		       "packets take by the forwarding tables of this moment. The exit status is 1 "
-		       "when they do not arrive.\v"
+		.doc = "Show the path from an adapter's port (default 1) to another node: the path "
+		       "record that the subnet administrator returns, and the links that packets "
+		       "take according to the current forwarding tables. The exit status is 1 when "
+		       "packets do not arrive.\v"
 		       "Examples:\n"
 		       "  softib path n1 n7\n"
 		       "  softib path --fabric lab n1:2 s3 --json\n"};

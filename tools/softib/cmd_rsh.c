@@ -80,8 +80,8 @@ static int check_user(const char *user)
 
 	if (!user || (own && !strcmp(user, own->pw_name)))
 		return 0;
-	complain("programs on a node are those of the user who starts them%s%s: there is "
-		 "no %s",
+	complain("programs on a node run as the user who starts them%s%s: leave out the user "
+		 "%s",
 		 own ? ", " : "", own ? own->pw_name : "", user);
 	return -1;
 }
@@ -140,20 +140,17 @@ static int run_shell(const struct rsh_args *args)
 int cmd_rsh(int argc, char **argv)
 {
 	struct argp_option options[sizeof(ALONE WITH_ARG) + 4] = {
-		{NULL, 'l', "USER", 0, "only the user of the fabric is there", 0},
+		{NULL, 'l', "USER", 0, "must be the user who runs this command", 0},
 		{NULL, 'n', NULL, 0, "no standard input", 0},
 	};
 	const struct argp argp = {
 		.options = options,
 		.parser = parse_rsh,
 		.args_doc = "[USER@]NODE [COMMAND [ARGUMENT...]]",
-		.doc = "Run COMMAND, one line for a shell, on NODE of the fabric of "
-		       "SOFTIB_DIR, "
-		       "or the only one that is up; without a COMMAND an interactive "
-		       "shell. "
-		       "It takes ssh's options and passes them over. Launchers start "
-		       "their "
-		       "daemons by it: 'softib exec' names it to them.\v"
+		.doc = "Run COMMAND, a line for a shell, on NODE of the fabric that SOFTIB_DIR "
+		       "names, or else of the only fabric that is up. Without a COMMAND, run an "
+		       "interactive shell. ssh's options are accepted and ignored. 'softib exec' "
+		       "makes MPI launchers start their daemons with this command.\v"
 		       "Examples:\n"
 		       "  softib-rsh n2 uname -n\n"
 		       "  softib exec n1 -- mpirun --host n1,n2 ./hello\n"};

@@ -105,7 +105,7 @@ int cmd_counters(int argc, char **argv)
 		.parser = parse_counters,
 		.children = common_children,
 		.args_doc = "[NODE[:PORT]]",
-		.doc = "Show what ports counted since their last reset: as perfquery does, in bytes.\v"
+		.doc = "Show the ports' counters since their last reset, as perfquery does, but in bytes.\v"
 		       "Examples:\n  softib counters\n  softib counters s1\n  softib counters n2:1 --json\n"};
 	struct counters_args args = {.port = PORT_ALL};
 	struct json_object *req = request("counters"), *answer, *list;
@@ -160,7 +160,7 @@ static error_t parse_resource(int key, char *arg, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_END:
 		if (!args->show)
-			argp_error(state, "what? For example: softib resource show");
+			argp_error(state, "expected 'show', for example: softib resource show");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -183,7 +183,7 @@ int cmd_resource(int argc, char **argv)
 		.children = common_children,
 		.args_doc = "show [NODE]",
 		.doc = "Show what programs, and softibd itself (pid 0), hold: contexts, protection "
-		       "domains, queues, memory regions. What the dead leave must vanish from here.\v"
+		       "domains, queues and memory regions. Objects of a program vanish when it ends.\v"
 		       "Examples:\n  softib resource show\n  softib resource show n2 --json\n"};
 	struct resource_args args = {0};
 	struct json_object *req = request("resources"), *answer, *list;

@@ -223,7 +223,7 @@ int cmd_status(int argc, char **argv)
 	static const struct argp argp = {
 		.parser = parse_common_only,
 		.children = common_children,
-		.doc = "Show how a fabric is: its ports' states, its subnet manager.\v"
+		.doc = "Show the state of a fabric: its ports, subnet manager, fault rules and softibd.\v"
 		       "Examples:\n  softib status\n  softib status --fabric lab --json\n"};
 	struct common common = {0};
 	struct json_object *answer;

@@ -167,15 +167,15 @@ int cmd_topo(int argc, char **argv)
 {
 	static const struct argp_option options[] = {
 		{"format", 'F', "FORMAT", 0,
-		 "text (default), dot, svg, ibnetdiscover (loads again with --topology) or json",
+		 "text (default), dot, svg, ibnetdiscover (which --topology reads) or json",
 		 0},
 		{"topology", 't', "SPEC", 0,
-		 "of this shape or file instead of a fabric that is up; --fabric is the name that it "
-		 "would come up by, for the GUIDs",
+		 "show this shape or file instead of a fabric that is up; --fabric is the name "
+		 "that its GUIDs are derived from",
 		 0},
 		{"output", 'o', "FILE", 0, "write there", 0},
 		{"all", 'a', NULL, 0,
-		 "as text every cable, where a fabric of 50 nodes or more is summarised", 0},
+		 "list every cable in text, also of a fabric of 50 nodes or more", 0},
 		{0},
 	};
 	static const struct argp argp = {
@@ -183,8 +183,8 @@ int cmd_topo(int argc, char **argv)
 		.parser = parse_topo,
 		.children = common_children,
 		.args_doc = "[NODE]",
-		.doc = "Show or draw a topology, with the states of its links; of NODE, "
-		       "what it is cabled to.\v"
+		.doc = "Show or draw a topology with the states of its links, or only what NODE "
+		       "is cabled to.\v"
 		       "Examples:\n"
 		       "  softib topo\n"
 		       "  softib topo n3\n"

@@ -101,7 +101,7 @@ bool log_say_left(const char *dir)
 		n--;
 	text[n] = '\0';
 	line = strrchr(text, '\n');
-	complain("a softibd that ended left %s, which ends with\n  %s", path,
+	complain("a softibd that has ended left the log %s; its last line is\n  %s", path,
 		 line ? line + 1 : text);
 	return true;
 }

@@ -134,7 +134,7 @@ static enum event reap(struct session *s)
 			if (log_left(s->dir))
 				log_show(s->dir, LOG_SOFTIBD);
 			else
-				complain("softibd ended: somebody told it to");
+				complain("softibd has ended without an error: another process stopped it");
 			event = EVENT_DAEMON_ENDED;
 		} else if (pid == s->manager) {
 			s->manager = 0;
