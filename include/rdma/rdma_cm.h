@@ -184,6 +184,10 @@ int rdma_init_qp_attr(struct rdma_cm_id *id, struct ib_qp_attr *qp_attr,
 		      int *qp_attr_mask);
 /** rdma_set_reuseaddr() - share a port that is bound, but not one that is listened on */
 int rdma_set_reuseaddr(struct rdma_cm_id *id, int reuse);
+/** rdma_set_ack_timeout() - the ACK timeout of the id's queue pair, 4.096 us << @timeout_enc
+ *  or none with 0, in place of the one that follows from the path. Effective when the pair
+ *  goes to RTS. Return: 0; -EINVAL the id is of no reliable connection */
+int rdma_set_ack_timeout(struct rdma_cm_id *id, u8 timeout_enc);
 
 /* --- the core's own --- */
 

@@ -361,7 +361,9 @@ static int set_option(struct call *call)
 		memcpy(&reuse, value, sizeof(reuse));
 		return rdma_set_reuseaddr(call->id->cm_id, reuse);
 	}
-	/* type of service and time-outs are the subnet's and the path's matter here */
+	if (cmd->optname == RDMA_OPTION_ID_ACK_TIMEOUT && cmd->optlen == sizeof(u8))
+		return rdma_set_ack_timeout(call->id->cm_id, *value);
+	/* the type of service is the subnet's matter here */
 	if (cmd->optname == RDMA_OPTION_ID_TOS || cmd->optname == RDMA_OPTION_ID_AFONLY)
 		return cmd->optlen ? 0 : -EINVAL;
 	return -ENOSYS;

@@ -229,6 +229,17 @@ int rdma_set_reuseaddr(struct rdma_cm_id *rdma_id, int reuse)
 	return 0;
 }
 
+int rdma_set_ack_timeout(struct rdma_cm_id *rdma_id, u8 timeout_enc)
+{
+	struct rcm_id *id = rcm_of(rdma_id);
+
+	if (rdma_id->qp_type != IB_QPT_RC)
+		return -EINVAL;
+	id->has_ack_timeout = true;
+	id->ack_timeout_enc = timeout_enc & 0x1f;
+	return 0;
+}
+
 /* --- devices --- */
 
 static int add_device(struct ib_device *device)

@@ -46,6 +46,8 @@ struct rcm_id {
 	u32 seq_num, qkey;
 	u16 pkey;
 	bool bound, reuse;
+	bool has_ack_timeout;
+	u8 ack_timeout_enc;
 };
 
 /** struct rcm_listen - a listener of one device, for rcm_id of all addresses */

@@ -212,6 +212,21 @@ static void a_connection_by_address(void **state)
 	assert_int_equal(active.num, 3);
 }
 
+static void the_ack_timeout_may_be_chosen(void **state)
+{
+	struct ib_qp_attr attr = {.qp_state = IB_QPS_RTS};
+	int mask;
+
+	connect_them();
+	assert_int_equal(rdma_init_qp_attr(active.id, &attr, &mask), 0);
+	assert_true(mask & IB_QP_TIMEOUT);
+	assert_int_not_equal(attr.timeout, 21); /* the path's */
+	assert_int_equal(rdma_set_ack_timeout(active.id, 21), 0);
+	attr = (struct ib_qp_attr){.qp_state = IB_QPS_RTS};
+	assert_int_equal(rdma_init_qp_attr(active.id, &attr, &mask), 0);
+	assert_int_equal(attr.timeout, 21);
+}
+
 static void a_closed_id_disconnects_its_peer(void **state)
 {
 	connect_them();
@@ -498,6 +513,7 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
+		T(the_ack_timeout_may_be_chosen),
 		T(a_connection_by_address), T(a_closed_id_disconnects_its_peer),
 		T(a_request_is_refused),    T(a_handler_refuses_by_its_return),
 		T(nobody_listens),	    T(the_backlog_is_bounded),
