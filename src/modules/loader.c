@@ -23,6 +23,7 @@ static const char *const phase_name[] = {
 	[MODULE_LIVE] = "live",
 	[MODULE_UNLOADING] = "unloading",
 	[MODULE_CRASHED] = "crashed",
+	[MODULE_GONE] = "gone",
 };
 
 void module_tell(const struct module_state *state, const char *fmt, ...)

@@ -257,7 +257,7 @@ def test_a_remote_shell_takes_ssh_s_words(fabric):
 
     assert rsh("-x", "-o", "BatchMode=yes", "n2", "echo", "$SOFTIB_NODE;", "exit 5").stdout == "n2\n"
     assert rsh("n2", "exit 5").returncode == 5
-    assert "there is no stranger" in rsh("-l", "stranger", "n2", "true").stderr
+    assert "leave out the user stranger" in rsh("-l", "stranger", "n2", "true").stderr
     assert rsh("stranger@n2", "true").returncode == 1 and rsh().returncode == 64
 
 
