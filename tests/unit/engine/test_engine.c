@@ -715,38 +715,44 @@ static void too_many_requests_are_refused_at_the_right_one(void **state)
 	assert_ptr_equal(bad, &wr[32]);
 }
 
+static const union wire_gid group = {.raw = {0xff, 0x12, [15] = 9}};
+
+/* 16 bytes from @w->a to the group, as datagrams go by its first LID */
+static void send_to_group(struct world *w)
+{
+	struct tp_av av = {.dlid = 0xc001, .port_num = 1, .is_global = true, .dgid = group};
+	struct ibv_send_wr wr = {
+		.opcode = IBV_WR_SEND,
+		.wr.ud = {.ah = (void *)&av,
+			  .remote_qpn = WIRE_QPN_MULTICAST,
+			  .remote_qkey = 0x1234}};
+
+	send(&w->a, wr, 16);
+	run(w);
+}
+
 static void multicast_reaches_every_attached_qp(void **state)
 {
 	struct world *w = *state;
-	union wire_gid gid = {.raw = {0xff, 0x12, [15] = 9}};
-	struct tp_av av = {.dlid = 0xc001, .port_num = 1, .is_global = true, .dgid = gid};
-	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND};
 	struct eng_qp *first;
 
 	connect(w, IBV_QPT_UD);
 	first = w->b.qp;
 	recv_into(&w->b, 1, 0, 200);
-	assert_int_equal(eng_qp_attach_mcast(w->b.qp, &gid, 0xc001), 0);
+	assert_int_equal(eng_qp_attach_mcast(w->b.qp, &group, 0xc001), 0);
 	make_qp(&w->b, IBV_QPT_UD, 0x23, NULL);
 	to_rts(&w->b, 1, 0);
 	recv_into(&w->b, 2, 0, 200);
-	assert_int_equal(eng_qp_attach_mcast(w->b.qp, &gid, 0xc001), 0);
-	wr.wr.ud.ah = (void *)&av;
-	wr.wr.ud.remote_qpn = WIRE_QPN_MULTICAST;
-	wr.wr.ud.remote_qkey = 0x1234;
-	send(&w->a, wr, 16);
-	run(w);
+	assert_int_equal(eng_qp_attach_mcast(w->b.qp, &group, 0xc001), 0);
+	send_to_group(w);
 	assert_int_equal(eng_cq_pending(w->b.cq), 2);
-	assert_int_equal(eng_qp_detach_mcast(first, &gid, 0xc001), 0);
-	assert_int_equal(eng_qp_detach_mcast(first, &gid, 0xc001), -EINVAL);
+	assert_int_equal(eng_qp_detach_mcast(first, &group, 0xc001), 0);
+	assert_int_equal(eng_qp_detach_mcast(first, &group, 0xc001), -EINVAL);
 }
 
 static void a_qp_may_block_its_own_multicast(void **state)
 {
 	struct world *w = *state;
-	union wire_gid gid = {.raw = {0xff, 0x12, [15] = 9}};
-	struct tp_av av = {.dlid = 0xc001, .port_num = 1, .is_global = true, .dgid = gid};
-	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND};
 
 	connect(w, IBV_QPT_UD);
 	make_qp(&w->b, IBV_QPT_UD, w->a.qp->init.qpn, NULL);
@@ -754,20 +760,14 @@ static void a_qp_may_block_its_own_multicast(void **state)
 	to_rts(&w->b, 1, 0);
 	recv_into(&w->b, 1, 0, 200);
 	recv_into(&w->b, 2, 0, 200);
-	assert_int_equal(eng_qp_attach_mcast(w->b.qp, &gid, 0xc001), 0);
-	wr.wr.ud.ah = (void *)&av;
-	wr.wr.ud.remote_qpn = WIRE_QPN_MULTICAST;
-	wr.wr.ud.remote_qkey = 0x1234;
-	send(&w->a, wr, 16);
-	run(w);
+	assert_int_equal(eng_qp_attach_mcast(w->b.qp, &group, 0xc001), 0);
+	send_to_group(w);
 	assert_int_equal(eng_cq_pending(w->b.cq), 1); /* of its number, at another port */
 	w->b.page->port[0].lid = w->a.page->port[0].lid;
-	send(&w->a, wr, 16);
-	run(w);
+	send_to_group(w);
 	assert_int_equal(eng_cq_pending(w->b.cq), 1);
 	w->b.qp->init.blocks_own_multicast = false;
-	send(&w->a, wr, 16);
-	run(w);
+	send_to_group(w);
 	assert_int_equal(eng_cq_pending(w->b.cq), 2);
 }
 
@@ -775,24 +775,16 @@ static void a_qp_may_block_its_own_multicast(void **state)
 static void a_qp_has_a_datagram_of_two_lids_once(void **state)
 {
 	struct world *w = *state;
-	union wire_gid gid = {.raw = {0xff, 0x12, [15] = 9}};
-	struct tp_av av = {.dlid = 0xc001, .port_num = 1, .is_global = true, .dgid = gid};
-	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND};
 
 	connect(w, IBV_QPT_UD);
 	for (int i = 0; i < 4; i++)
 		recv_into(&w->b, 1, 0, 200);
-	assert_int_equal(eng_qp_attach_mcast(w->b.qp, &gid, 0xc001), 0);
-	assert_int_equal(eng_qp_attach_mcast(w->b.qp, &gid, 0xc002), 0);
-	wr.wr.ud.ah = (void *)&av;
-	wr.wr.ud.remote_qpn = WIRE_QPN_MULTICAST;
-	wr.wr.ud.remote_qkey = 0x1234;
-	send(&w->a, wr, 16);
-	run(w);
+	assert_int_equal(eng_qp_attach_mcast(w->b.qp, &group, 0xc001), 0);
+	assert_int_equal(eng_qp_attach_mcast(w->b.qp, &group, 0xc002), 0);
+	send_to_group(w);
 	assert_int_equal(eng_cq_pending(w->b.cq), 1);
-	assert_int_equal(eng_qp_detach_mcast(w->b.qp, &gid, 0xc001), 0);
-	send(&w->a, wr, 16);
-	run(w);
+	assert_int_equal(eng_qp_detach_mcast(w->b.qp, &group, 0xc001), 0);
+	send_to_group(w);
 	assert_int_equal(eng_cq_pending(w->b.cq), 2);
 }
 
