@@ -46,6 +46,20 @@
 	"max_inline_data: 988\n"                                                               \
 	"max_inline_data_ud: 512\n"
 
+/* no memory that is paged on demand */
+#define NO_ODP                                                                         \
+	"general_odp_caps: none\n"                                                      \
+	"rc_odp_caps: none\n"                                                           \
+	"uc_odp_caps: none\n"                                                           \
+	"ud_odp_caps: none\n"                                                           \
+	"xrc_odp_caps: none\n"
+/* no timestamps of completions, no moderation of their events, no device memory */
+#define NO_EXTRAS                                                                      \
+	"completion_timestamp_mask: 0x0\n"                                              \
+	"max_cq_count: 0\n"                                                             \
+	"max_cq_period: 0\n"                                                            \
+	"max_dm_size: 0\n"
+
 static const struct {
 	const char *name, *text;
 } profiles[] = {
@@ -75,11 +89,7 @@ static const struct {
 	 "max_srq_wr: 16383\n"
 	 "max_srq_sge: 31\n"
 	 "local_ca_ack_delay: 15\n"
-	 "general_odp_caps: none\n"
-	 "rc_odp_caps: none\n"
-	 "uc_odp_caps: none\n"
-	 "ud_odp_caps: none\n"
-	 "xrc_odp_caps: none\n"
+	 NO_ODP
 	 "max_dm_size: 0\n"},
 	{"connectx5",
 	 "fw_ver: 16.27.1016\n"
@@ -126,15 +136,7 @@ static const struct {
 	 "max_srq_wr: 16384\n"
 	 "max_srq_sge: 27\n"
 	 "local_ca_ack_delay: 15\n"
-	 "general_odp_caps: none\n"
-	 "rc_odp_caps: none\n"
-	 "uc_odp_caps: none\n"
-	 "ud_odp_caps: none\n"
-	 "xrc_odp_caps: none\n"
-	 "completion_timestamp_mask: 0x0\n"
-	 "max_cq_count: 0\n"
-	 "max_cq_period: 0\n"
-	 "max_dm_size: 0\n"
+	 NO_ODP NO_EXTRAS
 	 "max_inline_data: 512\n"
 	 "qp_types: RC UC UD\n"},
 	{"efa-like",
@@ -161,15 +163,7 @@ static const struct {
 	 "max_srq: 0\n"
 	 "max_srq_wr: 0\n"
 	 "max_srq_sge: 0\n"
-	 "general_odp_caps: none\n"
-	 "rc_odp_caps: none\n"
-	 "uc_odp_caps: none\n"
-	 "ud_odp_caps: none\n"
-	 "xrc_odp_caps: none\n"
-	 "completion_timestamp_mask: 0x0\n"
-	 "max_cq_count: 0\n"
-	 "max_cq_period: 0\n"
-	 "max_dm_size: 0\n"
+	 NO_ODP NO_EXTRAS
 	 "max_inline_data: 32\n"
 	 "qp_types: UD\n"},
 	{"max", ""}, /* all that softib has */
