@@ -525,7 +525,7 @@ def test_snoop_says_a_status_in_words(unswept):
 
 @pytest.mark.parametrize("args, says", [
     ([], "snoop"), (["look"], "snoop"), (["snoop", "n1", "n2"], "one node"),
-    (["snoop", "-c", "0"], "from 1 on"), (["snoop", "-F", "nonsense"], "nonsense"),
+    (["snoop", "-c", "0"], "from 1 to"), (["snoop", "-F", "nonsense"], "nonsense"),
     (["snoop", "-F", "x" * 2000], "too long"), (["snoop", "n9"], "n9")])
 def test_snoop_refuses(pair, args, says):
     done = subprocess.run([SOFTIB, "mad", *args, *(["--fabric", "t"] if args else [])], env=pair.env,

@@ -160,18 +160,22 @@ void capture_reader_close(struct capture_reader *r)
 
 void capture_place_parse(struct capture_place *place, char *arg)
 {
-	char *colon = strrchr(arg, ':'), *end;
-
 	if (!strcmp(arg, "all"))
 		return;
+	place->port = node_split_port(arg, CAPTURE_PORT_ALL);
 	place->node = arg;
-	if (!colon || !colon[1])
-		return;
-	place->port = strtol(colon + 1, &end, 10);
-	if (*end)
-		place->port = CAPTURE_PORT_ALL; /* a colon of the description's own */
-	else
-		*colon = '\0';
+}
+
+long capture_amount_parse(struct argp_state *state, const char *option, const char *arg,
+			  long most)
+{
+	char *end;
+	long n = strtol(arg, &end, 10);
+
+	if (*end || end == arg || n < 1 || n > most)
+		argp_error(state, "--%s takes a number from 1 to %ld, not '%s'", option,
+			   most, arg);
+	return n;
 }
 
 struct json_object *capture_nodes(const char *dir)

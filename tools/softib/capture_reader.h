@@ -6,6 +6,7 @@
 #ifndef SOFTIB_TOOLS_CAPTURE_READER_H
 #define SOFTIB_TOOLS_CAPTURE_READER_H
 
+#include <argp.h>
 #include <json-c/json.h>
 #include <limits.h>
 
@@ -13,7 +14,7 @@
 
 #define CAPTURE_PORT_ALL LONG_MIN
 
-/** struct capture_place - whose packets: of a port, of a node, of all */
+/** struct capture_place - the ports whose packets are captured */
 struct capture_place {
 	const char *node; /* NULL: all */
 	long port;	  /* CAPTURE_PORT_ALL: all of the node */
@@ -21,6 +22,10 @@ struct capture_place {
 
 /** capture_place_parse() - "NODE:PORT", "NODE" or "all"; @arg is cut at the colon */
 void capture_place_parse(struct capture_place *place, char *arg);
+/** capture_amount_parse() - the value of an option that takes a number from 1 to @most;
+ *  any other ends the program, 64 and a message */
+long capture_amount_parse(struct argp_state *state, const char *option, const char *arg,
+			  long most);
 
 /** struct capture_reader - the first group is its user's to set; zero the others */
 struct capture_reader {
@@ -35,7 +40,7 @@ struct capture_reader {
 	/** all packets that were there have been put */
 	void (*idle)(struct capture_reader *r);
 	/* --- to be read --- */
-	bool ended;	  /* no more is wanted */
+	bool ended;	  /* capture_reader_end() was called */
 	uint64_t dropped; /* packets for which the ring had no room */
 	/* --- private --- */
 	int control_fd, doorbell_fd;
@@ -51,7 +56,8 @@ int capture_reader_start(struct capture_reader *r, const char *dir);
 /** capture_reader_run() - put packets until a signal, capture_reader_end() or the end of
  *  softibd; then what was captured before is put as well */
 void capture_reader_run(struct capture_reader *r);
-/** capture_reader_end() - from @put or @idle: no more is wanted, nothing is put any more */
+/** capture_reader_end() - end the capture; no packet is put after this call.
+ *  Context: @put or @idle */
 void capture_reader_end(struct capture_reader *r);
 /** capture_reader_close() - also of a reader that did not start */
 void capture_reader_close(struct capture_reader *r);

@@ -139,18 +139,6 @@ static int capture(const struct capture_args *args, const char *dir)
 
 /* --- the command line ----------------------------------------------------- */
 
-static long parse_amount(struct argp_state *state, const char *option, const char *arg,
-			 long most)
-{
-	char *end;
-	long n = strtol(arg, &end, 10);
-
-	if (*end || end == arg || n < 1 || n > most)
-		argp_error(state, "--%s takes a number from 1 to %ld, not '%s'", option,
-			   most, arg);
-	return n;
-}
-
 static error_t parse_capture(int key, char *arg, struct argp_state *state)
 {
 	struct capture_args *args = state->input;
@@ -166,13 +154,13 @@ static error_t parse_capture(int key, char *arg, struct argp_state *state)
 		args->filter = arg;
 		return 0;
 	case 's':
-		args->snap = parse_amount(state, "snap", arg, UINT16_MAX);
+		args->snap = capture_amount_parse(state, "snap", arg, UINT16_MAX);
 		return 0;
 	case 'c':
-		args->count = parse_amount(state, "count", arg, LONG_MAX);
+		args->count = capture_amount_parse(state, "count", arg, LONG_MAX);
 		return 0;
 	case 'b':
-		args->ring_mib = parse_amount(state, "buffer", arg, 1024);
+		args->ring_mib = capture_amount_parse(state, "buffer", arg, 1024);
 		return 0;
 	case ARGP_KEY_ARG:
 		if (state->arg_num)

@@ -45,14 +45,16 @@ static unsigned parse_pkey(struct argp_state *state, const char *word)
 
 static void parse_word(struct ipoib_args *args, char *word, struct argp_state *state)
 {
-	if (state->arg_num == 0)
-		args->port = node_split_port(word), args->node = word;
-	else if (state->arg_num == 1)
+	if (state->arg_num == 0) {
+		args->port = node_split_port(word, 1);
+		args->node = word;
+	} else if (state->arg_num == 1) {
 		args->action = parse_action(state, word);
-	else if (state->arg_num == 2)
+	} else if (state->arg_num == 2) {
 		args->pkey = parse_pkey(state, word);
-	else
+	} else {
 		argp_error(state, "one partition only, not '%s' as well", word);
+	}
 }
 
 static error_t parse_ipoib(int key, char *arg, struct argp_state *state)

@@ -115,7 +115,6 @@ static int snoop(const struct mad_args *args, const char *dir)
 static error_t parse_mad(int key, char *arg, struct argp_state *state)
 {
 	struct mad_args *args = state->input;
-	char *end;
 
 	switch (key) {
 	case ARGP_KEY_INIT:
@@ -128,9 +127,7 @@ static error_t parse_mad(int key, char *arg, struct argp_state *state)
 		args->fields = true;
 		return 0;
 	case 'c':
-		args->count = strtol(arg, &end, 10);
-		if (*end || args->count < 1)
-			argp_error(state, "--count takes a number from 1 on, not '%s'", arg);
+		args->count = capture_amount_parse(state, "count", arg, LONG_MAX);
 		return 0;
 	case ARGP_KEY_ARG:
 		if (state->arg_num > 1)

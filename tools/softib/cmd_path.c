@@ -22,7 +22,7 @@ static error_t parse_path(int key, char *arg, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_ARG:
 		if (state->arg_num == 0)
-			args->port = node_split_port(args->from = arg);
+			args->port = node_split_port(args->from = arg, 1);
 		else if (state->arg_num == 1)
 			args->to = arg;
 		else

@@ -17,12 +17,12 @@
 #include "softib.h"
 #include "sysfs.h"
 
-long node_split_port(char *word)
+long node_split_port(char *word, long otherwise)
 {
 	char *colon = strrchr(word, ':');
 
 	if (!colon || !colon[1] || colon[1 + strspn(colon + 1, "0123456789")])
-		return 1;
+		return otherwise;
 	*colon = '\0';
 	return strtol(colon + 1, NULL, 10);
 }

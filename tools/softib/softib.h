@@ -252,9 +252,10 @@ struct node_place {
 /** node_parse_net() - "node" or "host"; another word ends the program */
 enum node_net node_parse_net(struct argp_state *state, const char *word);
 
-/** node_split_port() - cut @word, NODE or NODE:PORT, behind the node: digits behind the last
- *  colon are a port. Return: that; 1 */
-long node_split_port(char *word);
+/** node_split_port() - cut @word, NODE or NODE:PORT, after the node. Digits after the last
+ *  colon are a port; any other colon is part of the node's description.
+ *  Return: the port; @otherwise without one */
+long node_split_port(char *word, long otherwise);
 
 /** node_find() - check that @name is an adapter's node of @at->dir and keep
  *  its short name; NULL: the first one. With NET_OF_FABRIC the fabric's choice is
