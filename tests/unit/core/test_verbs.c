@@ -2,6 +2,7 @@
 /* Objects: limits, references, tracking, and what modify remembers. */
 #include "../test.h"
 
+#include "core/private.h"
 #include "fake_device.h"
 #include "runtime/sim/rt_sim.h"
 
@@ -118,7 +119,13 @@ static void what_the_device_lacks_is_refused(void **state)
 	init.cap.max_inline_data = 0;
 	attrs->qp_types = 1 << IB_QPT_RC;
 	assert_int_equal(PTR_ERR(ib_create_qp(w->pd, &init)), -EOPNOTSUPP);
+	attrs->max_mr_size = 4096;
+	assert_int_equal(core_mr_check(&w->fake->ib, 0x1000, 4096, 0x1000, 0), 0);
+	assert_int_equal(core_mr_check(&w->fake->ib, 0x1000, 4097, 0x1000, 0), -EINVAL);
 	attrs->atomic_cap = IB_ATOMIC_NONE;
+	assert_int_equal(core_mr_check(&w->fake->ib, 0x1000, 8, 0x1000,
+				       IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_ATOMIC),
+			 -EOPNOTSUPP);
 	assert_int_equal(ib_modify_qp(qp, &attr, mask), -EOPNOTSUPP);
 	attr.qp_access_flags = 0;
 	assert_int_equal(ib_modify_qp(qp, &attr, mask), 0);

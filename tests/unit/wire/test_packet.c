@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "codecs.h"
+#include "wire/address.h"
 #include "wire/erf.h"
 #include "wire/pcapng.h"
 #include "wire/packet.h"
@@ -446,10 +447,30 @@ static void capture_blocks(void **state)
 	}
 }
 
+static bool is_of(uint16_t lid, uint16_t port_lid, unsigned lmc)
+{
+	return wire_addr_is_of(wire_addr_of_lid(lid), wire_port_addrs(port_lid, lmc));
+}
+
+/* 7.11: the low LMC bits of a LID choose a path to the same port */
+static void addresses_of_a_port(void **state)
+{
+	assert_true(is_of(8, 8, 0));
+	assert_false(is_of(9, 8, 0));
+	assert_true(is_of(11, 8, 2));
+	assert_true(is_of(8, 11, 2)); /* any of the port's LIDs names it */
+	assert_false(is_of(12, 8, 2));
+	/* a packet with SLID 0 is of no port, nor is one of any other LID */
+	for (unsigned lmc = 0; lmc < 8; lmc++)
+		for (unsigned lid = 0; lid <= UINT16_MAX; lid++)
+			assert_false(is_of((uint16_t)lid, 0, lmc));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(opcode_table_is_complete),
+	    cmocka_unit_test(addresses_of_a_port),
 	    cmocka_unit_test(opcode_sizes),
 	    cmocka_unit_test(every_opcode_survives),
 	    cmocka_unit_test(the_rnr_mark),
