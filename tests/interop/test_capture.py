@@ -486,7 +486,7 @@ class Snoop:
                                         env=fabric.env, stdout=subprocess.PIPE,
                                         stderr=subprocess.PIPE, text=True)
         fabric.running.append(self.process)
-        assert "from now on" in self.process.stderr.readline()
+        assert "capturing MADs" in self.process.stderr.readline()
 
     def end(self, number=signal.SIGINT):
         self.process.send_signal(number)

@@ -21,7 +21,7 @@ struct mad_args {
 	long count;
 };
 
-/** struct snoop - a reader whose packets are printed */
+/** struct snoop - a capture of MADs that are printed as they come */
 struct snoop {
 	struct capture_reader reader;
 	const struct mad_args *args;
@@ -59,7 +59,7 @@ static void put(struct capture_reader *r, const struct abi_capture_record *recor
 	struct wire_packet pkt;
 
 	if (wire_packet_decode(bytes, len, &pkt) < 0)
-		return; /* a fault spoilt its headers */
+		return; /* a fault rule has corrupted the headers */
 	print_packet(s, record, &pkt);
 	s->printed++;
 	if (s->args->count && s->printed >= (uint64_t)s->args->count)
@@ -71,12 +71,12 @@ static void idle(struct capture_reader *r)
 	struct snoop *s = container_of(r, struct snoop, reader);
 
 	if (r->dropped > s->dropped_said)
-		complain("%llu packets came too fast to be shown: a filter (-F) leaves "
-			 "fewer",
+		complain("%llu MADs were dropped, since they came faster than they were "
+			 "printed: select fewer with --filter",
 			 (unsigned long long)(r->dropped - s->dropped_said));
 	s->dropped_said = r->dropped;
 	if (fflush(stdout))
-		capture_reader_end(r); /* nobody reads any more */
+		capture_reader_end(r); /* the reader has closed our output */
 }
 
 static int snoop(const struct mad_args *args, const char *dir)
@@ -103,7 +103,7 @@ static int snoop(const struct mad_args *args, const char *dir)
 		json_object_put(s.nodes);
 		return EXIT_FAILURE;
 	}
-	fprintf(stderr, "softib: MADs from now on; ^C ends\n");
+	fprintf(stderr, "softib: capturing MADs; ^C ends\n");
 	capture_reader_run(&s.reader);
 	capture_reader_close(&s.reader);
 	json_object_put(s.nodes);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* A management datagram as text. The tables of src/wire know all names but those of
- * methods, statuses and RMPP's types. */
+/* A management datagram as text. The names of classes, attributes and fields come from the
+ * tables of src/wire; those of methods (13.4.5), statuses and RMPP types (13.6.2) are here. */
 #include <ctype.h>
 #include <string.h>
 
@@ -158,7 +158,7 @@ static void print_path(FILE *out, const uint8_t *mad, size_t len)
 		smp.direction ? " returning" : "");
 }
 
-/* Return: the payload of this segment is not the beginning of a table or record */
+/* Return: does the segment carry no attribute, or not the beginning of one? */
 static bool print_rmpp(FILE *out, const uint8_t *mad, size_t len)
 {
 	struct wire_rmpp rmpp;

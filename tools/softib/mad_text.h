@@ -9,13 +9,14 @@
 
 /**
  * mad_text() - print what a MAD says, without the end of the line
- * @mad: @len bytes, as they stand on the wire; fewer than 256 are said to be too short
- * @fields: also print each field of the attribute that is not zero, a line each, as the
- *	    tables of src/wire name it
+ * @mad: @len bytes in wire order. A MAD has 256 bytes (13.4.1); for fewer the text says
+ *	 that they are too few
+ * @fields: also print each field of the attribute that is not zero, on a line of its own,
+ *	    by the name that it has in the tables of src/wire
  *
- * "SubnDirectGet(NodeInfo) modifier 0 tid 0x1d path 0,1,2": class, method and attribute
- * as the specification names them (13.4), then what belongs to the class, and a status
- * that is not 0 in words.
+ * The text is, for example, "SubnDirectGet(NodeInfo) modifier 0 tid 0x1d path 0,1,2": the
+ * class, the method and the attribute as the specification names them (13.4), what belongs
+ * to the class alone (14.2.2 directed routes, 13.6 RMPP), and a status other than 0 in words.
  */
 void mad_text(FILE *out, const void *mad, size_t len, bool fields);
 
