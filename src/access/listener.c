@@ -36,6 +36,15 @@ struct listener {
 
 /* --- peers --- */
 
+/* A program chooses its name itself. What is printed of it must not move the cursor of
+ * whoever reads a log or a table. */
+static void make_printable(char *text)
+{
+	for (; *text; text++)
+		if (!isprint((unsigned char)*text))
+			*text = '?';
+}
+
 static void read_comm(struct peer *peer)
 {
 	char path[64];
@@ -47,6 +56,7 @@ static void read_comm(struct peer *peer)
 		return;
 	if (fgets(peer->comm, sizeof(peer->comm), f))
 		peer->comm[strcspn(peer->comm, "\n")] = 0;
+	make_printable(peer->comm);
 	fclose(f);
 }
 
@@ -97,17 +107,13 @@ int peer_of(int fd, struct peer *peer)
 
 void peer_log(const struct peer *peer, const char *fmt, ...)
 {
-	char text[256], comm[sizeof(peer->comm)];
+	char text[256];
 	va_list ap;
-	size_t i;
 
-	for (i = 0; peer->comm[i]; i++) /* its own choice, and may be no letters */
-		comm[i] = isprint((unsigned char)peer->comm[i]) ? peer->comm[i] : '?';
-	comm[i] = 0;
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	rt_log("program %d (%s): %s", peer->pid, comm, text);
+	rt_log("program %d (%s): %s", peer->pid, peer->comm, text);
 }
 
 uint64_t peer_memlock_bytes(const struct peer *peer)

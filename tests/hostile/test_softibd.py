@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import struct
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,27 @@ def test_a_captures_doorbell_cannot_be_filled(shared):
         innocents_go_on(shared)
     for fd in fds:
         os.close(fd)
+
+
+# --- names ---
+
+NAMED = """import ctypes, os
+ctypes.CDLL(None).prctl(15, b"\\x1b[31mred", 0, 0, 0)  # PR_SET_NAME
+verbs = ctypes.CDLL("libibverbs.so.1")
+verbs.ibv_get_device_list.restype = ctypes.POINTER(ctypes.c_void_p)
+verbs.ibv_open_device(ctypes.c_void_p(verbs.ibv_get_device_list(None)[0]))
+print("open", flush=True)
+os.read(0, 1)
+"""
+
+
+def test_a_name_does_not_reach_the_terminal_as_it_is(shared):
+    program = shared.start("n1", "python3", "-c", NAMED, stdin=subprocess.PIPE)
+    assert program.stdout.readline() == "open\n"
+    shown = shared.softib("resource", "show", "n1")
+    program.stdin.close()
+    shared.finish(program)
+    assert "?[31mred" in shown and "\x1b" not in shown, shown
 
 
 # --- issm files ---
