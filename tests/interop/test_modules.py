@@ -4,7 +4,8 @@ import subprocess
 
 import pytest
 
-from interop.fabric import BUILD, TIMEOUT, wait_until
+from hostile.attack import ask
+from interop.fabric import BUILD, NOBODY, TIMEOUT, Fabric, wait_until
 
 MODULES = BUILD / "tests/modules"
 TRIAL = MODULES / "trial.so"
@@ -84,6 +85,17 @@ def test_a_crash_in_remove(pair):
     assert status == 1 and "the module crashed" in said
     assert modules(pair) == [("n1", "trial", "crashed")]
     assert softib(pair, "rmmod", "n1", "trial")[0] == 0
+
+
+@pytest.mark.other_user
+def test_only_the_fabric_s_user_loads_modules():
+    """softibd answers root, whoever's fabric it is, but runs no code for it."""
+    with Fabric(user=NOBODY) as fabric:
+        for op in ("module_load", "module_unload"):
+            sock, answer, _ = ask(fabric, op, node="n1", name="trial")
+            sock.close()
+            assert "only that user loads and unloads modules" in answer["error"], answer
+        assert not modules(fabric)
 
 
 def test_refusals(pair):
