@@ -22,7 +22,7 @@ struct soft_builder {
 		unsigned first_sge;
 	} *requests;
 	struct ibv_sge *sges;
-	uint8_t *inline_data; /* max_inline bytes for each of max_wr */
+	uint8_t *inline_data; /* max_inline bytes for each of max_wr, and a word at least */
 	uint32_t max_inline;
 };
 
@@ -32,7 +32,7 @@ struct soft_builder {
 	(OPS_UD | OP(RDMA_WRITE) | OP(RDMA_WRITE_WITH_IMM) | OP(BIND_MW) | OP(LOCAL_INV))
 #define OPS_RC                                                                                 \
 	(OPS_UC | OP(RDMA_READ) | OP(ATOMIC_CMP_AND_SWP) | OP(ATOMIC_FETCH_AND_ADD) |          \
-	 OP(SEND_WITH_INV))
+	 OP(SEND_WITH_INV) | OP(ATOMIC_WRITE))
 #define OPS_XRC (OPS_RC & ~(OP(BIND_MW) | OP(LOCAL_INV) | OP(SEND_WITH_INV)))
 
 static struct soft_builder *builder_of(struct ibv_qp_ex *ex)
@@ -248,6 +248,16 @@ static void wr_set_inline_data(struct ibv_qp_ex *ex, void *addr, size_t length)
 	wr_set_inline_data_list(ex, 1, &buf);
 }
 
+/* the word that is stored travels inline, whatever room the QP has for that */
+static void wr_atomic_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr,
+			    const void *atomic_wr)
+{
+	struct ibv_data_buf word = {.addr = (void *)(uintptr_t)atomic_wr, .length = 8};
+
+	rdma(ex, IBV_WR_ATOMIC_WRITE, rkey, remote_addr);
+	wr_set_inline_data_list(ex, 1, &word);
+}
+
 static struct soft_builder *make_builder(const struct ibv_qp_cap *cap)
 {
 	struct soft_builder *b = calloc(1, sizeof(*b));
@@ -256,11 +266,11 @@ static struct soft_builder *make_builder(const struct ibv_qp_cap *cap)
 		return NULL;
 	b->max_wr = MAX(cap->max_send_wr, 1u);
 	b->max_sge = b->max_wr * cap->max_send_sge;
-	b->max_inline = cap->max_inline_data;
+	b->max_inline = MAX(cap->max_inline_data, (uint32_t)sizeof(uint64_t));
 	b->lock.barrier = context_barrier();
 	b->requests = calloc(b->max_wr, sizeof(*b->requests));
 	b->sges = calloc(b->max_sge, sizeof(*b->sges));
-	b->inline_data = calloc(b->max_wr, MAX(b->max_inline, 1u));
+	b->inline_data = calloc(b->max_wr, b->max_inline);
 	if (b->requests && b->sges && b->inline_data)
 		return b;
 	free(b->requests);
@@ -312,6 +322,7 @@ int qp_ex_prepare(struct soft_qp *qp, uint64_t send_ops)
 	IF(RDMA_READ, rdma_read);
 	IF(ATOMIC_CMP_AND_SWP, atomic_cmp_swp);
 	IF(ATOMIC_FETCH_AND_ADD, atomic_fetch_add);
+	IF(ATOMIC_WRITE, atomic_write);
 #undef IF
 	return 0;
 }

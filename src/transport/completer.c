@@ -303,11 +303,13 @@ static enum ibv_wc_status read_data(struct tp_qp *qp, const struct tp_sqe *sqe,
 	uint32_t len = last ? sqe->length_bytes - offset :
 			      (uint32_t)pkt->packets << qp->mtu_shift;
 
+	if (tp_op(sqe)->flags & TP_OP_ATOMIC_WRITE)
+		len = 0;
 	/* 9.9.2: the response must be the one that was asked for */
 	if (!(flags & WIRE_IS_LAST) != !last || pkt->packets > left ||
 	    pkt->payload_bytes != len)
 		return IBV_WC_BAD_RESP_ERR;
-	return take_data(qp, sqe, pkt->payload, len);
+	return len ? take_data(qp, sqe, pkt->payload, len) : IBV_WC_SUCCESS;
 }
 
 /* una moves past @packets of a response */
@@ -330,7 +332,8 @@ static void response(struct tp_qp *qp, const struct wire_packet *pkt, uint32_t f
 	struct tp_sq *sq = &qp->sq;
 	psn_t before = sq->una;
 	bool arrived = acknowledge_before(qp, pkt->bth.psn);
-	uint8_t kind = flags & WIRE_IS_READ ? TP_OP_READ : TP_OP_ATOMIC;
+	/* what such a response answers */
+	uint8_t kinds = flags & WIRE_IS_READ ? TP_OP_READ | TP_OP_ATOMIC_WRITE : TP_OP_ATOMIC;
 	const struct tp_sqe *sqe = tp_sqe(qp, sq->tail);
 	enum ibv_wc_status status;
 
@@ -341,9 +344,9 @@ static void response(struct tp_qp *qp, const struct wire_packet *pkt, uint32_t f
 			lost_response(qp);
 		return;
 	}
-	if (!(tp_op(sqe)->flags & kind))
+	if (!(tp_op(sqe)->flags & kinds))
 		status = IBV_WC_BAD_RESP_ERR;
-	else if (kind == TP_OP_READ)
+	else if (flags & WIRE_IS_READ)
 		status = read_data(qp, sqe, pkt, flags);
 	else
 		status = take_data(qp, sqe, &pkt->atomic_ack, sizeof(pkt->atomic_ack));
@@ -351,7 +354,7 @@ static void response(struct tp_qp *qp, const struct wire_packet *pkt, uint32_t f
 		tp_sq_fail_oldest(qp, status);
 		return;
 	}
-	response_done(qp, sqe, kind == TP_OP_READ ? pkt->packets : 1);
+	response_done(qp, sqe, flags & WIRE_IS_READ ? pkt->packets : 1);
 	note_progress(qp, before, now);
 }
 

@@ -54,6 +54,10 @@ const struct tp_op tp_ops_table[TP_OPS] = {
 					 .transport_mask = RELIABLE,
 					 .flags = TP_OP_ATOMIC,
 					 .wc_opcode = IBV_WC_FETCH_ADD},
+	[IBV_WR_ATOMIC_WRITE] = {.only = WIRE_ATOMIC_WRITE,
+				 .transport_mask = RELIABLE,
+				 .flags = TP_OP_ATOMIC_WRITE | TP_OP_RETH,
+				 .wc_opcode = IBV_WC_ATOMIC_WRITE},
 };
 
 /* 9.7.7.2; the last code is WIRE_AETH_CREDIT_INVALID */

@@ -241,6 +241,15 @@ void tp_qp_posted_recv(struct tp_qp *qp)
 
 /* --- posting --- */
 
+/* an ATOMIC WRITE has room for its word (tp_is_brief()) whatever the QP was made with */
+static bool inline_fits(const struct tp_qp *qp, const struct tp_send_wr *wr,
+			const struct tp_op *op)
+{
+	if (op->flags & TP_OP_ATOMIC_WRITE && wr->num_sge == 1 && wr->length_bytes == 8)
+		return true;
+	return wr->length_bytes <= qp->sq.max_inline && !(op->flags & TP_OP_RESPONDS);
+}
+
 static bool request_is_sound(const struct tp_qp *qp, const struct tp_send_wr *wr,
 			     const struct tp_op *op)
 {
@@ -248,8 +257,7 @@ static bool request_is_sound(const struct tp_qp *qp, const struct tp_send_wr *wr
 
 	if (wr->num_sge > (op->flags & TP_OP_LOCAL ? 0 : sq->max_sge))
 		return false;
-	if (wr->flags & IBV_SEND_INLINE &&
-	    (wr->length_bytes > sq->max_inline || op->flags & TP_OP_RESPONDS))
+	if (wr->flags & IBV_SEND_INLINE && !inline_fits(qp, wr, op))
 		return false;
 	if (!(qp->can & TP_CONNECTED))
 		return wr->length_bytes <= tp_mtu(qp); /* 9.8.3: one packet */
@@ -436,7 +444,7 @@ uint32_t tp_qp_next_bytes(const struct tp_qp *qp)
 		return TP_MESSAGE_MAX;
 	while (next != sq->end && unlikely(sqe->flags & TP_SQE_LOCAL))
 		sqe = tp_sqe(qp, ++next);
-	if (next == sq->end || tp_op(sqe)->flags & TP_OP_RESPONDS)
+	if (next == sq->end || tp_op(sqe)->flags & (TP_OP_READ | TP_OP_ATOMIC))
 		return 0;
 	if (next == sq->fresh || next != sq->next)
 		return sqe->length_bytes;

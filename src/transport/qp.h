@@ -52,10 +52,12 @@
 enum tp_op_flags {
 	TP_OP_READ = 1 << 0,
 	TP_OP_ATOMIC = 1 << 1,
-	TP_OP_RESPONDS = TP_OP_READ | TP_OP_ATOMIC, /* ends by a response with data */
 	TP_OP_RETH = 1 << 2,
 	TP_OP_RECEIVES = 1 << 3, /* consumes a receive at the peer */
 	TP_OP_LOCAL = 1 << 4,	 /* owns no PSN */
+	TP_OP_ATOMIC_WRITE = 1 << 5,
+	/* ends by a response of its own, and counts against max_rd_atomic */
+	TP_OP_RESPONDS = TP_OP_READ | TP_OP_ATOMIC | TP_OP_ATOMIC_WRITE,
 };
 
 /** struct tp_op - what a work request's opcode means for its packets */
@@ -81,7 +83,7 @@ struct tp_kind {
 };
 extern const struct tp_kind tp_kinds[];
 
-#define TP_OPS (IBV_WR_SEND_WITH_INV + 1)
+#define TP_OPS (IBV_WR_ATOMIC_WRITE + 1)
 extern const struct tp_op tp_ops_table[TP_OPS];
 /** tp_credits - receives that an AETH credit code promises (table 45) */
 extern const uint16_t tp_credits[32];
@@ -111,7 +113,7 @@ struct tp_sqe {
 _Static_assert(sizeof(struct tp_sqe) == 64 && offsetof(struct tp_sqe, brief) % 8 == 0,
 	       "a request is a cache line, and a piece is aligned in it");
 
-/* in the flags of a request that ends by a response with data (TP_OP_RESPONDS), and of one
+/* in the flags of a request that ends by a response of its own (TP_OP_RESPONDS), and of one
  * that owns no PSN (TP_OP_LOCAL): no acknowledgement of packets completes these */
 #define TP_SQE_RESPONDS (1u << 15)
 #define TP_SQE_LOCAL (1u << 14)
@@ -192,10 +194,12 @@ enum tp_response {
 
 enum tp_message { TP_MESSAGE_NONE, TP_MESSAGE_SEND, TP_MESSAGE_WRITE };
 
-/** struct tp_resource - an RDMA READ or atomic, kept for its duplicates */
+enum tp_resource_kind { TP_RESOURCE_READ, TP_RESOURCE_ATOMIC, TP_RESOURCE_ATOMIC_WRITE };
+
+/** struct tp_resource - an RDMA READ, atomic or ATOMIC WRITE, kept for its duplicates */
 struct tp_resource {
 	psn_t first_psn, last_psn; /* as first received */
-	bool is_atomic;
+	uint8_t kind;  /* enum tp_resource_kind */
 	bool pending;  /* responses have to be sent */
 	bool replayed; /* because of a duplicate, or were the last time */
 	uint32_t msn;

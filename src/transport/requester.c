@@ -45,7 +45,7 @@ static bool may_start(struct tp_qp *qp, const struct tp_sqe *sqe, const struct t
 	if (op->flags & TP_OP_RESPONDS) {
 		if (unlikely(qp->attr.max_rd_atomic == 0))
 			return fail(qp, IBV_WC_LOC_QP_OP_ERR);
-		if (unlikely(op->flags & TP_OP_ATOMIC && sqe->length_bytes != 8))
+		if (unlikely(!(op->flags & TP_OP_READ) && sqe->length_bytes != 8))
 			return fail(qp, IBV_WC_LOC_LEN_ERR);
 		if (sq->responses >= qp->attr.max_rd_atomic)
 			return block(qp, TP_BLOCK_READS);
@@ -259,21 +259,20 @@ static bool data_packet(struct tp_qp *qp, const struct tp_sqe *sqe,
 	return true;
 }
 
-/* the one packet of a READ or atomic; a READ that lost responses asks for
- * the rest */
+/* the one packet of a READ, atomic or ATOMIC WRITE; a READ that lost responses
+ * asks for the rest */
 static bool response_request(struct tp_qp *qp, const struct tp_sqe *sqe,
 			     const struct tp_op *op, struct tp_packet_out *out)
 {
 	struct tp_sq *sq = &qp->sq;
 	uint32_t offset = tp_psn_distance(sq->nxt, sqe->first_psn) << qp->mtu_shift;
 
+	out->hdr.packets = 1;
+	if (unlikely(!fill_payload(qp, sqe, 0, op->flags & TP_OP_ATOMIC_WRITE ? 8 : 0, out)))
+		return fail(qp, IBV_WC_LOC_PROT_ERR);
 	fill_bth(qp, out, op->only);
 	out->hdr.bth.ack_req = true;
-	out->hdr.payload = NULL;
-	out->hdr.payload_bytes = 0;
-	out->hdr.packets = 1;
-	out->num_pieces = 0;
-	if (op->flags & TP_OP_READ)
+	if (op->flags & TP_OP_RETH)
 		fill_reth(sqe, out, offset);
 	else
 		fill_atomic(sqe, out);

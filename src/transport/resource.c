@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * RDMA READ and atomics at the responder (9.4.4, 9.4.5, 9.7.4.1.4). The last
+ * RDMA READ, atomics and ATOMIC WRITE at the responder (9.4.4, 9.4.5, 9.7.4.1.4). The last
  * max_dest_rd_atomic of them are kept in a ring: first as a queue of answers
  * to send, then to answer their duplicates: a READ reads memory again, an
- * atomic is not executed twice but gives its saved result. A READ whose memory
+ * atomic is not executed twice but gives its saved result, and an ATOMIC WRITE the response
+ * of a READ of no bytes. A READ whose memory
  * is gone is an access error; its duplicate, which may be stale, is dropped.
  *
  * pending: answers are to be sent; replayed: because of a duplicate, as those that
@@ -87,6 +88,26 @@ static enum tp_verdict execute_atomic(const struct tp_qp *qp,
 	return there ? TP_ACCEPT : TP_REMOTE_ACCESS;
 }
 
+/* one store of a word; executed once, when it is expected */
+static enum tp_verdict execute_atomic_write(const struct tp_qp *qp,
+					    const struct wire_packet *pkt)
+{
+	const struct wire_reth *reth = &pkt->reth;
+	void *word;
+
+	if (!(qp->attr.qp_access_flags & IBV_ACCESS_REMOTE_WRITE) || reth->va % 8 ||
+	    reth->length_bytes != 8 || pkt->payload_bytes != 8)
+		return TP_INVALID_REQUEST;
+	word = qp->ops->mem(qp->ctx, reth->rkey, reth->va, 8, IBV_ACCESS_REMOTE_WRITE,
+			    TP_KEY_REMOTE);
+	if (!word)
+		return TP_REMOTE_ACCESS;
+	if ((uintptr_t)word % 8)
+		return TP_INVALID_REQUEST;
+	guard_store_word_spun_on(word, pkt->payload, 8);
+	return TP_ACCEPT;
+}
+
 /* room in the ring: the oldest gives way unless it is still to be answered */
 static bool has_room(const struct tp_responder *r)
 {
@@ -112,6 +133,13 @@ static void queue(struct tp_responder *r, const struct tp_resource *res, uint32_
 	tp_owes_nothing(r);
 }
 
+static enum tp_resource_kind kind_of(uint32_t flags)
+{
+	if (!(flags & WIRE_IS_ATOMIC))
+		return TP_RESOURCE_READ;
+	return flags & WIRE_HAS_RETH ? TP_RESOURCE_ATOMIC_WRITE : TP_RESOURCE_ATOMIC;
+}
+
 enum tp_verdict tp_resource_request(struct tp_qp *qp, const struct wire_packet *pkt,
 				    uint32_t flags)
 {
@@ -120,7 +148,7 @@ enum tp_verdict tp_resource_request(struct tp_qp *qp, const struct wire_packet *
 		.first_psn = r->epsn,
 		.start_psn = r->epsn,
 		.nxt_psn = r->epsn,
-		.is_atomic = flags & WIRE_IS_ATOMIC,
+		.kind = kind_of(flags),
 		.pending = true,
 		.msn = (r->msn + 1) & 0xffffff,
 		.va = pkt->reth.va,
@@ -133,8 +161,10 @@ enum tp_verdict tp_resource_request(struct tp_qp *qp, const struct wire_packet *
 	/* 9.7.4.1.2: not inside a message, not more than was agreed */
 	if (r->message != TP_MESSAGE_NONE || !has_room(r))
 		return TP_INVALID_REQUEST;
-	if (res.is_atomic) {
+	if (res.kind == TP_RESOURCE_ATOMIC) {
 		verdict = execute_atomic(qp, pkt, &res.original);
+	} else if (res.kind == TP_RESOURCE_ATOMIC_WRITE) {
+		verdict = execute_atomic_write(qp, pkt);
 	} else {
 		verdict = check_read(qp, &pkt->reth);
 		res.length_bytes = res.stop_bytes = pkt->reth.length_bytes;
@@ -167,7 +197,7 @@ static bool restart_read(const struct tp_qp *qp, struct tp_resource *res,
 	uint32_t offset = tp_psn_distance(pkt->bth.psn, res->first_psn) << qp->mtu_shift;
 	const struct wire_reth *reth = &pkt->reth;
 
-	if (res->is_atomic || reth->rkey != res->rkey || reth->va != res->va + offset ||
+	if (reth->rkey != res->rkey || reth->va != res->va + offset ||
 	    reth->length_bytes > res->length_bytes - offset)
 		return false;
 	res->start_psn = res->nxt_psn = pkt->bth.psn;
@@ -193,8 +223,10 @@ void tp_resource_duplicate(struct tp_qp *qp, const struct wire_packet *pkt,
 	if (index == r->res_head)
 		return; /* no longer kept: its requester cannot wait for it */
 	res = resource_at(r, index);
-	if (flags & WIRE_IS_ATOMIC ? !res->is_atomic : !restart_read(qp, res, pkt))
+	if (res->kind != kind_of(flags) ||
+	    (res->kind == TP_RESOURCE_READ && !restart_read(qp, res, pkt)))
 		return;
+	res->nxt_psn = pkt->bth.psn;
 	if (!res->pending)
 		res->replayed = true;
 	transmit_from(r, index);
@@ -277,7 +309,7 @@ bool tp_resource_transmit(struct tp_qp *qp, struct tp_packet_out *out, uint32_t 
 	struct tp_resource *res;
 
 	while ((res = next_pending(r))) {
-		if (res->is_atomic) {
+		if (res->kind == TP_RESOURCE_ATOMIC) {
 			atomic_response(qp, res, out);
 			return true;
 		}

@@ -83,6 +83,10 @@
 	OP(t | WIRE_SEND_ONLY_INV, name " SEND Only with Invalidate",                    \
 	   SEND | ONLY | WIRE_HAS_IETH | (req))
 
+#define ATOMIC_WRITE(t, name, req)                                                       \
+	OP(t | WIRE_ATOMIC_WRITE, name " ATOMIC WRITE",                                  \
+	   WIRE_IS_ATOMIC | WIRE_HAS_PAYLOAD | ONLY | WIRE_HAS_RETH | (req))
+
 #define RD_REQUEST (WIRE_HAS_RDETH | WIRE_HAS_DETH)
 #define RD_RESPONSE WIRE_HAS_RDETH
 #define WIRE_CNP_NOTIFICATION 0x81 /* A10: the only opcode of its range */
@@ -94,6 +98,7 @@ const struct wire_opcode_info wire_opcodes[256] = {
 	READS(WIRE_RC, "RC", 0, 0),
 	ACKS_AND_ATOMICS(WIRE_RC, "RC", 0, 0),
 	INVALIDATES(WIRE_RC, "RC", 0),
+	ATOMIC_WRITE(WIRE_RC, "RC", 0),
 
 	SENDS(WIRE_UC, "UC", 0),
 	SEND_ONLYS(WIRE_UC, "UC", 0),
@@ -116,4 +121,5 @@ const struct wire_opcode_info wire_opcodes[256] = {
 	READS(WIRE_XRC, "XRC", WIRE_HAS_XRCETH, 0),
 	ACKS_AND_ATOMICS(WIRE_XRC, "XRC", WIRE_HAS_XRCETH, 0),
 	INVALIDATES(WIRE_XRC, "XRC", WIRE_HAS_XRCETH),
+	ATOMIC_WRITE(WIRE_XRC, "XRC", WIRE_HAS_XRCETH),
 };

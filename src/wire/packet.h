@@ -145,6 +145,7 @@ enum wire_operation {
 	WIRE_READ_RESP_LAST, WIRE_READ_RESP_ONLY,
 	WIRE_ACKNOWLEDGE = 0x11, WIRE_ATOMIC_ACK = 0x12, WIRE_CMP_SWAP = 0x13, WIRE_FETCH_ADD = 0x14,
 	WIRE_RESYNC = 0x15, WIRE_SEND_LAST_INV = 0x16, WIRE_SEND_ONLY_INV = 0x17,
+	WIRE_ATOMIC_WRITE = 0x1d,
 };
 
 /* What an opcode implies, from wire_opcodes[] */
@@ -168,7 +169,8 @@ enum wire_opcode_flags {
 	WIRE_IS_SEND = 1 << 13,
 	WIRE_IS_WRITE = 1 << 14,
 	WIRE_IS_READ = 1 << 15, /* request or response */
-	WIRE_IS_ATOMIC = 1 << 16, /* request or response */
+	WIRE_IS_ATOMIC = 1 << 16, /* request or response; an ATOMIC WRITE has a RETH and
+				     a payload, and a READ's response without data */
 };
 
 struct wire_opcode_info {

@@ -22,6 +22,16 @@ static void post_add(struct pair *p, uint64_t wr_id, uint32_t offset)
 	assert_int_equal(tp_qp_post_send(p->side[A].qp, &wr), 0);
 }
 
+/* store what lies at @offset into the word at 0x8008, after the READs before it: one whose
+ * response was lost reads memory again */
+static void post_atomic_write(struct pair *p, uint64_t wr_id, uint32_t offset)
+{
+	struct tp_send_wr wr = pair_wr(p, A, IBV_WR_ATOMIC_WRITE, wr_id, offset, 8, 0x8008);
+
+	wr.flags |= IBV_SEND_FENCE;
+	assert_int_equal(tp_qp_post_send(p->side[A].qp, &wr), 0);
+}
+
 /* every kind of request in a row, long and short */
 static void post_mixture(struct pair *p)
 {
@@ -39,6 +49,9 @@ static void post_mixture(struct pair *p)
 	pair_send(p, A, IBV_WR_RDMA_READ, 6, 0x9100, 10, 0x10);
 	post_add(p, 7, 0x9008);
 	pair_send(p, A, IBV_WR_RDMA_WRITE_WITH_IMM, 8, 0x1000, 2048, 0x60000);
+	post_atomic_write(p, 9, 0x1000);
+	pair_send(p, A, IBV_WR_RDMA_READ, 10, 0x9200, 8, 0x8008);
+	post_atomic_write(p, 11, 0x1008);
 }
 
 static void check_mixture(struct pair *p)
@@ -46,7 +59,7 @@ static void check_mixture(struct pair *p)
 	const uint8_t *a = p->side[A].memory, *b = p->side[B].memory;
 	uint64_t v[3];
 
-	for (uint64_t id = 1; id <= 8; id++)
+	for (uint64_t id = 1; id <= 11; id++)
 		pair_expect_sent(p, A, id, IBV_WC_SUCCESS);
 	for (uint64_t id = 51; id <= 53; id++)
 		pair_expect_received(p, B, id, IBV_WC_SUCCESS);
@@ -57,6 +70,9 @@ static void check_mixture(struct pair *p)
 	assert_memory_equal(b + 0x30000, a, 10);
 	assert_memory_equal(a + 0x9100, b + 0x10, 10);
 	assert_memory_equal(b + 0x60000, a + 0x1000, 2048);
+	/* each word was stored in its turn, and once: else the READ saw another */
+	assert_memory_equal(a + 0x9200, a + 0x1000, 8);
+	assert_memory_equal(b + 0x8008, a + 0x1008, 8);
 	/* each addition was done once */
 	memcpy(v, a + 0x9000, 16);
 	memcpy(v + 2, b + 0x8000, 8);

@@ -24,6 +24,7 @@ static const struct {
 	{IBV_WR_RDMA_READ, IBV_ACCESS_REMOTE_READ, 0},
 	{IBV_WR_RDMA_READ, IBV_ACCESS_REMOTE_READ, 5000},
 	{IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_ACCESS_REMOTE_ATOMIC, 8},
+	{IBV_WR_ATOMIC_WRITE, IBV_ACCESS_REMOTE_WRITE, 8},
 	{IBV_WR_ATOMIC_CMP_AND_SWP, IBV_ACCESS_REMOTE_ATOMIC, 8},
 };
 
@@ -180,6 +181,70 @@ static void test_a_duplicate_is_of_the_same_kind(void **state)
 	pair_free(p);
 }
 
+static struct wire_packet atomic_write(uint32_t rkey, uint64_t va, uint32_t dma_len,
+				       const void *payload, uint32_t len)
+{
+	struct wire_packet pkt =
+		write_packet(WIRE_ATOMIC_WRITE, FIRST_PSN, rkey, dma_len, payload, len);
+
+	pkt.reth.va = va;
+	return pkt;
+}
+
+/* ATOMIC WRITE stores one aligned word, no more and no less. */
+static void test_an_atomic_write_is_of_a_word(void **state)
+{
+	static const uint8_t bytes[16] = "0123456789abcde";
+	const struct {
+		uint32_t rkey, dma_len, len;
+		uint64_t va;
+		uint8_t syndrome;
+	} wrong[] = {
+		{PAIR_KEY_B, 8, 8, PAIR_IOVA + 4, NAK(WIRE_NAK_INVALID_REQUEST)},
+		{PAIR_KEY_B, 16, 8, PAIR_IOVA, NAK(WIRE_NAK_INVALID_REQUEST)},
+		{PAIR_KEY_B, 8, 4, PAIR_IOVA, NAK(WIRE_NAK_INVALID_REQUEST)},
+		{PAIR_KEY_B, 16, 16, PAIR_IOVA, NAK(WIRE_NAK_INVALID_REQUEST)},
+		{PAIR_KEY_B, 8, 8, PAIR_IOVA + PAIR_MEMORY, NAK(WIRE_NAK_REMOTE_ACCESS)},
+		{PAIR_KEY_B + PAIR_KEY_RO, 8, 8, PAIR_IOVA, NAK(WIRE_NAK_REMOTE_ACCESS)},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
+		struct pair *p = pair_new(&(struct pair_options){0});
+		struct wire_packet pkt = atomic_write(wrong[i].rkey, wrong[i].va, wrong[i].dma_len,
+						      bytes, wrong[i].len);
+		uint8_t before[16];
+
+		memcpy(before, p->side[B].memory, sizeof(before));
+		pair_deliver(p, B, &pkt);
+		assert_int_equal(tp_qp_state(p->side[B].qp), IBV_QPS_ERR);
+		pair_run(p);
+		assert_int_equal(pair_find(p, B, WIRE_ACKNOWLEDGE, 0)->syndrome,
+				 wrong[i].syndrome);
+		assert_memory_equal(p->side[B].memory, before, sizeof(before));
+		pair_free(p);
+	}
+}
+
+/* Its duplicate is answered, by the response of a READ of no bytes, and not executed. */
+static void test_a_duplicate_atomic_write(void **state)
+{
+	struct pair *p = pair_new(&(struct pair_options){0});
+	struct wire_packet store = atomic_write(PAIR_KEY_B, PAIR_IOVA, 8, "firstone", 8);
+	struct wire_packet again = atomic_write(PAIR_KEY_B, PAIR_IOVA, 8, "notagain", 8);
+	struct tp_packet_out out;
+
+	assert_int_equal(responses(p, store), 1);
+	assert_memory_equal(p->side[B].memory, "firstone", 8);
+	pair_deliver(p, B, &again);
+	assert_true(tp_qp_transmit(p->side[B].qp, &out, p->now));
+	assert_int_equal(out.hdr.bth.opcode, WIRE_READ_RESP_ONLY);
+	assert_int_equal(out.hdr.payload_bytes, 0);
+	assert_int_equal(out.hdr.bth.psn.v, FIRST_PSN);
+	assert_memory_equal(p->side[B].memory, "firstone", 8);
+	assert_int_equal(responses(p, read_request(PAIR_KEY_B, PAIR_IOVA, 0)), 0);
+	pair_free(p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -188,6 +253,8 @@ int main(void)
 		cmocka_unit_test(test_a_write_checks_its_key_each_time),
 		cmocka_unit_test(test_a_duplicate_read_is_the_same),
 		cmocka_unit_test(test_a_duplicate_is_of_the_same_kind),
+		cmocka_unit_test(test_an_atomic_write_is_of_a_word),
+		cmocka_unit_test(test_a_duplicate_atomic_write),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

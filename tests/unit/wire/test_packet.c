@@ -63,12 +63,12 @@ static void opcode_table_is_complete(void **state)
 		uint8_t transport;
 		uint32_t operations; /* bit per operation */
 	} expected[] = {
-	    {WIRE_RC,  0x00dfffff},
+	    {WIRE_RC,  0x20dfffff},
 	    {WIRE_UC,  0x00000fff},
 	    {WIRE_RD,  0x003fffff},
 	    {WIRE_UD,  0x00000030},
 	    {WIRE_CNP, 0x00000002},
-	    {WIRE_XRC, 0x00dfffff},
+	    {WIRE_XRC, 0x20dfffff},
 	    {0xc0,	   0	    },
 	    {0xe0,	   0	    },
 	};
@@ -93,6 +93,7 @@ static void opcode_sizes(void **state)
 		  {WIRE_RC | WIRE_READ_RESP_MIDDLE, 0 },
 	    {WIRE_RC | WIRE_ACKNOWLEDGE,	 4 },
 		  {WIRE_RC | WIRE_ATOMIC_ACK,	      12},
+	    {WIRE_RC | WIRE_ATOMIC_WRITE,	 16},
 	    {WIRE_RC | WIRE_CMP_SWAP,	      28},
 		  {WIRE_RD | WIRE_CMP_SWAP,	    40},
 	    {WIRE_RD | WIRE_ACKNOWLEDGE,	 8 },
