@@ -201,6 +201,7 @@ static void test_an_atomic_write_is_of_a_word(void **state)
 		uint8_t syndrome;
 	} wrong[] = {
 		{PAIR_KEY_B, 8, 8, PAIR_IOVA + 4, NAK(WIRE_NAK_INVALID_REQUEST)},
+		{PAIR_KEY_B + PAIR_KEY_RO, 8, 8, PAIR_IOVA + 4, NAK(WIRE_NAK_INVALID_REQUEST)},
 		{PAIR_KEY_B, 16, 8, PAIR_IOVA, NAK(WIRE_NAK_INVALID_REQUEST)},
 		{PAIR_KEY_B, 8, 4, PAIR_IOVA, NAK(WIRE_NAK_INVALID_REQUEST)},
 		{PAIR_KEY_B, 16, 16, PAIR_IOVA, NAK(WIRE_NAK_INVALID_REQUEST)},
