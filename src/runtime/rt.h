@@ -30,8 +30,9 @@ struct rt_work {
 };
 
 void rt_work_init(struct rt_work *work, void (*fn)(struct rt_work *work));
-/** rt_work_queue() - run @work in this turn of the loop, in the order of
- *  queueing; queueing it again before it ran changes nothing. */
+/** rt_work_queue() - run @work soon, in the order of queueing: in this turn of the
+ *  loop, or in a later one when much is queued. Queueing it again before it ran changes
+ *  nothing. */
 void rt_work_queue(struct rt *rt, struct rt_work *work);
 /** rt_work_cancel() - Return: true when it was queued and will not run */
 bool rt_work_cancel(struct rt_work *work);

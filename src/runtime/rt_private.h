@@ -5,7 +5,9 @@
 
 #include "runtime/rt.h"
 
-#define RT_TIMERS_PER_TURN 256 /* then descriptors and pollers have their turn */
+/* then descriptors and pollers have their turn */
+#define RT_TIMERS_PER_TURN 256
+#define RT_WORK_PER_TURN 1024
 
 struct rt_io;
 
@@ -22,7 +24,8 @@ struct rt {
 };
 
 void rt_init(struct rt *rt);
-/** rt_run_work() - everything queued when it is called. True: it ran some */
+/** rt_run_work() - what is queued when it is called, but no more than
+ *  RT_WORK_PER_TURN: the rest comes first in the next turn. True: it ran some */
 bool rt_run_work(struct rt *rt);
 /** rt_next_expiry() - of the earliest timer; MONO_NEVER when none is armed */
 mono_t rt_next_expiry(const struct rt *rt);

@@ -42,16 +42,18 @@ bool rt_work_cancel(struct rt_work *work)
 bool rt_run_work(struct rt *rt)
 {
 	LIST_HEAD(batch);
+	unsigned n;
 
 	list_splice_tail_init(&rt->work, &batch);
-	if (list_empty(&batch))
-		return false;
-	while (!list_empty(&batch)) {
+	for (n = 0; n < RT_WORK_PER_TURN && !list_empty(&batch); n++) {
 		struct rt_work *w = list_first_entry(&batch, struct rt_work, node);
+
 		list_del_init(&w->node);
 		w->fn(w);
 	}
-	return true;
+	list_splice_tail_init(&rt->work, &batch); /* what was queued meanwhile: behind the rest */
+	list_splice_tail_init(&batch, &rt->work);
+	return n > 0;
 }
 
 /* --- timers ---

@@ -84,6 +84,37 @@ static void work_may_queue_itself_and_be_cancelled(void **state)
 	assert_int_equal(order_len, 3);
 }
 
+static int work_ran;
+
+static void count_work(struct rt_work *w)
+{
+	struct job *j = container_of(w, struct job, work);
+
+	assert_int_equal(j->id, work_ran); /* the order stays */
+	work_ran++;
+	if (work_ran == 1)
+		rt_work_queue(j->rt, w); /* behind all others */
+}
+
+static void a_turn_runs_only_so_much_work(void **state)
+{
+	static struct job job[RT_WORK_PER_TURN + 10];
+	struct rt *rt = *state;
+
+	work_ran = 0;
+	for (int i = 0; i < (int)ARRAY_SIZE(job); i++) {
+		job[i] = (struct job){.id = i, .rt = rt};
+		rt_work_init(&job[i].work, count_work);
+		rt_work_queue(rt, &job[i].work);
+	}
+	assert_true(rt_run_work(rt));
+	assert_int_equal(work_ran, RT_WORK_PER_TURN);
+	job[0].id = ARRAY_SIZE(job);
+	assert_true(rt_run_work(rt));
+	assert_int_equal(work_ran, ARRAY_SIZE(job) + 1);
+	assert_false(rt_run_work(rt));
+}
+
 static void timers_fire_in_order_of_expiry(void **state)
 {
 	static const uint64_t delay[] = {5000000000, 3, 1100000000, 1000000, 3};
@@ -290,6 +321,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(work_runs_in_order_once),
 		CASE(work_may_queue_itself_and_be_cancelled),
+		CASE(a_turn_runs_only_so_much_work),
 		CASE(timers_fire_in_order_of_expiry),
 		CASE(disarmed_and_rearmed_timers),
 		CASE(many_timers_fire_in_order),
