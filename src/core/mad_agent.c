@@ -144,10 +144,9 @@ struct mad_agent *mad_agent_alloc(struct mad_port *port, struct mad_qp *mqp,
 	if (++last_hi_tid == 0)
 		last_hi_tid = 1;
 	agent->agent.hi_tid = last_hi_tid;
-	for (int i = 0; i < MAD_TID_BUCKETS; i++)
-		INIT_LIST_HEAD(&agent->sends[i]);
+	mad_match_init(agent);
 	INIT_LIST_HEAD(&agent->done);
-	INIT_LIST_HEAD(&agent->rmpp_recvs);
+	rmpp_recv_init(agent);
 	rt_work_init(&agent->done_work, done_work);
 	return agent;
 }

@@ -55,28 +55,24 @@ int mad_post(struct mad_send *send)
 	struct mad_qp *mqp = send->mqp;
 	int ret = 0;
 
-	send->posted = true;
-	if (mqp->num_posted < MAD_SEND_WRS && list_empty(&mqp->backlog))
+	if (mqp->num_posted < MAD_SEND_WRS && list_empty(&mqp->backlog)) {
 		ret = hand_over(send);
-	else
+	} else {
 		list_add_tail(&send->queue_node, &mqp->backlog);
-	if (ret)
-		send->posted = false;
+		send->in_backlog = true;
+	}
+	send->posted = !ret;
 	return ret;
 }
 
 bool mad_unpost(struct mad_send *send)
 {
-	struct mad_send *waiting;
-
-	list_for_each_entry(waiting, &send->mqp->backlog, queue_node) {
-		if (waiting == send) {
-			list_del(&send->queue_node);
-			send->posted = false;
-			return true;
-		}
-	}
-	return false;
+	if (!send->in_backlog)
+		return false;
+	list_del(&send->queue_node);
+	send->in_backlog = false;
+	send->posted = false;
+	return true;
 }
 
 static void post_backlog(struct mad_qp *mqp)
@@ -86,6 +82,7 @@ static void post_backlog(struct mad_qp *mqp)
 			list_first_entry(&mqp->backlog, struct mad_send, queue_node);
 
 		list_del(&send->queue_node);
+		send->in_backlog = false;
 		if (hand_over(send))
 			mad_send_sent(send, IB_WC_GENERAL_ERR);
 	}

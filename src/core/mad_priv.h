@@ -5,6 +5,7 @@
  *  mad.c		 the ports: QP0 and QP1, their CQ, opening and closing
  *  mad_agent.c	 registration, snooping, who gets an unsolicited MAD
  *  mad_send.c	 send buffers; the life of a send (states below)
+ *  mad_match.c	 which send a received MAD belongs to
  *  mad_post.c	 the send queue: what is posted, what waits for room, loopback
  *  mad_recv.c	 a received MAD's way: checks, device agents, clients' agents
  *  mad_redirect.c MAD services on a client's QP
@@ -24,11 +25,11 @@
 #include "rdma/ib_mad.h"
 #include "rdma/ib_smi.h"
 #include "runtime/rt.h"
+#include "runtime/tree.h"
 
 #define MAD_SEND_WRS 64	    /* posted at once to one QP; the rest queues */
 #define MAD_RECV_WRS 128    /* the most receives posted to one QP */
 #define MAD_RECV_INITIAL 16 /* a quiet port's; it grows with the traffic */
-#define MAD_TID_BUCKETS 16
 #define RMPP_ACK_RETRIES 5 /* without progress */
 
 struct mad_agent;
@@ -67,15 +68,16 @@ struct mad_send {
 	struct ib_cqe cqe;
 	struct mad_agent *agent; /* NULL: the layer's own: reply, ACK */
 	struct mad_qp *mqp;
-	struct list_head hash_node;  /* in agent->sends, from post to done */
+	struct rt_tree_node match_node; /* in agent->sends, from post to done */
+	u8 match_key[32];		/* what its answer must fit: mad_match.c */
 	struct list_head queue_node; /* posted, backlog, loopback_sent, or done */
 	struct rt_timer timer;
 	struct ib_ud_wr wr;
 	struct ib_sge sge[2];
-	__be64 tid;
 	int retries_left;
 	bool active; /* posted by the client, its handler not called */
 	bool posted; /* in posted, backlog or loopback_sent */
+	bool in_backlog;
 	bool answered; /* the final status is known */
 	bool loops;    /* to this port itself: never on the wire */
 	bool orphan;   /* freed while posted: the completion frees it */
@@ -117,10 +119,10 @@ struct mad_agent {
 	bool registered;       /* reg_req is valid */
 	struct ib_mad_reg_req reg_req;
 	int snoop_flags;
-	struct list_head sends[MAD_TID_BUCKETS];
+	struct rt_tree sends; /* mad_send, by what a MAD that belongs to it says */
 	struct list_head done; /* cancelled: handlers to be called */
 	struct rt_work done_work;
-	struct list_head rmpp_recvs;
+	struct rt_tree rmpp_recvs; /* struct rmpp_recv, by what tells transfers apart */
 	struct mad_qp *own_qp; /* redirected */
 };
 
@@ -180,8 +182,6 @@ void mad_snoop_recv(struct mad_recv *recv);
 struct mad_send *mad_send_alloc(struct mad_agent *agent, struct mad_qp *mqp, int rmpp,
 				int hdr_len, int data_len);
 void mad_send_free(struct mad_send *send);
-/** mad_send_find() - the request of @agent that @recv answers; NULL */
-struct mad_send *mad_send_find(struct mad_agent *agent, const struct mad_recv *recv);
 /** mad_send_wait() - (re)start the wait for a response or an ACK */
 void mad_send_wait(struct mad_send *send, int timeout_ms);
 /** mad_send_finish() - the outcome is known: call the handler, now or when
@@ -193,6 +193,19 @@ int mad_transmit(struct mad_send *send);
 void mad_send_sent(struct mad_send *send, enum ib_wc_status status);
 /** mad_send_flush() - finish everything that @agent has outstanding */
 void mad_send_flush(struct mad_agent *agent);
+
+/* --- mad_match.c --- */
+
+/** mad_match_init() - @agent has sent nothing yet */
+void mad_match_init(struct mad_agent *agent);
+/** mad_match_add() - let @send, whose header and address are those that it leaves
+ *  with, be found by what belongs to it; rt_tree_remove() ends that */
+void mad_match_add(struct mad_send *send);
+/** mad_match_find() - the send of @agent that @recv answers or acknowledges; of
+ *  several, the one that was added first. NULL. O(log n) of the agent's sends */
+struct mad_send *mad_match_find(const struct mad_agent *agent, const struct mad_recv *recv);
+/** mad_match_first() - any send of @agent that can be found; NULL */
+struct mad_send *mad_match_first(const struct mad_agent *agent);
 
 /* --- mad_post.c --- */
 
@@ -244,6 +257,8 @@ bool rmpp_is_active(const struct mad_agent *agent, const struct ib_mad *mad);
  * Return: the whole message when it completes one; NULL: @recv was taken
  */
 struct mad_recv *rmpp_receive(struct mad_agent *agent, struct mad_recv *recv);
+/** rmpp_recv_init() - @agent receives no transfer yet */
+void rmpp_recv_init(struct mad_agent *agent);
 /** rmpp_recv_cleanup() - drop @agent's reassemblies */
 void rmpp_recv_cleanup(struct mad_agent *agent);
 /** rmpp_recv_window() - what the peer said of its window in the direction

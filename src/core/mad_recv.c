@@ -163,12 +163,12 @@ void mad_deliver(struct mad_agent *agent, struct mad_recv *recv)
 		a->recv_handler(a, NULL, &recv->recv_wc);
 		return;
 	}
-	send = mad_send_find(agent, recv);
+	send = mad_match_find(agent, recv);
 	if (send) {
 		/* the client sees the response first, then that its request
 		 * is over; a cancel in between comes too late */
 		rt_timer_disarm(&send->timer);
-		list_del(&send->hash_node);
+		rt_tree_remove(&send->match_node);
 		send->answered = true;
 		a->recv_handler(a, &send->buf, &recv->recv_wc);
 		mad_send_finish(send, IB_WC_SUCCESS, 0);

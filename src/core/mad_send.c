@@ -48,7 +48,7 @@ struct mad_send *mad_send_alloc(struct mad_agent *agent, struct mad_qp *mqp, int
 	send->buf.seg_count = count;
 	send->buf.seg_size = rmpp ? seg_size : 0;
 	send->buf.seg_rmpp_size = rmpp ? IB_MGMT_RMPP_DATA : 0;
-	INIT_LIST_HEAD(&send->hash_node);
+	rt_tree_node_init(&send->match_node);
 	INIT_LIST_HEAD(&send->queue_node);
 	rt_timer_init(mqp->port->device->rt, &send->timer, on_timeout);
 	if (rmpp)
@@ -94,7 +94,7 @@ void ib_free_send_mad(struct ib_mad_send_buf *send_buf)
 	struct mad_send *send = mad_send_of(send_buf);
 
 	rt_timer_disarm(&send->timer);
-	list_del(&send->hash_node);
+	rt_tree_remove(&send->match_node);
 	if (send->posted && !mad_unpost(send)) {
 		send->orphan = true; /* the device still reads it */
 		send->agent = NULL;
@@ -156,14 +156,8 @@ static int choose_way(struct mad_send *send)
 	return 0;
 }
 
-static struct list_head *bucket(struct mad_agent *agent, __be64 tid)
-{
-	return &agent->sends[be64_to_cpu(tid) % MAD_TID_BUCKETS];
-}
-
 static int post_one(struct mad_send *send)
 {
-	struct ib_mad_hdr *hdr = send->buf.mad;
 	struct mad_agent *agent = send->agent;
 	int ret;
 
@@ -173,19 +167,18 @@ static int post_one(struct mad_send *send)
 	ret = choose_way(send);
 	if (ret)
 		return ret;
-	send->tid = hdr->tid;
 	send->retries_left = send->buf.retries;
 	send->ack_retries_left = RMPP_ACK_RETRIES;
 	send->answered = false;
 	send->status = IB_WC_SUCCESS;
 	send->vendor_err = 0;
 	send->active = true;
-	list_add_tail(&send->hash_node, bucket(agent, send->tid));
+	mad_match_add(send);
 	mad_snoop_send(send, IB_MAD_SNOOP_POSTED_SENDS);
 	ret = send->rmpp ? rmpp_send_start(send) : mad_transmit(send);
 	if (ret) {
 		send->active = false;
-		list_del(&send->hash_node);
+		rt_tree_remove(&send->match_node);
 	}
 	return ret;
 }
@@ -221,7 +214,7 @@ static void call_handler(struct mad_send *send)
 static void settle(struct mad_send *send, enum ib_wc_status status, u32 vendor_err)
 {
 	rt_timer_disarm(&send->timer);
-	list_del(&send->hash_node);
+	rt_tree_remove(&send->match_node);
 	send->answered = true;
 	send->status = status;
 	send->vendor_err = vendor_err;
@@ -276,50 +269,6 @@ static void on_timeout(struct rt_timer *timer)
 	mad_send_finish(send, IB_WC_RESP_TIMEOUT_ERR, 0);
 }
 
-/* --- matching (13.4.6.4) --- */
-
-/* A response may come by another LID of the port that was asked, or from
- * where a class was redirected to; but it comes to the LID that asked. */
-static bool source_fits(const struct mad_send *send, const struct mad_recv *recv)
-{
-	const struct ib_mad_hdr *sent = send->buf.mad, *got = &recv->packet.mad.mad_hdr;
-	bool answer = !ib_response_mad(sent) && ib_response_mad(got);
-	bool grh = recv->wc.wc_flags & IB_WC_GRH;
-	struct rdma_ah_attr attr;
-	u8 lmc = 0;
-
-	if (got->mgmt_class == IB_MGMT_CLASS_SUBN_DIRECTED_ROUTE)
-		return true;
-	if (rdma_query_ah(send->buf.ah, &attr))
-		return true;
-	if (!!(attr.ah_flags & IB_AH_GRH) != grh)
-		return false;
-	if (answer && grh)
-		return true;
-	if (answer) {
-		ib_get_cached_lmc(send->mqp->port->device, send->mqp->port->port_num, &lmc);
-		return !((attr.src_path_bits ^ recv->wc.dlid_path_bits) & ((1u << lmc) - 1));
-	}
-	if (grh)
-		return !memcmp(&attr.grh.dgid, &recv->packet.grh.sgid, sizeof(attr.grh.dgid));
-	return attr.dlid == recv->wc.slid;
-}
-
-struct mad_send *mad_send_find(struct mad_agent *agent, const struct mad_recv *recv)
-{
-	const struct ib_mad_hdr *got = &recv->packet.mad.mad_hdr;
-	struct mad_send *send;
-
-	list_for_each_entry(send, bucket(agent, got->tid), hash_node) {
-		const struct ib_mad_hdr *sent = send->buf.mad;
-
-		if (send->tid == got->tid && sent->mgmt_class == got->mgmt_class &&
-		    source_fits(send, recv))
-			return send;
-	}
-	return NULL;
-}
-
 /* --- ends before the end --- */
 
 void ib_cancel_mad(struct ib_mad_send_buf *send_buf)
@@ -351,8 +300,8 @@ int ib_modify_mad(struct ib_mad_send_buf *send_buf, u32 timeout_ms)
 	return 0;
 }
 
-/* sends whose outcome is known but whose completion has not come are in no
- * bucket: they are found among the posted ones */
+/* sends whose outcome is known but whose completion has not come cannot be
+ * matched any more: they are found among the posted ones */
 static void flush_posted(struct mad_agent *agent, struct list_head *queue)
 {
 	struct mad_send *send, *tmp;
@@ -364,15 +313,12 @@ static void flush_posted(struct mad_agent *agent, struct list_head *queue)
 
 void mad_send_flush(struct mad_agent *agent)
 {
-	for (int i = 0; i < MAD_TID_BUCKETS; i++) {
-		while (!list_empty(&agent->sends[i])) {
-			struct mad_send *send = list_first_entry(&agent->sends[i], struct mad_send,
-								 hash_node);
+	struct mad_send *send;
 
-			settle(send, IB_WC_WR_FLUSH_ERR, 0);
-			if (!send->posted || mad_unpost(send))
-				call_handler(send);
-		}
+	while ((send = mad_match_first(agent))) {
+		settle(send, IB_WC_WR_FLUSH_ERR, 0);
+		if (!send->posted || mad_unpost(send))
+			call_handler(send);
 	}
 	flush_posted(agent, &agent->mqp->posted);
 	flush_posted(agent, &agent->port->loopback_sent);

@@ -21,9 +21,17 @@
 
 enum rmpp_state { ACTIVE, COMPLETE, GIVEN_UP };
 
+/** struct transfer - what tells transfers apart (13.6.6.1) */
+struct transfer {
+	__be64 tid;
+	u32 src_qp, slid;
+	u8 mgmt_class, class_version, method;
+	u8 reserved[5];
+};
+
 struct rmpp_recv {
 	struct mad_agent *agent;
-	struct list_head node;
+	struct rt_tree_node node;
 	struct rt_timer timer;
 	enum rmpp_state state;
 	struct mad_recv *message; /* ACTIVE: the first segment */
@@ -32,10 +40,7 @@ struct rmpp_recv {
 	u32 newwin;   /* the last that the sender may send */
 	u32 last_seg; /* of the message; 0: not known yet */
 	u32 repwin;   /* the peer's window for our response: double-sided */
-	/* --- what tells transfers apart (13.6.6.1) --- */
-	__be64 tid;
-	u32 src_qp, slid;
-	u8 mgmt_class, class_version, method;
+	struct transfer transfer;
 };
 
 static u32 seg_of(const struct ib_mad_recv_buf *buf)
@@ -43,29 +48,41 @@ static u32 seg_of(const struct ib_mad_recv_buf *buf)
 	return be32_to_cpu(((const struct ib_rmpp_mad *)buf->mad)->rmpp_hdr.seg_num);
 }
 
-static bool same_transfer(const struct rmpp_recv *r, const struct mad_recv *recv)
+static struct rmpp_recv *recv_of(struct rt_tree_node *node)
+{
+	return node ? container_of(node, struct rmpp_recv, node) : NULL;
+}
+
+static int compare(const void *key, const struct rt_tree_node *node)
+{
+	return memcmp(key, &container_of(node, const struct rmpp_recv, node)->transfer,
+		      sizeof(struct transfer));
+}
+
+void rmpp_recv_init(struct mad_agent *agent)
+{
+	rt_tree_init(agent->port->device->rt, &agent->rmpp_recvs, compare);
+}
+
+static struct transfer transfer_of(const struct mad_recv *recv)
 {
 	const struct ib_mad_hdr *hdr = &recv->packet.mad.mad_hdr;
 
-	return r->tid == hdr->tid && r->src_qp == recv->wc.src_qp &&
-	       r->slid == recv->wc.slid && r->mgmt_class == hdr->mgmt_class &&
-	       r->class_version == hdr->class_version && r->method == hdr->method;
+	return (struct transfer){hdr->tid, recv->wc.src_qp, recv->wc.slid, hdr->mgmt_class,
+				 hdr->class_version, hdr->method};
 }
 
 static struct rmpp_recv *find(struct mad_agent *agent, const struct mad_recv *recv)
 {
-	struct rmpp_recv *r;
+	struct transfer key = transfer_of(recv);
 
-	list_for_each_entry(r, &agent->rmpp_recvs, node)
-		if (same_transfer(r, recv))
-			return r;
-	return NULL;
+	return recv_of(rt_tree_find(&agent->rmpp_recvs, &key));
 }
 
 static void forget(struct rmpp_recv *r)
 {
 	rt_timer_disarm(&r->timer);
-	list_del(&r->node);
+	rt_tree_remove(&r->node);
 	if (r->message)
 		ib_free_recv_mad(&r->message->recv_wc);
 	rt_free(r);
@@ -94,20 +111,25 @@ static void on_timer(struct rt_timer *timer)
 
 void rmpp_recv_cleanup(struct mad_agent *agent)
 {
-	while (!list_empty(&agent->rmpp_recvs))
-		forget(list_first_entry(&agent->rmpp_recvs, struct rmpp_recv, node));
+	struct rmpp_recv *r;
+
+	while ((r = recv_of(rt_tree_first(&agent->rmpp_recvs))))
+		forget(r);
 }
 
+/* the response goes to where the request came from */
 int rmpp_recv_window(const struct mad_send *send)
 {
 	const struct ib_mad_hdr *hdr = send->buf.mad;
+	struct transfer request = {hdr->tid, send->wr.remote_qpn, 0, hdr->mgmt_class,
+				   hdr->class_version, hdr->method & ~IB_MGMT_METHOD_RESP};
+	struct rdma_ah_attr attr = {0};
 	struct rmpp_recv *r;
 
-	list_for_each_entry(r, &send->agent->rmpp_recvs, node)
-		if (r->tid == hdr->tid && r->mgmt_class == hdr->mgmt_class &&
-		    (r->method | IB_MGMT_METHOD_RESP) == hdr->method && r->repwin)
-			return (int)r->repwin;
-	return 1;
+	rdma_query_ah(send->buf.ah, &attr);
+	request.slid = attr.dlid;
+	r = recv_of(rt_tree_find(&send->agent->rmpp_recvs, &request));
+	return r && r->repwin ? (int)r->repwin : 1;
 }
 
 /* --- what is said to the other side --- */
@@ -136,7 +158,7 @@ void rmpp_control(struct mad_agent *agent, struct mad_recv *recv, u8 type, u8 st
 
 void rmpp_abort(struct mad_agent *agent, struct mad_recv *recv, u8 status)
 {
-	struct mad_send *send = mad_send_find(agent, recv);
+	struct mad_send *send = mad_match_find(agent, recv);
 	struct rmpp_recv *r = find(agent, recv);
 
 	rmpp_control(agent, recv, IB_MGMT_RMPP_TYPE_ABORT, status, 0, 0);
@@ -156,21 +178,15 @@ static void acknowledge(struct rmpp_recv *r, struct mad_recv *recv)
 
 static struct rmpp_recv *start(struct mad_agent *agent, struct mad_recv *recv)
 {
-	const struct ib_mad_hdr *hdr = &recv->packet.mad.mad_hdr;
 	struct rmpp_recv *r = rt_zalloc(sizeof(*r));
 
 	if (!r)
 		return NULL;
 	r->agent = agent;
 	r->newwin = 1;
-	r->tid = hdr->tid;
-	r->src_qp = recv->wc.src_qp;
-	r->slid = recv->wc.slid;
-	r->mgmt_class = hdr->mgmt_class;
-	r->class_version = hdr->class_version;
-	r->method = hdr->method;
+	r->transfer = transfer_of(recv);
 	rt_timer_init(agent->port->device->rt, &r->timer, on_timer);
-	list_add_tail(&r->node, &agent->rmpp_recvs);
+	rt_tree_insert(&agent->rmpp_recvs, &r->node, &r->transfer);
 	return r;
 }
 
@@ -218,7 +234,7 @@ static int message_length(const struct rmpp_recv *r)
 	const struct ib_mad_recv_buf *last =
 		list_entry(r->message->recv_wc.rmpp_list.prev, struct ib_mad_recv_buf, list);
 	const struct ib_rmpp_mad *mad = (const void *)last->mad;
-	int offset = ib_get_mad_data_offset(r->mgmt_class);
+	int offset = ib_get_mad_data_offset(r->transfer.mgmt_class);
 	int data = IB_MGMT_MAD_SIZE - offset;
 	u32 used = be32_to_cpu(mad->rmpp_hdr.paylen_newwin);
 	int total = (int)r->last_seg * data;
@@ -250,7 +266,7 @@ static struct mad_recv *complete(struct rmpp_recv *r, struct mad_recv *recv)
 /* data that came is as good as a response under way: do not ask again */
 static void prolong_request(struct mad_agent *agent, struct mad_recv *recv)
 {
-	struct mad_send *send = mad_send_find(agent, recv);
+	struct mad_send *send = mad_match_find(agent, recv);
 
 	if (send && rt_timer_armed(&send->timer))
 		mad_send_wait(send, send->buf.timeout_ms);

@@ -119,7 +119,7 @@ static void acknowledged(struct mad_agent *agent, struct mad_send *send, struct 
 void rmpp_send_ack(struct mad_agent *agent, struct mad_recv *recv)
 {
 	const struct ib_rmpp_hdr *hdr = &recv->packet.rmpp.rmpp_hdr;
-	struct mad_send *send = mad_send_find(agent, recv);
+	struct mad_send *send = mad_match_find(agent, recv);
 	u32 seg = be32_to_cpu(hdr->seg_num), newwin = be32_to_cpu(hdr->paylen_newwin);
 
 	if (newwin < seg) {
@@ -151,7 +151,7 @@ void rmpp_send_ack(struct mad_agent *agent, struct mad_recv *recv)
 
 void rmpp_send_stop(struct mad_agent *agent, struct mad_recv *recv)
 {
-	struct mad_send *send = mad_send_find(agent, recv);
+	struct mad_send *send = mad_match_find(agent, recv);
 
 	if (send)
 		mad_send_finish(send, IB_WC_REM_ABORT_ERR,
