@@ -21,6 +21,7 @@ struct umad {
 	struct listener *listener;
 	struct issm *issm;
 	struct list_head sessions;
+	struct umad_ends ends;
 	unsigned int num_sessions;
 	_Alignas(8) char in[ABI_MESSAGE_MAX];
 };
@@ -80,6 +81,7 @@ static void remove_device(struct ib_device *device, void *client_data)
 		umad_agents_drop(s);
 		s->device = NULL;
 	}
+	umad_ends_finish(&endpoint->ends, device);
 	if (endpoint->issm)
 		issm_forget(endpoint->issm, device);
 }
@@ -250,6 +252,7 @@ void umad_serve(struct umad *umad, int fd, const struct peer *peer)
 		return;
 	}
 	s->umad = umad;
+	s->ends = &umad->ends;
 	s->fd = fd;
 	s->control_fd = -1;
 	INIT_LIST_HEAD(&s->queue);
@@ -279,6 +282,7 @@ int umad_create(struct rt *rt, const char *dir, struct umad **out)
 		return -ENOMEM;
 	u->rt = rt;
 	INIT_LIST_HEAD(&u->sessions);
+	umad_ends_init(&u->ends, rt);
 	if (dir) {
 		ret = issm_create(rt, dir, &u->issm);
 		if (!ret)
@@ -303,6 +307,7 @@ void umad_destroy(struct umad *u)
 		listener_destroy(u->listener);
 	while (!list_empty(&u->sessions))
 		close_session(list_first_entry(&u->sessions, struct umad_session, node));
+	umad_ends_finish(&u->ends, NULL);
 	list_del(&u->node);
 	if (list_empty(&endpoints))
 		ib_unregister_client(&client);

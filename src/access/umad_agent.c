@@ -1,40 +1,120 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The ioctls: agents are registered and unregistered. */
+/*
+ * Agents: the ioctls that register and unregister them, and their end. A program may
+ * leave tens of thousands of sends behind, so those of an agent that ends are cancelled
+ * some in each turn of the loop, and all agents that end take turns.
+ */
 #include <string.h>
 
 #include "access/umad_private.h"
 
-static struct umad_agent *free_agent(struct umad_session *s)
-{
-	for (uint32_t id = 0; id < UMAD_AGENTS; id++) {
-		struct umad_agent *agent = &s->agent[id];
+#define CANCELS_AT_ONCE 64 /* sends of one agent */
+#define ENDS_PER_TURN 16   /* agents */
 
-		if (agent->mad)
+/* --- the end of an agent --- */
+
+/* Return: true when it is gone */
+static bool end_some(struct umad_agent *agent)
+{
+	if (!umad_send_cancel_some(agent, CANCELS_AT_ONCE))
+		return false;
+	list_del(&agent->node);
+	ib_unregister_mad_agent(agent->mad); /* calls the handlers of what was cancelled */
+	rt_free(agent);
+	return true;
+}
+
+static void end_work(struct rt_work *work)
+{
+	struct umad_ends *ends = container_of(work, struct umad_ends, work);
+
+	for (unsigned n = 0; n < ENDS_PER_TURN && !list_empty(&ends->agents); n++) {
+		struct umad_agent *agent =
+			list_first_entry(&ends->agents, struct umad_agent, node);
+
+		if (end_some(agent))
 			continue;
-		agent->session = s;
-		agent->id = id;
-		return agent;
+		list_del(&agent->node);
+		list_add_tail(&agent->node, &ends->agents);
 	}
-	return NULL;
+	if (!list_empty(&ends->agents))
+		rt_work_queue(ends->rt, &ends->work);
+}
+
+static void end_agent(struct umad_agent *agent)
+{
+	struct umad_ends *ends = agent->session->ends;
+
+	agent->session->agent[agent->id] = NULL;
+	agent->session = NULL;
+	list_add_tail(&agent->node, &ends->agents);
+	if (!end_some(agent))
+		rt_work_queue(ends->rt, &ends->work);
+}
+
+void umad_agents_drop(struct umad_session *s)
+{
+	for (uint32_t id = 0; id < UMAD_AGENTS; id++)
+		if (s->agent[id])
+			end_agent(s->agent[id]);
+}
+
+void umad_ends_init(struct umad_ends *ends, struct rt *rt)
+{
+	ends->rt = rt;
+	rt_work_init(&ends->work, end_work);
+	INIT_LIST_HEAD(&ends->agents);
+}
+
+void umad_ends_finish(struct umad_ends *ends, const struct ib_device *device)
+{
+	struct umad_agent *agent, *next;
+
+	list_for_each_entry_safe(agent, next, &ends->agents, node)
+		if (!device || agent->mad->device == device)
+			while (!end_some(agent))
+				;
+	if (list_empty(&ends->agents))
+		rt_work_cancel(&ends->work);
+}
+
+/* --- ioctls --- */
+
+static int free_id(const struct umad_session *s)
+{
+	for (int id = 0; id < UMAD_AGENTS; id++)
+		if (!s->agent[id])
+			return id;
+	return -ENOMEM;
 }
 
 static int enter(struct umad_session *s, uint32_t qpn, const struct ib_mad_reg_req *req,
 		 u8 rmpp_version, u32 flags, __u32 *id)
 {
-	struct umad_agent *agent = free_agent(s);
-	struct ib_mad_agent *mad;
+	int place = free_id(s), ret;
+	struct umad_agent *agent;
 
-	if (!agent)
-		return -ENOMEM;
+	if (place < 0)
+		return place;
 	if (qpn > 1)
 		return -EINVAL;
+	agent = rt_zalloc(sizeof(*agent));
+	if (!agent)
+		return -ENOMEM;
+	agent->session = s;
+	agent->id = (uint32_t)place;
+	INIT_LIST_HEAD(&agent->sends);
+	INIT_LIST_HEAD(&agent->node);
 	/* class 0: an agent that only sends */
-	mad = ib_register_mad_agent(s->device, s->port_num, qpn ? IB_QPT_GSI : IB_QPT_SMI,
-				    req->mgmt_class ? req : NULL, rmpp_version,
-				    umad_send_handler, umad_recv_handler, agent, flags);
-	if (IS_ERR(mad))
-		return (int)PTR_ERR(mad);
-	agent->mad = mad;
+	agent->mad = ib_register_mad_agent(s->device, s->port_num, qpn ? IB_QPT_GSI : IB_QPT_SMI,
+					   req->mgmt_class ? req : NULL, rmpp_version,
+					   umad_send_handler, umad_recv_handler, agent, flags);
+	if (IS_ERR(agent->mad)) {
+		ret = (int)PTR_ERR(agent->mad);
+		rt_free(agent);
+		return ret;
+	}
+	s->agent[place] = agent;
 	*id = agent->id;
 	return 0;
 }
@@ -71,13 +151,10 @@ static int register_agent2(struct umad_session *s, void *arg)
 static int unregister_agent(struct umad_session *s, void *arg)
 {
 	__u32 id = *(const __u32 *)arg;
-	struct ib_mad_agent *mad;
 
-	if (id >= UMAD_AGENTS || !s->agent[id].mad)
+	if (id >= UMAD_AGENTS || !s->agent[id])
 		return -EINVAL;
-	mad = s->agent[id].mad;
-	ib_unregister_mad_agent(mad);
-	s->agent[id].mad = NULL;
+	end_agent(s->agent[id]);
 	return 0;
 }
 
@@ -120,13 +197,4 @@ int umad_ioctl(struct umad_session *s, const void *message, size_t bytes)
 		return endpoint_send(s->control_fd, ret, arg, bytes, NULL, 0);
 	}
 	return endpoint_send(s->control_fd, ret, NULL, 0, NULL, 0);
-}
-
-void umad_agents_drop(struct umad_session *s)
-{
-	for (uint32_t id = 0; id < UMAD_AGENTS; id++) {
-		if (s->agent[id].mad)
-			ib_unregister_mad_agent(s->agent[id].mad);
-		s->agent[id].mad = NULL;
-	}
 }

@@ -12,14 +12,26 @@
 #define UMAD_AGENTS 32		    /* per open port, as the kernel's limit */
 #define UMAD_QUEUE_MAX 16384	    /* records that wait for a slow reader */
 #define UMAD_MESSAGE_MAX (64u << 20) /* bytes of one RMPP message */
+#define UMAD_SENDS_BYTES (64u << 20) /* of a session's sends that are under way */
+#define UMAD_SEND_OVERHEAD 1024	    /* what a send takes beside its MAD, at most */
 
 struct umad_session;
 
-/** struct umad_agent - a registration; its id is its place in the table */
+/** struct umad_agent - a registration; its id is its place in the table. It outlives
+ *  its session by as long as it takes to cancel its sends, some in each turn */
 struct umad_agent {
-	struct umad_session *session;
+	struct umad_session *session; /* NULL: it ends */
 	uint32_t id;
-	struct ib_mad_agent *mad; /* NULL: free */
+	struct ib_mad_agent *mad;
+	struct list_head sends; /* struct umad_send, not completed and not cancelled */
+	struct list_head node;	/* in umad_ends.agents, when it ends */
+};
+
+/** struct umad_ends - the agents of an endpoint that end */
+struct umad_ends {
+	struct rt *rt;
+	struct rt_work work;
+	struct list_head agents;
 };
 
 /** struct umad_record - what one read() returns, waiting for its reader */
@@ -37,7 +49,9 @@ struct umad_session {
 	int fd, control_fd; /* control_fd -1 before the port is open */
 	struct ib_device *device; /* NULL: not open yet, or unplugged */
 	unsigned port_num;
-	struct umad_agent agent[UMAD_AGENTS];
+	struct umad_ends *ends; /* the endpoint's */
+	struct umad_agent *agent[UMAD_AGENTS]; /* NULL: free */
+	size_t send_bytes;	/* of its sends under way; UMAD_SENDS_BYTES at most */
 	struct list_head queue; /* records; watched for writing when not empty */
 	unsigned queue_len;
 };
@@ -46,12 +60,19 @@ struct umad_session {
 /** umad_ioctl() - answer one message of the control socket.
  *  Return: 0; -errno when the answer could not be sent */
 int umad_ioctl(struct umad_session *s, const void *message, size_t bytes);
+/** umad_agents_drop() - end the agents of @s. Their sends are cancelled by and by */
 void umad_agents_drop(struct umad_session *s);
+void umad_ends_init(struct umad_ends *ends, struct rt *rt);
+/** umad_ends_finish() - end the rest of what ends on @device now; NULL: on all */
+void umad_ends_finish(struct umad_ends *ends, const struct ib_device *device);
 
 /* umad_send.c */
 /** umad_write() - one record from the program, @bytes of it. Problems that
  *  write(2) would have reported come back as a record with that status. */
 void umad_write(struct umad_session *s, const struct ib_user_mad *mad, size_t bytes);
+/** umad_send_cancel_some() - cancel up to @count sends of @agent.
+ *  Return: true when none is left that is not */
+bool umad_send_cancel_some(struct umad_agent *agent, unsigned count);
 void umad_send_handler(struct ib_mad_agent *agent, struct ib_mad_send_wc *wc);
 void umad_recv_handler(struct ib_mad_agent *agent, struct ib_mad_send_buf *send,
 		       struct ib_mad_recv_wc *wc);

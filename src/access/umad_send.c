@@ -8,9 +8,12 @@
 
 #include "access/umad_private.h"
 
-/** struct pending - what is kept of a record until its send completes */
-struct pending {
+/** struct umad_send - what is kept of a record until its send completes */
+struct umad_send {
 	struct umad_agent *agent;
+	struct list_head node; /* in the agent's sends; in none: it is cancelled */
+	struct ib_mad_send_buf *msg;
+	size_t bytes; /* that its session is charged for */
 	struct ib_user_mad_hdr hdr;
 	uint8_t head[IB_MGMT_RMPP_HDR];
 };
@@ -68,30 +71,42 @@ static struct ib_mad_send_buf *make_message(struct ib_mad_agent *agent,
 
 static int post(struct umad_agent *agent, const struct ib_user_mad *in, size_t mad_bytes)
 {
-	struct ib_mad_send_buf *msg = make_message(agent->mad, in, mad_bytes);
-	struct pending *pending;
+	struct umad_session *s = agent->session;
+	size_t bytes = mad_bytes + UMAD_SEND_OVERHEAD;
+	struct ib_mad_send_buf *msg;
+	struct umad_send *send;
 	int ret;
 
+	if (s->send_bytes && s->send_bytes + bytes > UMAD_SENDS_BYTES)
+		return -ENOMEM; /* one message of any length is always sent */
+	msg = make_message(agent->mad, in, mad_bytes);
 	if (IS_ERR(msg))
 		return (int)PTR_ERR(msg);
 	ret = -ENOMEM;
-	pending = rt_zalloc(sizeof(*pending));
-	if (!pending)
+	send = rt_zalloc(sizeof(*send));
+	if (!send)
 		goto undo_msg;
-	pending->agent = agent;
-	pending->hdr = in->hdr;
-	memcpy(pending->head, msg->mad, sizeof(pending->head));
-	msg->context[0] = pending;
+	send->agent = agent;
+	send->msg = msg;
+	send->bytes = bytes;
+	send->hdr = in->hdr;
+	memcpy(send->head, msg->mad, sizeof(send->head));
+	msg->context[0] = send;
 	msg->ah = make_ah(agent->mad, &in->hdr);
 	ret = (int)PTR_ERR(msg->ah);
 	if (IS_ERR(msg->ah))
-		goto undo_pending;
+		goto undo_send;
 	ret = ib_post_send_mad(msg, NULL);
-	if (!ret)
-		return 0;
+	if (ret)
+		goto undo_ah;
+	list_add_tail(&send->node, &agent->sends);
+	s->send_bytes += bytes;
+	return 0;
+
+undo_ah:
 	ib_destroy_ah(msg->ah);
-undo_pending:
-	rt_free(pending);
+undo_send:
+	rt_free(send);
 undo_msg:
 	ib_free_send_mad(msg);
 	return ret;
@@ -119,26 +134,42 @@ void umad_write(struct umad_session *s, const struct ib_user_mad *mad, size_t by
 
 	if (bytes < sizeof(*mad) + IB_MGMT_RMPP_HDR)
 		return; /* not even a header to name it by */
-	agent = mad->hdr.id < UMAD_AGENTS ? &s->agent[mad->hdr.id] : NULL;
+	agent = mad->hdr.id < UMAD_AGENTS ? s->agent[mad->hdr.id] : NULL;
 	if (!s->device)
 		ret = -EIO;
-	else if (agent && agent->mad)
+	else if (agent)
 		ret = post(agent, mad, bytes - sizeof(*mad));
 	if (ret)
 		report(s, &mad->hdr, mad->data, (uint32_t)-ret);
 }
 
+bool umad_send_cancel_some(struct umad_agent *agent, unsigned count)
+{
+	while (count-- > 0 && !list_empty(&agent->sends)) {
+		struct umad_send *send =
+			list_first_entry(&agent->sends, struct umad_send, node);
+
+		list_del(&send->node);
+		ib_cancel_mad(send->msg);
+	}
+	return list_empty(&agent->sends);
+}
+
 void umad_send_handler(struct ib_mad_agent *mad_agent, struct ib_mad_send_wc *wc)
 {
-	struct pending *pending = wc->send_buf->context[0];
+	struct umad_send *send = wc->send_buf->context[0];
+	struct umad_session *s = send->agent->session;
 
 	/* a message that expects no response but whose ACK never came: its
 	 * program waits for nothing */
-	if (wc->status == IB_WC_RESP_TIMEOUT_ERR && pending->hdr.timeout_ms)
-		report(pending->agent->session, &pending->hdr, pending->head, ETIMEDOUT);
+	if (s && wc->status == IB_WC_RESP_TIMEOUT_ERR && send->hdr.timeout_ms)
+		report(s, &send->hdr, send->head, ETIMEDOUT);
+	if (s)
+		s->send_bytes -= send->bytes;
+	list_del(&send->node);
 	ib_destroy_ah(wc->send_buf->ah);
 	ib_free_send_mad(wc->send_buf);
-	rt_free(pending);
+	rt_free(send);
 }
 
 /* --- receiving --- */
@@ -162,7 +193,8 @@ void umad_recv_handler(struct ib_mad_agent *mad_agent, struct ib_mad_send_buf *s
 		       struct ib_mad_recv_wc *wc)
 {
 	struct umad_agent *agent = mad_agent->context;
-	struct umad_record *r = umad_record_alloc((size_t)wc->mad_len);
+	struct umad_record *r =
+		agent->session ? umad_record_alloc((size_t)wc->mad_len) : NULL;
 
 	if (r) {
 		r->mad.hdr = (struct ib_user_mad_hdr){

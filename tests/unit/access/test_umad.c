@@ -355,6 +355,47 @@ static void test_the_dead_leave_their_classes(void **state)
 	leave(&p);
 }
 
+/* a session that leaves a thousand requests behind does not keep the loop until all
+ * are cancelled, and its class is free when they are */
+static void test_many_requests_are_left_behind(void **state)
+{
+	struct world *w = *state;
+	struct program p = program(w, "n0");
+	int64_t before = rt_alloc_balance(), left;
+
+	enroll(&p, VENDOR, 1 << 1, 0);
+	for (uint32_t i = 0; i < 1000; i++) {
+		record(0, 99, VENDOR, IB_MGMT_METHOD_GET, i)->hdr.timeout_ms = 1000000;
+		put(&p, &out, 256);
+	}
+	close(p.data);
+	close(p.control);
+	turn(w, 1);
+	left = rt_alloc_balance();
+	assert_true(left > before + 1000);
+	turn(w, 20);
+	assert_true(rt_alloc_balance() < before);
+	p = program(w, "n0");
+	assert_int_equal(enroll(&p, VENDOR, 1 << 1, 0), 0);
+	leave(&p);
+}
+
+static void test_unplugged_while_agents_end(void **state)
+{
+	struct world *w = *state;
+	struct program p = program(w, "n0");
+
+	enroll(&p, 0, 0, 0);
+	for (uint32_t i = 0; i < 200; i++)
+		put(&p, record(0, 99, VENDOR, IB_MGMT_METHOD_GET, i), 256);
+	close(p.data);
+	close(p.control);
+	turn(w, 1);
+	ib_unregister_device(&w->net->node[0]->ib);
+	turn(w, 5);
+	ib_register_device(&w->net->node[0]->ib, "fake0");
+}
+
 /* --- records --- */
 
 /* answer the request that is in @in */
@@ -504,6 +545,27 @@ static void test_long_messages(void **state)
 	leave(&server);
 }
 
+/* As write(2) on the character device would, when there is no memory: what is under
+ * way is bounded, and who waits until some is done goes on. */
+static void test_sends_under_way_are_bounded(void **state)
+{
+	struct program p = program(*state, "n0");
+	const size_t mad = 60000, most = (64u << 20) / mad;
+	size_t sent = 0;
+
+	enroll(&p, VENDOR, 0, 1);
+	do {
+		record(0, 99, VENDOR, IB_MGMT_METHOD_SEND, sent++)->hdr.timeout_ms = 1000000;
+		((struct ib_rmpp_mad *)out.mad)->rmpp_hdr.rmpp_rtime_flags = 1;
+		put_large(&p, mad);
+		assert_true(sent <= most + 1);
+	} while (recv(p.data, &in, sizeof(in), MSG_DONTWAIT) < 0);
+	assert_int_equal(in.hdr.status, ENOMEM);
+	assert_int_equal(be64_to_cpu(got()->tid) & 0xffffffff, sent - 1);
+	assert_true(sent > most / 2);
+	leave(&p);
+}
+
 static void test_only_memfds_are_read(void **state)
 {
 	struct program p = program(*state, "n0");
@@ -632,11 +694,14 @@ int main(void)
 		CASE(test_registration_version_2),
 		CASE(test_bad_ioctls),
 		CASE(test_the_dead_leave_their_classes),
+		CASE(test_many_requests_are_left_behind),
+		CASE(test_unplugged_while_agents_end),
 		CASE(test_request_and_response),
 		CASE(test_two_programs_with_one_tid),
 		CASE(test_timeout_is_a_record),
 		CASE(test_bad_records),
 		CASE(test_long_messages),
+		CASE(test_sends_under_way_are_bounded),
 		CASE(test_only_memfds_are_read),
 		CASE(test_a_sleeping_reader_stops_nobody),
 		CASE(test_unplugged),
