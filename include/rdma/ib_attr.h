@@ -90,6 +90,17 @@ struct ib_cq_caps {
 	u16 max_cq_moderation_count, max_cq_moderation_period;
 };
 
+/** struct ib_tm_caps - what shared receive queues that match tags can do; max_num_tags 0: there
+ *  are none */
+struct ib_tm_caps {
+	u32 max_rndv_hdr_size; /* bytes of a rendezvous request, with what its sender adds */
+	u32 max_num_tags;      /* buffers in the list of an SRQ */
+	u32 max_ops;	       /* on the list, that are under way */
+	u32 max_sge;	       /* pieces of a buffer */
+	u8 flags;	       /* enum ib_tm_cap_flags */
+};
+enum ib_tm_cap_flags { IB_TM_CAP_RC = 1 << 0 };
+
 struct ib_device_attr {
 	char fw_ver[IB_FW_VERSION_NAME_MAX];
 	__be64 sys_image_guid;
@@ -113,6 +124,7 @@ struct ib_device_attr {
 	u8 local_ca_ack_delay; /* exponent: 4.096 us * 2^n */
 	struct ib_odp_caps odp_caps;
 	struct ib_cq_caps cq_caps;
+	struct ib_tm_caps tm_caps;
 	u64 timestamp_mask;  /* the bits that a completion's time stamp has */
 	u64 hca_core_clock_khz;
 	u64 max_dm_size; /* device memory, all of it; 0: there is none */

@@ -36,6 +36,7 @@ static const struct verbs_context operations = {
 	.query_device_ex = device_query_ex,
 	.create_qp_ex = qp_create_ex,
 	.create_srq_ex = srq_create_ex,
+	.post_srq_ops = srq_post_ops,
 	.get_srq_num = srq_get_num,
 	.open_xrcd = xrcd_open,
 	.close_xrcd = xrcd_close,

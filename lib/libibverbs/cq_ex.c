@@ -89,6 +89,11 @@ READ(uint32_t, slid, slid)
 READ(uint8_t, sl, sl)
 READ(uint8_t, dlid_path_bits, dlid_path_bits)
 
+static void read_tm_info(struct ibv_cq_ex *ex, struct ibv_wc_tm_info *info)
+{
+	eng_wc_tm_info(&from_ex(ex)->wc, info);
+}
+
 /** cq_ex_fill() - the functions of an extended CQ; opcode, vendor_err and
  *  wc_flags are always there (ibv_create_cq_ex(3)) */
 void cq_ex_fill(struct soft_cq *cq, uint64_t wc_flags)
@@ -113,5 +118,6 @@ void cq_ex_fill(struct soft_cq *cq, uint64_t wc_flags)
 	IF(DLID_PATH_BITS, dlid_path_bits);
 	IF(COMPLETION_TIMESTAMP, completion_ts);
 	IF(COMPLETION_TIMESTAMP_WALLCLOCK, completion_wallclock_ns);
+	IF(TM_INFO, tm_info);
 #undef IF
 }

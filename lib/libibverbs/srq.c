@@ -47,10 +47,28 @@ static int command_create(struct soft_context *ctx, struct soft_srq *srq,
 	return 0;
 }
 
-static int create(struct soft_context *ctx, struct soft_srq *srq, struct ibv_srq_attr *attr,
-		  struct ibv_xrcd *xrcd, struct ibv_cq *cq)
+/** struct kind - what an SRQ is beside a receive queue: of an XRC domain, or one that matches
+ *  tags; else all is zero */
+struct kind {
+	struct ibv_xrcd *xrcd;
+	struct ibv_cq *cq; /* of what is received into it */
+	uint32_t max_tags;
+};
+
+static int become(struct soft_srq *srq, const struct kind *kind)
 {
-	int rc = command_create(ctx, srq, attr, xrcd, cq);
+	if (kind->xrcd)
+		return eng_srq_join_xrcd(srq->eng, srq->srqn, to_xrcd(kind->xrcd)->handle,
+					 to_cq(kind->cq)->eng);
+	if (kind->max_tags)
+		return eng_srq_match_tags(srq->eng, to_cq(kind->cq)->eng, kind->max_tags);
+	return 0;
+}
+
+static int create(struct soft_context *ctx, struct soft_srq *srq, struct ibv_srq_attr *attr,
+		  const struct kind *kind)
+{
+	int rc = command_create(ctx, srq, attr, kind->xrcd, kind->cq);
 
 	if (rc)
 		return rc;
@@ -59,8 +77,7 @@ static int create(struct soft_context *ctx, struct soft_srq *srq, struct ibv_srq
 			    &srq->eng);
 	if (rc)
 		goto undo_command;
-	if (xrcd)
-		rc = eng_srq_join_xrcd(srq->eng, srq->srqn, to_xrcd(xrcd)->handle, to_cq(cq)->eng);
+	rc = become(srq, kind);
 	if (rc)
 		goto undo_engine;
 	eng_srq_query(srq->eng, &attr->max_wr, &attr->max_sge, &attr->srq_limit);
@@ -73,7 +90,7 @@ undo_command:
 }
 
 static struct ibv_srq *make(struct ibv_pd *pd, void *srq_context, struct ibv_srq_attr *wanted,
-			    struct ibv_xrcd *xrcd, struct ibv_cq *cq)
+			    const struct kind *kind)
 {
 	struct soft_context *ctx = to_context(pd->context);
 	struct ibv_srq_attr attr = *wanted;
@@ -94,7 +111,7 @@ static struct ibv_srq *make(struct ibv_pd *pd, void *srq_context, struct ibv_srq
 	pthread_mutex_init(&srq->ibv.mutex, NULL);
 	pthread_cond_init(&srq->ibv.cond, NULL);
 	object_init(ctx, &srq->object, SOFT_SRQ);
-	rc = create(ctx, srq, &attr, xrcd, cq);
+	rc = create(ctx, srq, &attr, kind);
 	if (rc) {
 		free(srq);
 		return verbs_null(rc);
@@ -111,28 +128,61 @@ static struct ibv_srq *make(struct ibv_pd *pd, void *srq_context, struct ibv_srq
  */
 EXPORT struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init)
 {
-	return make(pd, init->srq_context, &init->attr, NULL, NULL);
+	return make(pd, init->srq_context, &init->attr, &(struct kind){0});
 }
 
-/** srq_create_ex() - plain SRQs, and those of an XRC domain, which have a CQ of their own.
- *  Tag matching: EOPNOTSUPP */
+/* Return: 0; -EINVAL something that the type needs is missing, or too large; -EOPNOTSUPP */
+static int kind_of(const struct soft_context *ctx, const struct ibv_srq_init_attr_ex *attr,
+		   struct kind *kind)
+{
+	uint32_t needs = IBV_SRQ_INIT_ATTR_PD;
+
+	switch (attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE ? attr->srq_type : IBV_SRQT_BASIC) {
+	case IBV_SRQT_BASIC:
+		break;
+	case IBV_SRQT_XRC:
+		needs |= IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
+		*kind = (struct kind){.xrcd = attr->xrcd, .cq = attr->cq};
+		break;
+	case IBV_SRQT_TM:
+		if (!ctx->attr.tm_caps.max_num_tags)
+			return -EOPNOTSUPP;
+		needs |= IBV_SRQ_INIT_ATTR_TM | IBV_SRQ_INIT_ATTR_CQ;
+		*kind = (struct kind){.cq = attr->cq, .max_tags = attr->tm_cap.max_num_tags};
+		break;
+	default:
+		return -EOPNOTSUPP;
+	}
+	if ((attr->comp_mask & needs) != needs || !attr->pd ||
+	    (needs & IBV_SRQ_INIT_ATTR_XRCD && !attr->xrcd) ||
+	    (needs & IBV_SRQ_INIT_ATTR_CQ && !attr->cq) ||
+	    (needs & IBV_SRQ_INIT_ATTR_TM &&
+	     (!kind->max_tags || kind->max_tags > ctx->attr.tm_caps.max_num_tags ||
+	      attr->tm_cap.max_ops > ctx->attr.tm_caps.max_ops)))
+		return -EINVAL;
+	return 0;
+}
+
+/** srq_create_ex() - plain SRQs; those of an XRC domain and those that match tags, which have a
+ *  CQ of their own. EINVAL; EOPNOTSUPP: the adapter has no SRQs of that type */
 struct ibv_srq *srq_create_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr)
 {
-	const uint32_t xrc = IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
-	enum ibv_srq_type type = attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE ? attr->srq_type
-									  : IBV_SRQT_BASIC;
+	struct kind kind = {0};
+	int rc;
 
 	if (attr->comp_mask >= IBV_SRQ_INIT_ATTR_RESERVED)
 		return verbs_null(-EINVAL);
-	if (type != IBV_SRQT_BASIC && type != IBV_SRQT_XRC)
-		return verbs_null(-EOPNOTSUPP);
-	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !attr->pd)
-		return verbs_null(-EINVAL);
-	if (type == IBV_SRQT_BASIC)
-		return make(attr->pd, attr->srq_context, &attr->attr, NULL, NULL);
-	if ((attr->comp_mask & xrc) != xrc || !attr->xrcd || !attr->cq)
-		return verbs_null(-EINVAL);
-	return make(attr->pd, attr->srq_context, &attr->attr, attr->xrcd, attr->cq);
+	rc = kind_of(to_context(context), attr, &kind);
+	if (rc)
+		return verbs_null(rc);
+	return make(attr->pd, attr->srq_context, &attr->attr, &kind);
+}
+
+/** srq_post_ops() - ibv_post_srq_ops(): buffers into the list of an SRQ that matches tags, and
+ *  out of it. Return: 0; EINVAL; ENOMEM the list is full; *@bad the first that was not done */
+int srq_post_ops(struct ibv_srq *srq, struct ibv_ops_wr *wr, struct ibv_ops_wr **bad)
+{
+	return verbs_err(eng_srq_post_ops(to_srq(srq)->eng, wr, bad));
 }
 
 /** srq_get_num() - ibv_get_srq_num(): what a peer names the SRQ by. EOPNOTSUPP: it is not of

@@ -122,6 +122,14 @@ static int cmd_ex_query_device(struct call *call)
 	out->hca_core_clock = a.hca_core_clock_khz;
 	out->device_cap_flags_ex = a.device_cap_flags;
 	out->max_dm_size = a.max_dm_size;
+	if (a.tm_caps.max_num_tags)
+		out->tm_caps = (struct ib_uverbs_tm_caps){
+			.max_rndv_hdr_size = a.tm_caps.max_rndv_hdr_size,
+			.max_num_tags = a.tm_caps.max_num_tags,
+			.flags = a.tm_caps.flags,
+			.max_ops = a.tm_caps.max_ops,
+			.max_sge = a.tm_caps.max_sge,
+		};
 	out->cq_moderation_caps.max_cq_moderation_count = a.cq_caps.max_cq_moderation_count;
 	out->cq_moderation_caps.max_cq_moderation_period = a.cq_caps.max_cq_moderation_period;
 	return 0;

@@ -274,6 +274,20 @@ int eng_srq_create(struct engine *engine, uint32_t pd, uint32_t max_wr, uint32_t
 /** eng_srq_join_xrcd() - before its first use: targets of the XRC domain @xrcd find the
  *  SRQ by @srqn, and complete what they receive in @cq. 0; -ENOMEM; -EEXIST */
 int eng_srq_join_xrcd(struct eng_srq *srq, uint32_t srqn, uint32_t xrcd, struct eng_cq *cq);
+/** eng_srq_match_tags() - before its first use: RC QPs with @srq match the tags of messages
+ *  against a list of @max_tags buffers at most, and what they receive completes in @cq.
+ *  0; -ENOMEM */
+int eng_srq_match_tags(struct eng_srq *srq, struct eng_cq *cq, uint32_t max_tags);
+/** eng_srq_post_ops() - ibv_post_srq_ops(): add and delete tagged buffers, tell how many
+ *  unexpected messages were handled. Return: 0; or -errno and *@bad: -EINVAL no such
+ *  operation, buffer of more than ENG_TAG_SGES pieces, or no such SRQ; -ENOMEM list full */
+int eng_srq_post_ops(struct eng_srq *srq, struct ibv_ops_wr *wr, struct ibv_ops_wr **bad);
+#define ENG_TAG_SGES 4
+#define ENG_TAGS_MAX 65536
+#define ENG_RNDV_HEADER_BYTES 256 /* of a rendezvous request, with what its sender adds */
+/** eng_wc_tm_info() - tag and private data of a message that matched; of any other completion
+ *  zeros */
+void eng_wc_tm_info(const struct ibv_wc *wc, struct ibv_wc_tm_info *info);
 int eng_srq_modify(struct eng_srq *srq, const uint32_t *max_wr, const uint32_t *limit);
 void eng_srq_query(struct eng_srq *srq, uint32_t *max_wr, uint32_t *max_sge, uint32_t *limit);
 int eng_srq_destroy(struct eng_srq *srq);

@@ -179,7 +179,7 @@ static void predict(struct eng_lane_in *lane, struct eng_qp *qp,
 	uint32_t mtu = tp_mtu(qp->tp), full = r->packets * mtu;
 	struct tp_wc wc;
 
-	if (qp->engine->cfg.general_only || (!only && !middle) || !r->packets ||
+	if (qp->engine->cfg.general_only || eng_has_tags(qp) || (!only && !middle) || !r->packets ||
 	    (ud && r->packets > 1) ||
 	    (r->flags & (ABI_RECORD_ACK_REQ | ABI_RECORD_GRH)) != flags ||
 	    r->pkey != tp_pkey(qp->tp) || !wire_pkeys_match(r->pkey, r->pkey))

@@ -155,6 +155,8 @@ int eng_qp_modify(struct eng_qp *qp, const struct ibv_qp_attr *attr, int mask)
 	if (mask & IBV_QP_STATE) {
 		e->now = e->cfg.now(e->cfg.ctx);
 		tp_qp_modify(qp->tp, to, e->now);
+		if (eng_has_tags(qp))
+			eng_tag_modified(qp, to);
 	}
 	eng_qp_touch(qp);
 	eng_tx(e);

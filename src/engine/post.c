@@ -21,7 +21,7 @@ static void describe(const struct ibv_send_wr *wr, struct tp_send_wr *out)
 {
 	out->wr_id = wr->wr_id;
 	out->opcode = (uint8_t)wr->opcode;
-	out->flags = (uint16_t)wr->send_flags;
+	out->flags = (uint16_t)(wr->send_flags & ~TP_SEND_OWN);
 	out->num_sge = (uint8_t)wr->num_sge;
 	out->imm_or_rkey = has_immediate(wr->opcode) ? be32toh(wr->imm_data) :
 			   invalidates(wr->opcode)   ? wr->invalidate_rkey :

@@ -72,7 +72,8 @@ struct eng_srq {
 	unsigned users;
 	/* --- of an XRC domain --- */
 	uint32_t srqn, xrcd;
-	struct eng_cq *cq; /* NULL: it is of none */
+	struct eng_cq *cq; /* of an XRC domain or with tags; else NULL */
+	struct eng_tags *tags; /* NULL: it matches none (tag.c) */
 };
 
 struct eng_mcast {
@@ -126,6 +127,7 @@ struct eng_qp {
 	struct list_head held_node; /* in engine.held while its send queue is held */
 	bool unquiesced;       /* it was, and may be at work still */
 	const struct eng_srq *xrc_srq; /* XRC_RECV, while it receives: what the packet names */
+	struct eng_matching *matching; /* of a QP whose SRQ matches tags; else NULL */
 	/* --- of other requests, and of changes --- */
 	struct list_head all_node;
 	struct list_head mcast;
@@ -281,6 +283,8 @@ int eng_mw_invalidate(struct eng_qp *qp, uint32_t key);
 /** eng_mw_leave() - @qp goes away: windows that were bound by it are not any more */
 void eng_mw_leave(struct eng_qp *qp);
 
+/** eng_complete_recv() - @wc, all of it, into the CQ of @qp's receives */
+void eng_complete_recv(struct eng_qp *qp, const struct tp_wc *wc);
 /** eng_own_path_bits() - of the low bits of a DLID those that @qp's port has of
  *  its own: LMC many (11.4.2.1) */
 uint8_t eng_own_path_bits(const struct eng_qp *qp, uint8_t dlid_bits);
@@ -293,11 +297,41 @@ static inline bool eng_is_xrc(const struct eng_qp *qp)
 }
 /** eng_xrc_receive() - tp_qp_receive() of an XRC QP */
 void eng_xrc_receive(struct eng_qp *qp, const struct wire_packet *pkt);
+
+/* tag.c */
+/** eng_has_tags() - does its SRQ match tags? */
+static inline bool eng_has_tags(const struct eng_qp *qp)
+{
+	return qp->matching;
+}
+#define ENG_TAG_REQUESTS 16 /* READs and SENDs under way that are a QP's own, of rendezvous */
+/** eng_tag_qp_init() - @qp, whose SRQ matches tags. 0; -ENOMEM */
+int eng_tag_qp_init(struct eng_qp *qp);
+void eng_tag_qp_free(struct eng_qp *qp);
+/** eng_tags_free() - of an SRQ that goes away */
+void eng_tags_free(struct eng_srq *srq);
+/** eng_tag_recv_get() - tp_ops.recv_get() of a QP whose SRQ matches tags */
+bool eng_tag_recv_get(void *ctx, const struct wire_packet *pkt, struct tp_recv_wr *wr);
+/** eng_tag_received() - @wc of what it gave becomes that of a tagged message */
+void eng_tag_received(struct eng_qp *qp, struct tp_wc *wc);
+/** eng_tag_own_done() - the oldest of the QP's own requests has its outcome */
+void eng_tag_own_done(struct eng_qp *qp, const struct tp_wc *wc);
+/** eng_tag_failed() - the QP is in the error state: rendezvous that wait end */
+void eng_tag_failed(struct eng_qp *qp);
+/** eng_tag_modified() - the QP went to the state @to */
+void eng_tag_modified(struct eng_qp *qp, enum ibv_qp_state to);
+/** eng_tag_post() - requests of rendezvous into the send queue, as many as have a place */
+void eng_tag_post(struct eng_qp *qp);
+/** eng_tag_receive() - tp_qp_receive() of a QP whose SRQ matches tags */
+void eng_tag_receive(struct eng_qp *qp, const struct wire_packet *pkt);
+
 /** eng_receive() - @pkt passed all checks that are not the transport's */
 static inline void eng_receive(struct eng_qp *qp, const struct wire_packet *pkt)
 {
 	if (unlikely(eng_is_xrc(qp)))
 		eng_xrc_receive(qp, pkt);
+	else if (unlikely(eng_has_tags(qp)))
+		eng_tag_receive(qp, pkt);
 	else
 		tp_qp_receive(qp->tp, pkt, qp->engine->now);
 }

@@ -93,9 +93,8 @@ static void op_complete_send(void *ctx, const struct tp_wc *wc)
 	eng_cq_added(cq, wc->status != IBV_WC_SUCCESS);
 }
 
-static void op_complete_recv(void *ctx, const struct tp_wc *wc)
+void eng_complete_recv(struct eng_qp *qp, const struct tp_wc *wc)
 {
-	struct eng_qp *qp = ctx;
 	struct eng_cq *cq = qp->recv_cq;
 
 	if (needs_care(qp, cq)) {
@@ -106,6 +105,11 @@ static void op_complete_recv(void *ctx, const struct tp_wc *wc)
 	eng_cq_added(cq, wc->solicited || wc->status != IBV_WC_SUCCESS);
 }
 
+static void op_complete_recv(void *ctx, const struct tp_wc *wc)
+{
+	eng_complete_recv(ctx, wc);
+}
+
 /* of a target whose SRQ is gone, nobody hears */
 static void op_complete_xrc(void *ctx, const struct tp_wc *wc)
 {
@@ -113,6 +117,22 @@ static void op_complete_xrc(void *ctx, const struct tp_wc *wc)
 
 	if (qp->recv_cq)
 		op_complete_recv(ctx, wc);
+}
+
+static void op_complete_send_or_own(void *ctx, const struct tp_wc *wc)
+{
+	if (wc->is_own)
+		eng_tag_own_done(ctx, wc);
+	else
+		op_complete_send(ctx, wc);
+}
+
+static void op_complete_tagged(void *ctx, const struct tp_wc *received)
+{
+	struct tp_wc wc = *received;
+
+	eng_tag_received(ctx, &wc);
+	eng_complete_recv(ctx, &wc);
 }
 
 static void op_event(void *ctx, enum tp_event event)
@@ -147,6 +167,24 @@ const struct tp_ops eng_tp_ops = {
 	.complete_recv = op_complete_recv,
 	.event = op_event,
 	.failed = op_failed,
+};
+
+static void op_failed_tags(void *ctx)
+{
+	op_failed(ctx);
+	eng_tag_failed(ctx);
+}
+
+static const struct tp_ops tag_ops = {
+	.mem = op_mem,
+	.invalidate = op_invalidate,
+	.bind = op_bind,
+	.recv_get = eng_tag_recv_get,
+	.recv_flush = op_recv_flush,
+	.complete_send = op_complete_send_or_own,
+	.complete_recv = op_complete_tagged,
+	.event = op_event,
+	.failed = op_failed_tags,
 };
 
 static const struct tp_ops xrc_target_ops = {
@@ -214,7 +252,6 @@ static int alloc_parts(struct eng_qp *qp)
 	const struct eng_qp_init *in = &qp->init;
 	bool is_target = in->type == IBV_QPT_XRC_RECV;
 	uint32_t max_rd = in->type == IBV_QPT_RC || is_target ? TP_MAX_DEST_RD : 0;
-	size_t size = tp_qp_size(in->max_send_wr, in->max_send_sge, in->max_inline, max_rd);
 	struct tp_qp_init tpi = {
 		.type = types[in->type],
 		.qpn = in->qpn,
@@ -225,10 +262,15 @@ static int alloc_parts(struct eng_qp *qp)
 		.sq_sig_all = in->sq_sig_all,
 		.has_srq = in->srq != NULL,
 		.min_ack_ns = qp->engine->cfg.devpage->min_ack_timeout_us * NSEC_PER_USEC,
-		.ops = is_target ? &xrc_target_ops : &eng_tp_ops,
+		.own_depth = eng_has_tags(qp) ? ENG_TAG_REQUESTS : 0,
+		.ops = is_target ? &xrc_target_ops : eng_has_tags(qp) ? &tag_ops : &eng_tp_ops,
 		.ctx = qp,
 	};
+	size_t size;
 
+	if (eng_has_tags(qp))
+		tpi.max_sge = MAX(tpi.max_sge, (uint32_t)ENG_TAG_SGES);
+	size = tp_qp_size(tpi.sq_depth + tpi.own_depth, tpi.max_sge, tpi.max_inline, max_rd);
 	if (!in->srq && eng_rq_init(&qp->rq, in->pd, in->max_recv_wr, in->max_recv_sge))
 		return -ENOMEM;
 	qp->tp_memory = rt_zalloc(size + CACHE_LINE);
@@ -261,6 +303,7 @@ static bool has_parts(const struct eng_qp_init *in)
 static bool init_is_sound(const struct engine *e, const struct eng_qp_init *in)
 {
 	return has_parts(in) && in->max_send_sge <= TP_MAX_SGE &&
+	       (!in->srq || !in->srq->tags || in->type == IBV_QPT_RC) &&
 	       in->max_recv_sge <= TP_MAX_SGE && in->max_inline <= TP_MAX_INLINE &&
 	       (in->qpn >= 2 || (in->port_num && in->port_num <= e->cfg.devpage->num_ports));
 }
@@ -286,7 +329,9 @@ int eng_qp_create(struct engine *e, const struct eng_qp_init *init, struct eng_q
 	INIT_LIST_HEAD(&qp->ack_node);
 	qp->lone_ack_psn = NO_LONE_ACK;
 	INIT_LIST_HEAD(&qp->mcast);
-	ret = alloc_parts(qp);
+	ret = init->srq && init->srq->tags ? eng_tag_qp_init(qp) : 0;
+	if (!ret)
+		ret = alloc_parts(qp);
 	if (ret)
 		goto undo_qp;
 	eng_find_pkey(qp);
@@ -311,6 +356,7 @@ undo_parts:
 	rt_free(qp->tp_memory);
 	eng_rq_free(&qp->rq);
 undo_qp:
+	eng_tag_qp_free(qp);
 	rt_free(qp->memory);
 	return ret;
 }
@@ -363,6 +409,7 @@ void eng_qp_destroy(struct eng_qp *qp)
 	rt_free(qp->tp_memory);
 	rt_free(qp->held_packet);
 	eng_rq_free(&qp->rq);
+	eng_tag_qp_free(qp);
 	rt_free(qp->memory);
 }
 

@@ -135,6 +135,7 @@ int eng_srq_destroy(struct eng_srq *srq)
 	if (!busy) {
 		list_del(&srq->node);
 		eng_xrc_srq_gone(srq);
+		eng_tags_free(srq);
 	}
 	eng_unlock(srq->engine);
 	if (busy)

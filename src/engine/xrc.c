@@ -92,7 +92,7 @@ void eng_xrc_srq_gone(struct eng_srq *srq)
 {
 	struct eng_qp *qp;
 
-	if (!srq->cq)
+	if (!srq->cq || srq->tags)
 		return;
 	list_for_each_entry(qp, &srq->engine->all_qps, all_node) {
 		if (qp->recv_rq != &srq->rq)

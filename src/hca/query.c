@@ -60,6 +60,11 @@ static void own_attr(const struct hca *hca, struct ib_device_attr *attr)
 						    .xrc_odp_caps = ODP_RC}},
 		.cq_caps = {.max_cq_moderation_count = UINT16_MAX,
 			    .max_cq_moderation_period = UINT16_MAX},
+		.tm_caps = {.max_rndv_hdr_size = ENG_RNDV_HEADER_BYTES,
+			    .max_num_tags = ENG_TAGS_MAX,
+			    .max_ops = ENG_TAGS_MAX, /* they complete when they are posted */
+			    .max_sge = ENG_TAG_SGES,
+			    .flags = IB_TM_CAP_RC},
 		.timestamp_mask = UINT64_MAX, /* the engine's clock counts nanoseconds */
 		.hca_core_clock_khz = 1000000,
 		.max_dm_size = HCA_DM_BYTES,

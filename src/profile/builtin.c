@@ -42,6 +42,7 @@
 	"completion_timestamp_mask: 0x7fffffffffffffff\n"                                      \
 	"max_cq_count: 65535\n"                                                                \
 	"max_cq_period: 4095\n"                                                                \
+	"max_num_tags: 127\n"                                                                  \
 	"max_dm_size: 131072\n"                                                                \
 	"max_inline_data: 988\n"                                                               \
 	"max_inline_data_ud: 512\n"
@@ -58,6 +59,7 @@
 	"completion_timestamp_mask: 0x0\n"                                              \
 	"max_cq_count: 0\n"                                                             \
 	"max_cq_period: 0\n"                                                            \
+	"max_num_tags: 0\n"                                                             \
 	"max_dm_size: 0\n"
 
 static const struct {
@@ -90,6 +92,7 @@ static const struct {
 	 "max_srq_sge: 31\n"
 	 "local_ca_ack_delay: 15\n"
 	 NO_ODP
+	 "max_num_tags: 0\n"
 	 "max_dm_size: 0\n"},
 	{"connectx5",
 	 "fw_ver: 16.27.1016\n"

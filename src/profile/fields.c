@@ -96,6 +96,7 @@ const struct profile_field profile_fields[] = {
 	 AT(cq_caps.max_cq_moderation_count)},
 	{.name = "max_cq_period", .devinfo = "max_cq_period", .rule = PROFILE_AT_MOST,
 	 AT(cq_caps.max_cq_moderation_period)},
+	{SAME(max_num_tags), .rule = PROFILE_AT_MOST, AT(tm_caps.max_num_tags)},
 	{.name = "max_dm_size", .devinfo = "maximum available device memory",
 	 .rule = PROFILE_AT_MOST, AT(max_dm_size)},
 	{.name = "max_inline_data", .rule = PROFILE_AT_MOST, AT(max_inline_data)},

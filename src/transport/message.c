@@ -100,6 +100,7 @@ static enum tp_verdict receive_send(struct tp_qp *qp, const struct wire_packet *
 		[TP_COPY_VIOLATION] = TP_RECV_VIOLATION,
 	};
 	struct tp_responder *r = &qp->resp;
+	uint32_t skip = 0, len;
 	enum tp_copy copied;
 
 	if (flags & WIRE_IS_FIRST) {
@@ -107,12 +108,14 @@ static enum tp_verdict receive_send(struct tp_qp *qp, const struct wire_packet *
 			return TP_NO_RECEIVE;
 		r->received_bytes = 0;
 		r->cursor = (struct tp_cursor){0, 0};
+		skip = MIN(r->recv.skip_bytes, pkt->payload_bytes);
 	}
-	copied = tp_scatter(qp, TP_KEY_RECEIVE, r->recv.sge, r->recv.num_sge, &r->cursor, pkt->payload,
-			    pkt->payload_bytes);
+	len = pkt->payload_bytes - skip;
+	copied = tp_scatter(qp, TP_KEY_RECEIVE, r->recv.sge, r->recv.num_sge, &r->cursor,
+			    pkt->payload + skip, len);
 	if (unlikely(copied != TP_COPY_OK))
 		return verdicts[copied];
-	r->received_bytes += pkt->payload_bytes;
+	r->received_bytes += len;
 	if (flags & WIRE_HAS_IETH && qp->ops->invalidate(qp->ctx, pkt->ieth_rkey))
 		return TP_INVALIDATE_FAILED;
 	if (flags & WIRE_IS_LAST)

@@ -47,7 +47,7 @@ size_t tp_qp_size(uint32_t sq_depth, uint32_t max_sge, uint32_t max_inline,
 
 struct tp_qp *tp_qp_init(void *mem, const struct tp_qp_init *init)
 {
-	uint32_t size = ring_size(init->sq_depth);
+	uint32_t size = ring_size(init->sq_depth + init->own_depth);
 	struct tp_qp *qp = mem;
 	struct tp_sq *sq = &qp->sq;
 
@@ -63,6 +63,7 @@ struct tp_qp *tp_qp_init(void *mem, const struct tp_qp_init *init)
 	qp->ctx = init->ctx;
 	sq->mask = size - 1;
 	sq->depth = init->sq_depth;
+	sq->own_depth = init->own_depth;
 	sq->max_sge = init->max_sge;
 	sq->max_inline = init->max_inline;
 	sq->slot_bytes = slot_bytes(init->max_sge, init->max_inline);
@@ -98,7 +99,7 @@ const struct tp_stats *tp_qp_stats(const struct tp_qp *qp)
 
 uint32_t tp_qp_sq_free(const struct tp_qp *qp)
 {
-	return qp->sq.depth - (qp->sq.head - qp->sq.tail);
+	return qp->sq.depth + qp->sq.own - (qp->sq.head - qp->sq.tail);
 }
 
 /* --- states --- */
@@ -111,7 +112,7 @@ static void reset(struct tp_qp *qp)
 	sq->head = sq->tail = sq->next = sq->fresh = sq->end = 0;
 	sq->block = sq->stop = 0;
 	sq->recovering = sq->limited = sq->executed = false;
-	sq->uncounted_tail = sq->uncounted_next = 0;
+	sq->uncounted_tail = sq->uncounted_next = sq->own = 0;
 	sq->una = sq->nxt = sq->sent = sq->cursor_psn = psn(0);
 	sq->cursor = (struct tp_cursor){0, 0};
 	sq->read_psns = sq->responses = 0;
@@ -241,11 +242,14 @@ void tp_qp_posted_recv(struct tp_qp *qp)
 
 /* --- posting --- */
 
-/* an ATOMIC WRITE has room for its word (tp_is_brief()) whatever the QP was made with */
+/* An ATOMIC WRITE has room for its word (tp_is_brief()) whatever the QP was made with, and so
+ * has a request of the engine's. */
 static bool inline_fits(const struct tp_qp *qp, const struct tp_send_wr *wr,
 			const struct tp_op *op)
 {
 	if (op->flags & TP_OP_ATOMIC_WRITE && wr->num_sge == 1 && wr->length_bytes == 8)
+		return true;
+	if (wr->flags & TP_SEND_OWN && wr->length_bytes <= sizeof(struct tp_sge))
 		return true;
 	return wr->length_bytes <= qp->sq.max_inline && !(op->flags & TP_OP_RESPONDS);
 }
@@ -321,17 +325,26 @@ int tp_qp_check_send(const struct tp_qp *qp, const struct tp_send_wr *wr)
 	return 0;
 }
 
+/* the engine's own requests and the program's have places of their own */
+static bool has_place(const struct tp_sq *sq, const struct tp_send_wr *wr)
+{
+	if (unlikely(wr->flags & TP_SEND_OWN))
+		return sq->own < sq->own_depth;
+	return sq->head - sq->tail - sq->own < sq->depth;
+}
+
 int tp_qp_post_send(struct tp_qp *qp, const struct tp_send_wr *wr)
 {
 	struct tp_sq *sq = &qp->sq;
 
 	if (unlikely(tp_qp_check_send(qp, wr)))
 		return -EINVAL;
-	if (unlikely(sq->head - sq->tail >= sq->depth))
+	if (unlikely(!has_place(sq, wr)))
 		return -ENOMEM;
 	copy_request(qp, sq->head, wr);
 	sq->fast_left = 0;
 	sq->head++;
+	sq->own += wr->flags & TP_SEND_OWN ? 1 : 0;
 	if (likely(qp->state == IBV_QPS_RTS)) {
 		if (likely(!sq->stop))
 			sq->end = sq->head;

@@ -176,7 +176,8 @@ struct tp_sq {
 	/* requests that the peer does not count, ever: before tail, and before next */
 	uint32_t uncounted_tail, uncounted_next;
 	/* --- geometry, immutable after init --- */
-	uint32_t mask, depth, slot_bytes, max_sge, max_inline;
+	uint32_t mask, depth, slot_bytes, max_sge, max_inline, own_depth;
+	uint32_t own; /* requests with TP_SEND_OWN in [tail, head) */
 	struct tp_sqe *ring;
 	uint8_t *slots; /* per request: its sge list or its inline data, when they are long */
 	struct tp_destination *destinations; /* UD */

@@ -347,7 +347,7 @@ bool tp_fast_look(struct tp_qp *qp)
 		return false;
 	/* requests that complete meanwhile only make room */
 	sq->fast_left =
-		MIN(sq->depth - (sq->head - sq->tail), TP_SEGMENT_WINDOW - in_flight);
+		MIN(sq->depth + sq->own - (sq->head - sq->tail), TP_SEGMENT_WINDOW - in_flight);
 	return sq->fast_left > 0;
 }
 

@@ -7,11 +7,15 @@
 
 void tp_sq_tell(struct tp_qp *qp, const struct tp_sqe *sqe, enum ibv_wc_status status)
 {
+	bool is_own = sqe->flags & TP_SEND_OWN;
+
+	qp->sq.own -= is_own;
 	qp->ops->complete_send(qp->ctx, &(struct tp_wc){
 						.wr_id = sqe->wr_id,
 						.status = (uint8_t)status,
 						.opcode = tp_op(sqe)->wc_opcode,
 						.byte_len = sqe->length_bytes,
+						.is_own = is_own,
 					});
 }
 

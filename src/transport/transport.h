@@ -60,11 +60,15 @@ struct tp_bind {
 #define TP_MAX_SGE 32
 #define TP_MAX_INLINE 512
 
+/* in the flags of a request that the engine posts for itself beside those of the program: it
+ * takes none of the program's places in the send queue, and its completion says is_own */
+#define TP_SEND_OWN (1u << 13)
+
 /** struct tp_send_wr - one send request, as tp_qp_post_send() takes it */
 struct tp_send_wr {
 	uint64_t wr_id;
 	uint8_t opcode; /* enum ibv_wr_opcode */
-	uint16_t flags; /* enum ibv_send_flags */
+	uint16_t flags; /* enum ibv_send_flags, TP_SEND_OWN */
 	uint8_t num_sge;
 	/* immediate (host order), key to invalidate, or the window's key from now on */
 	uint32_t imm_or_rkey;
@@ -87,6 +91,9 @@ struct tp_recv_wr {
 	uint64_t wr_id;
 	uint32_t num_sge;
 	const struct tp_sge *sge; /* the giver's; stays until the QP takes the next */
+	/* a header that the giver has taken already: so many of the message's first bytes, all
+	 * in its first packet, are not copied and do not count */
+	uint32_t skip_bytes;
 };
 
 /** struct tp_wc - the outcome of a request; the caller adds it to the CQ */
@@ -103,6 +110,7 @@ struct tp_wc {
 	uint8_t sl;
 	uint8_t dlid_path_bits; /* DLID bits 6..0: the caller masks by LMC */
 	bool solicited;		/* the sender asked for an event */
+	bool is_own;		/* of a request with TP_SEND_OWN */
 };
 
 /* asynchronous, affiliated to the QP (11.6.3) */
@@ -224,7 +232,7 @@ struct tp_stats {
 
 /**
  * tp_qp_size() - bytes of memory a QP needs, for the caller to allocate
- * @sq_depth: send requests it can hold (power of two not required)
+ * @sq_depth: send requests it can hold, its engine's own with them (power of two not required)
  * @max_sge, @max_inline: per request. @max_dest_rd: read/atomic resources,
  *  TP_MAX_DEST_RD at most
  */
@@ -235,6 +243,7 @@ struct tp_qp_init {
 	enum tp_type type;
 	uint32_t qpn;
 	uint32_t sq_depth, max_sge, max_inline, max_dest_rd;
+	uint32_t own_depth; /* requests with TP_SEND_OWN, beside sq_depth */
 	bool sq_sig_all;
 	bool has_srq;
 	/* no ACK time-out is shorter, whatever attr.timeout_enc says. The encoding begins at 8 us,

@@ -1,0 +1,513 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Tag matching, as adapters of the ConnectX family offer it to MPI libraries: a shared
+ * receive queue with a list of tagged buffers beside its ring of receives. A message to a QP
+ * of that SRQ begins with a header (struct ibv_tmh) that names its operation and its tag.
+ *
+ *   EAGER   the payload goes, without the header, into the first buffer whose tag matches
+ *   RNDV    the header is followed by where the payload is at the sender (struct ibv_rvh): it
+ *           is fetched into the buffer by an RDMA READ, and a message FIN tells the sender
+ *   NO_TAG, FIN, and any other: a receive of the ring takes all of it
+ *
+ * A message EAGER or RNDV for which no buffer matches is unexpected: a receive of the ring
+ * takes all of it, header included, and the program matches it by itself. A buffer that the
+ * program adds before it has seen such a message could match a later message first, out of
+ * order. Therefore each operation on the list says how many unexpected messages the program
+ * has handled; a buffer that is added while the two counts differ matches nothing until the
+ * program has said SYNC with the right count (libibverbs, ibv_post_srq_ops(3)).
+ *
+ * READ and FIN of a rendezvous are requests in the send queue of the QP that received it, in
+ * places that are not the program's (TP_SEND_OWN). They are posted when the packet that
+ * caused them has been received, and complete in the order in which they were posted.
+ */
+#include <infiniband/tm_types.h>
+#include <string.h>
+
+#include "engine/private.h"
+#include "runtime/rt.h"
+
+/** struct buffer - a tagged buffer */
+struct buffer {
+	uint64_t wr_id, tag, mask;
+	uint32_t num_sge;
+	struct tp_sge sge[ENG_TAG_SGES];
+};
+
+/** struct listed - a buffer of the list */
+struct listed {
+	struct list_head node; /* eng_tags.list */
+	struct buffer buffer;
+	uint32_t handle;
+	bool enabled; /* it may match */
+};
+
+struct eng_tags {
+	struct list_head list; /* of struct listed, in the order of posting */
+	uint32_t count, max, last_handle;
+	uint16_t unexpected; /* messages so far */
+	bool in_sync; /* no buffer was added since the program last lacked one of them */
+};
+
+/** struct rendezvous - a buffer whose payload is fetched */
+struct rendezvous {
+	struct list_head node; /* eng_matching.waiting or .posted */
+	enum { FETCH, FINISH } next;
+	struct buffer buffer;
+	struct ibv_tmh header; /* of the request */
+	uint64_t va;
+	uint32_t rkey, length_bytes;
+};
+
+/** struct eng_matching - what a QP does with its message and its rendezvous */
+struct eng_matching {
+	/* --- the message in progress --- */
+	enum { PLAIN, NO_TAG, UNEXPECTED, MATCHED, REQUESTED } message;
+	struct ibv_tmh header; /* of MATCHED, REQUESTED */
+	/* --- rendezvous --- */
+	struct list_head waiting; /* for their request to be posted */
+	struct list_head posted;  /* whose request is in the send queue, in its order */
+};
+
+/* --- the list of buffers --- */
+
+int eng_srq_match_tags(struct eng_srq *srq, struct eng_cq *cq, uint32_t max_tags)
+{
+	struct eng_tags *tags = rt_zalloc(sizeof(*tags));
+
+	if (!tags)
+		return -ENOMEM;
+	INIT_LIST_HEAD(&tags->list);
+	tags->max = max_tags;
+	tags->in_sync = true;
+	eng_lock(srq->engine);
+	srq->tags = tags;
+	srq->cq = cq;
+	cq->users++;
+	eng_unlock(srq->engine);
+	return 0;
+}
+
+static void unlist(struct eng_tags *tags, struct listed *l)
+{
+	list_del(&l->node);
+	tags->count--;
+	rt_free(l);
+}
+
+void eng_tags_free(struct eng_srq *srq)
+{
+	struct eng_tags *tags = srq->tags;
+
+	if (!tags)
+		return;
+	while (!list_empty(&tags->list))
+		unlist(tags, list_first_entry(&tags->list, struct listed, node));
+	rt_free(tags);
+	srq->tags = NULL;
+	srq->cq->users--;
+}
+
+/* Return: the buffer that a message with @tag goes into, or NULL */
+static struct listed *find_match(const struct eng_tags *tags, uint64_t tag)
+{
+	struct listed *l;
+
+	list_for_each_entry(l, &tags->list, node)
+		if (l->enabled && !((l->buffer.tag ^ tag) & l->buffer.mask))
+			return l;
+	return NULL;
+}
+
+static struct listed *find_handle(const struct eng_tags *tags, uint32_t handle)
+{
+	struct listed *l;
+
+	list_for_each_entry(l, &tags->list, node)
+		if (l->handle == handle)
+			return l;
+	return NULL;
+}
+
+static int add(struct eng_tags *tags, struct ibv_ops_wr *wr)
+{
+	struct listed *l;
+
+	if (wr->tm.add.num_sge < 0 || wr->tm.add.num_sge > ENG_TAG_SGES)
+		return -EINVAL;
+	l = tags->count < tags->max ? rt_zalloc(sizeof(*l)) : NULL;
+	if (!l)
+		return -ENOMEM;
+	l->buffer = (struct buffer){.wr_id = wr->tm.add.recv_wr_id,
+				    .tag = wr->tm.add.tag,
+				    .mask = wr->tm.add.mask,
+				    .num_sge = (uint32_t)wr->tm.add.num_sge};
+	for (uint32_t i = 0; i < l->buffer.num_sge; i++)
+		l->buffer.sge[i] = eng_sge(&wr->tm.add.sg_list[i]);
+	l->handle = wr->tm.handle = ++tags->last_handle;
+	if ((uint16_t)wr->tm.unexpected_cnt != tags->unexpected)
+		tags->in_sync = false;
+	l->enabled = tags->in_sync;
+	list_add_tail(&l->node, &tags->list);
+	tags->count++;
+	return 0;
+}
+
+/* the program says how many unexpected messages it has handled: all of them? */
+static void synchronize(struct eng_tags *tags, const struct ibv_ops_wr *wr)
+{
+	struct listed *l;
+
+	if ((uint16_t)wr->tm.unexpected_cnt != tags->unexpected)
+		return;
+	tags->in_sync = true;
+	list_for_each_entry(l, &tags->list, node)
+		l->enabled = true;
+}
+
+/* Return: the status of its completion; IBV_WC_TM_ERR: the buffer is no longer in the list */
+static enum ibv_wc_status delete(struct eng_tags *tags, const struct ibv_ops_wr *wr)
+{
+	struct listed *l = find_handle(tags, wr->tm.handle);
+
+	if (!l)
+		return IBV_WC_TM_ERR;
+	unlist(tags, l);
+	return IBV_WC_SUCCESS;
+}
+
+static int post_op(struct eng_srq *srq, struct ibv_ops_wr *wr)
+{
+	static const enum ibv_wc_opcode opcodes[] = {[IBV_WR_TAG_ADD] = IBV_WC_TM_ADD,
+						     [IBV_WR_TAG_DEL] = IBV_WC_TM_DEL,
+						     [IBV_WR_TAG_SYNC] = IBV_WC_TM_SYNC};
+	enum ibv_wc_status status = IBV_WC_SUCCESS;
+	int ret = 0;
+
+	if ((unsigned)wr->opcode >= ARRAY_SIZE(opcodes))
+		return -EINVAL;
+	if (wr->opcode == IBV_WR_TAG_ADD)
+		ret = add(srq->tags, wr);
+	else if (wr->opcode == IBV_WR_TAG_DEL)
+		status = delete(srq->tags, wr);
+	if (ret)
+		return ret;
+	if (wr->opcode == IBV_WR_TAG_SYNC || wr->flags & IBV_OPS_TM_SYNC)
+		synchronize(srq->tags, wr);
+	if (wr->flags & IBV_OPS_SIGNALED || status != IBV_WC_SUCCESS)
+		eng_cq_push(srq->cq,
+			    &(struct ibv_wc){
+				    .wr_id = wr->wr_id,
+				    .status = status,
+				    .opcode = opcodes[wr->opcode],
+				    .wc_flags = srq->tags->in_sync ? 0 : IBV_WC_TM_SYNC_REQ,
+			    },
+			    false);
+	return 0;
+}
+
+int eng_srq_post_ops(struct eng_srq *srq, struct ibv_ops_wr *wr, struct ibv_ops_wr **bad)
+{
+	int ret = srq->tags ? 0 : -EINVAL;
+
+	eng_lock(srq->engine);
+	while (wr && !ret) {
+		ret = post_op(srq, wr);
+		if (!ret)
+			wr = wr->next;
+	}
+	eng_unlock(srq->engine);
+	if (ret && bad)
+		*bad = wr;
+	return ret;
+}
+
+/* --- receiving --- */
+
+static bool is_rendezvous(const struct wire_packet *pkt, const struct ibv_tmh *header)
+{
+	return header->opcode == IBV_TMH_RNDV && wire_opcodes[pkt->bth.opcode].flags & WIRE_IS_LAST &&
+	       pkt->payload_bytes >= sizeof(struct ibv_tmh) + sizeof(struct ibv_rvh) &&
+	       pkt->payload_bytes <= ENG_RNDV_HEADER_BYTES;
+}
+
+/* a message without a buffer takes a receive of the ring */
+static bool take_plain(struct eng_qp *qp, int message, struct tp_recv_wr *wr)
+{
+	wr->skip_bytes = 0;
+	if (!eng_srq_take(qp->init.srq, qp, wr))
+		return false;
+	qp->matching->message = message;
+	if (message == UNEXPECTED)
+		qp->init.srq->tags->unexpected++;
+	return true;
+}
+
+static void take_buffer(struct eng_qp *qp, const struct buffer *buffer, struct tp_recv_wr *wr)
+{
+	memcpy(qp->srq_sge, buffer->sge, sizeof(buffer->sge));
+	*wr = (struct tp_recv_wr){.wr_id = buffer->wr_id,
+				  .num_sge = buffer->num_sge,
+				  .sge = qp->srq_sge,
+				  .skip_bytes = sizeof(struct ibv_tmh)};
+	qp->matching->message = MATCHED;
+}
+
+static uint64_t room_of(const struct buffer *buffer)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; i < buffer->num_sge; i++)
+		bytes += buffer->sge[i].length_bytes;
+	return bytes;
+}
+
+/* Nothing of the request itself is kept. A buffer that is too short ends as the receive of a
+ * message that is too long: it has no room for the request either. Return: false: no memory,
+ * the sender tries again */
+static bool begin_rendezvous(struct eng_qp *qp, const struct buffer *buffer,
+			     const struct wire_packet *pkt, struct tp_recv_wr *wr)
+{
+	struct rendezvous *r = rt_zalloc(sizeof(*r));
+	struct ibv_rvh rvh;
+
+	if (!r)
+		return false;
+	memcpy(&rvh, pkt->payload + sizeof(struct ibv_tmh), sizeof(rvh));
+	*r = (struct rendezvous){.buffer = *buffer,
+				 .header = qp->matching->header,
+				 .va = be64toh(rvh.va),
+				 .rkey = be32toh(rvh.rkey),
+				 .length_bytes = be32toh(rvh.len)};
+	take_buffer(qp, buffer, wr);
+	wr->num_sge = 0;
+	if (room_of(buffer) < r->length_bytes) {
+		wr->skip_bytes = 0;
+		rt_free(r);
+		return true;
+	}
+	wr->skip_bytes = pkt->payload_bytes;
+	qp->matching->message = REQUESTED;
+	list_add_tail(&r->node, &qp->matching->waiting);
+	return true;
+}
+
+bool eng_tag_recv_get(void *ctx, const struct wire_packet *pkt, struct tp_recv_wr *wr)
+{
+	struct eng_qp *qp = ctx;
+	struct ibv_tmh *header = &qp->matching->header;
+	uint32_t flags = wire_opcodes[pkt->bth.opcode].flags;
+	struct listed *l;
+
+	/* what carries an immediate or a key to invalidate is no tagged message */
+	if (!(flags & WIRE_IS_SEND) || flags & (WIRE_HAS_IMM | WIRE_HAS_IETH))
+		return take_plain(qp, PLAIN, wr);
+	if (pkt->payload_bytes < sizeof(*header))
+		return take_plain(qp, NO_TAG, wr);
+	memcpy(header, pkt->payload, sizeof(*header));
+	if (header->opcode != IBV_TMH_EAGER && header->opcode != IBV_TMH_RNDV)
+		return take_plain(qp, NO_TAG, wr);
+	l = find_match(qp->init.srq->tags, be64toh(header->tag));
+	if (!l || (header->opcode == IBV_TMH_RNDV && !is_rendezvous(pkt, header)))
+		return take_plain(qp, UNEXPECTED, wr);
+	if (header->opcode == IBV_TMH_EAGER)
+		take_buffer(qp, &l->buffer, wr);
+	else if (!begin_rendezvous(qp, &l->buffer, pkt, wr))
+		return false;
+	unlist(qp->init.srq->tags, l);
+	return true;
+}
+
+/* Tag and private data travel in what only completions of UD, and of immediate data, have. */
+static void set_tm_info(struct tp_wc *wc, const struct ibv_tmh *header)
+{
+	uint64_t tag = be64toh(header->tag);
+
+	wc->src_qpn = (uint32_t)(tag >> 32);
+	wc->slid = (uint16_t)(tag >> 16);
+	wc->pkey_index = (uint16_t)tag;
+	if (!(wc->wc_flags & IBV_WC_WITH_IMM))
+		wc->imm_or_rkey = be32toh(header->app_ctx);
+}
+
+void eng_wc_tm_info(const struct ibv_wc *wc, struct ibv_wc_tm_info *info)
+{
+	*info = (struct ibv_wc_tm_info){0};
+	if (wc->opcode != IBV_WC_TM_RECV || !(wc->wc_flags & IBV_WC_TM_MATCH))
+		return;
+	info->tag = (uint64_t)wc->src_qp << 32 | (uint64_t)wc->slid << 16 | wc->pkey_index;
+	info->priv = wc->wc_flags & IBV_WC_WITH_IMM ? 0 : be32toh(wc->imm_data);
+}
+
+void eng_tag_received(struct eng_qp *qp, struct tp_wc *wc)
+{
+	struct eng_matching *m = qp->matching;
+
+	switch (m->message) {
+	case PLAIN:
+		break;
+	case NO_TAG:
+		wc->opcode = IBV_WC_TM_NO_TAG;
+		break;
+	case UNEXPECTED:
+		wc->opcode = IBV_WC_TM_RECV;
+		break;
+	case MATCHED:
+		wc->opcode = IBV_WC_TM_RECV;
+		wc->wc_flags |= IBV_WC_TM_MATCH | IBV_WC_TM_DATA_VALID;
+		set_tm_info(wc, &m->header);
+		break;
+	case REQUESTED:
+		wc->opcode = IBV_WC_TM_RECV;
+		wc->wc_flags |= IBV_WC_TM_MATCH;
+		set_tm_info(wc, &m->header);
+		break;
+	}
+	m->message = PLAIN;
+}
+
+/* --- rendezvous --- */
+
+int eng_tag_qp_init(struct eng_qp *qp)
+{
+	qp->matching = rt_zalloc(sizeof(*qp->matching));
+	if (!qp->matching)
+		return -ENOMEM;
+	INIT_LIST_HEAD(&qp->matching->waiting);
+	INIT_LIST_HEAD(&qp->matching->posted);
+	qp->recv_cq = qp->init.srq->cq;
+	return 0;
+}
+
+static void forget(struct rendezvous *r)
+{
+	list_del(&r->node);
+	rt_free(r);
+}
+
+static void forget_all(struct list_head *list)
+{
+	while (!list_empty(list))
+		forget(list_first_entry(list, struct rendezvous, node));
+}
+
+void eng_tag_qp_free(struct eng_qp *qp)
+{
+	if (!qp->matching)
+		return;
+	forget_all(&qp->matching->waiting);
+	forget_all(&qp->matching->posted);
+	rt_free(qp->matching);
+	qp->matching = NULL;
+}
+
+/* The second completion of a rendezvous tells the outcome of its READ. The tag was told by the
+ * first one. */
+static void tell_fetched(struct eng_qp *qp, const struct rendezvous *r, enum ibv_wc_status status)
+{
+	struct tp_wc wc = {.wr_id = r->buffer.wr_id,
+			   .status = (uint8_t)status,
+			   .opcode = IBV_WC_TM_RECV,
+			   .byte_len = r->length_bytes,
+			   .wc_flags = IBV_WC_TM_DATA_VALID};
+
+	eng_complete_recv(qp, &wc);
+}
+
+void eng_tag_own_done(struct eng_qp *qp, const struct tp_wc *wc)
+{
+	struct rendezvous *r =
+		list_first_entry(&qp->matching->posted, struct rendezvous, node);
+	bool flushed = wc->status == IBV_WC_WR_FLUSH_ERR;
+
+	if (r->next == FETCH)
+		tell_fetched(qp, r, flushed ? IBV_WC_TM_RNDV_INCOMPLETE : wc->status);
+	if (r->next == FINISH || wc->status != IBV_WC_SUCCESS) {
+		forget(r);
+		return;
+	}
+	r->next = FINISH;
+	list_del(&r->node);
+	list_add_tail(&r->node, &qp->matching->waiting);
+}
+
+void eng_tag_failed(struct eng_qp *qp)
+{
+	while (!list_empty(&qp->matching->waiting)) {
+		struct rendezvous *r =
+			list_first_entry(&qp->matching->waiting, struct rendezvous, node);
+
+		if (r->next == FETCH)
+			tell_fetched(qp, r, IBV_WC_TM_RNDV_INCOMPLETE);
+		forget(r);
+	}
+}
+
+static int post_fetch(struct eng_qp *qp, const struct rendezvous *r)
+{
+	struct tp_sge sge[ENG_TAG_SGES];
+	uint32_t left = r->length_bytes;
+	uint8_t n = 0;
+
+	for (; left && n < r->buffer.num_sge; n++) {
+		sge[n] = r->buffer.sge[n];
+		sge[n].length_bytes = MIN(sge[n].length_bytes, left);
+		left -= sge[n].length_bytes;
+	}
+	return tp_qp_post_send(qp->tp, &(struct tp_send_wr){
+					       .opcode = IBV_WR_RDMA_READ,
+					       .flags = IBV_SEND_SIGNALED | TP_SEND_OWN,
+					       .num_sge = n,
+					       .sge = sge,
+					       .length_bytes = r->length_bytes,
+					       .remote_addr = r->va,
+					       .rkey = r->rkey,
+				       });
+}
+
+static int post_finish(struct eng_qp *qp, const struct rendezvous *r)
+{
+	struct ibv_tmh fin = {.opcode = IBV_TMH_FIN,
+			      .app_ctx = r->header.app_ctx,
+			      .tag = r->header.tag};
+	struct tp_sge sge = {.addr = (uintptr_t)&fin, .length_bytes = sizeof(fin)};
+
+	return tp_qp_post_send(qp->tp, &(struct tp_send_wr){
+					       .opcode = IBV_WR_SEND,
+					       .flags = IBV_SEND_SIGNALED | IBV_SEND_INLINE |
+							TP_SEND_OWN,
+					       .num_sge = 1,
+					       .sge = &sge,
+					       .length_bytes = sizeof(fin),
+				       });
+}
+
+void eng_tag_post(struct eng_qp *qp)
+{
+	struct eng_matching *m = qp->matching;
+
+	while (!list_empty(&m->waiting)) {
+		struct rendezvous *r = list_first_entry(&m->waiting, struct rendezvous, node);
+
+		/* no place before one of those under way completes; or not in RTS yet */
+		if ((r->next == FETCH ? post_fetch : post_finish)(qp, r))
+			break;
+		list_del(&r->node);
+		list_add_tail(&r->node, &m->posted);
+	}
+}
+
+void eng_tag_modified(struct eng_qp *qp, enum ibv_qp_state to)
+{
+	if (to == IBV_QPS_RESET) {
+		forget_all(&qp->matching->waiting);
+		forget_all(&qp->matching->posted);
+	} else if (to == IBV_QPS_RTS) {
+		eng_tag_post(qp);
+	}
+}
+
+void eng_tag_receive(struct eng_qp *qp, const struct wire_packet *pkt)
+{
+	tp_qp_receive(qp->tp, pkt, qp->engine->now);
+	eng_tag_post(qp);
+}
