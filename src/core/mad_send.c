@@ -113,18 +113,24 @@ void *ib_get_rmpp_segment(struct ib_mad_send_buf *send_buf, int seg_num)
 	return send->segments + (seg_num - 1) * send_buf->seg_size;
 }
 
-void ib_set_mad_contents(struct ib_mad_send_buf *send_buf, const void *mad)
+void ib_set_mad_headers(struct ib_mad_send_buf *send_buf, const void *mad)
 {
-	const u8 *data = (const u8 *)mad + send_buf->hdr_len;
 	struct ib_mad_hdr *hdr = send_buf->mad;
 
 	memcpy(hdr, mad, (size_t)send_buf->hdr_len);
 	if (!ib_response_mad(hdr))
 		hdr->tid = cpu_to_be64((u64)send_buf->mad_agent->hi_tid << 32 |
 				       (be64_to_cpu(hdr->tid) & 0xffffffff));
+}
+
+void ib_set_mad_contents(struct ib_mad_send_buf *send_buf, const void *mad)
+{
+	const u8 *data = (const u8 *)mad + send_buf->hdr_len;
+
+	ib_set_mad_headers(send_buf, mad);
 	/* the segments lie one behind the other */
 	memcpy(send_buf->seg_count ? ib_get_rmpp_segment(send_buf, 1) :
-				     (u8 *)hdr + send_buf->hdr_len,
+				     (u8 *)send_buf->mad + send_buf->hdr_len,
 	       data, (size_t)send_buf->data_len);
 }
 

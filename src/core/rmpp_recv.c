@@ -8,6 +8,10 @@
  * dropped. One timer: in ACTIVE it is the time without progress after which
  * the transfer is aborted, in the others how long they are remembered.
  *
+ * Who sends first segments and no second ones shall not fill our memory: beyond
+ * TRANSFERS_MAX and SEGMENTS_MAX of an agent, the transfer that got no segment for the
+ * longest time is stopped (STOP, resources exhausted) and forgotten.
+ *
  * The first segment is acknowledged by itself (the initial window is 1), then
  * the last of each window and the last of the message.
  */
@@ -16,6 +20,8 @@
 #include "core/mad_priv.h"
 
 #define WINDOW_SEGMENTS 64
+#define TRANSFERS_MAX 16384	/* of an agent, those included that are remembered */
+#define SEGMENTS_MAX (1u << 19) /* of an agent: more than a message of 64 MiB has */
 #define SILENCE_NS (40 * NSEC_PER_SEC)
 #define REMEMBER_NS (10 * NSEC_PER_SEC)
 
@@ -32,6 +38,7 @@ struct transfer {
 struct rmpp_recv {
 	struct mad_agent *agent;
 	struct rt_tree_node node;
+	struct list_head age; /* in agent->rmpp_by_age */
 	struct rt_timer timer;
 	enum rmpp_state state;
 	struct mad_recv *message; /* ACTIVE: the first segment */
@@ -39,6 +46,7 @@ struct rmpp_recv {
 	struct list_head *reached; /* that segment, in message's list */
 	u32 newwin;   /* the last that the sender may send */
 	u32 last_seg; /* of the message; 0: not known yet */
+	u32 held;     /* segments of @message */
 	u32 repwin;   /* the peer's window for our response: double-sided */
 	struct transfer transfer;
 };
@@ -62,6 +70,7 @@ static int compare(const void *key, const struct rt_tree_node *node)
 void rmpp_recv_init(struct mad_agent *agent)
 {
 	rt_tree_init(agent->port->device->rt, &agent->rmpp_recvs, compare);
+	INIT_LIST_HEAD(&agent->rmpp_by_age);
 }
 
 static struct transfer transfer_of(const struct mad_recv *recv)
@@ -79,12 +88,31 @@ static struct rmpp_recv *find(struct mad_agent *agent, const struct mad_recv *re
 	return recv_of(rt_tree_find(&agent->rmpp_recvs, &key));
 }
 
+/* Return: what has come of the message, the caller's now; NULL */
+static struct mad_recv *release(struct rmpp_recv *r)
+{
+	struct mad_recv *message = r->message;
+
+	r->agent->rmpp_segments -= r->held;
+	r->held = 0;
+	r->message = NULL;
+	return message;
+}
+
+static void drop_message(struct rmpp_recv *r)
+{
+	struct mad_recv *message = release(r);
+
+	if (message)
+		ib_free_recv_mad(&message->recv_wc);
+}
+
 static void forget(struct rmpp_recv *r)
 {
 	rt_timer_disarm(&r->timer);
 	rt_tree_remove(&r->node);
-	if (r->message)
-		ib_free_recv_mad(&r->message->recv_wc);
+	list_del(&r->age);
+	drop_message(r);
 	rt_free(r);
 }
 
@@ -103,8 +131,7 @@ static void on_timer(struct rt_timer *timer)
 	}
 	rmpp_control(r->agent, r->message, IB_MGMT_RMPP_TYPE_ABORT, IB_MGMT_RMPP_STATUS_T2L, 0,
 		     0);
-	ib_free_recv_mad(&r->message->recv_wc);
-	r->message = NULL;
+	drop_message(r);
 	r->state = GIVEN_UP;
 	arm(r, REMEMBER_NS);
 }
@@ -187,6 +214,7 @@ static struct rmpp_recv *start(struct mad_agent *agent, struct mad_recv *recv)
 	r->transfer = transfer_of(recv);
 	rt_timer_init(agent->port->device->rt, &r->timer, on_timer);
 	rt_tree_insert(&agent->rmpp_recvs, &r->node, &r->transfer);
+	list_add_tail(&r->age, &agent->rmpp_by_age);
 	return r;
 }
 
@@ -248,16 +276,16 @@ static int message_length(const struct rmpp_recv *r)
 
 static struct mad_recv *complete(struct rmpp_recv *r, struct mad_recv *recv)
 {
-	struct mad_recv *message = r->message;
 	int length = message_length(r);
+	struct mad_recv *message;
 
 	if (length < 0) {
 		rmpp_abort(r->agent, recv, IB_MGMT_RMPP_STATUS_BAD_LEN);
 		return NULL;
 	}
-	message->recv_wc.mad_len = length;
 	acknowledge(r, recv);
-	r->message = NULL;
+	message = release(r);
+	message->recv_wc.mad_len = length;
 	r->state = COMPLETE;
 	arm(r, REMEMBER_NS);
 	return message;
@@ -270,6 +298,27 @@ static void prolong_request(struct mad_agent *agent, struct mad_recv *recv)
 
 	if (send && rt_timer_armed(&send->timer))
 		mad_send_wait(send, send->buf.timeout_ms);
+}
+
+/* @r got a segment. Return: false when it had to go itself to make room */
+static bool charge(struct rmpp_recv *r)
+{
+	struct mad_agent *agent = r->agent;
+	struct rmpp_recv *oldest = NULL;
+
+	r->held++;
+	agent->rmpp_segments++;
+	list_del(&r->age);
+	list_add_tail(&r->age, &agent->rmpp_by_age);
+	while (oldest != r && (agent->rmpp_recvs.count > TRANSFERS_MAX ||
+			       agent->rmpp_segments > SEGMENTS_MAX)) {
+		oldest = list_first_entry(&agent->rmpp_by_age, struct rmpp_recv, age);
+		if (oldest->message)
+			rmpp_control(agent, oldest->message, IB_MGMT_RMPP_TYPE_STOP,
+				     IB_MGMT_RMPP_STATUS_RESX, 0, 0);
+		forget(oldest);
+	}
+	return oldest != r;
 }
 
 static struct mad_recv *take_segment(struct rmpp_recv *r, struct mad_recv *recv)
@@ -287,6 +336,8 @@ static struct mad_recv *take_segment(struct rmpp_recv *r, struct mad_recv *recv)
 		ib_free_recv_mad(&recv->recv_wc);
 		return NULL;
 	}
+	if (!charge(r))
+		return NULL;
 	if (ib_get_rmpp_flags(hdr) & IB_MGMT_RMPP_FLAG_LAST)
 		r->last_seg = seg;
 	advance(r);

@@ -357,11 +357,10 @@ static void test_the_direction_turns(void **state)
 
 #define FOREIGN_TID ((u64)0xf0 << 32 | 77)
 
-/* send one hand-made packet of a transfer, as an agent without RMPP may */
-static void raw_from(struct net_node *node, u8 version, u8 type, u8 flags, u8 status, u32 seg,
-		     u32 len)
+/* one hand-made packet of a transfer, as an agent without RMPP may send it */
+static struct ib_mad_send_buf *raw_mad(struct client *c, u8 version, u8 type, u8 flags, u8 status,
+				       u32 seg, u32 len)
 {
-	struct client *c = client_open(node, CLASS, 0, 0);
 	struct ib_mad_send_buf *buf = client_mad(c, 11, CLASS, IB_MGMT_METHOD_SEND, 0);
 	struct ib_rmpp_mad *mad = buf->mad;
 
@@ -373,9 +372,17 @@ static void raw_from(struct net_node *node, u8 version, u8 type, u8 flags, u8 st
 		.rmpp_status = status, .seg_num = cpu_to_be32(seg),
 		.paylen_newwin = cpu_to_be32(len)};
 	buf->timeout_ms = 0;
+	return buf;
+}
+
+static void raw_from(struct net_node *node, u8 version, u8 type, u8 flags, u8 status, u32 seg,
+		     u32 len)
+{
+	struct client *c = client_open(node, CLASS, 0, 0);
+
 	last_type = 0;
 	net->lose = watch;
-	ib_post_send_mad(buf, NULL);
+	ib_post_send_mad(raw_mad(c, version, type, flags, status, seg, len), NULL);
 	rt_sim_run_for(net->rt, NSEC_PER_MSEC);
 	client_close(c);
 }
@@ -383,6 +390,41 @@ static void raw_from(struct net_node *node, u8 version, u8 type, u8 flags, u8 st
 static void raw(u8 version, u8 type, u8 flags, u8 status, u32 seg, u32 len)
 {
 	raw_from(net->node[0], version, type, flags, status, seg, len);
+}
+
+static int stops;
+
+static bool count_stops(struct net *n, const struct net_packet *packet)
+{
+	const struct ib_rmpp_hdr *hdr = &packet->rmpp.rmpp_hdr;
+
+	stops += hdr->rmpp_type == IB_MGMT_RMPP_TYPE_STOP &&
+		 hdr->rmpp_status == IB_MGMT_RMPP_STATUS_RESX;
+	return false;
+}
+
+/* First segments by the ten thousand, each of a transfer of its own: only so many are
+ * kept, the eldest is stopped, and a message of many segments comes through
+ * nevertheless. */
+static void test_first_segments_are_bounded(void **state)
+{
+	enum { FIRST = 2, MOST = 16384 };
+	int64_t before = rt_alloc_balance();
+	struct client *c = client_open(net->node[0], CLASS, 0, 0);
+
+	stops = 0;
+	net->lose = count_stops;
+	for (u32 i = 0; i < MOST + 100; i++) {
+		struct ib_mad_send_buf *buf = raw_mad(c, 1, IB_MGMT_RMPP_TYPE_DATA, FIRST, 0, 1, 0);
+
+		((struct ib_mad_hdr *)buf->mad)->tid = cpu_to_be64(FOREIGN_TID + i);
+		ib_post_send_mad(buf, NULL);
+		rt_sim_run_for(net->rt, NSEC_PER_MSEC);
+		assert_int_equal(stops, i < MOST ? 0 : i - MOST + 1);
+	}
+	assert_in_range(rt_alloc_balance() - before, 2 * MOST, 2 * MOST + 100);
+	transfer(1000 * SEG);
+	client_close(c);
 }
 
 struct wrong {
@@ -531,6 +573,7 @@ int main(void)
 		CASE(test_a_lost_response_repeats_the_whole_request),
 		CASE(test_the_direction_turns),
 		CASE(test_wrong_packets_are_aborted),
+		CASE(test_first_segments_are_bounded),
 		CASE(test_transfers_of_two_sources_are_two),
 		CASE(test_segments_of_no_transfer_are_dropped),
 		CASE(test_stop_abort_and_bad_acks_end_the_send),
