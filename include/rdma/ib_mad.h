@@ -340,6 +340,9 @@ void *ib_get_rmpp_segment(struct ib_mad_send_buf *send_buf, int seg_num);
  * the agent's upper half, by which its response is known.
  */
 void ib_set_mad_contents(struct ib_mad_send_buf *send_buf, const void *mad);
+/** ib_set_mad_headers() - as ib_set_mad_contents(), the first hdr_len bytes only: the
+ *  data is written to ib_get_rmpp_segment() */
+void ib_set_mad_headers(struct ib_mad_send_buf *send_buf, const void *mad);
 /** ib_set_mad_qkey() - other than the well-known Q_Key of QP1 */
 void ib_set_mad_qkey(struct ib_mad_send_buf *send_buf, u32 qkey);
 

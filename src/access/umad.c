@@ -44,6 +44,7 @@ static struct umad *endpoint_of(const struct ib_device *device)
 static void close_session(struct umad_session *s)
 {
 	umad_agents_drop(s);
+	umad_load_drop(s);
 	umad_queue_drop(s);
 	rt_io_watch(&s->data, false, false);
 	rt_close_socket(s->fd);
@@ -202,17 +203,10 @@ refuse:
 
 static void on_record(struct umad_session *s, size_t bytes, int fd)
 {
-	struct ib_user_mad *large;
-
-	if (fd < 0) {
+	if (fd < 0)
 		umad_write(s, (const struct ib_user_mad *)s->umad->in, bytes);
-		return;
-	}
-	large = umad_read_memfd(fd, &bytes);
-	if (large)
-		umad_write(s, large, bytes);
-	rt_free(large);
-	rt_close_foreign(fd);
+	else
+		umad_load(s, fd);
 }
 
 static void on_message(struct rt_io *io, bool readable, bool writable)
@@ -221,7 +215,7 @@ static void on_message(struct rt_io *io, bool readable, bool writable)
 
 	if (writable)
 		umad_queue_flush(s);
-	for (int i = 0; readable && i < MESSAGES_PER_TURN; i++) {
+	for (int i = 0; readable && !s->load && i < MESSAGES_PER_TURN; i++) {
 		int fd;
 		ssize_t n = rt_receive(s->fd, s->umad->in, sizeof(s->umad->in), MSG_DONTWAIT,
 				       &fd, 1);
@@ -252,6 +246,7 @@ void umad_serve(struct umad *umad, int fd, const struct peer *peer)
 		return;
 	}
 	s->umad = umad;
+	s->rt = umad->rt;
 	s->ends = &umad->ends;
 	s->fd = fd;
 	s->control_fd = -1;

@@ -45,6 +45,8 @@ static void end_agent(struct umad_agent *agent)
 {
 	struct umad_ends *ends = agent->session->ends;
 
+	if (umad_load_agent(agent->session) == agent)
+		umad_load_drop(agent->session);
 	agent->session->agent[agent->id] = NULL;
 	agent->session = NULL;
 	list_add_tail(&agent->node, &ends->agents);

@@ -11,6 +11,7 @@
 
 #define UMAD_AGENTS 32		    /* per open port, as the kernel's limit */
 #define UMAD_QUEUE_MAX 16384	    /* records that wait for a slow reader */
+#define UMAD_QUEUE_BYTES (64u << 20) /* of them */
 #define UMAD_MESSAGE_MAX (64u << 20) /* bytes of one RMPP message */
 #define UMAD_SENDS_BYTES (64u << 20) /* of a session's sends that are under way */
 #define UMAD_SEND_OVERHEAD 1024	    /* what a send takes beside its MAD, at most */
@@ -49,11 +50,14 @@ struct umad_session {
 	int fd, control_fd; /* control_fd -1 before the port is open */
 	struct ib_device *device; /* NULL: not open yet, or unplugged */
 	unsigned port_num;
+	struct rt *rt;
 	struct umad_ends *ends; /* the endpoint's */
+	struct umad_load *load; /* a long record that is being read; NULL */
 	struct umad_agent *agent[UMAD_AGENTS]; /* NULL: free */
 	size_t send_bytes;	/* of its sends under way; UMAD_SENDS_BYTES at most */
-	struct list_head queue; /* records; watched for writing when not empty */
+	struct list_head queue; /* records */
 	unsigned queue_len;
+	size_t queue_bytes;
 };
 
 /* umad_agent.c */
@@ -67,9 +71,33 @@ void umad_ends_init(struct umad_ends *ends, struct rt *rt);
 void umad_ends_finish(struct umad_ends *ends, const struct ib_device *device);
 
 /* umad_send.c */
+/** struct umad_send - what is kept of a record until its send completes */
+struct umad_send {
+	struct umad_agent *agent;
+	struct list_head node; /* in the agent's sends; in none: it is cancelled */
+	struct ib_mad_send_buf *msg;
+	size_t bytes; /* that its session is charged for */
+	struct ib_user_mad_hdr hdr;
+	uint8_t head[IB_MGMT_RMPP_HDR];
+};
+
 /** umad_write() - one record from the program, @bytes of it. Problems that
  *  write(2) would have reported come back as a record with that status. */
 void umad_write(struct umad_session *s, const struct ib_user_mad *mad, size_t bytes);
+/**
+ * umad_send_prepare() - a message for a record, with its headers and no data yet
+ * @mad: the record as far as the headers of its MAD
+ * @mad_bytes: of the whole MAD
+ * Return: NULL when it cannot be sent: the program was told by a record
+ */
+struct umad_send *umad_send_prepare(struct umad_session *s, const struct ib_user_mad *mad,
+				    size_t mad_bytes);
+/** umad_send_submit() - send what is complete now; a failure is told by a record */
+void umad_send_submit(struct umad_send *send);
+/** umad_send_discard() - free what was not submitted */
+void umad_send_discard(struct umad_send *send);
+/** umad_send_refuse() - as umad_send_discard(), and tell the program: @ret is -errno */
+void umad_send_refuse(struct umad_send *send, int ret);
 /** umad_send_cancel_some() - cancel up to @count sends of @agent.
  *  Return: true when none is left that is not */
 bool umad_send_cancel_some(struct umad_agent *agent, unsigned count);
@@ -86,9 +114,17 @@ void umad_queue(struct umad_session *s, struct umad_record *record);
 /** umad_queue_flush() - as much as the socket takes */
 void umad_queue_flush(struct umad_session *s);
 void umad_queue_drop(struct umad_session *s);
-/** umad_read_memfd() - a record that came as a descriptor, for the caller to
- *  rt_free(). Return: NULL when it is no memfd or does not hold a record */
-struct ib_user_mad *umad_read_memfd(int fd, size_t *bytes);
+/** umad_watch() - the socket, for what the session waits for now */
+void umad_watch(struct umad_session *s);
+
+/* umad_load.c */
+/** umad_load() - as umad_write(), of the record in @fd, which is closed. One that is no
+ *  memfd or does not hold a record is nothing */
+void umad_load(struct umad_session *s, int fd);
+/** umad_load_drop() - forget what is being read, if anything is */
+void umad_load_drop(struct umad_session *s);
+/** umad_load_agent() - Return: by whom what is being read will be sent; NULL */
+struct umad_agent *umad_load_agent(const struct umad_session *s);
 
 /* issm.c: files whose being open is the port's IsSM bit (14.2.5.6) */
 struct issm;

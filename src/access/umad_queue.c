@@ -4,10 +4,8 @@
  * has room; behind it stands a bounded list, so that softibd never waits for
  * a reader. A record too long for a message travels in a memfd.
  */
-#include <fcntl.h>
-#include <string.h>
+#include <errno.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "abi/fds.h"
@@ -58,6 +56,21 @@ static int send_record(int fd, const struct umad_record *r)
 	return abi_send_fds(fd, &r->mad, r->bytes, NULL, 0, MSG_DONTWAIT);
 }
 
+void umad_watch(struct umad_session *s)
+{
+	rt_io_watch(&s->data, !s->load, !list_empty(&s->queue));
+}
+
+static void drop_first(struct umad_session *s)
+{
+	struct umad_record *r = list_first_entry(&s->queue, struct umad_record, node);
+
+	list_del(&r->node);
+	s->queue_len--;
+	s->queue_bytes -= r->bytes;
+	rt_free(r);
+}
+
 void umad_queue_flush(struct umad_session *s)
 {
 	while (!list_empty(&s->queue)) {
@@ -65,59 +78,27 @@ void umad_queue_flush(struct umad_session *s)
 
 		if (send_record(s->fd, r) == -EAGAIN)
 			break;
-		list_del(&r->node);
-		s->queue_len--;
-		rt_free(r);
+		drop_first(s);
 	}
-	rt_io_watch(&s->data, true, !list_empty(&s->queue));
+	umad_watch(s);
 }
 
 void umad_queue(struct umad_session *s, struct umad_record *r)
 {
-	if (s->queue_len >= UMAD_QUEUE_MAX) {
+	/* a record of any length fits an empty queue */
+	if (s->queue_len >= UMAD_QUEUE_MAX ||
+	    (s->queue_len && s->queue_bytes + r->bytes > UMAD_QUEUE_BYTES)) {
 		rt_free(r);
 		return;
 	}
 	list_add_tail(&r->node, &s->queue);
+	s->queue_bytes += r->bytes;
 	if (s->queue_len++ == 0)
 		umad_queue_flush(s);
 }
 
 void umad_queue_drop(struct umad_session *s)
 {
-	while (!list_empty(&s->queue)) {
-		struct umad_record *r = list_first_entry(&s->queue, struct umad_record, node);
-
-		list_del(&r->node);
-		rt_free(r);
-	}
-	s->queue_len = 0;
-}
-
-/* only a memfd is read: no other file can make softibd wait */
-static bool is_memfd(int fd)
-{
-	return fcntl(fd, F_GET_SEALS) >= 0;
-}
-
-struct ib_user_mad *umad_read_memfd(int fd, size_t *bytes)
-{
-	struct ib_user_mad *mad;
-	struct stat st;
-	size_t done = 0;
-
-	if (!is_memfd(fd) || fstat(fd, &st) || st.st_size < (off_t)sizeof(*mad) ||
-	    st.st_size > (off_t)UMAD_MESSAGE_MAX)
-		return NULL;
-	*bytes = (size_t)st.st_size;
-	mad = rt_zalloc(*bytes);
-	while (mad && done < *bytes) {
-		ssize_t n = pread(fd, (char *)mad + done, *bytes - done, (off_t)done);
-		if (n <= 0) { /* shrunk while we read */
-			rt_free(mad);
-			return NULL;
-		}
-		done += (size_t)n;
-	}
-	return mad;
+	while (!list_empty(&s->queue))
+		drop_first(s);
 }

@@ -8,16 +8,6 @@
 
 #include "access/umad_private.h"
 
-/** struct umad_send - what is kept of a record until its send completes */
-struct umad_send {
-	struct umad_agent *agent;
-	struct list_head node; /* in the agent's sends; in none: it is cancelled */
-	struct ib_mad_send_buf *msg;
-	size_t bytes; /* that its session is charged for */
-	struct ib_user_mad_hdr hdr;
-	uint8_t head[IB_MGMT_RMPP_HDR];
-};
-
 /* --- sending --- */
 
 static struct ib_ah *make_ah(struct ib_mad_agent *agent, const struct ib_user_mad_hdr *hdr)
@@ -61,7 +51,7 @@ static struct ib_mad_send_buf *make_message(struct ib_mad_agent *agent,
 				 GFP_KERNEL, IB_MGMT_BASE_VERSION);
 	if (IS_ERR(msg))
 		return msg;
-	ib_set_mad_contents(msg, mad);
+	ib_set_mad_headers(msg, mad);
 	if (in->hdr.qkey)
 		ib_set_mad_qkey(msg, be32_to_cpu(in->hdr.qkey));
 	msg->timeout_ms = (int)in->hdr.timeout_ms;
@@ -69,47 +59,37 @@ static struct ib_mad_send_buf *make_message(struct ib_mad_agent *agent,
 	return msg;
 }
 
-static int post(struct umad_agent *agent, const struct ib_user_mad *in, size_t mad_bytes)
+static struct umad_send *prepare(struct umad_agent *agent, const struct ib_user_mad *in,
+				 size_t mad_bytes)
 {
 	struct umad_session *s = agent->session;
 	size_t bytes = mad_bytes + UMAD_SEND_OVERHEAD;
 	struct ib_mad_send_buf *msg;
 	struct umad_send *send;
-	int ret;
+	struct ib_ah *ah;
 
 	if (s->send_bytes && s->send_bytes + bytes > UMAD_SENDS_BYTES)
-		return -ENOMEM; /* one message of any length is always sent */
-	msg = make_message(agent->mad, in, mad_bytes);
-	if (IS_ERR(msg))
-		return (int)PTR_ERR(msg);
-	ret = -ENOMEM;
+		return ERR_PTR(-ENOMEM); /* one message of any length is always sent */
+	ah = make_ah(agent->mad, &in->hdr);
+	if (IS_ERR(ah))
+		return (void *)ah;
 	send = rt_zalloc(sizeof(*send));
-	if (!send)
-		goto undo_msg;
+	msg = send ? make_message(agent->mad, in, mad_bytes) : ERR_PTR(-ENOMEM);
+	if (IS_ERR(msg)) {
+		rt_free(send);
+		ib_destroy_ah(ah);
+		return (void *)msg;
+	}
+	INIT_LIST_HEAD(&send->node);
 	send->agent = agent;
 	send->msg = msg;
 	send->bytes = bytes;
 	send->hdr = in->hdr;
 	memcpy(send->head, msg->mad, sizeof(send->head));
 	msg->context[0] = send;
-	msg->ah = make_ah(agent->mad, &in->hdr);
-	ret = (int)PTR_ERR(msg->ah);
-	if (IS_ERR(msg->ah))
-		goto undo_send;
-	ret = ib_post_send_mad(msg, NULL);
-	if (ret)
-		goto undo_ah;
-	list_add_tail(&send->node, &agent->sends);
+	msg->ah = ah;
 	s->send_bytes += bytes;
-	return 0;
-
-undo_ah:
-	ib_destroy_ah(msg->ah);
-undo_send:
-	rt_free(send);
-undo_msg:
-	ib_free_send_mad(msg);
-	return ret;
+	return send;
 }
 
 /* the MAD's header comes back with an errno: how a time-out is told, too */
@@ -127,20 +107,59 @@ static void report(struct umad_session *s, const struct ib_user_mad_hdr *hdr, co
 	umad_queue(s, r);
 }
 
+struct umad_send *umad_send_prepare(struct umad_session *s, const struct ib_user_mad *mad,
+				    size_t mad_bytes)
+{
+	struct umad_agent *agent = mad->hdr.id < UMAD_AGENTS ? s->agent[mad->hdr.id] : NULL;
+	struct umad_send *send = ERR_PTR(-EINVAL);
+
+	if (!s->device)
+		send = ERR_PTR(-EIO);
+	else if (agent)
+		send = prepare(agent, mad, mad_bytes);
+	if (!IS_ERR(send))
+		return send;
+	report(s, &mad->hdr, mad->data, (uint32_t)-PTR_ERR(send));
+	return NULL;
+}
+
+void umad_send_discard(struct umad_send *send)
+{
+	if (send->agent->session)
+		send->agent->session->send_bytes -= send->bytes;
+	list_del(&send->node);
+	ib_destroy_ah(send->msg->ah);
+	ib_free_send_mad(send->msg);
+	rt_free(send);
+}
+
+void umad_send_refuse(struct umad_send *send, int ret)
+{
+	report(send->agent->session, &send->hdr, send->head, (uint32_t)-ret);
+	umad_send_discard(send);
+}
+
+void umad_send_submit(struct umad_send *send)
+{
+	int ret;
+
+	list_add_tail(&send->node, &send->agent->sends);
+	ret = ib_post_send_mad(send->msg, NULL);
+	if (ret)
+		umad_send_refuse(send, ret);
+}
+
 void umad_write(struct umad_session *s, const struct ib_user_mad *mad, size_t bytes)
 {
-	struct umad_agent *agent;
-	int ret = -EINVAL;
+	struct umad_send *send;
 
 	if (bytes < sizeof(*mad) + IB_MGMT_RMPP_HDR)
 		return; /* not even a header to name it by */
-	agent = mad->hdr.id < UMAD_AGENTS ? s->agent[mad->hdr.id] : NULL;
-	if (!s->device)
-		ret = -EIO;
-	else if (agent)
-		ret = post(agent, mad, bytes - sizeof(*mad));
-	if (ret)
-		report(s, &mad->hdr, mad->data, (uint32_t)-ret);
+	send = umad_send_prepare(s, mad, bytes - sizeof(*mad));
+	if (!send)
+		return;
+	ib_set_mad_contents(send->msg, mad->data);
+	umad_send_submit(send);
 }
 
 bool umad_send_cancel_some(struct umad_agent *agent, unsigned count)
@@ -164,12 +183,7 @@ void umad_send_handler(struct ib_mad_agent *mad_agent, struct ib_mad_send_wc *wc
 	 * program waits for nothing */
 	if (s && wc->status == IB_WC_RESP_TIMEOUT_ERR && send->hdr.timeout_ms)
 		report(s, &send->hdr, send->head, ETIMEDOUT);
-	if (s)
-		s->send_bytes -= send->bytes;
-	list_del(&send->node);
-	ib_destroy_ah(wc->send_buf->ah);
-	ib_free_send_mad(wc->send_buf);
-	rt_free(send);
+	umad_send_discard(send);
 }
 
 /* --- receiving --- */

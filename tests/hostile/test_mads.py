@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Attacks with MADs: what a program asks for and never waits for costs softibd no
 more than that program's share of memory and time."""
+import contextlib
+import errno
 import os
+import re
 import socket
 import struct
 from pathlib import Path
 
-from hostile.attack import OPEN_UMAD, connect, innocents_go_on
+from hostile.attack import OPEN_UMAD, Sender, connect, innocents_go_on
 from interop.test_bad_input import abi_open, node_lid
 from interop.test_kill import softibd_pid
 
@@ -14,7 +17,10 @@ REGISTER_AGENT = 0xc01c1b01  # <rdma/ib_user_mad.h>
 RECORD = struct.Struct("=5I IIHBB 4B 16s IH6x")  # struct ib_user_mad_hdr
 PERF_MGT, GET, PORT_COUNTERS = 4, 1, 0x12
 QP1_QKEY = 0x80010000
+SUBN_ADM, GET_MULTI, DATA, FIRST, ACTIVE = 3, 0x14, 1, 2, 1
+VENDOR, SEND = 0x30, 3
 NOBODYS_LID = 0xbfff
+LONG = 60 << 20  # bytes of an RMPP message
 
 
 class MadProgram:
@@ -38,21 +44,43 @@ class MadProgram:
         self.control.close()
         self.sock.close()
 
-    def send(self, mad, lid=NOBODYS_LID, timeout_ms=600000):
-        self.sock.send(RECORD.pack(
+    def record(self, mad, lid=NOBODYS_LID, timeout_ms=600000):
+        return RECORD.pack(
             self.agent, 0, timeout_ms, 0, RECORD.size + len(mad), socket.htonl(1),
-            socket.htonl(QP1_QKEY), socket.htons(lid), *bytes(6), bytes(16), 0, 0) + mad)
+            socket.htonl(QP1_QKEY), socket.htons(lid), *bytes(6), bytes(16), 0, 0) + mad
+
+    def send(self, mad, lid=NOBODYS_LID):
+        self.sock.send(self.record(mad, lid))
+
+    def status(self):
+        """Of the next record that comes."""
+        return RECORD.unpack_from(self.sock.recv(1 << 16))[1]
+
+
+def mad(mgmt_class, version, method, tid, attribute=0):
+    return struct.pack(">4BHHQHHI", 1, mgmt_class, version, method, 0, 0, tid, attribute, 0,
+                       0).ljust(256, b"\0")
 
 
 def get(tid):
-    return struct.pack(">4BHHQHHI", 1, PERF_MGT, 1, GET, 0, 0, tid, PORT_COUNTERS, 0,
-                       0).ljust(256, b"\0")
+    return mad(PERF_MGT, 1, GET, tid, PORT_COUNTERS)
+
+
+def first_segment(mgmt_class, version, method, tid):
+    rmpp = struct.pack(">4BII", 1, DATA, FIRST | ACTIVE, 0, 1, LONG)
+    return mad(mgmt_class, version, method, tid)[:24] + rmpp + bytes(220)
 
 
 def processor_seconds(fabric):
     """What softibd has used until now."""
     fields = Path(f"/proc/{softibd_pid(fabric)}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def resident_mib(fabric):
+    """How much memory it has."""
+    status = Path(f"/proc/{softibd_pid(fabric)}/status").read_text(encoding="ascii")
+    return int(re.search(r"VmRSS:\s+(\d+) kB", status)[1]) >> 10
 
 
 def test_requests_that_nobody_answers(shared):
@@ -65,7 +93,41 @@ def test_requests_that_nobody_answers(shared):
         before = processor_seconds(shared)
         for i in range(2000):
             program.send(get(i << 16 | 1 << 12), victim)
-            assert RECORD.unpack_from(program.sock.recv(4096))[1] == 0
+            assert program.status() == 0
         assert processor_seconds(shared) - before < 1
         innocents_go_on(shared)
     innocents_go_on(shared)
+
+
+def test_long_messages_by_the_hundred(shared):
+    """Nobody acknowledges any: what softibd keeps of them, and how long it is busy with
+    each, is bounded. The file has holes for data: it is softibd that needs memory."""
+    before = resident_mib(shared)
+    with MadProgram(shared, rmpp=1) as program, contextlib.ExitStack() as stack:
+        fd = os.memfd_create("long")
+        stack.callback(os.close, fd)
+        os.write(fd, program.record(first_segment(VENDOR, 1, SEND, 1)))
+        os.truncate(fd, LONG)
+        head = program.record(b"")
+        for _ in range(100):
+            socket.send_fds(program.sock, [head], [fd])
+        innocents_go_on(shared)
+        for _ in range(99):
+            assert program.status() == errno.ENOMEM
+        assert resident_mib(shared) < before + 100
+    innocents_go_on(shared)
+
+
+def test_first_segments_of_messages_without_end(shared):
+    """40,000 of them for the subnet administrator, which still answers others in
+    segments."""
+    victim = node_lid(shared, "n1")
+    before = processor_seconds(shared)
+    with Sender(shared, "n2") as sender:
+        for tid in range(40000):
+            sender.send(sender.datagram(victim, 1, QP1_QKEY,
+                                        first_segment(SUBN_ADM, 2, GET_MULTI, tid)))
+            sender.flush()
+        shared.run("n3", "saquery", "-N")
+        innocents_go_on(shared)
+    assert processor_seconds(shared) - before < 3

@@ -19,7 +19,7 @@
 #include "runtime/posix/rt_posix.h"
 
 #define VENDOR 0x30
-#define LARGE 100000
+#define LARGE 300000
 
 struct world {
 	struct rt *rt;
@@ -500,7 +500,7 @@ static void test_bad_records(void **state)
 
 #define DATA_OF(r) ((r)->mad + IB_MGMT_VENDOR_HDR)
 
-static void put_large(struct program *p, size_t mad_bytes)
+static void pass_memfd(struct program *p, size_t mad_bytes)
 {
 	int fd = memfd_create("test", 0);
 	union {
@@ -516,12 +516,17 @@ static void put_large(struct program *p, size_t mad_bytes)
 	memcpy(CMSG_DATA(&control.head), &fd, sizeof(fd));
 	assert_true(sendmsg(p->data, &msg, 0) > 0);
 	close(fd);
+}
+
+static void put_large(struct program *p, size_t mad_bytes)
+{
+	pass_memfd(p, mad_bytes);
 	turn(p->w, 3);
 }
 
 static void test_long_messages(void **state)
 {
-	static const size_t lengths[] = {1, 216, 217, 30000, 40000, 90000};
+	static const size_t lengths[] = {1, 216, 217, 30000, 40000, 90000, 280000};
 	struct program client = program(*state, "n0"), server = program(*state, "n1");
 
 	enroll(&client, VENDOR, 0, 1);
@@ -543,6 +548,40 @@ static void test_long_messages(void **state)
 	}
 	leave(&client);
 	leave(&server);
+}
+
+/* Return: a program of n0 whose message of many turns is being read */
+static struct program reads_long(struct world *w)
+{
+	struct program p = program(w, "n0");
+
+	enroll(&p, VENDOR, 0, 1);
+	record(0, 99, VENDOR, IB_MGMT_METHOD_SEND, 1);
+	((struct ib_rmpp_mad *)out.mad)->rmpp_hdr.rmpp_rtime_flags = 1;
+	pass_memfd(&p, 280000);
+	turn(w, 1);
+	return p;
+}
+
+static void test_left_while_a_long_message_is_read(void **state)
+{
+	struct world *w = *state;
+	struct program p = reads_long(w);
+	uint32_t id = 0;
+
+	leave(&p);
+	p = reads_long(w);
+	assert_int_equal(do_ioctl(&p, IB_USER_MAD_UNREGISTER_AGENT, &id, sizeof(id)), 0);
+	assert_int_equal(enroll(&p, VENDOR, 0, 1), 0);
+	put(&p, record(7, 11, VENDOR, IB_MGMT_METHOD_GET, 1), 256); /* what follows is read */
+	get(&p);
+	assert_int_equal(in.hdr.status, EINVAL);
+	leave(&p);
+	p = reads_long(w);
+	ib_unregister_device(&w->net->node[0]->ib);
+	turn(w, 5);
+	ib_register_device(&w->net->node[0]->ib, "fake0");
+	leave(&p);
 }
 
 /* As write(2) on the character device would, when there is no memory: what is under
@@ -701,6 +740,7 @@ int main(void)
 		CASE(test_timeout_is_a_record),
 		CASE(test_bad_records),
 		CASE(test_long_messages),
+		CASE(test_left_while_a_long_message_is_read),
 		CASE(test_sends_under_way_are_bounded),
 		CASE(test_only_memfds_are_read),
 		CASE(test_a_sleeping_reader_stops_nobody),
