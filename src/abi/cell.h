@@ -52,6 +52,7 @@ enum abi_record_flags {
 	ABI_RECORD_GRH = 1 << 3,  /* 40 bytes of GRH stand before the payload */
 	ABI_RECORD_BULK = 1 << 4, /* the payload is in bulk[] */
 	ABI_RECORD_STREAM = 1 << 5, /* used only in cells: the cell is streamed */
+	ABI_RECORD_UNMIGRATED = 1 << 6, /* BTH:MigReq is clear (17.2.8) */
 };
 
 /** struct abi_record - the headers of a packet or segment, unpacked; in a cell

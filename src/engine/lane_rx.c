@@ -64,6 +64,7 @@ static bool decode(const struct abi_lane *memory, const struct abi_cell *cell,
 				     .slid = record->slid};
 	pkt->bth = (struct wire_bth){.opcode = record->opcode,
 				     .solicited = record->flags & ABI_RECORD_SOLICITED,
+				     .mig_req = !(record->flags & ABI_RECORD_UNMIGRATED),
 				     .pkey = record->pkey,
 				     .dest_qpn = record->dest_qpn,
 				     .ack_req = record->flags & ABI_RECORD_ACK_REQ,
@@ -89,7 +90,7 @@ static bool decode(const struct abi_lane *memory, const struct abi_cell *cell,
 /* A lane's sender is not trusted: a record whose source address or P_Key is not the one that
  * softibd granted the lane for is dropped. Records that receive_known() takes have the same
  * header as one that passed this check. */
-static bool source_is_valid(const struct eng_lane_in *lane, const struct eng_qp *qp,
+static bool source_is_valid(const struct eng_lane_in *lane, struct eng_qp *qp,
 		     const struct abi_record *record)
 {
 	const struct tp_attr *attr;
@@ -99,6 +100,9 @@ static bool source_is_valid(const struct eng_lane_in *lane, const struct eng_qp 
 		return false;
 	if (qp->init.type == IBV_QPT_UD)
 		return true;
+	if (unlikely(qp->awaits_migration))
+		eng_path_watch(qp, wire_addr_of_lid(record->slid), record->pkey,
+			       !(record->flags & ABI_RECORD_UNMIGRATED));
 	/* A connected QP accepts packets of its peer alone. softibd vouches for the address;
 	 * the QPN is claimed by a program that owns it. */
 	attr = tp_qp_attr(qp->tp);

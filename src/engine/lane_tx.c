@@ -57,6 +57,7 @@ static void note_flow(struct eng_qp *qp, const struct tp_av *av)
 		.sl = pkt.lrh.sl,
 		.dlid_path_bits = pkt.lrh.dlid & 0x7f,
 		.slid = pkt.lrh.slid,
+		.flags = pkt.bth.mig_req ? 0 : ABI_RECORD_UNMIGRATED,
 		.packets = 1,
 		.dest_qpn = qp->path.dest_qpn,
 		.src_qpn = qp->init.qpn,

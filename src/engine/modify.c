@@ -19,7 +19,7 @@ static const uint16_t legal_next[] = {
 	[IBV_QPS_ERR] = 1 << IBV_QPS_RESET | 1 << IBV_QPS_ERR,
 };
 
-static struct tp_av av_of(const struct ibv_ah_attr *ah)
+struct tp_av eng_av_of(const struct ibv_ah_attr *ah)
 {
 	struct tp_av av = {
 		.dlid = ah->dlid,
@@ -52,7 +52,7 @@ static bool attr_is_sound(const struct eng_qp *qp, const struct ibv_qp_attr *a, 
 		return false;
 	if (mask & IBV_QP_AV && a->ah_attr.is_global && a->ah_attr.grh.sgid_index >= ABI_GIDS)
 		return false;
-	return true;
+	return eng_path_may_be(qp, a, mask);
 }
 
 void eng_refresh_pkey(struct eng_qp *qp)
@@ -85,7 +85,7 @@ static void apply(struct eng_qp *qp, const struct ibv_qp_attr *a, int mask)
 	SET(IBV_QP_PKEY_INDEX, t->pkey_index, pkey_index, a->pkey_index);
 	SET(IBV_QP_PORT, t->port_num, port_num, a->port_num);
 	SET(IBV_QP_QKEY, t->qkey, qkey, a->qkey);
-	SET(IBV_QP_AV, t->av, ah_attr, av_of(&a->ah_attr));
+	SET(IBV_QP_AV, t->av, ah_attr, eng_av_of(&a->ah_attr));
 	SET(IBV_QP_PATH_MTU, t->mtu_bytes, path_mtu, (uint16_t)(128u << a->path_mtu));
 	SET(IBV_QP_TIMEOUT, t->timeout_enc, timeout, a->timeout & 0x1f);
 	SET(IBV_QP_RETRY_CNT, t->retry_cnt, retry_cnt, a->retry_cnt & 7);
@@ -104,8 +104,12 @@ static void apply(struct eng_qp *qp, const struct ibv_qp_attr *a, int mask)
 		q->alt_port_num = a->alt_port_num;
 		q->alt_timeout = a->alt_timeout;
 	}
-	if (mask & IBV_QP_PATH_MIG_STATE)
+	if (mask & IBV_QP_PATH_MIG_STATE && a->path_mig_state == IBV_MIG_MIGRATED &&
+	    q->path_mig_state == IBV_MIG_ARMED)
+		eng_migrate(qp);
+	else if (mask & IBV_QP_PATH_MIG_STATE)
 		q->path_mig_state = a->path_mig_state;
+	eng_path_loaded(qp, mask);
 }
 
 /* whom the QP speaks to, and as whom */
@@ -123,7 +127,8 @@ static void prepare_for(struct eng_qp *qp, enum ibv_qp_state to)
 		eng_qp_clean_cqs(qp);
 		qp->rq.head = qp->rq.tail;
 		qp->held_bytes = 0;
-		qp->spoilt = false;
+		qp->spoilt = qp->has_alternate = qp->awaits_migration = false;
+		qp->attr.path_mig_state = IBV_MIG_MIGRATED;
 	}
 }
 

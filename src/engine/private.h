@@ -134,6 +134,10 @@ struct eng_qp {
 	struct ibv_qp_attr attr; /* as modify set it, for query */
 	bool tells_drained; /* its owner asked for the event when it went to SQD */
 	bool spoilt; /* by a completion: it moves to ERR before the engine's turn ends */
+	/* --- path migration (migrate.c); its state is in attr --- */
+	bool has_alternate;
+	bool awaits_migration; /* each packet is looked at by eng_path_watch() */
+	bool migration_refused; /* which was told */
 	struct tp_sge srq_sge[TP_MAX_SGE]; /* of the receive taken from the SRQ */
 	/* --- the packet of held_bytes, which left the transport --- */
 	struct wire_packet held;
@@ -288,6 +292,22 @@ void eng_complete_recv(struct eng_qp *qp, const struct tp_wc *wc);
 /** eng_own_path_bits() - of the low bits of a DLID those that @qp's port has of
  *  its own: LMC many (11.4.2.1) */
 uint8_t eng_own_path_bits(const struct eng_qp *qp, uint8_t dlid_bits);
+
+/** eng_av_of() - the transport's address vector */
+struct tp_av eng_av_of(const struct ibv_ah_attr *ah);
+
+/* migrate.c */
+/** eng_path_may_be() - is what @mask says of the alternate path and its state in @attr sound? */
+bool eng_path_may_be(const struct eng_qp *qp, const struct ibv_qp_attr *attr, int mask);
+/** eng_path_loaded() - attributes in @mask are set now */
+void eng_path_loaded(struct eng_qp *qp, int mask);
+/** eng_migrate() - to the alternate path, which there is */
+void eng_migrate(struct eng_qp *qp);
+/** eng_path_failed() - the peer does not answer. Return: true: it may by another path */
+bool eng_path_failed(struct eng_qp *qp);
+/** eng_path_watch() - a packet came for @qp, which awaits_migration, from the port @source: do
+ *  the QP's states follow? Before its source is checked against the QP's path */
+void eng_path_watch(struct eng_qp *qp, wire_addr_t source, uint16_t pkey, bool mig_req);
 
 /* xrc.c */
 /** eng_is_xrc() - initiator or target? */

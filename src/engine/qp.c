@@ -157,6 +157,11 @@ static void op_failed(void *ctx)
 	eng_window_revoke(ctx); /* whoever resets or destroys it waits for the peer */
 }
 
+static bool op_exhausted(void *ctx)
+{
+	return eng_path_failed(ctx);
+}
+
 const struct tp_ops eng_tp_ops = {
 	.mem = op_mem,
 	.invalidate = op_invalidate,
@@ -167,6 +172,7 @@ const struct tp_ops eng_tp_ops = {
 	.complete_recv = op_complete_recv,
 	.event = op_event,
 	.failed = op_failed,
+	.exhausted = op_exhausted,
 };
 
 static void op_failed_tags(void *ctx)
@@ -185,6 +191,7 @@ static const struct tp_ops tag_ops = {
 	.complete_recv = op_complete_tagged,
 	.event = op_event,
 	.failed = op_failed_tags,
+	.exhausted = op_exhausted,
 };
 
 static const struct tp_ops xrc_target_ops = {
@@ -197,6 +204,7 @@ static const struct tp_ops xrc_target_ops = {
 	.complete_recv = op_complete_xrc,
 	.event = op_event,
 	.failed = op_failed,
+	.exhausted = op_exhausted,
 };
 
 /* --- creation --- */

@@ -60,6 +60,8 @@ static bool is_from_peer(const struct eng_qp *qp, const struct wire_packet *pkt)
 
 static void to_qp(struct eng_qp *qp, const struct wire_packet *pkt)
 {
+	if (unlikely(qp->awaits_migration))
+		eng_path_watch(qp, wire_packet_source(pkt), pkt->bth.pkey, pkt->bth.mig_req);
 	if (unlikely(!is_from_peer(qp, pkt))) {
 		qp->engine->stats.rx_malformed++;
 		return;

@@ -63,7 +63,7 @@ unsigned eng_fill_route(const struct eng_qp *qp, const struct tp_av *av, struct 
 	};
 	if (av->is_global)
 		eng_fill_grh(e, av, &pkt->grh);
-	pkt->bth.mig_req = true; /* path migration state MIGRATED (17.2.8) */
+	pkt->bth.mig_req = qp->attr.path_mig_state == IBV_MIG_MIGRATED;
 	return port_num;
 }
 

@@ -164,11 +164,12 @@ static void retry(struct tp_qp *qp)
 
 	if (sq->block & TP_BLOCK_RNR)
 		return; /* all is going to be sent again when the timer says so */
-	if (sq->retries_left == 0) {
+	if (sq->retries_left > 0) {
+		sq->retries_left--;
+	} else if (!qp->ops->exhausted || !qp->ops->exhausted(qp->ctx)) {
 		tp_sq_fail_oldest(qp, IBV_WC_RETRY_EXC_ERR);
 		return;
 	}
-	sq->retries_left--;
 	sq->recovering = true;
 	tp_requester_rewind(qp);
 }

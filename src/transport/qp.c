@@ -152,6 +152,12 @@ static void set_timeout(struct tp_qp *qp)
 	qp->ack_half_ns = ns == UINT64_MAX ? ns : 2 * ns;
 }
 
+void tp_qp_path_changed(struct tp_qp *qp)
+{
+	set_timeout(qp);
+	tp_sq_progressed(qp);
+}
+
 static void resume_requester(struct tp_qp *qp)
 {
 	struct tp_sq *sq = &qp->sq;

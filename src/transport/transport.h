@@ -175,6 +175,9 @@ struct tp_ops {
 	void (*event)(void *ctx, enum tp_event event);
 	/** failed() - the QP is in the error state from now on. May be NULL */
 	void (*failed)(void *ctx);
+	/** exhausted() - retries have not helped. May be NULL. Return: true: the attributes
+	 *  are those of another path now (tp_qp_path_changed()): begin again */
+	bool (*exhausted)(void *ctx);
 };
 
 /** struct tp_attr - attributes that ibv_modify_qp sets, as they stand */
@@ -273,6 +276,10 @@ const struct tp_stats *tp_qp_stats(const struct tp_qp *qp);
  * Spec: IBA v1 10.3.1
  */
 void tp_qp_modify(struct tp_qp *qp, enum ibv_qp_state to, mono_t now);
+
+/** tp_qp_path_changed() - the attributes of the path in tp_qp_attr() are those of another one:
+ *  its time-out holds, and attempts are counted afresh */
+void tp_qp_path_changed(struct tp_qp *qp);
 
 /** tp_qp_is_draining() - in SQD, and what was begun has no outcome yet (10.3.1.5) */
 bool tp_qp_is_draining(const struct tp_qp *qp);
