@@ -10,7 +10,9 @@
  *   MASTER      -> STANDBY   handed over; a stronger master was found
  *   MASTER      -> MASTER    HANDOVER from a weaker master: sweep again
  *
- * Stronger: the higher priority, then the lower GUID. A master that finds a
+ * Stronger: the higher priority, then the lower GUID. Managers of one subnet share
+ * the SM_Key (14.2.5.13), and tell it: opensm ignores a manager that does not. One
+ * that answers with another key is ignored; its commands are refused. A master that finds a
  * stronger manager in standby hands over to it at the end of its sweep; one
  * that finds a stronger master (two subnets became one) does so at once.
  */
@@ -41,6 +43,7 @@ void sm_info_fill(const struct sm *sm, struct wire_sm_info *info)
 {
 	*info = (struct wire_sm_info){
 		.guid = sm->opt.port_guid,
+		.sm_key = sm->opt.sm_key,
 		.act_count = sm->act_count,
 		.priority = sm->opt.priority,
 		.state = sm->state,
@@ -100,6 +103,12 @@ void sm_elect_begin(struct sm *sm)
 	}
 }
 
+/* Return: true when @p is a manager of this subnet, as far as it says who it is */
+static bool is_kin(const struct sm *sm, const struct sm_peer *p)
+{
+	return p->answered && p->info.sm_key == sm->opt.sm_key;
+}
+
 static bool is_stronger(const struct sm *sm, const struct sm_peer *p)
 {
 	if (p->info.priority != sm->opt.priority)
@@ -110,7 +119,7 @@ static bool is_stronger(const struct sm *sm, const struct sm_peer *p)
 /* Must this manager step aside for @p? */
 static bool yields_to(const struct sm *sm, const struct sm_peer *p)
 {
-	if (!p->answered)
+	if (!is_kin(sm, p))
 		return false;
 	if (p->info.state == WIRE_SM_MASTER)
 		return sm->state != WIRE_SM_MASTER || is_stronger(sm, p);
@@ -132,6 +141,10 @@ void sm_elect_decide(struct sm *sm)
 	struct sm_peer *p;
 
 	list_for_each_entry(p, &sm->peers, node) {
+		if (p->answered && !is_kin(sm, p))
+			sm_log(sm, SM_LOG_WARNING,
+			       "the manager at LID %u has another SM_Key and is ignored: give "
+			       "both the same one (--sm-key)", p->lid);
 		if (!yields_to(sm, p))
 			continue;
 		sm->master_guid = p->port_guid;
@@ -160,7 +173,7 @@ void sm_poll_decide(struct sm *sm)
 {
 	struct sm_peer *p = find_peer(sm, sm->master_guid);
 
-	if (p && p->answered && p->info.state >= WIRE_SM_DISCOVERING &&
+	if (p && is_kin(sm, p) && p->info.state >= WIRE_SM_DISCOVERING &&
 	    (p->info.state != WIRE_SM_STANDBY || is_stronger(sm, p)))
 		sm->missed_polls = 0;
 	else if (++sm->missed_polls >= POLLS_MISSED) {
@@ -190,7 +203,7 @@ void sm_handover_begin(struct sm *sm)
 	struct wire_sm_info info;
 
 	list_for_each_entry(p, &sm->peers, node) {
-		if (!p->answered || p->info.state != WIRE_SM_STANDBY || !is_stronger(sm, p))
+		if (!is_kin(sm, p) || p->info.state != WIRE_SM_STANDBY || !is_stronger(sm, p))
 			continue;
 		sm_log(sm, SM_LOG_INFO, "handing over to the manager at LID %u", p->lid);
 		sm_info_fill(sm, &info);
@@ -202,25 +215,28 @@ void sm_handover_begin(struct sm *sm)
 
 /* --- what others ask of us --- */
 
-/* Set(SMInfo): which command is taken in which state, and where it leads */
+/* Set(SMInfo): which command, of a manager in which state, is taken in which state,
+ * and where it leads */
 static const struct control {
-	uint8_t command, in, to;
+	uint8_t command, by, in, to;
 } controls[] = {
-	{WIRE_SM_HANDOVER, WIRE_SM_STANDBY, WIRE_SM_DISCOVERING},
-	{WIRE_SM_HANDOVER, WIRE_SM_MASTER, WIRE_SM_MASTER},
-	{WIRE_SM_ACKNOWLEDGE, WIRE_SM_MASTER, WIRE_SM_MASTER},
-	{WIRE_SM_ACKNOWLEDGE, WIRE_SM_STANDBY, WIRE_SM_STANDBY},
-	{WIRE_SM_DISABLE, WIRE_SM_STANDBY, WIRE_SM_NOT_ACTIVE},
-	{WIRE_SM_STANDBY_COMMAND, WIRE_SM_NOT_ACTIVE, WIRE_SM_STANDBY},
-	{WIRE_SM_DISCOVER, WIRE_SM_STANDBY, WIRE_SM_DISCOVERING},
+	{WIRE_SM_HANDOVER, WIRE_SM_MASTER, WIRE_SM_STANDBY, WIRE_SM_DISCOVERING},
+	{WIRE_SM_HANDOVER, WIRE_SM_MASTER, WIRE_SM_MASTER, WIRE_SM_MASTER},
+	{WIRE_SM_ACKNOWLEDGE, WIRE_SM_STANDBY, WIRE_SM_MASTER, WIRE_SM_MASTER},
+	{WIRE_SM_ACKNOWLEDGE, WIRE_SM_STANDBY, WIRE_SM_STANDBY, WIRE_SM_STANDBY},
+	{WIRE_SM_DISABLE, WIRE_SM_MASTER, WIRE_SM_STANDBY, WIRE_SM_NOT_ACTIVE},
+	{WIRE_SM_STANDBY_COMMAND, WIRE_SM_MASTER, WIRE_SM_NOT_ACTIVE, WIRE_SM_STANDBY},
+	{WIRE_SM_DISCOVER, WIRE_SM_MASTER, WIRE_SM_STANDBY, WIRE_SM_DISCOVERING},
 };
 
-static uint16_t control(struct sm *sm, uint32_t command)
+static uint16_t control(struct sm *sm, uint32_t command, const struct wire_sm_info *by)
 {
+	if (by->sm_key != sm->opt.sm_key)
+		return WIRE_STATUS_BAD_FIELD;
 	for (size_t i = 0; i < ARRAY_SIZE(controls); i++) {
 		const struct control *c = &controls[i];
 
-		if (c->command != command || c->in != sm->state)
+		if (c->command != command || c->by != by->state || c->in != sm->state)
 			continue;
 		set_state(sm, c->to);
 		if (c->to == WIRE_SM_DISCOVERING || command == WIRE_SM_HANDOVER)
@@ -244,11 +260,12 @@ void sm_info_receive(struct sm *sm, enum sm_agent agent, const struct sm_addr *f
 	struct wire_sm_info info;
 
 	memcpy(answer, mad, sizeof(answer));
-	if (wire_smp_decode(mad, WIRE_MAD_BYTES, &smp) < 0)
+	if (wire_smp_decode(mad, WIRE_MAD_BYTES, &smp) < 0 ||
+	    wire_sm_info_decode(mad + WIRE_SMP_DATA_OFFSET, WIRE_SMP_DATA_BYTES, &info) < 0)
 		return;
 	sm->act_count++;
-	smp.mad.status = smp.mad.method == WIRE_METHOD_SET ? control(sm, smp.mad.attr_mod)
-							    : WIRE_STATUS_OK;
+	smp.mad.status = smp.mad.method == WIRE_METHOD_SET ?
+				 control(sm, smp.mad.attr_mod, &info) : WIRE_STATUS_OK;
 	smp.mad.method = WIRE_METHOD_GET_RESP;
 	smp.direction = true; /* back along the way it came (14.2.2) */
 	sm_info_fill(sm, &info);

@@ -17,7 +17,7 @@
 enum key {
 	KEY_GUID = 256, KEY_ROUTING, KEY_ROOT, KEY_CONNECT_ROOTS, KEY_ONCE, KEY_LOG_LEVEL,
 	KEY_LID_CACHE, KEY_PRIORITY, KEY_LMC, KEY_IPOIB, KEY_QOS, KEY_CHECK, KEY_WINDOW,
-	KEY_TIMEOUT, KEY_RETRIES, KEY_MKEY,
+	KEY_TIMEOUT, KEY_RETRIES, KEY_MKEY, KEY_SM_KEY, KEY_SA_KEY,
 };
 
 #define ROOTS_MAX 256
@@ -64,6 +64,8 @@ static const struct argp_option options[] = {
 	{"lid-cache", KEY_LID_CACHE, "FILE", 0, "Where LIDs are kept (default: lids-GUID in $SOFTIB_DIR or $XDG_RUNTIME_DIR/softib; \"none\": nowhere)", 3},
 	{"priority", KEY_PRIORITY, "N", 0, "Among several managers, 0..15 (default 0)", 4},
 	{"mkey", KEY_MKEY, "KEY", 0, "M_Key to protect ports with (default 0: none)", 4},
+	{"sm-key", KEY_SM_KEY, "KEY", 0, "SM_Key that the managers of the subnet share (default 1, as opensm's)", 4},
+	{"sa-key", KEY_SA_KEY, "KEY", 0, "Key of those whom the SA trusts (default 1, as opensm's and saquery's)", 4},
 	{"ipoib", KEY_IPOIB, NULL, 0, "Create the IPoIB broadcast group", 5},
 	{"qos", KEY_QOS, NULL, 0, "Program SL to VL and VL arbitration tables", 5},
 	{"sweep", 's', "SECONDS", 0, "Time between light sweeps (default 10; 0: none)", 6},
@@ -155,6 +157,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		break;
 	case KEY_PRIORITY: o->priority = number(state, arg, "priority", 15); break;
 	case KEY_MKEY: o->mkey = number(state, arg, "M_Key", UINT64_MAX); break;
+	case KEY_SM_KEY: o->sm_key = number(state, arg, "SM_Key", UINT64_MAX); break;
+	case KEY_SA_KEY: o->sa_key = number(state, arg, "SA key", UINT64_MAX); break;
 	case KEY_IPOIB: o->ipoib = true; break;
 	case KEY_QOS: o->qos = true; break;
 	case 's': o->sweep_ns = number(state, arg, "sweep", 1000000) * NSEC_PER_SEC; break;

@@ -264,7 +264,7 @@ void sm_sa_receive(struct sm *sm, const struct sm_addr *from, const uint8_t *mad
 	    q.hdr.mad.method & WIRE_METHOD_RESPONSE)
 		return;
 	/* who claims a key and has another gets no answer (C15-0.1.5, SM_Key) */
-	if (q.hdr.sm_key && q.hdr.sm_key != sm->opt.sm_key)
+	if (q.hdr.sm_key && q.hdr.sm_key != sm->opt.sa_key)
 		return;
 	q.attr = attr_find(q.hdr.mad.attr_id);
 	q.mask = q.hdr.comp_mask;

@@ -62,7 +62,7 @@ void sm_emit(struct sm_query *q, const void *record);
 /** sm_query_trusted() - may it see what belongs to others? (15.4.1.2) */
 static inline bool sm_query_trusted(const struct sm_query *q)
 {
-	return q->hdr.sm_key && q->hdr.sm_key == q->sm->opt.sm_key;
+	return q->hdr.sm_key && q->hdr.sm_key == q->sm->opt.sa_key;
 }
 
 /**

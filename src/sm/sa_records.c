@@ -229,6 +229,7 @@ void sm_sm_info_each(struct sm_query *q)
 	struct sm_peer *p;
 
 	sm_info_fill(q->sm, &r.info);
+	r.info.sm_key = 0; /* the managers' own */
 	sm_emit(q, &r);
 	list_for_each_entry(p, &q->sm->peers, node) {
 		const struct sm_port *port = sm_subnet_port(q->sm->subnet, p->port_guid);

@@ -11,7 +11,8 @@ void sm_options_default(struct sm_options *o)
 {
 	*o = (struct sm_options){
 		.gid_prefix = 0xfe80000000000000ull,
-		.sm_key = 1, /* what saquery and opensm use by default */
+		.sm_key = 1, /* opensm's default */
+		.sa_key = 1, /* saquery's and opensm's default */
 		.engine = route_engine_find("minhop"),
 		.max_vls_enc = 5,
 		.subnet_timeout_enc = 18,

@@ -61,6 +61,9 @@ enum sm_event {
  * struct sm_options - what a user may choose; sm_options_default()
  * @port_guid:   the port the manager sits on; its priority tie-break too
  * @lid_cache:   file of GUIDs and LIDs kept across restarts, or NULL
+ * @sm_key:      managers of one subnet share it: others are told it and are neither
+ *               handed the subnet nor obeyed without it
+ * @sa_key:      who knows it gets from the SA what is for the trusted (C15-0.1.5)
  * @window:      SMPs in flight
  * @sweep_ns:    time between light sweeps; 0: none
  * @ipoib:       create the IPv4 broadcast group of the default partition
@@ -70,7 +73,7 @@ enum sm_event {
 struct sm_options {
 	uint64_t port_guid;
 	uint64_t gid_prefix;
-	uint64_t mkey, sm_key;
+	uint64_t mkey, sm_key, sa_key;
 	const char *lid_cache;
 	const struct route_engine *engine;
 	struct route_params route;

@@ -7,7 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from interop.fabric import DATA, TIMEOUT, Fabric
+from interop.fabric import BUILD, DATA, TIMEOUT, Fabric, kill, wait_until
+from interop.test_bad_input import node_lid
 
 LARGE = DATA / "topologies/ndr-40-switches-582-cas.ibnetdiscover"
 SMALLER = DATA / "topologies/qdr-8-switches-144-cas.ibnetdiscover"
@@ -24,6 +25,30 @@ def test_opensm_brings_a_pair_up():
         assert "SMINFO_MASTER" in fabric.run("n1", "sminfo")
         fabric.pair("ib_write_bw", "-n", "100")
         fabric.pair("ibv_ud_pingpong", "-n", "100")
+
+
+def states(fabric, *nodes):
+    """Of the managers on @nodes: "MASTER", "STANDBY"; None where there is none."""
+    said = [re.search(r"SMINFO_(\w+)", fabric.run("n3", "sminfo", node_lid(fabric, node), check=False))
+            for node in nodes]
+    return [state and state[1] for state in said]
+
+
+@pytest.mark.parametrize("first", ["softib-sm", "opensm"])
+def test_a_manager_joins_another(first):
+    """A weaker one steps aside, a stronger one is handed the subnet; of the two one is
+    master in the end, and what either programmed carries packets."""
+    with Fabric("star:3", sm=first) as fabric:
+        for priority, expected in ("0", ["MASTER", "STANDBY"]), ("15", ["STANDBY", "MASTER"]):
+            if first == "opensm":
+                joins = fabric.start("n2", BUILD / "bin/softib-sm", "--priority", priority,
+                                     "--lid-cache", "none")
+            else:
+                joins = fabric.start("n2", "opensm", "-p", priority, "-f", fabric.home / "log")
+            wait_until(lambda: states(fabric, "n1", "n2") == expected,
+                       lambda: f"{expected}: {states(fabric, 'n1', 'n2')}")
+            fabric.pair("ibv_rc_pingpong", "-n", "100", server="n1", client="n3")
+            kill(joins)
 
 
 def test_large_fabric_is_up(large):

@@ -237,7 +237,7 @@ static void test_lmc_aligns(void **state)
 static void test_steps_aside_for_a_master(void **state)
 {
 	struct lab *lab = lab_new();
-	struct wire_sm_info other = {.guid = 0x201, .priority = 3, .state = WIRE_SM_MASTER};
+	struct wire_sm_info other = {.guid = 0x201, .sm_key = 1, .priority = 3, .state = WIRE_SM_MASTER};
 
 	lab->other_sm = &other;
 	lab->nodes[1].port[1].cap_mask = WIRE_PORT_CAP_IS_SM;
@@ -259,7 +259,7 @@ static void test_steps_aside_for_a_master(void **state)
 static void test_weaker_newcomer_does_not_stop_us(void **state)
 {
 	struct lab *lab = lab_new();
-	struct wire_sm_info other = {.guid = 0x201, .priority = 0, .state = WIRE_SM_STANDBY};
+	struct wire_sm_info other = {.guid = 0x201, .sm_key = 1, .priority = 0, .state = WIRE_SM_STANDBY};
 
 	lab->opt.priority = 5;
 	lab->other_sm = &other;
@@ -272,7 +272,7 @@ static void test_weaker_newcomer_does_not_stop_us(void **state)
 static void test_stronger_standby_gets_the_subnet(void **state)
 {
 	struct lab *lab = lab_new();
-	struct wire_sm_info other = {.guid = 0x201, .priority = 9, .state = WIRE_SM_STANDBY};
+	struct wire_sm_info other = {.guid = 0x201, .sm_key = 1, .priority = 9, .state = WIRE_SM_STANDBY};
 
 	lab->other_sm = &other;
 	lab->nodes[1].port[1].cap_mask = WIRE_PORT_CAP_IS_SM;
@@ -289,7 +289,7 @@ static void test_stronger_standby_gets_the_subnet(void **state)
 static void test_weaker_master_gives_up(void **state)
 {
 	struct lab *lab = lab_new();
-	struct wire_sm_info other = {.guid = 0x201, .priority = 9, .state = WIRE_SM_MASTER};
+	struct wire_sm_info other = {.guid = 0x201, .sm_key = 1, .priority = 9, .state = WIRE_SM_MASTER};
 
 	lab->opt.sweep_ns = 10 * NSEC_PER_SEC;
 	assert_int_equal(sm_create(lab->rt, &lab->io, &lab->opt, &lab->sm), 0);
@@ -305,8 +305,29 @@ static void test_weaker_master_gives_up(void **state)
 	lab_free(lab);
 }
 
-static void receive_handover(struct lab *lab)
+/* A manager with another key is none of this subnet: neither a master nor a standby,
+ * however strong, gets it. */
+static void test_another_key_is_anothers(void **state)
 {
+	for (uint8_t s = WIRE_SM_DISCOVERING; s <= WIRE_SM_MASTER; s++) {
+		struct lab *lab = lab_new();
+		struct wire_sm_info other = {.guid = 0x201, .sm_key = 7, .priority = 9, .state = s};
+
+		lab->other_sm = &other;
+		lab->nodes[1].port[1].cap_mask = WIRE_PORT_CAP_IS_SM;
+		assert_int_equal(sm_create(lab->rt, &lab->io, &lab->opt, &lab->sm), 0);
+		sm_start(lab->sm);
+		rt_sim_run_for(lab->rt, NSEC_PER_SEC);
+		assert_int_equal(lab->ups, 1);
+		assert_int_equal(lab->standbys, 0);
+		assert_int_equal(lab->handovers, 0);
+		lab_free(lab);
+	}
+}
+
+static void receive_handover(struct lab *lab, uint64_t sm_key, uint8_t state)
+{
+	struct wire_sm_info by = {.guid = 0x201, .sm_key = sm_key, .state = state};
 	struct wire_smp smp = {
 		.mad = {.base_version = WIRE_MAD_BASE_VERSION, .mgmt_class = WIRE_CLASS_SM_LID,
 			.class_version = WIRE_SMP_CLASS_VERSION, .method = WIRE_METHOD_SET,
@@ -315,6 +336,7 @@ static void receive_handover(struct lab *lab)
 	struct sm_addr from = {.lid = lab->nodes[1].port[1].lid};
 
 	wire_smp_encode(&smp, mad);
+	wire_sm_info_encode(&by, mad + WIRE_SMP_DATA_OFFSET);
 	sm_receive(lab->sm, SM_AGENT_LID, 0, &from, mad, sizeof(mad));
 }
 
@@ -335,7 +357,11 @@ static void test_another_masters_tables_are_replaced(void **state)
 	assert_reaches(lab, 2, 0);
 	/* a late write of the other, after our sweep: its handover says so */
 	memset(sw->lft, ROUTE_NO_PORT, sizeof(sw->lft));
-	receive_handover(lab);
+	receive_handover(lab, 7, WIRE_SM_MASTER); /* a stranger's, and no master's */
+	receive_handover(lab, 1, WIRE_SM_STANDBY);
+	assert_true(rt_sim_run(lab->rt, 100000));
+	assert_int_equal(lab->ups, 2);
+	receive_handover(lab, 1, WIRE_SM_MASTER);
 	assert_true(rt_sim_run(lab->rt, 100000));
 	assert_int_equal(lab->ups, 3);
 	assert_reaches(lab, 0, 2);
@@ -420,6 +446,7 @@ int main(void)
 		cmocka_unit_test(test_steps_aside_for_a_master),
 		cmocka_unit_test(test_weaker_newcomer_does_not_stop_us),
 		cmocka_unit_test(test_stronger_standby_gets_the_subnet),
+		cmocka_unit_test(test_another_key_is_anothers),
 		cmocka_unit_test(test_weaker_master_gives_up),
 		cmocka_unit_test(test_another_masters_tables_are_replaced),
 		cmocka_unit_test(test_who_was_mute_joins_later),
