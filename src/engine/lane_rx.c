@@ -64,7 +64,6 @@ static bool decode(const struct abi_lane *memory, const struct abi_cell *cell,
 				     .slid = record->slid};
 	pkt->bth = (struct wire_bth){.opcode = record->opcode,
 				     .solicited = record->flags & ABI_RECORD_SOLICITED,
-				     .mig_req = !(record->flags & ABI_RECORD_UNMIGRATED),
 				     .pkey = record->pkey,
 				     .dest_qpn = record->dest_qpn,
 				     .ack_req = record->flags & ABI_RECORD_ACK_REQ,
