@@ -146,6 +146,7 @@ struct sm_member {
 struct sm_service {
 	struct list_head node;
 	struct wire_service_record rec;
+	uint64_t by; /* port GUID of who registered it */
 	mono_t expiry;
 };
 

@@ -2,13 +2,15 @@
 /*
  * ServiceRecord (15.2.5.14): whoever offers a service registers it here, for
  * the time of its lease. A record's identity is its ServiceID, GID and P_Key:
- * who registers it again replaces it.
+ * who registers it again replaces it. The programs of a port share a bounded number,
+ * so that none of them fills the administrator's memory.
  */
 #include "sm/sa.h"
 
 #include <string.h>
 
 #define LEASE_FOR_EVER 0xffffffffu
+#define SERVICES_OF_A_PORT 256 /* that programs of one port may register */
 
 static void arm_lease_timer(struct sm *sm)
 {
@@ -60,6 +62,16 @@ static struct sm_service *service_find(struct sm *sm, const struct wire_service_
 	return NULL;
 }
 
+static bool has_room(const struct sm *sm, uint64_t by)
+{
+	unsigned n = 0;
+	struct sm_service *s;
+
+	list_for_each_entry(s, &sm->services, node)
+		n += s->by == by;
+	return n < SERVICES_OF_A_PORT;
+}
+
 /* The record as it is shown: the key is a secret, the lease runs. */
 static struct wire_service_record shown(const struct sm_query *q, const struct sm_service *s)
 {
@@ -91,6 +103,7 @@ void sm_service_set(struct sm_query *q)
 {
 	const struct wire_service_record *key = q->key;
 	const uint64_t needed = WIRE_SR_ID | WIRE_SR_GID;
+	uint64_t by = q->requester ? q->requester->guid : 0;
 	struct wire_service_record r;
 	struct sm_service *s;
 
@@ -104,11 +117,12 @@ void sm_service_set(struct sm_query *q)
 	}
 	s = service_find(q->sm, key);
 	if (!s) {
-		s = rt_zalloc(sizeof(*s));
+		s = has_room(q->sm, by) ? rt_zalloc(sizeof(*s)) : NULL;
 		if (!s) {
 			q->status = WIRE_SA_NO_RESOURCES;
 			return;
 		}
+		s->by = by;
 		list_add_tail(&s->node, &q->sm->services);
 	}
 	s->rec = *key;

@@ -302,7 +302,7 @@ static void test_members_are_private(void **state)
 	assert_int_equal(sa.n, 2); /* two groups, no member named */
 	record(1, &wire_mcmember_record_codec, &r);
 	assert_int_equal(sm_gid_guid(&r.port_gid), 0);
-	ask_as(2, sa.lab->opt.sm_key, WIRE_METHOD_GET_TABLE, WIRE_SA_MCMEMBER_RECORD, 0,
+	ask_as(2, sa.lab->opt.sa_key, WIRE_METHOD_GET_TABLE, WIRE_SA_MCMEMBER_RECORD, 0,
 	       &wire_mcmember_record_codec, &key);
 	assert_int_equal(sa.n, 3); /* the broadcast group, and two members */
 }
@@ -314,6 +314,30 @@ static struct wire_service_record service(int node, const char *name, uint32_t l
 
 	memcpy(r.name, name, strlen(name));
 	return r;
+}
+
+/* A port that registers without end fills its own share: others still have theirs, and
+ * what it gives back is its own again. */
+static void test_services_are_bounded(void **state)
+{
+	const uint64_t mask = WIRE_SR_ID | WIRE_SR_GID | WIRE_SR_PKEY;
+	struct wire_service_record a = service(1, "flood", UINT32_MAX);
+
+	for (a.id = 0; a.id < 1000; a.id++) {
+		get(1, WIRE_METHOD_SET, WIRE_SA_SERVICE_RECORD, mask, &wire_service_record_codec, &a);
+		assert_int_equal(sa.hdr.mad.status, a.id < 256 ? 0 : WIRE_SA_NO_RESOURCES);
+	}
+	a.id = 0; /* it is there already */
+	get(1, WIRE_METHOD_SET, WIRE_SA_SERVICE_RECORD, mask, &wire_service_record_codec, &a);
+	assert_int_equal(sa.hdr.mad.status, 0);
+	a.id = 5000; /* of the same port's GID, but by another */
+	get(2, WIRE_METHOD_SET, WIRE_SA_SERVICE_RECORD, mask, &wire_service_record_codec, &a);
+	assert_int_equal(sa.hdr.mad.status, 0);
+	a.id = 7;
+	get(1, WIRE_METHOD_DELETE, WIRE_SA_SERVICE_RECORD, mask, &wire_service_record_codec, &a);
+	a.id = 8000;
+	get(1, WIRE_METHOD_SET, WIRE_SA_SERVICE_RECORD, mask, &wire_service_record_codec, &a);
+	assert_int_equal(sa.hdr.mad.status, 0);
 }
 
 static void test_services_expire(void **state)
@@ -414,6 +438,7 @@ int main(void)
 		sa_test(test_links_come_in_both_directions),
 		sa_test(test_group_lives_as_long_as_its_members),
 		sa_test(test_members_are_private),
+		sa_test(test_services_are_bounded),
 		sa_test(test_services_expire),
 		sa_test(test_subscribers_hear_of_new_groups),
 		sa_test(test_noise),
