@@ -12,32 +12,60 @@
 
 static const char *const our_files[] = {"uverbs", "umad", "rdma_cm", "control", "pid"};
 
-static int own_directory(const char *dir, char *err, size_t err_bytes)
+/* Whoever may write to the parent can put something else in the directory's place at
+ * any moment: what is looked at, closed to others and used is one open file.
+ * Return: its descriptor; -errno, and what is wrong in @err */
+static int open_directory(const char *dir, char *err, size_t err_bytes)
+{
+	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), error = errno;
+
+	if (fd >= 0)
+		return fd;
+	if (error == ENOTDIR || error == ELOOP)
+		snprintf(err, err_bytes, "%s is not a directory; choose another --dir", dir);
+	else
+		snprintf(err, err_bytes, "cannot open %s: %s; choose another --dir", dir,
+			 strerror(error));
+	return -error;
+}
+
+static int close_to_others(int fd, const char *dir, char *err, size_t err_bytes)
 {
 	struct stat st;
 
-	if (mkdir(dir, 0700) && errno != EEXIST) {
-		snprintf(err, err_bytes, "cannot make %s: %s; choose another --dir", dir,
-			 strerror(errno));
+	if (fstat(fd, &st))
 		return -errno;
-	}
-	if (lstat(dir, &st))
-		return -errno;
-	if (!S_ISDIR(st.st_mode)) {
-		snprintf(err, err_bytes, "%s is not a directory; choose another --dir", dir);
-		return -ENOTDIR;
-	}
 	if (st.st_uid != geteuid()) {
 		snprintf(err, err_bytes,
 			 "%s belongs to user %u, not to you (%u); choose another --dir", dir,
 			 st.st_uid, geteuid());
 		return -EACCES;
 	}
-	if (st.st_mode & 077 && chmod(dir, 0700)) {
+	if (st.st_mode & 077 && fchmod(fd, 0700)) {
 		snprintf(err, err_bytes, "cannot close %s to others: %s", dir, strerror(errno));
 		return -errno;
 	}
 	return 0;
+}
+
+/* Return: a descriptor of @dir, which is made if need be; -errno */
+static int own_directory(const char *dir, char *err, size_t err_bytes)
+{
+	int fd, ret;
+
+	if (mkdir(dir, 0700) && errno != EEXIST) {
+		snprintf(err, err_bytes, "cannot make %s: %s; choose another --dir", dir,
+			 strerror(errno));
+		return -errno;
+	}
+	fd = open_directory(dir, err, err_bytes);
+	if (fd < 0)
+		return fd;
+	ret = close_to_others(fd, dir, err, err_bytes);
+	if (!ret)
+		return fd;
+	close(fd);
+	return ret;
 }
 
 static void write_pid(int fd)
@@ -52,13 +80,10 @@ static void write_pid(int fd)
 
 int rundir_claim(const char *dir, char *err, size_t err_bytes)
 {
-	int ret = own_directory(dir, err, err_bytes), dir_fd, fd;
+	int dir_fd = own_directory(dir, err, err_bytes), fd, ret;
 
-	if (ret)
-		return ret;
-	dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (dir_fd < 0)
-		return -errno;
+		return dir_fd;
 	fd = openat(dir_fd, "pid", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0) {
 		snprintf(err, err_bytes, "cannot make %s/pid: %s", dir, strerror(errno));
