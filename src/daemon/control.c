@@ -10,7 +10,9 @@
  *		  message or the end of the connection ends it
  *	ASKING	  for an answer that another gives later; likewise
  *
- * So a client that does not read costs one answer's memory, and no time. An
+ * So a client that does not read costs one answer's memory, and no time. When there are
+ * MAX_CLIENTS, a new one takes the place of one of the process that has most of them:
+ * nobody who connects and says nothing, however often, keeps others out. An
  * answer that exceeds ABI_UMAD_INLINE travels as {"bytes": N} and a memfd.
  */
 #include <assert.h>
@@ -26,8 +28,10 @@
 #include "abi/session.h"
 #include "daemon/control_private.h"
 #include "runtime/posix/closer.h"
+#include "runtime/posix/log.h"
 
 #define MAX_CLIENTS	64
+#define ACCEPTS_PER_TURN 16
 #define ACCEPT_PAUSE_NS (100 * NSEC_PER_MSEC) /* when descriptors are exhausted */
 
 enum client_state { CLIENT_READING, CLIENT_WRITING, CLIENT_WAITING, CLIENT_ASKING };
@@ -38,6 +42,7 @@ struct control_client {
 	enum client_state state;
 	struct rt_io io;
 	int fd;
+	pid_t pid;
 	struct rt_timer timer; /* of a wait */
 	char *answer;	       /* WRITING: not yet taken */
 	size_t answer_bytes;
@@ -57,6 +62,7 @@ struct control {
 	struct rt_timer accept_timer;
 	struct list_head clients;
 	int num_clients;
+	bool crowded; /* somebody had to make room, and half of the places were not free since */
 	struct sockaddr_un address;
 	/* --- waits: the first port that was not Active when last looked at --- */
 	struct rt_poller poller;
@@ -127,6 +133,8 @@ static void close_client(struct control_client *client)
 	rt_close_socket(client->fd);
 	list_del(&client->node);
 	client->control->num_clients--;
+	if (client->control->num_clients < MAX_CLIENTS / 2)
+		client->control->crowded = false;
 	rt_free(client);
 }
 
@@ -219,6 +227,8 @@ static void client_event(struct rt_io *io, bool readable, bool writable)
 		flush_answer(client);
 		return;
 	}
+	list_del(&client->node); /* the list is in the order of what was heard last */
+	list_add_tail(&client->node, &client->control->clients);
 	n = rt_receive(client->fd, buffer, sizeof(buffer), MSG_DONTWAIT | MSG_TRUNC, fd,
 			CONTROL_FDS);
 	if (n == -EAGAIN || n == -EINTR)
@@ -337,6 +347,15 @@ static bool is_user(int fd, uid_t uid)
 	return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) && peer.uid == uid;
 }
 
+static pid_t process_of(int fd)
+{
+	struct ucred peer = {0};
+	socklen_t len = sizeof(peer);
+
+	getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len);
+	return peer.pid;
+}
+
 /* the directory keeps others out; whoever opened it did not mean this */
 static bool is_ours(int fd)
 {
@@ -348,6 +367,43 @@ bool control_client_is_owner(const struct control_client *client)
 	return is_user(client->fd, geteuid());
 }
 
+static int num_of_process(struct control *control, pid_t pid)
+{
+	struct control_client *client;
+	int n = 0;
+
+	list_for_each_entry (client, &control->clients, node)
+		n += client->pid == pid;
+	return n;
+}
+
+/* Does @a lose its place before @b, of which longer nothing was heard? */
+static bool goes_first(struct control *control, const struct control_client *a,
+		       const struct control_client *b)
+{
+	int more = num_of_process(control, a->pid) - num_of_process(control, b->pid);
+
+	if (more)
+		return more > 0;
+	if (!a->hold != !b->hold)
+		return !a->hold;
+	return a->state == CLIENT_READING && b->state != CLIENT_READING;
+}
+
+static void make_room(struct control *control)
+{
+	struct control_client *client, *victim = NULL;
+
+	list_for_each_entry (client, &control->clients, node)
+		if (!victim || goes_first(control, client, victim))
+			victim = client;
+	if (!control->crowded)
+		rt_log("process %d has %d of %d clients of the control socket and loses one",
+		       victim->pid, num_of_process(control, victim->pid), MAX_CLIENTS);
+	control->crowded = true;
+	close_client(victim);
+}
+
 static void add_client(struct control *control, int fd)
 {
 	struct control_client *client;
@@ -356,17 +412,16 @@ static void add_client(struct control *control, int fd)
 		refuse(fd, "this fabric belongs to another user");
 		return;
 	}
-	if (control->num_clients == MAX_CLIENTS) {
-		refuse(fd, "too many clients of the control socket");
-		return;
-	}
 	client = rt_zalloc(sizeof(*client));
 	if (!client) {
 		refuse(fd, "out of memory");
 		return;
 	}
+	if (control->num_clients == MAX_CLIENTS)
+		make_room(control);
 	client->control = control;
 	client->fd = fd;
+	client->pid = process_of(fd);
 	memset(client->answer_fd, -1, sizeof(client->answer_fd));
 	rt_timer_init(control->rt, &client->timer, wait_timeout);
 	rt_io_init(control->rt, &client->io, fd, client_event);
@@ -396,13 +451,14 @@ static bool turn_away(struct control *control)
 static void listen_event(struct rt_io *io, bool readable, bool writable)
 {
 	struct control *control = container_of(io, struct control, io);
-	int fd = accept4(control->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	int fd = 0;
 
-	if (fd >= 0) {
-		add_client(control, fd);
-		return;
+	for (int n = 0; fd >= 0 && n < ACCEPTS_PER_TURN; n++) {
+		fd = accept4(control->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		if (fd >= 0)
+			add_client(control, fd);
 	}
-	if (errno != EMFILE && errno != ENFILE && errno != ENOBUFS && errno != ENOMEM)
+	if (fd >= 0 || (errno != EMFILE && errno != ENFILE && errno != ENOBUFS && errno != ENOMEM))
 		return;
 	if (turn_away(control))
 		return;

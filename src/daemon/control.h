@@ -36,6 +36,8 @@ struct control_ops {
 	int (*each_resource)(void *ctx, const struct fabric *fab, int node,
 			     int (*fn)(void *arg, const struct control_resource *res),
 			     void *arg);
+	/** num_resources() - how many each_resource() shows, of all nodes; may be NULL */
+	uint64_t (*num_resources)(void *ctx, const struct fabric *fab);
 	/** window_operations() - requests that programs did by windows; may be NULL */
 	uint64_t (*window_operations)(void *ctx);
 	struct modules *modules; /* the loader; NULL: there is none */
@@ -55,8 +57,9 @@ int control_create(struct rt *rt, struct fabric *fab, const char *dir,
 /** control_destroy() - close every client and remove the socket */
 void control_destroy(struct control *control);
 
-/** control_core_resources() - struct control_ops.each_resource over the
- *  midlayer's resource tracking; @ctx is not used */
+/** control_core_resources(), control_core_num_resources() - of struct control_ops, over
+ *  the midlayer's resource tracking; @ctx is not used */
+uint64_t control_core_num_resources(void *ctx, const struct fabric *fab);
 int control_core_resources(void *ctx, const struct fabric *fab, int node,
 			   int (*fn)(void *arg, const struct control_resource *res),
 			   void *arg);

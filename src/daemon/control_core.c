@@ -43,6 +43,21 @@ static int show_device(struct ib_device *device, void *ctx)
 	return ret;
 }
 
+static int count_device(struct ib_device *device, void *ctx)
+{
+	for (int type = 0; type < RDMA_RESTRACK_MAX; type++)
+		*(uint64_t *)ctx += rdma_restrack_count(device, type);
+	return 0;
+}
+
+uint64_t control_core_num_resources(void *ctx, const struct fabric *fab)
+{
+	uint64_t n = 0;
+
+	ib_device_for_each(fab_rt(fab), count_device, &n);
+	return n;
+}
+
 int control_core_resources(void *ctx, const struct fabric *fab, int node,
 			   int (*fn)(void *arg, const struct control_resource *res),
 			   void *arg)

@@ -100,12 +100,6 @@ static void put_sm(struct control_request *req)
 	json_object_object_add(req->out, "sm", NULL);
 }
 
-static int count_resource(void *arg, const struct control_resource *res)
-{
-	++*(uint64_t *)arg;
-	return 0;
-}
-
 static void put_network(struct json_object *o, const struct control_ops *ops)
 {
 	char text[TOPO_PLAN_BYTES];
@@ -121,7 +115,7 @@ static bool op_status(struct control_request *req)
 {
 	const struct control_ops *ops = control_ops(req->control);
 	const struct topology *topo = control_topology(req);
-	uint64_t count[TOPO_ROUTER + 1] = {0}, resources = 0;
+	uint64_t count[TOPO_ROUTER + 1] = {0};
 	mono_t now = rt_now(control_rt(req->control));
 
 	op_ping(req);
@@ -142,10 +136,9 @@ static bool op_status(struct control_request *req)
 	}
 	json_object_object_add(req->out, "ports", states(control_fabric(req->control)));
 	put_sm(req);
-	if (ops->each_resource &&
-	    !ops->each_resource(ops->ctx, control_fabric(req->control), -1,
-				count_resource, &resources))
-		control_put_number(req->out, "resources", resources);
+	if (ops->num_resources)
+		control_put_number(req->out, "resources",
+				   ops->num_resources(ops->ctx, control_fabric(req->control)));
 	if (ops->window_operations)
 		control_put_number(req->out, "window_operations", ops->window_operations(ops->ctx));
 	return true;

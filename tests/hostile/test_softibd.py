@@ -14,7 +14,7 @@ import pytest
 
 from hostile.attack import (ABI_MAGIC, ABI_VERSION, OPEN_PORT, OPEN_UMAD, PATIENCE, ask, connect,
                             innocents_go_on, softibd_answers)
-from interop.fabric import wait_until
+from interop.fabric import BUILD, wait_until
 from interop.test_bad_input import Program, abi_open
 from interop.test_kill import softibd_pid
 
@@ -56,6 +56,33 @@ def test_a_captures_doorbell_cannot_be_filled(shared):
         innocents_go_on(shared)
     for fd in fds:
         os.close(fd)
+
+
+# --- the control socket ---
+
+def test_clients_that_say_nothing(shared):
+    """More of them than softibd serves, and they stay: whoever comes is served."""
+    with contextlib.ExitStack() as crowd:
+        for _ in range(4):
+            for _ in range(50):
+                crowd.enter_context(connect(shared, "control"))
+            softibd_answers(shared)
+        innocents_go_on(shared)
+        assert "adapters" in shared.softib("status")
+
+
+# --- the runtime directory ---
+
+def test_a_link_where_the_runtime_directory_will_be(tmp_path):
+    """Who may write to the parent leads softibd to a directory that is open to others:
+    it is neither closed nor used."""
+    victim, link = tmp_path / "victim", tmp_path / "link"
+    victim.mkdir(mode=0o755)
+    link.symlink_to(victim)
+    done = subprocess.run([BUILD / "bin/softibd", "--dir", link], capture_output=True, text=True,
+                          timeout=PATIENCE, check=False)
+    assert done.returncode == 1 and f"{link} is not a directory" in done.stderr, done.stderr
+    assert victim.stat().st_mode & 0o777 == 0o755 and not list(victim.iterdir())
 
 
 # --- names ---
