@@ -29,6 +29,7 @@ int eng_create(const struct eng_config *config, struct engine **engine)
 	INIT_LIST_HEAD(&e->owed_acks);
 	INIT_LIST_HEAD(&e->piggyback_acks);
 	INIT_LIST_HEAD(&e->lanes);
+	INIT_LIST_HEAD(&e->quiet_lanes);
 	INIT_LIST_HEAD(&e->dirty);
 	INIT_LIST_HEAD(&e->all_qps);
 	INIT_LIST_HEAD(&e->cqs);
@@ -83,11 +84,12 @@ static bool run_timers(struct engine *e)
 /* what is left of a turn that has @received so many. Return: true when it did anything */
 static inline bool turn_on(struct engine *e, unsigned received, bool clock)
 {
-	bool busy = received > 0;
+	bool looks = ++e->polls % ENG_POLLS_PER_CLOCK == 0, busy = received > 0;
 
-	if (clock || !list_empty(&e->tx) ||
-	    (++e->polls % ENG_POLLS_PER_CLOCK == 0 && e->next_expiry.ns != MONO_NEVER.ns))
+	if (clock || !list_empty(&e->tx) || (looks && e->next_expiry.ns != MONO_NEVER.ns))
 		e->now = e->cfg.now(e->cfg.ctx);
+	if (clock || looks)
+		busy |= eng_lanes_mind(e, clock);
 	busy |= run_timers(e);
 	if (unlikely(!list_empty(&e->held)))
 		busy |= eng_window_turn(e);

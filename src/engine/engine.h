@@ -85,6 +85,9 @@ struct eng_lane_in {
 	/* --- the engine's --- */
 	struct list_head node;
 	uint32_t id; /* of no other lane, ever */
+	uint32_t head_then; /* rx.head at the last look at the clock */
+	uint16_t silent_looks; /* since there was a record */
+	bool is_quiet; /* in engine.quiet_lanes: lane_quiet.c */
 	struct eng_prediction *predicted; /* the last: a connected QP's own, or this: */
 	struct eng_prediction datagram;
 };

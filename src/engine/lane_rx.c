@@ -23,31 +23,37 @@ void eng_lane_add(struct engine *e, struct eng_lane_in *lane)
 	eng_predict_none(&lane->datagram);
 	lane->predicted = &lane->datagram;
 	lane->id = ++e->lane_ids;
-	list_add_tail(&lane->node, &e->lanes);
+	eng_lane_listen(e, lane);
 }
 
 void eng_lane_del(struct engine *e, struct eng_lane_in *lane)
 {
 	struct eng_qp *qp;
 
-	list_del(&lane->node);
+	eng_lane_leave(e, lane);
 	/* what passed by this one does not by another */
 	list_for_each_entry(qp, &e->all_qps, all_node)
 		if (qp->predicted.lane == lane->id)
 			eng_predict_none(&qp->predicted);
 }
 
-void eng_lanes_forget(struct engine *e, struct eng_qp *qp)
+static void forget_in(struct list_head *lanes, struct eng_qp *qp)
 {
 	struct eng_lane_in *lane;
 
-	eng_predict_none(&qp->predicted);
-	list_for_each_entry(lane, &e->lanes, node) {
+	list_for_each_entry(lane, lanes, node) {
 		if (lane->datagram.qp == qp)
 			eng_predict_none(&lane->datagram);
 		if (lane->predicted == &qp->predicted)
 			lane->predicted = &lane->datagram;
 	}
+}
+
+void eng_lanes_forget(struct engine *e, struct eng_qp *qp)
+{
+	eng_predict_none(&qp->predicted);
+	forget_in(&e->lanes, qp);
+	forget_in(&e->quiet_lanes, qp);
 }
 
 /* Return: false when the record makes no sense */

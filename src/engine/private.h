@@ -153,7 +153,9 @@ struct engine {
 	struct list_head held; /* QPs whose requests wait for a window */
 	struct list_head owed_acks; /* QPs whose ACK is delayed, */
 	struct list_head piggyback_acks; /* ... and that are expected to send a request with it */
-	struct list_head lanes; /* eng_lane_in */
+	struct list_head lanes; /* eng_lane_in, that are polled */
+	struct list_head quiet_lanes; /* the others: lane_quiet.c */
+	unsigned num_lanes, num_quiet; /* in these lists */
 	uint32_t lane_ids; /* given to them */
 	struct list_head dirty; /* eng_lane_out: to be flushed */
 	unsigned wide_lanes; /* whose ring of payloads may be wide */
@@ -572,6 +574,13 @@ void eng_lane_flush(struct engine *e);
 /** eng_lanes_rx() - up to @most records of each lane. Return: how many were read; e->more:
  *  there are more */
 unsigned eng_lanes_rx(struct engine *e, unsigned most);
+/** eng_lane_listen() - @lane, in no list, is polled */
+void eng_lane_listen(struct engine *e, struct eng_lane_in *lane);
+/** eng_lane_leave() - @lane is in no list any more */
+void eng_lane_leave(struct engine *e, struct eng_lane_in *lane);
+/** eng_lanes_mind() - with each look at the clock: which lanes are polled from now on? @all:
+ *  look at all that are not; else at some. Return: one of these has a record */
+bool eng_lanes_mind(struct engine *e, bool all);
 /** eng_lanes_forget() - @qp changes: check its next record anew */
 void eng_lanes_forget(struct engine *e, struct eng_qp *qp);
 /** eng_packets_waiting() - may the link have a packet? */
