@@ -44,6 +44,16 @@ struct rdma_restrack_root {
 	struct list_head list[RDMA_RESTRACK_MAX];
 	u32 count[RDMA_RESTRACK_MAX];
 	u32 next_id[RDMA_RESTRACK_MAX];
+	struct list_head cursors; /* rdma_restrack_cursor, that stand in these tables */
+};
+
+/** struct rdma_restrack_cursor - a walk over one table that may pause for as long as it
+ *  likes, while objects come and go */
+struct rdma_restrack_cursor {
+	struct list_head node;	  /* in the root's cursors */
+	struct ib_device *device; /* NULL: the device has gone */
+	enum rdma_restrack_type type;
+	struct list_head *next; /* the node of the entry that is next, or the table's head */
 };
 
 struct ib_device;
@@ -61,7 +71,17 @@ int rdma_restrack_for_each(struct ib_device *device, enum rdma_restrack_type typ
 			   int (*fn)(const struct rdma_restrack_entry *entry, void *ctx),
 			   void *ctx);
 
+/** rdma_restrack_open() - let @cursor stand before the oldest object of @type */
+void rdma_restrack_open(struct ib_device *device, struct rdma_restrack_cursor *cursor,
+			enum rdma_restrack_type type);
+/** rdma_restrack_next() - Return: the next object; NULL at the end */
+const struct rdma_restrack_entry *rdma_restrack_next(struct rdma_restrack_cursor *cursor);
+/** rdma_restrack_close() - of every cursor that was opened, also of a device that has gone */
+void rdma_restrack_close(struct rdma_restrack_cursor *cursor);
+
 void rdma_restrack_init(struct rdma_restrack_root *root);
+/** rdma_restrack_leave() - the device of @root goes: no cursor stands in its tables then */
+void rdma_restrack_leave(struct rdma_restrack_root *root);
 /** rdma_restrack_add() - enter @entry; @client names a kernel owner, or pid
  *  is the process. Used by those who make objects. */
 void rdma_restrack_add(struct ib_device *device, struct rdma_restrack_entry *entry,

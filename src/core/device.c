@@ -51,6 +51,7 @@ struct ib_device *ib_alloc_device_(size_t size)
 
 void ib_dealloc_device(struct ib_device *device)
 {
+	rdma_restrack_leave(&device->res);
 	rt_free(device);
 }
 

@@ -45,6 +45,7 @@ int core_has_room(struct ib_device *device, enum rdma_restrack_type type)
 void rdma_restrack_init(struct rdma_restrack_root *root)
 {
 	memset(root, 0, sizeof(*root));
+	INIT_LIST_HEAD(&root->cursors);
 	for (int type = 0; type < RDMA_RESTRACK_MAX; type++)
 		INIT_LIST_HEAD(&root->list[type]);
 }
@@ -69,11 +70,51 @@ void rdma_restrack_add(struct ib_device *device, struct rdma_restrack_entry *ent
 
 void rdma_restrack_del(struct ib_device *device, struct rdma_restrack_entry *entry)
 {
+	struct rdma_restrack_cursor *cursor;
+
 	if (!entry->valid)
 		return;
 	entry->valid = false;
+	list_for_each_entry(cursor, &device->res.cursors, node)
+		if (cursor->next == &entry->node)
+			cursor->next = entry->node.next;
 	list_del(&entry->node);
 	device->res.count[entry->type]--;
+}
+
+void rdma_restrack_open(struct ib_device *device, struct rdma_restrack_cursor *cursor,
+			enum rdma_restrack_type type)
+{
+	*cursor = (struct rdma_restrack_cursor){
+		.device = device, .type = type, .next = device->res.list[type].next};
+	list_add_tail(&cursor->node, &device->res.cursors);
+}
+
+const struct rdma_restrack_entry *rdma_restrack_next(struct rdma_restrack_cursor *cursor)
+{
+	const struct rdma_restrack_entry *entry;
+
+	if (!cursor->device || cursor->next == &cursor->device->res.list[cursor->type])
+		return NULL;
+	entry = list_entry(cursor->next, struct rdma_restrack_entry, node);
+	cursor->next = cursor->next->next;
+	return entry;
+}
+
+void rdma_restrack_close(struct rdma_restrack_cursor *cursor)
+{
+	list_del(&cursor->node);
+}
+
+void rdma_restrack_leave(struct rdma_restrack_root *root)
+{
+	while (!list_empty(&root->cursors)) {
+		struct rdma_restrack_cursor *cursor =
+			list_first_entry(&root->cursors, struct rdma_restrack_cursor, node);
+
+		cursor->device = NULL;
+		list_del(&cursor->node);
+	}
 }
 
 u32 rdma_restrack_count(struct ib_device *device, enum rdma_restrack_type type)

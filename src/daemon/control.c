@@ -47,6 +47,7 @@ struct control_client {
 	char *answer;	       /* WRITING: not yet taken */
 	size_t answer_bytes;
 	int answer_fd[CONTROL_FDS]; /* that go with it, -1 none */
+	struct control_walk *walk; /* over resources, between two pages; NULL */
 	struct control_hold *hold; /* ends with the connection; NULL */
 	struct control_later *later; /* ASKING: of whom */
 };
@@ -129,6 +130,8 @@ static void close_client(struct control_client *client)
 	drop_answer(client);
 	if (client->hold)
 		client->hold->end(client->hold);
+	if (client->walk)
+		control_walk_end(client->walk);
 	rt_io_watch(&client->io, false, false);
 	rt_close_socket(client->fd);
 	list_del(&client->node);
@@ -310,6 +313,11 @@ bool control_client_answer(struct control_client *client, struct json_object *ou
 {
 	client->state = CLIENT_READING;
 	return answer(client, out);
+}
+
+struct control_walk **control_client_walk(struct control_client *client)
+{
+	return &client->walk;
 }
 
 bool control_client_holds(const struct control_client *client)

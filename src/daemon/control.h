@@ -13,16 +13,6 @@ struct topo_plan;
 struct control;
 struct modules;
 
-/** struct control_resource - one object that somebody holds */
-struct control_resource {
-	int node;		   /* index in the topology */
-	const char *device, *type; /* "softib0"; "pd", "cq", "qp", ... */
-	uint32_t id;		   /* unique per device and type */
-	uint32_t qpn;		   /* of a "qp" */
-	int pid;		   /* the owner; 0 for softibd itself */
-	const char *comm;	   /* its name */
-};
-
 /** struct control_ops - what the endpoint asks of those who hold it */
 struct control_ops {
 	const char *topology; /* what the fabric was made from; may be NULL */
@@ -31,13 +21,6 @@ struct control_ops {
 	const char *profile; /* that the adapters report; NULL: it is not told */
 	const char *profile_less; /* of what they have less than that: profile_apply() */
 	const char *net; /* "node" or "host": whose network softib gives to programs; NULL: "host" */
-	/** each_resource() - call @fn for every object of node @node, of all
-	 *  nodes when -1; stops when @fn does not return 0. May be NULL. */
-	int (*each_resource)(void *ctx, const struct fabric *fab, int node,
-			     int (*fn)(void *arg, const struct control_resource *res),
-			     void *arg);
-	/** num_resources() - how many each_resource() shows, of all nodes; may be NULL */
-	uint64_t (*num_resources)(void *ctx, const struct fabric *fab);
 	/** window_operations() - requests that programs did by windows; may be NULL */
 	uint64_t (*window_operations)(void *ctx);
 	struct modules *modules; /* the loader; NULL: there is none */
@@ -48,7 +31,7 @@ struct control_ops {
 
 /**
  * control_create() - listen on @dir/control
- * @ops: copied; NULL: no resources, no stop
+ * @ops: copied; NULL: no stop
  * Return: 0 and *@control; -ENAMETOOLONG, -EADDRINUSE (a socket is there:
  * whoever owns @dir removes a stale one), -ENOMEM, -errno of the system
  */
@@ -56,12 +39,5 @@ int control_create(struct rt *rt, struct fabric *fab, const char *dir,
 		   const struct control_ops *ops, struct control **control);
 /** control_destroy() - close every client and remove the socket */
 void control_destroy(struct control *control);
-
-/** control_core_resources(), control_core_num_resources() - of struct control_ops, over
- *  the midlayer's resource tracking; @ctx is not used */
-uint64_t control_core_num_resources(void *ctx, const struct fabric *fab);
-int control_core_resources(void *ctx, const struct fabric *fab, int node,
-			   int (*fn)(void *arg, const struct control_resource *res),
-			   void *arg);
 
 #endif

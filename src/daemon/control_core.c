@@ -1,46 +1,125 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The midlayer's resource tracking, as the control socket asks for it. */
-#include "daemon/control.h"
+/*
+ * The midlayer's resource tracking, as the control socket asks for it: a walk over nodes,
+ * their devices and the tables of these, which pauses after each object.
+ */
+#include "daemon/control_private.h"
 #include "rdma/ib_verbs.h"
 
-struct walk {
+struct control_walk {
 	const struct fabric *fab;
-	int only; /* node, or -1 */
-	int node;
-	struct ib_device *device;
-	int (*fn)(void *arg, const struct control_resource *res);
-	void *arg;
+	int node, last;	   /* the next node, and the one where it ends */
+	u32 device_index;  /* of the next device of that node; at least */
+	unsigned type;	   /* of the next table of that device */
+	bool open;	   /* the cursor stands in a table */
+	struct rdma_restrack_cursor cursor;
 };
 
-static int show_entry(const struct rdma_restrack_entry *entry, void *ctx)
+struct control_walk *control_walk_begin(const struct fabric *fab, int node)
 {
-	const struct walk *walk = ctx;
-	struct control_resource res = {
+	struct control_walk *walk = rt_zalloc(sizeof(*walk));
+
+	if (!walk)
+		return NULL;
+	walk->fab = fab;
+	walk->node = node < 0 ? 0 : node;
+	walk->last = node < 0 ? fab_topology(fab)->num_nodes - 1 : node;
+	return walk;
+}
+
+void control_walk_end(struct control_walk *walk)
+{
+	if (walk->open)
+		rdma_restrack_close(&walk->cursor);
+	rt_free(walk);
+}
+
+struct choice {
+	u32 at_least;
+	struct ib_device *device; /* of the lowest index that is so high */
+};
+
+static int choose_device(struct ib_device *device, void *ctx)
+{
+	struct choice *choice = ctx;
+
+	if (device->index >= choice->at_least &&
+	    (!choice->device || device->index < choice->device->index))
+		choice->device = device;
+	return 0;
+}
+
+/* Return: the device whose tables are next; NULL: the node has no more */
+static struct ib_device *device_of(const struct topology *topo, struct control_walk *walk)
+{
+	struct choice choice = {.at_least = walk->device_index};
+
+	ib_device_for_each_of_node(fab_rt(walk->fab), topo->node[walk->node].name, choose_device,
+				   &choice);
+	if (choice.device && choice.device->index != walk->device_index) {
+		walk->device_index = choice.device->index;
+		walk->type = 0;
+	}
+	return choice.device;
+}
+
+/* let the cursor stand in the next table that is not empty. Return: false: there is none */
+static bool open_next(struct control_walk *walk)
+{
+	const struct topology *topo = fab_topology(walk->fab);
+
+	while (walk->node <= walk->last) {
+		struct ib_device *device = device_of(topo, walk);
+
+		if (!device) {
+			walk->node++;
+			walk->device_index = walk->type = 0;
+			continue;
+		}
+		while (walk->type < RDMA_RESTRACK_MAX) {
+			unsigned type = walk->type++;
+
+			if (!rdma_restrack_count(device, type))
+				continue;
+			rdma_restrack_open(device, &walk->cursor, type);
+			return walk->open = true;
+		}
+		walk->device_index++;
+		walk->type = 0;
+	}
+	return false;
+}
+
+static void describe(const struct control_walk *walk, const struct rdma_restrack_entry *entry,
+		     struct control_resource *res)
+{
+	*res = (struct control_resource){
 		.node = walk->node,
-		.device = walk->device->name,
+		.device = walk->cursor.device->name,
 		.type = rdma_restrack_name(entry->type),
 		.id = entry->id,
 		.pid = entry->user ? entry->pid : 0,
 		.comm = entry->comm,
 	};
-
 	if (entry->type == RDMA_RESTRACK_QP)
-		res.qpn = container_of(entry, struct ib_qp, res)->qp_num;
-	return walk->fn(walk->arg, &res);
+		res->qpn = container_of(entry, const struct ib_qp, res)->qp_num;
 }
 
-static int show_device(struct ib_device *device, void *ctx)
+bool control_walk_next(struct control_walk *walk, struct control_resource *res)
 {
-	struct walk *walk = ctx;
-	int ret = 0;
+	const struct rdma_restrack_entry *entry = NULL;
 
-	walk->device = device;
-	walk->node = topo_find(fab_topology(walk->fab), device->node_name);
-	if (walk->node < 0 || (walk->only >= 0 && walk->node != walk->only))
-		return 0;
-	for (int type = 0; !ret && type < RDMA_RESTRACK_MAX; type++)
-		ret = rdma_restrack_for_each(device, type, show_entry, walk);
-	return ret;
+	while (!entry) {
+		if (!walk->open && !open_next(walk))
+			return false;
+		entry = rdma_restrack_next(&walk->cursor);
+		if (entry)
+			break;
+		rdma_restrack_close(&walk->cursor);
+		walk->open = false;
+	}
+	describe(walk, entry, res);
+	return true;
 }
 
 static int count_device(struct ib_device *device, void *ctx)
@@ -50,19 +129,10 @@ static int count_device(struct ib_device *device, void *ctx)
 	return 0;
 }
 
-uint64_t control_core_num_resources(void *ctx, const struct fabric *fab)
+uint64_t control_num_resources(const struct fabric *fab)
 {
 	uint64_t n = 0;
 
 	ib_device_for_each(fab_rt(fab), count_device, &n);
 	return n;
-}
-
-int control_core_resources(void *ctx, const struct fabric *fab, int node,
-			   int (*fn)(void *arg, const struct control_resource *res),
-			   void *arg)
-{
-	struct walk walk = {.fab = fab, .only = node, .fn = fn, .arg = arg};
-
-	return ib_device_for_each(fab_rt(fab), show_device, &walk);
 }

@@ -136,9 +136,7 @@ static bool op_status(struct control_request *req)
 	}
 	json_object_object_add(req->out, "ports", states(control_fabric(req->control)));
 	put_sm(req);
-	if (ops->num_resources)
-		control_put_number(req->out, "resources",
-				   ops->num_resources(ops->ctx, control_fabric(req->control)));
+	control_put_number(req->out, "resources", control_num_resources(control_fabric(req->control)));
 	if (ops->window_operations)
 		control_put_number(req->out, "window_operations", ops->window_operations(ops->ctx));
 	return true;
@@ -254,19 +252,20 @@ static bool op_counters(struct control_request *req)
 	return true;
 }
 
-/* --- resources --------------------------------------------------------- */
+/* --- resources ---------------------------------------------------------
+ *
+ * Programs may have millions: a request is answered with a page of them, and
+ * the next one goes on where it ended.
+ */
 
-struct resource_list {
-	const struct topology *topo;
-	struct json_object *list;
-};
+#define RESOURCES_PER_PAGE 256 /* that fit into one message, but for long names */
 
-static int add_resource(void *arg, const struct control_resource *res)
+static struct json_object *resource(const struct topology *topo,
+				    const struct control_resource *res)
 {
-	struct resource_list *rl = arg;
 	struct json_object *o = json_object_new_object();
 
-	control_put_text(o, "node", rl->topo->node[res->node].name);
+	control_put_text(o, "node", topo->node[res->node].name);
 	control_put_text(o, "device", res->device);
 	control_put_text(o, "type", res->type);
 	control_put_number(o, "handle", res->id);
@@ -274,29 +273,50 @@ static int add_resource(void *arg, const struct control_resource *res)
 		control_put_hex(o, "qpn", res->qpn, 6);
 	control_put_number(o, "pid", (uint64_t)res->pid);
 	control_put_text(o, "comm", res->comm ? res->comm : "");
-	return json_object_array_add(rl->list, o);
+	return o;
+}
+
+static void end_walk(struct control_walk **walk)
+{
+	if (*walk)
+		control_walk_end(*walk);
+	*walk = NULL;
+}
+
+static void put_page(struct control_request *req, struct control_walk **walk)
+{
+	struct json_object *list = json_object_new_array();
+	struct control_resource res;
+	bool more = true;
+
+	for (int n = 0; more && n < RESOURCES_PER_PAGE; n++) {
+		more = control_walk_next(*walk, &res);
+		if (more)
+			json_object_array_add(list, resource(control_topology(req), &res));
+	}
+	json_object_object_add(req->out, "resources", list);
+	if (more)
+		control_put_bool(req->out, "more", true);
+	else
+		end_walk(walk);
 }
 
 static bool op_resources(struct control_request *req)
 {
-	const struct control_ops *ops = control_ops(req->control);
-	struct resource_list rl = {.topo = control_topology(req)};
+	struct control_walk **walk = control_client_walk(req->client);
 	int node = control_node(req);
 
 	if (node == -2)
 		return true;
-	if (!ops->each_resource) {
-		control_fail(req, "this softibd tracks no resources");
-		return true;
+	if (!control_flag(req, "more")) {
+		end_walk(walk);
+		*walk = control_walk_begin(control_fabric(req->control), node);
 	}
-	rl.list = json_object_new_array();
-	if (ops->each_resource(ops->ctx, control_fabric(req->control), node, add_resource,
-			       &rl)) {
-		json_object_put(rl.list);
-		control_fail(req, "out of memory");
-		return true;
-	}
-	json_object_object_add(req->out, "resources", rl.list);
+	if (*walk)
+		put_page(req, walk);
+	else
+		control_fail(req, control_flag(req, "more") ?
+				  "nothing more: ask without \"more\" first" : "out of memory");
 	return true;
 }
 

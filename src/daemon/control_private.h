@@ -102,6 +102,31 @@ bool control_port(struct control_request *req, int *node, int *port);
 /** control_topology() - of the fabric that is asked about */
 const struct topology *control_topology(struct control_request *req);
 
+/* --- control_core.c: the midlayer's resource tracking --- */
+/** struct control_resource - one object that somebody holds */
+struct control_resource {
+	int node;		   /* index in the topology */
+	const char *device, *type; /* "softib0"; "pd", "cq", "qp", ... */
+	uint32_t id;		   /* unique per device and type */
+	uint32_t qpn;		   /* of a "qp" */
+	int pid;		   /* the owner; 0 for softibd itself */
+	const char *comm;	   /* its name */
+};
+
+struct control_walk;
+
+/** control_walk_begin() - over the objects of node @node, of all nodes when -1, while they
+ *  come and go. Return: the caller's, for control_walk_end(); NULL no memory */
+struct control_walk *control_walk_begin(const struct fabric *fab, int node);
+void control_walk_end(struct control_walk *walk);
+/** control_walk_next() - Return: false at the end; *@res is valid until objects change */
+bool control_walk_next(struct control_walk *walk, struct control_resource *res);
+/** control_num_resources() - how many there are, of all nodes */
+uint64_t control_num_resources(const struct fabric *fab);
+/** control_client_walk() - where the walk is kept that @client's requests go on with; it
+ *  ends with the connection */
+struct control_walk **control_client_walk(struct control_client *client);
+
 /* --- operations in files of their own --- */
 /** control_op_topo(), control_op_nodes() - control_topo.c */
 bool control_op_topo(struct control_request *req);

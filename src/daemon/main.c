@@ -357,8 +357,6 @@ static int make_endpoints(struct daemon *d, const struct options *opt)
 		.net = opt->net,
 		.profile = opt->profile.name[0] ? opt->profile.name : "max",
 		.profile_less = d->profile_less,
-		.each_resource = control_core_resources,
-		.num_resources = control_core_num_resources,
 		.window_operations = window_operations,
 		.modules = d->modules,
 		.stop = stop,

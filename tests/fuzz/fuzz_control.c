@@ -24,8 +24,7 @@ static struct sockaddr_un address = {.sun_family = AF_UNIX};
 
 static void make_world(void)
 {
-	static const struct control_ops ops = {.topology = "pair",
-					       .each_resource = control_core_resources};
+	static const struct control_ops ops = {.topology = "pair"};
 	static char dir[] = "/tmp/softib-fuzz-XXXXXX";
 	struct topology *topo;
 	struct control *control;

@@ -3,6 +3,7 @@
 everybody. Each attack stands while the innocents are looked at."""
 import contextlib
 import fcntl
+import json
 import os
 import signal
 import socket
@@ -12,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from hostile.attack import (ABI_MAGIC, ABI_VERSION, OPEN_PORT, OPEN_UMAD, PATIENCE, ask, connect,
-                            innocents_go_on, softibd_answers)
+from hostile.attack import (ABI_MAGIC, ABI_VERSION, OPEN_PORT, OPEN_UMAD, PATIENCE, Sender, ask,
+                            connect, innocents_go_on, softibd_answers)
 from interop.fabric import BUILD, wait_until
-from interop.test_bad_input import Program, abi_open
+from interop.test_bad_input import ALLOC_PD, Program, abi_open
 from interop.test_kill import softibd_pid
 
 RING, ASLEEP = 4096, 72  # src/abi/capture.h, src/abi/ring.h
@@ -69,6 +70,25 @@ def test_clients_that_say_nothing(shared):
             softibd_answers(shared)
         innocents_go_on(shared)
         assert "adapters" in shared.softib("status")
+
+
+def test_resources_by_the_ten_thousand(shared):
+    """softibd tells a page at a time, whatever comes and goes in between."""
+    with Sender(shared) as owner:
+        for _ in range(10000):
+            owner.create(ALLOC_PD, bytes(8))
+        sock, answer, _ = ask(shared, "resources", node="n1")
+        assert answer["more"] and len(answer["resources"]) <= 256
+        rows = shared.json("resource", "show", "n1")
+        mine = {r["handle"] for r in rows if r["type"] == "pd" and r["pid"] == os.getpid()}
+        assert len(mine) == 10001
+        innocents_go_on(shared)
+    shared.expect_no_leftovers()
+    with sock:
+        sock.send(b'{"op":"resources","more":true}')
+        assert "more" not in json.loads(sock.recv(1 << 16))
+        sock.send(b'{"op":"resources","more":true}')
+        assert "without" in json.loads(sock.recv(1 << 16))["error"]
 
 
 # --- the runtime directory ---

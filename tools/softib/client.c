@@ -263,6 +263,54 @@ struct json_object *client_ask(const struct common *common, struct json_object *
 	return NULL;
 }
 
+/* Return: the answer to @req, which stays the caller's; NULL when something was said */
+static struct json_object *ask_page(int fd, const char *dir, struct json_object *req)
+{
+	int error = ask(fd, dir, req, NULL);
+
+	errno = -error;
+	return check_answer(dir, error ? NULL : client_receive(fd));
+}
+
+/* append what the pages of @list hold. Return: false when something was said */
+static bool read_pages(const char *dir, struct json_object *req, const char *list,
+		       struct json_object *all)
+{
+	int fd = client_open(dir);
+	struct json_object *answer = NULL;
+	bool ok = fd >= 0, more = ok;
+
+	errno = -fd;
+	if (fd < 0)
+		check_answer(dir, NULL);
+	while (more) {
+		answer = ask_page(fd, dir, req);
+		for (size_t i = 0; i < count_of(member_of(answer, list)); i++)
+			json_object_array_add(all, json_object_get(item_of(member_of(answer, list), i)));
+		ok = answer;
+		more = member_of(answer, "more");
+		json_object_put(answer);
+		json_object_object_add(req, "more", json_object_new_boolean(true));
+	}
+	if (fd >= 0)
+		close(fd);
+	return ok;
+}
+
+struct json_object *client_ask_list(const struct common *common, struct json_object *req,
+				    const char *list)
+{
+	struct json_object *all = json_object_new_array();
+	char dir[PATH_MAX];
+
+	if (place_choose(common->fabric, dir) || !read_pages(dir, req, list, all)) {
+		json_object_put(all);
+		all = NULL;
+	}
+	json_object_put(req);
+	return all;
+}
+
 /* @control_fd: set to the connection, which stays open; -errno when there is none */
 static struct json_object *call_with(const char *dir, struct json_object *req,
 				     const struct client_fds *fds, int *control_fd)

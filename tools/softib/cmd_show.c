@@ -186,15 +186,14 @@ int cmd_resource(int argc, char **argv)
 		       "domains, queues and memory regions. Objects of a program vanish when it ends.\v"
 		       "Examples:\n  softib resource show\n  softib resource show n2 --json\n"};
 	struct resource_args args = {0};
-	struct json_object *req = request("resources"), *answer, *list;
+	struct json_object *req = request("resources"), *list;
 
 	argp_parse(&argp, argc, argv, 0, NULL, &args);
 	if (args.node)
 		request_text(req, "node", args.node);
-	answer = client_ask(&args.common, req);
-	if (!answer)
+	list = client_ask_list(&args.common, req, "resources");
+	if (!list)
 		return EXIT_FAILURE;
-	list = member_of(answer, "resources");
 	if (args.common.json) {
 		print_json(list);
 	} else {
@@ -204,6 +203,6 @@ int cmd_resource(int argc, char **argv)
 		for (size_t i = 0; i < count_of(list); i++)
 			print_resource(item_of(list, i));
 	}
-	json_object_put(answer);
+	json_object_put(list);
 	return EXIT_SUCCESS;
 }

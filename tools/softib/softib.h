@@ -135,6 +135,10 @@ struct json_object *client_receive(int fd);
 struct json_object *client_call(const char *dir, struct json_object *request);
 /** client_ask() - the same of the fabric that @common means */
 struct json_object *client_ask(const struct common *common, struct json_object *request);
+/** client_ask_list() - all of a list that is answered in pages: the member @list of as many
+ *  answers as it takes. Return: as client_ask() */
+struct json_object *client_ask_list(const struct common *common, struct json_object *request,
+				    const char *list);
 /** client_call_quiet() - the same, saying nothing but how a wait goes and that
  *  softibd does not answer; errno is ETIMEDOUT after that was waited for in vain */
 struct json_object *client_call_quiet(const char *dir, struct json_object *request);

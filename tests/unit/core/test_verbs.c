@@ -282,10 +282,37 @@ static void every_object_is_tracked(void **state)
 	assert_int_equal(rdma_restrack_count(&w->fake->ib, RDMA_RESTRACK_QP), 0);
 }
 
+/* a walk that pauses, while objects before it, under it and behind it go */
+static void a_cursor_outlives_what_it_stands_on(void **state)
+{
+	struct world *w = *state;
+	struct ib_qp *qp[4];
+	struct rdma_restrack_cursor cursor, other;
+
+	for (int i = 0; i < 4; i++)
+		qp[i] = make_qp(w, IB_QPT_UD);
+	rdma_restrack_open(&w->fake->ib, &cursor, RDMA_RESTRACK_QP);
+	rdma_restrack_open(&w->fake->ib, &other, RDMA_RESTRACK_QP);
+	assert_ptr_equal(rdma_restrack_next(&cursor), &qp[0]->res);
+	ib_destroy_qp(qp[0]);
+	ib_destroy_qp(qp[1]);
+	assert_ptr_equal(rdma_restrack_next(&cursor), &qp[2]->res);
+	rdma_restrack_close(&cursor);
+	ib_destroy_qp(qp[3]);
+	assert_ptr_equal(rdma_restrack_next(&other), &qp[2]->res);
+	assert_null(rdma_restrack_next(&other));
+	ib_destroy_qp(qp[2]);
+	assert_null(rdma_restrack_next(&other));
+	rdma_restrack_leave(&w->fake->ib.res);
+	assert_null(rdma_restrack_next(&other));
+	rdma_restrack_close(&other);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(what_is_used_is_busy, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_cursor_outlives_what_it_stands_on, setup, teardown),
 		cmocka_unit_test_setup_teardown(limits_of_the_device_hold, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_the_device_lacks_is_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(modify_checks_then_remembers, setup, teardown),
