@@ -122,7 +122,9 @@ static void a_qp_goes_while_its_lane_is_quiet(void **state)
 	c->j->in[0].is_quiet = true;
 	list_add_tail(&c->j->in[0].node, &b->engine->quiet_lanes);
 	b->engine->num_quiet++;
+	assert_ptr_equal(c->j->in[0].predicted, &b->qp->predicted);
 	eng_qp_destroy(b->qp);
+	assert_ptr_equal(c->j->in[0].predicted, &c->j->in[0].datagram);
 	assert_int_equal(send(a, (struct ibv_send_wr){.opcode = IBV_WR_SEND}, 8), 0);
 	eng_tick(b->engine);
 	eng_tick(b->engine);
