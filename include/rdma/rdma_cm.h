@@ -115,9 +115,9 @@ struct rdma_hosts {
 	/** find() - whose address is @addr? 0; -ENOENT */
 	int (*find)(void *ctx, const struct sockaddr *addr, struct ib_device **device,
 		    u32 *port_num);
-	/** address() - of a port. 0; -ENOENT */
+	/** address() - of a port, of @family AF_INET or AF_INET6. 0; -ENOENT */
 	int (*address)(void *ctx, struct ib_device *device, u32 port_num,
-		       struct sockaddr_storage *addr);
+		       sa_family_t family, struct sockaddr_storage *addr);
 };
 
 /** rdma_create_id() - of node @node in the fabric whose loop is @rt
@@ -134,11 +134,14 @@ int rdma_id_for_each(const struct rt *rt, int (*fn)(struct rdma_cm_id *id, void 
 		     void *ctx);
 
 /** rdma_bind_addr() - have an address of the node, or any of them, and a port; port 0:
- * one that is free. 0; -EINVAL bound already; -EAFNOSUPPORT; -EADDRNOTAVAIL not the
+ * one that is free. An IPv6 address that maps an IPv4 one is that one; a listener on any
+ * IPv6 address takes requests for IPv4 addresses, too (rdma_set_afonly()).
+ * 0; -EINVAL bound already; -EAFNOSUPPORT neither IPv4 nor IPv6; -EADDRNOTAVAIL not the
  * node's; -EADDRINUSE */
 int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr);
 /** rdma_resolve_addr() - which ports lead from @src_addr (NULL: any) to @dst_addr?
- * ADDR_RESOLVED or ADDR_ERROR follows. 0; -EINVAL the state; as rdma_bind_addr() */
+ * ADDR_RESOLVED or ADDR_ERROR follows. 0; -EINVAL the state, or the id is bound to an
+ * address of the other family; as rdma_bind_addr() */
 int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src_addr,
 		      const struct sockaddr *dst_addr, unsigned long timeout_ms);
 /** rdma_resolve_route() - the path: ROUTE_RESOLVED or ROUTE_ERROR follows. 0; -EINVAL;
@@ -184,6 +187,9 @@ int rdma_init_qp_attr(struct rdma_cm_id *id, struct ib_qp_attr *qp_attr,
 		      int *qp_attr_mask);
 /** rdma_set_reuseaddr() - share a port that is bound, but not one that is listened on */
 int rdma_set_reuseaddr(struct rdma_cm_id *id, int reuse);
+/** rdma_set_afonly() - whether a listener on any IPv6 address refuses requests for IPv4
+ *  addresses. Return: 0; -EINVAL the id is bound already */
+int rdma_set_afonly(struct rdma_cm_id *id, int afonly);
 /** rdma_set_ack_timeout() - the ACK timeout of the id's queue pair, 4.096 us << @timeout_enc
  *  or none with 0, in place of the one that follows from the path. Effective when the pair
  *  goes to RTS. Return: 0; -EINVAL the id is of no reliable connection */

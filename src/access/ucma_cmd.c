@@ -160,8 +160,8 @@ static int query_route(struct call *call)
 	struct rdma_ucm_query_route_resp resp = {0};
 	const struct rdma_cm_id *cm_id = call->id->cm_id;
 
-	memcpy(&resp.src_addr, &cm_id->route.addr.src_addr, sizeof(struct sockaddr_in));
-	memcpy(&resp.dst_addr, &cm_id->route.addr.dst_addr, sizeof(struct sockaddr_in));
+	memcpy(&resp.src_addr, &cm_id->route.addr.src_addr, sizeof(resp.src_addr));
+	memcpy(&resp.dst_addr, &cm_id->route.addr.dst_addr, sizeof(resp.dst_addr));
 	if (cm_id->device) {
 		resp.node_guid = cm_id->device->node_guid;
 		resp.port_num = (u8)cm_id->port_num;
@@ -345,6 +345,25 @@ static int get_event(struct call *call)
 	return 0;
 }
 
+static const struct {
+	u32 name;
+	int (*set)(struct rdma_cm_id *id, int value);
+} int_options[] = {
+	{RDMA_OPTION_ID_REUSEADDR, rdma_set_reuseaddr},
+	{RDMA_OPTION_ID_AFONLY, rdma_set_afonly},
+};
+
+static int set_int_option(struct call *call, u32 name, const u8 *bytes)
+{
+	int value;
+
+	memcpy(&value, bytes, sizeof(value));
+	for (size_t i = 0; i < ARRAY_SIZE(int_options); i++)
+		if (int_options[i].name == name)
+			return int_options[i].set(call->id->cm_id, value);
+	return -ENOSYS;
+}
+
 /* What the option's value says follows the command. */
 static int set_option(struct call *call)
 {
@@ -355,18 +374,13 @@ static int set_option(struct call *call)
 		return -EINVAL;
 	if (cmd->level != RDMA_OPTION_ID)
 		return -ENOSYS;
-	if (cmd->optname == RDMA_OPTION_ID_REUSEADDR && cmd->optlen == sizeof(int)) {
-		int reuse;
-
-		memcpy(&reuse, value, sizeof(reuse));
-		return rdma_set_reuseaddr(call->id->cm_id, reuse);
-	}
 	if (cmd->optname == RDMA_OPTION_ID_ACK_TIMEOUT && cmd->optlen == sizeof(u8))
 		return rdma_set_ack_timeout(call->id->cm_id, *value);
 	/* the type of service is the subnet's matter here */
-	if (cmd->optname == RDMA_OPTION_ID_TOS || cmd->optname == RDMA_OPTION_ID_AFONLY)
+	if (cmd->optname == RDMA_OPTION_ID_TOS)
 		return cmd->optlen ? 0 : -EINVAL;
-	return -ENOSYS;
+	return cmd->optlen == sizeof(int) ? set_int_option(call, cmd->optname, value)
+					  : -ENOSYS;
 }
 
 /* --- the table --- */

@@ -229,6 +229,16 @@ int rdma_set_reuseaddr(struct rdma_cm_id *rdma_id, int reuse)
 	return 0;
 }
 
+int rdma_set_afonly(struct rdma_cm_id *rdma_id, int afonly)
+{
+	struct rcm_id *id = rcm_of(rdma_id);
+
+	if (id->state != RCM_IDLE)
+		return -EINVAL;
+	id->afonly = afonly;
+	return 0;
+}
+
 int rdma_set_ack_timeout(struct rdma_cm_id *rdma_id, u8 timeout_enc)
 {
 	struct rcm_id *id = rcm_of(rdma_id);

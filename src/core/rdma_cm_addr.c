@@ -14,18 +14,39 @@ static struct sockaddr_in *in4(const struct sockaddr_storage *addr)
 	return (struct sockaddr_in *)(uintptr_t)addr;
 }
 
+static struct sockaddr_in6 *in6(const struct sockaddr_storage *addr)
+{
+	return (struct sockaddr_in6 *)(uintptr_t)addr;
+}
+
+/* The IP address alone, which is the end of 16 bytes in the header of private data */
+static u8 *ip_of(const struct sockaddr_storage *addr, size_t *bytes)
+{
+	if (addr->ss_family == AF_INET6) {
+		*bytes = sizeof(struct in6_addr);
+		return in6(addr)->sin6_addr.s6_addr;
+	}
+	*bytes = sizeof(struct in_addr);
+	return (u8 *)&in4(addr)->sin_addr;
+}
+
 bool rcm_addr_is_any(const struct sockaddr_storage *addr)
 {
+	if (addr->ss_family == AF_INET6)
+		return IN6_IS_ADDR_UNSPECIFIED(&in6(addr)->sin6_addr);
 	return addr->ss_family == AF_INET &&
 	       in4(addr)->sin_addr.s_addr == htonl(INADDR_ANY);
 }
 
 static bool is_loopback(const struct sockaddr_storage *addr)
 {
+	if (addr->ss_family == AF_INET6)
+		return IN6_IS_ADDR_LOOPBACK(&in6(addr)->sin6_addr);
 	return addr->ss_family == AF_INET &&
 	       ntohl(in4(addr)->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
 }
 
+/* The port stands at the same place in both kinds of addresses. */
 u16 rcm_port(const struct sockaddr_storage *addr)
 {
 	return ntohs(in4(addr)->sin_port);
@@ -33,28 +54,43 @@ u16 rcm_port(const struct sockaddr_storage *addr)
 
 int rcm_take_addr(const struct sockaddr *addr, struct sockaddr_storage *out)
 {
-	const struct sockaddr_in6 *in6 = (const void *)addr;
 	struct sockaddr_in plain = {.sin_family = AF_INET};
+	struct sockaddr_in6 six;
 
-	if (addr->sa_family == AF_INET) {
-		memcpy(&plain, addr, sizeof(plain));
-	} else if (addr->sa_family == AF_INET6 &&
-		   IN6_IS_ADDR_UNSPECIFIED(&in6->sin6_addr)) {
-		plain.sin_port = in6->sin6_port;
-	} else if (addr->sa_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&in6->sin6_addr)) {
-		plain.sin_port = in6->sin6_port;
-		memcpy(&plain.sin_addr, &in6->sin6_addr.s6_addr[12], 4);
-	} else if (addr->sa_family == AF_INET6 &&
-		   IN6_IS_ADDR_MULTICAST(&in6->sin6_addr)) {
-		memset(out, 0, sizeof(*out));
-		memcpy(out, in6, sizeof(*in6));
-		return 0;
-	} else {
+	if (addr->sa_family != AF_INET && addr->sa_family != AF_INET6)
 		return -EAFNOSUPPORT;
-	}
 	memset(out, 0, sizeof(*out));
-	memcpy(out, &plain, sizeof(plain));
+	if (addr->sa_family == AF_INET) {
+		memcpy(out, addr, sizeof(plain));
+		return 0;
+	}
+	memcpy(&six, addr, sizeof(six));
+	if (IN6_IS_ADDR_V4MAPPED(&six.sin6_addr)) {
+		plain.sin_port = six.sin6_port;
+		memcpy(&plain.sin_addr, &six.sin6_addr.s6_addr[12], 4);
+		memcpy(out, &plain, sizeof(plain));
+	} else {
+		memcpy(out, &six, sizeof(six));
+	}
 	return 0;
+}
+
+static bool is_same_ip(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
+{
+	size_t bytes;
+	const u8 *ip = ip_of(a, &bytes);
+
+	return a->ss_family == b->ss_family && !memcmp(ip, ip_of(b, &bytes), bytes);
+}
+
+bool rcm_listens_for(const struct rcm_id *id, const struct sockaddr_storage *addr)
+{
+	const struct sockaddr_storage *own = &id->id.route.addr.src_addr;
+
+	if (!rcm_addr_is_any(own))
+		return is_same_ip(own, addr);
+	return own->ss_family == addr->ss_family ||
+	       (own->ss_family == AF_INET6 && !id->afonly);
 }
 
 __be64 rcm_service_id(const struct rcm_id *id)
@@ -173,7 +209,8 @@ static int first_port(const struct rcm_id *id, struct ib_device **device, u32 *p
 	return find_own(id, &addr, device, port_num);
 }
 
-/* The source is one that the id is bound to, or the node's first port. */
+/* The source is one that the id is bound to, or the node's first port by its address of
+ * the destination's family. */
 static int choose_source(struct rcm_id *id, const struct rdma_hosts *hosts)
 {
 	struct sockaddr_storage *src = &id->id.route.addr.src_addr, found;
@@ -186,7 +223,8 @@ static int choose_source(struct rcm_id *id, const struct rdma_hosts *hosts)
 		return 0;
 	ret = first_port(id, &device, &port_num);
 	if (!ret)
-		ret = hosts->address(hosts->ctx, device, port_num, &found);
+		ret = hosts->address(hosts->ctx, device, port_num,
+				     id->id.route.addr.dst_addr.ss_family, &found);
 	if (!ret)
 		ret = attach(id, device, port_num);
 	if (ret)
@@ -232,18 +270,20 @@ int rdma_resolve_addr(struct rdma_cm_id *rdma_id, struct sockaddr *src_addr,
 		      const struct sockaddr *dst_addr, unsigned long timeout_ms)
 {
 	struct rcm_id *id = rcm_of(rdma_id);
-	struct sockaddr_storage any = {.ss_family = AF_INET}, dst;
+	struct sockaddr_storage any = {0}, dst;
 	int ret = rcm_take_addr(dst_addr, &dst);
 
 	if (ret)
 		return ret;
+	any.ss_family = dst.ss_family;
 	if (id->state == RCM_IDLE)
 		ret = rdma_bind_addr(rdma_id, src_addr && src_addr->sa_family != AF_UNSPEC
 						      ? src_addr
 						      : (struct sockaddr *)&any);
 	if (ret)
 		return ret;
-	if (id->state != RCM_BOUND)
+	if (id->state != RCM_BOUND ||
+	    (rdma_id->device && rdma_id->route.addr.src_addr.ss_family != dst.ss_family))
 		return -EINVAL;
 	id->id.route.addr.dst_addr = dst;
 	id->state = RCM_ADDR_QUERY;
@@ -313,33 +353,41 @@ enum {
 	HDR_VERSION = 0,
 	HDR_IP_VERSION = 1, /* the upper half of the byte */
 	HDR_PORT = 2,
-	HDR_SRC = 4 + 12, /* an IPv4 address is the end of 16 bytes */
-	HDR_DST = 20 + 12,
+	HDR_SRC = 4,
+	HDR_DST = 20,
+	HDR_IP_BYTES = 16, /* whose end an IPv4 address is */
 };
 
 void rcm_put_header(const struct rcm_id *id, u8 *private_data)
 {
-	const struct sockaddr_in *src = in4(&id->id.route.addr.src_addr);
-	const struct sockaddr_in *dst = in4(&id->id.route.addr.dst_addr);
+	const struct rdma_addr *addr = &id->id.route.addr;
+	size_t bytes, unused;
+	const u8 *src = ip_of(&addr->src_addr, &bytes);
+	const u8 *dst = ip_of(&addr->dst_addr, &unused);
 
 	memset(private_data, 0, RDMA_CM_IP_HEADER_BYTES);
-	private_data[HDR_IP_VERSION] = 4 << 4;
-	memcpy(private_data + HDR_PORT, &src->sin_port, 2);
-	memcpy(private_data + HDR_SRC, &src->sin_addr, 4);
-	memcpy(private_data + HDR_DST, &dst->sin_addr, 4);
+	private_data[HDR_IP_VERSION] = (addr->src_addr.ss_family == AF_INET6 ? 6 : 4)
+				       << 4;
+	memcpy(private_data + HDR_PORT, &in4(&addr->src_addr)->sin_port, 2);
+	memcpy(private_data + HDR_SRC + HDR_IP_BYTES - bytes, src, bytes);
+	memcpy(private_data + HDR_DST + HDR_IP_BYTES - bytes, dst, bytes);
 }
 
 int rcm_get_header(const u8 *private_data, u16 local_port, struct rdma_addr *addr)
 {
-	struct sockaddr_in *src = in4(&addr->src_addr), *dst = in4(&addr->dst_addr);
+	struct sockaddr_storage *src = &addr->src_addr, *dst = &addr->dst_addr;
+	u8 version = private_data[HDR_IP_VERSION] >> 4, *own, *peer;
+	size_t bytes;
 
-	if (private_data[HDR_VERSION] != 0 || private_data[HDR_IP_VERSION] >> 4 != 4)
+	if (private_data[HDR_VERSION] != 0 || (version != 4 && version != 6))
 		return -EINVAL;
 	memset(addr, 0, sizeof(*addr));
-	src->sin_family = dst->sin_family = AF_INET;
-	memcpy(&src->sin_addr, private_data + HDR_DST, 4);
-	src->sin_port = htons(local_port);
-	memcpy(&dst->sin_addr, private_data + HDR_SRC, 4);
-	memcpy(&dst->sin_port, private_data + HDR_PORT, 2);
+	src->ss_family = dst->ss_family = version == 6 ? AF_INET6 : AF_INET;
+	own = ip_of(src, &bytes);
+	peer = ip_of(dst, &bytes);
+	memcpy(own, private_data + HDR_DST + HDR_IP_BYTES - bytes, bytes);
+	in4(src)->sin_port = htons(local_port);
+	memcpy(peer, private_data + HDR_SRC + HDR_IP_BYTES - bytes, bytes);
+	memcpy(&in4(dst)->sin_port, private_data + HDR_PORT, 2);
 	return 0;
 }

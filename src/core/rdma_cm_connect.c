@@ -143,7 +143,8 @@ static struct rcm_id *accept_request(struct rcm_id *listener, struct ib_cm_id *c
 	if (!id)
 		return NULL;
 	if (rcm_get_header(event->private_data, rcm_port(&from->route.addr.src_addr),
-			   &id->id.route.addr)) {
+			   &id->id.route.addr) ||
+	    !rcm_listens_for(listener, &id->id.route.addr.src_addr)) {
 		rdma_destroy_id(&id->id);
 		return NULL;
 	}

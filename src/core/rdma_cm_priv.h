@@ -45,7 +45,7 @@ struct rcm_id {
 	struct sa_path_rec path;
 	u32 seq_num, qkey;
 	u16 pkey;
-	bool bound, reuse;
+	bool bound, reuse, afonly;
 	bool has_ack_timeout;
 	u8 ack_timeout_enc;
 };
@@ -77,8 +77,8 @@ void rcm_drop_cm(struct rcm_id *id);
 /* --- rdma_cm_addr.c --- */
 
 void rcm_resolved(struct rt_work *work);
-/** rcm_take_addr() - IPv4, IPv6 that means any address or an IPv4 one (@out is IPv4
- *  then), or an IPv6 multicast address. 0; -EAFNOSUPPORT */
+/** rcm_take_addr() - an IPv4 or IPv6 address; one that maps an IPv4 address becomes it.
+ *  0; -EAFNOSUPPORT */
 int rcm_take_addr(const struct sockaddr *addr, struct sockaddr_storage *out);
 bool rcm_addr_is_any(const struct sockaddr_storage *addr);
 __be64 rcm_service_id(const struct rcm_id *id);
@@ -87,6 +87,8 @@ void rcm_put_header(const struct rcm_id *id, u8 *private_data);
 /** rcm_get_header() - a request's addresses, seen from here. 0; -EINVAL */
 int rcm_get_header(const u8 *private_data, u16 local_port, struct rdma_addr *addr);
 u16 rcm_port(const struct sockaddr_storage *addr);
+/** rcm_listens_for() - is @addr one of those that the listener @id is bound to? */
+bool rcm_listens_for(const struct rcm_id *id, const struct sockaddr_storage *addr);
 
 /* --- rdma_cm_mcast.c --- */
 

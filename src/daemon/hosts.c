@@ -49,16 +49,26 @@ static int count_to_device(struct ib_device *device, void *ctx)
 	return walk->found;
 }
 
+static bool find_in_plan(const struct topo_plan *plan, const struct sockaddr *addr,
+			 unsigned int *number, unsigned int *port)
+{
+	const struct sockaddr_in *in = (const void *)addr;
+	const struct sockaddr_in6 *in6 = (const void *)addr;
+
+	if (addr->sa_family == AF_INET6)
+		return topo_plan_find_ipv6(plan, &in6->sin6_addr, number, port);
+	return addr->sa_family == AF_INET &&
+	       topo_plan_find_ipv4(plan, ntohl(in->sin_addr.s_addr), number, port);
+}
+
 static int find(void *ctx, const struct sockaddr *addr, struct ib_device **device,
 		u32 *port_num)
 {
 	const struct hosts *hosts = ctx;
-	u32 ip = ntohl(((const struct sockaddr_in *)(const void *)addr)->sin_addr.s_addr);
 	unsigned int number, port;
 	struct walk walk = {0};
 
-	if (addr->sa_family != AF_INET ||
-	    !topo_plan_find_ipv4(&hosts->plan, ip, &number, &port) || number > hosts->num)
+	if (!find_in_plan(&hosts->plan, addr, &number, &port) || number > hosts->num)
 		return -ENOENT;
 	walk.port_num = port - 1;
 	ib_device_for_each_of_node(hosts->rt, hosts->name[number - 1], count_to_port,
@@ -78,21 +88,27 @@ static int number_of(const struct hosts *hosts, const char *node)
 	return -ENOENT;
 }
 
-static int address(void *ctx, struct ib_device *device, u32 port_num,
+static int address(void *ctx, struct ib_device *device, u32 port_num, sa_family_t family,
 		   struct sockaddr_storage *addr)
 {
 	const struct hosts *hosts = ctx;
 	struct sockaddr_in *in = (struct sockaddr_in *)addr;
+	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)addr;
 	struct walk walk = {.device = device};
-	int number = number_of(hosts, device->node_name);
+	int found = number_of(hosts, device->node_name);
+	unsigned int number = (unsigned int)found, port;
 
-	if (number < 0)
-		return number;
+	if (found < 0)
+		return found;
 	ib_device_for_each_of_node(hosts->rt, device->node_name, count_to_device, &walk);
+	port = walk.before + port_num;
 	memset(addr, 0, sizeof(*addr));
-	in->sin_family = AF_INET;
-	in->sin_addr.s_addr = htonl(topo_plan_ipv4_of(&hosts->plan, (unsigned int)number,
-						      walk.before + port_num));
+	addr->ss_family = family;
+	if (family == AF_INET6)
+		topo_plan_ipv6_of(&hosts->plan, number, port, &in6->sin6_addr);
+	else
+		in->sin_addr.s_addr =
+			htonl(topo_plan_ipv4_of(&hosts->plan, number, port));
 	return 0;
 }
 

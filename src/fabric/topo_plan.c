@@ -147,22 +147,26 @@ const char *topo_plan_ipv4(const struct topo_plan *plan, unsigned number, unsign
 	return text;
 }
 
-static const char *print_ipv6(uint64_t upper, uint64_t lower, unsigned bits,
-			      char text[TOPO_PLAN_BYTES])
+static void join_halves(uint64_t upper, uint64_t lower, struct in6_addr *address)
 {
 	uint64_t half[2] = {htobe64(upper), htobe64(lower)};
-	struct in6_addr in;
+
+	memcpy(address, half, sizeof(*address));
+}
+
+static const char *print_ipv6(const struct in6_addr *address, unsigned bits,
+			      char text[TOPO_PLAN_BYTES])
+{
 	size_t n;
 
-	memcpy(&in, half, sizeof(in));
-	inet_ntop(AF_INET6, &in, text, TOPO_PLAN_BYTES);
+	inet_ntop(AF_INET6, address, text, TOPO_PLAN_BYTES);
 	n = strlen(text);
 	snprintf(text + n, TOPO_PLAN_BYTES - n, "/%u", bits);
 	return text;
 }
 
-const char *topo_plan_ipv6(const struct topo_plan *plan, unsigned number, unsigned port,
-			   char text[TOPO_PLAN_BYTES])
+void topo_plan_ipv6_of(const struct topo_plan *plan, unsigned number, unsigned port,
+		       struct in6_addr *address)
 {
 	uint64_t half[2] = {plan->ipv6[0], plan->ipv6[1] + number}, next = port - 1;
 	unsigned bits = plan->ipv6_bits;
@@ -171,12 +175,44 @@ const char *topo_plan_ipv6(const struct topo_plan *plan, unsigned number, unsign
 		half[0] += next << (64 - bits);
 	else
 		half[1] += next << (128 - bits);
-	return print_ipv6(half[0], half[1], bits, text);
+	join_halves(half[0], half[1], address);
+}
+
+bool topo_plan_find_ipv6(const struct topo_plan *plan, const struct in6_addr *address,
+			 unsigned *number, unsigned *port)
+{
+	unsigned bits = plan->ipv6_bits;
+	struct in6_addr found;
+	uint64_t half[2], network, host;
+
+	memcpy(half, address, sizeof(half));
+	half[0] = be64toh(half[0]) - plan->ipv6[0];
+	half[1] = be64toh(half[1]) - plan->ipv6[1];
+	network = bits <= 64 ? half[0] >> (64 - bits) : half[1] >> (128 - bits);
+	host = bits <= 64 ? half[1] : half[1] & host_mask(128 - bits);
+	if (!host || host > UINT32_MAX || network >= UINT32_MAX)
+		return false;
+	*number = (unsigned)host;
+	*port = (unsigned)network + 1;
+	/* what neither number holds must be zero */
+	topo_plan_ipv6_of(plan, *number, *port, &found);
+	return !memcmp(&found, address, sizeof(found));
+}
+
+const char *topo_plan_ipv6(const struct topo_plan *plan, unsigned number, unsigned port,
+			   char text[TOPO_PLAN_BYTES])
+{
+	struct in6_addr in;
+
+	topo_plan_ipv6_of(plan, number, port, &in);
+	return print_ipv6(&in, plan->ipv6_bits, text);
 }
 
 const char *topo_plan_link_local(uint64_t guid, char text[TOPO_PLAN_BYTES])
 {
 	const uint64_t universal = 1ull << 57; /* of the modified EUI-64 */
+	struct in6_addr in;
 
-	return print_ipv6(0xfe80ull << 48, guid | universal, 64, text);
+	join_halves(0xfe80ull << 48, guid | universal, &in);
+	return print_ipv6(&in, 64, text);
 }

@@ -10,6 +10,7 @@
 
 #include "base/types.h"
 
+struct in6_addr;
 struct topology;
 
 #define TOPO_PLAN_IPV4 "10.1.0.0/16"
@@ -48,6 +49,11 @@ bool topo_plan_find_ipv4(const struct topo_plan *plan, uint32_t address, unsigne
 			 unsigned *port);
 const char *topo_plan_ipv6(const struct topo_plan *plan, unsigned number, unsigned port,
 			   char text[TOPO_PLAN_BYTES]);
+/** topo_plan_ipv6_of(), topo_plan_find_ipv6() - the same for IPv6 */
+void topo_plan_ipv6_of(const struct topo_plan *plan, unsigned number, unsigned port,
+		       struct in6_addr *address);
+bool topo_plan_find_ipv6(const struct topo_plan *plan, const struct in6_addr *address,
+			 unsigned *number, unsigned *port);
 
 /** topo_plan_link_local() - of the port with this GUID, for example "fe80::212:3456:7100:101/64"
  *  Spec: RFC 4391, section 8 */

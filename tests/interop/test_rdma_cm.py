@@ -8,6 +8,7 @@ import pytest
 from interop.fabric import kill, wait_until
 
 SERVER_IP = "10.1.0.1"
+SERVER_IPV6 = "fd73:6f66:7469:6201::1"
 NO_SUCH_SERVICE = "RDMA_CM_EVENT_REJECTED; error: 8."
 
 
@@ -42,6 +43,15 @@ def test_rping(pair):
                           statuses=(0, 255))  # 255: it heard of the end while it waited for more
     assert client.count("ping data: rdma-ping-") == 5, client
     assert server.count("server ping data: rdma-ping-") == 5, server
+
+
+def test_ipv6(pair):
+    """A listener on an IPv6 address, and one on all of them, which takes IPv4 as well."""
+    client = play(pair, ["rping", "-s", "-a", SERVER_IPV6, "-V", "-C", 2],
+                  ["rping", "-c", "-a", SERVER_IPV6, "-v", "-V", "-C", 2], statuses=(0, 255))[1]
+    assert client.count("ping data: rdma-ping-") == 2, client
+    for address in (SERVER_IPV6, SERVER_IP):
+        play(pair, ["rdma_server", "-s", "::"], ["rdma_client", "-s", address])
 
 
 @pytest.mark.parametrize("name", ["ucmatose", "udaddy"])

@@ -19,28 +19,46 @@ struct side {
 };
 static struct side server, active;
 
-/* --- the host table: node i has 10.0.0.i + 1 --- */
+/* --- the host table: node i has 10.0.0.i + 1 and fd00::i + 1 --- */
+
+static const struct sockaddr_in network4 = {.sin_family = AF_INET,
+					    .sin_addr.s_addr = 0x0a};
+static const struct sockaddr_in6 network6 = {.sin6_family = AF_INET6,
+					     .sin6_addr.s6_addr = {0xfd}};
+
+/* Return: an address of which the last byte is missing, and where that byte goes */
+static size_t network(sa_family_t family, struct sockaddr_storage *addr)
+{
+	memset(addr, 0, sizeof(*addr));
+	if (family == AF_INET)
+		memcpy(addr, &network4, sizeof(network4));
+	else
+		memcpy(addr, &network6, sizeof(network6));
+	return family == AF_INET ? offsetof(struct sockaddr_in, sin_addr) + 3
+				 : offsetof(struct sockaddr_in6, sin6_addr) + 15;
+}
 
 static int find_host(void *ctx, const struct sockaddr *addr, struct ib_device **device,
 		     u32 *port_num)
 {
-	u32 ip = ntohl(((const struct sockaddr_in *)addr)->sin_addr.s_addr);
+	struct sockaddr_storage expected;
+	size_t at = network(addr->sa_family, &expected);
+	const u8 *bytes = (const u8 *)addr;
+	u8 last = bytes[at];
 
-	if (ip >> 8 != 0x0a0000 || (ip & 0xff) < 1 || (ip & 0xff) > 3)
+	if (memcmp((u8 *)&expected + 4, bytes + 4, at - 4) != 0 || last < 1 || last > 3)
 		return -ENOENT;
-	*device = &net->node[(ip & 0xff) - 1]->ib;
+	*device = &net->node[last - 1]->ib;
 	*port_num = 1;
 	return 0;
 }
 
 static int address_of(void *ctx, struct ib_device *device, u32 port_num,
-		      struct sockaddr_storage *addr)
+		      sa_family_t family, struct sockaddr_storage *addr)
 {
-	struct sockaddr_in *in = (struct sockaddr_in *)addr;
+	size_t at = network(family, addr);
 
-	memset(addr, 0, sizeof(*addr));
-	in->sin_family = AF_INET;
-	in->sin_addr.s_addr = htonl(0x0a000000u + net_of(device)->lid - 9);
+	((u8 *)addr)[at] = (u8)(net_of(device)->lid - 9);
 	return 0;
 }
 
@@ -52,6 +70,14 @@ static struct sockaddr_in ip(const char *text, u16 port)
 
 	inet_pton(AF_INET, text, &in.sin_addr);
 	return in;
+}
+
+static struct sockaddr_in6 ip6(const char *text, u16 port)
+{
+	struct sockaddr_in6 in6 = {.sin6_family = AF_INET6, .sin6_port = htons(port)};
+
+	inet_pton(AF_INET6, text, &in6.sin6_addr);
+	return in6;
 }
 
 #define SA(in) ((struct sockaddr *)&(in))
@@ -129,12 +155,10 @@ static void listen_at(const char *address, enum rdma_ucm_port_space ps)
 	assert_int_equal(rdma_listen(server.id, 2), 0);
 }
 
-static void resolve(enum rdma_ucm_port_space ps)
+static void resolve_to(enum rdma_ucm_port_space ps, const struct sockaddr *to)
 {
-	struct sockaddr_in to = ip("10.0.0.2", PORT);
-
 	active.id = create(2, &active, ps);
-	assert_int_equal(rdma_resolve_addr(active.id, NULL, SA(to), 1000), 0);
+	assert_int_equal(rdma_resolve_addr(active.id, NULL, to, 1000), 0);
 	assert_int_equal(active.num, 0); /* never on the caller's stack */
 	run_ms(1);
 	assert_int_equal(active.heard[0], RDMA_CM_EVENT_ADDR_RESOLVED);
@@ -144,6 +168,13 @@ static void resolve(enum rdma_ucm_port_space ps)
 	assert_non_null(active.id->route.path_rec);
 	assert_int_equal(active.id->route.dgid.raw[15], 11);
 	active.num = 0;
+}
+
+static void resolve(enum rdma_ucm_port_space ps)
+{
+	struct sockaddr_in to = ip("10.0.0.2", PORT);
+
+	resolve_to(ps, SA(to));
 }
 
 static struct rdma_conn_param param_of(u32 qpn, const char *data)
@@ -451,16 +482,22 @@ static void addresses_and_ports(void **state)
 {
 	struct sockaddr_in foreign = ip("10.0.0.3", 0), any = ip("0.0.0.0", PORT);
 	struct sockaddr_in nobody = ip("192.0.2.1", 5);
-	struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_addr.s6_addr = {0x20}};
+	struct sockaddr_in6 six = ip6("2001:db8::1", 0), own6 = ip6("fd00::3", 0);
+	struct sockaddr unknown = {.sa_family = AF_UNIX};
 	struct rdma_cm_id *id;
 
 	listen_at("0.0.0.0", RDMA_PS_TCP);
 	active.id = id = create(1, &active, RDMA_PS_TCP);
 	assert_int_equal(rdma_bind_addr(id, SA(foreign)), -EADDRNOTAVAIL);
 	assert_int_equal(rdma_bind_addr(id, SA(any)), -EADDRINUSE);
-	assert_int_equal(rdma_bind_addr(id, SA(six)), -EAFNOSUPPORT);
+	assert_int_equal(rdma_bind_addr(id, SA(six)), -EADDRNOTAVAIL);
+	assert_int_equal(rdma_bind_addr(id, &unknown), -EAFNOSUPPORT);
 	assert_int_equal(rdma_listen(id, 0), 0); /* a port of its own */
 	assert_int_equal(rdma_bind_addr(id, SA(any)), -EINVAL);
+	rdma_destroy_id(id);
+	active.id = id = create(2, &active, RDMA_PS_TCP);
+	assert_int_equal(rdma_bind_addr(id, SA(own6)), 0);
+	assert_int_equal(rdma_resolve_addr(id, NULL, SA(nobody), 1000), -EINVAL);
 	rdma_destroy_id(id);
 	active.id = id = create(2, &active, RDMA_PS_TCP);
 	assert_int_equal(rdma_resolve_addr(id, NULL, SA(nobody), 1000), 0);
@@ -470,6 +507,74 @@ static void addresses_and_ports(void **state)
 	assert_int_equal(rdma_resolve_route(id, 1), -EINVAL);
 	assert_int_equal(rdma_connect(id, &(struct rdma_conn_param){0}), -EINVAL);
 	assert_int_equal(rdma_disconnect(id), -EINVAL);
+}
+
+/* A request from node 2 to @to; the listener on node 1 is bound to @own. Return: the
+ * request came */
+static bool is_asked_at(const struct sockaddr_in6 *own, int afonly,
+			const struct sockaddr *to)
+{
+	int before = server.num;
+
+	server.id = create(1, &server, RDMA_PS_TCP);
+	assert_int_equal(rdma_set_afonly(server.id, afonly), 0);
+	assert_int_equal(rdma_bind_addr(server.id, (struct sockaddr *)own), 0);
+	assert_int_equal(rdma_set_afonly(server.id, 0), -EINVAL);
+	assert_int_equal(rdma_listen(server.id, 2), 0);
+	resolve_to(RDMA_PS_TCP, to);
+	ask();
+	return server.num > before;
+}
+
+static void end_both(void)
+{
+	rdma_destroy_id(server.id);
+	if (server.peer)
+		rdma_destroy_id(server.peer);
+	rdma_destroy_id(active.id);
+	server = active = (struct side){0};
+	run_ms(600000);
+}
+
+static void a_connection_by_ipv6_address(void **state)
+{
+	struct sockaddr_in6 own = ip6("fd00::2", PORT), client = ip6("fd00::3", 0);
+	const struct rdma_addr *addr;
+
+	assert_true(is_asked_at(&own, 0, SA(own)));
+	assert_string_equal(server.data, "hello");
+	addr = &server.peer->route.addr;
+	assert_memory_equal(&addr->src_addr, &own, sizeof(own));
+	client.sin6_port = ((struct sockaddr_in6 *)&addr->dst_addr)->sin6_port;
+	assert_memory_equal(&addr->dst_addr, &client, sizeof(client));
+	assert_int_not_equal(client.sin6_port, 0);
+	assert_memory_equal(&active.id->route.addr.src_addr, &client, sizeof(client));
+}
+
+static void which_addresses_a_listener_takes(void **state)
+{
+	struct sockaddr_in6 any = ip6("::", PORT), six = ip6("fd00::2", PORT);
+	struct sockaddr_in6 mapped = ip6("::ffff:10.0.0.2", PORT);
+	struct sockaddr_in four = ip("10.0.0.2", PORT);
+	const struct {
+		const struct sockaddr_in6 *own;
+		int afonly;
+		const struct sockaddr *to;
+		bool asked;
+	} of[] = {
+		{&any, 0, SA(six), true},   {&any, 0, SA(four), true},
+		{&any, 1, SA(six), true},   {&any, 1, SA(four), false},
+		{&six, 0, SA(four), false}, {&mapped, 0, SA(four), true},
+		{&mapped, 0, SA(six), false},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(of); i++) {
+		assert_int_equal(is_asked_at(of[i].own, of[i].afonly, of[i].to),
+				 of[i].asked);
+		if (!of[i].asked)
+			assert_int_equal(active.heard[0], RDMA_CM_EVENT_REJECTED);
+		end_both();
+	}
 }
 
 static void too_much_private_data(void **state)
@@ -514,6 +619,8 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		T(the_ack_timeout_may_be_chosen),
+		T(a_connection_by_ipv6_address),
+		T(which_addresses_a_listener_takes),
 		T(a_connection_by_address), T(a_closed_id_disconnects_its_peer),
 		T(a_request_is_refused),    T(a_handler_refuses_by_its_return),
 		T(nobody_listens),	    T(the_backlog_is_bounded),

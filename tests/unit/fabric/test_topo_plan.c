@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* The plan of addresses: what it takes, what it gives, when it is full. */
+#include <arpa/inet.h>
 #include <errno.h>
 
 #include "fabric/topo_plan.h"
@@ -44,6 +45,39 @@ static void test_set(void **state)
 	assert_int_equal(set(&plan, "fd00::/16"), 0);
 	assert_string_equal(topo_plan_ipv6(&plan, 1, 2, text), "fd01::1/16");
 	assert_string_equal(topo_plan_ipv4(&plan, 126, 1, text), "192.0.2.254/25");
+}
+
+/* which adapter and port has the IPv6 address @address? "7.2"; "" none */
+static const char *owner(const struct topo_plan *plan, const char *address)
+{
+	unsigned number, port;
+	struct in6_addr in;
+
+	assert_int_equal(inet_pton(AF_INET6, address, &in), 1);
+	text[0] = '\0';
+	if (topo_plan_find_ipv6(plan, &in, &number, &port))
+		snprintf(text, sizeof(text), "%u.%u", number, port);
+	return text;
+}
+
+static void test_find_ipv6(void **state)
+{
+	struct topo_plan plan;
+
+	topo_plan_init(&plan);
+	assert_string_equal(owner(&plan, "fd73:6f66:7469:6201::7"), "7.1");
+	assert_string_equal(owner(&plan, "fd73:6f66:7469:6202::12c"), "300.2");
+	assert_string_equal(owner(&plan, "fd73:6f66:7469:6201::"), "");
+	assert_string_equal(owner(&plan, "fd73:6f66:7469:6200::7"), "");
+	assert_string_equal(owner(&plan, "fd73:6f66:7469:6201:1::7"), "");
+	assert_string_equal(owner(&plan, "::1"), "");
+	assert_int_equal(set(&plan, "2001:db8::/112"), 0);
+	assert_string_equal(owner(&plan, "2001:db8::2:1"), "1.3");
+	assert_string_equal(owner(&plan, "2001:db8::1:0"), "");
+	assert_string_equal(owner(&plan, "2001:db9::2:1"), "");
+	assert_int_equal(set(&plan, "fd00::/16"), 0);
+	assert_string_equal(owner(&plan, "fd01::1"), "1.2");
+	assert_string_equal(owner(&plan, "fd01:1::1"), "");
 }
 
 static void test_link_local(void **state)
@@ -111,7 +145,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_default),	   cmocka_unit_test(test_set),
 		cmocka_unit_test(test_link_local), cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_room),
+		cmocka_unit_test(test_room),	   cmocka_unit_test(test_find_ipv6),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
