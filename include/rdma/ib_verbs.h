@@ -328,6 +328,10 @@ struct ib_device_ops {
 
 	struct ib_ucontext *(*alloc_ucontext)(struct ib_device *device);
 	void (*dealloc_ucontext)(struct ib_ucontext *context);
+	/** quiesce() - is what the program had queued for its adapter, when this was asked
+	 *  first, on its way? Asked again after a turn of the loop if not, before a QP or
+	 *  the context goes. NULL: always */
+	bool (*quiesce)(struct ib_ucontext *context);
 
 	/**
 	 * driver_command() - what a program's library asks of its driver

@@ -55,11 +55,76 @@ static void drop_context(struct session *s)
 static void close_session(struct session *s)
 {
 	drop_context(s);
+	rt_work_cancel(&s->settle);
+	rt_free(s->command);
 	rt_io_watch(&s->io, false, false);
 	rt_close_socket(s->fd);
 	list_del(&s->node);
 	s->uverbs->num_sessions--;
 	rt_free(s);
+}
+
+/* --- what the program had queued leaves before its QP or its context goes --- */
+
+static bool is_quiet(const struct session *s)
+{
+	return !s->context || !s->device->ops->quiesce || s->device->ops->quiesce(s->context);
+}
+
+static void wait_for_quiet(struct session *s)
+{
+	rt_io_watch(&s->io, false, false);
+	rt_work_queue(s->uverbs->rt, &s->settle);
+}
+
+static void end_session(struct session *s)
+{
+	if (is_quiet(s)) {
+		close_session(s);
+		return;
+	}
+	s->closing = true;
+	wait_for_quiet(s);
+}
+
+static bool destroys_qp(const struct session *s, size_t bytes)
+{
+	struct ib_uverbs_cmd_hdr hdr = {0};
+
+	memcpy(&hdr, s->uverbs->in, MIN(bytes, sizeof(hdr)));
+	return s->context && hdr.command == IB_USER_VERBS_CMD_DESTROY_QP;
+}
+
+/* keep the command of @bytes for later. Return: false: there is no memory */
+static bool keep_command(struct session *s, size_t bytes)
+{
+	s->command = rt_zalloc(bytes);
+	if (!s->command)
+		return false;
+	memcpy(s->command, s->uverbs->in, bytes);
+	s->command_bytes = bytes;
+	wait_for_quiet(s);
+	return true;
+}
+
+static bool on_command(struct session *s, size_t bytes);
+
+static void settle(struct rt_work *work)
+{
+	struct session *s = container_of(work, struct session, settle);
+
+	if (!is_quiet(s)) {
+		rt_work_queue(s->uverbs->rt, work);
+	} else if (s->closing) {
+		close_session(s);
+	} else {
+		memcpy(s->uverbs->in, s->command, s->command_bytes);
+		rt_free(s->command);
+		s->command = NULL;
+		rt_io_watch(&s->io, true, false);
+		if (!on_command(s, s->command_bytes))
+			end_session(s);
+	}
 }
 
 /* --- asynchronous events --- */
@@ -278,11 +343,14 @@ static void on_message(struct rt_io *io, bool readable, bool writable)
 		alive = n > 0 && (size_t)n <= sizeof(u->in);
 		if (n > 0 && !alive)
 			peer_log(&s->peer, "disconnected: a command of %zd bytes", n);
+		if (alive && destroys_qp(s, (size_t)n) && !is_quiet(s) &&
+		    keep_command(s, (size_t)n))
+			return;
 		if (alive)
 			alive = s->state == SESSION_NEW ? on_open(s, (size_t)n) :
 							  on_command(s, (size_t)n);
 		if (!alive) {
-			close_session(s);
+			end_session(s);
 			return;
 		}
 	}
@@ -304,6 +372,7 @@ void uverbs_serve(struct uverbs *uverbs, int fd, const struct peer *peer)
 	s->peer = *peer;
 	list_add_tail(&s->node, &uverbs->sessions);
 	uverbs->num_sessions++;
+	rt_work_init(&s->settle, settle);
 	rt_io_init(uverbs->rt, &s->io, fd, on_message);
 	rt_io_watch(&s->io, true, false);
 }

@@ -28,6 +28,11 @@ struct session {
 	enum { SESSION_NEW, SESSION_OPENED, SESSION_ACTIVE, SESSION_ZOMBIE } state;
 	struct ib_device *device;
 	struct ib_ucontext *context;
+	/* --- until what the program had queued is on its way --- */
+	struct rt_work settle;
+	bool closing;	     /* then it ends */
+	void *command;	     /* then this is executed; NULL */
+	size_t command_bytes;
 };
 
 #define UVERBS_RESPONSE_MAX 512

@@ -71,6 +71,7 @@ struct hca_mcast {
 
 /** struct hca_user - a program that opened the device */
 struct hca_user {
+	uint64_t quiet_at; /* the ring's head when hca_quiesce() is content; 0: not asked */
 	struct ib_ucontext ib;
 	struct hca *hca;
 	struct rt_poller poller;
@@ -216,9 +217,9 @@ struct ib_ucontext *hca_alloc_ucontext(struct ib_device *device);
 void hca_dealloc_ucontext(struct ib_ucontext *context);
 /** hca_user_deliver() - put a packet into a program's ring. 0; -EAGAIN */
 int hca_user_deliver(struct hca_user *user, const void *bytes, size_t len);
-/** hca_user_drain() - forward what the program sent before its QP goes: an
- *  acknowledgement may be among it */
-void hca_user_drain(struct hca_user *user);
+/** hca_quiesce() - struct ib_device_ops.quiesce(): what the program sent leaves before its
+ *  QP goes. A packet whose destination has no room is given up */
+bool hca_quiesce(struct ib_ucontext *context);
 /** hca_user_wants() - is a QP of @user attached to the group? */
 bool hca_user_wants(const struct hca_user *user, const union wire_gid *gid);
 /** hca_users_flush() - publish what was put into rings, ring the doorbells; comes by

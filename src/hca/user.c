@@ -227,14 +227,23 @@ static bool user_poll(struct rt_poller *p)
 	return n > 0;
 }
 
-void hca_user_drain(struct hca_user *user)
+/* The poller takes them out, as many in a turn as ever: a program that fills its ring and
+ * destroys a QP keeps nobody else waiting. */
+bool hca_quiesce(struct ib_ucontext *context)
 {
-	rt_timer_disarm(&user->retry);
-	/* as much as the ring holds; a packet that is held is given up */
-	for (unsigned n = 0; n < ABI_LINK_RING_BYTES / PACKETS_PER_TURN && !user->broken; n++) {
-		if (!user_poll(&user->poller) || is_held(user))
-			return;
+	struct hca_user *user = container_of(context, struct hca_user, ib);
+
+	if (!user->broken && !user->quiet_at) {
+		user->quiet_at = atomic_load_explicit(&user->rx.ring->tail, memory_order_acquire);
+		rt_timer_disarm(&user->retry); /* it is offered at once, the last time */
+		user_poll(&user->poller);
+		if (!user->broken)
+			rt_poller_wake(user->hca->rt, &user->poller);
 	}
+	if (!user->broken && !is_held(user) && (int64_t)(user->quiet_at - user->rx.head) > 0)
+		return false;
+	user->quiet_at = 0;
+	return true;
 }
 
 static bool user_prepare(struct rt_poller *p)

@@ -374,6 +374,7 @@ const struct ib_device_ops hca_ops = {
 	.create_qp = hca_create_qp,
 	.modify_qp = hca_modify_qp,
 	.query_qp = hca_query_qp,
+	.quiesce = hca_quiesce,
 	.destroy_qp = hca_destroy_qp,
 	.post_send = hca_post_send,
 	.post_recv = hca_post_recv,

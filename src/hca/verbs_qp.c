@@ -168,8 +168,6 @@ void hca_destroy_qp(struct ib_qp *ibqp)
 {
 	struct hca_qp *qp = container_of(ibqp, struct hca_qp, ib);
 
-	if (qp->user)
-		hca_user_drain(qp->user);
 	list_del(&qp->node);
 	if (ibqp->qp_num >= 2)
 		fab_fault_gone(hca_of(ibqp->device)->fab, hca_of(ibqp->device)->node, ibqp->qp_num);

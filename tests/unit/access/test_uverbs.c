@@ -300,7 +300,56 @@ static void programs_do_not_share_handles(void **state)
 	assert_int_equal(CMD(w, DEREG_MR, dereg_mr, .mr_handle = t.mr), 0);
 }
 
+/* What the program queued leaves first: its command is kept, those behind it wait, and
+ * softibd's loop goes on. */
+static void a_qp_goes_when_its_packets_have(void **state)
+{
+	struct world *w = *state;
+	struct ib_uverbs_destroy_qp_resp qp;
+	struct ib_uverbs_alloc_pd_resp pd;
+	struct things t;
+
+	make_things(w, &t);
+	w->fake->busy = 7;
+	assert_int_equal(CMD_OUT(w, DESTROY_QP, destroy_qp, &qp, .qp_handle = t.qp), -EAGAIN);
+	assert_int_equal(CMD_OUT(w, ALLOC_PD, alloc_pd, &pd, 0), -EAGAIN);
+	assert_int_equal(w->fake->live, 7);
+	assert_int_equal(receive(w, w->sock, &qp, sizeof(qp), NULL), 0);
+	assert_int_equal(receive(w, w->sock, &pd, sizeof(pd), NULL), 0);
+	assert_int_equal(w->fake->live, 7);
+	w->fake->busy = 4;
+	assert_int_equal(CMD_OUT(w, DESTROY_QP, destroy_qp, &qp, .qp_handle = t.qp), -EAGAIN);
+	assert_int_equal(receive(w, w->sock, &qp, sizeof(qp), NULL), -EINVAL);
+}
+
 /* --- ends --- */
+
+static void a_context_goes_when_its_packets_have(void **state)
+{
+	struct world *w = *state;
+	struct things t;
+	int keep = w->sock;
+
+	w->sock = active_session(w);
+	make_things(w, &t);
+	w->fake->busy = 5;
+	close_fds(w);
+	close(w->sock);
+	turn(w);
+	assert_int_equal(w->fake->live, 8);
+	turn(w);
+	assert_int_equal(w->fake->live, 1);
+	w->sock = active_session(w); /* killed in the middle of it */
+	make_things(w, &t);
+	w->fake->busy = 5;
+	CMD(w, DESTROY_QP, destroy_qp, .qp_handle = t.qp);
+	close_fds(w);
+	close(w->sock);
+	turn(w);
+	turn(w);
+	assert_int_equal(w->fake->live, 1);
+	w->sock = keep;
+}
 
 /* as if 200 programs were killed one after the other with all they have */
 static void deaths_leave_nothing(void **state)
@@ -636,6 +685,8 @@ int main(void)
 		T(queries_answer),
 		T(an_extended_command_is_one_of_another_table),
 		T(objects_are_made_used_and_destroyed),
+		T(a_qp_goes_when_its_packets_have),
+		T(a_context_goes_when_its_packets_have),
 		T(a_qp_is_followed_through_its_states),
 		T(a_region_moves_and_is_charged_for_what_it_has),
 		T(what_is_not_there_is_not_supported),

@@ -26,6 +26,7 @@ struct fake {
 	int live;	   /* objects, contexts included */
 	int modified;	   /* modify_qp calls that came through */
 	int refuse_modify; /* what modify_qp returns */
+	int busy;	   /* so often quiesce() says that packets are queued */
 	u32 next_qpn, next_key;
 	struct ib_port_attr port;
 	union ib_gid gid[FAKE_GIDS];
@@ -325,7 +326,15 @@ static inline struct ib_mr *fake_reg_dm_mr(struct ib_pd *pd, struct ib_dm *dm, u
 	return fake_new_mr(pd->device);
 }
 
+static bool fake_quiesce(struct ib_ucontext *context)
+{
+	struct fake *fake = container_of(context->device, struct fake, ib);
+
+	return !fake->busy || !fake->busy--;
+}
+
 static const struct ib_device_ops fake_ops = {
+	.quiesce = fake_quiesce,
 	.query_device = fake_query_device,
 	.query_port = fake_query_port,
 	.query_gid = fake_query_gid,

@@ -120,8 +120,30 @@ static void softibd_may_sleep_while_a_packet_waits(void **state)
 	assert_false(user->poller.prepare(&user->poller)); /* but there is nothing to do */
 	assert_true(rt_timer_armed(&user->retry));
 	cable.answer = 0;
-	hca_user_drain(user); /* its QP goes: it is offered at once */
+	assert_true(hca_quiesce(&user->ib)); /* its QP goes: it is offered at once */
 	assert_int_equal(cable.num_sent, 1);
+	end_program(&p);
+}
+
+/* A full ring does not leave in one go because its QP is destroyed: what was in it at that
+ * time leaves as ever, what comes later is not waited for. */
+static void a_full_ring_leaves_by_and_by(void **state)
+{
+	enum { QUEUED = 300 };
+	struct world *w = *state;
+	struct program p;
+
+	make_program(w, &p);
+	for (int i = 0; i < QUEUED; i++)
+		program_sends(&p, datagram(&p, 1000));
+	assert_false(hca_quiesce(p.context));
+	assert_int_equal(cable.num_sent, 64);
+	for (int turns = 1; !hca_quiesce(p.context); turns++) {
+		program_sends(&p, datagram(&p, 1000));
+		rt_posix_turn(w->rt);
+		assert_in_range(cable.num_sent, 1, 64 * (turns + 2));
+	}
+	assert_in_range(cable.num_sent, QUEUED, QUEUED + 64);
 	end_program(&p);
 }
 
@@ -790,6 +812,7 @@ int main(void)
 		T(nonsense_in_the_ring_ends_that_program_alone),
 		T(a_packet_waits_for_a_full_destination),
 		T(softibd_may_sleep_while_a_packet_waits),
+		T(a_full_ring_leaves_by_and_by),
 		T(an_idle_program_is_left_alone_until_it_rings),
 		T(a_packet_finds_its_qp),
 		T(a_full_ring_holds_the_sender),
