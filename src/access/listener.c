@@ -22,6 +22,8 @@
 #define BACKLOG 128
 #define ACCEPTS_PER_TURN 16
 #define CAP_IPC_LOCK_BIT 14
+#define SHARE_OF_A_PROCESS 4 /* that part of the descriptors */
+#define ALWAYS_ROOM_FOR 8
 #define INITIAL_USER_NS	 "user:[4026531837]" /* PROC_USER_INIT_INO: the same in every kernel */
 
 struct listener {
@@ -114,6 +116,18 @@ void peer_log(const struct peer *peer, const char *fmt, ...)
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
 	rt_log("program %d (%s): %s", peer->pid, peer->comm, text);
+}
+
+bool peer_has_room(const struct peer *peer, unsigned int n, unsigned int fds_each)
+{
+	struct rlimit limit;
+
+	if (n < ALWAYS_ROOM_FOR || getrlimit(RLIMIT_NOFILE, &limit) < 0 ||
+	    n < limit.rlim_cur / SHARE_OF_A_PROCESS / fds_each)
+		return true;
+	if (n == limit.rlim_cur / SHARE_OF_A_PROCESS / fds_each)
+		peer_log(peer, "turned away: it has a quarter of softibd's descriptors (ulimit -n)");
+	return false;
 }
 
 uint64_t peer_memlock_bytes(const struct peer *peer)

@@ -14,6 +14,7 @@
 #include "runtime/posix/closer.h"
 
 #define MESSAGES_PER_TURN 64
+#define FDS_OF_A_SESSION 3 /* two sockets, and a long record that is being read */
 
 struct umad {
 	struct list_head node; /* endpoints */
@@ -236,15 +237,27 @@ static void on_message(struct rt_io *io, bool readable, bool writable)
 
 /* --- the endpoint --- */
 
+static unsigned int num_of_process(const struct umad *umad, pid_t pid)
+{
+	const struct umad_session *s;
+	unsigned int n = 0;
+
+	list_for_each_entry(s, &umad->sessions, node)
+		n += s->pid == pid;
+	return n;
+}
+
 void umad_serve(struct umad *umad, int fd, const struct peer *peer)
 {
-	struct umad_session *s = rt_zalloc(sizeof(*s));
+	bool room = peer_has_room(peer, num_of_process(umad, peer->pid), FDS_OF_A_SESSION);
+	struct umad_session *s = room ? rt_zalloc(sizeof(*s)) : NULL;
 
 	if (!s) {
-		endpoint_send(fd, -ENOMEM, NULL, 0, NULL, 0);
+		endpoint_send(fd, room ? -ENOMEM : -EMFILE, NULL, 0, NULL, 0);
 		close(fd);
 		return;
 	}
+	s->pid = peer->pid;
 	s->umad = umad;
 	s->rt = umad->rt;
 	s->ends = &umad->ends;

@@ -47,6 +47,7 @@ struct umad_session {
 	struct list_head node; /* in umad.sessions */
 	struct umad *umad;
 	struct rt_io data, control;
+	pid_t pid;
 	int fd, control_fd; /* control_fd -1 before the port is open */
 	struct ib_device *device; /* NULL: not open yet, or unplugged */
 	unsigned port_num;

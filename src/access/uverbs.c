@@ -18,6 +18,7 @@
 #include "runtime/posix/closer.h"
 
 #define MESSAGES_PER_TURN 32
+#define FDS_OF_A_SESSION (ABI_CONTEXT_FDS + 5) /* its sockets, and our ends of the others */
 
 struct uverbs {
 	struct list_head node; /* endpoints */
@@ -358,12 +359,23 @@ static void on_message(struct rt_io *io, bool readable, bool writable)
 
 /* --- the endpoint --- */
 
+static unsigned int num_of_process(const struct uverbs *uverbs, pid_t pid)
+{
+	const struct session *s;
+	unsigned int n = 0;
+
+	list_for_each_entry(s, &uverbs->sessions, node)
+		n += s->peer.pid == pid;
+	return n;
+}
+
 void uverbs_serve(struct uverbs *uverbs, int fd, const struct peer *peer)
 {
-	struct session *s = rt_zalloc(sizeof(*s));
+	bool room = peer_has_room(peer, num_of_process(uverbs, peer->pid), FDS_OF_A_SESSION);
+	struct session *s = room ? rt_zalloc(sizeof(*s)) : NULL;
 
 	if (!s) {
-		endpoint_send(fd, -ENOMEM, NULL, 0, NULL, 0);
+		endpoint_send(fd, room ? -ENOMEM : -EMFILE, NULL, 0, NULL, 0);
 		close(fd);
 		return;
 	}

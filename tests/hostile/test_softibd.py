@@ -2,9 +2,11 @@
 """Attacks on softibd's time: it is one thread, and whatever makes it wait stops
 everybody. Each attack stands while the innocents are looked at."""
 import contextlib
+import errno
 import fcntl
 import json
 import os
+import resource
 import signal
 import socket
 import struct
@@ -13,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from hostile.attack import (ABI_MAGIC, ABI_VERSION, OPEN_PORT, OPEN_UMAD, PATIENCE, Sender, ask,
-                            connect, innocents_go_on, softibd_answers)
+from hostile.attack import (ABI_MAGIC, ABI_VERSION, OPEN_PORT, OPEN_UMAD, OPEN_UVERBS, PATIENCE, Sender,
+                            ask, connect, innocents_go_on, softibd_answers)
 from interop.fabric import BUILD, wait_until
-from interop.test_bad_input import ALLOC_PD, Program, abi_open
+from interop.test_bad_input import ALLOC_PD, GET_CONTEXT, Program, abi_open, command, error_of
 from interop.test_kill import softibd_pid
 
 RING, ASLEEP = 4096, 72  # src/abi/capture.h, src/abi/ring.h
@@ -57,6 +59,52 @@ def test_a_captures_doorbell_cannot_be_filled(shared):
         innocents_go_on(shared)
     for fd in fds:
         os.close(fd)
+
+
+# --- descriptors ---
+
+@contextlib.contextmanager
+def limit_of_files(pid, limit):
+    before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (limit, before[1]))
+    try:
+        yield
+    finally:
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
+
+
+def idle_session(fabric, name):
+    """Return: a connection that has what it asked for; None: there is no more."""
+    sock = connect(fabric, name)
+    with contextlib.suppress(BrokenPipeError):  # it was turned away before
+        sock.send(abi_open(OPEN_UVERBS if name == "uverbs" else OPEN_UMAD, node=b"n1"))
+    try:
+        answer, fds, _, _ = socket.recv_fds(sock, 4096, 16)
+    except ConnectionResetError:  # what was sent was not read; the answer is behind it
+        answer, fds, _, _ = socket.recv_fds(sock, 4096, 16)
+    if name == "uverbs" and error_of(answer) == 0:
+        sock.send(command(GET_CONTEXT, bytes(8)))
+        answer, fds, _, _ = socket.recv_fds(sock, 4096, 16)
+    for fd in fds:
+        os.close(fd)
+    if error_of(answer) == 0:
+        return sock
+    assert error_of(answer) == -errno.EMFILE
+    sock.close()
+    return None
+
+
+def test_a_process_does_not_take_all_descriptors(shared):
+    """Contexts and open ports that do nothing, as many as softibd lets a process have:
+    there is room for others."""
+    with limit_of_files(softibd_pid(shared), 1200), contextlib.ExitStack() as idle:
+        for name, most in ("uverbs", 1200 // 4 // 14), ("umad", 1200 // 4 // 3):
+            held = list(iter(lambda: idle_session(shared, name), None))
+            assert len(held) == most
+            for sock in held:
+                idle.enter_context(sock)
+        innocents_go_on(shared)
+        shared.run("n1", "ibstat")
 
 
 # --- the control socket ---
