@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 from bench.sources import Failure, figures, run_pairs
 
-ATTACH_AT_ONCE = 500  # contexts of one process
+ATTACH_AT_ONCE = 250  # contexts of one process, which has a quarter of softibd's descriptors
 WORKING_PAIRS = 5
 
 
