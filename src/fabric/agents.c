@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The agents' door to the fabric: MADs that reached a switch's port 0 (or a
- * CA that has no adapter attached) wait in a queue, are answered from the
- * loop, and the answers go out as packets. Traps of every node leave here
- * too: an adapter's SMA is firmware, not host software.
+ * Connects the agents to the fabric. MADs for a switch's port 0, or for a CA
+ * without an adapter, are queued and answered from the loop; the answers are
+ * sent as packets. The traps of every node are sent here too, because an
+ * adapter's SMA is firmware, not host software.
  */
 #include "agents/directed_route.h"
 #include "fabric/fabric_private.h"
@@ -12,7 +12,7 @@
 
 #define PACKET_BYTES 512
 
-/* the port that speaks for the node: its LID is the answer's SLID */
+/* the port whose LID is the SLID of the answer */
 static struct fab_port *speaker(struct fab_port *at)
 {
 	return fab_is_switch(at) ? &fab_node_of(at)->port[0] : at;
@@ -59,7 +59,7 @@ void fab_agents_queue(struct fab_port *at, const struct fab_packet *pkt)
 	rt_work_queue(fab->rt, &fab->agents_work);
 }
 
-/* Return: false when @buf does not hold a packet */
+/* Return: false if what was encoded into @buf is not a packet */
 static bool encode(const struct fab_job *job, uint16_t slid, uint16_t dlid, uint8_t *buf,
 		   struct fab_packet *pkt)
 {
@@ -72,9 +72,9 @@ static bool encode(const struct fab_job *job, uint16_t slid, uint16_t dlid, uint
 
 static void no_room(struct fab_port *from, const struct fab_packet *pkt)
 {
-	if (from->fab->faults) /* behind a rule's queue */
+	if (from->fab->faults) /* a rule may delay it */
 		fab_hold_back(from, pkt);
-	else /* the client asks again */
+	else /* without room the answer is dropped; the client repeats its request */
 		fab_ag_port(from)->count.raw[AG_XMIT_DISCARDS]++;
 }
 
@@ -113,14 +113,14 @@ static void send_by_route(struct fab_job *job)
 	}
 }
 
-/* of a directed route only what ends here is the agents' to answer */
+/* the agents answer only directed-route SMPs whose route ends here */
 static bool route_ends_here(struct fab_job *job)
 {
 	struct fab_node *node = fab_node_of(job->at);
 	struct ag_dr_at at = {false, node->ag->num_ports, job->at->num};
 	uint8_t out;
 
-	/* a switch's rules were applied as the SMP came through (smp.c) */
+	/* a switch has applied the rules of directed routes on arrival (smp.c) */
 	return job->mad[1] != WIRE_CLASS_SM_DIRECT || node->ag->sw ||
 	       ag_dr_receive(&at, job->mad, &out) == AG_DR_LOCAL;
 }
@@ -141,12 +141,12 @@ static void run(struct fab_job *job)
 	int result;
 
 	if (node->dead || is_smp(job) != (job->qpn == 0) || !route_ends_here(job))
-		return; /* 13.5.1: SMPs are QP0's, all others QP1's */
+		return; /* 13.5.1: SMPs go to QP0, all others to QP1 */
 	if (job->mad[1] == WIRE_CLASS_PERF)
 		fab_fold_node(node->fab, job->at->node);
 	result = ag_process(node->ag, job->at->num, &context, job->mad, job->mad, &effect);
 	fab_changed(&node->port[effect.port], effect.changes);
-	/* behind these agents is no host that could know more */
+	/* no host behind these agents could handle the MAD */
 	if (result == AG_PASS && ag_refuse(job->mad))
 		result = AG_REPLY;
 	if (!(result & AG_REPLY))
@@ -164,7 +164,7 @@ static void drop_job(struct fab_job *job)
 	rt_free(job);
 }
 
-/* what is queued meanwhile waits for the next turn of the loop */
+/* MADs that are queued meanwhile wait for the next turn of the loop */
 static void run_jobs(struct rt_work *work)
 {
 	struct fabric *fab = container_of(work, struct fabric, agents_work);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * A fabric made from a topology: its nodes' agents, its cables trained, and
- * what follows when a MAD changes a node: routes are forgotten, the adapter
- * is told, traps are sent.
+ * Creates a fabric from a topology: the nodes' agents and the links. When a MAD
+ * changes a node, this file invalidates routes, informs the adapter and sends
+ * traps.
  */
 #include "fabric/fabric_private.h"
 
@@ -73,14 +73,14 @@ void fab_changed(struct fab_port *port, uint32_t changes)
 	rt_work_queue(fab->rt, &fab->pending_work);
 }
 
-/* a port can do all that is slower than its cable */
+/* a port supports the speed and width of its cable, and all lower ones */
 static void set_speeds(struct ag_port *port, const struct topo_port *cable)
 {
 	uint16_t speed = cable->speed_enc ? cable->speed_enc : AG_EDR;
 	uint8_t width = cable->width_enc ? cable->width_enc : WIRE_WIDTH_4X;
 
 	port->speed_supported = (uint16_t)((speed << 1) - 1);
-	if (speed != AG_FDR10) /* one vendor's: only where the cable says so */
+	if (speed != AG_FDR10) /* vendor-specific: only if the cable has it */
 		port->speed_supported &= (uint16_t)~AG_FDR10;
 	port->speed_enabled = port->speed_supported;
 	port->width_supported = width | WIRE_WIDTH_1X;
@@ -95,7 +95,7 @@ static void set_speeds(struct ag_port *port, const struct topo_port *cable)
 		port->cap_mask2 |= WIRE_PORT_CAP2_LINK_SPEED_NDR;
 }
 
-/* what a cable and a topology's file say of a port */
+/* the attributes of a port that the topology defines */
 static void configure_port(struct fab_node *node, const struct topo_node *topo, unsigned int i)
 {
 	set_speeds(&node->ag->port[i], &topo->port[i]);
@@ -178,7 +178,7 @@ void fab_node_reset(struct fab_node *node)
 	int index = (int)(node - fab->node);
 	struct ag_node_config config = config_of(fab, index);
 
-	fab_fold_node(fab, index); /* what went past until now belongs to what was counted */
+	fab_fold_node(fab, index); /* counts packets that bypassed the fabric */
 	free_tables(node->ag);
 	memset(node->ag, 0, ag_node_size(&config));
 	memset(node->seldom, 0, ag_node_seldom_size(&config));
@@ -200,8 +200,8 @@ static void exit_node(struct fab_node *node)
 	rt_free(node->ag);
 }
 
-/* One piece of memory has what all nodes seldom use: the pages of it that nobody
- * touches are never there. */
+/* The rarely used state of all nodes is one allocation, so that its pages are
+ * populated only when they are used. */
 static int make_seldom(struct fabric *fab)
 {
 	size_t bytes = 0;
@@ -222,7 +222,7 @@ static int make_seldom(struct fabric *fab)
 	return next ? 0 : -ENOMEM;
 }
 
-/* every cable names its other end, and that one names it back */
+/* the two ends of each cable name each other */
 static bool cables_agree(const struct topology *topo)
 {
 	for (int n = 0; n < topo->num_nodes; n++)
@@ -408,17 +408,17 @@ void fab_tap_set(struct fabric *fab, int node, int num, const struct fab_tap *ta
 {
 	struct fab_port *port = fab_port_of(fab, node, num);
 
-	fab_faults_make(fab); /* packets that were looked at may have to wait */
+	fab_faults_make(fab); /* packets that a tap has seen may have to wait */
 	fab->num_taps += (tap != NULL) - (port->tap != NULL);
 	port->tap = tap;
-	fab_rules_changed(fab); /* flows that short-cut it come back */
+	fab_rules_changed(fab); /* flows through the port stop bypassing the fabric */
 }
 
 int fab_send(struct fabric *fab, int node, int num, const struct fab_packet *pkt)
 {
 	struct fab_port *port = fab_port_of(fab, node, num);
 
-	if (fab->faults) /* those whose turn was before this one */
+	if (fab->faults) /* delayed packets that must arrive before this one */
 		fab_holds_release(fab->faults);
 	if (pkt->lrh.vl == WIRE_VL_MANAGEMENT) {
 		fab_smp_send(port, pkt);

@@ -2,18 +2,18 @@
 /*
  * What the fabric's files share.
  *
- *   fabric.c   nodes, adapters, effects of MADs, read-outs
+ *   fabric.c   nodes, adapters, effects of MADs
  *   link.c     cables: training, down, up
- *   packet.c   the headers a switch looks at
- *   route.c    the way of a unicast packet, worked out and remembered
- *   way.c      ways of flows that short-cut the fabric
- *   watch.c    captures: who sees the packets at a port
- *   forward.c  unicast and multicast packets on their way, counted
+ *   packet.c   decoding of packets, encoding of the agents' MADs
+ *   route.c    resolves the way of a unicast packet, and caches it
+ *   way.c      ways of flows whose packets bypass the fabric
+ *   watch.c    observers of packets (captures)
+ *   forward.c  forwards and counts unicast and multicast packets
  *   smp.c      packets on VL15, directed routes
- *   fault.c    rules: what they do to a packet on a link
- *   hold.c     packets that come later, or wait for room
- *   outage.c   links, switches and adapters that rules take away
- *   agents.c   MADs for nodes' own agents, their answers, traps
+ *   fault.c    applies fault rules to packets on a link
+ *   hold.c     packets that are delayed, or wait for room
+ *   outage.c   links, switches and adapters that rules take down
+ *   agents.c   MADs for the nodes' own agents, their answers, traps
  */
 #ifndef SOFTIB_FABRIC_PRIVATE_H
 #define SOFTIB_FABRIC_PRIVATE_H
@@ -21,28 +21,28 @@
 #include "fabric/fabric.h"
 #include "wire/address.h"
 
-#define FAB_MAX_HOPS 64	     /* switches on a way: ends loops of tables */
-#define FAB_CACHED_HOPS 8    /* links of a way that is remembered */
+#define FAB_MAX_HOPS 64	     /* switches on a way; ends loops in forwarding tables */
+#define FAB_CACHED_HOPS 8    /* links of a way that is cached */
 #define FAB_CACHE_ENTRIES 2048 /* a power of two */
 #define FAB_JOBS_MAX 8192    /* MADs that wait for agents */
 
-/** struct fab_port - a port's cable and who listens behind it */
+/** struct fab_port - a port, its cable and its adapter */
 struct fab_port {
 	struct fab_sink sink; /* deliver NULL: no adapter */
 	const struct fab_tap *tap;
 	struct fabric *fab;
 	int node, peer_node;
 	uint8_t num, peer_port;
-	uint16_t watches; /* that have it in their scope */
-	bool plugged; /* as its owner wants it */
-	bool cut;     /* rules hold it out */
-	bool fall_first; /* of @training: down, and up the next time */
-	uint32_t pending; /* enum ag_change bits not yet told to the sink */
+	uint16_t watches; /* number of watches that include this port */
+	bool plugged; /* by fab_link_set() */
+	bool cut;     /* fault rules hold the cable out */
+	bool fall_first; /* @training first takes the link down, and the next time up */
+	uint32_t pending; /* enum ag_change bits that the sink has not been told yet */
 	struct list_head pending_node;
 	struct rt_timer training;
 	uint32_t late; /* data packets that left here and are still on the link */
 	mono_t late_until; /* when the last of them arrives */
-	struct list_head waiting;      /* struct fab_hold: arrived, no room behind */
+	struct list_head waiting;      /* struct fab_hold: packets that arrived and find no room */
 	struct list_head waiting_node; /* in fab_faults.blocked */
 };
 
@@ -57,20 +57,20 @@ struct fab_node {
 	bool dead;		/* without power */
 };
 
-/** enum fab_verdict - how a packet's way ends */
+/** enum fab_verdict - the result of forwarding a packet */
 enum fab_verdict {
 	FAB_DELIVER,
-	FAB_AGENT,	   /* at a switch's port 0 */
-	FAB_DROP_INACTIVE, /* the port to leave by is not Active */
-	FAB_DROP_NOT_READY, /* the port to arrive at is Down or Init */
+	FAB_AGENT,	   /* it is for a switch's port 0 */
+	FAB_DROP_INACTIVE, /* the egress port is not Active */
+	FAB_DROP_NOT_READY, /* the ingress port is Down or Init */
 	FAB_DROP_MTU,
 	FAB_DROP_PKEY_OUT,
 	FAB_DROP_PKEY_IN,
 	FAB_DROP_NO_ROUTE,
-	FAB_DROP_LOOPING,  /* out by the port it came in */
-	FAB_DROP_VL,	   /* SLtoVL says 15, or more VLs than there are */
-	FAB_DROP_LIFETIME, /* more hops than any fabric has */
-	FAB_DROP_DLID,	   /* a CA whose LID this is not */
+	FAB_DROP_LOOPING,  /* the table sends it out of its ingress port */
+	FAB_DROP_VL,	   /* SLtoVL gives 15, or a VL that does not exist */
+	FAB_DROP_LIFETIME, /* it has passed too many switches */
+	FAB_DROP_DLID,	   /* the CA does not have this LID */
 };
 
 /** struct fab_step - one link of a way, and the virtual lane taken there */
@@ -80,7 +80,7 @@ struct fab_step {
 	uint8_t vl;
 };
 
-/** struct fab_path - the way of a packet, as far as it comes */
+/** struct fab_path - the way of a packet, up to where it is delivered or dropped */
 struct fab_path {
 	enum fab_verdict verdict;
 	int num_steps;
@@ -90,7 +90,7 @@ struct fab_path {
 	struct fab_step step[FAB_MAX_HOPS + 1];
 };
 
-/** struct fab_route - a way that was remembered: delivered, all Active */
+/** struct fab_route - a cached way, on which packets are delivered and all ports are Active */
 struct fab_route {
 	uint32_t epoch; /* 0: empty */
 	struct fab_port *start, *end;
@@ -99,23 +99,23 @@ struct fab_route {
 	struct fab_step step[FAB_CACHED_HOPS];
 };
 
-/** struct fab_job - a MAD that waits for a node's agents */
+/** struct fab_job - a MAD that is queued for a node's agents */
 struct fab_job {
 	struct list_head node;
-	struct fab_port *at; /* the port it came in by */
+	struct fab_port *at; /* its ingress port */
 	uint16_t slid, pkey;
 	uint8_t sl;
 	uint32_t qpn, src_qpn; /* qpn: 0 or 1 */
 	uint8_t mad[WIRE_MAD_BYTES];
 };
 
-/** struct fab_hold - a packet on a link, or behind one without room to go on */
+/** struct fab_hold - a packet that is delayed on a link, or waits for room at its end */
 struct fab_hold {
 	struct list_head node;
 	struct fab_step step; /* of the link that it is on */
-	mono_t due;	      /* when it arrives; when waiting, since when */
-	uint32_t rule;	      /* reorder: flt_hold_over()'s; 0: by time only */
-	bool late;	      /* counted in the port that it left */
+	mono_t due;	      /* when it arrives; for a waiting packet, since when it waits */
+	uint32_t rule;	      /* reorder: the argument of flt_hold_over(); 0: released by time only */
+	bool late;	      /* it is counted in fab_port.late */
 	uint8_t way;
 	uint64_t until;
 	struct fab_packet pkt; /* of @bytes */
@@ -130,7 +130,7 @@ struct fab_outage {
 	struct fabric *fab;
 };
 
-/** struct fab_faults - all of a fabric's faults; made with the first rule or tap */
+/** struct fab_faults - all faults of a fabric; created with the first rule or tap */
 struct fab_faults {
 	struct flt_set set;
 	struct flt_hit *log;
@@ -162,7 +162,7 @@ struct fabric {
 	struct list_head jobs;
 	unsigned int num_jobs;
 	struct rt_work agents_work; /* runs jobs */
-	struct list_head pending;   /* ports with changes to tell */
+	struct list_head pending;   /* ports whose sinks have to be told of changes */
 	struct rt_work pending_work;
 	psn_t next_psn; /* of the agents' own packets */
 	struct fab_fault_ops fault_ops;
@@ -184,14 +184,14 @@ static inline bool fab_is_switch(const struct fab_port *port)
 	return fab_node_of(port)->ag->sw != NULL;
 }
 
-/** fab_is_plugged() - is a cable in, and no rule holds it out? */
+/** fab_is_plugged() - is a cable plugged in, and not held out by a fault rule? */
 static inline bool fab_is_plugged(const struct fab_port *port)
 {
 	return port->peer_node >= 0 && port->plugged && !port->cut;
 }
 
-/** fab_peer() - the port at the cable's other end; NULL none, pulled, or one of
- *  the two without power */
+/** fab_peer() - the port at the cable's other end; NULL if there is no cable, it is
+ *  pulled, or one of the two nodes has no power */
 static inline struct fab_port *fab_peer(const struct fab_port *port)
 {
 	struct fab_node *node = port->fab->node;
@@ -201,7 +201,8 @@ static inline struct fab_port *fab_peer(const struct fab_port *port)
 	return &node[port->peer_node].port[port->peer_port];
 }
 
-/** fab_inspects() - must packets go link by link? Else they take remembered ways */
+/** fab_inspects() - must a tap or a fault rule see packets on each link? Otherwise they use
+ *  cached ways */
 static inline bool fab_inspects(const struct fabric *fab)
 {
 	const struct fab_faults *f = fab->faults;
@@ -209,130 +210,132 @@ static inline bool fab_inspects(const struct fabric *fab)
 	return fab->num_taps || (f && (f->num_packet_rules || !list_empty(&f->holds)));
 }
 
-/** fab_is_inside() - a step that turns round in an adapter instead of a link */
+/** fab_is_inside() - is this the step of a packet that does not leave the adapter? */
 static inline bool fab_is_inside(const struct fab_step *step)
 {
 	return step->from_port == step->to_port;
 }
 
-/** fab_port_has_lid() - is unicast @lid one of an end port's? (7.11) */
+/** fab_port_has_lid() - does an end port have unicast @lid? (7.11) */
 static inline bool fab_port_has_lid(const struct ag_port *port, uint16_t lid)
 {
 	return wire_addr_is_of(wire_addr_of_lid(lid), wire_port_addrs(port->lid, port->lmc));
 }
 
-/** fab_inside() - the step of a packet that turns round at @port */
+/** fab_inside() - the step of a packet to @port's own LID, which does not leave the adapter */
 static inline struct fab_step fab_inside(struct fab_port *port)
 {
 	return (struct fab_step){fab_ag_port(port), fab_ag_port(port), port, port, 0};
 }
 
 /* --- fabric.c --- */
-/** fab_changed() - changes at a port: routes, adapter and traps follow */
+/** fab_changed() - apply changes of a port's attributes to routes, adapter, link and traps */
 void fab_changed(struct fab_port *port, uint32_t changes);
-/** fab_rearm() - the agents' next expiry may have moved */
+/** fab_rearm() - set the node's timer to the agents' next expiry */
 void fab_rearm(struct fab_node *node);
-/** fab_node_reset() - as it was made: no table, no LID, no count */
+/** fab_node_reset() - return a node to its initial state: no tables, no LID, counters 0 */
 void fab_node_reset(struct fab_node *node);
-/** fab_port_of() - NULL: there is none */
+/** fab_port_of() - a port; NULL if it does not exist */
 struct fab_port *fab_port_of(const struct fabric *fab, int node, int port);
 
 /* --- link.c --- */
 void fab_link_init(struct fab_port *port);
-/** fab_link_train() - bring a cable to what both its ends ask for, now */
+/** fab_link_train() - bring a link to the state that both ends request, at once */
 void fab_link_train(struct fab_port *port);
-/** fab_link_retrain() - the same after the time that links need */
+/** fab_link_retrain() - the same after the time that training takes */
 void fab_link_retrain(struct fab_port *port);
 
 /* --- packet.c --- */
-/** fab_mad_encode() - a MAD as a UD packet. @buf: 512 bytes. Return: its length */
+/** fab_mad_encode() - encode a MAD as a UD packet into @buf (512 bytes). Return: its length */
 size_t fab_mad_encode(const struct fab_job *job, uint16_t slid, uint16_t dlid, psn_t psn,
 		      uint8_t *buf);
 
 /* --- route.c --- */
-/** fab_route_find() - a remembered way; NULL */
+/** fab_route_find() - look a way up in the cache. Return: NULL if it is not there */
 const struct fab_route *fab_route_find(struct fab_port *start, const struct fab_packet *pkt);
-/** fab_route_walk() - work a unicast packet's way out
- *  @start: a CA's port it leaves by, or a switch's port 0 */
+/** fab_route_walk() - resolve a unicast packet's way
+ *  @start: the CA's port that sends it, or a port of a switch */
 void fab_route_walk(struct fab_port *start, const struct fab_packet *pkt, struct fab_path *path);
 void fab_route_remember(struct fab_port *start, const struct fab_packet *pkt,
 			const struct fab_path *path);
-/** fab_switch_relay() - where a switch sends unicast @dlid: a port; 0 is
- *  itself; WIRE_LFT_NO_PORT */
+/** fab_switch_relay() - the egress port of a switch for unicast @dlid; 0 is the
+ *  switch itself; WIRE_LFT_NO_PORT if there is none */
 uint8_t fab_switch_relay(const struct ag_node *sw, uint16_t dlid);
-/** fab_step_of() - the link from @out onward for a packet that came in by @in;
- *  its VL is by SLtoVL (7.6.6) unless it is VL15's */
+/** fab_step_of() - the step over the link at @out for a packet that arrived at @in
+ *  The VL is selected by SLtoVL (7.6.6), unless it is VL15. */
 struct fab_step fab_step_of(const struct fab_port *in, struct fab_port *out,
 			    const struct fab_packet *pkt);
-/** fab_step_check() - may @pkt leave by @out of a switch or CA and enter the
- *  peer's port? @in: the switch's port it came in by. FAB_DELIVER: yes */
+/** fab_step_check() - may @pkt leave a switch or CA by @out and enter the peer's port?
+ *  @in: the switch's ingress port
+ *  Return: FAB_DELIVER if it may */
 enum fab_verdict fab_step_check(struct fab_port *in, struct fab_port *out,
 				const struct fab_packet *pkt);
-/** fab_enter_check() - of that the part at the door in */
+/** fab_enter_check() - the part of fab_step_check() at the ingress port */
 enum fab_verdict fab_enter_check(const struct fab_port *to, const struct fab_packet *pkt);
 
 /* --- forward.c --- */
-/** fab_forward() - a unicast or multicast data packet. Return: 0; -EAGAIN */
+/** fab_forward() - forward a unicast or multicast data packet. Return: 0; -EAGAIN no room */
 int fab_forward(struct fab_port *start, const struct fab_packet *pkt);
-/** fab_deliver() - to the adapter; where there is none the node's agents
- *  answer as firmware does. Return: 0; -EAGAIN no room */
+/** fab_deliver() - deliver a packet to the adapter, or a MAD to the node's agents if no
+ *  adapter takes it. Return: 0; -EAGAIN no room */
 int fab_deliver(struct fab_port *to, const struct fab_packet *pkt);
-/** fab_count_step() - a packet crossed a link: sent, and received */
+/** fab_count_step() - count a packet at both ends of a link */
 void fab_count_step(const struct fab_step *step, const struct fab_packet *pkt);
 void fab_count_sent(const struct fab_step *step, const struct fab_packet *pkt);
 void fab_count_received(const struct fab_step *step, const struct fab_packet *pkt);
-/** fab_count_drop() - why one ended, at the port where it did */
+/** fab_count_drop() - count a dropped packet at port @at, by the reason */
 void fab_count_drop(struct fab_port *at, enum fab_verdict verdict, const struct fab_packet *pkt);
-/** fab_arrive() - a packet that was held up on its way comes in by @in: it goes
- *  on by the tables of this moment. Return: 0; -EAGAIN no room, try again */
+/** fab_arrive() - a packet that was held up arrives at @in and is forwarded by the
+ *  present tables. Return: 0; -EAGAIN no room, try again */
 int fab_arrive(struct fab_port *in, const struct fab_packet *pkt);
-/** fab_activate() - data crossed a link: an Armed port behind it is Active */
+/** fab_activate() - data crossed a link: if the port at its end is Armed, make it Active */
 void fab_activate(const struct fab_step *step);
-/** fab_tap() - let the tap at a port see it. False: lost there */
+/** fab_tap() - let the tap at a port see a packet. Return: false if the tap drops it */
 bool fab_tap(const struct fab_port *port, bool sent, const struct fab_packet *pkt);
 
 /* --- fault.c --- */
 /**
- * fab_cross() - taps and rules look at a packet on a link
- * @hops: links before it on this way
- * Return: true: it is at the other end as it was, and not counted yet; false:
- * it is lost, or changed, or comes later, and that was counted and seen to
+ * fab_cross() - apply taps and fault rules to a packet on a link
+ * @hops: links that it has crossed before
+ * Return: true if it arrives unchanged and has not been counted yet; false if it
+ * is dropped, changed or delayed, all of which this function has completed
  */
 bool fab_cross(const struct fab_step *step, const struct fab_packet *pkt, int hops);
-/** fab_busy() - must a packet stay with its sender: is a link of its way full? */
+/** fab_busy() - must a packet stay with its sender because a link of its way is full? */
 bool fab_busy(const struct fab_step *steps, int n, const struct fab_packet *pkt);
-/** fab_way_watched() - do rules want the packets of a link? */
+/** fab_way_watched() - does a fault rule have to see the packets of a link? */
 bool fab_way_watched(const struct fab_step *step);
-/** fab_faults_make() - make room for rules and held packets. False: no memory */
+/** fab_faults_make() - allocate fabric.faults. Return: false if there is no memory */
 bool fab_faults_make(struct fabric *fab);
 void fab_faults_free(struct fabric *fab);
 
 /* --- way.c --- */
-/** fab_routes_changed() - something of @node changed: remembered routes are void, and
- *  users of ways that it ended are told */
+/** fab_routes_changed() - @node has changed: invalidate cached ways, and call moved() of
+ *  flows whose way has changed */
 void fab_routes_changed(struct fab_node *node);
-/** fab_rules_changed() - remembered routes and all ways are void */
+/** fab_rules_changed() - invalidate cached ways and the ways of all flows */
 void fab_rules_changed(struct fabric *fab);
 
 /* --- hold.c --- */
 void fab_holds_init(struct fab_faults *f);
 void fab_holds_free(struct fab_faults *f);
-/** fab_is_late() - are there data packets on this link that @pkt may not
- *  overtake? They outlive the rule that delayed them */
+/** fab_is_late() - are there delayed data packets on this link, which @pkt must not
+ *  overtake? There may be some after the rule that delayed them was cleared. */
 bool fab_is_late(const struct fab_step *step, const struct fab_packet *pkt);
-/** fab_hold_behind() - @pkt arrives with the last of them */
+/** fab_hold_behind() - delay @pkt until the last of them arrives */
 void fab_hold_behind(const struct fab_step *step, const struct fab_packet *pkt);
-/** fab_hold() - @pkt is on the link for @ns, or until reorder's rule lets it go */
+/** fab_hold() - delay @pkt on the link by the verdict's times, or until its reorder rule
+ *  releases it */
 void fab_hold(const struct fab_step *step, const struct fab_packet *pkt,
 	      const struct flt_verdict *v);
-/** fab_land() - it arrives at the end of the link: counted there, and on its way */
+/** fab_land() - a delayed packet arrives at the end of the link: count and forward it */
 void fab_land(const struct fab_step *step, const struct fab_packet *pkt);
-/** fab_hold_back() - it arrived at @in and found no room: it waits there, up to
- *  the head-of-queue lifetime; lost and counted when there is no memory */
+/** fab_hold_back() - let a packet that arrived at @in and found no room wait there, for
+ *  at most the head-of-queue lifetime; without memory it is dropped and counted */
 void fab_hold_back(struct fab_port *in, const struct fab_packet *pkt);
-/** fab_holds_release() - those of reorder that have waited long enough */
+/** fab_holds_release() - deliver packets whose reorder rule releases them */
 void fab_holds_release(struct fab_faults *f);
-/** fab_holds_full() - are more bytes on links than links hold? */
+/** fab_holds_full() - has the limit on bytes of delayed packets been exceeded? */
 bool fab_holds_full(const struct fab_faults *f);
 
 /* --- outage.c --- */
@@ -342,16 +345,16 @@ int fab_outage_start(struct fab_faults *f, struct flt_rule *rule);
 void fab_outage_end(struct fab_faults *f, const struct flt_rule *rule);
 
 /* --- watch.c --- */
-/** fab_show() - to the watches of one end: a packet was sent, or received */
+/** fab_show() - report a packet to the watches of one end, as sent or as received */
 void fab_show(const struct fab_step *step, const struct fab_packet *pkt, bool sent);
 
 /* --- smp.c --- */
-/** fab_smp_send() - a packet on VL15 leaves a port (a switch's 0: by its
- *  tables); @len bytes are copied */
+/** fab_smp_send() - send a packet on VL15 from a CA's port, or from a switch's port 0,
+ *  where the switch's table routes it; the packet is copied */
 void fab_smp_send(struct fab_port *start, const struct fab_packet *pkt);
-/** fab_smp_arrive() - one that was held up comes in by @in */
+/** fab_smp_arrive() - a packet on VL15 that was held up arrives at @in */
 void fab_smp_arrive(struct fab_port *in, const struct fab_packet *pkt);
-/** fab_smp_leave() - one of a directed route leaves a switch by @out */
+/** fab_smp_leave() - send a directed-route SMP from a switch's port @out */
 void fab_smp_leave(struct fab_port *out, const struct fab_packet *pkt);
 
 /* --- agents.c --- */
@@ -359,7 +362,7 @@ void fab_agents_init(struct fabric *fab);
 void fab_agents_exit(struct fabric *fab);
 /** fab_agents_queue() - a MAD reached a node's own agents at port @at */
 void fab_agents_queue(struct fab_port *at, const struct fab_packet *pkt);
-/** fab_agents_traps() - send what is due of a node's traps */
+/** fab_agents_traps() - send the traps of a node that are due */
 void fab_agents_traps(struct fab_node *node);
 
 #endif

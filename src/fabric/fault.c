@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Rules of src/fault on this fabric: what they say of a packet that crosses a
- * link is done to it here. A spoiled bit is found where hardware finds it:
- * VCRC covers every byte and is checked at the next port; a rule may say that
- * VCRC, or both CRCs, were made anew behind the damage.
+ * Applies the rules of src/fault to packets that cross a link of this fabric. A
+ * corrupted bit is detected where hardware detects it: the VCRC covers every
+ * byte and is checked at the next port. A rule may also state that the VCRC, or
+ * both CRCs, were recomputed after the corruption.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 
 #include "fabric/fabric_private.h"
 
-#define LOG_ROOM 65536 /* hits that are kept; pages are taken as it fills */
+#define LOG_ROOM 65536 /* hits that are kept; pages are populated as it fills */
 
 /* --- names ------------------------------------------------------------- */
 
@@ -209,8 +209,8 @@ int fab_fault_clear(struct fabric *fab, uint32_t id)
 	return 0;
 }
 
-/* does a rule end with its queue pair or adapter? One that takes a cable or the
- * adapter away has to bring it back */
+/* Does a rule end with its queue pair or adapter? A rule that takes a cable or the
+ * adapter away does not, because it has to bring it back. */
 static bool goes_along(const struct flt_rule *rule)
 {
 	return !flt_is_state(rule->action) || rule->action == FLT_EVENT;
@@ -261,7 +261,7 @@ static struct flt_end end_of(const struct fab_port *port)
 	return (struct flt_end){port->node, port->num, fab_is_switch(port)};
 }
 
-/* who sent it: the DETH says, or the adapter knows its connections */
+/* the source QP is in the DETH, or the adapter finds it among its connections */
 static uint32_t source_qpn(const struct fab_step *step, const struct fab_packet *pkt)
 {
 	const struct fab_fault_ops *ops = &step->from_port->fab->fault_ops;
@@ -306,8 +306,8 @@ static void add_errors(const struct fab_step *step, const struct flt_verdict *v)
 		step->to->count.raw[counters[i]] += v->errors[i];
 }
 
-/* the wrong bit is found at @step's end: by VCRC, or because what it made of
- * the headers is no packet. Nobody can tell whose packet it was. */
+/* The port at the end of @step detects the corruption, by the VCRC or because the
+ * headers do not decode. It cannot attribute the packet to a sender. */
 static void found_bad(const struct fab_step *step, const struct fab_packet *pkt)
 {
 	uint64_t *raw = step->to->count.raw;
@@ -323,7 +323,7 @@ static void found_bad(const struct fab_step *step, const struct fab_packet *pkt)
 	raw[AG_SYMBOL_ERRORS]++;
 }
 
-/* flip bits of @pkt in @bytes. Return: false when it goes no further */
+/* flip bits of @pkt in @bytes. Return: false if the packet is dropped for it */
 static bool spoil(const struct fab_step *step, struct fab_packet *pkt, uint8_t *bytes,
 		  const struct flt_verdict *v)
 {
@@ -352,8 +352,8 @@ static bool spoil(const struct fab_step *step, struct fab_packet *pkt, uint8_t *
 	return false;
 }
 
-/* the verdict on a packet, carried out: whatever is left of it goes on from
- * the link's end by itself, now or later */
+/* Carry out the verdict on a packet. What is left of the packet is forwarded from
+ * the link's end, now or later. */
 static void carry_out(const struct fab_step *step, const struct fab_packet *pkt, int hops,
 		      const struct flt_verdict *v)
 {
@@ -362,7 +362,7 @@ static void carry_out(const struct fab_step *step, const struct fab_packet *pkt,
 	uint32_t copies = pkt->copied ? 0 : v->copies;
 
 	p.hops = (uint8_t)MIN(pkt->hops + hops + 1, 255);
-	if (!fab_is_inside(step)) /* as it was; what follows happens on the way */
+	if (!fab_is_inside(step)) /* counted unchanged: faults happen on the link */
 		fab_count_sent(step, pkt);
 	if (v->drop || (v->corrupt && !spoil(step, &p, bytes, v)))
 		return;
@@ -388,7 +388,7 @@ static bool changes_packet(const struct flt_verdict *v)
 	return v->drop || v->corrupt || v->rnr || v->copies || v->delay_ns || v->hold_ns;
 }
 
-/* Return: false when the packet is not, or not as it was, at the link's end */
+/* Return: false if the packet was dropped, changed or delayed */
 static bool judge(struct fab_faults *f, const struct fab_step *step, const struct fab_packet *pkt,
 		  int hops)
 {
@@ -398,7 +398,7 @@ static bool judge(struct fab_faults *f, const struct fab_step *step, const struc
 
 	make_event(&ev, step, pkt, hops);
 	any = flt_packet(&f->set, &ev, &verdict);
-	if (f->num_reordered) /* once this packet is where it goes */
+	if (f->num_reordered) /* after this packet has arrived */
 		rt_work_queue(f->fab->rt, &f->reordered);
 	if (flt_take_spent(&f->set))
 		fab_rules_changed(f->fab);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Filters of captures. A term has a name and takes up to two values out of a
- * packet ("lid": the source's and the destination's); it holds when one of
- * them is in the term's range. Adding a term is adding a row.
+ * Filters of captures. A term has a name and reads up to two values from a
+ * packet ("lid": those of source and destination); it matches if one of
+ * them is in the given range. A new term needs one row of the table.
  *
  *	expression  = alternative {"or" alternative}
  *	alternative = factor {["and"] factor}
@@ -27,7 +27,7 @@ struct view {
 	struct wire_mad mad;
 };
 
-/* @value: up to two. Return: how many this packet has */
+/* @value: set to up to two values. Return: how many of them this packet has */
 typedef int get_fn(const struct view *view, uint64_t value[2]);
 
 /* --- what a packet has --------------------------------------------------- */
@@ -80,7 +80,7 @@ GET(attr, v->is_mad, v->mad.attr_id)
 GET(node, true, v->sight->node)
 GET(port, true, v->sight->port)
 GET(bytes, true, v->sight->len)
-/* these have no value: what is asked is whether there is one */
+/* these terms have no value: they match if the getter returns 1 */
 GET(sent, v->sight->sent, 0)
 GET(received, !v->sight->sent, 0)
 GET(mad, v->is_mad, 0)
@@ -126,8 +126,8 @@ static const struct filter_term {
 	const char *name;
 	get_fn *get;
 	enum value_kind kind;
-	const struct value_name *names; /* that a number may have */
-	uint64_t most;			/* that a packet can have */
+	const struct value_name *names; /* names for values */
+	uint64_t most;			/* the largest value in a packet */
 } terms[] = {
 	{"lid", get_lid, NUMBER, NULL, 0xffff},
 	{"slid", get_slid, NUMBER, NULL, 0xffff},

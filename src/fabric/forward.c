@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Data packets on their way. The destination is asked first and the links
- * count after, so that a full destination leaves no trace but PortXmitWait:
- * the sender keeps the packet, as link-level flow control makes it (7.9).
- * Multicast has no such hold: a full member misses its copy.
+ * Forwards data packets. The packet is offered to the destination first and
+ * counted on the links afterwards, so that a full destination has no effect but
+ * PortXmitWait: the sender keeps the packet, as with link-level flow control
+ * (7.9). A multicast packet is not kept: a member without room misses its copy.
  */
 #include "fabric/fabric_private.h"
 
@@ -49,7 +49,7 @@ void fab_count_step(const struct fab_step *step, const struct fab_packet *pkt)
 	fab_count_received(step, pkt);
 }
 
-/* 7.2.7.2: data at an Armed port says that the other end is Active */
+/* 7.2.7.2: a data packet makes an Armed port Active */
 void fab_activate(const struct fab_step *step)
 {
 	if (step->to->state != WIRE_PORT_ARMED)
@@ -58,7 +58,7 @@ void fab_activate(const struct fab_step *step)
 	fab_changed(step->to_port, AG_CHANGED_STATE);
 }
 
-/* what each verdict counts where it was made; AG_NUM_COUNTERS: nothing */
+/* the counters of each verdict, at the port where it was made; AG_NUM_COUNTERS: none */
 static const struct {
 	uint8_t counter, detail;
 } drops[] = {
@@ -80,7 +80,7 @@ void fab_count_drop(struct fab_port *at, enum fab_verdict verdict, const struct 
 	uint8_t counter = drops[verdict].counter;
 
 	if (verdict == FAB_DROP_VL && !fab_is_switch(at)) {
-		raw[AG_XMIT_DISCARDS]++; /* a CA's own SLtoVL */
+		raw[AG_XMIT_DISCARDS]++; /* at a CA, whose own SLtoVL discards it */
 		return;
 	}
 	if (counter != AG_NUM_COUNTERS)
@@ -100,8 +100,8 @@ bool fab_tap(const struct fab_port *port, bool sent, const struct fab_packet *pk
 					       pkt->bytes, pkt->len);
 }
 
-/* link by link, under the eyes of taps and rules. Return: true when it comes
- * to the end of the last as it is */
+/* Cross all links, each with its taps and rules. Return: true if the packet
+ * arrives unchanged at the end of the last one. */
 static bool cross_all(const struct fab_step *steps, int n, const struct fab_packet *pkt)
 {
 	for (int i = 0; i < n; i++) {
@@ -113,7 +113,7 @@ static bool cross_all(const struct fab_step *steps, int n, const struct fab_pack
 	return true;
 }
 
-/* the responder at the destination acts as if it had no receive (rnr) */
+/* "rnr": the responder at the destination acts as if no receive were posted */
 static int deliver_marked(struct fab_port *to, const struct fab_packet *pkt)
 {
 	uint8_t bytes[WIRE_PACKET_MAX];
@@ -138,7 +138,7 @@ int fab_deliver(struct fab_port *to, const struct fab_packet *pkt)
 {
 	int ret;
 
-	if (pkt->wrong_crcs & FAB_WRONG_ICRC) { /* 9.6.1: what fails the ICRC is dropped in silence */
+	if (pkt->wrong_crcs & FAB_WRONG_ICRC) { /* 9.6.1: a packet with a wrong ICRC is dropped silently */
 		fab_ag_port(to)->count.raw[AG_RCV_ERRORS]++;
 		fab_ag_port(to)->count.raw[AG_RCV_LOCAL_PHYSICAL]++;
 		return 0;
@@ -157,7 +157,7 @@ static void count_wait(const struct fab_step *step)
 	step->from->count.xmit_wait_vl[step->vl]++;
 }
 
-/* @end takes the packet; then the links count it */
+/* offer the packet to @end; if it accepts, count the packet on the links */
 static int finish(const struct fab_step *steps, int n, struct fab_port *end,
 		  const struct fab_packet *pkt)
 {
@@ -171,7 +171,7 @@ static int finish(const struct fab_step *steps, int n, struct fab_port *end,
 	return 0;
 }
 
-/* over every link of the way, or through the adapter where it turns round */
+/* cross every link of the way, or the inside of the adapter if the packet stays there */
 static bool cross_way(const struct fab_path *path, struct fab_port *end,
 		      const struct fab_packet *pkt)
 {
@@ -182,8 +182,9 @@ static bool cross_way(const struct fab_path *path, struct fab_port *end,
 	return pkt->hops || fab_cross(&inside, pkt, 0);
 }
 
-/* as finish(), link by link. Once rules looked at the packet it cannot go back
- * to its sender: without room it waits at its end, and those behind it there */
+/* The same as finish(), but with taps and rules. A packet that rules have seen
+ * cannot go back to its sender: if there is no room it waits at its destination,
+ * and later packets wait with their senders. */
 static int finish_inspected(const struct fab_path *path, struct fab_port *end,
 			    const struct fab_packet *pkt)
 {
@@ -228,7 +229,7 @@ static int forward_unicast(struct fab_port *start, const struct fab_packet *pkt)
 	return 0;
 }
 
-/* --- multicast: a copy for each port of the group but where it came from --- */
+/* --- multicast: a copy for each port of the group except the ingress port --- */
 
 struct spread {
 	const struct fab_packet *pkt;
@@ -262,7 +263,7 @@ static void spread_to(struct spread *spread, struct fab_port *in, struct fab_por
 		spread_from(spread, peer, hops + 1);
 }
 
-/* 18.2.4.3.3: a group beyond the table leaves by the default multicast port */
+/* 18.2.4.3.3: a group that the table does not cover uses the default multicast port */
 static uint8_t default_port(const struct ag_switch *sw, uint8_t in)
 {
 	return in == sw->default_mcast_primary ? sw->default_mcast_other :
@@ -302,7 +303,7 @@ static void forward_multicast(struct fab_port *start, const struct fab_packet *p
 		spread_from(&spread, start, 0);
 		return;
 	}
-	/* the adapter's own QPs in the group hear it too (10.5.2.1) */
+	/* the adapter's own QPs in the group receive it too (10.5.2.1) */
 	if (fab_ag_port(start)->state == WIRE_PORT_ACTIVE)
 		fab_deliver(start, pkt);
 	spread_to(&spread, start, start, 0);

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Packets that are neither with their sender nor where they go, because rules
- * are about:
+ * Packets that fault rules keep inside the fabric, between sender and
+ * destination:
  *
- *   on a link   delayed, or held until others passed: in the order of their
- *               time; then fab_land()
- *   waiting     arrived at a port behind which there is no room: first come,
- *               first served, looked at again every RETRY_NS, lost after the
- *               head-of-queue lifetime (18.2.5.4). Packets behind them stay
- *               with their senders (fab_busy()).
+ *   on a link   Packets that are delayed, or reordered behind later ones. They
+ *               are sorted by time of arrival and end with fab_land().
+ *   waiting     Packets that arrived at a port and find no room. They are served
+ *               in order, retried every RETRY_NS, and dropped after the
+ *               head-of-queue lifetime (18.2.5.4). Later packets stay with
+ *               their senders (fab_busy()).
  */
 #include <errno.h>
 #include <string.h>
 
 #include "fabric/fabric_private.h"
 
-#define HELD_BYTES_MAX (16u << 20) /* then senders keep what they have */
-#define HELD_BYTES_END (32u << 20) /* then what cannot be kept back is lost */
+#define HELD_BYTES_MAX (16u << 20) /* beyond this, senders keep their packets */
+#define HELD_BYTES_END (32u << 20) /* beyond this, packets that cannot stay with their sender are dropped */
 #define RETRY_NS       (50 * NSEC_PER_USEC)
 #define HOQ_NS	       (1 * NSEC_PER_SEC)
 
@@ -59,7 +59,7 @@ static void rearm(struct fab_faults *f)
 		rt_timer_arm(&f->due, list_first_entry(&f->holds, struct fab_hold, node)->due);
 }
 
-/* behind all that are due no later */
+/* behind all packets that are due at the same time or earlier */
 static void insert(struct fab_faults *f, struct fab_hold *h)
 {
 	struct list_head *at = f->holds.prev;
@@ -74,7 +74,7 @@ static bool keeps_order(const struct fab_step *step, const struct fab_packet *pk
 	return !fab_is_inside(step) && pkt->lrh.vl != WIRE_VL_MANAGEMENT;
 }
 
-/* a data packet arrives after all that left before it */
+/* a data packet arrives after all data packets that were sent before it */
 static void queue_up(struct fab_hold *h)
 {
 	struct fab_port *from = h->step.from_port;
@@ -128,7 +128,7 @@ void fab_land(const struct fab_step *step, const struct fab_packet *pkt)
 
 	if (!fab_is_inside(step)) {
 		if (fab_peer(in) != step->from_port || step->to->state < WIRE_PORT_INIT)
-			return; /* the link fell meanwhile */
+			return; /* the link went down meanwhile */
 		if (!fab_tap(in, false, pkt))
 			return;
 		fab_count_received(step, pkt);
@@ -162,7 +162,7 @@ static void due(struct rt_timer *timer)
 	rearm(f);
 }
 
-/* landing may bring more packets to this: the first call does all */
+/* fab_land() may call this function again: the outermost call releases all packets */
 void fab_holds_release(struct fab_faults *f)
 {
 	struct fab_hold *h, *tmp;
@@ -202,7 +202,7 @@ void fab_hold_back(struct fab_port *in, const struct fab_packet *pkt)
 		rt_timer_arm(&f->retry, mono_add(h->due, RETRY_NS));
 }
 
-/* those that wait at a port, in order, as far as there is room */
+/* deliver the packets that wait at a port, in order, as far as there is room */
 static void try_port(struct fab_faults *f, struct fab_port *port, mono_t now)
 {
 	while (!list_empty(&port->waiting)) {

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Cables. A link is up when both ends poll, the cable is in, and widths and
- * speeds that both have enabled exist (IBA v1 volume 2 5.6; volume 1 7.2.7):
+ * Links. A link is up if both ends poll, the cable is plugged in, and both ends
+ * have a width and a speed in common that is enabled (IBA v1 volume 2 5.6;
+ * volume 1 7.2.7):
  *
  *   plugged, both Polling      Training, then LinkUp and Init
  *   Set PortState Down         down; Polling again, or Disabled, or Sleep
  *   unplugged                  down; Polling
  *
- * What a manager asks takes effect a moment later (ANSWER_NS), so that the
- * answer to its Set leaves by the link that is to fall.
+ * A request of the subnet manager takes effect a moment later (ANSWER_NS), so
+ * that the answer to its Set can still leave by a link that goes down.
  */
 #include "fabric/fabric_private.h"
 
@@ -63,7 +64,8 @@ void fab_link_train(struct fab_port *port)
 	port_link(peer, width, speed, 0);
 }
 
-/* the first time it takes the link down, the second time up */
+/* With fall_first, the timer's first expiry takes the link down and the second takes
+ * it up. */
 static void trained(struct rt_timer *timer)
 {
 	struct fab_port *port = container_of(timer, struct fab_port, training);

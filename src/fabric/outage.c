@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * State rules: a link that is down, a switch without power, an adapter that
- * was pulled, an asynchronous event. Each has a timer:
+ * is removed, an asynchronous event. Each has a timer:
  *
  *   add		   on
  *   on, "for" over	   off; the next is "period" after the last on
  *   off, "period" over	   on again, until "count" is used up
  *   clear		   off
  *
- * What several rules took away comes back when the last of them lets go; a
- * cable that its owner pulled as well (fab_link_set()) stays out.
+ * A link or device that several rules hold down comes back when the last of them
+ * ends. A cable that was also pulled by fab_link_set() stays unplugged.
  *
- * A node without power loses what it was told: it comes back as made, and a
- * subnet manager has to program it.
+ * A node that loses power loses its state: it comes back in its initial state,
+ * and a subnet manager has to program it.
  */
 #include <errno.h>
 
@@ -42,7 +42,7 @@ int fab_node_power(struct fabric *fab, int index, bool on)
 	return 0;
 }
 
-/* an adapter that is pulled takes its ports along, and those who used it */
+/* removing an adapter takes its ports down, and ends the use of it by programs */
 static int set_adapter(struct fabric *fab, int node, bool present)
 {
 	const struct fab_fault_ops *ops = &fab->fault_ops;
@@ -60,7 +60,7 @@ static struct fab_port *far_end(const struct fab_port *port)
 	return &port->fab->node[port->peer_node].port[port->peer_port];
 }
 
-/* a cable is out as long as its owner or a rule wants it */
+/* a cable is out as long as fab_link_set() or a rule requires it */
 static int set_cut(struct fab_port *port, bool cut)
 {
 	port->cut = far_end(port)->cut = cut;
@@ -97,7 +97,7 @@ static bool is_at(const struct flt_rule *rule, const struct fab_port *port)
 	return rule->node == port->node && rule->port == port->num;
 }
 
-/* do two rules take the same thing away? A cable has two names */
+/* do two rules hold the same thing down? A cable can be named by either end */
 static bool is_same(const struct fabric *fab, const struct flt_rule *a, const struct flt_rule *b)
 {
 	const struct fab_port *port;
@@ -110,7 +110,7 @@ static bool is_same(const struct fabric *fab, const struct flt_rule *a, const st
 	return is_at(b, port) || is_at(b, far_end(port));
 }
 
-/* the next rule, from the @i-th outage on, that holds what @what says; NULL */
+/* the next rule, from the @i-th outage on, that holds the same thing as @what; NULL */
 static const struct flt_rule *next_holder(const struct fabric *fab, const struct flt_rule *what,
 					  size_t *i)
 {
@@ -126,7 +126,7 @@ static const struct flt_rule *next_holder(const struct fabric *fab, const struct
 	return NULL;
 }
 
-/* what others hold stays as it is */
+/* change nothing that another rule holds */
 static int set_unless_held(struct fabric *fab, const struct flt_rule *rule, bool on)
 {
 	size_t i = 0;
@@ -181,16 +181,17 @@ static void arm(struct fab_outage *o, uint64_t ns)
 		rt_timer_arm(&o->timer, mono_add(rt_now(o->fab->rt), ns));
 }
 
-/* Return: 0; -errno it did not take effect: no hit, and a period later again */
+/* Return: 0; -errno if it did not take effect: this is no hit, and it is repeated after
+ * the rule's period */
 static int turn_on(struct fab_faults *f, struct fab_outage *o, const struct flt_rule *rule)
 {
-	struct flt_rule copy = *rule; /* others may go with an adapter */
+	struct flt_rule copy = *rule; /* removing an adapter clears rules, and moves the others in memory */
 	int ret;
 
 	if (copy.count && copy.hits >= copy.count)
 		return 0;
 	ret = set_unless_held(f->fab, &copy, true);
-	/* an event is over at once */
+	/* an event has no duration */
 	o->on = !ret && copy.action != FLT_EVENT;
 	if (!ret)
 		flt_state_hit(&f->set, flt_find(&f->set, copy.id), rt_now(f->fab->rt));
@@ -229,7 +230,7 @@ int fab_outage_start(struct fab_faults *f, struct flt_rule *rule)
 	struct fab_outage *o = find(f, 0);
 	int ret;
 
-	o->rule = rule->id; /* there are as many as rules */
+	o->rule = rule->id; /* there are as many outages as rules, so one is free */
 	o->fab = f->fab;
 	o->on = false;
 	rt_timer_init(f->fab->rt, &o->timer, turn);

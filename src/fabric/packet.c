@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Packets as the fabric reads them, and those that agents send. */
+/* Decoding of packets for the fabric, and encoding of the agents' MADs. */
 #include "fabric/fabric_private.h"
 
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The way of a unicast packet: from port to port by the switches' tables, or
- * to where and why it ends (IBA v1 18.2.4, 7.2.7, 10.9.2). A way that ends
- * well is remembered until the fabric's epoch moves.
+ * Resolves the way of a unicast packet, from port to port by the switches'
+ * tables, up to where it is delivered or dropped (IBA v1 18.2.4, 7.2.7, 10.9.2).
+ * A way on which packets are delivered is cached until the fabric's epoch changes.
  */
 #include "fabric/fabric_private.h"
 
@@ -13,8 +13,8 @@ static bool vl_exists(const struct ag_port *out, uint8_t vl)
 	return out->oper_vls_enc < ARRAY_SIZE(vls) && vl < vls[out->oper_vls_enc];
 }
 
-/* 18.2.4.2: at the door in, the base of the key; at the door out also that
- * not both it and the port's entry are limited */
+/* 18.2.4.2: on ingress only the base of the P_Key is compared; on egress the key and
+ * the port's entry must not both be limited members */
 static bool pkey_passes(const struct ag_port *port, uint16_t pkey, bool out)
 {
 	for (unsigned int i = 0; i < port->num_pkeys; i++) {
@@ -27,7 +27,7 @@ static bool pkey_passes(const struct ag_port *port, uint16_t pkey, bool out)
 
 static uint8_t vl_of(const struct fab_port *in, const struct fab_port *out, uint8_t sl)
 {
-	/* a CA has one table; a switch one for each port it came in by */
+	/* a CA has one table; a switch has one for each ingress port */
 	return fab_ag_port(out)->sl2vl[fab_is_switch(out) ? in->num : 0][sl];
 }
 
@@ -89,7 +89,7 @@ static bool end(struct fab_path *path, enum fab_verdict verdict, struct fab_port
 	return false;
 }
 
-/* one link onward. Return: false when the way ends with it or before it */
+/* add one link to the path. Return: false if the way ends on it or before it */
 static bool step(struct fab_path *path, struct fab_port *in, struct fab_port *out,
 		 const struct fab_packet *pkt)
 {
@@ -101,10 +101,10 @@ static bool step(struct fab_path *path, struct fab_port *in, struct fab_port *ou
 	case FAB_DELIVER:
 		break;
 	case FAB_DROP_NOT_READY:
-	case FAB_DROP_PKEY_IN: /* it crossed the link before it was dropped */
+	case FAB_DROP_PKEY_IN: /* the packet crosses the link before it is dropped */
 		path->step[path->num_steps++] = fab_step_of(in, out, pkt);
 		return end(path, verdict, peer);
-	case FAB_DROP_VL: /* a switch drops it where it came in */
+	case FAB_DROP_VL: /* a switch drops it at the ingress port */
 		return end(path, verdict, in);
 	default:
 		return end(path, verdict, out);
@@ -115,7 +115,7 @@ static bool step(struct fab_path *path, struct fab_port *in, struct fab_port *ou
 	return true;
 }
 
-/* a switch's decision. Return: the port out, or NULL when the way ends */
+/* the forwarding decision of a switch. Return: the egress port; NULL if the way ends */
 static struct fab_port *relay(struct fab_path *path, struct fab_port *in,
 			      const struct fab_packet *pkt)
 {
@@ -140,7 +140,7 @@ void fab_route_walk(struct fab_port *start, const struct fab_packet *pkt, struct
 	path->num_steps = 0;
 	path->min_mtu_bytes = WIRE_MTU_MAX;
 	path->arming = false;
-	/* a port's own LID: the packet turns round inside the adapter */
+	/* a packet to the port's own LID does not leave the adapter */
 	if (!fab_is_switch(start) && fab_port_has_lid(fab_ag_port(start), pkt->lrh.dlid)) {
 		bool active = fab_ag_port(start)->state == WIRE_PORT_ACTIVE;
 

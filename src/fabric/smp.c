@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Packets on VL15. They pass ports that are Init or better, know no flow
- * control (a full receiver drops them, VL15Dropped), no P_Keys and no SLtoVL.
- * A switch sends those with a LID on by its table, and those on a directed
- * route by the rules of agents/directed_route.h, which change the SMP: so
- * they travel as a copy.
+ * Packets on VL15. They pass ports in state Init or higher, and are subject to
+ * no flow control (a full receiver drops them, VL15Dropped), no P_Keys and no
+ * SLtoVL. A switch forwards LID routed packets by its table, and directed-route
+ * SMPs by the rules of agents/directed_route.h. These change the SMP, so a copy
+ * is forwarded.
  */
 #include "agents/directed_route.h"
 #include "fabric/fabric_private.h"
@@ -13,12 +13,12 @@
 #include <string.h>
 
 #define VL15_BYTES_MAX 384
-/* a LID routed part, a directed one, a LID routed part */
+/* a LID routed part, a directed part and another LID routed part */
 #define VL15_HOPS_MAX (3 * FAB_MAX_HOPS)
 
 /** struct smp_packet - a packet on VL15 that switches may rewrite */
 struct smp_packet {
-	struct fab_packet pkt; /* of @buf */
+	struct fab_packet pkt; /* decoded from @buf */
 	uint8_t *mad;
 	uint8_t buf[VL15_BYTES_MAX];
 };
@@ -71,7 +71,7 @@ static struct fab_port *by_route(struct fab_port *in, struct smp_packet *smp)
 	case AG_DR_LID_ROUTE:
 		wire_smp_decode(smp->mad, WIRE_MAD_BYTES, &hdr);
 		readdress(smp, node->ag->port[0].lid, hdr.direction ? hdr.dr_slid : hdr.dr_dlid);
-		/* the switch sends it anew: back through @in is no loop */
+		/* the switch sends it as its own, so going back through @in is no loop */
 		return by_lid(&node->port[0], smp);
 	case AG_DR_LOCAL:
 		fab_agents_queue(in, &smp->pkt);
@@ -82,7 +82,7 @@ static struct fab_port *by_route(struct fab_port *in, struct smp_packet *smp)
 	return NULL;
 }
 
-/* a switch's choice: the port out, or NULL when the packet ends here */
+/* the forwarding decision of a switch: the egress port, or NULL if the packet ends here */
 static struct fab_port *at_switch(struct fab_port *in, struct smp_packet *smp)
 {
 	const struct ag_port *own = &fab_node_of(in)->ag->port[0];
@@ -90,7 +90,7 @@ static struct fab_port *at_switch(struct fab_port *in, struct smp_packet *smp)
 
 	if (dlid != WIRE_LID_PERMISSIVE && (dlid != own->lid || !own->lid))
 		return by_lid(in, smp);
-	if (smp->pkt.dest_qpn != 0) /* 3.5.7: VL15 is for SMPs */
+	if (smp->pkt.dest_qpn != 0) /* 3.5.7: only SMPs use VL15 */
 		return NULL;
 	if (smp->mad[1] == WIRE_CLASS_SM_DIRECT)
 		return by_route(in, smp);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Topologies: loading, looking up, and the small builder that generators and
- * parser share. Bounds are checked here, once.
+ * Topologies: loading, lookup, and the builder that the generators and the parser
+ * share. All bounds are checked in the builder.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -89,12 +89,12 @@ int build_fail(struct topo_build *b, int error, const char *fmt, ...)
 }
 
 /*
- * The GUIDs that softib gives are EUI-64 identifiers with the bit of local administration:
+ * The GUIDs that softib assigns are locally administered EUI-64 identifiers:
  *
  *	0x02 | 28 bits: the fabric's name | 4: the kind | 16: the number | 8: the port
  *
- * The name is hashed (FNV-1a), so that fabrics of different names can be one subnet, and
- * a fabric has the same GUIDs each time it comes up.
+ * The name is hashed (FNV-1a), so that fabrics with different names can form one subnet,
+ * and a fabric has the same GUIDs each time it is started.
  */
 #define GUID_LOCAL	 0x02ull
 #define GUID_FABRIC_BITS 28
@@ -186,7 +186,7 @@ int build_cable(struct topo_build *b, int node, int port, int peer, int peer_por
 static const char prefix_of[] = {
 	[TOPO_CA] = 'n', [TOPO_SWITCH] = 's', [TOPO_ROUTER] = 'r'};
 
-/* a description that softib itself gave ("n7 softib0", "s2"): the number, or 0 */
+/* the number in a description that softib assigned ("n7 softib0", "s2"), or 0 */
 static int number_in_desc(const struct topo_node *nd)
 {
 	char *end;
@@ -201,8 +201,8 @@ static int number_in_desc(const struct topo_node *nd)
 }
 
 /*
- * What ibnetdiscover printed of one of our fabrics lists the nodes in the
- * order of its discovery: they keep their names when all of them have one.
+ * The output of ibnetdiscover on a softib fabric lists the nodes in the order of
+ * discovery. They keep their names if every description has one.
  */
 static bool names_are_in_descs(const struct topology *topo)
 {
@@ -348,7 +348,7 @@ int topo_find(const struct topology *topo, const char *name)
 	return i < 0 ? find_guid(topo, name) : i;
 }
 
-/* the whole of a regular file; *@text is the caller's */
+/* read a regular file completely; the caller frees *@text */
 static int read_file(struct topo_build *b, const char *path, char **text, size_t *len)
 {
 	FILE *f = fopen(path, "re");

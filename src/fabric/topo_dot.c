@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Topologies as a drawing in Graphviz's language. Switches are boxes on one
- * level each, adapters below their switch; a line's weight is its link's
- * speed, its colour the state. What would not fit on a page is drawn
- * together: many adapters of one switch as one box, parallel cables as one
- * line with their number, and levels from left to right.
+ * Prints topologies as drawings in Graphviz's language. Switches are boxes,
+ * arranged in levels, with adapters below their switch. The width of a line shows
+ * the speed of the link, its colour the state. A large fabric is condensed to fit
+ * a page: the adapters of one switch are one box, parallel cables are one line
+ * with their number, and levels go from left to right.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -12,27 +12,27 @@
 #include "fabric/topo_private.h"
 #include "runtime/rt.h"
 
-#define FEW_ADAPTERS 72	 /* drawn one by one */
-#define FEW_CABLES   400 /* drawn as curves */
+#define FEW_ADAPTERS 72	 /* up to this number they are drawn individually */
+#define FEW_CABLES   400 /* up to this number they are drawn as curves */
 
 struct drawing {
 	const struct topology *topo;
 	const struct topo_view *view;
 	FILE *out;
-	int *level; /* adapters 0, switches by their distance from one; -1 alone */
+	int *level; /* 0 for adapters; for switches the distance from an adapter; -1 unconnected */
 	int deepest, adapters, cables;
-	bool together; /* adapters in groups, cables in bundles */
-	bool placed;   /* the shape says where nodes stand: topo_place.c */
-	const struct topo_port *usual; /* as most cables are; no label says so */
+	bool together; /* draw adapters in groups and cables in bundles */
+	bool placed;   /* the shape defines the positions of nodes: topo_place.c */
+	const struct topo_port *usual; /* the most frequent kind of cable, which has no label */
 };
 
-/* A mesh of switches without any above them has no ranks to draw */
+/* A mesh of switches without a level above them is not drawn in ranks */
 static bool in_ranks(const struct drawing *d)
 {
 	return d->deepest > 1 || d->topo->num_nodes - d->adapters <= 3;
 }
 
-/* The states' colours follow ibnetdiscover's readers' habit: green works */
+/* Green is an Active link */
 static const struct {
 	const char *state, *colour, *style;
 } looks[] = {
@@ -73,9 +73,8 @@ static int count_adapters(const struct drawing *d, int node)
 	return n;
 }
 
-/* Adapters and the leaf switches that they hang on, which begin the search. A
- * spine with an aggregation node at its last port is no leaf: the leaves have
- * many. */
+/* The search starts at the adapters and their leaf switches. A spine switch with an
+ * aggregation node at its last port is not a leaf, because a leaf has many adapters. */
 static void seed_levels(struct drawing *d, int *queue, int *tail)
 {
 	int most = 0;
@@ -117,7 +116,7 @@ static bool find_levels(struct drawing *d)
 
 /* --- nodes ------------------------------------------------------------- */
 
-/* how many switches, or adapters at switch @at, come before node @i */
+/* the number of switches, or of adapters at switch @at, that precede node @i */
 static int number_of_node(const struct drawing *d, int i, int at)
 {
 	int n = 0;
@@ -172,7 +171,7 @@ static void draw_node(const struct drawing *d, int i)
 	fputs("]\n", d->out);
 }
 
-/* by its first cable: an adapter with several is drawn once */
+/* An adapter with several cables is drawn once, at the switch of its first cable */
 static bool hangs_on(const struct topo_node *ca, int sw, int port)
 {
 	for (int p = 1; p <= ca->num_ports; p++)
@@ -211,9 +210,9 @@ static void draw_group(const struct drawing *d, int sw)
 		nd->name, count > 8 ? 4 : 2);
 }
 
-/* Nodes of one level in the order of their names: an edge that nobody sees keeps the
- * next one to the right, where dot would put n10 before n2. It pulls nothing together
- * below the top, so that switches stand above their adapters. */
+/* Draw the nodes of one level in the order of their names. An invisible edge keeps the
+ * next node to the right, since dot would put n10 before n2. Below the top level the
+ * edge has no weight, so that switches stay above their adapters. */
 static void draw_level(const struct drawing *d, int level)
 {
 	const char *before = NULL;
@@ -256,7 +255,7 @@ static bool are_alike(const struct topo_port *a, const struct topo_port *b)
 	return a->width_enc == b->width_enc && a->speed_enc == b->speed_enc;
 }
 
-/* one of the kind that most cables have, by a vote: whatever has the majority wins it */
+/* find the kind of the majority of cables, by the majority vote algorithm */
 static void find_usual(struct drawing *d)
 {
 	int lead = 0;
@@ -295,7 +294,7 @@ static void draw_look(const struct drawing *d, int node, int port)
 				looks[i].colour, looks[i].style, state);
 }
 
-/* upper end first, so that dot puts it above */
+/* the upper end is printed first, because dot puts it above */
 static bool is_upper(const struct drawing *d, int node, int peer)
 {
 	if (d->level[node] != d->level[peer])
@@ -319,8 +318,8 @@ static void draw_cable(const struct drawing *d, int node, int p)
 	fputs("]\n", d->out);
 }
 
-/* cables from @node to the peer of port @p, drawn at the first of them; a
- * bundle shows the state of its first cable that is not Active */
+/* Draw the cables from @node to the peer of port @p, once, at the first of them. A
+ * bundle has the state of its first cable that is not Active. */
 static void draw_bundle(const struct drawing *d, int node, int p)
 {
 	const struct topo_node *nd = &d->topo->node[node];
@@ -343,7 +342,7 @@ static void draw_bundle(const struct drawing *d, int node, int p)
 			shown = q;
 	}
 	fprintf(d->out, "  %s -- %s [%s=\"", nd->name, d->topo->node[peer].name,
-		d->cables > FEW_CABLES ? "labeltooltip" : "label"); /* labels take room */
+		d->cables > FEW_CABLES ? "labeltooltip" : "label"); /* labels would take too much room */
 	if (count > 1)
 		fprintf(d->out, "%d×", count);
 	if (!is_usual(d, &nd->port[p]))
@@ -368,7 +367,7 @@ static void draw_cables(const struct drawing *d)
 	}
 }
 
-/* A torus or a dragonfly has no levels: springs show it better than ranks */
+/* A torus or a dragonfly has no levels, so a spring layout is clearer than ranks */
 static const char *layout(const struct drawing *d)
 {
 	int switches = d->topo->num_nodes - d->adapters;

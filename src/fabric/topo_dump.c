@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Dumps as people have them. They were copied from a terminal, with the shell's
- * prompt; GUIDs were crossed out before they were sent; and switches of one
- * chassis may say the chassis' GUID for their own. None of that keeps a fabric
- * from being made, but a person is told what was guessed (topology.warning).
+ * Corrects common defects of dumps. They were copied from a terminal, with the
+ * shell's prompt; GUIDs were masked before they were published; and switches of a
+ * chassis may report the chassis' GUID as their own. None of that prevents a fabric
+ * from being created, but the user is warned of what was guessed (topology.warning).
  */
 #include <ctype.h>
 #include <errno.h>
@@ -45,8 +45,8 @@ static bool mentions(const struct scan *sc, const char *word)
 	return memmem(sc->at, (size_t)(sc->end - sc->at), word, strlen(word));
 }
 
-/* "[root@head ~]# ibnetdiscover", "me@head:~$", "head:~ # ", "$ ibnetdiscover";
- * before the first record also the command alone */
+/* Recognises "[root@head ~]# ibnetdiscover", "me@head:~$", "head:~ # ", "$ ibnetdiscover",
+ * and before the first record also the command alone. */
 bool parse_is_prompt(const struct parser *ps, const struct scan *sc)
 {
 	const char *at = sc->at;
@@ -116,7 +116,7 @@ static int by_guid(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* @nd says the GUID of its chassis: the one in its id is its own, or its port's */
+/* @nd has the GUID of its chassis: use the one in its id instead, or that of its port 0 */
 static void give_own_guid(struct topo_node *nd)
 {
 	uint64_t shared = nd->guid, of_id = parse_guid_of_id(nd->id);
@@ -174,7 +174,7 @@ int parse_name_nodes(struct parser *ps)
 		     ps->name, ps->masked_line);
 	if (error != -EINVAL || !ps->b.err_bytes)
 		return error;
-	snprintf(what, sizeof(what), "%s", ps->b.err); /* of the whole: no line */
+	snprintf(what, sizeof(what), "%s", ps->b.err); /* an error of the whole file, without a line */
 	ps->b.err[0] = '\0';
 	return build_fail(&ps->b, error, "%s: %s", ps->name, what);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What the lines of a topology's text named: nodes by their ids, which may be
- * mentioned before they are described or never be, and the ends of cables. When
- * the text is read, the ends become cables.
+ * Joins what the lines of a topology's text describe: nodes, whose ids may be
+ * mentioned before their record or without one, and ends of cables. When the
+ * whole text has been read, the ends are joined to cables.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -21,7 +21,7 @@ int parse_fail(struct parser *ps, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(what, sizeof(what), fmt, ap);
 	va_end(ap);
-	if (ps->b.err_bytes && ps->b.err[0]) { /* the builder's message */
+	if (ps->b.err_bytes && ps->b.err[0]) { /* a message of the builder has precedence */
 		snprintf(what, sizeof(what), "%s", ps->b.err);
 		ps->b.err[0] = '\0';
 	}
@@ -126,7 +126,7 @@ int parse_add_end(struct parser *ps, const struct end *end)
 
 /* --- joining the ends -------------------------------------------------- */
 
-/* a far end without a record: its id must tell what it is */
+/* a far end without a record: its id must tell its kind */
 static int imply_node(struct parser *ps, struct ref *ref)
 {
 	static const char prefixes[] = {
@@ -206,7 +206,7 @@ int parse_join(struct parser *ps)
 		error = join(ps, &ps->end[i]);
 	if (error || ps->ends)
 		return error;
-	if (!ps->refs) /* in no line */
+	if (!ps->refs) /* the message names no line */
 		return build_fail(&ps->b, -EINVAL,
 				  "%s: no node in it; expected for example Switch 8 \"s1\"",
 				  ps->name);

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Topologies from text: what ibnetdiscover prints (ibnetdiscover(8), section
- * "Topology file format") and ibsim's net files, which are one language but
- * for a few words. A file is records, one for each node:
+ * Parses topologies: the output of ibnetdiscover (ibnetdiscover(8), section
+ * "Topology file format") and ibsim's net files, which differ in a few words
+ * only. A file consists of records, one for each node:
  *
  *	vendid=0x2c9			attributes of the node to come
  *	switchguid=0x2c90200417670(2c90200417670)
  *	Switch 36 "S-0002c90200417670"	# "description" base port 0 lid 18 lmc 0
  *	[1]	"H-78e7d10300229794"[1](78e7d10300229795)  # "..." lid 23 4xQDR
  *
- * What people copy from a terminal or send to others is read as well: a byte order
- * mark, CRLF, the shell's prompts, GUIDs that are crossed out (topo_dump.c).
+ * Byte order marks, CRLF, shell prompts and masked GUIDs are accepted as well
+ * (topo_dump.c).
  *
- * A cable stands at both ends, or at one only. A far end that has no record
- * (ibnetdiscover stops after so many hops) becomes a node with what the line
- * says of it, when its id tells its kind: S-, H- or R- and a GUID.
+ * A cable is listed at both ends or at one. A far end without a record
+ * (ibnetdiscover may be limited to a number of hops) becomes a node with the
+ * attributes in that line, if its id tells its kind: S-, H- or R- and a GUID.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -37,8 +37,8 @@ static const struct {
 	{"speed", ATTR_SPEED},
 };
 
-/* ibsim gives widths and speeds as the bits of LinkWidthEnabled and
- * LinkSpeedEnabled: the best of them is what comes up */
+/* ibsim gives widths and speeds as masks (LinkWidthEnabled, LinkSpeedEnabled), of
+ * which the link gets the highest */
 static unsigned best_bit(uint64_t mask, uint64_t valid)
 {
 	mask &= valid;
@@ -126,7 +126,7 @@ static uint16_t lid_in_comment(struct scan *sc)
 	return 0;
 }
 
-/* the record's node takes over the attributes that stood before it */
+/* the attributes before a record belong to its node */
 static void apply_attrs(struct parser *ps, struct topo_node *nd, const char *id)
 {
 	nd->vendor_id = ps->next.vendor_id;
@@ -134,7 +134,7 @@ static void apply_attrs(struct parser *ps, struct topo_node *nd, const char *id)
 	nd->sys_guid = ps->next.sys_guid;
 	nd->guid = ps->next.guid ? ps->next.guid : parse_guid_of_id(id);
 	if (!nd->guid)
-		parse_id_is_masked(ps, id); /* then it is said */
+		parse_id_is_masked(ps, id); /* this has recorded the warning */
 	if (nd->kind == TOPO_SWITCH)
 		nd->port[0].guid = ps->next.port_guid;
 	memset(&ps->next, 0, sizeof(ps->next));
@@ -186,7 +186,7 @@ static int node_line(struct parser *ps, struct scan *sc, enum topo_kind kind,
 
 /* --- port lines -------------------------------------------------------- */
 
-/* `w=4 s=1` (ibsim), bits again */
+/* `w=4 s=1` (ibsim), masks as above */
 static int port_options(struct parser *ps, struct scan *sc, struct end *end)
 {
 	char key[8];
@@ -228,8 +228,8 @@ static int link_word(struct parser *ps, const char *word, struct end *end)
 	return 0;
 }
 
-/* of a switch: "far description" lid N 4xQDR; of the others the same behind
- * their own `lid N lmc N`. Returns the local LID by *@lid. */
+/* Parse the comment of a port line: for a switch `"far description" lid N 4xQDR`, for
+ * other nodes the same after their own `lid N lmc N`. *@lid is set to the local LID. */
 static int port_comment(struct parser *ps, struct scan *sc, struct end *end, char *desc,
 			size_t desc_bytes, uint16_t *lid)
 {
@@ -311,9 +311,9 @@ static const struct {
 } node_words[] = {
 	{"Switch", TOPO_SWITCH}, {"Ca", TOPO_CA}, {"Hca", TOPO_CA}, {"Rt", TOPO_ROUTER}};
 
-/* headings that ibnetdiscover puts between chassis; ibsim's commands */
+/* headings that ibnetdiscover prints between chassis */
 static const char *const headings[] = {"Chassis", "Non-Chassis", "Spine", "Line", "Slot",
-				       "Script" /* script(1) began, or is done */};
+				       "Script" /* first and last line of script(1) */};
 static const char *const commands[] = {"include", "module", "do", "pdebug"};
 
 static bool is_one_of(const char *word, const char *const *list, size_t n)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Where the nodes of a drawing stand when their shape says so: the switches of a
- * torus on a grid, the layers of a third dimension side by side; those of a
- * dragonfly in circles, one for each group, on a circle. Adapters stand beside
- * their switch. Distances are in inches, as Graphviz takes them.
+ * Positions of nodes in a drawing, for shapes that define them. The switches of a
+ * torus are on a grid, with the layers of a third dimension side by side; those of
+ * a dragonfly are on circles, one for each group, which are on a circle. Adapters
+ * are beside their switch. Distances are in inches, Graphviz's unit.
  */
 #include "fabric/topo_private.h"
 
@@ -16,7 +16,7 @@ struct point {
 	double x, y;
 };
 
-/* cosine and sine by their series, which is exact enough for a drawing, without libm */
+/* cosine and sine by their series, which is exact enough for a drawing and needs no libm */
 static struct point on_circle(double radius, double angle)
 {
 	struct point p = {0, 0};
@@ -32,7 +32,7 @@ static struct point on_circle(double radius, double angle)
 	return (struct point){radius * p.x, radius * p.y};
 }
 
-/* of a circle with so many points, so far apart */
+/* the radius of a circle with @points points at distances of @step */
 static double radius_of(int points, double step)
 {
 	return points < 2 ? 0 : points * step / TWO_PI + step / 2;

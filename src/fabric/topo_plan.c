@@ -10,7 +10,7 @@
 
 #include "fabric/topology.h"
 
-/* lengths of a prefix: room for networks before, and for hosts behind it */
+/* limits of a prefix's length: it must leave bits for networks and for hosts */
 #define IPV4_BITS_MIN 8
 #define IPV4_BITS_MAX 30
 #define IPV6_BITS_MIN 16

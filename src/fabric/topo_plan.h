@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The plan of a fabric's IP addresses. Adapters have numbers, 1 and so on in the order
- * of the topology (n7 is 7), which are the host part of an address; each port of an
- * adapter is in a network of its own: ib0 in that of the plan, ib1 in the next one of
- * the same size. With 10.1.0.0/16, ib1 of n7 is 10.2.0.7/16. Pure.
+ * The address plan of a fabric's IP addresses. Adapters are numbered from 1 in the order
+ * of the topology (n7 is 7); the number is the host part of an address. Each port of an
+ * adapter is in another network: ib0 in that of the plan, ib1 in the next one of the
+ * same size. With 10.1.0.0/16, ib1 of n7 is 10.2.0.7/16. Pure.
  */
 #ifndef SOFTIB_FABRIC_TOPO_PLAN_H
 #define SOFTIB_FABRIC_TOPO_PLAN_H
@@ -14,36 +14,37 @@ struct in6_addr;
 struct topology;
 
 #define TOPO_PLAN_IPV4 "10.1.0.0/16"
-/* a unique local one (RFC 4193); in ASCII it begins with "softib" */
+/* a unique local prefix (RFC 4193) whose bytes begin with "softib" in ASCII */
 #define TOPO_PLAN_IPV6 "fd73:6f66:7469:6201::/64"
 
 #define TOPO_PLAN_BYTES 64 /* with the length of the prefix */
 
-/** struct topo_plan - the first network of either kind */
+/** struct topo_plan - the first IPv4 network and the first IPv6 network */
 struct topo_plan {
 	uint32_t ipv4;
 	uint64_t ipv6[2]; /* the upper half first */
 	unsigned ipv4_bits, ipv6_bits;
 };
 
-/** topo_plan_init() - TOPO_PLAN_IPV4 and TOPO_PLAN_IPV6 */
+/** topo_plan_init() - set TOPO_PLAN_IPV4 and TOPO_PLAN_IPV6 */
 void topo_plan_init(struct topo_plan *plan);
-/** topo_plan_set() - replace the network of the kind that @text is: "10.1.0.0/16",
- *  "fd00:1::/64"
- *  @err: room for a message that says what is wrong
+/** topo_plan_set() - replace the IPv4 or the IPv6 network
+ *  @text: "10.1.0.0/16" or "fd00:1::/64"
+ *  @err: set to a message on failure
  *  Return: 0; -EINVAL */
 int topo_plan_set(struct topo_plan *plan, const char *text, char *err, size_t err_bytes);
-/** topo_plan_fit() - is there one for every port of @topo's adapters?
+/** topo_plan_fit() - is there an address for every port of @topo's adapters?
  *  Return: 0; -ENOSPC and a message */
 int topo_plan_fit(const struct topo_plan *plan, const struct topology *topo, char *err,
 		  size_t err_bytes);
 
-/** topo_plan_ipv4(), topo_plan_ipv6() - of port @port (from 1) of adapter @number
- *  (from 1), for example "10.1.0.7/16"; of adapter 0 the network itself */
+/** topo_plan_ipv4(), topo_plan_ipv6() - the address of port @port (from 1) of adapter
+ *  @number (from 1), for example "10.1.0.7/16"; for adapter 0 the network itself */
 const char *topo_plan_ipv4(const struct topo_plan *plan, unsigned number, unsigned port,
 			   char text[TOPO_PLAN_BYTES]);
-/** topo_plan_ipv4_of() - the same as a number; topo_plan_find_ipv4() - of which adapter
- * and port is @address? They need not exist. False: of none */
+/** topo_plan_ipv4_of() - the same as a number
+ *  topo_plan_find_ipv4() - find the adapter and port of @address, which need not exist
+ *  Return: false if the address is outside the plan */
 uint32_t topo_plan_ipv4_of(const struct topo_plan *plan, unsigned number, unsigned port);
 bool topo_plan_find_ipv4(const struct topo_plan *plan, uint32_t address, unsigned *number,
 			 unsigned *port);
@@ -55,7 +56,8 @@ void topo_plan_ipv6_of(const struct topo_plan *plan, unsigned number, unsigned p
 bool topo_plan_find_ipv6(const struct topo_plan *plan, const struct in6_addr *address,
 			 unsigned *number, unsigned *port);
 
-/** topo_plan_link_local() - of the port with this GUID, for example "fe80::212:3456:7100:101/64"
+/** topo_plan_link_local() - the link-local address of the port with this GUID, for example
+ *  "fe80::212:3456:7100:101/64"
  *  Spec: RFC 4391, section 8 */
 const char *topo_plan_link_local(uint64_t guid, char text[TOPO_PLAN_BYTES]);
 

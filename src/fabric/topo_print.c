@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Topologies as text: a tree for people, and ibnetdiscover's format. Both
- * take what is known of a running fabric (states, LIDs) from a topo_view.
+ * Prints topologies as a tree, or in ibnetdiscover's format. The state of a
+ * running fabric (port states, LIDs) comes from a topo_view.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -53,7 +53,7 @@ static void print_state(FILE *out, const struct topo_view *view, int node, int p
 	paint(out, view, colour, state);
 }
 
-/* a description that says more than the name */
+/* print a description unless it only repeats the name */
 static void print_desc(const struct topo_node *nd, FILE *out)
 {
 	size_t len = strlen(nd->name);
@@ -109,7 +109,7 @@ static void print_node(const struct topology *topo, const struct topo_view *view
 			print_port(topo, view, node, p, p == last, out);
 }
 
-/* an adapter is shown below its switches; one with none stands for itself */
+/* an adapter is printed below its switches, or separately if it has none */
 static bool has_switch(const struct topology *topo, const struct topo_node *nd)
 {
 	for (int p = 1; p <= nd->num_ports; p++)
@@ -147,7 +147,7 @@ void topo_print_text(const struct topology *topo, const struct topo_view *view, 
 
 /* --- part of it -------------------------------------------------------- */
 
-/* is @peer behind a port of @nd before port @p? */
+/* is @peer connected to a port of @nd before port @p? */
 static bool seen_before(const struct topo_node *nd, int p, int peer)
 {
 	while (--p > 0)
@@ -172,10 +172,10 @@ void topo_print_node(const struct topology *topo, const struct topo_view *view, 
 	}
 }
 
-/* cables of one kind, counted at their first end */
+/* the number of cables of one kind; each is counted at its first end */
 struct cables {
 	unsigned width_enc, speed_enc;
-	const char *state; /* NULL: not known */
+	const char *state; /* NULL: unknown */
 	int count;
 };
 
@@ -233,7 +233,7 @@ static void count_peers(const struct topology *topo, int node, int *adapters, in
 	}
 }
 
-/* switches with as many ports, and as many of them to adapters, are of one kind */
+/* switches with equal numbers of ports and of adapters are of one kind */
 static void print_switches(const struct topology *topo, FILE *out)
 {
 	for (int i = 0; i < topo->num_nodes; i++) {

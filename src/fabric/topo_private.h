@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * How a topology is put together: the generators (topo_shape.c) and the
- * parser (topo_parse.c, topo_join.c) add nodes and cables through these
- * functions, which hold the bounds and write the first error's message.
+ * The topology builder: the generators (topo_shape.c) and the parser
+ * (topo_parse.c, topo_join.c) add nodes and cables with these functions, which
+ * check the bounds and store the message of the first error.
  */
 #ifndef SOFTIB_FABRIC_TOPO_PRIVATE_H
 #define SOFTIB_FABRIC_TOPO_PRIVATE_H
 
 #include "fabric/topology.h"
 
-/** topo_is_placed() - does its shape say where its nodes stand in a drawing? */
+/** topo_is_placed() - does its shape define the positions of nodes in a drawing? */
 bool topo_is_placed(const struct topology *topo);
-/** topo_place_switch() - where the @nth switch stands, in inches
- *  topo_place_host() - where the @host-th adapter beside it does */
+/** topo_place_switch() - the position of the @nth switch, in inches
+ *  topo_place_host() - the position of the @host-th adapter beside it */
 void topo_place_switch(const struct topology *topo, int nth, double *x, double *y);
 void topo_place_host(const struct topology *topo, int nth, int host, double *x, double *y);
 
@@ -24,27 +24,28 @@ struct topo_build {
 	int room;		    /* nodes allocated */
 	int ports;		    /* of all nodes */
 	int count[TOPO_ROUTER + 1]; /* nodes of each kind */
-	uint64_t guids;		    /* what the GUIDs that we give have in common */
+	uint64_t guids;		    /* the common part of the GUIDs that softib assigns */
 	char *err;
 	size_t err_bytes;
 };
 
-/** build_fail() - keep the message of the first error. Return: @error */
+/** build_fail() - store the message of the first error. Return: @error */
 __attribute__((format(printf, 3, 4)))
 int build_fail(struct topo_build *b, int error, const char *fmt, ...);
-/** build_begin() - a topology without nodes, of the fabric called @fabric */
+/** build_begin() - begin a topology without nodes for the fabric called @fabric */
 int build_begin(struct topo_build *b, const char *fabric, char *err, size_t err_bytes);
-/** build_node() - a node with @num_ports ports, no cable. Return: index; -errno */
+/** build_node() - add a node with @num_ports ports and no cable. Return: index; -errno */
 int build_node(struct topo_build *b, enum topo_kind kind, int num_ports);
-/** build_cable() - both ends must be free. Return: 0; -EEXIST */
+/** build_cable() - add a cable between two free ports. Return: 0; -EEXIST */
 int build_cable(struct topo_build *b, int node, int port, int peer, int peer_port);
-/** build_name_nodes() - n1.., s1.., r1.. in their order, and what is unset:
- *  GUIDs, ids, descriptions. Return: 0; -EINVAL two nodes share a GUID */
+/** build_name_nodes() - name the nodes n1.., s1.., r1.. in their order, and assign missing
+ *  GUIDs, ids and descriptions. Return: 0; -EINVAL two nodes share a GUID */
 int build_name_nodes(struct topo_build *b);
 
-/** topo_shape() - from a shorthand. Return: 0; -ENOENT not a shape's name; -EINVAL; -ENOMEM */
+/** topo_shape() - build a topology from a shorthand
+ *  Return: 0; -ENOENT not a shape's name; -EINVAL; -ENOMEM */
 int topo_shape(struct topo_build *b, const char *spec);
-/** topo_width_enc(), topo_speed_enc() - from "4x", "EDR"; 0 when not known */
+/** topo_width_enc(), topo_speed_enc() - encode "4x", "EDR"; 0 if unknown */
 unsigned topo_width_enc(const char *name, size_t len);
 unsigned topo_speed_enc(const char *name, size_t len);
 

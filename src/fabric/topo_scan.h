@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * A cursor over one line of a topology file. Each scan_* takes what it names
- * and returns true, or leaves the cursor where it was and returns false;
- * none ever reads beyond the end.
+ * A cursor over one line of a topology file. Each scan_*() reads one element and
+ * returns true, or leaves the cursor unchanged and returns false. None of them
+ * reads beyond the end.
  */
 #ifndef SOFTIB_FABRIC_TOPO_SCAN_H
 #define SOFTIB_FABRIC_TOPO_SCAN_H
@@ -80,7 +80,7 @@ static inline bool scan_digits(struct scan *sc, unsigned base, uint64_t *value)
 	return true;
 }
 
-/** scan_number() - decimal, or hexadecimal behind 0x; blanks before it */
+/** scan_number() - a decimal number, or a hexadecimal one with 0x; blanks may precede it */
 static inline bool scan_number(struct scan *sc, uint64_t *value)
 {
 	struct scan try = *sc;
@@ -116,7 +116,7 @@ static inline bool scan_is_mask(char c)
 	return c == 'x' || c == 'X' || c == '*';
 }
 
-/** scan_masked() - a number of which digits are crossed out: "0x248a0703xxxxxxxx" */
+/** scan_masked() - a number with masked digits: "0x248a0703xxxxxxxx" */
 static inline bool scan_masked(struct scan *sc)
 {
 	struct scan try = *sc;
@@ -174,7 +174,7 @@ static inline bool scan_word(struct scan *sc, char *word, size_t bytes)
 	return true;
 }
 
-/** scan_comment() - the '#' that begins one */
+/** scan_comment() - the '#' that begins a comment */
 static inline bool scan_comment(struct scan *sc)
 {
 	return scan_char(sc, '#');

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Topologies from a shorthand: SHAPE[:NUMBERS][,OPTION=VALUE...]. Each shape
- * is a row of the table at the end: its name, how many numbers it takes, and
- * the function that lays out its cables. Options hold for every shape: speed=
- * and width= of the links, and ports= of an adapter where a row allows it.
+ * Builds topologies from a shorthand: SHAPE[:NUMBERS][,OPTION=VALUE...]. Each
+ * shape is a row of the table at the end: its name, the number of its arguments,
+ * and the function that creates its nodes and cables. Every shape has the options
+ * speed= and width= of the links; ports= of an adapter is allowed by some rows.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 struct shape_args {
 	int num[MAX_NUMBERS];
 	int count;
-	int hosts; /* torus: the number behind the dimensions */
+	int hosts; /* torus: the number after the dimensions */
 	int ports; /* of an adapter */
 };
 
@@ -30,7 +30,7 @@ struct shape {
 	int (*build)(struct topo_build *b, const struct shape_args *a);
 };
 
-/* nodes of one kind, in a row. Return: the index of the first; -errno */
+/* add consecutive nodes of one kind. Return: the index of the first; -errno */
 static int add_nodes(struct topo_build *b, enum topo_kind kind, long count, int ports)
 {
 	int first = b->topo->num_nodes;
@@ -46,7 +46,7 @@ static int add_nodes(struct topo_build *b, enum topo_kind kind, long count, int 
 	return first;
 }
 
-/* powers of the small numbers that shapes take; saturates beyond any bound */
+/* a power of a small number; saturates above all bounds */
 static long power(long base, int exponent)
 {
 	long value = 1;
@@ -94,10 +94,10 @@ static int build_star(struct topo_build *b, const struct shape_args *a)
 }
 
 /*
- * Fat tree of L levels from switches of 2K ports: the "2K-port L-tree". 2K
- * pods, each a K-ary (L-1)-tree with K^(L-1) hosts, under K^(L-1) top
- * switches: 2 K^L hosts, as many links between any two levels as there are
- * hosts (full bisection). fattree:2,18 is the 648-port director.
+ * A fat tree of L levels made of switches with 2K ports, the "2K-port L-tree": 2K
+ * pods, each a K-ary (L-1)-tree with K^(L-1) hosts, below K^(L-1) top switches. It
+ * has 2 K^L hosts, and as many links between two levels as hosts (full bisection
+ * bandwidth). fattree:2,18 is the 648-port director.
  */
 struct fattree {
 	struct topo_build *b;
@@ -111,8 +111,8 @@ static int pod_switch(const struct fattree *t, int pod, int level, long w)
 	return t->switches + (int)(((long)level * 2 * t->k + pod) * t->width + w);
 }
 
-/* up ports of a pod's switch: K+1 .. 2K. Its parent differs in digit @level
- * of the number, and knows it by that digit; a top switch by the pod. */
+/* Connect the up ports K+1 .. 2K of a pod's switch. The number of a parent differs in
+ * digit @level, and that digit is the parent's port; at a top switch the pod is. */
 static void wire_up(const struct fattree *t, int pod, int level, long w)
 {
 	long weight = power(t->k, level);
@@ -168,9 +168,9 @@ static int build_fattree(struct topo_build *b, const struct shape_args *a)
 }
 
 /*
- * Torus: a switch at every point of the grid; its first ports have its
- * hosts, then two ports for each dimension, up and down. A dimension of two
- * is one cable, not two; of one, none.
+ * A torus has a switch at every point of the grid. The first ports of a switch
+ * connect its hosts, the next ones the dimensions, two for each. A dimension of
+ * size two has one cable instead of two, and one of size one has none.
  */
 static int build_torus(struct topo_build *b, const struct shape_args *a)
 {
@@ -206,10 +206,10 @@ static int build_torus(struct topo_build *b, const struct shape_args *a)
 }
 
 /*
- * Dragonfly (Kim, Dally 2008), as large as it gets: groups of @a switches,
- * all connected to each other, @p hosts and @h global cables a switch; with
- * a*h + 1 groups each pair of groups has one cable. Channel c of group i leads
- * to group i + c + 1 (modulo the groups) and is that group's groups - 2 - c.
+ * A dragonfly (Kim, Dally 2008) of maximum size: groups of @a switches, all
+ * connected to each other, with @p hosts and @h global cables per switch. With a*h
+ * + 1 groups each pair of groups has one cable. Channel c of group i leads to group
+ * i + c + 1 (modulo the number of groups), where it is channel groups - 2 - c.
  */
 static int build_dragonfly(struct topo_build *b, const struct shape_args *args)
 {
@@ -330,7 +330,7 @@ static int numbers(struct reader *r, struct shape_args *a)
 	}
 	if (a->count < r->shape->least)
 		return bad(r, "a number is missing");
-	/* torus: ",HOSTS" behind the dimensions */
+	/* torus: ",HOSTS" after the dimensions */
 	if (r->shape->separator == 'x' && *r->at == ',' && r->at[1] >= '0' &&
 	    r->at[1] <= '9') {
 		r->at++;
@@ -369,7 +369,7 @@ static void set_links(struct topology *topo, const struct reader *r)
 	}
 }
 
-/* the row that @spec begins with; NULL: it is no shape */
+/* the shape with whose name @spec begins; NULL if there is none */
 static const struct shape *find_shape(const char *spec)
 {
 	size_t len = strcspn(spec, ":,");

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Watches: who wants to see each packet that crosses a cable, and changes
- * nothing about it. They are told when a port counts it, so what they see is
- * what was on the wire: those that wait for room are not; one that a link
- * loses was sent, and is not received.
+ * Watches: observers of the packets that cross a cable, such as captures. A
+ * watch is called when a port counts a packet, so it sees what was on the wire:
+ * a packet that waits for room is not seen, and one that a link loses is seen
+ * as sent but not as received.
  */
 #include "fabric/fabric_private.h"
 
@@ -38,7 +38,7 @@ static void mark_ports(struct fabric *fab, const struct fab_watch *watch, int ch
 		for (unsigned int p = 1; p <= fab->node[n].ag->num_ports; p++)
 			if (in_scope(watch, &fab->node[n].port[p]))
 				fab->node[n].port[p].watches += (uint16_t)change;
-	fab_rules_changed(fab); /* flows that short-cut these ports come back, or may go */
+	fab_rules_changed(fab); /* flows through these ports must stop, or may start, to bypass the fabric */
 }
 
 void fab_watch_add(struct fabric *fab, struct fab_watch *watch)

@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Ways of packets, for who wants to see one (fab_trace()), and of flows:
- * programs may send past the fabric what it would only count. A way is worked
- * out as a packet's is, and remembers the links, so that what went by unseen
- * can be counted at every port.
+ * Ways of packets, for fab_trace(), and ways of flows. Programs may send packets
+ * past the fabric, in lanes and windows, if the fabric would only count them. The
+ * way of a flow is resolved like that of a packet, and records the links, so that
+ * these packets can be counted at every port.
  *
  * Each node has a list of the ways through it. When the node changes, each of
- * them is worked out anew, and the user of one that comes out otherwise is
- * told: whoever sends elsewhere hears nothing. Before a counter of the node is
- * read, the same list says whose packets it lacks.
+ * them is resolved again, and the user of a way with a different result is
+ * notified. Users of other ways are not disturbed. Before a counter of the node is
+ * read, the same list gives the flows whose packets have to be added.
  */
 #include <errno.h>
 #include <string.h>
 
 #include "fabric/fabric_private.h"
 
-/* What programs count for themselves is believed as far as a link of 1,024 Gb/s could
- * have carried it, which is more than memory can; the slack is for a clock that stands
- * still during a turn of the loop. */
+/* A program counts its own packets, so softibd adds no more than a link of 1,024 Gb/s,
+ * which is faster than memory, could have carried. The slack is needed because the
+ * loop's clock does not advance during a turn. */
 #define DWORDS_PER_NS 32
 #define SLACK_NS      (10 * NSEC_PER_MSEC)
 
-/** struct fab_stop - a way goes through a node */
+/** struct fab_stop - entry for a way in the list of a node on it */
 struct fab_stop {
 	struct list_head node; /* fab_node.ways */
 	struct fab_way *way;
@@ -38,8 +38,8 @@ struct fab_way {
 	int num_steps;
 	struct fab_step *step; /* [num_steps] */
 	struct fab_way_user user;
-	mono_t carried_until; /* when the fastest link would be done with what was counted */
-	struct fab_stop stop[]; /* [num_steps + 1]: where it starts, and behind each step */
+	mono_t carried_until; /* when the fastest link would have carried all that was counted */
+	struct fab_stop stop[]; /* [num_steps + 1]: the node where it starts, and the node after each step */
 };
 
 static bool has_port(const struct fabric *fab, int node, int port)
@@ -48,7 +48,6 @@ static bool has_port(const struct fabric *fab, int node, int port)
 	       port <= fab->node[node].ag->num_ports;
 }
 
-/* --- seen --- */
 
 static const char *const lost_because[] = {
 	[FAB_DROP_INACTIVE] = "the port to leave by is not Active",
@@ -90,22 +89,22 @@ int fab_trace(struct fabric *fab, int node, int port, uint16_t dlid, uint8_t sl,
 	return 0;
 }
 
-/* --- of flows --- */
 
-/* packets that rules held up are still on their way there, and come first */
+/* packets that rules delayed have not arrived yet, and must arrive first */
 static bool has_stragglers(const struct fab_step *step)
 {
 	return step->from_port->late || !list_empty(&step->to_port->waiting);
 }
 
-/* by those who count opcodes, watch, or want faults to happen there */
+/* must the fabric see the packets on this link: for counters of opcodes, watches, taps or
+ * fault rules? */
 static bool must_be_seen(const struct fab_step *step)
 {
 	return has_stragglers(step) || step->to->op_counted || step->from_port->watches || step->to_port->watches ||
 	       step->from_port->tap || step->to_port->tap || fab_way_watched(step);
 }
 
-/* may packets of the flow go unseen at this moment? Then *@path is their way */
+/* may packets of the flow bypass the fabric at this moment? If so, *@path is their way */
 static bool find_way(struct fab_port *start, uint16_t dlid, uint8_t sl, uint16_t pkey,
 		     struct fab_path *path)
 {
@@ -256,7 +255,7 @@ static void count(struct ag_port *port, bool sent, uint8_t sl, uint64_t packets,
 		port->count.rcv_sl[sl] += dwords;
 }
 
-/* Return: as many of @dwords as can have gone since the way is there */
+/* Return: @dwords, but at most what the fastest link can have carried since the way exists */
 static uint64_t believe(struct fab_way *way, uint64_t dwords)
 {
 	const mono_t now = mono_add(rt_now(way->start->fab->rt), SLACK_NS);
@@ -270,7 +269,7 @@ static uint64_t believe(struct fab_way *way, uint64_t dwords)
 void fab_way_count(struct fab_way *way, uint64_t packets, uint64_t dwords)
 {
 	dwords = believe(way, dwords);
-	packets = MIN(packets, dwords); /* each has some */
+	packets = MIN(packets, dwords); /* each packet has at least one dword */
 	for (int i = 0; i < way->num_steps; i++) {
 		count(way->step[i].from, true, way->sl, packets, dwords);
 		count(way->step[i].to, false, way->sl, packets, dwords);
@@ -286,7 +285,7 @@ void fab_fold_node(struct fabric *fab, int node)
 			stop->way->user.fold(stop->way->user.ctx);
 }
 
-/* every way that is counted anywhere starts at a CA */
+/* every way starts at a CA, so this reaches all of them */
 void fab_fold(struct fabric *fab)
 {
 	for (int i = 0; i < fab->num_nodes; i++)
