@@ -3,13 +3,13 @@
  * The management agents of a node: its subnet management agent (SMA, IBA v1
  * chapter 14) and its performance management agent (PMA, chapter 16.1), as a
  * function from (state, MAD) to (state, MAD). The state of one channel
- * adapter or switch is struct ag_node: what the subnet manager set, what the
- * ports counted, the traps that wait. No clock, no allocator: time comes as
- * an argument and memory from the caller.
+ * adapter or switch is struct ag_node: the settings of the subnet manager, the
+ * ports' counters, and the pending traps. There is no clock and no allocator:
+ * time is an argument and the caller provides memory.
  *
- * The fabric (src/fabric) forwards packets by this state and counts into it;
- * the adapter (src/hca) shows it to the midlayer. The caller serialises per
- * node.
+ * The fabric (src/fabric) forwards packets by this state and counts them in it;
+ * the adapter (src/hca) reports it to the midlayer. The caller serialises access
+ * per node.
  */
 #ifndef SOFTIB_AGENTS_H
 #define SOFTIB_AGENTS_H
@@ -48,7 +48,7 @@ enum ag_change {
 	AG_CHANGED_NAME = 1 << 10,     /* NodeDescription */
 };
 
-/* One counter each, 64 bits, never reset: see struct ag_counters */
+/* The counters of a port, of 64 bits each, which are never reset: see struct ag_counters */
 enum ag_counter {
 	AG_SYMBOL_ERRORS,
 	AG_LINK_RECOVERY,
@@ -63,7 +63,7 @@ enum ag_counter {
 	AG_BUFFER_OVERRUN,
 	AG_VL15_DROPPED,
 	AG_QP1_DROPPED,
-	AG_XMIT_DATA, /* dwords, LRH to ICRC excluded the link's own bytes (16.1.3.5) */
+	AG_XMIT_DATA, /* dwords from LRH to ICRC, without the bytes of the link itself (16.1.3.5) */
 	AG_RCV_DATA,
 	AG_XMIT_PACKETS,
 	AG_RCV_PACKETS,
@@ -88,10 +88,10 @@ enum ag_counter {
 };
 
 /**
- * struct ag_counters - what a port counted. The PMA shows raw - base: a
- * reset moves the base (struct ag_seldom), so two attributes that show the same
- * counter at different widths (PortCounters saturates, PortCountersExtended
- * wraps) are reset each on its own (16.1.3.5, 16.1.4.11).
+ * struct ag_counters - the counters of a port. The PMA reports raw - base, and a
+ * reset moves the base (struct ag_seldom). So two attributes that report the same
+ * counter with different widths (PortCounters saturates, PortCountersExtended
+ * wraps) are reset independently (16.1.3.5, 16.1.4.11).
  */
 struct ag_counters {
 	uint64_t raw[AG_NUM_COUNTERS];
@@ -99,18 +99,18 @@ struct ag_counters {
 	uint64_t xmit_wait_vl[AG_VLS];
 };
 
-/** struct ag_op_count - packets that arrive with a chosen opcode: each of the
- *  three attributes that count so chooses its own (16.1.4.3, 16.1.4.5, 16.1.4.6) */
+/** struct ag_op_count - counter of packets that arrive with a selected opcode; three
+ *  attributes have one each (16.1.4.3, 16.1.4.5, 16.1.4.6) */
 struct ag_op_count {
 	uint8_t opcode;
-	uint64_t count[AG_VLS]; /* by VL; of AG_OP_RCV packets and dwords */
+	uint64_t count[AG_VLS]; /* by VL; AG_OP_RCV: [0] packets, [1] dwords */
 };
 enum ag_op { AG_OP_RCV, AG_OP_VL_PACKETS, AG_OP_VL_DATA, AG_OPS };
 
 /**
- * struct ag_seldom - what is zero until somebody resets the counters of a port, or
- * has it count an opcode. It lies apart from the port, so that the memory of
- * thousands of ports which nobody asked stays untouched
+ * struct ag_seldom - rarely used state of a port: zero until a manager resets its
+ * counters or lets it count an opcode. It is separate from the port, so that its
+ * pages are not populated for thousands of ports that never use it.
  */
 struct ag_seldom {
 	uint64_t base[AG_NUM_COUNTERS];	    /* of PortCounters and the details */
@@ -125,7 +125,7 @@ struct ag_samples {
 	uint16_t tag;
 	uint32_t start_ticks, interval_ticks; /* of AG_TICK_NS */
 	uint16_t select[AG_SAMPLE_COUNTERS];
-	uint64_t first[AG_SAMPLE_COUNTERS]; /* at the interval's begin */
+	uint64_t first[AG_SAMPLE_COUNTERS]; /* at the beginning of the interval */
 	uint32_t result[AG_SAMPLE_COUNTERS];
 	mono_t start, end;
 };
@@ -193,21 +193,21 @@ struct ag_trap {
 	bool used;
 	uint8_t port;
 	uint16_t number;
-	uint8_t sent;	/* times; it ends after AG_TRAP_SENDS */
+	uint8_t sent;	/* how often; the trap ends after AG_TRAP_SENDS */
 	uint64_t tid;
 	mono_t due;	/* next (re)transmission */
 	uint8_t notice[64]; /* the Notice attribute as on the wire */
 };
 #define AG_TRAP_SENDS 16
 
-/** struct ag_memory - where a switch's table blocks come from as they are
- *  first written; never given back while the node lives */
+/** struct ag_memory - allocates a block of a switch's tables when it is first written; a
+ *  block is not freed while the node exists */
 struct ag_memory {
 	void *(*alloc)(void *ctx, size_t bytes); /* zeroed; NULL: out of memory */
 	void *ctx;
 };
 
-/** struct ag_switch - what only a switch has (14.2.5.4) */
+/** struct ag_switch - the state that only a switch has (14.2.5.4) */
 struct ag_switch {
 	uint16_t lft_top; /* LinearFDBTop */
 	uint8_t default_port, default_mcast_primary, default_mcast_other;
@@ -235,7 +235,7 @@ struct ag_node {
 	struct ag_port *port; /* [0..num_ports]; a CA leaves [0] unused */
 };
 
-/** struct ag_node_config - what is known of a node when it is made */
+/** struct ag_node_config - the properties with which a node is created */
 struct ag_node_config {
 	uint8_t kind; /* enum wire_node_type */
 	uint8_t num_ports;
@@ -243,35 +243,35 @@ struct ag_node_config {
 	uint32_t vendor_id;
 	uint16_t device_id;
 	const char *desc;
-	struct ag_memory memory; /* of a switch's tables */
-	/* ag_node_seldom_size() zeroed bytes, as @memory of ag_node_init(); NULL:
-	 * they are at the end of that */
+	struct ag_memory memory; /* for a switch's tables */
+	/* ag_node_seldom_size() zeroed bytes, owned by the caller like @memory of
+	 * ag_node_init(); NULL: they are at the end of that memory */
 	void *seldom;
 };
 
 /** ag_node_size() - bytes that a node of this kind needs, 8-byte aligned */
 size_t ag_node_size(const struct ag_node_config *config);
-/** ag_node_seldom_size() - bytes of it that are zero, and not written, until a
- *  manager asks for what few do: struct ag_seldom and SLtoVL tables; and the traps
- *  of a CA (a switch has one whenever a link comes up) */
+/** ag_node_seldom_size() - bytes of it that are not written before a manager uses
+ *  rarely used functions: struct ag_seldom, SLtoVL tables, and the traps of a CA (a
+ *  switch has a trap whenever a link comes up) */
 size_t ag_node_seldom_size(const struct ag_node_config *config);
 /**
- * ag_node_init() - lay a node into @memory
- * @memory: ag_node_size() zeroed bytes, the caller's; ends with the caller
+ * ag_node_init() - initialise a node in @memory
+ * @memory: ag_node_size() zeroed bytes, owned by the caller
  *
- * Ports are Down, Polling, with default GUIDs: guid + port for a CA. Set
- * what differs (guid, speed_supported, ...) before the first MAD.
+ * Ports are Down and Polling, with default GUIDs: guid + port for a CA. Set
+ * other values (guid, speed_supported, ...) before the first MAD.
  */
 struct ag_node *ag_node_init(const struct ag_node_config *config, void *memory);
 
-/** struct ag_mad_context - where a MAD came from, as the agent must know */
+/** struct ag_mad_context - the source of a MAD and the time */
 struct ag_mad_context {
 	mono_t now;
 	uint16_t slid; /* as in the LRH */
 	uint8_t sl;
 	uint32_t src_qpn;
 	uint16_t pkey;
-	bool ignore_mkey; /* issued by the node's own kernel (IB_MAD_IGNORE_MKEY) */
+	bool ignore_mkey; /* the node's own midlayer issued it (IB_MAD_IGNORE_MKEY) */
 };
 
 /** struct ag_effect - what processing a MAD changed */
@@ -281,44 +281,46 @@ struct ag_effect {
 };
 
 enum ag_result {
-	AG_PASS = 0,	      /* not the agents': pass it up */
+	AG_PASS = 0,	      /* not for the agents: pass it to the host */
 	AG_CONSUMED = 1 << 0, /* it was for the agents */
 	AG_REPLY = 1 << 1,    /* @out holds the answer */
 };
 
 /**
- * ag_process() - the SMA and PMA of @node answer a MAD that reached @port
- * @in: 256 bytes; of a directed route SMP after the SMI found that its way
- *      ends here (agents/directed_route.h)
- * @out: 256 bytes, may be @in; written when the result has AG_REPLY. Of a
- *       directed route the D bit is set; the SMI sends it back.
- * @effect: filled always
+ * ag_process() - let the SMA and PMA of @node answer a MAD that reached @port
+ * @in: 256 bytes; a directed-route SMP is passed only after the SMI found that
+ *      its route ends here (agents/directed_route.h)
+ * @out: 256 bytes, may be @in; written if the result has AG_REPLY. In the answer
+ *       to a directed-route SMP the D bit is set; the SMI sends it back.
+ * @effect: always set
  *
- * Answered are the classes 0x01, 0x81 (but SMInfo, which is the subnet
- * manager's) and 0x04. A method or attribute that the agent does not have
- * is answered with status 0x08 or 0x0c (13.4.7), a wrong M_Key by silence and
- * trap 256 (14.2.4).
+ * The agents answer the classes 0x01, 0x81 (except SMInfo, which is for the
+ * subnet manager) and 0x04. They answer an unsupported method or attribute with
+ * status 0x08 or 0x0c (13.4.7). They do not answer a MAD with a wrong M_Key, but
+ * queue trap 256 (14.2.4).
  * Return: enum ag_result bits
  */
 int ag_process(struct ag_node *node, uint8_t port, const struct ag_mad_context *ctx,
 	       const uint8_t *in, uint8_t *out, struct ag_effect *effect);
 
 /**
- * ag_refuse() - answer a request that no one on the node serves
- * @mad: 256 bytes, the request, becomes the answer
+ * ag_refuse() - answer a request that nobody on the node serves
+ * @mad: 256 bytes, the request; it is turned into the answer
  *
- * A class that is not there, or SMInfo without a subnet manager: no such
- * method and attribute (13.4.7). Responses, traps and Sends get no answer.
- * Return: true when @mad is an answer to be sent
+ * A request of an unsupported class, or SMInfo without a subnet manager, is
+ * answered with "unsupported method and attribute" (13.4.7). Responses, traps
+ * and Sends get no answer.
+ * Return: true if @mad is an answer to be sent
  */
 bool ag_refuse(uint8_t *mad);
 
 /**
- * ag_port_link() - the cable at @port came up (trained at @width, @speed) or
- * went down (@width 0, @phys_state tells into which state)
+ * ag_port_link() - the link at @port came up (trained to @width, @speed) or went
+ * down (@width 0, into @phys_state)
  *
- * Up: LinkUp, Init. Down: Down; counted by LinkDowned when it was up. A
- * switch notes PortStateChange and queues trap 128 (14.2.5.1).
+ * A link that comes up enters LinkUp and Init. One that goes down enters Down,
+ * and LinkDowned counts it if it was up. A switch sets PortStateChange and queues
+ * trap 128 (14.2.5.1).
  * Return: enum ag_change bits of this port
  */
 uint32_t ag_port_link(struct ag_node *node, uint8_t port, uint8_t width, uint16_t speed,
@@ -338,20 +340,20 @@ uint8_t ag_lft_get(const struct ag_node *node, uint16_t lid);
 /** ag_mft_get() - is @port an output port of @mlid? */
 bool ag_mft_get(const struct ag_node *node, uint16_t mlid, uint8_t port);
 
-/** ag_op_count() - a packet of @opcode arrived on @vl; @dwords as in its LRH.
- *  To be called for each while port->op_counted is not zero. */
+/** ag_op_count() - a packet with @opcode arrived on @vl; @dwords as in its LRH
+ *  To be called for each packet while port->op_counted is not zero. */
 void ag_op_count(struct ag_port *port, uint8_t opcode, uint8_t vl, uint32_t dwords);
 
-/** ag_set_is_sm() - PortInfo:CapabilityMask.IsSM of a CA port; trap 144 */
+/** ag_set_is_sm() - set PortInfo:CapabilityMask.IsSM of a CA port, and queue trap 144 */
 uint32_t ag_set_is_sm(struct ag_node *node, uint8_t port, bool on, mono_t now);
 
-/** ag_set_description() - NodeDescription, changed by the node itself; trap 144.
- *  @desc: to its NUL or 64 bytes */
+/** ag_set_description() - set NodeDescription on behalf of the node, and queue trap 144
+ *  @desc: up to its NUL, at most 64 bytes */
 void ag_set_description(struct ag_node *node, const char *desc, mono_t now);
 
-/** ag_expiry() - when the agents want ag_expire() and ag_trap_take(); MONO_NEVER */
+/** ag_expiry() - when to call ag_expire() and ag_trap_take() next; MONO_NEVER */
 mono_t ag_expiry(const struct ag_node *node);
-/** ag_expire() - move what time moves: sampling intervals, M_Key leases */
+/** ag_expire() - handle the end of sampling intervals and M_Key leases */
 void ag_expire(struct ag_node *node, mono_t now);
 
 /* --- traps --- */
@@ -361,19 +363,19 @@ void ag_trap_pkey(struct ag_node *node, uint8_t port, uint16_t pkey, uint16_t sl
 /** ag_trap_qkey() - trap 258: a Q_Key violation at a CA port */
 void ag_trap_qkey(struct ag_node *node, uint8_t port, uint32_t qkey, uint16_t slid, uint16_t dlid,
 		  uint8_t sl, uint32_t src_qpn, uint32_t dst_qpn, mono_t now);
-/** ag_count_qkeys() - Q_Key violations of which no trap tells: the one after them does */
+/** ag_count_qkeys() - count Q_Key violations without sending a trap for them */
 void ag_count_qkeys(struct ag_node *node, uint8_t port, uint32_t number);
 /** ag_trap_threshold() - traps 129 (local integrity), 130 (overrun),
  *  131 (flow control watchdog) at a port */
 void ag_trap_threshold(struct ag_node *node, uint8_t port, uint16_t number, mono_t now);
 /**
- * ag_trap_take() - the next Trap SMP that is due
+ * ag_trap_take() - get the next Trap SMP that is due
  * @mad: 256 bytes
- * @port: from which port's management (0 of a switch)
+ * @port: set to the port that sends it (0 of a switch)
  *
- * To be sent to port->sm_lid with port->sm_sl. A trap is sent again after
- * the subnet time-out until its TrapRepress, AG_TRAP_SENDS times (13.4.9).
- * Return: true when @mad was filled
+ * The caller sends it to port->sm_lid with port->sm_sl. A trap is repeated after
+ * each subnet time-out until its TrapRepress, at most AG_TRAP_SENDS times (13.4.9).
+ * Return: true if @mad was filled
  */
 bool ag_trap_take(struct ag_node *node, mono_t now, uint8_t *mad, uint8_t *port);
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Directed routes (IBA v1 14.2.2). An SMP carries its way as a list of ports
- * to leave by (initial path), and gathers the ports it came in by (return
- * path); hop pointer and D bit say where on the way it is:
+ * Directed routes (IBA v1 14.2.2). An SMP contains its route as a list of egress
+ * ports (initial path), and collects the ingress ports (return path). The hop
+ * pointer and the D bit give its position on the route:
  *
  *   request   hop pointer 0 -> hop count + 1    C14-9
  *   response  hop pointer hop count + 1 -> 0    C14-13
  *
- * Either end may be LID routed: up to the first hop when DrSLID is a LID, and
- * behind the last one when DrDLID is.
+ * Either end may be LID routed: the part before the first hop if DrSLID is a LID,
+ * and the part after the last hop if DrDLID is one.
  */
 #include "agents/directed_route.h"
 
@@ -22,12 +22,12 @@ static enum ag_dr_verdict leave_by(const struct ag_dr_at *at, uint8_t port, uint
 	return AG_DR_FORWARD;
 }
 
-/* the end of the directed part: here, or go on by @lid */
+/* the directed part ends: the SMP is for this node, or continues by @lid */
 static enum ag_dr_verdict end_of_route(const struct ag_dr_at *at, uint16_t lid)
 {
 	if (lid == WIRE_LID_PERMISSIVE)
 		return AG_DR_LOCAL;
-	/* only a switch has LID routing to go on with */
+	/* only a switch can forward it by LID */
 	return at->is_switch ? AG_DR_LID_ROUTE : AG_DR_DISCARD;
 }
 
@@ -35,7 +35,7 @@ static enum ag_dr_verdict route_request(const struct ag_dr_at *at, struct wire_s
 					uint8_t *out_port)
 {
 	if (smp->hop_count && smp->hop_pointer == 0) { /* C14-9:1 */
-		/* a CA's port is no place to begin another's route */
+		/* another node's directed route cannot begin at a CA */
 		if (!at->is_switch && at->port)
 			return AG_DR_DISCARD;
 		smp->hop_pointer++;
@@ -117,7 +117,7 @@ enum ag_dr_verdict ag_dr_send(const struct ag_dr_at *at, uint8_t *smp, uint8_t *
 
 	if (!decode(smp, &s))
 		return AG_DR_DISCARD;
-	/* 14.2.2: the LID routed part comes first; its end begins the route */
+	/* 14.2.2: the LID routed part comes first; the directed part begins where it ends */
 	if (!s.direction && s.hop_pointer == 0 && s.dr_slid != WIRE_LID_PERMISSIVE)
 		return AG_DR_LID_ROUTE;
 	if (s.direction && s.hop_pointer == s.hop_count + 1 && s.dr_dlid != WIRE_LID_PERMISSIVE)

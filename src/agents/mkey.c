@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The M_Key (IBA v1 14.2.4): who may read and write a port's management
- * state. By M_KeyProtectBits:
+ * The M_Key (IBA v1 14.2.4) protects a port's management state, depending on
+ * M_KeyProtectBits:
  *
  *   bits  Get without the key          Set, TrapRepress without the key
  *   0     allowed                      refused
  *   1     allowed, M_Key shown as 0    refused
  *   2, 3  refused                      refused
  *
- * Refused means silence, one more violation, trap 256, and that the lease
- * begins to run out: at its end the protect bits become 0, so that a fabric
- * whose manager died with the key can be managed again.
+ * A refused request gets no answer. It is counted as a violation, causes trap
+ * 256, and starts the lease period. When that ends, the protect bits become 0, so
+ * that a subnet can be managed again after the only manager that knew the key has
+ * died.
  */
 #include "agents/agents_private.h"
 
@@ -32,7 +33,7 @@ bool ag_mkey_check(struct ag_request *rq, const struct wire_smp *smp)
 	struct ag_port *port = rq->port;
 
 	if (key_fits(rq)) {
-		/* C14-15: the manager lives */
+		/* C14-15: a request with the right key stops the lease period */
 		if (!rq->ctx->ignore_mkey)
 			port->mkey_lease_end = MONO_NEVER;
 		return true;

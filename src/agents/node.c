@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * A node's state: how it is laid into memory and what it holds before any
- * manager came, the tables that packets are forwarded by, and the link's side
- * of the port state machine (7.2.7): Down to Init as the link comes up, back
- * as it fails. The manager's side, Init to Active, is in port_info.c.
+ * A node's state: its layout in memory and its initial values, the forwarding
+ * tables, and the part of the port state machine (7.2.7) that follows the link:
+ * Down to Init when the link comes up, and back when it goes down. The part that
+ * the manager controls, Init to Active, is in port_info.c.
  */
 #include <string.h>
 
@@ -38,7 +38,7 @@ size_t ag_node_seldom_size(const struct ag_node_config *config)
 			       (sizeof(struct ag_seldom) + sl2vl_rows(config) * AG_VLS);
 }
 
-/* what is not seldom used */
+/* the size of the state that is not in ag_node_config.seldom */
 static size_t common_size(const struct ag_node_config *config)
 {
 	size_t sw = config->kind == WIRE_NODE_SWITCH ? sizeof(struct ag_switch) + trap_bytes : 0;
@@ -93,7 +93,7 @@ static void init_port(const struct ag_node_config *config, struct ag_port *port,
 	port->mkey_lease_end = MONO_NEVER;
 	port->cap_mask = capabilities(config->kind);
 	port->cap_mask2 = WIRE_PORT_CAP2_SET_NODE_DESCRIPTION | WIRE_PORT_CAP2_PORT_INFO_EXTENDED;
-	if (is_switch && num == 0) { /* no link, always there (14.2.5.6) */
+	if (is_switch && num == 0) { /* it has no link and is always up (14.2.5.6) */
 		port->state = WIRE_PORT_ACTIVE;
 		port->phys_state = WIRE_PHYS_LINK_UP;
 		port->width_active = WIRE_WIDTH_4X;
@@ -171,7 +171,7 @@ bool ag_mft_get(const struct ag_node *node, uint16_t mlid, uint8_t port)
 	return block[port / 16 * WIRE_MFT_PER_BLOCK + i % WIRE_MFT_PER_BLOCK] >> port % 16 & 1;
 }
 
-/* Widths in the order of what they carry; the mask's bits are not (14.2.5.6) */
+/* Widths in ascending order of lanes, which is not the order of the mask's bits (14.2.5.6) */
 static const struct {
 	uint8_t width, lanes;
 } widths[] = {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The performance management agent (IBA v1 16.1): counters, read and written
- * by tables. A row of a table ties a field of the wire's struct to a counter
- * of struct ag_counters and to the bit of CounterSelect that writes it; what
- * a row cannot hold it saturates to the field's width.
+ * The performance management agent (IBA v1 16.1): counters that are read and
+ * written by tables. A row of a table connects a field of the wire's struct with
+ * a counter of struct ag_counters and with the bit of CounterSelect that selects
+ * it. A value that exceeds the field's width saturates.
  *
  * The optional attributes are in pma_vl.c, sampling in pma_samples.c.
- * PortSelect 255 reads the sum over all ports and writes them all.
+ * With PortSelect 255 a Get reads the sum over all ports and a Set writes all ports.
  */
 #include <string.h>
 
@@ -16,7 +16,7 @@
 struct pma_field {
 	uint16_t offset; /* in the wire struct */
 	uint8_t size;	 /* bytes there */
-	uint8_t bits;	 /* on the wire: saturates at all ones */
+	uint8_t bits;	 /* on the wire, where it saturates */
 	uint8_t counter; /* enum ag_counter */
 	uint64_t select; /* of CounterSelect | CounterSelect2 << 16 */
 };
@@ -25,7 +25,7 @@ struct pma_field {
 	{offsetof(struct type, member), sizeof(((struct type *)0)->member), bits, counter, select}
 #define SELECT2(bit) (1ull << (16 + (bit)))
 
-/* xmit_wait has its bit in CounterSelect2; qp1_dropped goes with vl15_dropped */
+/* xmit_wait has its bit in CounterSelect2; vl15_dropped's bit also selects qp1_dropped */
 static const struct pma_field port_counters[] = {
 #define F(m, bits, c, sel) FIELD(wire_port_counters, m, bits, c, sel)
 	F(symbol_errors, 16, AG_SYMBOL_ERRORS, WIRE_PC_SYMBOL_ERRORS),
@@ -98,13 +98,13 @@ static const struct pma_field xmit_discard_details[] = {
 #undef F
 };
 
-/** struct pma_attr - an attribute made of counters of a port */
+/** struct pma_attr - an attribute that consists of counters of a port */
 struct pma_attr {
 	const struct wire_codec *codec;
 	const struct pma_field *fields;
 	size_t nr_fields;
-	bool extended; /* its own base: struct ag_counters */
-	uint16_t port_select, select; /* offsets; both attributes of all */
+	bool extended; /* it is reset independently: ag_seldom.base_ext */
+	uint16_t port_select, select; /* offsets; every attribute has both */
 	uint16_t select2; /* offset, 0: none */
 	uint8_t select2_size;
 };
@@ -242,7 +242,7 @@ COUNTER_ATTR(port_counters_ext)
 COUNTER_ATTR(rcv_error_details)
 COUNTER_ATTR(xmit_discard_details)
 
-/* PortXmitDataSL and PortRcvDataSL: 16 counters each, one layout */
+/* PortXmitDataSL and PortRcvDataSL: 16 counters each, with the same layout */
 static uint16_t data_sl(struct ag_request *rq, bool set, size_t raw, size_t base)
 {
 	struct wire_port_xmit_data_sl obj;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The PMA's sampling mechanism (IBA v1 16.1.3.2 to 16.1.3.4): count for one
+ * The PMA's sampling mechanism (IBA v1 16.1.3.2 to 16.1.3.4) counts during one
  * interval that begins later. A Set of PortSamplesControl starts it:
  *
  *   Done  --Set-->  Waits (SampleStart)  --start-->  Runs  --end-->  Done
  *
- * The caller brings the time by ag_expire() at ag_expiry().
+ * The caller drives it by calling ag_expire() at the time ag_expiry().
  */
 #include "agents/agents_private.h"
 
@@ -61,7 +61,7 @@ uint16_t ag_samples_control_get(struct ag_request *rq)
 		.op_code = in.op_code,
 		.port_select = in.port_select,
 		.counter_width = 4, /* 32 bits */
-		/* 2: takes any of the mandatory ones, for counters 0 to 4 */
+		/* 2: counters 0 to 4 may select any of the mandatory values */
 		.counter_mask0 = 2,
 		.counter_masks_1to9 = 02222u << 15,
 		.sample_status = port->samples.status,
@@ -100,12 +100,13 @@ uint16_t ag_samples_control_set(struct ag_request *rq)
 	s->start = mono_add(rq->ctx->now, (uint64_t)in.sample_start * AG_TICK_NS);
 	s->end = mono_add(s->start, (uint64_t)in.sample_interval * AG_TICK_NS);
 	s->status = AG_SAMPLE_WAITS;
-	rq->effect->changes |= AG_CHANGED_TRAPS; /* ag_expiry() moved */
+	rq->effect->changes |= AG_CHANGED_TRAPS; /* ag_expiry() has changed */
 	ag_samples_expire(port, rq->ctx->now);
 	return WIRE_STATUS_OK;
 }
 
-/* PortSamplesResult has no PortSelect: AttributeModifier, or where it came in */
+/* PortSamplesResult has no PortSelect: AttributeModifier selects the port, or else it is the
+ * ingress port */
 static const struct ag_samples *result_of(const struct ag_request *rq)
 {
 	if (rq->attr_mod > UINT8_MAX ||

@@ -3,11 +3,11 @@
  * The PMA's optional attributes (IBA v1 16.1.4.3 to 16.1.4.12, A10.5):
  *
  *   by opcode  PortOpRcvCounters, PortVLOpPackets, PortVLOpData: packets that
- *              arrive with the one opcode that a Set chooses. Counting begins
+ *              arrive with the one opcode that a Set selects. Counting begins
  *              with that Set; a Set that selects no counter ends it.
  *   by VL      PortVLXmitWaitCounters
- *   at rest    what counts events that no link here has: flow control
- *              packets, lanes' block errors, congestion marks
+ *   at rest    counters of events that do not occur on simulated links: flow
+ *              control packets, block errors of lanes, congestion marks
  */
 #include "agents/agents_private.h"
 
@@ -61,12 +61,12 @@ static uint16_t op_set(struct ag_request *rq, enum ag_op which, const struct vl_
 			if (obj->select >> i & 1)
 				op->count[i] = obj->count[i];
 	}
-	/* flows that no one sees have to be seen, or need it no longer */
+	/* flows must stop, or may start, to bypass the fabric */
 	rq->effect->changes |= AG_CHANGED_ROUTES;
 	return WIRE_STATUS_OK;
 }
 
-/* the sum over the ports, of what fits @max */
+/* the sum over the ports, saturated at @max */
 static uint16_t op_get(struct ag_request *rq, enum ag_op which, uint64_t max,
 		       struct vl_object *obj)
 {
@@ -185,7 +185,7 @@ uint16_t ag_vl_xmit_wait_set(struct ag_request *rq)
 
 /* --- at rest ----------------------------------------------------------- */
 
-/* each of them begins so; the counters follow */
+/* each of these attributes begins with PortSelect; the counters follow */
 union rest_object {
 	uint8_t port_select;
 	struct wire_port_flow_ctl_counters flow;
@@ -209,7 +209,7 @@ static uint16_t at_rest(struct ag_request *rq, const struct wire_codec *codec)
 	select = obj.port_select;
 	if (!ag_pma_ports(rq, select, &first, &last))
 		return WIRE_STATUS_BAD_FIELD;
-	/* a Set finds them zero and leaves them so: it is how they are reset */
+	/* the counters are always zero, so a Set, which resets them, changes nothing */
 	obj = (union rest_object){.speeds = {0}};
 	obj.port_select = select;
 	wire_fields_encode(codec, &obj, rq->data);

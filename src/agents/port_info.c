@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * PortInfo (IBA v1 14.2.5.6): a port as its subnet manager sees and sets it.
+ * PortInfo (IBA v1 14.2.5.6): the attributes of a port that the subnet manager
+ * reads and sets.
  *
- * The manager's side of the port state machine (7.2.7, table 146):
+ * The part of the port state machine that the manager controls (7.2.7, table 146):
  *
  *   Set PortState   allowed in             then
  *   NOP             any
@@ -12,7 +13,8 @@
  *   Armed           Init (Armed: no-op)    Armed
  *   Active          Armed (Active: no-op)  Active
  *
- * A Set is checked whole before anything changes: status 0x1c or all of it.
+ * A Set is validated completely before it changes anything; if it is invalid, its
+ * status is 0x1c.
  */
 #include "agents/agents_private.h"
 
@@ -22,9 +24,9 @@
 #define SPEED_EXT_NONE 30
 #define SPEED_EXT_AS_SUPPORTED 31
 #define WIDTH_AS_SUPPORTED 0xff
-#define MOD_EXTENDED_SPEEDS 0x80000000u /* the manager knows the extended speeds */
+#define MOD_EXTENDED_SPEEDS 0x80000000u /* the manager supports the extended speeds */
 
-/* FDR10 rides on QDR in PortInfo; the vendor's attribute tells it apart */
+/* PortInfo reports FDR10 as QDR; a vendor-specific attribute distinguishes them */
 static uint8_t base_speed(uint16_t speeds)
 {
 	return (speeds & SPEED_BASE) | (speeds & AG_FDR10 ? AG_QDR : 0);
@@ -39,14 +41,14 @@ static struct ag_port *addressed(const struct ag_request *rq, uint8_t *num)
 {
 	uint32_t mod = rq->attr_mod & ~MOD_EXTENDED_SPEEDS;
 
-	/* of a CA, 0 is the port that the SMP came in by */
+	/* for a CA, 0 selects the ingress port of the SMP */
 	*num = mod || rq->node->sw ? (uint8_t)mod : rq->port_num;
 	if (mod > UINT8_MAX || !ag_port_exists(rq->node, *num))
 		return NULL;
 	return &rq->node->port[*num];
 }
 
-/* what belongs to the node as an end point: not of a switch's cabled ports */
+/* fields of end ports, which a switch's cabled ports do not have */
 static void show_endport(const struct ag_request *rq, const struct ag_port *port,
 			 struct wire_port_info *pi)
 {
@@ -116,7 +118,7 @@ uint16_t ag_port_info_get(struct ag_request *rq)
 		show_endport(rq, port, &pi);
 	show_link(port, &pi);
 	pi.local_port = rq->in_port;
-	port->client_reregister = false; /* only the Set's own answer has it */
+	port->client_reregister = false; /* only the answer to the Set reports it */
 	return wire_port_info_encode(&pi, rq->data) < 0 ? WIRE_STATUS_BAD_FIELD : WIRE_STATUS_OK;
 }
 
@@ -151,7 +153,7 @@ static bool speeds_valid(const struct ag_port *port, const struct wire_port_info
 
 static bool state_valid(const struct ag_port *port, const struct wire_port_info *pi)
 {
-	/* a PortPhysicalState takes the port Down: no other PortState with it */
+	/* setting PortPhysicalState takes the port Down, so no other PortState is allowed with it */
 	if (pi->phys_state > WIRE_PHYS_DISABLED)
 		return false;
 	if (pi->phys_state && pi->state != WIRE_PORT_DOWN && pi->state != WIRE_PORT_NO_CHANGE)
@@ -255,7 +257,7 @@ static uint32_t set_link(struct ag_port *port, const struct wire_port_info *pi)
 static uint32_t set_state(struct ag_port *port, const struct wire_port_info *pi)
 {
 	if (pi->state == WIRE_PORT_DOWN || pi->phys_state) {
-		/* the link falls behind the answer: it may be the answer's way */
+		/* the link goes down only after the answer, which may use it */
 		port->phys_request = pi->phys_state ? pi->phys_state : port->link_down_default;
 		return AG_CHANGED_PHYS;
 	}

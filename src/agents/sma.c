@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The subnet management agent (IBA v1 14.2.5, 14.3): one table of attributes,
- * and those that concern the whole node. PortInfo is in port_info.c, the
- * tables of a port or switch in tables.c.
+ * The subnet management agent (IBA v1 14.2.5, 14.3): the table of attributes,
+ * and the attributes of the whole node. PortInfo is in port_info.c, the tables
+ * of a port or switch are in tables.c.
  */
 #include <string.h>
 
@@ -88,7 +88,7 @@ static uint16_t switch_info_set(struct ag_request *rq)
 	return WIRE_STATUS_OK;
 }
 
-/* FEC is not modelled: no mode is supported, so none can be asked for */
+/* FEC is not modelled: no mode is supported, so none can be requested */
 static uint16_t port_info_extended_get(struct ag_request *rq)
 {
 	struct wire_port_info_extended info = {0};
@@ -164,7 +164,7 @@ uint16_t ag_attr_run(const struct ag_attr *table, size_t n, uint16_t attr_id,
 			return WIRE_STATUS_BAD_METHOD_ATTR;
 		if (rq->set)
 			status = attr->set(rq);
-		/* the answer to a Set shows what is so now (13.4.5) */
+		/* the answer to a Set contains the resulting values (13.4.5) */
 		if (attr->get && (!rq->set || status == WIRE_STATUS_OK))
 			status = attr->get(rq);
 		return status;
@@ -275,7 +275,7 @@ bool ag_refuse(uint8_t *mad)
 		wire_smp_encode(&smp, mad);
 		return true;
 	}
-	hdr.status = WIRE_STATUS_BAD_METHOD_ATTR; /* as the midlayer of a host says it */
+	hdr.status = WIRE_STATUS_BAD_METHOD_ATTR; /* the status that the midlayer of a host sends */
 	/* the response to a Set is a GetResp too (13.4.5) */
 	hdr.method = hdr.method == WIRE_METHOD_SET ? WIRE_METHOD_GET_RESP :
 						     hdr.method | WIRE_METHOD_RESPONSE;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * Traps: notices that a node sends to its subnet manager (IBA v1 13.4.8.2,
- * 14.2.5.1). One that was queued is sent at once and again after each subnet
- * time-out, until the manager represses it or AG_TRAP_SENDS were in vain.
- * A notice that is already on its way is not queued twice; without a manager
- * (MasterSMLID 0) there is no one to tell.
+ * 14.2.5.1). A trap is sent at once and repeated after each subnet time-out,
+ * until the manager represses it or it was sent AG_TRAP_SENDS times. A notice
+ * that is still being sent is not queued twice. Without a manager (MasterSMLID
+ * 0) no trap is queued.
  */
 #include <string.h>
 
@@ -37,7 +37,7 @@ static uint8_t type_of(uint16_t number)
 	return WIRE_NOTICE_INFORMATIONAL;
 }
 
-/* a free place; when all are taken the one that was told most often goes */
+/* a free entry; if there is none, that of the trap that was sent most often */
 static struct ag_trap *place(struct ag_node *node)
 {
 	struct ag_trap *oldest = &node->trap[0];
@@ -60,8 +60,9 @@ static struct ag_trap *queued(struct ag_node *node, const uint8_t *notice)
 	return NULL;
 }
 
-/* The same notice again. A violation is told often enough; a change that
- * follows one the manager just saw must not be repressed with it. */
+/* The same notice is raised again while its trap is pending. For a violation the pending
+ * trap suffices. A change gets a new transaction ID, so that a TrapRepress that was sent for
+ * the earlier change does not end it. */
 static void renew(struct ag_node *node, struct ag_trap *trap, mono_t now)
 {
 	if (type_of(trap->number) == WIRE_NOTICE_SECURITY || !trap->sent)
