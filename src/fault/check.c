@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* A rule whose words are right each: do they make sense together? */
+/* Checks whether the words of a rule, each of which is valid, may be combined. */
 #include "fault/parser.h"
 
-/* an event is of what the place names: of its port, or of its queue pair */
+/* an event of a port needs a place that names a port or node, one of a QP a queue pair */
 static int check_event(struct parser *p)
 {
 	const struct flt_param *param = find_param("name", FLT_EVENT);
@@ -20,7 +20,7 @@ static int check_event(struct parser *p)
 	return -EINVAL;
 }
 
-/* packets are not received, completions acknowledge nothing */
+/* "op=recv" exists for completions only, and "op=ack" for packets only */
 static int check_operation(struct parser *p)
 {
 	const struct flt_range *op = &p->rule->field[FLT_OPERATION];

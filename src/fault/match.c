@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* A packet as rules look at it, and whether one matches. */
+/* Extracts the fields of a packet that rules test, and matches rules. */
 #include <errno.h>
 
 #include "base/bytes.h"
@@ -22,7 +22,7 @@ static uint32_t operation_of(uint32_t flags)
 					FLT_ACK;
 }
 
-/* what goes to QP0 or QP1 as a datagram of 256 bytes is a MAD (13.4.2) */
+/* a datagram of 256 bytes to QP0 or QP1 is a MAD (13.4.2) */
 static void mad_fields(struct flt_event *ev, const struct wire_packet *pkt)
 {
 	const uint8_t *mad = pkt->payload;
@@ -66,7 +66,7 @@ static bool is_at(const struct flt_rule *rule, const struct flt_end *end)
 	return end->node == rule->node && end->port == rule->port;
 }
 
-/* the ways by which the packet passes the rule's place: bits of enum
+/* the directions in which the packet passes the rule's place: bits of enum
  * flt_direction */
 static uint32_t ways(const struct flt_rule *rule, const struct flt_event *ev)
 {
@@ -94,7 +94,7 @@ static uint32_t ways(const struct flt_rule *rule, const struct flt_event *ev)
 	}
 }
 
-/* 9.7.5.2.8: RNR answers what would take a receive, of a reliable service */
+/* 9.7.5.2.8: an RNR NAK answers a request of a reliable service that needs a receive */
 static bool takes_receive(const struct flt_event *ev)
 {
 	uint32_t opcode = ev->field[FLT_OPCODE] & 0xff, flags = wire_opcodes[opcode].flags;

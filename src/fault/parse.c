@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * A rule from its text:
+ * Parses a rule:
  *
  *	PLACE ACTION [ARGUMENT] [NAME=VALUE ...]
  *
  * PLACE is "all", "link NODE:PORT", "port NODE:PORT", "node NODE",
- * "qp NODE:QPN" or "class CLASS"; a NODE with blanks stands in quotes. What names and values there are stands in
- * words.c; a message lists what would have been accepted.
+ * "qp NODE:QPN" or "class CLASS"; a NODE with blanks has to be quoted. The tables of
+ * names and values are in words.c; an error message lists what is accepted.
  */
 #include <errno.h>
 #include <string.h>
@@ -37,7 +37,7 @@ static int parse_node(struct parser *p, const char *name)
 		       0;
 }
 
-/* cuts NODE:REST in two; *@rest behind the last colon: a GUID's "0x" has none */
+/* split NODE:REST at the last colon; *@rest points behind it */
 static int cut(struct parser *p, const char *word, const char **rest, const char *expected)
 {
 	char *colon = strrchr(word, ':');
@@ -98,7 +98,7 @@ static int parse_whole_node(struct parser *p, const char *word)
 	if (parse_node(p, word))
 		return -EINVAL;
 	p->names->num_ports(p->names->ctx, p->rule->node, &is_switch);
-	if (is_switch) /* what passes through comes in once */
+	if (is_switch) /* a packet through a switch arrives at it once */
 		p->rule->direction = FLT_IN;
 	return 0;
 }
@@ -186,7 +186,7 @@ static int one_value(enum flt_field field, const char *text, uint32_t *value)
 
 #define OPCODE_NAMES "rc-send-only, rc-rdma-write-first, rc-acknowledge or ud-send-only"
 
-/* a value, or LOW-HIGH; names have dashes too, so they are tried first */
+/* a value or LOW-HIGH; names may contain dashes, so a name is tried first */
 static int condition_value(struct parser *p, enum flt_field field, const char *text)
 {
 	const struct flt_condition *c = &flt_conditions[field];
@@ -292,7 +292,7 @@ static int parse_pair(struct parser *p, const char *name, const char *text)
 	return fail_name(p, name);
 }
 
-/* "1%", "500ppm": what may stand without "rate=" */
+/* "1%", "500ppm": values for which "rate=" may be omitted */
 static bool is_share(const char *word)
 {
 	size_t len = strlen(word);
@@ -343,7 +343,7 @@ static bool is_blank(char c)
 	return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
-/* quotes keep blanks in a word, as in "host two:1" */
+/* a quoted word may contain blanks, as in "host two:1" */
 static int split(struct parser *p, const char *text)
 {
 	bool inside = false, quoted = false, blank;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* A rule in the making: what parse.c and check.c share. */
+/* The state of the rule parser, shared by parse.c and check.c. */
 #ifndef SOFTIB_FAULT_PARSER_H
 #define SOFTIB_FAULT_PARSER_H
 
@@ -16,14 +16,14 @@ struct parser {
 	char text[FLT_TEXT_MAX];
 	const char *word[WORDS_MAX + 1]; /* ended by NULL */
 	const char **at;
-	uint64_t params; /* bits of those that were given */
+	uint64_t params; /* a bit for each parameter that was given */
 	bool directed;	 /* "dir" was given */
 };
 
-/** flt_check() - what can be said only when all is known. Return: 0; -EINVAL */
+/** flt_check() - check the combination of a rule's words. Return: 0; -EINVAL */
 int flt_check(struct parser *p);
 
-/** find_param() - of an action; NULL */
+/** find_param() - find a parameter of an action by its name; NULL */
 static inline const struct flt_param *find_param(const char *name, enum flt_action action)
 {
 	for (const struct flt_param *param = flt_params; param->name; param++)

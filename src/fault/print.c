@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* A rule as text: what flt_parse() makes the same rule from. */
+/* Prints a rule as text that flt_parse() accepts. */
 #include "fault/private.h"
 
 static void add_name(struct flt_text *t, const char *name)
@@ -25,7 +25,7 @@ static void add_range(struct flt_text *t, const struct flt_condition *c, struct 
 {
 	bool one = range.low == range.high;
 
-	/* names do not make ranges: they have dashes */
+	/* ranges are printed as numbers, because names contain dashes */
 	add_bound(t, one ? c : &(struct flt_condition){.hex = c->hex}, range.low);
 	if (one)
 		return;
@@ -33,7 +33,7 @@ static void add_range(struct flt_text *t, const struct flt_condition *c, struct 
 	add_bound(t, &(struct flt_condition){.hex = c->hex}, range.high);
 }
 
-/* Return: the condition that the place says already; FLT_NUM_FIELDS none */
+/* Return: the condition that the place already expresses; FLT_NUM_FIELDS none */
 static unsigned int add_place(struct flt_text *t, const struct flt_rule *rule,
 			      const struct flt_names *names)
 {

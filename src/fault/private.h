@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What the files of the fault engine share.
+ * Shared by the files of the fault engine.
  *
- *   words.c   the language: every word that a rule can have, in tables
- *   text.c    numbers, times and rates from text and to it
- *   parse.c   a rule from its text
- *   check.c   do its words make sense together?
- *   print.c   and back
- *   match.c   a packet's fields; does a rule match?
+ *   words.c   tables of all words that a rule can have
+ *   text.c    parses and prints numbers, times and rates
+ *   parse.c   parses a rule
+ *   check.c   checks whether its words may be combined
+ *   print.c   prints a rule
+ *   match.c   extracts a packet's fields and matches rules
  *   set.c     rules, triggers, verdicts, the log
  */
 #ifndef SOFTIB_FAULT_PRIVATE_H
@@ -42,7 +42,7 @@ struct flt_action_info {
 	const char *name;
 	enum flt_family family;
 	uint32_t places;      /* bits of enum flt_place */
-	const char *argument; /* the parameter that may stand behind it bare */
+	const char *argument; /* the parameter that may follow it without "NAME=" */
 	bool needs_argument;
 };
 extern const struct flt_action_info flt_actions[FLT_NUM_ACTIONS];
@@ -50,10 +50,10 @@ extern const struct flt_action_info flt_actions[FLT_NUM_ACTIONS];
 /** struct flt_param - "name=value" that sets a member of struct flt_rule */
 struct flt_param {
 	const char *name;
-	uint32_t actions; /* bits of the actions that it goes with */
+	uint32_t actions; /* a bit for each action that has it */
 	uint16_t offset, size;
 	enum flt_unit unit;
-	uint64_t unset; /* the member's value when the text does not say */
+	uint64_t unset; /* the default value of the member */
 	uint64_t most;
 	const struct flt_word *words;
 };
@@ -72,20 +72,21 @@ extern const struct flt_word flt_directions[];
 
 /** flt_event_of_qp() - is an event of a queue pair, its CQ or its SRQ? */
 bool flt_event_of_qp(uint32_t event);
-/** flt_word_value() - case does not matter, nor - for _, nor a prefix IBV_WC_
- *  or IBV_EVENT_. Return: 0; -EINVAL */
+/** flt_word_value() - find the value of a name. Case, "-" or "_", and a prefix IBV_WC_ or
+ *  IBV_EVENT_ are ignored. Return: 0; -EINVAL */
 int flt_word_value(const struct flt_word *words, const char *name, uint32_t *value);
 const char *flt_word_name(const struct flt_word *words, uint32_t value);
-/** flt_opcode_value() - "rc-send-only": wire_opcodes' names. 0; -EINVAL */
+/** flt_opcode_value() - find an opcode by its name in wire_opcodes ("rc-send-only")
+ *  Return: 0; -EINVAL */
 int flt_opcode_value(const char *name, uint32_t *value);
 
-/** flt_get(), flt_put() - a parameter's member, whatever its size */
+/** flt_get(), flt_put() - read and write the member of a parameter, whatever its size */
 uint64_t flt_get(const struct flt_rule *rule, const struct flt_param *param);
 void flt_put(struct flt_rule *rule, const struct flt_param *param, uint64_t value);
 
 /* --- text.c --- */
 
-/** struct flt_text - text in the making; cut where the room ends */
+/** struct flt_text - a text that is being written; truncated when the room ends */
 struct flt_text {
 	char *at;
 	size_t room, len;
@@ -97,16 +98,18 @@ void flt_text_hex(struct flt_text *t, uint64_t n);
 void flt_text_value(struct flt_text *t, enum flt_unit unit, uint64_t n,
 		    const struct flt_word *words);
 
-/** flt_number() - decimal or 0x..., all of @s. Return: 0; -EINVAL */
+/** flt_number() - parse all of @s as a decimal or hexadecimal (0x) number, at most @most
+ *  Return: 0; -EINVAL */
 int flt_number(const char *s, uint64_t most, uint64_t *n);
-/** flt_value() - of a unit. Return: 0; -EINVAL */
+/** flt_value() - parse a value with a unit. Return: 0; -EINVAL */
 int flt_value(const char *s, enum flt_unit unit, uint64_t *n);
 /** flt_unit_example() - for messages: "a time such as 5ms" */
 const char *flt_unit_example(enum flt_unit unit);
 bool flt_same_word(const char *a, const char *b);
 
 /* --- match.c --- */
-/** flt_matches() - Return: false, or true and *@way: 0 in, 1 out */
+/** flt_matches() - does a rule match a packet?
+ *  @way: set to the direction: 0 in, 1 out */
 bool flt_matches(const struct flt_rule *rule, const struct flt_event *ev, unsigned int *way);
 
 #endif

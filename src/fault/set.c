@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The rules at work: triggers, verdicts, statistics, the log.
+ * Applies rules: triggers, verdicts, statistics, the log.
  *
- * Chance is a function of a rule's seed and of how many packets matched it so
- * far, not a stream that others could draw from: what a rule does to its n-th
- * packet depends on nothing else.
+ * A random choice is a function of a rule's seed and of the number of packets that
+ * have matched it, and not taken from a shared stream. What a rule does to its
+ * n-th packet therefore depends on nothing else.
  */
 #include <errno.h>
 #include <string.h>
 
 #include "fault/private.h"
 
-/* of packets that wait before a limited bandwidth; more stay with the sender */
+/* packets that wait for a limited bandwidth; more stay with the sender */
 #define BACKLOG_NS (4 * NSEC_PER_MSEC)
 
 enum draw { DRAW_RATE, DRAW_BIT, DRAW_JITTER };
@@ -23,7 +23,7 @@ static uint64_t mix(uint64_t z)
 	return z ^ (z >> 31);
 }
 
-/* a number in 0..@below-1 for the packet that matched last */
+/* a random number in 0..@below-1 for the packet that matched last */
 static uint64_t draw(const struct flt_rule *rule, enum draw what, uint64_t below)
 {
 	uint64_t n = rule->matched * 4 + what;
@@ -56,7 +56,7 @@ int flt_add(struct flt_set *set, const struct flt_rule *rule)
 	own->matched = own->hits = 0;
 	memset(own->free_at, 0, sizeof(own->free_at));
 	memset(own->passed, 0, sizeof(own->passed));
-	if (!own->seed) /* 32 bits are enough, and easier to say again */
+	if (!own->seed) /* 32 bits suffice, and are easier to type */
 		own->seed = (mix(set->seed + own->id) & 0xffffffff) | 1;
 	return (int)own->id;
 }
@@ -90,7 +90,7 @@ bool flt_has_action(const struct flt_set *set, enum flt_action action)
 
 /* --- the log ----------------------------------------------------------- */
 
-/* Return: its line, for more to be said; NULL: there is no room */
+/* Return: the log entry, to which more can be added; NULL if the log has no room */
 static struct flt_hit *log_hit(struct flt_set *set, const struct flt_rule *rule,
 			       const struct flt_event *ev)
 {
@@ -128,7 +128,7 @@ static bool is_spent(const struct flt_rule *rule)
 	       (rule->first && rule->matched >= (uint64_t)rule->after + rule->first);
 }
 
-/* one more that matches: is it one that the rule hits? */
+/* count one more match, and decide whether it is a hit */
 static bool fires(struct flt_set *set, struct flt_rule *rule)
 {
 	bool was_spent = is_spent(rule);
@@ -164,7 +164,7 @@ static uint64_t wire_time_ns(const struct flt_rule *rule, uint64_t bytes)
 	return bytes * NSEC_PER_SEC / rule->bytes_per_s;
 }
 
-/* what a rule lets through later it lets through in order */
+/* packets that a rule delays stay in order */
 static void delay(struct flt_rule *rule, const struct flt_event *ev, unsigned int way,
 		  struct flt_verdict *v)
 {
@@ -235,7 +235,7 @@ static void apply(struct flt_rule *rule, const struct flt_event *ev, unsigned in
 	}
 }
 
-/* a byte that the packet does not have cannot be spoiled */
+/* a packet that is too short to have the byte is not corrupted */
 static bool applies(const struct flt_rule *rule, const struct flt_event *ev)
 {
 	return rule->action != FLT_CORRUPT || rule->offset == FLT_RANDOM_BIT ||
@@ -255,7 +255,7 @@ bool flt_packet(struct flt_set *set, const struct flt_event *ev, struct flt_verd
 		if (flt_actions[rule->action].family != FLT_PACKET ||
 		    !flt_matches(rule, ev, &way) || !applies(rule, ev))
 			continue;
-		/* held packets wait for those that pass, not for those held */
+		/* reordered packets wait for packets that pass, not for other reordered ones */
 		if (!fires(set, rule)) {
 			rule->passed[way]++;
 			continue;
@@ -304,7 +304,7 @@ bool flt_watches(const struct flt_set *set, struct flt_end from, struct flt_end 
 		if (rule.place == FLT_QP)
 			rule.place = FLT_NODE;
 		rule.conditions = 0;
-		rule.action = FLT_DROP; /* which of the packets does not matter */
+		rule.action = FLT_DROP; /* matches every packet; other actions may match only some */
 		if (flt_matches(&rule, &ev, &way))
 			return true;
 	}
@@ -313,7 +313,7 @@ bool flt_watches(const struct flt_set *set, struct flt_end from, struct flt_end 
 
 /* --- objects ----------------------------------------------------------- */
 
-/* as an event of which only the place, the opcode and the QPN count */
+/* convert to an event in which only the place, the opcode and the QPN are set */
 static struct flt_event as_event(const struct flt_object_event *in)
 {
 	static const struct {
@@ -338,7 +338,7 @@ static struct flt_event as_event(const struct flt_object_event *in)
 	return ev;
 }
 
-/* the first rule of @actions that fires; every one that matches counts */
+/* the first rule of @actions that fires; every rule that matches counts the event */
 static struct flt_rule *find_object_rule(struct flt_set *set, const struct flt_object_event *in,
 					 uint32_t actions)
 {
@@ -359,7 +359,7 @@ static struct flt_rule *find_object_rule(struct flt_set *set, const struct flt_o
 			continue;
 		found = rule;
 		line = hit(set, rule, &ev);
-		if (line && rule->action == FLT_FAIL) /* of "any" the one it was */
+		if (line && rule->action == FLT_FAIL) /* for "any", log which kind it was */
 			line->what = in->kind;
 	}
 	return found;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Numbers with units, from text and to it; no stdio in a pure layer. */
+/* Parses and prints numbers with units; a pure layer cannot use stdio. */
 #include <errno.h>
 #include <string.h>
 
@@ -45,7 +45,7 @@ void flt_text_hex(struct flt_text *t, uint64_t n)
 	add_digits(t, n, 16);
 }
 
-/** struct scale - a suffix and what it multiplies with; largest first */
+/** struct scale - a suffix and its factor; largest first */
 struct scale {
 	const char *suffix;
 	uint64_t factor;
@@ -54,7 +54,7 @@ struct scale {
 static const struct scale times[] = {
 	{"s", NSEC_PER_SEC}, {"ms", NSEC_PER_MSEC}, {"us", NSEC_PER_USEC}, {"ns", 1}, {0}};
 static const struct scale rates[] = {{"%", 10000}, {"ppm", 1}, {0}};
-/* what is printed comes first */
+/* the forms that are printed come first */
 static const struct scale speeds[] = {
 	{"GB/s", 1000000000}, {"MB/s", 1000000}, {"kB/s", 1000}, {"B/s", 1},
 	{"Gbit/s", 125000000}, {"Mbit/s", 125000}, {"kbit/s", 125}, {0}};
@@ -103,7 +103,7 @@ static int digit(char c)
 	return 16;
 }
 
-/* digits of @base; *@s moves behind them. Return: 0; -EINVAL none, or too many */
+/* read digits of @base and advance *@s. Return: 0; -EINVAL none, or too many */
 static int read_digits(const char **s, int base, uint64_t *n)
 {
 	const char *start = *s;
@@ -124,8 +124,8 @@ int flt_number(const char *s, uint64_t most, uint64_t *n)
 	return read_digits(&s, hex ? 16 : 10, n) || *s || *n > most ? -EINVAL : 0;
 }
 
-/* "1.5" of a unit of @factor: digits behind the point that it has no room for
- * are refused. *@s moves behind */
+/* Read a decimal fraction ("1.5") of a unit of @factor and advance *@s. Digits after the
+ * point that the unit cannot represent are rejected. */
 static int read_decimal(const char **s, uint64_t factor, uint64_t *n)
 {
 	uint64_t part = factor, whole;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The language of rules, as tables: a new word is a new row here (and what it
- * does, in set.c). Values of statuses and events are those of
- * <infiniband/verbs.h>, opcodes and classes those of the wire.
+ * The words of rules, as tables: a new word needs a new row here, and its action
+ * in set.c. Values of statuses and events are those of <infiniband/verbs.h>,
+ * opcodes and classes are those on the wire.
  */
 #include <errno.h>
 #include <string.h>
@@ -31,7 +31,7 @@ const struct flt_action_info flt_actions[FLT_NUM_ACTIONS] = {
 	[FLT_BANDWIDTH] = {"bandwidth", FLT_PACKET, AT_ALL, "limit", true},
 	[FLT_RNR] = {"rnr", FLT_PACKET, AT_ALL},
 	[FLT_ERRORS] = {"errors", FLT_PACKET, AT_ALL, "counter", true},
-	[FLT_NOTE] = {"note", FLT_PACKET, AT_ALL}, /* only the log has it */
+	[FLT_NOTE] = {"note", FLT_PACKET, AT_ALL}, /* it only logs */
 	[FLT_FAIL] = {"fail", FLT_OBJECT, AT(ANYWHERE) | AT(NODE), "object", true},
 	[FLT_COMPLETION] = {"completion", FLT_OBJECT, AT(ANYWHERE) | AT(NODE) | AT(QP), "status",
 			    true},
@@ -59,7 +59,7 @@ static const struct flt_word counters[] = {
 	{0},
 };
 
-/* those that programs make by softibd: address handles and channels are theirs */
+/* objects that softibd creates; address handles and channels are created in the program */
 static const struct flt_word objects[] = {
 	{"any", FLT_OBJECT_ANY}, {"context", FLT_OBJECT_CONTEXT},
 	{"pd", FLT_OBJECT_PD},	 {"cq", FLT_OBJECT_CQ},
@@ -98,7 +98,7 @@ static const struct flt_word events[] = {
 	{"gid-change", 18},   {0},
 };
 
-/* the others are of a port or of the device */
+/* all other events are of a port or of the device */
 #define QP_EVENTS (0xffu | 1u << 14 | 1u << 15 | 1u << 16)
 
 bool flt_event_of_qp(uint32_t event)
@@ -199,7 +199,7 @@ bool flt_same_word(const char *a, const char *b)
 	return true;
 }
 
-/* the name without what the verbs header puts in front */
+/* the name without the prefix of the verbs header */
 static const char *bare(const char *name)
 {
 	static const char *const prefixes[] = {"ibv-wc-", "ibv-event-"};
