@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The judge of routing: it knows nothing of how tables were made. It walks
- * them from every edge switch to every LID as packets would, and notes which
- * link waits for which: a cycle among those is a deadlock that can happen.
+ * Checks forwarding tables, without knowledge of how they were computed. It
+ * follows them from every edge switch to every LID as packets would, and records
+ * which link depends on which: a cycle of dependencies is a possible deadlock.
  */
 #include "routing/graph.h"
 
@@ -18,12 +18,12 @@ struct check {
 	uint32_t *queue;
 	uint32_t *load;	  /* per link: LIDs that use it */
 	uint32_t *last;	  /* per link: the last LID counted */
-	uint32_t *waited; /* per link: how many others wait for it */
-	struct route_port_mask *waits; /* per link: ports of its far end that
-					  packets on it go on to */
+	uint32_t *waited; /* per link: how many other links depend on it */
+	struct route_port_mask *waits; /* per link: egress ports of its far end
+					that packets on it take */
 };
 
-/* The link that leaves @sw by @port: runs are sorted by port. */
+/* The link at port @port of @sw. The links of a switch are sorted by port. */
 static uint32_t find_link(const struct route_graph *g, uint32_t sw, uint8_t port)
 {
 	uint32_t lo = g->switches[sw].first_link, hi = lo + g->switches[sw].n_links;
@@ -56,7 +56,7 @@ static void note_hop(struct check *c, uint32_t prev, uint32_t l, uint16_t lid)
 		c->r->turns++;
 }
 
-/* Follow @lid from @from; c->dist has the shortest ways. */
+/* Follow @lid from @from; c->dist has the lengths of the shortest paths. */
 static void walk(struct check *c, uint32_t from, const struct route_dest *d, uint16_t lid)
 {
 	const struct route_graph *g = c->g;
@@ -87,7 +87,7 @@ static void walk(struct check *c, uint32_t from, const struct route_dest *d, uin
 		c->r->detours++;
 }
 
-/* Remove links that wait for nothing removed later; what stays is a cycle. */
+/* Remove links without dependencies repeatedly; links that remain contain a cycle. */
 static bool has_cycle(struct check *c)
 {
 	const struct route_graph *g = c->g;

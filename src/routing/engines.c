@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The routing engines there are. A new one is a file and a row. */
+/* The table of routing engines. A new engine needs a file and a row. */
 #include "routing/graph.h"
 
 #include <string.h>

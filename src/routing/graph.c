@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The graph that routing engines work on: put in order once, then searched
- * breadth first. Sorting is a counting sort by switch: linear, and stable, so
- * the same subnet always gives the same tables.
+ * The graph on which routing engines work: it is sorted once and then searched
+ * breadth first. The counting sort by switch is linear and stable, so the same
+ * subnet always gives the same tables.
  */
 #include "routing/graph.h"
 
@@ -37,7 +37,7 @@ size_t route_work_bytes(const struct route_graph *g)
 	       MAX_LINKS_PER_SWITCH * sizeof(uint32_t) + 32 * 16;
 }
 
-/* Where each switch's run starts: @next holds counts one place further. */
+/* Convert counts to start indices: the count of switch i is at @next[i + 1]. */
 static void counts_to_starts(uint32_t *next, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
@@ -70,7 +70,7 @@ static int sort_links(struct route_graph *g, const struct route_work *w)
 	return 0;
 }
 
-/* One pass of a radix sort by the LID's byte at @shift. */
+/* One pass of a radix sort, by the byte of the LID at @shift. */
 static void sort_by_lid_byte(const struct route_dest *in, struct route_dest *out,
 			     uint32_t n, int shift)
 {
@@ -123,8 +123,8 @@ static int check_dests(struct route_graph *g, const struct route_work *w)
 	return 0;
 }
 
-/* Every link has its way back: a search along the links into a switch would else
- * find distances along which no link leads out. The links are in order. */
+/* Does a link have its reverse link? Otherwise a search along incoming links would
+ * find distances for which there is no outgoing link. The links are sorted. */
 static bool is_two_way(const struct route_graph *g, const struct route_link *l)
 {
 	const struct route_switch *to = &g->switches[l->to];
@@ -181,7 +181,7 @@ uint32_t route_distances(const struct route_graph *g, uint32_t to, uint16_t *dis
 		const struct route_link *l = &g->links[s->first_link];
 		uint16_t d = dist[queue[head++]] + 1;
 
-		/* cables work both ways: links out of @s are links into it */
+		/* cables are bidirectional, so the outgoing links of @s stand for the incoming ones */
 		for (uint32_t i = 0; i < s->n_links; i++, l++) {
 			if (dist[l->to] != ROUTE_UNREACHED)
 				continue;
@@ -227,7 +227,7 @@ void route_assign(struct route_graph *g, uint32_t sw, uint32_t first, uint32_t e
 			uint32_t l = route_least_loaded(choice->links, choice->n, load);
 
 			g->switches[sw].lft[d->lid + k] = g->links[l].port;
-			/* management traffic to switches weighs nothing */
+			/* LIDs of switches, which carry only management traffic, do not count as load */
 			load[l] += d->port != 0;
 		}
 	}

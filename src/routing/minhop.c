@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Min-hop: every switch sends a LID over a link that is on a shortest path,
- * and among those over the one that carries the fewest LIDs so far. Free of
- * loops (each hop brings the destination one closer), not of deadlock where
- * the topology has rings: use up/down there.
+ * Min-hop: every switch routes a LID over a link on a shortest path, and among
+ * those over the one that carries the fewest LIDs so far. The result has no loops,
+ * since each hop reduces the distance. It may deadlock if the topology has rings;
+ * use up/down there.
  */
 #include "routing/graph.h"
 

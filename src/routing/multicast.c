@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Multicast: one tree per group over the switches of its members, so that a
- * packet arrives everywhere once (IBA v1 18.2.4.3.3: a switch sends a
- * multicast packet out of every port of its entry but the one it came in by).
+ * Multicast: one tree per group over the switches of its members, so that each
+ * member receives a packet once (IBA v1 18.2.4.3.3: a switch sends a multicast
+ * packet out of every port of its entry except the ingress port).
  */
 #include "routing/graph.h"
 
 #include <errno.h>
 #include <string.h>
 
-#define MAX_CANDIDATES 64 /* roots tried: enough for a good one, cheap */
+#define MAX_CANDIDATES 64 /* roots that are tried; this number is cheap and finds a good root */
 #define NO_LINK UINT32_MAX
 
 struct tree {
@@ -49,7 +49,7 @@ static uint32_t choose_root(struct tree *t, const struct route_member *m, uint32
 	return root;
 }
 
-/* Breadth first from @root; @seed decides at which port a switch begins. */
+/* Breadth-first search from @root; @seed selects the port at which a switch begins. */
 static void grow(struct tree *t, uint32_t root, uint32_t seed)
 {
 	const struct route_graph *g = t->g;

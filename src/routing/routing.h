@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Routing engines: a graph of switches in, linear and multicast forwarding
- * tables out. Pure: all memory is the caller's, tables included; nothing is
- * kept between calls, and the same graph always gives the same tables.
+ * Routing engines compute linear and multicast forwarding tables from a graph of
+ * switches. They are pure: the caller provides all memory, including the tables,
+ * no state is kept between calls, and the same graph always gives the same tables.
  *
  * Terms: a link is one direction of a cable between two switches. A
  * destination is an end port (adapter port, router port, or a switch's port 0)
- * with its 2^LMC LIDs. Traffic starts at switches that have end ports other
- * than a port 0: those are called edge switches here.
+ * with its 2^LMC LIDs. An edge switch has end ports other than its port 0;
+ * traffic starts there.
  */
 #ifndef SOFTIB_ROUTING_ROUTING_H
 #define SOFTIB_ROUTING_ROUTING_H
@@ -17,7 +17,7 @@
 #define ROUTE_NO_PORT 255 /* an LFT entry that drops (IBA v1 18.2.4.3.3) */
 #define ROUTE_UNREACHED UINT16_MAX
 
-/** struct route_link - a cable between switches, seen from one of its ends */
+/** struct route_link - one direction of a cable between switches */
 struct route_link {
 	uint32_t from, to; /* switch indices */
 	uint8_t port;	   /* of @from */
@@ -38,8 +38,8 @@ struct route_switch {
 	uint16_t rank;
 };
 
-/** struct route_dest - an end port: its LIDs leave switch @sw by @port;
- *  port 0 is the switch itself */
+/** struct route_dest - an end port: switch @sw reaches its LIDs by @port; port 0 is the
+ *  switch itself */
 struct route_dest {
 	uint16_t lid;
 	uint8_t lmc;
@@ -60,29 +60,28 @@ struct route_graph {
 	uint16_t lid_max;
 };
 
-/** struct route_work - scratch memory, the caller's; see route_work_bytes() */
+/** struct route_work - scratch memory of the caller; see route_work_bytes() */
 struct route_work {
 	void *mem;
 	size_t size;
 };
 
-/** route_work_bytes() - scratch that any function here needs for @g */
+/** route_work_bytes() - bytes of scratch memory that any function here needs for @g */
 size_t route_work_bytes(const struct route_graph *g);
 
 /**
- * route_graph_index() - put a graph in order; call once before anything else
- * Return: 0; -EINVAL a link or destination names a switch that is not there,
- * a link has no way back, or a LID that is 0, multicast, above lid_max, or used twice; -ENOMEM @w too
- * small
+ * route_graph_index() - sort a graph; call it once, before any other function
+ * Return: 0; -EINVAL a link or destination names a switch that does not exist, a
+ * link has no reverse link, or a LID is 0, multicast, above lid_max or used twice;
+ * -ENOMEM @w is too small
  */
 int route_graph_index(struct route_graph *g, const struct route_work *w);
 
 /**
- * struct route_params - what a user may choose
- * @roots:   GUIDs of the switches that up/down puts on top; none: it looks
- *           for them
- * @connect_roots: let up/down join pairs of switches (never of adapters) that
- *           the rule leaves without a path
+ * struct route_params - parameters that a user may set
+ * @roots:   GUIDs of the roots of up/down; none: up/down selects them
+ * @connect_roots: let up/down connect pairs of switches (never of adapters) that
+ *           have no path by the up/down rule
  */
 struct route_params {
 	const uint64_t *roots;
@@ -101,7 +100,7 @@ struct route_engine {
 	const char *summary;
 	int (*run)(struct route_graph *g, const struct route_params *params,
 		   const struct route_work *w);
-	bool ranked; /* promises the up/down rule, hence no deadlock */
+	bool ranked; /* its tables obey the up/down rule, so they cannot deadlock */
 };
 
 extern const struct route_engine route_engines[];
@@ -134,8 +133,8 @@ struct route_member {
 /**
  * route_multicast() - a spanning tree over the switches of a group's members
  * @masks: one per switch; cleared, then filled
- * @seed:  rotates the choice among equal links, so that groups spread; the
- *         MLID serves well
+ * @seed:  varies the selection among equal links, so that groups use different
+ *         ones, for example the MLID
  * Return: 0; -ENOMEM @w too small; -ENETUNREACH members are not connected
  */
 int route_multicast(const struct route_graph *g, const struct route_member *members,
@@ -143,14 +142,14 @@ int route_multicast(const struct route_graph *g, const struct route_member *memb
 		    const struct route_work *w);
 
 /**
- * struct route_report - what a set of tables is worth
+ * struct route_report - properties of a set of tables
  * @unreachable: pairs (edge switch, LID) without a path
  * @loops:       pairs whose path never ends
  * @detours:     pairs whose path is longer than the shortest
  * @turns:       down-up turns, by the ranks in the graph (ranked engines)
  * @deadlock:    the channel dependency graph has a cycle
  * @max_hops:    longest path, in links between switches
- * @max_load, @min_load: LIDs behind the most and least used link
+ * @max_load, @min_load: LIDs that use the most and least used link
  */
 struct route_report {
 	uint64_t pairs, unreachable, loops, detours, turns;
@@ -160,7 +159,7 @@ struct route_report {
 };
 
 /**
- * route_check() - walk the tables from every edge switch to every LID
+ * route_check() - follow the tables from every edge switch to every LID
  * Return: 0 and *@r; -ENOMEM @w too small
  * Spec: deadlock freedom after Dally and Seitz (1987): no cycle of channels
  */

@@ -2,12 +2,12 @@
 /*
  * Up/down: switches are ranked by their distance from a set of roots; every
  * link goes up (towards the roots) or down, in a strict order. A path goes up,
- * then down, and never up again, so no ring of channels can wait for itself:
- * no deadlock on any topology, with a single lane.
- *
- * An LFT knows only the destination, not where a packet came from. So a
- * switch that can reach a destination all the way down always does, and only
- * the others go up; each hop then obeys the rule whatever came before it.
+ * then down, and never up again, so there is no cycle of channel
+  * dependencies and no deadlock on any topology, with a single VL.
+  *
+  * The lookup in an LFT depends on the destination and not on the ingress port. So
+  * a switch that can reach a destination by going down only always does so, and
+  * only the others go up; each hop then obeys the rule whatever the previous hops were.
  *
  * Rule: Schroeder et al., "Autonet" (1991), 6.6.4.
  */
@@ -16,20 +16,20 @@
 #include <errno.h>
 #include <string.h>
 
-#define MAX_HEIGHT 16 /* of a tree whose tops are looked for */
+#define MAX_HEIGHT 16 /* of a tree whose top switches are searched */
 #define NO_APEX UINT32_MAX
 
-/* All that one run needs; arrays per switch, but load (per link). */
+/* The state of one run; arrays have one entry per switch, load one per link. */
 struct updn {
 	struct route_graph *g;
 	uint16_t *down;	 /* hops to the destination by going down only */
-	uint16_t *best;	 /* hops by up, then down */
+	uint16_t *best;	 /* hops by going up, then down */
 	uint16_t *dist;
 	uint32_t *queue;
 	uint32_t *order; /* switches from the roots down */
 	uint32_t *roots;
 	uint32_t n_roots;
-	uint32_t apex;	   /* a switch put above the roots, or NO_APEX */
+	uint32_t apex;	   /* a switch that is ranked above the roots, or NO_APEX */
 	uint32_t *hosts;   /* end ports of adapters, per switch */
 	uint32_t *load;
 	bool connect_roots;
@@ -51,7 +51,7 @@ static int find_named_roots(struct updn *u, const struct route_params *p)
 	return 0;
 }
 
-/* How far a switch is from the adapters. */
+/* The distance of a switch from the adapters. */
 struct centrality {
 	uint16_t farthest;
 	uint16_t usual; /* hops to nine of ten adapters, or ROUTE_UNREACHED */
@@ -80,10 +80,10 @@ static struct centrality measure(struct updn *u, uint32_t sw)
 }
 
 /*
- * The tops of a tree are equally far from all its leaves (or nearly: a few
- * adapters may sit on the tops themselves), and nearer than other switches
- * are. Where nothing looks like that (a torus, a random graph), or when
- * @single, the switch that is nearest to all serves.
+ * The top switches of a tree have the same distance from all leaves (except for a
+ * few adapters that may be connected to top switches), and a smaller one than
+ * other switches. If no switch has this property (a torus, a random graph), or
+ * with @single, the switch that is nearest to all is the root.
  */
 static void guess_roots(struct updn *u, bool single)
 {
@@ -114,9 +114,10 @@ static void guess_roots(struct updn *u, bool single)
 }
 
 /*
- * Adapters on two roots have no lawful path: it would go down and up again.
- * A single switch below, put above all roots in the order, makes it up and
- * down; every other path stays what it was. The one next to most roots.
+ * Adapters at two roots have no allowed path, because it would go down and up
+ * again. If a single switch below is ranked above all roots, this path goes up and
+ * down, and every other path is unchanged. The switch with most roots as
+ * neighbours is chosen.
  */
 static uint32_t choose_apex(struct updn *u)
 {
@@ -186,7 +187,7 @@ static void order_switches(struct updn *u, uint16_t max_rank)
 			u->order[n++] = s;
 }
 
-/* Walk up from the destination: what is met reaches it by going down. */
+/* Search upwards from the destination: switches that are found reach it by going down. */
 static void search_down(struct updn *u, uint32_t to)
 {
 	const struct route_graph *g = u->g;
@@ -209,7 +210,7 @@ static void search_down(struct updn *u, uint32_t to)
 	}
 }
 
-/* Those above are known before those below: one pass in order is enough. */
+/* Switches above are complete before those below, so one pass in order suffices. */
 static void search_up(struct updn *u)
 {
 	const struct route_graph *g = u->g;
@@ -247,8 +248,8 @@ static void find_lawful(const struct updn *u, uint32_t sw, struct route_choice *
 }
 
 /*
- * Two roots see each other only through a down-up turn. It is taken for the
- * management of switches alone (their port 0), when the user asks for it.
+ * Two roots can reach each other only by a down-up turn. It is used only for
+ * management of switches (their port 0), if the user requests it.
  */
 static void connect_root(struct updn *u, uint32_t sw, uint32_t first, uint32_t end)
 {
@@ -308,8 +309,8 @@ static int route_all(struct updn *u)
 	return err;
 }
 
-/* Many roots use many links, but they may not see all of each other's
- * adapters; then one apex above them may help; one root alone always does. */
+/* Several roots use more links, but may not reach all of each other's adapters. Then try an
+ * apex above them; a single root always works. */
 static int route_guessing(struct updn *u)
 {
 	int err;
