@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Each class's list of attributes, ended by a row without codec: defined
- * beside its tables, gathered by the directory of classes in mad.c. */
+/* The lists of attributes of the classes, each ended by a row without codec. They are
+ * defined beside the tables of the class and used by the directory of classes in mad.c. */
 #ifndef SOFTIB_WIRE_ATTRS_H
 #define SOFTIB_WIRE_ATTRS_H
 

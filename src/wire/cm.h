@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * Communication management (IBA v1 chapter 12): the eleven messages of the
- * connection protocol, each one attribute at byte 24 of a MAD with method
- * Send. Private data fills what is left of the 232 bytes.
+ * connection protocol, each of which is an attribute at byte 24 of a MAD with
+ * method Send. Private data fills the rest of the 232 bytes.
  */
 #ifndef SOFTIB_WIRE_CM_H
 #define SOFTIB_WIRE_CM_H

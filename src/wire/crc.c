@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The two CRCs that end a packet (IBA v1 7.8). Only captures and real wires
- * carry them: inside the fabric packets travel without.
+ * The two CRCs at the end of a packet (IBA v1 7.8). Packets inside the fabric
+ * have no CRCs; captures add them.
  */
 #include "wire/packet.h"
 #include "wire/roce.h"
@@ -15,12 +15,12 @@
 #define IPV6_BYTES	40
 #define UDP_BYTES	8
 #define IP_PROTOCOL_UDP 17
-/* what stands for the LRH in front of an IP header (A17.3.3) */
+/* replaces the LRH in front of an IP header (A17.3.3) */
 #define PSEUDO_LRH_BYTES 8
 #define MASKED_MAX	 (PSEUDO_LRH_BYTES + IPV6_BYTES + UDP_BYTES + WIRE_BTH_BYTES)
 
-/* The CRC of IEEE 802 over the masked headers, then over the rest as it is.
- * Its four bytes go out lowest first: swapped, they load as a big-endian. */
+/* The CRC of IEEE 802 over the masked headers and the unmodified rest. Its four bytes are
+ * sent lowest first, so the value is byte-swapped to be written as a big-endian number. */
 static uint32_t crc_bytes(const uint8_t *masked, size_t masked_len, const uint8_t *rest,
 			  size_t rest_len)
 {
@@ -29,7 +29,7 @@ static uint32_t crc_bytes(const uint8_t *masked, size_t masked_len, const uint8_
 	return __builtin_bswap32(crc32_gzip_refl(crc, rest, rest_len));
 }
 
-/* 7.8.1: traffic class, flow label and hop limit may change on the way */
+/* 7.8.1: traffic class, flow label and hop limit may change in routers */
 static void mask_grh(uint8_t *grh)
 {
 	grh[0] |= 0x0f;
@@ -105,11 +105,11 @@ int wire_roce_icrc(const void *ip, size_t len, uint32_t *icrc)
 }
 
 /*
- * 7.8.2: x^16 + x^12 + x^3 + x + 1 (0x100b), seed 0xffff, complemented, the
- * low bit of each byte first as in the ICRC: hence the polynomial mirrored
- * (0xd008). Eight bytes a step: table[k][n] is what byte n leaves after k
- * further bytes of zeros. A CRC is linear, so an entry is the sum of what the
- * bits of n leave, and those are the constants below.
+ * 7.8.2: x^16 + x^12 + x^3 + x + 1 (0x100b), seed 0xffff, complemented. The low
+ * bit of each byte comes first, as in the ICRC, so the polynomial is mirrored
+ * (0xd008). Each step processes eight bytes: table[k][n] is the CRC of byte n
+ * followed by k zero bytes. A CRC is linear, so an entry is the sum of the CRCs of
+ * the bits of n, which are the constants below.
  */
 #define BIT(n, b, crc) ((n) & 1 << (b) ? (crc) : 0)
 #define SUM(n, c0, c1, c2, c3, c4, c5, c6, c7)                                           \

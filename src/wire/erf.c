@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Capture headers: see erf.h. ERF times are little-endian 32.32 fixed point,
- * everything else in an ERF header is big-endian. */
+/* Headers of captures; see erf.h. Times in an ERF header are little-endian 32.32 fixed
+ * point numbers; all other fields are big-endian. */
 #include "wire/erf.h"
 #include "base/bytes.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * The headers of a capture that tshark reads: pcap with link type ERF, whose
- * records of type InfiniBand carry packets from LRH to VCRC with the time in
- * units of 2^-32 s. Bytes only: who has a file writes them.
+ * records of type InfiniBand contain packets from LRH to VCRC, with the time in
+ * units of 2^-32 s. These functions only encode bytes; the caller writes the file.
  */
 #ifndef SOFTIB_WIRE_ERF_H
 #define SOFTIB_WIRE_ERF_H
@@ -20,8 +20,8 @@
  *  @linktype: WIRE_LINKTYPE_... Return: 24 */
 int wire_pcap_file_encode(uint32_t linktype, uint32_t snap_bytes, void *buf);
 
-/** wire_pcap_record_encode() - header before each record.
- *  @time_ns: since 1970; @bytes: of the record. Return: 16 */
+/** wire_pcap_record_encode() - header before each record
+ *  @time_ns: since 1970; @bytes: length of the record. Return: 16 */
 int wire_pcap_record_encode(uint64_t time_ns, uint32_t bytes, void *buf);
 
 /**
@@ -29,7 +29,7 @@ int wire_pcap_record_encode(uint64_t time_ns, uint32_t bytes, void *buf);
  * @time_ns: since 1970
  * @interface: 0..3, shown as the capture port
  * @packet_bytes: LRH to VCRC
- * @captured_bytes: of these that follow in the record
+ * @captured_bytes: how many of these follow in the record
  * Return: 16; -EINVAL the packet is too long for a record (65519 bytes).
  */
 int wire_erf_encode(uint64_t time_ns, unsigned int interface, size_t packet_bytes,

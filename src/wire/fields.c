@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The walk over the tables of fields.h: see there. */
+/* Decodes and encodes structures by the tables that fields.h describes. */
 #include "wire/fields.h"
 #include "base/bytes.h"
 
@@ -84,7 +84,7 @@ static void member_put(const struct wire_field *f, void *obj, unsigned int i, ui
 	}
 }
 
-/* Whole bytes on both sides: copied at once (GIDs, strings, LFT blocks) */
+/* Arrays of bytes on both sides are copied at once (GIDs, strings, LFT blocks) */
 static bool is_byte_array(const struct wire_field *f)
 {
 	return f->count > 1 && f->width == 8 && f->stride == 8 && f->bit % 8 == 0 &&
@@ -193,7 +193,7 @@ static bool field_matches(const struct wire_field *f, uint64_t mask, const void 
 	return true;
 }
 
-/* Walk on from component *@at, which grows by the table's components */
+/* Continue at component *@at, and advance it by the number of the table's components */
 static bool table_matches(const struct wire_codec *codec, uint64_t mask, unsigned int *at,
 			  const uint8_t *a, const uint8_t *b)
 {

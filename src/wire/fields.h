@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The codec of every management structure: one table per structure says where
- * each field lies on the wire and where in the C struct; one decoder and one
- * encoder walk the tables. Above this layer all scalars are in host order.
+ * The codec of all management structures. One table per structure gives the
+ * position of each field on the wire and in the C struct; one decoder and one
+ * encoder use these tables. Above this layer all scalars are in host order.
  *
  * A table lists the fields in wire order, reserved ones included, so that it
  * tiles the structure: the tests check that no bit is missing or named twice,
@@ -16,12 +16,12 @@
 
 struct wire_codec;
 
-/** enum wire_field_kind - what an entry of a table stands for */
+/** enum wire_field_kind - kind of an entry of a table */
 enum wire_field_kind {
 	WIRE_FIELD_VALUE,    /* a scalar, or count of them */
 	WIRE_FIELD_RESERVED, /* sent as zero, ignored on receipt */
 	WIRE_FIELD_NESTED,   /* another structure with its own table */
-	WIRE_FIELD_OPAQUE,   /* bytes that this table leaves alone */
+	WIRE_FIELD_OPAQUE,   /* bytes that are neither decoded nor encoded */
 };
 
 /** struct wire_field - one field, or an array of equal ones */
@@ -29,7 +29,7 @@ struct wire_field {
 	const char *name;    /* the member's, NULL for reserved */
 	uint8_t kind;	     /* enum wire_field_kind */
 	uint8_t size_bytes;  /* of one element in the C struct: 1, 2, 4, 8 */
-	uint8_t components;  /* of ComponentMask: 1; for arrays 1 or count */
+	uint8_t components;  /* number of bits in ComponentMask: 1; for arrays 1 or count */
 	uint16_t bit;	     /* of the first element from the structure's start */
 	uint16_t width;	     /* bits of one element, 1..64 */
 	uint16_t count;	     /* elements */
@@ -50,7 +50,7 @@ struct wire_codec {
 
 /**
  * wire_fields_decode() - bytes to struct
- * @buf: @len bytes, at least codec->bytes; more is not looked at
+ * @buf: @len bytes, at least codec->bytes; further bytes are ignored
  * @obj: the codec's struct; zeroed, then filled; untouched on failure
  * Return: codec->bytes; -EINVAL @len is too short.
  */
@@ -59,16 +59,17 @@ int wire_fields_decode(const struct wire_codec *codec, const void *buf, size_t l
 
 /**
  * wire_fields_encode() - struct to bytes
- * @buf: room for codec->bytes; reserved fields become zero, opaque ones stay
- * Return: codec->bytes; -EINVAL a value does not fit its field: the first
- * such field ends the work and @buf is then not to be used.
+ * @buf: room for codec->bytes; reserved fields are set to zero, opaque ones are
+ *	 not changed
+ * Return: codec->bytes; -EINVAL a value does not fit its field; the contents of
+ * @buf are then undefined.
  */
 int wire_fields_encode(const struct wire_codec *codec, const void *obj, void *buf);
 
 /**
  * wire_fields_match() - do two structs agree in the selected components?
  * @mask: bit n selects the n-th component of the table (15.2.1.1)
- * Reserved components match always.
+ * Reserved components always match.
  */
 bool wire_fields_match(const struct wire_codec *codec, uint64_t mask, const void *a,
 		       const void *b);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * How the tables of this layer are written: one line per field, in wire order.
- * S must be the C struct while a table stands.
+ * Macros for the tables of this layer: one line per field, in wire order. S must
+ * be defined as the C struct of the table.
  *
  *   F(member, bit, width)		a scalar
  *   A(member, bit, width, count)	an array of scalars, packed on the wire
@@ -10,10 +10,10 @@
  *   N(member, bit, thing)		another structure, wire_<thing>_codec
  *   R(bit, width)			reserved
  *   RE(bit, width, count, stride)	reserved bits in each entry of an array
- *   GAP(bit, bytes)			not ours: the attribute behind a header
+ *   GAP(bit, bytes)			not in this structure: the attribute after a header
  *
- * F2: F that is two components of ComponentMask; F0, R0: none; AC: an array
- * whose elements are components of their own.
+ * F2: an F with two bits in ComponentMask; F0, R0: without one; AC: an array
+ * whose elements have one bit each.
  */
 #ifndef SOFTIB_WIRE_FIELDS_TABLE_H
 #define SOFTIB_WIRE_FIELDS_TABLE_H

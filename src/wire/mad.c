@@ -69,7 +69,7 @@ static const struct wire_field class_port_info_fields[] = {
 CODEC(class_port_info, "ClassPortInfo", 72);
 #undef S
 
-/* What a Notice has in every class */
+/* The fields of a Notice in every class */
 #define NOTICE_FIELDS                                                                    \
 	F(is_generic, 0, 1), F(type, 1, 7), F(producer, 8, 24), F(trap_number, 32, 16),  \
 		F(issuer_lid, 48, 16), F(toggle, 64, 1), F(count, 65, 15),               \

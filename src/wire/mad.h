@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What all management datagrams share (IBA v1 chapter 13): the 24-byte common
- * header, classes, methods, status, the attributes that exist in every class,
- * and the directory of all classes and attributes this layer can encode.
+ * The common part of all management datagrams (IBA v1 chapter 13): the 24-byte
+ * common header, classes, methods, status, the attributes of every class, and the
+ * directory of all classes and attributes that this layer can encode.
  */
 #ifndef SOFTIB_WIRE_MAD_H
 #define SOFTIB_WIRE_MAD_H
@@ -126,8 +126,8 @@ enum wire_producer {
 };
 #define WIRE_NOTICE_DETAILS_BYTES 54
 
-/** struct wire_notice - Notice (13.4.8.2). An SMP has no room for
- *  issuer_gid: there use wire_smp_notice_decode() and ..._encode(). */
+/** struct wire_notice - Notice (13.4.8.2). An SMP has no room for issuer_gid: use
+ *  wire_smp_notice_decode() and wire_smp_notice_encode() for it. */
 struct wire_notice {
 	bool is_generic;
 	uint8_t type;	      /* enum wire_notice_type */
@@ -161,7 +161,7 @@ struct wire_attr {
 	const struct wire_codec *codec;
 };
 
-/** struct wire_mgmt_class - how the MADs of one or more classes look */
+/** struct wire_mgmt_class - the format of the MADs of one or more classes */
 struct wire_mgmt_class {
 	const char *name;
 	uint8_t first, last;		 /* class codes */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The opcode table (IBA v1 9.2.1, table of BTH opcodes): which headers follow
- * the BTH, and what the packet is in its message. A transport service differs
- * from RC only in the headers that it puts in front of requests and responses.
+ * The opcode table (IBA v1 9.2.1, table of BTH opcodes): the headers that follow
+ * the BTH, and the position of the packet in its message. A transport service
+ * differs from RC only in the additional headers of requests and responses.
  */
 #include "wire/packet.h"
 
-/* Place in the message */
+/* Position in the message */
 #define FIRST WIRE_IS_FIRST
 #define MIDDLE 0
 #define LAST WIRE_IS_LAST
@@ -31,7 +31,7 @@
 
 #define OP(opcode, text, bits) [opcode] = {text, (bits), EXT_BYTES(bits)}
 
-/* @t: transport bits; @name; @req, @resp: flags that it adds to each */
+/* @t: transport bits; @name; @req, @resp: flags added to requests and responses */
 #define SENDS(t, name, req)                                                              \
 	OP(t | WIRE_SEND_FIRST, name " SEND First", SEND | FIRST | (req)),               \
 	OP(t | WIRE_SEND_MIDDLE, name " SEND Middle", SEND | MIDDLE | (req)),            \

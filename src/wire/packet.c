@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Packet headers to structs and back. This is the hot path of every transport
- * engine, so it is straight-line loads and stores steered by the flags of the
- * opcode table; the codec of fields.h is for management structures only.
+ * Decodes and encodes packet headers. This is on the hot path of the transport, so
+ * it consists of straight-line loads and stores, selected by the flags of the
+ * opcode table. The codec of fields.h is for management structures only.
  */
 #include "wire/packet.h"
 #include "wire/roce.h"
@@ -121,9 +121,10 @@ static void bth_store(const struct wire_bth *bth, uint8_t *b)
 }
 
 /*
- * The extended headers that @flags names, in wire order (9.2.1, figure of 9.3): the one
- * list of them. It is compiled twice, to load them (@store false) and to store them, with
- * zeros in what is reserved. The caller checked that they all lie inside the packet.
+ * The only list of the extended headers, in wire order (9.2.1, figure of 9.3); @flags
+ * selects some of them. It is compiled twice, to load them (@store false) and to store
+ * them, with zeros in reserved fields. The caller has checked that the packet contains
+ * all of them.
  */
 #define FIELD(bits, at, member)                                                                    \
 	do {                                                                                       \
@@ -132,7 +133,7 @@ static void bth_store(const struct wire_bth *bth, uint8_t *b)
 		else                                                                               \
 			(member) = get_be##bits(b + (at));                                         \
 	} while (0)
-/* 24 bits behind a byte that is reserved */
+/* 24 bits after a reserved byte */
 #define FIELD_24(at, member)                                                                       \
 	do {                                                                                       \
 		if (store)                                                                         \
@@ -240,7 +241,7 @@ uint32_t wire_segment_dwords(const struct wire_packet *pkt)
 
 	if (pkt->lrh.lnh == WIRE_LNH_GRH)
 		each += WIRE_GRH_BYTES;
-	/* what an Only bears, First and Last share; an AETH they both have */
+	/* The headers of an Only packet are split between First and Last; both have an AETH */
 	if (op->flags & WIRE_HAS_AETH && op->flags & WIRE_IS_FIRST && op->flags & WIRE_IS_LAST &&
 	    pkt->packets > 1)
 		once += WIRE_AETH_BYTES;

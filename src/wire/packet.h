@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * The InfiniBand packet (IBA v1 chapters 5.2, 7, 8, 9): headers as structs in
- * host byte order, one opcode table that says which headers follow, and one
- * pair of functions between the structs and the bytes. Everything above this
- * layer sees only the structs.
+ * host byte order, the opcode table that gives the headers of each opcode, and one
+ * pair of functions that decodes and encodes them. The layers above use only the
+ * structs.
  */
 #ifndef SOFTIB_WIRE_PACKET_H
 #define SOFTIB_WIRE_PACKET_H
@@ -25,7 +25,7 @@
 #define WIRE_ICRC_BYTES 4
 #define WIRE_VCRC_BYTES 2
 #define WIRE_MTU_MAX 4096
-/** the longest chain of headers that any opcode has, LRH and GRH included */
+/** upper bound of the length of all headers, LRH and GRH included */
 #define WIRE_HEADERS_MAX 128
 #define WIRE_PACKET_MAX (WIRE_HEADERS_MAX + WIRE_MTU_MAX + 4 + WIRE_ICRC_BYTES + WIRE_VCRC_BYTES)
 
@@ -38,8 +38,8 @@
 #define WIRE_PKEY_FULL 0x8000u /* and full membership in it (10.9.1) */
 #define WIRE_VL_MANAGEMENT 15
 
-/** wire_pkey_is_valid() - does @pkey name a partition? 0 in the low 15 bits names none,
- *  as an empty entry of a table (10.9.1) */
+/** wire_pkey_is_valid() - does @pkey name a partition? If the low 15 bits are 0, it is an
+ *  empty entry of a table (10.9.1). */
 static inline bool wire_pkey_is_valid(uint16_t pkey)
 {
 	return pkey & WIRE_PKEY_BASE;
@@ -51,8 +51,8 @@ static inline bool wire_pkeys_alike(uint16_t a, uint16_t b)
 	return !((a ^ b) & WIRE_PKEY_BASE) && wire_pkey_is_valid(a);
 }
 
-/** wire_pkeys_match() - may two ports with these P_Keys communicate? The partition is
- *  the same, and they are not both limited members (10.9.3) */
+/** wire_pkeys_match() - may two ports with these P_Keys communicate? They may if the
+ *  partition is the same and they are not both limited members (10.9.3). */
 static inline bool wire_pkeys_match(uint16_t a, uint16_t b)
 {
 	return wire_pkeys_alike(a, b) && (a | b) & WIRE_PKEY_FULL;
@@ -131,7 +131,7 @@ enum wire_nak {
 	WIRE_NAK_INVALID_RD_REQUEST = 4,
 };
 
-/* Bits 7..5 of the opcode: the transport; 4..0: the operation (9.2.1) */
+/* Bits 7..5 of the opcode are the transport, 4..0 the operation (9.2.1) */
 enum wire_transport {
 	WIRE_RC = 0x00, WIRE_UC = 0x20, WIRE_RD = 0x40, WIRE_UD = 0x60, WIRE_CNP = 0x80, WIRE_XRC = 0xa0
 };
@@ -148,9 +148,9 @@ enum wire_operation {
 	WIRE_ATOMIC_WRITE = 0x1d,
 };
 
-/* What an opcode implies, from wire_opcodes[] */
+/* Properties of an opcode in wire_opcodes[] */
 enum wire_opcode_flags {
-	/* --- headers behind the BTH, in wire order --- */
+	/* --- headers after the BTH, in wire order --- */
 	WIRE_HAS_RDETH = 1 << 0,
 	WIRE_HAS_DETH = 1 << 1,
 	WIRE_HAS_XRCETH = 1 << 2,
@@ -161,7 +161,7 @@ enum wire_opcode_flags {
 	WIRE_HAS_IMM = 1 << 7,
 	WIRE_HAS_IETH = 1 << 8,
 	WIRE_HAS_PAYLOAD = 1 << 9,
-	/* --- its place in a message --- */
+	/* --- position in a message --- */
 	WIRE_IS_FIRST = 1 << 10, /* first or only */
 	WIRE_IS_LAST = 1 << 11,  /* last or only */
 	WIRE_IS_RESPONSE = 1 << 12,
@@ -176,13 +176,13 @@ enum wire_opcode_flags {
 struct wire_opcode_info {
 	const char *name; /* NULL: no such opcode */
 	uint32_t flags;   /* enum wire_opcode_flags */
-	uint8_t ext_bytes; /* headers behind the BTH */
+	uint8_t ext_bytes; /* length of the headers after the BTH */
 };
 
 /** wire_opcodes - indexed by wire_bth.opcode */
 extern const struct wire_opcode_info wire_opcodes[256];
 
-/** struct wire_packet - one packet's headers, and where its payload is */
+/** struct wire_packet - the headers of a packet, and a pointer to its payload */
 struct wire_packet {
 	struct wire_lrh lrh;
 	struct wire_grh grh; /* valid when lrh.lnh == WIRE_LNH_GRH */
@@ -198,20 +198,20 @@ struct wire_packet {
 	uint32_t rd_ee_context;
 	const uint8_t *payload; /* into the decoded buffer; pad excluded */
 	uint32_t payload_bytes;
-	/** packets that this one stands for: 1 on every wire; more in a segment,
-	 *  whose payload is that of so many packets in a row. The opcode then is
-	 *  of the first packet's beginning and the last one's end. */
+	/** The number of packets that this one represents: 1 on every wire, more for a
+	 *  segment, whose payload is that of several consecutive packets. The opcode of a
+	 *  segment combines the position of its first and its last packet. */
 	uint16_t packets;
 };
 
 /**
- * wire_segment_dwords() - the sum of LRH:PktLen of the packets that @pkt
- * stands for, were they sent one by one; lrh.lnh and bth.opcode are read
+ * wire_segment_dwords() - the sum of LRH:PktLen of the packets that segment @pkt
+ * represents; it reads lrh.lnh and bth.opcode
  */
 uint32_t wire_segment_dwords(const struct wire_packet *pkt);
 
-/** wire_ext_decode(), wire_ext_encode() - the extended headers that @flags names (enum
- *  wire_opcode_flags), as they stand behind the BTH. Return: their bytes */
+/** wire_ext_decode(), wire_ext_encode() - the extended headers after the BTH, selected by
+ *  @flags (enum wire_opcode_flags). Return: their length in bytes */
 size_t wire_ext_decode(const void *buf, uint32_t flags, struct wire_packet *pkt);
 size_t wire_ext_encode(const struct wire_packet *pkt, uint32_t flags, void *buf);
 
@@ -244,21 +244,22 @@ int wire_lrh_decode(const void *buf, size_t len, struct wire_lrh *lrh);
 /** wire_lrh_encode() - Return: 8 */
 int wire_lrh_encode(const struct wire_lrh *lrh, void *buf);
 /**
- * wire_lrh_mark_rnr() - tell a packet's responder to act as if it had no receive
- * @mark: WIRE_RNR_OWN its own timer, WIRE_RNR_TIMER | the timer's encoding
- * In bits that the LRH reserves: for the last step from softibd to an engine,
- * which answers RNR where the PSN is the expected one, as only it knows.
+ * wire_lrh_mark_rnr() - tell a packet's responder to act as if no receive were posted
+ * @mark: WIRE_RNR_OWN for its own timer, or WIRE_RNR_TIMER | the timer's encoding
+ * The mark is stored in reserved bits of the LRH, between softibd and the engine
+ * only. The engine sends the RNR NAK if the PSN is the expected one, which only the
+ * engine knows.
  */
 void wire_lrh_mark_rnr(void *buf, uint8_t mark);
 enum wire_rnr_mark { WIRE_RNR_OWN = 0x40, WIRE_RNR_TIMER = 0x80 };
 #define WIRE_RNR_TIMER_MASK 0x1f
-/** wire_grh_decode() - only the GRH, of which nothing is checked. Return: 40 */
+/** wire_grh_decode() - only the GRH, without any check. Return: 40 */
 int wire_grh_decode(const void *buf, struct wire_grh *grh);
 /** wire_grh_encode() - only the GRH, as datagram receivers see it. Return: 40 */
 int wire_grh_encode(const struct wire_grh *grh, void *buf);
 
-/** wire_icrc() - invariant CRC (7.8.1) of LRH..pad at @buf, as the wire's
- *  four bytes in host order; fields that change underway are masked */
+/** wire_icrc() - invariant CRC (7.8.1) of LRH..pad at @buf, the four bytes on the wire as a
+ *  number in host order; fields that switches or routers may change are masked */
 uint32_t wire_icrc(const void *buf, size_t len);
 /** wire_vcrc() - variant CRC (7.8.2) of LRH..ICRC at @buf */
 uint16_t wire_vcrc(const void *buf, size_t len);

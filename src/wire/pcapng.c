@@ -26,7 +26,7 @@ enum option_code {
 };
 
 #define BYTE_ORDER_MAGIC 0x1a2b3c4du
-#define NANOSECONDS	 9 /* digits behind the point */
+#define NANOSECONDS	 9 /* digits after the point */
 #define FLAG_INBOUND	 1
 #define FLAG_OUTBOUND	 2
 
@@ -48,7 +48,7 @@ static uint8_t *put64(uint8_t *p, uint64_t v)
 	return (uint8_t *)memcpy(p, &v, sizeof(v)) + sizeof(v);
 }
 
-/* times are two halves, the higher one first */
+/* a time is written as two halves, the higher one first */
 static uint8_t *put_time(uint8_t *p, uint64_t time_ns)
 {
 	return put32(put32(p, (uint32_t)(time_ns >> 32)), (uint32_t)time_ns);
@@ -74,7 +74,7 @@ static uint8_t *put_number(uint8_t *p, enum option_code code, uint64_t n)
 	return put_option(p, code, &n, sizeof(n));
 }
 
-/* the options' end and both lengths. Return: the block's bytes */
+/* write the end of the options and both lengths. Return: length of the block */
 static int finish(uint8_t *block, uint8_t *end)
 {
 	uint32_t bytes;
@@ -92,7 +92,7 @@ int wire_pcapng_section_encode(const char *application, void *buf)
 
 	p = put32(p + 4, BYTE_ORDER_MAGIC);
 	p = put16(put16(p, 1), 0); /* version */
-	p = put64(p, UINT64_MAX);  /* of no known length */
+	p = put64(p, UINT64_MAX);  /* unknown length of the section */
 	return finish(buf, put_text(p, OPT_SECTION_APPLICATION, application));
 }
 

@@ -12,7 +12,7 @@ static const struct wire_field gmp_fields[] = {
 CODEC(gmp, "GMP", 64);
 #undef S
 
-/* What nearly every counter attribute begins with */
+/* The first fields of nearly every counter attribute */
 #define SELECTS R(0, 8), F(port_select, 8, 8), F(counter_select, 16, 16)
 #define OP_SELECTS F(op_code, 0, 8), F(port_select, 8, 8), F(counter_select, 16, 16)
 

@@ -2,7 +2,7 @@
 /*
  * Subnet administration (IBA v1 chapter 15): the SA header and the records in
  * the order of their ids. Bit n of ComponentMask is the n-th field of the
- * record's table (src/wire/sa.c), reserved ones counted; the enums below name
+ * record's table (src/wire/sa.c), including reserved fields. The enums below name
  * the bits that programs use most.
  */
 #ifndef SOFTIB_WIRE_SA_H
@@ -243,7 +243,7 @@ enum wire_selector {
 	WIRE_SELECT_EXACTLY = 2,
 	WIRE_SELECT_LARGEST = 3, /* for a lifetime: the smallest */
 };
-/* Rates (15.2.5.16), in the specification's not monotonic order */
+/* Rates (15.2.5.16); the specification's order is not monotonic */
 enum wire_rate {
 	WIRE_RATE_2_5G = 2,
 	WIRE_RATE_10G = 3,
@@ -268,7 +268,8 @@ enum wire_rate {
 	WIRE_RATE_600G = 22,
 	WIRE_RATE_LAST = WIRE_RATE_600G,
 };
-/** wire_rate_mbps() - of an enum wire_rate, whose values do not grow with it; 0: no such */
+/** wire_rate_mbps() - the rate of an enum wire_rate, whose values are not in the order of
+ *  rates; 0 if it is invalid */
 uint32_t wire_rate_mbps(uint8_t rate_enc);
 
 /** struct wire_path_record - PathRecord (15.2.5.16) */

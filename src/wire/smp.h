@@ -16,7 +16,7 @@
 
 /**
  * struct wire_smp - header of both kinds of SMP (14.2.1.1, 14.2.1.2)
- * The attribute at WIRE_SMP_DATA_OFFSET is left alone by the codecs.
+ * The codecs do not change the attribute at WIRE_SMP_DATA_OFFSET.
  */
 struct wire_smp {
 	struct wire_mad mad; /* directed: status without the D bit, 15 bits */

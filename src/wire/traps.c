@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The details of the traps of subnet management (IBA v1 14.2.5.1): tables of
- * what fills the 54 bytes of Notice.details, by trap number. */
+/* The details of the traps of subnet management (IBA v1 14.2.5.1): tables of the fields in
+ * the 54 bytes of Notice.details, by trap number. */
 #include "wire/smp.h"
 #include "wire/fields_table.h"
 

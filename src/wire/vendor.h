@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Vendor classes (IBA v1 16.5): 0x09..0x0f have data right behind the common
- * header, 0x30..0x4f an RMPP header and the vendor's OUI before it.
+ * Vendor classes (IBA v1 16.5). In 0x09..0x0f data follows the common header; in
+ * 0x30..0x4f an RMPP header and the vendor's OUI precede the data.
  */
 #ifndef SOFTIB_WIRE_VENDOR_H
 #define SOFTIB_WIRE_VENDOR_H
