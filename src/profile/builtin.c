@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The profiles that are built in. The figures of adapters are those that users' public
- * outputs of `ibv_devinfo -v` show: firmware 2.33.5100 of a ConnectX-3 (4099), 16.27.1016 of
- * a ConnectX-5 (4119), 28.43.2566 of a ConnectX-7 (4129), and of the kernel's rdma_rxe, whose
- * limits are in its rxe_param.h as well. What goes inline is no part of that output; that of
- * ConnectX is what programs have found with ConnectX-4 and later.
+ * The built-in profiles. The values are from outputs of `ibv_devinfo -v` that users have
+ * published: firmware 2.33.5100 of a ConnectX-3 (4099), 16.27.1016 of a ConnectX-5 (4119),
+ * 28.43.2566 of a ConnectX-7 (4129), and the kernel's rdma_rxe, whose limits are also in its
+ * rxe_param.h. The output does not contain the limit of inline data; for ConnectX it is the
+ * value that programs have found with ConnectX-4 and later.
  *
- * "efa-like" is in the manner of Amazon's adapter, which has no connected transports; its own
- * (SRD) is nobody else's, so that leaves datagrams.
+ * "efa-like" resembles Amazon's adapter, which has no connected transports. softib does not
+ * implement that adapter's own transport (SRD), so only datagrams remain.
  */
 #include <stddef.h>
 #include <string.h>
@@ -47,14 +47,14 @@
 	"max_inline_data: 988\n"                                                               \
 	"max_inline_data_ud: 512\n"
 
-/* no memory that is paged on demand */
+/* no on-demand paging */
 #define NO_ODP                                                                         \
 	"general_odp_caps: none\n"                                                      \
 	"rc_odp_caps: none\n"                                                           \
 	"uc_odp_caps: none\n"                                                           \
 	"ud_odp_caps: none\n"                                                           \
 	"xrc_odp_caps: none\n"
-/* no timestamps of completions, no moderation of their events, no device memory */
+/* no completion timestamps, no moderation of completion events, no device memory */
 #define NO_EXTRAS                                                                      \
 	"completion_timestamp_mask: 0x0\n"                                              \
 	"max_cq_count: 0\n"                                                             \
@@ -169,7 +169,7 @@ static const struct {
 	 NO_ODP NO_EXTRAS
 	 "max_inline_data: 32\n"
 	 "qp_types: UD\n"},
-	{"max", ""}, /* all that softib has */
+	{"max", ""}, /* softib's own limits */
 };
 
 const char *profile_builtin(unsigned i)

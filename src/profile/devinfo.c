@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What ibv_devinfo -v prints of an adapter, as a profile. Its versions and vendors print
- * different things, so that what is not known here is passed over. Lists of capabilities
- * stand below their name, a line for each.
+ * Converts the output of ibv_devinfo -v to a profile. Its versions and vendors print
+ * different fields, so unknown lines are ignored. A list of capabilities has one line for
+ * each, below its name.
  */
 #include "profile/profile.h"
 
@@ -16,11 +16,11 @@
 #define HCA_ID "hca_id"
 #define NONE   UINT32_MAX
 
-/** struct walk - where in the output one is */
+/** struct walk - the position in the output */
 struct walk {
 	struct profile *profile;
-	bool in_device; /* the one that is meant */
-	unsigned list;	/* the row whose words the lines are; NONE */
+	bool in_device; /* the lines are those of the selected device */
+	unsigned list;	/* the row of the list to which the lines belong; NONE */
 };
 
 static unsigned row_of(const char *name)
@@ -58,7 +58,7 @@ static void take_value(struct walk *w, unsigned row, char *text)
 	p->given |= 1ull << row;
 }
 
-/* A line without a colon: an element of a list, or that there is no such thing. */
+/* A line without a colon is an element of a list, or says that a feature is missing. */
 static void take_words(struct walk *w, const char *line)
 {
 	const struct profile_word *word;
@@ -88,7 +88,7 @@ static void take_line(struct walk *w, char *line)
 		take_value(w, row, profile_trim(colon + 1));
 }
 
-/* Return: whether the lines that follow are of the device that is meant */
+/* Return: whether the following lines are those of the selected device */
 static bool is_meant(struct walk *w, const char *id, const char *device)
 {
 	if (w->profile->name[0] || (device && strcmp(device, id)))
@@ -110,7 +110,7 @@ int profile_from_devinfo(const char *text, const char *device, struct profile *p
 		line = profile_trim(buffer);
 		if (!strncmp(line, HCA_ID ":", strlen(HCA_ID ":")))
 			w.in_device = is_meant(&w, profile_trim(line + strlen(HCA_ID ":")), device);
-		else if (!strncmp(line, "port:", 5)) /* ports are the topology's */
+		else if (!strncmp(line, "port:", 5)) /* the topology defines the ports */
 			w.in_device = false;
 		else if (w.in_device)
 			take_line(&w, line);

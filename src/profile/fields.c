@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The fields of a profile, in the order of ibv_devinfo(1). Behind them those that no
- * ibv_devinfo prints: how much goes inline, and the transports.
+ * The fields of a profile, in the order of ibv_devinfo(1), followed by those that
+ * ibv_devinfo does not print: the limit of inline data, and the transports.
  *
- * What is not here stays softib's: the ports, which are the topology's; the clock of time
- * stamps, which must be true; queue pairs of raw packets and what goes with them.
+ * A profile does not change the ports, which the topology defines, the frequency of the
+ * clock, which must be correct, and raw packet QPs with their attributes.
  */
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* A profile's text, and what it makes of an adapter. */
+/* Reads and prints a profile, and applies it to an adapter. */
 #include "profile/profile.h"
 
 #include <errno.h>
@@ -14,12 +14,12 @@
 
 /* --- reading --- */
 
-/** struct reader - a text on its way into a profile */
+/** struct reader - the state of reading a profile */
 struct reader {
 	struct profile *profile;
 	const char *name;
 	unsigned line;
-	unsigned lines[PROFILE_MAX_FIELDS]; /* where each field stood; 0: nowhere yet */
+	unsigned lines[PROFILE_MAX_FIELDS]; /* the line of each field; 0: not read yet */
 	char *err;
 	size_t err_bytes;
 };
@@ -274,7 +274,7 @@ static uint64_t ruled(enum profile_rule rule, uint64_t ours, uint64_t theirs)
 	}
 }
 
-/* Is it worth a word? That capabilities and pages are fewer is as it must be. */
+/* Should the difference be reported? Fewer capabilities and page sizes are expected. */
 static bool is_less(const struct profile_field *f, uint64_t value, uint64_t theirs)
 {
 	return f->rule == PROFILE_AT_MOST && value < theirs;
