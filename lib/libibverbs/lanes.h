@@ -135,7 +135,7 @@ void lanes_reap(struct soft_context *ctx);
 /** lanes_answer() - send the engine's questions to softibd and handle the answers */
 void lanes_answer(struct soft_context *ctx);
 /** lanes_prepare() - resolve the flow of a connected QP before its first packet. Context:
- *  may wait for softibd */
-void lanes_prepare(struct soft_context *ctx, const struct abi_resolve *key);
+ *  may wait for softibd. Return: the program that owns its peer; 0: unknown */
+uint32_t lanes_prepare(struct soft_context *ctx, const struct abi_resolve *key);
 
 #endif

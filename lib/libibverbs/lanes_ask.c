@@ -116,9 +116,10 @@ static void take_answer(void *arg)
 	a->missing = !lane && a->resp->lane != ABI_NO_LANE;
 }
 
-static void ask_softibd(struct soft_context *ctx, const struct abi_resolve *key)
+/* Return: the owner of the destination QP; 0: unknown */
+static uint32_t ask_softibd(struct soft_context *ctx, const struct abi_resolve *key)
 {
-	struct abi_resolve_resp resp;
+	struct abi_resolve_resp resp = {0};
 	struct answer answer = {.lanes = &ctx->link.lanes, .key = key, .resp = &resp};
 	int fds[2] = {-1, -1};
 	unsigned num_fds = 2;
@@ -136,6 +137,7 @@ static void ask_softibd(struct soft_context *ctx, const struct abi_resolve *key)
 			refuse(ctx->progress.lanes_fd, resp.lane);
 	}
 	unlock_after_calls(&ctx->link.lanes.ask_lock, state);
+	return resp.owner;
 }
 
 struct question {
@@ -172,18 +174,18 @@ static void make_flow(void *arg)
 	struct eng_flow *f;
 
 	lanes_choose(q->lanes, &path, 0, &f);
-	q->found = f && container_of(f, struct flow, eng)->state == FLOW_SOFTIBD;
-	if (q->found && was != q->lanes->num_questions)
+	if (was != q->lanes->num_questions)
 		q->lanes->num_questions--; /* it is asked here and now */
 }
 
-void lanes_prepare(struct soft_context *ctx, const struct abi_resolve *key)
+uint32_t lanes_prepare(struct soft_context *ctx, const struct abi_resolve *key)
 {
 	struct question q = {.lanes = &ctx->link.lanes, .key = *key};
 
+	if (q.lanes->off)
+		return 0;
 	eng_locked(ctx->engine, make_flow, &q);
-	if (q.found)
-		ask_softibd(ctx, key);
+	return ask_softibd(ctx, key);
 }
 
 /* --- what softibd is told --- */
@@ -316,6 +318,7 @@ static void take_news(void *arg)
 		n->fresh->eng.source =
 			(struct wire_port_addrs){n->event.slid, n->event.slid_mask};
 		n->fresh->eng.pkey = n->event.pkey;
+		n->fresh->eng.owner = n->event.owner;
 		lanes_tell_fence(n->lanes, n->fresh);
 		list_add_tail(&n->fresh->node, &n->lanes->in);
 		eng_lane_add(n->engine, &n->fresh->eng);

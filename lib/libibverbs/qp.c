@@ -288,7 +288,8 @@ static int command_modify(struct soft_context *ctx, struct ibv_qp *qp,
 	return session_command(ctx, IB_USER_VERBS_CMD_MODIFY_QP, &req, sizeof(req), NULL, 0);
 }
 
-/* the way of a connected QP is asked for before its first packet */
+/* A connected QP that goes to RTR: ask softibd for the lane of its packets before the first
+ * of them, and for the program that owns its peer. */
 static void prepare_way(struct soft_context *ctx, struct ibv_qp *qp)
 {
 	struct ibv_qp_attr attr;
@@ -306,7 +307,7 @@ static void prepare_way(struct soft_context *ctx, struct ibv_qp *qp)
 	key.pkey = port.pkey[attr.pkey_index];
 	key.sl = attr.ah_attr.sl;
 	if (key.dest_qpn >= 2 && key.dlid < WIRE_LID_MULTICAST)
-		lanes_prepare(ctx, &key);
+		eng_qp_set_peer_owner(to_qp(qp)->eng, lanes_prepare(ctx, &key));
 }
 
 /**

@@ -53,7 +53,8 @@
  * A flow is (source port, DLID, destination QPN, SL, P_Key). softibd's answer about
  * it is valid as long as abi_devpage.route_epoch keeps its value. A lane is for one
  * P_Key of its sender's port. softibd announces that P_Key to the receiver, and ends
- * the lane when the port loses it, or its LID.
+ * the lane when the port loses it, or its LID. softibd also announces which program sends:
+ * a connected QP takes records only from the program that owned its peer when it went to RTR.
  *
  * Order between a lane and the ring to softibd is kept by two rules. A sender moves
  * a flow from one to the other only when the receiver has read everything that the
@@ -403,6 +404,7 @@ struct abi_resolve_resp {
 	uint32_t lane;	/* ABI_NO_LANE: the flow takes the packet path */
 	uint32_t flow;	/* index of its counts */
 	uint32_t epoch; /* the answer is valid during this route epoch */
+	uint32_t owner; /* of the destination QP: as in struct abi_lane_event; 0: unknown */
 	uint32_t mtu_bytes; /* longer payloads take the packet path; softibd drops them */
 };
 
@@ -423,6 +425,7 @@ struct abi_lane_event {
 	uint16_t slid, slid_mask; /* LANE_IN: the source LIDs that its packets may have */
 	uint16_t pkey;		  /* ... and their P_Key */
 	uint8_t sl, reserved;
+	uint32_t owner; /* LANE_IN: the number of the program that sends, not 0 */
 	/* --- LANE_BAD_QKEY: how many since the last one; the last of them was from slid --- */
 	uint32_t count, qkey, src_qpn, dest_qpn;
 };

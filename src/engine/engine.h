@@ -82,6 +82,7 @@ struct eng_lane_in {
 	struct abi_lane_rx rx;
 	struct wire_port_addrs source; /* of the port whose packets may come by it */
 	uint16_t pkey;		       /* the one that its sender's port has for it */
+	uint32_t owner;		       /* the program that sends; 0: unknown */
 	/* --- the engine's --- */
 	struct list_head node;
 	uint32_t id; /* of no other lane, ever */
@@ -323,6 +324,10 @@ void eng_qp_destroy(struct eng_qp *qp);
  * Return: 0; -EINVAL and nothing changed. Spec: 10.3.1
  */
 int eng_qp_modify(struct eng_qp *qp, const struct ibv_qp_attr *attr, int attr_mask);
+/** eng_qp_set_peer_owner() - the peer of @qp, which is connected, belongs to the program
+ *  @owner: no other program's lane may bring its packets. 0: unknown. The next transition
+ *  to RTR resets it to that */
+void eng_qp_set_peer_owner(struct eng_qp *qp, uint32_t owner);
 void eng_qp_query(struct eng_qp *qp, struct ibv_qp_attr *attr);
 /**
  * eng_post_send() - @wr list, the caller's; wr.ud.ah is resolved by @av_of

@@ -105,11 +105,13 @@ static bool source_is_valid(const struct eng_lane_in *lane, struct eng_qp *qp,
 		return false;
 	if (qp->init.type == IBV_QPT_UD)
 		return true;
+	if (qp->peer_owner && lane->owner != qp->peer_owner)
+		return false;
 	if (unlikely(qp->awaits_migration))
 		eng_path_watch(qp, wire_addr_of_lid(record->slid), record->pkey,
 			       !(record->flags & ABI_RECORD_UNMIGRATED));
-	/* A connected QP accepts packets of its peer alone. softibd vouches for the address;
-	 * the QPN is claimed by a program that owns it. */
+	/* A connected QP accepts packets of its peer alone. softibd vouches for the address and
+	 * the program, which may claim any QPN: it harms only its own QPs. */
 	attr = tp_qp_attr(qp->tp);
 	return record->src_qpn == attr->dest_qpn &&
 	       wire_addr_is_of(wire_addr_of_lid(attr->av.dlid), lane->source);

@@ -152,6 +152,8 @@ int eng_qp_modify(struct eng_qp *qp, const struct ibv_qp_attr *attr, int mask)
 	prepare_for(qp, to);
 	if (to == IBV_QPS_RESET || mask & CONNECTION)
 		eng_window_leave(qp);
+	if (to == IBV_QPS_RESET || mask & IBV_QP_DEST_QPN)
+		qp->peer_owner = 0;
 	if (from == IBV_QPS_RTS && to == IBV_QPS_SQD)
 		qp->tells_drained = mask & IBV_QP_EN_SQD_ASYNC_NOTIFY && attr->en_sqd_async_notify;
 	eng_find_pkey(qp);
@@ -171,6 +173,14 @@ out:
 	if (revoked)
 		eng_window_quiesce(e);
 	return ret;
+}
+
+void eng_qp_set_peer_owner(struct eng_qp *qp, uint32_t owner)
+{
+	eng_lock(qp->engine);
+	qp->peer_owner = owner;
+	eng_lanes_forget(qp->engine, qp);
+	eng_unlock(qp->engine);
 }
 
 void eng_qp_query(struct eng_qp *qp, struct ibv_qp_attr *attr)

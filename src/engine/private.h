@@ -125,6 +125,7 @@ struct eng_qp {
 	uint32_t connection;   /* to its peer of now: of no other QP, and no other peer */
 	uint32_t window_token; /* its peer was granted memory; 0: not */
 	struct list_head held_node; /* in engine.held while its send queue is held */
+	uint32_t peer_owner;   /* the program that owns its peer; 0: unknown */
 	bool unquiesced;       /* it was, and may be at work still */
 	const struct eng_srq *xrc_srq; /* XRC_RECV, while it receives: what the packet names */
 	struct eng_matching *matching; /* of a QP whose SRQ matches tags; else NULL */

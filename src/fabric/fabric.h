@@ -27,6 +27,9 @@ struct fab_packet {
 	uint32_t dest_qpn;
 	uint32_t src_qpn, qkey; /* 0 without a DETH */
 	uint32_t payload_bytes; /* pad included */
+	/* --- the adapter that sends it, and the program; for the adapter that receives it --- */
+	const void *source; /* NULL: an agent */
+	uint32_t owner;	    /* 0: the adapter itself */
 	/* --- what happened to the packet on its way; used by the fabric only --- */
 	uint8_t hops;	    /* links that it had crossed when it was held up */
 	bool copied;	    /* it was duplicated, and is not duplicated again */

@@ -96,6 +96,7 @@ static bool announce(const struct hca_lane *lane, const int fds[LANE_FDS])
 		.slid = (uint16_t)lane->source.base,
 		.slid_mask = (uint16_t)lane->source.mask,
 		.pkey = lane->pkey,
+		.owner = lane->from->owner,
 	};
 
 	return hca_lane_announce(lane->to, &event, fds);
@@ -381,6 +382,7 @@ int hca_lane_resolve(struct hca_user *user, const struct abi_resolve *in,
 			   in->pkey, &way))
 		return 0;
 	to = owner_at(way, in->dest_qpn);
+	out->owner = to ? to->owner : 0;
 	lane = to ? find_lane(user, to, in) : NULL;
 	if (to && to->lanes_deaf) { /* it may not know by whom the lane is used */
 		to = NULL;

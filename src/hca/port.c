@@ -73,6 +73,20 @@ void hca_qkey_violations(const struct hca_qp *qp, const struct abi_lane_event *e
 	show_violation(hca, port_num);
 }
 
+/* A packet of a connected QP does not name the QP that sent it. A program may attach to any
+ * node: what it sends is not taken for another program's, whose QP is the peer of @qp. A QP
+ * that is gone may have sent before. */
+static bool is_of_another(const struct hca_qp *qp, const struct fab_packet *pkt)
+{
+	const struct hca *source = pkt->source;
+	const struct hca_qp *peer;
+
+	if (!source || wire_opcodes[pkt->opcode].flags & WIRE_HAS_DETH)
+		return false;
+	peer = eng_table_get(&source->qps, qp->ib.attr.dest_qp_num);
+	return peer && hca_owner(peer) != pkt->owner;
+}
+
 /* a copy to every engine with a QP in the group; who has no room misses it:
  * datagrams are not held up by one slow member */
 static void to_group(struct hca *hca, unsigned port_num, const struct fab_packet *pkt)
@@ -124,6 +138,8 @@ int hca_port_deliver(void *ctx, const struct fab_packet *pkt)
 		qkey_violation(hca, port->port_num, pkt);
 		return 0;
 	}
+	if (is_of_another(qp, pkt))
+		return 0;
 	return qp->user ? hca_user_deliver(qp->user, pkt->bytes, pkt->len) :
 			  hca_link_receive(hca, port->port_num, pkt->bytes, pkt->len);
 }

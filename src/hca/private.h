@@ -33,6 +33,7 @@ struct hca_set {
 	const struct profile *profile; /* NULL: what softib has is what is reported */
 	struct list_head shared; /* struct hca.shared_node: programs have their page */
 	struct list_head dirty;	 /* struct hca_user.dirty */
+	uint32_t last_owner;	 /* the last struct hca_user.owner */
 	struct rt_work flush;	 /* hca_users_flush() */
 	/* --- lane.c --- */
 	uint32_t next_lane;
@@ -74,6 +75,7 @@ struct hca_user {
 	uint64_t quiet_at; /* the ring's head when hca_quiesce() is content; 0: not asked */
 	struct ib_ucontext ib;
 	struct hca *hca;
+	uint32_t owner; /* a number that no other program of the fabric has; not 0 */
 	struct rt_poller poller;
 	struct rt_io doorbell;
 	struct abi_ring_rx rx; /* packets from the program */
@@ -164,6 +166,12 @@ struct hca {
 	struct list_head kernel_qps, user_qps; /* struct hca_qp.node */
 	unsigned kernel_groups;	      /* their attachments to multicast groups */
 };
+
+/** hca_owner() - who owns @qp: a program's number; 0: the adapter itself */
+static inline uint32_t hca_owner(const struct hca_qp *qp)
+{
+	return qp->user ? qp->user->owner : 0;
+}
 
 static inline struct hca *hca_of(struct ib_device *device)
 {

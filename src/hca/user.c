@@ -178,6 +178,8 @@ static bool forward(struct hca_user *user, const void *shared, size_t len)
 	memcpy(bytes, shared, len);
 	if (fab_packet_decode(&pkt, bytes, len) < 0)
 		return true;
+	pkt.source = hca;
+	pkt.owner = user->owner;
 	port_num = source_port(hca, &pkt);
 	if (!port_num || !may_leave(user, port_num, &pkt))
 		return true;
@@ -364,6 +366,7 @@ struct ib_ucontext *hca_alloc_ucontext(struct ib_device *device)
 	if (!user)
 		return ERR_PTR(-ENOMEM);
 	user->hca = hca_of(device);
+	user->owner = ++user->hca->set->last_owner;
 	user->held_since = MONO_NEVER;
 	INIT_LIST_HEAD(&user->mcast);
 	INIT_LIST_HEAD(&user->dirty);

@@ -220,7 +220,8 @@ static int to_rtr(struct end *e)
 	return modify(e, &attr, mask);
 }
 
-/* the library asks for the way of a flow before the first packet */
+/* The library asks for the lane of a flow, and for the owner of its peer, before the first
+ * packet. */
 static void prepare_way(struct end *e)
 {
 	struct abi_resolve key = {
@@ -231,7 +232,7 @@ static void prepare_way(struct end *e)
 	};
 
 	if (e->conn->plan->transport != PLAN_UD && !e->program->soft.link.lanes.off)
-		lanes_prepare(&e->program->soft, &key);
+		eng_qp_set_peer_owner(e->eng, lanes_prepare(&e->program->soft, &key));
 }
 
 static int to_rts(struct end *e)

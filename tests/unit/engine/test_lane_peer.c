@@ -190,6 +190,32 @@ static void what_is_known_is_of_its_lane(void **state)
 	free(memory);
 }
 
+/* a program attached to the node of a QP's peer has that node's addresses, and says that it
+ * is the peer; before its like is known, and after */
+static void a_lane_of_another_program_is_not_the_peers(void **state)
+{
+	const struct exchange x = {{.opcode = IBV_WR_SEND}, 8};
+
+	for (unsigned known = 0; known < 3; known++) {
+		struct joined *j = join();
+		struct side *b = &j->w->b;
+		struct eng_stats stats;
+		struct ibv_wc wc[2];
+
+		j->in[0].owner = 7;
+		eng_qp_set_peer_owner(b->qp, 7);
+		for (unsigned n = 0; n < known; n++)
+			make(j->w, &x, wc);
+		eng_qp_set_peer_owner(b->qp, 8);
+		recv_into(b, 77, 0, 64);
+		send(&j->w->a, (struct ibv_send_wr){.opcode = IBV_WR_SEND}, 8);
+		assert_false(hears(b));
+		eng_stats(b->engine, &stats);
+		assert_int_equal(stats.rx_malformed, 1);
+		part(j);
+	}
+}
+
 /* nor may it be said by packets, where softibd has seen to it that the LID is true */
 static void packets_of_another_port_are_dropped(void **state)
 {
@@ -424,6 +450,7 @@ int main(void)
 		cmocka_unit_test(a_partition_is_not_the_senders_word),
 		cmocka_unit_test(the_port_of_a_peer_is_not_the_senders_word),
 		cmocka_unit_test(what_is_known_is_of_its_lane),
+		cmocka_unit_test(a_lane_of_another_program_is_not_the_peers),
 		cmocka_unit_test(packets_of_another_port_are_dropped),
 		cmocka_unit_test(payloads_lie_inside_the_lane),
 		cmocka_unit_test(the_lid_of_a_datagram_is_not_the_senders_word),

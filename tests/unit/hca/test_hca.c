@@ -192,6 +192,47 @@ static void a_packet_finds_its_qp(void **state)
 	end_program(&q);
 }
 
+static int arrives_from(const struct program *from, struct wire_packet pkt)
+{
+	const struct hca_user *user = container_of(from->context, struct hca_user, ib);
+	struct fab_packet in;
+	uint8_t buf[512];
+
+	assert_int_equal(fab_packet_decode(&in, buf, encode(pkt, buf)), 0);
+	in.source = user->hca;
+	in.owner = user->owner;
+	return cable.sink[1].deliver(cable.sink[1].ctx, &in);
+}
+
+/* a program attached to the node of a QP's peer does not speak for that peer */
+static void a_connected_qp_hears_its_peers_program_alone(void **state)
+{
+	struct world *w = *state;
+	struct program victim, peer, other;
+	struct wire_packet pkt;
+
+	make_program(w, &victim);
+	make_program(w, &peer);
+	make_program(w, &other);
+	victim.qp->qp_type = IB_QPT_RC;
+	victim.qp->attr.dest_qp_num = peer.qp->qp_num;
+	pkt = datagram(NULL, victim.qp->qp_num);
+	pkt.bth.opcode = WIRE_RC | WIRE_SEND_ONLY;
+	assert_int_equal(arrives_from(&other, pkt), 0);
+	turn(w);
+	assert_int_equal(program_received(&victim), 0);
+	assert_int_equal(arrives_from(&peer, pkt), 0);
+	assert_int_equal(arrives_from(&other, datagram(&other, victim.qp->qp_num)), 0);
+	turn(w);
+	assert_int_equal(program_received(&victim), 2);
+	end_program(&peer); /* what it sent before may still be under way */
+	assert_int_equal(arrives_from(&other, pkt), 0);
+	turn(w);
+	assert_int_equal(program_received(&victim), 1);
+	end_program(&victim);
+	end_program(&other);
+}
+
 /* no QP0 and QP1 is there: the node's agents answer */
 static void a_mad_without_its_qp_is_the_agents(void **state)
 {
@@ -815,6 +856,7 @@ int main(void)
 		T(a_full_ring_leaves_by_and_by),
 		T(an_idle_program_is_left_alone_until_it_rings),
 		T(a_packet_finds_its_qp),
+		T(a_connected_qp_hears_its_peers_program_alone),
 		T(a_full_ring_holds_the_sender),
 		T(a_mad_without_its_qp_is_the_agents),
 		T(a_wrong_partition_is_dropped_and_told),
