@@ -17,12 +17,21 @@
 /* how long an initiator may be inside a section before it is left behind:
  * one that runs needs microseconds, one that lost its core some slices */
 #define SECTION_NS (20 * NSEC_PER_MSEC)
+/* A peer that never leaves, or comes back each time, may not cost us that much at every
+ * deregistration. It has patience, which waiting for it uses up, and which grows by a
+ * hundredth of the time. Nobody waits for a peer without it, which is safe: memory is
+ * taken back onto private pages in any case. */
+#define PATIENCE_NS (5 * SECTION_NS)
+#define PATIENCE_PART 100
 
 /** struct peer - another program's window page */
 struct peer {
 	struct list_head node;
 	uint32_t id;
 	const struct abi_window_page *page;
+	/* --- protected by peers_lock --- */
+	uint64_t patience_ns;
+	mono_t grown_at; /* it grew until then */
 };
 
 long windows_membarrier(int command)
@@ -59,6 +68,8 @@ const struct abi_window_page *windows_peer_take(struct windows *w, uint32_t id, 
 	madvise(page, sizeof(*p->page), MADV_DONTFORK);
 	p->id = id;
 	p->page = page;
+	p->patience_ns = PATIENCE_NS;
+	p->grown_at = progress_now(NULL);
 	pthread_mutex_lock(&w->peers_lock);
 	list_add_tail(&p->node, &w->peers);
 	pthread_mutex_unlock(&w->peers_lock);
@@ -74,32 +85,76 @@ static void drop_peer(struct windows *w, struct peer *p)
 	free(p);
 }
 
-static bool peer_inside(struct windows *w)
+/** struct wait - for sections to end */
+struct wait {
+	mono_t start;
+	uint64_t elapsed_ns;
+	bool inside;	 /* somebody is, as seen last */
+	bool goes_on;	 /* somebody is for whom there is patience */
+	uint32_t for_whom; /* the peer that was waited for last */
+};
+
+static void let_patience_grow(struct windows *w, mono_t now)
 {
 	struct peer *p;
 
-	list_for_each_entry(p, &w->peers, node)
-		if (atomic_load_explicit(&p->page->section, memory_order_acquire) == w->self)
-			return true;
-	return false;
+	pthread_mutex_lock(&w->peers_lock);
+	list_for_each_entry(p, &w->peers, node) {
+		p->patience_ns = MIN(p->patience_ns + (now.ns - p->grown_at.ns) / PATIENCE_PART,
+				     PATIENCE_NS);
+		p->grown_at = now;
+	}
+	pthread_mutex_unlock(&w->peers_lock);
+}
+
+static void look(struct windows *w, struct wait *wait)
+{
+	struct peer *p;
+
+	wait->elapsed_ns = progress_now(NULL).ns - wait->start.ns;
+	wait->inside = wait->goes_on = false;
+	pthread_mutex_lock(&w->peers_lock);
+	list_for_each_entry(p, &w->peers, node) {
+		if (!w->self ||
+		    atomic_load_explicit(&p->page->section, memory_order_acquire) != w->self)
+			continue;
+		wait->inside = true;
+		if (wait->elapsed_ns >= MIN(p->patience_ns, SECTION_NS))
+			continue;
+		wait->goes_on = true;
+		wait->for_whom = p->id;
+	}
+	pthread_mutex_unlock(&w->peers_lock);
+}
+
+static void charge(struct windows *w, const struct wait *wait)
+{
+	struct peer *p;
+
+	pthread_mutex_lock(&w->peers_lock);
+	p = find_peer(w, wait->for_whom);
+	if (p)
+		p->patience_ns -= MIN(p->patience_ns, wait->elapsed_ns);
+	pthread_mutex_unlock(&w->peers_lock);
 }
 
 bool windows_sections_end(struct windows *w)
 {
-	mono_t start = progress_now(NULL);
-	bool inside;
+	struct wait wait = {.start = progress_now(NULL)};
+	bool waited = false;
 
+	let_patience_grow(w, wait.start);
 	/* from here on every initiator sees the token that changed, or we see
 	 * that it is inside */
 	if (windows_membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED))
 		atomic_thread_fence(memory_order_seq_cst);
-	do {
-		pthread_mutex_lock(&w->peers_lock);
-		inside = w->self && peer_inside(w);
-		pthread_mutex_unlock(&w->peers_lock);
-	} while (inside && progress_now(NULL).ns - start.ns < SECTION_NS &&
-		 !sched_yield());
-	return !inside;
+	for (look(w, &wait); wait.goes_on; look(w, &wait)) {
+		waited = true;
+		sched_yield();
+	}
+	if (waited)
+		charge(w, &wait);
+	return !wait.inside;
 }
 
 void windows_peer_gone(struct windows *w, uint32_t id)
