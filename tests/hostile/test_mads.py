@@ -94,7 +94,7 @@ def test_requests_that_nobody_answers(shared):
         for i in range(2000):
             program.send(get(i << 16 | 1 << 12), victim)
             assert program.status() == 0
-        assert processor_seconds(shared) - before < 1
+        assert processor_seconds(shared) - before < 2
         innocents_go_on(shared)
     innocents_go_on(shared)
 
@@ -130,4 +130,4 @@ def test_first_segments_of_messages_without_end(shared):
             sender.flush()
         shared.run("n3", "saquery", "-N")
         innocents_go_on(shared)
-    assert processor_seconds(shared) - before < 3
+    assert processor_seconds(shared) - before < 5
