@@ -5,7 +5,7 @@ import subprocess
 import pytest
 
 from hostile.attack import ask
-from interop.fabric import BUILD, NOBODY, TIMEOUT, Fabric, wait_until
+from interop.fabric import BUILD, NOBODY, OUTSIDE, TIMEOUT, Fabric, wait_until
 
 MODULES = BUILD / "tests/modules"
 TRIAL = MODULES / "trial.so"
@@ -130,6 +130,52 @@ def test_the_adapter_goes_and_returns(pair):
     wait_until(lambda: log_of(pair).count("n1 trial: add") == adds + 1, "add() runs")
     pair.softib("wait")  # the subnet manager brings the new adapter's port up
     assert softib(pair, "rmmod", "n1", "trial") == (0, "")
+
+
+# --- softib new-module ---
+
+def make(folder, **env):
+    """Exit status and output of make, as a user outside of the tree runs it."""
+    done = subprocess.run(["make", "-C", folder], env={**OUTSIDE, **env}, capture_output=True,
+                          text=True, timeout=TIMEOUT, check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_new_module_builds_and_loads(pair, tmp_path):
+    folder = tmp_path / "of a friend"
+    assert softib(pair, "new-module", "hello_2", folder) == (0, "")
+    status, said = make(folder)
+    assert status == 0 and "warning" not in said, said
+    before = len(log_of(pair))
+    assert softib(pair, "modprobe", "n2", folder / "hello_2.so", "verbose") == (0, "")
+    assert softib(pair, "rmmod", "n2", "hello_2") == (0, "")
+    log = log_of(pair)[before:]
+    for line in ("add softib0", "softib0 port 1: lid", "remove softib0"):
+        assert f"n2 hello_2: {line}" in log, log
+
+
+def test_new_module_leaves_files_alone(pair, tmp_path):
+    (tmp_path / "hello.c").write_text("mine")
+    status, said = softib(pair, "new-module", "hello", tmp_path)
+    assert status == 1 and "hello.c: File exists; name another folder" in said
+    assert (tmp_path / "hello.c").read_text() == "mine"
+    for name in ("2hello", "hel-lo", "", "module", "a_name_of_16_char"):
+        status, said = softib(pair, "new-module", name, tmp_path)
+        assert status == 1 and "is no name for a module" in said, said
+
+
+def test_installed_headers_build_a_module(pair, tmp_path):
+    """An installed softib writes a Makefile that finds the installed headers."""
+    subprocess.run(["meson", "install", "-C", BUILD, "--no-rebuild", "--quiet", "--destdir",
+                    tmp_path / "root"], env=OUTSIDE, capture_output=True, timeout=TIMEOUT, check=True)
+    program = next((tmp_path / "root").rglob("bin/softib"))
+    subprocess.run([program, "new-module", "hello", tmp_path / "hello"], env=OUTSIDE,
+                   timeout=TIMEOUT, check=True)
+    # the folder that a package would be unpacked from stands for /
+    status, said = make(tmp_path / "hello", PKG_CONFIG_SYSROOT_DIR=str(tmp_path / "root"))
+    assert status == 0 and f"-I{tmp_path / 'root'}/" in said, said
+    assert softib(pair, "modprobe", "n1", tmp_path / "hello/hello.so") == (0, "")
+    assert softib(pair, "rmmod", "n1", "hello") == (0, "")
 
 
 # --- examples/ ---

@@ -41,6 +41,7 @@ static const struct command commands[] = {
 	{"modprobe", "load a module into a node's stack", cmd_modprobe},
 	{"rmmod", "unload a module", cmd_rmmod},
 	{"lsmod", "list the modules of nodes", cmd_lsmod},
+	{"new-module", "write a module that builds and loads", cmd_new_module},
 	{"help", "explain a command", cmd_help},
 	{"rsh", NULL, cmd_rsh}, /* of launchers, as softib-rsh */
 	{"node-files", NULL, sysfs_serve}, /* our own use */

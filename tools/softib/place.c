@@ -269,21 +269,36 @@ int place_program(const char *name, char path[PATH_MAX])
 	return -1;
 }
 
-int place_lib_dir(char path[PATH_MAX])
+/* The first of two @places, seen from this program, that has @file: installed, or in a
+ * build tree. Return: 0; -1 (said) */
+static int find_place(const char *const places[2], const char *file, char path[PATH_MAX])
 {
-	static const char *const places[] = {"../" SOFTIB_LIBDIR "/softib", "../lib"};
 	char self[PATH_MAX], probe[PATH_MAX];
 
 	if (place_self_dir(self))
 		return -1;
-	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-		if (join(probe, "%s/%s/libibverbs.so.1", self, places[i]) ||
-		    access(probe, R_OK) || join(probe, "%s/%s", self, places[i]))
+	for (int i = 0; i < 2; i++) {
+		if (join(probe, "%s/%s/%s", self, places[i], file) || access(probe, R_OK) ||
+		    join(probe, "%s/%s", self, places[i]))
 			continue;
 		if (realpath(probe, path))
 			return 0;
 	}
-	complain("libibverbs.so.1 of softib is neither in %s/%s nor in %s/%s", self,
-		 places[0], self, places[1]);
+	complain("%s of softib is neither in %s/%s nor in %s/%s: install softib again, or run 'make'",
+		 file, self, places[0], self, places[1]);
 	return -1;
+}
+
+int place_lib_dir(char path[PATH_MAX])
+{
+	static const char *const places[] = {"../" SOFTIB_LIBDIR "/softib", "../lib"};
+
+	return find_place(places, "libibverbs.so.1", path);
+}
+
+int place_module_headers(char path[PATH_MAX])
+{
+	static const char *const places[] = {"../" SOFTIB_LIBDIR "/pkgconfig", "../include"};
+
+	return find_place(places, "softib-module.pc", path);
 }

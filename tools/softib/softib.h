@@ -50,6 +50,7 @@ int cmd_profile(int argc, char **argv);
 int cmd_modprobe(int argc, char **argv);
 int cmd_rmmod(int argc, char **argv);
 int cmd_lsmod(int argc, char **argv);
+int cmd_new_module(int argc, char **argv);
 /** fault_run() - 'softib fault run' (cmd_fault_run.c) */
 int fault_run(int argc, char **argv);
 
@@ -79,6 +80,9 @@ void parse_name(struct argp_state *state, const char *name);
 #define PRIVATE_NAME   "run" /* what softibd takes for the name of all private fabrics */
 #define MANAGER_FILES  "osm" /* in a fabric's folder: opensm's caches, lists and log */
 
+/** place_module_headers() - the folder of softib-module.pc, which tells compilers where the
+ *  headers of modules are. Return: 0; -1 (said) */
+int place_module_headers(char path[PATH_MAX]);
 /** place_base() - the folder of this user's fabrics. Return: 0; -1 (said) */
 int place_base(char base[PATH_MAX], bool make);
 /** place_name_is_good() - the names that a fabric may have */
