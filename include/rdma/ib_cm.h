@@ -386,7 +386,8 @@ int ib_send_cm_mra(struct ib_cm_id *cm_id, u8 service_timeout, const void *priva
 /**
  * ib_cm_init_qp_attr() - what the messages say about the QP of this end
  * @qp_attr: in: qp_state is the state to come: INIT, RTR or RTS; out: all that the CM
- * knows
+ * knows. Who accepts and goes to RTR before ib_send_cm_rep() sets rq_psn to the
+ * starting_psn that it will send
  * @qp_attr_mask: out: which attributes
  * Return: 0; -EINVAL nothing is known for such a change yet
  */

@@ -188,6 +188,11 @@ def load_example(fabric, name, *params):
     return log_of(fabric)[before:]
 
 
+def port_guid(fabric, name):
+    return next(port["guid"] for node in fabric.json("topo")["nodes"] if node["name"] == name
+                for port in node["ports"] if port["port"] == 1)
+
+
 def test_example_client(pair):
     log = load_example(pair, "client")
     assert "n1 client: softib0 port 1: lid 1, state 4" in log
@@ -197,9 +202,7 @@ def test_example_client(pair):
 def test_example_path_query(pair):
     path = pair.json("path", "n1", "n2")
     assert "error" in load_example(pair, "path_query", "dguid=0x1234")
-    peer = next(port["guid"] for node in pair.json("topo")["nodes"] if node["name"] == "n2"
-                for port in node["ports"] if port["port"] == 1)
-    log = load_example(pair, "path_query", f"dguid={peer}")
+    log = load_example(pair, "path_query", f"dguid={port_guid(pair, 'n2')}")
     assert f"dlid {path['dlid']}," in log, log
 
 
@@ -209,3 +212,28 @@ def test_example_vendor_mad(pair):
     assert softib(pair, "modprobe", "n2", BUILD / "examples/vendor_mad.so") == (0, "")
     assert f"n1 vendor_mad: lid {dlid} is softib0 of n2" in load_example(pair, "vendor_mad", f"dlid={dlid}")
     assert softib(pair, "rmmod", "n2", "vendor_mad") == (0, "")
+
+
+def test_example_cm_message(pair):
+    """n1 connects to n2, twice."""
+    guid = port_guid(pair, "n2")
+    assert softib(pair, "modprobe", "n2", BUILD / "examples/cm_message.so") == (0, "")
+    for text in ("hello", "x" * 63):
+        log = load_example(pair, "cm_message", f"dguid={guid}", f"text={text}")
+        assert f"n1 cm_message: sent '{text}'" in log and f"n2 cm_message: received '{text}'" in log, log
+    # both ends are given back, also what waits for its time-wait to end
+    assert softib(pair, "rmmod", "n2", "cm_message") == (0, "")
+    assert not [row for row in pair.json("resource", "show") if row["comm"] == "cm_message"]
+
+
+def test_example_multicast(pair):
+    assert softib(pair, "modprobe", "n2", BUILD / "examples/multicast.so") == (0, "")
+
+    def hear():  # a datagram is lost while the switches do not know of the member yet
+        log = load_example(pair, "multicast", "text=good morning")
+        assert "n1 multicast: softib0 is a member" in log, log
+        return "n2 multicast: heard 'good morning' from lid" in log_of(pair)
+
+    wait_until(hear, "n2 hears n1")
+    assert softib(pair, "rmmod", "n2", "multicast") == (0, "")
+    assert not [row for row in pair.json("resource", "show") if row["comm"] == "multicast"]
