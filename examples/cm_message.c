@@ -13,6 +13,7 @@
 #define TEXT_BYTES   64
 #define TIMEOUT_MS   5000
 #define CM_TIMEOUT   17 /* 4.096 us * 2^17: half a second */
+#define CQ_ENTRIES   64
 #define RETRIES	     7
 #define STARTING_PSN 0x123456 /* of what the peer sends */
 
@@ -41,6 +42,7 @@ struct connection {
 	struct adapter *adapter;
 	struct ib_cm_id *id;
 	struct ib_qp *qp;
+	struct ib_cqe cqe;
 	char buffer[TEXT_BYTES];
 	struct sa_path_rec path; /* of who connects */
 	struct completion over;	 /* a step of who connects */
@@ -49,21 +51,16 @@ struct connection {
 
 /* --- the queue pair --- */
 
-static void on_completion(struct ib_cq *cq, void *context)
+static void on_completion(struct ib_cq *cq, struct ib_wc *wc)
 {
-	struct ib_wc wc;
+	struct connection *c = container_of(wc->wr_cqe, struct connection, cqe);
 
-	ib_req_notify_cq(cq, IB_CQ_NEXT_COMP);
-	while (ib_poll_cq(cq, 1, &wc) > 0) {
-		struct connection *c = (void *)(uintptr_t)wc.wr_id;
-
-		if (wc.status == IB_WC_SUCCESS && wc.opcode == IB_WC_RECV)
-			pr_info("received '%.*s'\n", (int)wc.byte_len, c->buffer);
-		else if (wc.status != IB_WC_SUCCESS && wc.status != IB_WC_WR_FLUSH_ERR)
-			pr_err("%s\n", ib_wc_status_msg(wc.status));
-		c->status = wc.status ? -EIO : 0;
-		complete(&c->over);
-	}
+	if (wc->status == IB_WC_SUCCESS && wc->opcode == IB_WC_RECV)
+		pr_info("received '%.*s'\n", (int)wc->byte_len, c->buffer);
+	else if (wc->status != IB_WC_SUCCESS && wc->status != IB_WC_WR_FLUSH_ERR)
+		pr_err("%s\n", ib_wc_status_msg(wc->status));
+	c->status = wc->status ? -EIO : 0;
+	complete(&c->over);
 }
 
 static struct connection *create_connection(struct adapter *a)
@@ -82,6 +79,7 @@ static struct connection *create_connection(struct adapter *a)
 		return NULL;
 	}
 	c->adapter = a;
+	c->cqe.done = on_completion;
 	init_completion(&c->over);
 	list_add_tail(&c->node, &a->connections);
 	return c;
@@ -108,7 +106,7 @@ static int move_qp(struct connection *c, enum ib_qp_state state)
 static int post_recv(struct connection *c)
 {
 	struct ib_sge sge = {(uintptr_t)c->buffer, sizeof(c->buffer), c->adapter->pd->local_dma_lkey};
-	struct ib_recv_wr wr = {.wr_id = (uintptr_t)c, .sg_list = &sge, .num_sge = 1};
+	struct ib_recv_wr wr = {.wr_cqe = &c->cqe, .sg_list = &sge, .num_sge = 1};
 
 	return ib_post_recv(c->qp, &wr, NULL);
 }
@@ -117,7 +115,7 @@ static int post_send(struct connection *c)
 {
 	struct ib_sge sge = {(uintptr_t)c->buffer, 0, c->adapter->pd->local_dma_lkey};
 	struct ib_send_wr wr = {
-		.wr_id = (uintptr_t)c, .sg_list = &sge, .num_sge = 1, .opcode = IB_WR_SEND};
+		.wr_cqe = &c->cqe, .sg_list = &sge, .num_sge = 1, .opcode = IB_WR_SEND};
 
 	sge.length = (u32)snprintf(c->buffer, sizeof(c->buffer), "%.*s", TEXT_BYTES - 1, text);
 	return ib_post_send(c->qp, &wr, NULL);
@@ -291,7 +289,7 @@ static void close_adapter(struct adapter *a)
 		destroy_connection(c);
 	}
 	if (!IS_ERR_OR_NULL(a->cq))
-		ib_destroy_cq(a->cq);
+		ib_free_cq(a->cq);
 	if (!IS_ERR_OR_NULL(a->pd))
 		ib_dealloc_pd(a->pd);
 	kfree(a);
@@ -299,15 +297,12 @@ static void close_adapter(struct adapter *a)
 
 static int open_adapter(struct adapter *a)
 {
-	struct ib_cq_init_attr attr = {.cqe = 64};
-
 	a->pd = ib_alloc_pd(a->device, 0);
 	if (IS_ERR(a->pd))
 		return PTR_ERR(a->pd);
-	a->cq = ib_create_cq(a->device, on_completion, NULL, a, &attr);
+	a->cq = ib_alloc_cq(a->device, a, CQ_ENTRIES, 0, IB_POLL_SOFTIRQ);
 	if (IS_ERR(a->cq))
 		return PTR_ERR(a->cq);
-	ib_req_notify_cq(a->cq, IB_CQ_NEXT_COMP);
 	a->listener = ib_create_cm_id(a->device, on_served, a);
 	if (IS_ERR(a->listener))
 		return PTR_ERR(a->listener);

@@ -651,6 +651,36 @@ static inline int ib_req_notify_cq(struct ib_cq *cq, enum ib_cq_notify_flags fla
 	return cq->device->ops->req_notify_cq(cq, flags);
 }
 
+/** enum ib_poll_context - who polls a CQ of ib_alloc_cq(). softibd has one thread: the core
+ *  calls done() from the loop, where it may not sleep, in both of the last two */
+enum ib_poll_context {
+	IB_POLL_DIRECT, /* the client, by ib_process_cq_direct() */
+	IB_POLL_SOFTIRQ,
+	IB_POLL_WORKQUEUE,
+};
+
+/**
+ * ib_alloc_cq() - a CQ that the core polls
+ * @private: the CQ's cq_context
+ * @nr_cqe: entries
+ *
+ * Every work request that completes there names its struct ib_cqe in wr_cqe; done() of it is
+ * called with the completion, in the order of completion. done() may post, but not free the
+ * CQ. The client neither polls nor arms the CQ.
+ *
+ * Context: may sleep. Return: the CQ, to be freed by ib_free_cq(); ERR_PTR(-EINVAL no such
+ * number of entries or @poll_ctx, -ENOMEM)
+ */
+struct ib_cq *ib_alloc_cq_(struct ib_device *device, void *private, int nr_cqe, u32 comp_vector,
+			   enum ib_poll_context poll_ctx, const char *client);
+#define ib_alloc_cq(device, private, nr_cqe, comp_vector, poll_ctx)            \
+	ib_alloc_cq_(device, private, nr_cqe, comp_vector, poll_ctx, SOFTIB_CLIENT_NAME)
+/** ib_free_cq() - done() is not called any more. No QP may use @cq */
+#define ib_free_cq(cq) ((void)ib_destroy_cq(cq))
+/** ib_process_cq_direct() - call done() for at most @budget completions of an IB_POLL_DIRECT
+ *  CQ; -1: for all. Return: for how many */
+int ib_process_cq_direct(struct ib_cq *cq, int budget);
+
 /* --- shared receive queues --- */
 
 struct ib_srq *ib_create_srq(struct ib_pd *pd, struct ib_srq_init_attr *attr);

@@ -308,6 +308,66 @@ static void a_cursor_outlives_what_it_stands_on(void **state)
 	rdma_restrack_close(&other);
 }
 
+static struct ib_cqe counting;
+static u64 waiting, handed_over, armed;
+
+static int poll_waiting(struct ib_cq *cq, int n, struct ib_wc *wc)
+{
+	int got = 0;
+
+	for (; waiting && got < n; waiting--)
+		wc[got++] = (struct ib_wc){.wr_cqe = &counting};
+	return got;
+}
+
+static int count_arming(struct ib_cq *cq, enum ib_cq_notify_flags flags)
+{
+	armed++;
+	return 0;
+}
+
+static void count_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	assert_ptr_equal(wc->wr_cqe, &counting);
+	assert_ptr_equal(cq->cq_context, &waiting);
+	handed_over++;
+}
+
+static void completions_go_where_their_requests_say(void **state)
+{
+	struct world *w = *state;
+	const struct ib_device_ops *ops = w->fake->ib.ops;
+	struct ib_device_ops counted = *ops;
+	struct ib_cq *cq;
+	int before;
+
+	counting.done = count_done;
+	counted.poll_cq = poll_waiting;
+	counted.req_notify_cq = count_arming;
+	w->fake->ib.ops = &counted;
+	assert_int_equal(PTR_ERR(ib_alloc_cq(&w->fake->ib, NULL, 0, 0, IB_POLL_DIRECT)), -EINVAL);
+	assert_int_equal(PTR_ERR(ib_alloc_cq(&w->fake->ib, NULL, 4, 0, 7)), -EINVAL);
+	cq = ib_alloc_cq(&w->fake->ib, &waiting, 16, 0, IB_POLL_SOFTIRQ);
+	assert_int_equal(armed, 1);
+	waiting = 1000; /* more than one turn takes: it is armed again, and others run */
+	cq->comp_handler(cq, cq->cq_context);
+	assert_in_range(handed_over, 17, 999);
+	before = (int)handed_over;
+	assert_int_equal(handed_over + waiting, 1000);
+	assert_int_equal(armed, 2);
+	ib_free_cq(cq);
+
+	cq = ib_alloc_cq(&w->fake->ib, &waiting, 16, 0, IB_POLL_DIRECT);
+	assert_null(cq->comp_handler);
+	assert_int_equal(ib_process_cq_direct(cq, 0), 0);
+	assert_int_equal(ib_process_cq_direct(cq, 17), 17);
+	assert_int_equal(ib_process_cq_direct(cq, -1), 1000 - before - 17);
+	assert_int_equal(handed_over, 1000);
+	assert_int_equal(armed, 2);
+	ib_free_cq(cq);
+	w->fake->ib.ops = ops;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -322,6 +382,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(the_answer_goes_where_the_question_came_from, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(every_object_is_tracked, setup, teardown),
+		cmocka_unit_test_setup_teardown(completions_go_where_their_requests_say, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Completion queues that the core polls: each completion goes to the function that its work
+ * request names (struct ib_cqe). */
+#include <limits.h>
+
+#include "core/private.h"
+
+#define BATCH  16
+#define BUDGET 256 /* completions before others have their turn */
+
+/* Return: how many completions were handed over, at most @budget */
+static int hand_over(struct ib_cq *cq, int budget)
+{
+	struct ib_wc wc[BATCH];
+	int done = 0, n;
+
+	while (done < budget && (n = ib_poll_cq(cq, MIN(BATCH, budget - done), wc)) > 0) {
+		done += n;
+		for (int i = 0; i < n; i++)
+			if (wc[i].wr_cqe)
+				wc[i].wr_cqe->done(cq, &wc[i]);
+	}
+	return done;
+}
+
+/* Arming a CQ that is not empty calls the handler again, by the loop. */
+static void on_completion(struct ib_cq *cq, void *context)
+{
+	hand_over(cq, BUDGET);
+	ib_req_notify_cq(cq, IB_CQ_NEXT_COMP);
+}
+
+struct ib_cq *ib_alloc_cq_(struct ib_device *device, void *private, int nr_cqe, u32 comp_vector,
+			   enum ib_poll_context poll_ctx, const char *client)
+{
+	const struct ib_cq_init_attr attr = {.cqe = (unsigned)nr_cqe, .comp_vector = comp_vector};
+	bool direct = poll_ctx == IB_POLL_DIRECT;
+	struct ib_cq *cq;
+	int ret;
+
+	if (nr_cqe < 1 || (unsigned)poll_ctx > IB_POLL_WORKQUEUE)
+		return ERR_PTR(-EINVAL);
+	cq = ib_create_cq_(device, direct ? NULL : on_completion, NULL, private, &attr, client);
+	if (IS_ERR(cq) || direct)
+		return cq;
+	ret = ib_req_notify_cq(cq, IB_CQ_NEXT_COMP);
+	if (ret >= 0)
+		return cq;
+	ib_destroy_cq(cq);
+	return ERR_PTR(ret);
+}
+
+int ib_process_cq_direct(struct ib_cq *cq, int budget)
+{
+	return hand_over(cq, budget < 0 ? INT_MAX : budget);
+}
