@@ -7,6 +7,7 @@
 #include "wire/mad.h"
 #include "wire/rmpp.h"
 #include "wire/smp.h"
+#include "wire/srp.h"
 
 #define CODECS_MAX	256
 #define CODEC_BYTES_MAX 1024 /* wire form or struct of any codec */
@@ -15,11 +16,14 @@
 static inline unsigned int codecs_all(const struct wire_codec *list[CODECS_MAX])
 {
 	const struct wire_codec *loose[] = {&wire_rmpp_codec, &wire_cm_path_codec,
-					    &wire_cm_lap_path_codec};
+					    &wire_cm_lap_path_codec, &wire_srp_desc_codec};
 	unsigned int n = 0;
 
 	for (unsigned int i = 0; i < ARRAY_SIZE(loose); i++)
 		list[n++] = loose[i];
+	for (unsigned int opcode = 0; opcode < 256; opcode++)
+		if (wire_srp_codec((uint8_t)opcode))
+			list[n++] = wire_srp_codec((uint8_t)opcode);
 	for (uint16_t trap = 0; trap < 300; trap++)
 		if (wire_trap_codec(trap))
 			list[n++] = wire_trap_codec(trap);
