@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Any bytes as commands to a disk: flags, LUN, room for data in 64 bytes, bytes of
+ * data-out, 16 bytes of CDB, the data; and so on. The back end stops at an access outside
+ * of the medium (disk.h).
+ */
+#include "../unit/scsi/disk.h"
+#include "check.h"
+
+#define HEAD 20
+
+enum { FAIL = 1, READ_ONLY = 2, NO_DISCARD = 4, ATTENTION = 8 };
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check_outcome(const struct disk *d, size_t out_bytes)
+{
+	const struct scsi_task *t = &d->task;
+
+	check(t->status == SCSI_GOOD || t->status == SCSI_CHECK_CONDITION);
+	check((t->status == SCSI_CHECK_CONDITION) ==
+	      (t->sense_bytes == SCSI_SENSE_BYTES));
+	check(t->out_taken <= out_bytes);
+	check(t->status == SCSI_GOOD || !t->in_bytes);
+}
+
+/* Return: bytes of the input that the command was made of */
+static size_t run(struct disk *d, const uint8_t *data, size_t size)
+{
+	size_t room = data[2] * 64u, out_bytes = MIN(data[3] * 64ul, size - HEAD);
+	uint8_t *in = malloc(room + 1), *out = malloc(out_bytes + 1); /* none is NULL */
+	struct scsi_task *t = &d->task;
+
+	check(in && out);
+	memcpy(out, data + HEAD, out_bytes);
+	d->err = data[0] & FAIL ? -EIO : 0;
+	d->unit.read_only = data[0] & READ_ONLY;
+	d->backend.discard = data[0] & NO_DISCARD ? NULL : disk_discard;
+	d->nexus.attention = data[0] & ATTENTION ? SCSI_POWER_ON : SCSI_NO_SENSE;
+	*t = (struct scsi_task){.lun = {0, data[1] & 1},
+				.cdb = data + 4,
+				.cdb_bytes = 16,
+				.out = out,
+				.out_bytes = out_bytes,
+				.in = in,
+				.in_room = room,
+				.nexus = &d->nexus};
+	scsi_execute(&d->target, t);
+	check_outcome(d, out_bytes);
+	free(in);
+	free(out);
+	return HEAD + out_bytes;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static struct disk d;
+
+	disk_init(&d);
+	while (size >= HEAD) {
+		size_t used = run(&d, data, size);
+
+		data += used;
+		size -= used;
+	}
+	return 0;
+}
