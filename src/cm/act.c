@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The actions of the table's rows. */
+/* The actions of the rows of the table in machine.c. */
 #include <errno.h>
 #include <string.h>
 
 #include "cm/private.h"
 
-#define RESPONSE_LEAST_NS NSEC_PER_MSEC /* whatever the peer promises */
+#define RESPONSE_LEAST_NS NSEC_PER_MSEC /* lower bound of the time for a response, whatever the peer promises */
 
 static void count(uint64_t counters[CM_NR_MESSAGES], uint16_t attr)
 {
@@ -61,7 +61,7 @@ static void retry(struct cm_conn *conn, const uint8_t *mad, mono_t now)
 	conn->cm->ops->arm(conn, mono_add(now, answer_ns(conn)));
 }
 
-/* 12.9.8.6: the service takes that long, and both messages travel */
+/* 12.9.8.6: wait for the service time of the MRA and the transfer of both messages */
 static void extend(struct cm_conn *conn, const struct wire_cm_mra *mra, mono_t now)
 {
 	uint64_t ns = cm_time_ns(mra->service_timeout_enc) +

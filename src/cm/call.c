@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What the consumer asks for. A message is written, then the table says whether the
- * state allows it; only when it has left does the connection learn what it says.
+ * Calls of the consumer. A message is encoded first; then the table decides whether the
+ * state allows it. The connection is updated from the message only after it was sent.
  */
 #include <errno.h>
 #include <string.h>
@@ -89,7 +89,7 @@ static void fill_ids(const struct cm_conn *conn, enum wire_cm_attr attr,
 		message->sidr_rep.service_id = conn->service_id;
 		return;
 	}
-	/* all the others begin with both ids */
+	/* all other messages begin with both ids */
 	message->rtu.local_comm_id = conn->local_id;
 	message->rtu.remote_comm_id = conn->remote_id;
 	if (attr == WIRE_CM_MRA)
@@ -104,7 +104,7 @@ static void fill_ids(const struct cm_conn *conn, enum wire_cm_attr attr,
 		message->lap.remote_qpn = conn->terms.remote_qpn;
 }
 
-/* An answer has the transaction id of what it answers. */
+/* An answer has the transaction id of the message that it answers. */
 static uint64_t tid_of(const struct cm_conn *conn, enum wire_cm_attr attr)
 {
 	if (attr == WIRE_CM_DREQ)
@@ -135,7 +135,7 @@ static int check_target(const struct cm_conn *conn, const struct cm_target *targ
 
 static void aim(struct cm_conn *conn, const struct cm_target *target, uint64_t service_id)
 {
-	if (conn->sent) /* 12.9.8.3: the next attempt is another connection */
+	if (conn->sent) /* 12.9.8.3: a further attempt needs a new communication id */
 		cm_renumber(conn);
 	conn->sent = 0;
 	conn->remote_id = 0;

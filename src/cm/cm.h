@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Communication management (IBA v1 chapter 12): how two consumers that know a
- * service id and a path agree on a connection of queue pairs, and how they
- * take it down. Pure: messages, calls of the consumer and expired timers come
- * in with the time as an argument; messages to send, timers to arm and news
- * for the consumer go out through struct cm_ops. No memory is allocated here.
+ * Communication management (IBA v1 chapter 12): two consumers that know a service
+ * id and a path establish and release a connection of queue pairs. The layer is
+ * pure: its inputs are messages, calls of the consumer and expired timers, with the
+ * time as an argument; its outputs are messages to send, timers to arm and events
+ * for the consumer ("news"), through struct cm_ops. It allocates no memory.
  *
  * A struct cm is the communication manager of one adapter. A struct cm_conn is
  * one *communication id*: a listener, one end of a connection, or one request
- * for the resolution of a service id. Its owner embeds it. When the consumer
- * closes one that still owes or awaits a message, it becomes an *orphan*: it
- * finishes by itself, tells nobody, and ops->gone() gives its memory back.
+ * for the resolution of a service id. Its owner embeds it. If the consumer closes
+ * an id that still has to send or to receive a message, the id becomes an *orphan*:
+ * it completes the exchange without events, and ops->gone() frees it.
  *
  *  machine.c  the table: (state, input) -> (state, actions, news)
  *  act.c      the actions
- *  call.c     what the consumer asks for
- *  receive.c  messages: whose they are, and which input they make
- *  refuse.c   which REQs are refused, and why; answers to messages of nobody
- *  terms.c    what the messages say about the queue pair and its paths
- *  table.c    communication ids, peers, remote QPs, listeners
+ *  call.c     calls of the consumer
+ *  receive.c  finds the connection of a message, and turns it into an input
+ *  refuse.c   rejects REQs, and answers messages that belong to no connection
+ *  terms.c    the parameters of the queue pair and its paths in the messages
+ *  table.c    tables of communication ids, peers, remote QPs and listeners
  *
- * Context: the caller serialises per struct cm. ops->event() is the last thing
- * that cm_receive() and cm_expire() do: it may call anything in here.
+ * Context: the caller serialises per struct cm. cm_receive() and cm_expire() call
+ * ops->event() last, so it may call any function of this layer.
  */
 #ifndef SOFTIB_CM_CM_H
 #define SOFTIB_CM_CM_H
@@ -42,9 +42,8 @@ static inline uint64_t cm_time_ns(uint8_t enc)
 	return 4096ull << (enc & 31);
 }
 
-/** enum cm_state - of a communication id (12.9.7). The names after "sent" and
- *  "received" are those of the message that it waits after; an MRA has been sent
- *  or received meanwhile in CM_MRA_... */
+/** enum cm_state - state of a communication id (12.9.7). The name contains the message
+ *  that was sent or received last; in CM_MRA_... an MRA was sent or received after that. */
 enum cm_state {
 	CM_IDLE,
 	CM_LISTEN,
@@ -67,7 +66,7 @@ enum cm_state {
 
 /** enum cm_lap_state - of loading an alternate path, while ESTABLISHED (12.9.8) */
 enum cm_lap_state {
-	CM_LAP_UNINIT, /* none was ever loaded */
+	CM_LAP_UNINIT, /* no alternate path was loaded yet */
 	CM_LAP_IDLE,
 	CM_LAP_SENT,
 	CM_LAP_RCVD,
@@ -76,8 +75,8 @@ enum cm_lap_state {
 	CM_NR_LAP_STATES,
 };
 
-/** enum cm_news - what the consumer hears. The message of a ..._RECEIVED comes
- *  with it; an ..._ERROR says that nobody answered. */
+/** enum cm_news - events for the consumer. A ..._RECEIVED comes with its message; an
+ *  ..._ERROR means that there was no answer. */
 enum cm_news {
 	CM_NO_NEWS,
 	CM_REQ_ERROR,
@@ -102,15 +101,15 @@ enum cm_news {
 };
 
 /**
- * struct cm_route - how a message reaches the peer's CM, or came from it
+ * struct cm_route - the path of a message to or from the peer's CM
  * @path_bits: of the local LID
- * @global: there is a GRH: @sgid to @flow_label count
+ * @global: there is a GRH, and @sgid to @flow_label are valid
  */
 struct cm_route {
 	uint8_t port;
 	uint8_t path_bits;
 	uint8_t sl;
-	uint8_t rate; /* enum wire_rate; 0: the port's */
+	uint8_t rate; /* enum wire_rate; 0: the rate of the port */
 	bool global;
 	uint16_t dlid;
 	uint16_t pkey;
@@ -119,7 +118,7 @@ struct cm_route {
 	uint32_t flow_label;
 };
 
-/** union cm_message - any message's fields */
+/** union cm_message - the fields of any message */
 union cm_message {
 	struct wire_cm_req req;
 	struct wire_cm_mra mra;
@@ -135,10 +134,10 @@ union cm_message {
 };
 
 /**
- * struct cm_event - news for the consumer
- * @message: what came, for the ..._RECEIVED; valid until the handler returns
- * @route: of @message, seen from here
- * @listener: of a REQ or SIDR_REQ: who listens; its own id when peer to peer
+ * struct cm_event - an event for the consumer
+ * @message: the message of a ..._RECEIVED; valid until the handler returns
+ * @route: path of @message, as seen from this end
+ * @listener: for a REQ or SIDR_REQ the listening id; for peer to peer the id itself
  */
 struct cm_event {
 	enum cm_news news;
@@ -147,21 +146,21 @@ struct cm_event {
 	struct cm_conn *listener;
 };
 
-/** struct cm_alternate - a path to migrate to, when @loaded */
+/** struct cm_alternate - the alternate path, valid if @loaded */
 struct cm_alternate {
 	bool loaded;
 	uint8_t ack_timeout_enc;
 	struct cm_route route;
 };
 
-/** struct cm_terms - what REQ and REP agreed on for the queue pair of this end */
+/** struct cm_terms - the parameters of this end's queue pair, negotiated by REQ and REP */
 struct cm_terms {
 	uint8_t service; /* enum wire_cm_service */
 	uint8_t extended_transport;
 	uint8_t path_mtu;
 	uint8_t retry_count, rnr_retry_count;
-	uint8_t responder_resources; /* RDMA READs that this end serves at once */
-	uint8_t initiator_depth;     /* that it asks for at once */
+	uint8_t responder_resources; /* outstanding RDMA READs that this end can serve */
+	uint8_t initiator_depth;     /* outstanding RDMA READs that it may request */
 	uint8_t ack_timeout_enc;
 	uint8_t target_ack_delay_enc;
 	bool srq, remote_srq;
@@ -177,7 +176,7 @@ struct cm_terms {
 struct cm;
 struct cm_conn;
 
-/** struct cm_port - a port as REQs name it, for refusals (12.6.7.2) */
+/** struct cm_port - the properties of a port against which REQs are checked (12.6.7.2) */
 struct cm_port {
 	uint8_t number;
 	uint16_t lid;
@@ -186,22 +185,23 @@ struct cm_port {
 	union wire_gid gid;
 };
 
-/** struct cm_ops - the world, given by the owner of a struct cm */
+/** struct cm_ops - the environment, provided by the owner of a struct cm */
 struct cm_ops {
-	/** send() - one MAD of WIRE_MAD_BYTES. 0; -errno: it could not leave, which
-	 *  a call reports; otherwise it counts as lost on the way */
+	/** send() - send one MAD of WIRE_MAD_BYTES
+	 *  Return: 0; -errno it could not be sent. A call of the consumer returns this
+	 *  error; in other cases the MAD is treated as lost. */
 	int (*send)(struct cm *cm, const struct cm_route *route, const void *mad);
-	/** arm() - call cm_expire() at @when, instead of earlier wishes; MONO_NEVER:
-	 * never */
+	/** arm() - call cm_expire() at @when, which replaces an earlier time; MONO_NEVER:
+	 *  never */
 	void (*arm)(struct cm_conn *conn, mono_t when);
-	/** accept() - a conn for a request that @listener gets, opened with
-	 *  cm_conn_open(); NULL: there is no room, and the peer is told so */
+	/** accept() - allocate a conn for a request to @listener, opened with cm_conn_open()
+	 *  Return: NULL if there is no room, which is reported to the peer */
 	struct cm_conn *(*accept)(struct cm *cm, struct cm_conn *listener);
-	/** gone() - nothing knows the orphan @conn any more */
+	/** gone() - the orphan @conn is finished and may be freed */
 	void (*gone)(struct cm_conn *conn);
 	void (*event)(struct cm_conn *conn, const struct cm_event *event);
-	/** find_port() - the port @port, or with 0 the one that has @gid. Return: is
-	 * there one? */
+	/** find_port() - find the port @port, or if that is 0 the port with @gid
+	 *  Return: true if it exists */
 	bool (*find_port)(struct cm *cm, uint8_t port, const union wire_gid *gid,
 			  struct cm_port *found);
 };
@@ -214,10 +214,10 @@ struct cm_stats {
 	uint64_t retries[CM_NR_MESSAGES];
 	uint64_t received[CM_NR_MESSAGES];
 	uint64_t duplicates[CM_NR_MESSAGES];
-	uint64_t ignored; /* malformed, of nobody, or wrong in their state */
+	uint64_t ignored; /* messages that were malformed, belonged to no connection, or are not allowed in its state */
 };
 
-/** struct cm - the owner's, zeroed and given to cm_init() */
+/** struct cm - owned by the caller, who zeroes it and calls cm_init() */
 struct cm {
 	void *owner;
 	const struct cm_ops *ops;
@@ -226,8 +226,8 @@ struct cm {
 	uint64_t next_service_id;
 	unsigned int num_conns;
 	struct cm_stats stats;
-	uint64_t rows[CM_ROW_WORDS]; /* a bit for each row of the tables that ever ruled:
-					for tests */
+	uint64_t rows[CM_ROW_WORDS]; /* a bit for each row of the tables that was used: for
+						tests */
 	struct list_head ids[CM_BUCKETS];      /* all conns, by local_id */
 	struct list_head peers[CM_BUCKETS];    /* by remote CA and communication id */
 	struct list_head qps[CM_BUCKETS];      /* by remote CA and QP */
@@ -235,35 +235,36 @@ struct cm {
 	struct list_head masked;	       /* listeners of several */
 };
 
-/** struct cm_conn - one communication id; the owner's memory */
+/** struct cm_conn - one communication id; allocated by its owner */
 struct cm_conn {
 	struct cm *cm;
 	enum cm_state state;
 	enum cm_lap_state lap_state;
-	uint32_t local_id, remote_id; /* remote 0: not known yet */
-	uint64_t remote_ca_guid;      /* of a SIDR_REQ: the peer's address instead */
+	uint32_t local_id, remote_id; /* remote_id 0: not known yet */
+	uint64_t remote_ca_guid;      /* for a SIDR_REQ: the peer's address */
 	uint64_t service_id, service_mask;
-	bool active;	   /* it sent the REQ */
-	bool peer_to_peer; /* its REQ may meet one of its peer */
+	bool active;	   /* this end sent the REQ */
+	bool peer_to_peer; /* both ends may send a REQ */
 	bool orphan;	   /* the consumer closed it */
-	bool settling;	   /* the consumer heard of the end: only TIMEWAIT_EXIT is left */
+	bool settling;	   /* the consumer knows of the end and gets only TIMEWAIT_EXIT */
 	uint16_t sent;	   /* attribute of the message in mad; 0: none */
-	uint8_t tries;	   /* left of the message that waits for its answer */
+	uint8_t tries;	   /* remaining retries of the message that awaits its answer */
 	uint8_t max_tries;
 	uint8_t packet_life_enc;
 	uint64_t response_ns; /* how long the peer may take to answer */
 	uint64_t time_wait_ns;
 	struct cm_route route; /* to the peer's CM */
 	struct cm_terms terms;
-	struct cm_alternate before_lap; /* what a refused LAP leaves */
-	uint64_t tid;			/* of the exchange that is under way */
+	struct cm_alternate before_lap; /* restored if the LAP is rejected */
+	uint64_t tid;			/* transaction id of the current exchange */
 	uint64_t lap_tid;
 	struct list_head id_node, peer_node, qp_node, service_node;
 	uint8_t mad[WIRE_MAD_BYTES];	 /* the last message of the connection */
 	uint8_t lap_mad[WIRE_MAD_BYTES]; /* the last LAP, APR or MRA of a LAP */
 };
 
-/** struct cm_target - whom a request is for. @tries: sends at most, 1 or more */
+/** struct cm_target - the destination of a request
+ *  @tries: how often it is sent, 1 or more */
 struct cm_target {
 	struct cm_route route;
 	struct cm_route alternate; /* dlid 0: there is none */
@@ -275,70 +276,72 @@ struct cm_target {
 
 /**
  * cm_init() - @cm: zeroed
- * @ca_guid: of the adapter: it stands in REQ and REP
- * @random: communication and transaction ids begin there, so that those of an
- *	earlier life are not met again soon (12.9.8.3)
+ * @ca_guid: of the adapter, for REQ and REP
+ * @random: the first communication and transaction ids, so that ids that were
+ *  used before a restart are not reused soon (12.9.8.3)
  */
 void cm_init(struct cm *cm, const struct cm_ops *ops, uint64_t ca_guid, uint64_t random);
-/** cm_shut() - the adapter goes: orphans are given back without a message. All
- *  conns of consumers have been closed by cm_conn_close() */
+/** cm_shut() - the adapter is removed: free orphans without sending a message. All
+ *  conns of consumers must have been closed by cm_conn_close(). */
 void cm_shut(struct cm *cm);
 
-/** cm_conn_open() - @conn, zeroed, becomes an idle communication id of @cm */
+/** cm_conn_open() - make the zeroed @conn an idle communication id of @cm */
 void cm_conn_open(struct cm *cm, struct cm_conn *conn);
 /**
- * cm_conn_close() - the consumer no longer wants @conn
- * The peer is told: by a REJ, by a DREQ that is repeated until it is answered, by a
- * DREP. ops->event() is not called for it again; ops->gone() is, perhaps at once.
+ * cm_conn_close() - close @conn
+ * The peer is notified by a REJ, by a DREQ that is repeated until it is answered, or
+ * by a DREP. There are no further calls of ops->event() for @conn; ops->gone() is
+ * called, perhaps before this function returns.
  */
 void cm_conn_close(struct cm_conn *conn, mono_t now);
 
 /**
- * cm_listen() - hear of requests for a service id
- * @mask: bits of @service_id that count; CM_SERVICE_MASK_EXACT
+ * cm_listen() - listen for requests for a service id
+ * @mask: bits of @service_id that are compared; CM_SERVICE_MASK_EXACT
  * Return: 0; -EINVAL not idle; -EBUSY another listener has such a service id
  */
 int cm_listen(struct cm_conn *conn, uint64_t service_id, uint64_t mask);
-/** cm_assign_service_id() - one that nobody uses, of those for local assignment
- * (A3.2.3.3) */
+/** cm_assign_service_id() - an unused service id of the range for local assignment
+ *  (A3.2.3.3) */
 uint64_t cm_assign_service_id(struct cm *cm);
 
-/** cm_send_req() - ask for a connection. @req: its local_comm_id and local_ca_guid are
- *  filled in here. Return: 0; -EINVAL not idle, or a field does not fit; -errno of
- * ops->send() */
+/** cm_send_req() - request a connection
+ *  @req: local_comm_id and local_ca_guid are filled in
+ *  Return: 0; -EINVAL not idle, or a field is out of range; -errno of ops->send() */
 int cm_send_req(struct cm_conn *conn, struct wire_cm_req *req,
 		const struct cm_target *target, mono_t now);
-/** cm_send_sidr_req() - ask for the QP behind a service id; request_id is filled in */
+/** cm_send_sidr_req() - request the QP of a service id; request_id is filled in */
 int cm_send_sidr_req(struct cm_conn *conn, struct wire_cm_sidr_req *req,
 		     const struct cm_target *target, mono_t now);
 /**
- * cm_send() - any other message
+ * cm_send() - send any other message
  * @attr: WIRE_CM_MRA to WIRE_CM_APR
- * @message: its fields; communication ids, DREQ's QP, MRA's and REJ's message are filled
- * in
- * @alternate: of a LAP and of an APR that accepts: the route of the new path; NULL
- * Return: 0; -EINVAL the state does not allow it, or a field does not fit; -errno of
+ * @message: its fields; communication ids, the QP of a DREQ, and the message field of MRA
+ *  and REJ are filled in
+ * @alternate: for a LAP, and an APR that accepts, the route of the new path; otherwise NULL
+ * Return: 0; -EINVAL the state does not allow it, or a field is out of range; -errno of
  * ops->send()
  */
 int cm_send(struct cm_conn *conn, enum wire_cm_attr attr, union cm_message *message,
 	    const struct cm_route *alternate, mono_t now);
-/** cm_establish() - data came by the connection, and so must the RTU have been sent.
- *  CM_USER_ESTABLISHED is told before this returns. 0; -EINVAL; -EISCONN it is
- * established already */
+/** cm_establish() - data arrived on the connection, so the peer has sent its RTU
+ *  CM_USER_ESTABLISHED is delivered before this function returns.
+ *  Return: 0; -EINVAL; -EISCONN it is established already */
 int cm_establish(struct cm_conn *conn, mono_t now);
-/** cm_migrated() - the connection uses its alternate path: messages do as well. 0;
- * -EINVAL */
+/** cm_migrated() - the connection has migrated: send messages on the alternate path too
+ *  Return: 0; -EINVAL */
 int cm_migrated(struct cm_conn *conn);
 
-/** cm_receive() - a MAD of class CM. @route: where an answer goes */
+/** cm_receive() - process a received MAD of class CM
+ *  @route: the path for an answer */
 void cm_receive(struct cm *cm, const void *mad, const struct cm_route *route, mono_t now);
-/** cm_expire() - the time that ops->arm() was told is reached */
+/** cm_expire() - the time given to ops->arm() has been reached */
 void cm_expire(struct cm_conn *conn, mono_t now);
 
 /** cm_state_name() - for resource show and traces; cm_news_name() likewise */
 const char *cm_state_name(enum cm_state state);
 const char *cm_news_name(enum cm_news news);
-/** cm_private_max() - bytes of private data in a message (12.6, 12.8, 12.11) */
+/** cm_private_max() - length of a message's private data (12.6, 12.8, 12.11) */
 unsigned int cm_private_max(enum wire_cm_attr attr);
 
 #endif

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The states of a communication id, as one table (12.9.7): an input is ruled by the
- * first row of its state and kind whose condition holds. A second table is about
- * loading an alternate path, while ESTABLISHED (12.9.8).
+ * The state machine of a communication id, as one table (12.9.7). An input is handled by
+ * the first row for its state and kind whose condition holds. A second table handles
+ * the loading of an alternate path in ESTABLISHED (12.9.8).
  *
- * The specification leaves open, or to a time-out, what an end may do that closes
- * while its REP or RTU may be lost. Here that end sends a REJ and then repeats a DREQ
- * until it is answered ("settles"): the peer hears of the end whatever was lost, and a
- * peer that knows nothing of the connection answers a DREQ with a DREP.
+ * The specification does not define, or leaves to a time-out, what happens if an end
+ * closes while its REP or RTU may have been lost. Here that end sends a REJ and then
+ * repeats a DREQ until it is answered ("settles"). So the peer learns of the end
+ * whichever message was lost; a peer that does not know the connection answers a DREQ
+ * with a DREP.
  *
- * Timers: one for each id. It runs in the states that wait for the peer, and in
+ * Each id has one timer. It runs in the states that wait for the peer, and in
  * TIMEWAIT; entering any other state stops it.
  */
 #include <assert.h>
@@ -19,7 +20,7 @@
 
 #define S(state) (1u << CM_##state)
 
-#define ASKING	    (S(REQ_SENT) | S(MRA_REQ_RCVD)) /* active: for the REP */
+#define ASKING	    (S(REQ_SENT) | S(MRA_REQ_RCVD)) /* active: waits for the REP */
 #define ASKED	    (S(REQ_RCVD) | S(MRA_REQ_SENT)) /* passive: the consumer decides */
 #define REPLIED	    (S(REP_SENT) | S(MRA_REP_RCVD)) /* passive: waits for the RTU */
 #define GRANTED	    (S(REP_RCVD) | S(MRA_REP_SENT)) /* active: the consumer decides */
@@ -40,7 +41,7 @@ static bool is_stale(const struct cm_conn *conn, const struct cm_input *in)
 	return in->message->rej.reason == WIRE_CM_REJ_STALE_CONNECTION;
 }
 
-/* A peer that has not called yet is no listener either: go on asking (12.10.4). */
+/* A peer that has not sent its REQ yet rejects ours because nobody listens: repeat it (12.10.4). */
 static bool peer_is_late(const struct cm_conn *conn, const struct cm_input *in)
 {
 	return conn->peer_to_peer &&
@@ -62,7 +63,7 @@ static bool sent_rtu(const struct cm_conn *conn, const struct cm_input *in)
 	return conn->sent == WIRE_CM_RTU;
 }
 
-/* Only who sent the REQ loads alternate paths (12.8.1). */
+/* Only the end that sent the REQ may load alternate paths (12.8.1). */
 static bool is_active(const struct cm_conn *conn, const struct cm_input *in)
 {
 	return conn->active;
@@ -83,7 +84,7 @@ static bool of_answered_lap(const struct cm_conn *conn, const struct cm_input *i
 
 /* clang-format off */
 static const struct cm_row table[] = {
-/* --- nothing is agreed: the consumer begins, or a request begins it --- */
+/* --- idle: the consumer or a received request begins --- */
 {S(IDLE), CM_CALL_LISTEN, NULL, CM_LISTEN, 0, CM_NO_NEWS,
 	"listen"},
 {S(IDLE), CM_CALL_REQ, NULL, CM_REQ_SENT, CM_DO_SEND | CM_DO_AWAIT, CM_NO_NEWS,
@@ -226,7 +227,7 @@ static const struct cm_row table[] = {
 {S(DREQ_RCVD), CM_GOT_DREQ, NULL, CM_SAME, 0, CM_NO_NEWS,
 	"the consumer has it already"},
 
-/* --- packets of the connection may still be under way --- */
+/* --- packets of the connection may still be in flight --- */
 {S(TIMEWAIT), CM_TIMER, NULL, CM_IDLE, 0, CM_TIMEWAIT_EXIT,
 	"the QP may be used again"},
 {S(TIMEWAIT), CM_GOT_DREQ, NULL, CM_SAME, CM_DO_DREP, CM_NO_NEWS,

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Messages: whose they are, and which input of the table they make. Nothing that
- * arrives is believed: both communication ids must be those of one connection, a DREQ
- * and a LAP must name its queue pair. What is of nobody is answered where an answer
- * lets the peer go on (REQ, REP, DREQ, LAP, SIDR_REQ), and else dropped.
+ * Finds the connection of a received message, and turns the message into an input of
+ * the table. Messages are validated: both communication ids must be those of one
+ * connection, and a DREQ and a LAP must name its queue pair. A message that belongs to
+ * no connection is answered if that lets the peer continue (REQ, REP, DREQ, LAP,
+ * SIDR_REQ), and dropped otherwise.
  */
 #include <string.h>
 
 #include "cm/private.h"
 
-/** struct receipt - a message and how it came */
+/** struct receipt - a received message and its path */
 struct receipt {
 	struct cm *cm;
 	const struct cm_route *route;
@@ -53,7 +54,6 @@ static void refuse(struct receipt *r, uint32_t local, uint32_t remote, uint8_t m
 	cm_reply_rej(r->cm, r->route, r->tid, &rej);
 }
 
-/* --- whose it is --- */
 
 /* Every message but REQ and SIDR begins with the sender's and the receiver's id. */
 static struct cm_conn *find_conn(struct receipt *r)
@@ -63,7 +63,7 @@ static struct cm_conn *find_conn(struct receipt *r)
 
 	if (!conn || conn->state == CM_IDLE || conn->state == CM_LISTEN)
 		return NULL;
-	/* while a REQ waits for its answer, the peer's id is whatever comes */
+	/* while a REQ awaits its answer, any id of the peer is accepted */
 	return !cm_met(conn) || conn->remote_id == ids->local_comm_id ? conn : NULL;
 }
 
@@ -76,8 +76,8 @@ static struct cm_conn *find_rejected(struct receipt *r)
 	if (conn && (!cm_met(conn) || !rej->local_comm_id ||
 		     conn->remote_id == rej->local_comm_id))
 		return conn;
-	/* 12.6.7.2: who asked and gave up was never told this end's id, and says its GUID
-	 */
+	/* 12.6.7.2: a requester that gives up does not know this end's id, and sends its GUID
+	 * instead */
 	if ((rej->reason != WIRE_CM_REJ_TIMEOUT && rej->remote_comm_id) ||
 	    rej->info_bytes < 8)
 		return NULL;
@@ -86,7 +86,7 @@ static struct cm_conn *find_rejected(struct receipt *r)
 	return cm_find_peer(r->cm, guid, rej->local_comm_id);
 }
 
-/* 12.9.8.3.1: the peer uses for something new what an older connection has of it */
+/* 12.9.8.3.1: the peer reuses an id or QP of an older connection, which is therefore stale */
 static void end_stale(struct receipt *r, struct cm_conn *old)
 {
 	const union cm_message message = {
@@ -112,7 +112,7 @@ static void begin(struct receipt *r, struct cm_conn *conn, struct cm_conn *liste
 	input(r, conn, CM_GOT_REQ, listener);
 }
 
-/* 12.10.4: who has the greater GUID, or on one adapter the greater QPN, stays active */
+/* 12.10.4: the end with the greater GUID, or on one adapter the greater QPN, stays active */
 static bool stays_active(const struct cm_conn *conn, const struct wire_cm_req *req)
 {
 	uint64_t guid = conn->cm->ca_guid;
@@ -130,7 +130,7 @@ static void got_first_req(struct receipt *r)
 	struct cm_conn *conn;
 
 	if (caller && stays_active(caller, req)) {
-		ignore(r); /* the peer becomes passive with this end's REQ */
+		ignore(r); /* this end's REQ makes the peer passive */
 	} else if (caller) {
 		begin(r, caller, caller);
 	} else if (!listener) {
@@ -219,8 +219,8 @@ static void got_rej(struct receipt *r)
 		ignore(r);
 }
 
-/* The passive end accepted and thought better of it before its REP came; the REP may
- * still come, and shall then find nobody. For the consumer it is a REJ that was lost. */
+/* The passive end accepted, and closed before its REP arrived. The REP may still arrive, and
+ * must then find no connection. To the consumer this is reported as a REJ, which was lost. */
 static void peer_gave_up(struct receipt *r, struct cm_conn *conn)
 {
 	const struct wire_cm_dreq dreq = r->message.dreq;
@@ -242,7 +242,7 @@ static void got_dreq(struct receipt *r)
 		cm_reply_drep(r->cm, r->route, r->tid, dreq);
 		return;
 	}
-	if (conn->terms.local_qpn != dreq->remote_qpn) { /* 12.6.10: this end's QP */
+	if (conn->terms.local_qpn != dreq->remote_qpn) { /* 12.6.10: a DREQ names this end's QP */
 		ignore(r);
 		return;
 	}
@@ -259,7 +259,7 @@ static void got_dreq(struct receipt *r)
 
 /* --- alternate paths --- */
 
-/* 12.8.1: the path as the sender of the LAP sees it */
+/* 12.8.1: the LAP contains the path from its sender's point of view */
 static bool lap_route(struct receipt *r, const struct cm_conn *conn,
 		      struct cm_route *route)
 {
@@ -311,7 +311,7 @@ static void got_apr(struct receipt *r)
 
 /* --- service ids --- */
 
-/* Requests carry no GUID: the port that they came from takes its place. */
+/* SIDR requests contain no GUID; the port that sent them identifies the peer. */
 static uint64_t sidr_source(const struct cm_route *route)
 {
 	uint64_t id = route->dlid;
@@ -389,7 +389,7 @@ static const struct {
 	[WIRE_CM_APR - WIRE_CM_REQ] = {&wire_cm_apr_codec, got_apr},
 };
 
-/* 12.6.7.2: what is wrong with the version is told to who asks for something */
+/* 12.6.7.2: a request with an unsupported version is rejected with the supported one */
 static void got_other_version(struct receipt *r)
 {
 	if (r->attr == WIRE_CM_REQ)

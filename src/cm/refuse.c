@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * REQs that this end refuses without asking a consumer (12.6.7.2), and answers to
- * messages that belong to no communication id.
+ * Rejects REQs without involving a consumer (12.6.7.2), and answers messages that
+ * belong to no communication id.
  */
 #include <string.h>
 
@@ -14,7 +14,7 @@ static void put_be(uint8_t *to, uint64_t value, unsigned int bytes)
 		to[i] = (uint8_t)(value >> 8 * (bytes - 1 - i));
 }
 
-/* The additional information says what would have been accepted. */
+/* The additional information is the value that would have been accepted. */
 static bool refuse(struct wire_cm_rej *rej, uint16_t reason, uint64_t value,
 		   unsigned int bytes)
 {
@@ -43,7 +43,7 @@ static bool refuse_alternate(struct cm *cm, const struct wire_cm_path *path,
 {
 	struct cm_port port;
 
-	if (!path->remote_lid && !path->local_lid) /* none was given */
+	if (!path->remote_lid && !path->local_lid) /* no path is given */
 		return false;
 	if (!cm->ops->find_port(cm, 0, &path->remote_gid, &port))
 		return refuse_gid(rej, WIRE_CM_REJ_ALTERNATE_GID, &primary->gid);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Who is who: communication ids, peers, remote queue pairs, listeners. */
+/* Tables of communication ids, peers, remote queue pairs and listeners. */
 #include <errno.h>
 #include <string.h>
 
@@ -24,7 +24,7 @@ struct cm_conn *cm_find_local(struct cm *cm, uint32_t local_id)
 	return NULL;
 }
 
-/* 12.9.8.3: an id comes back as late as 32 bits allow. 0 says "none" in messages. */
+/* 12.9.8.3: an id is reused only after all other 32-bit ids. In messages 0 means "none". */
 void cm_renumber(struct cm_conn *conn)
 {
 	struct cm *cm = conn->cm;
@@ -96,14 +96,14 @@ struct cm_conn *cm_find_listener(struct cm *cm, uint64_t service_id)
 
 	list_for_each_entry(conn, services_of(cm, service_id), service_node)
 		if (conn->state == CM_LISTEN && conn->service_id == service_id)
-			return conn; /* among them are callers, peer to peer */
+			return conn; /* the list also contains callers (peer to peer) */
 	list_for_each_entry(conn, &cm->masked, service_node)
 		if (conn->service_id == (service_id & conn->service_mask))
 			return conn;
 	return NULL;
 }
 
-/* 12.10.4: the peers know each other's ports and agree on the service id */
+/* 12.10.4: peers name each other's ports and the same service id */
 struct cm_conn *cm_find_caller(struct cm *cm, const struct wire_cm_req *req)
 {
 	struct cm_conn *conn;
@@ -165,7 +165,7 @@ int cm_listen(struct cm_conn *conn, uint64_t service_id, uint64_t mask)
 	return 0;
 }
 
-/* A3.2.3.3: the first byte 02 and a zero byte say "assigned locally" */
+/* A3.2.3.3: a first byte of 02 and a zero byte mean "assigned locally" */
 uint64_t cm_assign_service_id(struct cm *cm)
 {
 	uint64_t id;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What the messages of a connection say about its queue pair and its paths. REQ and REP
- * see the connection from their sender's side: one end's local is the other's remote.
+ * Extracts the parameters of a connection's queue pair and paths from its messages. REQ
+ * and REP are written from their sender's point of view: one end's local is the other's
+ * remote.
  */
 #include <string.h>
 
