@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Captures. The fabric shows each packet on a watched cable; what the filter
- * takes is copied into shared memory, where another process makes a file of
- * it (CRCs, headers of formats): softibd spends a copy and no system call a
- * packet, and one doorbell a turn of its loop while the reader sleeps.
+ * Captures. The fabric reports each packet on a watched cable. Packets that match
+ * the filter are copied into shared memory, from which another process writes a
+ * file (with CRCs and the headers of the format). A packet costs softibd one copy and
+ * no system call; a sleeping reader costs one doorbell for each turn of the loop.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,7 +26,7 @@ struct capture {
 	struct abi_capture *shared;
 	size_t shared_bytes;
 	int memory_fd;
-	int doorbell_fd[2]; /* a pipe: the reader's end, and ours */
+	int doorbell_fd[2]; /* a pipe: the reader's end, and softibd's */
 };
 
 static uint64_t wall_clock_ns(void)
@@ -44,8 +44,8 @@ static void publish(struct rt_work *work)
 
 	atomic_store_explicit(&c->shared->matched, c->matched, memory_order_relaxed);
 	atomic_store_explicit(&c->shared->dropped, c->dropped, memory_order_relaxed);
-	/* O_NONBLOCK belongs to the open file: that of the writing end is nobody
-	 * else's, so whatever the reader does to its own end, this never waits */
+	/* O_NONBLOCK is a property of the open file, and only softibd has that of the
+	 * writing end. So this never blocks, whatever the reader does to its own end. */
 	if (abi_ring_publish(&c->tx) && write(c->doorbell_fd[1], &rings, sizeof(rings)) < 0) {
 		/* EAGAIN: the pipe is full, so the reader is awake already */
 	}
@@ -81,7 +81,7 @@ static void see(void *ctx, const struct fab_sight *sight)
 	};
 	memcpy(room, &record, sizeof(record));
 	memcpy(room + sizeof(record), sight->bytes, kept);
-	/* the LRH's first half-byte is the VL of this very link */
+	/* the first four bits of the LRH are the VL on this link */
 	room[sizeof(record)] = (uint8_t)(sight->vl << 4 | (room[sizeof(record)] & 0x0f));
 	abi_ring_commit(&c->tx, sizeof(record) + kept);
 }
@@ -94,7 +94,7 @@ static int make_memory(struct capture *c, uint32_t ring_bytes)
 	c->memory_fd = memfd_create("softib-capture", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (c->memory_fd < 0)
 		return -errno;
-	/* sealed, so that a reader that shrinks it cannot take us along */
+	/* sealed, because a reader that shrinks the memory would crash softibd (SIGBUS) */
 	if (ftruncate(c->memory_fd, (off_t)c->shared_bytes) ||
 	    fcntl(c->memory_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
 		return -errno;
@@ -107,7 +107,7 @@ static int make_memory(struct capture *c, uint32_t ring_bytes)
 	ring = (void *)((char *)c->shared + ABI_CAPTURE_RING);
 	abi_ring_init(ring, ring_bytes);
 	c->tx = (struct abi_ring_tx){.ring = ring, .size = ring_bytes};
-	/* the reading end stays open here: writing never raises SIGPIPE */
+	/* softibd keeps the reading end open, so that writing never raises SIGPIPE */
 	return pipe2(c->doorbell_fd, O_CLOEXEC | O_NONBLOCK) ? -errno : 0;
 }
 

@@ -5,12 +5,12 @@
 
 #include "fabric/filter.h"
 
-#define CAPTURE_RING_BYTES     (8u << 20) /* unless asked otherwise */
+#define CAPTURE_RING_BYTES     (8u << 20) /* the default */
 #define CAPTURE_RING_BYTES_MAX (1u << 30)
 
 struct capture;
 
-/** struct capture_config - what is seen, and how much of it kept */
+/** struct capture_config - which packets are captured, and how much of each */
 struct capture_config {
 	int node;	     /* index; -1: all */
 	int port;	     /* 0: all of the node */
@@ -20,15 +20,15 @@ struct capture_config {
 };
 
 /**
- * capture_start() - copy from now on every packet that @config means
+ * capture_start() - begin to copy every packet that @config selects
  * Return: 0 and *@capture; -ENOMEM, -errno of the system
  */
 int capture_start(struct rt *rt, struct fabric *fab, const struct capture_config *config,
 		  struct capture **capture);
-/** capture_stop() - no more; what was copied stays readable */
+/** capture_stop() - end a capture; the reader can still read what was copied */
 void capture_stop(struct capture *capture);
-/** capture_dup_fds() - the reader's: memfd, doorbell (abi/capture.h).
- *  Return: 0; -errno */
+/** capture_dup_fds() - duplicate the reader's descriptors: memfd and doorbell
+ *  (abi/capture.h). Return: 0; -errno */
 int capture_dup_fds(const struct capture *capture, int fd[2]);
 
 #endif

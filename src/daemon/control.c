@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The control socket: clients, their requests, and the one answer that waits. A
- * client is in one of four states:
+ * The control socket: clients, their requests and answers. A client is in one of
+ * four states:
  *
- *	READING	  its next request is awaited
- *	WRITING	  its answer did not fit into its socket: nothing is read
- *		  from it until it took the answer
- *	WAITING	  for every cabled port to become Active, or its timer; a
- *		  message or the end of the connection ends it
- *	ASKING	  for an answer that another gives later; likewise
+ *	READING    softibd awaits its next request
+ *	WRITING    its answer did not fit into its socket: softibd reads nothing
+ *		   from it until it has taken the answer
+ *	WAITING    for every cabled port to become Active, or for its timer; a
+ *		   message or the end of the connection ends this state
+ *	ASKING     for an answer that an operation gives later; ends likewise
  *
- * So a client that does not read costs one answer's memory, and no time. When there are
- * MAX_CLIENTS, a new one takes the place of one of the process that has most of them:
- * nobody who connects and says nothing, however often, keeps others out. An
- * answer that exceeds ABI_UMAD_INLINE travels as {"bytes": N} and a memfd.
+ * A client that does not read therefore costs the memory of one answer and no time.
+ * If there are MAX_CLIENTS, a new client replaces one of the process that has most of
+ * them, so idle connections, however many, cannot keep others out. An answer that
+ * exceeds ABI_UMAD_INLINE is sent as {"bytes": N} and a memfd.
  */
 #include <assert.h>
 #include <errno.h>
@@ -32,7 +32,7 @@
 
 #define MAX_CLIENTS	64
 #define ACCEPTS_PER_TURN 16
-#define ACCEPT_PAUSE_NS (100 * NSEC_PER_MSEC) /* when descriptors are exhausted */
+#define ACCEPT_PAUSE_NS (100 * NSEC_PER_MSEC) /* after descriptors were exhausted */
 
 enum client_state { CLIENT_READING, CLIENT_WRITING, CLIENT_WAITING, CLIENT_ASKING };
 
@@ -44,12 +44,12 @@ struct control_client {
 	int fd;
 	pid_t pid;
 	struct rt_timer timer; /* of a wait */
-	char *answer;	       /* WRITING: not yet taken */
+	char *answer;	       /* WRITING: the answer that the client has not taken yet */
 	size_t answer_bytes;
-	int answer_fd[CONTROL_FDS]; /* that go with it, -1 none */
-	struct control_walk *walk; /* over resources, between two pages; NULL */
-	struct control_hold *hold; /* ends with the connection; NULL */
-	struct control_later *later; /* ASKING: of whom */
+	int answer_fd[CONTROL_FDS]; /* descriptors for the answer, -1 none */
+	struct control_walk *walk; /* state of listing resources, between two pages; NULL */
+	struct control_hold *hold; /* what has to be ended with the connection; NULL */
+	struct control_later *later; /* ASKING: the operation that will answer */
 };
 
 struct control {
@@ -58,14 +58,14 @@ struct control {
 	struct control_ops ops;
 	struct control_namespaces *namespaces;
 	mono_t started;
-	int fd, spare_fd; /* the spare is given up to accept, and refuse, when none is left */
+	int fd, spare_fd; /* spare_fd is closed to accept and refuse a client when no descriptor is left */
 	struct rt_io io;
 	struct rt_timer accept_timer;
 	struct list_head clients;
 	int num_clients;
-	bool crowded; /* somebody had to make room, and half of the places were not free since */
+	bool crowded; /* a client was replaced, and since then never half of the places were free */
 	struct sockaddr_un address;
-	/* --- waits: the first port that was not Active when last looked at --- */
+	/* --- waits: the first port that was not Active at the last check --- */
 	struct rt_poller poller;
 	int num_waiting, wait_node, wait_port;
 };
@@ -109,7 +109,7 @@ static void leave_waiting(struct control_client *client)
 		rt_poller_del(&control->poller);
 }
 
-/* those of an array that are any; all are -1 then */
+/* close the valid descriptors of an array, and set all to -1 */
 static void close_fds(int fd[CONTROL_FDS])
 {
 	rt_close_foreign_all(fd, CONTROL_FDS);
@@ -141,7 +141,7 @@ static void close_client(struct control_client *client)
 	rt_free(client);
 }
 
-/* Return: false when the client was closed */
+/* Return: false if the client was closed */
 static bool flush_answer(struct control_client *client)
 {
 	int error = control_send(client->fd, client->answer, client->answer_bytes,
@@ -158,7 +158,7 @@ static bool flush_answer(struct control_client *client)
 	return true;
 }
 
-/* Return: false when the client was closed */
+/* Return: false if the client was closed */
 static bool answer(struct control_client *client, struct json_object *out)
 {
 	size_t bytes = 0;
@@ -195,8 +195,8 @@ static bool answer(struct control_client *client, struct json_object *out)
 
 /* --- requests ---------------------------------------------------------- */
 
-/* @fd: CONTROL_FDS descriptors that came with it, closed on return
- * Return: false when the client was closed */
+/* @fd: CONTROL_FDS descriptors that came with the request, closed on return
+ * Return: false if the client was closed */
 static bool handle(struct control_client *client, const char *text, size_t bytes, const int *fd)
 {
 	struct control_request req = {.control = client->control, .client = client};
@@ -222,7 +222,7 @@ static bool handle(struct control_client *client, const char *text, size_t bytes
 static void client_event(struct rt_io *io, bool readable, bool writable)
 {
 	struct control_client *client = container_of(io, struct control_client, io);
-	static char buffer[ABI_MESSAGE_MAX + 1]; /* one thread, one message */
+	static char buffer[ABI_MESSAGE_MAX + 1]; /* static, since there is one thread and one message at a time */
 	int fd[CONTROL_FDS];
 	ssize_t n;
 
@@ -230,7 +230,7 @@ static void client_event(struct rt_io *io, bool readable, bool writable)
 		flush_answer(client);
 		return;
 	}
-	list_del(&client->node); /* the list is in the order of what was heard last */
+	list_del(&client->node); /* the list is sorted by the time of the last message */
 	list_add_tail(&client->node, &client->control->clients);
 	n = rt_receive(client->fd, buffer, sizeof(buffer), MSG_DONTWAIT | MSG_TRUNC, fd,
 			CONTROL_FDS);
@@ -260,9 +260,8 @@ static void wait_timeout(struct rt_timer *timer)
 	finish_wait(container_of(timer, struct control_client, timer), false);
 }
 
-/* Whatever changes a port passes through the loop, and this is called in
- * each of its turns: cheap, since it looks at one port as long as that one
- * is not Active. */
+/* This is called in each turn of the loop, in which every change of a port happens.
+ * It is cheap, because it checks only one port as long as that is not Active. */
 static bool poll_waits(struct rt_poller *poller)
 {
 	struct control *control = container_of(poller, struct control, poller);
@@ -364,7 +363,8 @@ static pid_t process_of(int fd)
 	return peer.pid;
 }
 
-/* the directory keeps others out; whoever opened it did not mean this */
+/* The directory's mode already excludes other users. This check holds even if its mode was
+ * changed. */
 static bool is_ours(int fd)
 {
 	return is_user(fd, 0) || is_user(fd, geteuid());
@@ -385,7 +385,7 @@ static int num_of_process(struct control *control, pid_t pid)
 	return n;
 }
 
-/* Does @a lose its place before @b, of which longer nothing was heard? */
+/* Is @a to be closed rather than @b, which has been silent for longer? */
 static bool goes_first(struct control *control, const struct control_client *a,
 		       const struct control_client *b)
 {
@@ -438,7 +438,7 @@ static void add_client(struct control *control, int fd)
 	rt_io_watch(&client->io, true, false);
 }
 
-/* Return: false when not even that was possible */
+/* Return: false if not even that was possible */
 static bool turn_away(struct control *control)
 {
 	int fd;
@@ -470,7 +470,7 @@ static void listen_event(struct rt_io *io, bool readable, bool writable)
 		return;
 	if (turn_away(control))
 		return;
-	/* the connection stays in the queue: look again a little later */
+	/* the connection stays in the queue of the socket; try again later */
 	rt_io_watch(io, false, false);
 	rt_timer_arm(&control->accept_timer,
 		     mono_add(rt_now(control->rt), ACCEPT_PAUSE_NS));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The "control" socket of a fabric: people and tools ask how it is and pull
- * its cables. One JSON object a message each way: docs/CONTROL.md.
+ * The "control" socket of a fabric, by which tools query and change its state. Each
+ * message is one JSON object: docs/CONTROL.md.
  */
 #ifndef SOFTIB_DAEMON_CONTROL_H
 #define SOFTIB_DAEMON_CONTROL_H
@@ -13,27 +13,27 @@ struct topo_plan;
 struct control;
 struct modules;
 
-/** struct control_ops - what the endpoint asks of those who hold it */
+/** struct control_ops - values and functions that the owner of the socket provides */
 struct control_ops {
-	const char *topology; /* what the fabric was made from; may be NULL */
+	const char *topology; /* the argument that described the topology; may be NULL */
 	uint32_t min_ack_timeout_us; /* hca_set_min_ack_timeout() */
-	const struct topo_plan *addresses; /* the plan; NULL: none, and none is told */
-	const char *profile; /* that the adapters report; NULL: it is not told */
-	const char *profile_less; /* of what they have less than that: profile_apply() */
-	const char *net; /* "node" or "host": whose network softib gives to programs; NULL: "host" */
-	/** window_operations() - requests that programs did by windows; may be NULL */
+	const struct topo_plan *addresses; /* the address plan; NULL: none */
+	const char *profile; /* name of the adapters' profile; NULL: none */
+	const char *profile_less; /* the limits of the profile that they do not reach: profile_apply() */
+	const char *net; /* "node" or "host": the network in which softib starts programs; NULL: "host" */
+	/** window_operations() - number of requests performed through windows; may be NULL */
 	uint64_t (*window_operations)(void *ctx);
-	struct modules *modules; /* the loader; NULL: there is none */
-	/** stop() - end softibd in good order, from the loop. May be NULL. */
+	struct modules *modules; /* the loader of modules; NULL: none */
+	/** stop() - shut softibd down, from the loop; may be NULL */
 	void (*stop)(void *ctx);
 	void *ctx;
 };
 
 /**
  * control_create() - listen on @dir/control
- * @ops: copied; NULL: no stop
- * Return: 0 and *@control; -ENAMETOOLONG, -EADDRINUSE (a socket is there:
- * whoever owns @dir removes a stale one), -ENOMEM, -errno of the system
+ * @ops: copied; may be NULL
+ * Return: 0 and *@control; -ENAMETOOLONG; -EADDRINUSE there is a socket already
+ * (the owner of @dir has to remove a stale one); -ENOMEM; -errno of the system
  */
 int control_create(struct rt *rt, struct fabric *fab, const char *dir,
 		   const struct control_ops *ops, struct control **control);

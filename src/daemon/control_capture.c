@@ -60,7 +60,7 @@ static bool get_filter(struct control_request *req, struct capture_config *confi
 	return false;
 }
 
-/* Return: 0; -errno and nothing is held */
+/* Return: 0; -errno, and no capture was started */
 static int start(struct control_request *req, const struct capture_config *config)
 {
 	struct held_capture *held = calloc(1, sizeof(*held));

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The midlayer's resource tracking, as the control socket asks for it: a walk over nodes,
- * their devices and the tables of these, which pauses after each object.
+ * The midlayer's resource tracking for the control socket: iterates over nodes, their
+ * devices and the tables of these, and may pause after each object.
  */
 #include "daemon/control_private.h"
 #include "rdma/ib_verbs.h"
 
 struct control_walk {
 	const struct fabric *fab;
-	int node, last;	   /* the next node, and the one where it ends */
-	u32 device_index;  /* of the next device of that node; at least */
-	unsigned type;	   /* of the next table of that device */
-	bool open;	   /* the cursor stands in a table */
+	int node, last;	   /* the next node, and the last one */
+	u32 device_index;  /* lower bound of the index of that node's next device */
+	unsigned type;	   /* type of that device's next table */
+	bool open;	   /* the cursor is in a table */
 	struct rdma_restrack_cursor cursor;
 };
 
@@ -36,7 +36,7 @@ void control_walk_end(struct control_walk *walk)
 
 struct choice {
 	u32 at_least;
-	struct ib_device *device; /* of the lowest index that is so high */
+	struct ib_device *device; /* the device with the lowest index that is not below device_index */
 };
 
 static int choose_device(struct ib_device *device, void *ctx)
@@ -63,7 +63,7 @@ static struct ib_device *device_of(const struct topology *topo, struct control_w
 	return choice.device;
 }
 
-/* let the cursor stand in the next table that is not empty. Return: false: there is none */
+/* move the cursor to the next table that is not empty. Return: false if there is none */
 static bool open_next(struct control_walk *walk)
 {
 	const struct topology *topo = fab_topology(walk->fab);

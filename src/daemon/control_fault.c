@@ -29,7 +29,7 @@ static struct json_object *rule_json(struct fabric *fab, const struct flt_rule *
 	return o;
 }
 
-/* "seed": 0 when absent. Return: false (and an error) when it is none */
+/* get "seed", 0 if absent. Return: false, with an error, if it is invalid */
 static bool get_seed(struct control_request *req, uint64_t *seed)
 {
 	int64_t n = control_number(req, "seed", INT64_MAX);
@@ -109,7 +109,7 @@ static void put_end(struct fabric *fab, struct json_object *o, const char *key, 
 	control_put_text(o, key, end.port ? text : name);
 }
 
-/* the end that a cable has behind @near */
+/* the other end of the cable at @near */
 static struct flt_end far_end(struct fabric *fab, struct flt_end near)
 {
 	const struct topo_port *port = &fab_topology(fab)->node[near.node].port[near.port];
@@ -117,8 +117,7 @@ static struct flt_end far_end(struct fabric *fab, struct flt_end near)
 	return (struct flt_end){.node = port->peer_node, .port = (uint8_t)port->peer_port};
 }
 
-/* a packet goes from one port to the next; a cable has two ends; what else is
- * hit is at one place */
+/* Hits of packets and cables have two ports, all others one place */
 static void put_place(struct fabric *fab, struct json_object *o, const struct flt_hit *hit)
 {
 	struct flt_end to = hit->action == FLT_DOWN ? far_end(fab, hit->from) : hit->to;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The operations ipoib_open and ipoib: IP interfaces of adapters (ulp/ipoib). Who opens
- * one has made a TUN device in the network namespace that it is for.
+ * The operations ipoib_open, ipoib_close and ipoib: IP interfaces of adapters (ulp/ipoib).
+ * The client creates the TUN device, in the network namespace of the interface.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -14,7 +14,7 @@
 
 enum { FD_TUN, FD_ADDRESSES };
 
-/* Return: the adapter of "node" and *@port; NULL (answered) */
+/* Return: the adapter of "node", and *@port; NULL after answering with an error */
 static struct ib_device *find_device(struct control_request *req, u32 *port)
 {
 	struct ib_device *device;
@@ -31,8 +31,8 @@ static struct ib_device *find_device(struct control_request *req, u32 *port)
 	return device;
 }
 
-/* "node", "port" and "pkey": what an interface is known by. Its P_Key has the bit of full
- * membership as in Linux, whatever the port's membership is. Return: are they there? */
+/* Get "node", "port" and "pkey", which identify an interface. As in Linux, its P_Key has
+ * the bit of full membership, whatever the port's membership is. Return: are they valid? */
 static bool find_partition(struct control_request *req, struct ib_device **device,
 			   u32 *port, u16 *pkey)
 {
@@ -49,7 +49,7 @@ static bool find_partition(struct control_request *req, struct ib_device **devic
 	return *device;
 }
 
-/* Return: the interface of a request; NULL (answered) */
+/* Return: the interface of a request; NULL after answering with an error */
 static struct ipoib *find_interface(struct control_request *req)
 {
 	struct ib_device *device;
@@ -202,7 +202,7 @@ static void put_stats(struct json_object *o, const struct ipoib_stats *s)
 		control_put_number(o, rows[i].key, rows[i].value);
 }
 
-/* Return: a list, the member @key of @o from now on */
+/* Return: a new list, which is added to @o as member @key */
 static struct json_object *put_list(struct json_object *o, const char *key)
 {
 	struct json_object *list = json_object_new_array();

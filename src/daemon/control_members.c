@@ -63,7 +63,7 @@ bool control_flag(struct control_request *req, const char *key)
 	return json_object_object_get_ex(req->in, key, &o) && json_object_get_boolean(o);
 }
 
-/* an integer in 0..@most; -1 when absent, -2 (and an error) when wrong */
+/* an integer in 0..@most; -1 if absent; -2, with an error, if invalid */
 int64_t control_number(struct control_request *req, const char *key, int64_t most)
 {
 	struct json_object *o;
@@ -83,7 +83,7 @@ const struct topology *control_topology(struct control_request *req)
 	return fab_topology(control_fabric(req->control));
 }
 
-/* the node "node" names: index; -1 when absent, -2 (and an error) when wrong */
+/* the index of the node that member @key names; -1 if absent; -2, with an error, if invalid */
 int control_node_of(struct control_request *req, const char *key)
 {
 	struct json_object *o;
@@ -111,7 +111,7 @@ int control_node(struct control_request *req)
 	return control_node_of(req, "node");
 }
 
-/* "node" and "port", both needed, a port that exists */
+/* "node" and "port", both of which are required and must exist */
 bool control_port(struct control_request *req, int *node, int *port)
 {
 	int64_t n;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* One message of the control socket: its JSON, and how it travels. */
+/* Parses and sends messages of the control socket. */
 #include <errno.h>
 #include <sys/mman.h>
 #include <unistd.h>

@@ -8,7 +8,7 @@
 
 #define PARAMS_MAX 64
 
-/** struct module_call - a client that waits until a module is loaded or gone */
+/** struct module_call - a client that waits until a module is loaded or unloaded */
 struct module_call {
 	struct control_later later;
 	struct control_client *client; /* NULL: its connection has ended */
@@ -32,7 +32,7 @@ static void answer(struct rt_work *work)
 	free(call);
 }
 
-/* the loader's word, which may come before the client waits for it */
+/* result of the loader, which may arrive before the client waits for it */
 static void on_done(void *ctx, const char *error, const char *note)
 {
 	struct module_call *call = ctx;
@@ -44,7 +44,7 @@ static void on_done(void *ctx, const char *error, const char *note)
 	rt_work_queue(call->rt, &call->answer);
 }
 
-/* Return: NULL when there is no memory (answered) */
+/* Return: NULL if there is no memory, after answering with an error */
 static struct module_call *begin(struct control_request *req)
 {
 	struct module_call *call = calloc(1, sizeof(*call));
@@ -62,7 +62,8 @@ static struct module_call *begin(struct control_request *req)
 	return call;
 }
 
-/* @node: the index of "node"; -1: none is named. Return: false (answered) */
+/* @node: set to the index of "node"; -1 if absent
+ * Return: false after answering with an error */
 static bool find_node(struct control_request *req, int *node)
 {
 	if (!control_ops(req->control)->modules) {
@@ -80,7 +81,8 @@ static bool find_node(struct control_request *req, int *node)
 	return true;
 }
 
-/* whose modules and which? Return: does the caller own them? else it is answered */
+/* Get "node" and "name". Return: may the client change this module? If not, an error was
+ * answered */
 static bool may_change(struct control_request *req, const char **node, const char **name)
 {
 	int i;
@@ -100,7 +102,7 @@ static bool may_change(struct control_request *req, const char **node, const cha
 	return false;
 }
 
-/* Return: how many; -1 they are no list of texts (answered) */
+/* Return: the number of parameters; -1, after answering with an error, if invalid */
 static int read_params(struct control_request *req, const char *params[PARAMS_MAX])
 {
 	struct json_object *list;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The operations namespaces and hold_namespaces: softibd keeps what `softib exec`
- * made for a node (abi/namespaces.h), by descriptors alone. No process and no mount
- * stands for a node, so there is nothing to clean up when softibd dies.
+ * The operations namespaces and hold_namespaces: softibd holds descriptors of the
+ * namespaces that `softib exec` created for a node (abi/namespaces.h). There is no
+ * process and no mount for a node, so nothing has to be cleaned up when softibd dies.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +21,7 @@
 
 _Static_assert(ABI_NODE_FDS <= CONTROL_FDS, "they go with one message");
 
-#define OF_NODE ABI_NODE_USER /* so many are a node's own */
+#define OF_NODE ABI_NODE_USER /* the number of descriptors that belong to a node */
 
 struct held_node {
 	struct list_head node;
@@ -31,7 +31,7 @@ struct held_node {
 
 struct control_namespaces {
 	struct list_head held;
-	int user; /* -1: no node has any yet */
+	int user; /* the user namespace; -1: no node has namespaces yet */
 };
 
 struct control_namespaces *control_namespaces_create(void)
@@ -81,7 +81,7 @@ uint64_t control_namespaces_network(const struct control_namespaces *ns, int ind
 	return held && !fstat(held->fd[ABI_NODE_NET], &st) ? st.st_ino : 0;
 }
 
-/* Return: index of the adapter that is asked about; -1 (answered) */
+/* Return: index of the requested adapter; -1 after answering with an error */
 static int adapter_of(struct control_request *req)
 {
 	int index = control_node(req);
@@ -96,7 +96,7 @@ static int adapter_of(struct control_request *req)
 
 /* --- namespaces ------------------------------------------------------------ */
 
-/* Return: 0; -EMFILE and none is the caller's */
+/* Return: 0; -EMFILE, and no descriptor was duplicated */
 static int copy_all(int *to, const int *from, int n)
 {
 	for (int i = 0; i < n; i++) {
@@ -109,9 +109,9 @@ static int copy_all(int *to, const int *from, int n)
 	return 0;
 }
 
-/* those of a node that has some, in the order of the message; else the user
- * namespace alone that new ones are to be made in, if there is one.
- * Return: how many; -EMFILE */
+/* Duplicate the descriptors of a node that has namespaces, in the order of the message;
+ * otherwise only that of the user namespace in which new ones have to be created, if
+ * there is one. Return: the number of descriptors; -EMFILE */
 static int copy_held(const struct control_namespaces *ns, const struct held_node *held,
 		     int *fd)
 {
@@ -147,8 +147,8 @@ bool control_op_namespaces(struct control_request *req)
 
 /* --- hold_namespaces ------------------------------------------------------- */
 
-/* What a client hands over may be anything, a file of its own FUSE server for one:
- * nothing is asked of it that such a server answers. */
+/* A client may pass any descriptor, for example that of a file on its own FUSE server. So
+ * these checks use no system call that such a server would have to answer. */
 
 static bool is_folder(int fd)
 {
@@ -158,8 +158,8 @@ static bool is_folder(int fd)
 	       S_ISDIR(st.stx_mode);
 }
 
-/* its name is "net:[4026531840]" then; that of a file begins with a slash, and the
- * other kinds of brackets are pipes and sockets, which have no such ioctl */
+/* The name of a namespace is like "net:[4026531840]". The name of a file begins with a slash;
+ * pipes and sockets also have names with brackets, but do not support the ioctl. */
 static bool is_namespace(int fd, int type)
 {
 	char path[32], name[8];

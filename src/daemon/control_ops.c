@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What the control socket can be asked: one function for each operation, and
- * the table of their names at the end. docs/CONTROL.md lists members. Those on
- * topologies, captures and faults have files of their own.
+ * The operations of the control socket: one function for each, and the table of
+ * their names at the end. docs/CONTROL.md documents them. Operations on topologies,
+ * captures, faults and others are in files of their own.
  */
 #include <stdio.h>
 #include <string.h>
@@ -74,7 +74,7 @@ static bool op_ping(struct control_request *req)
 	return true;
 }
 
-/* who the adapters take for the subnet manager: the first LID that one names */
+/* the subnet manager that the adapters use: the first LID that one of them has */
 static void put_sm(struct control_request *req)
 {
 	struct fabric *fab = control_fabric(req->control);
@@ -154,7 +154,7 @@ static bool op_link(struct control_request *req)
 	if (!control_port(req, &node, &port))
 		return true;
 	if (!state || (strcmp(state, "up") && strcmp(state, "down"))) {
-		control_fail(req, "\"state\" is neither \"up\" nor \"down\"");
+		control_fail(req, "\"state\" has to be \"up\" or \"down\"");
 		return true;
 	}
 	tp = &control_topology(req)->node[node].port[port];
@@ -165,7 +165,7 @@ static bool op_link(struct control_request *req)
 	}
 	error = fab_link_set(control_fabric(req->control), node, port,
 			     !strcmp(state, "up"));
-	if (error) { /* the cable exists: a rule wants it out */
+	if (error) { /* the cable exists, so a rule holds it out */
 		holder = fab_link_holder(control_fabric(req->control), node, port);
 		control_fail(req, "%s:%d: fault rule %u holds this link down; "
 				  "'softib fault clear %u' ends that",
@@ -182,7 +182,7 @@ static bool op_link(struct control_request *req)
 
 /* --- counters ---------------------------------------------------------- */
 
-/* those that perfquery shows, and in its order; data in bytes, not dwords */
+/* the counters of perfquery, in its order; data in bytes, not dwords */
 static const struct {
 	enum ag_counter counter;
 	const char *name;
@@ -254,11 +254,11 @@ static bool op_counters(struct control_request *req)
 
 /* --- resources ---------------------------------------------------------
  *
- * Programs may have millions: a request is answered with a page of them, and
- * the next one goes on where it ended.
+ * Programs may have millions of objects. A request is answered with one page, and
+ * the next request continues where it ended.
  */
 
-#define RESOURCES_PER_PAGE 256 /* that fit into one message, but for long names */
+#define RESOURCES_PER_PAGE 256 /* this number fits into one message unless names are long */
 
 static struct json_object *resource(const struct topology *topo,
 				    const struct control_resource *res)

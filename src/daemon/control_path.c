@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * "path": the way from one adapter's port to another node. The adapter asks its
- * subnet administrator for a path record, as a protocol of its node would; the
- * links are those that packets with the record's LIDs and SL take now.
+ * "path": the path from an adapter's port to another node. The adapter queries its
+ * subnet administrator for a path record, as a protocol of its node would. The links
+ * are those that packets with the record's LIDs and SL take at present.
  */
 #include <errno.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 
 #define PATH_TIMEOUT_MS 5000
 
-/** struct path - a question under way */
+/** struct path - a query in progress */
 struct path {
 	struct control_later later;
 	struct control *control;
@@ -110,7 +110,7 @@ static void path_done(int status, struct sa_path_rec *resp, unsigned int num, vo
 	struct json_object *out;
 	struct fab_trace trace;
 
-	if (!path->client) { /* it is gone */
+	if (!path->client) { /* the client has disconnected */
 		rt_free(path);
 		return;
 	}
@@ -131,7 +131,7 @@ static void path_done(int status, struct sa_path_rec *resp, unsigned int num, vo
 
 /* --- the question --- */
 
-/* the connection ended: the query's end frees the rest */
+/* the connection has ended; the end of the query frees the rest */
 static void drop(struct control_later *later)
 {
 	struct path *path = container_of(later, struct path, later);
@@ -146,7 +146,7 @@ static int take_first(struct ib_device *device, void *ctx)
 	return 1;
 }
 
-/* its adapter; NULL: it has none now */
+/* the adapter of a node; NULL if it has none at present */
 static struct ib_device *device_of(const struct rt *rt, const struct topology *topo, int node)
 {
 	struct ib_device *device = NULL;
@@ -155,7 +155,7 @@ static struct ib_device *device_of(const struct rt *rt, const struct topology *t
 	return device;
 }
 
-/* the port of @node that a path leads to: a switch's port 0 */
+/* the GID of the port of @node to which the path leads; for a switch port 0 */
 static union ib_gid gid_of(struct fabric *fab, int node, u64 prefix)
 {
 	bool is_switch = fab_topology(fab)->node[node].kind == TOPO_SWITCH;

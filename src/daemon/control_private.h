@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Between the control socket (control.c) and its operations (control_ops.c and
- * those that it lists). */
+/* The interface between the control socket (control.c) and its operations (control_ops.c
+ * and those that it lists). */
 #ifndef SOFTIB_DAEMON_CONTROL_PRIVATE_H
 #define SOFTIB_DAEMON_CONTROL_PRIVATE_H
 
@@ -10,30 +10,31 @@
 
 #define CONTROL_PROTOCOL 1
 
-#define CONTROL_FDS	 5 /* descriptors that go with a message, at most */
+#define CONTROL_FDS	 5 /* the largest number of descriptors of a message */
 
 struct control_client;
 
-/** struct control_hold - what a request started and its connection's end ends */
+/** struct control_hold - something that a request started, and that ends with its connection */
 struct control_hold {
 	void (*end)(struct control_hold *hold);
 };
 
-/** struct control_request - a parsed request on its way */
+/** struct control_request - a parsed request */
 struct control_request {
 	struct control *control;
 	struct control_client *client;
 	struct json_object *in;
-	struct json_object *out; /* an object: the answer's members go here */
+	struct json_object *out; /* an object, to which the members of the answer are added */
 	int fd[CONTROL_FDS];	 /* that came with it, -1 none; an operation that keeps
 				  * one puts -1 in its place, the rest is closed */
 };
 
-/** control_dispatch() - do @req: the answer is in req->out. Return: false when it
- *  comes later (control_client_wait() or control_client_later() was called) */
+/** control_dispatch() - perform @req and put the answer into req->out
+ *  Return: false if the answer comes later (control_client_wait() or
+ *  control_client_later() was called) */
 bool control_dispatch(struct control_request *req);
 
-/* --- what operations ask of the socket's side --- */
+/* --- functions of the socket for operations --- */
 struct rt *control_rt(const struct control *control);
 struct fabric *control_fabric(const struct control *control);
 const struct control_ops *control_ops(const struct control *control);
@@ -43,23 +44,23 @@ mono_t control_started(const struct control *control);
  *  after @timeout_ms (0: never) with an error */
 void control_client_wait(struct control_client *client, uint64_t timeout_ms);
 
-/** struct control_later - who gives an answer later: @drop is called when the
+/** struct control_later - an operation that answers later; @drop is called if the
  *  connection ends before that */
 struct control_later {
 	void (*drop)(struct control_later *later);
 };
 
-/** control_client_later() - the answer comes by control_client_answer() */
+/** control_client_later() - announce that control_client_answer() will be called */
 void control_client_later(struct control_client *client, struct control_later *later);
-/** control_client_answer() - here it is; @out stays the caller's. Return: false
- *  when the client was closed */
+/** control_client_answer() - send the answer announced before; the caller keeps @out
+ *  Return: false if the client was closed */
 bool control_client_answer(struct control_client *client, struct json_object *out);
 
-/** control_client_is_owner() - is it a process of softibd's own user? Not even root is */
+/** control_client_is_owner() - does the client run as softibd's own user? Root does not
+ *  count. */
 bool control_client_is_owner(const struct control_client *client);
 
-/** control_client_pass() - answer as usual, with the @n descriptors @fd, which are
- *  closed then */
+/** control_client_pass() - send the @n descriptors @fd with the answer, then close them */
 void control_client_pass(struct control_client *client, const int *fd, int n);
 
 /** control_client_hold() - call @hold->end when the connection ends */
@@ -68,20 +69,20 @@ void control_client_hold(struct control_client *client, struct control_hold *hol
 bool control_client_holds(const struct control_client *client);
 
 /* --- control_message.c --- */
-/** control_parse() - the object of @text. Return: the caller's; NULL and *@why */
+/** control_parse() - parse a JSON object. Return: owned by the caller; NULL and *@why */
 struct json_object *control_parse(const char *text, size_t bytes, const char **why);
-/** control_memfd() - one that holds all of @text. Return: descriptor; -errno */
+/** control_memfd() - create a memfd with the contents @text. Return: descriptor; -errno */
 int control_memfd(const char *text, size_t bytes);
-/** control_send() - a message, and the descriptors @pass_fd (CONTROL_FDS of
- *  them, -1 none; NULL). Return: 0; -EAGAIN the socket is full; -errno of a
- *  client that is gone */
+/** control_send() - send a message
+ *  @pass_fd: CONTROL_FDS descriptors to pass, -1 none; may be NULL
+ *  Return: 0; -EAGAIN the socket is full; -errno the client has disconnected */
 int control_send(int fd, const char *text, size_t bytes, const int *pass_fd);
 
 /* --- control_members.c --- */
 /** control_fail() - answer with an error only */
 __attribute__((format(printf, 2, 3)))
 void control_fail(struct control_request *req, const char *fmt, ...);
-/** control_put_*() - a member of the answer, or of an object in it */
+/** control_put_*() - add a member to the answer, or to an object in it */
 void control_put_text(struct json_object *o, const char *key, const char *text);
 void control_put_number(struct json_object *o, const char *key, uint64_t n);
 void control_put_bool(struct json_object *o, const char *key, bool value);
@@ -90,20 +91,19 @@ void control_put_hex(struct json_object *o, const char *key, uint64_t n, int dig
 bool control_flag(struct control_request *req, const char *key);
 /** control_text() - the text @key of the request; NULL */
 const char *control_text(struct control_request *req, const char *key);
-/** control_number() - an integer in 0..@most; -1 when absent, -2 (and an
- *  error) when wrong */
+/** control_number() - an integer in 0..@most; -1 if absent; -2, with an error, if invalid */
 int64_t control_number(struct control_request *req, const char *key, int64_t most);
-/** control_node() - index of "node"; -1 when absent, -2 (and an error) when wrong */
+/** control_node() - index of "node"; -1 if absent; -2, with an error, if invalid */
 int control_node(struct control_request *req);
-/** control_node_of() - the same of another member */
+/** control_node_of() - the same for another member */
 int control_node_of(struct control_request *req, const char *key);
-/** control_port() - "node" and "port", both needed. Return: do they exist? */
+/** control_port() - "node" and "port", both required. Return: do they exist? */
 bool control_port(struct control_request *req, int *node, int *port);
-/** control_topology() - of the fabric that is asked about */
+/** control_topology() - the topology of the fabric */
 const struct topology *control_topology(struct control_request *req);
 
 /* --- control_core.c: the midlayer's resource tracking --- */
-/** struct control_resource - one object that somebody holds */
+/** struct control_resource - one object of a program or of softibd */
 struct control_resource {
 	int node;		   /* index in the topology */
 	const char *device, *type; /* "softib0"; "pd", "cq", "qp", ... */
@@ -115,16 +115,17 @@ struct control_resource {
 
 struct control_walk;
 
-/** control_walk_begin() - over the objects of node @node, of all nodes when -1, while they
- *  come and go. Return: the caller's, for control_walk_end(); NULL no memory */
+/** control_walk_begin() - begin to iterate over the objects of node @node, or of all nodes
+ *  if -1. Objects may be created and destroyed meanwhile.
+ *  Return: owned by the caller, until control_walk_end(); NULL no memory */
 struct control_walk *control_walk_begin(const struct fabric *fab, int node);
 void control_walk_end(struct control_walk *walk);
 /** control_walk_next() - Return: false at the end; *@res is valid until objects change */
 bool control_walk_next(struct control_walk *walk, struct control_resource *res);
 /** control_num_resources() - how many there are, of all nodes */
 uint64_t control_num_resources(const struct fabric *fab);
-/** control_client_walk() - where the walk is kept that @client's requests go on with; it
- *  ends with the connection */
+/** control_client_walk() - the place of @client's walk, which its next request continues;
+ *  the walk ends with the connection */
 struct control_walk **control_client_walk(struct control_client *client);
 
 /* --- operations in files of their own --- */
@@ -142,8 +143,8 @@ bool control_op_capture(struct control_request *req);
 bool control_op_namespaces(struct control_request *req);
 bool control_op_hold_namespaces(struct control_request *req);
 
-/** struct control_namespaces - of all nodes, kept by descriptors
- *  control_namespaces_create() Return: the caller's; NULL no memory */
+/** struct control_namespaces - descriptors of the namespaces of all nodes
+ *  control_namespaces_create() - Return: owned by the caller; NULL no memory */
 struct control_namespaces *control_namespaces_create(void);
 void control_namespaces_destroy(struct control_namespaces *ns);
 /** control_namespaces_network() - the inode of the network namespace of the node with
@@ -166,11 +167,11 @@ bool control_op_fault_list(struct control_request *req);
 bool control_op_fault_clear(struct control_request *req);
 bool control_op_fault_log(struct control_request *req);
 
-/** control_port_inactive() - of the cabled ports from *@node, *@port on, the
- *  first that is not Active; a cable that a rule took for a while counts.
- *  Return: false when there is none */
+/** control_port_inactive() - find the first cabled port, from *@node, *@port on, that is
+ *  not Active. A cable that a rule holds out only for a time counts as well.
+ *  Return: false if there is none */
 bool control_port_inactive(struct fabric *fab, int *node, int *port);
-/** control_wait_done() - the answer of a wait that ends; @in_time or not */
+/** control_wait_done() - the answer to a wait; @in_time: it did not time out */
 struct json_object *control_wait_done(struct fabric *fab, bool in_time);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What there is, and in which state: the operations topo and nodes. */
+/* The operations topo and nodes: the nodes of the fabric and their state. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +37,7 @@ static unsigned view_lid(void *ctx, int node, int port)
 
 /* --- topo, nodes ------------------------------------------------------- */
 
-/* what /sys/class/infiniband shows of a port besides */
+/* further attributes of a port that /sys/class/infiniband shows */
 static void put_details(struct json_object *o, const struct ag_port *p)
 {
 	struct json_object *pkeys = json_object_new_array();
@@ -80,7 +80,7 @@ static struct json_object *port_json(struct fabric *fab, int node, int port, boo
 	return o;
 }
 
-/* of an adapter; its @number is that in the plan */
+/* @number: of the adapter in the address plan */
 static void put_addresses(struct json_object *o, const struct topo_plan *plan,
 			  const struct topo_node *nd, unsigned number)
 {
@@ -125,7 +125,7 @@ static struct json_object *node_json(struct fabric *fab, int node, bool ports,
 	if (!ports)
 		return o;
 	list = json_object_new_array();
-	/* the LIDs of a switch are its port 0's */
+	/* port 0 of a switch has the switch's LID */
 	for (int p = nd->kind == TOPO_SWITCH ? 0 : 1; p <= nd->num_ports; p++)
 		json_object_array_add(list, port_json(fab, node, p, detail));
 	json_object_object_add(o, "ports", list);
@@ -138,7 +138,7 @@ static void put_nodes(struct control_request *req, bool ports)
 	bool detail = control_flag(req, "detail");
 	int only = control_node(req);
 	const struct topo_plan *plan = control_ops(req->control)->addresses;
-	unsigned number = 0; /* of the adapters until here */
+	unsigned number = 0; /* counts the adapters, for the address plan */
 
 	for (int i = 0; only != -2 && i < control_topology(req)->num_nodes; i++) {
 		const struct topo_node *nd = &control_topology(req)->node[i];
@@ -179,7 +179,7 @@ static const struct {
 	{"ibnetdiscover", topo_print_ibnetdiscover},
 };
 
-/* Return: false when no such node is (said) */
+/* Return: false, after answering with an error, if there is no such node */
 static bool print(struct control_request *req, size_t format, const struct topo_view *view,
 		  FILE *out)
 {

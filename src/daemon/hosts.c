@@ -14,13 +14,13 @@ struct hosts {
 	struct rt *rt;
 	struct topo_plan plan;
 	unsigned int num;
-	char name[][IB_DEVICE_NAME_BYTES]; /* of the hosts, the first at 0 */
+	char name[][IB_DEVICE_NAME_BYTES]; /* names of the hosts, from 0 */
 };
 
 /** struct walk - counts the ports of a node's adapters */
 struct walk {
-	struct ib_device *device; /* wanted, or found */
-	u32 port_num, before;	  /* ports of the adapters that come first */
+	struct ib_device *device; /* the device to find, or that was found */
+	u32 port_num, before;	  /* before: number of ports of preceding adapters */
 	bool found;
 };
 

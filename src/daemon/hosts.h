@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The fabric's host table for the RDMA CM: which port has which address of the plan
- * (fabric/topo_plan.h), also while all nodes share the machine's network.
+ * The fabric's host table for the RDMA CM: it maps ports to addresses of the address plan
+ * (fabric/topo_plan.h), even if all nodes share the machine's network.
  */
 #ifndef SOFTIB_DAEMON_HOSTS_H
 #define SOFTIB_DAEMON_HOSTS_H
@@ -12,7 +12,7 @@
 
 struct hosts;
 
-/** hosts_create() - the table of @topo, given to rdma_cm_set_hosts(). 0; -ENOMEM */
+/** hosts_create() - create the table for @topo and call rdma_cm_set_hosts(). Return: 0; -ENOMEM */
 int hosts_create(struct rt *rt, const struct topology *topo, const struct topo_plan *plan,
 		 struct hosts **out);
 void hosts_destroy(struct hosts *hosts);

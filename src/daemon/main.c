@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * softibd: one fabric. Reads the topology, makes the fabric and an adapter
- * for each channel adapter in it, opens the sockets, and serves until it is
- * told to stop. The only place that knows all layers.
+ * softibd: one fabric. It reads the topology, creates the fabric and the adapter
+ * of each node, opens the sockets, and serves until it is told to stop. This is the
+ * only file that uses all layers.
  */
 #include <argp.h>
 #include <errno.h>
@@ -35,14 +35,14 @@
 #include "runtime/posix/slice.h"
 #include "ulp/ipoib/ipoib.h"
 
-/* argp finds it by name, so it may not be hidden */
+/* argp finds it by name, so it must not be hidden */
 __attribute__((visibility("default"))) const char *argp_program_version = "softibd " SOFTIB_VERSION;
 
-/* What a busy machine's scheduler can keep: a peer that wants a core has it within this time,
- * or within the retries of it. */
+/* A time that the scheduler of a busy machine can keep: a peer that needs a core gets one
+ * within this time, or within the retries. */
 #define MIN_ACK_TIMEOUT_US     4000
 #define MIN_ACK_TIMEOUT_US_MAX 1000000
-/* how long modules have to give back what they hold when the fabric goes down */
+/* how long modules have for their exit functions when the fabric is taken down */
 #define UNLOAD_NS	       (3 * NSEC_PER_SEC)
 
 struct options {
@@ -57,7 +57,7 @@ struct options {
 	struct profile profile;
 };
 
-/** struct daemon - all there is, in the order of its making */
+/** struct daemon - all parts, in the order of their creation */
 struct daemon {
 	struct rt *rt;
 	int lock_fd;
@@ -65,10 +65,10 @@ struct daemon {
 	struct fabric *fab;
 	struct hca_set *adapters;
 	struct hca **hca; /* by node; NULL for switches */
-	struct removal *removals; /* of adapters that are about to go */
+	struct removal *removals; /* adapters that are being removed */
 	struct modules *modules;
 	uint32_t min_ack_timeout_us;
-	char profile_less[1024]; /* what the profile has more of than the adapters */
+	char profile_less[1024]; /* the limits of the profile that the adapters do not reach */
 	struct uverbs *uverbs;
 	struct umad *umad;
 	struct ucma *ucma;
@@ -198,7 +198,7 @@ static int fail(const char *what, int ret)
 	return ret;
 }
 
-/* each program costs a few descriptors: take what the system allows */
+/* each program needs a few descriptors, so raise the limit to its maximum */
 static void raise_descriptor_limit(void)
 {
 	struct rlimit limit;
@@ -239,7 +239,7 @@ static int make_adapters(struct daemon *d, const struct profile *profile)
 	return 0;
 }
 
-/* --- what fault rules ask of adapters --- */
+/* --- functions of adapters for fault rules --- */
 
 static bool has_qp(void *ctx, int node, uint32_t qpn)
 {
@@ -255,12 +255,12 @@ static uint32_t source_qpn(void *ctx, int node, uint16_t dlid, uint32_t dest_qpn
 	return d->hca[node] ? hca_source_qpn(d->hca[node], dlid, dest_qpn) : 0;
 }
 
-/** struct removal - of an adapter, which may take a while: remove() of a module may sleep */
+/** struct removal - the removal of an adapter, which takes time if remove() of a module sleeps */
 struct removal {
 	struct removal *next;
 	struct daemon *d;
 	int node;
-	bool comes_back; /* what was last asked for */
+	bool comes_back; /* the state that was requested last */
 };
 
 static struct removal *find_removal(struct daemon *d, int node)
@@ -284,12 +284,12 @@ static void remove_adapter(void *arg)
 		at = &(*at)->next;
 	*at = r->next;
 	if (r->comes_back && make_adapter(d, r->node))
-		rt_log("no memory for the adapter of %s, which is to return",
+		rt_log("out of memory: the adapter of %s was not brought back; add and clear a 'remove' rule to try again",
 		       d->topo->node[r->node].name);
 	free(r);
 }
 
-/* hot-unplug, and the return of the same adapter as it came from the factory */
+/* hot-unplug an adapter, or bring it back in its initial state */
 static int set_adapter(void *ctx, int node, bool present)
 {
 	struct daemon *d = ctx;
@@ -446,7 +446,8 @@ static int bring_up(struct daemon *d, const struct options *opt)
 	return make_endpoints(d, opt);
 }
 
-/* Modules go while everything else still works; one that does not end is left behind. */
+/* Modules are unloaded while everything else still works. softibd does not wait for one
+ * that does not end. */
 static void unload_modules(struct daemon *d)
 {
 	mono_t until = mono_add(rt_now(d->rt), UNLOAD_NS);
@@ -456,7 +457,7 @@ static void unload_modules(struct daemon *d)
 	while (((name = modules_busy(d->modules)) || d->removals) && mono_before(rt_now(d->rt), until))
 		rt_posix_turn(d->rt);
 	if (name)
-		rt_log("the module %s does not end: softibd ends without it", name);
+		rt_log("the exit function of module %s does not return: softibd exits without waiting for it", name);
 }
 
 static void take_down(struct daemon *d, const struct options *opt)
@@ -496,7 +497,7 @@ static void take_down(struct daemon *d, const struct options *opt)
 		rt_posix_destroy(d->rt);
 }
 
-/* what is wrong from now on is told there, with the time */
+/* from now on, errors are logged there with the time */
 static void begin_log(const char *dir)
 {
 	static char path[PATH_MAX];

@@ -12,9 +12,9 @@
 
 static const char *const our_files[] = {"uverbs", "umad", "rdma_cm", "control", "pid"};
 
-/* Whoever may write to the parent can put something else in the directory's place at
- * any moment: what is looked at, closed to others and used is one open file.
- * Return: its descriptor; -errno, and what is wrong in @err */
+/* Users who may write to the parent directory can replace the directory at any moment.
+ * Therefore it is opened once, and checked, protected and used through its descriptor.
+ * Return: the descriptor; -errno, with a message in @err */
 static int open_directory(const char *dir, char *err, size_t err_bytes)
 {
 	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), error = errno;
@@ -48,7 +48,7 @@ static int close_to_others(int fd, const char *dir, char *err, size_t err_bytes)
 	return 0;
 }
 
-/* Return: a descriptor of @dir, which is made if need be; -errno */
+/* Return: a descriptor of @dir, which is created if it does not exist; -errno */
 static int own_directory(const char *dir, char *err, size_t err_bytes)
 {
 	int fd, ret;
@@ -74,7 +74,7 @@ static void write_pid(int fd)
 	int n = snprintf(text, sizeof(text), "%d\n", getpid());
 
 	if (ftruncate(fd, 0) || pwrite(fd, text, (size_t)n, 0) != n) {
-		/* the file is for people; the lock on it is what counts */
+		/* the contents are informative only; the lock identifies the owner */
 	}
 }
 
@@ -118,5 +118,5 @@ void rundir_release(const char *dir, int lock_fd)
 		close(dir_fd);
 	}
 	close(lock_fd);
-	rmdir(dir); /* stays when somebody else put a file there */
+	rmdir(dir); /* fails if the directory has other files */
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The runtime directory of one fabric: the sockets, the lock that says who
- * serves it, nobody else's files.
+ * The runtime directory of one fabric. It contains the sockets and the lock of the
+ * softibd that serves it.
  */
 #ifndef SOFTIB_DAEMON_RUNDIR_H
 #define SOFTIB_DAEMON_RUNDIR_H
@@ -9,15 +9,15 @@
 #include <stddef.h>
 
 /**
- * rundir_claim() - make @dir (0700) or take it over, and lock it
- * @err: room for a message that says what to do
+ * rundir_claim() - create @dir (0700) or use the existing one, and lock it
+ * @err: set to a message on failure
  *
- * Stale sockets of a softibd that died are removed.
- * Return: the descriptor that holds the lock, until it is closed; -EACCES
- * another user's; -EBUSY another softibd's; -errno
+ * It removes stale sockets of a softibd that has died.
+ * Return: the descriptor that holds the lock, until it is closed; -EACCES the
+ * directory belongs to another user; -EBUSY another softibd serves it; -errno
  */
 int rundir_claim(const char *dir, char *err, size_t err_bytes);
-/** rundir_release() - remove what softibd made in @dir, and @dir when empty */
+/** rundir_release() - remove softibd's files in @dir, and @dir if it is then empty */
 void rundir_release(const char *dir, int lock_fd);
 
 #endif
