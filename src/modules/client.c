@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Clients of a module and the devices that they meet. Each meeting is a *member*:
+ * The clients of a module and the devices. Each pair of a client and a device is a
+ * *member*:
  *
- *  WAITING	the device is there, add() was not called yet
- *  ADDING	add() runs, and may sleep
- *  ADDED	add() has accepted the device
- *  REFUSED	it has not, or it crashed: remove() is not called
- *  REMOVING	remove() runs, and may sleep
- *  REMOVED	it has run; the core does not know yet
+ *	WAITING	  the device exists, and add() was not called yet
+ *	ADDING	  add() runs, and may sleep
+ *	ADDED	  add() has accepted the device
+ *	REFUSED	  add() has failed or crashed: remove() is not called
+ *	REMOVING  remove() runs, and may sleep
+ *	REMOVED	  remove() has returned; the core has not been told yet
  *
- * Three may want something of a member at once: the fiber that calls add() of those that
- * wait (pump()), the one that unregisters the client, and the one that unregisters the
- * device. Whoever changes a member's state does so between two sleeps, and the others wait
- * on state->changed until it has its next one.
+ * Three fibers may use a member at the same time: the one that calls add() of waiting
+ * members (pump()), the one that unregisters the client, and the one that unregisters the
+ * device. A fiber changes the state of a member between two sleeps; the others wait on
+ * state->changed for the next state.
  */
 #include <errno.h>
 
@@ -25,7 +26,7 @@ struct member {
 	struct ib_client *client;
 	struct ib_device *device;
 	enum member_phase phase;
-	bool unplugged; /* the device's fiber has it, and frees it */
+	bool unplugged; /* the fiber that unregisters the device owns and frees it */
 };
 
 struct module_client {
@@ -34,7 +35,7 @@ struct module_client {
 	bool leaving;
 };
 
-/* a struct ib_sa_client is the module's, and so is its memory */
+/* a struct ib_sa_client is allocated by the module */
 struct module_sa_client {
 	struct list_head node; /* state->sa_clients */
 	struct ib_sa_client *client;
@@ -67,7 +68,7 @@ static struct member *find_member(struct module_state *state, const struct ib_cl
 	return NULL;
 }
 
-/* Return: one of @client (NULL: any) in @phase; NULL */
+/* Return: a member of @client (NULL: any client) in @phase; NULL */
 static struct member *find_in_phase(struct module_state *state, const struct ib_client *client,
 				    enum member_phase phase)
 {
@@ -136,7 +137,7 @@ static void start_pump(struct rt_work *work)
 		module_tell(state, "no memory to tell it of a device");
 }
 
-/* the core's call: it goes on before add() runs */
+/* called by the core, which continues before add() runs */
 static int on_add(struct ib_client *client, struct ib_device *device)
 {
 	struct module_state *state = state_of(client);
@@ -154,8 +155,8 @@ static int on_add(struct ib_client *client, struct ib_device *device)
 
 /* --- remove() --- */
 
-/* The device goes. Only a fiber can wait for add() or remove() to end; softibd's own end
- * comes without one, after it has unloaded all modules that let themselves be unloaded. */
+/* The device is unregistered. Only a fiber can wait for add() or remove() to return.
+ * softibd's exit does not run on a fiber; it first unloads all modules that can be. */
 static void on_remove(struct ib_client *client, struct ib_device *device, void *client_data)
 {
 	struct module_state *state = state_of(client);
@@ -194,7 +195,7 @@ int softib_register_client(struct module *module, struct ib_client *client)
 		rt_free(c);
 		return ret;
 	}
-	if (!rt_fiber_current()) /* the pump's fiber does it */
+	if (!rt_fiber_current()) /* the fiber of pump() calls remove() */
 		return 0;
 	pump(state);
 	wait_event(state->changed, state->dead || (!find_in_phase(state, client, WAITING) &&
@@ -202,7 +203,7 @@ int softib_register_client(struct module *module, struct ib_client *client)
 	return 0;
 }
 
-/* a member whose remove() is still to be called, by us; NULL */
+/* a member whose remove() the caller still has to call; NULL */
 static struct member *next_to_remove(struct module_state *state, const struct ib_client *client)
 {
 	struct member *m;

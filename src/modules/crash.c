@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Faults in the code of modules. A module is in softibd's own address space, so a fault in
- * it is a signal to softibd. The handler unwinds the stack: from the instruction that
- * faulted through the functions of the midlayer that the module may have called, then
- * through those of the module, to whoever called the module: the core or the loader. There
- * it goes on as if the module's function had returned 0. That caller's own state is
- * whole; the module is marked as crashed, and nothing of it is called on a fiber any more
- * (module_crashed()).
+ * Faults in the code of modules. A module is in softibd's address space, so a fault in it
+ * raises a signal in softibd. The handler unwinds the stack from the faulting instruction:
+ * first through functions of the midlayer that the module may have called, then through
+ * those of the module, up to the caller of the module, which is the core or the loader.
+ * There execution continues as if the module's function had returned 0. The state of that
+ * caller is intact. The module is marked as crashed, and its functions are not called on a
+ * fiber any more (module_crashed()).
  *
- * What is not repaired: memory that the module has overwritten before, and a function of
- * the midlayer that faulted in the middle, since the module gave it a bad pointer. A fault
- * in the middle of a function of libc that libc has called, such as malloc() on a heap
- * that is damaged, is left to end softibd, and so is abort(): locks may be held there.
+ * Two things are not repaired: memory that the module has overwritten before, and the state
+ * of a function of the midlayer that faulted because the module passed a bad pointer. A
+ * fault inside nested functions of libc, such as malloc() on a damaged heap, ends softibd,
+ * and so does abort(), because locks may be held there.
  *
- * Unwinding needs the tables that compilers write by default on x86-64 and arm64
- * (.eh_frame). Elsewhere a fault ends softibd, which tells whose it was.
+ * Unwinding needs the tables that compilers emit by default on x86-64 and arm64
+ * (.eh_frame). On other processors a fault ends softibd, after a message that names the
+ * module.
  */
 #include <dlfcn.h>
 #include <link.h>
@@ -24,10 +25,9 @@
 
 #include "modules/private.h"
 
-#define ALT_STACK_BYTES ((size_t)256 << 10) /* the unwinder's */
+#define ALT_STACK_BYTES ((size_t)256 << 10) /* stack of the handler and the unwinder */
 
-/* registers that a function gives back as it found them: their number in .eh_frame, and
- * their place in a signal's context */
+/* callee-saved registers: their number in .eh_frame, and their index in a signal's context */
 #if defined(__x86_64__)
 static const struct {
 	int dwarf, place;
@@ -48,16 +48,16 @@ static const struct {
 #define RESULT(uc)	    ((uc)->uc_mcontext.regs[0])
 #endif
 
-/** struct walk - up the stack */
+/** struct walk - state of unwinding the stack */
 struct walk {
-	uintptr_t pc;		     /* that faulted */
-	const void *libc;	     /* where it is */
-	bool begun;		     /* the frame that faulted was seen */
-	int libc_frames;	     /* below the module's */
-	struct module_state *state;  /* whose frames were met first; NULL: none yet */
-	uintptr_t at;		     /* where in its code */
-	bool found;		     /* their caller */
-	uintptr_t ip, cfa, kept[16]; /* of the caller */
+	uintptr_t pc;		     /* of the faulting instruction */
+	const void *libc;	     /* where libc is loaded */
+	bool begun;		     /* the faulting frame was reached */
+	int libc_frames;	     /* frames of libc below those of the module */
+	struct module_state *state;  /* the module whose frames were reached first; NULL: none yet */
+	uintptr_t at;		     /* address in the module's code */
+	bool found;		     /* the caller of the module was found */
+	uintptr_t ip, cfa, kept[16]; /* registers of the caller */
 };
 
 static const char *bug; /* why module_bug() traps */
@@ -103,8 +103,8 @@ static _Unwind_Reason_Code visit(struct _Unwind_Context *frame, void *arg)
 }
 
 #ifdef PC
-/* A call of something that is no code: what called it is on top of the stack, or in the
- * link register. */
+/* After a call to an address without code, the return address is on top of the stack, or in
+ * the link register. */
 static void return_from_nowhere(ucontext_t *uc)
 {
 	if (object_of((uintptr_t)PC(uc)))
@@ -152,7 +152,7 @@ static void tell(const struct walk *walk, int number, const siginfo_t *info)
 		    (size_t)(walk->at - walk->state->from));
 }
 
-/* as if there were no handler: with a core file, where those are written */
+/* end as without a handler, with a core file if the system writes those */
 static void die(int number)
 {
 	signal(number, SIG_DFL);
@@ -191,7 +191,7 @@ static void on_fault(int number, siginfo_t *info, void *context)
 void module_catch_faults(void)
 {
 	static const int numbers[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGABRT};
-	static char alt_stack[ALT_STACK_BYTES]; /* also of a stack that has overflowed */
+	static char alt_stack[ALT_STACK_BYTES]; /* works even if the stack has overflowed */
 	static bool done;
 	const stack_t stack = {.ss_sp = alt_stack, .ss_size = sizeof(alt_stack)};
 	struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK};
@@ -200,7 +200,7 @@ void module_catch_faults(void)
 	if (done)
 		return;
 	done = true;
-	_Unwind_Backtrace(visit, &first); /* what it allocates the first time, it allocates now */
+	_Unwind_Backtrace(visit, &first); /* the unwinder allocates memory in its first use, so use it once now */
 	sigaltstack(&stack, NULL);
 	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
 		sigaction(numbers[i], &action, NULL);

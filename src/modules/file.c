@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * A module's file. A copy of it is loaded, so that each node has the module's variables
- * for itself, and so that whoever builds the module anew does not change what runs. The
- * copy stays in the fabric's directory while the module is loaded, for debuggers.
+ * A module's file. A copy of it is loaded, so that each node has its own variables of the
+ * module, and rebuilding the module does not change the running code. The copy stays in
+ * the fabric's directory while the module is loaded, for debuggers.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -41,7 +41,7 @@ static int copy(struct module_state *state, int from, char err[MODULE_TEXT_BYTES
 	int to, ret;
 
 	if (from < 0 || fstat(from, &st) || !S_ISREG(st.st_mode)) {
-		snprintf(err, MODULE_TEXT_BYTES, "a module is a regular file");
+		snprintf(err, MODULE_TEXT_BYTES, "the file of a module has to be a regular file");
 		return -1;
 	}
 	snprintf(state->path, sizeof(state->path), "%.*s/module-%u-%s-%s.so", PATH_MAX - 200,
@@ -57,7 +57,7 @@ static int copy(struct module_state *state, int from, char err[MODULE_TEXT_BYTES
 	return -1;
 }
 
-/* the addresses of the object whose name is ours */
+/* find the addresses of the object that was loaded from the copy */
 static int find_range(struct dl_phdr_info *info, size_t size, void *ctx)
 {
 	struct module_state *state = ctx;
@@ -77,7 +77,7 @@ static int find_range(struct dl_phdr_info *info, size_t size, void *ctx)
 	return 1;
 }
 
-/* what the dynamic linker says, without our copy's name */
+/* the message of the dynamic linker, without the name of the copy */
 static void say_why(const struct module_state *state, char err[MODULE_TEXT_BYTES])
 {
 	const char *why = dlerror(), *missing;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What a module should have given back: objects of the midlayer that are listed under its
- * name, and what has a handler in its code. All of it is freed, users before what they
- * use, and none of the module's handlers is called for it.
+ * Frees what a module did not free: objects of the midlayer that are tracked under its
+ * name, and objects with a handler in its code. An object is freed before the objects that
+ * it uses, and none of the module's handlers is called.
  */
 #include "modules/private.h"
 
@@ -19,7 +19,7 @@ static void append(char text[MODULE_TEXT_BYTES], const char *what, unsigned int 
 		snprintf(text + len, MODULE_TEXT_BYTES - len, " %u %s", n, what);
 }
 
-/** struct search - one at a time, since a list changes under who walks it */
+/** struct search - finds one object at a time, since freeing it changes the list */
 struct search {
 	const struct module_state *state;
 	void *found;

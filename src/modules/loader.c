@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * A module's life:
+ * The states of a module:
  *
  *  LOADING	its file is linked, init() runs, on a fiber
  *  LIVE	it has clients, or nothing
@@ -124,8 +124,8 @@ static void finish(struct module_state *state, const char *error)
 		done(state->ctx, error, state->note[0] ? state->note : NULL);
 }
 
-/* what it should have given back, if anything is left. On a fiber.
- * Return: was something left? */
+/* Free what the module did not free. Runs on a fiber.
+ * Return: was anything left? */
 static bool clean_up(struct module_state *state)
 {
 	char left[MODULE_TEXT_BYTES] = "";
@@ -162,7 +162,7 @@ static void bury(void *arg)
 {
 	struct module_state *state = arg;
 
-	/* each of its functions that sleeps is ended where it sleeps */
+	/* end each of its functions that sleeps, by waking it */
 	while (state->calls) {
 		module_wake_all(state);
 		softib_wait(&state->changed, MAX_SCHEDULE_TIMEOUT);
@@ -218,7 +218,7 @@ static void load(void *arg)
 	char text[MODULE_TEXT_BYTES];
 	int ret = call_init(state);
 
-	if (state->dead) /* bury() tells */
+	if (state->dead) /* bury() reports the result */
 		return;
 	if (!ret) {
 		state->phase = MODULE_LIVE;
@@ -237,7 +237,8 @@ static void load(void *arg)
 	}
 }
 
-/* What a module has is known by its name: no other client of the midlayer has the same. */
+/* Objects of a module are tracked by its name, so no other client of the midlayer may have
+ * this name. */
 static bool name_is_good(const char *name)
 {
 	static const char *const taken[] = {"core", "mad", "sa", "cm", "rdma_cm", "ipoib"};
@@ -302,7 +303,7 @@ static void unload(void *arg)
 	forget(state, left);
 }
 
-/* Return: may it go? else why not, in @err */
+/* Return: may it be unloaded? If not, the reason is in @err */
 static bool may_go(const struct module_state *state, char err[MODULE_TEXT_BYTES])
 {
 	if (state->phase != MODULE_LIVE)
@@ -389,7 +390,7 @@ void modules_unload_all(struct modules *loader)
 		list_for_each_entry(state, &loader->modules, node) {
 			if (state->phase != MODULE_LIVE || state->dead || !state->exit)
 				continue;
-			state->refs = 0; /* its users end as well */
+			state->refs = 0; /* its users are unloaded as well */
 			modules_unload(loader, state->node_name, state->name, ignore, NULL);
 			again = true; /* the list has changed */
 			break;

@@ -10,15 +10,17 @@
 
 struct modules;
 
-#define MODULE_NAME_BYTES 16 /* as much as the tables of resources show of a name */
+#define MODULE_NAME_BYTES 16 /* the length of names in resource tracking */
 
-/** modules_done - a module is loaded or gone
- *  @error: what went wrong, for people; NULL: nothing. @note: what they should know; or NULL */
+/** modules_done - a module was loaded or unloaded
+ *  @error: a message; NULL: success
+ *  @note: a remark for the user; may be NULL */
 typedef void modules_done(void *ctx, const char *error, const char *note);
 
 /** struct modules_request - a module to load
- * @fd: the file, the caller's to close; a copy of it is loaded
- * @name: letters, digits and '_'; params: "name=value" each; both copied */
+ * @fd: the file, which the caller closes; a copy of it is loaded
+ * @name: letters, digits and '_'; copied
+ * @params: "name=value" each; copied */
 struct modules_request {
 	const char *node, *name;
 	int fd;
@@ -28,33 +30,37 @@ struct modules_request {
 	void *ctx;
 };
 
-/** modules_create() - a loader for the fabric whose loop is @rt; it keeps files in @dir.
- *  0; -ENOMEM */
+/** modules_create() - create a loader for the fabric with the loop @rt
+ *  @dir: directory for copies of modules
+ *  Return: 0; -ENOMEM */
 int modules_create(struct rt *rt, const char *dir, struct modules **modules);
-/** modules_destroy() - modules that are still there stay in memory, and are not called */
+/** modules_destroy() - destroy the loader; modules that are still loaded stay in memory, and
+ *  are not called any more */
 void modules_destroy(struct modules *modules);
 
-/** modules_load() - calls @request->done once, at once or from the loop */
+/** modules_load() - load a module; @request->done is called once, immediately or from the
+ *  loop */
 void modules_load(struct modules *modules, const struct modules_request *request);
-/** modules_unload() - the same of module @name of @node */
+/** modules_unload() - unload module @name of @node; @done is called likewise */
 void modules_unload(struct modules *modules, const char *node, const char *name,
 		    modules_done *done, void *ctx);
 
-/** struct modules_row - one module as users see it. @state: "loading", "live",
- *  "unloading", "crashed". @refs: how often it is in use */
+/** struct modules_row - one module, for users
+ *  @state: "loading", "live", "unloading", "crashed"
+ *  @refs: its reference count */
 struct modules_row {
 	const char *node, *name, *state;
 	size_t bytes;
 	unsigned int refs;
 };
-/** modules_each() - those of @node, of all nodes when it is NULL, in order of loading;
- *  stops when @fn does not return 0. Return: what it returned */
+/** modules_each() - call @fn for the modules of @node, or of all nodes if it is NULL, in
+ *  order of loading, until @fn does not return 0. Return: the last result of @fn */
 int modules_each(struct modules *modules, const char *node,
 		 int (*fn)(void *ctx, const struct modules_row *row), void *ctx);
 
-/** modules_unload_all() - begin to; modules_busy() tells when it is done */
+/** modules_unload_all() - begin to unload all modules, until modules_busy() is NULL */
 void modules_unload_all(struct modules *modules);
-/** modules_busy() - Return: the name of one that is not unloaded yet; NULL */
+/** modules_busy() - Return: the name of a module that is not unloaded yet; NULL */
 const char *modules_busy(struct modules *modules);
 
 #endif

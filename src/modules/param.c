@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Parameters of modules: "name=value", read into the variables of module_param(). */
+/* Parameters of modules: parses "name=value" into the variables of module_param(). */
 #include <errno.h>
 
 #include "modules/private.h"

@@ -8,11 +8,11 @@
 
 /** struct waiter - a fiber that sleeps, on its own stack */
 struct waiter {
-	struct list_head entry;	  /* the wait queue's; empty: it was woken */
-	struct list_head sleeper; /* state->sleepers; empty: no module's */
+	struct list_head entry;	  /* in the wait queue; empty: it was woken */
+	struct list_head sleeper; /* in state->sleepers; empty: the fiber is not of a module */
 	struct rt_fiber *fiber;
 	struct rt_timer timer;
-	bool over; /* its time */
+	bool over; /* its time-out has expired */
 };
 
 static void on_timer(struct rt_timer *timer)
@@ -66,7 +66,7 @@ unsigned long softib_wait(wait_queue_head_t *queue, unsigned long timeout)
 	list_del(&w.entry);
 	list_del(&w.sleeper);
 	if (state && state->dead)
-		module_bug(NULL); /* back to who called the module */
+		module_bug(NULL); /* returns to the caller of the module */
 	return timeout == MAX_SCHEDULE_TIMEOUT ? timeout : jiffies_left(rt, until);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Work items. Those of a module run one after another on a fiber, which begins with the
- * first that is scheduled and ends when none is left.
+ * Work items. Those of a module run one after another on a fiber, which is started for
+ * the first item and ends when none is left.
  */
 #include "modules/private.h"
 
@@ -58,7 +58,7 @@ bool schedule_work(struct work_struct *work)
 	return true;
 }
 
-/* until @work does not run, unless it is what asks */
+/* wait until @work does not run, unless the caller is @work itself */
 static void wait_while_running(struct module_state *state, const struct work_struct *work)
 {
 	if (state->worker != rt_fiber_current())
