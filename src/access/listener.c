@@ -170,7 +170,7 @@ static void turn_away(struct listener *l)
 		close(fd);
 	}
 	if (!l->full)
-		rt_log("no descriptor is left: programs are turned away (ulimit -n)");
+		rt_log("softibd has no free descriptor and refuses programs: raise its limit (ulimit -n)");
 	l->full = true;
 	l->spare_fd = take_spare();
 }

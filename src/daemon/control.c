@@ -208,7 +208,7 @@ static bool handle(struct control_client *client, const char *text, size_t bytes
 	req.in = bytes > ABI_MESSAGE_MAX ? NULL : control_parse(text, bytes, &why);
 	if (!req.in)
 		control_fail(&req, "%s",
-			     why ? why : "a request of more than 65536 bytes");
+			     why ? why : "the request is longer than 65536 bytes");
 	else
 		now = control_dispatch(&req);
 	if (now)
@@ -406,7 +406,8 @@ static void make_room(struct control *control)
 		if (!victim || goes_first(control, client, victim))
 			victim = client;
 	if (!control->crowded)
-		rt_log("process %d has %d of %d clients of the control socket and loses one",
+		rt_log("process %d has %d of the %d connections that the control socket serves: "
+		       "one of them was closed for a new client",
 		       victim->pid, num_of_process(control, victim->pid), MAX_CLIENTS);
 	control->crowded = true;
 	close_client(victim);

@@ -91,7 +91,7 @@ bool control_op_capture(struct control_request *req)
 	int ret;
 
 	if (control_client_holds(req->client)) {
-		control_fail(req, "this connection has a capture: one each");
+		control_fail(req, "this connection has a capture already: open another connection");
 		return true;
 	}
 	if (!get_scope(req, &config) || !get_sizes(req, &config) ||

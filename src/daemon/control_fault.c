@@ -36,7 +36,7 @@ static bool get_seed(struct control_request *req, uint64_t *seed)
 
 	*seed = n > 0 ? (uint64_t)n : 0;
 	if (n == 0)
-		control_fail(req, "\"seed\" is not an integer from 1 on");
+		control_fail(req, "\"seed\" has to be an integer, at least 1");
 	return n != -2 && n != 0;
 }
 
@@ -94,7 +94,7 @@ bool control_op_fault_clear(struct control_request *req)
 	if (id == -2)
 		return true;
 	if (fab_fault_clear(control_fabric(req->control), id > 0 ? (uint32_t)id : 0))
-		control_fail(req, "no rule %" PRId64 "; 'softib fault list' shows those there are", id);
+		control_fail(req, "no rule %" PRId64 "; 'softib fault list' lists the rules", id);
 	return true;
 }
 

@@ -25,7 +25,7 @@ static struct ib_device *find_device(struct control_request *req, u32 *port)
 	device = ib_device_get_by_name(control_rt(req->control),
 				       control_topology(req)->node[node].name, "softib0");
 	if (!device)
-		control_fail(req, "%s has no adapter: only those have IP interfaces",
+		control_fail(req, "%s has no adapter: only adapters have IP interfaces",
 			     control_topology(req)->node[node].name);
 	*port = (u32)number;
 	return device;
@@ -88,12 +88,12 @@ static const char *why(int error)
 {
 	switch (error) {
 	case -EINVAL:
-		return "with \"ipoib_open\" go two descriptors: a TUN device without "
+		return "\"ipoib_open\" needs two descriptors: a TUN device without "
 		       "packet information and with virtio-net headers, and a routing "
 		       "socket";
 	case -EEXIST:
-		return "the port has an interface of this partition: it ends with its "
-		       "device";
+		return "the port has an interface in this partition already: delete its "
+		"device, or send \"ipoib_close\"";
 	case -ENOENT:
 		return "the port is not in this partition: 'softib exec NODE -- smpquery "
 		       "-D "

@@ -74,7 +74,7 @@ static bool find_node(struct control_request *req, int *node)
 	if (*node == -2)
 		return false;
 	if (*node >= 0 && control_topology(req)->node[*node].kind == TOPO_SWITCH) {
-		control_fail(req, "%s is a switch: modules are of nodes with an adapter",
+		control_fail(req, "%s is a switch: name a node with an adapter",
 			     control_topology(req)->node[*node].name);
 		return false;
 	}
@@ -97,8 +97,8 @@ static bool may_change(struct control_request *req, const char **node, const cha
 	*node = control_topology(req)->node[i].name;
 	if (control_client_is_owner(req->client))
 		return true;
-	control_fail(req, "a module is code that runs as softibd's user: only that user loads and "
-			  "unloads modules");
+	control_fail(req, "a module runs as softibd's user, so only that user may load and "
+	  "unload modules");
 	return false;
 }
 
@@ -112,14 +112,14 @@ static int read_params(struct control_request *req, const char *params[PARAMS_MA
 		return 0;
 	n = json_object_is_type(list, json_type_array) ? json_object_array_length(list) : SIZE_MAX;
 	if (n > PARAMS_MAX) {
-		control_fail(req, "\"params\" is no list of at most %d texts", PARAMS_MAX);
+		control_fail(req, "\"params\" has to be a list of at most %d strings", PARAMS_MAX);
 		return -1;
 	}
 	for (size_t i = 0; i < n; i++) {
 		struct json_object *text = json_object_array_get_idx(list, i);
 
 		if (!json_object_is_type(text, json_type_string)) {
-			control_fail(req, "\"params\" is no list of texts");
+			control_fail(req, "\"params\" has to be a list of strings");
 			return -1;
 		}
 		params[i] = json_object_get_string(text);

@@ -89,8 +89,8 @@ static int adapter_of(struct control_request *req)
 	if (index >= 0 && control_topology(req)->node[index].kind == TOPO_CA)
 		return index;
 	if (index != -2)
-		control_fail(req, "\"node\" is missing or not that of an adapter: only "
-				  "those have namespaces");
+		control_fail(req, "\"node\" has to name a node with an adapter: only "
+			  "those have namespaces");
 	return -1;
 }
 
@@ -136,8 +136,8 @@ bool control_op_namespaces(struct control_request *req)
 	held = find(ns, index);
 	n = copy_held(ns, held, fd);
 	if (n < 0) {
-		control_fail(req, "softibd has no descriptor left: programs end, or its "
-				  "limit (ulimit -n) is raised");
+		control_fail(req, "softibd has no free descriptor: end some programs, or "
+			  "start it with a higher limit (ulimit -n)");
 		return true;
 	}
 	control_put_bool(req->out, "held", held);
@@ -212,15 +212,15 @@ bool control_op_hold_namespaces(struct control_request *req)
 		return true;
 	if (!are_namespaces(req->fd)) {
 		control_fail(req,
-			     "with \"hold_namespaces\" go five descriptors: network, UTS "
+			     "\"hold_namespaces\" needs five descriptors: network, UTS "
 			     "and mount namespace, root directory, user namespace");
 	} else if (find(ns, index)) {
-		control_fail(req, "%s has namespaces",
+		control_fail(req, "%s has namespaces already: \"namespaces\" returns them",
 			     control_topology(req)->node[index].name);
 	} else if (ns->user >= 0 && !is_same(ns->user, req->fd[ABI_NODE_USER])) {
 		control_fail(req,
-			     "the nodes of a fabric share one user namespace, and this "
-			     "is another");
+			     "all nodes of a fabric share one user namespace, which "
+			          "\"namespaces\" returns; this is another one");
 	} else if (!(held = rt_zalloc(sizeof(*held)))) {
 		control_fail(req, "out of memory");
 	} else {

@@ -316,7 +316,7 @@ static bool op_resources(struct control_request *req)
 		put_page(req, walk);
 	else
 		control_fail(req, control_flag(req, "more") ?
-				  "nothing more: ask without \"more\" first" : "out of memory");
+				  "there is no further page: send a request without \"more\" first" : "out of memory");
 	return true;
 }
 

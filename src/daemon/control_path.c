@@ -90,7 +90,7 @@ static void fail_path(struct path *path, int status)
 			 from, path->port);
 	else if (status == -EOPNOTSUPP)
 		snprintf(text, sizeof(text),
-			 "no subnet administrator is where %s:%d looks for it: it has ended", from,
+			 "the subnet administrator of %s:%d has ended: start a subnet manager", from,
 			 path->port);
 	else if (status == -EINVAL)
 		snprintf(text, sizeof(text),
@@ -220,7 +220,7 @@ bool control_op_path(struct control_request *req)
 	device = device_of(control_rt(req->control), control_topology(req), node);
 	path = device ? rt_zalloc(sizeof(*path)) : NULL;
 	if (!path) {
-		control_fail(req, device ? "out of memory" : "%s has no adapter to ask by",
+		control_fail(req, device ? "out of memory" : "%s has no adapter: name a node with an adapter",
 			     control_topology(req)->node[node].name);
 		return true;
 	}

@@ -511,7 +511,7 @@ static void say_ready(int fd)
 	if (fd < 0)
 		return;
 	if (write(fd, "", 1) != 1)
-		fprintf(stderr, "softibd: nobody reads --ready-fd %d\n", fd);
+		fprintf(stderr, "softibd: --ready-fd %d is not writable: pass the writing end of a pipe\n", fd);
 	close(fd);
 }
 

@@ -134,7 +134,7 @@ static void mark_fresh(struct sm *sm)
 void sm_lids_begin(struct sm *sm)
 {
 	if (!sm->next->self || !sm->next->self->known) {
-		sm_log(sm, SM_LOG_ERROR, "the own port does not answer");
+		sm_log(sm, SM_LOG_ERROR, "the agent of the manager's own port does not answer");
 		sm_abort_job(sm);
 		return;
 	}
@@ -267,7 +267,7 @@ static void qos_reply(struct sm *sm, const struct sm_reply *r)
 	struct sm_port *p = r->obj;
 
 	if (r->data && r->status)
-		sm_log(sm, SM_LOG_INFO, "port %u of %s: lanes keep their tables (0x%04x)",
+		sm_log(sm, SM_LOG_INFO, "port %u of %s rejects the tables of virtual lanes: status 0x%04x",
 		       p->num, sm_node_name(p->node), r->status);
 }
 

@@ -42,7 +42,7 @@ static void switch_reply(struct sm *sm, const struct sm_reply *r)
 	struct sm_node *n = r->obj;
 
 	if (!r->data || wire_switch_info_decode(r->data, WIRE_SMP_DATA_BYTES, &n->sw) < 0) {
-		sm_log(sm, SM_LOG_WARNING, "%s does not tell its SwitchInfo",
+		sm_log(sm, SM_LOG_WARNING, "%s gives no valid SwitchInfo",
 		       sm_node_name(n));
 		return;
 	}
@@ -126,12 +126,12 @@ static void node_reply(struct sm *sm, const struct sm_reply *r)
 	if (!r->data || r->status ||
 	    wire_node_info_decode(r->data, WIRE_SMP_DATA_BYTES, &info) < 0) {
 		if (from)
-			sm_log(sm, SM_LOG_WARNING, "nobody answers behind port %u of %s",
+			sm_log(sm, SM_LOG_WARNING, "no node answers at the other end of port %u of %s",
 			       from->num, sm_node_name(from->node));
 		return;
 	}
 	if (!is_possible(&info, from)) {
-		sm_log(sm, SM_LOG_WARNING, "a node with an impossible NodeInfo is left out");
+		sm_log(sm, SM_LOG_WARNING, "a node with an invalid NodeInfo is ignored");
 		return;
 	}
 	if (from) {
@@ -157,7 +157,7 @@ static void look_through(struct sm *sm, struct sm_port *p)
 	    (!sm_is_switch(p->node) && p != sm->next->self))
 		return;
 	if (path.hops >= WIRE_SMP_HOPS_MAX) {
-		sm_log(sm, SM_LOG_WARNING, "%s is %u hops away: not looking further",
+		sm_log(sm, SM_LOG_WARNING, "%s is %u hops away, the most for directed routes: nodes behind it are ignored",
 		       sm_node_name(p->node), path.hops);
 		return;
 	}
@@ -179,7 +179,7 @@ static void port_reply(struct sm *sm, const struct sm_reply *r)
 
 	if (!r->data || r->status ||
 	    wire_port_info_decode(r->data, WIRE_SMP_DATA_BYTES, &info) < 0) {
-		sm_log(sm, SM_LOG_WARNING, "port %u of %s does not tell its PortInfo", p->num,
+		sm_log(sm, SM_LOG_WARNING, "port %u of %s gives no valid PortInfo", p->num,
 		       sm_node_name(p->node));
 		return;
 	}
@@ -199,7 +199,7 @@ void sm_discover_begin(struct sm *sm)
 
 	sm->next = sm_subnet_create();
 	if (!sm->next) {
-		sm_log(sm, SM_LOG_ERROR, "out of memory: no sweep");
+		sm_log(sm, SM_LOG_ERROR, "out of memory: this sweep is skipped");
 		sm_abort_job(sm);
 		return;
 	}

@@ -354,13 +354,13 @@ int main(int argc, char **argv)
 	argp_parse(&argp, argc, argv, 0, NULL, &program);
 	err = rt_posix_create(&program.rt);
 	if (err) {
-		fprintf(stderr, "softib-sm: no event loop: %s\n", strerror(-err));
+		fprintf(stderr, "softib-sm: cannot create an event loop: %s\n", strerror(-err));
 		return EXIT_FAILURE;
 	}
 	status = run(&program);
 	rt_posix_destroy(program.rt);
 	if (fflush(stdout) || ferror(stdout)) {
-		fprintf(stderr, "softib-sm: what it printed could not be written\n");
+		fprintf(stderr, "softib-sm: cannot write to standard output\n");
 		status = EXIT_FAILURE;
 	}
 	return status;

@@ -120,7 +120,7 @@ static void check_tables(struct sm *sm)
 	       (unsigned long long)r.loops, (unsigned long long)r.detours, r.max_hops,
 	       r.min_load, r.max_load, r.deadlock ? ", deadlock possible" : "");
 	if (r.loops || (sm->opt.engine->ranked && (r.turns || r.deadlock))) {
-		sm_log(sm, SM_LOG_ERROR, "these tables are unfit and not programmed");
+		sm_log(sm, SM_LOG_ERROR, "these tables have loops or may deadlock: they are not programmed");
 		sm_abort_job(sm);
 	}
 }

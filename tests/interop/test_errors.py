@@ -355,7 +355,7 @@ def test_the_managers_own_adapter_is_pulled():
         fabric.pair("ib_send_lat", "-n", "10")
         log = (fabric.dir / "sm.log").read_text()
         assert log.count("the adapter is gone; waiting") == 2, log
-        assert "the own port does not answer" not in log, log
+        assert "the manager's own port does not answer" not in log, log
         fabric.softib("fault", "add", "node", "n1", "remove")
         wait_until(lambda: (fabric.dir / "sm.log").read_text().count("is gone; waiting") == 3,
                    "the manager sees it")

@@ -94,7 +94,7 @@ def test_only_the_fabric_s_user_loads_modules():
         for op in ("module_load", "module_unload"):
             sock, answer, _ = ask(fabric, op, node="n1", name="trial")
             sock.close()
-            assert "only that user loads and unloads modules" in answer["error"], answer
+            assert "only that user may load and unload modules" in answer["error"], answer
         assert not modules(fabric)
 
 
@@ -103,7 +103,7 @@ def test_refusals(pair):
             (["modprobe", "n1", MODULES / "no_module.so"], "it is no module"),
             (["modprobe", "n1", MODULES / "wants.so"], "undefined symbol: ib_do_the_impossible"),
             (["modprobe", "n1", __file__], "is no name for a module"),
-            (["modprobe", "n1", "/dev/null"], "a module is a regular file"),
+            (["modprobe", "n1", "/dev/null"], "the file of a module has to be a regular file"),
             (["modprobe", "s1", TRIAL], "s1 is a switch"),
             (["modprobe", "n1", TRIAL, "size=3"], "no parameter 'size'; it has"),
             (["modprobe", "n1", TRIAL, "count=many"], "'many' is no value of type int"),

@@ -278,7 +278,7 @@ static int read_line(struct scenario *s, struct scenario_line *l, char *text)
 		if (acts[i].read(s, l, &at))
 			return -1;
 		at += strspn(at, " \t");
-		return l->act != ADD && *at ? scenario_fail(s, l->number, "too much: \"%s\"", at) : 0;
+		return l->act != ADD && *at ? scenario_fail(s, l->number, "unexpected words at the end of the line: \"%s\"", at) : 0;
 	}
 	return scenario_fail(s, l->number,
 			     "no action \"%s\"; expected add, clear, link, measure or say, or before it "
