@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Ports (14.2.5.6, 14.4.4): LIDs, the manager's LID, MTU and virtual lanes of
- * each link, then Armed at both ends of every link, then Active. Nothing is
- * sent to a port that already is as it should be.
+ * Configures ports (14.2.5.6, 14.4.4): LIDs, the manager's LID, MTU and virtual
+ * lanes of each link, then Armed at both ends of every link, then Active. Nothing
+ * is sent to a port that is configured already.
  */
 #include "sm/internal.h"
 
@@ -43,12 +43,13 @@ static void set_reply(struct sm *sm, const struct sm_reply *r)
 		p->info = info;
 		return;
 	}
-	/* what comes with a refusal may be no more than an echo of our request */
+	/* the attribute in a rejection may be just a copy of the request */
 	sm_log(sm, SM_LOG_WARNING, "port %u of %s refuses PortInfo: status 0x%04x", p->num,
 	       sm_node_name(p->node), r->status);
 }
 
-/* A Set starts from what the port said; zero means "no change" in these. */
+/* A Set starts from the values that the port has reported; in these fields zero means "no
+ * change". */
 static struct wire_port_info unchanged(const struct sm_port *p)
 {
 	struct wire_port_info i = p->info;
@@ -69,7 +70,7 @@ static void send_port(struct sm *sm, struct sm_port *p, const struct wire_port_i
 	       p, 0);
 }
 
-/* What an end port must know of its place in the subnet. */
+/* The fields that only end ports have. */
 static void fill_end_port(struct sm *sm, const struct sm_port *p, struct wire_port_info *i)
 {
 	i->lid = p->lid;
@@ -104,7 +105,7 @@ static void configure_port(struct sm *sm, struct sm_port *p)
 		send_port(sm, p, &i);
 }
 
-/* Call @fn for the ports of the next node. Return: false behind the last. */
+/* Call @fn for the ports of the next node. Return: false after the last node. */
 static bool each_node(struct sm *sm, void (*fn)(struct sm *sm, struct sm_port *p))
 {
 	struct sm_subnet *s = sm_model(sm);
@@ -119,7 +120,7 @@ static bool each_node(struct sm *sm, void (*fn)(struct sm *sm, struct sm_port *p
 	return true;
 }
 
-/* Which ports are new since the last sweep, or were reset behind our back? */
+/* Mark ports that are new since the last sweep, or were reset meanwhile. */
 static void mark_fresh(struct sm *sm)
 {
 	sm_for_each_end_port(sm->next, p) {
@@ -152,7 +153,7 @@ static void change_state(struct sm *sm, struct sm_port *p, uint8_t from, uint8_t
 {
 	struct wire_port_info i;
 
-	/* both ends, or the link goes nowhere (7.2.7) */
+	/* a link needs both ends to become Active (7.2.7) */
 	if (!p->num || p->info.state != from || !p->peer)
 		return;
 	i = unchanged(p);
@@ -180,7 +181,7 @@ bool sm_activate_more(struct sm *sm)
 	return each_node(sm, activate_port);
 }
 
-/* The manager is new to this port: its clients join and register (again). */
+/* This manager is new to the port: its clients have to join and register again. */
 static void tell_client(struct sm *sm, struct sm_port *p)
 {
 	struct wire_port_info i;
@@ -228,7 +229,7 @@ bool sm_switch_info_more(struct sm *sm)
 	return true;
 }
 
-/* --- partitions: the default one, full members all (10.9.1.2) --- */
+/* --- partitions: all ports are full members of the default one (10.9.1.2) --- */
 
 static void set_pkeys(struct sm *sm, struct sm_port *p)
 {
@@ -240,7 +241,7 @@ static void set_pkeys(struct sm *sm, struct sm_port *p)
 	for (uint32_t i = 0; i < WIRE_PKEYS_PER_BLOCK; i++)
 		if (p->pkeys[i] == DEFAULT_PKEY)
 			return;
-	/* a limited default becomes full; else the first empty entry */
+	/* make a limited default P_Key a full one, or else use the first empty entry */
 	while (free_entry < WIRE_PKEYS_PER_BLOCK && wire_pkey_is_valid(p->pkeys[free_entry]) &&
 	       !wire_pkeys_alike(p->pkeys[free_entry], DEFAULT_PKEY))
 		free_entry++;
@@ -260,7 +261,7 @@ bool sm_pkeys_more(struct sm *sm)
 	return each_node(sm, set_pkeys);
 }
 
-/* --- virtual lanes: SLs spread over the lanes there are, all alike --- */
+/* --- virtual lanes: SLs are distributed evenly over the VLs of a link --- */
 
 static void qos_reply(struct sm *sm, const struct sm_reply *r)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Discovery by directed routes (14.2.2): ask the own node who it is, then ask
- * through every port that is up who is on the other side, and so on. Answers
- * come in any order; a cable is entered from whichever end answers first and
- * is not asked about from the other. Each answer makes the next questions:
+ * Discovery by directed routes (14.2.2): query the own node, then the neighbour at
+ * every port that is up, and so on. Answers arrive in any order. A cable is recorded
+ * when the first of its ends answers, and is not queried from the other end. Each
+ * answer causes further queries:
  *
  *   NodeInfo   -> a new node: NodeDescription; of a switch SwitchInfo and all
  *                 PortInfo; of an adapter PortInfo of the port that answered
@@ -46,7 +46,7 @@ static void switch_reply(struct sm *sm, const struct sm_reply *r)
 		       sm_node_name(n));
 		return;
 	}
-	/* a report to come concerns this sweep; clear the flag before looking on */
+	/* a change from now on needs another sweep, so clear the flag before reading on */
 	for (uint32_t p = 0; p <= n->n_ports; p++)
 		sm_get(sm, &n->path, WIRE_SMP_PORT_INFO, p, port_reply, &n->ports[p], 0);
 }
@@ -58,7 +58,7 @@ static void know_adapter_port(struct sm *sm, struct sm_node *n,
 	struct sm_port *p = &n->ports[info->local_port];
 
 	if (p->guid)
-		return; /* asked already */
+		return; /* it was queried already */
 	p->guid = info->port_guid;
 	if (memcmp(path, &n->path, sizeof(*path))) {
 		p->path = rt_zalloc(sizeof(*path));
@@ -89,8 +89,8 @@ static struct sm_node *add_node(struct sm *sm, const struct wire_node_info *info
 	return n;
 }
 
-/* Enter the cable between two ports. Each is the other's peer, or neither is: what
- * routes are computed from has no cable that leads one way only. */
+/* Record the cable between two ports. Either both are each other's peers or neither is, so
+ * that the graph for routing has no unidirectional cables. */
 static void connect(struct sm *sm, struct sm_port *a, struct sm_port *b)
 {
 	if (!a)
@@ -106,7 +106,7 @@ static void connect(struct sm *sm, struct sm_port *a, struct sm_port *b)
 	b->peer = a;
 }
 
-/* Can this be an answer? Port 0 is not at the end of any cable, and an adapter has none */
+/* Is this answer plausible? No cable ends at port 0, and an adapter has no port 0 */
 static bool is_possible(const struct wire_node_info *info, bool through_cable)
 {
 	bool from_port_0 = !info->local_port;
@@ -115,7 +115,7 @@ static bool is_possible(const struct wire_node_info *info, bool through_cable)
 	       !(from_port_0 && (through_cable || info->node_type != WIRE_NODE_SWITCH));
 }
 
-/* Who is there? @from is the port asked through, NULL for the own node. */
+/* NodeInfo arrived. @from is the port to which the node is connected, NULL for the own node. */
 static void node_reply(struct sm *sm, const struct sm_reply *r)
 {
 	struct sm_port *from = r->obj;
@@ -148,7 +148,8 @@ static void node_reply(struct sm *sm, const struct sm_reply *r)
 		sm->next->self = sm_is_switch(n) ? &n->ports[0] : &n->ports[info.local_port];
 }
 
-/* Look through @p. From an adapter only at the start: it does not forward. */
+/* Query the neighbour at @p. An adapter does not forward SMPs, so only the manager's own
+ * adapter has neighbours to query. */
 static void look_through(struct sm *sm, struct sm_port *p)
 {
 	struct sm_path path = p->node->path;
@@ -165,8 +166,8 @@ static void look_through(struct sm *sm, struct sm_port *p)
 	sm_get(sm, &path, WIRE_SMP_NODE_INFO, 0, node_reply, p, 0);
 }
 
-/* MasterSMLID says who set this port up last: not us, and its tables may hold
- * what we did not put there */
+/* Was the port configured by another manager, as MasterSMLID says? Then its tables may
+ * contain other values than this manager has written. */
 static bool is_foreign(const struct sm *sm, const struct wire_port_info *info)
 {
 	return sm->subnet && sm->subnet->self && info->sm_lid != sm->subnet->self->lid;

@@ -10,11 +10,12 @@
  *   MASTER      -> STANDBY   handed over; a stronger master was found
  *   MASTER      -> MASTER    HANDOVER from a weaker master: sweep again
  *
- * Stronger: the higher priority, then the lower GUID. Managers of one subnet share
- * the SM_Key (14.2.5.13), and tell it: opensm ignores a manager that does not. One
- * that answers with another key is ignored; its commands are refused. A master that finds a
- * stronger manager in standby hands over to it at the end of its sweep; one
- * that finds a stronger master (two subnets became one) does so at once.
+ * The stronger manager has the higher priority, or with equal priorities the lower
+ * GUID. Managers of one subnet share the SM_Key (14.2.5.13) and send it, because
+ * opensm ignores a manager that does not. A manager with another key is ignored, and
+ * its commands are rejected. A master that finds a stronger manager in standby hands
+ * over to it at the end of its sweep; one that finds a stronger master (two subnets
+ * were joined) does so at once.
  */
 #include "sm/internal.h"
 
@@ -103,7 +104,7 @@ void sm_elect_begin(struct sm *sm)
 	}
 }
 
-/* Return: true when @p is a manager of this subnet, as far as it says who it is */
+/* Return: true if @p is a manager of this subnet, as far as its SM_Key is known */
 static bool is_kin(const struct sm *sm, const struct sm_peer *p)
 {
 	return p->answered && p->info.sm_key == sm->opt.sm_key;
@@ -116,7 +117,7 @@ static bool is_stronger(const struct sm *sm, const struct sm_peer *p)
 	return p->info.guid < sm->opt.port_guid;
 }
 
-/* Must this manager step aside for @p? */
+/* Is @p stronger than this manager? */
 static bool yields_to(const struct sm *sm, const struct sm_peer *p)
 {
 	if (!is_kin(sm, p))
@@ -126,7 +127,7 @@ static bool yields_to(const struct sm *sm, const struct sm_peer *p)
 	return p->info.state == WIRE_SM_DISCOVERING && is_stronger(sm, p);
 }
 
-/* what we programmed is the stronger master's to set right */
+/* from now on the stronger master configures the subnet */
 static void give_up_to(struct sm *sm, struct sm_peer *p)
 {
 	struct wire_sm_info info;
@@ -213,10 +214,10 @@ void sm_handover_begin(struct sm *sm)
 	}
 }
 
-/* --- what others ask of us --- */
+/* --- requests of other managers --- */
 
-/* Set(SMInfo): which command, of a manager in which state, is taken in which state,
- * and where it leads */
+/* Set(SMInfo): accepted commands, by the states of the sender and of this manager, and
+ * the next state */
 static const struct control {
 	uint8_t command, by, in, to;
 } controls[] = {
@@ -241,8 +242,8 @@ static uint16_t control(struct sm *sm, uint32_t command, const struct wire_sm_in
 		set_state(sm, c->to);
 		if (c->to == WIRE_SM_DISCOVERING || command == WIRE_SM_HANDOVER)
 			sm_want(sm, SM_JOB_HEAVY);
-		/* the giver of a handover steps back only after our answer: sweep
-		 * as its successor, not as a newcomer that would yield to it */
+		/* The old master leaves its state only after this answer. So continue
+		 * as master, and not in DISCOVERING, which would yield to it. */
 		if (command == WIRE_SM_HANDOVER) {
 			set_state(sm, WIRE_SM_MASTER);
 			sm->distrust = true;
@@ -267,7 +268,7 @@ void sm_info_receive(struct sm *sm, enum sm_agent agent, const struct sm_addr *f
 	smp.mad.status = smp.mad.method == WIRE_METHOD_SET ?
 				 control(sm, smp.mad.attr_mod, &info) : WIRE_STATUS_OK;
 	smp.mad.method = WIRE_METHOD_GET_RESP;
-	smp.direction = true; /* back along the way it came (14.2.2) */
+	smp.direction = true; /* the answer uses the reverse route (14.2.2) */
 	sm_info_fill(sm, &info);
 	wire_smp_encode(&smp, answer);
 	wire_sm_info_encode(&info, answer + WIRE_SMP_DATA_OFFSET);

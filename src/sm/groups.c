@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Multicast groups and their members (15.2.5.17): creating, joining, leaving,
- * asking. A group lives as long as it has full members; the IPoIB broadcast
- * group (RFC 4391 section 4) is there from the start if so configured.
+ * Multicast groups and their members (15.2.5.17): creation, joins, leaves and
+ * queries. A group exists as long as it has full members; the IPoIB broadcast
+ * group (RFC 4391 section 4) always exists if it is configured.
  */
 #include "sm/sa.h"
 
@@ -12,14 +12,14 @@
 #define IPOIB_QKEY 0x0b1b
 #define FULL_JOINS (WIRE_JOIN_FULL | WIRE_JOIN_SEND_ONLY_FULL)
 #define JOIN_STATES 0xf
-#define SA_SIGNATURE 0xa01b /* in MGIDs that an SA made (15.2.5.17.3) */
+#define SA_SIGNATURE 0xa01b /* in MGIDs that an SA has assigned (15.2.5.17.3) */
 #define SCOPE_LINK_LOCAL 2
 
-/* Components that must be there to join (o15-0.2.3), and more to create */
+/* Components that a join requires (o15-0.2.3), and those that a creation requires */
 #define NEED_JOIN (WIRE_MCM_MGID | WIRE_MCM_PORT_GID | WIRE_MCM_JOIN_STATE)
 #define NEED_CREATE                                                                      \
 	(WIRE_MCM_QKEY | WIRE_MCM_PKEY | WIRE_MCM_SL | WIRE_MCM_FLOW_LABEL | WIRE_MCM_TCLASS)
-/* What only the creator decides; a join that names it must agree */
+/* Components that the creator sets; those in a join must be equal */
 #define SHARED                                                                           \
 	(NEED_CREATE | WIRE_MCM_MGID | WIRE_MCM_MLID | WIRE_MCM_HOP_LIMIT)
 #define SELECTED                                                                         \
@@ -46,7 +46,7 @@ static struct sm_member *member_find(const struct sm_group *g, const union wire_
 	return NULL;
 }
 
-/* How many MLIDs every switch has room for. */
+/* The number of MLIDs that fit the tables of all switches. */
 static uint32_t mlid_room(const struct sm *sm)
 {
 	uint32_t room = 0xffff - SM_LID_MCAST_FIRST;
@@ -108,7 +108,7 @@ static void group_free(struct sm_group *g)
 	rt_free(g);
 }
 
-/* A group that nobody is a full member of any more goes (15.2.5.17.2). */
+/* Delete a group without full members (15.2.5.17.2). */
 static void group_release(struct sm *sm, struct sm_group *g)
 {
 	struct sm_member *m;
@@ -177,8 +177,8 @@ static bool selectors_agree(uint64_t mask, const struct wire_mcmember_record *wa
 			   want->life_enc, have->life_enc);
 }
 
-/* The MGID of a group whose creator leaves the choice to us (15.2.5.17.3):
- * transient, of the wanted scope, with our signature and a counter. */
+/* Assign an MGID to a group whose creator does not give one (15.2.5.17.3): transient, with
+ * the requested scope, the signature and a counter. */
 static void make_mgid(struct sm *sm, struct wire_mcmember_record *r, uint64_t mask)
 {
 	uint8_t scope = mask & WIRE_MCM_SCOPE ? r->scope : SCOPE_LINK_LOCAL;
@@ -191,7 +191,7 @@ static void make_mgid(struct sm *sm, struct wire_mcmember_record *r, uint64_t ma
 	put_be32(r->mgid.raw + 4, rt_random(sm->rt));
 }
 
-/* MTU and rate of a new group: as asked, within what the port can do. */
+/* MTU and rate of a new group: the requested ones, limited to those of the port. */
 static bool choose(uint64_t mask, struct wire_mcmember_record *r, const struct sm_port *p)
 {
 	uint32_t mtu = sm_port_mtu(p), mbps = wire_rate_mbps(sm_rate_enc(&p->info));
@@ -201,7 +201,7 @@ static bool choose(uint64_t mask, struct wire_mcmember_record *r, const struct s
 	    !sm_fitted(mask, WIRE_MCM_RATE_SELECTOR, WIRE_MCM_RATE, r->rate_selector,
 		       wire_rate_mbps(r->rate), &mbps))
 		return false;
-	/* encodings that mean nothing (o15-0.2.3) */
+	/* undefined encodings are invalid (o15-0.2.3) */
 	if (mask & WIRE_MCM_RATE && r->rate_selector != WIRE_SELECT_LARGEST &&
 	    !wire_rate_mbps(r->rate))
 		return false;
@@ -215,10 +215,10 @@ static bool choose(uint64_t mask, struct wire_mcmember_record *r, const struct s
 /* A multicast GID that may be a group's (4.1.1; o15-0.2.3). */
 static bool is_valid_mgid(const union wire_gid *g)
 {
-	/* those that an SA makes itself are never link-local (o15-0.1.6) */
+	/* MGIDs that an SA assigns are never link-local (o15-0.1.6) */
 	if (get_be16(g->raw + 2) == SA_SIGNATURE && (g->raw[1] & 0xf) == SCOPE_LINK_LOCAL)
 		return false;
-	/* of the flags only "transient" means something (4.1.1) */
+	/* "transient" is the only defined flag (4.1.1) */
 	return g->raw[0] == 0xff && g->raw[1] >> 4 <= 1;
 }
 
@@ -332,7 +332,7 @@ void sm_mcmember_join(struct sm_query *q)
 	m->join_state |= want->join_state & JOIN_STATES;
 	q->mask = 0;
 	emit_member(q, g, m);
-	q->defer = true; /* answered when the switches know */
+	q->defer = true; /* answered when the switches are programmed */
 	sm_want(q->sm, SM_JOB_MCAST);
 }
 
@@ -346,7 +346,7 @@ void sm_mcmember_leave(struct sm_query *q)
 		q->status = WIRE_SA_INSUFFICIENT_COMPONENTS;
 		return;
 	}
-	/* only what was joined can be left (o15-0.2.14) */
+	/* a member can leave only with join states that it has (o15-0.2.14) */
 	if (!m || !(want->join_state & m->join_state) ||
 	    want->join_state & ~m->join_state & JOIN_STATES) {
 		q->status = WIRE_SA_REQUEST_INVALID;
@@ -364,8 +364,8 @@ void sm_mcmember_leave(struct sm_query *q)
 }
 
 /*
- * Without the administrator's key a group is one record, and its members are
- * nobody's business but their own (15.2.5.17).
+ * Without the administrator's key a query gets one record for a group, which does not
+ * disclose its members (15.2.5.17).
  */
 void sm_mcmember_each(struct sm_query *q)
 {

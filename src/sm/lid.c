@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * LIDs (4.1.3, 14.4.4): every end port gets 2^LMC of them, aligned to their
- * number. What a port had according to the cache comes first, then what it
- * says it has, then the lowest free ones: nobody is renumbered who need not be.
+ * number. A port gets its LIDs in the cache, or else those that it reports, or else
+ * the lowest free ones, so that ports keep their LIDs whenever possible.
  */
 #include "sm/internal.h"
 
@@ -38,7 +38,7 @@ static bool take(struct sm_subnet *s, struct sm_port *p, uint32_t lid, uint8_t l
 	return true;
 }
 
-/* The lowest free LIDs that nobody absent may claim back. */
+/* Assign the lowest free LIDs that do not belong to an absent port. */
 static bool take_new(struct sm_subnet *s, struct sm_port *p, uint8_t lmc, const uint8_t *kept,
 		     uint32_t *hint)
 {

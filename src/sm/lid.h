@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Which port had which LIDs: a table by port GUID that outlives the manager in
- * a text file, a line per port ("0x<guid> <lid> <lmc>", # begins a comment),
- * so that a restart renumbers nothing.
+ * The cache of LIDs: a table by port GUID, stored in a text file with a line for
+ * each port ("0x<guid> <lid> <lmc>", # begins a comment), so that ports keep their
+ * LIDs when the manager is restarted.
  */
 #ifndef SOFTIB_SM_LID_H
 #define SOFTIB_SM_LID_H
@@ -20,20 +20,20 @@ struct sm_lids {
 	bool changed;	       /* since the last load or save */
 };
 
-/** sm_lids_get() - Return: what is remembered of @guid, or NULL */
+/** sm_lids_get() - Return: the entry of @guid, or NULL */
 const struct sm_lid *sm_lids_get(const struct sm_lids *l, uint64_t guid);
-/** sm_lids_put() - remember. Return: 0; -ENOMEM */
+/** sm_lids_put() - add or replace the entry of @guid. Return: 0; -ENOMEM */
 int sm_lids_put(struct sm_lids *l, uint64_t guid, uint16_t lid, uint8_t lmc);
 void sm_lids_free(struct sm_lids *l);
 
 /**
  * sm_lids_load() - read a file into @l
- * @line: on -EINVAL the number of the line that is wrong; nothing of the file
- *        is kept then: half a cache would renumber the other half
+ * @line: on -EINVAL the number of the invalid line. Then no entry of the file is
+ *        used, because with a part of them the LIDs of the others would be reassigned
  * Return: 0, also when there is no file; -EINVAL; -errno of reading; -ENOMEM
  */
 int sm_lids_load(struct sm_lids *l, const char *path, unsigned int *line);
-/** sm_lids_save() - replace the file at once, whole. Return: 0; -errno */
+/** sm_lids_save() - replace the file atomically. Return: 0; -errno */
 int sm_lids_save(struct sm_lids *l, const char *path);
 
 #endif

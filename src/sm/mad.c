@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Calls: requests that want an answer. Many are in flight at once, up to a
- * window; each has a slot, and the low half of its TID (13.4.6.4; the port
- * owns the high half) says which. All time-outs are equal, so the list of
- * those in flight is in order of deadline and one timer serves them all.
+ * Calls: requests that expect an answer. Up to a window of them may be in flight.
+ * Each has a slot, whose number is the low half of its TID (13.4.6.4; the port
+ * assigns the high half). All time-outs are equal, so the list of calls in flight is
+ * sorted by deadline and one timer suffices.
  *
- * The window follows the fabric: it halves when answers fail to come (once for
- * a burst of losses) and grows by one with every windowful of answers, up to
- * what the user allows. Agents drop what comes too fast (13.4.6.2).
+ * The window adapts to the fabric, since agents drop MADs that arrive too fast
+ * (13.4.6.2): it is halved when answers are missing (once for a burst of losses) and
+ * grows by one for every window of answers, up to the user's limit.
  *
- * An answer may fail to come in two ways: the port says so, or our own timer,
- * set a little later, does.
+ * A missing answer is reported by the port, or by the manager's own timer, which
+ * expires a little later.
  */
 #include "sm/internal.h"
 
@@ -61,7 +61,7 @@ static void arm_timer(struct sm *sm)
 			     list_first_entry(&c->flight, struct sm_call, node)->deadline);
 }
 
-/* Out on the wire, first time or again. */
+/* Send a request for the first time, or again. */
 static void transmit(struct sm *sm, struct sm_call *call)
 {
 	struct sm_calls *c = &sm->calls;
@@ -175,7 +175,7 @@ void sm_calls_answer(struct sm *sm, int status, const void *mad, size_t len)
 	struct wire_mad h;
 
 	if (!call || call->tid != tid || wire_mad_decode(mad, len, &h) < 0)
-		return; /* an answer that comes too late */
+		return; /* the answer is too late */
 	if (status)
 		give_up_or_retry(sm, call);
 	else if (len >= WIRE_MAD_BYTES)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Traps come in from agents and are repressed (14.4.9); notices go out, as
- * Reports, to those that subscribed with InformInfo (15.4.8, 13.4.8.3).
+ * Receives traps from agents and represses them (14.4.9), and sends notices as
+ * Reports to ports that subscribed with InformInfo (15.4.8, 13.4.8.3).
  */
 #include "sm/internal.h"
 #include "sm/sa.h"
 
 #include <string.h>
 
-/* What the manager does about a trap (14.2.5.1), besides passing it on */
+/* The manager's reaction to a trap (14.2.5.1), besides forwarding it */
 static const struct trap_row {
 	uint16_t number;
 	const char *what;
@@ -100,7 +100,7 @@ static void report_reply(struct sm *sm, const struct sm_reply *r)
 
 	if (r->data || !s)
 		return;
-	/* it will subscribe again if it lives (15.4.8) */
+	/* a subscriber that is still alive has to subscribe again (15.4.8) */
 	sm_log(sm, SM_LOG_INFO, "LID %u does not answer reports: unsubscribed", s->to.lid);
 	subscription_free(s);
 }
@@ -164,7 +164,7 @@ void sm_notify_gid(struct sm *sm, uint16_t trap, const union wire_gid *gid)
 	report(sm, &n);
 }
 
-/* Notify of every end port of @of that is not in @but. */
+/* Send a notice for every end port of @of that is not in @but. */
 static void notify_missing(struct sm *sm, const struct sm_subnet *of,
 			   const struct sm_subnet *but, uint16_t trap)
 {
@@ -213,7 +213,7 @@ static struct sm_subscription *find_same(struct sm *sm, const struct sm_addr *fr
 	return NULL;
 }
 
-/* Set(InformInfo): subscribe, or end a subscription that was made alike */
+/* Set(InformInfo): subscribe, or end the subscription with the same parameters */
 void sm_inform_set(struct sm_query *q)
 {
 	const struct wire_inform_info *i = q->key;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The model of a subnet: nodes, their ports, cables, LIDs, and the tables as
- * they are wanted and as they were last programmed. A heavy sweep builds a new
- * model beside the old one, which goes on answering queries until then.
+ * The model of a subnet: nodes, their ports, cables, LIDs, and the tables, both as
+ * computed and as last programmed. A heavy sweep builds a new model, while the old
+ * one is still used to answer queries.
  */
 #ifndef SOFTIB_SM_SUBNET_H
 #define SOFTIB_SM_SUBNET_H

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Sweeps: what the manager does, and in which order.
+ * Sweeps: the jobs of the manager and their order.
  *
- * A job is a row of phases; a phase makes calls, and the next begins when all
- * of them have ended. One job runs at a time, the first of those wanted:
+ * A job is a sequence of phases. A phase makes calls, and the next phase begins when
+ * all of them have ended. One job runs at a time, the first of those requested:
  *
- *   heavy  the subnet is discovered anew and configured; at the start, after
- *          traps 128 and 144, when a light sweep saw a change
- *   light  every switch is asked whether a port changed (PortStateChange)
- *   self   the own port is asked whether it changed: no trap tells that the
- *          switch at its other end died, or came back
+ *   heavy  discovers the subnet again and configures it; at the start, after
+ *          traps 128 and 144, and when a light sweep found a change
+ *   light  queries every switch for changed ports (PortStateChange)
+ *   self   queries the own port, because no trap is sent when the switch at its
+ *          other end dies or comes back
  *   mcast  multicast tables are computed and programmed; after joins, leaves
  *   poll   in standby: is the master alive? (14.4.1, "POLLING")
  *
- * Timer: sweep_timer wants a light sweep or a poll every opt.sweep_ns, and in
- * between a look at the own port every second.
+ * Timer: sweep_timer requests a light sweep or a poll every opt.sweep_ns, and job
+ * "self" every second in between.
  */
 #include "sm/internal.h"
 
@@ -83,7 +83,7 @@ void sm_abort_job(struct sm *sm)
 	sm->aborted = true;
 }
 
-/* May @job run in the present state? Standby managers only look and poll. */
+/* May @job run in the present state? Standby managers only discover and poll. */
 static bool is_allowed(const struct sm *sm, enum sm_job job)
 {
 	switch (job) {
@@ -104,7 +104,7 @@ void sm_sweep_due(struct rt_timer *t)
 		sm_want(sm, SM_JOB_SELF);
 		return;
 	}
-	/* who did not answer may do so by now, and no port will tell */
+	/* a node that did not answer may do so now, without a change of any port */
 	sm_want(sm, sm->state == WIRE_SM_STANDBY    ? SM_JOB_POLL :
 		    sm->subnet && !sm->incomplete   ? SM_JOB_LIGHT :
 						      SM_JOB_HEAVY);
@@ -149,7 +149,7 @@ static void end_job(struct sm *sm)
 {
 	sm->phase = NULL;
 	if (sm->next) {
-		/* given up half way: the model under discovery is worth nothing */
+		/* the job was aborted, so the new model is incomplete */
 		sm_subnet_destroy(sm->next);
 		sm->next = NULL;
 	}
@@ -219,8 +219,8 @@ static void own_port_reply(struct sm *sm, const struct sm_reply *r)
 
 	if (!r->data || wire_port_info_decode(r->data, WIRE_SMP_DATA_BYTES, &info) < 0)
 		return;
-	/* a link that came, went, or was reset since; or another manager that
-	 * does not know of us */
+	/* the link went up or down or was reset, or another manager has configured
+	 * the port */
 	if (info.state != p->info.state || info.lid != p->lid || info.sm_lid != p->lid)
 		sm_want(sm, SM_JOB_HEAVY);
 }
@@ -245,7 +245,7 @@ bool sm_light_more(struct sm *sm)
 	return true;
 }
 
-/* A link that fell while it was set up, say, and came again meanwhile */
+/* For example a link that went down during configuration and is up again */
 static bool has_unfinished_links(const struct sm *sm)
 {
 	sm_for_each_port(sm->subnet, p)
@@ -255,7 +255,7 @@ static bool has_unfinished_links(const struct sm *sm)
 	return false;
 }
 
-/* The new model is configured: from now on it answers queries. */
+/* The new model is configured, and is used for queries from now on. */
 void sm_up_begin(struct sm *sm)
 {
 	struct sm_subnet *old = sm->subnet;
