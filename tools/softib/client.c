@@ -186,7 +186,7 @@ int client_say_progress(const char *dir, const char *who)
 }
 
 /* The answer to a wait is long in coming: how it goes is asked, and said, by the way.
- * Return: 0; -ETIMEDOUT (said) */
+ * Return: 0; -ETIMEDOUT (printed) */
 static int await_event(int fd, const char *dir)
 {
 	struct pollfd pfd = {.fd = fd, .events = POLLIN};

@@ -51,7 +51,7 @@ static void words_end(struct fault_args *args)
 }
 #define WORDS_END __attribute__((cleanup(words_end)))
 
-/* options wherever they stand; the rest are words. Return: 0; -1 (said) */
+/* options wherever they stand; the rest are words. Return: 0; -1 (printed) */
 static int parse(struct fault_args *args, int argc, char **argv, const struct argp *argp)
 {
 	args->words = calloc((size_t)argc + 1, sizeof(*args->words));

@@ -134,7 +134,7 @@ static void add_interfaces(struct json_object *list, const char *dir,
 	}
 }
 
-/* Return: of all nodes, or of @name alone; the caller's; NULL (said) */
+/* Return: of all nodes, or of @name alone; the caller's; NULL (printed) */
 static struct json_object *ask(const char *dir, const char *name)
 {
 	struct json_object *req = request("nodes"), *answer, *list, *nodes;

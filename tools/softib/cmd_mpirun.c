@@ -99,7 +99,7 @@ static void split_words(char **words, struct words *ours, struct words *theirs)
 		add(theirs, *words++);
 }
 
-/* Return: 0; -1 (said) */
+/* Return: 0; -1 (printed) */
 static int set_environment(const struct node_place *at, const char *nodes)
 {
 	char self[PATH_MAX], *agent;

@@ -167,7 +167,7 @@ static void free_command(struct pair_side *side)
 /* --- the nodes -----------------------------------------------------------------------
  */
 
-/* Return: 0; -1 (said) */
+/* Return: 0; -1 (printed) */
 static int find_nodes(struct pair_args *args)
 {
 	struct pair_side *sides[] = {&args->pair.server, &args->pair.client};

@@ -46,7 +46,7 @@ static FILE *open_source(const struct profile_args *args)
 	return strcmp(args->from, "-") ? fopen(args->from, "re") : stdin;
 }
 
-/* Return: the output of ibv_devinfo, the caller's; NULL (said) */
+/* Return: the output of ibv_devinfo, the caller's; NULL (printed) */
 static char *read_devinfo(const struct profile_args *args)
 {
 	const char *what = args->from ? args->from : "ibv_devinfo";

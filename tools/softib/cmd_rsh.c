@@ -73,7 +73,7 @@ static void add_ssh_options(struct argp_option *to)
 			.flags = OPTION_HIDDEN};
 }
 
-/* The nodes know the user of the fabric alone. Return: 0; -1 (said) */
+/* The nodes know the user of the fabric alone. Return: 0; -1 (printed) */
 static int check_user(const char *user)
 {
 	struct passwd *own = getpwuid(geteuid());

@@ -101,7 +101,7 @@ static int draw_svg(const char *dot)
 	return status;
 }
 
-/* of a fabric that is up. Return: the text, the caller's; NULL (said) */
+/* of a fabric that is up. Return: the text, the caller's; NULL (printed) */
 static char *ask_text(const struct topo_args *args, const char *format)
 {
 	struct json_object *req = request("topo"), *answer;

@@ -5,10 +5,10 @@
 
 #include "softib.h"
 
-/** everywhere_run() - run @argv on every node with an adapter of @at->dir, print what
- *  they print line by line behind the node's name, and pass signals on
- *  @at: without a node; its other choices are those of each
- *  Return: the worst of their exit statuses; EXIT_FAILURE (said) */
+/** everywhere_run() - run @argv on every node of @at->dir that has an adapter, print the
+ *  output line by line after the node's name, and forward signals
+ *  @at: without a node; its other settings apply to each
+ *  Return: the largest of their exit statuses; EXIT_FAILURE, after printing a message */
 int everywhere_run(const struct node_place *at, char **argv);
 
 #endif

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What a program on a node prints, each line behind the name of the node. */
+/* Prints the output of a program on a node, each line after the name of the node. */
 #ifndef SOFTIB_TOOLS_LINES_H
 #define SOFTIB_TOOLS_LINES_H
 
 #include <stddef.h>
 #include <stdio.h>
 
-/** struct lines - one output of one program; zeroed but for the first two */
+/** struct lines - one output of one program; zeroed except for the first two members */
 struct lines {
 	const char *label;
 	FILE *to;
-	char line[4096]; /* printed without the end of the line yet, as a string */
+	char line[4096]; /* an incomplete line, as a string */
 	size_t length;
 };
 
-/** lines_put() - one more character, which may end a line */
+/** lines_put() - add a character, which may end a line */
 void lines_put(struct lines *lines, char c);
-/** lines_end() - print what is there of a line that nothing ended */
+/** lines_end() - print an incomplete line */
 void lines_end(struct lines *lines);
 
 #endif

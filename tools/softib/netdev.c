@@ -110,7 +110,7 @@ static int open_addresses(void)
 	return fd;
 }
 
-/* Return: 0; -errno; -EPROTO (said) */
+/* Return: 0; -errno; -EPROTO (printed) */
 static int hand_over(const struct node_place *at, unsigned port, unsigned pkey,
 		     const char *interface, const int fd[2])
 {

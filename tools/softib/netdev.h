@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Network interfaces of a node, made in its network namespace. */
+/* Network interfaces of a node, created in its network namespace. */
 #ifndef SOFTIB_TOOLS_NETDEV_H
 #define SOFTIB_TOOLS_NETDEV_H
 
@@ -10,30 +10,30 @@
 /** netdev_up() - bring @interface up. 0; -errno */
 int netdev_up(const char *interface);
 
-/** netdev_ask_kernel() - one request of rtnetlink(7) with NLM_F_ACK. 0; -errno */
+/** netdev_ask_kernel() - send a request of rtnetlink(7) with NLM_F_ACK. Return: 0; -errno */
 int netdev_ask_kernel(const struct nlmsghdr *req);
 
-/** netdev_delete() - @interface, which may be gone already. 0; -errno */
+/** netdev_delete() - delete @interface, which need not exist. Return: 0; -errno */
 int netdev_delete(const char *interface);
 
-/** netdev_is_possible() - is there a /dev/net/tun that this process may open? */
+/** netdev_is_possible() - may this process open /dev/net/tun? */
 bool netdev_is_possible(void);
 
 /**
- * netdev_ipoib() - IP over InfiniBand on the adapter's port @port in the partition of
- * @pkey, as the interface @interface of this process's network namespace, up and without
- * addresses
+ * netdev_ipoib() - create the interface @interface for IP over InfiniBand on the adapter's
+ * port @port in the partition of @pkey. It is in this process's network namespace, up and
+ * without addresses.
  *
- * softibd holds the interface, which ends with the fabric, and hears from the namespace
- * which addresses it gets.
- * Return: 0; -errno of making it; -EPROTO softibd refused (said)
+ * softibd holds the interface, which ends with the fabric, and is notified by the
+ * namespace of its addresses.
+ * Return: 0; -errno; -EPROTO softibd rejected the request, after printing a message
  */
 int netdev_ipoib(const struct node_place *at, unsigned port, unsigned pkey,
 		 const char *interface);
 
 /* --- node_child.c: interfaces of further partitions --- */
 
-/** struct node_child - one: "ib0.8001"
+/** struct node_child - an interface such as "ib0.8001"
  *  @at: a node with a network of its own
  *  @pkey: with the bit of full membership */
 struct node_child {
@@ -41,10 +41,10 @@ struct node_child {
 	unsigned port, pkey;
 };
 
-/** node_child_name() - of the interface whose parent is called @parent */
+/** node_child_name() - the name of the interface whose parent is @parent */
 void node_child_name(char name[32], const char *parent, unsigned pkey);
 
-/** node_child_act() - make it, or delete it. Return: 0; -1 (said) */
+/** node_child_act() - create or delete it. Return: 0; -1, after printing a message */
 int node_child_act(const struct node_child *child, bool make);
 
 #endif

@@ -235,7 +235,7 @@ enum node_net node_parse_net(struct argp_state *state, const char *word)
 }
 
 /* The node's namespaces are all its programs'; device files are only for those that
- * asked for them. Return: 0; -1 (said) */
+ * asked for them. Return: 0; -1 (printed) */
 static int enter_own_network(const struct node_place *at, const char *files)
 {
 	int error;
@@ -248,7 +248,7 @@ static int enter_own_network(const struct node_place *at, const char *files)
 	return error ? say_no_devices(error) : 0;
 }
 
-/* Return: 0; -1 (said) */
+/* Return: 0; -1 (printed) */
 static int enter_namespaces(const struct node_place *at)
 {
 	char files[PATH_MAX];

@@ -14,7 +14,7 @@
 #include "node_namespaces.h"
 
 /* Return: the plan's row of addresses for port @port of the node, a part of *@answer;
- * NULL (said) */
+ * NULL (printed) */
 static struct json_object *planned(const struct node_place *at, unsigned port,
 				   struct json_object **answer)
 {
@@ -31,7 +31,7 @@ static struct json_object *planned(const struct node_place *at, unsigned port,
 	return NULL;
 }
 
-/* Return: 0; -1 (said) */
+/* Return: 0; -1 (printed) */
 static int create(const struct node_child *child, const char *interface,
 		  const char *link_local)
 {
@@ -47,7 +47,7 @@ static int create(const struct node_child *child, const char *interface,
 	return error ? -1 : 0;
 }
 
-/* softibd forgets it first, so that it is gone when this returns. Return: 0; -1 (said) */
+/* softibd forgets it first, so that it is gone when this returns. Return: 0; -1 (printed) */
 static int delete (const struct node_child *child, const char *interface)
 {
 	struct json_object *req = request("ipoib_close"), *answer;
@@ -67,7 +67,7 @@ static int delete (const struct node_child *child, const char *interface)
 	return error ? -1 : 0;
 }
 
-/* in a child process, which ends: it enters the node. Return: exit status (said) */
+/* in a child process, which ends: it enters the node. Return: exit status (printed) */
 static int act_there(const struct node_child *child, bool make, struct json_object *row)
 {
 	char interface[32];

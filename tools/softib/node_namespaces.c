@@ -93,7 +93,7 @@ static int open_own(int fd[ABI_NODE_FDS])
 	return 0;
 }
 
-/* Return: 0; -1 (said) */
+/* Return: 0; -1 (printed) */
 static int hand_over(const struct node_place *at)
 {
 	int fd[ABI_NODE_FDS] = {-1, -1, -1, -1, -1}, error = open_own(fd);
@@ -110,7 +110,7 @@ static int hand_over(const struct node_place *at)
 	return answer ? 0 : -1;
 }
 
-/* in a child, which ends: what it enters it cannot leave. Return: 0; -1 (said) */
+/* in a child, which ends: what it enters it cannot leave. Return: 0; -1 (printed) */
 static int make_here(const struct node_place *at, const char *files, int user)
 {
 	int error = enter_new(user);
@@ -137,7 +137,7 @@ static int make(const struct node_place *at, const char *files, int user)
 /* --- asking ---------------------------------------------------------------- */
 
 /* @fd: set to all of them, or to those that new ones belong to, or -1
- * Return: 1 the node has them; 0; -1 (said) */
+ * Return: 1 the node has them; 0; -1 (printed) */
 static int ask(const struct node_place *at, int fd[ABI_NODE_FDS])
 {
 	const struct client_fds fds = {.passed = fd, .max_passed = ABI_NODE_FDS};
@@ -172,7 +172,7 @@ static int take_lock(const char *dir)
 	return -1;
 }
 
-/* Return: 0 and all are the caller's; -1 (said) */
+/* Return: 0 and all are the caller's; -1 (printed) */
 static int get(const struct node_place *at, const char *files, int fd[ABI_NODE_FDS])
 {
 	int held = ask(at, fd), lock;

@@ -107,7 +107,7 @@ static int open_output(const struct pair *pair, int ends[2])
 
 /* --- programs -------------------------------------------------------------- */
 
-/* @output_fd: -1 for the client, which has ours. Return: 0; -1 (said) */
+/* @output_fd: -1 for the client, which has ours. Return: 0; -1 (printed) */
 static int start(struct run *r, struct pair_side *side, int output_fd)
 {
 	pid_t parent = getpid();
@@ -250,7 +250,7 @@ static void say_not_ready(struct run *r)
 			 pair->server.argv[0], pair->server.at.node);
 }
 
-/* Return: 0; -1 it ended, or people gave up, or the time is over (said) */
+/* Return: 0; -1 it ended, or people gave up, or the time is over (printed) */
 static int await_ready(struct run *r)
 {
 	struct pair *pair = r->pair;

@@ -12,20 +12,20 @@ struct pair_side {
 	/* --- private to pair.c --- */
 	pid_t pid; /* 0: not running */
 	int status;
-	bool asked; /* by us to end: its status counts no more */
+	bool asked; /* softib has ended it, so its status is ignored */
 };
 
-/** struct pair - what `softib pair` is told */
+/** struct pair - the arguments of `softib pair` */
 struct pair {
 	struct pair_side server, client;
-	const char *ready_text; /* NULL: ready when it listens */
+	const char *ready_text; /* NULL: the server is ready when it listens */
 	bool no_wait, end_server, quiet;
-	long timeout_s; /* for the server to be ready; 0: no limit */
+	long timeout_s; /* until the server is ready; 0: no limit */
 };
 
-/** pair_run() - start the server, wait until it is ready, start the client, wait
- *  for both. A client that fails ends the server; signals reach both.
- *  Return: the worse of the two exit statuses */
+/** pair_run() - start the server, wait until it is ready, start the client, and wait for
+ *  both. If the client fails, the server is ended; signals are forwarded to both.
+ *  Return: the larger of the two exit statuses; EXIT_FAILURE if the server did not get ready */
 int pair_run(struct pair *pair);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * A scenario of 'softib fault run': read and checked by scenario_read.c,
- * its lines waited for and carried out by scenario_act.c, in the order that
- * cmd_fault_run.c keeps. A line is
+ * A scenario of 'softib fault run'. scenario_read.c reads and checks it;
+ * scenario_act.c waits for the trigger of a line and executes it; cmd_fault_run.c
+ * executes the lines in order. A line is
  *
  *	[at TIME | after TIME | after N packets on NODE:PORT |
  *	 when port NODE:PORT STATE | when subnet up | when NAME hit [N]] ACTION
@@ -25,10 +25,10 @@
 enum trigger { NOW, AT, AFTER, PACKETS, PORT_STATE, SUBNET_UP, RULE_HIT };
 enum act { ADD, CLEAR, LINK, MEASURE, SAY };
 
-/** struct scenario_line - of a scenario, as parsed */
+/** struct scenario_line - a parsed line of a scenario */
 struct scenario_line {
 	int number;
-	char text[SCENARIO_LINE_BYTES]; /* as it stands in the file, for progress */
+	char text[SCENARIO_LINE_BYTES]; /* as in the file, to show progress */
 	enum trigger trigger;
 	uint64_t ns, count;
 	char where[96];	    /* NODE of PACKETS, PORT_STATE */
@@ -54,28 +54,31 @@ struct scenario {
 	int num_lines;
 	struct rule_name rule[SCENARIO_LINES_MAX];
 	int num_rules;
-	struct timespec start, last; /* of the scenario, of the last action */
-	uint64_t base_packets;	     /* of PACKETS, when its line came up */
+	struct timespec start, last; /* time of the scenario's start, and of the last action */
+	uint64_t base_packets;	     /* PACKETS: the counters when the line was reached */
 	double timeout_s;
 };
 
-/** scenario_read() - all of s->file, its rules checked by softibd.
- *  Return: 0; -1 (said) */
+/** scenario_read() - read s->file, and let softibd check its rules
+ *  Return: 0; -1, after printing a message */
 int scenario_read(struct scenario *s);
-/** scenario_fail() - complain with the file's name and the line. Return: -1 */
+/** scenario_fail() - print a message with the file's name and the line. Return: -1 */
 __attribute__((format(printf, 3, 4)))
 int scenario_fail(const struct scenario *s, int number, const char *fmt, ...);
-/** scenario_rule() - by its name; NULL */
+/** scenario_rule() - find a rule by its name; NULL */
 struct rule_name *scenario_rule(struct scenario *s, const char *name);
 /** scenario_since() - ns from @start to now */
 uint64_t scenario_since(const struct timespec *start);
-/** scenario_packets() - sent and received at the line's port so far; -1 (said) */
+/** scenario_packets() - packets sent and received at the line's port; -1, after printing a
+ *  message */
 int64_t scenario_packets(struct scenario *s, const struct scenario_line *l);
-/** scenario_is_due() - has the line's time come? Return: 1, 0; -1 (said) */
+/** scenario_is_due() - has the line's trigger fired? Return: 1, 0; -1, after printing a
+ *  message */
 int scenario_is_due(struct scenario *s, const struct scenario_line *l);
-/** scenario_act() - do what the line says. Return: 0; -1 (said) */
+/** scenario_act() - perform the line's action. Return: 0; -1, after printing a message */
 int scenario_act(struct scenario *s, const struct scenario_line *l);
-/** scenario_clear() - all rules that it added. Return: 0; -1 one could not be */
+/** scenario_clear() - clear all rules that the scenario added
+ *  Return: 0; -1 one could not be cleared */
 int scenario_clear(struct scenario *s);
 
 #endif

@@ -34,7 +34,7 @@ int64_t scenario_packets(struct scenario *s, const struct scenario_line *l)
 	return n;
 }
 
-/* Return: is it so? 1, 0; -1 (said) */
+/* Return: is it so? 1, 0; -1 (printed) */
 static int port_is(struct scenario *s, const struct scenario_line *l)
 {
 	struct json_object *req = request("topo"), *answer, *ports;
@@ -161,7 +161,7 @@ static int do_link(struct scenario *s, const struct scenario_line *l)
 	return answer ? 0 : -1;
 }
 
-/* the time of a rule's first hit behind @from. Return: ns; 0 none; -1 (said) */
+/* the time of a rule's first hit behind @from. Return: ns; 0 none; -1 (printed) */
 static int64_t first_hit(struct scenario *s, const char *name, int64_t from)
 {
 	long long id = scenario_rule(s, name)->id;

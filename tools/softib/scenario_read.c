@@ -34,7 +34,7 @@ static char *word(char **at)
 }
 
 /* what softibd says to @req, before anything happens. Return: the answer, the
- * caller's; NULL: none, or an error of this line (said) */
+ * caller's; NULL: none, or an error of this line (printed) */
 static struct json_object *ask_for(const struct scenario *s, int number, struct json_object *req)
 {
 	struct json_object *answer = client_call_quiet(s->dir, req);
@@ -286,7 +286,7 @@ static int read_line(struct scenario *s, struct scenario_line *l, char *text)
 			     what);
 }
 
-/* what is no text is not to be shown on a terminal. Return: 0; -1 (said) */
+/* what is no text is not to be shown on a terminal. Return: 0; -1 (printed) */
 static int check_text(const struct scenario *s, int number, const char *text, size_t len)
 {
 	if (len >= SCENARIO_LINE_BYTES - 1)
@@ -298,7 +298,7 @@ static int check_text(const struct scenario *s, int number, const char *text, si
 	return 0;
 }
 
-/* one line of the file, or nothing when it is empty. Return: 0; -1 (said) */
+/* one line of the file, or nothing when it is empty. Return: 0; -1 (printed) */
 static int take_line(struct scenario *s, char *text, size_t len, int number)
 {
 	struct scenario_line *l = &s->line[s->num_lines];

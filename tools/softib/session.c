@@ -271,7 +271,7 @@ static int open_signals(struct session *s)
 	return s->signal_fd < 0 ? session_cannot_start("a fabric") : 0;
 }
 
-/* Return: 0; -1 (said) */
+/* Return: 0; -1 (printed) */
 static int boot_nodes(struct session *s)
 {
 	if (s->net != NET_NODE)

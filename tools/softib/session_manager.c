@@ -57,7 +57,7 @@ int session_start_manager(struct session *s)
 	_exit(127);
 }
 
-/* the answer to the wait has come. Return: 0; -1 it is an error (said) */
+/* the answer to the wait has come. Return: 0; -1 it is an error (printed) */
 static int take_wait_answer(int fd)
 {
 	struct json_object *answer = client_receive(fd);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The `softib` command: what its files share. One file for each group of
- * sub-commands (cmd_*.c, with capture_*.c, mad_text.c and scenario_*.c); below them the
- * places of things (place.c), the control socket (client.c), a fabric's
- * processes (session.c, session_manager.c) and their logs (log.c), a node's
- * environment (node*.c) and what people see (show.c).
+ * Shared by the files of the `softib` command. Each group of sub-commands has a file
+ * (cmd_*.c, with capture_*.c, mad_text.c and scenario_*.c). They use the files for
+ * directories (place.c), the control socket (client.c), a fabric's processes
+ * (session.c, session_manager.c) and their logs (log.c), a node's environment
+ * (node*.c) and output (show.c).
+ *
+ * Functions that fail have printed a message if their docstring says so: "(printed)".
  */
 #ifndef SOFTIB_TOOLS_SOFTIB_H
 #define SOFTIB_TOOLS_SOFTIB_H
@@ -18,9 +20,10 @@
 #include <stdio.h>
 #include <sys/types.h>
 
-/** struct command - a row of the table of sub-commands; argv[0] is its name,
- *  what @run returns the exit status: EX_USAGE when the arguments are wrong.
- *  Without a @summary it is not for people. */
+/** struct command - a row of the table of sub-commands
+ *  @summary: NULL: the command is internal and not listed
+ *  @run: argv[0] is the command's name; returns the exit status, EX_USAGE for invalid
+ *	  arguments */
 struct command {
 	const char *name, *summary;
 	int (*run)(int argc, char **argv);
@@ -31,7 +34,7 @@ int cmd_up(int argc, char **argv);
 int cmd_down(int argc, char **argv);
 int cmd_list(int argc, char **argv);
 int cmd_exec(int argc, char **argv);
-/** cmd_rsh() - softib-rsh, which is this program by another name */
+/** cmd_rsh() - softib-rsh, which is this program under another name */
 int cmd_rsh(int argc, char **argv);
 int cmd_pair(int argc, char **argv);
 int cmd_mpirun(int argc, char **argv);
@@ -70,116 +73,118 @@ struct common {
 extern const struct argp argp_fabric; /* --fabric; input: struct common */
 extern const struct argp argp_json;   /* --json; input: struct common */
 
-/** parse_name() - a wrong name for a fabric ends the program, 64 and a message */
+/** parse_name() - check a fabric's name; an invalid one ends the program with a message
+ *  and exit status 64 */
 void parse_name(struct argp_state *state, const char *name);
 
 /* --- place.c: where things are ----------------------------------------- */
 
 #define DEFAULT_NAME   "default"
 #define PRIVATE_PREFIX "run-"
-#define PRIVATE_NAME   "run" /* what softibd takes for the name of all private fabrics */
-#define MANAGER_FILES  "osm" /* in a fabric's folder: opensm's caches, lists and log */
+#define PRIVATE_NAME   "run" /* the name of all private fabrics, for softibd */
+#define MANAGER_FILES  "osm" /* in a fabric's directory: opensm's caches, lists and log */
 
-/** place_module_headers() - the folder of softib-module.pc, which tells compilers where the
- *  headers of modules are. Return: 0; -1 (said) */
+/** place_module_headers() - the directory of softib-module.pc, which tells compilers where the
+ *  headers of modules are. Return: 0; -1 (printed) */
 int place_module_headers(char path[PATH_MAX]);
-/** place_base() - the folder of this user's fabrics. Return: 0; -1 (said) */
+/** place_base() - the directory of this user's fabrics. Return: 0; -1 (printed) */
 int place_base(char base[PATH_MAX], bool make);
-/** place_name_is_good() - the names that a fabric may have */
+/** place_name_is_good() - may a fabric have this name? */
 bool place_name_is_good(const char *name);
-/** place_named() - of the fabric of a good @name. Return: 0; -1 (said) */
+/** place_named() - the directory of the fabric with the valid name @name
+ *  Return: 0; -1 (printed) */
 int place_named(const char *name, char dir[PATH_MAX], bool make);
-/** place_is_private() - is @name that of a `softib run`'s fabric? Only its own
- *  command means that one, by SOFTIB_DIR, or who names it. */
+/** place_is_private() - is @name that of a `softib run` fabric? It is selected only by
+ *  SOFTIB_DIR, which its own command has, or by its name. */
 bool place_is_private(const char *name);
-/** place_choose() - the fabric meant: @name, else SOFTIB_DIR, else the only
- *  one that is up and not private. Return: 0; -1 (said) */
+/** place_choose() - select a fabric: @name, else SOFTIB_DIR, else the only one that is
+ *  up and not private. Return: 0; -1 (printed) */
 int place_choose(const char *name, char dir[PATH_MAX]);
-/** place_live() - Return: how many are up that are not private */
+/** place_live() - Return: the number of fabrics that are up and not private */
 int place_live(void);
-/** place_is_there() - is there any that place_choose() could mean? */
+/** place_is_there() - is there a fabric that place_choose() could select? */
 bool place_is_there(const char *name);
-/** place_run_private() - become 'softib run -- softib @command', with the words
- *  @argv of that command. Return: exit status (said) */
+/** place_run_private() - execute 'softib run -- softib @command' with the arguments @argv
+ *  Return: exit status (printed) */
 int place_run_private(const char *command, int argc, char **argv);
-/** place_say_left() - log_say_left() of all that are down */
+/** place_say_left() - log_say_left() for all fabrics that are down */
 void place_say_left(void);
-/** place_is_ours() - is @dir a fabric's folder in place_base()? SOFTIB_DIR may
- *  be any other, which is not ours to remove. */
+/** place_is_ours() - is @dir a fabric's directory in place_base()? SOFTIB_DIR may name
+ *  any directory, which softib must not remove. */
 bool place_is_ours(const char *dir);
-/** place_each() - call @fn for each fabric's folder. Return: their number */
+/** place_each() - call @fn for each fabric's directory. Return: their number */
 int place_each(int (*fn)(const char *name, const char *dir, void *arg), void *arg);
-/** place_program() - a program beside this one. Return: 0; -1 (said) */
+/** place_program() - the path of a program in this one's directory. Return: 0; -1 (printed) */
 int place_program(const char *name, char path[PATH_MAX]);
-/** place_self_dir(), place_lib_dir() - of the programs, of the libraries */
+/** place_self_dir(), place_lib_dir() - the directories of programs and libraries */
 int place_self_dir(char path[PATH_MAX]);
 int place_lib_dir(char path[PATH_MAX]);
 
 /* --- cmd_profile.c ------------------------------------------------------ */
 
-/** profile_say_less() - what the adapters of the fabric in @dir have less of than their
- *  profile */
+/** profile_say_less() - print the limits of the profile that the adapters of the fabric in
+ *  @dir do not reach */
 void profile_say_less(const char *dir);
 
 /* --- client.c: the control socket -------------------------------------- */
 
-#define WAIT_QUIET_MS	 3000 /* before people are told what takes so long */
+#define WAIT_QUIET_MS	 3000 /* before the user is told why it takes long */
 #define WAIT_PROGRESS_MS 5000
 
-/** client_open() - Return: a connection to the softibd of @dir; -ETIMEDOUT it
- *  accepts nobody (said); -errno */
+/** client_open() - connect to the softibd of @dir
+ *  Return: a descriptor; -ETIMEDOUT softibd does not accept it (printed); -errno */
 int client_open(const char *dir);
-/** client_send(), client_receive() - one message. client_receive() Return:
- *  the answer, the caller's; NULL and errno */
+/** client_send(), client_receive() - send or receive one message
+ *  client_receive() returns the answer, owned by the caller; NULL and errno */
 int client_send(int fd, struct json_object *request);
 struct json_object *client_receive(int fd);
-/** client_call() - one request and its answer; consumes @request
- *  Return: the answer, the caller's; NULL when there is none or it is an
- *  error, which has been said */
+/** client_call() - send a request and receive its answer; frees @request
+ *  Return: the answer, owned by the caller; NULL if there is none or it is an error
+ *  (printed) */
 struct json_object *client_call(const char *dir, struct json_object *request);
-/** client_ask() - the same of the fabric that @common means */
+/** client_ask() - the same for the fabric that @common selects */
 struct json_object *client_ask(const struct common *common, struct json_object *request);
-/** client_ask_list() - all of a list that is answered in pages: the member @list of as many
- *  answers as it takes. Return: as client_ask() */
+/** client_ask_list() - request a list that is answered in pages, and join the member @list
+ *  of all answers. Return: as client_ask() */
 struct json_object *client_ask_list(const struct common *common, struct json_object *request,
 				    const char *list);
-/** client_call_quiet() - the same, saying nothing but how a wait goes and that
- *  softibd does not answer; errno is ETIMEDOUT after that was waited for in vain */
+/** client_call_quiet() - as client_call(), but print only the progress of a wait, and that
+ *  softibd does not answer; errno is then ETIMEDOUT */
 struct json_object *client_call_quiet(const char *dir, struct json_object *request);
-/** client_say_progress() - on stderr how many ports are Active
- *  @who: brings them there; "" nobody that we know of
- *  Return: 0; -ETIMEDOUT softibd does not answer (said) */
+/** client_say_progress() - print to stderr how many ports are Active
+ *  @who: the subnet manager; "" if it is unknown
+ *  Return: 0; -ETIMEDOUT softibd does not answer (printed) */
 int client_say_progress(const char *dir, const char *who);
-/** struct client_fds - descriptors that go with a request and with its answer */
+/** struct client_fds - descriptors that are passed with a request and with its answer */
 struct client_fds {
-	const int *send; /* stay the caller's */
+	const int *send; /* the caller keeps them */
 	unsigned num_send;
-	int *passed; /* set to those that came, the caller's then, and -1 behind them */
+	int *passed; /* set to the received descriptors, owned by the caller, followed by -1 */
 	unsigned max_passed;
 };
-/** client_call_fds() - client_call() with descriptors; the answer is a small one */
+/** client_call_fds() - client_call() with descriptors; the answer must be a small one */
 struct json_object *client_call_fds(const char *dir, struct json_object *request,
 				    const struct client_fds *fds);
-/** client_call_hold() - client_call(), of a request that lasts as long as its
- *  connection @control_fd, and whose answer brings two descriptors */
+/** client_call_hold() - client_call() for a request that is in effect as long as its
+ *  connection @control_fd, and whose answer has two descriptors */
 struct json_object *client_call_hold(const char *dir, struct json_object *request, int *control_fd,
 				     int passed[2]);
 /** request() - {"op": @op} */
 struct json_object *request(const char *op);
 void request_text(struct json_object *req, const char *key, const char *text);
 void request_number(struct json_object *req, const char *key, int64_t n);
-/** text_of(), number_of() - a member, or "" and 0 */
+/** text_of(), number_of() - the value of a member; "" and 0 if it is absent */
 const char *text_of(struct json_object *o, const char *key);
 int64_t number_of(struct json_object *o, const char *key);
 struct json_object *member_of(struct json_object *o, const char *key);
-/** count_of(), item_of() - of a list; 0 and NULL of what is none */
+/** count_of(), item_of() - length and elements of a list; 0 and NULL if it is not a list */
 size_t count_of(struct json_object *list);
 struct json_object *item_of(struct json_object *list, size_t i);
 
-/** enum node_net - whose network programs on a node have */
+/** enum node_net - the network of programs on a node */
 enum node_net {
 	NET_OF_FABRIC, /* as `softib up` chose */
-	NET_HOST,      /* of the process that starts them: the machine's */
+	NET_HOST,      /* that of the process that starts them, which is the machine's */
 	NET_NODE       /* the node's own */
 };
 
@@ -188,7 +193,7 @@ enum node_net {
 struct session {
 	const char *topology, *sm; /* sm: "softib-sm", "opensm", "none" */
 	unsigned timeout_s;	   /* to become Active; 0: no limit */
-	bool memlock;		   /* programs are held to RLIMIT_MEMLOCK */
+	bool memlock;		   /* RLIMIT_MEMLOCK is enforced */
 	const char *hca_profile;     /* a name or a file; NULL: none */
 	const char *min_ack_timeout; /* microseconds; NULL: softibd's default */
 	enum node_net net;	   /* the fabric's */
@@ -202,18 +207,19 @@ struct session {
 	sigset_t old_mask;
 };
 
-/** session_start() - softibd and the subnet manager in @s->dir (made by the
- *  caller, 0700), up to all ports Active. Return: 0; -1 (said, ended) */
+/** session_start() - start softibd and the subnet manager in @s->dir (created by the
+ *  caller, 0700), and wait until all ports are Active
+ *  Return: 0; -1 (printed), and both have been ended */
 int session_start(struct session *s);
-/** session_command() - run @argv on the first node until it ends, or softibd
- *  does. Return: its wait status; -1 (said) */
+/** session_command() - run @argv on the first node until it or softibd ends
+ *  Return: its wait status; -1 (printed) */
 int session_command(struct session *s, char **argv);
-/** session_serve() - until a signal asks for the end, or softibd ends */
+/** session_serve() - wait until a signal requests the end, or softibd ends */
 void session_serve(struct session *s);
-/** session_end() - end what still runs, remove the folder. softibd's log, when
- *  there is something in it, stays with @keep_log, and else goes to stderr */
+/** session_end() - end all processes and remove the directory. A softibd log that is not
+ *  empty is kept with @keep_log, and otherwise printed to stderr */
 void session_end(struct session *s, bool keep_log);
-/** session_owner() - the softib that serves @dir: its pid; 0 nobody */
+/** session_owner() - the pid of the softib process that serves @dir; 0 none */
 pid_t session_owner(const char *dir);
 
 /* --- log.c: what a fabric's processes say -------------------------------- */
@@ -221,22 +227,22 @@ pid_t session_owner(const char *dir);
 #define LOG_SOFTIBD "softibd.log"
 #define LOG_MANAGER "sm.log"
 
-/** log_open() - a new log; the one that is there becomes NAME.old.
- *  Return: to be written to; -1 and errno */
+/** log_open() - create a log; an existing one is renamed to NAME.old
+ *  Return: a descriptor for writing; -1 and errno */
 int log_open(const char *dir, const char *name);
-/** log_note() - an entry of ours in the log of one of our children */
+/** log_note() - add an entry of softib to the log of one of its children */
 __attribute__((format(printf, 3, 4)))
 void log_note(const char *dir, const char *name, const char *fmt, ...);
-/** log_show() - its last lines, on stderr */
+/** log_show() - print the last lines of a log to stderr */
 void log_show(const char *dir, const char *name);
-/** log_left() - did a softibd of @dir say anything? */
+/** log_left() - has @dir a softibd log that is not empty? */
 bool log_left(const char *dir);
-/** log_say_left() - where that is, and how it ends; silent when it is nothing.
+/** log_say_left() - print the path and the end of that log, if there is one
  *  Return: log_left() */
 bool log_say_left(const char *dir);
-/** log_sweep() - remove @dir, which is a fabric's and no one else's, and all
- *  in it; no link is followed. @keep: but softibd's log, and @dir, when there
- *  is something in it */
+/** log_sweep() - remove the fabric directory @dir with its contents, without following
+ *  links
+ *  @keep: keep softibd's log, and @dir, if the log is not empty */
 void log_sweep(const char *dir, bool keep);
 
 /* --- node.c: a program on a node ---------------------------------------- */
@@ -252,36 +258,36 @@ struct node_place {
 	char dir[PATH_MAX];
 	char node[64];
 	bool no_namespace;
-	bool devices; /* and /dev/infiniband */
+	bool devices; /* with /dev/infiniband */
 	enum node_net net;
-	char address[64]; /* where its servers are met, set with the name */
+	char address[64]; /* the address of its servers, set with the name */
 };
 
-/** node_parse_net() - "node" or "host"; another word ends the program */
+/** node_parse_net() - parse "node" or "host"; another word ends the program */
 enum node_net node_parse_net(struct argp_state *state, const char *word);
 
-/** node_split_port() - cut @word, NODE or NODE:PORT, after the node. Digits after the last
- *  colon are a port; any other colon is part of the node's description.
- *  Return: the port; @otherwise without one */
+/** node_split_port() - split @word, NODE or NODE:PORT, after the node. Digits after the
+ *  last colon are a port; any other colon is part of the node's description.
+ *  Return: the port; @otherwise if there is none */
 long node_split_port(char *word, long otherwise);
 
 /** node_find() - check that @name is an adapter's node of @at->dir and keep
  *  its short name; NULL: the first one. With NET_OF_FABRIC the fabric's choice is
- *  kept, too. Return: 0; -1 (said) */
+ *  kept, too. Return: 0; -1 (printed) */
 int node_find(struct node_place *at, const char *name);
 /** node_nth() - the @n-th (from 0) adapter's node of @at->dir; the last one when
- *  there are fewer. Return: 0; -1 (said) */
+ *  there are fewer. Return: 0; -1 (printed) */
 int node_nth(struct node_place *at, size_t n);
-/** node_count() - of nodes with an adapter; 0 as well when softibd does not answer (said)
+/** node_count() - of nodes with an adapter; 0 as well when softibd does not answer (printed)
  */
 size_t node_count(const struct node_place *at);
 /** node_all() - each adapter's node of @at->dir, with @at->net or the fabric's choice
- *  Return: *@count of them, the caller's; NULL (said) */
+ *  Return: *@count of them, the caller's; NULL (printed) */
 struct node_place *node_all(const struct node_place *at, size_t *count);
 /** node_find_by_rank() - the node of this MPI rank among those of @list, names with
- *  commas or NODES_ALL. Return: 0; -1 (said) */
+ *  commas or NODES_ALL. Return: 0; -1 (printed) */
 int node_find_by_rank(struct node_place *at, const char *list);
-/** node_check_list() - is each name in such a list that of a node? Return: 0; -1 (said)
+/** node_check_list() - is each name in such a list that of a node? Return: 0; -1 (printed)
  */
 int node_check_list(struct node_place *at, const char *list);
 /** node_index_of_rank() - which of so many nodes */
@@ -291,14 +297,14 @@ size_t node_index_of_rank(size_t rank, size_t size, size_t nodes);
 void node_prepend(const char *key, const char *dir);
 /** node_enter() - become a process of the node: environment, and where the
  *  kernel allows /sys/class/infiniband* of its own.
- *  Return: 0; -1 no device files, though @at asks for them (said) */
+ *  Return: 0; -1 no device files, though @at asks for them (printed) */
 int node_enter(const struct node_place *at);
 /** node_say_ucx() - tell, once for a tree of processes, how UCX is brought to use
  *  the fabric, unless UCX_TLS stands in the environment or in a word of @argv */
 void node_say_ucx(char **argv);
 /** node_prompt() - an interactive shell's prompt names the node */
 void node_prompt(const char *node);
-/** node_exec() - run @argv in place of this process. Return: 126, 127 (said) */
+/** node_exec() - run @argv in place of this process. Return: 126, 127 (printed) */
 int node_exec(char **argv);
 /** node_sysfs() - lay the node's view of its adapters over /sys/class, in a mount
  *  namespace of this process.
@@ -332,7 +338,7 @@ void paint(const char *how, const char *text, int width);
 const char *state_colour(const char *state);
 /** check_output() - was all that was printed written, too? Asked at the end of
  *  every command (main.c), and by those that print as they go.
- *  Return: EXIT_SUCCESS; EXIT_FAILURE (said, once) */
+ *  Return: EXIT_SUCCESS; EXIT_FAILURE (printed, once) */
 int check_output(void);
 /** print_json() - pretty, and a newline */
 void print_json(struct json_object *o);
