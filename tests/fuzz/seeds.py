@@ -286,7 +286,57 @@ def transport():
                 0x65, 1, joined(("III", qkey, QPN_PEER, 1)), bytes(256)) + post(0) + post(1))
 
 
-MADE = {"agents": agents, "sm": sm, "transport": transport}
+# --- uverbs: messages, each whole: a kind of 0x80, its length in words, the words ---
+
+RC_QP, UD_QP, LOCAL_WRITE = 2, 4, 1
+PD, CQ, SRQ, MR, QP = range(5)  # the handles of uverbs_objects()
+
+
+def uverbs_command(number, fields, answer_words=0):
+    """A command as libibverbs writes it: the header, where the answer goes, the fields."""
+    body = pack("<Q", 1) + fields  # the address is not 0: an answer is wanted
+    words = (8 + len(body)) // 4
+    return bytes([0x80, words]) + pack("<IHH", number, words, answer_words) + body
+
+
+def uverbs_objects(qp_type):
+    """A protection domain, a CQ, an SRQ, an MR and a QP; a context's handles begin with 0."""
+    return (uverbs_command(3, b"", 1) +
+            uverbs_command(18, pack("<QIIiI", 7, 16, 0, -1, 0), 2) +
+            uverbs_command(32, pack("<QIIII", 7, PD, 16, 1, 0), 4) +
+            uverbs_command(9, pack("<QQQII", 0x10000, 4096, 0x10000, PD, LOCAL_WRITE), 3) +
+            uverbs_command(24, pack("<Q9I4B", 7, PD, CQ, CQ, SRQ, 8, 8, 1, 1, 0, 1, qp_type, 0, 0),
+                           8))
+
+
+def uverbs_end(number, handle):
+    """A command that has a handle alone and no answer."""
+    return bytes([0x80, 3]) + pack("<IHHI", number, 3, 0, handle)
+
+
+def uverbs_modify(qp, mask, state):
+    """MODIFY_QP: two paths, the numbers, the bytes; no address for the answer comes first."""
+    fields = (bytes(64) + pack("<7I", qp, mask, 0x11111111, 0, 0, 0x22, 0) + pack("<2H", 0, 0) +
+              bytes([state, 0, 3, 0, 0, 1, 1, 12, 1, 14, 7, 7, 0, 0, 0, 0]))
+    words = (8 + len(fields)) // 4
+    return bytes([0x80, words]) + pack("<IHH", 26, words, 0) + fields
+
+
+def uverbs():
+    yield "ask", (uverbs_command(1, b"", 44) + uverbs_command(2, pack("<B7x", 1), 10) +
+                  uverbs_command(17, b"", 1))
+    for name, kind, mask in (("rc", RC_QP, 0x39), ("ud", UD_QP, 0x71)):
+        made = uverbs_objects(kind)
+        yield name, made
+        yield f"{name}_init", made + uverbs_modify(QP, mask, 1)
+        yield f"{name}_end", (made + uverbs_modify(QP, mask, 1) +
+                              b"".join(uverbs_command(number, pack("<II", handle, 0), words)
+                                       for number, handle, words in ((27, QP, 1), (35, SRQ, 1),
+                                                                     (20, CQ, 2))) +
+                              uverbs_end(13, MR) + uverbs_end(4, PD))
+
+
+MADE = {"agents": agents, "sm": sm, "transport": transport, "uverbs": uverbs}
 
 
 def of(target):
