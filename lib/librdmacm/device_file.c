@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * /dev/infiniband/rdma_cm for the distribution's librdmacm. Programs that are linked with
- * librdmacm.so.1 load this library by that name and, through it, the distribution's,
- * whose calls of open(), fstat(), write() and close() come here first. For the device
- * file they are what abi/session.h says of the socket "rdma_cm"; for every other
- * descriptor they are the system calls, after one look at a table.
+ * /dev/infiniband/rdma_cm for the distribution's librdmacm. Programs and plug-ins that
+ * are linked with librdmacm.so.1 load this library by that name and, through it, the
+ * distribution's, whose calls of open(), fstat(), write() and close() are led here when
+ * it has been loaded (redirect.h). For the device file they are what abi/session.h says
+ * of the socket "rdma_cm"; for every other descriptor they are libc's. Calls of the
+ * program itself and of other libraries do not come here.
  *
  * The descriptor that open() gives is the socket of news: it polls readable when there is
  * an event, and honours O_NONBLOCK. Commands go by a socket of their own, one at a time.
@@ -20,7 +21,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -28,11 +28,11 @@
 
 #include "abi/fds.h"
 #include "abi/session.h"
+#include "redirect.h"
 
 #define DEVICE_FILE "/dev/infiniband/rdma_cm"
 #define FILES_MAX   65536 /* descriptors beyond are not served: EMFILE */
 #define NO_RESPONSE SIZE_MAX
-#define EXPORTED    __attribute__((visibility("default")))
 
 /** struct file - an open device file. @users: its descriptor, and threads in a command */
 struct file {
@@ -65,11 +65,6 @@ static struct file *get_file(int fd)
 	return file;
 }
 
-static int close_fd(int fd)
-{
-	return (int)syscall(SYS_close, fd);
-}
-
 static void put_file(struct file *file)
 {
 	bool last;
@@ -79,7 +74,7 @@ static void put_file(struct file *file)
 	pthread_mutex_unlock(&files_lock);
 	if (!last)
 		return;
-	close_fd(file->control);
+	close(file->control);
 	pthread_mutex_destroy(&file->lock);
 	free(file);
 }
@@ -95,7 +90,7 @@ static int connect_to(const char *dir)
 		return -errno;
 	if (snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/rdma_cm", dir) >=
 	    (int)sizeof(addr.sun_path)) {
-		dirfd = (int)syscall(SYS_openat, AT_FDCWD, dir, O_PATH | O_CLOEXEC);
+		dirfd = open(dir, O_PATH | O_CLOEXEC);
 		snprintf(addr.sun_path, sizeof(addr.sun_path), "/proc/self/fd/%d/rdma_cm",
 			 dirfd);
 	}
@@ -105,9 +100,9 @@ static int connect_to(const char *dir)
 			break;
 		}
 	if (dirfd >= 0)
-		close_fd(dirfd);
+		close(dirfd);
 	if (ret)
-		close_fd(fd);
+		close(fd);
 	return ret ? ret : fd;
 }
 
@@ -152,13 +147,13 @@ static int open_device(const char *dir, int flags)
 		return fd;
 	}
 	if (fd >= 0)
-		close_fd(fd);
+		close(fd);
 	free(file);
 	errno = -ret;
 	return -1;
 }
 
-EXPORTED int open(const char *path, int flags, ...)
+static int open_file(const char *path, int flags, ...)
 {
 	const char *dir = getenv(ABI_ENV_DIR);
 	mode_t mode = 0;
@@ -171,10 +166,10 @@ EXPORTED int open(const char *path, int flags, ...)
 	}
 	if (dir && !strcmp(path, DEVICE_FILE))
 		return open_device(dir, flags);
-	return (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
+	return open(path, flags, mode);
 }
 
-EXPORTED int close(int fd)
+static int close_file(int fd)
 {
 	struct file *file = get_file(fd);
 
@@ -186,13 +181,13 @@ EXPORTED int close(int fd)
 		pthread_mutex_unlock(&files_lock);
 		put_file(file);
 	}
-	return close_fd(fd);
+	return close(fd);
 }
 
 /* librdmacm asks whether the device file is a character device */
-EXPORTED int fstat(int fd, struct stat *st)
+static int stat_file(int fd, struct stat *st)
 {
-	int ret = (int)syscall(SYS_newfstatat, fd, "", st, AT_EMPTY_PATH);
+	int ret = fstat(fd, st);
 
 	if (!ret && file_of(fd))
 		st->st_mode = S_IFCHR | 0666;
@@ -338,13 +333,13 @@ static int command(int fd, struct file *file, const struct rdma_ucm_cmd_hdr *hdr
 	return 0;
 }
 
-EXPORTED ssize_t write(int fd, const void *buf, size_t bytes)
+static ssize_t write_file(int fd, const void *buf, size_t bytes)
 {
 	struct file *file = get_file(fd);
 	int ret;
 
 	if (!file)
-		return syscall(SYS_write, fd, buf, bytes);
+		return write(fd, buf, bytes);
 	ret = bytes < sizeof(struct rdma_ucm_cmd_hdr) ? -EINVAL
 						      : command(fd, file, buf, bytes);
 	put_file(file);
@@ -352,4 +347,27 @@ EXPORTED ssize_t write(int fd, const void *buf, size_t bytes)
 		return (ssize_t)bytes;
 	errno = -ret;
 	return -1;
+}
+
+/* --- the distribution's library --- */
+
+static const struct redirection redirections[] = {
+	{"open", (void (*)(void))open_file},
+	{"close", (void (*)(void))close_file},
+	{"fstat", (void (*)(void))stat_file},
+	{"write", (void (*)(void))write_file},
+};
+#define NUM_REDIRECTIONS (sizeof(redirections) / sizeof(redirections[0]))
+
+/* After the distribution's own constructor, and before whoever loads both calls it. */
+__attribute__((constructor)) static void redirect(void)
+{
+	int written = redirect_calls(GENUINE, redirections, NUM_REDIRECTIONS);
+
+	if (written < (int)NUM_REDIRECTIONS)
+		fprintf(stderr,
+			"softib: librdmacm: %d of %d calls of " GENUINE
+			" lead to softib's device file: is this the library that softib "
+			"was built for? Programs see no RDMA CM\n",
+			written > 0 ? written : 0, (int)NUM_REDIRECTIONS);
 }

@@ -108,6 +108,25 @@ def test_multicast(pair):
         assert "return status 0" in out, out
 
 
+LOADS_LATER = """
+import ctypes
+import os
+rdmacm = ctypes.CDLL("librdmacm.so.1", use_errno=True)
+rdmacm.rdma_create_event_channel.restype = ctypes.c_void_p
+channel = rdmacm.rdma_create_event_channel()
+assert channel, os.strerror(ctypes.get_errno())
+rdmacm.rdma_destroy_event_channel(ctypes.c_void_p(channel))
+with open(os.devnull, "w") as other:
+    assert other.write("not ours")
+"""
+
+
+def test_loaded_later(pair):
+    """A plug-in brings librdmacm into a program that is not linked with it, as those of
+    UCX and libfabric do: libc comes before it in the order of symbols."""
+    pair.run("n1", "python3", "-c", LOADS_LATER)
+
+
 def test_nobody_listens(pair):
     server = serve(pair, "rping", "-s", "-a", SERVER_IP, "-p", 7001)
     out = pair.run("n2", "rping", "-c", "-a", SERVER_IP, "-p", 7002, check=False)

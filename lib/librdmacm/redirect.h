@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Calls of another library, led to functions of this one. */
+#ifndef SOFTIB_LIBRDMACM_REDIRECT_H
+#define SOFTIB_LIBRDMACM_REDIRECT_H
+
+#include <stddef.h>
+
+/** struct redirection - calls of the function @symbol go to @function */
+struct redirection {
+	const char *symbol;
+	void (*function)(void);
+};
+
+/**
+ * redirect_calls() - lead the calls that a loaded library makes to functions of others
+ * @path: of the library; only its own calls change, not those of any other object
+ *
+ * It writes the slots of the library's global offset table, which the dynamic linker has
+ * filled or would fill at the first call. To be called while the library is not in use.
+ * Return: how many slots were written; -ENOENT @path is not loaded; -errno of mprotect(2)
+ * Spec: System V ABI, "Dynamic Linking"
+ */
+int redirect_calls(const char *path, const struct redirection *redirections, size_t num);
+
+#endif
