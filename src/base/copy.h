@@ -156,8 +156,6 @@ static inline void copy_spun_on(void *to, const void *from, size_t len)
  * processor asks for by itself ends with each. */
 #define COPY_AHEAD_MEMORY 4096
 #define COPY_AHEAD_CACHE 512
-/* from here on `rep movsb` is faster than loads and stores */
-#define COPY_WHOLE 32768
 
 /* @t is aligned; the callers' constants choose the stores */
 __attribute__((always_inline)) static inline void copy_lines(__m128i *t, const __m128i *f,
@@ -282,23 +280,6 @@ static inline void copy_by(enum copy_kernel kernel, void *to, const void *from, 
 	default:
 		memcpy(to, from, len);
 	}
-}
-
-/**
- * copy_fresh() - memcpy() of much that another core wrote just before, and will
- * write over
- *
- * memcpy() is `rep movsb` from some 2 KiB on, which takes long to begin and is then
- * the faster one.
- */
-static inline void copy_fresh(void *to, const void *from, size_t len)
-{
-#ifdef __SSE2__
-	if (len >= COPY_WHOLE)
-		memcpy(to, from, len);
-	else
-#endif
-		copy_vector(to, from, len);
 }
 
 #endif

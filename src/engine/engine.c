@@ -37,6 +37,7 @@ int eng_create(const struct eng_config *config, struct engine **engine)
 	INIT_LIST_HEAD(&e->srqs);
 	INIT_LIST_HEAD(&e->mcast);
 	INIT_LIST_HEAD(&e->mws);
+	eng_put_init(e);
 	*engine = e;
 	return 0;
 }

@@ -24,7 +24,7 @@
  *   young    fewer than YOUNG_BYTES passed: way 0, nothing is timed
  *   resting  to_try is 0: the best way is in use; recent_ns is its cost of late
  *   trying   to_try ways, this one included, are still to be tried: this is one
- * Events, each at the end of a span
+ * Events, each at the end of a span; a receiver's spans (put.c) differ, not the states
  *   young ends                   try all ways
  *   a way had its ROUNDS         keep it if it is the best, go on with the next, or rest
  *   rest_spans of rest are over  try one way; rest twice as long if it was no better
@@ -118,9 +118,9 @@ static void rest(struct eng_copy *c)
 		try_one(c);
 }
 
-void eng_copy_init(struct eng_copy *c, bool may_widen)
+void eng_copy_init(struct eng_copy *c, unsigned num_ways)
 {
-	*c = (struct eng_copy){.num_ways = may_widen ? ENG_COPY_WAYS : COPY_KERNELS};
+	*c = (struct eng_copy){.num_ways = (uint8_t)num_ways};
 	if (c->num_ways > 1)
 		try_all(c);
 }
@@ -153,7 +153,7 @@ void eng_copy_span(struct engine *e, struct eng_lane_out *lane)
 			lane->wide = &e->wide_lanes;
 			e->wide_lanes++;
 		}
-		eng_copy_init(c, lane->wide);
+		eng_copy_init(c, lane->wide ? ENG_COPY_WAYS : COPY_KERNELS);
 	}
 	lane->tx.wants_wide = is_wide(c);
 	c->since = now;

@@ -280,7 +280,7 @@ receive_single(struct engine *e, const struct eng_lane_in *lane,
 	if (ud)
 		guard_store(to, (const uint8_t[WIRE_GRH_BYTES]){0}, WIRE_GRH_BYTES);
 	if (unlikely(len > LONG_BYTES))
-		tp_put(to + head, payload, len, 0);
+		eng_put(e, to + head, payload, len, 0);
 	else
 		guard_store(to + head, payload, len);
 	*wc = p->wc;
@@ -377,7 +377,7 @@ noinline static bool receive_middle(struct eng_lane_in *lane, const struct abi_c
 			    IBV_ACCESS_LOCAL_WRITE);
 	if (!to)
 		return false;
-	tp_put(to, payload, len, offset);
+	eng_put(e, to, payload, len, offset);
 	tp_fast_received_middle(p->qp->tp, len, p->packets);
 	consumed(lane, 1, len);
 	return true;

@@ -147,6 +147,15 @@ struct eng_qp {
 	void *memory, *tp_memory; /* it and tp are on cache lines of theirs */
 };
 
+#define ENG_PUT_CLASSES 4 /* of lengths: from 4, 8, 16 and 32 KiB */
+
+/** struct eng_put - how received payloads of a class of lengths are copied (put.c) */
+struct eng_put {
+	struct eng_copy copy;
+	unsigned copies, samples; /* ever; of the span under way */
+	uint64_t ns, bytes;	  /* of these samples */
+};
+
 struct engine {
 	struct eng_lock lock;
 	struct eng_config cfg;
@@ -179,6 +188,7 @@ struct engine {
 	struct eng_qp **special; /* [port * 2 + qpn]: QP0 and QP1 */
 	struct list_head all_qps, cqs, srqs, mcast;
 	struct list_head moderated; /* eng_cq whose event waits for more entries */
+	struct eng_put put[ENG_PUT_CLASSES];
 	struct eng_stats stats;
 	uint32_t connections; /* numbers given to QPs' connections */
 	struct eng_windows *windows; /* NULL: everything goes by packets */
@@ -704,13 +714,22 @@ static inline bool eng_spoils(const struct engine *e)
 extern const struct tp_ops eng_tp_ops;
 struct eng_qp *eng_qp_find(struct engine *e, uint32_t qpn, unsigned port_num);
 
+/* put.c */
+void eng_put_init(struct engine *e);
+/** eng_put_class() - how payloads of @len bytes are copied; @len is at least 4 KiB */
+struct eng_put *eng_put_class(struct engine *e, uint32_t len);
+/** eng_put() - copy a received payload into the memory of the program
+ *  @to: is guarded: what has no page any more is dropped (transport/guard.h)
+ *  @offset: of the payload in its piece of memory */
+void eng_put(struct engine *e, void *to, const void *from, uint32_t len, uint32_t offset);
+
 /* lane_copy.c */
 /** eng_copy() - memcpy() of a payload, in the way that is in use */
 void eng_copy(const struct eng_copy *copy, uint8_t *to, const uint8_t *from, uint32_t len);
 /** eng_copy_begin() - the lane is new */
 void eng_copy_begin(struct eng_copy *copy);
-/** eng_copy_init() - begin to compare ways; @may_widen: those into a wide ring, too */
-void eng_copy_init(struct eng_copy *copy, bool may_widen);
+/** eng_copy_init() - begin to compare the first @num_ways ways */
+void eng_copy_init(struct eng_copy *copy, unsigned num_ways);
 /** eng_copy_note() - a span, all of which went in the way that is in use, took @ns: choose
  *  the way of the next one */
 void eng_copy_note(struct eng_copy *copy, uint64_t ns);

@@ -162,8 +162,14 @@ static bool op_exhausted(void *ctx)
 	return eng_path_failed(ctx);
 }
 
+static void op_put(void *ctx, void *to, const void *from, uint32_t len, uint32_t offset)
+{
+	eng_put(((struct eng_qp *)ctx)->engine, to, from, len, offset);
+}
+
 const struct tp_ops eng_tp_ops = {
 	.mem = op_mem,
+	.put = op_put,
 	.invalidate = op_invalidate,
 	.bind = op_bind,
 	.recv_get = op_recv_get,
@@ -183,6 +189,7 @@ static void op_failed_tags(void *ctx)
 
 static const struct tp_ops tag_ops = {
 	.mem = op_mem,
+	.put = op_put,
 	.invalidate = op_invalidate,
 	.bind = op_bind,
 	.recv_get = eng_tag_recv_get,
@@ -196,6 +203,7 @@ static const struct tp_ops tag_ops = {
 
 static const struct tp_ops xrc_target_ops = {
 	.mem = eng_xrc_mem,
+	.put = op_put,
 	.invalidate = op_invalidate,
 	.bind = op_bind,
 	.recv_get = eng_xrc_recv_get,

@@ -5,12 +5,6 @@
 #include "transport/guard.h"
 #include "transport/qp.h"
 
-/* Of a long piece, what lies behind this goes past the caches: they would not
- * keep it until somebody reads the whole, and each line would be fetched to be
- * overwritten. */
-#define KEPT_BYTES (4u << 20)
-#define LONG_BYTES 4096u /* shorter copies gain nothing by either way */
-
 struct tp_cursor tp_cursor_at(const struct tp_sge *sge, unsigned num_sge, uint32_t offset)
 {
 	struct tp_cursor at = {0, offset};
@@ -46,21 +40,11 @@ bool tp_gather(struct tp_qp *qp, uint32_t index, struct tp_cursor *at,
 	return true;
 }
 
-static void put_stream(void *ctx, void *to, const void *from, size_t len)
+static void put(struct tp_qp *qp, void *to, const void *from, uint32_t len, uint32_t offset)
 {
-	copy_stream(to, from, len);
-}
-
-static void put_fresh(void *ctx, void *to, const void *from, size_t len)
-{
-	copy_fresh(to, from, len);
-}
-
-void tp_put(void *to, const void *from, uint32_t len, uint32_t offset)
-{
-	guard_copy_fn *put = unlikely(offset >= KEPT_BYTES) ? put_stream : put_fresh;
-
-	if (len < LONG_BYTES || unlikely(!guard_run(put, NULL, to, from, len, to)))
+	if (qp->ops->put)
+		qp->ops->put(qp->ctx, to, from, len, offset);
+	else
 		guard_store(to, from, len);
 }
 
@@ -82,7 +66,7 @@ enum tp_copy tp_scatter(struct tp_qp *qp, enum tp_key whose, const struct tp_sge
 						len, IBV_ACCESS_LOCAL_WRITE, whose);
 			if (unlikely(!to))
 				return TP_COPY_VIOLATION;
-			tp_put(to, from, len, at->offset);
+			put(qp, to, from, len, at->offset);
 			from += len;
 		}
 		length_bytes -= len;

@@ -478,9 +478,6 @@ void tp_sq_flush(struct tp_qp *qp);
 
 enum tp_copy { TP_COPY_OK, TP_COPY_TOO_SHORT, TP_COPY_VIOLATION };
 
-/** tp_put() - copy @len bytes that came into their place, @offset bytes into a piece */
-void tp_put(void *to, const void *from, uint32_t len, uint32_t offset);
-
 /** tp_scatter() - copy into a list of pieces, at @at, which moves on */
 enum tp_copy tp_scatter(struct tp_qp *qp, enum tp_key whose, const struct tp_sge *sge,
 			unsigned num_sge, struct tp_cursor *at, const void *data,

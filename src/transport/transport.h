@@ -152,6 +152,9 @@ struct tp_ops {
 	 */
 	void *(*mem)(void *ctx, uint32_t key, uint64_t va, uint64_t len, int access,
 		     enum tp_key whose);
+	/** put() - copy what was received to @to, which mem() gave, as guard_store() does
+	 *  @offset: of @to in its piece. NULL: by guard_store() */
+	void (*put)(void *ctx, void *to, const void *from, uint32_t len, uint32_t offset);
 	/** invalidate() - @rkey gives no access any more: LOCAL_INV, or SEND_WITH_INV
 	 *  of the peer. Return: 0; -EACCES */
 	int (*invalidate)(void *ctx, uint32_t rkey);

@@ -58,7 +58,7 @@ static void the_cheapest_way_is_in_use(void **state)
 
 		all_cost(cost_ns, 1000);
 		cost_ns[way] = 500;
-		eng_copy_init(&c, true);
+		eng_copy_init(&c, ENG_COPY_WAYS);
 		carry(&c, 3 * ENG_COPY_WAYS, cost_ns, way); /* one settles, two count */
 		assert_int_equal(c.to_try, 0);
 		assert_int_equal(c.best, way);
@@ -72,7 +72,7 @@ static void who_is_made_slow_is_left(void **state)
 	uint64_t cost_ns[ENG_COPY_WAYS];
 	struct eng_copy c;
 
-	eng_copy_init(&c, true);
+	eng_copy_init(&c, ENG_COPY_WAYS);
 	for (unsigned n = 0; n < 3 * ENG_COPY_WAYS; n++) {
 		unsigned way = n % ENG_COPY_WAYS;
 
@@ -89,7 +89,7 @@ static void another_way_that_becomes_fast_is_found(void **state)
 	struct eng_copy c;
 
 	all_cost(cost_ns, 1000);
-	eng_copy_init(&c, true);
+	eng_copy_init(&c, ENG_COPY_WAYS);
 	carry(&c, SPANS, cost_ns, 0);
 	assert_int_equal(c.best, 0);
 	cost_ns[ENG_COPY_WAYS - 1] = 800;
@@ -105,7 +105,7 @@ static void interruptions_mislead_nobody(void **state)
 
 	all_cost(cost_ns, 1000);
 	cost_ns[1] = 700;
-	eng_copy_init(&c, true);
+	eng_copy_init(&c, ENG_COPY_WAYS);
 	for (unsigned n = 0; n < SPANS; n++)
 		eng_copy_note(&c, cost_ns[c.way] * (n % 3 ? 1 : 100));
 	assert_int_equal(c.best, 1);
@@ -119,11 +119,90 @@ static void who_may_not_widen_stays_narrow(void **state)
 	all_cost(cost_ns, 1);
 	for (unsigned i = 0; i < COPY_KERNELS; i++)
 		cost_ns[i] = 1000 - i;
-	eng_copy_init(&c, false);
+	eng_copy_init(&c, COPY_KERNELS);
 	for (unsigned n = 0; n < SPANS; n++) {
 		eng_copy_note(&c, cost_ns[c.way]);
 		assert_true(c.way < COPY_KERNELS);
 	}
+}
+
+/* --- received payloads --- */
+
+static struct eng_put *timed;
+static uint64_t kernel_ns[COPY_KERNELS];
+
+/* a copy is between two looks at the clock */
+static mono_t costly_clock(void *ctx)
+{
+	static mono_t now;
+
+	return now = mono_add(now, kernel_ns[timed->copy.way]);
+}
+
+static struct engine *make_engine(void)
+{
+	const struct abi_devpage page = {0};
+	const struct eng_config config = {.devpage = &page, .now = costly_clock};
+	struct engine *e;
+
+	assert_int_equal(eng_create(&config, &e), 0);
+	return e;
+}
+
+/* @SPANS spans: enough for each kernel to be tried again, and to be chosen */
+static void receive_much(struct engine *e, uint8_t *to, const uint8_t *from, uint32_t len)
+{
+	for (unsigned n = 0; n < SPANS * 128; n++)
+		eng_put(e, to, from, len, 0);
+}
+
+static void the_kernel_of_received_payloads_follows_the_clock(void **state)
+{
+	static const uint32_t lengths[] = {4096, 8193};
+	uint8_t *from = malloc(ROOM), *to = malloc(ROOM);
+	struct engine *e = make_engine();
+
+	for (uint32_t i = 0; i < ROOM; i++)
+		from[i] = (uint8_t)(i * 7 + i / 251);
+	for (unsigned n = 0; n < ARRAY_SIZE(lengths); n++) {
+		uint32_t len = lengths[n % ARRAY_SIZE(lengths)];
+
+		timed = eng_put_class(e, len);
+		for (unsigned slow = 0; slow < timed->copy.num_ways; slow++) {
+			for (unsigned k = 0; k < COPY_KERNELS; k++)
+				kernel_ns[k] = k == slow ? 4000 : 1000;
+			receive_much(e, to, from, len);
+			if (timed->copy.num_ways > 1)
+				assert_int_not_equal(timed->copy.best, slow);
+		}
+	}
+	eng_destroy(e);
+	free(from);
+	free(to);
+}
+
+/* whole by each kernel, in each class of lengths, and past the caches */
+static void received_payloads_are_whole(void **state)
+{
+	static const uint32_t lengths[] = {1, 4095, 4096, 8192, 20000, 32768, 65535, 65536};
+	uint8_t *from = malloc(ROOM), *to = malloc(ROOM);
+	struct engine *e = make_engine();
+
+	for (uint32_t i = 0; i < ROOM; i++)
+		from[i] = (uint8_t)(1 + i % 251);
+	for (unsigned n = 0; n < 16 * ARRAY_SIZE(lengths); n++) {
+		uint32_t len = lengths[n % ARRAY_SIZE(lengths)], skew = n % 7;
+
+		timed = eng_put_class(e, MAX(len, 4096u));
+		timed->copy.way = (uint8_t)(n / ARRAY_SIZE(lengths) % timed->copy.num_ways);
+		memset(to, 0, ROOM);
+		eng_put(e, to + skew, from, len, n % 2 ? 5u << 20 : 0);
+		assert_memory_equal(to + skew, from, len);
+		assert_int_equal(to[skew + len], 0);
+	}
+	eng_destroy(e);
+	free(from);
+	free(to);
 }
 
 int main(void)
@@ -135,6 +214,8 @@ int main(void)
 		cmocka_unit_test(another_way_that_becomes_fast_is_found),
 		cmocka_unit_test(interruptions_mislead_nobody),
 		cmocka_unit_test(who_may_not_widen_stays_narrow),
+		cmocka_unit_test(the_kernel_of_received_payloads_follows_the_clock),
+		cmocka_unit_test(received_payloads_are_whole),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

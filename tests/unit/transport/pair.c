@@ -123,8 +123,16 @@ static void event(void *ctx, enum tp_event ev)
 	side->event[side->events++] = ev;
 }
 
-static const struct tp_ops ops = {mem,	    invalidate,	   bind,	  recv_get,
-				  recv_flush, complete_send, complete_recv, event};
+static const struct tp_ops ops = {
+	.mem = mem,
+	.invalidate = invalidate,
+	.bind = bind,
+	.recv_get = recv_get,
+	.recv_flush = recv_flush,
+	.complete_send = complete_send,
+	.complete_recv = complete_recv,
+	.event = event,
+};
 
 /* --- setting up --- */
 
