@@ -50,7 +50,8 @@ struct world {
 	mono_t now;
 };
 
-static void *mem(void *ctx, uint32_t key, uint64_t va, uint64_t len, int access, bool remote)
+static void *mem(void *ctx, uint32_t key, uint64_t va, uint64_t len, int access,
+		 enum tp_key whose)
 {
 	struct world *w = ctx;
 
@@ -110,8 +111,16 @@ static void event(void *ctx, enum tp_event event)
 {
 }
 
-static const struct tp_ops ops = {mem,	    invalidate,	   bind, recv_get, take,
-				  complete_send, complete_recv, event};
+static const struct tp_ops ops = {
+	.mem = mem,
+	.invalidate = invalidate,
+	.bind = bind,
+	.recv_get = recv_get,
+	.recv_flush = take,
+	.complete_send = complete_send,
+	.complete_recv = complete_recv,
+	.event = event,
+};
 
 static void make_qp(struct world *w, enum tp_type type, void *memory)
 {

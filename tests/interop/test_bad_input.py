@@ -33,6 +33,7 @@ GET_CONTEXT, QUERY_DEVICE, ALLOC_PD = 0, 1, 3  # <rdma/ib_user_verbs.h>
 RESOLVE, NO_LANE, LANE_OUT_GONE, LANE_REFUSED = 0x5f00, 0xffffffff, 3, 4  # src/abi/lane.h
 DEVICE_FATAL = 8
 EIO = 5
+LANE_EVENT = struct.Struct("<II28x")  # struct abi_lane_event: its kind and lane
 RING_DATA, RING_HEAD = 192, 64  # offsets in struct abi_ring
 SEED = 20
 
@@ -407,7 +408,7 @@ class Program:
     def lane_event(self, seconds):
         """What softibd says next of a lane: (kind, lane)."""
         assert select.select([self.fd("LANES")], [], [], seconds)[0], "nothing is said"
-        return struct.unpack_from("<II", os.read(self.fd("LANES"), 64))
+        return LANE_EVENT.unpack(os.read(self.fd("LANES"), 64))
 
     def events(self, seconds):
         while select.select([self.fd("ASYNC_READ")], [], [], seconds)[0]:
@@ -615,7 +616,7 @@ def test_a_refused_lane_is_offered_again(pair):
         wait_until(lambda: lanes_of(listener.process) == 1, "its receiver takes it")
         lane, fds = program.resolve(listener.lid, listener.qpn)
         assert not fds, "it has it"
-        os.write(program.fd("LANES"), struct.pack("<II24x", LANE_REFUSED, lane))
+        os.write(program.fd("LANES"), LANE_EVENT.pack(LANE_REFUSED, lane))
         wait_until(lambda: lanes_of(listener.process) == 0, "its receiver lets it go")
         wait_until(lambda: offered(program), "never offered to its sender again")
     listener.end()
