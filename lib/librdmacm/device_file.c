@@ -174,11 +174,13 @@ static int close_file(int fd)
 	struct file *file = get_file(fd);
 
 	if (file) {
-		shutdown(file->control, SHUT_RDWR); /* the end of the session */
 		pthread_mutex_lock(&files_lock);
 		__atomic_store_n(&files[fd], NULL, __ATOMIC_RELAXED);
 		file->users--;
 		pthread_mutex_unlock(&files_lock);
+		/* The end of the session, of which a thread that waits hears at once: it
+		 * must find the descriptor closed */
+		shutdown(file->control, SHUT_RDWR);
 		put_file(file);
 	}
 	return close(fd);
@@ -292,17 +294,23 @@ static void take_back(int fd, const struct answer *answer, size_t bytes)
 		;
 }
 
-/* 0; -errno: -EAGAIN with O_NONBLOCK. A thread that waits while another closes the
- * descriptor waits on, as it does on the device file. */
-static int await_news(int fd, const struct file *file)
+/* 0; -errno: -EAGAIN with O_NONBLOCK */
+static int await_news(int fd)
 {
 	char byte;
 	ssize_t n = recv(fd, &byte, 1, 0);
 
 	if (n > 0)
 		return 0;
+	return n ? -errno : -ENODEV;
+}
+
+/* A thread that waits for an event while another closes the descriptor waits on, as it
+ * does on the device file. Return: -errno */
+static int failed_to_wait(int fd, const struct file *file, int error)
+{
 	if (file_of(fd) == file)
-		return n ? -errno : -ENODEV;
+		return error;
 	pause();
 	return -EINTR;
 }
@@ -315,14 +323,13 @@ static int command(int fd, struct file *file, const struct rdma_ucm_cmd_hdr *hdr
 	ssize_t n;
 
 	do {
-		int ret = event ? await_news(fd, file) : 0;
-
-		if (ret)
-			return ret;
+		n = event ? await_news(fd) : 0;
+		if (n < 0)
+			return failed_to_wait(fd, file, (int)n);
 		n = exchange(file, hdr, bytes, &answer);
 	} while (event && n == -EAGAIN); /* another thread took it, or its id is gone */
 	if (n < 0)
-		return (int)n;
+		return event ? failed_to_wait(fd, file, (int)n) : (int)n;
 	put_response(hdr, &answer, (size_t)n);
 	if (hdr->cmd == RDMA_USER_CM_CMD_DESTROY_ID ||
 	    hdr->cmd == RDMA_USER_CM_CMD_LEAVE_MCAST)

@@ -146,13 +146,15 @@ def test_perftest_by_name_on_one_port(fabric):
     """Three servers with the same TCP port, each on a node of its own."""
     port = "18515"
     servers = [subprocess.Popen([*fabric.user, fabric.program, "exec", "--fabric", "t", node, "--",
-                                 "ib_write_bw", "-n", "100", "-p", port], env=fabric.env, text=True,
-                                stdout=subprocess.PIPE) for node in ("n1", "n2", "n3")]
+                                 "ib_write_bw", "-F", "-n", "100", "-p", port],
+                                env=fabric.env, text=True, stdout=subprocess.PIPE)
+               for node in ("n1", "n2", "n3")]
     fabric.running += servers
     for node in ("n1", "n2", "n3"):
         wait_until(lambda: f":{int(port):04X} " in on(fabric, node, "cat", "/proc/net/tcp",
                                                       "/proc/net/tcp6"), "the server listens")
-    code = "case $SOFTIB_NODE in n1) to=n2;; n2) to=n3;; *) to=n1;; esac; exec ib_write_bw -n 100 -p $0 $to"
+    code = ("case $SOFTIB_NODE in n1) to=n2;; n2) to=n3;; *) to=n1;; esac; "
+            "exec ib_write_bw -F -n 100 -p $0 $to")
     shown = fabric.softib("exec", "--fabric", "t", "--all", "--", "sh", "-c", code, port)
     assert len(re.findall(r"^n\d\|  65536 +100 ", shown, re.M)) == 3, shown
     assert all(server.wait(TIMEOUT) == 0 for server in servers)
