@@ -25,7 +25,7 @@ from interop.fabric import BUILD, NOBODY, Fabric, _ports, public_copy, wait_unti
 from interop.test_kill import open_files, softibd_pid
 from interop.test_lanes import SET_PKEYS
 
-ABI_MAGIC, ABI_VERSION = 0x42495453, 2  # src/abi/session.h
+ABI_MAGIC, ABI_VERSION = 0x42495453, 3  # src/abi/session.h
 OPEN_LIST, OPEN_UVERBS, OPEN_UMAD, OPEN_PORT = range(4)
 SESSION_H = (Path(__file__).parents[2] / "src/abi/session.h").read_text(encoding="ascii")
 FDS = re.findall(r"^\tABI_FD_(\w+),", SESSION_H, re.M)  # enum abi_context_fd, in order
