@@ -12,8 +12,6 @@ import time
 from interop.fabric import wait_until
 from interop.test_bad_input import ALLOC_PD, Program, command, error_of, node_lid
 
-ABI_MAGIC, ABI_VERSION = 0x42495453, 2  # src/abi/session.h
-OPEN_LIST, OPEN_UVERBS, OPEN_UMAD, OPEN_PORT = range(4)
 CREATE_CQ, CREATE_QP, QPT_UD = 18, 24, 4  # <rdma/ib_user_verbs.h>
 UD_SEND_ONLY = 0x64
 MEASURE = bool(os.environ.get("SOFTIB_MEASURE"))  # make hostile

@@ -9,8 +9,8 @@ import socket
 import struct
 from pathlib import Path
 
-from hostile.attack import OPEN_UMAD, Sender, connect, innocents_go_on
-from interop.test_bad_input import abi_open, node_lid
+from hostile.attack import Sender, connect, innocents_go_on
+from interop.test_bad_input import OPEN_UMAD, abi_open, node_lid
 from interop.test_kill import softibd_pid
 
 REGISTER_AGENT = 0xc01c1b01  # <rdma/ib_user_mad.h>

@@ -15,10 +15,11 @@ from pathlib import Path
 
 import pytest
 
-from hostile.attack import (ABI_MAGIC, ABI_VERSION, OPEN_PORT, OPEN_UMAD, OPEN_UVERBS, PATIENCE, Sender,
-                            ask, connect, innocents_go_on, softibd_answers)
+from hostile.attack import (PATIENCE, Sender, ask, connect, innocents_go_on,
+                            softibd_answers)
 from interop.fabric import BUILD, wait_until
-from interop.test_bad_input import ALLOC_PD, GET_CONTEXT, Program, abi_open, command, error_of
+from interop.test_bad_input import (ALLOC_PD, GET_CONTEXT, OPEN_PORT, OPEN_UMAD, OPEN_UVERBS,
+                                    Program, abi_open, command, error_of)
 from interop.test_kill import softibd_pid
 
 RING, ASLEEP = 4096, 72  # src/abi/capture.h, src/abi/ring.h
@@ -179,8 +180,7 @@ def test_a_name_does_not_reach_the_terminal_as_it_is(shared):
 def port_info(fabric, node):
     """Ask for a port, as umad_get_port() does: softibd makes its issm file."""
     sock = connect(fabric, "umad")
-    sock.send(struct.pack("=IIII64s64s", ABI_MAGIC, ABI_VERSION, OPEN_PORT, 1,
-                          node.encode(), b"softib0"))
+    sock.send(abi_open(OPEN_PORT, node=node.encode()))
     return sock
 
 

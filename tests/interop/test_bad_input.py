@@ -15,7 +15,6 @@ import struct
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from pathlib import Path
 
@@ -25,9 +24,10 @@ from interop.fabric import BUILD, NOBODY, Fabric, _ports, public_copy, wait_unti
 from interop.test_kill import open_files, softibd_pid
 from interop.test_lanes import SET_PKEYS
 
-ABI_MAGIC, ABI_VERSION = 0x42495453, 3  # src/abi/session.h
 OPEN_LIST, OPEN_UVERBS, OPEN_UMAD, OPEN_PORT = range(4)
 SESSION_H = (Path(__file__).parents[2] / "src/abi/session.h").read_text(encoding="ascii")
+ABI_MAGIC, ABI_VERSION = (int(re.search(rf"^#define {name} (\w+?)u?\b", SESSION_H, re.M)[1], 0)
+                          for name in ("ABI_MAGIC", "ABI_VERSION"))
 FDS = re.findall(r"^\tABI_FD_(\w+),", SESSION_H, re.M)  # enum abi_context_fd, in order
 GET_CONTEXT, QUERY_DEVICE, ALLOC_PD = 0, 1, 3  # <rdma/ib_user_verbs.h>
 RESOLVE, NO_LANE, LANE_OUT_GONE, LANE_REFUSED = 0x5f00, 0xffffffff, 3, 4  # src/abi/lane.h
