@@ -238,10 +238,6 @@ void scsi_unmap(struct scsi_call *call)
 	const uint8_t *list = call->task->out;
 	size_t bytes = call->task->out_taken, nr;
 
-	if (!call->unit->backend->discard) {
-		scsi_fail(call, SCSI_INVALID_OPCODE);
-		return;
-	}
 	if (!bytes)
 		return;
 	if (bytes < 8) {

@@ -27,7 +27,7 @@ const struct scsi_command scsi_commands[] = {
 	{0x2f, ANY, 0, scsi_verify, scsi_verify_bytes, {0x2f, 0x16, LBA4, GROUP, COUNT2, CONTROL}},
 	{0x35, ANY, 0, scsi_synchronize, NULL, {0x35, 0x06, LBA4, GROUP, COUNT2, CONTROL}},
 	{0x41, ANY, SCSI_CHANGES, scsi_write_same, scsi_same_bytes, {0x41, 0x08, LBA4, GROUP, COUNT2, CONTROL}},
-	{0x42, ANY, SCSI_CHANGES, scsi_unmap, scsi_unmap_bytes, {0x42, 0, 0, 0, 0, 0, GROUP, COUNT2, CONTROL}},
+	{0x42, ANY, SCSI_CHANGES | SCSI_DISCARDS, scsi_unmap, scsi_unmap_bytes, {0x42, 0, 0, 0, 0, 0, GROUP, COUNT2, CONTROL}},
 	{0x5a, ANY, 0, scsi_mode_sense, NULL, {0x5a, 0x18, 0xff, 0xff, 0, 0, 0, COUNT2, CONTROL}},
 	{0x88, ANY, 0, scsi_read, NULL, {0x88, DPO_FUA, LBA8, COUNT4, GROUP, CONTROL}},
 	{0x89, ANY, SCSI_CHANGES, scsi_compare_and_write, scsi_swap_bytes, {0x89, DPO_FUA, LBA8, 0, 0, 0, 0xff, GROUP, CONTROL}},
@@ -52,12 +52,17 @@ size_t scsi_cdb_length(uint8_t opcode)
 	return bytes[opcode >> 5];
 }
 
-const struct scsi_command *scsi_find_command(const uint8_t *cdb)
+bool scsi_knows(const struct scsi_unit *unit, const struct scsi_command *c)
+{
+	return !(c->flags & SCSI_DISCARDS) || (unit && unit->backend->discard);
+}
+
+const struct scsi_command *scsi_find_command(const struct scsi_unit *unit, const uint8_t *cdb)
 {
 	for (size_t i = 0; i < scsi_nr_commands; i++) {
 		const struct scsi_command *c = &scsi_commands[i];
 
-		if (c->opcode == cdb[0] &&
+		if (c->opcode == cdb[0] && scsi_knows(unit, c) &&
 		    (!(c->flags & SCSI_ACTION) || c->action == (cdb[1] & 0x1f)))
 			return c;
 	}
@@ -173,8 +178,8 @@ void scsi_execute(const struct scsi_target *target, struct scsi_task *t)
 
 	t->status = SCSI_GOOD;
 	t->in_bytes = t->out_taken = t->sense_bytes = 0;
-	call.command =
-		length && length <= t->cdb_bytes ? scsi_find_command(t->cdb) : NULL;
+	call.command = length && length <= t->cdb_bytes ? scsi_find_command(call.unit, t->cdb)
+							: NULL;
 	if (!call.unit && (!call.command || !(call.command->flags & SCSI_NO_UNIT_OK)))
 		scsi_fail(&call, SCSI_NO_UNIT);
 	else if (!call.command)
@@ -195,7 +200,7 @@ int64_t scsi_data_out_bytes(const struct scsi_unit *unit, const uint8_t *cdb,
 
 	if (!bytes || !scsi_cdb_length(cdb[0]) || scsi_cdb_length(cdb[0]) > bytes)
 		return -1;
-	c = scsi_find_command(cdb);
+	c = scsi_find_command(unit, cdb);
 	need = c && c->out_bytes ? c->out_bytes(unit, cdb) : 0;
 	return !c || need > SCSI_MAX_TRANSFER_BYTES ? -1 : (int64_t)need;
 }

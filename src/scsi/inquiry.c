@@ -38,8 +38,7 @@ static void put_hex(uint8_t to[16], uint64_t id)
 		to[i] = (uint8_t) "0123456789abcdef"[id & 15];
 }
 
-/* --- pages: each fills in what follows the four bytes of header. Return: its bytes ---
- */
+/* --- pages: each fills in what follows the header of four bytes. Return: bytes --- */
 
 static size_t serial_number(const struct scsi_unit *u, uint8_t *to)
 {
@@ -85,8 +84,8 @@ static size_t characteristics(const struct scsi_unit *u, uint8_t *to)
 	return 60;
 }
 
-/* Thin provisioning: UNMAP and both of WRITE SAME unmap, what is unmapped reads as zero.
- */
+/* Thin provisioning: UNMAP and both WRITE SAME commands unmap blocks, which then read as
+ * zero. */
 static size_t provisioning(const struct scsi_unit *u, uint8_t *to)
 {
 	if (u->backend->discard) {

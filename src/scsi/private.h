@@ -13,6 +13,7 @@ enum scsi_command_flags {
 	SCSI_NO_UNIT_OK = 2,	  /* answered for a LUN without a unit, too */
 	SCSI_KEEPS_ATTENTION = 4, /* does not report a unit attention (SPC-4 5.14) */
 	SCSI_CHANGES = 8,	  /* the medium: refused by a read-only unit */
+	SCSI_DISCARDS = 16,	  /* unknown to a unit whose back end cannot discard */
 };
 
 /** struct scsi_call - a task in work: its unit, and its command's row */
@@ -40,7 +41,11 @@ extern const size_t scsi_nr_commands;
 
 /** scsi_cdb_length() - by the group code of the opcode (SPC-4 4.2.5.1); 0: not defined */
 size_t scsi_cdb_length(uint8_t opcode);
-const struct scsi_command *scsi_find_command(const uint8_t *cdb);
+/** scsi_knows() - does @unit, which may be NULL, have the command of the row @c? */
+bool scsi_knows(const struct scsi_unit *unit, const struct scsi_command *c);
+/** scsi_find_command() - Return: the row of the command in @cdb; NULL: @unit has none */
+const struct scsi_command *scsi_find_command(const struct scsi_unit *unit,
+					     const uint8_t *cdb);
 
 /* --- outcomes --- */
 

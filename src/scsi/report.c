@@ -17,8 +17,8 @@ void scsi_request_sense(struct scsi_call *call)
 					    : SCSI_NO_SENSE;
 	uint8_t data[SCSI_SENSE_BYTES];
 
-	if (call->task->cdb[1] &
-	    1) { /* descriptor format: its header says all there is */
+	if (call->task->cdb[1] & 1) {
+		/* descriptor format: its header says all there is */
 		memset(data, 0, 8);
 		data[0] = 0x72;
 		data[1] = (uint8_t)(sense >> 16);
@@ -163,16 +163,18 @@ static void report_all(struct scsi_call *call, size_t room)
 {
 	uint8_t data[4 + 8 * MAX_COMMANDS] = {0}, *at = data + 4;
 
-	for (size_t i = 0; i < MIN(scsi_nr_commands, (size_t)MAX_COMMANDS);
-	     i++, at += 8) {
+	for (size_t i = 0; i < MIN(scsi_nr_commands, (size_t)MAX_COMMANDS); i++) {
 		const struct scsi_command *c = &scsi_commands[i];
 
+		if (!scsi_knows(call->unit, c))
+			continue;
 		at[0] = c->opcode;
 		if (c->flags & SCSI_ACTION) {
 			at[3] = c->action;
 			at[5] = 1; /* SERVACTV */
 		}
 		put_be16(at + 6, (uint16_t)scsi_cdb_length(c->opcode));
+		at += 8;
 	}
 	put_be32(data, (uint32_t)(at - data - 4));
 	scsi_reply(call, data, (size_t)(at - data), room);
@@ -221,5 +223,5 @@ void scsi_report_opcodes(struct scsi_call *call)
 			 : options == BY_EITHER && (cdb[4] || cdb[5]))
 		report_one(call, NULL, room);
 	else
-		report_one(call, scsi_find_command(wanted), room);
+		report_one(call, scsi_find_command(call->unit, wanted), room);
 }

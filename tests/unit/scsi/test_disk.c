@@ -296,6 +296,24 @@ static void modes_are_told_in_both_lengths(void **state)
 	assert_int_equal(RUN(0x1a, 0, 0x09, 0, 255), SCSI_INVALID_FIELD_IN_CDB);
 }
 
+static void a_unit_that_cannot_discard_has_no_unmap(void **state)
+{
+	size_t bytes;
+
+	assert_int_equal(RUN(0xa3, 0x0c, 1, 0x42, [9] = 64), 0);
+	assert_int_equal(d.in[1], 3);
+	assert_int_equal(RUN(0xa3, 0x0c, 0, [8] = 4), 0);
+	bytes = get_be32(d.in);
+	d.backend.discard = NULL;
+	assert_int_equal(RUN(0xa3, 0x0c, 1, 0x42, [9] = 64), 0);
+	assert_int_equal(d.in[1], 1);
+	assert_int_equal(RUN(0xa3, 0x0c, 0, [8] = 4), 0);
+	assert_int_equal(get_be32(d.in), bytes - 8);
+	for (size_t i = 0; i < bytes / 8 - 1; i++)
+		assert_int_not_equal(d.in[4 + i * 8], 0x42);
+	assert_int_equal(RUN(0x42), SCSI_INVALID_OPCODE);
+}
+
 static void the_table_of_commands_is_true(void **state)
 {
 	uint8_t list[4 + 64 * 8];
@@ -346,6 +364,7 @@ int main(void)
 		cmocka_unit_test_setup(luns_are_those_of_units, setup),
 		cmocka_unit_test_setup(a_unit_attention_is_told_once, setup),
 		cmocka_unit_test_setup(modes_are_told_in_both_lengths, setup),
+		cmocka_unit_test_setup(a_unit_that_cannot_discard_has_no_unmap, setup),
 		cmocka_unit_test_setup(the_table_of_commands_is_true, setup),
 	};
 
