@@ -17,12 +17,13 @@
 /* how long an initiator may be inside a section before it is left behind:
  * one that runs needs microseconds, one that lost its core some slices */
 #define SECTION_NS (20 * NSEC_PER_MSEC)
-/* A peer that never leaves, or comes back each time, may not cost us that much at every
- * deregistration. It has patience, which waiting for it uses up, and which grows by a
- * hundredth of the time. Nobody waits for a peer without it, which is safe: memory is
- * taken back onto private pages in any case. */
-#define PATIENCE_NS (5 * SECTION_NS)
-#define PATIENCE_PART 100
+/* A peer that never leaves its section, or enters it again each time, must not cost us that
+ * much at every deregistration. Each peer has an allowance: waiting for the peer uses it up,
+ * and it grows by a hundredth of the time that passes. A target does not wait for a peer
+ * without allowance. That is safe, because memory is taken back onto private pages in any
+ * case. */
+#define ALLOWANCE_NS (5 * SECTION_NS)
+#define ALLOWANCE_PART 100
 
 /** struct peer - another program's window page */
 struct peer {
@@ -30,7 +31,7 @@ struct peer {
 	uint32_t id;
 	const struct abi_window_page *page;
 	/* --- protected by peers_lock --- */
-	uint64_t patience_ns;
+	uint64_t allowance_ns;
 	mono_t grown_at; /* it grew until then */
 };
 
@@ -68,7 +69,7 @@ const struct abi_window_page *windows_peer_take(struct windows *w, uint32_t id, 
 	madvise(page, sizeof(*p->page), MADV_DONTFORK);
 	p->id = id;
 	p->page = page;
-	p->patience_ns = PATIENCE_NS;
+	p->allowance_ns = ALLOWANCE_NS;
 	p->grown_at = progress_now(NULL);
 	pthread_mutex_lock(&w->peers_lock);
 	list_add_tail(&p->node, &w->peers);
@@ -90,18 +91,18 @@ struct wait {
 	mono_t start;
 	uint64_t elapsed_ns;
 	bool inside;	 /* somebody is, as seen last */
-	bool goes_on;	 /* somebody is for whom there is patience */
+	bool goes_on;	 /* somebody is whose allowance is not used up */
 	uint32_t for_whom; /* the peer that was waited for last */
 };
 
-static void let_patience_grow(struct windows *w, mono_t now)
+static void grow_allowances(struct windows *w, mono_t now)
 {
 	struct peer *p;
 
 	pthread_mutex_lock(&w->peers_lock);
 	list_for_each_entry(p, &w->peers, node) {
-		p->patience_ns = MIN(p->patience_ns + (now.ns - p->grown_at.ns) / PATIENCE_PART,
-				     PATIENCE_NS);
+		p->allowance_ns = MIN(p->allowance_ns + (now.ns - p->grown_at.ns) / ALLOWANCE_PART,
+				     ALLOWANCE_NS);
 		p->grown_at = now;
 	}
 	pthread_mutex_unlock(&w->peers_lock);
@@ -119,7 +120,7 @@ static void look(struct windows *w, struct wait *wait)
 		    atomic_load_explicit(&p->page->section, memory_order_acquire) != w->self)
 			continue;
 		wait->inside = true;
-		if (wait->elapsed_ns >= MIN(p->patience_ns, SECTION_NS))
+		if (wait->elapsed_ns >= MIN(p->allowance_ns, SECTION_NS))
 			continue;
 		wait->goes_on = true;
 		wait->for_whom = p->id;
@@ -134,7 +135,7 @@ static void charge(struct windows *w, const struct wait *wait)
 	pthread_mutex_lock(&w->peers_lock);
 	p = find_peer(w, wait->for_whom);
 	if (p)
-		p->patience_ns -= MIN(p->patience_ns, wait->elapsed_ns);
+		p->allowance_ns -= MIN(p->allowance_ns, wait->elapsed_ns);
 	pthread_mutex_unlock(&w->peers_lock);
 }
 
@@ -143,7 +144,7 @@ bool windows_sections_end(struct windows *w)
 	struct wait wait = {.start = progress_now(NULL)};
 	bool waited = false;
 
-	let_patience_grow(w, wait.start);
+	grow_allowances(w, wait.start);
 	/* from here on every initiator sees the token that changed, or we see
 	 * that it is inside */
 	if (windows_membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED))

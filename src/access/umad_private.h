@@ -115,16 +115,18 @@ void umad_queue(struct umad_session *s, struct umad_record *record);
 /** umad_queue_flush() - as much as the socket takes */
 void umad_queue_flush(struct umad_session *s);
 void umad_queue_drop(struct umad_session *s);
-/** umad_watch() - the socket, for what the session waits for now */
+/** umad_watch() - watch the socket: for records, unless one is being read; for room, if
+ *  records wait in the queue */
 void umad_watch(struct umad_session *s);
 
 /* umad_load.c */
-/** umad_load() - as umad_write(), of the record in @fd, which is closed. One that is no
- *  memfd or does not hold a record is nothing */
+/** umad_load() - as umad_write(), with the record in the memfd @fd, which is closed
+ *  afterwards. Another file, or one without a record, is ignored */
 void umad_load(struct umad_session *s, int fd);
-/** umad_load_drop() - forget what is being read, if anything is */
+/** umad_load_drop() - discard the record that is being read, if there is one */
 void umad_load_drop(struct umad_session *s);
-/** umad_load_agent() - Return: by whom what is being read will be sent; NULL */
+/** umad_load_agent() - Return: the agent that will send the record that is being read; NULL:
+ *  there is no such record */
 struct umad_agent *umad_load_agent(const struct umad_session *s);
 
 /* issm.c: files whose being open is the port's IsSM bit (14.2.5.6) */

@@ -8,9 +8,9 @@
  * dropped. One timer: in ACTIVE it is the time without progress after which
  * the transfer is aborted, in the others how long they are remembered.
  *
- * Who sends first segments and no second ones shall not fill our memory: beyond
- * TRANSFERS_MAX and SEGMENTS_MAX of an agent, the transfer that got no segment for the
- * longest time is stopped (STOP, resources exhausted) and forgotten.
+ * A peer that sends first segments and no second ones cannot fill the memory: when an
+ * agent has more than TRANSFERS_MAX transfers or SEGMENTS_MAX segments, the transfer that
+ * got no segment for the longest time is stopped (STOP, resources exhausted) and forgotten.
  *
  * The first segment is acknowledged by itself (the initial window is 1), then
  * the last of each window and the last of the message.

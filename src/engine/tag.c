@@ -45,7 +45,8 @@ struct eng_tags {
 	struct list_head list; /* of struct listed, in the order of posting */
 	uint32_t count, max, last_handle;
 	uint16_t unexpected; /* messages so far */
-	bool in_sync; /* no buffer was added since the program last lacked one of them */
+	bool in_sync; /* false from a buffer that was added before the program had handled all
+		       * of them, until the next SYNC with the right count */
 };
 
 /** struct rendezvous - a buffer whose payload is fetched */

@@ -74,7 +74,7 @@ static void a_peer_that_never_leaves_costs_little(void **state)
 	atomic_store(&page[1]->section, SELF); /* another one is waited for */
 	assert_in_range(wait_ms(false), 20, 25);
 	atomic_store(&page[1]->section, 0);
-	now.ns += 3 * NSEC_PER_SEC; /* patience comes back */
+	now.ns += 3 * NSEC_PER_SEC; /* the allowance has grown again */
 	assert_in_range(wait_ms(false), 20, 25);
 }
 
