@@ -45,7 +45,7 @@ def test_xrc(pair, program):
 
 @pytest.mark.parametrize("program,transport", LAT + BW)
 def test_all_sizes(pair, program, transport):
-    count = ["-n", "20"] if program.endswith("_bw") else ["-n", "10"]
+    count = ["-n", "20"] if program.endswith("_bw") else ["-n", "5"]
     _, out = pair.pair(program, "-c", transport, "-a", *count)
     sizes = [int(row[0]) for row in table_rows(out)]
     assert sizes[0] == 2 and sizes[-1] == (4096 if transport == "UD" else 8388608), sizes
