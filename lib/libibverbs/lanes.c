@@ -351,7 +351,7 @@ static void divide_fences(struct lanes *l)
 		return;
 	l->senders_fence = senders;
 	list_for_each_entry(lane, &l->in, node)
-		lanes_tell_fence(l, lane);
+		lanes_announce_fence(l, lane);
 	if (senders) /* a sender that has not seen it yet, has been fenced */
 		membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED);
 }
@@ -382,7 +382,7 @@ bool lanes_arm_sleep(struct lanes *l)
 	return empty;
 }
 
-void lanes_tell_fence(const struct lanes *l, struct lane_in *lane)
+void lanes_announce_fence(const struct lanes *l, struct lane_in *lane)
 {
 	atomic_store_explicit(&lane->eng.rx.memory->has_membarrier,
 			      l->has_membarrier && !l->senders_fence, memory_order_relaxed);

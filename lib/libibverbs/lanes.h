@@ -120,8 +120,8 @@ void lanes_forget(struct lane_out *lane);
  *  Context: under the engine's lock, as what changes the list of lanes */
 bool lanes_arm_sleep(struct lanes *lanes);
 void lanes_disarm_sleep(struct lanes *lanes);
-/** lanes_tell_fence() - tell the lane's sender whether it must fence */
-void lanes_tell_fence(const struct lanes *lanes, struct lane_in *lane);
+/** lanes_announce_fence() - tell the lane's sender whether it must fence */
+void lanes_announce_fence(const struct lanes *lanes, struct lane_in *lane);
 /** lanes_position() - Return: the number of cells read of all lanes; sets *@waiting if any
  *  lane has unread records */
 uint64_t lanes_position(struct lanes *lanes, bool *waiting);

@@ -191,7 +191,7 @@ uint32_t lanes_prepare(struct soft_context *ctx, const struct abi_resolve *key)
 /* --- what softibd is told --- */
 
 /* under the engine's lock; what is not heard now is said with the next one */
-static void tell_bad_qkeys(struct soft_context *ctx, struct lane_in *lane)
+static void report_bad_qkeys(struct soft_context *ctx, struct lane_in *lane)
 {
 	if (lane->told || !lane->bad.count)
 		return;
@@ -215,7 +215,7 @@ void lanes_bad_qkey(struct soft_context *ctx, struct eng_lane_in *eng,
 					    .qkey = pkt->deth.qkey,
 					    .src_qpn = pkt->deth.src_qpn,
 					    .dest_qpn = pkt->bth.dest_qpn};
-	tell_bad_qkeys(ctx, lane);
+	report_bad_qkeys(ctx, lane);
 }
 
 /* --- what softibd tells --- */
@@ -303,7 +303,7 @@ static void bad_qkeys_heard(struct lanes *l, uint32_t id)
 	if (!lane)
 		return;
 	lane->told = false;
-	tell_bad_qkeys(container_of(l, struct soft_context, link.lanes), lane);
+	report_bad_qkeys(container_of(l, struct soft_context, link.lanes), lane);
 }
 
 /* under the engine's lock */
@@ -319,7 +319,7 @@ static void take_news(void *arg)
 			(struct wire_port_addrs){n->event.slid, n->event.slid_mask};
 		n->fresh->eng.pkey = n->event.pkey;
 		n->fresh->eng.owner = n->event.owner;
-		lanes_tell_fence(n->lanes, n->fresh);
+		lanes_announce_fence(n->lanes, n->fresh);
 		list_add_tail(&n->fresh->node, &n->lanes->in);
 		eng_lane_add(n->engine, &n->fresh->eng);
 		break;

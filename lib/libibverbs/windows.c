@@ -55,7 +55,7 @@ static bool ask(void *arg, const struct eng_ask *a)
 
 /* --- the thread --- */
 
-static void heard(struct soft_context *ctx, const struct abi_window_msg *m,
+static void handle_message(struct soft_context *ctx, const struct abi_window_msg *m,
 		  const int fds[2])
 {
 	switch (m->kind) {
@@ -92,7 +92,7 @@ static void *run(void *arg)
 	do {
 		n = abi_receive(w->sock, &m, sizeof(m), 0, fds, 2);
 		if (n == (ssize_t)sizeof(m))
-			heard(ctx, &m, fds);
+			handle_message(ctx, &m, fds);
 		for (int i = 0; i < 2; i++)
 			if (fds[i] >= 0)
 				close(fds[i]);

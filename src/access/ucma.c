@@ -191,7 +191,7 @@ static void on_message(struct rt_io *io, bool readable, bool writable)
 	int ret;
 
 	if (writable)
-		ucma_tell(s);
+		ucma_flush(s);
 	if (!readable)
 		return;
 	n = recv(s->fd, s->ucma->in, sizeof(s->ucma->in), MSG_DONTWAIT);

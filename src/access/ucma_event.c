@@ -52,11 +52,11 @@ static void put_ud(struct rdma_ucm_ud_param *to, const struct rdma_ud_param *fro
 
 /* --- the queue --- */
 
-void ucma_tell(struct ucma_session *s)
+void ucma_flush(struct ucma_session *s)
 {
-	while (s->untold && send(s->fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1)
-		s->untold--;
-	rt_io_watch(&s->news, true, s->untold > 0);
+	while (s->unsent && send(s->fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1)
+		s->unsent--;
+	rt_io_watch(&s->news, true, s->unsent > 0);
 }
 
 static void queue(struct ucma_id *id, struct ucma_id *request, struct ucma_event *event)
@@ -66,8 +66,8 @@ static void queue(struct ucma_id *id, struct ucma_id *request, struct ucma_event
 	event->id = id;
 	event->request = request;
 	list_add_tail(&event->node, &s->queue);
-	s->untold++;
-	ucma_tell(s);
+	s->unsent++;
+	ucma_flush(s);
 }
 
 static bool is_about(const struct ucma_event *event, const struct ucma_id *id,
@@ -80,7 +80,7 @@ u32 ucma_events_drop(struct ucma_id *id, const struct ucma_mcast *mcast)
 {
 	struct ucma_session *s = id->session;
 	struct ucma_event *event, *next;
-	u32 dropped = 0, untold;
+	u32 dropped = 0, unsent;
 	LIST_HEAD(gone);
 
 	list_for_each_entry_safe(event, next, &s->queue, node) {
@@ -97,16 +97,16 @@ u32 ucma_events_drop(struct ucma_id *id, const struct ucma_mcast *mcast)
 		rt_free(event);
 		dropped++;
 	}
-	untold = MIN(s->untold, dropped);
-	s->untold -= untold;
-	return dropped - untold;
+	unsent = MIN(s->unsent, dropped);
+	s->unsent -= unsent;
+	return dropped - unsent;
 }
 
 u32 ucma_events_move(struct ucma_id *id, struct ucma_session *to)
 {
 	struct ucma_session *from = id->session;
 	struct ucma_event *event, *next;
-	u32 moved = 0, untold;
+	u32 moved = 0, unsent;
 
 	if (from == to)
 		return 0;
@@ -119,11 +119,11 @@ u32 ucma_events_move(struct ucma_id *id, struct ucma_session *to)
 			ucma_id_move(event->request, to);
 		moved++;
 	}
-	untold = MIN(from->untold, moved);
-	from->untold -= untold;
-	to->untold += moved;
-	ucma_tell(to);
-	return moved - untold;
+	unsent = MIN(from->unsent, moved);
+	from->unsent -= unsent;
+	to->unsent += moved;
+	ucma_flush(to);
+	return moved - unsent;
 }
 
 /* A request's id becomes one of the listener's program, which names it when it accepts.

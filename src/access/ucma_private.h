@@ -12,7 +12,7 @@
 #define UCMA_IDS_MAX 65536 /* of one session: a program that makes more is refused */
 
 /** struct ucma_session - one opening of the device file, which is one event channel.
- *  @untold: news for which no byte could be sent yet */
+ *  @unsent: news for which no byte could be sent yet */
 struct ucma_session {
 	struct list_head node;
 	struct ucma *ucma;
@@ -22,7 +22,7 @@ struct ucma_session {
 	struct rt_io news, control;
 	struct list_head ids;	/* struct ucma_id */
 	struct list_head queue; /* struct ucma_event, the oldest first */
-	unsigned int num_ids, untold;
+	unsigned int num_ids, unsent;
 };
 
 /** struct ucma_id - an id of a program. @uid: the program's name for it; 0: of a request
@@ -101,8 +101,8 @@ u32 ucma_mcast_leave(struct ucma_mcast *mcast);
 
 int ucma_on_event(struct rdma_cm_id *cm_id, struct rdma_cm_event *event);
 void ucma_put_ah(struct ib_uverbs_ah_attr *to, const struct rdma_ah_attr *from);
-/** ucma_tell() - send the bytes that are due */
-void ucma_tell(struct ucma_session *session);
+/** ucma_flush() - send the bytes that are due */
+void ucma_flush(struct ucma_session *session);
 /** ucma_events_move() - those of @id, to @to. Return: for how many a byte was sent */
 u32 ucma_events_move(struct ucma_id *id, struct ucma_session *to);
 /** ucma_events_drop() - those of @id, or of its membership @mcast alone if that is not

@@ -341,7 +341,7 @@ static void enter_lap(struct cm_conn *conn, enum cm_lap_state next)
 		conn->cm->ops->arm(conn, MONO_NEVER);
 }
 
-static void tell(struct cm_conn *conn, enum cm_news news, const struct cm_input *in)
+static void report(struct cm_conn *conn, enum cm_news news, const struct cm_input *in)
 {
 	struct cm_event event = {
 		.news = news,
@@ -376,6 +376,6 @@ int cm_step(struct cm_conn *conn, const struct cm_input *in)
 		conn->cm->ops->gone(conn);
 		return 0;
 	}
-	tell(conn, news, in);
+	report(conn, news, in);
 	return 0;
 }

@@ -153,7 +153,7 @@ void rdma_destroy_id(struct rdma_cm_id *rdma_id)
 		rt_free(id);
 }
 
-bool rcm_tell(struct rcm_id *id, struct rdma_cm_event *event)
+bool rcm_deliver(struct rcm_id *id, struct rdma_cm_event *event)
 {
 	if (!id->id.event_handler(&id->id, event))
 		return true;
@@ -280,7 +280,7 @@ static void remove_device(struct ib_device *device, void *client_data)
 		rcm_drop_cm(id);
 		rcm_drop_mcasts(id);
 		id->state = RCM_GONE;
-		rcm_tell(id, &event);
+		rcm_deliver(id, &event);
 	}
 	list_for_each_entry(id, &rcm_ids, node)
 		if (id->id.device == device)

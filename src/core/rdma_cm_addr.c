@@ -263,7 +263,7 @@ void rcm_resolved(struct rt_work *work)
 	if (event.status)
 		event.event = RDMA_CM_EVENT_ADDR_ERROR;
 	id->state = event.status ? RCM_BOUND : RCM_ADDR_RESOLVED;
-	rcm_tell(id, &event);
+	rcm_deliver(id, &event);
 }
 
 int rdma_resolve_addr(struct rdma_cm_id *rdma_id, struct sockaddr *src_addr,
@@ -316,7 +316,7 @@ static void got_path(int status, struct sa_path_rec *resp, unsigned int num,
 		id->id.route.num_paths = 1;
 		id->state = RCM_ROUTE_RESOLVED;
 	}
-	rcm_tell(id, &event);
+	rcm_deliver(id, &event);
 }
 
 int rdma_resolve_route(struct rdma_cm_id *rdma_id, unsigned long timeout_ms)

@@ -88,7 +88,7 @@ static void drop(struct rcm_mcast *mcast)
 	rt_free(mcast);
 }
 
-static void tell_joined(const struct rcm_mcast *mcast, struct rdma_cm_event *event)
+static void report_joined(const struct rcm_mcast *mcast, struct rdma_cm_event *event)
 {
 	const struct ib_sa_mcmember_rec *rec = &mcast->sa->rec;
 	const struct rdma_cm_id *id = &mcast->id->id;
@@ -111,7 +111,7 @@ static int on_membership(int status, struct ib_sa_multicast *sa)
 				      .status = status};
 
 	if (!status)
-		tell_joined(mcast, &event);
+		report_joined(mcast, &event);
 	event.param.ud.private_data = mcast->context;
 	if (!id->id.event_handler(&id->id, &event))
 		return 0;

@@ -68,8 +68,8 @@ extern struct list_head rcm_ids;
 struct rcm_id *rcm_alloc(struct rt *rt, const char *node, rdma_cm_event_handler handler,
 			 void *context, enum rdma_ucm_port_space ps,
 			 enum ib_qp_type qp_type);
-/** rcm_tell() - Return: false: the handler had the id destroyed */
-bool rcm_tell(struct rcm_id *id, struct rdma_cm_event *event);
+/** rcm_deliver() - Return: false: the handler had the id destroyed */
+bool rcm_deliver(struct rcm_id *id, struct rdma_cm_event *event);
 const struct rdma_hosts *rcm_hosts(const struct rt *rt);
 /** rcm_drop_cm() - no longer ask, listen or be connected */
 void rcm_drop_cm(struct rcm_id *id);

@@ -141,7 +141,7 @@ static void member_free(struct member *member)
 	group_put(group);
 }
 
-static void tell(struct member *member, int status)
+static void report(struct member *member, int status)
 {
 	if (member->multicast.callback(status, &member->multicast))
 		member_free(member);
@@ -244,7 +244,7 @@ static void answered(int status, struct ib_sa_mcmember_rec *resp, void *context)
 			list_del(&member->node);
 		else
 			join_here(member);
-		tell(member, status);
+		report(member, status);
 	}
 	if (!group->port->closing)
 		go_on(group);
@@ -311,7 +311,7 @@ static void serve(struct sa_group *group, struct member *member)
 		list_del(&member->node);
 	else
 		join_here(member);
-	tell(member, status);
+	report(member, status);
 }
 
 static void go_on(struct sa_group *group)
@@ -397,7 +397,7 @@ static void group_lost(struct sa_group *group)
 		struct member *member = list_first_entry(&group->members, struct member, node);
 
 		detach(member);
-		tell(member, -ENETRESET);
+		report(member, -ENETRESET);
 	}
 	group_put(group);
 }

@@ -39,7 +39,7 @@ struct subscriber {
 	struct ib_inform_info info;
 	struct list_head node;
 	struct sa_inform *inform;
-	bool told; /* that it stands */
+	bool reported; /* that it stands */
 	struct rt_work work;
 };
 
@@ -68,14 +68,15 @@ static void release(struct sa_inform *inform)
 	rt_free(inform);
 }
 
-static void tell(struct subscriber *sub, int status, struct ib_sa_notice *notice)
+static void report(struct subscriber *sub, int status, struct ib_sa_notice *notice)
 {
 	if (sub->info.callback(status, &sub->info, notice))
 		drop(sub);
 }
 
-/* Callbacks may register and unregister others. @untold: only those */
-static void tell_all(struct sa_inform *inform, int status, struct ib_sa_notice *notice, bool untold)
+/* Callbacks may register and unregister others. @unreported: only those */
+static void report_all(struct sa_inform *inform, int status, struct ib_sa_notice *notice,
+		       bool unreported)
 {
 	LIST_HEAD(todo);
 
@@ -86,10 +87,10 @@ static void tell_all(struct sa_inform *inform, int status, struct ib_sa_notice *
 
 		list_del(&sub->node);
 		list_add_tail(&sub->node, &inform->subscribers);
-		if (untold && sub->told)
+		if (unreported && sub->reported)
 			continue;
-		sub->told = true;
-		tell(sub, status, notice);
+		sub->reported = true;
+		report(sub, status, notice);
 	}
 	inform->telling--;
 	release(inform);
@@ -110,7 +111,7 @@ static void inform_answered(struct ib_sa_query *query, int status, const struct 
 	else if (left)
 		release(inform);
 	else
-		tell_all(inform, status, NULL, !status);
+		report_all(inform, status, NULL, !status);
 }
 
 static void report_sent(struct ib_mad_agent *agent, struct ib_mad_send_wc *wc)
@@ -185,7 +186,7 @@ static void ask(struct sa_inform *inform, bool subscribe)
 	}
 	inform->state = IDLE;
 	list_for_each_entry(sub, &inform->subscribers, node)
-		if (!sub->told)
+		if (!sub->reported)
 			rt_work_queue(inform->port->device->rt, &sub->work);
 	release(inform);
 }
@@ -252,23 +253,23 @@ static void report_received(struct ib_mad_agent *agent, struct ib_mad_send_buf *
 	};
 	memcpy(notice.data_details, wire.details, sizeof(notice.data_details));
 	memcpy(&notice.issuer_gid, &wire.issuer_gid, sizeof(notice.issuer_gid));
-	tell_all(inform, 0, &notice, false);
+	report_all(inform, 0, &notice, false);
 }
 
 /* --- subscribers --- */
 
 /* for who came when the subscription stood already, or could not be asked for */
-static void tell_work(struct rt_work *work)
+static void report_work(struct rt_work *work)
 {
 	struct subscriber *sub = container_of(work, struct subscriber, work);
 	struct sa_inform *inform = sub->inform;
 	enum inform_state state = inform->state;
 
-	if (sub->told || (state != STANDS && state != IDLE))
+	if (sub->reported || (state != STANDS && state != IDLE))
 		return;
-	sub->told = true;
+	sub->reported = true;
 	inform->telling++;
-	tell(sub, state == STANDS ? 0 : inform->error, NULL);
+	report(sub, state == STANDS ? 0 : inform->error, NULL);
 	inform->telling--;
 	release(inform);
 }
@@ -305,7 +306,7 @@ struct ib_inform_info *ib_sa_register_inform_info(
 	}
 	sub->info = (struct ib_inform_info){context, callback, trap_number};
 	sub->inform = inform;
-	rt_work_init(&sub->work, tell_work);
+	rt_work_init(&sub->work, report_work);
 	list_add_tail(&sub->node, &inform->subscribers);
 	inform->num++;
 	if (inform->state == STANDS)
@@ -340,7 +341,7 @@ void sa_notices_lost(struct sa_port *port)
 		if (inform->state != STANDS)
 			continue;
 		inform->state = IDLE;
-		tell_all(inform, -ENETRESET, NULL, false);
+		report_all(inform, -ENETRESET, NULL, false);
 	}
 }
 

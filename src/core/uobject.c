@@ -155,7 +155,7 @@ struct ib_ucontext_work {
 	struct ib_ucontext *context;
 };
 
-static void tell_fatal(struct rt_work *work)
+static void report_fatal(struct rt_work *work)
 {
 	struct ib_ucontext *context =
 		container_of(work, struct ib_ucontext_work, work)->context;
@@ -186,7 +186,7 @@ struct ib_ucontext *ib_ucontext_open(struct ib_device *device, pid_t pid, const 
 		rt_free(work);
 		return context;
 	}
-	rt_work_init(&work->work, tell_fatal);
+	rt_work_init(&work->work, report_fatal);
 	work->context = context;
 	context->fatal_work = work;
 	context->device = device;

@@ -48,7 +48,7 @@ struct control_client {
 	size_t answer_bytes;
 	int answer_fd[CONTROL_FDS]; /* descriptors for the answer, -1 none */
 	struct control_walk *walk; /* state of listing resources, between two pages; NULL */
-	struct control_hold *hold; /* what has to be ended with the connection; NULL */
+	struct control_lease *lease; /* what has to be ended with the connection; NULL */
 	struct control_later *later; /* ASKING: the operation that will answer */
 };
 
@@ -128,8 +128,8 @@ static void close_client(struct control_client *client)
 	if (client->state == CLIENT_ASKING)
 		client->later->drop(client->later);
 	drop_answer(client);
-	if (client->hold)
-		client->hold->end(client->hold);
+	if (client->lease)
+		client->lease->end(client->lease);
 	if (client->walk)
 		control_walk_end(client->walk);
 	rt_io_watch(&client->io, false, false);
@@ -321,12 +321,12 @@ struct control_walk **control_client_walk(struct control_client *client)
 
 bool control_client_holds(const struct control_client *client)
 {
-	return client->hold;
+	return client->lease;
 }
 
-void control_client_hold(struct control_client *client, struct control_hold *hold)
+void control_client_lease(struct control_client *client, struct control_lease *lease)
 {
-	client->hold = hold;
+	client->lease = lease;
 }
 
 void control_client_pass(struct control_client *client, const int *fd, int n)
@@ -393,8 +393,8 @@ static bool goes_first(struct control *control, const struct control_client *a,
 
 	if (more)
 		return more > 0;
-	if (!a->hold != !b->hold)
-		return !a->hold;
+	if (!a->lease != !b->lease)
+		return !a->lease;
 	return a->state == CLIENT_READING && b->state != CLIENT_READING;
 }
 

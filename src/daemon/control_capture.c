@@ -10,13 +10,13 @@
 #define RING_BYTES_MIN 65536
 
 struct held_capture {
-	struct control_hold hold;
+	struct control_lease lease;
 	struct capture *capture;
 };
 
-static void end(struct control_hold *hold)
+static void end(struct control_lease *lease)
 {
-	struct held_capture *held = container_of(hold, struct held_capture, hold);
+	struct held_capture *held = container_of(lease, struct held_capture, lease);
 
 	capture_stop(held->capture);
 	free(held);
@@ -74,13 +74,13 @@ static int start(struct control_request *req, const struct capture_config *confi
 		free(held);
 		return ret;
 	}
-	held->hold.end = end;
+	held->lease.end = end;
 	ret = capture_dup_fds(held->capture, fd);
 	if (ret) {
-		end(&held->hold);
+		end(&held->lease);
 		return ret;
 	}
-	control_client_hold(req->client, &held->hold);
+	control_client_lease(req->client, &held->lease);
 	control_client_pass(req->client, fd, 2);
 	return 0;
 }

@@ -14,9 +14,9 @@
 
 struct control_client;
 
-/** struct control_hold - something that a request started, and that ends with its connection */
-struct control_hold {
-	void (*end)(struct control_hold *hold);
+/** struct control_lease - something that a request started, and that ends with its connection */
+struct control_lease {
+	void (*end)(struct control_lease *lease);
 };
 
 /** struct control_request - a parsed request */
@@ -63,8 +63,8 @@ bool control_client_is_owner(const struct control_client *client);
 /** control_client_pass() - send the @n descriptors @fd with the answer, then close them */
 void control_client_pass(struct control_client *client, const int *fd, int n);
 
-/** control_client_hold() - call @hold->end when the connection ends */
-void control_client_hold(struct control_client *client, struct control_hold *hold);
+/** control_client_lease() - call @lease->end when the connection ends */
+void control_client_lease(struct control_client *client, struct control_lease *lease);
 
 bool control_client_holds(const struct control_client *client);
 

@@ -135,7 +135,7 @@ static void notify(struct eng_cq *cq)
 	cq->engine->cfg.cq_event(cq->engine->cfg.ctx, cq->ctx);
 }
 
-void eng_cq_tell(struct eng_cq *cq, uint32_t n)
+void eng_cq_notify(struct eng_cq *cq, uint32_t n)
 {
 	struct engine *e = cq->engine;
 
@@ -276,7 +276,7 @@ void eng_cq_arm(struct eng_cq *cq, bool solicited_only)
 		cq->armed = ENG_ARMED_SOLICITED;
 	if (unlikely(has_untold(cq, cq->armed == ENG_ARMED_SOLICITED)) &&
 	    list_empty(&cq->moderated_node))
-		eng_cq_tell(cq, cq->tail - cq->head);
+		eng_cq_notify(cq, cq->tail - cq->head);
 	eng_unlock(cq->engine);
 }
 

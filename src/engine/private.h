@@ -403,19 +403,19 @@ static inline uint32_t eng_cq_room(const struct eng_cq *cq, struct ibv_wc **at)
 	*at = &cq->ring[tail];
 	return MIN(cq->cqe - (cq->tail - cq->head), cq->mask + 1 - tail);
 }
-/** eng_cq_tells() - does somebody wait for an entry that is filled now? @matters: to who
+/** eng_cq_must_notify() - does somebody wait for an entry that is filled now? @matters: to who
  *  waits for solicited completions alone */
-static inline bool eng_cq_tells(const struct eng_cq *cq, bool matters)
+static inline bool eng_cq_must_notify(const struct eng_cq *cq, bool matters)
 {
 	return unlikely(cq->armed != ENG_DISARMED && (cq->armed == ENG_ARMED || matters));
 }
-/** eng_cq_tell() - @n more entries are there of a CQ that was armed: its event, unless it
+/** eng_cq_notify() - @n more entries are there of a CQ that was armed: its event, unless it
  *  waits for more */
-void eng_cq_tell(struct eng_cq *cq, uint32_t n);
+void eng_cq_notify(struct eng_cq *cq, uint32_t n);
 /** eng_cq_events_due() - the events that have waited long enough */
 void eng_cq_events_due(struct engine *e);
 /** eng_cq_filled() - @n entries are, of those that eng_cq_room() named; @matters: as of
- *  eng_cq_tells() */
+ *  eng_cq_must_notify() */
 static inline void eng_cq_filled(struct eng_cq *cq, uint32_t n, bool matters)
 {
 	if (likely(cq->direct_left)) {
@@ -426,8 +426,8 @@ static inline void eng_cq_filled(struct eng_cq *cq, uint32_t n, bool matters)
 		if (unlikely(matters))
 			cq->matters_tail = cq->tail;
 	}
-	if (eng_cq_tells(cq, matters))
-		eng_cq_tell(cq, n);
+	if (eng_cq_must_notify(cq, matters))
+		eng_cq_notify(cq, n);
 }
 /** eng_cq_next() - the entry to fill before eng_cq_added(), of a CQ not full */
 static inline struct ibv_wc *eng_cq_next(struct eng_cq *cq)

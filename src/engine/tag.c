@@ -403,7 +403,7 @@ void eng_tag_qp_free(struct eng_qp *qp)
 
 /* The second completion of a rendezvous tells the outcome of its READ. The tag was told by the
  * first one. */
-static void tell_fetched(struct eng_qp *qp, const struct rendezvous *r, enum ibv_wc_status status)
+static void report_fetched(struct eng_qp *qp, const struct rendezvous *r, enum ibv_wc_status status)
 {
 	struct tp_wc wc = {.wr_id = r->buffer.wr_id,
 			   .status = (uint8_t)status,
@@ -421,7 +421,7 @@ void eng_tag_own_done(struct eng_qp *qp, const struct tp_wc *wc)
 	bool flushed = wc->status == IBV_WC_WR_FLUSH_ERR;
 
 	if (r->next == FETCH)
-		tell_fetched(qp, r, flushed ? IBV_WC_TM_RNDV_INCOMPLETE : wc->status);
+		report_fetched(qp, r, flushed ? IBV_WC_TM_RNDV_INCOMPLETE : wc->status);
 	if (r->next == FINISH || wc->status != IBV_WC_SUCCESS) {
 		forget(r);
 		return;
@@ -438,7 +438,7 @@ void eng_tag_failed(struct eng_qp *qp)
 			list_first_entry(&qp->matching->waiting, struct rendezvous, node);
 
 		if (r->next == FETCH)
-			tell_fetched(qp, r, IBV_WC_TM_RNDV_INCOMPLETE);
+			report_fetched(qp, r, IBV_WC_TM_RNDV_INCOMPLETE);
 		forget(r);
 	}
 }

@@ -207,7 +207,7 @@ fast_write(struct engine *e, struct eng_qp *qp, const struct ibv_send_wr *wr, co
 	const void *local;
 	bool there;
 
-	if (word && (len > sizeof(uint64_t) || eng_cq_tells(qp->send_cq, false)))
+	if (word && (len > sizeof(uint64_t) || eng_cq_must_notify(qp->send_cq, false)))
 		return false;
 	if (unlikely(!fast_may(qp, wr, va, wr->wr.rdma.rkey, len, SLOT_WRITES)))
 		return false;

@@ -73,7 +73,7 @@ static bool encode(const struct fab_job *job, uint16_t slid, uint16_t dlid, uint
 static void no_room(struct fab_port *from, const struct fab_packet *pkt)
 {
 	if (from->fab->faults) /* a rule may delay it */
-		fab_hold_back(from, pkt);
+		fab_delay_for_room(from, pkt);
 	else /* without room the answer is dropped; the client repeats its request */
 		fab_ag_port(from)->count.raw[AG_XMIT_DISCARDS]++;
 }

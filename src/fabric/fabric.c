@@ -37,7 +37,7 @@ void fab_rearm(struct fab_node *node)
 		rt_timer_arm(&node->expiry, when);
 }
 
-static void tell_sinks(struct rt_work *work)
+static void notify_sinks(struct rt_work *work)
 {
 	struct fabric *fab = container_of(work, struct fabric, pending_work);
 	LIST_HEAD(batch);
@@ -264,7 +264,7 @@ int fab_create(struct rt *rt, const struct topology *topo, struct fabric **resul
 	fab_agents_init(fab);
 	INIT_LIST_HEAD(&fab->pending);
 	INIT_LIST_HEAD(&fab->watches);
-	rt_work_init(&fab->pending_work, tell_sinks);
+	rt_work_init(&fab->pending_work, notify_sinks);
 	fab->cache = rt_zalloc(FAB_CACHE_ENTRIES * sizeof(*fab->cache));
 	fab->node = rt_zalloc((size_t)topo->num_nodes * sizeof(*fab->node) + 1);
 	if (!fab->cache || !fab->node || make_seldom(fab))
@@ -419,7 +419,7 @@ int fab_send(struct fabric *fab, int node, int num, const struct fab_packet *pkt
 	struct fab_port *port = fab_port_of(fab, node, num);
 
 	if (fab->faults) /* delayed packets that must arrive before this one */
-		fab_holds_release(fab->faults);
+		fab_delayed_release(fab->faults);
 	if (pkt->lrh.vl == WIRE_VL_MANAGEMENT) {
 		fab_smp_send(port, pkt);
 		return 0;

@@ -11,7 +11,7 @@
  *   forward.c  forwards and counts unicast and multicast packets
  *   smp.c      packets on VL15, directed routes
  *   fault.c    applies fault rules to packets on a link
- *   hold.c     packets that are delayed, or wait for room
+ *   delay.c    packets that are delayed, or wait for room
  *   outage.c   links, switches and adapters that rules take down
  *   agents.c   MADs for the nodes' own agents, their answers, traps
  */
@@ -42,7 +42,7 @@ struct fab_port {
 	struct rt_timer training;
 	uint32_t late; /* data packets that left here and are still on the link */
 	mono_t late_until; /* when the last of them arrives */
-	struct list_head waiting;      /* struct fab_hold: packets that arrived and find no room */
+	struct list_head waiting;      /* struct fab_delayed: packets that arrived and find no room */
 	struct list_head waiting_node; /* in fab_faults.blocked */
 };
 
@@ -109,8 +109,8 @@ struct fab_job {
 	uint8_t mad[WIRE_MAD_BYTES];
 };
 
-/** struct fab_hold - a packet that is delayed on a link, or waits for room at its end */
-struct fab_hold {
+/** struct fab_delayed - a packet that is delayed on a link, or waits for room at its end */
+struct fab_delayed {
 	struct list_head node;
 	struct fab_step step; /* of the link that it is on */
 	mono_t due;	      /* when it arrives; for a waiting packet, since when it waits */
@@ -136,7 +136,7 @@ struct fab_faults {
 	struct flt_hit *log;
 	unsigned int num_packet_rules, num_qp_rules;
 	struct fab_outage outage[FLT_RULES_MAX];
-	/* --- hold.c --- */
+	/* --- delay.c --- */
 	struct list_head holds; /* by due */
 	size_t held_bytes;
 	unsigned int num_reordered; /* of holds */
@@ -316,27 +316,27 @@ void fab_routes_changed(struct fab_node *node);
 /** fab_rules_changed() - invalidate cached ways and the ways of all flows */
 void fab_rules_changed(struct fabric *fab);
 
-/* --- hold.c --- */
-void fab_holds_init(struct fab_faults *f);
-void fab_holds_free(struct fab_faults *f);
+/* --- delay.c --- */
+void fab_delayed_init(struct fab_faults *f);
+void fab_delayed_free(struct fab_faults *f);
 /** fab_is_late() - are there delayed data packets on this link, which @pkt must not
  *  overtake? There may be some after the rule that delayed them was cleared. */
 bool fab_is_late(const struct fab_step *step, const struct fab_packet *pkt);
-/** fab_hold_behind() - delay @pkt until the last of them arrives */
-void fab_hold_behind(const struct fab_step *step, const struct fab_packet *pkt);
-/** fab_hold() - delay @pkt on the link by the verdict's times, or until its reorder rule
+/** fab_delay_behind() - delay @pkt until the last of them arrives */
+void fab_delay_behind(const struct fab_step *step, const struct fab_packet *pkt);
+/** fab_delay() - delay @pkt on the link by the verdict's times, or until its reorder rule
  *  releases it */
-void fab_hold(const struct fab_step *step, const struct fab_packet *pkt,
+void fab_delay(const struct fab_step *step, const struct fab_packet *pkt,
 	      const struct flt_verdict *v);
 /** fab_land() - a delayed packet arrives at the end of the link: count and forward it */
 void fab_land(const struct fab_step *step, const struct fab_packet *pkt);
-/** fab_hold_back() - let a packet that arrived at @in and found no room wait there, for
+/** fab_delay_for_room() - let a packet that arrived at @in and found no room wait there, for
  *  at most the head-of-queue lifetime; without memory it is dropped and counted */
-void fab_hold_back(struct fab_port *in, const struct fab_packet *pkt);
-/** fab_holds_release() - deliver packets whose reorder rule releases them */
-void fab_holds_release(struct fab_faults *f);
-/** fab_holds_full() - has the limit on bytes of delayed packets been exceeded? */
-bool fab_holds_full(const struct fab_faults *f);
+void fab_delay_for_room(struct fab_port *in, const struct fab_packet *pkt);
+/** fab_delayed_release() - deliver packets whose reorder rule releases them */
+void fab_delayed_release(struct fab_faults *f);
+/** fab_delayed_full() - has the limit on bytes of delayed packets been exceeded? */
+bool fab_delayed_full(const struct fab_faults *f);
 
 /* --- outage.c --- */
 /** fab_outage_start() - a state rule takes effect. Return: 0; -errno */

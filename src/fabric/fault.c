@@ -82,7 +82,7 @@ bool fab_faults_make(struct fabric *fab)
 	}
 	f->fab = fab;
 	flt_set_init(&f->set, rt_random(fab->rt), f->log, LOG_ROOM);
-	fab_holds_init(f);
+	fab_delayed_init(f);
 	fab->faults = f;
 	return true;
 }
@@ -96,7 +96,7 @@ void fab_faults_free(struct fabric *fab)
 	for (size_t i = 0; i < ARRAY_SIZE(f->outage); i++)
 		if (f->outage[i].rule)
 			rt_timer_disarm(&f->outage[i].timer);
-	fab_holds_free(f);
+	fab_delayed_free(f);
 	rt_free(f->log);
 	rt_free(f);
 	fab->faults = NULL;
@@ -204,7 +204,7 @@ int fab_fault_clear(struct fabric *fab, uint32_t id)
 	}
 	if (f) {
 		rules_changed(f);
-		fab_holds_release(f);
+		fab_delayed_release(f);
 	}
 	return 0;
 }
@@ -375,9 +375,9 @@ static void carry_out(const struct fab_step *step, const struct fab_packet *pkt,
 		if (i && !fab_is_inside(step))
 			fab_count_sent(step, &p);
 		if (v->delay_ns || v->hold_ns)
-			fab_hold(step, &p, v);
+			fab_delay(step, &p, v);
 		else if (fab_is_late(step, &p))
-			fab_hold_behind(step, &p);
+			fab_delay_behind(step, &p);
 		else
 			fab_land(step, &p);
 	}
@@ -435,7 +435,7 @@ bool fab_busy(const struct fab_step *steps, int n, const struct fab_packet *pkt)
 
 	if (!f)
 		return false;
-	if (fab_holds_full(f))
+	if (fab_delayed_full(f))
 		return true;
 	for (int i = 0; i < n; i++) {
 		if (!list_empty(&steps[i].to_port->waiting))

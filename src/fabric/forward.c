@@ -198,7 +198,7 @@ static int finish_inspected(const struct fab_path *path, struct fab_port *end,
 		return -EAGAIN;
 	}
 	if (cross_way(path, end, pkt) && fab_deliver(end, pkt) == -EAGAIN)
-		fab_hold_back(end, pkt);
+		fab_delay_for_room(end, pkt);
 	return 0;
 }
 

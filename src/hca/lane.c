@@ -173,7 +173,7 @@ static void end_for_sender(struct hca_lane *lane)
 {
 	struct abi_lane_event event = {.kind = ABI_LANE_OUT_GONE, .lane = lane->id};
 
-	hca_lane_tell(lane->from, &event);
+	hca_lane_notify(lane->from, &event);
 	lane->from->num_lanes--;
 	free_lane(lane);
 }
@@ -183,7 +183,7 @@ static void end_for_receiver(struct hca_lane *lane)
 	struct abi_lane_event event = {.kind = ABI_LANE_IN_GONE, .lane = lane->id};
 
 	if (lane->to != lane->from)
-		hca_lane_tell(lane->to, &event);
+		hca_lane_notify(lane->to, &event);
 	lane->from->num_lanes--;
 	free_lane(lane);
 }
@@ -191,7 +191,7 @@ static void end_for_receiver(struct hca_lane *lane)
 /* a sender may go on writing: its receiver must hear that, too */
 static void cut(struct hca_lane *lane)
 {
-	hca_lane_tell(lane->to,
+	hca_lane_notify(lane->to,
 		      &(struct abi_lane_event){.kind = ABI_LANE_IN_CUT, .lane = lane->id});
 	end_for_sender(lane);
 }
@@ -257,7 +257,7 @@ static struct hca_lane *make_lane(struct hca_user *from, struct hca_user *to,
 	const struct ag_port *port = port_of(from, key->port_num);
 	struct hca_lane *lane;
 
-	if (from->num_lanes >= LANES_PER_USER || !hca_lane_hears(to) || to->broken ||
+	if (from->num_lanes >= LANES_PER_USER || !hca_lane_takes_events(to) || to->broken ||
 	    has_refused(from) || has_refused(to))
 		return NULL;
 	lane = rt_zalloc(sizeof(*lane));
@@ -384,7 +384,7 @@ int hca_lane_resolve(struct hca_user *user, const struct abi_resolve *in,
 	to = owner_at(way, in->dest_qpn);
 	out->owner = to ? to->owner : 0;
 	lane = to ? find_lane(user, to, in) : NULL;
-	if (to && to->lanes_deaf) { /* it may not know by whom the lane is used */
+	if (to && to->lanes_dead) { /* it may not know by whom the lane is used */
 		to = NULL;
 		lane = NULL;
 	}
@@ -423,7 +423,7 @@ static void bad_qkeys(struct hca_user *user, const struct abi_lane_event *event)
 		return;
 	if (qp && qp->user == user)
 		hca_qkey_violations(qp, event);
-	hca_lane_tell(user, &(struct abi_lane_event){.kind = ABI_LANE_BAD_QKEY,
+	hca_lane_notify(user, &(struct abi_lane_event){.kind = ABI_LANE_BAD_QKEY,
 						     .lane = event->lane});
 }
 
@@ -452,12 +452,12 @@ void hca_lanes_heard(struct rt_io *io, bool readable, bool writable)
 	ssize_t n;
 
 	if (writable)
-		hca_lane_tell_rest(user);
+		hca_lane_notify_rest(user);
 	n = rt_receive(user->lanes_fd, &event, sizeof(event), MSG_DONTWAIT, NULL, 0);
 	if (n == -EAGAIN || n == -EINTR)
 		return;
 	if (n <= 0) { /* closed: the session ends, or the program reads no more */
-		user->lanes_deaf = true;
+		user->lanes_dead = true;
 		rt_io_watch(io, false, false);
 		return;
 	}
@@ -475,6 +475,6 @@ void hca_lanes_drop(struct hca_user *user)
 		end_for_receiver(list_first_entry(&user->lanes_out, struct hca_lane, in_from));
 	while (!list_empty(&user->lanes_in))
 		end_for_sender(list_first_entry(&user->lanes_in, struct hca_lane, in_to));
-	hca_lane_tell(user, &(struct abi_lane_event){.kind = ABI_LANE_CLOSED});
-	hca_lane_forget_untold(user);
+	hca_lane_notify(user, &(struct abi_lane_event){.kind = ABI_LANE_CLOSED});
+	hca_lane_forget_unsent(user);
 }

@@ -91,10 +91,10 @@ struct hca_user {
 	int lanes_fd;		/* our end of ABI_FD_LANES */
 	int program_doorbell_fd;	/* the writing end of ABI_FD_PROGRAM_DOORBELL */
 	struct rt_io lanes_io;
-	struct list_head untold;	/* what found no room there (lane_tell.c) */
-	unsigned num_untold;
+	struct list_head unsent;	/* what found no room there (lane_notify.c) */
+	unsigned num_unsent;
 	bool lanes_full;		/* there was none when it was looked at last */
-	bool lanes_deaf;	/* it has closed its end, or reads nothing at all */
+	bool lanes_dead;	/* it has closed its end, or reads nothing at all */
 	mono_t refused_until;	/* it had no room for a lane: it gets none before */
 	uint64_t refused_ns;	/* how long that was */
 	struct hca_windows *windows;
@@ -251,20 +251,20 @@ void hca_lanes_drop(struct hca_user *user);
 /** hca_lanes_heard() - the rt_io of lanes_fd: a program refuses a lane, or tells of
  *  wrong Q_Keys */
 void hca_lanes_heard(struct rt_io *io, bool readable, bool writable);
-/* lane_tell.c: what programs are told of lanes */
+/* lane_notify.c: what programs are notified of about lanes */
 #define HCA_LANE_FDS 2 /* of a new lane: its memory, its doorbell */
-/** hca_lane_hears() - is there room to announce a lane to @user? */
-bool hca_lane_hears(const struct hca_user *user);
+/** hca_lane_takes_events() - is there room to announce a lane to @user? */
+bool hca_lane_takes_events(const struct hca_user *user);
 /** hca_lane_announce() - a new lane to @user. Return: false: it does not learn of it */
 struct abi_lane_event;
 bool hca_lane_announce(struct hca_user *user, const struct abi_lane_event *event,
 		       const int fds[HCA_LANE_FDS]);
-/** hca_lane_tell() - anything else; waits here when there is no room */
-void hca_lane_tell(struct hca_user *user, const struct abi_lane_event *event);
-/** hca_lane_tell_rest() - there is room again */
-void hca_lane_tell_rest(struct hca_user *user);
-/** hca_lane_forget_untold() - the program goes */
-void hca_lane_forget_untold(struct hca_user *user);
+/** hca_lane_notify() - anything else; waits here when there is no room */
+void hca_lane_notify(struct hca_user *user, const struct abi_lane_event *event);
+/** hca_lane_notify_rest() - there is room again */
+void hca_lane_notify_rest(struct hca_user *user);
+/** hca_lane_forget_unsent() - the program goes */
+void hca_lane_forget_unsent(struct hca_user *user);
 
 /** hca_lanes_check() - a port of @hca changed: lanes end whose receivers were told
  *  another LID or P_Key of it */

@@ -138,7 +138,7 @@ static bool is_held(const struct hca_user *user)
 	return user->held_since.ns != MONO_NEVER.ns;
 }
 
-static void hold_no_more(struct hca_user *user)
+static void stop_retrying(struct hca_user *user)
 {
 	user->held_since = MONO_NEVER;
 	user->retry_ns = HCA_RETRY_MIN_NS;
@@ -147,7 +147,7 @@ static void hold_no_more(struct hca_user *user)
 /* Its destination has no room for the packet at the head: it is offered again by
  * a timer, for nobody tells when there is room. Return: false; true: it has waited
  * for the head-of-queue lifetime, and is lost */
-static bool hold(struct hca_user *user, unsigned port_num)
+static bool retry_later(struct hca_user *user, unsigned port_num)
 {
 	struct hca *hca = user->hca;
 	mono_t now = rt_now(hca->rt);
@@ -156,7 +156,7 @@ static bool hold(struct hca_user *user, unsigned port_num)
 		user->held_since = now;
 	if (now.ns - user->held_since.ns >= HCA_HOQ_NS) {
 		fab_discard(hca->fab, hca->node, (int)port_num);
-		hold_no_more(user);
+		stop_retrying(user);
 		return true;
 	}
 	rt_timer_arm(&user->retry, mono_add(now, user->retry_ns));
@@ -184,8 +184,8 @@ static bool forward(struct hca_user *user, const void *shared, size_t len)
 	if (!port_num || !may_leave(user, port_num, &pkt))
 		return true;
 	if (fab_send(hca->fab, hca->node, (int)port_num, &pkt) == -EAGAIN)
-		return hold(user, port_num);
-	hold_no_more(user);
+		return retry_later(user, port_num);
+	stop_retrying(user);
 	return true;
 }
 
@@ -372,7 +372,7 @@ struct ib_ucontext *hca_alloc_ucontext(struct ib_device *device)
 	INIT_LIST_HEAD(&user->dirty);
 	INIT_LIST_HEAD(&user->lanes_out);
 	INIT_LIST_HEAD(&user->lanes_in);
-	INIT_LIST_HEAD(&user->untold);
+	INIT_LIST_HEAD(&user->unsent);
 	user->lanes_fd = -1;
 	user->program_doorbell_fd = -1;
 	for (unsigned i = 0; i < ABI_CONTEXT_FDS; i++)

@@ -59,9 +59,9 @@ static struct hca_set *set_of(const struct hca_windows *w)
 static void say(struct hca_windows *to, const struct abi_window_msg *m, const int *fds,
 		unsigned n)
 {
-	if (to->deaf || !abi_send_fds(to->fd, m, sizeof(*m), fds, n, MSG_DONTWAIT))
+	if (to->dead || !abi_send_fds(to->fd, m, sizeof(*m), fds, n, MSG_DONTWAIT))
 		return;
-	to->deaf = true;
+	to->dead = true;
 	shutdown(to->fd, SHUT_RDWR);
 }
 
@@ -122,7 +122,7 @@ static void asked(struct hca_windows *w, const struct abi_window_msg *m)
 		return;
 	}
 	hca_window_free_ways(&c);
-	q = c.to->deaf || !page_is_sealed(w) || !page_is_sealed(c.to) || !make_pair(w, c.to) ?
+	q = c.to->dead || !page_is_sealed(w) || !page_is_sealed(c.to) || !make_pair(w, c.to) ?
 		    NULL :
 		    rt_zalloc(sizeof(*q));
 	if (!q) {
@@ -144,7 +144,7 @@ static void asked(struct hca_windows *w, const struct abi_window_msg *m)
 	want.window = c.to->id;
 	want.access = (uint32_t)c.access;
 	say(c.to, &want, &w->page_fd, 1);
-	if (c.to->deaf) {
+	if (c.to->dead) {
 		deny(w, m->qpn, m->rkey);
 		free_question(q);
 	}
@@ -285,7 +285,7 @@ static void closed(struct hca_windows *w, const struct abi_window_msg *m)
 
 /* --- a program's messages --- */
 
-static void heard(struct hca_windows *w, const struct abi_window_msg *m, int fd)
+static void handle_message(struct hca_windows *w, const struct abi_window_msg *m, int fd)
 {
 	switch (m->kind) {
 	case ABI_WINDOW_ASK:
@@ -311,10 +311,10 @@ static void on_message(struct rt_io *io, bool readable, bool writable)
 	if (n == -EAGAIN || n == -EINTR)
 		return;
 	if (n <= 0) { /* closed: the session ends, or the program wants none */
-		w->deaf = true;
+		w->dead = true;
 		rt_io_watch(io, false, false);
 	} else if (n == (ssize_t)sizeof(m) && !w->user->broken) {
-		heard(w, &m, fd);
+		handle_message(w, &m, fd);
 	}
 	rt_close_foreign(fd);
 }
@@ -413,7 +413,7 @@ void hca_windows_close(struct hca_user *user)
 
 	if (!w)
 		return;
-	w->deaf = true; /* nothing is said to it any more */
+	w->dead = true; /* nothing is said to it any more */
 	drop_questions(w);
 	drop_pairs(w);
 	hca_window_count_end(w);

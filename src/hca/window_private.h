@@ -27,7 +27,7 @@ struct hca_windows {
 	uint32_t id;
 	int fd, page_fd; /* our end of ABI_FD_WINDOWS; the page, read-only */
 	struct rt_io io;
-	bool deaf; /* it does not read what it is told: it takes no part */
+	bool dead; /* it does not read what it is told: it takes no part */
 	const struct abi_window_page *page;
 	bool page_sealed;
 	unsigned num_asks;

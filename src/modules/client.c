@@ -134,7 +134,7 @@ static void start_pump(struct rt_work *work)
 	struct module_state *state = container_of(work, struct module_state, pump_work);
 
 	if (rt_fiber_start(state->loader->rt, pump, state, NULL))
-		module_tell(state, "no memory to tell it of a device");
+		module_log(state, "no memory to tell it of a device");
 }
 
 /* called by the core, which continues before add() runs */

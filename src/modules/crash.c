@@ -134,18 +134,18 @@ static const char *name_of(int number)
 	return abbreviation ? abbreviation : "?";
 }
 
-static void tell(const struct walk *walk, int number, const siginfo_t *info)
+static void report(const struct walk *walk, int number, const siginfo_t *info)
 {
 	const char *function = "a static function";
 	Dl_info where;
 
 	if (bug) {
-		module_tell(walk->state, "BUG: %s; its calls end here, and what it has is freed", bug);
+		module_log(walk->state, "BUG: %s; its calls end here, and what it has is freed", bug);
 		return;
 	}
 	if (dladdr((const void *)walk->pc, &where) && where.dli_sname)
 		function = where.dli_sname;
-	module_tell(walk->state,
+	module_log(walk->state,
 		    "crashed: SIG%s at address %p in %s (addr2line -fe FILE.so %#zx tells the "
 		    "line of the module); its calls end here, and what it has is freed",
 		    name_of(number), info->si_addr, function,
@@ -175,10 +175,10 @@ static void on_fault(int number, siginfo_t *info, void *context)
 		return;
 	}
 	if (!walk.state->dead)
-		tell(&walk, number, info);
+		report(&walk, number, info);
 	bug = NULL;
 	if (!walk.found || number == SIGABRT || walk.libc_frames > 1) {
-		module_tell(walk.state, "softibd cannot go on after that");
+		module_log(walk.state, "softibd cannot go on after that");
 		die(number);
 		return;
 	}

@@ -26,7 +26,7 @@ static const char *const phase_name[] = {
 	[MODULE_GONE] = "gone",
 };
 
-void module_tell(const struct module_state *state, const char *fmt, ...)
+void module_log(const struct module_state *state, const char *fmt, ...)
 {
 	char text[MODULE_TEXT_BYTES];
 	va_list ap;
@@ -143,7 +143,7 @@ static bool clean_up(struct module_state *state)
 	if (works)
 		n += (size_t)snprintf(state->note + n, sizeof(state->note) - n, " %u work", works);
 	snprintf(state->note + n, sizeof(state->note) - n, "%s", left);
-	module_tell(state, "%s", state->note);
+	module_log(state, "%s", state->note);
 	return true;
 }
 
@@ -177,7 +177,7 @@ static void start_bury(struct rt_work *work)
 	struct module_state *state = container_of(work, struct module_state, bury);
 
 	if (rt_fiber_start(state->loader->rt, bury, state, NULL))
-		module_tell(state, "no memory to clean up behind it");
+		module_log(state, "no memory to clean up behind it");
 }
 
 void module_crashed(struct module_state *state)
@@ -222,13 +222,13 @@ static void load(void *arg)
 		return;
 	if (!ret) {
 		state->phase = MODULE_LIVE;
-		module_tell(state, "loaded");
+		module_log(state, "loaded");
 		finish(state, NULL);
 		return;
 	}
 	snprintf(text, sizeof(text), "its init function returned %d (%s)", ret,
 		 ret < 0 ? strerror(-ret) : "it must be 0 or -errno");
-	module_tell(state, "%s", text);
+	module_log(state, "%s", text);
 	state->phase = MODULE_UNLOADING;
 	ret = clean_up(state);
 	if (!state->dead) {
@@ -298,7 +298,7 @@ static void unload(void *arg)
 	left = clean_up(state);
 	if (state->dead)
 		return;
-	module_tell(state, "unloaded");
+	module_log(state, "unloaded");
 	finish(state, NULL);
 	forget(state, left);
 }

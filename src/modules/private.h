@@ -91,9 +91,9 @@ struct module_state {
  *  sleep. module_enter() returns the argument @before of module_leave(). */
 void *module_enter(struct module_state *state);
 void module_leave(struct module_state *state, void *before);
-/** module_tell() - write to softibd's log */
+/** module_log() - write to softibd's log */
 __attribute__((format(printf, 2, 3)))
-void module_tell(const struct module_state *state, const char *fmt, ...);
+void module_log(const struct module_state *state, const char *fmt, ...);
 /** module_crashed() - mark a module as crashed, and let a new fiber clean up */
 void module_crashed(struct module_state *state);
 /** module_at() - Return: the module whose code or data is at @address; NULL */

@@ -43,7 +43,7 @@ static void start_worker(struct rt_work *work)
 	struct module_state *state = container_of(work, struct module_state, start_worker);
 
 	if (!state->worker && rt_fiber_start(state->loader->rt, run_all, state, NULL))
-		module_tell(state, "no memory to run its work items");
+		module_log(state, "no memory to run its work items");
 }
 
 bool schedule_work(struct work_struct *work)

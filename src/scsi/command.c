@@ -140,7 +140,7 @@ static bool check_cdb(struct scsi_call *call)
 }
 
 /* SPC-4 5.14: the first command that may tell it does, and is not performed */
-static bool tell_attention(struct scsi_call *call)
+static bool report_attention(struct scsi_call *call)
 {
 	struct scsi_nexus *nexus = call->task->nexus;
 
@@ -184,7 +184,7 @@ void scsi_execute(const struct scsi_target *target, struct scsi_task *t)
 		scsi_fail(&call, SCSI_NO_UNIT);
 	else if (!call.command)
 		scsi_fail(&call, SCSI_INVALID_OPCODE);
-	else if (tell_attention(&call) || !check_cdb(&call))
+	else if (report_attention(&call) || !check_cdb(&call))
 		return;
 	else if (call.command->flags & SCSI_CHANGES && call.unit->read_only)
 		scsi_fail(&call, SCSI_WRITE_PROTECTED);

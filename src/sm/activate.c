@@ -182,7 +182,7 @@ bool sm_activate_more(struct sm *sm)
 }
 
 /* This manager is new to the port: its clients have to join and register again. */
-static void tell_client(struct sm *sm, struct sm_port *p)
+static void report_client(struct sm *sm, struct sm_port *p)
 {
 	struct wire_port_info i;
 
@@ -196,7 +196,7 @@ static void tell_client(struct sm *sm, struct sm_port *p)
 
 bool sm_clients_more(struct sm *sm)
 {
-	if (each_node(sm, tell_client))
+	if (each_node(sm, report_client))
 		return true;
 	sm->reregister = false;
 	return false;

@@ -73,7 +73,7 @@ static bool acknowledge(struct tp_qp *qp, psn_t end)
 		/* tp_sq_complete(), of what needs no response */
 		tail++;
 		if (sqe->flags & IBV_SEND_SIGNALED)
-			tp_sq_tell(qp, sqe, IBV_WC_SUCCESS);
+			tp_sq_report(qp, sqe, IBV_WC_SUCCESS);
 	} while (!psn_eq(una, end));
 	if (likely(sends_new(sq))) {
 		sq->tail = tail;

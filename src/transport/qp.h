@@ -444,8 +444,8 @@ void tp_sq_complete(struct tp_qp *qp, enum ibv_wc_status status);
 void tp_sq_complete_uncounted(struct tp_qp *qp);
 /** tp_sq_complete_executed() - tail moved: so do the executed local operations behind it */
 void tp_sq_complete_executed(struct tp_qp *qp);
-/** tp_sq_tell() - the completion of a request */
-void tp_sq_tell(struct tp_qp *qp, const struct tp_sqe *sqe, enum ibv_wc_status status);
+/** tp_sq_report() - the completion of a request */
+void tp_sq_report(struct tp_qp *qp, const struct tp_sqe *sqe, enum ibv_wc_status status);
 /** tp_sq_retire() - the @n oldest requests are done */
 static inline void tp_sq_retire(struct tp_sq *sq, uint32_t n)
 {

@@ -5,7 +5,7 @@
  */
 #include "transport/qp.h"
 
-void tp_sq_tell(struct tp_qp *qp, const struct tp_sqe *sqe, enum ibv_wc_status status)
+void tp_sq_report(struct tp_qp *qp, const struct tp_sqe *sqe, enum ibv_wc_status status)
 {
 	bool is_own = sqe->flags & TP_SEND_OWN;
 
@@ -29,7 +29,7 @@ void tp_sq_complete(struct tp_qp *qp, enum ibv_wc_status status)
 	tp_sq_retire(sq, 1);
 	/* 10.8.6: an error is told even when success would be silent */
 	if (status != IBV_WC_SUCCESS || sqe->flags & IBV_SEND_SIGNALED)
-		tp_sq_tell(qp, sqe, status);
+		tp_sq_report(qp, sqe, status);
 }
 
 void tp_sq_complete_uncounted(struct tp_qp *qp)

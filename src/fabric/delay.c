@@ -20,9 +20,9 @@
 #define RETRY_NS       (50 * NSEC_PER_USEC)
 #define HOQ_NS	       (1 * NSEC_PER_SEC)
 
-static struct fab_hold *make(struct fab_faults *f, const struct fab_packet *pkt)
+static struct fab_delayed *make(struct fab_faults *f, const struct fab_packet *pkt)
 {
-	struct fab_hold *h;
+	struct fab_delayed *h;
 
 	if (f->held_bytes > HELD_BYTES_END)
 		return NULL;
@@ -36,7 +36,7 @@ static struct fab_hold *make(struct fab_faults *f, const struct fab_packet *pkt)
 	return h;
 }
 
-static void drop(struct fab_faults *f, struct fab_hold *h)
+static void drop(struct fab_faults *f, struct fab_delayed *h)
 {
 	f->held_bytes -= sizeof(*h) + h->pkt.len;
 	h->step.from_port->late -= h->late;
@@ -44,7 +44,7 @@ static void drop(struct fab_faults *f, struct fab_hold *h)
 	rt_free(h);
 }
 
-bool fab_holds_full(const struct fab_faults *f)
+bool fab_delayed_full(const struct fab_faults *f)
 {
 	return f->held_bytes > HELD_BYTES_MAX;
 }
@@ -56,15 +56,15 @@ static void rearm(struct fab_faults *f)
 	if (list_empty(&f->holds))
 		rt_timer_disarm(&f->due);
 	else
-		rt_timer_arm(&f->due, list_first_entry(&f->holds, struct fab_hold, node)->due);
+		rt_timer_arm(&f->due, list_first_entry(&f->holds, struct fab_delayed, node)->due);
 }
 
 /* behind all packets that are due at the same time or earlier */
-static void insert(struct fab_faults *f, struct fab_hold *h)
+static void insert(struct fab_faults *f, struct fab_delayed *h)
 {
 	struct list_head *at = f->holds.prev;
 
-	while (at != &f->holds && mono_before(h->due, container_of(at, struct fab_hold, node)->due))
+	while (at != &f->holds && mono_before(h->due, container_of(at, struct fab_delayed, node)->due))
 		at = at->prev;
 	list_add(&h->node, at);
 }
@@ -75,7 +75,7 @@ static bool keeps_order(const struct fab_step *step, const struct fab_packet *pk
 }
 
 /* a data packet arrives after all data packets that were sent before it */
-static void queue_up(struct fab_hold *h)
+static void queue_up(struct fab_delayed *h)
 {
 	struct fab_port *from = h->step.from_port;
 
@@ -91,18 +91,18 @@ bool fab_is_late(const struct fab_step *step, const struct fab_packet *pkt)
 	return step->from_port->late && keeps_order(step, pkt);
 }
 
-void fab_hold_behind(const struct fab_step *step, const struct fab_packet *pkt)
+void fab_delay_behind(const struct fab_step *step, const struct fab_packet *pkt)
 {
 	const struct flt_verdict v = {.now = step->from_port->late_until};
 
-	fab_hold(step, pkt, &v);
+	fab_delay(step, pkt, &v);
 }
 
-void fab_hold(const struct fab_step *step, const struct fab_packet *pkt,
+void fab_delay(const struct fab_step *step, const struct fab_packet *pkt,
 	      const struct flt_verdict *v)
 {
 	struct fab_faults *f = step->from_port->fab->faults;
-	struct fab_hold *h = make(f, pkt);
+	struct fab_delayed *h = make(f, pkt);
 
 	if (!h) {
 		step->from->count.raw[AG_XMIT_DISCARDS]++;
@@ -136,10 +136,10 @@ void fab_land(const struct fab_step *step, const struct fab_packet *pkt)
 			fab_activate(step);
 	}
 	if (!list_empty(&in->waiting) || fab_arrive(in, pkt) == -EAGAIN)
-		fab_hold_back(in, pkt);
+		fab_delay_for_room(in, pkt);
 }
 
-static void release(struct fab_faults *f, struct fab_hold *h)
+static void release(struct fab_faults *f, struct fab_delayed *h)
 {
 	list_del_init(&h->node);
 	f->num_reordered -= h->rule != 0;
@@ -153,7 +153,7 @@ static void due(struct rt_timer *timer)
 	mono_t now = rt_now(f->fab->rt);
 
 	while (!list_empty(&f->holds)) {
-		struct fab_hold *h = list_first_entry(&f->holds, struct fab_hold, node);
+		struct fab_delayed *h = list_first_entry(&f->holds, struct fab_delayed, node);
 
 		if (mono_before(now, h->due))
 			break;
@@ -163,9 +163,9 @@ static void due(struct rt_timer *timer)
 }
 
 /* fab_land() may call this function again: the outermost call releases all packets */
-void fab_holds_release(struct fab_faults *f)
+void fab_delayed_release(struct fab_faults *f)
 {
-	struct fab_hold *h, *tmp;
+	struct fab_delayed *h, *tmp;
 
 	if (f->releasing || !f->num_reordered)
 		return;
@@ -179,15 +179,15 @@ void fab_holds_release(struct fab_faults *f)
 
 static void reordered(struct rt_work *work)
 {
-	fab_holds_release(container_of(work, struct fab_faults, reordered));
+	fab_delayed_release(container_of(work, struct fab_faults, reordered));
 }
 
 /* --- waiting for room -------------------------------------------------- */
 
-void fab_hold_back(struct fab_port *in, const struct fab_packet *pkt)
+void fab_delay_for_room(struct fab_port *in, const struct fab_packet *pkt)
 {
 	struct fab_faults *f = in->fab->faults;
-	struct fab_hold *h = f ? make(f, pkt) : NULL;
+	struct fab_delayed *h = f ? make(f, pkt) : NULL;
 
 	if (!h) {
 		fab_ag_port(in)->count.raw[AG_XMIT_DISCARDS]++;
@@ -206,7 +206,7 @@ void fab_hold_back(struct fab_port *in, const struct fab_packet *pkt)
 static void try_port(struct fab_faults *f, struct fab_port *port, mono_t now)
 {
 	while (!list_empty(&port->waiting)) {
-		struct fab_hold *h = list_first_entry(&port->waiting, struct fab_hold, node);
+		struct fab_delayed *h = list_first_entry(&port->waiting, struct fab_delayed, node);
 
 		if (fab_arrive(port, &h->pkt) == -EAGAIN) {
 			if (now.ns - h->due.ns < HOQ_NS)
@@ -233,7 +233,7 @@ static void retry(struct rt_timer *timer)
 
 /* --- coming and going -------------------------------------------------- */
 
-void fab_holds_init(struct fab_faults *f)
+void fab_delayed_init(struct fab_faults *f)
 {
 	INIT_LIST_HEAD(&f->holds);
 	INIT_LIST_HEAD(&f->blocked);
@@ -242,7 +242,7 @@ void fab_holds_init(struct fab_faults *f)
 	rt_work_init(&f->reordered, reordered);
 }
 
-void fab_holds_free(struct fab_faults *f)
+void fab_delayed_free(struct fab_faults *f)
 {
 	struct fab_port *port, *tmp;
 
@@ -250,10 +250,10 @@ void fab_holds_free(struct fab_faults *f)
 	rt_timer_disarm(&f->retry);
 	rt_work_cancel(&f->reordered);
 	while (!list_empty(&f->holds))
-		drop(f, list_first_entry(&f->holds, struct fab_hold, node));
+		drop(f, list_first_entry(&f->holds, struct fab_delayed, node));
 	list_for_each_entry_safe(port, tmp, &f->blocked, waiting_node) {
 		while (!list_empty(&port->waiting))
-			drop(f, list_first_entry(&port->waiting, struct fab_hold, node));
+			drop(f, list_first_entry(&port->waiting, struct fab_delayed, node));
 		list_del_init(&port->waiting_node);
 	}
 }

@@ -11,16 +11,16 @@
 #include "abi/lane.h"
 #include "hca/private.h"
 
-#define UNTOLD_MAX 16384 /* of two ends of each lane, and to spare: it reads nothing at all */
+#define UNSENT_MAX 16384 /* of two ends of each lane, and to spare: it reads nothing at all */
 
-struct untold {
+struct unsent {
 	struct list_head node;
 	struct abi_lane_event event;
 };
 
-bool hca_lane_hears(const struct hca_user *user)
+bool hca_lane_takes_events(const struct hca_user *user)
 {
-	return !user->lanes_deaf && !user->lanes_full;
+	return !user->lanes_dead && !user->lanes_full;
 }
 
 static bool is_full(int error)
@@ -38,7 +38,7 @@ static int send_event(struct hca_user *user, const struct abi_lane_event *event,
 		user->lanes_full = true;
 		rt_io_watch(&user->lanes_io, true, true);
 	} else if (error && !fds) {
-		user->lanes_deaf = true;
+		user->lanes_dead = true;
 	}
 	return error;
 }
@@ -46,39 +46,39 @@ static int send_event(struct hca_user *user, const struct abi_lane_event *event,
 bool hca_lane_announce(struct hca_user *user, const struct abi_lane_event *event,
 		       const int fds[HCA_LANE_FDS])
 {
-	return hca_lane_hears(user) && !send_event(user, event, fds);
+	return hca_lane_takes_events(user) && !send_event(user, event, fds);
 }
 
-void hca_lane_tell(struct hca_user *user, const struct abi_lane_event *event)
+void hca_lane_notify(struct hca_user *user, const struct abi_lane_event *event)
 {
-	struct untold *u;
+	struct unsent *u;
 
-	if (user->lanes_deaf ||
+	if (user->lanes_dead ||
 	    (!user->lanes_full && !is_full(send_event(user, event, NULL))))
 		return;
-	u = user->num_untold < UNTOLD_MAX ? rt_zalloc(sizeof(*u)) : NULL;
+	u = user->num_unsent < UNSENT_MAX ? rt_zalloc(sizeof(*u)) : NULL;
 	if (!u) {
-		user->lanes_deaf = true;
+		user->lanes_dead = true;
 		return;
 	}
 	u->event = *event;
-	list_add_tail(&u->node, &user->untold);
-	user->num_untold++;
+	list_add_tail(&u->node, &user->unsent);
+	user->num_unsent++;
 }
 
 static void drop_first(struct hca_user *user)
 {
-	struct untold *u = list_first_entry(&user->untold, struct untold, node);
+	struct unsent *u = list_first_entry(&user->unsent, struct unsent, node);
 
 	list_del(&u->node);
-	user->num_untold--;
+	user->num_unsent--;
 	rt_free(u);
 }
 
-void hca_lane_tell_rest(struct hca_user *user)
+void hca_lane_notify_rest(struct hca_user *user)
 {
-	while (!list_empty(&user->untold)) {
-		struct untold *u = list_first_entry(&user->untold, struct untold, node);
+	while (!list_empty(&user->unsent)) {
+		struct unsent *u = list_first_entry(&user->unsent, struct unsent, node);
 
 		if (is_full(send_event(user, &u->event, NULL)))
 			return;
@@ -88,8 +88,8 @@ void hca_lane_tell_rest(struct hca_user *user)
 	rt_io_watch(&user->lanes_io, true, false);
 }
 
-void hca_lane_forget_untold(struct hca_user *user)
+void hca_lane_forget_unsent(struct hca_user *user)
 {
-	while (!list_empty(&user->untold))
+	while (!list_empty(&user->unsent))
 		drop_first(user);
 }
