@@ -336,6 +336,13 @@ void fab_attach(struct fabric *fab, int node, int num, const struct fab_sink *si
 	fab_routes_changed(fab_node_of(port));
 }
 
+const struct fab_sink *fab_sink(struct fabric *fab, int node, int num)
+{
+	const struct fab_port *port = fab_port_of(fab, node, num);
+
+	return port && port->sink.deliver ? &port->sink : NULL;
+}
+
 int fab_process_mad(struct fabric *fab, int node, int num, const struct ag_mad_context *context,
 		    const void *in, void *out)
 {

@@ -28,8 +28,8 @@ struct fab_packet {
 	uint32_t src_qpn, qkey; /* 0 without a DETH */
 	uint32_t payload_bytes; /* pad included */
 	/* --- the adapter that sends it, and the program; for the adapter that receives it --- */
-	const void *source; /* NULL: an agent */
-	uint32_t owner;	    /* 0: the adapter itself */
+	uint32_t source; /* 1 + the node of that adapter, which may be gone; 0: an agent */
+	uint32_t owner;	 /* 0: the adapter itself */
 	/* --- what happened to the packet on its way; used by the fabric only --- */
 	uint8_t hops;	    /* links that it had crossed when it was held up */
 	bool copied;	    /* it was duplicated, and is not duplicated again */
@@ -73,6 +73,9 @@ struct rt *fab_rt(const struct fabric *fab);
  *  @sink: copied; NULL detaches the adapter. Without an adapter the node's own
  *  agents answer at the port. */
 void fab_attach(struct fabric *fab, int node, int port, const struct fab_sink *sink);
+/** fab_sink() - the adapter that is attached to port @port of @node
+ *  Return: NULL: none is, or there is no such port */
+const struct fab_sink *fab_sink(struct fabric *fab, int node, int port);
 
 /**
  * fab_send() - a packet leaves an adapter's port

@@ -76,14 +76,19 @@ void hca_qkey_violations(const struct hca_qp *qp, const struct abi_lane_event *e
 /* A packet of a connected QP does not name the QP that sent it. A program may attach to any
  * node: what it sends is not taken for another program's, whose QP is the peer of @qp. A QP
  * that is gone may have sent before. */
-static bool is_of_another(const struct hca_qp *qp, const struct fab_packet *pkt)
+static bool is_of_another(struct hca *hca, const struct hca_qp *qp, const struct fab_packet *pkt)
 {
-	const struct hca *source = pkt->source;
+	const struct fab_sink *sink;
+	const struct hca_port *from;
 	const struct hca_qp *peer;
 
-	if (!source || wire_opcodes[pkt->opcode].flags & WIRE_HAS_DETH)
+	if (!pkt->source || wire_opcodes[pkt->opcode].flags & WIRE_HAS_DETH)
 		return false;
-	peer = eng_table_get(&source->qps, qp->ib.attr.dest_qp_num);
+	sink = fab_sink(hca->fab, (int)pkt->source - 1, 1);
+	if (!sink || sink->deliver != hca_port_deliver)
+		return false;
+	from = sink->ctx;
+	peer = eng_table_get(&from->hca->qps, qp->ib.attr.dest_qp_num);
 	return peer && hca_owner(peer) != pkt->owner;
 }
 
@@ -138,7 +143,7 @@ int hca_port_deliver(void *ctx, const struct fab_packet *pkt)
 		qkey_violation(hca, port->port_num, pkt);
 		return 0;
 	}
-	if (is_of_another(qp, pkt))
+	if (is_of_another(hca, qp, pkt))
 		return 0;
 	return qp->user ? hca_user_deliver(qp->user, pkt->bytes, pkt->len) :
 			  hca_link_receive(hca, port->port_num, pkt->bytes, pkt->len);

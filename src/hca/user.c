@@ -178,7 +178,7 @@ static bool forward(struct hca_user *user, const void *shared, size_t len)
 	memcpy(bytes, shared, len);
 	if (fab_packet_decode(&pkt, bytes, len) < 0)
 		return true;
-	pkt.source = hca;
+	pkt.source = 1 + (uint32_t)hca->node;
 	pkt.owner = user->owner;
 	port_num = source_port(hca, &pkt);
 	if (!port_num || !may_leave(user, port_num, &pkt))

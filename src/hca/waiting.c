@@ -91,7 +91,7 @@ static int offer(struct hca *hca, const struct hca_frame *f)
 	struct fab_packet pkt;
 	int ret = fab_packet_decode(&pkt, f->bytes, f->len);
 
-	pkt.source = hca;
+	pkt.source = 1 + (uint32_t)hca->node;
 	return ret ? ret : fab_send(hca->fab, hca->node, (int)f->port_num, &pkt);
 }
 

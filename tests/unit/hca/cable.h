@@ -49,6 +49,12 @@ void fab_attach(struct fabric *fab, int node, int port, const struct fab_sink *s
 	cable.sink[port] = sink ? *sink : (struct fab_sink){0};
 }
 
+/* only one node has an adapter */
+const struct fab_sink *fab_sink(struct fabric *fab, int node, int port)
+{
+	return node == 0 ? &cable.sink[port] : NULL;
+}
+
 int fab_send(struct fabric *fab, int node, int port, const struct fab_packet *pkt)
 {
 	if (cable.answer)

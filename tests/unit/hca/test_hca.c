@@ -192,14 +192,14 @@ static void a_packet_finds_its_qp(void **state)
 	end_program(&q);
 }
 
-static int arrives_from(const struct program *from, struct wire_packet pkt)
+static int arrives_from(int node, const struct program *from, struct wire_packet pkt)
 {
 	const struct hca_user *user = container_of(from->context, struct hca_user, ib);
 	struct fab_packet in;
 	uint8_t buf[512];
 
 	assert_int_equal(fab_packet_decode(&in, buf, encode(pkt, buf)), 0);
-	in.source = user->hca;
+	in.source = 1 + (uint32_t)node;
 	in.owner = user->owner;
 	return cable.sink[1].deliver(cable.sink[1].ctx, &in);
 }
@@ -218,19 +218,39 @@ static void a_connected_qp_hears_its_peers_program_alone(void **state)
 	victim.qp->attr.dest_qp_num = peer.qp->qp_num;
 	pkt = datagram(NULL, victim.qp->qp_num);
 	pkt.bth.opcode = WIRE_RC | WIRE_SEND_ONLY;
-	assert_int_equal(arrives_from(&other, pkt), 0);
+	assert_int_equal(arrives_from(0, &other, pkt), 0);
 	turn(w);
 	assert_int_equal(program_received(&victim), 0);
-	assert_int_equal(arrives_from(&peer, pkt), 0);
-	assert_int_equal(arrives_from(&other, datagram(&other, victim.qp->qp_num)), 0);
+	assert_int_equal(arrives_from(0, &peer, pkt), 0);
+	assert_int_equal(arrives_from(0, &other, datagram(&other, victim.qp->qp_num)), 0);
 	turn(w);
 	assert_int_equal(program_received(&victim), 2);
 	end_program(&peer); /* what it sent before may still be under way */
-	assert_int_equal(arrives_from(&other, pkt), 0);
+	assert_int_equal(arrives_from(0, &other, pkt), 0);
 	turn(w);
 	assert_int_equal(program_received(&victim), 1);
 	end_program(&victim);
 	end_program(&other);
+}
+
+/* a packet that a fault rule delays may arrive after its adapter was unplugged */
+static void a_packet_outlives_the_adapter_that_sent_it(void **state)
+{
+	struct world *w = *state;
+	struct program victim, peer;
+	struct wire_packet pkt;
+
+	make_program(w, &victim);
+	make_program(w, &peer);
+	victim.qp->qp_type = IB_QPT_RC;
+	victim.qp->attr.dest_qp_num = peer.qp->qp_num;
+	pkt = datagram(NULL, victim.qp->qp_num);
+	pkt.bth.opcode = WIRE_RC | WIRE_SEND_ONLY;
+	assert_int_equal(arrives_from(1, &peer, pkt), 0);
+	turn(w);
+	assert_int_equal(program_received(&victim), 1);
+	end_program(&victim);
+	end_program(&peer);
 }
 
 /* no QP0 and QP1 is there: the node's agents answer */
@@ -857,6 +877,7 @@ int main(void)
 		T(an_idle_program_is_left_alone_until_it_rings),
 		T(a_packet_finds_its_qp),
 		T(a_connected_qp_hears_its_peers_program_alone),
+		T(a_packet_outlives_the_adapter_that_sent_it),
 		T(a_full_ring_holds_the_sender),
 		T(a_mad_without_its_qp_is_the_agents),
 		T(a_wrong_partition_is_dropped_and_told),
