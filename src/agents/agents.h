@@ -308,8 +308,8 @@ int ag_process(struct ag_node *node, uint8_t port, const struct ag_mad_context *
  * @mad: 256 bytes, the request; it is turned into the answer
  *
  * A request of an unsupported class, or SMInfo without a subnet manager, is
- * answered with "unsupported method and attribute" (13.4.7). Responses, traps
- * and Sends get no answer.
+ * answered with "unsupported method and attribute" (13.4.7); one for a connection
+ * is rejected (wire_cm_refuse()). Responses, traps and other Sends get no answer.
  * Return: true if @mad is an answer to be sent
  */
 bool ag_refuse(uint8_t *mad);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "agents/agents_private.h"
+#include "wire/cm.h"
 
 static uint16_t node_description_get(struct ag_request *rq)
 {
@@ -263,6 +264,8 @@ bool ag_refuse(uint8_t *mad)
 	struct wire_smp smp;
 	struct wire_mad hdr;
 
+	if (wire_cm_refuse(mad))
+		return true;
 	wire_mad_decode(mad, WIRE_MAD_BYTES, &hdr);
 	if (!ag_is_request(hdr.method))
 		return false;

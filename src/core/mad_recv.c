@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/mad_priv.h"
+#include "wire/cm.h"
 
 void ib_free_recv_mad(struct ib_mad_recv_wc *mad_recv_wc)
 {
@@ -103,6 +104,8 @@ static void answer_unsupported(struct mad_recv *recv)
 	u16 status = IB_MGMT_MAD_STATUS_UNSUPPORTED_METHOD_ATTRIB;
 	u8 class = mad.mad_hdr.mgmt_class;
 
+	if (wire_cm_refuse((u8 *)&mad))
+		mad_reply(recv, &mad);
 	for (size_t i = 0; i < ARRAY_SIZE(answered_methods); i++) {
 		if (answered_methods[i].method != mad.mad_hdr.method ||
 		    (answered_methods[i].mgmt_class && answered_methods[i].mgmt_class != class))

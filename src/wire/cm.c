@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* The tables of communication management, in the order of cm.h. */
 #include "wire/cm.h"
+
+#include <string.h>
+
 #include "wire/attrs.h"
 #include "wire/fields_table.h"
 
@@ -223,3 +226,68 @@ const struct wire_attr wire_cm_attrs[] = {
 	{WIRE_CM_APR, &wire_cm_apr_codec},
 	{0, NULL},
 };
+
+static uint16_t reject_req(const uint8_t *in, uint8_t *out)
+{
+	struct wire_cm_req req;
+	struct wire_cm_rej rej = {.reason = WIRE_CM_REJ_INVALID_SERVICE_ID};
+
+	wire_cm_req_decode(in, WIRE_CM_DATA_BYTES, &req);
+	rej.remote_comm_id = req.local_comm_id;
+	wire_cm_rej_encode(&rej, out);
+	return WIRE_CM_REJ;
+}
+
+static uint16_t reject_sidr_req(const uint8_t *in, uint8_t *out)
+{
+	struct wire_cm_sidr_req req;
+	struct wire_cm_sidr_rep rep = {.status = WIRE_CM_SIDR_UNSUPPORTED};
+
+	wire_cm_sidr_req_decode(in, WIRE_CM_DATA_BYTES, &req);
+	rep.request_id = req.request_id;
+	rep.service_id = req.service_id;
+	wire_cm_sidr_rep_encode(&rep, out);
+	return WIRE_CM_SIDR_REP;
+}
+
+static uint16_t confirm_dreq(const uint8_t *in, uint8_t *out)
+{
+	struct wire_cm_dreq req;
+	struct wire_cm_drep rep = {0};
+
+	wire_cm_dreq_decode(in, WIRE_CM_DATA_BYTES, &req);
+	rep.local_comm_id = req.remote_comm_id;
+	rep.remote_comm_id = req.local_comm_id;
+	wire_cm_drep_encode(&rep, out);
+	return WIRE_CM_DREP;
+}
+
+bool wire_cm_refuse(uint8_t *mad)
+{
+	uint8_t in[WIRE_CM_DATA_BYTES], *data = mad + WIRE_CM_DATA_OFFSET;
+	struct wire_mad hdr;
+
+	wire_mad_decode(mad, WIRE_MAD_BYTES, &hdr);
+	if (hdr.mgmt_class != WIRE_CLASS_CM || hdr.class_version != WIRE_CM_CLASS_VERSION ||
+	    hdr.method != WIRE_METHOD_SEND)
+		return false;
+	memcpy(in, data, sizeof(in));
+	memset(data, 0, WIRE_CM_DATA_BYTES);
+	switch (hdr.attr_id) {
+	case WIRE_CM_REQ:
+		hdr.attr_id = reject_req(in, data);
+		break;
+	case WIRE_CM_SIDR_REQ:
+		hdr.attr_id = reject_sidr_req(in, data);
+		break;
+	case WIRE_CM_DREQ:
+		hdr.attr_id = confirm_dreq(in, data);
+		break;
+	default:
+		memcpy(data, in, sizeof(in));
+		return false;
+	}
+	hdr.status = 0;
+	wire_mad_encode(&hdr, mad);
+	return true;
+}

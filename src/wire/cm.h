@@ -229,4 +229,14 @@ struct wire_cm_sidr_rep {
 };
 WIRE_CODEC(cm_sidr_rep)
 
+/**
+ * wire_cm_refuse() - answer a message to a node whose communication manager nobody uses
+ * @mad: 256 bytes, the message; it is turned into the answer
+ *
+ * Nothing listens there and no connection exists: a REQ is rejected, a SIDR_REQ answered,
+ * with "invalid service ID", and a DREQ is confirmed (12.9.8). Other messages need no answer.
+ * Return: true if @mad is an answer to be sent
+ */
+bool wire_cm_refuse(uint8_t *mad);
+
 #endif

@@ -52,11 +52,18 @@ static inline void client_received(struct ib_mad_agent *agent, struct ib_mad_sen
 	ib_free_recv_mad(recv_wc);
 }
 
+/** client_class_version() - the version of a class's MADs */
+static inline u8 client_class_version(u8 mgmt_class)
+{
+	return mgmt_class == IB_MGMT_CLASS_CM ? 2 : 1;
+}
+
 /** client_open() - an agent on @node; @methods: bits of the first 64 */
 static inline struct client *client_open(struct net_node *node, u8 mgmt_class, u64 methods,
 					 u8 rmpp_version)
 {
-	struct ib_mad_reg_req req = {.mgmt_class = mgmt_class, .mgmt_class_version = 1,
+	struct ib_mad_reg_req req = {.mgmt_class = mgmt_class,
+				     .mgmt_class_version = client_class_version(mgmt_class),
 				     .oui = {1, 2, 3}, .method_mask = {methods}};
 	enum ib_qp_type qp = mgmt_class == 1 || mgmt_class == 0x81 ? IB_QPT_SMI : IB_QPT_GSI;
 	struct client *c = rt_zalloc(sizeof(*c));
@@ -96,7 +103,7 @@ static inline struct ib_mad_send_buf *client_mad(struct client *c, u16 dlid, u8 
 
 	hdr->base_version = 1;
 	hdr->mgmt_class = mgmt_class;
-	hdr->class_version = 1;
+	hdr->class_version = client_class_version(mgmt_class);
 	hdr->method = method;
 	hdr->tid = cpu_to_be64((u64)c->agent->hi_tid << 32 | tid);
 	buf->ah = client_ah(c, dlid);

@@ -3,6 +3,7 @@
 #include "../test.h"
 
 #include "mad_client.h"
+#include "wire/cm.h"
 
 #define GET (1ull << IB_MGMT_METHOD_GET)
 #define SET (1ull << IB_MGMT_METHOD_SET)
@@ -378,6 +379,36 @@ static void test_unsupported_is_answered(void **state)
 	client_close(c);
 }
 
+/* a node of which nobody uses the CM rejects what it is asked for, and says no more */
+static void test_a_connection_that_nobody_serves_is_rejected(void **state)
+{
+	static const struct {
+		uint16_t message, answer;
+	} cases[] = {
+		{WIRE_CM_REQ, WIRE_CM_REJ},
+		{WIRE_CM_SIDR_REQ, WIRE_CM_SIDR_REP},
+		{WIRE_CM_DREQ, WIRE_CM_DREP},
+		{WIRE_CM_REP, 0},
+		{WIRE_CM_REJ, 0},
+	};
+	struct client *c = client_open(net->node[0], IB_MGMT_CLASS_CM, 1 << IB_MGMT_METHOD_SEND, 0);
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct ib_mad_send_buf *buf =
+			client_mad(c, 11, IB_MGMT_CLASS_CM, IB_MGMT_METHOD_SEND, 7);
+
+		((struct ib_mad_hdr *)buf->mad)->attr_id = cpu_to_be16(cases[i].message);
+		buf->timeout_ms = 0;
+		c->received = 0;
+		ib_post_send_mad(buf, NULL);
+		run_ms(1);
+		assert_int_equal(c->received, cases[i].answer != 0);
+		if (c->received)
+			assert_int_equal(be16_to_cpu(c->hdr.attr_id), cases[i].answer);
+	}
+	client_close(c);
+}
+
 /* 13.5.1: SMPs are QP0's, all others QP1's. At the other one they are no MADs, and nobody
  * answers; nor one of another version. */
 static void test_a_mad_at_the_wrong_qp_is_dropped(void **state)
@@ -708,6 +739,7 @@ int main(void)
 		CASE(test_receives_grow_with_bursts),
 		CASE(test_a_failed_send_completes_with_its_status),
 		CASE(test_unsupported_is_answered),
+		CASE(test_a_connection_that_nobody_serves_is_rejected),
 		CASE(test_a_mad_at_the_wrong_qp_is_dropped),
 		CASE(test_a_response_nobody_asked_for_is_not_answered),
 		CASE(test_oui_chooses_the_vendor_agent),

@@ -3,6 +3,7 @@
 #include "net.h"
 
 #include "agents/directed_route.h"
+#include "wire/cm.h"
 
 enum { S3 = S2 + 1 };
 
@@ -221,6 +222,35 @@ static void refusals(void **state)
 	assert_non_null(mad);
 	wire_mad_decode(mad, WIRE_MAD_BYTES, &hdr);
 	assert_int_equal(hdr.status, WIRE_STATUS_BAD_METHOD_ATTR);
+	end(net);
+}
+
+/* Who asks for a connection to a node without a communication manager is told at once. */
+static void connections_are_rejected(void **state)
+{
+	const struct wire_mad hdr = {.base_version = 1, .mgmt_class = WIRE_CLASS_CM,
+				     .class_version = WIRE_CM_CLASS_VERSION,
+				     .method = WIRE_METHOD_SEND, .attr_id = WIRE_CM_REQ};
+	const struct wire_cm_req req = {.local_comm_id = 0x1234, .service_id = 0x1000};
+	struct net *net = line(true);
+	uint8_t buf[WIRE_MAD_BYTES];
+	const uint8_t *mad;
+	struct wire_mad answer;
+	struct wire_cm_rej rej;
+
+	wire_mad_encode(&hdr, buf);
+	wire_cm_req_encode(&req, buf + WIRE_CM_DATA_OFFSET);
+	assert_int_equal(net_send_mad(net, N0, S2 + 1, 1, buf), 0);
+	rt_sim_run(net->rt, 100);
+	assert_int_equal(net->sink[N0].packets, 1);
+	mad = net_last_mad(net, N0);
+	wire_mad_decode(mad, WIRE_MAD_BYTES, &answer);
+	assert_int_equal(answer.method, WIRE_METHOD_SEND);
+	assert_int_equal(answer.attr_id, WIRE_CM_REJ);
+	wire_cm_rej_decode(mad + WIRE_CM_DATA_OFFSET, WIRE_CM_DATA_BYTES, &rej);
+	assert_int_equal(rej.remote_comm_id, 0x1234);
+	assert_int_equal(rej.local_comm_id, 0);
+	assert_int_equal(rej.reason, WIRE_CM_REJ_INVALID_SERVICE_ID);
 	end(net);
 }
 
@@ -459,6 +489,7 @@ int main(void)
 		cmocka_unit_test(combined_route),
 		cmocka_unit_test(lid_routed),
 		cmocka_unit_test(refusals),
+		cmocka_unit_test(connections_are_rejected),
 		cmocka_unit_test(no_refusals),
 		cmocka_unit_test(counters_of_a_switch),
 		cmocka_unit_test(vl15_is_dropped_when_full),
