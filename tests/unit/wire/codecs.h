@@ -6,6 +6,7 @@
 #include "wire/cm.h"
 #include "wire/mad.h"
 #include "wire/rmpp.h"
+#include "wire/sdp.h"
 #include "wire/smp.h"
 #include "wire/srp.h"
 
@@ -15,8 +16,13 @@
 /** codecs_all() - fill @list; each codec once. Return: how many */
 static inline unsigned int codecs_all(const struct wire_codec *list[CODECS_MAX])
 {
-	const struct wire_codec *loose[] = {&wire_rmpp_codec, &wire_cm_path_codec,
-					    &wire_cm_lap_path_codec, &wire_srp_desc_codec};
+	const struct wire_codec *loose[] = {
+		&wire_rmpp_codec,	   &wire_cm_path_codec,
+		&wire_cm_lap_path_codec,   &wire_srp_desc_codec,
+		&wire_sdp_bsdh_codec,	   &wire_sdp_hello_codec,
+		&wire_sdp_hello_ack_codec, &wire_sdp_count_codec,
+		&wire_sdp_mode_change_codec, &wire_sdp_susp_comm_codec,
+		&wire_sdp_src_avail_codec, &wire_sdp_sink_avail_codec};
 	unsigned int n = 0;
 
 	for (unsigned int i = 0; i < ARRAY_SIZE(loose); i++)
