@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Which message is sent next, and whether there is a credit for it.
+ *
+ *   credits left	what may be sent
+ *   more than 4	anything
+ *   2 to 4		anything but data and advertisements
+ *   1			a grant that raises what the peer may send; AbortConn
+ *
+ * A grant is a Data message without data. It is sent when half of the slots were freed
+ * unnoticed, or when the peer may have too few credits for data. The second reason must
+ * not let two ends that wait for their programs exchange grants for ever: each grant
+ * occupies and frees one slot. So one slot that was freed by a grant alone is no reason;
+ * two are, and the exchange dies out.
+ */
+#include "sdp/sdp.h"
+
+#include "sdp/private.h"
+
+#define CREDITS_FOR_CONTROL 2
+
+/* --- grants --- */
+
+static uint32_t ungranted(const struct sdp *sdp)
+{
+	return sdp->rx_seq + sdp->posted - sdp->rx_limit;
+}
+
+static bool needs_grant(const struct sdp *sdp)
+{
+	const uint32_t n = ungranted(sdp);
+	const uint32_t peer_credits = sdp->rx_limit - sdp->rx_seq;
+
+	return n >= sdp->config.slots / 2u ||
+	       (peer_credits <= SDP_RESERVED && (n > 1 || (n && sdp->freed_by_message)));
+}
+
+/* --- data --- */
+
+static bool may_send_data(const struct sdp *sdp)
+{
+	return sdp->state == SDP_OPEN && !sdp->disconn_sent && !sdp->abort_due &&
+	       !sdp->advert.left && sdp_credits(sdp) > SDP_RESERVED;
+}
+
+uint32_t sdp_room(const struct sdp *sdp)
+{
+	if (!may_send_data(sdp))
+		return 0;
+	return sdp->peer_rcv_bytes - (uint32_t)wire_sdp_header_bytes(WIRE_SDP_DATA);
+}
+
+/* Is the offered region worth an advertisement? In the buffered mode there is none. */
+static bool may_advertise(const struct sdp *sdp, const struct sdp_offer *offer)
+{
+	return sdp->config.advert_bytes &&
+	       offer->region_bytes >= sdp->config.advert_bytes &&
+	       !(offer->oob && offer->region_bytes == offer->bytes) &&
+	       sdp->tx_mode != WIRE_SDP_BUFFERED;
+}
+
+/* A4.6.2: in the combined mode the message has the first bytes itself, so that the peer's
+ * program knows that there is something to read; one is enough. */
+static void advertise(struct sdp *sdp, const struct sdp_offer *offer,
+		      struct wire_sdp_msg *msg)
+{
+	msg->bsdh.mid = WIRE_SDP_SRC_AVAIL;
+	msg->src = (struct wire_sdp_src_avail){.bytes = offer->region_bytes,
+					       .rkey = offer->rkey,
+					       .address = offer->address};
+	msg->payload_bytes = sdp->tx_mode == WIRE_SDP_COMBINED;
+	sdp->advert =
+		(struct sdp_advert){.left = offer->region_bytes - msg->payload_bytes};
+}
+
+static bool next_data(struct sdp *sdp, const struct sdp_offer *offer,
+		      struct wire_sdp_msg *msg)
+{
+	if (!offer->bytes || !may_send_data(sdp))
+		return false;
+	if (may_advertise(sdp, offer)) {
+		advertise(sdp, offer, msg);
+	} else {
+		msg->bsdh.mid = WIRE_SDP_DATA;
+		msg->payload_bytes = MIN(offer->bytes, sdp_room(sdp));
+	}
+	if (offer->oob)
+		msg->bsdh.flags = msg->payload_bytes == offer->bytes ? WIRE_SDP_OOB_PRES
+								     : WIRE_SDP_OOB_PEND;
+	return true;
+}
+
+/* --- all others, the most urgent first --- */
+
+static bool take(bool *due)
+{
+	bool was = *due;
+
+	*due = false;
+	return was;
+}
+
+/* What was read is reported before the rest is asked for as data. */
+static bool next_answer(struct sdp *sdp, struct wire_sdp_msg *msg)
+{
+	if (sdp->read_compl_due) {
+		msg->bsdh.mid = WIRE_SDP_RDMA_RD_COMPL;
+		msg->count.bytes = sdp->read_compl_due;
+		sdp->read_compl_due = 0;
+	} else if (take(&sdp->send_sm_due)) {
+		msg->bsdh.mid = WIRE_SDP_SEND_SM;
+	} else if (take(&sdp->rcv_buf_ack_due)) {
+		msg->bsdh.mid = WIRE_SDP_CH_RCV_BUF_ACK;
+		msg->count.bytes = sdp->config.rcv_bytes;
+	} else if (take(&sdp->sink_cancel_ack_due)) {
+		msg->bsdh.mid = WIRE_SDP_SINK_CANCEL_ACK;
+	} else if (sdp->advert.left && take(&sdp->advert.cancel)) {
+		msg->bsdh.mid = WIRE_SDP_SRC_AVAIL_CANCEL;
+		sdp->advert.cancel_sent = true;
+	} else {
+		return false;
+	}
+	return true;
+}
+
+static bool next_disconn(struct sdp *sdp, const struct sdp_offer *offer,
+			 struct wire_sdp_msg *msg)
+{
+	if (!sdp->tx_shut || sdp->disconn_sent || offer->bytes || sdp->advert.left)
+		return false;
+	msg->bsdh.mid = WIRE_SDP_DISCONN;
+	sdp->disconn_sent = true;
+	return true;
+}
+
+static bool next_grant(struct sdp *sdp, struct wire_sdp_msg *msg)
+{
+	msg->bsdh.mid = WIRE_SDP_DATA;
+	return needs_grant(sdp);
+}
+
+static bool next_abort(struct sdp *sdp, struct wire_sdp_msg *msg)
+{
+	if (sdp->abort_sent)
+		return false;
+	msg->bsdh.mid = WIRE_SDP_ABORT_CONN;
+	sdp->abort_sent = true;
+	return true;
+}
+
+static bool choose(struct sdp *sdp, const struct sdp_offer *offer,
+		   struct wire_sdp_msg *msg)
+{
+	const uint32_t credits = sdp_credits(sdp);
+
+	if (!credits)
+		return false;
+	if (sdp->abort_due)
+		return next_abort(sdp, msg);
+	if (credits >= CREDITS_FOR_CONTROL &&
+	    (next_answer(sdp, msg) || next_data(sdp, offer, msg) ||
+	     next_disconn(sdp, offer, msg)))
+		return true;
+	return next_grant(sdp, msg);
+}
+
+bool sdp_next(struct sdp *sdp, const struct sdp_offer *offer, struct wire_sdp_msg *msg)
+{
+	*msg = (struct wire_sdp_msg){.bsdh = {0}};
+	if (sdp->state != SDP_OPEN || !choose(sdp, offer, msg))
+		return false;
+	msg->bsdh.bufs = (uint16_t)sdp->posted;
+	msg->bsdh.mseq = ++sdp->tx_seq;
+	msg->bsdh.mseq_ack = sdp->rx_seq;
+	msg->bsdh.len =
+		(uint32_t)wire_sdp_header_bytes(msg->bsdh.mid) + msg->payload_bytes;
+	sdp->rx_limit = sdp->rx_seq + sdp->posted;
+	sdp->freed_by_message = false;
+	sdp->tx_unacked++;
+	return true;
+}
+
+void sdp_sent(struct sdp *sdp)
+{
+	sdp->tx_unacked--;
+	sdp_check_closed(sdp);
+}
+
+void sdp_cancel_advert(struct sdp *sdp)
+{
+	if (sdp->advert.left && !sdp->advert.cancel_sent)
+		sdp->advert.cancel = true;
+}

@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* What one end does with each message, proper and improper ones. */
+#include "../test.h"
+
+#include <errno.h>
+
+#include "sdp/sdp.h"
+
+static const struct sdp_config config = {
+	.slots = 8, .rcv_bytes = 1024, .max_adverts = 1, .advert_bytes = 512};
+
+/* an end as after Hello and HelloAck with a peer of 16 buffers of 2,048 bytes */
+static struct sdp an_open_end(void)
+{
+	struct wire_sdp_msg msg = {.bsdh = {.mid = WIRE_SDP_HELLO_ACK, .bufs = 16},
+				   .hello_ack = {.version = WIRE_SDP_VERSION,
+						 .max_adverts = 1,
+						 .actual_rcv_bytes = 2048}};
+	uint8_t hello[WIRE_SDP_HELLO_BYTES], ack[WIRE_SDP_HELLO_ACK_BYTES];
+	const struct sdp_address address = {.src_port = 1};
+	struct sdp sdp;
+
+	assert_int_equal(sdp_init(&sdp, &config), 0);
+	sdp_hello(&sdp, &address, hello);
+	wire_sdp_write(&msg, ack);
+	assert_int_equal(sdp_accepted(&sdp, ack, sizeof(ack)), 0);
+	assert_int_equal(sdp.state, SDP_OPEN);
+	return sdp;
+}
+
+/* the peer's next message, with the numbers that are due */
+static int receive(struct sdp *sdp, struct wire_sdp_msg msg, struct sdp_input *input)
+{
+	uint8_t buf[1024] = {0};
+
+	msg.bsdh.mseq = sdp->rx_seq + 1;
+	msg.bsdh.mseq_ack = sdp->tx_seq;
+	msg.bsdh.bufs = 16;
+	assert_true(wire_sdp_write(&msg, buf) > 0);
+	return sdp_received(sdp, 3, buf, msg.bsdh.len, input);
+}
+
+static uint8_t next_mid(struct sdp *sdp, struct sdp_offer offer, struct wire_sdp_msg *msg)
+{
+	return sdp_next(sdp, &offer, msg) ? msg->bsdh.mid : 0;
+}
+
+static void addresses_come_through(void **state)
+{
+	static const struct sdp_address cases[] = {
+		{.src = {[10] = 0xff, 0xff, 10, 1, 2, 3},
+		 .dst = {[10] = 0xff, 0xff, 10, 1, 2, 4},
+		 .src_port = 4711},
+		{.src = {0xfd, [15] = 1}, .dst = {0xfd, [15] = 2}, .src_port = 99},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		uint8_t hello[WIRE_SDP_HELLO_BYTES], ack[WIRE_SDP_HELLO_ACK_BYTES];
+		struct sdp_address seen;
+		struct sdp a, b;
+
+		sdp_init(&a, &config);
+		sdp_init(&b, &config);
+		sdp_hello(&a, &cases[i], hello);
+		assert_int_equal(sdp_accept(&b, hello, sizeof(hello), &seen, ack), 0);
+		assert_memory_equal(&seen, &cases[i], sizeof(seen));
+		assert_int_equal(sdp_accepted(&a, ack, sizeof(ack)), 0);
+	}
+}
+
+static void a_hello_that_cannot_be_accepted(void **state)
+{
+	static const struct wire_sdp_msg good = {
+		.bsdh = {.mid = WIRE_SDP_HELLO, .bufs = 8},
+		.hello = {.version = WIRE_SDP_VERSION,
+			  .ip_version = 4,
+			  .max_adverts = 1,
+			  .local_rcv_bytes = 256}};
+	struct wire_sdp_msg bad[6];
+	uint8_t hello[WIRE_SDP_HELLO_BYTES], ack[WIRE_SDP_HELLO_ACK_BYTES];
+	struct sdp_address address;
+	struct sdp sdp;
+
+	for (int i = 0; i < 6; i++)
+		bad[i] = good;
+	bad[1].hello.version = 0x32;
+	bad[2].hello.ip_version = 5;
+	bad[3].hello.max_adverts = 0;
+	bad[4].hello.local_rcv_bytes = 255;
+	bad[5].bsdh.bufs = 4;
+	for (int i = 0; i < 6; i++) {
+		sdp_init(&sdp, &config);
+		wire_sdp_write(&bad[i], hello);
+		assert_int_equal(sdp_accept(&sdp, hello, sizeof(hello), &address, ack),
+				 i ? -EPROTO : 0);
+		assert_int_equal(
+			sdp_accept(&sdp, hello, sizeof(hello) - 1, &address, ack),
+			-EPROTO);
+	}
+}
+
+static void what_a_peer_may_not_send(void **state)
+{
+	static const struct {
+		struct wire_sdp_msg before, msg;
+	} cases[] = {
+		{.msg = {.bsdh = {.mid = WIRE_SDP_HELLO}}},
+		{.msg = {.bsdh = {.mid = WIRE_SDP_HELLO_ACK}}},
+		{.msg = {.bsdh = {.mid = WIRE_SDP_SUSP_COMM}}},
+		{.msg = {.bsdh = {.mid = WIRE_SDP_SUSP_COMM_ACK}}},
+		{.msg = {.bsdh = {.mid = WIRE_SDP_CH_RCV_BUF_ACK}}},
+		{.msg = {.bsdh = {.mid = WIRE_SDP_SINK_CANCEL_ACK}}},
+		{.msg = {.bsdh = {.mid = WIRE_SDP_RDMA_WR_COMPL}, .count = {1}}},
+		/* about an advertisement that is not there */
+		{.msg = {.bsdh = {.mid = WIRE_SDP_SEND_SM}}},
+		{.msg = {.bsdh = {.mid = WIRE_SDP_RDMA_RD_COMPL}, .count = {1}}},
+		/* in the wrong mode, or from a mode to one that is not its neighbour */
+		{.msg = {.bsdh = {.mid = WIRE_SDP_SINK_AVAIL}, .sink = {.bytes = 9}}},
+		{.msg = {.bsdh = {.mid = WIRE_SDP_MODE_CHANGE}, .mode = {true, 3}}},
+		{.msg = {.bsdh = {.mid = WIRE_SDP_MODE_CHANGE}, .mode = {true, 1}}},
+		{.before = {.bsdh = {.mid = WIRE_SDP_MODE_CHANGE}, .mode = {false, 0}},
+		 .msg = {.bsdh = {.mid = WIRE_SDP_MODE_CHANGE}, .mode = {false, 2}}},
+		{.before = {.bsdh = {.mid = WIRE_SDP_MODE_CHANGE}, .mode = {false, 0}},
+		 .msg = {.bsdh = {.mid = WIRE_SDP_SRC_AVAIL}, .src = {.bytes = 9}}},
+		/* past what is outstanding */
+		{.before = {.bsdh = {.mid = WIRE_SDP_SRC_AVAIL}, .src = {.bytes = 9}},
+		 .msg = {.bsdh = {.mid = WIRE_SDP_DATA}, .payload_bytes = 1}},
+		{.before = {.bsdh = {.mid = WIRE_SDP_SRC_AVAIL}, .src = {.bytes = 9}},
+		 .msg = {.bsdh = {.mid = WIRE_SDP_SRC_AVAIL}, .src = {.bytes = 9}}},
+		/* memory of which the message has it all */
+		{.msg = {.bsdh = {.mid = WIRE_SDP_SRC_AVAIL},
+			 .src = {.bytes = 9},
+			 .payload_bytes = 9}},
+		{.msg = {.bsdh = {.mid = WIRE_SDP_SRC_AVAIL}}},
+		/* behind the end */
+		{.before = {.bsdh = {.mid = WIRE_SDP_DISCONN}},
+		 .msg = {.bsdh = {.mid = WIRE_SDP_DATA}, .payload_bytes = 1}},
+		{.before = {.bsdh = {.mid = WIRE_SDP_DISCONN}},
+		 .msg = {.bsdh = {.mid = WIRE_SDP_DISCONN}}},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct sdp sdp = an_open_end();
+		struct sdp_input input;
+
+		if (cases[i].before.bsdh.mid)
+			assert_int_equal(receive(&sdp, cases[i].before, &input), 0);
+		if (receive(&sdp, cases[i].msg, &input) != -EPROTO ||
+		    sdp.end != SDP_BROKEN)
+			fail_msg("case %zu was accepted", i);
+		assert_false(input.holds_slot);
+	}
+}
+
+static void numbers_that_lie_are_refused(void **state)
+{
+	static const struct wire_sdp_bsdh cases[] = {
+		{.mseq = 1, .mseq_ack = 0, .bufs = 16}, /* good */
+		{.mseq = 2, .mseq_ack = 0, .bufs = 16}, /* a gap */
+		{.mseq = 0, .mseq_ack = 0, .bufs = 16}, /* again */
+		{.mseq = 1, .mseq_ack = 1, .bufs = 16}, /* not sent yet */
+		{.mseq = 1, .mseq_ack = 0, .bufs = 15}, /* takes a credit back */
+		{.mseq = 1, .mseq_ack = -1u, .bufs = 16},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct wire_sdp_msg msg = {.bsdh = cases[i]};
+		struct sdp sdp = an_open_end();
+		struct sdp_input input;
+		uint8_t buf[16];
+
+		msg.bsdh.mid = WIRE_SDP_DATA;
+		wire_sdp_write(&msg, buf);
+		assert_int_equal(sdp_received(&sdp, 0, buf, 16, &input), i ? -EPROTO : 0);
+	}
+}
+
+/* with 16 credits: 12 for data, then control messages down to one, and none is left */
+static void credits_are_kept_for_others(void **state)
+{
+	const struct sdp_offer much = {.bytes = 1000000};
+	struct sdp sdp = an_open_end();
+	struct sdp_input input;
+	struct wire_sdp_msg msg;
+
+	for (int i = 0; i < 12; i++) {
+		assert_int_equal(sdp_room(&sdp), 2048 - 16);
+		assert_int_equal(next_mid(&sdp, much, &msg), WIRE_SDP_DATA);
+		assert_int_equal(msg.payload_bytes, 2032);
+		assert_int_equal(msg.bsdh.mseq, i + 1);
+		assert_int_equal(msg.bsdh.bufs, 8);
+	}
+	assert_int_equal(sdp_room(&sdp), 0);
+	assert_int_equal(next_mid(&sdp, much, &msg), 0);
+	for (int i = 0; i < 5; i++) {
+		struct wire_sdp_msg ask = {.bsdh = {.mid = WIRE_SDP_CH_RCV_BUF}};
+		uint8_t buf[32];
+
+		/* grants nothing new */
+		ask.bsdh.mseq = sdp.rx_seq + 1;
+		ask.bsdh.bufs = 16;
+		wire_sdp_write(&ask, buf);
+		assert_int_equal(sdp_received(&sdp, 0, buf, 20, &input), 0);
+		if (i < 3) {
+			assert_int_equal(next_mid(&sdp, much, &msg),
+					 WIRE_SDP_CH_RCV_BUF_ACK);
+			assert_int_equal(msg.count.bytes, config.rcv_bytes);
+		} else {
+			assert_int_equal(next_mid(&sdp, much, &msg), 0);
+		}
+	}
+	/* the last one is for a grant, once there is something to grant */
+	sdp_posted(&sdp);
+	assert_int_equal(next_mid(&sdp, much, &msg), WIRE_SDP_DATA);
+	assert_int_equal(msg.payload_bytes, 0);
+	sdp_posted(&sdp);
+	assert_int_equal(next_mid(&sdp, much, &msg), 0);
+}
+
+static void memory_is_advertised_and_read(void **state)
+{
+	const struct sdp_offer region = {
+		.bytes = 5000, .region_bytes = 4000, .rkey = 7, .address = 0x1000};
+	const struct wire_sdp_msg some = {.bsdh = {.mid = WIRE_SDP_RDMA_RD_COMPL},
+					  .count = {1000}};
+	struct sdp sdp = an_open_end();
+	struct sdp_input input;
+	struct wire_sdp_msg msg;
+
+	assert_int_equal(next_mid(&sdp, region, &msg), WIRE_SDP_SRC_AVAIL);
+	assert_int_equal(msg.payload_bytes, 1);
+	assert_int_equal(msg.src.bytes, 4000);
+	assert_int_equal(sdp_room(&sdp), 0); /* nothing passes it */
+	assert_int_equal(receive(&sdp, some, &input), 0);
+	assert_int_equal(input.taken, 1000);
+	sdp_cancel_advert(&sdp);
+	assert_int_equal(next_mid(&sdp, region, &msg), WIRE_SDP_SRC_AVAIL_CANCEL);
+	assert_int_equal(next_mid(&sdp, region, &msg), 0);
+	assert_int_equal(receive(&sdp, some, &input), 0); /* was under way */
+	assert_int_equal(receive(&sdp,
+				 (struct wire_sdp_msg){.bsdh = {.mid = WIRE_SDP_SEND_SM}},
+				 &input),
+			 0);
+	assert_int_equal(next_mid(&sdp, (struct sdp_offer){.bytes = 10}, &msg),
+			 WIRE_SDP_DATA);
+}
+
+static void memory_of_the_peer_is_read(void **state)
+{
+	const struct wire_sdp_msg src = {
+		.bsdh = {.mid = WIRE_SDP_SRC_AVAIL},
+		.src = {.bytes = 1000, .rkey = 5, .address = 0x4000},
+		.payload_bytes = 10};
+	const struct sdp_offer none = {0};
+	struct sdp sdp = an_open_end();
+	struct sdp_input input;
+	struct sdp_item *head;
+	struct wire_sdp_msg msg;
+
+	assert_int_equal(receive(&sdp, src, &input), 0);
+	assert_true(input.holds_slot);
+	head = sdp_rx_head(&sdp);
+	assert_int_equal(head->bytes, 10);
+	assert_int_equal(head->offset, 32);
+	assert_int_equal(head->slot, 3);
+	assert_true(sdp_rx_took(&sdp, 10));
+	head = sdp_rx_head(&sdp);
+	assert_int_equal(head->left, 990);
+	assert_int_equal(head->address, 0x4000 + 10);
+	sdp_rx_reading(&sdp, 400);
+	assert_int_equal(
+		receive(&sdp,
+			(struct wire_sdp_msg){.bsdh = {.mid = WIRE_SDP_SRC_AVAIL_CANCEL}},
+			&input),
+		0);
+	assert_int_equal(next_mid(&sdp, none, &msg), 0); /* the read is under way */
+	sdp_rx_read(&sdp);
+	assert_int_equal(next_mid(&sdp, none, &msg), WIRE_SDP_RDMA_RD_COMPL);
+	assert_int_equal(msg.count.bytes, 400);
+	assert_int_equal(next_mid(&sdp, none, &msg), WIRE_SDP_SEND_SM);
+	assert_null(sdp_rx_head(&sdp));
+}
+
+static void closing_with_data_unread_aborts(void **state)
+{
+	const struct wire_sdp_msg data = {.bsdh = {.mid = WIRE_SDP_DATA},
+					  .payload_bytes = 5};
+	const struct sdp_offer none = {0};
+	struct sdp_input input;
+	struct wire_sdp_msg msg;
+	struct sdp sdp;
+
+	for (int first = 0; first < 2; first++) { /* the data comes before, or after */
+		sdp = an_open_end();
+		if (first)
+			assert_int_equal(receive(&sdp, data, &input), 0);
+		sdp_close(&sdp);
+		if (!first) {
+			assert_int_equal(next_mid(&sdp, none, &msg), WIRE_SDP_DISCONN);
+			assert_int_equal(receive(&sdp, data, &input), 0);
+			assert_false(input.holds_slot);
+		}
+		assert_int_equal(next_mid(&sdp, none, &msg), WIRE_SDP_ABORT_CONN);
+		assert_int_equal(sdp.state, SDP_OPEN);
+		for (int i = 0; i < 2 - first; i++)
+			sdp_sent(&sdp);
+		assert_int_equal(sdp.end, SDP_ABORTED);
+	}
+}
+
+static void limits_of_the_configuration(void **state)
+{
+	static const struct sdp_config bad[] = {
+		{.slots = 7, .rcv_bytes = 1024, .max_adverts = 1},
+		{.slots = 65, .rcv_bytes = 1024, .max_adverts = 1},
+		{.slots = 8, .rcv_bytes = 255, .max_adverts = 1},
+		{.slots = 8, .rcv_bytes = 1024, .max_adverts = 0},
+		{.slots = 8, .rcv_bytes = 1024, .max_adverts = 9},
+	};
+	struct sdp sdp;
+
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+		assert_int_equal(sdp_init(&sdp, &bad[i]), -EINVAL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(addresses_come_through),
+		cmocka_unit_test(a_hello_that_cannot_be_accepted),
+		cmocka_unit_test(what_a_peer_may_not_send),
+		cmocka_unit_test(numbers_that_lie_are_refused),
+		cmocka_unit_test(credits_are_kept_for_others),
+		cmocka_unit_test(memory_is_advertised_and_read),
+		cmocka_unit_test(memory_of_the_peer_is_read),
+		cmocka_unit_test(closing_with_data_unread_aborts),
+		cmocka_unit_test(limits_of_the_configuration),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
