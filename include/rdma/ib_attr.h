@@ -193,6 +193,8 @@ enum ib_port_cap_mask_bits {
 	IB_PORT_CLIENT_REG_SUP = 1 << 25,
 };
 
+enum ib_link_layer { IB_LINK_LAYER_INFINIBAND = 1, IB_LINK_LAYER_ETHERNET = 2 };
+
 struct ib_port_attr {
 	u64 subnet_prefix; /* host order */
 	enum ib_port_state state;
@@ -202,13 +204,14 @@ struct ib_port_attr {
 	u32 max_msg_sz; /* bytes */
 	u32 bad_pkey_cntr, qkey_viol_cntr;
 	u16 pkey_tbl_len;
-	u32 lid, sm_lid;
+	u32 lid, sm_lid; /* lid: of a port of Ethernet the number of its station */
 	u8 lmc, max_vl_num, sm_sl;
 	u8 subnet_timeout; /* exponent */
 	u8 init_type_reply;
 	u8 active_width;
 	u16 active_speed;
 	u8 phys_state; /* enum ib_port_phys_state */
+	u8 link_layer; /* enum ib_link_layer */
 };
 
 enum ib_port_modify_flags {

@@ -325,6 +325,9 @@ struct ib_device_ops {
 			   struct ib_port_modify *modify);
 	int (*query_gid)(struct ib_device *device, u32 port_num, int index, union ib_gid *gid);
 	int (*query_pkey)(struct ib_device *device, u32 port_num, u16 index, u16 *pkey);
+	/** find_station() - which station of the Ethernet fabric has this GID? @station is
+	 *  used as a LID. 0; -EHOSTUNREACH none. NULL: the link layer is InfiniBand */
+	int (*find_station)(struct ib_device *device, const union ib_gid *gid, u16 *station);
 
 	struct ib_ucontext *(*alloc_ucontext)(struct ib_device *device);
 	void (*dealloc_ucontext)(struct ib_ucontext *context);

@@ -18,12 +18,18 @@ int umad_done(void)
 	return 0;
 }
 
-/* how good a port is as a default: the higher the better; < 0 not at all */
+static bool is_infiniband(const struct abi_port_info *info)
+{
+	return info->link_layer == 1;
+}
+
+/* how good a port is as a default: the higher the better; < 0 not at all. One of Ethernet
+ * has no subnet management, which this library is for */
 static int port_rank(const char *device, int port)
 {
 	struct abi_port_info info;
 
-	if (umad_session_port(device, port, &info))
+	if (umad_session_port(device, port, &info) || !is_infiniband(&info))
 		return -1;
 	if (info.state == 4) /* Active */
 		return 3;
@@ -122,7 +128,7 @@ static int fill_port(const char *name, int portnum, umad_port_t *port)
 	port->capmask = htobe32(info.cap_mask);
 	memcpy(&port->gid_prefix, info.gid, 8);
 	memcpy(&port->port_guid, info.gid + 8, 8);
-	strcpy(port->link_layer, "InfiniBand");
+	strcpy(port->link_layer, is_infiniband(&info) ? "InfiniBand" : "Ethernet");
 	port->pkeys = calloc(info.num_pkeys ? info.num_pkeys : 1, sizeof(*port->pkeys));
 	if (!port->pkeys)
 		return -ENOMEM;

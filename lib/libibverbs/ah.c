@@ -1,14 +1,44 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * Address handles are the library's own: an address vector that post_send
- * copies into the request. No message goes to softibd.
+ * copies into the request. A message goes to softibd only on Ethernet, to look
+ * the destination's station up.
  */
 #include <endian.h>
 #include <stdlib.h>
 
+#include "abi/objects.h"
 #include "soft.h"
 
-#define MAX_SL 15
+#define MAX_SL	15
+#define NO_VLAN 0xffff
+
+/**
+ * ah_resolve() - on a port of Ethernet, look the station of the DGID up (A16); it takes the
+ * place of a LID
+ * @port_num: used if @attr names no port
+ * Return: 0; -EINVAL no GRH, which RoCE requires, or no such entry of the GID table;
+ * -EHOSTUNREACH no station has the DGID; -EIO
+ */
+int ah_resolve(struct soft_context *ctx, struct ibv_ah_attr *attr, uint8_t port_num)
+{
+	static const uint8_t no_gid[16];
+	uint8_t port = attr->port_num ? attr->port_num : port_num;
+	struct abi_find_station req;
+	struct abi_find_station_resp resp;
+	int rc;
+
+	if (!device_is_ethernet(ctx, port))
+		return 0;
+	if (!attr->is_global || attr->grh.sgid_index >= ABI_GIDS ||
+	    !memcmp(ctx->devpage->port[port - 1].gid[attr->grh.sgid_index], no_gid, sizeof(no_gid)))
+		return -EINVAL;
+	memcpy(req.gid, attr->grh.dgid.raw, sizeof(req.gid));
+	rc = session_command(ctx, ABI_CMD_FIND_STATION, &req, sizeof(req), &resp, sizeof(resp));
+	if (!rc)
+		attr->dlid = resp.station;
+	return rc;
+}
 
 /* Return: 0; -EINVAL port, SL or source GID index out of range */
 static int to_av(struct soft_context *ctx, const struct ibv_ah_attr *attr, struct tp_av *av)
@@ -32,15 +62,20 @@ static int to_av(struct soft_context *ctx, const struct ibv_ah_attr *attr, struc
 	return 0;
 }
 
-/** ibv_create_ah() - Return: the AH; NULL and errno: EINVAL, ENOMEM */
+/** ibv_create_ah() - Return: the AH; NULL and errno: EINVAL, ENOMEM; on Ethernet
+ *  EHOSTUNREACH no port has the DGID */
 EXPORT struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 {
+	struct soft_context *ctx = to_context(pd->context);
 	struct soft_ah *ah = calloc(1, sizeof(*ah));
+	struct ibv_ah_attr resolved = *attr;
 	int rc;
 
 	if (!ah)
 		return verbs_null(-ENOMEM);
-	rc = to_av(to_context(pd->context), attr, &ah->av);
+	rc = ah_resolve(ctx, &resolved, 0);
+	if (!rc)
+		rc = to_av(ctx, &resolved, &ah->av);
 	if (rc) {
 		free(ah);
 		return verbs_null(rc);
@@ -119,9 +154,24 @@ EXPORT struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc
 	return ibv_create_ah(pd, &attr);
 }
 
-/** ibv_resolve_eth_l2_from_gid() - only for Ethernet ports; ours are none */
+/** ibv_resolve_eth_l2_from_gid() - the MAC address that a DGID leads to; there are no VLANs
+ *  Return: 0; EINVAL the port's link layer is not Ethernet; EHOSTUNREACH */
 EXPORT int ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_ah_attr *attr,
 				       uint8_t eth_mac[ETHERNET_LL_SIZE], uint16_t *vid)
 {
-	return verbs_err(-EOPNOTSUPP);
+	struct soft_context *ctx = to_context(context);
+	struct abi_find_station_resp resp;
+	struct abi_find_station req;
+	int rc;
+
+	if (!device_is_ethernet(ctx, attr->port_num))
+		return verbs_err(-EINVAL);
+	memcpy(req.gid, attr->grh.dgid.raw, sizeof(req.gid));
+	rc = session_command(ctx, ABI_CMD_FIND_STATION, &req, sizeof(req), &resp, sizeof(resp));
+	if (rc)
+		return verbs_err(rc);
+	memcpy(eth_mac, resp.mac, sizeof(resp.mac));
+	if (vid)
+		*vid = NO_VLAN;
+	return 0;
 }

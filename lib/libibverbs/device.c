@@ -10,6 +10,7 @@
 #include "soft.h"
 
 #define MAX_MESSAGE_BYTES (1u << 31) /* IBA v1 9.7.6.1.1 */
+#define ROCE_PKEYS	  1	     /* A16: RoCE has no partitions but the default one */
 
 static void load_base(struct ibv_device_attr *a, const struct ib_uverbs_query_device_resp *r)
 {
@@ -152,6 +153,23 @@ int device_port_read(struct soft_context *ctx, uint32_t port, struct abi_devport
 	return -EIO;
 }
 
+/** device_is_ethernet() - has the port the Ethernet link layer? It never changes */
+bool device_is_ethernet(const struct soft_context *ctx, uint32_t port)
+{
+	return port >= 1 && port <= ctx->num_ports &&
+	       ctx->devpage->port[port - 1].link_layer == IBV_LINK_LAYER_ETHERNET;
+}
+
+/* What a port of RoCE does not have, and what its packets need: as the kernel reports it.
+ * The number of its station is an address for the engine only. */
+static void hide_infiniband(struct ibv_port_attr *a)
+{
+	a->lid = a->sm_lid = 0;
+	a->lmc = a->sm_sl = a->subnet_timeout = a->init_type_reply = 0;
+	a->pkey_tbl_len = ROCE_PKEYS;
+	a->flags = IBV_QPF_GRH_REQUIRED;
+}
+
 /** device_query_port() - ibv_query_port(); @bytes is the caller's size: 48
  *  for the exported function's old struct, 52 for the inline of today */
 int device_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr,
@@ -183,8 +201,10 @@ int device_query_port(struct ibv_context *context, uint8_t port, struct ibv_port
 		.active_width = live.width_enc,
 		.active_speed = (uint8_t)MIN(live.speed_enc, UINT8_MAX),
 		.phys_state = live.phys_state,
-		.link_layer = IBV_LINK_LAYER_INFINIBAND,
+		.link_layer = live.link_layer,
 	};
+	if (live.link_layer == IBV_LINK_LAYER_ETHERNET)
+		hide_infiniband(&a);
 	memset(attr, 0, bytes);
 	memcpy(attr, &a, MIN(bytes, sizeof(a)));
 	return 0;
@@ -227,8 +247,7 @@ EXPORT int ibv_query_gid(struct ibv_context *context, uint8_t port_num, int inde
 EXPORT int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num, uint32_t gid_index,
 			     struct ibv_gid_entry *entry, uint32_t flags, size_t entry_size)
 {
-	struct ibv_gid_entry e = {.gid_index = gid_index, .port_num = port_num,
-				  .gid_type = IBV_GID_TYPE_IB};
+	struct ibv_gid_entry e = {.gid_index = gid_index, .port_num = port_num};
 	struct abi_devport live;
 	int rc;
 
@@ -242,6 +261,7 @@ EXPORT int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num, uin
 	if (gid_is_empty(live.gid[gid_index]))
 		return verbs_err(-ENODATA);
 	memcpy(e.gid.raw, live.gid[gid_index], sizeof(e.gid.raw));
+	e.gid_type = live.gid_type[gid_index];
 	memset(entry, 0, entry_size);
 	memcpy(entry, &e, sizeof(e));
 	return 0;
@@ -276,7 +296,7 @@ int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, unsigned i
 		       unsigned *type);
 
 /** ibv_query_gid_type() - private, but ibv_devinfo asks. 0: InfiniBand or
- *  RoCE version 1, which it tells apart by the link layer */
+ *  RoCE version 1, which it tells apart by the link layer; 1: RoCE version 2 */
 EXPORT int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, unsigned index,
 			      unsigned *type)
 {
@@ -287,7 +307,7 @@ EXPORT int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, uns
 		errno = rc ? -rc : EINVAL;
 		return -1;
 	}
-	*type = 0;
+	*type = live.gid_type[index] == ABI_GID_ROCE_V2;
 	return 0;
 }
 

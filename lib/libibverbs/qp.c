@@ -310,18 +310,38 @@ static void prepare_way(struct soft_context *ctx, struct ibv_qp *qp)
 		eng_qp_set_peer_owner(to_qp(qp)->eng, lanes_prepare(ctx, &key));
 }
 
+static int resolve_paths(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
+{
+	struct soft_context *ctx = to_context(qp->context);
+	struct ibv_qp_attr now;
+	int rc = 0;
+
+	if (mask & IBV_QP_AV) {
+		eng_qp_query(to_qp(qp)->eng, &now);
+		rc = ah_resolve(ctx, &attr->ah_attr, now.port_num);
+	}
+	if (!rc && mask & IBV_QP_ALT_PATH)
+		rc = ah_resolve(ctx, &attr->alt_ah_attr, attr->alt_port_num);
+	return rc;
+}
+
 /**
  * ibv_modify_qp() - change state or attributes of a QP
- * Return: 0; EINVAL the transition, or its attributes, are not legal; EIO
+ * Return: 0; EINVAL the transition, or its attributes, are not legal; EHOSTUNREACH on
+ * Ethernet, no port has the DGID; EIO
  * Spec: IBA v1 11.2.4.2
  */
-EXPORT int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
+EXPORT int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *given, int mask)
 {
 	struct soft_context *ctx = to_context(ibqp->context);
+	struct ibv_qp_attr resolved = *given, *attr = &resolved;
 	int rc;
 
 	if (mask & IBV_QP_RATE_LIMIT)
 		return verbs_err(-EOPNOTSUPP);
+	rc = resolve_paths(ibqp, attr, mask);
+	if (rc)
+		return verbs_err(rc);
 	if (mask & IBV_QP_STATE && (attr->qp_state == IBV_QPS_RESET || attr->qp_state == IBV_QPS_ERR))
 		context_settle(ctx, to_qp(ibqp)->eng);
 	rc = command_modify(ctx, ibqp, attr, mask);
@@ -344,6 +364,8 @@ EXPORT int ibv_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
 	memset(attr, 0, sizeof(*attr));
 	eng_qp_query(qp->eng, attr);
 	attr->cap = qp->cap;
+	if (device_is_ethernet(to_context(ibqp->context), attr->ah_attr.port_num))
+		attr->ah_attr.dlid = attr->alt_ah_attr.dlid = 0; /* stations */
 	if (mask & IBV_QP_STATE)
 		ibqp->state = attr->qp_state;
 	*init = (struct ibv_qp_init_attr){

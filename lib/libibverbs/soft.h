@@ -376,6 +376,7 @@ static inline void wakeups_wait(struct soft_context *ctx)
 /* device.c */
 void device_attr_load(struct soft_context *ctx, const struct ib_uverbs_ex_query_device_resp *resp);
 int device_port_read(struct soft_context *ctx, uint32_t port, struct abi_devport *out);
+bool device_is_ethernet(const struct soft_context *ctx, uint32_t port);
 int device_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr,
 		      size_t bytes);
 int device_query_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
@@ -416,5 +417,6 @@ struct ibv_qp *qp_create_ex(struct ibv_context *context, struct ibv_qp_init_attr
 int qp_ex_prepare(struct soft_qp *qp, uint64_t send_ops);
 void qp_ex_free(struct soft_qp *qp);
 const struct tp_av *ah_av(struct ibv_ah *ah);
+int ah_resolve(struct soft_context *ctx, struct ibv_ah_attr *attr, uint8_t port_num);
 
 #endif

@@ -14,19 +14,26 @@
 #define ABI_GIDS 8
 #define ABI_PKEYS 128
 
+/** enum abi_gid_type - as enum ib_uverbs_gid_type; of a port of InfiniBand the first */
+enum abi_gid_type { ABI_GID_IB = 0, ABI_GID_ROCE_V1 = 1, ABI_GID_ROCE_V2 = 2 };
+
 struct abi_devport {
-	uint16_t lid;	   /* base LID */
+	/* base LID; of a port of Ethernet the number of its station (fabric/ethernet.h), by
+	 * which the data path addresses it, and which programs do not see */
+	uint16_t lid;
 	uint8_t lmc;
 	uint8_t state;	   /* enum ibv_port_state */
 	uint8_t phys_state;
 	uint8_t active_mtu_enc, max_mtu_enc; /* enum ibv_mtu */
 	uint8_t sm_sl, subnet_timeout_enc, max_vl_num, init_type_reply;
 	uint8_t width_enc;
+	uint8_t link_layer; /* IBV_LINK_LAYER_... */
 	uint16_t speed_enc;
 	uint16_t sm_lid;
 	uint32_t cap_mask;
 	uint32_t qkey_violations, pkey_violations;
 	uint8_t gid[ABI_GIDS][16];
+	uint8_t gid_type[ABI_GIDS]; /* enum abi_gid_type */
 	uint16_t pkey[ABI_PKEYS];
 };
 

@@ -57,4 +57,20 @@ struct abi_query_object_resp {
 	uint32_t lkey, rkey;   /* of a region */
 };
 
+/*
+ * The link-layer address that belongs to a GID, of a port whose link layer is Ethernet: what
+ * the kernel adds to an address vector (ib_resolve_eth_dmac()). Fails with EHOSTUNREACH if no
+ * station has the GID.
+ */
+#define ABI_CMD_FIND_STATION 0x5f06u
+
+struct abi_find_station {
+	uint8_t gid[16];
+};
+
+struct abi_find_station_resp {
+	uint16_t station; /* in the place of a LID */
+	uint8_t mac[6];
+};
+
 #endif

@@ -35,7 +35,7 @@
 #include <stdint.h>
 
 #define ABI_MAGIC 0x42495453u /* "STIB" */
-#define ABI_VERSION 3
+#define ABI_VERSION 4
 #define ABI_ENV_DIR "SOFTIB_DIR"
 #define ABI_ENV_NODE "SOFTIB_NODE"
 #define ABI_NAME_BYTES 64
@@ -92,7 +92,7 @@ struct abi_port_info {
 	uint8_t lmc, sm_sl;
 	uint8_t state, phys_state; /* enum ibv_port_state and PortInfo's */
 	uint8_t width_enc;
-	uint8_t reserved;
+	uint8_t link_layer; /* enum ib_link_layer; Ethernet: @lid is 0 */
 	uint16_t speed_enc;
 	uint16_t num_pkeys;	/* size of the table, at most ABI_PORT_PKEYS */
 	uint8_t gid[16];	/* entry 0 */

@@ -147,7 +147,8 @@ static int describe_port(struct umad *umad, struct ib_device *device, unsigned p
 	ib_query_gid(device, port_num, 0, &gid);
 	*info = (struct abi_port_info){
 		.cap_mask = attr.port_cap_flags,
-		.lid = (uint16_t)attr.lid,
+		.link_layer = attr.link_layer,
+		.lid = (uint16_t)(attr.link_layer == IB_LINK_LAYER_ETHERNET ? 0 : attr.lid),
 		.sm_lid = (uint16_t)attr.sm_lid,
 		.lmc = attr.lmc,
 		.sm_sl = attr.sm_sl,

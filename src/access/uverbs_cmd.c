@@ -151,7 +151,7 @@ static int cmd_query_port(struct call *call)
 		.qkey_viol_cntr = a.qkey_viol_cntr,
 		.gid_tbl_len = (u32)a.gid_tbl_len,
 		.pkey_tbl_len = a.pkey_tbl_len,
-		.lid = (u16)a.lid,
+		.lid = (u16)(a.link_layer == IB_LINK_LAYER_ETHERNET ? 0 : a.lid),
 		.sm_lid = (u16)a.sm_lid,
 		.state = (u8)a.state,
 		.max_mtu = (u8)a.max_mtu,
@@ -164,7 +164,7 @@ static int cmd_query_port(struct call *call)
 		.active_width = a.active_width,
 		.active_speed = (u8)MIN(a.active_speed, UINT8_MAX),
 		.phys_state = a.phys_state,
-		.link_layer = 1, /* InfiniBand */
+		.link_layer = a.link_layer,
 	};
 	return 0;
 }
@@ -399,6 +399,10 @@ const struct command uverbs_driver_commands[] = {
 						    sizeof(struct abi_query_object),
 						    sizeof(struct abi_query_object_resp),
 						    cmd_query_object},
+	[ABI_CMD_FIND_STATION - ABI_CMD_RESOLVE] = {"find_station",
+						    sizeof(struct abi_find_station),
+						    sizeof(struct abi_find_station_resp),
+						    cmd_driver},
 };
 const unsigned int uverbs_num_driver_commands = ARRAY_SIZE(uverbs_driver_commands);
 

@@ -339,6 +339,10 @@ unsigned int ag_speed_mbps(uint16_t speed);
 uint8_t ag_lft_get(const struct ag_node *node, uint16_t lid);
 /** ag_mft_get() - is @port an output port of @mlid? */
 bool ag_mft_get(const struct ag_node *node, uint16_t mlid, uint8_t port);
+/** ag_lft_put(), ag_mft_put() - set one entry of a switch without a subnet manager; the
+ *  caller invalidates routes. Return: 0; -ENOMEM */
+int ag_lft_put(struct ag_node *node, uint16_t lid, uint8_t port);
+int ag_mft_put(struct ag_node *node, uint16_t mlid, uint8_t port, bool member);
 
 /** ag_op_count() - a packet with @opcode arrived on @vl; @dwords as in its LRH
  *  To be called for each packet while port->op_counted is not zero. */

@@ -4,6 +4,7 @@
  * switch (LinearForwardingTable, MulticastForwardingTable), each moved in
  * blocks that the attribute modifier numbers (IBA v1 14.2.5.5, .7 to .12).
  */
+#include <errno.h>
 #include <string.h>
 
 #include "agents/agents_private.h"
@@ -202,23 +203,44 @@ uint16_t ag_lft_block_get(struct ag_request *rq)
 	return WIRE_STATUS_OK;
 }
 
+/* Return: the block, allocated if it is the first time; NULL: no memory */
+static uint8_t *lft_block(struct ag_switch *sw, unsigned int block)
+{
+	if (!sw->lft[block]) {
+		sw->lft[block] = sw->memory.alloc(sw->memory.ctx, WIRE_LFT_PER_BLOCK);
+		if (sw->lft[block])
+			memset(sw->lft[block], WIRE_LFT_NO_PORT, WIRE_LFT_PER_BLOCK);
+	}
+	return sw->lft[block];
+}
+
 uint16_t ag_lft_block_set(struct ag_request *rq)
 {
-	struct ag_switch *sw = rq->node->sw;
 	struct wire_lft table;
-	uint8_t **block;
+	uint8_t *block;
 
 	if (rq->attr_mod >= AG_LFT_BLOCKS)
 		return WIRE_STATUS_BAD_FIELD;
 	wire_lft_decode(rq->data, WIRE_SMP_DATA_BYTES, &table);
-	block = &sw->lft[rq->attr_mod];
-	if (!*block)
-		*block = sw->memory.alloc(sw->memory.ctx, sizeof(table.port));
-	if (!*block)
+	block = lft_block(rq->node->sw, rq->attr_mod);
+	if (!block)
 		return WIRE_STATUS_BUSY;
-	memcpy(*block, table.port, sizeof(table.port));
+	memcpy(block, table.port, sizeof(table.port));
 	rq->effect->changes |= AG_CHANGED_ROUTES;
 	return WIRE_STATUS_OK;
+}
+
+int ag_lft_put(struct ag_node *node, uint16_t lid, uint8_t port)
+{
+	uint8_t *block;
+
+	if (ag_lft_get(node, lid) == port)
+		return 0;
+	block = lft_block(node->sw, lid / WIRE_LFT_PER_BLOCK);
+	if (!block)
+		return -ENOMEM;
+	block[lid % WIRE_LFT_PER_BLOCK] = port;
+	return 0;
 }
 
 /* --- MulticastForwardingTable: modifier = position << 28 | block of 32 --- */
@@ -228,6 +250,18 @@ static bool mft_block(const struct ag_request *rq, unsigned int *block, unsigned
 	*block = rq->attr_mod & 0x1ff;
 	*position = rq->attr_mod >> 28;
 	return *block < AG_MFT_BLOCKS && *position <= rq->node->num_ports / 16;
+}
+
+/* Return: the masks of a block, allocated if it is the first time; NULL: no memory */
+static uint16_t *mft_masks(struct ag_node *node, unsigned int block)
+{
+	struct ag_switch *sw = node->sw;
+	size_t positions = node->num_ports / 16 + 1u;
+
+	if (!sw->mft[block])
+		sw->mft[block] = sw->memory.alloc(sw->memory.ctx, positions * WIRE_MFT_PER_BLOCK *
+									  sizeof(uint16_t));
+	return sw->mft[block];
 }
 
 uint16_t ag_mft_block_get(struct ag_request *rq)
@@ -248,21 +282,32 @@ uint16_t ag_mft_block_get(struct ag_request *rq)
 
 uint16_t ag_mft_block_set(struct ag_request *rq)
 {
-	struct ag_switch *sw = rq->node->sw;
 	unsigned int block, position;
 	struct wire_mft table;
-	size_t positions = rq->node->num_ports / 16 + 1;
+	uint16_t *masks;
 
 	if (!mft_block(rq, &block, &position))
 		return WIRE_STATUS_BAD_FIELD;
 	wire_mft_decode(rq->data, WIRE_SMP_DATA_BYTES, &table);
-	if (!sw->mft[block])
-		sw->mft[block] = sw->memory.alloc(sw->memory.ctx,
-						  positions * sizeof(table.port_mask));
-	if (!sw->mft[block])
+	masks = mft_masks(rq->node, block);
+	if (!masks)
 		return WIRE_STATUS_BUSY;
-	memcpy(sw->mft[block] + position * WIRE_MFT_PER_BLOCK, table.port_mask,
-	       sizeof(table.port_mask));
+	memcpy(masks + position * WIRE_MFT_PER_BLOCK, table.port_mask, sizeof(table.port_mask));
 	rq->effect->changes |= AG_CHANGED_ROUTES;
 	return WIRE_STATUS_OK;
+}
+
+int ag_mft_put(struct ag_node *node, uint16_t mlid, uint8_t port, bool member)
+{
+	unsigned int i = mlid - WIRE_LID_MULTICAST;
+	uint16_t *masks, bit = (uint16_t)(1u << port % 16);
+
+	if (ag_mft_get(node, mlid, port) == member)
+		return 0;
+	masks = mft_masks(node, i / WIRE_MFT_PER_BLOCK);
+	if (!masks)
+		return -ENOMEM;
+	masks += port / 16 * WIRE_MFT_PER_BLOCK + i % WIRE_MFT_PER_BLOCK;
+	*masks = (uint16_t)(member ? *masks | bit : *masks & ~bit);
+	return 0;
 }

@@ -5,7 +5,22 @@
  */
 #include "core/private.h"
 
-int core_ah_attr_check(struct ib_device *device, const struct rdma_ah_attr *attr)
+/* A16: packets of RoCE always have a GRH; the station of its DGID is the address on the
+ * link. A program's library has looked it up already, and the packet's source is checked. */
+static int resolve_station(struct ib_device *device, struct rdma_ah_attr *attr)
+{
+	u16 station;
+	int ret;
+
+	if (!(attr->ah_flags & IB_AH_GRH))
+		return -EINVAL;
+	ret = device->ops->find_station(device, &attr->grh.dgid, &station);
+	if (!ret)
+		attr->dlid = station;
+	return ret;
+}
+
+int core_ah_attr_check(struct ib_device *device, struct rdma_ah_attr *attr)
 {
 	const struct ib_port_attr *port = core_cached_port(device, attr->port_num);
 
@@ -14,6 +29,8 @@ int core_ah_attr_check(struct ib_device *device, const struct rdma_ah_attr *attr
 	if (attr->ah_flags & IB_AH_GRH &&
 	    (attr->grh.sgid_index >= port->gid_tbl_len || attr->grh.flow_label > 0xfffff))
 		return -EINVAL;
+	if (port->link_layer == IB_LINK_LAYER_ETHERNET)
+		return resolve_station(device, attr);
 	/* 8.2.3: a multicast packet carries a GRH */
 	if (attr->dlid >= IB_MULTICAST_LID_BASE && attr->dlid != IB_LID_PERMISSIVE &&
 	    !(attr->ah_flags & IB_AH_GRH))
@@ -21,18 +38,20 @@ int core_ah_attr_check(struct ib_device *device, const struct rdma_ah_attr *attr
 	return 0;
 }
 
-struct ib_ah *core_create_ah(struct ib_pd *pd, const struct rdma_ah_attr *attr,
+struct ib_ah *core_create_ah(struct ib_pd *pd, const struct rdma_ah_attr *given,
 			     struct ib_uobject *uobject)
 {
 	struct core_owner owner = core_heir(pd, uobject);
+	struct rdma_ah_attr attr = *given;
+	int ret = core_ah_attr_check(pd->device, &attr);
 	struct ib_udata udata;
 	struct ib_ah *ah;
 
-	if (core_ah_attr_check(pd->device, attr))
-		return ERR_PTR(-EINVAL);
+	if (ret)
+		return ERR_PTR(ret);
 	if (core_has_room(pd->device, RDMA_RESTRACK_AH))
 		return ERR_PTR(-ENOMEM);
-	ah = pd->device->ops->create_ah(pd, attr, core_udata(&owner, &udata));
+	ah = pd->device->ops->create_ah(pd, &attr, core_udata(&owner, &udata));
 	if (IS_ERR(ah))
 		return ah;
 	ah->device = pd->device;
@@ -56,11 +75,12 @@ struct ib_ah *ib_create_ah_user(struct ib_uobject *uobject, struct ib_pd *pd,
 
 int rdma_modify_ah(struct ib_ah *ah, struct rdma_ah_attr *attr)
 {
+	int ret;
+
 	if (!ah->device->ops->modify_ah)
 		return -EOPNOTSUPP;
-	if (core_ah_attr_check(ah->device, attr))
-		return -EINVAL;
-	return ah->device->ops->modify_ah(ah, attr);
+	ret = core_ah_attr_check(ah->device, attr);
+	return ret ? ret : ah->device->ops->modify_ah(ah, attr);
 }
 
 int rdma_query_ah(struct ib_ah *ah, struct rdma_ah_attr *attr)

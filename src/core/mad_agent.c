@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/mad_priv.h"
+#include "core/private.h"
 
 #define MAX_CLASS 0x50
 #define MAX_CLASS_VERSION 0x83
@@ -166,6 +167,9 @@ struct ib_mad_agent *ib_register_mad_agent(struct ib_device *device, u32 port_nu
 		return (void *)port;
 	if (qp_type != IB_QPT_SMI && qp_type != IB_QPT_GSI)
 		return ERR_PTR(-EINVAL);
+	if (qp_type == IB_QPT_SMI && /* A16: RoCE has no QP0 */
+	    core_cached_port(device, port_num)->link_layer == IB_LINK_LAYER_ETHERNET)
+		return ERR_PTR(-EPROTONOSUPPORT);
 	if (rmpp_version && rmpp_version != IB_MGMT_RMPP_VERSION)
 		return ERR_PTR(-EINVAL);
 	if (reg_req ? !recv_handler : !send_handler)

@@ -59,8 +59,9 @@ void core_events_drop(struct ib_device *device);
 void core_events_forget(struct ib_device *device, const void *object);
 
 /* ah.c */
-/** core_ah_attr_check() - port, GID index, LID kind. 0; -EINVAL */
-int core_ah_attr_check(struct ib_device *device, const struct rdma_ah_attr *attr);
+/** core_ah_attr_check() - port, GID index, LID kind; on Ethernet it sets attr->dlid
+ *  Return: 0; -EINVAL; -EHOSTUNREACH no station of the Ethernet fabric has the DGID */
+int core_ah_attr_check(struct ib_device *device, struct rdma_ah_attr *attr);
 
 /* verbs.c, qp.c, ah.c: makers for either kind of owner */
 struct ib_pd *core_alloc_pd(struct ib_device *device, const struct core_owner *owner);

@@ -123,18 +123,30 @@ struct ib_qp *ib_create_qp_user(struct ib_uobject *uobject, struct ib_pd *pd,
 
 /* --- modify --- */
 
-static int path_check(struct ib_device *device, const struct rdma_ah_attr *path, u8 port_num)
+static int path_check(struct ib_device *device, struct rdma_ah_attr *path, u8 port_num)
 {
 	struct rdma_ah_attr attr = *path;
+	int ret;
 
 	/* a path that names no port is one of the QP's port */
 	if (!attr.port_num)
 		attr.port_num = port_num;
-	return core_ah_attr_check(device, &attr);
+	ret = core_ah_attr_check(device, &attr);
+	path->dlid = attr.dlid;
+	return ret;
+}
+
+static int paths_check(struct ib_device *device, struct ib_qp_attr *attr, int mask, u8 port_num)
+{
+	int ret = mask & IB_QP_AV ? path_check(device, &attr->ah_attr, port_num) : 0;
+
+	if (!ret && mask & IB_QP_ALT_PATH)
+		ret = path_check(device, &attr->alt_ah_attr, attr->alt_port_num);
+	return ret;
 }
 
 /* values that the device and the fields' widths on the wire allow */
-static int limits_check(struct ib_qp *qp, const struct ib_qp_attr *attr, int mask)
+static int limits_check(struct ib_qp *qp, struct ib_qp_attr *attr, int mask)
 {
 	const struct ib_device_attr *max = &qp->device->attrs;
 	u8 port_num = mask & IB_QP_PORT ? attr->port_num : qp->port;
@@ -160,11 +172,7 @@ static int limits_check(struct ib_qp *qp, const struct ib_qp_attr *attr, int mas
 	    (mask & IB_QP_RNR_RETRY && attr->rnr_retry > 7) ||
 	    (mask & IB_QP_DEST_QPN && attr->dest_qp_num > IB_QPN_MASK))
 		return -EINVAL;
-	if (mask & IB_QP_AV && path_check(qp->device, &attr->ah_attr, port_num))
-		return -EINVAL;
-	if (mask & IB_QP_ALT_PATH && path_check(qp->device, &attr->alt_ah_attr, attr->alt_port_num))
-		return -EINVAL;
-	return 0;
+	return paths_check(qp->device, attr, mask, port_num);
 }
 
 static void remember(struct ib_qp *qp, const struct ib_qp_attr *attr, int mask)

@@ -234,6 +234,18 @@ static int choose_source(struct rcm_id *id, const struct rdma_hosts *hosts)
 	return 0;
 }
 
+/* The GID by which a port is reached: of InfiniBand its first, of Ethernet that of its IP
+ * address, which is where fabric/ethernet.h says */
+static int gid_of(struct ib_device *device, u32 port_num, sa_family_t family, union ib_gid *gid)
+{
+	struct ib_port_attr attr;
+	int ret = ib_query_port(device, port_num, &attr), index = 0;
+
+	if (!ret && attr.link_layer == IB_LINK_LAYER_ETHERNET)
+		index = family == AF_INET6 ? 2 : 1;
+	return ret ? ret : ib_get_cached_gid(device, port_num, index, gid);
+}
+
 static int find_way(struct rcm_id *id)
 {
 	const struct rdma_hosts *hosts = rcm_hosts(id->rt);
@@ -251,7 +263,10 @@ static int find_way(struct rcm_id *id)
 	else
 		ret = hosts->find(hosts->ctx, (struct sockaddr *)&route->addr.dst_addr,
 				  &device, &port_num);
-	return ret ? -ENETUNREACH : ib_get_cached_gid(device, port_num, 0, &route->dgid);
+	if (ret)
+		return -ENETUNREACH;
+	ret = gid_of(id->id.device, id->id.port_num, route->addr.dst_addr.ss_family, &route->sgid);
+	return ret ? ret : gid_of(device, port_num, route->addr.dst_addr.ss_family, &route->dgid);
 }
 
 void rcm_resolved(struct rt_work *work)

@@ -6,6 +6,8 @@
  */
 #include <string.h>
 
+#include "core/private.h"
+#include "core/private.h"
 #include "core/sa_priv.h"
 
 /* --- PathRecord --- */
@@ -113,6 +115,37 @@ static u8 path_method(const struct sa_path_rec *rec, ib_sa_comp_mask comp_mask)
 									    IB_MGMT_METHOD_GET;
 }
 
+/* What a path of RoCE is given, as nobody administers it; the kernel's values are alike */
+#define ROCE_HOP_LIMIT	   64
+#define ROCE_RATE_ENC	   16 /* 100 Gb/s */
+#define ROCE_LIFE_TIME_ENC 18 /* 1 s */
+
+/* On Ethernet nobody is asked: the path follows from the two GIDs. 0; -EHOSTUNREACH */
+static int ethernet_path(struct ib_device *device, u32 port_num, const struct sa_path_rec *asked,
+			 struct sa_path_rec *rec)
+{
+	const struct ib_port_attr *port = core_cached_port(device, port_num);
+	u16 station;
+	int ret = device->ops->find_station(device, &asked->dgid, &station);
+
+	*rec = *asked;
+	sa_path_set_dlid(rec, station);
+	sa_path_set_slid(rec, port->lid);
+	rec->hop_limit = ROCE_HOP_LIMIT;
+	rec->reversible = 1;
+	rec->numb_path = 1;
+	rec->mtu_selector = rec->rate_selector = rec->packet_life_time_selector = IB_SA_EQ;
+	rec->mtu = (u8)port->active_mtu;
+	rec->rate = ROCE_RATE_ENC;
+	rec->packet_life_time = ROCE_LIFE_TIME_ENC;
+	return ret;
+}
+
+static bool is_ethernet(const struct sa_port *port)
+{
+	return core_cached_port(port->device, port->port_num)->link_layer == IB_LINK_LAYER_ETHERNET;
+}
+
 int ib_sa_path_rec_get(struct ib_sa_client *client, struct ib_device *device, u32 port_num,
 		       const struct sa_path_rec *rec, ib_sa_comp_mask comp_mask,
 		       unsigned long timeout_ms, gfp_t gfp_mask,
@@ -124,6 +157,7 @@ int ib_sa_path_rec_get(struct ib_sa_client *client, struct ib_device *device, u3
 	struct ib_sa_query *query = port ? sa_query_alloc(port) : NULL;
 	const struct sa_path_rec *known;
 	struct wire_path_record wire;
+	struct sa_path_rec roce;
 	int ret;
 
 	if (!query)
@@ -134,7 +168,11 @@ int ib_sa_path_rec_get(struct ib_sa_client *client, struct ib_device *device, u3
 	query->comp_mask = comp_mask;
 	query->cache_epoch = port->cache_epoch;
 	query->path = *rec;
-	known = sa_cache_find(port, query);
+	known = is_ethernet(port) ? &roce : sa_cache_find(port, query);
+	if (known == &roce && (ret = ethernet_path(device, port_num, rec, &roce))) {
+		rt_free(query);
+		return ret;
+	}
 	if (known) {
 		ib_sa_pack_path(known, query->mad);
 		ret = sa_query_known(query, client, path_known);

@@ -531,6 +531,8 @@ int control_create(struct rt *rt, struct fabric *fab, const char *dir,
 		c->ops = *ops;
 	if (!c->ops.net)
 		c->ops.net = "host";
+	if (!c->ops.link_layer)
+		c->ops.link_layer = "infiniband";
 	c->started = rt_now(rt);
 	INIT_LIST_HEAD(&c->clients);
 	c->poller.poll = poll_waits;

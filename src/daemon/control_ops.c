@@ -104,6 +104,7 @@ static void put_network(struct json_object *o, const struct control_ops *ops)
 {
 	char text[TOPO_PLAN_BYTES];
 
+	control_put_text(o, "link_layer", ops->link_layer);
 	control_put_text(o, "net", ops->net);
 	if (!ops->addresses)
 		return;

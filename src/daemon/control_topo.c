@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
+#include "fabric/ethernet.h"
 #include "fabric/topo_plan.h"
 #include "daemon/control_private.h"
 
@@ -37,6 +39,24 @@ static unsigned view_lid(void *ctx, int node, int port)
 
 /* --- topo, nodes ------------------------------------------------------- */
 
+/* the GID table of a port of RoCE */
+static void put_gids(struct json_object *o, const struct fabric *fab, int node, int port)
+{
+	struct json_object *list = json_object_new_array();
+	struct fab_roce_gid gids[FAB_ROCE_GIDS];
+
+	fab_ethernet_gids(fab, node, port, gids);
+	for (int i = 0; i < FAB_ROCE_GIDS; i++) {
+		struct json_object *gid = json_object_new_object();
+
+		control_put_hex(gid, "prefix", get_be64(gids[i].gid.raw), 16);
+		control_put_hex(gid, "interface", get_be64(gids[i].gid.raw + 8), 16);
+		control_put_text(gid, "type", gids[i].v2 ? "RoCE v2" : "IB/RoCE v1");
+		json_object_array_add(list, gid);
+	}
+	json_object_object_add(o, "gids", list);
+}
+
 /* further attributes of a port that /sys/class/infiniband shows */
 static void put_details(struct json_object *o, const struct ag_port *p)
 {
@@ -61,7 +81,9 @@ static struct json_object *port_json(struct fabric *fab, int node, int port, boo
 
 	control_put_number(o, "port", (uint64_t)port);
 	control_put_hex(o, "guid", topo_port_guid(nd, port), 16);
-	if (nd->kind != TOPO_SWITCH || port == 0) {
+	if (fab_is_ethernet(fab)) {
+		control_put_text(o, "link_layer", "Ethernet");
+	} else if (nd->kind != TOPO_SWITCH || port == 0) {
 		control_put_number(o, "lid", p->lid);
 		control_put_number(o, "lmc", p->lmc);
 		control_put_number(o, "sm_lid", p->sm_lid);
@@ -77,6 +99,8 @@ static struct json_object *port_json(struct fabric *fab, int node, int port, boo
 	}
 	if (detail)
 		put_details(o, p);
+	if (detail && fab_is_ethernet(fab) && nd->kind == TOPO_CA)
+		put_gids(o, fab, node, port);
 	return o;
 }
 

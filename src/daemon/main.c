@@ -22,6 +22,7 @@
 #include "daemon/control.h"
 #include "daemon/hosts.h"
 #include "daemon/rundir.h"
+#include "fabric/ethernet.h"
 #include "fabric/fabric.h"
 #include "hca/hca.h"
 #include "modules/modules.h"
@@ -52,7 +53,7 @@ struct options {
 	const char *net;
 	struct topo_plan addresses;
 	int ready_fd;
-	bool memlock;
+	bool memlock, ethernet;
 	uint32_t min_ack_timeout_us;
 	struct profile profile;
 };
@@ -92,6 +93,9 @@ static const struct argp_option option_list[] = {
 	{"min-ack-timeout", 'A', "US", 0,
 	 "no queue pair waits a shorter time for an ACK than so many microseconds; default "
 	 "4000, 0: exactly what programs ask for",
+	 0},
+	{"link-layer", 'l', "LAYER", 0,
+	 "of all ports: infiniband (default) or ethernet, for RoCE; without a subnet manager then",
 	 0},
 	{"net", 'n', "NET", 0,
 	 "node or host (default): whose network softib(1) gives to the programs of a node", 0},
@@ -155,6 +159,12 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		return 0;
 	case 't':
 		opt->topology = arg;
+		return 0;
+	case 'l':
+		if (strcmp(arg, "infiniband") && strcmp(arg, "ethernet"))
+			argp_error(state, "--link-layer takes infiniband or ethernet, not '%s'",
+				   arg);
+		opt->ethernet = !strcmp(arg, "ethernet");
 		return 0;
 	case 'n':
 		if (strcmp(arg, "node") && strcmp(arg, "host"))
@@ -355,6 +365,7 @@ static int make_endpoints(struct daemon *d, const struct options *opt)
 		.min_ack_timeout_us = opt->min_ack_timeout_us,
 		.addresses = &opt->addresses,
 		.net = opt->net,
+		.link_layer = opt->ethernet ? "ethernet" : "infiniband",
 		.profile = opt->profile.name[0] ? opt->profile.name : "max",
 		.profile_less = d->profile_less,
 		.window_operations = window_operations,
@@ -415,6 +426,8 @@ static int bring_up(struct daemon *d, const struct options *opt)
 		return d->lock_fd;
 	}
 	ret = fab_create(d->rt, d->topo, &d->fab);
+	if (!ret && opt->ethernet)
+		ret = fab_ethernet_start(d->fab, &opt->addresses);
 	if (ret)
 		return fail("cannot make the fabric", ret);
 	ret = ib_mad_init();

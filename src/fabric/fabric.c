@@ -65,6 +65,8 @@ void fab_changed(struct fab_port *port, uint32_t changes)
 		fab_rearm(fab_node_of(port));
 	if (changes & AG_CHANGED_PHYS)
 		fab_link_retrain(port);
+	if (changes & AG_CHANGED_STATE)
+		fab_ethernet_link_changed(fab);
 	if (!(changes & ~internal) || fab_is_switch(port))
 		return;
 	port->pending |= changes & ~internal;
@@ -287,6 +289,7 @@ void fab_destroy(struct fabric *fab)
 {
 	fab_agents_exit(fab);
 	rt_work_cancel(&fab->pending_work);
+	fab_ethernet_free(fab);
 	fab_faults_free(fab);
 	for (int i = 0; i < fab->num_nodes; i++)
 		exit_node(&fab->node[i]);

@@ -14,6 +14,7 @@
  *   delay.c    packets that are delayed, or wait for room
  *   outage.c   links, switches and adapters that rules take down
  *   agents.c   MADs for the nodes' own agents, their answers, traps
+ *   ethernet.c stations and switches of a fabric without subnet manager
  */
 #ifndef SOFTIB_FABRIC_PRIVATE_H
 #define SOFTIB_FABRIC_PRIVATE_H
@@ -167,6 +168,7 @@ struct fabric {
 	psn_t next_psn; /* of the agents' own packets */
 	struct fab_fault_ops fault_ops;
 	struct fab_faults *faults; /* NULL before the first rule or tap */
+	struct fab_ethernet *ethernet; /* NULL: the links are InfiniBand's */
 };
 
 static inline struct fab_node *fab_node_of(const struct fab_port *port)
@@ -237,6 +239,12 @@ void fab_rearm(struct fab_node *node);
 void fab_node_reset(struct fab_node *node);
 /** fab_port_of() - a port; NULL if it does not exist */
 struct fab_port *fab_port_of(const struct fabric *fab, int node, int port);
+
+/* --- ethernet.c --- */
+/** fab_ethernet_link_changed() - a link came or went: if it is Ethernet's, its ports and the
+ *  switches adapt themselves */
+void fab_ethernet_link_changed(struct fabric *fab);
+void fab_ethernet_free(struct fabric *fab);
 
 /* --- link.c --- */
 void fab_link_init(struct fab_port *port);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
+#include "fabric/ethernet.h"
 #include "hca/private.h"
 
 int hca_page_create(struct hca *hca)
@@ -41,6 +42,17 @@ void hca_set_min_ack_timeout(struct hca *hca, uint32_t us)
 	hca->page->min_ack_timeout_us = us;
 }
 
+static void fill_roce_gids(const struct hca *hca, unsigned port_num, struct abi_devport *out)
+{
+	struct fab_roce_gid gids[FAB_ROCE_GIDS];
+
+	fab_ethernet_gids(hca->fab, hca->node, (int)port_num, gids);
+	for (unsigned i = 0; i < FAB_ROCE_GIDS; i++) {
+		memcpy(out->gid[i], gids[i].gid.raw, sizeof(out->gid[i]));
+		out->gid_type[i] = gids[i].v2 ? ABI_GID_ROCE_V2 : ABI_GID_ROCE_V1;
+	}
+}
+
 static void fill_gids(const struct ag_port *p, struct abi_devport *out)
 {
 	for (unsigned i = 0; i < ABI_GIDS; i++) {
@@ -53,8 +65,10 @@ static void fill_gids(const struct ag_port *p, struct abi_devport *out)
 	}
 }
 
-static struct abi_devport snapshot(const struct ag_port *p)
+static struct abi_devport snapshot(const struct hca *hca, unsigned port_num)
 {
+	const struct ag_port *p = &fab_node(hca->fab, hca->node)->port[port_num];
+	bool ethernet = fab_is_ethernet(hca->fab);
 	struct abi_devport out = {
 		.lid = p->lid,
 		.lmc = p->lmc,
@@ -66,15 +80,19 @@ static struct abi_devport snapshot(const struct ag_port *p)
 		.subnet_timeout_enc = p->subnet_timeout_enc,
 		.max_vl_num = p->vl_cap_enc,
 		.init_type_reply = p->init_type_reply,
+		.link_layer = ethernet ? IBV_LINK_LAYER_ETHERNET : IBV_LINK_LAYER_INFINIBAND,
 		.width_enc = p->width_active,
 		.speed_enc = p->speed_active,
 		.sm_lid = p->sm_lid,
-		.cap_mask = p->cap_mask,
+		.cap_mask = ethernet ? IB_PORT_CM_SUP : p->cap_mask,
 		.qkey_violations = p->qkey_violations,
 		.pkey_violations = p->pkey_violations,
 	};
 
-	fill_gids(p, &out);
+	if (ethernet)
+		fill_roce_gids(hca, port_num, &out);
+	else
+		fill_gids(p, &out);
 	for (unsigned i = 0; i < p->num_pkeys && i < ABI_PKEYS; i++)
 		out.pkey[i] = p->pkeys[i];
 	return out;
@@ -90,8 +108,7 @@ static void write_port(struct abi_devpage *page, unsigned port_num, const struct
 
 void hca_page_publish(struct hca *hca, unsigned port_num)
 {
-	const struct ag_node *node = fab_node(hca->fab, hca->node);
-	struct abi_devport port = snapshot(&node->port[port_num]);
+	struct abi_devport port = snapshot(hca, port_num);
 
 	write_port(hca->page, port_num, &port);
 	if (hca->shared)

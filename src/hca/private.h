@@ -236,7 +236,7 @@ void hca_users_flush(struct hca_set *set);
 /** hca_users_init() - no program is there yet */
 void hca_users_init(struct hca_set *set);
 
-/** hca_driver_command() - ABI_CMD_RESOLVE, ABI_CMD_COMPLETION */
+/** hca_driver_command() - ABI_CMD_RESOLVE, ABI_CMD_COMPLETION, ABI_CMD_FIND_STATION */
 int hca_driver_command(struct ib_ucontext *context, u32 command, const void *in, void *out,
 		       int fds[2], unsigned int *num_fds);
 
@@ -303,6 +303,7 @@ int hca_modify_port(struct ib_device *device, u32 port_num, int mask,
 		    struct ib_port_modify *modify);
 int hca_query_gid(struct ib_device *device, u32 port_num, int index, union ib_gid *gid);
 int hca_query_pkey(struct ib_device *device, u32 port_num, u16 index, u16 *pkey);
+int hca_find_station(struct ib_device *device, const union ib_gid *gid, u16 *station);
 int hca_process_mad(struct ib_device *device, int flags, u32 port_num, const struct ib_wc *in_wc,
 		    const struct ib_grh *in_grh, const struct ib_mad *in, struct ib_mad *out,
 		    size_t *out_mad_bytes, u16 *out_mad_pkey_index);

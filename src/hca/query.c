@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "fabric/ethernet.h"
 #include "hca/private.h"
 #include "profile/profile.h"
 #include "wire/mad.h"
@@ -132,8 +133,19 @@ int hca_query_port(struct ib_device *device, u32 port_num, struct ib_port_attr *
 		.active_width = d->width_enc,
 		.active_speed = d->speed_enc,
 		.phys_state = d->phys_state,
+		.link_layer = d->link_layer,
 	};
 	return 0;
+}
+
+int hca_find_station(struct ib_device *device, const union ib_gid *gid, u16 *station)
+{
+	const struct hca *hca = hca_of(device);
+	union wire_gid wire;
+
+	memcpy(wire.raw, gid->raw, sizeof(wire.raw));
+	*station = fab_is_ethernet(hca->fab) ? fab_ethernet_find_gid(hca->fab, &wire) : 0;
+	return *station ? 0 : -EHOSTUNREACH;
 }
 
 int hca_modify_port(struct ib_device *device, u32 port_num, int mask, struct ib_port_modify *modify)

@@ -16,6 +16,8 @@
 #include <unistd.h>
 
 #include "abi/lane.h"
+#include "abi/objects.h"
+#include "fabric/ethernet.h"
 #include "hca/private.h"
 #include "runtime/posix/closer.h"
 
@@ -413,6 +415,25 @@ void hca_dealloc_ucontext(struct ib_ucontext *context)
 	free_user(user);
 }
 
+static int find_station(const struct hca *hca, const struct abi_find_station *in,
+			struct abi_find_station_resp *out)
+{
+	union ib_gid gid;
+	u16 station;
+	int ret;
+
+	memcpy(gid.raw, in->gid, sizeof(gid.raw));
+	ret = hca_find_station((struct ib_device *)&hca->ib, &gid, &station);
+	if (ret)
+		return ret;
+	out->station = station;
+	if (station == FAB_STATION_ALL)
+		fab_ethernet_group_mac(in->gid, out->mac);
+	else
+		fab_ethernet_mac(station, out->mac);
+	return 0;
+}
+
 int hca_driver_command(struct ib_ucontext *context, u32 command, const void *in, void *out,
 		       int fds[2], unsigned int *num_fds)
 {
@@ -425,6 +446,8 @@ int hca_driver_command(struct ib_ucontext *context, u32 command, const void *in,
 	case ABI_CMD_COMPLETION:
 		hca_completion(user, in, out);
 		return 0;
+	case ABI_CMD_FIND_STATION:
+		return find_station(user->hca, in, out);
 	default:
 		return -EOPNOTSUPP;
 	}

@@ -349,6 +349,7 @@ const struct ib_device_ops hca_ops = {
 	.modify_port = hca_modify_port,
 	.query_gid = hca_query_gid,
 	.query_pkey = hca_query_pkey,
+	.find_station = hca_find_station,
 	.alloc_ucontext = hca_alloc_ucontext,
 	.dealloc_ucontext = hca_dealloc_ucontext,
 	.driver_command = hca_driver_command,

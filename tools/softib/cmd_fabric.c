@@ -26,7 +26,7 @@ struct fabric_args {
 	const char *topology, *sm;
 	char star[32]; /* of --nodes */
 	unsigned timeout_s;
-	const char *min_ack_timeout, *hca_profile;
+	const char *min_ack_timeout, *hca_profile, *link_layer;
 	bool no_namespace, devices, memlock;
 	enum node_net net;
 	const char *ip[2];
@@ -52,6 +52,9 @@ static const struct argp_option fabric_options[] = {
 	 "adapters report the limits and capabilities of this one: connectx3, connectx5, "
 	 "connectx7, rxe, efa-like, max (default) or a file of 'softib profile record'",
 	 0},
+	{"link-layer", 'l', "LAYER", 0,
+	 "of all ports: infiniband (default) or ethernet, for RoCE; without a subnet manager then",
+	 0},
 	{"net", KEY_NET, "NET", 0, OPTION_NET "; default host", 0},
 	{"ip", 'i', "NETWORK", 0,
 	 "the IPv4 or IPv6 network of the nodes' addresses; "
@@ -71,6 +74,18 @@ static int whole_number(const char *text, long most, long *value)
 	errno = 0;
 	*value = strtol(text, &end, 10);
 	return errno || *end || end == text || *value < 0 || *value > most ? -1 : 0;
+}
+
+/* what belongs to InfiniBand */
+static void check_ethernet(struct fabric_args *args, struct argp_state *state)
+{
+	if (args->link_layer && args->sm && strcmp(args->sm, "none"))
+		argp_error(state, "--sm: an Ethernet fabric has no subnet manager; leave --sm out");
+	if (args->link_layer && args->net == NET_NODE)
+		argp_error(state, "--net node: the nodes' network is IP over InfiniBand; with "
+				  "--link-layer ethernet use --net host");
+	if (!args->sm)
+		args->sm = args->link_layer ? "none" : "softib-sm";
 }
 
 static error_t parse_fabric(int key, char *arg, struct argp_state *state)
@@ -113,6 +128,12 @@ static error_t parse_fabric(int key, char *arg, struct argp_state *state)
 				   arg);
 		args->min_ack_timeout = arg;
 		return 0;
+	case 'l':
+		if (strcmp(arg, "infiniband") && strcmp(arg, "ethernet"))
+			argp_error(state, "--link-layer takes infiniband or ethernet, not '%s'",
+				   arg);
+		args->link_layer = strcmp(arg, "ethernet") ? NULL : arg;
+		return 0;
 	case KEY_NET:
 		args->net = node_parse_net(state, arg);
 		return 0;
@@ -128,6 +149,9 @@ static error_t parse_fabric(int key, char *arg, struct argp_state *state)
 		return 0;
 	case 'M':
 		args->memlock = true;
+		return 0;
+	case ARGP_KEY_END:
+		check_ethernet(args, state);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -159,6 +183,7 @@ static void fill_session(struct session *s, const struct fabric_args *args)
 	s->net = choose_net(args);
 	s->min_ack_timeout = args->min_ack_timeout;
 	s->hca_profile = args->hca_profile;
+	s->link_layer = args->link_layer;
 	s->no_namespace = args->no_namespace;
 	s->devices = args->devices;
 }
@@ -312,7 +337,7 @@ int cmd_run(int argc, char **argv)
 		       "  softib run --nodes 8 --sm opensm -- ibnetdiscover\n"
 		       "  softib run --topology fattree:2,4 -- bash\n"};
 	struct fabric_args args = {
-		.topology = "pair", .sm = "softib-sm", .timeout_s = DEFAULT_TIMEOUT_S};
+		.topology = "pair", .timeout_s = DEFAULT_TIMEOUT_S};
 	struct session s = {.lock_fd = -1};
 	pid_t front = getpid(), keeper;
 
@@ -415,7 +440,6 @@ int cmd_up(int argc, char **argv)
 		       "  softib up lab --topology torus:4x4\n"
 		       "  softib up site --topology cluster.ibnetdiscover --sm opensm\n"};
 	struct fabric_args args = {.topology = "pair",
-				   .sm = "softib-sm",
 				   .name = DEFAULT_NAME,
 				   .timeout_s = DEFAULT_TIMEOUT_S};
 	struct session s = {.lock_fd = -1};

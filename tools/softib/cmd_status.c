@@ -119,7 +119,8 @@ static void print_status(struct json_object *st, const char *dir)
 		printf("gone: no port has its lid %lld\n",
 		       (long long)number_of(sm, "lid"));
 	else
-		printf("none seen yet\n");
+		printf(strcmp(text_of(st, "link_layer"), "ethernet") ? "none seen yet\n" :
+			       "none: the links are Ethernet's\n");
 	print_line("network");
 	print_network(st);
 	print_line("profile");

@@ -194,6 +194,7 @@ struct session {
 	const char *topology, *sm; /* sm: "softib-sm", "opensm", "none" */
 	unsigned timeout_s;	   /* to become Active; 0: no limit */
 	bool memlock;		   /* RLIMIT_MEMLOCK is enforced */
+	const char *link_layer;	     /* "ethernet"; NULL: InfiniBand */
 	const char *hca_profile;     /* a name or a file; NULL: none */
 	const char *min_ack_timeout; /* microseconds; NULL: softibd's default */
 	enum node_net net;	   /* the fabric's */

@@ -98,10 +98,33 @@ static void put_rate(struct sysfs_sink *t, const char *at, struct json_object *p
 	    lanes, speed);
 }
 
+/* an entry of the GID table: its halves as hexadecimal numbers */
+static void put_gid(struct sysfs_sink *t, const char *at, size_t index, uint64_t prefix,
+		    uint64_t interface, const char *type)
+{
+	char name[32], high[20], low[20];
+
+	snprintf(name, sizeof(name), "gids/%zu", index);
+	put(t, at, name, "%s:%s", guid_text(prefix, high), guid_text(interface, low));
+	snprintf(name, sizeof(name), "gid_attrs/types/%zu", index);
+	put(t, at, name, "%s", type);
+}
+
+static void put_gids(struct sysfs_sink *t, const char *at, struct json_object *port)
+{
+	struct json_object *gids = member_of(port, "gids");
+
+	if (!gids)
+		put_gid(t, at, 0, hex_of(port, "gid_prefix"), hex_of(port, "guid"), "IB/RoCE v1");
+	for (size_t i = 0; gids && i < count_of(gids); i++)
+		put_gid(t, at, i, hex_of(item_of(gids, i), "prefix"),
+			hex_of(item_of(gids, i), "interface"), text_of(item_of(gids, i), "type"));
+}
+
 static void put_port(struct sysfs_sink *t, const char *device, struct json_object *port)
 {
 	struct json_object *pkeys = member_of(port, "pkeys");
-	char at[128], name[32], prefix[20], guid[20];
+	char at[128], name[32];
 
 	snprintf(at, sizeof(at), "infiniband/%.*s/ports/%u", ABI_NAME_BYTES, device,
 		 (unsigned)number_of(port, "port"));
@@ -110,12 +133,11 @@ static void put_port(struct sysfs_sink *t, const char *device, struct json_objec
 	put(t, at, "sm_lid", "0x%x", (unsigned)number_of(port, "sm_lid"));
 	put(t, at, "sm_sl", "%u", (unsigned)number_of(port, "sm_sl"));
 	put(t, at, "cap_mask", "0x%08x", (unsigned)hex_of(port, "cap_mask"));
-	put(t, at, "link_layer", "InfiniBand");
+	put(t, at, "link_layer", "%s",
+	    member_of(port, "link_layer") ? text_of(port, "link_layer") : "InfiniBand");
 	put_state(t, at, port);
 	put_rate(t, at, port);
-	put(t, at, "gids/0", "%s:%s", guid_text(hex_of(port, "gid_prefix"), prefix),
-	    guid_text(hex_of(port, "guid"), guid));
-	put(t, at, "gid_attrs/types/0", "IB/RoCE v1");
+	put_gids(t, at, port);
 	for (size_t i = 0; pkeys && i < count_of(pkeys); i++) {
 		snprintf(name, sizeof(name), "pkeys/%zu", i);
 		put(t, at, name, "0x%04x",

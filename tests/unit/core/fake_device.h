@@ -69,6 +69,7 @@ static inline int fake_query_port(struct ib_device *device, u32 port_num,
 				  struct ib_port_attr *attr)
 {
 	*attr = fake_of(device)->port;
+	attr->link_layer = IB_LINK_LAYER_INFINIBAND;
 	attr->gid_tbl_len = FAKE_GIDS;
 	attr->pkey_tbl_len = FAKE_PKEYS;
 	return 0;

@@ -12,6 +12,7 @@
 #include "../test.h"
 #include "agents/agents.h"
 #include "base/bytes.h"
+#include "fabric/ethernet.h"
 #include "fabric/fabric.h"
 
 #define LID 8 /* LMC 1: 8 and 9 are the port's */
@@ -121,6 +122,30 @@ void fab_way_count(struct fab_way *way, uint64_t packets, uint64_t dwords)
 
 void fab_way_use(struct fab_way *way, const struct fab_way_user *user)
 {
+}
+
+/* nor Ethernet */
+bool fab_is_ethernet(const struct fabric *fab)
+{
+	return false;
+}
+
+void fab_ethernet_mac(uint16_t number, uint8_t mac[FAB_MAC_BYTES])
+{
+}
+
+void fab_ethernet_group_mac(const uint8_t gid[16], uint8_t mac[FAB_MAC_BYTES])
+{
+}
+
+void fab_ethernet_gids(const struct fabric *fab, int node, int port,
+		       struct fab_roce_gid gids[FAB_ROCE_GIDS])
+{
+}
+
+uint16_t fab_ethernet_find_gid(const struct fabric *fab, const union wire_gid *gid)
+{
+	return 0;
 }
 
 static void (*rules_changed)(void *ctx);

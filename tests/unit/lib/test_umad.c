@@ -87,7 +87,7 @@ static void answer_port(int fd, const struct abi_open *open)
 	struct abi_port_info info = {
 		.cap_mask = 0x02510868, .lid = (uint16_t)(7 + open->port), .sm_lid = 3, .lmc = 2,
 		.sm_sl = 4, .state = d.state[device][open->port], .phys_state = 5, .width_enc = 2,
-		.speed_enc = 32, .num_pkeys = 3, .pkey = {0xffff, 0x8001, 2},
+		.speed_enc = 32, .num_pkeys = 3, .link_layer = 1, .pkey = {0xffff, 0x8001, 2},
 		.gid = {0xfe, 0x80, [8] = 0xab, [15] = (uint8_t)open->port}, .issm = "issm/it"};
 
 	reply(fd, 0, &info, sizeof(info), -1);

@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * What stands in the place of a subnet manager in a fabric of Ethernet links (ethernet.h):
+ * numbers for the stations, Active ports, and the tables of the switches. Unicast frames take
+ * a shortest way, frames to all stations a spanning tree. Both are computed anew, in one piece
+ * of deferred work, after links have come or gone.
+ */
+#include "fabric/ethernet.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "fabric/fabric_private.h"
+
+#define RETRY_NS NSEC_PER_SEC
+
+/** struct fab_ethernet - the stations, and the memory of the searches */
+struct fab_ethernet {
+	struct fabric *fab;
+	struct topo_plan plan;
+	struct rt_work work;
+	struct rt_timer retry; /* there was no memory for a table */
+	unsigned int num_stations, num_adapters;
+	struct fab_port **station; /* [number - 1] */
+	uint16_t *first;	   /* station of port 1 of each adapter: [number in the plan - 1] */
+	uint16_t *number;	   /* in the plan, by node; 0 for switches */
+	/* --- search(): by node --- */
+	uint8_t *toward; /* egress port to the root; WIRE_LFT_NO_PORT: not reached */
+	int *queue;
+};
+
+/* --- addresses --- */
+
+static const uint8_t mac_prefix[4] = {0x02, 0x73, 0x69, 0x00};
+static const uint8_t link_local_prefix[8] = {0xfe, 0x80};
+static const uint8_t ipv4_prefix[12] = {[10] = 0xff, [11] = 0xff};
+
+bool fab_is_ethernet(const struct fabric *fab)
+{
+	return fab->ethernet != NULL;
+}
+
+void fab_ethernet_mac(uint16_t number, uint8_t mac[FAB_MAC_BYTES])
+{
+	memcpy(mac, mac_prefix, sizeof(mac_prefix));
+	put_be16(mac + sizeof(mac_prefix), number);
+}
+
+void fab_ethernet_group_mac(const uint8_t gid[16], uint8_t mac[FAB_MAC_BYTES])
+{
+	mac[0] = mac[1] = 0x33;
+	memcpy(mac + 2, gid + 12, 4);
+}
+
+uint16_t fab_ethernet_find_mac(const struct fabric *fab, const uint8_t mac[FAB_MAC_BYTES])
+{
+	uint16_t number = get_be16(mac + sizeof(mac_prefix));
+
+	if (memcmp(mac, mac_prefix, sizeof(mac_prefix)) || !number ||
+	    number > fab->ethernet->num_stations)
+		return FAB_STATION_ALL;
+	return number;
+}
+
+/* RFC 4291, appendix A */
+static void link_local_gid(uint16_t number, union wire_gid *gid)
+{
+	uint8_t mac[FAB_MAC_BYTES];
+
+	fab_ethernet_mac(number, mac);
+	memcpy(gid->raw, link_local_prefix, 8);
+	gid->raw[8] = mac[0] ^ 0x02;
+	memcpy(gid->raw + 9, mac + 1, 2);
+	gid->raw[11] = 0xff;
+	gid->raw[12] = 0xfe;
+	memcpy(gid->raw + 13, mac + 3, 3);
+}
+
+void fab_ethernet_gids(const struct fabric *fab, int node, int port,
+		       struct fab_roce_gid gids[FAB_ROCE_GIDS])
+{
+	const struct fab_ethernet *eth = fab->ethernet;
+	union wire_gid address[FAB_ROCE_GIDS / 2] = {0};
+	unsigned int number = eth->number[node];
+	struct in6_addr in6;
+
+	link_local_gid((uint16_t)(eth->first[number - 1] + port - 1), &address[0]);
+	memcpy(address[1].raw, ipv4_prefix, sizeof(ipv4_prefix));
+	put_be32(address[1].raw + sizeof(ipv4_prefix),
+		 topo_plan_ipv4_of(&eth->plan, number, (unsigned int)port));
+	topo_plan_ipv6_of(&eth->plan, number, (unsigned int)port, &in6);
+	memcpy(address[2].raw, &in6, sizeof(in6));
+	for (unsigned int i = 0; i < FAB_ROCE_GIDS; i++)
+		gids[i] = (struct fab_roce_gid){address[i % ARRAY_SIZE(address)],
+						i < ARRAY_SIZE(address)};
+}
+
+static uint16_t planned_station(const struct fab_ethernet *eth, unsigned int number,
+				unsigned int port)
+{
+	const struct fab_port *first;
+
+	if (!number || number > eth->num_adapters)
+		return 0;
+	first = eth->station[eth->first[number - 1] - 1];
+	return port <= fab_node_of(first)->ag->num_ports ?
+		       (uint16_t)(eth->first[number - 1] + port - 1) : 0;
+}
+
+uint16_t fab_ethernet_find_gid(const struct fabric *fab, const union wire_gid *gid)
+{
+	const struct fab_ethernet *eth = fab->ethernet;
+	uint16_t number = get_be16(gid->raw + 14);
+	unsigned int adapter, port;
+	union wire_gid local;
+	struct in6_addr in6;
+
+	if (gid->raw[0] == 0xff)
+		return FAB_STATION_ALL;
+	if (!memcmp(gid->raw, link_local_prefix, sizeof(link_local_prefix))) {
+		link_local_gid(number, &local);
+		return !memcmp(&local, gid, sizeof(local)) && number <= eth->num_stations ?
+			       number : 0;
+	}
+	memcpy(&in6, gid->raw, sizeof(in6));
+	if (!memcmp(gid->raw, ipv4_prefix, sizeof(ipv4_prefix)) ?
+		    topo_plan_find_ipv4(&eth->plan, get_be32(gid->raw + sizeof(ipv4_prefix)),
+					&adapter, &port) :
+		    topo_plan_find_ipv6(&eth->plan, &in6, &adapter, &port))
+		return planned_station(eth, adapter, port);
+	return 0;
+}
+
+/* --- ports --- */
+
+/* Return: true if the port now has an address or a state that it did not have */
+static bool settle_port(struct ag_port *port, uint16_t number)
+{
+	bool changed = number && port->lid != number;
+
+	if (number)
+		port->lid = number;
+	if (port->state == WIRE_PORT_INIT || port->state == WIRE_PORT_ARMED) {
+		port->state = WIRE_PORT_ACTIVE;
+		changed = true;
+	}
+	return changed;
+}
+
+static void settle_ports(struct fab_ethernet *eth)
+{
+	struct fabric *fab = eth->fab;
+	uint16_t number = 0;
+
+	for (int n = 0; n < fab->num_nodes; n++) {
+		bool is_switch = fab->node[n].ag->sw;
+
+		for (unsigned int p = 1; p <= fab->node[n].ag->num_ports; p++)
+			if (settle_port(&fab->node[n].ag->port[p], is_switch ? 0 : ++number))
+				fab_changed(&fab->node[n].port[p],
+					    AG_CHANGED_ATTRIBUTES | AG_CHANGED_GIDS);
+	}
+}
+
+/* --- the tables of the switches --- */
+
+/* the switch at the other end of a link that carries data; NULL */
+static struct fab_port *next_switch(const struct fab_port *port)
+{
+	struct fab_port *peer = fab_peer(port);
+
+	return peer && fab_is_switch(peer) && fab_ag_port(port)->state == WIRE_PORT_ACTIVE ? peer :
+											     NULL;
+}
+
+/* Find the switches that a way leads to from @root, the nearest first, which are not in
+ * eth->toward yet. Return: how many there are in eth->queue; the first is @root */
+static int search(struct fab_ethernet *eth, int root)
+{
+	int taken = 0, found = 1;
+
+	eth->queue[0] = root;
+	eth->toward[root] = 0;
+	while (taken < found) {
+		struct fab_node *node = &eth->fab->node[eth->queue[taken++]];
+
+		for (unsigned int p = 1; p <= node->ag->num_ports; p++) {
+			const struct fab_port *next = next_switch(&node->port[p]);
+
+			if (!next || eth->toward[next->node] != WIRE_LFT_NO_PORT)
+				continue;
+			eth->toward[next->node] = next->num;
+			eth->queue[found++] = next->node;
+		}
+	}
+	return found;
+}
+
+static void forget_search(struct fab_ethernet *eth)
+{
+	memset(eth->toward, WIRE_LFT_NO_PORT, (size_t)eth->fab->num_nodes);
+}
+
+/* Return: 0; -ENOMEM */
+static int route_station(struct fab_ethernet *eth, uint16_t number, const struct fab_port *edge)
+{
+	int ret = 0;
+
+	for (int n = 0; n < eth->fab->num_nodes && !ret; n++) {
+		uint8_t out = edge ? eth->toward[n] : WIRE_LFT_NO_PORT;
+
+		if (!eth->fab->node[n].ag->sw)
+			continue;
+		if (edge && n == edge->node)
+			out = edge->num;
+		ret = ag_lft_put(eth->fab->node[n].ag, number, out);
+	}
+	return ret;
+}
+
+/* one search serves the stations of a switch, most of which follow each other */
+static int route_stations(struct fab_ethernet *eth)
+{
+	int searched = -1, ret = 0;
+
+	for (unsigned int i = 0; i < eth->num_stations && !ret; i++) {
+		const struct fab_port *edge = next_switch(eth->station[i]);
+
+		if (edge && edge->node != searched) {
+			forget_search(eth);
+			search(eth, edge->node);
+			searched = edge->node;
+		}
+		ret = route_station(eth, (uint16_t)(i + 1), edge);
+	}
+	return ret;
+}
+
+/* is the link at @port in the spanning tree, or does it lead to a station? */
+static bool spreads(const struct fab_ethernet *eth, const struct fab_port *port)
+{
+	const struct fab_port *peer = fab_peer(port);
+
+	if (!peer || fab_ag_port(port)->state != WIRE_PORT_ACTIVE)
+		return false;
+	return !fab_is_switch(peer) || eth->toward[port->node] == port->num ||
+	       eth->toward[peer->node] == peer->num;
+}
+
+static int spread_to_all(struct fab_ethernet *eth)
+{
+	struct fabric *fab = eth->fab;
+	int ret = 0;
+
+	forget_search(eth);
+	for (int n = 0; n < fab->num_nodes; n++)
+		if (fab->node[n].ag->sw && eth->toward[n] == WIRE_LFT_NO_PORT)
+			search(eth, n);
+	for (int n = 0; n < fab->num_nodes; n++) {
+		struct fab_node *node = &fab->node[n];
+
+		for (unsigned int p = 1; node->ag->sw && p <= node->ag->num_ports && !ret; p++)
+			ret = ag_mft_put(node->ag, FAB_STATION_ALL, (uint8_t)p,
+					 spreads(eth, &node->port[p]));
+	}
+	return ret;
+}
+
+static void try_again(struct rt_timer *timer)
+{
+	rt_work_queue(timer->rt, &container_of(timer, struct fab_ethernet, retry)->work);
+}
+
+static void learn(struct rt_work *work)
+{
+	struct fab_ethernet *eth = container_of(work, struct fab_ethernet, work);
+
+	settle_ports(eth);
+	if (route_stations(eth) || spread_to_all(eth))
+		rt_timer_arm(&eth->retry, mono_add(rt_now(eth->fab->rt), RETRY_NS));
+	for (int n = 0; n < eth->fab->num_nodes; n++)
+		if (eth->fab->node[n].ag->sw)
+			fab_routes_changed(&eth->fab->node[n]);
+}
+
+void fab_ethernet_link_changed(struct fabric *fab)
+{
+	if (fab->ethernet)
+		rt_work_queue(fab->rt, &fab->ethernet->work);
+}
+
+/* --- coming and going --- */
+
+static void number_stations(struct fab_ethernet *eth)
+{
+	struct fabric *fab = eth->fab;
+
+	for (int n = 0; n < fab->num_nodes; n++) {
+		if (fab->node[n].ag->sw)
+			continue;
+		eth->first[eth->num_adapters++] = (uint16_t)(eth->num_stations + 1);
+		eth->number[n] = (uint16_t)eth->num_adapters;
+		for (unsigned int p = 1; p <= fab->node[n].ag->num_ports; p++)
+			eth->station[eth->num_stations++] = &fab->node[n].port[p];
+	}
+}
+
+static unsigned int count_stations(const struct fabric *fab)
+{
+	unsigned int stations = 0;
+
+	for (int n = 0; n < fab->num_nodes; n++)
+		stations += fab->node[n].ag->sw ? 0 : fab->node[n].ag->num_ports;
+	return stations;
+}
+
+int fab_ethernet_start(struct fabric *fab, const struct topo_plan *plan)
+{
+	unsigned int stations = count_stations(fab);
+	size_t nodes = (size_t)fab->num_nodes + 1;
+	struct fab_ethernet *eth;
+
+	if (stations >= WIRE_LID_MULTICAST)
+		return -ENOSPC;
+	eth = rt_zalloc(sizeof(*eth));
+	if (!eth)
+		return -ENOMEM;
+	fab->ethernet = eth;
+	eth->fab = fab;
+	eth->plan = *plan;
+	rt_work_init(&eth->work, learn);
+	rt_timer_init(fab->rt, &eth->retry, try_again);
+	eth->station = rt_zalloc((stations + 1) * sizeof(*eth->station));
+	eth->first = rt_zalloc(nodes * sizeof(*eth->first));
+	eth->number = rt_zalloc(nodes * sizeof(*eth->number));
+	eth->toward = rt_zalloc(nodes);
+	eth->queue = rt_zalloc(nodes * sizeof(*eth->queue));
+	if (!eth->station || !eth->first || !eth->number || !eth->toward || !eth->queue) {
+		fab_ethernet_free(fab);
+		return -ENOMEM;
+	}
+	number_stations(eth);
+	learn(&eth->work);
+	return 0;
+}
+
+void fab_ethernet_free(struct fabric *fab)
+{
+	struct fab_ethernet *eth = fab->ethernet;
+
+	if (!eth)
+		return;
+	rt_work_cancel(&eth->work);
+	rt_timer_disarm(&eth->retry);
+	rt_free(eth->station);
+	rt_free(eth->first);
+	rt_free(eth->number);
+	rt_free(eth->toward);
+	rt_free(eth->queue);
+	rt_free(eth);
+	fab->ethernet = NULL;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * A fabric whose links are Ethernet's (RoCE). Nobody manages it: its switches learn by
+ * themselves, its ports are Active as soon as their links are up, and no program sees a LID.
+ *
+ * Each port of an adapter is a *station*. Its number, from 1, is what the fabric forwards by:
+ * the tables of the switches have it where a subnet manager would put a LID, so that the data
+ * path is the same for both link layers. Outside of the fabric a station is known by its MAC
+ * address and its GIDs, from which this file finds the number:
+ *
+ *  MAC           02:73:69:00 and the number, locally administered
+ *  GID 0         fe80::/64 and the modified EUI-64 of the MAC address
+ *  GID 1         ::ffff: and the IPv4 address of the address plan
+ *  GID 2         the IPv6 address of the plan
+ *  GID 3 to 5    the same three
+ *
+ * The first three are RoCE version 2, the others version 1 (IBA v1 annexes A17 and A16): who
+ * searches the table for an address finds version 2. A frame to a group, or to an unknown MAC address, goes to FAB_STATION_ALL: every
+ * station receives it, and selects by its own tables.
+ */
+#ifndef SOFTIB_FABRIC_ETHERNET_H
+#define SOFTIB_FABRIC_ETHERNET_H
+
+#include "fabric/topo_plan.h"
+#include "wire/packet.h"
+
+struct fabric;
+
+#define FAB_MAC_BYTES	6
+#define FAB_STATION_ALL WIRE_LID_MULTICAST
+#define FAB_ROCE_GIDS	6
+
+/** struct fab_roce_gid - an entry of a port's GID table */
+struct fab_roce_gid {
+	union wire_gid gid;
+	bool v2; /* RoCE version 2; otherwise version 1 */
+};
+
+/**
+ * fab_ethernet_start() - give every link of a new fabric the Ethernet link layer
+ * @plan: the stations' IP addresses; copied
+ * Return: 0; -ENOSPC more stations than numbers; -ENOMEM
+ */
+int fab_ethernet_start(struct fabric *fab, const struct topo_plan *plan);
+bool fab_is_ethernet(const struct fabric *fab);
+
+/** fab_ethernet_mac() - the MAC address of station @number */
+void fab_ethernet_mac(uint16_t number, uint8_t mac[FAB_MAC_BYTES]);
+/** fab_ethernet_group_mac() - the MAC address of a multicast GID (RFC 2464, section 7) */
+void fab_ethernet_group_mac(const uint8_t gid[16], uint8_t mac[FAB_MAC_BYTES]);
+/** fab_ethernet_gids() - the GID table of a CA's port */
+void fab_ethernet_gids(const struct fabric *fab, int node, int port,
+		       struct fab_roce_gid gids[FAB_ROCE_GIDS]);
+/** fab_ethernet_find_mac() - Return: the station with this MAC address; FAB_STATION_ALL for
+ *  a group or an address that no station has */
+uint16_t fab_ethernet_find_mac(const struct fabric *fab, const uint8_t mac[FAB_MAC_BYTES]);
+/** fab_ethernet_find_gid() - Return: the station with this GID; FAB_STATION_ALL for a group;
+ *  0 no station has it */
+uint16_t fab_ethernet_find_gid(const struct fabric *fab, const union wire_gid *gid);
+
+#endif

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""RoCE: a fabric of Ethernet links, as programs see it."""
+import errno
+import re
+
+import pytest
+
+from interop.commands import softib
+from interop.fabric import Fabric
+from interop.test_rdma_cm import play
+
+PORT = "/sys/class/infiniband/softib0/ports/1"
+
+
+@pytest.fixture(scope="module", name="roce")
+def roce_pair():
+    with Fabric("pair", sm="none", up_args=["--link-layer", "ethernet"]) as fabric:
+        yield fabric
+
+
+def test_devinfo(roce):
+    out = roce.run("n2", "ibv_devinfo", "-v")
+    for line in (r"state:\s+PORT_ACTIVE", r"link_layer:\s+Ethernet", r"port_lid:\s+0$",
+                 r"sm_lid:\s+0$", r"pkey_tbl_len:\s+1$",
+                 r"GID\[\s*0\]:\s+fe80::73:69ff:fe00:2, RoCE v2",
+                 r"GID\[\s*1\]:\s+::ffff:10\.1\.0\.2, RoCE v2", r"GID\[\s*4\]:\s+\S+, RoCE v1"):
+        assert re.search(line, out, re.M), (line, out)
+
+
+def test_sysfs(roce):
+    out = roce.run("n1", "sh", "-c", f"cd {PORT} && cat link_layer lid gids/1 gid_attrs/types/1 "
+                                     "gid_attrs/types/3")
+    assert out.splitlines() == ["Ethernet", "0x0", "0000:0000:0000:0000:0000:ffff:0a01:0001",
+                                "RoCE v2", "IB/RoCE v1"]
+
+
+def test_managers_find_no_port(roce):
+    """There is nothing to manage, and the tools say so."""
+    out = roce.run("n1", "ibstat", "softib0", "1")
+    assert "Base lid: 0" in out and "Link layer: Ethernet" in out
+    assert roce.run("n1", "ibnetdiscover", check=False).strip().count("\n") < 5
+
+
+@pytest.mark.parametrize("program", ["ibv_rc_pingpong", "ibv_uc_pingpong", "ibv_ud_pingpong",
+                                     "ibv_srq_pingpong"])
+@pytest.mark.parametrize("gid", [0, 1, 5])
+def test_pingpong(roce, program, gid):
+    server, client = roce.pair(program, "-n", "200", "-g", gid)
+    assert "200 iters in" in server and "200 iters in" in client
+
+
+PATHS = """
+from ipaddress import IPv6Address
+from pyverbs.addr import AH, AHAttr, GID, GlobalRoute
+from pyverbs.device import Context
+from pyverbs.pd import PD
+from pyverbs.pyverbs_error import PyverbsRDMAError
+
+pd = PD(Context(name="softib0"))
+for gid, is_global, index in (("::ffff:10.1.0.1", 1, 1), ("::ffff:10.1.0.1", 0, 1),
+                              ("::ffff:10.1.0.1", 1, 7), ("::ffff:10.1.0.99", 1, 1),
+                              ("ff0e::1", 1, 1)):
+    try:
+        AH(pd, attr=AHAttr(gr=GlobalRoute(sgid_index=index, dgid=GID(IPv6Address(gid).exploded)), is_global=is_global))
+        print(0)
+    except PyverbsRDMAError as err:
+        print(err.error_code)
+"""
+
+
+def test_paths(roce):
+    """They need a GRH, an entry of the GID table, and a port that has the GID."""
+    out = roce.run("n1", "/usr/bin/python3", "-c", PATHS)
+    assert [int(line) for line in out.split()] == [0, errno.EINVAL, errno.EINVAL,
+                                                   errno.EHOSTUNREACH, 0]
+
+
+def test_perftest(roce):
+    for program in ("ib_send_bw", "ib_write_lat"):
+        out = roce.pair(program, "-n", "500", "-F")[1]
+        assert re.search(r"Link type\s+: Ethernet", out), out
+    roce.pair("ib_send_lat", "-c", "UD", "-x", "0", "-n", "500", "-F")
+
+
+def test_rdma_cm(roce):
+    for address in ("10.1.0.1", "fd73:6f66:7469:6201::1"):
+        client = play(roce, ["rping", "-s", "-a", address, "-V", "-C", 5],
+                      ["rping", "-c", "-a", address, "-v", "-V", "-C", 5], statuses=(0, 255))[1]
+        assert client.count("ping data: rdma-ping-") == 5, client
+    play(roce, ["udaddy"], ["udaddy", "-s", "10.1.0.1"])
+
+
+def test_what_belongs_to_infiniband_is_refused(home):
+    for option, value, says in (("--sm", "softib-sm", "no subnet manager"),
+                                ("--net", "node", "IP over InfiniBand"),
+                                ("--link-layer", "token-ring", "infiniband or ethernet")):
+        done = softib(home, "run", "--link-layer", "ethernet", option, value, "--", "true")
+        assert done.returncode and says in done.stderr, done

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Ethernet: addresses of stations, and switches that find the ways by themselves. */
+#include "net.h"
+
+#include <arpa/inet.h>
+
+#include "fabric/ethernet.h"
+
+static void start(struct net *net)
+{
+	struct topo_plan plan;
+
+	net_start(net);
+	topo_plan_init(&plan);
+	assert_int_equal(fab_ethernet_start(net->fab, &plan), 0);
+	rt_sim_run(net->rt, 100);
+}
+
+/* two nodes on one switch, and a third on another, by two parallel cables in a triangle:
+ *
+ *   N0, N1 -- S2 == S3 -- N5
+ *              \    /
+ *               S4-
+ */
+enum { S3 = 3, S4, N5 };
+
+static struct net *triangle(void)
+{
+	struct net *net = calloc(1, sizeof(*net));
+
+	net_add(net, TOPO_CA, 1);
+	net_add(net, TOPO_CA, 1);
+	for (int i = 0; i < 3; i++)
+		net_add(net, TOPO_SWITCH, 6);
+	net_add(net, TOPO_CA, 1);
+	net_cable(net, N0, 1, S2, 1);
+	net_cable(net, N1, 1, S2, 2);
+	net_cable(net, S2, 3, S3, 3);
+	net_cable(net, S2, 4, S3, 4);
+	net_cable(net, S2, 5, S4, 5);
+	net_cable(net, S3, 6, S4, 6);
+	net_cable(net, N5, 1, S3, 1);
+	start(net);
+	return net;
+}
+
+static void send_to(struct net *net, int from, uint16_t station)
+{
+	struct net_packet pkt = {.slid = net_port(net, from, 1)->lid, .dlid = station};
+
+	assert_int_equal(net_send(net, from, pkt), 0);
+}
+
+static void stations_are_active_at_once(void **state)
+{
+	struct net *net = triangle();
+
+	assert_true(fab_is_ethernet(net->fab));
+	assert_int_equal(net_port(net, N0, 1)->state, WIRE_PORT_ACTIVE);
+	assert_int_equal(net_port(net, S2, 3)->state, WIRE_PORT_ACTIVE);
+	assert_int_equal(net_port(net, S2, 6)->state, WIRE_PORT_DOWN);
+	assert_int_equal(net_port(net, N0, 1)->lid, 1);
+	assert_int_equal(net_port(net, N5, 1)->lid, 3);
+	net_end(net);
+}
+
+static void every_station_reaches_every_other(void **state)
+{
+	static const int nodes[] = {N0, N1, N5};
+	struct net *net = triangle();
+
+	for (int from = 0; from < 3; from++)
+		for (int to = 0; to < 3; to++)
+			send_to(net, nodes[from], (uint16_t)(to + 1));
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(net->sink[nodes[i]].packets, 3);
+	send_to(net, N0, 4); /* nobody's */
+	assert_int_equal(net_count(net, S2, 1, AG_RCV_SWITCH_RELAY), 1);
+	net_end(net);
+}
+
+/* each exactly once, although there are three ways around */
+static void a_frame_to_all_reaches_each_once(void **state)
+{
+	struct net *net = triangle();
+
+	send_to(net, N0, FAB_STATION_ALL);
+	assert_int_equal(net->sink[N0].packets, 1); /* its own port, as with every group */
+	assert_int_equal(net->sink[N1].packets, 1);
+	assert_int_equal(net->sink[N5].packets, 1);
+	net_end(net);
+}
+
+static void a_way_around_is_found(void **state)
+{
+	struct net *net = triangle();
+
+	for (int p = 3; p <= 4; p++)
+		assert_int_equal(fab_link_set(net->fab, S2, p, false), 0);
+	rt_sim_run(net->rt, 100);
+	send_to(net, N0, 3);
+	assert_int_equal(net->sink[N5].packets, 1);
+	assert_int_equal(net_count(net, S4, 6, AG_XMIT_PACKETS), 1);
+	send_to(net, N0, FAB_STATION_ALL);
+	assert_int_equal(net->sink[N5].packets, 2);
+
+	assert_int_equal(fab_link_set(net->fab, S2, 5, false), 0);
+	rt_sim_run(net->rt, 100);
+	send_to(net, N0, 3);
+	send_to(net, N0, FAB_STATION_ALL);
+	assert_int_equal(net->sink[N5].packets, 2);
+	assert_int_equal(net->sink[N1].packets, 2);
+
+	assert_int_equal(fab_link_set(net->fab, S2, 3, true), 0);
+	rt_sim_run(net->rt, 100);
+	send_to(net, N0, 3);
+	assert_int_equal(net->sink[N5].packets, 3);
+	assert_int_equal(net_port(net, S2, 3)->state, WIRE_PORT_ACTIVE);
+	net_end(net);
+}
+
+/* a switch without power forgets everything, and learns it again */
+static void a_switch_comes_back(void **state)
+{
+	struct net *net = triangle();
+
+	assert_int_equal(fab_node_power(net->fab, S3, false), 0);
+	rt_sim_run(net->rt, 100);
+	assert_int_equal(net_port(net, N5, 1)->state, WIRE_PORT_DOWN);
+	assert_int_equal(fab_node_power(net->fab, S3, true), 0);
+	rt_sim_run(net->rt, 100);
+	assert_int_equal(net_port(net, N5, 1)->state, WIRE_PORT_ACTIVE);
+	send_to(net, N0, 3);
+	assert_int_equal(net->sink[N5].packets, 1);
+	net_end(net);
+}
+
+static void an_adapter_comes_back(void **state)
+{
+	struct net *net = triangle();
+
+	assert_int_equal(fab_node_power(net->fab, N5, false), 0);
+	rt_sim_run(net->rt, 100);
+	assert_int_equal(fab_node_power(net->fab, N5, true), 0);
+	rt_sim_run(net->rt, 100);
+	assert_int_equal(net_port(net, N5, 1)->lid, 3);
+	send_to(net, N0, 3);
+	assert_int_equal(net->sink[N5].packets, 1);
+	net_end(net);
+}
+
+static union wire_gid gid_of(const char *text)
+{
+	union wire_gid gid;
+
+	assert_int_equal(inet_pton(AF_INET6, text, gid.raw), 1);
+	return gid;
+}
+
+static void gids(void **state)
+{
+	static const char *const of_n5[] = {"fe80::73:69ff:fe00:3", "::ffff:10.1.0.3",
+					    "fd73:6f66:7469:6201::3"};
+	struct net *net = triangle();
+	struct fab_roce_gid gid[FAB_ROCE_GIDS];
+
+	fab_ethernet_gids(net->fab, N5, 1, gid);
+	for (int i = 0; i < FAB_ROCE_GIDS; i++) {
+		union wire_gid expected = gid_of(of_n5[i % 3]);
+
+		assert_memory_equal(&gid[i].gid, &expected, sizeof(expected));
+		assert_int_equal(gid[i].v2, i < 3);
+		assert_int_equal(fab_ethernet_find_gid(net->fab, &gid[i].gid), 3);
+	}
+	net_end(net);
+}
+
+static void gids_that_nobody_has(void **state)
+{
+	static const char *const none[] = {"fe80::73:69ff:fe00:0", "fe80::73:69ff:fe00:4",
+					   "fe80::1:0:0:1", "::ffff:10.1.0.4", "::ffff:10.1.0.0",
+					   "::ffff:10.2.0.1", "::ffff:192.168.0.1",
+					   "fd73:6f66:7469:6201::4", "2001:db8::1", "::"};
+	struct net *net = triangle();
+	union wire_gid gid;
+
+	for (size_t i = 0; i < ARRAY_SIZE(none); i++) {
+		gid = gid_of(none[i]);
+		assert_int_equal(fab_ethernet_find_gid(net->fab, &gid), 0);
+	}
+	gid = gid_of("ff0e::ffff:224.1.2.3");
+	assert_int_equal(fab_ethernet_find_gid(net->fab, &gid), FAB_STATION_ALL);
+	net_end(net);
+}
+
+static void mac_addresses(void **state)
+{
+	static const uint8_t group[] = {0x01, 0x00, 0x5e, 0, 0, 1}, of_nobody[] = {2, 0, 0, 0, 0, 1};
+	struct net *net = triangle();
+	uint8_t mac[FAB_MAC_BYTES];
+
+	for (uint16_t i = 1; i <= 3; i++) {
+		fab_ethernet_mac(i, mac);
+		assert_int_equal(mac[0] & 3, 2); /* of one station, locally administered */
+		assert_int_equal(fab_ethernet_find_mac(net->fab, mac), i);
+	}
+	fab_ethernet_mac(4, mac);
+	assert_int_equal(fab_ethernet_find_mac(net->fab, mac), FAB_STATION_ALL);
+	assert_int_equal(fab_ethernet_find_mac(net->fab, group), FAB_STATION_ALL);
+	assert_int_equal(fab_ethernet_find_mac(net->fab, of_nobody), FAB_STATION_ALL);
+	net_end(net);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(stations_are_active_at_once),
+		cmocka_unit_test(every_station_reaches_every_other),
+		cmocka_unit_test(a_frame_to_all_reaches_each_once),
+		cmocka_unit_test(a_way_around_is_found),
+		cmocka_unit_test(a_switch_comes_back),
+		cmocka_unit_test(an_adapter_comes_back),
+		cmocka_unit_test(gids),
+		cmocka_unit_test(gids_that_nobody_has),
+		cmocka_unit_test(mac_addresses),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
