@@ -242,6 +242,45 @@ int eng_mr_query(struct engine *engine, uint32_t key, struct eng_mr_attr *attr);
 /** eng_mr_del() - no packet touches the memory after return. 0; -ENOENT; -EBUSY while a
  *  memory window is bound to it */
 int eng_mr_del(struct engine *engine, uint32_t key);
+/** eng_mr_is_bound() - is a memory window bound to the region of @key? */
+bool eng_mr_is_bound(struct engine *engine, uint32_t key);
+
+/* --- regions made of pages: of the midlayer's own consumers, by links without lanes --- */
+
+#define ENG_PAGE_SHIFT_MIN 12 /* the largest packet */
+#define ENG_PAGE_SHIFT_MAX 31
+
+/** struct eng_mapping - pages of one size that are one region: it begins in the first page, at
+ *  the offset that @iova has in a page */
+struct eng_mapping {
+	uint64_t iova, length_bytes;
+	unsigned page_shift;
+	uint32_t num_pages;
+	const uint64_t *page; /* host addresses, multiples of the size of a page */
+};
+/** eng_paged_add() - a region of @max_pages at most, which gives access to nothing. Its keys are
+ *  those that begin as @key does. Freed by eng_mr_del(). Return: 0; -EEXIST; -ENOMEM */
+int eng_paged_add(struct engine *engine, uint32_t key, uint32_t pd, uint32_t max_pages);
+/** eng_paged_map() - the region of @key, whatever its last 8 bits are, is @mapping from now on,
+ *  by @key and in @pd; NULL: it gives access to nothing. It gets more room if it needs that.
+ *  Return: 0; -ENOENT; -EINVAL: the mapping, or the rights; -ENOMEM; -EBUSY: a window is bound
+ *  to it */
+int eng_paged_map(struct engine *engine, uint32_t key, uint32_t pd, int access,
+		  const struct eng_mapping *mapping);
+/** eng_paged_stage() - what the next eng_post_register() makes of the region of @key, whatever
+ *  its last 8 bits are; what it is now stays. Return: 0; -ENOENT; -EINVAL: the mapping;
+ *  -ENOMEM: more pages than it has room for */
+int eng_paged_stage(struct engine *engine, uint32_t key, const struct eng_mapping *mapping);
+struct eng_register {
+	uint64_t wr_id;
+	unsigned send_flags; /* enum ibv_send_flags */
+	uint32_t key, new_key; /* of the region, which is free; differ in the last 8 bits at most */
+	int access;
+};
+/** eng_post_register() - queue a request that makes the region what it was staged for. It
+ *  completes with TP_WC_REG_MR; with IBV_WC_MW_BIND_ERR when the region is not free, of
+ *  another PD, or was not staged. Return: 0; -EINVAL; -ENOMEM the queue is full */
+int eng_post_register(struct eng_qp *qp, const struct eng_register *reg);
 
 /* --- memory windows (10.6.6, 10.6.7): bound and invalidated by send requests --- */
 

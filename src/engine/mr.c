@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * Memory regions: a key names a range of the process, its protection domain
- * and its rights, and every use is checked against all three (IBA v1 10.6.3).
+ * and its rights, and every use is checked against all three (IBA v1 10.6.3). Regions that
+ * are made of pages, and change what they name, are in paged.c.
  *
  * A region that is paged on demand (IBV_ACCESS_ON_DEMAND) is the same but for one thing: its
  * pages need not be there, then or ever. Each use of it looks for them first, so it is never
@@ -55,8 +56,8 @@ static const struct eng_mr *find_mr(struct engine *e, uint32_t key)
 	if (likely(*r && (*r)->attr.key == key))
 		return *r;
 	mr = eng_table_get(&e->mrs, key >> 8);
-	if (!mr || !(mr->is_window || mr->attr.access & IBV_ACCESS_ON_DEMAND))
-		*r = mr; /* else each use comes by eng_mem() */
+	if (!mr || !(mr->is_window || mr->is_paged || mr->attr.access & IBV_ACCESS_ON_DEMAND))
+		*r = mr; /* else each use comes by eng_mem_run() */
 	return mr;
 }
 
@@ -74,7 +75,7 @@ int eng_mr_del(struct engine *e, uint32_t key)
 
 	eng_lock(e);
 	mr = eng_table_get(&e->mrs, key >> 8);
-	if (!mr || mr->attr.key != key || mr->is_window)
+	if (!mr || (mr->attr.key != key && !mr->is_paged) || mr->is_window)
 		ret = -ENOENT;
 	else if (mr->windows)
 		ret = -EBUSY;
@@ -86,6 +87,18 @@ int eng_mr_del(struct engine *e, uint32_t key)
 	if (!ret)
 		rt_free(mr);
 	return ret;
+}
+
+bool eng_mr_is_bound(struct engine *e, uint32_t key)
+{
+	const struct eng_mr *mr;
+	bool bound;
+
+	eng_lock(e);
+	mr = eng_table_get(&e->mrs, key >> 8);
+	bound = mr && !mr->is_window && mr->windows;
+	eng_unlock(e);
+	return bound;
 }
 
 void eng_mr_free_all(struct engine *e)
@@ -119,17 +132,24 @@ static bool is_there(const struct eng_mr *mr, void *at, uint64_t len, int access
 	return !(mr->attr.access & IBV_ACCESS_ON_DEMAND) || guard_probe_write(at, len);
 }
 
-static void *place(const struct engine *e, const struct eng_mr *mr, uint64_t va, uint64_t len,
+static void *place(const struct engine *e, const struct eng_mr *mr, uint64_t va, uint64_t *len,
 		   int access)
 {
-	void *at = eng_mr_at(mr, va, len);
+	void *at;
 
-	if (unlikely(e->probes && at && !is_there(mr, at, len, access)))
+	if (likely(!mr->pages))
+		at = eng_mr_at(mr, va, *len);
+	else if (range_covers(mr->attr.iova, mr->attr.length, va, *len))
+		at = eng_paged_at(mr, va, len);
+	else
+		return NULL;
+	if (unlikely(e->probes && at && !is_there(mr, at, *len, access)))
 		return NULL;
 	return at;
 }
 
-void *eng_mem(struct engine *e, uint32_t pd, uint32_t key, uint64_t va, uint64_t len, int access)
+void *eng_mem_run(struct engine *e, uint32_t pd, uint32_t key, uint64_t va, uint64_t *len,
+		  int access)
 {
 	const struct eng_mr *mr = find_mr(e, key);
 
@@ -138,8 +158,16 @@ void *eng_mem(struct engine *e, uint32_t pd, uint32_t key, uint64_t va, uint64_t
 	return place(e, mr, va, len, access);
 }
 
-void *eng_mem_remote(const struct eng_qp *qp, uint32_t pd, uint32_t key, uint64_t va, uint64_t len,
-		     int access)
+void *eng_mem(struct engine *e, uint32_t pd, uint32_t key, uint64_t va, uint64_t len, int access)
+{
+	uint64_t run = len;
+	void *at = eng_mem_run(e, pd, key, va, &run, access);
+
+	return likely(run == len) ? at : NULL;
+}
+
+void *eng_mem_remote(const struct eng_qp *qp, uint32_t pd, uint32_t key, uint64_t va,
+		     uint64_t *len, int access)
 {
 	const struct eng_mr *mr = find_mr(qp->engine, key);
 

@@ -99,7 +99,7 @@ static bool may_bind(const struct eng_mr *mr, const struct eng_mw *mw,
 		return false;
 	if (mw->type == IBV_MW_TYPE_1 && bind->access & IBV_ACCESS_ZERO_BASED)
 		return false;
-	return eng_mr_at(mr, wr->remote_addr, bind->length_bytes) != NULL;
+	return range_covers(mr->attr.iova, mr->attr.length, wr->remote_addr, bind->length_bytes);
 }
 
 int eng_mw_bind(struct eng_qp *qp, const struct tp_send_wr *wr)
@@ -120,6 +120,8 @@ int eng_mw_bind(struct eng_qp *qp, const struct tp_send_wr *wr)
 	if (frees)
 		return 0;
 	mw->mr.attr.addr = eng_mr_at(mr, wr->remote_addr, wr->bind.length_bytes);
+	mw->mr.pages = mr->pages;
+	mw->mr.offset_bytes = mr->offset_bytes + (wr->remote_addr - mr->attr.iova);
 	mw->mr.attr.length = wr->bind.length_bytes;
 	mw->mr.attr.iova = wr->bind.access & IBV_ACCESS_ZERO_BASED ? 0 : wr->remote_addr;
 	mw->mr.attr.access = wr->bind.access | (mr->attr.access & IBV_ACCESS_ON_DEMAND);
@@ -133,7 +135,9 @@ int eng_mw_invalidate(struct eng_qp *qp, uint32_t key)
 {
 	struct eng_mw *mw = find_mw(qp->engine, key);
 
-	if (!mw || mw->mr.attr.key != key || mw->mr.attr.pd != qp->init.pd ||
+	if (!mw)
+		return -ENOENT;
+	if (mw->mr.attr.key != key || mw->mr.attr.pd != qp->init.pd ||
 	    mw->type != IBV_MW_TYPE_2 || (mw->region && mw->qpn != qp->init.qpn))
 		return -EACCES;
 	unbind(mw);

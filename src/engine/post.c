@@ -44,9 +44,11 @@ static int describe_bind(const struct ibv_send_wr *wr, struct tp_send_wr *out)
 
 static int describe_remote(const struct ibv_send_wr *wr, struct tp_send_wr *out)
 {
-	switch (wr->opcode) {
+	switch ((unsigned)wr->opcode) {
 	case IBV_WR_BIND_MW:
 		return describe_bind(wr, out);
+	case TP_WR_REG_MR: /* eng_post_register(): no program's */
+		return -EINVAL;
 	case IBV_WR_ATOMIC_CMP_AND_SWP:
 	case IBV_WR_ATOMIC_FETCH_AND_ADD:
 		out->remote_addr = wr->wr.atomic.remote_addr;
@@ -274,6 +276,26 @@ int eng_post_send(struct eng_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr 
 		return posted_few(qp);
 	eng_lock_leave(&e->lock);
 	return 0;
+}
+
+int eng_post_register(struct eng_qp *qp, const struct eng_register *reg)
+{
+	const struct tp_send_wr wr = {
+		.wr_id = reg->wr_id,
+		.opcode = TP_WR_REG_MR,
+		.flags = (uint16_t)(reg->send_flags & (IBV_SEND_FENCE | IBV_SEND_SIGNALED)),
+		.rkey = reg->key,
+		.imm_or_rkey = reg->new_key,
+		.bind.access = reg->access,
+	};
+	int ret;
+
+	eng_lock_qp(qp);
+	ret = tp_qp_post_send(qp->tp, &wr);
+	if (!ret)
+		transmit(qp->engine, qp);
+	eng_unlock(qp->engine);
+	return ret;
 }
 
 /* would all of a list be taken? */

@@ -20,7 +20,18 @@
 struct eng_mr {
 	struct eng_mr_attr attr;
 	bool is_window; /* it is the first of a struct eng_mw (mw.c): for peers alone */
+	bool is_paged;	/* it is the first of a struct eng_paged (paged.c) */
 	uint32_t windows; /* that are bound to this region */
+	/* --- of memory that is made of pages; else it is in one piece, at attr.addr --- */
+	const struct eng_pages *pages;
+	uint64_t offset_bytes; /* of its first byte in the first page */
+};
+
+/** struct eng_pages - host addresses of pages of one size */
+struct eng_pages {
+	unsigned shift;
+	uint32_t num;
+	uint64_t *addr;
 };
 
 struct eng_cq {
@@ -242,13 +253,18 @@ static inline const struct abi_devport *eng_port(const struct engine *e, unsigne
 /* mr.c */
 /** eng_mr_pd() - the protection domain of @key; that of no region when there is none */
 uint32_t eng_mr_pd(struct engine *e, uint32_t key);
-/** eng_mem() - the host address of memory that the program itself names by @key */
+/** eng_mem_run() - the host address of memory that the program itself names by @key, and in
+ *  *@len how much of it is in one piece. NULL: it may not be used so */
+void *eng_mem_run(struct engine *e, uint32_t pd, uint32_t key, uint64_t va, uint64_t *len,
+		  int access);
+/** eng_mem() - the same of memory all of which is in one piece. NULL: or it is not */
 void *eng_mem(struct engine *e, uint32_t pd, uint32_t key, uint64_t va, uint64_t len, int access);
-/** eng_mem_remote() - of memory that the peer of @qp names by it. @pd: whose keys serve it */
-void *eng_mem_remote(const struct eng_qp *qp, uint32_t pd, uint32_t key, uint64_t va, uint64_t len,
-		     int access);
+/** eng_mem_remote() - as eng_mem_run(), of memory that the peer of @qp names by it. @pd: whose
+ *  keys serve it */
+void *eng_mem_remote(const struct eng_qp *qp, uint32_t pd, uint32_t key, uint64_t va,
+		     uint64_t *len, int access);
 /** eng_mr_used() - the region of @key, or another, or NULL: of those used last; never a
- *  memory window */
+ *  memory window, nor one of pages */
 static inline const struct eng_mr *eng_mr_used(const struct engine *e, uint32_t key)
 {
 	return e->recent_mr[key >> 8 & (ENG_RECENT_MRS - 1)];
@@ -290,12 +306,24 @@ void eng_mr_free_all(struct engine *e);
  *  received into last */
 void eng_qp_clean_cqs(struct eng_qp *qp);
 
+/* paged.c */
+/** eng_paged_at() - the host address of @va in memory made of pages, and in *@len how much of it
+ *  is in one piece. All is inside */
+void *eng_paged_at(const struct eng_mr *mr, uint64_t va, uint64_t *len);
+/** eng_paged_register() - a region becomes what it was staged for, with the key and the rights
+ *  of @wr. Return: 0; -EACCES and nothing changed */
+int eng_paged_register(struct eng_qp *qp, const struct tp_send_wr *wr);
+/** eng_paged_invalidate() - the region of @key gives no access any more. @by_peer: its peer asks
+ *  for that. 0; -EACCES */
+int eng_paged_invalidate(struct eng_qp *qp, uint32_t key, bool by_peer);
+
 /* mw.c */
 /** eng_mw_serves() - may the peer of @qp use the window @mr? */
 bool eng_mw_serves(const struct eng_mr *mr, const struct eng_qp *qp);
 /** eng_mw_bind() - a window becomes what @wr says. Return: 0; -EACCES and nothing changed */
 int eng_mw_bind(struct eng_qp *qp, const struct tp_send_wr *wr);
-/** eng_mw_invalidate() - what is bound to @key by @qp is not any more. 0; -EACCES */
+/** eng_mw_invalidate() - what is bound to @key by @qp is not any more. 0; -ENOENT @key is not of
+ *  a window; -EACCES */
 int eng_mw_invalidate(struct eng_qp *qp, uint32_t key);
 /** eng_mw_leave() - @qp goes away: windows that were bound by it are not any more */
 void eng_mw_leave(struct eng_qp *qp);
@@ -369,7 +397,7 @@ static inline void eng_receive(struct eng_qp *qp, const struct wire_packet *pkt)
 		tp_qp_receive(qp->tp, pkt, qp->engine->now);
 }
 /* those of struct tp_ops in which a target differs from other QPs */
-void *eng_xrc_mem(void *ctx, uint32_t key, uint64_t va, uint64_t len, int access,
+void *eng_xrc_mem(void *ctx, uint32_t key, uint64_t va, uint64_t *len, int access,
 		  enum tp_key whose);
 bool eng_xrc_recv_get(void *ctx, const struct wire_packet *pkt, struct tp_recv_wr *wr);
 bool eng_xrc_recv_flush(void *ctx, struct tp_recv_wr *wr);

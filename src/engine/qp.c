@@ -14,7 +14,7 @@
 
 /* --- what the transport asks for --- */
 
-static void *op_mem(void *ctx, uint32_t key, uint64_t va, uint64_t len, int access,
+static void *op_mem(void *ctx, uint32_t key, uint64_t va, uint64_t *len, int access,
 		    enum tp_key whose)
 {
 	struct eng_qp *qp = ctx;
@@ -23,22 +23,25 @@ static void *op_mem(void *ctx, uint32_t key, uint64_t va, uint64_t len, int acce
 
 	if (whose == TP_KEY_REMOTE)
 		return eng_mem_remote(qp, pd, key, va, len, access);
-	at = eng_mem(qp->engine, pd, key, va, len, access);
+	at = eng_mem_run(qp->engine, pd, key, va, len, access);
 	/* an unreliable request has its completion before its payload is loaded */
-	if (at && !access && qp->init.type != IBV_QPT_RC && unlikely(!guard_probe(at, len)))
+	if (at && !access && qp->init.type != IBV_QPT_RC && unlikely(!guard_probe(at, *len)))
 		return NULL;
 	return at;
 }
 
-/* only memory windows are invalidated: a plain region keeps its key (11.4.1.1) */
-static int op_invalidate(void *ctx, uint32_t rkey)
+/* only memory windows and regions for fast registration are invalidated: a plain region keeps
+ * its key (11.4.1.1) */
+static int op_invalidate(void *ctx, uint32_t rkey, bool by_peer)
 {
-	return eng_mw_invalidate(ctx, rkey);
+	int ret = eng_mw_invalidate(ctx, rkey);
+
+	return ret == -ENOENT ? eng_paged_invalidate(ctx, rkey, by_peer) : ret;
 }
 
 static int op_bind(void *ctx, const struct tp_send_wr *wr)
 {
-	return eng_mw_bind(ctx, wr);
+	return wr->opcode == TP_WR_REG_MR ? eng_paged_register(ctx, wr) : eng_mw_bind(ctx, wr);
 }
 
 static bool op_recv_flush(void *ctx, struct tp_recv_wr *wr)

@@ -94,7 +94,7 @@ static int offer_locked(struct engine *e, uint32_t qpn, uint32_t rkey,
 	enum ibv_qp_state state = qp ? tp_qp_state(qp->tp) : IBV_QPS_RESET;
 
 	/* 10.3.1: requests are accepted from RTR on; the first ones came by packets */
-	if (!mr || mr->attr.key != rkey || mr->is_window ||
+	if (!mr || mr->attr.key != rkey || mr->is_window || mr->is_paged ||
 	    (state != IBV_QPS_RTR && state != IBV_QPS_RTS && state != IBV_QPS_SQD) ||
 	    qp->init.type != IBV_QPT_RC || mr->attr.pd != qp->init.pd)
 		return -EACCES;

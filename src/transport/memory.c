@@ -14,29 +14,41 @@ struct tp_cursor tp_cursor_at(const struct tp_sge *sge, unsigned num_sge, uint32
 	return at;
 }
 
+bool tp_add_pieces(struct tp_qp *qp, enum tp_key whose, uint32_t key, uint64_t va,
+		   uint32_t length_bytes, int access, struct tp_packet_out *out)
+{
+	while (length_bytes > 0) {
+		uint64_t run = length_bytes;
+		const void *from = qp->ops->mem(qp->ctx, key, va, &run, access, whose);
+
+		if (unlikely(!from || out->num_pieces == TP_MAX_PIECES))
+			return false;
+		out->piece[out->num_pieces].ptr = from;
+		out->piece[out->num_pieces++].len = (uint32_t)run;
+		va += run;
+		length_bytes -= (uint32_t)run;
+	}
+	return true;
+}
+
 bool tp_gather(struct tp_qp *qp, uint32_t index, struct tp_cursor *at,
 	       uint32_t length_bytes, struct tp_packet_out *out)
 {
 	const struct tp_sge *sge = tp_sges(qp, index);
-	unsigned n = 0;
 
+	out->num_pieces = 0;
 	while (length_bytes > 0) {
 		const struct tp_sge *s = &sge[at->sge];
 		uint32_t len = MIN(s->length_bytes - at->offset, length_bytes);
 
-		if (len > 0) {
-			out->piece[n].ptr = qp->ops->mem(
-				qp->ctx, s->lkey, s->addr + at->offset, len, 0, TP_KEY_SEND);
-			if (unlikely(!out->piece[n].ptr))
-				return false;
-			out->piece[n++].len = len;
-		}
+		if (unlikely(!tp_add_pieces(qp, TP_KEY_SEND, s->lkey, s->addr + at->offset, len, 0,
+					    out)))
+			return false;
 		length_bytes -= len;
 		at->offset += len;
 		if (at->offset == s->length_bytes)
 			*at = (struct tp_cursor){at->sge + 1, 0};
 	}
-	out->num_pieces = (uint8_t)n;
 	return true;
 }
 
@@ -62,10 +74,12 @@ enum tp_copy tp_scatter(struct tp_qp *qp, enum tp_key whose, const struct tp_sge
 			return TP_COPY_TOO_SHORT;
 		len = MIN(s->length_bytes - at->offset, length_bytes);
 		if (len > 0) {
-			void *to = qp->ops->mem(qp->ctx, s->lkey, s->addr + at->offset,
-						len, IBV_ACCESS_LOCAL_WRITE, whose);
+			uint64_t run = len;
+			void *to = qp->ops->mem(qp->ctx, s->lkey, s->addr + at->offset, &run,
+						IBV_ACCESS_LOCAL_WRITE, whose);
 			if (unlikely(!to))
 				return TP_COPY_VIOLATION;
+			len = (uint32_t)run;
 			put(qp, to, from, len, at->offset);
 			from += len;
 		}

@@ -116,7 +116,7 @@ static enum tp_verdict receive_send(struct tp_qp *qp, const struct wire_packet *
 	if (unlikely(copied != TP_COPY_OK))
 		return verdicts[copied];
 	r->received_bytes += len;
-	if (flags & WIRE_HAS_IETH && qp->ops->invalidate(qp->ctx, pkt->ieth_rkey))
+	if (flags & WIRE_HAS_IETH && qp->ops->invalidate(qp->ctx, pkt->ieth_rkey, true))
 		return TP_INVALIDATE_FAILED;
 	if (flags & WIRE_IS_LAST)
 		tp_recv_done(qp, pkt, flags, r->received_bytes);
@@ -127,13 +127,13 @@ static enum tp_verdict receive_send(struct tp_qp *qp, const struct wire_packet *
 static enum tp_verdict begin_write(struct tp_qp *qp, const struct wire_packet *pkt)
 {
 	struct tp_responder *r = &qp->resp;
+	uint64_t length = pkt->reth.length_bytes;
 
 	if (pkt->reth.length_bytes > TP_MESSAGE_MAX)
 		return TP_INVALID_REQUEST;
 	/* C9-88: a WRITE of no bytes checks no R_Key */
-	if (pkt->reth.length_bytes > 0 &&
-	    !qp->ops->mem(qp->ctx, pkt->reth.rkey, pkt->reth.va, pkt->reth.length_bytes,
-			  IBV_ACCESS_REMOTE_WRITE, TP_KEY_REMOTE))
+	if (length > 0 && !qp->ops->mem(qp->ctx, pkt->reth.rkey, pkt->reth.va, &length,
+					IBV_ACCESS_REMOTE_WRITE, TP_KEY_REMOTE))
 		return TP_REMOTE_ACCESS;
 	r->va = pkt->reth.va;
 	r->rkey = pkt->reth.rkey;
@@ -162,12 +162,15 @@ static enum tp_verdict receive_write(struct tp_qp *qp, const struct wire_packet 
 		return TP_INVALID_REQUEST;
 	if (flags & WIRE_HAS_IMM && unlikely(!tp_recv_take(qp, pkt)))
 		return TP_NO_RECEIVE;
-	if (len > 0) {
-		void *to = qp->ops->mem(qp->ctx, r->rkey, r->va + r->received_bytes, len,
-					IBV_ACCESS_REMOTE_WRITE, TP_KEY_REMOTE);
+	for (uint64_t done = 0, run; done < len; done += run) {
+		void *to;
+
+		run = len - done;
+		to = qp->ops->mem(qp->ctx, r->rkey, r->va + r->received_bytes + done, &run,
+				  IBV_ACCESS_REMOTE_WRITE, TP_KEY_REMOTE);
 		if (unlikely(!to))
 			return TP_REMOTE_ACCESS;
-		guard_store_spun_on(to, pkt->payload, len);
+		guard_store_spun_on(to, pkt->payload + done, run);
 	}
 	r->received_bytes += len;
 	if (flags & WIRE_HAS_IMM)

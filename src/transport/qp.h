@@ -482,6 +482,10 @@ enum tp_copy { TP_COPY_OK, TP_COPY_TOO_SHORT, TP_COPY_VIOLATION };
 enum tp_copy tp_scatter(struct tp_qp *qp, enum tp_key whose, const struct tp_sge *sge,
 			unsigned num_sge, struct tp_cursor *at, const void *data,
 			uint32_t length_bytes);
+/** tp_add_pieces() - add the host addresses of @length_bytes under a key to the pieces of @out.
+ *  Return: false on a violation */
+bool tp_add_pieces(struct tp_qp *qp, enum tp_key whose, uint32_t key, uint64_t va,
+		   uint32_t length_bytes, int access, struct tp_packet_out *out);
 /** tp_gather() - the host addresses of @length_bytes of the request @index
  *  from @at, which moves on. Return: false on a violation */
 bool tp_gather(struct tp_qp *qp, uint32_t index, struct tp_cursor *at,

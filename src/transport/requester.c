@@ -79,15 +79,16 @@ static bool start(struct tp_qp *qp, struct tp_sqe *sqe, const struct tp_op *op)
 static bool execute(struct tp_qp *qp, const struct tp_sqe *sqe)
 {
 	const struct tp_send_wr wr = {
+		.opcode = sqe->opcode,
 		.imm_or_rkey = sqe->imm_or_rkey,
 		.remote_addr = sqe->remote_addr,
 		.rkey = sqe->rkey,
 		.bind = sqe->bind,
 	};
 
-	if (sqe->opcode == IBV_WR_BIND_MW)
-		return qp->ops->bind(qp->ctx, &wr) == 0;
-	return qp->ops->invalidate(qp->ctx, sqe->imm_or_rkey) == 0;
+	if (sqe->opcode == IBV_WR_LOCAL_INV)
+		return qp->ops->invalidate(qp->ctx, sqe->imm_or_rkey, false) == 0;
+	return qp->ops->bind(qp->ctx, &wr) == 0;
 }
 
 /* The local operation at next is executed, unless it was: then packets before it are being

@@ -54,13 +54,13 @@ static void look_at_depth(struct tp_qp *qp)
 /* 9.7.4.1.5; an operation the QP is not set up for is an invalid request */
 static enum tp_verdict check_read(const struct tp_qp *qp, const struct wire_reth *reth)
 {
-	if (!(qp->attr.qp_access_flags & IBV_ACCESS_REMOTE_READ) ||
-	    reth->length_bytes > TP_MESSAGE_MAX)
+	uint64_t length = reth->length_bytes;
+
+	if (!(qp->attr.qp_access_flags & IBV_ACCESS_REMOTE_READ) || length > TP_MESSAGE_MAX)
 		return TP_INVALID_REQUEST;
 	/* C9-88: no R_Key check for no bytes */
-	if (reth->length_bytes > 0 &&
-	    !qp->ops->mem(qp->ctx, reth->rkey, reth->va, reth->length_bytes,
-			  IBV_ACCESS_REMOTE_READ, TP_KEY_REMOTE))
+	if (length > 0 && !qp->ops->mem(qp->ctx, reth->rkey, reth->va, &length,
+					IBV_ACCESS_REMOTE_READ, TP_KEY_REMOTE))
 		return TP_REMOTE_ACCESS;
 	return TP_ACCEPT;
 }
@@ -70,16 +70,18 @@ static enum tp_verdict execute_atomic(const struct tp_qp *qp,
 				      const struct wire_packet *pkt, uint64_t *original)
 {
 	const struct wire_atomic_eth *a = &pkt->atomic;
-	uint64_t *word;
+	uint64_t *word, length = 8;
 	bool there;
 
 	/* 9.4.5: aligned to its size */
 	if (!(qp->attr.qp_access_flags & IBV_ACCESS_REMOTE_ATOMIC) || a->va % 8)
 		return TP_INVALID_REQUEST;
-	word = qp->ops->mem(qp->ctx, a->rkey, a->va, 8, IBV_ACCESS_REMOTE_ATOMIC, TP_KEY_REMOTE);
+	word = qp->ops->mem(qp->ctx, a->rkey, a->va, &length, IBV_ACCESS_REMOTE_ATOMIC,
+			    TP_KEY_REMOTE);
 	if (!word)
 		return TP_REMOTE_ACCESS;
-	if ((uintptr_t)word % 8) /* a key whose addresses are shifted against ours */
+	/* a key whose addresses are shifted against ours; an aligned word is in one piece */
+	if ((uintptr_t)word % 8)
 		return TP_INVALID_REQUEST;
 	if ((pkt->bth.opcode & ~WIRE_TRANSPORT_MASK) == WIRE_FETCH_ADD)
 		there = guard_fetch_add(word, a->swap_add, original);
@@ -93,12 +95,13 @@ static enum tp_verdict execute_atomic_write(const struct tp_qp *qp,
 					    const struct wire_packet *pkt)
 {
 	const struct wire_reth *reth = &pkt->reth;
+	uint64_t length = 8;
 	void *word;
 
 	if (!(qp->attr.qp_access_flags & IBV_ACCESS_REMOTE_WRITE) || reth->va % 8 ||
 	    reth->length_bytes != 8 || pkt->payload_bytes != 8)
 		return TP_INVALID_REQUEST;
-	word = qp->ops->mem(qp->ctx, reth->rkey, reth->va, 8, IBV_ACCESS_REMOTE_WRITE,
+	word = qp->ops->mem(qp->ctx, reth->rkey, reth->va, &length, IBV_ACCESS_REMOTE_WRITE,
 			    TP_KEY_REMOTE);
 	if (!word)
 		return TP_REMOTE_ACCESS;
@@ -264,21 +267,14 @@ static bool read_response(struct tp_qp *qp, struct tp_resource *res,
 	uint32_t packets = MIN(left, most);
 	bool last = packets == left;
 	uint32_t len = last ? res->stop_bytes - offset : packets << qp->mtu_shift;
-	const void *from = NULL;
 
-	if (len > 0) {
-		from = qp->ops->mem(qp->ctx, res->rkey, res->va + offset, len,
-				    IBV_ACCESS_REMOTE_READ, TP_KEY_REMOTE);
-		if (unlikely(!from))
-			return false;
-	}
 	tp_fill_response(qp, out, operation[first][last], res->nxt_psn);
+	if (unlikely(!tp_add_pieces(qp, TP_KEY_REMOTE, res->rkey, res->va + offset, len,
+				    IBV_ACCESS_REMOTE_READ, out)))
+		return false;
 	out->hdr.aeth = (struct wire_aeth){TP_ACK_NO_CREDITS, res->msn};
 	out->hdr.payload_bytes = len;
 	out->hdr.packets = (uint16_t)packets;
-	out->piece[0].ptr = from;
-	out->piece[0].len = len;
-	out->num_pieces = len > 0;
 	res->nxt_psn = psn_add(res->nxt_psn, packets);
 	if (last)
 		done(&qp->resp, res);

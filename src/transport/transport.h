@@ -50,14 +50,23 @@ struct tp_av {
 	union wire_gid dgid;
 };
 
-/** struct tp_bind - what a memory window is bound to (10.6.6) */
+/** struct tp_bind - what a memory window is bound to (10.6.6), or the rights that a region is
+ *  registered with */
 struct tp_bind {
 	uint64_t length_bytes; /* 0: to nothing */
 	uint32_t mr_key;       /* lkey of the region */
-	int access;	       /* ibv_access_flags of the window */
+	int access;	       /* ibv_access_flags of the window, or of the region */
 };
 
+/* Fast registration of a region, a local operation like BIND_MW. It is the midlayer's alone:
+ * enum ibv_wr_opcode and enum ibv_wc_opcode have no such values */
+#define TP_WR_REG_MR 12
+#define TP_WC_REG_MR 0x20
+
 #define TP_MAX_SGE 32
+/* of a packet: pages are no smaller than the largest packet (tp_ops.mem()), so that each piece
+ * of a request's memory is on two at most */
+#define TP_MAX_PIECES (2 * TP_MAX_SGE)
 #define TP_MAX_INLINE 512
 
 /* in the flags of a request that the engine posts for itself beside those of the program: it
@@ -70,10 +79,11 @@ struct tp_send_wr {
 	uint8_t opcode; /* enum ibv_wr_opcode */
 	uint16_t flags; /* enum ibv_send_flags, TP_SEND_OWN */
 	uint8_t num_sge;
-	/* immediate (host order), key to invalidate, or the window's key from now on */
+	/* immediate (host order), key to invalidate, or the window's or region's key from
+	 * now on */
 	uint32_t imm_or_rkey;
 	uint64_t remote_addr; /* of a bind: where the window begins, in the region */
-	uint32_t rkey;	      /* of a bind: the window's key until now */
+	uint32_t rkey;	      /* of a bind or registration: the key until now */
 	uint64_t compare_add, swap;
 	struct tp_bind bind;
 	uint32_t length_bytes; /* the sum over sge */
@@ -132,7 +142,7 @@ struct tp_packet_out {
 	struct {
 		const void *ptr;
 		uint32_t len;
-	} piece[TP_MAX_SGE];
+	} piece[TP_MAX_PIECES];
 	uint8_t num_pieces;
 };
 
@@ -145,20 +155,24 @@ struct tp_ops {
 	/**
 	 * mem() - memory under a key
 	 * @key: lkey or rkey; @va: address in the key's own space
+	 * @len: how many bytes are asked for, one at least; lowered to how many of them are
+	 *  in one piece at the address returned. Of memory that is made of pages the caller
+	 *  asks again for the rest; the whole range was checked
 	 * @access: needed ibv_access_flags; 0 for a local read
 	 * @whose: who gave the key
-	 * Return: host address of @len contiguous bytes, NULL on violation
-	 * (unknown key, other PD, bounds, rights). A zero @len is not asked.
+	 * Return: the host address of @va, NULL on violation (unknown key, other PD,
+	 * bounds, rights)
 	 */
-	void *(*mem)(void *ctx, uint32_t key, uint64_t va, uint64_t len, int access,
+	void *(*mem)(void *ctx, uint32_t key, uint64_t va, uint64_t *len, int access,
 		     enum tp_key whose);
 	/** put() - copy what was received to @to, which mem() gave, as guard_store() does
 	 *  @offset: of @to in its piece. NULL: by guard_store() */
 	void (*put)(void *ctx, void *to, const void *from, uint32_t len, uint32_t offset);
 	/** invalidate() - @rkey gives no access any more: LOCAL_INV, or SEND_WITH_INV
-	 *  of the peer. Return: 0; -EACCES */
-	int (*invalidate)(void *ctx, uint32_t rkey);
-	/** bind() - a memory window becomes what @wr says. Return: 0; -EACCES */
+	 *  of the peer (@by_peer). Return: 0; -EACCES */
+	int (*invalidate)(void *ctx, uint32_t rkey, bool by_peer);
+	/** bind() - a memory window (BIND_MW), or a region (TP_WR_REG_MR), becomes what @wr
+	 *  says. Return: 0; -EACCES */
 	int (*bind)(void *ctx, const struct tp_send_wr *wr);
 	/**
 	 * recv_get() - take the next receive, of the queue that @pkt is for

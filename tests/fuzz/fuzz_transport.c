@@ -50,9 +50,10 @@ struct world {
 	mono_t now;
 };
 
-static void *mem(void *ctx, uint32_t key, uint64_t va, uint64_t len, int access,
+static void *mem(void *ctx, uint32_t key, uint64_t va, uint64_t *length, int access,
 		 enum tp_key whose)
 {
+	uint64_t len = *length;
 	struct world *w = ctx;
 
 	if (!len)
@@ -64,7 +65,7 @@ static void *mem(void *ctx, uint32_t key, uint64_t va, uint64_t len, int access,
 	return NULL;
 }
 
-static int invalidate(void *ctx, uint32_t rkey)
+static int invalidate(void *ctx, uint32_t rkey, bool by_peer)
 {
 	return rkey == KEY + 1 ? 0 : -1;
 }

@@ -29,9 +29,10 @@ static const struct region {
 	{PAIR_KEY_CONST, 0},
 };
 
-static void *mem(void *ctx, uint32_t key, uint64_t va, uint64_t len, int access,
+static void *mem(void *ctx, uint32_t key, uint64_t va, uint64_t *length, int access,
 		 enum tp_key whose)
 {
+	uint64_t len = *length;
 	struct pair_side *side = ctx;
 
 	assert_true(len > 0);
@@ -47,7 +48,7 @@ static void *mem(void *ctx, uint32_t key, uint64_t va, uint64_t len, int access,
 	return NULL;
 }
 
-static int invalidate(void *ctx, uint32_t rkey)
+static int invalidate(void *ctx, uint32_t rkey, bool by_peer)
 {
 	struct pair_side *side = ctx;
 

@@ -9,10 +9,10 @@
 
 #define ROOM (6u << 20)
 
-static void *mem(void *ctx, uint32_t key, uint64_t addr, uint64_t length_bytes, int access,
+static void *mem(void *ctx, uint32_t key, uint64_t addr, uint64_t *length_bytes, int access,
 		 enum tp_key whose)
 {
-	assert_true(addr + length_bytes <= ROOM);
+	assert_true(addr + *length_bytes <= ROOM);
 	return (uint8_t *)ctx + addr;
 }
 
