@@ -116,6 +116,8 @@ struct ib_device_attr {
 	int max_qp_init_rd_atom, max_ee_init_rd_atom;
 	enum ib_atomic_cap atomic_cap;
 	int max_ee, max_rdd, max_mw;
+	int max_fmr, max_map_per_fmr;
+	u32 max_fast_reg_page_list_len; /* pages of a region of ib_alloc_mr() */
 	int max_raw_ipv6_qp, max_raw_ethy_qp;
 	int max_mcast_grp, max_mcast_qp_attach, max_total_mcast_qp_attach;
 	int max_ah;
@@ -397,6 +399,7 @@ enum ib_wr_opcode {
 	IB_WR_LOCAL_INV,
 	IB_WR_BIND_MW,
 	IB_WR_SEND_WITH_INV,
+	IB_WR_REG_MR = 0x20, /* the midlayer's own: struct ib_reg_wr */
 };
 
 enum ib_send_flags {
@@ -448,6 +451,7 @@ enum ib_wc_opcode {
 	IB_WC_FETCH_ADD,
 	IB_WC_BIND_MW,
 	IB_WC_LOCAL_INV,
+	IB_WC_REG_MR = 0x20,
 	IB_WC_RECV = 1 << 7,
 	IB_WC_RECV_RDMA_WITH_IMM,
 };

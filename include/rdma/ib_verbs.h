@@ -29,6 +29,7 @@ struct ib_mad;
 struct ib_handle;
 struct ib_ucontext_work;
 struct ib_client;
+struct ib_pages;
 
 /* --- objects --- */
 
@@ -92,6 +93,15 @@ struct ib_mr {
 	u64 iova, length;
 	int access;
 	struct ib_dm *dm; /* its memory; NULL: the program's */
+	/* --- of a region that is made of pages --- */
+	enum {
+		IB_MR_WHOLE,   /* it is not */
+		IB_MR_BUFFERS, /* ib_reg_phys_mr() */
+		IB_MR_FAST,    /* ib_alloc_mr() */
+	} made_of;
+	u32 page_size; /* bytes */
+	u32 num_pages; /* of the list; of a region for fast registration those it has room for */
+	u64 *page_list;
 	struct rdma_restrack_entry res;
 };
 
@@ -398,6 +408,18 @@ struct ib_device_ops {
 	void (*dealloc_dm)(struct ib_dm *dm);
 	struct ib_mr *(*reg_dm_mr)(struct ib_pd *pd, struct ib_dm *dm, u64 offset, u64 length,
 				   int access, struct ib_udata *udata);
+	/** alloc_mr() - of the midlayer's own consumers: a region that is made of pages, and
+	 *  gives access to nothing. Freed by dereg_mr() */
+	struct ib_mr *(*alloc_mr)(struct ib_pd *pd, u32 max_pages);
+	/** map_mr() - it is these pages from now on, by mr->lkey, of which the core may have
+	 *  changed the last 8 bits. @pages is NULL: it gives access to nothing. 0; -EINVAL;
+	 *  -ENOMEM; -EBUSY: a memory window is bound to it */
+	int (*map_mr)(struct ib_mr *mr, struct ib_pd *pd, int access,
+		      const struct ib_pages *pages);
+	/** stage_mr() - what the next IB_WR_REG_MR makes of it */
+	int (*stage_mr)(struct ib_mr *mr, const struct ib_pages *pages);
+	/** mr_is_bound() - is a memory window bound to it? NULL: never */
+	bool (*mr_is_bound)(const struct ib_mr *mr);
 	struct ib_mw *(*alloc_mw)(struct ib_pd *pd, enum ib_mw_type type,
 				  struct ib_udata *udata);
 	void (*dealloc_mw)(struct ib_mw *mw);
@@ -419,6 +441,15 @@ struct ib_device_ops {
 void ib_ucontext_fatal(struct ib_ucontext *context);
 
 struct ib_port_cache;
+
+/** struct ib_pages - pages of one size that are one region: it begins in the first page, at the
+ *  offset that @iova has in a page */
+struct ib_pages {
+	u64 iova, length;
+	unsigned int shift; /* a page has 2^shift bytes */
+	u32 num;
+	const u64 *page; /* addresses, multiples of the size of a page */
+};
 
 struct ib_device {
 	/* --- set by the driver before ib_register_device() --- */
@@ -741,36 +772,8 @@ int ib_attach_mcast(struct ib_qp *qp, const union ib_gid *gid, u16 lid);
 /** ib_detach_mcast() - 0; -EINVAL not attached */
 int ib_detach_mcast(struct ib_qp *qp, const union ib_gid *gid, u16 lid);
 
-/* --- memory --- */
-
-/** ib_get_dma_mr() - a key for all memory of kernel consumers */
-struct ib_mr *ib_get_dma_mr(struct ib_pd *pd, int access);
-int ib_dereg_mr(struct ib_mr *mr);
-
-enum dma_data_direction {
-	DMA_BIDIRECTIONAL,
-	DMA_TO_DEVICE,
-	DMA_FROM_DEVICE,
-};
-
-/** ib_dma_map_single() - a kernel consumer's buffer as the engine sees it:
- *  both live in one address space, so its address is its pointer */
-static inline u64 ib_dma_map_single(struct ib_device *device, void *ptr, size_t size,
-				    enum dma_data_direction direction)
-{
-	return (u64)(uintptr_t)ptr;
-}
-
-static inline void ib_dma_unmap_single(struct ib_device *device, u64 addr, size_t size,
-				       enum dma_data_direction direction)
-{
-}
-
-static inline int ib_dma_mapping_error(struct ib_device *device, u64 addr)
-{
-	return 0;
-}
-
 #pragma GCC visibility pop
+
+#include "rdma/ib_memory.h"
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "core/cm_priv.h"
 #include "core/private.h"
+#include "rdma/ib_fmr_pool.h"
 
 static void forget_cm_id(struct rdma_restrack_entry *res)
 {
@@ -36,6 +37,22 @@ static void forget_mr(struct rdma_restrack_entry *res)
 	ib_dereg_mr(container_of(res, struct ib_mr, res));
 }
 
+static void forget_mw(struct rdma_restrack_entry *res)
+{
+	ib_dealloc_mw(container_of(res, struct ib_mw, res));
+}
+
+/* of a pool: all of them go with it */
+static void forget_fmr(struct rdma_restrack_entry *res)
+{
+	struct ib_fmr *fmr = container_of(res, struct ib_fmr, res);
+
+	if (fmr->pool)
+		ib_destroy_fmr_pool(fmr->pool);
+	else
+		ib_dealloc_fmr(fmr);
+}
+
 static void forget_cq(struct rdma_restrack_entry *res)
 {
 	ib_destroy_cq(container_of(res, struct ib_cq, res));
@@ -49,13 +66,15 @@ static void forget_pd(struct rdma_restrack_entry *res)
 static void (*const forget[RDMA_RESTRACK_MAX])(struct rdma_restrack_entry *res) = {
 	[RDMA_RESTRACK_CM_ID] = forget_cm_id, [RDMA_RESTRACK_QP] = forget_qp,
 	[RDMA_RESTRACK_SRQ] = forget_srq,     [RDMA_RESTRACK_AH] = forget_ah,
+	[RDMA_RESTRACK_MW] = forget_mw,	      [RDMA_RESTRACK_FMR] = forget_fmr,
 	[RDMA_RESTRACK_MR] = forget_mr,	      [RDMA_RESTRACK_CQ] = forget_cq,
 	[RDMA_RESTRACK_PD] = forget_pd,
 };
 
 static const enum rdma_restrack_type in_order[] = {
 	RDMA_RESTRACK_CM_ID, RDMA_RESTRACK_QP, RDMA_RESTRACK_SRQ, RDMA_RESTRACK_AH,
-	RDMA_RESTRACK_MR,    RDMA_RESTRACK_CQ, RDMA_RESTRACK_PD,
+	RDMA_RESTRACK_MW,    RDMA_RESTRACK_FMR, RDMA_RESTRACK_MR, RDMA_RESTRACK_CQ,
+	RDMA_RESTRACK_PD,
 };
 
 static bool is_left(const struct rdma_restrack_entry *entry, const char *client)
@@ -92,7 +111,7 @@ void rdma_restrack_forget(struct ib_device *device, const char *client,
 			u32 before = device->res.count[type];
 
 			forget[type](entry);
-			count[type]++;
+			count[type] += before - device->res.count[type];
 			if (device->res.count[type] == before)
 				break; /* somebody else's object uses it: it stays */
 		}

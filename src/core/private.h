@@ -73,6 +73,10 @@ struct ib_srq *core_create_srq(struct ib_pd *pd, struct ib_srq_init_attr *attr,
 			       struct ib_uobject *uobject);
 struct ib_qp *core_create_qp(struct ib_pd *pd, struct ib_qp_init_attr *attr,
 			     const struct core_owner *owner);
+/** core_access_ok() - are @access, of enum ib_access_flags, rights that go together? */
+bool core_access_ok(int access);
+/** core_has_pages() - has @device regions that are made of pages? */
+bool core_has_pages(const struct ib_device *device);
 /** core_mr_check() - a program's region: known rights that fit together, nothing wraps.
  *  0; -EINVAL; -EOPNOTSUPP on-demand paging where the device has none */
 int core_mr_check(const struct ib_device *device, u64 start, u64 length, u64 iova, int access);

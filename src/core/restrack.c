@@ -14,6 +14,7 @@ static const char *const names[RDMA_RESTRACK_MAX] = {
 	[RDMA_RESTRACK_SRQ] = "srq",
 	[RDMA_RESTRACK_AH] = "ah",
 	[RDMA_RESTRACK_MW] = "mw",
+	[RDMA_RESTRACK_FMR] = "fmr",
 };
 
 const char *rdma_restrack_name(enum rdma_restrack_type type)
@@ -30,6 +31,7 @@ static const size_t limits[RDMA_RESTRACK_MAX] = {
 	[RDMA_RESTRACK_SRQ] = offsetof(struct ib_device_attr, max_srq),
 	[RDMA_RESTRACK_AH] = offsetof(struct ib_device_attr, max_ah),
 	[RDMA_RESTRACK_MW] = offsetof(struct ib_device_attr, max_mw),
+	[RDMA_RESTRACK_FMR] = offsetof(struct ib_device_attr, max_fmr),
 };
 
 int core_has_room(struct ib_device *device, enum rdma_restrack_type type)

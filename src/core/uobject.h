@@ -104,7 +104,6 @@ int ib_rereg_user_mr(struct ib_mr *mr, int flags, u64 start, u64 length, u64 iov
 		     struct ib_pd *pd);
 struct ib_mw *ib_alloc_mw_user(struct ib_uobject *uobject, struct ib_pd *pd,
 			       enum ib_mw_type type);
-int ib_dealloc_mw(struct ib_mw *mw);
 /** ib_alloc_xrcd_user() - -EOPNOTSUPP: the device has no XRC */
 struct ib_xrcd *ib_alloc_xrcd_user(struct ib_uobject *uobject);
 int ib_dealloc_xrcd(struct ib_xrcd *xrcd);

@@ -80,20 +80,60 @@ static int take_on_pkey(struct hca_qp *qp, u16 pkey_index)
 	return eng_qp_modify(qp->eng, &attr, IBV_QP_PKEY_INDEX);
 }
 
+static int post_register(struct hca_qp *qp, const struct ib_reg_wr *wr)
+{
+	const struct eng_register reg = {.wr_id = wr->wr.wr_id,
+					 .send_flags = (unsigned)wr->wr.send_flags,
+					 .key = wr->mr->lkey,
+					 .new_key = wr->key,
+					 .access = wr->access};
+
+	return eng_post_register(qp->eng, &reg);
+}
+
+/* the engine wants libibverbs' objects, and of them the keys alone */
+static int post_bind(struct hca_qp *qp, const struct ib_bind_mw_wr *wr)
+{
+	const struct ib_mw_bind_info *info = &wr->bind_info;
+	struct ibv_mw mw = {.rkey = wr->mw->rkey};
+	struct ibv_mr mr = {.lkey = info->mr ? info->mr->lkey : 0};
+	struct ibv_send_wr out = {
+		.wr_id = wr->wr.wr_id,
+		.opcode = IBV_WR_BIND_MW,
+		.send_flags = (unsigned)wr->wr.send_flags,
+		.bind_mw = {&mw,
+			    wr->rkey,
+			    {info->mr ? &mr : NULL, info->addr, info->length,
+			     (unsigned)info->mw_access_flags}},
+	};
+	struct ibv_send_wr *bad;
+
+	return eng_post_send(qp->eng, &out, &bad, av_of);
+}
+
+static int post_one(struct hca_qp *qp, const struct ib_send_wr *wr)
+{
+	struct ibv_send_wr out, *bad;
+	int ret;
+
+	if (wr->opcode == IB_WR_REG_MR)
+		return post_register(qp, reg_wr(wr));
+	if (wr->opcode == IB_WR_BIND_MW)
+		return post_bind(qp, bind_mw_wr(wr));
+	ret = qp->ib.qp_type == IB_QPT_GSI ? take_on_pkey(qp, ud_wr(wr)->pkey_index) : 0;
+	if (ret)
+		return ret;
+	describe(qp, wr, &out);
+	return eng_post_send(qp->eng, &out, &bad, av_of);
+}
+
 int hca_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr, const struct ib_send_wr **bad)
 {
 	struct hca_qp *qp = container_of(ibqp, struct hca_qp, ib);
-	int ret = qp->eng ? 0 : -EINVAL;
 
 	for (; wr; wr = wr->next) {
-		struct ibv_send_wr one, *bad_one;
+		int ret = qp->eng ? post_one(qp, wr) : -EINVAL;
 
-		if (!ret && qp->ib.qp_type == IB_QPT_GSI)
-			ret = take_on_pkey(qp, ud_wr(wr)->pkey_index);
-		if (!ret) {
-			describe(qp, wr, &one);
-			ret = eng_post_send(qp->eng, &one, &bad_one, av_of);
-		}
 		if (ret) {
 			*bad = wr;
 			return ret;

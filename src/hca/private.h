@@ -308,6 +308,24 @@ int hca_process_mad(struct ib_device *device, int flags, u32 port_num, const str
 		    const struct ib_grh *in_grh, const struct ib_mad *in, struct ib_mad *out,
 		    size_t *out_mad_bytes, u16 *out_mad_pkey_index);
 
+/* verbs_memory.c */
+struct ib_mr *hca_get_dma_mr(struct ib_pd *pd, int access);
+struct ib_mr *hca_reg_user_mr(struct ib_pd *pd, u64 start, u64 length, u64 iova, int access,
+			      struct ib_udata *udata);
+int hca_rereg_user_mr(struct ib_mr *mr, int flags, u64 start, u64 length, u64 iova, int access,
+		      struct ib_pd *pd);
+void hca_dereg_mr(struct ib_mr *ibmr);
+struct ib_mr *hca_alloc_mr(struct ib_pd *pd, u32 max_pages);
+int hca_map_mr(struct ib_mr *mr, struct ib_pd *pd, int access, const struct ib_pages *pages);
+int hca_stage_mr(struct ib_mr *mr, const struct ib_pages *pages);
+bool hca_mr_is_bound(const struct ib_mr *mr);
+struct ib_mw *hca_alloc_mw(struct ib_pd *pd, enum ib_mw_type type, struct ib_udata *udata);
+void hca_dealloc_mw(struct ib_mw *mw);
+struct ib_dm *hca_alloc_dm(struct ib_device *device, u64 length, struct ib_udata *udata);
+void hca_dealloc_dm(struct ib_dm *dm);
+struct ib_mr *hca_reg_dm_mr(struct ib_pd *pd, struct ib_dm *dm, u64 offset, u64 length,
+			    int access, struct ib_udata *udata);
+
 /* verbs_qp.c */
 struct ib_qp *hca_create_qp(struct ib_pd *pd, struct ib_qp_init_attr *init,
 			    struct ib_udata *udata);

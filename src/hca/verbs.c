@@ -2,14 +2,8 @@
 /*
  * The adapter's operations on objects. A program's object is a number and an
  * owner here, its queues live in the program's engine; the midlayer's own
- * lives in the adapter's engine. Queue pairs are in verbs_qp.c.
+ * lives in the adapter's engine. Queue pairs are in verbs_qp.c, memory in verbs_memory.c.
  */
-#include <errno.h>
-#include <fcntl.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include "hca/private.h"
 
 /* --- protection domains, address handles --- */
@@ -63,150 +57,6 @@ static int query_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr)
 static void destroy_ah(struct ib_ah *ah)
 {
 	rt_free(container_of(ah, struct hca_ah, ib));
-}
-
-/* --- memory --- */
-
-static struct ib_mr *new_mr(struct hca *hca)
-{
-	struct hca_mr *mr = rt_zalloc(sizeof(*mr));
-	int ret = mr ? hca_key_alloc(hca, mr, &mr->ib.rkey) : -ENOMEM;
-
-	if (ret) {
-		rt_free(mr);
-		return ERR_PTR(ret);
-	}
-	mr->ib.lkey = mr->ib.rkey;
-	return &mr->ib;
-}
-
-static void dereg_mr(struct ib_mr *ibmr)
-{
-	struct hca_mr *mr = container_of(ibmr, struct hca_mr, ib);
-	struct hca *hca = hca_of(ibmr->device);
-
-	if (mr->in_engine)
-		eng_mr_del(hca->engine, ibmr->lkey);
-	hca_key_free(hca, ibmr->rkey);
-	rt_free(mr);
-}
-
-static struct ib_mr *get_dma_mr(struct ib_pd *pd, int access)
-{
-	struct hca *hca = hca_of(pd->device);
-	struct ib_mr *ibmr = new_mr(hca);
-	struct eng_mr_attr attr = {
-		.pd = container_of(pd, struct hca_pd, ib)->number,
-		.length = UINT64_MAX,
-		.access = access,
-	};
-	int ret;
-
-	if (IS_ERR(ibmr))
-		return ibmr;
-	ibmr->device = pd->device;
-	attr.key = ibmr->lkey;
-	ret = eng_mr_add(hca->engine, &attr);
-	if (ret) {
-		dereg_mr(ibmr);
-		return ERR_PTR(ret);
-	}
-	container_of(ibmr, struct hca_mr, ib)->in_engine = true;
-	return ibmr;
-}
-
-/* the memory is the program's and its engine's; here it has a key */
-static struct ib_mr *reg_user_mr(struct ib_pd *pd, u64 start, u64 length, u64 iova, int access,
-				 struct ib_udata *udata)
-{
-	int ret = hca_refused(hca_of(pd->device), FLT_OBJECT_MR);
-
-	return ret ? ERR_PTR(ret) : new_mr(hca_of(pd->device));
-}
-
-static int rereg_user_mr(struct ib_mr *mr, int flags, u64 start, u64 length, u64 iova, int access,
-			 struct ib_pd *pd)
-{
-	return 0;
-}
-
-/* what a window is bound to, its program's engine knows */
-static struct ib_mw *alloc_mw(struct ib_pd *pd, enum ib_mw_type type, struct ib_udata *udata)
-{
-	int ret = hca_refused(hca_of(pd->device), FLT_OBJECT_MW);
-	struct ib_mw *mw;
-
-	if (ret)
-		return ERR_PTR(ret);
-	mw = rt_zalloc(sizeof(*mw));
-	ret = mw ? hca_key_alloc(hca_of(pd->device), mw, &mw->rkey) : -ENOMEM;
-	if (!ret)
-		return mw;
-	rt_free(mw);
-	return ERR_PTR(ret);
-}
-
-static void dealloc_mw(struct ib_mw *mw)
-{
-	hca_key_free(hca_of(mw->device), mw->rkey);
-	rt_free(mw);
-}
-
-/* --- device memory --- */
-
-static int make_memory(u64 length)
-{
-	int fd = memfd_create("softib-device-memory", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	int ret;
-
-	if (fd < 0)
-		return -errno;
-	if (!ftruncate(fd, (off_t)length) &&
-	    !fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
-		return fd;
-	ret = -errno;
-	close(fd);
-	return ret;
-}
-
-static u64 whole_units(u64 length)
-{
-	return (length + HCA_DM_UNIT_BYTES - 1) & ~(u64)(HCA_DM_UNIT_BYTES - 1);
-}
-
-static struct ib_dm *alloc_dm(struct ib_device *device, u64 length, struct ib_udata *udata)
-{
-	struct hca *hca = hca_of(device);
-	u64 bytes = whole_units(length);
-	struct ib_dm *dm;
-
-	if (hca->dm_bytes + bytes > device->attrs.max_dm_size)
-		return ERR_PTR(-ENOMEM);
-	dm = rt_zalloc(sizeof(*dm));
-	if (!dm)
-		return ERR_PTR(-ENOMEM);
-	dm->fd = make_memory(length);
-	if (dm->fd < 0) {
-		int ret = dm->fd;
-
-		rt_free(dm);
-		return ERR_PTR(ret);
-	}
-	hca->dm_bytes += bytes;
-	return dm;
-}
-
-static void dealloc_dm(struct ib_dm *dm)
-{
-	hca_of(dm->device)->dm_bytes -= whole_units(dm->length);
-	close(dm->fd);
-	rt_free(dm);
-}
-
-static struct ib_mr *reg_dm_mr(struct ib_pd *pd, struct ib_dm *dm, u64 offset, u64 length,
-			       int access, struct ib_udata *udata)
-{
-	return reg_user_mr(pd, offset, length, 0, access, udata);
 }
 
 /* --- completion queues --- */
@@ -381,14 +231,18 @@ const struct ib_device_ops hca_ops = {
 	.post_recv = hca_post_recv,
 	.attach_mcast = hca_attach_mcast,
 	.detach_mcast = hca_detach_mcast,
-	.get_dma_mr = get_dma_mr,
-	.reg_user_mr = reg_user_mr,
-	.rereg_user_mr = rereg_user_mr,
-	.dereg_mr = dereg_mr,
-	.alloc_mw = alloc_mw,
-	.dealloc_mw = dealloc_mw,
-	.alloc_dm = alloc_dm,
-	.dealloc_dm = dealloc_dm,
-	.reg_dm_mr = reg_dm_mr,
+	.get_dma_mr = hca_get_dma_mr,
+	.reg_user_mr = hca_reg_user_mr,
+	.rereg_user_mr = hca_rereg_user_mr,
+	.dereg_mr = hca_dereg_mr,
+	.alloc_mr = hca_alloc_mr,
+	.map_mr = hca_map_mr,
+	.stage_mr = hca_stage_mr,
+	.mr_is_bound = hca_mr_is_bound,
+	.alloc_mw = hca_alloc_mw,
+	.dealloc_mw = hca_dealloc_mw,
+	.alloc_dm = hca_alloc_dm,
+	.dealloc_dm = hca_dealloc_dm,
+	.reg_dm_mr = hca_reg_dm_mr,
 	.process_mad = hca_process_mad,
 };

@@ -31,6 +31,12 @@ struct fake {
 	struct ib_port_attr port;
 	union ib_gid gid[FAKE_GIDS];
 	u16 pkey[FAKE_PKEYS];
+	/* --- of the last map_mr, or stage_mr: --- */
+	int maps, refuse_map; /* maps, unmaps not counted; what it returns */
+	int unmaps;
+	struct ib_pages pages; /* its list is not kept */
+	u64 first_page, last_page;
+	bool bound; /* what mr_is_bound() says */
 };
 
 struct fake_ucontext {
@@ -60,6 +66,7 @@ static inline int fake_query_device(struct ib_device *device, struct ib_device_a
 		.hca_core_clock_khz = 156250,
 		.max_dm_size = 4096,
 		.max_pd = FAKE_MANY, .max_cq = FAKE_MANY, .max_mr = FAKE_MANY,
+		.max_fmr = FAKE_MANY, .max_map_per_fmr = 3, .max_fast_reg_page_list_len = 16,
 		.max_srq = FAKE_MANY, .max_ah = FAKE_MANY, .max_mw = FAKE_MANY,
 	};
 	return 0;
@@ -304,6 +311,54 @@ static inline void fake_dereg_mr(struct ib_mr *mr)
 	FAKE_FREE(mr->device, mr);
 }
 
+static inline struct ib_mr *fake_alloc_mr(struct ib_pd *pd, u32 max_pages)
+{
+	return fake_new_mr(pd->device);
+}
+
+static inline int fake_stage_mr(struct ib_mr *mr, const struct ib_pages *pages)
+{
+	struct fake *fake = fake_of(mr->device);
+
+	fake->pages = *pages;
+	fake->first_page = pages->page[0];
+	fake->last_page = pages->page[pages->num - 1];
+	return 0;
+}
+
+static inline int fake_map_mr(struct ib_mr *mr, struct ib_pd *pd, int access,
+			      const struct ib_pages *pages)
+{
+	struct fake *fake = fake_of(pd->device);
+
+	if (fake->refuse_map)
+		return fake->refuse_map;
+	fake->maps += !!pages;
+	fake->unmaps += !pages;
+	mr->device = pd->device; /* the core's, later */
+	return pages ? fake_stage_mr(mr, pages) : 0;
+}
+
+static inline bool fake_mr_is_bound(const struct ib_mr *mr)
+{
+	return fake_of(mr->device)->bound;
+}
+
+static inline struct ib_mw *fake_alloc_mw(struct ib_pd *pd, enum ib_mw_type type,
+					  struct ib_udata *udata)
+{
+	struct ib_mw *mw = FAKE_NEW(pd->device, struct ib_mw);
+
+	if (!IS_ERR(mw))
+		mw->rkey = ++fake_of(pd->device)->next_key << 8 | 0xff;
+	return mw;
+}
+
+static inline void fake_dealloc_mw(struct ib_mw *mw)
+{
+	FAKE_FREE(mw->device, mw);
+}
+
 /* its memory is a file that says nothing */
 static inline struct ib_dm *fake_alloc_dm(struct ib_device *device, u64 length,
 					  struct ib_udata *udata)
@@ -369,6 +424,12 @@ static const struct ib_device_ops fake_ops = {
 	.reg_user_mr = fake_reg_user_mr,
 	.rereg_user_mr = fake_rereg_user_mr,
 	.dereg_mr = fake_dereg_mr,
+	.alloc_mr = fake_alloc_mr,
+	.map_mr = fake_map_mr,
+	.stage_mr = fake_stage_mr,
+	.mr_is_bound = fake_mr_is_bound,
+	.alloc_mw = fake_alloc_mw,
+	.dealloc_mw = fake_dealloc_mw,
 	.alloc_dm = fake_alloc_dm,
 	.dealloc_dm = fake_dealloc_dm,
 	.reg_dm_mr = fake_reg_dm_mr,
