@@ -218,6 +218,34 @@ static inline void kfree(const void *memory)
 	free((void *)memory);
 }
 
+#define PAGE_SHIFT 12
+#define PAGE_SIZE  (1ul << PAGE_SHIFT)
+#define PAGE_MASK  (~(PAGE_SIZE - 1))
+#define PAGE_ALIGN(addr) (((addr) + PAGE_SIZE - 1) & PAGE_MASK)
+#define offset_in_page(addr) ((unsigned long)(addr) & ~PAGE_MASK)
+
+/** __get_free_pages() - 2^@order pages in one piece, which begin at a multiple of PAGE_SIZE.
+ *  Return: their address; 0: no memory */
+static inline unsigned long __get_free_pages(gfp_t flags, unsigned int order)
+{
+	return (unsigned long)(uintptr_t)aligned_alloc(PAGE_SIZE, PAGE_SIZE << order);
+}
+
+static inline void free_pages(unsigned long addr, unsigned int order)
+{
+	free((void *)(uintptr_t)addr);
+}
+
+static inline unsigned long get_zeroed_page(gfp_t flags)
+{
+	unsigned long page = __get_free_pages(flags, 0);
+
+	return page ? (unsigned long)(uintptr_t)memset((void *)(uintptr_t)page, 0, PAGE_SIZE) : 0;
+}
+
+#define __get_free_page(flags) __get_free_pages(flags, 0)
+#define free_page(addr)	       free_pages(addr, 0)
+
 /* --- time --- */
 
 #define HZ 1000

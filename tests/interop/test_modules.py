@@ -237,3 +237,10 @@ def test_example_multicast(pair):
     wait_until(hear, "n2 hears n1")
     assert softib(pair, "rmmod", "n2", "multicast") == (0, "")
     assert not [row for row in pair.json("resource", "show") if row["comm"] == "multicast"]
+
+
+def test_example_fmr_pool(pair):
+    log = load_example(pair, "fmr_pool", "uses=40")
+    assert "n1 fmr_pool: softib0: 40 times 16384 bytes over 4 pages" in log, log
+    assert "after 1 flush: remote: access error" in log, log
+    assert not [row for row in pair.json("resource", "show") if row["comm"] == "fmr_pool"]

@@ -1,0 +1,3 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#include "softib/module.h"
+#include "rdma/ib_scatterlist.h"
