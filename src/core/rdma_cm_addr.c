@@ -46,6 +46,12 @@ static bool is_loopback(const struct sockaddr_storage *addr)
 	       ntohl(in4(addr)->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
 }
 
+/* As in the kernel, the loopback address means any of the node's to who binds to it. */
+static bool is_anywhere(const struct sockaddr_storage *addr)
+{
+	return rcm_addr_is_any(addr) || is_loopback(addr);
+}
+
 /* The port stands at the same place in both kinds of addresses. */
 u16 rcm_port(const struct sockaddr_storage *addr)
 {
@@ -87,7 +93,7 @@ bool rcm_listens_for(const struct rcm_id *id, const struct sockaddr_storage *add
 {
 	const struct sockaddr_storage *own = &id->id.route.addr.src_addr;
 
-	if (!rcm_addr_is_any(own))
+	if (!is_anywhere(own))
 		return is_same_ip(own, addr);
 	return own->ss_family == addr->ss_family ||
 	       (own->ss_family == AF_INET6 && !id->afonly);
@@ -184,7 +190,7 @@ int rdma_bind_addr(struct rdma_cm_id *rdma_id, struct sockaddr *addr)
 	if (id->state != RCM_IDLE)
 		return -EINVAL;
 	ret = rcm_take_addr(addr, &own);
-	if (!ret && !rcm_addr_is_any(&own))
+	if (!ret && !is_anywhere(&own))
 		ret = find_own(id, &own, &device, &port_num);
 	if (!ret)
 		ret = take_port(id, &own);

@@ -163,7 +163,8 @@ def public_copy():
     atexit.register(shutil.rmtree, top, ignore_errors=True)
     for folder, files in {
             "bin": [BUILD / "bin" / name for name in ("softib", "softib-rsh", "softibd", "softib-sm")],
-            "lib": [BUILD / "lib" / name for name in ("libibverbs.so.1", "libibumad.so.3")],
+            "lib": [BUILD / "lib" / name for name in ("libibverbs.so.1", "libibumad.so.3",
+                                                  "librdmacm.so.1")],
             "interop": Path(__file__).parent.glob("*.py")}.items():
         (top / folder).mkdir()
         for path in files:

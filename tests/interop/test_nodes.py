@@ -142,6 +142,18 @@ def test_iperf3_both_ways(fabric):
     assert done["end"]["sum_received"]["packets"] > 0
 
 
+@pytest.mark.parametrize("provider,endpoint", [("verbs", "msg"), ("verbs;ofi_rxm", "rdm")])
+def test_libfabric_by_rdma_cm(fabric, provider, endpoint):
+    """Connected endpoints; the server learns the addresses of the adapter from its ib0."""
+    ping = ["fi_pingpong", "-p", provider, "-e", endpoint, "-c", "-I", "20", "-S", "4096"]
+    server = subprocess.Popen([*fabric.user, fabric.program, "exec", "--fabric", "t", "n1", "--", *ping],
+                              env=fabric.env)
+    fabric.running.append(server)
+    wait_until(lambda: "47592" in on(fabric, "n1", "ss", "-ltn"), "the server listens")
+    assert re.search(r"^4k +20 +=20 ", on(fabric, "n2", *ping, "n1"), re.M)
+    assert server.wait(TIMEOUT) == 0
+
+
 def test_perftest_by_name_on_one_port(fabric):
     """Three servers with the same TCP port, each on a node of its own."""
     port = "18515"

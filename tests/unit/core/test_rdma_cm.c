@@ -554,7 +554,7 @@ static void a_connection_by_ipv6_address(void **state)
 static void which_addresses_a_listener_takes(void **state)
 {
 	struct sockaddr_in6 any = ip6("::", PORT), six = ip6("fd00::2", PORT);
-	struct sockaddr_in6 mapped = ip6("::ffff:10.0.0.2", PORT);
+	struct sockaddr_in6 mapped = ip6("::ffff:10.0.0.2", PORT), loop = ip6("::1", PORT);
 	struct sockaddr_in four = ip("10.0.0.2", PORT);
 	const struct {
 		const struct sockaddr_in6 *own;
@@ -565,6 +565,7 @@ static void which_addresses_a_listener_takes(void **state)
 		{&any, 0, SA(six), true},   {&any, 0, SA(four), true},
 		{&any, 1, SA(six), true},   {&any, 1, SA(four), false},
 		{&six, 0, SA(four), false}, {&mapped, 0, SA(four), true},
+		{&loop, 0, SA(six), true},  {&loop, 1, SA(four), false}, /* as any */
 		{&mapped, 0, SA(six), false},
 	};
 
@@ -575,6 +576,20 @@ static void which_addresses_a_listener_takes(void **state)
 			assert_int_equal(active.heard[0], RDMA_CM_EVENT_REJECTED);
 		end_both();
 	}
+}
+
+/* Who binds to the loopback address is bound to no device, as in the kernel. */
+static void the_loopback_address_is_no_devices(void **state)
+{
+	struct sockaddr_in loop = ip("127.0.0.1", PORT);
+
+	server.id = create(1, &server, RDMA_PS_TCP);
+	assert_int_equal(rdma_bind_addr(server.id, (struct sockaddr *)&loop), 0);
+	assert_null(server.id->device);
+	assert_int_equal(rdma_listen(server.id, 2), 0);
+	resolve(RDMA_PS_TCP);
+	ask();
+	assert_int_equal(server.heard[0], RDMA_CM_EVENT_CONNECT_REQUEST);
 }
 
 static void too_much_private_data(void **state)
@@ -621,6 +636,7 @@ int main(void)
 		T(the_ack_timeout_may_be_chosen),
 		T(a_connection_by_ipv6_address),
 		T(which_addresses_a_listener_takes),
+		T(the_loopback_address_is_no_devices),
 		T(a_connection_by_address), T(a_closed_id_disconnects_its_peer),
 		T(a_request_is_refused),    T(a_handler_refuses_by_its_return),
 		T(nobody_listens),	    T(the_backlog_is_bounded),
