@@ -370,6 +370,7 @@ struct ib_device_ops {
 	int (*poll_cq)(struct ib_cq *cq, int num_entries, struct ib_wc *wc);
 	int (*peek_cq)(struct ib_cq *cq, int wc_cnt);
 	int (*req_notify_cq)(struct ib_cq *cq, enum ib_cq_notify_flags flags);
+	int (*req_ncomp_notif)(struct ib_cq *cq, int wc_cnt);
 
 	struct ib_srq *(*create_srq)(struct ib_pd *pd, struct ib_srq_init_attr *attr,
 				     struct ib_udata *udata);
@@ -684,6 +685,14 @@ static inline int ib_req_notify_cq(struct ib_cq *cq, enum ib_cq_notify_flags fla
 {
 	return cq->device->ops->req_notify_cq(cq, flags);
 }
+
+/**
+ * ib_req_ncomp_notif() - one call of the handler when @wc_cnt or more completions wait in the
+ * CQ, soon if they do already. ib_req_notify_cq() takes its place
+ * Context: any; never sleeps. Return: 0; -EINVAL: less than 1, or more than the CQ has entries;
+ * -EOPNOTSUPP: the device has no IB_DEVICE_N_NOTIFY_CQ
+ */
+int ib_req_ncomp_notif(struct ib_cq *cq, int wc_cnt);
 
 /** enum ib_poll_context - who polls a CQ of ib_alloc_cq(). softibd has one thread: the core
  *  calls done() from the loop, where it may not sleep, in both of the last two */

@@ -113,6 +113,14 @@ int ib_peek_cq(struct ib_cq *cq, int wc_cnt)
 	return cq->device->ops->peek_cq ? cq->device->ops->peek_cq(cq, wc_cnt) : -EOPNOTSUPP;
 }
 
+int ib_req_ncomp_notif(struct ib_cq *cq, int wc_cnt)
+{
+	if (!cq->device->ops->req_ncomp_notif)
+		return -EOPNOTSUPP;
+	return wc_cnt < 1 || wc_cnt > cq->cqe ? -EINVAL :
+						cq->device->ops->req_ncomp_notif(cq, wc_cnt);
+}
+
 int ib_destroy_cq(struct ib_cq *cq)
 {
 	if (cq->usecnt)

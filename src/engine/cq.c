@@ -129,6 +129,7 @@ static void notify(struct eng_cq *cq)
 	list_del_init(&cq->moderated_node);
 	cq->unreported = 0;
 	cq->armed = ENG_DISARMED;
+	cq->armed_for = 0;
 	cq->told_head = cq->head;
 	cq->told_tail = cq->tail;
 	cq->engine->notified = cq->engine->put_off = true;
@@ -139,6 +140,8 @@ void eng_cq_notify(struct eng_cq *cq, uint32_t n)
 {
 	struct engine *e = cq->engine;
 
+	if (cq->tail - cq->head < cq->armed_for)
+		return;
 	cq->unreported += n;
 	if (likely(cq->unreported >= cq->event_entries)) {
 		notify(cq);
@@ -270,6 +273,7 @@ void eng_cq_arm(struct eng_cq *cq, bool solicited_only)
 {
 	eng_lock(cq->engine);
 	/* a wider request is never narrowed (11.4.2.2) */
+	cq->armed_for = 0;
 	if (!solicited_only)
 		cq->armed = ENG_ARMED;
 	else if (cq->armed == ENG_DISARMED)
@@ -277,6 +281,19 @@ void eng_cq_arm(struct eng_cq *cq, bool solicited_only)
 	if (unlikely(has_untold(cq, cq->armed == ENG_ARMED_SOLICITED)) &&
 	    list_empty(&cq->moderated_node))
 		eng_cq_notify(cq, cq->tail - cq->head);
+	eng_unlock(cq->engine);
+}
+
+void eng_cq_arm_for(struct eng_cq *cq, uint32_t entries)
+{
+	eng_lock(cq->engine);
+	if (cq->armed == ENG_DISARMED)
+		cq->armed_for = entries;
+	else /* the next one is told of, or fewer */
+		cq->armed_for = MIN(cq->armed_for, entries);
+	cq->armed = ENG_ARMED;
+	if (cq->tail - cq->head >= entries)
+		eng_cq_notify(cq, entries);
 	eng_unlock(cq->engine);
 }
 

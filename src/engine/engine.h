@@ -304,6 +304,9 @@ int eng_cq_poll(struct eng_cq *cq, int n, struct ibv_wc *wc);
  *  that is solicited or in error; at once when the CQ has such a one that no event told of, or
  *  that a poll left behind since */
 void eng_cq_arm(struct eng_cq *cq, bool solicited_only);
+/** eng_cq_arm_for() - one event when @entries or more wait in @cq, at once if they do. While it
+ *  is armed otherwise, the earlier of both; eng_cq_arm() later: as if this had not been called */
+void eng_cq_arm_for(struct eng_cq *cq, uint32_t entries);
 /** eng_cq_moderate() - from now on the event of an armed @cq waits until @entries have
  *  completed, at most @ns from the first of them on; either 0: it waits for nothing */
 void eng_cq_moderate(struct eng_cq *cq, uint32_t entries, uint64_t ns);

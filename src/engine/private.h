@@ -51,6 +51,7 @@ struct eng_cq {
 	bool overrun;
 	uint32_t matters_tail;	       /* behind the last entry that was solicited or in error */
 	uint32_t told_head, told_tail; /* head and tail at the last event */
+	uint32_t armed_for; /* the event waits until so many are in it; 0: for none but the next */
 	/* --- moderation --- */
 	uint32_t event_entries; /* an event waits for so many; 0: for none but the first */
 	uint64_t event_ns;	/* but no longer than this */

@@ -245,3 +245,13 @@ int hca_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 	eng_cq_arm(cq->eng, (flags & IB_CQ_SOLICITED_MASK) == IB_CQ_SOLICITED);
 	return 0;
 }
+
+int hca_req_ncomp_notif(struct ib_cq *ibcq, int wc_cnt)
+{
+	struct hca_cq *cq = container_of(ibcq, struct hca_cq, ib);
+
+	if (!cq->eng)
+		return -EINVAL;
+	eng_cq_arm_for(cq->eng, (uint32_t)wc_cnt);
+	return 0;
+}

@@ -344,6 +344,7 @@ int hca_post_srq_recv(struct ib_srq *srq, const struct ib_recv_wr *wr,
 int hca_peek_cq(struct ib_cq *cq, int wc_cnt);
 int hca_poll_cq(struct ib_cq *cq, int n, struct ib_wc *wc);
 int hca_req_notify_cq(struct ib_cq *cq, enum ib_cq_notify_flags flags);
+int hca_req_ncomp_notif(struct ib_cq *cq, int wc_cnt);
 /** hca_av() - an address handle's attributes as the transport wants them */
 struct tp_av hca_av(const struct rdma_ah_attr *attr);
 

@@ -32,7 +32,8 @@ static void own_attr(const struct hca *hca, struct ib_device_attr *attr)
 				    IB_DEVICE_PORT_ACTIVE_EVENT | IB_DEVICE_SYS_IMAGE_GUID |
 				    IB_DEVICE_RC_RNR_NAK_GEN | IB_DEVICE_SRQ_RESIZE |
 				    IB_DEVICE_MEM_WINDOW | IB_DEVICE_MEM_WINDOW_TYPE_2B |
-				    IB_DEVICE_XRC | IB_DEVICE_AUTO_PATH_MIG,
+				    IB_DEVICE_XRC | IB_DEVICE_AUTO_PATH_MIG |
+				    IB_DEVICE_N_NOTIFY_CQ | IB_DEVICE_MEM_MGT_EXTENSIONS,
 		.max_send_sge = TP_MAX_SGE - 2,
 		.max_recv_sge = TP_MAX_SGE - 2,
 		.max_sge_rd = TP_MAX_SGE - 2,

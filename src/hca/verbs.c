@@ -215,6 +215,7 @@ const struct ib_device_ops hca_ops = {
 	.poll_cq = hca_poll_cq,
 	.peek_cq = hca_peek_cq,
 	.req_notify_cq = hca_req_notify_cq,
+	.req_ncomp_notif = hca_req_ncomp_notif,
 	.create_srq = create_srq,
 	.modify_srq = modify_srq,
 	.query_srq = query_srq,

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Modules in a node's stack: they load, sleep, fail, forget and crash, and the fabric goes on."""
+import re
 import subprocess
 
 import pytest
@@ -96,6 +97,15 @@ def test_only_the_fabric_s_user_loads_modules():
             sock.close()
             assert "only that user may load and unload modules" in answer["error"], answer
         assert not modules(fabric)
+
+
+def test_verbs_of_a_module(pair):
+    """Memory, address handles, receive queues, queries: by the module's own checks."""
+    before = len(log_of(pair))
+    assert softib(pair, "modprobe", "n1", MODULES / "verbs.so") == (0, "")
+    assert softib(pair, "rmmod", "n1", "verbs") == (0, "")  # nothing is left behind
+    log = log_of(pair)[before:]
+    assert re.search(r"n1 verbs: [1-9][0-9]+ checks, 0 failed", log), log
 
 
 def test_refusals(pair):

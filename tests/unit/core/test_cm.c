@@ -323,8 +323,23 @@ static void data_may_come_before_the_rtu(void **state)
 	assert_int_equal(server.num, 1); /* never on the caller's stack */
 	run_ms(1);
 	HEARD(&server, IB_CM_REQ_RECEIVED, IB_CM_USER_ESTABLISHED);
-	assert_int_equal(ib_cm_notify(server.id, IB_EVENT_COMM_EST), -EISCONN);
+	assert_int_equal(ib_cm_establish(server.id), -EISCONN);
 	assert_int_equal(ib_cm_notify(listener, IB_EVENT_COMM_EST), -EINVAL);
+}
+
+/* one that answers late says so, and is waited for */
+static void an_mra_buys_time(void **state)
+{
+	server.silent = true;
+	connect_them();
+	run_ms(1);
+	assert_int_equal(ib_send_cm_mra(server.id, 22, "m", 1), 0); /* 17 s */
+	run_ms(5000);
+	HEARD(&client, IB_CM_MRA_RECEIVED);
+	assert_int_equal(client.private_byte, 'm');
+	assert_int_equal(ib_send_cm_mra(caller, 22, NULL, 0), -EINVAL); /* it was asked nothing */
+	run_ms(60000);
+	HEARD(&client, IB_CM_MRA_RECEIVED, IB_CM_REQ_ERROR);
 }
 
 static void an_alternate_path_is_loaded(void **state)
@@ -571,6 +586,7 @@ int main(void)
 		T(nobody_answers),
 		T(every_message_may_be_lost_once),
 		T(data_may_come_before_the_rtu),
+		T(an_mra_buys_time),
 		T(an_alternate_path_is_loaded),
 		T(a_service_is_resolved),
 		T(listeners_do_not_overlap),

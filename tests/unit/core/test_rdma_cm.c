@@ -509,6 +509,42 @@ static void addresses_and_ports(void **state)
 	assert_int_equal(rdma_disconnect(id), -EINVAL);
 }
 
+static void a_port_may_be_shared(void **state)
+{
+	struct sockaddr_in any = ip("0.0.0.0", PORT);
+	struct rdma_cm_id *id[3];
+
+	for (int i = 0; i < 3; i++) {
+		id[i] = create(1, &active, RDMA_PS_TCP);
+		assert_int_equal(rdma_set_reuseaddr(id[i], i < 2), 0);
+	}
+	assert_int_equal(rdma_bind_addr(id[0], SA(any)), 0);
+	assert_int_equal(rdma_set_reuseaddr(id[0], 1), -EINVAL); /* too late */
+	assert_int_equal(rdma_bind_addr(id[1], SA(any)), 0);
+	assert_int_equal(rdma_bind_addr(id[2], SA(any)), -EADDRINUSE);
+	assert_int_equal(rdma_listen(id[0], 1), 0);
+	assert_int_equal(rdma_listen(id[1], 1), -EADDRINUSE);
+	for (int i = 0; i < 3; i++)
+		rdma_destroy_id(id[i]);
+}
+
+/* data came before the peer's word that it is ready */
+static void a_queue_pair_tells_that_it_is_connected(void **state)
+{
+	struct rdma_conn_param param = param_of(0x111, "world");
+
+	listen_at("0.0.0.0", RDMA_PS_TCP);
+	assert_int_equal(rdma_notify(server.id, IB_EVENT_COMM_EST), -EINVAL);
+	resolve(RDMA_PS_TCP);
+	ask();
+	assert_int_equal(rdma_accept(server.peer, &param), 0);
+	run_ms(10);
+	assert_int_equal(rdma_notify(server.peer, IB_EVENT_COMM_EST), 0);
+	run_ms(1);
+	assert_int_equal(server.heard[1], RDMA_CM_EVENT_ESTABLISHED);
+	assert_int_equal(rdma_notify(server.peer, IB_EVENT_COMM_EST), -EISCONN);
+}
+
 /* A request from node 2 to @to; the listener on node 1 is bound to @own. Return: the
  * request came */
 static bool is_asked_at(const struct sockaddr_in6 *own, int afonly,
@@ -641,6 +677,7 @@ int main(void)
 		T(a_request_is_refused),    T(a_handler_refuses_by_its_return),
 		T(nobody_listens),	    T(the_backlog_is_bounded),
 		T(a_datagram_service),	    T(addresses_and_ports),
+		T(a_port_may_be_shared),    T(a_queue_pair_tells_that_it_is_connected),
 		T(too_much_private_data),   T(destroyed_while_asking_for_a_path),
 		T(a_device_goes),	    T(two_ids_share_a_membership),
 		T(the_group_of_an_address), T(joins_that_fail),

@@ -420,6 +420,32 @@ static void arming_tells_of_what_a_poll_left(void **state)
 	assert_int_equal(w->b.cq_events, 2);
 }
 
+static void arming_for_so_many_waits_for_them(void **state)
+{
+	struct world *w = *state;
+
+	connect(w, IBV_QPT_RC);
+	eng_cq_arm_for(w->b.cq, 2);
+	exchange(w, IBV_SEND_SOLICITED);
+	assert_int_equal(w->b.cq_events, 0);
+	exchange(w, 0);
+	assert_int_equal(w->b.cq_events, 1);
+	exchange(w, 0);
+	assert_int_equal(w->b.cq_events, 1); /* once */
+	eng_cq_arm_for(w->b.cq, 3); /* they are there */
+	assert_int_equal(w->b.cq_events, 2);
+	eng_cq_arm_for(w->b.cq, 9);
+	eng_cq_arm_for(w->b.cq, 5); /* the earlier one counts */
+	exchange(w, 0);
+	assert_int_equal(w->b.cq_events, 2);
+	exchange(w, 0);
+	assert_int_equal(w->b.cq_events, 3);
+	eng_cq_arm_for(w->b.cq, 60);
+	eng_cq_arm(w->b.cq, false); /* the next one, and nothing else */
+	exchange(w, 0);
+	assert_int_equal(w->b.cq_events, 4);
+}
+
 static void arming_for_solicited_ones_looks_for_these(void **state)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
@@ -844,6 +870,7 @@ int main(void)
 		CASE(a_cq_goes_while_its_event_waits),
 		CASE(arming_tells_of_what_a_poll_left),
 		CASE(arming_for_solicited_ones_looks_for_these),
+		CASE(arming_for_so_many_waits_for_them),
 		CASE(resizing_and_cleaning_lose_no_event),
 		CASE(the_device_has_a_shortest_ack_timeout),
 		CASE(arming_for_solicited_ones_narrows_nothing),
