@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from interop.fabric import BUILD, SOFTIB, TIMEOUT, Fabric, _ports, wait_until
+from interop.fabric import BUILD, SOFTIB, TIMEOUT, Fabric, _ports, kill, wait_until
+from interop.test_rdma_cm import SERVER_IP, cm_ids, serve
 
 pytestmark = pytest.mark.skipif(not shutil.which("ucx_perftest"), reason="no ucx_perftest")
 COUNT = 2000
@@ -86,6 +87,30 @@ def test_ud(pair):
     out = perftest(pair, "tag_lat", "ud,self", "-s", 8)
     assert "ud_verbs/softib0:1" in out
     assert re.search(rf"Final: +{COUNT} ", out), out
+
+
+def io_demo(node, *options):
+    """UCX's demonstration of a storage service: a server, or a client of the address that
+    ends @options. Its client checks the data (-q)."""
+    return [SOFTIB, "exec", "--devices", node, "--", "env", "UCX_TLS=rc,self", "UCX_LOG_LEVEL=info",
+            "UCX_SOCKADDR_TLS_PRIORITY=rdmacm", "io_demo", "-p", 1337, "-q", "-d", "8:300000",
+            "-o", "read,write", *options]
+
+
+def test_connections_by_rdma_cm(pair):
+    """Two clients of one server, with a connection each; then the server dies."""
+    server = serve(pair, *io_demo("n1"))
+    clients = [pair.start(node, *io_demo(node, "-i", 200, SERVER_IP)) for node in ("n1", "n2")]
+    for client in clients:
+        out = pair.finish(client)
+        assert "Client exit with status 'OK'" in out, out
+        assert "tag(rc_verbs/softib0:1)" in out, out
+    client = pair.start("n2", *io_demo("n2", "-c", 1, "-i", 10 ** 9, SERVER_IP))
+    wait_until(lambda: len(cm_ids(pair, "n1")) == 2, "the client is connected")
+    kill(server)
+    out = pair.finish(client)
+    assert "Connection reset by remote peer" in out or "Endpoint timeout" in out, out
+    wait_until(lambda: not cm_ids(pair, "n1") and not cm_ids(pair, "n2"), "no cm_id is left")
 
 
 needs_open_mpi = pytest.mark.skipif(
