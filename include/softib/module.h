@@ -32,27 +32,52 @@ struct module_state; /* the loader's */
 
 /* --- the module itself --- */
 
-/** struct kernel_param - one parameter; set() reads @value. 0; -EINVAL */
+struct kernel_param;
+
+/** struct kernel_param_ops - a type of parameters
+ *  set(): read @value into param->arg. 0; -EINVAL
+ *  get(): write the value to @text, as snprintf() does. Return: its length */
+struct kernel_param_ops {
+	int (*set)(const char *value, const struct kernel_param *param);
+	int (*get)(char *text, size_t bytes, const struct kernel_param *param);
+};
+
+/** struct kernel_param - one parameter */
 struct kernel_param {
 	const char *name, *type;
-	int (*set)(const char *value, const struct kernel_param *param);
+	const struct kernel_param_ops *ops;
 	void *arg;
+	/* --- of an array: arg is the first of its elements, which @ops are of --- */
+	unsigned int max, elem_bytes; /* 0: it is none */
+	unsigned int *num;	      /* how many were given; NULL: nobody asks */
+	unsigned int perm;
+};
+
+/** struct kernel_symbol - EXPORT_SYMBOL() */
+struct kernel_symbol {
+	const char *name;
+	void *address;
 };
 
 /** SOFTIB_MODULE_ABI - changes when what is below, or a struct of include/rdma, does in
  *  another way than its size shows */
-#define SOFTIB_MODULE_ABI 1
+#define SOFTIB_MODULE_ABI 2
 
 struct module {
 	u32 abi, device_bytes, ops_bytes;
 	const char *name;	    /* set by the loader; what it owns is listed by it */
 	struct module_state *state; /* the loader's */
 	const struct kernel_param *params, *params_end;
+	const struct kernel_symbol *symbols, *symbols_end; /* those that it exports */
 };
 
 extern const struct kernel_param __start_softib_param[]
 	__attribute__((weak, visibility("hidden")));
 extern const struct kernel_param __stop_softib_param[]
+	__attribute__((weak, visibility("hidden")));
+extern const struct kernel_symbol __start_softib_symbol[]
+	__attribute__((weak, visibility("hidden")));
+extern const struct kernel_symbol __stop_softib_symbol[]
 	__attribute__((weak, visibility("hidden")));
 
 #ifndef SOFTIB_MODULE_LOADER
@@ -64,6 +89,8 @@ __attribute__((weak, visibility("protected"))) struct module __this_module = {
 	.name = "",
 	.params = __start_softib_param,
 	.params_end = __stop_softib_param,
+	.symbols = __start_softib_symbol,
+	.symbols_end = __stop_softib_symbol,
 };
 #define THIS_MODULE (&__this_module)
 #endif
@@ -83,8 +110,14 @@ __attribute__((weak, visibility("protected"))) struct module __this_module = {
 #define __maybe_unused __attribute__((unused))
 #define __used	       __attribute__((used))
 #define __printf(a, b) __attribute__((format(printf, a, b)))
-#define EXPORT_SYMBOL(name)
-#define EXPORT_SYMBOL_GPL(name)
+
+/** EXPORT_SYMBOL() - other modules of the node may use the function or variable @name. One
+ *  that does is loaded after this one, which stays loaded until it has gone */
+#define EXPORT_SYMBOL(symbol)                                                            \
+	static const struct kernel_symbol softib_symbol_##symbol                         \
+		__attribute__((used, aligned(8), section("softib_symbol"))) = {          \
+			#symbol, (void *)&(symbol)}
+#define EXPORT_SYMBOL_GPL EXPORT_SYMBOL
 
 /** module_init(), module_exit() - @fn runs when the module is loaded, and before it is
  *  unloaded. One that has no module_exit() is never unloaded */
@@ -104,29 +137,34 @@ __attribute__((weak, visibility("protected"))) struct module __this_module = {
 #define MODULE_ALIAS(text)		 MODULE_INFO_AT_(alias, __LINE__, text)
 #define MODULE_PARM_DESC(name, text)	 MODULE_INFO_AT_(parm, __LINE__, #name ":" text)
 
-int param_set_bool(const char *value, const struct kernel_param *param);
-int param_set_byte(const char *value, const struct kernel_param *param);
-int param_set_short(const char *value, const struct kernel_param *param);
-int param_set_ushort(const char *value, const struct kernel_param *param);
-int param_set_int(const char *value, const struct kernel_param *param);
-int param_set_uint(const char *value, const struct kernel_param *param);
-int param_set_long(const char *value, const struct kernel_param *param);
-int param_set_ulong(const char *value, const struct kernel_param *param);
-int param_set_ullong(const char *value, const struct kernel_param *param);
-/** param_set_charp() - the text is the module's for as long as it is loaded */
-int param_set_charp(const char *value, const struct kernel_param *param);
+extern const struct kernel_param_ops param_ops_bool, param_ops_byte, param_ops_short,
+	param_ops_ushort, param_ops_int, param_ops_uint, param_ops_long, param_ops_ulong,
+	param_ops_ullong;
+/** param_ops_charp - the text is the module's for as long as it is loaded */
+extern const struct kernel_param_ops param_ops_charp;
 
 /** module_param() - `softib modprobe NODE FILE.so NAME=VALUE` sets the variable @name.
  *  @type: bool, byte, short, ushort, int, uint, long, ulong, ullong, charp.
- *  @perm: as in the kernel; not used */
+ *  @perm: 0: `softib lsmod --parameters` does not show it; else as in the kernel */
 #define module_param(name, type, perm)                                                   \
-	MODULE_PARAM_(name, name, #type, param_set_##type)
+	MODULE_PARAM_(name, #type, &param_ops_##type, &(name), 0, 0, NULL, perm)
 #define module_param_named(name, variable, type, perm)                                   \
-	MODULE_PARAM_(name, variable, #type, param_set_##type)
-#define MODULE_PARAM_(name, variable, type_name, setter)                                 \
+	MODULE_PARAM_(name, #type, &param_ops_##type, &(variable), 0, 0, NULL, perm)
+/** module_param_array() - NAME=VALUE,VALUE... sets the elements of the array @name, as many as
+ *  it has at most. *@nump, which may be NULL, is set to how many were given */
+#define module_param_array(name, type, nump, perm)                                       \
+	MODULE_PARAM_(name, "array of " #type, &param_ops_##type,                        \
+		      MODULE_PARAM_ARRAY_(name, nump), perm)
+#define module_param_array_named(name, array, type, nump, perm)                          \
+	MODULE_PARAM_(name, "array of " #type, &param_ops_##type,                        \
+		      MODULE_PARAM_ARRAY_(array, nump), perm)
+#define MODULE_PARAM_ARRAY_(array, nump)                                                 \
+	&(array)[0], sizeof(array) / sizeof((array)[0]), sizeof((array)[0]),             \
+		(unsigned int *)(nump)
+#define MODULE_PARAM_(name, ...)                                                         \
 	static const struct kernel_param softib_param_##name                             \
 		__attribute__((used, aligned(8), section("softib_param"))) = {           \
-			#name, type_name, setter, &(variable)}
+			#name, __VA_ARGS__}
 
 /** try_module_get() - the module stays loaded until module_put(). False: it goes */
 bool try_module_get(struct module *module);
@@ -512,5 +550,7 @@ struct net;
 #endif
 
 #pragma GCC visibility pop
+
+#include "softib/timer.h"
 
 #endif

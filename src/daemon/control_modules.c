@@ -7,6 +7,7 @@
 #include "modules/modules.h"
 
 #define PARAMS_MAX 64
+#define WATCHDOG_MS_MAX (24 * 3600 * 1000)
 
 /** struct module_call - a client that waits until a module is loaded or unloaded */
 struct module_call {
@@ -131,10 +132,16 @@ bool control_op_module_load(struct control_request *req)
 {
 	struct modules_request load = {.fd = req->fd[0], .done = on_done};
 	const char *params[PARAMS_MAX];
+	int64_t watchdog_ms;
 	int n;
 
 	if (!may_change(req, &load.node, &load.name))
 		return true;
+	watchdog_ms = control_number(req, "watchdog_ms", WATCHDOG_MS_MAX);
+	if (watchdog_ms == -2)
+		return true;
+	load.watchdog_ns = watchdog_ms < 0 ? MODULES_WATCHDOG_NS :
+					     (uint64_t)watchdog_ms * NSEC_PER_MSEC;
 	n = read_params(req, params);
 	if (n < 0)
 		return true;
@@ -161,15 +168,23 @@ bool control_op_module_unload(struct control_request *req)
 	return false;
 }
 
+static void put_param(void *ctx, const char *name, const char *value)
+{
+	control_put_text(ctx, name, value);
+}
+
 static int put_module(void *ctx, const struct modules_row *row)
 {
-	struct json_object *o = json_object_new_object();
+	struct json_object *o = json_object_new_object(), *params = json_object_new_object();
 
 	control_put_text(o, "node", row->node);
 	control_put_text(o, "name", row->name);
 	control_put_text(o, "state", row->state);
 	control_put_number(o, "bytes", row->bytes);
 	control_put_number(o, "refs", row->refs);
+	control_put_text(o, "used_by", row->users);
+	modules_each_param(row, put_param, params);
+	json_object_object_add(o, "parameters", params);
 	return json_object_array_add(ctx, o);
 }
 

@@ -61,10 +61,12 @@ struct walk {
 };
 
 static const char *bug; /* why module_bug() traps */
+static bool ends_quietly;
 
 _Noreturn void module_bug(const char *why)
 {
 	bug = why;
+	ends_quietly = !why;
 	__builtin_trap();
 }
 
@@ -174,7 +176,7 @@ static void on_fault(int number, siginfo_t *info, void *context)
 		die(number);
 		return;
 	}
-	if (!walk.state->dead)
+	if (!walk.state->dead && !ends_quietly)
 		report(&walk, number, info);
 	bug = NULL;
 	if (!walk.found || number == SIGABRT || walk.libc_frames > 1) {
@@ -182,9 +184,41 @@ static void on_fault(int number, siginfo_t *info, void *context)
 		die(number);
 		return;
 	}
-	module_crashed(walk.state);
+	if (!ends_quietly)
+		module_crashed(walk.state);
+	ends_quietly = false;
 #ifdef PC
 	go_on_in_caller(context, &walk);
+#endif
+}
+
+static struct walk interrupted;
+
+struct module_state *module_interrupted(void *context, bool *is_own)
+{
+	interrupted = (struct walk){.libc = object_of((uintptr_t)&strlen)};
+#ifdef PC
+	interrupted.pc = (uintptr_t)PC((ucontext_t *)context);
+	_Unwind_Backtrace(visit, &interrupted);
+#endif
+	*is_own = interrupted.found && module_at(interrupted.pc);
+	return interrupted.state;
+}
+
+void module_abandon(void *context, const char *what)
+{
+	const char *function = "a static function";
+	Dl_info where;
+
+	if (dladdr((const void *)interrupted.pc, &where) && where.dli_sname)
+		function = where.dli_sname;
+	module_log(interrupted.state,
+		   "%s %s (addr2line -fe FILE.so %#zx tells the line of the module); its calls end "
+		   "here, and what it has is freed",
+		   function, what, (size_t)(interrupted.at - interrupted.state->from));
+	module_crashed(interrupted.state);
+#ifdef PC
+	go_on_in_caller(context, &interrupted);
 #endif
 }
 

@@ -69,6 +69,10 @@ static int find_range(struct dl_phdr_info *info, size_t size, void *ctx)
 		const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
 		uintptr_t from = info->dlpi_addr + ph->p_vaddr;
 
+		if (ph->p_type == PT_GNU_RELRO) {
+			state->relro_from = from;
+			state->relro_to = from + ph->p_memsz;
+		}
 		if (ph->p_type != PT_LOAD)
 			continue;
 		state->from = MIN(state->from, from);
@@ -89,8 +93,10 @@ static void say_why(const struct module_state *state, char err[MODULE_TEXT_BYTES
 		why += n + 2;
 	missing = strstr(why, "undefined symbol: ");
 	if (missing)
-		snprintf(err, MODULE_TEXT_BYTES, "%.300s: neither softibd nor the libraries that it "
-			 "is linked with have it; include/rdma lists what softibd has", missing);
+		snprintf(err, MODULE_TEXT_BYTES, "%.200s: neither softibd, nor the libraries that it "
+			 "is linked with, nor another module of %s has it; include/rdma lists what "
+			 "softibd has, and a module that exports it has to be loaded first", missing,
+			 state->node_name);
 	else
 		snprintf(err, MODULE_TEXT_BYTES, "it cannot be loaded: %.400s", why);
 }
@@ -117,19 +123,33 @@ static int check(struct module_state *state, char err[MODULE_TEXT_BYTES])
 	state->module = module;
 	state->init = *init;
 	state->exit = exit ? *exit : NULL;
-	return 0;
+	return module_check_exports(state, err);
 }
 
 int module_open(struct module_state *state, int fd, char err[MODULE_TEXT_BYTES])
 {
+	int ret;
+
 	if (copy(state, fd, err))
 		return -1;
+	ret = module_weaken_symbols(state);
+	if (ret) {
+		snprintf(err, MODULE_TEXT_BYTES, "cannot read its copy %.300s: %s", state->path,
+			 strerror(-ret));
+		return -1;
+	}
 	state->handle = dlopen(state->path, RTLD_NOW | RTLD_LOCAL);
 	if (!state->handle) {
 		say_why(state, err);
 		return -1;
 	}
 	dl_iterate_phdr(find_range, state);
+	ret = module_bind_symbols(state);
+	if (ret) {
+		snprintf(err, MODULE_TEXT_BYTES, "it cannot use symbols of other modules: %s",
+			 strerror(-ret));
+		return -1;
+	}
 	return check(state, err);
 }
 

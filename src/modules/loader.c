@@ -15,6 +15,7 @@
 
 #include "modules/private.h"
 #include "runtime/posix/log.h"
+#include "runtime/posix/rt_posix.h"
 
 static LIST_HEAD(loaders);
 
@@ -47,6 +48,31 @@ struct module_state *module_at(uintptr_t address)
 			if (address >= state->from && address < state->to)
 				return state;
 	return NULL;
+}
+
+uint64_t modules_turns(void)
+{
+	struct modules *loader;
+	uint64_t n = 0;
+
+	list_for_each_entry(loader, &loaders, node)
+		n += rt_posix_turns(loader->rt);
+	return n;
+}
+
+/* the shortest limit of the modules that are left decides how often to look */
+static void watch(void)
+{
+	struct module_state *state;
+	struct modules *loader;
+	uint64_t least = 0;
+
+	list_for_each_entry(loader, &loaders, node)
+		list_for_each_entry(state, &loader->modules, node)
+			if (state->phase < MODULE_CRASHED && state->watchdog_ns &&
+			    (!least || state->watchdog_ns < least))
+				least = state->watchdog_ns;
+	module_watch(least);
 }
 
 static struct module_state *find(struct modules *loader, const char *node, const char *name)
@@ -124,38 +150,56 @@ static void finish(struct module_state *state, const char *error)
 		done(state->ctx, error, state->note[0] ? state->note : NULL);
 }
 
-/* Free what the module did not free. Runs on a fiber.
+static void note_left(struct module_state *state, const char *what, unsigned int n)
+{
+	size_t len = strlen(state->note);
+
+	if (n)
+		snprintf(state->note + len, sizeof(state->note) - len, " %u %s%s", n, what,
+			 n > 1 && strcmp(what, "work") ? "s" : "");
+}
+
+/* Free what the module did not free, users before what they use. Runs on a fiber.
  * Return: was anything left? */
 static bool clean_up(struct module_state *state)
 {
+	static const char first[] = "left behind, and freed:";
+	unsigned int timers = module_timers_drop(state), threads = module_threads_drop(state);
+	unsigned int works = module_works_drop(state), clients = module_clients_drop(state);
 	char left[MODULE_TEXT_BYTES] = "";
-	unsigned int clients, works = module_works_drop(state);
-	size_t n = 0;
+	size_t len;
 
-	clients = module_clients_drop(state);
+	snprintf(state->note, sizeof(state->note), "%s", first);
+	note_left(state, "client", clients);
+	note_left(state, "thread", threads);
+	note_left(state, "timer", timers);
+	note_left(state, "work", works);
 	module_free_leftovers(state, left);
-	if (!clients && !works && !left[0])
+	len = strlen(state->note);
+	snprintf(state->note + len, sizeof(state->note) - len, "%s", left);
+	if (!strcmp(state->note, first)) {
+		state->note[0] = 0;
 		return false;
-	n += (size_t)snprintf(state->note, sizeof(state->note), "left behind, and freed:");
-	if (clients)
-		n += (size_t)snprintf(state->note + n, sizeof(state->note) - n, " %u client%s", clients,
-				      clients == 1 ? "" : "s");
-	if (works)
-		n += (size_t)snprintf(state->note + n, sizeof(state->note) - n, " %u work", works);
-	snprintf(state->note + n, sizeof(state->note) - n, "%s", left);
+	}
 	module_log(state, "%s", state->note);
 	return true;
 }
 
 static void forget(struct module_state *state, bool keep)
 {
+	struct modules *loader = state->loader;
+
+	module_uses_drop(state);
 	module_close(state, keep);
 	module_free_params(state);
 	state->phase = MODULE_GONE;
-	if (keep)
-		return;
-	list_del(&state->node);
-	rt_free(state);
+	if (!keep) {
+		list_del(&state->node);
+		rt_free(state);
+	}
+	watch();
+	if (loader->ending) /* those that it used may go now */
+		modules_unload_all(loader);
 }
 
 static void bury(void *arg)
@@ -204,11 +248,16 @@ static struct module_state *alloc_state(struct modules *loader,
 	snprintf(state->name, sizeof(state->name), "%s", request->name);
 	INIT_LIST_HEAD(&state->texts);
 	INIT_LIST_HEAD(&state->sleepers);
+	INIT_LIST_HEAD(&state->uses);
+	INIT_LIST_HEAD(&state->kernel_timers);
+	INIT_LIST_HEAD(&state->threads);
 	init_waitqueue_head(&state->changed);
 	rt_work_init(&state->bury, start_bury);
 	module_clients_init(state);
 	module_works_init(state);
+	state->watchdog_ns = request->watchdog_ns;
 	list_add_tail(&state->node, &loader->modules);
+	watch();
 	return state;
 }
 
@@ -303,6 +352,17 @@ static void unload(void *arg)
 	forget(state, left);
 }
 
+/* Return: a module that uses symbols of @state; NULL */
+static const struct module_state *find_user(const struct module_state *state)
+{
+	struct module_state *other;
+
+	list_for_each_entry(other, &state->loader->modules, node)
+		if (module_uses(other, state))
+			return other;
+	return NULL;
+}
+
 /* Return: may it be unloaded? If not, the reason is in @err */
 static bool may_go(const struct module_state *state, char err[MODULE_TEXT_BYTES])
 {
@@ -311,6 +371,9 @@ static bool may_go(const struct module_state *state, char err[MODULE_TEXT_BYTES]
 			 phase_name[state->phase]);
 	else if (state->dead)
 		snprintf(err, MODULE_TEXT_BYTES, "the module %s has just crashed: try again", state->name);
+	else if (find_user(state))
+		snprintf(err, MODULE_TEXT_BYTES, "the module %s is in use by %s: unload that one first",
+			 state->name, find_user(state)->name);
 	else if (state->refs)
 		snprintf(err, MODULE_TEXT_BYTES, "the module %s is in use %u times: end its users first",
 			 state->name, state->refs);
@@ -354,6 +417,18 @@ void modules_unload(struct modules *loader, const char *node, const char *name,
 
 /* --- all of them --- */
 
+static void list_users(const struct module_state *state, char text[MODULE_TEXT_BYTES])
+{
+	struct module_state *other;
+	size_t len = 0;
+
+	text[0] = 0;
+	list_for_each_entry(other, &state->loader->modules, node)
+		if (module_uses(other, state) && len < MODULE_TEXT_BYTES)
+			len += (size_t)snprintf(text + len, MODULE_TEXT_BYTES - len, "%s%s",
+						len ? "," : "", other->name);
+}
+
 int modules_each(struct modules *loader, const char *node,
 		 int (*fn)(void *ctx, const struct modules_row *row), void *ctx)
 {
@@ -366,14 +441,35 @@ int modules_each(struct modules *loader, const char *node,
 					  .state = phase_name[state->phase],
 					  .bytes = state->to - state->from,
 					  .refs = state->refs};
+		char users[MODULE_TEXT_BYTES];
 
 		if (state->phase == MODULE_GONE || (node && strcmp(node, state->node_name)))
 			continue;
+		list_users(state, users);
+		row.users = users;
+		row.private = state;
 		ret = fn(ctx, &row);
 		if (ret)
 			break;
 	}
 	return ret;
+}
+
+void modules_each_param(const struct modules_row *row,
+			void (*fn)(void *ctx, const char *name, const char *value), void *ctx)
+{
+	const struct module_state *state = row->private;
+	const struct module *module = state->module;
+	char value[MODULE_TEXT_BYTES];
+
+	if (!module || state->dead || !state->handle)
+		return;
+	for (const struct kernel_param *p = module->params; p && p < module->params_end; p++) {
+		if (!p->perm)
+			continue;
+		module_param_text(p, value, sizeof(value));
+		fn(ctx, p->name, value);
+	}
 }
 
 static void ignore(void *ctx, const char *error, const char *note)
@@ -385,12 +481,14 @@ void modules_unload_all(struct modules *loader)
 	struct module_state *state;
 	bool again;
 
+	loader->ending = true;
 	do {
 		again = false;
 		list_for_each_entry(state, &loader->modules, node) {
-			if (state->phase != MODULE_LIVE || state->dead || !state->exit)
+			if (state->phase != MODULE_LIVE || state->dead || !state->exit ||
+			    find_user(state))
 				continue;
-			state->refs = 0; /* its users are unloaded as well */
+			state->refs = 0; /* who has it, goes as well */
 			modules_unload(loader, state->node_name, state->name, ignore, NULL);
 			again = true; /* the list has changed */
 			break;

@@ -10,6 +10,7 @@
 
 struct modules;
 
+#define MODULES_WATCHDOG_NS (10 * NSEC_PER_SEC)
 #define MODULE_NAME_BYTES 16 /* the length of names in resource tracking */
 
 /** modules_done - a module was loaded or unloaded
@@ -20,12 +21,15 @@ typedef void modules_done(void *ctx, const char *error, const char *note);
 /** struct modules_request - a module to load
  * @fd: the file, which the caller closes; a copy of it is loaded
  * @name: letters, digits and '_'; copied
- * @params: "name=value" each; copied */
+ * @params: "name=value" each; copied
+ * @watchdog_ns: a function of it that does not return in this time is ended; 0: never.
+ *  MODULES_WATCHDOG_NS is usual */
 struct modules_request {
 	const char *node, *name;
 	int fd;
 	const char *const *params;
 	size_t num_params;
+	uint64_t watchdog_ns;
 	modules_done *done;
 	void *ctx;
 };
@@ -47,16 +51,22 @@ void modules_unload(struct modules *modules, const char *node, const char *name,
 
 /** struct modules_row - one module, for users
  *  @state: "loading", "live", "unloading", "crashed"
- *  @refs: its reference count */
+ *  @users: the modules that use its symbols, with commas
+ *  @refs: its reference count, those included */
 struct modules_row {
-	const char *node, *name, *state;
+	const char *node, *name, *state, *users;
 	size_t bytes;
 	unsigned int refs;
+	const void *private; /* the loader's */
 };
 /** modules_each() - call @fn for the modules of @node, or of all nodes if it is NULL, in
  *  order of loading, until @fn does not return 0. Return: the last result of @fn */
 int modules_each(struct modules *modules, const char *node,
 		 int (*fn)(void *ctx, const struct modules_row *row), void *ctx);
+
+/** modules_each_param() - call @fn for the parameters of a module that users may see */
+void modules_each_param(const struct modules_row *row,
+			void (*fn)(void *ctx, const char *name, const char *value), void *ctx);
 
 /** modules_unload_all() - begin to unload all modules, until modules_busy() is NULL */
 void modules_unload_all(struct modules *modules);

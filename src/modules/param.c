@@ -30,24 +30,24 @@ static int read_unsigned(const char *value, unsigned long long most, unsigned lo
 	return errno || end == value || *end || *out > most || strchr(value, '-') ? -EINVAL : 0;
 }
 
+#define NUMBER(name, c_type, wide_type, read, format)                                    \
+	static int set_##name(const char *value, const struct kernel_param *param)       \
+	{                                                                                \
+		wide_type n;                                                             \
+		int ret = read;                                                          \
+		if (!ret)                                                                \
+			*(c_type *)param->arg = (c_type)n;                               \
+		return ret;                                                              \
+	}                                                                                \
+	static int get_##name(char *text, size_t bytes, const struct kernel_param *param) \
+	{                                                                                \
+		return snprintf(text, bytes, format, (wide_type) * (const c_type *)param->arg); \
+	}                                                                                \
+	const struct kernel_param_ops param_ops_##name = {set_##name, get_##name};
 #define SIGNED(name, c_type, least, most)                                                \
-	int param_set_##name(const char *value, const struct kernel_param *param)       \
-	{                                                                                \
-		long long n;                                                             \
-		int ret = read_signed(value, least, most, &n);                           \
-		if (!ret)                                                                \
-			*(c_type *)param->arg = (c_type)n;                               \
-		return ret;                                                              \
-	}
+	NUMBER(name, c_type, long long, read_signed(value, least, most, &n), "%lld")
 #define UNSIGNED(name, c_type, most)                                                     \
-	int param_set_##name(const char *value, const struct kernel_param *param)       \
-	{                                                                                \
-		unsigned long long n;                                                    \
-		int ret = read_unsigned(value, most, &n);                                \
-		if (!ret)                                                                \
-			*(c_type *)param->arg = (c_type)n;                               \
-		return ret;                                                              \
-	}
+	NUMBER(name, c_type, unsigned long long, read_unsigned(value, most, &n), "%llu")
 
 SIGNED(short, short, SHRT_MIN, SHRT_MAX)
 SIGNED(int, int, INT_MIN, INT_MAX)
@@ -58,7 +58,7 @@ UNSIGNED(uint, unsigned int, UINT_MAX)
 UNSIGNED(ulong, unsigned long, ULONG_MAX)
 UNSIGNED(ullong, unsigned long long, ULLONG_MAX)
 
-int param_set_bool(const char *value, const struct kernel_param *param)
+static int set_bool(const char *value, const struct kernel_param *param)
 {
 	if (!value[0] || strchr("yY1", value[0]) || !strcmp(value, "on"))
 		*(bool *)param->arg = true;
@@ -69,10 +69,71 @@ int param_set_bool(const char *value, const struct kernel_param *param)
 	return 0;
 }
 
-int param_set_charp(const char *value, const struct kernel_param *param)
+static int get_bool(char *text, size_t bytes, const struct kernel_param *param)
+{
+	return snprintf(text, bytes, "%c", *(const bool *)param->arg ? 'Y' : 'N');
+}
+
+const struct kernel_param_ops param_ops_bool = {set_bool, get_bool};
+
+static int set_charp(const char *value, const struct kernel_param *param)
 {
 	*(const char **)param->arg = value;
 	return 0;
+}
+
+static int get_charp(char *text, size_t bytes, const struct kernel_param *param)
+{
+	const char *value = *(const char *const *)param->arg;
+
+	return snprintf(text, bytes, "%s", value ? value : "(null)");
+}
+
+const struct kernel_param_ops param_ops_charp = {set_charp, get_charp};
+
+/* --- arrays --- */
+
+static struct kernel_param element(const struct kernel_param *array, unsigned int i)
+{
+	struct kernel_param one = *array;
+
+	one.arg = (char *)array->arg + (size_t)i * array->elem_bytes;
+	return one;
+}
+
+/* @values, which is cut at its commas, stays where it is as long as the module does */
+static int set_array(char *values, const struct kernel_param *array)
+{
+	unsigned int n = 0;
+	char *value;
+
+	while ((value = strsep(&values, ","))) {
+		struct kernel_param one = element(array, n);
+
+		if (n == array->max || array->ops->set(value, &one))
+			return -EINVAL;
+		n++;
+	}
+	if (array->num)
+		*array->num = n;
+	return 0;
+}
+
+size_t module_param_text(const struct kernel_param *param, char *text, size_t bytes)
+{
+	unsigned int num = !param->max ? 1 : param->num ? MIN(*param->num, param->max) : param->max;
+	size_t len = 0;
+
+	text[0] = 0;
+	for (unsigned int i = 0; i < num && len < bytes; i++) {
+		struct kernel_param one = element(param, i);
+
+		if (i)
+			len += (size_t)snprintf(text + len, bytes - len, ",");
+		if (len < bytes)
+			len += (size_t)one.ops->get(text + len, bytes - len, &one);
+	}
+	return MIN(len, bytes - 1);
 }
 
 /* --- setting --- */
@@ -100,7 +161,7 @@ static int unknown(const struct module *module, const char *text, size_t len,
 }
 
 /* Return: a copy of @text that lives as long as the module; NULL */
-static const char *keep(struct module_state *state, const char *text)
+static char *keep(struct module_state *state, const char *text)
 {
 	struct param_text *copy = rt_zalloc(sizeof(*copy) + strlen(text) + 1);
 
@@ -115,7 +176,8 @@ static int set_param(struct module_state *state, const char *text, char err[MODU
 {
 	size_t len = strcspn(text, "=");
 	const struct kernel_param *param = find(state->module, text, len);
-	const char *value;
+	char *value;
+	int ret;
 
 	if (!param)
 		return unknown(state->module, text, len, err);
@@ -129,8 +191,15 @@ static int set_param(struct module_state *state, const char *text, char err[MODU
 		snprintf(err, MODULE_TEXT_BYTES, "out of memory");
 		return -1;
 	}
-	if (!param->set(value, param))
+	ret = param->max ? set_array(value, param) : param->ops->set(value, param);
+	if (!ret)
 		return 0;
+	if (param->max) {
+		snprintf(err, MODULE_TEXT_BYTES, "'%.80s' is no value of type %s for the parameter %s, "
+			 "which has %u elements at most", text + len + 1, param->type, param->name,
+			 param->max);
+		return -1;
+	}
 	snprintf(err, MODULE_TEXT_BYTES, "'%.80s' is no value of type %s for the parameter %s", value,
 		 param->type, param->name);
 	return -1;

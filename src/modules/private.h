@@ -7,6 +7,10 @@
  *	client.c     its clients, and devices that are added and removed
  *	wait.c	     sleep and the log
  *	work.c	     work items
+ *	timer.c	     timers
+ *	thread.c     threads
+ *	symbol.c     symbols that modules export to each other
+ *	watchdog.c   functions that do not return
  *	crash.c	     faults: finds the module, and returns to its caller
  *	leftovers.c  frees what it did not free
  */
@@ -37,6 +41,7 @@ struct modules {
 	char dir[PATH_MAX];
 	struct list_head modules; /* struct module_state, in order of loading */
 	unsigned int serial;	  /* makes the names of the copies unique */
+	bool ending;		  /* all are being unloaded */
 };
 
 /** struct module_state - a module of a node */
@@ -47,6 +52,7 @@ struct module_state {
 	char node_name[IB_DEVICE_NAME_BYTES];
 	char name[MODULE_NAME_BYTES];
 	enum module_phase phase;
+	uint64_t watchdog_ns; /* for which a function of it may run; 0: for ever */
 	bool dead;	   /* it has crashed: none of its functions may be called */
 	unsigned int refs; /* try_module_get() */
 
@@ -54,6 +60,8 @@ struct module_state {
 	char path[PATH_MAX];
 	void *handle;
 	uintptr_t from, to; /* its address range */
+	uintptr_t relro_from, relro_to; /* the part of it that is read-only */
+	struct list_head uses; /* modules whose symbols it uses (symbol.c) */
 	struct module *module;
 	int (*init)(void);
 	void (*exit)(void);
@@ -78,6 +86,9 @@ struct module_state {
 	struct rt_fiber *worker;
 	struct rt_work start_worker;
 	bool worker_queued;
+
+	struct list_head kernel_timers; /* struct timer_list, pending */
+	struct list_head threads;	/* struct task_struct */
 
 	/* --- called when it is loaded or unloaded --- */
 	modules_done *done;
@@ -112,6 +123,9 @@ void module_close(struct module_state *state, bool keep);
 int module_set_params(struct module_state *state, const char *const *params, size_t num,
 		      char err[MODULE_TEXT_BYTES]);
 void module_free_params(struct module_state *state);
+/** module_param_text() - the value of @param as modprobe takes it, cut at @bytes. Return: its
+ *  length */
+size_t module_param_text(const struct kernel_param *param, char *text, size_t bytes);
 
 /* --- client.c --- */
 
@@ -122,6 +136,8 @@ unsigned int module_clients_drop(struct module_state *state);
 
 /* --- wait.c --- */
 
+/** module_wake_fiber() - let @fiber, if it sleeps, look at its condition again. Return: it slept */
+bool module_wake_fiber(struct module_state *state, const struct rt_fiber *fiber);
 /** module_wake_all() - wake all fibers that sleep in functions of the module */
 void module_wake_all(struct module_state *state);
 
@@ -132,13 +148,59 @@ void module_works_init(struct module_state *state);
  *  on a fiber. Return: the number of items that were scheduled */
 unsigned int module_works_drop(struct module_state *state);
 
+/* --- timer.c --- */
+
+/** module_timers_drop() - cancel all timers. Return: how many were pending */
+unsigned int module_timers_drop(struct module_state *state);
+
+/* --- thread.c --- */
+
+struct task_struct;
+/** module_thread_of() - Return: the thread that @fiber is; NULL */
+struct task_struct *module_thread_of(struct rt_fiber *fiber);
+/** module_thread_is_killed() - shall @task, which may be NULL, end where it sleeps? */
+bool module_thread_is_killed(const struct task_struct *task);
+/** module_threads_drop() - end all threads where they sleep, and free them. Runs on a fiber.
+ *  Return: how many had not ended */
+unsigned int module_threads_drop(struct module_state *state);
+
+/* --- symbol.c --- */
+
+/** module_weaken_symbols() - edit the copy of a module's file: it may be loaded although modules
+ *  of the node have symbols that it uses. These stay loaded. Return: 0; -errno */
+int module_weaken_symbols(struct module_state *state);
+/** module_bind_symbols() - let the module, which is loaded, use them. Return: 0; -errno */
+int module_bind_symbols(const struct module_state *state);
+/** module_check_exports() - Return: 0; -1 and a message: a module of the node exports a symbol
+ *  of that name */
+int module_check_exports(const struct module_state *state, char err[MODULE_TEXT_BYTES]);
+bool module_uses(const struct module_state *state, const struct module_state *exporter);
+/** module_uses_drop() - the module goes, and does not use any more */
+void module_uses_drop(struct module_state *state);
+
 /* --- crash.c --- */
 
 /** module_bug() - crash the calling module
- *  @why: the message; NULL: the module has crashed already, and nothing is logged */
+ *  @why: the message; NULL: end the calling function of the module alone, which has crashed
+ *  already or whose thread is killed, and log nothing */
 _Noreturn void module_bug(const char *why);
+/** module_interrupted() - for handlers of signals. Return: the module whose function is on the
+ *  stack of @context; NULL. *@is_own: the interrupted instruction is the module's, whose call
+ *  may be ended */
+struct module_state *module_interrupted(void *context, bool *is_own);
+/** module_abandon() - after module_interrupted(): end that call as one that crashed
+ *  @what: it does, for the log */
+void module_abandon(void *context, const char *what);
 /** module_catch_faults() - install the handler of faults in modules */
 void module_catch_faults(void);
+
+/* --- watchdog.c --- */
+
+/** module_watch() - look for functions that run longer than @least_ns, or than the limit of their
+ *  module; 0: there are no modules to watch */
+void module_watch(uint64_t least_ns);
+/** modules_turns() - of the loops that modules are in (loader.c) */
+uint64_t modules_turns(void);
 
 /* --- leftovers.c --- */
 

@@ -40,6 +40,12 @@ static unsigned long jiffies_left(struct rt *rt, mono_t until)
 	return mono_before(now, until) ? DIV_ROUND_UP(until.ns - now.ns, NSEC_PER_MSEC) : 0;
 }
 
+/* do the functions of the module, or does the thread, end where they sleep? */
+static bool must_end(const struct module_state *state, struct rt_fiber *fiber)
+{
+	return state && (state->dead || module_thread_is_killed(module_thread_of(fiber)));
+}
+
 unsigned long softib_wait(wait_queue_head_t *queue, unsigned long timeout)
 {
 	struct waiter w = {.fiber = rt_fiber_current()};
@@ -60,12 +66,12 @@ unsigned long softib_wait(wait_queue_head_t *queue, unsigned long timeout)
 	rt_timer_init(rt, &w.timer, on_timer);
 	if (timeout != MAX_SCHEDULE_TIMEOUT)
 		rt_timer_arm(&w.timer, until);
-	while (!list_empty(&w.entry) && !w.over && !(state && state->dead))
+	while (!list_empty(&w.entry) && !w.over && !must_end(state, w.fiber))
 		rt_fiber_sleep();
 	rt_timer_disarm(&w.timer);
 	list_del(&w.entry);
 	list_del(&w.sleeper);
-	if (state && state->dead)
+	if (must_end(state, w.fiber))
 		module_bug(NULL); /* returns to the caller of the module */
 	return timeout == MAX_SCHEDULE_TIMEOUT ? timeout : jiffies_left(rt, until);
 }
@@ -76,6 +82,19 @@ void module_wake_all(struct module_state *state)
 
 	list_for_each_entry(w, &state->sleepers, sleeper)
 		rt_fiber_wake(w->fiber);
+}
+
+bool module_wake_fiber(struct module_state *state, const struct rt_fiber *fiber)
+{
+	struct waiter *w;
+
+	list_for_each_entry(w, &state->sleepers, sleeper)
+		if (w->fiber == fiber) {
+			list_del(&w->entry);
+			rt_fiber_wake(w->fiber);
+			return true;
+		}
+	return false;
 }
 
 void msleep(unsigned int ms)

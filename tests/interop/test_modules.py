@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 from hostile.attack import ask
-from interop.fabric import BUILD, NOBODY, OUTSIDE, TIMEOUT, Fabric, wait_until
+from interop.fabric import BUILD, FABRIC_NAME, NOBODY, OUTSIDE, TIMEOUT, Fabric, wait_until
 
 MODULES = BUILD / "tests/modules"
 TRIAL = MODULES / "trial.so"
@@ -40,6 +40,8 @@ def play(fabric, what, *params):
     ("nothing", "n1 trial: add softib0, count 7, verbose"),
     ("ask", "n1 trial: answer 0, dlid 1"),  # add() sleeps until the loop brings the answer
     ("work", "n1 trial: work has run"),
+    ("timer", "n1 trial: timer: 01010, rung 1"),
+    ("thread", "n1 trial: thread: 42, and -4 of one that never ran"),
 ])
 def test_functions_that_sleep(pair, what, line):
     said, log = play(pair, what, "count=7", "verbose")
@@ -59,7 +61,7 @@ def test_each_node_has_its_own(pair):
 
 def test_what_it_forgets_is_freed(pair):
     said, _ = play(pair, "leak")
-    assert said[1] == (0, "softib: left behind, and freed: 1 work 1 mad_agent 1 pd 1 cq 1 qp 1 cm_id\n")
+    assert said[1] == (0, "softib: left behind, and freed: 1 thread 1 timer 1 work 1 mad_agent 1 pd 1 cq 1 qp 1 cm_id\n")
     assert not [row for row in pair.json("resource", "show") if row["comm"] == "trial"]
     said, _ = play(pair, "leave-client")
     assert "2 clients" in said[1][1]
@@ -78,6 +80,73 @@ def test_a_crash_ends_the_module_alone(pair, what):
     assert "n1 module trial: " in log, log
     assert pair.json("status")["pid"] == pid
     assert "sgid" in pair.softib("path", "n1", "n2", "--json")
+
+
+@pytest.mark.parametrize("what", ["spin", "spin-in-handler", "poll-for-ever"])
+def test_what_does_not_return_is_ended(pair, what):
+    pid = pair.json("status")["pid"]
+    before = len(log_of(pair))
+    status, said = softib(pair, "modprobe", "--watchdog", 0.1, "n1", TRIAL, f"what={what}")
+    assert status == 1 and "the module crashed" in said, said
+    assert "n1 module trial: " in log_of(pair)[before:]
+    assert "does not return" in log_of(pair)[before:]
+    assert softib(pair, "rmmod", "n1", "trial")[0] == 0
+    assert pair.json("status")["pid"] == pid
+    assert "sgid" in pair.softib("path", "n1", "n2", "--json")
+
+
+def test_parameters(pair):
+    args = ["what=array", "numbers=7,0x8", "words=a,b", "secret=9"]
+    before = len(log_of(pair))
+    assert softib(pair, "modprobe", "n1", TRIAL, *args) == (0, "")
+    assert "n1 trial: array: 2 given, 7 8, a b" in log_of(pair)[before:]
+    assert pair.json("lsmod")[0]["parameters"] == {
+        "what": "array", "count": "1", "verbose": "N", "numbers": "7,8", "words": "a,b"}
+    assert "n1 trial numbers=7,8\n" in pair.softib("lsmod", "--parameters")
+    assert softib(pair, "rmmod", "n1", "trial") == (0, "")
+    for arg in ("numbers=1,2,3,4,5", "numbers=1,x", "numbers="):
+        status, said = softib(pair, "modprobe", "n1", TRIAL, arg)
+        assert status == 1 and "array of int" in said and "4 elements at most" in said, said
+
+
+@pytest.mark.parametrize("borrower", ["borrower", "borrower_now", "borrower_lazy"])
+def test_symbols_of_another_module(pair, borrower):
+    """Each node has a copy of each module: n2's lender is not n1's."""
+    borrower_so, before = MODULES / f"{borrower}.so", len(log_of(pair))
+    status, said = softib(pair, "modprobe", "n1", borrower_so)
+    assert status == 1 and "undefined symbol: lender_" in said and "loaded first" in said, said
+    for node in ("n1", "n2"):
+        assert softib(pair, "modprobe", node, MODULES / "lender.so") == (0, "")
+    for node in ("n2", "n1"):
+        assert softib(pair, "modprobe", node, borrower_so) == (0, "")
+        assert f"{node} {borrower}: borrowed of 5: 4, then 2; 2" in log_of(pair)[before:]
+    assert [row["used_by"] for row in pair.json("lsmod", "n1")] == [borrower, ""]
+    status, said = softib(pair, "rmmod", "n1", "lender")
+    assert status == 1 and f"in use by {borrower}" in said
+    for name in (borrower, "lender"):
+        assert softib(pair, "rmmod", "n1", name) == (0, "")
+    assert "n1 lender: 5 are left" in log_of(pair)[before:]
+    assert softib(pair, "rmmod", "n2", borrower)[0] == 0
+    assert softib(pair, "rmmod", "n2", "lender")[0] == 0
+
+
+def test_no_two_modules_export_a_symbol(pair, tmp_path):
+    (tmp_path / "again.so").write_bytes((MODULES / "lender.so").read_bytes())
+    assert softib(pair, "modprobe", "n1", MODULES / "lender.so") == (0, "")
+    status, said = softib(pair, "modprobe", "n1", tmp_path / "again.so")
+    assert status == 1 and "which the module lender exports already" in said, said
+    assert softib(pair, "rmmod", "n1", "lender") == (0, "")
+
+
+def test_users_go_before_whom_they_use():
+    """'softib down' unloads all: a borrower's exit function still calls its lender."""
+    with Fabric() as fabric:
+        for name in ("lender", "borrower"):
+            assert softib(fabric, "modprobe", "n1", MODULES / f"{name}.so") == (0, "")
+        fabric.softib("down")
+        log = log_of(fabric)
+        fabric.softib("up", "--topology", "pair", "--sm", "none", FABRIC_NAME)
+    assert "n1 lender: 5 are left" in log and "crashed" not in log, log
 
 
 def test_a_crash_in_remove(pair):

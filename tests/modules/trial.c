@@ -5,7 +5,9 @@
  */
 #include <linux/completion.h>
 #include <linux/delay.h>
+#include <linux/kthread.h>
 #include <linux/module.h>
+#include <linux/timer.h>
 #include <linux/workqueue.h>
 #include <rdma/ib_mad.h>
 #include <rdma/ib_sa.h>
@@ -18,6 +20,13 @@ static int count = 1;
 module_param(count, int, 0444);
 static bool verbose;
 module_param(verbose, bool, 0444);
+static int numbers[4] = {1, 2, 3, 4};
+static unsigned int num_numbers;
+module_param_array(numbers, int, &num_numbers, 0444);
+static char *words[2] = {"one", "two"};
+module_param_array(words, charp, NULL, 0444);
+static unsigned short secret = 7;
+module_param(secret, ushort, 0);
 
 static struct ib_sa_client sa_client;
 static struct completion answered;
@@ -46,12 +55,22 @@ static void on_work(struct work_struct *w)
 	complete(&answered);
 }
 
+static volatile unsigned long spun;
+
+static void spin(void)
+{
+	for (;;)
+		spun++;
+}
+
 static void on_answer(int status, struct sa_path_rec *resp, unsigned int num, void *context)
 {
 	if (is("crash-in-handler"))
 		memset(nowhere(), 0, 8);
 	if (is("sleep-in-handler"))
 		msleep(1);
+	if (is("spin-in-handler"))
+		spin();
 	pr_info("answer %d, dlid %d\n", status, resp ? be32_to_cpu(sa_path_get_dlid(resp)) : 0);
 	complete(&answered);
 }
@@ -77,6 +96,74 @@ static void nothing_received(struct ib_mad_agent *agent, struct ib_mad_send_buf 
 	ib_free_recv_mad(wc);
 }
 
+/* --- timers and threads --- */
+
+static int rings;
+static struct completion rung;
+
+static void on_ring(struct timer_list *t)
+{
+	rings++;
+	complete(&rung);
+}
+
+static DEFINE_TIMER(bell, on_ring);
+
+static void use_timer(void)
+{
+	int pending[5];
+
+	init_completion(&rung);
+	pending[0] = mod_timer(&bell, jiffies + 1000000);
+	pending[1] = mod_timer(&bell, jiffies - 1);
+	wait_for_completion(&rung);
+	pending[2] = timer_pending(&bell);
+	bell.expires = jiffies + 1000000;
+	add_timer(&bell);
+	pending[3] = del_timer_sync(&bell);
+	pending[4] = del_timer(&bell);
+	pr_info("timer: %d%d%d%d%d, rung %d\n", pending[0], pending[1], pending[2], pending[3],
+		pending[4], rings);
+}
+
+static DECLARE_WAIT_QUEUE_HEAD(orders);
+static int ordered, done;
+
+static int worker(void *data)
+{
+	bool is_current = current != NULL;
+
+	while (!kthread_should_stop()) {
+		wait_event_interruptible(orders, ordered > done || kthread_should_stop());
+		for (; done < ordered; done++)
+			cond_resched();
+	}
+	schedule_timeout(1);
+	return is_current ? *(int *)data + done : -1;
+}
+
+static int sleeper(void *data)
+{
+	while (data)
+		schedule();
+	return 0;
+}
+
+static void use_threads(void)
+{
+	int base = 40, results[2];
+	struct task_struct *runs = kthread_run(worker, &base, "worker/%d", 1);
+	struct task_struct *never = kthread_create(worker, &base, "never");
+
+	results[1] = kthread_stop(never);
+	ordered = 2;
+	wake_up(&orders);
+	while (done < ordered)
+		msleep(1);
+	results[0] = kthread_stop(runs);
+	pr_info("thread: %d, and %d of one that never ran\n", results[0], results[1]);
+}
+
 static void leave_things(struct ib_device *device)
 {
 	struct ib_mad_reg_req req = {.mgmt_class = 0x30, .mgmt_class_version = 1, .oui = {0, 0, 1}};
@@ -92,6 +179,8 @@ static void leave_things(struct ib_device *device)
 	ib_register_mad_agent(device, 1, IB_QPT_GSI, &req, 0, NULL, nothing_received, NULL, 0);
 	ib_create_cm_id(device, NULL, NULL);
 	schedule_delayed_work(&later, 1000000);
+	mod_timer(&bell, jiffies + 1000000);
+	kthread_run(sleeper, device, "sleeper");
 }
 
 static int overflow(volatile char *above)
@@ -116,7 +205,24 @@ static int add_one(struct ib_device *device)
 		ib_dealloc_pd(nowhere());
 	if (is("bug"))
 		BUG_ON(device != NULL);
-	if (is("ask") || is("crash-in-handler") || is("sleep-in-handler"))
+	if (is("spin"))
+		spin();
+	if (is("poll-for-ever")) {
+		struct ib_cq_init_attr attr = {.cqe = 4};
+		struct ib_wc wc;
+
+		cq = ib_create_cq(device, NULL, NULL, NULL, &attr);
+		while (!ib_poll_cq(cq, 1, &wc))
+			spun++;
+	}
+	if (is("timer"))
+		use_timer();
+	if (is("thread"))
+		use_threads();
+	if (is("array"))
+		pr_info("array: %u given, %d %d, %s %s\n", num_numbers, numbers[0], numbers[1],
+			words[0], words[1]);
+	if (is("ask") || is("crash-in-handler") || is("sleep-in-handler") || is("spin-in-handler"))
 		ask(device);
 	if (is("work")) {
 		schedule_work(&work);

@@ -15,8 +15,21 @@ struct module_args {
 	struct common common;
 	const char *word[WORDS_MAX]; /* NODE, FILE or NAME, parameters */
 	unsigned int num, least, most;
+	bool parameters;
+	long watchdog_ms; /* -1: softibd's default */
 	const char *wants; /* what is missing, for people */
 };
+
+/* Return: @arg, in seconds, as milliseconds; -1: it is no such number */
+static long milliseconds(const char *arg)
+{
+	char *end;
+	double seconds = strtod(arg, &end);
+
+	if (end == arg || *end || !(seconds >= 0 && seconds <= 86400))
+		return -1;
+	return seconds > 0 && seconds < 0.001 ? 1 : (long)(seconds * 1000);
+}
 
 static error_t parse_module(int key, char *arg, struct argp_state *state)
 {
@@ -25,6 +38,14 @@ static error_t parse_module(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = state->child_inputs[1] = &args->common;
+		return 0;
+	case 'w':
+		args->watchdog_ms = milliseconds(arg);
+		if (args->watchdog_ms < 0)
+			argp_error(state, "--watchdog takes 0 to 86400 seconds, not '%s'", arg);
+		return 0;
+	case 'P':
+		args->parameters = true;
 		return 0;
 	case ARGP_KEY_ARG:
 		if (args->num == args->most)
@@ -79,6 +100,8 @@ static struct json_object *load_request(const struct module_args *args)
 	name_of_file(args->word[1], name);
 	request_text(req, "node", args->word[0]);
 	request_text(req, "name", name);
+	if (args->watchdog_ms >= 0)
+		request_number(req, "watchdog_ms", args->watchdog_ms);
 	for (unsigned int i = 2; i < args->num; i++)
 		json_object_array_add(params, json_object_new_string(args->word[i]));
 	json_object_object_add(req, "params", params);
@@ -88,7 +111,14 @@ static struct json_object *load_request(const struct module_args *args)
 int cmd_modprobe(int argc, char **argv)
 {
 	static const struct argp_child children[] = {{.argp = &argp_fabric}, {0}};
+	static const struct argp_option options[] = {
+		{"watchdog", 'w', "SECONDS", 0,
+		 "end a function of the module that does not return for so long; default 10, "
+		 "0: never, for a debugger",
+		 0},
+		{0}};
 	static const struct argp argp = {
+		.options = options,
 		.parser = parse_module,
 		.children = children,
 		.args_doc = "NODE FILE.so [NAME=VALUE...]",
@@ -99,7 +129,10 @@ int cmd_modprobe(int argc, char **argv)
 		       "Examples:\n  softib modprobe n1 ./hello.so\n"
 		       "  softib modprobe n2 ./hello.so count=3 verbose\n"};
 	struct module_args args = {
-		.least = 2, .most = WORDS_MAX, .wants = "name a node and a module's file"};
+		.least = 2,
+		.most = WORDS_MAX,
+		.wants = "name a node and a module's file",
+		.watchdog_ms = -1};
 	char dir[PATH_MAX];
 	int fd, ret;
 
@@ -148,7 +181,7 @@ static void print_table(struct json_object *list)
 	static const struct {
 		const char *title;
 		int width;
-	} columns[] = {{"NODE", 16}, {"MODULE", 18}, {"SIZE", 10}, {"USED", 6}, {"STATE", 0}};
+	} columns[] = {{"NODE", 16}, {"MODULE", 18}, {"SIZE", 10}, {"USED", 6}, {"STATE", 11}, {"USED BY", 0}};
 
 	for (size_t i = 0; i < ARRAY_SIZE(columns); i++)
 		paint("1", columns[i].title, columns[i].width);
@@ -162,8 +195,20 @@ static void print_table(struct json_object *list)
 		paint(!strcmp(state, "live")	  ? "32"
 		      : !strcmp(state, "crashed") ? "31"
 						  : "33",
-		      state, 0);
-		putchar('\n');
+		      state, 11);
+		printf("%s\n", text_of(o, "used_by"));
+	}
+}
+
+static void print_parameters(struct json_object *list)
+{
+	for (size_t i = 0; i < count_of(list); i++) {
+		struct json_object *o = item_of(list, i);
+
+		json_object_object_foreach (member_of(o, "parameters"), name, value) {
+			printf("%s %s %s=%s\n", text_of(o, "node"), text_of(o, "name"), name,
+			       json_object_get_string(value));
+		}
 	}
 }
 
@@ -171,12 +216,16 @@ int cmd_lsmod(int argc, char **argv)
 {
 	static const struct argp_child children[] = {
 		{.argp = &argp_fabric}, {.argp = &argp_json}, {0}};
+	static const struct argp_option options[] = {
+		{"parameters", 'P', NULL, 0, "list the values of their parameters", 0}, {0}};
 	static const struct argp argp = {
+		.options = options,
 		.parser = parse_module,
 		.children = children,
 		.args_doc = "[NODE]",
 		.doc = "List the modules of a node, or of all nodes.\v"
-		       "Examples:\n  softib lsmod\n  softib lsmod n1 --json\n"};
+		       "Examples:\n  softib lsmod\n  softib lsmod n1 --json\n"
+		       "  softib lsmod --parameters\n"};
 	struct module_args args = {.most = 1};
 	struct json_object *req, *answer;
 	char dir[PATH_MAX];
@@ -192,6 +241,8 @@ int cmd_lsmod(int argc, char **argv)
 		return EXIT_FAILURE;
 	if (args.common.json)
 		print_json(member_of(answer, "modules"));
+	else if (args.parameters)
+		print_parameters(member_of(answer, "modules"));
 	else
 		print_table(member_of(answer, "modules"));
 	json_object_put(answer);

@@ -19,6 +19,7 @@ struct rt_posix {
 	ev_io alarm; /* a timerfd bounds the sleep: libev's timers know milliseconds */
 	mono_t alarm_due; /* what it is set to */
 	bool stop;
+	volatile uint64_t turns; /* read by a signal's handler */
 };
 
 static struct rt_posix *posix_of(struct rt *rt)
@@ -139,8 +140,10 @@ static bool arm_alarm(struct rt_posix *px)
 
 static void turn(struct rt_posix *px, bool may_sleep)
 {
-	bool busy = rt_run_work(&px->rt);
+	bool busy;
 
+	px->turns++;
+	busy = rt_run_work(&px->rt);
 	rt_fire_timers(&px->rt, posix_now(&px->rt));
 	busy |= rt_poll_all(&px->rt);
 	rt_rest_idle(&px->rt);
@@ -171,6 +174,11 @@ void rt_posix_stop(struct rt *rt)
 void rt_posix_turn(struct rt *rt)
 {
 	turn(posix_of(rt), false);
+}
+
+uint64_t rt_posix_turns(const struct rt *rt)
+{
+	return container_of(rt, struct rt_posix, rt)->turns;
 }
 
 struct ev_loop *rt_posix_loop(struct rt *rt)

@@ -13,6 +13,8 @@ void rt_posix_destroy(struct rt *rt);
 /** rt_posix_run() - turn the loop until rt_posix_stop() */
 void rt_posix_run(struct rt *rt);
 void rt_posix_stop(struct rt *rt);
+/** rt_posix_turns() - how many turns were begun. Context: any, also a signal's handler */
+uint64_t rt_posix_turns(const struct rt *rt);
 /** rt_posix_loop() - libev's, for what it watches itself: signals, files */
 struct ev_loop *rt_posix_loop(struct rt *rt);
 /** rt_posix_turn() - one turn without sleeping (tests) */
