@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The operations ipoib_open, ipoib_close and ipoib: IP interfaces of adapters (ulp/ipoib).
+ * The operations ipoib_open, ipoib_close, ipoib_mode and ipoib: IP interfaces of adapters (ulp/ipoib).
  * The client creates the TUN device, in the network namespace of the interface.
  */
 #include <arpa/inet.h>
@@ -141,6 +141,41 @@ bool control_op_ipoib_close(struct control_request *req)
 	return true;
 }
 
+/* --- ipoib_mode -------------------------------------------------------------- */
+
+static const char *mode_of(const struct ipoib *ipoib)
+{
+	return ipoib_is_connected(ipoib) ? "connected" : "datagram";
+}
+
+static int mtu_of(const struct ipoib *ipoib)
+{
+	return ipoib_is_connected(ipoib) ? IPOIB_CONNECTED_MTU : IPOIB_MTU;
+}
+
+bool control_op_ipoib_mode(struct control_request *req)
+{
+	const char *mode = control_text(req, "mode");
+	bool connected = mode && !strcmp(mode, "connected");
+	struct ipoib *ipoib;
+	int ret;
+
+	if (!connected && (!mode || strcmp(mode, "datagram") != 0)) {
+		control_fail(req, "\"mode\" is \"connected\" or \"datagram\"");
+		return true;
+	}
+	ipoib = find_interface(req);
+	if (!ipoib)
+		return true;
+	ret = ipoib_set_connected(ipoib, connected);
+	if (ret) {
+		control_fail(req, "it cannot take connections: %s", strerror(-ret));
+		return true;
+	}
+	control_put_number(req->out, "mtu", mtu_of(ipoib));
+	return true;
+}
+
 /* --- ipoib ------------------------------------------------------------------- */
 
 static const char *ip_text(const struct in6_addr *ip, char text[INET6_ADDRSTRLEN])
@@ -221,6 +256,8 @@ bool control_op_ipoib(struct control_request *req)
 	control_put_number(out, "pkey", ipoib_pkey(ipoib));
 	ipoib_each_of_port(ipoib, put_pkey, put_list(out, "pkeys"));
 	put_link(out, "link", ipoib_own_link(ipoib));
+	control_put_text(out, "mode", mode_of(ipoib));
+	control_put_number(out, "mtu", mtu_of(ipoib));
 	control_put_bool(out, "joined", ipoib_is_joined(ipoib));
 	put_stats(out, ipoib_stats(ipoib));
 	ipoib_each_address(ipoib, put_address, put_list(out, "addresses"));

@@ -388,6 +388,7 @@ static const struct {
 	{"hold_namespaces", control_op_hold_namespaces},
 	{"ipoib_open", control_op_ipoib_open},
 	{"ipoib_close", control_op_ipoib_close},
+	{"ipoib_mode", control_op_ipoib_mode},
 	{"ipoib", control_op_ipoib},
 	{"module_load", control_op_module_load},
 	{"module_unload", control_op_module_unload},
@@ -412,7 +413,7 @@ bool control_dispatch(struct control_request *req)
 	control_fail(req,
 		     "no operation \"%.32s\"; expected ping, status, topo, nodes, link, "
 		     "counters, resources, wait, path, capture, namespaces, hold_namespaces, "
-		     "ipoib_open, ipoib_close, ipoib, module_load, module_unload, modules, "
+		     "ipoib_open, ipoib_close, ipoib_mode, ipoib, module_load, module_unload, modules, "
 		     "fault_add, fault_list, fault_clear, fault_log or stop",
 		     op);
 	return true;

@@ -154,6 +154,7 @@ uint64_t control_namespaces_network(const struct control_namespaces *ns, int ind
 /** control_op_ipoib_*() - the operations on IP interfaces (control_ipoib.c) */
 bool control_op_ipoib_open(struct control_request *req);
 bool control_op_ipoib_close(struct control_request *req);
+bool control_op_ipoib_mode(struct control_request *req);
 bool control_op_ipoib(struct control_request *req);
 
 /** control_op_module_load() ... - control_modules.c */

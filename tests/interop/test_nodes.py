@@ -12,6 +12,7 @@ import pytest
 
 from interop.commands import processes
 from interop.fabric import BUILD, NOBODY, SOFTIB, TIMEOUT, Fabric, kill, link_local, wait_until
+from interop.test_rdma_cm import cm_ids
 
 KINDS = ("net", "uts", "mnt")
 SERVER = ("import socket; s = socket.create_server(('127.0.0.1', 7471)); print('ready', flush=True); "
@@ -140,6 +141,37 @@ def test_iperf3_both_ways(fabric):
         assert done["end"]["sum_received"]["bytes"] > 1 << 19, args  # the end is cut off
     done = json.loads(on(fabric, "n1", "iperf3", "--json", "-u", "-b", "20M", "-n", "200K", "-c", "n2"))
     assert done["end"]["sum_received"]["packets"] > 0
+
+
+def test_connected_mode(fabric):
+    """Two nodes of three take connections: packets of 64 KiB between them, datagrams to the third."""
+    def mode(node, word):
+        fabric.softib("ipoib", "--fabric", "t", node, word)
+
+    def lost(node, *args):
+        command = ("ping", "-c", "2", "-i", "0.2", "-W", "5", "-s", "60000", *args, node)
+        return on(fabric, "n1", "sh", "-c", " ".join(command) + " || true")
+
+    for node in ("n1", "n2"):
+        mode(node, "connected")
+    assert " mtu 65520 " in on(fabric, "n1", "ip", "link", "show", "ib0")
+    assert " 0% packet loss" in lost("n2", "-M", "do")
+    assert "mtu" in lost("n3", "-M", "do")  # the host has learnt it from ICMP
+    assert " 0% packet loss" in lost("n3")  # in fragments then
+    text = fabric.softib("ipoib", "--fabric", "t", "n1")
+    assert "connected  MTU 65520" in text and " 80:00:" in text.split("neighbours")[1], text
+    assert len(cm_ids(fabric, "n1")) == 3  # one listens, and one connection each way
+    server = subprocess.Popen([*fabric.user, fabric.program, "exec", "--fabric", "t", "n2", "--", "iperf3",
+                               "--server", "-p", "5202", "--one-off", "--forceflush"], env=fabric.env, text=True,
+                              stdout=subprocess.PIPE)
+    fabric.running.append(server)
+    assert any("listening" in line for line in server.stdout)
+    done = json.loads(on(fabric, "n1", "iperf3", "--json", "-p", "5202", "-n", "20M", "-c", "n2"))
+    assert done["end"]["sum_received"]["bytes"] > 1 << 24
+    for node in ("n1", "n2"):
+        mode(node, "datagram")
+    assert " 0% packet loss" in lost("n2")
+    wait_until(lambda: not cm_ids(fabric, "n1") and not cm_ids(fabric, "n2"), "no connection is left")
 
 
 @pytest.mark.parametrize("provider,endpoint", [("verbs", "msg"), ("verbs;ofi_rxm", "rdm")])

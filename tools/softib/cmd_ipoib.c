@@ -8,7 +8,7 @@
 #include "softib.h"
 #include "wire/packet.h"
 
-enum action { SHOW, CREATE, DELETE };
+enum action { SHOW, CREATE, DELETE, CONNECTED, DATAGRAM };
 
 struct ipoib_args {
 	struct common common;
@@ -20,17 +20,21 @@ struct ipoib_args {
 
 static enum action parse_action(struct argp_state *state, const char *word)
 {
-	static const char *const words[] = {[CREATE] = "create", [DELETE] = "delete"};
+	static const char *const words[] = {[CREATE] = "create",
+					    [DELETE] = "delete",
+					    [CONNECTED] = "connected",
+					    [DATAGRAM] = "datagram"};
 
-	for (enum action a = CREATE; a <= DELETE; a++)
+	for (enum action a = CREATE; a <= DATAGRAM; a++)
 		if (!strcmp(word, words[a]))
 			return a;
-	argp_error(state, "behind the node comes create or delete, not '%s'", word);
+	argp_error(state, "behind the node comes create, delete, connected or datagram, not '%s'",
+		   word);
 	return SHOW;
 }
 
 /* As in Linux's create_child the bit of full membership is set whatever is given. */
-static unsigned parse_pkey(struct argp_state *state, const char *word)
+static unsigned parse_pkey(struct argp_state *state, const char *word, enum action action)
 {
 	char *end;
 	unsigned long n = strtoul(word, &end, 0);
@@ -38,7 +42,7 @@ static unsigned parse_pkey(struct argp_state *state, const char *word)
 	if (*end || word[0] == '-' || n > 0xffff || !wire_pkey_is_valid((uint16_t)n))
 		argp_error(state, "a P_Key is a number such as 0x8001, not '%s'", word);
 	n |= WIRE_PKEY_FULL;
-	if (n == WIRE_PKEY_DEFAULT)
+	if (n == WIRE_PKEY_DEFAULT && action <= DELETE)
 		argp_error(state, "0x%lx is the partition of ib0 itself, which stays", n);
 	return (unsigned)n;
 }
@@ -51,7 +55,7 @@ static void parse_word(struct ipoib_args *args, char *word, struct argp_state *s
 	} else if (state->arg_num == 1) {
 		args->action = parse_action(state, word);
 	} else if (state->arg_num == 2) {
-		args->pkey = parse_pkey(state, word);
+		args->pkey = parse_pkey(state, word, args->action);
 	} else {
 		argp_error(state, "one partition only, not '%s' as well", word);
 	}
@@ -69,6 +73,8 @@ static error_t parse_ipoib(int key, char *arg, struct argp_state *state)
 		parse_word(args, arg, state);
 		return 0;
 	case ARGP_KEY_END:
+		if (args->action > DELETE && !args->pkey)
+			args->pkey = WIRE_PKEY_DEFAULT;
 		if (args->action && !args->pkey)
 			argp_error(state, "which partition? For example: softib ipoib n1 "
 					  "create 0x8001");
@@ -248,7 +254,7 @@ static void print_neighbours(struct json_object *list)
 static void print_interface(struct json_object *o)
 {
 	struct json_object *addresses = member_of(o, "addresses");
-	char pkey[16];
+	char pkey[16], mtu[32];
 
 	printf("%s %s:", text_of(o, "node"), text_of(o, "interface"));
 	for (size_t i = 0; i < count_of(addresses); i++)
@@ -258,6 +264,8 @@ static void print_interface(struct json_object *o)
 	snprintf(pkey, sizeof(pkey), "0x%04llx", (long long)number_of(o, "pkey"));
 	print_row("link", text_of(o, "link"), "");
 	print_row("partition", pkey, "");
+	snprintf(mtu, sizeof(mtu), "MTU %lld", (long long)number_of(o, "mtu"));
+	print_row("mode", text_of(o, "mode"), mtu);
 	print_counts(o, "received", "rx");
 	print_counts(o, "sent", "tx");
 	print_groups(member_of(o, "groups"));
@@ -269,6 +277,9 @@ static void print_interface(struct json_object *o)
 /* Return: exit status */
 static int act(const struct ipoib_args *args, const char *dir)
 {
+	static const enum node_child_action actions[] = {
+		[CREATE] = NODE_CHILD_CREATE, [DELETE] = NODE_CHILD_DELETE,
+		[CONNECTED] = NODE_CHILD_CONNECTED, [DATAGRAM] = NODE_CHILD_DATAGRAM};
 	struct node_place at = {.net = NET_OF_FABRIC};
 	const struct node_child child = {
 		.at = &at, .port = (unsigned)args->port, .pkey = args->pkey};
@@ -280,8 +291,7 @@ static int act(const struct ipoib_args *args, const char *dir)
 		return complain("%s has no network of its own, and so no IP interfaces: "
 				"'softib up --net=node' gives nodes one",
 				at.node);
-	return node_child_act(&child, args->action == CREATE) ? EXIT_FAILURE
-							      : EXIT_SUCCESS;
+	return node_child_act(&child, actions[args->action]) ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
 /* Return: exit status */
@@ -312,15 +322,17 @@ int cmd_ipoib(int argc, char **argv)
 	static const struct argp argp = {
 		.parser = parse_ipoib,
 		.children = children,
-		.args_doc = "[NODE[:PORT] [create|delete PKEY]]",
+		.args_doc = "[NODE[:PORT] [create|delete PKEY|connected|datagram [PKEY]]]",
 		.doc = "Show the IP interfaces of nodes (ib0, --net=node), with NODE its "
 		       "link addresses, multicast groups and neighbours. create and "
 		       "delete: the interface of a further partition that the port is a "
 		       "member of, such as ib0.8001, which has no IPv4 address until "
-		       "it is given one.\v"
+		       "it is given one. connected and datagram: the mode of an "
+		       "interface; connected mode has an MTU of 65520.\v"
 		       "Examples:\n"
 		       "  softib ipoib\n"
 		       "  softib ipoib n3 --json\n"
+		       "  softib ipoib n1 connected\n"
 		       "  softib ipoib n1 create 0x8001\n"
 		       "  softib exec n1 -- ip address add 10.2.0.1/16 dev ib0.8001\n"};
 	struct ipoib_args args = {.port = 1};

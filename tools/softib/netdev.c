@@ -35,6 +35,13 @@ int netdev_up(const char *interface)
 	return error ? error : call(interface, SIOCSIFFLAGS, &req);
 }
 
+int netdev_set_mtu(const char *interface, int mtu)
+{
+	struct ifreq req = {.ifr_mtu = mtu};
+
+	return call(interface, SIOCSIFMTU, &req);
+}
+
 int netdev_ask_kernel(const struct nlmsghdr *req)
 {
 	struct {
@@ -116,7 +123,6 @@ static int hand_over(const struct node_place *at, unsigned port, unsigned pkey,
 {
 	const struct client_fds fds = {.send = fd, .num_send = 2};
 	struct json_object *req = request("ipoib_open"), *answer;
-	struct ifreq mtu = {.ifr_mtu = 0};
 	int error;
 
 	request_text(req, "node", at->node);
@@ -126,9 +132,8 @@ static int hand_over(const struct node_place *at, unsigned port, unsigned pkey,
 	answer = client_call_fds(at->dir, req, &fds);
 	if (!answer)
 		return -EPROTO;
-	mtu.ifr_mtu = (int)number_of(answer, "mtu");
+	error = netdev_set_mtu(interface, (int)number_of(answer, "mtu"));
 	json_object_put(answer);
-	error = call(interface, SIOCSIFMTU, &mtu);
 	return error ? error : netdev_up(interface);
 }
 

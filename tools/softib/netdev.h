@@ -10,6 +10,9 @@
 /** netdev_up() - bring @interface up. 0; -errno */
 int netdev_up(const char *interface);
 
+/** netdev_set_mtu() - in bytes. 0; -errno */
+int netdev_set_mtu(const char *interface, int mtu);
+
 /** netdev_ask_kernel() - send a request of rtnetlink(7) with NLM_F_ACK. Return: 0; -errno */
 int netdev_ask_kernel(const struct nlmsghdr *req);
 
@@ -31,20 +34,24 @@ bool netdev_is_possible(void);
 int netdev_ipoib(const struct node_place *at, unsigned port, unsigned pkey,
 		 const char *interface);
 
-/* --- node_child.c: interfaces of further partitions --- */
+/* --- node_child.c: interfaces of further partitions, and the modes of all --- */
 
 /** struct node_child - an interface such as "ib0.8001"
  *  @at: a node with a network of its own
- *  @pkey: with the bit of full membership */
+ *  @pkey: with the bit of full membership; 0xffff: of ib0 itself */
 struct node_child {
 	const struct node_place *at;
 	unsigned port, pkey;
 };
 
+enum node_child_action { NODE_CHILD_CREATE, NODE_CHILD_DELETE, NODE_CHILD_CONNECTED,
+			 NODE_CHILD_DATAGRAM };
+
 /** node_child_name() - the name of the interface whose parent is @parent */
 void node_child_name(char name[32], const char *parent, unsigned pkey);
 
-/** node_child_act() - create or delete it. Return: 0; -1, after printing a message */
-int node_child_act(const struct node_child *child, bool make);
+/** node_child_act() - create or delete it, or set its mode and its MTU. Return: 0; -1, after
+ *  printing a message */
+int node_child_act(const struct node_child *child, enum node_child_action action);
 
 #endif

@@ -12,6 +12,7 @@
 
 #include "netdev.h"
 #include "node_namespaces.h"
+#include "wire/packet.h"
 
 /* Return: the plan's row of addresses for port @port of the node, a part of *@answer;
  * NULL (printed) */
@@ -67,33 +68,73 @@ static int delete (const struct node_child *child, const char *interface)
 	return error ? -1 : 0;
 }
 
+/* Return: 0; -1 (printed) */
+static int set_mode(const struct node_child *child, const char *interface, const char *mode)
+{
+	struct json_object *req = request("ipoib_mode"), *answer;
+	int error;
+
+	request_text(req, "node", child->at->node);
+	request_number(req, "port", child->port);
+	request_number(req, "pkey", child->pkey);
+	request_text(req, "mode", mode);
+	answer = client_call(child->at->dir, req);
+	if (!answer)
+		return -1;
+	error = netdev_set_mtu(interface, (int)number_of(answer, "mtu"));
+	if (error)
+		complain("cannot set the MTU of %s on %s: %s", interface, child->at->node,
+			 strerror(-error));
+	json_object_put(answer);
+	return error ? -1 : 0;
+}
+
+/* Return: 0; -1 (printed) */
+static int perform(const struct node_child *child, enum node_child_action action,
+		   const char *interface, const char *link_local)
+{
+	switch (action) {
+	case NODE_CHILD_CREATE:
+		return create(child, interface, link_local);
+	case NODE_CHILD_DELETE:
+		return delete (child, interface);
+	case NODE_CHILD_CONNECTED:
+		return set_mode(child, interface, "connected");
+	case NODE_CHILD_DATAGRAM:
+		return set_mode(child, interface, "datagram");
+	}
+	return -1;
+}
+
 /* in a child process, which ends: it enters the node. Return: exit status (printed) */
-static int act_there(const struct node_child *child, bool make, struct json_object *row)
+static int act_there(const struct node_child *child, enum node_child_action action,
+		     struct json_object *row)
 {
 	char interface[32];
 
 	node_child_name(interface, text_of(row, "interface"), child->pkey);
-	if (node_enter(child->at))
-		return EXIT_FAILURE;
-	if (make ? create(child, interface, text_of(row, "link_local"))
-		 : delete (child, interface))
+	if (node_enter(child->at) ||
+	    perform(child, action, interface, text_of(row, "link_local")))
 		return EXIT_FAILURE;
 	return EXIT_SUCCESS;
 }
 
 void node_child_name(char name[32], const char *parent, unsigned pkey)
 {
-	snprintf(name, 32, "%.16s.%04x", parent, pkey);
+	if (pkey == WIRE_PKEY_DEFAULT)
+		snprintf(name, 32, "%.16s", parent);
+	else
+		snprintf(name, 32, "%.16s.%04x", parent, pkey);
 }
 
-int node_child_act(const struct node_child *child, bool make)
+int node_child_act(const struct node_child *child, enum node_child_action action)
 {
 	struct json_object *answer, *row = planned(child->at, child->port, &answer);
 	int status = -1;
 	pid_t pid = row ? fork() : -1;
 
 	if (!pid)
-		_exit(act_there(child, make, row));
+		_exit(act_there(child, action, row));
 	if (row && pid < 0)
 		complain("cannot start a process on %s: %s", child->at->node,
 			 strerror(errno));

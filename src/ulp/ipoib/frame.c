@@ -10,10 +10,18 @@
 #define IPV4_SIGNATURE 0x401b /* RFC 4391 section 4 */
 #define IPV6_SIGNATURE 0x601b
 #define PKEY_FULL      0x8000
+#define FLAG_RC	       0x80 /* RFC 4755 section 3.1: of the first byte of a link address */
+
+bool ipoib_is_same_link(const struct ipoib_link *a, const struct ipoib_link *b)
+{
+	return a->qpn == b->qpn && a->connected == b->connected &&
+	       !memcmp(&a->gid, &b->gid, sizeof(a->gid));
+}
 
 void ipoib_put_link(const struct ipoib_link *link, u8 to[IPOIB_LINK_BYTES])
 {
 	put_be32(to, link->qpn);
+	to[0] = link->connected ? FLAG_RC : 0;
 	memcpy(to + 4, link->gid.raw, sizeof(link->gid.raw));
 }
 
@@ -22,6 +30,7 @@ bool ipoib_get_link(const u8 from[IPOIB_LINK_BYTES], struct ipoib_link *link)
 	static const union ib_gid none;
 
 	link->qpn = get_be24(from + 1);
+	link->connected = from[0] & FLAG_RC;
 	memcpy(link->gid.raw, from + 4, sizeof(link->gid.raw));
 	return link->qpn > 1 && link->qpn != 0xffffff && link->gid.raw[0] != 0xff &&
 	       memcmp(&link->gid, &none, sizeof(none));

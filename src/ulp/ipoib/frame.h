@@ -31,9 +31,12 @@ enum ipoib_type {
 struct ipoib_link {
 	u32 qpn;
 	union ib_gid gid;
+	bool connected; /* it takes reliable connections (RFC 4755 section 3.1) */
 };
 
-/** ipoib_put_link() - the 20 bytes of @link; no flags: connected mode is not offered */
+/** ipoib_is_same_link() - are they the same, flags included? */
+bool ipoib_is_same_link(const struct ipoib_link *a, const struct ipoib_link *b);
+/** ipoib_put_link() - the 20 bytes of @link */
 void ipoib_put_link(const struct ipoib_link *link, u8 to[IPOIB_LINK_BYTES]);
 /** ipoib_get_link() - the reverse. Return: false: the GID or QPN is no port's */
 bool ipoib_get_link(const u8 from[IPOIB_LINK_BYTES], struct ipoib_link *link);
@@ -99,6 +102,11 @@ int ipoib_get_nd(const struct ipoib_packet *packet, struct ipoib_resolution *r);
  * be said */
 size_t ipoib_put_unreachable(u8 *to, const u8 *ip, size_t bytes,
 			     const struct in6_addr *self);
+
+/** ipoib_put_too_big() - what a router says when @ip is larger than the @mtu of its next link:
+ *  ICMP "fragmentation needed" or ICMPv6 "packet too big". @self, @to, return: as above */
+size_t ipoib_put_too_big(u8 *to, const u8 *ip, size_t bytes, const struct in6_addr *self,
+			 u16 mtu);
 
 /* --- group membership --- */
 

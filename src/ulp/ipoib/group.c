@@ -280,6 +280,11 @@ void ipoib_send_to_group(struct ipoib *p, const struct in6_addr *group,
 	struct ipoib_group *g = find(p, &mgid);
 	bool is_new = !g;
 
+	if (s->bytes > IPOIB_ENCAP_BYTES + IPOIB_MTU) { /* groups are reached by datagrams */
+		p->stats.tx_errors++;
+		ipoib_send_free(s);
+		return;
+	}
 	if (is_new)
 		g = make(p, &mgid, false);
 	if (g && g->ah) {

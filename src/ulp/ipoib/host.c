@@ -43,18 +43,27 @@ static void transmit(struct ipoib *p, struct ipoib_send *s, size_t bytes)
 		ipoib_send_to(p, &packet.dst, s);
 }
 
+static size_t host_mtu(const struct ipoib *p)
+{
+	return p->own.connected ? IPOIB_CONNECTED_MTU : IPOIB_MTU;
+}
+
 /* @large: the packet of @s and what did not fit there */
 static void transmit_large(struct ipoib *p, struct ipoib_send *s,
 			   const struct virtio_net_hdr *h, const u8 *large, size_t bytes)
 {
 	struct ipoib_cut cut;
 
-	if (ipoib_cut_begin(&cut, h, large, bytes, IPOIB_MTU)) {
+	if (ipoib_cut_begin(&cut, h, large, bytes, host_mtu(p))) {
 		p->stats.tx_errors++;
 		ipoib_send_free(s);
 		return;
 	}
 	for (; s; s = ipoib_send_alloc(p)) {
+		if (cut.headers + cut.mss > IPOIB_MTU && !ipoib_send_enlarge(s)) {
+			ipoib_send_free(s);
+			break;
+		}
 		bytes = ipoib_cut_next(&cut, s->frame + IPOIB_ENCAP_BYTES);
 		if (!bytes) {
 			ipoib_send_free(s);
@@ -82,10 +91,18 @@ static void transmit_read(struct ipoib *p, struct ipoib_send *s,
 {
 	u8 *packet = s->frame + IPOIB_ENCAP_BYTES;
 
-	if (ipoib_is_large(h)) {
+	if (bytes > IPOIB_MTU || ipoib_is_large(h))
 		memcpy(large, packet, MIN(bytes, (size_t)IPOIB_MTU));
+	if (ipoib_is_large(h)) {
 		transmit_large(p, s, h, large, bytes);
-	} else if (bytes > IPOIB_MTU || ipoib_fill_checksum(h, packet, bytes)) {
+		return;
+	}
+	if (bytes > IPOIB_MTU && bytes <= host_mtu(p) && ipoib_send_enlarge(s)) {
+		packet = s->frame + IPOIB_ENCAP_BYTES;
+		memcpy(packet, large, bytes);
+	}
+	if ((bytes > IPOIB_MTU && s->frame == s->small) ||
+	    ipoib_fill_checksum(h, packet, bytes)) {
 		p->stats.tx_errors++;
 		ipoib_send_free(s);
 	} else {
@@ -199,7 +216,8 @@ void ipoib_received(struct ipoib *p, const u8 *frame, size_t bytes)
 	}
 }
 
-void ipoib_unreachable(struct ipoib_send *s)
+/* @mtu: of the link that is too small; 0: nobody answers there */
+static void put_error(struct ipoib_send *s, size_t mtu)
 {
 	const u8 *ip = s->frame + IPOIB_ENCAP_BYTES;
 	size_t bytes = s->bytes - IPOIB_ENCAP_BYTES;
@@ -210,9 +228,24 @@ void ipoib_unreachable(struct ipoib_send *s)
 	if (ipoib_read_packet(ip, bytes, &packet))
 		return;
 	self = ipoib_address_for(s->ipoib, &packet.src);
-	bytes = self ? ipoib_put_unreachable(message, ip, bytes, self) : 0;
+	if (!self)
+		return;
+	bytes = mtu ? ipoib_put_too_big(message, ip, bytes, self, (u16)mtu) :
+		      ipoib_put_unreachable(message, ip, bytes, self);
 	if (bytes && !write_packet(s->ipoib, message, bytes))
 		s->ipoib->stats.rx_dropped++;
+}
+
+void ipoib_unreachable(struct ipoib_send *s)
+{
+	put_error(s, 0);
+}
+
+void ipoib_too_big(struct ipoib_send *s, size_t mtu)
+{
+	s->ipoib->stats.tx_dropped++;
+	put_error(s, mtu);
+	ipoib_send_free(s);
 }
 
 void ipoib_set_carrier(struct ipoib *p, bool up)

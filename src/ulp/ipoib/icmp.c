@@ -106,9 +106,17 @@ int ipoib_get_nd(const struct ipoib_packet *p, struct ipoib_resolution *r)
 
 /* --- nobody answers (RFC 792, RFC 4443 section 3.1) --- */
 
+/* what an error says: type and code of ICMP and of ICMPv6, and the MTU of the next link */
+struct error {
+	u8 code_v4, type_v6, code_v6; /* ICMP: all are "destination unreachable" */
+	u16 mtu;
+};
+static const struct error unreachable = {.code_v4 = 1, .type_v6 = 1, .code_v6 = 3};
+static const struct error too_big = {.code_v4 = 4, .type_v6 = 2};
+
 /* From the address that does not answer: a host believes no packet from outside that has
  * one of its own. */
-static size_t unreachable_v4(u8 *to, const u8 *ip, size_t bytes)
+static size_t put_error_v4(u8 *to, const u8 *ip, size_t bytes, const struct error *e)
 {
 	size_t quoted = MIN(bytes, (size_t)(ip[0] & 15) * 4 + 8);
 	u8 *icmp = to + IPV4_BYTES;
@@ -122,14 +130,15 @@ static size_t unreachable_v4(u8 *to, const u8 *ip, size_t bytes)
 	memcpy(to + 16, ip + 12, 4);
 	put_be16(to + 10, ipoib_fold(ipoib_sum(to, IPV4_BYTES, 0)));
 	icmp[0] = 3; /* destination unreachable */
-	icmp[1] = 1; /* host */
+	icmp[1] = e->code_v4;
+	put_be16(icmp + 6, e->mtu);
 	memcpy(icmp + 8, ip, quoted);
 	put_be16(icmp + 2, ipoib_fold(ipoib_sum(icmp, 8 + quoted, 0)));
 	return IPV4_BYTES + 8 + quoted;
 }
 
-static size_t unreachable_v6(u8 *to, const u8 *ip, size_t bytes,
-			     const struct in6_addr *self)
+static size_t put_error_v6(u8 *to, const u8 *ip, size_t bytes, const struct in6_addr *self,
+			   const struct error *e)
 {
 	size_t quoted = MIN(bytes, (size_t)512);
 	struct in6_addr dst;
@@ -138,15 +147,16 @@ static size_t unreachable_v6(u8 *to, const u8 *ip, size_t bytes,
 	memset(to, 0, IPV6_BYTES + 8);
 	memcpy(&dst, ip + 8, sizeof(dst));
 	put_v6(to, 8 + quoted, self, &dst);
-	icmp[0] = 1; /* destination unreachable */
-	icmp[1] = 3; /* address */
+	icmp[0] = e->type_v6;
+	icmp[1] = e->code_v6;
+	put_be32(icmp + 4, e->mtu);
 	memcpy(icmp + 8, ip, quoted);
 	put_be16(icmp + 2, sum_v6(to, icmp, 8 + quoted));
 	return IPV6_BYTES + 8 + quoted;
 }
 
-size_t ipoib_put_unreachable(u8 *to, const u8 *ip, size_t bytes,
-			     const struct in6_addr *self)
+static size_t put_error(u8 *to, const u8 *ip, size_t bytes, const struct in6_addr *self,
+			const struct error *e)
 {
 	struct ipoib_packet p;
 
@@ -155,10 +165,23 @@ size_t ipoib_put_unreachable(u8 *to, const u8 *ip, size_t bytes,
 	if (p.type == IPOIB_IPV4) /* errors are not answered by errors */
 		return p.protocol == IPPROTO_ICMP && p.payload_bytes && p.payload[0] == 3
 			       ? 0
-			       : unreachable_v4(to, ip, bytes);
+			       : put_error_v4(to, ip, bytes, e);
 	return p.protocol == IPPROTO_ICMPV6 && p.payload_bytes && p.payload[0] < 128
 		       ? 0
-		       : unreachable_v6(to, ip, bytes, self);
+		       : put_error_v6(to, ip, bytes, self, e);
+}
+
+size_t ipoib_put_unreachable(u8 *to, const u8 *ip, size_t bytes, const struct in6_addr *self)
+{
+	return put_error(to, ip, bytes, self, &unreachable);
+}
+
+size_t ipoib_put_too_big(u8 *to, const u8 *ip, size_t bytes, const struct in6_addr *self, u16 mtu)
+{
+	struct error e = too_big;
+
+	e.mtu = mtu;
+	return put_error(to, ip, bytes, self, &e);
 }
 
 /* --- group membership --- */

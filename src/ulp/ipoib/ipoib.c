@@ -155,6 +155,7 @@ int ipoib_open(const struct ipoib_config *config)
 	INIT_LIST_HEAD(&p->groups);
 	rt_work_init(&p->end, gone);
 	ipoib_queue_init(p);
+	ipoib_connected_init(p);
 	ipoib_neighbours_init(p);
 	ib_sa_register_client(&p->sa);
 	list_add_tail(&p->node, &d->interfaces);
@@ -176,6 +177,7 @@ void ipoib_close(struct ipoib *p)
 	ib_unregister_event_handler(&p->events);
 	list_del(&p->node);
 	ipoib_neighbours_close(p);
+	ipoib_connected_end(p);
 	ipoib_groups_close(p);
 	ib_sa_unregister_client(&p->sa);
 	ipoib_queue_close(p);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * IP over InfiniBand (RFC 4391, 4392), datagram mode: an upper-level protocol on the
- * midlayer's interface alone.
+ * IP over InfiniBand (RFC 4391, 4392), datagram and connected mode (RFC 4755): an
+ * upper-level protocol on the midlayer's interface alone.
  *
  * The host's end of an interface is a TUN device in a network namespace, made by who
  * opens it: IP packets are read from it and written to it. What a network driver asks of
@@ -16,7 +16,8 @@
 #include "rdma/ib_verbs.h"
 #include "ulp/ipoib/frame.h"
 
-#define IPOIB_MTU 2044 /* of datagram mode: the fabric's 2048, less the header */
+#define IPOIB_MTU	    2044  /* of datagram mode: the fabric's 2048, less the header */
+#define IPOIB_CONNECTED_MTU 65520 /* of connected mode, as Linux has it */
 
 struct ipoib;
 
@@ -65,6 +66,16 @@ void ipoib_close(struct ipoib *ipoib);
 int ipoib_each_of_port(const struct ipoib *ipoib,
 		       int (*fn)(void *ctx, struct ipoib *ipoib), void *ctx);
 
+/**
+ * ipoib_set_connected() - choose the mode
+ *
+ * In connected mode neighbours that offer it are reached by reliable connections, which
+ * carry packets up to IPOIB_CONNECTED_MTU; others, and groups, by datagrams. The MTU of
+ * the TUN device is for the caller to set.
+ * Return: 0; -errno, and the mode is as it was
+ */
+int ipoib_set_connected(struct ipoib *ipoib, bool connected);
+bool ipoib_is_connected(const struct ipoib *ipoib);
 /** ipoib_pkey() - of its partition */
 u16 ipoib_pkey(const struct ipoib *ipoib);
 /** ipoib_each_address() - those that its host has given it. Until @fn returns non-zero */

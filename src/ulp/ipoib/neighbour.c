@@ -7,7 +7,8 @@
  * States (enum state)
  *   ASKING  the link address is not known; asked ASK_TRIES times
  *   PATH    it is known; the path record is under way
- *   READY   what is sent leaves at once
+ *   READY   what is sent leaves at once; or, while the connection to a neighbour in
+ *	     connected mode is being made, waits for that
  * One that nobody used for LIFE_MS is forgotten. One in use that was not heard of for
  * that long is asked itself, and forgotten when it does not answer: the next packet asks
  * all.
@@ -44,6 +45,9 @@ struct ipoib_neighbour {
 	bool has_link;
 	struct ipoib_link link;
 	struct ib_ah *ah;	  /* READY */
+	struct ipoib_conn *conn;  /* READY, in connected mode; NULL: datagrams */
+	bool connecting;	  /* @conn is not up yet */
+	bool refused;		  /* this link takes no connections */
 	struct path_query *query; /* PATH */
 	struct list_head waiting; /* struct ipoib_send */
 	unsigned int num_waiting;
@@ -82,6 +86,10 @@ static void drop_path(struct ipoib_neighbour *n)
 		ib_sa_cancel_query(n->query->id, n->query->query);
 		n->query = NULL;
 	}
+	if (n->conn)
+		ipoib_conn_close(n->conn);
+	n->conn = NULL;
+	n->connecting = false;
 	if (n->ah)
 		ib_destroy_ah(n->ah);
 	n->ah = NULL;
@@ -188,6 +196,18 @@ static struct ipoib_neighbour *begin_asking(struct ipoib *p, const struct in6_ad
 
 /* --- paths --- */
 
+static void ask_path(struct ipoib_neighbour *n);
+
+static void send_on(struct ipoib_neighbour *n, struct ipoib_send *s)
+{
+	if (n->conn)
+		ipoib_conn_send(n->conn, s);
+	else if (s->bytes > IPOIB_ENCAP_BYTES + IPOIB_MTU)
+		ipoib_too_big(s, IPOIB_MTU);
+	else
+		ipoib_post(s, n->ah, n->link.qpn);
+}
+
 static void send_waiting(struct ipoib_neighbour *n)
 {
 	struct ipoib_send *s, *next;
@@ -195,8 +215,27 @@ static void send_waiting(struct ipoib_neighbour *n)
 	list_for_each_entry_safe(s, next, &n->waiting, node) {
 		list_del(&s->node);
 		n->num_waiting--;
-		ipoib_post(s, n->ah, n->link.qpn);
+		send_on(n, s);
 	}
+}
+
+void ipoib_neighbour_connected(struct ipoib_neighbour *n, struct ipoib_conn *conn, bool refused)
+{
+	n->conn = conn;
+	n->connecting = false;
+	n->refused = refused;
+	if (conn || refused)
+		send_waiting(n);
+	else
+		ask_path(n); /* and connect anew */
+}
+
+static void connect_to(struct ipoib_neighbour *n, const struct sa_path_rec *path)
+{
+	if (!n->ipoib->own.connected || !n->link.connected || n->refused)
+		return;
+	n->conn = ipoib_conn_open(n->ipoib, n, &n->link, path);
+	n->connecting = n->conn;
 }
 
 static void have_path(struct ipoib_neighbour *n, const struct sa_path_rec *path)
@@ -217,7 +256,9 @@ static void have_path(struct ipoib_neighbour *n, const struct sa_path_rec *path)
 	n->tries = 0;
 	n->used = false;
 	arm(n, LIFE_MS);
-	send_waiting(n);
+	connect_to(n, path);
+	if (!n->connecting)
+		send_waiting(n);
 }
 
 static void path_answered(int status, struct sa_path_rec *path, unsigned int num,
@@ -242,6 +283,7 @@ static void ask_path(struct ipoib_neighbour *n)
 	};
 
 	drop_path(n);
+	n->refused = false;
 	n->state = PATH;
 	rt_timer_disarm(&n->timer);
 	if (q)
@@ -262,8 +304,7 @@ static void ask_path(struct ipoib_neighbour *n)
 /* the neighbour told its link address */
 static void have_link(struct ipoib_neighbour *n, const struct ipoib_link *link)
 {
-	bool same = n->has_link && n->link.qpn == link->qpn &&
-		    !memcmp(&n->link.gid, &link->gid, sizeof(link->gid));
+	bool same = n->has_link && ipoib_is_same_link(&n->link, link);
 
 	n->tries = 0;
 	if (same && n->state == READY) {
@@ -279,20 +320,25 @@ static void have_link(struct ipoib_neighbour *n, const struct ipoib_link *link)
 
 /* --- what the others use --- */
 
+static bool is_ready(const struct ipoib_neighbour *n)
+{
+	return n->state == READY && !n->connecting;
+}
+
 void ipoib_send_to(struct ipoib *p, const struct in6_addr *ip, struct ipoib_send *s)
 {
 	struct ipoib_neighbour *n = find(p, ip);
 
 	if (!n)
 		n = begin_asking(p, ip);
-	if (!n || (n->state != READY && n->num_waiting == WAITING_MOST)) {
+	if (!n || (!is_ready(n) && n->num_waiting == WAITING_MOST)) {
 		p->stats.tx_dropped++;
 		ipoib_send_free(s);
 		return;
 	}
 	n->used = true;
-	if (n->state == READY) {
-		ipoib_post(s, n->ah, n->link.qpn);
+	if (is_ready(n)) {
+		send_on(n, s);
 		return;
 	}
 	list_add_tail(&s->node, &n->waiting);
@@ -361,6 +407,15 @@ void ipoib_neighbours_flush(struct ipoib *p)
 		list_for_each_entry_safe(n, next, &p->neighbours[i], node)
 			if (n->state != ASKING)
 				ask_path(n);
+}
+
+void ipoib_neighbours_announce(struct ipoib *p)
+{
+	struct ipoib_neighbour *n;
+
+	for (size_t i = 0; i < IPOIB_BUCKETS; i++)
+		list_for_each_entry(n, &p->neighbours[i], node)
+			ask(n);
 }
 
 void ipoib_neighbours_close(struct ipoib *p)

@@ -6,6 +6,7 @@
  *  host.c       the TUN device: packets from the host, packets for it
  *  queue.c      the queue pair: buffers, sends, receives
  *  neighbour.c  unicast: who has an IP address, and the path there
+ *  connected.c  reliable connections to neighbours, and from them
  *  group.c      multicast: memberships, and sends to groups
  *  address.c    which addresses the host has given the interface
  *  frame.c, icmp.c, segment.c  formats, pure
@@ -15,7 +16,7 @@
 
 #define SOFTIB_CLIENT_NAME "ipoib"
 
-#include "rdma/ib_sa.h"
+#include "rdma/ib_cm.h"
 #include "runtime/posix/rt_posix.h"
 #include "ulp/ipoib/ipoib.h"
 
@@ -25,15 +26,21 @@
 #define IPOIB_RECEIVES_FIRST  32 /* doubled whenever half of them are used at once */
 #define IPOIB_RECEIVES_MOST   256
 #define IPOIB_SENDS_MOST      128
+#define IPOIB_CONN_RECEIVES   16 /* of 64 KiB, when there is a connection */
 #define IPOIB_SENDS_OF_READ   48 /* that must be free: a large segment is 33 packets */
+
+struct ipoib_conn;
+struct ipoib_neighbour;
 
 /** struct ipoib_send - a frame on its way out: encapsulation header and packet */
 struct ipoib_send {
 	struct ib_cqe cqe;
 	struct ipoib *ipoib;
 	struct list_head node; /* of who lets it wait */
+	struct ipoib_conn *conn; /* that carries it; NULL: a datagram */
 	size_t bytes;
-	u8 frame[IPOIB_ENCAP_BYTES + IPOIB_MTU];
+	u8 *frame; /* @small, or memory for the largest frame: ipoib_send_enlarge() */
+	u8 small[IPOIB_ENCAP_BYTES + IPOIB_MTU];
 };
 
 /** struct ipoib_receive - a buffer in the receive queue */
@@ -80,6 +87,11 @@ struct ipoib {
 	/* --- neighbour.c --- */
 	struct list_head neighbours[IPOIB_BUCKETS];
 	unsigned int num_neighbours;
+	/* --- connected.c --- */
+	struct ib_cm_id *listener;
+	struct ib_srq *srq; /* of all connections; NULL: there was none yet */
+	struct list_head conns, conn_receives;
+	struct rt_work reap;
 	/* --- group.c --- */
 	struct list_head groups;
 	struct ipoib_group *broadcast;
@@ -95,6 +107,11 @@ void ipoib_queue_close(struct ipoib *p);
 /** ipoib_send_alloc() - a frame to fill. NULL: too many are under way */
 struct ipoib_send *ipoib_send_alloc(struct ipoib *p);
 void ipoib_send_free(struct ipoib_send *s);
+/** ipoib_send_enlarge() - make room for IPOIB_CONNECTED_MTU; what is in the frame is lost.
+ *  Return: false: no memory */
+bool ipoib_send_enlarge(struct ipoib_send *s);
+/** ipoib_sent() - the completion of a send */
+void ipoib_sent(struct ib_cq *cq, struct ib_wc *wc);
 /** ipoib_set_frame() - the header in front of @bytes of packet in the frame */
 void ipoib_set_frame(struct ipoib_send *s, enum ipoib_type type, size_t bytes);
 /** ipoib_post() - send it, in any case consumed */
@@ -112,6 +129,8 @@ void ipoib_host_resume(struct ipoib *p);
 void ipoib_received(struct ipoib *p, const u8 *frame, size_t bytes);
 /** ipoib_unreachable() - tell the host that nobody answers for where @s goes */
 void ipoib_unreachable(struct ipoib_send *s);
+/** ipoib_too_big() - tell the host that what @s has does not fit there; consumed */
+void ipoib_too_big(struct ipoib_send *s, size_t mtu);
 /** ipoib_set_carrier() - is the link up? */
 void ipoib_set_carrier(struct ipoib *p, bool up);
 
@@ -127,6 +146,31 @@ void ipoib_neighbours_ask(struct ipoib *p);
 /** ipoib_neighbours_flush() - forget paths: the fabric has changed */
 void ipoib_neighbours_flush(struct ipoib *p);
 void ipoib_neighbours_close(struct ipoib *p);
+/** ipoib_neighbours_announce() - tell those that are known of the own link address */
+void ipoib_neighbours_announce(struct ipoib *p);
+/** ipoib_neighbour_connected() - the connection to @n is up; or (@conn NULL) it has ended,
+ *  @refused: as the peer takes none */
+void ipoib_neighbour_connected(struct ipoib_neighbour *n, struct ipoib_conn *conn, bool refused);
+
+/* --- connected.c --- */
+
+struct sa_path_rec;
+
+void ipoib_connected_init(struct ipoib *p);
+/** ipoib_conn_open() - begin a connection to the neighbour @n at @link, who hears of its
+ *  outcome. NULL: no memory */
+struct ipoib_conn *ipoib_conn_open(struct ipoib *p, struct ipoib_neighbour *n,
+				   const struct ipoib_link *link, const struct sa_path_rec *path);
+/** ipoib_conn_close() - the neighbour wants it no more, and hears nothing of it */
+void ipoib_conn_close(struct ipoib_conn *conn);
+/** ipoib_conn_send() - send it over a connection that is up; consumed */
+void ipoib_conn_send(struct ipoib_conn *conn, struct ipoib_send *s);
+/** ipoib_conn_sent() - a send of it has completed. @error: it failed */
+void ipoib_conn_sent(struct ipoib_conn *conn, bool error);
+/** ipoib_connected_end() - end all connections, and refuse new ones */
+void ipoib_connected_end(struct ipoib *p);
+/** ipoib_connected_close() - free them, when nothing is under way any more */
+void ipoib_connected_close(struct ipoib *p);
 
 /* --- group.c --- */
 

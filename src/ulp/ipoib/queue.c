@@ -26,8 +26,19 @@ struct ipoib_send *ipoib_send_alloc(struct ipoib *p)
 	if (!s)
 		return NULL;
 	s->ipoib = p;
+	s->conn = NULL;
+	s->frame = s->small;
 	p->num_sends++;
 	return s;
+}
+
+bool ipoib_send_enlarge(struct ipoib_send *s)
+{
+	u8 *large = rt_zalloc(IPOIB_ENCAP_BYTES + IPOIB_CONNECTED_MTU);
+
+	if (large)
+		s->frame = large;
+	return large;
 }
 
 void ipoib_send_free(struct ipoib_send *s)
@@ -35,6 +46,8 @@ void ipoib_send_free(struct ipoib_send *s)
 	struct ipoib *p = s->ipoib;
 
 	p->num_sends--;
+	if (s->frame != s->small)
+		rt_free(s->frame);
 	if (p->num_free_sends < SPARE_SENDS) {
 		list_add(&s->node, &p->spare_sends);
 		p->num_free_sends++;
@@ -59,7 +72,7 @@ static void restart_queue(struct ipoib *p)
 	ib_modify_qp(p->qp, &attr, IB_QP_STATE | IB_QP_CUR_STATE);
 }
 
-static void sent(struct ib_cq *cq, struct ib_wc *wc)
+void ipoib_sent(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct ipoib_send *s = container_of(wc->wr_cqe, struct ipoib_send, cqe);
 	struct ipoib *p = s->ipoib;
@@ -69,9 +82,11 @@ static void sent(struct ib_cq *cq, struct ib_wc *wc)
 		p->stats.tx_bytes += s->bytes - IPOIB_ENCAP_BYTES;
 	} else {
 		p->stats.tx_errors++;
-		if (wc->status != IB_WC_WR_FLUSH_ERR && !p->closing)
+		if (wc->status != IB_WC_WR_FLUSH_ERR && !s->conn && !p->closing)
 			restart_queue(p);
 	}
+	if (s->conn)
+		ipoib_conn_sent(s->conn, wc->status != IB_WC_SUCCESS);
 	ipoib_send_free(s);
 }
 
@@ -95,7 +110,7 @@ void ipoib_post(struct ipoib_send *s, struct ib_ah *ah, u32 qpn)
 		.port_num = p->port_num,
 	};
 
-	s->cqe.done = sent;
+	s->cqe.done = ipoib_sent;
 	if (ib_post_send(p->qp, &wr.wr, NULL)) {
 		p->stats.tx_errors++;
 		ipoib_send_free(s);
@@ -175,16 +190,16 @@ static void grow_receives(struct ipoib *p, unsigned int used)
 	add_receives(p);
 }
 
-static void drain_cq(struct ipoib *p)
+static void drain_cq(struct ipoib *p, unsigned int budget)
 {
-	unsigned int budget = CQ_BUDGET, used = 0;
+	unsigned int used = 0;
 	struct ib_wc wc[16];
 	int n;
 
 	do {
 		while ((n = ib_poll_cq(p->cq, ARRAY_SIZE(wc), wc)) > 0) {
 			for (int i = 0; i < n; i++) {
-				used += wc[i].opcode == IB_WC_RECV;
+				used += wc[i].opcode == IB_WC_RECV && wc[i].qp == p->qp;
 				wc[i].wr_cqe->done(p->cq, &wc[i]);
 			}
 			budget -= MIN(budget, (unsigned int)n);
@@ -201,12 +216,12 @@ static void drain_cq(struct ipoib *p)
 
 static void comp_handler(struct ib_cq *cq, void *cq_context)
 {
-	drain_cq(cq_context);
+	drain_cq(cq_context, CQ_BUDGET);
 }
 
 static void drain_work(struct rt_work *work)
 {
-	drain_cq(container_of(work, struct ipoib, drain));
+	drain_cq(container_of(work, struct ipoib, drain), CQ_BUDGET);
 }
 
 /* --- the queue pair --- */
@@ -269,7 +284,8 @@ void ipoib_queue_init(struct ipoib *p)
 
 int ipoib_queue_open(struct ipoib *p)
 {
-	struct ib_cq_init_attr attr = {.cqe = IPOIB_SENDS_MOST + IPOIB_RECEIVES_MOST};
+	struct ib_cq_init_attr attr = {.cqe = IPOIB_SENDS_MOST + IPOIB_RECEIVES_MOST +
+					      IPOIB_CONN_RECEIVES};
 	struct ib_pd *pd = ib_alloc_pd(p->device, 0);
 	struct ib_cq *cq;
 	int ret;
@@ -298,9 +314,10 @@ void ipoib_queue_close(struct ipoib *p)
 	struct ib_qp_attr attr = {.qp_state = IB_QPS_ERR};
 
 	if (p->qp && !ib_modify_qp(p->qp, &attr, IB_QP_STATE))
-		drain_cq(p); /* what was posted comes back, flushed */
+		drain_cq(p, UINT32_MAX); /* what was posted comes back, flushed; of connections as well */
 	if (p->qp)
 		ib_destroy_qp(p->qp);
+	ipoib_connected_close(p);
 	rt_work_cancel(&p->drain);
 	list_for_each_entry_safe(r, next_receive, &p->receives, node)
 		drop_receive(r);

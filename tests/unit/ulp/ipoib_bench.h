@@ -17,6 +17,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "rdma/ib_cm.h"
 #include "ulp/ipoib/ipoib.h"
 #include "ulp/ipoib/segment.h"
 
@@ -235,7 +236,7 @@ static inline void host_sends_bytes(const struct virtio_net_hdr *header, const u
 static inline void host_sends_packet(const char *from, const char *dst, u8 protocol,
 				     const void *payload, size_t bytes)
 {
-	u8 packet[IPOIB_MTU];
+	static u8 packet[IPOIB_CONNECTED_MTU];
 
 	host_sends_bytes(&(struct virtio_net_hdr){0}, packet,
 			 bench_packet(packet, from, dst, protocol, payload, bytes));
@@ -309,12 +310,13 @@ static inline int bench_setup(void **state)
 	device->ops = &bench.ops;
 	device->attrs.max_mcast_grp = device->attrs.max_mcast_qp_attach = 16;
 	device->attrs.max_total_mcast_qp_attach = 16;
-	return ipoib_init();
+	return ib_cm_init() || ipoib_init() ? -1 : 0;
 }
 
 static inline int bench_teardown(void **state)
 {
 	ipoib_cleanup(); /* ends what is open */
+	ib_cm_cleanup();
 	if (bench.tun >= 0)
 		close(bench.tun);
 	if (bench.address >= 0)

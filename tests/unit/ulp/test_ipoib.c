@@ -203,6 +203,47 @@ static void one_in_use_is_asked_and_one_at_rest_forgotten(void **state)
 	assert_int_equal(neighbours(), 0);
 }
 
+/* --- connected mode --- */
+
+/* the neighbour's node has no CM: it refuses */
+static void who_takes_no_connection_is_sent_datagrams(void **state)
+{
+	struct ipoib_link able = peer;
+
+	able.connected = true;
+	assert_int_equal(ipoib_set_connected(bench_interface(), true), 0);
+	assert_true(ipoib_own_link(bench_interface())->connected);
+	host_sends("10.0.0.2");
+	arp(IPOIB_REPLY, &able, "10.0.0.2", "10.0.0.1");
+	run_ms(1000);
+	assert_int_equal(bench.num_sent, 2);
+	assert_int_equal(type_of(1), IPOIB_IPV4);
+	assert_int_equal(bench.sent[1].qpn, peer.qpn);
+	host_sends("10.0.0.2");
+	assert_int_equal(bench.num_sent, 3);
+	assert_int_equal(ipoib_set_connected(bench_interface(), false), 0);
+}
+
+static void a_packet_too_big_for_datagrams_is_told_of(void **state)
+{
+	static const u8 payload[30000];
+	u8 packet[IPOIB_MTU];
+
+	assert_int_equal(ipoib_set_connected(bench_interface(), true), 0);
+	resolve();
+	host_sends_packet("10.0.0.1", "10.0.0.2", IPPROTO_UDP, payload, sizeof(payload));
+	assert_int_equal(bench.num_sent, 0);
+	assert_int_equal(stats()->tx_dropped, 1);
+	assert_int_equal(host_hears(packet), 20 + 8 + 28);
+	assert_int_equal(packet[20] << 8 | packet[21], 0x0304);
+	assert_int_equal(packet[26] << 8 | packet[27], IPOIB_MTU);
+	host_sends_packet("10.0.0.1", "255.255.255.255", IPPROTO_UDP, payload, sizeof(payload));
+	assert_int_equal(stats()->tx_errors, 1);
+	assert_int_equal(ipoib_set_connected(bench_interface(), false), 0);
+	host_sends_packet("10.0.0.1", "10.0.0.2", IPPROTO_UDP, payload, sizeof(payload));
+	assert_int_equal(stats()->tx_errors, 2); /* the device's MTU forbids it */
+}
+
 /* --- what others ask --- */
 
 static void questions_about_us_are_answered(void **state)
@@ -522,6 +563,8 @@ int main(void)
 		OPEN(a_peer_that_moves_is_followed),
 		OPEN(an_event_flushes_paths_and_loses_nothing),
 		OPEN(one_in_use_is_asked_and_one_at_rest_forgotten),
+		OPEN(who_takes_no_connection_is_sent_datagrams),
+		OPEN(a_packet_too_big_for_datagrams_is_told_of),
 		OPEN(questions_about_us_are_answered),
 		OPEN(nobody_takes_our_address_or_answers_unasked),
 		OPEN(what_is_no_frame_is_counted),

@@ -55,9 +55,13 @@ static void a_link_address_is_qpn_and_gid(void **state)
 	assert_memory_equal(bytes, "\0\x12\x34\x56\xfe\x80", 6);
 	assert_true(ipoib_get_link(bytes, &link));
 	assert_int_equal(link.qpn, 0x123456);
+	assert_false(link.connected);
 	bytes[0] = 0x80; /* the peer offers connected mode: a flag, no part of the QPN */
 	assert_true(ipoib_get_link(bytes, &link));
 	assert_int_equal(link.qpn, 0x123456);
+	assert_true(link.connected);
+	ipoib_put_link(&link, bytes);
+	assert_memory_equal(bytes, "\x80\x12\x34\x56\xfe\x80", 6);
 	bytes[4] = 0xff; /* a multicast GID is nobody's */
 	assert_false(ipoib_get_link(bytes, &link));
 	ipoib_put_link(&(struct ipoib_link){1, ours.gid}, bytes);
