@@ -57,6 +57,7 @@ enum ib_device_cap_flags {
 	IB_DEVICE_MEM_MGT_EXTENSIONS = 1 << 21,
 	IB_DEVICE_MEM_WINDOW_TYPE_2A = 1 << 23,
 	IB_DEVICE_MEM_WINDOW_TYPE_2B = 1 << 24,
+	IB_DEVICE_MANAGED_FLOW_STEERING = 1 << 29,
 };
 
 enum ib_atomic_cap { IB_ATOMIC_NONE, IB_ATOMIC_HCA, IB_ATOMIC_GLOB };
@@ -129,6 +130,7 @@ struct ib_device_attr {
 	struct ib_tm_caps tm_caps;
 	u64 timestamp_mask;  /* the bits that a completion's time stamp has */
 	u64 hca_core_clock_khz;
+	u64 rss_fields; /* enum ib_rx_hash_fields; 0: there are no work queues */
 	u64 max_dm_size; /* device memory, all of it; 0: there is none */
 	/* --- what no verb reports: creating a queue pair tells --- */
 	int max_inline_data, max_inline_data_ud; /* bytes */
@@ -292,9 +294,58 @@ enum ib_qp_type {
 	IB_QPT_RC,
 	IB_QPT_UC,
 	IB_QPT_UD,
+	IB_QPT_RAW_PACKET = 8, /* Ethernet frames */
 	IB_QPT_XRC_INI = 9,
 	IB_QPT_XRC_TGT,
 	IB_QPT_MAX,
+};
+
+/* --- Ethernet frames: steering (ibv_create_flow(3)), receive side scaling --- */
+
+enum ib_flow_attr_type {
+	IB_FLOW_ATTR_NORMAL,
+	IB_FLOW_ATTR_ALL_DEFAULT,
+	IB_FLOW_ATTR_MC_DEFAULT,
+	IB_FLOW_ATTR_SNIFFER,
+};
+
+enum ib_flow_flags { IB_FLOW_ATTR_FLAGS_DONT_TRAP = 1 << 1 };
+
+#define IB_FLOW_KEY_BYTES 64
+
+/** struct ib_flow_attr - which frames: those whose fields have the bits of @value that @mask
+ *  selects; the driver says what the bytes are */
+struct ib_flow_attr {
+	enum ib_flow_attr_type type;
+	u16 priority; /* 0 is looked at first */
+	u8 port;
+	u32 flags;  /* enum ib_flow_flags */
+	bool drops; /* frames that match go nowhere */
+	u8 value[IB_FLOW_KEY_BYTES], mask[IB_FLOW_KEY_BYTES];
+};
+
+#define IB_RSS_MAX_LOG_SIZE 7
+#define IB_RSS_KEY_BYTES    40
+
+/* as enum ibv_rx_hash_fields */
+enum ib_rx_hash_fields {
+	IB_RX_HASH_SRC_IPV4 = 1 << 0,
+	IB_RX_HASH_DST_IPV4 = 1 << 1,
+	IB_RX_HASH_SRC_IPV6 = 1 << 2,
+	IB_RX_HASH_DST_IPV6 = 1 << 3,
+	IB_RX_HASH_SRC_PORT_TCP = 1 << 4,
+	IB_RX_HASH_DST_PORT_TCP = 1 << 5,
+	IB_RX_HASH_SRC_PORT_UDP = 1 << 6,
+	IB_RX_HASH_DST_PORT_UDP = 1 << 7,
+	IB_RX_HASH_ALL = (1 << 8) - 1,
+};
+
+/** struct ib_rss - the Toeplitz hash over these fields selects the work queue */
+struct ib_rss {
+	u64 fields; /* enum ib_rx_hash_fields */
+	u8 key[IB_RSS_KEY_BYTES];
+	u32 log_size;
+	struct ib_qp *wq[1 << IB_RSS_MAX_LOG_SIZE]; /* the first 2^log_size */
 };
 
 enum ib_sig_type { IB_SIGNAL_ALL_WR, IB_SIGNAL_REQ_WR };

@@ -141,9 +141,15 @@ struct ib_qp {
 	struct ib_qp_attr attr;
 	struct ib_qp_cap cap;
 	enum ib_sig_type sq_sig_type;
-	struct list_head mcast_list; /* attachments; their number is usecnt */
-	unsigned int usecnt;
+	struct list_head mcast_list; /* attachments */
+	struct ib_rss *rss;	     /* NULL: it receives its frames itself */
+	unsigned int usecnt; /* attachments, rules, QPs that pass frames on to this work queue */
 	struct rdma_restrack_entry res;
+};
+
+/** struct ib_flow - a rule that leads frames to a raw packet QP */
+struct ib_flow {
+	struct ib_qp *qp;
 };
 
 struct ib_event {
@@ -404,6 +410,9 @@ struct ib_device_ops {
 	int (*rereg_user_mr)(struct ib_mr *mr, int flags, u64 start, u64 length, u64 iova,
 			     int access, struct ib_pd *pd);
 	void (*dereg_mr)(struct ib_mr *mr);
+	/** create_flow() - -EOPNOTSUPP the link layer is InfiniBand. NULL: it has no steering */
+	struct ib_flow *(*create_flow)(struct ib_qp *qp, const struct ib_flow_attr *attr);
+	void (*destroy_flow)(struct ib_flow *flow);
 	/** alloc_dm() - device memory that programs map: @fd of what it returns */
 	struct ib_dm *(*alloc_dm)(struct ib_device *device, u64 length, struct ib_udata *udata);
 	void (*dealloc_dm)(struct ib_dm *dm);

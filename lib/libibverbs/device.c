@@ -73,6 +73,15 @@ void device_attr_load(struct soft_context *ctx, const struct ib_uverbs_ex_query_
 		.hca_core_clock = r->hca_core_clock,
 		.device_cap_flags_ex = r->device_cap_flags_ex,
 		.max_dm_size = r->max_dm_size,
+		.rss_caps = {.supported_qpts = r->rss_caps.supported_qpts,
+			     .max_rwq_indirection_tables = r->rss_caps.max_rwq_indirection_tables,
+			     .max_rwq_indirection_table_size =
+				     r->rss_caps.max_rwq_indirection_table_size,
+			     .rx_hash_fields_mask =
+				     r->rss_caps.supported_qpts ? SOFT_RX_HASH_FIELDS : 0,
+			     .rx_hash_function =
+				     r->rss_caps.supported_qpts ? IBV_RX_HASH_FUNC_TOEPLITZ : 0},
+		.max_wq_type_rq = r->max_wq_type_rq,
 		.tm_caps = {.max_rndv_hdr_size = r->tm_caps.max_rndv_hdr_size,
 			    .max_num_tags = r->tm_caps.max_num_tags,
 			    .flags = r->tm_caps.flags,

@@ -9,13 +9,14 @@
 #include "faults.h"
 #include "soft.h"
 
+#define RSS_COMP_MASK (IBV_QP_INIT_ATTR_IND_TABLE | IBV_QP_INIT_ATTR_RX_HASH)
 #define KNOWN_COMP_MASK                                                                        \
 	(IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD | IBV_QP_INIT_ATTR_CREATE_FLAGS |         \
 	 IBV_QP_INIT_ATTR_MAX_TSO_HEADER | IBV_QP_INIT_ATTR_IND_TABLE |                        \
 	 IBV_QP_INIT_ATTR_RX_HASH | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
 #define SUPPORTED_COMP_MASK                                                                    \
 	(IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD | IBV_QP_INIT_ATTR_CREATE_FLAGS |         \
-	 IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
+	 IBV_QP_INIT_ATTR_SEND_OPS_FLAGS | RSS_COMP_MASK)
 #define UD_CREATE_FLAGS ((uint32_t)IBV_QP_CREATE_BLOCK_SELF_MCAST_LB)
 
 /** struct part - what a type of QP is made of, and what has no meaning for it */
@@ -25,6 +26,7 @@ static const struct parts {
 	[IBV_QPT_RC] = {.exists = true, .pd = true, .send_cq = true, .recv_cq = true},
 	[IBV_QPT_UC] = {.exists = true, .pd = true, .send_cq = true, .recv_cq = true},
 	[IBV_QPT_UD] = {.exists = true, .pd = true, .send_cq = true, .recv_cq = true},
+	[IBV_QPT_RAW_PACKET] = {.exists = true, .pd = true, .send_cq = true, .recv_cq = true},
 	[IBV_QPT_XRC_SEND] = {.exists = true, .pd = true, .send_cq = true},
 	[IBV_QPT_XRC_RECV] = {.exists = true, .xrcd = true},
 };
@@ -36,9 +38,17 @@ static const struct parts *parts_of(enum ibv_qp_type type)
 	return type < ARRAY_SIZE(parts) ? &parts[type] : &none;
 }
 
+static bool has_rss(const struct ibv_qp_init_attr_ex *a)
+{
+	return a->comp_mask & RSS_COMP_MASK;
+}
+
 static bool has_parts(const struct ibv_qp_init_attr_ex *a)
 {
 	const struct parts *p = parts_of(a->qp_type);
+
+	if (has_rss(a)) /* its work queues have the rest */
+		return a->comp_mask & IBV_QP_INIT_ATTR_PD && a->pd;
 
 	return (!p->pd || (a->comp_mask & IBV_QP_INIT_ATTR_PD && a->pd)) &&
 	       (!p->xrcd || (a->comp_mask & IBV_QP_INIT_ATTR_XRCD && a->xrcd)) &&
@@ -53,6 +63,7 @@ static uint32_t create_flags(const struct ibv_qp_init_attr_ex *a)
 static int check_init(struct soft_context *ctx, const struct ibv_qp_init_attr_ex *a)
 {
 	const struct ibv_qp_cap *cap = &a->cap;
+	int rc;
 
 	if (a->comp_mask & ~(uint32_t)KNOWN_COMP_MASK)
 		return -EINVAL;
@@ -61,8 +72,13 @@ static int check_init(struct soft_context *ctx, const struct ibv_qp_init_attr_ex
 		return -EOPNOTSUPP;
 	if (!parts_of(a->qp_type)->exists)
 		return -EOPNOTSUPP;
+	if (a->qp_type == IBV_QPT_RAW_PACKET && !device_is_ethernet(ctx, 1))
+		return -EOPNOTSUPP;
 	if (!has_parts(a))
 		return -EINVAL;
+	rc = has_rss(a) ? wq_rss_check(a) : 0;
+	if (rc)
+		return rc;
 	if (cap->max_send_wr > (uint32_t)ctx->attr.orig_attr.max_qp_wr ||
 	    cap->max_send_sge > (uint32_t)ctx->attr.orig_attr.max_sge ||
 	    cap->max_inline_data > TP_MAX_INLINE)
@@ -116,7 +132,8 @@ static int engine_create(struct soft_context *ctx, struct soft_qp *qp, uint32_t 
 	struct soft_cq *send_cq = to_cq(qp->ibv.send_cq), *recv_cq = to_cq(qp->ibv.recv_cq);
 	struct eng_qp_init init = {
 		.qpn = qp->ibv.qp_num,
-		.type = qp->ibv.qp_type,
+		.type = qp->ibv.qp_type == IBV_QPT_RAW_PACKET ? IBV_QPT_UD : qp->ibv.qp_type,
+		.is_raw = qp->ibv.qp_type == IBV_QPT_RAW_PACKET,
 		.pd = qp->ibv.pd ? qp->ibv.pd->handle : 0,
 		.xrcd = qp->xrcd ? to_xrcd(qp->xrcd)->handle : 0,
 		.send_cq = send_cq ? send_cq->eng : NULL,
@@ -160,12 +177,26 @@ static int build(struct soft_context *ctx, struct soft_qp *qp,
 	if (rc)
 		goto undo_command;
 	rc = send_ops ? qp_ex_prepare(qp, send_ops) : 0;
+	if (!rc && has_rss(attr))
+		rc = wq_rss_start(qp, attr);
 	if (!rc)
 		return 0;
+	qp_ex_free(qp);
 	eng_qp_destroy(qp->eng);
 undo_command:
 	command_destroy(ctx, qp->ibv.handle);
 	return rc;
+}
+
+/* The engine wants CQs of a QP that passes all its frames on, too. */
+static struct ibv_cq *send_cq_of(const struct ibv_qp_init_attr_ex *attr)
+{
+	return has_rss(attr) ? wq_rss_cq(attr) : attr->send_cq;
+}
+
+static struct ibv_cq *recv_cq_of(const struct ibv_qp_init_attr_ex *attr)
+{
+	return has_rss(attr) ? wq_rss_cq(attr) : attr->recv_cq;
 }
 
 /**
@@ -189,8 +220,8 @@ struct ibv_qp *qp_create_ex(struct ibv_context *context, struct ibv_qp_init_attr
 		.context = context,
 		.qp_context = attr->qp_context,
 		.pd = p->pd ? attr->pd : NULL,
-		.send_cq = p->send_cq ? attr->send_cq : NULL,
-		.recv_cq = p->recv_cq ? attr->recv_cq : NULL,
+		.send_cq = p->send_cq ? send_cq_of(attr) : NULL,
+		.recv_cq = p->recv_cq ? recv_cq_of(attr) : NULL,
 		.srq = p->recv_cq ? attr->srq : NULL,
 		.state = IBV_QPS_RESET,
 		.qp_type = attr->qp_type,
@@ -208,6 +239,8 @@ struct ibv_qp *qp_create_ex(struct ibv_context *context, struct ibv_qp_init_attr
 		free(qp);
 		return verbs_null(rc);
 	}
+	if (has_rss(attr))
+		qp->ibv.send_cq = qp->ibv.recv_cq = NULL;
 	object_show(ctx, &qp->object);
 	attr->cap = qp->cap;
 	return &qp->ibv;
@@ -296,7 +329,7 @@ static void prepare_way(struct soft_context *ctx, struct ibv_qp *qp)
 	struct abi_devport port;
 	struct abi_resolve key = {0};
 
-	if (qp->qp_type == IBV_QPT_UD)
+	if (qp->qp_type == IBV_QPT_UD || qp->qp_type == IBV_QPT_RAW_PACKET)
 		return;
 	eng_qp_query(to_qp(qp)->eng, &attr);
 	if (device_port_read(ctx, attr.ah_attr.port_num, &port) || attr.pkey_index >= ABI_PKEYS)
@@ -405,6 +438,7 @@ EXPORT int ibv_destroy_qp(struct ibv_qp *ibqp)
 		eng_qp_destroy(qp->eng);
 	object_purge(ctx, &qp->object);
 	object_wait(&qp->object, &ibqp->mutex, &ibqp->cond, &ibqp->events_completed);
+	wq_rss_end(qp);
 	qp_ex_free(qp);
 	free(qp);
 	return 0;

@@ -289,6 +289,7 @@ int qp_ex_prepare(struct soft_qp *qp, uint64_t send_ops)
 	static const uint64_t can[] = {[IBV_QPT_RC] = OPS_RC,
 				       [IBV_QPT_UC] = OPS_UC,
 				       [IBV_QPT_UD] = OPS_UD,
+				       [IBV_QPT_RAW_PACKET] = OP(SEND),
 				       [IBV_QPT_XRC_SEND] = OPS_XRC,
 				       [IBV_QPT_XRC_RECV] = 0};
 	struct ibv_qp_ex *ex = &qp->ex;

@@ -261,6 +261,7 @@ struct soft_qp {
 	bool sq_sig_all;
 	struct ibv_xrcd *xrcd;	      /* XRC_RECV */
 	struct soft_builder *builder; /* when made with send_ops_flags */
+	struct ibv_rwq_ind_table *table; /* where its frames go; NULL: into its receives */
 };
 
 static inline struct soft_cq *to_cq(struct ibv_cq *cq)
@@ -418,5 +419,26 @@ int qp_ex_prepare(struct soft_qp *qp, uint64_t send_ops);
 void qp_ex_free(struct soft_qp *qp);
 const struct tp_av *ah_av(struct ibv_ah *ah);
 int ah_resolve(struct soft_context *ctx, struct ibv_ah_attr *attr, uint8_t port_num);
+
+/* flow.c */
+struct ibv_flow *flow_create(struct ibv_qp *qp, struct ibv_flow_attr *attr);
+int flow_destroy(struct ibv_flow *flow);
+
+/* wq.c */
+#define SOFT_RX_HASH_FIELDS                                                                       \
+	((uint64_t)(IBV_RX_HASH_SRC_IPV4 | IBV_RX_HASH_DST_IPV4 | IBV_RX_HASH_SRC_IPV6 |           \
+		    IBV_RX_HASH_DST_IPV6 | IBV_RX_HASH_SRC_PORT_TCP | IBV_RX_HASH_DST_PORT_TCP |   \
+		    IBV_RX_HASH_SRC_PORT_UDP | IBV_RX_HASH_DST_PORT_UDP))
+struct ibv_wq *wq_create(struct ibv_context *context, struct ibv_wq_init_attr *attr);
+int wq_modify(struct ibv_wq *wq, struct ibv_wq_attr *attr);
+int wq_destroy(struct ibv_wq *wq);
+struct ibv_rwq_ind_table *wq_create_table(struct ibv_context *context,
+					  struct ibv_rwq_ind_table_init_attr *attr);
+int wq_destroy_table(struct ibv_rwq_ind_table *table);
+int wq_rss_check(const struct ibv_qp_init_attr_ex *attr);
+struct ibv_cq *wq_rss_cq(const struct ibv_qp_init_attr_ex *attr);
+int wq_rss_start(struct soft_qp *qp, const struct ibv_qp_init_attr_ex *attr);
+void wq_rss_end(struct soft_qp *qp);
+
 
 #endif

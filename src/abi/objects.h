@@ -73,4 +73,43 @@ struct abi_find_station_resp {
 	uint8_t mac[6];
 };
 
+/*
+ * A rule that leads Ethernet frames to a raw packet QP (ibv_create_flow()): those whose
+ * struct wire_frame_key (wire/frame.h) has the bits of @value that @mask selects.
+ */
+#define ABI_CMD_CREATE_FLOW 0x5f07u
+
+struct abi_create_flow {
+	uint32_t qp_handle;
+	uint32_t flags; /* enum ibv_flow_flags */
+	uint16_t type;	/* enum ibv_flow_attr_type */
+	uint16_t priority;
+	uint8_t port_num, drops, reserved[2];
+	uint8_t value[64], mask[64];
+};
+
+struct abi_create_flow_resp {
+	uint32_t flow_handle, reserved;
+};
+
+#define ABI_CMD_DESTROY_FLOW 0x5f08u
+
+struct abi_destroy_flow {
+	uint32_t flow_handle, reserved;
+};
+
+/*
+ * A raw packet QP passes its frames on to work queues, which are raw packet QPs, by a
+ * Toeplitz hash (ibv_create_qp_ex() with an indirection table).
+ */
+#define ABI_CMD_SET_RSS 0x5f09u
+#define ABI_RSS_QUEUES	128
+
+struct abi_set_rss {
+	uint64_t fields; /* enum ibv_rx_hash_fields */
+	uint8_t key[40];
+	uint32_t qp_handle, log_size;
+	uint32_t wq_handle[ABI_RSS_QUEUES]; /* the first 2^log_size */
+};
+
 #endif

@@ -76,6 +76,7 @@ static void answer_device(struct ib_uverbs_query_device_resp *out, const struct 
 		.max_qp_init_rd_atom = (u32)a.max_qp_init_rd_atom,
 		.atomic_cap = a.atomic_cap,
 		.max_mw = (u32)a.max_mw,
+		.max_raw_ethy_qp = (u32)a.max_raw_ethy_qp,
 		.max_mcast_grp = (u32)a.max_mcast_grp,
 		.max_mcast_qp_attach = (u32)a.max_mcast_qp_attach,
 		.max_total_mcast_qp_attach = (u32)a.max_total_mcast_qp_attach,
@@ -122,6 +123,12 @@ static int cmd_ex_query_device(struct call *call)
 	out->hca_core_clock = a.hca_core_clock_khz;
 	out->device_cap_flags_ex = a.device_cap_flags;
 	out->max_dm_size = a.max_dm_size;
+	if (a.rss_fields) {
+		out->rss_caps.supported_qpts = 1u << IB_QPT_RAW_PACKET;
+		out->rss_caps.max_rwq_indirection_tables = (u32)a.max_raw_ethy_qp;
+		out->rss_caps.max_rwq_indirection_table_size = 1u << IB_RSS_MAX_LOG_SIZE;
+		out->max_wq_type_rq = (u32)a.max_raw_ethy_qp;
+	}
 	if (a.tm_caps.max_num_tags)
 		out->tm_caps = (struct ib_uverbs_tm_caps){
 			.max_rndv_hdr_size = a.tm_caps.max_rndv_hdr_size,
@@ -403,6 +410,14 @@ const struct command uverbs_driver_commands[] = {
 						    sizeof(struct abi_find_station),
 						    sizeof(struct abi_find_station_resp),
 						    cmd_driver},
+	[ABI_CMD_CREATE_FLOW - ABI_CMD_RESOLVE] = {"create_flow", sizeof(struct abi_create_flow),
+						   sizeof(struct abi_create_flow_resp),
+						   cmd_create_flow},
+	[ABI_CMD_DESTROY_FLOW - ABI_CMD_RESOLVE] = {"destroy_flow",
+						    sizeof(struct abi_destroy_flow), 0,
+						    cmd_destroy_flow},
+	[ABI_CMD_SET_RSS - ABI_CMD_RESOLVE] = {"set_rss", sizeof(struct abi_set_rss), 0,
+					       cmd_set_rss},
 };
 const unsigned int uverbs_num_driver_commands = ARRAY_SIZE(uverbs_driver_commands);
 

@@ -88,6 +88,9 @@ int cmd_alloc_dm(struct call *call);
 int cmd_free_dm(struct call *call);
 int cmd_reg_dm_mr(struct call *call);
 int cmd_query_object(struct call *call);
+int cmd_create_flow(struct call *call);
+int cmd_destroy_flow(struct call *call);
+int cmd_set_rss(struct call *call);
 
 /* uverbs.c */
 /** uverbs_object_event() - event_handler of a program's QP, CQ or SRQ, whose

@@ -63,6 +63,10 @@ void core_events_forget(struct ib_device *device, const void *object);
  *  Return: 0; -EINVAL; -EHOSTUNREACH no station of the Ethernet fabric has the DGID */
 int core_ah_attr_check(struct ib_device *device, struct rdma_ah_attr *attr);
 
+/* flow.c */
+/** core_rss_drop() - @qp goes: its work queues are no longer used by it */
+void core_rss_drop(struct ib_qp *qp);
+
 /* verbs.c, qp.c, ah.c: makers for either kind of owner */
 struct ib_pd *core_alloc_pd(struct ib_device *device, const struct core_owner *owner);
 struct ib_ah *core_create_ah(struct ib_pd *pd, const struct rdma_ah_attr *attr,

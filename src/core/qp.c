@@ -252,6 +252,7 @@ int ib_destroy_qp(struct ib_qp *qp)
 {
 	if (qp->usecnt)
 		return -EBUSY;
+	core_rss_drop(qp);
 	use_parts(qp, -1);
 	rdma_restrack_del(qp->device, &qp->res);
 	core_events_forget(qp->device, qp);

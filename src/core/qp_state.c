@@ -16,8 +16,9 @@
 #define MGMT (1u << IB_QPT_SMI | 1u << IB_QPT_GSI)
 #define XINI (1u << IB_QPT_XRC_INI)
 #define XTGT (1u << IB_QPT_XRC_TGT)
+#define RAW (1u << IB_QPT_RAW_PACKET)
 #define CONNECTED (RC | UC | XINI | XTGT)
-#define ALL_TYPES (CONNECTED | UD | MGMT)
+#define ALL_TYPES (CONNECTED | UD | MGMT | RAW)
 
 /* what describes the way to one peer, and the peer */
 #define PEER (IB_QP_AV | IB_QP_PATH_MTU | IB_QP_DEST_QPN | IB_QP_RQ_PSN)
@@ -36,21 +37,25 @@ static const struct transition {
 } transitions[] = {
 	/* clang-format off */
 	{IB_QPS_RESET, IB_QPS_INIT, UD, IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_QKEY, 0},
+	{IB_QPS_RESET, IB_QPS_INIT, RAW, IB_QP_PORT, 0},
 	{IB_QPS_RESET, IB_QPS_INIT, MGMT, IB_QP_PKEY_INDEX | IB_QP_QKEY, 0},
 	{IB_QPS_RESET, IB_QPS_INIT, CONNECTED,
 	 IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_ACCESS_FLAGS, 0},
 
 	{IB_QPS_INIT, IB_QPS_INIT, UD, 0, IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_QKEY},
+	{IB_QPS_INIT, IB_QPS_INIT, RAW, 0, IB_QP_PORT},
 	{IB_QPS_INIT, IB_QPS_INIT, MGMT, 0, IB_QP_PKEY_INDEX | IB_QP_QKEY},
 	{IB_QPS_INIT, IB_QPS_INIT, CONNECTED, 0,
 	 IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_ACCESS_FLAGS},
 
+	{IB_QPS_INIT, IB_QPS_RTR, RAW, 0, 0},
 	{IB_QPS_INIT, IB_QPS_RTR, UD | MGMT, 0, IB_QP_PKEY_INDEX | IB_QP_QKEY},
 	{IB_QPS_INIT, IB_QPS_RTR, UC | XINI, PEER,
 	 IB_QP_ALT_PATH | IB_QP_ACCESS_FLAGS | IB_QP_PKEY_INDEX},
 	{IB_QPS_INIT, IB_QPS_RTR, RC | XTGT, PEER | RESPONDER,
 	 IB_QP_ALT_PATH | IB_QP_ACCESS_FLAGS | IB_QP_PKEY_INDEX},
 
+	{IB_QPS_RTR, IB_QPS_RTS, RAW, 0, IB_QP_CUR_STATE},
 	{IB_QPS_RTR, IB_QPS_RTS, UD | MGMT, IB_QP_SQ_PSN, IB_QP_CUR_STATE | IB_QP_QKEY},
 	{IB_QPS_RTR, IB_QPS_RTS, UC, IB_QP_SQ_PSN, RUNNING},
 	{IB_QPS_RTR, IB_QPS_RTS, XINI, IB_QP_SQ_PSN | REQUESTER, RUNNING},
@@ -58,12 +63,14 @@ static const struct transition {
 	{IB_QPS_RTR, IB_QPS_RTS, XTGT, IB_QP_SQ_PSN | IB_QP_TIMEOUT,
 	 RUNNING | IB_QP_MIN_RNR_TIMER},
 
+	{IB_QPS_RTS, IB_QPS_RTS, RAW, 0, IB_QP_CUR_STATE},
 	{IB_QPS_RTS, IB_QPS_RTS, UD | MGMT, 0, IB_QP_CUR_STATE | IB_QP_QKEY},
 	{IB_QPS_RTS, IB_QPS_RTS, UC | XINI, 0, RUNNING},
 	{IB_QPS_RTS, IB_QPS_RTS, RC | XTGT, 0, RUNNING | IB_QP_MIN_RNR_TIMER},
 
 	{IB_QPS_RTS, IB_QPS_SQD, ALL_TYPES, 0, IB_QP_EN_SQD_ASYNC_NOTIFY},
 
+	{IB_QPS_SQD, IB_QPS_RTS, RAW, 0, IB_QP_CUR_STATE},
 	{IB_QPS_SQD, IB_QPS_RTS, UD | MGMT, 0, IB_QP_CUR_STATE | IB_QP_QKEY},
 	{IB_QPS_SQD, IB_QPS_RTS, UC | XINI, 0, RUNNING},
 	{IB_QPS_SQD, IB_QPS_RTS, RC | XTGT, 0, RUNNING | IB_QP_MIN_RNR_TIMER},
@@ -75,6 +82,7 @@ static const struct transition {
 	{IB_QPS_SQD, IB_QPS_SQD, XTGT, 0, PAUSED | IB_QP_PORT | IB_QP_TIMEOUT | RESPONDER},
 
 	/* reliable QPs have no SQE: their errors lead to ERR (10.3.1.6) */
+	{IB_QPS_SQE, IB_QPS_RTS, RAW, 0, IB_QP_CUR_STATE},
 	{IB_QPS_SQE, IB_QPS_RTS, UD | MGMT, 0, IB_QP_CUR_STATE | IB_QP_QKEY},
 	{IB_QPS_SQE, IB_QPS_RTS, UC, 0, IB_QP_CUR_STATE | IB_QP_ACCESS_FLAGS},
 	/* clang-format on */
@@ -86,7 +94,7 @@ static bool is_fallback(enum ib_qp_state from, enum ib_qp_state to, unsigned int
 {
 	if (!(ALL_TYPES & 1u << type) || from > IB_QPS_ERR)
 		return false;
-	if (from == IB_QPS_SQE && !((UC | UD | MGMT) & 1u << type))
+	if (from == IB_QPS_SQE && !((UC | UD | MGMT | RAW) & 1u << type))
 		return false;
 	return to == IB_QPS_RESET || (to == IB_QPS_ERR && from != IB_QPS_RESET);
 }

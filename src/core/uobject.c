@@ -31,13 +31,14 @@ DESTROYER(destroy_mr, struct ib_mr, ib_dereg_mr(o))
 DESTROYER(destroy_mw, struct ib_mw, ib_dealloc_mw(o))
 DESTROYER(destroy_xrcd, struct ib_xrcd, ib_dealloc_xrcd(o))
 DESTROYER(destroy_dm, struct ib_dm, ib_dealloc_dm(o))
+DESTROYER(destroy_flow, struct ib_flow, ib_destroy_flow(o))
 
 static int (*const destroyers[IB_UOBJECT_TYPES])(void *object) = {
 	[IB_UOBJECT_PD] = destroy_pd,	[IB_UOBJECT_AH] = destroy_ah,
 	[IB_UOBJECT_CQ] = destroy_cq,	[IB_UOBJECT_SRQ] = destroy_srq,
 	[IB_UOBJECT_QP] = destroy_qp,	[IB_UOBJECT_MR] = destroy_mr,
 	[IB_UOBJECT_MW] = destroy_mw,	[IB_UOBJECT_DM] = destroy_dm,
-	[IB_UOBJECT_XRCD] = destroy_xrcd,
+	[IB_UOBJECT_XRCD] = destroy_xrcd, [IB_UOBJECT_FLOW] = destroy_flow,
 };
 
 /* --- handles --- */

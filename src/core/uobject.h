@@ -24,6 +24,7 @@ enum ib_uobject_type {
 	IB_UOBJECT_MW,
 	IB_UOBJECT_DM,
 	IB_UOBJECT_XRCD,
+	IB_UOBJECT_FLOW,
 	IB_UOBJECT_TYPES
 };
 
@@ -107,6 +108,14 @@ struct ib_mw *ib_alloc_mw_user(struct ib_uobject *uobject, struct ib_pd *pd,
 /** ib_alloc_xrcd_user() - -EOPNOTSUPP: the device has no XRC */
 struct ib_xrcd *ib_alloc_xrcd_user(struct ib_uobject *uobject);
 int ib_dealloc_xrcd(struct ib_xrcd *xrcd);
+/** ib_create_flow_user() - a rule that leads frames to @qp. -EOPNOTSUPP the port has no
+ *  Ethernet, or a flag; -EINVAL no raw packet QP, no such port, or a default rule that names
+ *  frames */
+struct ib_flow *ib_create_flow_user(struct ib_qp *qp, const struct ib_flow_attr *attr);
+int ib_destroy_flow(struct ib_flow *flow);
+/** ib_set_rss() - @qp passes its frames on to work queues, from now on. @rss is copied; its
+ *  queues are used as long as @qp exists. 0; -EINVAL; -ENOMEM */
+int ib_set_rss(struct ib_qp *qp, const struct ib_rss *rss);
 /** ib_alloc_dm_user() - @length bytes of device memory. -EOPNOTSUPP the device has none;
  *  -EINVAL none, or more than it has; -ENOMEM more than is left */
 struct ib_dm *ib_alloc_dm_user(struct ib_uobject *uobject, u64 length);

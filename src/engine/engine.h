@@ -353,6 +353,7 @@ struct eng_qp_init {
 	uint32_t max_send_wr, max_recv_wr, max_send_sge, max_recv_sge, max_inline;
 	bool sq_sig_all;
 	bool blocks_own_multicast; /* UD: it does not receive what it sends to its groups */
+	bool is_raw; /* UD: it sends and receives Ethernet frames (wire/frame.h) */
 	uint8_t port_num; /* QP0, QP1 only; others get it by modify */
 	void *ctx;
 };

@@ -121,8 +121,10 @@ static void prepare_for(struct eng_qp *qp, enum ibv_qp_state to)
 
 	if (qp->init.qpn < 2)
 		t->port_num = qp->init.port_num;
+	/* the transport knows powers of two; post.c the limit of a frame */
 	if (qp->init.type == IBV_QPT_UD)
-		t->mtu_bytes = (uint16_t)(128u << eng_port(qp->engine, t->port_num)->max_mtu_enc);
+		t->mtu_bytes = (uint16_t)((128u << eng_port(qp->engine, t->port_num)->max_mtu_enc)
+					  << qp->init.is_raw);
 	if (to == IBV_QPS_RESET) {
 		eng_qp_clean_cqs(qp);
 		qp->rq.head = qp->rq.tail;

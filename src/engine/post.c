@@ -6,6 +6,7 @@
  */
 #include "engine/fast.h"
 #include "engine/window_fast.h"
+#include "wire/frame.h"
 
 static bool has_immediate(enum ibv_wr_opcode op)
 {
@@ -64,11 +65,31 @@ static int describe_remote(const struct ibv_send_wr *wr, struct tp_send_wr *out)
 	return 0;
 }
 
-static int describe_datagram(const struct ibv_send_wr *wr, struct tp_send_wr *out,
-			     const struct tp_av *(*av_of)(struct ibv_ah *ah))
+/* The header of a frame is beyond what the MTU counts. */
+static uint32_t frame_max(const struct eng_qp *qp)
 {
-	const struct tp_av *av = wr->wr.ud.ah ? av_of(wr->wr.ud.ah) : NULL;
+	return (128u << eng_port(qp->engine, qp->attr.port_num)->max_mtu_enc) +
+	       WIRE_FRAME_OVERHEAD;
+}
 
+/* The adapter finds the station by the frame's MAC address, whatever @out->av says. */
+static int describe_frame(const struct eng_qp *qp, struct tp_send_wr *out)
+{
+	out->av = (struct tp_av){.dlid = WIRE_LID_MULTICAST, .port_num = qp->attr.port_num};
+	out->remote_qpn = WIRE_QPN_FRAME;
+	out->remote_qkey = 0;
+	return out->length_bytes < WIRE_FRAME_MIN || out->length_bytes > frame_max(qp) ? -EINVAL :
+										    0;
+}
+
+static int describe_datagram(const struct eng_qp *qp, const struct ibv_send_wr *wr,
+			     struct tp_send_wr *out, const struct tp_av *(*av_of)(struct ibv_ah *ah))
+{
+	const struct tp_av *av;
+
+	if (unlikely(qp->init.is_raw))
+		return describe_frame(qp, out);
+	av = wr->wr.ud.ah ? av_of(wr->wr.ud.ah) : NULL;
 	if (!av)
 		return -EINVAL;
 	out->av = *av;
@@ -83,15 +104,10 @@ static int translate(const struct eng_qp *qp, const struct ibv_send_wr *wr,
 		     struct tp_sge sge[TP_MAX_SGE])
 {
 	uint64_t total = 0;
-	int ret;
 
 	if (unlikely(wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->init.max_send_sge))
 		return -EINVAL;
 	describe(wr, out);
-	ret = qp->init.type == IBV_QPT_UD ? describe_datagram(wr, out, av_of) :
-					    describe_remote(wr, out);
-	if (unlikely(ret))
-		return ret;
 	for (int i = 0; i < wr->num_sge; i++) {
 		sge[i] = eng_sge(&wr->sg_list[i]);
 		total += sge[i].length_bytes;
@@ -100,7 +116,8 @@ static int translate(const struct eng_qp *qp, const struct ibv_send_wr *wr,
 		return -EINVAL;
 	out->length_bytes = (uint32_t)total;
 	out->sge = sge;
-	return 0;
+	return qp->init.type == IBV_QPT_UD ? describe_datagram(qp, wr, out, av_of) :
+					     describe_remote(wr, out);
 }
 
 static int post_one(struct eng_qp *qp, const struct ibv_send_wr *wr,
@@ -160,7 +177,7 @@ noinline static int post_rest(struct eng_qp *qp, struct ibv_send_wr *wr, struct 
 static bool post_single(struct engine *e, struct eng_qp *qp, const struct ibv_send_wr *wr,
 			const struct tp_av *(*av_of)(struct ibv_ah *ah))
 {
-	bool has_av = qp->init.type == IBV_QPT_UD && wr->wr.ud.ah;
+	bool has_av = qp->init.type == IBV_QPT_UD && !qp->init.is_raw && wr->wr.ud.ah;
 
 	return wr->opcode == IBV_WR_SEND &&
 	       eng_single_post(e, qp, wr, has_av ? av_of(wr->wr.ud.ah) : NULL);

@@ -272,7 +272,7 @@ static int alloc_parts(struct eng_qp *qp)
 	bool is_target = in->type == IBV_QPT_XRC_RECV;
 	uint32_t max_rd = in->type == IBV_QPT_RC || is_target ? TP_MAX_DEST_RD : 0;
 	struct tp_qp_init tpi = {
-		.type = types[in->type],
+		.type = in->is_raw ? TP_RAW : types[in->type],
 		.qpn = in->qpn,
 		.sq_depth = in->max_send_wr,
 		.max_sge = in->max_send_sge,
@@ -321,7 +321,7 @@ static bool has_parts(const struct eng_qp_init *in)
 
 static bool init_is_sound(const struct engine *e, const struct eng_qp_init *in)
 {
-	return has_parts(in) && in->max_send_sge <= TP_MAX_SGE &&
+	return has_parts(in) && (!in->is_raw || in->type == IBV_QPT_UD) && in->max_send_sge <= TP_MAX_SGE &&
 	       (!in->srq || !in->srq->tags || in->type == IBV_QPT_RC) &&
 	       in->max_recv_sge <= TP_MAX_SGE && in->max_inline <= TP_MAX_INLINE &&
 	       (in->qpn >= 2 || (in->port_num && in->port_num <= e->cfg.devpage->num_ports));

@@ -5,6 +5,7 @@
  * A way on which packets are delivered is cached until the fabric's epoch changes.
  */
 #include "fabric/fabric_private.h"
+#include "wire/frame.h"
 
 static bool vl_exists(const struct ag_port *out, uint8_t vl)
 {
@@ -54,6 +55,12 @@ enum fab_verdict fab_enter_check(const struct fab_port *port, const struct fab_p
 	return FAB_DELIVER;
 }
 
+/* bytes of an Ethernet frame that the MTU does not count, and of what pads its datagram */
+static unsigned int overhead(const struct fab_packet *pkt)
+{
+	return pkt->dest_qpn == WIRE_QPN_FRAME ? ALIGN_UP(WIRE_FRAME_OVERHEAD, 4) : 0;
+}
+
 enum fab_verdict fab_step_check(struct fab_port *in, struct fab_port *out,
 				const struct fab_packet *pkt)
 {
@@ -63,7 +70,7 @@ enum fab_verdict fab_step_check(struct fab_port *in, struct fab_port *out,
 	/* 7.2.7: Armed may receive data, only Active may send it */
 	if (!peer || from->state != WIRE_PORT_ACTIVE)
 		return FAB_DROP_INACTIVE;
-	if (pkt->payload_bytes > 128u << from->neighbor_mtu_enc)
+	if (pkt->payload_bytes > (128u << from->neighbor_mtu_enc) + overhead(pkt))
 		return FAB_DROP_MTU;
 	if (!vl_exists(from, vl_of(in, out, pkt->lrh.sl)))
 		return FAB_DROP_VL;

@@ -71,6 +71,7 @@ static void attach_ports(struct hca *hca)
 
 		port->hca = hca;
 		port->port_num = i;
+		INIT_LIST_HEAD(&port->flows);
 		hca_page_publish(hca, i);
 		port->last_state = hca_devport(hca, i)->state;
 		fab_attach(hca->fab, hca->node, (int)i, &sink);

@@ -9,6 +9,7 @@
 #include "abi/lane.h"
 #include "base/bytes.h"
 #include "hca/private.h"
+#include "wire/frame.h"
 
 /* C9-41: a packet whose P_Key is in no entry of the port's table is dropped,
  * counted, and told to the subnet manager (trap 257) */
@@ -126,6 +127,8 @@ int hca_port_deliver(void *ctx, const struct fab_packet *pkt)
 
 	if (pkt->dest_qpn == 0)
 		return to_mad_qp(port, 0, pkt);
+	if (pkt->dest_qpn == WIRE_QPN_FRAME)
+		return hca_frame_deliver(port, pkt);
 	if (!pkey_known(hca, port->port_num, pkt->pkey)) {
 		pkey_violation(hca, port->port_num, pkt);
 		return 0;

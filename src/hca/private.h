@@ -60,6 +60,7 @@ struct hca_port {
 	unsigned port_num;
 	uint8_t last_state;
 	bool has_qp[2]; /* QP0, QP1: else the node's own agents answer MADs */
+	struct list_head flows; /* struct hca_flow, by priority */
 };
 
 /** struct hca_mcast - a program's QP wants packets of a group */
@@ -134,6 +135,7 @@ struct hca_qp {
 	struct list_head node; /* hca->kernel_qps or user_qps */
 	struct eng_qp *eng; /* NULL: a program's */
 	struct hca_user *user;
+	uint64_t last_frame; /* hca.frames when it received one */
 };
 
 /** struct hca - the adapter. One thread: softibd's loop. */
@@ -165,6 +167,7 @@ struct hca {
 	uint64_t dm_bytes;	      /* of device memory given out */
 	struct list_head kernel_qps, user_qps; /* struct hca_qp.node */
 	unsigned kernel_groups;	      /* their attachments to multicast groups */
+	uint64_t frames;	      /* how many arrived */
 };
 
 /** hca_owner() - who owns @qp: a program's number; 0: the adapter itself */
@@ -203,6 +206,15 @@ int hca_port_deliver(void *ctx, const struct fab_packet *pkt);
 struct abi_lane_event;
 void hca_qkey_violations(const struct hca_qp *qp, const struct abi_lane_event *event);
 void hca_port_changed(void *ctx, uint32_t changes);
+
+/* flow.c: frames of raw packet QPs */
+/** hca_frame_route() - a program sends a frame: set the station of its MAC address, also in
+ *  @bytes, which are the packet's. Return: false: it may not */
+bool hca_frame_route(const struct hca *hca, struct fab_packet *pkt, uint8_t *bytes);
+/** hca_frame_deliver() - a frame reached the port. 0; -EAGAIN its QP's program has no room */
+int hca_frame_deliver(struct hca_port *port, const struct fab_packet *pkt);
+struct ib_flow *hca_create_flow(struct ib_qp *qp, const struct ib_flow_attr *attr);
+void hca_destroy_flow(struct ib_flow *flow);
 
 /* link.c: the kernel engine's way to the ports */
 extern const struct eng_link_ops hca_link_ops;

@@ -80,11 +80,22 @@ static void own_attr(const struct hca *hca, struct ib_device_attr *attr)
 	};
 }
 
+/* what an adapter has if its ports are Ethernet's */
+static void add_ethernet(struct ib_device_attr *attr)
+{
+	attr->device_cap_flags |= IB_DEVICE_MANAGED_FLOW_STEERING;
+	attr->qp_types |= 1 << IB_QPT_RAW_PACKET;
+	attr->max_raw_ethy_qp = attr->max_qp;
+	attr->rss_fields = IB_RX_HASH_ALL;
+}
+
 int hca_query_device(struct ib_device *device, struct ib_device_attr *attr)
 {
 	const struct hca *hca = hca_of(device);
 
 	own_attr(hca, attr);
+	if (fab_is_ethernet(hca->fab))
+		add_ethernet(attr);
 	if (hca->set->profile)
 		profile_apply(hca->set->profile, attr, NULL, 0);
 	return 0;

@@ -20,6 +20,7 @@
 #include "fabric/ethernet.h"
 #include "hca/private.h"
 #include "runtime/posix/closer.h"
+#include "wire/frame.h"
 
 #define PACKETS_PER_TURN 64
 
@@ -132,7 +133,8 @@ static bool may_leave(const struct hca_user *user, unsigned port_num, const stru
 	if (!(wire_opcodes[pkt->opcode].flags & WIRE_HAS_DETH))
 		return true; /* connected: the source QPN is not in the packet */
 	src = eng_table_get(&user->hca->qps, pkt->src_qpn);
-	return src && src->user == user;
+	return src && src->user == user &&
+	       (src->ib.qp_type == IB_QPT_RAW_PACKET) == (pkt->dest_qpn == WIRE_QPN_FRAME);
 }
 
 static bool is_held(const struct hca_user *user)
@@ -182,6 +184,8 @@ static bool forward(struct hca_user *user, const void *shared, size_t len)
 		return true;
 	pkt.source = 1 + (uint32_t)hca->node;
 	pkt.owner = user->owner;
+	if (unlikely(pkt.dest_qpn == WIRE_QPN_FRAME) && !hca_frame_route(hca, &pkt, bytes))
+		return true;
 	port_num = source_port(hca, &pkt);
 	if (!port_num || !may_leave(user, port_num, &pkt))
 		return true;

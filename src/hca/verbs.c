@@ -245,5 +245,7 @@ const struct ib_device_ops hca_ops = {
 	.alloc_dm = hca_alloc_dm,
 	.dealloc_dm = hca_dealloc_dm,
 	.reg_dm_mr = hca_reg_dm_mr,
+	.create_flow = hca_create_flow,
+	.destroy_flow = hca_destroy_flow,
 	.process_mad = hca_process_mad,
 };

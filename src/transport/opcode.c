@@ -16,6 +16,7 @@ const struct tp_kind tp_kinds[] = {
 	[TP_UC] = {WIRE_UC, TP_CONNECTED},
 	[TP_UD] = {WIRE_UD, TP_FAST},
 	[TP_XRC] = {WIRE_XRC, TP_ACKNOWLEDGED | TP_CONNECTED},
+	[TP_RAW] = {WIRE_UD, 0},
 };
 
 /* Which operations a transport has: 9.2.1 table 35; completions: 11.4.2.1. A memory window of
@@ -23,7 +24,7 @@ const struct tp_kind tp_kinds[] = {
  * operation of windows. */
 const struct tp_op tp_ops_table[TP_OPS] = {
 	[IBV_WR_SEND] = {WIRE_SEND_FIRST, WIRE_SEND_MIDDLE, WIRE_SEND_LAST,
-			 WIRE_SEND_ONLY, ANY, TP_OP_RECEIVES, IBV_WC_SEND},
+			 WIRE_SEND_ONLY, ANY | 1 << TP_RAW, TP_OP_RECEIVES, IBV_WC_SEND},
 	[IBV_WR_SEND_WITH_IMM] = {WIRE_SEND_FIRST, WIRE_SEND_MIDDLE, WIRE_SEND_LAST_IMM,
 				  WIRE_SEND_ONLY_IMM, ANY, TP_OP_RECEIVES,
 				  IBV_WC_SEND},

@@ -370,6 +370,7 @@ void tp_qp_receive(struct tp_qp *qp, const struct wire_packet *pkt, mono_t now)
 		[TP_UC] = tp_uc_receive,
 		[TP_UD] = tp_ud_receive,
 		[TP_XRC] = tp_responder_receive,
+		[TP_RAW] = tp_raw_receive,
 	};
 	uint8_t opcode = pkt->bth.opcode;
 	uint32_t flags = wire_opcodes[opcode].flags;
@@ -381,7 +382,8 @@ void tp_qp_receive(struct tp_qp *qp, const struct wire_packet *pkt, mono_t now)
 	qp->stats.rx_packets += pkt->packets;
 	if (unlikely(qp->state == IBV_QPS_RTR && !qp->resp.established)) {
 		qp->resp.established = true;
-		qp->ops->event(qp->ctx, TP_EVENT_COMM_EST);
+		if (qp->type != TP_RAW)
+			qp->ops->event(qp->ctx, TP_EVENT_COMM_EST);
 	}
 	if (!(flags & WIRE_IS_RESPONSE))
 		request[qp->type](qp, pkt, flags);

@@ -561,6 +561,7 @@ bool tp_resource_transmit(struct tp_qp *qp, struct tp_packet_out *out, uint32_t 
 void tp_unreliable_fault(struct tp_qp *qp, enum tp_verdict verdict);
 void tp_uc_receive(struct tp_qp *qp, const struct wire_packet *pkt, uint32_t flags);
 void tp_ud_receive(struct tp_qp *qp, const struct wire_packet *pkt, uint32_t flags);
+void tp_raw_receive(struct tp_qp *qp, const struct wire_packet *pkt, uint32_t flags);
 /** tp_ud_fill() - DETH and destination of the request @index */
 void tp_ud_fill(struct tp_qp *qp, uint32_t index, struct tp_packet_out *out);
 

@@ -219,8 +219,9 @@ uint64_t tp_timeout_ns(uint8_t timeout_enc);
 uint64_t tp_rnr_ns(uint8_t rnr_enc);
 
 /** enum tp_type - TP_XRC is RC whose requests name an SRQ of the target (A14): an initiator
- *  sends requests alone, a target receives them alone, which is the engine's to see to */
-enum tp_type { TP_RC, TP_UC, TP_UD, TP_XRC };
+ *  sends requests alone, a target receives them alone, which is the engine's to see to.
+ *  TP_RAW is UD whose messages are Ethernet frames: without Q_Key, and without room for a GRH */
+enum tp_type { TP_RC, TP_UC, TP_UD, TP_XRC, TP_RAW };
 
 /** tp_qkey_of() - the Q_Key of the UD QP @qpn, whose attribute is @attr: that of QP1 is
  *  well known, whatever attribute it has (10.2.5) */

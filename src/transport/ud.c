@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * Unreliable datagrams (9.8.3): one packet is one message. Whatever does not
- * fit is dropped silently.
+ * fit is dropped silently. So it is with the frames of raw QPs.
  */
 #include "transport/qp.h"
 
@@ -28,21 +28,34 @@ static enum tp_copy place_grh(struct tp_qp *qp, const struct wire_packet *pkt)
 	return tp_scatter(qp, TP_KEY_RECEIVE, r->recv.sge, r->recv.num_sge, &r->cursor, grh, sizeof(grh));
 }
 
-void tp_ud_receive(struct tp_qp *qp, const struct wire_packet *pkt, uint32_t flags)
+/* @grh_bytes of the receive are filled. @copied: how that went */
+static void place_payload(struct tp_qp *qp, const struct wire_packet *pkt, uint32_t flags,
+			  uint32_t grh_bytes, enum tp_copy copied)
 {
 	struct tp_responder *r = &qp->resp;
-	enum tp_copy copied;
 
-	if (!(flags & WIRE_IS_SEND) || !tp_qkey_passes(qp->qpn, qp->attr.qkey, pkt->deth.qkey) ||
-	    pkt->payload_bytes > tp_mtu(qp) || !tp_recv_take(qp, pkt))
-		return;
-	copied = place_grh(qp, pkt);
 	if (likely(copied == TP_COPY_OK))
 		copied = tp_scatter(qp, TP_KEY_RECEIVE, r->recv.sge, r->recv.num_sge, &r->cursor,
 				    pkt->payload, pkt->payload_bytes);
 	if (likely(copied == TP_COPY_OK))
-		tp_recv_done(qp, pkt, flags, WIRE_GRH_BYTES + pkt->payload_bytes);
+		tp_recv_done(qp, pkt, flags, grh_bytes + pkt->payload_bytes);
 	else
 		tp_unreliable_fault(qp, copied == TP_COPY_TOO_SHORT ? TP_RECV_TOO_SHORT :
 								      TP_RECV_VIOLATION);
+}
+
+void tp_ud_receive(struct tp_qp *qp, const struct wire_packet *pkt, uint32_t flags)
+{
+	if (!(flags & WIRE_IS_SEND) || !tp_qkey_passes(qp->qpn, qp->attr.qkey, pkt->deth.qkey) ||
+	    pkt->payload_bytes > tp_mtu(qp) || !tp_recv_take(qp, pkt))
+		return;
+	place_payload(qp, pkt, flags, WIRE_GRH_BYTES, place_grh(qp, pkt));
+}
+
+void tp_raw_receive(struct tp_qp *qp, const struct wire_packet *pkt, uint32_t flags)
+{
+	if (!(flags & WIRE_IS_SEND) || pkt->payload_bytes > tp_mtu(qp) || !tp_recv_take(qp, pkt))
+		return;
+	qp->resp.cursor = (struct tp_cursor){0, 0};
+	place_payload(qp, pkt, flags, 0, TP_COPY_OK);
 }

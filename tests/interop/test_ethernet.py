@@ -6,7 +6,7 @@ import re
 import pytest
 
 from interop.commands import softib
-from interop.fabric import Fabric
+from interop.fabric import Fabric, wait_until
 from interop.test_rdma_cm import play
 
 PORT = "/sys/class/infiniband/softib0/ports/1"
@@ -88,6 +88,24 @@ def test_rdma_cm(roce):
                       ["rping", "-c", "-a", address, "-v", "-V", "-C", 5], statuses=(0, 255))[1]
         assert client.count("ping data: rdma-ping-") == 5, client
     play(roce, ["udaddy"], ["udaddy", "-s", "10.1.0.1"])
+
+
+MAC = "02:73:69:00:00:{:02}".format
+
+
+def test_raw_packets(roce):
+    """Frames from one raw packet QP to another, steered by the MAC address. The sender does
+    not wait for its receiver, so it sends again until that has had enough."""
+    args = ["-d", "softib0", "-n", "300", "-s", "1000", "-F"]
+    server = roce.start("n1", "raw_ethernet_bw", "--server", "-B", MAC(1), "-E", MAC(2), *args)
+
+    def send():
+        roce.run("n2", "raw_ethernet_bw", "--client", "-B", MAC(2), "-E", MAC(1), *args)
+        return server.poll() is not None
+
+    wait_until(send, "the server has received 300 frames")
+    out = roce.finish(server)
+    assert server.returncode == 0 and re.search(r"^ 1000 +300 ", out, re.M), out
 
 
 def test_what_belongs_to_infiniband_is_refused(home):

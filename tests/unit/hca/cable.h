@@ -32,6 +32,7 @@ struct cable {
 	uint16_t full_dlid; /* there is no room there; 0: there is everywhere */
 	int discards;
 	bool loops; /* what leaves comes back */
+	bool ethernet;
 	int is_sm, traps;
 } cable;
 
@@ -124,10 +125,15 @@ void fab_way_use(struct fab_way *way, const struct fab_way_user *user)
 {
 }
 
-/* nor Ethernet */
+/* Ethernet, if the test wants it: station 7 is the cable's other end */
 bool fab_is_ethernet(const struct fabric *fab)
 {
-	return false;
+	return cable.ethernet;
+}
+
+uint16_t fab_ethernet_find_mac(const struct fabric *fab, const uint8_t mac[FAB_MAC_BYTES])
+{
+	return mac[0] & 1 ? FAB_STATION_ALL : 7;
 }
 
 void fab_ethernet_mac(uint16_t number, uint8_t mac[FAB_MAC_BYTES])
