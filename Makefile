@@ -34,6 +34,7 @@ check: tests
 
 check-conformance: tests
 	@tests/conformance/run --build $(BUILD)
+	@tests/conformance/run --build $(BUILD) --link-layer ethernet addr flow qp rss
 
 # The data path's tests in each of its modes: through softibd, lanes, all.
 check-modes: tests
