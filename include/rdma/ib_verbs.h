@@ -30,6 +30,7 @@ struct ib_handle;
 struct ib_ucontext_work;
 struct ib_client;
 struct ib_pages;
+struct core_poll;
 
 /* --- objects --- */
 
@@ -345,6 +346,10 @@ struct ib_device_ops {
 	 *  used as a LID. 0; -EHOSTUNREACH none. NULL: the link layer is InfiniBand */
 	int (*find_station)(struct ib_device *device, const union ib_gid *gid, u16 *station);
 
+	/** poll_events() - of a device that is polled: call the completion handlers that an
+	 *  interrupt would have led to. Bounded work. Return: was there any? */
+	bool (*poll_events)(struct ib_device *device);
+
 	struct ib_ucontext *(*alloc_ucontext)(struct ib_device *device);
 	void (*dealloc_ucontext)(struct ib_ucontext *context);
 	/** quiesce() - is what the program had queued for its adapter, when this was asked
@@ -474,6 +479,8 @@ struct ib_device {
 	 * the device itself, by its SMA and PMA: the MAD layer opens a port with the
 	 * first agent on it */
 	bool answers_mads;
+	/* it raises no interrupt: the core asks it in each turn of the loop (poll_events()) */
+	bool polled;
 	/* --- set by the core --- */
 	char name[IB_DEVICE_NAME_BYTES];
 	u32 index; /* uverbsN: unique in its node */
@@ -485,6 +492,7 @@ struct ib_device {
 	struct list_head event_handler_list;
 	struct list_head event_queue;	/* dispatched, not yet delivered */
 	struct list_head ucontext_list;
+	struct core_poll *poll;
 	struct ib_port_cache *cache; /* [phys_port_cnt], port 1 first */
 	struct rdma_restrack_root res;
 };

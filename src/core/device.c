@@ -150,7 +150,13 @@ static int prepare(struct ib_device *device, const char *name)
 	ret = device->ops->query_device(device, &device->attrs);
 	if (ret)
 		return ret;
-	return core_cache_create(device);
+	ret = core_cache_create(device);
+	if (ret)
+		return ret;
+	ret = core_poll_create(device);
+	if (ret)
+		core_cache_destroy(device);
+	return ret;
 }
 
 /* --- the meeting of a client and a device --- */
@@ -231,6 +237,7 @@ void ib_unregister_device(struct ib_device *device)
 						 struct client_data, node));
 	list_del(&device->node);
 	list_del(&device->name_node);
+	core_poll_destroy(device);
 	core_events_drop(device);
 	core_cache_destroy(device);
 }

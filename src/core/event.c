@@ -69,9 +69,8 @@ static void call_owner(struct ib_event *event, enum subject subject)
 		srq->event_handler(event, srq->srq_context);
 }
 
-static void deliver(struct rt_work *work)
+static void deliver(struct queued_event *queued)
 {
-	struct queued_event *queued = container_of(work, struct queued_event, work);
 	struct ib_event event = queued->event;
 	enum subject subject = subject_of(event.event);
 
@@ -85,6 +84,27 @@ static void deliver(struct rt_work *work)
 	call_handlers(event.device, &event);
 }
 
+static void on_work(struct rt_work *work)
+{
+	deliver(container_of(work, struct queued_event, work));
+}
+
+/* handlers may dispatch more, and destroy what events wait for */
+bool core_events_poll(struct ib_device *device)
+{
+	struct list_head *last = device->event_queue.prev;
+	struct queued_event *queued;
+	bool any = false, more = !list_empty(&device->event_queue);
+
+	while (more && !list_empty(&device->event_queue)) {
+		queued = list_first_entry(&device->event_queue, struct queued_event, node);
+		more = &queued->node != last;
+		deliver(queued);
+		any = true;
+	}
+	return any;
+}
+
 void ib_dispatch_event(const struct ib_event *event)
 {
 	struct queued_event *queued;
@@ -95,9 +115,10 @@ void ib_dispatch_event(const struct ib_event *event)
 	if (!queued) /* as in a kernel out of memory, the event is lost */
 		return;
 	queued->event = *event;
-	rt_work_init(&queued->work, deliver);
+	rt_work_init(&queued->work, on_work);
 	list_add_tail(&queued->node, &event->device->event_queue);
-	rt_work_queue(event->device->rt, &queued->work);
+	if (!event->device->polled)
+		rt_work_queue(event->device->rt, &queued->work);
 }
 
 static void forget(struct queued_event *queued)

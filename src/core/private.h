@@ -52,9 +52,17 @@ void core_cache_update(struct ib_device *device, const struct ib_event *event);
 /** core_port_cache_attr() - the port's attributes as last read; NULL */
 const struct ib_port_attr *core_cached_port(struct ib_device *device, u32 port_num);
 
+/* poll.c */
+/** core_poll_create() - begin to poll @device, if it is one that is polled. 0; -EINVAL it cannot
+ *  be; -ENOMEM */
+int core_poll_create(struct ib_device *device);
+void core_poll_destroy(struct ib_device *device);
+
 /* event.c */
 /** core_events_drop() - forget what is queued: the device goes */
 void core_events_drop(struct ib_device *device);
+/** core_events_poll() - of a device that is polled: deliver what is queued. Return: was there any? */
+bool core_events_poll(struct ib_device *device);
 /** core_events_forget() - forget those of @object (QP, CQ, SRQ), which goes */
 void core_events_forget(struct ib_device *device, const void *object);
 

@@ -135,6 +135,8 @@ static bool op_status(struct control_request *req)
 		control_put_text(req->out, "hca_profile", ops->profile);
 		control_put_text(req->out, "hca_profile_less", ops->profile_less);
 	}
+	if (ops->polled)
+		control_put_text(req->out, "polled", ops->polled);
 	json_object_object_add(req->out, "ports", states(control_fabric(req->control)));
 	put_sm(req);
 	control_put_number(req->out, "resources", control_num_resources(control_fabric(req->control)));

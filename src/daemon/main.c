@@ -21,6 +21,7 @@
 #include "fabric/topo_plan.h"
 #include "daemon/control.h"
 #include "daemon/hosts.h"
+#include "daemon/polled.h"
 #include "daemon/rundir.h"
 #include "fabric/ethernet.h"
 #include "fabric/fabric.h"
@@ -54,6 +55,7 @@ struct options {
 	struct topo_plan addresses;
 	int ready_fd;
 	bool memlock, ethernet;
+	const char *polled; /* --polled; NULL: no node */
 	uint32_t min_ack_timeout_us;
 	struct profile profile;
 };
@@ -66,6 +68,7 @@ struct daemon {
 	struct fabric *fab;
 	struct hca_set *adapters;
 	struct hca **hca; /* by node; NULL for switches */
+	bool *polled;	  /* by node; NULL: no adapter is */
 	struct removal *removals; /* adapters that are being removed */
 	struct modules *modules;
 	uint32_t min_ack_timeout_us;
@@ -106,6 +109,10 @@ static const struct argp_option option_list[] = {
 	{"hca-profile", 'p', "PROFILE", 0,
 	 "adapters report the limits and capabilities of this one: connectx3, connectx5, "
 	 "connectx7, rxe, efa-like, max (default) or a file of 'softib profile record'",
+	 0},
+	{"polled", 'P', "NODES", 0,
+	 "the adapters of these nodes, names with commas or all, raise no interrupt: the midlayer "
+	 "polls them",
 	 0},
 	{"ready-fd", 'r', "FD", 0, "write one byte here once programs can connect", 0},
 	{0},
@@ -175,6 +182,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		if (topo_plan_set(&opt->addresses, arg, err, sizeof(err)))
 			argp_error(state, "--ip: %s", err);
 		return 0;
+	case 'P':
+		opt->polled = arg;
+		return 0;
 	case 'A':
 		opt->min_ack_timeout_us = parse_min_ack_timeout(state, arg);
 		return 0;
@@ -235,6 +245,7 @@ static int make_adapters(struct daemon *d, const struct profile *profile)
 	if (ret)
 		return ret;
 	hca_set_profile(d->adapters, profile);
+	hca_set_polled(d->adapters, d->polled);
 	d->hca = calloc((size_t)d->topo->num_nodes, sizeof(*d->hca));
 	if (!d->hca)
 		return -ENOMEM;
@@ -368,6 +379,7 @@ static int make_endpoints(struct daemon *d, const struct options *opt)
 		.link_layer = opt->ethernet ? "ethernet" : "infiniband",
 		.profile = opt->profile.name[0] ? opt->profile.name : "max",
 		.profile_less = d->profile_less,
+		.polled = opt->polled,
 		.window_operations = window_operations,
 		.modules = d->modules,
 		.stop = stop,
@@ -413,8 +425,10 @@ static int bring_up(struct daemon *d, const struct options *opt)
 	if (d->topo->warning[0])
 		fprintf(stderr, "softibd: %s\n", d->topo->warning);
 	ret = topo_plan_fit(&opt->addresses, d->topo, err, sizeof(err));
+	if (!ret && opt->polled)
+		ret = polled_nodes(d->topo, opt->polled, &d->polled, err, sizeof(err));
 	if (ret) {
-		fprintf(stderr, "softibd: %s\n", err);
+		fprintf(stderr, "softibd: %s\n", err[0] ? err : strerror(-ret));
 		return ret;
 	}
 	ret = rt_posix_create(&d->rt);
@@ -493,6 +507,7 @@ static void take_down(struct daemon *d, const struct options *opt)
 		modules_destroy(d->modules);
 	if (d->adapters)
 		hca_set_destroy(d->adapters);
+	free(d->polled);
 	if (d->hosts)
 		hosts_destroy(d->hosts);
 	if (d->fab) {

@@ -14,7 +14,31 @@ static mono_t engine_now(void *ctx)
 /* under the engine's lock: only remember; the handler runs from the loop */
 static void engine_cq_event(void *ctx, void *cq_ctx)
 {
-	rt_work_queue(((struct hca *)ctx)->rt, &((struct hca_cq *)cq_ctx)->completed);
+	struct hca_cq *cq = cq_ctx;
+	struct hca *hca = ctx;
+
+	if (!hca->ib.polled)
+		rt_work_queue(hca->rt, &cq->completed);
+	else if (list_empty(&cq->event_node))
+		list_add_tail(&cq->event_node, &hca->cq_events);
+}
+
+/* what comes meanwhile, waits for the next turn */
+bool hca_poll_events(struct ib_device *device)
+{
+	struct hca *hca = hca_of(device);
+	LIST_HEAD(turn);
+
+	list_splice_tail_init(&hca->cq_events, &turn);
+	if (list_empty(&turn))
+		return false;
+	while (!list_empty(&turn)) { /* a handler may destroy any of the others */
+		struct hca_cq *cq = list_first_entry(&turn, struct hca_cq, event_node);
+
+		list_del_init(&cq->event_node);
+		cq->completed.fn(&cq->completed);
+	}
+	return true;
 }
 
 /* under the engine's lock as well: the core delivers it later */
@@ -90,6 +114,8 @@ static void describe(struct hca *hca, const struct topo_node *topo, const struct
 	hca->next_qpn = HCA_FIRST_QPN;
 	hca->next_key = 1;
 	hca->route_epoch = 1;
+	hca->ib.polled = hca->set->polled && hca->set->polled[hca->node];
+	INIT_LIST_HEAD(&hca->cq_events);
 	INIT_LIST_HEAD(&hca->kernel_qps);
 	INIT_LIST_HEAD(&hca->user_qps);
 }
@@ -115,6 +141,11 @@ int hca_set_create(struct rt *rt, struct fabric *fab, struct hca_set **out)
 void hca_set_profile(struct hca_set *set, const struct profile *profile)
 {
 	set->profile = profile;
+}
+
+void hca_set_polled(struct hca_set *set, const bool *polled)
+{
+	set->polled = polled;
 }
 
 void hca_set_destroy(struct hca_set *set)

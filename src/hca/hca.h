@@ -26,6 +26,9 @@ int hca_set_create(struct rt *rt, struct fabric *fab, struct hca_set **set);
 /** hca_set_profile() - its adapters report what @profile says, which is the caller's and stays.
  *  Context: before any is made */
 void hca_set_profile(struct hca_set *set, const struct profile *profile);
+/** hca_set_polled() - the adapters of the nodes @i with @polled[i] raise no interrupt (src/core/poll.c).
+ *  @polled: the caller's, and stays; NULL: none is so. Context: before any is made */
+void hca_set_polled(struct hca_set *set, const bool *polled);
 /** hca_set_destroy() - when every adapter of @set is gone, and before its fabric */
 void hca_set_destroy(struct hca_set *set);
 

@@ -31,6 +31,7 @@ struct hca_set {
 	struct rt *rt;
 	struct fabric *fab;
 	const struct profile *profile; /* NULL: what softib has is what is reported */
+	const bool *polled;	 /* by node; NULL: no adapter is polled */
 	struct list_head shared; /* struct hca.shared_node: programs have their page */
 	struct list_head dirty;	 /* struct hca_user.dirty */
 	uint32_t last_owner;	 /* the last struct hca_user.owner */
@@ -123,6 +124,7 @@ struct hca_cq {
 	struct ib_cq ib;
 	struct eng_cq *eng; /* NULL: a program's */
 	struct rt_work completed;
+	struct list_head event_node; /* hca->cq_events: its handler is to be called */
 	bool handler_wanted;
 };
 struct hca_srq {
@@ -165,6 +167,7 @@ struct hca {
 	struct eng_table keys;	      /* key index to its region or window */
 	uint32_t next_qpn, next_key, next_pd, next_srqn;
 	uint64_t dm_bytes;	      /* of device memory given out */
+	struct list_head cq_events; /* of an adapter that is polled */
 	struct list_head kernel_qps, user_qps; /* struct hca_qp.node */
 	unsigned kernel_groups;	      /* their attachments to multicast groups */
 	uint64_t frames;	      /* how many arrived */
@@ -305,6 +308,10 @@ int hca_qpn_alloc(struct hca *hca, struct hca_qp *qp);
 void hca_qpn_free(struct hca *hca, struct hca_qp *qp);
 int hca_key_alloc(struct hca *hca, void *owner, u32 *key);
 void hca_key_free(struct hca *hca, u32 key);
+
+/* hca.c */
+/** hca_poll_events() - struct ib_device_ops.poll_events() */
+bool hca_poll_events(struct ib_device *device);
 
 /* verbs.c, query.c */
 extern const struct ib_device_ops hca_ops;

@@ -82,6 +82,7 @@ static struct ib_cq *create_cq(struct ib_device *device, const struct ib_cq_init
 		return ERR_PTR(-ENOMEM);
 	cq->ib.cqe = (int)attr->cqe;
 	rt_work_init(&cq->completed, run_comp_handler);
+	INIT_LIST_HEAD(&cq->event_node);
 	if (udata)
 		return &cq->ib;
 	ret = eng_cq_create(hca_of(device)->engine, attr->cqe, cq, &cq->eng);
@@ -106,6 +107,7 @@ static void destroy_cq(struct ib_cq *ibcq)
 	struct hca_cq *cq = container_of(ibcq, struct hca_cq, ib);
 
 	rt_work_cancel(&cq->completed);
+	list_del(&cq->event_node);
 	if (cq->eng)
 		eng_cq_destroy(cq->eng);
 	rt_free(cq);
@@ -200,6 +202,7 @@ const struct ib_device_ops hca_ops = {
 	.query_gid = hca_query_gid,
 	.query_pkey = hca_query_pkey,
 	.find_station = hca_find_station,
+	.poll_events = hca_poll_events,
 	.alloc_ucontext = hca_alloc_ucontext,
 	.dealloc_ucontext = hca_dealloc_ucontext,
 	.driver_command = hca_driver_command,

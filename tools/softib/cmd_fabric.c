@@ -26,7 +26,7 @@ struct fabric_args {
 	const char *topology, *sm;
 	char star[32]; /* of --nodes */
 	unsigned timeout_s;
-	const char *min_ack_timeout, *hca_profile, *link_layer;
+	const char *min_ack_timeout, *hca_profile, *link_layer, *polled;
 	bool no_namespace, devices, memlock;
 	enum node_net net;
 	const char *ip[2];
@@ -51,6 +51,10 @@ static const struct argp_option fabric_options[] = {
 	{"hca-profile", 'p', "PROFILE", 0,
 	 "adapters report the limits and capabilities of this one: connectx3, connectx5, "
 	 "connectx7, rxe, efa-like, max (default) or a file of 'softib profile record'",
+	 0},
+	{"polled", 'P', "NODES", 0,
+	 "the adapters of these nodes, names with commas or all, raise no interrupt: the midlayer "
+	 "polls them",
 	 0},
 	{"link-layer", 'l', "LAYER", 0,
 	 "of all ports: infiniband (default) or ethernet, for RoCE; without a subnet manager then",
@@ -134,6 +138,9 @@ static error_t parse_fabric(int key, char *arg, struct argp_state *state)
 				   arg);
 		args->link_layer = strcmp(arg, "ethernet") ? NULL : arg;
 		return 0;
+	case 'P':
+		args->polled = arg;
+		return 0;
 	case KEY_NET:
 		args->net = node_parse_net(state, arg);
 		return 0;
@@ -184,6 +191,7 @@ static void fill_session(struct session *s, const struct fabric_args *args)
 	s->min_ack_timeout = args->min_ack_timeout;
 	s->hca_profile = args->hca_profile;
 	s->link_layer = args->link_layer;
+	s->polled = args->polled;
 	s->no_namespace = args->no_namespace;
 	s->devices = args->devices;
 }

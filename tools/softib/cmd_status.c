@@ -125,6 +125,10 @@ static void print_status(struct json_object *st, const char *dir)
 	print_network(st);
 	print_line("profile");
 	printf("%s\n", text_of(st, "hca_profile"));
+	if (member_of(st, "polled")) {
+		print_line("polled");
+		printf("%s\n", text_of(st, "polled"));
+	}
 	print_line("time-outs");
 	printf("for an ACK %lld us or longer\n",
 	       (long long)number_of(st, "min_ack_timeout_us"));

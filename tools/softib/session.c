@@ -196,7 +196,7 @@ static pid_t spawn_softibd(struct session *s, const char *program, int ready_fd)
 {
 	const char *name = strrchr(s->dir, '/') + 1;
 	char number[16];
-	char *argv[24] = {"softibd",	       "--dir",	     s->dir, "--topology",
+	char *argv[32] = {"softibd",	       "--dir",	     s->dir, "--topology",
 			  (char *)s->topology, "--ready-fd", number};
 	int n = 7;
 	pid_t parent = getpid(), pid = fork();
@@ -222,6 +222,10 @@ static pid_t spawn_softibd(struct session *s, const char *program, int ready_fd)
 	if (s->hca_profile) {
 		argv[n++] = "--hca-profile";
 		argv[n++] = (char *)s->hca_profile;
+	}
+	if (s->polled) {
+		argv[n++] = "--polled";
+		argv[n++] = (char *)s->polled;
 	}
 	if (s->link_layer) {
 		argv[n++] = "--link-layer";

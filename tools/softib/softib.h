@@ -195,6 +195,7 @@ struct session {
 	unsigned timeout_s;	   /* to become Active; 0: no limit */
 	bool memlock;		   /* RLIMIT_MEMLOCK is enforced */
 	const char *link_layer;	     /* "ethernet"; NULL: InfiniBand */
+	const char *polled;	     /* nodes, or "all"; NULL: none */
 	const char *hca_profile;     /* a name or a file; NULL: none */
 	const char *min_ack_timeout; /* microseconds; NULL: softibd's default */
 	enum node_net net;	   /* the fabric's */

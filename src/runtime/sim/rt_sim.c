@@ -123,9 +123,14 @@ void rt_sim_run_for(struct rt *rt, uint64_t ns)
 	struct rt_sim *sim = container_of(rt, struct rt_sim, rt);
 	mono_t end = mono_add(sim->clock, ns);
 
-	while (!list_empty(&rt->work) || rt_next_expiry(rt).ns <= end.ns)
-		rt_sim_step(rt);
-	sim->clock = end;
+	for (;;) {
+		if (!list_empty(&rt->work) || rt_next_expiry(rt).ns <= end.ns)
+			rt_sim_step(rt);
+		else if (!mono_before(sim->clock, end) || !turn_pollers(sim))
+			break;
+	}
+	if (mono_before(sim->clock, end))
+		sim->clock = end;
 }
 
 bool rt_sim_run(struct rt *rt, uint64_t steps)
