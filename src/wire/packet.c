@@ -221,7 +221,7 @@ int wire_bth_decode(const void *buf, size_t len, struct wire_packet *pkt)
 	if (!op->name || pkt->bth.tver != 0 || len < headers) /* 9.6.1: opcode, TVer */
 		return -EINVAL;
 	rest = len - headers;
-	if (rest < pkt->bth.pad_bytes || rest - pkt->bth.pad_bytes > WIRE_MTU_MAX)
+	if (rest < pkt->bth.pad_bytes || rest - pkt->bth.pad_bytes > WIRE_PAYLOAD_MAX)
 		return -EINVAL;
 	rest -= pkt->bth.pad_bytes;
 	if (rest && !(op->flags & WIRE_HAS_PAYLOAD))
@@ -298,7 +298,7 @@ int wire_packet_encode(struct wire_packet *pkt, void *buf)
 	if (n < 0)
 		return n;
 	bytes = (size_t)n + pkt->payload_bytes + pkt->bth.pad_bytes + WIRE_ICRC_BYTES;
-	if (pkt->payload_bytes > WIRE_MTU_MAX)
+	if (pkt->payload_bytes > WIRE_PAYLOAD_MAX)
 		return -EINVAL;
 	pkt->lrh.length_dwords = (uint16_t)((at + bytes) / 4);
 	wire_lrh_encode(&pkt->lrh, b);

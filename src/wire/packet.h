@@ -25,6 +25,7 @@
 #define WIRE_ICRC_BYTES 4
 #define WIRE_VCRC_BYTES 2
 #define WIRE_MTU_MAX 4096
+#define WIRE_PAYLOAD_MAX (WIRE_MTU_MAX + 18) /* of an Ethernet frame: with its header */
 /** upper bound of the length of all headers, LRH and GRH included */
 #define WIRE_HEADERS_MAX 128
 #define WIRE_PACKET_MAX (WIRE_HEADERS_MAX + WIRE_MTU_MAX + 4 + WIRE_ICRC_BYTES + WIRE_VCRC_BYTES)

@@ -260,7 +260,7 @@ static void unknown_opcodes_are_not_written(void **state)
 
 	assert_int_equal(wire_packet_encode(&p, buf), -EINVAL);
 	p.bth.opcode = WIRE_RC | WIRE_SEND_ONLY;
-	p.payload_bytes = WIRE_MTU_MAX + 1;
+	p.payload_bytes = WIRE_PAYLOAD_MAX + 1;
 	assert_int_equal(wire_packet_encode(&p, buf), -EINVAL);
 	p.payload_bytes = WIRE_MTU_MAX;
 	assert_int_equal(wire_packet_encode(&p, buf), 20);
