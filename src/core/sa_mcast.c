@@ -13,6 +13,7 @@
  */
 #include <string.h>
 
+#include "core/private.h"
 #include "core/sa_priv.h"
 
 #define KEY_FIELDS (IB_SA_MCMEMBER_REC_MGID | IB_SA_MCMEMBER_REC_JOIN_STATE)
@@ -276,11 +277,40 @@ static int send_join(struct sa_group *group, struct member *member)
 	return 0;
 }
 
+static bool is_ethernet(const struct sa_group *group)
+{
+	return core_cached_port(group->port->device, group->port->port_num)->link_layer ==
+	       IB_LINK_LAYER_ETHERNET;
+}
+
+/* On Ethernet nobody administers groups: frames to them reach every station, and the port is
+ * a member by itself. What an SA would have said of the group is what the port can do. */
+static void join_by_itself(struct sa_group *group, const struct member *member)
+{
+	const struct ib_port_attr *port =
+		core_cached_port(group->port->device, group->port->port_num);
+	const struct ib_sa_mcmember_rec *asked = &member->multicast.rec;
+
+	if (!group->at_sa) {
+		group->rec = *asked;
+		group->rec.mlid = cpu_to_be16(IB_MULTICAST_LID_BASE);
+		group->rec.mtu_selector = group->rec.rate_selector =
+			group->rec.packet_life_time_selector = IB_SA_EQ;
+		group->rec.mtu = (u8)port->active_mtu;
+		group->rec.rate = SA_ROCE_RATE_ENC;
+		group->rec.packet_life_time = SA_ROCE_LIFE_TIME_ENC;
+		group->rec.hop_limit = SA_ROCE_HOP_LIMIT;
+	}
+	group->at_sa |= asked->join_state;
+}
+
 static int send_leave(struct sa_group *group, u8 states)
 {
 	struct ib_sa_mcmember_rec rec = group->rec;
 	int ret;
 
+	if (is_ethernet(group))
+		return -ENOENT;
 	rec.join_state = states;
 	ret = ib_sa_mcmember_rec_delete(&sa_client, group->port->device, group->port->port_num,
 					&rec, KEY_FIELDS | IB_SA_MCMEMBER_REC_PORT_GID,
@@ -300,6 +330,8 @@ static void serve(struct sa_group *group, struct member *member)
 	u8 join_state = member->multicast.rec.join_state;
 	int status = 0;
 
+	if (is_ethernet(group))
+		join_by_itself(group, member);
 	if ((group->at_sa & join_state) != join_state) {
 		status = send_join(group, member);
 		if (!status)

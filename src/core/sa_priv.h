@@ -40,6 +40,12 @@ struct sa_watch {
 	bool stands;
 };
 
+/* What paths and groups of RoCE are given, as nobody administers them; the kernel's values
+ * are alike */
+#define SA_ROCE_HOP_LIMIT     64
+#define SA_ROCE_RATE_ENC      16 /* 100 Gb/s */
+#define SA_ROCE_LIFE_TIME_ENC 18 /* 1 s */
+
 /** struct sa_port - one port of a device */
 struct sa_port {
 	struct ib_device *device;

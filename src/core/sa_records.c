@@ -115,11 +115,6 @@ static u8 path_method(const struct sa_path_rec *rec, ib_sa_comp_mask comp_mask)
 									    IB_MGMT_METHOD_GET;
 }
 
-/* What a path of RoCE is given, as nobody administers it; the kernel's values are alike */
-#define ROCE_HOP_LIMIT	   64
-#define ROCE_RATE_ENC	   16 /* 100 Gb/s */
-#define ROCE_LIFE_TIME_ENC 18 /* 1 s */
-
 /* On Ethernet nobody is asked: the path follows from the two GIDs. 0; -EHOSTUNREACH */
 static int ethernet_path(struct ib_device *device, u32 port_num, const struct sa_path_rec *asked,
 			 struct sa_path_rec *rec)
@@ -131,13 +126,13 @@ static int ethernet_path(struct ib_device *device, u32 port_num, const struct sa
 	*rec = *asked;
 	sa_path_set_dlid(rec, station);
 	sa_path_set_slid(rec, port->lid);
-	rec->hop_limit = ROCE_HOP_LIMIT;
+	rec->hop_limit = SA_ROCE_HOP_LIMIT;
 	rec->reversible = 1;
 	rec->numb_path = 1;
 	rec->mtu_selector = rec->rate_selector = rec->packet_life_time_selector = IB_SA_EQ;
 	rec->mtu = (u8)port->active_mtu;
-	rec->rate = ROCE_RATE_ENC;
-	rec->packet_life_time = ROCE_LIFE_TIME_ENC;
+	rec->rate = SA_ROCE_RATE_ENC;
+	rec->packet_life_time = SA_ROCE_LIFE_TIME_ENC;
 	return ret;
 }
 

@@ -76,10 +76,18 @@ static inline int fake_query_port(struct ib_device *device, u32 port_num,
 				  struct ib_port_attr *attr)
 {
 	*attr = fake_of(device)->port;
-	attr->link_layer = IB_LINK_LAYER_INFINIBAND;
+	if (!attr->link_layer)
+		attr->link_layer = IB_LINK_LAYER_INFINIBAND;
 	attr->gid_tbl_len = FAKE_GIDS;
 	attr->pkey_tbl_len = FAKE_PKEYS;
 	return 0;
+}
+
+/* of Ethernet: only GIDs that begin with 0xfe are anybody's */
+static inline int fake_find_station(struct ib_device *device, const union ib_gid *gid, u16 *station)
+{
+	*station = gid->raw[15];
+	return gid->raw[0] == 0xfe ? 0 : -EHOSTUNREACH;
 }
 
 static inline int fake_query_gid(struct ib_device *device, u32 port_num, int index,
@@ -402,6 +410,7 @@ static const struct ib_device_ops fake_ops = {
 	.query_port = fake_query_port,
 	.query_gid = fake_query_gid,
 	.query_pkey = fake_query_pkey,
+	.find_station = fake_find_station,
 	.alloc_ucontext = fake_alloc_ucontext,
 	.dealloc_ucontext = fake_dealloc_ucontext,
 	.alloc_pd = fake_alloc_pd,

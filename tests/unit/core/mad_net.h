@@ -76,6 +76,7 @@ struct net_node {
 	int no_receive;	  /* packets dropped for want of one */
 	int most_receives;
 	u32 cap_mask;
+	u8 link_layer;
 	u16 sm_lid; /* where its subnet manager is: node 0, unless a test says else */
 	bool hold_sends;  /* completions of sends wait for net_release() */
 	struct list_head held;
@@ -364,8 +365,16 @@ static inline int net_query_port(struct ib_device *device, u32 port, struct ib_p
 				      .pkey_tbl_len = 1, .sm_lid = net_of(device)->sm_lid, .phys_state = 5,
 				      .active_width = 2, .active_speed = 32,
 				      .port_cap_flags = net_of(device)->cap_mask, .max_mtu = IB_MTU_4096,
-				      .active_mtu = IB_MTU_4096};
+				      .active_mtu = IB_MTU_4096,
+				      .link_layer = net_of(device)->link_layer};
 	return 0;
+}
+
+/* of Ethernet: a LID is the end of a GID here, too */
+static inline int net_find_station(struct ib_device *device, const union ib_gid *gid, u16 *station)
+{
+	*station = gid->raw[15];
+	return gid->raw[0] == 0xfe ? 0 : -EHOSTUNREACH;
 }
 
 static inline int net_modify_port(struct ib_device *device, u32 port_num, int mask,
@@ -480,6 +489,7 @@ static const struct ib_device_ops net_ops = {
 	.modify_port = net_modify_port,
 	.query_gid = net_query_gid,
 	.query_pkey = net_query_pkey,
+	.find_station = net_find_station,
 	.alloc_pd = net_alloc_pd,
 	.dealloc_pd = net_dealloc_pd,
 	.create_ah = net_create_ah,

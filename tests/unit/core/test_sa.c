@@ -231,6 +231,36 @@ static void without_a_manager_there_is_nobody_to_ask(void **state)
 	assert_int_equal(o.calls, 1);
 }
 
+/* the port's link layer is Ethernet: there is no SA, and there never was one */
+static void make_ethernet(void)
+{
+	net->node[1]->link_layer = IB_LINK_LAYER_ETHERNET;
+	net->node[1]->sm_lid = 0;
+	port_event(IB_EVENT_PORT_ACTIVE);
+}
+
+static void a_path_of_roce_follows_from_its_gids(void **state)
+{
+	struct sa_path_rec nowhere = {.dgid.raw[0] = 0x20};
+	struct outcome o;
+
+	make_ethernet();
+	assert_true(ask(12, 1, 1000, &o, NULL) >= 0);
+	assert_int_equal(o.calls, 0); /* never on the caller's stack */
+	run_ms(1);
+	assert_int_equal(o.calls, 1);
+	assert_int_equal(o.status, 0);
+	assert_int_equal(o.num, 1);
+	assert_int_equal(be16_to_cpu(o.path[0].ib.dlid), 12);
+	assert_int_equal(be16_to_cpu(o.path[0].ib.slid), net->node[1]->lid);
+	assert_int_equal(o.path[0].dgid.raw[15], 12);
+	assert_true(o.path[0].hop_limit > 1); /* its packets have a GRH */
+	assert_int_equal(o.path[0].mtu, IB_MTU_4096);
+	assert_int_equal(ib_sa_path_rec_get(&client, device, 1, &nowhere, ASK, 1000, GFP_KERNEL,
+					    path_done, &o, NULL), -EHOSTUNREACH);
+	assert_int_equal(sa->method, 0); /* nobody was asked */
+}
+
 static void a_new_manager_is_asked_by_the_next_try(void **state)
 {
 	struct fake_sa *other = fake_sa_open(net->node[2]);
@@ -515,6 +545,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(a_path_is_asked_for),
+		T(a_path_of_roce_follows_from_its_gids),
 		T(every_field_comes_back),
 		T(several_paths_come_as_a_table),
 		T(a_refusal_is_told),

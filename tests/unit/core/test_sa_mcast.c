@@ -54,6 +54,30 @@ static void leave(struct user *u)
 	run_ms(100);
 }
 
+static void a_port_of_roce_is_a_member_by_itself(void **state)
+{
+	struct ib_sa_mcmember_rec rec;
+	struct user a = {0}, b = {0};
+
+	net->node[1]->link_layer = IB_LINK_LAYER_ETHERNET;
+	net->node[1]->sm_lid = 0;
+	port_event(IB_EVENT_PORT_ACTIVE);
+	join(&a, 1, FULL);
+	join(&b, 1, SEND_ONLY);
+	assert_int_equal(a.calls, 1);
+	assert_int_equal(a.status, 0);
+	assert_int_equal(b.status, 0);
+	rec = a.multicast->rec;
+	assert_int_equal(be16_to_cpu(rec.mlid), IB_MULTICAST_LID_BASE);
+	assert_int_equal(rec.mtu, IB_MTU_4096);
+	assert_int_equal(rec.mgid.raw[15], 1);
+	leave(&a);
+	assert_int_equal(ib_sa_get_mcmember_rec(device, 1, &rec.mgid, &rec), 0);
+	leave(&b);
+	assert_int_equal(ib_sa_get_mcmember_rec(device, 1, &rec.mgid, &rec), -EADDRNOTAVAIL);
+	assert_int_equal(sa->method, 0); /* nobody was asked */
+}
+
 static void the_first_joins_and_the_last_leaves(void **state)
 {
 	struct ib_sa_mcmember_rec rec;
@@ -315,6 +339,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(the_first_joins_and_the_last_leaves),
+		T(a_port_of_roce_is_a_member_by_itself),
 		T(states_are_counted_each),
 		T(groups_are_apart),
 		T(a_member_who_asks_for_another_group_is_refused),

@@ -51,6 +51,47 @@ static struct ib_qp *make_qp(struct world *w, enum ib_qp_type type)
 	return ib_create_qp(w->pd, &attr);
 }
 
+/* A16: RoCE has no LIDs, and every packet a GRH; the GID leads to a station */
+static void paths_of_roce(void **state)
+{
+	struct rdma_ah_attr attr = {.port_num = 1, .grh.dgid.raw = {0xfe, 0x80, [15] = 9}};
+	struct ib_event event;
+	struct world *w = *state;
+	struct ib_qp_attr to = {.ah_attr = attr};
+	struct ib_ah *ah;
+	struct ib_qp *qp;
+
+	w->fake->port.link_layer = IB_LINK_LAYER_ETHERNET;
+	event = (struct ib_event){.device = &w->fake->ib, .element.port_num = 1,
+				  .event = IB_EVENT_PORT_ACTIVE};
+	ib_dispatch_event(&event);
+	rt_sim_run(w->rt, 10);
+	assert_int_equal(PTR_ERR(rdma_create_ah(w->pd, &attr, 0)), -EINVAL);
+	attr.ah_flags = IB_AH_GRH;
+	ah = rdma_create_ah(w->pd, &attr, 0);
+	assert_false(IS_ERR(ah));
+	assert_int_equal(rdma_destroy_ah(ah, 0), 0);
+	attr.grh.dgid.raw[0] = 0x20;
+	assert_int_equal(PTR_ERR(rdma_create_ah(w->pd, &attr, 0)), -EHOSTUNREACH);
+
+	qp = make_qp(w, IB_QPT_UC);
+	to.qp_state = IB_QPS_INIT;
+	assert_int_equal(ib_modify_qp(qp, &to, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT |
+						       IB_QP_ACCESS_FLAGS), -EINVAL);
+	to.port_num = 1;
+	assert_int_equal(ib_modify_qp(qp, &to, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT |
+						       IB_QP_ACCESS_FLAGS), 0);
+	to.qp_state = IB_QPS_RTR;
+	to.path_mtu = IB_MTU_1024;
+	assert_int_equal(ib_modify_qp(qp, &to, IB_QP_STATE | IB_QP_AV | IB_QP_PATH_MTU |
+						       IB_QP_DEST_QPN | IB_QP_RQ_PSN), -EINVAL);
+	to.ah_attr.ah_flags = IB_AH_GRH;
+	assert_int_equal(ib_modify_qp(qp, &to, IB_QP_STATE | IB_QP_AV | IB_QP_PATH_MTU |
+						       IB_QP_DEST_QPN | IB_QP_RQ_PSN), 0);
+	assert_int_equal(to.ah_attr.dlid, 9);
+	assert_int_equal(ib_destroy_qp(qp), 0);
+}
+
 static void what_is_used_is_busy(void **state)
 {
 	struct world *w = *state;
@@ -372,6 +413,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(what_is_used_is_busy, setup, teardown),
+		cmocka_unit_test_setup_teardown(paths_of_roce, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_cursor_outlives_what_it_stands_on, setup, teardown),
 		cmocka_unit_test_setup_teardown(limits_of_the_device_hold, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_the_device_lacks_is_refused, setup, teardown),
