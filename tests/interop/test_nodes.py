@@ -255,7 +255,7 @@ def test_interfaces_of_further_partitions(tmp_path):
             assert done.returncode == (1 if done.stderr else 0)
             return done.stderr
 
-        fabric.start("n1", "opensm", "-e", "-P", config, "-f", tmp_path / "log")
+        opensm = fabric.start("n1", "opensm", "-e", "-P", config, "-f", tmp_path / "log")
         fabric.softib("wait", "--fabric", "t")
         wait_until(lambda: "0x8002" in fabric.run("n3", "smpquery", "-D", "pkeys", "0"), "partitions")
         for n, pkey in enumerate(("0x8001", "1", "0x8002"), 1):
@@ -270,6 +270,16 @@ def test_interfaces_of_further_partitions(tmp_path):
         assert "n2 has an interface ib0.8001 already" in ipoib("n2", "create", "0x8001")
         assert "has no IP interface of partition 0x8002" in ipoib("n1", "delete", "0x8002")
         assert "Destination Host Unreachable" in fabric.finish(foreign)
+        full = config.read_text()
+        config.write_text(full.splitlines()[0] + "\n")
+        opensm.send_signal(signal.SIGHUP)
+        wait_until(lambda: re.search(r"^n2 +ib0\.8001 +no ", fabric.softib("ipoib"), re.M), "it stops")
+        assert "NO-CARRIER" in fabric.run("n2", "ip", "link", "show", "ib0.8001")
+        config.write_text(full)
+        opensm.send_signal(signal.SIGHUP)
+        wait_until(lambda: len(re.findall(r"^n[12] +ib0\.8001 +yes ", fabric.softib("ipoib"), re.M)) == 2,
+                   "it resumes")
+        assert " 0% packet loss" in fabric.run("n1", "ping", "-c", "1", "10.9.0.2")
         for n in (1, 2):  # softibd's way, and the node's
             if n == 1:
                 ipoib("n1", "delete", "0x8001")

@@ -174,6 +174,8 @@ static void join(struct ipoib_group *g)
 			       IB_SA_MCMEMBER_REC_PKEY | IB_SA_MCMEMBER_REC_JOIN_STATE;
 	struct ib_sa_mcmember_rec rec = {0};
 
+	if (p->stopped)
+		return; /* ipoib_groups_join() comes back */
 	if (g != p->broadcast && !(p->broadcast && p->broadcast->ah))
 		return; /* is_joined() of that one comes back */
 	if (g != p->broadcast && g->member) {
@@ -319,6 +321,28 @@ void ipoib_groups_close(struct ipoib *p)
 {
 	while (!list_empty(&p->groups))
 		forget(list_first_entry(&p->groups, struct ipoib_group, node));
+}
+
+void ipoib_groups_leave(struct ipoib *p)
+{
+	struct ipoib_group *g, *next;
+
+	list_for_each_entry_safe(g, next, &p->groups, node) {
+		rt_timer_disarm(&g->timer);
+		if (g->member) {
+			leave(g);
+			drop_waiting(g);
+		} else {
+			forget(g);
+		}
+	}
+	p->qkey = 0;
+}
+
+void ipoib_groups_join(struct ipoib *p)
+{
+	p->broadcast->retry_ms = RETRY_FIRST_MS;
+	join(p->broadcast); /* is_joined() of that one joins the others */
 }
 
 void ipoib_groups_flush(struct ipoib *p)

@@ -5,6 +5,7 @@
 #include <linux/if_tun.h>
 #include <linux/netlink.h>
 #include <net/if.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
@@ -62,6 +63,59 @@ const struct ipoib_stats *ipoib_stats(const struct ipoib *p)
 	return &p->stats;
 }
 
+/* --- stopping and starting --- */
+
+static void stop(struct ipoib *p)
+{
+	if (p->stopped)
+		return;
+	p->stopped = true;
+	ipoib_set_carrier(p, false);
+	ipoib_neighbours_close(p);
+	ipoib_groups_leave(p);
+}
+
+static void start(struct ipoib *p)
+{
+	struct ib_port_attr port;
+
+	if (ipoib_queue_restart(p))
+		return; /* until the next event */
+	p->stopped = false;
+	if (!ib_query_port(p->device, p->port_num, &port) && port.state == IB_PORT_ACTIVE)
+		ipoib_set_carrier(p, true);
+	ipoib_groups_join(p);
+}
+
+static void restart(struct rt_work *work)
+{
+	struct ipoib *p = container_of(work, struct ipoib, restart);
+
+	stop(p);
+	start(p);
+}
+
+/* The subnet manager may have taken the P_Key away, moved it in the table or returned it,
+ * and given the port another subnet prefix. Return: is the interface as before? */
+static bool follow_port(struct ipoib *p)
+{
+	union ib_gid gid = p->own.gid;
+	u16 index;
+
+	if (ib_find_cached_pkey(p->device, p->port_num, p->pkey, &index)) {
+		stop(p);
+		return false;
+	}
+	ib_query_gid(p->device, p->port_num, 0, &gid);
+	if (!p->stopped && index == p->pkey_index &&
+	    !memcmp(&gid, &p->own.gid, sizeof(gid)))
+		return true;
+	p->own.gid = gid;
+	stop(p);
+	start(p);
+	return false;
+}
+
 /* --- events of the port --- */
 
 static void port_event(struct ib_event_handler *handler, struct ib_event *event)
@@ -75,6 +129,8 @@ static void port_event(struct ib_event_handler *handler, struct ib_event *event)
 		ipoib_set_carrier(p, false);
 		break;
 	case IB_EVENT_PORT_ACTIVE:
+		if (!follow_port(p))
+			break;
 		ipoib_set_carrier(p, true);
 		ipoib_groups_flush(p);
 		ipoib_neighbours_flush(p);
@@ -83,6 +139,9 @@ static void port_event(struct ib_event_handler *handler, struct ib_event *event)
 	case IB_EVENT_SM_CHANGE:
 	case IB_EVENT_CLIENT_REREGISTER:
 	case IB_EVENT_PKEY_CHANGE:
+	case IB_EVENT_GID_CHANGE:
+		if (!follow_port(p))
+			break;
 		ipoib_groups_flush(p);
 		ipoib_neighbours_flush(p);
 		break;
@@ -154,6 +213,7 @@ int ipoib_open(const struct ipoib_config *config)
 	p->ifindex = config->ifindex;
 	INIT_LIST_HEAD(&p->groups);
 	rt_work_init(&p->end, gone);
+	rt_work_init(&p->restart, restart);
 	ipoib_queue_init(p);
 	ipoib_connected_init(p);
 	ipoib_neighbours_init(p);
@@ -184,6 +244,7 @@ void ipoib_close(struct ipoib *p)
 	ipoib_addresses_close(p);
 	ipoib_host_close(p);
 	rt_work_cancel(&p->end);
+	rt_work_cancel(&p->restart);
 	rt_free(p);
 }
 

@@ -65,9 +65,11 @@ struct ipoib {
 	u32 port_num;
 	u16 pkey;
 	bool closing; /* nothing new is begun */
+	bool stopped; /* its P_Key is gone, or its queue pair failed: nothing is sent */
 	struct ib_event_handler events;
 	struct ib_sa_client sa;
-	struct rt_work end; /* the TUN device is gone */
+	struct rt_work end;	/* the TUN device is gone */
+	struct rt_work restart; /* the queue pair is in error */
 	struct ipoib_stats stats;
 	/* --- host.c, address.c --- */
 	int tun_fd, address_fd;
@@ -80,6 +82,7 @@ struct ipoib {
 	struct ib_pd *pd;
 	struct ib_cq *cq;
 	struct ib_qp *qp;
+	u16 pkey_index; /* of @pkey, which @qp uses */
 	struct ipoib_link own;
 	struct rt_work drain;
 	struct list_head receives, spare_sends;
@@ -103,6 +106,9 @@ struct ipoib {
 /** ipoib_queue_init() - before ipoib_queue_close() may be called */
 void ipoib_queue_init(struct ipoib *p);
 int ipoib_queue_open(struct ipoib *p);
+/** ipoib_queue_restart() - in any state of the queue pair: with the P_Key's present index
+ *  and new receives. What was posted is flushed. 0; -errno the partition is not there */
+int ipoib_queue_restart(struct ipoib *p);
 void ipoib_queue_close(struct ipoib *p);
 /** ipoib_send_alloc() - a frame to fill. NULL: too many are under way */
 struct ipoib_send *ipoib_send_alloc(struct ipoib *p);
@@ -176,6 +182,10 @@ void ipoib_connected_close(struct ipoib *p);
 
 int ipoib_groups_open(struct ipoib *p);
 void ipoib_groups_close(struct ipoib *p);
+/** ipoib_groups_leave() - all of them; the host stays a member, and ipoib_groups_join() joins
+ *  what it is a member of */
+void ipoib_groups_leave(struct ipoib *p);
+void ipoib_groups_join(struct ipoib *p);
 /** ipoib_send_to_group() - joins as a sender, if the host is no member */
 void ipoib_send_to_group(struct ipoib *p, const struct in6_addr *group,
 			 struct ipoib_send *s);

@@ -175,7 +175,7 @@ static void received(struct ib_cq *cq, struct ib_wc *wc)
 		p->stats.rx_errors++;
 	else if (!(wc->wc_flags & IB_WC_GRH && own)) /* a group's member hears itself */
 		ipoib_received(p, r->frame, wc->byte_len - sizeof(r->grh));
-	if (p->closing || post_receive(p, r))
+	if (p->closing || p->stopped || post_receive(p, r))
 		drop_receive(r);
 }
 
@@ -183,7 +183,7 @@ static void received(struct ib_cq *cq, struct ib_wc *wc)
 
 static void grow_receives(struct ipoib *p, unsigned int used)
 {
-	if (p->closing)
+	if (p->closing || p->stopped)
 		return;
 	if (used > p->want_receives / 2 && p->want_receives < IPOIB_RECEIVES_MOST)
 		p->want_receives *= 2;
@@ -245,6 +245,7 @@ static int start_qp(struct ipoib *p)
 		ret = ib_modify_qp(p->qp, &attr,
 				   IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT |
 					   IB_QP_QKEY);
+	p->pkey_index = attr.pkey_index;
 	attr.qp_state = IB_QPS_RTR;
 	if (!ret)
 		ret = ib_modify_qp(p->qp, &attr, IB_QP_STATE);
@@ -254,9 +255,21 @@ static int start_qp(struct ipoib *p)
 	return ret;
 }
 
+/* An asynchronous error left the queue pair in the state Error (IBA v1 11.6.3.2). */
+static void qp_event(struct ib_event *event, void *qp_context)
+{
+	struct ipoib *p = qp_context;
+
+	if (event->event == IB_EVENT_QP_FATAL || event->event == IB_EVENT_QP_REQ_ERR ||
+	    event->event == IB_EVENT_QP_ACCESS_ERR)
+		rt_work_queue(p->device->rt, &p->restart);
+}
+
 static int open_qp(struct ipoib *p)
 {
 	struct ib_qp_init_attr init = {
+		.event_handler = qp_event,
+		.qp_context = p,
 		.send_cq = p->cq,
 		.recv_cq = p->cq,
 		.cap = {.max_send_wr = IPOIB_SENDS_MOST,
@@ -305,6 +318,23 @@ int ipoib_queue_open(struct ipoib *p)
 	p->want_receives = IPOIB_RECEIVES_FIRST;
 	add_receives(p);
 	return p->num_receives ? 0 : -ENOMEM;
+}
+
+int ipoib_queue_restart(struct ipoib *p)
+{
+	struct ib_qp_attr attr = {.qp_state = IB_QPS_ERR};
+	int ret = ib_modify_qp(p->qp, &attr, IB_QP_STATE);
+
+	if (ret)
+		return ret;
+	drain_cq(p, UINT32_MAX); /* p->stopped: flushed receives are freed */
+	attr.qp_state = IB_QPS_RESET;
+	ret = ib_modify_qp(p->qp, &attr, IB_QP_STATE);
+	if (!ret)
+		ret = start_qp(p);
+	if (!ret)
+		add_receives(p);
+	return ret;
 }
 
 void ipoib_queue_close(struct ipoib *p)

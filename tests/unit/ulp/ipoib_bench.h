@@ -107,10 +107,23 @@ static inline void bench_release(struct ib_qp *qp, enum ib_wc_status status)
 	bench.hold = false;
 }
 
+static inline void bench_flush_receives(struct ib_qp *ib_qp)
+{
+	struct net_qp *qp = container_of(ib_qp, struct net_qp, ib);
+
+	while (qp->head != qp->tail)
+		net_complete(ib_qp->recv_cq,
+			     &(struct ib_wc){.wr_id = qp->receive[qp->head++ % NET_RECEIVES].wr_id,
+					     .status = IB_WC_WR_FLUSH_ERR,
+					     .opcode = IB_WC_RECV, .qp = ib_qp});
+}
+
 static inline int bench_modify_qp(struct ib_qp *qp, struct ib_qp_attr *attr, int mask)
 {
-	if (qp->qp_num > 1 && mask & IB_QP_STATE && attr->qp_state == IB_QPS_ERR)
+	if (qp->qp_num > 1 && mask & IB_QP_STATE && attr->qp_state == IB_QPS_ERR) {
 		bench_release(qp, IB_WC_WR_FLUSH_ERR);
+		bench_flush_receives(qp);
+	}
 	bench.restarts += mask & IB_QP_CUR_STATE && attr->cur_qp_state == IB_QPS_SQE;
 	return 0;
 }

@@ -455,6 +455,84 @@ static void the_carrier_follows_the_port(void **state)
 	assert_false(bench.carrier);
 }
 
+/* @num_groups: that it was in before */
+static void assert_works(int num_groups)
+{
+	assert_true(bench.carrier && ipoib_is_joined(bench_interface()));
+	assert_int_equal(groups(), num_groups);
+	assert_int_equal(bench.attached, num_groups);
+	bench.num_sent = 0;
+	arp(IPOIB_REQUEST, &peer, "10.0.0.2", "10.0.0.1");
+	assert_int_equal(bench.num_sent, 1);
+	assert_int_equal(bench.sent[0].qpn, peer.qpn);
+}
+
+static int other_pkey(struct ib_device *of, u32 port, u16 index, u16 *pkey)
+{
+	*pkey = 0x8002;
+	return 0;
+}
+
+static void the_partition_goes_and_returns(void **state)
+{
+	int before = groups();
+
+	port_event(IB_EVENT_PORT_ACTIVE);
+	bench.num_sent = 0;
+	resolve();
+	bench.ops.query_pkey = other_pkey;
+	port_event(IB_EVENT_PKEY_CHANGE);
+	assert_false(bench.carrier || ipoib_is_joined(bench_interface()));
+	assert_int_equal(bench.attached, 0);
+	assert_int_equal(neighbours(), 0);
+	bench.num_sent = 0;
+	host_sends("10.0.0.2");
+	port_event(IB_EVENT_CLIENT_REREGISTER);
+	run_ms(20000);
+	assert_int_equal(bench.num_sent, 0);
+	assert_false(bench.carrier);
+	bench.ops.query_pkey = net_query_pkey;
+	port_event(IB_EVENT_PKEY_CHANGE);
+	run_ms(100);
+	assert_works(before);
+}
+
+static void a_failed_queue_pair_is_restarted(void **state)
+{
+	struct ib_event event = {.device = device, .event = IB_EVENT_QP_FATAL};
+	int before = groups();
+
+	port_event(IB_EVENT_PORT_ACTIVE);
+	event.element.qp = bench_qp();
+	bench_modify_qp(bench_qp(), &(struct ib_qp_attr){.qp_state = IB_QPS_ERR}, IB_QP_STATE);
+	bench_qp()->event_handler(&event, bench_qp()->qp_context);
+	run_ms(100);
+	assert_works(before);
+}
+
+static int other_prefix(struct ib_device *of, u32 port, int index, union ib_gid *gid)
+{
+	int ret = net_query_gid(of, port, index, gid);
+
+	gid->raw[7] = 1;
+	return ret;
+}
+
+/* a subnet manager that starts late may choose the subnet prefix */
+static void a_new_subnet_prefix_is_used(void **state)
+{
+	int before = groups();
+
+	port_event(IB_EVENT_PORT_ACTIVE);
+	bench.ops.query_gid = other_prefix;
+	port_event(IB_EVENT_GID_CHANGE);
+	run_ms(1000);
+	assert_int_equal(ipoib_own_link(bench_interface())->gid.raw[7], 1);
+	assert_int_equal(sa->counted_record[16 + 7], 1); /* of who joins */
+	assert_works(before);
+	bench.ops.query_gid = net_query_gid;
+}
+
 static void one_interface_for_a_partition(void **state)
 {
 	struct bench before = bench;
@@ -578,6 +656,9 @@ int main(void)
 		OPEN(a_full_send_queue_holds_up_the_host),
 		OPEN(a_large_segment_leaves_in_parts),
 		OPEN(a_failed_send_is_counted_and_the_queue_restarted),
+		OPEN(the_partition_goes_and_returns),
+		OPEN(a_failed_queue_pair_is_restarted),
+		OPEN(a_new_subnet_prefix_is_used),
 		OPEN(the_carrier_follows_the_port),
 		OPEN(one_interface_for_a_partition),
 		SHUT(a_port_without_a_gid_has_no_interface),
