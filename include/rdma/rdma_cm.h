@@ -49,6 +49,10 @@ enum rdma_cm_event_type {
 	(IB_CM_SIDR_REQ_PRIVATE_DATA_SIZE - RDMA_CM_IP_HEADER_BYTES)
 #define RDMA_UDP_QKEY 0x01234567
 
+/** SDP's port space (IBA v1 annex A4), of reliable connections. The client's private data is
+ *  all of a request's, beginning with a Hello, whose addresses the core reads */
+#define RDMA_PS_SDP ((enum rdma_ucm_port_space)0x0001)
+
 struct rdma_cm_id;
 
 /** struct rdma_conn_param - of a connected id. In an event: what the peer said, with
@@ -121,7 +125,7 @@ struct rdma_hosts {
 };
 
 /** rdma_create_id() - of node @node in the fabric whose loop is @rt
- *  @ps: RDMA_PS_TCP (RC) or RDMA_PS_UDP (UD). Return: the id; ERR_PTR(-EPROTONOSUPPORT
+ *  @ps: RDMA_PS_TCP (RC), RDMA_PS_SDP (RC) or RDMA_PS_UDP (UD). Return: the id; ERR_PTR(-EPROTONOSUPPORT
  *  another port space, -ENODEV no host table, -ENOMEM) */
 struct rdma_cm_id *rdma_create_id(struct rt *rt, const char *node,
 				  rdma_cm_event_handler event_handler, void *context,

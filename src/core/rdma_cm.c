@@ -85,7 +85,7 @@ struct rdma_cm_id *rdma_create_id(struct rt *rt, const char *node,
 {
 	struct rcm_id *id;
 
-	if (ps != RDMA_PS_TCP && ps != RDMA_PS_UDP)
+	if (ps != RDMA_PS_TCP && ps != RDMA_PS_UDP && ps != RDMA_PS_SDP)
 		return ERR_PTR(-EPROTONOSUPPORT);
 	if (!rcm_hosts(rt))
 		return ERR_PTR(-ENODEV);

@@ -368,47 +368,72 @@ int rdma_resolve_route(struct rdma_cm_id *rdma_id, unsigned long timeout_ms)
 	return 0;
 }
 
-/* --- A11.4: the IP header of private data --- */
+/* --- A11.4: the IP header of private data; A4.3.2: that of SDP's Hello --- */
 
-enum {
-	HDR_VERSION = 0,
-	HDR_IP_VERSION = 1, /* the upper half of the byte */
-	HDR_PORT = 2,
-	HDR_SRC = 4,
-	HDR_DST = 20,
-	HDR_IP_BYTES = 16, /* whose end an IPv4 address is */
+/** struct header - where its parts are. An IPv4 address is the end of its 16 bytes */
+struct header {
+	u8 own_bytes; /* that stand in front of the client's private data */
+	u8 version, version_major; /* which byte, and its upper half's value */
+	u8 ip_version;		   /* the upper half of the byte */
+	u8 port, src, dst;
 };
+
+enum { HDR_IP_BYTES = 16 };
+
+static const struct header ip_header = {.own_bytes = RDMA_CM_IP_HEADER_BYTES,
+					.ip_version = 1,
+					.port = 2,
+					.src = 4,
+					.dst = 20};
+static const struct header sdp_header = {
+	.version = 16, .version_major = 2, .ip_version = 17, .port = 28, .src = 32, .dst = 48};
+
+static const struct header *header_of(const struct rcm_id *id)
+{
+	return id->id.ps == RDMA_PS_SDP ? &sdp_header : &ip_header;
+}
+
+size_t rcm_header_bytes(const struct rcm_id *id)
+{
+	return header_of(id)->own_bytes;
+}
 
 void rcm_put_header(const struct rcm_id *id, u8 *private_data)
 {
 	const struct rdma_addr *addr = &id->id.route.addr;
+	const struct header *at = header_of(id);
 	size_t bytes, unused;
 	const u8 *src = ip_of(&addr->src_addr, &bytes);
 	const u8 *dst = ip_of(&addr->dst_addr, &unused);
 
-	memset(private_data, 0, RDMA_CM_IP_HEADER_BYTES);
-	private_data[HDR_IP_VERSION] = (addr->src_addr.ss_family == AF_INET6 ? 6 : 4)
+	if (!at->own_bytes)
+		return;
+	memset(private_data, 0, at->own_bytes);
+	private_data[at->ip_version] = (addr->src_addr.ss_family == AF_INET6 ? 6 : 4)
 				       << 4;
-	memcpy(private_data + HDR_PORT, &in4(&addr->src_addr)->sin_port, 2);
-	memcpy(private_data + HDR_SRC + HDR_IP_BYTES - bytes, src, bytes);
-	memcpy(private_data + HDR_DST + HDR_IP_BYTES - bytes, dst, bytes);
+	memcpy(private_data + at->port, &in4(&addr->src_addr)->sin_port, 2);
+	memcpy(private_data + at->src + HDR_IP_BYTES - bytes, src, bytes);
+	memcpy(private_data + at->dst + HDR_IP_BYTES - bytes, dst, bytes);
 }
 
-int rcm_get_header(const u8 *private_data, u16 local_port, struct rdma_addr *addr)
+int rcm_get_header(const struct rcm_id *id, const u8 *private_data, u16 local_port,
+		   struct rdma_addr *addr)
 {
 	struct sockaddr_storage *src = &addr->src_addr, *dst = &addr->dst_addr;
-	u8 version = private_data[HDR_IP_VERSION] >> 4, *own, *peer;
+	const struct header *at = header_of(id);
+	u8 version = private_data[at->ip_version] >> 4, *own, *peer;
 	size_t bytes;
 
-	if (private_data[HDR_VERSION] != 0 || (version != 4 && version != 6))
+	if (private_data[at->version] >> 4 != at->version_major ||
+	    (version != 4 && version != 6))
 		return -EINVAL;
 	memset(addr, 0, sizeof(*addr));
 	src->ss_family = dst->ss_family = version == 6 ? AF_INET6 : AF_INET;
 	own = ip_of(src, &bytes);
 	peer = ip_of(dst, &bytes);
-	memcpy(own, private_data + HDR_DST + HDR_IP_BYTES - bytes, bytes);
+	memcpy(own, private_data + at->dst + HDR_IP_BYTES - bytes, bytes);
 	in4(src)->sin_port = htons(local_port);
-	memcpy(peer, private_data + HDR_SRC + HDR_IP_BYTES - bytes, bytes);
-	memcpy(&in4(dst)->sin_port, private_data + HDR_PORT, 2);
+	memcpy(peer, private_data + at->src + HDR_IP_BYTES - bytes, bytes);
+	memcpy(&in4(dst)->sin_port, private_data + at->port, 2);
 	return 0;
 }

@@ -99,15 +99,17 @@ static int on_connection(struct ib_cm_id *cm, const struct ib_cm_event *cm_event
 
 /* --- requests that arrive --- */
 
-static void fill_request(struct rdma_cm_event *event, const struct ib_cm_event *cm_event)
+static void fill_request(const struct rcm_id *id, struct rdma_cm_event *event,
+			 const struct ib_cm_event *cm_event)
 {
+	const size_t header = rcm_header_bytes(id);
 	const struct ib_cm_req_event_param *req = &cm_event->param.req_rcvd;
 
 	event->event = RDMA_CM_EVENT_CONNECT_REQUEST;
 	event->param.conn = (struct rdma_conn_param){
 		.private_data =
-			(const u8 *)cm_event->private_data + RDMA_CM_IP_HEADER_BYTES,
-		.private_data_len = RDMA_CM_REQ_PRIVATE_DATA_SIZE,
+			(const u8 *)cm_event->private_data + header,
+		.private_data_len = (u8)(IB_CM_REQ_PRIVATE_DATA_SIZE - header),
 		.responder_resources = req->responder_resources,
 		.initiator_depth = req->initiator_depth,
 		.flow_control = req->flow_control,
@@ -142,7 +144,7 @@ static struct rcm_id *accept_request(struct rcm_id *listener, struct ib_cm_id *c
 		       from->context, from->ps, from->qp_type);
 	if (!id)
 		return NULL;
-	if (rcm_get_header(event->private_data, rcm_port(&from->route.addr.src_addr),
+	if (rcm_get_header(id, event->private_data, rcm_port(&from->route.addr.src_addr),
 			   &id->id.route.addr) ||
 	    !rcm_listens_for(listener, &id->id.route.addr.src_addr)) {
 		rdma_destroy_id(&id->id);
@@ -180,7 +182,7 @@ int rcm_on_listener(struct ib_cm_id *cm, const struct ib_cm_event *cm_event)
 		id->id.route.path_rec = &id->path;
 		id->id.route.num_paths = 1;
 		id->id.route.dgid = id->path.dgid;
-		fill_request(&event, cm_event);
+		fill_request(id, &event, cm_event);
 	}
 	if (!id->id.event_handler(&id->id, &event))
 		return 0;
@@ -191,17 +193,18 @@ int rcm_on_listener(struct ib_cm_id *cm, const struct ib_cm_event *cm_event)
 
 /* --- asking --- */
 
-/* 36 bytes of header, then the client's. Return: how many; -EINVAL */
+/* the core's header, then the client's. Return: how many bytes; -EINVAL */
 static int put_private_data(const struct rcm_id *id, const struct rdma_conn_param *param,
 			    u8 *data, size_t room)
 {
-	if (param->private_data_len > room - RDMA_CM_IP_HEADER_BYTES)
+	const size_t header = rcm_header_bytes(id);
+
+	if (param->private_data_len > room - header)
 		return -EINVAL;
 	rcm_put_header(id, data);
 	if (param->private_data_len)
-		memcpy(data + RDMA_CM_IP_HEADER_BYTES, param->private_data,
-		       param->private_data_len);
-	return RDMA_CM_IP_HEADER_BYTES + param->private_data_len;
+		memcpy(data + header, param->private_data, param->private_data_len);
+	return (int)header + param->private_data_len;
 }
 
 static __be64 service_of_peer(const struct rcm_id *id)

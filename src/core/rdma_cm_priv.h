@@ -82,10 +82,14 @@ void rcm_resolved(struct rt_work *work);
 int rcm_take_addr(const struct sockaddr *addr, struct sockaddr_storage *out);
 bool rcm_addr_is_any(const struct sockaddr_storage *addr);
 __be64 rcm_service_id(const struct rcm_id *id);
+/** rcm_header_bytes() - of the IP header in front of the client's private data. In SDP's
+ *  port space the client writes the header itself, as part of its Hello: 0 */
+size_t rcm_header_bytes(const struct rcm_id *id);
 /** rcm_put_header() - the IP header of @id's private data */
 void rcm_put_header(const struct rcm_id *id, u8 *private_data);
 /** rcm_get_header() - a request's addresses, seen from here. 0; -EINVAL */
-int rcm_get_header(const u8 *private_data, u16 local_port, struct rdma_addr *addr);
+int rcm_get_header(const struct rcm_id *id, const u8 *private_data, u16 local_port,
+		   struct rdma_addr *addr);
 u16 rcm_port(const struct sockaddr_storage *addr);
 /** rcm_listens_for() - is @addr one of those that the listener @id is bound to? */
 bool rcm_listens_for(const struct rcm_id *id, const struct sockaddr_storage *addr);

@@ -319,6 +319,38 @@ static void the_backlog_is_bounded(void **state)
 		assert_int_not_equal(server.heard[i], RDMA_CM_EVENT_ESTABLISHED);
 }
 
+/* --- SDP's port space --- */
+
+/* A client's Hello is all of the private data, and its addresses are the connection's. */
+static void a_hello_carries_the_addresses(void **state)
+{
+	u8 hello[IB_CM_REQ_PRIVATE_DATA_SIZE] = {
+		[16] = 0x22, [17] = 0x40,	    /* version, IPv4 */
+		[28] = 0x12, [29] = 0x67,	    /* port */
+		[44] = 10,   [47] = 3, [60] = 10, [63] = 2, /* 10.0.0.3, 10.0.0.2 */
+	};
+	struct rdma_conn_param param = {
+		.private_data = hello, .private_data_len = sizeof(hello), .qp_num = 5};
+	const struct sockaddr_in expected = ip("10.0.0.3", 0x1267);
+
+	memcpy(hello, "SDPhello", 8);
+	listen_at("10.0.0.2", RDMA_PS_SDP);
+	resolve(RDMA_PS_SDP);
+	assert_int_equal(rdma_connect(active.id, &param), 0);
+	run_ms(10);
+	assert_int_equal(server.heard[0], RDMA_CM_EVENT_CONNECT_REQUEST);
+	assert_memory_equal(server.data, "SDPhello", 8);
+	assert_memory_equal(&server.peer->route.addr.dst_addr, &expected, sizeof(expected));
+	rdma_destroy_id(active.id);
+	hello[16] = 0x12; /* another version: nobody can read the rest */
+	active.num = server.num = 0;
+	resolve(RDMA_PS_SDP);
+	assert_int_equal(rdma_connect(active.id, &param), 0);
+	run_ms(10);
+	assert_int_equal(server.num, 1); /* of the first connection's end */
+	assert_int_equal(active.heard[0], RDMA_CM_EVENT_REJECTED);
+}
+
 /* --- datagram services --- */
 
 static void a_datagram_service(void **state)
@@ -676,6 +708,7 @@ int main(void)
 		T(a_connection_by_address), T(a_closed_id_disconnects_its_peer),
 		T(a_request_is_refused),    T(a_handler_refuses_by_its_return),
 		T(nobody_listens),	    T(the_backlog_is_bounded),
+		T(a_hello_carries_the_addresses),
 		T(a_datagram_service),	    T(addresses_and_ports),
 		T(a_port_may_be_shared),    T(a_queue_pair_tells_that_it_is_connected),
 		T(too_much_private_data),   T(destroyed_while_asking_for_a_path),
