@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * The messages between programs and softibd. The runtime directory of a fabric
- * has four SOCK_SEQPACKET sockets: "uverbs", "umad", "rdma_cm" and "control". The first
+ * has five SOCK_SEQPACKET sockets: "uverbs", "umad", "rdma_cm", "sdp" and "control". The first
  * message of a connection to all but control names the "device file" that it opens.
  * softibd answers with struct abi_reply: error 0, or the error that open(2) would
  * return, after which softibd closes the connection. The messages that follow are:
@@ -23,6 +23,7 @@
  *           rdma_ucm_cmd_hdr, the command, and the value of SET_OPTION), answered by
  *           struct abi_reply and the response. After those of DESTROY_ID and
  *           MIGRATE_ID follows a __u32: how many of the bytes stand for no event.
+ *  sdp      a connection is a socket that is bound or listens (abi/sdp.h).
  *  control  one JSON object per message: docs/CONTROL.md.
  *
  * The environment that names a fabric and a node: SOFTIB_DIR (the runtime
@@ -49,6 +50,7 @@ enum abi_open_kind {
 	ABI_OPEN_UMAD = 2,  /* on "umad": the answer carries the ioctl socket */
 	ABI_OPEN_PORT = 3,  /* on "umad": answer with struct abi_port_info */
 	ABI_OPEN_RDMA_CM = 4, /* on "rdma_cm": the answer carries the socket of commands */
+	ABI_OPEN_SDP = 5, /* on "sdp": messages of abi/sdp.h follow */
 };
 
 /** struct abi_open - the first message of a connection (uverbs, umad) */

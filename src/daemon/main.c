@@ -15,6 +15,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "access/sdp.h"
 #include "access/ucma.h"
 #include "access/umad.h"
 #include "access/uverbs.h"
@@ -76,6 +77,7 @@ struct daemon {
 	struct uverbs *uverbs;
 	struct umad *umad;
 	struct ucma *ucma;
+	struct sdp_endpoint *sdp;
 	struct hosts *hosts;
 	struct control *control;
 	ev_signal term, intr;
@@ -397,6 +399,9 @@ static int make_endpoints(struct daemon *d, const struct options *opt)
 	ret = ucma_create(d->rt, dir, &d->ucma);
 	if (ret)
 		return fail("cannot open the rdma_cm socket", ret);
+	ret = sdp_endpoint_create(d->rt, dir, &d->sdp);
+	if (ret)
+		return fail("cannot open the sdp socket", ret);
 	ret = control_create(d->rt, d->fab, dir, &ops, &d->control);
 	return ret ? fail("cannot open the control socket", ret) : 0;
 }
@@ -493,6 +498,8 @@ static void take_down(struct daemon *d, const struct options *opt)
 		unload_modules(d);
 	if (d->control)
 		control_destroy(d->control);
+	if (d->sdp)
+		sdp_endpoint_destroy(d->sdp);
 	if (d->ucma)
 		ucma_destroy(d->ucma);
 	if (d->umad)

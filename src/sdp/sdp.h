@@ -8,16 +8,18 @@
  *   sdp_rx_head()	the next piece of the received stream, to be given to the program
  *   sdp_next()		the next message to send, given what the program has written
  *
- * States:	IDLE -> HELLO_SENT -> OPEN -> ENDED; the passive end goes from IDLE to
- *OPEN. Closing:	each direction of an OPEN connection ends with a DisConn of its
- *sender. The connection has ENDED when both have passed and the last own message has been
- *acknowledged by the transport; or at once when either end aborts. Timers:	none. The
- *reliable connection finds out that a peer is dead.
+ * States:	IDLE -> HELLO_SENT -> OPEN -> ENDED; the passive end goes from IDLE to OPEN.
+ *
+ * Closing:	each direction of an OPEN connection ends with a DisConn of its sender. The
+ *		connection has ENDED when both have passed and the last own message has been
+ *		acknowledged by the transport, or at once when either end aborts.
+ *
+ * Timers:	none. The reliable connection finds out that a peer is dead.
  *
  * Flow control (A4.5): each message says how many receive buffers its sender had posted
  * when it had received message mseq_ack. The peer may send up to number mseq_ack + bufs.
- * Messages with data leave SDP_RESERVED credits to the others; the very last credit is
- *for a message that grants credits. So two ends that are both out of credits for data can
+ * Messages with data leave SDP_RESERVED credits to the others; the very last credit is for
+ * a message that grants credits. So two ends that are both out of credits for data can
  * always tell each other that buffers were freed (send.c).
  */
 #ifndef SOFTIB_SDP_SDP_H
@@ -46,9 +48,8 @@ enum sdp_end {
 
 /** struct sdp_config - @slots: receive buffers, all posted before the Hello; @rcv_bytes:
  *  of each, headers included; @max_adverts: SrcAvails of the peer that may be
- * outstanding;
- *  @advert_bytes: advertise memory in place of sending at least so many bytes; 0: never
- */
+ *  outstanding; @advert_bytes: advertise memory in place of sending at least so many
+ *  bytes; 0: never */
 struct sdp_config {
 	uint16_t slots;
 	uint32_t rcv_bytes;

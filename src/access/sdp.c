@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Sessions of the "sdp" endpoint. A session is one SDP socket, and maybe a TCP socket that
+ * listens on the same port: connections of both go to the program in the order of arrival.
+ */
+#include "access/sdp.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "abi/fds.h"
+#include "abi/sdp.h"
+#include "abi/session.h"
+#include "access/devices.h"
+#include "runtime/posix/closer.h"
+#include "ulp/sdp/socket.h"
+
+#define ACCEPTS_PER_TURN 16
+#define BACKLOG_MAX	 4096 /* connections that the program has not accepted */
+
+struct sdp_endpoint {
+	struct rt *rt;
+	struct listener *listener;
+	struct list_head sessions;
+};
+
+/** struct waiting - a connection that the program's socket had no room for */
+struct waiting {
+	struct list_head node;
+	struct abi_sdp_names names;
+	int fd;
+};
+
+struct session {
+	struct list_head node;
+	struct sdp_endpoint *endpoint;
+	struct sdp_socket *socket; /* NULL: the opening message has not come */
+	int fd, tcp_fd;
+	struct rt_io io, tcp_io;
+	bool connecting, listening;
+	struct list_head queue; /* struct waiting */
+	unsigned int num_queued;
+	struct rt_work end;
+};
+
+/* --- the end --- */
+
+static void close_waiting(struct session *s, struct waiting *w)
+{
+	close(w->fd);
+	list_del(&w->node);
+	rt_free(w);
+	s->num_queued--;
+}
+
+static void close_tcp(struct session *s)
+{
+	if (s->tcp_fd < 0)
+		return;
+	if (s->listening)
+		rt_io_watch(&s->tcp_io, false, false);
+	rt_close_foreign(s->tcp_fd);
+	s->tcp_fd = -1;
+}
+
+static void close_session(struct session *s)
+{
+	rt_work_cancel(&s->end);
+	rt_io_watch(&s->io, false, false);
+	close_tcp(s);
+	while (!list_empty(&s->queue))
+		close_waiting(s, list_first_entry(&s->queue, struct waiting, node));
+	if (s->socket)
+		sdp_socket_destroy(s->socket);
+	close(s->fd);
+	list_del(&s->node);
+	rt_free(s);
+}
+
+/* from a callback of the socket itself */
+static void close_soon(struct session *s)
+{
+	rt_work_queue(s->endpoint->rt, &s->end);
+}
+
+static void on_end(struct rt_work *work)
+{
+	close_session(container_of(work, struct session, end));
+}
+
+/* --- addresses --- */
+
+static union abi_sdp_address put_address(const struct sockaddr_storage *from)
+{
+	union abi_sdp_address to;
+
+	memset(&to, 0, sizeof(to));
+	memcpy(&to, from,
+	       from->ss_family == AF_INET6 ? sizeof(to.in6) : sizeof(to.in));
+	return to;
+}
+
+static struct abi_sdp_names put_names(const struct rdma_addr *addr)
+{
+	return (struct abi_sdp_names){put_address(&addr->src_addr),
+				      put_address(&addr->dst_addr)};
+}
+
+/* --- connections for accept() --- */
+
+static int send_waiting(struct session *s, const struct waiting *w)
+{
+	return endpoint_send(s->fd, 0, &w->names, sizeof(w->names), &w->fd, 1);
+}
+
+static void watch(struct session *s)
+{
+	const bool full = !list_empty(&s->queue);
+
+	rt_io_watch(&s->io, true, full);
+	if (s->listening && s->tcp_fd >= 0)
+		rt_io_watch(&s->tcp_io, !full, false);
+}
+
+/* Return: 0; -errno: the program is gone */
+static int send_queue(struct session *s)
+{
+	int ret = 0;
+
+	while (!ret && !list_empty(&s->queue)) {
+		struct waiting *w = list_first_entry(&s->queue, struct waiting, node);
+
+		ret = send_waiting(s, w);
+		if (!ret)
+			close_waiting(s, w);
+	}
+	watch(s);
+	return ret == -EAGAIN ? 0 : ret;
+}
+
+/* @fd: consumed. Return: 0; -errno */
+static int hand_over(struct session *s, int fd, const struct abi_sdp_names *names)
+{
+	struct waiting *w;
+
+	if (s->num_queued >= BACKLOG_MAX || !(w = rt_zalloc(sizeof(*w)))) {
+		close(fd);
+		return -ENOMEM;
+	}
+	w->fd = fd;
+	w->names = *names;
+	list_add_tail(&w->node, &s->queue);
+	s->num_queued++;
+	if (send_queue(s))
+		close_soon(s);
+	return 0;
+}
+
+static int on_accepted(void *ctx, int fd, const struct rdma_addr *addr)
+{
+	const struct abi_sdp_names names = put_names(addr);
+
+	return hand_over(ctx, fd, &names);
+}
+
+static void on_tcp(struct rt_io *io, bool readable, bool writable)
+{
+	struct session *s = container_of(io, struct session, tcp_io);
+	const struct abi_sdp_names none = {.local.any.sa_family = AF_UNSPEC};
+
+	for (int i = 0; i < ACCEPTS_PER_TURN && list_empty(&s->queue); i++) {
+		int fd = accept4(s->tcp_fd, NULL, NULL, SOCK_CLOEXEC);
+
+		if (fd < 0 || hand_over(s, fd, &none))
+			return;
+	}
+}
+
+/* --- requests --- */
+
+static int answer(struct session *s, int error, const struct abi_sdp_names *names, int *fd)
+{
+	const struct abi_sdp_names none = {.local.any.sa_family = AF_UNSPEC};
+
+	return endpoint_send(s->fd, error, names ? names : &none, sizeof(*names), fd,
+			     fd && *fd >= 0);
+}
+
+static void on_connected(void *ctx, int error, const struct rdma_addr *addr)
+{
+	const struct abi_sdp_names names = put_names(addr);
+	struct session *s = ctx;
+
+	answer(s, error, &names, error ? &s->tcp_fd : NULL);
+	close_soon(s);
+}
+
+static bool is_socket(int fd, int domain)
+{
+	int value = 0, type = 0;
+	socklen_t len = sizeof(value);
+
+	return fd >= 0 && !getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &value, &len) &&
+	       !getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) && type == SOCK_STREAM &&
+	       (value == domain || (domain == AF_INET && value == AF_INET6));
+}
+
+static bool is_address(const union abi_sdp_address *address)
+{
+	return address->any.sa_family == AF_INET || address->any.sa_family == AF_INET6;
+}
+
+static int do_bind(struct session *s, const struct abi_sdp_request *request, int *fd)
+{
+	int ret;
+
+	if (!is_address(&request->address))
+		return -EAFNOSUPPORT;
+	if (*fd >= 0 && (s->tcp_fd >= 0 || !is_socket(*fd, AF_INET)))
+		return -EINVAL;
+	ret = sdp_socket_bind(s->socket, &request->address.any,
+			      request->flags & ABI_SDP_REUSE,
+			      request->flags & ABI_SDP_V6ONLY);
+	if (ret || *fd < 0)
+		return ret;
+	s->tcp_fd = *fd;
+	*fd = -1;
+	return 0;
+}
+
+static int do_listen(struct session *s, int backlog)
+{
+	if (s->tcp_fd >= 0 && (fcntl(s->tcp_fd, F_SETFL, O_NONBLOCK) ||
+			       listen(s->tcp_fd, backlog > 0 ? backlog : 1)))
+		return -errno;
+	if (s->listening)
+		return 0; /* another backlog */
+	return sdp_socket_listen(s->socket, 0);
+}
+
+static void begin_listening(struct session *s)
+{
+	s->listening = true;
+	if (s->tcp_fd >= 0)
+		rt_io_init(s->endpoint->rt, &s->tcp_io, s->tcp_fd, on_tcp);
+	watch(s);
+}
+
+static int do_connect(struct session *s, const struct abi_sdp_request *request, int *fd)
+{
+	int stream = *fd;
+
+	if (s->connecting || s->listening)
+		return -EISCONN;
+	if (!is_address(&request->address) || !is_socket(stream, AF_UNIX))
+		return -EINVAL;
+	*fd = -1;
+	s->connecting = true;
+	return sdp_socket_connect(s->socket, &request->address.any, stream);
+}
+
+static int serve_request(struct session *s, const struct abi_sdp_request *request, int *fd)
+{
+	struct rdma_addr addr = {.src_addr = {0}};
+	struct abi_sdp_names names;
+	int ret = -EINVAL;
+
+	if (request->op == ABI_SDP_BIND)
+		ret = do_bind(s, request, fd);
+	else if (request->op == ABI_SDP_LISTEN)
+		ret = do_listen(s, request->backlog);
+	else if (request->op == ABI_SDP_CONNECT)
+		ret = do_connect(s, request, fd);
+	if (!ret && request->op == ABI_SDP_CONNECT)
+		return 0; /* on_connected() answers */
+	addr.src_addr = *sdp_socket_address(s->socket);
+	names = put_names(&addr);
+	if (answer(s, ret, &names, request->op == ABI_SDP_CONNECT ? &s->tcp_fd : NULL))
+		return -EPIPE;
+	if (!ret && request->op == ABI_SDP_LISTEN && !s->listening)
+		begin_listening(s);
+	return 0;
+}
+
+/* --- messages --- */
+
+static int open_socket(struct session *s, const void *message, size_t bytes)
+{
+	static const struct sdp_socket_ops ops = {.connected = on_connected,
+						  .accepted = on_accepted};
+	struct sdp_socket *socket;
+	struct abi_open open;
+	const char *node;
+	int ret = devices_open_is_sound(message, bytes, &open);
+
+	if (ret)
+		return ret;
+	if (open.kind != ABI_OPEN_SDP)
+		return -EINVAL;
+	node = devices_node(s->endpoint->rt, open.node);
+	if (!node)
+		return -ENOENT;
+	socket = sdp_socket_create(s->endpoint->rt, node, &ops, s);
+	if (IS_ERR(socket))
+		return (int)PTR_ERR(socket);
+	s->socket = socket;
+	return 0;
+}
+
+/* Return: 0; other: the session is over */
+static int take_message(struct session *s, const void *message, size_t bytes, int *fd)
+{
+	struct abi_sdp_request request;
+	int ret;
+
+	if (!s->socket) {
+		ret = open_socket(s, message, bytes);
+		return endpoint_send(s->fd, ret, NULL, 0, NULL, 0) || ret;
+	}
+	if (bytes != sizeof(request))
+		return answer(s, -EINVAL, NULL, NULL);
+	memcpy(&request, message, sizeof(request));
+	return serve_request(s, &request, fd);
+}
+
+static void on_message(struct rt_io *io, bool readable, bool writable)
+{
+	struct session *s = container_of(io, struct session, io);
+	_Alignas(8) char message[sizeof(struct abi_open)];
+	int fd = -1, ret = 0;
+	ssize_t n;
+
+	if (writable)
+		ret = send_queue(s);
+	if (readable && !ret) {
+		n = rt_receive(s->fd, message, sizeof(message), MSG_DONTWAIT, &fd, 1);
+		if (n > 0)
+			ret = take_message(s, message, (size_t)n, &fd);
+		else if (n != -EAGAIN && n != -EINTR)
+			ret = -ECONNRESET;
+	}
+	if (fd >= 0)
+		rt_close_foreign(fd);
+	if (ret)
+		close_session(s);
+}
+
+/* --- the endpoint --- */
+
+void sdp_endpoint_serve(struct sdp_endpoint *endpoint, int fd)
+{
+	struct session *s = rt_zalloc(sizeof(*s));
+
+	if (!s) {
+		endpoint_send(fd, -ENOMEM, NULL, 0, NULL, 0);
+		close(fd);
+		return;
+	}
+	s->endpoint = endpoint;
+	s->fd = fd;
+	s->tcp_fd = -1;
+	INIT_LIST_HEAD(&s->queue);
+	rt_work_init(&s->end, on_end);
+	list_add_tail(&s->node, &endpoint->sessions);
+	rt_io_init(endpoint->rt, &s->io, fd, on_message);
+	rt_io_watch(&s->io, true, false);
+}
+
+static void on_connection(void *ctx, int fd, const struct peer *peer)
+{
+	sdp_endpoint_serve(ctx, fd);
+}
+
+int sdp_endpoint_create(struct rt *rt, const char *dir, struct sdp_endpoint **out)
+{
+	struct sdp_endpoint *endpoint = rt_zalloc(sizeof(*endpoint));
+	int ret = 0;
+
+	if (!endpoint)
+		return -ENOMEM;
+	endpoint->rt = rt;
+	INIT_LIST_HEAD(&endpoint->sessions);
+	if (dir)
+		ret = listener_create(rt, dir, "sdp", on_connection, endpoint,
+				      &endpoint->listener);
+	if (ret)
+		rt_free(endpoint);
+	else
+		*out = endpoint;
+	return ret;
+}
+
+void sdp_endpoint_destroy(struct sdp_endpoint *endpoint)
+{
+	if (endpoint->listener)
+		listener_destroy(endpoint->listener);
+	while (!list_empty(&endpoint->sessions))
+		close_session(
+			list_first_entry(&endpoint->sessions, struct session, node));
+	sdp_close_all(endpoint->rt);
+	rt_free(endpoint);
+}

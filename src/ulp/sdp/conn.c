@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Connections: all that one does in a turn of the loop, and its end. */
+#include <unistd.h>
+
+#include "ulp/sdp/private.h"
+
+static LIST_HEAD(connections);
+struct sdp_stats sdp_stats;
+
+void sdp_conn_wake(struct sdp_conn *c)
+{
+	rt_work_queue(c->rt, &c->turn);
+}
+
+/* The id's events before it was over were reported by completions; what is left of them is
+ * handled first. */
+static void note_end(struct sdp_conn *c)
+{
+	if (c->sdp.state == SDP_ENDED)
+		return;
+	if (c->cm_gone)
+		sdp_disconnected(&c->sdp);
+	else if (c->qp_failed)
+		sdp_lost(&c->sdp);
+}
+
+/* An end that was reached is kept until the program has got everything. */
+static bool is_over(const struct sdp_conn *c)
+{
+	return c->sdp.state == SDP_ENDED && c->rx_eof;
+}
+
+static void take_turn(struct rt_work *work)
+{
+	struct sdp_conn *c = container_of(work, struct sdp_conn, turn);
+	bool more = sdp_queue_poll(c);
+
+	if (!more)
+		note_end(c);
+	if (!c->established) {
+		if (more)
+			sdp_conn_wake(c);
+		return;
+	}
+	more |= sdp_stream_deliver(c);
+	more |= sdp_stream_send(c);
+	if (c->qp_failed && !more)
+		note_end(c);
+	more |= sdp_stream_deliver(c);
+	if (is_over(c)) {
+		sdp_conn_destroy(c);
+		return;
+	}
+	sdp_stream_watch(c);
+	if (more)
+		sdp_conn_wake(c);
+}
+
+struct sdp_conn *sdp_conn_create(struct rt *rt, struct sdp_socket *socket, int fd)
+{
+	static const struct sdp_config config = {
+		.slots = SDP_SLOTS, .rcv_bytes = SDP_SLOT_BYTES, .max_adverts = 1};
+	struct sdp_conn *c = rt_zalloc(sizeof(*c));
+
+	if (!c) {
+		close(fd);
+		return NULL;
+	}
+	c->rt = rt;
+	c->socket = socket;
+	c->fd = fd;
+	c->program_fd = -1;
+	sdp_init(&c->sdp, &config);
+	rt_work_init(&c->turn, take_turn);
+	list_add_tail(&c->node, &connections);
+	sdp_stats.connections++;
+	sdp_stats.open++;
+	return c;
+}
+
+void sdp_conn_forget(const struct sdp_socket *socket)
+{
+	struct sdp_conn *c;
+
+	list_for_each_entry(c, &connections, node)
+		if (c->socket == socket)
+			c->socket = NULL;
+}
+
+void sdp_conn_begin(struct sdp_conn *c)
+{
+	c->established = true;
+	c->socket = NULL;
+	sdp_stream_open(c);
+	sdp_conn_wake(c);
+}
+
+void sdp_conn_destroy(struct sdp_conn *c)
+{
+	rt_work_cancel(&c->turn);
+	if (c->established)
+		rt_io_watch(&c->io, false, false);
+	/* destroying the id tells the peer */
+	sdp_queue_close(c);
+	if (c->id)
+		rdma_destroy_id(c->id);
+	close(c->fd);
+	if (c->program_fd >= 0)
+		close(c->program_fd);
+	list_del(&c->node);
+	sdp_stats.open--;
+	rt_free(c);
+}
+
+void sdp_stats_get(const struct rt *rt, struct sdp_stats *stats)
+{
+	*stats = sdp_stats;
+}
+
+void sdp_close_all(const struct rt *rt)
+{
+	struct sdp_conn *c, *next;
+
+	list_for_each_entry_safe(c, next, &connections, node)
+		if (c->rt == rt)
+			sdp_conn_destroy(c);
+}

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* The queue pair of a connection. */
+#include "ulp/sdp/private.h"
+
+#define POLLS_PER_TURN 64
+
+/* --- completions --- */
+
+static bool failed(struct sdp_conn *c, const struct ib_wc *wc)
+{
+	if (wc->status == IB_WC_SUCCESS)
+		return false;
+	c->qp_failed = true;
+	return true;
+}
+
+static void received(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct sdp_buffer *b = container_of(wc->wr_cqe, struct sdp_buffer, cqe);
+	struct sdp_conn *c = b->conn;
+	struct sdp_input input;
+
+	if (failed(c, wc))
+		return;
+	sdp_stats.rx_messages++;
+	if (sdp_received(&c->sdp, b->index, b->bytes, wc->byte_len, &input))
+		return;
+	if (!input.holds_slot)
+		sdp_queue_free(c, b->index);
+}
+
+static void sent(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct sdp_buffer *b = container_of(wc->wr_cqe, struct sdp_buffer, cqe);
+	struct sdp_conn *c = b->conn;
+
+	c->free_send[c->num_free_sends++] = b->index;
+	if (!failed(c, wc))
+		sdp_sent(&c->sdp);
+}
+
+static void was_read(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct sdp_conn *c = container_of(wc->wr_cqe, struct sdp_conn, read_cqe);
+
+	c->reading = false;
+	if (failed(c, wc))
+		c->read_bytes = 0;
+	else
+		sdp_rx_read(&c->sdp);
+}
+
+bool sdp_queue_poll(struct sdp_conn *c)
+{
+	struct ib_wc wc[16];
+
+	for (int done = 0; c->cq && done < POLLS_PER_TURN;) {
+		int n = ib_poll_cq(c->cq, ARRAY_SIZE(wc), wc);
+
+		for (int i = 0; i < n; i++)
+			wc[i].wr_cqe->done(c->cq, &wc[i]);
+		if (n <= 0)
+			return ib_req_notify_cq(c->cq, IB_CQ_NEXT_COMP |
+							       IB_CQ_REPORT_MISSED_EVENTS) > 0;
+		done += n;
+	}
+	return c->cq != NULL;
+}
+
+static void comp_handler(struct ib_cq *cq, void *cq_context)
+{
+	sdp_conn_wake(cq_context);
+}
+
+/* --- work requests --- */
+
+static struct ib_sge sge_of(struct sdp_conn *c, void *bytes, u32 length,
+			    enum dma_data_direction direction)
+{
+	return (struct ib_sge){
+		.addr = ib_dma_map_single(c->id->device, bytes, length, direction),
+		.length = length,
+		.lkey = c->pd->local_dma_lkey,
+	};
+}
+
+static int post_slot(struct sdp_conn *c, u16 slot)
+{
+	struct sdp_buffer *b = &c->slot[slot];
+	struct ib_sge sge = sge_of(c, b->bytes, SDP_SLOT_BYTES, DMA_FROM_DEVICE);
+	struct ib_recv_wr wr = {.wr_cqe = &b->cqe, .sg_list = &sge, .num_sge = 1};
+
+	return ib_post_recv(c->qp, &wr, NULL);
+}
+
+void sdp_queue_free(struct sdp_conn *c, u16 slot)
+{
+	if (c->sdp.state != SDP_OPEN)
+		return;
+	if (post_slot(c, slot))
+		c->qp_failed = true;
+	else
+		sdp_posted(&c->sdp);
+}
+
+void sdp_queue_send(struct sdp_conn *c, struct sdp_buffer *b, struct wire_sdp_msg *msg)
+{
+	struct ib_sge sge = sge_of(c, b->bytes, msg->bsdh.len, DMA_TO_DEVICE);
+	struct ib_send_wr wr = {.wr_cqe = &b->cqe,
+				.sg_list = &sge,
+				.num_sge = 1,
+				.opcode = IB_WR_SEND,
+				.send_flags = IB_SEND_SIGNALED};
+
+	sdp_stats.tx_messages++;
+	wire_sdp_write(msg, b->bytes);
+	if (ib_post_send(c->qp, &wr, NULL)) {
+		c->free_send[c->num_free_sends++] = b->index;
+		c->qp_failed = true;
+	}
+}
+
+void sdp_queue_read(struct sdp_conn *c, const struct sdp_item *item, u32 bytes)
+{
+	struct ib_sge sge = sge_of(c, c->read_memory, bytes, DMA_FROM_DEVICE);
+	struct ib_rdma_wr wr = {.wr = {.wr_cqe = &c->read_cqe,
+				       .sg_list = &sge,
+				       .num_sge = 1,
+				       .opcode = IB_WR_RDMA_READ,
+				       .send_flags = IB_SEND_SIGNALED},
+				.remote_addr = item->address,
+				.rkey = item->rkey};
+
+	c->reading = true;
+	c->read_bytes = bytes;
+	c->read_at = 0;
+	sdp_rx_reading(&c->sdp, bytes);
+	if (ib_post_send(c->qp, &wr.wr, NULL)) {
+		c->reading = false;
+		c->read_bytes = 0;
+		c->qp_failed = true;
+	}
+}
+
+/* --- opening and closing --- */
+
+static void init_buffers(struct sdp_conn *c)
+{
+	u8 *at = c->memory;
+
+	for (u16 i = 0; i < SDP_SLOTS; i++, at += SDP_SLOT_BYTES)
+		c->slot[i] = (struct sdp_buffer){{received}, c, i, at};
+	for (u16 i = 0; i < SDP_SENDS; i++, at += SDP_SLOT_BYTES) {
+		c->send[i] = (struct sdp_buffer){{sent}, c, i, at};
+		c->free_send[i] = i;
+	}
+	c->num_free_sends = SDP_SENDS;
+	c->read_cqe.done = was_read;
+}
+
+static int modify(struct sdp_conn *c, enum ib_qp_state state)
+{
+	struct ib_qp_attr attr = {.qp_state = state};
+	int mask, ret = rdma_init_qp_attr(c->id, &attr, &mask);
+
+	if (!ret && state == IB_QPS_INIT) {
+		mask |= IB_QP_ACCESS_FLAGS;
+		attr.qp_access_flags |= IB_ACCESS_REMOTE_READ;
+	}
+	return ret ? ret : ib_modify_qp(c->qp, &attr, mask);
+}
+
+static int open_qp(struct sdp_conn *c)
+{
+	struct ib_qp_init_attr init = {
+		.send_cq = c->cq,
+		.recv_cq = c->cq,
+		.cap = {.max_send_wr = SDP_SENDS + 1,
+			.max_recv_wr = SDP_SLOTS,
+			.max_send_sge = 1,
+			.max_recv_sge = 1},
+		.sq_sig_type = IB_SIGNAL_ALL_WR,
+		.qp_type = IB_QPT_RC,
+	};
+	struct ib_qp *qp = ib_create_qp(c->pd, &init);
+	int ret;
+
+	if (IS_ERR(qp))
+		return (int)PTR_ERR(qp);
+	c->qp = qp;
+	ret = modify(c, IB_QPS_INIT);
+	for (u16 i = 0; !ret && i < SDP_SLOTS; i++)
+		ret = post_slot(c, i);
+	return ret;
+}
+
+int sdp_queue_open(struct sdp_conn *c)
+{
+	struct ib_cq_init_attr attr = {.cqe = SDP_SLOTS + SDP_SENDS + 1};
+	struct ib_pd *pd;
+	struct ib_cq *cq;
+
+	c->memory = rt_zalloc((SDP_SLOTS + SDP_SENDS) * (size_t)SDP_SLOT_BYTES);
+	if (!c->memory)
+		return -ENOMEM;
+	init_buffers(c);
+	pd = ib_alloc_pd(c->id->device, 0);
+	if (IS_ERR(pd))
+		return (int)PTR_ERR(pd);
+	c->pd = pd;
+	cq = ib_create_cq(c->id->device, comp_handler, NULL, c, &attr);
+	if (IS_ERR(cq))
+		return (int)PTR_ERR(cq);
+	c->cq = cq;
+	ib_req_notify_cq(cq, IB_CQ_NEXT_COMP);
+	return open_qp(c);
+}
+
+int sdp_queue_connect(struct sdp_conn *c)
+{
+	int ret = modify(c, IB_QPS_RTR);
+
+	return ret ? ret : modify(c, IB_QPS_RTS);
+}
+
+void sdp_queue_close(struct sdp_conn *c)
+{
+	if (c->qp)
+		ib_destroy_qp(c->qp);
+	if (c->cq)
+		ib_destroy_cq(c->cq);
+	if (c->pd)
+		ib_dealloc_pd(c->pd);
+	rt_free(c->memory);
+	rt_free(c->read_memory);
+	c->qp = NULL;
+	c->cq = NULL;
+	c->pd = NULL;
+	c->memory = c->read_memory = NULL;
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Sockets Direct Protocol (IBA v1 annex A4): an upper-level protocol on the midlayer's
+ * interface alone. The state machine of a connection is the layer sdp; this is its shell:
+ * the RDMA CM's ids, queue pairs, buffers, and the program's sockets.
+ *
+ * The program's end of a connection is one end of a Unix stream socket pair. Its other end
+ * is here: bytes are moved between it and the queue pair, a limited number of them in each
+ * turn of the loop. What the program sees of its descriptor is thus the kernel's matter.
+ */
+#ifndef SOFTIB_ULP_SDP_SOCKET_H
+#define SOFTIB_ULP_SDP_SOCKET_H
+
+#include "rdma/rdma_cm.h"
+
+/** struct sdp_socket - bound, listening or connecting; connections live on their own */
+struct sdp_socket;
+
+/** struct sdp_socket_ops - what becomes of a socket. Called from the loop, never from
+ *  within a function below */
+struct sdp_socket_ops {
+	/** connected() - the outcome of sdp_socket_connect(). @error: 0; -ECONNREFUSED,
+	 * -ENETUNREACH, -EHOSTUNREACH, -ETIMEDOUT, -errno; @addr: both ends */
+	void (*connected)(void *ctx, int error, const struct rdma_addr *addr);
+	/** accepted() - a listener has a connection. @fd: the program's end of it, the
+	 * callee's from now on. Return: 0; -errno: the connection ends */
+	int (*accepted)(void *ctx, int fd, const struct rdma_addr *addr);
+};
+
+/** struct sdp_stats - of all connections since the start */
+struct sdp_stats {
+	u64 connections, open;
+	u64 tx_bytes, rx_bytes, tx_messages, rx_messages;
+};
+
+/** sdp_socket_create() - on node @node. Return: the socket; ERR_PTR(-ENOMEM, -ENODEV) */
+struct sdp_socket *sdp_socket_create(struct rt *rt, const char *node,
+				     const struct sdp_socket_ops *ops, void *ctx);
+/** sdp_socket_destroy() - a connection that was being made is given up; accepted ones stay */
+void sdp_socket_destroy(struct sdp_socket *s);
+
+/** sdp_socket_bind() - as rdma_bind_addr(), rdma_set_reuseaddr(), rdma_set_afonly() */
+int sdp_socket_bind(struct sdp_socket *s, const struct sockaddr *addr, bool reuse,
+		    bool afonly);
+/** sdp_socket_address() - what it is bound to; AF_UNSPEC: nothing */
+const struct sockaddr_storage *sdp_socket_address(const struct sdp_socket *s);
+/** sdp_socket_listen() - @backlog: of requests that wait for their handshake to end */
+int sdp_socket_listen(struct sdp_socket *s, int backlog);
+/**
+ * sdp_socket_connect() - begin to connect; connected() follows
+ * @fd: this side's end of the stream socket pair, in any case consumed
+ * Return: 0; -EISCONN it was called before, or the socket listens; -ENOMEM; -errno as
+ * rdma_resolve_addr()
+ */
+int sdp_socket_connect(struct sdp_socket *s, const struct sockaddr *addr, int fd);
+
+/** sdp_stats_get() - of the fabric whose loop is @rt */
+void sdp_stats_get(const struct rt *rt, struct sdp_stats *stats);
+/** sdp_close_all() - end all connections of the fabric whose loop is @rt */
+void sdp_close_all(const struct rt *rt);
+
+#endif

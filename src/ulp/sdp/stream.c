@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Bytes between the program's socket and the state machine. Nothing is read from the
+ * program without a credit to send it, and what the program does not take stays in its
+ * slot, which is then not posted: so each end's kernel buffer and slots push back, as TCP's
+ * windows do.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "ulp/sdp/private.h"
+
+/* --- to the program --- */
+
+/* Return: bytes that were written; 0: none now; -1: the program is gone */
+static ssize_t give(struct sdp_conn *c, const u8 *bytes, u32 n)
+{
+	ssize_t ret = send(c->fd, bytes, n, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+	if (ret >= 0) {
+		sdp_stats.rx_bytes += (u64)ret;
+		return ret;
+	}
+	c->writable = false;
+	if (errno == EAGAIN || errno == EINTR)
+		return 0;
+	c->writable = true; /* nothing to wait for */
+	return -1;
+}
+
+/* The peer's memory: read a part of it, and deliver that before the next. */
+static bool read_more(struct sdp_conn *c, const struct sdp_item *head)
+{
+	if (c->reading || c->sdp.state != SDP_OPEN)
+		return false;
+	if (!c->read_memory)
+		c->read_memory = rt_zalloc(SDP_READ_BYTES);
+	if (!c->read_memory) {
+		sdp_abort(&c->sdp);
+		return false;
+	}
+	sdp_queue_read(c, head, MIN(head->left, (u32)SDP_READ_BYTES));
+	return false;
+}
+
+/* Return: bytes; 0: nothing can be delivered now; -1: the program is gone */
+static ssize_t deliver_some(struct sdp_conn *c)
+{
+	struct sdp_item *head;
+	u16 slot;
+	ssize_t n;
+
+	if (c->reading)
+		return 0;
+	if (c->read_at < c->read_bytes) {
+		n = give(c, c->read_memory + c->read_at, c->read_bytes - c->read_at);
+		c->read_at += n > 0 ? (u32)n : 0;
+		return n;
+	}
+	head = sdp_rx_head(&c->sdp);
+	if (!head)
+		return 0;
+	if (!head->bytes)
+		return read_more(c, head);
+	slot = head->slot;
+	n = give(c, c->slot[slot].bytes + head->offset, head->bytes);
+	if (n > 0 && sdp_rx_took(&c->sdp, (u32)n))
+		sdp_queue_free(c, slot);
+	return n;
+}
+
+static bool all_delivered(const struct sdp_conn *c)
+{
+	return sdp_rx_ended(&c->sdp) && !c->reading && c->read_at == c->read_bytes;
+}
+
+bool sdp_stream_deliver(struct sdp_conn *c)
+{
+	u32 budget = SDP_TURN_BYTES;
+
+	while (c->writable && !c->rx_eof) {
+		ssize_t n = deliver_some(c);
+
+		if (n < 0) { /* it reads no more: as TCP, reset what comes */
+			c->rx_eof = true;
+			sdp_close(&c->sdp);
+			break;
+		}
+		if (!n)
+			break;
+		if ((u32)n >= budget)
+			return true;
+		budget -= (u32)n;
+	}
+	if (!c->rx_eof && all_delivered(c)) {
+		shutdown(c->fd, SHUT_WR);
+		c->rx_eof = true;
+	}
+	return false;
+}
+
+/* --- from the program --- */
+
+/* Has it closed its descriptor, or only its sending half? */
+static bool hung_up(const struct sdp_conn *c)
+{
+	struct pollfd p = {.fd = c->fd};
+
+	return poll(&p, 1, 0) == 1 && p.revents & (POLLHUP | POLLERR);
+}
+
+static void at_eof(struct sdp_conn *c)
+{
+	c->tx_eof = true;
+	if (hung_up(c)) {
+		c->rx_eof = true;
+		sdp_close(&c->sdp);
+	} else {
+		sdp_shutdown(&c->sdp);
+	}
+}
+
+/* Read from the program into a free buffer, behind the header of a Data message. */
+static void fill_pending(struct sdp_conn *c, u32 room)
+{
+	struct sdp_buffer *b = &c->send[c->free_send[c->num_free_sends - 1]];
+	ssize_t n = recv(c->fd, b->bytes + WIRE_SDP_BSDH_BYTES,
+			 MIN(room, (u32)(SDP_SLOT_BYTES - WIRE_SDP_BSDH_BYTES)),
+			 MSG_DONTWAIT);
+
+	if (n > 0) {
+		c->num_free_sends--;
+		c->pending = b;
+		c->pending_bytes = (u32)n;
+		sdp_stats.tx_bytes += (u64)n;
+	} else if (!n) {
+		at_eof(c);
+	} else if (errno == EAGAIN || errno == EINTR) {
+		c->readable = false;
+	} else { /* the program ended with bytes unread: as TCP, a reset */
+		c->tx_eof = c->rx_eof = true;
+		sdp_abort(&c->sdp);
+	}
+}
+
+/* Return: was a message sent? A free buffer is there */
+static bool send_one(struct sdp_conn *c)
+{
+	const struct sdp_offer offer = {.bytes = c->pending ? c->pending_bytes : 0};
+	struct sdp_buffer *b = c->pending;
+	struct wire_sdp_msg msg;
+
+	if (!sdp_next(&c->sdp, &offer, &msg))
+		return false;
+	if (msg.payload_bytes)
+		c->pending = NULL;
+	else
+		b = &c->send[c->free_send[--c->num_free_sends]];
+	sdp_queue_send(c, b, &msg);
+	return true;
+}
+
+bool sdp_stream_send(struct sdp_conn *c)
+{
+	u32 budget = SDP_TURN_BYTES;
+
+	/* one buffer stays free for messages without data */
+	while (c->num_free_sends && c->sdp.state == SDP_OPEN && !c->qp_failed) {
+		u32 room = sdp_room(&c->sdp);
+
+		if (!c->pending && room && c->readable && !c->tx_eof &&
+		    c->num_free_sends > 1) {
+			fill_pending(c, room);
+			if (c->pending && c->pending_bytes >= budget)
+				return true;
+			budget -= c->pending ? c->pending_bytes : 0;
+		}
+		if (!send_one(c))
+			return false;
+	}
+	return false;
+}
+
+/* --- what to wait for --- */
+
+void sdp_stream_watch(struct sdp_conn *c)
+{
+	const bool sends = !c->tx_eof && !c->pending && !c->readable &&
+			   c->sdp.state == SDP_OPEN;
+
+	rt_io_watch(&c->io, sends, !c->writable);
+}
+
+static void on_io(struct rt_io *io, bool readable, bool writable)
+{
+	struct sdp_conn *c = container_of(io, struct sdp_conn, io);
+
+	c->readable |= readable;
+	c->writable |= writable;
+	sdp_stream_watch(c);
+	sdp_conn_wake(c);
+}
+
+void sdp_stream_open(struct sdp_conn *c)
+{
+	c->readable = c->writable = true;
+	rt_io_init(c->rt, &c->io, c->fd, on_io);
+}
