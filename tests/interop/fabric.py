@@ -282,12 +282,13 @@ class Fabric:
         """@path of this folder, as the fabric's user may read it."""
         return public_copy() / "interop" / Path(path).name if self.user else path
 
-    def command(self, node, argv):
-        return [*self.user, str(self.program), "exec", "--fabric", "t", node, "--", *map(str, argv)]
+    def command(self, node, argv, options=()):
+        return [*self.user, str(self.program), "exec", "--fabric", "t", *options, node, "--", *map(str, argv)]
 
-    def start(self, node, *argv, **kwargs):
-        """A group of processes of its own, which ends with this test at the latest."""
-        process = subprocess.Popen(self.command(node, argv), text=True, **{
+    def start(self, node, *argv, options=(), **kwargs):
+        """A group of processes of its own, which ends with this test at the latest. @options: of
+        softib exec"""
+        process = subprocess.Popen(self.command(node, argv, options), text=True, **{
             "env": self.env, "stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE,
             "stderr": subprocess.STDOUT, "process_group": 0, **kwargs})
         self.running.append(process)

@@ -24,7 +24,7 @@ struct exec_args {
 	struct common common;
 	const char *node, *ranks;
 	char **command;
-	bool all, no_namespace, devices;
+	bool all, no_namespace, devices, sdp;
 	enum node_net net;
 };
 
@@ -42,6 +42,9 @@ static error_t parse_exec(int key, char *arg, struct argp_state *state)
 		return 0;
 	case KEY_NET:
 		args->net = node_parse_net(state, arg);
+		return 0;
+	case 'S':
+		args->sdp = true;
 		return 0;
 	case 'a':
 		args->all = true;
@@ -82,6 +85,10 @@ int cmd_exec(int argc, char **argv)
 		{"devices", 'D', NULL, 0,
 		 "provide device files in /dev/infiniband for programs that check for them, such as UCX",
 		 0},
+		{"sdp", 'S', NULL, 0,
+		 "the program's TCP sockets use the Sockets Direct Protocol where the peer has it: "
+		 "libsdp(7)",
+		 0},
 		{"all", 'a', NULL, 0,
 		 "instead of NODE: run on every node at once; each line of output is prefixed "
 		 "with the name of its node",
@@ -106,6 +113,7 @@ int cmd_exec(int argc, char **argv)
 		       "  softib exec n2 -- ibv_devinfo -v\n"
 		       "  softib exec --fabric lab n1 -- ibnetdiscover\n"
 		       "  softib exec --devices n1 -- ucx_info -d\n"
+		       "  softib exec --sdp n1 -- python3 -m http.server\n"
 		       "  softib exec --all -- ibstat -p\n"
 		       "  mpiexec -n 4 softib exec --devices --ranks=n1,n2 -- "
 		       "./program\n"};
@@ -116,6 +124,7 @@ int cmd_exec(int argc, char **argv)
 	at.net = args.net;
 	at.no_namespace = args.no_namespace;
 	at.devices = args.devices;
+	at.sdp = args.sdp;
 	if (place_choose(args.common.fabric, at.dir))
 		return EXIT_FAILURE;
 	if (args.devices)

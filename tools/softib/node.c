@@ -265,6 +265,19 @@ static int enter_namespaces(const struct node_place *at)
 	return at->devices && error ? say_no_devices(error) : 0;
 }
 
+/* behind what is preloaded already: a sanitizer's runtime insists on being first */
+static void preload_sdp(const char *lib_dir)
+{
+	const char *old = getenv("LD_PRELOAD");
+	char *value;
+
+	if (asprintf(&value, "%s%s%s/libsdp.so", old ? old : "", old && *old ? ":" : "",
+		     lib_dir) < 0)
+		return;
+	setenv("LD_PRELOAD", value, 1);
+	free(value);
+}
+
 int node_enter(const struct node_place *at)
 {
 	char path[PATH_MAX];
@@ -272,8 +285,11 @@ int node_enter(const struct node_place *at)
 	node_prompt(at->node);
 	setenv(ABI_ENV_DIR, at->dir, 1);
 	setenv(ABI_ENV_NODE, at->node, 1);
-	if (!place_lib_dir(path))
+	if (!place_lib_dir(path)) {
 		node_prepend("LD_LIBRARY_PATH", path);
+		if (at->sdp)
+			preload_sdp(path);
+	}
 	append_tool_dirs();
 	place_manager_files(at);
 	if (!place_self_dir(path)) {

@@ -261,6 +261,7 @@ struct node_place {
 	char node[64];
 	bool no_namespace;
 	bool devices; /* with /dev/infiniband */
+	bool sdp; /* under libsdp.so */
 	enum node_net net;
 	char address[64]; /* the address of its servers, set with the name */
 };

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The functions of libc that the library takes the place of. Those that move bytes, wait
+ * and close are not among them: an SDP socket is a socket of the kernel's.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "abi/session.h"
+#include "sdp_private.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+struct sdp_libc sdp_libc;
+static bool is_active; /* the program runs on a node of a fabric */
+
+static void *find(const char *symbol)
+{
+	void *function = dlsym(RTLD_NEXT, symbol);
+
+	if (!function)
+		abort();
+	return function;
+}
+
+#define FIND(symbol) *(void **)&sdp_libc.symbol = find(#symbol)
+
+/* Other libraries' constructors may run, and open sockets, before this one. */
+static void begin(void)
+{
+	const char *dir = getenv(ABI_ENV_DIR);
+
+	if (sdp_libc.setsockopt)
+		return;
+	FIND(socket);
+	FIND(bind);
+	FIND(listen);
+	FIND(connect);
+	FIND(accept4);
+	FIND(getsockname);
+	FIND(getpeername);
+	FIND(getsockopt);
+	FIND(setsockopt);
+	is_active = dir && *dir;
+	if (is_active)
+		sdp_rules_load();
+}
+
+__attribute__((constructor)) static void on_load(void)
+{
+	begin();
+}
+
+EXPORT int socket(int domain, int type, int protocol)
+{
+	int fd;
+
+	begin();
+	if (!is_active || domain != ABI_SDP_FAMILY)
+		return sdp_libc.socket(domain, type, protocol);
+	if ((type & ~(SOCK_NONBLOCK | SOCK_CLOEXEC)) != SOCK_STREAM) {
+		errno = EPROTONOSUPPORT;
+		return -1;
+	}
+	fd = sdp_libc.socket(AF_INET, type, IPPROTO_TCP);
+	if (fd >= 0 && sdp_force(fd)) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+EXPORT int bind(int fd, const struct sockaddr *addr, socklen_t len)
+{
+	struct sdp_name name;
+	int family;
+
+	begin();
+	if (is_active && sdp_is_tcp(fd, &family))
+		return sdp_bind(fd, addr, len);
+	if (is_active && sdp_name_get(fd, &name)) {
+		errno = EINVAL; /* bound already */
+		return -1;
+	}
+	return sdp_libc.bind(fd, addr, len);
+}
+
+EXPORT int listen(int fd, int backlog)
+{
+	begin();
+	return is_active ? sdp_listen(fd, backlog) : sdp_libc.listen(fd, backlog);
+}
+
+EXPORT int connect(int fd, const struct sockaddr *addr, socklen_t len)
+{
+	begin();
+	return is_active ? sdp_connect(fd, addr, len) : sdp_libc.connect(fd, addr, len);
+}
+
+EXPORT int accept4(int fd, struct sockaddr *addr, socklen_t *len, int flags)
+{
+	struct sdp_name name;
+
+	begin();
+	if (!is_active || !sdp_name_get(fd, &name))
+		return sdp_libc.accept4(fd, addr, len, flags);
+	return sdp_accept_on(fd, &name, addr, len, flags);
+}
+
+EXPORT int accept(int fd, struct sockaddr *addr, socklen_t *len)
+{
+	return accept4(fd, addr, len, 0);
+}
+
+EXPORT int getsockname(int fd, struct sockaddr *addr, socklen_t *len)
+{
+	struct sdp_name name;
+
+	begin();
+	if (!is_active || !sdp_name_get(fd, &name))
+		return sdp_libc.getsockname(fd, addr, len);
+	sdp_address_put(&name.names.local, addr, len);
+	return 0;
+}
+
+EXPORT int getpeername(int fd, struct sockaddr *addr, socklen_t *len)
+{
+	struct sdp_name name;
+
+	begin();
+	if (!is_active || !sdp_name_get(fd, &name))
+		return sdp_libc.getpeername(fd, addr, len);
+	if (name.kind != SDP_CONNECTED) {
+		errno = ENOTCONN;
+		return -1;
+	}
+	sdp_address_put(&name.names.peer, addr, len);
+	return 0;
+}
+
+EXPORT int getsockopt(int fd, int level, int option, void *value, socklen_t *len)
+{
+	struct sdp_name name;
+
+	begin();
+	if (!is_active || !sdp_name_get(fd, &name))
+		return sdp_libc.getsockopt(fd, level, option, value, len);
+	return sdp_getsockopt(fd, &name, level, option, value, len);
+}
+
+EXPORT int setsockopt(int fd, int level, int option, const void *value, socklen_t len)
+{
+	struct sdp_name name;
+
+	begin();
+	if (!is_active || !sdp_name_get(fd, &name))
+		return sdp_libc.setsockopt(fd, level, option, value, len);
+	return sdp_setsockopt(fd, level, option, value, len);
+}

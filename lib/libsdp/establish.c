@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * How a TCP socket becomes one of SDP: another socket takes its descriptor's number, with
+ * its flags and options. What the rules leave to TCP stays as it is.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "sdp_private.h"
+
+static int fail(int error)
+{
+	errno = -error;
+	return -1;
+}
+
+/* @other takes the number @fd; it is closed in any case. Return: 0; -errno */
+static int take_place(int fd, int other)
+{
+	const int status = fcntl(fd, F_GETFL), flags = fcntl(fd, F_GETFD);
+	int ret = 0;
+
+	if (status < 0 || flags < 0 ||
+	    fcntl(other, F_SETFL, status & (O_NONBLOCK | O_ASYNC)) ||
+	    dup3(other, fd, flags & FD_CLOEXEC ? O_CLOEXEC : 0) < 0)
+		ret = -errno;
+	close(other);
+	return ret;
+}
+
+static enum sdp_use use_of(int fd, enum sdp_role role, const union abi_sdp_address *address)
+{
+	return sdp_is_forced(fd) ? SDP_USE_SDP : sdp_rules_use(role, &address->any);
+}
+
+/* --- bind --- */
+
+static int option_of(int fd, int level, int option)
+{
+	int value = 0;
+	socklen_t len = sizeof(value);
+
+	return sdp_libc.getsockopt(fd, level, option, &value, &len) ? 0 : value;
+}
+
+static uint32_t bind_flags(int fd)
+{
+	return (option_of(fd, SOL_SOCKET, SO_REUSEADDR) ? ABI_SDP_REUSE : 0u) |
+	       (option_of(fd, IPPROTO_IPV6, IPV6_V6ONLY) ? ABI_SDP_V6ONLY : 0u);
+}
+
+/* @tcp: the socket is bound for TCP, and is to listen along with SDP's. Return: 0; -errno */
+static int bind_for_sdp(int fd, const union abi_sdp_address *address, bool tcp)
+{
+	struct abi_sdp_request request = {
+		.op = ABI_SDP_BIND, .flags = bind_flags(fd), .address = *address};
+	struct abi_sdp_names names;
+	int session = sdp_session_open();
+	int ret = session < 0 ? session : 0;
+
+	if (!ret)
+		ret = sdp_session_ask(session, &request, tcp ? fd : -1, &names, NULL);
+	if (!ret) {
+		sdp_address_map(&names.local, address->any.sa_family);
+		ret = sdp_name_set(session, SDP_BOUND, &names);
+	}
+	if (ret) {
+		if (session >= 0)
+			close(session);
+		return ret;
+	}
+	sdp_copy_options(fd, session);
+	return take_place(fd, session);
+}
+
+/* TCP first: it finds a port, which SDP then has, too. Where the machine has no such
+ * address, or another node of the fabric uses its port, there is SDP alone. */
+static int bind_for_both(int fd, const struct sockaddr *addr, socklen_t len,
+			 union abi_sdp_address *address)
+{
+	const int failed = sdp_libc.bind(fd, addr, len) ? errno : 0;
+	int ret;
+
+	if (failed && failed != EADDRNOTAVAIL && failed != EADDRINUSE)
+		return fail(-failed);
+	if (!failed) {
+		socklen_t room = sizeof(*address);
+
+		sdp_libc.getsockname(fd, &address->any, &room);
+	}
+	ret = bind_for_sdp(fd, address, !failed);
+	if (ret && failed)
+		return fail(-failed);
+	return 0; /* of a TCP socket, or one of both */
+}
+
+int sdp_bind(int fd, const struct sockaddr *addr, socklen_t len)
+{
+	union abi_sdp_address address;
+	int ret;
+
+	if (!sdp_address_of(&address, addr, len))
+		return sdp_libc.bind(fd, addr, len);
+	switch (use_of(fd, SDP_SERVER, &address)) {
+	case SDP_USE_TCP:
+		return sdp_libc.bind(fd, addr, len);
+	case SDP_USE_BOTH:
+		return bind_for_both(fd, addr, len, &address);
+	default:
+		ret = bind_for_sdp(fd, &address, false);
+		return ret ? fail(ret) : 0;
+	}
+}
+
+/* --- listen --- */
+
+static bool is_bound(int fd)
+{
+	union abi_sdp_address address;
+	socklen_t len = sizeof(address);
+
+	return sdp_libc.getsockname(fd, &address.any, &len) || address.in.sin_port;
+}
+
+int sdp_listen(int fd, int backlog)
+{
+	struct abi_sdp_request request = {.op = ABI_SDP_LISTEN, .backlog = backlog};
+	union abi_sdp_address any;
+	struct abi_sdp_names names;
+	struct sdp_name name;
+	int family, ret;
+
+	if (!sdp_name_get(fd, &name)) {
+		if (!sdp_is_tcp(fd, &family) || is_bound(fd))
+			return sdp_libc.listen(fd, backlog);
+		memset(&any, 0, sizeof(any));
+		any.any.sa_family = (sa_family_t)family;
+		if (sdp_bind(fd, &any.any, sizeof(any)))
+			return -1;
+		if (!sdp_name_get(fd, &name))
+			return sdp_libc.listen(fd, backlog);
+	}
+	if (name.kind != SDP_BOUND)
+		return fail(-EINVAL);
+	if (sdp_is_listening(fd))
+		return 0;
+	ret = sdp_session_ask(fd, &request, -1, &names, NULL);
+	if (ret)
+		return fail(ret);
+	sdp_set_listening(fd);
+	return 0;
+}
+
+/* --- connect --- */
+
+/* Ask on @session, and let the stream take the place of @fd. @tcp: a TCP socket that comes
+ * back in place of a connection. Return: 0; -errno */
+static int connect_by(int session, int fd, const union abi_sdp_address *address,
+		      int family, int *tcp)
+{
+	struct abi_sdp_request request = {.op = ABI_SDP_CONNECT, .address = *address};
+	struct abi_sdp_names names;
+	int pair[2], ret;
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
+		return -errno;
+	ret = sdp_session_ask(session, &request, pair[1], &names, tcp);
+	close(pair[1]);
+	if (!ret) {
+		sdp_address_map(&names.local, family);
+		sdp_address_map(&names.peer, family);
+		ret = sdp_name_set(pair[0], SDP_CONNECTED, &names);
+	}
+	if (ret) {
+		close(pair[0]);
+		return ret;
+	}
+	sdp_copy_options(fd, pair[0]);
+	return take_place(fd, pair[0]);
+}
+
+/* a socket that was bound before */
+static int connect_bound(int fd, const struct sdp_name *name, const struct sockaddr *addr,
+			 socklen_t len)
+{
+	union abi_sdp_address address;
+	int tcp = -1, ret;
+
+	if (!sdp_address_of(&address, addr, len))
+		return fail(-EAFNOSUPPORT);
+	if (name->kind == SDP_CONNECTED || sdp_is_listening(fd))
+		return fail(-EISCONN);
+	ret = connect_by(fd, fd, &address, name->names.local.any.sa_family, &tcp);
+	if (!ret)
+		return 0;
+	if (tcp < 0)
+		return fail(ret);
+	sdp_copy_options(fd, tcp);
+	ret = take_place(fd, tcp);
+	return ret ? fail(ret) : sdp_libc.connect(fd, addr, len);
+}
+
+int sdp_connect(int fd, const struct sockaddr *addr, socklen_t len)
+{
+	union abi_sdp_address address;
+	struct sdp_name name;
+	enum sdp_use use;
+	int family, session, ret;
+
+	if (sdp_name_get(fd, &name))
+		return connect_bound(fd, &name, addr, len);
+	if (!sdp_is_tcp(fd, &family) || !sdp_address_of(&address, addr, len))
+		return sdp_libc.connect(fd, addr, len);
+	use = use_of(fd, SDP_CLIENT, &address);
+	if (use == SDP_USE_TCP)
+		return sdp_libc.connect(fd, addr, len);
+	session = sdp_session_open();
+	ret = session;
+	if (session >= 0) {
+		ret = connect_by(session, fd, &address, family, NULL);
+		close(session);
+	}
+	if (!ret)
+		return 0;
+	return use == SDP_USE_BOTH ? sdp_libc.connect(fd, addr, len) : fail(ret);
+}
+
+/* --- accept --- */
+
+int sdp_accept_on(int fd, const struct sdp_name *name, struct sockaddr *addr,
+		  socklen_t *len, int flags)
+{
+	const int family = name->names.local.any.sa_family;
+	struct abi_sdp_names names;
+	int new, ret;
+
+	if (name->kind != SDP_BOUND || !sdp_is_listening(fd))
+		return fail(-EINVAL);
+	new = sdp_session_accept(fd, &names);
+	if (new < 0)
+		return fail(new);
+	if (!(flags & SOCK_CLOEXEC))
+		fcntl(new, F_SETFD, 0);
+	if (flags & SOCK_NONBLOCK)
+		fcntl(new, F_SETFL, O_NONBLOCK);
+	if (names.local.any.sa_family == AF_UNSPEC) { /* by TCP */
+		if (addr)
+			sdp_libc.getpeername(new, addr, len);
+		return new;
+	}
+	sdp_address_map(&names.local, family);
+	sdp_address_map(&names.peer, family);
+	ret = sdp_name_set(new, SDP_CONNECTED, &names);
+	if (ret) {
+		close(new);
+		return fail(ret);
+	}
+	sdp_address_put(&names.peer, addr, len);
+	return new;
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Socket options of SDP sockets. Those of SOL_SOCKET are mostly the Unix socket's own; of
+ * TCP and IP there are those that have a meaning, or harm nobody by having none. */
+#include <errno.h>
+#include <netinet/tcp.h>
+#include <string.h>
+
+#include "sdp_private.h"
+
+#define SEGMENT_BYTES 32768 /* of a message: what TCP calls the maximum segment size */
+
+static int put(void *value, socklen_t *len, const void *from, socklen_t bytes)
+{
+	if (*len > bytes)
+		*len = bytes;
+	memcpy(value, from, *len);
+	return 0;
+}
+
+static int put_int(void *value, socklen_t *len, int n)
+{
+	return put(value, len, &n, sizeof(n));
+}
+
+static int get_tcp(int option, void *value, socklen_t *len)
+{
+	const struct tcp_info info = {.tcpi_state = TCP_ESTABLISHED,
+				      .tcpi_snd_mss = SEGMENT_BYTES,
+				      .tcpi_rcv_mss = SEGMENT_BYTES,
+				      .tcpi_pmtu = SEGMENT_BYTES};
+
+	switch (option) {
+	case TCP_NODELAY: /* nothing is ever delayed */
+	case TCP_QUICKACK:
+		return put_int(value, len, 1);
+	case TCP_MAXSEG:
+		return put_int(value, len, SEGMENT_BYTES);
+	case TCP_INFO:
+		return put(value, len, &info, sizeof(info));
+	case TCP_CONGESTION:
+		return put(value, len, "sdp", sizeof("sdp"));
+	default:
+		return put_int(value, len, 0);
+	}
+}
+
+static int get_ip(int level, int option, void *value, socklen_t *len)
+{
+	if (level == IPPROTO_IP && option == IP_OPTIONS) {
+		*len = 0;
+		return 0;
+	}
+	return put_int(value, len, 0);
+}
+
+int sdp_getsockopt(int fd, const struct sdp_name *name, int level, int option, void *value,
+		   socklen_t *len)
+{
+	if (!value || !len) {
+		errno = EFAULT;
+		return -1;
+	}
+	if (level == IPPROTO_TCP)
+		return get_tcp(option, value, len);
+	if (level == IPPROTO_IP || level == IPPROTO_IPV6)
+		return get_ip(level, option, value, len);
+	if (level != SOL_SOCKET)
+		return sdp_libc.getsockopt(fd, level, option, value, len);
+	switch (option) {
+	case SO_DOMAIN:
+		return put_int(value, len, name->names.local.any.sa_family);
+	case SO_PROTOCOL:
+		return put_int(value, len, IPPROTO_TCP);
+	case SO_TYPE:
+		return put_int(value, len, SOCK_STREAM);
+	case SO_ACCEPTCONN:
+		return put_int(value, len, name->kind == SDP_BOUND && sdp_is_listening(fd));
+	default:
+		return sdp_libc.getsockopt(fd, level, option, value, len);
+	}
+}
+
+int sdp_setsockopt(int fd, int level, int option, const void *value, socklen_t len)
+{
+	if (level == IPPROTO_TCP || level == IPPROTO_IP || level == IPPROTO_IPV6)
+		return 0;
+	if (level == SOL_SOCKET && (option == SO_REUSEPORT || option == SO_PRIORITY))
+		return 0;
+	return sdp_libc.setsockopt(fd, level, option, value, len);
+}
+
+void sdp_copy_options(int from, int to)
+{
+	static const int options[] = {SO_RCVTIMEO, SO_SNDTIMEO, SO_LINGER, SO_KEEPALIVE,
+				      SO_REUSEADDR};
+	struct timeval value[2]; /* the longest */
+
+	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
+		socklen_t len = sizeof(value);
+
+		if (!sdp_libc.getsockopt(from, SOL_SOCKET, options[i], value, &len))
+			sdp_libc.setsockopt(to, SOL_SOCKET, options[i], value, len);
+	}
+}

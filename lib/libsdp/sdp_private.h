@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * libsdp.so, a library to be preloaded: socket programs use SDP in place of TCP.
+ *
+ *  calls.c	the functions of libc that it takes the place of
+ *  establish.c	bind, listen, connect and accept of SDP
+ *  session.c	the conversation with softibd's "sdp" socket (abi/sdp.h)
+ *  name.c	what a descriptor is: its name, which is in the kernel
+ *  options.c	socket options, as a TCP socket has them
+ *  rules.c	libsdp.conf: who uses SDP for what
+ *
+ * The library keeps nothing about descriptors in memory, because they are inherited over
+ * fork() and exec(), duplicated and passed on. A descriptor becomes one of SDP at bind(),
+ * listen() or connect(): until then it is a TCP socket of the kernel's, which has the
+ * options that the program sets.
+ */
+#ifndef SOFTIB_LIBSDP_PRIVATE_H
+#define SOFTIB_LIBSDP_PRIVATE_H
+
+#include <stdbool.h>
+#include <sys/socket.h>
+
+#include "abi/sdp.h"
+
+/* --- calls.c: libc's functions behind ours --- */
+
+struct sdp_libc {
+	int (*socket)(int, int, int);
+	int (*bind)(int, const struct sockaddr *, socklen_t);
+	int (*listen)(int, int);
+	int (*connect)(int, const struct sockaddr *, socklen_t);
+	int (*accept4)(int, struct sockaddr *, socklen_t *, int);
+	int (*getsockname)(int, struct sockaddr *, socklen_t *);
+	int (*getpeername)(int, struct sockaddr *, socklen_t *);
+	int (*getsockopt)(int, int, int, void *, socklen_t *);
+	int (*setsockopt)(int, int, int, const void *, socklen_t);
+};
+extern struct sdp_libc sdp_libc;
+
+/* --- rules.c --- */
+
+enum sdp_use { SDP_USE_TCP, SDP_USE_SDP, SDP_USE_BOTH };
+enum sdp_role { SDP_SERVER, SDP_CLIENT };
+
+/** sdp_rules_load() - the file that LIBSDP_CONFIG_FILE names, or /etc/libsdp.conf; errors
+ *  are reported on stderr, and the line is ignored */
+void sdp_rules_load(void);
+/** sdp_rules_parse() - add the rule of one line. Return: NULL; what is wrong with it */
+const char *sdp_rules_parse(const char *line);
+/** sdp_rules_use() - the first rule that matches; both, if none does */
+enum sdp_use sdp_rules_use(enum sdp_role role, const struct sockaddr *addr);
+
+/* --- name.c --- */
+
+enum sdp_kind { SDP_BOUND = 'b', SDP_CONNECTED = 'c' };
+
+/** struct sdp_name - what is known of a socket of SDP. A bound one may listen */
+struct sdp_name {
+	enum sdp_kind kind;
+	struct abi_sdp_names names;
+};
+
+/** sdp_name_get() - Return: is @fd a socket of SDP? Then *@name is what is known of it */
+bool sdp_name_get(int fd, struct sdp_name *name);
+/** sdp_name_set() - 0; -errno */
+int sdp_name_set(int fd, enum sdp_kind kind, const struct abi_sdp_names *names);
+/** sdp_is_tcp() - is @fd a stream socket of AF_INET or AF_INET6? *@family: which */
+bool sdp_is_tcp(int fd, int *family);
+/** sdp_force() - let a TCP socket know that it is one of AF_INET_SDP */
+int sdp_force(int fd);
+bool sdp_is_forced(int fd);
+/** sdp_set_listening(), sdp_is_listening() - of a socket of kind SDP_BOUND */
+void sdp_set_listening(int fd);
+bool sdp_is_listening(int fd);
+/** sdp_address_of() - Return: false: too short, or neither AF_INET nor AF_INET6 */
+bool sdp_address_of(union abi_sdp_address *to, const struct sockaddr *addr, socklen_t len);
+/** sdp_address_put() - as getsockname(2) returns addresses */
+void sdp_address_put(const union abi_sdp_address *from, struct sockaddr *addr,
+		     socklen_t *len);
+/** sdp_address_map() - an IPv4 address as one of @family */
+void sdp_address_map(union abi_sdp_address *address, int family);
+
+/* --- session.c --- */
+
+/** sdp_session_open() - Return: a connection; -errno */
+int sdp_session_open(void);
+/**
+ * sdp_session_ask() - one request on @session, and its answer
+ * @fd: to go with it; -1: none. @returned: a descriptor of the answer; -1: none
+ * Return: 0; -errno
+ */
+int sdp_session_ask(int session, const struct abi_sdp_request *request, int fd,
+		    struct abi_sdp_names *names, int *returned);
+/** sdp_session_accept() - the next connection of a listening session. Return: its
+ *  descriptor (close-on-exec); -errno; -EINVAL: softibd is gone */
+int sdp_session_accept(int session, struct abi_sdp_names *names);
+
+/* --- establish.c: as the calls of libc, of a socket that is or becomes one of SDP --- */
+
+int sdp_bind(int fd, const struct sockaddr *addr, socklen_t len);
+int sdp_listen(int fd, int backlog);
+int sdp_connect(int fd, const struct sockaddr *addr, socklen_t len);
+int sdp_accept_on(int fd, const struct sdp_name *name, struct sockaddr *addr,
+		  socklen_t *len, int flags);
+
+/* --- options.c --- */
+
+int sdp_getsockopt(int fd, const struct sdp_name *name, int level, int option,
+		   void *value, socklen_t *len);
+int sdp_setsockopt(int fd, int level, int option, const void *value, socklen_t len);
+/** sdp_copy_options() - what the program has set on @from before it became @to */
+void sdp_copy_options(int from, int to);
+
+#endif

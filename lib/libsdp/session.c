@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* The conversation with softibd's "sdp" socket. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "abi/fds.h"
+#include "abi/session.h"
+#include "sdp_private.h"
+
+/* sun_path is short: a long directory is reached by its descriptor */
+static int socket_address(const char *dir, struct sockaddr_un *addr, int *dirfd)
+{
+	int n = snprintf(addr->sun_path, sizeof(addr->sun_path), "%s/sdp", dir);
+
+	*dirfd = -1;
+	addr->sun_family = AF_UNIX;
+	if (n < (int)sizeof(addr->sun_path))
+		return 0;
+	*dirfd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (*dirfd < 0)
+		return -errno;
+	snprintf(addr->sun_path, sizeof(addr->sun_path), "/proc/self/fd/%d/sdp", *dirfd);
+	return 0;
+}
+
+static int connect_to(const char *dir)
+{
+	struct sockaddr_un addr;
+	int dirfd, ret = socket_address(dir, &addr, &dirfd);
+	int fd = ret ? -1 : sdp_libc.socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	if (!ret && fd < 0)
+		ret = -errno;
+	while (!ret && sdp_libc.connect(fd, (struct sockaddr *)&addr, sizeof(addr)))
+		if (errno != EINTR)
+			ret = -errno;
+	if (dirfd >= 0)
+		close(dirfd);
+	if (ret && fd >= 0)
+		close(fd);
+	return ret ? ret : fd;
+}
+
+/* Return: 0; -errno: what the answer says. The program's descriptor may be non-blocking */
+static int receive(int session, struct abi_sdp_names *names, int *returned)
+{
+	struct abi_reply reply;
+	struct iovec parts[2] = {{&reply, sizeof(reply)}, {names, sizeof(*names)}};
+	ssize_t n;
+
+	for (;;) {
+		struct pollfd p = {.fd = session, .events = POLLIN};
+
+		n = abi_receive_answer(session, parts, 2, returned, 1);
+		if (n != -EAGAIN)
+			break;
+		poll(&p, 1, -1);
+	}
+	if (n <= 0)
+		return n < 0 ? (int)n : -ENETDOWN;
+	return n < (ssize_t)sizeof(reply) ? -EPROTO : abi_reply_error(&reply);
+}
+
+static int greet(int session)
+{
+	const char *node = getenv(ABI_ENV_NODE);
+	struct abi_open open = {
+		.magic = ABI_MAGIC, .version = ABI_VERSION, .kind = ABI_OPEN_SDP};
+	struct abi_sdp_names names;
+	int ret, fd;
+
+	if (node && strlen(node) >= sizeof(open.node))
+		return -ENAMETOOLONG;
+	strcpy(open.node, node ? node : "");
+	ret = abi_send_fds(session, &open, sizeof(open), NULL, 0, 0);
+	return ret && ret != -EPIPE ? ret : receive(session, &names, &fd);
+}
+
+int sdp_session_open(void)
+{
+	const char *dir = getenv(ABI_ENV_DIR);
+	int session, ret;
+
+	if (!dir || !*dir)
+		return -ENETDOWN;
+	session = connect_to(dir);
+	if (session < 0)
+		return session;
+	ret = greet(session);
+	if (!ret)
+		return session;
+	close(session);
+	return ret;
+}
+
+int sdp_session_ask(int session, const struct abi_sdp_request *request, int fd,
+		    struct abi_sdp_names *names, int *returned)
+{
+	int passed = -1;
+	int ret = abi_send_fds(session, request, sizeof(*request), &fd, fd >= 0, 0);
+
+	if (!ret)
+		ret = receive(session, names, &passed);
+	if (returned)
+		*returned = passed;
+	else if (passed >= 0)
+		close(passed);
+	return ret;
+}
+
+int sdp_session_accept(int session, struct abi_sdp_names *names)
+{
+	struct abi_reply reply;
+	struct iovec parts[2] = {{&reply, sizeof(reply)}, {names, sizeof(*names)}};
+	int fd = -1;
+	ssize_t n = abi_receivev(session, parts, 2, 0, &fd, 1);
+
+	if (n < 0)
+		return (int)n;
+	if (!n)
+		return -EINVAL;
+	if (fd < 0)
+		return -EMFILE; /* the kernel could not install it */
+	if (n == sizeof(reply) + sizeof(*names))
+		return fd;
+	close(fd);
+	return -EPROTO;
+}

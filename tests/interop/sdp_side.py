@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""One side of the tests of SDP: sdp_side.py WHAT ADDRESS PORT, a socket program that knows
+nothing of SDP. It says what it sees, one line for each fact."""
+import ctypes
+import os
+import select
+import socket
+import struct
+import sys
+
+WHAT, ADDRESS, PORT = sys.argv[1], sys.argv[2], int(sys.argv[3])
+FAMILY = socket.AF_INET6 if ":" in ADDRESS else socket.AF_INET
+BIG = bytes(range(251)) * 12000  # 3 MB
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+def say(*facts):
+    print(*facts, flush=True)
+
+
+def is_sdp(sock):
+    """The kernel's own word for what the descriptor is: libsdp is not asked."""
+    inode = str(os.fstat(sock.fileno()).st_ino)
+    with open("/proc/net/unix", encoding="ascii") as sockets:
+        return any(inode in line.split() and "@softib-sdp:c" in line for line in sockets)
+
+
+def listener():
+    sock = socket.socket(FAMILY)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    sock.bind((ADDRESS, PORT))
+    sock.listen(5)
+    say("listening")
+    return sock
+
+
+def receive(sock, count=None):
+    data = b""
+    while count is None or len(data) < count:
+        part = sock.recv(1 << 20)
+        if not part:
+            break
+        data += part
+    return data
+
+
+def names(sock):
+    say("sdp" if is_sdp(sock) else "tcp", *sock.getsockname()[:2], *sock.getpeername()[:2])
+
+
+def serve_stream():
+    """Echo what is sent until its end; then say goodbye."""
+    sock, peer = listener().accept()
+    assert peer == sock.getpeername()
+    names(sock)
+    data = receive(sock)
+    sock.sendall(data + b"bye")
+    sock.close()
+
+
+def call_stream():
+    sock = socket.create_connection((ADDRESS, PORT))
+    names(sock)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) == 1
+    assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == 0
+    assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_TYPE) == socket.SOCK_STREAM
+    assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_DOMAIN) == FAMILY
+    sock.sendall(BIG)
+    sock.shutdown(socket.SHUT_WR)
+    say("echoed", receive(sock) == BIG + b"bye")
+
+
+def serve_events():
+    """One thread, epoll, descriptors that do not block, and children."""
+    server = listener()
+    server.setblocking(False)
+    try:
+        server.accept()
+        say("did not block")
+    except BlockingIOError:
+        pass
+    poll = select.epoll()
+    poll.register(server.fileno(), select.EPOLLIN)
+    assert poll.poll(20)
+    sock, _ = server.accept()
+    sock.setblocking(False)
+    poll.register(sock.fileno(), select.EPOLLIN | select.EPOLLRDHUP)
+    assert poll.poll(20)[0][0] == sock.fileno()
+    assert sock.recv(3, socket.MSG_PEEK) == b"one"
+    assert sock.recv(100) == b"one"
+    child = os.fork()
+    if not child:  # who inherits it, has it
+        copy = socket.socket(fileno=os.dup(sock.fileno()))
+        copy.send(b"two from " + str(copy.getpeername()[1]).encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    sock.setblocking(True)
+    assert sock.recv(100) == b"three"
+    os.execv("/bin/sh", ["sh", "-c", f"printf four >&{keep(sock)}"])
+
+
+def keep(sock):
+    os.set_inheritable(sock.fileno(), True)
+    return sock.fileno()
+
+
+def call_events():
+    sock = socket.socket(FAMILY)
+    sock.setblocking(False)
+    sock.connect_ex((ADDRESS, PORT))
+    assert select.select([], [sock], [], 20)[1]
+    assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == 0
+    sock.send(b"one")
+    assert select.select([sock], [], [], 20)[0]
+    assert sock.recv(100) == b"two from " + str(sock.getsockname()[1]).encode()
+    sock.send(b"three")
+    sock.setblocking(True)
+    sock.settimeout(20)
+    say(receive(sock).decode())
+
+
+def call_stalled():
+    """The peer does not read: a sender is held back, and loses nothing."""
+    sock = socket.create_connection((ADDRESS, PORT))
+    sock.setblocking(False)
+    sent = 0
+    while select.select([], [sock], [], 0.2)[1]:
+        sent += sock.send(BIG)
+    say("held back", sent < 3 << 20)
+    sock.setblocking(True)
+    sock.send(b"x")
+    sock.shutdown(socket.SHUT_WR)
+    say("read", int(receive(sock)) == sent + 1)
+
+
+def serve_stalled():
+    sock, _ = listener().accept()
+    select.select([sys.stdin], [], [])  # until the test says so
+    sock.sendall(str(len(receive(sock))).encode())
+
+
+def serve_death():
+    sock, _ = listener().accept()
+    sock.recv(1)
+    say("connected")
+    while True:
+        select.select([], [], [])
+
+
+def call_death():
+    sock = socket.create_connection((ADDRESS, PORT))
+    sock.send(b"x")
+    try:
+        say("ended", receive(sock))
+    except ConnectionResetError:
+        say("ended", b"")
+
+
+def call_refused():
+    """An error is that of TCP; family 27 means SDP alone."""
+    for family in (FAMILY, 27):
+        fd = libc.socket(family, socket.SOCK_STREAM, 0)
+        addr = struct.pack("=HH4s8x", socket.AF_INET, socket.htons(PORT), socket.inet_aton(ADDRESS))
+        ret = libc.connect(fd, addr, len(addr))
+        say(family, ret, os.strerror(ctypes.get_errno()))
+
+
+globals()[WHAT]()

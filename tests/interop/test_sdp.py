@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Socket programs under `softib exec --sdp`: the Sockets Direct Protocol in place of TCP,
+judged by what programs see, and by tshark."""
+import os
+import socket
+import struct
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from interop.fabric import kill, wait_until
+from interop.test_bad_input import ABI_MAGIC, ABI_VERSION
+from interop.test_capture import Capture, tshark
+
+SDP = ("--sdp",)
+SIDE = Path(__file__).with_name("sdp_side.py")
+IPV4, IPV6 = "10.1.0.1", "fd73:6f66:7469:6201::1"
+
+
+class Server:
+    """sdp_side.py on n1, once it listens."""
+    port = 20000 + os.getpid() % 10000
+
+    def __init__(self, fabric, what, address=IPV4, **kwargs):
+        Server.port += 1
+        self.fabric = fabric
+        self.process = fabric.start("n1", "python3", SIDE, what, address, Server.port,
+                                    **{"options": SDP, **kwargs})
+        assert self.process.stdout.readline() == "listening\n"
+
+    def call(self, what, address=IPV4, options=SDP):
+        client = self.fabric.start("n2", "python3", SIDE, what, address, Server.port, options=options)
+        out = self.fabric.finish(client)
+        assert client.returncode == 0, out
+        return out
+
+    def end(self):
+        out = self.fabric.finish(self.process)
+        assert self.process.returncode == 0, out
+        return out
+
+
+@pytest.fixture(autouse=True)
+def clean(pair):
+    yield
+    pair.end_programs()
+    wait_until(lambda: not sdp_resources(pair), lambda: f"softibd still has {sdp_resources(pair)}")
+
+
+def sdp_resources(fabric):
+    rows = fabric.json("resource", "show")
+    rows = rows.get("resources", rows) if isinstance(rows, dict) else rows
+    return [row for row in rows if row.get("client", row.get("comm")) == "sdp"]
+
+
+@pytest.mark.parametrize("bound, called", [("0.0.0.0", IPV4), (IPV6, IPV6)])
+def test_stream(pair, bound, called):
+    """3 MB there and back, half-closed; both know both addresses."""
+    server = Server(pair, "serve_stream", bound)
+    client, echoed = server.call("call_stream", called).splitlines()
+    proto, own, own_port, peer, peer_port = client.split()
+    assert (proto, peer, peer_port, echoed) == ("sdp", called, str(Server.port), "echoed True")
+    assert server.end().split() == ["sdp", peer, peer_port, own, own_port]
+
+
+def test_events(pair):
+    """epoll, select, non-blocking calls, MSG_PEEK, dup(), fork(), exec()."""
+    server = Server(pair, "serve_events")
+    assert server.call("call_events") == "four\n"
+    assert server.end() == ""
+
+
+def test_a_peer_that_does_not_read(pair):
+    server = Server(pair, "serve_stalled", stdin=subprocess.PIPE)
+    client = pair.start("n2", "python3", SIDE, "call_stalled", IPV4, Server.port, options=SDP)
+    assert client.stdout.readline() == "held back True\n"
+    server.process.stdin.write("go\n")
+    server.process.stdin.flush()
+    assert pair.finish(client) == "read True\n"
+    server.end()
+
+
+def test_a_peer_that_dies(pair):
+    server = Server(pair, "serve_death")
+    client = pair.start("n2", "python3", SIDE, "call_death", IPV4, Server.port, options=SDP)
+    assert server.process.stdout.readline() == "connected\n"
+    kill(server.process)
+    assert pair.finish(client) == "ended b''\n"
+
+
+def test_one_side_has_tcp_alone(pair):
+    """Without --net node, the nodes share the machine's loopback address."""
+    for server_options, client_options in ((SDP, ()), ((), SDP)):
+        server = Server(pair, "serve_stream", "127.0.0.1", options=server_options)
+        client = server.call("call_stream", "127.0.0.1", client_options)
+        assert client.startswith("tcp 127.0.0.1"), client
+        assert server.end().startswith("tcp 127.0.0.1")
+
+
+def test_refused(pair):
+    """Nobody listens on port 1: neither for both, nor for SDP alone."""
+    out = pair.finish(pair.start("n2", "python3", SIDE, "call_refused", "127.0.0.1", 1, options=SDP))
+    assert out.splitlines() == ["2 -1 Connection refused", "27 -1 Connection refused"]
+
+
+def test_rules(pair, home):
+    """libsdp.conf leaves a program to TCP; what it cannot read is reported."""
+    conf = home / "libsdp.conf"
+    conf.write_text("use tcp client curl *:*\nuse sdp server python3 *:8\nuse it\n")
+    env = {**pair.env, "LIBSDP_CONFIG_FILE": str(conf)}
+    out = pair.finish(pair.start("n2", "curl", "-sS", f"http://{IPV4}:1/", options=SDP, env=env))
+    assert f"{conf}:3 is ignored" in out
+
+
+def test_programs(pair, home):
+    """A web server and its client, a file by sendfile(), netcat; and tshark reads it all."""
+    (home / "file").write_bytes(os.urandom(300000))
+    Server.port += 1
+    with_capture = Capture(pair, "n2:1")
+    server = pair.start("n1", "python3", "-u", "-m", "http.server", Server.port, "--directory", home, options=SDP)
+    assert "Serving" in server.stdout.readline()
+    pair.finish(pair.start("n2", "curl", "-sS", "-o", home / "copy", f"http://{IPV4}:{Server.port}/file",
+                           options=SDP))
+    assert (home / "copy").read_bytes() == (home / "file").read_bytes()
+    assert "10.1.0.2" in server.stdout.readline()
+    kill(server)
+    pcap = with_capture.end()
+    # tshark takes each packet for a message, but only the first ones of messages begin as such;
+    # and it takes a grant, which is Data without data, for one that was cut off
+    rows = tshark("-r", pcap, "-Y", "infiniband_sdp && !(infiniband.bth.opcode in {1, 2}) && "
+                  "!(infiniband_sdp.bsdh.mid == 0xff && infiniband_sdp.bsdh.len == 16)", "-T", "fields",
+                  "-e", "infiniband_sdp.bsdh.mid", "-e", "_ws.malformed").splitlines()
+    mids = {row.split("\t")[0] for row in rows}
+    assert not any(row.split("\t")[1] for row in rows)
+    assert {"0x00", "0x01", "0x02", "0xff"} <= mids, mids  # Hello, HelloAck, DisConn, Data
+
+
+class Raw:
+    """A connection of the "sdp" socket, by which anything can be said."""
+    KIND = 5  # ABI_OPEN_SDP
+    BIND, LISTEN, CONNECT = 1, 2, 3
+
+    def __init__(self, fabric, version=ABI_VERSION, node=b"n1"):
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.sock.settimeout(20)
+        self.sock.connect(str(fabric.dir / "sdp"))
+        self.sock.send(struct.pack("=4I64s64s", ABI_MAGIC, version, self.KIND, 0, node, b""))
+        self.error = self.answer()
+
+    def answer(self):
+        return struct.unpack_from("=i", self.sock.recv(1000))[0]
+
+    def ask(self, op, address=b"", fds=(), backlog=0):
+        message = struct.pack("=IIi28s", op, 0, backlog, address)
+        socket.send_fds(self.sock, [message], list(fds))
+        return self.answer()
+
+    @staticmethod
+    def address(ip=IPV4, port=0):
+        return struct.pack("=HH4s", socket.AF_INET, socket.htons(port), socket.inet_aton(ip))
+
+
+def test_what_programs_may_not_say(pair):
+    """Nonsense on the "sdp" socket gets an error, and harms nobody."""
+    assert Raw(pair, version=77).error == -93
+    raw = Raw(pair)
+    reading, writing = os.pipe()
+    stream = socket.socketpair()
+    assert raw.error == 0
+    raw.sock.send(b"short")
+    assert raw.answer() == -22
+    for op, address, fds in ((9, raw.address(), ()), (raw.BIND, b"", ()), (raw.BIND, raw.address("10.9.9.9"), ()),
+                             (raw.BIND, raw.address(), (reading,)), (raw.BIND, raw.address(), (reading, writing)),
+                             (raw.CONNECT, raw.address(), ()), (raw.CONNECT, raw.address(), (writing,)),
+                             (raw.CONNECT, b"", (stream[0].fileno(),))):
+        assert raw.ask(op, address, fds) < 0, op
+    assert raw.ask(raw.BIND, raw.address()) == 0
+    assert raw.ask(raw.BIND, raw.address()) < 0
+    assert raw.ask(raw.LISTEN) == 0
+    assert raw.ask(raw.CONNECT, raw.address(), (stream[0].fileno(),)) < 0
+    for end in (reading, writing):
+        os.close(end)
+    assert Raw(pair).ask(raw.CONNECT, raw.address(port=1), (stream[0].fileno(),)) == -111
