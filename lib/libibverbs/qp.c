@@ -269,7 +269,8 @@ EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *
 static struct ib_uverbs_qp_dest dest_of(const struct ibv_ah_attr *ah)
 {
 	struct ib_uverbs_qp_dest dest = {
-		.flow_label = ah->grh.flow_label,
+		/* as adapters do: UCX sets all bits on RoCE */
+		.flow_label = ah->grh.flow_label & IB_GRH_FLOWLABEL_MASK,
 		.dlid = ah->dlid,
 		.sgid_index = ah->grh.sgid_index,
 		.hop_limit = ah->grh.hop_limit,

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "daemon/control_private.h"
+#include "fabric/ethernet.h"
 #include "rdma/ib_sa.h"
 #include "wire/sa.h"
 
@@ -160,7 +161,14 @@ static union ib_gid gid_of(struct fabric *fab, int node, u64 prefix)
 {
 	bool is_switch = fab_topology(fab)->node[node].kind == TOPO_SWITCH;
 	u64 guid = fab_node(fab, node)->port[is_switch ? 0 : 1].guid;
+	struct fab_roce_gid roce[FAB_ROCE_GIDS];
+	union ib_gid gid;
 
+	if (fab_is_ethernet(fab) && !is_switch) {
+		fab_ethernet_gids(fab, node, 1, roce);
+		memcpy(&gid, &roce[0].gid, sizeof(gid));
+		return gid;
+	}
 	return (union ib_gid){.global = {cpu_to_be64(prefix), cpu_to_be64(guid)}};
 }
 

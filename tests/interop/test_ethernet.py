@@ -8,6 +8,7 @@ import pytest
 from interop.commands import softib
 from interop.fabric import Fabric, wait_until
 from interop.test_rdma_cm import play
+from interop.test_ucx import perftest
 
 PORT = "/sys/class/infiniband/softib0/ports/1"
 
@@ -90,6 +91,12 @@ def test_rdma_cm(roce):
     play(roce, ["udaddy"], ["udaddy", "-s", "10.1.0.1"])
 
 
+def test_ucx(roce):
+    """UCX chooses an entry of the GID table, and sets more bits than a flow label has."""
+    for transport in ("rc", "ud"):
+        assert "Final:" in perftest(roce, "tag_lat", f"{transport},self")
+
+
 MAC = "02:73:69:00:00:{:02}".format
 
 
@@ -106,6 +113,11 @@ def test_raw_packets(roce):
     wait_until(send, "the server has received 300 frames")
     out = roce.finish(server)
     assert server.returncode == 0 and re.search(r"^ 1000 +300 ", out, re.M), out
+
+
+def test_path(roce):
+    path = roce.json("path", "n1", "n2")
+    assert path["dgid"] == "fe80:0000:0000:0000:0073:69ff:fe00:0002" and path["hop_limit"] > 1
 
 
 def test_what_belongs_to_infiniband_is_refused(home):
