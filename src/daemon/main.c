@@ -494,6 +494,7 @@ static void unload_modules(struct daemon *d)
 
 static void take_down(struct daemon *d, const struct options *opt)
 {
+	ipoib_leave_devices();
 	if (d->modules)
 		unload_modules(d);
 	if (d->control)

@@ -261,8 +261,17 @@ void ipoib_host_open(struct ipoib *p)
 	rt_io_watch(&p->tun_io, true, false);
 }
 
+static bool leaves_devices;
+
+void ipoib_leave_devices(void)
+{
+	leaves_devices = true;
+}
+
 void ipoib_host_close(struct ipoib *p)
 {
 	rt_io_watch(&p->tun_io, false, false);
+	if (leaves_devices && p->tun_fd >= 0)
+		ioctl(p->tun_fd, TUNSETPERSIST, 1);
 	rt_close_foreign(p->tun_fd);
 }

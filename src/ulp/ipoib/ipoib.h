@@ -48,6 +48,15 @@ struct ipoib_stats {
 /** ipoib_init() - behind ib_sa_init(). 0; -errno */
 int ipoib_init(void);
 void ipoib_cleanup(void);
+/**
+ * ipoib_leave_devices() - from now on, an interface that ends leaves its device to the
+ * device's network namespace, with which the kernel deletes it
+ *
+ * softibd calls it before it exits. The kernel deletes a TUN device whose file is closed
+ * on its own, which takes about 30 ms, but the devices of namespaces that end together in
+ * one batch.
+ */
+void ipoib_leave_devices(void);
 
 /**
  * ipoib_open() - make the interface of a port and partition

@@ -37,7 +37,7 @@ struct bench_frame {
 static struct bench {
 	struct ib_device_ops ops;
 	int tun, address; /* the host's ends */
-	bool carrier;
+	bool carrier, persists;
 	struct bench_frame sent[BENCH_SENT];
 	int num_sent, attached;
 	bool hold; /* completions of sends wait for bench_release() */
@@ -60,6 +60,8 @@ int (ioctl)(int fd, unsigned long request, ...)
 	va_end(ap);
 	if (request == TUNSETCARRIER)
 		bench.carrier = *(int *)arg;
+	else if (request == TUNSETPERSIST)
+		bench.persists = true;
 	else if (request == TUNGETIFF)
 		((struct ifreq *)arg)->ifr_flags = IFF_TUN | IFF_NO_PI | IFF_VNET_HDR;
 	return 0;

@@ -627,6 +627,19 @@ static void memory_may_fail_at_any_time(void **state)
 	}
 }
 
+/* the last test: there is no way back */
+static void a_device_may_be_left_to_its_namespace(void **state)
+{
+	ipoib_close(bench_interface());
+	assert_false(bench.persists);
+	close(bench.tun);
+	close(bench.address);
+	assert_int_equal(bench_open(), 0);
+	ipoib_leave_devices();
+	ipoib_close(bench_interface());
+	assert_true(bench.persists);
+}
+
 #define OPEN(name) cmocka_unit_test_setup_teardown(name, bench_setup_open, bench_teardown)
 #define SHUT(name) cmocka_unit_test_setup_teardown(name, bench_setup, bench_teardown)
 
@@ -665,6 +678,7 @@ int main(void)
 		cmocka_unit_test(it_may_end_at_any_time),
 		OPEN(it_ends_with_its_device),
 		cmocka_unit_test(memory_may_fail_at_any_time),
+		OPEN(a_device_may_be_left_to_its_namespace),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
