@@ -40,7 +40,8 @@ enum { SOLICITATION = 135, ADVERTISEMENT = 136 };
 enum { OPTION_SOURCE = 1, OPTION_TARGET = 2 };
 #define ND_HEADER	   24 /* of the message, target address included */
 #define OPTION_BYTES	   24 /* type, length in units of 8, reserved, link address */
-#define SOLICITED_OVERRIDE 0x60000000u
+#define SOLICITED	   0x40000000u
+#define OVERRIDE	   0x20000000u
 
 size_t ipoib_put_nd(u8 to[IPOIB_ND_BYTES], enum ipoib_ask op,
 		    const struct ipoib_link *link, const struct in6_addr *from_ip,
@@ -52,8 +53,9 @@ size_t ipoib_put_nd(u8 to[IPOIB_ND_BYTES], enum ipoib_ask op,
 	memset(to, 0, IPOIB_ND_BYTES);
 	put_v6(to, bytes, from_ip, to_ip);
 	message[0] = op == IPOIB_REQUEST ? SOLICITATION : ADVERTISEMENT;
-	if (op == IPOIB_REPLY)
-		put_be32(message + 4, SOLICITED_OVERRIDE);
+	if (op == IPOIB_REPLY) /* nobody asked for what all nodes are told (4.4) */
+		put_be32(message + 4,
+			 OVERRIDE | (ipoib_is_group(to_ip) ? 0 : SOLICITED));
 	memcpy(message + 8, target_ip, sizeof(*target_ip));
 	option[0] = op == IPOIB_REQUEST ? OPTION_SOURCE : OPTION_TARGET;
 	option[1] = OPTION_BYTES / 8;
@@ -160,8 +162,8 @@ static size_t put_error(u8 *to, const u8 *ip, size_t bytes, const struct in6_add
 {
 	struct ipoib_packet p;
 
-	if (ipoib_read_packet(ip, bytes, &p))
-		return 0;
+	if (ipoib_read_packet(ip, bytes, &p) || ipoib_is_group(&p.dst))
+		return 0; /* RFC 1122 section 3.2.2: no error answers what went to a group */
 	if (p.type == IPOIB_IPV4) /* errors are not answered by errors */
 		return p.protocol == IPPROTO_ICMP && p.payload_bytes && p.payload[0] == 3
 			       ? 0

@@ -268,6 +268,29 @@ static void nobody_there_is_said_once(void **state)
 	assert_int_equal(ipoib_put_unreachable(packet, said, n, &self), 0);
 }
 
+/* RFC 1122 section 3.2.2 */
+static void no_error_answers_what_went_to_a_group(void **state)
+{
+	struct in6_addr self = v4("10.1.0.1");
+	u8 packet[64], said[IPOIB_UNREACHABLE_BYTES(64)];
+	size_t n = udp_v4(packet, "10.1.0.1", "224.0.0.5", IPPROTO_UDP, "12345678", 8);
+
+	assert_int_equal(ipoib_put_too_big(said, packet, n, &self, 2044), 0);
+	assert_int_equal(ipoib_put_unreachable(said, packet, n, &self), 0);
+}
+
+/* RFC 4861 section 4.4: S must not be set in multicast advertisements */
+static void what_all_nodes_are_told_is_not_solicited(void **state)
+{
+	struct in6_addr me = v6("fd1b::1"), you = v6("fd1b::2"), all = v6("ff02::1");
+	u8 bytes[IPOIB_ND_BYTES];
+
+	ipoib_put_nd(bytes, IPOIB_REPLY, &ours, &me, &you, &me);
+	assert_int_equal(bytes[44], 0x60);
+	ipoib_put_nd(bytes, IPOIB_REPLY, &ours, &me, &all, &me);
+	assert_int_equal(bytes[44], 0x20);
+}
+
 static void what_is_no_packet_is_none(void **state)
 {
 	u8 packet[64] = {0};
@@ -295,6 +318,8 @@ int main(void)
 		cmocka_unit_test(a_probe_for_a_duplicate_is_answered_to_all),
 		cmocka_unit_test(reports_name_the_groups),
 		cmocka_unit_test(nobody_there_is_said_once),
+		cmocka_unit_test(no_error_answers_what_went_to_a_group),
+		cmocka_unit_test(what_all_nodes_are_told_is_not_solicited),
 		cmocka_unit_test(what_is_no_packet_is_none),
 	};
 
