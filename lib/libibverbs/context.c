@@ -7,6 +7,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/single_threaded.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -101,6 +102,19 @@ static int query_limits(struct soft_context *ctx)
 static void barrier(void *ctx)
 {
 	syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
+}
+
+/* Register the process for membarrier(2) while it has one thread, which takes a microsecond.
+ * With several, the kernel waits for all processors first, twice 10 ms or more, and that in
+ * ibv_open_device(): librdmacm opens a device when the first connection resolves its address.
+ * A program that loads us when it has threads registers at that time. Those who use the
+ * barriers register themselves and judge the result, at no cost if it is done. */
+__attribute__((constructor)) static void register_early(void)
+{
+	if (!__libc_single_threaded)
+		return;
+	syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0);
+	syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0);
 }
 
 /** context_barrier() - for struct eng_lock; NULL: the kernel has none */

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Connections by IP address: the distribution's librdmacm on softib's device file, and the
 programs that come with it."""
+import platform
 import signal
 
 import pytest
@@ -151,3 +152,19 @@ def test_a_killed_server_is_a_disconnection(pair):
     kill(server)
     assert "DISCONNECT" in pair.finish(client)
     wait_until(lambda: not cm_ids(pair, "n1") and not cm_ids(pair, "n2"), "no cm_id is left")
+
+
+REGISTERED = """
+import ctypes
+libc = ctypes.CDLL(None, use_errno=True)
+ctypes.CDLL("libibverbs.so.1")
+for command in (1 << 1, 1 << 3):  # GLOBAL_EXPEDITED, PRIVATE_EXPEDITED of membarrier(2)
+    assert libc.syscall(324, command, 0) == 0, ctypes.get_errno()
+"""
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the number of membarrier(2)")
+def test_registered_while_there_is_one_thread(pair):
+    """membarrier(2) is set up when the library is loaded. Later, with threads, that takes
+    20 ms, of the first connection."""
+    pair.run("n1", "python3", "-c", REGISTERED)
