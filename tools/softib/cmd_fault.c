@@ -11,6 +11,7 @@
 
 #include "base/types.h"
 #include "softib.h"
+#include "verbs.h"
 
 struct fault_args {
 	struct common common;
@@ -342,41 +343,19 @@ static const struct command verbs[] = {
 	{"run", "a scenario from a file", fault_run},
 };
 
-static void list_verbs(FILE *out)
-{
-	fputs("Usage: softib fault VERB [OPTION...]\n"
-	      "Faults on a fabric that is up: packets lost, spoiled, late; links, switches and\n"
-	      "adapters that fail. softib-fault(5) describes rules and scenarios.\n\nVerbs:\n",
-	      out);
-	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
-		fprintf(out, "  %-6s %s\n", verbs[i].name, verbs[i].summary);
-	fputs("\nExamples:\n"
-	      "  softib fault add link n1:1 drop 1% --seed 7\n"
-	      "  softib fault log\n"
-	      "  softib fault clear all\n",
-	      out);
-}
-
 int cmd_fault(int argc, char **argv)
 {
-	static char help[] = "--help";
-	char title[64];
+	static const struct verbs fault = {
+		.name = "softib fault",
+		.about = "Faults on a fabric that is up: packets lost, spoiled, late; links, switches "
+			 "and\n"
+			 "adapters that fail. softib-fault(5) describes rules and scenarios.\n",
+		.examples = "  softib fault add link n1:1 drop 1% --seed 7\n"
+			    "  softib fault log\n"
+			    "  softib fault clear all\n",
+		.table = verbs,
+		.nr = ARRAY_SIZE(verbs),
+	};
 
-	if (asks_for_help(argv[1])) {
-		list_verbs(stdout);
-		return EXIT_SUCCESS;
-	}
-	for (size_t i = 0; argc > 1 && i < ARRAY_SIZE(verbs); i++) {
-		if (strcmp(verbs[i].name, argv[1]))
-			continue;
-		snprintf(title, sizeof(title), "softib fault %s", verbs[i].name);
-		argv[1] = title;
-		if (asks_for_help(argv[2]))
-			argv[2] = help;
-		return verbs[i].run(argc - 1, argv + 1);
-	}
-	if (argc > 1)
-		complain("there is no 'softib fault %s'", argv[1]);
-	list_verbs(stderr);
-	return EX_USAGE;
+	return verbs_run(&fault, argc, argv);
 }
