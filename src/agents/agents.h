@@ -348,8 +348,10 @@ int ag_mft_put(struct ag_node *node, uint16_t mlid, uint8_t port, bool member);
  *  To be called for each packet while port->op_counted is not zero. */
 void ag_op_count(struct ag_port *port, uint8_t opcode, uint8_t vl, uint32_t dwords);
 
-/** ag_set_is_sm() - set PortInfo:CapabilityMask.IsSM of a CA port, and queue trap 144 */
-uint32_t ag_set_is_sm(struct ag_node *node, uint8_t port, bool on, mono_t now);
+/** ag_set_capability() - set or clear the bits @mask of PortInfo:CapabilityMask of a CA port,
+ *  and queue trap 144 if that changes it. Return: enum ag_change bits */
+uint32_t ag_set_capability(struct ag_node *node, uint8_t port, uint32_t mask, bool on,
+			   mono_t now);
 
 /** ag_set_description() - set NodeDescription on behalf of the node, and queue trap 144
  *  @desc: up to its NUL, at most 64 bytes */

@@ -243,15 +243,15 @@ uint32_t ag_port_link(struct ag_node *node, uint8_t num, uint8_t width, uint16_t
 	return AG_CHANGED_STATE | (node->sw ? AG_CHANGED_ROUTES | AG_CHANGED_TRAPS : 0);
 }
 
-uint32_t ag_set_is_sm(struct ag_node *node, uint8_t num, bool on, mono_t now)
+uint32_t ag_set_capability(struct ag_node *node, uint8_t num, uint32_t mask, bool on, mono_t now)
 {
 	struct ag_port *port = &node->port[num];
 	uint32_t before = port->cap_mask;
 
 	if (on)
-		port->cap_mask |= WIRE_PORT_CAP_IS_SM;
+		port->cap_mask |= mask;
 	else
-		port->cap_mask &= ~(uint32_t)WIRE_PORT_CAP_IS_SM;
+		port->cap_mask &= ~mask;
 	if (port->cap_mask == before)
 		return 0;
 	ag_trap_changes(node, num, 0, now);

@@ -360,11 +360,11 @@ int fab_process_mad(struct fabric *fab, int node, int num, const struct ag_mad_c
 	return result;
 }
 
-void fab_set_is_sm(struct fabric *fab, int node, int num, bool on)
+void fab_set_capability(struct fabric *fab, int node, int num, uint32_t mask, bool on)
 {
 	struct fab_port *port = fab_port_of(fab, node, num);
 
-	fab_changed(port, ag_set_is_sm(fab->node[node].ag, (uint8_t)num, on, rt_now(fab->rt)));
+	fab_changed(port, ag_set_capability(fab->node[node].ag, (uint8_t)num, mask, on, rt_now(fab->rt)));
 }
 
 void fab_traps_changed(struct fabric *fab, int node)

@@ -105,8 +105,9 @@ int fab_process_mad(struct fabric *fab, int node, int port, const struct ag_mad_
  *  Return: 0, also if nothing had to change; -ENOENT no such port or cable;
  *  -EBUSY a fault rule holds the cable out, see fab_link_holder() */
 int fab_link_set(struct fabric *fab, int node, int port, bool up);
-/** fab_set_is_sm() - set CapabilityMask.IsSM of a CA port; this sends trap 144 */
-void fab_set_is_sm(struct fabric *fab, int node, int port, bool on);
+/** fab_set_capability() - set or clear the bits @mask of a CA port's CapabilityMask; a change
+ *  sends trap 144 */
+void fab_set_capability(struct fabric *fab, int node, int port, uint32_t mask, bool on);
 /** fab_link_plugged() - is a cable plugged into this port? (ag_port has the link's state.) */
 bool fab_link_plugged(const struct fabric *fab, int node, int port);
 /** fab_link_holder() - the fault rule that holds this port's cable out; 0 none */

@@ -166,15 +166,13 @@ int hca_find_station(struct ib_device *device, const union ib_gid *gid, u16 *sta
 int hca_modify_port(struct ib_device *device, u32 port_num, int mask, struct ib_port_modify *modify)
 {
 	struct hca *hca = hca_of(device);
-	const u32 is_sm = IB_PORT_SM;
+	const u32 changeable = IB_PORT_SM | IB_PORT_DEVICE_MGMT_SUP;
 
 	if (mask & ~IB_PORT_SHUTDOWN ||
-	    (modify->set_port_cap_mask | modify->clr_port_cap_mask) & ~is_sm)
+	    (modify->set_port_cap_mask | modify->clr_port_cap_mask) & ~changeable)
 		return -EOPNOTSUPP;
-	if (modify->set_port_cap_mask & is_sm)
-		fab_set_is_sm(hca->fab, hca->node, (int)port_num, true);
-	if (modify->clr_port_cap_mask & is_sm)
-		fab_set_is_sm(hca->fab, hca->node, (int)port_num, false);
+	fab_set_capability(hca->fab, hca->node, (int)port_num, modify->set_port_cap_mask, true);
+	fab_set_capability(hca->fab, hca->node, (int)port_num, modify->clr_port_cap_mask, false);
 	if (mask & IB_PORT_SHUTDOWN)
 		return fab_link_set(hca->fab, hca->node, (int)port_num, false);
 	return 0;

@@ -13,7 +13,8 @@ static void list_verbs(const struct verbs *verbs, FILE *out)
 	for (size_t i = 0; i < verbs->nr; i++)
 		if ((int)strlen(verbs->table[i].name) > width)
 			width = (int)strlen(verbs->table[i].name);
-	fprintf(out, "Usage: %s VERB [OPTION...]\n%s\nVerbs:\n", verbs->name, verbs->about);
+	fprintf(out, "Usage: %s VERB [OPTION...]\n%s\nVerbs:\n", verbs->name,
+		verbs->about);
 	for (size_t i = 0; i < verbs->nr; i++)
 		fprintf(out, "  %-*s %s\n", width, verbs->table[i].name,
 			verbs->table[i].summary);

@@ -15,8 +15,9 @@ struct verbs {
 	size_t nr;
 };
 
-/** verbs_run() - run the verb argv[1] with the words behind it; its argv[0] is the command
- *  and the verb. Return: its exit status; EX_USAGE if there is no such verb (printed) */
+/** verbs_run() - run the verb argv[1] with the words behind it; its argv[0] is the
+ * command and the verb. Return: its exit status; EX_USAGE if there is no such verb
+ * (printed) */
 int verbs_run(const struct verbs *verbs, int argc, char **argv);
 
 #endif

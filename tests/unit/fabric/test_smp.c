@@ -364,7 +364,7 @@ static void trap_of_capability(void **state)
 
 	net_set_port(net, N1, 1, 1, net_edit_sm, N0 + 1);
 	net->sink[N1].changes = 0;
-	fab_set_is_sm(net->fab, N1, 1, true);
+	fab_set_capability(net->fab, N1, 1, WIRE_PORT_CAP_IS_SM, true);
 	rt_sim_run_for(net->rt, NSEC_PER_MSEC);
 	notice = last_notice(net);
 	assert_int_equal(notice.trap_number, WIRE_TRAP_CAPABILITY_CHANGE);

@@ -86,9 +86,10 @@ int fab_link_set(struct fabric *fab, int node, int port, bool up)
 	return 0;
 }
 
-void fab_set_is_sm(struct fabric *fab, int node, int port, bool on)
+void fab_set_capability(struct fabric *fab, int node, int port, uint32_t mask, bool on)
 {
-	cable.is_sm = on;
+	if (mask & WIRE_PORT_CAP_IS_SM)
+		cable.is_sm = on;
 }
 
 void fab_traps_changed(struct fabric *fab, int node)
