@@ -49,8 +49,6 @@ const struct scsi_command *scsi_find_command(const struct scsi_unit *unit,
 
 /* --- outcomes --- */
 
-/** scsi_put_sense() - fixed format (SPC-4 4.5.3) */
-void scsi_put_sense(uint8_t to[SCSI_SENSE_BYTES], enum scsi_sense sense);
 /** scsi_fail() - CHECK CONDITION with @sense */
 void scsi_fail(struct scsi_call *call, enum scsi_sense sense);
 /** scsi_bad_cdb() - INVALID FIELD IN CDB that points at @byte */

@@ -38,6 +38,7 @@ enum scsi_sense {
 	SCSI_SAVING_UNSUPPORTED = 0x53900,
 	SCSI_POWER_ON = 0x62900,
 	SCSI_UNIT_RESET = 0x62903,
+	SCSI_COMMANDS_CLEARED = 0x62f00,
 	SCSI_CAPACITY_CHANGED = 0x62a09,
 	SCSI_WRITE_PROTECTED = 0x72700,
 	SCSI_SPACE_EXHAUSTED = 0x72707,
@@ -102,6 +103,10 @@ struct scsi_task {
  * Context: one at a time for a unit; lasts as long as the back end needs.
  */
 void scsi_execute(const struct scsi_target *target, struct scsi_task *task);
+
+/** scsi_put_sense() - write sense data in the fixed format (SPC-4 4.5.3), for what a transport
+ *  finds out before or after a command is performed */
+void scsi_put_sense(uint8_t to[SCSI_SENSE_BYTES], enum scsi_sense sense);
 
 /** scsi_lun_index() - Return: the index that single-level addressing (SAM-5 4.7) of a LUN
  *  means; -1: another kind of address */
