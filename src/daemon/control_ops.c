@@ -392,6 +392,9 @@ static const struct {
 	{"ipoib_close", control_op_ipoib_close},
 	{"ipoib_mode", control_op_ipoib_mode},
 	{"ipoib", control_op_ipoib},
+	{"srp_unit_add", control_op_srp_unit_add},
+	{"srp_unit_remove", control_op_srp_unit_remove},
+	{"srp_targets", control_op_srp_targets},
 	{"module_load", control_op_module_load},
 	{"module_unload", control_op_module_unload},
 	{"modules", control_op_modules},
@@ -415,7 +418,8 @@ bool control_dispatch(struct control_request *req)
 	control_fail(req,
 		     "no operation \"%.32s\"; expected ping, status, topo, nodes, link, "
 		     "counters, resources, wait, path, capture, namespaces, hold_namespaces, "
-		     "ipoib_open, ipoib_close, ipoib_mode, ipoib, module_load, module_unload, modules, "
+		     "ipoib_open, ipoib_close, ipoib_mode, ipoib, srp_unit_add, srp_unit_remove, srp_targets, "
+		     "module_load, module_unload, modules, "
 		     "fault_add, fault_list, fault_clear, fault_log or stop",
 		     op);
 	return true;

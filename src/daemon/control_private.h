@@ -157,6 +157,11 @@ bool control_op_ipoib_close(struct control_request *req);
 bool control_op_ipoib_mode(struct control_request *req);
 bool control_op_ipoib(struct control_request *req);
 
+/** control_op_srp_*() - the operations on SRP targets (control_srpt.c) */
+bool control_op_srp_unit_add(struct control_request *req);
+bool control_op_srp_unit_remove(struct control_request *req);
+bool control_op_srp_targets(struct control_request *req);
+
 /** control_op_module_load() ... - control_modules.c */
 bool control_op_module_load(struct control_request *req);
 bool control_op_module_unload(struct control_request *req);

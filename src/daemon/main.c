@@ -37,6 +37,7 @@
 #include "runtime/posix/rt_posix.h"
 #include "runtime/posix/slice.h"
 #include "ulp/ipoib/ipoib.h"
+#include "ulp/srpt/srpt.h"
 
 /* argp finds it by name, so it must not be hidden */
 __attribute__((visibility("default"))) const char *argp_program_version = "softibd " SOFTIB_VERSION;
@@ -466,6 +467,9 @@ static int bring_up(struct daemon *d, const struct options *opt)
 	ret = ipoib_init();
 	if (ret)
 		return fail("cannot start IP over InfiniBand", ret);
+	ret = srpt_init();
+	if (ret)
+		return fail("cannot start the SRP target", ret);
 	ret = modules_create(d->rt, opt->dir, &d->modules);
 	if (ret)
 		return fail("cannot start the loader of modules", ret);
@@ -519,6 +523,7 @@ static void take_down(struct daemon *d, const struct options *opt)
 	if (d->hosts)
 		hosts_destroy(d->hosts);
 	if (d->fab) {
+		srpt_cleanup();
 		rdma_cm_cleanup();
 		ib_cm_cleanup();
 		ipoib_cleanup();

@@ -45,6 +45,8 @@ def test_long_options(command):
     words = [[command]]
     if command == "fault":
         words = [[command, verb] for verb in ("add", "list", "clear", "log", "run")]
+    if command == "srp":
+        words = [[command, "target", verb] for verb in ("add", "list", "remove")]
     text = "".join(help_of(*each) for each in words)
     takes = set(re.findall(r"^ +(?:-.[^-]*, +)?(--[a-z][a-z-]*)", text, re.M))
     assert takes - {"--usage", "--version"} == offered(command, "--") - {"--"}

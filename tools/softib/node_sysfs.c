@@ -111,6 +111,8 @@ static void bind_others(int below)
 	}
 	if (dir)
 		closedir(dir);
+	/* srp_daemon looks there for logins that exist already, and gives up without it */
+	mkdir(CLASS "/scsi_host", 0755);
 }
 
 /* the files of @below, a folder of ours, in the place of the kernel's */

@@ -42,6 +42,7 @@ int cmd_status(int argc, char **argv);
 int cmd_topo(int argc, char **argv);
 int cmd_path(int argc, char **argv);
 int cmd_ipoib(int argc, char **argv);
+int cmd_srp(int argc, char **argv);
 int cmd_wait(int argc, char **argv);
 int cmd_link(int argc, char **argv);
 int cmd_counters(int argc, char **argv);
@@ -56,6 +57,9 @@ int cmd_lsmod(int argc, char **argv);
 int cmd_new_module(int argc, char **argv);
 /** fault_run() - 'softib fault run' (cmd_fault_run.c) */
 int fault_run(int argc, char **argv);
+
+/** srp_target() - 'softib srp target' (srp_target.c) */
+int srp_target(int argc, char **argv);
 
 /** asks_for_help() - is it --help or -h? */
 bool asks_for_help(const char *arg);

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* The operations srp_unit_add, srp_unit_remove and srp_targets: SRP targets of adapters
+ * (ulp/srpt). The client opens the file of a unit. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/control_private.h"
+#include "ulp/srpt/srpt.h"
+
+/* Return: the adapter of a node; NULL: a switch has none */
+static struct ib_device *device_of(struct control_request *req, int node)
+{
+	return ib_device_get_by_name(control_rt(req->control),
+				     control_topology(req)->node[node].name, "softib0");
+}
+
+/* Return: the adapter of "node"; NULL after answering with an error */
+static struct ib_device *find_device(struct control_request *req, int *node)
+{
+	struct ib_device *device;
+
+	*node = control_node(req);
+	if (*node == -1)
+		control_fail(req, "\"node\" is missing");
+	if (*node < 0)
+		return NULL;
+	device = device_of(req, *node);
+	if (!device)
+		control_fail(req, "%s has no adapter: only adapters have SRP targets",
+			     control_topology(req)->node[*node].name);
+	return device;
+}
+
+/* --- srp_unit_add
+ * ----------------------------------------------------------------------------- */
+
+static const char *why(int error)
+{
+	switch (error) {
+	case -EINVAL:
+		return "a unit is a file or block device of at least one block, with "
+		       "\"block_bytes\" 512 or 4096";
+	case -EACCES:
+		return "the file is not open for writing: add the unit with "
+		       "\"read_only\" "
+		       "(':ro')";
+	case -ENOSPC:
+		return "the target has as many units as SCSI can address in one level: "
+		       "remove one";
+	case -EBUSY:
+		return "a program on the node answers device management MADs, or a "
+		       "listener "
+		       "has the service id: end it first";
+	case -EOPNOTSUPP:
+		return "SRP needs the management of an InfiniBand fabric: this one is "
+		       "Ethernet";
+	default:
+		return strerror(-error);
+	}
+}
+
+static bool is_ethernet(struct ib_device *device)
+{
+	struct ib_port_attr attr;
+
+	return !ib_query_port(device, 1, &attr) &&
+	       attr.link_layer == IB_LINK_LAYER_ETHERNET;
+}
+
+bool control_op_srp_unit_add(struct control_request *req)
+{
+	int64_t block_bytes = control_number(req, "block_bytes", SCSI_MAX_BLOCK_BYTES);
+	struct srpt_unit_config config = {
+		.fd = req->fd[0],
+		.name = control_text(req, "name"),
+		.block_bytes = block_bytes < 0 ? 512 : (u32)block_bytes,
+		.read_only = control_flag(req, "read_only"),
+		.write_through = control_flag(req, "write_through"),
+		.sparse = control_flag(req, "sparse"),
+	};
+	struct ib_device *device;
+	unsigned int lun;
+	int node, ret;
+
+	if (block_bytes == -2)
+		return true;
+	device = find_device(req, &node);
+	if (!device)
+		return true;
+	if (!config.name || config.fd < 0) {
+		control_fail(req, "\"srp_unit_add\" needs a \"name\" and one descriptor");
+		return true;
+	}
+	ret = is_ethernet(device) ? -EOPNOTSUPP : srpt_unit_add(device, &config, &lun);
+	if (ret) {
+		control_fail(req, "%s: %s", config.name, why(ret));
+		return true;
+	}
+	req->fd[0] = -1;
+	control_put_text(req->out, "node", control_topology(req)->node[node].name);
+	control_put_number(req->out, "lun", lun);
+	return true;
+}
+
+/* --- srp_unit_remove
+ * --------------------------------------------------------------------------- */
+
+bool control_op_srp_unit_remove(struct control_request *req)
+{
+	int64_t lun = control_number(req, "lun", SCSI_MAX_LUNS - 1);
+	struct ib_device *device;
+	int node, ret;
+
+	if (lun == -2)
+		return true;
+	device = find_device(req, &node);
+	if (!device)
+		return true;
+	ret = lun < 0 ? srpt_remove(device) : srpt_unit_remove(device, (unsigned int)lun);
+	if (ret)
+		control_fail(req, "%s has no such %s: 'softib srp target list' shows all",
+			     control_topology(req)->node[node].name,
+			     lun < 0 ? "target" : "unit");
+	return true;
+}
+
+/* --- srp_targets
+ * --------------------------------------------------------------------------------- */
+
+static int put_unit(void *ctx, const struct srpt_unit_info *info)
+{
+	struct json_object *o = json_object_new_object();
+
+	control_put_number(o, "lun", info->lun);
+	control_put_text(o, "name", info->name);
+	control_put_number(o, "bytes", info->bytes);
+	control_put_number(o, "block_bytes", info->block_bytes);
+	control_put_bool(o, "read_only", info->read_only);
+	control_put_bool(o, "write_through", info->write_through);
+	control_put_bool(o, "sparse", info->sparse);
+	control_put_bool(o, "in_memory", info->in_memory);
+	return json_object_array_add(ctx, o);
+}
+
+static int put_channel(void *ctx, const struct srpt_channel_info *info)
+{
+	struct json_object *o = json_object_new_object();
+	char id[2 * sizeof(info->initiator) + 1], gid[INET6_ADDRSTRLEN];
+
+	for (size_t i = 0; i < sizeof(info->initiator); i++)
+		snprintf(id + 2 * i, 3, "%02x", info->initiator[i]);
+	control_put_text(o, "initiator", id);
+	control_put_text(o, "gid", inet_ntop(AF_INET6, info->gid.raw, gid, sizeof(gid)));
+	control_put_number(o, "port", info->port_num);
+	control_put_number(o, "qpn", info->qpn);
+	control_put_number(o, "limit", info->limit);
+	control_put_number(o, "outstanding", info->outstanding);
+	control_put_number(o, "commands", info->commands);
+	return json_object_array_add(ctx, o);
+}
+
+static struct json_object *put_list(struct json_object *o, const char *key)
+{
+	struct json_object *list = json_object_new_array();
+
+	json_object_object_add(o, key, list);
+	return list;
+}
+
+static void put_target(struct json_object *list, const char *node, struct srpt *srpt)
+{
+	struct json_object *o = json_object_new_object();
+	const unsigned long long guid = srpt_guid(srpt);
+	char name[64];
+
+	snprintf(name, sizeof(name), "SRP.T10:%016llx", guid);
+	control_put_text(o, "node", node);
+	control_put_hex(o, "ioc_guid", guid, 16);
+	control_put_hex(o, "service_id", srpt_service_id(srpt), 16);
+	control_put_text(o, "service_name", name);
+	srpt_each_unit(srpt, put_unit, put_list(o, "units"));
+	srpt_each_channel(srpt, put_channel, put_list(o, "channels"));
+	json_object_array_add(list, o);
+}
+
+bool control_op_srp_targets(struct control_request *req)
+{
+	const struct topology *topo = control_topology(req);
+	struct json_object *list;
+	int only = control_node(req);
+
+	if (only == -2)
+		return true;
+	list = put_list(req->out, "targets");
+	for (int i = 0; i < topo->num_nodes; i++) {
+		struct ib_device *device =
+			only < 0 || only == i ? device_of(req, i) : NULL;
+		struct srpt *srpt = device ? srpt_find(device) : NULL;
+
+		if (srpt)
+			put_target(list, topo->node[i].name, srpt);
+	}
+	return true;
+}

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Commands: each step of srp/target.h is begun here, and the next one when it is over.
+ * Data moves by up to SRPT_MOVES RDMA requests at once; the answer follows RDMA WRITEs
+ * without waiting for them, since a reliable connection keeps their order.
+ */
+#include "ulp/srpt/private.h"
+
+static void run(struct srpt_request *r);
+
+/* --- memory
+ * ------------------------------------------------------------------------------- */
+
+/* Return: a buffer that counts as the target's; NULL: too much is held */
+static u8 *hold(struct srpt_request *r, size_t bytes)
+{
+	struct srpt *srpt = r->channel->srpt;
+	u8 *buffer;
+
+	if (srpt->held_bytes + bytes > SRPT_HELD_MOST)
+		return NULL;
+	buffer = rt_zalloc(bytes);
+	if (buffer) {
+		srpt->held_bytes += bytes;
+		r->held_bytes += bytes;
+	}
+	return buffer;
+}
+
+void srpt_command_drop(struct srpt_request *r)
+{
+	if (r->channel->srpt)
+		r->channel->srpt->held_bytes -= r->held_bytes;
+	rt_free(r->out);
+	rt_free(r->in);
+	rt_free(r->table[SRP_OUT]);
+	rt_free(r->table[SRP_IN]);
+	if (r->unit)
+		srpt_unit_release(r->unit);
+}
+
+/* --- RDMA
+ * ------------------------------------------------------------------------------------ */
+
+static void moved(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct srpt_request *r = container_of(wc->wr_cqe, struct srpt_request, moved);
+
+	r->in_flight--;
+	if (wc->status != IB_WC_SUCCESS) {
+		r->answered =
+			true; /* the queue pair is in error: nobody hears an answer */
+		srpt_channel_end(r->channel);
+	} else if (!r->answered && r->moving) {
+		run(r);
+		return;
+	}
+	srpt_request_finish(r);
+}
+
+/* Return: where the next bytes of the data are; a table is its own descriptor */
+static int find_segment(const struct srpt_request *r, struct wire_srp_desc *segment)
+{
+	const struct srp_command *c = &r->command;
+
+	switch (c->step) {
+	case SRP_FETCH_OUT_TABLE:
+		*segment = c->parts.out.where;
+		break;
+	case SRP_FETCH_IN_TABLE:
+		*segment = c->parts.in.where;
+		break;
+	default:
+		return srp_command_segment(c, c->step == SRP_PUT_DATA ? SRP_IN : SRP_OUT,
+					   r->move.at, segment);
+	}
+	return 0;
+}
+
+static int post_move(struct srpt_request *r, const struct wire_srp_desc *segment)
+{
+	struct srpt_move *m = &r->move;
+	const u32 bytes = MIN(segment->bytes, m->bytes - m->at);
+	struct ib_sge sge = {
+		.addr = ib_dma_map_single(r->channel->qp->device, m->buffer + m->at,
+					  bytes, DMA_BIDIRECTIONAL),
+		.length = bytes,
+		.lkey = r->channel->srpt->pd->local_dma_lkey,
+	};
+	struct ib_rdma_wr wr = {
+		.wr = {.wr_cqe = &r->moved,
+		       .sg_list = &sge,
+		       .num_sge = 1,
+		       .opcode = m->opcode,
+		       .send_flags = IB_SEND_SIGNALED},
+		.remote_addr = segment->address,
+		.rkey = segment->rkey,
+	};
+	int ret = srpt_post_send(r->channel, &wr.wr);
+
+	if (!ret) {
+		m->at += bytes;
+		r->in_flight++;
+	}
+	return ret;
+}
+
+/* Return: is the step over? */
+static bool move(struct srpt_request *r)
+{
+	struct srpt_move *m = &r->move;
+
+	while (m->at < m->bytes && !r->command.aborted && r->in_flight < SRPT_MOVES) {
+		struct wire_srp_desc segment;
+
+		if (find_segment(r, &segment)) { /* they describe less than they say */
+			r->command.bad_fields = true;
+			m->bytes = m->at;
+			break;
+		}
+		if (post_move(r, &segment)) {
+			r->answered = true;
+			return false;
+		}
+	}
+	if (m->opcode == IB_WR_RDMA_WRITE)
+		return m->at == m->bytes || r->command.aborted;
+	return !r->in_flight;
+}
+
+static bool begin_move(struct srpt_request *r, enum ib_wr_opcode opcode, u8 **buffer,
+		       u32 bytes)
+{
+	if (!*buffer)
+		*buffer = hold(r, bytes);
+	if (!*buffer) {
+		srp_command_fail(&r->command, SCSI_TASK_SET_FULL, SCSI_NO_SENSE);
+		return false;
+	}
+	r->move = (struct srpt_move){.buffer = *buffer, .bytes = bytes, .opcode = opcode};
+	r->moving = true;
+	return true;
+}
+
+/* --- execution
+ * --------------------------------------------------------------------------------- */
+
+/* The unit attention is in the hands of one command at a time. */
+static struct scsi_nexus *nexus_of(struct srpt_request *r)
+{
+	return r->unit ? &r->channel->initiator->nexus[r->unit->lun] : NULL;
+}
+
+static void take_nexus(struct srpt_request *r)
+{
+	struct scsi_nexus *nexus = nexus_of(r);
+
+	r->nexus = nexus ? *nexus : (struct scsi_nexus){0};
+	if (nexus)
+		nexus->attention = SCSI_NO_SENSE;
+}
+
+static void return_nexus(struct srpt_request *r)
+{
+	struct scsi_nexus *nexus = nexus_of(r);
+
+	if (nexus && !nexus->attention)
+		*nexus = r->nexus;
+}
+
+static void execute(struct srpt_job *job)
+{
+	struct srpt_request *r = container_of(job, struct srpt_request, job);
+
+	scsi_execute(&r->target, &r->command.task);
+}
+
+static void executed(struct srpt_job *job)
+{
+	struct srpt_request *r = container_of(job, struct srpt_request, job);
+
+	r->executing = false;
+	return_nexus(r);
+	if (!r->channel->srpt) {
+		srpt_request_finish(r); /* the channel was closed meanwhile */
+		return;
+	}
+	srp_command_next(&r->command);
+	run(r);
+}
+
+/* Return: is the step over? */
+static bool begin_execution(struct srpt_request *r)
+{
+	struct srpt *srpt = r->channel->srpt;
+	const u32 room = srp_command_in_room(&r->command);
+
+	if (room && !r->in)
+		r->in = hold(r, room);
+	if (room && !r->in) {
+		srp_command_fail(&r->command, SCSI_TASK_SET_FULL, SCSI_NO_SENSE);
+		return false;
+	}
+	take_nexus(r);
+	srp_command_task(&r->command, r->out, r->in, &r->nexus);
+	if (!r->unit || !r->unit->worker) {
+		scsi_execute(&srpt->scsi, &r->command.task);
+		return_nexus(r);
+		return true;
+	}
+	r->target = srpt->scsi;
+	r->executing = true;
+	r->job.run = execute;
+	r->job.done = executed;
+	srpt_worker_add(r->unit->worker, &r->job);
+	return false;
+}
+
+/* --- steps
+ * ----------------------------------------------------------------------------------------
+ */
+
+static void finish_move(struct srpt_request *r)
+{
+	struct srp_command *c = &r->command;
+
+	r->moving = false;
+	if (c->bad_fields) {
+		srp_command_refuse(c);
+		return;
+	}
+	if (c->step == SRP_FETCH_OUT_TABLE)
+		c->out_table = r->table[SRP_OUT];
+	if (c->step == SRP_FETCH_IN_TABLE)
+		c->in_table = r->table[SRP_IN];
+	srp_command_next(c);
+}
+
+static void begin_step(struct srpt_request *r)
+{
+	struct srp_command *c = &r->command;
+
+	switch (c->step) {
+	case SRP_FETCH_OUT_TABLE:
+		begin_move(r, IB_WR_RDMA_READ, &r->table[SRP_OUT],
+			   c->parts.out.where.bytes);
+		break;
+	case SRP_FETCH_IN_TABLE:
+		begin_move(r, IB_WR_RDMA_READ, &r->table[SRP_IN],
+			   c->parts.in.where.bytes);
+		break;
+	case SRP_FETCH_DATA:
+		begin_move(r, IB_WR_RDMA_READ, &r->out, c->out_bytes);
+		break;
+	case SRP_PUT_DATA:
+		begin_move(r, IB_WR_RDMA_WRITE, &r->in, c->in_bytes);
+		break;
+	case SRP_EXECUTE:
+		if (begin_execution(r))
+			srp_command_next(c);
+		break;
+	case SRP_RESPOND:
+		srpt_request_answer(
+			r,
+			srp_command_answer(c, srp_credits_return(&r->channel->credits, 1),
+					   r->answer));
+		break;
+	case SRP_DONE:
+		r->answered = true;
+		break;
+	}
+}
+
+/* Go on until something has to be waited for, or the command is over. */
+static void run(struct srpt_request *r)
+{
+	while (!r->answered && !r->executing) {
+		if (r->moving && !move(r))
+			break;
+		if (r->moving)
+			finish_move(r);
+		else
+			begin_step(r);
+	}
+	srpt_request_finish(r);
+}
+
+void srpt_command_begin(struct srpt_request *r, const u8 *iu, size_t len)
+{
+	struct srpt_channel *ch = r->channel;
+	u32 reason;
+
+	r->is_command = true;
+	r->moved.done = moved;
+	ch->commands++;
+	if (srp_command_read(&r->command, iu, len, ch->immediate_offset, &reason)) {
+		r->answered = true;
+		srpt_channel_logout(ch, reason);
+		srpt_request_finish(r);
+		return;
+	}
+	r->unit = srpt_unit_of(ch->srpt, r->command.cmd.lun);
+	if (r->unit)
+		r->unit->users++;
+	srp_command_size(&r->command, r->unit ? &r->unit->scsi : NULL);
+	run(r);
+}

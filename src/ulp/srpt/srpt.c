@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Targets and their units: made, found, ended. */
+#include <errno.h>
+
+#include "base/bytes.h"
+#include "srp/describe.h"
+#include "ulp/srpt/private.h"
+
+static struct ib_client srpt_client;
+
+/* units that were removed while their disks had commands in work */
+static LIST_HEAD(leaving);
+
+/* --- units
+ * ------------------------------------------------------------------------------ */
+
+struct srpt_unit *srpt_unit_of(struct srpt *srpt, const u8 lun[8])
+{
+	int i = scsi_lun_index(lun);
+
+	return i >= 0 && i < SCSI_MAX_LUNS ? srpt->unit[i] : NULL;
+}
+
+void srpt_unit_release(struct srpt_unit *unit)
+{
+	unit->users--;
+	if (!unit->users && !unit->srpt)
+		rt_work_queue(unit->rt, &unit->gone);
+}
+
+static void detach_unit(struct srpt *srpt, unsigned int lun)
+{
+	struct srpt_unit *unit = srpt->unit[lun];
+
+	srpt->unit[lun] = NULL;
+	srpt->scsi.units[lun] = NULL;
+	srpt->nr_units--;
+	unit->srpt = NULL;
+	if (unit->users)
+		list_add_tail(&unit->node, &leaving);
+	else
+		srpt_unit_free(unit);
+}
+
+static void attach_unit(struct srpt *srpt, struct srpt_unit *unit, unsigned int lun)
+{
+	unit->srpt = srpt;
+	unit->lun = lun;
+	/* the lower 60 bits name it: those of the GUID that tell adapters apart, and the
+	 * LUN */
+	unit->scsi.id = srpt->guid << 8 | lun;
+	srpt->unit[lun] = unit;
+	srpt->scsi.units[lun] = &unit->scsi;
+	srpt->nr_units++;
+}
+
+/* --- targets
+ * ------------------------------------------------------------------------------ */
+
+static void close_target(struct srpt *srpt)
+{
+	struct srpt_initiator *initiator, *next;
+
+	ib_set_client_data(srpt->device, &srpt_client, NULL);
+	srpt_agent_close(srpt);
+	if (srpt->listener)
+		ib_destroy_cm_id(srpt->listener);
+	while (!list_empty(&srpt->channels))
+		srpt_channel_close(
+			list_first_entry(&srpt->channels, struct srpt_channel, node));
+	/* those of channels with commands in work stay without a target */
+	list_for_each_entry_safe(initiator, next, &srpt->initiators, node)
+		list_del(&initiator->node);
+	for (unsigned int lun = 0; lun < SCSI_MAX_LUNS; lun++)
+		if (srpt->unit[lun])
+			detach_unit(srpt, lun);
+	if (srpt->pd)
+		ib_dealloc_pd(srpt->pd);
+	rt_free(srpt);
+}
+
+/* Return: 0 and *@srpt; -errno */
+static int open_target(struct ib_device *device, struct srpt **srpt)
+{
+	struct srpt *s = rt_zalloc(sizeof(*s));
+	struct ib_pd *pd;
+	int ret;
+
+	if (!s)
+		return -ENOMEM;
+	s->device = device;
+	s->guid = be64_to_cpu(device->node_guid);
+	s->change_id = 1;
+	INIT_LIST_HEAD(&s->channels);
+	INIT_LIST_HEAD(&s->initiators);
+	ib_set_client_data(device, &srpt_client, s);
+	pd = ib_alloc_pd(device, 0);
+	ret = IS_ERR(pd) ? (int)PTR_ERR(pd) : 0;
+	if (!ret) {
+		s->pd = pd;
+		ret = srpt_listen(s);
+	}
+	if (!ret)
+		ret = srpt_agent_open(s);
+	if (ret) {
+		close_target(s);
+		return ret;
+	}
+	*srpt = s;
+	return 0;
+}
+
+static int free_lun(const struct srpt *srpt)
+{
+	for (int lun = 0; lun < SCSI_MAX_LUNS; lun++)
+		if (!srpt->unit[lun])
+			return lun;
+	return -ENOSPC;
+}
+
+int srpt_unit_add(struct ib_device *device, const struct srpt_unit_config *config,
+		  unsigned int *lun)
+{
+	struct srpt *srpt = srpt_find(device);
+	struct srpt_unit *unit;
+	int free = srpt ? free_lun(srpt) : 0, ret;
+
+	if (free < 0)
+		return free;
+	ret = srpt_unit_open(device->rt, config, &unit);
+	if (ret)
+		return ret;
+	if (!srpt)
+		ret = open_target(device, &srpt);
+	if (ret) {
+		unit->fd = -1; /* it stays the caller's */
+		srpt_unit_free(unit);
+		return ret;
+	}
+	attach_unit(srpt, unit, (unsigned int)free);
+	*lun = unit->lun;
+	return 0;
+}
+
+int srpt_unit_remove(struct ib_device *device, unsigned int lun)
+{
+	struct srpt *srpt = srpt_find(device);
+
+	if (!srpt || lun >= SCSI_MAX_LUNS || !srpt->unit[lun])
+		return -ENOENT;
+	if (srpt->nr_units == 1)
+		return srpt_remove(device);
+	detach_unit(srpt, lun);
+	return 0;
+}
+
+int srpt_remove(struct ib_device *device)
+{
+	struct srpt *srpt = srpt_find(device);
+
+	if (!srpt)
+		return -ENOENT;
+	close_target(srpt);
+	return 0;
+}
+
+/* --- looking
+ * ------------------------------------------------------------------------------- */
+
+struct srpt *srpt_find(struct ib_device *device)
+{
+	return ib_get_client_data(device, &srpt_client);
+}
+
+u64 srpt_guid(const struct srpt *srpt)
+{
+	return srpt->guid;
+}
+
+u64 srpt_service_id(const struct srpt *srpt)
+{
+	return srp_service_id(srpt->guid);
+}
+
+int srpt_each_unit(struct srpt *srpt,
+		   int (*fn)(void *ctx, const struct srpt_unit_info *info), void *ctx)
+{
+	int ret = 0;
+
+	for (unsigned int lun = 0; !ret && lun < SCSI_MAX_LUNS; lun++) {
+		const struct srpt_unit *u = srpt->unit[lun];
+
+		if (u)
+			ret = fn(ctx,
+				 &(struct srpt_unit_info){
+					 .lun = lun,
+					 .name = u->name,
+					 .bytes = u->scsi.nr_blocks * u->scsi.block_bytes,
+					 .block_bytes = u->scsi.block_bytes,
+					 .read_only = u->scsi.read_only,
+					 .write_through =
+						 !u->scsi.write_back && !u->in_memory,
+					 .sparse = u->sparse,
+					 .in_memory = u->in_memory,
+				 });
+	}
+	return ret;
+}
+
+int srpt_each_channel(struct srpt *srpt,
+		      int (*fn)(void *ctx, const struct srpt_channel_info *info),
+		      void *ctx)
+{
+	struct srpt_channel *ch;
+	int ret = 0;
+
+	list_for_each_entry(ch, &srpt->channels, node) {
+		struct srpt_channel_info info = {
+			.gid = ch->gid,
+			.port_num = ch->port_num,
+			.qpn = ch->qp->qp_num,
+			.outstanding = ch->credits.outstanding,
+			.limit = ch->credits.limit,
+			.commands = ch->commands,
+		};
+
+		memcpy(info.initiator, ch->initiator->id, sizeof(info.initiator));
+		ret = fn(ctx, &info);
+		if (ret)
+			break;
+	}
+	return ret;
+}
+
+/* --- devices
+ * --------------------------------------------------------------------------------- */
+
+static int add_device(struct ib_device *device)
+{
+	ib_set_client_data(device, &srpt_client, NULL);
+	return 0;
+}
+
+static void remove_device(struct ib_device *device, void *client_data)
+{
+	if (client_data)
+		close_target(client_data);
+}
+
+static struct ib_client srpt_client = {
+	.name = "srpt",
+	.add = add_device,
+	.remove = remove_device,
+};
+
+int srpt_init(void)
+{
+	return ib_register_client(&srpt_client);
+}
+
+void srpt_cleanup(void)
+{
+	ib_unregister_client(&srpt_client);
+	while (!list_empty(&leaving)) {
+		struct srpt_unit *unit =
+			list_first_entry(&leaving, struct srpt_unit, node);
+
+		if (unit->worker)
+			srpt_worker_finish(unit->worker);
+		srpt_unit_free(unit);
+	}
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Task management (SRP 6.10, SAM-5 7). A function is answered when the commands that it
+ * aborts are over: what a disk has begun is not taken back. An aborted command of the
+ * same channel has no answer of its own; the function's returns its request to the
+ * initiator. One of another channel is answered with TASK ABORTED.
+ */
+#include "ulp/srpt/private.h"
+
+static void answer(struct srpt_request *r, enum wire_srp_response code)
+{
+	struct srpt_channel *ch = r->channel;
+	u32 delta = srp_credits_return(&ch->credits, 1 + r->credits);
+
+	srpt_request_answer(r, srp_task_answer(&r->task, code, delta, r->answer));
+}
+
+void srpt_task_release(struct srpt_request *r)
+{
+	struct srpt_request *aborter = r->aborter;
+
+	r->aborter = NULL;
+	if (!aborter)
+		return;
+	aborter->credits += !r->command.tell_aborted;
+	if (--aborter->aborting)
+		return;
+	answer(aborter, WIRE_SRP_RESPONSE_OK);
+	srpt_request_finish(aborter);
+}
+
+void srpt_task_forget(struct srpt_request *r)
+{
+	struct srpt_channel *ch;
+	struct srpt_request *c;
+
+	if (!r->aborting || !r->channel->srpt)
+		return;
+	r->aborting = 0;
+	list_for_each_entry(ch, &r->channel->srpt->channels, node)
+		list_for_each_entry(c, &ch->requests, node)
+			if (c->aborter == r)
+				c->aborter = NULL;
+}
+
+static void abort_command(struct srpt_request *by, struct srpt_request *c)
+{
+	if (!c->is_command || c->answered || c->command.aborted)
+		return;
+	c->command.aborted = true;
+	c->command.tell_aborted = c->channel != by->channel;
+	c->aborter = by;
+	by->aborting++;
+}
+
+/* Abort the commands of a channel on a unit. */
+static void abort_of_channel(struct srpt_request *by, struct srpt_channel *ch,
+			     const struct srpt_unit *unit)
+{
+	struct srpt_request *c;
+
+	list_for_each_entry(c, &ch->requests, node)
+		if (c->unit == unit)
+			abort_command(by, c);
+}
+
+/* --- functions: each aborts what it concerns
+ * -------------------------------------------------- */
+
+static void abort_task(struct srpt_request *r, struct srpt_unit *unit)
+{
+	struct srpt_request *c;
+
+	list_for_each_entry(c, &r->channel->requests, node)
+		if (c->is_command && c->unit == unit &&
+		    c->command.cmd.tag == r->task.task_tag)
+			abort_command(r, c);
+}
+
+static void abort_task_set(struct srpt_request *r, struct srpt_unit *unit)
+{
+	struct srpt_channel *ch;
+
+	list_for_each_entry(ch, &r->channel->srpt->channels, node)
+		if (ch->initiator == r->channel->initiator)
+			abort_of_channel(r, ch, unit);
+}
+
+static void tell_others(struct srpt_request *r, const struct srpt_unit *unit,
+			enum scsi_sense attention)
+{
+	struct srpt_initiator *i;
+
+	list_for_each_entry(i, &r->channel->srpt->initiators, node)
+		if (i != r->channel->initiator)
+			i->nexus[unit->lun].attention = attention;
+}
+
+static void clear_task_set(struct srpt_request *r, struct srpt_unit *unit)
+{
+	struct srpt_channel *ch;
+
+	list_for_each_entry(ch, &r->channel->srpt->channels, node)
+		abort_of_channel(r, ch, unit);
+	tell_others(r, unit, SCSI_COMMANDS_CLEARED);
+}
+
+static void reset_unit(struct srpt_request *r, struct srpt_unit *unit)
+{
+	clear_task_set(r, unit);
+	tell_others(r, unit, SCSI_UNIT_RESET);
+	r->channel->initiator->nexus[unit->lun].attention = SCSI_UNIT_RESET;
+}
+
+static const struct {
+	enum wire_srp_task_function function;
+	void (*run)(struct srpt_request *r, struct srpt_unit *unit);
+} functions[] = {
+	{WIRE_SRP_ABORT_TASK, abort_task},
+	{WIRE_SRP_ABORT_TASK_SET, abort_task_set},
+	{WIRE_SRP_CLEAR_TASK_SET, clear_task_set},
+	{WIRE_SRP_LUN_RESET, reset_unit},
+};
+
+/* Return: the code of the answer; OK: it follows when all that was aborted is over */
+static enum wire_srp_response perform(struct srpt_request *r)
+{
+	struct srpt_unit *unit = srpt_unit_of(r->channel->srpt, r->task.lun);
+
+	for (size_t i = 0; i < ARRAY_SIZE(functions); i++) {
+		if (functions[i].function != r->task.function)
+			continue;
+		if (!unit)
+			return WIRE_SRP_RESPONSE_FAILED;
+		functions[i].run(r, unit);
+		return WIRE_SRP_RESPONSE_OK;
+	}
+	return WIRE_SRP_RESPONSE_UNSUPPORTED;
+}
+
+void srpt_task_begin(struct srpt_request *r, const u8 *iu, size_t len)
+{
+	enum wire_srp_response code;
+
+	wire_srp_tsk_mgmt_decode(iu, len, &r->task);
+	code = perform(r);
+	if (r->aborting)
+		return;
+	answer(r, code);
+	srpt_request_finish(r);
+}

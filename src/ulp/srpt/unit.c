@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The medium of a unit: a file, a block device or a memfd. Its functions run in the
+ * unit's worker, or in the loop if the medium is memory.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "ulp/srpt/private.h"
+
+/* A quota is a full disk. */
+static int error_of(int error)
+{
+	return error == EDQUOT ? -ENOSPC : -error;
+}
+
+static int medium_read(void *ctx, uint64_t offset, void *to, size_t bytes)
+{
+	const struct srpt_unit *unit = ctx;
+
+	while (bytes) {
+		ssize_t n = pread(unit->fd, to, bytes, (off_t)offset);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0) /* it was cut shorter than it was when the unit was added */
+			return n ? error_of(errno) : -EIO;
+		to = (char *)to + n;
+		offset += (uint64_t)n;
+		bytes -= (size_t)n;
+	}
+	return 0;
+}
+
+static int medium_write(void *ctx, uint64_t offset, const void *from, size_t bytes)
+{
+	const struct srpt_unit *unit = ctx;
+	struct iovec iov = {.iov_base = (void *)(uintptr_t)from, .iov_len = bytes};
+
+	while (iov.iov_len) {
+		ssize_t n = pwritev2(
+			unit->fd, &iov, 1, (off_t)offset,
+			unit->scsi.write_back || unit->in_memory ? 0 : RWF_DSYNC);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n ? error_of(errno) : -EIO;
+		iov.iov_base = (char *)iov.iov_base + n;
+		iov.iov_len -= (size_t)n;
+		offset += (uint64_t)n;
+	}
+	return 0;
+}
+
+static int medium_flush(void *ctx)
+{
+	const struct srpt_unit *unit = ctx;
+
+	return unit->in_memory || !fdatasync(unit->fd) ? 0 : error_of(errno);
+}
+
+static int write_zeros(struct srpt_unit *unit, uint64_t offset, uint64_t bytes)
+{
+	static const u8 zeros[1 << 16];
+	int ret = 0;
+
+	for (uint64_t at = 0; !ret && at < bytes; at += sizeof(zeros))
+		ret = medium_write(unit, offset + at, zeros,
+				   MIN(bytes - at, sizeof(zeros)));
+	return ret;
+}
+
+/* Discarded blocks read as zero; a file system that cannot punch holes stores them. */
+static int medium_discard(void *ctx, uint64_t offset, uint64_t bytes)
+{
+	struct srpt_unit *unit = ctx;
+
+	if (!fallocate(unit->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+		       (off_t)offset, (off_t)bytes))
+		return 0;
+	return errno == EOPNOTSUPP ? write_zeros(unit, offset, bytes) : error_of(errno);
+}
+
+static const struct scsi_backend thick = {
+	.read = medium_read,
+	.write = medium_write,
+	.flush = medium_flush,
+};
+static const struct scsi_backend thin = {
+	.read = medium_read,
+	.write = medium_write,
+	.flush = medium_flush,
+	.discard = medium_discard,
+};
+
+/* Return: 0 and *@bytes, the size of what may be a unit; -errno */
+static int measure(int fd, bool read_only, u64 *bytes)
+{
+	int flags = fcntl(fd, F_GETFL);
+	struct stat st;
+
+	if (flags < 0 || fstat(fd, &st))
+		return -errno;
+	if ((flags & O_ACCMODE) == O_WRONLY ||
+	    (!read_only && (flags & O_ACCMODE) != O_RDWR))
+		return -EACCES;
+	if (S_ISREG(st.st_mode)) {
+		*bytes = (u64)st.st_size;
+		return 0;
+	}
+	if (!S_ISBLK(st.st_mode))
+		return -EINVAL;
+	return ioctl(fd, BLKGETSIZE64, bytes) ? -errno : 0;
+}
+
+static void unit_gone(struct rt_work *work)
+{
+	srpt_unit_free(container_of(work, struct srpt_unit, gone));
+}
+
+int srpt_unit_open(struct rt *rt, const struct srpt_unit_config *config,
+		   struct srpt_unit **unit)
+{
+	struct srpt_unit *u;
+	u64 bytes = 0;
+	int ret = measure(config->fd, config->read_only, &bytes);
+
+	if (!ret &&
+	    (bytes < config->block_bytes ||
+	     (config->block_bytes != 512 && config->block_bytes != SCSI_MAX_BLOCK_BYTES)))
+		ret = -EINVAL;
+	u = ret ? NULL : rt_zalloc(sizeof(*u));
+	if (!u)
+		return ret ? ret : -ENOMEM;
+	/* only files in memory can be sealed */
+	u->in_memory = fcntl(config->fd, F_GET_SEALS) >= 0;
+	u->sparse = config->sparse || u->in_memory;
+	if (!u->in_memory)
+		ret = srpt_worker_start(rt, &u->worker);
+	if (ret) {
+		rt_free(u);
+		return ret;
+	}
+	u->rt = rt;
+	u->fd = config->fd;
+	snprintf(u->name, sizeof(u->name), "%s", config->name);
+	INIT_LIST_HEAD(&u->node);
+	rt_work_init(&u->gone, unit_gone);
+	u->scsi = (struct scsi_unit){
+		.backend = u->sparse ? &thin : &thick,
+		.ctx = u,
+		.nr_blocks = bytes / config->block_bytes,
+		.block_bytes = config->block_bytes,
+		.read_only = config->read_only,
+		.write_back = !config->write_through && !u->in_memory,
+	};
+	*unit = u;
+	return 0;
+}
+
+void srpt_unit_free(struct srpt_unit *unit)
+{
+	if (unit->worker)
+		srpt_worker_stop(unit->worker);
+	rt_work_cancel(&unit->gone);
+	list_del(&unit->node);
+	if (unit->fd >= 0)
+		close(unit->fd);
+	rt_free(unit);
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The mutex protects the two lists and the flags. The thread never takes it while it runs
+ * a job, so that the loop waits for it only as long as another thread needs to move a
+ * list.
+ */
+#include "ulp/srpt/worker.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "runtime/posix/rt_posix.h"
+
+struct srpt_worker {
+	pthread_t thread;
+	pthread_mutex_t mutex;
+	pthread_cond_t wake;
+	/* --- protected by mutex --- */
+	struct list_head todo, done;
+	bool stop;
+	/* --- the loop's --- */
+	uint32_t nr_jobs;
+	int event_fd;
+	struct rt_io io;
+};
+
+static void *work(void *arg)
+{
+	struct srpt_worker *w = arg;
+	const uint64_t one = 1;
+	struct srpt_job *job;
+
+	pthread_mutex_lock(&w->mutex);
+	for (;;) {
+		while (list_empty(&w->todo) && !w->stop)
+			pthread_cond_wait(&w->wake, &w->mutex);
+		if (list_empty(&w->todo))
+			break;
+		job = list_first_entry(&w->todo, struct srpt_job, node);
+		list_del(&job->node);
+		pthread_mutex_unlock(&w->mutex);
+		job->run(job);
+		pthread_mutex_lock(&w->mutex);
+		list_add_tail(&job->node, &w->done);
+		/* fails only if the counter is full, and then it is readable */
+		if (write(w->event_fd, &one, sizeof(one)) < 0)
+			continue;
+	}
+	pthread_mutex_unlock(&w->mutex);
+	return NULL;
+}
+
+static void deliver(struct srpt_worker *w)
+{
+	struct list_head done;
+	uint64_t count;
+
+	INIT_LIST_HEAD(&done);
+	if (read(w->event_fd, &count, sizeof(count)) < 0)
+		return;
+	pthread_mutex_lock(&w->mutex);
+	list_splice_tail_init(&w->done, &done);
+	pthread_mutex_unlock(&w->mutex);
+	while (!list_empty(&done)) {
+		struct srpt_job *job = list_first_entry(&done, struct srpt_job, node);
+
+		list_del(&job->node);
+		w->nr_jobs--;
+		job->done(job);
+	}
+}
+
+static void on_event(struct rt_io *io, bool readable, bool writable)
+{
+	deliver(container_of(io, struct srpt_worker, io));
+}
+
+/* Signals are the loop's. */
+static int start_thread(struct srpt_worker *w)
+{
+	sigset_t all, before;
+	int error;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	error = pthread_create(&w->thread, NULL, work, w);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return -error;
+}
+
+int srpt_worker_start(struct rt *rt, struct srpt_worker **worker)
+{
+	struct srpt_worker *w = rt_zalloc(sizeof(*w));
+	int ret;
+
+	if (!w)
+		return -ENOMEM;
+	INIT_LIST_HEAD(&w->todo);
+	INIT_LIST_HEAD(&w->done);
+	pthread_mutex_init(&w->mutex, NULL);
+	pthread_cond_init(&w->wake, NULL);
+	w->event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	ret = w->event_fd < 0 ? -errno : start_thread(w);
+	if (ret) {
+		if (w->event_fd >= 0)
+			close(w->event_fd);
+		rt_free(w);
+		return ret;
+	}
+	rt_io_init(rt, &w->io, w->event_fd, on_event);
+	rt_io_watch(&w->io, true, false);
+	*worker = w;
+	return 0;
+}
+
+void srpt_worker_add(struct srpt_worker *w, struct srpt_job *job)
+{
+	w->nr_jobs++;
+	pthread_mutex_lock(&w->mutex);
+	list_add_tail(&job->node, &w->todo);
+	pthread_cond_signal(&w->wake);
+	pthread_mutex_unlock(&w->mutex);
+}
+
+static void end_thread(struct srpt_worker *w)
+{
+	pthread_mutex_lock(&w->mutex);
+	w->stop = true;
+	pthread_cond_signal(&w->wake);
+	pthread_mutex_unlock(&w->mutex);
+	pthread_join(w->thread, NULL);
+}
+
+void srpt_worker_finish(struct srpt_worker *w)
+{
+	while (w->nr_jobs) {
+		struct pollfd ready = {.fd = w->event_fd, .events = POLLIN};
+
+		poll(&ready, 1, -1);
+		deliver(w);
+	}
+}
+
+void srpt_worker_stop(struct srpt_worker *w)
+{
+	end_thread(w);
+	rt_io_watch(&w->io, false, false);
+	close(w->event_fd);
+	pthread_cond_destroy(&w->wake);
+	pthread_mutex_destroy(&w->mutex);
+	rt_free(w);
+}

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""SRP targets: Debian's srptools find them, and an initiator of ours judges what they answer."""
+import subprocess
+
+import pytest
+
+from interop.fabric import BUILD, TIMEOUT, guid, wait_until
+from interop.test_capture import Capture, dissect
+
+TRY = BUILD / "tests/modules/srp_try.so"
+GUID = guid("n1")
+
+
+def softib(fabric, *args):
+    """Exit status, and what it said on stderr."""
+    done = subprocess.run([fabric.program, *map(str, args)], env=fabric.env, capture_output=True,
+                          text=True, timeout=TIMEOUT, check=False)
+    return done.returncode, done.stderr
+
+
+@pytest.fixture
+def disk(home):
+    path = home / "disk.img"
+    with path.open("wb") as file:
+        file.truncate(16 << 20)
+    return path
+
+
+@pytest.fixture(autouse=True)
+def no_target_stays(pair):
+    yield
+    for target in pair.json("srp", "target", "list"):
+        pair.softib("srp", "target", "remove", target["node"])
+
+
+def attempts(pair):
+    """The initiator's verdict, as softibd's log has it."""
+    log = pair.dir / "softibd.log"
+    before = log.read_text() if log.exists() else ""
+    assert softib(pair, "modprobe", "n2", TRY, f"guid={GUID}", f"port_guid={guid('n1', 1)}") == (0, "")
+    assert softib(pair, "rmmod", "n2", "srp_try") == (0, "")
+    return [line for line in log.read_text()[len(before):].splitlines() if "srp_try: " in line
+            and "module srp_try" not in line]
+
+
+def test_srptools_find_a_target_while_there_is_one(pair):
+    found = [f"id_ext={GUID}", f"ioc_guid={GUID}", f"dgid=fe80000000000000{guid('n1', 1)}", "pkey=ffff"]
+    assert pair.run("n2", "ibsrpdm", "-c") == ""
+    pair.softib("srp", "target", "add", "n1", "--unit", "ram:1M")
+    wait_until(lambda: pair.run("n2", "ibsrpdm", "-c"), "the subnet manager knows the capability")
+    assert pair.run("n2", "ibsrpdm", "-c").strip().split(",")[:4] == found
+    said = pair.run("n2", "ibsrpdm")
+    assert f"service[  0]: 1{GUID[1:]} / SRP.T10:{GUID}" in said, said
+    assert "ID:        softib SRP target of n1" in said, said
+    said = pair.run("n2", "srp_daemon", "-o", "-a", "-c", "-n")
+    assert said.strip().split(",")[:4] == found
+    pair.softib("srp", "target", "remove", "n1")
+    wait_until(lambda: pair.run("n2", "ibsrpdm", "-c") == "", "the capability is gone")
+
+
+@pytest.mark.parametrize("options", ["", ":sparse", ":wt"])
+def test_an_initiator_finds_nothing_wrong(pair, disk, options):
+    pair.softib("srp", "target", "add", "n1", "--unit", f"{disk}{options}")
+    said = attempts(pair)
+    assert len(said) == 1 and said[0].endswith("srp_try: done, 0 failures"), said
+    target, = pair.json("srp", "target", "list")
+    assert (target["node"], target["channels"]) == ("n1", [])
+    assert any(disk.read_bytes()), "nothing was written"
+
+
+def test_a_capture_of_it_is_well_formed(pair):
+    pair.softib("srp", "target", "add", "n1", "--unit", "ram:16M")
+    capture = Capture(pair, "n2:1")
+    assert attempts(pair)[-1].endswith("done, 0 failures")
+    frames = dissect(capture.end())
+    assert len(frames) > 100
+    assert not [frame for frame in frames if frame["_ws.malformed"]]
+
+
+def test_units_come_and_go(pair, disk):
+    out = pair.softib("srp", "target", "add", "n1", "--unit", f"{disk}:ro:4k", "--unit", "ram:2M")
+    assert out == f"n1 LUN 0: {disk}\nn1 LUN 1: ram:2M\n"
+    first, second = pair.json("srp", "target", "list")[0]["units"]
+    assert (first["read_only"], first["block_bytes"], first["bytes"]) == (True, 4096, 16 << 20)
+    assert (second["in_memory"], second["sparse"], second["bytes"]) == (True, True, 2 << 20)
+    pair.softib("srp", "target", "remove", "n1", "0")
+    assert pair.softib("srp", "target", "add", "n1", "--unit", "ram:1M") == "n1 LUN 0: ram:1M\n"
+    pair.softib("srp", "target", "remove", "n1", "0")
+    pair.softib("srp", "target", "remove", "n1", "1")
+    assert not pair.json("srp", "target", "list")
+
+
+@pytest.mark.parametrize("args, why", [
+    (("n1", "--unit", "/nonexistent/disk"), "No such file or directory; 'truncate -s 1G FILE' makes"),
+    (("n1", "--unit", "/dev/null"), "'/dev/null' is neither a file nor a block device"),
+    (("n1", "--unit", "ram:12Q"), "expected ram:SIZE such as ram:64M"),
+    (("n1", "--unit", "ram:100"), "a unit is a file or block device of at least one block"),
+    (("n1",), "expected one node and its units"),
+    (("s1", "--unit", "ram:1M"), "only adapters have SRP targets"),
+    (("n9", "--unit", "ram:1M"), "n9"),
+])
+def test_what_cannot_be_served_is_refused(pair, args, why):
+    status, said = softib(pair, "srp", "target", "add", *args)
+    assert status and why in said, said
+    assert not pair.json("srp", "target", "list")
+
+
+def test_what_is_not_there_cannot_be_removed(pair):
+    status, said = softib(pair, "srp", "target", "remove", "n1")
+    assert status == 1 and "n1 has no such target" in said
+    pair.softib("srp", "target", "add", "n1", "--unit", "ram:1M")
+    status, said = softib(pair, "srp", "target", "remove", "n1", "7")
+    assert status == 1 and "n1 has no such unit" in said
