@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Ids of the RDMA CM: how they begin and end, listeners, and devices that go. */
+/* Ids of the RDMA CM: how they begin and end, their options, and devices that come and go. */
 #include "core/rdma_cm_priv.h"
 
 /** struct rcm_fabric - the host table of one loop */
@@ -106,19 +106,6 @@ int rdma_id_for_each(const struct rt *rt, int (*fn)(struct rdma_cm_id *id, void 
 	return ret;
 }
 
-static void drop_listens(struct rcm_id *id, const struct ib_device *only)
-{
-	struct rcm_listen *listen, *next;
-
-	list_for_each_entry_safe(listen, next, &id->listens, node) {
-		if (only && listen->cm->device != only)
-			continue;
-		ib_destroy_cm_id(listen->cm);
-		list_del(&listen->node);
-		rt_free(listen);
-	}
-}
-
 static void forget_listener(struct rcm_id *id)
 {
 	if (id->listener)
@@ -131,7 +118,7 @@ void rcm_drop_cm(struct rcm_id *id)
 	if (id->cm)
 		ib_destroy_cm_id(id->cm);
 	id->cm = NULL;
-	drop_listens(id, NULL);
+	rcm_drop_listens(id, NULL);
 	forget_listener(id);
 }
 
@@ -161,63 +148,7 @@ bool rcm_deliver(struct rcm_id *id, struct rdma_cm_event *event)
 	return false;
 }
 
-/* --- listening --- */
-
-static int listen_on(struct rcm_id *id, struct ib_device *device, struct ib_cm_id **out)
-{
-	struct ib_cm_id *cm = ib_create_cm_id_(device, rcm_on_listener, id, "rdma_cm");
-	int ret;
-
-	if (IS_ERR(cm))
-		return (int)PTR_ERR(cm);
-	ret = ib_cm_listen(cm, rcm_service_id(id), 0);
-	if (ret)
-		ib_destroy_cm_id(cm);
-	else
-		*out = cm;
-	return ret == -EBUSY ? -EADDRINUSE : ret;
-}
-
-static int listen_on_one(struct ib_device *device, void *ctx)
-{
-	struct rcm_listen *listen = rt_zalloc(sizeof(*listen));
-	struct rcm_id *id = ctx;
-	int ret;
-
-	if (!listen)
-		return -ENOMEM;
-	ret = listen_on(id, device, &listen->cm);
-	if (ret)
-		rt_free(listen);
-	else
-		list_add_tail(&listen->node, &id->listens);
-	return ret;
-}
-
-int rdma_listen(struct rdma_cm_id *rdma_id, int backlog)
-{
-	struct rcm_id *id = rcm_of(rdma_id);
-	struct sockaddr_storage any = {.ss_family = AF_INET};
-	int ret = 0;
-
-	if (id->state == RCM_IDLE)
-		ret = rdma_bind_addr(rdma_id, (struct sockaddr *)&any);
-	if (ret)
-		return ret;
-	if (id->state != RCM_BOUND)
-		return -EINVAL;
-	id->backlog = backlog > 0 ? (unsigned int)backlog : 0;
-	if (rdma_id->device)
-		ret = listen_on(id, rdma_id->device, &id->cm);
-	else
-		ret = ib_device_for_each_of_node(id->rt, id->node_name, listen_on_one,
-						 id);
-	if (ret)
-		drop_listens(id, NULL);
-	else
-		id->state = RCM_LISTEN;
-	return ret;
-}
+/* --- options --- */
 
 int rdma_set_reuseaddr(struct rdma_cm_id *rdma_id, int reuse)
 {
@@ -255,7 +186,7 @@ int rdma_set_ack_timeout(struct rdma_cm_id *rdma_id, u8 timeout_enc)
 static int add_device(struct ib_device *device)
 {
 	ib_set_client_data(device, NULL, NULL);
-	return 0;
+	return rcm_listen_at_new_device(device);
 }
 
 /* The first id of the device that has not heard yet: handlers may destroy any. */
@@ -275,7 +206,7 @@ static void remove_device(struct ib_device *device, void *client_data)
 	struct rcm_id *id;
 
 	list_for_each_entry(id, &rcm_ids, node)
-		drop_listens(id, device);
+		rcm_drop_listens(id, device);
 	while ((id = next_bound(device))) {
 		rcm_drop_cm(id);
 		rcm_drop_mcasts(id);

@@ -89,14 +89,19 @@ static bool is_same_ip(const struct sockaddr_storage *a, const struct sockaddr_s
 	return a->ss_family == b->ss_family && !memcmp(ip, ip_of(b, &bytes), bytes);
 }
 
-bool rcm_listens_for(const struct rcm_id *id, const struct sockaddr_storage *addr)
+/* Does an id that is bound to @own have @addr? */
+static bool means(const struct sockaddr_storage *own, bool afonly,
+		  const struct sockaddr_storage *addr)
 {
-	const struct sockaddr_storage *own = &id->id.route.addr.src_addr;
-
 	if (!is_anywhere(own))
 		return is_same_ip(own, addr);
 	return own->ss_family == addr->ss_family ||
-	       (own->ss_family == AF_INET6 && !id->afonly);
+	       (own->ss_family == AF_INET6 && !afonly);
+}
+
+bool rcm_listens_for(const struct rcm_id *id, const struct sockaddr_storage *addr)
+{
+	return means(&id->id.route.addr.src_addr, id->afonly, addr);
 }
 
 __be64 rcm_service_id(const struct rcm_id *id)
@@ -107,7 +112,16 @@ __be64 rcm_service_id(const struct rcm_id *id)
 
 /* --- ports --- */
 
-static bool is_taken(const struct rcm_id *id, u16 port)
+/* Is there an address that both mean? @id and @other have the same port. */
+static bool overlap(const struct rcm_id *id, const struct sockaddr_storage *addr,
+		    const struct rcm_id *other)
+{
+	const struct sockaddr_storage *taken = &other->id.route.addr.src_addr;
+
+	return means(addr, id->afonly, taken) || means(taken, other->afonly, addr);
+}
+
+bool rcm_is_taken(const struct rcm_id *id, const struct sockaddr_storage *addr)
 {
 	const struct rcm_id *other;
 
@@ -115,7 +129,8 @@ static bool is_taken(const struct rcm_id *id, u16 port)
 		if (other != id && other->bound && other->rt == id->rt &&
 		    other->id.ps == id->id.ps &&
 		    !strcmp(other->node_name, id->node_name) &&
-		    rcm_port(&other->id.route.addr.src_addr) == port &&
+		    rcm_port(&other->id.route.addr.src_addr) == rcm_port(addr) &&
+		    overlap(id, addr, other) &&
 		    !(other->reuse && id->reuse && other->state != RCM_LISTEN))
 			return true;
 	return false;
@@ -127,14 +142,11 @@ static int take_port(struct rcm_id *id, struct sockaddr_storage *addr)
 	    start = rt_random(id->rt) % range;
 
 	if (rcm_port(addr))
-		return is_taken(id, rcm_port(addr)) ? -EADDRINUSE : 0;
+		return rcm_is_taken(id, addr) ? -EADDRINUSE : 0;
 	for (u32 i = 0; i < range; i++) {
-		u16 port = (u16)(FIRST_FREE_PORT + (start + i) % range);
-
-		if (is_taken(id, port))
-			continue;
-		in4(addr)->sin_port = htons(port);
-		return 0;
+		in4(addr)->sin_port = htons((u16)(FIRST_FREE_PORT + (start + i) % range));
+		if (!rcm_is_taken(id, addr))
+			return 0;
 	}
 	return -EADDRNOTAVAIL;
 }

@@ -130,29 +130,34 @@ static void fill_datagram_request(struct rdma_cm_event *event,
 	event->param.ud.private_data_len = RDMA_CM_SIDR_PRIVATE_DATA_SIZE;
 }
 
-static struct rcm_id *accept_request(struct rcm_id *listener, struct ib_cm_id *cm,
-				     const struct ib_cm_event *event)
+static bool takes_request(const struct rcm_id *listener, const struct ib_cm_event *event)
 {
-	const struct rdma_cm_id *from = &listener->id;
-	bool datagram = event->event == IB_CM_SIDR_REQ_RECEIVED;
-	struct rcm_id *id;
+	return (event->event == IB_CM_SIDR_REQ_RECEIVED) == is_datagram(listener) &&
+	       (!listener->backlog || listener->waiting < listener->backlog);
+}
 
-	if (datagram != is_datagram(listener) ||
-	    (listener->backlog && listener->waiting >= listener->backlog))
+static struct rcm_id *accept_request(const struct rcm_service *service,
+				     struct ib_cm_id *cm, const struct ib_cm_event *event)
+{
+	const struct rdma_cm_id *from;
+	struct rcm_id *id, *listener;
+	struct rdma_addr addr;
+
+	if (rcm_get_header(rcm_first_listener(service), event->private_data,
+			   rcm_service_port(service), &addr))
 		return NULL;
+	listener = rcm_find_listener(service, &addr.src_addr);
+	if (!listener || !takes_request(listener, event))
+		return NULL;
+	from = &listener->id;
 	id = rcm_alloc(listener->rt, listener->node_name, from->event_handler,
 		       from->context, from->ps, from->qp_type);
 	if (!id)
 		return NULL;
-	if (rcm_get_header(id, event->private_data, rcm_port(&from->route.addr.src_addr),
-			   &id->id.route.addr) ||
-	    !rcm_listens_for(listener, &id->id.route.addr.src_addr)) {
-		rdma_destroy_id(&id->id);
-		return NULL;
-	}
+	id->id.route.addr = addr;
 	id->id.device = cm->device;
-	id->id.port_num =
-		datagram ? event->param.sidr_req_rcvd.port : event->param.req_rcvd.port;
+	id->id.port_num = is_datagram(id) ? event->param.sidr_req_rcvd.port
+					  : event->param.req_rcvd.port;
 	ib_get_cached_gid(cm->device, id->id.port_num, 0, &id->id.route.sgid);
 	ib_get_cached_pkey(cm->device, id->id.port_num, 0, &id->pkey);
 	id->state = RCM_CONNECT;

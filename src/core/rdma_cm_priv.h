@@ -2,8 +2,9 @@
 /*
  * The RDMA CM's inside. Who does what:
  *
- *  rdma_cm.c		ids, states, devices that go
+ *  rdma_cm.c		ids, states, options, devices that come and go
  *  rdma_cm_addr.c	IP addresses, ports, resolving, the IP header of private data
+ *  rdma_cm_listen.c	listeners, and which of them a request is for
  *  rdma_cm_mcast.c	multicast groups by IP address
  *  rdma_cm_connect.c	requests, answers, and what the CM tells
  */
@@ -26,8 +27,9 @@ enum rcm_state {
 	RCM_GONE, /* the device went */
 };
 
-/** struct rcm_id - @cm: of a listener on every port of the node, the ids are in @listens
- */
+struct rcm_service;
+
+/** struct rcm_id - @cm: of a connection or a request; a listener has @listens instead */
 struct rcm_id {
 	struct rdma_cm_id id;
 	struct list_head node; /* of all ids */
@@ -48,12 +50,6 @@ struct rcm_id {
 	bool bound, reuse, afonly;
 	bool has_ack_timeout;
 	u8 ack_timeout_enc;
-};
-
-/** struct rcm_listen - a listener of one device, for rcm_id of all addresses */
-struct rcm_listen {
-	struct list_head node;
-	struct ib_cm_id *cm;
 };
 
 static inline struct rcm_id *rcm_of(struct rdma_cm_id *id)
@@ -91,8 +87,24 @@ void rcm_put_header(const struct rcm_id *id, u8 *private_data);
 int rcm_get_header(const struct rcm_id *id, const u8 *private_data, u16 local_port,
 		   struct rdma_addr *addr);
 u16 rcm_port(const struct sockaddr_storage *addr);
+/** rcm_is_taken() - does another id of the node have the port of @addr for an address that
+ *  @addr means, too, and not agree to share it with @id? */
+bool rcm_is_taken(const struct rcm_id *id, const struct sockaddr_storage *addr);
 /** rcm_listens_for() - is @addr one of those that the listener @id is bound to? */
 bool rcm_listens_for(const struct rcm_id *id, const struct sockaddr_storage *addr);
+
+/* --- rdma_cm_listen.c --- */
+
+/** rcm_drop_listens() - no longer listen. @only: at this device; NULL: at any */
+void rcm_drop_listens(struct rcm_id *id, const struct ib_device *only);
+/** rcm_find_listener() - Return: whom a request for @addr is for; NULL: for nobody */
+struct rcm_id *rcm_find_listener(const struct rcm_service *service,
+				 const struct sockaddr_storage *addr);
+/** rcm_first_listener() - one of them: all have the same port space */
+const struct rcm_id *rcm_first_listener(const struct rcm_service *service);
+u16 rcm_service_port(const struct rcm_service *service);
+/** rcm_listen_at_new_device() - those who listen on all addresses of its node. 0; -errno */
+int rcm_listen_at_new_device(struct ib_device *device);
 
 /* --- rdma_cm_mcast.c --- */
 
@@ -106,7 +118,7 @@ void rcm_drop_mcasts(struct rcm_id *id);
 
 /* --- rdma_cm_connect.c --- */
 
-/** rcm_on_listener() - handler of a listener's ib_cm_id: context is the rcm_id */
+/** rcm_on_listener() - handler of a service's ib_cm_id: context is the rcm_service */
 int rcm_on_listener(struct ib_cm_id *cm, const struct ib_cm_event *event);
 
 #endif

@@ -660,6 +660,115 @@ static void the_loopback_address_is_no_devices(void **state)
 	assert_int_equal(server.heard[0], RDMA_CM_EVENT_CONNECT_REQUEST);
 }
 
+/* Who is bound first, and then a second one of the node to the same port */
+static int bind_two(const struct sockaddr *first, int afonly_first,
+		    const struct sockaddr *second, int afonly_second)
+{
+	server.id = create(1, &server, RDMA_PS_TCP);
+	active.id = create(1, &active, RDMA_PS_TCP);
+	assert_int_equal(rdma_set_afonly(server.id, afonly_first), 0);
+	assert_int_equal(rdma_set_afonly(active.id, afonly_second), 0);
+	assert_int_equal(rdma_bind_addr(server.id, (struct sockaddr *)(uintptr_t)first),
+			 0);
+	return rdma_bind_addr(active.id, (struct sockaddr *)(uintptr_t)second);
+}
+
+static void which_addresses_share_a_port(void **state)
+{
+	struct sockaddr_in any4 = ip("0.0.0.0", PORT), four = ip("10.0.0.2", PORT);
+	struct sockaddr_in6 any6 = ip6("::", PORT), six = ip6("fd00::2", PORT);
+	const struct {
+		const struct sockaddr *first, *second;
+		int afonly_first, afonly_second, ret;
+	} of[] = {
+		{SA(any4), SA(any6), 0, 1, 0},
+		{SA(any6), SA(any4), 1, 0, 0},
+		{SA(any4), SA(any6), 0, 0, -EADDRINUSE},
+		{SA(any6), SA(any4), 0, 0, -EADDRINUSE},
+		{SA(any6), SA(four), 0, 0, -EADDRINUSE},
+		{SA(any6), SA(four), 1, 0, 0},
+		{SA(any6), SA(six), 1, 0, -EADDRINUSE},
+		{SA(six), SA(any6), 0, 1, -EADDRINUSE},
+		{SA(four), SA(six), 0, 0, 0},
+		{SA(any4), SA(six), 0, 0, 0},
+		{SA(any4), SA(four), 0, 0, -EADDRINUSE},
+		{SA(four), SA(four), 0, 0, -EADDRINUSE},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(of); i++) {
+		assert_int_equal(bind_two(of[i].first, of[i].afonly_first, of[i].second,
+					  of[i].afonly_second),
+				 of[i].ret);
+		end_both();
+	}
+}
+
+/* A request from node 2 to @to comes to @side, and not to any other */
+static void expect_asked(struct side *side, const struct sockaddr *to)
+{
+	struct rdma_conn_param param = param_of(0x222, "hello");
+	struct side asking = {0};
+	struct rdma_cm_id *id = create(2, &asking, RDMA_PS_TCP);
+	int all = server.num + active.num, before = side->num;
+
+	assert_int_equal(rdma_resolve_addr(id, NULL, to, 1000), 0);
+	run_ms(1);
+	assert_int_equal(rdma_resolve_route(id, 1000), 0);
+	run_ms(10);
+	assert_int_equal(rdma_connect(id, &param), 0);
+	run_ms(10);
+	assert_int_equal(side->num, before + 1);
+	assert_int_equal(side->heard[before], RDMA_CM_EVENT_CONNECT_REQUEST);
+	assert_int_equal(server.num + active.num, all + 1);
+	rdma_destroy_id(side->peer);
+	side->peer = NULL;
+	rdma_destroy_id(id);
+	run_ms(600000);
+}
+
+static void a_request_goes_to_the_listener_of_its_address(void **state)
+{
+	struct sockaddr_in any4 = ip("0.0.0.0", PORT), four = ip("10.0.0.2", PORT);
+	struct sockaddr_in6 any6 = ip6("::", PORT), six = ip6("fd00::2", PORT);
+
+	assert_int_equal(bind_two(SA(any4), 0, SA(any6), 1), 0);
+	assert_int_equal(rdma_listen(server.id, 2), 0);
+	assert_int_equal(rdma_listen(active.id, 2), 0);
+	expect_asked(&server, SA(four));
+	expect_asked(&active, SA(six));
+	rdma_destroy_id(server.id); /* the other one listens on */
+	server.id = NULL;
+	expect_asked(&active, SA(six));
+}
+
+static void one_of_those_that_share_a_port_listens(void **state)
+{
+	struct sockaddr_in any = ip("0.0.0.0", PORT);
+
+	server.id = create(1, &server, RDMA_PS_TCP);
+	active.id = create(1, &active, RDMA_PS_TCP);
+	assert_int_equal(rdma_set_reuseaddr(server.id, 1), 0);
+	assert_int_equal(rdma_set_reuseaddr(active.id, 1), 0);
+	assert_int_equal(rdma_bind_addr(server.id, SA(any)), 0);
+	assert_int_equal(rdma_bind_addr(active.id, SA(any)), 0);
+	assert_int_equal(rdma_listen(server.id, 2), 0);
+	assert_int_equal(rdma_listen(active.id, 2), -EADDRINUSE);
+	rdma_destroy_id(server.id);
+	server.id = NULL;
+	assert_int_equal(rdma_listen(active.id, 2), 0);
+}
+
+static void a_device_that_comes_is_listened_on(void **state)
+{
+	struct sockaddr_in to = ip("10.0.0.2", PORT);
+
+	listen_at("0.0.0.0", RDMA_PS_TCP);
+	ib_unregister_device(&net->node[1]->ib);
+	assert_int_equal(ib_register_device(&net->node[1]->ib, "fake0"), 0);
+	run_ms(1000);
+	expect_asked(&server, SA(to));
+}
+
 static void too_much_private_data(void **state)
 {
 	static const char data[RDMA_CM_REQ_PRIVATE_DATA_SIZE + 1];
@@ -711,6 +820,10 @@ int main(void)
 		T(a_hello_carries_the_addresses),
 		T(a_datagram_service),	    T(addresses_and_ports),
 		T(a_port_may_be_shared),    T(a_queue_pair_tells_that_it_is_connected),
+		T(which_addresses_share_a_port),
+		T(a_request_goes_to_the_listener_of_its_address),
+		T(one_of_those_that_share_a_port_listens),
+		T(a_device_that_comes_is_listened_on),
 		T(too_much_private_data),   T(destroyed_while_asking_for_a_path),
 		T(a_device_goes),	    T(two_ids_share_a_membership),
 		T(the_group_of_an_address), T(joins_that_fail),
