@@ -23,6 +23,7 @@ module_param(port_guid, charp, 0444);
 MODULE_PARM_DESC(port_guid, "of a port of the target, in hex");
 
 #define RECEIVES  64
+#define SENDS	  32
 #define IU_BYTES  1024
 #define OFFSET	  128 /* of immediate data */
 #define BLOCK	  512
@@ -35,7 +36,9 @@ struct channel {
 	struct completion news; /* of the connection */
 	struct completion came; /* a message */
 	struct ib_cqe receive_cqe[RECEIVES], send_cqe;
-	u8 receive[RECEIVES][IU_BYTES], send[IU_BYTES];
+	u8 receive[RECEIVES][IU_BYTES];
+	u8 buffer[SENDS][IU_BYTES], *send; /* of the next message */
+	u32 nr_sent;
 	u32 head, tail; /* of what came, as indices of receives */
 	u32 order[RECEIVES];
 	u32 reject; /* of the login; 0: established */
@@ -111,6 +114,7 @@ static void send_iu(struct channel *ch, size_t bytes)
 
 	ch->send_cqe.done = sent;
 	ib_post_send(ch->qp, &wr, NULL);
+	ch->send = ch->buffer[++ch->nr_sent % SENDS];
 }
 
 static int modify(struct channel *ch, enum ib_qp_state state)
@@ -212,6 +216,7 @@ static void log_in(struct channel *ch, const struct wire_srp_login_req *login)
 	};
 
 	memset(ch, 0, sizeof(*ch));
+	ch->send = ch->buffer[0];
 	init_completion(&ch->news);
 	init_completion(&ch->came);
 	ch->qp = ib_create_qp(pd, &init);
@@ -483,7 +488,6 @@ static void try_many(struct channel *ch)
 
 	ch->credits = 0;
 	for (u32 i = 0; i < nr; i++) {
-		/* each is sent before the buffer of the last is used again */
 		send_command(ch, 200 + i, 0, CDB(0x28, 0, 0, 0, 0, 0, 0, 0, 16),
 			     &(struct wire_srp_cmd_parts){.in = direct(0, 16 * BLOCK)});
 		if (i % 2)
@@ -502,6 +506,27 @@ static void try_many(struct channel *ch)
 /* --- logins
  * -------------------------------------------------------------------------------------
  */
+
+/* The initiator goes while a disk has commands in work, and while a function waits for them. */
+static void try_leaving(struct channel *ch)
+{
+	struct wire_srp_tsk_mgmt task = {.opcode = WIRE_SRP_TSK_MGMT, .tag = 1000,
+					 .function = WIRE_SRP_LUN_RESET};
+	struct wire_srp_login_req login = good_login();
+	const struct wire_srp_cmd_parts parts = {.in = direct(0, 16 * BLOCK)};
+
+	for (int i = 0; i < 8; i++) {
+		log_in(ch, &login);
+		start(ch);
+		for (u32 k = 0; k < 8; k++)
+			send_command(ch, 200 + k, 0, CDB(0x28, 0, 0, 0, 0, 0, 0, 0, 16), &parts);
+		wire_srp_tsk_mgmt_encode(&task, ch->send);
+		send_iu(ch, 48);
+		if (i % 2)
+			take_answer(ch);
+		log_out(ch);
+	}
+}
 
 static void expect_reject(struct channel *ch, const char *what,
 			  const struct wire_srp_login_req *login, u32 reason)
@@ -613,6 +638,7 @@ static void try_all(void)
 	try_tasks(ch);
 	try_many(ch);
 	log_out(ch);
+	try_leaving(ch);
 	try_rejects(ch);
 	try_channels(ch);
 	try_bad_messages(ch);

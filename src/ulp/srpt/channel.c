@@ -412,15 +412,15 @@ void srpt_channel_close(struct srpt_channel *ch)
 	rt_work_cancel(&ch->drain);
 	rt_work_cancel(&ch->end);
 	ib_destroy_cm_id(ch->cm);
-	list_del(&ch->node);
-	srpt->nr_channels--;
 	list_for_each_entry(r, &ch->requests, node) {
 		r->in_flight = 0; /* nothing completes any more */
 		r->answered = true;
 		srpt->held_bytes -= r->held_bytes;
 		r->held_bytes = 0;
-		srpt_task_forget(r);
+		srpt_task_forget(r); /* its own channel's commands, too, wait for none */
 	}
+	list_del(&ch->node);
+	srpt->nr_channels--;
 	ch->srpt = NULL;
 	if (list_empty(&ch->requests)) {
 		free_channel(ch);
