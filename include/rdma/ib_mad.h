@@ -244,6 +244,7 @@ struct ib_mad_agent {
 	u32 flags;
 	u8 port_num;
 	u8 rmpp_version;
+	struct rdma_restrack_entry res;
 };
 
 struct ib_mad_send_wc {
@@ -292,12 +293,16 @@ struct ib_mad_reg_req {
  * Return: the agent, or ERR_PTR: -EINVAL (class, version, QP, handlers, OUI),
  * -EBUSY another agent has one of the methods, -ENODEV port, -ENOMEM
  */
-struct ib_mad_agent *ib_register_mad_agent(struct ib_device *device, u32 port_num,
-					   enum ib_qp_type qp_type,
-					   const struct ib_mad_reg_req *reg_req,
-					   u8 rmpp_version, ib_mad_send_handler send_handler,
-					   ib_mad_recv_handler recv_handler, void *context,
-					   u32 flags);
+struct ib_mad_agent *ib_register_mad_agent_(struct ib_device *device, u32 port_num,
+					    enum ib_qp_type qp_type,
+					    const struct ib_mad_reg_req *reg_req,
+					    u8 rmpp_version, ib_mad_send_handler send_handler,
+					    ib_mad_recv_handler recv_handler, void *context,
+					    u32 flags, const char *client);
+#define ib_register_mad_agent(device, port_num, qp_type, reg_req, rmpp_version, send_handler,  \
+			      recv_handler, context, flags)                                \
+	ib_register_mad_agent_(device, port_num, qp_type, reg_req, rmpp_version, send_handler, \
+			       recv_handler, context, flags, SOFTIB_CLIENT_NAME)
 /** ib_unregister_mad_agent() - its sends complete with IB_WC_WR_FLUSH_ERR
  *  before this returns; received MADs that it holds stay its own to free */
 void ib_unregister_mad_agent(struct ib_mad_agent *mad_agent);
@@ -316,10 +321,15 @@ enum ib_mad_snoop_flags {
 
 /** ib_register_mad_snoop() - look at all MADs of a QP. @recv_handler may
  *  keep nothing of what it sees. Return: an agent or ERR_PTR(-EINVAL, ...) */
-struct ib_mad_agent *ib_register_mad_snoop(struct ib_device *device, u32 port_num,
-					   enum ib_qp_type qp_type, int mad_snoop_flags,
-					   ib_mad_snoop_handler snoop_handler,
-					   ib_mad_recv_handler recv_handler, void *context);
+struct ib_mad_agent *ib_register_mad_snoop_(struct ib_device *device, u32 port_num,
+					    enum ib_qp_type qp_type, int mad_snoop_flags,
+					    ib_mad_snoop_handler snoop_handler,
+					    ib_mad_recv_handler recv_handler, void *context,
+					    const char *client);
+#define ib_register_mad_snoop(device, port_num, qp_type, mad_snoop_flags, snoop_handler,       \
+			      recv_handler, context)                                       \
+	ib_register_mad_snoop_(device, port_num, qp_type, mad_snoop_flags, snoop_handler,      \
+			       recv_handler, context, SOFTIB_CLIENT_NAME)
 
 /**
  * ib_create_send_mad() - room for a MAD to send

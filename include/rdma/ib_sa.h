@@ -235,10 +235,12 @@ struct ib_sa_service_rec {
 /** struct ib_sa_client - a consumer of this interface; its queries */
 struct ib_sa_client {
 	struct list_head queries;
+	const char *name; /* for resource tracking */
 };
 
 /** ib_sa_register_client() - before the first query of @client */
-void ib_sa_register_client(struct ib_sa_client *client);
+void ib_sa_register_client_(struct ib_sa_client *client, const char *name);
+#define ib_sa_register_client(client) ib_sa_register_client_(client, SOFTIB_CLIENT_NAME)
 /** ib_sa_unregister_client() - its outstanding queries end with -EINTR, and
  *  their callbacks have run, before this returns */
 void ib_sa_unregister_client(struct ib_sa_client *client);

@@ -24,6 +24,8 @@ enum rdma_restrack_type {
 	RDMA_RESTRACK_AH,
 	RDMA_RESTRACK_MW,
 	RDMA_RESTRACK_FMR,
+	RDMA_RESTRACK_MAD_AGENT,
+	RDMA_RESTRACK_SA_QUERY,
 	RDMA_RESTRACK_MAX
 };
 
@@ -87,6 +89,13 @@ void rdma_restrack_leave(struct rdma_restrack_root *root);
  *  is the process. Used by those who make objects. */
 void rdma_restrack_add(struct ib_device *device, struct rdma_restrack_entry *entry,
 		       enum rdma_restrack_type type, const char *client, pid_t pid);
+/** rdma_restrack_set_owner() - @entry belongs to the process @pid, which is called @comm */
+void rdma_restrack_set_owner(struct rdma_restrack_entry *entry, pid_t pid, const char *comm);
+/** rdma_restrack_describe() - the state of the object of @entry, for people: "RC, RTS, to QP
+ *  0x000012". Return: @text, which is empty for objects of which there is nothing to say */
+#define RDMA_RESTRACK_TEXT_BYTES 96
+const char *rdma_restrack_describe(const struct rdma_restrack_entry *entry,
+				   char text[RDMA_RESTRACK_TEXT_BYTES]);
 void rdma_restrack_del(struct ib_device *device, struct rdma_restrack_entry *entry);
 /** rdma_restrack_forget() - destroy what the kernel client named @client has on @device
  *  @count: of each type is raised by how many there were. What an object of another client

@@ -539,6 +539,7 @@ struct rdma_cm_id *softib_create_id(struct module *module, rdma_cm_event_handler
 /* A client of a module sees the devices of its node alone. */
 #define ib_register_client(client)   softib_register_client(THIS_MODULE, client)
 #define ib_unregister_client(client) softib_unregister_client(THIS_MODULE, client)
+#undef ib_sa_register_client
 #define ib_sa_register_client(client) softib_sa_register_client(THIS_MODULE, client)
 #define ib_sa_unregister_client(client) softib_sa_unregister_client(THIS_MODULE, client)
 

@@ -259,6 +259,7 @@ void umad_serve(struct umad *umad, int fd, const struct peer *peer)
 		return;
 	}
 	s->pid = peer->pid;
+	memcpy(s->comm, peer->comm, sizeof(s->comm));
 	s->umad = umad;
 	s->rt = umad->rt;
 	s->ends = &umad->ends;

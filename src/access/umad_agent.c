@@ -108,14 +108,15 @@ static int enter(struct umad_session *s, uint32_t qpn, const struct ib_mad_reg_r
 	INIT_LIST_HEAD(&agent->sends);
 	INIT_LIST_HEAD(&agent->node);
 	/* class 0: an agent that only sends */
-	agent->mad = ib_register_mad_agent(s->device, s->port_num, qpn ? IB_QPT_GSI : IB_QPT_SMI,
+	agent->mad = ib_register_mad_agent_(s->device, s->port_num, qpn ? IB_QPT_GSI : IB_QPT_SMI,
 					   req->mgmt_class ? req : NULL, rmpp_version,
-					   umad_send_handler, umad_recv_handler, agent, flags);
+					   umad_send_handler, umad_recv_handler, agent, flags, NULL);
 	if (IS_ERR(agent->mad)) {
 		ret = (int)PTR_ERR(agent->mad);
 		rt_free(agent);
 		return ret;
 	}
+	rdma_restrack_set_owner(&agent->mad->res, s->pid, s->comm);
 	s->agent[place] = agent;
 	*id = agent->id;
 	return 0;

@@ -48,6 +48,7 @@ struct umad_session {
 	struct umad *umad;
 	struct rt_io data, control;
 	pid_t pid;
+	char comm[RDMA_RESTRACK_COMM_BYTES];
 	int fd, control_fd; /* control_fd -1 before the port is open */
 	struct ib_device *device; /* NULL: not open yet, or unplugged */
 	unsigned port_num;

@@ -133,8 +133,8 @@ static int open_port(struct cm_device *dev, u32 port_num)
 	struct ib_mad_agent *agent;
 
 	req.method_mask[0] = 1ul << IB_MGMT_METHOD_SEND | 1ul << IB_MGMT_METHOD_GET;
-	agent = ib_register_mad_agent(dev->device, port_num, IB_QPT_GSI, &req, 0, sent,
-				      received, dev, 0);
+	agent = ib_register_mad_agent_(dev->device, port_num, IB_QPT_GSI, &req, 0, sent,
+				      received, dev, 0, "cm");
 	if (IS_ERR(agent))
 		return (int)PTR_ERR(agent);
 	dev->agent[port_num - rdma_start_port(dev->device)] = agent;

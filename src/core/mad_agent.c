@@ -152,12 +152,12 @@ struct mad_agent *mad_agent_alloc(struct mad_port *port, struct mad_qp *mqp,
 	return agent;
 }
 
-struct ib_mad_agent *ib_register_mad_agent(struct ib_device *device, u32 port_num,
-					   enum ib_qp_type qp_type,
-					   const struct ib_mad_reg_req *reg_req,
-					   u8 rmpp_version, ib_mad_send_handler send_handler,
-					   ib_mad_recv_handler recv_handler, void *context,
-					   u32 flags)
+struct ib_mad_agent *ib_register_mad_agent_(struct ib_device *device, u32 port_num,
+					    enum ib_qp_type qp_type,
+					    const struct ib_mad_reg_req *reg_req,
+					    u8 rmpp_version, ib_mad_send_handler send_handler,
+					    ib_mad_recv_handler recv_handler, void *context,
+					    u32 flags, const char *client)
 {
 	struct mad_port *port = mad_port_get(device, port_num);
 	struct mad_agent *agent;
@@ -190,6 +190,7 @@ struct ib_mad_agent *ib_register_mad_agent(struct ib_device *device, u32 port_nu
 	if (reg_req)
 		agent->reg_req = *reg_req;
 	list_add_tail(&agent->node, &port->agents);
+	rdma_restrack_add(device, &agent->agent.res, RDMA_RESTRACK_MAD_AGENT, client, 0);
 	if (rmpp_version) { /* a window of segments must find receives */
 		agent->mqp->want_receives = MAD_RECV_WRS;
 		mad_qp_refill(agent->mqp);
@@ -219,6 +220,7 @@ void ib_unregister_mad_agent(struct ib_mad_agent *mad_agent)
 	struct mad_agent *agent = mad_agent_of(mad_agent);
 
 	list_del(&agent->node); /* nothing new reaches it */
+	rdma_restrack_del(mad_agent->device, &mad_agent->res);
 	rmpp_recv_cleanup(agent);
 	mad_send_flush(agent);
 	rt_work_cancel(&agent->done_work);
@@ -229,10 +231,11 @@ void ib_unregister_mad_agent(struct ib_mad_agent *mad_agent)
 
 /* --- snooping --- */
 
-struct ib_mad_agent *ib_register_mad_snoop(struct ib_device *device, u32 port_num,
-					   enum ib_qp_type qp_type, int mad_snoop_flags,
-					   ib_mad_snoop_handler snoop_handler,
-					   ib_mad_recv_handler recv_handler, void *context)
+struct ib_mad_agent *ib_register_mad_snoop_(struct ib_device *device, u32 port_num,
+					    enum ib_qp_type qp_type, int mad_snoop_flags,
+					    ib_mad_snoop_handler snoop_handler,
+					    ib_mad_recv_handler recv_handler, void *context,
+					    const char *client)
 {
 	const int sends = IB_MAD_SNOOP_POSTED_SENDS | IB_MAD_SNOOP_SEND_COMPLETIONS;
 	struct mad_port *port = mad_port_get(device, port_num);
@@ -250,6 +253,7 @@ struct ib_mad_agent *ib_register_mad_snoop(struct ib_device *device, u32 port_nu
 	agent->agent.snoop_handler = snoop_handler;
 	agent->snoop_flags = mad_snoop_flags;
 	list_add_tail(&agent->node, &agent->mqp->snoops);
+	rdma_restrack_add(device, &agent->agent.res, RDMA_RESTRACK_MAD_AGENT, client, 0);
 	return &agent->agent;
 }
 

@@ -226,7 +226,7 @@ static struct ib_client client = {
 
 int rdma_cm_init(void)
 {
-	ib_sa_register_client(&rcm_sa_client);
+	ib_sa_register_client_(&rcm_sa_client, "rdma_cm");
 	return ib_register_client(&client);
 }
 

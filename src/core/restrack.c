@@ -15,6 +15,8 @@ static const char *const names[RDMA_RESTRACK_MAX] = {
 	[RDMA_RESTRACK_AH] = "ah",
 	[RDMA_RESTRACK_MW] = "mw",
 	[RDMA_RESTRACK_FMR] = "fmr",
+	[RDMA_RESTRACK_MAD_AGENT] = "mad_agent",
+	[RDMA_RESTRACK_SA_QUERY] = "sa_query",
 };
 
 const char *rdma_restrack_name(enum rdma_restrack_type type)
@@ -68,6 +70,14 @@ void rdma_restrack_add(struct ib_device *device, struct rdma_restrack_entry *ent
 	entry->valid = true;
 	list_add_tail(&entry->node, &root->list[type]);
 	root->count[type]++;
+}
+
+void rdma_restrack_set_owner(struct rdma_restrack_entry *entry, pid_t pid, const char *comm)
+{
+	entry->user = true;
+	entry->pid = pid;
+	strncpy(entry->comm, comm, sizeof(entry->comm) - 1);
+	entry->comm[sizeof(entry->comm) - 1] = 0;
 }
 
 void rdma_restrack_del(struct ib_device *device, struct rdma_restrack_entry *entry)

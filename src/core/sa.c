@@ -16,7 +16,7 @@ struct sa_device {
 };
 
 static struct ib_client sa_ib_client;
-struct ib_sa_client sa_client = {LIST_HEAD_INIT(sa_client.queries)};
+struct ib_sa_client sa_client = {LIST_HEAD_INIT(sa_client.queries), "sa"};
 
 struct sa_port *sa_port_find(struct ib_device *device, u32 port_num)
 {
@@ -78,9 +78,9 @@ int sa_port_open(struct sa_port *port)
 	if (port->closing)
 		return -ENODEV;
 	if (!port->agent) {
-		struct ib_mad_agent *agent = ib_register_mad_agent(
+		struct ib_mad_agent *agent = ib_register_mad_agent_(
 			port->device, port->port_num, IB_QPT_GSI, NULL, IB_MGMT_RMPP_VERSION,
-			sa_query_sent, sa_query_answered, port, 0);
+			sa_query_sent, sa_query_answered, port, 0, "sa");
 
 		if (IS_ERR(agent))
 			return (int)PTR_ERR(agent);

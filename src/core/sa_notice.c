@@ -134,8 +134,8 @@ static int open_reports(struct sa_port *port)
 
 	if (port->report_agent)
 		return 0;
-	agent = ib_register_mad_agent(port->device, port->port_num, IB_QPT_GSI, &req, 0,
-				      report_sent, report_received, port, 0);
+	agent = ib_register_mad_agent_(port->device, port->port_num, IB_QPT_GSI, &req, 0,
+				      report_sent, report_received, port, 0, "sa");
 	if (IS_ERR(agent))
 		return (int)PTR_ERR(agent);
 	port->report_agent = agent;

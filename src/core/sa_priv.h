@@ -93,6 +93,7 @@ struct ib_sa_query {
 	void *context;
 	ib_sa_comp_mask comp_mask;
 	unsigned int cache_epoch;
+	struct rdma_restrack_entry res;
 	struct sa_path_rec path; /* as it was asked for; what the cache goes by */
 	_Alignas(8) u8 mad[IB_MGMT_MAD_SIZE];
 };

@@ -37,6 +37,8 @@ static void enlist(struct ib_sa_query *query, struct ib_sa_client *client)
 	list_add_tail(&query->id_node, bucket(query->id));
 	list_add_tail(&query->node, &client->queries);
 	query->port->queries++;
+	rdma_restrack_add(query->port->device, &query->res, RDMA_RESTRACK_SA_QUERY, client->name,
+			  0);
 }
 
 struct ib_sa_query *sa_query_alloc(struct sa_port *port)
@@ -55,6 +57,7 @@ static void forget(struct ib_sa_query *query)
 	list_del(&query->id_node);
 	list_del(&query->node);
 	query->port->queries--;
+	rdma_restrack_del(query->port->device, &query->res);
 	if (query->buf) { /* its handler frees the rest */
 		query->buf->context[0] = NULL;
 		ib_cancel_mad(query->buf);
@@ -324,9 +327,10 @@ void sa_queries_end(struct sa_port *port)
 		sa_query_end(any_of(port), -EINTR, NULL);
 }
 
-void ib_sa_register_client(struct ib_sa_client *client)
+void ib_sa_register_client_(struct ib_sa_client *client, const char *name)
 {
 	INIT_LIST_HEAD(&client->queries);
+	client->name = name;
 }
 
 void ib_sa_unregister_client(struct ib_sa_client *client)

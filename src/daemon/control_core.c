@@ -101,6 +101,7 @@ static void describe(const struct control_walk *walk, const struct rdma_restrack
 		.pid = entry->user ? entry->pid : 0,
 		.comm = entry->comm,
 	};
+	rdma_restrack_describe(entry, res->details);
 	if (entry->type == RDMA_RESTRACK_QP)
 		res->qpn = container_of(entry, const struct ib_qp, res)->qp_num;
 }

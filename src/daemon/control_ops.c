@@ -261,7 +261,7 @@ static bool op_counters(struct control_request *req)
  * the next request continues where it ended.
  */
 
-#define RESOURCES_PER_PAGE 256 /* this number fits into one message unless names are long */
+#define RESOURCES_PER_PAGE 192 /* this number fits into one message unless names are long */
 
 static struct json_object *resource(const struct topology *topo,
 				    const struct control_resource *res)
@@ -276,6 +276,8 @@ static struct json_object *resource(const struct topology *topo,
 		control_put_hex(o, "qpn", res->qpn, 6);
 	control_put_number(o, "pid", (uint64_t)res->pid);
 	control_put_text(o, "comm", res->comm ? res->comm : "");
+	if (res->details[0])
+		control_put_text(o, "details", res->details);
 	return o;
 }
 

@@ -186,7 +186,7 @@ static int ask(struct path *path, struct ib_device *device)
 	rec.dgid = gid_of(control_fabric(path->control), path->to_node, attr.subnet_prefix);
 	rec.numb_path = 1;
 	rec.reversible = 1;
-	ib_sa_register_client(&path->sa);
+	ib_sa_register_client_(&path->sa, "softib path");
 	return ib_sa_path_rec_get(&path->sa, device, (u32)path->port, &rec,
 				  IB_SA_PATH_REC_SGID | IB_SA_PATH_REC_DGID |
 					  IB_SA_PATH_REC_NUMB_PATH | IB_SA_PATH_REC_REVERSIBLE,

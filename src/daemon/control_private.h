@@ -7,6 +7,7 @@
 #include <json-c/json.h>
 
 #include "daemon/control.h"
+#include "rdma/restrack.h"
 
 #define CONTROL_PROTOCOL 1
 
@@ -111,6 +112,7 @@ struct control_resource {
 	uint32_t qpn;		   /* of a "qp" */
 	int pid;		   /* the owner; 0 for softibd itself */
 	const char *comm;	   /* its name */
+	char details[RDMA_RESTRACK_TEXT_BYTES]; /* its state */
 };
 
 struct control_walk;

@@ -256,7 +256,7 @@ void softib_sa_register_client(struct module *module, struct ib_sa_client *clien
 {
 	struct module_sa_client *c = rt_zalloc(sizeof(*c));
 
-	(ib_sa_register_client)(client);
+	ib_sa_register_client_(client, module->name);
 	if (!c)
 		return;
 	c->client = client;

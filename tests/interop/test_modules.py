@@ -149,6 +149,20 @@ def test_users_go_before_whom_they_use():
     assert "n1 lender: 5 are left" in log and "crashed" not in log, log
 
 
+def test_resources_of_modules_are_listed(pair):
+    rows = {}
+    for module in ("cm_message", "vendor_mad"):
+        assert softib(pair, "modprobe", "n2", BUILD / f"examples/{module}.so") == (0, "")
+    for row in pair.json("resource", "show", "n2"):
+        rows.setdefault((row["comm"], row["type"]), row.get("details", ""))
+    for module in ("cm_message", "vendor_mad"):
+        assert softib(pair, "rmmod", "n2", module) == (0, "")
+    assert rows["cm_message", "cm_id"] == "listening, service 0x0000000053544942"
+    assert rows["cm", "mad_agent"] == "port 1, QP1, class 0x07 version 2"
+    assert rows["vendor_mad", "mad_agent"].startswith("port 1, QP1, class 0x")
+    assert rows["cm_message", "mr"] == "all memory"
+
+
 def test_a_crash_in_remove(pair):
     assert softib(pair, "modprobe", "n1", TRIAL, "what=crash-in-remove") == (0, "")
     status, said = softib(pair, "rmmod", "n1", "trial")

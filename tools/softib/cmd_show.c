@@ -170,10 +170,10 @@ static error_t parse_resource(int key, char *arg, struct argp_state *state)
 static void print_resource(struct json_object *row)
 {
 	printf("%-8s%-10s", text_of(row, "node"), text_of(row, "device"));
-	paint("36", text_of(row, "type"), 7);
-	printf("%-8lld%-10s%-9lld%s\n", (long long)number_of(row, "handle"),
+	paint("36", text_of(row, "type"), 10);
+	printf("%-8lld%-10s%-9lld%-16s%s\n", (long long)number_of(row, "handle"),
 	       text_of(row, "qpn"), (long long)number_of(row, "pid"),
-	       text_of(row, "comm"));
+	       text_of(row, "comm"), text_of(row, "details"));
 }
 
 int cmd_resource(int argc, char **argv)
@@ -197,7 +197,7 @@ int cmd_resource(int argc, char **argv)
 	if (args.common.json) {
 		print_json(list);
 	} else {
-		print_title("NODE    DEVICE    TYPE   HANDLE  QPN       PID      OWNER",
+		print_title("NODE    DEVICE    TYPE      HANDLE  QPN       PID      OWNER           STATE",
 			    0);
 		putchar('\n');
 		for (size_t i = 0; i < count_of(list); i++)

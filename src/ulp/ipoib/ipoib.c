@@ -217,7 +217,7 @@ int ipoib_open(const struct ipoib_config *config)
 	ipoib_queue_init(p);
 	ipoib_connected_init(p);
 	ipoib_neighbours_init(p);
-	ib_sa_register_client(&p->sa);
+	ib_sa_register_client_(&p->sa, "ipoib");
 	list_add_tail(&p->node, &d->interfaces);
 	INIT_IB_EVENT_HANDLER(&p->events, p->device, port_event);
 	ib_register_event_handler(&p->events);

@@ -133,6 +133,23 @@ static void a_refusal_is_told(void **state)
 	assert_int_equal(o.status, -EOPNOTSUPP);
 }
 
+/* the one query that there is, as `softib resource show` tells it; NULL: there is none */
+static void expect_tracked(const char *details)
+{
+	struct rdma_restrack_cursor cursor;
+	const struct rdma_restrack_entry *entry;
+	char text[RDMA_RESTRACK_TEXT_BYTES];
+
+	rdma_restrack_open(device, &cursor, RDMA_RESTRACK_SA_QUERY);
+	entry = rdma_restrack_next(&cursor);
+	rdma_restrack_close(&cursor);
+	assert_int_equal(!entry, !details);
+	if (!entry)
+		return;
+	assert_string_equal(entry->comm, "core");
+	assert_string_equal(rdma_restrack_describe(entry, text), details);
+}
+
 static void silence_is_a_time_out(void **state)
 {
 	struct outcome o;
@@ -141,8 +158,10 @@ static void silence_is_a_time_out(void **state)
 	ask(12, 1, 800, &o, NULL);
 	run_ms(790);
 	assert_int_equal(o.calls, 0);
+	expect_tracked("port 1, method 0x01, attribute 0x0035");
 	run_ms(100);
 	assert_int_equal(o.calls, 1);
+	expect_tracked(NULL);
 	assert_int_equal(o.status, -ETIMEDOUT);
 	assert_in_range(sa->asked, 7, 9);
 }
