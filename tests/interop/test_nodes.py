@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from interop.commands import processes
-from interop.fabric import BUILD, NOBODY, SOFTIB, TIMEOUT, Fabric, kill, link_local, wait_until
+from interop.fabric import BUILD, NOBODY, SOFTIB, TIMEOUT, Fabric, link_local, wait_until
 from interop.test_rdma_cm import cm_ids
 
 KINDS = ("net", "uts", "mnt")
@@ -184,18 +184,6 @@ def test_libfabric_by_rdma_cm(fabric, provider, endpoint):
     wait_until(lambda: "47592" in on(fabric, "n1", "ss", "-ltn"), "the server listens")
     assert re.search(r"^4k +20 +=20 ", on(fabric, "n2", *ping, "n1"), re.M)
     assert server.wait(TIMEOUT) == 0
-
-
-def test_qperf_by_rdma_cm(fabric):
-    """Several tests of one server, with a listener and a connection each."""
-    server = subprocess.Popen([*fabric.user, fabric.program, "exec", "--fabric", "t", "n1", "--", "qperf"],
-                              env=fabric.env)
-    fabric.running.append(server)
-    wait_until(lambda: "19765" in on(fabric, "n1", "ss", "-ltn"), "the server listens")
-    tests = ("rc_bw", "rc_lat")
-    out = on(fabric, "n2", "qperf", "-cm", "1", "-t", "1", "n1", *tests)
-    assert all(f"{name}:" in out for name in tests), out
-    kill(server)
 
 
 def test_perftest_by_name_on_one_port(fabric):
