@@ -16,7 +16,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-PURE = ["wire", "transport", "agents", "fault", "progress", "routing", "cm", "scsi", "sdp", "srp"]
+PURE = ["wire", "transport", "agents", "fault", "progress", "routing", "cm", "scsi", "sdp", "srp", "nbd"]
 # what a pure object may leave undefined, besides symbols of pure layers; __cpu_model:
 # which instructions there are changes how fast it is, and nothing else; softib_guards: a
 # table in the object itself (transport/guard.h)
