@@ -126,8 +126,11 @@ static struct ipoib_conn *create(struct ipoib *p, struct ipoib_neighbour *n)
 		.sq_sig_type = IB_SIGNAL_ALL_WR,
 		.qp_type = IB_QPT_RC,
 	};
-	struct ipoib_conn *conn = open_srq(p) ? NULL : rt_zalloc(sizeof(*conn));
+	struct ipoib_conn *conn;
 
+	if (p->num_conns == IPOIB_CONNS_MOST || open_srq(p))
+		return NULL;
+	conn = rt_zalloc(sizeof(*conn));
 	if (!conn)
 		return NULL;
 	init.srq = p->srq;
@@ -139,12 +142,14 @@ static struct ipoib_conn *create(struct ipoib *p, struct ipoib_neighbour *n)
 		return NULL;
 	}
 	list_add_tail(&conn->node, &p->conns);
+	p->num_conns++;
 	return conn;
 }
 
 static void destroy(struct ipoib_conn *conn)
 {
 	list_del(&conn->node);
+	conn->ipoib->num_conns--;
 	ib_destroy_qp(conn->qp);
 	rt_free(conn);
 }

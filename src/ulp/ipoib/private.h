@@ -27,6 +27,7 @@
 #define IPOIB_RECEIVES_MOST   256
 #define IPOIB_SENDS_MOST      128
 #define IPOIB_CONN_RECEIVES   16 /* of 64 KiB, when there is a connection */
+#define IPOIB_CONNS_MOST      1024 /* also those of peers, who may be hostile */
 #define IPOIB_SENDS_OF_READ   48 /* that must be free: a large segment is 33 packets */
 
 struct ipoib_conn;
@@ -86,6 +87,7 @@ struct ipoib {
 	struct ipoib_link own;
 	struct rt_work drain;
 	struct list_head receives, spare_sends;
+	u8 *spare_frame; /* for ipoib_send_enlarge(); NULL: there is none */
 	unsigned int num_receives, want_receives, num_sends, num_free_sends;
 	/* --- neighbour.c --- */
 	struct list_head neighbours[IPOIB_BUCKETS];
@@ -94,6 +96,7 @@ struct ipoib {
 	struct ib_cm_id *listener;
 	struct ib_srq *srq; /* of all connections; NULL: there was none yet */
 	struct list_head conns, conn_receives;
+	unsigned int num_conns;
 	struct rt_work reap;
 	/* --- group.c --- */
 	struct list_head groups;
@@ -113,7 +116,7 @@ void ipoib_queue_close(struct ipoib *p);
 /** ipoib_send_alloc() - a frame to fill. NULL: too many are under way */
 struct ipoib_send *ipoib_send_alloc(struct ipoib *p);
 void ipoib_send_free(struct ipoib_send *s);
-/** ipoib_send_enlarge() - make room for IPOIB_CONNECTED_MTU; what is in the frame is lost.
+/** ipoib_send_enlarge() - make room for IPOIB_CONNECTED_MTU, with any contents.
  *  Return: false: no memory */
 bool ipoib_send_enlarge(struct ipoib_send *s);
 /** ipoib_sent() - the completion of a send */

@@ -34,11 +34,28 @@ struct ipoib_send *ipoib_send_alloc(struct ipoib *p)
 
 bool ipoib_send_enlarge(struct ipoib_send *s)
 {
-	u8 *large = rt_zalloc(IPOIB_ENCAP_BYTES + IPOIB_CONNECTED_MTU);
+	struct ipoib *p = s->ipoib;
+	u8 *large = p->spare_frame;
 
+	if (!large)
+		large = rt_zalloc(IPOIB_ENCAP_BYTES + IPOIB_CONNECTED_MTU);
+	p->spare_frame = NULL;
 	if (large)
 		s->frame = large;
 	return large;
+}
+
+/* The next large packet comes soon, and need not clear 64 KiB again. */
+static void drop_frame(struct ipoib_send *s)
+{
+	struct ipoib *p = s->ipoib;
+
+	if (s->frame == s->small)
+		return;
+	if (p->spare_frame)
+		rt_free(s->frame);
+	else
+		p->spare_frame = s->frame;
 }
 
 void ipoib_send_free(struct ipoib_send *s)
@@ -46,8 +63,7 @@ void ipoib_send_free(struct ipoib_send *s)
 	struct ipoib *p = s->ipoib;
 
 	p->num_sends--;
-	if (s->frame != s->small)
-		rt_free(s->frame);
+	drop_frame(s);
 	if (p->num_free_sends < SPARE_SENDS) {
 		list_add(&s->node, &p->spare_sends);
 		p->num_free_sends++;
@@ -353,6 +369,7 @@ void ipoib_queue_close(struct ipoib *p)
 		drop_receive(r);
 	list_for_each_entry_safe(s, next_send, &p->spare_sends, node)
 		rt_free(s);
+	rt_free(p->spare_frame);
 	if (p->cq)
 		ib_destroy_cq(p->cq);
 	if (p->pd)
