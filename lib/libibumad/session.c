@@ -8,8 +8,8 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 
+#include "abi/endpoint.h"
 #include "abi/fds.h"
 #include "abi/hint.h"
 #include "abi/await.h"
@@ -22,45 +22,11 @@ const char *umad_session_dir(void)
 	return dir && *dir ? dir : NULL;
 }
 
-/* sun_path is short: a long directory is reached by its descriptor */
-static int socket_address(const char *dir, struct sockaddr_un *addr, int *dirfd)
-{
-	int n;
-
-	*dirfd = -1;
-	addr->sun_family = AF_UNIX;
-	n = snprintf(addr->sun_path, sizeof(addr->sun_path), "%s/umad", dir);
-	if (n < (int)sizeof(addr->sun_path))
-		return 0;
-	*dirfd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (*dirfd < 0)
-		return -errno;
-	snprintf(addr->sun_path, sizeof(addr->sun_path), "/proc/self/fd/%d/umad", *dirfd);
-	return 0;
-}
-
 static int session_connect(void)
 {
 	const char *dir = umad_session_dir();
-	struct sockaddr_un addr;
-	int fd, dirfd, ret;
 
-	if (!dir)
-		return -ENOENT;
-	ret = socket_address(dir, &addr, &dirfd);
-	if (ret)
-		return ret;
-	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		ret = -errno;
-	while (!ret && connect(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0)
-		if (errno != EINTR)
-			ret = -errno;
-	if (dirfd >= 0)
-		close(dirfd);
-	if (ret && fd >= 0)
-		close(fd);
-	return ret ? ret : fd;
+	return dir ? abi_endpoint_connect(dir, "umad") : -ENOENT;
 }
 
 static int send_all(int fd, const void *head, size_t head_bytes, const void *body,

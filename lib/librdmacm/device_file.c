@@ -21,11 +21,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <rdma/rdma_user_cm.h>
 
+#include "abi/endpoint.h"
 #include "abi/fds.h"
 #include "abi/session.h"
 #include "redirect.h"
@@ -81,31 +81,6 @@ static void put_file(struct file *file)
 
 /* --- opening --- */
 
-static int connect_to(const char *dir)
-{
-	struct sockaddr_un addr = {.sun_family = AF_UNIX};
-	int ret = 0, dirfd = -1, fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-
-	if (fd < 0)
-		return -errno;
-	if (snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/rdma_cm", dir) >=
-	    (int)sizeof(addr.sun_path)) {
-		dirfd = open(dir, O_PATH | O_CLOEXEC);
-		snprintf(addr.sun_path, sizeof(addr.sun_path), "/proc/self/fd/%d/rdma_cm",
-			 dirfd);
-	}
-	while (connect(fd, (struct sockaddr *)&addr, sizeof(addr)))
-		if (errno != EINTR) {
-			ret = -errno;
-			break;
-		}
-	if (dirfd >= 0)
-		close(dirfd);
-	if (ret)
-		close(fd);
-	return ret ? ret : fd;
-}
-
 static int say_open(int fd, int *control)
 {
 	struct abi_open open = {
@@ -130,7 +105,7 @@ static int say_open(int fd, int *control)
 static int open_device(const char *dir, int flags)
 {
 	struct file *file = calloc(1, sizeof(*file));
-	int fd = file ? connect_to(dir) : -ENOMEM, ret = fd < 0 ? fd : 0;
+	int fd = file ? abi_endpoint_connect(dir, "rdma_cm") : -ENOMEM, ret = fd < 0 ? fd : 0;
 
 	if (!ret) {
 		file->control = -1;

@@ -9,30 +9,16 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "abi/endpoint.h"
 #include "abi/fds.h"
 #include "abi/session.h"
 #include "sdp_private.h"
 
-/* sun_path is short: a long directory is reached by its descriptor */
-static int socket_address(const char *dir, struct sockaddr_un *addr, int *dirfd)
-{
-	int n = snprintf(addr->sun_path, sizeof(addr->sun_path), "%s/sdp", dir);
-
-	*dirfd = -1;
-	addr->sun_family = AF_UNIX;
-	if (n < (int)sizeof(addr->sun_path))
-		return 0;
-	*dirfd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (*dirfd < 0)
-		return -errno;
-	snprintf(addr->sun_path, sizeof(addr->sun_path), "/proc/self/fd/%d/sdp", *dirfd);
-	return 0;
-}
-
+/* as abi_endpoint_connect(), but by the functions that this library does not replace */
 static int connect_to(const char *dir)
 {
 	struct sockaddr_un addr;
-	int dirfd, ret = socket_address(dir, &addr, &dirfd);
+	int dirfd, ret = abi_endpoint_address(dir, "sdp", &addr, &dirfd);
 	int fd = ret ? -1 : sdp_libc.socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 
 	if (!ret && fd < 0)
