@@ -182,7 +182,7 @@ static int fill_ca(const struct abi_device_info *dev, umad_ca_t *ca)
 	memset(ca, 0, sizeof(*ca));
 	strcpy(ca->ca_name, dev->name);
 	ca->node_type = 1; /* NodeInfo: a channel adapter */
-	ca->numports = MIN((int)dev->num_ports, UMAD_CA_MAX_PORTS - 1);
+	ca->numports = (int)dev->num_ports;
 	snprintf(ca->fw_ver, sizeof(ca->fw_ver), "%.19s", dev->fw_ver);
 	snprintf(ca->ca_type, sizeof(ca->ca_type), "%.39s", dev->board_id);
 	snprintf(ca->hw_ver, sizeof(ca->hw_ver), "%x", dev->hw_ver);

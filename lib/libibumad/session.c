@@ -120,8 +120,11 @@ int umad_session_list(struct abi_device_info **list)
 		return ret;
 	}
 	n = (int)(got / sizeof(*devices));
-	for (int i = 0; i < n; i++)
+	for (int i = 0; i < n; i++) {
 		devices[i].name[ABI_NAME_BYTES - 1] = '\0';
+		/* programs ask for each, and <infiniband/umad.h> has room for no more */
+		devices[i].num_ports = MIN(devices[i].num_ports, UMAD_CA_MAX_PORTS - 1u);
+	}
 	*list = devices;
 	return n;
 }
