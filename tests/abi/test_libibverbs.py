@@ -52,6 +52,13 @@ def test_soname():
     assert re.search(r"SONAME\s+libibverbs\.so\.1\n", out.stdout)
 
 
+def test_it_stays_loaded():
+    """A plug-in that is closed must not take the code of running threads away."""
+    handle = ctypes.CDLL(str(OURS))._handle
+    ctypes.CDLL(None).dlclose(ctypes.c_void_p(handle))
+    assert str(OURS.resolve()) in Path("/proc/self/maps").read_text()
+
+
 def test_the_engine_is_not_exported():
     out = subprocess.run(["nm", "-D", "--defined-only", OURS], check=True,
                          capture_output=True, text=True)
