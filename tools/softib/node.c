@@ -51,15 +51,17 @@ static enum node_net net_of(const struct node_place *at, struct json_object *ans
 	return strcmp(text_of(answer, "net"), "node") ? NET_HOST : NET_NODE;
 }
 
-/* The nodes that share the machine's network are met here. */
-static void keep_address(struct node_place *at, struct json_object *node)
+/* Let @at be at @node. The nodes that share the machine's network are met at its address. */
+static void place_at(struct node_place *at, struct json_object *node)
 {
 	struct json_object *first = item_of(member_of(node, "addresses"), 0);
 	const char *address = text_of(first, "ipv4");
 
-	if (at->net != NET_NODE || !*address)
-		address = "127.0.0.1";
-	snprintf(at->address, sizeof(at->address), "%.*s", (int)strcspn(address, "/"), address);
+	snprintf(at->node, sizeof(at->node), "%s", text_of(node, "name"));
+	snprintf(at->ib0, sizeof(at->ib0), "%.*s", (int)strcspn(address, "/"), address);
+	snprintf(at->address, sizeof(at->address), "%s",
+		 at->net == NET_NODE && *at->ib0 ? at->ib0 : "127.0.0.1");
+	at->num_ports = (int)number_of(node, "num_ports");
 }
 
 static int find(struct node_place *at, const char *name, size_t n)
@@ -75,8 +77,7 @@ static int find(struct node_place *at, const char *name, size_t n)
 	node = nth_adapter(member_of(answer, "nodes"), n);
 	at->net = net_of(at, answer);
 	if (node) {
-		snprintf(at->node, sizeof(at->node), "%s", text_of(node, "name"));
-		keep_address(at, node);
+		place_at(at, node);
 		error = 0;
 	} else if (name) {
 		complain(
@@ -113,8 +114,7 @@ struct node_place *node_all(const struct node_place *at, size_t *count)
 			continue;
 		all[*count] = *at;
 		all[*count].net = net_of(at, answer);
-		snprintf(all[*count].node, sizeof(all->node), "%s", text_of(node, "name"));
-		++*count;
+		place_at(&all[(*count)++], node);
 	}
 	if (answer && !*count)
 		complain("this fabric has no adapter to run a program on");
@@ -292,6 +292,7 @@ int node_enter(const struct node_place *at)
 	}
 	append_tool_dirs();
 	place_manager_files(at);
+	node_dat(at);
 	if (!place_self_dir(path)) {
 		node_prepend("PATH", path);
 		name_remote_shell(path);

@@ -267,7 +267,10 @@ struct node_place {
 	bool devices; /* with /dev/infiniband */
 	bool sdp; /* under libsdp.so */
 	enum node_net net;
-	char address[64]; /* the address of its servers, set with the name */
+	/* set with the name: */
+	char address[64]; /* of its servers */
+	char ib0[64];	  /* IPv4 address of its first port in the fabric's plan; "": none */
+	int num_ports;
 };
 
 /** node_parse_net() - parse "node" or "host"; another word ends the program */
@@ -278,6 +281,8 @@ enum node_net node_parse_net(struct argp_state *state, const char *word);
  *  Return: the port; @otherwise if there is none */
 long node_split_port(char *word, long otherwise);
 
+/** node_dat() - name the node's uDAPL providers to its programs, unless DAT_OVERRIDE is set */
+void node_dat(const struct node_place *at);
 /** node_find() - check that @name is an adapter's node of @at->dir and keep
  *  its short name; NULL: the first one. With NET_OF_FABRIC the fabric's choice is
  *  kept, too. Return: 0; -1 (printed) */
