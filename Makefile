@@ -8,7 +8,7 @@ SEEDS ?= 300
 FIRST ?= 1
 
 .PHONY: all deps tests check lint demo bench profile asan tsan check-asan check-tsan fuzz docs
-.PHONY: install clean check-arm64 check-conformance check-kill check-modes check-stress check-sim replay mutate hostile
+.PHONY: install clean check-arm64 check-conformance check-kill check-modes check-stress check-sim replay mutate hostile fuzz-coverage planted
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD)
@@ -119,6 +119,16 @@ FORCE:
 fuzz:
 	@tools/dev/deps build test fuzz
 	@tests/fuzz/run --target $(T) --seconds $(SECONDS)
+
+# Which lines of the sources the inputs of the fuzz targets reach
+fuzz-coverage:
+	@tools/dev/deps build test fuzz
+	@tests/fuzz/coverage --missed
+
+# Checks of foreign input left out one at a time: does the fuzz target notice? ONLY=text
+planted:
+	@tools/dev/deps build test fuzz
+	@tests/fuzz/plant --seconds $(SECONDS) $(if $(ONLY),--only "$(ONLY)")
 
 docs: all
 	@tools/dev/deps dev

@@ -289,6 +289,7 @@ def transport():
 # --- uverbs: messages, each whole: a kind of 0x80, its length in words, the words ---
 
 RC_QP, UD_QP, LOCAL_WRITE = 2, 4, 1
+FIRST_OWN_COMMAND, OWN_COMMANDS = 0x5f00, 10  # what libibverbs asks softibd alone
 PD, CQ, SRQ, MR, QP = range(5)  # the handles of uverbs_objects()
 
 
@@ -334,6 +335,10 @@ def uverbs():
                                        for number, handle, words in ((27, QP, 1), (35, SRQ, 1),
                                                                      (20, CQ, 2))) +
                               uverbs_end(13, MR) + uverbs_end(4, PD))
+        yield f"{name}_own", made + b"".join(
+            bytes([0x80, 18]) + pack("<IHH", number, 18, words) + pack("<16I", *[handle] * 16)
+            for number in range(FIRST_OWN_COMMAND, FIRST_OWN_COMMAND + OWN_COMMANDS)
+            for handle in (PD, QP) for words in (0, 16))
 
 
 MADE = {"agents": agents, "sm": sm, "transport": transport, "uverbs": uverbs}
