@@ -23,6 +23,7 @@ struct control_ops {
 	const char *polled; /* nodes whose adapters are polled, as given; NULL: none */
 	const char *link_layer; /* "infiniband" or "ethernet"; NULL: "infiniband" */
 	const char *net; /* "node" or "host": the network in which softib starts programs; NULL: "host" */
+	bool ipoib_connected; /* IP interfaces begin in connected mode */
 	/** window_operations() - number of requests performed through windows; may be NULL */
 	uint64_t (*window_operations)(void *ctx);
 	struct modules *modules; /* the loader of modules; NULL: none */

@@ -82,6 +82,16 @@ static void put_link(struct json_object *o, const char *key,
 	control_put_text(o, key, text);
 }
 
+static const char *mode_of(const struct ipoib *ipoib)
+{
+	return ipoib_is_connected(ipoib) ? "connected" : "datagram";
+}
+
+static int mtu_of(const struct ipoib *ipoib)
+{
+	return ipoib_is_connected(ipoib) ? IPOIB_CONNECTED_MTU : IPOIB_MTU;
+}
+
 /* --- ipoib_open -------------------------------------------------------------- */
 
 static const char *why(int error)
@@ -107,6 +117,7 @@ bool control_op_ipoib_open(struct control_request *req)
 {
 	int64_t ifindex = control_number(req, "ifindex", INT32_MAX);
 	struct ipoib_config config;
+	struct ipoib *ipoib;
 	int ret;
 
 	if (ifindex == -2 ||
@@ -115,6 +126,7 @@ bool control_op_ipoib_open(struct control_request *req)
 	config.tun_fd = req->fd[FD_TUN];
 	config.address_fd = req->fd[FD_ADDRESSES];
 	config.ifindex = (unsigned int)ifindex;
+	config.connected = control_ops(req->control)->ipoib_connected;
 	if (ifindex < 0 || config.tun_fd < 0 || config.address_fd < 0)
 		ret = -EINVAL;
 	else
@@ -124,9 +136,9 @@ bool control_op_ipoib_open(struct control_request *req)
 		return true;
 	}
 	req->fd[FD_TUN] = req->fd[FD_ADDRESSES] = -1;
-	put_link(req->out, "link",
-		 ipoib_own_link(ipoib_find(config.device, config.port_num, config.pkey)));
-	control_put_number(req->out, "mtu", IPOIB_MTU);
+	ipoib = ipoib_find(config.device, config.port_num, config.pkey);
+	put_link(req->out, "link", ipoib_own_link(ipoib));
+	control_put_number(req->out, "mtu", mtu_of(ipoib));
 	return true;
 }
 
@@ -142,16 +154,6 @@ bool control_op_ipoib_close(struct control_request *req)
 }
 
 /* --- ipoib_mode -------------------------------------------------------------- */
-
-static const char *mode_of(const struct ipoib *ipoib)
-{
-	return ipoib_is_connected(ipoib) ? "connected" : "datagram";
-}
-
-static int mtu_of(const struct ipoib *ipoib)
-{
-	return ipoib_is_connected(ipoib) ? IPOIB_CONNECTED_MTU : IPOIB_MTU;
-}
 
 bool control_op_ipoib_mode(struct control_request *req)
 {

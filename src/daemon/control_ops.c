@@ -106,6 +106,7 @@ static void put_network(struct json_object *o, const struct control_ops *ops)
 
 	control_put_text(o, "link_layer", ops->link_layer);
 	control_put_text(o, "net", ops->net);
+	control_put_text(o, "ipoib_mode", ops->ipoib_connected ? "connected" : "datagram");
 	if (!ops->addresses)
 		return;
 	control_put_text(o, "ipv4", topo_plan_ipv4(ops->addresses, 0, 1, text));

@@ -56,7 +56,7 @@ struct options {
 	const char *net;
 	struct topo_plan addresses;
 	int ready_fd;
-	bool memlock, ethernet;
+	bool memlock, ethernet, ipoib_connected;
 	const char *polled; /* --polled; NULL: no node */
 	uint32_t min_ack_timeout_us;
 	struct profile profile;
@@ -109,6 +109,8 @@ static const struct argp_option option_list[] = {
 	 "the nodes' IPv4 or IPv6 addresses are in this one; default " TOPO_PLAN_IPV4
 	 " and " TOPO_PLAN_IPV6,
 	 0},
+	{"ipoib-mode", 'I', "MODE", 0,
+	 "in which the nodes' IP interfaces begin: datagram (default) or connected", 0},
 	{"hca-profile", 'p', "PROFILE", 0,
 	 "adapters report the limits and capabilities of this one: connectx3, connectx5, "
 	 "connectx7, rxe, efa-like, max (default) or a file of 'softib profile record'",
@@ -184,6 +186,11 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	case 'i':
 		if (topo_plan_set(&opt->addresses, arg, err, sizeof(err)))
 			argp_error(state, "--ip: %s", err);
+		return 0;
+	case 'I':
+		if (strcmp(arg, "datagram") && strcmp(arg, "connected"))
+			argp_error(state, "--ipoib-mode takes datagram or connected, not '%s'", arg);
+		opt->ipoib_connected = !strcmp(arg, "connected");
 		return 0;
 	case 'P':
 		opt->polled = arg;
@@ -383,6 +390,7 @@ static int make_endpoints(struct daemon *d, const struct options *opt)
 		.profile = opt->profile.name[0] ? opt->profile.name : "max",
 		.profile_less = d->profile_less,
 		.polled = opt->polled,
+		.ipoib_connected = opt->ipoib_connected,
 		.window_operations = window_operations,
 		.modules = d->modules,
 		.stop = stop,

@@ -122,11 +122,13 @@ def test_names_and_addresses(fabric):
 def test_nodes_that_ran_nothing_yet_are_reached():
     if not allowed(()):
         pytest.skip("the kernel allows this user no network namespaces")
-    with Fabric("pair", up_args=("--net", "node")) as fabric:
+    with Fabric("pair", up_args=("--net", "node", "--ipoib-mode", "connected")) as fabric:
         for args in ("-4 n2", "-6 n2", f"-6 {link_local('n2')}%ib0", "-4 -s 40000 n2", "-6 -s 40000 n2"):
             assert " 0% packet loss" in on(fabric, "n1", "ping", "-c", "1", *args.split()), args
         text = fabric.softib("ipoib", "--fabric", "t", "n1")
-        assert "10.1.0.1/16" in text and re.search(r"neighbours  .* 10\.1\.0\.2  00:00:", text, re.S), text
+        assert "10.1.0.1/16" in text and re.search(r"neighbours  .* 10\.1\.0\.2  80:00:", text, re.S), text
+        assert "connected  MTU 65520" in text and " mtu 65520 " in on(fabric, "n2", "ip", "link", "show", "ib0")
+        assert ", connected mode" in fabric.softib("status", "--fabric", "t")
         assert re.search(r"^n2 +ib0 +yes ", fabric.softib("ipoib", "--fabric", "t"), re.M)
 
 
@@ -170,7 +172,7 @@ def test_connected_mode(fabric):
     assert done["end"]["sum_received"]["bytes"] > 1 << 24
     for node in ("n1", "n2"):
         mode(node, "datagram")
-    assert " 0% packet loss" in lost("n2")
+    assert " 0% packet loss" in lost("n2") and " 0% packet loss" in lost("n2", "-6")
     wait_until(lambda: not cm_ids(fabric, "n1") and not cm_ids(fabric, "n2"), "no connection is left")
 
 

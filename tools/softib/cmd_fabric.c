@@ -26,7 +26,7 @@ struct fabric_args {
 	const char *topology, *sm;
 	char star[32]; /* of --nodes */
 	unsigned timeout_s;
-	const char *min_ack_timeout, *hca_profile, *link_layer, *polled;
+	const char *min_ack_timeout, *hca_profile, *link_layer, *polled, *ipoib_mode;
 	bool no_namespace, devices, memlock;
 	enum node_net net;
 	const char *ip[2];
@@ -63,6 +63,10 @@ static const struct argp_option fabric_options[] = {
 	{"ip", 'i', "NETWORK", 0,
 	 "the IPv4 or IPv6 network of the nodes' addresses; "
 	 "defaults " TOPO_PLAN_IPV4 " and " TOPO_PLAN_IPV6,
+	 0},
+	{"ipoib-mode", 'I', "MODE", 0,
+	 "in which each ib0 begins: datagram (default, MTU 2044) or connected (MTU 65520); "
+	 "softib ipoib changes it",
 	 0},
 	{"memlock", 'M', NULL, 0,
 	 "enforce each program's limit on locked memory (ulimit -l), as the kernel does "
@@ -149,6 +153,11 @@ static error_t parse_fabric(int key, char *arg, struct argp_state *state)
 			argp_error(state, "--ip: %s", err);
 		args->ip[strchr(arg, ':') ? 1 : 0] = arg;
 		return 0;
+	case 'I':
+		if (strcmp(arg, "datagram") && strcmp(arg, "connected"))
+			argp_error(state, "--ipoib-mode takes datagram or connected, not '%s'", arg);
+		args->ipoib_mode = arg;
+		return 0;
 	case 'p':
 		if (profile_load(arg, &profile, err, sizeof(err)))
 			argp_error(state, "--hca-profile: %s", err);
@@ -192,6 +201,7 @@ static void fill_session(struct session *s, const struct fabric_args *args)
 	s->hca_profile = args->hca_profile;
 	s->link_layer = args->link_layer;
 	s->polled = args->polled;
+	s->ipoib_mode = args->ipoib_mode;
 	s->no_namespace = args->no_namespace;
 	s->devices = args->devices;
 }

@@ -95,7 +95,8 @@ static void print_network(struct json_object *st)
 	if (strcmp(text_of(st, "net"), "node"))
 		printf("the machine's, which all nodes share\n");
 	else
-		printf("one of each node's own: addresses in %s and %s\n", text_of(st, "ipv4"), text_of(st, "ipv6"));
+		printf("one of each node's own: addresses in %s and %s, %s mode\n",
+		       text_of(st, "ipv4"), text_of(st, "ipv6"), text_of(st, "ipoib_mode"));
 }
 
 static void print_status(struct json_object *st, const char *dir)

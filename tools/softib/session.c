@@ -192,49 +192,45 @@ enum event session_next_event(struct session *s, int fd, uint64_t deadline_ms)
 
 /* --- softibd ---------------------------------------------------------------- */
 
+/* Append "@option @value" to the arguments, unless @value is NULL */
+static void add_option(char **argv, int *n, const char *option, const char *value)
+{
+	if (!value)
+		return;
+	argv[(*n)++] = (char *)(uintptr_t)option;
+	argv[(*n)++] = (char *)(uintptr_t)value;
+}
+
 static pid_t spawn_softibd(struct session *s, const char *program, int ready_fd)
 {
 	const char *name = strrchr(s->dir, '/') + 1;
-	char number[16];
-	char *argv[32] = {"softibd",	       "--dir",	     s->dir, "--topology",
-			  (char *)s->topology, "--ready-fd", number};
-	int n = 7;
+	char number[16], *argv[32] = {"softibd"};
+	const struct {
+		const char *option, *value;
+	} options[] = {
+		{"--dir", s->dir},
+		{"--topology", s->topology},
+		{"--ready-fd", number},
+		/* a private name is chosen by chance, and the GUIDs must not be */
+		{"--name", place_is_private(name) ? PRIVATE_NAME : NULL},
+		{"--net", s->net == NET_NODE ? "node" : NULL},
+		{"--ip", s->ip[0]},
+		{"--ip", s->ip[1]},
+		{"--ipoib-mode", s->ipoib_mode},
+		{"--hca-profile", s->hca_profile},
+		{"--polled", s->polled},
+		{"--link-layer", s->link_layer},
+		{"--min-ack-timeout", s->min_ack_timeout},
+	};
 	pid_t parent = getpid(), pid = fork();
+	int n = 1;
 
 	if (pid)
 		return pid;
-	if (place_is_private(name)) { /* by chance: its GUIDs are not */
-		argv[n++] = "--name";
-		argv[n++] = PRIVATE_NAME;
-	}
+	for (size_t i = 0; i < ARRAY_SIZE(options); i++)
+		add_option(argv, &n, options[i].option, options[i].value);
 	if (s->memlock)
 		argv[n++] = "--memlock";
-	if (s->net == NET_NODE) {
-		argv[n++] = "--net";
-		argv[n++] = "node";
-	}
-	for (size_t i = 0; i < ARRAY_SIZE(s->ip); i++) {
-		if (!s->ip[i])
-			continue;
-		argv[n++] = "--ip";
-		argv[n++] = (char *)s->ip[i];
-	}
-	if (s->hca_profile) {
-		argv[n++] = "--hca-profile";
-		argv[n++] = (char *)s->hca_profile;
-	}
-	if (s->polled) {
-		argv[n++] = "--polled";
-		argv[n++] = (char *)s->polled;
-	}
-	if (s->link_layer) {
-		argv[n++] = "--link-layer";
-		argv[n++] = (char *)s->link_layer;
-	}
-	if (s->min_ack_timeout) {
-		argv[n++] = "--min-ack-timeout";
-		argv[n++] = (char *)s->min_ack_timeout;
-	}
 	children_begin(&s->old_mask, SIGTERM, parent);
 	session_child_output(s, LOG_SOFTIBD);
 	snprintf(number, sizeof(number), "%d", ready_fd);

@@ -200,6 +200,7 @@ struct session {
 	bool memlock;		   /* RLIMIT_MEMLOCK is enforced */
 	const char *link_layer;	     /* "ethernet"; NULL: InfiniBand */
 	const char *polled;	     /* nodes, or "all"; NULL: none */
+	const char *ipoib_mode;	     /* "datagram" or "connected"; NULL: softibd's default */
 	const char *hca_profile;     /* a name or a file; NULL: none */
 	const char *min_ack_timeout; /* microseconds; NULL: softibd's default */
 	enum node_net net;	   /* the fabric's */

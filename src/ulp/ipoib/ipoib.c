@@ -224,6 +224,8 @@ int ipoib_open(const struct ipoib_config *config)
 	ipoib_host_open(p);
 	ipoib_addresses_open(p);
 	ret = open_parts(p);
+	if (!ret && config->connected)
+		ret = ipoib_set_connected(p, true);
 	if (ret) {
 		p->tun_fd = p->address_fd = -1; /* they stay the caller's */
 		ipoib_close(p);

@@ -24,6 +24,7 @@ struct ipoib;
 /**
  * struct ipoib_config - an interface
  * @pkey: of its partition; full membership is not asked for here
+ * @connected: it begins in connected mode: ipoib_set_connected()
  * @tun_fd: the device, IFF_TUN | IFF_NO_PI | IFF_VNET_HDR
  * @address_fd: NETLINK_ROUTE, bound to the groups of both IP_IFADDRs
  * @ifindex: of the device in that namespace
@@ -32,6 +33,7 @@ struct ipoib_config {
 	struct ib_device *device;
 	u32 port_num;
 	u16 pkey;
+	bool connected;
 	int tun_fd, address_fd;
 	unsigned int ifindex;
 };
