@@ -100,7 +100,8 @@ static void put_sm(struct control_request *req)
 	json_object_object_add(req->out, "sm", NULL);
 }
 
-static void put_network(struct json_object *o, const struct control_ops *ops)
+static void put_network(struct json_object *o, const struct control_ops *ops,
+			const struct topology *topo)
 {
 	char text[TOPO_PLAN_BYTES];
 
@@ -111,6 +112,7 @@ static void put_network(struct json_object *o, const struct control_ops *ops)
 		return;
 	control_put_text(o, "ipv4", topo_plan_ipv4(ops->addresses, 0, 1, text));
 	control_put_text(o, "ipv6", topo_plan_ipv6(ops->addresses, 0, 1, text));
+	control_put_number(o, "own_addresses", (uint64_t)topo->num_addresses);
 }
 
 static bool op_status(struct control_request *req)
@@ -131,7 +133,7 @@ static bool op_status(struct control_request *req)
 	control_put_number(req->out, "switches", count[TOPO_SWITCH]);
 	control_put_number(req->out, "routers", count[TOPO_ROUTER]);
 	control_put_number(req->out, "min_ack_timeout_us", ops->min_ack_timeout_us);
-	put_network(req->out, ops);
+	put_network(req->out, ops, topo);
 	if (ops->profile) {
 		control_put_text(req->out, "hca_profile", ops->profile);
 		control_put_text(req->out, "hca_profile_less", ops->profile_less);

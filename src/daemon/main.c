@@ -67,6 +67,7 @@ struct daemon {
 	struct rt *rt;
 	int lock_fd;
 	struct topology *topo;
+	struct topo_plan addresses; /* of @topo */
 	struct fabric *fab;
 	struct hca_set *adapters;
 	struct hca **hca; /* by node; NULL for switches */
@@ -384,7 +385,7 @@ static int make_endpoints(struct daemon *d, const struct options *opt)
 	struct control_ops ops = {
 		.topology = opt->topology,
 		.min_ack_timeout_us = opt->min_ack_timeout_us,
-		.addresses = &opt->addresses,
+		.addresses = &d->addresses,
 		.net = opt->net,
 		.link_layer = opt->ethernet ? "ethernet" : "infiniband",
 		.profile = opt->profile.name[0] ? opt->profile.name : "max",
@@ -438,7 +439,8 @@ static int bring_up(struct daemon *d, const struct options *opt)
 	}
 	if (d->topo->warning[0])
 		fprintf(stderr, "softibd: %s\n", d->topo->warning);
-	ret = topo_plan_fit(&opt->addresses, d->topo, err, sizeof(err));
+	d->addresses = opt->addresses;
+	ret = topo_plan_fit(&d->addresses, d->topo, err, sizeof(err));
 	if (!ret && opt->polled)
 		ret = polled_nodes(d->topo, opt->polled, &d->polled, err, sizeof(err));
 	if (ret) {
@@ -455,7 +457,7 @@ static int bring_up(struct daemon *d, const struct options *opt)
 	}
 	ret = fab_create(d->rt, d->topo, &d->fab);
 	if (!ret && opt->ethernet)
-		ret = fab_ethernet_start(d->fab, &opt->addresses);
+		ret = fab_ethernet_start(d->fab, &d->addresses);
 	if (ret)
 		return fail("cannot make the fabric", ret);
 	ret = ib_mad_init();
@@ -469,7 +471,7 @@ static int bring_up(struct daemon *d, const struct options *opt)
 		return fail("cannot start the CM", ret);
 	ret = rdma_cm_init();
 	if (!ret)
-		ret = hosts_create(d->rt, d->topo, &opt->addresses, &d->hosts);
+		ret = hosts_create(d->rt, d->topo, &d->addresses, &d->hosts);
 	if (ret)
 		return fail("cannot start the RDMA CM", ret);
 	ret = ipoib_init();

@@ -307,6 +307,7 @@ void topo_free(struct topology *topo)
 	for (int i = 0; i < topo->num_nodes; i++)
 		rt_free(topo->node[i].port);
 	rt_free(topo->node);
+	rt_free(topo->address);
 	rt_free(topo);
 }
 

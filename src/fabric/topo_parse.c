@@ -112,16 +112,23 @@ static int attr_line(struct parser *ps, struct scan *sc, const char *key)
 
 /* --- node lines -------------------------------------------------------- */
 
-static uint16_t lid_in_comment(struct scan *sc)
+/* `"description" enhanced port 0 lid N lmc 0 ip=ADDRESS`, of which all may be missing */
+static int node_comment(struct parser *ps, struct scan *sc, struct topo_node *nd)
 {
 	char word[16];
 	uint64_t lid;
 
+	scan_comment(sc);
+	scan_string(sc, nd->desc, sizeof(nd->desc));
 	while (scan_space(sc), !scan_end(sc)) {
 		if (!scan_word(sc, word, sizeof(word)))
 			scan_skip(sc);
-		else if (!strcmp(word, "lid") && scan_number(sc, &lid) && lid < 0xc000)
-			return (uint16_t)lid;
+		else if (!strcmp(word, "ip") && scan_char(sc, '=')) {
+			if (parse_address(ps, sc, ps->node, 1))
+				return -EINVAL;
+		} else if (nd->kind == TOPO_SWITCH && !strcmp(word, "lid") &&
+			   scan_number(sc, &lid) && lid < 0xc000)
+			nd->port[0].lid_hint = (uint16_t)lid;
 	}
 	return 0;
 }
@@ -177,11 +184,7 @@ static int node_line(struct parser *ps, struct scan *sc, enum topo_kind kind,
 	ps->ref[ref].line = ps->line;
 	nd = &ps->b.topo->node[ps->node];
 	apply_attrs(ps, nd, id);
-	scan_comment(sc);
-	scan_string(sc, nd->desc, sizeof(nd->desc));
-	if (kind == TOPO_SWITCH)
-		nd->port[0].lid_hint = lid_in_comment(sc);
-	return 0;
+	return node_comment(ps, sc, nd);
 }
 
 /* --- port lines -------------------------------------------------------- */
@@ -246,7 +249,10 @@ static int port_comment(struct parser *ps, struct scan *sc, struct end *end, cha
 			scan_skip(sc);
 		else if (!described && !strcmp(word, "lid") && scan_number(sc, &value))
 			*lid = value < 0xc000 ? (uint16_t)value : 0;
-		else if (described && word[0] >= '1' && word[0] <= '9' &&
+		else if (!strcmp(word, "ip") && scan_char(sc, '=')) {
+			if (parse_address(ps, sc, end->node, end->port))
+				return -EINVAL;
+		} else if (described && word[0] >= '1' && word[0] <= '9' &&
 			 strchr(word, 'x') && link_word(ps, word, end))
 			return -EINVAL;
 	}
@@ -397,10 +403,13 @@ int topo_parse_text(const char *name, const char *fabric, const char *text, size
 	if (!error)
 		error = parse_join(&ps);
 	if (!error)
+		error = parse_addresses(&ps);
+	if (!error)
 		error = parse_name_nodes(&ps);
 	rt_free(ps.ref);
 	rt_free(ps.slot);
 	rt_free(ps.end);
+	rt_free(ps.given);
 	if (error) {
 		topo_free(ps.b.topo);
 		return error;

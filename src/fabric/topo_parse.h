@@ -6,6 +6,7 @@
 #ifndef SOFTIB_FABRIC_TOPO_PARSE_H
 #define SOFTIB_FABRIC_TOPO_PARSE_H
 
+#include "fabric/topo_address.h"
 #include "fabric/topo_private.h"
 #include "fabric/topo_scan.h"
 
@@ -27,6 +28,12 @@ struct end {
 	uint16_t speed_enc;
 };
 
+/* an IP address of an adapter's port */
+struct given {
+	int line, node;
+	struct topo_address address;
+};
+
 struct parser {
 	struct topo_build b;
 	const char *name;
@@ -37,6 +44,8 @@ struct parser {
 	int slots; /* power of two */
 	struct end *end;
 	int ends, end_room;
+	struct given *given;
+	int givens, given_room;
 	/* --- attributes for the next node --- */
 	struct {
 		uint32_t vendor_id, device_id;
@@ -67,6 +76,12 @@ bool parse_guid(struct parser *ps, struct scan *sc, uint64_t *guid);
 bool parse_id_is_masked(struct parser *ps, const char *id);
 /** parse_join() - create the cables after all lines were read. Return: 0; -errno */
 int parse_join(struct parser *ps);
+/** parse_address() - read what follows "ip=" in the comment of a line about port @port
+ *  of @node. Return: 0; -errno */
+int parse_address(struct parser *ps, struct scan *sc, int node, int port);
+/** parse_addresses() - give the topology its addresses, after parse_join().
+ *  Return: 0; -errno */
+int parse_addresses(struct parser *ps);
 /** parse_name_nodes() - replace GUIDs that several nodes share, and call build_name_nodes()
  *  Return: 0; -errno, with a message that has the file's name */
 int parse_name_nodes(struct parser *ps);

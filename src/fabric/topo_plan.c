@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fabric/topology.h"
+#include "fabric/topo_address.h"
 
 /* limits of a prefix's length: it must leave bits for networks and for hosts */
 #define IPV4_BITS_MIN 8
@@ -20,6 +20,7 @@ void topo_plan_init(struct topo_plan *plan)
 {
 	char err[128];
 
+	plan->topo = NULL;
 	topo_plan_set(plan, TOPO_PLAN_IPV4, err, sizeof(err));
 	topo_plan_set(plan, TOPO_PLAN_IPV6, err, sizeof(err));
 }
@@ -87,22 +88,101 @@ int topo_plan_set(struct topo_plan *plan, const char *text, char *err, size_t er
 	return error;
 }
 
+/* --- the plan alone --------------------------------------------------------- */
+
+static uint32_t planned_ipv4(const struct topo_plan *plan, unsigned number, unsigned port)
+{
+	return plan->ipv4 + ((port - 1) << (32 - plan->ipv4_bits)) + number;
+}
+
+static bool find_planned_ipv4(const struct topo_plan *plan, uint32_t address,
+			      unsigned *number, unsigned *port)
+{
+	uint32_t offset = address - plan->ipv4;
+
+	*number = offset & (uint32_t)host_mask(32 - plan->ipv4_bits);
+	*port = (offset >> (32 - plan->ipv4_bits)) + 1;
+	return address > plan->ipv4 && *number;
+}
+
+static void join_halves(uint64_t upper, uint64_t lower, struct in6_addr *address)
+{
+	uint64_t half[2] = {htobe64(upper), htobe64(lower)};
+
+	memcpy(address, half, sizeof(*address));
+}
+
+static void planned_ipv6(const struct topo_plan *plan, unsigned number, unsigned port,
+			 struct in6_addr *address)
+{
+	uint64_t half[2] = {plan->ipv6[0], plan->ipv6[1] + number}, next = port - 1;
+	unsigned bits = plan->ipv6_bits;
+
+	if (bits <= 64)
+		half[0] += next << (64 - bits);
+	else
+		half[1] += next << (128 - bits);
+	join_halves(half[0], half[1], address);
+}
+
+static bool find_planned_ipv6(const struct topo_plan *plan, const struct in6_addr *address,
+			      unsigned *number, unsigned *port)
+{
+	unsigned bits = plan->ipv6_bits;
+	struct in6_addr found;
+	uint64_t half[2], network, host;
+
+	memcpy(half, address, sizeof(half));
+	half[0] = be64toh(half[0]) - plan->ipv6[0];
+	half[1] = be64toh(half[1]) - plan->ipv6[1];
+	network = bits <= 64 ? half[0] >> (64 - bits) : half[1] >> (128 - bits);
+	host = bits <= 64 ? half[1] : half[1] & host_mask(128 - bits);
+	if (!host || host > UINT32_MAX || network >= UINT32_MAX)
+		return false;
+	*number = (unsigned)host;
+	*port = (unsigned)network + 1;
+	/* what neither number holds must be zero */
+	planned_ipv6(plan, *number, *port, &found);
+	return !memcmp(&found, address, sizeof(found));
+}
+
+static uint32_t ipv4_of_mapped(const struct in6_addr *ip)
+{
+	uint32_t address;
+
+	memcpy(&address, &ip->s6_addr[12], sizeof(address));
+	return ntohl(address);
+}
+
+/* @ip: IPv4-mapped for IPv4. Return: false: it is outside of the plan */
+static bool find_planned(const struct topo_plan *plan, const struct in6_addr *ip,
+			 unsigned *number, unsigned *port)
+{
+	return IN6_IS_ADDR_V4MAPPED(ip) ? find_planned_ipv4(plan, ipv4_of_mapped(ip), number, port) :
+					  find_planned_ipv6(plan, ip, number, port);
+}
+
 /* --- room ------------------------------------------------------------------ */
 
-int topo_plan_fit(const struct topo_plan *plan, const struct topology *topo, char *err,
-		  size_t err_bytes)
+static int check_room(const struct topo_plan *plan, const struct topology *topo, char *err,
+		      size_t err_bytes)
 {
 	uint64_t hosts =
 		host_mask(32 - plan->ipv4_bits) - 1; /* without the broadcast address */
 	uint64_t networks =
 		(UINT32_MAX - (uint64_t)plan->ipv4 + 1) >> (32 - plan->ipv4_bits);
-	unsigned adapters = 0, ports = 1;
+	unsigned adapters = 0, ports = 1, number = 0;
 
 	for (int i = 0; i < topo->num_nodes; i++) {
 		if (topo->node[i].kind != TOPO_CA)
 			continue;
-		adapters++;
-		ports = MAX(ports, (unsigned)topo->node[i].num_ports);
+		number++;
+		for (unsigned p = 1; p <= topo->node[i].num_ports; p++) {
+			if (topo_address(topo, number, p, false))
+				continue;
+			adapters = number;
+			ports = MAX(ports, p);
+		}
 	}
 	if (adapters > hosts)
 		snprintf(err, err_bytes,
@@ -118,40 +198,105 @@ int topo_plan_fit(const struct topo_plan *plan, const struct topology *topo, cha
 	return adapters > hosts || ports > networks ? -ENOSPC : 0;
 }
 
+static bool has_port(const struct topology *topo, unsigned number, unsigned port)
+{
+	for (int i = 0; i < topo->num_nodes; i++)
+		if (topo->node[i].kind == TOPO_CA && !--number)
+			return port <= topo->node[i].num_ports;
+	return false;
+}
+
+/* Does any port have by the plan what the topology gives to another? */
+static int check_given(const struct topo_plan *plan, const struct topology *topo, char *err,
+		       size_t err_bytes)
+{
+	for (int i = 0; i < topo->num_addresses; i++) {
+		const struct topo_address *a = &topo->address[i];
+		char text[TOPO_ADDRESS_BYTES];
+		unsigned number, port;
+
+		if (!find_planned(plan, &a->ip, &number, &port) ||
+		    topo_address(topo, number, port, !IN6_IS_ADDR_V4MAPPED(&a->ip)) ||
+		    !has_port(topo, number, port))
+			continue;
+		snprintf(err, err_bytes,
+			 "the topology gives %s to adapter %u, and it would be that of port %u of "
+			 "adapter %u: give this one an address as well, or choose another network "
+			 "with --ip",
+			 topo_address_text(a, text), a->number, port, number);
+		return -EADDRINUSE;
+	}
+	return 0;
+}
+
+int topo_plan_fit(struct topo_plan *plan, const struct topology *topo, char *err,
+		  size_t err_bytes)
+{
+	int error = check_room(plan, topo, err, err_bytes);
+
+	if (!error)
+		error = check_given(plan, topo, err, err_bytes);
+	if (!error)
+		plan->topo = topo;
+	return error;
+}
+
 /* --- addresses ------------------------------------------------------------- */
+
+/* Return: the address that the topology gives to the port; NULL */
+static const struct topo_address *given(const struct topo_plan *plan, unsigned number,
+					unsigned port, bool ipv6)
+{
+	return plan->topo ? topo_address(plan->topo, number, port, ipv6) : NULL;
+}
+
+/* Who has @ip? The topology's own addresses are few. */
+static bool find_port(const struct topo_plan *plan, const struct in6_addr *ip,
+		      unsigned *number, unsigned *port)
+{
+	for (int i = 0; plan->topo && i < plan->topo->num_addresses; i++) {
+		const struct topo_address *a = &plan->topo->address[i];
+
+		if (memcmp(&a->ip, ip, sizeof(*ip)) != 0)
+			continue;
+		*number = a->number;
+		*port = a->port;
+		return true;
+	}
+	return find_planned(plan, ip, number, port) &&
+	       !given(plan, *number, *port, !IN6_IS_ADDR_V4MAPPED(ip));
+}
 
 uint32_t topo_plan_ipv4_of(const struct topo_plan *plan, unsigned number, unsigned port)
 {
-	return plan->ipv4 + ((port - 1) << (32 - plan->ipv4_bits)) + number;
+	const struct topo_address *own = given(plan, number, port, false);
+
+	return own ? ipv4_of_mapped(&own->ip) : planned_ipv4(plan, number, port);
 }
 
 bool topo_plan_find_ipv4(const struct topo_plan *plan, uint32_t address, unsigned *number,
 			 unsigned *port)
 {
-	uint32_t offset = address - plan->ipv4;
+	struct in6_addr mapped = {.s6_addr = {[10] = 0xff, [11] = 0xff}};
 
-	*number = offset & (uint32_t)host_mask(32 - plan->ipv4_bits);
-	*port = (offset >> (32 - plan->ipv4_bits)) + 1;
-	return address > plan->ipv4 && *number;
+	address = htonl(address);
+	memcpy(&mapped.s6_addr[12], &address, sizeof(address));
+	return find_port(plan, &mapped, number, port);
 }
 
 const char *topo_plan_ipv4(const struct topo_plan *plan, unsigned number, unsigned port,
 			   char text[TOPO_PLAN_BYTES])
 {
-	struct in_addr in = {.s_addr = htonl(topo_plan_ipv4_of(plan, number, port))};
+	struct in_addr in = {.s_addr = htonl(planned_ipv4(plan, number, port))};
+	const struct topo_address *own = given(plan, number, port, false);
 	size_t n;
 
+	if (own)
+		return topo_address_text(own, text);
 	inet_ntop(AF_INET, &in, text, TOPO_PLAN_BYTES);
 	n = strlen(text);
 	snprintf(text + n, TOPO_PLAN_BYTES - n, "/%u", plan->ipv4_bits);
 	return text;
-}
-
-static void join_halves(uint64_t upper, uint64_t lower, struct in6_addr *address)
-{
-	uint64_t half[2] = {htobe64(upper), htobe64(lower)};
-
-	memcpy(address, half, sizeof(*address));
 }
 
 static const char *print_ipv6(const struct in6_addr *address, unsigned bits,
@@ -168,43 +313,29 @@ static const char *print_ipv6(const struct in6_addr *address, unsigned bits,
 void topo_plan_ipv6_of(const struct topo_plan *plan, unsigned number, unsigned port,
 		       struct in6_addr *address)
 {
-	uint64_t half[2] = {plan->ipv6[0], plan->ipv6[1] + number}, next = port - 1;
-	unsigned bits = plan->ipv6_bits;
+	const struct topo_address *own = given(plan, number, port, true);
 
-	if (bits <= 64)
-		half[0] += next << (64 - bits);
+	if (own)
+		*address = own->ip;
 	else
-		half[1] += next << (128 - bits);
-	join_halves(half[0], half[1], address);
+		planned_ipv6(plan, number, port, address);
 }
 
 bool topo_plan_find_ipv6(const struct topo_plan *plan, const struct in6_addr *address,
 			 unsigned *number, unsigned *port)
 {
-	unsigned bits = plan->ipv6_bits;
-	struct in6_addr found;
-	uint64_t half[2], network, host;
-
-	memcpy(half, address, sizeof(half));
-	half[0] = be64toh(half[0]) - plan->ipv6[0];
-	half[1] = be64toh(half[1]) - plan->ipv6[1];
-	network = bits <= 64 ? half[0] >> (64 - bits) : half[1] >> (128 - bits);
-	host = bits <= 64 ? half[1] : half[1] & host_mask(128 - bits);
-	if (!host || host > UINT32_MAX || network >= UINT32_MAX)
-		return false;
-	*number = (unsigned)host;
-	*port = (unsigned)network + 1;
-	/* what neither number holds must be zero */
-	topo_plan_ipv6_of(plan, *number, *port, &found);
-	return !memcmp(&found, address, sizeof(found));
+	return !IN6_IS_ADDR_V4MAPPED(address) && find_port(plan, address, number, port);
 }
 
 const char *topo_plan_ipv6(const struct topo_plan *plan, unsigned number, unsigned port,
 			   char text[TOPO_PLAN_BYTES])
 {
+	const struct topo_address *own = given(plan, number, port, true);
 	struct in6_addr in;
 
-	topo_plan_ipv6_of(plan, number, port, &in);
+	if (own)
+		return topo_address_text(own, text);
+	planned_ipv6(plan, number, port, &in);
 	return print_ipv6(&in, plan->ipv6_bits, text);
 }
 

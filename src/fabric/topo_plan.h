@@ -3,7 +3,8 @@
  * The address plan of a fabric's IP addresses. Adapters are numbered from 1 in the order
  * of the topology (n7 is 7); the number is the host part of an address. Each port of an
  * adapter is in another network: ib0 in that of the plan, ib1 in the next one of the
- * same size. With 10.1.0.0/16, ib1 of n7 is 10.2.0.7/16. Pure.
+ * same size. With 10.1.0.0/16, ib1 of n7 is 10.2.0.7/16. An address that the topology
+ * gives to a port replaces that of the plan. Pure.
  */
 #ifndef SOFTIB_FABRIC_TOPO_PLAN_H
 #define SOFTIB_FABRIC_TOPO_PLAN_H
@@ -24,6 +25,7 @@ struct topo_plan {
 	uint32_t ipv4;
 	uint64_t ipv6[2]; /* the upper half first */
 	unsigned ipv4_bits, ipv6_bits;
+	const struct topology *topo; /* whose own addresses have precedence; NULL: none */
 };
 
 /** topo_plan_init() - set TOPO_PLAN_IPV4 and TOPO_PLAN_IPV6 */
@@ -33,9 +35,11 @@ void topo_plan_init(struct topo_plan *plan);
  *  @err: set to a message on failure
  *  Return: 0; -EINVAL */
 int topo_plan_set(struct topo_plan *plan, const char *text, char *err, size_t err_bytes);
-/** topo_plan_fit() - is there an address for every port of @topo's adapters?
- *  Return: 0; -ENOSPC and a message */
-int topo_plan_fit(const struct topo_plan *plan, const struct topology *topo, char *err,
+/** topo_plan_fit() - use the plan for @topo, which must outlive it and its copies
+ *  Return: 0; -ENOSPC there are not enough addresses for every port of the adapters;
+ *  -EADDRINUSE an address that @topo gives to a port is that of another by the plan; both
+ *  with a message */
+int topo_plan_fit(struct topo_plan *plan, const struct topology *topo, char *err,
 		  size_t err_bytes);
 
 /** topo_plan_ipv4(), topo_plan_ipv6() - the address of port @port (from 1) of adapter

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "fabric/topo_address.h"
 #include "fabric/topo_private.h"
 
 static const struct topo_view nothing;
@@ -289,8 +290,21 @@ static void print_attrs(const struct topo_node *nd, FILE *out)
 	fputc('\n', out);
 }
 
+/* what a file gave, the same way */
+static void print_addresses(const struct topology *topo, unsigned number, unsigned port, FILE *out)
+{
+	for (int ipv6 = 0; ipv6 < 2; ipv6++) {
+		const struct topo_address *a = topo_address(topo, number, port, ipv6);
+		char text[TOPO_ADDRESS_BYTES];
+
+		if (a)
+			fprintf(out, " ip=%s", topo_address_text(a, text));
+	}
+}
+
+/* @number: of an adapter */
 static void print_cable(const struct topology *topo, const struct topo_view *view,
-			int node, int p, FILE *out)
+			int node, unsigned number, int p, FILE *out)
 {
 	const struct topo_node *nd = &topo->node[node];
 	const struct topo_port *port = &nd->port[p];
@@ -305,13 +319,16 @@ static void print_cable(const struct topology *topo, const struct topo_view *vie
 	fputs("\t\t# ", out);
 	if (nd->kind != TOPO_SWITCH)
 		fprintf(out, "lid %u lmc 0 ", lid_of(topo, view, node, p));
-	fprintf(out, "\"%s\" lid %u %s%s\n", peer->desc,
+	fprintf(out, "\"%s\" lid %u %s%s", peer->desc,
 		lid_of(topo, view, port->peer_node, port->peer_port),
 		topo_width_name(port->width_enc), topo_speed_name(port->speed_enc));
+	if (nd->kind == TOPO_CA && p > 1)
+		print_addresses(topo, number, (unsigned)p, out);
+	fputc('\n', out);
 }
 
 static void print_record(const struct topology *topo, const struct topo_view *view,
-			 int node, FILE *out)
+			 int node, unsigned number, FILE *out)
 {
 	static const char *const word[] = {
 		[TOPO_CA] = "Ca", [TOPO_SWITCH] = "Switch", [TOPO_ROUTER] = "Rt"};
@@ -323,10 +340,12 @@ static void print_record(const struct topology *topo, const struct topo_view *vi
 	if (nd->kind == TOPO_SWITCH)
 		fprintf(out, " enhanced port 0 lid %u lmc 0",
 			lid_of(topo, view, node, 0));
+	if (nd->kind == TOPO_CA)
+		print_addresses(topo, number, 1, out);
 	fputc('\n', out);
 	for (int p = 1; p <= nd->num_ports; p++)
 		if (nd->port[p].peer_node >= 0)
-			print_cable(topo, view, node, p, out);
+			print_cable(topo, view, node, number, p, out);
 }
 
 void topo_print_ibnetdiscover(const struct topology *topo, const struct topo_view *view,
@@ -337,8 +356,11 @@ void topo_print_ibnetdiscover(const struct topology *topo, const struct topo_vie
 	if (!view)
 		view = &nothing;
 	fprintf(out, "#\n# Topology file: written by softib\n#\n");
-	for (size_t k = 0; k < ARRAY_SIZE(order); k++)
+	for (size_t k = 0; k < ARRAY_SIZE(order); k++) {
+		unsigned number = 0;
+
 		for (int i = 0; i < topo->num_nodes; i++)
 			if (topo->node[i].kind == order[k])
-				print_record(topo, view, i, out);
+				print_record(topo, view, i, ++number, out);
+	}
 }

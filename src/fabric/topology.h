@@ -49,9 +49,13 @@ struct topo_node {
 #define TOPO_MAX_PORTS	    (1 << 20)
 #define TOPO_MAX_FILE_BYTES (64u << 20)
 
+struct topo_address;
+
 struct topology {
 	struct topo_node *node;
 	int num_nodes;
+	struct topo_address *address; /* topo_address.h; sorted by adapter, port and kind */
+	int num_addresses;
 	/* for drawings: the sizes of a torus, 0 of all else; and how many switches,
 	 * in their order, make a group of a dragonfly */
 	int grid[3], group_switches;

@@ -220,6 +220,12 @@ def test_ip_chooses_the_network(home):
 
     shown = run("--ip", "192.0.2.0/25", "--ip", "2001:db8::/96").stdout
     assert '"192.0.2.2/25"' in shown and '"2001:db8::2/96"' in shown
+    topology = home / "lab.net"
+    topology.write_text('Switch 2 "s"\n[1] "a"\n[2] "b"\nHca 1 "a"\nHca 1 "b"  # ip=10.7.0.9/24\n')
+    shown = run("--topology", topology).stdout
+    assert '"10.7.0.9/24"' in shown and '"fd73:6f66:7469:6201::2/64"' in shown
+    topology.write_text(topology.read_text().replace("10.7.0.9/24", "10.1.0.1/16"))
+    assert "choose another network with --ip" in run("--topology", topology).stderr
     assert "no network for nodes" in run("--ip", "192.0.2.1/25").stderr
     done = run("--nodes", "7", "--ip", "192.0.2.0/29")
     assert "/29 has 6 addresses, and the topology 7 adapters" in done.stderr and done.returncode == 1

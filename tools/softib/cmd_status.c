@@ -92,11 +92,17 @@ static void print_faults(struct json_object *rules)
 
 static void print_network(struct json_object *st)
 {
-	if (strcmp(text_of(st, "net"), "node"))
+	int64_t own = number_of(st, "own_addresses");
+
+	if (strcmp(text_of(st, "net"), "node")) {
 		printf("the machine's, which all nodes share\n");
-	else
-		printf("one of each node's own: addresses in %s and %s, %s mode\n",
-		       text_of(st, "ipv4"), text_of(st, "ipv6"), text_of(st, "ipoib_mode"));
+		return;
+	}
+	printf("one of each node's own: addresses in %s and %s, ", text_of(st, "ipv4"),
+	       text_of(st, "ipv6"));
+	if (own)
+		printf("%lld in the topology file, ", (long long)own);
+	printf("%s mode\n", text_of(st, "ipoib_mode"));
 }
 
 static void print_status(struct json_object *st, const char *dir)

@@ -4,7 +4,7 @@
 #include <errno.h>
 
 #include "fabric/topo_plan.h"
-#include "fabric/topology.h"
+#include "fabric/topo_address.h"
 #include "topo_check.h"
 
 static char text[TOPO_PLAN_BYTES], err[512];
@@ -140,12 +140,150 @@ static void test_room(void **state)
 	topo_free(topo);
 }
 
+/* --- addresses of the topology's own --- */
+
+#define SWITCH "Switch 4 \"s\"\n[1] \"a\"\n[2] \"b\"[1]\n[3] \"b\"[2]\n"
+
+static struct topology *parse(const char *adapters)
+{
+	struct topology *topo = NULL;
+	char file[1024];
+
+	snprintf(file, sizeof(file), SWITCH "%s", adapters);
+	if (topo_parse_text("f", "t", file, strlen(file), &topo, err, sizeof(err)))
+		fail_msg("%s", err);
+	return topo;
+}
+
+static const char given[] = "Hca 1 \"a\" # \"host a\" ip=10.7.0.5/20\n"
+			    "Hca 2 \"b\"\n[2] \"s\"[3] # ip=fd00:7::5/56 ip=192.0.2.9/31\n";
+
+static void check_given(struct topology *topo)
+{
+	struct topo_plan plan;
+	unsigned number, port;
+
+	topo_plan_init(&plan);
+	assert_int_equal(topo_plan_fit(&plan, topo, err, sizeof(err)), 0);
+	assert_string_equal(topo_plan_ipv4(&plan, 1, 1, text), "10.7.0.5/20");
+	assert_string_equal(topo_plan_ipv6(&plan, 1, 1, text), "fd73:6f66:7469:6201::1/64");
+	assert_string_equal(topo_plan_ipv4(&plan, 2, 1, text), "10.1.0.2/16");
+	assert_string_equal(topo_plan_ipv4(&plan, 2, 2, text), "192.0.2.9/31");
+	assert_string_equal(topo_plan_ipv6(&plan, 2, 2, text), "fd00:7::5/56");
+	assert_string_equal(topo_plan_ipv4(&plan, 0, 1, text), TOPO_PLAN_IPV4);
+	assert_string_equal(owner(&plan, "fd00:7::5"), "2.2");
+	assert_string_equal(owner(&plan, "fd73:6f66:7469:6201::1"), "1.1");
+	assert_string_equal(owner(&plan, "fd73:6f66:7469:6202::2"), ""); /* replaced */
+	assert_true(topo_plan_find_ipv4(&plan, 0x0a070005, &number, &port));
+	assert_true(number == 1 && port == 1);
+	assert_true(topo_plan_find_ipv4(&plan, 0xc0000209, &number, &port));
+	assert_true(number == 2 && port == 2);
+	assert_true(topo_plan_find_ipv4(&plan, 0x0a010002, &number, &port));
+	assert_false(topo_plan_find_ipv4(&plan, 0x0a010001, &number, &port));
+}
+
+static void test_given(void **state)
+{
+	struct topology *topo = parse(given), *again;
+	char *file = NULL;
+	size_t bytes = 0;
+	FILE *out = open_memstream(&file, &bytes);
+
+	check_given(topo);
+	topo_print_ibnetdiscover(topo, NULL, out);
+	fclose(out);
+	assert_int_equal(topo_parse_text("f", "t", file, bytes, &again, err, sizeof(err)), 0);
+	check_given(again);
+	free(file);
+	topo_free(topo);
+	topo_free(again);
+}
+
+static void test_given_and_planned(void **state)
+{
+	struct topology *topo = parse("Hca 1 \"a\" # ip=10.1.0.2/16\nHca 2 \"b\"\n");
+	struct topo_plan plan;
+
+	topo_plan_init(&plan);
+	assert_int_equal(topo_plan_fit(&plan, topo, err, sizeof(err)), -EADDRINUSE);
+	assert_non_null(strstr(err, "gives 10.1.0.2/16 to adapter 1"));
+	assert_int_equal(set(&plan, "10.2.0.0/16"), 0);
+	assert_int_equal(topo_plan_fit(&plan, topo, err, sizeof(err)), 0);
+	topo_free(topo);
+	/* a port whose planned address is another's has one of its own */
+	topo = parse("Hca 1 \"a\" # ip=10.1.0.2/16\nHca 2 \"b\" # ip=10.1.0.1/16\n");
+	topo_plan_init(&plan);
+	assert_int_equal(topo_plan_fit(&plan, topo, err, sizeof(err)), 0);
+	topo_free(topo);
+}
+
+static void test_given_wrong(void **state)
+{
+	static const struct {
+		const char *text, *message;
+	} wrong[] = {
+		{"10.7.0.5", "f:1: \"ip=10.7.0.5\" is no address of a host"},
+		{"10.7.0.5/", "f:1: \"ip=10.7.0.5/\" is no"},
+		{"10.7.0.5/33", "f:1: \"ip=10.7.0.5/33\" is no"},
+		{"10.7.0.5/0", "f:1: \"ip=10.7.0.5/0\" is no"},
+		{"10.7.0.5/16x", "f:1: \"ip=10.7.0.5/16x\" is no"},
+		{"10.7.0.0/16", "f:1: \"ip=10.7.0.0/16\" is no"},
+		{"10.7.255.255/16", "f:1: \"ip=10.7.255.255/16\" is no"},
+		{"127.0.0.1/8", "f:1: \"ip=127.0.0.1/8\" is no"},
+		{"239.0.0.1/8", "f:1: \"ip=239.0.0.1/8\" is no"},
+		{"0.0.0.1/8", "f:1: \"ip=0.0.0.1/8\" is no"},
+		{"fe80::1/64", "f:1: \"ip=fe80::1/64\" is no"},
+		{"ff02::1/64", "f:1: \"ip=ff02::1/64\" is no"},
+		{"::ffff:10.7.0.5/112", "f:1: \"ip=::ffff:10.7.0.5/112\" is no"},
+		{"fd00::1/129", "f:1: \"ip=fd00::1/129\" is no"},
+		{"", "f:1: \"ip=\" is no"},
+		{"10.7.0.5/16 ip=10.7.0.5/16", "f:1: the address of line 1 again"},
+		{"10.7.0.5/16 ip=10.7.0.6/16", "f:1: port 1 has an address of this kind in line 1"},
+		{"10.7.0.5/16\n" SWITCH "Hca 2 \"b\" # ip=10.7.0.5/24",
+		 "f:6: the address of line 1 again"},
+		{"10.7.0.5/16\nSwitch 4 \"s\" # ip=10.7.0.6/16", "f:2: ip=10.7.0.6/16: only adapters"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
+		struct topology *topo = NULL;
+		char file[512];
+
+		snprintf(file, sizeof(file), "Hca 1 \"a\" # ip=%s\n%s", wrong[i].text,
+			 strchr(wrong[i].text, '\n') ? "" : SWITCH "Hca 2 \"b\"\n");
+		assert_int_equal(topo_parse_text("f", "t", file, strlen(file), &topo, err, sizeof(err)),
+				 -EINVAL);
+		assert_null(topo);
+		if (strncmp(err, wrong[i].message, strlen(wrong[i].message)) != 0)
+			fail_msg("got \"%s\", expected \"%s\"", err, wrong[i].message);
+	}
+}
+
+static void test_given_without_memory(void **state)
+{
+	struct topology *topo;
+	char file[1024];
+	int nth = 0, error;
+
+	snprintf(file, sizeof(file), SWITCH "%s", given);
+	do {
+		rt_fail_alloc((uint64_t)++nth);
+		error = topo_parse_text("f", "t", file, strlen(file), &topo, err, sizeof(err));
+	} while (error && nth < 1000);
+	rt_fail_alloc(0);
+	assert_in_range(nth, 8, 999);
+	check_given(topo);
+	topo_free(topo);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_default),	   cmocka_unit_test(test_set),
 		cmocka_unit_test(test_link_local), cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_room),	   cmocka_unit_test(test_find_ipv6),
+		cmocka_unit_test(test_given),	   cmocka_unit_test(test_given_and_planned),
+		cmocka_unit_test(test_given_wrong),
+		cmocka_unit_test(test_given_without_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
