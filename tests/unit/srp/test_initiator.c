@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* The initiator's side of SRP: logins, commands and their limit, messages of the target,
+ * recovery, disks, and what device management says of targets. */
+#include "../test.h"
+
+#include <errno.h>
+
+#include "base/bytes.h"
+#include "srp/describe.h"
+#include "srp/disk.h"
+#include "srp/initiator.h"
+#include "srp/scan.h"
+#include "srp/target.h"
+
+#define GUID 0x0200c0ffee001122
+
+/* --- logins: the target's side judges them -------------------------------------------- */
+
+static const uint8_t initiator_id[16] = {1, 2, 3};
+
+static struct srp_port a_port(void)
+{
+	struct srp_port port = {.limit = 32, .max_channels = 4, .has_room = true};
+
+	srp_port_id(GUID, port.id);
+	return port;
+}
+
+static struct srpi_terms log_in(struct srp_port *port, const uint8_t target[16])
+{
+	uint8_t iu[SRPI_IU_BYTES], to[WIRE_SRP_MIN_IU_BYTES];
+	struct srpi_terms terms;
+	struct srp_login login;
+	size_t bytes = srpi_login_build(initiator_id, target, true, iu);
+
+	assert_int_equal(srp_login_read(&login, iu, bytes), 0);
+	srp_login_judge(&login, port);
+	assert_int_equal(srpi_login_take(to, srp_login_answer(&login, port, to), &terms), 0);
+	return terms;
+}
+
+static void a_login_is_accepted_or_rejected(void **state)
+{
+	struct srp_port port = a_port();
+	struct srpi_terms terms = log_in(&port, port.id);
+	uint8_t other[16] = {9};
+
+	assert_int_equal(terms.reject, 0);
+	assert_int_equal(terms.limit, 32);
+	assert_int_equal(log_in(&port, other).reject, WIRE_SRP_REJECT_ASSOCIATION);
+	port.has_room = false;
+	assert_int_equal(log_in(&port, port.id).reject, WIRE_SRP_REJECT_RESOURCES);
+	assert_string_equal(srpi_reject_text(WIRE_SRP_REJECT_RESOURCES),
+			    "it has no room for one more channel");
+	assert_non_null(srpi_reject_text(12345));
+}
+
+static void an_answer_without_sense_is_refused(void **state)
+{
+	struct wire_srp_login_rsp rsp = {.opcode = WIRE_SRP_LOGIN_RSP, .limit_delta = 1,
+					 .it_iu_bytes = 64, .ti_iu_bytes = 64};
+	struct srpi_terms terms;
+	uint8_t iu[64] = {0};
+
+	assert_int_equal(srpi_login_take(iu, sizeof(iu), &terms), -EINVAL);
+	assert_int_equal(srpi_login_take(iu, 0, &terms), -EINVAL);
+	wire_srp_login_rsp_encode(&rsp, iu); /* no request for task management is left */
+	assert_int_equal(srpi_login_take(iu, sizeof(iu), &terms), -EINVAL);
+	rsp.limit_delta = 2;
+	rsp.ti_iu_bytes = 20;
+	wire_srp_login_rsp_encode(&rsp, iu);
+	assert_int_equal(srpi_login_take(iu, sizeof(iu), &terms), -EINVAL);
+}
+
+/* --- commands ---------------------------------------------------------------------------- */
+
+static struct srpi_channel channel;
+static uint8_t iu[SRPI_IU_BYTES];
+
+static uint64_t send_command(unsigned int slot)
+{
+	const struct srpi_command command = {
+		.lun = {0, 3}, .cdb = {0x28}, .out = true, .data = {0x1000, 7, 512}};
+	struct wire_srp_cmd_parts parts;
+	struct wire_srp_cmd cmd;
+	size_t bytes = srpi_command_build(&channel, slot, &command, iu);
+
+	assert_true(wire_srp_cmd_decode(iu, bytes, &cmd) > 0);
+	assert_int_equal(wire_srp_cmd_split(&cmd, iu, bytes, 0, &parts), 0);
+	assert_int_equal(parts.out.where.address, 0x1000);
+	assert_int_equal(parts.in.format, WIRE_SRP_NO_DATA);
+	assert_int_equal(cmd.lun[1], 3);
+	return cmd.tag;
+}
+
+static struct srpi_news take_rsp(struct wire_srp_rsp rsp, const uint8_t *response,
+				 const uint8_t *sense)
+{
+	static uint8_t message[128];
+	struct srpi_news news;
+	int bytes;
+
+	rsp.opcode = WIRE_SRP_RSP;
+	bytes = wire_srp_rsp_build(&rsp, response, sense, message, sizeof(message));
+	assert_true(bytes > 0);
+	srpi_take(&channel, message, (size_t)bytes, &news);
+	return news;
+}
+
+static void the_limit_is_kept(void **state)
+{
+	struct srpi_news news;
+	uint64_t tag;
+
+	channel = (struct srpi_channel){.limit = 3};
+	send_command(0);
+	tag = send_command(5);
+	assert_false(srpi_channel_ready(&channel)); /* one is kept for task management */
+	news = take_rsp((struct wire_srp_rsp){.tag = tag, .limit_delta = 2, .status = 8}, NULL, NULL);
+	assert_int_equal(news.event, SRPI_COMPLETED);
+	assert_int_equal(news.slot, 5);
+	assert_int_equal(news.status, 8);
+	assert_true(news.ok);
+	assert_true(srpi_channel_ready(&channel));
+	news = take_rsp((struct wire_srp_rsp){.tag = tag, .limit_delta = 1}, NULL, NULL);
+	assert_int_equal(news.event, SRPI_NOTHING); /* it is over */
+	assert_int_equal(channel.limit, 4);
+}
+
+static void sense_and_residual_are_found(void **state)
+{
+	const uint8_t sense[18] = {0x70, 0, 6, [12] = 0x29};
+	struct srpi_news news;
+	uint64_t tag;
+	int error;
+
+	channel = (struct srpi_channel){.limit = 9};
+	tag = send_command(1);
+	news = take_rsp((struct wire_srp_rsp){.tag = tag, .status = 2, .sense_bytes = sizeof(sense),
+					      .flags = WIRE_SRP_SENSE_VALID | WIRE_SRP_OUT_UNDER,
+					      .out_residual_bytes = 500},
+			NULL, sense);
+	assert_int_equal(news.residual_bytes, 500);
+	assert_int_equal(srpi_judge(news.status, news.sense, news.sense_bytes, &error), SRPI_REPEAT);
+}
+
+static void a_task_ends_its_command(void **state)
+{
+	const uint8_t done[4] = {0, 0, 0, WIRE_SRP_RESPONSE_OK}, failed[4] = {[3] = 5};
+	struct wire_srp_rsp rsp = {.flags = WIRE_SRP_RSP_VALID, .response_bytes = 4};
+	const uint8_t lun[8] = {0};
+	struct srpi_news news;
+
+	channel = (struct srpi_channel){.limit = 9};
+	assert_int_equal(srpi_task_build(&channel, 2, lun, WIRE_SRP_ABORT_TASK, iu), 0);
+	send_command(2);
+	assert_true(srpi_task_build(&channel, 2, lun, WIRE_SRP_ABORT_TASK, iu) > 0);
+	assert_int_equal(srpi_task_build(&channel, 2, lun, WIRE_SRP_ABORT_TASK, iu), 0);
+	rsp.tag = channel.task[2];
+	news = take_rsp(rsp, failed, NULL);
+	assert_int_equal(news.event, SRPI_TASK_DONE);
+	assert_false(news.ok);
+	assert_true(channel.command[2] != 0); /* it may still be answered */
+	assert_true(srpi_task_build(&channel, 2, lun, WIRE_SRP_LUN_RESET, iu) > 0);
+	rsp.tag = channel.task[2];
+	news = take_rsp(rsp, done, NULL);
+	assert_true(news.ok);
+	assert_int_equal(channel.command[2], 0);
+}
+
+static void the_targets_requests_are_answered(void **state)
+{
+	struct wire_srp_cred_req req = {.opcode = WIRE_SRP_CRED_REQ, .limit_delta = 7, .tag = 42};
+	struct srpi_news news;
+	uint8_t message[64] = {0};
+
+	channel = (struct srpi_channel){.limit = 1};
+	wire_srp_cred_req_encode(&req, message);
+	srpi_take(&channel, message, 16, &news);
+	assert_int_equal(news.answer_bytes, 16);
+	assert_int_equal(news.answer[0], WIRE_SRP_CRED_RSP);
+	assert_int_equal(channel.limit, 8);
+	srpi_take(&channel, message, srp_logout_build(SRP_LOGOUT_INACTIVE, message), &news);
+	assert_int_equal(news.event, SRPI_LOGOUT);
+	assert_int_equal(news.reason, SRP_LOGOUT_INACTIVE);
+	message[0] = WIRE_SRP_CMD; /* an initiator's */
+	srpi_take(&channel, message, 48, &news);
+	assert_int_equal(news.event, SRPI_VIOLATION);
+	srpi_take(&channel, message, 0, &news);
+	assert_int_equal(news.event, SRPI_VIOLATION);
+}
+
+/* --- recovery ------------------------------------------------------------------------------ */
+
+static mono_t at_s(uint64_t seconds)
+{
+	return (mono_t){seconds * NSEC_PER_SEC};
+}
+
+static void a_session_waits_then_fails_then_ends(void **state)
+{
+	struct srpi_recovery r = {.timeouts = {2, 5, 30}};
+
+	srpi_recovery_channels(&r, 1, at_s(100));
+	assert_int_equal(srpi_recovery_expiry(&r).ns, MONO_NEVER.ns);
+	srpi_recovery_channels(&r, 0, at_s(100));
+	assert_int_equal(r.state, SRPI_BLOCKED);
+	assert_int_equal(srpi_recovery_expiry(&r).ns, at_s(105).ns);
+	assert_false(srpi_recovery_tick(&r, at_s(104)));
+	assert_true(srpi_recovery_tick(&r, at_s(105)));
+	assert_int_equal(r.state, SRPI_FAIL_FAST);
+	srpi_recovery_channels(&r, 1, at_s(110));
+	assert_int_equal(r.state, SRPI_RUNNING);
+	srpi_recovery_channels(&r, 0, at_s(200));
+	assert_true(srpi_recovery_tick(&r, at_s(500)));
+	assert_int_equal(r.state, SRPI_LOST);
+	srpi_recovery_channels(&r, 1, at_s(501));
+	assert_int_equal(r.state, SRPI_LOST);
+}
+
+static void attempts_become_rarer(void **state)
+{
+	struct srpi_recovery r = {.timeouts = {2, 5, 30}};
+
+	assert_int_equal(srpi_recovery_again(&r, 1, at_s(0)).ns, at_s(2).ns);
+	assert_int_equal(srpi_recovery_again(&r, 15, at_s(0)).ns, at_s(10).ns);
+	r.timeouts.reconnect_delay = SRPI_OFF;
+	assert_int_equal(srpi_recovery_again(&r, 1, at_s(0)).ns, MONO_NEVER.ns);
+}
+
+static void time_outs_are_checked(void **state)
+{
+	const struct {
+		struct srpi_timeouts t;
+		bool good;
+	} rows[] = {{SRPI_TIMEOUTS, true},
+		    {{SRPI_OFF, 15, 600}, true},
+		    {{10, SRPI_OFF, SRPI_OFF}, true},
+		    {{10, 0, 1}, true},
+		    {{SRPI_OFF, SRPI_OFF, SRPI_OFF}, false},
+		    {{0, 15, 600}, false},
+		    {{10, 600, 600}, false},
+		    {{10, 15, 0}, false},
+		    {{10, -2, 600}, false},
+		    {{100000, 15, 600}, false}};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		assert_int_equal(!srpi_timeouts_fault(&rows[i].t), rows[i].good);
+}
+
+/* --- disks: the SCSI core answers -------------------------------------------------------------- */
+
+static void a_disk_is_recognised(void **state)
+{
+	struct srpi_disk disk = {0};
+	uint8_t data[64] = {[4] = 31, [8] = 's', 'o', 'f', 't', ' ', ' ', ' ', ' ', 'D', 0x7f},
+		capacity[32] = {[7] = 99, [10] = 2}, mode[24] = {23, 0, 0x90, 0, 0x08, 0x12, 4};
+	uint8_t cdb[SRPI_CDB_BYTES];
+
+	assert_int_equal(srpi_probe_command(SRPI_INQUIRY, cdb), 96);
+	assert_int_equal(srpi_probe_take(&disk, SRPI_INQUIRY, true, data, 20), -ENODEV);
+	assert_int_equal(srpi_probe_take(&disk, SRPI_INQUIRY, true, data, 36), 0);
+	assert_string_equal(disk.vendor, "soft");
+	assert_int_equal(disk.product[1], '?');
+	assert_int_equal(srpi_probe_take(&disk, SRPI_CAPACITY, true, capacity, 32), 0);
+	assert_int_equal(disk.blocks, 100);
+	assert_int_equal(disk.block_bytes, 512);
+	assert_int_equal(srpi_probe_take(&disk, SRPI_LIMITS, false, NULL, 0), 0);
+	assert_int_equal(srpi_probe_take(&disk, SRPI_MODE, true, mode, 24), 0);
+	assert_true(disk.read_only && disk.can_fua && disk.write_back);
+	data[0] = 5; /* a CD */
+	assert_int_equal(srpi_probe_take(&disk, SRPI_INQUIRY, true, data, 36), -ENODEV);
+	capacity[10] = 3; /* blocks of 768 bytes */
+	assert_int_equal(srpi_probe_take(&disk, SRPI_CAPACITY, true, capacity, 32), -ENODEV);
+	memset(capacity, 0xff, 8);
+	capacity[10] = 2;
+	assert_int_equal(srpi_probe_take(&disk, SRPI_CAPACITY, true, capacity, 32), -ENODEV);
+}
+
+static void a_status_is_judged(void **state)
+{
+	const struct {
+		uint8_t status;
+		uint8_t key, asc, ascq;
+		enum srpi_verdict verdict;
+		int error;
+	} rows[] = {{0x00, 0, 0, 0, SRPI_GOOD, 0},	  {0x08, 0, 0, 0, SRPI_LATER, 0},
+		    {0x28, 0, 0, 0, SRPI_LATER, 0},	  {0x40, 0, 0, 0, SRPI_REPEAT, 0},
+		    {0x02, 6, 0x29, 0, SRPI_REPEAT, 0},	  {0x02, 2, 4, 1, SRPI_LATER, 0},
+		    {0x02, 7, 0x27, 7, SRPI_FAILED, ENOSPC}, {0x02, 7, 0x27, 0, SRPI_FAILED, EPERM},
+		    {0x02, 5, 0x21, 0, SRPI_FAILED, EINVAL}, {0x02, 5, 0x25, 0, SRPI_FAILED, ENODEV},
+		    {0x02, 3, 0x11, 0, SRPI_FAILED, EIO}, {0x77, 0, 0, 0, SRPI_FAILED, EIO}};
+	int error;
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		uint8_t fixed[18] = {0x70, 0, rows[i].key, [12] = rows[i].asc, rows[i].ascq};
+		uint8_t described[8] = {0x72, rows[i].key, rows[i].asc, rows[i].ascq};
+
+		assert_int_equal(srpi_judge(rows[i].status, fixed, 18, &error), rows[i].verdict);
+		assert_int_equal(error, rows[i].error);
+		assert_int_equal(srpi_judge(rows[i].status, described, 8, &error), rows[i].verdict);
+	}
+	assert_int_equal(srpi_judge(2, NULL, 0, &error), SRPI_FAILED);
+}
+
+static void luns_are_listed(void **state)
+{
+	uint8_t list[32] = {[3] = 16, [9] = 1, [17] = 200}, lun[8];
+
+	assert_true(srpi_lun_nth(list, 24, 1, lun));
+	assert_int_equal(lun[1], 200);
+	assert_false(srpi_lun_nth(list, 24, 2, lun));
+	assert_false(srpi_lun_nth(list, 20, 1, lun)); /* cut off */
+}
+
+/* --- device management: the target's side answers ------------------------------------------------ */
+
+static void a_target_is_found(void **state)
+{
+	const struct srp_description d = {.guid = GUID, .vendor_id = 0x5000, .id_string = "disks"};
+	struct srpi_target found[SRPI_FOUND_MOST];
+	struct srpi_scan scan = {0};
+	uint8_t question[WIRE_MAD_BYTES], reply[WIRE_MAD_BYTES];
+	unsigned int nr, all = 0, questions = 0;
+	bool more = true;
+
+	while (more) {
+		srpi_scan_request(&scan, ++questions, question);
+		assert_true(srp_describe(&d, question, reply));
+		more = srpi_scan_take(&scan, reply, found + all, &nr);
+		all += nr;
+	}
+	assert_int_equal(questions, 3);
+	assert_int_equal(all, 1);
+	assert_int_equal(found[0].ioc_guid, GUID);
+	assert_int_equal(found[0].id_ext, GUID);
+	assert_int_equal(found[0].service_id, srp_service_id(GUID));
+	assert_string_equal(found[0].id_string, "disks");
+}
+
+static void a_port_without_targets_is_left(void **state)
+{
+	struct srpi_target found[SRPI_FOUND_MOST];
+	struct srpi_scan scan = {0};
+	uint8_t mad[WIRE_MAD_BYTES];
+	unsigned int nr;
+
+	assert_false(srpi_scan_take(&scan, NULL, found, &nr));
+	srpi_scan_request(&scan, 1, mad);
+	put_be16(mad + 4, WIRE_STATUS_BAD_METHOD_ATTR);
+	assert_false(srpi_scan_take(&scan, mad, found, &nr));
+	assert_int_equal(nr, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_login_is_accepted_or_rejected),
+		cmocka_unit_test(an_answer_without_sense_is_refused),
+		cmocka_unit_test(the_limit_is_kept),
+		cmocka_unit_test(sense_and_residual_are_found),
+		cmocka_unit_test(a_task_ends_its_command),
+		cmocka_unit_test(the_targets_requests_are_answered),
+		cmocka_unit_test(a_session_waits_then_fails_then_ends),
+		cmocka_unit_test(attempts_become_rarer),
+		cmocka_unit_test(time_outs_are_checked),
+		cmocka_unit_test(a_disk_is_recognised),
+		cmocka_unit_test(a_status_is_judged),
+		cmocka_unit_test(luns_are_listed),
+		cmocka_unit_test(a_target_is_found),
+		cmocka_unit_test(a_port_without_targets_is_left),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
