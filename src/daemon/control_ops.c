@@ -400,6 +400,10 @@ static const struct {
 	{"srp_unit_add", control_op_srp_unit_add},
 	{"srp_unit_remove", control_op_srp_unit_remove},
 	{"srp_targets", control_op_srp_targets},
+	{"srp_discover", control_op_srp_discover},
+	{"srp_login", control_op_srp_login},
+	{"srp_logout", control_op_srp_logout},
+	{"srp_sessions", control_op_srp_sessions},
 	{"module_load", control_op_module_load},
 	{"module_unload", control_op_module_unload},
 	{"modules", control_op_modules},
@@ -424,6 +428,7 @@ bool control_dispatch(struct control_request *req)
 		     "no operation \"%.32s\"; expected ping, status, topo, nodes, link, "
 		     "counters, resources, wait, path, capture, namespaces, hold_namespaces, "
 		     "ipoib_open, ipoib_close, ipoib_mode, ipoib, srp_unit_add, srp_unit_remove, srp_targets, "
+		     "srp_discover, srp_login, srp_logout, srp_sessions, "
 		     "module_load, module_unload, modules, "
 		     "fault_add, fault_list, fault_clear, fault_log or stop",
 		     op);

@@ -163,6 +163,11 @@ bool control_op_ipoib(struct control_request *req);
 bool control_op_srp_unit_add(struct control_request *req);
 bool control_op_srp_unit_remove(struct control_request *req);
 bool control_op_srp_targets(struct control_request *req);
+/** ... and on SRP initiators (control_srp.c) */
+bool control_op_srp_discover(struct control_request *req);
+bool control_op_srp_login(struct control_request *req);
+bool control_op_srp_logout(struct control_request *req);
+bool control_op_srp_sessions(struct control_request *req);
 
 /** control_op_module_load() ... - control_modules.c */
 bool control_op_module_load(struct control_request *req);

@@ -37,6 +37,7 @@
 #include "runtime/posix/rt_posix.h"
 #include "runtime/posix/slice.h"
 #include "ulp/ipoib/ipoib.h"
+#include "ulp/srp/srp.h"
 #include "ulp/srpt/srpt.h"
 
 /* argp finds it by name, so it must not be hidden */
@@ -480,6 +481,9 @@ static int bring_up(struct daemon *d, const struct options *opt)
 	ret = srpt_init();
 	if (ret)
 		return fail("cannot start the SRP target", ret);
+	ret = srp_init(d->rt, opt->dir);
+	if (ret)
+		return fail("cannot start the SRP initiator", ret);
 	ret = modules_create(d->rt, opt->dir, &d->modules);
 	if (ret)
 		return fail("cannot start the loader of modules", ret);
@@ -533,6 +537,7 @@ static void take_down(struct daemon *d, const struct options *opt)
 	if (d->hosts)
 		hosts_destroy(d->hosts);
 	if (d->fab) {
+		srp_cleanup();
 		srpt_cleanup();
 		rdma_cm_cleanup();
 		ib_cm_cleanup();

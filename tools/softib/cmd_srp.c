@@ -6,6 +6,10 @@
 
 static const struct command verbs[] = {
 	{"target", "serve files and block devices from a node", srp_target},
+	{"discover", "list the targets that a node reaches", srp_discover},
+	{"login", "give a node the disks of a target", srp_login},
+	{"list", "list the targets that nodes are logged in to", srp_list},
+	{"logout", "take the disks away again", srp_logout},
 };
 
 int cmd_srp(int argc, char **argv)
@@ -14,7 +18,8 @@ int cmd_srp(int argc, char **argv)
 		.name = "softib srp",
 		.about = "Disks of nodes by the SCSI RDMA Protocol (SRP).\n",
 		.examples = "  softib srp target add n1 --unit disk.img\n"
-			    "  softib srp target list\n",
+			    "  softib srp target list\n"
+			    "  softib srp login n2 n1\n",
 		.table = verbs,
 		.nr = ARRAY_SIZE(verbs),
 	};

@@ -60,6 +60,11 @@ int fault_run(int argc, char **argv);
 
 /** srp_target() - 'softib srp target' (srp_target.c) */
 int srp_target(int argc, char **argv);
+/** srp_discover(), ... - 'softib srp discover' and so on (srp_initiator.c) */
+int srp_discover(int argc, char **argv);
+int srp_login(int argc, char **argv);
+int srp_list(int argc, char **argv);
+int srp_logout(int argc, char **argv);
 
 /** asks_for_help() - is it --help or -h? */
 bool asks_for_help(const char *arg);

@@ -1,0 +1,521 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Units as NBD exports: one Unix socket for all of the fabric, and its connections. A
+ * connection reads a request, and the data of a write straight into the buffer of a
+ * slot; then it reads the next one. It stops reading while it has SLOTS_MOST slots, or there is
+ * none, so a client that does not read its replies holds up nobody but itself.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "runtime/posix/closer.h"
+#include "ulp/srp/private.h"
+
+#define SOCKET		 "nbd"
+#define CONNECTIONS_MOST 64
+#define SLOTS_MOST	 (SRPI_SLOTS / 4) /* of a connection */
+#define IN_BYTES	 (NBD_OPTION_BYTES + NBD_REQUEST_BYTES)
+#define HELLO_BYTES	 65536 /* that the handshake may have to send at once */
+#define REQUESTS_MOST	 64	 /* of a connection in one turn of the loop */
+
+struct srp_connection {
+	struct list_head node;
+	struct rt_io io;
+	struct rt_work resume;
+	int fd;
+	bool transmitting, full; /* full: it waits for a slot */
+	struct nbd_handshake handshake;
+	struct srp_unit *unit;
+	u8 in[IN_BYTES];
+	size_t in_bytes;
+	u64 skip;		/* bytes of a payload that nobody wants */
+	struct srp_io *filling; /* a write whose data is being read */
+	size_t filled;
+	unsigned int slots;
+	struct list_head replies; /* srp_io, the first one partly sent */
+	size_t sent;
+	u8 hello[HELLO_BYTES]; /* what the handshake says, hello_sent of it sent */
+	size_t hello_bytes, hello_sent;
+};
+
+static struct {
+	struct rt *rt;
+	int fd;
+	struct rt_io io;
+	struct sockaddr_un address;
+	unsigned int num;
+	struct list_head connections;
+} exports = {.fd = -1, .connections = LIST_HEAD_INIT(exports.connections)};
+
+/* --- names of units --------------------------------------------------------------------------- */
+
+/* peripheral and flat addressing (SAM-5 4.7.7) */
+static unsigned int lun_number(const u8 lun[8])
+{
+	return (lun[0] & 0x3fu) << 8 | lun[1];
+}
+
+void srp_unit_name(const struct srp_unit *unit, char name[NBD_NAME_BYTES])
+{
+	const struct srp_session_config *c = &unit->session->config;
+
+	snprintf(name, NBD_NAME_BYTES, "%s/%s/%u", c->device->node_name, c->name,
+		 lun_number(unit->lun));
+}
+
+static struct srp_unit *unit_nth(unsigned int i)
+{
+	struct srp_session *s;
+
+	list_for_each_entry(s, srp_sessions(), node) {
+		if (s->ready && i < s->nr_units)
+			return s->unit[i];
+		i -= s->ready ? s->nr_units : 0;
+	}
+	return NULL;
+}
+
+static struct srp_unit *unit_named(const char *name)
+{
+	char known[NBD_NAME_BYTES];
+	struct srp_unit *unit;
+
+	for (unsigned int i = 0; (unit = unit_nth(i)); i++) {
+		srp_unit_name(unit, known);
+		if (!strcmp(name, known))
+			return unit;
+	}
+	return NULL;
+}
+
+/* --- the end of a connection -------------------------------------------------------------------- */
+
+static void close_connection(struct srp_connection *c)
+{
+	struct srp_session *s = c->unit ? c->unit->session : NULL;
+	struct srp_io *io, *next;
+
+	list_del(&c->node);
+	exports.num--;
+	rt_work_cancel(&c->resume);
+	rt_io_watch(&c->io, false, false);
+	close(c->fd);
+	if (c->filling)
+		srp_io_put(c->filling);
+	list_for_each_entry_safe(io, next, &c->replies, node) {
+		list_del_init(&io->node);
+		io->connection = NULL;
+		srp_io_put(io);
+	}
+	for (unsigned int i = 0; s && i < SRPI_SLOTS; i++) /* under way: they end without it */
+		if (s->io[i].connection == c)
+			s->io[i].connection = NULL;
+	if (c->unit)
+		c->unit->clients--;
+	rt_free(c);
+}
+
+void srp_connections_end(struct srp_session *s)
+{
+	struct srp_connection *c, *next;
+
+	list_for_each_entry_safe(c, next, &exports.connections, node)
+		if (c->unit && c->unit->session == s)
+			close_connection(c);
+}
+
+/* --- sending ------------------------------------------------------------------------------------- */
+
+/* Return: bytes sent; 0: the socket is full; -errno */
+static ssize_t send_parts(struct srp_connection *c, struct iovec *parts, size_t nr, size_t from)
+{
+	struct msghdr msg = {.msg_iov = parts, .msg_iovlen = nr};
+	ssize_t n;
+
+	while (msg.msg_iovlen && from >= msg.msg_iov->iov_len) {
+		from -= msg.msg_iov->iov_len;
+		msg.msg_iov++;
+		msg.msg_iovlen--;
+	}
+	if (!msg.msg_iovlen)
+		return 0;
+	msg.msg_iov->iov_base = (u8 *)msg.msg_iov->iov_base + from;
+	msg.msg_iov->iov_len -= from;
+	n = sendmsg(c->fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
+	if (n >= 0)
+		return n;
+	return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+}
+
+/* Return: 1: all of @parts is sent; 0: the socket is full; -errno */
+static int send_all(struct srp_connection *c, struct iovec *parts, size_t nr, size_t *sent)
+{
+	size_t bytes = 0;
+	ssize_t n;
+
+	for (size_t i = 0; i < nr; i++)
+		bytes += parts[i].iov_len;
+	while (*sent < bytes) {
+		struct iovec copy[2] = {parts[0], parts[nr - 1]};
+
+		n = send_parts(c, copy, nr, *sent);
+		if (n <= 0)
+			return (int)n;
+		*sent += (size_t)n;
+	}
+	return 1;
+}
+
+static void reply_sent(struct srp_connection *c, struct srp_io *io)
+{
+	list_del_init(&io->node);
+	io->connection = NULL;
+	c->sent = 0;
+	c->slots--;
+	srp_io_put(io);
+}
+
+/* Return: 0; -errno: the client is gone */
+static int send_what_waits(struct srp_connection *c)
+{
+	struct iovec hello = {c->hello, c->hello_bytes};
+	int ret = send_all(c, &hello, 1, &c->hello_sent);
+
+	if (ret > 0)
+		c->hello_bytes = c->hello_sent = 0;
+	while (ret > 0 && !list_empty(&c->replies)) {
+		struct srp_io *io = list_first_entry(&c->replies, struct srp_io, node);
+		struct iovec parts[2] = {{io->reply, io->reply_bytes},
+					 {io->buffer, io->data_bytes}};
+
+		ret = send_all(c, parts, 2, &c->sent);
+		if (ret > 0)
+			reply_sent(c, io);
+	}
+	return MIN(ret, 0);
+}
+
+static void watch(struct srp_connection *c)
+{
+	bool waits = c->hello_bytes || !list_empty(&c->replies);
+
+	/* a handshake is a dialogue: the next word is read when the last answer is sent */
+	rt_io_watch(&c->io, !c->full && (c->transmitting || !waits), waits);
+}
+
+void srp_connection_reply(struct srp_io *io, int error)
+{
+	struct srp_connection *c = io->connection;
+
+	io->reply_bytes = nbd_reply_build(&io->request, c->handshake.structured, error, io->reply);
+	list_add_tail(&io->node, &c->replies);
+	rt_work_queue(exports.rt, &c->resume);
+}
+
+/* --- requests --------------------------------------------------------------------------------------- */
+
+/* The request has all its data. */
+static void begin(struct srp_connection *c, struct srp_io *io, int error)
+{
+	c->filling = NULL;
+	if (error) {
+		io->data_bytes = 0;
+		srp_connection_reply(io, error);
+	} else {
+		srp_serve(io);
+	}
+}
+
+/* The data of a write has come up to c->filled. */
+static void fill(struct srp_connection *c, const u8 *data, size_t bytes)
+{
+	if (data)
+		memcpy(c->filling->buffer + c->filled, data, bytes);
+	c->filled += bytes;
+	if (c->filled == c->filling->request.bytes)
+		begin(c, c->filling, 0);
+}
+
+/* A request begins at c->in[*used]. Return: may the next one follow? */
+static bool take_request(struct srp_connection *c, size_t *used)
+{
+	struct nbd_request request;
+	struct srp_io *io;
+	int error;
+
+	if (nbd_request_decode(c->in + *used, &request) || request.type == NBD_DISC) {
+		c->skip = UINT64_MAX; /* the connection is over */
+		return false;
+	}
+	io = c->slots < SLOTS_MOST ? srp_io_get(c->unit->session) : NULL;
+	if (!io) {
+		c->full = true;
+		return false;
+	}
+	*used += NBD_REQUEST_BYTES;
+	c->slots++;
+	io->connection = c;
+	io->unit = c->unit;
+	io->request = request;
+	error = nbd_request_check(&request, &c->handshake.export);
+	if (nbd_request_payload(&request) && !error) {
+		c->filling = io;
+		c->filled = 0;
+		return true;
+	}
+	c->skip = nbd_request_payload(&request);
+	begin(c, io, error);
+	return true;
+}
+
+/* Use what was read. Return: bytes that are done with */
+static size_t take_input(struct srp_connection *c)
+{
+	size_t used = 0;
+	bool more = true;
+
+	while (more && used < c->in_bytes) {
+		size_t left = c->in_bytes - used, n;
+
+		if (c->skip) {
+			n = MIN(left, c->skip);
+			c->skip -= n;
+			used += n;
+		} else if (c->filling) {
+			n = MIN(left, c->filling->request.bytes - c->filled);
+			fill(c, c->in + used, n);
+			used += n;
+		} else {
+			more = left >= NBD_REQUEST_BYTES && take_request(c, &used);
+		}
+	}
+	return used;
+}
+
+/* --- the handshake ------------------------------------------------------------------------------------- */
+
+static bool find_export(void *ctx, const char *name, struct nbd_export *export)
+{
+	struct srp_unit *unit = unit_named(name);
+
+	if (unit)
+		srp_serve_describe(unit, export);
+	return unit;
+}
+
+static bool nth_export(void *ctx, unsigned int i, char name[NBD_NAME_BYTES])
+{
+	struct srp_unit *unit = unit_nth(i);
+
+	if (unit)
+		srp_unit_name(unit, name);
+	return unit;
+}
+
+static void say(void *ctx, const void *data, size_t bytes)
+{
+	struct srp_connection *c = ctx;
+
+	if (bytes > sizeof(c->hello) - c->hello_bytes) {
+		c->skip = UINT64_MAX; /* it asks and does not read */
+		return;
+	}
+	memcpy(c->hello + c->hello_bytes, data, bytes);
+	c->hello_bytes += bytes;
+}
+
+/* Return: bytes that are done with */
+static size_t shake_hands(struct srp_connection *c)
+{
+	const struct nbd_server server = {
+		.ctx = c, .find = find_export, .nth = nth_export, .send = say};
+	size_t used;
+
+	switch (nbd_handshake_take(&c->handshake, &server, c->in, c->in_bytes, &used)) {
+	case NBD_MORE:
+		break;
+	case NBD_TRANSMIT:
+		c->transmitting = true;
+		c->unit = unit_named(c->handshake.name);
+		if (c->unit)
+			c->unit->clients++;
+		else /* it was logged out since the client chose it */
+			c->skip = UINT64_MAX;
+		break;
+	case NBD_CLOSE:
+		c->skip = UINT64_MAX;
+		break;
+	}
+	return used;
+}
+
+/* --- receiving ---------------------------------------------------------------------------------------------- */
+
+/* Return: more than 0; 0: nothing came; -errno */
+static ssize_t receive(struct srp_connection *c)
+{
+	bool direct = c->filling && !c->in_bytes;
+	void *to = direct ? c->filling->buffer + c->filled : c->in + c->in_bytes;
+	size_t room = direct ? c->filling->request.bytes - c->filled : IN_BYTES - c->in_bytes;
+	ssize_t n = recv(c->fd, to, room, MSG_DONTWAIT);
+
+	if (n < 0)
+		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+	if (!n)
+		return -ECONNRESET;
+	if (direct)
+		fill(c, NULL, (size_t)n);
+	else
+		c->in_bytes += (size_t)n;
+	return n;
+}
+
+static void use_input(struct srp_connection *c)
+{
+	size_t used, last;
+
+	do {
+		last = c->in_bytes;
+		used = c->transmitting ? take_input(c) : shake_hands(c);
+		c->in_bytes -= used;
+		memmove(c->in, c->in + used, c->in_bytes);
+	} while (c->in_bytes && c->in_bytes != last && !c->full && c->skip != UINT64_MAX);
+}
+
+/* Return: 0; -errno: the connection is over */
+static int go_on(struct srp_connection *c)
+{
+	ssize_t n = 1;
+
+	for (int i = 0; i < REQUESTS_MOST && n > 0 && !c->full; i++) {
+		use_input(c);
+		if (c->skip == UINT64_MAX)
+			return -ECONNRESET;
+		n = c->full || c->in_bytes == IN_BYTES ? 0 : receive(c);
+	}
+	return n < 0 ? (int)n : send_what_waits(c);
+}
+
+static void on_ready(struct rt_io *io, bool readable, bool writable)
+{
+	struct srp_connection *c = container_of(io, struct srp_connection, io);
+
+	if (readable ? go_on(c) : send_what_waits(c))
+		close_connection(c);
+	else
+		watch(c);
+}
+
+/* replies wait, or there is a slot again */
+static void resume(struct rt_work *work)
+{
+	struct srp_connection *c = container_of(work, struct srp_connection, resume);
+	bool was_full = c->full;
+	int ret = send_what_waits(c);
+
+	c->full = false;
+	if (!ret && was_full)
+		ret = go_on(c);
+	if (ret)
+		close_connection(c);
+	else
+		watch(c);
+}
+
+void srp_connections_resume(struct srp_session *s)
+{
+	struct srp_connection *c;
+
+	list_for_each_entry(c, &exports.connections, node)
+		if (c->full && c->unit && c->unit->session == s)
+			rt_work_queue(exports.rt, &c->resume);
+}
+
+/* --- the socket ------------------------------------------------------------------------------------------------ */
+
+static void on_client(struct rt_io *io, bool readable, bool writable)
+{
+	int fd = accept4(exports.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	struct srp_connection *c =
+		fd >= 0 && exports.num < CONNECTIONS_MOST ? rt_zalloc(sizeof(*c)) : NULL;
+	const struct nbd_server server = {.ctx = c, .send = say};
+
+	if (!c) {
+		if (fd >= 0)
+			close(fd);
+		return;
+	}
+	c->fd = fd;
+	INIT_LIST_HEAD(&c->replies);
+	rt_work_init(&c->resume, resume);
+	rt_io_init(exports.rt, &c->io, fd, on_ready);
+	list_add_tail(&c->node, &exports.connections);
+	exports.num++;
+	nbd_greet(&server);
+	if (send_what_waits(c))
+		close_connection(c);
+	else
+		watch(c);
+}
+
+static int bind_socket(int fd, const char *dir)
+{
+	struct sockaddr_un *address = &exports.address;
+
+	*address = (struct sockaddr_un){.sun_family = AF_UNIX};
+	if (snprintf(address->sun_path, sizeof(address->sun_path), "%s/" SOCKET, dir) >=
+	    (int)sizeof(address->sun_path))
+		return -ENAMETOOLONG;
+	unlink(address->sun_path); /* of a softibd that was killed: the folder is locked */
+	if (bind(fd, (struct sockaddr *)address, sizeof(*address)) ||
+	    chmod(address->sun_path, 0600) || listen(fd, CONNECTIONS_MOST))
+		return -errno;
+	rt_refuse_fds(fd);
+	return 0;
+}
+
+int srp_exports_open(struct rt *rt, const char *dir)
+{
+	int fd, ret;
+
+	if (exports.fd >= 0)
+		return 0;
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	ret = bind_socket(fd, dir);
+	if (ret) {
+		close(fd);
+		return ret;
+	}
+	exports.rt = rt;
+	exports.fd = fd;
+	rt_io_init(rt, &exports.io, fd, on_client);
+	rt_io_watch(&exports.io, true, false);
+	return 0;
+}
+
+void srp_exports_close(void)
+{
+	struct srp_connection *c, *next;
+
+	if (exports.fd < 0)
+		return;
+	list_for_each_entry_safe(c, next, &exports.connections, node)
+		close_connection(c);
+	rt_io_watch(&exports.io, false, false);
+	close(exports.fd);
+	exports.fd = -1;
+	unlink(exports.address.sun_path);
+}
+
+const char *srp_exports_socket(void)
+{
+	return exports.address.sun_path;
+}

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Commands. One that takes too long is aborted; if the target does not do that within
+ * TASK_NS, its unit is reset; then the channel is taken down. An aborted command is sent
+ * again: reads and writes of a disk may be repeated.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "ulp/srp/private.h"
+
+#define TASK_NS	  (5 * NSEC_PER_SEC)
+#define BUSY_NS	  (20 * 1000 * 1000ull) /* until a busy unit is asked again */
+#define QUIET_NS  NSEC_PER_SEC /* without an answer: does the path work? */
+
+void srp_io_init(struct srp_session *s)
+{
+	INIT_LIST_HEAD(&s->free);
+	INIT_LIST_HEAD(&s->waiting);
+	for (unsigned int i = 0; i < SRPI_SLOTS; i++) {
+		s->io[i].session = s;
+		s->io[i].slot = i;
+		s->io[i].buffer = s->arena + (size_t)i * SRP_TRANSFER_BYTES;
+		list_add_tail(&s->io[i].node, &s->free);
+	}
+}
+
+/* The slot that was put last comes first: its memory is in the caches. */
+struct srp_io *srp_io_get(struct srp_session *s)
+{
+	struct srp_io *io;
+
+	if (list_empty(&s->free))
+		return NULL;
+	io = list_first_entry(&s->free, struct srp_io, node);
+	list_del_init(&io->node);
+	io->repeats = 0;
+	io->unit = NULL;
+	io->connection = NULL;
+	return io;
+}
+
+void srp_io_put(struct srp_io *io)
+{
+	list_add(&io->node, &io->session->free);
+	srp_connections_resume(io->session);
+}
+
+void srp_io_data(struct srp_io *io, bool out, u32 bytes)
+{
+	io->command.out = out;
+	io->command.data = (struct wire_srp_desc){
+		.address = (uintptr_t)io->buffer,
+		.rkey = io->session->mr->rkey,
+		.bytes = bytes,
+	};
+}
+
+/* --- the queue --------------------------------------------------------------------------- */
+
+/* the channels take turns */
+static struct srp_channel *choose_channel(struct srp_session *s)
+{
+	for (unsigned int i = 0; i < s->config.nr_paths; i++) {
+		struct srp_channel *ch = &s->channel[(s->next_channel + i) % s->config.nr_paths];
+
+		if (ch->state == SRP_UP && srpi_channel_ready(&ch->machine)) {
+			s->next_channel = (unsigned int)(ch - s->channel) + 1;
+			return ch;
+		}
+	}
+	return NULL;
+}
+
+static void send_io(struct srp_channel *ch, struct srp_io *io)
+{
+	size_t bytes = srpi_command_build(&ch->machine, io->slot, &io->command, io->iu);
+
+	io->channel = ch;
+	io->task = SRP_NO_TASK;
+	io->sent_at = rt_now(ch->session->rt);
+	if (list_empty(&ch->sent)) {
+		ch->heard = io->sent_at;
+		if (!rt_timer_armed(&ch->watch))
+			rt_timer_arm(&ch->watch, mono_add(io->sent_at, QUIET_NS));
+	}
+	list_add_tail(&io->node, &ch->sent);
+	ch->commands++;
+	ch->session->commands++;
+	srp_channel_send(ch, io->iu, bytes); /* if it fails, so does the channel */
+}
+
+void srp_io_kick(struct srp_session *s)
+{
+	struct srp_channel *ch;
+
+	while (!list_empty(&s->waiting) && (ch = choose_channel(s))) {
+		struct srp_io *io = list_first_entry(&s->waiting, struct srp_io, node);
+
+		list_del_init(&io->node);
+		send_io(ch, io);
+	}
+}
+
+void srp_io_submit(struct srp_io *io)
+{
+	struct srp_session *s = io->session;
+
+	io->residual_bytes = 0;
+	if (s->recovery.state == SRPI_FAIL_FAST || s->recovery.state == SRPI_LOST) {
+		io->done(io, EIO);
+		return;
+	}
+	list_add_tail(&io->node, &s->waiting);
+	if (!rt_timer_armed(&s->busy))
+		srp_io_kick(s);
+}
+
+void srp_io_fail_waiting(struct srp_session *s, int error)
+{
+	LIST_HEAD(failed);
+
+	list_splice_tail_init(&s->waiting, &failed);
+	while (!list_empty(&failed)) {
+		struct srp_io *io = list_first_entry(&failed, struct srp_io, node);
+
+		list_del_init(&io->node);
+		io->done(io, error);
+	}
+}
+
+void srp_io_requeue(struct srp_channel *ch)
+{
+	struct srp_session *s = ch->session;
+
+	while (!list_empty(&ch->sent)) { /* the oldest comes first again */
+		struct srp_io *io = list_entry(ch->sent.prev, struct srp_io, node);
+
+		list_del(&io->node);
+		io->channel = NULL;
+		s->repeated++;
+		list_add(&io->node, &s->waiting);
+	}
+}
+
+/* --- outcomes ------------------------------------------------------------------------------ */
+
+static void repeat(struct srp_io *io, bool later)
+{
+	struct srp_session *s = io->session;
+
+	s->repeated++;
+	list_add(&io->node, &s->waiting);
+	if (later && !rt_timer_armed(&s->busy))
+		rt_timer_arm(&s->busy, mono_add(rt_now(s->rt), BUSY_NS));
+	if (!rt_timer_armed(&s->busy))
+		srp_io_kick(s);
+}
+
+static void complete(struct srp_io *io, const struct srpi_news *news)
+{
+	enum srpi_verdict verdict = SRPI_FAILED;
+	int error = EIO;
+
+	list_del_init(&io->node);
+	io->channel = NULL;
+	if (news->ok)
+		verdict = srpi_judge(news->status, news->sense, news->sense_bytes, &error);
+	io->residual_bytes = MIN(news->residual_bytes, io->command.data.bytes);
+	if (verdict == SRPI_LATER || (verdict == SRPI_REPEAT && ++io->repeats < SRP_REPEATS_MOST))
+		repeat(io, verdict == SRPI_LATER);
+	else
+		io->done(io, verdict == SRPI_REPEAT ? EIO : error);
+}
+
+static void begin_task(struct srp_channel *ch, struct srp_io *io,
+		       enum wire_srp_task_function function, enum srp_task task)
+{
+	size_t bytes = srpi_task_build(&ch->machine, io->slot, io->command.lun, function,
+				       io->task_iu);
+
+	io->task = task;
+	io->task_at = rt_now(ch->session->rt);
+	if (!bytes)
+		return; /* the limit is used up: the next look finds it too late */
+	ch->session->aborted++;
+	srp_channel_send(ch, io->task_iu, bytes);
+}
+
+static void task_done(struct srp_channel *ch, struct srp_io *io, bool ok)
+{
+	if (io->channel != ch) /* it was answered meanwhile */
+		return;
+	if (!ok && io->task == SRP_ABORTING) {
+		begin_task(ch, io, WIRE_SRP_LUN_RESET, SRP_RESETTING);
+		return;
+	}
+	if (!ok) {
+		srp_channel_fail(ch, "the target refused to reset a unit that did not answer");
+		return;
+	}
+	list_del_init(&io->node);
+	io->channel = NULL;
+	if (++io->repeats < SRP_REPEATS_MOST)
+		repeat(io, false);
+	else
+		io->done(io, EIO);
+}
+
+void srp_io_take(struct srp_channel *ch, const struct srpi_news *news)
+{
+	struct srp_io *io = &ch->session->io[news->slot];
+
+	if (news->event == SRPI_TASK_DONE)
+		task_done(ch, io, news->ok);
+	else if (io->channel == ch)
+		complete(io, news);
+	if (!list_empty(&ch->session->waiting) && !rt_timer_armed(&ch->session->busy))
+		srp_io_kick(ch->session);
+}
+
+/* --- time --------------------------------------------------------------------------------- */
+
+static bool is_over(mono_t since, u64 ns, mono_t now)
+{
+	return !mono_before(now, mono_add(since, ns));
+}
+
+void srp_io_watch(struct srp_channel *ch)
+{
+	mono_t now = rt_now(ch->session->rt);
+	u64 limit = ch->session->config.command_timeout_s * NSEC_PER_SEC;
+	struct srp_io *io, *next;
+
+	if (list_empty(&ch->sent))
+		return;
+	if (is_over(ch->heard, QUIET_NS, now))
+		srp_channel_ask(ch);
+	list_for_each_entry_safe(io, next, &ch->sent, node) {
+		if (io->task == SRP_NO_TASK && is_over(io->sent_at, limit, now)) {
+			begin_task(ch, io, WIRE_SRP_ABORT_TASK, SRP_ABORTING);
+		} else if (io->task != SRP_NO_TASK && is_over(io->task_at, TASK_NS, now)) {
+			srp_channel_fail(ch, "a command and its abort were not answered");
+			break;
+		}
+	}
+	rt_timer_arm(&ch->watch, mono_add(now, QUIET_NS));
+}

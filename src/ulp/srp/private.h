@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The initiator's parts:
+ *
+ *  discover.c  device management: which targets there are
+ *  session.c   sessions: made, found, ended; recovery
+ *  channel.c   a channel: path, login, queue pair, messages, its end
+ *  io.c        commands: slots, the queue, repeats and time-outs
+ *  probe.c     what units a target has, and what they are
+ *  export.c    units as NBD exports: the socket and its connections
+ *  serve.c     NBD requests become commands
+ *
+ * Everything runs in the loop. A command has a slot of its session: a buffer in one
+ * registered region, which the target reads and writes by RDMA. It waits in
+ * session->waiting, or is in channel->sent; when a channel ends, its queue pair is gone
+ * before its commands are sent again by another one.
+ */
+#ifndef SOFTIB_ULP_SRP_PRIVATE_H
+#define SOFTIB_ULP_SRP_PRIVATE_H
+
+#define SOFTIB_CLIENT_NAME "srp"
+
+#include "nbd/nbd.h"
+#include "rdma/ib_cm.h"
+#include "runtime/posix/rt_posix.h"
+#include "ulp/srp/srp.h"
+
+#define SRP_TRANSFER_BYTES (512u << 10) /* of a command: the size of a slot's buffer */
+#define SRP_RECEIVES	   (2 * SRPI_SLOTS + 16)
+#define SRP_SIGNAL_EVERY   16 /* sends: the others complete with it */
+#define SRP_SENDS	   (2 * SRPI_SLOTS + 64)
+#define SRP_REPEATS_MOST   16
+
+struct srp_connection;
+struct srp_unit;
+
+/** enum srp_task - what was done about a command that takes too long */
+enum srp_task { SRP_NO_TASK, SRP_ABORTING, SRP_RESETTING };
+
+/** struct srp_io - a slot, and the command in it */
+struct srp_io {
+	struct list_head node; /* free, waiting, sent, or in a connection's replies */
+	struct srp_session *session;
+	struct srp_channel *channel; /* that has sent it; NULL */
+	unsigned int slot;
+	u8 *buffer;
+	struct srpi_command command;
+	u8 iu[SRPI_IU_BYTES], task_iu[SRPI_IU_BYTES];
+	mono_t sent_at, task_at;
+	enum srp_task task;
+	u32 repeats, residual_bytes;
+	/** done() - @error: 0 or errno. The slot is still the command's */
+	void (*done)(struct srp_io *io, int error);
+	struct srp_unit *unit;
+	/* --- of an NBD request (serve.c) --- */
+	struct srp_connection *connection; /* NULL: it is gone */
+	struct nbd_request request;
+	u64 at;
+	u32 left; /* bytes */
+	u32 piece;
+	bool flushing;
+	u8 reply[NBD_REPLY_BYTES];
+	size_t reply_bytes, data_bytes;
+};
+
+struct srp_unit {
+	struct srp_session *session;
+	u8 lun[8];
+	struct srpi_disk disk;
+	u32 clients;
+	bool no_write_same;
+};
+
+enum srp_channel_state {
+	SRP_DOWN,
+	SRP_QUERYING,	/* the path */
+	SRP_LOGGING_IN, /* the REQ is sent */
+	SRP_UP,
+};
+
+struct srp_receive {
+	struct ib_cqe cqe;
+	struct srp_channel *channel;
+	u8 *iu;
+};
+
+struct srp_channel {
+	struct srp_session *session;
+	struct srp_path path;
+	enum srp_channel_state state;
+	struct srpi_channel machine;
+	struct ib_sa_query *query;
+	int query_id;
+	struct ib_cm_id *cm;
+	struct ib_qp *qp;
+	struct ib_cq *cq;
+	struct ib_cqe sent_cqe;
+	struct srp_receive *receives;
+	u8 *ius; /* memory of the receives, and of answers behind it */
+	u32 ti_iu_bytes, unsignaled;
+	struct list_head sent;
+	mono_t heard; /* when the last message came */
+	bool probing; /* an empty RDMA WRITE asks whether the path works */
+	struct rt_work down;
+	struct rt_timer again, watch;
+	unsigned int failures;
+	u64 commands;
+	u32 answers;
+	char error[SRP_ERROR_BYTES];
+};
+
+struct srp_session {
+	struct list_head node;
+	struct srp_session_config config;
+	struct rt *rt;
+	struct ib_pd *pd;
+	struct ib_mr *mr;
+	u8 *arena; /* the slots' buffers */
+	struct ib_sa_client sa;
+	struct srp_io io[SRPI_SLOTS];
+	struct list_head free, waiting;
+	struct srp_channel channel[SRP_CHANNELS_MOST];
+	unsigned int nr_up, next_channel;
+	struct srpi_recovery recovery;
+	struct rt_timer tick, busy;
+	struct rt_work end;
+	struct srp_unit *unit[SRPI_MAX_UNITS];
+	unsigned int nr_units, probing;
+	enum srpi_probe_step step;
+	u8 *luns;
+	u32 luns_bytes;
+	bool ready; /* its units are known */
+	u64 commands, repeated, aborted;
+};
+
+/* --- discover.c --- */
+/** srp_discover_device_gone() - the discoveries of @device end with -ENODEV */
+void srp_discover_device_gone(struct ib_device *device);
+
+/* --- session.c --- */
+/** srp_sessions() - all of them, for export.c */
+struct list_head *srp_sessions(void);
+/** srp_session_channel() - a channel came up or went down */
+void srp_session_channel(struct srp_session *s, struct srp_channel *ch);
+/** srp_session_fence() - a channel broke with commands outstanding. The target may have fetched
+ *  the data of a write already and store it late, over what is written after the repeated
+ *  command. So all channels log in anew: the first login ends what the target still has. */
+void srp_session_fence(struct srp_session *s);
+/** srp_session_ready() - the probe is over. @error: NULL; why the session ends */
+void srp_session_ready(struct srp_session *s, const char *error);
+
+/* --- channel.c --- */
+void srp_channel_init(struct srp_session *s, struct srp_channel *ch,
+		      const struct srp_path *path);
+/** srp_channel_connect() - begin to log in */
+void srp_channel_connect(struct srp_channel *ch);
+/** srp_channel_fail() - take it down soon. Context: any; @why is printf's */
+__attribute__((format(printf, 2, 3)))
+void srp_channel_fail(struct srp_channel *ch, const char *why, ...);
+/** srp_channel_close() - at once; its commands go back to the queue. Context: not from its
+ *  handlers */
+void srp_channel_close(struct srp_channel *ch);
+/** srp_channel_send() - a message; 0; -errno, and the channel fails */
+int srp_channel_send(struct srp_channel *ch, const u8 *iu, size_t bytes);
+/** srp_channel_ask() - does the path work? If not, the channel fails */
+void srp_channel_ask(struct srp_channel *ch);
+
+/* --- io.c --- */
+void srp_io_init(struct srp_session *s);
+/** srp_io_get() - Return: a slot; NULL: srp_connections_resume() tells of the next one */
+struct srp_io *srp_io_get(struct srp_session *s);
+void srp_io_put(struct srp_io *io);
+/** srp_io_submit() - perform io->command: io->done is called, perhaps at once */
+void srp_io_submit(struct srp_io *io);
+/** srp_io_kick() - send what waits, as far as the channels take it */
+void srp_io_kick(struct srp_session *s);
+/** srp_io_fail_waiting() - commands that wait end with @error */
+void srp_io_fail_waiting(struct srp_session *s, int error);
+/** srp_io_take() - a message that is about a command or task management */
+void srp_io_take(struct srp_channel *ch, const struct srpi_news *news);
+/** srp_io_requeue() - the commands of @ch, which is closed, wait again */
+void srp_io_requeue(struct srp_channel *ch);
+/** srp_io_watch() - a second has passed: commands that take too long are aborted */
+void srp_io_watch(struct srp_channel *ch);
+/** srp_io_data() - describe the buffer: the first @bytes of it */
+void srp_io_data(struct srp_io *io, bool out, u32 bytes);
+
+/* --- probe.c --- */
+void srp_probe_begin(struct srp_session *s);
+
+/* --- export.c --- */
+int srp_exports_open(struct rt *rt, const char *dir);
+void srp_exports_close(void);
+const char *srp_exports_socket(void);
+void srp_unit_name(const struct srp_unit *unit, char name[NBD_NAME_BYTES]);
+/** srp_connections_resume() - a slot of the session is free: one that waits goes on */
+void srp_connections_resume(struct srp_session *s);
+/** srp_connections_end() - those of its units */
+void srp_connections_end(struct srp_session *s);
+/** srp_connection_reply() - answer io->request, with io->data_bytes of the buffer; then the slot
+ *  is put. @error: 0; enum nbd_error */
+void srp_connection_reply(struct srp_io *io, int error);
+
+/* --- serve.c --- */
+void srp_serve_describe(const struct srp_unit *unit, struct nbd_export *export);
+/** srp_serve() - begin with the valid io->request, of which the data to write is in the buffer */
+void srp_serve(struct srp_io *io);
+
+#endif

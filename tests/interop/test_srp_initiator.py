@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""SRP initiators: nodes log in to targets of others, and programs use the disks by NBD. fio,
+nbdcopy, qemu-io and e2fsck judge what is read and written."""
+import os
+import subprocess
+
+import pytest
+
+from interop.fabric import TIMEOUT, Fabric, guid, wait_until
+
+DISK_BYTES = 16 << 20
+
+
+@pytest.fixture(scope="module")
+def fabric():
+    with Fabric("star:3") as it:
+        yield it
+        it.expect_no_leftovers()
+
+
+@pytest.fixture(autouse=True)
+def disks(fabric):
+    """A file and memory, which n1 serves and n2 is logged in to: the addresses of both."""
+    disk = fabric.dir / "disk.img"
+    with disk.open("wb") as file:
+        file.truncate(DISK_BYTES)
+    fabric.softib("srp", "target", "add", "n1", "--unit", disk, "--unit", "ram:16M")
+    login = fabric.json("srp", "login", "n2", "n1", "--reconnect-delay", "1")
+    yield [f"nbd+unix:///{unit['export']}?socket={login['socket']}" for unit in login["units"]]
+    if fabric.json("srp", "list"):
+        fabric.softib("srp", "logout", "n2", "n1")
+    fabric.softib("srp", "target", "remove", "n1")
+
+
+def softib(fabric, *args):
+    """Exit status, and what it said on stderr."""
+    done = subprocess.run([fabric.program, *map(str, args)], env=fabric.env, capture_output=True,
+                          text=True, timeout=TIMEOUT, check=False)
+    return done.returncode, done.stderr
+
+
+def run(fabric, *argv):
+    done = subprocess.run([*map(str, argv)], env=fabric.env, cwd=fabric.dir, capture_output=True,
+                          text=True, timeout=TIMEOUT, check=False)
+    assert done.returncode == 0, f"{argv}\n{done.stdout}{done.stderr}"
+    return done.stdout
+
+
+def fio(uri, *options):
+    return ["fio", "--name=disk", "--ioengine=nbd", f"--uri={uri}", "--verify=crc32c",
+            "--verify_state_save=0", "--verify_fatal=1", *options]
+
+
+def session(fabric):
+    found, = fabric.json("srp", "list", "n2")
+    return found
+
+
+def test_a_target_is_discovered(fabric):
+    found, = fabric.json("srp", "discover", "n3")
+    assert (found["node"], found["ioc_guid"]) == ("n1", f"0x{guid('n1')}")
+    assert found["description"] == "softib SRP target of n1"
+
+
+def test_a_node_logs_in_by_a_controllers_guid(fabric):
+    login = fabric.json("srp", "login", "n3", f"0x{guid('n1')}", "--channels", "3")
+    assert [channel["up"] for channel in login["channels"]] == [True, True, True]
+    assert len(fabric.json("srp", "target", "list")[0]["channels"]) == 4
+    fabric.softib("srp", "logout", "n3", f"0x{guid('n1')}")
+    wait_until(lambda: len(fabric.json("srp", "target", "list")[0]["channels"]) == 1, "they end")
+
+
+def test_nbd_clients_see_the_disks(fabric, disks):
+    out = run(fabric, "nbdinfo", "--list", disks[0].replace("/n2/n1/0", "/"))
+    assert 'export="n2/n1/0"' in out and 'export="n2/n1/1"' in out
+    assert f"export-size: {DISK_BYTES}" in out and "can_fua: true" in out
+    assert "virtual size: 16 MiB" in run(fabric, "qemu-img", "info", disks[0])
+
+
+def test_what_is_written_is_read(fabric, disks):
+    """Mixed sizes, with and without FUA, several clients of one disk."""
+    jobs = [subprocess.Popen(fio(disks[1], "--rw=randwrite", "--bsrange=512-256k", "--blockalign=512",
+                                 "--iodepth=16", f"--offset={i * 4}m", "--size=4m", f"--sync={i % 2}"),
+                             env=fabric.env, cwd=fabric.dir, stdout=subprocess.PIPE, text=True)
+            for i in range(4)]
+    for job in jobs:
+        out, _ = job.communicate(timeout=TIMEOUT)
+        assert job.returncode == 0 and "err= 0" in out, out
+    run(fabric, "qemu-io", "-f", "raw", "-c", "write -P 0x5a 1M 3M", "-c", "write -z 2M 1M",
+        "-c", "read -P 0x5a 1M 1M", "-c", "read -P 0 2M 1M", "-c", "discard 1M 1M",
+        "-c", "read -P 0 1M 1M", "-c", "flush", disks[1])
+
+
+def test_a_file_system_survives(fabric, disks):
+    run(fabric, "/usr/sbin/mkfs.ext4", "-q", "-F", "-d", os.path.dirname(__file__), "fs.img", "16M")
+    run(fabric, "nbdcopy", "fs.img", disks[0])
+    run(fabric, "nbdcopy", disks[0], "back.img")
+    run(fabric, "/usr/sbin/e2fsck", "-f", "-n", "back.img")
+    assert (fabric.dir / "disk.img").read_bytes() == (fabric.dir / "fs.img").read_bytes()
+
+
+def test_writes_outlive_a_target_that_went(fabric, disks):
+    """The target of a file ends in the middle and comes back: commands wait and are repeated."""
+    job = subprocess.Popen(fio(disks[0], "--rw=randwrite", "--bs=4k", "--iodepth=16", "--size=8m",
+                               "--rate_iops=2000"),
+                           env=fabric.env, cwd=fabric.dir, stdout=subprocess.PIPE, text=True)
+    wait_until(lambda: session(fabric)["commands"] > 300, "commands are under way")
+    fabric.softib("srp", "target", "remove", "n1")
+    wait_until(lambda: session(fabric)["state"] == "blocked", "its channel is down")
+    fabric.softib("srp", "target", "add", "n1", "--unit", fabric.dir / "disk.img", "--unit", "ram:16M")
+    out, _ = job.communicate(timeout=TIMEOUT)
+    assert job.returncode == 0 and "err= 0" in out, out
+    assert session(fabric)["state"] == "running"
+
+
+def test_a_logout_closes_the_disks(fabric, disks):
+    job = subprocess.Popen(fio(disks[0], "--rw=randwrite", "--bs=4k", "--size=8m", "--time_based",
+                               "--runtime=60"), env=fabric.env, cwd=fabric.dir,
+                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    wait_until(lambda: session(fabric)["units"][0]["clients"] == 1, "it is connected")
+    fabric.softib("srp", "logout", "n2", "n1")
+    assert job.wait(TIMEOUT) != 0
+    assert not fabric.json("srp", "list")
+
+
+@pytest.mark.parametrize("args, why", [
+    (("login", "n2", "n1"), "is logged in there already"),
+    (("login", "n2", "n3"), "there is no such target"),
+    (("login", "s1", "n1"), "only adapters have SRP initiators"),
+    (("login", "n3", "n1", "--dev-loss-tmo", "never"), "number of seconds"),
+    (("login", "n3", "n1", "--fast-io-fail-tmo", "700"), "not below the device loss"),
+    (("login", "n3", "n1", "--channels", "17"), "channels"),
+    (("logout", "n3", "n1"), "is not logged in to n1"),
+    (("discover",), "expected one node"),
+])
+def test_what_cannot_be_done_is_said(fabric, args, why):
+    status, said = softib(fabric, "srp", *args)
+    assert status and why in said, said
