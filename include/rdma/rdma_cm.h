@@ -199,6 +199,11 @@ int rdma_set_afonly(struct rdma_cm_id *id, int afonly);
  *  goes to RTS. Return: 0; -EINVAL the id is of no reliable connection */
 int rdma_set_ack_timeout(struct rdma_cm_id *id, u8 timeout_enc);
 
+/** rdma_port_addr() - the IP address of a port, of @family AF_INET or AF_INET6. In Linux it is
+ *  that of the port's network interface. Context: any. Return: 0; -ENOENT it has none */
+int rdma_port_addr(struct ib_device *device, u32 port_num, sa_family_t family,
+		   struct sockaddr_storage *addr);
+
 /* --- the core's own --- */
 
 /** rdma_cm_init() - start the RDMA CM: behind ib_cm_init(). 0; -errno */

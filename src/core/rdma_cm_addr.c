@@ -216,6 +216,14 @@ int rdma_bind_addr(struct rdma_cm_id *rdma_id, struct sockaddr *addr)
 	return 0;
 }
 
+int rdma_port_addr(struct ib_device *device, u32 port_num, sa_family_t family,
+		   struct sockaddr_storage *addr)
+{
+	const struct rdma_hosts *hosts = rcm_hosts(device->rt);
+
+	return hosts ? hosts->address(hosts->ctx, device, port_num, family, addr) : -ENOENT;
+}
+
 /* --- where it leads --- */
 
 static int first_port(const struct rcm_id *id, struct ib_device **device, u32 *port_num)

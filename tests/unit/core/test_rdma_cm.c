@@ -516,8 +516,11 @@ static void addresses_and_ports(void **state)
 	struct sockaddr_in nobody = ip("192.0.2.1", 5);
 	struct sockaddr_in6 six = ip6("2001:db8::1", 0), own6 = ip6("fd00::3", 0);
 	struct sockaddr unknown = {.sa_family = AF_UNIX};
+	struct sockaddr_storage found;
 	struct rdma_cm_id *id;
 
+	assert_int_equal(rdma_port_addr(&net->node[1]->ib, 1, AF_INET, &found), 0);
+	assert_int_equal(((struct sockaddr_in *)&found)->sin_addr.s_addr, ip("10.0.0.2", 0).sin_addr.s_addr);
 	listen_at("0.0.0.0", RDMA_PS_TCP);
 	active.id = id = create(1, &active, RDMA_PS_TCP);
 	assert_int_equal(rdma_bind_addr(id, SA(foreign)), -EADDRNOTAVAIL);
