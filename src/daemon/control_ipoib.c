@@ -124,10 +124,10 @@ bool control_op_ipoib_open(struct control_request *req)
 	    !find_partition(req, &config.device, &config.port_num, &config.pkey))
 		return true;
 	config.tun_fd = req->fd[FD_TUN];
-	config.address_fd = req->fd[FD_ADDRESSES];
+	config.rtnl_fd = req->fd[FD_ADDRESSES];
 	config.ifindex = (unsigned int)ifindex;
 	config.connected = control_ops(req->control)->ipoib_connected;
-	if (ifindex < 0 || config.tun_fd < 0 || config.address_fd < 0)
+	if (ifindex < 0 || config.tun_fd < 0 || config.rtnl_fd < 0)
 		ret = -EINVAL;
 	else
 		ret = ipoib_open(&config);

@@ -176,6 +176,29 @@ def test_connected_mode(fabric):
     wait_until(lambda: not cm_ids(fabric, "n1") and not cm_ids(fabric, "n2"), "no connection is left")
 
 
+def test_gateways(fabric):
+    """n3 forwards between two networks on one link, and is the default gateway of n1."""
+    def forwarded():
+        return int(on(fabric, "n3", "awk", "/^Ip: [0-9]/ {print $7}", "/proc/net/snmp"))
+
+    on(fabric, "n2", "sh", "-c", "ip addr add 10.9.0.2/16 dev ib0; ip addr add fd09::2/64 dev ib0 nodad")
+    on(fabric, "n3", "sh", "-c", "ip addr add 10.9.0.3/16 dev ib0; ip addr add 192.0.2.3/32 dev lo; "
+       "ip addr add fd09::3/64 dev ib0 nodad; "
+       "cd /proc/sys/net; echo 1 > ipv4/ip_forward; echo 1 > ipv6/conf/all/forwarding; "
+       "for i in all ib0; do echo 0 > ipv4/conf/$i/send_redirects; done")
+    on(fabric, "n1", "sh", "-c", "ip route add 10.9.0.0/16 via 10.1.0.3; ip route add default via 10.1.0.3; "
+       "ip route add fd09::/64 via fd73:6f66:7469:6201::3")
+    before = forwarded()
+    for to in ("10.9.0.2", "192.0.2.3", "fd09::2"):
+        assert " 0% packet loss" in on(fabric, "n1", "ping", "-c", "1", to)
+    assert forwarded() == before + 1
+    assert " 10.9.0.2 " not in fabric.softib("ipoib", "--fabric", "t", "n1")
+    on(fabric, "n1", "sh", "-c", "ip route del 10.9.0.0/16; ip route del default; ip route add 10.9.0.0/16 dev ib0")
+    assert " 0% packet loss" in on(fabric, "n1", "ping", "-c", "1", "10.9.0.2")
+    assert forwarded() == before + 1  # they reach each other on the link
+    on(fabric, "n1", "ip", "route", "del", "10.9.0.0/16")
+
+
 @pytest.mark.parametrize("provider,endpoint", [("verbs", "msg"), ("verbs;ofi_rxm", "rdm")])
 def test_libfabric_by_rdma_cm(fabric, provider, endpoint):
     """Connected endpoints; the server learns the addresses of the adapter from its ib0."""

@@ -98,12 +98,13 @@ static int open_tun(const char *interface)
 	return error;
 }
 
-/* Return: a socket that hears of each change of an address; -errno */
-static int open_addresses(void)
+/* Return: a socket that hears of each change of an address, a route or a link; -errno */
+static int open_rtnl(void)
 {
 	struct sockaddr_nl address = {.nl_family = AF_NETLINK,
-				      .nl_groups =
-					      RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR};
+				      .nl_groups = RTMGRP_LINK | RTMGRP_IPV4_IFADDR |
+						   RTMGRP_IPV6_IFADDR | RTMGRP_IPV4_ROUTE |
+						   RTMGRP_IPV6_ROUTE};
 	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC,
 			NETLINK_ROUTE);
 
@@ -153,7 +154,7 @@ int netdev_ipoib(const struct node_place *at, unsigned port, unsigned pkey,
 
 	if (fd[0] < 0)
 		return fd[0];
-	fd[1] = open_addresses();
+	fd[1] = open_rtnl();
 	error = fd[1] < 0 ? fd[1] : hand_over(at, port, pkey, interface, fd);
 	close(fd[0]);
 	if (fd[1] >= 0)

@@ -40,7 +40,7 @@ static void transmit(struct ipoib *p, struct ipoib_send *s, size_t bytes)
 	else if (ipoib_is_broadcast(p, &packet.dst))
 		ipoib_send_to_group(p, &(struct in6_addr){0}, s);
 	else
-		ipoib_send_to(p, &packet.dst, s);
+		ipoib_send_to(p, ipoib_next_hop(p, &packet.dst), s);
 }
 
 static size_t host_mtu(const struct ipoib *p)

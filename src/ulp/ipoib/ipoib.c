@@ -165,8 +165,8 @@ static int check_descriptors(const struct ipoib_config *config)
 	if (ioctl(config->tun_fd, TUNGETIFF, &request) ||
 	    (request.ifr_flags & KIND) != KIND)
 		return -EINVAL;
-	if (getsockopt(config->address_fd, SOL_SOCKET, SO_DOMAIN, &domain, &length) ||
-	    getsockopt(config->address_fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &length) ||
+	if (getsockopt(config->rtnl_fd, SOL_SOCKET, SO_DOMAIN, &domain, &length) ||
+	    getsockopt(config->rtnl_fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &length) ||
 	    domain != AF_NETLINK || protocol != NETLINK_ROUTE)
 		return -EINVAL;
 	if (ioctl(config->tun_fd, TUNSETVNETHDRSZ, &header_bytes) ||
@@ -209,7 +209,7 @@ int ipoib_open(const struct ipoib_config *config)
 	p->port_num = config->port_num;
 	p->pkey = config->pkey;
 	p->tun_fd = config->tun_fd;
-	p->address_fd = config->address_fd;
+	p->rtnl_fd = config->rtnl_fd;
 	p->ifindex = config->ifindex;
 	INIT_LIST_HEAD(&p->groups);
 	rt_work_init(&p->end, gone);
@@ -222,12 +222,12 @@ int ipoib_open(const struct ipoib_config *config)
 	INIT_IB_EVENT_HANDLER(&p->events, p->device, port_event);
 	ib_register_event_handler(&p->events);
 	ipoib_host_open(p);
-	ipoib_addresses_open(p);
+	ipoib_rtnl_open(p);
 	ret = open_parts(p);
 	if (!ret && config->connected)
 		ret = ipoib_set_connected(p, true);
 	if (ret) {
-		p->tun_fd = p->address_fd = -1; /* they stay the caller's */
+		p->tun_fd = p->rtnl_fd = -1; /* they stay the caller's */
 		ipoib_close(p);
 	}
 	return ret;
@@ -243,7 +243,7 @@ void ipoib_close(struct ipoib *p)
 	ipoib_groups_close(p);
 	ib_sa_unregister_client(&p->sa);
 	ipoib_queue_close(p);
-	ipoib_addresses_close(p);
+	ipoib_rtnl_close(p);
 	ipoib_host_close(p);
 	rt_work_cancel(&p->end);
 	rt_work_cancel(&p->restart);

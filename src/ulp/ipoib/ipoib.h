@@ -6,7 +6,7 @@
  * The host's end of an interface is a TUN device in a network namespace, made by who
  * opens it: IP packets are read from it and written to it. What a network driver asks of
  * its kernel is asked of a routing socket (rtnetlink(7)) of the same namespace: which
- * addresses the interface has. Address resolution is done here, as a TUN device carries
+ * addresses the interface has, and which gateways its routes have. Address resolution is done here, as a TUN device carries
  * packets without link addresses; which IP groups the host has joined is read from its
  * own IGMP and MLD reports.
  */
@@ -26,7 +26,8 @@ struct ipoib;
  * @pkey: of its partition; full membership is not asked for here
  * @connected: it begins in connected mode: ipoib_set_connected()
  * @tun_fd: the device, IFF_TUN | IFF_NO_PI | IFF_VNET_HDR
- * @address_fd: NETLINK_ROUTE, bound to the groups of both IP_IFADDRs
+ * @rtnl_fd: NETLINK_ROUTE, bound to the groups of links and, of IPv4 and IPv6, of addresses
+ *           and routes
  * @ifindex: of the device in that namespace
  */
 struct ipoib_config {
@@ -34,7 +35,7 @@ struct ipoib_config {
 	u32 port_num;
 	u16 pkey;
 	bool connected;
-	int tun_fd, address_fd;
+	int tun_fd, rtnl_fd;
 	unsigned int ifindex;
 };
 

@@ -8,7 +8,9 @@
  *  neighbour.c  unicast: who has an IP address, and the path there
  *  connected.c  reliable connections to neighbours, and from them
  *  group.c      multicast: memberships, and sends to groups
+ *  rtnl.c       the routing socket, by which the host's kernel tells of the following
  *  address.c    which addresses the host has given the interface
+ *  route.c      next hops: the host's routes by the interface
  *  frame.c, icmp.c, segment.c  formats, pure
  */
 #ifndef SOFTIB_ULP_IPOIB_PRIVATE_H
@@ -31,6 +33,8 @@
 #define IPOIB_SENDS_OF_READ   48 /* that must be free: a large segment is 33 packets */
 
 struct ipoib_conn;
+struct ipoib_routes;
+struct nlmsghdr;
 struct ipoib_neighbour;
 
 /** struct ipoib_send - a frame on its way out: encapsulation header and packet */
@@ -57,6 +61,7 @@ struct ipoib_receive {
 struct ipoib_address {
 	struct in6_addr ip;
 	u8 prefix_bits; /* of 128: IPv4-mapped */
+	bool listed;	/* since ipoib_addresses_begin() */
 };
 
 /** struct ipoib - an interface */
@@ -72,13 +77,19 @@ struct ipoib {
 	struct rt_work end;	/* the TUN device is gone */
 	struct rt_work restart; /* the queue pair is in error */
 	struct ipoib_stats stats;
-	/* --- host.c, address.c --- */
-	int tun_fd, address_fd;
+	/* --- host.c --- */
+	int tun_fd;
 	unsigned int ifindex;
-	struct rt_io tun_io, address_io;
+	struct rt_io tun_io;
 	bool host_waits; /* for room in the send queue */
+	/* --- rtnl.c, address.c, route.c --- */
+	int rtnl_fd;
+	struct rt_io rtnl_io;
+	unsigned int rtnl_wanted, rtnl_busy;
 	struct ipoib_address address[IPOIB_ADDRESSES_MAX];
 	unsigned int num_addresses;
+	struct ipoib_routes *routes; /* NULL: none of them has a gateway */
+	struct ipoib_routes *listed_routes; /* since ipoib_routes_begin() */
 	/* --- queue.c --- */
 	struct ib_pd *pd;
 	struct ib_cq *cq;
@@ -197,10 +208,33 @@ void ipoib_group_member(struct ipoib *p, const struct in6_addr *group, bool join
 /** ipoib_groups_flush() - forget paths, and join at once what was not joined */
 void ipoib_groups_flush(struct ipoib *p);
 
+/* --- rtnl.c --- */
+
+void ipoib_rtnl_open(struct ipoib *p);
+void ipoib_rtnl_close(struct ipoib *p);
+/** ipoib_rtnl_address() - read the address of an attribute. Return: false: it is none */
+bool ipoib_rtnl_address(int family, const void *data, size_t bytes, struct in6_addr *ip);
+
+/* --- route.c --- */
+
+/** ipoib_next_hop() - whose link address a packet to @dst needs: @dst or a gateway */
+const struct in6_addr *ipoib_next_hop(const struct ipoib *p, const struct in6_addr *dst);
+/** ipoib_routes_begin(), ipoib_routes_end() - the kernel lists all of them in between */
+void ipoib_routes_begin(struct ipoib *p);
+void ipoib_routes_end(struct ipoib *p);
+/** ipoib_route_message() - RTM_NEWROUTE in a list, of any interface */
+void ipoib_route_message(struct ipoib *p, const struct nlmsghdr *h);
+void ipoib_routes_free(struct ipoib *p);
+
 /* --- address.c --- */
 
-void ipoib_addresses_open(struct ipoib *p);
-void ipoib_addresses_close(struct ipoib *p);
+/** ipoib_addresses_begin(), ipoib_addresses_end() - the kernel lists all of them in between */
+void ipoib_addresses_begin(struct ipoib *p);
+void ipoib_addresses_end(struct ipoib *p);
+/** ipoib_address_message() - RTM_NEWADDR or RTM_DELADDR, of any interface */
+void ipoib_address_message(struct ipoib *p, const struct nlmsghdr *h);
+/** ipoib_prefix_matches() - are the first @bits of 128 equal? */
+bool ipoib_prefix_matches(const struct in6_addr *a, const struct in6_addr *b, unsigned int bits);
 /** ipoib_has_address() - is @ip one of the interface? */
 bool ipoib_has_address(const struct ipoib *p, const struct in6_addr *ip);
 /** ipoib_address_for() - whose address a question about @ip bears: one of its network,

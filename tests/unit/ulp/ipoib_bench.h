@@ -292,11 +292,11 @@ static inline int bench_open(void)
 	int ret, host_tun, host_address;
 
 	config.tun_fd = bench_pair(&host_tun);
-	config.address_fd = bench_pair(&host_address);
+	config.rtnl_fd = bench_pair(&host_address);
 	ret = ipoib_open(&config);
 	if (ret) {
 		close(config.tun_fd);
-		close(config.address_fd);
+		close(config.rtnl_fd);
 		close(host_tun);
 		close(host_address);
 		return ret;

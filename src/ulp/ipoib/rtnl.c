@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The routing socket (rtnetlink(7)) of the host's network namespace, by which the kernel
+ * tells the interface's addresses and routes: lists of them that are asked for, and
+ * notifications.
+ *
+ * A notification about an address is the change itself. One about a route or a link is a
+ * reason to ask for all routes, since the kernel removes routes of a link that goes down
+ * without a word. It lists one table at a time: rtnl_busy is what it lists, and rtnl_wanted
+ * what it is asked for next.
+ */
+#include <errno.h>
+#include <linux/rtnetlink.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/bytes.h"
+#include "runtime/posix/closer.h"
+#include "ulp/ipoib/private.h"
+
+#define ADDRESSES 1u
+#define ROUTES	  2u
+
+static void ask_next(struct ipoib *p)
+{
+	bool addresses = p->rtnl_wanted & ADDRESSES;
+	struct {
+		struct nlmsghdr header;
+		union {
+			struct ifaddrmsg address;
+			struct rtmsg route;
+		} of;
+	} request = {
+		.header = {.nlmsg_len = sizeof(request),
+			   .nlmsg_type = addresses ? RTM_GETADDR : RTM_GETROUTE,
+			   .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP},
+	};
+
+	if (p->rtnl_busy || !p->rtnl_wanted)
+		return;
+	p->rtnl_busy = addresses ? ADDRESSES : ROUTES;
+	p->rtnl_wanted &= ~p->rtnl_busy;
+	if (addresses)
+		ipoib_addresses_begin(p);
+	else
+		ipoib_routes_begin(p);
+	(void)!send(p->rtnl_fd, &request, sizeof(request), MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+static void list_ended(struct ipoib *p)
+{
+	if (p->rtnl_busy == ADDRESSES)
+		ipoib_addresses_end(p);
+	else if (p->rtnl_busy == ROUTES)
+		ipoib_routes_end(p);
+	p->rtnl_busy = 0;
+}
+
+static void take_message(struct ipoib *p, const struct nlmsghdr *h)
+{
+	bool listed = h->nlmsg_flags & NLM_F_MULTI;
+
+	if (h->nlmsg_flags & NLM_F_DUMP_INTR) /* changed while it was listed */
+		p->rtnl_wanted |= p->rtnl_busy;
+	switch (h->nlmsg_type) {
+	case NLMSG_DONE:
+		list_ended(p);
+		break;
+	case NLMSG_ERROR:
+		p->rtnl_busy = 0;
+		break;
+	case RTM_NEWADDR:
+	case RTM_DELADDR:
+		ipoib_address_message(p, h);
+		p->rtnl_wanted |= listed ? 0 : ROUTES;
+		break;
+	case RTM_NEWROUTE:
+		if (listed && p->rtnl_busy == ROUTES) {
+			ipoib_route_message(p, h);
+			break;
+		}
+		p->rtnl_wanted |= ROUTES;
+		break;
+	case RTM_DELROUTE:
+	case RTM_NEWLINK:
+		p->rtnl_wanted |= ROUTES;
+		break;
+	default:
+		break;
+	}
+}
+
+static void readable(struct rt_io *io, bool in, bool out)
+{
+	struct ipoib *p = container_of(io, struct ipoib, rtnl_io);
+	static _Alignas(struct nlmsghdr) char buffer[32768]; /* one thread */
+	ssize_t n = recv(p->rtnl_fd, buffer, sizeof(buffer), MSG_DONTWAIT);
+	unsigned int left = n > 0 ? (unsigned int)n : 0;
+
+	if (n < 0 && errno == ENOBUFS) /* changes were lost: all of them anew */
+		p->rtnl_wanted = ADDRESSES | ROUTES;
+	else if (n <= 0 && !(n < 0 && (errno == EAGAIN || errno == EINTR)))
+		rt_io_watch(io, false, false);
+	for (struct nlmsghdr *h = (void *)buffer; NLMSG_OK(h, left); h = NLMSG_NEXT(h, left))
+		take_message(p, h);
+	ask_next(p);
+}
+
+bool ipoib_rtnl_address(int family, const void *data, size_t bytes, struct in6_addr *ip)
+{
+	__be32 v4;
+
+	if (family == AF_INET && bytes == sizeof(v4)) {
+		memcpy(&v4, data, sizeof(v4));
+		*ip = ipoib_from_v4(v4);
+		return true;
+	}
+	if (family != AF_INET6 || bytes != sizeof(*ip))
+		return false;
+	memcpy(ip, data, sizeof(*ip));
+	return true;
+}
+
+void ipoib_rtnl_open(struct ipoib *p)
+{
+	rt_io_init(p->device->rt, &p->rtnl_io, p->rtnl_fd, readable);
+	rt_io_watch(&p->rtnl_io, true, false);
+	p->rtnl_wanted = ADDRESSES | ROUTES;
+	ask_next(p);
+}
+
+void ipoib_rtnl_close(struct ipoib *p)
+{
+	rt_io_watch(&p->rtnl_io, false, false);
+	rt_close_foreign(p->rtnl_fd);
+	ipoib_routes_free(p);
+}
