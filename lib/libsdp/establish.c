@@ -10,6 +10,8 @@
 
 #include "sdp_private.h"
 
+#define DEAD_PAUSE_US 100000
+
 static int fail(int error)
 {
 	errno = -error;
@@ -239,6 +241,9 @@ int sdp_accept_on(int fd, const struct sdp_name *name, struct sockaddr *addr,
 	if (name->kind != SDP_BOUND || !sdp_is_listening(fd))
 		return fail(-EINVAL);
 	new = sdp_session_accept(fd, &names);
+	if (new == -ENETDOWN) /* the fabric has ended, and poll(2) will always say so: a server
+				 that goes on would use a whole processor */
+		usleep(DEAD_PAUSE_US);
 	if (new < 0)
 		return fail(new);
 	if (!(flags & SOCK_CLOEXEC))

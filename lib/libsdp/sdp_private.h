@@ -92,7 +92,7 @@ int sdp_session_open(void);
 int sdp_session_ask(int session, const struct abi_sdp_request *request, int fd,
 		    struct abi_sdp_names *names, int *returned);
 /** sdp_session_accept() - the next connection of a listening session. Return: its
- *  descriptor (close-on-exec); -errno; -EINVAL: softibd is gone */
+ *  descriptor (close-on-exec); -errno; -ENETDOWN: softibd is gone */
 int sdp_session_accept(int session, struct abi_sdp_names *names);
 
 /* --- establish.c: as the calls of libc, of a socket that is or becomes one of SDP --- */

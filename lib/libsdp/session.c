@@ -110,7 +110,7 @@ int sdp_session_accept(int session, struct abi_sdp_names *names)
 	if (n < 0)
 		return (int)n;
 	if (!n)
-		return -EINVAL;
+		return -ENETDOWN;
 	if (fd < 0)
 		return -EMFILE; /* the kernel could not install it */
 	if (n == sizeof(reply) + sizeof(*names))

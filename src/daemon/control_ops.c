@@ -142,6 +142,7 @@ static bool op_status(struct control_request *req)
 		control_put_text(req->out, "polled", ops->polled);
 	json_object_object_add(req->out, "ports", states(control_fabric(req->control)));
 	put_sm(req);
+	json_object_object_add(req->out, "protocols", control_protocols(req));
 	control_put_number(req->out, "resources", control_num_resources(control_fabric(req->control)));
 	if (ops->window_operations)
 		control_put_number(req->out, "window_operations", ops->window_operations(ops->ctx));

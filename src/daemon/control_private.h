@@ -169,6 +169,9 @@ bool control_op_srp_login(struct control_request *req);
 bool control_op_srp_logout(struct control_request *req);
 bool control_op_srp_sessions(struct control_request *req);
 
+/** control_protocols() - numbers of what the upper-level protocols have (control_protocols.c) */
+struct json_object *control_protocols(struct control_request *req);
+
 /** control_op_module_load() ... - control_modules.c */
 bool control_op_module_load(struct control_request *req);
 bool control_op_module_unload(struct control_request *req);

@@ -74,6 +74,13 @@ def test_a_node_logs_in_by_a_controllers_guid(fabric):
     wait_until(lambda: len(fabric.json("srp", "target", "list")[0]["channels"]) == 1, "they end")
 
 
+def test_the_status_counts_protocols(fabric):
+    out = fabric.softib("status")
+    assert "1 SRP target (softib srp target list)" in out and "1 SRP session" in out, out
+    assert fabric.json("status")["protocols"] == {"ipoib_interfaces": 0, "sdp_connections": 0,
+                                                  "srp_targets": 1, "srp_sessions": 1}
+
+
 def test_nbd_clients_see_the_disks(fabric, disks):
     out = run(fabric, "nbdinfo", "--list", disks[0].replace("/n2/n1/0", "/"))
     assert 'export="n2/n1/0"' in out and 'export="n2/n1/1"' in out

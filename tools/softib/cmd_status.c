@@ -105,6 +105,30 @@ static void print_network(struct json_object *st)
 	printf("%s mode\n", text_of(st, "ipoib_mode"));
 }
 
+static void print_protocols(struct json_object *protocols)
+{
+	static const struct {
+		const char *key, *one, *many, *command;
+	} rows[] = {
+		{"ipoib_interfaces", "IP interface", "IP interfaces", "softib ipoib"},
+		{"sdp_connections", "SDP connection", "SDP connections", NULL},
+		{"srp_targets", "SRP target", "SRP targets", "softib srp target list"},
+		{"srp_sessions", "SRP session", "SRP sessions", "softib srp list"},
+	};
+	const char *title = "protocols";
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		int64_t n = number_of(protocols, rows[i].key);
+
+		if (!n)
+			continue;
+		print_line(title);
+		printf("%lld %s", (long long)n, n == 1 ? rows[i].one : rows[i].many);
+		printf(rows[i].command ? " (%s)\n" : "\n", rows[i].command);
+		title = "";
+	}
+}
+
 static void print_status(struct json_object *st, const char *dir)
 {
 	struct json_object *sm = member_of(st, "sm");
@@ -139,6 +163,7 @@ static void print_status(struct json_object *st, const char *dir)
 	print_line("time-outs");
 	printf("for an ACK %lld us or longer\n",
 	       (long long)number_of(st, "min_ack_timeout_us"));
+	print_protocols(member_of(st, "protocols"));
 	print_faults(member_of(st, "faults"));
 	print_line("softibd");
 	printf("%s, pid %lld, up ", text_of(st, "version"),

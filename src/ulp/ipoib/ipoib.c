@@ -32,6 +32,18 @@ struct ipoib *ipoib_find(struct ib_device *device, u32 port_num, u16 pkey)
 	return NULL;
 }
 
+unsigned int ipoib_count(struct ib_device *device)
+{
+	const struct ipoib_device *d = ib_get_client_data(device, &ipoib_client);
+	const struct ipoib *p;
+	unsigned int n = 0;
+
+	if (d)
+		list_for_each_entry(p, &d->interfaces, node)
+			n++;
+	return n;
+}
+
 int ipoib_each_of_port(const struct ipoib *of, int (*fn)(void *ctx, struct ipoib *ipoib),
 		       void *ctx)
 {

@@ -73,6 +73,8 @@ int ipoib_open(const struct ipoib_config *config);
 struct ipoib *ipoib_find(struct ib_device *device, u32 port_num, u16 pkey);
 void ipoib_close(struct ipoib *ipoib);
 
+/** ipoib_count() - Return: the number of interfaces of an adapter */
+unsigned int ipoib_count(struct ib_device *device);
 /** ipoib_each_of_port() - the interfaces of the port of @ipoib, in the order in which they
  *  were opened. Until @fn, which may not end one, returns non-zero: that; else 0 */
 int ipoib_each_of_port(const struct ipoib *ipoib,

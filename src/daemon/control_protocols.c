@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Which upper-level protocols the nodes use, for the status. */
+#include "daemon/control_private.h"
+#include "ulp/ipoib/ipoib.h"
+#include "ulp/sdp/socket.h"
+#include "ulp/srp/srp.h"
+#include "ulp/srpt/srpt.h"
+
+static int count_session(void *ctx, struct srp_session *session)
+{
+	++*(uint64_t *)ctx;
+	return 0;
+}
+
+struct json_object *control_protocols(struct control_request *req)
+{
+	const struct topology *topo = control_topology(req);
+	struct rt *rt = control_rt(req->control);
+	struct json_object *o = json_object_new_object();
+	uint64_t interfaces = 0, targets = 0, sessions = 0;
+	struct sdp_stats sdp;
+
+	for (int i = 0; i < topo->num_nodes; i++) {
+		struct ib_device *device =
+			topo->node[i].kind == TOPO_CA
+				? ib_device_get_by_name(rt, topo->node[i].name, "softib0")
+				: NULL;
+
+		interfaces += device ? ipoib_count(device) : 0;
+		targets += device && srpt_find(device);
+	}
+	srp_each_session(count_session, &sessions);
+	sdp_stats_get(rt, &sdp);
+	control_put_number(o, "ipoib_interfaces", interfaces);
+	control_put_number(o, "sdp_connections", sdp.open);
+	control_put_number(o, "srp_targets", targets);
+	control_put_number(o, "srp_sessions", sessions);
+	return o;
+}
