@@ -353,8 +353,7 @@ void kd_evd_destroy(struct kd_evd *evd)
 		kd_release(&evd->object);
 		return;
 	}
-	list_del(&evd->object.node);
-	evd->object.magic = 0;
+	kd_forget(&evd->object);
 	evd->doomed = true;
 }
 

@@ -53,6 +53,7 @@ static struct ib_client client = {
 
 static int __init kdapl_init(void)
 {
+	kd_objects_init();
 	return ib_register_client(&client);
 }
 

@@ -4,13 +4,31 @@
 
 LIST_HEAD(kd_ias);
 
+#define BUCKETS 1024
+static struct list_head objects[BUCKETS];
+
+void kd_objects_init(void)
+{
+	for (size_t i = 0; i < BUCKETS; i++)
+		INIT_LIST_HEAD(&objects[i]);
+}
+
+/* objects have some hundred bytes each, which differ in these bits of their addresses */
+static struct list_head *bucket_of(const void *handle)
+{
+	uintptr_t at = (uintptr_t)handle;
+
+	return &objects[(at >> 5 ^ at >> 15) % BUCKETS];
+}
+
 static struct kd_object *object_of(DAT_HANDLE handle)
 {
-	struct kd_object *object = handle;
+	struct kd_object *object;
 
-	if (!object || (uintptr_t)object % sizeof(void *) || object->magic != KD_MAGIC)
-		return NULL;
-	return object;
+	list_for_each_entry(object, bucket_of(handle), hash)
+		if (object == handle)
+			return object;
+	return NULL;
 }
 
 void *kd_find(DAT_HANDLE handle, DAT_HANDLE_TYPE type)
@@ -33,19 +51,24 @@ void *kd_alloc(struct kd_ia *ia, DAT_HANDLE_TYPE type, size_t bytes)
 
 	if (!object)
 		return NULL;
-	object->magic = KD_MAGIC;
 	object->type = type;
 	object->ia = ia ? ia : (struct kd_ia *)object;
 	INIT_LIST_HEAD(&object->node);
+	list_add_tail(&object->hash, bucket_of(object));
 	if (ia)
 		list_add_tail(&object->node, &ia->objects);
 	return object;
 }
 
-void kd_release(struct kd_object *object)
+void kd_forget(struct kd_object *object)
 {
 	list_del(&object->node);
-	object->magic = 0;
+	list_del(&object->hash);
+}
+
+void kd_release(struct kd_object *object)
+{
+	kd_forget(object);
 	kfree(object);
 }
 

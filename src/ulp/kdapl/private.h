@@ -2,7 +2,8 @@
 /*
  * kDAPL: the objects behind the handles of <dat/kdat.h>.
  *
- * A handle is the address of a struct kd_object, which begins each object. Everything runs in
+ * A handle is the address of a struct kd_object, which begins each object, and is looked up among
+ * those that exist: what a consumer passes is not read before. Everything runs in
  * softibd's one thread: the consumers' calls, the events of the RDMA CM and of CQs from the
  * loop, and upcalls on the fiber of one work item (evd.c). An id of the RDMA CM is never
  * destroyed, and no function of a consumer called, from within an event.
@@ -38,14 +39,13 @@ struct kd_provider {
 struct kd_ia;
 
 struct kd_object {
-	u32 magic; /* KD_MAGIC until it is freed */
+	struct list_head hash; /* of all that exist, by address */
 	DAT_HANDLE_TYPE type;
 	struct list_head node; /* ia->objects */
 	struct kd_ia *ia;
 	DAT_CONTEXT context;
 	unsigned int users; /* other objects that need it */
 };
-#define KD_MAGIC 0x6b444154u
 
 /** struct kd_ia - @device: NULL: the adapter is gone */
 struct kd_ia {
@@ -157,8 +157,10 @@ void *kd_get(DAT_HANDLE handle, DAT_HANDLE_TYPE type);
 void *kd_find(DAT_HANDLE handle, DAT_HANDLE_TYPE type);
 /** kd_alloc() - a zeroed object of @bytes; NULL: no memory */
 void *kd_alloc(struct kd_ia *ia, DAT_HANDLE_TYPE type, size_t bytes);
-/** kd_release() - free the memory of an object */
+/** kd_forget() - its handle is not valid any more; kd_release(): free its memory as well */
+void kd_forget(struct kd_object *object);
 void kd_release(struct kd_object *object);
+void kd_objects_init(void);
 void kd_use(struct kd_object *object, int change);
 /* of objects that may be missing */
 #define kd_use_of(pointer, change)                                                       \
