@@ -10,6 +10,7 @@
 #include <arpa/inet.h>
 #include <dat/kdat.h>
 #include <linux/completion.h>
+#include <linux/delay.h>
 #include <linux/module.h>
 #include <linux/slab.h>
 
@@ -130,6 +131,8 @@ static void open_side(struct side *s, bool with_srq)
 	succeed(dat_set_consumer_context(s->ep, (DAT_CONTEXT){.as_ptr = s}));
 	for (u64 i = 0; i < MSGS; i++)
 		post_recv(s, i);
+	if (with_srq)
+		succeed(dat_srq_set_lw(srq, MSGS));
 }
 
 static void close_side(struct side *s)
@@ -172,7 +175,7 @@ static void compare(struct side *s, const struct offer *asked)
 	for (u32 i = 0; i < DATA_BYTES; i++)
 		if (s->data[i] != (u8)(asked->pattern + i))
 			s->send->good = false;
-	send_offer(s, DAT_COMPLETION_SUPPRESS_FLAG);
+	send_offer(s, DAT_COMPLETION_SUPPRESS_FLAG | DAT_COMPLETION_SOLICITED_WAIT_FLAG);
 }
 
 static void on_request(const DAT_CR_ARRIVAL_EVENT_DATA *arrival)
@@ -309,13 +312,18 @@ static const DAT_EVENT *next_but_flushed(void)
 	return e;
 }
 
-static const DAT_DTO_COMPLETION_EVENT_DATA *next_transfer(void)
+static const DAT_DTO_COMPLETION_EVENT_DATA *next_transfer_of(DAT_EVD_HANDLE from)
 {
 	const DAT_EVENT *e = next();
 
 	expect("event", e->event_number, DAT_DTO_COMPLETION_EVENT);
-	expect("EVD", (uintptr_t)e->evd_handle, (uintptr_t)evd);
+	expect("EVD", (uintptr_t)e->evd_handle, (uintptr_t)from);
 	return &e->event_data.dto_completion_event_data;
+}
+
+static const DAT_DTO_COMPLETION_EVENT_DATA *next_transfer(void)
+{
+	return next_transfer_of(evd);
 }
 
 static struct sockaddr_in peer_addr(void)
@@ -495,6 +503,77 @@ static void try_protection(struct side *s)
 	while (e->event_data.dto_completion_event_data.user_cookie.as_64 != 77);
 	expect("status", e->event_data.dto_completion_event_data.status, DAT_DTO_ERR_FLUSHED);
 	reset(s);
+}
+
+/* A receive that the peer does not mark leads to no upcall; one that it marks, to upcalls for
+ * all. A request of ours that is unsignalled is told with the next that is not. */
+static void try_quiet(struct side *s)
+{
+	const DAT_UPCALL_OBJECT upcall = {NULL, note};
+	struct side quiet = {.ep = NULL};
+	DAT_EP_PARAM param;
+	DAT_EVD_HANDLE recv_evd;
+	DAT_EVENT e;
+
+	succeed(dat_evd_kcreate(ia, QLEN, DAT_UPCALL_MANY, &upcall, DAT_EVD_DTO_FLAG, &recv_evd));
+	succeed(dat_ep_query(s->ep, DAT_EP_FIELD_ALL, &param));
+	param.ep_attr.recv_completion_flags = DAT_COMPLETION_SOLICITED_WAIT_FLAG;
+	register_memory(&quiet);
+	succeed(dat_ep_create(ia, pz, recv_evd, evd, evd, &param.ep_attr, &quiet.ep));
+	for (u64 i = 0; i < MSGS; i++)
+		post_recv(&quiet, i);
+	succeed(dial(&quiet, ACCEPTS, PATIENCE));
+	expect_connection(&quiet);
+	while (dat_evd_dequeue(recv_evd, &e) != DAT_SUCCESS)
+		msleep(1);
+	expect("offer", e.event_data.dto_completion_event_data.user_cookie.as_64, 0);
+	quiet.send->pattern = 1;
+	send_offer(&quiet, DAT_COMPLETION_UNSIGNALLED_FLAG);
+	expect("answer", next_transfer_of(recv_evd)->user_cookie.as_64, 1);
+	send_offer(&quiet, DAT_COMPLETION_DEFAULT_FLAG);
+	for (int i = 0; i < 3; i++) { /* two of ours, in order, and an answer */
+		const DAT_EVENT *got = next();
+
+		expect("cookie", got->event_data.dto_completion_event_data.user_cookie.as_64,
+		       got->evd_handle == recv_evd ? 2 : 1000);
+	}
+	hang_up(&quiet, DAT_CLOSE_GRACEFUL_FLAG);
+	close_side(&quiet);
+	succeed(dat_evd_free(recv_evd));
+}
+
+/* A request that finds no room in the consumer's EVD is refused, and the consumer is told. */
+static void try_overflow(void)
+{
+	struct side s[3] = {};
+	DAT_EVD_HANDLE full;
+	DAT_PSP_HANDLE point;
+	DAT_CONN_QUAL qual;
+	DAT_IA_ATTR attr;
+	DAT_EVENT e;
+
+	succeed(dat_evd_kcreate(ia, 1, DAT_UPCALL_DISABLE, NULL, DAT_EVD_CR_FLAG, &full));
+	succeed(dat_psp_create_any(ia, &qual, full, DAT_PSP_CONSUMER_FLAG, &point));
+	succeed(dat_ia_query(ia, NULL, DAT_IA_FIELD_IA_ADDRESS_PTR, &attr, 0, NULL));
+	for (int i = 0; i < 3; i++) { /* to ourselves; there is room for 2 */
+		open_side(&s[i], false);
+		succeed(dat_ep_connect(s[i].ep, attr.ia_address_ptr, qual, PATIENCE, 0, NULL,
+				       DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG));
+	}
+	expect("event", next_but_flushed()->event_number, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
+	succeed(dat_evd_dequeue(async_evd, &e));
+	expect("event", e.event_number, DAT_ASYNC_ERROR_EVD_OVERFLOW);
+	expect("EVD", (uintptr_t)e.event_data.asynch_error_event_data.dat_handle, (uintptr_t)full);
+	refuse(dat_evd_free(full), DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_IN_USE);
+	succeed(dat_psp_free(point));
+	for (int i = 0; i < 2; i++) {
+		succeed(dat_evd_dequeue(full, &e));
+		succeed(dat_cr_reject(e.event_data.cr_arrival_event_data.cr_handle));
+		expect("event", next_but_flushed()->event_number, DAT_CONNECTION_EVENT_PEER_REJECTED);
+	}
+	succeed(dat_evd_free(full));
+	for (int i = 0; i < 3; i++)
+		close_side(&s[i]);
 }
 
 /* two connections to one place; and what may not be done to an EP that is connected */
@@ -715,6 +794,8 @@ static void try_all(void)
 	try_connections(&client);
 	try_protection(&client);
 	try_dup(&client);
+	try_quiet(&client);
+	try_overflow();
 	close_side(&client);
 }
 
@@ -744,8 +825,14 @@ static int __init kdapl_try_init(void)
 
 static void __exit kdapl_try_exit(void)
 {
+	DAT_EVENT e;
+
 	/* the client has freed all but these; what the server has, the IA frees */
-	if (*peer) {
+	if (!*peer) {
+		succeed(dat_evd_dequeue(async_evd, &e));
+		expect("SRQ", (uintptr_t)e.event_data.asynch_error_event_data.dat_handle, (uintptr_t)srq);
+		expect("reason", e.event_data.asynch_error_event_data.reason, DAT_SRQ_LOW_WATERMARK_EVENT);
+	} else {
 		succeed(dat_evd_free(evd));
 		succeed(dat_pz_free(pz));
 	}

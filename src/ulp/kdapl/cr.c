@@ -35,7 +35,7 @@ struct kd_cr *kd_cr_create(struct kd_sp *sp, struct rdma_cm_id *id,
 
 /* The EP that came with a request that was not accepted: a consumer's is as it was before
  * there was an RSP; a provider's goes. */
-static void return_ep(struct kd_cr *cr)
+void kd_cr_return_ep(struct kd_cr *cr)
 {
 	struct kd_ep *ep = cr->ep;
 
@@ -69,7 +69,7 @@ void kd_cr_stop(struct kd_cr *cr)
 void kd_cr_destroy(struct kd_cr *cr)
 {
 	kd_cr_stop(cr);
-	return_ep(cr);
+	kd_cr_return_ep(cr);
 	kd_release(&cr->object);
 }
 

@@ -210,6 +210,8 @@ static DAT_RETURN configure(struct kd_ep *ep)
 		return DAT_SUCCESS;
 	}
 	ep->state = kd_state_configured(ep->state);
+	kd_evd_wake(ep->recv_evd);
+	kd_evd_wake(ep->request_evd);
 	return create_qp(ep);
 }
 

@@ -172,8 +172,7 @@ static DAT_RETURN create_cq(struct kd_evd *evd)
 	cq = ib_create_cq(evd->object.ia->device, on_completion, on_cq_event, evd, &attr);
 	if (IS_ERR(cq))
 		return kd_error(PTR_ERR(cq), DAT_RESOURCE_TEVD);
-	evd->cq = cq;
-	arm(evd);
+	evd->cq = cq; /* which is armed when an EP feeds it: by which kind of event depends on it */
 	return DAT_SUCCESS;
 }
 

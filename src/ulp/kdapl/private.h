@@ -258,6 +258,8 @@ struct kd_cr *kd_cr_create(struct kd_sp *sp, struct rdma_cm_id *id,
 /** kd_cr_stop() - refuse it if it is open */
 void kd_cr_stop(struct kd_cr *cr);
 void kd_cr_destroy(struct kd_cr *cr);
+/** kd_cr_return_ep() - the EP that came with it is free again, or goes */
+void kd_cr_return_ep(struct kd_cr *cr);
 /** kd_cr_forget_ep() - @ep goes */
 void kd_cr_forget_ep(struct kd_ep *ep);
 

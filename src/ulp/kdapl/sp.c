@@ -26,22 +26,40 @@ bool kd_cr_arrived(struct kd_sp *sp, struct kd_cr *cr)
 	return kd_evd_post(sp->evd, &event);
 }
 
-static void lend_ep(struct kd_sp *sp, struct kd_cr *cr)
+/* Return: the request cannot be served without an EP, and there is none */
+static bool lacks_ep(struct kd_sp *sp, struct kd_cr *cr)
 {
 	const DAT_EP_PARAM none = {.ia_handle = sp->object.ia};
 
-	if (sp->ep) {
-		cr->ep = sp->ep;
-		cr->ep->state = cr->ep->state == DAT_EP_STATE_RESERVED
-					? DAT_EP_STATE_PASSIVE_CONNECTION_PENDING
-					: DAT_EP_STATE_UNCONFIGURED_PASSIVE;
-	} else if (sp->flags == DAT_PSP_PROVIDER_FLAG &&
-		   kd_ep_create(sp->object.ia, &none, NULL, &cr->ep) == DAT_SUCCESS) {
-		cr->ep->state = DAT_EP_STATE_UNCONFIGURED_TENTATIVE;
-	}
+	if (sp->flags != DAT_PSP_PROVIDER_FLAG)
+		return false;
+	if (kd_ep_create(sp->object.ia, &none, NULL, &cr->ep) != DAT_SUCCESS)
+		return true;
+	cr->ep->state = DAT_EP_STATE_UNCONFIGURED_TENTATIVE;
+	return false;
 }
 
-/* Return: other than 0: @id is destroyed, and so the request is refused */
+/* The request of an RSP has its EP. */
+static void use_up(struct kd_sp *sp, struct kd_cr *cr)
+{
+	cr->ep = sp->ep;
+	cr->ep->state = cr->ep->state == DAT_EP_STATE_RESERVED
+				? DAT_EP_STATE_PASSIVE_CONNECTION_PENDING
+				: DAT_EP_STATE_UNCONFIGURED_PASSIVE;
+	sp->used = true;
+	kd_later(sp);
+}
+
+/* The peer hears that it was not the consumer who refused. */
+static int refuse(struct rdma_cm_id *id, struct kd_cr *cr)
+{
+	rdma_reject(id, NULL, 0, IB_CM_REJ_NO_RESOURCES);
+	if (cr)
+		kd_release(&cr->object);
+	return -ECONNREFUSED;
+}
+
+/* Return: other than 0: @id is destroyed */
 static int on_cm(struct rdma_cm_id *id, struct rdma_cm_event *event)
 {
 	struct kd_sp *sp = id->context;
@@ -51,22 +69,15 @@ static int on_cm(struct rdma_cm_id *id, struct rdma_cm_event *event)
 		return 0;
 	cr = sp->used ? NULL : kd_cr_create(sp, id, event);
 	if (!cr)
-		return -ECONNREFUSED;
-	if (sp->evd->events.count == sp->evd->events.size) {
-		kd_cr_arrived(sp, cr); /* which tells of the overflow */
-		kd_release(&cr->object);
-		return -ECONNREFUSED;
+		return refuse(id, NULL);
+	if (lacks_ep(sp, cr))
+		return refuse(id, cr);
+	if (!kd_cr_arrived(sp, cr)) {
+		kd_cr_return_ep(cr);
+		return refuse(id, cr);
 	}
-	lend_ep(sp, cr);
-	if (sp->flags == DAT_PSP_PROVIDER_FLAG && !cr->ep) {
-		kd_release(&cr->object);
-		return -ECONNREFUSED;
-	}
-	kd_cr_arrived(sp, cr);
-	if (sp->ep) {
-		sp->used = true;
-		kd_later(sp);
-	}
+	if (sp->ep)
+		use_up(sp, cr);
 	return 0;
 }
 
