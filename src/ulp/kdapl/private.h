@@ -229,6 +229,16 @@ void kd_ep_fail_qp(struct kd_ep *ep);
 void kd_ep_stop(struct kd_ep *ep);
 void kd_ep_destroy(struct kd_ep *ep);
 
+/** kd_ep_rebuild() - the QP is made anew: with the handles and attributes of @new, or, when that
+ *  fails, those of @old */
+DAT_RETURN kd_ep_rebuild(struct kd_ep *ep, const DAT_EP_PARAM *old, const DAT_EP_PARAM *new);
+
+/* --- ep_attr.c --- */
+
+DAT_EP_ATTR kd_ep_default_attr(const struct kd_ia *ia);
+/** kd_ep_attr_is_good() - is it within the adapter's limits? */
+bool kd_ep_attr_is_good(const struct kd_ia *ia, const DAT_EP_ATTR *attr);
+
 /* --- connect.c --- */
 
 /** kd_ep_event() - an event of the connect EVD, with the private data that @ep has got */
