@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* The table of commands, and what holds for all of them: the length of a CDB, the bits
- * that nobody looks at, units that are not there, unit attentions and outcomes. */
+ * that nobody looks at, units that are not there, unit attentions, reservations and
+ * outcomes. */
 #include "scsi/private.h"
 
 #define LBA4	0xff, 0xff, 0xff, 0xff
@@ -17,30 +18,41 @@ enum { KEEP = SCSI_KEEPS_ATTENTION, ANY = SCSI_ANY_ACTION };
 const struct scsi_command scsi_commands[] = {
 	{0x00, ANY, 0, scsi_test_unit_ready, NULL, {0x00, 0, 0, 0, 0, CONTROL}},
 	{0x03, ANY, SCSI_NO_UNIT_OK | KEEP, scsi_request_sense, NULL, {0x03, 1, 0, 0, 0xff, CONTROL}},
-	{0x08, ANY, 0, scsi_read, NULL, {0x08, 0x1f, 0xff, 0xff, 0xff, CONTROL}},
+	{0x08, ANY, SCSI_READS, scsi_read, NULL, {0x08, 0x1f, 0xff, 0xff, 0xff, CONTROL}},
 	{0x0a, ANY, SCSI_CHANGES, scsi_write, scsi_extent_bytes, {0x0a, 0x1f, 0xff, 0xff, 0xff, CONTROL}},
 	{0x12, ANY, SCSI_NO_UNIT_OK | KEEP, scsi_inquiry, NULL, {0x12, 1, 0xff, COUNT2, CONTROL}},
 	{0x1a, ANY, 0, scsi_mode_sense, NULL, {0x1a, 0x08, 0xff, 0xff, 0xff, CONTROL}},
 	{0x25, ANY, 0, scsi_read_capacity_10, NULL, {0x25}},
-	{0x28, ANY, 0, scsi_read, NULL, {0x28, DPO_FUA, LBA4, GROUP, COUNT2, CONTROL}},
+	{0x28, ANY, SCSI_READS, scsi_read, NULL, {0x28, DPO_FUA, LBA4, GROUP, COUNT2, CONTROL}},
 	{0x2a, ANY, SCSI_CHANGES, scsi_write, scsi_extent_bytes, {0x2a, DPO_FUA, LBA4, GROUP, COUNT2, CONTROL}},
-	{0x2f, ANY, 0, scsi_verify, scsi_verify_bytes, {0x2f, 0x16, LBA4, GROUP, COUNT2, CONTROL}},
-	{0x35, ANY, 0, scsi_synchronize, NULL, {0x35, 0x06, LBA4, GROUP, COUNT2, CONTROL}},
+	{0x2f, ANY, SCSI_READS, scsi_verify, scsi_verify_bytes, {0x2f, 0x16, LBA4, GROUP, COUNT2, CONTROL}},
+	{0x35, ANY, SCSI_STORES, scsi_synchronize, NULL, {0x35, 0x06, LBA4, GROUP, COUNT2, CONTROL}},
 	{0x41, ANY, SCSI_CHANGES, scsi_write_same, scsi_same_bytes, {0x41, 0x08, LBA4, GROUP, COUNT2, CONTROL}},
 	{0x42, ANY, SCSI_CHANGES | SCSI_DISCARDS, scsi_unmap, scsi_unmap_bytes, {0x42, 0, 0, 0, 0, 0, GROUP, COUNT2, CONTROL}},
 	{0x5a, ANY, 0, scsi_mode_sense, NULL, {0x5a, 0x18, 0xff, 0xff, 0, 0, 0, COUNT2, CONTROL}},
-	{0x88, ANY, 0, scsi_read, NULL, {0x88, DPO_FUA, LBA8, COUNT4, GROUP, CONTROL}},
+	{0x5e, 0x00, SCSI_ACTION, scsi_read_keys, NULL, {0x5e, 0x1f, [7] = COUNT2, CONTROL}},
+	{0x5e, 0x01, SCSI_ACTION, scsi_read_reservation, NULL, {0x5e, 0x1f, [7] = COUNT2, CONTROL}},
+	{0x5e, 0x02, SCSI_ACTION, scsi_report_capabilities, NULL, {0x5e, 0x1f, [7] = COUNT2, CONTROL}},
+	{0x5e, 0x03, SCSI_ACTION, scsi_read_full_status, NULL, {0x5e, 0x1f, [7] = COUNT2, CONTROL}},
+	{0x5f, 0x00, SCSI_ACTION, scsi_register, scsi_reserve_bytes, {0x5f, 0x1f, 0xff, 0, 0, COUNT4, CONTROL}},
+	{0x5f, 0x01, SCSI_ACTION, scsi_reserve, scsi_reserve_bytes, {0x5f, 0x1f, 0xff, 0, 0, COUNT4, CONTROL}},
+	{0x5f, 0x02, SCSI_ACTION, scsi_release, scsi_reserve_bytes, {0x5f, 0x1f, 0xff, 0, 0, COUNT4, CONTROL}},
+	{0x5f, 0x03, SCSI_ACTION, scsi_clear, scsi_reserve_bytes, {0x5f, 0x1f, 0xff, 0, 0, COUNT4, CONTROL}},
+	{0x5f, 0x04, SCSI_ACTION, scsi_preempt, scsi_reserve_bytes, {0x5f, 0x1f, 0xff, 0, 0, COUNT4, CONTROL}},
+	{0x5f, 0x05, SCSI_ACTION, scsi_preempt_and_abort, scsi_reserve_bytes, {0x5f, 0x1f, 0xff, 0, 0, COUNT4, CONTROL}},
+	{0x5f, 0x06, SCSI_ACTION, scsi_register_ignore, scsi_reserve_bytes, {0x5f, 0x1f, 0xff, 0, 0, COUNT4, CONTROL}},
+	{0x88, ANY, SCSI_READS, scsi_read, NULL, {0x88, DPO_FUA, LBA8, COUNT4, GROUP, CONTROL}},
 	{0x89, ANY, SCSI_CHANGES, scsi_compare_and_write, scsi_swap_bytes, {0x89, DPO_FUA, LBA8, 0, 0, 0, 0xff, GROUP, CONTROL}},
 	{0x8a, ANY, SCSI_CHANGES, scsi_write, scsi_extent_bytes, {0x8a, DPO_FUA, LBA8, COUNT4, GROUP, CONTROL}},
-	{0x8f, ANY, 0, scsi_verify, scsi_verify_bytes, {0x8f, 0x16, LBA8, COUNT4, GROUP, CONTROL}},
-	{0x91, ANY, 0, scsi_synchronize, NULL, {0x91, 0x06, LBA8, COUNT4, GROUP, CONTROL}},
+	{0x8f, ANY, SCSI_READS, scsi_verify, scsi_verify_bytes, {0x8f, 0x16, LBA8, COUNT4, GROUP, CONTROL}},
+	{0x91, ANY, SCSI_STORES, scsi_synchronize, NULL, {0x91, 0x06, LBA8, COUNT4, GROUP, CONTROL}},
 	{0x93, ANY, SCSI_CHANGES, scsi_write_same, scsi_same_bytes, {0x93, 0x09, LBA8, COUNT4, GROUP, CONTROL}},
 	{0x9e, 0x10, SCSI_ACTION, scsi_read_capacity_16, NULL, {0x9e, 0x1f, [10] = COUNT4, CONTROL}},
 	{0xa0, ANY, SCSI_NO_UNIT_OK | KEEP, scsi_report_luns, NULL, {0xa0, 0, 0xff, 0, 0, 0, COUNT4, 0, CONTROL}},
 	{0xa3, 0x0c, SCSI_ACTION, scsi_report_opcodes, NULL, {0xa3, 0x1f, 0x87, 0xff, 0xff, 0xff, COUNT4, 0, CONTROL}},
-	{0xa8, ANY, 0, scsi_read, NULL, {0xa8, DPO_FUA, LBA4, COUNT4, GROUP, CONTROL}},
+	{0xa8, ANY, SCSI_READS, scsi_read, NULL, {0xa8, DPO_FUA, LBA4, COUNT4, GROUP, CONTROL}},
 	{0xaa, ANY, SCSI_CHANGES, scsi_write, scsi_extent_bytes, {0xaa, DPO_FUA, LBA4, COUNT4, GROUP, CONTROL}},
-	{0xaf, ANY, 0, scsi_verify, scsi_verify_bytes, {0xaf, 0x16, LBA4, COUNT4, GROUP, CONTROL}},
+	{0xaf, ANY, SCSI_READS, scsi_verify, scsi_verify_bytes, {0xaf, 0x16, LBA4, COUNT4, GROUP, CONTROL}},
 };
 /* clang-format on */
 const size_t scsi_nr_commands = ARRAY_SIZE(scsi_commands);
@@ -142,13 +154,13 @@ static bool check_cdb(struct scsi_call *call)
 /* SPC-4 5.14: the first command that may tell it does, and is not performed */
 static bool report_attention(struct scsi_call *call)
 {
-	struct scsi_nexus *nexus = call->task->nexus;
+	enum scsi_sense attention = call->command->flags & SCSI_KEEPS_ATTENTION
+					    ? SCSI_NO_SENSE
+					    : scsi_take_attention(call);
 
-	if (!nexus || !nexus->attention || call->command->flags & SCSI_KEEPS_ATTENTION)
-		return false;
-	scsi_fail(call, nexus->attention);
-	nexus->attention = SCSI_NO_SENSE;
-	return true;
+	if (attention)
+		scsi_fail(call, attention);
+	return attention != SCSI_NO_SENSE;
 }
 
 /* Return: false: all that the command takes from the initiator is not there */
@@ -184,7 +196,9 @@ void scsi_execute(const struct scsi_target *target, struct scsi_task *t)
 		scsi_fail(&call, SCSI_NO_UNIT);
 	else if (!call.command)
 		scsi_fail(&call, SCSI_INVALID_OPCODE);
-	else if (report_attention(&call) || !check_cdb(&call))
+	else if (scsi_was_preempted(&call))
+		t->status = SCSI_TASK_ABORTED;
+	else if (report_attention(&call) || !check_cdb(&call) || !scsi_may_access(&call))
 		return;
 	else if (call.command->flags & SCSI_CHANGES && call.unit->read_only)
 		scsi_fail(&call, SCSI_WRITE_PROTECTED);

@@ -14,6 +14,8 @@ enum scsi_command_flags {
 	SCSI_KEEPS_ATTENTION = 4, /* does not report a unit attention (SPC-4 5.14) */
 	SCSI_CHANGES = 8,	  /* the medium: refused by a read-only unit */
 	SCSI_DISCARDS = 16,	  /* unknown to a unit whose back end cannot discard */
+	SCSI_READS = 32,  /* the medium: some reservations exclude others from it */
+	SCSI_STORES = 64, /* changes nothing, but reservations treat it as a write */
 };
 
 /** struct scsi_call - a task in work: its unit, and its command's row */
@@ -99,5 +101,28 @@ void scsi_read_capacity_16(struct scsi_call *call);
 void scsi_report_luns(struct scsi_call *call);
 void scsi_report_opcodes(struct scsi_call *call);
 void scsi_mode_sense(struct scsi_call *call);
+
+/* --- persistent reservations: reserve.c --- */
+
+/** scsi_take_attention() - what the initiator is to be told, once */
+enum scsi_sense scsi_take_attention(struct scsi_call *call);
+/** scsi_was_preempted() - did PREEMPT AND ABORT abort the command? */
+bool scsi_was_preempted(const struct scsi_call *call);
+/** scsi_may_access() - false: a reservation is in the way, and the command failed */
+bool scsi_may_access(struct scsi_call *call);
+
+uint64_t scsi_reserve_bytes(const struct scsi_unit *unit, const uint8_t *cdb);
+
+void scsi_read_keys(struct scsi_call *call);
+void scsi_read_reservation(struct scsi_call *call);
+void scsi_report_capabilities(struct scsi_call *call);
+void scsi_read_full_status(struct scsi_call *call);
+void scsi_register(struct scsi_call *call);
+void scsi_register_ignore(struct scsi_call *call);
+void scsi_reserve(struct scsi_call *call);
+void scsi_release(struct scsi_call *call);
+void scsi_clear(struct scsi_call *call);
+void scsi_preempt(struct scsi_call *call);
+void scsi_preempt_and_abort(struct scsi_call *call);
 
 #endif

@@ -11,10 +11,7 @@ void scsi_test_unit_ready(struct scsi_call *call)
  * attention, or that there is no unit (SPC-4 6.39). */
 void scsi_request_sense(struct scsi_call *call)
 {
-	struct scsi_nexus *nexus = call->task->nexus;
-	enum scsi_sense sense = !call->unit ? SCSI_NO_UNIT
-				: nexus	    ? nexus->attention
-					    : SCSI_NO_SENSE;
+	enum scsi_sense sense = call->unit ? scsi_take_attention(call) : SCSI_NO_UNIT;
 	uint8_t data[SCSI_SENSE_BYTES];
 
 	if (call->task->cdb[1] & 1) {
@@ -28,8 +25,6 @@ void scsi_request_sense(struct scsi_call *call)
 		scsi_put_sense(data, sense);
 		scsi_reply(call, data, sizeof(data), call->task->cdb[4]);
 	}
-	if (nexus && call->unit)
-		nexus->attention = SCSI_NO_SENSE;
 }
 
 void scsi_read_capacity_10(struct scsi_call *call)
@@ -97,8 +92,10 @@ static size_t put_pages(const struct scsi_unit *u, uint8_t code, uint8_t control
 	if (code == 0x0a || code == ALL_PAGES) {
 		at[0] = 0x0a;
 		at[1] = 10;
-		if (control != CHANGEABLE)
+		if (control != CHANGEABLE) {
 			at[3] = 0x10; /* unrestricted reordering */
+			at[5] = 0x40; /* TAS: what another initiator aborts is answered */
+		}
 		at += 12;
 	}
 	return (size_t)(at - to);

@@ -14,6 +14,8 @@
 #define SCSI_MAX_LUNS		256
 #define SCSI_MAX_TRANSFER_BYTES (8u << 20) /* of one command, either direction */
 #define SCSI_MAX_BLOCK_BYTES	4096
+#define SCSI_MAX_REGISTRANTS	64 /* initiator ports with a reservation key at a unit */
+#define SCSI_TRANSPORT_ID_BYTES 24
 
 enum scsi_status {
 	SCSI_GOOD = 0x00,
@@ -35,11 +37,16 @@ enum scsi_sense {
 	SCSI_INVALID_FIELD_IN_CDB = 0x52400,
 	SCSI_NO_UNIT = 0x52500,
 	SCSI_INVALID_FIELD_IN_PARAMETERS = 0x52600,
+	SCSI_INVALID_RELEASE = 0x52604,
 	SCSI_SAVING_UNSUPPORTED = 0x53900,
+	SCSI_NO_REGISTRATION_RESOURCES = 0x55504,
 	SCSI_POWER_ON = 0x62900,
 	SCSI_UNIT_RESET = 0x62903,
-	SCSI_COMMANDS_CLEARED = 0x62f00,
+	SCSI_RESERVATIONS_PREEMPTED = 0x62a03,
+	SCSI_RESERVATIONS_RELEASED = 0x62a04,
+	SCSI_REGISTRATIONS_PREEMPTED = 0x62a05,
 	SCSI_CAPACITY_CHANGED = 0x62a09,
+	SCSI_COMMANDS_CLEARED = 0x62f00,
 	SCSI_WRITE_PROTECTED = 0x72700,
 	SCSI_SPACE_EXHAUSTED = 0x72707,
 	SCSI_TRANSFER_TOO_SHORT =
@@ -57,7 +64,26 @@ struct scsi_backend {
 	int (*discard)(void *ctx, uint64_t offset, uint64_t bytes);
 };
 
-/** struct scsi_unit - a logical unit; all of it is the caller's to fill in */
+/** struct scsi_registrant - an initiator port that has a reservation key, or had one */
+struct scsi_registrant {
+	bool known; /* false: the rest says nothing */
+	bool all_ports;
+	uint8_t id[SCSI_TRANSPORT_ID_BYTES];
+	uint64_t key;		   /* 0: not registered any more */
+	enum scsi_sense attention; /* what its next command is answered with */
+	uint64_t aborted_before;   /* its commands of a lower order are aborted */
+};
+
+/** struct scsi_reservations - who registered, and who reserved the unit (SPC-4 5.12) */
+struct scsi_reservations {
+	uint32_t generation;
+	uint8_t type;	/* of the reservation; 0: there is none */
+	uint8_t holder; /* index of its registrant, if not all of them hold it */
+	struct scsi_registrant registrants[SCSI_MAX_REGISTRANTS];
+};
+
+/** struct scsi_unit - a logical unit; all but the reservations is the caller's to fill in
+ */
 struct scsi_unit {
 	const struct scsi_backend *backend;
 	void *ctx; /* the back end's */
@@ -66,6 +92,7 @@ struct scsi_unit {
 	bool read_only;
 	bool write_back; /* writes are safe on stable storage only after a flush */
 	uint64_t id;	 /* names the unit to hosts (page 83); unique in the fabric */
+	struct scsi_reservations reservations; /* zero at first */
 };
 
 /** struct scsi_target - the units that an initiator reaches: the index is the LUN */
@@ -90,6 +117,11 @@ struct scsi_task {
 	uint8_t *in; /* room for data to it */
 	size_t in_room;
 	struct scsi_nexus *nexus; /* of initiator and unit; NULL: there is none to tell */
+	/** TransportID (SPC-4 7.6.4) of the initiator port, by which reservations know
+	 * it; NULL: it can register none */
+	const uint8_t *initiator;
+	uint64_t order; /* of arrival at the unit: PREEMPT AND ABORT ends what came before
+			   it */
 	/* --- set by scsi_execute() --- */
 	enum scsi_status status;
 	size_t in_bytes;  /* the command delivers; above in_room: the rest was cut off */
@@ -104,8 +136,8 @@ struct scsi_task {
  */
 void scsi_execute(const struct scsi_target *target, struct scsi_task *task);
 
-/** scsi_put_sense() - write sense data in the fixed format (SPC-4 4.5.3), for what a transport
- *  finds out before or after a command is performed */
+/** scsi_put_sense() - write sense data in the fixed format (SPC-4 4.5.3), for what a
+ * transport finds out before or after a command is performed */
 void scsi_put_sense(uint8_t to[SCSI_SENSE_BYTES], enum scsi_sense sense);
 
 /** scsi_lun_index() - Return: the index that single-level addressing (SAM-5 4.7) of a LUN

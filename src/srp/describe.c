@@ -37,6 +37,13 @@ void srp_port_id(uint64_t guid, uint8_t id[16])
 	put_be64(id + 8, guid);
 }
 
+void srp_transport_id(const uint8_t id[16], uint8_t to[24])
+{
+	memset(to, 0, 8);
+	to[0] = 4; /* the protocol identifier of SRP */
+	memcpy(to + 8, id, 16);
+}
+
 /* --- attributes: each returns the status
  * ------------------------------------------------ */
 

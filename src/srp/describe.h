@@ -29,6 +29,9 @@ void srp_service_name(uint64_t guid, char name[SRP_SERVICE_NAME_BYTES]);
 /** srp_port_id() - identifier extension, then GUID */
 void srp_port_id(uint64_t guid, uint8_t id[16]);
 
+/** srp_transport_id() - what SCSI commands call the initiator port @id (SPC-4 7.6.4.6) */
+void srp_transport_id(const uint8_t id[16], uint8_t to[24]);
+
 /** srp_describe() - answer a MAD of the device management class
  *  Return: is there an answer, in @out? Only Get and Set have one. */
 bool srp_describe(const struct srp_description *d, const uint8_t in[WIRE_MAD_BYTES],

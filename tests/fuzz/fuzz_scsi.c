@@ -9,7 +9,7 @@
 
 #define HEAD 20
 
-enum { FAIL = 1, READ_ONLY = 2, NO_DISCARD = 4, ATTENTION = 8 };
+enum { FAIL = 1, READ_ONLY = 2, NO_DISCARD = 4, ATTENTION = 8, HOSTS = 0xf0 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -17,11 +17,23 @@ static void check_outcome(const struct disk *d, size_t out_bytes)
 {
 	const struct scsi_task *t = &d->task;
 
-	check(t->status == SCSI_GOOD || t->status == SCSI_CHECK_CONDITION);
+	check(t->status == SCSI_GOOD || t->status == SCSI_CHECK_CONDITION ||
+	      t->status == SCSI_RESERVATION_CONFLICT || t->status == SCSI_TASK_ABORTED);
 	check((t->status == SCSI_CHECK_CONDITION) ==
 	      (t->sense_bytes == SCSI_SENSE_BYTES));
 	check(t->out_taken <= out_bytes);
 	check(t->status == SCSI_GOOD || !t->in_bytes);
+}
+
+/* A reservation is held by somebody who is registered. */
+static void check_reservation(const struct scsi_reservations *r)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < SCSI_MAX_REGISTRANTS; i++)
+		any |= r->registrants[i].key != 0;
+	check(!r->type || any);
+	check(!r->type || r->type >= 7 || r->registrants[r->holder].key);
 }
 
 /* Return: bytes of the input that the command was made of */
@@ -29,10 +41,12 @@ static size_t run(struct disk *d, const uint8_t *data, size_t size)
 {
 	size_t room = data[2] * 64u, out_bytes = MIN(data[3] * 64ul, size - HEAD);
 	uint8_t *in = malloc(room + 1), *out = malloc(out_bytes + 1); /* none is NULL */
+	uint8_t host[SCSI_TRANSPORT_ID_BYTES] = {0};
 	struct scsi_task *t = &d->task;
 
 	check(in && out);
 	memcpy(out, data + HEAD, out_bytes);
+	host[0] = data[0] & HOSTS;
 	d->err = data[0] & FAIL ? -EIO : 0;
 	d->unit.read_only = data[0] & READ_ONLY;
 	d->backend.discard = data[0] & NO_DISCARD ? NULL : disk_discard;
@@ -44,9 +58,12 @@ static size_t run(struct disk *d, const uint8_t *data, size_t size)
 				.out_bytes = out_bytes,
 				.in = in,
 				.in_room = room,
-				.nexus = &d->nexus};
+				.nexus = &d->nexus,
+				.initiator = host[0] == HOSTS ? NULL : host,
+				.order = data[1] >> 1};
 	scsi_execute(&d->target, t);
 	check_outcome(d, out_bytes);
+	check_reservation(&d->unit.reservations);
 	free(in);
 	free(out);
 	return HEAD + out_bytes;

@@ -624,6 +624,61 @@ static void try_channels(struct channel *ch)
 	kfree(second);
 }
 
+/* Return: the status of a PERSISTENT RESERVE OUT with the keys @of and @to */
+static u8 reserve_out(struct channel *ch, u8 action, u8 type, u64 of, u64 to)
+{
+	memset(data, 0, 24);
+	put_be64(data, of);
+	put_be64(data + 8, to);
+	return perform(ch, CDB(0x5f, action, type, [8] = 24),
+		       &(struct wire_srp_cmd_parts){.out = direct(0, 24)});
+}
+
+static u8 write_block(struct channel *ch)
+{
+	return perform(ch, CDB(0x2a, [8] = 1),
+		       &(struct wire_srp_cmd_parts){.out = direct(0, BLOCK)});
+}
+
+/* A host that reserved the unit is the only one that writes, also after it logged in
+ * anew; the other one takes the reservation away from it. */
+static void try_reservations(struct channel *ch)
+{
+	struct channel *other = kzalloc(sizeof(*other), GFP_KERNEL);
+	struct wire_srp_login_req login = good_login(), others = good_login();
+
+	others.initiator[15] = '2';
+	log_in(ch, &login);
+	log_in(other, &others);
+	start(ch);
+	start(other);
+	expect("REGISTER", reserve_out(ch, 0, 0, 0, 1), 0);
+	expect("REGISTER", reserve_out(other, 0, 0, 0, 2), 0);
+	expect("RESERVE", reserve_out(ch, 1, 1, 1, 0), 0);
+	expect("WRITE of the other", write_block(other), 0x18);
+	log_out(ch);
+	log_in(ch, &login);
+	start(ch);
+	expect("WRITE of the holder", write_block(ch), 0);
+	expect("WRITE of the other", write_block(other), 0x18);
+	expect("PREEMPT AND ABORT", reserve_out(other, 5, 1, 2, 1), 0);
+	expect("WRITE of the new holder", write_block(other), 0);
+	expect("WRITE of the old one", write_block(ch), 2);
+	expect("unit attention", sense, 0x62a05);
+	expect("WRITE of the old one", write_block(ch), 0x18);
+	expect("READ FULL STATUS",
+	       perform(ch, CDB(0x5e, 3, [8] = 255),
+		       &(struct wire_srp_cmd_parts){.in = direct(0, 255)}),
+	       0);
+	expect("length", get_be32(data + 4), 48);
+	expect("initiator", memcmp(data + 8 + 32, others.initiator, 16), 0);
+	expect("CLEAR", reserve_out(other, 3, 0, 2, 0), 0);
+	expect("WRITE", write_block(ch), 0);
+	log_out(other);
+	log_out(ch);
+	kfree(other);
+}
+
 static void try_all(void)
 {
 	struct channel *ch = kzalloc(sizeof(*ch), GFP_KERNEL);
@@ -641,6 +696,7 @@ static void try_all(void)
 	try_leaving(ch);
 	try_rejects(ch);
 	try_channels(ch);
+	try_reservations(ch);
 	try_bad_messages(ch);
 	kfree(ch);
 }

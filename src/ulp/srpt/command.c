@@ -203,6 +203,8 @@ static bool begin_execution(struct srpt_request *r)
 	}
 	take_nexus(r);
 	srp_command_task(&r->command, r->out, r->in, &r->nexus);
+	r->command.task.initiator = r->channel->initiator->transport_id;
+	r->command.task.order = r->order;
 	if (!r->unit || !r->unit->worker) {
 		scsi_execute(&srpt->scsi, &r->command.task);
 		return_nexus(r);
@@ -300,8 +302,10 @@ void srpt_command_begin(struct srpt_request *r, const u8 *iu, size_t len)
 		return;
 	}
 	r->unit = srpt_unit_of(ch->srpt, r->command.cmd.lun);
-	if (r->unit)
+	if (r->unit) {
 		r->unit->users++;
+		r->order = ++r->unit->arrivals;
+	}
 	srp_command_size(&r->command, r->unit ? &r->unit->scsi : NULL);
 	run(r);
 }

@@ -31,6 +31,7 @@ static struct srpt_initiator *join_initiator(struct srpt *srpt, const u8 id[16])
 		if (!i)
 			return NULL;
 		memcpy(i->id, id, sizeof(i->id));
+		srp_transport_id(id, i->transport_id);
 		for (size_t lun = 0; lun < ARRAY_SIZE(i->nexus); lun++)
 			i->nexus[lun].attention = SCSI_POWER_ON;
 		list_add_tail(&i->node, &srpt->initiators);

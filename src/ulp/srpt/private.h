@@ -44,6 +44,7 @@ struct srpt_unit {
 	bool sparse, in_memory;
 	struct srpt_worker *worker; /* NULL: in memory, so that nothing waits */
 	u32 users;		    /* commands in work */
+	u64 arrivals;		    /* commands so far */
 	struct list_head node;	    /* in the list of those removed with users */
 	struct rt_work gone;
 	char name[128];
@@ -53,6 +54,7 @@ struct srpt_unit {
 struct srpt_initiator {
 	struct list_head node;
 	u8 id[16];
+	u8 transport_id[SCSI_TRANSPORT_ID_BYTES];
 	u32 channels;
 	struct scsi_nexus nexus[SCSI_MAX_LUNS];
 };
@@ -101,6 +103,7 @@ struct srpt_request {
 	bool is_command;
 	struct srp_command command;
 	struct srpt_unit *unit; /* NULL: the LUN has none */
+	u64 order;		/* among the commands of the unit */
 	struct scsi_nexus
 		nexus; /* taken from the initiator's for the time of execution */
 	struct srpt_move move;

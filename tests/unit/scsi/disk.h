@@ -22,7 +22,9 @@ struct disk {
 	uint8_t medium[DISK_BYTES];
 	uint8_t in[DISK_BYTES + 4096];
 	size_t in_room;
-	int err; /* what the next calls of the back end return */
+	const uint8_t *initiator; /* of the next commands */
+	uint64_t order;		  /* of the next command */
+	int err;		  /* what the next calls of the back end return */
 	unsigned flushes, discards;
 };
 
@@ -99,7 +101,9 @@ static inline int disk_run(struct disk *d, uint16_t lun, const uint8_t cdb[16],
 				.out_bytes = out_bytes,
 				.in = d->in,
 				.in_room = d->in_room,
-				.nexus = &d->nexus};
+				.nexus = &d->nexus,
+				.initiator = d->initiator,
+				.order = d->order};
 	put_be16(t->lun, lun);
 	scsi_execute(&d->target, t);
 	if (t->status == SCSI_CHECK_CONDITION)

@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Persistent reservations (SPC-4 5.12, 6.15, 6.16): hosts register a key with a unit; one
+ * of them, or all, hold a reservation that keeps the others from writing or reading.
+ * Registrations outlast the logins of their hosts, and end with the unit.
+ *
+ * An entry whose host was removed by another one stays until its place is needed: it
+ * carries the unit attention that tells the host, and which of its commands are aborted.
+ */
+#include "scsi/private.h"
+
+enum { PARAMETER_BYTES = 24, SPEC_I_PT = 0x08, ALL_TG_PT = 0x04, APTPL = 0x01 };
+enum {
+	KEYS_BYTES = 8 + 8 * SCSI_MAX_REGISTRANTS,
+	STATUS_BYTES = 24 + SCSI_TRANSPORT_ID_BYTES
+};
+
+/* What a type of reservation means (SPC-4 table 49); 0: there is no such type. */
+enum { VALID = 1, EXCLUDES_READS = 2, REGISTRANTS = 4, ALL_HOLD = 8 };
+static const uint8_t types[16] = {
+	[1] = VALID,
+	[3] = VALID | EXCLUDES_READS,
+	[5] = VALID | REGISTRANTS,
+	[6] = VALID | REGISTRANTS | EXCLUDES_READS,
+	[7] = VALID | REGISTRANTS | ALL_HOLD,
+	[8] = VALID | REGISTRANTS | ALL_HOLD | EXCLUDES_READS,
+};
+
+/* --- the table of registrations --------------------------------------------------- */
+
+#define for_each_entry(e, r)                                                             \
+	for (struct scsi_registrant *e = (r)->registrants;                               \
+	     e < (r)->registrants + SCSI_MAX_REGISTRANTS; e++)
+#define for_each_registered(e, r) for_each_entry(e, r) if (e->key)
+
+static struct scsi_reservations *reservations_of(const struct scsi_call *call)
+{
+	return &call->unit->reservations;
+}
+
+/* Return: what the unit knows of the host of this command; NULL: nothing */
+static struct scsi_registrant *find_host(const struct scsi_call *call)
+{
+	const uint8_t *id = call->task->initiator;
+
+	if (!id || !call->unit)
+		return NULL;
+	for_each_entry(
+		e, reservations_of(call)) if (e->known &&
+					      !memcmp(e->id, id, sizeof(e->id))) return e;
+	return NULL;
+}
+
+/* Return: a place for a host that registers, preferably not that of a host which is still
+ * to be told something; NULL: all are in use */
+static struct scsi_registrant *find_place(struct scsi_reservations *r)
+{
+	struct scsi_registrant *place = NULL;
+
+	for_each_entry(e, r)
+	{
+		if (!e->known)
+			return e;
+		if (!e->key && (!place || !e->attention))
+			place = e;
+	}
+	return place;
+}
+
+static bool holds(const struct scsi_reservations *r, const struct scsi_registrant *e)
+{
+	return r->type && e->key &&
+	       (types[r->type] & ALL_HOLD || e == &r->registrants[r->holder]);
+}
+
+static bool any_registered(struct scsi_reservations *r)
+{
+	for_each_registered(e, r) return true;
+	return false;
+}
+
+static void tell_registered(struct scsi_reservations *r,
+			    const struct scsi_registrant *but, enum scsi_sense attention)
+{
+	for_each_registered(e, r) if (e != but) e->attention = attention;
+}
+
+static void conflict(struct scsi_call *call)
+{
+	call->task->status = SCSI_RESERVATION_CONFLICT;
+}
+
+/* --- what holds for every command -------------------------------------------------- */
+
+enum scsi_sense scsi_take_attention(struct scsi_call *call)
+{
+	struct scsi_nexus *nexus = call->task->nexus;
+	struct scsi_registrant *e = find_host(call);
+	enum scsi_sense *from = nexus && nexus->attention ? &nexus->attention
+				: e			  ? &e->attention
+							  : NULL;
+	enum scsi_sense attention = from ? *from : SCSI_NO_SENSE;
+
+	if (from)
+		*from = SCSI_NO_SENSE;
+	return attention;
+}
+
+bool scsi_was_preempted(const struct scsi_call *call)
+{
+	const struct scsi_registrant *e = find_host(call);
+
+	return e && call->task->order < e->aborted_before;
+}
+
+bool scsi_may_access(struct scsi_call *call)
+{
+	const uint8_t flags = call->command->flags;
+	const struct scsi_reservations *r;
+	const struct scsi_registrant *me;
+
+	if (!(flags & (SCSI_READS | SCSI_CHANGES | SCSI_STORES)))
+		return true;
+	r = reservations_of(call);
+	if (!r->type || (flags & SCSI_READS && !(types[r->type] & EXCLUDES_READS)))
+		return true;
+	me = find_host(call);
+	if (me && (holds(r, me) || (me->key && types[r->type] & REGISTRANTS)))
+		return true;
+	conflict(call);
+	return false;
+}
+
+/* --- PERSISTENT RESERVE IN --------------------------------------------------------- */
+
+static void reply_list(struct scsi_call *call, uint8_t *data, size_t bytes)
+{
+	put_be32(data, reservations_of(call)->generation);
+	put_be32(data + 4, (uint32_t)(bytes - 8));
+	scsi_reply(call, data, bytes, get_be16(call->task->cdb + 7));
+}
+
+void scsi_read_keys(struct scsi_call *call)
+{
+	uint8_t data[KEYS_BYTES];
+	size_t bytes = 8;
+
+	for_each_registered(e, reservations_of(call))
+	{
+		put_be64(data + bytes, e->key);
+		bytes += 8;
+	}
+	reply_list(call, data, bytes);
+}
+
+/* A reservation that all registrants hold has no key of its own. */
+void scsi_read_reservation(struct scsi_call *call)
+{
+	const struct scsi_reservations *r = reservations_of(call);
+	uint8_t data[24] = {0};
+
+	if (r->type && !(types[r->type] & ALL_HOLD))
+		put_be64(data + 8, r->registrants[r->holder].key);
+	data[21] = r->type;
+	reply_list(call, data, r->type ? sizeof(data) : 8);
+}
+
+void scsi_report_capabilities(struct scsi_call *call)
+{
+	/* ATP_C; TMV; the mask of types: EA-RO, WE-RO, EA, WE and both of all registrants
+	 */
+	static const uint8_t data[8] = {0, 8, 0x04, 0x80, 0xea, 0x01};
+
+	scsi_reply(call, data, sizeof(data), get_be16(call->task->cdb + 7));
+}
+
+void scsi_read_full_status(struct scsi_call *call)
+{
+	struct scsi_reservations *r = reservations_of(call);
+	uint8_t data[8 + SCSI_MAX_REGISTRANTS * STATUS_BYTES] = {0}, *at = data + 8;
+
+	for_each_registered(e, r)
+	{
+		put_be64(at, e->key);
+		at[12] = (uint8_t)(e->all_ports << 1 | holds(r, e));
+		at[13] = holds(r, e) ? r->type : 0;
+		put_be16(at + 18, 1); /* the only target port */
+		put_be32(at + 20, SCSI_TRANSPORT_ID_BYTES);
+		memcpy(at + 24, e->id, sizeof(e->id));
+		at += STATUS_BYTES;
+	}
+	reply_list(call, data, (size_t)(at - data));
+}
+
+/* --- PERSISTENT RESERVE OUT -------------------------------------------------------- */
+
+/** struct request - what a PERSISTENT RESERVE OUT asks for */
+struct request {
+	struct scsi_reservations *r;
+	struct scsi_registrant *me; /* NULL: the host is not registered */
+	uint64_t key, new_key;	    /* new_key: the SERVICE ACTION RESERVATION KEY */
+	uint8_t type, flags;
+};
+
+uint64_t scsi_reserve_bytes(const struct scsi_unit *unit, const uint8_t *cdb)
+{
+	return get_be32(cdb + 5);
+}
+
+/* Return: false: the parameter list is wrong, and the command failed */
+static bool read_request(struct scsi_call *call, struct request *q)
+{
+	const uint8_t *list = call->task->out;
+
+	if (call->task->out_taken != PARAMETER_BYTES) {
+		scsi_fail(call, SCSI_PARAMETER_LIST_LENGTH);
+		return false;
+	}
+	*q = (struct request){
+		.r = reservations_of(call),
+		.me = find_host(call),
+		.key = get_be64(list),
+		.new_key = get_be64(list + 8),
+		.type = call->task->cdb[2] & 0x0f,
+		.flags = list[20],
+	};
+	if (q->me && !q->me->key)
+		q->me = NULL;
+	if (!(q->flags & SPEC_I_PT))
+		return true;
+	scsi_fail(call, SCSI_INVALID_FIELD_IN_PARAMETERS);
+	return false;
+}
+
+/* Return: false: the request is wrong, or not of a host that registered with the key that
+ * it names; the command failed */
+static bool read_registered(struct scsi_call *call, struct request *q)
+{
+	if (!read_request(call, q))
+		return false;
+	if (q->me && q->me->key == q->key)
+		return true;
+	conflict(call);
+	return false;
+}
+
+/* Return: false: scope or type is unknown, and the command failed */
+static bool check_type(struct scsi_call *call)
+{
+	const uint8_t field = call->task->cdb[2];
+
+	if (!(field & 0xf0) && types[field & 0x0f])
+		return true;
+	scsi_bad_cdb(call, 2);
+	return false;
+}
+
+/* The reservation ends: those whom it let in with its holder are told. */
+static void release(struct scsi_reservations *r, const struct scsi_registrant *by)
+{
+	if (types[r->type] & REGISTRANTS)
+		tell_registered(r, by, SCSI_RESERVATIONS_RELEASED);
+	r->type = 0;
+}
+
+static void add_registration(struct scsi_call *call, struct request *q)
+{
+	const uint8_t *id = call->task->initiator;
+	struct scsi_registrant *e = find_host(call);
+
+	if (!e && id)
+		e = find_place(q->r);
+	if (!e) {
+		scsi_fail(call, SCSI_NO_REGISTRATION_RESOURCES);
+		return;
+	}
+	if (!e->known || memcmp(e->id, id, sizeof(e->id))) {
+		*e = (struct scsi_registrant){.known = true};
+		memcpy(e->id, id, sizeof(e->id));
+	}
+	e->key = q->new_key;
+	e->all_ports = q->flags & ALL_TG_PT;
+}
+
+static void end_registration(struct request *q)
+{
+	const bool held = holds(q->r, q->me);
+
+	q->me->key = 0;
+	if (held && (!(types[q->r->type] & ALL_HOLD) || !any_registered(q->r)))
+		release(q->r, q->me);
+}
+
+static void change_registration(struct scsi_call *call, struct request *q)
+{
+	if (q->flags & APTPL) { /* nothing outlasts the unit */
+		scsi_fail(call, SCSI_INVALID_FIELD_IN_PARAMETERS);
+		return;
+	}
+	if (!q->me && !q->new_key)
+		return;
+	if (!q->me)
+		add_registration(call, q);
+	else if (q->new_key)
+		q->me->key = q->new_key;
+	else
+		end_registration(q);
+	if (call->task->status == SCSI_GOOD)
+		q->r->generation++;
+}
+
+void scsi_register(struct scsi_call *call)
+{
+	struct request q;
+
+	if (!read_request(call, &q))
+		return;
+	if (q.key != (q.me ? q.me->key : 0))
+		conflict(call);
+	else
+		change_registration(call, &q);
+}
+
+void scsi_register_ignore(struct scsi_call *call)
+{
+	struct request q;
+
+	if (read_request(call, &q))
+		change_registration(call, &q);
+}
+
+/* Reserving again what one holds changes nothing. */
+void scsi_reserve(struct scsi_call *call)
+{
+	struct request q;
+
+	if (!read_registered(call, &q) || !check_type(call))
+		return;
+	if (!q.r->type) {
+		q.r->type = q.type;
+		q.r->holder = (uint8_t)(q.me - q.r->registrants);
+	} else if (!holds(q.r, q.me) || q.r->type != q.type) {
+		conflict(call);
+	}
+}
+
+void scsi_release(struct scsi_call *call)
+{
+	struct request q;
+
+	if (!read_registered(call, &q) || !holds(q.r, q.me))
+		return;
+	if (call->task->cdb[2] != q.r->type)
+		scsi_fail(call, SCSI_INVALID_RELEASE);
+	else
+		release(q.r, q.me);
+}
+
+void scsi_clear(struct scsi_call *call)
+{
+	struct request q;
+
+	if (!read_registered(call, &q))
+		return;
+	tell_registered(q.r, q.me, SCSI_RESERVATIONS_PREEMPTED);
+	for_each_registered(e, q.r) e->key = 0;
+	q.r->type = 0;
+	q.r->generation++;
+}
+
+/* --- preempting (SPC-4 5.12.11.2) --- */
+
+static bool is_preempted(const struct request *q, const struct scsi_registrant *e,
+			 bool takes_over)
+{
+	if (takes_over && e == q->me)
+		return false;
+	return e->key == q->new_key || (takes_over && types[q->r->type] & ALL_HOLD);
+}
+
+/* Return: how many registrations ended */
+static unsigned remove_preempted(struct request *q, bool takes_over,
+				 uint64_t aborted_before)
+{
+	unsigned nr = 0;
+
+	for_each_registered(e, q->r)
+	{
+		if (!is_preempted(q, e, takes_over))
+			continue;
+		e->key = 0;
+		nr++;
+		if (e == q->me)
+			continue;
+		e->attention = SCSI_REGISTRATIONS_PREEMPTED;
+		e->aborted_before = MAX(e->aborted_before, aborted_before);
+	}
+	return nr;
+}
+
+static void take_over(struct request *q, uint64_t aborted_before)
+{
+	remove_preempted(q, true, aborted_before);
+	if (q->type != q->r->type)
+		tell_registered(q->r, q->me, SCSI_RESERVATIONS_RELEASED);
+	q->r->type = q->type;
+	q->r->holder = (uint8_t)(q->me - q->r->registrants);
+}
+
+static void preempt(struct scsi_call *call, uint64_t aborted_before)
+{
+	bool takes_over, all;
+	struct request q;
+
+	if (!read_registered(call, &q))
+		return;
+	all = types[q.r->type] & ALL_HOLD;
+	takes_over = q.r->type &&
+		     (all ? !q.new_key : q.new_key == q.r->registrants[q.r->holder].key);
+	if (!q.new_key && !all) {
+		scsi_fail(call, SCSI_INVALID_FIELD_IN_PARAMETERS);
+		return;
+	}
+	if (takes_over) {
+		if (!check_type(call))
+			return;
+		take_over(&q, aborted_before);
+	} else if (!remove_preempted(&q, false, aborted_before)) {
+		conflict(call);
+		return;
+	} else if (all && !any_registered(q.r)) {
+		q.r->type = 0;
+	}
+	q.r->generation++;
+}
+
+void scsi_preempt(struct scsi_call *call)
+{
+	preempt(call, 0);
+}
+
+/* What the preempted hosts sent before this command, and was not performed yet, is
+ * aborted when its turn comes. */
+void scsi_preempt_and_abort(struct scsi_call *call)
+{
+	preempt(call, call->task->order);
+}
