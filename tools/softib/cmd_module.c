@@ -108,6 +108,22 @@ static struct json_object *load_request(const struct module_args *args)
 	return req;
 }
 
+/* Return: the file that @word names, or the module of softib; -1 (said) */
+static int open_module(const char *word)
+{
+	char path[PATH_MAX];
+	int fd = open(word, O_RDONLY | O_CLOEXEC), error = errno;
+
+	if (fd < 0 && place_module(word, path))
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 && !strchr(word, '/') && !strstr(word, ".so"))
+		complain("there is no module '%s' of softib's own, and no file of this name: name "
+			 "yours with its path, as ./%s.so", word, word);
+	else if (fd < 0)
+		complain("cannot read %s: %s", word, strerror(error));
+	return fd;
+}
+
 int cmd_modprobe(int argc, char **argv)
 {
 	static const struct argp_child children[] = {{.argp = &argp_fabric}, {0}};
@@ -121,12 +137,14 @@ int cmd_modprobe(int argc, char **argv)
 		.options = options,
 		.parser = parse_module,
 		.children = children,
-		.args_doc = "NODE FILE.so [NAME=VALUE...]",
+		.args_doc = "NODE FILE.so|MODULE [NAME=VALUE...]",
 		.doc = "Load a module into the stack of a node.\v"
 		       "A module is a client of the midlayer, built against softib/module.h "
 		       "and rdma/*.h, with parameters as modules of the kernel have them. It "
-		       "runs inside of softibd, as its user.\n\n"
-		       "Examples:\n  softib modprobe n1 ./hello.so\n"
+		       "runs inside of softibd, as its user. MODULE is one that softib brings: "
+		       "kdapl, the Direct Access Transport interface.\n\n"
+		       "Examples:\n  softib modprobe n1 kdapl\n"
+		       "  softib modprobe n1 ./hello.so\n"
 		       "  softib modprobe n2 ./hello.so count=3 verbose\n"};
 	struct module_args args = {
 		.least = 2,
@@ -139,9 +157,9 @@ int cmd_modprobe(int argc, char **argv)
 	argp_parse(&argp, argc, argv, 0, NULL, &args);
 	if (place_choose(args.common.fabric, dir))
 		return EXIT_FAILURE;
-	fd = open(args.word[1], O_RDONLY | O_CLOEXEC);
+	fd = open_module(args.word[1]);
 	if (fd < 0)
-		return complain("cannot read %s: %s", args.word[1], strerror(errno));
+		return EXIT_FAILURE;
 	ret = call(dir, load_request(&args), &fd);
 	close(fd);
 	return ret;

@@ -269,21 +269,32 @@ int place_program(const char *name, char path[PATH_MAX])
 	return -1;
 }
 
-/* The first of two @places, seen from this program, that has @file: installed, or in a
- * build tree. Return: 0; -1 (said) */
-static int find_place(const char *const places[2], const char *file, char path[PATH_MAX])
+/* Find the first of two @places, seen from this program, whose directory is @self, that has
+ * @file: installed, or in a build tree. */
+static bool seek_place(const char *self, const char *const places[2], const char *file,
+		       char path[PATH_MAX])
 {
-	char self[PATH_MAX], probe[PATH_MAX];
+	char probe[PATH_MAX];
 
-	if (place_self_dir(self))
-		return -1;
 	for (int i = 0; i < 2; i++) {
 		if (join(probe, "%s/%s/%s", self, places[i], file) || access(probe, R_OK) ||
 		    join(probe, "%s/%s", self, places[i]))
 			continue;
 		if (realpath(probe, path))
-			return 0;
+			return true;
 	}
+	return false;
+}
+
+/* The same. Return: 0; -1 (said) */
+static int find_place(const char *const places[2], const char *file, char path[PATH_MAX])
+{
+	char self[PATH_MAX];
+
+	if (place_self_dir(self))
+		return -1;
+	if (seek_place(self, places, file, path))
+		return 0;
 	complain("%s of softib is neither in %s/%s nor in %s/%s: install softib again, or run 'make'",
 		 file, self, places[0], self, places[1]);
 	return -1;
@@ -301,4 +312,16 @@ int place_module_headers(char path[PATH_MAX])
 	static const char *const places[] = {"../" SOFTIB_LIBDIR "/pkgconfig", "../include"};
 
 	return find_place(places, "softib-module.pc", path);
+}
+
+bool place_module(const char *name, char path[PATH_MAX])
+{
+	static const char *const places[] = {"../" SOFTIB_LIBDIR "/softib/modules", "../src/ulp"};
+	char self[PATH_MAX], file[NAME_MAX + 1], dir[PATH_MAX];
+
+	if (strchr(name, '/') ||
+	    (size_t)snprintf(file, sizeof(file), "%s.so", name) >= sizeof(file))
+		return false;
+	return !place_self_dir(self) && seek_place(self, places, file, dir) &&
+	       !join(path, "%s/%s", dir, file);
 }

@@ -128,6 +128,8 @@ int place_program(const char *name, char path[PATH_MAX]);
 /** place_self_dir(), place_lib_dir() - the directories of programs and libraries */
 int place_self_dir(char path[PATH_MAX]);
 int place_lib_dir(char path[PATH_MAX]);
+/** place_module() - the file of a module that softib brings. False: there is none of this name */
+bool place_module(const char *name, char path[PATH_MAX]);
 
 /* --- cmd_profile.c ------------------------------------------------------ */
 
