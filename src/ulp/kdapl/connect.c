@@ -210,16 +210,19 @@ static DAT_RETURN take_remote(struct kd_ep *ep, const struct sockaddr *addr, DAT
 
 static DAT_RETURN start(struct kd_ep *ep, DAT_TIMEOUT timeout)
 {
-	struct sockaddr_storage own = ep->object.ia->addr;
-	struct sockaddr *src = own.ss_family == ep->remote.ss_family ? (struct sockaddr *)&own : NULL;
+	const struct kd_ia *ia = ep->object.ia;
+	struct sockaddr_storage own;
 	int ret;
 
+	if (rdma_port_addr(ia->device, ia->port, ep->remote.ss_family, &own))
+		return DAT_ERROR(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNREACHABLE);
 	ep->id = rdma_create_id(&init_net, kd_ep_cm, ep, RDMA_PS_TCP, IB_QPT_RC);
 	if (IS_ERR(ep->id)) {
 		ep->id = NULL;
 		return DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEP);
 	}
-	ret = rdma_resolve_addr(ep->id, src, (struct sockaddr *)&ep->remote, KD_RESOLVE_MS);
+	ret = rdma_resolve_addr(ep->id, (struct sockaddr *)&own, (struct sockaddr *)&ep->remote,
+				KD_RESOLVE_MS);
 	if (ret) {
 		kd_ep_drop_id(ep);
 		return DAT_ERROR(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNREACHABLE);
