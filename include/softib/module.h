@@ -170,6 +170,9 @@ extern const struct kernel_param_ops param_ops_charp;
 bool try_module_get(struct module *module);
 void module_put(struct module *module);
 #define __module_get(module) ((void)try_module_get(module))
+/** is_module_text_address() - is a function at @addr one of a module that is loaded and has not
+ *  crashed? One that calls functions of its users asks before. Context: any */
+bool is_module_text_address(unsigned long addr);
 
 /* --- the log, which is softibd's --- */
 

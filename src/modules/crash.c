@@ -3,9 +3,11 @@
  * Faults in the code of modules. A module is in softibd's address space, so a fault in it
  * raises a signal in softibd. The handler unwinds the stack from the faulting instruction:
  * first through functions of the midlayer that the module may have called, then through
- * those of the module, up to the caller of the module, which is the core or the loader.
- * There execution continues as if the module's function had returned 0. The state of that
- * caller is intact. The module is marked as crashed, and its functions are not called on a
+ * those of the module, up to the caller of the module, which is the core, the loader, or a
+ * module that calls back one that uses it. A module is thus blamed for what it passes to
+ * those that it uses, and they are not blamed for its callbacks.
+ * In the caller execution continues as if the module's function had returned 0. The state of
+ * that caller is intact. The module is marked as crashed, and its functions are not called on a
  * fiber any more (module_crashed()).
  *
  * Two things are not repaired: memory that the module has overwritten before, and the state
@@ -89,7 +91,7 @@ static _Unwind_Reason_Code visit(struct _Unwind_Context *frame, void *arg)
 	here = module_at(ip);
 	if (!walk->state && !here && object_of(ip) == walk->libc)
 		walk->libc_frames++;
-	if (!walk->state || here) {
+	if (!walk->state || (here && !module_uses(walk->state, here))) {
 		walk->at = walk->state || !here ? walk->at : ip;
 		walk->state = here ? here : walk->state;
 		return _URC_NO_REASON;

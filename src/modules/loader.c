@@ -50,6 +50,13 @@ struct module_state *module_at(uintptr_t address)
 	return NULL;
 }
 
+bool is_module_text_address(unsigned long addr)
+{
+	const struct module_state *state = module_at(addr);
+
+	return state && !state->dead;
+}
+
 uint64_t modules_turns(void)
 {
 	struct modules *loader;

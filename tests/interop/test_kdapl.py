@@ -49,3 +49,23 @@ def test_example(pair):
     log = load_example(pair, "kdapl_message", f"peer={SERVER_IP}")
     assert f"no connection to {SERVER_IP}: event 0x4003" in log, log  # non-peer rejected
     unload(pair, "kdapl")
+
+
+def test_consumers_that_misbehave(pair):
+    """One crashes in an upcall, one leaves while events wait for it: others are served."""
+    load_kdapl(pair)
+    before = len(log_of(pair))
+    status, said = softib(pair, "modprobe", "n1", TRY, "crash=1")
+    assert status == 1 and "crashed" in said, said
+    assert ("n1", "kdapl", "live") in modules(pair)
+    assert softib(pair, "rmmod", "n1", "kdapl_try")[0] == 0
+    assert softib(pair, "modprobe", "n1", TRY, "leave=1") == (0, "")
+    assert softib(pair, "rmmod", "n1", "kdapl_try") == (0, "")
+    assert softib(pair, "modprobe", "n2", BUILD / "examples/kdapl_message.so") == (0, "")
+    log = load_example(pair, "kdapl_message", f"peer={SERVER_IP}")
+    assert "n1 kdapl_message: the answer is 'HELLO'" in log, log
+    assert softib(pair, "rmmod", "n2", "kdapl_message") == (0, "")
+    unload(pair, "kdapl")
+    log = log_of(pair)[before:]
+    assert log.count("n1 kdapl: warning: a consumer left softib0-1 open") == 2, log
+    assert "kdapl: crashed" not in log and log.count("crashed: SIG") == 1, log

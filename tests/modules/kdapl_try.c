@@ -18,6 +18,12 @@ static char *peer = "";
 module_param(peer, charp, 0444);
 MODULE_PARM_DESC(peer, "IPv4 address of the node that serves; none: serve");
 
+static bool crash, leave;
+module_param(crash, bool, 0444);
+MODULE_PARM_DESC(crash, "crash in an upcall, instead of all that");
+module_param(leave, bool, 0444);
+MODULE_PARM_DESC(leave, "do not close the IA at the end, where events are on their way");
+
 #define DATA_BYTES 65536
 #define MSG_BYTES  256
 #define MSGS	   8
@@ -799,6 +805,26 @@ static void try_all(void)
 	close_side(&client);
 }
 
+/* --- consumers that do not behave --- */
+
+static void crash_now(DAT_PVOID data, const DAT_EVENT *e, DAT_BOOLEAN more)
+{
+	__builtin_trap();
+}
+
+static void misbehave(void)
+{
+	const DAT_EVENT software = {.event_number = DAT_SOFTWARE_EVENT};
+	const DAT_UPCALL_OBJECT upcall = {NULL, crash_now};
+	DAT_EVD_HANDLE bad;
+
+	succeed(dat_evd_kcreate(ia, 4, DAT_UPCALL_MANY, &upcall, DAT_EVD_SOFTWARE_FLAG, &bad));
+	for (int i = 0; i < 3; i++)
+		succeed(dat_evd_post_se(bad, &software));
+	if (crash)
+		msleep(60000); /* until it has crashed */
+}
+
 /* --- the module --- */
 
 static int __init kdapl_try_init(void)
@@ -815,9 +841,11 @@ static int __init kdapl_try_init(void)
 	succeed(dat_ia_open(info.ia_name, 8, &async_evd, &ia));
 	succeed(dat_pz_create(ia, &pz));
 	succeed(dat_evd_kcreate(ia, QLEN, DAT_UPCALL_SINGLE_INSTANCE, &upcall, DAT_EVD_DEFAULT_FLAG, &evd));
-	if (serves)
+	if (crash)
+		misbehave();
+	else if (serves && !leave)
 		listen_all();
-	else
+	else if (!leave)
 		try_all();
 	pr_info("%s, %d failures\n", serves ? "serves" : "done", failures);
 	return 0;
@@ -827,6 +855,10 @@ static void __exit kdapl_try_exit(void)
 {
 	DAT_EVENT e;
 
+	if (leave) {
+		misbehave();
+		return;
+	}
 	/* the client has freed all but these; what the server has, the IA frees */
 	if (!*peer) {
 		succeed(dat_evd_dequeue(async_evd, &e));

@@ -61,10 +61,12 @@ static bool pop(struct kd_evd *evd, DAT_EVENT *event)
 
 /* --- upcalls --- */
 
+/* The consumer may have crashed, or may have been unloaded without closing its IA. */
 static bool wants_upcalls(const struct kd_evd *evd)
 {
-	return evd->upcall.upcall_func && (evd->policy == DAT_UPCALL_SINGLE_INSTANCE ||
-					   evd->policy == DAT_UPCALL_MANY);
+	return evd->upcall.upcall_func &&
+	       (evd->policy == DAT_UPCALL_SINGLE_INSTANCE || evd->policy == DAT_UPCALL_MANY) &&
+	       is_module_text_address((unsigned long)evd->upcall.upcall_func);
 }
 
 void kd_evd_wake(struct kd_evd *evd)
