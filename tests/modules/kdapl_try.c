@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Both ends of a test of kDAPL. Without a parameter it serves; with `peer`, the IPv4 address of a
- * node that serves, it tries all that a consumer does. What is not as it has to be is
+ * Both ends of a test of kDAPL. Without a parameter it serves; with `peer`, an address of a node
+ * that serves, it tries all that a consumer does. What is not as it has to be is
  * printed; "done, 0 failures" says that all was.
  *
  * A connection: the server tells the client by a message which memory it may use, by the key of
@@ -16,7 +16,7 @@
 
 static char *peer = "";
 module_param(peer, charp, 0444);
-MODULE_PARM_DESC(peer, "IPv4 address of the node that serves; none: serve");
+MODULE_PARM_DESC(peer, "IPv4 or IPv6 address of the node that serves; none: serve");
 
 static bool crash, leave;
 module_param(crash, bool, 0444);
@@ -193,6 +193,7 @@ static void on_request(const DAT_CR_ARRIVAL_EVENT_DATA *arrival)
 
 	succeed(dat_cr_query(arrival->cr_handle, DAT_CR_FIELD_ALL, &cr));
 	expect("private data", memcmp(cr.private_data, "hello", 5), 0);
+	expect("family", cr.remote_ia_address_ptr->sa_family, arrival->local_ia_address_ptr->sa_family);
 	switch (arrival->conn_qual) {
 	case REJECTS:
 		succeed(dat_cr_reject(arrival->cr_handle));
@@ -332,17 +333,22 @@ static const DAT_DTO_COMPLETION_EVENT_DATA *next_transfer(void)
 	return next_transfer_of(evd);
 }
 
-static struct sockaddr_in peer_addr(void)
+/* IPv4, or IPv6 */
+static struct sockaddr_in6 peer_addr(void)
 {
-	struct sockaddr_in addr = {.sin_family = AF_INET};
+	struct sockaddr_in6 addr = {.sin6_family = AF_INET6};
+	struct sockaddr_in *four = (struct sockaddr_in *)&addr;
 
-	inet_pton(AF_INET, peer, &addr.sin_addr);
+	if (inet_pton(AF_INET6, peer, &addr.sin6_addr) == 1)
+		return addr;
+	four->sin_family = AF_INET;
+	inet_pton(AF_INET, peer, &four->sin_addr);
 	return addr;
 }
 
 static DAT_RETURN dial(struct side *s, u64 qual, DAT_TIMEOUT timeout)
 {
-	struct sockaddr_in addr = peer_addr();
+	struct sockaddr_in6 addr = peer_addr();
 
 	return dat_ep_connect(s->ep, (DAT_IA_ADDRESS_PTR)&addr, qual, timeout, 5, (char[]){"hello"},
 			      DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG);

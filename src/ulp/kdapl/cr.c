@@ -23,6 +23,7 @@ struct kd_cr *kd_cr_create(struct kd_sp *sp, struct rdma_cm_id *id,
 	if (!cr)
 		return NULL;
 	cr->id = id;
+	cr->local = id->route.addr.src_addr;
 	cr->remote = id->route.addr.dst_addr;
 	cr->responder_resources = param->responder_resources;
 	cr->initiator_depth = param->initiator_depth;
@@ -186,6 +187,7 @@ DAT_RETURN dat_cr_handoff(DAT_CR_HANDLE cr_handle, DAT_CONN_QUAL handoff)
 	if (!next)
 		return DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
 	next->id = cr->id;
+	next->local = cr->local;
 	next->remote = cr->remote;
 	next->responder_resources = cr->responder_resources;
 	next->initiator_depth = cr->initiator_depth;

@@ -128,7 +128,7 @@ struct kd_ep {
 struct kd_sp {
 	struct kd_object object;
 	struct list_head expired; /* of those that the work item destroys */
-	struct rdma_cm_id *id;
+	struct rdma_cm_id *id, *id6; /* for both families; NULL: the port has no IPv6 address */
 	struct kd_evd *evd;
 	struct kd_ep *ep;
 	DAT_CONN_QUAL conn_qual;
@@ -140,7 +140,7 @@ struct kd_cr {
 	struct kd_object object;
 	struct rdma_cm_id *id;
 	struct kd_ep *ep; /* that came with it; NULL */
-	struct sockaddr_storage remote;
+	struct sockaddr_storage local, remote;
 	u8 responder_resources, initiator_depth; /* that the peer asks for */
 	u8 private_data[KD_MAX_PRIVATE_DATA];
 	u8 private_bytes;

@@ -5,6 +5,8 @@
  */
 #include "ulp/kdapl/private.h"
 
+#define PORT_TRIES 16
+
 static DAT_CONN_QUAL port_of(const struct rdma_cm_id *id)
 {
 	/* both families have it at the same place */
@@ -19,7 +21,7 @@ bool kd_cr_arrived(struct kd_sp *sp, struct kd_cr *cr)
 		.event_number = DAT_CONNECTION_REQUEST_EVENT,
 		.event_data.cr_arrival_event_data = {
 			.sp_handle.psp_handle = sp->ep ? DAT_HANDLE_NULL : sp,
-			.local_ia_address_ptr = (DAT_IA_ADDRESS_PTR)&sp->object.ia->addr,
+			.local_ia_address_ptr = (DAT_IA_ADDRESS_PTR)&cr->local,
 			.conn_qual = sp->conn_qual,
 			.cr_handle = cr}};
 
@@ -96,28 +98,54 @@ struct kd_sp *kd_sp_find(const struct kd_ia *ia, DAT_CONN_QUAL conn_qual)
 	return NULL;
 }
 
-static DAT_RETURN listen_at(struct kd_sp *sp)
+/* Return: 0; -ENOENT the port has no address of this family; as rdma_bind_addr() */
+static int listen_of(struct kd_sp *sp, sa_family_t family, struct rdma_cm_id **id)
 {
-	struct sockaddr_storage addr = sp->object.ia->addr;
-	int ret;
+	const struct kd_ia *ia = sp->object.ia;
+	struct sockaddr_storage addr;
+	int ret = rdma_port_addr(ia->device, ia->port, family, &addr);
 
-	sp->id = rdma_create_id(&init_net, on_cm, sp, RDMA_PS_TCP, IB_QPT_RC);
-	if (IS_ERR(sp->id)) {
-		sp->id = NULL;
-		return DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_DEVICE);
+	if (ret)
+		return ret;
+	*id = rdma_create_id(&init_net, on_cm, sp, RDMA_PS_TCP, IB_QPT_RC);
+	if (IS_ERR(*id)) {
+		ret = (int)PTR_ERR(*id);
+		*id = NULL;
+		return ret;
 	}
+	/* both families have it at the same place */
 	((struct sockaddr_in *)&addr)->sin_port = htons((u16)sp->conn_qual);
-	ret = rdma_bind_addr(sp->id, (struct sockaddr *)&addr);
-	if (!ret)
-		ret = rdma_listen(sp->id, 0);
+	ret = rdma_bind_addr(*id, (struct sockaddr *)&addr);
+	return ret ? ret : rdma_listen(*id, 0);
+}
+
+static DAT_RETURN listen_error(int ret, bool any)
+{
 	if (ret == -EADDRINUSE)
 		return DAT_ERROR(DAT_CONN_QUAL_IN_USE, 0);
-	if (ret == -EADDRNOTAVAIL && !sp->conn_qual)
+	if (ret == -EADDRNOTAVAIL && any)
 		return DAT_ERROR(DAT_CONN_QUAL_UNAVAILABLE, 0);
-	if (ret)
-		return DAT_ERROR(DAT_INTERNAL_ERROR, 0);
-	sp->conn_qual = port_of(sp->id);
-	return DAT_SUCCESS;
+	return ret == -ENOMEM ? DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY)
+			      : DAT_ERROR(DAT_INTERNAL_ERROR, 0);
+}
+
+/* A port that is free for IPv4 is taken for IPv6 as well, or another is tried. */
+static DAT_RETURN listen_at(struct kd_sp *sp)
+{
+	const DAT_CONN_QUAL wanted = sp->conn_qual;
+	int ret = -EADDRINUSE;
+
+	for (int tries = 0; ret == -EADDRINUSE && tries < (wanted ? 1 : PORT_TRIES); tries++) {
+		kd_sp_stop(sp);
+		sp->conn_qual = wanted;
+		ret = listen_of(sp, AF_INET, &sp->id);
+		if (ret)
+			break;
+		sp->conn_qual = port_of(sp->id);
+		ret = listen_of(sp, AF_INET6, &sp->id6);
+		ret = ret == -ENOENT ? 0 : ret;
+	}
+	return ret ? listen_error(ret, !wanted) : DAT_SUCCESS;
 }
 
 void kd_sp_stop(struct kd_sp *sp)
@@ -125,7 +153,9 @@ void kd_sp_stop(struct kd_sp *sp)
 	list_del_init(&sp->expired);
 	if (sp->id)
 		rdma_destroy_id(sp->id);
-	sp->id = NULL;
+	if (sp->id6)
+		rdma_destroy_id(sp->id6);
+	sp->id = sp->id6 = NULL;
 }
 
 void kd_sp_destroy(struct kd_sp *sp)
