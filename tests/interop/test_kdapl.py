@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """kDAPL: modules on the kernel's Direct Access Transport interface, at both ends."""
-from interop.fabric import BUILD
+import pytest
+
+from interop.fabric import BUILD, wait_until
 from interop.test_modules import MODULES, load_example, log_of, modules, softib
 
 TRY = MODULES / "kdapl_try.so"
 SERVER_IP = "10.1.0.2"  # n2's
+SERVER_IPV6 = "fd73:6f66:7469:6201::2"
 
 
 def load_kdapl(fabric):
@@ -18,18 +21,20 @@ def unload(fabric, *names):
             assert softib(fabric, "rmmod", node, name) == (0, "")
 
 
-def test_every_call(pair):
+@pytest.mark.parametrize("peer", [SERVER_IP, SERVER_IPV6])
+def test_every_call(pair, peer):
     """Connections of each kind, transfers, binds, refusals: tests/modules/kdapl_try.c compares."""
+    before = len(log_of(pair)) if (pair.dir / "softibd.log").exists() else 0
     status, said = softib(pair, "modprobe", "n1", "udapl")
     assert status == 1 and "there is no module 'udapl' of softib's own" in said, said
     status, said = softib(pair, "modprobe", "n1", TRY)
     assert status == 1 and "undefined symbol: dat_" in said and "loaded first" in said, said
     load_kdapl(pair)
     assert softib(pair, "modprobe", "n2", TRY) == (0, "")
-    assert softib(pair, "modprobe", "n1", TRY, f"peer={SERVER_IP}") == (0, "")
+    assert softib(pair, "modprobe", "n1", TRY, f"peer={peer}") == (0, "")
     assert "in use by kdapl_try" in softib(pair, "rmmod", "n1", "kdapl")[1]
     unload(pair, "kdapl_try", "kdapl")
-    log = log_of(pair)
+    log = log_of(pair)[before:]
     for line in ("n1 kdapl_try: done, 0 failures", "n1 kdapl_try: over, 0 failures",
                  "n2 kdapl_try: over, 0 failures"):
         assert line in log, log
@@ -49,6 +54,21 @@ def test_example(pair):
     log = load_example(pair, "kdapl_message", f"peer={SERVER_IP}")
     assert f"no connection to {SERVER_IP}: event 0x4003" in log, log  # non-peer rejected
     unload(pair, "kdapl")
+
+
+def test_rping(pair):
+    """A program on librdmacm, which no one here wrote, as the peer."""
+    assert softib(pair, "modprobe", "n2", "kdapl") == (0, "")
+    assert softib(pair, "modprobe", "n2", MODULES / "kdapl_rping.so") == (0, "")
+    for args in (["-a", SERVER_IP], ["-a", SERVER_IPV6, "-S", 60000]):
+        said = pair.run("n1", "rping", "-c", *args, "-v", "-V", "-C", 5)
+        assert said.count("ping data: rdma-ping-") == 5, said
+    wait_until(lambda: log_of(pair).count("n2 kdapl_rping: the connection is over: 0x4005") == 2,
+               "the server hears of both disconnects")
+    for name in ("kdapl_rping", "kdapl"):
+        assert softib(pair, "rmmod", "n2", name) == (0, "")
+    log = log_of(pair)
+    assert "n2 kdapl_rping: over, 0 failures" in log, log
 
 
 def test_consumers_that_misbehave(pair):
