@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * A consumer of kDAPL: load the module kdapl first. Each node listens at one connection
- * qualifier, and answers a message by writing it, in capitals, into the sender's memory. With the
- * parameter `peer`, an IPv4 address, the init function connects there, sends `text` together
- * with the key of a remote memory region, and prints what is in that region afterwards.
+ * qualifier, and answers a message by writing it, in capitals, into the sender's memory.
+ * With the parameter `peer`, an IPv4 address, the init function connects there, sends
+ * `text` together with the key of a remote memory region, and prints what is in that
+ * region afterwards.
  */
 #include <arpa/inet.h>
 #include <ctype.h>
@@ -64,8 +65,9 @@ static bool fails(const char *what, DAT_RETURN ret)
 
 static DAT_LMR_TRIPLET part(const struct end *end, const void *at, size_t bytes)
 {
-	return (DAT_LMR_TRIPLET){
-		.lmr_context = end->key, .virtual_address = (uintptr_t)at, .segment_length = bytes};
+	return (DAT_LMR_TRIPLET){.lmr_context = end->key,
+				 .virtual_address = (uintptr_t)at,
+				 .segment_length = bytes};
 }
 
 static void close_end(struct end *end)
@@ -90,8 +92,8 @@ static struct end *open_end(bool asks)
 	end->asks = asks;
 	init_completion(&end->done);
 	if (FAILS(dat_lmr_kcreate(ia, DAT_MEM_TYPE_VIRTUAL, memory, sizeof(*end), pz,
-				  DAT_MEM_PRIV_ALL_FLAG, DAT_MEM_OPTIMIZE_DONT_CARE, &end->lmr,
-				  &end->key, NULL, NULL, NULL)) ||
+				  DAT_MEM_PRIV_ALL_FLAG, DAT_MEM_OPTIMIZE_DONT_CARE,
+				  &end->lmr, &end->key, NULL, NULL, NULL)) ||
 	    FAILS(dat_rmr_create(pz, &end->rmr)) ||
 	    FAILS(dat_ep_create(ia, pz, evd, evd, evd, NULL, &end->ep))) {
 		close_end(end);
@@ -132,7 +134,8 @@ static void on_message(struct end *end)
 
 /* --- who asks --- */
 
-/* The request that binds the region is before the message, and so complete when that arrives. */
+/* The request that binds the region is before the message, and so complete when that
+ * arrives. */
 static void ask(struct end *end)
 {
 	const DAT_LMR_TRIPLET memory = part(end, end->answer, TEXT_BYTES);
@@ -140,7 +143,8 @@ static void ask(struct end *end)
 	DAT_RMR_CONTEXT key;
 
 	if (FAILS(dat_rmr_bind(end->rmr, &memory, DAT_MEM_PRIV_REMOTE_WRITE_FLAG, end->ep,
-			       (DAT_RMR_COOKIE){.as_ptr = end}, DAT_COMPLETION_SUPPRESS_FLAG, &key)))
+			       (DAT_RMR_COOKIE){.as_ptr = end},
+			       DAT_COMPLETION_SUPPRESS_FLAG, &key)))
 		return;
 	end->message.answer = (DAT_RMR_TRIPLET){.rmr_context = key,
 						.target_address = memory.virtual_address,
@@ -157,7 +161,8 @@ static void on_connection(const DAT_EVENT *event)
 	DAT_CONTEXT context;
 	struct end *end;
 
-	if (FAILS(dat_get_consumer_context(event->event_data.connect_event_data.ep_handle, &context)))
+	if (FAILS(dat_get_consumer_context(event->event_data.connect_event_data.ep_handle,
+					   &context)))
 		return;
 	end = context.as_ptr;
 	if (event->event_number == DAT_CONNECTION_EVENT_ESTABLISHED) {
@@ -173,7 +178,8 @@ static void on_connection(const DAT_EVENT *event)
 
 static void on_event(DAT_PVOID data, const DAT_EVENT *event, DAT_BOOLEAN more_events)
 {
-	const DAT_DTO_COMPLETION_EVENT_DATA *dto = &event->event_data.dto_completion_event_data;
+	const DAT_DTO_COMPLETION_EVENT_DATA *dto =
+		&event->event_data.dto_completion_event_data;
 
 	if (event->event_number == DAT_CONNECTION_REQUEST_EVENT)
 		on_request(&event->event_data.cr_arrival_event_data);
@@ -193,8 +199,9 @@ static int send_message(void)
 	if (!end)
 		return -ENOMEM;
 	if (inet_pton(AF_INET, peer, &addr.sin_addr) != 1 ||
-	    FAILS(dat_ep_connect(end->ep, (DAT_IA_ADDRESS_PTR)&addr, CONN_QUAL, DAT_TIMEOUT_INFINITE, 0,
-				 NULL, DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG))) {
+	    FAILS(dat_ep_connect(end->ep, (DAT_IA_ADDRESS_PTR)&addr, CONN_QUAL,
+				 DAT_TIMEOUT_INFINITE, 0, NULL, DAT_QOS_BEST_EFFORT,
+				 DAT_CONNECT_DEFAULT_FLAG))) {
 		close_end(end);
 		return -EINVAL;
 	}

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The server that librdmacm's rping talks to, as a consumer of kDAPL. The client announces a buffer
- * by a message of 16 bytes: its address, key and size in network order. The server reads it by
- * RDMA and says so by a message; then the client announces another, where the server writes what
- * it has read.
+ * The server that librdmacm's rping talks to, as a consumer of kDAPL. The client
+ * announces a buffer by a message of 16 bytes: its address, key and size in network
+ * order. The server reads it by RDMA and says so by a message; then the client announces
+ * another, where the server writes what it has read.
  */
 #include <dat/kdat.h>
 #include <linux/module.h>
@@ -47,8 +47,9 @@ static int failures;
 
 static DAT_LMR_TRIPLET part(const struct conn *c, const void *at, size_t bytes)
 {
-	return (DAT_LMR_TRIPLET){
-		.lmr_context = c->key, .virtual_address = (uintptr_t)at, .segment_length = bytes};
+	return (DAT_LMR_TRIPLET){.lmr_context = c->key,
+				 .virtual_address = (uintptr_t)at,
+				 .segment_length = bytes};
 }
 
 static void post_recv(struct conn *c)
@@ -80,9 +81,11 @@ static void on_announcement(struct conn *c)
 	if (size > DATA_BYTES) {
 		dat_ep_disconnect(c->ep, DAT_CLOSE_ABRUPT_FLAG);
 	} else if (!c->writes) {
-		must(dat_ep_post_rdma_read(c->ep, 1, &iov, (DAT_DTO_COOKIE){.as_64 = READ}, &buffer, 0));
+		must(dat_ep_post_rdma_read(c->ep, 1, &iov,
+					   (DAT_DTO_COOKIE){.as_64 = READ}, &buffer, 0));
 	} else {
-		must(dat_ep_post_rdma_write(c->ep, 1, &iov, (DAT_DTO_COOKIE){.as_64 = RECV}, &buffer,
+		must(dat_ep_post_rdma_write(c->ep, 1, &iov,
+					    (DAT_DTO_COOKIE){.as_64 = RECV}, &buffer,
 					    DAT_COMPLETION_SUPPRESS_FLAG));
 		go_on(c);
 	}
@@ -101,9 +104,10 @@ static void on_request(DAT_CR_HANDLE cr)
 {
 	struct conn *c = kzalloc(sizeof(*c), GFP_KERNEL);
 
-	must(dat_lmr_kcreate(ia, DAT_MEM_TYPE_VIRTUAL, (DAT_REGION_DESCRIPTION){.for_va = c}, sizeof(*c),
-			     pz, DAT_MEM_PRIV_READ_FLAG | DAT_MEM_PRIV_WRITE_FLAG, 0, &c->lmr, &c->key,
-			     NULL, NULL, NULL));
+	must(dat_lmr_kcreate(ia, DAT_MEM_TYPE_VIRTUAL,
+			     (DAT_REGION_DESCRIPTION){.for_va = c}, sizeof(*c), pz,
+			     DAT_MEM_PRIV_READ_FLAG | DAT_MEM_PRIV_WRITE_FLAG, 0, &c->lmr,
+			     &c->key, NULL, NULL, NULL));
 	must(dat_ep_create(ia, pz, evd, evd, evd, NULL, &c->ep));
 	must(dat_set_consumer_context(c->ep, (DAT_CONTEXT){.as_ptr = c}));
 	post_recv(c);
@@ -120,7 +124,8 @@ static struct conn *conn_of(DAT_EP_HANDLE ep)
 
 static void on_event(DAT_PVOID data, const DAT_EVENT *event, DAT_BOOLEAN more_events)
 {
-	const DAT_DTO_COMPLETION_EVENT_DATA *dto = &event->event_data.dto_completion_event_data;
+	const DAT_DTO_COMPLETION_EVENT_DATA *dto =
+		&event->event_data.dto_completion_event_data;
 
 	switch (event->event_number) {
 	case DAT_CONNECTION_REQUEST_EVENT:
@@ -153,7 +158,8 @@ static int __init rping_init(void)
 	if (!n || dat_ia_open(provider.ia_name, 8, &async_evd, &ia) != DAT_SUCCESS)
 		return -ENODEV;
 	must(dat_pz_create(ia, &pz));
-	must(dat_evd_kcreate(ia, EVENTS, DAT_UPCALL_MANY, &upcall, DAT_EVD_DEFAULT_FLAG, &evd));
+	must(dat_evd_kcreate(ia, EVENTS, DAT_UPCALL_MANY, &upcall, DAT_EVD_DEFAULT_FLAG,
+			     &evd));
 	must(dat_psp_create(ia, PORT, evd, DAT_PSP_CONSUMER_FLAG, &psp));
 	return 0;
 }

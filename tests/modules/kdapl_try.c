@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Both ends of a test of kDAPL. Without a parameter it serves; with `peer`, an address of a node
- * that serves, it tries all that a consumer does. What is not as it has to be is
+ * Both ends of a test of kDAPL. Without a parameter it serves; with `peer`, an address of
+ * a node that serves, it tries all that a consumer does. What is not as it has to be is
  * printed; "done, 0 failures" says that all was.
  *
- * A connection: the server tells the client by a message which memory it may use, by the key of
- * an RMR; the client writes there and reads it back by RDMA, and asks the server to compare.
+ * A connection: the server tells the client by a message which memory it may use, by the
+ * key of an RMR; the client writes there and reads it back by RDMA, and asks the server
+ * to compare.
  */
 #include <arpa/inet.h>
 #include <dat/kdat.h>
@@ -35,7 +36,8 @@ MODULE_PARM_DESC(leave, "do not close the IA at the end, where events are on the
 /* connection qualifiers of the server, by how it answers */
 enum { ACCEPTS = 7001, PROVIDES, REJECTS, HANDS_OFF, RESERVES, SHARES, IGNORES, NOBODY };
 
-/** struct offer - the server's first message; then @pattern is what the client asks it to find */
+/** struct offer - the server's first message; then @pattern is what the client asks it to
+ * find */
 struct offer {
 	DAT_RMR_TRIPLET memory;
 	u8 pattern;
@@ -72,18 +74,20 @@ static int failures;
 		if (g_ != w_) {                                                          \
 			failures++;                                                      \
 			pr_err("%s: %#llx, not %#llx (line %d)\n", what,                 \
-			       (unsigned long long)g_, (unsigned long long)w_, __LINE__);\
+			       (unsigned long long)g_, (unsigned long long)w_,           \
+			       __LINE__);                                                \
 		}                                                                        \
 	} while (0)
-#define succeed(call) expect(#call, call, DAT_SUCCESS)
+#define succeed(call)		    expect(#call, call, DAT_SUCCESS)
 #define refuse(call, type, subtype) expect(#call, call, DAT_ERROR(type, subtype))
 
 /* --- both ends --- */
 
 static DAT_LMR_TRIPLET part(const struct side *s, const void *at, size_t bytes)
 {
-	return (DAT_LMR_TRIPLET){
-		.lmr_context = s->key, .virtual_address = (uintptr_t)at, .segment_length = bytes};
+	return (DAT_LMR_TRIPLET){.lmr_context = s->key,
+				 .virtual_address = (uintptr_t)at,
+				 .segment_length = bytes};
 }
 
 static struct offer *message(const struct side *s, u64 i)
@@ -99,12 +103,14 @@ static void post_recv(struct side *s, u64 i)
 	if (s == srq_side)
 		succeed(dat_srq_post_recv(srq, 1, &iov, cookie));
 	else
-		succeed(dat_ep_post_recv(s->ep, 1, &iov, cookie, DAT_COMPLETION_DEFAULT_FLAG));
+		succeed(dat_ep_post_recv(s->ep, 1, &iov, cookie,
+					 DAT_COMPLETION_DEFAULT_FLAG));
 }
 
 static void send_offer(struct side *s, DAT_COMPLETION_FLAGS flags)
 {
-	DAT_LMR_TRIPLET iov[2] = {part(s, s->send, 8), part(s, (u8 *)s->send + 8, sizeof(*s->send) - 8)};
+	DAT_LMR_TRIPLET iov[2] = {part(s, s->send, 8),
+				  part(s, (u8 *)s->send + 8, sizeof(*s->send) - 8)};
 
 	succeed(dat_ep_post_send(s->ep, 2, iov, (DAT_DTO_COOKIE){.as_64 = 1000}, flags));
 }
@@ -117,8 +123,9 @@ static void register_memory(struct side *s)
 
 	s->data = kzalloc(bytes, GFP_KERNEL);
 	s->send = message(s, MSGS);
-	succeed(dat_lmr_kcreate(ia, DAT_MEM_TYPE_VIRTUAL, (DAT_REGION_DESCRIPTION){.for_va = s->data},
-				bytes, pz, DAT_MEM_PRIV_ALL_FLAG, DAT_MEM_OPTIMIZE_DONT_CARE,
+	succeed(dat_lmr_kcreate(ia, DAT_MEM_TYPE_VIRTUAL,
+				(DAT_REGION_DESCRIPTION){.for_va = s->data}, bytes, pz,
+				DAT_MEM_PRIV_ALL_FLAG, DAT_MEM_OPTIMIZE_DONT_CARE,
 				&s->lmr, &s->key, NULL, &length, &addr));
 	expect("length", length, bytes);
 	expect("address", addr, (uintptr_t)s->data);
@@ -168,8 +175,10 @@ static void offer_memory(struct side *s)
 	const DAT_LMR_TRIPLET all = part(s, s->data, DATA_BYTES);
 	DAT_RMR_CONTEXT key;
 
-	succeed(dat_rmr_bind(s->rmr, &all, DAT_MEM_PRIV_REMOTE_READ_FLAG | DAT_MEM_PRIV_REMOTE_WRITE_FLAG,
-			     s->ep, (DAT_RMR_COOKIE){.as_ptr = s}, DAT_COMPLETION_DEFAULT_FLAG, &key));
+	succeed(dat_rmr_bind(
+		s->rmr, &all,
+		DAT_MEM_PRIV_REMOTE_READ_FLAG | DAT_MEM_PRIV_REMOTE_WRITE_FLAG, s->ep,
+		(DAT_RMR_COOKIE){.as_ptr = s}, DAT_COMPLETION_DEFAULT_FLAG, &key));
 	s->send->memory = (DAT_RMR_TRIPLET){.rmr_context = key,
 					    .target_address = all.virtual_address,
 					    .segment_length = DATA_BYTES};
@@ -188,12 +197,15 @@ static void on_request(const DAT_CR_ARRIVAL_EVENT_DATA *arrival)
 {
 	struct side *s = &served[num_served];
 	DAT_CR_PARAM cr;
-	DAT_EP_PARAM param = {.pz_handle = pz, .recv_evd_handle = evd, .request_evd_handle = evd,
+	DAT_EP_PARAM param = {.pz_handle = pz,
+			      .recv_evd_handle = evd,
+			      .request_evd_handle = evd,
 			      .connect_evd_handle = evd};
 
 	succeed(dat_cr_query(arrival->cr_handle, DAT_CR_FIELD_ALL, &cr));
 	expect("private data", memcmp(cr.private_data, "hello", 5), 0);
-	expect("family", cr.remote_ia_address_ptr->sa_family, arrival->local_ia_address_ptr->sa_family);
+	expect("family", cr.remote_ia_address_ptr->sa_family,
+	       arrival->local_ia_address_ptr->sa_family);
 	switch (arrival->conn_qual) {
 	case REJECTS:
 		succeed(dat_cr_reject(arrival->cr_handle));
@@ -206,17 +218,19 @@ static void on_request(const DAT_CR_ARRIVAL_EVENT_DATA *arrival)
 	case RESERVES:
 		expect("RSP", (uintptr_t)arrival->sp_handle.rsp_handle, 0);
 		s = side_of(cr.local_ep_handle);
-		succeed(dat_cr_accept(arrival->cr_handle, DAT_HANDLE_NULL, 3, (char[]){"yes"}));
+		succeed(dat_cr_accept(arrival->cr_handle, DAT_HANDLE_NULL, 3,
+				      (char[]){"yes"}));
 		return;
 	case PROVIDES:
 		num_served++;
 		register_memory(s);
 		s->ep = cr.local_ep_handle;
 		succeed(dat_set_consumer_context(s->ep, (DAT_CONTEXT){.as_ptr = s}));
-		refuse(dat_cr_accept(arrival->cr_handle, DAT_HANDLE_NULL, 0, NULL), DAT_INVALID_STATE,
-		       DAT_INVALID_STATE_EP_UNCONFTENTATIVE);
+		refuse(dat_cr_accept(arrival->cr_handle, DAT_HANDLE_NULL, 0, NULL),
+		       DAT_INVALID_STATE, DAT_INVALID_STATE_EP_UNCONFTENTATIVE);
 		succeed(dat_ep_modify(s->ep,
-				      DAT_EP_FIELD_PZ_HANDLE | DAT_EP_FIELD_RECV_EVD_HANDLE |
+				      DAT_EP_FIELD_PZ_HANDLE |
+					      DAT_EP_FIELD_RECV_EVD_HANDLE |
 					      DAT_EP_FIELD_REQUEST_EVD_HANDLE |
 					      DAT_EP_FIELD_CONNECT_EVD_HANDLE,
 				      &param));
@@ -259,7 +273,8 @@ static void serve(DAT_PVOID data, const DAT_EVENT *e, DAT_BOOLEAN more)
 		break;
 	case DAT_RMR_BIND_COMPLETION_EVENT:
 		s = e->event_data.rmr_completion_event_data.user_cookie.as_ptr;
-		expect("bind", e->event_data.rmr_completion_event_data.status, DAT_RMR_BIND_SUCCESS);
+		expect("bind", e->event_data.rmr_completion_event_data.status,
+		       DAT_RMR_BIND_SUCCESS);
 		send_offer(s, DAT_COMPLETION_DEFAULT_FLAG);
 		break;
 	case DAT_DTO_COMPLETION_EVENT:
@@ -350,8 +365,9 @@ static DAT_RETURN dial(struct side *s, u64 qual, DAT_TIMEOUT timeout)
 {
 	struct sockaddr_in6 addr = peer_addr();
 
-	return dat_ep_connect(s->ep, (DAT_IA_ADDRESS_PTR)&addr, qual, timeout, 5, (char[]){"hello"},
-			      DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG);
+	return dat_ep_connect(s->ep, (DAT_IA_ADDRESS_PTR)&addr, qual, timeout, 5,
+			      (char[]){"hello"}, DAT_QOS_BEST_EFFORT,
+			      DAT_CONNECT_DEFAULT_FLAG);
 }
 
 static struct offer receive(struct side *s)
@@ -372,23 +388,25 @@ static struct offer receive(struct side *s)
 
 static void write_and_read(struct side *s, const DAT_RMR_TRIPLET *memory, u8 pattern)
 {
-	DAT_LMR_TRIPLET iov[2] = {part(s, s->data, 1000), part(s, s->data + 1000, DATA_BYTES - 1000)};
+	DAT_LMR_TRIPLET iov[2] = {part(s, s->data, 1000),
+				  part(s, s->data + 1000, DATA_BYTES - 1000)};
 	DAT_RMR_TRIPLET half = *memory;
 
 	half.segment_length = DATA_BYTES / 2;
 	for (u32 i = 0; i < DATA_BYTES; i++)
 		s->data[i] = (u8)(pattern + i);
-	refuse(dat_ep_post_rdma_write(s->ep, 2, iov, (DAT_DTO_COOKIE){.as_64 = 2000}, &half, 0),
+	refuse(dat_ep_post_rdma_write(s->ep, 2, iov, (DAT_DTO_COOKIE){.as_64 = 2000},
+				      &half, 0),
 	       DAT_LENGTH_ERROR, 0);
-	succeed(dat_ep_post_rdma_write(s->ep, 2, iov, (DAT_DTO_COOKIE){.as_64 = 2000}, memory,
-				       DAT_COMPLETION_SUPPRESS_FLAG));
+	succeed(dat_ep_post_rdma_write(s->ep, 2, iov, (DAT_DTO_COOKIE){.as_64 = 2000},
+				       memory, DAT_COMPLETION_SUPPRESS_FLAG));
 	/* behind the write, and into memory that shows what came */
-	succeed(dat_ep_post_rdma_write(s->ep, 0, NULL, (DAT_DTO_COOKIE){.as_64 = 2001}, memory,
-				       DAT_COMPLETION_DEFAULT_FLAG));
+	succeed(dat_ep_post_rdma_write(s->ep, 0, NULL, (DAT_DTO_COOKIE){.as_64 = 2001},
+				       memory, DAT_COMPLETION_DEFAULT_FLAG));
 	expect("write", next_transfer()->user_cookie.as_64, 2001);
 	memset(s->data, 0, DATA_BYTES);
-	succeed(dat_ep_post_rdma_read(s->ep, 2, iov, (DAT_DTO_COOKIE){.as_64 = 2002}, &half,
-				      DAT_COMPLETION_DEFAULT_FLAG));
+	succeed(dat_ep_post_rdma_read(s->ep, 2, iov, (DAT_DTO_COOKIE){.as_64 = 2002},
+				      &half, DAT_COMPLETION_DEFAULT_FLAG));
 	expect("read", next_transfer()->transfered_length, DATA_BYTES / 2);
 	for (u32 i = 0; i < DATA_BYTES; i++)
 		if (s->data[i] != (i < DATA_BYTES / 2 ? (u8)(pattern + i) : 0)) {
@@ -412,7 +430,8 @@ static void expect_connection(struct side *s)
 
 	expect("event", e->event_number, DAT_CONNECTION_EVENT_ESTABLISHED);
 	expect("EP", (uintptr_t)c->ep_handle, (uintptr_t)s->ep);
-	expect("private data", c->private_data ? memcmp(c->private_data, "yes", 3) : 1, 0);
+	expect("private data", c->private_data ? memcmp(c->private_data, "yes", 3) : 1,
+	       0);
 	succeed(dat_ep_get_status(s->ep, &state, NULL, NULL));
 	expect("state", state, DAT_EP_STATE_CONNECTED);
 }
@@ -422,7 +441,8 @@ static void hang_up(struct side *s, DAT_CLOSE_FLAGS flags)
 	DAT_EP_STATE state;
 
 	succeed(dat_ep_disconnect(s->ep, flags));
-	expect("event", next_but_flushed()->event_number, DAT_CONNECTION_EVENT_DISCONNECTED);
+	expect("event", next_but_flushed()->event_number,
+	       DAT_CONNECTION_EVENT_DISCONNECTED);
 	succeed(dat_ep_get_status(s->ep, &state, NULL, NULL));
 	expect("state", state, DAT_EP_STATE_DISCONNECTED);
 }
@@ -465,12 +485,14 @@ static void try_connections(struct side *s)
 	for (u64 qual = ACCEPTS; qual < NOBODY; qual++) {
 		if (qual == REJECTS || qual == IGNORES)
 			continue;
-		converse(s, qual, qual % 2 ? DAT_CLOSE_GRACEFUL_FLAG : DAT_CLOSE_ABRUPT_FLAG);
+		converse(s, qual,
+			 qual % 2 ? DAT_CLOSE_GRACEFUL_FLAG : DAT_CLOSE_ABRUPT_FLAG);
 		reset(s);
 	}
 	expect_failure(s, REJECTS, PATIENCE, DAT_CONNECTION_EVENT_PEER_REJECTED);
 	expect_failure(s, NOBODY, PATIENCE, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
-	expect_failure(s, RESERVES, PATIENCE, DAT_CONNECTION_EVENT_NON_PEER_REJECTED); /* it had its one */
+	expect_failure(s, RESERVES, PATIENCE,
+		       DAT_CONNECTION_EVENT_NON_PEER_REJECTED); /* it had its one */
 	expect_failure(s, IGNORES, 20000, DAT_CONNECTION_EVENT_TIMED_OUT);
 	succeed(dial(s, IGNORES, PATIENCE));
 	hang_up(s, DAT_CLOSE_ABRUPT_FLAG);
@@ -489,11 +511,12 @@ static void try_protection(struct side *s)
 	expect_connection(s);
 	offer = receive(s);
 	offer.memory.rmr_context ^= 0x5500;
-	succeed(dat_ep_post_rdma_read(s->ep, 1, &iov, (DAT_DTO_COOKIE){.as_64 = 1},
-				      &(DAT_RMR_TRIPLET){.rmr_context = offer.memory.rmr_context,
-							 .target_address = offer.memory.target_address,
-							 .segment_length = 64},
-				      DAT_COMPLETION_DEFAULT_FLAG));
+	succeed(dat_ep_post_rdma_read(
+		s->ep, 1, &iov, (DAT_DTO_COOKIE){.as_64 = 1},
+		&(DAT_RMR_TRIPLET){.rmr_context = offer.memory.rmr_context,
+				   .target_address = offer.memory.target_address,
+				   .segment_length = 64},
+		DAT_COMPLETION_DEFAULT_FLAG));
 	while (!broken || !failed) {
 		e = next_but_flushed();
 		if (e->event_number == DAT_DTO_COMPLETION_EVENT) {
@@ -503,7 +526,8 @@ static void try_protection(struct side *s)
 		} else { /* or the peer, whose end broke as well, was first */
 			expect("event",
 			       e->event_number == DAT_CONNECTION_EVENT_BROKEN ||
-				       e->event_number == DAT_CONNECTION_EVENT_DISCONNECTED,
+				       e->event_number ==
+					       DAT_CONNECTION_EVENT_DISCONNECTED,
 			       true);
 			broken = true;
 		}
@@ -513,12 +537,13 @@ static void try_protection(struct side *s)
 	do
 		e = next();
 	while (e->event_data.dto_completion_event_data.user_cookie.as_64 != 77);
-	expect("status", e->event_data.dto_completion_event_data.status, DAT_DTO_ERR_FLUSHED);
+	expect("status", e->event_data.dto_completion_event_data.status,
+	       DAT_DTO_ERR_FLUSHED);
 	reset(s);
 }
 
-/* A receive that the peer does not mark leads to no upcall; one that it marks, to upcalls for
- * all. A request of ours that is unsignalled is told with the next that is not. */
+/* A receive that the peer does not mark leads to no upcall; one that it marks, to upcalls
+ * for all. A request of ours that is unsignalled is told with the next that is not. */
 static void try_quiet(struct side *s)
 {
 	const DAT_UPCALL_OBJECT upcall = {NULL, note};
@@ -527,7 +552,8 @@ static void try_quiet(struct side *s)
 	DAT_EVD_HANDLE recv_evd;
 	DAT_EVENT e;
 
-	succeed(dat_evd_kcreate(ia, QLEN, DAT_UPCALL_MANY, &upcall, DAT_EVD_DTO_FLAG, &recv_evd));
+	succeed(dat_evd_kcreate(ia, QLEN, DAT_UPCALL_MANY, &upcall, DAT_EVD_DTO_FLAG,
+				&recv_evd));
 	succeed(dat_ep_query(s->ep, DAT_EP_FIELD_ALL, &param));
 	param.ep_attr.recv_completion_flags = DAT_COMPLETION_SOLICITED_WAIT_FLAG;
 	register_memory(&quiet);
@@ -546,7 +572,8 @@ static void try_quiet(struct side *s)
 	for (int i = 0; i < 3; i++) { /* two of ours, in order, and an answer */
 		const DAT_EVENT *got = next();
 
-		expect("cookie", got->event_data.dto_completion_event_data.user_cookie.as_64,
+		expect("cookie",
+		       got->event_data.dto_completion_event_data.user_cookie.as_64,
 		       got->evd_handle == recv_evd ? 2 : 1000);
 	}
 	hang_up(&quiet, DAT_CLOSE_GRACEFUL_FLAG);
@@ -554,7 +581,8 @@ static void try_quiet(struct side *s)
 	succeed(dat_evd_free(recv_evd));
 }
 
-/* A request that finds no room in the consumer's EVD is refused, and the consumer is told. */
+/* A request that finds no room in the consumer's EVD is refused, and the consumer is
+ * told. */
 static void try_overflow(void)
 {
 	struct side s[3] = {};
@@ -569,19 +597,23 @@ static void try_overflow(void)
 	succeed(dat_ia_query(ia, NULL, DAT_IA_FIELD_IA_ADDRESS_PTR, &attr, 0, NULL));
 	for (int i = 0; i < 3; i++) { /* to ourselves; there is room for 2 */
 		open_side(&s[i], false);
-		succeed(dat_ep_connect(s[i].ep, attr.ia_address_ptr, qual, PATIENCE, 0, NULL,
-				       DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG));
+		succeed(dat_ep_connect(s[i].ep, attr.ia_address_ptr, qual, PATIENCE, 0,
+				       NULL, DAT_QOS_BEST_EFFORT,
+				       DAT_CONNECT_DEFAULT_FLAG));
 	}
-	expect("event", next_but_flushed()->event_number, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
+	expect("event", next_but_flushed()->event_number,
+	       DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
 	succeed(dat_evd_dequeue(async_evd, &e));
 	expect("event", e.event_number, DAT_ASYNC_ERROR_EVD_OVERFLOW);
-	expect("EVD", (uintptr_t)e.event_data.asynch_error_event_data.dat_handle, (uintptr_t)full);
+	expect("EVD", (uintptr_t)e.event_data.asynch_error_event_data.dat_handle,
+	       (uintptr_t)full);
 	refuse(dat_evd_free(full), DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_IN_USE);
 	succeed(dat_psp_free(point));
 	for (int i = 0; i < 2; i++) {
 		succeed(dat_evd_dequeue(full, &e));
 		succeed(dat_cr_reject(e.event_data.cr_arrival_event_data.cr_handle));
-		expect("event", next_but_flushed()->event_number, DAT_CONNECTION_EVENT_PEER_REJECTED);
+		expect("event", next_but_flushed()->event_number,
+		       DAT_CONNECTION_EVENT_PEER_REJECTED);
 	}
 	succeed(dat_evd_free(full));
 	for (int i = 0; i < 3; i++)
@@ -595,16 +627,19 @@ static void try_dup(struct side *s)
 	DAT_EP_PARAM param;
 
 	open_side(&other, false);
-	refuse(dat_ep_dup_connect(other.ep, s->ep, PATIENCE, 0, NULL, DAT_QOS_BEST_EFFORT),
+	refuse(dat_ep_dup_connect(other.ep, s->ep, PATIENCE, 0, NULL,
+				  DAT_QOS_BEST_EFFORT),
 	       DAT_INVALID_STATE, DAT_INVALID_STATE_EP_UNCONNECTED);
 	succeed(dial(s, ACCEPTS, PATIENCE));
 	expect_connection(s);
 	receive(s);
-	succeed(dat_ep_dup_connect(other.ep, s->ep, PATIENCE, 5, (char[]){"hello"}, DAT_QOS_BEST_EFFORT));
+	succeed(dat_ep_dup_connect(other.ep, s->ep, PATIENCE, 5, (char[]){"hello"},
+				   DAT_QOS_BEST_EFFORT));
 	expect_connection(&other);
 	receive(&other);
 	refuse(dat_ep_reset(other.ep), DAT_INVALID_STATE, DAT_INVALID_STATE_EP_CONNECTED);
-	refuse(dial(&other, ACCEPTS, PATIENCE), DAT_INVALID_STATE, DAT_INVALID_STATE_EP_CONNECTED);
+	refuse(dial(&other, ACCEPTS, PATIENCE), DAT_INVALID_STATE,
+	       DAT_INVALID_STATE_EP_CONNECTED);
 	succeed(dat_ep_query(other.ep, DAT_EP_FIELD_ALL, &param));
 	refuse(dat_ep_modify(other.ep, DAT_EP_FIELD_PZ_HANDLE, &param), DAT_INVALID_STATE,
 	       DAT_INVALID_STATE_EP_CONNECTED);
@@ -626,7 +661,8 @@ static void try_software_events(void)
 	DAT_EVENT e;
 	int n = 0;
 
-	succeed(dat_evd_kcreate(ia, 4, DAT_UPCALL_DISABLE, NULL, DAT_EVD_SOFTWARE_FLAG, &quiet));
+	succeed(dat_evd_kcreate(ia, 4, DAT_UPCALL_DISABLE, NULL, DAT_EVD_SOFTWARE_FLAG,
+				&quiet));
 	refuse(dat_evd_dequeue(quiet, &e), DAT_QUEUE_EMPTY, 0);
 	while (dat_evd_post_se(quiet, &software) == DAT_SUCCESS)
 		n++;
@@ -640,7 +676,8 @@ static void try_software_events(void)
 	refuse(dat_evd_dequeue(quiet, &e), DAT_QUEUE_EMPTY, 0);
 	/* upcalls begin with what is queued when they are enabled */
 	succeed(dat_evd_post_se(quiet, &software));
-	succeed(dat_evd_modify_upcall(quiet, DAT_UPCALL_MANY, &(DAT_UPCALL_OBJECT){NULL, note}));
+	succeed(dat_evd_modify_upcall(quiet, DAT_UPCALL_MANY,
+				      &(DAT_UPCALL_OBJECT){NULL, note}));
 	expect("event", next()->event_number, DAT_SOFTWARE_EVENT);
 	succeed(dat_evd_modify_upcall(quiet, DAT_UPCALL_TEARDOWN, DAT_UPCALL_SAME));
 	succeed(dat_evd_post_se(quiet, &software));
@@ -653,35 +690,42 @@ static void try_software_events(void)
 static void try_memory(struct side *s)
 {
 	DAT_REGION_DESCRIPTION region = {.for_lmr_handle = s->lmr};
-	unsigned long page[2] = {get_zeroed_page(GFP_KERNEL), get_zeroed_page(GFP_KERNEL)};
+	unsigned long page[2] = {get_zeroed_page(GFP_KERNEL),
+				 get_zeroed_page(GFP_KERNEL)};
 	DAT_PADDR pages[2] = {page[1], page[0]};
 	const DAT_LMR_TRIPLET good = part(s, s->data, 8), bad = part(s, s->data - 1, 8);
 	DAT_LMR_HANDLE lmr;
 	DAT_LMR_PARAM param;
 	DAT_VLEN length;
 
-	succeed(dat_lmr_kcreate(ia, DAT_MEM_TYPE_LMR, region, 0, pz, DAT_MEM_PRIV_LOCAL_READ_FLAG, 0,
-				&lmr, NULL, NULL, &length, NULL));
+	succeed(dat_lmr_kcreate(ia, DAT_MEM_TYPE_LMR, region, 0, pz,
+				DAT_MEM_PRIV_LOCAL_READ_FLAG, 0, &lmr, NULL, NULL,
+				&length, NULL));
 	expect("length", length, DATA_BYTES + (MSGS + 1) * MSG_BYTES);
 	succeed(dat_lmr_query(lmr, DAT_LMR_FIELD_ALL, &param));
 	expect("address", param.registered_address, (uintptr_t)s->data);
 	succeed(dat_lmr_free(lmr));
 	region.for_array = pages;
-	succeed(dat_lmr_kcreate(ia, DAT_MEM_TYPE_PHYSICAL, region, 2, pz, DAT_MEM_PRIV_ALL_FLAG, 0, &lmr,
-				NULL, NULL, &length, NULL));
+	succeed(dat_lmr_kcreate(ia, DAT_MEM_TYPE_PHYSICAL, region, 2, pz,
+				DAT_MEM_PRIV_ALL_FLAG, 0, &lmr, NULL, NULL, &length,
+				NULL));
 	expect("length", length, 2 * PAGE_SIZE);
 	succeed(dat_lmr_free(lmr));
 	region.for_pa = page[0];
-	succeed(dat_lmr_kcreate(ia, DAT_MEM_TYPE_IA, region, 100, pz, DAT_MEM_PRIV_ALL_FLAG, 0, &lmr, NULL,
-				NULL, &length, NULL));
+	succeed(dat_lmr_kcreate(ia, DAT_MEM_TYPE_IA, region, 100, pz,
+				DAT_MEM_PRIV_ALL_FLAG, 0, &lmr, NULL, NULL, &length,
+				NULL));
 	succeed(dat_lmr_free(lmr));
 	refuse(dat_lmr_free(lmr), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_LMR);
-	refuse(dat_lmr_kcreate(ia, DAT_MEM_TYPE_PLATFORM, region, 1, pz, 0, 0, &lmr, NULL, NULL, NULL, NULL),
+	refuse(dat_lmr_kcreate(ia, DAT_MEM_TYPE_PLATFORM, region, 1, pz, 0, 0, &lmr, NULL,
+			       NULL, NULL, NULL),
 	       DAT_MODEL_NOT_SUPPORTED, 0);
-	refuse(dat_lmr_kcreate(ia, DAT_MEM_TYPE_VIRTUAL, region, 0, pz, 0, 0, &lmr, NULL, NULL, NULL, NULL),
+	refuse(dat_lmr_kcreate(ia, DAT_MEM_TYPE_VIRTUAL, region, 0, pz, 0, 0, &lmr, NULL,
+			       NULL, NULL, NULL),
 	       DAT_INVALID_PARAMETER, DAT_INVALID_ARG4);
 	succeed(dat_lmr_sync_rdma_read(ia, &good, 1));
-	refuse(dat_lmr_sync_rdma_write(ia, &bad, 1), DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+	refuse(dat_lmr_sync_rdma_write(ia, &bad, 1), DAT_INVALID_PARAMETER,
+	       DAT_INVALID_ARG2);
 	free_page(page[0]);
 	free_page(page[1]);
 }
@@ -695,16 +739,20 @@ static void try_points(struct side *s)
 
 	succeed(dat_psp_create_any(ia, &qual, evd, DAT_PSP_CONSUMER_FLAG, &one));
 	expect("qualifier", qual > 0 && qual < 65536, true);
-	refuse(dat_psp_create(ia, qual, evd, DAT_PSP_CONSUMER_FLAG, &two), DAT_CONN_QUAL_IN_USE, 0);
-	refuse(dat_psp_create(ia, 65536, evd, 0, &two), DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
-	refuse(dat_psp_create(ia, 5, async_evd, 0, &two), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_CR);
+	refuse(dat_psp_create(ia, qual, evd, DAT_PSP_CONSUMER_FLAG, &two),
+	       DAT_CONN_QUAL_IN_USE, 0);
+	refuse(dat_psp_create(ia, 65536, evd, 0, &two), DAT_INVALID_PARAMETER,
+	       DAT_INVALID_ARG2);
+	refuse(dat_psp_create(ia, 5, async_evd, 0, &two), DAT_INVALID_HANDLE,
+	       DAT_INVALID_HANDLE_EVD_CR);
 	succeed(dat_psp_query(one, DAT_PSP_FIELD_ALL, &param));
 	expect("qualifier", param.conn_qual, qual);
 	succeed(dat_psp_free(one));
 	refuse(dat_psp_free(one), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_PSP);
 	succeed(dat_rsp_create(ia, qual, s->ep, evd, &rsp));
 	refuse(dat_ep_free(s->ep), DAT_INVALID_STATE, DAT_INVALID_STATE_EP_RESERVED);
-	refuse(dial(s, ACCEPTS, PATIENCE), DAT_INVALID_STATE, DAT_INVALID_STATE_EP_RESERVED);
+	refuse(dial(s, ACCEPTS, PATIENCE), DAT_INVALID_STATE,
+	       DAT_INVALID_STATE_EP_RESERVED);
 	succeed(dat_rsp_free(rsp));
 }
 
@@ -716,23 +764,26 @@ static void try_endpoint(void)
 	DAT_COUNT n;
 
 	succeed(dat_ep_create(ia, NULL, NULL, evd, evd, NULL, &ep));
-	refuse(dat_ep_post_recv(ep, 1, &iov, (DAT_DTO_COOKIE){.as_64 = 0}, 0), DAT_INVALID_STATE,
-	       DAT_INVALID_STATE_EP_UNCONFIGURED);
-	succeed(dat_ep_modify(ep, DAT_EP_FIELD_PZ_HANDLE | DAT_EP_FIELD_RECV_EVD_HANDLE, &param));
-	refuse(dat_ep_modify(ep, DAT_EP_FIELD_EP_STATE, &param), DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+	refuse(dat_ep_post_recv(ep, 1, &iov, (DAT_DTO_COOKIE){.as_64 = 0}, 0),
+	       DAT_INVALID_STATE, DAT_INVALID_STATE_EP_UNCONFIGURED);
+	succeed(dat_ep_modify(ep, DAT_EP_FIELD_PZ_HANDLE | DAT_EP_FIELD_RECV_EVD_HANDLE,
+			      &param));
+	refuse(dat_ep_modify(ep, DAT_EP_FIELD_EP_STATE, &param), DAT_INVALID_PARAMETER,
+	       DAT_INVALID_ARG2);
 	param.ep_attr.max_recv_dtos = 1;
 	succeed(dat_ep_modify(ep, DAT_EP_FIELD_EP_ATTR_MAX_RECV_DTOS, &param));
 	param.ep_attr.max_recv_dtos = 1 << 30;
-	refuse(dat_ep_modify(ep, DAT_EP_FIELD_EP_ATTR_MAX_RECV_DTOS, &param), DAT_INVALID_PARAMETER,
-	       DAT_INVALID_ARG3);
+	refuse(dat_ep_modify(ep, DAT_EP_FIELD_EP_ATTR_MAX_RECV_DTOS, &param),
+	       DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
 	succeed(dat_ep_post_recv(ep, 1, &iov, (DAT_DTO_COOKIE){.as_64 = 0}, 0));
-	refuse(dat_ep_post_recv(ep, 1, &iov, (DAT_DTO_COOKIE){.as_64 = 0}, 0), DAT_INSUFFICIENT_RESOURCES,
-	       DAT_RESOURCE_TEP);
+	refuse(dat_ep_post_recv(ep, 1, &iov, (DAT_DTO_COOKIE){.as_64 = 0}, 0),
+	       DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEP);
 	succeed(dat_ep_recv_query(ep, &n, NULL));
 	expect("receives", n, 1);
-	refuse(dat_ep_post_send(ep, 1, &iov, (DAT_DTO_COOKIE){.as_64 = 0}, 0), DAT_INVALID_STATE,
+	refuse(dat_ep_post_send(ep, 1, &iov, (DAT_DTO_COOKIE){.as_64 = 0}, 0),
+	       DAT_INVALID_STATE, DAT_INVALID_STATE_EP_UNCONNECTED);
+	refuse(dat_ep_disconnect(ep, 0), DAT_INVALID_STATE,
 	       DAT_INVALID_STATE_EP_UNCONNECTED);
-	refuse(dat_ep_disconnect(ep, 0), DAT_INVALID_STATE, DAT_INVALID_STATE_EP_UNCONNECTED);
 	refuse(dat_ep_set_watermark(ep, 1, 2), DAT_MODEL_NOT_SUPPORTED, 0);
 	succeed(dat_ep_free(ep));
 	refuse(dat_ep_free(ep), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
@@ -748,8 +799,8 @@ static void try_srq(void)
 	succeed(dat_srq_create(ia, pz, &attr, &srq));
 	for (int i = 0; i < 2; i++)
 		succeed(dat_srq_post_recv(srq, 1, &iov, (DAT_DTO_COOKIE){.as_64 = 0}));
-	refuse(dat_srq_post_recv(srq, 1, &iov, (DAT_DTO_COOKIE){.as_64 = 0}), DAT_INSUFFICIENT_RESOURCES,
-	       DAT_RESOURCE_SRQ);
+	refuse(dat_srq_post_recv(srq, 1, &iov, (DAT_DTO_COOKIE){.as_64 = 0}),
+	       DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_SRQ);
 	succeed(dat_srq_resize(srq, 16));
 	succeed(dat_srq_post_recv(srq, 1, &iov, (DAT_DTO_COOKIE){.as_64 = 0}));
 	succeed(dat_srq_query(srq, DAT_SRQ_FIELD_ALL, &param));
@@ -774,23 +825,29 @@ static void try_adapter(void)
 
 	succeed(dat_registry_list_providers(1, &n, list));
 	expect("providers", n, 1);
-	refuse(dat_ia_open((char[]){"nowhere"}, 8, &same, &second), DAT_PROVIDER_NOT_FOUND,
-	       DAT_NAME_NOT_REGISTERED);
-	refuse(dat_ia_openv(info.ia_name, 8, &same, &second, 2, 0, DAT_TRUE), DAT_PROVIDER_NOT_FOUND,
-	       DAT_MAJOR_NOT_FOUND);
+	refuse(dat_ia_open((char[]){"nowhere"}, 8, &same, &second),
+	       DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
+	refuse(dat_ia_openv(info.ia_name, 8, &same, &second, 2, 0, DAT_TRUE),
+	       DAT_PROVIDER_NOT_FOUND, DAT_MAJOR_NOT_FOUND);
 	succeed(dat_ia_open(info.ia_name, 8, &same, &second));
-	refuse(dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG), DAT_INVALID_STATE, DAT_INVALID_STATE_IA_IN_USE);
+	refuse(dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG), DAT_INVALID_STATE,
+	       DAT_INVALID_STATE_IA_IN_USE);
 	succeed(dat_ia_close(second, DAT_CLOSE_GRACEFUL_FLAG));
-	refuse(dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG), DAT_INVALID_STATE, DAT_INVALID_STATE_IA_IN_USE);
-	succeed(dat_ia_query(ia, &found, DAT_IA_FIELD_ALL, &attr, DAT_PROVIDER_FIELD_ALL, &provider));
+	refuse(dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG), DAT_INVALID_STATE,
+	       DAT_INVALID_STATE_IA_IN_USE);
+	succeed(dat_ia_query(ia, &found, DAT_IA_FIELD_ALL, &attr, DAT_PROVIDER_FIELD_ALL,
+			     &provider));
 	expect("EVD", (uintptr_t)found, (uintptr_t)async_evd);
-	expect("limits", attr.max_eps > 0 && attr.max_lmrs > 0 && attr.max_message_size > 0, true);
+	expect("limits",
+	       attr.max_eps > 0 && attr.max_lmrs > 0 && attr.max_message_size > 0, true);
 	expect("family", attr.ia_address_ptr->sa_family, AF_INET);
 	expect("name", strcmp(provider.provider_name, info.ia_name), 0);
 	succeed(dat_get_handle_type(evd, &type));
 	expect("type", type, DAT_HANDLE_TYPE_EVD);
-	refuse(dat_pz_query(evd, DAT_PZ_FIELD_ALL, NULL), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_PZ);
-	succeed(dat_strerror(DAT_ERROR(DAT_INVALID_STATE, DAT_INVALID_STATE_SRQ_IN_USE), &major, &minor));
+	refuse(dat_pz_query(evd, DAT_PZ_FIELD_ALL, NULL), DAT_INVALID_HANDLE,
+	       DAT_INVALID_HANDLE_PZ);
+	succeed(dat_strerror(DAT_ERROR(DAT_INVALID_STATE, DAT_INVALID_STATE_SRQ_IN_USE),
+			     &major, &minor));
 	expect("text", strcmp(minor, "DAT_INVALID_STATE_SRQ_IN_USE"), 0);
 }
 
@@ -824,7 +881,8 @@ static void misbehave(void)
 	const DAT_UPCALL_OBJECT upcall = {NULL, crash_now};
 	DAT_EVD_HANDLE bad;
 
-	succeed(dat_evd_kcreate(ia, 4, DAT_UPCALL_MANY, &upcall, DAT_EVD_SOFTWARE_FLAG, &bad));
+	succeed(dat_evd_kcreate(ia, 4, DAT_UPCALL_MANY, &upcall, DAT_EVD_SOFTWARE_FLAG,
+				&bad));
 	for (int i = 0; i < 3; i++)
 		succeed(dat_evd_post_se(bad, &software));
 	if (crash)
@@ -846,7 +904,8 @@ static int __init kdapl_try_init(void)
 		return -ENODEV;
 	succeed(dat_ia_open(info.ia_name, 8, &async_evd, &ia));
 	succeed(dat_pz_create(ia, &pz));
-	succeed(dat_evd_kcreate(ia, QLEN, DAT_UPCALL_SINGLE_INSTANCE, &upcall, DAT_EVD_DEFAULT_FLAG, &evd));
+	succeed(dat_evd_kcreate(ia, QLEN, DAT_UPCALL_SINGLE_INSTANCE, &upcall,
+				DAT_EVD_DEFAULT_FLAG, &evd));
 	if (crash)
 		misbehave();
 	else if (serves && !leave)
@@ -868,13 +927,16 @@ static void __exit kdapl_try_exit(void)
 	/* the client has freed all but these; what the server has, the IA frees */
 	if (!*peer) {
 		succeed(dat_evd_dequeue(async_evd, &e));
-		expect("SRQ", (uintptr_t)e.event_data.asynch_error_event_data.dat_handle, (uintptr_t)srq);
-		expect("reason", e.event_data.asynch_error_event_data.reason, DAT_SRQ_LOW_WATERMARK_EVENT);
+		expect("SRQ", (uintptr_t)e.event_data.asynch_error_event_data.dat_handle,
+		       (uintptr_t)srq);
+		expect("reason", e.event_data.asynch_error_event_data.reason,
+		       DAT_SRQ_LOW_WATERMARK_EVENT);
 	} else {
 		succeed(dat_evd_free(evd));
 		succeed(dat_pz_free(pz));
 	}
-	succeed(dat_ia_close(ia, *peer ? DAT_CLOSE_GRACEFUL_FLAG : DAT_CLOSE_ABRUPT_FLAG));
+	succeed(dat_ia_close(ia,
+			     *peer ? DAT_CLOSE_GRACEFUL_FLAG : DAT_CLOSE_ABRUPT_FLAG));
 	for (u32 i = 0; i < num_served; i++)
 		kfree(served[i].data);
 	pr_info("over, %d failures\n", failures);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Connections, by the RDMA CM: a connection qualifier is a port of RDMA_PS_TCP, so that kernel
- * consumers reach programs on librdmacm and uDAPL, and are reached by them.
+ * Connections, by the RDMA CM: a connection qualifier is a port of RDMA_PS_TCP, so that
+ * kernel consumers reach programs on librdmacm and uDAPL, and are reached by them.
  */
 #include "ulp/kdapl/private.h"
 
@@ -16,11 +16,12 @@ static bool is_in(const struct kd_ep *ep, DAT_EP_STATE state)
 
 void kd_ep_event(struct kd_ep *ep, DAT_EVENT_NUMBER number)
 {
-	const DAT_EVENT event = {.event_number = number,
-				 .event_data.connect_event_data = {
-					 .ep_handle = ep,
-					 .private_data_size = ep->private_bytes,
-					 .private_data = ep->private_bytes ? ep->private_data : NULL}};
+	const DAT_EVENT event = {
+		.event_number = number,
+		.event_data.connect_event_data = {
+			.ep_handle = ep,
+			.private_data_size = ep->private_bytes,
+			.private_data = ep->private_bytes ? ep->private_data : NULL}};
 
 	kd_evd_post(ep->connect_evd, &event);
 }
@@ -47,14 +48,16 @@ void kd_ep_drop_id(struct kd_ep *ep)
 static void take_private_data(struct kd_ep *ep, const struct rdma_conn_param *param)
 {
 	ep->private_bytes = param->private_data ? param->private_data_len : 0;
-	memcpy(ep->private_data, param->private_data ? param->private_data : "", ep->private_bytes);
+	memcpy(ep->private_data, param->private_data ? param->private_data : "",
+	       ep->private_bytes);
 }
 
 struct rdma_conn_param kd_ep_terms(const struct kd_ep *ep, const void *data, u8 bytes)
 {
 	return (struct rdma_conn_param){.private_data = data,
 					.private_data_len = bytes,
-					.responder_resources = (u8)ep->attr.max_rdma_read_in,
+					.responder_resources =
+						(u8)ep->attr.max_rdma_read_in,
 					.initiator_depth = (u8)ep->attr.max_rdma_read_out,
 					.flow_control = 1,
 					.retry_count = RETRIES,
@@ -91,7 +94,8 @@ static int on_response(struct kd_ep *ep, const struct rdma_cm_event *event)
 
 static int ask(struct kd_ep *ep)
 {
-	struct rdma_conn_param param = kd_ep_terms(ep, ep->private_data, ep->private_bytes);
+	struct rdma_conn_param param =
+		kd_ep_terms(ep, ep->private_data, ep->private_bytes);
 
 	return rdma_connect(ep->id, &param);
 }
@@ -163,7 +167,8 @@ int kd_ep_cm(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	else if (is_in(ep, DAT_EP_STATE_COMPLETION_PENDING))
 		on_accepting(ep, event);
 	else if (event->event == RDMA_CM_EVENT_DISCONNECTED &&
-		 (is_in(ep, DAT_EP_STATE_CONNECTED) || is_in(ep, DAT_EP_STATE_DISCONNECT_PENDING)))
+		 (is_in(ep, DAT_EP_STATE_CONNECTED) ||
+		  is_in(ep, DAT_EP_STATE_DISCONNECT_PENDING)))
 		kd_ep_end(ep, DAT_CONNECTION_EVENT_DISCONNECTED);
 	return 0;
 }
@@ -194,15 +199,17 @@ static bool is_multicast(const struct sockaddr *addr)
 	       four->sin_addr.s_addr == htonl(INADDR_BROADCAST);
 }
 
-static DAT_RETURN take_remote(struct kd_ep *ep, const struct sockaddr *addr, DAT_CONN_QUAL qual)
+static DAT_RETURN take_remote(struct kd_ep *ep, const struct sockaddr *addr,
+			      DAT_CONN_QUAL qual)
 {
 	if (!addr || (addr->sa_family != AF_INET && addr->sa_family != AF_INET6))
 		return DAT_ERROR(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_MALFORMED);
 	if (is_multicast(addr))
 		return DAT_ERROR(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNSUPPORTED);
 	memset(&ep->remote, 0, sizeof(ep->remote));
-	memcpy(&ep->remote, addr, addr->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
-							      : sizeof(struct sockaddr_in));
+	memcpy(&ep->remote, addr,
+	       addr->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
+					   : sizeof(struct sockaddr_in));
 	((struct sockaddr_in *)&ep->remote)->sin_port = htons((u16)qual);
 	ep->conn_qual = qual;
 	return DAT_SUCCESS;
@@ -221,8 +228,8 @@ static DAT_RETURN start(struct kd_ep *ep, DAT_TIMEOUT timeout)
 		ep->id = NULL;
 		return DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEP);
 	}
-	ret = rdma_resolve_addr(ep->id, (struct sockaddr *)&own, (struct sockaddr *)&ep->remote,
-				KD_RESOLVE_MS);
+	ret = rdma_resolve_addr(ep->id, (struct sockaddr *)&own,
+				(struct sockaddr *)&ep->remote, KD_RESOLVE_MS);
 	if (ret) {
 		kd_ep_drop_id(ep);
 		return DAT_ERROR(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNREACHABLE);
@@ -233,8 +240,8 @@ static DAT_RETURN start(struct kd_ep *ep, DAT_TIMEOUT timeout)
 	return DAT_SUCCESS;
 }
 
-static DAT_RETURN connect_check(const struct kd_ep *ep, DAT_CONN_QUAL qual, DAT_TIMEOUT timeout,
-				DAT_COUNT bytes, const void *data)
+static DAT_RETURN connect_check(const struct kd_ep *ep, DAT_CONN_QUAL qual,
+				DAT_TIMEOUT timeout, DAT_COUNT bytes, const void *data)
 {
 	if (!ep)
 		return DAT_ERROR(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
@@ -257,11 +264,13 @@ DAT_RETURN dat_ep_connect(DAT_EP_HANDLE ep_handle, DAT_IA_ADDRESS_PTR remote_ia_
 			  DAT_QOS quality_of_service, DAT_CONNECT_FLAGS connect_flags)
 {
 	struct kd_ep *ep = kd_get(ep_handle, DAT_HANDLE_TYPE_EP);
-	DAT_RETURN ret = connect_check(ep, remote_conn_qual, timeout, private_data_size, private_data);
+	DAT_RETURN ret = connect_check(ep, remote_conn_qual, timeout, private_data_size,
+				       private_data);
 
 	if (ret != DAT_SUCCESS)
 		return ret;
-	if (quality_of_service != DAT_QOS_BEST_EFFORT || connect_flags & DAT_CONNECT_MULTIPATH_FLAG)
+	if (quality_of_service != DAT_QOS_BEST_EFFORT ||
+	    connect_flags & DAT_CONNECT_MULTIPATH_FLAG)
 		return DAT_ERROR(DAT_MODEL_NOT_SUPPORTED, 0);
 	if (connect_flags != DAT_CONNECT_DEFAULT_FLAG)
 		return DAT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG8);
@@ -289,19 +298,21 @@ DAT_RETURN dat_ep_dup_connect(DAT_EP_HANDLE ep_handle, DAT_EP_HANDLE ep_dup_hand
 	if (!is_in(dup, DAT_EP_STATE_CONNECTED) || !dup->conn_qual)
 		return DAT_ERROR(DAT_INVALID_STATE, kd_state_subtype(dup->state));
 	remote = dup->remote;
-	return dat_ep_connect(ep_handle, (DAT_IA_ADDRESS_PTR)&remote, dup->conn_qual, timeout,
-			      private_data_size, private_data, quality_of_service,
-			      DAT_CONNECT_DEFAULT_FLAG);
+	return dat_ep_connect(ep_handle, (DAT_IA_ADDRESS_PTR)&remote, dup->conn_qual,
+			      timeout, private_data_size, private_data,
+			      quality_of_service, DAT_CONNECT_DEFAULT_FLAG);
 }
 EXPORT_SYMBOL(dat_ep_dup_connect);
 
 /* --- disconnect --- */
 
-/* A write of no bytes completes after all requests before it, and changes nothing: 9.7.7.1. */
+/* A write of no bytes completes after all requests before it, and changes
+ * nothing: 9.7.7.1. */
 static int post_drain(struct kd_ep *ep)
 {
 	struct kd_dto *dto = kd_dtos_next(&ep->request);
-	struct ib_rdma_wr wr = {.wr = {.opcode = IB_WR_RDMA_WRITE, .send_flags = IB_SEND_SIGNALED}};
+	struct ib_rdma_wr wr = {
+		.wr = {.opcode = IB_WR_RDMA_WRITE, .send_flags = IB_SEND_SIGNALED}};
 	int ret;
 
 	if (!dto)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Connection requests: from their arrival until they are accepted, refused or handed on. */
+/* Connection requests: from their arrival until they are accepted, refused or handed on.
+ */
 #include "ulp/kdapl/private.h"
 
 /* The peer may give up before the consumer has decided. */
@@ -7,7 +8,8 @@ static int on_cm(struct rdma_cm_id *id, struct rdma_cm_event *event)
 {
 	struct kd_cr *cr = id->context;
 
-	if (event->event == RDMA_CM_EVENT_DISCONNECTED || event->event == RDMA_CM_EVENT_REJECTED ||
+	if (event->event == RDMA_CM_EVENT_DISCONNECTED ||
+	    event->event == RDMA_CM_EVENT_REJECTED ||
 	    event->event == RDMA_CM_EVENT_UNREACHABLE ||
 	    event->event == RDMA_CM_EVENT_CONNECT_ERROR)
 		cr->gone = true;
@@ -28,7 +30,8 @@ struct kd_cr *kd_cr_create(struct kd_sp *sp, struct rdma_cm_id *id,
 	cr->responder_resources = param->responder_resources;
 	cr->initiator_depth = param->initiator_depth;
 	cr->private_bytes = param->private_data ? param->private_data_len : 0;
-	memcpy(cr->private_data, param->private_data ? param->private_data : "", cr->private_bytes);
+	memcpy(cr->private_data, param->private_data ? param->private_data : "",
+	       cr->private_bytes);
 	id->context = cr;
 	id->event_handler = on_cm;
 	return cr;
@@ -56,7 +59,8 @@ void kd_cr_forget_ep(struct kd_ep *ep)
 	struct kd_object *object;
 
 	list_for_each_entry(object, &ep->object.ia->objects, node)
-		if (object->type == DAT_HANDLE_TYPE_CR && ((struct kd_cr *)object)->ep == ep)
+		if (object->type == DAT_HANDLE_TYPE_CR &&
+		    ((struct kd_cr *)object)->ep == ep)
 			((struct kd_cr *)object)->ep = NULL;
 }
 
@@ -98,12 +102,14 @@ EXPORT_SYMBOL(dat_cr_query);
 /* --- accept --- */
 
 /* Return: DAT_SUCCESS, and the EP that accepts */
-static DAT_RETURN choose_ep(const struct kd_cr *cr, DAT_EP_HANDLE handle, struct kd_ep **out)
+static DAT_RETURN choose_ep(const struct kd_cr *cr, DAT_EP_HANDLE handle,
+			    struct kd_ep **out)
 {
 	struct kd_ep *ep = cr->ep ? cr->ep : kd_get(handle, DAT_HANDLE_TYPE_EP);
 	DAT_EP_STATE state;
 
-	if (!ep || (cr->ep && handle && handle != cr->ep) || ep->object.ia != cr->object.ia)
+	if (!ep || (cr->ep && handle && handle != cr->ep) ||
+	    ep->object.ia != cr->object.ia)
 		return DAT_ERROR(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
 	state = ep->state;
 	if (state != (cr->ep ? kd_state_configured(state) : DAT_EP_STATE_UNCONNECTED))
@@ -123,7 +129,8 @@ static int answer(struct kd_ep *ep, const struct kd_cr *cr, const void *data, u8
 	int ret = cr->gone ? -ECONNABORTED : kd_ep_modify_qp(ep, IB_QPS_INIT);
 
 	/* no more than the peer asked for */
-	param.responder_resources = less(cr->responder_resources, param.responder_resources);
+	param.responder_resources =
+		less(cr->responder_resources, param.responder_resources);
 	param.initiator_depth = less(cr->initiator_depth, param.initiator_depth);
 	if (!ret)
 		ret = kd_ep_modify_qp(ep, IB_QPS_RTR);

@@ -34,28 +34,30 @@ static const struct kd_dto *dto_of(struct kd_ep *ep, u64 number)
 {
 	if (!(number & KD_WR_RECV))
 		return kd_dtos_done(&ep->request, (u32)number);
-	return ep->srq ? kd_srq_done(ep->srq, (u32)number) : kd_dtos_done(&ep->recv, (u32)number);
+	return ep->srq ? kd_srq_done(ep->srq, (u32)number)
+		       : kd_dtos_done(&ep->recv, (u32)number);
 }
 
 static DAT_EVENT bind_event(const struct kd_dto *dto, DAT_DTO_COMPLETION_STATUS status)
 {
-	return (DAT_EVENT){.event_number = DAT_RMR_BIND_COMPLETION_EVENT,
-			   .event_data.rmr_completion_event_data = {
-				   .rmr_handle = dto->rmr,
-				   .user_cookie = dto->cookie,
-				   .status = status}};
+	return (DAT_EVENT){
+		.event_number = DAT_RMR_BIND_COMPLETION_EVENT,
+		.event_data.rmr_completion_event_data = {.rmr_handle = dto->rmr,
+							 .user_cookie = dto->cookie,
+							 .status = status}};
 }
 
-static DAT_EVENT transfer_event(struct kd_ep *ep, const struct kd_dto *dto, const struct ib_wc *wc,
-				DAT_DTO_COMPLETION_STATUS status)
+static DAT_EVENT transfer_event(struct kd_ep *ep, const struct kd_dto *dto,
+				const struct ib_wc *wc, DAT_DTO_COMPLETION_STATUS status)
 {
-	return (DAT_EVENT){
-		.event_number = DAT_DTO_COMPLETION_EVENT,
-		.event_data.dto_completion_event_data = {
-			.ep_handle = ep,
-			.user_cookie = dto->cookie,
-			.status = status,
-			.transfered_length = dto->op == KD_RECV ? wc->byte_len : dto->length}};
+	return (DAT_EVENT){.event_number = DAT_DTO_COMPLETION_EVENT,
+			   .event_data.dto_completion_event_data = {
+				   .ep_handle = ep,
+				   .user_cookie = dto->cookie,
+				   .status = status,
+				   .transfered_length = dto->op == KD_RECV
+								? wc->byte_len
+								: dto->length}};
 }
 
 bool kd_dto_event(const struct ib_wc *wc, DAT_EVENT *event, bool *quiet)
@@ -78,7 +80,8 @@ bool kd_dto_event(const struct ib_wc *wc, DAT_EVENT *event, bool *quiet)
 	}
 	/* the connection is not usable any more: 10.3.1.7 */
 	if (status != DAT_DTO_SUCCESS && status != DAT_DTO_ERR_FLUSHED &&
-	    (ep->state == DAT_EP_STATE_CONNECTED || ep->state == DAT_EP_STATE_DISCONNECT_PENDING))
+	    (ep->state == DAT_EP_STATE_CONNECTED ||
+	     ep->state == DAT_EP_STATE_DISCONNECT_PENDING))
 		kd_ep_end(ep, DAT_CONNECTION_EVENT_BROKEN);
 	return true;
 }
@@ -109,9 +112,9 @@ DAT_RETURN kd_dto_sges(const DAT_LMR_TRIPLET *iov, DAT_COUNT n, DAT_COUNT max,
 
 int kd_request_flags(const struct kd_ep *ep, DAT_COMPLETION_FLAGS flags, bool *quiet)
 {
-	const unsigned int known = DAT_COMPLETION_SUPPRESS_FLAG | DAT_COMPLETION_SOLICITED_WAIT_FLAG |
-				   DAT_COMPLETION_UNSIGNALLED_FLAG |
-				   DAT_COMPLETION_BARRIER_FENCE_FLAG;
+	const unsigned int known =
+		DAT_COMPLETION_SUPPRESS_FLAG | DAT_COMPLETION_SOLICITED_WAIT_FLAG |
+		DAT_COMPLETION_UNSIGNALLED_FLAG | DAT_COMPLETION_BARRIER_FENCE_FLAG;
 
 	if (flags & ~known)
 		return -1;
@@ -141,7 +144,8 @@ struct request {
 };
 
 static DAT_RETURN post_request(struct kd_ep *ep, struct request *r, enum kd_op op,
-			       DAT_DTO_COOKIE cookie, DAT_COMPLETION_FLAGS flags, DAT_RETURN bad_flags)
+			       DAT_DTO_COOKIE cookie, DAT_COMPLETION_FLAGS flags,
+			       DAT_RETURN bad_flags)
 {
 	struct kd_dto *dto = kd_dtos_next(&ep->request);
 	bool quiet = false;
@@ -149,7 +153,8 @@ static DAT_RETURN post_request(struct kd_ep *ep, struct request *r, enum kd_op o
 
 	if (send_flags < 0)
 		return bad_flags;
-	*dto = (struct kd_dto){.cookie = cookie, .length = r->length, .op = op, .quiet = quiet};
+	*dto = (struct kd_dto){
+		.cookie = cookie, .length = r->length, .op = op, .quiet = quiet};
 	r->wr.wr.wr_id = ep->request.tail;
 	r->wr.wr.sg_list = r->sge;
 	r->wr.wr.send_flags = send_flags;
@@ -168,8 +173,8 @@ DAT_RETURN dat_ep_post_send(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
 	DAT_RETURN ret = kd_request_check(ep);
 
 	if (ret == DAT_SUCCESS)
-		ret = kd_dto_sges(local_iov, num_segments, ep->attr.max_request_iov, r.sge,
-				  &r.wr.wr.num_sge, &r.length);
+		ret = kd_dto_sges(local_iov, num_segments, ep->attr.max_request_iov,
+				  r.sge, &r.wr.wr.num_sge, &r.length);
 	if (ret != DAT_SUCCESS)
 		return ret;
 	if (r.length > ep->attr.max_message_size)
@@ -183,11 +188,13 @@ static DAT_RETURN remote_iov_check(const struct kd_ep *ep, const DAT_RMR_TRIPLET
 {
 	if (!remote)
 		return DAT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG5);
-	return remote->segment_length > ep->attr.max_rdma_size ? DAT_ERROR(DAT_LENGTH_ERROR, 0)
-								: DAT_SUCCESS;
+	return remote->segment_length > ep->attr.max_rdma_size
+		       ? DAT_ERROR(DAT_LENGTH_ERROR, 0)
+		       : DAT_SUCCESS;
 }
 
-/* An RDMA read moves what @remote_iov says; what the last segments have in addition stays. */
+/* An RDMA read moves what @remote_iov says; what the last segments have in addition
+ * stays. */
 static void trim(struct request *r, DAT_VLEN length)
 {
 	int n = 0;
@@ -211,8 +218,8 @@ DAT_RETURN dat_ep_post_rdma_read(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments
 	DAT_RETURN ret = kd_request_check(ep);
 
 	if (ret == DAT_SUCCESS)
-		ret = kd_dto_sges(local_iov, num_segments, ep->attr.max_rdma_read_iov, r.sge,
-				  &r.wr.wr.num_sge, &r.length);
+		ret = kd_dto_sges(local_iov, num_segments, ep->attr.max_rdma_read_iov,
+				  r.sge, &r.wr.wr.num_sge, &r.length);
 	if (ret == DAT_SUCCESS)
 		ret = remote_iov_check(ep, remote_iov);
 	if (ret != DAT_SUCCESS)
@@ -237,8 +244,8 @@ DAT_RETURN dat_ep_post_rdma_write(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segment
 	DAT_RETURN ret = kd_request_check(ep);
 
 	if (ret == DAT_SUCCESS)
-		ret = kd_dto_sges(local_iov, num_segments, ep->attr.max_rdma_write_iov, r.sge,
-				  &r.wr.wr.num_sge, &r.length);
+		ret = kd_dto_sges(local_iov, num_segments, ep->attr.max_rdma_write_iov,
+				  r.sge, &r.wr.wr.num_sge, &r.length);
 	if (ret == DAT_SUCCESS)
 		ret = remote_iov_check(ep, remote_iov);
 	if (ret != DAT_SUCCESS)
@@ -269,7 +276,8 @@ DAT_RETURN dat_ep_post_recv(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
 		return DAT_ERROR(DAT_INVALID_STATE, kd_state_subtype(ep->state));
 	if (completion_flags & ~(unsigned int)DAT_COMPLETION_UNSIGNALLED_FLAG)
 		return DAT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG5);
-	ret = kd_dto_sges(local_iov, num_segments, ep->attr.max_recv_iov, sge, &wr.num_sge, &length);
+	ret = kd_dto_sges(local_iov, num_segments, ep->attr.max_recv_iov, sge,
+			  &wr.num_sge, &length);
 	if (ret != DAT_SUCCESS)
 		return ret;
 	dto = kd_dtos_next(&ep->recv);
@@ -277,7 +285,8 @@ DAT_RETURN dat_ep_post_recv(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
 		return DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEP);
 	*dto = (struct kd_dto){.cookie = user_cookie,
 			       .op = KD_RECV,
-			       .quiet = completion_flags & DAT_COMPLETION_UNSIGNALLED_FLAG};
+			       .quiet = completion_flags &
+					DAT_COMPLETION_UNSIGNALLED_FLAG};
 	wr.wr_id = KD_WR_RECV | ep->recv.tail;
 	if (ib_post_recv(ep->qp, &wr, NULL))
 		return DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEP);

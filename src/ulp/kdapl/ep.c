@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Endpoints. One has a queue pair while it is configured: its PZ and its three EVDs are known.
- * The QP is in INIT then, so that receives can be posted before it is connected.
+ * Endpoints. One has a queue pair while it is configured: its PZ and its three EVDs are
+ *known. The QP is in INIT then, so that receives can be posted before it is connected.
  *
  *	UNCONNECTED		dat_ep_connect(), dat_cr_accept(), dat_rsp_create()
  *	RESERVED		an RSP has it; a request arrives
@@ -25,9 +25,11 @@ static void on_qp_event(struct ib_event *event, void *qp_context)
 	if (event->event == IB_EVENT_COMM_EST) {
 		if (ep->id)
 			rdma_notify(ep->id, IB_EVENT_COMM_EST);
-	} else if (event->event == IB_EVENT_QP_FATAL || event->event == IB_EVENT_QP_REQ_ERR ||
+	} else if (event->event == IB_EVENT_QP_FATAL ||
+		   event->event == IB_EVENT_QP_REQ_ERR ||
 		   event->event == IB_EVENT_QP_ACCESS_ERR) {
-		kd_async(&ep->object, DAT_ASYNC_ERROR_EP_BROKEN, DAT_EP_TRANSFER_TO_ERROR);
+		kd_async(&ep->object, DAT_ASYNC_ERROR_EP_BROKEN,
+			 DAT_EP_TRANSFER_TO_ERROR);
 		if (ep->state == DAT_EP_STATE_CONNECTED)
 			kd_ep_end(ep, DAT_CONNECTION_EVENT_BROKEN);
 	}
@@ -37,11 +39,12 @@ static int init_qp(struct kd_ep *ep)
 {
 	struct ib_qp_attr attr = {.qp_state = IB_QPS_INIT,
 				  .port_num = (u8)ep->object.ia->port,
-				  .qp_access_flags = IB_ACCESS_REMOTE_READ |
-						     IB_ACCESS_REMOTE_WRITE};
+				  .qp_access_flags =
+					  IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_WRITE};
 
 	return ib_modify_qp(ep->qp, &attr,
-			    IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_ACCESS_FLAGS);
+			    IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT |
+				    IB_QP_ACCESS_FLAGS);
 }
 
 static u32 most_iov(const DAT_EP_ATTR *a)
@@ -66,10 +69,12 @@ static DAT_RETURN create_qp(struct kd_ep *ep)
 			.max_recv_wr = ep->srq ? 0 : (u32)ep->attr.max_recv_dtos,
 			.max_send_sge = most_iov(&ep->attr),
 			.max_recv_sge = ep->srq ? 0 : (u32)ep->attr.max_recv_iov}};
-	u32 requests = (u32)ep->attr.max_request_dtos + 1, recvs = (u32)ep->attr.max_recv_dtos;
+	u32 requests = (u32)ep->attr.max_request_dtos + 1,
+	    recvs = (u32)ep->attr.max_recv_dtos;
 	struct kd_dto *request = kcalloc(requests, sizeof(*request), GFP_KERNEL);
 	struct kd_dto *recv = kcalloc(recvs + 1, sizeof(*recv), GFP_KERNEL);
-	struct ib_qp *qp = request && recv ? ib_create_qp(ep->pz->pd, &init) : ERR_PTR(-ENOMEM);
+	struct ib_qp *qp =
+		request && recv ? ib_create_qp(ep->pz->pd, &init) : ERR_PTR(-ENOMEM);
 
 	if (IS_ERR(qp)) {
 		kfree(request);
@@ -124,7 +129,8 @@ static bool is_configured(const struct kd_ep *ep)
 
 static unsigned int *recv_kind(struct kd_ep *ep)
 {
-	bool solicited = ep->attr.recv_completion_flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG;
+	bool solicited =
+		ep->attr.recv_completion_flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG;
 
 	return solicited ? &ep->recv_evd->solicited : &ep->recv_evd->signalled;
 }
@@ -181,8 +187,8 @@ static DAT_RETURN take_handles(struct kd_ep *ep, const DAT_EP_PARAM *param)
 	return DAT_SUCCESS;
 }
 
-DAT_RETURN kd_ep_create(struct kd_ia *ia, const DAT_EP_PARAM *param, const DAT_EP_ATTR *attr,
-			struct kd_ep **out)
+DAT_RETURN kd_ep_create(struct kd_ia *ia, const DAT_EP_PARAM *param,
+			const DAT_EP_ATTR *attr, struct kd_ep **out)
 {
 	struct kd_ep *ep = kd_alloc(ia, DAT_HANDLE_TYPE_EP, sizeof(*ep));
 	DAT_RETURN ret;
@@ -223,7 +229,8 @@ void kd_ep_destroy(struct kd_ep *ep)
 }
 
 static DAT_RETURN create(DAT_IA_HANDLE ia_handle, const DAT_EP_PARAM *param,
-			 const DAT_EP_ATTR *attr, DAT_RETURN bad_attr, DAT_EP_HANDLE *ep_handle)
+			 const DAT_EP_ATTR *attr, DAT_RETURN bad_attr,
+			 DAT_EP_HANDLE *ep_handle)
 {
 	struct kd_ia *ia = kd_get(ia_handle, DAT_HANDLE_TYPE_IA);
 	struct kd_ep *ep = NULL;
@@ -242,8 +249,8 @@ static DAT_RETURN create(DAT_IA_HANDLE ia_handle, const DAT_EP_PARAM *param,
 DAT_RETURN dat_ep_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle,
 			 DAT_EVD_HANDLE recv_completion_evd_handle,
 			 DAT_EVD_HANDLE request_completion_evd_handle,
-			 DAT_EVD_HANDLE connect_evd_handle, const DAT_EP_ATTR *ep_attributes,
-			 DAT_EP_HANDLE *ep_handle)
+			 DAT_EVD_HANDLE connect_evd_handle,
+			 const DAT_EP_ATTR *ep_attributes, DAT_EP_HANDLE *ep_handle)
 {
 	const DAT_EP_PARAM param = {.pz_handle = pz_handle,
 				    .recv_evd_handle = recv_completion_evd_handle,
@@ -257,11 +264,11 @@ DAT_RETURN dat_ep_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle,
 }
 EXPORT_SYMBOL(dat_ep_create);
 
-DAT_RETURN dat_ep_create_with_srq(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle,
-				  DAT_EVD_HANDLE recv_evd_handle,
-				  DAT_EVD_HANDLE request_evd_handle,
-				  DAT_EVD_HANDLE connect_evd_handle, DAT_SRQ_HANDLE srq_handle,
-				  const DAT_EP_ATTR *ep_attributes, DAT_EP_HANDLE *ep_handle)
+DAT_RETURN
+dat_ep_create_with_srq(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle,
+		       DAT_EVD_HANDLE recv_evd_handle, DAT_EVD_HANDLE request_evd_handle,
+		       DAT_EVD_HANDLE connect_evd_handle, DAT_SRQ_HANDLE srq_handle,
+		       const DAT_EP_ATTR *ep_attributes, DAT_EP_HANDLE *ep_handle)
 {
 	const DAT_EP_PARAM param = {.pz_handle = pz_handle,
 				    .recv_evd_handle = recv_evd_handle,
@@ -281,7 +288,8 @@ EXPORT_SYMBOL(dat_ep_create_with_srq);
 /* --- changes --- */
 
 /* The QP is made anew. When that fails, @ep is as before, and has one as before. */
-DAT_RETURN kd_ep_rebuild(struct kd_ep *ep, const DAT_EP_PARAM *old, const DAT_EP_PARAM *new)
+DAT_RETURN kd_ep_rebuild(struct kd_ep *ep, const DAT_EP_PARAM *old,
+			 const DAT_EP_PARAM *new)
 {
 	DAT_RETURN ret;
 
@@ -336,7 +344,8 @@ DAT_RETURN dat_ep_reset(DAT_EP_HANDLE ep_handle)
 		return DAT_SUCCESS;
 	if (ep->state != DAT_EP_STATE_DISCONNECTED)
 		return DAT_ERROR(DAT_INVALID_STATE, kd_state_subtype(ep->state));
-	/* A new QP: peers refuse the number of the old one until its time-wait is over (12.9.8.3). */
+	/* A new QP: peers refuse the number of the old one until its time-wait is over
+	 * (12.9.8.3). */
 	kd_ep_drop_id(ep);
 	destroy_qp(ep);
 	ret = create_qp(ep);
@@ -352,11 +361,13 @@ EXPORT_SYMBOL(dat_ep_reset);
 DAT_RETURN dat_ep_free(DAT_EP_HANDLE ep_handle)
 {
 	struct kd_ep *ep = kd_get(ep_handle, DAT_HANDLE_TYPE_EP);
-	DAT_EP_STATE state = ep ? kd_state_configured(ep->state) : DAT_EP_STATE_UNCONNECTED;
+	DAT_EP_STATE state =
+		ep ? kd_state_configured(ep->state) : DAT_EP_STATE_UNCONNECTED;
 
 	if (!ep)
 		return DAT_ERROR(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
-	if (state == DAT_EP_STATE_RESERVED || state == DAT_EP_STATE_PASSIVE_CONNECTION_PENDING ||
+	if (state == DAT_EP_STATE_RESERVED ||
+	    state == DAT_EP_STATE_PASSIVE_CONNECTION_PENDING ||
 	    state == DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING)
 		return DAT_ERROR(DAT_INVALID_STATE, kd_state_subtype(ep->state));
 	kd_ep_destroy(ep);

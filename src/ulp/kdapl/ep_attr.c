@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What an endpoint is made of: its attributes, and how a consumer asks for them and changes them. */
+/* What an endpoint is made of: its attributes, and how a consumer asks for them and
+ * changes them. */
 #include "ulp/kdapl/private.h"
 
 /* --- attributes --- */
@@ -21,20 +22,20 @@ DAT_EP_ATTR kd_ep_default_attr(const struct kd_ia *ia)
 	DAT_COUNT iov = at_most(max_iov(limits), KD_DEFAULT_IOV);
 
 	ib_query_port(ia->device, ia->port, &port);
-	return (DAT_EP_ATTR){
-		.service_type = DAT_SERVICE_TYPE_RC,
-		.max_message_size = port.max_msg_sz,
-		.max_rdma_size = port.max_msg_sz,
-		.qos = DAT_QOS_BEST_EFFORT,
-		.max_recv_dtos = at_most(limits->max_qp_wr, KD_DEFAULT_DTOS),
-		.max_request_dtos = at_most(limits->max_qp_wr - 1, KD_DEFAULT_DTOS),
-		.max_recv_iov = iov,
-		.max_request_iov = iov,
-		.max_rdma_read_in = limits->max_qp_rd_atom,
-		.max_rdma_read_out = limits->max_qp_init_rd_atom,
-		.srq_soft_hw = DAT_WATERMARK_INFINITE,
-		.max_rdma_read_iov = iov,
-		.max_rdma_write_iov = iov};
+	return (DAT_EP_ATTR){.service_type = DAT_SERVICE_TYPE_RC,
+			     .max_message_size = port.max_msg_sz,
+			     .max_rdma_size = port.max_msg_sz,
+			     .qos = DAT_QOS_BEST_EFFORT,
+			     .max_recv_dtos = at_most(limits->max_qp_wr, KD_DEFAULT_DTOS),
+			     .max_request_dtos =
+				     at_most(limits->max_qp_wr - 1, KD_DEFAULT_DTOS),
+			     .max_recv_iov = iov,
+			     .max_request_iov = iov,
+			     .max_rdma_read_in = limits->max_qp_rd_atom,
+			     .max_rdma_read_out = limits->max_qp_init_rd_atom,
+			     .srq_soft_hw = DAT_WATERMARK_INFINITE,
+			     .max_rdma_read_iov = iov,
+			     .max_rdma_write_iov = iov};
 }
 
 static bool within(DAT_COUNT count, int limit)
@@ -148,11 +149,10 @@ static bool may_modify(const struct kd_ep *ep)
 DAT_RETURN dat_ep_modify(DAT_EP_HANDLE ep_handle, DAT_EP_PARAM_MASK ep_param_mask,
 			 const DAT_EP_PARAM *ep_param)
 {
-	const DAT_EP_PARAM_MASK fixed = DAT_EP_FIELD_IA_HANDLE | DAT_EP_FIELD_EP_STATE |
-					DAT_EP_FIELD_LOCAL_IA_ADDRESS_PTR |
-					DAT_EP_FIELD_LOCAL_PORT_QUAL |
-					DAT_EP_FIELD_REMOTE_IA_ADDRESS_PTR |
-					DAT_EP_FIELD_REMOTE_PORT_QUAL;
+	const DAT_EP_PARAM_MASK fixed =
+		DAT_EP_FIELD_IA_HANDLE | DAT_EP_FIELD_EP_STATE |
+		DAT_EP_FIELD_LOCAL_IA_ADDRESS_PTR | DAT_EP_FIELD_LOCAL_PORT_QUAL |
+		DAT_EP_FIELD_REMOTE_IA_ADDRESS_PTR | DAT_EP_FIELD_REMOTE_PORT_QUAL;
 	struct kd_ep *ep = kd_get(ep_handle, DAT_HANDLE_TYPE_EP);
 	DAT_EP_PARAM old, new;
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Event dispatchers. Completions stay in the CQ of an EVD until they are asked for; all other
- * events, and completions that were looked at, are in a queue in memory.
+ * Event dispatchers. Completions stay in the CQ of an EVD until they are asked for; all
+ * other events, and completions that were looked at, are in a queue in memory.
  *
- * Upcalls are made by one work item for all EVDs, so that they run neither on the stack of a
- * consumer's call nor within an event of the RDMA CM. It takes the EVDs that are pending one
- * after another, and arms the CQ of one when it has nothing left.
+ * Upcalls are made by one work item for all EVDs, so that they run neither on the stack
+ * of a consumer's call nor within an event of the RDMA CM. It takes the EVDs that are
+ * pending one after another, and arms the CQ of one when it has nothing left.
  */
 #include "ulp/kdapl/private.h"
 
@@ -41,7 +41,8 @@ void kd_evd_fill(struct kd_evd *evd)
 	DAT_EVENT event;
 	bool quiet;
 
-	while (evd->cq && evd->events.count < (u32)evd->qlen && ib_poll_cq(evd->cq, 1, &wc) > 0) {
+	while (evd->cq && evd->events.count < (u32)evd->qlen &&
+	       ib_poll_cq(evd->cq, 1, &wc) > 0) {
 		if (!kd_dto_event(&wc, &event, &quiet))
 			continue;
 		event.evd_handle = evd;
@@ -65,7 +66,8 @@ static bool pop(struct kd_evd *evd, DAT_EVENT *event)
 static bool wants_upcalls(const struct kd_evd *evd)
 {
 	return evd->upcall.upcall_func &&
-	       (evd->policy == DAT_UPCALL_SINGLE_INSTANCE || evd->policy == DAT_UPCALL_MANY) &&
+	       (evd->policy == DAT_UPCALL_SINGLE_INSTANCE ||
+		evd->policy == DAT_UPCALL_MANY) &&
 	       is_module_text_address((unsigned long)evd->upcall.upcall_func);
 }
 
@@ -174,11 +176,13 @@ static DAT_RETURN create_cq(struct kd_evd *evd)
 	cq = ib_create_cq(evd->object.ia->device, on_completion, on_cq_event, evd, &attr);
 	if (IS_ERR(cq))
 		return kd_error(PTR_ERR(cq), DAT_RESOURCE_TEVD);
-	evd->cq = cq; /* which is armed when an EP feeds it: by which kind of event depends on it */
+	evd->cq = cq; /* which is armed when an EP feeds it: by which kind of event
+			 depends on it */
 	return DAT_SUCCESS;
 }
 
-/* Room for as many events from the CQ as the consumer asks for, and for as many others. */
+/* Room for as many events from the CQ as the consumer asks for, and for as many others.
+ */
 static struct kd_event *alloc_events(DAT_COUNT qlen)
 {
 	return kcalloc((size_t)qlen * 2, sizeof(struct kd_event), GFP_KERNEL);
@@ -218,8 +222,9 @@ static bool policy_is_known(DAT_UPCALL_POLICY policy)
 }
 
 DAT_RETURN dat_evd_kcreate(DAT_IA_HANDLE ia_handle, DAT_COUNT evd_min_qlen,
-			   DAT_UPCALL_POLICY upcall_policy, const DAT_UPCALL_OBJECT *upcall,
-			   DAT_EVD_FLAGS evd_flags, DAT_EVD_HANDLE *evd_handle)
+			   DAT_UPCALL_POLICY upcall_policy,
+			   const DAT_UPCALL_OBJECT *upcall, DAT_EVD_FLAGS evd_flags,
+			   DAT_EVD_HANDLE *evd_handle)
 {
 	const unsigned int all = DAT_EVD_DEFAULT_FLAG | DAT_EVD_SOFTWARE_FLAG;
 	struct kd_ia *ia = kd_get(ia_handle, DAT_HANDLE_TYPE_IA);
@@ -246,7 +251,8 @@ DAT_RETURN dat_evd_kcreate(DAT_IA_HANDLE ia_handle, DAT_COUNT evd_min_qlen,
 }
 EXPORT_SYMBOL(dat_evd_kcreate);
 
-DAT_RETURN dat_evd_modify_upcall(DAT_EVD_HANDLE evd_handle, DAT_UPCALL_POLICY upcall_policy,
+DAT_RETURN dat_evd_modify_upcall(DAT_EVD_HANDLE evd_handle,
+				 DAT_UPCALL_POLICY upcall_policy,
 				 const DAT_UPCALL_OBJECT *upcall)
 {
 	struct kd_evd *evd = kd_get(evd_handle, DAT_HANDLE_TYPE_EVD);

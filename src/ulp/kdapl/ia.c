@@ -12,8 +12,8 @@ LIST_HEAD(kd_providers);
 void kd_async(struct kd_object *object, DAT_EVENT_NUMBER number, DAT_COUNT reason)
 {
 	const DAT_EVENT event = {.event_number = number,
-				 .event_data.asynch_error_event_data = {.dat_handle = object,
-									.reason = reason}};
+				 .event_data.asynch_error_event_data = {
+					 .dat_handle = object, .reason = reason}};
 
 	if (object->ia->async_evd)
 		kd_evd_post(object->ia->async_evd, &event);
@@ -24,9 +24,11 @@ static void on_device_event(struct ib_event_handler *handler, struct ib_event *e
 	struct kd_ia *ia = container_of(handler, struct kd_ia, events);
 
 	if (event->event == IB_EVENT_DEVICE_FATAL)
-		kd_async(&ia->object, DAT_ASYNC_ERROR_IA_CATASTROPHIC, DAT_IA_CATASTROPHIC_ERROR);
+		kd_async(&ia->object, DAT_ASYNC_ERROR_IA_CATASTROPHIC,
+			 DAT_IA_CATASTROPHIC_ERROR);
 	else if (event->event == IB_EVENT_PORT_ERR && event->element.port_num == ia->port)
-		kd_async(&ia->object, DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR, DAT_IA_OTHER_ERROR);
+		kd_async(&ia->object, DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR,
+			 DAT_IA_OTHER_ERROR);
 }
 
 /* --- the registry --- */
@@ -41,7 +43,8 @@ static struct kd_provider *find_provider(const char *name)
 	return NULL;
 }
 
-DAT_RETURN dat_registry_list_providers(DAT_COUNT max_to_return, DAT_COUNT *entries_returned,
+DAT_RETURN dat_registry_list_providers(DAT_COUNT max_to_return,
+				       DAT_COUNT *entries_returned,
 				       DAT_PROVIDER_INFO *dat_provider_list[])
 {
 	const struct kd_provider *p;
@@ -57,10 +60,10 @@ DAT_RETURN dat_registry_list_providers(DAT_COUNT max_to_return, DAT_COUNT *entri
 		if (max_to_return && n == max_to_return)
 			break;
 		if (max_to_return) {
-			*dat_provider_list[n] =
-				(DAT_PROVIDER_INFO){.dapl_version_major = DAT_VERSION_MAJOR,
-						    .dapl_version_minor = DAT_VERSION_MINOR,
-						    .is_thread_safe = DAT_TRUE};
+			*dat_provider_list[n] = (DAT_PROVIDER_INFO){
+				.dapl_version_major = DAT_VERSION_MAJOR,
+				.dapl_version_minor = DAT_VERSION_MINOR,
+				.is_thread_safe = DAT_TRUE};
 			strcpy(dat_provider_list[n]->ia_name, p->name);
 		}
 		n++;
@@ -80,8 +83,8 @@ static DAT_RETURN own_async_evd(struct kd_ia *ia, DAT_COUNT qlen)
 			     &ia->async_evd);
 }
 
-static DAT_RETURN open_ia(const struct kd_provider *p, DAT_COUNT qlen, DAT_EVD_HANDLE async_evd,
-			  struct kd_ia **out)
+static DAT_RETURN open_ia(const struct kd_provider *p, DAT_COUNT qlen,
+			  DAT_EVD_HANDLE async_evd, struct kd_ia **out)
 {
 	struct kd_ia *ia = kd_alloc(NULL, DAT_HANDLE_TYPE_IA, sizeof(*ia));
 	DAT_RETURN ret = DAT_SUCCESS;
@@ -111,7 +114,8 @@ static DAT_RETURN open_ia(const struct kd_provider *p, DAT_COUNT qlen, DAT_EVD_H
 
 DAT_RETURN dat_ia_openv(const DAT_NAME_PTR provider, DAT_COUNT async_evd_min_qlen,
 			DAT_EVD_HANDLE *async_evd_handle, DAT_IA_HANDLE *ia_handle,
-			DAT_UINT32 dat_major, DAT_UINT32 dat_minor, DAT_BOOLEAN thread_safety)
+			DAT_UINT32 dat_major, DAT_UINT32 dat_minor,
+			DAT_BOOLEAN thread_safety)
 {
 	const struct kd_provider *p = provider ? find_provider(provider) : NULL;
 	struct kd_evd *async;
@@ -180,7 +184,8 @@ static DAT_IA_ATTR ia_attr_of(struct kd_ia *ia)
 	attr.max_message_size = attr.max_rdma_size = port.max_msg_sz;
 	snprintf(attr.adapter_name, sizeof(attr.adapter_name), "%s", ia->name);
 	snprintf(attr.vendor_name, sizeof(attr.vendor_name), "softib");
-	sscanf(limits->fw_ver, "%u.%u", &attr.firmware_version_major, &attr.firmware_version_minor);
+	sscanf(limits->fw_ver, "%u.%u", &attr.firmware_version_major,
+	       &attr.firmware_version_minor);
 	return attr;
 }
 
@@ -190,13 +195,15 @@ static void provider_attr_of(const struct kd_ia *ia, DAT_PROVIDER_ATTR *attr)
 		.provider_version_major = 1,
 		.dapl_version_major = DAT_VERSION_MAJOR,
 		.dapl_version_minor = DAT_VERSION_MINOR,
-		.lmr_mem_types_supported = (DAT_MEM_TYPE)(DAT_MEM_TYPE_VIRTUAL | DAT_MEM_TYPE_LMR |
-							  DAT_MEM_TYPE_PHYSICAL | DAT_MEM_TYPE_IA),
+		.lmr_mem_types_supported =
+			(DAT_MEM_TYPE)(DAT_MEM_TYPE_VIRTUAL | DAT_MEM_TYPE_LMR |
+				       DAT_MEM_TYPE_PHYSICAL | DAT_MEM_TYPE_IA),
 		.iov_ownership_on_return = DAT_IOV_CONSUMER,
 		.dat_qos_supported = DAT_QOS_BEST_EFFORT,
-		.completion_flags_supported =
-			DAT_COMPLETION_SUPPRESS_FLAG | DAT_COMPLETION_SOLICITED_WAIT_FLAG |
-			DAT_COMPLETION_UNSIGNALLED_FLAG | DAT_COMPLETION_BARRIER_FENCE_FLAG,
+		.completion_flags_supported = DAT_COMPLETION_SUPPRESS_FLAG |
+					      DAT_COMPLETION_SOLICITED_WAIT_FLAG |
+					      DAT_COMPLETION_UNSIGNALLED_FLAG |
+					      DAT_COMPLETION_BARRIER_FENCE_FLAG,
 		.is_thread_safe = DAT_TRUE,
 		.max_private_data_size = KD_PRIVATE_DATA,
 		.ep_creator = DAT_PSP_CREATES_EP_IFASKED,
@@ -216,7 +223,8 @@ static void provider_attr_of(const struct kd_ia *ia, DAT_PROVIDER_ATTR *attr)
 
 DAT_RETURN dat_ia_query(DAT_IA_HANDLE ia_handle, DAT_EVD_HANDLE *async_evd_handle,
 			DAT_IA_ATTR_MASK ia_attr_mask, DAT_IA_ATTR *ia_attr,
-			DAT_PROVIDER_ATTR_MASK provider_attr_mask, DAT_PROVIDER_ATTR *provider_attr)
+			DAT_PROVIDER_ATTR_MASK provider_attr_mask,
+			DAT_PROVIDER_ATTR *provider_attr)
 {
 	struct kd_ia *ia = kd_get(ia_handle, DAT_HANDLE_TYPE_IA);
 
@@ -240,8 +248,8 @@ DAT_RETURN dat_ia_query(DAT_IA_HANDLE ia_handle, DAT_EVD_HANDLE *async_evd_handl
 }
 EXPORT_SYMBOL(dat_ia_query);
 
-DAT_RETURN dat_ia_memtype_hint(DAT_IA_HANDLE ia_handle, DAT_MEM_TYPE mem_type, DAT_VLEN length,
-			       DAT_MEM_OPTIMIZE_FLAGS mem_optimization,
+DAT_RETURN dat_ia_memtype_hint(DAT_IA_HANDLE ia_handle, DAT_MEM_TYPE mem_type,
+			       DAT_VLEN length, DAT_MEM_OPTIMIZE_FLAGS mem_optimization,
 			       DAT_VLEN *preferred_length, DAT_VADDR *preferred_alignment)
 {
 	bool paged = mem_type == DAT_MEM_TYPE_PHYSICAL;
@@ -370,7 +378,8 @@ DAT_RETURN dat_ia_close(DAT_IA_HANDLE ia_handle, DAT_CLOSE_FLAGS close_flags)
 
 	if (!ia)
 		return DAT_ERROR(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
-	if (close_flags != DAT_CLOSE_ABRUPT_FLAG && close_flags != DAT_CLOSE_GRACEFUL_FLAG)
+	if (close_flags != DAT_CLOSE_ABRUPT_FLAG &&
+	    close_flags != DAT_CLOSE_GRACEFUL_FLAG)
 		return DAT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
 	if (lends_evd(ia) || (close_flags == DAT_CLOSE_GRACEFUL_FLAG && has_objects(ia)))
 		return DAT_ERROR(DAT_INVALID_STATE, DAT_INVALID_STATE_IA_IN_USE);

@@ -12,7 +12,8 @@ static int access_of(DAT_MEM_PRIV_FLAGS priv)
 		access |= IB_ACCESS_LOCAL_WRITE;
 	if (priv & DAT_MEM_PRIV_REMOTE_READ_FLAG)
 		access |= IB_ACCESS_REMOTE_READ;
-	if (priv & DAT_MEM_PRIV_REMOTE_WRITE_FLAG) /* 10.6.3.1: remote write needs local write */
+	if (priv &
+	    DAT_MEM_PRIV_REMOTE_WRITE_FLAG) /* 10.6.3.1: remote write needs local write */
 		access |= IB_ACCESS_REMOTE_WRITE | IB_ACCESS_LOCAL_WRITE;
 	return access;
 }
@@ -101,7 +102,8 @@ struct kd_lmr *kd_lmr_find(const struct kd_ia *ia, DAT_LMR_CONTEXT context)
 	list_for_each_entry(object, &ia->objects, node) {
 		struct kd_lmr *lmr = (struct kd_lmr *)object;
 
-		if (object->type == DAT_HANDLE_TYPE_LMR && lmr->param.lmr_context == context)
+		if (object->type == DAT_HANDLE_TYPE_LMR &&
+		    lmr->param.lmr_context == context)
 			return lmr;
 	}
 	return NULL;
@@ -110,8 +112,9 @@ struct kd_lmr *kd_lmr_find(const struct kd_ia *ia, DAT_LMR_CONTEXT context)
 static DAT_RETURN reg_mr(struct kd_lmr *lmr)
 {
 	u64 iova = lmr->param.registered_address;
-	struct ib_mr *mr = ib_reg_phys_mr(lmr->pz->pd, lmr->buf, lmr->num_bufs,
-					  access_of(lmr->param.mem_priv) | IB_ACCESS_MW_BIND, &iova);
+	struct ib_mr *mr =
+		ib_reg_phys_mr(lmr->pz->pd, lmr->buf, lmr->num_bufs,
+			       access_of(lmr->param.mem_priv) | IB_ACCESS_MW_BIND, &iova);
 
 	if (PTR_ERR_OR_ZERO(mr) == -EINVAL)
 		return DAT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
@@ -142,8 +145,8 @@ static void lmr_destroy(struct kd_lmr *lmr)
 	kd_release(&lmr->object);
 }
 
-static DAT_RETURN lmr_create(struct kd_ia *ia, struct kd_pz *pz, const DAT_LMR_PARAM *param,
-			     struct kd_lmr **out)
+static DAT_RETURN lmr_create(struct kd_ia *ia, struct kd_pz *pz,
+			     const DAT_LMR_PARAM *param, struct kd_lmr **out)
 {
 	struct kd_lmr *lmr = kd_alloc(ia, DAT_HANDLE_TYPE_LMR, sizeof(*lmr));
 	DAT_RETURN ret;
@@ -166,9 +169,10 @@ static DAT_RETURN lmr_create(struct kd_ia *ia, struct kd_pz *pz, const DAT_LMR_P
 DAT_RETURN dat_lmr_kcreate(DAT_IA_HANDLE ia_handle, DAT_MEM_TYPE mem_type,
 			   DAT_REGION_DESCRIPTION region_description, DAT_VLEN length,
 			   DAT_PZ_HANDLE pz_handle, DAT_MEM_PRIV_FLAGS privileges,
-			   DAT_MEM_OPTIMIZE_FLAGS mem_optimization, DAT_LMR_HANDLE *lmr_handle,
-			   DAT_LMR_CONTEXT *lmr_context, DAT_RMR_CONTEXT *rmr_context,
-			   DAT_VLEN *registered_length, DAT_VADDR *registered_address)
+			   DAT_MEM_OPTIMIZE_FLAGS mem_optimization,
+			   DAT_LMR_HANDLE *lmr_handle, DAT_LMR_CONTEXT *lmr_context,
+			   DAT_RMR_CONTEXT *rmr_context, DAT_VLEN *registered_length,
+			   DAT_VADDR *registered_address)
 {
 	struct kd_ia *ia = kd_get(ia_handle, DAT_HANDLE_TYPE_IA);
 	struct kd_pz *pz = kd_get(pz_handle, DAT_HANDLE_TYPE_PZ);
@@ -241,7 +245,8 @@ static bool covers(const struct kd_lmr *lmr, const DAT_LMR_TRIPLET *t)
 
 	return t->virtual_address >= start &&
 	       t->virtual_address - start <= lmr->param.registered_size &&
-	       t->segment_length <= lmr->param.registered_size - (t->virtual_address - start);
+	       t->segment_length <=
+		       lmr->param.registered_size - (t->virtual_address - start);
 }
 
 static DAT_RETURN check_segments(DAT_IA_HANDLE ia_handle, const DAT_LMR_TRIPLET *segment,
@@ -262,14 +267,16 @@ static DAT_RETURN check_segments(DAT_IA_HANDLE ia_handle, const DAT_LMR_TRIPLET 
 	return DAT_SUCCESS;
 }
 
-DAT_RETURN dat_lmr_sync_rdma_read(DAT_IA_HANDLE ia_handle, const DAT_LMR_TRIPLET *local_segments,
+DAT_RETURN dat_lmr_sync_rdma_read(DAT_IA_HANDLE ia_handle,
+				  const DAT_LMR_TRIPLET *local_segments,
 				  DAT_VLEN num_segments)
 {
 	return check_segments(ia_handle, local_segments, num_segments);
 }
 EXPORT_SYMBOL(dat_lmr_sync_rdma_read);
 
-DAT_RETURN dat_lmr_sync_rdma_write(DAT_IA_HANDLE ia_handle, const DAT_LMR_TRIPLET *local_segments,
+DAT_RETURN dat_lmr_sync_rdma_write(DAT_IA_HANDLE ia_handle,
+				   const DAT_LMR_TRIPLET *local_segments,
 				   DAT_VLEN num_segments)
 {
 	return check_segments(ia_handle, local_segments, num_segments);
@@ -348,7 +355,8 @@ static DAT_RETURN bind_info(const struct kd_rmr *rmr, const DAT_LMR_TRIPLET *t,
 	*info = (struct ib_mw_bind_info){.mr = lmr->mr,
 					 .addr = t->virtual_address,
 					 .length = t->segment_length,
-					 .mw_access_flags = access_of(priv) & ~IB_ACCESS_LOCAL_WRITE};
+					 .mw_access_flags = access_of(priv) &
+							    ~IB_ACCESS_LOCAL_WRITE};
 	return DAT_SUCCESS;
 }
 
@@ -361,7 +369,8 @@ static DAT_RETURN post_bind(struct kd_rmr *rmr, struct kd_ep *ep, struct ib_mw_b
 
 	if (send_flags < 0)
 		return DAT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG6);
-	*dto = (struct kd_dto){.cookie = cookie, .rmr = rmr, .op = KD_BIND, .quiet = quiet};
+	*dto = (struct kd_dto){
+		.cookie = cookie, .rmr = rmr, .op = KD_BIND, .quiet = quiet};
 	bind->wr_id = ep->request.tail;
 	bind->send_flags = send_flags & ~IB_SEND_SOLICITED;
 	if (ib_bind_mw(ep->qp, rmr->mw, bind))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The module kdapl: `softib modprobe NODE kdapl.so`, and consumers after it. Each node has a
- * copy, which provides the ports of the node's adapters.
+ * The module kdapl: `softib modprobe NODE kdapl.so`, and consumers after it. Each node
+ * has a copy, which provides the ports of the node's adapters.
  */
 #include "ulp/kdapl/private.h"
 

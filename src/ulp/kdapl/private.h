@@ -2,11 +2,11 @@
 /*
  * kDAPL: the objects behind the handles of <dat/kdat.h>.
  *
- * A handle is the address of a struct kd_object, which begins each object, and is looked up among
- * those that exist: what a consumer passes is not read before. Everything runs in
- * softibd's one thread: the consumers' calls, the events of the RDMA CM and of CQs from the
- * loop, and upcalls on the fiber of one work item (evd.c). An id of the RDMA CM is never
- * destroyed, and no function of a consumer called, from within an event.
+ * A handle is the address of a struct kd_object, which begins each object, and is looked
+ * up among those that exist: what a consumer passes is not read before. Everything runs
+ * in softibd's one thread: the consumers' calls, the events of the RDMA CM and of CQs
+ * from the loop, and upcalls on the fiber of one work item (evd.c). An id of the RDMA CM
+ * is never destroyed, and no function of a consumer called, from within an event.
  */
 #ifndef ULP_KDAPL_PRIVATE_H
 #define ULP_KDAPL_PRIVATE_H
@@ -20,12 +20,12 @@
 
 #include "ulp/kdapl/queue.h"
 
-#define KD_MAX_IOV	     16
-#define KD_PRIVATE_DATA	     RDMA_CM_REQ_PRIVATE_DATA_SIZE
-#define KD_MAX_PRIVATE_DATA  256 /* that a message of the CM may bring */
-#define KD_RESOLVE_MS	     5000
-#define KD_DEFAULT_DTOS	     64
-#define KD_DEFAULT_IOV	     4
+#define KD_MAX_IOV	      16
+#define KD_PRIVATE_DATA	      RDMA_CM_REQ_PRIVATE_DATA_SIZE
+#define KD_MAX_PRIVATE_DATA   256 /* that a message of the CM may bring */
+#define KD_RESOLVE_MS	      5000
+#define KD_DEFAULT_DTOS	      64
+#define KD_DEFAULT_IOV	      4
 #define KD_DEFAULT_ASYNC_QLEN 8
 
 /** struct kd_provider - a port of an adapter */
@@ -60,8 +60,8 @@ struct kd_ia {
 	struct ib_event_handler events;
 };
 
-/** struct kd_evd - @cq: NULL: neither DTOs nor binds feed it. @doomed: freed by the upcall that
- *  runs */
+/** struct kd_evd - @cq: NULL: neither DTOs nor binds feed it. @doomed: freed by the
+ * upcall that runs */
 struct kd_evd {
 	struct kd_object object;
 	struct list_head pending; /* of the work item that makes upcalls */
@@ -71,7 +71,8 @@ struct kd_evd {
 	DAT_EVD_FLAGS flags;
 	DAT_UPCALL_POLICY policy;
 	DAT_UPCALL_OBJECT upcall;
-	unsigned int solicited, signalled; /* EPs that receive with and without the flag */
+	unsigned int solicited,
+		signalled; /* EPs that receive with and without the flag */
 	bool running, doomed, overflowed;
 };
 
@@ -114,8 +115,8 @@ struct kd_ep {
 	struct kd_pz *pz;
 	struct kd_evd *recv_evd, *request_evd, *connect_evd;
 	struct kd_srq *srq;
-	struct ib_qp *qp;	 /* NULL: it is not configured */
-	struct rdma_cm_id *id;	 /* NULL: it did not connect or accept since it was reset */
+	struct ib_qp *qp;      /* NULL: it is not configured */
+	struct rdma_cm_id *id; /* NULL: it did not connect or accept since it was reset */
 	struct kd_dtos request, recv;
 	struct sockaddr_storage local, remote;
 	DAT_CONN_QUAL conn_qual; /* that it connects to */
@@ -128,7 +129,8 @@ struct kd_ep {
 struct kd_sp {
 	struct kd_object object;
 	struct list_head expired; /* of those that the work item destroys */
-	struct rdma_cm_id *id, *id6; /* for both families; NULL: the port has no IPv6 address */
+	struct rdma_cm_id *id,
+		*id6; /* for both families; NULL: the port has no IPv6 address */
 	struct kd_evd *evd;
 	struct kd_ep *ep;
 	DAT_CONN_QUAL conn_qual;
@@ -151,13 +153,15 @@ struct kd_cr {
 
 extern struct list_head kd_ias;
 
-/** kd_get() - the object of a handle. NULL: it is none of this type, or its adapter is gone */
+/** kd_get() - the object of a handle. NULL: it is none of this type, or its adapter is
+ * gone */
 void *kd_get(DAT_HANDLE handle, DAT_HANDLE_TYPE type);
 /** kd_find() - the same, whether the adapter is there or not */
 void *kd_find(DAT_HANDLE handle, DAT_HANDLE_TYPE type);
 /** kd_alloc() - a zeroed object of @bytes; NULL: no memory */
 void *kd_alloc(struct kd_ia *ia, DAT_HANDLE_TYPE type, size_t bytes);
-/** kd_forget() - its handle is not valid any more; kd_release(): free its memory as well */
+/** kd_forget() - its handle is not valid any more; kd_release(): free its memory as well
+ */
 void kd_forget(struct kd_object *object);
 void kd_release(struct kd_object *object);
 void kd_objects_init(void);
@@ -189,8 +193,8 @@ DAT_RETURN kd_evd_create(struct kd_ia *ia, DAT_COUNT qlen, DAT_EVD_FLAGS flags,
 			 struct kd_evd **evd);
 /** kd_evd_get() - @handle is an EVD of one of the streams @flags, or NULL */
 struct kd_evd *kd_evd_get(DAT_HANDLE handle, DAT_EVD_FLAGS flags);
-/** kd_evd_post() - queue an event. Context: any. False: it is lost, which the asynchronous EVD
- *  is told */
+/** kd_evd_post() - queue an event. Context: any. False: it is lost, which the
+ * asynchronous EVD is told */
 bool kd_evd_post(struct kd_evd *evd, const DAT_EVENT *event);
 /** kd_evd_fill() - take completions from its CQ, while there is room for events */
 void kd_evd_fill(struct kd_evd *evd);
@@ -208,7 +212,8 @@ void kd_upcalls_stop(void);
 #define KD_WR_RECV (1ull << 32)
 /** kd_dto_event() - what a completion means. False: nothing for the consumer */
 bool kd_dto_event(const struct ib_wc *wc, DAT_EVENT *event, bool *quiet);
-/** kd_dto_sges() - @sge: KD_MAX_IOV of them. Return: DAT_SUCCESS, and how many and their sum */
+/** kd_dto_sges() - @sge: KD_MAX_IOV of them. Return: DAT_SUCCESS, and how many and their
+ * sum */
 DAT_RETURN kd_dto_sges(const DAT_LMR_TRIPLET *iov, DAT_COUNT n, DAT_COUNT max,
 		       struct ib_sge *sge, int *num_sge, DAT_VLEN *length);
 /** kd_request_flags() - IB_SEND_... of a request. -1: they are not allowed */
@@ -219,8 +224,8 @@ DAT_RETURN kd_request_check(const struct kd_ep *ep);
 /* --- ep.c --- */
 
 /** kd_ep_create() - in the state UNCONNECTED or UNCONFIGURED_UNCONNECTED */
-DAT_RETURN kd_ep_create(struct kd_ia *ia, const DAT_EP_PARAM *param, const DAT_EP_ATTR *attr,
-			struct kd_ep **ep);
+DAT_RETURN kd_ep_create(struct kd_ia *ia, const DAT_EP_PARAM *param,
+			const DAT_EP_ATTR *attr, struct kd_ep **ep);
 /** kd_ep_modify_qp() - to a state that the id of its connection has the attributes of */
 int kd_ep_modify_qp(struct kd_ep *ep, enum ib_qp_state state);
 /** kd_ep_fail_qp() - everything that is posted is flushed */
@@ -229,9 +234,10 @@ void kd_ep_fail_qp(struct kd_ep *ep);
 void kd_ep_stop(struct kd_ep *ep);
 void kd_ep_destroy(struct kd_ep *ep);
 
-/** kd_ep_rebuild() - the QP is made anew: with the handles and attributes of @new, or, when that
- *  fails, those of @old */
-DAT_RETURN kd_ep_rebuild(struct kd_ep *ep, const DAT_EP_PARAM *old, const DAT_EP_PARAM *new);
+/** kd_ep_rebuild() - the QP is made anew: with the handles and attributes of @new, or,
+ * when that fails, those of @old */
+DAT_RETURN kd_ep_rebuild(struct kd_ep *ep, const DAT_EP_PARAM *old,
+			 const DAT_EP_PARAM *new);
 
 /* --- ep_attr.c --- */
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What kDAPL remembers in order: the events of an EVD, and the DTOs that are posted. Pure.
+ * What kDAPL remembers in order: the events of an EVD, and the DTOs that are posted.
+ * Pure.
  *
  * An event is *quiet* when no upcall is made for it alone: of a DTO that was posted with
- * DAT_COMPLETION_UNSIGNALLED_FLAG. Upcalls begin when an event that is not quiet is queued, and
- * go on until the queue is empty.
+ * DAT_COMPLETION_UNSIGNALLED_FLAG. Upcalls begin when an event that is not quiet is
+ * queued, and go on until the queue is empty.
  */
 #ifndef ULP_KDAPL_QUEUE_H
 #define ULP_KDAPL_QUEUE_H
@@ -29,8 +30,10 @@ void kd_events_init(struct kd_events *q, struct kd_event *slot, DAT_UINT32 size)
 bool kd_events_push(struct kd_events *q, const DAT_EVENT *event, bool quiet);
 /** kd_events_pop() - false: it is empty */
 bool kd_events_pop(struct kd_events *q, DAT_EVENT *event);
-/** kd_events_move() - to other memory with room for as many: what @q used is the caller's again */
-struct kd_event *kd_events_move(struct kd_events *q, struct kd_event *slot, DAT_UINT32 size);
+/** kd_events_move() - to other memory with room for as many: what @q used is the caller's
+ * again */
+struct kd_event *kd_events_move(struct kd_events *q, struct kd_event *slot,
+				DAT_UINT32 size);
 
 enum kd_op { KD_SEND, KD_RECV, KD_WRITE, KD_READ, KD_BIND, KD_DRAIN };
 
@@ -44,8 +47,8 @@ struct kd_dto {
 };
 
 /**
- * struct kd_dtos - those of one work queue, by their number. They complete in order, and those
- * that complete without an event, with the next that has one
+ * struct kd_dtos - those of one work queue, by their number. They complete in order, and
+ * those that complete without an event, with the next that has one
  */
 struct kd_dtos {
 	struct kd_dto *slot;
@@ -53,12 +56,12 @@ struct kd_dtos {
 };
 
 void kd_dtos_init(struct kd_dtos *q, struct kd_dto *slot, DAT_UINT32 size);
-/** kd_dtos_next() - where the next is to be written; NULL: the queue is full. It is posted by
- *  kd_dtos_posted(), which returns its number */
+/** kd_dtos_next() - where the next is to be written; NULL: the queue is full. It is
+ * posted by kd_dtos_posted(), which returns its number */
 struct kd_dto *kd_dtos_next(struct kd_dtos *q);
 DAT_UINT32 kd_dtos_posted(struct kd_dtos *q);
-/** kd_dtos_done() - number @seq and all before it are complete. Return: it, until the next is
- *  posted; NULL: there is none of this number */
+/** kd_dtos_done() - number @seq and all before it are complete. Return: it, until the
+ * next is posted; NULL: there is none of this number */
 const struct kd_dto *kd_dtos_done(struct kd_dtos *q, DAT_UINT32 seq);
 static inline DAT_UINT32 kd_dtos_count(const struct kd_dtos *q)
 {

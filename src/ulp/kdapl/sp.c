@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Service points: public ones (PSP) take any number of requests, a reserved one (RSP) takes one,
- * with its endpoint, and is gone then.
+ * Service points: public ones (PSP) take any number of requests, a reserved one (RSP)
+ * takes one, with its endpoint, and is gone then.
  */
 #include "ulp/kdapl/private.h"
 
@@ -135,7 +135,8 @@ static DAT_RETURN listen_at(struct kd_sp *sp)
 	const DAT_CONN_QUAL wanted = sp->conn_qual;
 	int ret = -EADDRINUSE;
 
-	for (int tries = 0; ret == -EADDRINUSE && tries < (wanted ? 1 : PORT_TRIES); tries++) {
+	for (int tries = 0; ret == -EADDRINUSE && tries < (wanted ? 1 : PORT_TRIES);
+	     tries++) {
 		kd_sp_stop(sp);
 		sp->conn_qual = wanted;
 		ret = listen_of(sp, AF_INET, &sp->id);
@@ -193,7 +194,8 @@ static DAT_RETURN create(struct kd_ia *ia, DAT_HANDLE_TYPE type, DAT_CONN_QUAL c
 /* --- PSPs --- */
 
 static DAT_RETURN psp_create(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL conn_qual,
-			     DAT_EVD_HANDLE evd_handle, DAT_PSP_FLAGS psp_flags, struct kd_sp **sp)
+			     DAT_EVD_HANDLE evd_handle, DAT_PSP_FLAGS psp_flags,
+			     struct kd_sp **sp)
 {
 	struct kd_ia *ia = kd_get(ia_handle, DAT_HANDLE_TYPE_IA);
 	struct kd_evd *evd = kd_evd_get(evd_handle, DAT_EVD_CR_FLAG);
@@ -301,11 +303,13 @@ DAT_RETURN dat_rsp_create(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL conn_qual,
 		return DAT_ERROR(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_CR);
 	if (!rsp_handle)
 		return DAT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG5);
-	ret = create(ia, DAT_HANDLE_TYPE_RSP, conn_qual, evd, ep, DAT_PSP_CONSUMER_FLAG, &sp);
+	ret = create(ia, DAT_HANDLE_TYPE_RSP, conn_qual, evd, ep, DAT_PSP_CONSUMER_FLAG,
+		     &sp);
 	if (ret != DAT_SUCCESS)
 		return ret;
-	ep->state = ep->state == DAT_EP_STATE_UNCONNECTED ? DAT_EP_STATE_RESERVED
-							  : DAT_EP_STATE_UNCONFIGURED_RESERVED;
+	ep->state = ep->state == DAT_EP_STATE_UNCONNECTED
+			    ? DAT_EP_STATE_RESERVED
+			    : DAT_EP_STATE_UNCONFIGURED_RESERVED;
 	*rsp_handle = sp;
 	return DAT_SUCCESS;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Shared receive queues. Their receives complete in any order, so that each has an index. */
+/* Shared receive queues. Their receives complete in any order, so that each has an index.
+ */
 #include "ulp/kdapl/private.h"
 
 static void on_event(struct ib_event *event, void *srq_context)
@@ -63,8 +64,9 @@ static DAT_RETURN set_limit(struct kd_srq *srq, DAT_COUNT limit)
 static DAT_RETURN attr_check(const struct kd_ia *ia, const DAT_SRQ_ATTR *attr)
 {
 	const struct ib_device_attr *limits = &ia->device->attrs;
-	bool good = attr && attr->max_recv_dtos > 0 && attr->max_recv_dtos <= limits->max_srq_wr &&
-		    attr->max_recv_iov > 0 && attr->max_recv_iov <= limits->max_srq_sge &&
+	bool good = attr && attr->max_recv_dtos > 0 &&
+		    attr->max_recv_dtos <= limits->max_srq_wr && attr->max_recv_iov > 0 &&
+		    attr->max_recv_iov <= limits->max_srq_sge &&
 		    attr->max_recv_iov <= KD_MAX_IOV && attr->low_watermark >= 0 &&
 		    attr->low_watermark <= attr->max_recv_dtos;
 
@@ -168,7 +170,8 @@ DAT_RETURN dat_srq_post_recv(DAT_SRQ_HANDLE srq_handle, DAT_COUNT num_segments,
 		return DAT_ERROR(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_SRQ);
 	if (srq->failed)
 		return DAT_ERROR(DAT_INVALID_STATE, DAT_INVALID_STATE_SRQ_ERROR);
-	ret = kd_dto_sges(local_iov, num_segments, srq->max_iov, sge, &wr.num_sge, &length);
+	ret = kd_dto_sges(local_iov, num_segments, srq->max_iov, sge, &wr.num_sge,
+			  &length);
 	if (ret != DAT_SUCCESS)
 		return ret;
 	if (!srq->num_free)
@@ -194,16 +197,18 @@ DAT_RETURN dat_srq_query(DAT_SRQ_HANDLE srq_handle, DAT_SRQ_PARAM_MASK srq_param
 		return DAT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
 	if (!srq_param)
 		return DAT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
-	*srq_param = (DAT_SRQ_PARAM){
-		.ia_handle = srq->object.ia,
-		.srq_state = srq->failed ? DAT_SRQ_STATE_ERROR : DAT_SRQ_STATE_OPERATIONAL,
-		.pz_handle = srq->pz,
-		.max_recv_dtos = (DAT_COUNT)srq->size,
-		.max_recv_iov = srq->max_iov,
-		.low_watermark = srq->low_watermark,
-		/* which of those that are not complete hold a message, the adapter alone knows */
-		.available_dto_count = DAT_VALUE_UNKNOWN,
-		.outstanding_dto_count = (DAT_COUNT)(srq->size - srq->num_free)};
+	*srq_param = (DAT_SRQ_PARAM){.ia_handle = srq->object.ia,
+				     .srq_state = srq->failed ? DAT_SRQ_STATE_ERROR
+							      : DAT_SRQ_STATE_OPERATIONAL,
+				     .pz_handle = srq->pz,
+				     .max_recv_dtos = (DAT_COUNT)srq->size,
+				     .max_recv_iov = srq->max_iov,
+				     .low_watermark = srq->low_watermark,
+				     /* which of those that are not complete hold a
+					message, the adapter alone knows */
+				     .available_dto_count = DAT_VALUE_UNKNOWN,
+				     .outstanding_dto_count =
+					     (DAT_COUNT)(srq->size - srq->num_free)};
 	return DAT_SUCCESS;
 }
 EXPORT_SYMBOL(dat_srq_query);
@@ -216,7 +221,8 @@ DAT_RETURN dat_srq_resize(DAT_SRQ_HANDLE srq_handle, DAT_COUNT srq_max_recv_dto)
 
 	if (!srq)
 		return DAT_ERROR(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_SRQ);
-	if (srq_max_recv_dto <= 0 || srq_max_recv_dto > srq->object.ia->device->attrs.max_srq_wr)
+	if (srq_max_recv_dto <= 0 ||
+	    srq_max_recv_dto > srq->object.ia->device->attrs.max_srq_wr)
 		return DAT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
 	/* smaller than it is: it already has room for as many */
 	if ((u32)srq_max_recv_dto <= srq->size)

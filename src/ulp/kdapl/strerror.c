@@ -136,16 +136,19 @@ static const char *const subtypes[] = {
 
 #define COUNT(table) (sizeof(table) / sizeof((table)[0]))
 
-DAT_RETURN dat_strerror(DAT_RETURN value, const char **major_message, const char **minor_message)
+DAT_RETURN dat_strerror(DAT_RETURN value, const char **major_message,
+			const char **minor_message)
 {
 	DAT_UINT32 type = DAT_GET_TYPE(value), subtype = DAT_GET_SUBTYPE(value);
 
 	if (!major_message || !minor_message)
 		return DAT_ERROR(DAT_INVALID_PARAMETER,
 				 major_message ? DAT_INVALID_ARG3 : DAT_INVALID_ARG2);
-	if ((type >> 16 >= COUNT(types) && type != DAT_NOT_IMPLEMENTED) || subtype >= COUNT(subtypes))
+	if ((type >> 16 >= COUNT(types) && type != DAT_NOT_IMPLEMENTED) ||
+	    subtype >= COUNT(subtypes))
 		return DAT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG1);
-	*major_message = type == DAT_NOT_IMPLEMENTED ? "DAT_NOT_IMPLEMENTED" : types[type >> 16];
+	*major_message =
+		type == DAT_NOT_IMPLEMENTED ? "DAT_NOT_IMPLEMENTED" : types[type >> 16];
 	*minor_message = subtypes[subtype];
 	return DAT_SUCCESS;
 }

@@ -14,7 +14,8 @@ static void *pop(struct kd_events *q)
 {
 	DAT_EVENT event;
 
-	return kd_events_pop(q, &event) ? event.event_data.software_event_data.pointer : NULL;
+	return kd_events_pop(q, &event) ? event.event_data.software_event_data.pointer
+					: NULL;
 }
 
 static void events_keep_their_order(void **state)
@@ -82,16 +83,18 @@ static void states_have_their_pairs(void **state)
 	}
 	assert_int_equal(kd_state_configured(DAT_EP_STATE_UNCONFIGURED_TENTATIVE),
 			 DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING);
-	assert_int_equal(kd_state_unconfigured(DAT_EP_STATE_CONNECTED), DAT_EP_STATE_CONNECTED);
+	assert_int_equal(kd_state_unconfigured(DAT_EP_STATE_CONNECTED),
+			 DAT_EP_STATE_CONNECTED);
 }
 
 static void errors_have_names(void **state)
 {
 	const char *major, *minor;
 
-	assert_int_equal(dat_strerror(DAT_ERROR(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP), &major,
-				      &minor),
-			 DAT_SUCCESS);
+	assert_int_equal(
+		dat_strerror(DAT_ERROR(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP), &major,
+			     &minor),
+		DAT_SUCCESS);
 	assert_string_equal(major, "DAT_INVALID_HANDLE");
 	assert_string_equal(minor, "DAT_INVALID_HANDLE_EP");
 	for (DAT_UINT32 i = 0; i <= DAT_THREAD_SAFETY_NOT_FOUND; i++) {
@@ -102,7 +105,8 @@ static void errors_have_names(void **state)
 		assert_int_equal(dat_strerror(i << 16, &major, &minor), DAT_SUCCESS);
 		assert_non_null(major);
 	}
-	assert_int_equal(dat_strerror(DAT_ERROR(DAT_NOT_IMPLEMENTED, 0), &major, &minor), DAT_SUCCESS);
+	assert_int_equal(dat_strerror(DAT_ERROR(DAT_NOT_IMPLEMENTED, 0), &major, &minor),
+			 DAT_SUCCESS);
 	assert_string_equal(major, "DAT_NOT_IMPLEMENTED");
 	assert_int_equal(dat_strerror(DAT_THREAD_SAFETY_NOT_FOUND + 1, &major, &minor),
 			 DAT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG1));
