@@ -659,8 +659,8 @@ DAT_RETURN dat_evd_post_se(DAT_EVD_HANDLE evd_handle, const DAT_EVENT *event);
 DAT_RETURN dat_evd_dequeue(DAT_EVD_HANDLE evd_handle, DAT_EVENT *event);
 DAT_RETURN dat_evd_query(DAT_EVD_HANDLE evd_handle, DAT_EVD_PARAM_MASK evd_param_mask,
 			 DAT_EVD_PARAM *evd_param);
-/** dat_evd_free() - queued events are lost. DAT_INVALID_STATE while an EP, service point or IA
- *  feeds it */
+/** dat_evd_free() - queued events are lost, and queued connection requests refused.
+ *  DAT_INVALID_STATE while an EP, service point or IA feeds it */
 DAT_RETURN dat_evd_free(DAT_EVD_HANDLE evd_handle);
 
 /* --- endpoints --- */

@@ -216,6 +216,7 @@ DAT_RETURN kd_ep_create(struct kd_ia *ia, const DAT_EP_PARAM *param,
 void kd_ep_stop(struct kd_ep *ep)
 {
 	del_timer(&ep->timeout);
+	ep->state = DAT_EP_STATE_DISCONNECTED; /* without an event */
 	kd_ep_drop_id(ep);
 	destroy_qp(ep);
 }

@@ -364,6 +364,22 @@ void kd_evd_destroy(struct kd_evd *evd)
 	evd->doomed = true;
 }
 
+/* The peers of connection requests that the consumer did not take are told. */
+static void refuse_requests(struct kd_evd *evd)
+{
+	DAT_EVENT event;
+
+	while (kd_events_pop(&evd->events, &event)) {
+		struct kd_cr *cr = NULL;
+
+		if (event.event_number == DAT_CONNECTION_REQUEST_EVENT)
+			cr = kd_get(event.event_data.cr_arrival_event_data.cr_handle,
+				    DAT_HANDLE_TYPE_CR);
+		if (cr)
+			kd_cr_destroy(cr);
+	}
+}
+
 DAT_RETURN dat_evd_free(DAT_EVD_HANDLE evd_handle)
 {
 	struct kd_evd *evd = kd_find(evd_handle, DAT_HANDLE_TYPE_EVD);
@@ -372,6 +388,7 @@ DAT_RETURN dat_evd_free(DAT_EVD_HANDLE evd_handle)
 		return DAT_ERROR(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE1);
 	if (evd->object.users)
 		return DAT_ERROR(DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_IN_USE);
+	refuse_requests(evd);
 	kd_evd_destroy(evd);
 	return DAT_SUCCESS;
 }
