@@ -71,6 +71,18 @@ def test_rping(pair):
     assert "n2 kdapl_rping: over, 0 failures" in log, log
 
 
+def test_random_calls(pair):
+    """Calls in any order, with handles that are valid, freed or of another kind."""
+    assert softib(pair, "modprobe", "n1", "kdapl") == (0, "")
+    for seed in (1, 2):
+        args = (MODULES / "kdapl_storm.so", f"seed={seed}", "steps=2000")
+        assert softib(pair, "modprobe", "n1", *args) == (0, "")
+        assert softib(pair, "rmmod", "n1", "kdapl_storm") == (0, "")
+        assert not [row for row in pair.json("resource", "show") if row["comm"] == "kdapl"]
+    assert softib(pair, "rmmod", "n1", "kdapl") == (0, "")
+    assert "the IA cannot be closed" not in log_of(pair)
+
+
 def test_consumers_that_misbehave(pair):
     """One crashes in an upcall, one leaves while events wait for it: others are served."""
     load_kdapl(pair)
