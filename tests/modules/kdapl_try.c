@@ -879,8 +879,14 @@ static void misbehave(void)
 {
 	const DAT_EVENT software = {.event_number = DAT_SOFTWARE_EVENT};
 	const DAT_UPCALL_OBJECT upcall = {NULL, crash_now};
+	DAT_SRQ_ATTR attr = {.max_recv_dtos = MSGS, .max_recv_iov = 2};
 	DAT_EVD_HANDLE bad;
+	DAT_CONN_QUAL qual;
 
+	succeed(dat_srq_create(ia, pz, &attr, &srq));
+	succeed(dat_ep_create_with_srq(ia, pz, evd, evd, evd, srq, NULL, &client.ep));
+	succeed(dat_rmr_create(pz, &client.rmr));
+	succeed(dat_psp_create_any(ia, &qual, evd, DAT_PSP_CONSUMER_FLAG, &psp[0]));
 	succeed(dat_evd_kcreate(ia, 4, DAT_UPCALL_MANY, &upcall, DAT_EVD_SOFTWARE_FLAG,
 				&bad));
 	for (int i = 0; i < 3; i++)

@@ -57,8 +57,10 @@ static int __init kdapl_init(void)
 	return ib_register_client(&client);
 }
 
+/* Adapters go first, as they go when they are pulled: what consumers left is freed then. */
 static void __exit kdapl_exit(void)
 {
+	ib_unregister_client(&client);
 	while (!list_empty(&kd_ias)) {
 		struct kd_ia *ia = list_first_entry(&kd_ias, struct kd_ia, node);
 
@@ -66,7 +68,6 @@ static void __exit kdapl_exit(void)
 		kd_ia_close(ia);
 	}
 	kd_upcalls_stop();
-	ib_unregister_client(&client);
 }
 
 EXPORT_SYMBOL(dat_strerror);
