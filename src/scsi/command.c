@@ -81,6 +81,15 @@ const struct scsi_command *scsi_find_command(const struct scsi_unit *unit, const
 	return NULL;
 }
 
+bool scsi_has_actions(uint8_t opcode)
+{
+	for (size_t i = 0; i < scsi_nr_commands; i++)
+		if (scsi_commands[i].opcode == opcode &&
+		    scsi_commands[i].flags & SCSI_ACTION)
+			return true;
+	return false;
+}
+
 /* --- outcomes --- */
 
 void scsi_put_sense(uint8_t to[SCSI_SENSE_BYTES], enum scsi_sense sense)
@@ -182,6 +191,15 @@ static bool check_out(struct scsi_call *call)
 	return true;
 }
 
+/* An unknown service action is a field that is wrong (SPC-4 6.15.1, 6.16.1). */
+static void fail_unknown(struct scsi_call *call, bool has_cdb)
+{
+	if (has_cdb && scsi_has_actions(call->task->cdb[0]))
+		scsi_bad_cdb(call, 1);
+	else
+		scsi_fail(call, SCSI_INVALID_OPCODE);
+}
+
 void scsi_execute(const struct scsi_target *target, struct scsi_task *t)
 {
 	struct scsi_call call = {
@@ -195,7 +213,7 @@ void scsi_execute(const struct scsi_target *target, struct scsi_task *t)
 	if (!call.unit && (!call.command || !(call.command->flags & SCSI_NO_UNIT_OK)))
 		scsi_fail(&call, SCSI_NO_UNIT);
 	else if (!call.command)
-		scsi_fail(&call, SCSI_INVALID_OPCODE);
+		fail_unknown(&call, length && length <= t->cdb_bytes);
 	else if (scsi_was_preempted(&call))
 		t->status = SCSI_TASK_ABORTED;
 	else if (report_attention(&call) || !check_cdb(&call) || !scsi_may_access(&call))

@@ -48,6 +48,8 @@ bool scsi_knows(const struct scsi_unit *unit, const struct scsi_command *c);
 /** scsi_find_command() - Return: the row of the command in @cdb; NULL: @unit has none */
 const struct scsi_command *scsi_find_command(const struct scsi_unit *unit,
 					     const uint8_t *cdb);
+/** scsi_has_actions() - does byte 1 choose between commands of this opcode? */
+bool scsi_has_actions(uint8_t opcode);
 
 /* --- outcomes --- */
 

@@ -154,24 +154,41 @@ void scsi_mode_sense(struct scsi_call *call)
 
 enum { ALL_COMMANDS, BY_OPCODE, BY_ACTION, BY_EITHER }; /* reporting options */
 
-#define MAX_COMMANDS 64
+enum { RCTD = 0x80 };
+
+#define MAX_COMMANDS   64
+#define TIMEOUTS_BYTES 12
+
+/* RCTD asks for times behind each command, of which none is known.
+ * Return: bytes */
+static size_t put_timeouts(const struct scsi_call *call, uint8_t *to)
+{
+	if (!(call->task->cdb[2] & RCTD))
+		return 0;
+	memset(to, 0, TIMEOUTS_BYTES);
+	put_be16(to, TIMEOUTS_BYTES - 2);
+	return TIMEOUTS_BYTES;
+}
 
 static void report_all(struct scsi_call *call, size_t room)
 {
-	uint8_t data[4 + 8 * MAX_COMMANDS] = {0}, *at = data + 4;
+	uint8_t data[4 + (8 + TIMEOUTS_BYTES) * MAX_COMMANDS] = {0}, *at = data + 4;
 
 	for (size_t i = 0; i < MIN(scsi_nr_commands, (size_t)MAX_COMMANDS); i++) {
 		const struct scsi_command *c = &scsi_commands[i];
+		size_t times;
 
 		if (!scsi_knows(call->unit, c))
 			continue;
+		times = put_timeouts(call, at + 8);
 		at[0] = c->opcode;
+		at[5] = times ? 2 : 0; /* CTDP */
 		if (c->flags & SCSI_ACTION) {
 			at[3] = c->action;
-			at[5] = 1; /* SERVACTV */
+			at[5] |= 1; /* SERVACTV */
 		}
 		put_be16(at + 6, (uint16_t)scsi_cdb_length(c->opcode));
-		at += 8;
+		at += 8 + times;
 	}
 	put_be32(data, (uint32_t)(at - data - 4));
 	scsi_reply(call, data, (size_t)(at - data), room);
@@ -179,8 +196,8 @@ static void report_all(struct scsi_call *call, size_t room)
 
 static void report_one(struct scsi_call *call, const struct scsi_command *c, size_t room)
 {
-	uint8_t data[4 + 16] = {[1] = 1}; /* not supported */
-	size_t length = 0;
+	uint8_t data[4 + 16 + TIMEOUTS_BYTES] = {[1] = 1}; /* not supported */
+	size_t length = 0, times = 0;
 
 	if (c) {
 		length = scsi_cdb_length(c->opcode);
@@ -188,18 +205,11 @@ static void report_one(struct scsi_call *call, const struct scsi_command *c, siz
 		memcpy(data + 4, c->usage, length);
 		if (c->flags & SCSI_ACTION)
 			data[5] = c->action;
+		times = put_timeouts(call, data + 4 + length);
+		data[1] |= times ? 0x80 : 0; /* CTDP */
 	}
 	put_be16(data + 2, (uint16_t)length);
-	scsi_reply(call, data, 4 + length, room);
-}
-
-static bool has_actions(uint8_t opcode)
-{
-	for (size_t i = 0; i < scsi_nr_commands; i++)
-		if (scsi_commands[i].opcode == opcode &&
-		    scsi_commands[i].flags & SCSI_ACTION)
-			return true;
-	return false;
+	scsi_reply(call, data, 4 + length + times, room);
 }
 
 void scsi_report_opcodes(struct scsi_call *call)
@@ -207,10 +217,10 @@ void scsi_report_opcodes(struct scsi_call *call)
 	const uint8_t *cdb = call->task->cdb;
 	const uint8_t wanted[2] = {cdb[3], cdb[5]};
 	const uint8_t options = cdb[2] & 7;
-	const bool actions = has_actions(wanted[0]);
+	const bool actions = scsi_has_actions(wanted[0]);
 	const size_t room = get_be32(cdb + 6);
 
-	if (cdb[2] & 0x80 || options > BY_EITHER) /* time-outs are not reported */
+	if (options > BY_EITHER)
 		scsi_bad_cdb(call, 2);
 	else if (options == ALL_COMMANDS)
 		report_all(call, room);

@@ -71,7 +71,8 @@ static void capacity_is_of_the_last_block(void **state)
 	d.unit.nr_blocks = 1ull << 33;
 	assert_int_equal(RUN(0x25), 0);
 	assert_int_equal(get_be32(d.in), UINT32_MAX); /* "ask READ CAPACITY(16)" */
-	assert_int_equal(RUN(0x9e, 0x11, [13] = 32), SCSI_INVALID_OPCODE);
+	assert_int_equal(RUN(0x9e, 0x11, [13] = 32), SCSI_INVALID_FIELD_IN_CDB);
+	assert_int_equal(d.task.sense[17], 1); /* the service action */
 }
 
 static void what_is_written_is_read_by_every_length_of_cdb(void **state)
@@ -334,6 +335,13 @@ static void the_table_of_commands_is_true(void **state)
 		assert_int_equal(d.in[4],
 				 c[0]); /* the first byte of the usage is the opcode */
 	}
+	assert_int_equal(RUN(0xa3, 0x0c, 0x81, 0x28, [9] = 64), 0); /* with its time-outs */
+	assert_int_equal(d.task.in_bytes, 4 + 10 + 12);
+	assert_int_equal(d.in[1], 0x83);
+	assert_int_equal(get_be16(d.in + 14), 10);
+	assert_int_equal(RUN(0xa3, 0x0c, 0x80, [8] = 16), 0);
+	assert_int_equal(get_be32(d.in), nr * 20);
+	assert_int_equal(d.in[4 + 20 + 5] & 2, 2);
 	assert_int_equal(RUN(0xa3, 0x0c, 1, 0xf0, [9] = 64), 0);
 	assert_int_equal(d.in[1], 1);
 	assert_int_equal(RUN(0xa3, 0x0c, 1, 0x9e, [9] = 64), SCSI_INVALID_FIELD_IN_CDB);
