@@ -85,6 +85,7 @@ struct ipoib {
 	/* --- rtnl.c, address.c, route.c --- */
 	int rtnl_fd;
 	struct rt_io rtnl_io;
+	struct rt_timer rtnl_retry;
 	unsigned int rtnl_wanted, rtnl_busy;
 	struct ipoib_address address[IPOIB_ADDRESSES_MAX];
 	unsigned int num_addresses;

@@ -20,6 +20,7 @@
 
 #define ADDRESSES 1u
 #define ROUTES	  2u
+#define RETRY_MS  1000 /* after the kernel had no room for a request */
 
 static void ask_next(struct ipoib *p)
 {
@@ -38,13 +39,21 @@ static void ask_next(struct ipoib *p)
 
 	if (p->rtnl_busy || !p->rtnl_wanted)
 		return;
+	if (send(p->rtnl_fd, &request, sizeof(request), MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
+		rt_timer_arm(&p->rtnl_retry, mono_add(rt_now(p->device->rt), RETRY_MS * NSEC_PER_MSEC));
+		return;
+	}
 	p->rtnl_busy = addresses ? ADDRESSES : ROUTES;
 	p->rtnl_wanted &= ~p->rtnl_busy;
 	if (addresses)
 		ipoib_addresses_begin(p);
 	else
 		ipoib_routes_begin(p);
-	(void)!send(p->rtnl_fd, &request, sizeof(request), MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+static void retry(struct rt_timer *timer)
+{
+	ask_next(container_of(timer, struct ipoib, rtnl_retry));
 }
 
 static void list_ended(struct ipoib *p)
@@ -101,6 +110,7 @@ static void readable(struct rt_io *io, bool in, bool out)
 		p->rtnl_wanted = ADDRESSES | ROUTES;
 	else if (n <= 0 && !(n < 0 && (errno == EAGAIN || errno == EINTR)))
 		rt_io_watch(io, false, false);
+	rt_timer_disarm(&p->rtnl_retry);
 	for (struct nlmsghdr *h = (void *)buffer; NLMSG_OK(h, left); h = NLMSG_NEXT(h, left))
 		take_message(p, h);
 	ask_next(p);
@@ -125,6 +135,7 @@ void ipoib_rtnl_open(struct ipoib *p)
 {
 	rt_io_init(p->device->rt, &p->rtnl_io, p->rtnl_fd, readable);
 	rt_io_watch(&p->rtnl_io, true, false);
+	rt_timer_init(p->device->rt, &p->rtnl_retry, retry);
 	p->rtnl_wanted = ADDRESSES | ROUTES;
 	ask_next(p);
 }
@@ -132,6 +143,7 @@ void ipoib_rtnl_open(struct ipoib *p)
 void ipoib_rtnl_close(struct ipoib *p)
 {
 	rt_io_watch(&p->rtnl_io, false, false);
+	rt_timer_disarm(&p->rtnl_retry);
 	rt_close_foreign(p->rtnl_fd);
 	ipoib_routes_free(p);
 }

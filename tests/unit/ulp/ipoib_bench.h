@@ -38,6 +38,7 @@ static struct bench {
 	struct ib_device_ops ops;
 	int tun, address; /* the host's ends */
 	bool carrier, persists;
+	bool kernel_is_full; /* the routing socket takes no request */
 	struct bench_frame sent[BENCH_SENT];
 	int num_sent, attached;
 	bool hold; /* completions of sends wait for bench_release() */
@@ -71,6 +72,15 @@ int (getsockopt)(int fd, int level, int name, void *value, socklen_t *bytes)
 {
 	*(int *)value = name == SO_DOMAIN ? AF_NETLINK : NETLINK_ROUTE;
 	return 0;
+}
+
+ssize_t (send)(int fd, const void *data, size_t bytes, int flags)
+{
+	if (bench.kernel_is_full && flags) { /* the interface's: the test sends without flags */
+		errno = ENOBUFS;
+		return -1;
+	}
+	return sendto(fd, data, bytes, flags, NULL, 0);
 }
 
 /* --- the device --- */

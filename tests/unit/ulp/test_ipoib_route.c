@@ -256,6 +256,21 @@ static void a_change_lists_them_again(void **state)
 	assert_string_equal(next_hop("10.7.0.3"), "10.0.0.8");
 }
 
+static void a_kernel_without_room_is_asked_again(void **state)
+{
+	tell_done();
+	bench.kernel_is_full = true;
+	tell_change(RTM_NEWROUTE);
+	run_ms(5000);
+	assert_int_equal(asked(), 0);
+	bench.kernel_is_full = false;
+	run_ms(5000);
+	assert_int_equal(asked(), RTM_GETROUTE);
+	tell_done();
+	run_ms(5000);
+	assert_int_equal(asked(), 0);
+}
+
 static void what_is_malformed_is_no_route(void **state)
 {
 	begin_route(NLM_F_MULTI, "10.7.0.0", 33, IFINDEX);
@@ -320,6 +335,7 @@ int main(void)
 		CASE(several_gateways_share_the_destinations),
 		CASE(other_interfaces_and_the_local_table_do_not_count),
 		CASE(a_change_lists_them_again),
+		CASE(a_kernel_without_room_is_asked_again),
 		CASE(what_is_malformed_is_no_route),
 		cmocka_unit_test_setup_teardown(what_is_not_listed_any_more_is_gone, bench_setup_open,
 						bench_teardown),
