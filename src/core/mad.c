@@ -12,6 +12,8 @@
 
 #define CQ_BUDGET 256 /* completions per turn of the loop */
 
+#define CQ_ENTRIES (MAD_SEND_WRS + MAD_RECV_WRS) /* for a queue pair */
+
 /** struct mad_device - the ports of a device; the client data */
 struct mad_device {
 	struct ib_pd *pd; /* NULL: no port is open yet */
@@ -20,19 +22,14 @@ struct mad_device {
 
 static struct ib_client mad_client;
 
-static struct mad_port *open_port(struct mad_device *md, struct ib_device *device, u32 port_num);
-
-struct mad_port *mad_port_get(struct ib_device *device, u32 port_num)
+static struct mad_port *find_port(struct mad_device *md, u32 port_num)
 {
-	struct mad_device *md = ib_get_client_data(device, &mad_client);
 	struct mad_port *port;
 
-	if (!md || !rdma_is_port_valid(device, port_num))
-		return ERR_PTR(-ENODEV);
 	list_for_each_entry(port, &md->ports, node)
 		if (port->port_num == port_num)
 			return port;
-	return open_port(md, device, port_num);
+	return NULL;
 }
 
 static int each_of_list(struct list_head *agents,
@@ -117,10 +114,16 @@ void mad_qp_refill(struct mad_qp *mqp)
 	}
 }
 
+void mad_qp_expect_window(struct mad_qp *mqp)
+{
+	mqp->want_receives = MAD_RECV_WRS;
+	mad_qp_refill(mqp);
+}
+
 static void refill_and_grow(struct mad_qp *mqp)
 {
 	if (mqp->num_receives <= mqp->want_receives / 2 && mqp->want_receives < MAD_RECV_WRS)
-		mqp->want_receives *= 2;
+		mqp->want_receives = MIN(2 * mqp->want_receives, MAD_RECV_WRS + 0u);
 	mad_qp_refill(mqp);
 }
 
@@ -218,11 +221,27 @@ static int open_qp(struct mad_port *port, enum ib_qp_type type)
 		return (int)PTR_ERR(qp);
 	mqp->qp = qp;
 	ret = start_qp(qp);
+	if (!ret) {
+		mqp->want_receives = MAD_RECV_INITIAL;
+		mad_qp_refill(mqp);
+		ret = mqp->num_receives ? 0 : -ENOMEM;
+	}
 	if (ret)
-		return ret;
-	mqp->want_receives = MAD_RECV_INITIAL;
-	mad_qp_refill(mqp);
-	return mqp->num_receives ? 0 : -ENOMEM;
+		close_qp(mqp);
+	return ret;
+}
+
+/* Most ports use QP1 alone, and the CQ has room for one queue pair until there are two. */
+static int add_qp(struct mad_port *port, enum ib_qp_type type)
+{
+	enum ib_qp_type other = type == IB_QPT_SMI ? IB_QPT_GSI : IB_QPT_SMI;
+	int ret = 0;
+
+	if (port->cq_is_small && port->qp[other].qp) {
+		ret = ib_resize_cq(port->cq, 2 * CQ_ENTRIES);
+		port->cq_is_small = ret;
+	}
+	return ret ? ret : open_qp(port, type);
 }
 
 /* every agent has unregistered: clients that came later go first */
@@ -251,21 +270,20 @@ static void close_port(struct mad_port *port)
 	rt_free(port);
 }
 
-static int open_queues(struct mad_port *port)
+static int open_cq(struct mad_port *port)
 {
-	struct ib_cq_init_attr attr = {.cqe = 2 * (MAD_SEND_WRS + MAD_RECV_WRS)};
-	struct ib_cq *cq = ib_create_cq_(port->device, comp_handler, NULL, port, &attr, "mad");
+	struct ib_device *device = port->device;
+	bool is_small = device->answers_mads && device->ops->resize_cq;
+	struct ib_cq_init_attr attr = {.cqe = is_small ? CQ_ENTRIES : 2 * CQ_ENTRIES};
+	struct ib_cq *cq = ib_create_cq_(device, comp_handler, NULL, port, &attr, "mad");
 	int ret;
 
 	if (IS_ERR(cq))
 		return (int)PTR_ERR(cq);
 	port->cq = cq;
+	port->cq_is_small = is_small;
 	ret = ib_req_notify_cq(cq, IB_CQ_NEXT_COMP);
-	if (ret >= 0)
-		ret = open_qp(port, IB_QPT_SMI);
-	if (!ret)
-		ret = open_qp(port, IB_QPT_GSI);
-	return ret;
+	return ret < 0 ? ret : 0;
 }
 
 static int open_pd(struct mad_device *md, struct ib_device *device)
@@ -299,11 +317,39 @@ static struct mad_port *open_port(struct mad_device *md, struct ib_device *devic
 	list_add_tail(&port->node, &md->ports);
 	mad_qp_setup(&port->qp[IB_QPT_SMI], port, NULL);
 	mad_qp_setup(&port->qp[IB_QPT_GSI], port, NULL);
-	ret = open_queues(port);
+	ret = open_cq(port);
 	if (!ret)
 		return port;
 	close_port(port);
 	return ERR_PTR(ret);
+}
+
+struct mad_port *mad_port_get(struct ib_device *device, u32 port_num, enum ib_qp_type type)
+{
+	struct mad_device *md = ib_get_client_data(device, &mad_client);
+	struct mad_port *port;
+	int ret;
+
+	if (!md || !rdma_is_port_valid(device, port_num))
+		return ERR_PTR(-ENODEV);
+	port = find_port(md, port_num);
+	if (!port)
+		port = open_port(md, device, port_num);
+	if (IS_ERR(port) || port->qp[type].qp)
+		return port;
+	ret = add_qp(port, type);
+	if (!ret)
+		return port;
+	if (!port->qp[IB_QPT_SMI].qp && !port->qp[IB_QPT_GSI].qp)
+		close_port(port);
+	return ERR_PTR(ret);
+}
+
+static int open_whole_port(struct ib_device *device, u32 port_num)
+{
+	int ret = PTR_ERR_OR_ZERO(mad_port_get(device, port_num, IB_QPT_SMI));
+
+	return ret ? ret : PTR_ERR_OR_ZERO(mad_port_get(device, port_num, IB_QPT_GSI));
 }
 
 static void remove_device(struct ib_device *device, void *client_data)
@@ -333,7 +379,7 @@ static int add_device(struct ib_device *device)
 	if (device->answers_mads)
 		return 0;
 	for (u32 p = rdma_start_port(device); !ret && p <= rdma_end_port(device); p++)
-		ret = PTR_ERR_OR_ZERO(open_port(md, device, p));
+		ret = open_whole_port(device, p);
 	if (ret)
 		remove_device(device, md);
 	return ret;

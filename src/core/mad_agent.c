@@ -159,17 +159,18 @@ struct ib_mad_agent *ib_register_mad_agent_(struct ib_device *device, u32 port_n
 					    ib_mad_recv_handler recv_handler, void *context,
 					    u32 flags, const char *client)
 {
-	struct mad_port *port = mad_port_get(device, port_num);
 	struct mad_agent *agent;
+	struct mad_port *port;
 	int ret = 0;
 
-	if (IS_ERR(port))
-		return (void *)port;
 	if (qp_type != IB_QPT_SMI && qp_type != IB_QPT_GSI)
 		return ERR_PTR(-EINVAL);
-	if (qp_type == IB_QPT_SMI && /* A16: RoCE has no QP0 */
+	if (qp_type == IB_QPT_SMI && rdma_is_port_valid(device, port_num) && /* A16: RoCE has no QP0 */
 	    core_cached_port(device, port_num)->link_layer == IB_LINK_LAYER_ETHERNET)
 		return ERR_PTR(-EPROTONOSUPPORT);
+	port = mad_port_get(device, port_num, qp_type);
+	if (IS_ERR(port))
+		return (void *)port;
 	if (rmpp_version && rmpp_version != IB_MGMT_RMPP_VERSION)
 		return ERR_PTR(-EINVAL);
 	if (reg_req ? !recv_handler : !send_handler)
@@ -191,10 +192,6 @@ struct ib_mad_agent *ib_register_mad_agent_(struct ib_device *device, u32 port_n
 		agent->reg_req = *reg_req;
 	list_add_tail(&agent->node, &port->agents);
 	rdma_restrack_add(device, &agent->agent.res, RDMA_RESTRACK_MAD_AGENT, client, 0);
-	if (rmpp_version) { /* a window of segments must find receives */
-		agent->mqp->want_receives = MAD_RECV_WRS;
-		mad_qp_refill(agent->mqp);
-	}
 	return &agent->agent;
 }
 
@@ -238,15 +235,16 @@ struct ib_mad_agent *ib_register_mad_snoop_(struct ib_device *device, u32 port_n
 					    const char *client)
 {
 	const int sends = IB_MAD_SNOOP_POSTED_SENDS | IB_MAD_SNOOP_SEND_COMPLETIONS;
-	struct mad_port *port = mad_port_get(device, port_num);
 	struct mad_agent *agent;
+	struct mad_port *port;
 
-	if (IS_ERR(port))
-		return (void *)port;
 	if ((qp_type != IB_QPT_SMI && qp_type != IB_QPT_GSI) ||
 	    (mad_snoop_flags & sends && !snoop_handler) ||
 	    (mad_snoop_flags & IB_MAD_SNOOP_RECVS && !recv_handler))
 		return ERR_PTR(-EINVAL);
+	port = mad_port_get(device, port_num, qp_type);
+	if (IS_ERR(port))
+		return (void *)port;
 	agent = mad_agent_alloc(port, &port->qp[qp_type], NULL, recv_handler, context);
 	if (!agent)
 		return ERR_PTR(-ENOMEM);

@@ -28,7 +28,7 @@
 #include "runtime/tree.h"
 
 #define MAD_SEND_WRS 64	    /* posted at once to one QP; the rest queues */
-#define MAD_RECV_WRS 128    /* the most receives posted to one QP */
+#define MAD_RECV_WRS 127    /* the most receives posted to one QP; its ring has one more */
 #define MAD_RECV_INITIAL 16 /* a quiet port's; it grows with the traffic */
 #define RMPP_ACK_RETRIES 5 /* without progress */
 
@@ -54,6 +54,7 @@ struct mad_port {
 	struct ib_pd *pd;
 	u32 port_num;
 	struct ib_cq *cq;
+	bool cq_is_small; /* for one queue pair */
 	struct mad_qp qp[2]; /* IB_QPT_SMI, IB_QPT_GSI */
 	struct list_head agents;
 	struct rt_work drain;	   /* goes on with a CQ that had too much */
@@ -157,14 +158,16 @@ static inline bool mad_is_vendor2(u8 mgmt_class)
 
 /* --- mad.c --- */
 
-/** mad_port_get() - a port with its queue pairs, which are made now if it is the
- *  first use of a port whose device answers MADs without them.
+/** mad_port_get() - a port with its queue pair of type @type (IB_QPT_SMI, IB_QPT_GSI),
+ *  which is made now if it is the first use of one whose device answers MADs without it.
  *  Return: -ENODEV, or what opening failed with, as ERR_PTR() */
-struct mad_port *mad_port_get(struct ib_device *device, u32 port_num);
+struct mad_port *mad_port_get(struct ib_device *device, u32 port_num, enum ib_qp_type type);
 /** mad_qp_setup() - empty queues around @qp */
 void mad_qp_setup(struct mad_qp *mqp, struct mad_port *port, struct ib_qp *qp);
 /** mad_qp_refill() - post receives up to what the QP wants */
 void mad_qp_refill(struct mad_qp *mqp);
+/** mad_qp_expect_window() - as many receives as it may have: a window of segments comes */
+void mad_qp_expect_window(struct mad_qp *mqp);
 /** mad_recv_alloc() - Return: NULL when there is no memory */
 struct mad_recv *mad_recv_alloc(struct mad_qp *mqp);
 

@@ -13,7 +13,7 @@ struct ib_mad_agent *ib_redirect_mad_qp(struct ib_qp *qp, u8 rmpp_version,
 					ib_mad_send_handler send_handler,
 					ib_mad_recv_handler recv_handler, void *context)
 {
-	struct mad_port *port = mad_port_get(qp->device, qp->port);
+	struct mad_port *port = mad_port_get(qp->device, qp->port, IB_QPT_GSI);
 	struct mad_agent *agent;
 	struct mad_qp *mqp;
 

@@ -211,6 +211,8 @@ static struct rmpp_recv *start(struct mad_agent *agent, struct mad_recv *recv)
 		return NULL;
 	r->agent = agent;
 	r->newwin = 1;
+	if (!agent->own_qp)
+		mad_qp_expect_window(agent->mqp);
 	r->transfer = transfer_of(recv);
 	rt_timer_init(agent->port->device->rt, &r->timer, on_timer);
 	rt_tree_insert(&agent->rmpp_recvs, &r->node, &r->transfer);

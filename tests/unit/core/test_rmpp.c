@@ -422,7 +422,8 @@ static void test_first_segments_are_bounded(void **state)
 		rt_sim_run_for(net->rt, NSEC_PER_MSEC);
 		assert_int_equal(stops, i < MOST ? 0 : i - MOST + 1);
 	}
-	assert_in_range(rt_alloc_balance() - before, 2 * MOST, 2 * MOST + 100);
+	/* beside them the receives of a window, and what is under way */
+	assert_in_range(rt_alloc_balance() - before, 2 * MOST, 2 * MOST + 228);
 	transfer(1000 * SEG);
 	client_close(c);
 }
