@@ -95,12 +95,19 @@ static int open_srq(struct ipoib *p)
 {
 	struct ib_srq_init_attr init = {.attr = {.max_wr = IPOIB_CONN_RECEIVES, .max_sge = 1}};
 	struct ib_srq *srq = p->srq ? p->srq : ib_create_srq(p->pd, &init);
+	int ret;
 
 	if (IS_ERR(srq))
 		return (int)PTR_ERR(srq);
 	if (p->srq)
 		return 0;
 	p->srq = srq;
+	ret = ipoib_queue_size(p, p->want_receives);
+	if (ret) {
+		ib_destroy_srq(srq);
+		p->srq = NULL;
+		return ret;
+	}
 	for (unsigned int i = 0; i < IPOIB_CONN_RECEIVES; i++) {
 		struct ipoib_conn_receive *r = rt_zalloc(sizeof(*r));
 

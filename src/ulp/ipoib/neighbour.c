@@ -179,6 +179,7 @@ static struct ipoib_neighbour *make(struct ipoib *p, const struct in6_addr *ip)
 	rt_timer_init(p->device->rt, &n->timer, tick);
 	list_add(&n->node, bucket(p, ip));
 	p->num_neighbours++;
+	ipoib_queue_expect(p);
 	return n;
 }
 

@@ -25,9 +25,10 @@
 #define IPOIB_BROADCAST_SCOPE 2 /* link-local */
 #define IPOIB_ADDRESSES_MAX   16
 #define IPOIB_BUCKETS	      64 /* of neighbours */
-#define IPOIB_RECEIVES_FIRST  32 /* doubled whenever half of them are used at once */
-#define IPOIB_RECEIVES_MOST   256
-#define IPOIB_SENDS_MOST      128
+#define IPOIB_RECEIVES_FIRST  8	 /* doubled whenever half of them are used at once */
+#define IPOIB_RECEIVES_KNOWN  32 /* when there is a neighbour */
+#define IPOIB_RECEIVES_MOST   255 /* the ring of the queue pair has one more */
+#define IPOIB_SENDS_MOST      120
 #define IPOIB_CONN_RECEIVES   16 /* of 64 KiB, when there is a connection */
 #define IPOIB_CONNS_MOST      1024 /* also those of peers, who may be hostile */
 #define IPOIB_SENDS_OF_READ   48 /* that must be free: a large segment is 33 packets */
@@ -125,6 +126,11 @@ int ipoib_queue_open(struct ipoib *p);
  *  and new receives. What was posted is flushed. 0; -errno the partition is not there */
 int ipoib_queue_restart(struct ipoib *p);
 void ipoib_queue_close(struct ipoib *p);
+/** ipoib_queue_expect() - there is a neighbour, who may send many packets at once */
+void ipoib_queue_expect(struct ipoib *p);
+/** ipoib_queue_size() - let the completion queue have room for @receives datagrams that are
+ *  posted and, once there is a connection, for its messages. 0; -errno */
+int ipoib_queue_size(struct ipoib *p, unsigned int receives);
 /** ipoib_send_alloc() - a frame to fill. NULL: too many are under way */
 struct ipoib_send *ipoib_send_alloc(struct ipoib *p);
 void ipoib_send_free(struct ipoib_send *s);

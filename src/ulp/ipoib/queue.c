@@ -197,12 +197,36 @@ static void received(struct ib_cq *cq, struct ib_wc *wc)
 
 /* --- the completion queue --- */
 
+static int cq_entries(const struct ipoib *p, unsigned int receives)
+{
+	return (int)(IPOIB_SENDS_MOST + receives + (p->srq ? IPOIB_CONN_RECEIVES : 0));
+}
+
+int ipoib_queue_size(struct ipoib *p, unsigned int receives)
+{
+	return ib_resize_cq(p->cq, cq_entries(p, receives));
+}
+
+static void want_receives(struct ipoib *p, unsigned int want)
+{
+	want = MIN(want, (unsigned int)IPOIB_RECEIVES_MOST);
+	if (want > p->want_receives && !ipoib_queue_size(p, want))
+		p->want_receives = want;
+}
+
+void ipoib_queue_expect(struct ipoib *p)
+{
+	want_receives(p, IPOIB_RECEIVES_KNOWN);
+	if (!p->closing && !p->stopped)
+		add_receives(p);
+}
+
 static void grow_receives(struct ipoib *p, unsigned int used)
 {
 	if (p->closing || p->stopped)
 		return;
-	if (used > p->want_receives / 2 && p->want_receives < IPOIB_RECEIVES_MOST)
-		p->want_receives *= 2;
+	if (used > p->want_receives / 2)
+		want_receives(p, 2 * p->want_receives);
 	add_receives(p);
 }
 
@@ -313,8 +337,7 @@ void ipoib_queue_init(struct ipoib *p)
 
 int ipoib_queue_open(struct ipoib *p)
 {
-	struct ib_cq_init_attr attr = {.cqe = IPOIB_SENDS_MOST + IPOIB_RECEIVES_MOST +
-					      IPOIB_CONN_RECEIVES};
+	struct ib_cq_init_attr attr = {.cqe = cq_entries(p, IPOIB_RECEIVES_FIRST)};
 	struct ib_pd *pd = ib_alloc_pd(p->device, 0);
 	struct ib_cq *cq;
 	int ret;

@@ -153,6 +153,11 @@ static inline int bench_detach(struct ib_qp *qp, const union ib_gid *gid, u16 li
 	return 0;
 }
 
+static inline int bench_resize_cq(struct ib_cq *cq, int cqe)
+{
+	return 0;
+}
+
 static inline struct ib_qp *bench_qp(void)
 {
 	struct net_qp *qp = net_find_qp(net->node[1], OWN_QPN);
@@ -330,6 +335,7 @@ static inline int bench_setup(void **state)
 	bench.ops = net_ops;
 	bench.ops.post_send = bench_post_send;
 	bench.ops.modify_qp = bench_modify_qp;
+	bench.ops.resize_cq = bench_resize_cq;
 	bench.ops.attach_mcast = bench_attach;
 	bench.ops.detach_mcast = bench_detach;
 	device->ops = &bench.ops;
