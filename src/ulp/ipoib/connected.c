@@ -7,6 +7,9 @@
  *   active   CONNECTING -> UP -> ENDING	the neighbour sends by it; it hears of each step
  *   passive	       UP -> ENDING	the peer sends by it
  *
+ * A connection from a peer that has carried nothing for IDLE_MS to twice that is ended, as a
+ * peer that has crashed never does. One to a neighbour ends with the neighbour.
+ *
  * A connection that is ENDING is freed when its CM id has come to rest and what was posted has
  * come back: sends name it until then.
  */
@@ -19,6 +22,7 @@
 #define STARTING_PSN 1
 #define TIMEOUT_ENC  20 /* 4.3 s */
 #define RETRIES	     7	/* of a receiver that is not ready: without end */
+#define IDLE_MS	      256000 /* as in Linux */
 #define RNR_TIMER_ENC 1	/* 10 us: it takes no longer to give a buffer back */
 
 enum state { CONNECTING, UP, ENDING };
@@ -33,6 +37,7 @@ struct ipoib_conn {
 	struct ipoib_neighbour *neighbour; /* who sends by it; NULL: the peer */
 	unsigned int num_sends;		   /* under way */
 	size_t mtu;			   /* the peer's */
+	bool used;			   /* passive: it has received since the last look */
 };
 
 /** struct ipoib_conn_receive - a buffer in the shared receive queue */
@@ -83,8 +88,10 @@ static void received(struct ib_cq *cq, struct ib_wc *wc)
 	struct ipoib_conn_receive *r = container_of(wc->wr_cqe, struct ipoib_conn_receive, cqe);
 	struct ipoib *p = r->ipoib;
 
-	if (wc->status == IB_WC_SUCCESS && wc->byte_len >= IPOIB_ENCAP_BYTES)
+	if (wc->status == IB_WC_SUCCESS && wc->byte_len >= IPOIB_ENCAP_BYTES) {
+		((struct ipoib_conn *)wc->qp->qp_context)->used = true;
 		ipoib_received(p, r->frame, wc->byte_len);
+	}
 	else if (wc->status != IB_WC_WR_FLUSH_ERR)
 		p->stats.rx_errors++;
 	if (p->closing || post_receive(r))
@@ -141,6 +148,7 @@ static struct ipoib_conn *create(struct ipoib *p, struct ipoib_neighbour *n)
 	if (!conn)
 		return NULL;
 	init.srq = p->srq;
+	init.qp_context = conn;
 	conn->ipoib = p;
 	conn->neighbour = n;
 	conn->qp = ib_create_qp(p->pd, &init);
@@ -213,6 +221,32 @@ static void fail(struct ipoib_conn *conn, bool refused)
 		ipoib_neighbour_connected(n, NULL, refused);
 }
 
+/* --- idle connections --- */
+
+static void look_again(struct ipoib *p)
+{
+	rt_timer_arm(&p->idle, mono_add(rt_now(p->device->rt), IDLE_MS * NSEC_PER_MSEC));
+}
+
+static void end_idle(struct rt_timer *timer)
+{
+	struct ipoib *p = container_of(timer, struct ipoib, idle);
+	struct ipoib_conn *conn;
+	bool any = false;
+
+	list_for_each_entry(conn, &p->conns, node) {
+		if (conn->neighbour || conn->state != UP)
+			continue;
+		if (conn->used)
+			any = true;
+		else
+			stop(conn);
+		conn->used = false;
+	}
+	if (any)
+		look_again(p);
+}
+
 /* the id is destroyed by the handler's return value */
 static int leave(struct ipoib_conn *conn, bool refused)
 {
@@ -246,6 +280,9 @@ static int accept_req(struct ib_cm_id *id, const struct ib_cm_req_event_param *r
 	id->context = conn;
 	rep.qp_num = conn->qp->qp_num;
 	conn->state = UP;
+	conn->used = true;
+	if (!rt_timer_armed(&p->idle))
+		look_again(p);
 	if (move_qp(conn, IB_QPS_INIT) || move_qp(conn, IB_QPS_RTR) || ib_send_cm_rep(id, &rep))
 		return leave(conn, true);
 	return 0;
@@ -403,6 +440,7 @@ void ipoib_connected_init(struct ipoib *p)
 	INIT_LIST_HEAD(&p->conns);
 	INIT_LIST_HEAD(&p->conn_receives);
 	rt_work_init(&p->reap, reap);
+	rt_timer_init(p->device->rt, &p->idle, end_idle);
 }
 
 static int take_requests(struct ipoib *p)
@@ -438,6 +476,7 @@ void ipoib_connected_close(struct ipoib *p)
 	struct ipoib_conn_receive *r, *next;
 
 	rt_work_cancel(&p->reap);
+	rt_timer_disarm(&p->idle);
 	list_for_each_entry_safe(conn, next_conn, &p->conns, node) {
 		if (conn->id)
 			ib_destroy_cm_id(conn->id);
@@ -467,4 +506,9 @@ int ipoib_set_connected(struct ipoib *p, bool connected)
 bool ipoib_is_connected(const struct ipoib *p)
 {
 	return p->own.connected;
+}
+
+unsigned int ipoib_connections(const struct ipoib *p)
+{
+	return p->num_conns;
 }

@@ -90,6 +90,8 @@ int ipoib_each_of_port(const struct ipoib *ipoib,
  */
 int ipoib_set_connected(struct ipoib *ipoib, bool connected);
 bool ipoib_is_connected(const struct ipoib *ipoib);
+/** ipoib_connections() - their number, also of those that are being made or ended */
+unsigned int ipoib_connections(const struct ipoib *ipoib);
 /** ipoib_pkey() - of its partition */
 u16 ipoib_pkey(const struct ipoib *ipoib);
 /** ipoib_each_address() - those that its host has given it. Until @fn returns non-zero */

@@ -111,6 +111,7 @@ struct ipoib {
 	struct list_head conns, conn_receives;
 	unsigned int num_conns;
 	struct rt_work reap;
+	struct rt_timer idle; /* armed while a peer has a connection */
 	/* --- group.c --- */
 	struct list_head groups;
 	struct ipoib_group *broadcast;

@@ -40,7 +40,7 @@ static struct bench {
 	bool carrier, persists;
 	bool kernel_is_full; /* the routing socket takes no request */
 	struct bench_frame sent[BENCH_SENT];
-	int num_sent, attached;
+	int num_sent, attached, connections;
 	bool hold; /* completions of sends wait for bench_release() */
 	u64 held[BENCH_SENT];
 	int num_held;
@@ -151,6 +151,37 @@ static inline int bench_detach(struct ib_qp *qp, const union ib_gid *gid, u16 li
 {
 	bench.attached--;
 	return 0;
+}
+
+/* Connections are made, and nothing arrives by them. */
+static inline struct ib_srq *bench_create_srq(struct ib_pd *pd, struct ib_srq_init_attr *attr,
+					      struct ib_udata *udata)
+{
+	struct ib_srq *srq = NET_NEW(pd->device, struct ib_srq);
+
+	return srq ? srq : ERR_PTR(-ENOMEM);
+}
+
+static inline void bench_destroy_srq(struct ib_srq *srq)
+{
+	NET_FREE(srq->device, srq);
+}
+
+static inline int bench_post_srq_recv(struct ib_srq *srq, const struct ib_recv_wr *wr,
+				      const struct ib_recv_wr **bad)
+{
+	return 0;
+}
+
+/* The CM tells connections of a peer apart by their QPNs. */
+static inline struct ib_qp *bench_create_qp(struct ib_pd *pd, struct ib_qp_init_attr *attr,
+					    struct ib_udata *udata)
+{
+	struct ib_qp *qp = net_create_qp(pd, attr, udata);
+
+	if (!IS_ERR(qp) && attr->qp_type == IB_QPT_RC)
+		qp->qp_num = 0x10000 + (u32)bench.connections++;
+	return qp;
 }
 
 static inline int bench_resize_cq(struct ib_cq *cq, int cqe)
@@ -336,6 +367,12 @@ static inline int bench_setup(void **state)
 	bench.ops.post_send = bench_post_send;
 	bench.ops.modify_qp = bench_modify_qp;
 	bench.ops.resize_cq = bench_resize_cq;
+	bench.ops.create_qp = bench_create_qp;
+	bench.ops.create_srq = bench_create_srq;
+	bench.ops.destroy_srq = bench_destroy_srq;
+	bench.ops.post_srq_recv = bench_post_srq_recv;
+	device->attrs.max_srq = device->attrs.max_srq_sge = 1;
+	device->attrs.max_srq_wr = 64;
 	bench.ops.attach_mcast = bench_attach;
 	bench.ops.detach_mcast = bench_detach;
 	device->ops = &bench.ops;
