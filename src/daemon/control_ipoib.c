@@ -200,15 +200,19 @@ static int put_address(void *ctx, const struct in6_addr *ip, unsigned int prefix
 	return json_object_array_add(ctx, json_object_new_string(whole));
 }
 
-static int put_neighbour(void *ctx, const struct in6_addr *ip,
-			 const struct ipoib_link *link)
+static int put_neighbour(void *ctx, const struct ipoib_peer *peer)
 {
 	struct json_object *o = json_object_new_object();
 	char text[INET6_ADDRSTRLEN];
 
-	control_put_text(o, "ip", ip_text(ip, text));
-	if (link)
-		put_link(o, "link", link);
+	control_put_text(o, "ip", ip_text(peer->ip, text));
+	if (peer->link)
+		put_link(o, "link", peer->link);
+	if (peer->path) {
+		control_put_number(o, "lid", peer->path->dlid);
+		control_put_number(o, "sl", peer->path->sl);
+	}
+	control_put_bool(o, "connected", peer->connected);
 	return json_object_array_add(ctx, o);
 }
 
@@ -261,6 +265,7 @@ bool control_op_ipoib(struct control_request *req)
 	control_put_text(out, "mode", mode_of(ipoib));
 	control_put_number(out, "mtu", mtu_of(ipoib));
 	control_put_bool(out, "joined", ipoib_is_joined(ipoib));
+	control_put_number(out, "connections", ipoib_connections(ipoib));
 	put_stats(out, ipoib_stats(ipoib));
 	ipoib_each_address(ipoib, put_address, put_list(out, "addresses"));
 	ipoib_each_neighbour(ipoib, put_neighbour, put_list(out, "neighbours"));

@@ -127,6 +127,8 @@ def test_nodes_that_ran_nothing_yet_are_reached():
             assert " 0% packet loss" in on(fabric, "n1", "ping", "-c", "1", *args.split()), args
         text = fabric.softib("ipoib", "--fabric", "t", "n1")
         assert "10.1.0.1/16" in text and re.search(r"neighbours  .* 10\.1\.0\.2  80:00:", text, re.S), text
+        lid = fabric.softib("exec", "n2", "--", "cat", "/sys/class/infiniband/softib0/ports/1/lid").strip()
+        assert f" lid {int(lid, 0)}, SL 0, connected" in text and re.search(r"connections +[2-6]\n", text), text
         assert "connected  MTU 65520" in text and " mtu 65520 " in on(fabric, "n2", "ip", "link", "show", "ib0")
         assert ", connected mode" in fabric.softib("status", "--fabric", "t")
         assert re.search(r"^n2 +ib0 +yes ", fabric.softib("ipoib", "--fabric", "t"), re.M)

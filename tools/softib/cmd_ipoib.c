@@ -244,17 +244,25 @@ static void print_groups(struct json_object *list)
 static void print_neighbours(struct json_object *list)
 {
 	for (size_t i = 0; i < count_of(list); i++) {
-		const char *link = text_of(item_of(list, i), "link");
+		struct json_object *row = item_of(list, i);
+		const char *link = text_of(row, "link");
+		char how[128] = "not resolved";
 
-		print_row(i ? "" : "neighbours", text_of(item_of(list, i), "ip"),
-			  *link ? link : "not resolved");
+		if (member_of(row, "lid"))
+			snprintf(how, sizeof(how), "%s  lid %lld, SL %lld%s", link,
+				 (long long)number_of(row, "lid"), (long long)number_of(row, "sl"),
+				 json_object_get_boolean(member_of(row, "connected")) ?
+					 ", connected" : "");
+		else if (*link)
+			snprintf(how, sizeof(how), "%s  no path yet", link);
+		print_row(i ? "" : "neighbours", text_of(row, "ip"), how);
 	}
 }
 
 static void print_interface(struct json_object *o)
 {
 	struct json_object *addresses = member_of(o, "addresses");
-	char pkey[16], mtu[32];
+	char pkey[16], mtu[32], connections[32];
 
 	printf("%s %s:", text_of(o, "node"), text_of(o, "interface"));
 	for (size_t i = 0; i < count_of(addresses); i++)
@@ -266,6 +274,9 @@ static void print_interface(struct json_object *o)
 	print_row("partition", pkey, "");
 	snprintf(mtu, sizeof(mtu), "MTU %lld", (long long)number_of(o, "mtu"));
 	print_row("mode", text_of(o, "mode"), mtu);
+	snprintf(connections, sizeof(connections), "%lld", (long long)number_of(o, "connections"));
+	if (number_of(o, "connections"))
+		print_row("connections", connections, "");
 	print_counts(o, "received", "rx");
 	print_counts(o, "sent", "tx");
 	print_groups(member_of(o, "groups"));

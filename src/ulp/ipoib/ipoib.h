@@ -104,11 +104,18 @@ const struct ipoib_link *ipoib_own_link(const struct ipoib *ipoib);
 const struct ipoib_stats *ipoib_stats(const struct ipoib *ipoib);
 /** ipoib_is_joined() - is it a member of the broadcast group? Nothing is sent before */
 bool ipoib_is_joined(const struct ipoib *ipoib);
-/** ipoib_each_neighbour() - @link NULL: it is being resolved. Until @fn returns non-zero
- */
-int ipoib_each_neighbour(struct ipoib *ipoib,
-			 int (*fn)(void *ctx, const struct in6_addr *ip,
-				   const struct ipoib_link *link),
+/** struct ipoib_peer - a neighbour
+ *  @link: NULL: it is being resolved
+ *  @path: how it is reached; NULL: the subnet administrator has not answered yet
+ *  @connected: by a connection that is up */
+struct ipoib_peer {
+	const struct in6_addr *ip;
+	const struct ipoib_link *link;
+	const struct rdma_ah_attr *path;
+	bool connected;
+};
+/** ipoib_each_neighbour() - until @fn returns non-zero */
+int ipoib_each_neighbour(struct ipoib *ipoib, int (*fn)(void *ctx, const struct ipoib_peer *peer),
 			 void *ctx);
 /** ipoib_each_group() - multicast groups it is in, or sends to (@send_only) */
 int ipoib_each_group(struct ipoib *ipoib,

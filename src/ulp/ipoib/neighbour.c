@@ -428,9 +428,21 @@ void ipoib_neighbours_close(struct ipoib *p)
 			forget(n, false);
 }
 
-int ipoib_each_neighbour(struct ipoib *p,
-			 int (*fn)(void *ctx, const struct in6_addr *ip,
-				   const struct ipoib_link *link),
+static int tell(struct ipoib_neighbour *n, int (*fn)(void *ctx, const struct ipoib_peer *peer),
+		void *ctx)
+{
+	struct rdma_ah_attr path;
+	const struct ipoib_peer peer = {
+		.ip = &n->ip,
+		.link = n->has_link ? &n->link : NULL,
+		.path = n->ah && !rdma_query_ah(n->ah, &path) ? &path : NULL,
+		.connected = n->conn && !n->connecting,
+	};
+
+	return fn(ctx, &peer);
+}
+
+int ipoib_each_neighbour(struct ipoib *p, int (*fn)(void *ctx, const struct ipoib_peer *peer),
 			 void *ctx)
 {
 	struct ipoib_neighbour *n;
@@ -438,7 +450,7 @@ int ipoib_each_neighbour(struct ipoib *p,
 
 	for (size_t i = 0; i < IPOIB_BUCKETS; i++) {
 		list_for_each_entry(n, &p->neighbours[i], node) {
-			ret = fn(ctx, &n->ip, n->has_link ? &n->link : NULL);
+			ret = tell(n, fn, ctx);
 			if (ret)
 				return ret;
 		}

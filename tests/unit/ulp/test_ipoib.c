@@ -48,7 +48,7 @@ static void resolve(void)
 	bench.num_sent = 0;
 }
 
-static int count_neighbour(void *ctx, const struct in6_addr *ip, const struct ipoib_link *link)
+static int count_neighbour(void *ctx, const struct ipoib_peer *peer)
 {
 	++*(int *)ctx;
 	return 0;
