@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from bench.counts import TABLE as INSTRUCTIONS
 from bench.daemon import BesideFlaps, PacketTime, PortMemory
+from bench.ipoib import MTU, Ip, fabric_of, relay
 from bench.sources import (NO_SPIN, ONE_CORE, Bare, Instructions, Libfabric, Mpi, MpiOverSoftib,
                            Perftest, Ucx, UcxOverSoftib, Verbs)
 
@@ -252,6 +253,15 @@ def daemon_rows():
     return rows
 
 
+def ip_rows():
+    return [Row(f"IPoIB {name}, {mode} mode", "IPoIB", unit, Ip(key, mode, fabric_of),
+                (Ip(key, mode, relay),), reach=("limit", times))
+            for mode in MTU
+            for key, name, unit, times in (("tcp", "TCP bandwidth", "GB/s", 0.6),
+                                           ("udp", "UDP packets of 64 B", "M/s", 0.6),
+                                           ("ping", "ping", "us", 1.5))]
+
+
 def instruction_rows():
     return [Row(f"instructions: {key[6:].replace(':8/', ' 8 B, ').replace('_', ' ')}",
                 "instructions", "instr", Instructions(key),
@@ -261,4 +271,4 @@ def instruction_rows():
 
 def all_rows():
     return (latency_rows() + bandwidth_rows() + rate_rows() + other_rows() + user_rows() +
-            cost_rows() + daemon_rows() + instruction_rows())
+            cost_rows() + daemon_rows() + ip_rows() + instruction_rows())

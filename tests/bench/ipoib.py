@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""IP over InfiniBand: iperf3 and ping between two nodes with an ib0, and over a relay by
+hand (relay.c), which moves the same packets from one TUN device to another.
+"""
+import json
+import os
+import re
+import subprocess
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+from bench.sources import LIMIT, Failure
+
+MTU = {"datagram": 2044, "connected": 65520}
+PORT = "5333"
+
+
+@contextmanager
+def fabric_of(bench, mode):
+    """Commands that run what follows them on n1 and on n2, and the address of n2."""
+    from interop.fabric import Fabric
+    with Fabric("pair", up_args=("--net", "node", "--ipoib-mode", mode)) as fabric:
+        yield *(fabric.command(node, ()) for node in ("n1", "n2")), "10.1.0.2", fabric.env
+
+
+@contextmanager
+def relay(bench, mode):
+    user = ["--user", "--preserve-credentials"] if os.getuid() else []
+    with subprocess.Popen([bench.program("bench-relay"), str(MTU[mode])], text=True,
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        pids = process.stdout.readline().split()
+        if len(pids) != 2:
+            raise Failure("bench-relay makes no namespaces")
+        yield *(["nsenter", *user, "--net", "--target", pid] for pid in pids), "10.200.0.2", None
+
+
+def output(argv, env):
+    try:
+        done = subprocess.run(argv, env=env, capture_output=True, text=True, check=False, timeout=LIMIT)
+    except subprocess.TimeoutExpired:
+        raise Failure(f"{argv[-1]} hangs") from None
+    if done.returncode:
+        raise Failure(f"{' '.join(map(str, argv))}: {done.stdout[-200:]}{done.stderr[-200:]}")
+    return done.stdout
+
+
+def iperf(client, to, env, *args):
+    out = output([*client, "iperf3", "--json", "-c", to, "-p", PORT, "-t", "1", *args], env)
+    return json.loads(out)["end"]
+
+
+def tcp(client, to, env):
+    return iperf(client, to, env)["sum_received"]["bits_per_second"] / 8e9
+
+
+def udp(client, to, env):
+    end = iperf(client, to, env, "-u", "-l", "64", "-b", "0")["sum"]
+    return (end["packets"] - end["lost_packets"]) / end["seconds"] / 1e6
+
+
+def ping(client, to, env):
+    out = output([*client, "ping", "-q", "-c", "200", "-i", "0.002", to], env)
+    return float(re.search(r"= [\d.]+/([\d.]+)/", out)[1]) * 1000
+
+
+KINDS = {"tcp": tcp, "udp": udp, "ping": ping}
+
+
+@dataclass(frozen=True)
+class Ip:
+    """A figure of KINDS; `way`: fabric_of or relay."""
+    key: str
+    mode: str
+    way: object
+    once = True
+
+    @property
+    def run(self):
+        return f"ip {self.way.__name__} {self.mode}"
+
+    @staticmethod
+    def measure(bench, sources):
+        found = {}
+        with ExitStack() as stack:
+            client, server, to, env = stack.enter_context(sources[0].way(bench, sources[0].mode))
+            process = subprocess.Popen([*server, "iperf3", "-s", "-p", PORT, "--forceflush"], env=env,
+                                       stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+            stack.callback(process.wait)
+            stack.callback(process.terminate)
+            if not any("listening" in line for line in process.stdout):
+                raise Failure("iperf3's server does not listen")
+            ping(client, to, env)  # until addresses and paths are known
+            for source in sources:
+                found[source] = KINDS[source.key](client, to, env)
+        return found
