@@ -12,6 +12,7 @@
 
 #include "base/bytes.h"
 #include "runtime/posix/closer.h"
+#include "ulp/ipoib/merge.h"
 #include "ulp/ipoib/private.h"
 #include "ulp/ipoib/segment.h"
 
@@ -154,23 +155,71 @@ void ipoib_host_resume(struct ipoib *p)
 
 /* --- for the host --- */
 
-/* Return: did the host take it? Its checksums are there, and the host verifies them. */
-static bool write_packet(struct ipoib *p, const u8 *packet, size_t bytes)
+/* What arrives in one turn is merged; the buffer serves all interfaces, since it is empty when
+ * the turn of an interface ends. */
+static struct {
+	struct ipoib *owner; /* of what is in it */
+	struct ipoib_merge merge;
+} arrivals; /* one thread */
+
+/* Return: did the host take it? */
+static bool write_large(struct ipoib *p, const struct virtio_net_hdr *h, const u8 *packet,
+			size_t bytes)
 {
-	struct virtio_net_hdr header = {.gso_type = VIRTIO_NET_HDR_GSO_NONE};
-	struct iovec part[] = {{&header, sizeof(header)}, {(void *)(uintptr_t)packet, bytes}};
+	struct iovec part[] = {{(void *)(uintptr_t)h, sizeof(*h)},
+			       {(void *)(uintptr_t)packet, bytes}};
 
 	return writev(p->tun_fd, part, ARRAY_SIZE(part)) > 0;
 }
 
-static void deliver(struct ipoib *p, const u8 *packet, size_t bytes)
+/* Its checksums are there, and the host verifies them. */
+static bool write_packet(struct ipoib *p, const u8 *packet, size_t bytes)
 {
-	if (write_packet(p, packet, bytes)) {
-		p->stats.rx_packets++;
+	const struct virtio_net_hdr header = {.gso_type = VIRTIO_NET_HDR_GSO_NONE};
+
+	return write_large(p, &header, packet, bytes);
+}
+
+static void count_delivered(struct ipoib *p, bool taken, unsigned int packets, size_t bytes)
+{
+	if (taken) {
+		p->stats.rx_packets += packets;
 		p->stats.rx_bytes += bytes;
 	} else {
-		p->stats.rx_dropped++;
+		p->stats.rx_dropped += packets;
 	}
+}
+
+void ipoib_host_flush(void)
+{
+	struct ipoib_merge *m = &arrivals.merge;
+	struct ipoib *p = arrivals.owner;
+	struct virtio_net_hdr header;
+
+	if (!m->count)
+		return;
+	ipoib_merge_end(m, &header);
+	count_delivered(p, write_large(p, &header, m->packet, m->bytes), m->count,
+			m->bytes + (m->count - 1) * m->headers);
+	m->count = 0;
+}
+
+static void deliver(struct ipoib *p, const u8 *packet, size_t bytes)
+{
+	struct ipoib_merge *m = &arrivals.merge;
+
+	if (arrivals.owner != p) {
+		ipoib_host_flush();
+		arrivals.owner = p;
+	}
+	if (ipoib_merge_add(m, packet, bytes))
+		return;
+	if (m->count) { /* it may begin the next one */
+		ipoib_host_flush();
+		if (ipoib_merge_add(m, packet, bytes))
+			return;
+	}
+	count_delivered(p, write_packet(p, packet, bytes), 1, bytes);
 }
 
 static void received_ip(struct ipoib *p, const u8 *at, size_t bytes)

@@ -11,7 +11,7 @@
  *  rtnl.c       the routing socket, by which the host's kernel tells of the following
  *  address.c    which addresses the host has given the interface
  *  route.c      next hops: the host's routes by the interface
- *  frame.c, icmp.c, segment.c  formats, pure
+ *  frame.c, icmp.c, segment.c, merge.c  formats, pure
  */
 #ifndef SOFTIB_ULP_IPOIB_PRIVATE_H
 #define SOFTIB_ULP_IPOIB_PRIVATE_H
@@ -153,8 +153,10 @@ void ipoib_host_open(struct ipoib *p);
 void ipoib_host_close(struct ipoib *p);
 /** ipoib_host_resume() - there is room for what the host sends */
 void ipoib_host_resume(struct ipoib *p);
-/** ipoib_received() - a frame from the fabric */
+/** ipoib_received() - a frame from the fabric; ipoib_host_flush() gives it to the host at the
+ *  latest */
 void ipoib_received(struct ipoib *p, const u8 *frame, size_t bytes);
+void ipoib_host_flush(void);
 /** ipoib_unreachable() - tell the host that nobody answers for where @s goes */
 void ipoib_unreachable(struct ipoib_send *s);
 /** ipoib_too_big() - tell the host that what @s has does not fit there; consumed */

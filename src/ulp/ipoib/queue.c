@@ -230,7 +230,7 @@ static void grow_receives(struct ipoib *p, unsigned int used)
 	add_receives(p);
 }
 
-static void drain_cq(struct ipoib *p, unsigned int budget)
+static void complete(struct ipoib *p, unsigned int budget)
 {
 	unsigned int used = 0;
 	struct ib_wc wc[16];
@@ -252,6 +252,12 @@ static void drain_cq(struct ipoib *p, unsigned int budget)
 	} while (ib_req_notify_cq(p->cq, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS) >
 		 0);
 	grow_receives(p, used);
+}
+
+static void drain_cq(struct ipoib *p, unsigned int budget)
+{
+	complete(p, budget);
+	ipoib_host_flush();
 }
 
 static void comp_handler(struct ib_cq *cq, void *cq_context)

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Received TCP segments become one large packet. */
+#include "ulp/ipoib/merge.h"
+
+#include <netinet/in.h>
+#include <string.h>
+
+#include "ulp/ipoib/checksum.h"
+
+#define IPV4_HEADER    20
+#define IPV6_HEADER    40
+#define TCP_HEADER     20
+#define TCP_CHECKSUM   16
+#define DONT_FRAGMENT  0x4000 /* the identification of such a packet says nothing (RFC 6864) */
+enum { TCP_PSH = 0x08, TCP_ACK = 0x10 };
+
+static bool is_v4(const u8 *packet)
+{
+	return packet[0] >> 4 == 4;
+}
+
+/* Return: the bytes of a plain IP header in front of TCP; 0: it is something else */
+static size_t ip_header(const u8 *packet, size_t bytes)
+{
+	if (bytes < IPV4_HEADER + TCP_HEADER)
+		return 0;
+	if (packet[0] == 0x45)
+		return packet[9] == IPPROTO_TCP && get_be16(packet + 2) == bytes &&
+				       get_be16(packet + 6) == DONT_FRAGMENT ?
+			       IPV4_HEADER : 0;
+	if (packet[0] >> 4 != 6 || bytes < IPV6_HEADER + TCP_HEADER)
+		return 0;
+	return packet[6] == IPPROTO_TCP && get_be16(packet + 4) == bytes - IPV6_HEADER ?
+		       IPV6_HEADER : 0;
+}
+
+/* of the pseudo-header (RFC 9293 section 3.1) */
+static u64 pseudo_sum(const u8 *packet, size_t tcp_bytes)
+{
+	bool v4 = is_v4(packet);
+
+	return ipoib_sum(packet + (v4 ? 12 : 8), v4 ? 8 : 32, IPPROTO_TCP + tcp_bytes);
+}
+
+/* Return: the bytes of its headers, if it has data and nothing that a receiver must see for
+ * each segment, and its checksum is right; 0 */
+static size_t headers_of(const u8 *packet, size_t bytes)
+{
+	size_t ip = ip_header(packet, bytes), tcp = ip ? (packet[ip + 12] >> 4) * 4u : 0;
+
+	if (tcp < TCP_HEADER || ip + tcp >= bytes ||
+	    (packet[ip + 13] & ~TCP_PSH) != TCP_ACK || packet[ip + 12] & 15)
+		return 0;
+	if (ipoib_fold(ipoib_sum(packet + ip, bytes - ip, pseudo_sum(packet, bytes - ip))))
+		return 0;
+	return ip + tcp;
+}
+
+/* Do the headers differ in nothing but length, identification, sequence number, PSH, window
+ * and checksums? */
+static bool is_same_flow(const struct ipoib_merge *m, const u8 *packet)
+{
+	const u8 *tcp = packet + m->ip_header, *own = m->packet + m->ip_header;
+	bool same_ip = is_v4(packet) ?
+			       !memcmp(packet, m->packet, 2) &&
+				       !memcmp(packet + 6, m->packet + 6, 4) &&
+				       !memcmp(packet + 12, m->packet + 12, 8) :
+			       !memcmp(packet, m->packet, 4) &&
+				       !memcmp(packet + 6, m->packet + 6, 34);
+
+	return same_ip && !memcmp(tcp, own, 4) && !memcmp(tcp + 8, own + 8, 5) &&
+	       !memcmp(tcp + TCP_HEADER, own + TCP_HEADER,
+		       m->headers - m->ip_header - TCP_HEADER);
+}
+
+static void append(struct ipoib_merge *m, const u8 *packet, size_t bytes)
+{
+	size_t payload = bytes - m->headers;
+	u8 push = packet[m->ip_header + 13] & TCP_PSH;
+
+	memcpy(m->packet + m->bytes, packet + m->headers, payload);
+	m->bytes += payload;
+	m->packet[m->ip_header + 13] |= push;
+	m->next_seq += (u32)payload;
+	m->whole = push || payload < m->mss;
+	m->count++;
+}
+
+bool ipoib_merge_add(struct ipoib_merge *m, const u8 *packet, size_t bytes)
+{
+	size_t headers;
+
+	if (m->count && (m->whole || m->bytes + bytes - m->headers > IPOIB_LARGE_BYTES ||
+			 packet[0] >> 4 != m->packet[0] >> 4))
+		return false;
+	if (!m->count && 2 * bytes > IPOIB_LARGE_BYTES) /* nothing could follow */
+		return false;
+	headers = headers_of(packet, bytes);
+	if (!headers)
+		return false;
+	if (!m->count) {
+		m->ip_header = is_v4(packet) ? IPV4_HEADER : IPV6_HEADER;
+		m->headers = m->bytes = headers;
+		m->mss = bytes - headers;
+		m->next_seq = get_be32(packet + m->ip_header + 4);
+		memcpy(m->packet, packet, headers);
+	} else if (headers != m->headers || bytes - headers > m->mss ||
+		   get_be32(packet + m->ip_header + 4) != m->next_seq ||
+		   !is_same_flow(m, packet)) {
+		return false;
+	}
+	append(m, packet, bytes);
+	return true;
+}
+
+void ipoib_merge_end(struct ipoib_merge *m, struct virtio_net_hdr *h)
+{
+	bool v4 = is_v4(m->packet);
+	u8 *tcp = m->packet + m->ip_header;
+
+	*h = (struct virtio_net_hdr){.gso_type = VIRTIO_NET_HDR_GSO_NONE};
+	if (m->count == 1)
+		return; /* as it came */
+	h->flags = VIRTIO_NET_HDR_F_NEEDS_CSUM;
+	h->gso_type = v4 ? VIRTIO_NET_HDR_GSO_TCPV4 : VIRTIO_NET_HDR_GSO_TCPV6;
+	h->gso_size = (u16)m->mss;
+	h->hdr_len = (u16)m->headers;
+	h->csum_start = (u16)m->ip_header;
+	h->csum_offset = TCP_CHECKSUM;
+	if (v4) {
+		put_be16(m->packet + 2, (u16)m->bytes);
+		put_be16(m->packet + 10, 0);
+		put_be16(m->packet + 10, ipoib_fold(ipoib_sum(m->packet, IPV4_HEADER, 0)));
+	} else {
+		put_be16(m->packet + 4, (u16)(m->bytes - IPV6_HEADER));
+	}
+	put_be16(tcp + TCP_CHECKSUM,
+		 (u16)~ipoib_fold(pseudo_sum(m->packet, m->bytes - m->ip_header)));
+}

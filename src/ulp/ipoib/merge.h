@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * TCP segments that arrive one behind the other are given to the host as one large packet, as
+ * network drivers do (generic receive offload): the host takes it in one system call and
+ * looks at one header. What the host sees is what a sender with segmentation offload would
+ * have made them of, so cutting it (segment.h) gives them back. Pure.
+ */
+#ifndef SOFTIB_ULP_IPOIB_MERGE_H
+#define SOFTIB_ULP_IPOIB_MERGE_H
+
+#include "ulp/ipoib/segment.h"
+
+/** struct ipoib_merge - a packet that grows; zero: empty */
+struct ipoib_merge {
+	size_t bytes, ip_header, headers; /* of IP alone; with TCP's */
+	size_t mss;
+	u32 next_seq;
+	unsigned int count; /* of segments; 0: empty */
+	bool whole;	    /* the last segment was short, or pushed: nothing follows */
+	u8 packet[IPOIB_LARGE_BYTES];
+};
+
+/** ipoib_merge_add() - append @packet, of @bytes, or begin with it if @m is empty.
+ *  Return: false: it does not belong there; give @m to the host first */
+bool ipoib_merge_add(struct ipoib_merge *m, const u8 *packet, size_t bytes);
+/** ipoib_merge_end() - set the headers of @m, which is not empty, and @h for the host */
+void ipoib_merge_end(struct ipoib_merge *m, struct virtio_net_hdr *h);
+
+#endif
