@@ -201,6 +201,22 @@ def test_gateways(fabric):
     on(fabric, "n1", "ip", "route", "del", "10.9.0.0/16")
 
 
+def test_dhcp(fabric):
+    """RFC 4390: without a link address a client is known by its identifier, and answers are broadcast."""
+    server = subprocess.Popen([*fabric.user, fabric.program, "exec", "--fabric", "t", "n2", "--", "dnsmasq",
+                               "--keep-in-foreground", "--conf-file=/dev/null", "--port=0", "--no-ping",
+                               "--no-resolv", "--no-hosts", "--interface=ib0", "--bind-interfaces", "--user=",
+                               "--dhcp-range=10.1.5.1,10.1.5.99,255.255.0.0", "--leasefile-ro", "--pid-file=",
+                               "--log-facility=-"], env=fabric.env, text=True, stderr=subprocess.PIPE)
+    fabric.running.append(server)
+    assert any("sockets bound" in line for line in server.stderr)
+    script = fabric.home / "lease.sh"
+    script.write_text('#!/bin/sh\necho "$1 $ip on $interface"\n')
+    script.chmod(0o755)
+    done = on(fabric, "n1", "udhcpc", "-f", "-q", "-n", "-B", "-i", "ib0", "-s", script, "-x", "0x3d:0001")
+    assert re.search(r"^bound 10\.1\.5\.\d+ on ib0$", done, re.M), done
+
+
 @pytest.mark.parametrize("provider,endpoint", [("verbs", "msg"), ("verbs;ofi_rxm", "rdm")])
 def test_libfabric_by_rdma_cm(fabric, provider, endpoint):
     """Connected endpoints; the server learns the addresses of the adapter from its ib0."""
