@@ -3,8 +3,21 @@
  * The midlayer's resource tracking for the control socket: iterates over nodes, their
  * devices and the tables of these, and may pause after each object.
  */
+#include <stdio.h>
+
 #include "daemon/control_private.h"
 #include "rdma/ib_verbs.h"
+
+struct ib_device *control_device(struct control_request *req, int node)
+{
+	const struct topology *topo = control_topology(req);
+	char name[IB_DEVICE_NAME_BYTES];
+
+	if (topo->node[node].kind != TOPO_CA)
+		return NULL;
+	snprintf(name, sizeof(name), "softib%u", topo->node[node].device);
+	return ib_device_get_by_name(control_rt(req->control), topo_host_name(topo, node), name);
+}
 
 struct control_walk {
 	const struct fabric *fab;
@@ -22,8 +35,9 @@ struct control_walk *control_walk_begin(const struct fabric *fab, int node)
 	if (!walk)
 		return NULL;
 	walk->fab = fab;
-	walk->node = node < 0 ? 0 : node;
-	walk->last = node < 0 ? fab_topology(fab)->num_nodes - 1 : node;
+	/* the first adapter of a host stands for all of them */
+	walk->node = node < 0 ? 0 : fab_topology(fab)->node[node].host;
+	walk->last = node < 0 ? fab_topology(fab)->num_nodes - 1 : walk->node;
 	return walk;
 }
 

@@ -22,8 +22,7 @@ static struct ib_device *find_device(struct control_request *req, u32 *port)
 
 	if (!control_port(req, &node, &number))
 		return NULL;
-	device = ib_device_get_by_name(control_rt(req->control),
-				       control_topology(req)->node[node].name, "softib0");
+	device = control_device(req, node);
 	if (!device)
 		control_fail(req, "%s has no adapter: only adapters have IP interfaces",
 			     control_topology(req)->node[node].name);

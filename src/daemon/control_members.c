@@ -111,6 +111,14 @@ int control_node(struct control_request *req)
 	return control_node_of(req, "node");
 }
 
+bool control_concerns(struct control_request *req, int node, int i)
+{
+	const struct topology *topo = control_topology(req);
+
+	return node < 0 || i == node ||
+	       (control_flag(req, "host") && topo->node[i].host == topo->node[node].host);
+}
+
 /* "node" and "port", both of which are required and must exist */
 bool control_port(struct control_request *req, int *node, int *port)
 {

@@ -95,7 +95,7 @@ static bool may_change(struct control_request *req, const char **node, const cha
 		control_fail(req, "\"%s\" is missing", i < 0 ? "node" : "name");
 		return false;
 	}
-	*node = control_topology(req)->node[i].name;
+	*node = topo_host_name(control_topology(req), i);
 	if (control_client_is_owner(req->client))
 		return true;
 	control_fail(req, "a module runs as softibd's user, so only that user may load and "
@@ -197,7 +197,7 @@ bool control_op_modules(struct control_request *req)
 		return true;
 	list = json_object_new_array();
 	modules_each(control_ops(req->control)->modules,
-		     node < 0 ? NULL : control_topology(req)->node[node].name, put_module, list);
+		     node < 0 ? NULL : topo_host_name(control_topology(req), node), put_module, list);
 	json_object_object_add(req->out, "modules", list);
 	return true;
 }

@@ -81,13 +81,13 @@ uint64_t control_namespaces_network(const struct control_namespaces *ns, int ind
 	return held && !fstat(held->fd[ABI_NODE_NET], &st) ? st.st_ino : 0;
 }
 
-/* Return: index of the requested adapter; -1 after answering with an error */
+/* Return: index of the first adapter of the requested node; -1 after answering with an error */
 static int adapter_of(struct control_request *req)
 {
 	int index = control_node(req);
 
 	if (index >= 0 && control_topology(req)->node[index].kind == TOPO_CA)
-		return index;
+		return control_topology(req)->node[index].host;
 	if (index != -2)
 		control_fail(req, "\"node\" has to name a node with an adapter: only "
 			  "those have namespaces");

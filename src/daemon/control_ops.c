@@ -239,7 +239,7 @@ static bool op_counters(struct control_request *req)
 {
 	const struct topology *topo = control_topology(req);
 	struct json_object *list;
-	int node = control_node(req), only_port = 0, first, last;
+	int node = control_node(req), only_port = 0;
 
 	if (node == -2)
 		return true;
@@ -248,10 +248,8 @@ static bool op_counters(struct control_request *req)
 		return true;
 	fab_fold(control_fabric(req->control));
 	list = json_object_new_array();
-	first = node < 0 ? 0 : node;
-	last = node < 0 ? topo->num_nodes - 1 : node;
-	for (int i = first; i <= last; i++)
-		for (int p = 1; p <= topo->node[i].num_ports; p++)
+	for (int i = 0; i < topo->num_nodes; i++)
+		for (int p = 1; p <= topo->node[i].num_ports && control_concerns(req, node, i); p++)
 			if (only_port ? p == only_port
 				      : topo->node[i].port[p].peer_node >= 0)
 				json_object_array_add(list, counters_json(req, i, p));

@@ -98,6 +98,11 @@ int64_t control_number(struct control_request *req, const char *key, int64_t mos
 int control_node(struct control_request *req);
 /** control_node_of() - the same for another member */
 int control_node_of(struct control_request *req, const char *key);
+/** control_concerns() - does a request for @node, -1 for all, concern @i? With the flag "host"
+ *  it concerns all adapters of the host that @node is in */
+bool control_concerns(struct control_request *req, int node, int i);
+/** control_device() - the device of adapter @node; NULL: a switch, or it is unplugged */
+struct ib_device *control_device(struct control_request *req, int node);
 /** control_port() - "node" and "port", both required. Return: do they exist? */
 bool control_port(struct control_request *req, int *node, int *port);
 /** control_topology() - the topology of the fabric */

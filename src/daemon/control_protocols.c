@@ -21,10 +21,7 @@ struct json_object *control_protocols(struct control_request *req)
 	struct sdp_stats sdp;
 
 	for (int i = 0; i < topo->num_nodes; i++) {
-		struct ib_device *device =
-			topo->node[i].kind == TOPO_CA
-				? ib_device_get_by_name(rt, topo->node[i].name, "softib0")
-				: NULL;
+		struct ib_device *device = control_device(req, i);
 
 		interfaces += device ? ipoib_count(device) : 0;
 		targets += device && srpt_find(device);

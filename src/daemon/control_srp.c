@@ -25,17 +25,11 @@ struct srp_call {
 	struct srp_session_config config;
 };
 
-static struct ib_device *device_of(struct control_request *req, int node)
-{
-	return ib_device_get_by_name(control_rt(req->control),
-				     control_topology(req)->node[node].name, "softib0");
-}
-
 /* Return: the adapter of "node"; NULL after answering with an error */
 static struct ib_device *find_device(struct control_request *req)
 {
 	int node = control_node(req);
-	struct ib_device *device = node >= 0 ? device_of(req, node) : NULL;
+	struct ib_device *device = node >= 0 ? control_device(req, node) : NULL;
 
 	if (node == -1)
 		control_fail(req, "\"node\" is missing");

@@ -9,13 +9,6 @@
 #include "daemon/control_private.h"
 #include "ulp/srpt/srpt.h"
 
-/* Return: the adapter of a node; NULL: a switch has none */
-static struct ib_device *device_of(struct control_request *req, int node)
-{
-	return ib_device_get_by_name(control_rt(req->control),
-				     control_topology(req)->node[node].name, "softib0");
-}
-
 /* Return: the adapter of "node"; NULL after answering with an error */
 static struct ib_device *find_device(struct control_request *req, int *node)
 {
@@ -26,7 +19,7 @@ static struct ib_device *find_device(struct control_request *req, int *node)
 		control_fail(req, "\"node\" is missing");
 	if (*node < 0)
 		return NULL;
-	device = device_of(req, *node);
+	device = control_device(req, *node);
 	if (!device)
 		control_fail(req, "%s has no adapter: only adapters have SRP targets",
 			     control_topology(req)->node[*node].name);
@@ -196,7 +189,7 @@ bool control_op_srp_targets(struct control_request *req)
 	list = put_list(req->out, "targets");
 	for (int i = 0; i < topo->num_nodes; i++) {
 		struct ib_device *device =
-			only < 0 || only == i ? device_of(req, i) : NULL;
+			only < 0 || only == i ? control_device(req, i) : NULL;
 		struct srpt *srpt = device ? srpt_find(device) : NULL;
 
 		if (srpt)

@@ -104,26 +104,44 @@ static struct json_object *port_json(struct fabric *fab, int node, int port, boo
 	return o;
 }
 
-/* @number: of the adapter in the address plan */
-static void put_addresses(struct json_object *o, const struct topo_plan *plan,
-			  const struct topo_node *nd, unsigned number)
+static struct json_object *address_json(const struct topo_plan *plan, const struct topo_node *nd,
+					unsigned port)
 {
-	struct json_object *list = json_object_new_array();
+	struct json_object *o = json_object_new_object();
+	unsigned number = nd->number, of_node = nd->ports_before + port;
 	char text[TOPO_PLAN_BYTES];
 
-	for (unsigned port = 1; port <= nd->num_ports; port++) {
-		struct json_object *of_port = json_object_new_object();
+	snprintf(text, sizeof(text), "ib%u", of_node - 1);
+	control_put_text(o, "interface", text);
+	control_put_text(o, "adapter", nd->name);
+	control_put_number(o, "port", port);
+	control_put_text(o, "ipv4", topo_plan_ipv4(plan, number, of_node, text));
+	control_put_text(o, "ipv6", topo_plan_ipv6(plan, number, of_node, text));
+	control_put_text(o, "link_local",
+			 topo_plan_link_local(topo_port_guid(nd, (int)port), text));
+	return o;
+}
 
-		snprintf(text, sizeof(text), "ib%u", port - 1);
-		control_put_text(of_port, "interface", text);
-		control_put_number(of_port, "port", port);
-		control_put_text(of_port, "ipv4", topo_plan_ipv4(plan, number, port, text));
-		control_put_text(of_port, "ipv6", topo_plan_ipv6(plan, number, port, text));
-		control_put_text(of_port, "link_local",
-				 topo_plan_link_local(topo_port_guid(nd, (int)port), text));
-		json_object_array_add(list, of_port);
-	}
+/* of all ports of the host that adapter @node is in */
+static void put_addresses(struct json_object *o, const struct topo_plan *plan,
+			  const struct topology *topo, int node)
+{
+	struct json_object *list = json_object_new_array();
+
+	for (int i = topo->node[node].host; i >= 0; i = topo->node[i].next)
+		for (unsigned port = 1; port <= topo->node[i].num_ports; port++)
+			json_object_array_add(list, address_json(plan, &topo->node[i], port));
 	json_object_object_add(o, "addresses", list);
+}
+
+/* the node that programs run on, and how they see this adapter of it */
+static void put_host(struct json_object *o, const struct topology *topo, int node)
+{
+	char device[16];
+
+	snprintf(device, sizeof(device), "softib%u", topo->node[node].device);
+	control_put_text(o, "host", topo_host_name(topo, node));
+	control_put_text(o, "device", device);
 }
 
 static struct json_object *node_json(struct fabric *fab, int node, bool ports,
@@ -135,6 +153,8 @@ static struct json_object *node_json(struct fabric *fab, int node, bool ports,
 
 	control_put_text(o, "name", nd->name);
 	control_put_text(o, "kind", topo_kind_name(nd->kind));
+	if (nd->kind == TOPO_CA)
+		put_host(o, fab_topology(fab), node);
 	json_object_object_add(
 		o, "desc",
 		json_object_new_string_len(ag->desc,
@@ -162,19 +182,17 @@ static void put_nodes(struct control_request *req, bool ports)
 	bool detail = control_flag(req, "detail");
 	int only = control_node(req);
 	const struct topo_plan *plan = control_ops(req->control)->addresses;
-	unsigned number = 0; /* counts the adapters, for the address plan */
 
 	for (int i = 0; only != -2 && i < control_topology(req)->num_nodes; i++) {
 		const struct topo_node *nd = &control_topology(req)->node[i];
 		struct json_object *o;
 		uint64_t inode;
 
-		number += nd->kind == TOPO_CA;
-		if (only >= 0 && i != only)
+		if (!control_concerns(req, only, i))
 			continue;
 		o = node_json(control_fabric(req->control), i, ports, detail);
 		if (plan && nd->kind == TOPO_CA)
-			put_addresses(o, plan, nd, number);
+			put_addresses(o, plan, control_topology(req), i);
 		inode = control_namespaces_network(control_namespaces(req->control), i);
 		if (inode)
 			control_put_number(o, "network_namespace", inode);

@@ -250,6 +250,18 @@ static int make_adapter(struct daemon *d, int node)
 	return ret;
 }
 
+static int make_adapters_of(struct daemon *d, int host)
+{
+	for (int i = host; i >= 0; i = d->topo->node[i].next) {
+		int ret = make_adapter(d, i);
+
+		if (ret)
+			return ret;
+		hca_profile_less(d->hca[i], d->profile_less, sizeof(d->profile_less));
+	}
+	return 0;
+}
+
 static int make_adapters(struct daemon *d, const struct profile *profile)
 {
 	int ret = hca_set_create(d->rt, d->fab, &d->adapters);
@@ -261,15 +273,11 @@ static int make_adapters(struct daemon *d, const struct profile *profile)
 	d->hca = calloc((size_t)d->topo->num_nodes, sizeof(*d->hca));
 	if (!d->hca)
 		return -ENOMEM;
-	for (int i = 0; i < d->topo->num_nodes; i++) {
-		if (d->topo->node[i].kind != TOPO_CA)
-			continue;
-		ret = make_adapter(d, i);
-		if (ret)
-			return ret;
-		hca_profile_less(d->hca[i], d->profile_less, sizeof(d->profile_less));
-	}
-	return 0;
+	/* the adapters of a host in their order, which programs see */
+	for (int i = 0; i < d->topo->num_nodes && !ret; i++)
+		if (d->topo->node[i].kind == TOPO_CA && d->topo->node[i].host == i)
+			ret = make_adapters_of(d, i);
+	return ret;
 }
 
 /* --- functions of adapters for fault rules --- */

@@ -22,10 +22,10 @@ struct fab_ethernet {
 	struct topo_plan plan;
 	struct rt_work work;
 	struct rt_timer retry; /* there was no memory for a table */
-	unsigned int num_stations, num_adapters;
+	unsigned int num_stations, num_hosts;
 	struct fab_port **station; /* [number - 1] */
-	uint16_t *first;	   /* station of port 1 of each adapter: [number in the plan - 1] */
-	uint16_t *number;	   /* in the plan, by node; 0 for switches */
+	uint16_t *first; /* station of port 1 of each adapter, by node; 0 for switches */
+	int *host;	 /* the first adapter of each host: [number in the plan - 1] */
 	/* --- search(): by node --- */
 	uint8_t *toward; /* egress port to the root; WIRE_LFT_NO_PORT: not reached */
 	int *queue;
@@ -83,14 +83,15 @@ void fab_ethernet_gids(const struct fabric *fab, int node, int port,
 {
 	const struct fab_ethernet *eth = fab->ethernet;
 	union wire_gid address[FAB_ROCE_GIDS / 2] = {0};
-	unsigned int number = eth->number[node];
+	const struct topo_node *nd = &fab->topo->node[node];
+	unsigned int of_host = nd->ports_before + (unsigned int)port;
 	struct in6_addr in6;
 
-	link_local_gid((uint16_t)(eth->first[number - 1] + port - 1), &address[0]);
+	link_local_gid((uint16_t)(eth->first[node] + port - 1), &address[0]);
 	memcpy(address[1].raw, ipv4_prefix, sizeof(ipv4_prefix));
 	put_be32(address[1].raw + sizeof(ipv4_prefix),
-		 topo_plan_ipv4_of(&eth->plan, number, (unsigned int)port));
-	topo_plan_ipv6_of(&eth->plan, number, (unsigned int)port, &in6);
+		 topo_plan_ipv4_of(&eth->plan, nd->number, of_host));
+	topo_plan_ipv6_of(&eth->plan, nd->number, of_host, &in6);
 	memcpy(address[2].raw, &in6, sizeof(in6));
 	for (unsigned int i = 0; i < FAB_ROCE_GIDS; i++)
 		gids[i] = (struct fab_roce_gid){address[i % ARRAY_SIZE(address)],
@@ -100,13 +101,12 @@ void fab_ethernet_gids(const struct fabric *fab, int node, int port,
 static uint16_t planned_station(const struct fab_ethernet *eth, unsigned int number,
 				unsigned int port)
 {
-	const struct fab_port *first;
+	int node;
 
-	if (!number || number > eth->num_adapters)
+	if (!number || number > eth->num_hosts)
 		return 0;
-	first = eth->station[eth->first[number - 1] - 1];
-	return port <= fab_node_of(first)->ag->num_ports ?
-		       (uint16_t)(eth->first[number - 1] + port - 1) : 0;
+	node = topo_host_adapter(eth->fab->topo, eth->host[number - 1], &port);
+	return node < 0 ? 0 : (uint16_t)(eth->first[node] + port - 1);
 }
 
 uint16_t fab_ethernet_find_gid(const struct fabric *fab, const union wire_gid *gid)
@@ -300,8 +300,9 @@ static void number_stations(struct fab_ethernet *eth)
 	for (int n = 0; n < fab->num_nodes; n++) {
 		if (fab->node[n].ag->sw)
 			continue;
-		eth->first[eth->num_adapters++] = (uint16_t)(eth->num_stations + 1);
-		eth->number[n] = (uint16_t)eth->num_adapters;
+		eth->first[n] = (uint16_t)(eth->num_stations + 1);
+		eth->host[fab->topo->node[n].number - 1] = fab->topo->node[n].host;
+		eth->num_hosts = MAX(eth->num_hosts, fab->topo->node[n].number);
 		for (unsigned int p = 1; p <= fab->node[n].ag->num_ports; p++)
 			eth->station[eth->num_stations++] = &fab->node[n].port[p];
 	}
@@ -334,10 +335,10 @@ int fab_ethernet_start(struct fabric *fab, const struct topo_plan *plan)
 	rt_timer_init(fab->rt, &eth->retry, try_again);
 	eth->station = rt_zalloc((stations + 1) * sizeof(*eth->station));
 	eth->first = rt_zalloc(nodes * sizeof(*eth->first));
-	eth->number = rt_zalloc(nodes * sizeof(*eth->number));
+	eth->host = rt_zalloc(nodes * sizeof(*eth->host));
 	eth->toward = rt_zalloc(nodes);
 	eth->queue = rt_zalloc(nodes * sizeof(*eth->queue));
-	if (!eth->station || !eth->first || !eth->number || !eth->toward || !eth->queue) {
+	if (!eth->station || !eth->first || !eth->host || !eth->toward || !eth->queue) {
 		fab_ethernet_free(fab);
 		return -ENOMEM;
 	}
@@ -356,7 +357,7 @@ void fab_ethernet_free(struct fabric *fab)
 	rt_timer_disarm(&eth->retry);
 	rt_free(eth->station);
 	rt_free(eth->first);
-	rt_free(eth->number);
+	rt_free(eth->host);
 	rt_free(eth->toward);
 	rt_free(eth->queue);
 	rt_free(eth);

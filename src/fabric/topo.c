@@ -3,6 +3,7 @@
  * Topologies: loading, lookup, and the builder that the generators and the parser
  * share. All bounds are checked in the builder.
  */
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -93,6 +94,9 @@ int build_fail(struct topo_build *b, int error, const char *fmt, ...)
  *
  *	0x02 | 28 bits: the fabric's name | 4: the kind | 16: the number | 8: the port
  *
+ * The kind is that of the node, and from 4 on that of the second and further adapters of a
+ * host, which have its number.
+ *
  * The name is hashed (FNV-1a), so that fabrics with different names can form one subnet,
  * and a fabric has the same GUIDs each time it is started.
  */
@@ -109,8 +113,10 @@ static uint64_t guids_of(const char *fabric)
 	return GUID_LOCAL << 56 | (hash & ((1ull << GUID_FABRIC_BITS) - 1)) << 28;
 }
 
-static uint64_t own_guid(const struct topo_build *b, enum topo_kind kind, int nth)
+static uint64_t own_guid(const struct topo_build *b, const struct topo_node *nd, int nth)
 {
+	unsigned kind = nd->device ? TOPO_ROUTER + nd->device : nd->kind;
+
 	return b->guids | (uint64_t)kind << 24 | (uint64_t)nth << 8;
 }
 
@@ -186,16 +192,28 @@ int build_cable(struct topo_build *b, int node, int port, int peer, int peer_por
 static const char prefix_of[] = {
 	[TOPO_CA] = 'n', [TOPO_SWITCH] = 's', [TOPO_ROUTER] = 'r'};
 
-/* the number in a description that softib assigned ("n7 softib0", "s2"), or 0 */
-static int number_in_desc(const struct topo_node *nd)
+#define DEVICE_PREFIX " softib"
+
+/* Return: the number in a description that softib assigned ("n7 softib0", "s2"), or 0
+ * @device: set to that of an adapter's device */
+static int number_in_desc(const struct topo_node *nd, unsigned *device)
 {
 	char *end;
 	long n;
 
+	*device = 0;
+
 	if (nd->desc[0] != prefix_of[nd->kind] || nd->desc[1] < '1' || nd->desc[1] > '9')
 		return 0;
 	n = strtol(nd->desc + 1, &end, 10);
-	if (strcmp(end, nd->kind == TOPO_CA ? " softib0" : ""))
+	if (nd->kind == TOPO_CA && !strncmp(end, DEVICE_PREFIX, strlen(DEVICE_PREFIX))) {
+		end += strlen(DEVICE_PREFIX);
+		*device = isdigit((unsigned char)*end) ? (unsigned)strtoul(end, &end, 10) :
+							 TOPO_MAX_ADAPTERS;
+	} else if (nd->kind == TOPO_CA) {
+		return 0;
+	}
+	if (*end || *device >= TOPO_MAX_ADAPTERS)
 		return 0;
 	return n <= TOPO_MAX_NODES ? (int)n : 0;
 }
@@ -206,15 +224,17 @@ static int number_in_desc(const struct topo_node *nd)
  */
 static bool names_are_in_descs(const struct topology *topo)
 {
-	size_t bytes = (TOPO_ROUTER + 1) * (TOPO_MAX_NODES + 1);
+	size_t bytes = (TOPO_ROUTER + TOPO_MAX_ADAPTERS) * (TOPO_MAX_NODES + 1);
 	bool *seen = rt_zalloc(bytes), *slot;
+	unsigned device;
 	int i, n;
 
 	if (!seen)
 		return false;
 	for (i = 0; i < topo->num_nodes; i++) {
-		n = number_in_desc(&topo->node[i]);
-		slot = &seen[topo->node[i].kind * (TOPO_MAX_NODES + 1) + n];
+		n = number_in_desc(&topo->node[i], &device);
+		slot = &seen[(device ? TOPO_ROUTER + device : topo->node[i].kind) *
+				     (TOPO_MAX_NODES + 1) + (unsigned)n];
 		if (!n || *slot)
 			break;
 		*slot = true;
@@ -228,9 +248,12 @@ static void name_node(const struct topo_build *b, struct topo_node *nd, int nth)
 	static const char id_prefix[] = {
 		[TOPO_CA] = 'H', [TOPO_SWITCH] = 'S', [TOPO_ROUTER] = 'R'};
 
-	snprintf(nd->name, sizeof(nd->name), "%c%d", prefix_of[nd->kind], nth);
+	int n = snprintf(nd->name, sizeof(nd->name), "%c%d", prefix_of[nd->kind], nth);
+
+	if (nd->device)
+		snprintf(nd->name + n, sizeof(nd->name) - (size_t)n, ".softib%u", nd->device);
 	if (!nd->guid)
-		nd->guid = own_guid(b, nd->kind, nth);
+		nd->guid = own_guid(b, nd, nth);
 	if (!nd->sys_guid)
 		nd->sys_guid = nd->guid;
 	if (!nd->vendor_id) {
@@ -241,8 +264,8 @@ static void name_node(const struct topo_build *b, struct topo_node *nd, int nth)
 		snprintf(nd->id, sizeof(nd->id), "%c-%016" PRIx64, id_prefix[nd->kind],
 			 nd->guid);
 	if (!nd->desc[0])
-		snprintf(nd->desc, sizeof(nd->desc),
-			 nd->kind == TOPO_CA ? "%s softib0" : "%s", nd->name);
+		snprintf(nd->desc, sizeof(nd->desc), nd->kind == TOPO_CA ? "%c%d softib%u" : "%c%d",
+			 prefix_of[nd->kind], nth, nd->device);
 }
 
 static int by_guid(const void *a, const void *b)
@@ -278,13 +301,16 @@ int build_name_nodes(struct topo_build *b)
 {
 	struct topology *topo = b->topo;
 	bool described = names_are_in_descs(topo);
-	int count[TOPO_ROUTER + 1] = {0};
+	int count[TOPO_ROUTER + 1] = {0}, error = build_hosts(b);
+	unsigned device;
 
+	if (error)
+		return error;
 	for (int i = 0; i < topo->num_nodes; i++) {
 		struct topo_node *nd = &topo->node[i];
-		int nth = ++count[nd->kind];
+		int nth = nd->kind == TOPO_CA ? (int)nd->number : ++count[nd->kind];
 
-		name_node(b, nd, described ? number_in_desc(nd) : nth);
+		name_node(b, nd, described ? number_in_desc(nd, &device) : nth);
 	}
 	return check_guids(b);
 }

@@ -85,7 +85,7 @@ static int add(struct parser *ps, const struct given *new)
 
 int parse_address(struct parser *ps, struct scan *sc, int node, int port)
 {
-	struct given given = {.line = ps->line, .node = node, .address = {.port = (uint8_t)port}};
+	struct given given = {.line = ps->line, .node = node, .address = {.port = (unsigned)port}};
 	char text[INET6_ADDRSTRLEN + sizeof("/128")];
 	size_t n = 0;
 
@@ -123,7 +123,7 @@ static int compare_ports(const struct topo_address *a, const struct topo_address
 	if (a->number != b->number)
 		return a->number < b->number ? -1 : 1;
 	if (a->port != b->port)
-		return a->port - b->port;
+		return a->port < b->port ? -1 : 1;
 	return is_ipv6(a) - is_ipv6(b);
 }
 
@@ -135,22 +135,16 @@ static int by_port(const void *a, const void *b)
 	return order ? order : x->line - y->line;
 }
 
-/* Adapters are numbered in the order of the nodes. */
-static int set_numbers(struct parser *ps)
+/* A node's port is counted over its adapters. */
+static void set_numbers(struct parser *ps)
 {
-	const struct topology *topo = ps->b.topo;
-	unsigned *number = rt_zalloc((size_t)topo->num_nodes * sizeof(*number)), count = 0;
+	for (int i = 0; i < ps->givens; i++) {
+		struct topo_address *a = &ps->given[i].address;
+		const struct topo_node *nd = &ps->b.topo->node[ps->given[i].node];
 
-	if (!number)
-		return build_fail(&ps->b, -ENOMEM, "out of memory");
-	for (int i = 0; i < topo->num_nodes; i++) {
-		count += topo->node[i].kind == TOPO_CA;
-		number[i] = count;
+		a->number = nd->number;
+		a->port += nd->ports_before;
 	}
-	for (int i = 0; i < ps->givens; i++)
-		ps->given[i].address.number = number[ps->given[i].node];
-	rt_free(number);
-	return 0;
 }
 
 /* Return: 0; -EINVAL two of them, one behind the other in the order of @compare, clash */
@@ -165,9 +159,9 @@ static int check(struct parser *ps, bool same_ip)
 		ps->line = b->line;
 		return parse_fail(ps, same_ip ? "the address of line %d again; expected one for "
 						"each port" :
-						"port %2$d has an address of this kind in line %1$d; "
+						"port %2$u has an address of this kind in line %1$d; "
 						"expected one IPv4 and one IPv6 address",
-				  a->line, b->address.port);
+				  a->line, b->address.port - ps->b.topo->node[b->node].ports_before);
 	}
 	return 0;
 }
@@ -179,9 +173,7 @@ int parse_addresses(struct parser *ps)
 
 	if (!ps->givens)
 		return 0;
-	error = set_numbers(ps);
-	if (error)
-		return error;
+	set_numbers(ps);
 	qsort(ps->given, (size_t)ps->givens, sizeof(*ps->given), by_ip);
 	error = check(ps, true);
 	qsort(ps->given, (size_t)ps->givens, sizeof(*ps->given), by_port);
@@ -205,9 +197,9 @@ static int of_port(const void *key, const void *address)
 const struct topo_address *topo_address(const struct topology *topo, unsigned number,
 					unsigned port, bool ipv6)
 {
-	struct topo_address key = {.number = number, .port = (uint8_t)port};
+	struct topo_address key = {.number = number, .port = port};
 
-	if (!topo->num_addresses || port > TOPO_MAX_NODE_PORTS)
+	if (!topo->num_addresses)
 		return NULL;
 	if (!ipv6)
 		key.ip = (struct in6_addr){.s6_addr = {[10] = 0xff, [11] = 0xff}};

@@ -12,13 +12,13 @@
 
 /** struct topo_address - an address of a port */
 struct topo_address {
-	unsigned number;     /* of the adapter, from 1 */
-	uint8_t port;
+	unsigned number;     /* of the node, from 1 */
+	unsigned port;	     /* of the node, whose adapters' ports are counted one after another */
 	uint8_t prefix_bits; /* of 128 */
 	struct in6_addr ip;  /* IPv4: the IPv4-mapped address */
 };
 
-/** topo_address() - the address that the file gives to port @port of adapter @number, which
+/** topo_address() - the address that the file gives to port @port of node @number, which
  *  need not exist. NULL: none */
 const struct topo_address *topo_address(const struct topology *topo, unsigned number,
 					unsigned port, bool ipv6);

@@ -403,9 +403,9 @@ int topo_parse_text(const char *name, const char *fabric, const char *text, size
 	if (!error)
 		error = parse_join(&ps);
 	if (!error)
-		error = parse_addresses(&ps);
-	if (!error)
 		error = parse_name_nodes(&ps);
+	if (!error)
+		error = parse_addresses(&ps);
 	rt_free(ps.ref);
 	rt_free(ps.slot);
 	rt_free(ps.end);

@@ -171,38 +171,39 @@ static int check_room(const struct topo_plan *plan, const struct topology *topo,
 		host_mask(32 - plan->ipv4_bits) - 1; /* without the broadcast address */
 	uint64_t networks =
 		(UINT32_MAX - (uint64_t)plan->ipv4 + 1) >> (32 - plan->ipv4_bits);
-	unsigned adapters = 0, ports = 1, number = 0;
+	unsigned nodes = 0, ports = 1;
 
 	for (int i = 0; i < topo->num_nodes; i++) {
-		if (topo->node[i].kind != TOPO_CA)
+		const struct topo_node *nd = &topo->node[i];
+
+		if (nd->kind != TOPO_CA)
 			continue;
-		number++;
-		for (unsigned p = 1; p <= topo->node[i].num_ports; p++) {
-			if (topo_address(topo, number, p, false))
+		for (unsigned p = 1; p <= nd->num_ports; p++) {
+			if (topo_address(topo, nd->number, nd->ports_before + p, false))
 				continue;
-			adapters = number;
-			ports = MAX(ports, p);
+			nodes = MAX(nodes, nd->number);
+			ports = MAX(ports, nd->ports_before + p);
 		}
 	}
-	if (adapters > hosts)
+	if (nodes > hosts)
 		snprintf(err, err_bytes,
 			 "--ip: a network of /%u has %llu addresses, and the topology %u "
-			 "adapters",
-			 plan->ipv4_bits, (unsigned long long)hosts, adapters);
+			 "nodes with adapters",
+			 plan->ipv4_bits, (unsigned long long)hosts, nodes);
 	else if (ports > networks)
 		snprintf(err, err_bytes,
-			 "--ip: adapters have up to %u ports, each in a network of its "
+			 "--ip: nodes have up to %u ports, each in a network of its "
 			 "own, and "
 			 "from this one on there are %llu of /%u",
 			 ports, (unsigned long long)networks, plan->ipv4_bits);
-	return adapters > hosts || ports > networks ? -ENOSPC : 0;
+	return nodes > hosts || ports > networks ? -ENOSPC : 0;
 }
 
 static bool has_port(const struct topology *topo, unsigned number, unsigned port)
 {
 	for (int i = 0; i < topo->num_nodes; i++)
-		if (topo->node[i].kind == TOPO_CA && !--number)
-			return port <= topo->node[i].num_ports;
+		if (topo->node[i].kind == TOPO_CA && topo->node[i].number == number)
+			return topo_host_adapter(topo, topo->node[i].host, &port) >= 0;
 	return false;
 }
 
@@ -220,8 +221,8 @@ static int check_given(const struct topo_plan *plan, const struct topology *topo
 		    !has_port(topo, number, port))
 			continue;
 		snprintf(err, err_bytes,
-			 "the topology gives %s to adapter %u, and it would be that of port %u of "
-			 "adapter %u: give this one an address as well, or choose another network "
+			 "the topology gives %s to node %u, and it would be that of port %u of "
+			 "node %u: give this one an address as well, or choose another network "
 			 "with --ip",
 			 topo_address_text(a, text), a->number, port, number);
 		return -EADDRINUSE;

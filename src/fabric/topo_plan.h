@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The address plan of a fabric's IP addresses. Adapters are numbered from 1 in the order
- * of the topology (n7 is 7); the number is the host part of an address. Each port of an
- * adapter is in another network: ib0 in that of the plan, ib1 in the next one of the
- * same size. With 10.1.0.0/16, ib1 of n7 is 10.2.0.7/16. An address that the topology
- * gives to a port replaces that of the plan. Pure.
+ * The address plan of a fabric's IP addresses. Nodes with adapters are numbered from 1 in the
+ * order of the topology (n7 is 7); the number is the host part of an address. Each port of a
+ * node is in another network: ib0 in that of the plan, ib1 in the next one of the same size.
+ * The ports of a node's second adapter are counted after those of its first. With 10.1.0.0/16,
+ * ib1 of n7 is 10.2.0.7/16. An address that the topology gives to a port replaces that of the
+ * plan. Pure.
  */
 #ifndef SOFTIB_FABRIC_TOPO_PLAN_H
 #define SOFTIB_FABRIC_TOPO_PLAN_H
@@ -42,12 +43,12 @@ int topo_plan_set(struct topo_plan *plan, const char *text, char *err, size_t er
 int topo_plan_fit(struct topo_plan *plan, const struct topology *topo, char *err,
 		  size_t err_bytes);
 
-/** topo_plan_ipv4(), topo_plan_ipv6() - the address of port @port (from 1) of adapter
- *  @number (from 1), for example "10.1.0.7/16"; for adapter 0 the network itself */
+/** topo_plan_ipv4(), topo_plan_ipv6() - the address of port @port (from 1) of node
+ *  @number (from 1), for example "10.1.0.7/16"; for node 0 the network itself */
 const char *topo_plan_ipv4(const struct topo_plan *plan, unsigned number, unsigned port,
 			   char text[TOPO_PLAN_BYTES]);
 /** topo_plan_ipv4_of() - the same as a number
- *  topo_plan_find_ipv4() - find the adapter and port of @address, which need not exist
+ *  topo_plan_find_ipv4() - find the node and port of @address, which need not exist
  *  Return: false if the address is outside the plan */
 uint32_t topo_plan_ipv4_of(const struct topo_plan *plan, unsigned number, unsigned port);
 bool topo_plan_find_ipv4(const struct topo_plan *plan, uint32_t address, unsigned *number,

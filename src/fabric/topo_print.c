@@ -291,10 +291,12 @@ static void print_attrs(const struct topo_node *nd, FILE *out)
 }
 
 /* what a file gave, the same way */
-static void print_addresses(const struct topology *topo, unsigned number, unsigned port, FILE *out)
+static void print_addresses(const struct topology *topo, const struct topo_node *nd, int port,
+			    FILE *out)
 {
 	for (int ipv6 = 0; ipv6 < 2; ipv6++) {
-		const struct topo_address *a = topo_address(topo, number, port, ipv6);
+		const struct topo_address *a = topo_address(topo, nd->number,
+							    nd->ports_before + (unsigned)port, ipv6);
 		char text[TOPO_ADDRESS_BYTES];
 
 		if (a)
@@ -302,9 +304,8 @@ static void print_addresses(const struct topology *topo, unsigned number, unsign
 	}
 }
 
-/* @number: of an adapter */
 static void print_cable(const struct topology *topo, const struct topo_view *view,
-			int node, unsigned number, int p, FILE *out)
+			int node, int p, FILE *out)
 {
 	const struct topo_node *nd = &topo->node[node];
 	const struct topo_port *port = &nd->port[p];
@@ -323,12 +324,12 @@ static void print_cable(const struct topology *topo, const struct topo_view *vie
 		lid_of(topo, view, port->peer_node, port->peer_port),
 		topo_width_name(port->width_enc), topo_speed_name(port->speed_enc));
 	if (nd->kind == TOPO_CA && p > 1)
-		print_addresses(topo, number, (unsigned)p, out);
+		print_addresses(topo, nd, p, out);
 	fputc('\n', out);
 }
 
 static void print_record(const struct topology *topo, const struct topo_view *view,
-			 int node, unsigned number, FILE *out)
+			 int node, FILE *out)
 {
 	static const char *const word[] = {
 		[TOPO_CA] = "Ca", [TOPO_SWITCH] = "Switch", [TOPO_ROUTER] = "Rt"};
@@ -341,11 +342,11 @@ static void print_record(const struct topology *topo, const struct topo_view *vi
 		fprintf(out, " enhanced port 0 lid %u lmc 0",
 			lid_of(topo, view, node, 0));
 	if (nd->kind == TOPO_CA)
-		print_addresses(topo, number, 1, out);
+		print_addresses(topo, nd, 1, out);
 	fputc('\n', out);
 	for (int p = 1; p <= nd->num_ports; p++)
 		if (nd->port[p].peer_node >= 0)
-			print_cable(topo, view, node, number, p, out);
+			print_cable(topo, view, node, p, out);
 }
 
 void topo_print_ibnetdiscover(const struct topology *topo, const struct topo_view *view,
@@ -356,11 +357,8 @@ void topo_print_ibnetdiscover(const struct topology *topo, const struct topo_vie
 	if (!view)
 		view = &nothing;
 	fprintf(out, "#\n# Topology file: written by softib\n#\n");
-	for (size_t k = 0; k < ARRAY_SIZE(order); k++) {
-		unsigned number = 0;
-
+	for (size_t k = 0; k < ARRAY_SIZE(order); k++)
 		for (int i = 0; i < topo->num_nodes; i++)
 			if (topo->node[i].kind == order[k])
-				print_record(topo, view, i, ++number, out);
-	}
+				print_record(topo, view, i, out);
 }

@@ -24,6 +24,7 @@ struct topo_build {
 	int room;		    /* nodes allocated */
 	int ports;		    /* of all nodes */
 	int count[TOPO_ROUTER + 1]; /* nodes of each kind */
+	int adapters;		    /* of each host, if a shape says so; 0: see topo_host.c */
 	uint64_t guids;		    /* the common part of the GUIDs that softib assigns */
 	char *err;
 	size_t err_bytes;
@@ -41,6 +42,9 @@ int build_cable(struct topo_build *b, int node, int port, int peer, int peer_por
 /** build_name_nodes() - name the nodes n1.., s1.., r1.. in their order, and assign missing
  *  GUIDs, ids and descriptions. Return: 0; -EINVAL two nodes share a GUID */
 int build_name_nodes(struct topo_build *b);
+
+/** build_hosts() - find the adapters that are in one host. Return: 0; -ENOMEM */
+int build_hosts(struct topo_build *b);
 
 /** topo_shape() - build a topology from a shorthand
  *  Return: 0; -ENOENT not a shape's name; -EINVAL; -ENOMEM */

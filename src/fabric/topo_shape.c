@@ -3,7 +3,8 @@
  * Builds topologies from a shorthand: SHAPE[:NUMBERS][,OPTION=VALUE...]. Each
  * shape is a row of the table at the end: its name, the number of its arguments,
  * and the function that creates its nodes and cables. Every shape has the options
- * speed= and width= of the links; ports= of an adapter is allowed by some rows.
+ * speed= and width= of the links; ports= of an adapter and adapters= of a host are
+ * allowed by some rows.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -18,13 +19,14 @@ struct shape_args {
 	int count;
 	int hosts; /* torus: the number after the dimensions */
 	int ports; /* of an adapter */
+	int adapters; /* of a host */
 };
 
 struct shape {
 	const char *name;
 	int least, most; /* numbers */
 	char separator;	 /* between them */
-	bool ports;	 /* has the option ports= */
+	bool ports;	 /* has the options ports= and adapters= */
 	int largest;	 /* bound of each number */
 	const char *usage;
 	int (*build)(struct topo_build *b, const struct shape_args *a);
@@ -56,41 +58,45 @@ static long power(long base, int exponent)
 	return value;
 }
 
-/* direct: two adapters, P cables, no switch */
+/* direct: two hosts with A adapters, P cables from each of them, no switch */
 static int build_direct(struct topo_build *b, const struct shape_args *a)
 {
-	int n = add_nodes(b, TOPO_CA, 2, a->ports);
+	int n = add_nodes(b, TOPO_CA, 2 * a->adapters, a->ports);
 
-	for (int p = 1; n >= 0 && p <= a->ports; p++)
-		build_cable(b, n, p, n + 1, p);
+	b->adapters = a->adapters;
+	for (int i = 0; n >= 0 && i < a->adapters * a->ports; i++)
+		build_cable(b, n + i / a->ports, 1 + i % a->ports,
+			    n + a->adapters + i / a->ports, 1 + i % a->ports);
 	return n < 0 ? n : 0;
 }
 
-/* N adapters with P ports each around one switch */
-static int star(struct topo_build *b, int hosts, int ports)
+/* N hosts, each with A adapters with P ports, around one switch */
+static int star(struct topo_build *b, int hosts, int adapters, int ports)
 {
+	long all = (long)hosts * adapters * ports;
 	int n, s;
 
-	if ((long)hosts * ports > TOPO_MAX_NODE_PORTS)
+	if (all > TOPO_MAX_NODE_PORTS)
 		return build_fail(b, -EINVAL,
 				  "too large: one switch has at most %d ports; "
 				  "try fattree:2,%d",
 				  TOPO_MAX_NODE_PORTS, hosts > 2592 ? 64 : 36);
-	n = add_nodes(b, TOPO_CA, hosts, ports);
-	s = n < 0 ? n : add_nodes(b, TOPO_SWITCH, 1, hosts * ports);
-	for (int i = 0; s >= 0 && i < hosts * ports; i++)
+	b->adapters = adapters;
+	n = add_nodes(b, TOPO_CA, (long)hosts * adapters, ports);
+	s = n < 0 ? n : add_nodes(b, TOPO_SWITCH, 1, (int)all);
+	for (int i = 0; s >= 0 && i < all; i++)
 		build_cable(b, n + i / ports, 1 + i % ports, s, 1 + i);
 	return s < 0 ? s : 0;
 }
 
 static int build_pair(struct topo_build *b, const struct shape_args *a)
 {
-	return star(b, 2, a->count ? a->num[0] : a->ports);
+	return star(b, 2, a->adapters, a->count ? a->num[0] : a->ports);
 }
 
 static int build_star(struct topo_build *b, const struct shape_args *a)
 {
-	return star(b, a->num[0], a->ports);
+	return star(b, a->num[0], a->adapters, a->ports);
 }
 
 /*
@@ -153,7 +159,7 @@ static int build_fattree(struct topo_build *b, const struct shape_args *a)
 				  "K is half the ports of a switch: expected 1 to %d",
 				  TOPO_MAX_NODE_PORTS / 2);
 	if (t.levels == 1)
-		return star(b, ports, 1);
+		return star(b, ports, 1, 1);
 	t.width = power(t.k, t.levels - 2);
 	t.hosts = add_nodes(b, TOPO_CA, 2 * power(t.k, t.levels), 1);
 	if (t.hosts < 0)
@@ -267,7 +273,7 @@ static int bad(struct reader *r, const char *what)
 	return build_fail(r->b, -EINVAL,
 			  "topology \"%s\": %s; expected %s[,speed=EDR][,width=4x]%s",
 			  r->spec, what, r->shape->usage,
-			  r->shape->ports ? "[,ports=1]" : "");
+			  r->shape->ports ? "[,ports=1][,adapters=1]" : "");
 }
 
 static int number(struct reader *r, int most, int *value)
@@ -308,6 +314,8 @@ static int option(struct reader *r, struct shape_args *a)
 			return bad(r, "width= takes 1x, 2x, 4x, 8x, 12x");
 	} else if (key == 5 && !memcmp(value - 6, "ports", 5) && r->shape->ports) {
 		return number(r, TOPO_MAX_NODE_PORTS, &a->ports);
+	} else if (key == 8 && !memcmp(value - 9, "adapters", 8) && r->shape->ports) {
+		return number(r, TOPO_MAX_ADAPTERS, &a->adapters);
 	} else {
 		return bad(r, "no such option");
 	}
@@ -387,7 +395,7 @@ bool topo_is_shape(const char *spec)
 
 int topo_shape(struct topo_build *b, const char *spec)
 {
-	struct shape_args args = {.hosts = 1, .ports = 1};
+	struct shape_args args = {.hosts = 1, .ports = 1, .adapters = 1};
 	const struct shape *shape = find_shape(spec);
 	struct reader r = {b,
 			   shape,

@@ -34,13 +34,19 @@ struct topo_port {
 
 struct topo_node {
 	enum topo_kind kind;
-	char name[64]; /* short, unique: "n1", "s1"; how users address it */
+	char name[64]; /* short, unique: "n1", "s1"; how users address it; "n1.softib1" */
 	char desc[65]; /* NodeDescription */
 	char id[72];   /* as in the file: "S-0002c9...", or the ibsim node id */
 	uint64_t guid, sys_guid;
 	uint32_t vendor_id, device_id;
 	uint8_t num_ports;
 	struct topo_port *port; /* num_ports + 1 */
+	/* --- the host that an adapter is in; a switch is its own --- */
+	int host;	       /* index of the host's first adapter */
+	int next;	       /* index of the host's next adapter; -1 */
+	unsigned number;       /* of the host, from 1; 0: a switch or a router */
+	unsigned ports_before; /* of the host's adapters before this one */
+	uint8_t device;	       /* its number in the host, from 0: softib0, softib1 */
 };
 
 /* Bounds: a LID for every node, a port number in 8 bits, memory for the rest */
@@ -48,6 +54,7 @@ struct topo_node {
 #define TOPO_MAX_NODE_PORTS 254
 #define TOPO_MAX_PORTS	    (1 << 20)
 #define TOPO_MAX_FILE_BYTES (64u << 20)
+#define TOPO_MAX_ADAPTERS   13 /* of a host: the kinds of GUIDs that are left (topo.c) */
 
 struct topo_address;
 
@@ -84,6 +91,14 @@ void topo_free(struct topology *topo);
 int topo_find(const struct topology *topo, const char *name);
 /** topo_port_guid() - of port @port, 0 for a switch's own; derived when unset */
 uint64_t topo_port_guid(const struct topo_node *node, int port);
+/** topo_host_name() - of the host that an adapter is in: the name of its first adapter */
+const char *topo_host_name(const struct topology *topo, int node);
+/** topo_host_adapter() - the adapter with the host's port @port, which counts those of all
+ *  adapters from 1
+ *  @host: the host's first adapter
+ *  @port: set to the number of the port on this adapter
+ *  Return: index; -1 the host has fewer ports */
+int topo_host_adapter(const struct topology *topo, int host, unsigned *port);
 /** topo_kind_name() - "ca", "switch" or "router" */
 const char *topo_kind_name(enum topo_kind kind);
 /** topo_width_name() - "4x"; topo_speed_name() - "EDR"; "?" when not known */

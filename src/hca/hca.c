@@ -2,6 +2,7 @@
 /* The adapter comes and goes. */
 #include "hca/hca.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "hca/private.h"
@@ -102,9 +103,10 @@ static void attach_ports(struct hca *hca)
 	}
 }
 
-static void describe(struct hca *hca, const struct topo_node *topo, const struct ag_node *node)
+static void describe(struct hca *hca, const struct topology *topo, const struct ag_node *node)
 {
-	memcpy(hca->ib.node_name, topo->name, MIN(sizeof(topo->name), sizeof(hca->ib.node_name)));
+	snprintf(hca->ib.node_name, sizeof(hca->ib.node_name), "%s",
+		 topo_host_name(topo, hca->node));
 	memcpy(hca->ib.node_desc, node->desc, sizeof(node->desc));
 	hca->ib.node_guid = cpu_to_be64(node->guid);
 	hca->ib.node_type = RDMA_NODE_IB_CA;
@@ -158,11 +160,12 @@ void hca_set_destroy(struct hca_set *set)
 int hca_create(struct hca_set *set, int node, struct hca **out)
 {
 	struct fabric *fab = set->fab;
-	const struct topo_node *topo = &fab_topology(fab)->node[node];
+	const struct topology *topo = fab_topology(fab);
+	char name[IB_DEVICE_NAME_BYTES];
 	struct hca *hca;
 	int ret = -ENOMEM;
 
-	if (topo->kind != TOPO_CA)
+	if (topo->node[node].kind != TOPO_CA)
 		return -EINVAL;
 	hca = ib_alloc_device(struct hca, ib);
 	if (!hca)
@@ -180,7 +183,8 @@ int hca_create(struct hca_set *set, int node, struct hca **out)
 	if (ret)
 		goto undo_page;
 	attach_ports(hca);
-	ret = ib_register_device(&hca->ib, "softib0");
+	snprintf(name, sizeof(name), "softib%u", topo->node[node].device);
+	ret = ib_register_device(&hca->ib, name);
 	if (ret)
 		goto undo_engine;
 	*out = hca;

@@ -33,7 +33,8 @@ void hca_set_polled(struct hca_set *set, const bool *polled);
 void hca_set_destroy(struct hca_set *set);
 
 /**
- * hca_create() - make the adapter of CA @node and register it as "softib0"
+ * hca_create() - make the adapter of CA @node and register it as "softib0", or
+ *  with the number that it has in its host
  * @node: index in the topology of the fabric of @set; its ports are attached
  * Context: softibd's loop. Return: 0 and *@hca; -ENOMEM, -EINVAL not a CA,
  * what ib_register_device() returned

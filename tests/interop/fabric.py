@@ -177,13 +177,13 @@ def public_copy():
 FABRIC_NAME = "t"
 
 
-def guid(node, port=0, fabric=FABRIC_NAME):
+def guid(node, port=0, fabric=FABRIC_NAME, device=0):
     """What softib-topology(5) says of the GUID of @node ("n1", "s2"), or of its port, in
     a fabric called @fabric whose topology gives none: 16 hexadecimal digits."""
     name = 0xcbf29ce484222325
     for byte in fabric.encode():
         name = (name ^ byte) * 0x100000001b3 % 2**64
-    kind = " nsr".index(node[0])
+    kind = 3 + device if device else " nsr".index(node[0])
     return f"02{(name ^ name >> 28) % 2**28:07x}{kind:x}{int(node[1:]):04x}{port:02x}"
 
 

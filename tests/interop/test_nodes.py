@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from interop.commands import processes
-from interop.fabric import BUILD, NOBODY, SOFTIB, TIMEOUT, Fabric, link_local, wait_until
+from interop.fabric import BUILD, NOBODY, SOFTIB, TIMEOUT, Fabric, guid, link_local, wait_until
 from interop.test_rdma_cm import cm_ids
 
 KINDS = ("net", "uts", "mnt")
@@ -101,13 +101,49 @@ def test_the_fabric_is_reached_from_there(fabric):
     assert re.search(r"state:\s+4: ACTIVE", on(fabric, "n2", "ibstatus"))
 
 
+# --- several adapters ---
+
+def test_each_port_of_each_adapter():
+    """Two adapters with two ports: programs see all four, and each carries verbs, the RDMA CM
+    and IP."""
+    if not allowed(()):
+        pytest.skip("the kernel allows this user no network namespaces")
+    with Fabric("pair", up_args=("--net", "node", "--adapters", "2", "--ports", "2")) as fabric:
+        devices = on(fabric, "n1", "ibv_devinfo")
+        assert re.findall(r"hca_id:\s+(\w+)|port:\s+(\d)|state:\s+(\w+)", devices) == [
+            (name, port, state) for device in ("softib0", "softib1") for name, port, state in (
+                (device, "", ""), ("", "1", ""), ("", "", "PORT_ACTIVE"), ("", "2", ""),
+                ("", "", "PORT_ACTIVE"))]
+        guids = on(fabric, "n1", "ibstat", "-p").split()
+        assert guids == ["0x" + guid("n1", port, device=device) for device in (0, 1) for port in (1, 2)]
+        lids = [n["ports"][1]["lid"] for n in fabric.json("topo")["nodes"] if n["name"] == "n1.softib1"]
+        shown = on(fabric, "n1.softib1", "sh", "-c", "cd /sys/class/infiniband/softib1; cat node_desc "
+                   "ports/2/lid ports/2/counters/port_rcv_packets; ls ../../infiniband_mad ..; hostname")
+        assert shown.split()[:3] == ["n1", "softib1", hex(lids[0])] and shown.split()[-1] == "n1"
+        assert int(shown.split()[3]) > 0 and {"umad3", "softib0"} < set(shown.split())
+        assert "n2 softib1" in on(fabric, "n1", "smpquery", "-C", "softib1", "-P", "2", "nodedesc",
+                                  str(fabric.json("path", "n1", "n2.softib1")["dlid"]))
+        server = fabric.start("n2", "ib_write_bw", "-d", "softib1", "-i", "2", "-n", "100", "-F")
+        wait_until(lambda: ":4853 " in on(fabric, "n2", "cat", "/proc/net/tcp", "/proc/net/tcp6"),
+                   "the server listens at port 18515")
+        assert " 65536 " in on(fabric, "n1", "ib_write_bw", "-d", "softib1", "-i", "2", "-n", "100", "-F",
+                               "n2")
+        fabric.finish(server)
+        server = fabric.start("n2", "rping", "-s", "-C", "2")
+        wait_until(lambda: cm_ids(fabric, "n2"), "rping listens")
+        on(fabric, "n1", "rping", "-c", "-C", "2", "-a", "10.4.0.2")
+        fabric.finish(server)
+        assert " 0% packet loss" in on(fabric, "n1", "ping", "-c", "1", "n2-ib3")
+        assert re.search(r"^n2.softib1 +ib3 +yes ", fabric.softib("ipoib", "--fabric", "t"), re.M)
+
+
 # --- addresses ---
 
 
 def test_names_and_addresses(fabric):
     nodes = [node for node in fabric.json("topo", "--fabric", "t")["nodes"] if node["kind"] == "ca"]
     for number, node in enumerate(nodes, 1):
-        assert node["addresses"] == [{"interface": "ib0", "port": 1, "ipv4": f"10.1.0.{number}/16",
+        assert node["addresses"] == [{"interface": "ib0", "adapter": f"n{number}", "port": 1, "ipv4": f"10.1.0.{number}/16",
                                       "ipv6": f"fd73:6f66:7469:6201::{number}/64",
                                       "link_local": link_local(f"n{number}") + "/64"}]
         for address in ("10.1.0.", "fd73:6f66:7469:6201::"):
@@ -269,7 +305,7 @@ def test_ip_chooses_the_network(home):
     assert "choose another network with --ip" in run("--topology", topology).stderr
     assert "no network for nodes" in run("--ip", "192.0.2.1/25").stderr
     done = run("--nodes", "7", "--ip", "192.0.2.0/29")
-    assert "/29 has 6 addresses, and the topology 7 adapters" in done.stderr and done.returncode == 1
+    assert "/29 has 6 addresses, and the topology 7 nodes" in done.stderr and done.returncode == 1
 
 
 # --- partitions ---

@@ -36,6 +36,12 @@ void request_number(struct json_object *req, const char *key, int64_t n)
 	json_object_object_add(req, key, json_object_new_int64(n));
 }
 
+void request_host(struct json_object *req, const char *node)
+{
+	request_text(req, "node", node);
+	json_object_object_add(req, "host", json_object_new_boolean(1));
+}
+
 struct json_object *member_of(struct json_object *o, const char *key)
 {
 	struct json_object *member = NULL;

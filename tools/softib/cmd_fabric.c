@@ -25,6 +25,8 @@
 struct fabric_args {
 	const char *topology, *sm;
 	char star[32]; /* of --nodes */
+	long ports, adapters; /* of --ports and --adapters; 0: as the topology says */
+	char spec[PATH_MAX];  /* the topology with these */
 	unsigned timeout_s;
 	const char *min_ack_timeout, *hca_profile, *link_layer, *polled, *ipoib_mode;
 	bool no_namespace, devices, memlock;
@@ -40,6 +42,12 @@ static const struct argp_option fabric_options[] = {
 	 "ibnetdiscover's or ibsim's; default pair. softib-topology(5)",
 	 0},
 	{"nodes", 'n', "N", 0, "N nodes around one switch: --topology star:N", 0},
+	{"adapters", 'a', "N", 0,
+	 "each node has N adapters, softib0 and so on: the option adapters= of pair, star "
+	 "and direct",
+	 0},
+	{"ports", KEY_PORTS, "N", 0,
+	 "each adapter has N ports: the option ports= of pair, star and direct", 0},
 	{"sm", 's', "SM", 0, "the subnet manager: softib-sm (default), opensm or none",
 	 0},
 	{"timeout", 'T', "SECONDS", 0,
@@ -96,6 +104,42 @@ static void check_ethernet(struct fabric_args *args, struct argp_state *state)
 		args->sm = args->link_layer ? "none" : "softib-sm";
 }
 
+/* --adapters and --ports become options of the shape */
+static void apply_counts(struct fabric_args *args, struct argp_state *state)
+{
+	static const char *const keys[] = {"adapters", "ports"};
+	const long values[] = {args->adapters, args->ports};
+	size_t n;
+
+	if (!args->adapters && !args->ports)
+		return;
+	if (!topo_is_shape(args->topology))
+		argp_error(state, "--adapters and --ports are for shapes such as star:4; the file "
+				  "%s says what its nodes have", args->topology);
+	n = (size_t)snprintf(args->spec, sizeof(args->spec), "%s", args->topology);
+	for (size_t i = 0; i < ARRAY_SIZE(keys) && n < sizeof(args->spec); i++)
+		if (values[i])
+			n += (size_t)snprintf(args->spec + n, sizeof(args->spec) - n, ",%s=%ld",
+					      keys[i], values[i]);
+	args->topology = args->spec;
+}
+
+static long parse_count(struct argp_state *state, const char *option, const char *arg, long most)
+{
+	long n;
+
+	if (whole_number(arg, most, &n) || !n)
+		argp_error(state, "%s takes 1 to %ld, not '%s'", option, most, arg);
+	return n;
+}
+
+static void check_either(struct argp_state *state, const char *option, const char *arg,
+			 const char *one, const char *other)
+{
+	if (strcmp(arg, one) && strcmp(arg, other))
+		argp_error(state, "%s takes %s or %s, not '%s'", option, one, other, arg);
+}
+
 static error_t parse_fabric(int key, char *arg, struct argp_state *state)
 {
 	struct fabric_args *args = state->input;
@@ -117,6 +161,12 @@ static error_t parse_fabric(int key, char *arg, struct argp_state *state)
 		snprintf(args->star, sizeof(args->star), "star:%ld", n);
 		args->topology = args->star;
 		return 0;
+	case 'a':
+		args->adapters = parse_count(state, "--adapters", arg, TOPO_MAX_ADAPTERS);
+		return 0;
+	case KEY_PORTS:
+		args->ports = parse_count(state, "--ports", arg, TOPO_MAX_NODE_PORTS);
+		return 0;
 	case 's':
 		if (strcmp(arg, "softib-sm") && strcmp(arg, "opensm") &&
 		    strcmp(arg, "none"))
@@ -137,9 +187,7 @@ static error_t parse_fabric(int key, char *arg, struct argp_state *state)
 		args->min_ack_timeout = arg;
 		return 0;
 	case 'l':
-		if (strcmp(arg, "infiniband") && strcmp(arg, "ethernet"))
-			argp_error(state, "--link-layer takes infiniband or ethernet, not '%s'",
-				   arg);
+		check_either(state, "--link-layer", arg, "infiniband", "ethernet");
 		args->link_layer = strcmp(arg, "ethernet") ? NULL : arg;
 		return 0;
 	case 'P':
@@ -154,8 +202,7 @@ static error_t parse_fabric(int key, char *arg, struct argp_state *state)
 		args->ip[strchr(arg, ':') ? 1 : 0] = arg;
 		return 0;
 	case 'I':
-		if (strcmp(arg, "datagram") && strcmp(arg, "connected"))
-			argp_error(state, "--ipoib-mode takes datagram or connected, not '%s'", arg);
+		check_either(state, "--ipoib-mode", arg, "datagram", "connected");
 		args->ipoib_mode = arg;
 		return 0;
 	case 'p':
@@ -168,6 +215,7 @@ static error_t parse_fabric(int key, char *arg, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_END:
 		check_ethernet(args, state);
+		apply_counts(args, state);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;

@@ -117,7 +117,7 @@ static void add_interfaces(struct json_object *list, const char *dir,
 {
 	static const char *const planned_keys[] = {"interface", "port", "ipv4", "ipv6",
 						   "link_local"};
-	const char *name = text_of(node, "name"), *parent = text_of(planned, "interface");
+	const char *name = text_of(planned, "adapter"), *parent = text_of(planned, "interface");
 	int64_t port = number_of(planned, "port");
 	struct json_object *first, *child, *pkeys;
 
@@ -146,7 +146,7 @@ static struct json_object *ask(const char *dir, const char *name)
 	struct json_object *req = request("nodes"), *answer, *list, *nodes;
 
 	if (name)
-		request_text(req, "node", name);
+		request_host(req, name);
 	answer = client_call(dir, req);
 	if (!answer)
 		return NULL;
@@ -155,6 +155,8 @@ static struct json_object *ask(const char *dir, const char *name)
 	for (size_t i = 0; i < count_of(nodes); i++) {
 		struct json_object *planned = member_of(item_of(nodes, i), "addresses");
 
+		if (strcmp(text_of(item_of(nodes, i), "host"), text_of(item_of(nodes, i), "name")))
+			continue; /* the node's first adapter lists those of all */
 		for (size_t p = 0; p < count_of(planned); p++)
 			add_interfaces(list, dir, item_of(nodes, i), item_of(planned, p));
 	}

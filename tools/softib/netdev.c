@@ -119,14 +119,14 @@ static int open_rtnl(void)
 }
 
 /* Return: 0; -errno; -EPROTO (printed) */
-static int hand_over(const struct node_place *at, unsigned port, unsigned pkey,
-		     const char *interface, const int fd[2])
+static int hand_over(const struct node_place *at, const char *adapter, unsigned port,
+		     unsigned pkey, const char *interface, const int fd[2])
 {
 	const struct client_fds fds = {.send = fd, .num_send = 2};
 	struct json_object *req = request("ipoib_open"), *answer;
 	int error;
 
-	request_text(req, "node", at->node);
+	request_text(req, "node", adapter);
 	request_number(req, "port", port);
 	request_number(req, "pkey", pkey);
 	request_number(req, "ifindex", if_nametoindex(interface));
@@ -147,15 +147,15 @@ bool netdev_is_possible(void)
 	return fd >= 0;
 }
 
-int netdev_ipoib(const struct node_place *at, unsigned port, unsigned pkey,
-		 const char *interface)
+int netdev_ipoib(const struct node_place *at, const char *adapter, unsigned port,
+		 unsigned pkey, const char *interface)
 {
 	int fd[2] = {open_tun(interface), -1}, error;
 
 	if (fd[0] < 0)
 		return fd[0];
 	fd[1] = open_rtnl();
-	error = fd[1] < 0 ? fd[1] : hand_over(at, port, pkey, interface, fd);
+	error = fd[1] < 0 ? fd[1] : hand_over(at, adapter, port, pkey, interface, fd);
 	close(fd[0]);
 	if (fd[1] >= 0)
 		close(fd[1]);

@@ -23,16 +23,16 @@ int netdev_delete(const char *interface);
 bool netdev_is_possible(void);
 
 /**
- * netdev_ipoib() - create the interface @interface for IP over InfiniBand on the adapter's
- * port @port in the partition of @pkey. It is in this process's network namespace, up and
+ * netdev_ipoib() - create the interface @interface for IP over InfiniBand on port @port of
+ * @adapter, one of the node's, in the partition of @pkey. It is in this process's network namespace, up and
  * without addresses.
  *
  * softibd holds the interface, which ends with the fabric, and is notified by the
  * namespace of its addresses.
  * Return: 0; -errno; -EPROTO softibd rejected the request, after printing a message
  */
-int netdev_ipoib(const struct node_place *at, unsigned port, unsigned pkey,
-		 const char *interface);
+int netdev_ipoib(const struct node_place *at, const char *adapter, unsigned port,
+		 unsigned pkey, const char *interface);
 
 /* --- node_child.c: interfaces of further partitions, and the modes of all --- */
 

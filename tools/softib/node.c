@@ -27,15 +27,22 @@ long node_split_port(char *word, long otherwise)
 	return strtol(colon + 1, NULL, 10);
 }
 
-/* the @n-th adapter among @nodes, or the last one; NULL: there is none */
-static struct json_object *nth_adapter(struct json_object *nodes, size_t n)
+/* Programs run on hosts; the first adapter stands for its host. */
+static bool is_host(struct json_object *node)
+{
+	return !strcmp(text_of(node, "kind"), "ca") &&
+	       !strcmp(text_of(node, "host"), text_of(node, "name"));
+}
+
+/* the @n-th host among @nodes, or the last one; NULL: there is none */
+static struct json_object *nth_host(struct json_object *nodes, size_t n)
 {
 	struct json_object *found = NULL;
 
 	for (size_t i = 0, seen = 0; i < count_of(nodes) && seen <= n; i++) {
 		struct json_object *node = item_of(nodes, i);
 
-		if (strcmp(text_of(node, "kind"), "ca"))
+		if (!is_host(node))
 			continue;
 		found = node;
 		seen++;
@@ -58,10 +65,27 @@ static void place_at(struct node_place *at, struct json_object *node)
 	const char *address = text_of(first, "ipv4");
 
 	snprintf(at->node, sizeof(at->node), "%s", text_of(node, "name"));
+	snprintf(at->adapter, sizeof(at->adapter), "%s", text_of(node, "name"));
 	snprintf(at->ib0, sizeof(at->ib0), "%.*s", (int)strcspn(address, "/"), address);
 	snprintf(at->address, sizeof(at->address), "%s",
 		 at->net == NET_NODE && *at->ib0 ? at->ib0 : "127.0.0.1");
 	at->num_ports = (int)number_of(node, "num_ports");
+}
+
+/* Keep which of the adapters of a host @name names; one that names none, such as a port's
+ * GUID, stands for the first. */
+static void keep_adapter(struct node_place *at, struct json_object *nodes, const char *name)
+{
+	static const char *const keys[] = {"name", "desc", "id", "guid"};
+
+	for (size_t i = 0; i < count_of(nodes) * ARRAY_SIZE(keys); i++) {
+		struct json_object *node = item_of(nodes, i / ARRAY_SIZE(keys));
+
+		if (strcmp(text_of(node, keys[i % ARRAY_SIZE(keys)]), name))
+			continue;
+		snprintf(at->adapter, sizeof(at->adapter), "%s", text_of(node, "name"));
+		return;
+	}
 }
 
 static int find(struct node_place *at, const char *name, size_t n)
@@ -70,14 +94,16 @@ static int find(struct node_place *at, const char *name, size_t n)
 	int error = -1;
 
 	if (name)
-		request_text(req, "node", name);
+		request_host(req, name);
 	answer = client_call(at->dir, req);
 	if (!answer)
 		return -1;
-	node = nth_adapter(member_of(answer, "nodes"), n);
+	node = nth_host(member_of(answer, "nodes"), n);
 	at->net = net_of(at, answer);
 	if (node) {
 		place_at(at, node);
+		if (name)
+			keep_adapter(at, member_of(answer, "nodes"), name);
 		error = 0;
 	} else if (name) {
 		complain(
@@ -110,7 +136,7 @@ struct node_place *node_all(const struct node_place *at, size_t *count)
 	for (size_t i = 0; all && i < count_of(nodes); i++) {
 		struct json_object *node = item_of(nodes, i);
 
-		if (strcmp(text_of(node, "kind"), "ca"))
+		if (!is_host(node))
 			continue;
 		all[*count] = *at;
 		all[*count].net = net_of(at, answer);
@@ -132,7 +158,7 @@ size_t node_count(const struct node_place *at)
 	size_t n = 0;
 
 	for (size_t i = 0; i < count_of(nodes); i++)
-		n += !strcmp(text_of(item_of(nodes, i), "kind"), "ca");
+		n += is_host(item_of(nodes, i));
 	json_object_put(answer);
 	return n;
 }

@@ -109,7 +109,7 @@ static void print_host(FILE *out, struct json_object *node, struct json_object *
 		const char *address = text_of(each, kinds[i]);
 
 		fprintf(out, "%.*s\t%s", (int)strcspn(address, "/"), address, name);
-		if (number_of(each, "port") > 1)
+		if (strcmp(text_of(each, "interface"), "ib0"))
 			fprintf(out, "-%s", text_of(each, "interface"));
 		fputc('\n', out);
 	}
@@ -136,10 +136,12 @@ static int write_hosts(const char *path, struct json_object *nodes)
 		return -errno;
 	fputs("# the nodes of the fabric, by softib; then the machine's own\n", out);
 	for (size_t i = 0; i < count_of(nodes); i++) {
-		struct json_object *list = member_of(item_of(nodes, i), "addresses");
+		struct json_object *node = item_of(nodes, i);
+		struct json_object *list = member_of(node, "addresses");
+		bool is_first = !strcmp(text_of(node, "name"), text_of(node, "host"));
 
-		for (size_t a = 0; a < count_of(list); a++)
-			print_host(out, item_of(nodes, i), item_of(list, a));
+		for (size_t a = 0; is_first && a < count_of(list); a++)
+			print_host(out, node, item_of(list, a));
 	}
 	copy_hosts(out);
 	fchmod(fileno(out), 0644);

@@ -25,10 +25,11 @@ static struct json_object *planned(const struct node_place *at, unsigned port,
 	*answer = client_call(at->dir, req);
 	list = member_of(item_of(member_of(*answer, "nodes"), 0), "addresses");
 	for (size_t i = 0; i < count_of(list); i++)
-		if (number_of(item_of(list, i), "port") == port)
+		if (number_of(item_of(list, i), "port") == port &&
+		    !strcmp(text_of(item_of(list, i), "adapter"), at->adapter))
 			return item_of(list, i);
 	if (*answer)
-		complain("%s has no port %u", at->node, port);
+		complain("%s has no port %u", at->adapter, port);
 	return NULL;
 }
 
@@ -36,7 +37,7 @@ static struct json_object *planned(const struct node_place *at, unsigned port,
 static int create(const struct node_child *child, const char *interface,
 		  const char *link_local)
 {
-	int error = netdev_ipoib(child->at, child->port, child->pkey, interface);
+	int error = netdev_ipoib(child->at, child->at->adapter, child->port, child->pkey, interface);
 
 	if (!error)
 		error = node_add_address(interface, link_local);
@@ -54,7 +55,7 @@ static int delete (const struct node_child *child, const char *interface)
 	struct json_object *req = request("ipoib_close"), *answer;
 	int error;
 
-	request_text(req, "node", child->at->node);
+	request_text(req, "node", child->at->adapter);
 	request_number(req, "port", child->port);
 	request_number(req, "pkey", child->pkey);
 	answer = client_call(child->at->dir, req);
@@ -74,7 +75,7 @@ static int set_mode(const struct node_child *child, const char *interface, const
 	struct json_object *req = request("ipoib_mode"), *answer;
 	int error;
 
-	request_text(req, "node", child->at->node);
+	request_text(req, "node", child->at->adapter);
 	request_number(req, "port", child->port);
 	request_number(req, "pkey", child->pkey);
 	request_text(req, "mode", mode);

@@ -184,6 +184,8 @@ struct json_object *client_call_hold(const char *dir, struct json_object *reques
 struct json_object *request(const char *op);
 void request_text(struct json_object *req, const char *key, const char *text);
 void request_number(struct json_object *req, const char *key, int64_t n);
+/** request_host() - ask for all adapters of the node that @node names */
+void request_host(struct json_object *req, const char *node);
 /** text_of(), number_of() - the value of a member; "" and 0 if it is absent */
 const char *text_of(struct json_object *o, const char *key);
 int64_t number_of(struct json_object *o, const char *key);
@@ -264,6 +266,7 @@ void log_sweep(const char *dir, bool keep);
 #define NODES_ALL   "all"
 #define ERR_DEVICES "--devices needs the namespace that --no-namespace leaves out"
 #define KEY_NET	    0x100 /* of --net, which has no letter */
+#define KEY_PORTS   0x101 /* of --ports, which has none either */
 #define OPTION_NET  "node: programs have the network of their node; host: that of the machine"
 #define ERR_NET	    "--net=node needs the namespaces that --no-namespace leaves out"
 
@@ -271,6 +274,7 @@ void log_sweep(const char *dir, bool keep);
 struct node_place {
 	char dir[PATH_MAX];
 	char node[64];
+	char adapter[64]; /* the one that was named, or the node's first */
 	bool no_namespace;
 	bool devices; /* with /dev/infiniband */
 	bool sdp; /* under libsdp.so */

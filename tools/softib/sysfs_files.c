@@ -210,9 +210,19 @@ static void put_class_devices(struct sysfs_sink *t, const struct abi_device_info
 	}
 }
 
-static void put_device(struct sysfs_sink *t, const struct abi_device_info *info,
-		       struct json_object *node, struct json_object *rows)
+/* the adapter among @nodes that the node's programs call @device; NULL while it is unplugged */
+static struct json_object *adapter_of(struct json_object *nodes, const char *device)
 {
+	for (size_t i = 0; i < count_of(nodes); i++)
+		if (!strcmp(text_of(item_of(nodes, i), "device"), device))
+			return item_of(nodes, i);
+	return NULL;
+}
+
+static void put_device(struct sysfs_sink *t, const struct abi_device_info *info,
+		       struct json_object *nodes, struct json_object *rows)
+{
+	struct json_object *node = adapter_of(nodes, info->name);
 	struct json_object *ports = member_of(node, "ports");
 	char at[96], guid[20];
 
@@ -228,7 +238,8 @@ static void put_device(struct sysfs_sink *t, const struct abi_device_info *info,
 	for (size_t i = 0; i < count_of(ports); i++)
 		put_port(t, info->name, item_of(ports, i));
 	for (size_t i = 0; i < count_of(rows); i++)
-		put_counters(t, info->name, item_of(rows, i));
+		if (!strcmp(text_of(item_of(rows, i), "node"), text_of(node, "name")))
+			put_counters(t, info->name, item_of(rows, i));
 	put_class_devices(t, info);
 }
 
@@ -263,7 +274,7 @@ static struct json_object *ask(const struct node_place *at, const char *op)
 {
 	struct json_object *req = request(op);
 
-	request_text(req, "node", at->node);
+	request_host(req, at->node);
 	json_object_object_add(req, "detail", json_object_new_boolean(1));
 	return client_call_quiet(at->dir, req);
 }
@@ -280,7 +291,7 @@ int sysfs_put_all(const struct node_place *at, struct sysfs_sink *sink)
 	put(sink, "infiniband_verbs", "abi_version", "6");
 	put(sink, "infiniband_mad", "abi_version", "5");
 	for (int i = 0; i < count; i++)
-		put_device(sink, &info[i], item_of(nodes, 0), member_of(counted, "counters"));
+		put_device(sink, &info[i], nodes, member_of(counted, "counters"));
 	json_object_put(answer);
 	json_object_put(counted);
 	return sink->error;

@@ -18,6 +18,7 @@
 #include "ulp/srp/private.h"
 
 #define SOCKET		 "nbd"
+#define FIRST_DEVICE	 "softib0"
 #define CONNECTIONS_MOST 64
 #define SLOTS_MOST	 (SRPI_SLOTS / 4) /* of a connection */
 #define IN_BYTES	 (NBD_OPTION_BYTES + NBD_REQUEST_BYTES)
@@ -61,12 +62,14 @@ static unsigned int lun_number(const u8 lun[8])
 	return (lun[0] & 0x3fu) << 8 | lun[1];
 }
 
+/* NODE/TARGET/LUN; of another adapter of the node than the first, NODE.DEVICE/TARGET/LUN */
 void srp_unit_name(const struct srp_unit *unit, char name[NBD_NAME_BYTES])
 {
 	const struct srp_session_config *c = &unit->session->config;
+	bool first = !strcmp(c->device->name, FIRST_DEVICE);
 
-	snprintf(name, NBD_NAME_BYTES, "%s/%s/%u", c->device->node_name, c->name,
-		 lun_number(unit->lun));
+	snprintf(name, NBD_NAME_BYTES, "%s%s%s/%s/%u", c->device->node_name, first ? "" : ".",
+		 first ? "" : c->device->name, c->name, lun_number(unit->lun));
 }
 
 static struct srp_unit *unit_nth(unsigned int i)

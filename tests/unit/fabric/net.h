@@ -31,6 +31,7 @@ struct net {
 	struct topo_port port[NET_NODES][40];
 	struct net_sink sink[NET_NODES];
 	struct fabric *fab;
+	unsigned num_hosts;
 };
 
 static inline int net_add(struct net *net, enum topo_kind kind, uint8_t num_ports)
@@ -44,6 +45,9 @@ static inline int net_add(struct net *net, enum topo_kind kind, uint8_t num_port
 	snprintf(node->desc, sizeof(node->desc), "node %d", i);
 	node->guid = 0x1000 + (uint64_t)i * 0x100;
 	node->num_ports = num_ports;
+	node->host = i;
+	node->next = -1;
+	node->number = kind == TOPO_CA ? ++net->num_hosts : 0;
 	node->port = net->port[i];
 	for (int p = 0; p <= num_ports; p++)
 		node->port[p].peer_node = -1;

@@ -118,7 +118,7 @@ static void ibsim_format(void **state)
 static void round_trips(void **state)
 {
 	static const char *const specs[] = {
-		"direct",      "pair:2",	"star:8",
+		"direct",      "pair:2",	"star:8",      "star:3,adapters=2",
 		"fattree:3,3", "torus:3x4x2,2", "dragonfly:3,2,1,speed=HDR,width=2x"};
 	struct topology *t = parse(discovered), *again = print_and_parse(t);
 
@@ -406,6 +406,27 @@ static void a_chassis_guid_is_shared(void **state)
 	topo_free(t);
 }
 
+#define CA(guid, desc, n)                                                                 \
+	"caguid=" guid "\nCa 1 \"H-" guid "\" # \"" desc "\"\n[1] \"S-1\"[" n "]\n"
+
+/* descriptions that Linux sets say which adapters are in one host; others do not */
+static void hosts_are_in_descriptions(void **state)
+{
+	struct topology *t = parse("switchguid=0x1\nSwitch 8 \"S-1\" # \"leaf\"\n"
+				   CA("0xa1", "alpha mlx5_10", "1") CA("0xb1", "beta HCA-1", "2")
+				   CA("0xa2", "alpha mlx5_2", "3") CA("0xc1", "localhost mlx4_0", "4")
+				   CA("0xc2", "localhost mlx4_0", "5") CA("0xd1", "MT25408 ConnectX", "6")
+				   CA("0xd2", "MT25408 ConnectX", "7"));
+	const struct topo_node *first = find_node(t, "alpha mlx5_2");
+
+	assert_string_equal(first->name, "n1");
+	assert_string_equal(find_node(t, "alpha mlx5_10")->name, "n1.softib1");
+	assert_int_equal(t->node[first->next].guid, 0xa1);
+	assert_string_equal(find_node(t, "beta HCA-1")->name, "n2");
+	assert_int_equal(t->node[t->num_nodes - 1].number, 6);
+	topo_free(t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -416,6 +437,7 @@ int main(void)
 		cmocka_unit_test(masked_guids_are_invented),
 		cmocka_unit_test(a_chassis_guid_is_shared),
 		cmocka_unit_test(round_trips),
+		cmocka_unit_test(hosts_are_in_descriptions),
 		cmocka_unit_test(error_messages),
 		cmocka_unit_test(short_message_room),
 		cmocka_unit_test(cut_short),

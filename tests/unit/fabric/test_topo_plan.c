@@ -136,7 +136,7 @@ static void test_room(void **state)
 	assert_int_equal(topo_plan_fit(&plan, topo, err, sizeof(err)), 0);
 	assert_int_equal(set(&plan, "10.9.0.0/30"), 0);
 	assert_int_equal(topo_plan_fit(&plan, topo, err, sizeof(err)), -ENOSPC);
-	assert_non_null(strstr(err, "6 adapters"));
+	assert_non_null(strstr(err, "6 nodes"));
 	topo_free(topo);
 }
 
@@ -206,7 +206,7 @@ static void test_given_and_planned(void **state)
 
 	topo_plan_init(&plan);
 	assert_int_equal(topo_plan_fit(&plan, topo, err, sizeof(err)), -EADDRINUSE);
-	assert_non_null(strstr(err, "gives 10.1.0.2/16 to adapter 1"));
+	assert_non_null(strstr(err, "gives 10.1.0.2/16 to node 1"));
 	assert_int_equal(set(&plan, "10.2.0.0/16"), 0);
 	assert_int_equal(topo_plan_fit(&plan, topo, err, sizeof(err)), 0);
 	topo_free(topo);

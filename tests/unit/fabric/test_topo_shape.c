@@ -22,6 +22,7 @@ static const struct expected table[] = {
 	{"star:1", 1, 1, 1},
 	{"star:8", 8, 1, 8},
 	{"star:8,ports=2", 8, 1, 16},
+	{"star:4,adapters=3,ports=2", 12, 1, 24},
 	{"star:254", 254, 1, 254},
 	/* 2 K^L hosts; (2L - 1) K^(L-1) switches; L levels of 2 K^L cables */
 	{"fattree:1,4", 8, 1, 8},
@@ -213,6 +214,9 @@ static void bad_shapes(void **state)
 		"fattree:127,127",
 		"fattree:2,4,5",
 		"fattree:2,4,ports=2",
+		"fattree:2,4,adapters=2",
+		"star:4,adapters=14",
+		"star:64,adapters=2,ports=2",
 		"torus:4x",
 		"torus:2x2x2x2",
 		"torus:49151x49151",
@@ -236,6 +240,34 @@ static void bad_shapes(void **state)
 		assert_non_null(strstr(err, "expected") ? strstr(err, "expected")
 							: strstr(err, "too large"));
 	}
+}
+
+/* the adapters of a node: names, GUIDs, ports, and the way back from a port of the node */
+static void adapters_of_a_node(void **state)
+{
+	struct topology *t = load("star:2,adapters=2,ports=2");
+	int first = topo_find(t, "n2"), second = topo_find(t, "n2 softib1");
+	const struct topo_node *nd = &t->node[second];
+	unsigned port = 3;
+
+	assert_string_equal(nd->name, "n2.softib1");
+	assert_string_equal(topo_host_name(t, second), "n2");
+	assert_int_equal(nd->guid - t->node[first].guid, 3 << 24); /* kinds 4 and 1 */
+	assert_int_equal(nd->number, 2);
+	assert_int_equal(nd->device, 1);
+	assert_int_equal(nd->ports_before, 2);
+	assert_int_equal(t->node[first].next, second);
+	assert_int_equal(topo_host_adapter(t, first, &port), second);
+	assert_int_equal(port, 1);
+	port = 5;
+	assert_int_equal(topo_host_adapter(t, first, &port), -1);
+	port = 0;
+	assert_int_equal(topo_host_adapter(t, first, &port), -1);
+	topo_free(t);
+	t = load("direct,adapters=2,ports=2"); /* two subnets: each adapter has its peer */
+	assert_int_equal(count_kind(t, TOPO_CA), 4);
+	assert_int_equal(count_cables(t), 4);
+	topo_free(t);
 }
 
 static void allocation_failures(void **state)
@@ -267,6 +299,7 @@ int main(void)
 		cmocka_unit_test(guids_of_a_fabric_stay),
 		cmocka_unit_test(link_options),
 		cmocka_unit_test(bad_shapes),
+		cmocka_unit_test(adapters_of_a_node),
 		cmocka_unit_test(allocation_failures),
 	};
 
