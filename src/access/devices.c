@@ -49,7 +49,7 @@ static int list_one(struct ib_device *device, void *ctx)
 
 int devices_answer_list(const struct rt *rt, int fd, const char *node)
 {
-	struct listing *list = rt_zalloc(sizeof(*list)); /* this is no stack's size */
+	struct listing *list = rt_zalloc(sizeof(*list)); /* too large for the stack */
 	int ret;
 
 	if (!list)

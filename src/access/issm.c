@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * IsSM: a subnet manager holds a port's issm file open, and while it does,
- * the port's CapabilityMask says so. Here the files are plain ones in the
- * runtime directory, and inotify tells when one is opened or closed; a process
- * that dies closes what it held.
+ * IsSM: while a subnet manager holds the issm file of a port open, the port has the capability
+ * IsSM. The files are regular files in the runtime directory, and inotify reports when one is
+ * opened or closed. The kernel closes the file of a process that dies.
  *
- * Events are no count: equal ones that nobody has read yet are merged. So
- * they only say when to look, and a lease says what is: the kernel gives a
- * write lease on a file to its owner while nobody else has it open.
+ * The number of inotify events says nothing, because equal events that have not been read are
+ * merged. So an event is only the occasion to check the file, and a lease tells its state: the
+ * kernel grants the owner a write lease only while no other process has the file open.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -24,7 +23,7 @@ struct issm_file {
 	unsigned port_num;
 	char path[ABI_NAME_BYTES];
 	int watch;
-	int fd; /* to ask with; -1 until somebody opened the file */
+	int fd; /* for requesting the lease; -1 until the file is opened for the first time */
 	bool held;
 };
 
@@ -64,10 +63,10 @@ static int add_watch(struct issm *issm, struct issm_file *f)
 	return f->watch < 0 ? -errno : 0;
 }
 
-/* Our own opening shall not look like a manager's: it is not watched. Without
- * O_NONBLOCK it would wait for whoever has a lease on the file, or for the other
- * end of a FIFO that took its place. Who holds a lease is looked at again when it
- * closes the file. */
+/* The file is not watched while softibd itself opens it, so that this does not look like a
+ * subnet manager. Without O_NONBLOCK the call would block on the holder of a lease, or, if
+ * somebody has replaced the file by a FIFO, on the other end of it. A file on which another
+ * process holds a lease is checked again when that process closes it. */
 static int open_to_ask(struct issm *issm, struct issm_file *f)
 {
 	inotify_rm_watch(issm->fd, f->watch);
@@ -75,8 +74,8 @@ static int open_to_ask(struct issm *issm, struct issm_file *f)
 	return add_watch(issm, f);
 }
 
-/* A program that opens the file in the moment of the lease waits, or with
- * O_NONBLOCK is told to come again: so no more is asked than must be. */
+/* A program that opens the file while softibd holds the lease blocks, or fails with EAGAIN if
+ * it uses O_NONBLOCK. So the lease is requested as rarely as possible. */
 static bool is_held(const struct issm_file *f)
 {
 	if (fcntl(f->fd, F_SETLEASE, F_WRLCK) < 0)
@@ -172,7 +171,7 @@ void issm_forget(struct issm *issm, const struct ib_device *device)
 			drop(issm, f);
 }
 
-/* always a new file: what is there under its name is whatever somebody put there */
+/* Always create a new file: any program of the user may have placed one under this name. */
 static int make_file(struct issm *issm, struct issm_file *f)
 {
 	int fd;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Listening sockets, peers and answers: what all endpoints share. */
+/* Listening sockets, the identity of peers, and answers, for all endpoints. */
 #include "access/listener.h"
 
 #include <ctype.h>
@@ -22,15 +22,15 @@
 #define BACKLOG 128
 #define ACCEPTS_PER_TURN 16
 #define CAP_IPC_LOCK_BIT 14
-#define SHARE_OF_A_PROCESS 4 /* that part of the descriptors */
+#define SHARE_OF_A_PROCESS 4 /* a process may use a quarter of the descriptors */
 #define ALWAYS_ROOM_FOR 8
 #define INITIAL_USER_NS	 "user:[4026531837]" /* PROC_USER_INIT_INO: the same in every kernel */
 
 struct listener {
 	struct rt_io io;
 	int fd;
-	bool full; /* somebody was turned away, and nobody accepted since */
-	int spare_fd; /* given up to accept, and turn away, when none is left */
+	bool full; /* a program was rejected, and none has been accepted since */
+	int spare_fd; /* closed, if no descriptor is left, in order to accept a program and reject it */
 	struct sockaddr_un addr;
 	void (*accepted)(void *ctx, int fd, const struct peer *peer);
 	void *ctx;
@@ -38,8 +38,8 @@ struct listener {
 
 /* --- peers --- */
 
-/* A program chooses its name itself. What is printed of it must not move the cursor of
- * whoever reads a log or a table. */
+/* A program chooses its own name, which logs and tables print. Escape sequences in it would
+ * control the reader's terminal. */
 static void make_printable(char *text)
 {
 	for (; *text; text++)
@@ -62,7 +62,7 @@ static void read_comm(struct peer *peer)
 	fclose(f);
 }
 
-/* root of a container may have every capability and not this one */
+/* root in a container may have all capabilities of its namespace, but not this one */
 static bool in_initial_user_ns(pid_t pid)
 {
 	char path[64], ns[64];
@@ -76,7 +76,7 @@ static bool in_initial_user_ns(pid_t pid)
 	return !strcmp(ns, INITIAL_USER_NS);
 }
 
-/* The kernel asks for CAP_IPC_LOCK in the initial user namespace. */
+/* Like the kernel, look for CAP_IPC_LOCK in the initial user namespace. */
 static void read_capabilities(struct peer *peer)
 {
 	char path[64], line[128];
@@ -158,7 +158,7 @@ static int take_spare(void)
 	return open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
-/* No descriptor is left: use the spare one to tell the peer so. */
+/* No descriptor is left: use the spare one to tell the peer. */
 static void turn_away(struct listener *l)
 {
 	int fd;
@@ -209,7 +209,7 @@ static void on_connection(struct rt_io *io, bool readable, bool writable)
 	}
 }
 
-/* A file that nobody answers on was left by a softibd that died. */
+/* A socket file to which nobody answers was left by a softibd that died. */
 static int clear_stale(const struct sockaddr_un *addr)
 {
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);

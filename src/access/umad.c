@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Sessions of programs with the MAD layer: opening a port, its two sockets,
- * and the clean-up when the connection ends. A session's states: just
- * connected (no control socket), open, unplugged (device NULL: writes are
- * answered with EIO until the program closes).
+ * Sessions of programs with the MAD layer: a program opens a port, gets two sockets, and
+ * everything is released when the connection ends. A session is connected (it has no control
+ * socket yet), open, or unplugged (its device is NULL, and writes fail with EIO until the
+ * program closes it).
  */
 #include <errno.h>
 #include <string.h>
@@ -27,7 +27,7 @@ struct umad {
 	_Alignas(8) char in[ABI_MESSAGE_MAX];
 };
 
-/* as with uverbs: the client is the process's, an endpoint a fabric's */
+/* as with uverbs, the process has one client of the core, and each fabric one endpoint */
 static LIST_HEAD(endpoints);
 
 static struct umad *endpoint_of(const struct ib_device *device)
@@ -66,7 +66,7 @@ static struct ib_client client = {.name = "umad", .add = add_device, .remove = r
 
 static int add_device(struct ib_device *device)
 {
-	ib_set_client_data(device, &client, device); /* told of it */
+	ib_set_client_data(device, &client, device); /* the core announced it */
 	return 0;
 }
 
@@ -109,7 +109,7 @@ static void on_control(struct rt_io *io, bool readable, bool writable)
 
 	if (n == -EAGAIN || n == -EINTR)
 		return;
-	/* a program that shut this socket, or does not read it, keeps the other */
+	/* a program that has closed one of the two sockets, or does not read it, keeps the other */
 	if (n <= 0 || umad_ioctl(s, s->umad->in, (size_t)n))
 		rt_io_watch(io, false, false);
 }
@@ -172,7 +172,7 @@ static int answer_port(struct umad_session *s, struct ib_device *device, unsigne
 	return endpoint_send(s->fd, ret, &info, ret ? 0 : sizeof(info), NULL, 0);
 }
 
-/* Return: true when the session goes on */
+/* Return: true if the session continues */
 static bool on_open(struct umad_session *s, size_t bytes)
 {
 	struct ib_device *device;
@@ -228,7 +228,7 @@ static void on_message(struct rt_io *io, bool readable, bool writable)
 			on_record(s, (size_t)n, fd);
 			continue;
 		}
-		rt_close_foreign(fd); /* nothing is passed with an opening */
+		rt_close_foreign(fd); /* no descriptor belongs to an opening message */
 		if (n <= 0 || !on_open(s, (size_t)n)) {
 			close_session(s);
 			return;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Agents: the ioctls that register and unregister them, and their end. A program may
- * leave tens of thousands of sends behind, so those of an agent that ends are cancelled
- * some in each turn of the loop, and all agents that end take turns.
+ * Agents: the ioctls that register and unregister them, and their destruction. A program may
+ * leave tens of thousands of sends behind, so the sends of an agent are cancelled in batches,
+ * one batch in each turn of the loop. Agents that are being destroyed take turns.
  */
 #include <string.h>
 
@@ -13,13 +13,13 @@
 
 /* --- the end of an agent --- */
 
-/* Return: true when it is gone */
+/* Return: true if the agent has been destroyed */
 static bool end_some(struct umad_agent *agent)
 {
 	if (!umad_send_cancel_some(agent, CANCELS_AT_ONCE))
 		return false;
 	list_del(&agent->node);
-	ib_unregister_mad_agent(agent->mad); /* calls the handlers of what was cancelled */
+	ib_unregister_mad_agent(agent->mad); /* calls the handlers of the cancelled sends */
 	rt_free(agent);
 	return true;
 }
@@ -143,7 +143,7 @@ static int register_agent2(struct umad_session *s, void *arg)
 	if (in->oui & 0xff000000)
 		return -EINVAL;
 	if (in->flags & ~(__u32)IB_USER_MAD_REG_FLAGS_CAP) {
-		in->flags = IB_USER_MAD_REG_FLAGS_CAP; /* what would be taken */
+		in->flags = IB_USER_MAD_REG_FLAGS_CAP; /* the flags that are supported */
 		return -EINVAL;
 	}
 	memcpy(req.method_mask, in->method_mask, sizeof(req.method_mask));
@@ -161,7 +161,7 @@ static int unregister_agent(struct umad_session *s, void *arg)
 	return 0;
 }
 
-/* P_Key indices are always on here: the record has no older form */
+/* records always have a P_Key index: the older form without it is not supported */
 static int enable_pkey(struct umad_session *s, void *arg)
 {
 	return 0;

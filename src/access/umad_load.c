@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Records too long for a message of the socket, which come as a memfd. Such a record
- * has up to 64 MiB: it is read straight into the segments of the message that it
- * becomes, some in each turn of the loop, and its session's next records wait
- * meanwhile. Nothing is read of a record that cannot be sent.
+ * Records that are too long for one message on the socket arrive as a memfd of up to 64 MiB.
+ * softibd reads such a record directly into the segments of the MAD message, a batch in each
+ * turn of the loop; later records of the session wait until it is complete. A record that
+ * cannot be sent is not read at all.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,13 +20,13 @@
 /** struct umad_load - a record that is being read */
 struct umad_load {
 	struct umad_session *session;
-	struct umad_send *send; /* with headers and, as far as read, data */
+	struct umad_send *send; /* its headers, and the data that has been read so far */
 	int fd;
-	int segments; /* that are read */
+	int segments; /* number of segments that have been read */
 	struct rt_work work;
 };
 
-/* only a memfd is read: no other file can make softibd wait */
+/* softibd reads only memfds, because a read from any other file could block */
 static bool is_memfd(int fd)
 {
 	return fcntl(fd, F_GET_SEALS) >= 0;
@@ -56,7 +56,7 @@ struct umad_agent *umad_load_agent(const struct umad_session *s)
 	return s->load ? s->load->send->agent : NULL;
 }
 
-/* Return: false when the file ends before the record: it was shrunk while it was read */
+/* Return: false if the file is shorter than the record, because it was truncated meanwhile */
 static bool read_some(struct umad_load *load)
 {
 	struct ib_mad_send_buf *msg = load->send->msg;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Records on their way to the program. The socket is the queue as long as it
- * has room; behind it stands a bounded list, so that softibd never waits for
- * a reader. A record too long for a message travels in a memfd.
+ * Records for the program. They are queued in the socket, and, while it is full, in a list of
+ * bounded length, so softibd never blocks on a reader. A record that is too long for one
+ * message is sent as a memfd.
  */
 #include <errno.h>
 #include <sys/mman.h>
@@ -85,7 +85,7 @@ void umad_queue_flush(struct umad_session *s)
 
 void umad_queue(struct umad_session *s, struct umad_record *r)
 {
-	/* a record of any length fits an empty queue */
+	/* an empty queue accepts a record of any length */
 	if (s->queue_len >= UMAD_QUEUE_MAX ||
 	    (s->queue_len && s->queue_bytes + r->bytes > UMAD_QUEUE_BYTES)) {
 		rt_free(r);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * MADs between a program and its agents: a record becomes a MAD or an RMPP
- * message with an address handle; what the agent receives, and a request that
- * nobody answered, becomes a record.
+ * Converts records of a program into MADs or RMPP messages with an address handle, and
+ * received MADs into records. A request that timed out is returned as a record as well.
  */
 #include <string.h>
 
@@ -69,7 +68,7 @@ static struct umad_send *prepare(struct umad_agent *agent, const struct ib_user_
 	struct ib_ah *ah;
 
 	if (s->send_bytes && s->send_bytes + bytes > UMAD_SENDS_BYTES)
-		return ERR_PTR(-ENOMEM); /* one message of any length is always sent */
+		return ERR_PTR(-ENOMEM); /* the limit applies only if another message is being sent */
 	ah = make_ah(agent->mad, &in->hdr);
 	if (IS_ERR(ah))
 		return (void *)ah;
@@ -92,7 +91,7 @@ static struct umad_send *prepare(struct umad_agent *agent, const struct ib_user_
 	return send;
 }
 
-/* the MAD's header comes back with an errno: how a time-out is told, too */
+/* Return the header of the MAD with an errno. Time-outs are reported in this way as well. */
 static void report(struct umad_session *s, const struct ib_user_mad_hdr *hdr, const void *head,
 		   uint32_t status)
 {
@@ -154,7 +153,7 @@ void umad_write(struct umad_session *s, const struct ib_user_mad *mad, size_t by
 	struct umad_send *send;
 
 	if (bytes < sizeof(*mad) + IB_MGMT_RMPP_HDR)
-		return; /* not even a header to name it by */
+		return; /* it is too short to have a header that identifies it */
 	send = umad_send_prepare(s, mad, bytes - sizeof(*mad));
 	if (!send)
 		return;
@@ -179,8 +178,8 @@ void umad_send_handler(struct ib_mad_agent *mad_agent, struct ib_mad_send_wc *wc
 	struct umad_send *send = wc->send_buf->context[0];
 	struct umad_session *s = send->agent->session;
 
-	/* a message that expects no response but whose ACK never came: its
-	 * program waits for nothing */
+	/* the message expected no response, only an ACK, which did not arrive: the
+	 * program does not wait for a result */
 	if (s && wc->status == IB_WC_RESP_TIMEOUT_ERR && send->hdr.timeout_ms)
 		report(s, &send->hdr, send->head, ETIMEDOUT);
 	umad_send_discard(send);

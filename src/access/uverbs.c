@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Sessions of programs: opening, commands, asynchronous events, and the
- * clean-up when a connection ends, be it by close or by death: the kernel
- * closes the socket of a process that dies, whatever kills it.
+ * Sessions of programs: opening, commands, asynchronous events, and the release of all objects
+ * when the connection ends. The kernel closes the socket of a process that dies, so a crash
+ * has the same effect as a close.
  *
- * A session never makes softibd wait: a peer that does not read its answers
- * is disconnected, a peer whose event queue is full loses events.
+ * A session never blocks softibd: a peer that does not read its answers is disconnected, and a
+ * peer whose event queue is full loses events.
  */
 #include "access/uverbs_private.h"
 
@@ -26,12 +26,12 @@ struct uverbs {
 	struct listener *listener;
 	struct list_head sessions;
 	unsigned int num_sessions;
-	bool memlock; /* programs are held to RLIMIT_MEMLOCK */
+	bool memlock; /* registered memory counts against RLIMIT_MEMLOCK */
 	uint64_t in[ABI_MESSAGE_MAX / 8], out[UVERBS_RESPONSE_MAX / 8];
 };
 
-/* The client is one of the process, since its add() has no argument that could carry
- * an endpoint; each fabric has an endpoint of its own, with the fabric's loop. */
+/* The process has one client of the core, since add() has no argument for an endpoint. Each
+ * fabric has its own endpoint, which belongs to the fabric's loop. */
 static LIST_HEAD(endpoints);
 
 static struct uverbs *endpoint_of(const struct ib_device *device)
@@ -65,7 +65,7 @@ static void close_session(struct session *s)
 	rt_free(s);
 }
 
-/* --- what the program had queued leaves before its QP or its context goes --- */
+/* --- packets that a program queued leave before its QP or context is destroyed --- */
 
 static bool is_quiet(const struct session *s)
 {
@@ -96,7 +96,7 @@ static bool destroys_qp(const struct session *s, size_t bytes)
 	return s->context && hdr.command == IB_USER_VERBS_CMD_DESTROY_QP;
 }
 
-/* keep the command of @bytes for later. Return: false: there is no memory */
+/* Keep the command of @bytes until then. Return: false if there is no memory */
 static bool keep_command(struct session *s, size_t bytes)
 {
 	s->command = rt_zalloc(bytes);
@@ -212,7 +212,7 @@ static int open_device(struct session *s, const char *node, const char *name)
 {
 	struct ib_device *device = ib_device_get_by_name(s->uverbs->rt, node, name);
 
-	/* a device that we were not told of would not tell us when it goes */
+	/* the core would not announce the removal of a device that it has not announced */
 	if (!device || !ib_get_client_data(device, &client))
 		return -ENOENT;
 	s->device = device;
@@ -220,7 +220,7 @@ static int open_device(struct session *s, const char *node, const char *name)
 	return 0;
 }
 
-/* Return: true when the session goes on */
+/* Return: true if the session continues */
 static bool on_open(struct session *s, size_t bytes)
 {
 	struct abi_open open;
@@ -264,8 +264,8 @@ static const struct command *find_command(u32 number)
 	return row(uverbs_commands, uverbs_num_commands, number);
 }
 
-/* The headers of a command of @bytes. Return: their length; 0: they do not say @bytes.
- * An extended command counts words of eight bytes, and not its headers
+/* Return: the length of the headers of a command of @bytes; 0 if they state another length.
+ * Extended commands count words of eight bytes, without the headers
  * (drivers/infiniband/core/uverbs_main.c, verify_hdr()). */
 static size_t check_headers(const void *message, size_t bytes, const struct ib_uverbs_cmd_hdr *hdr)
 {
@@ -301,7 +301,7 @@ static int run(struct session *s, struct call *call, size_t bytes)
 	headers = check_headers(s->uverbs->in, bytes, &hdr);
 	if (!headers || bytes - headers < command->in_min)
 		return -EINVAL;
-	/* nothing but GET_CONTEXT comes first, and it comes once */
+	/* GET_CONTEXT must be the first command, and is allowed only once */
 	if ((s->state == SESSION_OPENED) != (hdr.command == IB_USER_VERBS_CMD_GET_CONTEXT))
 		return -EINVAL;
 	call->in = (const char *)s->uverbs->in + headers;
@@ -310,7 +310,7 @@ static int run(struct session *s, struct call *call, size_t bytes)
 	return command->handler(call);
 }
 
-/* Return: true when the session goes on */
+/* Return: true if the session continues */
 static bool on_command(struct session *s, size_t bytes)
 {
 	struct call call = {.session = s, .out = s->uverbs->out};
@@ -321,7 +321,7 @@ static bool on_command(struct session *s, size_t bytes)
 	if (ret)
 		call.out_bytes = call.num_fds = 0;
 	ret = endpoint_send(s->fd, ret, call.out, call.out_bytes, call.fds, call.num_fds);
-	if (call.fds == call.driver_fds) /* it has copies */
+	if (call.fds == call.driver_fds) /* the message carries duplicates of them */
 		while (call.num_fds)
 			close(call.driver_fds[--call.num_fds]);
 	if (ret == -EAGAIN)
@@ -404,7 +404,7 @@ void uverbs_enforce_memlock(struct uverbs *uverbs)
 	uverbs->memlock = true;
 }
 
-/* The kernel accounts by process (mm->pinned_vm), whatever devices it opened. */
+/* The kernel accounts locked memory by process (mm->pinned_vm), over all devices. */
 u64 uverbs_memlock_bytes(const struct session *s)
 {
 	struct session *other;

@@ -244,7 +244,7 @@ static int add_qp(struct mad_port *port, enum ib_qp_type type)
 	return ret ? ret : open_qp(port, type);
 }
 
-/* every agent has unregistered: clients that came later go first */
+/* All agents are unregistered, because clients that registered later are removed first. */
 static void close_port(struct mad_port *port)
 {
 	struct mad_recv *recv, *tmp;

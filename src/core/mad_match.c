@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Which send a received MAD belongs to (13.4.6.4): an answer to its request, and what
- * the receiver of a message in segments says to its sender. The sends of an agent are a
- * tree ordered by all that must fit, so the first send of a key is the one: programs
- * choose transaction IDs and addresses, and no choice makes the search longer.
+ * Finds the send to which a received MAD belongs (13.4.6.4): a response belongs to its
+ * request, and an ACK, STOP or ABORT of RMPP to the message that is being sent. An agent keeps
+ * its sends in a tree whose key has every field that has to match, so the search takes
+ * O(log n) steps whatever transaction IDs and addresses a program chooses.
  */
 #include <string.h>
 
 #include "core/mad_priv.h"
 
-/* what must fit beside transaction ID and class */
+/* which addresses have to match, besides the transaction ID and the class */
 enum match {
-	MATCH_DIRECTED,	  /* nothing: a directed route ends at who asked */
-	MATCH_ANSWER,	  /* the LID that asked is the one that the answer comes to */
-	MATCH_ANSWER_GRH, /* an answer with a GRH, to a request with one */
-	MATCH_LID,	  /* what the receiver of a response says: from where it went */
+	MATCH_DIRECTED,	  /* none: a directed route leads back to the requester */
+	MATCH_ANSWER,	  /* the LID that the request was sent from, and that the response arrives at */
+	MATCH_ANSWER_GRH, /* the GIDs as well: request and response have a GRH */
+	MATCH_LID,	  /* the LID of the peer: the receiver of a response in segments acknowledges it */
 	MATCH_GID,
 };
 
@@ -23,14 +23,14 @@ struct key {
 	u8 mgmt_class, match;
 	u8 reserved[6];
 	union {
-		union ib_gid gid; /* the largest: what of the key is unused is zero */
+		union ib_gid gid; /* the largest member; unused bytes of the key are zero */
 		u64 path_bits;
 		u64 lid;
 	};
 };
 
-/* An answer may come by another LID of the port that was asked, or from where a class
- * was redirected to; but it comes to the LID that asked. */
+/* A response may come from another LID of the port, or from the port to which the class is
+ * redirected, but it always arrives at the LID from which the request was sent. */
 static void expect_answer(struct key *key, const struct mad_port *port, bool grh, u8 path_bits)
 {
 	u8 lmc = 0;
@@ -89,7 +89,7 @@ static struct mad_send *send_of(struct rt_tree_node *node)
 	return container_of(node, struct mad_send, match_node);
 }
 
-/* A send's key is kept as bytes beside it: its address handle may change. */
+/* The key is computed once, when the send is queued, because its address handle may be modified later. */
 static int compare(const void *key, const struct rt_tree_node *node)
 {
 	return memcmp(key, container_of(node, const struct mad_send, match_node)->match_key,

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The send queue of a QP: what has a work request, what waits for one. And
- * the loopback: SMPs for the port that they leave by never reach the wire
- * (C14-9:3); they are received in the next turn of the loop as if they had
- * come from it. Replies of the layer itself are made here too.
+ * The send queue of a QP: sends with a work request, and the backlog behind them. The loopback:
+ * an SMP for the port that it would leave by never reaches the wire (C14-9:3), and is received
+ * in the next turn of the loop instead. Replies of the layer itself.
  */
 #include <string.h>
 
@@ -88,8 +87,8 @@ static void post_backlog(struct mad_qp *mqp)
 	}
 }
 
-/* 10.3.1: an error in a UD request stops the send queue until it is told
- * to go on; the next MAD shall not pay for the last one */
+/* 10.3.1: an error in a UD request puts the QP into the state SQE. Return it to RTS, so that
+ * the next MADs are sent. */
 static void restart_queue(struct mad_qp *mqp)
 {
 	struct ib_qp_attr attr = {.qp_state = IB_QPS_RTS, .cur_qp_state = IB_QPS_SQE};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * A received MAD's way: is it one, is it for this port (directed routes),
- * does the device's own agent answer it (SMA, PMA), which client's agent
- * gets it, and if none does, what is the requester told.
+ * The path of a received MAD: it is validated, a directed route is followed, the device's
+ * agents (SMA, PMA) may answer it, and otherwise the agent of a client gets it. If there is
+ * none, the requester gets an error.
  */
 #include <string.h>
 
@@ -59,7 +59,7 @@ static bool is_mad(const struct mad_recv *recv)
 	       mad_is_smp(hdr->mgmt_class) == qp0; /* 13.5.1 */
 }
 
-/* SMA, PMA: true when nobody else shall see it */
+/* Return: true if the SMA or PMA has consumed it */
 static bool device_answers(struct mad_recv *recv)
 {
 	struct ib_device *device = recv->mqp->port->device;
@@ -97,7 +97,7 @@ static const struct {
 	{IB_MGMT_CLASS_SUBN_ADM, 0x15, 0x95}, /* Delete */
 };
 
-/* 13.4.7: what nobody here supports is answered, not ignored */
+/* 13.4.7: a request that no agent supports is answered with an error */
 static void answer_unsupported(struct mad_recv *recv)
 {
 	struct ib_mad mad = recv->packet.mad;
@@ -178,7 +178,7 @@ void mad_deliver(struct mad_agent *agent, struct mad_recv *recv)
 	} else if (unmatched_rmpp(agent, recv)) {
 		a->recv_handler(a, NULL, &recv->recv_wc);
 	} else {
-		ib_free_recv_mad(&recv->recv_wc); /* late: its request timed out */
+		ib_free_recv_mad(&recv->recv_wc); /* a late response: its request has timed out */
 	}
 }
 

@@ -96,7 +96,7 @@ void ib_free_send_mad(struct ib_mad_send_buf *send_buf)
 	rt_timer_disarm(&send->timer);
 	rt_tree_remove(&send->match_node);
 	if (send->posted && !mad_unpost(send)) {
-		send->orphan = true; /* the device still reads it */
+		send->orphan = true; /* the device is still reading it */
 		send->agent = NULL;
 		return;
 	}

@@ -20,14 +20,14 @@
 #include "core/mad_priv.h"
 
 #define WINDOW_SEGMENTS 64
-#define TRANSFERS_MAX 16384	/* of an agent, those included that are remembered */
+#define TRANSFERS_MAX 16384	/* of an agent, including finished ones that are kept for a while */
 #define SEGMENTS_MAX (1u << 19) /* of an agent: more than a message of 64 MiB has */
 #define SILENCE_NS (40 * NSEC_PER_SEC)
 #define REMEMBER_NS (10 * NSEC_PER_SEC)
 
 enum rmpp_state { ACTIVE, COMPLETE, GIVEN_UP };
 
-/** struct transfer - what tells transfers apart (13.6.6.1) */
+/** struct transfer - the fields that identify a transfer (13.6.6.1) */
 struct transfer {
 	__be64 tid;
 	u32 src_qp, slid;
@@ -42,9 +42,9 @@ struct rmpp_recv {
 	struct rt_timer timer;
 	enum rmpp_state state;
 	struct mad_recv *message; /* ACTIVE: the first segment */
-	u32 seg_num;  /* the last of those that came without a gap */
+	u32 seg_num;  /* the last segment up to which none is missing */
 	struct list_head *reached; /* that segment, in message's list */
-	u32 newwin;   /* the last that the sender may send */
+	u32 newwin;   /* the last segment that the sender may send */
 	u32 last_seg; /* of the message; 0: not known yet */
 	u32 held;     /* segments of @message */
 	u32 repwin;   /* the peer's window for our response: double-sided */
@@ -88,7 +88,7 @@ static struct rmpp_recv *find(struct mad_agent *agent, const struct mad_recv *re
 	return recv_of(rt_tree_find(&agent->rmpp_recvs, &key));
 }
 
-/* Return: what has come of the message, the caller's now; NULL */
+/* Return: the segments that have arrived, owned by the caller; NULL */
 static struct mad_recv *release(struct rmpp_recv *r)
 {
 	struct mad_recv *message = r->message;
@@ -144,7 +144,7 @@ void rmpp_recv_cleanup(struct mad_agent *agent)
 		forget(r);
 }
 
-/* the response goes to where the request came from */
+/* the response is sent to the source of the request */
 int rmpp_recv_window(const struct mad_send *send)
 {
 	const struct ib_mad_hdr *hdr = send->buf.mad;
@@ -171,7 +171,7 @@ void rmpp_control(struct mad_agent *agent, struct mad_recv *recv, u8 type, u8 st
 	int offset = ib_get_mad_data_offset(out.mad.mad_hdr.mgmt_class);
 
 	memset((u8 *)&out + offset, 0, sizeof(out) - (size_t)offset);
-	out.rmpp.mad_hdr.method ^= IB_MGMT_METHOD_RESP; /* it goes the other way */
+	out.rmpp.mad_hdr.method ^= IB_MGMT_METHOD_RESP; /* it travels in the opposite direction */
 	out.rmpp.rmpp_hdr = (struct ib_rmpp_hdr){
 		.rmpp_version = IB_MGMT_RMPP_VERSION,
 		.rmpp_type = type,
@@ -220,7 +220,7 @@ static struct rmpp_recv *start(struct mad_agent *agent, struct mad_recv *recv)
 	return r;
 }
 
-/* Return: false when the segment is there already */
+/* Return: false if the segment has been received already */
 static bool insert(struct rmpp_recv *r, struct mad_recv *recv)
 {
 	struct ib_mad_recv_buf *buf = &recv->recv_wc.recv_buf, *at;
@@ -243,7 +243,7 @@ static bool insert(struct rmpp_recv *r, struct mad_recv *recv)
 	return true;
 }
 
-/* Messages have 100,000 segments: the search goes on where it ended. */
+/* A message may have 100,000 segments, so the search continues where it ended last time. */
 static void advance(struct rmpp_recv *r)
 {
 	struct list_head *segments = &r->message->recv_wc.rmpp_list, *next;
@@ -258,7 +258,7 @@ static void advance(struct rmpp_recv *r)
 	}
 }
 
-/* Headers once, the data of all segments, without the last one's padding */
+/* The length of a message: its headers once, and the data of all segments without the padding of the last one */
 static int message_length(const struct rmpp_recv *r)
 {
 	const struct ib_mad_recv_buf *last =
@@ -269,7 +269,7 @@ static int message_length(const struct rmpp_recv *r)
 	u32 used = be32_to_cpu(mad->rmpp_hdr.paylen_newwin);
 	int total = (int)r->last_seg * data;
 
-	if (r->last_seg == 1 && used == 0) /* left open by some senders */
+	if (r->last_seg == 1 && used == 0) /* some senders leave the length of a single segment open */
 		return offset + data;
 	if (used > IB_MGMT_RMPP_DATA || (int)(IB_MGMT_RMPP_DATA - used) > data)
 		return -1;
@@ -293,7 +293,7 @@ static struct mad_recv *complete(struct rmpp_recv *r, struct mad_recv *recv)
 	return message;
 }
 
-/* data that came is as good as a response under way: do not ask again */
+/* Data shows that the response is under way, so the request is not repeated. */
 static void prolong_request(struct mad_agent *agent, struct mad_recv *recv)
 {
 	struct mad_send *send = mad_match_find(agent, recv);
@@ -302,7 +302,7 @@ static void prolong_request(struct mad_agent *agent, struct mad_recv *recv)
 		mad_send_wait(send, send->buf.timeout_ms);
 }
 
-/* @r got a segment. Return: false when it had to go itself to make room */
+/* Account for a segment of @r. Return: false if @r itself was ended to make room */
 static bool charge(struct rmpp_recv *r)
 {
 	struct mad_agent *agent = r->agent;
@@ -379,7 +379,7 @@ static struct mad_recv *on_data(struct mad_agent *agent, struct mad_recv *recv)
 		r = start(agent, recv);
 	if (r)
 		return take_segment(r, recv);
-	ib_free_recv_mad(&recv->recv_wc); /* the rest of one that is forgotten */
+	ib_free_recv_mad(&recv->recv_wc); /* a segment of a transfer that is not known any more */
 	return NULL;
 }
 

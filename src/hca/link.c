@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The kernel engine's link: what the midlayer sends waits in a queue and
- * leaves by the port from the loop, or waits on for room (waiting.c); what arrives for QP0 and QP1 waits in
- * another until the engine takes it. Nothing runs on the caller's stack.
+ * The link of the kernel engine. Packets that the midlayer sends are queued, and leave by the
+ * port from the loop, or wait for room at their destination (waiting.c). Packets that arrive for
+ * QP0 and QP1 are queued until the engine takes them. Nothing runs on the caller's stack.
  */
 #include <string.h>
 
@@ -28,7 +28,7 @@ static void *link_reserve(void *link, const struct wire_packet *pkt, unsigned po
 	return len <= sizeof(hca->set->workbench) ? hca->set->workbench : NULL;
 }
 
-/* a packet for which there is no memory is lost, as on a wire */
+/* without memory the packet is lost, as it may be on a wire */
 static void link_commit(void *link, unsigned port_num, size_t len)
 {
 	struct hca *hca = link;

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Programs: each has a ring to softibd and a ring from it, in memory that
- * both write, so nothing read from there is believed. A packet may leave if
- * its headers are consistent, its source is an address of the port, its
- * partition is in the port's table, and it does not speak for QP0, QP1 or a
- * QP that is not the program's. What a program does to its own rings harms
- * itself: it is cut off.
+ * Programs. Each has a ring to softibd and a ring from it, in memory that both write, so
+ * everything that is read from there is validated. A packet may leave if its headers are
+ * consistent, its source is an address of the port, its partition is in the port's table, and
+ * its source QP is neither QP0, QP1 nor that of another program. A program that corrupts its
+ * rings is disconnected.
  */
 #include <fcntl.h>
 #include <string.h>
@@ -30,10 +29,10 @@ static void ring_doorbell(int fd)
 {
 	uint64_t one = 1;
 
-	/* a pipe whose writing end nobody else has: flags of a descriptor that a
-	 * program shares are the program's to change, and this would block */
+	/* The doorbell is a pipe, and no program has its writing end: a program could make a
+	 * descriptor that it shares with softibd blocking. */
 	if (write(fd, &one, sizeof(one)) < 0) {
-		/* EAGAIN: it is full, so the sleeper is awake already */
+		/* EAGAIN: the pipe is full, so the sleeper is being woken already */
 	}
 }
 
@@ -90,7 +89,7 @@ bool hca_user_wants(const struct hca_user *user, const union wire_gid *gid)
 
 /* --- from the program --- */
 
-/* the port whose address the packet bears as its source; 0: none of ours */
+/* Return: the port that has the packet's source address; 0: none of the adapter's */
 static unsigned source_port(const struct hca *hca, const struct fab_packet *pkt)
 {
 	for (unsigned i = 1; i <= hca->ib.phys_port_cnt; i++) {
@@ -148,9 +147,9 @@ static void stop_retrying(struct hca_user *user)
 	user->retry_ns = HCA_RETRY_MIN_NS;
 }
 
-/* Its destination has no room for the packet at the head: it is offered again by
- * a timer, for nobody tells when there is room. Return: false; true: it has waited
- * for the head-of-queue lifetime, and is lost */
+/* The destination has no room for the packet at the head of the ring. Offer it again from a
+ * timer, because nothing reports when there is room.
+ * Return: true if it has waited for the head-of-queue lifetime, and is dropped */
 static bool retry_later(struct hca_user *user, unsigned port_num)
 {
 	struct hca *hca = user->hca;
@@ -168,7 +167,7 @@ static bool retry_later(struct hca_user *user, unsigned port_num)
 	return false;
 }
 
-/* Return: false when the packet must wait */
+/* Return: false if the packet has to wait */
 static bool forward(struct hca_user *user, const void *shared, size_t len)
 {
 	uint8_t bytes[WIRE_PACKET_MAX];
@@ -178,7 +177,7 @@ static bool forward(struct hca_user *user, const void *shared, size_t len)
 
 	if (len > sizeof(bytes))
 		return true;
-	/* what is checked is what is sent: the program may write meanwhile */
+	/* send the bytes that were checked: the program may change the shared ones meanwhile */
 	memcpy(bytes, shared, len);
 	if (fab_packet_decode(&pkt, bytes, len) < 0)
 		return true;
@@ -226,8 +225,8 @@ static bool user_poll(struct rt_poller *p)
 		abi_ring_skip(&user->rx);
 		n++;
 	}
-	/* in this order: who sees this ring empty may count on the others being
-	 * filled (abi/lane.h) */
+	/* in this order: a reader that finds this ring empty relies on the records in the
+	 * others (abi/lane.h) */
 	hca_users_flush(user->hca->set);
 	abi_ring_release(&user->rx);
 	if (len == ABI_RING_WRAP)
@@ -235,15 +234,15 @@ static bool user_poll(struct rt_poller *p)
 	return n > 0;
 }
 
-/* The poller takes them out, as many in a turn as ever: a program that fills its ring and
- * destroys a QP keeps nobody else waiting. */
+/* The poller empties the ring, as many packets in a turn as usual, so that a program that
+ * fills its ring and destroys a QP does not delay others. */
 bool hca_quiesce(struct ib_ucontext *context)
 {
 	struct hca_user *user = container_of(context, struct hca_user, ib);
 
 	if (!user->broken && !user->quiet_at) {
 		user->quiet_at = atomic_load_explicit(&user->rx.ring->tail, memory_order_acquire);
-		rt_timer_disarm(&user->retry); /* it is offered at once, the last time */
+		rt_timer_disarm(&user->retry); /* offer it immediately, for the last time */
 		user_poll(&user->poller);
 		if (!user->broken)
 			rt_poller_wake(user->hca->rt, &user->poller);
@@ -258,7 +257,7 @@ static bool user_prepare(struct rt_poller *p)
 {
 	struct hca_user *user = container_of(p, struct hca_user, poller);
 
-	/* who rings while a packet is held is not heard: the timer comes anyway */
+	/* while a packet waits the doorbell is ignored, because the timer is armed */
 	return !rt_timer_armed(&user->retry) && !abi_ring_sleep(&user->rx);
 }
 
@@ -273,9 +272,9 @@ static void doorbell_rang(struct rt_io *io, bool readable, bool writable)
 	struct iovec iov = {&count, sizeof(count)};
 	struct hca_user *user = container_of(io, struct hca_user, doorbell);
 
-	/* the program has this eventfd too, and may have made it blocking */
+	/* the program shares this eventfd, and may have made it blocking */
 	if (preadv2(io->ev.fd, &iov, 1, -1, RWF_NOWAIT) < 0) {
-		/* EAGAIN: somebody read it first; the poller looks anyway */
+		/* EAGAIN: another process has read it; the poller checks the ring in any case */
 	}
 	rt_poller_wake(user->hca->rt, &user->poller);
 }
@@ -292,7 +291,7 @@ static int make_link(struct hca_user *user)
 		return -errno;
 	user->fd[ABI_FD_LINK] = fd;
 	user->link_bytes = 2 * ring;
-	/* sealed, so that a program that shrinks it cannot take us along */
+	/* sealed: a program that shrinks it would cause a SIGBUS in softibd */
 	if (ftruncate(fd, (off_t)user->link_bytes) ||
 	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
 		return -errno;

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What the kernel engine sends and finds no room for. One queue for each
- * destination, a QP behind a port's LID: a program that does not read what it
- * asked for holds up the answers to itself and to nobody else. A packet waits for
- * the head-of-queue lifetime at most (18.2.5.4), a queue has HCA_WAITING_EACH of
- * them, and there are HCA_WAITING_QUEUES: what exceeds a limit is discarded, as a
- * port discards it.
+ * Packets of the kernel engine for which the destination has no room. Each destination, which
+ * is a QP and a LID, has its own queue, so a program that does not read its answers delays
+ * only these. A packet waits for the head-of-queue lifetime (18.2.5.4). There are up to
+ * HCA_WAITING_QUEUES queues of up to HCA_WAITING_EACH packets; a packet that exceeds a limit is
+ * discarded, as a port would discard it.
  */
 #include "hca/private.h"
 
@@ -18,7 +17,7 @@ struct hca_queue {
 	uint32_t qpn;
 };
 
-/* which destination? A packet that cannot be told has one of its own kind */
+/* Packets whose destination cannot be decoded share one queue. */
 static void read_destination(const struct hca_frame *f, struct hca_queue *to)
 {
 	struct wire_packet pkt = {0};
@@ -77,7 +76,7 @@ static struct hca_queue *begin(struct hca *hca, const struct hca_queue *to)
 		hca->waiting_ns = HCA_RETRY_MIN_NS;
 		hca->waiting_due = mono_add(rt_now(hca->rt), hca->waiting_ns);
 	}
-	if (hca->num_waiting == HCA_WAITING_QUEUES) /* a flood over many QPs: the oldest goes */
+	if (hca->num_waiting == HCA_WAITING_QUEUES) /* too many destinations: discard the oldest queue */
 		discard_queue(hca, list_first_entry(&hca->waiting, struct hca_queue, node));
 	*q = *to;
 	INIT_LIST_HEAD(&q->frames);
@@ -120,7 +119,7 @@ void hca_waiting_send(struct hca *hca, struct hca_frame *f)
 	q->num_frames++;
 }
 
-/* Return: did any leave? */
+/* Return: true if any packet has left */
 static bool retry_queue(struct hca *hca, struct hca_queue *q)
 {
 	const mono_t now = rt_now(hca->rt);
@@ -135,7 +134,7 @@ static bool retry_queue(struct hca *hca, struct hca_queue *q)
 			break;
 		else
 			sent = true;
-		drop_first(hca, q); /* @q goes with its last */
+		drop_first(hca, q); /* frees @q with its last packet */
 	}
 	return sent;
 }
