@@ -195,10 +195,10 @@ void eng_cq_push(struct eng_cq *cq, const struct ibv_wc *wc, bool solicited)
 	eng_cq_added(cq, solicited || wc->status != IBV_WC_SUCCESS);
 }
 
-/* What is received completes where @cq is polled to, at once. Not what else a turn does: in
- * its middle the lock may be given back, and others poll this CQ, or destroy a QP, whose
- * completions nobody may see then. Return: how many records and packets were; *@got: and
- * completions */
+/* Receive, and write the completions directly into the array that @cq is polled into. This is
+ * not done for the rest of a turn, which may release the lock in between: another thread could
+ * then poll this CQ, or destroy a QP whose completions must not be seen any more.
+ * Return: the number of records and packets; *@got: the number of completions */
 static unsigned receive_and_take(struct eng_cq *cq, int n, struct ibv_wc *wc, int *got)
 {
 	struct engine *e = cq->engine;
@@ -214,7 +214,8 @@ static unsigned receive_and_take(struct eng_cq *cq, int n, struct ibv_wc *wc, in
 	return received;
 }
 
-/* Progress, for who finds @cq empty. Return: how many completions that gave at once */
+/* Make progress for a caller that found @cq empty. Return: the number of completions that this
+ * has written directly */
 static inline int turn_and_take(struct eng_cq *cq, int n, struct ibv_wc *wc)
 {
 	struct engine *e = cq->engine;
@@ -246,7 +247,7 @@ int eng_cq_poll(struct eng_cq *cq, int n, struct ibv_wc *wc)
 	struct engine *e = cq->engine;
 	int got = 0;
 
-	/* who has the lock already, makes progress */
+	/* the thread that holds the lock makes progress */
 	if (unlikely(!eng_trylock(e)))
 		eng_lock(e);
 	else if (cq->head == cq->tail)
@@ -259,7 +260,7 @@ int eng_cq_poll(struct eng_cq *cq, int n, struct ibv_wc *wc)
 	return got;
 }
 
-/* Is there an entry that who arms @cq now would sleep over? */
+/* Is there an entry that a caller which arms @cq now would miss? */
 static bool has_untold(const struct eng_cq *cq, bool solicited_only)
 {
 	uint32_t waiting = cq->tail - cq->head;

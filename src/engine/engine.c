@@ -94,9 +94,9 @@ static inline bool turn_on(struct engine *e, unsigned received, bool clock)
 	busy |= run_timers(e);
 	if (unlikely(!list_empty(&e->held)))
 		busy |= eng_window_turn(e);
-	/* nothing more came: what waited for company goes alone; but not before
-	 * a program that was just told had a chance to answer. Nobody waits for
-	 * a QP that does not answer: its owner may turn to something else now */
+	/* Nothing more has arrived, so flush the acknowledgements that could not be
+	 * piggybacked. A program that has just been notified first gets the chance to post an
+	 * answer, on which they would travel. */
 	if (clock ? !e->notified : !busy)
 		eng_flush_acks(e, true);
 	else if (!list_empty(&e->owed_acks))
@@ -123,7 +123,7 @@ static bool progress(struct engine *e, bool clock)
 {
 	bool busy;
 
-	/* somebody else is at it: then progress is being made */
+	/* another thread holds the lock, and makes progress */
 	if (!eng_trylock(e))
 		return true;
 	busy = eng_turn(e, clock);

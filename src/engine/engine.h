@@ -31,7 +31,7 @@ struct eng_qp;
 
 /* how soon a packet that found its way full tries again */
 #define ENG_RETRY_NS (50 * NSEC_PER_USEC)
-/* how long an acknowledgement waits for company while nobody polls */
+/* how long an acknowledgement is delayed for piggybacking while nobody polls */
 #define ENG_ACK_NS (1 * NSEC_PER_MSEC)
 
 #define ENG_CQ_OVERRUN (-1)
@@ -197,16 +197,16 @@ bool eng_progress(struct engine *engine);
 bool eng_tick(struct engine *engine);
 /** eng_expiry() - the earliest timer of any QP; MONO_NEVER when none */
 mono_t eng_expiry(struct engine *engine);
-/** eng_wake_by() - when who sleeps must call eng_tick(): a timer, a packet that
- *  waits for room, an acknowledgement for company; now: requests for a window.
- *  Context: eng_locked() */
+/** eng_wake_by() - the time by which a sleeping owner must call eng_tick(), because of a
+ *  timer, a packet that waits for room, or a delayed acknowledgement; @now if requests of a
+ *  window are waiting. Context: eng_locked() */
 mono_t eng_wake_by(const struct engine *engine, mono_t now);
 /** eng_locked() - call @fn under the engine's lock: for a link that changes
  *  what its operations read */
 void eng_locked(struct engine *engine, void (*fn)(void *arg), void *arg);
 /** eng_lane_add() - receive from @lane, too. Context: eng_locked() */
 void eng_lane_add(struct engine *engine, struct eng_lane_in *lane);
-/** eng_lane_del() - no more. Context: eng_locked() */
+/** eng_lane_del() - stop receiving from @lane. Context: eng_locked() */
 void eng_lane_del(struct engine *engine, struct eng_lane_in *lane);
 /** eng_lane_out_init() - @lane sends into @memory; @no_fence: this process is
  *  registered with membarrier(2) */
@@ -214,10 +214,10 @@ void eng_lane_out_init(struct eng_lane_out *lane, struct abi_lane *memory, bool 
 /** eng_lane_out_gone() - @lane is about to be freed. Context: eng_locked() */
 void eng_lane_out_gone(struct eng_lane_out *lane);
 /**
- * eng_settle() - send what was promised, before @qp or, with NULL, the whole
- * engine goes: acknowledgements that wait, packets that found no room
- * Return: false when there is still no room, or another thread is at it: call
- * again, for as long as the head-of-queue lifetime
+ * eng_settle() - send delayed acknowledgements, and packets that wait for room, before @qp,
+ * or the whole engine if @qp is NULL, is destroyed
+ * Return: false if there is still no room, or another thread holds the lock: call again, for
+ * up to the head-of-queue lifetime
  */
 bool eng_settle(struct engine *engine, const struct eng_qp *qp);
 /** eng_moved() - did the last poll or turn send or receive anything? Races do not matter */
@@ -387,7 +387,7 @@ int eng_post_recv(struct eng_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr 
 int eng_qp_attach_mcast(struct eng_qp *qp, const union wire_gid *gid, uint16_t lid);
 int eng_qp_detach_mcast(struct eng_qp *qp, const union wire_gid *gid, uint16_t lid);
 
-/** struct eng_stats - what became of packets that nobody took */
+/** struct eng_stats - packets that were dropped, by reason */
 struct eng_stats {
 	uint64_t rx_no_qp, rx_bad_pkey, rx_malformed, link_full;
 };

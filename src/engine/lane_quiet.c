@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Lanes by which nothing comes. A poll looks at one cache line of each lane, so that a
- * thousand lanes whose senders are silent would make each poll as expensive as a thousand.
- * Beyond a few lanes, one that had no record for some thousand polls becomes quiet: polls
- * pass over it, and only a slice of the quiet lanes is looked at with each look at the clock.
- * With its first record a lane is polled again.
+ * Idle lanes. A poll reads one cache line of each lane, so a thousand lanes with silent senders
+ * would make every poll a thousand times as expensive. So if there are more than a few lanes, a
+ * lane without a record for some thousand polls becomes quiet: polls skip it, and each reading
+ * of the clock checks a slice of the quiet lanes. The first record makes a lane active again.
  *
- * The price is that record's latency: with n quiet lanes, it waits for up to n polls. Who is
- * about to sleep looks at all lanes (eng_tick()).
+ * The price is the latency of that record: with n quiet lanes it waits for up to n polls. A
+ * thread that is about to sleep checks all lanes (eng_tick()).
  */
 #include "engine/private.h"
 
-#define POLLED_ALWAYS 8  /* lanes: so few are polled, whatever they do */
-#define SILENT_LOOKS 64  /* at the clock, that a lane is silent before it is quiet */
-#define SLICE 64	 /* quiet lanes looked at with each look at the clock */
+#define POLLED_ALWAYS 8  /* lanes; up to this number none becomes quiet */
+#define SILENT_LOOKS 64  /* readings of the clock without a record before a lane becomes quiet */
+#define SLICE 64	 /* quiet lanes that are checked at each reading of the clock */
 
 void eng_lane_listen(struct engine *e, struct eng_lane_in *lane)
 {

@@ -40,7 +40,7 @@ struct eng_lock {
 	/* --- protected by the lock --- */
 	bool by_bias; /* the holder entered as the bias's owner */
 	uintptr_t candidate; /* the only thread that can own the bias; 0: not chosen */
-	uintptr_t last;	/* who took the byte last */
+	uintptr_t last;	/* the thread that took the byte last */
 	unsigned running; /* so many times */
 	/* --- immutable --- */
 	void (*barrier)(void *ctx); /* eng_config.barrier */

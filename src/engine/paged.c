@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Regions that are made of pages, and that change what they name: those of physical buffers,
- * FMRs, and regions for fast registration (the base memory management extensions, 10.6.?).
- * The midlayer's consumers have them, whose memory is not in one piece.
+ * Regions that consist of pages, and can be registered again with other pages: those of
+ * physical buffers, FMRs, and regions for fast registration (the base memory management
+ * extensions, 10.6). Consumers of the midlayer use them for memory that is not contiguous.
  *
  * States of a region
  *   free        its keys give no access; a new region, or one that was invalidated

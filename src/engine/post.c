@@ -130,7 +130,7 @@ static int post_one(struct eng_qp *qp, const struct ibv_send_wr *wr,
 	return unlikely(ret) ? ret : tp_qp_post_send(qp->tp, &out);
 }
 
-/* what was posted and is not sent yet, leaves now or waits in its turn */
+/* Send what has been posted, or let it wait for its turn. */
 static void transmit(struct engine *e, struct eng_qp *qp)
 {
 	if (likely(list_empty(&e->tx))) {
@@ -242,7 +242,7 @@ noinline static int post_locked(struct eng_qp *qp, struct ibv_send_wr *wr,
 	return post_list(qp, wr, bad, av_of);
 }
 
-/* one whose acknowledgement nobody waits for yet, or whose receiver sleeps */
+/* for a request that nobody waits for yet, or whose receiver sleeps */
 noinline static int posted_few(struct eng_qp *qp)
 {
 	struct engine *e = qp->engine;

@@ -145,12 +145,12 @@ struct eng_qp {
 	struct list_head all_node;
 	struct list_head mcast;
 	struct ibv_qp_attr attr; /* as modify set it, for query */
-	bool tells_drained; /* its owner asked for the event when it went to SQD */
+	bool tells_drained; /* the owner requested the event at the transition to SQD */
 	bool spoilt; /* by a completion: it moves to ERR before the engine's turn ends */
 	/* --- path migration (migrate.c); its state is in attr --- */
 	bool has_alternate;
 	bool awaits_migration; /* each packet is looked at by eng_path_watch() */
-	bool migration_refused; /* which was told */
+	bool migration_refused; /* and the event was raised */
 	struct tp_sge srq_sge[TP_MAX_SGE]; /* of the receive taken from the SRQ */
 	/* --- the packet of held_bytes, which left the transport --- */
 	struct wire_packet held;
@@ -183,7 +183,7 @@ struct engine {
 	unsigned wide_lanes; /* whose ring of payloads may be wide */
 	mono_t next_expiry;  /* no QP's timer is earlier, and no event of a CQ due */
 	mono_t now;	     /* of the current progress */
-	uint32_t polls;	     /* ever: now and then one looks at the clock */
+	uint32_t polls;	     /* total; every some of them reads the clock */
 	bool more; /* a lane has records that were too many for this turn: */
 	uint32_t turn; /* its number, of those that looked into the lanes */
 	_Atomic bool moved; /* the last turn did something */
@@ -203,7 +203,7 @@ struct engine {
 	struct eng_put put[ENG_PUT_CLASSES];
 	struct eng_stats stats;
 	uint32_t connections; /* numbers given to QPs' connections */
-	struct eng_windows *windows; /* NULL: everything goes by packets */
+	struct eng_windows *windows; /* NULL: all requests are sent as packets */
 };
 
 /* the engine's lock: lock.h */

@@ -113,7 +113,7 @@ static void op_complete_recv(void *ctx, const struct tp_wc *wc)
 	eng_complete_recv(ctx, wc);
 }
 
-/* of a target whose SRQ is gone, nobody hears */
+/* a target whose SRQ has been destroyed completes nothing */
 static void op_complete_xrc(void *ctx, const struct tp_wc *wc)
 {
 	struct eng_qp *qp = ctx;

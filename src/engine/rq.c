@@ -13,7 +13,7 @@ int eng_rq_init(struct eng_rq *rq, uint32_t pd, uint32_t depth, uint32_t max_sge
 {
 	uint32_t size = 1;
 
-	/* one more: what is being received into keeps its place */
+	/* one more, because the entry that is being received into keeps its place */
 	while (size <= depth)
 		size <<= 1;
 	*rq = (struct eng_rq){

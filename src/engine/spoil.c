@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * QPs that fail because of a completion: rules of softibd say what a request
- * that has succeeded shall end with instead, or a CQ has no room for one. A
- * completion comes out of the transport's midst, so the QP only is marked, and
- * goes to ERR when the transport has returned.
+ * QPs that fail because of a completion: a fault rule of softibd replaces the status of a
+ * request that has succeeded, or a CQ has no room for an entry. Completions are made in the
+ * middle of the transport's functions, so the QP is only marked, and moves to ERR when the
+ * transport has returned.
  */
 #include "engine/private.h"
 

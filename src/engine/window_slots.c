@@ -52,7 +52,7 @@ static void note_fast(const struct engine *e, struct slot *s)
 	s->fast_bytes[SLOT_ATOMICS] = s->g.access & IBV_ACCESS_REMOTE_ATOMIC ? most : 0;
 }
 
-/* Much was asked before the answer came: what is not begun need not go by packets. */
+/* Requests were posted before the window was granted: those that have not begun need not be sent as packets. */
 static void hold_back(struct eng_qp *qp)
 {
 	if (!list_empty(&qp->held_node) || !tp_qp_has_unbegun(qp->tp) || !tp_qp_hold(qp->tp))

@@ -68,7 +68,7 @@ bool eng_xrc_recv_get(void *ctx, const struct wire_packet *pkt, struct tp_recv_w
 
 bool eng_xrc_recv_flush(void *ctx, struct tp_recv_wr *wr)
 {
-	return false; /* what is in an SRQ stays for others */
+	return false; /* receives of an SRQ remain for other QPs */
 }
 
 int eng_srq_join_xrcd(struct eng_srq *srq, uint32_t srqn, uint32_t xrcd, struct eng_cq *cq)
