@@ -2,7 +2,7 @@
 """uDAPL: Debian's dapl, whose programs find the providers of their node without a dat.conf."""
 import pytest
 
-from interop.fabric import wait_until
+from interop.fabric import kill, wait_until
 
 SERVER_IP = "10.1.0.1"
 DTEST_PORT = 15828  # where dtest's server tells a client its address
@@ -18,33 +18,45 @@ def test_dtest(pair, provider):
     assert "PASSED" in pair.finish(server)
 
 
+def retried(run, good):
+    """dapl's programs tell a client where they listen before they do: one that is quicker is
+    refused, and tries again."""
+    for _ in range(3):
+        out = run()
+        if good in out:
+            break
+    assert good in out, out
+    return out
+
+
 def test_dtestx(pair):
     """The provider's extensions: immediate data and atomics."""
-    args = ("dtestx", "-P", PROVIDERS["ucm"])
-    server = pair.serve("n1", *args, port=DTEST_PORT)
-    assert "immed/atomic test PASSED" in pair.run("n2", *args, "-h", "127.0.0.1")
-    pair.finish(server)
+    def run():
+        args = ("dtestx", "-P", PROVIDERS["ucm"])
+        server = pair.serve("n1", *args, port=DTEST_PORT)
+        out = pair.run("n2", *args, "-h", "127.0.0.1", check=False)
+        kill(server)
+        return out
+
+    retried(run, "immed/atomic test PASSED")
 
 
 def test_dapltest(pair):
     """Transactions, rates and the functions of an endpoint; the client ends the server."""
-    def client(test, *args):
-        return pair.run("n2", "dapltest", "-T", test, "-s", SERVER_IP, "-D", PROVIDERS["cma"],
-                        *args)
+    def client(good, test, *args):
+        return retried(lambda: pair.run("n2", "dapltest", "-T", test, "-s", SERVER_IP, "-D",
+                                        PROVIDERS["cma"], *args, check=False), good)
 
     server = pair.start("n1", "dapltest", "-T", "S", "-D", PROVIDERS["cma"])
     wait_until(lambda: "cm_id" in pair.run("n1", "softib", "resource", "show"), "it listens")
-    out = client("T", "-i", 100, "-t", 2, "-w", 2, "client", "SR", 256, "server", "RW", 4096,
-                 "server", "SR")
-    assert "End of Work -- Client Exiting" in out
-    out = client("T", "-i", 50, "-V", "-P", "client", "RR", 25600, "server", "SR", 512, 4)
-    assert "End of Work -- Client Exiting" in out
+    client("Total RDMA Write :       0.81 MB", "T", "-i", 100, "-t", 2, "-w", 1,
+           "client", "SR", 256, "server", "RW", 4096, "server", "SR")
+    client("Total RDMA Read  :", "T", "-i", 50, "-V", "-P", "client", "RR", 25600, "server", "SR", 512, 4)
     for mode in ("p", "b"):  # completions polled, waited for
-        assert "raw: RW, 512" in client("P", "-i", 512, "-p", 64, "-m", mode, "RW", 8192, 2)
+        client("raw: RW, 512", "P", "-i", 512, "-p", 64, "-m", mode, "RW", 8192, 2)
     for feature in ("hwconn", "endpoint", "pz", "connmgt"):
-        out = client("F", "-f", feature)
-        assert "Result: PASS" in out and "FAIL" not in out, out
-    client("Q")
+        assert "FAIL" not in client("Result: PASS", "F", "-f", feature)
+    client("End of Work", "Q")
     pair.finish(server)
     assert server.returncode == 0
 
