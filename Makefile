@@ -109,7 +109,7 @@ check-tsan: build-tsan/.built
 
 # -O1: the compiler takes half the time that -O2 takes with these checks
 build-asan/.built: MESON_FLAGS = -Db_sanitize=address,undefined -Doptimization=1
-build-tsan/.built: MESON_FLAGS = -Db_sanitize=thread
+build-tsan/.built: MESON_FLAGS = -Db_sanitize=thread -Doptimization=1
 build-asan/.built build-tsan/.built: FORCE
 	@$(MAKE) --no-print-directory BUILD=$(@D) MESON_FLAGS="$(MESON_FLAGS)" tests
 
