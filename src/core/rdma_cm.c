@@ -106,11 +106,25 @@ int rdma_id_for_each(const struct rt *rt, int (*fn)(struct rdma_cm_id *id, void 
 	return ret;
 }
 
-static void forget_listener(struct rcm_id *id)
+void rcm_leave_listener(struct rcm_id *id)
 {
 	if (id->listener)
 		id->listener->waiting--;
 	id->listener = NULL;
+}
+
+/* The requests that @listener has not answered yet outlive it. Most ids have none: their end
+ * must not cost a walk over all ids, which may be ten thousands. */
+static void forget_requests(struct rcm_id *listener)
+{
+	struct rcm_id *id;
+
+	if (!listener->waiting)
+		return;
+	list_for_each_entry(id, &rcm_ids, node)
+		if (id->listener == listener)
+			id->listener = NULL;
+	listener->waiting = 0;
 }
 
 void rcm_drop_cm(struct rcm_id *id)
@@ -119,12 +133,12 @@ void rcm_drop_cm(struct rcm_id *id)
 		ib_destroy_cm_id(id->cm);
 	id->cm = NULL;
 	rcm_drop_listens(id, NULL);
-	forget_listener(id);
+	rcm_leave_listener(id);
 }
 
 void rdma_destroy_id(struct rdma_cm_id *rdma_id)
 {
-	struct rcm_id *id = rcm_of(rdma_id), *other;
+	struct rcm_id *id = rcm_of(rdma_id);
 
 	rt_work_cancel(&id->resolved);
 	if (id->query_id >= 0)
@@ -132,9 +146,7 @@ void rdma_destroy_id(struct rdma_cm_id *rdma_id)
 	rcm_drop_cm(id);
 	rcm_drop_mcasts(id);
 	list_del(&id->node);
-	list_for_each_entry(other, &rcm_ids, node)
-		if (other->listener == id)
-			other->listener = NULL;
+	forget_requests(id);
 	id->id.event_handler = NULL;
 	if (id->query_id < 0) /* else the query's callback frees it */
 		rt_free(id);

@@ -342,13 +342,6 @@ static int send_sidr_rep(struct rcm_id *id, enum ib_cm_sidr_status status,
 	return ib_send_cm_sidr_rep(id->cm, &rep);
 }
 
-static void answered(struct rcm_id *id)
-{
-	if (id->listener)
-		id->listener->waiting--;
-	id->listener = NULL;
-}
-
 int rdma_accept(struct rdma_cm_id *rdma_id, struct rdma_conn_param *conn_param)
 {
 	struct rcm_id *id = rcm_of(rdma_id);
@@ -362,7 +355,7 @@ int rdma_accept(struct rdma_cm_id *rdma_id, struct rdma_conn_param *conn_param)
 		ret = conn_param ? send_rep(id, conn_param)
 				 : ib_send_cm_rtu(id->cm, NULL, 0);
 	if (!ret)
-		answered(id);
+		rcm_leave_listener(id);
 	return ret;
 }
 
@@ -385,7 +378,7 @@ int rdma_reject(struct rdma_cm_id *rdma_id, const void *private_data, u8 private
 				     NULL, 0, private_data, private_data_len);
 	}
 	if (!ret)
-		answered(id);
+		rcm_leave_listener(id);
 	return ret;
 }
 

@@ -67,6 +67,8 @@ struct rcm_id *rcm_alloc(struct rt *rt, const char *node, rdma_cm_event_handler 
 /** rcm_deliver() - Return: false: the handler had the id destroyed */
 bool rcm_deliver(struct rcm_id *id, struct rdma_cm_event *event);
 const struct rdma_hosts *rcm_hosts(const struct rt *rt);
+/** rcm_leave_listener() - @id no longer waits for its answer: it was answered, or ends */
+void rcm_leave_listener(struct rcm_id *id);
 /** rcm_drop_cm() - no longer ask, listen or be connected */
 void rcm_drop_cm(struct rcm_id *id);
 

@@ -319,6 +319,20 @@ static void the_backlog_is_bounded(void **state)
 		assert_int_not_equal(server.heard[i], RDMA_CM_EVENT_ESTABLISHED);
 }
 
+static void a_request_outlives_its_listener(void **state)
+{
+	struct rdma_conn_param param = param_of(0x111, "world");
+
+	listen_at("0.0.0.0", RDMA_PS_TCP);
+	resolve(RDMA_PS_TCP);
+	ask();
+	rdma_destroy_id(server.id);
+	server.id = NULL;
+	assert_int_equal(rdma_accept(server.peer, &param), 0);
+	run_ms(10);
+	assert_int_equal(active.heard[0], RDMA_CM_EVENT_CONNECT_RESPONSE);
+}
+
 /* --- SDP's port space --- */
 
 /* A client's Hello is all of the private data, and its addresses are the connection's. */
@@ -820,6 +834,7 @@ int main(void)
 		T(a_connection_by_address), T(a_closed_id_disconnects_its_peer),
 		T(a_request_is_refused),    T(a_handler_refuses_by_its_return),
 		T(nobody_listens),	    T(the_backlog_is_bounded),
+		T(a_request_outlives_its_listener),
 		T(a_hello_carries_the_addresses),
 		T(a_datagram_service),	    T(addresses_and_ports),
 		T(a_port_may_be_shared),    T(a_queue_pair_tells_that_it_is_connected),
