@@ -278,6 +278,9 @@ struct ib_cm_id *ib_create_cm_id_(struct ib_device *device, ib_cm_handler cm_han
 				  void *context, const char *client);
 #define ib_create_cm_id(device, handler, context)                                        \
 	ib_create_cm_id_(device, handler, context, SOFTIB_CLIENT_NAME)
+/** ib_cm_set_owner() - @id belongs to the process @pid, which is called @comm, in place of the
+ *  client that made it: `softib resource show` says so */
+void ib_cm_set_owner(struct ib_cm_id *id, pid_t pid, const char *comm);
 /**
  * ib_destroy_cm_id() - its handler does not run any more
  * The peer of a connection is told: an unanswered request is rejected, an established

@@ -219,7 +219,10 @@ void ucma_serve(struct ucma *ucma, int fd, const struct peer *peer)
 	s->ucma = ucma;
 	s->fd = fd;
 	s->control_fd = -1;
-	s->pid = peer ? peer->pid : 0;
+	if (peer) {
+		s->pid = peer->pid;
+		memcpy(s->comm, peer->comm, sizeof(s->comm));
+	}
 	INIT_LIST_HEAD(&s->ids);
 	INIT_LIST_HEAD(&s->queue);
 	list_add_tail(&s->node, &ucma->sessions);

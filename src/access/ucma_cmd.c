@@ -45,6 +45,7 @@ static int create_id(struct call *call)
 		ucma_id_drop(id);
 		return (int)PTR_ERR(cm_id);
 	}
+	rdma_set_owner(cm_id, call->session->pid, call->session->comm);
 	id->cm_id = cm_id;
 	resp.id = id->number;
 	respond(call, &resp, sizeof(resp));

@@ -18,6 +18,7 @@ struct ucma_session {
 	struct ucma *ucma;
 	char node_name[ABI_NAME_BYTES];
 	pid_t pid;	    /* of the process; 0: not known */
+	char comm[RDMA_RESTRACK_COMM_BYTES];
 	int fd, control_fd; /* news; commands: -1 before the opening message */
 	struct rt_io news, control;
 	struct list_head ids;	/* struct ucma_id */

@@ -322,6 +322,11 @@ struct ib_cm_id *ib_create_cm_id_(struct ib_device *device, ib_cm_handler cm_han
 	return id ? &id->id : ERR_PTR(-ENOMEM);
 }
 
+void ib_cm_set_owner(struct ib_cm_id *cm_id, pid_t pid, const char *comm)
+{
+	rdma_restrack_set_owner(&container_of(cm_id, struct cm_id, id)->res, pid, comm);
+}
+
 void ib_destroy_cm_id(struct ib_cm_id *cm_id)
 {
 	struct cm_id *id = cm_id_of(cm_id);

@@ -160,6 +160,22 @@ bool rcm_deliver(struct rcm_id *id, struct rdma_cm_event *event)
 	return false;
 }
 
+/* --- owners --- */
+
+void rdma_set_owner(struct rdma_cm_id *rdma_id, pid_t pid, const char *comm)
+{
+	struct rcm_id *id = rcm_of(rdma_id);
+
+	id->pid = pid;
+	strncpy(id->comm, comm, sizeof(id->comm) - 1);
+}
+
+void rcm_own(const struct rcm_id *id, struct ib_cm_id *cm)
+{
+	if (id->pid)
+		ib_cm_set_owner(cm, id->pid, id->comm);
+}
+
 /* --- options --- */
 
 int rdma_set_reuseaddr(struct rdma_cm_id *rdma_id, int reuse)

@@ -164,6 +164,8 @@ static struct rcm_id *accept_request(const struct rcm_service *service,
 	id->listener = listener;
 	listener->waiting++;
 	id->cm = cm;
+	rdma_set_owner(&id->id, listener->pid, listener->comm);
+	rcm_own(id, cm);
 	return id;
 }
 
@@ -299,6 +301,7 @@ int rdma_connect(struct rdma_cm_id *rdma_id, struct rdma_conn_param *conn_param)
 	if (IS_ERR(cm))
 		return (int)PTR_ERR(cm);
 	id->cm = cm;
+	rcm_own(id, cm);
 	ret = is_datagram(id) ? send_sidr_req(id, conn_param) : send_req(id, conn_param);
 	if (ret) {
 		ib_destroy_cm_id(cm);

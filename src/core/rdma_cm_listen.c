@@ -72,6 +72,8 @@ static int listen_on(struct ib_device *device, void *ctx)
 		return ret;
 	}
 	listen->id = id;
+	if (list_empty(&listen->service->listens))
+		rcm_own(id, listen->service->cm);
 	list_add_tail(&listen->of_service, &listen->service->listens);
 	list_add_tail(&listen->node, &id->listens);
 	return 0;
