@@ -186,8 +186,9 @@ int rdma_join_multicast(struct rdma_cm_id *id, const struct sockaddr *addr, u8 j
 /** rdma_leave_multicast() - end what rdma_join_multicast() began. No event of it follows.
  *  Not from within an event of this membership */
 void rdma_leave_multicast(struct rdma_cm_id *id, const struct sockaddr *addr);
-/** rdma_set_owner() - @id, and the ids of requests to it, belong to the process @pid, which is
- *  called @comm, and not to a client in softibd. To be called before anything else of @id */
+/** rdma_set_owner() - @id belongs to the process @pid, whose name is @comm, and so do the ids of
+ *  requests to it. Without this call they belong to a client in softibd. Call it before @id
+ *  listens or connects. @comm is copied */
 void rdma_set_owner(struct rdma_cm_id *id, pid_t pid, const char *comm);
 /** rdma_init_qp_attr() - as ib_cm_init_qp_attr() */
 int rdma_init_qp_attr(struct rdma_cm_id *id, struct ib_qp_attr *qp_attr,

@@ -194,7 +194,11 @@ static struct cm_conn *accept_request(struct cm *cm, struct cm_conn *listener)
 	struct cm_id *id =
 		open_id(cm->owner, from->id.cm_handler, from->id.context, from->res.comm);
 
-	return id ? &id->conn : NULL;
+	if (!id)
+		return NULL;
+	if (from->res.user)
+		ib_cm_set_owner(&id->id, from->res.pid, from->res.comm);
+	return &id->conn;
 }
 
 /* An orphan has finished; or the device goes, and clients still have ids. */
@@ -324,7 +328,7 @@ struct ib_cm_id *ib_create_cm_id_(struct ib_device *device, ib_cm_handler cm_han
 
 void ib_cm_set_owner(struct ib_cm_id *cm_id, pid_t pid, const char *comm)
 {
-	rdma_restrack_set_owner(&container_of(cm_id, struct cm_id, id)->res, pid, comm);
+	rdma_restrack_set_owner(&cm_id_of(cm_id)->res, pid, comm);
 }
 
 void ib_destroy_cm_id(struct ib_cm_id *cm_id)

@@ -113,8 +113,8 @@ void rcm_leave_listener(struct rcm_id *id)
 	id->listener = NULL;
 }
 
-/* The requests that @listener has not answered yet outlive it. Most ids have none: their end
- * must not cost a walk over all ids, which may be ten thousands. */
+/* A request that @listener has not answered yet outlives it. Most ids have no such request,
+ * and their end must not cost a walk over all ids: there may be tens of thousands. */
 static void forget_requests(struct rcm_id *listener)
 {
 	struct rcm_id *id;
@@ -124,7 +124,6 @@ static void forget_requests(struct rcm_id *listener)
 	list_for_each_entry(id, &rcm_ids, node)
 		if (id->listener == listener)
 			id->listener = NULL;
-	listener->waiting = 0;
 }
 
 void rcm_drop_cm(struct rcm_id *id)

@@ -72,9 +72,8 @@ static int listen_on(struct ib_device *device, void *ctx)
 		return ret;
 	}
 	listen->id = id;
-	if (list_empty(&listen->service->listens))
-		rcm_own(id, listen->service->cm);
 	list_add_tail(&listen->of_service, &listen->service->listens);
+	rcm_own(rcm_first_listener(listen->service), listen->service->cm);
 	list_add_tail(&listen->node, &id->listens);
 	return 0;
 }
@@ -91,8 +90,10 @@ void rcm_drop_listens(struct rcm_id *id, const struct ib_device *only)
 		list_del(&listen->of_service);
 		list_del(&listen->node);
 		rt_free(listen);
-		if (!list_empty(&service->listens))
+		if (!list_empty(&service->listens)) {
+			rcm_own(rcm_first_listener(service), service->cm);
 			continue;
+		}
 		list_del(&service->node);
 		ib_destroy_cm_id(service->cm);
 		rt_free(service);

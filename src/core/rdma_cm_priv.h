@@ -50,7 +50,7 @@ struct rcm_id {
 	bool bound, reuse, afonly;
 	bool has_ack_timeout;
 	u8 ack_timeout_enc;
-	pid_t pid; /* the owner; 0: a client in softibd */
+	pid_t pid; /* of the process that it belongs to; 0: of none */
 	char comm[RDMA_RESTRACK_COMM_BYTES];
 };
 
@@ -69,7 +69,7 @@ struct rcm_id *rcm_alloc(struct rt *rt, const char *node, rdma_cm_event_handler 
 /** rcm_deliver() - Return: false: the handler had the id destroyed */
 bool rcm_deliver(struct rcm_id *id, struct rdma_cm_event *event);
 const struct rdma_hosts *rcm_hosts(const struct rt *rt);
-/** rcm_own() - the owner of @cm is that of @id */
+/** rcm_own() - @cm belongs to the process that @id belongs to, if any */
 void rcm_own(const struct rcm_id *id, struct ib_cm_id *cm);
 /** rcm_leave_listener() - @id no longer waits for its answer: it was answered, or ends */
 void rcm_leave_listener(struct rcm_id *id);

@@ -19,18 +19,6 @@ def cm_ids(fabric, node):
     return [row for row in rows if row["type"] == "cm_id" and row["node"] == node]
 
 
-def test_owners(pair):
-    """The ids of a listener and of both ends of a connection belong to the programs."""
-    server = serve(pair, "rping", "-s", "-a", SERVER_IP)
-    client = pair.start("n2", "rping", "-c", "-a", SERVER_IP, "-C", 100000000)
-    wait_until(lambda: len(cm_ids(pair, "n1")) == 2, "they are connected")
-    for node, program in ("n1", server), ("n2", client):
-        assert {(row["comm"], row["pid"]) for row in cm_ids(pair, node)} == {("rping", program.pid)}
-    client.kill()
-    pair.finish(client)
-    pair.finish(server)
-
-
 def serve(fabric, *argv):
     """Start a server on n1 and come back when it listens."""
     server = fabric.start("n1", *argv)
@@ -56,6 +44,18 @@ def test_rping(pair):
                           statuses=(0, 255))  # 255: it heard of the end while it waited for more
     assert client.count("ping data: rdma-ping-") == 5, client
     assert server.count("server ping data: rdma-ping-") == 5, server
+
+
+def test_owners(pair):
+    """The ids of a listener and of both ends of a connection belong to the programs."""
+    server = serve(pair, "rping", "-s", "-a", SERVER_IP)
+    client = pair.start("n2", "rping", "-c", "-a", SERVER_IP, "-C", 100000000)
+    wait_until(lambda: len(cm_ids(pair, "n1")) == 2, "they are connected")
+    for node, program in ("n1", server), ("n2", client):
+        assert {(row["comm"], row["pid"]) for row in cm_ids(pair, node)} == {("rping", program.pid)}
+    client.kill()
+    pair.finish(client)
+    pair.finish(server)
 
 
 def test_ipv6(pair):

@@ -720,8 +720,24 @@ static void which_addresses_share_a_port(void **state)
 	}
 }
 
-/* A request from node 2 to @to comes to @side, and not to any other */
-static void expect_asked(struct side *side, const struct sockaddr *to)
+static int add_pid(const struct rdma_restrack_entry *entry, void *ctx)
+{
+	*(pid_t *)ctx += entry->pid;
+	return 0;
+}
+
+/* Return: the sum of the PIDs that the CM ids of node 1 belong to */
+static pid_t pids_of_cm_ids(void)
+{
+	pid_t sum = 0;
+
+	rdma_restrack_for_each(&net->node[1]->ib, RDMA_RESTRACK_CM_ID, add_pid, &sum);
+	return sum;
+}
+
+/* A request from node 2 to @to comes to @side, and not to any other. Meanwhile the sum of the
+ * PIDs that the CM ids of node 1 belong to is @pids. */
+static void expect_asked_while(struct side *side, const struct sockaddr *to, pid_t pids)
 {
 	struct rdma_conn_param param = param_of(0x222, "hello");
 	struct side asking = {0};
@@ -737,10 +753,16 @@ static void expect_asked(struct side *side, const struct sockaddr *to)
 	assert_int_equal(side->num, before + 1);
 	assert_int_equal(side->heard[before], RDMA_CM_EVENT_CONNECT_REQUEST);
 	assert_int_equal(server.num + active.num, all + 1);
+	assert_int_equal(pids_of_cm_ids(), pids);
 	rdma_destroy_id(side->peer);
 	side->peer = NULL;
 	rdma_destroy_id(id);
 	run_ms(600000);
+}
+
+static void expect_asked(struct side *side, const struct sockaddr *to)
+{
+	expect_asked_while(side, to, 0);
 }
 
 static void a_request_goes_to_the_listener_of_its_address(void **state)
@@ -756,6 +778,26 @@ static void a_request_goes_to_the_listener_of_its_address(void **state)
 	rdma_destroy_id(server.id); /* the other one listens on */
 	server.id = NULL;
 	expect_asked(&active, SA(six));
+}
+
+/* Two processes share a port, and so one CM id that listens. It never belongs to a process that
+ * no longer listens. The id of a request belongs to the process that the request is for. */
+static void a_shared_cm_id_belongs_to_one_that_listens(void **state)
+{
+	struct sockaddr_in any4 = ip("0.0.0.0", PORT);
+	struct sockaddr_in6 any6 = ip6("::", PORT), six = ip6("fd00::2", PORT);
+
+	assert_int_equal(bind_two(SA(any4), 0, SA(any6), 1), 0);
+	rdma_set_owner(server.id, 100, "four");
+	rdma_set_owner(active.id, 1000, "six");
+	assert_int_equal(rdma_listen(server.id, 2), 0);
+	assert_int_equal(rdma_listen(active.id, 2), 0);
+	assert_int_equal(pids_of_cm_ids(), 100);
+	expect_asked_while(&active, SA(six), 100 + 1000);
+	rdma_destroy_id(server.id);
+	server.id = NULL;
+	assert_int_equal(pids_of_cm_ids(), 1000);
+	expect_asked_while(&active, SA(six), 1000 + 1000);
 }
 
 static void one_of_those_that_share_a_port_listens(void **state)
@@ -841,6 +883,7 @@ int main(void)
 		T(which_addresses_share_a_port),
 		T(a_request_goes_to_the_listener_of_its_address),
 		T(one_of_those_that_share_a_port_listens),
+		T(a_shared_cm_id_belongs_to_one_that_listens),
 		T(a_device_that_comes_is_listened_on),
 		T(too_much_private_data),   T(destroyed_while_asking_for_a_path),
 		T(a_device_goes),	    T(two_ids_share_a_membership),
