@@ -107,7 +107,7 @@ check-asan: build-asan/.built
 check-tsan: build-tsan/.built
 	@tests/run --build build-tsan $(PORTION)
 
-# -O1: the compiler takes half the time that -O2 takes with these checks
+# -O1: the compiler takes about half the time that -O2 takes with these checks
 build-asan/.built: MESON_FLAGS = -Db_sanitize=address,undefined -Doptimization=1
 build-tsan/.built: MESON_FLAGS = -Db_sanitize=thread -Doptimization=1
 build-asan/.built build-tsan/.built: FORCE
