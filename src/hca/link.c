@@ -2,7 +2,9 @@
 /*
  * The link of the kernel engine. Packets that the midlayer sends are queued, and leave by the
  * port from the loop, or wait for room at their destination (waiting.c). Packets that arrive for
- * QP0 and QP1 are queued until the engine takes them. Nothing runs on the caller's stack.
+ * QP0 and QP1 are queued until the engine takes them: so many in a turn as even a quiet port has
+ * receives for. Those who consume them have their turn in between and post new receives, so a burst
+ * of packets is delayed, but not lost. Nothing runs on the caller's stack.
  */
 #include <string.h>
 
@@ -50,7 +52,7 @@ static const void *link_receive(void *link, size_t *len, unsigned *port_num)
 	struct hca *hca = link;
 	struct hca_frame *f;
 
-	if (list_empty(&hca->rx))
+	if (list_empty(&hca->rx) || hca->rx_turn == 0)
 		return NULL;
 	f = list_first_entry(&hca->rx, struct hca_frame, node);
 	*len = f->len;
@@ -72,6 +74,7 @@ static void link_release(void *link)
 
 	drop_first(&hca->rx);
 	hca->rx_len--;
+	hca->rx_turn--;
 }
 
 const struct eng_link_ops hca_link_ops = {
@@ -111,6 +114,7 @@ static void link_progress(struct rt_work *work)
 {
 	struct hca *hca = container_of(work, struct hca, progress);
 
+	hca->rx_turn = HCA_RX_TURN;
 	if (eng_tick(hca->engine))
 		rt_work_queue(hca->rt, &hca->progress);
 	hca_waiting_retry(hca);

@@ -11,6 +11,7 @@
 
 #define HCA_FIRST_QPN 0x11
 #define HCA_RX_QUEUE_MAX 2048 /* packets waiting for the midlayer */
+#define HCA_RX_TURN 16	      /* the most of them that the engine takes in a turn */
 #define HCA_MAX_MSG_BYTES 0x80000000u
 #define HCA_DM_BYTES (256ull << 10) /* of device memory */
 #define HCA_DM_UNIT_BYTES 64	    /* is given out in these */
@@ -156,7 +157,7 @@ struct hca {
 	uint32_t route_epoch;	      /* abi_devpage's: answers of before do not hold */
 	struct list_head tx, rx;      /* struct hca_frame of the kernel engine */
 	unsigned rx_len;
-	struct hca_frame *rx_current; /* received, not yet released */
+	unsigned rx_turn; /* packets that the engine may still take in this turn */
 	struct rt_work progress;
 	struct rt_timer retry;	      /* of what waits, and of the kernel engine */
 	struct list_head waiting;     /* struct hca_queue (waiting.c) */

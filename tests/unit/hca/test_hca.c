@@ -492,18 +492,21 @@ static void on_cq_event(struct ib_event *event, void *context)
 	k->overruns++;
 }
 
-static void make_kernel_qp(struct world *w, struct kernel_qp *k)
+/* a UD QP with @receives, whose CQ of @entries calls @handler */
+static void make_kernel_qp_of(struct world *w, struct kernel_qp *k, uint32_t receives,
+			      uint32_t entries, ib_comp_handler handler)
 {
-	struct ib_cq_init_attr cq_attr = {.cqe = 2};
+	struct ib_cq_init_attr cq_attr = {.cqe = entries};
 	struct ib_qp_init_attr attr = {
 		.qp_type = IB_QPT_UD,
-		.cap = {.max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1},
+		.cap = {.max_send_wr = 4, .max_recv_wr = receives, .max_send_sge = 1,
+			.max_recv_sge = 1},
 	};
 	struct ib_qp_attr to = {.qp_state = IB_QPS_INIT, .port_num = 1, .qkey = 0x11};
 
 	k->overruns = 0;
 	k->pd = ib_alloc_pd(w->device, 0);
-	k->cq = ib_create_cq(w->device, on_completion, on_cq_event, k, &cq_attr);
+	k->cq = ib_create_cq(w->device, handler, on_cq_event, k, &cq_attr);
 	attr.send_cq = attr.recv_cq = k->cq;
 	k->qp = ib_create_qp(k->pd, &attr);
 	assert_false(IS_ERR(k->qp));
@@ -513,6 +516,11 @@ static void make_kernel_qp(struct world *w, struct kernel_qp *k)
 	assert_int_equal(ib_modify_qp(k->qp, &to, IB_QP_STATE), 0);
 	to.qp_state = IB_QPS_RTS;
 	assert_int_equal(ib_modify_qp(k->qp, &to, IB_QP_STATE | IB_QP_SQ_PSN), 0);
+}
+
+static void make_kernel_qp(struct world *w, struct kernel_qp *k)
+{
+	make_kernel_qp_of(w, k, 4, 2, on_completion);
 }
 
 static void end_kernel_qp(struct kernel_qp *k)
@@ -574,6 +582,54 @@ static void a_kernel_datagram_goes_round(void **state)
 	assert_int_equal(wc[1].src_qp, k.qp->qp_num);
 	assert_string_equal(in + 40, "round trip");
 	ib_destroy_ah(ah);
+	end_kernel_qp(&k);
+}
+
+static void post_receive(struct kernel_qp *k)
+{
+	static char in[512];
+	struct ib_sge sge = {.addr = (uintptr_t)in, .length = sizeof(in),
+			     .lkey = k->pd->local_dma_lkey};
+	struct ib_recv_wr recv = {.sg_list = &sge, .num_sge = 1};
+
+	assert_int_equal(ib_post_recv(k->qp, &recv, NULL), 0);
+}
+
+static void take_and_post_anew(struct ib_cq *cq, void *context)
+{
+	struct kernel_qp *k = context;
+	struct ib_wc wc;
+
+	do {
+		while (ib_poll_cq(cq, 1, &wc) > 0) {
+			handled++;
+			post_receive(k);
+		}
+	} while (ib_req_notify_cq(cq, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS) > 0);
+}
+
+/* who has as many receives as the engine takes packets in a turn, and posts new ones when it is
+ * called, loses nothing */
+static void a_burst_leaves_time_to_post_receives(void **state)
+{
+	enum {PACKETS = 20 * HCA_RX_TURN};
+	struct world *w = *state;
+	struct kernel_qp k;
+	uint8_t bytes[512];
+	size_t len;
+
+	handled = 0;
+	make_kernel_qp_of(w, &k, HCA_RX_TURN, HCA_RX_TURN, take_and_post_anew);
+	for (int i = 0; i < HCA_RX_TURN; i++)
+		post_receive(&k);
+	assert_int_equal(ib_req_notify_cq(k.cq, IB_CQ_NEXT_COMP), 0);
+	len = encode(datagram(NULL, k.qp->qp_num), bytes);
+	for (int i = 0; i < PACKETS; i++)
+		assert_int_equal(hca_link_receive(w->hca, 1, bytes, len), 0);
+	for (int i = 0; i < 10; i++)
+		turn(w);
+	assert_int_equal(handled, PACKETS);
+	assert_int_equal(k.overruns, 0);
 	end_kernel_qp(&k);
 }
 
@@ -888,6 +944,7 @@ int main(void)
 		T(a_doorbell_that_blocks_holds_nobody_up),
 		T(numbers_are_not_used_again_soon),
 		T(a_kernel_datagram_goes_round),
+		T(a_burst_leaves_time_to_post_receives),
 		T(a_kernel_packet_waits_behind_its_destination_alone),
 		T(a_kernel_packet_waits_for_room_and_in_order),
 		T(a_kernel_packet_waits_no_longer_than_its_lifetime),
