@@ -3,7 +3,8 @@
  * The RDMA CM: connections by IP address and port, as sockets have them (IBA annex A11).
  * An id belongs to a node. Addresses lead to ports of adapters by the fabric's host table
  * (struct rdma_hosts); the subnet administrator gives the path; the CM (ib_cm.h) makes
- * the connection, whose private data begins with both IP addresses.
+ * the connection, whose private data begins with both IP addresses. An address of family AF_IB
+ * (rdma/ib.h) is a GID and a service id instead: it needs no host table and no private data.
  *
  * News come to the id's handler, from the loop. A handler may call anything here; one
  * that returns other than 0 destroys its id, which it must not do itself.
@@ -125,7 +126,7 @@ struct rdma_hosts {
 };
 
 /** rdma_create_id() - of node @node in the fabric whose loop is @rt
- *  @ps: RDMA_PS_TCP (RC), RDMA_PS_SDP (RC) or RDMA_PS_UDP (UD). Return: the id; ERR_PTR(-EPROTONOSUPPORT
+ *  @ps: RDMA_PS_TCP (RC), RDMA_PS_SDP (RC), RDMA_PS_UDP (UD) or RDMA_PS_IB (any). Return: the id; ERR_PTR(-EPROTONOSUPPORT
  *  another port space, -ENODEV no host table, -ENOMEM) */
 struct rdma_cm_id *rdma_create_id(struct rt *rt, const char *node,
 				  rdma_cm_event_handler event_handler, void *context,
@@ -140,8 +141,9 @@ int rdma_id_for_each(const struct rt *rt, int (*fn)(struct rdma_cm_id *id, void 
 /** rdma_bind_addr() - have an address of the node, or any of them, and a port; port 0:
  * one that is free. An IPv6 address that maps an IPv4 one is that one; a listener on any
  * IPv6 address takes requests for IPv4 addresses, too (rdma_set_afonly()).
- * 0; -EINVAL bound already; -EAFNOSUPPORT neither IPv4 nor IPv6; -EADDRNOTAVAIL not the
- * node's; -EADDRINUSE */
+ * With an address of AF_IB the id has a GID, a P_Key and a service id. 0; -EINVAL bound
+ * already; -EAFNOSUPPORT another family; -EADDRNOTAVAIL not the node's, or of a service id that
+ * is not of the id's port space; -EADDRINUSE */
 int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr);
 /** rdma_resolve_addr() - which ports lead from @src_addr (NULL: any) to @dst_addr?
  * ADDR_RESOLVED or ADDR_ERROR follows. 0; -EINVAL the state, or the id is bound to an
@@ -170,8 +172,8 @@ int rdma_disconnect(struct rdma_cm_id *id);
  *
  * @id: of datagrams, and bound to a port: by rdma_bind_addr(), or by rdma_resolve_addr()
  *	to this address
- * @addr: an IPv4 or IPv6 multicast address; an IPv6 one that begins with ff1X:a01b is
- *	the MGID; any address: a group that the SA makes up
+ * @addr: an IPv4 or IPv6 multicast address; an IPv6 one that begins with ff1X:a01b, and one of
+ *	AF_IB, is the MGID; any address: a group that the SA makes up
  * @join_state: bits, 1 << enum ib_sa_mc_join_states
  * @context: what the events say in param.ud.private_data
  *

@@ -6,41 +6,34 @@
 
 #include "access/ucma_private.h"
 
-/** struct call - a command and where its response goes */
-struct call {
-	struct ucma_session *session;
-	struct ucma_id *id; /* that the command names, if its row says so */
-	const void
-		*in; /* the command's struct: as many bytes as the table says, at least */
-	size_t in_bytes;
-	void *out;
-	size_t *out_bytes, room;
-};
-
-static void respond(struct call *call, const void *resp, size_t bytes)
-{
-	*call->out_bytes = MIN(bytes, call->room);
-	memcpy(call->out, resp, *call->out_bytes);
-}
-
 /* --- ids --- */
 
-static enum ib_qp_type qp_type_of(const struct rdma_ucm_create_id *cmd)
+/* Return: false: no QP of this type is connected */
+static bool qp_type_of(const struct rdma_ucm_create_id *cmd, enum ib_qp_type *type)
 {
-	return cmd->ps == RDMA_PS_UDP ? IB_QPT_UD : IB_QPT_RC;
+	*type = cmd->ps == RDMA_PS_UDP ? IB_QPT_UD : IB_QPT_RC;
+	if (cmd->ps != RDMA_PS_IB)
+		return true;
+	*type = (enum ib_qp_type)cmd->qp_type;
+	return *type == IB_QPT_RC || *type == IB_QPT_UC || *type == IB_QPT_UD ||
+	       *type == IB_QPT_XRC_INI || *type == IB_QPT_XRC_TGT;
 }
 
-static int create_id(struct call *call)
+static int create_id(struct ucma_call *call)
 {
 	const struct rdma_ucm_create_id *cmd = call->in;
 	struct rdma_ucm_create_id_resp resp;
-	struct ucma_id *id = ucma_id_add(call->session, cmd->uid);
 	struct rdma_cm_id *cm_id;
+	enum ib_qp_type qp_type;
+	struct ucma_id *id;
 
+	if (!qp_type_of(cmd, &qp_type))
+		return -EINVAL;
+	id = ucma_id_add(call->session, cmd->uid);
 	if (!id)
 		return -ENOMEM;
 	cm_id = rdma_create_id(ucma_rt(call->session), call->session->node_name,
-			       ucma_on_event, id, cmd->ps, qp_type_of(cmd));
+			       ucma_on_event, id, cmd->ps, qp_type);
 	if (IS_ERR(cm_id)) {
 		ucma_id_drop(id);
 		return (int)PTR_ERR(cm_id);
@@ -48,7 +41,7 @@ static int create_id(struct call *call)
 	rdma_set_owner(cm_id, call->session->pid, call->session->comm);
 	id->cm_id = cm_id;
 	resp.id = id->number;
-	respond(call, &resp, sizeof(resp));
+	ucma_respond(call, &resp, sizeof(resp));
 	return 0;
 }
 
@@ -58,18 +51,18 @@ struct destroyed {
 	u32 told;
 };
 
-static int destroy_id(struct call *call)
+static int destroy_id(struct ucma_call *call)
 {
 	struct destroyed out;
 
 	out.resp.events_reported = call->id->events_reported;
 	out.told = ucma_id_drop(call->id);
 	call->room = sizeof(out);
-	respond(call, &out, sizeof(out));
+	ucma_respond(call, &out, sizeof(out));
 	return 0;
 }
 
-static int migrate_id(struct call *call)
+static int migrate_id(struct ucma_call *call)
 {
 	const struct rdma_ucm_migrate_id *cmd = call->in;
 	struct {
@@ -83,20 +76,20 @@ static int migrate_id(struct call *call)
 	out.told = ucma_id_move(id, call->session);
 	out.resp.events_reported = id->events_reported;
 	call->room = sizeof(out);
-	respond(call, &out, sizeof(out));
+	ucma_respond(call, &out, sizeof(out));
 	return 0;
 }
 
 /* --- addresses and routes --- */
 
-static int bind_ip(struct call *call)
+static int bind_ip(struct ucma_call *call)
 {
 	struct rdma_ucm_bind_ip cmd = *(const struct rdma_ucm_bind_ip *)call->in;
 
 	return rdma_bind_addr(call->id->cm_id, (struct sockaddr *)&cmd.addr);
 }
 
-static int bind_addr(struct call *call)
+static int bind_addr(struct ucma_call *call)
 {
 	struct rdma_ucm_bind cmd = *(const struct rdma_ucm_bind *)call->in;
 
@@ -105,7 +98,7 @@ static int bind_addr(struct call *call)
 	return rdma_bind_addr(call->id->cm_id, (struct sockaddr *)&cmd.addr);
 }
 
-static int resolve_ip(struct call *call)
+static int resolve_ip(struct ucma_call *call)
 {
 	struct rdma_ucm_resolve_ip cmd = *(const struct rdma_ucm_resolve_ip *)call->in;
 
@@ -113,7 +106,7 @@ static int resolve_ip(struct call *call)
 				 (struct sockaddr *)&cmd.dst_addr, cmd.timeout_ms);
 }
 
-static int resolve_addr(struct call *call)
+static int resolve_addr(struct ucma_call *call)
 {
 	struct rdma_ucm_resolve_addr cmd =
 		*(const struct rdma_ucm_resolve_addr *)call->in;
@@ -126,56 +119,11 @@ static int resolve_addr(struct call *call)
 				 (struct sockaddr *)&cmd.dst_addr, cmd.timeout_ms);
 }
 
-static int resolve_route(struct call *call)
+static int resolve_route(struct ucma_call *call)
 {
 	const struct rdma_ucm_resolve_route *cmd = call->in;
 
 	return rdma_resolve_route(call->id->cm_id, cmd->timeout_ms);
-}
-
-static void put_path(struct ib_user_path_rec *to, const struct sa_path_rec *from)
-{
-	memcpy(to->dgid, from->dgid.raw, sizeof(to->dgid));
-	memcpy(to->sgid, from->sgid.raw, sizeof(to->sgid));
-	to->dlid = from->dlid;
-	to->slid = from->slid;
-	to->raw_traffic = from->raw_traffic;
-	to->flow_label = from->flow_label;
-	to->reversible = from->reversible;
-	to->mtu = from->mtu;
-	to->pkey = from->pkey;
-	to->hop_limit = from->hop_limit;
-	to->traffic_class = from->traffic_class;
-	to->numb_path = from->numb_path;
-	to->sl = from->sl;
-	to->mtu_selector = from->mtu_selector;
-	to->rate_selector = from->rate_selector;
-	to->rate = from->rate;
-	to->packet_life_time_selector = from->packet_life_time_selector;
-	to->packet_life_time = from->packet_life_time;
-	to->preference = from->preference;
-}
-
-static int query_route(struct call *call)
-{
-	struct rdma_ucm_query_route_resp resp = {0};
-	const struct rdma_cm_id *cm_id = call->id->cm_id;
-
-	memcpy(&resp.src_addr, &cm_id->route.addr.src_addr, sizeof(resp.src_addr));
-	memcpy(&resp.dst_addr, &cm_id->route.addr.dst_addr, sizeof(resp.dst_addr));
-	if (cm_id->device) {
-		resp.node_guid = cm_id->device->node_guid;
-		resp.port_num = (u8)cm_id->port_num;
-		memcpy(resp.ib_route[0].dgid, cm_id->route.dgid.raw, 16);
-		memcpy(resp.ib_route[0].sgid, cm_id->route.sgid.raw, 16);
-		resp.ib_route[0].pkey = cpu_to_be16(0xffff);
-	}
-	if (cm_id->route.path_rec)
-		put_path(&resp.ib_route[0], cm_id->route.path_rec);
-	resp.num_paths = (u32)cm_id->route.num_paths;
-	/* without the index the adapter is found by its GUID */
-	respond(call, &resp, offsetof(struct rdma_ucm_query_route_resp, ibdev_index));
-	return 0;
 }
 
 /* --- connections --- */
@@ -196,7 +144,7 @@ static struct rdma_conn_param conn_param(const struct rdma_ucm_conn_param *from)
 	};
 }
 
-static int connect_id(struct call *call)
+static int connect_id(struct ucma_call *call)
 {
 	const struct rdma_ucm_connect *cmd = call->in;
 	struct rdma_conn_param param = conn_param(&cmd->conn_param);
@@ -206,7 +154,7 @@ static int connect_id(struct call *call)
 	return rdma_connect(call->id->cm_id, &param);
 }
 
-static int listen_id(struct call *call)
+static int listen_id(struct ucma_call *call)
 {
 	const struct rdma_ucm_listen *cmd = call->in;
 	u32 backlog = cmd->backlog > 0 && cmd->backlog < 1024 ? cmd->backlog : 1024;
@@ -214,7 +162,7 @@ static int listen_id(struct call *call)
 	return rdma_listen(call->id->cm_id, (int)backlog);
 }
 
-static int accept_id(struct call *call)
+static int accept_id(struct ucma_call *call)
 {
 	const struct rdma_ucm_accept *cmd = call->in;
 	struct rdma_conn_param param = conn_param(&cmd->conn_param);
@@ -226,7 +174,7 @@ static int accept_id(struct call *call)
 	return ret;
 }
 
-static int reject_id(struct call *call)
+static int reject_id(struct ucma_call *call)
 {
 	const struct rdma_ucm_reject *cmd = call->in;
 
@@ -234,19 +182,19 @@ static int reject_id(struct call *call)
 			   cmd->reason);
 }
 
-static int disconnect_id(struct call *call)
+static int disconnect_id(struct ucma_call *call)
 {
 	return rdma_disconnect(call->id->cm_id);
 }
 
-static int notify_id(struct call *call)
+static int notify_id(struct ucma_call *call)
 {
 	const struct rdma_ucm_notify *cmd = call->in;
 
 	return rdma_notify(call->id->cm_id, (enum ib_event_type)cmd->event);
 }
 
-static int init_qp_attr(struct call *call)
+static int init_qp_attr(struct ucma_call *call)
 {
 	const struct rdma_ucm_init_qp_attr *cmd = call->in;
 	struct ib_qp_attr attr = {.qp_state = (enum ib_qp_state)cmd->qp_state};
@@ -278,13 +226,13 @@ static int init_qp_attr(struct call *call)
 	resp.rnr_retry = attr.rnr_retry;
 	resp.alt_port_num = attr.alt_port_num;
 	resp.alt_timeout = attr.alt_timeout;
-	respond(call, &resp, sizeof(resp));
+	ucma_respond(call, &resp, sizeof(resp));
 	return 0;
 }
 
 /* --- multicast --- */
 
-static int join(struct call *call, u64 uid, const void *addr, size_t bytes, u16 flags)
+static int join(struct ucma_call *call, u64 uid, const void *addr, size_t bytes, u16 flags)
 {
 	struct rdma_ucm_create_id_resp resp;
 	struct ucma_mcast *mcast;
@@ -293,11 +241,11 @@ static int join(struct call *call, u64 uid, const void *addr, size_t bytes, u16 
 	if (ret)
 		return ret;
 	resp.id = mcast->number;
-	respond(call, &resp, sizeof(resp));
+	ucma_respond(call, &resp, sizeof(resp));
 	return 0;
 }
 
-static int join_ip_mcast(struct call *call)
+static int join_ip_mcast(struct ucma_call *call)
 {
 	const struct rdma_ucm_join_ip_mcast *cmd = call->in;
 
@@ -305,14 +253,14 @@ static int join_ip_mcast(struct call *call)
 		    RDMA_MC_JOIN_FLAG_FULLMEMBER);
 }
 
-static int join_mcast(struct call *call)
+static int join_mcast(struct ucma_call *call)
 {
 	const struct rdma_ucm_join_mcast *cmd = call->in;
 
 	return join(call, cmd->uid, &cmd->addr, cmd->addr_size, cmd->join_flags);
 }
 
-static int leave_mcast(struct call *call)
+static int leave_mcast(struct ucma_call *call)
 {
 	const struct rdma_ucm_destroy_id *cmd = call->in;
 	struct ucma_mcast *mcast = ucma_mcast_find(call->session, cmd->id);
@@ -323,13 +271,13 @@ static int leave_mcast(struct call *call)
 	out.resp.events_reported = mcast->events_reported;
 	out.told = ucma_mcast_leave(mcast);
 	call->room = sizeof(out);
-	respond(call, &out, sizeof(out));
+	ucma_respond(call, &out, sizeof(out));
 	return 0;
 }
 
 /* --- news and options --- */
 
-static int get_event(struct call *call)
+static int get_event(struct ucma_call *call)
 {
 	struct ucma_session *s = call->session;
 	struct ucma_event *event;
@@ -340,7 +288,7 @@ static int get_event(struct call *call)
 	event->id->events_reported++;
 	if (event->mcast)
 		event->mcast->events_reported++;
-	respond(call, &event->resp, sizeof(event->resp));
+	ucma_respond(call, &event->resp, sizeof(event->resp));
 	list_del(&event->node);
 	rt_free(event);
 	return 0;
@@ -354,7 +302,7 @@ static const struct {
 	{RDMA_OPTION_ID_AFONLY, rdma_set_afonly},
 };
 
-static int set_int_option(struct call *call, u32 name, const u8 *bytes)
+static int set_int_option(struct ucma_call *call, u32 name, const u8 *bytes)
 {
 	int value;
 
@@ -366,7 +314,7 @@ static int set_int_option(struct call *call, u32 name, const u8 *bytes)
 }
 
 /* What the option's value says follows the command. */
-static int set_option(struct call *call)
+static int set_option(struct ucma_call *call)
 {
 	const struct rdma_ucm_set_option *cmd = call->in;
 	const u8 *value = (const u8 *)(cmd + 1);
@@ -395,14 +343,15 @@ static int set_option(struct call *call)
 static const struct {
 	size_t in_bytes; /* at least; what newer programs add is not looked at */
 	size_t id_at; /* where the command names one of the session's ids; NO_ID */
-	int (*run)(struct call *call);
+	int (*run)(struct ucma_call *call);
 } commands[] = {
 	[RDMA_USER_CM_CMD_CREATE_ID] = {sizeof(struct rdma_ucm_create_id), NO_ID, create_id},
 	[RDMA_USER_CM_CMD_DESTROY_ID] = {WHOLE(destroy_id), destroy_id},
 	[RDMA_USER_CM_CMD_BIND_IP] = {WHOLE(bind_ip), bind_ip},
 	[RDMA_USER_CM_CMD_RESOLVE_IP] = {WHOLE(resolve_ip), resolve_ip},
 	[RDMA_USER_CM_CMD_RESOLVE_ROUTE] = {WHOLE(resolve_route), resolve_route},
-	[RDMA_USER_CM_CMD_QUERY_ROUTE] = {UP_TO(option, query), query_route},
+	[RDMA_USER_CM_CMD_QUERY_ROUTE] = {UP_TO(option, query), ucma_query_route},
+	[RDMA_USER_CM_CMD_QUERY] = {WHOLE(query), ucma_query},
 	[RDMA_USER_CM_CMD_CONNECT] = {UP_TO(ece, connect), connect_id},
 	[RDMA_USER_CM_CMD_LISTEN] = {WHOLE(listen), listen_id},
 	[RDMA_USER_CM_CMD_ACCEPT] = {UP_TO(ece, accept), accept_id},
@@ -421,7 +370,7 @@ static const struct {
 };
 /* clang-format on */
 
-static bool find_id(struct call *call, size_t id_at)
+static bool find_id(struct ucma_call *call, size_t id_at)
 {
 	u32 number;
 
@@ -436,7 +385,7 @@ int ucma_command(struct ucma_session *session, const void *in, size_t bytes, voi
 		 size_t *out_bytes)
 {
 	const struct rdma_ucm_cmd_hdr *hdr = in;
-	struct call call = {
+	struct ucma_call call = {
 		.session = session,
 		.in = hdr + 1,
 		.in_bytes = bytes - sizeof(*hdr),

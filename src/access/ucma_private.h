@@ -4,7 +4,10 @@
 #ifndef SOFTIB_ACCESS_UCMA_PRIVATE_H
 #define SOFTIB_ACCESS_UCMA_PRIVATE_H
 
+#include <string.h>
+
 #include "abi/session.h"
+
 #include "access/listener.h"
 #include "access/ucma.h"
 #include "rdma/rdma_cm.h"
@@ -86,6 +89,30 @@ struct rt *ucma_rt(const struct ucma_session *session);
  */
 int ucma_command(struct ucma_session *session, const void *in, size_t bytes, void *out,
 		 size_t *out_bytes);
+
+/** struct ucma_call - a command and where its response goes */
+struct ucma_call {
+	struct ucma_session *session;
+	struct ucma_id *id; /* that the command names, if its row says so */
+	const void *in;	    /* the command's struct: as many bytes as the table says, at least */
+	size_t in_bytes;
+	void *out;
+	size_t *out_bytes, room;
+};
+
+/** ucma_respond() - as much of @resp as the program has room for */
+static inline void ucma_respond(struct ucma_call *call, const void *resp, size_t bytes)
+{
+	*call->out_bytes = MIN(bytes, call->room);
+	memcpy(call->out, resp, *call->out_bytes);
+}
+
+/* --- ucma_query.c --- */
+
+/** ucma_query_route() - RDMA_USER_CM_CMD_QUERY_ROUTE: IP addresses, GIDs and path in one. 0 */
+int ucma_query_route(struct ucma_call *call);
+/** ucma_query() - RDMA_USER_CM_CMD_QUERY: one of them, in any address family. 0; -ENOSYS */
+int ucma_query(struct ucma_call *call);
 
 /* --- ucma_mcast.c --- */
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* IP addresses and ports of ids; which ports of adapters and which path they mean. */
+/* Addresses and ports of ids; which ports of adapters and which path they mean. */
 #include <netinet/in.h>
 
 #include "core/rdma_cm_priv.h"
+#include "rdma/ib.h"
 
 #define FIRST_FREE_PORT 32768
 #define LAST_FREE_PORT	60999
@@ -19,8 +20,17 @@ static struct sockaddr_in6 *in6(const struct sockaddr_storage *addr)
 	return (struct sockaddr_in6 *)(uintptr_t)addr;
 }
 
-/* The IP address alone, which is the end of 16 bytes in the header of private data */
-static u8 *ip_of(const struct sockaddr_storage *addr, size_t *bytes)
+static struct sockaddr_ib *ib(const struct sockaddr_storage *addr)
+{
+	return (struct sockaddr_ib *)(uintptr_t)addr;
+}
+
+static const struct in6_addr *gid_of_ib(const struct sockaddr_storage *addr)
+{
+	return (const struct in6_addr *)&ib(addr)->sib_addr;
+}
+
+u8 *rcm_ip(const struct sockaddr_storage *addr, size_t *bytes)
 {
 	if (addr->ss_family == AF_INET6) {
 		*bytes = sizeof(struct in6_addr);
@@ -34,6 +44,8 @@ bool rcm_addr_is_any(const struct sockaddr_storage *addr)
 {
 	if (addr->ss_family == AF_INET6)
 		return IN6_IS_ADDR_UNSPECIFIED(&in6(addr)->sin6_addr);
+	if (addr->ss_family == AF_IB)
+		return IN6_IS_ADDR_UNSPECIFIED(gid_of_ib(addr));
 	return addr->ss_family == AF_INET &&
 	       in4(addr)->sin_addr.s_addr == htonl(INADDR_ANY);
 }
@@ -42,20 +54,45 @@ static bool is_loopback(const struct sockaddr_storage *addr)
 {
 	if (addr->ss_family == AF_INET6)
 		return IN6_IS_ADDR_LOOPBACK(&in6(addr)->sin6_addr);
+	if (addr->ss_family == AF_IB)
+		return IN6_IS_ADDR_LOOPBACK(gid_of_ib(addr));
 	return addr->ss_family == AF_INET &&
 	       ntohl(in4(addr)->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
 }
 
+/* A link-local address is the GID of its port. */
+static bool is_link_local(const struct sockaddr_storage *addr)
+{
+	return addr->ss_family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&in6(addr)->sin6_addr);
+}
+
+static const union ib_gid *gid_of_link_local(const struct sockaddr_storage *addr)
+{
+	return (const union ib_gid *)&in6(addr)->sin6_addr;
+}
+
 /* As in the kernel, the loopback address means any of the node's to who binds to it. */
-static bool is_anywhere(const struct sockaddr_storage *addr)
+bool rcm_addr_is_anywhere(const struct sockaddr_storage *addr)
 {
 	return rcm_addr_is_any(addr) || is_loopback(addr);
 }
 
-/* The port stands at the same place in both kinds of addresses. */
+/* The port stands at the same place in both kinds of IP addresses. */
 u16 rcm_port(const struct sockaddr_storage *addr)
 {
+	if (addr->ss_family == AF_IB)
+		return (u16)be64_to_cpu(ib(addr)->sib_sid & ib(addr)->sib_sid_mask);
 	return ntohs(in4(addr)->sin_port);
+}
+
+void rcm_set_port(struct sockaddr_storage *addr, u16 port)
+{
+	if (addr->ss_family != AF_IB) {
+		in4(addr)->sin_port = htons(port);
+		return;
+	}
+	ib(addr)->sib_sid &= cpu_to_be64(RDMA_IB_IP_PS_MASK);
+	ib(addr)->sib_sid |= cpu_to_be64(port);
 }
 
 int rcm_take_addr(const struct sockaddr *addr, struct sockaddr_storage *out)
@@ -63,9 +100,13 @@ int rcm_take_addr(const struct sockaddr *addr, struct sockaddr_storage *out)
 	struct sockaddr_in plain = {.sin_family = AF_INET};
 	struct sockaddr_in6 six;
 
+	memset(out, 0, sizeof(*out));
+	if (addr->sa_family == AF_IB) {
+		memcpy(out, addr, sizeof(struct sockaddr_ib));
+		return 0;
+	}
 	if (addr->sa_family != AF_INET && addr->sa_family != AF_INET6)
 		return -EAFNOSUPPORT;
-	memset(out, 0, sizeof(*out));
 	if (addr->sa_family == AF_INET) {
 		memcpy(out, addr, sizeof(plain));
 		return 0;
@@ -81,22 +122,25 @@ int rcm_take_addr(const struct sockaddr *addr, struct sockaddr_storage *out)
 	return 0;
 }
 
-static bool is_same_ip(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
+static bool is_same_host(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
 {
 	size_t bytes;
-	const u8 *ip = ip_of(a, &bytes);
+	const u8 *ip = rcm_ip(a, &bytes);
 
-	return a->ss_family == b->ss_family && !memcmp(ip, ip_of(b, &bytes), bytes);
+	if (a->ss_family == AF_IB)
+		return b->ss_family == AF_IB &&
+		       !memcmp(&ib(a)->sib_addr, &ib(b)->sib_addr, sizeof(struct ib_addr));
+	return a->ss_family == b->ss_family && !memcmp(ip, rcm_ip(b, &bytes), bytes);
 }
 
 /* Does an id that is bound to @own have @addr? */
 static bool means(const struct sockaddr_storage *own, bool afonly,
 		  const struct sockaddr_storage *addr)
 {
-	if (!is_anywhere(own))
-		return is_same_ip(own, addr);
+	if (!rcm_addr_is_anywhere(own))
+		return is_same_host(own, addr);
 	return own->ss_family == addr->ss_family ||
-	       (own->ss_family == AF_INET6 && !afonly);
+	       (own->ss_family == AF_INET6 && addr->ss_family == AF_INET && !afonly);
 }
 
 bool rcm_listens_for(const struct rcm_id *id, const struct sockaddr_storage *addr)
@@ -104,10 +148,12 @@ bool rcm_listens_for(const struct rcm_id *id, const struct sockaddr_storage *add
 	return means(&id->id.route.addr.src_addr, id->afonly, addr);
 }
 
-__be64 rcm_service_id(const struct rcm_id *id)
+__be64 rcm_service_id(enum rdma_ucm_port_space ps, const struct sockaddr_storage *addr)
 {
+	if (addr->ss_family == AF_IB)
+		return ib(addr)->sib_sid;
 	/* A11.3: the port space and the port are the last bytes */
-	return cpu_to_be64((u64)id->id.ps << 16 | rcm_port(&id->id.route.addr.src_addr));
+	return cpu_to_be64((u64)ps << 16 | rcm_port(addr));
 }
 
 /* --- ports --- */
@@ -123,13 +169,13 @@ static bool overlap(const struct rcm_id *id, const struct sockaddr_storage *addr
 
 bool rcm_is_taken(const struct rcm_id *id, const struct sockaddr_storage *addr)
 {
+	__be64 service_id = rcm_service_id(id->id.ps, addr);
 	const struct rcm_id *other;
 
 	list_for_each_entry(other, &rcm_ids, node)
 		if (other != id && other->bound && other->rt == id->rt &&
-		    other->id.ps == id->id.ps &&
+		    rcm_service_id(other->id.ps, &other->id.route.addr.src_addr) == service_id &&
 		    !strcmp(other->node_name, id->node_name) &&
-		    rcm_port(&other->id.route.addr.src_addr) == rcm_port(addr) &&
 		    overlap(id, addr, other) &&
 		    !(other->reuse && id->reuse && other->state != RCM_LISTEN))
 			return true;
@@ -144,7 +190,7 @@ static int take_port(struct rcm_id *id, struct sockaddr_storage *addr)
 	if (rcm_port(addr))
 		return rcm_is_taken(id, addr) ? -EADDRINUSE : 0;
 	for (u32 i = 0; i < range; i++) {
-		in4(addr)->sin_port = htons((u16)(FIRST_FREE_PORT + (start + i) % range));
+		rcm_set_port(addr, (u16)(FIRST_FREE_PORT + (start + i) % range));
 		if (!rcm_is_taken(id, addr))
 			return 0;
 	}
@@ -173,6 +219,8 @@ static int find_own(const struct rcm_id *id, const struct sockaddr_storage *addr
 		*port_num = 1;
 		return *device ? 0 : -EADDRNOTAVAIL;
 	}
+	if (is_link_local(addr))
+		return rcm_find_gid(id, gid_of_link_local(addr), device, port_num);
 	if (hosts->find(hosts->ctx, (const struct sockaddr *)addr, device, port_num) ||
 	    strcmp((*device)->node_name, id->node_name) != 0)
 		return -EADDRNOTAVAIL;
@@ -202,12 +250,16 @@ int rdma_bind_addr(struct rdma_cm_id *rdma_id, struct sockaddr *addr)
 	if (id->state != RCM_IDLE)
 		return -EINVAL;
 	ret = rcm_take_addr(addr, &own);
-	if (!ret && !is_anywhere(&own))
+	if (!ret && own.ss_family == AF_IB)
+		ret = rcm_ib_take_port_space(id, &own);
+	else if (!ret && !rcm_addr_is_anywhere(&own))
 		ret = find_own(id, &own, &device, &port_num);
 	if (!ret)
 		ret = take_port(id, &own);
 	if (!ret && device)
 		ret = attach(id, device, port_num);
+	else if (!ret && own.ss_family == AF_IB && !rcm_addr_is_anywhere(&own))
+		ret = rcm_ib_bind(id, &own);
 	if (ret)
 		return ret;
 	id->id.route.addr.src_addr = own;
@@ -257,6 +309,10 @@ static int choose_source(struct rcm_id *id, const struct rdma_hosts *hosts)
 		return ret;
 	*src = found;
 	in4(src)->sin_port = port;
+	if (is_link_local(&id->id.route.addr.dst_addr)) {
+		memcpy(&in6(src)->sin6_addr, &id->id.route.sgid, sizeof(in6(src)->sin6_addr));
+		in6(src)->sin6_scope_id = in6(&id->id.route.addr.dst_addr)->sin6_scope_id;
+	}
 	return 0;
 }
 
@@ -278,12 +334,19 @@ static int find_way(struct rcm_id *id)
 	struct rdma_route *route = &id->id.route;
 	struct ib_device *device;
 	u32 port_num;
-	int ret = hosts ? choose_source(id, hosts) : -ENODEV;
+	int ret;
 
+	if (route->addr.dst_addr.ss_family == AF_IB)
+		return rcm_ib_find_way(id);
+	ret = hosts ? choose_source(id, hosts) : -ENODEV;
 	if (ret)
 		return ret;
 	if (rcm_addr_is_multicast(&route->addr.dst_addr))
 		return rcm_addr_mgid(id, &route->addr.dst_addr, &route->dgid);
+	if (is_link_local(&route->addr.dst_addr)) {
+		route->dgid = *gid_of_link_local(&route->addr.dst_addr);
+		return 0;
+	}
 	if (is_loopback(&route->addr.dst_addr))
 		ret = find_own(id, &route->addr.dst_addr, &device, &port_num);
 	else
@@ -385,75 +448,5 @@ int rdma_resolve_route(struct rdma_cm_id *rdma_id, unsigned long timeout_ms)
 		return ret;
 	}
 	id->query_id = ret;
-	return 0;
-}
-
-/* --- A11.4: the IP header of private data; A4.3.2: that of SDP's Hello --- */
-
-/** struct header - where its parts are. An IPv4 address is the end of its 16 bytes */
-struct header {
-	u8 own_bytes; /* that stand in front of the client's private data */
-	u8 version, version_major; /* which byte, and its upper half's value */
-	u8 ip_version;		   /* the upper half of the byte */
-	u8 port, src, dst;
-};
-
-enum { HDR_IP_BYTES = 16 };
-
-static const struct header ip_header = {.own_bytes = RDMA_CM_IP_HEADER_BYTES,
-					.ip_version = 1,
-					.port = 2,
-					.src = 4,
-					.dst = 20};
-static const struct header sdp_header = {
-	.version = 16, .version_major = 2, .ip_version = 17, .port = 28, .src = 32, .dst = 48};
-
-static const struct header *header_of(const struct rcm_id *id)
-{
-	return id->id.ps == RDMA_PS_SDP ? &sdp_header : &ip_header;
-}
-
-size_t rcm_header_bytes(const struct rcm_id *id)
-{
-	return header_of(id)->own_bytes;
-}
-
-void rcm_put_header(const struct rcm_id *id, u8 *private_data)
-{
-	const struct rdma_addr *addr = &id->id.route.addr;
-	const struct header *at = header_of(id);
-	size_t bytes, unused;
-	const u8 *src = ip_of(&addr->src_addr, &bytes);
-	const u8 *dst = ip_of(&addr->dst_addr, &unused);
-
-	if (!at->own_bytes)
-		return;
-	memset(private_data, 0, at->own_bytes);
-	private_data[at->ip_version] = (addr->src_addr.ss_family == AF_INET6 ? 6 : 4)
-				       << 4;
-	memcpy(private_data + at->port, &in4(&addr->src_addr)->sin_port, 2);
-	memcpy(private_data + at->src + HDR_IP_BYTES - bytes, src, bytes);
-	memcpy(private_data + at->dst + HDR_IP_BYTES - bytes, dst, bytes);
-}
-
-int rcm_get_header(const struct rcm_id *id, const u8 *private_data, u16 local_port,
-		   struct rdma_addr *addr)
-{
-	struct sockaddr_storage *src = &addr->src_addr, *dst = &addr->dst_addr;
-	const struct header *at = header_of(id);
-	u8 version = private_data[at->ip_version] >> 4, *own, *peer;
-	size_t bytes;
-
-	if (private_data[at->version] >> 4 != at->version_major ||
-	    (version != 4 && version != 6))
-		return -EINVAL;
-	memset(addr, 0, sizeof(*addr));
-	src->ss_family = dst->ss_family = version == 6 ? AF_INET6 : AF_INET;
-	own = ip_of(src, &bytes);
-	peer = ip_of(dst, &bytes);
-	memcpy(own, private_data + at->dst + HDR_IP_BYTES - bytes, bytes);
-	in4(src)->sin_port = htons(local_port);
-	memcpy(peer, private_data + at->src + HDR_IP_BYTES - bytes, bytes);
-	memcpy(&in4(dst)->sin_port, private_data + at->port, 2);
 	return 0;
 }

@@ -7,7 +7,7 @@
 
 static bool is_datagram(const struct rcm_id *id)
 {
-	return id->id.ps == RDMA_PS_UDP;
+	return id->id.qp_type == IB_QPT_UD;
 }
 
 /* --- what the CM tells an end of a connection --- */
@@ -121,19 +121,40 @@ static void fill_request(const struct rcm_id *id, struct rdma_cm_event *event,
 	};
 }
 
-static void fill_datagram_request(struct rdma_cm_event *event,
+static void fill_datagram_request(const struct rcm_id *id, struct rdma_cm_event *event,
 				  const struct ib_cm_event *cm_event)
 {
+	const size_t header = rcm_header_bytes(id);
+
 	event->event = RDMA_CM_EVENT_CONNECT_REQUEST;
-	event->param.ud.private_data =
-		(const u8 *)cm_event->private_data + RDMA_CM_IP_HEADER_BYTES;
-	event->param.ud.private_data_len = RDMA_CM_SIDR_PRIVATE_DATA_SIZE;
+	event->param.ud.private_data = (const u8 *)cm_event->private_data + header;
+	event->param.ud.private_data_len = (u8)(IB_CM_SIDR_REQ_PRIVATE_DATA_SIZE - header);
 }
 
 static bool takes_request(const struct rcm_id *listener, const struct ib_cm_event *event)
 {
 	return (event->event == IB_CM_SIDR_REQ_RECEIVED) == is_datagram(listener) &&
 	       (!listener->backlog || listener->waiting < listener->backlog);
+}
+
+/* Whom a request is for, and its addresses. It says by its IP header which of those is meant who
+ * listen to IP addresses; who listens to a GID gets what is for none of them. */
+static struct rcm_id *find_listener(const struct rcm_service *service,
+				    const struct ib_cm_event *event, struct rdma_addr *addr)
+{
+	bool datagram = event->event == IB_CM_SIDR_REQ_RECEIVED;
+	struct rcm_id *listener = NULL;
+
+	if (!rcm_get_header(rcm_service_port_space(service), event->private_data,
+			    rcm_service_port(service), addr))
+		listener = rcm_find_listener(service, &addr->src_addr);
+	if (listener)
+		return listener;
+	listener = rcm_find_ib_listener(service);
+	if (listener)
+		rcm_ib_addr_of_request(
+			listener, datagram ? NULL : event->param.req_rcvd.primary_path, addr);
+	return listener;
 }
 
 static struct rcm_id *accept_request(const struct rcm_service *service,
@@ -143,10 +164,7 @@ static struct rcm_id *accept_request(const struct rcm_service *service,
 	struct rcm_id *id, *listener;
 	struct rdma_addr addr;
 
-	if (rcm_get_header(rcm_first_listener(service), event->private_data,
-			   rcm_service_port(service), &addr))
-		return NULL;
-	listener = rcm_find_listener(service, &addr.src_addr);
+	listener = find_listener(service, event, &addr);
 	if (!listener || !takes_request(listener, event))
 		return NULL;
 	from = &listener->id;
@@ -183,7 +201,7 @@ int rcm_on_listener(struct ib_cm_id *cm, const struct ib_cm_event *cm_event)
 	cm->context = id;
 	cm->cm_handler = on_connection;
 	if (datagram) {
-		fill_datagram_request(&event, cm_event);
+		fill_datagram_request(id, &event, cm_event);
 	} else {
 		id->path = *cm_event->param.req_rcvd.primary_path;
 		id->id.route.path_rec = &id->path;
@@ -216,7 +234,7 @@ static int put_private_data(const struct rcm_id *id, const struct rdma_conn_para
 
 static __be64 service_of_peer(const struct rcm_id *id)
 {
-	return cpu_to_be64((u64)id->id.ps << 16 | rcm_port(&id->id.route.addr.dst_addr));
+	return rcm_service_id(id->id.ps, &id->id.route.addr.dst_addr);
 }
 
 static int send_req(struct rcm_id *id, const struct rdma_conn_param *param)

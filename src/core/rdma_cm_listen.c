@@ -5,6 +5,7 @@
  * address in the request's private data says whose the request is.
  */
 #include "core/rdma_cm_priv.h"
+#include "rdma/ib.h"
 
 /** struct rcm_service - a port of one device that is listened on */
 struct rcm_service {
@@ -64,7 +65,8 @@ static int listen_on(struct ib_device *device, void *ctx)
 
 	if (!listen)
 		return -ENOMEM;
-	listen->service = get_service(device, rcm_service_id(id));
+	listen->service = get_service(device,
+				      rcm_service_id(id->id.ps, &id->id.route.addr.src_addr));
 	if (IS_ERR(listen->service)) {
 		int ret = (int)PTR_ERR(listen->service);
 
@@ -111,6 +113,16 @@ struct rcm_id *rcm_find_listener(const struct rcm_service *service,
 	return NULL;
 }
 
+struct rcm_id *rcm_find_ib_listener(const struct rcm_service *service)
+{
+	const struct rcm_listen *listen;
+
+	list_for_each_entry(listen, &service->listens, of_service)
+		if (listen->id->id.route.addr.src_addr.ss_family == AF_IB)
+			return listen->id;
+	return NULL;
+}
+
 const struct rcm_id *rcm_first_listener(const struct rcm_service *service)
 {
 	return list_first_entry(&service->listens, struct rcm_listen, of_service)->id;
@@ -119,6 +131,11 @@ const struct rcm_id *rcm_first_listener(const struct rcm_service *service)
 u16 rcm_service_port(const struct rcm_service *service)
 {
 	return (u16)be64_to_cpu(service->cm->service_id);
+}
+
+enum rdma_ucm_port_space rcm_service_port_space(const struct rcm_service *service)
+{
+	return (enum rdma_ucm_port_space)(be64_to_cpu(service->cm->service_id) >> 16);
 }
 
 int rcm_listen_at_new_device(struct ib_device *device)

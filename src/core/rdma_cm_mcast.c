@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Multicast by IP address: which group an address means, and memberships of ids. The SA
+/* Multicast by address: which group an address means, and memberships of ids. The SA
  * client counts them: the last of a port leaves the group. */
 #include <netinet/in.h>
 
 #include "core/rdma_cm_priv.h"
+#include "rdma/ib.h"
 #include "wire/packet.h"
 
 #define LINK_LOCAL_SCOPE 0x12 /* a transient group of the subnet */
@@ -26,7 +27,10 @@ bool rcm_addr_is_multicast(const struct sockaddr_storage *addr)
 {
 	const struct sockaddr_in *in = (const void *)addr;
 	const struct sockaddr_in6 *in6 = (const void *)addr;
+	const struct sockaddr_ib *ib = (const void *)addr;
 
+	if (addr->ss_family == AF_IB)
+		return ib->sib_addr.sib_raw[0] == 0xff;
 	if (addr->ss_family == AF_INET6)
 		return IN6_IS_ADDR_MULTICAST(&in6->sin6_addr);
 	return addr->ss_family == AF_INET && IN_MULTICAST(ntohl(in->sin_addr.s_addr));
@@ -59,13 +63,16 @@ int rcm_addr_mgid(const struct rcm_id *id, const struct sockaddr_storage *addr,
 		  union ib_gid *mgid)
 {
 	const struct sockaddr_in6 *in6 = (const void *)addr;
+	const struct sockaddr_ib *ib = (const void *)addr;
 
 	*mgid = (union ib_gid){0}; /* any address: a group that the SA makes up */
 	if (rcm_addr_is_any(addr))
 		return 0;
 	if (!rcm_addr_is_multicast(addr))
 		return -EINVAL;
-	if (addr->ss_family == AF_INET) {
+	if (addr->ss_family == AF_IB) {
+		memcpy(mgid, &ib->sib_addr, sizeof(*mgid));
+	} else if (addr->ss_family == AF_INET) {
 		mgid_of_ipv4(id,
 			     ((const struct sockaddr_in *)(const void *)addr)->sin_addr,
 			     mgid);

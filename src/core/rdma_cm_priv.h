@@ -3,7 +3,9 @@
  * The RDMA CM's inside. Who does what:
  *
  *  rdma_cm.c		ids, states, options, devices that come and go
- *  rdma_cm_addr.c	IP addresses, ports, resolving, the IP header of private data
+ *  rdma_cm_addr.c	IP addresses, ports, resolving
+ *  rdma_cm_header.c	the IP header of private data
+ *  rdma_cm_ib.c		addresses of family AF_IB: a GID and a service id
  *  rdma_cm_listen.c	listeners, and which of them a request is for
  *  rdma_cm_mcast.c	multicast groups by IP address
  *  rdma_cm_connect.c	requests, answers, and what the CM tells
@@ -79,25 +81,55 @@ void rcm_drop_cm(struct rcm_id *id);
 /* --- rdma_cm_addr.c --- */
 
 void rcm_resolved(struct rt_work *work);
-/** rcm_take_addr() - an IPv4 or IPv6 address; one that maps an IPv4 address becomes it.
- *  0; -EAFNOSUPPORT */
+/** rcm_take_addr() - an address of IPv4, IPv6 or AF_IB; one that maps an IPv4 address becomes
+ *  it. 0; -EAFNOSUPPORT */
 int rcm_take_addr(const struct sockaddr *addr, struct sockaddr_storage *out);
+/** rcm_ip() - the IP address alone, of @bytes; its port follows from rcm_port() */
+u8 *rcm_ip(const struct sockaddr_storage *addr, size_t *bytes);
 bool rcm_addr_is_any(const struct sockaddr_storage *addr);
-__be64 rcm_service_id(const struct rcm_id *id);
-/** rcm_header_bytes() - of the IP header in front of the client's private data. In SDP's
- *  port space the client writes the header itself, as part of its Hello: 0 */
-size_t rcm_header_bytes(const struct rcm_id *id);
-/** rcm_put_header() - the IP header of @id's private data */
-void rcm_put_header(const struct rcm_id *id, u8 *private_data);
-/** rcm_get_header() - a request's addresses, seen from here. 0; -EINVAL */
-int rcm_get_header(const struct rcm_id *id, const u8 *private_data, u16 local_port,
-		   struct rdma_addr *addr);
+/** rcm_addr_is_anywhere() - any address, or the loopback address */
+bool rcm_addr_is_anywhere(const struct sockaddr_storage *addr);
+/** rcm_set_port() - in host byte order */
+void rcm_set_port(struct sockaddr_storage *addr, u16 port);
+/** rcm_service_id() - that an id of port space @ps means by @addr */
+__be64 rcm_service_id(enum rdma_ucm_port_space ps, const struct sockaddr_storage *addr);
 u16 rcm_port(const struct sockaddr_storage *addr);
 /** rcm_is_taken() - does another id of the node have the port of @addr for an address that
  *  @addr means, too, and not agree to share it with @id? */
 bool rcm_is_taken(const struct rcm_id *id, const struct sockaddr_storage *addr);
 /** rcm_listens_for() - is @addr one of those that the listener @id is bound to? */
 bool rcm_listens_for(const struct rcm_id *id, const struct sockaddr_storage *addr);
+
+/* --- rdma_cm_header.c --- */
+
+/** rcm_header_bytes() - of the IP header in front of the client's private data. In SDP's
+ *  port space the client writes the header itself, as part of its Hello, and with addresses of
+ *  AF_IB there is none: 0 */
+size_t rcm_header_bytes(const struct rcm_id *id);
+/** rcm_put_header() - the IP header of @id's private data */
+void rcm_put_header(const struct rcm_id *id, u8 *private_data);
+/** rcm_get_header() - the IP addresses of a request of port space @ps, seen from here.
+ *  0; -EINVAL there are none */
+int rcm_get_header(enum rdma_ucm_port_space ps, const u8 *private_data, u16 local_port,
+		   struct rdma_addr *addr);
+
+/* --- rdma_cm_ib.c --- */
+
+/** rcm_ib_take_port_space() - fill in what the service id of @addr leaves open, by @id's port
+ *  space. 0; -EADDRNOTAVAIL it names another port space */
+int rcm_ib_take_port_space(const struct rcm_id *id, struct sockaddr_storage *addr);
+/** rcm_find_gid() - the port of @id's node that has @gid. 0; -EADDRNOTAVAIL */
+int rcm_find_gid(const struct rcm_id *id, const union ib_gid *gid, struct ib_device **device,
+		 u32 *port_num);
+/** rcm_ib_bind() - to the port of the node that has the GID and the P_Key. 0; -EADDRNOTAVAIL */
+int rcm_ib_bind(struct rcm_id *id, const struct sockaddr_storage *addr);
+/** rcm_ib_find_way() - choose the source of @id, and take the destination's GID.
+ *  0; -ENETUNREACH no active port is of its subnet and partition */
+int rcm_ib_find_way(struct rcm_id *id);
+/** rcm_ib_addr_of_request() - the addresses of a request for @listener. @path: NULL: of a
+ *  datagram's request, whose source is not known */
+void rcm_ib_addr_of_request(const struct rcm_id *listener, const struct sa_path_rec *path,
+			    struct rdma_addr *addr);
 
 /* --- rdma_cm_listen.c --- */
 
@@ -106,9 +138,12 @@ void rcm_drop_listens(struct rcm_id *id, const struct ib_device *only);
 /** rcm_find_listener() - Return: whom a request for @addr is for; NULL: for nobody */
 struct rcm_id *rcm_find_listener(const struct rcm_service *service,
 				 const struct sockaddr_storage *addr);
-/** rcm_first_listener() - one of them: all have the same port space */
+/** rcm_find_ib_listener() - Return: who listens by an address of AF_IB; NULL: nobody */
+struct rcm_id *rcm_find_ib_listener(const struct rcm_service *service);
+/** rcm_first_listener() - one of them: all have the same service id */
 const struct rcm_id *rcm_first_listener(const struct rcm_service *service);
 u16 rcm_service_port(const struct rcm_service *service);
+enum rdma_ucm_port_space rcm_service_port_space(const struct rcm_service *service);
 /** rcm_listen_at_new_device() - those who listen on all addresses of its node. 0; -errno */
 int rcm_listen_at_new_device(struct ib_device *device);
 

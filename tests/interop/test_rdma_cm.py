@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from interop.fabric import kill, wait_until
+from interop.fabric import kill, link_local, wait_until
 
 SERVER_IP = "10.1.0.1"
 SERVER_IPV6 = "fd73:6f66:7469:6201::1"
@@ -63,7 +63,7 @@ def test_ipv6(pair):
     client = play(pair, ["rping", "-s", "-a", SERVER_IPV6, "-V", "-C", 2],
                   ["rping", "-c", "-a", SERVER_IPV6, "-v", "-V", "-C", 2], statuses=(0, 255))[1]
     assert client.count("ping data: rdma-ping-") == 2, client
-    for address in (SERVER_IPV6, SERVER_IP):
+    for address in (SERVER_IPV6, SERVER_IP, link_local("n1")):
         play(pair, ["rdma_server", "-s", "::"], ["rdma_client", "-s", address])
 
 
@@ -72,6 +72,16 @@ def test_messages(pair, name):
     """Several connections at once, and datagram services."""
     for out in play(pair, [name, "-c", 8], [name, "-c", 8, "-s", SERVER_IP]):
         assert "return status 0" in out, out
+
+
+@pytest.mark.parametrize("program", [
+    ["ucmatose"], ["ucmatose", "-P", "ib"], ["udaddy"], ["rstream", "-S", "64"], ["riostream", "-S", "64"]],
+    ids=" ".join)
+def test_addresses_of_infiniband(pair, program):
+    """AF_IB: a GID and a service id, and no IP address."""
+    program = [*program, "-f", "gid"]
+    for out in play(pair, [*program, "-b", link_local("n1")], [*program, "-s", link_local("n1")]):
+        assert "return status 0" in out or " 64 " in out, out
 
 
 def test_synchronous_endpoints(pair):
