@@ -114,16 +114,17 @@ static int query_gid(struct ucma_call *call)
 static int query_path(struct ucma_call *call)
 {
 	const struct rdma_route *route = &call->id->cm_id->route;
-	struct {
-		struct rdma_ucm_query_path_resp resp;
-		struct ib_path_rec_data path;
-	} out = {.path.flags = IB_PATH_GMP | IB_PATH_PRIMARY | IB_PATH_BIDIRECTIONAL};
+	_Alignas(8) u8 out[sizeof(struct rdma_ucm_query_path_resp) +
+			   sizeof(struct ib_path_rec_data)] = {0};
+	struct rdma_ucm_query_path_resp *resp = (struct rdma_ucm_query_path_resp *)out;
 
 	if (route->path_rec) {
-		out.resp.num_paths = 1;
-		ib_sa_pack_path(route->path_rec, out.path.path_rec);
+		resp->num_paths = 1;
+		resp->path_data[0].flags =
+			IB_PATH_GMP | IB_PATH_PRIMARY | IB_PATH_BIDIRECTIONAL;
+		ib_sa_pack_path(route->path_rec, resp->path_data[0].path_rec);
 	}
-	ucma_respond(call, &out, out.resp.num_paths ? sizeof(out) : sizeof(out.resp));
+	ucma_respond(call, out, resp->num_paths ? sizeof(out) : sizeof(*resp));
 	return 0;
 }
 

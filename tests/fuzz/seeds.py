@@ -341,7 +341,110 @@ def uverbs():
             for handle in (PD, QP) for words in (0, 16))
 
 
-MADE = {"agents": agents, "sm": sm, "transport": transport, "uverbs": uverbs}
+# --- ucma: messages, each headed by whose it is and its length in words ---
+
+UCMA_SERVER, UCMA_CLIENT, UCMA_NEWS, UCMA_GONE = 0, 1, 2, 6
+TCP_SPACE, UDP_SPACE, IB_SPACE = 0x106, 0x111, 0x13f
+UCMA_PORT = 7471
+(CREATE_ID, DESTROY_ID, BIND_IP, RESOLVE_IP, RESOLVE_ROUTE, QUERY_ROUTE, CONNECT, LISTEN, ACCEPT,
+ REJECT, DISCONNECT, INIT_QP_ATTR, GET_EVENT, GET_OPTION, SET_OPTION, NOTIFY, JOIN_IP, LEAVE, MIGRATE,
+ QUERY, BIND, RESOLVE_ADDR, JOIN) = range(23)
+
+
+def ucma_command(who, number, fields, answer=512):
+    """A command as librdmacm writes it: the header, and its struct."""
+    body = fields.ljust(-(-len(fields) // 4) * 4, b"\0")
+    return bytes([who, (8 + len(body)) // 4]) + pack("<IHH", number, len(body), answer) + body
+
+
+def ipv4(last, port=UCMA_PORT):
+    return pack("<H", 2) + pack(">HBBBB", port, *([10, 0, 0, last] if last else [0] * 4)) + bytes(8)
+
+
+def ipv6(last, port=UCMA_PORT):
+    return (pack("<H", 10) + pack(">HI", port, 0) +
+            bytes([0xfd, *[0] * 14, last]) + bytes(4))
+
+
+def gid_address(last, space=TCP_SPACE, port=UCMA_PORT):
+    return (pack("<H", 27) + pack(">HI", 0xffff, 0) + bytes([0xfe, 0x80, *[0] * 13, last]) +
+            pack(">QQ", space << 16 | port, (1 << 64) - 1) + bytes(8))
+
+
+def ucma_id(who, space, qp_type=2):
+    return ucma_command(who, CREATE_ID, pack("<QQHB5x", 7, 1, space, qp_type))
+
+
+def ucma_bind(who, number, address):
+    return ucma_command(who, BIND, pack("<IHH", number, len(address), 0) + address.ljust(128, b"\0"))
+
+
+def ucma_resolve(who, number, address):
+    return ucma_command(who, RESOLVE_ADDR, pack("<IIHHI", number, 2000, 0, len(address), 0) +
+                        bytes(128) + address.ljust(128, b"\0"))
+
+
+def ucma_event(who):
+    return ucma_command(who, GET_EVENT, pack("<Q", 1))
+
+
+def ucma_conn(data=b"hello", valid=1):
+    """struct rdma_ucm_conn_param"""
+    return pack("<II", 0x22, 0) + data.ljust(256, b"\0") + pack("<8B", len(data), 0, 1, 1, 0, 7, 7, valid)
+
+
+def ucma_by(who, number, *commands):
+    """Commands that name an id, and need nothing else of interest."""
+    return b"".join(ucma_command(who, command, pack("<QII", 1, number, option))
+                    for command, option in commands)
+
+
+def ucma_connection(space, server, client, qp_type=2):
+    """Ids 1 and 2 are the programs' own; the request is id 3."""
+    said = ucma_id(UCMA_SERVER, space, qp_type) + ucma_id(UCMA_CLIENT, space, qp_type)
+    said += ucma_bind(UCMA_SERVER, 1, server) + ucma_command(UCMA_SERVER, LISTEN, pack("<II", 1, 4))
+    said += ucma_resolve(UCMA_CLIENT, 2, client) + ucma_event(UCMA_CLIENT)
+    said += ucma_by(UCMA_CLIENT, 2, (QUERY, 0), (QUERY, 2))
+    said += ucma_command(UCMA_CLIENT, RESOLVE_ROUTE, pack("<II", 2, 2000)) + ucma_event(UCMA_CLIENT)
+    said += ucma_by(UCMA_CLIENT, 2, (QUERY, 1), (QUERY_ROUTE, 0))
+    said += ucma_by(UCMA_CLIENT, 2, (INIT_QP_ATTR, 1))
+    said += ucma_command(UCMA_CLIENT, CONNECT, ucma_conn() + pack("<II", 2, 0)) + ucma_event(UCMA_SERVER)
+    return said
+
+
+def ucma_accepted(said):
+    said += ucma_command(UCMA_SERVER, ACCEPT, pack("<Q", 9) + ucma_conn(b"yes") + pack("<II", 3, 0))
+    said += ucma_event(UCMA_CLIENT)
+    said += ucma_command(UCMA_CLIENT, ACCEPT, pack("<Q", 9) + ucma_conn(valid=0) + pack("<II", 2, 0))
+    return said + ucma_event(UCMA_SERVER) + ucma_event(UCMA_CLIENT)
+
+
+def ucma():
+    any_ip, server_ip = ipv4(0), ipv4(2)
+    for name, space, server, client, qp_type in (
+            ("ipv4", TCP_SPACE, any_ip, server_ip, 2), ("ipv6", TCP_SPACE, ipv6(2), ipv6(2), 2),
+            ("gid", TCP_SPACE, gid_address(11), gid_address(11), 2),
+            ("datagram", UDP_SPACE, any_ip, server_ip, 4),
+            ("ib", IB_SPACE, gid_address(11, IB_SPACE), gid_address(11, IB_SPACE), 2)):
+        asked = ucma_connection(space, server, client, qp_type)
+        made = ucma_accepted(asked)
+        yield f"{name}_asked", asked
+        yield f"{name}_made", made
+        yield f"{name}_refused", asked + ucma_command(
+            UCMA_SERVER, REJECT, pack("<IBB2x", 3, 5, 28) + b"no".ljust(256, b"\0")) + ucma_event(UCMA_CLIENT)
+        yield f"{name}_ended", made + ucma_command(UCMA_CLIENT, DISCONNECT, pack("<I", 2)) + ucma_event(
+            UCMA_SERVER) + ucma_by(UCMA_SERVER, 3, (DESTROY_ID, 0)) + ucma_by(UCMA_CLIENT, 2, (DESTROY_ID, 0))
+        yield f"{name}_gone", made + bytes([UCMA_GONE | UCMA_CLIENT, 0, UCMA_NEWS, 0]) + ucma_event(UCMA_SERVER)
+    group = ipv4(0)[:4] + bytes([239, 1, 2, 3]) + bytes(8)
+    yield "group", ucma_id(UCMA_SERVER, UDP_SPACE, 4) + ucma_bind(UCMA_SERVER, 1, server_ip) + ucma_command(
+        UCMA_SERVER, JOIN, pack("<QQIHH", 1, 5, 1, 16, 0) + group.ljust(128, b"\0")) + ucma_event(
+        UCMA_SERVER) + ucma_command(UCMA_SERVER, LEAVE, pack("<QII", 1, 2, 0))
+    yield "options", ucma_id(UCMA_SERVER, TCP_SPACE) + b"".join(
+        ucma_command(UCMA_SERVER, SET_OPTION, pack("<QIIIII", 0, 1, 0, name, 4, 1)) for name in range(4))
+
+
+MADE = {"agents": agents, "sm": sm, "transport": transport, "ucma": ucma,
+        "uverbs": uverbs}
 
 
 def of(target):
