@@ -164,6 +164,12 @@ struct ib_cm_id;
 
 /* --- news --- */
 
+/** struct ib_cm_ece - options for enhanced connection establishment (ECE) that QPs of one
+ *  vendor agree on. @vendor_id: 24 bits; 0: there are none. @attr_mod: the vendor's */
+struct ib_cm_ece {
+	u32 vendor_id, attr_mod;
+};
+
 /** struct ib_cm_req_event_param - a request; the id that it comes with is new, and has
  * the handler and context of @listen_id. Paths are seen from here. */
 struct ib_cm_req_event_param {
@@ -175,6 +181,7 @@ struct ib_cm_req_event_param {
 	u32 remote_qkey, remote_qpn;
 	enum ib_qp_type qp_type;
 	u32 starting_psn;
+	struct ib_cm_ece ece; /* the peer's */
 	u8 responder_resources; /* at most so many READs this end may serve */
 	u8 initiator_depth;	/* and ask for */
 	unsigned int local_cm_response_timeout : 5;
@@ -190,6 +197,7 @@ struct ib_cm_rep_event_param {
 	__be64 remote_ca_guid;
 	u32 remote_qkey, remote_qpn;
 	u32 starting_psn;
+	struct ib_cm_ece ece; /* the peer's */
 	u8 responder_resources, initiator_depth;
 	unsigned int target_ack_delay : 5;
 	unsigned int failover_accepted : 2;
@@ -336,6 +344,7 @@ struct ib_cm_req_param {
 	u8 retry_count, rnr_retry_count;
 	u8 max_cm_retries;
 	u8 srq;
+	struct ib_cm_ece ece;
 };
 
 /** ib_send_cm_req() - Return: 0; -EINVAL not idle, a value that does not fit, no such
@@ -353,6 +362,7 @@ struct ib_cm_rep_param {
 	u8 flow_control;
 	u8 rnr_retry_count;
 	u8 srq;
+	struct ib_cm_ece ece; /* those of the peer's that are accepted */
 };
 
 /** ib_send_cm_rep() - accept. Errors here and below: -EINVAL the state does not allow it,

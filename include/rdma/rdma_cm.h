@@ -82,6 +82,7 @@ struct rdma_ud_param {
 struct rdma_cm_event {
 	enum rdma_cm_event_type event;
 	int status;
+	struct ib_cm_ece ece; /* the peer's, in a request and in a response */
 	union {
 		struct rdma_conn_param conn;
 		struct rdma_ud_param ud;
@@ -160,8 +161,16 @@ int rdma_listen(struct rdma_cm_id *id, int backlog);
  * (UD), REJECTED or UNREACHABLE follows. 0; -EINVAL the state, too much private data;
  * -errno */
 int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *conn_param);
+/** rdma_connect_ece() - and name our options for enhanced connection establishment (ECE)
+ *  @ece: copied */
+int rdma_connect_ece(struct rdma_cm_id *id, struct rdma_conn_param *conn_param,
+		     const struct ib_cm_ece *ece);
 /** rdma_accept() - @conn_param NULL: the QP that asked is ready */
 int rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *conn_param);
+/** rdma_accept_ece() - and name those of the peer's options that we accept. Of a datagram
+ *  service @ece is ignored */
+int rdma_accept_ece(struct rdma_cm_id *id, struct rdma_conn_param *conn_param,
+		    const struct ib_cm_ece *ece);
 int rdma_reject(struct rdma_cm_id *id, const void *private_data, u8 private_data_len,
 		u8 reason);
 /** rdma_notify() - @event: IB_EVENT_COMM_EST. 0; -EINVAL */

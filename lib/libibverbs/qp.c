@@ -6,6 +6,7 @@
  */
 #include <stdlib.h>
 
+#include "base/vendor.h"
 #include "faults.h"
 #include "soft.h"
 
@@ -456,15 +457,19 @@ int qp_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr *
 	return verbs_err(eng_post_recv(to_qp(qp)->eng, wr, bad));
 }
 
-/** ibv_set_ece() - options that vendors exchange; we have none */
+/* Options that two QPs of one vendor agree on while they are connected. softib's QPs understand
+ * each other without any, so they name their vendor and no option. */
+
+/** ibv_set_ece() - what the peer offers. Options that we do not know are not taken over, as
+ *  ibv_query_ece() shows. 0; EINVAL another vendor's, or members that came later */
 EXPORT int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 {
-	return verbs_err(ece->vendor_id ? -EOPNOTSUPP : 0);
+	return verbs_err(ece->comp_mask || ece->vendor_id != SOFTIB_VENDOR_ID ? -EINVAL : 0);
 }
 
 EXPORT int ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 {
-	*ece = (struct ibv_ece){0};
+	*ece = (struct ibv_ece){.vendor_id = SOFTIB_VENDOR_ID};
 	return 0;
 }
 

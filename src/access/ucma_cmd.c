@@ -144,14 +144,22 @@ static struct rdma_conn_param conn_param(const struct rdma_ucm_conn_param *from)
 	};
 }
 
+static struct ib_cm_ece ece_of(const struct rdma_ucm_ece *from)
+{
+	return (struct ib_cm_ece){.vendor_id = from->vendor_id, .attr_mod = from->attr_mod};
+}
+
 static int connect_id(struct ucma_call *call)
 {
 	const struct rdma_ucm_connect *cmd = call->in;
 	struct rdma_conn_param param = conn_param(&cmd->conn_param);
+	struct ib_cm_ece ece = {0};
 
+	if (call->in_bytes >= sizeof(*cmd)) /* older programs do not have it */
+		ece = ece_of(&cmd->ece);
 	if (!cmd->conn_param.valid)
 		return -EINVAL;
-	return rdma_connect(call->id->cm_id, &param);
+	return rdma_connect_ece(call->id->cm_id, &param, &ece);
 }
 
 static int listen_id(struct ucma_call *call)
@@ -166,9 +174,12 @@ static int accept_id(struct ucma_call *call)
 {
 	const struct rdma_ucm_accept *cmd = call->in;
 	struct rdma_conn_param param = conn_param(&cmd->conn_param);
+	struct ib_cm_ece ece = {0};
 	int ret;
 
-	ret = rdma_accept(call->id->cm_id, cmd->conn_param.valid ? &param : NULL);
+	if (call->in_bytes >= sizeof(*cmd))
+		ece = ece_of(&cmd->ece);
+	ret = rdma_accept_ece(call->id->cm_id, cmd->conn_param.valid ? &param : NULL, &ece);
 	if (!ret && cmd->conn_param.valid)
 		call->id->uid = cmd->uid;
 	return ret;

@@ -172,6 +172,8 @@ int ucma_on_event(struct rdma_cm_id *cm_id, struct rdma_cm_event *event)
 	news->resp.id = told->number;
 	news->resp.event = event->event;
 	news->resp.status = (u32)event->status;
+	news->resp.ece = (struct rdma_ucm_ece){.vendor_id = event->ece.vendor_id,
+					       .attr_mod = event->ece.attr_mod};
 	if (cm_id->qp_type == IB_QPT_UD)
 		put_ud(&news->resp.param.ud, &event->param.ud);
 	else

@@ -112,6 +112,19 @@ static uint64_t tid_of(const struct cm_conn *conn, enum wire_cm_attr attr)
 	return conn->state == CM_ESTABLISHED ? conn->lap_tid : conn->tid;
 }
 
+/* The options of enhanced connection establishment travel in the header. */
+static void put_ece_options(enum wire_cm_attr attr, const void *message, uint8_t *mad)
+{
+	struct wire_mad header;
+
+	wire_mad_decode(mad, WIRE_MAD_BYTES, &header);
+	if (attr == WIRE_CM_REQ)
+		header.attr_mod = ((const struct wire_cm_req *)message)->ece_options;
+	else if (attr == WIRE_CM_REP)
+		header.attr_mod = ((const struct wire_cm_rep *)message)->ece_options;
+	wire_mad_encode(&header, mad);
+}
+
 static int call(struct cm_conn *conn, enum wire_cm_attr attr, const void *message,
 		uint64_t tid, mono_t now)
 {
@@ -121,6 +134,7 @@ static int call(struct cm_conn *conn, enum wire_cm_attr attr, const void *messag
 	int ret;
 
 	cm_header(conn->cm, mad, attr, tid);
+	put_ece_options(attr, message, mad);
 	ret = wire_fields_encode(kind->codec, message, mad + WIRE_CM_DATA_OFFSET);
 	return ret < 0 ? ret : cm_step(conn, &in);
 }

@@ -418,6 +418,10 @@ void cm_receive(struct cm *cm, const void *mad, const struct cm_route *route, mo
 	wire_fields_decode(messages[r.attr - WIRE_CM_REQ].codec,
 			   (const uint8_t *)mad + WIRE_CM_DATA_OFFSET, WIRE_CM_DATA_BYTES,
 			   &r.message);
+	if (r.attr == WIRE_CM_REQ)
+		r.message.req.ece_options = header.attr_mod;
+	else if (r.attr == WIRE_CM_REP)
+		r.message.rep.ece_options = header.attr_mod;
 	cm->stats.received[r.attr - WIRE_CM_REQ]++;
 	if (header.class_version == WIRE_CM_CLASS_VERSION)
 		messages[r.attr - WIRE_CM_REQ].got(&r);

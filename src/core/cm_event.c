@@ -37,6 +37,8 @@ static void translate_req(struct translation *t, const struct cm_event *news)
 	param->remote_qpn = req->local_qpn;
 	param->qp_type = qp_type_of(req);
 	param->starting_psn = req->starting_psn.v;
+	param->ece.vendor_id = req->vendor_id;
+	param->ece.attr_mod = req->ece_options;
 	/* what the peer asks for at once is what this end serves, and the other way round
 	 */
 	param->responder_resources = req->initiator_depth;
@@ -60,6 +62,9 @@ static void translate_rep(struct translation *t, const struct cm_event *news)
 		.remote_qkey = rep->local_qkey,
 		.remote_qpn = rep->local_qpn,
 		.starting_psn = rep->starting_psn.v,
+		.ece = {.vendor_id = (u32)rep->vendor_id_high << 16 |
+				     (u32)rep->vendor_id_mid << 8 | rep->vendor_id_low,
+			.attr_mod = rep->ece_options},
 		.responder_resources = rep->initiator_depth,
 		.initiator_depth = rep->responder_resources,
 		.target_ack_delay = rep->target_ack_delay_enc & 31,

@@ -55,6 +55,8 @@ static void fill_req(const struct cm_device *dev, const struct ib_cm_req_param *
 	req->remote_cm_response_timeout_enc = param->remote_cm_response_timeout;
 	req->local_cm_response_timeout_enc = param->local_cm_response_timeout;
 	req->end_to_end_flow_control = param->flow_control;
+	req->vendor_id = param->ece.vendor_id;
+	req->ece_options = param->ece.attr_mod;
 	req->starting_psn = psn(param->starting_psn);
 	req->retry_count = param->retry_count;
 	req->rnr_retry_count = param->rnr_retry_count;
@@ -130,6 +132,10 @@ int ib_send_cm_rep(struct ib_cm_id *cm_id, struct ib_cm_rep_param *param)
 	struct cm_id *id = cm_id_of(cm_id);
 	union cm_message m = {.rep = {
 				      .local_qpn = param->qp_num,
+				      .vendor_id_high = (u8)(param->ece.vendor_id >> 16),
+				      .vendor_id_mid = (u8)(param->ece.vendor_id >> 8),
+				      .vendor_id_low = (u8)param->ece.vendor_id,
+				      .ece_options = param->ece.attr_mod,
 				      .starting_psn = psn(param->starting_psn),
 				      .responder_resources = param->responder_resources,
 				      .initiator_depth = param->initiator_depth,
@@ -139,7 +145,8 @@ int ib_send_cm_rep(struct ib_cm_id *cm_id, struct ib_cm_rep_param *param)
 				      .srq = param->srq,
 			      }};
 
-	if (put_data(m.rep.private_data, sizeof(m.rep.private_data), param->private_data,
+	if (param->ece.vendor_id >> 24 ||
+	    put_data(m.rep.private_data, sizeof(m.rep.private_data), param->private_data,
 		     param->private_data_len))
 		return -EINVAL;
 	if (id->dev)

@@ -17,6 +17,7 @@ static void on_rep(struct rdma_cm_event *event, const struct ib_cm_event *cm_eve
 	const struct ib_cm_rep_event_param *rep = &cm_event->param.rep_rcvd;
 
 	event->event = RDMA_CM_EVENT_CONNECT_RESPONSE;
+	event->ece = rep->ece;
 	event->param.conn = (struct rdma_conn_param){
 		.private_data = cm_event->private_data,
 		.private_data_len = IB_CM_REP_PRIVATE_DATA_SIZE,
@@ -106,6 +107,7 @@ static void fill_request(const struct rcm_id *id, struct rdma_cm_event *event,
 	const struct ib_cm_req_event_param *req = &cm_event->param.req_rcvd;
 
 	event->event = RDMA_CM_EVENT_CONNECT_REQUEST;
+	event->ece = req->ece;
 	event->param.conn = (struct rdma_conn_param){
 		.private_data =
 			(const u8 *)cm_event->private_data + header,
@@ -258,6 +260,7 @@ static int send_req(struct rcm_id *id, const struct rdma_conn_param *param)
 		.local_cm_response_timeout = RESPONSE_TIMEOUT_ENC,
 		.max_cm_retries = MAX_CM_RETRIES,
 		.srq = param->srq,
+		.ece = id->ece,
 	};
 
 	return bytes < 0 ? bytes : ib_send_cm_req(id->cm, &req);
@@ -330,6 +333,13 @@ int rdma_connect(struct rdma_cm_id *rdma_id, struct rdma_conn_param *conn_param)
 	return ret;
 }
 
+int rdma_connect_ece(struct rdma_cm_id *id, struct rdma_conn_param *conn_param,
+		     const struct ib_cm_ece *ece)
+{
+	rcm_of(id)->ece = *ece;
+	return rdma_connect(id, conn_param);
+}
+
 /* --- answering --- */
 
 static int send_rep(struct rcm_id *id, const struct rdma_conn_param *param)
@@ -344,6 +354,7 @@ static int send_rep(struct rcm_id *id, const struct rdma_conn_param *param)
 		.flow_control = param->flow_control,
 		.rnr_retry_count = MIN(param->rnr_retry_count, 7),
 		.srq = param->srq,
+		.ece = id->ece,
 	};
 
 	return ib_send_cm_rep(id->cm, &rep);
@@ -378,6 +389,13 @@ int rdma_accept(struct rdma_cm_id *rdma_id, struct rdma_conn_param *conn_param)
 	if (!ret)
 		rcm_leave_listener(id);
 	return ret;
+}
+
+int rdma_accept_ece(struct rdma_cm_id *id, struct rdma_conn_param *conn_param,
+		    const struct ib_cm_ece *ece)
+{
+	rcm_of(id)->ece = *ece;
+	return rdma_accept(id, conn_param);
 }
 
 int rdma_reject(struct rdma_cm_id *rdma_id, const void *private_data, u8 private_data_len,

@@ -48,6 +48,7 @@ struct rcm_id {
 	int query_id; /* -1: none */
 	struct sa_path_rec path;
 	u32 seq_num, qkey;
+	struct ib_cm_ece ece; /* that this end names */
 	u16 pkey;
 	bool bound, reuse, afonly;
 	bool has_ack_timeout;

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/vendor.h"
 #include "fabric/topo_private.h"
 #include "runtime/rt.h"
 
@@ -257,7 +258,7 @@ static void name_node(const struct topo_build *b, struct topo_node *nd, int nth)
 	if (!nd->sys_guid)
 		nd->sys_guid = nd->guid;
 	if (!nd->vendor_id) {
-		nd->vendor_id = TOPO_VENDOR_ID;
+		nd->vendor_id = SOFTIB_VENDOR_ID;
 		nd->device_id = TOPO_DEVICE_ID(nd->kind);
 	}
 	if (!nd->id[0])

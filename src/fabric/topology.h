@@ -13,10 +13,7 @@
 
 #include "base/types.h"
 
-/* NodeInfo's VendorID and DeviceID where a topology names none; the adapters'
- * own (ibv_device_attr.vendor_id) always: no OUI of anyone's, so that programs
- * that know vendors see a new one */
-#define TOPO_VENDOR_ID	     0x025000u
+/* NodeInfo's DeviceID where a topology names none */
 #define TOPO_DEVICE_ID(kind) ((uint16_t)(kind))
 
 enum topo_kind { TOPO_CA = 1, TOPO_SWITCH = 2, TOPO_ROUTER = 3 }; /* NodeInfo.NodeType */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/vendor.h"
 #include "fabric/ethernet.h"
 #include "hca/private.h"
 #include "profile/profile.h"
@@ -23,7 +24,7 @@ static void own_attr(const struct hca *hca, struct ib_device_attr *attr)
 		.sys_image_guid = cpu_to_be64(node->sys_guid ? node->sys_guid : node->guid),
 		.max_mr_size = UINT64_MAX,
 		.page_size_cap = 0xfffff000,
-		.vendor_id = TOPO_VENDOR_ID,
+		.vendor_id = SOFTIB_VENDOR_ID,
 		.vendor_part_id = TOPO_DEVICE_ID(TOPO_CA),
 		.hw_ver = 1,
 		.max_qp = 262144,

@@ -51,11 +51,15 @@ struct wire_cm_path {
 WIRE_CODEC(cm_path)
 WIRE_CODEC_OF(cm_lap_path, struct wire_cm_path) /* LAP orders it differently */
 
-/** struct wire_cm_req - connection request (12.6.5) */
+/** struct wire_cm_req - connection request (12.6.5)
+ *  @vendor_id: 24 bits, whose options for enhanced connection establishment (ECE) these are;
+ *	0: none
+ *  @ece_options: the attribute modifier of the MAD; the codec leaves it alone */
 struct wire_cm_req {
 	uint32_t local_comm_id;
 	uint64_t service_id;
 	uint64_t local_ca_guid;
+	uint32_t vendor_id, ece_options;
 	uint32_t local_qkey;
 	uint32_t local_qpn;
 	uint8_t responder_resources;
@@ -137,12 +141,15 @@ struct wire_cm_rej {
 };
 WIRE_CODEC(cm_rej)
 
-/** struct wire_cm_rep - reply (12.6.8) */
+/** struct wire_cm_rep - reply (12.6.8)
+ *  @vendor_id_high, @vendor_id_mid, @vendor_id_low, @ece_options: as in struct wire_cm_req */
 struct wire_cm_rep {
 	uint32_t local_comm_id, remote_comm_id;
 	uint32_t local_qkey;
 	uint32_t local_qpn;
 	uint32_t local_eecn;
+	uint8_t vendor_id_high, vendor_id_mid, vendor_id_low;
+	uint32_t ece_options;
 	psn_t starting_psn;
 	uint8_t responder_resources, initiator_depth;
 	uint8_t target_ack_delay_enc;

@@ -19,6 +19,7 @@ struct side {
 	int heard[HEARD_MAX], num, status;
 	char data[8];
 	u32 qp_num, qkey;
+	struct ib_cm_ece ece;
 	int answer; /* what the handler returns for a request */
 };
 static struct side server, active;
@@ -97,6 +98,7 @@ static inline int on_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	assert_true(side->num < HEARD_MAX);
 	side->heard[side->num++] = (int)event->event;
 	side->status = event->status;
+	side->ece = event->ece;
 	if (data)
 		memcpy(side->data, data, sizeof(side->data));
 	side->qp_num =

@@ -33,6 +33,25 @@ static void a_connection_by_address(void **state)
 	assert_int_equal(active.num, 3);
 }
 
+static void the_ends_exchange_ece(void **state)
+{
+	struct ib_cm_ece offered = {0x00abcdef, 0x89abcdef}, accepted = {0x00abcdef, 5};
+	struct ib_cm_ece too_long = {0x01000000, 0};
+	struct rdma_conn_param param = param_of(0x222, "hello");
+
+	listen_at("0.0.0.0", RDMA_PS_TCP);
+	resolve(RDMA_PS_TCP);
+	assert_int_equal(rdma_connect_ece(active.id, &param, &too_long), -EINVAL);
+	assert_int_equal(rdma_connect_ece(active.id, &param, &offered), 0);
+	run_ms(10);
+	assert_memory_equal(&server.ece, &offered, sizeof(offered));
+	assert_int_equal(rdma_accept_ece(server.peer, &param, &too_long), -EINVAL);
+	assert_int_equal(rdma_accept_ece(server.peer, &param, &accepted), 0);
+	run_ms(10);
+	assert_int_equal(active.heard[0], RDMA_CM_EVENT_CONNECT_RESPONSE);
+	assert_memory_equal(&active.ece, &accepted, sizeof(accepted));
+}
+
 static void the_ack_timeout_may_be_chosen(void **state)
 {
 	struct ib_qp_attr attr = {.qp_state = IB_QPS_RTS};
@@ -370,6 +389,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		RDMA_CM_TEST(the_ack_timeout_may_be_chosen),
 		RDMA_CM_TEST(a_connection_by_address),
+		RDMA_CM_TEST(the_ends_exchange_ece),
 		RDMA_CM_TEST(a_closed_id_disconnects_its_peer),
 		RDMA_CM_TEST(a_request_is_refused),
 		RDMA_CM_TEST(a_handler_refuses_by_its_return),
