@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from bench.counts import TABLE as INSTRUCTIONS
 from bench.daemon import BesideFlaps, PacketTime, PortMemory
 from bench.ipoib import MTU, Ip, fabric_of, relay
+from bench.sockets import RSOCKETS, TCP, Rstream
 from bench.sources import (NO_SPIN, ONE_CORE, Bare, Instructions, Libfabric, Mpi, MpiOverSoftib,
                            Perftest, Ucx, UcxOverSoftib, Verbs)
 
@@ -262,6 +263,14 @@ def ip_rows():
                                            ("ping", "ping", "us", 1.5))]
 
 
+def socket_rows():
+    return [Row(f"rsockets {name}", "rsockets", unit, Rstream(key, RSOCKETS), (Rstream(key, TCP),),
+                reach=("limit", times))
+            for key, name, unit, times in (("64_lat", "latency 64 B", "us", 0.2),
+                                           ("64k_bw", "bandwidth 64 KiB", "GB/s", 2),
+                                           ("1m_bw", "bandwidth 1 MiB", "GB/s", 2))]
+
+
 def instruction_rows():
     return [Row(f"instructions: {key[6:].replace(':8/', ' 8 B, ').replace('_', ' ')}",
                 "instructions", "instr", Instructions(key),
@@ -271,4 +280,4 @@ def instruction_rows():
 
 def all_rows():
     return (latency_rows() + bandwidth_rows() + rate_rows() + other_rows() + user_rows() +
-            cost_rows() + daemon_rows() + ip_rows() + instruction_rows())
+            cost_rows() + daemon_rows() + ip_rows() + socket_rows() + instruction_rows())
