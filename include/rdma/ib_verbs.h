@@ -148,9 +148,11 @@ struct ib_qp {
 	struct rdma_restrack_entry res;
 };
 
-/** struct ib_flow - a rule that leads frames to a raw packet QP */
+/** struct ib_flow - a rule that leads frames to a raw packet QP, or drops them.
+ *  @packets, @bytes: those that it was for; the driver counts them */
 struct ib_flow {
 	struct ib_qp *qp;
+	u64 packets, bytes;
 };
 
 struct ib_event {

@@ -24,6 +24,10 @@ static LIST_HEAD(contexts); /* --- protected by contexts_lock --- */
  * them fail with EOPNOTSUPP; those that they call unseen are all here. */
 static const struct verbs_context operations = {
 	.query_port = device_query_port,
+	.read_counters = counters_read,
+	.attach_counters_point_flow = counters_attach,
+	.create_counters = counters_create,
+	.destroy_counters = counters_destroy,
 	.advise_mr = mr_advise,
 	.alloc_dm = dm_alloc,
 	.free_dm = dm_free,

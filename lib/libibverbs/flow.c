@@ -9,14 +9,11 @@
 #include "soft.h"
 #include "wire/frame.h"
 
-struct soft_flow {
-	struct ibv_flow ibv;
-};
-
 /** struct rule - the key and its mask, while the specifications are read */
 struct rule {
 	struct wire_frame_key value, mask;
 	bool drops;
+	struct ibv_counters *counters;
 };
 
 /* the rule is for frames that have these headers */
@@ -101,6 +98,17 @@ static int add_drop(struct rule *r, const void *bytes)
 	return 0;
 }
 
+/* one set of counters for a rule */
+static int add_count(struct rule *r, const void *bytes)
+{
+	const struct ibv_flow_spec_counter_action *spec = bytes;
+
+	if (!spec->counters || r->counters)
+		return -EINVAL;
+	r->counters = spec->counters;
+	return 0;
+}
+
 static const struct spec {
 	uint32_t type;
 	size_t bytes;
@@ -113,6 +121,7 @@ static const struct spec {
 	{IBV_FLOW_SPEC_TCP, sizeof(struct ibv_flow_spec_tcp_udp), add_ports},
 	{IBV_FLOW_SPEC_UDP, sizeof(struct ibv_flow_spec_tcp_udp), add_ports},
 	{IBV_FLOW_SPEC_ACTION_DROP, sizeof(struct ibv_flow_spec_action_drop), add_drop},
+	{IBV_FLOW_SPEC_ACTION_COUNT, sizeof(struct ibv_flow_spec_counter_action), add_count},
 };
 
 /* Return: 0; -EOPNOTSUPP a kind that is not in the table; -EINVAL its size is wrong */
@@ -145,7 +154,7 @@ static int read_rule(const struct ibv_flow_attr *attr, struct rule *r)
  * flow_create() - ibv_create_flow()
  * Return: the rule; NULL and errno: EOPNOTSUPP the port is not Ethernet's, a flag but
  * DONT_TRAP, or a specification that is neither of Ethernet, IPv4, IPv6, TCP, UDP nor an
- * action that drops; EINVAL no raw packet QP, no such port, a default rule with
+ * action that drops or counts; EINVAL no raw packet QP, no such port, a default rule with
  * specifications; ENOMEM; EIO
  */
 struct ibv_flow *flow_create(struct ibv_qp *qp, struct ibv_flow_attr *attr)
@@ -178,6 +187,8 @@ struct ibv_flow *flow_create(struct ibv_qp *qp, struct ibv_flow_attr *attr)
 	}
 	flow->ibv.context = qp->context;
 	flow->ibv.handle = resp.flow_handle;
+	if (rule.counters)
+		counters_take(rule.counters, flow);
 	return &flow->ibv;
 }
 
@@ -185,10 +196,13 @@ struct ibv_flow *flow_create(struct ibv_qp *qp, struct ibv_flow_attr *attr)
 int flow_destroy(struct ibv_flow *flow)
 {
 	struct abi_destroy_flow req = {.flow_handle = flow->handle};
-	int rc = session_destroy(to_context(flow->context), ABI_CMD_DESTROY_FLOW, &req,
-				 sizeof(req), NULL, 0);
+	struct soft_flow *soft = container_of(flow, struct soft_flow, ibv);
+	int rc = counters_leave(soft);
 
 	if (!rc)
-		free(container_of(flow, struct soft_flow, ibv));
+		rc = session_destroy(to_context(flow->context), ABI_CMD_DESTROY_FLOW, &req,
+				     sizeof(req), NULL, 0);
+	if (!rc)
+		free(soft);
 	return verbs_err(rc);
 }

@@ -424,6 +424,27 @@ int ah_resolve(struct soft_context *ctx, struct ibv_ah_attr *attr, uint8_t port_
 struct ibv_flow *flow_create(struct ibv_qp *qp, struct ibv_flow_attr *attr);
 int flow_destroy(struct ibv_flow *flow);
 
+/* --- counters.c --- */
+
+/** struct soft_flow - a rule. @counters: that count its frames; NULL: none do */
+struct soft_flow {
+	struct ibv_flow ibv;
+	struct soft_counters *counters;
+	struct list_head entry; /* of the flows of @counters */
+};
+
+struct ibv_counters *counters_create(struct ibv_context *context,
+				     struct ibv_counters_init_attr *attr);
+int counters_destroy(struct ibv_counters *counters);
+int counters_attach(struct ibv_counters *counters, struct ibv_counter_attach_attr *attr,
+		    struct ibv_flow *flow);
+int counters_read(struct ibv_counters *counters, uint64_t *values, uint32_t num, uint32_t flags);
+/** counters_take() - @flow is a new rule, and its frames are counted */
+void counters_take(struct ibv_counters *counters, struct soft_flow *flow);
+/** counters_leave() - @flow ends: what was counted of it stays. 0; -errno it could not be
+ *  read, and @flow stays */
+int counters_leave(struct soft_flow *flow);
+
 /* wq.c */
 #define SOFT_RX_HASH_FIELDS                                                                       \
 	((uint64_t)(IBV_RX_HASH_SRC_IPV4 | IBV_RX_HASH_DST_IPV4 | IBV_RX_HASH_SRC_IPV6 |           \

@@ -98,6 +98,17 @@ struct abi_destroy_flow {
 	uint32_t flow_handle, reserved;
 };
 
+/* How many frames a rule was for, and their bytes, from destination address to payload. */
+#define ABI_CMD_READ_FLOW 0x5f0au
+
+struct abi_read_flow {
+	uint32_t flow_handle, reserved;
+};
+
+struct abi_read_flow_resp {
+	uint64_t packets, bytes;
+};
+
 /*
  * A raw packet QP passes its frames on to work queues, which are raw packet QPs, by a
  * Toeplitz hash (ibv_create_qp_ex() with an indirection table).

@@ -418,6 +418,8 @@ const struct command uverbs_driver_commands[] = {
 						    cmd_destroy_flow},
 	[ABI_CMD_SET_RSS - ABI_CMD_RESOLVE] = {"set_rss", sizeof(struct abi_set_rss), 0,
 					       cmd_set_rss},
+	[ABI_CMD_READ_FLOW - ABI_CMD_RESOLVE] = {"read_flow", sizeof(struct abi_read_flow),
+						 sizeof(struct abi_read_flow_resp), cmd_read_flow},
 };
 const unsigned int uverbs_num_driver_commands = ARRAY_SIZE(uverbs_driver_commands);
 

@@ -46,6 +46,19 @@ int cmd_destroy_flow(struct call *call)
 	return ib_uobject_destroy(call->session->context, IB_UOBJECT_FLOW, in->flow_handle);
 }
 
+int cmd_read_flow(struct call *call)
+{
+	const struct abi_read_flow *in = call->in;
+	struct abi_read_flow_resp *out = call->out;
+	const struct ib_flow *flow =
+		ib_uobject_get(call->session->context, IB_UOBJECT_FLOW, in->flow_handle);
+
+	if (IS_ERR(flow))
+		return (int)PTR_ERR(flow);
+	*out = (struct abi_read_flow_resp){.packets = flow->packets, .bytes = flow->bytes};
+	return 0;
+}
+
 int cmd_set_rss(struct call *call)
 {
 	const struct abi_set_rss *in = call->in;

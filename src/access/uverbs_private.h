@@ -90,6 +90,7 @@ int cmd_reg_dm_mr(struct call *call);
 int cmd_query_object(struct call *call);
 int cmd_create_flow(struct call *call);
 int cmd_destroy_flow(struct call *call);
+int cmd_read_flow(struct call *call);
 int cmd_set_rss(struct call *call);
 
 /* uverbs.c */

@@ -31,6 +31,7 @@ struct hca_flow {
 	struct hca_qp *qp;
 	struct ib_flow_attr attr;
 	struct wire_frame_key value, mask;
+	uint64_t last_frame; /* of hca->frames: that it was for */
 };
 
 /** struct delivery - a frame on its way to the QPs */
@@ -124,13 +125,20 @@ static bool is_type(const struct hca_flow *flow, enum ib_flow_attr_type type)
 	return flow->attr.type == type;
 }
 
+static void follow(struct delivery *d, struct hca_flow *flow)
+{
+	flow->last_frame = d->port->hca->frames;
+	if (!flow->attr.drops)
+		give(d, flow->qp);
+}
+
 static void give_to(struct delivery *d, enum ib_flow_attr_type type)
 {
 	struct hca_flow *flow;
 
 	list_for_each_entry(flow, &d->port->flows, node)
 		if (is_type(flow, type))
-			give(d, flow->qp);
+			follow(d, flow);
 }
 
 /* Return: does a rule keep the frame from the default rules? */
@@ -147,10 +155,22 @@ static bool give_by_rules(struct delivery *d)
 			break;
 		if (!(flow->attr.flags & IB_FLOW_ATTR_FLAGS_DONT_TRAP))
 			best = flow->attr.priority;
-		if (!flow->attr.drops)
-			give(d, flow->qp);
+		follow(d, flow);
 	}
 	return best >= 0;
+}
+
+/* A frame that comes again because there was no room is counted then. */
+static void count(const struct delivery *d)
+{
+	struct hca_flow *flow;
+
+	list_for_each_entry(flow, &d->port->flows, node) {
+		if (flow->last_frame != d->port->hca->frames)
+			continue;
+		flow->ib.packets++;
+		flow->ib.bytes += d->pkt->payload_bytes;
+	}
 }
 
 int hca_frame_deliver(struct hca_port *port, const struct fab_packet *pkt)
@@ -170,7 +190,10 @@ int hca_frame_deliver(struct hca_port *port, const struct fab_packet *pkt)
 		if (is_to_group(&d))
 			give_to(&d, IB_FLOW_ATTR_MC_DEFAULT);
 	}
-	return d.full && !d.copies && pkt->lrh.dlid != FAB_STATION_ALL ? -EAGAIN : 0;
+	if (d.full && !d.copies && pkt->lrh.dlid != FAB_STATION_ALL)
+		return -EAGAIN;
+	count(&d);
+	return 0;
 }
 
 /* --- rules --- */

@@ -289,7 +289,7 @@ def transport():
 # --- uverbs: messages, each whole: a kind of 0x80, its length in words, the words ---
 
 RC_QP, UD_QP, LOCAL_WRITE = 2, 4, 1
-FIRST_OWN_COMMAND, OWN_COMMANDS = 0x5f00, 10  # what libibverbs asks softibd alone
+FIRST_OWN_COMMAND, OWN_COMMANDS = 0x5f00, 11  # what libibverbs asks softibd alone
 PD, CQ, SRQ, MR, QP = range(5)  # the handles of uverbs_objects()
 
 

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from interop.commands import softib
-from interop.fabric import Fabric, wait_until
+from interop.fabric import BUILD, Fabric, wait_until
 from interop.test_rdma_cm import play
 from interop.test_ucx import perftest
 
@@ -113,6 +113,11 @@ def test_raw_packets(roce):
     wait_until(send, "the server has received 300 frames")
     out = roce.finish(server)
     assert server.returncode == 0 and re.search(r"^ 1000 +300 ", out, re.M), out
+
+
+def test_counters(roce):
+    """A rule counts its frames; the program checks every verb of counters objects."""
+    assert roce.run("n1", BUILD / "tests/programs/count_frames", MAC(1)) == "counted\n"
 
 
 def test_path(roce):

@@ -204,6 +204,38 @@ static void a_rule_may_copy_or_drop(void **state)
 	end_program(&l.p);
 }
 
+static void expect_count(struct listener *l, u32 handle, u64 packets)
+{
+	const struct ib_flow *flow = ib_uobject_get(l->p.context, IB_UOBJECT_FLOW, handle);
+
+	assert_int_equal(flow->packets, packets);
+	assert_int_equal(flow->bytes, 36 * packets);
+}
+
+/* whatever a rule does with a frame, and once however often it comes until there is room */
+static void rules_count_their_frames(void **state)
+{
+	struct ib_flow_attr drops = rule_for(3, 1);
+	struct world *w = *state;
+	u32 dropped, taken, untouched;
+	struct listener l;
+	int room = 0;
+
+	listen_begin(w, &l);
+	drops.drops = true;
+	dropped = add(&l, 0, drops);
+	taken = add(&l, 1, rule_for(0, 2));
+	untouched = add(&l, 2, rule_for(0, 3));
+	comes(other_mac, 3);
+	while (!comes(other_mac, 4))
+		room++;
+	assert_int_equal(comes(other_mac, 4), -EAGAIN);
+	expect_count(&l, dropped, 1);
+	expect_count(&l, taken, (u64)room);
+	expect_count(&l, untouched, 0);
+	end_program(&l.p);
+}
+
 static void default_rules_take_the_rest(void **state)
 {
 	struct ib_flow_attr attr = rule_for(0, 0);
@@ -375,6 +407,7 @@ int main(void)
 		T(others_may_not),
 		T(the_best_priority_wins),
 		T(a_rule_may_copy_or_drop),
+		T(rules_count_their_frames),
 		T(default_rules_take_the_rest),
 		T(own_frames),
 		T(a_full_program_holds_up_only_what_is_for_it_alone),
