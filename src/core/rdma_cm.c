@@ -72,6 +72,7 @@ struct rcm_id *rcm_alloc(struct rt *rt, const char *node, rdma_cm_event_handler 
 	id->query_id = -1;
 	id->seq_num = rt_random(rt) & 0xffffff;
 	id->qkey = qp_type == IB_QPT_UD ? RDMA_UDP_QKEY : 0;
+	INIT_LIST_HEAD(&id->bound_node);
 	INIT_LIST_HEAD(&id->listens);
 	INIT_LIST_HEAD(&id->mcasts);
 	rt_work_init(&id->resolved, rcm_resolved);
@@ -145,6 +146,7 @@ void rdma_destroy_id(struct rdma_cm_id *rdma_id)
 	rcm_drop_cm(id);
 	rcm_drop_mcasts(id);
 	list_del(&id->node);
+	list_del(&id->bound_node);
 	forget_requests(id);
 	id->id.event_handler = NULL;
 	if (id->query_id < 0) /* else the query's callback frees it */

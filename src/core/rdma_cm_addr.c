@@ -158,6 +158,19 @@ __be64 rcm_service_id(enum rdma_ucm_port_space ps, const struct sockaddr_storage
 
 /* --- ports --- */
 
+#define BUCKETS 1024
+
+/* The ids that are bound, by the end of their service ids, which is a port */
+static struct list_head *bound_ids(__be64 service_id)
+{
+	static struct list_head buckets[BUCKETS];
+	struct list_head *bucket = &buckets[be64_to_cpu(service_id) % BUCKETS];
+
+	if (!bucket->next)
+		INIT_LIST_HEAD(bucket);
+	return bucket;
+}
+
 /* Is there an address that both mean? @id and @other have the same port. */
 static bool overlap(const struct rcm_id *id, const struct sockaddr_storage *addr,
 		    const struct rcm_id *other)
@@ -172,8 +185,8 @@ bool rcm_is_taken(const struct rcm_id *id, const struct sockaddr_storage *addr)
 	__be64 service_id = rcm_service_id(id->id.ps, addr);
 	const struct rcm_id *other;
 
-	list_for_each_entry(other, &rcm_ids, node)
-		if (other != id && other->bound && other->rt == id->rt &&
+	list_for_each_entry(other, bound_ids(service_id), bound_node)
+		if (other != id && other->rt == id->rt &&
 		    rcm_service_id(other->id.ps, &other->id.route.addr.src_addr) == service_id &&
 		    !strcmp(other->node_name, id->node_name) &&
 		    overlap(id, addr, other) &&
@@ -263,7 +276,7 @@ int rdma_bind_addr(struct rdma_cm_id *rdma_id, struct sockaddr *addr)
 	if (ret)
 		return ret;
 	id->id.route.addr.src_addr = own;
-	id->bound = true;
+	list_add_tail(&id->bound_node, bound_ids(rcm_service_id(id->id.ps, &own)));
 	id->state = RCM_BOUND;
 	return 0;
 }

@@ -35,6 +35,7 @@ struct rcm_service;
 struct rcm_id {
 	struct rdma_cm_id id;
 	struct list_head node; /* of all ids */
+	struct list_head bound_node; /* of those that are bound, by service id; or alone */
 	struct rt *rt;
 	char node_name[IB_DEVICE_NAME_BYTES];
 	enum rcm_state state;
@@ -50,7 +51,7 @@ struct rcm_id {
 	u32 seq_num, qkey;
 	struct ib_cm_ece ece; /* that this end names */
 	u16 pkey;
-	bool bound, reuse, afonly;
+	bool reuse, afonly;
 	bool has_ack_timeout;
 	u8 ack_timeout_enc;
 	pid_t pid; /* of the process that it belongs to; 0: of none */
