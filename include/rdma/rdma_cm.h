@@ -127,7 +127,8 @@ struct rdma_hosts {
 };
 
 /** rdma_create_id() - of node @node in the fabric whose loop is @rt
- *  @ps: RDMA_PS_TCP (RC), RDMA_PS_SDP (RC), RDMA_PS_UDP (UD) or RDMA_PS_IB (any). Return: the id; ERR_PTR(-EPROTONOSUPPORT
+ *  @ps: RDMA_PS_TCP (RC), RDMA_PS_SDP (RC), RDMA_PS_UDP (UD), RDMA_PS_IPOIB (UD, with
+ *  the Q_Key and the groups of IPoIB) or RDMA_PS_IB (any). Return: the id; ERR_PTR(-EPROTONOSUPPORT
  *  another port space, -ENODEV no host table, -ENOMEM) */
 struct rdma_cm_id *rdma_create_id(struct rt *rt, const char *node,
 				  rdma_cm_event_handler event_handler, void *context,

@@ -11,7 +11,7 @@
 /* Return: false: no QP of this type is connected */
 static bool qp_type_of(const struct rdma_ucm_create_id *cmd, enum ib_qp_type *type)
 {
-	*type = cmd->ps == RDMA_PS_UDP ? IB_QPT_UD : IB_QPT_RC;
+	*type = cmd->ps == RDMA_PS_UDP || cmd->ps == RDMA_PS_IPOIB ? IB_QPT_UD : IB_QPT_RC;
 	if (cmd->ps != RDMA_PS_IB)
 		return true;
 	*type = (enum ib_qp_type)cmd->qp_type;

@@ -71,7 +71,7 @@ struct rcm_id *rcm_alloc(struct rt *rt, const char *node, rdma_cm_event_handler 
 	id->id.qp_type = qp_type;
 	id->query_id = -1;
 	id->seq_num = rt_random(rt) & 0xffffff;
-	id->qkey = qp_type == IB_QPT_UD ? RDMA_UDP_QKEY : 0;
+	id->qkey = qp_type == IB_QPT_UD && ps != RDMA_PS_IPOIB ? RDMA_UDP_QKEY : 0;
 	INIT_LIST_HEAD(&id->bound_node);
 	INIT_LIST_HEAD(&id->listens);
 	INIT_LIST_HEAD(&id->mcasts);
@@ -86,7 +86,8 @@ struct rdma_cm_id *rdma_create_id(struct rt *rt, const char *node,
 {
 	struct rcm_id *id;
 
-	if (ps != RDMA_PS_TCP && ps != RDMA_PS_UDP && ps != RDMA_PS_IB && ps != RDMA_PS_SDP)
+	if (ps != RDMA_PS_TCP && ps != RDMA_PS_UDP && ps != RDMA_PS_IPOIB && ps != RDMA_PS_IB &&
+	    ps != RDMA_PS_SDP)
 		return ERR_PTR(-EPROTONOSUPPORT);
 	if (!rcm_hosts(rt))
 		return ERR_PTR(-ENODEV);

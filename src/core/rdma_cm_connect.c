@@ -441,14 +441,18 @@ int rdma_disconnect(struct rdma_cm_id *rdma_id)
 
 /* --- queue pairs --- */
 
-static int attr_before_connection(const struct rcm_id *id, struct ib_qp_attr *attr,
-				  int *mask)
+static int attr_before_connection(struct rcm_id *id, struct ib_qp_attr *attr, int *mask)
 {
+	int ret;
+
 	if (attr->qp_state != IB_QPS_INIT || !id->id.device)
 		return -EINVAL;
 	if (ib_find_cached_pkey(id->id.device, id->id.port_num, id->pkey,
 				&attr->pkey_index))
 		return -EINVAL;
+	ret = rcm_take_qkey(id);
+	if (ret)
+		return ret;
 	*mask = IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT;
 	attr->port_num = (u8)id->id.port_num;
 	if (is_datagram(id)) {

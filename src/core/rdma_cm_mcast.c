@@ -10,6 +10,7 @@
 #define LINK_LOCAL_SCOPE 0x12 /* a transient group of the subnet */
 #define IPV4_SIGNATURE	 0x40 /* RFC 4391 section 4: 0x401b, 0x601b; ... */
 #define IPV6_SIGNATURE	 0x60
+#define IPOIB_GROUP	 0x1b
 #define RDMA_CM_GROUP	 0x01 /* ... in its second byte, of groups that are not IPoIB's */
 
 /** struct rcm_mcast - a membership, or one that is being asked for */
@@ -40,7 +41,9 @@ static void begin_mgid(const struct rcm_id *id, u8 signature, union ib_gid *mgid
 {
 	__be16 pkey = cpu_to_be16(id->pkey | WIRE_PKEY_FULL);
 
-	*mgid = (union ib_gid){.raw = {0xff, LINK_LOCAL_SCOPE, signature, RDMA_CM_GROUP}};
+	*mgid = (union ib_gid){.raw = {0xff, LINK_LOCAL_SCOPE, signature,
+				       id->id.ps == RDMA_PS_IPOIB ? IPOIB_GROUP :
+								    RDMA_CM_GROUP}};
 	memcpy(mgid->raw + 4, &pkey, sizeof(pkey));
 }
 
@@ -95,6 +98,31 @@ static void drop(struct rcm_mcast *mcast)
 	rt_free(mcast);
 }
 
+/* The group of the IPv4 broadcast address, RFC 4391 section 4 */
+static int get_broadcast(const struct rcm_id *id, struct ib_sa_mcmember_rec *rec)
+{
+	union ib_gid mgid;
+
+	if (!id->id.device)
+		return -EINVAL;
+	begin_mgid(id, IPV4_SIGNATURE, &mgid);
+	memset(mgid.raw + 12, 0xff, 4);
+	return ib_sa_get_mcmember_rec(id->id.device, id->id.port_num, &mgid, rec);
+}
+
+int rcm_take_qkey(struct rcm_id *id)
+{
+	struct ib_sa_mcmember_rec rec;
+	int ret;
+
+	if (id->id.ps != RDMA_PS_IPOIB || id->qkey)
+		return 0;
+	ret = get_broadcast(id, &rec);
+	if (!ret)
+		id->qkey = be32_to_cpu(rec.qkey);
+	return ret;
+}
+
 static void report_joined(const struct rcm_mcast *mcast, struct rdma_cm_event *event)
 {
 	const struct ib_sa_mcmember_rec *rec = &mcast->sa->rec;
@@ -142,13 +170,13 @@ static struct rcm_mcast *find(const struct rcm_id *id,
 static struct ib_sa_multicast *join(struct rcm_mcast *mcast, const union ib_gid *mgid,
 				    u8 join_state)
 {
-	const ib_sa_comp_mask mask =
+	ib_sa_comp_mask mask =
 		IB_SA_MCMEMBER_REC_MGID | IB_SA_MCMEMBER_REC_PORT_GID |
 		IB_SA_MCMEMBER_REC_PKEY | IB_SA_MCMEMBER_REC_QKEY |
 		IB_SA_MCMEMBER_REC_SL | IB_SA_MCMEMBER_REC_FLOW_LABEL |
 		IB_SA_MCMEMBER_REC_TRAFFIC_CLASS | IB_SA_MCMEMBER_REC_JOIN_STATE;
 	const struct rcm_id *id = mcast->id;
-	const struct ib_sa_mcmember_rec rec = {
+	struct ib_sa_mcmember_rec broadcast, rec = {
 		.mgid = *mgid,
 		.port_gid = id->id.route.sgid,
 		.pkey = cpu_to_be16(id->pkey),
@@ -156,6 +184,16 @@ static struct ib_sa_multicast *join(struct rcm_mcast *mcast, const union ib_gid 
 		.join_state = join_state,
 	};
 
+	if (id->id.ps == RDMA_PS_IPOIB && !get_broadcast(id, &broadcast)) {
+		mask |= IB_SA_MCMEMBER_REC_MTU_SELECTOR | IB_SA_MCMEMBER_REC_MTU |
+			IB_SA_MCMEMBER_REC_RATE_SELECTOR | IB_SA_MCMEMBER_REC_RATE |
+			IB_SA_MCMEMBER_REC_HOP_LIMIT;
+		rec.mtu_selector = rec.rate_selector = IB_SA_EQ;
+		rec.mtu = broadcast.mtu;
+		rec.rate = broadcast.rate;
+		rec.hop_limit = broadcast.hop_limit;
+		rec.sl = broadcast.sl;
+	}
 	return ib_sa_join_multicast(&rcm_sa_client, id->id.device, id->id.port_num, &rec,
 				    mask, GFP_KERNEL, on_membership, mcast);
 }
@@ -177,6 +215,9 @@ int rdma_join_multicast(struct rdma_cm_id *rdma_id, const struct sockaddr *addr,
 		return -EINVAL;
 	if (find(id, &to))
 		return -EADDRINUSE;
+	ret = rcm_take_qkey(id);
+	if (ret)
+		return ret;
 	mcast = rt_zalloc(sizeof(*mcast));
 	if (!mcast)
 		return -ENOMEM;

@@ -156,6 +156,9 @@ bool rcm_addr_is_multicast(const struct sockaddr_storage *addr);
  *  group the SA makes up. 0; -EINVAL it is not a multicast address */
 int rcm_addr_mgid(const struct rcm_id *id, const struct sockaddr_storage *addr,
 		  union ib_gid *mgid);
+/** rcm_take_qkey() - of the id's queue pair and groups. In IPoIB's port space it is that of the
+ *  partition's broadcast group, which the port's interface has joined. 0; -errno there is none */
+int rcm_take_qkey(struct rcm_id *id);
 /** rcm_drop_mcasts() - leave all groups */
 void rcm_drop_mcasts(struct rcm_id *id);
 

@@ -265,6 +265,20 @@ def test_libfabric_by_rdma_cm(fabric, provider, endpoint):
     assert server.wait(TIMEOUT) == 0
 
 
+def test_multicast_of_ipoib(fabric):
+    """mckey in IPoIB's port space: the group and its Q_Key are those of ib0's partition."""
+    mckey = ["mckey", "-m", "239.1.1.1", "-C", 10, "-p", "0x2"]
+    receiver = fabric.start("n1", *mckey)
+
+    def heard():
+        fabric.run("n2", *mckey, "-s")
+        return receiver.poll() is not None
+
+    wait_until(heard, "the receiver has heard ten messages")
+    out = fabric.finish(receiver)
+    assert receiver.returncode == 0 and "joined dgid: ff12:401b:ffff::f01:101" in out, out
+
+
 def test_perftest_by_name_on_one_port(fabric):
     """Three servers with the same TCP port, each on a node of its own."""
     port = "18515"

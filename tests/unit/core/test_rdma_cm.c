@@ -270,6 +270,21 @@ static void the_group_of_an_address(void **state)
 	}
 }
 
+/* ... whose Q_Key is that of a group which the port is not a member of */
+static void ipoibs_port_space_needs_its_broadcast_group(void **state)
+{
+	struct ib_qp_attr attr = {.qp_state = IB_QPS_INIT};
+	struct sockaddr_in own = ip("10.0.0.2", 0), group = ip("239.1.2.3", 0);
+	int mask;
+
+	active.id = rdma_create_id(net->rt, net->node[1]->ib.node_name, on_event, &active,
+				   RDMA_PS_IPOIB, IB_QPT_UD);
+	assert_int_equal(rdma_join_multicast(active.id, SA(group), 1, NULL), -EINVAL);
+	assert_int_equal(rdma_bind_addr(active.id, SA(own)), 0);
+	assert_int_equal(rdma_join_multicast(active.id, SA(group), 1, NULL), -EADDRNOTAVAIL);
+	assert_int_equal(rdma_init_qp_attr(active.id, &attr, &mask), -EADDRNOTAVAIL);
+}
+
 static void joins_that_fail(void **state)
 {
 	struct sockaddr_in group = ip("239.1.2.3", 0), host = ip("10.0.0.2", 0);
@@ -405,6 +420,7 @@ int main(void)
 		RDMA_CM_TEST(two_ids_share_a_membership),
 		RDMA_CM_TEST(the_group_of_an_address),
 		RDMA_CM_TEST(joins_that_fail),
+		RDMA_CM_TEST(ipoibs_port_space_needs_its_broadcast_group),
 		RDMA_CM_TEST(a_membership_is_lost),
 		RDMA_CM_TEST(an_id_goes_with_its_memberships),
 	};
