@@ -18,20 +18,6 @@ static int fail(int error)
 	return -1;
 }
 
-/* @other takes the number @fd; it is closed in any case. Return: 0; -errno */
-static int take_place(int fd, int other)
-{
-	const int status = fcntl(fd, F_GETFL), flags = fcntl(fd, F_GETFD);
-	int ret = 0;
-
-	if (status < 0 || flags < 0 ||
-	    fcntl(other, F_SETFL, status & (O_NONBLOCK | O_ASYNC)) ||
-	    dup3(other, fd, flags & FD_CLOEXEC ? O_CLOEXEC : 0) < 0)
-		ret = -errno;
-	close(other);
-	return ret;
-}
-
 static enum sdp_use use_of(int fd, enum sdp_role role, const union abi_sdp_address *address)
 {
 	return sdp_is_forced(fd) ? SDP_USE_SDP : sdp_rules_use(role, &address->any);
@@ -74,7 +60,7 @@ static int bind_for_sdp(int fd, const union abi_sdp_address *address, bool tcp)
 		return ret;
 	}
 	sdp_copy_options(fd, session);
-	return take_place(fd, session);
+	return sdp_take_place(fd, session);
 }
 
 /* TCP first: it finds a port, which SDP then has, too. Where the machine has no such
@@ -180,7 +166,7 @@ static int connect_by(int session, int fd, const union abi_sdp_address *address,
 		return ret;
 	}
 	sdp_copy_options(fd, pair[0]);
-	return take_place(fd, pair[0]);
+	return sdp_take_place(fd, pair[0]);
 }
 
 /* a socket that was bound before */
@@ -200,7 +186,7 @@ static int connect_bound(int fd, const struct sdp_name *name, const struct socka
 	if (tcp < 0)
 		return fail(ret);
 	sdp_copy_options(fd, tcp);
-	ret = take_place(fd, tcp);
+	ret = sdp_take_place(fd, tcp);
 	return ret ? fail(ret) : sdp_libc.connect(fd, addr, len);
 }
 

@@ -4,6 +4,7 @@
  *
  *  calls.c	the functions of libc that it takes the place of
  *  establish.c	bind, listen, connect and accept of SDP
+ *  place.c	how another socket takes a descriptor's place
  *  session.c	the conversation with softibd's "sdp" socket (abi/sdp.h)
  *  name.c	what a descriptor is: its name, which is in the kernel
  *  options.c	socket options, as a TCP socket has them
@@ -79,6 +80,16 @@ void sdp_address_put(const union abi_sdp_address *from, struct sockaddr *addr,
 		     socklen_t *len);
 /** sdp_address_map() - an IPv4 address as one of @family */
 void sdp_address_map(union abi_sdp_address *address, int family);
+
+/* --- place.c --- */
+
+/**
+ * sdp_take_place() - let the socket @other be what @fd was, and close @other
+ * Copies of @fd in this process become @other, too, and epoll instances watch it with the
+ * same events and data. Copies in other processes stay what they are.
+ * Return: 0; -errno
+ */
+int sdp_take_place(int fd, int other);
 
 /* --- session.c --- */
 

@@ -25,8 +25,10 @@ def is_sdp(sock):
         return any(inode in line.split() and "@softib-sdp:c" in line for line in sockets)
 
 
-def listener():
+def listener(poll=None):
     sock = socket.socket(FAMILY)
+    if poll:
+        poll.register(sock.fileno(), select.EPOLLIN)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     sock.bind((ADDRESS, PORT))
     sock.listen(5)
@@ -72,17 +74,17 @@ def call_stream():
 
 
 def serve_events():
-    """One thread, epoll, descriptors that do not block, and children."""
-    server = listener()
+    """One thread, epoll that knows the listener before bind(), descriptors that do not block,
+    and children."""
+    poll = select.epoll()
+    server = listener(poll)
     server.setblocking(False)
     try:
         server.accept()
         say("did not block")
     except BlockingIOError:
         pass
-    poll = select.epoll()
-    poll.register(server.fileno(), select.EPOLLIN)
-    assert poll.poll(20)
+    assert poll.poll(20) == [(server.fileno(), select.EPOLLIN)]
     sock, _ = server.accept()
     sock.setblocking(False)
     poll.register(sock.fileno(), select.EPOLLIN | select.EPOLLRDHUP)
@@ -108,10 +110,16 @@ def keep(sock):
 def call_events():
     sock = socket.socket(FAMILY)
     sock.setblocking(False)
+    copy, poll = sock.dup(), select.epoll()
+    poll.register(sock, select.EPOLLOUT)
+    poll.register(copy, select.EPOLLOUT)
     sock.connect_ex((ADDRESS, PORT))
     assert select.select([], [sock], [], 20)[1]
+    assert dict(poll.poll(20)) == {sock.fileno(): select.EPOLLOUT, copy.fileno(): select.EPOLLOUT}
+    assert is_sdp(copy) and copy.getpeername() == sock.getpeername()
     assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == 0
-    sock.send(b"one")
+    copy.send(b"one")
+    copy.close()
     assert select.select([sock], [], [], 20)[0]
     assert sock.recv(100) == b"two from " + str(sock.getsockname()[1]).encode()
     sock.send(b"three")
