@@ -140,11 +140,11 @@ static bool takes_request(const struct rcm_id *listener, const struct ib_cm_even
 }
 
 /* Whom a request is for, and its addresses. It says by its IP header which of those is meant who
- * listen to IP addresses; who listens to a GID gets what is for none of them. */
-static struct rcm_id *find_listener(const struct rcm_service *service,
+ * listen to IP addresses; who listens to a GID gets what is for none of them. The request of a
+ * datagram service names no GID. */
+static struct rcm_id *find_listener(const struct rcm_service *service, __be64 service_id,
 				    const struct ib_cm_event *event, struct rdma_addr *addr)
 {
-	bool datagram = event->event == IB_CM_SIDR_REQ_RECEIVED;
 	struct rcm_id *listener = NULL;
 
 	if (!rcm_get_header(rcm_service_port_space(service), event->private_data,
@@ -152,10 +152,13 @@ static struct rcm_id *find_listener(const struct rcm_service *service,
 		listener = rcm_find_listener(service, &addr->src_addr);
 	if (listener)
 		return listener;
+	if (event->event == IB_CM_REQ_RECEIVED) {
+		rcm_ib_addr_of_path(event->param.req_rcvd.primary_path, service_id, addr);
+		return rcm_find_listener(service, &addr->src_addr);
+	}
 	listener = rcm_find_ib_listener(service);
 	if (listener)
-		rcm_ib_addr_of_request(
-			listener, datagram ? NULL : event->param.req_rcvd.primary_path, addr);
+		*addr = (struct rdma_addr){.src_addr = listener->id.route.addr.src_addr};
 	return listener;
 }
 
@@ -166,7 +169,7 @@ static struct rcm_id *accept_request(const struct rcm_service *service,
 	struct rcm_id *id, *listener;
 	struct rdma_addr addr;
 
-	listener = find_listener(service, event, &addr);
+	listener = find_listener(service, cm->service_id, event, &addr);
 	if (!listener || !takes_request(listener, event))
 		return NULL;
 	from = &listener->id;

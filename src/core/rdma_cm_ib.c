@@ -168,15 +168,11 @@ static void put(struct sockaddr_storage *to, const union ib_gid *gid, __be16 pke
 	memcpy(&sib->sib_addr, gid, sizeof(sib->sib_addr));
 }
 
-void rcm_ib_addr_of_request(const struct rcm_id *listener, const struct sa_path_rec *path,
-			    struct rdma_addr *addr)
+void rcm_ib_addr_of_path(const struct sa_path_rec *path, __be64 service_id,
+			 struct rdma_addr *addr)
 {
-	memset(addr, 0, sizeof(*addr));
-	addr->src_addr = listener->id.route.addr.src_addr;
-	if (!path)
-		return;
 	put(&addr->src_addr, &path->sgid, path->pkey);
-	ib_of(&addr->src_addr)->sib_sid = ib_of(&listener->id.route.addr.src_addr)->sib_sid;
+	ib_of(&addr->src_addr)->sib_sid = service_id;
 	ib_of(&addr->src_addr)->sib_sid_mask = cpu_to_be64(~0ull);
 	put(&addr->dst_addr, &path->dgid, path->pkey);
 }

@@ -128,10 +128,9 @@ int rcm_ib_bind(struct rcm_id *id, const struct sockaddr_storage *addr);
 /** rcm_ib_find_way() - choose the source of @id, and take the destination's GID.
  *  0; -ENETUNREACH no active port is of its subnet and partition */
 int rcm_ib_find_way(struct rcm_id *id);
-/** rcm_ib_addr_of_request() - the addresses of a request for @listener. @path: NULL: of a
- *  datagram's request, whose source is not known */
-void rcm_ib_addr_of_request(const struct rcm_id *listener, const struct sa_path_rec *path,
-			    struct rdma_addr *addr);
+/** rcm_ib_addr_of_path() - the addresses of a request for @service_id, as its path says them */
+void rcm_ib_addr_of_path(const struct sa_path_rec *path, __be64 service_id,
+			 struct rdma_addr *addr);
 
 /* --- rdma_cm_listen.c --- */
 
@@ -140,7 +139,7 @@ void rcm_drop_listens(struct rcm_id *id, const struct ib_device *only);
 /** rcm_find_listener() - Return: whom a request for @addr is for; NULL: for nobody */
 struct rcm_id *rcm_find_listener(const struct rcm_service *service,
 				 const struct sockaddr_storage *addr);
-/** rcm_find_ib_listener() - Return: who listens by an address of AF_IB; NULL: nobody */
+/** rcm_find_ib_listener() - Return: one who listens by any address of AF_IB; NULL: nobody */
 struct rcm_id *rcm_find_ib_listener(const struct rcm_service *service);
 /** rcm_first_listener() - one of them: all have the same service id */
 const struct rcm_id *rcm_first_listener(const struct rcm_service *service);
