@@ -82,10 +82,18 @@ static int migrate_id(struct ucma_call *call)
 
 /* --- addresses and routes --- */
 
+/* Older commands have room for an IPv6 address, which is less than an address of AF_IB takes. */
+static bool is_ip(const struct sockaddr_in6 *addr)
+{
+	return addr->sin6_family == AF_INET || addr->sin6_family == AF_INET6;
+}
+
 static int bind_ip(struct ucma_call *call)
 {
 	struct rdma_ucm_bind_ip cmd = *(const struct rdma_ucm_bind_ip *)call->in;
 
+	if (!is_ip(&cmd.addr))
+		return -EINVAL;
 	return rdma_bind_addr(call->id->cm_id, (struct sockaddr *)&cmd.addr);
 }
 
@@ -102,6 +110,8 @@ static int resolve_ip(struct ucma_call *call)
 {
 	struct rdma_ucm_resolve_ip cmd = *(const struct rdma_ucm_resolve_ip *)call->in;
 
+	if ((cmd.src_addr.sin6_family && !is_ip(&cmd.src_addr)) || !is_ip(&cmd.dst_addr))
+		return -EINVAL;
 	return rdma_resolve_addr(call->id->cm_id, (struct sockaddr *)&cmd.src_addr,
 				 (struct sockaddr *)&cmd.dst_addr, cmd.timeout_ms);
 }
@@ -260,6 +270,8 @@ static int join_ip_mcast(struct ucma_call *call)
 {
 	const struct rdma_ucm_join_ip_mcast *cmd = call->in;
 
+	if (!is_ip(&cmd->addr))
+		return -EINVAL;
 	return join(call, cmd->uid, &cmd->addr, sizeof(cmd->addr),
 		    RDMA_MC_JOIN_FLAG_FULLMEMBER);
 }

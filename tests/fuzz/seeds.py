@@ -435,6 +435,13 @@ def ucma():
         yield f"{name}_ended", made + ucma_command(UCMA_CLIENT, DISCONNECT, pack("<I", 2)) + ucma_event(
             UCMA_SERVER) + ucma_by(UCMA_SERVER, 3, (DESTROY_ID, 0)) + ucma_by(UCMA_CLIENT, 2, (DESTROY_ID, 0))
         yield f"{name}_gone", made + bytes([UCMA_GONE | UCMA_CLIENT, 0, UCMA_NEWS, 0]) + ucma_event(UCMA_SERVER)
+    for family in (2, 10, 27):  # in structs that have room for an IPv6 address
+        address = pack("<H", family) + pack(">H", UCMA_PORT) + bytes(24)
+        yield f"old_{family}", (
+            ucma_id(UCMA_SERVER, TCP_SPACE) + ucma_id(UCMA_SERVER, UDP_SPACE, 4) +
+            ucma_command(UCMA_SERVER, BIND_IP, pack("<Q", 1) + address + pack("<I", 1)) +
+            ucma_command(UCMA_SERVER, RESOLVE_IP, address + address + pack("<II", 2, 2000)) +
+            ucma_command(UCMA_SERVER, JOIN_IP, pack("<QQ", 1, 5) + address + pack("<I", 2)))
     group = ipv4(0)[:4] + bytes([239, 1, 2, 3]) + bytes(8)
     yield "group", ucma_id(UCMA_SERVER, UDP_SPACE, 4) + ucma_bind(UCMA_SERVER, 1, server_ip) + ucma_command(
         UCMA_SERVER, JOIN, pack("<QQIHH", 1, 5, 1, 16, 0) + group.ljust(128, b"\0")) + ucma_event(
