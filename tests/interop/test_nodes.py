@@ -176,7 +176,7 @@ def test_iperf3_both_ways(fabric):
                               stdout=subprocess.PIPE)
     fabric.running.append(server)
     assert any("listening" in line for line in server.stdout)
-    for args in ("-n 4M", "-R -n 4M", "-6 -n 4M"):
+    for args in ("-n 16M", "-R -n 16M", "-6 -n 16M"):
         done = json.loads(on(fabric, "n1", "iperf3", "--json", "-c", "n2", *args.split()))
         assert done["end"]["sum_received"]["bytes"] > 1 << 19, args  # the end is cut off
     done = json.loads(on(fabric, "n1", "iperf3", "--json", "-u", "-b", "20M", "-n", "200K", "-c", "n2"))
