@@ -116,6 +116,8 @@ int counters_leave(struct soft_flow *flow)
 		return 0;
 	state = lock_for_calls(&c->lock);
 	rc = add_flow(flow, &c->ended);
+	if (rc == -EIO) /* the rule went with its session: session_destroy() */
+		rc = 0;
 	if (!rc)
 		list_del(&flow->entry);
 	unlock_after_calls(&c->lock, state);

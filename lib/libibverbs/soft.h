@@ -441,8 +441,8 @@ int counters_attach(struct ibv_counters *counters, struct ibv_counter_attach_att
 int counters_read(struct ibv_counters *counters, uint64_t *values, uint32_t num, uint32_t flags);
 /** counters_take() - @flow is a new rule, and its frames are counted */
 void counters_take(struct ibv_counters *counters, struct soft_flow *flow);
-/** counters_leave() - @flow ends: what was counted of it stays. 0; -errno it could not be
- *  read, and @flow stays */
+/** counters_leave() - @flow ends: what was counted of it stays, unless softibd died. 0; -errno it
+ *  could not be read, and @flow stays */
 int counters_leave(struct soft_flow *flow);
 
 /* wq.c */

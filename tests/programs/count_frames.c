@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 enum { FRAMES = 5, BYTES = 100, ETHER_TYPE = 0xb588 /* of experiments, big endian */ };
 
@@ -99,6 +101,22 @@ static void send_to_self(const uint8_t mac[6])
 	}
 }
 
+/* A forked child has no session with softibd, as a program has whose softibd died: it can still
+ * give back its copies. */
+static void end_in_a_child(struct ibv_counters *counters, struct ibv_flow *flow)
+{
+	pid_t pid = fork();
+	int status;
+
+	CHECK(pid >= 0);
+	if (!pid) {
+		CHECK(!ibv_destroy_flow(flow));
+		CHECK(!ibv_destroy_counters(counters));
+		_exit(0);
+	}
+	CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+}
+
 int main(int argc, char **argv)
 {
 	struct ibv_counter_attach_attr point = {.counter_desc = IBV_COUNTER_BYTES};
@@ -127,6 +145,7 @@ int main(int argc, char **argv)
 	CHECK(value[0] == FRAMES * BYTES && value[1] == 0 && value[2] == FRAMES);
 	CHECK(ibv_read_counters(counters, value, 2, 0) == EINVAL);
 	CHECK(ibv_destroy_counters(counters) == EBUSY);
+	end_in_a_child(counters, flow);
 	CHECK(!ibv_destroy_flow(flow));
 	CHECK(!ibv_read_counters(counters, value, 3, 0) && value[2] == FRAMES);
 	CHECK(!ibv_destroy_counters(counters));
