@@ -4,7 +4,8 @@
  * An id belongs to a node. Addresses lead to ports of adapters by the fabric's host table
  * (struct rdma_hosts); the subnet administrator gives the path; the CM (ib_cm.h) makes
  * the connection, whose private data begins with both IP addresses. An address of family AF_IB
- * (rdma/ib.h) is a GID and a service id instead: it needs no host table and no private data.
+ * (rdma/ib.h) is a GID and a service id instead: no host table has to know it, and all of the
+ * private data is the client's.
  *
  * News come to the id's handler, from the loop. A handler may call anything here; one
  * that returns other than 0 destroys its id, which it must not do itself.

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The rdma_cm endpoint's inside: sessions (ucma.c), commands (ucma_cmd.c), multicast
- * memberships (ucma_mcast.c), news (ucma_event.c). */
+/* The rdma_cm endpoint's inside: sessions (ucma.c), commands (ucma_cmd.c), what a program asks
+ * of an id (ucma_query.c), multicast memberships (ucma_mcast.c), news (ucma_event.c). */
 #ifndef SOFTIB_ACCESS_UCMA_PRIVATE_H
 #define SOFTIB_ACCESS_UCMA_PRIVATE_H
 
 #include <string.h>
 
 #include "abi/session.h"
-
 #include "access/listener.h"
 #include "access/ucma.h"
 #include "rdma/rdma_cm.h"

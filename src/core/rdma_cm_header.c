@@ -41,13 +41,15 @@ void rcm_put_header(const struct rcm_id *id, u8 *private_data)
 {
 	const struct rdma_addr *addr = &id->id.route.addr;
 	const struct header *at = header_of(id->id.ps, addr->src_addr.ss_family);
-	__be16 port = cpu_to_be16(rcm_port(&addr->src_addr));
-	size_t bytes, unused;
-	const u8 *src = rcm_ip(&addr->src_addr, &bytes);
-	const u8 *dst = rcm_ip(&addr->dst_addr, &unused);
+	const u8 *src, *dst;
+	size_t bytes;
+	__be16 port;
 
 	if (!at->own_bytes)
 		return;
+	src = rcm_ip(&addr->src_addr, &bytes);
+	dst = rcm_ip(&addr->dst_addr, &bytes);
+	port = cpu_to_be16(rcm_port(&addr->src_addr));
 	memset(private_data, 0, at->own_bytes);
 	private_data[at->ip_version] = (addr->src_addr.ss_family == AF_INET6 ? 6 : 4)
 				       << 4;
