@@ -5,7 +5,6 @@
  * headed by two bytes: of whom and what it is, and its length in 4-byte words. softibd must answer
  * each command, and nothing may be left when both programs have gone.
  */
-#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -14,6 +13,7 @@
 #include "abi/session.h"
 #include "access/listener.h"
 #include "access/ucma.h"
+#include "runtime/posix/closer.h"
 #include "runtime/posix/rt_posix.h"
 
 /* the lowest bit says whose it is; the rest: */
@@ -78,14 +78,7 @@ static void leave(struct program *p)
 
 static void enter(struct program *p, const void *open, size_t bytes)
 {
-	union {
-		struct cmsghdr head;
-		char buf[CMSG_SPACE(sizeof(int))];
-	} control;
 	char reply[256];
-	struct iovec iov = {reply, sizeof(reply)};
-	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control,
-			     .msg_controllen = sizeof(control)};
 	struct peer peer = {.pid = getpid()};
 	int pair[2];
 
@@ -96,8 +89,7 @@ static void enter(struct program *p, const void *open, size_t bytes)
 	ucma_serve(ucma, pair[1], &peer);
 	send(p->news, open, bytes, MSG_NOSIGNAL);
 	turn(2);
-	if (recvmsg(p->news, &msg, MSG_DONTWAIT) > 0 && CMSG_FIRSTHDR(&msg))
-		memcpy(&p->commands, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(int));
+	rt_receive(p->news, reply, sizeof(reply), MSG_DONTWAIT, &p->commands, 1);
 }
 
 /* each command is answered, and what it brings about is waited for */

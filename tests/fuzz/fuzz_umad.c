@@ -14,6 +14,7 @@
 #include "../unit/core/mad_net.h"
 #include "abi/session.h"
 #include "access/umad.h"
+#include "runtime/posix/closer.h"
 #include "runtime/posix/rt_posix.h"
 
 enum where { OPENING, CONTROL, DATA, WIRE_QP0, WIRE_QP1, WHERES };
@@ -45,14 +46,7 @@ static void turn(int n)
 static struct session open_session(const void *open, size_t bytes)
 {
 	struct session s = {-1, -1};
-	union {
-		struct cmsghdr head;
-		char buf[CMSG_SPACE(sizeof(int))];
-	} control;
 	char reply[4096];
-	struct iovec iov = {reply, sizeof(reply)};
-	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control,
-			     .msg_controllen = sizeof(control)};
 	struct peer peer = {.pid = getpid()};
 	int pair[2];
 
@@ -62,8 +56,7 @@ static struct session open_session(const void *open, size_t bytes)
 	umad_serve(umad, pair[1], &peer);
 	send(s.data, open, bytes, MSG_NOSIGNAL);
 	turn(2);
-	if (recvmsg(s.data, &msg, MSG_DONTWAIT) > 0 && CMSG_FIRSTHDR(&msg))
-		memcpy(&s.control, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(int));
+	rt_receive(s.data, reply, sizeof(reply), MSG_DONTWAIT, &s.control, 1);
 	return s;
 }
 
