@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from interop.fabric import kill, link_local, wait_until
+from interop.fabric import Fabric, kill, link_local, wait_until
 
 SERVER_IP = "10.1.0.1"
 SERVER_IPV6 = "fd73:6f66:7469:6201::1"
@@ -82,6 +82,26 @@ def test_addresses_of_infiniband(pair, program):
     program = [*program, "-f", "gid"]
     for out in play(pair, [*program, "-b", link_local("n1")], [*program, "-s", link_local("n1")]):
         assert "return status 0" in out or " 64 " in out, out
+
+
+def test_one_port_of_two():
+    """Two servers of a node have one service, each at the GID of one port: that of the second
+    port is reached although the other listened first."""
+    with Fabric("pair", up_args=("--ports", "2")) as fabric:
+        program = ["ucmatose", "-f", "gid"]
+        first = serve(fabric, *program, "-b", link_local("n1", 1))
+        second = fabric.start("n1", *program, "-b", link_local("n1", 2))
+
+        def second_is_served():
+            client = fabric.start("n2", *program, "-s", link_local("n1", 2))
+            fabric.finish(client)
+            return client.returncode == 0  # else the server does not listen yet
+
+        wait_until(second_is_served, "the server of the second port listens")
+        assert "return status 0" in fabric.finish(second)
+        assert first.poll() is None
+        fabric.run("n2", *program, "-s", link_local("n1", 1))
+        assert "return status 0" in fabric.finish(first)
 
 
 def test_synchronous_endpoints(pair):
