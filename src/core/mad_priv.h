@@ -29,7 +29,8 @@
 
 #define MAD_SEND_WRS 64	    /* posted at once to one QP; the rest queues */
 #define MAD_RECV_WRS 127    /* the most receives posted to one QP; its ring has one more */
-#define MAD_RECV_INITIAL 16 /* a quiet port's; it grows with the traffic */
+#define MAD_RECV_INITIAL 16 /* a quiet port's: a turn of the adapter (HCA_RX_TURN); it grows with
+			       the traffic */
 #define RMPP_ACK_RETRIES 5 /* without progress */
 
 struct mad_agent;

@@ -11,7 +11,8 @@
 
 #define HCA_FIRST_QPN 0x11
 #define HCA_RX_QUEUE_MAX 2048 /* packets waiting for the midlayer */
-#define HCA_RX_TURN 16	      /* the most of them that the engine takes in a turn */
+#define HCA_RX_TURN 16 /* the most of them that the engine takes in a turn: a quiet port of the MAD
+			 layer has no more receives (MAD_RECV_INITIAL) */
 #define HCA_MAX_MSG_BYTES 0x80000000u
 #define HCA_DM_BYTES (256ull << 10) /* of device memory */
 #define HCA_DM_UNIT_BYTES 64	    /* is given out in these */
