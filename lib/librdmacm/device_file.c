@@ -226,19 +226,18 @@ static ssize_t exchange(struct file *file, const void *command, size_t bytes,
 			struct answer *answer)
 {
 	struct iovec parts[2] = {{(void *)command, bytes}};
+	const struct iovec whole = {answer, sizeof(*answer)};
 	size_t num = 1 + option_of(command, &parts[1]);
 	ssize_t n;
 	int ret;
 
 	pthread_mutex_lock(&file->lock);
 	ret = abi_sendv_fds(file->control, parts, num, NULL, 0, 0);
-	do
-		n = ret ? ret : recv(file->control, answer, sizeof(*answer), 0);
-	while (!ret && n < 0 && errno == EINTR);
+	n = ret ? ret : abi_receive_answer(file->control, &whole, 1, NULL, 0);
 	pthread_mutex_unlock(&file->lock);
 	if (ret || n <= 0)
 		return -ENODEV; /* softibd is gone */
-	if (n < (ssize_t)sizeof(answer->reply))
+	if (n < (ssize_t)sizeof(answer->reply) || n > (ssize_t)sizeof(*answer))
 		return -EPROTO;
 	ret = abi_reply_error(&answer->reply);
 	return ret ? ret : n - (ssize_t)offsetof(struct answer, body);
