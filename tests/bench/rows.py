@@ -6,6 +6,7 @@ and to its best peer likewise. For times less is better, else more.
 """
 from dataclasses import dataclass, field
 
+from bench.connect import Connect
 from bench.counts import TABLE as INSTRUCTIONS
 from bench.daemon import BesideFlaps, PacketTime, PortMemory
 from bench.ipoib import MTU, Ip, fabric_of, relay
@@ -271,6 +272,12 @@ def socket_rows():
                                            ("1m_bw", "bandwidth 1 MiB", "GB/s", 2))]
 
 
+def connection_rows():
+    return [Row(f"connection set-up, {count:,} at once", "connections", "us", Connect("rdma", count),
+                (Connect("tcp", count),), reach=("limit", 2))
+            for count in (1, 1000)]
+
+
 def instruction_rows():
     return [Row(f"instructions: {key[6:].replace(':8/', ' 8 B, ').replace('_', ' ')}",
                 "instructions", "instr", Instructions(key),
@@ -280,4 +287,5 @@ def instruction_rows():
 
 def all_rows():
     return (latency_rows() + bandwidth_rows() + rate_rows() + other_rows() + user_rows() +
-            cost_rows() + daemon_rows() + ip_rows() + socket_rows() + instruction_rows())
+            cost_rows() + daemon_rows() + ip_rows() + socket_rows() + connection_rows() +
+            instruction_rows())

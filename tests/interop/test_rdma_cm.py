@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Connections by IP address: the distribution's librdmacm on softib's device file, and the
 programs that come with it."""
+import os
 import platform
 import signal
 
 import pytest
 
-from interop.fabric import Fabric, kill, link_local, wait_until
+from interop.fabric import BUILD, SANITIZED, Fabric, kill, link_local, wait_until
 
 SERVER_IP = "10.1.0.1"
 SERVER_IPV6 = "fd73:6f66:7469:6201::1"
@@ -102,6 +103,28 @@ def test_one_port_of_two():
         assert first.poll() is None
         fabric.run("n2", *program, "-s", link_local("n1", 1))
         assert "return status 0" in fabric.finish(first)
+
+
+def open_descriptors(fabric):
+    pid = int((fabric.dir / "pid").read_text())
+    return len(os.listdir(f"/proc/{pid}/fd"))
+
+
+def test_ten_thousand_connections(pair):
+    """1,000 at once, ten times: set up, closed, and nothing of them is left."""
+    many = (BUILD / "tests/bench/bench-connect", "rdma")
+    server = pair.start("n1", *many, "server", SERVER_IP, 7474, 1000, 1)
+    assert server.stdout.readline() == "listening\n"
+    for rounds in 1, 2 if SANITIZED else 9:
+        assert "rdma_1000 " in pair.run("n2", *many, "client", SERVER_IP, 7474, 1000, rounds)
+        wait_until(lambda: len(cm_ids(pair, "n1")) == 1, "the listener is the server's last id")
+        if rounds == 1:
+            before = open_descriptors(pair)
+    wait_until(lambda: open_descriptors(pair) <= before,
+               lambda: f"softibd had {before} descriptors, now {open_descriptors(pair)}")
+    kill(server)
+    wait_until(lambda: not pair.user_resources(),
+               lambda: f"softibd still holds {pair.user_resources()}")
 
 
 def test_synchronous_endpoints(pair):
