@@ -165,13 +165,22 @@ def call_death():
         say("ended", b"")
 
 
+def call_by(family):
+    fd = libc.socket(family, socket.SOCK_STREAM, 0)
+    addr = struct.pack("=HH4s8x", socket.AF_INET, socket.htons(PORT), socket.inet_aton(ADDRESS))
+    ret = libc.connect(fd, addr, len(addr))
+    say(family, ret, os.strerror(ctypes.get_errno()))
+
+
+def call_by_sdp():
+    """Family 27 means SDP alone."""
+    call_by(27)
+
+
 def call_refused():
-    """An error is that of TCP; family 27 means SDP alone."""
-    for family in (FAMILY, 27):
-        fd = libc.socket(family, socket.SOCK_STREAM, 0)
-        addr = struct.pack("=HH4s8x", socket.AF_INET, socket.htons(PORT), socket.inet_aton(ADDRESS))
-        ret = libc.connect(fd, addr, len(addr))
-        say(family, ret, os.strerror(ctypes.get_errno()))
+    """An error is that of TCP."""
+    call_by(FAMILY)
+    call_by_sdp()
 
 
 globals()[WHAT]()

@@ -29,8 +29,8 @@ class Server:
                                     **{"options": SDP, **kwargs})
         assert self.process.stdout.readline() == "listening\n"
 
-    def call(self, what, address=IPV4, options=SDP):
-        client = self.fabric.start("n2", "python3", SIDE, what, address, Server.port, options=options)
+    def call(self, what, address=IPV4, options=SDP, node="n2"):
+        client = self.fabric.start(node, "python3", SIDE, what, address, Server.port, options=options)
         out = self.fabric.finish(client)
         assert client.returncode == 0, out
         return out
@@ -104,6 +104,14 @@ def test_refused(pair):
     assert out.splitlines() == ["2 -1 Connection refused", "27 -1 Connection refused"]
 
 
+def test_a_server_at_the_loopback_address(pair):
+    """Its own node reaches it by SDP, and no other does."""
+    server = Server(pair, "serve_stream", "127.0.0.1")
+    assert server.call("call_by_sdp") == "27 -1 Connection refused\n"
+    assert server.call("call_stream", "127.0.0.1", node="n1").startswith("sdp ")
+    assert server.end().startswith("sdp ")
+
+
 def fetch(url, to):
     """A web client's command; curl does not start under a sanitizer's runtime."""
     return "python3", "-c", f"import urllib.request as u; u.urlretrieve('{url}', '{to}')"
@@ -144,6 +152,31 @@ def test_programs(pair, home):
     mids = {row.split("\t")[0] for row in rows}
     assert not any(row.split("\t")[1] for row in rows)
     assert {"0x00", "0x01", "0x02", "0xff"} <= mids, mids  # Hello, HelloAck, DisConn, Data
+
+
+@pytest.mark.no_sanitizer("rsync's processes end each other by signals")
+def test_rsync(pair, home):
+    """A daemon with a process for each client, non-blocking on both sides; by SDP alone."""
+    files = home / "files"
+    files.mkdir()
+    for i in range(20):
+        (files / f"{i}").write_bytes(os.urandom(i * 20000))
+    (home / "libsdp.conf").write_text("use sdp both rsync *:*\n")
+    (home / "rsyncd.conf").write_text(f"use chroot = no\nuid = {os.getuid()}\ngid = {os.getgid()}\n"
+                                      f"[files]\npath = {files}\n")
+    Server.port += 1
+    by_sdp = {"options": SDP, "env": {**pair.env, "LIBSDP_CONFIG_FILE": str(home / "libsdp.conf")}}
+    pair.start("n1", "rsync", "--daemon", "--no-detach", "--config", home / "rsyncd.conf", "--port", Server.port,
+               **by_sdp)
+
+    def copied():
+        client = pair.start("n2", "rsync", "-a", f"rsync://{IPV4}:{Server.port}/files/", home / "copies", **by_sdp)
+        pair.finish(client)
+        return client.returncode == 0  # else the daemon does not listen yet
+
+    wait_until(copied, "rsync copies")
+    assert {path.name: path.read_bytes() for path in (home / "copies").iterdir()} == \
+        {path.name: path.read_bytes() for path in files.iterdir()}
 
 
 class Raw:

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "ulp/sdp/private.h"
@@ -198,6 +199,21 @@ static int answer(struct sdp_conn *c, const struct rdma_cm_event *event)
 	return ret ? ret : rdma_accept(c->id, &param);
 }
 
+static bool is_loopback(const struct sockaddr_storage *addr)
+{
+	if (addr->ss_family == AF_INET6)
+		return IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)addr)->sin6_addr);
+	return ntohl(((const struct sockaddr_in *)addr)->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+}
+
+/* Who listens at the loopback address is reached from its own node alone, as by TCP. The RDMA
+ * CM takes that address for any of the node's. */
+static bool may_reach(const struct sdp_socket *s, const struct rdma_cm_id *id)
+{
+	return !is_loopback(&s->id->route.addr.src_addr) ||
+	       !memcmp(&id->route.sgid, &id->route.dgid, sizeof(id->route.sgid));
+}
+
 /* A request for listener @s. Return: 0; other: the request is refused */
 static int on_request(struct sdp_socket *s, struct rdma_cm_id *id,
 		      const struct rdma_cm_event *event)
@@ -205,6 +221,8 @@ static int on_request(struct sdp_socket *s, struct rdma_cm_id *id,
 	struct sdp_conn *c;
 	int pair[2], ret;
 
+	if (!may_reach(s, id))
+		return -ECONNREFUSED;
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
 		return -errno;
 	c = sdp_conn_create(s->rt, s, pair[0]);
