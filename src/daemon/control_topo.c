@@ -114,6 +114,8 @@ static struct json_object *address_json(const struct topo_plan *plan, const stru
 	snprintf(text, sizeof(text), "ib%u", of_node - 1);
 	control_put_text(o, "interface", text);
 	control_put_text(o, "adapter", nd->name);
+	snprintf(text, sizeof(text), "softib%u", nd->device);
+	control_put_text(o, "device", text);
 	control_put_number(o, "port", port);
 	control_put_text(o, "ipv4", topo_plan_ipv4(plan, number, of_node, text));
 	control_put_text(o, "ipv6", topo_plan_ipv6(plan, number, of_node, text));

@@ -2,7 +2,7 @@
 """uDAPL: Debian's dapl, whose programs find the providers of their node without a dat.conf."""
 import pytest
 
-from interop.fabric import kill, wait_until
+from interop.fabric import Fabric, kill, wait_until
 
 SERVER_IP = "10.1.0.1"
 DTEST_PORT = 15828  # where dtest's server tells a client its address
@@ -16,6 +16,16 @@ def test_dtest(pair, provider):
     server = pair.serve("n1", *args, port=DTEST_PORT)
     assert "PASSED" in pair.run("n2", *args, "-h", "127.0.0.1")
     assert "PASSED" in pair.finish(server)
+
+
+def test_adapters():
+    """Each port of each adapter of a node has its providers."""
+    with Fabric("pair", up_args=("--adapters", "2", "--ports", "2")) as fabric:
+        for provider in "ofa-v2-ib3", "ofa-v2-softib1-2u":
+            args = ("dtest", "-P", provider, "-b", 4096, "-B", 10)
+            server = fabric.serve("n1", *args, port=DTEST_PORT)
+            assert "PASSED" in fabric.run("n2", *args, "-h", "127.0.0.1")
+            assert "PASSED" in fabric.finish(server)
 
 
 def retried(run, good):

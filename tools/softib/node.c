@@ -58,18 +58,29 @@ static enum node_net net_of(const struct node_place *at, struct json_object *ans
 	return strcmp(text_of(answer, "net"), "node") ? NET_HOST : NET_NODE;
 }
 
+static void place_port(struct node_port *port, struct json_object *address)
+{
+	const char *ipv4 = text_of(address, "ipv4");
+
+	snprintf(port->device, sizeof(port->device), "%s", text_of(address, "device"));
+	snprintf(port->interface, sizeof(port->interface), "%s", text_of(address, "interface"));
+	snprintf(port->address, sizeof(port->address), "%.*s", (int)strcspn(ipv4, "/"), ipv4);
+	port->number = (int)number_of(address, "port");
+}
+
 /* Let @at be at @node. The nodes that share the machine's network are met at its address. */
 static void place_at(struct node_place *at, struct json_object *node)
 {
-	struct json_object *first = item_of(member_of(node, "addresses"), 0);
-	const char *address = text_of(first, "ipv4");
+	struct json_object *addresses = member_of(node, "addresses");
+	const char *ib0 = at->ports[0].address;
 
+	at->num_ports = (int)MIN(count_of(addresses), (size_t)NODE_PORTS_MAX);
+	for (int i = 0; i < at->num_ports; i++)
+		place_port(&at->ports[i], item_of(addresses, (size_t)i));
 	snprintf(at->node, sizeof(at->node), "%s", text_of(node, "name"));
 	snprintf(at->adapter, sizeof(at->adapter), "%s", text_of(node, "name"));
-	snprintf(at->ib0, sizeof(at->ib0), "%.*s", (int)strcspn(address, "/"), address);
 	snprintf(at->address, sizeof(at->address), "%s",
-		 at->net == NET_NODE && *at->ib0 ? at->ib0 : "127.0.0.1");
-	at->num_ports = (int)number_of(node, "num_ports");
+		 at->net == NET_NODE && *ib0 ? ib0 : "127.0.0.1");
 }
 
 /* Keep which of the adapters of a host @name names; one that names none, such as a port's

@@ -2,7 +2,7 @@
 /*
  * The registry of uDAPL providers, dat.conf(5), that programs of a node see: the machine's
  * names the adapters that the machine has, and those of a node are others. It has Debian's
- * three providers, under the names that its own file gives them:
+ * three providers for each port, under the names that its own file gives them:
  *
  *  ofa-v2-ib0         connections by the RDMA CM
  *  ofa-v2-softib0-1   by a TCP connection (scm)
@@ -25,22 +25,19 @@ static void print_provider(FILE *out, const char *name, const char *library, con
 		library, of);
 }
 
-/* @ports: of the first adapter */
-static void print_providers(FILE *out, const struct node_place *at)
+static void print_providers(FILE *out, const struct node_port *port)
 {
-	char name[32], of[sizeof(at->ib0) + 4];
+	char name[32], of[64];
 
-	if (*at->ib0) {
-		snprintf(of, sizeof(of), "%s 0", at->ib0);
-		print_provider(out, "ib0", "libdaplofa", of);
+	if (*port->address) {
+		snprintf(of, sizeof(of), "%s 0", port->address);
+		print_provider(out, port->interface, "libdaplofa", of);
 	}
-	for (int port = 1; port <= at->num_ports; port++) {
-		snprintf(of, sizeof(of), "softib0 %d", port);
-		snprintf(name, sizeof(name), "softib0-%d", port);
-		print_provider(out, name, "libdaploscm", of);
-		snprintf(name, sizeof(name), "softib0-%du", port);
-		print_provider(out, name, "libdaploucm", of);
-	}
+	snprintf(of, sizeof(of), "%s %d", port->device, port->number);
+	snprintf(name, sizeof(name), "%s-%d", port->device, port->number);
+	print_provider(out, name, "libdaploscm", of);
+	snprintf(name, sizeof(name), "%s-%du", port->device, port->number);
+	print_provider(out, name, "libdaploucm", of);
 }
 
 /* Is it the user's choice, and not what a node had from which this one is entered? */
@@ -65,7 +62,8 @@ void node_dat(const struct node_place *at)
 	out = fopen(draft, "we");
 	if (!out)
 		return;
-	print_providers(out, at);
+	for (int i = 0; i < at->num_ports; i++)
+		print_providers(out, &at->ports[i]);
 	if (!fclose(out) && !rename(draft, path))
 		setenv(OVERRIDE, path, 1);
 	else

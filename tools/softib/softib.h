@@ -270,6 +270,15 @@ void log_sweep(const char *dir, bool keep);
 #define OPTION_NET  "node: programs have the network of their node; host: that of the machine"
 #define ERR_NET	    "--net=node needs the namespaces that --no-namespace leaves out"
 
+#define NODE_PORTS_MAX 16 /* that are told to dapl */
+
+/** struct node_port - one port of a node's adapters */
+struct node_port {
+	char device[16], interface[16]; /* "softib0", "ib0" */
+	char address[48];		/* IPv4; "": none */
+	int number;			/* of the adapter's, from 1 */
+};
+
 /** struct node_place - where a program is to run */
 struct node_place {
 	char dir[PATH_MAX];
@@ -281,7 +290,7 @@ struct node_place {
 	enum node_net net;
 	/* set with the name: */
 	char address[64]; /* of its servers */
-	char ib0[64];	  /* IPv4 address of its first port in the fabric's plan; "": none */
+	struct node_port ports[NODE_PORTS_MAX];
 	int num_ports;
 };
 
