@@ -22,9 +22,11 @@ struct registration {
 	struct epoll_event event;
 };
 
-struct registrations {
-	struct registration *all;
-	size_t num;
+/** struct found - what is to follow the socket */
+struct found {
+	struct registration *registrations;
+	int *copies; /* numbers of the socket's descriptors */
+	size_t num_registrations, num_copies;
 };
 
 static bool is_same(int fd, const struct stat *socket)
@@ -39,31 +41,47 @@ static bool is_epoll(int fd)
 {
 	static const char kind[] = "anon_inode:[eventpoll]";
 	char path[40], target[sizeof(kind)];
-	struct stat it;
 
-	if (fstat(fd, &it) || it.st_mode & S_IFMT) /* spare sockets and files readlink() */
-		return false;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	return readlink(path, target, sizeof(target)) == sizeof(kind) - 1 &&
 	       !memcmp(target, kind, sizeof(kind) - 1);
 }
 
-/* Move a registration from the instance to @to. Return: 0; -ENOMEM */
-static int withdraw(struct registrations *to, const struct registration *one)
+/* Return: the array @all with room for one more entry; NULL, and @all stays */
+static void *grow(void *all, size_t num, size_t bytes)
+{
+	/* a power of two is full */
+	return num & (num - 1) ? all : realloc(all, (num ? 2 * num : 1) * bytes);
+}
+
+/* Move a registration from the instance to @found. Return: 0; -ENOMEM */
+static int withdraw(struct found *found, const struct registration *one)
 {
 	struct registration *all =
-		realloc(to->all, (to->num + 1) * sizeof(*to->all));
+		grow(found->registrations, found->num_registrations, sizeof(*all));
 
 	if (!all)
 		return -ENOMEM;
-	to->all = all;
+	found->registrations = all;
 	if (!epoll_ctl(one->epoll, EPOLL_CTL_DEL, one->fd, NULL))
-		all[to->num++] = *one;
+		all[found->num_registrations++] = *one;
+	return 0;
+}
+
+/* Return: 0; -ENOMEM */
+static int add_copy(struct found *found, int fd)
+{
+	int *all = grow(found->copies, found->num_copies, sizeof(*all));
+
+	if (!all)
+		return -ENOMEM;
+	found->copies = all;
+	all[found->num_copies++] = fd;
 	return 0;
 }
 
 /* proc_pid_fdinfo(5) describes the lines. Return: 0; -ENOMEM */
-static int withdraw_from(int epoll, const struct stat *socket, struct registrations *to)
+static int withdraw_from(int epoll, const struct stat *socket, struct found *found)
 {
 	struct registration one = {.epoll = epoll};
 	unsigned long long data;
@@ -79,7 +97,7 @@ static int withdraw_from(int epoll, const struct stat *socket, struct registrati
 		    !is_same(one.fd, socket))
 			continue;
 		one.event.data.u64 = data;
-		ret = withdraw(to, &one);
+		ret = withdraw(found, &one);
 	}
 	if (info)
 		fclose(info);
@@ -96,24 +114,29 @@ static int take_number(int fd, int other)
 	return 0;
 }
 
-/* Call for each descriptor of this process: first for epoll instances, with @to; then for
- * copies of @socket, with @other. Return: 0; -errno */
-static int walk(const struct stat *socket, struct registrations *to, int other)
+/* One look at a descriptor of this process. Return: 0; -ENOMEM */
+static int look_at(int fd, const struct stat *socket, struct found *found)
+{
+	struct stat it;
+
+	if (fstat(fd, &it))
+		return 0;
+	if (it.st_ino == socket->st_ino && it.st_dev == socket->st_dev)
+		return add_copy(found, fd);
+	/* sockets and files need no readlink() */
+	return !(it.st_mode & S_IFMT) && is_epoll(fd) ? withdraw_from(fd, socket, found) : 0;
+}
+
+/* Return: 0; -ENOMEM */
+static int look_at_all(const struct stat *socket, struct found *found)
 {
 	DIR *dir = opendir("/proc/self/fd");
 	struct dirent *entry;
 	int ret = 0;
 
-	while (!ret && dir && (entry = readdir(dir))) {
-		const int fd = atoi(entry->d_name);
-
-		if (entry->d_name[0] == '.')
-			continue;
-		if (to && is_epoll(fd))
-			ret = withdraw_from(fd, socket, to);
-		else if (!to && is_same(fd, socket))
-			ret = take_number(fd, other);
-	}
+	while (!ret && dir && (entry = readdir(dir)))
+		if (entry->d_name[0] != '.')
+			ret = look_at(atoi(entry->d_name), socket, found);
 	if (dir)
 		closedir(dir);
 	return ret;
@@ -121,18 +144,22 @@ static int walk(const struct stat *socket, struct registrations *to, int other)
 
 static int take_all(int fd, int other, const struct stat *socket)
 {
-	struct registrations found = {NULL, 0};
-	int ret = walk(socket, &found, -1);
+	struct found found = {0};
+	int ret = look_at_all(socket, &found);
 
 	if (!ret)
 		ret = take_number(fd, other);
-	if (!ret)
-		ret = walk(socket, NULL, other);
-	for (size_t i = 0; i < found.num; i++)
-		if (epoll_ctl(found.all[i].epoll, EPOLL_CTL_ADD, found.all[i].fd,
-			      &found.all[i].event) && !ret)
+	for (size_t i = 0; !ret && i < found.num_copies; i++)
+		if (is_same(found.copies[i], socket)) /* and not closed by another thread */
+			ret = take_number(found.copies[i], other);
+	for (size_t i = 0; i < found.num_registrations; i++) {
+		struct registration *one = &found.registrations[i];
+
+		if (epoll_ctl(one->epoll, EPOLL_CTL_ADD, one->fd, &one->event) && !ret)
 			ret = -errno;
-	free(found.all);
+	}
+	free(found.registrations);
+	free(found.copies);
 	return ret;
 }
 
