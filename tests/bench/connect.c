@@ -61,17 +61,20 @@ static void destroy_id(struct rdma_cm_id *id)
 	measure_check(!rdma_destroy_id(id), "rdma_destroy_id");
 }
 
+/* The end of a connection's time-wait is nobody's step: it comes while others disconnect. */
 static struct rdma_cm_id *next_event(enum rdma_cm_event_type *type)
 {
 	struct rdma_cm_event *event;
 	struct rdma_cm_id *id;
 
-	measure_check(!rdma_get_cm_event(channel, &event), "rdma_get_cm_event");
-	id = event->id;
-	*type = event->event;
-	if (event->status)
-		fprintf(stderr, "%s: status %d\n", rdma_event_str(event->event), event->status);
-	rdma_ack_cm_event(event);
+	do {
+		measure_check(!rdma_get_cm_event(channel, &event), "rdma_get_cm_event");
+		id = event->id;
+		*type = event->event;
+		if (event->status)
+			fprintf(stderr, "%s: status %d\n", rdma_event_str(*type), event->status);
+		rdma_ack_cm_event(event);
+	} while (*type == RDMA_CM_EVENT_TIMEWAIT_EXIT);
 	return id;
 }
 
