@@ -6,18 +6,9 @@
 #include <infiniband/verbs.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
-static void raise_descriptor_limit(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit))
-		return;
-	limit.rlim_cur = limit.rlim_max;
-	setrlimit(RLIMIT_NOFILE, &limit);
-}
+#include "measure.h"
 
 int main(int argc, char **argv)
 {
@@ -29,7 +20,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: attach N\n");
 		return 2;
 	}
-	raise_descriptor_limit();
+	measure_raise_descriptor_limit();
 	for (int i = 0; i < n; i++) {
 		if (list && list[0] && ibv_open_device(list[0]))
 			continue;

@@ -4,7 +4,7 @@
  * at once: the median of the rounds.
  *
  * The client takes the steps of cmtime: each of them for all connections, before the next one.
- * It waits in the kernel, as the server does. The clock stops when the server has accepted all:
+ * It sleeps until its events come, as the server does. The clock stops when the server has accepted all:
  * by RDMA CM, the client hears so; by TCP, the server sends a byte by the last connection.
  * The server prints "listening" and serves until it is killed.
  */
@@ -16,7 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -262,16 +261,6 @@ static void measure(bool rdma)
 	free(sockets);
 }
 
-static void raise_descriptor_limit(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit))
-		return;
-	limit.rlim_cur = limit.rlim_max;
-	setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 int main(int argc, char **argv)
 {
 	const struct addrinfo hints = {.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV,
@@ -284,7 +273,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: connect rdma|tcp server|client ADDRESS PORT N ROUNDS\n");
 		return 2;
 	}
-	raise_descriptor_limit();
+	measure_raise_descriptor_limit();
 	if (rdma) {
 		channel = rdma_create_event_channel();
 		ids = calloc((size_t)num, sizeof(struct rdma_cm_id *));

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The clock, the median, and the way out of a measuring program. */
+/* The clock, the median, the descriptors, and the way out of a measuring program. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -37,4 +38,14 @@ void measure_check(int ok, const char *what)
 	fprintf(stderr, "%s: %s: %s\n", program_invocation_short_name, what,
 		strerror(errno));
 	_exit(1);
+}
+
+void measure_raise_descriptor_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit))
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
 }
