@@ -143,7 +143,8 @@ def test_each_port_of_each_adapter():
 def test_names_and_addresses(fabric):
     nodes = [node for node in fabric.json("topo", "--fabric", "t")["nodes"] if node["kind"] == "ca"]
     for number, node in enumerate(nodes, 1):
-        assert node["addresses"] == [{"interface": "ib0", "adapter": f"n{number}", "device": "softib0", "port": 1, "ipv4": f"10.1.0.{number}/16",
+        assert node["addresses"] == [{"interface": "ib0", "adapter": f"n{number}", "device": "softib0", "port": 1,
+                                      "ipv4": f"10.1.0.{number}/16",
                                       "ipv6": f"fd73:6f66:7469:6201::{number}/64",
                                       "link_local": link_local(f"n{number}") + "/64"}]
         for address in ("10.1.0.", "fd73:6f66:7469:6201::"):
