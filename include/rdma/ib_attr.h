@@ -59,6 +59,10 @@ enum ib_device_cap_flags {
 	IB_DEVICE_MEM_WINDOW_TYPE_2B = 1 << 24,
 	IB_DEVICE_MANAGED_FLOW_STEERING = 1 << 29,
 };
+/** further bits of device_cap_flags, beyond the range of an enum */
+#define IB_DEVICE_FLUSH_GLOBAL (1ull << 38)
+#define IB_DEVICE_FLUSH_PERSISTENT (1ull << 39)
+#define IB_DEVICE_ATOMIC_WRITE (1ull << 40)
 
 enum ib_atomic_cap { IB_ATOMIC_NONE, IB_ATOMIC_HCA, IB_ATOMIC_GLOB };
 
@@ -74,6 +78,8 @@ enum ib_odp_transport_cap_bits {
 	IB_ODP_SUPPORT_READ = 1 << 3,
 	IB_ODP_SUPPORT_ATOMIC = 1 << 4,
 	IB_ODP_SUPPORT_SRQ_RECV = 1 << 5,
+	IB_ODP_SUPPORT_FLUSH = 1 << 6,
+	IB_ODP_SUPPORT_ATOMIC_WRITE = 1 << 7,
 };
 
 /** struct ib_odp_caps - on-demand paging: which requests may use such memory,
@@ -420,6 +426,7 @@ enum ib_access_flags {
 	IB_ZERO_BASED = 1 << 5,
 	IB_ACCESS_ON_DEMAND = 1 << 6,
 	IB_ACCESS_HUGETLB = 1 << 7,
+	IB_ACCESS_FLUSH_GLOBAL = 1 << 8,
 	/** what a device may ignore (relaxed ordering is among them) */
 	IB_ACCESS_OPTIONAL = 0x3ff00000,
 };

@@ -26,13 +26,17 @@ struct soft_builder {
 	uint32_t max_inline;
 };
 
+#define IBV_QP_EX_WITH_FLUSH (1 << 11) /* newer than Debian 12's verbs, as wr_flush() is */
+_Static_assert(offsetof(struct soft_qp, wr_flush) == sizeof(struct ibv_qp_ex),
+	       "programs find wr_flush() behind the members of struct ibv_qp_ex");
+
 #define OP(name) IBV_QP_EX_WITH_##name
 #define OPS_UD (OP(SEND) | OP(SEND_WITH_IMM))
 #define OPS_UC                                                                                 \
 	(OPS_UD | OP(RDMA_WRITE) | OP(RDMA_WRITE_WITH_IMM) | OP(BIND_MW) | OP(LOCAL_INV))
 #define OPS_RC                                                                                 \
 	(OPS_UC | OP(RDMA_READ) | OP(ATOMIC_CMP_AND_SWP) | OP(ATOMIC_FETCH_AND_ADD) |          \
-	 OP(SEND_WITH_INV) | OP(ATOMIC_WRITE))
+	 OP(SEND_WITH_INV) | OP(ATOMIC_WRITE) | IBV_QP_EX_WITH_FLUSH)
 #define OPS_XRC (OPS_RC & ~(OP(BIND_MW) | OP(LOCAL_INV) | OP(SEND_WITH_INV)))
 
 static struct soft_builder *builder_of(struct ibv_qp_ex *ex)
@@ -258,6 +262,16 @@ static void wr_atomic_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote
 	wr_set_inline_data_list(ex, 1, &word);
 }
 
+static void wr_flush(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, size_t length,
+		     uint8_t placement, uint8_t selectivity)
+{
+	struct ibv_send_wr *wr = next_wr(ex, IBV_WR_SEND); /* until the next line */
+
+	eng_flush_wr(wr, rkey, remote_addr, (uint32_t)length, placement, selectivity);
+	if (length > UINT32_MAX)
+		builder_of(ex)->error = EINVAL;
+}
+
 static struct soft_builder *make_builder(const struct ibv_qp_cap *cap)
 {
 	struct soft_builder *b = calloc(1, sizeof(*b));
@@ -325,6 +339,8 @@ int qp_ex_prepare(struct soft_qp *qp, uint64_t send_ops)
 	IF(ATOMIC_FETCH_AND_ADD, atomic_fetch_add);
 	IF(ATOMIC_WRITE, atomic_write);
 #undef IF
+	if (send_ops & IBV_QP_EX_WITH_FLUSH)
+		qp->wr_flush = wr_flush;
 	return 0;
 }
 

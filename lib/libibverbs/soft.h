@@ -255,6 +255,10 @@ struct soft_qp {
 		struct ibv_qp ibv;
 		struct ibv_qp_ex ex;
 	};
+	/* The next member of struct ibv_qp_ex in verbs that are newer than Debian 12's: a
+	 * program that was built with them calls it */
+	void (*wr_flush)(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, size_t length,
+			 uint8_t placement, uint8_t selectivity);
 	struct soft_object object;
 	struct eng_qp *eng;
 	struct ibv_qp_cap cap;

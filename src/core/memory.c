@@ -50,12 +50,16 @@ int core_mr_check(const struct ib_device *device, u64 start, u64 length, u64 iov
 {
 	const int known = IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ |
 			  IB_ACCESS_REMOTE_ATOMIC | IB_ACCESS_MW_BIND | IB_ZERO_BASED |
-			  IB_ACCESS_ON_DEMAND | IB_ACCESS_HUGETLB | IB_ACCESS_OPTIONAL;
+			  IB_ACCESS_ON_DEMAND | IB_ACCESS_HUGETLB | IB_ACCESS_FLUSH_GLOBAL |
+			  IB_ACCESS_OPTIONAL;
 
 	if (access & IB_ACCESS_ON_DEMAND && !(device->attrs.odp_caps.general_caps & IB_ODP_SUPPORT))
 		return -EOPNOTSUPP;
 	if (access & IB_ACCESS_REMOTE_ATOMIC && device->attrs.atomic_cap == IB_ATOMIC_NONE)
 		return -EOPNOTSUPP;
+	if (access & IB_ACCESS_FLUSH_GLOBAL &&
+	    !(device->attrs.device_cap_flags & IB_DEVICE_FLUSH_GLOBAL))
+		return -EINVAL; /* as the kernel's core */
 	if (access & ~known || !core_access_ok(access) || length > device->attrs.max_mr_size ||
 	    start + length < start ||
 	    iova + length < iova)

@@ -373,6 +373,15 @@ int eng_qp_modify(struct eng_qp *qp, const struct ibv_qp_attr *attr, int attr_ma
 void eng_qp_set_peer_owner(struct eng_qp *qp, uint32_t owner);
 void eng_qp_query(struct eng_qp *qp, struct ibv_qp_attr *attr);
 /**
+ * eng_flush_wr() - make @wr a FLUSH of @length bytes at @remote_addr, or of all that @rkey names
+ * @placement: enum wire_placement; @selectivity: enum wire_selectivity
+ *
+ * struct ibv_send_wr has no members for a FLUSH. This function and the posting of requests
+ * agree to use those of an atomic.
+ */
+void eng_flush_wr(struct ibv_send_wr *wr, uint32_t rkey, uint64_t remote_addr, uint32_t length,
+		  uint8_t placement, uint8_t selectivity);
+/**
  * eng_post_send() - @wr list, the caller's; wr.ud.ah is resolved by @av_of
  * Return: 0; -errno and *@bad the first request not queued
  */

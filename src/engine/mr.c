@@ -13,7 +13,9 @@
 #include "transport/guard.h"
 
 #define WRITE_RIGHTS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)
-#define REMOTE_RIGHTS (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
+#define REMOTE_RIGHTS                                                                          \
+	(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |         \
+	 TP_ACCESS_FLUSH_GLOBAL)
 
 static bool rights_are_sound(int access)
 {
@@ -166,8 +168,9 @@ void *eng_mem(struct engine *e, uint32_t pd, uint32_t key, uint64_t va, uint64_t
 	return likely(run == len) ? at : NULL;
 }
 
-void *eng_mem_remote(const struct eng_qp *qp, uint32_t pd, uint32_t key, uint64_t va,
-		     uint64_t *len, int access)
+/* the region or window of a peer's key; NULL: it is not for @qp, or not for this @access */
+static const struct eng_mr *remote_mr(const struct eng_qp *qp, uint32_t pd, uint32_t key,
+				      int access)
 {
 	const struct eng_mr *mr = find_mr(qp->engine, key);
 
@@ -175,5 +178,18 @@ void *eng_mem_remote(const struct eng_qp *qp, uint32_t pd, uint32_t key, uint64_
 		     !(mr->attr.access & REMOTE_RIGHTS) ||
 		     (mr->is_window && !eng_mw_serves(mr, qp))))
 		return NULL;
-	return place(qp->engine, mr, va, len, access);
+	return mr;
+}
+
+void *eng_mem_remote(const struct eng_qp *qp, uint32_t pd, uint32_t key, uint64_t va,
+		     uint64_t *len, int access)
+{
+	const struct eng_mr *mr = remote_mr(qp, pd, key, access);
+
+	return likely(mr) ? place(qp->engine, mr, va, len, access) : NULL;
+}
+
+bool eng_mem_grants(const struct eng_qp *qp, uint32_t pd, uint32_t key, int access)
+{
+	return remote_mr(qp, pd, key, access);
 }

@@ -43,11 +43,39 @@ static int describe_bind(const struct ibv_send_wr *wr, struct tp_send_wr *out)
 	return 0;
 }
 
+void eng_flush_wr(struct ibv_send_wr *wr, uint32_t rkey, uint64_t remote_addr, uint32_t length,
+		  uint8_t placement, uint8_t selectivity)
+{
+	wr->opcode = (enum ibv_wr_opcode)TP_WR_FLUSH;
+	wr->wr.atomic.remote_addr = remote_addr;
+	wr->wr.atomic.rkey = rkey;
+	wr->wr.atomic.compare_add = length;
+	wr->wr.atomic.swap = (uint64_t)selectivity << 8 | placement;
+}
+
+static int describe_flush(const struct ibv_send_wr *wr, struct tp_send_wr *out)
+{
+	uint64_t length = wr->wr.atomic.compare_add, feth = wr->wr.atomic.swap;
+
+	if (length > UINT32_MAX || feth >> 16)
+		return -EINVAL;
+	out->remote_addr = wr->wr.atomic.remote_addr;
+	out->rkey = wr->wr.atomic.rkey;
+	out->flush = (struct tp_flush){
+		.length_bytes = (uint32_t)length,
+		.feth = {.placement = (uint8_t)feth, .selectivity = (uint8_t)(feth >> 8)},
+	};
+	out->srqn = wr->qp_type.xrc.remote_srqn & 0xffffff;
+	return 0;
+}
+
 static int describe_remote(const struct ibv_send_wr *wr, struct tp_send_wr *out)
 {
 	switch ((unsigned)wr->opcode) {
 	case IBV_WR_BIND_MW:
 		return describe_bind(wr, out);
+	case TP_WR_FLUSH:
+		return describe_flush(wr, out);
 	case TP_WR_REG_MR: /* eng_post_register(): no program's */
 		return -EINVAL;
 	case IBV_WR_ATOMIC_CMP_AND_SWP:

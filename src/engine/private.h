@@ -264,6 +264,8 @@ void *eng_mem(struct engine *e, uint32_t pd, uint32_t key, uint64_t va, uint64_t
  *  keys serve it */
 void *eng_mem_remote(const struct eng_qp *qp, uint32_t pd, uint32_t key, uint64_t va,
 		     uint64_t *len, int access);
+/** eng_mem_grants() - would eng_mem_remote() find some memory under @key? */
+bool eng_mem_grants(const struct eng_qp *qp, uint32_t pd, uint32_t key, int access);
 /** eng_mr_used() - the region of @key, or another, or NULL: of those used last; never a
  *  memory window, nor one of pages */
 static inline const struct eng_mr *eng_mr_used(const struct engine *e, uint32_t key)
@@ -400,6 +402,7 @@ static inline void eng_receive(struct eng_qp *qp, const struct wire_packet *pkt)
 /* those of struct tp_ops in which a target differs from other QPs */
 void *eng_xrc_mem(void *ctx, uint32_t key, uint64_t va, uint64_t *len, int access,
 		  enum tp_key whose);
+bool eng_xrc_grants(void *ctx, uint32_t rkey, int access);
 bool eng_xrc_recv_get(void *ctx, const struct wire_packet *pkt, struct tp_recv_wr *wr);
 bool eng_xrc_recv_flush(void *ctx, struct tp_recv_wr *wr);
 /** eng_xrc_srq_gone() - no target receives into @srq any more */

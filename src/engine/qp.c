@@ -30,6 +30,13 @@ static void *op_mem(void *ctx, uint32_t key, uint64_t va, uint64_t *len, int acc
 	return at;
 }
 
+static bool op_grants(void *ctx, uint32_t rkey, int access)
+{
+	struct eng_qp *qp = ctx;
+
+	return eng_mem_grants(qp, qp->init.pd, rkey, access);
+}
+
 /* only memory windows and regions for fast registration are invalidated: a plain region keeps
  * its key (11.4.1.1) */
 static int op_invalidate(void *ctx, uint32_t rkey, bool by_peer)
@@ -172,6 +179,7 @@ static void op_put(void *ctx, void *to, const void *from, uint32_t len, uint32_t
 
 const struct tp_ops eng_tp_ops = {
 	.mem = op_mem,
+	.grants = op_grants,
 	.put = op_put,
 	.invalidate = op_invalidate,
 	.bind = op_bind,
@@ -192,6 +200,7 @@ static void op_failed_tags(void *ctx)
 
 static const struct tp_ops tag_ops = {
 	.mem = op_mem,
+	.grants = op_grants,
 	.put = op_put,
 	.invalidate = op_invalidate,
 	.bind = op_bind,
@@ -206,6 +215,7 @@ static const struct tp_ops tag_ops = {
 
 static const struct tp_ops xrc_target_ops = {
 	.mem = eng_xrc_mem,
+	.grants = eng_xrc_grants,
 	.put = op_put,
 	.invalidate = op_invalidate,
 	.bind = op_bind,

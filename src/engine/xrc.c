@@ -42,16 +42,26 @@ void eng_xrc_receive(struct eng_qp *qp, const struct wire_packet *pkt)
 
 /* A peer's key must be of the PD of the SRQ that its request names. A response that is made
  * later was checked with its request: it has the PD of its key. */
+static uint32_t pd_of_request(const struct eng_qp *qp, uint32_t key)
+{
+	return qp->xrc_srq ? qp->xrc_srq->rq.pd : eng_mr_pd(qp->engine, key);
+}
+
 void *eng_xrc_mem(void *ctx, uint32_t key, uint64_t va, uint64_t *len, int access,
 		  enum tp_key whose)
 {
 	struct eng_qp *qp = ctx;
-	uint32_t pd;
 
 	if (whose == TP_KEY_RECEIVE)
 		return eng_mem_run(qp->engine, qp->recv_rq->pd, key, va, len, access);
-	pd = qp->xrc_srq ? qp->xrc_srq->rq.pd : eng_mr_pd(qp->engine, key);
-	return eng_mem_remote(qp, pd, key, va, len, access);
+	return eng_mem_remote(qp, pd_of_request(qp, key), key, va, len, access);
+}
+
+bool eng_xrc_grants(void *ctx, uint32_t rkey, int access)
+{
+	struct eng_qp *qp = ctx;
+
+	return eng_mem_grants(qp, pd_of_request(qp, rkey), rkey, access);
 }
 
 bool eng_xrc_recv_get(void *ctx, const struct wire_packet *pkt, struct tp_recv_wr *wr)

@@ -13,7 +13,9 @@
  * of a receive makes no difference. */
 #define ODP_DATAGRAM (IB_ODP_SUPPORT_SEND | IB_ODP_SUPPORT_RECV | IB_ODP_SUPPORT_SRQ_RECV)
 #define ODP_UC	     (ODP_DATAGRAM | IB_ODP_SUPPORT_WRITE)
-#define ODP_RC	     (ODP_UC | IB_ODP_SUPPORT_READ | IB_ODP_SUPPORT_ATOMIC)
+#define ODP_RC                                                                                 \
+	(ODP_UC | IB_ODP_SUPPORT_READ | IB_ODP_SUPPORT_ATOMIC | IB_ODP_SUPPORT_FLUSH |         \
+	 IB_ODP_SUPPORT_ATOMIC_WRITE)
 
 static void own_attr(const struct hca *hca, struct ib_device_attr *attr)
 {
@@ -34,7 +36,8 @@ static void own_attr(const struct hca *hca, struct ib_device_attr *attr)
 				    IB_DEVICE_RC_RNR_NAK_GEN | IB_DEVICE_SRQ_RESIZE |
 				    IB_DEVICE_MEM_WINDOW | IB_DEVICE_MEM_WINDOW_TYPE_2B |
 				    IB_DEVICE_XRC | IB_DEVICE_AUTO_PATH_MIG |
-				    IB_DEVICE_N_NOTIFY_CQ | IB_DEVICE_MEM_MGT_EXTENSIONS,
+				    IB_DEVICE_N_NOTIFY_CQ | IB_DEVICE_MEM_MGT_EXTENSIONS |
+				    IB_DEVICE_FLUSH_GLOBAL | IB_DEVICE_ATOMIC_WRITE,
 		.max_send_sge = TP_MAX_SGE - 2,
 		.max_recv_sge = TP_MAX_SGE - 2,
 		.max_sge_rd = TP_MAX_SGE - 2,

@@ -304,7 +304,7 @@ static enum ibv_wc_status read_data(struct tp_qp *qp, const struct tp_sqe *sqe,
 	uint32_t len = last ? sqe->length_bytes - offset :
 			      (uint32_t)pkt->packets << qp->mtu_shift;
 
-	if (tp_op(sqe)->flags & TP_OP_ATOMIC_WRITE)
+	if (tp_op(sqe)->flags & TP_OP_EMPTY)
 		len = 0;
 	/* 9.9.2: the response must be the one that was asked for */
 	if (!(flags & WIRE_IS_LAST) != !last || pkt->packets > left ||
@@ -334,7 +334,7 @@ static void response(struct tp_qp *qp, const struct wire_packet *pkt, uint32_t f
 	psn_t before = sq->una;
 	bool arrived = acknowledge_before(qp, pkt->bth.psn);
 	/* what such a response answers */
-	uint8_t kinds = flags & WIRE_IS_READ ? TP_OP_READ | TP_OP_ATOMIC_WRITE : TP_OP_ATOMIC;
+	uint8_t kinds = flags & WIRE_IS_READ ? TP_OP_READ | TP_OP_EMPTY : TP_OP_ATOMIC;
 	const struct tp_sqe *sqe = tp_sqe(qp, sq->tail);
 	enum ibv_wc_status status;
 

@@ -265,7 +265,7 @@ static bool request_is_sound(const struct tp_qp *qp, const struct tp_send_wr *wr
 {
 	const struct tp_sq *sq = &qp->sq;
 
-	if (wr->num_sge > (op->flags & TP_OP_LOCAL ? 0 : sq->max_sge))
+	if (wr->num_sge > (op->flags & (TP_OP_LOCAL | TP_OP_FLUSH) ? 0 : sq->max_sge))
 		return false;
 	if (wr->flags & IBV_SEND_INLINE && !inline_fits(qp, wr, op))
 		return false;
@@ -307,6 +307,8 @@ static void copy_request(struct tp_qp *qp, uint32_t index, const struct tp_send_
 		sqe->rkey = wr->rkey;
 		if (sqe->flags & TP_SQE_LOCAL) {
 			sqe->bind = wr->bind;
+		} else if (unlikely(tp_op(sqe)->flags & TP_OP_FLUSH)) {
+			sqe->flush = wr->flush;
 		} else {
 			sqe->compare_add = wr->compare_add;
 			sqe->swap = wr->swap;

@@ -56,8 +56,10 @@ enum tp_op_flags {
 	TP_OP_RECEIVES = 1 << 3, /* consumes a receive at the peer */
 	TP_OP_LOCAL = 1 << 4,	 /* owns no PSN */
 	TP_OP_ATOMIC_WRITE = 1 << 5,
+	TP_OP_FLUSH = 1 << 6,
+	TP_OP_EMPTY = TP_OP_ATOMIC_WRITE | TP_OP_FLUSH, /* their responses have no data */
 	/* ends by a response of its own, and counts against max_rd_atomic */
-	TP_OP_RESPONDS = TP_OP_READ | TP_OP_ATOMIC | TP_OP_ATOMIC_WRITE,
+	TP_OP_RESPONDS = TP_OP_READ | TP_OP_ATOMIC | TP_OP_EMPTY,
 };
 
 /** struct tp_op - what a work request's opcode means for its packets */
@@ -106,6 +108,7 @@ struct tp_sqe {
 			uint64_t compare_add, swap; /* atomics */
 		};
 		struct tp_bind bind;
+		struct tp_flush flush;
 		uint8_t brief[sizeof(struct tp_sge)]; /* others: tp_slot() */
 	};
 	uint32_t srqn; /* XRC */
@@ -195,9 +198,14 @@ enum tp_response {
 
 enum tp_message { TP_MESSAGE_NONE, TP_MESSAGE_SEND, TP_MESSAGE_WRITE };
 
-enum tp_resource_kind { TP_RESOURCE_READ, TP_RESOURCE_ATOMIC, TP_RESOURCE_ATOMIC_WRITE };
+enum tp_resource_kind {
+	TP_RESOURCE_READ,
+	TP_RESOURCE_ATOMIC,
+	TP_RESOURCE_ATOMIC_WRITE,
+	TP_RESOURCE_FLUSH,
+};
 
-/** struct tp_resource - an RDMA READ, atomic or ATOMIC WRITE, kept for its duplicates */
+/** struct tp_resource - an RDMA READ, atomic, ATOMIC WRITE or FLUSH, kept for its duplicates */
 struct tp_resource {
 	psn_t first_psn, last_psn; /* as first received */
 	uint8_t kind;  /* enum tp_resource_kind */

@@ -45,7 +45,8 @@ static bool may_start(struct tp_qp *qp, const struct tp_sqe *sqe, const struct t
 	if (op->flags & TP_OP_RESPONDS) {
 		if (unlikely(qp->attr.max_rd_atomic == 0))
 			return fail(qp, IBV_WC_LOC_QP_OP_ERR);
-		if (unlikely(!(op->flags & TP_OP_READ) && sqe->length_bytes != 8))
+		if (unlikely(op->flags & (TP_OP_ATOMIC | TP_OP_ATOMIC_WRITE) &&
+			     sqe->length_bytes != 8))
 			return fail(qp, IBV_WC_LOC_LEN_ERR);
 		if (sq->responses >= qp->attr.max_rd_atomic)
 			return block(qp, TP_BLOCK_READS);
@@ -148,6 +149,16 @@ static void fill_reth(const struct tp_sqe *sqe, struct tp_packet_out *out,
 		.va = sqe->remote_addr + offset,
 		.rkey = sqe->rkey,
 		.length_bytes = sqe->length_bytes - offset,
+	};
+}
+
+static void fill_flush(const struct tp_sqe *sqe, struct tp_packet_out *out)
+{
+	out->hdr.feth = sqe->flush.feth;
+	out->hdr.reth = (struct wire_reth){
+		.va = sqe->remote_addr,
+		.rkey = sqe->rkey,
+		.length_bytes = sqe->flush.length_bytes,
 	};
 }
 
@@ -260,7 +271,7 @@ static bool data_packet(struct tp_qp *qp, const struct tp_sqe *sqe,
 	return true;
 }
 
-/* the one packet of a READ, atomic or ATOMIC WRITE; a READ that lost responses
+/* the one packet of a READ, atomic, ATOMIC WRITE or FLUSH; a READ that lost responses
  * asks for the rest */
 static bool response_request(struct tp_qp *qp, const struct tp_sqe *sqe,
 			     const struct tp_op *op, struct tp_packet_out *out)
@@ -273,7 +284,9 @@ static bool response_request(struct tp_qp *qp, const struct tp_sqe *sqe,
 		return fail(qp, IBV_WC_LOC_PROT_ERR);
 	fill_bth(qp, out, op->only);
 	out->hdr.bth.ack_req = true;
-	if (op->flags & TP_OP_RETH)
+	if (op->flags & TP_OP_FLUSH)
+		fill_flush(sqe, out);
+	else if (op->flags & TP_OP_RETH)
 		fill_reth(sqe, out, offset);
 	else
 		fill_atomic(sqe, out);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * RDMA READ, atomics and ATOMIC WRITE at the responder (9.4.4, 9.4.5, 9.7.4.1.4). The last
- * max_dest_rd_atomic of them are kept in a ring: first as a queue of answers
- * to send, then to answer their duplicates: a READ reads memory again, an
- * atomic is not executed twice but gives its saved result, and an ATOMIC WRITE the response
+ * RDMA READ, atomics, ATOMIC WRITE and FLUSH at the responder (9.4.4, 9.4.5, 9.7.4.1.4, annex
+ * A19). The last max_dest_rd_atomic of them are kept in a ring: first as a queue of responses
+ * to send, then to answer their duplicates. A READ reads memory again. An atomic is not
+ * executed twice but returns its saved result. An ATOMIC WRITE and a FLUSH return the response
  * of a READ of no bytes. A READ whose memory
  * is gone is an access error; its duplicate, which may be stale, is dropped.
  *
@@ -111,6 +111,29 @@ static enum tp_verdict execute_atomic_write(const struct tp_qp *qp,
 	return TP_ACCEPT;
 }
 
+/* What a FLUSH asks for is there already: a message is stored before the next one is received,
+ * and stores of this processor become visible to all others in their order. Only the key is
+ * left to be checked. No memory is persistent: no key has that right (A19.4). */
+static enum tp_verdict check_flush(const struct tp_qp *qp, const struct wire_packet *pkt)
+{
+	const struct wire_reth *reth = &pkt->reth;
+	uint64_t length = reth->length_bytes;
+	bool granted;
+
+	if (!pkt->feth.placement || pkt->feth.placement & ~(WIRE_FLUSH_GLOBAL | WIRE_FLUSH_PERSISTENT) ||
+	    pkt->feth.selectivity > WIRE_FLUSH_MR ||
+	    !(qp->attr.qp_access_flags & TP_ACCESS_FLUSH_GLOBAL))
+		return TP_INVALID_REQUEST;
+	if (pkt->feth.placement & WIRE_FLUSH_PERSISTENT)
+		return TP_REMOTE_ACCESS;
+	if (pkt->feth.selectivity == WIRE_FLUSH_MR)
+		granted = qp->ops->grants(qp->ctx, reth->rkey, TP_ACCESS_FLUSH_GLOBAL);
+	else
+		granted = !length || qp->ops->mem(qp->ctx, reth->rkey, reth->va, &length,
+						  TP_ACCESS_FLUSH_GLOBAL, TP_KEY_REMOTE);
+	return granted ? TP_ACCEPT : TP_REMOTE_ACCESS;
+}
+
 /* room in the ring: the oldest gives way unless it is still to be answered */
 static bool has_room(const struct tp_responder *r)
 {
@@ -138,6 +161,8 @@ static void queue(struct tp_responder *r, const struct tp_resource *res, uint32_
 
 static enum tp_resource_kind kind_of(uint32_t flags)
 {
+	if (flags & WIRE_HAS_FETH)
+		return TP_RESOURCE_FLUSH;
 	if (!(flags & WIRE_IS_ATOMIC))
 		return TP_RESOURCE_READ;
 	return flags & WIRE_HAS_RETH ? TP_RESOURCE_ATOMIC_WRITE : TP_RESOURCE_ATOMIC;
@@ -168,6 +193,8 @@ enum tp_verdict tp_resource_request(struct tp_qp *qp, const struct wire_packet *
 		verdict = execute_atomic(qp, pkt, &res.original);
 	} else if (res.kind == TP_RESOURCE_ATOMIC_WRITE) {
 		verdict = execute_atomic_write(qp, pkt);
+	} else if (res.kind == TP_RESOURCE_FLUSH) {
+		verdict = check_flush(qp, pkt);
 	} else {
 		verdict = check_read(qp, &pkt->reth);
 		res.length_bytes = res.stop_bytes = pkt->reth.length_bytes;

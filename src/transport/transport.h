@@ -63,6 +63,12 @@ struct tp_bind {
 #define TP_WR_REG_MR 12
 #define TP_WC_REG_MR 0x20
 
+/* FLUSH and the access right that it needs (annex A19). The numbers are those of newer verbs:
+ * Debian 12's have no names for them */
+#define TP_WR_FLUSH 14
+#define TP_WC_FLUSH 8
+#define TP_ACCESS_FLUSH_GLOBAL (1 << 8)
+
 #define TP_MAX_SGE 32
 /* of a packet: pages are no smaller than the largest packet (tp_ops.mem()), so that each piece
  * of a request's memory is on two at most */
@@ -72,6 +78,12 @@ struct tp_bind {
 /* in the flags of a request that the engine posts for itself beside those of the program: it
  * takes none of the program's places in the send queue, and its completion says is_own */
 #define TP_SEND_OWN (1u << 13)
+
+/** struct tp_flush - what a FLUSH is about, beside remote_addr and rkey */
+struct tp_flush {
+	uint32_t length_bytes; /* of the range */
+	struct wire_feth feth;
+};
 
 /** struct tp_send_wr - one send request, as tp_qp_post_send() takes it */
 struct tp_send_wr {
@@ -85,7 +97,10 @@ struct tp_send_wr {
 	uint64_t remote_addr; /* of a bind: where the window begins, in the region */
 	uint32_t rkey;	      /* of a bind or registration: the key until now */
 	uint64_t compare_add, swap;
-	struct tp_bind bind;
+	union {
+		struct tp_bind bind;
+		struct tp_flush flush;
+	};
 	uint32_t length_bytes; /* the sum over sge */
 	uint32_t srqn;	       /* XRC: the target's SRQ */
 	/* --- UD --- */
@@ -165,6 +180,9 @@ struct tp_ops {
 	 */
 	void *(*mem)(void *ctx, uint32_t key, uint64_t va, uint64_t *len, int access,
 		     enum tp_key whose);
+	/** grants() - may the peer use @rkey so, whatever part of the memory that it names?
+	 *  @access as for mem() */
+	bool (*grants)(void *ctx, uint32_t rkey, int access);
 	/** put() - copy what was received to @to, which mem() gave, as guard_store() does
 	 *  @offset: of @to in its piece. NULL: by guard_store() */
 	void (*put)(void *ctx, void *to, const void *from, uint32_t len, uint32_t offset);

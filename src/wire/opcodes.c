@@ -22,6 +22,7 @@
 	(((flags) & WIRE_HAS_RDETH ? WIRE_RDETH_BYTES : 0) +                             \
 	 ((flags) & WIRE_HAS_DETH ? WIRE_DETH_BYTES : 0) +                               \
 	 ((flags) & WIRE_HAS_XRCETH ? WIRE_XRCETH_BYTES : 0) +                           \
+	 ((flags) & WIRE_HAS_FETH ? WIRE_FETH_BYTES : 0) +                               \
 	 ((flags) & WIRE_HAS_RETH ? WIRE_RETH_BYTES : 0) +                               \
 	 ((flags) & WIRE_HAS_ATOMIC_ETH ? WIRE_ATOMIC_ETH_BYTES : 0) +                   \
 	 ((flags) & WIRE_HAS_AETH ? WIRE_AETH_BYTES : 0) +                               \
@@ -83,6 +84,10 @@
 	OP(t | WIRE_SEND_ONLY_INV, name " SEND Only with Invalidate",                    \
 	   SEND | ONLY | WIRE_HAS_IETH | (req))
 
+#define FLUSH(t, name, req)                                                              \
+	OP(t | WIRE_FLUSH, name " FLUSH",                                                \
+	   WIRE_IS_READ | ONLY | WIRE_HAS_FETH | WIRE_HAS_RETH | (req))
+
 #define ATOMIC_WRITE(t, name, req)                                                       \
 	OP(t | WIRE_ATOMIC_WRITE, name " ATOMIC WRITE",                                  \
 	   WIRE_IS_ATOMIC | WIRE_HAS_PAYLOAD | ONLY | WIRE_HAS_RETH | (req))
@@ -98,6 +103,7 @@ const struct wire_opcode_info wire_opcodes[256] = {
 	READS(WIRE_RC, "RC", 0, 0),
 	ACKS_AND_ATOMICS(WIRE_RC, "RC", 0, 0),
 	INVALIDATES(WIRE_RC, "RC", 0),
+	FLUSH(WIRE_RC, "RC", 0),
 	ATOMIC_WRITE(WIRE_RC, "RC", 0),
 
 	SENDS(WIRE_UC, "UC", 0),
@@ -121,5 +127,6 @@ const struct wire_opcode_info wire_opcodes[256] = {
 	READS(WIRE_XRC, "XRC", WIRE_HAS_XRCETH, 0),
 	ACKS_AND_ATOMICS(WIRE_XRC, "XRC", WIRE_HAS_XRCETH, 0),
 	INVALIDATES(WIRE_XRC, "XRC", WIRE_HAS_XRCETH),
+	FLUSH(WIRE_XRC, "XRC", WIRE_HAS_XRCETH),
 	ATOMIC_WRITE(WIRE_XRC, "XRC", WIRE_HAS_XRCETH),
 };

@@ -120,6 +120,21 @@ static void bth_store(const struct wire_bth *bth, uint8_t *b)
 	put_be24(b + 9, bth->psn.v);
 }
 
+static uint32_t feth_word(const struct wire_feth *feth)
+{
+	return (uint32_t)(feth->selectivity & WIRE_FETH_SELECTIVITY_MASK)
+		       << WIRE_FETH_SELECTIVITY_SHIFT |
+	       (feth->placement & WIRE_FETH_PLACEMENT_MASK);
+}
+
+static struct wire_feth feth_of(uint32_t word)
+{
+	return (struct wire_feth){
+		.placement = word & WIRE_FETH_PLACEMENT_MASK,
+		.selectivity = word >> WIRE_FETH_SELECTIVITY_SHIFT & WIRE_FETH_SELECTIVITY_MASK,
+	};
+}
+
 /*
  * The only list of the extended headers, in wire order (9.2.1, figure of 9.3); @flags
  * selects some of them. It is compiled twice, to load them (@store false) and to store
@@ -158,6 +173,13 @@ __attribute__((always_inline)) static inline size_t ext_pass(uint8_t *b, uint32_
 	if (flags & WIRE_HAS_XRCETH) {
 		FIELD_24(0, pkt->xrc_srqn);
 		b += WIRE_XRCETH_BYTES;
+	}
+	if (flags & WIRE_HAS_FETH) {
+		if (store)
+			put_be32(b, feth_word(&pkt->feth));
+		else
+			pkt->feth = feth_of(get_be32(b));
+		b += WIRE_FETH_BYTES;
 	}
 	if (flags & WIRE_HAS_RETH) {
 		FIELD(64, 0, pkt->reth.va);

@@ -22,6 +22,7 @@
 #define WIRE_IMM_BYTES 4
 #define WIRE_IETH_BYTES 4
 #define WIRE_XRCETH_BYTES 4
+#define WIRE_FETH_BYTES 4
 #define WIRE_ICRC_BYTES 4
 #define WIRE_VCRC_BYTES 2
 #define WIRE_MTU_MAX 4096
@@ -109,6 +110,22 @@ struct wire_reth {
 	uint32_t rkey;
 	uint32_t length_bytes;
 };
+/** struct wire_feth - what a FLUSH asks for (annex A19) */
+struct wire_feth {
+	uint8_t placement;   /* enum wire_placement, one or more */
+	uint8_t selectivity; /* enum wire_selectivity */
+};
+enum wire_placement {
+	WIRE_FLUSH_GLOBAL = 1 << 0,	/* visible to all that can access the memory */
+	WIRE_FLUSH_PERSISTENT = 1 << 1, /* outlives a loss of power */
+};
+enum wire_selectivity {
+	WIRE_FLUSH_RANGE = 0, /* that of the RETH */
+	WIRE_FLUSH_MR = 1,    /* all that the R_Key names */
+};
+#define WIRE_FETH_PLACEMENT_MASK 0x0f
+#define WIRE_FETH_SELECTIVITY_SHIFT 4
+#define WIRE_FETH_SELECTIVITY_MASK 0x03
 struct wire_atomic_eth {
 	uint64_t va;
 	uint32_t rkey;
@@ -146,7 +163,7 @@ enum wire_operation {
 	WIRE_READ_RESP_LAST, WIRE_READ_RESP_ONLY,
 	WIRE_ACKNOWLEDGE = 0x11, WIRE_ATOMIC_ACK = 0x12, WIRE_CMP_SWAP = 0x13, WIRE_FETCH_ADD = 0x14,
 	WIRE_RESYNC = 0x15, WIRE_SEND_LAST_INV = 0x16, WIRE_SEND_ONLY_INV = 0x17,
-	WIRE_ATOMIC_WRITE = 0x1d,
+	WIRE_FLUSH = 0x1c, WIRE_ATOMIC_WRITE = 0x1d,
 };
 
 /* Properties of an opcode in wire_opcodes[] */
@@ -169,9 +186,12 @@ enum wire_opcode_flags {
 	/* --- the operation --- */
 	WIRE_IS_SEND = 1 << 13,
 	WIRE_IS_WRITE = 1 << 14,
-	WIRE_IS_READ = 1 << 15, /* request or response */
+	WIRE_IS_READ = 1 << 15, /* request or response; a FLUSH has a FETH, and a READ's
+				   response without data */
 	WIRE_IS_ATOMIC = 1 << 16, /* request or response; an ATOMIC WRITE has a RETH and
 				     a payload, and a READ's response without data */
+	/* --- a header again: behind WIRE_HAS_XRCETH in wire order --- */
+	WIRE_HAS_FETH = 1 << 17,
 };
 
 struct wire_opcode_info {
@@ -189,6 +209,7 @@ struct wire_packet {
 	struct wire_grh grh; /* valid when lrh.lnh == WIRE_LNH_GRH */
 	struct wire_bth bth;
 	struct wire_deth deth;
+	struct wire_feth feth;
 	struct wire_reth reth;
 	struct wire_atomic_eth atomic;
 	struct wire_aeth aeth;

@@ -65,6 +65,13 @@ static void *mem(void *ctx, uint32_t key, uint64_t va, uint64_t *length, int acc
 	return NULL;
 }
 
+static bool grants(void *ctx, uint32_t rkey, int access)
+{
+	uint64_t length = 1;
+
+	return mem(ctx, rkey, IOVA, &length, access, TP_KEY_REMOTE);
+}
+
 static int invalidate(void *ctx, uint32_t rkey, bool by_peer)
 {
 	return rkey == KEY + 1 ? 0 : -1;
@@ -114,6 +121,7 @@ static void event(void *ctx, enum tp_event event)
 
 static const struct tp_ops ops = {
 	.mem = mem,
+	.grants = grants,
 	.invalidate = invalidate,
 	.bind = bind,
 	.recv_get = recv_get,

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Adapters that report the limits and capabilities of others, and keep to them."""
+import pytest
+
 from interop.commands import softib
+from interop.fabric import BUILD
 
 PYVERBS = """
 from pyverbs import enums as e
@@ -62,6 +65,20 @@ tried("atomic", lambda: MR(pd, 8, e.IBV_ACCESS_LOCAL_WRITE | e.IBV_ACCESS_REMOTE
 tried("ud", lambda: qp(e.IBV_QPT_UD, max_inline_data=32))
 """)
     assert done.stdout.splitlines() == ["rc 95", "srq 95", "mw 95", "atomic 95"], done
+
+
+@pytest.mark.parametrize("mode", ["SOFTIB_LANES=0", "SOFTIB_WINDOWS=0", "SOFTIB_LANES=1"])
+def test_flush(home, mode):
+    """FLUSH as programs have it that were built with newer verbs: by softibd, by lanes, behind a
+    WRITE through a window."""
+    flush = [BUILD / "tests/programs/flush"]
+    assert softib(home, "run", "--", "env", mode, *flush).stdout == "flushed\n"
+
+
+def test_an_adapter_without_flush(home):
+    done = softib(home, "run", "--hca-profile", "connectx3", "--sm", "none", "--",
+                  BUILD / "tests/programs/flush")
+    assert done.stdout == "refused\n", done
 
 
 def test_a_profile_is_recorded_shown_and_used(home):

@@ -23,7 +23,7 @@ static const struct region {
 	int access;
 } regions[] = {
 	{0, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-		    IBV_ACCESS_REMOTE_ATOMIC},
+		    IBV_ACCESS_REMOTE_ATOMIC | TP_ACCESS_FLUSH_GLOBAL},
 	{PAIR_KEY_RO, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ},
 	{PAIR_KEY_LOCAL, IBV_ACCESS_LOCAL_WRITE},
 	{PAIR_KEY_CONST, 0},
@@ -46,6 +46,13 @@ static void *mem(void *ctx, uint32_t key, uint64_t va, uint64_t *length, int acc
 		    !(access & ~regions[i].access))
 			return side->memory + (va - PAIR_IOVA);
 	return NULL;
+}
+
+static bool grants(void *ctx, uint32_t rkey, int access)
+{
+	uint64_t length = 1;
+
+	return mem(ctx, rkey, PAIR_IOVA, &length, access, TP_KEY_REMOTE);
 }
 
 static int invalidate(void *ctx, uint32_t rkey, bool by_peer)
@@ -126,6 +133,7 @@ static void event(void *ctx, enum tp_event ev)
 
 static const struct tp_ops ops = {
 	.mem = mem,
+	.grants = grants,
 	.invalidate = invalidate,
 	.bind = bind,
 	.recv_get = recv_get,
@@ -160,7 +168,8 @@ static void set_attr(struct pair *p, enum pair_side_id id, const struct pair_opt
 		.qp_access_flags = o->no_remote_access ? 0 :
 							 IBV_ACCESS_REMOTE_WRITE |
 								 IBV_ACCESS_REMOTE_READ |
-								 IBV_ACCESS_REMOTE_ATOMIC,
+								 IBV_ACCESS_REMOTE_ATOMIC |
+								 TP_ACCESS_FLUSH_GLOBAL,
 		.av = {.dlid = id == A ? 2 : 1, .port_num = 1},
 	};
 }
@@ -492,6 +501,11 @@ void pair_send(struct pair *p, enum pair_side_id id, enum ibv_wr_opcode opcode,
 {
 	struct tp_send_wr wr = pair_wr(p, id, opcode, wr_id, offset, len, remote);
 
+	if ((unsigned)opcode == TP_WR_FLUSH) { /* its range is the peer's, and it has no data */
+		wr.num_sge = 0;
+		wr.length_bytes = 0;
+		wr.flush = (struct tp_flush){len, {WIRE_FLUSH_GLOBAL, WIRE_FLUSH_RANGE}};
+	}
 	assert_int_equal(tp_qp_post_send(p->side[id].qp, &wr), 0);
 }
 

@@ -52,6 +52,9 @@ static void post_mixture(struct pair *p)
 	post_atomic_write(p, 9, 0x1000);
 	pair_send(p, A, IBV_WR_RDMA_READ, 10, 0x9200, 8, 0x8008);
 	post_atomic_write(p, 11, 0x1008);
+	pair_send(p, A, (enum ibv_wr_opcode)TP_WR_FLUSH, 12, 0, 3000, 0x50000);
+	pair_send(p, A, IBV_WR_RDMA_WRITE, 13, 0x1000, 100, 0x70000);
+	pair_send(p, A, (enum ibv_wr_opcode)TP_WR_FLUSH, 14, 0, 100, 0x70000);
 }
 
 static void check_mixture(struct pair *p)
@@ -59,7 +62,7 @@ static void check_mixture(struct pair *p)
 	const uint8_t *a = p->side[A].memory, *b = p->side[B].memory;
 	uint64_t v[3];
 
-	for (uint64_t id = 1; id <= 11; id++)
+	for (uint64_t id = 1; id <= 14; id++)
 		pair_expect_sent(p, A, id, IBV_WC_SUCCESS);
 	for (uint64_t id = 51; id <= 53; id++)
 		pair_expect_received(p, B, id, IBV_WC_SUCCESS);

@@ -9,11 +9,13 @@
 #include "pair.h"
 
 #define NAK(code) (WIRE_AETH_NAK | (code))
-#define ALL_RIGHTS (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
+#define ALL_RIGHTS                                                                         \
+	(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |     \
+	 TP_ACCESS_FLUSH_GLOBAL)
 #define FIRST_PSN 0x100
 
 static const struct {
-	enum ibv_wr_opcode op;
+	unsigned op; /* enum ibv_wr_opcode, TP_WR_FLUSH */
 	int right;
 	uint32_t len;
 } requests[] = {
@@ -26,9 +28,11 @@ static const struct {
 	{IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_ACCESS_REMOTE_ATOMIC, 8},
 	{IBV_WR_ATOMIC_WRITE, IBV_ACCESS_REMOTE_WRITE, 8},
 	{IBV_WR_ATOMIC_CMP_AND_SWP, IBV_ACCESS_REMOTE_ATOMIC, 8},
+	{TP_WR_FLUSH, TP_ACCESS_FLUSH_GLOBAL, 64},
+	{TP_WR_FLUSH, TP_ACCESS_FLUSH_GLOBAL, 0},
 };
 
-static bool answers(enum ibv_wr_opcode op, int rights, uint32_t len)
+static bool answers(unsigned op, int rights, uint32_t len)
 {
 	struct pair *p = pair_new(&(struct pair_options){0});
 	uint8_t *before = test_malloc(PAIR_MEMORY);
@@ -37,7 +41,7 @@ static bool answers(enum ibv_wr_opcode op, int rights, uint32_t len)
 	memcpy(before, p->side[B].memory, PAIR_MEMORY);
 	tp_qp_attr(p->side[B].qp)->qp_access_flags = rights;
 	pair_recv(p, B, 9, 0, 8);
-	pair_send(p, A, op, 1, 0, len, 0x1000);
+	pair_send(p, A, (enum ibv_wr_opcode)op, 1, 0, len, 0x1000);
 	pair_run(p);
 	refused = pair_sent(p, A)->status == IBV_WC_REM_INV_REQ_ERR;
 	if (refused) {
@@ -246,6 +250,62 @@ static void test_a_duplicate_atomic_write(void **state)
 	pair_free(p);
 }
 
+static struct wire_packet flush(uint32_t rkey, uint64_t va, uint32_t length_bytes,
+				uint8_t placement, uint8_t selectivity)
+{
+	return (struct wire_packet){
+		.lrh.lnh = WIRE_LNH_BTH,
+		.bth = {.opcode = WIRE_FLUSH, .dest_qpn = 0xb, .psn = psn(FIRST_PSN)},
+		.feth = {placement, selectivity},
+		.reth = {va, rkey, length_bytes},
+	};
+}
+
+/* A FLUSH of a range needs all of it under the key, one of a region the key alone; no key has
+ * persistent memory. Its response is that of a READ of no bytes. */
+static void test_what_a_flush_may_name(void **state)
+{
+	const struct {
+		struct wire_packet pkt;
+		uint8_t nak; /* 0: none */
+	} cases[] = {
+		{flush(PAIR_KEY_B, PAIR_IOVA, PAIR_MEMORY, WIRE_FLUSH_GLOBAL, WIRE_FLUSH_RANGE), 0},
+		{flush(PAIR_KEY_B, PAIR_IOVA + 1, PAIR_MEMORY, WIRE_FLUSH_GLOBAL, WIRE_FLUSH_RANGE),
+		 NAK(WIRE_NAK_REMOTE_ACCESS)},
+		{flush(PAIR_KEY_B, 0, UINT32_MAX, WIRE_FLUSH_GLOBAL, WIRE_FLUSH_MR), 0},
+		{flush(PAIR_KEY_B + PAIR_KEY_RO, PAIR_IOVA, 8, WIRE_FLUSH_GLOBAL, WIRE_FLUSH_RANGE),
+		 NAK(WIRE_NAK_REMOTE_ACCESS)},
+		{flush(PAIR_KEY_B + PAIR_KEY_RO, PAIR_IOVA, 8, WIRE_FLUSH_GLOBAL, WIRE_FLUSH_MR),
+		 NAK(WIRE_NAK_REMOTE_ACCESS)},
+		{flush(PAIR_KEY_B, PAIR_IOVA, 8, WIRE_FLUSH_GLOBAL | WIRE_FLUSH_PERSISTENT,
+		       WIRE_FLUSH_RANGE),
+		 NAK(WIRE_NAK_REMOTE_ACCESS)},
+		{flush(PAIR_KEY_B, PAIR_IOVA, 8, 0, WIRE_FLUSH_RANGE), NAK(WIRE_NAK_INVALID_REQUEST)},
+		{flush(PAIR_KEY_B, PAIR_IOVA, 8, 5, WIRE_FLUSH_RANGE), NAK(WIRE_NAK_INVALID_REQUEST)},
+		{flush(PAIR_KEY_B, PAIR_IOVA, 8, WIRE_FLUSH_GLOBAL, 2), NAK(WIRE_NAK_INVALID_REQUEST)},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct pair *p = pair_new(&(struct pair_options){0});
+		struct wire_packet pkt = cases[i].pkt;
+		struct tp_packet_out out;
+
+		pair_deliver(p, B, &pkt);
+		assert_true(tp_qp_transmit(p->side[B].qp, &out, p->now));
+		if (cases[i].nak) {
+			assert_int_equal(out.hdr.bth.opcode, WIRE_ACKNOWLEDGE);
+			assert_int_equal(out.hdr.aeth.syndrome, cases[i].nak);
+		} else {
+			assert_int_equal(out.hdr.bth.opcode, WIRE_READ_RESP_ONLY);
+			assert_int_equal(out.hdr.payload_bytes, 0);
+			/* so is its duplicate; but it is no duplicate of a READ */
+			assert_int_equal(responses(p, pkt), 1);
+			assert_int_equal(responses(p, read_request(PAIR_KEY_B, PAIR_IOVA, 8)), 0);
+		}
+		pair_free(p);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -256,6 +316,7 @@ int main(void)
 		cmocka_unit_test(test_a_duplicate_is_of_the_same_kind),
 		cmocka_unit_test(test_an_atomic_write_is_of_a_word),
 		cmocka_unit_test(test_a_duplicate_atomic_write),
+		cmocka_unit_test(test_what_a_flush_may_name),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

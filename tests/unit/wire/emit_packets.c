@@ -92,6 +92,10 @@ static void print_headers(const struct wire_packet *p)
 		print_number("deth.q_key", p->deth.qkey);
 		print_number("deth.srcqp", p->deth.src_qpn);
 	}
+	if (flags & WIRE_HAS_FETH) {
+		print_number("feth.plt", p->feth.placement);
+		print_number("feth.sel", p->feth.selectivity);
+	}
 	if (flags & WIRE_HAS_RETH) {
 		print_number("reth.va", p->reth.va);
 		print_number("reth.r_key", p->reth.rkey);

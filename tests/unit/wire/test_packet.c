@@ -36,6 +36,8 @@ static void random_packet(uint8_t opcode, uint64_t seed, bool grh, struct wire_p
 	p->bth.dest_qpn &= 0xffffff;
 	p->bth.psn = psn(p->bth.psn.v);
 	p->deth.src_qpn &= 0xffffff;
+	p->feth.placement &= WIRE_FETH_PLACEMENT_MASK;
+	p->feth.selectivity &= WIRE_FETH_SELECTIVITY_MASK;
 	p->aeth.msn &= 0xffffff;
 	p->xrc_srqn &= 0xffffff;
 	p->rd_ee_context &= 0xffffff;
@@ -63,12 +65,12 @@ static void opcode_table_is_complete(void **state)
 		uint8_t transport;
 		uint32_t operations; /* bit per operation */
 	} expected[] = {
-	    {WIRE_RC,  0x20dfffff},
+	    {WIRE_RC,  0x30dfffff},
 	    {WIRE_UC,  0x00000fff},
 	    {WIRE_RD,  0x003fffff},
 	    {WIRE_UD,  0x00000030},
 	    {WIRE_CNP, 0x00000002},
-	    {WIRE_XRC, 0x20dfffff},
+	    {WIRE_XRC, 0x30dfffff},
 	    {0xc0,	   0	    },
 	    {0xe0,	   0	    },
 	};
@@ -94,6 +96,7 @@ static void opcode_sizes(void **state)
 	    {WIRE_RC | WIRE_ACKNOWLEDGE,	 4 },
 		  {WIRE_RC | WIRE_ATOMIC_ACK,	      12},
 	    {WIRE_RC | WIRE_ATOMIC_WRITE,	 16},
+	    {WIRE_RC | WIRE_FLUSH,	 20},
 	    {WIRE_RC | WIRE_CMP_SWAP,	      28},
 		  {WIRE_RD | WIRE_CMP_SWAP,	    40},
 	    {WIRE_RD | WIRE_ACKNOWLEDGE,	 8 },
@@ -167,6 +170,7 @@ static void only_its_own_headers_are_read(void **state)
 					    WIRE_BTH_BYTES + wire_opcodes[op].ext_bytes,
 					    &p) > 0);
 		assert_int_equal(p.deth.qkey == 0, !!(flags & WIRE_HAS_DETH));
+		assert_int_equal(p.feth.placement == 0, !!(flags & WIRE_HAS_FETH));
 		assert_int_equal(p.reth.va == 0, !!(flags & WIRE_HAS_RETH));
 		assert_int_equal(p.atomic.va == 0, !!(flags & WIRE_HAS_ATOMIC_ETH));
 		assert_int_equal(p.aeth.msn == 0, !!(flags & WIRE_HAS_AETH));

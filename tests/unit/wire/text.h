@@ -92,6 +92,9 @@ static inline void text_packet(FILE *out, const struct wire_packet *p, bool lrh)
 			p->deth.src_qpn);
 	if (flags & WIRE_HAS_XRCETH)
 		fprintf(out, "XRCETH\n  srqn = %#x\n", p->xrc_srqn);
+	if (flags & WIRE_HAS_FETH)
+		fprintf(out, "FETH\n  placement = %#x\n  selectivity = %u\n", p->feth.placement,
+			p->feth.selectivity);
 	if (flags & WIRE_HAS_RETH)
 		fprintf(out, "RETH\n  va = %#" PRIx64 "\n  rkey = %#x\n  length = %u\n",
 			p->reth.va, p->reth.rkey, p->reth.length_bytes);
