@@ -14,8 +14,6 @@
 #define MAX_CLASS_VERSION 0x83
 #define MASK_LONGS (IB_MGMT_MAX_METHODS / (8 * sizeof(long)))
 
-static u32 last_hi_tid; /* of all ports; 0 is nobody's */
-
 bool ib_response_mad(const struct ib_mad_hdr *hdr)
 {
 	return (hdr->method & IB_MGMT_METHOD_RESP) ||
@@ -126,6 +124,29 @@ static int check_methods(struct mad_port *port, const struct ib_mad_reg_req *req
 
 static void done_work(struct rt_work *work);
 
+static bool has_agent(const struct mad_port *port, u32 hi_tid)
+{
+	const struct mad_agent *agent;
+
+	list_for_each_entry(agent, &port->agents, node)
+		if (agent->agent.hi_tid == hi_tid)
+			return true;
+	return false;
+}
+
+/* The number of an agent is a random one, so that nobody but the receiver of a request knows
+ * the transaction ID of its response: a MAD does not say who sent it, other than by addresses
+ * that any program of a node has. 0 is the number of no agent. */
+static u32 new_hi_tid(const struct mad_port *port)
+{
+	u32 hi_tid;
+
+	do
+		hi_tid = rt_random(port->device->rt);
+	while (!hi_tid || has_agent(port, hi_tid));
+	return hi_tid;
+}
+
 struct mad_agent *mad_agent_alloc(struct mad_port *port, struct mad_qp *mqp,
 				  ib_mad_send_handler send_handler,
 				  ib_mad_recv_handler recv_handler, void *context)
@@ -142,9 +163,7 @@ struct mad_agent *mad_agent_alloc(struct mad_port *port, struct mad_qp *mqp,
 	agent->agent.send_handler = send_handler;
 	agent->agent.recv_handler = recv_handler;
 	agent->agent.context = context;
-	if (++last_hi_tid == 0)
-		last_hi_tid = 1;
-	agent->agent.hi_tid = last_hi_tid;
+	agent->agent.hi_tid = new_hi_tid(port);
 	mad_match_init(agent);
 	INIT_LIST_HEAD(&agent->done);
 	rmpp_recv_init(agent);

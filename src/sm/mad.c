@@ -30,7 +30,7 @@ int sm_calls_init(struct sm *sm)
 	INIT_LIST_HEAD(&c->flight);
 	rt_timer_init(sm->rt, &c->timer, timed_out);
 	c->window = sm->opt.window;
-	c->next_tid = 1;
+	c->next_tid = rt_random(sm->rt); /* no program can guess the next one */
 	c->by_slot = rt_zalloc(SLOTS * sizeof(*c->by_slot));
 	return c->by_slot ? 0 : -ENOMEM;
 }

@@ -13,7 +13,7 @@ from interop.fabric import wait_until
 from interop.test_bad_input import ALLOC_PD, Program, command, error_of, node_lid
 
 CREATE_CQ, CREATE_QP, QPT_UD = 18, 24, 4  # <rdma/ib_user_verbs.h>
-UD_SEND_ONLY = 0x64
+UD_SEND_ONLY, RC_SEND_ONLY, RC_ACKNOWLEDGE = 0x64, 0x04, 0x11
 MEASURE = bool(os.environ.get("SOFTIB_MEASURE"))  # make hostile
 MEASURED = []  # (what stood meanwhile, *measure())
 PATIENCE = 30  # seconds: softibd hangs. A lease lasts longer (/proc/sys/fs/lease-break-time)
@@ -104,7 +104,15 @@ class Sender(Program):
     def flush(self):
         self.ring(self.tail)
 
-    def datagram(self, dlid, qpn, qkey, payload):
-        headers = struct.pack(">BBHIIII", UD_SEND_ONLY, 0, 0xffff, qpn, 0, qkey, self.qpn)
+    def packet(self, dlid, headers, payload):
         words = (8 + len(headers) + len(payload)) // 4 + 1
         return struct.pack(">BBHHH", 0, 2, dlid, words, self.lid) + headers + payload
+
+    def datagram(self, dlid, qpn, qkey, payload):
+        headers = struct.pack(">BBHIIII", UD_SEND_ONLY, 0, 0xffff, qpn, 0, qkey, self.qpn)
+        return self.packet(dlid, headers, payload)
+
+    def connected(self, opcode, dlid, qpn, psn, payload):
+        """A packet of a connected QP, without a request for an ACK."""
+        headers = struct.pack(">BBHII", opcode, 0, 0xffff, qpn, psn & 0xffffff)
+        return self.packet(dlid, headers, payload)

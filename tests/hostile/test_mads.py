@@ -131,3 +131,19 @@ def test_first_segments_of_messages_without_end(shared):
         shared.run("n3", "saquery", "-N")
         innocents_go_on(shared)
     assert processor_seconds(shared) - before < 5
+
+
+GET_RESP = 0x81
+
+
+def test_answers_that_nobody_asked_of_the_attacker(shared):
+    """A request is under way to a node that is not there. The attacker answers it for each agent
+    that a counter could have numbered so far: none of its answers is taken for the real one."""
+    low, waits_ms = 5, 3000
+    victim = node_lid(shared, "n1")
+    with MadProgram(shared, "n1") as program, MadProgram(shared, "n2") as attacker:
+        program.sock.send(program.record(get(low), timeout_ms=waits_ms))
+        for agent in range(1, 4096):
+            attacker.send(mad(PERF_MGT, 1, GET_RESP, agent << 32 | low, PORT_COUNTERS), victim)
+        assert program.status() == errno.ETIMEDOUT
+        innocents_go_on(shared)
