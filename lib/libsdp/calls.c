@@ -132,7 +132,7 @@ EXPORT int getpeername(int fd, struct sockaddr *addr, socklen_t *len)
 	begin();
 	if (!is_active || !sdp_name_get(fd, &name))
 		return sdp_libc.getpeername(fd, addr, len);
-	if (name.kind != SDP_CONNECTED) {
+	if (!sdp_is_connected(fd, &name)) {
 		errno = ENOTCONN;
 		return -1;
 	}

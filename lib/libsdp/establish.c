@@ -5,6 +5,8 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/tcp.h>
+#include <poll.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -39,20 +41,27 @@ static uint32_t bind_flags(int fd)
 	       (option_of(fd, IPPROTO_IPV6, IPV6_V6ONLY) ? ABI_SDP_V6ONLY : 0u);
 }
 
+/* what a Unix socket does not keep of the options of @fd */
+static uint8_t flags_of(int fd)
+{
+	return (uint8_t)((option_of(fd, SOL_SOCKET, SO_REUSEPORT) ? SDP_REUSEPORT : 0) |
+			 (option_of(fd, IPPROTO_IPV6, IPV6_V6ONLY) ? SDP_V6ONLY : 0));
+}
+
 /* @tcp: the socket is bound for TCP, and is to listen along with SDP's. Return: 0; -errno */
 static int bind_for_sdp(int fd, const union abi_sdp_address *address, bool tcp)
 {
 	struct abi_sdp_request request = {
 		.op = ABI_SDP_BIND, .flags = bind_flags(fd), .address = *address};
-	struct abi_sdp_names names;
+	struct sdp_name name = {.kind = SDP_BOUND, .flags = flags_of(fd)};
 	int session = sdp_session_open();
 	int ret = session < 0 ? session : 0;
 
 	if (!ret)
-		ret = sdp_session_ask(session, &request, tcp ? fd : -1, &names, NULL);
+		ret = sdp_session_ask(session, &request, &fd, tcp, &name.names, NULL);
 	if (!ret) {
-		sdp_address_map(&names.local, address->any.sa_family);
-		ret = sdp_name_set(session, SDP_BOUND, &names);
+		sdp_address_map(&name.names.local, address->any.sa_family);
+		ret = sdp_name_set(session, &name);
 	}
 	if (ret) {
 		if (session >= 0)
@@ -114,7 +123,7 @@ static bool is_bound(int fd)
 
 int sdp_listen(int fd, int backlog)
 {
-	struct abi_sdp_request request = {.op = ABI_SDP_LISTEN, .backlog = backlog};
+	struct abi_sdp_request request = {.op = ABI_SDP_LISTEN, .number = backlog};
 	union abi_sdp_address any;
 	struct abi_sdp_names names;
 	struct sdp_name name;
@@ -134,7 +143,7 @@ int sdp_listen(int fd, int backlog)
 		return fail(-EINVAL);
 	if (sdp_is_listening(fd))
 		return 0;
-	ret = sdp_session_ask(fd, &request, -1, &names, NULL);
+	ret = sdp_session_ask(fd, &request, NULL, 0, &names, NULL);
 	if (ret)
 		return fail(ret);
 	sdp_set_listening(fd);
@@ -143,44 +152,108 @@ int sdp_listen(int fd, int backlog)
 
 /* --- connect --- */
 
-/* Ask on @session, and let the stream take the place of @fd. @tcp: a TCP socket that comes
- * back in place of a connection. Return: 0; -errno */
-static int connect_by(int session, int fd, const union abi_sdp_address *address,
-		      int family, int *tcp)
+static bool is_nonblocking(int fd)
 {
-	struct abi_sdp_request request = {.op = ABI_SDP_CONNECT, .address = *address};
-	struct abi_sdp_names names;
+	return fcntl(fd, F_GETFL) & O_NONBLOCK;
+}
+
+/* Fill the socket until poll(2) does not find it writable. Return: with how many bytes; -errno */
+static int fill(int fd)
+{
+	static const char filler[16384];
+	struct pollfd p = {.fd = fd, .events = POLLOUT};
+	int bytes = 0;
+
+	while (bytes < ABI_SDP_FILLER_MAX && poll(&p, 1, 0) == 1) {
+		ssize_t n = send(fd, filler, sizeof(filler), MSG_DONTWAIT | MSG_NOSIGNAL);
+
+		if (n < 0)
+			return -errno;
+		bytes += (int)n;
+	}
+	return bytes;
+}
+
+/** struct connecting - @fd: the program's descriptor, of @family. @may_fall_back: TCP, whose
+ *  socket it is, may be tried if there is no SDP */
+struct connecting {
+	int fd, family;
+	uint8_t flags;
+	bool may_fall_back;
+	const union abi_sdp_address *address;
+};
+
+/* Ask on @session for a connection by the socket pair. @tcp: a TCP socket that comes back in
+ * place of one. Return: 0; -errno */
+static int ask_for(const struct connecting *c, int session, const int pair[2], int *tcp)
+{
+	struct abi_sdp_request request = {.op = ABI_SDP_CONNECT, .address = *c->address};
+	struct sdp_name name = {.kind = SDP_CONNECTED, .flags = c->flags};
+	const int fds[2] = {pair[1], c->fd};
+	int ret;
+
+	if (is_nonblocking(c->fd)) {
+		name.kind = SDP_PENDING;
+		request.flags = ABI_SDP_PENDING;
+		request.number = fill(pair[0]);
+		if (request.number < 0)
+			return request.number;
+	}
+	ret = sdp_session_ask(session, &request, fds,
+			      1 + (request.flags && c->may_fall_back), &name.names, tcp);
+	if (ret)
+		return ret;
+	sdp_address_map(&name.names.local, c->family);
+	sdp_address_map(&name.names.peer, c->family);
+	return sdp_name_set(pair[0], &name);
+}
+
+/* Ask on @session, and let the stream take the place of the descriptor. Return: 0; -EINPROGRESS;
+ * -errno: it is what it was */
+static int connect_by(const struct connecting *c, int session, int *tcp)
+{
+	const bool pending = is_nonblocking(c->fd);
 	int pair[2], ret;
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
 		return -errno;
-	ret = sdp_session_ask(session, &request, pair[1], &names, tcp);
+	ret = ask_for(c, session, pair, tcp);
 	close(pair[1]);
-	if (!ret) {
-		sdp_address_map(&names.local, family);
-		sdp_address_map(&names.peer, family);
-		ret = sdp_name_set(pair[0], SDP_CONNECTED, &names);
-	}
 	if (ret) {
 		close(pair[0]);
 		return ret;
 	}
-	sdp_copy_options(fd, pair[0]);
-	return sdp_take_place(fd, pair[0]);
+	sdp_copy_options(c->fd, pair[0]);
+	ret = sdp_take_place(c->fd, pair[0]);
+	return !ret && pending ? -EINPROGRESS : ret;
 }
 
-/* a socket that was bound before */
+/* connect() of a socket whose connection is being made, as connect(2) has it. Return: -errno */
+static int again(int fd)
+{
+	int outcome = sdp_outcome(fd);
+
+	return outcome == -EINPROGRESS ? -EALREADY : outcome ? outcome : -EISCONN;
+}
+
+/* a socket that is one of SDP already */
 static int connect_bound(int fd, const struct sdp_name *name, const struct sockaddr *addr,
 			 socklen_t len)
 {
 	union abi_sdp_address address;
+	const struct connecting c = {.fd = fd,
+				     .family = name->names.local.any.sa_family,
+				     .flags = name->flags,
+				     .address = &address};
 	int tcp = -1, ret;
 
 	if (!sdp_address_of(&address, addr, len))
 		return fail(-EAFNOSUPPORT);
+	if (name->kind == SDP_PENDING)
+		return fail(again(fd));
 	if (name->kind == SDP_CONNECTED || sdp_is_listening(fd))
 		return fail(-EISCONN);
-	ret = connect_by(fd, fd, &address, name->names.local.any.sa_family, &tcp);
+	ret = connect_by(&c, fd, &tcp);
 	if (!ret)
 		return 0;
 	if (tcp < 0)
@@ -190,29 +263,43 @@ static int connect_bound(int fd, const struct sdp_name *name, const struct socka
 	return ret ? fail(ret) : sdp_libc.connect(fd, addr, len);
 }
 
+/* Does TCP connect it already, or is it connected? */
+static bool is_busy(int fd)
+{
+	struct tcp_info info = {.tcpi_state = TCP_CLOSE};
+	socklen_t len = sizeof(info);
+
+	return !sdp_libc.getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) &&
+	       info.tcpi_state != TCP_CLOSE;
+}
+
 int sdp_connect(int fd, const struct sockaddr *addr, socklen_t len)
 {
 	union abi_sdp_address address;
+	struct connecting c = {.fd = fd, .address = &address};
 	struct sdp_name name;
 	enum sdp_use use;
-	int family, session, ret;
+	int session, ret;
 
 	if (sdp_name_get(fd, &name))
 		return connect_bound(fd, &name, addr, len);
-	if (!sdp_is_tcp(fd, &family) || !sdp_address_of(&address, addr, len))
+	if (!sdp_is_tcp(fd, &c.family) || is_busy(fd) || !sdp_address_of(&address, addr, len))
 		return sdp_libc.connect(fd, addr, len);
 	use = use_of(fd, SDP_CLIENT, &address);
 	if (use == SDP_USE_TCP)
 		return sdp_libc.connect(fd, addr, len);
+	c.may_fall_back = use == SDP_USE_BOTH;
+	c.flags = flags_of(fd);
 	session = sdp_session_open();
 	ret = session;
 	if (session >= 0) {
-		ret = connect_by(session, fd, &address, family, NULL);
+		ret = connect_by(&c, session, NULL);
 		close(session);
 	}
 	if (!ret)
 		return 0;
-	return use == SDP_USE_BOTH ? sdp_libc.connect(fd, addr, len) : fail(ret);
+	return c.may_fall_back && ret != -EINPROGRESS ? sdp_libc.connect(fd, addr, len) :
+							 fail(ret);
 }
 
 /* --- accept --- */
@@ -221,12 +308,13 @@ int sdp_accept_on(int fd, const struct sdp_name *name, struct sockaddr *addr,
 		  socklen_t *len, int flags)
 {
 	const int family = name->names.local.any.sa_family;
-	struct abi_sdp_names names;
+	struct sdp_name made = {.kind = SDP_CONNECTED, .flags = name->flags};
+	struct abi_sdp_names *names = &made.names;
 	int new, ret;
 
 	if (name->kind != SDP_BOUND || !sdp_is_listening(fd))
 		return fail(-EINVAL);
-	new = sdp_session_accept(fd, &names);
+	new = sdp_session_accept(fd, names);
 	if (new == -ENETDOWN) /* the fabric has ended, and poll(2) will always say so: a server
 				 that goes on would use a whole processor */
 		usleep(DEAD_PAUSE_US);
@@ -236,18 +324,18 @@ int sdp_accept_on(int fd, const struct sdp_name *name, struct sockaddr *addr,
 		fcntl(new, F_SETFD, 0);
 	if (flags & SOCK_NONBLOCK)
 		fcntl(new, F_SETFL, O_NONBLOCK);
-	if (names.local.any.sa_family == AF_UNSPEC) { /* by TCP */
+	if (names->local.any.sa_family == AF_UNSPEC) { /* by TCP */
 		if (addr)
 			sdp_libc.getpeername(new, addr, len);
 		return new;
 	}
-	sdp_address_map(&names.local, family);
-	sdp_address_map(&names.peer, family);
-	ret = sdp_name_set(new, SDP_CONNECTED, &names);
+	sdp_address_map(&names->local, family);
+	sdp_address_map(&names->peer, family);
+	ret = sdp_name_set(new, &made);
 	if (ret) {
 		close(new);
 		return fail(ret);
 	}
-	sdp_address_put(&names.peer, addr, len);
+	sdp_address_put(&names->peer, addr, len);
 	return new;
 }

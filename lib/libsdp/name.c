@@ -18,7 +18,7 @@
 
 /*
  * The name is "softib-sdp:", the kind, and in hexadecimal: a random number that makes it
- * unique, the local address and the peer's, each as family, port and IP address.
+ * unique, flags, the local address and the peer's, each as family, port and IP address.
  */
 #define PREFIX	     "softib-sdp:"
 #define PREFIX_CHARS (sizeof(PREFIX) - 1)
@@ -29,7 +29,7 @@ struct packed_address {
 };
 
 struct packed_name {
-	uint8_t unique[6];
+	uint8_t unique[6], flags;
 	struct packed_address local, peer;
 };
 
@@ -99,12 +99,13 @@ bool sdp_name_get(int fd, struct sdp_name *name)
 	    !read_hex(text + PREFIX_CHARS + 1, (uint8_t *)&packed, sizeof(packed)))
 		return false;
 	name->kind = (enum sdp_kind)text[PREFIX_CHARS];
+	name->flags = packed.flags;
 	unpack(&packed.local, &name->names.local);
 	unpack(&packed.peer, &name->names.peer);
 	return true;
 }
 
-int sdp_name_set(int fd, enum sdp_kind kind, const struct abi_sdp_names *names)
+int sdp_name_set(int fd, const struct sdp_name *name)
 {
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
 	struct packed_name packed = {{0}};
@@ -113,15 +114,37 @@ int sdp_name_set(int fd, enum sdp_kind kind, const struct abi_sdp_names *names)
 	_Static_assert(NAME_CHARS <= sizeof(addr.sun_path), "fits a Unix address");
 	if (getrandom(packed.unique, sizeof(packed.unique), 0) < 0)
 		return -errno;
-	pack(&names->local, &packed.local);
-	pack(&names->peer, &packed.peer);
+	packed.flags = name->flags;
+	pack(&name->names.local, &packed.local);
+	pack(&name->names.peer, &packed.peer);
 	memcpy(text, PREFIX, PREFIX_CHARS);
-	text[PREFIX_CHARS] = (char)kind;
+	text[PREFIX_CHARS] = (char)name->kind;
 	write_hex(text + PREFIX_CHARS + 1, (uint8_t *)&packed, sizeof(packed));
 	if (sdp_libc.bind(fd, (struct sockaddr *)&addr,
 			  offsetof(struct sockaddr_un, sun_path) + NAME_CHARS))
 		return -errno;
 	return 0;
+}
+
+int sdp_outcome(int fd)
+{
+	union {
+		struct sockaddr any;
+		struct sockaddr_un un;
+	} addr;
+	socklen_t len = sizeof(addr);
+	int error;
+
+	if (sdp_libc.getpeername(fd, &addr.any, &len))
+		return -ENETDOWN; /* softibd is gone */
+	error = abi_sdp_outcome_read(&addr.un, len);
+	return error < 0 ? -EINPROGRESS : -error;
+}
+
+bool sdp_is_connected(int fd, const struct sdp_name *name)
+{
+	return name->kind == SDP_CONNECTED ||
+	       (name->kind == SDP_PENDING && !sdp_outcome(fd));
 }
 
 bool sdp_is_tcp(int fd, int *family)

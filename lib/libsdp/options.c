@@ -44,13 +44,30 @@ static int get_tcp(int option, void *value, socklen_t *len)
 	}
 }
 
-static int get_ip(int level, int option, void *value, socklen_t *len)
+static int get_ip(const struct sdp_name *name, int level, int option, void *value,
+		  socklen_t *len)
 {
 	if (level == IPPROTO_IP && option == IP_OPTIONS) {
 		*len = 0;
 		return 0;
 	}
+	if (level == IPPROTO_IPV6 && option == IPV6_V6ONLY)
+		return put_int(value, len, !!(name->flags & SDP_V6ONLY));
 	return put_int(value, len, 0);
+}
+
+/* The kernel's error of a socket whose connection was not made is that of a closed one; it is
+ * there once, as TCP's is. */
+static int get_error(int fd, const struct sdp_name *name, void *value, socklen_t *len)
+{
+	int error = 0;
+	socklen_t bytes = sizeof(error);
+
+	if (sdp_libc.getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &bytes))
+		return -1;
+	if (error && name->kind == SDP_PENDING && sdp_outcome(fd))
+		error = -sdp_outcome(fd);
+	return put_int(value, len, error);
 }
 
 int sdp_getsockopt(int fd, const struct sdp_name *name, int level, int option, void *value,
@@ -63,7 +80,7 @@ int sdp_getsockopt(int fd, const struct sdp_name *name, int level, int option, v
 	if (level == IPPROTO_TCP)
 		return get_tcp(option, value, len);
 	if (level == IPPROTO_IP || level == IPPROTO_IPV6)
-		return get_ip(level, option, value, len);
+		return get_ip(name, level, option, value, len);
 	if (level != SOL_SOCKET)
 		return sdp_libc.getsockopt(fd, level, option, value, len);
 	switch (option) {
@@ -73,6 +90,10 @@ int sdp_getsockopt(int fd, const struct sdp_name *name, int level, int option, v
 		return put_int(value, len, IPPROTO_TCP);
 	case SO_TYPE:
 		return put_int(value, len, SOCK_STREAM);
+	case SO_ERROR:
+		return get_error(fd, name, value, len);
+	case SO_REUSEPORT:
+		return put_int(value, len, !!(name->flags & SDP_REUSEPORT));
 	case SO_ACCEPTCONN:
 		return put_int(value, len, name->kind == SDP_BOUND && sdp_is_listening(fd));
 	default:

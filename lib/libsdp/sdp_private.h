@@ -53,18 +53,31 @@ enum sdp_use sdp_rules_use(enum sdp_role role, const struct sockaddr *addr);
 
 /* --- name.c --- */
 
-enum sdp_kind { SDP_BOUND = 'b', SDP_CONNECTED = 'c' };
+enum sdp_kind {
+	SDP_BOUND = 'b',     /* and maybe it listens */
+	SDP_CONNECTED = 'c',
+	SDP_PENDING = 'p',   /* connect() did not wait: sdp_outcome() */
+};
 
-/** struct sdp_name - what is known of a socket of SDP. A bound one may listen */
+/* options of SOL_SOCKET and IPPROTO_IPV6 that a Unix socket does not keep */
+enum sdp_flags { SDP_REUSEPORT = 1 << 0, SDP_V6ONLY = 1 << 1 };
+
+/** struct sdp_name - what is known of a socket of SDP. @flags: enum sdp_flags */
 struct sdp_name {
 	enum sdp_kind kind;
+	uint8_t flags;
 	struct abi_sdp_names names;
 };
 
 /** sdp_name_get() - Return: is @fd a socket of SDP? Then *@name is what is known of it */
 bool sdp_name_get(int fd, struct sdp_name *name);
 /** sdp_name_set() - 0; -errno */
-int sdp_name_set(int fd, enum sdp_kind kind, const struct abi_sdp_names *names);
+int sdp_name_set(int fd, const struct sdp_name *name);
+/** sdp_outcome() - of a socket of kind SDP_PENDING. Return: 0: it is connected; -EINPROGRESS;
+ *  -errno: why it is not */
+int sdp_outcome(int fd);
+/** sdp_is_connected() - is it connected now? */
+bool sdp_is_connected(int fd, const struct sdp_name *name);
 /** sdp_is_tcp() - is @fd a stream socket of AF_INET or AF_INET6? *@family: which */
 bool sdp_is_tcp(int fd, int *family);
 /** sdp_force() - let a TCP socket know that it is one of AF_INET_SDP */
@@ -97,11 +110,11 @@ int sdp_take_place(int fd, int other);
 int sdp_session_open(void);
 /**
  * sdp_session_ask() - one request on @session, and its answer
- * @fd: to go with it; -1: none. @returned: a descriptor of the answer; -1: none
+ * @fds: @num_fds, to go with it. @returned: a descriptor of the answer; -1: none
  * Return: 0; -errno
  */
-int sdp_session_ask(int session, const struct abi_sdp_request *request, int fd,
-		    struct abi_sdp_names *names, int *returned);
+int sdp_session_ask(int session, const struct abi_sdp_request *request, const int *fds,
+		    unsigned int num_fds, struct abi_sdp_names *names, int *returned);
 /** sdp_session_accept() - the next connection of a listening session. Return: its
  *  descriptor (close-on-exec); -errno; -ENETDOWN: softibd is gone */
 int sdp_session_accept(int session, struct abi_sdp_names *names);

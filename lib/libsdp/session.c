@@ -85,11 +85,11 @@ int sdp_session_open(void)
 	return ret;
 }
 
-int sdp_session_ask(int session, const struct abi_sdp_request *request, int fd,
-		    struct abi_sdp_names *names, int *returned)
+int sdp_session_ask(int session, const struct abi_sdp_request *request, const int *fds,
+		    unsigned int num_fds, struct abi_sdp_names *names, int *returned)
 {
 	int passed = -1;
-	int ret = abi_send_fds(session, request, sizeof(*request), &fd, fd >= 0, 0);
+	int ret = abi_send_fds(session, request, sizeof(*request), fds, num_fds, 0);
 
 	if (!ret)
 		ret = receive(session, names, &passed);

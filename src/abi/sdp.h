@@ -12,7 +12,11 @@
 #define SOFTIB_ABI_SDP_H
 
 #include <netinet/in.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/un.h>
 
 #define ABI_SDP_FAMILY 27 /* AF_INET_SDP */
 
@@ -22,11 +26,54 @@ enum abi_sdp_op {
 	ABI_SDP_BIND = 1,
 	ABI_SDP_LISTEN = 2,
 	/* With a descriptor: softibd's end of the stream socket pair. The answer comes when
-	 * the connection is made or refused; the request is the last one. */
+	 * the connection is made or refused; the request is the last one.
+	 *
+	 * With ABI_SDP_PENDING the answer comes as soon as the addresses are known, and softibd
+	 * announces the outcome by the name of its end of the pair (abi_sdp_outcome_name()). The
+	 * program's end has `number` bytes under way, so that poll(2) does not find it writable;
+	 * softibd discards them when the connection is made, and closes its end if it is not.
+	 * A second descriptor may go with the request: a TCP socket. If the peer has no SDP,
+	 * softibd connects it, and carries its bytes. */
 	ABI_SDP_CONNECT = 3,
 };
 
-enum abi_sdp_flags { ABI_SDP_REUSE = 1 << 0, ABI_SDP_V6ONLY = 1 << 1 };
+enum abi_sdp_flags {
+	ABI_SDP_REUSE = 1 << 0,	  /* BIND */
+	ABI_SDP_V6ONLY = 1 << 1,  /* BIND */
+	ABI_SDP_PENDING = 1 << 2, /* CONNECT */
+};
+
+#define ABI_SDP_FILLER_MAX (1 << 20) /* bytes under way on a pending connection */
+
+/** abi_sdp_outcome_name() - the abstract name of softibd's end: the outcome of a pending
+ *  connection. @error: 0; an errno; @unique: differs for each socket of the network.
+ *  Return: the length of the address */
+static inline socklen_t abi_sdp_outcome_name(struct sockaddr_un *addr, int error,
+					     uint64_t unique)
+{
+	memset(addr, 0, sizeof(*addr));
+	addr->sun_family = AF_UNIX;
+	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 +
+			   (size_t)snprintf(addr->sun_path + 1, sizeof(addr->sun_path) - 1,
+					    "softib-sdp-end:%d:%016llx", error,
+					    (unsigned long long)unique));
+}
+
+/** abi_sdp_outcome_read() - Return: the error of such a name, of @len bytes, 0 if the connection
+ *  was made; -1: it is no such name */
+static inline int abi_sdp_outcome_read(const struct sockaddr_un *addr, socklen_t len)
+{
+	int error, end = 0;
+	char text[sizeof(addr->sun_path)] = "";
+
+	if (len <= offsetof(struct sockaddr_un, sun_path) + 1 || len > sizeof(*addr) ||
+	    addr->sun_family != AF_UNIX || addr->sun_path[0])
+		return -1;
+	memcpy(text, addr->sun_path + 1, len - offsetof(struct sockaddr_un, sun_path) - 1);
+	if (sscanf(text, "softib-sdp-end:%d:%*x%n", &error, &end) != 1 || !end || error < 0)
+		return -1;
+	return error;
+}
 
 /** union abi_sdp_address - AF_UNSPEC: none */
 union abi_sdp_address {
@@ -38,7 +85,7 @@ union abi_sdp_address {
 struct abi_sdp_request {
 	uint32_t op;	/* enum abi_sdp_op */
 	uint32_t flags; /* BIND: enum abi_sdp_flags */
-	int32_t backlog; /* LISTEN */
+	int32_t number; /* LISTEN: backlog; CONNECT: bytes under way, with ABI_SDP_PENDING */
 	union abi_sdp_address address; /* BIND, CONNECT */
 };
 

@@ -2,6 +2,9 @@
 /*
  * Sessions of the "sdp" endpoint. A session is one SDP socket, and maybe a TCP socket that
  * listens on the same port: connections of both go to the program in the order of arrival.
+ *
+ * A session whose program does not wait for its connection (ABI_SDP_PENDING) is detached: its
+ * descriptor is closed when the addresses are known, and it ends with the outcome.
  */
 #include "access/sdp.h"
 
@@ -14,16 +17,20 @@
 #include "abi/sdp.h"
 #include "abi/session.h"
 #include "access/devices.h"
+#include "access/sdp_relay.h"
 #include "runtime/posix/closer.h"
 #include "ulp/sdp/socket.h"
 
 #define ACCEPTS_PER_TURN 16
 #define BACKLOG_MAX	 4096 /* connections that the program has not accepted */
+#define DETACHED_MAX	 512  /* sessions; further programs wait for their connections */
 
 struct sdp_endpoint {
 	struct rt *rt;
 	struct listener *listener;
 	struct list_head sessions;
+	unsigned int num_detached;
+	struct list_head relays; /* sdp_relay.c */
 };
 
 /** struct waiting - a connection that the program's socket had no room for */
@@ -40,6 +47,11 @@ struct session {
 	int fd, tcp_fd;
 	struct rt_io io, tcp_io;
 	bool connecting, listening;
+	bool dialling; /* the TCP socket is connecting */
+	bool pending, detached; /* the program does not wait; and has its answer */
+	int stream_fd;		/* pending: softibd's end of the stream */
+	u32 filler_bytes;
+	union abi_sdp_address peer;
 	struct list_head queue; /* struct waiting */
 	unsigned int num_queued;
 	struct rt_work end;
@@ -59,7 +71,7 @@ static void close_tcp(struct session *s)
 {
 	if (s->tcp_fd < 0)
 		return;
-	if (s->listening)
+	if (s->listening || s->dialling)
 		rt_io_watch(&s->tcp_io, false, false);
 	rt_close_foreign(s->tcp_fd);
 	s->tcp_fd = -1;
@@ -70,11 +82,16 @@ static void close_session(struct session *s)
 	rt_work_cancel(&s->end);
 	rt_io_watch(&s->io, false, false);
 	close_tcp(s);
+	if (s->stream_fd >= 0)
+		rt_close_foreign(s->stream_fd);
 	while (!list_empty(&s->queue))
 		close_waiting(s, list_first_entry(&s->queue, struct waiting, node));
 	if (s->socket)
 		sdp_socket_destroy(s->socket);
-	close(s->fd);
+	if (s->detached)
+		s->endpoint->num_detached--;
+	else
+		close(s->fd);
 	list_del(&s->node);
 	rt_free(s);
 }
@@ -178,6 +195,68 @@ static void on_tcp(struct rt_io *io, bool readable, bool writable)
 	}
 }
 
+/* --- pending connections --- */
+
+/* What made the program's end unwritable is under way no more. */
+static bool discard_filler(const struct session *s)
+{
+	char bytes[16384];
+	u32 left = s->filler_bytes;
+
+	while (left) {
+		ssize_t n = recv(s->stream_fd, bytes, MIN(left, (u32)sizeof(bytes)), MSG_DONTWAIT);
+
+		if (n <= 0)
+			return false;
+		left -= (u32)n;
+	}
+	return true;
+}
+
+/* @error: 0; an errno. The name comes first: a program that is woken asks for it */
+static void announce(struct session *s, int error)
+{
+	struct sockaddr_un addr;
+	socklen_t len = abi_sdp_outcome_name(&addr, error, (u64)rt_random(s->endpoint->rt) << 32 |
+							   rt_random(s->endpoint->rt));
+
+	if (bind(s->stream_fd, (struct sockaddr *)&addr, len) || (!error && !discard_filler(s)))
+		shutdown(s->stream_fd, SHUT_RDWR);
+}
+
+/* The TCP socket is connected, or is not. */
+static void on_dialled(struct rt_io *io, bool readable, bool writable)
+{
+	struct session *s = container_of(io, struct session, tcp_io);
+	int error = 0;
+	socklen_t len = sizeof(error);
+
+	getsockopt(s->tcp_fd, SOL_SOCKET, SO_ERROR, &error, &len);
+	rt_io_watch(&s->tcp_io, false, false);
+	s->dialling = false;
+	announce(s, error);
+	if (!error && !sdp_relay_begin(s->endpoint->rt, &s->endpoint->relays, s->stream_fd,
+				       s->tcp_fd))
+		s->stream_fd = s->tcp_fd = -1;
+	close_session(s);
+}
+
+/* The peer has no SDP. Return: is its TCP being tried? */
+static bool dial(struct session *s)
+{
+	const struct sockaddr *addr = &s->peer.any;
+	const socklen_t len =
+		addr->sa_family == AF_INET6 ? sizeof(s->peer.in6) : sizeof(s->peer.in);
+
+	if (fcntl(s->tcp_fd, F_SETFL, O_NONBLOCK) ||
+	    (connect(s->tcp_fd, addr, len) && errno != EINPROGRESS))
+		return false;
+	s->dialling = true;
+	rt_io_init(s->endpoint->rt, &s->tcp_io, s->tcp_fd, on_dialled);
+	rt_io_watch(&s->tcp_io, false, true);
+	return true;
+}
+
 /* --- requests --- */
 
 static int answer(struct session *s, int error, const struct abi_sdp_names *names, int *fd)
@@ -193,8 +272,34 @@ static void on_connected(void *ctx, int error, const struct rdma_addr *addr)
 	const struct abi_sdp_names names = put_names(addr);
 	struct session *s = ctx;
 
-	answer(s, error, &names, error ? &s->tcp_fd : NULL);
+	if (s->pending && !error)
+		announce(s, 0);
+	if (!s->detached)
+		answer(s, error, &names, error ? &s->tcp_fd : NULL);
+	else if (error && s->tcp_fd >= 0 && dial(s))
+		return;
+	else if (error)
+		announce(s, -error);
 	close_soon(s);
+}
+
+/* The program has its answer, and closes its descriptor of the session. */
+static void on_resolved(void *ctx, const struct rdma_addr *addr)
+{
+	const struct abi_sdp_names names = put_names(addr);
+	struct session *s = ctx;
+
+	if (!s->pending || s->endpoint->num_detached >= DETACHED_MAX)
+		return;
+	if (answer(s, 0, &names, NULL)) {
+		close_soon(s);
+		return;
+	}
+	rt_io_watch(&s->io, false, false);
+	close(s->fd);
+	s->fd = -1;
+	s->detached = true;
+	s->endpoint->num_detached++;
 }
 
 static bool is_socket(int fd, int domain)
@@ -248,31 +353,54 @@ static void begin_listening(struct session *s)
 	watch(s);
 }
 
-static int do_connect(struct session *s, const struct abi_sdp_request *request, int *fd)
+/* @fds: a TCP socket that may be tried is the second one. Return: 0; -errno */
+static int prepare_pending(struct session *s, const struct abi_sdp_request *request, int *fds)
 {
-	int stream = *fd;
+	if (request->number < 0 || request->number > ABI_SDP_FILLER_MAX ||
+	    (fds[1] >= 0 && (s->tcp_fd >= 0 || !is_socket(fds[1], AF_INET))))
+		return -EINVAL;
+	s->stream_fd = fcntl(fds[0], F_DUPFD_CLOEXEC, 0);
+	if (s->stream_fd < 0)
+		return -errno;
+	if (fds[1] >= 0) {
+		s->tcp_fd = fds[1];
+		fds[1] = -1;
+	}
+	s->pending = true;
+	s->filler_bytes = (u32)request->number;
+	s->peer = request->address;
+	return 0;
+}
+
+static int do_connect(struct session *s, const struct abi_sdp_request *request, int *fds)
+{
+	int stream = fds[0], ret = 0;
 
 	if (s->connecting || s->listening)
 		return -EISCONN;
 	if (!is_address(&request->address) || !is_socket(stream, AF_UNIX))
 		return -EINVAL;
-	*fd = -1;
+	if (request->flags & ABI_SDP_PENDING)
+		ret = prepare_pending(s, request, fds);
+	if (ret)
+		return ret;
+	fds[0] = -1;
 	s->connecting = true;
 	return sdp_socket_connect(s->socket, &request->address.any, stream);
 }
 
-static int serve_request(struct session *s, const struct abi_sdp_request *request, int *fd)
+static int serve_request(struct session *s, const struct abi_sdp_request *request, int *fds)
 {
 	struct rdma_addr addr = {.src_addr = {0}};
 	struct abi_sdp_names names;
 	int ret = -EINVAL;
 
 	if (request->op == ABI_SDP_BIND)
-		ret = do_bind(s, request, fd);
+		ret = do_bind(s, request, fds);
 	else if (request->op == ABI_SDP_LISTEN)
-		ret = do_listen(s, request->backlog);
+		ret = do_listen(s, request->number);
 	else if (request->op == ABI_SDP_CONNECT)
-		ret = do_connect(s, request, fd);
+		ret = do_connect(s, request, fds);
 	if (!ret && request->op == ABI_SDP_CONNECT)
 		return 0; /* on_connected() answers */
 	addr.src_addr = *sdp_socket_address(s->socket);
@@ -289,7 +417,8 @@ static int serve_request(struct session *s, const struct abi_sdp_request *reques
 static int open_socket(struct session *s, const void *message, size_t bytes)
 {
 	static const struct sdp_socket_ops ops = {.connected = on_connected,
-						  .accepted = on_accepted};
+						  .accepted = on_accepted,
+						  .resolved = on_resolved};
 	struct sdp_socket *socket;
 	struct abi_open open;
 	const char *node;
@@ -310,7 +439,7 @@ static int open_socket(struct session *s, const void *message, size_t bytes)
 }
 
 /* Return: 0; other: the session is over */
-static int take_message(struct session *s, const void *message, size_t bytes, int *fd)
+static int take_message(struct session *s, const void *message, size_t bytes, int *fds)
 {
 	struct abi_sdp_request request;
 	int ret;
@@ -322,27 +451,26 @@ static int take_message(struct session *s, const void *message, size_t bytes, in
 	if (bytes != sizeof(request))
 		return answer(s, -EINVAL, NULL, NULL);
 	memcpy(&request, message, sizeof(request));
-	return serve_request(s, &request, fd);
+	return serve_request(s, &request, fds);
 }
 
 static void on_message(struct rt_io *io, bool readable, bool writable)
 {
 	struct session *s = container_of(io, struct session, io);
 	_Alignas(8) char message[sizeof(struct abi_open)];
-	int fd = -1, ret = 0;
+	int fds[2] = {-1, -1}, ret = 0;
 	ssize_t n;
 
 	if (writable)
 		ret = send_queue(s);
 	if (readable && !ret) {
-		n = rt_receive(s->fd, message, sizeof(message), MSG_DONTWAIT, &fd, 1);
+		n = rt_receive(s->fd, message, sizeof(message), MSG_DONTWAIT, fds, 2);
 		if (n > 0)
-			ret = take_message(s, message, (size_t)n, &fd);
+			ret = take_message(s, message, (size_t)n, fds);
 		else if (n != -EAGAIN && n != -EINTR)
 			ret = -ECONNRESET;
 	}
-	if (fd >= 0)
-		rt_close_foreign(fd);
+	rt_close_foreign_all(fds, 2);
 	if (ret)
 		close_session(s);
 }
@@ -360,7 +488,7 @@ void sdp_endpoint_serve(struct sdp_endpoint *endpoint, int fd)
 	}
 	s->endpoint = endpoint;
 	s->fd = fd;
-	s->tcp_fd = -1;
+	s->tcp_fd = s->stream_fd = -1;
 	INIT_LIST_HEAD(&s->queue);
 	rt_work_init(&s->end, on_end);
 	list_add_tail(&s->node, &endpoint->sessions);
@@ -382,6 +510,7 @@ int sdp_endpoint_create(struct rt *rt, const char *dir, struct sdp_endpoint **ou
 		return -ENOMEM;
 	endpoint->rt = rt;
 	INIT_LIST_HEAD(&endpoint->sessions);
+	INIT_LIST_HEAD(&endpoint->relays);
 	if (dir)
 		ret = listener_create(rt, dir, "sdp", on_connection, endpoint,
 				      &endpoint->listener);
@@ -399,6 +528,7 @@ void sdp_endpoint_destroy(struct sdp_endpoint *endpoint)
 	while (!list_empty(&endpoint->sessions))
 		close_session(
 			list_first_entry(&endpoint->sessions, struct session, node));
+	sdp_relay_end_all(&endpoint->relays);
 	sdp_close_all(endpoint->rt);
 	rt_free(endpoint);
 }

@@ -7,6 +7,7 @@ import fcntl
 import json
 import os
 import resource
+import select
 import signal
 import socket
 import struct
@@ -21,6 +22,7 @@ from interop.fabric import BUILD, wait_until
 from interop.test_bad_input import (ALLOC_PD, GET_CONTEXT, OPEN_PORT, OPEN_UMAD, OPEN_UVERBS,
                                     Program, abi_open, command, error_of)
 from interop.test_kill import softibd_pid
+from interop.test_sdp import Raw
 
 RING, ASLEEP = 4096, 72  # src/abi/capture.h, src/abi/ring.h
 
@@ -274,3 +276,25 @@ def test_a_descriptor_whose_close_waits(shared, name):
                 hand_over(shared, sock, messages, slow)
                 softibd_answers(shared)
             innocents_go_on(shared)
+
+
+def test_connections_that_nobody_waits_for(shared):
+    """A program begins SDP connections to a node that nothing reaches, and forgets them: softibd
+    goes on with a bounded number of them."""
+    waiting = []
+    shared.softib("fault", "add", "link", "n2:1", "drop", "100%")
+    try:
+        for _ in range(700):
+            raw, (stream, softibd) = Raw(shared), socket.socketpair()
+            stream.close()
+            message = struct.pack("=IIi28s", raw.CONNECT, raw.PENDING, 0, raw.address("10.1.0.2", 1))
+            socket.send_fds(raw.sock, [message], [softibd.fileno()])
+            softibd.close()
+            waiting.append(raw.sock)
+        innocents_go_on(shared)
+        answered = sum(bool(select.select([sock], [], [], 0)[0]) for sock in waiting)
+        assert 0 < answered <= 512
+    finally:
+        shared.softib("fault", "clear", "all")
+        for sock in waiting:
+            sock.close()

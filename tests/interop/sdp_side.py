@@ -2,6 +2,7 @@
 """One side of the tests of SDP: sdp_side.py WHAT ADDRESS PORT, a socket program that knows
 nothing of SDP. It says what it sees, one line for each fact."""
 import ctypes
+import errno
 import os
 import select
 import socket
@@ -22,7 +23,8 @@ def is_sdp(sock):
     """The kernel's own word for what the descriptor is: libsdp is not asked."""
     inode = str(os.fstat(sock.fileno()).st_ino)
     with open("/proc/net/unix", encoding="ascii") as sockets:
-        return any(inode in line.split() and "@softib-sdp:c" in line for line in sockets)
+        return any(inode in line.split() and ("@softib-sdp:c" in line or "@softib-sdp:p" in line)
+                   for line in sockets)
 
 
 def listener(poll=None):
@@ -126,6 +128,64 @@ def call_events():
     sock.setblocking(True)
     sock.settimeout(20)
     say(receive(sock).decode())
+
+
+def begin_to_connect():
+    """connect() does not wait. Return: the socket, and what waits for it"""
+    sock, poll = socket.socket(FAMILY), select.poll()
+    sock.setblocking(False)
+    assert sock.connect_ex((ADDRESS, PORT)) == errno.EINPROGRESS
+    poll.register(sock, select.POLLIN | select.POLLOUT)
+    return sock, poll
+
+
+def call_pending():
+    """Until the test says so, the server is not reached."""
+    sock, poll = begin_to_connect()
+    assert poll.poll(0) == [] and sock.connect_ex((ADDRESS, PORT)) == errno.EALREADY
+    try:
+        sock.getpeername()
+        say("has a peer")
+    except OSError as e:
+        assert e.errno == errno.ENOTCONN
+    own = sock.getsockname()
+    say("begun")
+    assert poll.poll(20000) == [(sock.fileno(), select.POLLOUT)]
+    assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == 0
+    assert sock.connect_ex((ADDRESS, PORT)) == errno.EISCONN
+    assert sock.getsockname() == own and sock.getpeername()[:2] == (ADDRESS, PORT)
+    sock.setblocking(True)
+    sock.sendall(BIG)
+    sock.shutdown(socket.SHUT_WR)
+    say("echoed", receive(sock) == BIG + b"bye")
+
+
+def call_pending_tcp():
+    """The server has no SDP: its bytes come all the same."""
+    sock, poll = begin_to_connect()
+    assert poll.poll(20000) == [(sock.fileno(), select.POLLOUT)]
+    assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == 0
+    sock.setblocking(True)
+    sock.sendall(BIG)
+    sock.shutdown(socket.SHUT_WR)
+    say("echoed", receive(sock) == BIG + b"bye")
+
+
+def call_pending_refused():
+    sock, poll = begin_to_connect()
+    assert poll.poll(20000)[0][1] & select.POLLERR
+    error = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+    say(os.strerror(error), sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR))
+
+
+def call_options():
+    """What a bound socket says of options that TCP's keeps."""
+    sock = socket.socket(socket.AF_INET6)
+    sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    sock.bind(("::", 0))
+    say(sock.getsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY),
+        sock.getsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT))
 
 
 def call_stalled():

@@ -71,6 +71,33 @@ def test_events(pair):
     assert server.end() == ""
 
 
+def test_connect_does_not_wait(pair):
+    """Packets take a second when the program calls: it sees what TCP shows of a connection that
+    is being made, and is woken when it is made."""
+    server = Server(pair, "serve_stream")
+    pair.softib("fault", "add", "link", "n1:1", "delay", "1s")
+    try:
+        client = pair.start("n2", "python3", SIDE, "call_pending", IPV4, Server.port, options=SDP)
+        assert client.stdout.readline() == "begun\n"
+    finally:
+        pair.softib("fault", "clear", "all")
+    assert pair.finish(client) == "echoed True\n"
+    assert server.end().startswith("sdp ")
+
+
+def test_connect_does_not_wait_for_tcp(pair):
+    """A peer without SDP, and nobody at all: by SDP alone, and where TCP is tried, too."""
+    server = Server(pair, "serve_stream", "127.0.0.1", options=())
+    assert server.call("call_pending_tcp", "127.0.0.1") == "echoed True\n"
+    assert server.end().startswith("tcp ")
+    out = pair.finish(pair.start("n2", "python3", SIDE, "call_pending_refused", "127.0.0.1", 1, options=SDP))
+    assert out == "Connection refused 0\n"
+
+
+def test_options_of_a_bound_socket(pair):
+    assert pair.finish(pair.start("n2", "python3", SIDE, "call_options", "::", 0, options=SDP)) == "1 1\n"
+
+
 def test_a_peer_that_does_not_read(pair):
     server = Server(pair, "serve_stalled", stdin=subprocess.PIPE)
     client = pair.start("n2", "python3", SIDE, "call_stalled", IPV4, Server.port, options=SDP)
@@ -183,6 +210,7 @@ class Raw:
     """A connection of the "sdp" socket, by which anything can be said."""
     KIND = 5  # ABI_OPEN_SDP
     BIND, LISTEN, CONNECT = 1, 2, 3
+    PENDING = 4  # ABI_SDP_PENDING
 
     def __init__(self, fabric, version=ABI_VERSION, node=b"n1"):
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -194,8 +222,8 @@ class Raw:
     def answer(self):
         return struct.unpack_from("=i", self.sock.recv(1000))[0]
 
-    def ask(self, op, address=b"", fds=(), backlog=0):
-        message = struct.pack("=IIi28s", op, 0, backlog, address)
+    def ask(self, op, address=b"", fds=(), number=0, flags=0):
+        message = struct.pack("=IIi28s", op, flags, number, address)
         socket.send_fds(self.sock, [message], list(fds))
         return self.answer()
 
@@ -218,6 +246,8 @@ def test_what_programs_may_not_say(pair):
                              (raw.CONNECT, raw.address(), ()), (raw.CONNECT, raw.address(), (writing,)),
                              (raw.CONNECT, b"", (stream[0].fileno(),))):
         assert raw.ask(op, address, fds) < 0, op
+    for number, fds in ((-1, stream[:1]), (1 << 21, stream[:1]), (0, stream)):
+        assert raw.ask(raw.CONNECT, raw.address(port=1), [s.fileno() for s in fds], number, raw.PENDING) == -22
     assert raw.ask(raw.BIND, raw.address()) == 0
     assert raw.ask(raw.BIND, raw.address()) < 0
     assert raw.ask(raw.LISTEN) == 0
@@ -225,3 +255,12 @@ def test_what_programs_may_not_say(pair):
     for end in (reading, writing):
         os.close(end)
     assert Raw(pair).ask(raw.CONNECT, raw.address(port=1), (stream[0].fileno(),)) == -111
+    # it says that more bytes are under way than there are: its connection ends
+    server = Server(pair, "serve_death")
+    program, softibd = socket.socketpair()
+    assert Raw(pair, node=b"n2").ask(raw.CONNECT, raw.address(port=Server.port), (softibd.fileno(),), 5000,
+                                     raw.PENDING) == 0
+    softibd.close()
+    program.settimeout(20)
+    assert program.recv(1) == b""
+    kill(server.process)

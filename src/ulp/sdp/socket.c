@@ -102,6 +102,8 @@ static int on_connecting(struct sdp_conn *c, struct rdma_cm_event *event)
 	switch (event->event) {
 	case RDMA_CM_EVENT_ADDR_RESOLVED:
 		ret = rdma_resolve_route(c->id, RESOLVE_MS);
+		if (!ret && c->socket->ops->resolved)
+			c->socket->ops->resolved(c->socket->ctx, &c->id->route.addr);
 		break;
 	case RDMA_CM_EVENT_ROUTE_RESOLVED:
 		ret = say_hello(c);

@@ -19,6 +19,8 @@ struct sdp_socket;
 /** struct sdp_socket_ops - what becomes of a socket. Called from the loop, never from
  *  within a function below */
 struct sdp_socket_ops {
+	/** resolved() - the addresses of both ends are known; connected() follows. May be NULL */
+	void (*resolved)(void *ctx, const struct rdma_addr *addr);
 	/** connected() - the outcome of sdp_socket_connect(). @error: 0; -ECONNREFUSED,
 	 * -ENETUNREACH, -EHOSTUNREACH, -ETIMEDOUT, -errno; @addr: both ends */
 	void (*connected)(void *ctx, int error, const struct rdma_addr *addr);

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Each direction has one buffer, which is filled again when it is empty: a receiver that does
+ * not read thus holds its sender back. The end of a direction is passed on as such.
+ */
+#include "access/sdp_relay.h"
+
+#include <errno.h>
+#include <sys/socket.h>
+
+#include "runtime/posix/closer.h"
+
+#define BUFFER_BYTES 65536
+#define ROUNDS_PER_TURN 8 /* of one direction */
+
+/** struct flow - one direction. @ended: all that came is passed on, and so is the end */
+struct flow {
+	uint32_t at, bytes; /* of the buffer: delivered, filled */
+	bool ended;
+	uint8_t buffer[BUFFER_BYTES];
+};
+
+struct relay {
+	struct list_head node;
+	int fd[2];
+	struct rt_io io[2];
+	struct flow flow[2]; /* that from fd[i] to fd[!i] */
+};
+
+static void end(struct relay *r)
+{
+	for (int i = 0; i < 2; i++) {
+		rt_io_watch(&r->io[i], false, false);
+		rt_close_foreign(r->fd[i]);
+	}
+	list_del(&r->node);
+	rt_free(r);
+}
+
+/* of a call on a socket. Return: is there nothing to do now? Else the socket has failed */
+static bool may_wait(ssize_t n)
+{
+	return n < 0 && (errno == EAGAIN || errno == EINTR);
+}
+
+/* Return: the bytes that moved into or out of the buffer; 0: none now; -1: a socket failed */
+static ssize_t move_some(struct relay *r, int from)
+{
+	struct flow *f = &r->flow[from];
+	ssize_t n;
+
+	if (f->ended)
+		return 0;
+	if (f->at < f->bytes) {
+		n = send(r->fd[!from], f->buffer + f->at, f->bytes - f->at,
+			 MSG_DONTWAIT | MSG_NOSIGNAL);
+		f->at += n > 0 ? (uint32_t)n : 0;
+		return may_wait(n) ? 0 : n;
+	}
+	n = recv(r->fd[from], f->buffer, sizeof(f->buffer), MSG_DONTWAIT);
+	if (n < 0)
+		return may_wait(n) ? 0 : -1;
+	if (!n) {
+		shutdown(r->fd[!from], SHUT_WR);
+		f->ended = true;
+	}
+	f->at = 0;
+	f->bytes = (uint32_t)n;
+	return n;
+}
+
+/* Return: false: a socket failed */
+static bool move(struct relay *r, int from)
+{
+	ssize_t n = 1;
+
+	for (int i = 0; i < ROUNDS_PER_TURN && n > 0; i++)
+		n = move_some(r, from);
+	return n >= 0;
+}
+
+static void watch(struct relay *r)
+{
+	for (int i = 0; i < 2; i++) {
+		const struct flow *out = &r->flow[i], *in = &r->flow[!i];
+
+		rt_io_watch(&r->io[i], !out->ended && out->at == out->bytes,
+			    in->at < in->bytes);
+	}
+}
+
+static void turn(struct relay *r)
+{
+	if (!move(r, 0) || !move(r, 1) || (r->flow[0].ended && r->flow[1].ended))
+		end(r);
+	else
+		watch(r);
+}
+
+static void on_program(struct rt_io *io, bool readable, bool writable)
+{
+	turn(container_of(io, struct relay, io[0]));
+}
+
+static void on_tcp(struct rt_io *io, bool readable, bool writable)
+{
+	turn(container_of(io, struct relay, io[1]));
+}
+
+int sdp_relay_begin(struct rt *rt, struct list_head *all, int program, int tcp)
+{
+	struct relay *r = rt_zalloc(sizeof(*r));
+
+	if (!r)
+		return -ENOMEM;
+	r->fd[0] = program;
+	r->fd[1] = tcp;
+	rt_io_init(rt, &r->io[0], program, on_program);
+	rt_io_init(rt, &r->io[1], tcp, on_tcp);
+	list_add_tail(&r->node, all);
+	watch(r);
+	return 0;
+}
+
+void sdp_relay_end_all(struct list_head *all)
+{
+	while (!list_empty(all))
+		end(list_first_entry(all, struct relay, node));
+}
