@@ -378,8 +378,8 @@ void eng_tags_free(struct eng_srq *srq);
 bool eng_tag_recv_get(void *ctx, const struct wire_packet *pkt, struct tp_recv_wr *wr);
 /** eng_tag_received() - @wc of what it gave becomes that of a tagged message */
 void eng_tag_received(struct eng_qp *qp, struct tp_wc *wc);
-/** eng_tag_own_done() - the oldest of the QP's own requests has its outcome */
-void eng_tag_own_done(struct eng_qp *qp, const struct tp_wc *wc);
+/** eng_tag_own_done() - the oldest of the QP's own requests ended with @status */
+void eng_tag_own_done(struct eng_qp *qp, uint8_t status);
 /** eng_tag_failed() - the QP is in the error state: rendezvous that wait end */
 void eng_tag_failed(struct eng_qp *qp);
 /** eng_tag_modified() - the QP went to the state @to */

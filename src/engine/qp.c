@@ -75,14 +75,10 @@ uint8_t eng_own_path_bits(const struct eng_qp *qp, uint8_t dlid_bits)
 
 /* one that a rule may spoil, or whose CQ is full */
 noinline static void complete_with_care(struct eng_qp *qp, struct eng_cq *cq,
-					const struct tp_wc *wc)
+					struct ibv_wc *wc, bool solicited)
 {
-	struct ibv_wc out;
-
-	eng_wc_received(qp, wc, &out);
-	if (eng_spoils(qp->engine) && !eng_spoil(qp, cq, &out))
-		return;
-	eng_cq_push(cq, &out, wc->solicited);
+	if (!eng_spoils(qp->engine) || eng_spoil(qp, cq, wc))
+		eng_cq_push(cq, wc, solicited);
 }
 
 static inline bool needs_care(const struct eng_qp *qp, const struct eng_cq *cq)
@@ -90,25 +86,30 @@ static inline bool needs_care(const struct eng_qp *qp, const struct eng_cq *cq)
 	return unlikely(eng_spoils(qp->engine) || eng_cq_is_full(cq));
 }
 
-static void op_complete_send(void *ctx, const struct tp_wc *wc)
+static void op_complete_send(void *ctx, uint64_t wr_id, uint8_t status, uint8_t opcode,
+			     uint32_t length_bytes)
 {
 	struct eng_qp *qp = ctx;
 	struct eng_cq *cq = qp->send_cq;
+	struct ibv_wc out;
 
 	if (needs_care(qp, cq)) {
-		complete_with_care(qp, cq, wc);
+		eng_wc_sent(qp, wr_id, status, opcode, length_bytes, &out);
+		complete_with_care(qp, cq, &out, false);
 		return;
 	}
-	eng_wc_sent(qp, wc->wr_id, wc->status, wc->opcode, wc->byte_len, eng_cq_next(cq));
-	eng_cq_added(cq, wc->status != IBV_WC_SUCCESS);
+	eng_wc_sent(qp, wr_id, status, opcode, length_bytes, eng_cq_next(cq));
+	eng_cq_added(cq, status != IBV_WC_SUCCESS);
 }
 
 void eng_complete_recv(struct eng_qp *qp, const struct tp_wc *wc)
 {
 	struct eng_cq *cq = qp->recv_cq;
+	struct ibv_wc out;
 
 	if (needs_care(qp, cq)) {
-		complete_with_care(qp, cq, wc);
+		eng_wc_received(qp, wc, &out);
+		complete_with_care(qp, cq, &out, wc->solicited);
 		return;
 	}
 	eng_wc_received(qp, wc, eng_cq_next(cq));
@@ -129,12 +130,9 @@ static void op_complete_xrc(void *ctx, const struct tp_wc *wc)
 		op_complete_recv(ctx, wc);
 }
 
-static void op_complete_send_or_own(void *ctx, const struct tp_wc *wc)
+static void op_complete_own(void *ctx, uint8_t status)
 {
-	if (wc->is_own)
-		eng_tag_own_done(ctx, wc);
-	else
-		op_complete_send(ctx, wc);
+	eng_tag_own_done(ctx, status);
 }
 
 static void op_complete_tagged(void *ctx, const struct tp_wc *received)
@@ -206,7 +204,8 @@ static const struct tp_ops tag_ops = {
 	.bind = op_bind,
 	.recv_get = eng_tag_recv_get,
 	.recv_flush = op_recv_flush,
-	.complete_send = op_complete_send_or_own,
+	.complete_send = op_complete_send,
+	.complete_own = op_complete_own,
 	.complete_recv = op_complete_tagged,
 	.event = op_event,
 	.failed = op_failed_tags,

@@ -414,15 +414,15 @@ static void report_fetched(struct eng_qp *qp, const struct rendezvous *r, enum i
 	eng_complete_recv(qp, &wc);
 }
 
-void eng_tag_own_done(struct eng_qp *qp, const struct tp_wc *wc)
+void eng_tag_own_done(struct eng_qp *qp, uint8_t status)
 {
 	struct rendezvous *r =
 		list_first_entry(&qp->matching->posted, struct rendezvous, node);
-	bool flushed = wc->status == IBV_WC_WR_FLUSH_ERR;
+	bool flushed = status == IBV_WC_WR_FLUSH_ERR;
 
 	if (r->next == FETCH)
-		report_fetched(qp, r, flushed ? IBV_WC_TM_RNDV_INCOMPLETE : wc->status);
-	if (r->next == FINISH || wc->status != IBV_WC_SUCCESS) {
+		report_fetched(qp, r, flushed ? IBV_WC_TM_RNDV_INCOMPLETE : status);
+	if (r->next == FINISH || status != IBV_WC_SUCCESS) {
 		forget(r);
 		return;
 	}

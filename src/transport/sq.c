@@ -7,16 +7,13 @@
 
 void tp_sq_report(struct tp_qp *qp, const struct tp_sqe *sqe, enum ibv_wc_status status)
 {
-	bool is_own = sqe->flags & TP_SEND_OWN;
-
-	qp->sq.own -= is_own;
-	qp->ops->complete_send(qp->ctx, &(struct tp_wc){
-						.wr_id = sqe->wr_id,
-						.status = (uint8_t)status,
-						.opcode = tp_op(sqe)->wc_opcode,
-						.byte_len = sqe->length_bytes,
-						.is_own = is_own,
-					});
+	if (unlikely(sqe->flags & TP_SEND_OWN)) {
+		qp->sq.own--;
+		qp->ops->complete_own(qp->ctx, (uint8_t)status);
+		return;
+	}
+	qp->ops->complete_send(qp->ctx, sqe->wr_id, (uint8_t)status, tp_op(sqe)->wc_opcode,
+			       sqe->length_bytes);
 }
 
 void tp_sq_complete(struct tp_qp *qp, enum ibv_wc_status status)

@@ -76,7 +76,7 @@ struct tp_bind {
 #define TP_MAX_INLINE 512
 
 /* in the flags of a request that the engine posts for itself beside those of the program: it
- * takes none of the program's places in the send queue, and its completion says is_own */
+ * takes none of the program's places in the send queue, and ends by tp_ops.complete_own() */
 #define TP_SEND_OWN (1u << 13)
 
 /** struct tp_flush - what a FLUSH is about, beside remote_addr and rkey */
@@ -121,7 +121,7 @@ struct tp_recv_wr {
 	uint32_t skip_bytes;
 };
 
-/** struct tp_wc - the outcome of a request; the caller adds it to the CQ */
+/** struct tp_wc - the outcome of a receive request; the caller adds it to the CQ */
 struct tp_wc {
 	uint64_t wr_id;
 	uint8_t status; /* enum ibv_wc_status */
@@ -135,7 +135,6 @@ struct tp_wc {
 	uint8_t sl;
 	uint8_t dlid_path_bits; /* DLID bits 6..0: the caller masks by LMC */
 	bool solicited;		/* the sender asked for an event */
-	bool is_own;		/* of a request with TP_SEND_OWN */
 };
 
 /* asynchronous, affiliated to the QP (11.6.3) */
@@ -203,9 +202,14 @@ struct tp_ops {
 	/** recv_flush() - like recv_get(), but only of the QP's own RQ: what a
 	 *  move to the error state completes with WR_FLUSH_ERR */
 	bool (*recv_flush)(void *ctx, struct tp_recv_wr *wr);
-	/** complete_send(), complete_recv() - push a completion; never fails here. Of
-	 *  a send request it has wr_id, status, opcode and byte_len alone */
-	void (*complete_send)(void *ctx, const struct tp_wc *wc);
+	/** complete_send() - push the completion of a send request; never fails here.
+	 *  @status: enum ibv_wc_status; @opcode: enum ibv_wc_opcode, TP_WC_REG_MR */
+	void (*complete_send)(void *ctx, uint64_t wr_id, uint8_t status, uint8_t opcode,
+			      uint32_t length_bytes);
+	/** complete_own() - the oldest request with TP_SEND_OWN ended with @status. NULL:
+	 *  the engine posts none */
+	void (*complete_own)(void *ctx, uint8_t status);
+	/** complete_recv() - push the completion of a receive; never fails here */
 	void (*complete_recv)(void *ctx, const struct tp_wc *wc);
 	void (*event)(void *ctx, enum tp_event event);
 	/** failed() - the QP is in the error state from now on. May be NULL */

@@ -98,13 +98,14 @@ static bool recv_get(void *ctx, const struct wire_packet *pkt, struct tp_recv_wr
 	return take(ctx, wr);
 }
 
-static void complete_send(void *ctx, const struct tp_wc *wc)
+static void complete_send(void *ctx, uint64_t wr_id, uint8_t status, uint8_t opcode,
+			  uint32_t length_bytes)
 {
 	struct world *w = ctx;
 
-	if (wc->wr_id < w->sent || wc->wr_id >= w->posted)
+	if (wr_id < w->sent || wr_id >= w->posted)
 		abort(); /* twice, out of order, or never posted */
-	w->sent = wc->wr_id + 1;
+	w->sent = wr_id + 1;
 }
 
 static void complete_recv(void *ctx, const struct tp_wc *wc)

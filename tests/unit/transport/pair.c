@@ -105,12 +105,15 @@ static void tell(struct pair_side *side, const struct tp_wc *wc, bool recv)
 		p->done(p, side == &p->side[A] ? A : B, wc, recv);
 }
 
-static void complete_send(void *ctx, const struct tp_wc *wc)
+static void complete_send(void *ctx, uint64_t wr_id, uint8_t status, uint8_t opcode,
+			  uint32_t length_bytes)
 {
 	struct pair_side *side = ctx;
+	struct tp_wc *wc = &side->send_wc[side->sends];
 
-	assert_true(side->sends < PAIR_MAX);
-	side->send_wc[side->sends++] = *wc;
+	assert_true(side->sends++ < PAIR_MAX);
+	*wc = (struct tp_wc){
+		.wr_id = wr_id, .status = status, .opcode = opcode, .byte_len = length_bytes};
 	tell(side, wc, false);
 }
 
