@@ -285,11 +285,8 @@ static inline void eng_send_datagram(struct engine *e, struct eng_qp *qp,
 	eng_emit(e, flow, tx, word, tp_fast_qkey(tp, wr->wr.ud.remote_qkey),
 		 ABI_RECORD_QKEY_BYTES, payload, NULL, len,
 		 eng_datagram_streams(qp) && tx->no_fence, qp->flow_dwords);
-	if (!tp_is_signaled(tp, wr->send_flags))
-		return;
-	eng_wc_sent(qp, wr->wr_id, IBV_WC_SUCCESS, IBV_WC_SEND, len,
-		    eng_cq_next(qp->send_cq));
-	eng_cq_added(qp->send_cq, false);
+	if (tp_is_signaled(tp, wr->send_flags))
+		eng_cq_add_sent(qp, wr->wr_id, IBV_WC_SUCCESS, IBV_WC_SEND, len);
 }
 
 /**

@@ -148,14 +148,18 @@ static int translate(const struct eng_qp *qp, const struct ibv_send_wr *wr,
 					     describe_remote(wr, out);
 }
 
+/* Return: 0, and *@queued: it is in the send queue; -errno */
 static int post_one(struct eng_qp *qp, const struct ibv_send_wr *wr,
-		    const struct tp_av *(*av_of)(struct ibv_ah *ah))
+		    const struct tp_av *(*av_of)(struct ibv_ah *ah), bool *queued)
 {
 	struct tp_sge sge[TP_MAX_SGE];
 	struct tp_send_wr out;
 	int ret = translate(qp, wr, av_of, &out, sge);
 
-	return unlikely(ret) ? ret : tp_qp_post_send(qp->tp, &out);
+	if (unlikely(ret) || eng_window_takes(qp, &out))
+		return ret;
+	*queued = true;
+	return tp_qp_post_send(qp->tp, &out);
 }
 
 /* Send what has been posted, or let it wait for its turn. */
@@ -186,10 +190,7 @@ noinline static int post_rest(struct eng_qp *qp, struct ibv_send_wr *wr, struct 
 	int ret = 0;
 
 	for (; wr; wr = wr->next) {
-		if (eng_window_takes(qp, wr))
-			continue;
-		queued = true;
-		ret = post_one(qp, wr, av_of);
+		ret = post_one(qp, wr, av_of, &queued);
 		if (unlikely(ret))
 			break;
 	}

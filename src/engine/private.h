@@ -485,6 +485,14 @@ eng_wc_sent(const struct eng_qp *qp, uint64_t wr_id, uint8_t status, uint8_t opc
 		.qp_num = qp->init.qpn,
 	};
 }
+/** eng_cq_add_sent() - that completion is added to @qp's send CQ, which is not full */
+__attribute__((always_inline)) static inline void
+eng_cq_add_sent(const struct eng_qp *qp, uint64_t wr_id, uint8_t status, uint8_t opcode,
+		uint32_t length_bytes)
+{
+	eng_wc_sent(qp, wr_id, status, opcode, length_bytes, eng_cq_next(qp->send_cq));
+	eng_cq_added(qp->send_cq, status != IBV_WC_SUCCESS);
+}
 /** eng_wc_received() - @out is that of a receive. No other place than these two fills one */
 static inline void eng_wc_received(const struct eng_qp *qp, const struct tp_wc *wc,
 				   struct ibv_wc *out)
@@ -698,26 +706,14 @@ void eng_windows_free(struct engine *e);
 void eng_window_leave(struct eng_qp *qp);
 
 /* window.c */
-/** eng_window_do() - Return: true: @wr is done, and completed */
-bool eng_window_do(struct eng_qp *qp, const struct ibv_send_wr *wr);
 /** eng_window_turn() - do what waits for windows; bounded work. Return: true
  *  when something was done */
 bool eng_window_turn(struct engine *e);
 /** eng_window_waits() - would eng_window_turn() find something to do? */
 bool eng_window_waits(const struct engine *e);
-/** eng_window_takes() - is @wr done in the peer's memory here and now? */
-static inline bool eng_window_takes(struct eng_qp *qp, const struct ibv_send_wr *wr)
-{
-	const unsigned one_sided = 1u << IBV_WR_RDMA_WRITE | 1u << IBV_WR_RDMA_READ |
-				   1u << IBV_WR_ATOMIC_CMP_AND_SWP |
-				   1u << IBV_WR_ATOMIC_FETCH_AND_ADD;
-
-	if (likely(qp->engine->windows && qp->init.type == IBV_QPT_RC && wr->opcode < 32 &&
-		   one_sided >> wr->opcode & 1))
-		return eng_window_do(qp, wr);
-	qp->window_run = 0;
-	return false;
-}
+/** eng_window_takes() - perform @wr in the peer's memory, if a window allows it. Return: true:
+ *  it is done, and completed; false: it is to be queued */
+bool eng_window_takes(struct eng_qp *qp, const struct tp_send_wr *wr);
 
 /* window_target.c */
 /** eng_window_revoke() - the peer of @qp may begin nothing alone any more */

@@ -98,8 +98,7 @@ static void op_complete_send(void *ctx, uint64_t wr_id, uint8_t status, uint8_t 
 		complete_with_care(qp, cq, &out, false);
 		return;
 	}
-	eng_wc_sent(qp, wr_id, status, opcode, length_bytes, eng_cq_next(cq));
-	eng_cq_added(cq, status != IBV_WC_SUCCESS);
+	eng_cq_add_sent(qp, wr_id, status, opcode, length_bytes);
 }
 
 void eng_complete_recv(struct eng_qp *qp, const struct tp_wc *wc)

@@ -18,11 +18,8 @@
 
 /** struct request - a work request as a window does it */
 struct request {
-	const struct ibv_send_wr *wr;
-	uint64_t va;
-	uint32_t rkey;
-	int right; /* the one that it needs */
-	uint32_t length_bytes;
+	const struct tp_send_wr *wr;
+	enum slot_use use;
 	unsigned num_pieces;
 	struct {
 		char *ptr;
@@ -41,75 +38,62 @@ void eng_lock_qp_wait(struct eng_qp *qp)
 
 /* --- the request --- */
 
-/* the rights that an opcode needs; 0: no window does it */
-static int right_of(enum ibv_wr_opcode opcode)
+static enum slot_use use_of(unsigned opcode)
 {
 	switch (opcode) {
 	case IBV_WR_RDMA_WRITE:
-		return IBV_ACCESS_REMOTE_WRITE;
+		return SLOT_WRITES;
 	case IBV_WR_RDMA_READ:
-		return IBV_ACCESS_REMOTE_READ;
+		return SLOT_READS;
 	case IBV_WR_ATOMIC_CMP_AND_SWP:
 	case IBV_WR_ATOMIC_FETCH_AND_ADD:
-		return IBV_ACCESS_REMOTE_ATOMIC;
+		return SLOT_ATOMICS;
 	default:
-		return 0;
+		return SLOT_USES;
 	}
 }
 
 /* the local memory, checked as ever */
 static bool find_pieces(const struct eng_qp *qp, struct request *r)
 {
-	const struct ibv_send_wr *wr = r->wr;
-	int access = r->right == IBV_ACCESS_REMOTE_WRITE ? 0 : IBV_ACCESS_LOCAL_WRITE;
+	int access = r->use == SLOT_WRITES ? 0 : IBV_ACCESS_LOCAL_WRITE;
+	const struct tp_send_wr *wr = r->wr;
 
 	r->num_pieces = 0;
-	for (int i = 0; i < wr->num_sge; i++) {
-		const struct ibv_sge *s = &wr->sg_list[i];
+	for (unsigned i = 0; i < wr->num_sge; i++) {
+		const struct tp_sge *s = &wr->sge[i];
 		char *ptr = (char *)(uintptr_t)s->addr;
 
-		if (!s->length)
+		if (!s->length_bytes)
 			continue;
-		if (!(wr->send_flags & IBV_SEND_INLINE))
+		if (!(wr->flags & IBV_SEND_INLINE))
 			ptr = eng_mem(qp->engine, qp->init.pd, s->lkey, s->addr,
-				      s->length, access);
+				      s->length_bytes, access);
 		if (unlikely(!ptr))
 			return false;
 		r->piece[r->num_pieces].ptr = ptr;
-		r->piece[r->num_pieces++].len = s->length;
+		r->piece[r->num_pieces++].len = s->length_bytes;
 	}
 	return true;
 }
 
 /* Return: false: nothing for a window, packets know what to say to it */
-static bool describe(const struct eng_qp *qp, const struct ibv_send_wr *wr,
-		     struct request *r)
+static bool is_sound(const struct eng_qp *qp, const struct request *r)
 {
-	uint64_t total = 0;
+	const struct tp_send_wr *wr = r->wr;
 
-	r->wr = wr;
-	r->right = right_of(wr->opcode);
-	if (!r->right || wr->num_sge < 1 || (uint32_t)wr->num_sge > qp->init.max_send_sge)
+	if (r->use == SLOT_USES || !wr->length_bytes || wr->length_bytes > 1u << 31)
 		return false;
-	for (int i = 0; i < wr->num_sge; i++)
-		total += wr->sg_list[i].length;
-	if (!total || total > 1u << 31)
-		return false;
-	r->length_bytes = (uint32_t)total;
-	if (r->right == IBV_ACCESS_REMOTE_ATOMIC) {
-		r->va = wr->wr.atomic.remote_addr;
-		r->rkey = wr->wr.atomic.rkey;
-		return total == 8 && r->va % 8 == 0;
-	}
-	r->va = wr->wr.rdma.remote_addr;
-	r->rkey = wr->wr.rdma.rkey;
-	return !(wr->send_flags & IBV_SEND_INLINE) ||
-	       (r->right == IBV_ACCESS_REMOTE_WRITE && total <= qp->init.max_inline);
+	if (r->use == SLOT_ATOMICS)
+		return wr->length_bytes == 8 && wr->remote_addr % 8 == 0;
+	return !(wr->flags & IBV_SEND_INLINE) ||
+	       (r->use == SLOT_WRITES && wr->length_bytes <= qp->init.max_inline);
 }
 
-static bool inside(const struct slot *s, const struct request *r)
+static bool allows(const struct slot *s, const struct request *r)
 {
-	return window_inside(&s->g, r->va, r->length_bytes, r->right);
+	return s->state == SLOT_GRANTED && s->g.access & slot_right[r->use] &&
+	       window_inside(&s->g, r->wr->remote_addr, r->wr->length_bytes);
 }
 
 /* --- doing it --- */
@@ -123,7 +107,7 @@ static void copy_past_caches(void *ctx, void *to, const void *from, size_t len)
  * the peer. Return: false: the program's memory is gone */
 static bool copy_piece(const struct request *r, char *to, const char *from, uint32_t len, bool out)
 {
-	bool stream = r->length_bytes >= STREAM_BYTES && len > 64;
+	bool stream = r->wr->length_bytes >= STREAM_BYTES && len > 64;
 	uint32_t body = stream ? len - 8 : 0;
 
 	if (stream && unlikely(!guard_run(copy_past_caches, NULL, to, from, body, out ? from : to)))
@@ -137,7 +121,7 @@ static bool copy_piece(const struct request *r, char *to, const char *from, uint
 /* bytes @from to @to of the request, between its pieces and the window. Return: as above */
 static bool copy_range(const struct request *r, char *window, uint32_t from, uint32_t to)
 {
-	bool out = r->right == IBV_ACCESS_REMOTE_WRITE, there = true;
+	bool out = r->use == SLOT_WRITES, there = true;
 	uint32_t start = 0;
 	char *mine;
 
@@ -158,7 +142,8 @@ static bool copy_range(const struct request *r, char *window, uint32_t from, uin
 
 static void do_atomic(const struct request *r, char *window)
 {
-	uint64_t was = window_atomic(r->wr, window);
+	const struct tp_send_wr *wr = r->wr;
+	uint64_t was = window_atomic(wr->opcode, window, wr->compare_add, wr->swap);
 	const char *from = (const char *)&was;
 
 	for (unsigned i = 0; i < r->num_pieces; from += r->piece[i++].len)
@@ -174,30 +159,29 @@ static bool do_copy(struct eng_qp *qp, struct slot *s, struct request *r)
 {
 	struct engine *e = qp->engine;
 	struct abi_window_page *page = e->windows->cfg.page;
-	uint32_t from = 0;
+	uint32_t length = r->wr->length_bytes, from = 0;
 	bool there;
 
 	for (;;) {
-		uint32_t to = r->length_bytes - from > SLICE_BYTES ? from + SLICE_BYTES
-								   : r->length_bytes;
+		uint32_t to = from + MIN(length - from, SLICE_BYTES);
 
 		if (unlikely(!window_enter(e, page, &s->g, e->windows->cfg.fenced)))
 			return false;
-		there = copy_range(r, in_window(s, r->va), from, to);
+		there = copy_range(r, in_window(s, r->wr->remote_addr), from, to);
 		window_leave(page);
 		if (unlikely(!there)) {
 			e->probes = true; /* packets have an error for it */
 			return false;
 		}
-		if (likely(to == r->length_bytes))
+		if (likely(to == length))
 			return true;
 		from = to;
 		qp->in_window = true;
 		eng_unlock(e);
 		eng_lock(e);
 		qp->in_window = false;
-		if (tp_qp_state(qp->tp) != IBV_QPS_RTS || s->state != SLOT_GRANTED ||
-		    !is_for(s, qp->init.qpn, r->rkey) || !inside(s, r) ||
+		if (tp_qp_state(qp->tp) != IBV_QPS_RTS ||
+		    !is_for(s, qp->init.qpn, r->wr->rkey) || !allows(s, r) ||
 		    !find_pieces(qp, r))
 			return false;
 	}
@@ -207,32 +191,28 @@ static bool execute(struct eng_qp *qp, struct slot *s, struct request *r)
 {
 	struct abi_window_page *page = qp->engine->windows->cfg.page;
 
-	if (r->right != IBV_ACCESS_REMOTE_ATOMIC)
+	if (r->use != SLOT_ATOMICS)
 		return do_copy(qp, s, r);
 	if (unlikely(!window_enter(qp->engine, page, &s->g,
 				   qp->engine->windows->cfg.fenced)))
 		return false;
-	do_atomic(r, in_window(s, r->va));
+	do_atomic(r, in_window(s, r->wr->remote_addr));
 	window_leave(page);
 	return true;
 }
 
 static void complete(struct eng_qp *qp, const struct request *r)
 {
-	static const uint8_t opcode[] = {
-		[IBV_WR_RDMA_WRITE] = IBV_WC_RDMA_WRITE,
-		[IBV_WR_RDMA_READ] = IBV_WC_RDMA_READ,
-		[IBV_WR_ATOMIC_CMP_AND_SWP] = IBV_WC_COMP_SWAP,
-		[IBV_WR_ATOMIC_FETCH_AND_ADD] = IBV_WC_FETCH_ADD,
-	};
+	const struct tp_send_wr *wr = r->wr;
 
-	/* between the slices of a copy others may have filled it */
-	if (unlikely(eng_cq_is_full(qp->send_cq))) {
-		if (r->wr->send_flags & IBV_SEND_SIGNALED || qp->init.sq_sig_all)
-			eng_cq_overrun(qp->send_cq);
+	if (!tp_is_signaled(qp->tp, wr->flags))
 		return;
-	}
-	window_complete(qp, r->wr, opcode[r->wr->opcode], r->length_bytes);
+	/* between the slices of a copy others may have filled it */
+	if (unlikely(eng_cq_is_full(qp->send_cq)))
+		eng_cq_overrun(qp->send_cq);
+	else
+		eng_cq_add_sent(qp, wr->wr_id, IBV_WC_SUCCESS, window_wc_opcode(r->use, wr->opcode),
+				wr->length_bytes);
 }
 
 /* A program that keeps its queue filled would never meet it empty: after a
@@ -247,17 +227,17 @@ static void wait_for_turn(struct eng_qp *qp)
 /* the slot that allows the request; NULL: none, and its use is counted */
 static struct slot *find_slot(struct eng_qp *qp, const struct request *r)
 {
-	struct engine *e = qp->engine;
-	struct slot *s = slot_of(e->windows, qp->init.qpn, r->rkey);
+	const struct tp_send_wr *wr = r->wr;
+	struct slot *s = slot_of(qp->engine->windows, qp->init.qpn, wr->rkey);
 
-	if (unlikely(!is_for(s, qp->init.qpn, r->rkey))) {
-		s->g = (struct eng_grant){.qpn = qp->init.qpn, .rkey = r->rkey};
+	if (unlikely(!is_for(s, qp->init.qpn, wr->rkey))) {
+		s->g = (struct eng_grant){.qpn = qp->init.qpn, .rkey = wr->rkey};
 		start_counting(s, ASK_AT);
 	}
 	qp->slot = s;
-	if (likely(s->state == SLOT_GRANTED && inside(s, r)))
+	if (likely(allows(s, r)))
 		return s;
-	eng_slot_count_use(qp, s, r->va, r->length_bytes);
+	eng_slot_count_use(qp, s, wr->remote_addr, wr->length_bytes);
 	return NULL;
 }
 
@@ -269,25 +249,27 @@ static bool done(struct eng_qp *qp, struct slot *s, struct request *r)
 	/* what a rule may spoil goes by packets, and completes where others do */
 	if (unlikely(eng_cq_is_full(qp->send_cq) || eng_spoils(e) ||
 		     !find_pieces(qp, r) ||
-		     (r->right != IBV_ACCESS_REMOTE_WRITE && !tp_qp_attr(qp->tp)->max_rd_atomic)))
+		     (r->use != SLOT_WRITES && !tp_may_read(qp->tp))))
 		return false;
 	if (unlikely(!execute(qp, s, r))) {
-		if (is_for(s, qp->init.qpn, r->rkey) && s->state == SLOT_GRANTED)
+		if (is_for(s, qp->init.qpn, r->wr->rkey) && s->state == SLOT_GRANTED)
 			start_counting(s, ASK_AT);
 		return false;
 	}
-	window_count(s, r->right, r->length_bytes);
+	window_count(s, r->use, r->wr->length_bytes, false);
 	return true;
 }
 
-bool eng_window_do(struct eng_qp *qp, const struct ibv_send_wr *wr)
+bool eng_window_takes(struct eng_qp *qp, const struct tp_send_wr *wr)
 {
-	struct request r;
+	struct request r = {.wr = wr, .use = use_of(wr->opcode)};
 	struct slot *s;
 
-	if (!describe(qp, wr, &r))
+	if (!qp->engine->windows || qp->init.type != IBV_QPT_RC || r.use == SLOT_USES) {
+		qp->window_run = 0;
 		return false;
-	s = find_slot(qp, &r);
+	}
+	s = is_sound(qp, &r) ? find_slot(qp, &r) : NULL;
 	if (!s)
 		return false;
 	if (!tp_qp_idle(qp->tp)) { /* only what is next in order */
@@ -306,29 +288,14 @@ bool eng_window_do(struct eng_qp *qp, const struct ibv_send_wr *wr)
 static bool do_held(struct eng_qp *qp, uint32_t *length_bytes)
 {
 	struct tp_sge inline_data;
-	struct ibv_sge sge[TP_MAX_SGE];
-	struct ibv_send_wr wr = {.sg_list = sge};
-	struct tp_send_wr in;
-	struct request r;
+	struct tp_send_wr wr;
+	struct request r = {.wr = &wr};
 	struct slot *s;
 
-	tp_qp_held_request(qp->tp, &in, &inline_data);
-	for (unsigned i = 0; i < in.num_sge; i++)
-		sge[i] = (struct ibv_sge){in.sge[i].addr, in.sge[i].length_bytes, in.sge[i].lkey};
-	wr.num_sge = in.num_sge;
-	wr.opcode = in.opcode;
-	wr.send_flags = in.flags;
-	if (right_of(wr.opcode) == IBV_ACCESS_REMOTE_ATOMIC) {
-		wr.wr.atomic.remote_addr = in.remote_addr;
-		wr.wr.atomic.rkey = in.rkey;
-		wr.wr.atomic.compare_add = in.compare_add;
-		wr.wr.atomic.swap = in.swap;
-	} else {
-		wr.wr.rdma.remote_addr = in.remote_addr;
-		wr.wr.rdma.rkey = in.rkey;
-	}
-	*length_bytes = in.length_bytes;
-	s = describe(qp, &wr, &r) ? find_slot(qp, &r) : NULL;
+	tp_qp_held_request(qp->tp, &wr, &inline_data);
+	r.use = use_of(wr.opcode);
+	*length_bytes = wr.length_bytes;
+	s = is_sound(qp, &r) ? find_slot(qp, &r) : NULL;
 	return s && done(qp, s, &r);
 }
 

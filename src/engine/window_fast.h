@@ -2,12 +2,12 @@
 /*
  * The fast path of a one-sided request through a window. It takes an atomic, or a
  * WRITE or READ with one scatter/gather entry that is no longer than a slice, if
- * the QP used the same window slot last. It has the effect of eng_window_do(), but
+ * the QP used the same window slot last. It has the effect of eng_window_takes(), but
  * no loops over entries and slices, no search for the slot and no count of
  * failures. It checks before it changes anything: a request that it does not take
- * is left to eng_window_do(), or to packets.
+ * is left to eng_window_takes(), or to packets.
  *
- * The first half of the file has the steps that the fast path and eng_window_do()
+ * The first half of the file has the steps that the fast path and eng_window_takes()
  * share.
  */
 #ifndef SOFTIB_ENGINE_WINDOW_FAST_H
@@ -19,11 +19,15 @@
 
 /* --- the memory --- */
 
-/** window_inside() - does the grant cover these bytes, with this right? */
-static inline bool window_inside(const struct eng_grant *g, uint64_t va, uint32_t length_bytes,
-				 int right)
+/** window_inside() - does the grant cover these bytes? */
+static inline bool window_inside(const struct eng_grant *g, uint64_t va, uint32_t length_bytes)
 {
-	return range_covers(g->va, g->length_bytes, va, length_bytes) && g->access & right;
+	return range_covers(g->va, g->length_bytes, va, length_bytes);
+}
+
+static inline char *in_window(const struct slot *s, uint64_t va)
+{
+	return s->g.base + (va - s->g.va);
 }
 
 /* --- the section --- */
@@ -57,26 +61,26 @@ static inline bool window_enter(struct engine *e, struct abi_window_page *page,
 
 /* --- doing it --- */
 
-/** window_atomic() - Return: what the word was before */
-static inline uint64_t window_atomic(const struct ibv_send_wr *wr, void *word)
+/** window_atomic() - @opcode on @word, which is aligned. Return: what it was before */
+static inline uint64_t window_atomic(unsigned opcode, void *word, uint64_t compare_add,
+				     uint64_t swap)
 {
-	uint64_t was = wr->wr.atomic.compare_add;
-
-	if (wr->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
-		return __atomic_fetch_add((uint64_t *)word, was, __ATOMIC_SEQ_CST);
-	__atomic_compare_exchange_n((uint64_t *)word, &was, wr->wr.atomic.swap, false,
+	if (opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
+		return __atomic_fetch_add((uint64_t *)word, compare_add, __ATOMIC_SEQ_CST);
+	__atomic_compare_exchange_n((uint64_t *)word, &compare_add, swap, false,
 				    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
-	return was;
+	return compare_add;
 }
 
 /* --- afterwards --- */
 
 /** window_count_more() - a request of several packets: those beyond the first */
-static noinline void window_count_more(const struct slot *s, int right, uint32_t length_bytes)
+static noinline void window_count_more(const struct slot *s, enum slot_use use,
+				       uint32_t length_bytes)
 {
 	uint32_t more = (length_bytes - 1) >> __builtin_ctz(s->mtu_bytes);
 
-	if (right == IBV_ACCESS_REMOTE_WRITE) {
+	if (use == SLOT_WRITES) {
 		eng_window_add(&s->count->write_more, more);
 		return;
 	}
@@ -84,214 +88,148 @@ static noinline void window_count_more(const struct slot *s, int right, uint32_t
 	eng_window_add(&s->count->long_reads, 1);
 }
 
-/** window_count() - what the packets that this would have been follow from */
-static inline void window_count(const struct slot *s, int right, uint32_t length_bytes)
+/** window_count() - what the packets that this would have been follow from. @word: of one
+ *  packet at most; a constant */
+__attribute__((always_inline)) static inline void
+window_count(const struct slot *s, enum slot_use use, uint32_t length_bytes, const bool word)
 {
 	struct abi_window_count *c = s->count;
 	uint32_t dwords = (length_bytes + 3u) / 4;
 
-	if (right == IBV_ACCESS_REMOTE_ATOMIC) {
+	if (use == SLOT_ATOMICS) {
 		eng_window_add(&c->atomics, 1);
 		return;
 	}
-	if (right == IBV_ACCESS_REMOTE_WRITE) {
-		eng_window_add(&c->writes, 1);
-		eng_window_add(&c->write_dwords, dwords);
-	} else {
-		eng_window_add(&c->reads, 1);
-		eng_window_add(&c->read_dwords, dwords);
-	}
-	if (unlikely(length_bytes > s->mtu_bytes))
-		window_count_more(s, right, length_bytes);
+	eng_window_add(use == SLOT_WRITES ? &c->writes : &c->reads, 1);
+	eng_window_add(use == SLOT_WRITES ? &c->write_dwords : &c->read_dwords, dwords);
+	if (!word && unlikely(length_bytes > s->mtu_bytes))
+		window_count_more(s, use, length_bytes);
 }
 
-/** window_count_word() - the same of a WRITE of a word */
-static inline void window_count_word(const struct slot *s, uint32_t length_bytes)
+/** window_wc_opcode() - that of the completion of a request of @opcode, which is for @use */
+__attribute__((always_inline)) static inline uint8_t window_wc_opcode(enum slot_use use,
+								       unsigned opcode)
 {
-	struct abi_window_count *c = s->count;
-
-	eng_window_add(&c->writes, 1);
-	eng_window_add(&c->write_dwords, (length_bytes + 3u) / 4);
-}
-
-/** window_signals() - is it to have a completion? */
-static inline bool window_signals(const struct eng_qp *qp, const struct ibv_send_wr *wr)
-{
-	return wr->send_flags & IBV_SEND_SIGNALED || qp->init.sq_sig_all;
-}
-
-/** window_complete() - its completion, of @opcode, if it is to have one */
-static inline void window_complete(struct eng_qp *qp, const struct ibv_send_wr *wr,
-				   enum ibv_wc_opcode opcode, uint32_t length_bytes)
-{
-	struct eng_cq *cq = qp->send_cq;
-
-	if (!window_signals(qp, wr))
-		return;
-	eng_wc_sent(qp, wr->wr_id, IBV_WC_SUCCESS, opcode, length_bytes, eng_cq_next(cq));
-	eng_cq_added(cq, false);
-}
-
-/* the same for who posts, and so does not poll, of a CQ that has room and wakes nobody */
-static inline void fast_complete_word(struct eng_qp *qp, const struct ibv_send_wr *wr,
-					  uint32_t length_bytes)
-{
-	struct eng_cq *cq = qp->send_cq;
-
-	eng_wc_sent(qp, wr->wr_id, IBV_WC_SUCCESS, IBV_WC_RDMA_WRITE, length_bytes,
-		    &cq->ring[cq->tail & cq->mask]);
-	cq->tail++;
+	if (use == SLOT_ATOMICS)
+		return opcode == IBV_WR_ATOMIC_FETCH_AND_ADD ? IBV_WC_FETCH_ADD : IBV_WC_COMP_SWAP;
+	return use == SLOT_WRITES ? IBV_WC_RDMA_WRITE : IBV_WC_RDMA_READ;
 }
 
 /* --- the fast path --- */
 
-static inline char *in_window(const struct slot *s, uint64_t va)
-{
-	return s->g.base + (va - s->g.va);
-}
-
 /* all but the local memory: does the slot that the QP used last allow it? */
-static inline bool fast_may(const struct eng_qp *qp, const struct ibv_send_wr *wr, uint64_t va,
-				uint32_t rkey, uint32_t len, enum slot_use use)
+static inline bool fast_may(const struct eng_qp *qp, bool signaled, uint64_t va, uint32_t rkey,
+			    uint32_t len, enum slot_use use)
 {
 	const struct slot *s = qp->slot;
 
 	return len - 1 < s->fast_bytes[use] && is_for(s, qp->init.qpn, rkey) &&
-	       range_covers(s->g.va, s->g.length_bytes, va, len) && tp_idle(qp->tp) &&
-	       !(window_signals(qp, wr) && eng_cq_is_full(qp->send_cq));
+	       window_inside(&s->g, va, len) && tp_idle(qp->tp) &&
+	       !(signaled && eng_cq_is_full(qp->send_cq));
 }
 
-/* where a READ's or an atomic's bytes come; NULL: not by a window */
-static inline void *fast_place(struct engine *e, const struct eng_qp *qp,
-				   const struct ibv_send_wr *wr)
+/* the local memory: what a WRITE sends, or where the bytes of the others come. NULL: not by
+ * a window, or with @word not known */
+__attribute__((always_inline)) static inline void *
+fast_local(struct engine *e, const struct eng_qp *qp, const struct ibv_send_wr *wr,
+	   const enum slot_use use, const bool word)
 {
-	const struct ibv_sge *sge = wr->sg_list;
+	const struct tp_sge *sge = (const struct tp_sge *)wr->sg_list;
+	bool is_inline = wr->send_flags & IBV_SEND_INLINE;
 
-	if (unlikely(wr->send_flags & IBV_SEND_INLINE || !tp_may_read(qp->tp)))
+	if (use == SLOT_WRITES)
+		return is_inline && unlikely(sge->length_bytes > qp->init.max_inline) ?
+			       NULL :
+			       (void *)eng_source(e, qp, sge, wr->send_flags, word);
+	if (unlikely(is_inline || !tp_may_read(qp->tp)))
 		return NULL;
-	return eng_mem_recent(e, qp->init.pd, sge->lkey, sge->addr, sge->length,
+	return eng_mem_recent(e, qp->init.pd, sge->lkey, sge->addr, sge->length_bytes,
 			      IBV_ACCESS_LOCAL_WRITE);
 }
 
-static inline void fast_end(struct eng_qp *qp, const struct slot *s,
-				const struct ibv_send_wr *wr, int right,
-				enum ibv_wc_opcode opcode, uint32_t len)
+/* Return: false: the program's memory is gone */
+__attribute__((always_inline)) static inline bool
+fast_move(const struct ibv_send_wr *wr, void *window, void *local, uint32_t len,
+	  const enum slot_use use, const bool word)
 {
-	window_count(s, right, len);
-	qp->window_run = 0;
-	window_complete(qp, wr, opcode, len);
-}
+	uint64_t was;
 
-/* what a WRITE sends; NULL: not by a window, or with @word not known */
-__attribute__((always_inline)) static inline const void *
-fast_source(struct engine *e, const struct eng_qp *qp,
-					  const struct ibv_send_wr *wr, const bool word)
-{
-	const struct tp_sge *sge = (const struct tp_sge *)wr->sg_list;
-
-	if (wr->send_flags & IBV_SEND_INLINE &&
-	    unlikely(sge->length_bytes > qp->init.max_inline))
-		return NULL;
-	return eng_source(e, qp, sge, wr->send_flags, word);
+	if (use == SLOT_WRITES)
+		return word ? guard_load_word_spun_on(window, local, len) :
+			      guard_load_spun_on(window, local, len);
+	if (use == SLOT_ATOMICS)
+		was = window_atomic(wr->opcode, window, wr->wr.atomic.compare_add,
+				    wr->wr.atomic.swap);
+	guard_store(local, use == SLOT_ATOMICS ? &was : window, len);
+	return true;
 }
 
 /* @word: of eight bytes at most, for which nothing has to be looked up and whose completion
- * wakes nobody: no function is called, so that all can stay in registers */
-__attribute__((always_inline)) static inline bool
-fast_write(struct engine *e, struct eng_qp *qp, const struct ibv_send_wr *wr, const bool word)
+ * wakes nobody: no function is called, so that all can stay in registers. Its caller posts,
+ * and so does not poll: the completion goes into the ring */
+__attribute__((always_inline)) static inline void
+fast_complete(struct eng_qp *qp, const struct ibv_send_wr *wr, uint8_t opcode, uint32_t len,
+	      const bool word)
 {
-	struct abi_window_page *page;
+	struct eng_cq *cq = qp->send_cq;
+
+	if (!word) {
+		eng_cq_add_sent(qp, wr->wr_id, IBV_WC_SUCCESS, opcode, len);
+		return;
+	}
+	eng_wc_sent(qp, wr->wr_id, IBV_WC_SUCCESS, opcode, len, &cq->ring[cq->tail & cq->mask]);
+	cq->tail++;
+}
+
+/* a request of one piece. @use, @word: constants */
+__attribute__((always_inline)) static inline bool
+fast_do(struct engine *e, struct eng_qp *qp, const struct ibv_send_wr *wr,
+	const enum slot_use use, const bool word)
+{
+	const bool is_atomic = use == SLOT_ATOMICS;
+	uint64_t va = is_atomic ? wr->wr.atomic.remote_addr : wr->wr.rdma.remote_addr;
+	uint32_t rkey = is_atomic ? wr->wr.atomic.rkey : wr->wr.rdma.rkey;
+	bool signaled = tp_is_signaled(qp->tp, wr->send_flags), there;
 	const struct slot *s = qp->slot;
-	uint64_t va = wr->wr.rdma.remote_addr;
 	uint32_t len = wr->sg_list->length;
-	const void *local;
-	bool there;
+	struct abi_window_page *page;
+	void *local;
 
 	if (word && (len > sizeof(uint64_t) || eng_cq_must_notify(qp->send_cq, false)))
 		return false;
-	if (unlikely(!fast_may(qp, wr, va, wr->wr.rdma.rkey, len, SLOT_WRITES)))
+	if ((is_atomic && (len != sizeof(uint64_t) || va % 8)) ||
+	    unlikely(!fast_may(qp, signaled, va, rkey, len, use)))
 		return false;
-	local = fast_source(e, qp, wr, word);
+	local = fast_local(e, qp, wr, use, word);
 	page = e->windows->cfg.page;
 	if (unlikely(!local || !window_enter(e, page, &s->g, false)))
 		return false;
-	if (word)
-		there = guard_load_word_spun_on(in_window(s, va), local, len);
-	else
-		there = guard_load_spun_on(in_window(s, va), local, len);
+	there = fast_move(wr, in_window(s, va), local, len, use, word);
 	window_leave(page);
 	if (unlikely(!there)) {
 		e->probes = true;
 		return false;
 	}
-	if (!word) {
-		fast_end(qp, s, wr, IBV_ACCESS_REMOTE_WRITE, IBV_WC_RDMA_WRITE, len);
-		return true;
-	}
-	window_count_word(s, len);
+	window_count(s, use, len, word);
 	qp->window_run = 0;
-	if (window_signals(qp, wr))
-		fast_complete_word(qp, wr, len);
-	return true;
-}
-
-static inline bool fast_read(struct engine *e, struct eng_qp *qp,
-				 const struct ibv_send_wr *wr)
-{
-	struct abi_window_page *page;
-	const struct slot *s = qp->slot;
-	uint64_t va = wr->wr.rdma.remote_addr;
-	uint32_t len = wr->sg_list->length;
-	void *local;
-
-	if (!fast_may(qp, wr, va, wr->wr.rdma.rkey, len, SLOT_READS))
-		return false;
-	local = fast_place(e, qp, wr);
-	page = e->windows->cfg.page;
-	if (unlikely(!local || !window_enter(e, page, &s->g, false)))
-		return false;
-	guard_store(local, in_window(s, va), len);
-	window_leave(page);
-	fast_end(qp, s, wr, IBV_ACCESS_REMOTE_READ, IBV_WC_RDMA_READ, len);
-	return true;
-}
-
-static inline bool fast_atomic(struct engine *e, struct eng_qp *qp,
-				   const struct ibv_send_wr *wr)
-{
-	bool add = wr->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
-	struct abi_window_page *page;
-	const struct slot *s = qp->slot;
-	uint64_t va = wr->wr.atomic.remote_addr, was;
-	void *local;
-
-	if (wr->sg_list->length != 8 || va % 8 ||
-	    !fast_may(qp, wr, va, wr->wr.atomic.rkey, 8, SLOT_ATOMICS))
-		return false;
-	local = fast_place(e, qp, wr);
-	page = e->windows->cfg.page;
-	if (unlikely(!local || !window_enter(e, page, &s->g, false)))
-		return false;
-	was = window_atomic(wr, in_window(s, va));
-	guard_store(local, &was, 8);
-	window_leave(page);
-	fast_end(qp, s, wr, IBV_ACCESS_REMOTE_ATOMIC, add ? IBV_WC_FETCH_ADD : IBV_WC_COMP_SWAP, 8);
+	if (signaled)
+		fast_complete(qp, wr, window_wc_opcode(use, wr->opcode), len, word);
 	return true;
 }
 
 /** eng_window_fast() - Return: true: @wr is done, and completed; false: not so
  *  simple, nothing changed */
 static inline bool eng_window_fast(struct engine *e, struct eng_qp *qp,
-				       const struct ibv_send_wr *wr)
+				   const struct ibv_send_wr *wr)
 {
 	if (wr->num_sge != 1)
 		return false;
 	if (likely(wr->opcode == IBV_WR_RDMA_WRITE))
-		return fast_write(e, qp, wr, false);
+		return fast_do(e, qp, wr, SLOT_WRITES, false);
 	if (wr->opcode == IBV_WR_RDMA_READ)
-		return fast_read(e, qp, wr);
+		return fast_do(e, qp, wr, SLOT_READS, false);
 	if (wr->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD || wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP)
-		return fast_atomic(e, qp, wr);
+		return fast_do(e, qp, wr, SLOT_ATOMICS, false);
 	return false;
 }
 
@@ -299,7 +237,7 @@ static inline bool eng_window_fast(struct engine *e, struct eng_qp *qp,
 static inline bool eng_window_write_word(struct engine *e, struct eng_qp *qp,
 					 const struct ibv_send_wr *wr)
 {
-	return wr->num_sge == 1 && fast_write(e, qp, wr, true);
+	return wr->num_sge == 1 && fast_do(e, qp, wr, SLOT_WRITES, true);
 }
 
 #endif

@@ -47,9 +47,8 @@ static void note_fast(const struct engine *e, struct slot *s)
 	bool bent = eng_spoils(e) || e->windows->cfg.fenced || e->cfg.general_only;
 	uint32_t most = bent ? 0 : (uint32_t)MIN(s->g.length_bytes, SLICE_BYTES);
 
-	s->fast_bytes[SLOT_WRITES] = s->g.access & IBV_ACCESS_REMOTE_WRITE ? most : 0;
-	s->fast_bytes[SLOT_READS] = s->g.access & IBV_ACCESS_REMOTE_READ ? most : 0;
-	s->fast_bytes[SLOT_ATOMICS] = s->g.access & IBV_ACCESS_REMOTE_ATOMIC ? most : 0;
+	for (unsigned use = 0; use < SLOT_USES; use++)
+		s->fast_bytes[use] = s->g.access & slot_right[use] ? most : 0;
 }
 
 /* Requests were posted before the window was granted: those that have not begun need not be sent as packets. */

@@ -23,8 +23,15 @@
 
 enum slot_state { SLOT_COUNTING, SLOT_ASKED, SLOT_GRANTED };
 
-/* what a request asks of a slot */
+/* what a request asks of a slot; SLOT_USES: nothing, no window performs it */
 enum slot_use { SLOT_WRITES, SLOT_READS, SLOT_ATOMICS, SLOT_USES };
+
+/* the right that it needs */
+static const int slot_right[SLOT_USES] = {
+	[SLOT_WRITES] = IBV_ACCESS_REMOTE_WRITE,
+	[SLOT_READS] = IBV_ACCESS_REMOTE_READ,
+	[SLOT_ATOMICS] = IBV_ACCESS_REMOTE_ATOMIC,
+};
 
 struct slot {
 	struct eng_grant g; /* .access: nothing unless SLOT_GRANTED */
