@@ -13,31 +13,20 @@
 #include "transport/guard.h"
 
 #define WRITE_RIGHTS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)
-#define REMOTE_RIGHTS                                                                          \
-	(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |         \
-	 TP_ACCESS_FLUSH_GLOBAL)
-
-static bool rights_are_sound(int access)
-{
-	/* C10-59: remote write and atomic ask for local write */
-	return !(access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) ||
-	       access & IBV_ACCESS_LOCAL_WRITE;
-}
 
 int eng_mr_add(struct engine *e, const struct eng_mr_attr *attr)
 {
 	struct eng_mr *mr;
 	int ret;
 
-	if (!rights_are_sound(attr->access) || attr->iova + attr->length < attr->iova)
+	if (!eng_may_store(attr->access, attr->access) || attr->iova + attr->length < attr->iova)
 		return -EINVAL;
 	mr = rt_zalloc(sizeof(*mr));
 	if (!mr)
 		return -ENOMEM;
 	mr->attr = *attr;
 	eng_lock(e);
-	ret = eng_table_get(&e->mrs, attr->key >> 8) ? -EEXIST :
-						      eng_table_set(&e->mrs, attr->key >> 8, mr);
+	ret = eng_table_add(&e->mrs, attr->key >> 8, mr);
 	e->probes |= !ret && attr->access & IBV_ACCESS_ON_DEMAND;
 	eng_unlock(e);
 	if (ret)
@@ -175,7 +164,7 @@ static const struct eng_mr *remote_mr(const struct eng_qp *qp, uint32_t pd, uint
 	const struct eng_mr *mr = find_mr(qp->engine, key);
 
 	if (unlikely(!eng_mr_allows(mr, pd, key, access) ||
-		     !(mr->attr.access & REMOTE_RIGHTS) ||
+		     !(mr->attr.access & (ENG_REMOTE_RIGHTS | TP_ACCESS_FLUSH_GLOBAL)) ||
 		     (mr->is_window && !eng_mw_serves(mr, qp))))
 		return NULL;
 	return mr;

@@ -50,8 +50,7 @@ int eng_mw_add(struct engine *e, uint32_t key, uint32_t pd, enum ibv_mw_type typ
 	mw->mr = (struct eng_mr){.attr = {.key = key, .pd = pd}, .is_window = true};
 	mw->type = type;
 	eng_lock(e);
-	ret = eng_table_get(&e->mrs, key >> 8) ? -EEXIST :
-						 eng_table_set(&e->mrs, key >> 8, &mw->mr);
+	ret = eng_table_add(&e->mrs, key >> 8, &mw->mr);
 	if (!ret)
 		list_add_tail(&mw->node, &e->mws);
 	eng_unlock(e);
@@ -88,16 +87,13 @@ static bool may_bind(const struct eng_mr *mr, const struct eng_mw *mw,
 		     const struct tp_send_wr *wr)
 {
 	const struct tp_bind *bind = &wr->bind;
-	const int stores = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
 
 	if (!mr || mr->is_window || mr->attr.key != bind->mr_key ||
 	    mr->attr.pd != mw->mr.attr.pd || mr->attr.access & IBV_ACCESS_ZERO_BASED ||
 	    !(mr->attr.access & IBV_ACCESS_MW_BIND))
 		return false;
-	/* C10-74: what peers may store to, the program must be allowed to */
-	if (bind->access & stores && !(mr->attr.access & IBV_ACCESS_LOCAL_WRITE))
-		return false;
-	if (mw->type == IBV_MW_TYPE_1 && bind->access & IBV_ACCESS_ZERO_BASED)
+	if (!eng_may_store(bind->access, mr->attr.access) ||
+	    (mw->type == IBV_MW_TYPE_1 && bind->access & IBV_ACCESS_ZERO_BASED))
 		return false;
 	return range_covers(mr->attr.iova, mr->attr.length, wr->remote_addr, bind->length_bytes);
 }

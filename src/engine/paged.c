@@ -17,9 +17,7 @@
 #include "engine/private.h"
 #include "runtime/rt.h"
 
-#define REMOTE_RIGHTS (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
-#define STORES (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
-#define KNOWN_RIGHTS (IBV_ACCESS_LOCAL_WRITE | REMOTE_RIGHTS | IBV_ACCESS_MW_BIND)
+#define KNOWN_RIGHTS (IBV_ACCESS_LOCAL_WRITE | ENG_REMOTE_RIGHTS | IBV_ACCESS_MW_BIND)
 
 struct eng_paged {
 	struct eng_mr mr; /* of no length while it is free */
@@ -60,8 +58,7 @@ int eng_paged_add(struct engine *e, uint32_t key, uint32_t pd, uint32_t max_page
 		return -ENOMEM;
 	p->mr.attr.pd = pd;
 	eng_lock(e);
-	ret = eng_table_get(&e->mrs, key >> 8) ? -EEXIST :
-						 eng_table_set(&e->mrs, key >> 8, &p->mr);
+	ret = eng_table_add(&e->mrs, key >> 8, &p->mr);
 	eng_unlock(e);
 	if (ret)
 		rt_free(p);
@@ -134,9 +131,7 @@ static void set_pages(struct eng_pages *pages, unsigned shift, uint32_t num, con
 
 static bool rights_are_sound(int access)
 {
-	/* C10-59: remote write and atomic ask for local write */
-	return !(access & ~KNOWN_RIGHTS) &&
-	       (!(access & STORES) || access & IBV_ACCESS_LOCAL_WRITE);
+	return !(access & ~KNOWN_RIGHTS) && eng_may_store(access, access);
 }
 
 static void name(struct eng_paged *p, uint64_t iova, uint64_t length, int access)
@@ -216,7 +211,7 @@ int eng_paged_invalidate(struct eng_qp *qp, uint32_t key, bool by_peer)
 	struct eng_paged *p = find(qp->engine, key);
 
 	if (!p || p->mr.attr.key != key || p->mr.attr.pd != qp->init.pd || p->mr.windows ||
-	    (by_peer && !(p->mr.attr.access & REMOTE_RIGHTS)))
+	    (by_peer && !(p->mr.attr.access & ENG_REMOTE_RIGHTS)))
 		return -EACCES;
 	name(p, 0, 0, 0);
 	return 0;

@@ -254,15 +254,8 @@ static inline int post_list(struct eng_qp *qp, struct ibv_send_wr *wr, struct ib
 	return post_one_sided(qp, wr, bad, av_of);
 }
 
-/* with the lock, while another thread's request of the QP is half done */
-noinline static int post_late(struct eng_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad,
-			      const struct tp_av *(*av_of)(struct ibv_ah *ah))
-{
-	eng_lock_qp_wait(qp);
-	return post_list(qp, wr, bad, av_of);
-}
-
-/* by a thread that is not the owner of the lock's bias */
+/* by a thread that is not the owner of the lock's bias, or while another thread's request of
+ * the QP is half done */
 noinline static int post_locked(struct eng_qp *qp, struct ibv_send_wr *wr,
 				struct ibv_send_wr **bad,
 				const struct tp_av *(*av_of)(struct ibv_ah *ah))
@@ -305,10 +298,10 @@ int eng_post_send(struct eng_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr 
 
 	if (unlikely(!eng_lock_enter(&e->lock)))
 		return post_locked(qp, wr, bad, av_of);
-	if (unlikely(qp->in_window))
-		return post_late(qp, wr, bad, av_of);
-	if (unlikely(!wr))
-		return post_list(qp, wr, bad, av_of);
+	if (unlikely(qp->in_window || !wr)) {
+		eng_lock_leave(&e->lock);
+		return post_locked(qp, wr, bad, av_of);
+	}
 	if (wr->opcode == IBV_WR_RDMA_WRITE)
 		return post_write(qp, wr, bad, av_of);
 	if (wr->opcode != IBV_WR_SEND)
@@ -380,21 +373,13 @@ int eng_post_recv(struct eng_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr 
 {
 	struct engine *e = qp->engine;
 	enum ibv_qp_state state;
-	int ret = 0;
+	int ret = -EINVAL;
 
 	eng_lock(e);
 	state = tp_qp_state(qp->tp);
 	/* C10-22: receives are taken from INIT on */
-	if (unlikely(state == IBV_QPS_RESET || qp->init.srq))
-		ret = -EINVAL;
-	for (; wr && !ret; wr = wr->next) {
-		if (unlikely(wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->init.max_recv_sge))
-			ret = -EINVAL;
-		else if (unlikely(!eng_rq_push(&qp->rq, wr)))
-			ret = -ENOMEM;
-		if (unlikely(ret))
-			break;
-	}
+	if (likely(state != IBV_QPS_RESET && !qp->init.srq))
+		ret = eng_rq_post(&qp->rq, &wr);
 	if (unlikely(state == IBV_QPS_ERR))
 		tp_qp_posted_recv(qp->tp);
 	eng_unlock(e);

@@ -252,6 +252,14 @@ static inline const struct abi_devport *eng_port(const struct engine *e, unsigne
 }
 
 /* mr.c */
+#define ENG_REMOTE_STORES (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
+#define ENG_REMOTE_RIGHTS (ENG_REMOTE_STORES | IBV_ACCESS_REMOTE_READ)
+/** eng_may_store() - what peers may store to with the rights @remote, the program must be allowed
+ *  to by @local (C10-59, C10-74) */
+static inline bool eng_may_store(int remote, int local)
+{
+	return !(remote & ENG_REMOTE_STORES) || local & IBV_ACCESS_LOCAL_WRITE;
+}
 /** eng_mr_pd() - the protection domain of @key; that of no region when there is none */
 uint32_t eng_mr_pd(struct engine *e, uint32_t key);
 /** eng_mem_run() - the host address of memory that the program itself names by @key, and in
@@ -530,20 +538,32 @@ static inline struct tp_sge eng_sge(const struct ibv_sge *sge)
 {
 	return (struct tp_sge){sge->addr, sge->length, sge->lkey};
 }
-/** eng_rq_push() - a request of at most rq->max_sge pieces. Return: false: it is full */
-static inline bool eng_rq_push(struct eng_rq *rq, const struct ibv_recv_wr *wr)
+/** eng_rq_push() - add a request. Return: 0; -EINVAL too many pieces; -ENOMEM the queue is full */
+static inline int eng_rq_push(struct eng_rq *rq, const struct ibv_recv_wr *wr)
 {
 	struct eng_rq_wr *to = eng_rq_at(rq, rq->tail);
 
+	if (unlikely(wr->num_sge < 0 || (uint32_t)wr->num_sge > rq->max_sge))
+		return -EINVAL;
 	if (unlikely(eng_rq_count(rq) >= rq->depth))
-		return false;
+		return -ENOMEM;
 	to->wr_id = wr->wr_id;
 	to->num_sge = (uint32_t)wr->num_sge;
 	to->sge[0] = likely(wr->num_sge) ? eng_sge(&wr->sg_list[0]) : (struct tp_sge){0};
 	for (int s = 1; unlikely(s < wr->num_sge); s++)
 		to->sge[s] = eng_sge(&wr->sg_list[s]);
 	rq->tail++;
-	return true;
+	return 0;
+}
+/** eng_rq_post() - add a list of requests. Return: 0; an error of eng_rq_push(), and in *@wr the
+ *  request that it was */
+static inline int eng_rq_post(struct eng_rq *rq, struct ibv_recv_wr **wr)
+{
+	int ret = 0;
+
+	for (; *wr && likely(!(ret = eng_rq_push(rq, *wr))); *wr = (*wr)->next)
+		;
+	return ret;
 }
 
 /* engine.c */

@@ -174,19 +174,19 @@ static void op_put(void *ctx, void *to, const void *from, uint32_t len, uint32_t
 	eng_put(((struct eng_qp *)ctx)->engine, to, from, len, offset);
 }
 
+/* those that are the same for all QPs */
+#define COMMON_OPS                                                                                 \
+	.put = op_put, .invalidate = op_invalidate, .bind = op_bind,                               \
+	.complete_send = op_complete_send, .event = op_event, .exhausted = op_exhausted
+
 const struct tp_ops eng_tp_ops = {
+	COMMON_OPS,
 	.mem = op_mem,
 	.grants = op_grants,
-	.put = op_put,
-	.invalidate = op_invalidate,
-	.bind = op_bind,
 	.recv_get = op_recv_get,
 	.recv_flush = op_recv_flush,
-	.complete_send = op_complete_send,
 	.complete_recv = op_complete_recv,
-	.event = op_event,
 	.failed = op_failed,
-	.exhausted = op_exhausted,
 };
 
 static void op_failed_tags(void *ctx)
@@ -196,34 +196,24 @@ static void op_failed_tags(void *ctx)
 }
 
 static const struct tp_ops tag_ops = {
+	COMMON_OPS,
 	.mem = op_mem,
 	.grants = op_grants,
-	.put = op_put,
-	.invalidate = op_invalidate,
-	.bind = op_bind,
 	.recv_get = eng_tag_recv_get,
 	.recv_flush = op_recv_flush,
-	.complete_send = op_complete_send,
 	.complete_own = op_complete_own,
 	.complete_recv = op_complete_tagged,
-	.event = op_event,
 	.failed = op_failed_tags,
-	.exhausted = op_exhausted,
 };
 
 static const struct tp_ops xrc_target_ops = {
+	COMMON_OPS,
 	.mem = eng_xrc_mem,
 	.grants = eng_xrc_grants,
-	.put = op_put,
-	.invalidate = op_invalidate,
-	.bind = op_bind,
 	.recv_get = eng_xrc_recv_get,
 	.recv_flush = eng_xrc_recv_flush,
-	.complete_send = op_complete_send,
 	.complete_recv = op_complete_xrc,
-	.event = op_event,
 	.failed = op_failed,
-	.exhausted = op_exhausted,
 };
 
 /* --- creation --- */
@@ -240,8 +230,7 @@ static int enter_tables(struct engine *e, struct eng_qp *qp)
 	struct eng_qp **slot;
 
 	if (qp->init.qpn >= 2)
-		return eng_qp_find(e, qp->init.qpn, 0) ? -EEXIST :
-							 eng_table_set(&e->qps, qp->init.qpn, qp);
+		return eng_table_add(&e->qps, qp->init.qpn, qp);
 	slot = &e->special[qp->init.port_num * 2 + qp->init.qpn];
 	if (*slot)
 		return -EEXIST;

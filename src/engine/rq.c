@@ -147,17 +147,10 @@ int eng_srq_destroy(struct eng_srq *srq)
 
 int eng_srq_post_recv(struct eng_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
-	int ret = 0;
+	int ret;
 
 	eng_lock(srq->engine);
-	for (; wr && !ret; wr = wr->next) {
-		if (wr->num_sge < 0 || (uint32_t)wr->num_sge > srq->rq.max_sge)
-			ret = -EINVAL;
-		else if (!eng_rq_push(&srq->rq, wr))
-			ret = -ENOMEM;
-		if (ret)
-			break;
-	}
+	ret = eng_rq_post(&srq->rq, &wr);
 	eng_unlock(srq->engine);
 	if (ret && bad)
 		*bad = wr;

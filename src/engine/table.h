@@ -35,6 +35,11 @@ static inline void *eng_table_get(const struct eng_table *t, uint32_t i)
 
 /** eng_table_set() - Return: 0; -ENOMEM (never when clearing an entry) */
 int eng_table_set(struct eng_table *t, uint32_t i, void *entry);
+/** eng_table_add() - Return: 0; -EEXIST; -ENOMEM */
+static inline int eng_table_add(struct eng_table *t, uint32_t i, void *entry)
+{
+	return eng_table_get(t, i) ? -EEXIST : eng_table_set(t, i, entry);
+}
 /** eng_table_clear() - forget entry @i, and give back the pages that hold no
  *  other: for a table whose numbers go round */
 void eng_table_clear(struct eng_table *t, uint32_t i);

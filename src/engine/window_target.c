@@ -80,10 +80,7 @@ static int allowed(const struct eng_qp *qp, const struct eng_mr_attr *mr)
 	const struct tp_attr *a = tp_qp_attr(qp->tp);
 	int access = mr->access & a->qp_access_flags;
 
-	if (!a->max_dest_rd_atomic)
-		access &= IBV_ACCESS_REMOTE_WRITE;
-	return access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-			 IBV_ACCESS_REMOTE_ATOMIC);
+	return access & (a->max_dest_rd_atomic ? ENG_REMOTE_RIGHTS : IBV_ACCESS_REMOTE_WRITE);
 }
 
 static int offer_locked(struct engine *e, uint32_t qpn, uint32_t rkey,

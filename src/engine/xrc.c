@@ -87,7 +87,7 @@ int eng_srq_join_xrcd(struct eng_srq *srq, uint32_t srqn, uint32_t xrcd, struct 
 	int ret;
 
 	eng_lock(e);
-	ret = eng_table_get(&e->xrc_srqs, srqn) ? -EEXIST : eng_table_set(&e->xrc_srqs, srqn, srq);
+	ret = eng_table_add(&e->xrc_srqs, srqn, srq);
 	if (!ret) {
 		srq->srqn = srqn;
 		srq->xrcd = xrcd;
