@@ -380,7 +380,7 @@ static inline bool eng_is_predicted(const struct eng_prediction *p,
 	       p->source == abi_record_source(word, vary);
 }
 
-/** eng_mr_place() - where @bytes of a whole message go that has the receive @wr. *@mr:
+/** eng_receive_place() - where @bytes of a whole message go that has the receive @wr. *@mr:
  * the region of the one before, or NULL. NULL: nowhere */
 static inline void *eng_receive_place(struct engine *e, uint32_t pd,
 				      const struct eng_rq_wr *wr, uint32_t bytes,

@@ -200,7 +200,7 @@ bool eng_single_post(struct engine *e, struct eng_qp *qp, const struct ibv_send_
 static bool send_ack(struct engine *e, struct eng_qp *qp)
 {
 	uint64_t word[3], few;
-	uint32_t aeth;
+	struct wire_aeth aeth;
 	bool streams;
 	psn_t at;
 
@@ -210,7 +210,7 @@ static bool send_ack(struct engine *e, struct eng_qp *qp)
 	streams = ABI_STREAM_BYTES && tp_fast_ack_streams(qp->tp) &&
 		  qp->flow->lane->tx.no_fence;
 	at = tp_fast_ack(qp->tp, &aeth);
-	few = htobe32(aeth);
+	few = htobe32((uint32_t)aeth.syndrome << 24 | aeth.msn);
 	eng_record_words(qp, qp->tp, WIRE_ACKNOWLEDGE, at, 0, 0, 1, word);
 	eng_emit(e, qp->flow, &qp->flow->lane->tx, word, 0, 0, NULL, &few, 0, streams,
 		 qp->flow_dwords + WIRE_AETH_BYTES / 4);

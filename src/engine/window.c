@@ -272,7 +272,7 @@ bool eng_window_takes(struct eng_qp *qp, const struct tp_send_wr *wr)
 	s = is_sound(qp, &r) ? find_slot(qp, &r) : NULL;
 	if (!s)
 		return false;
-	if (!tp_qp_idle(qp->tp)) { /* only what is next in order */
+	if (!tp_idle(qp->tp)) { /* only what is next in order */
 		wait_for_turn(qp);
 		return false;
 	}

@@ -44,12 +44,10 @@ static inline bool sends_new(const struct tp_sq *sq)
 	return psn_eq(sq->nxt, sq->sent);
 }
 
-/**
- * acknowledge() - every packet before @end, which is beyond una, has arrived
- * Return: false when a READ or atomic before @end still lacks its response;
- * una then stands at the first PSN that is missing
- */
-static bool acknowledge(struct tp_qp *qp, psn_t end)
+/* acknowledge(). @silent, a constant: as long as requests end that have no completion, without
+ * a call, and while nothing is being sent again */
+__attribute__((always_inline)) static inline bool acknowledge_some(struct tp_qp *qp, psn_t end,
+								    const bool silent)
 {
 	struct tp_sq *sq = &qp->sq;
 	uint32_t tail = sq->tail;
@@ -59,7 +57,11 @@ static bool acknowledge(struct tp_qp *qp, psn_t end)
 	do {
 		const struct tp_sqe *sqe = tp_sqe(qp, tail);
 
-		if (unlikely(sqe->flags & TP_SQE_KIND)) {
+		if (silent && sqe->flags & (TP_SQE_KIND | IBV_SEND_SIGNALED)) {
+			arrived = false;
+			break;
+		}
+		if (!silent && unlikely(sqe->flags & TP_SQE_KIND)) {
 			if (sqe->flags & TP_SQE_RESPONDS) {
 				arrived = false;
 				break;
@@ -72,10 +74,10 @@ static bool acknowledge(struct tp_qp *qp, psn_t end)
 		una = psn_add(sqe->last_psn, 1);
 		/* tp_sq_complete(), of what needs no response */
 		tail++;
-		if (sqe->flags & IBV_SEND_SIGNALED)
+		if (!silent && sqe->flags & IBV_SEND_SIGNALED)
 			tp_sq_report(qp, sqe, IBV_WC_SUCCESS);
 	} while (!psn_eq(una, end));
-	if (likely(sends_new(sq))) {
+	if (silent || likely(sends_new(sq))) {
 		sq->tail = tail;
 		sq->una = una;
 	} else {
@@ -85,29 +87,14 @@ static bool acknowledge(struct tp_qp *qp, psn_t end)
 	return arrived;
 }
 
-/* The beginning of it, without a call: the requests that end in silence. Return: true when
- * these were all before @end; else *@moved: were there any? */
-static inline bool acknowledge_silent(struct tp_qp *qp, psn_t end, bool *moved)
+/**
+ * acknowledge() - every packet before @end, which is beyond una, has arrived
+ * Return: false when a READ or atomic before @end still lacks its response;
+ * una then stands at the first PSN that is missing
+ */
+static bool acknowledge(struct tp_qp *qp, psn_t end)
 {
-	struct tp_sq *sq = &qp->sq;
-	uint32_t tail = sq->tail;
-	psn_t una = sq->una;
-
-	*moved = false;
-	if (unlikely(!sends_new(sq)))
-		return false;
-	do {
-		const struct tp_sqe *sqe = tp_sqe(qp, tail);
-
-		if (sqe->flags & (TP_SQE_KIND | IBV_SEND_SIGNALED) || !is_before(sqe, una, end))
-			break;
-		una = psn_add(sqe->last_psn, 1);
-		tail++;
-	} while (!psn_eq(una, end));
-	*moved = !psn_eq(sq->una, una);
-	sq->tail = tail;
-	sq->una = una;
-	return psn_eq(una, end);
+	return acknowledge_some(qp, end, false);
 }
 
 /* acknowledge() for an answer with the PSN @at, of the request that is the oldest then */
@@ -255,13 +242,12 @@ noinline static void ack_rest(struct tp_qp *qp, psn_t end, mono_t now, bool move
  * of requests that have no completion, calls nothing, and saves no registers. */
 static inline void ack(struct tp_qp *qp, psn_t at, mono_t now)
 {
-	psn_t end = psn_add(at, 1);
-	bool moved;
+	psn_t end = psn_add(at, 1), before = qp->sq.una;
 
-	if (likely(acknowledge_silent(qp, end, &moved)))
+	if (likely(sends_new(&qp->sq) && acknowledge_some(qp, end, true)))
 		progressed(qp, now);
 	else
-		ack_rest(qp, end, now, moved);
+		ack_rest(qp, end, now, !psn_eq(qp->sq.una, before));
 }
 
 void tp_qp_acked(struct tp_qp *qp, psn_t at, mono_t now)

@@ -71,7 +71,7 @@ static inline bool tp_may_read(const struct tp_qp *qp)
 	return qp->attr.max_rd_atomic;
 }
 
-/** tp_idle() - tp_qp_idle() */
+/** tp_idle() - is it in RTS, with nothing unsent or unacknowledged? */
 static inline bool tp_idle(const struct tp_qp *qp)
 {
 	return qp->state == IBV_QPS_RTS && qp->sq.tail == qp->sq.head;
@@ -196,13 +196,11 @@ static inline bool tp_fast_ack_streams(const struct tp_qp *qp)
 	return qp->resp.owed >= TP_STREAM_ACKED;
 }
 
-/** tp_fast_ack() - it leaves. Context: tp_fast_acks() said yes. Return: its PSN; *@aeth
- * as in the packet */
-static inline psn_t tp_fast_ack(struct tp_qp *qp, uint32_t *aeth)
+/** tp_fast_ack() - it leaves. Context: tp_fast_acks() said yes. Return: its PSN */
+static inline psn_t tp_fast_ack(struct tp_qp *qp, struct wire_aeth *aeth)
 {
 	qp->stats.tx_packets++;
-	*aeth = (uint32_t)TP_ACK_NO_CREDITS << 24 | qp->resp.msn;
-	return tp_take_all_acks(&qp->resp);
+	return tp_take_all_acks(&qp->resp, aeth);
 }
 
 /* --- receiving --- */

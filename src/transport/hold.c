@@ -5,12 +5,7 @@
  * or lets it go on by packets. Requests done so use no PSN: the peer's
  * transport does not know of them.
  */
-#include "transport/fast.h"
-
-bool tp_qp_idle(const struct tp_qp *qp)
-{
-	return tp_idle(qp);
-}
+#include "transport/qp.h"
 
 bool tp_qp_has_unbegun(const struct tp_qp *qp)
 {

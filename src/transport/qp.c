@@ -404,11 +404,6 @@ bool tp_qp_wants_transmit(const struct tp_qp *qp)
 	return tp_wants_transmit(qp);
 }
 
-bool tp_qp_can_wait(const struct tp_qp *qp)
-{
-	return tp_can_wait(qp);
-}
-
 bool tp_qp_take_ack(struct tp_qp *qp, const struct wire_packet *pkt, psn_t *at)
 {
 	return !(wire_opcodes[pkt->bth.opcode].flags & WIRE_IS_RESPONSE) && tp_take_ack(qp, at);

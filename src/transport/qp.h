@@ -342,7 +342,8 @@ static inline bool tp_wants_transmit(const struct tp_qp *qp)
 	return qp->resp.pending || (qp->sq.next != qp->sq.end && !qp->sq.block);
 }
 
-/** tp_can_wait() - tp_qp_can_wait() */
+/** tp_can_wait() - is all that it wants to send an acknowledgement that may wait for a request to
+ *  travel with (tp_take_ack()), or for more to acknowledge? */
 static inline bool tp_can_wait(const struct tp_qp *qp)
 {
 	return qp->resp.pending == TP_RESPONSE_OWED &&
@@ -404,12 +405,13 @@ static inline void tp_expect_next(struct tp_responder *r, uint32_t packets,
 	r->msn = (r->msn + messages) & 0xffffff;
 }
 
-/** tp_take_all_acks() - a response leaves that acknowledges all that was received.
- * Return: the PSN of an ACK */
-static inline psn_t tp_take_all_acks(struct tp_responder *r)
+/** tp_take_all_acks() - an ACK, or a NAK, leaves that acknowledges all that was received.
+ * Return: the PSN of an ACK; *@aeth: that of an ACK */
+static inline psn_t tp_take_all_acks(struct tp_responder *r, struct wire_aeth *aeth)
 {
 	r->pending = 0;
 	tp_owes_nothing(r);
+	*aeth = (struct wire_aeth){TP_ACK_NO_CREDITS, r->msn};
 	return tp_acked_psn(r);
 }
 

@@ -65,24 +65,33 @@ static enum tp_verdict check_read(const struct tp_qp *qp, const struct wire_reth
 	return TP_ACCEPT;
 }
 
+/* the word of an atomic operation that needs the right @right: aligned to its size (9.4.5) */
+static enum tp_verdict find_word(const struct tp_qp *qp, uint64_t va, uint32_t rkey, int right,
+				 uint64_t **word)
+{
+	uint64_t length = 8;
+
+	if (!(qp->attr.qp_access_flags & right) || va % 8)
+		return TP_INVALID_REQUEST;
+	*word = qp->ops->mem(qp->ctx, rkey, va, &length, right, TP_KEY_REMOTE);
+	if (!*word)
+		return TP_REMOTE_ACCESS;
+	/* a key whose addresses are shifted against ours; an aligned word is in one piece */
+	return (uintptr_t)*word % 8 ? TP_INVALID_REQUEST : TP_ACCEPT;
+}
+
 /* what the atomic returns; executed once, when it is expected */
 static enum tp_verdict execute_atomic(const struct tp_qp *qp,
 				      const struct wire_packet *pkt, uint64_t *original)
 {
 	const struct wire_atomic_eth *a = &pkt->atomic;
-	uint64_t *word, length = 8;
+	uint64_t *word;
+	enum tp_verdict verdict =
+		find_word(qp, a->va, a->rkey, IBV_ACCESS_REMOTE_ATOMIC, &word);
 	bool there;
 
-	/* 9.4.5: aligned to its size */
-	if (!(qp->attr.qp_access_flags & IBV_ACCESS_REMOTE_ATOMIC) || a->va % 8)
-		return TP_INVALID_REQUEST;
-	word = qp->ops->mem(qp->ctx, a->rkey, a->va, &length, IBV_ACCESS_REMOTE_ATOMIC,
-			    TP_KEY_REMOTE);
-	if (!word)
-		return TP_REMOTE_ACCESS;
-	/* a key whose addresses are shifted against ours; an aligned word is in one piece */
-	if ((uintptr_t)word % 8)
-		return TP_INVALID_REQUEST;
+	if (verdict != TP_ACCEPT)
+		return verdict;
 	if ((pkt->bth.opcode & ~WIRE_TRANSPORT_MASK) == WIRE_FETCH_ADD)
 		there = guard_fetch_add(word, a->swap_add, original);
 	else
@@ -95,20 +104,14 @@ static enum tp_verdict execute_atomic_write(const struct tp_qp *qp,
 					    const struct wire_packet *pkt)
 {
 	const struct wire_reth *reth = &pkt->reth;
-	uint64_t length = 8;
-	void *word;
+	enum tp_verdict verdict = TP_INVALID_REQUEST;
+	uint64_t *word;
 
-	if (!(qp->attr.qp_access_flags & IBV_ACCESS_REMOTE_WRITE) || reth->va % 8 ||
-	    reth->length_bytes != 8 || pkt->payload_bytes != 8)
-		return TP_INVALID_REQUEST;
-	word = qp->ops->mem(qp->ctx, reth->rkey, reth->va, &length, IBV_ACCESS_REMOTE_WRITE,
-			    TP_KEY_REMOTE);
-	if (!word)
-		return TP_REMOTE_ACCESS;
-	if ((uintptr_t)word % 8)
-		return TP_INVALID_REQUEST;
-	guard_store_word_spun_on(word, pkt->payload, 8);
-	return TP_ACCEPT;
+	if (reth->length_bytes == 8 && pkt->payload_bytes == 8)
+		verdict = find_word(qp, reth->va, reth->rkey, IBV_ACCESS_REMOTE_WRITE, &word);
+	if (verdict == TP_ACCEPT)
+		guard_store_word_spun_on(word, pkt->payload, 8);
+	return verdict;
 }
 
 /* What a FLUSH asks for is there already: a message is stored before the next one is received,

@@ -160,6 +160,7 @@ void tp_fill_response(const struct tp_qp *qp, struct tp_packet_out *out,
 bool tp_responder_transmit(struct tp_qp *qp, struct tp_packet_out *out, uint32_t most)
 {
 	struct tp_responder *r = &qp->resp;
+	struct wire_aeth aeth;
 	bool is_nak;
 	psn_t at;
 
@@ -168,9 +169,12 @@ bool tp_responder_transmit(struct tp_qp *qp, struct tp_packet_out *out, uint32_t
 	if (!(r->pending & (TP_RESPONSE_NAK | TP_RESPONSE_ACK | TP_RESPONSE_OWED)))
 		return false;
 	is_nak = r->pending & TP_RESPONSE_NAK;
-	at = tp_take_all_acks(r); /* a NAK acknowledges all before it */
-	tp_fill_response(qp, out, WIRE_ACKNOWLEDGE, is_nak ? r->nak_psn : at);
-	out->hdr.aeth =
-		(struct wire_aeth){is_nak ? r->nak_syndrome : TP_ACK_NO_CREDITS, r->msn};
+	at = tp_take_all_acks(r, &aeth);
+	if (is_nak) { /* it acknowledges all before it */
+		at = r->nak_psn;
+		aeth.syndrome = r->nak_syndrome;
+	}
+	tp_fill_response(qp, out, WIRE_ACKNOWLEDGE, at);
+	out->hdr.aeth = aeth;
 	return true;
 }

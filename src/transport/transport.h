@@ -373,9 +373,6 @@ bool tp_qp_transmit_segment(struct tp_qp *qp, struct tp_packet_out *out,
 void tp_qp_unsent(struct tp_qp *qp, const struct tp_packet_out *out);
 /** tp_qp_wants_transmit() - cheap test: may tp_qp_transmit() return true? */
 bool tp_qp_wants_transmit(const struct tp_qp *qp);
-/** tp_qp_can_wait() - all it wants to send is an acknowledgement that may wait
- *  for a request to go with (tp_qp_take_ack()), or for more to acknowledge */
-bool tp_qp_can_wait(const struct tp_qp *qp);
 /** tp_qp_take_ack() - an acknowledgement to travel along with @pkt, the packet of
  *  this QP that leaves now, if one is owed. A response takes none: it may stand for a
  *  request that came before others that are owed one, and its data must come first
@@ -406,8 +403,6 @@ enum tp_held {
 	TP_HELD_EMPTY,	  /* nothing waits */
 	TP_HELD_READY,	  /* requests wait, and nothing is before them */
 };
-/** tp_qp_idle() - in RTS, and nothing is unsent or unacknowledged */
-bool tp_qp_idle(const struct tp_qp *qp);
 /** tp_qp_has_unbegun() - do requests wait behind others that are under way? */
 bool tp_qp_has_unbegun(const struct tp_qp *qp);
 /** tp_qp_hold() - send what was begun and no more. False: not now */

@@ -20,7 +20,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "transport/transport.h"
+#include "transport/fast.h"
 
 #define PAIR_MEMORY (1u << 20)
 #define PAIR_KEY_A 0x1000u

@@ -34,7 +34,7 @@ static void test_alone(void **state)
 		assert_int_equal(p->logged, 0);
 		assert_int_equal(p->side[A].binds, i % 2 == 0);
 		assert_int_equal(p->side[A].invalidated, i % 2 ? PAIR_KEY_A + PAIR_KEY_RO : 0);
-		assert_true(tp_qp_idle(p->side[A].qp));
+		assert_true(tp_idle(p->side[A].qp));
 		pair_expect_quiet(p);
 		pair_free(p);
 	}

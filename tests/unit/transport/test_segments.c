@@ -196,7 +196,7 @@ static void expect_acknowledged_in_time(uint16_t packets)
 		pkt.bth.psn = psn(0x100 + n * packets);
 		tp_qp_receive(p->side[B].qp, &pkt, p->now);
 		assert_true(tp_qp_wants_transmit(p->side[B].qp));
-		assert_int_equal(tp_qp_can_wait(p->side[B].qp), n < most - 1);
+		assert_int_equal(tp_can_wait(p->side[B].qp), n < most - 1);
 	}
 	pair_run(p);
 	assert_int_equal(p->side[B].qp->resp.owed + p->side[B].qp->resp.owed_packets, 0);
@@ -381,7 +381,7 @@ static void a_late_acknowledgement_ends_the_repetition(void **state)
 	for (unsigned n = 0; n < 3; n++)
 		pair_expect_sent(p, A, n, IBV_WC_SUCCESS);
 	assert_false(tp_qp_wants_transmit(qp));
-	assert_true(tp_qp_idle(qp));
+	assert_true(tp_idle(qp));
 	pair_send(p, A, IBV_WR_SEND, 3, 0x40000, 30, 0);
 	assert_true(tp_qp_transmit_segment(qp, &out, 8 * MTU, p->now));
 	assert_true(psn_eq(out.hdr.bth.psn, psn_add(tp_qp_attr(qp)->sq_psn, 3)));
