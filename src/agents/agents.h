@@ -88,15 +88,13 @@ enum ag_counter {
 };
 
 /**
- * struct ag_counters - the counters of a port. The PMA reports raw - base, and a
- * reset moves the base (struct ag_seldom). So two attributes that report the same
- * counter with different widths (PortCounters saturates, PortCountersExtended
+ * struct ag_counters - the counters of a port that every packet changes. The PMA reports
+ * raw - base, and a reset moves the base (struct ag_seldom). So two attributes that report
+ * the same counter with different widths (PortCounters saturates, PortCountersExtended
  * wraps) are reset independently (16.1.3.5, 16.1.4.11).
  */
 struct ag_counters {
 	uint64_t raw[AG_NUM_COUNTERS];
-	uint64_t xmit_sl[AG_VLS], rcv_sl[AG_VLS]; /* dwords by SL */
-	uint64_t xmit_wait_vl[AG_VLS];
 };
 
 /** struct ag_op_count - counter of packets that arrive with a selected opcode; three
@@ -106,18 +104,6 @@ struct ag_op_count {
 	uint64_t count[AG_VLS]; /* by VL; AG_OP_RCV: [0] packets, [1] dwords */
 };
 enum ag_op { AG_OP_RCV, AG_OP_VL_PACKETS, AG_OP_VL_DATA, AG_OPS };
-
-/**
- * struct ag_seldom - rarely used state of a port: zero until a manager resets its
- * counters or lets it count an opcode. It is separate from the port, so that its
- * pages are not populated for thousands of ports that never use it.
- */
-struct ag_seldom {
-	uint64_t base[AG_NUM_COUNTERS];	    /* of PortCounters and the details */
-	uint64_t base_ext[AG_NUM_COUNTERS]; /* of PortCountersExtended */
-	uint64_t base_xmit_sl[AG_VLS], base_rcv_sl[AG_VLS];
-	struct ag_op_count op[AG_OPS];
-};
 
 /** struct ag_samples - PortSamplesControl and its result (16.1.3.2) */
 struct ag_samples {
@@ -131,6 +117,21 @@ struct ag_samples {
 };
 enum ag_sample_status { AG_SAMPLE_DONE, AG_SAMPLE_WAITS, AG_SAMPLE_RUNS };
 #define AG_TICK_NS 4 /* one byte at 2.5 Gb/s: PortSamplesControl.Tick 0 */
+
+/**
+ * struct ag_seldom - state of a port that is zero until packets pass the port, or a manager
+ * resets its counters, samples them or lets it count an opcode. It is separate from the port,
+ * so that its pages are not populated for thousands of idle ports.
+ */
+struct ag_seldom {
+	uint64_t xmit_sl[AG_VLS], rcv_sl[AG_VLS]; /* dwords by SL */
+	uint64_t xmit_wait_vl[AG_VLS];
+	uint64_t base[AG_NUM_COUNTERS];	    /* of PortCounters and the details */
+	uint64_t base_ext[AG_NUM_COUNTERS]; /* of PortCountersExtended */
+	uint64_t base_xmit_sl[AG_VLS], base_rcv_sl[AG_VLS];
+	struct ag_op_count op[AG_OPS];
+	struct ag_samples samples;
+};
 
 struct ag_vlarb_entry {
 	uint8_t vl, weight;
@@ -185,7 +186,6 @@ struct ag_port {
 	struct ag_counters count;
 	uint8_t op_counted; /* bit: of seldom->op those that a Set has begun */
 	struct ag_seldom *seldom;
-	struct ag_samples samples;
 };
 
 /** struct ag_trap - a notice on its way to the subnet manager (14.2.5.1) */
@@ -251,8 +251,8 @@ struct ag_node_config {
 
 /** ag_node_size() - bytes that a node of this kind needs, 8-byte aligned */
 size_t ag_node_size(const struct ag_node_config *config);
-/** ag_node_seldom_size() - bytes of it that are not written before a manager uses
- *  rarely used functions: struct ag_seldom, SLtoVL tables, and the traps of a CA (a
+/** ag_node_seldom_size() - bytes of it that are not written before packets pass, or a
+ *  manager uses rarely used functions: struct ag_seldom, SLtoVL tables, and the traps of a CA (a
  *  switch has a trap whenever a link comes up) */
 size_t ag_node_seldom_size(const struct ag_node_config *config);
 /**

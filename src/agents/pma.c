@@ -256,7 +256,7 @@ static uint16_t data_sl(struct ag_request *rq, bool set, size_t raw, size_t base
 
 		for (unsigned int p = first; p <= last; p++) {
 			struct ag_port *port = &rq->node->port[p];
-			uint64_t *r = (uint64_t *)((char *)&port->count + raw) + sl;
+			uint64_t *r = (uint64_t *)((char *)port->seldom + raw) + sl;
 			uint64_t *b = (uint64_t *)((char *)port->seldom + base) + sl;
 
 			if (set && obj.counter_select >> sl & 1)
@@ -273,7 +273,7 @@ static uint16_t data_sl(struct ag_request *rq, bool set, size_t raw, size_t base
 #define DATA_SL_ATTR(dir, set_it, verb)                                                  \
 	static uint16_t dir##_data_sl_##verb(struct ag_request *rq)                      \
 	{                                                                                \
-		return data_sl(rq, set_it, offsetof(struct ag_counters, dir##_sl),       \
+		return data_sl(rq, set_it, offsetof(struct ag_seldom, dir##_sl),         \
 			       offsetof(struct ag_seldom, base_##dir##_sl));             \
 	}
 DATA_SL_ATTR(xmit, false, get)

@@ -24,7 +24,7 @@ static uint64_t value_of(const struct ag_port *port, uint16_t select)
 
 void ag_samples_expire(struct ag_port *port, mono_t now)
 {
-	struct ag_samples *s = &port->samples;
+	struct ag_samples *s = &port->seldom->samples;
 
 	if (s->status == AG_SAMPLE_WAITS && !mono_before(now, s->start)) {
 		for (size_t i = 0; i < AG_SAMPLE_COUNTERS; i++)
@@ -64,13 +64,13 @@ uint16_t ag_samples_control_get(struct ag_request *rq)
 		/* 2: counters 0 to 4 may select any of the mandatory values */
 		.counter_mask0 = 2,
 		.counter_masks_1to9 = 02222u << 15,
-		.sample_status = port->samples.status,
-		.sample_start = port->samples.start_ticks,
-		.sample_interval = port->samples.interval_ticks,
-		.tag = port->samples.tag,
+		.sample_status = port->seldom->samples.status,
+		.sample_start = port->seldom->samples.start_ticks,
+		.sample_interval = port->seldom->samples.interval_ticks,
+		.tag = port->seldom->samples.tag,
 	};
 	for (size_t i = 0; i < AG_SAMPLE_COUNTERS; i++)
-		out.counter_select[i] = port->samples.select[i];
+		out.counter_select[i] = port->seldom->samples.select[i];
 	wire_port_samples_control_encode(&out, rq->data);
 	return WIRE_STATUS_OK;
 }
@@ -85,7 +85,7 @@ uint16_t ag_samples_control_set(struct ag_request *rq)
 	port = selected(rq, in.port_select);
 	if (!port)
 		return WIRE_STATUS_BAD_FIELD;
-	s = &port->samples;
+	s = &port->seldom->samples;
 	if (s->status != AG_SAMPLE_DONE) /* 16.1.3.2: no effect while it runs */
 		return WIRE_STATUS_OK;
 	for (size_t i = 0; i < AG_SAMPLE_COUNTERS; i++) {
@@ -112,7 +112,7 @@ static const struct ag_samples *result_of(const struct ag_request *rq)
 	if (rq->attr_mod > UINT8_MAX ||
 	    !ag_port_exists(rq->node, rq->attr_mod ? rq->attr_mod : rq->port_num))
 		return NULL;
-	return &rq->node->port[rq->attr_mod ? rq->attr_mod : rq->port_num].samples;
+	return &rq->node->port[rq->attr_mod ? rq->attr_mod : rq->port_num].seldom->samples;
 }
 
 uint16_t ag_samples_result_get(struct ag_request *rq)

@@ -160,7 +160,7 @@ static uint16_t vl_xmit_wait(struct ag_request *rq, bool set)
 		uint64_t sum = 0;
 
 		for (unsigned int p = first; p <= last; p++) {
-			uint64_t *wait = &rq->node->port[p].count.xmit_wait_vl[vl];
+			uint64_t *wait = &rq->node->port[p].seldom->xmit_wait_vl[vl];
 
 			if (set && a.counter_select >> vl & 1)
 				*wait = a.wait[vl];

@@ -290,10 +290,10 @@ static mono_t port_expiry(const struct ag_port *port)
 {
 	mono_t t = port->mkey_lease_end;
 
-	if (port->samples.status == AG_SAMPLE_WAITS)
-		t = mono_min(t, port->samples.start);
-	if (port->samples.status == AG_SAMPLE_RUNS)
-		t = mono_min(t, port->samples.end);
+	if (port->seldom->samples.status == AG_SAMPLE_WAITS)
+		t = mono_min(t, port->seldom->samples.start);
+	if (port->seldom->samples.status == AG_SAMPLE_RUNS)
+		t = mono_min(t, port->seldom->samples.end);
 	return t;
 }
 

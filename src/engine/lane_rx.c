@@ -93,7 +93,7 @@ static bool decode(const struct abi_lane *memory, const struct abi_cell *cell,
 }
 
 /* A lane's sender is not trusted: a record whose source address or P_Key is not the one that
- * softibd granted the lane for is dropped. Records that receive_known() takes have the same
+ * softibd granted the lane for is dropped. Records that receive_predicted() takes have the same
  * header as one that passed this check. */
 static bool source_is_valid(const struct eng_lane_in *lane, struct eng_qp *qp,
 		     const struct abi_record *record)

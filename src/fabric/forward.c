@@ -24,7 +24,7 @@ void fab_count_sent(const struct fab_step *step, const struct fab_packet *pkt)
 	x[AG_XMIT_DATA] += pkt->lrh.length_dwords;
 	x[AG_XMIT_PACKETS]++;
 	x[is_multicast(pkt) ? AG_MULTICAST_XMIT : AG_UNICAST_XMIT]++;
-	step->from->count.xmit_sl[pkt->lrh.sl] += pkt->lrh.length_dwords;
+	step->from->seldom->xmit_sl[pkt->lrh.sl] += pkt->lrh.length_dwords;
 	if (step->from_port->watches)
 		fab_show(step, pkt, true);
 }
@@ -36,7 +36,7 @@ void fab_count_received(const struct fab_step *step, const struct fab_packet *pk
 	r[AG_RCV_DATA] += pkt->lrh.length_dwords;
 	r[AG_RCV_PACKETS]++;
 	r[is_multicast(pkt) ? AG_MULTICAST_RCV : AG_UNICAST_RCV]++;
-	step->to->count.rcv_sl[pkt->lrh.sl] += pkt->lrh.length_dwords;
+	step->to->seldom->rcv_sl[pkt->lrh.sl] += pkt->lrh.length_dwords;
 	if (step->to_port->watches)
 		fab_show(step, pkt, false);
 	if (step->to->op_counted)
@@ -154,7 +154,7 @@ int fab_deliver(struct fab_port *to, const struct fab_packet *pkt)
 static void count_wait(const struct fab_step *step)
 {
 	step->from->count.raw[AG_XMIT_WAIT]++;
-	step->from->count.xmit_wait_vl[step->vl]++;
+	step->from->seldom->xmit_wait_vl[step->vl]++;
 }
 
 /* offer the packet to @end; if it accepts, count the packet on the links */

@@ -250,9 +250,9 @@ static void count(struct ag_port *port, bool sent, uint8_t sl, uint64_t packets,
 	port->count.raw[sent ? AG_XMIT_DATA : AG_RCV_DATA] += dwords;
 	port->count.raw[sent ? AG_UNICAST_XMIT : AG_UNICAST_RCV] += packets;
 	if (sent)
-		port->count.xmit_sl[sl] += dwords;
+		port->seldom->xmit_sl[sl] += dwords;
 	else
-		port->count.rcv_sl[sl] += dwords;
+		port->seldom->rcv_sl[sl] += dwords;
 }
 
 /* Return: @dwords, but at most what the fastest link can have carried since the way exists */

@@ -180,8 +180,8 @@ static void waits_by_vl(void **state)
 	struct bench b = bench_new(WIRE_NODE_CA, 1);
 	struct wire_port_vl_xmit_wait_counters wait = {.port_select = 1, .counter_select = 1 << 2};
 
-	b.node->port[1].count.xmit_wait_vl[2] = 70000;
-	b.node->port[1].count.xmit_wait_vl[3] = 4;
+	b.node->port[1].seldom->xmit_wait_vl[2] = 70000;
+	b.node->port[1].seldom->xmit_wait_vl[3] = 4;
 	wire_port_vl_xmit_wait_counters_encode(&wait, b.mad + WIRE_PMA_DATA_OFFSET);
 	bench_pma(&b, WIRE_METHOD_GET, WIRE_PMA_PORT_VL_XMIT_WAIT_COUNTERS);
 	wire_port_vl_xmit_wait_counters_decode(b.data, WIRE_PMA_DATA_BYTES, &wait);
@@ -246,7 +246,7 @@ static void details(void **state)
 
 	b.node->port[1].count.raw[AG_RCV_LOOPING] = 3;
 	b.node->port[1].count.raw[AG_DISCARD_NEIGHBOR_MTU] = 4;
-	b.node->port[1].count.rcv_sl[7] = 5;
+	b.node->port[1].seldom->rcv_sl[7] = 5;
 	memset(b.mad, 0, sizeof(b.mad));
 	b.mad[WIRE_PMA_DATA_OFFSET + 1] = 1;
 	assert_int_equal(bench_pma(&b, WIRE_METHOD_GET, WIRE_PMA_PORT_RCV_ERROR_DETAILS), 0);

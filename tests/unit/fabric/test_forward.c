@@ -20,7 +20,7 @@ static void unicast(void **state)
 	assert_int_equal(net_count(net, N1, 1, AG_UNICAST_RCV), 2);
 	assert_int_equal(net_count(net, N1, 1, AG_MULTICAST_RCV), 0);
 	assert_int_equal(net_count(net, N1, 1, AG_XMIT_PACKETS), 0);
-	assert_int_equal(net_port(net, S2, 2)->count.xmit_sl[0], 66);
+	assert_int_equal(net_port(net, S2, 2)->seldom->xmit_sl[0], 66);
 	net_end(net);
 }
 
