@@ -12,7 +12,8 @@
 
 #include "soft.h"
 
-/* Whose event it is; not @affiliated: the port's or the device's (11.6.3). */
+/* The object that the event names; unless @affiliated, the event is the port's or the device's
+ * (11.6.3). */
 static enum soft_kind kind_of(enum ibv_event_type type, bool *affiliated)
 {
 	*affiliated = true;

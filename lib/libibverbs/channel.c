@@ -63,8 +63,8 @@ EXPORT int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
 	return 0;
 }
 
-/* Take one from the descriptor's count. The thread that has counted it may not have
- * added it yet (telling): it holds no lock, and does so soon. */
+/* Take one from the descriptor's count. The thread that queued the event may not have written to
+ * the descriptor yet (telling). It holds no lock then, and writes soon. */
 static void take_count(struct soft_channel *channel)
 {
 	uint64_t one;
@@ -74,7 +74,7 @@ static void take_count(struct soft_channel *channel)
 		telling = atomic_load(&channel->telling);
 		if (syscall(SYS_read, channel->ibv.fd, &one, sizeof(one)) > 0)
 			return;
-		if (errno == EAGAIN) /* the program made it so */
+		if (errno == EAGAIN) /* because the program set O_NONBLOCK on it */
 			sched_yield();
 	} while (errno == EINTR || (errno == EAGAIN && telling));
 }
@@ -129,7 +129,7 @@ void channel_cq_event(void *context, void *cq_ctx)
 		struct soft_channel *channel = to_channel(cq->ibv.channel);
 
 		pthread_mutex_lock(&channel->lock);
-		/* a CQ stands in the queue once; how often, it counts itself */
+		/* A CQ is in the queue once. It counts its own events. */
 		if (!cq->events_queued++)
 			list_add_tail(&cq->event, &channel->events);
 		channel->queued++;
@@ -198,9 +198,9 @@ static uint64_t coarse_ns(void)
 	return (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
 }
 
-/* Nobody tells when a program sets O_NONBLOCK, and to ask costs as much as a
- * tenth of a sleep. So one answer is good until the clock ticks; but not for a
- * sleep that becomes long. */
+/* Nobody notifies the library when a program sets O_NONBLOCK, and fcntl() costs a tenth of a
+ * sleep. An answer is therefore used until the clock's next tick, but not for a sleep that may
+ * be long. */
 static bool blocked_in_this_tick(const struct soft_channel *channel)
 {
 	return atomic_load_explicit(&channel->blocking_at, memory_order_relaxed) == coarse_ns();

@@ -20,8 +20,8 @@
 static pthread_mutex_t contexts_lock = PTHREAD_MUTEX_INITIALIZER;
 static LIST_HEAD(contexts); /* --- protected by contexts_lock --- */
 
-/* What a program's inline functions call. An operation that is absent makes
- * them fail with EOPNOTSUPP; those that they call unseen are all here. */
+/* The operations that inline functions of <infiniband/verbs.h> call. Those functions fail with
+ * EOPNOTSUPP if an operation is absent; operations that they call without a check are all here. */
 static const struct verbs_context operations = {
 	.query_port = device_query_port,
 	.read_counters = counters_read,
@@ -101,18 +101,19 @@ static int query_limits(struct soft_context *ctx)
 	return rc;
 }
 
-/* eng_config.barrier: on all threads of the process. It cannot fail once
- * the process is registered */
+/* eng_config.barrier: a memory barrier on all threads of the process. It cannot fail after the
+ * process was registered. */
 static void barrier(void *ctx)
 {
 	syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
 }
 
-/* Register the process for membarrier(2) while it has one thread, which takes a microsecond.
- * With several, the kernel waits for all processors first, twice 10 ms or more, and that in
- * ibv_open_device(): librdmacm opens a device when the first connection resolves its address.
- * A program that loads us when it has threads registers at that time. Those who use the
- * barriers register themselves and judge the result, at no cost if it is done. */
+/* Register the process for membarrier(2) while it has a single thread, which takes a
+ * microsecond. With several threads the kernel first waits for all processors, twice 10 ms or
+ * more, and ibv_open_device() would wait with it: librdmacm opens a device when the first
+ * connection resolves its address. A program that already has threads when it loads this library
+ * registers in context_barrier(). Users of the barriers always register and check the result,
+ * which costs nothing if it is done already. */
 __attribute__((constructor)) static void register_early(void)
 {
 	if (!__libc_single_threaded)
@@ -205,7 +206,7 @@ static int attach(struct soft_context *ctx)
 	close(fds[ABI_FD_LINK]);
 	return 0;
 undo_doorbells:
-	ctx->progress.doorbells.softibd_fd = -1; /* it is closed with the others */
+	ctx->progress.doorbells.softibd_fd = -1; /* the caller closes it with the others */
 	doorbells_close(&ctx->progress.doorbells);
 undo_link:
 	link_unmap(&ctx->link);
@@ -254,7 +255,8 @@ static void after_fork_parent(void)
 static void become_childs(struct soft_context *ctx)
 {
 	ctx->forked = true;
-	pthread_mutex_init(&ctx->sock_lock, NULL); /* a thread of the parent may have had it */
+	pthread_mutex_init(&ctx->sock_lock, NULL); /* a thread of the parent may have held it
+						    * during fork() */
 	windows_in_child(ctx);
 	close(ctx->sock);
 	close(ctx->link.doorbell_fd);
@@ -265,8 +267,8 @@ static void become_childs(struct soft_context *ctx)
 	close(ctx->async_write_fd);
 }
 
-/* A child's child has nothing to close but the session of the child: the numbers of the
- * others may be the program's by now. */
+/* In a grandchild only the child's session is open. The numbers of all other descriptors may by
+ * now belong to the program. */
 static void after_fork_child(void)
 {
 	struct soft_context *ctx;
@@ -351,7 +353,8 @@ void context_settle(struct soft_context *ctx, const struct eng_qp *qp)
 		sched_yield();
 }
 
-/* a program may exit with its devices open, right after a completion */
+/* A program may exit with open devices, immediately after a completion. What its QPs still owe
+ * their peers leaves first. */
 __attribute__((destructor)) static void settle_all(void)
 {
 	struct soft_context *ctx;
@@ -430,7 +433,7 @@ EXPORT int ibv_close_device(struct ibv_context *context)
 	close(context->async_fd);
 	if (ctx->child_sock >= 0)
 		close(ctx->child_sock);
-	if (ctx->forked) /* the rings are not mapped, the engine is the parent's */
+	if (ctx->forked) /* the rings are not mapped, and the engine belongs to the parent */
 		return 0;
 	windows_stop(ctx);
 	close(ctx->sock);

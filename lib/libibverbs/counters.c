@@ -9,14 +9,14 @@
 #include "abi/objects.h"
 #include "soft.h"
 
-#define POINTS_MOST 64 /* an index is less than that */
+#define POINTS_MOST 64 /* every index is below this */
 #define NO_POINT    UINT8_MAX
 
 struct soft_counters {
 	struct ibv_counters ibv;
 	pthread_mutex_t lock;
-	uint8_t point[POINTS_MOST]; /* enum ibv_counter_description; NO_POINT */
-	uint32_t num_points;	    /* up to the last that is chosen */
+	uint8_t point[POINTS_MOST]; /* enum ibv_counter_description, or NO_POINT */
+	uint32_t num_points;	    /* one more than the highest index that was chosen */
 	struct list_head flows;	    /* struct soft_flow */
 	struct abi_read_flow_resp ended;
 };
@@ -116,7 +116,7 @@ int counters_leave(struct soft_flow *flow)
 		return 0;
 	state = lock_for_calls(&c->lock);
 	rc = add_flow(flow, &c->ended);
-	if (rc == -EIO) /* the rule went with its session: session_destroy() */
+	if (rc == -EIO) /* the rule ended with its session: see session_destroy() */
 		rc = 0;
 	if (!rc)
 		list_del(&flow->entry);

@@ -13,14 +13,14 @@
 #define SUPPORTED_COMP_MASK (IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD)
 #define SUPPORTED_FLAGS (IBV_CREATE_CQ_ATTR_SINGLE_THREADED | IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN)
 
-/* The command and the engine's CQ; @cqe is raised to what was made. */
+/* Send the command to softibd and create the engine's CQ. */
 static int create(struct soft_context *ctx, struct soft_cq *cq, uint32_t cqe, int comp_vector)
 {
 	struct ib_uverbs_create_cq req = {
 		.user_handle = cq->object.id,
 		.cqe = cqe,
 		.comp_vector = (uint32_t)comp_vector,
-		.comp_channel = -1, /* channels are the library's own */
+		.comp_channel = -1, /* softibd does not know the library's channels */
 	};
 	struct ib_uverbs_create_cq_resp resp;
 	struct ib_uverbs_destroy_cq undo = {0};
@@ -31,7 +31,7 @@ static int create(struct soft_context *ctx, struct soft_cq *cq, uint32_t cqe, in
 	if (rc)
 		return rc;
 	cq->ibv.handle = resp.cq_handle;
-	cq->ibv.cqe = (int)cqe; /* the queue is the library's own */
+	cq->ibv.cqe = (int)cqe; /* softibd does not know the library's queue */
 	rc = eng_cq_create(ctx->engine, (uint32_t)cq->ibv.cqe, &cq->object, &cq->eng);
 	if (rc) {
 		undo.cq_handle = resp.cq_handle;

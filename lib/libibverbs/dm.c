@@ -65,7 +65,7 @@ static int command_free(struct soft_context *ctx, const struct soft_dm *dm)
 	struct abi_free_dm req = {.dm_handle = dm->ibv.handle};
 	int rc;
 
-	/* a child's copy of what the parent has is gone with the mapping */
+	/* in a child, the copy of the parent's object ends when its mapping is removed */
 	if (ctx->forked != dm->of_child)
 		return 0;
 	rc = session_command_own(ctx, ABI_CMD_FREE_DM, &req, sizeof(req), NULL, 0, NULL);

@@ -78,7 +78,7 @@ void doorbells_set_alarm(struct doorbells *d, mono_t now, mono_t by)
 	struct itimerspec at = {.it_value = {(time_t)(by.ns / NSEC_PER_SEC),
 					     (long)(by.ns % NSEC_PER_SEC)}};
 
-	/* an alarm of the past has rung */
+	/* the alarm's time has passed, so it has expired */
 	if (mono_before(now, d->alarm) && !mono_before(by, d->alarm))
 		return;
 	d->alarm = by;
@@ -86,7 +86,7 @@ void doorbells_set_alarm(struct doorbells *d, mono_t now, mono_t by)
 		timerfd_settime(d->alarm_fd, TFD_TIMER_ABSTIME, &at, NULL);
 }
 
-/* softibd stops ringing when its pipe is full */
+/* softibd stops ringing only if its pipe is full */
 static void empty_pipe(const struct doorbells *d)
 {
 	char rings[4096];

@@ -30,8 +30,8 @@ struct wait {
 	struct soft_channel *channel;
 	unsigned role;	    /* PROG_DRIVE, PROG_DRIVE_SOON, PROG_WAIT; 0: in a forked child */
 	bool armed;	    /* its sleep on the doorbells is armed */
-	bool assumes_block; /* the descriptor had no O_NONBLOCK a while ago */
-	bool over;	    /* ... which is long enough ago to look again */
+	bool assumes_block; /* the last look at the descriptor found no O_NONBLOCK */
+	bool over;	    /* ... and that look is too old to rely on */
 	int cancel_state;
 };
 
@@ -57,19 +57,19 @@ static void enter(struct wait *w)
 		channel_driver_awake(w->channel);
 }
 
-/* Also when the thread is cancelled. */
+/* This also runs when the thread is cancelled. */
 static void leave(void *arg)
 {
 	struct wait *w = arg;
 
-	if (w->armed) /* cancelled: what rang is not known */
+	if (w->armed) /* after a cancellation it is not known which doorbells rang */
 		atomic_store(&w->ctx->progress.control_unread, true);
 	disarm(w);
 	if (!w->role)
 		return;
 	if (drives(w))
 		channel_driver_leaves(w->channel);
-	/* the next driver may come now */
+	/* another thread may become the driver from here on */
 	progress_report(w->ctx, drives(w) ? PROG_DRIVER_LEAVE : PROG_OTHER_LEAVE);
 }
 
@@ -166,7 +166,7 @@ static int drive(struct wait *w)
 	while (!channel_has_event(w->channel) && !rc && !w->over) {
 		if (worked && spin(w))
 			break;
-		/* a delayed acknowledgement leaves before we sleep */
+		/* a delayed acknowledgement is sent before the thread sleeps */
 		work(w);
 		rc = sleep_as_driver(w);
 		worked = work(w);
@@ -174,8 +174,8 @@ static int drive(struct wait *w)
 	return rc;
 }
 
-/* A thread's own instruction raises these, and a thread that sleeps executes
- * none: a program that catches crashes, a sanitizer say, does not interrupt a wait. */
+/* Signals that are raised by an instruction of the thread itself. A sleeping thread executes
+ * none, so a handler for crashes, such as a sanitizer's, does not interrupt a wait. */
 static bool is_of_an_instruction(int number)
 {
 	const uint64_t faults = 1ull << SIGSEGV | 1ull << SIGBUS | 1ull << SIGFPE | 1ull << SIGILL |
@@ -184,8 +184,8 @@ static bool is_of_an_instruction(int number)
 	return number < SIGNALS && faults >> number & 1;
 }
 
-/* Would the kernel have started a read() again? Nobody tells which signal
- * it was: yes, when every handler of the program says SA_RESTART. */
+/* Would the kernel have restarted a read()? It is not known which signal arrived, so the answer
+ * is yes only if every handler of the program has SA_RESTART. */
 static bool restarts(void)
 {
 	struct sigaction sa;

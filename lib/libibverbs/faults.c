@@ -27,16 +27,16 @@
 #include "soft.h"
 #include "transport/guard.h"
 
-#define CHANGES 64 /* of handlers by the program, that are followed */
+#define CHANGES 64 /* of a signal's handler by the program that are followed */
 
 int __sigaction(int number, const struct sigaction *action, struct sigaction *old);
 
 static const int numbers[] = {SIGSEGV, SIGBUS};
 
-/** struct earlier - who had a signal before us */
+/** struct earlier - the handler that a signal had before ours */
 struct earlier {
 	struct sigaction action;
-	_Atomic bool spent; /* SA_RESETHAND: it was called */
+	_Atomic bool spent; /* SA_RESETHAND: it was called, and is not called again */
 };
 
 /** struct follow - one of the two signals */
@@ -50,8 +50,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* --- who is not for us --- */
 
-/* The program's end, by the instruction that failed and not by one of ours. What was sent
- * by kill() does not happen again by itself. */
+/* End the program at the instruction that failed, not at one of the library's. A signal that was
+ * sent by kill() does not occur again by itself, so it is raised. */
 static void end(int number, const siginfo_t *info)
 {
 	struct sigaction by_default = {.sa_handler = SIG_DFL};
@@ -78,8 +78,8 @@ static void call(const struct sigaction *a, int number, siginfo_t *info, void *c
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 }
 
-/* Has the handler that this fault was passed on to come back to us? A mark in the frame of
- * the signal tells: the kernel writes NULL there with each signal, and never reads it. */
+/* Did the handler to which this fault was passed call ours again? A mark in the signal's frame
+ * tells: the kernel writes NULL there for each signal and never reads it. */
 static bool comes_back(ucontext_t *context)
 {
 	static ucontext_t mark;
@@ -89,7 +89,7 @@ static bool comes_back(ucontext_t *context)
 	return back;
 }
 
-/* is there a handler, that is not used up? */
+/* is there a handler, and may it still be called? */
 static bool handles(struct earlier *earlier)
 {
 	const struct sigaction *a = &earlier->action;
@@ -112,7 +112,7 @@ static void pass_on(struct follow *f, int number, siginfo_t *info, void *context
 
 /* --- the handler --- */
 
-/* where the program goes on, and its stack */
+/* where the program continues, and with which stack */
 #if defined(__x86_64__)
 #define PC(context) ((context)->uc_mcontext.gregs[REG_RIP])
 #define SP(context) ((context)->uc_mcontext.gregs[REG_RSP])
@@ -151,8 +151,8 @@ static void on_fault(int number, siginfo_t *info, void *context)
 
 /* --- memory without the right --- */
 
-/* As an adapter, /proc/self/mem asks for no rights, but for those that a shared mapping
- * never had. */
+/* Like an adapter, /proc/self/mem ignores the rights of a mapping. Only what a shared mapping
+ * never permitted is refused. */
 static bool reach(void *program, void *buf, size_t len, bool store)
 {
 	int fd = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
@@ -173,7 +173,7 @@ static bool reach(void *program, void *buf, size_t len, bool store)
 /* under lock */
 static void watch(struct follow *f, int number)
 {
-	/* on the stack for signals, if the thread has one: its own may be too small (Go) */
+	/* On the thread's signal stack, if it has one: its own stack may be too small (Go). */
 	struct sigaction mine = {.sa_sigaction = on_fault,
 				 .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART};
 	unsigned count = atomic_load_explicit(&f->count, memory_order_relaxed);

@@ -9,14 +9,14 @@
 #include "soft.h"
 #include "wire/frame.h"
 
-/** struct rule - the key and its mask, while the specifications are read */
+/** struct rule - the key and its mask while the specifications are read */
 struct rule {
 	struct wire_frame_key value, mask;
 	bool drops;
 	struct ibv_counters *counters;
 };
 
-/* the rule is for frames that have these headers */
+/* the rule selects frames that have these headers */
 static void demand(struct rule *r, uint8_t has)
 {
 	r->value.has |= has;

@@ -69,8 +69,8 @@ static void terminate(struct abi_device_info *info)
 	info->board_id[sizeof(info->board_id) - 1] = '\0';
 }
 
-/* A fabric that is named but does not answer is worth a word: the program
- * itself will only say that it found no device. */
+/* Print a message if a fabric was named but does not answer. The program itself will report only
+ * that it found no device. */
 static void explain(const char *dir, const char *node, int rc)
 {
 	if (rc == -ENOENT)

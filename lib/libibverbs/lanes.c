@@ -16,10 +16,10 @@
 #include "wire/packet.h"
 
 #define ASK_AGAIN_PACKETS 1024
-#define ASK_EVICTED_PACKETS 16 /* flows that fight for a slot: not at once */
+#define ASK_EVICTED_PACKETS 16 /* a flow that lost its slot does not ask at once */
 #define ENTER_PACKETS 64
-#define RECORDS_PER_BARRIER 64 /* a membarrier(2) costs as much, or far more */
-#define SLEEPS_OFTEN 16 /* in a row, each after fewer records */
+#define RECORDS_PER_BARRIER 64 /* a membarrier(2) costs as much as so many fences, or more */
+#define SLEEPS_OFTEN 16 /* consecutive sleeps, each after fewer records */
 
 static int membarrier(int command)
 {
@@ -99,7 +99,7 @@ static struct flow *find_flow(const struct lanes *l, const struct eng_path *path
 	return NULL;
 }
 
-/* may another flow have its slot? Not while packets of it are under way */
+/* may another flow take its slot? Not while packets of it are under way */
 static bool may_go(const struct flow *f)
 {
 	return (f->state != FLOW_LANE && f->state != FLOW_LEAVING) ||
@@ -113,7 +113,7 @@ static void free_flow(struct flow *f)
 	*f = (struct flow){.eng.serial = f->eng.serial + 1};
 }
 
-/* a slot for a flow that has none: one that nobody uses, or the victim's */
+/* a slot for a flow that has none: one that nobody uses, or that of the victim */
 static struct flow *free_slot(struct lanes *l, const struct eng_path *path, bool *taken)
 {
 	for (unsigned way = 0; way < LANES_WAYS; way++)
@@ -129,7 +129,7 @@ static struct flow *free_slot(struct lanes *l, const struct eng_path *path, bool
 	return NULL;
 }
 
-/* its slot; NULL when others have them all whose packets are under way */
+/* the slot of a flow; NULL if all candidates belong to flows with packets under way */
 static struct flow *flow_of(struct lanes *l, const struct eng_path *path)
 {
 	struct flow *f = find_flow(l, path);
@@ -155,7 +155,8 @@ static bool holds(const struct lanes *l, const struct flow *f, uint32_t bytes)
 	       bytes <= f->eng.mtu_bytes;
 }
 
-/* its packet could not leave. Return: whether it has waited too long */
+/* The flow's packet could not leave. Return: whether it has waited longer than the head-of-queue
+ * lifetime */
 static enum eng_way wait_or_lose(struct lanes *l, struct flow *f)
 {
 	mono_t now = l->now(l->ctx);
@@ -164,7 +165,7 @@ static enum eng_way wait_or_lose(struct lanes *l, struct flow *f)
 		f->since = now;
 	if (now.ns - f->since.ns < LANES_HOQ_NS)
 		return ENG_WAIT;
-	f->since = MONO_NEVER; /* the next packet has its own time */
+	f->since = MONO_NEVER; /* the next packet begins a wait of its own */
 	return ENG_LOST;
 }
 
@@ -332,9 +333,9 @@ static bool is_waiting(const struct lane_in *lane)
 	return abi_lane_waiting(&rx);
 }
 
-/* Who pays for the fence between a record and the look at `asleep`: who sleeps,
- * for all its senders and dearly, as long as it takes many records between two
- * sleeps; else each sender, for each record. */
+/* Decide who executes the fence between publishing a record and reading `asleep`. While the
+ * receiver takes many records between two sleeps, it executes an expensive one for all its
+ * senders when it goes to sleep; otherwise each sender executes a cheap one for each record. */
 static void divide_fences(struct lanes *l)
 {
 	bool waiting = false, senders;
@@ -352,11 +353,11 @@ static void divide_fences(struct lanes *l)
 	l->senders_fence = senders;
 	list_for_each_entry(lane, &l->in, node)
 		lanes_announce_fence(l, lane);
-	if (senders) /* a sender that has not seen it yet, has been fenced */
+	if (senders) /* a sender that has not seen the change yet is fenced by this */
 		membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED);
 }
 
-/* senders that have published must see `asleep`: the fence that they spare */
+/* a sender that has published a record must see `asleep`: this is the fence that senders omit */
 static void fence(const struct lanes *l)
 {
 	if (l->has_membarrier && !l->senders_fence && !list_empty(&l->in))

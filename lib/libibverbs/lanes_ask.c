@@ -25,7 +25,7 @@ static struct abi_lane *map_lane(int memfd)
 	lane = mmap(NULL, abi_lane_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, memfd, 0);
 	if (lane == MAP_FAILED)
 		return NULL;
-	/* a child would be a second producer or consumer: it gets no mapping */
+	/* A forked child would be a second producer or consumer, so it gets no mapping. */
 	madvise(lane, abi_lane_bytes(), MADV_DONTFORK);
 	return lane;
 }
@@ -84,8 +84,8 @@ static struct lane_out *new_out(const struct lanes *l, uint32_t id, const int fd
 	return lane;
 }
 
-/* No descriptor or no memory for a lane: softibd must know. Else others would
- * send into it and wait, or it would never be offered to us again. */
+/* There is no descriptor or no memory for a lane. softibd must know: otherwise peers would send
+ * into the lane and wait, or it would never be offered to this program again. */
 static void refuse(int fd, uint32_t id)
 {
 	struct abi_lane_event event = {.kind = ABI_LANE_REFUSED, .lane = id};
@@ -97,8 +97,8 @@ struct answer {
 	struct lanes *lanes;
 	const struct abi_resolve *key;
 	const struct abi_resolve_resp *resp;
-	struct lane_out *fresh; /* a lane that is new; NULL */
-	bool missing;		/* one that did not reach us */
+	struct lane_out *fresh; /* the lane, if it is new; else NULL */
+	bool missing;		/* softibd named a lane that is not mapped here */
 };
 
 /* under the engine's lock */
@@ -163,7 +163,7 @@ void lanes_answer(struct soft_context *ctx)
 		ask_softibd(ctx, &q.key);
 }
 
-/* under the engine's lock: a slot for the flow, as its first packet makes it */
+/* under the engine's lock: allocate a slot for the flow, as its first packet would */
 static void make_flow(void *arg)
 {
 	struct question *q = arg;
@@ -175,7 +175,7 @@ static void make_flow(void *arg)
 
 	lanes_choose(q->lanes, &path, 0, &f);
 	if (was != q->lanes->num_questions)
-		q->lanes->num_questions--; /* it is asked here and now */
+		q->lanes->num_questions--; /* this thread asks now, so nobody else has to */
 }
 
 uint32_t lanes_prepare(struct soft_context *ctx, const struct abi_resolve *key)
@@ -190,12 +190,12 @@ uint32_t lanes_prepare(struct soft_context *ctx, const struct abi_resolve *key)
 
 /* --- what softibd is told --- */
 
-/* under the engine's lock; what is not heard now is said with the next one */
+/* Under the engine's lock. Reports that do not go out now are included in the next one. */
 static void report_bad_qkeys(struct soft_context *ctx, struct lane_in *lane)
 {
 	if (lane->told || !lane->bad.count)
 		return;
-	/* not send(): a thread that is cancelled in it keeps the lock */
+	/* not send(): a thread that is cancelled in send() would keep the lock */
 	lane->told = syscall(SYS_sendto, ctx->progress.lanes_fd, &lane->bad, sizeof(lane->bad),
 			     MSG_DONTWAIT | MSG_NOSIGNAL, NULL, 0) == (long)sizeof(lane->bad);
 	if (lane->told)
@@ -238,8 +238,8 @@ static struct lane_in *find_in(struct lanes *l, uint32_t id)
 	return NULL;
 }
 
-/* a sender that left may have sent just before, an acknowledgement say: the
- * lane goes when it is read (lanes_reap) */
+/* A sender that left may have sent something just before, such as an acknowledgement. The lane
+ * is unmapped when it has been read to its end (lanes_reap()). */
 static void drop_in(struct lanes *l, uint32_t id)
 {
 	struct lane_in *lane = find_in(l, id);
@@ -250,7 +250,7 @@ static void drop_in(struct lanes *l, uint32_t id)
 	l->num_gone++;
 }
 
-/* what is in it may not be read */
+/* the records in it must not be read */
 static void cut_in(struct lanes *l, struct engine *engine, uint32_t id)
 {
 	struct lane_in *lane = find_in(l, id);
@@ -383,8 +383,8 @@ bool lanes_events(struct soft_context *ctx, int fd)
 		close(fds[i]);
 	if (msg.msg_flags & MSG_CTRUNC || (num_fds && !news.fresh))
 		refuse(fd, news.event.lane);
-	/* not between softibd's answer and our taking it: the news may be that
-	 * the lane just answered is gone already */
+	/* not between softibd's answer and its evaluation: a message may say that the lane in
+	 * the answer has already ended */
 	if (n == (ssize_t)sizeof(news.event) && news.event.kind == ABI_LANE_CLOSED)
 		ctx->progress.told = true;
 	pthread_mutex_lock(&news.lanes->ask_lock);

@@ -14,7 +14,7 @@
 
 #define VOID_PACKET_BYTES ABI_LINK_RING_BYTES
 
-/* a packet that nobody will read */
+/* scratch memory for a packet that nobody will read */
 static void *reserve_void(struct soft_link *link, size_t len)
 {
 	if (!link->void_packet)
@@ -73,9 +73,9 @@ static const void *receive(void *ctx, size_t *len, unsigned *port_num)
 	return NULL;
 }
 
-/* All that was seen is read: its room goes back at once, which also shows the
- * sleeping thread (link_arm_sleep) that nothing is left. Not when the ring is next
- * found empty: a reader whose budget ends with the last packet does not look. */
+/* Everything seen so far has been read. Its room is released at once, which also shows a
+ * sleeping thread (link_arm_sleep()) that nothing is left. Waiting until the ring is found empty
+ * would not do: a reader whose budget ends with the last packet does not look again. */
 static void release(void *ctx)
 {
 	struct soft_link *link = ctx;
@@ -160,7 +160,7 @@ int link_map(struct soft_link *link, int memfd, int doorbell_fd,
 	map = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, memfd, 0);
 	if (map == MAP_FAILED)
 		return -errno;
-	/* a child would be a second producer: it gets no mapping at all */
+	/* a forked child would be a second producer: it gets no mapping at all */
 	madvise(map, (size_t)st.st_size, MADV_DONTFORK);
 	tx = (void *)((char *)map + resp->to_daemon_offset);
 	rx = (void *)((char *)map + resp->to_engine_offset);
@@ -208,7 +208,8 @@ void link_disarm_sleep(struct soft_link *link)
 	lanes_disarm_sleep(&link->lanes);
 }
 
-/** link_position() - how far packets were taken, and whether some @waiting */
+/** link_position() - a number that grows with each packet and record that is taken, and whether
+ *  some are @waiting */
 uint64_t link_position(struct soft_link *link, bool *waiting)
 {
 	struct abi_ring *ring = link->rx.ring;

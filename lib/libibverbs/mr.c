@@ -63,14 +63,14 @@ static int touch_pages(void *addr, size_t length, unsigned access)
 	while (madvise((void *)from, to - from, how) < 0) {
 		if (errno == EINTR || errno == EAGAIN)
 			continue;
-		if (errno == EINVAL) /* rights of the mapping, or an old kernel */
+		if (errno == EINVAL) /* the mapping lacks a right, or the kernel is old */
 			return is_old_kernel() ? 0 : -EFAULT;
 		return errno == ENOMEM ? -EFAULT : -errno;
 	}
 	return 0;
 }
 
-/* Those that are paged on demand are not, nor is the memory of others. */
+/* Not the pages of regions that are paged on demand, nor memory that belongs to others. */
 static bool may_be_in_windows(const struct soft_mr *mr)
 {
 	return !(mr->access & IBV_ACCESS_ON_DEMAND) && !mr->map;
@@ -83,7 +83,7 @@ static void before_region(struct soft_context *ctx, const struct soft_mr *mr)
 		windows_prepare(ctx, mr->memory, mr->ibv.length, mr->access);
 }
 
-/* @key 0: there is none after all */
+/* @key 0: the registration failed */
 static void after_region(struct soft_context *ctx, const struct soft_mr *mr, uint32_t key)
 {
 	if (may_be_in_windows(mr))
@@ -132,7 +132,7 @@ static int engine_add(struct soft_context *ctx, const struct soft_mr *mr)
 	return eng_mr_add(ctx->engine, &attr);
 }
 
-/* The key of @mr, whose memory, rights and addresses are set. Return: 0; -errno */
+/* Get a key for @mr, whose memory, rights and addresses are set. Return: 0; -errno */
 static int make_region(struct soft_context *ctx, struct soft_mr *mr)
 {
 	int rc;
@@ -230,8 +230,8 @@ EXPORT struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, i
 
 /* --- dma-buf --- */
 
-/* Is @fd memory that others share by it? A memfd stands for a dma-buf on machines that have
- * no exporter of those. */
+/* Is @fd memory that others share through it? A memfd stands for a dma-buf on machines that have
+ * no exporter of dma-bufs. */
 static int check_shared_memory(int fd)
 {
 	struct statfs fs;
@@ -247,7 +247,7 @@ static int check_shared_memory(int fd)
 	return -EINVAL;
 }
 
-/* Map the part of @fd that @mr is to be of. */
+/* Map the part of @fd that becomes the region @mr. */
 static int map_shared_memory(struct soft_mr *mr, int fd, uint64_t offset)
 {
 	int prot = mr->access & IBV_ACCESS_LOCAL_WRITE ? PROT_READ | PROT_WRITE : PROT_READ;

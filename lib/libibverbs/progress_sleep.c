@@ -76,7 +76,7 @@ struct sleep_args {
 	bool armed;
 };
 
-/* under the engine's lock: lanes come and go under it, timers are started */
+/* Under the engine's lock: lanes are added and removed, and timers are started, under it. */
 static void arm_sleep(void *arg)
 {
 	struct sleep_args *args = arg;

@@ -29,7 +29,7 @@
 #include "soft.h"
 #include "threads.h"
 
-#define TURNS_MAX 16 /* of the engine, between two reports */
+#define TURNS_MAX 16 /* turns of the engine between two reports */
 #define ARM_ONE	  (1ull << 32)
 #define THREAD_ACTIONS                                                                         \
 	(PROG_RUN | PROG_YIELD | PROG_SLEEP_ARMED | PROG_SLEEP_UNARMED | PROG_SLEEP_APART)

@@ -153,8 +153,8 @@ static int engine_create(struct soft_context *ctx, struct soft_qp *qp, uint32_t 
 	return eng_qp_create(ctx->engine, &init, &qp->eng);
 }
 
-/* Give what was asked for, no queue or list that is useless at zero, and none that the QP
- * does not have. */
+/* Allocate what was asked for: no queue or list has zero entries where that would be useless,
+ * and none exists that the QP's type does not have. */
 static void round_up_cap(struct ibv_qp_cap *cap, const struct parts *p, bool srq)
 {
 	cap->max_send_sge = MAX(cap->max_send_sge, 1u);
@@ -189,7 +189,7 @@ undo_command:
 	return rc;
 }
 
-/* The engine wants CQs of a QP that passes all its frames on, too. */
+/* The engine requires CQs even of a QP that passes all its frames on. */
 static struct ibv_cq *send_cq_of(const struct ibv_qp_init_attr_ex *attr)
 {
 	return has_rss(attr) ? wq_rss_cq(attr) : attr->send_cq;

@@ -78,7 +78,7 @@ static int wr_complete(struct ibv_qp_ex *ex)
 	return rc;
 }
 
-/* The next request, empty; a spare one once the queue's depth is reached. */
+/* Return the next request, cleared; a spare one if the queue's depth is reached. */
 static struct ibv_send_wr *next_wr(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode)
 {
 	struct soft_builder *b = builder_of(ex);
@@ -221,7 +221,8 @@ static void wr_set_sge(struct ibv_qp_ex *ex, uint32_t lkey, uint64_t addr, uint3
 	wr_set_sge_list(ex, length ? 1 : 0, &sge);
 }
 
-/* Inline data is lent until the call returns, not until wr_complete. */
+/* Inline data belongs to the caller again when the call returns, not at wr_complete, so it is
+ * copied here. */
 static void wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t num_buf,
 				    const struct ibv_data_buf *list)
 {
@@ -252,7 +253,8 @@ static void wr_set_inline_data(struct ibv_qp_ex *ex, void *addr, size_t length)
 	wr_set_inline_data_list(ex, 1, &buf);
 }
 
-/* the word that is stored travels inline, whatever room the QP has for that */
+/* the word that is stored is sent inline, even if the QP was created without room for inline
+ * data */
 static void wr_atomic_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr,
 			    const void *atomic_wr)
 {

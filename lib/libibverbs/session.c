@@ -16,7 +16,7 @@
 
 #define COMMAND_MAX 1024
 
-/* A signal may interrupt a call before it did anything: start it again. */
+/* A signal may interrupt a call before it did anything: repeat it. */
 static ssize_t send_message(int sock, const struct iovec *iov, size_t iovlen)
 {
 	struct msghdr msg = {.msg_iov = (struct iovec *)iov, .msg_iovlen = iovlen};
@@ -76,12 +76,12 @@ int session_connect(const char *dir, const struct abi_open *open)
 	if (sock < 0)
 		return -errno;
 	if (connect(sock, (struct sockaddr *)&addr, sizeof(addr)) < 0) {
-		/* no socket, or one that nobody listens on: the same to users */
+		/* no socket, or one on which nobody listens, makes no difference to users */
 		rc = errno == ENOENT ? -ECONNREFUSED : -errno;
 		goto undo_socket;
 	}
 	rc = (int)send_message(sock, &iov, 1);
-	if (rc >= 0 || rc == -EPIPE) /* turned away: the answer says why */
+	if (rc >= 0 || rc == -EPIPE) /* softibd refused the connection, and its answer says why */
 		return sock;
 undo_socket:
 	close(sock);
@@ -151,7 +151,8 @@ int session_get_context(int sock, struct abi_context_resp *resp, int fds[ABI_CON
 		return 0;
 	while (num_fds)
 		close(fds[--num_fds]);
-	if (n == (ssize_t)sizeof(*resp)) /* sent, but there was no room for all */
+	/* the answer came without all of its descriptors: this process has too many */
+	if (n == (ssize_t)sizeof(*resp))
 		return -EMFILE;
 	return n < 0 ? (int)n : -EPROTO;
 }
@@ -219,7 +220,7 @@ static int exchange(struct soft_context *ctx, int sock, const struct iovec *iov,
 	return resp && (size_t)n < resp_bytes ? -EPROTO : 0;
 }
 
-/* A child has no say in the session of its parent. */
+/* A child has no access to its parent's session. */
 static int own_sock(const struct soft_context *ctx)
 {
 	return ctx->forked ? ctx->child_sock : ctx->sock;

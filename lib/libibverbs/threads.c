@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Our threads are counted when they certainly run, and no more when they are
- * about to end. Their number is never too high, so that no thread of the
- * program is taken for one of ours: a program seems to have more threads than
- * it has for a moment, and never fewer.
+ * Threads of the library are counted after they have certainly begun to run, and are no longer
+ * counted before they end. The count is therefore never too high, and no thread of the program
+ * is taken for one of the library's. For a moment a program may seem to have more threads than
+ * it has, but never fewer.
  */
 #include "threads.h"
 
@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 static _Atomic int ours;
-static _Atomic pid_t counted_in; /* the process: a bare clone() has none of them */
+static _Atomic pid_t counted_in; /* the process; one made by a bare clone() has none of them */
 static _Thread_local bool is_ours;
 
 void threads_created(void)
@@ -43,6 +43,6 @@ bool threads_alone(void)
 
 	if (is_ours || (n && atomic_load(&counted_in) != getpid()))
 		return false;
-	/* a directory for each thread, and as ever "." and ".." */
+	/* /proc/self/task has a directory for each thread, in addition to "." and ".." */
 	return !stat("/proc/self/task", &st) && (long)st.st_nlink == 2 + 1 + n;
 }
