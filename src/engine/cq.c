@@ -16,7 +16,8 @@
 #include "engine/private.h"
 #include "runtime/rt.h"
 
-#define ENOUGH 16 /* records for a turn: who polls for so many, has no more read than that */
+/* a program that polls for so many entries or more has no more records read than that */
+#define ENOUGH 16
 
 static uint32_t ring_size(uint32_t entries)
 {
@@ -70,7 +71,7 @@ int eng_cq_destroy(struct eng_cq *cq)
 	return 0;
 }
 
-/* the last @n entries are the first of the ring now */
+/* the last @n entries are now at the beginning of the ring */
 static void move_to_start(struct eng_cq *cq, uint32_t n)
 {
 	uint32_t from = cq->tail - n;
@@ -123,7 +124,7 @@ uint32_t eng_cq_depth(const struct eng_cq *cq)
 
 /* --- events --- */
 
-/* the event of a CQ that was armed */
+/* raise the event of a CQ that was armed */
 static void notify(struct eng_cq *cq)
 {
 	list_del_init(&cq->moderated_node);
@@ -229,7 +230,7 @@ static inline int turn_and_take(struct eng_cq *cq, int n, struct ibv_wc *wc)
 	return got;
 }
 
-/* up to @n that wait in the ring. Return: how many */
+/* take up to @n entries from the ring. Return: how many */
 static inline int take(struct eng_cq *cq, int n, struct ibv_wc *wc)
 {
 	const struct ibv_wc *ring = cq->ring;
@@ -290,7 +291,7 @@ void eng_cq_arm_for(struct eng_cq *cq, uint32_t entries)
 	eng_lock(cq->engine);
 	if (cq->armed == ENG_DISARMED)
 		cq->armed_for = entries;
-	else /* the next one is told of, or fewer */
+	else /* the CQ is armed for the next entry, or for fewer than @entries */
 		cq->armed_for = MIN(cq->armed_for, entries);
 	cq->armed = ENG_ARMED;
 	if (cq->tail - cq->head >= entries)
@@ -309,6 +310,7 @@ void eng_cq_clean(struct eng_cq *cq, uint32_t qpn)
 	}
 	if (to == cq->tail)
 		return;
-	cq->tail = cq->matters_tail = to; /* which one it was is not known: say too much */
+	/* it is not known whether the entry at matters_tail was removed: assume that it was not */
+	cq->tail = cq->matters_tail = to;
 	cq->told_tail = cq->told_head;
 }

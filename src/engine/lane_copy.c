@@ -34,14 +34,14 @@
 #include "base/copy.h"
 #include "engine/private.h"
 
-#define SHORT_BYTES 8192u /* shorter copies are memcpy(): latency counts */
+#define SHORT_BYTES 8192u /* shorter payloads are copied by memcpy(), because latency counts */
 #define YOUNG_BYTES (8u << 20)
-#define SPAN_BYTES  (4u << 20) /* twice the widest ring: it fills, and waits count */
+#define SPAN_BYTES  (4u << 20) /* twice the widest ring, so that waits for room count */
 #define ROUNDS	    2
 #define REST_LEAST  64u /* spans: 256 MiB */
 #define REST_MOST   512u
-#define WINDOW	    16u /* of resting spans the least cost is the cost of late */
-/* What a program with several such lanes takes of the shared cache, others lack */
+#define WINDOW	    16u /* the least cost of so many resting spans is compared */
+/* Each such lane takes up a part of the shared cache that others lack. */
 #define WIDE_LANES 16
 
 static bool is_wide(const struct eng_copy *c)
@@ -57,8 +57,7 @@ static void use(struct eng_copy *c, unsigned way)
 	c->recent_ns = UINT64_MAX;
 }
 
-/* The way in use is as good as unknown, so that the first one that is tried becomes the
- * best */
+/* The cost of the way in use is unknown, so the first way that is tried becomes the best one. */
 static void try_all(struct eng_copy *c)
 {
 	c->to_try = c->num_ways;
@@ -77,7 +76,7 @@ static void try_one(struct eng_copy *c)
 	use(c, c->last_tried);
 }
 
-/* Of ways that cost nearly the same the one that is in use stays. */
+/* Among ways of nearly the same cost the one in use stays. */
 static bool is_better(uint64_t ns, uint64_t than_ns)
 {
 	return ns < than_ns - than_ns / 16;

@@ -10,9 +10,9 @@
 
 #include "engine/fast.h"
 
-#define LONG_BYTES 512 /* the room of longer payloads is wanted back soon */
+#define LONG_BYTES 512 /* the sender soon needs the room of a longer payload again */
 
-/* done with @n records, the last of which has @bytes. Who takes records says so */
+/* @n records have been processed, the last of which has @bytes */
 static inline void consumed(struct eng_lane_in *lane, unsigned n, uint32_t bytes)
 {
 	abi_lane_consumed(&lane->rx, n, bytes > LONG_BYTES);
@@ -31,7 +31,7 @@ void eng_lane_del(struct engine *e, struct eng_lane_in *lane)
 	struct eng_qp *qp;
 
 	eng_lane_leave(e, lane);
-	/* what passed by this one does not by another */
+	/* a record that passed the checks by this lane has not passed them by another */
 	list_for_each_entry(qp, &e->all_qps, all_node)
 		if (qp->predicted.lane == lane->id)
 			eng_predict_none(&qp->predicted);
@@ -56,7 +56,7 @@ void eng_lanes_forget(struct engine *e, struct eng_qp *qp)
 	forget_in(&e->quiet_lanes, qp);
 }
 
-/* Return: false when the record makes no sense */
+/* Return: false: the record is invalid */
 static bool decode(const struct abi_lane *memory, const struct abi_cell *cell,
 		   const uint64_t word[3], const struct abi_record *record,
 		   struct wire_packet *pkt)
@@ -134,8 +134,8 @@ static struct eng_qp *admit(struct engine *e, const struct eng_lane_in *lane,
 	return NULL;
 }
 
-/* a record's words for who is not inlined: where they need no address they stay in
- * registers */
+/* The words of a record, passed by value to functions that are not inlined: as no address of
+ * them is taken, they stay in registers. */
 struct words {
 	uint64_t of[3];
 };
@@ -151,8 +151,8 @@ static bool is_rnr_nak(const struct wire_packet *pkt)
 	       (pkt->aeth.syndrome & WIRE_AETH_KIND_MASK) == WIRE_AETH_RNR_NAK;
 }
 
-/* As softibd would have found (src/hca/port.c), and dropped it; a QP that does not
- * receive judges nothing */
+/* Does the Q_Key differ, as softibd would have found (src/hca/port.c) before dropping the
+ * packet? A QP that does not receive judges nothing. */
 static bool has_wrong_qkey(const struct eng_qp *qp, const struct wire_packet *pkt)
 {
 	return qp->init.type == IBV_QPT_UD &&
@@ -170,15 +170,16 @@ static void to_transport(struct engine *e, struct eng_lane_in *lane, struct eng_
 			e->cfg.link_ops->bad_qkey(e->cfg.link, lane, pkt);
 		return;
 	}
-	/* a wait that is short begins, and lanes are read by an old clock */
+	/* A short wait begins, so the clock has to be read: lanes are otherwise received with an
+	 * older time. */
 	if (unlikely(is_rnr_nak(pkt)))
 		e->now = e->cfg.now(e->cfg.ctx);
 	eng_receive(qp, pkt);
 }
 
-/* The record passed. If it is a whole SEND, or of the middle of one, where all packets
- * are full (9.7.4.1.6), and of the full member's P_Key that @qp has itself, predict its
- * like. What other P_Keys pass, eng_pkey_passes() knows (10.9.3). */
+/* The record has passed all checks. Predict the next one if this is a whole SEND, or a record
+ * from the middle of one, in which all packets are full (9.7.4.1.6), and has the full member's
+ * P_Key that @qp itself has. eng_pkey_passes() knows which other P_Keys match (10.9.3). */
 static void predict(struct eng_lane_in *lane, struct eng_qp *qp,
 		    const struct abi_record *r, const struct wire_packet *pkt,
 		    const uint64_t word[3])
@@ -213,8 +214,8 @@ static void predict(struct eng_lane_in *lane, struct eng_qp *qp,
 	eng_wc_received(qp, &wc, &lane->predicted->wc);
 }
 
-/* Any record. @known: the QP of one whose like has passed, and whose acknowledgement
- * is taken; NULL: all of it is to be looked at */
+/* Receive any record by the general path. @known: the QP for which this header was predicted,
+ * whose piggybacked ACK was processed already; NULL: everything is to be checked. */
 noinline static void receive(struct engine *e, struct eng_lane_in *lane, struct eng_qp *known,
 			     const struct abi_cell *cell, struct words copy)
 {
@@ -241,8 +242,8 @@ noinline static void receive(struct engine *e, struct eng_lane_in *lane, struct 
 
 /* --- the fast path --- */
 
-/* how many may come for the predicted QP, one behind the other, before anything but
- * themselves has to be looked at? @at: where their completions go */
+/* How many consecutive records for the predicted QP may be received before anything else has to
+ * be checked? @at: where their completions go. */
 static inline unsigned run_room(const struct engine *e, const struct eng_qp *qp,
 				struct ibv_wc **at)
 {
@@ -253,8 +254,8 @@ static inline unsigned run_room(const struct engine *e, const struct eng_qp *qp,
 	return likely(qp->recv_cq->armed == ENG_DISARMED) ? room : MIN(room, 1u);
 }
 
-/* a whole message from its record into the receive @wr, and its completion. Return:
- * false: not all is as it should be, nothing changed */
+/* Store a whole message into the receive @wr, and fill its completion. Return: false: a check
+ * failed, and nothing has changed. */
 __attribute__((always_inline)) static inline bool
 receive_single(struct engine *e, const struct eng_lane_in *lane,
 	       const struct eng_prediction *p, const struct abi_cell *cell,
@@ -275,8 +276,8 @@ receive_single(struct engine *e, const struct eng_lane_in *lane,
 	to = eng_receive_place(e, pd, wr, head + len, mr);
 	if (unlikely(!to))
 		return false;
-	/* 11.4.1.2: without a GRH its place is not defined; zero, as by the general path
-	 */
+	/* 11.4.1.2: without a GRH the contents of its place are undefined; here zero, as on the
+	 * general path */
 	if (ud)
 		guard_store(to, (const uint8_t[WIRE_GRH_BYTES]){0}, WIRE_GRH_BYTES);
 	if (unlikely(len > LONG_BYTES))
@@ -324,7 +325,8 @@ receive_run(struct eng_lane_in *lane, const struct abi_cell *cell, uint64_t word
 		if (++n == most || unlikely(last > LONG_BYTES))
 			break;
 		cell = abi_lane_look(&lane->rx, lane->rx.head + n, word);
-		/* one with an ACK begins a run; packets go first, as in receive_some() */
+		/* a record with an ACK begins a run of its own; packets go first, as in
+		 * receive_some() */
 		if (!cell ||
 		    unlikely(!eng_is_predicted(p, word,
 					       ENG_RECORD_VARIES &
@@ -358,8 +360,8 @@ noinline static unsigned receive_datagrams(struct eng_lane_in *lane,
 	return receive_run(lane, cell, word0, word1, word2, most, true);
 }
 
-/* From the middle of a SEND of several records, predicted: behind what came before it, in
- * one piece. Return: false: not all is as it should be, nothing changed */
+/* Receive a predicted record from the middle of a SEND, if its payload continues the one before
+ * it in one piece of memory. Return: false: a check failed, and nothing has changed. */
 noinline static bool receive_middle(struct eng_lane_in *lane, const struct abi_cell *cell,
 				    struct words copy)
 {
@@ -383,8 +385,8 @@ noinline static bool receive_middle(struct eng_lane_in *lane, const struct abi_c
 	return true;
 }
 
-/* The record is not like the last one: is it like another that is predicted? Return: the
- * prediction, which is @lane's now; NULL: none */
+/* Find the prediction that matches a record, which need not be the one of the last record.
+ * Return: the prediction, which is @lane's from now on; NULL: none */
 static inline struct eng_prediction *
 find_prediction(const struct engine *e, struct eng_lane_in *lane, const uint64_t word[3])
 {
@@ -410,8 +412,8 @@ find_prediction(const struct engine *e, struct eng_lane_in *lane, const uint64_t
 	return p;
 }
 
-/* Records that are predicted, the first of which may bring an ACK. Return: how many were
- * taken; 0: it is not predicted */
+/* Receive consecutive predicted records, the first of which may carry an ACK. Return: how many
+ * were taken; 0: the first is not as predicted */
 static inline unsigned receive_predicted(struct engine *e, struct eng_lane_in *lane,
 					 const struct abi_cell *cell,
 					 const uint64_t word[3], unsigned most)
@@ -424,7 +426,7 @@ static inline unsigned receive_predicted(struct engine *e, struct eng_lane_in *l
 	if (unlikely(!p))
 		return 0;
 	qp = p->qp;
-	/* has it still the P_Key of this record? */
+	/* does the QP still have the P_Key of this record? */
 	pkey = *qp->live_pkey;
 	tp_pkey_refresh(qp->tp, pkey);
 	if (unlikely(pkey != abi_record_pkey_of(word)))
@@ -442,8 +444,8 @@ static inline unsigned receive_predicted(struct engine *e, struct eng_lane_in *l
 		return 1;
 	}
 	qp->received_turn = e->turn;
-	/* an acknowledgement may have let more be sent, or ended a wait: never begun one
-	 */
+	/* An acknowledgement may have allowed the QP to send more, or ended a wait; it never
+	 * begins one. */
 	if (likely(tp_can_wait(qp->tp)))
 		eng_qp_owes(e, qp);
 	else
@@ -461,7 +463,7 @@ static unsigned receive_some(struct engine *e, struct eng_lane_in *lane, unsigne
 		/* what came by softibd was sent before this (abi/lane.h) */
 		if (unlikely(eng_packets_waiting(e)))
 			eng_rx_packets(e, UINT32_MAX);
-		/* a long copy gives the next record's line the time to come */
+		/* the line of the next record arrives while a long payload is copied */
 		if (unlikely(abi_record_bytes(word) > LONG_BYTES))
 			__builtin_prefetch(abi_lane_cell(lane->rx.memory, lane->rx.head + 1));
 		taken = receive_predicted(e, lane, cell, word, most - n);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * From the transport into a lane (src/abi/lane.h): the QP knows the lane of
- * its flow, a segment's headers go into a cell as they are, its payload behind
- * them or into bulk, one copy. A segment for which the lane has no room is not
- * asked of the transport: nothing waits here.
+ * Segments from the transport are written into a lane (src/abi/lane.h). The QP knows the lane of
+ * its flow. A segment's headers go into a cell, and its payload behind them or into bulk, with
+ * one copy. The transport is asked for a segment only if the lane has room for it, so nothing
+ * waits here.
  */
 #include <string.h>
 
 #include "engine/fast.h"
 
-/* extended headers with which a payload still fits in its cell: RETH, immediate */
+/* the extended headers next to which a payload still fits into its cell: RETH and immediate */
 #define EXT_MAX 20
 #define CELL_BYTES (ABI_CELL_BYTES - EXT_MAX)
 #define FAST_FLAGS (IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE)
@@ -38,9 +38,9 @@ static bool same_path(const struct eng_path *a, const struct eng_path *b)
 	       a->sl == b->sl && a->port_num == b->port_num;
 }
 
-/* The words of a SEND Only by @qp's flow, but for what each record has of its own, 0
- * here: PSN, acknowledgement, flags, length, P_Key (eng_record_words()); and which SENDs
- * may take the fast path */
+/* Prepare the words of a SEND Only on @qp's flow without what differs from record to record,
+ * which is 0 here: PSN, acknowledgement, flags, length and P_Key (eng_record_words()). Note
+ * which SENDs may take the fast path. */
 static void note_flow(struct eng_qp *qp, const struct tp_av *av)
 {
 	uint32_t bytes = WIRE_LRH_BYTES + WIRE_BTH_BYTES + WIRE_ICRC_BYTES;
@@ -91,7 +91,7 @@ enum eng_way eng_lane_way(struct engine *e, struct eng_qp *qp)
 	path.pkey = tp_qp_attr(qp->tp)->pkey;
 	bytes = tp_qp_next_bytes(qp->tp);
 	if (eng_flow_holds(e, qp) && same_path(&path, &qp->path)) {
-		/* a datagram may come from another of the port's LIDs than the last */
+		/* a datagram may be sent from another of the port's LIDs than the one before */
 		if (unlikely(qp->record_path_bits != av->src_path_bits))
 			note_flow(qp, av);
 		return bytes <= qp->flow->mtu_bytes ? ENG_BY_LANE : ENG_BY_PACKETS;
@@ -132,7 +132,7 @@ static bool copy_payload(struct eng_copy *copy, const struct tp_packet_out *out,
 	return true;
 }
 
-/* the cell at the lane's tail is filled, and perhaps its reader sleeps */
+/* A record was published, and its receiver may be asleep: eng_lane_flush() looks. */
 static void note_dirty(struct engine *e, struct eng_lane_out *lane)
 {
 	if (list_empty(&lane->dirty_node))
@@ -155,7 +155,8 @@ static bool send_reliable(struct engine *e, struct eng_qp *qp,
 	return true;
 }
 
-/* of several inline pieces, such as a header and what it is for: as one of one piece */
+/* A SEND of several inline pieces, such as a header and its payload, is sent as one of a single
+ * piece. */
 noinline static bool send_pieces(struct engine *e, struct eng_qp *qp,
 				 const struct ibv_send_wr *wr)
 {
@@ -168,7 +169,7 @@ noinline static bool send_pieces(struct engine *e, struct eng_qp *qp,
 		return false;
 	for (int i = 0; i < wr->num_sge; i++)
 		total += wr->sg_list[i].length;
-	/* the pieces are read when it is sure that they leave */
+	/* the pieces are read only when it is certain that they are sent */
 	if (!total || total > qp->single_bytes[1] || !eng_flow_holds(e, qp) ||
 	    !tp_fast_may_send(qp->tp))
 		return false;
@@ -196,7 +197,7 @@ bool eng_single_post(struct engine *e, struct eng_qp *qp, const struct ibv_send_
 	       send_reliable(e, qp, wr, (const struct tp_sge *)wr->sg_list);
 }
 
-/* an acknowledgement alone */
+/* send a standalone ACK */
 static bool send_ack(struct engine *e, struct eng_qp *qp)
 {
 	uint64_t word[3], few;
@@ -218,7 +219,7 @@ static bool send_ack(struct engine *e, struct eng_qp *qp)
 	return true;
 }
 
-/* a datagram's GRH stands before its payload, as its receiver gets it */
+/* the GRH of a datagram precedes its payload, as in the receive */
 static uint8_t *put_grh(struct engine *e, const struct tp_packet_out *out, uint8_t *to)
 {
 	struct wire_grh grh = {0};
@@ -269,7 +270,7 @@ static void put_record(struct engine *e, struct eng_qp *qp, struct tp_packet_out
 
 /* --- sending --- */
 
-/* Return: the payload that a segment may have now; 0: no room */
+/* Return: how much payload the next segment may have; 0: there is no room */
 static uint32_t room(struct eng_qp *qp)
 {
 	struct abi_lane_tx *tx = &qp->flow->lane->tx;

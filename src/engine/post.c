@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Posting: a list of requests into a queue, up to the first bad one, and at
- * once as many packets as fit (IBA v1 11.4.1). No system call but a doorbell
- * to a peer that sleeps.
+ * Posting: a list of requests is queued up to the first bad one, and as many packets as fit are
+ * sent at once (IBA v1 11.4.1). The only system call is the doorbell of a peer that sleeps.
  */
 #include "engine/fast.h"
 #include "engine/window_fast.h"
@@ -76,7 +75,7 @@ static int describe_remote(const struct ibv_send_wr *wr, struct tp_send_wr *out)
 		return describe_bind(wr, out);
 	case TP_WR_FLUSH:
 		return describe_flush(wr, out);
-	case TP_WR_REG_MR: /* eng_post_register(): no program's */
+	case TP_WR_REG_MR: /* programs cannot post it: see eng_post_register() */
 		return -EINVAL;
 	case IBV_WR_ATOMIC_CMP_AND_SWP:
 	case IBV_WR_ATOMIC_FETCH_AND_ADD:
@@ -93,14 +92,14 @@ static int describe_remote(const struct ibv_send_wr *wr, struct tp_send_wr *out)
 	return 0;
 }
 
-/* The header of a frame is beyond what the MTU counts. */
+/* The MTU does not include the header of a frame. */
 static uint32_t frame_max(const struct eng_qp *qp)
 {
 	return (128u << eng_port(qp->engine, qp->attr.port_num)->max_mtu_enc) +
 	       WIRE_FRAME_OVERHEAD;
 }
 
-/* The adapter finds the station by the frame's MAC address, whatever @out->av says. */
+/* softibd finds the station by the frame's MAC address, so @out->av does not matter. */
 static int describe_frame(const struct eng_qp *qp, struct tp_send_wr *out)
 {
 	out->av = (struct tp_av){.dlid = WIRE_LID_MULTICAST, .port_num = qp->attr.port_num};
@@ -126,7 +125,7 @@ static int describe_datagram(const struct eng_qp *qp, const struct ibv_send_wr *
 	return 0;
 }
 
-/* a request in the transport's words; its pieces go into @sge */
+/* Translate a request into the transport's form; its pieces are stored in @sge. */
 static int translate(const struct eng_qp *qp, const struct ibv_send_wr *wr,
 		     const struct tp_av *(*av_of)(struct ibv_ah *ah), struct tp_send_wr *out,
 		     struct tp_sge sge[TP_MAX_SGE])
@@ -162,14 +161,14 @@ static int post_one(struct eng_qp *qp, const struct ibv_send_wr *wr,
 	return tp_qp_post_send(qp->tp, &out);
 }
 
-/* Send what has been posted, or let it wait for its turn. */
+/* Send what has been posted, unless other QPs come first. */
 static void transmit(struct engine *e, struct eng_qp *qp)
 {
 	if (likely(list_empty(&e->tx))) {
 		eng_tx_qp(e, qp);
 		return;
 	}
-	/* the time matters to packets that wait */
+	/* packets that wait are lost after some time */
 	e->now = e->cfg.now(e->cfg.ctx);
 	eng_qp_touch(qp);
 	eng_tx(e);
@@ -219,7 +218,7 @@ noinline static int post_sends(struct eng_qp *qp, struct ibv_send_wr *wr, struct
 	struct eng_flow *flow = qp->flow;
 	bool sent = false;
 
-	/* others wait for a turn of the engine: this QP gives it */
+	/* if other QPs wait for the engine's turn, this one waits behind them */
 	if (likely(list_empty(&e->tx)))
 		for (; wr && post_single(e, qp, wr, av_of); wr = wr->next)
 			sent = true;
@@ -264,7 +263,7 @@ noinline static int post_locked(struct eng_qp *qp, struct ibv_send_wr *wr,
 	return post_list(qp, wr, bad, av_of);
 }
 
-/* for a request that nobody waits for yet, or whose receiver sleeps */
+/* for a request whose ACK timer does not run yet, or whose receiver sleeps */
 noinline static int posted_few(struct eng_qp *qp)
 {
 	struct engine *e = qp->engine;
@@ -289,7 +288,8 @@ noinline static int post_write(struct eng_qp *qp, struct ibv_send_wr *wr, struct
 	return 0;
 }
 
-/* what most posts are stays in this function: whatever else is called is called last */
+/* The most frequent posts are performed in this function itself. It calls others only in tail
+ * position, so that it saves no registers. */
 int eng_post_send(struct eng_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad,
 		  const struct tp_av *(*av_of)(struct ibv_ah *ah))
 {
@@ -337,7 +337,7 @@ int eng_post_register(struct eng_qp *qp, const struct eng_register *reg)
 	return ret;
 }
 
-/* would all of a list be taken? */
+/* would all requests of a list be accepted? */
 static int check_list(const struct eng_qp *qp, const struct ibv_send_wr *wr,
 		      const struct tp_av *(*av_of)(struct ibv_ah *ah))
 {

@@ -47,7 +47,7 @@ bool eng_srq_take(struct eng_srq *srq, struct eng_qp *qp, struct tp_recv_wr *wr)
 {
 	if (!eng_rq_pop(&srq->rq, wr))
 		return false;
-	/* others take from the SRQ meanwhile, and it may be resized */
+	/* other QPs take from the SRQ before this receive completes, and it may be resized */
 	memcpy(qp->srq_sge, wr->sge, wr->num_sge * sizeof(*wr->sge));
 	wr->sge = qp->srq_sge;
 	if (unlikely(srq->rq.limit && eng_rq_count(&srq->rq) < srq->rq.limit)) {

@@ -36,8 +36,8 @@ void eng_fill_grh(const struct engine *e, const struct tp_av *av, struct wire_gr
 	grh->dgid = av->dgid;
 }
 
-/* Directed routes begin without addresses: ports that were never set up have
- * none, and two subnets that meet may both have used the same. */
+/* Directed routes begin without addresses: a port that was never set up has none, and two
+ * subnets that are connected may have used the same ones. */
 static uint16_t source_lid(const struct eng_qp *qp, const struct tp_av *av,
 			   const struct abi_devport *port)
 {
@@ -108,7 +108,8 @@ static bool send_held(struct engine *e, struct eng_qp *qp)
 	return true;
 }
 
-/* where a packet waits for room; none, and no memory for one: it is lost */
+/* The buffer in which a packet waits for room. NULL: there is no memory for it, and the packet
+ * is lost. */
 static uint8_t *hold(struct eng_qp *qp, const struct wire_packet *pkt, unsigned port_num, size_t len)
 {
 	if (!qp->held_packet)

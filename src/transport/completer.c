@@ -25,7 +25,7 @@ static const uint8_t nak_status[] = {
 /* una moves to @to */
 static void advance_una(struct tp_sq *sq, psn_t to)
 {
-	/* what was acknowledged need not be sent (again) */
+	/* packets that were acknowledged need not be sent, or sent again */
 	if (tp_psn_distance(sq->nxt, sq->una) < tp_psn_distance(to, sq->una))
 		sq->nxt = to;
 	sq->una = to;
@@ -38,14 +38,15 @@ static inline bool is_before(const struct tp_sqe *sqe, psn_t una, psn_t end)
 	       tp_psn_distance(end, una) > tp_psn_distance(sqe->last_psn, una);
 }
 
-/* is nothing being sent again? Then tail does not pass next */
+/* Is nothing being sent again? If so, tail does not pass next. */
 static inline bool sends_new(const struct tp_sq *sq)
 {
 	return psn_eq(sq->nxt, sq->sent);
 }
 
-/* acknowledge(). @silent, a constant: as long as requests end that have no completion, without
- * a call, and while nothing is being sent again */
+/* Complete requests up to @end, for acknowledge(). @silent, a constant: stop at the first
+ * request that has a completion; this variant calls no function, and is for a send queue in
+ * which nothing is being sent again. */
 __attribute__((always_inline)) static inline bool acknowledge_some(struct tp_qp *qp, psn_t end,
 								    const bool silent)
 {
@@ -66,13 +67,13 @@ __attribute__((always_inline)) static inline bool acknowledge_some(struct tp_qp 
 				arrived = false;
 				break;
 			}
-			sq->uncounted_tail++; /* local: executed, and una stays */
+			sq->uncounted_tail++; /* a local operation, which owns no PSN */
 		} else if (!is_before(sqe, una, end)) {
 			una = end;
 			break;
 		}
 		una = psn_add(sqe->last_psn, 1);
-		/* tp_sq_complete(), of what needs no response */
+		/* this is tp_sq_complete() for a request that ends without a response */
 		tail++;
 		if (!silent && sqe->flags & IBV_SEND_SIGNALED)
 			tp_sq_report(qp, sqe, IBV_WC_SUCCESS);
@@ -97,7 +98,7 @@ static bool acknowledge(struct tp_qp *qp, psn_t end)
 	return acknowledge_some(qp, end, false);
 }
 
-/* acknowledge() for an answer with the PSN @at, of the request that is the oldest then */
+/* acknowledge() for a response with the PSN @at, which belongs to the oldest request after that */
 static bool acknowledge_before(struct tp_qp *qp, psn_t at)
 {
 	bool arrived = psn_eq(at, qp->sq.una) || acknowledge(qp, at);
@@ -106,7 +107,7 @@ static bool acknowledge_before(struct tp_qp *qp, psn_t at)
 	return arrived;
 }
 
-/* the wait for an acknowledgement starts afresh, if anything waits for one */
+/* restart the wait for an acknowledgement if anything is unacknowledged */
 static inline void wait_afresh(struct tp_qp *qp, mono_t now)
 {
 	if (psn_eq(qp->sq.nxt, qp->sq.una))
@@ -115,7 +116,7 @@ static inline void wait_afresh(struct tp_qp *qp, mono_t now)
 		tp_ack_wait(qp, now);
 }
 
-/* the rest of progressed(), when something had kept requests back */
+/* the rest of progressed() for a queue in which something held requests back */
 noinline static bool lift_blocks(struct tp_qp *qp, mono_t now)
 {
 	struct tp_sq *sq = &qp->sq;
@@ -128,8 +129,8 @@ noinline static bool lift_blocks(struct tp_qp *qp, mono_t now)
 	return qp->state != IBV_QPS_ERR;
 }
 
-/* una moved on: waiting starts afresh. Return: false when that ended the QP: a failed
- * request was next in turn */
+/* una has advanced, so the wait for an acknowledgement restarts. Return: false: this ended the
+ * QP, because the next request in order had failed */
 static inline bool progressed(struct tp_qp *qp, mono_t now)
 {
 	tp_sq_progressed(qp);
@@ -139,7 +140,7 @@ static inline bool progressed(struct tp_qp *qp, mono_t now)
 	return true;
 }
 
-/* after acknowledge(): the same, if una moved from @before */
+/* call progressed() if acknowledge() has advanced una from @before */
 static bool note_progress(struct tp_qp *qp, psn_t before, mono_t now)
 {
 	return psn_eq(qp->sq.una, before) || progressed(qp, now);
@@ -150,7 +151,7 @@ static void retry(struct tp_qp *qp)
 	struct tp_sq *sq = &qp->sq;
 
 	if (sq->block & TP_BLOCK_RNR)
-		return; /* all is going to be sent again when the timer says so */
+		return; /* everything is sent again when the timer expires */
 	if (sq->retries_left > 0) {
 		sq->retries_left--;
 	} else if (!qp->ops->exhausted || !qp->ops->exhausted(qp->ctx)) {
@@ -161,7 +162,7 @@ static void retry(struct tp_qp *qp)
 	tp_requester_rewind(qp);
 }
 
-/* an implied NAK; the answers already under way would repeat it */
+/* An implied NAK. Responses that are already under way would repeat it, so it counts once. */
 static void lost_response(struct tp_qp *qp)
 {
 	if (!qp->sq.recovering)
@@ -226,7 +227,7 @@ static void nak(struct tp_qp *qp, const struct wire_packet *pkt, mono_t now)
 	}
 }
 
-/* the rest of ack(); @moved: una did */
+/* the rest of ack(); @moved: una has advanced */
 noinline static void ack_rest(struct tp_qp *qp, psn_t end, mono_t now, bool moved)
 {
 	psn_t before = qp->sq.una;
@@ -238,8 +239,8 @@ noinline static void ack_rest(struct tp_qp *qp, psn_t end, mono_t now, bool move
 		lost_response(qp);
 }
 
-/* All up to @at, which was not acknowledged yet, has arrived. What most of them do, the end
- * of requests that have no completion, calls nothing, and saves no registers. */
+/* All packets up to @at, which was not acknowledged before, have arrived. In the most frequent
+ * case, requests without completions, no function is called and no register is saved. */
 static inline void ack(struct tp_qp *qp, psn_t at, mono_t now)
 {
 	psn_t end = psn_add(at, 1), before = qp->sq.una;
@@ -254,15 +255,16 @@ void tp_qp_acked(struct tp_qp *qp, psn_t at, mono_t now)
 {
 	struct tp_sq *sq = &qp->sq;
 
-	/* A QP that has nothing outstanding, as any that is unreliable, failed or not
-	 * set up yet, has none that is not old. */
+	/* Every acknowledgement is old for a QP that has nothing outstanding, such as one that
+	 * is unreliable, has failed or is not set up yet. */
 	if (unlikely(tp_psn_distance(at, sq->una) >= tp_psn_distance(sq->sent, sq->una)))
 		return;
-	sq->limited = false; /* it comes without credits */
+	sq->limited = false; /* an ACK that travels with a request has no credits */
 	ack(qp, at, now);
 }
 
-/* the oldest request's response data for una is here: into its memory */
+/* copy the data of a response, which begins at the PSN una, into the memory of the oldest
+ * request */
 static enum ibv_wc_status take_data(struct tp_qp *qp, const struct tp_sqe *sqe,
 				    const void *data, uint32_t len)
 {
@@ -319,7 +321,7 @@ static void response(struct tp_qp *qp, const struct wire_packet *pkt, uint32_t f
 	struct tp_sq *sq = &qp->sq;
 	psn_t before = sq->una;
 	bool arrived = acknowledge_before(qp, pkt->bth.psn);
-	/* what such a response answers */
+	/* the kinds of request that end with such a response */
 	uint8_t kinds = flags & WIRE_IS_READ ? TP_OP_READ | TP_OP_EMPTY : TP_OP_ATOMIC;
 	const struct tp_sqe *sqe = tp_sqe(qp, sq->tail);
 	enum ibv_wc_status status;
@@ -345,7 +347,7 @@ static void response(struct tp_qp *qp, const struct wire_packet *pkt, uint32_t f
 	note_progress(qp, before, now);
 }
 
-/* a segment whose first @behind packets came before */
+/* a segment whose first @behind packets were received before */
 static void rest_of_response(struct tp_qp *qp, const struct wire_packet *pkt, uint32_t flags,
 			     uint32_t behind, mono_t now)
 {

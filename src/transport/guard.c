@@ -2,7 +2,7 @@
 /* Faults in the program's memory: where each goes on (guard.h). */
 #include "transport/guard.h"
 
-#define PAGE_BYTES 4096u /* the least that a mapping has */
+#define PAGE_BYTES 4096u /* the smallest size of a page */
 
 bool (*guard_reach)(void *program, void *buf, size_t len, bool store);
 
@@ -48,7 +48,7 @@ static size_t in_page(const void *at, size_t len)
 	return MIN(len, PAGE_BYTES - (uintptr_t)at % PAGE_BYTES);
 }
 
-/* bytes of one page. Return: false: there is none */
+/* Copy bytes of one page. Return: false: the page does not exist */
 static bool move(void *to, const void *from, size_t len, void *program, void *buf, bool store)
 {
 	if (guard_run(plain, NULL, to, from, len, program))
@@ -198,7 +198,7 @@ bool guard_compare_swap(uint64_t *word, uint64_t compare, uint64_t swap, uint64_
 
 /* --- the signal --- */
 
-/* goes on instead of the instruction that failed */
+/* execution continues here instead of at the instruction that failed */
 _Noreturn static void go_back(void)
 {
 	__builtin_longjmp(current->back, 1);
@@ -226,7 +226,7 @@ static bool fix_run(uintptr_t *pc, uintptr_t *sp, uintptr_t address)
 
 #if GUARD_INLINE
 
-/** struct entry - of the table: both relative to where they stand */
+/** struct entry - an entry of the table; both offsets are relative to their own address */
 struct entry {
 	int32_t at, to;
 };

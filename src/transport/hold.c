@@ -66,7 +66,7 @@ void tp_qp_held_done(struct tp_qp *qp)
 
 	sq->fresh++;
 	sq->end++;
-	tp_sq_complete_uncounted(qp); /* moves tail, and next with it */
+	tp_sq_complete_uncounted(qp); /* advances tail, and next with it */
 }
 
 void tp_qp_release(struct tp_qp *qp)

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * SEND and RDMA WRITE packets into memory (9.7.4.1, 9.8.2), the same for RC
- * and UC: what is checked, where the bytes go, which receive completes. What
- * a verdict means for the QP is the business of responder.c and uc.c.
+ * SEND and RDMA WRITE packets are checked and stored into memory (9.7.4.1, 9.8.2), in the same
+ * way for RC and UC. responder.c and uc.c define what a verdict means for the QP.
  *
- * A message is in progress from its first packet to its last; the states are
- * those of enum tp_message.
+ * A message is in progress from its first packet to its last; the states are those of enum
+ * tp_message.
  */
 #include "transport/guard.h"
 #include "transport/qp.h"
@@ -157,7 +156,7 @@ static enum tp_verdict receive_write(struct tp_qp *qp, const struct wire_packet 
 	if (unlikely(verdict != TP_ACCEPT))
 		return verdict;
 	left = r->length_bytes - r->received_bytes;
-	/* 9.7.4.1.6: the DMA length is reached with the last packet, not before */
+	/* 9.7.4.1.6: the last packet completes the DMA length, and no packet before it does */
 	if (unlikely(flags & WIRE_IS_LAST ? len != left : len >= left))
 		return TP_INVALID_REQUEST;
 	if (flags & WIRE_HAS_IMM && unlikely(!tp_recv_take(qp, pkt)))

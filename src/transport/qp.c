@@ -143,8 +143,8 @@ static void start_requester(struct tp_qp *qp)
 	sq->rnr_left = qp->attr.rnr_retry;
 }
 
-/* for tp_ack_wait(): ibv_modify_qp() may change it in RTS too. The only place that turns the
- * attribute into time */
+/* Set the time that tp_ack_wait() uses. ibv_modify_qp() may change the attribute in RTS as well.
+ * No other place converts it into time. */
 static void set_timeout(struct tp_qp *qp)
 {
 	uint64_t ns = MAX(tp_timeout_ns(qp->attr.timeout_enc), qp->min_ack_ns);
@@ -248,8 +248,8 @@ void tp_qp_posted_recv(struct tp_qp *qp)
 
 /* --- posting --- */
 
-/* An ATOMIC WRITE has room for its word (tp_is_brief()) whatever the QP was made with, and so
- * has a request of the engine's. */
+/* An ATOMIC WRITE has room for its word (tp_is_brief()) whatever max_inline the QP was created
+ * with, and so has a request that the engine posts for itself. */
 static bool inline_fits(const struct tp_qp *qp, const struct tp_send_wr *wr,
 			const struct tp_op *op)
 {
@@ -277,7 +277,7 @@ static bool request_is_sound(const struct tp_qp *qp, const struct tp_send_wr *wr
 static void copy_inline(uint8_t *to, const struct tp_send_wr *wr)
 {
 	for (unsigned i = 0; i < wr->num_sge; i++) {
-		if (wr->sge[i].length_bytes) /* else its address may be NULL */
+		if (wr->sge[i].length_bytes) /* an entry of no bytes may have the address NULL */
 			memcpy(to, (const void *)(uintptr_t)wr->sge[i].addr,
 			       wr->sge[i].length_bytes);
 		to += wr->sge[i].length_bytes;
@@ -357,7 +357,7 @@ int tp_qp_post_send(struct tp_qp *qp, const struct tp_send_wr *wr)
 		if (likely(!sq->stop))
 			sq->end = sq->head;
 	} else if (qp->state != IBV_QPS_SQD) {
-		tp_sq_flush(qp); /* 10.3.1: taken, and completed in error */
+		tp_sq_flush(qp); /* 10.3.1: the request is accepted, and completes in error */
 	}
 	return 0;
 }
@@ -413,7 +413,7 @@ bool tp_qp_transmit_segment(struct tp_qp *qp, struct tp_packet_out *out,
 			    uint32_t segment_bytes, mono_t now)
 {
 	uint32_t most = MAX(segment_bytes >> qp->mtu_shift, 1u);
-	/* on a wire nothing travels along with a request */
+	/* on the wire no ACK travels with a request, so it is sent first */
 	uint8_t first = segment_bytes ? (uint8_t)~TP_RESPONSE_OWED : UINT8_MAX;
 
 	if (qp->resp.pending & first && tp_responder_transmit(qp, out, most))

@@ -22,10 +22,10 @@ static bool fail(struct tp_qp *qp, enum ibv_wc_status status)
 	return false;
 }
 
-/* 9.7.7.2: may a message be sent that the peer has no receive for? */
+/* 9.7.7.2: is the next message one for which the peer has announced no receive? */
 static bool over_limit(const struct tp_sq *sq, uint32_t index)
 {
-	/* send sequence number: the first is 1 */
+	/* the send sequence number; the first message has 1 */
 	uint32_t ssn = index + 1 - sq->uncounted_next;
 
 	return sq->limited && ((ssn - sq->limit_ssn) & 0xffffff) - 1 < TP_PSN_HALF;
@@ -72,7 +72,7 @@ static bool start(struct tp_qp *qp, struct tp_sqe *sqe, const struct tp_op *op)
 		return false;
 	sqe->first_psn = sq->nxt;
 	sqe->last_psn = psn_add(sq->nxt, packets - 1);
-	sq->asked = sq->nxt; /* what ended before it asked */
+	sq->asked = sq->nxt; /* the last packet of the request before this one had AckReq */
 	sq->fresh++;
 	return true;
 }
@@ -92,8 +92,8 @@ static bool execute(struct tp_qp *qp, const struct tp_sqe *sqe)
 	return qp->ops->bind(qp->ctx, &wr) == 0;
 }
 
-/* The local operation at next is executed, unless it was: then packets before it are being
- * sent again. Return: false: it waits for a fence, or failed */
+/* Execute the local operation at next, unless that was done before and packets in front of it
+ * are being sent again. Return: false: it waits for a fence, or failed. */
 static bool pass_local(struct tp_qp *qp, struct tp_sqe *sqe)
 {
 	struct tp_sq *sq = &qp->sq;
@@ -209,9 +209,9 @@ static uint32_t window(uint32_t most)
 	return most > 1 ? TP_SEGMENT_WINDOW : TP_WINDOW;
 }
 
-/* Is the window full? Not while no ACK is on its way that would open it: of
- * segments only one in many asked, and packets, whose window is smaller, may
- * go on in the middle of their message. The next one asks then. */
+/* Is the PSN window full? It is not if no ACK is on its way that would open it: only one of many
+ * segments has AckReq, and packets, whose window is smaller, may continue in the middle of their
+ * message. In that case the next packet is sent with AckReq. */
 static bool is_full(const struct tp_sq *sq, uint32_t most)
 {
 	if (likely(in_flight(sq) < window(most)))
@@ -271,8 +271,8 @@ static bool data_packet(struct tp_qp *qp, const struct tp_sqe *sqe,
 	return true;
 }
 
-/* the one packet of a READ, atomic, ATOMIC WRITE or FLUSH; a READ that lost responses
- * asks for the rest */
+/* The request packet of a READ, atomic, ATOMIC WRITE or FLUSH. A READ whose responses were lost
+ * asks for the remaining ones. */
 static bool response_request(struct tp_qp *qp, const struct tp_sqe *sqe,
 			     const struct tp_op *op, struct tp_packet_out *out)
 {
@@ -297,7 +297,7 @@ static bool response_request(struct tp_qp *qp, const struct tp_sqe *sqe,
 	return true;
 }
 
-/* a packet of an unreliable QP is out: nothing will answer it */
+/* A packet of an unreliable QP has left. Nothing will acknowledge it. */
 static void sent_unreliable(struct tp_qp *qp, const struct tp_sqe *sqe)
 {
 	struct tp_sq *sq = &qp->sq;
@@ -319,7 +319,7 @@ static void sent_reliable(struct tp_qp *qp, mono_t now)
 		sq->sent = sq->nxt;
 	else
 		qp->stats.retransmits++;
-	/* 9.7.6.1.3: runs while something is unacknowledged */
+	/* 9.7.6.1.3: the timer runs while something is unacknowledged */
 	if (sq->timer.ns == MONO_NEVER.ns)
 		tp_ack_wait(qp, now);
 }
@@ -359,7 +359,7 @@ bool tp_fast_look(struct tp_qp *qp)
 	if (qp->state != IBV_QPS_RTS || !(qp->can & TP_FAST) || sq->next != sq->head ||
 	    sq->block || sq->stop || sq->limited || in_flight >= TP_SEGMENT_WINDOW)
 		return false;
-	/* requests that complete meanwhile only make room */
+	/* requests that complete before this is used up only make more room */
 	sq->fast_left =
 		MIN(sq->depth + sq->own - (sq->head - sq->tail), TP_SEGMENT_WINDOW - in_flight);
 	return sq->fast_left > 0;
@@ -375,5 +375,5 @@ void tp_requester_rewind(struct tp_qp *qp)
 	sq->nxt = sq->asked = sq->una;
 	sq->read_psns = sq->responses = 0;
 	sq->block &= (uint8_t)~TP_BLOCK_PROGRESS;
-	sq->timer = MONO_NEVER; /* until the first packet is out again */
+	sq->timer = MONO_NEVER; /* until the first packet has been sent again */
 }

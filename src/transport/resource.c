@@ -23,8 +23,8 @@ static uint64_t oldest_kept(const struct tp_responder *r)
 	return r->res_head > r->res_size ? r->res_head - r->res_size : 0;
 }
 
-/* the ring has another size: the youngest of its resources move, as many as fit.
- * Not while others have still to be answered */
+/* The ring gets another size. The youngest resources move, as many as fit; nothing changes as
+ * long as one that would not fit has still to be answered. */
 noinline static void resize(struct tp_responder *r, uint32_t size)
 {
 	uint64_t most = MIN(size, r->res_size), from = r->res_head - MIN(r->res_head, most);
@@ -76,7 +76,8 @@ static enum tp_verdict find_word(const struct tp_qp *qp, uint64_t va, uint32_t r
 	*word = qp->ops->mem(qp->ctx, rkey, va, &length, right, TP_KEY_REMOTE);
 	if (!*word)
 		return TP_REMOTE_ACCESS;
-	/* a key whose addresses are shifted against ours; an aligned word is in one piece */
+	/* The addresses of a key may be shifted against host addresses. An aligned word lies in
+	 * one piece of memory. */
 	return (uintptr_t)*word % 8 ? TP_INVALID_REQUEST : TP_ACCEPT;
 }
 
@@ -137,7 +138,7 @@ static enum tp_verdict check_flush(const struct tp_qp *qp, const struct wire_pac
 	return granted ? TP_ACCEPT : TP_REMOTE_ACCESS;
 }
 
-/* room in the ring: the oldest gives way unless it is still to be answered */
+/* Is there room in the ring? The oldest resource is dropped unless it has still to be answered. */
 static bool has_room(const struct tp_responder *r)
 {
 	const struct tp_resource *oldest;
@@ -157,7 +158,7 @@ static void queue(struct tp_responder *r, const struct tp_resource *res, uint32_
 	if (r->res_head - r->res_scan > r->res_size)
 		r->res_scan = r->res_head - r->res_size;
 	tp_expect_next(r, packets, 1);
-	/* the answer stands for the ACK of all before it */
+	/* the response acknowledges all requests before it */
 	r->pending = TP_RESPONSE_RESOURCE;
 	tp_owes_nothing(r);
 }
@@ -223,7 +224,7 @@ static uint64_t find(const struct tp_responder *r, psn_t at)
 	return r->res_head;
 }
 
-/* a READ again, or its rest; never beyond what was asked for first */
+/* A READ is repeated, or the rest of it. It never asks for more than it did first. */
 static bool restart_read(const struct tp_qp *qp, struct tp_resource *res,
 			 const struct wire_packet *pkt)
 {
@@ -254,7 +255,7 @@ void tp_resource_duplicate(struct tp_qp *qp, const struct wire_packet *pkt,
 	struct tp_resource *res;
 
 	if (index == r->res_head)
-		return; /* no longer kept: its requester cannot wait for it */
+		return; /* it is no longer kept, so its requester cannot be waiting for it */
 	res = resource_at(r, index);
 	if (res->kind != kind_of(flags) ||
 	    (res->kind == TP_RESOURCE_READ && !restart_read(qp, res, pkt)))
@@ -319,7 +320,7 @@ static void atomic_response(struct tp_qp *qp, struct tp_resource *res, struct tp
 	done(&qp->resp, res);
 }
 
-/* the oldest that has to be answered, or NULL */
+/* the oldest resource that has to be answered, or NULL */
 static struct tp_resource *next_pending(struct tp_responder *r)
 {
 	for (; r->res_scan < r->res_head; r->res_scan++)
@@ -347,8 +348,8 @@ bool tp_resource_transmit(struct tp_qp *qp, struct tp_packet_out *out, uint32_t 
 			tp_responder_fault(qp, TP_REMOTE_ACCESS, res->nxt_psn);
 			return false;
 		}
-		/* All of it was answered, and the program may know that its peer has it. A
-		 * duplicate that is late is no reason to fail the QP: it is dropped, and a
+		/* All responses were sent before, and the program may know that its peer has
+		 * them. A late duplicate is no reason to fail the QP, so it is dropped. A
 		 * requester that does lack a response runs out of retries. */
 		done(r, res);
 	}

@@ -19,7 +19,7 @@
 /* 9.9.3.1: what an error of a request does to both sides */
 struct fault {
 	uint8_t syndrome;
-	uint8_t recv_status; /* of the receive in use; 0: flushed like all */
+	uint8_t recv_status; /* status of the receive in use; 0: it is flushed like all others */
 	uint8_t event;	     /* affiliated asynchronous error, 0: none */
 };
 
@@ -52,12 +52,12 @@ void tp_responder_fault(struct tp_qp *qp, enum tp_verdict verdict, psn_t at)
 	if (f->event)
 		qp->ops->event(qp->ctx, f->event);
 	tp_qp_fail(qp);
-	/* the answers to earlier requests and the NAK still leave the QP */
+	/* the responses to earlier requests, and the NAK, are still sent */
 	r->pending = earlier;
 	queue_nak(r, f->syndrome, at);
 }
 
-/* a fault wants it refused as if there were no receive for it */
+/* a fault rule wants the packet refused as if there were no receive for it */
 static bool marked_rnr(const struct wire_packet *pkt, uint32_t flags)
 {
 	return pkt->lrh.rnr_mark & (WIRE_RNR_OWN | WIRE_RNR_TIMER) &&
@@ -74,7 +74,7 @@ static uint8_t rnr_timer_enc(const struct tp_qp *qp, const struct wire_packet *p
 static void expected(struct tp_qp *qp, const struct wire_packet *pkt, uint32_t flags)
 {
 	struct tp_responder *r = &qp->resp;
-	enum tp_verdict verdict = TP_INVALID_REQUEST; /* an opcode of no request */
+	enum tp_verdict verdict = TP_INVALID_REQUEST; /* for an opcode that is none of a request */
 
 	r->nak_sent = false;
 	r->pending &= (uint8_t)~TP_RESPONSE_NAK;
@@ -112,7 +112,7 @@ static void duplicate(struct tp_qp *qp, const struct wire_packet *pkt, uint32_t 
 	qp->resp.pending |= TP_RESPONSE_ACK;
 	if (pkt->packets <= behind || pkt->payload_bytes <= behind << qp->mtu_shift)
 		return;
-	/* a segment whose end is new */
+	/* a segment of which only the end is new */
 	tp_trim(qp, pkt, behind, &rest);
 	expected(qp, &rest, flags & ~(uint32_t)WIRE_IS_FIRST);
 }

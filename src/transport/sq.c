@@ -24,7 +24,7 @@ void tp_sq_complete(struct tp_qp *qp, enum ibv_wc_status status)
 	if (sq->next != sq->tail && tp_op(sqe)->flags & TP_OP_RESPONDS)
 		sq->responses--;
 	tp_sq_retire(sq, 1);
-	/* 10.8.6: an error is told even when success would be silent */
+	/* 10.8.6: an error is reported even if success would not be */
 	if (status != IBV_WC_SUCCESS || sqe->flags & IBV_SEND_SIGNALED)
 		tp_sq_report(qp, sqe, status);
 }
@@ -90,18 +90,19 @@ void tp_sq_at_end(struct tp_qp *qp)
 	if (likely(!sq->stop) || (int32_t)(sq->end - sq->tail) > 0)
 		return;
 	if (sq->stop == TP_STOP_HOLD) {
-		return; /* whoever holds it looks */
+		return; /* the owner of the hold asks for it (tp_qp_held()) */
 	} else if (sq->stop == TP_STOP_DRAIN) {
 		sq->stop = TP_STOP_NONE;
 		qp->ops->event(qp->ctx, TP_EVENT_SQ_DRAINED); /* 10.3.1.5 */
 	} else if (sq->tail == sq->end) {
 		tp_sq_fail_oldest(qp, sq->fail_status);
 	} else if (qp->state == IBV_QPS_SQD) {
-		sq->stop = TP_STOP_DRAIN; /* drain() left it to what had failed, see below */
+		sq->stop = TP_STOP_DRAIN; /* drain() left this state to the failed request */
 		sq->end = sq->fresh;
 		tp_sq_at_end(qp);
 	} else {
-		/* it failed when it was to be sent again, but the peer had all */
+		/* the request failed when it was to be sent again, but the peer had received all
+		 * of it */
 		sq->stop = TP_STOP_NONE;
 		sq->end = sq->head;
 	}

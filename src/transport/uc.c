@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The UC responder (9.8.2): no answers. A gap in the PSNs ends the message
- * in progress without a word, and so does any packet that does not fit; the
- * next first or only packet starts afresh at whatever PSN it has. A receive
- * that a lost message had taken serves the next one.
+ * The UC responder (9.8.2), which sends no responses. A gap in the PSNs silently ends the
+ * message in progress, and so does any packet that does not fit. The next first or only packet
+ * begins a message at whatever PSN it has. A receive that a lost message had taken serves the
+ * next one.
  */
 #include "transport/qp.h"
 
