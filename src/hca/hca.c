@@ -154,6 +154,7 @@ void hca_set_destroy(struct hca_set *set)
 {
 	fab_on_rules(set->fab, NULL, NULL);
 	rt_work_cancel(&set->flush);
+	rt_free(set->reserved);
 	rt_free(set);
 }
 

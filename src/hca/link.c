@@ -10,34 +10,27 @@
 
 #include "hca/private.h"
 
-static struct hca_frame *frame_of(const void *bytes, size_t len, unsigned port_num)
-{
-	struct hca_frame *f = rt_zalloc(sizeof(*f) + len);
-
-	if (!f)
-		return NULL;
-	memcpy(f->bytes, bytes, len);
-	f->len = len;
-	f->port_num = port_num;
-	return f;
-}
-
+/* Without memory the packet waits with its QP. What was reserved before and not committed is
+ * replaced: its payload was gone. */
 static void *link_reserve(void *link, const struct wire_packet *pkt, unsigned port_num,
 			  size_t len)
 {
-	struct hca *hca = link;
+	struct hca_set *set = ((struct hca *)link)->set;
 
-	return len <= sizeof(hca->set->workbench) ? hca->set->workbench : NULL;
+	rt_free(set->reserved);
+	set->reserved = rt_alloc(sizeof(*set->reserved) + len);
+	return set->reserved ? set->reserved->bytes : NULL;
 }
 
-/* without memory the packet is lost, as it may be on a wire */
 static void link_commit(void *link, unsigned port_num, size_t len)
 {
 	struct hca *hca = link;
-	struct hca_frame *f = frame_of(hca->set->workbench, len, port_num);
+	struct hca_frame *f = hca->set->reserved;
 
-	if (f)
-		list_add_tail(&f->node, &hca->tx);
+	hca->set->reserved = NULL;
+	f->len = len;
+	f->port_num = port_num;
+	list_add_tail(&f->node, &hca->tx);
 }
 
 static void link_flush(void *link)
@@ -85,15 +78,34 @@ const struct eng_link_ops hca_link_ops = {
 	.release = link_release,
 };
 
+/* The frame that a kernel engine sent, if @bytes are its own and nobody has taken it yet: further
+ * members of a group copy it, since it stays as it is until the loop's next turn. Otherwise
+ * a copy. NULL: no memory */
+static struct hca_frame *take_frame(struct hca_set *set, const void *bytes, size_t len)
+{
+	struct hca_frame *f = set->passing;
+
+	if (f && bytes == f->bytes) {
+		set->passing = NULL;
+		return f;
+	}
+	f = rt_alloc(sizeof(*f) + len);
+	if (f)
+		memcpy(f->bytes, bytes, len);
+	return f;
+}
+
 int hca_link_receive(struct hca *hca, unsigned port_num, const void *bytes, size_t len)
 {
 	struct hca_frame *f;
 
 	if (hca->rx_len >= HCA_RX_QUEUE_MAX)
 		return -EAGAIN;
-	f = frame_of(bytes, len, port_num);
+	f = take_frame(hca->set, bytes, len);
 	if (!f)
 		return -EAGAIN;
+	f->len = len;
+	f->port_num = port_num;
 	list_add_tail(&f->node, &hca->rx);
 	hca->rx_len++;
 	rt_work_queue(hca->rt, &hca->progress);

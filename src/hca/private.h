@@ -44,9 +44,9 @@ struct hca_set {
 	struct list_head windows, questions, pairs;
 	uint32_t next_windows, next_question;
 	uint64_t window_operations; /* counted, of all programs ever */
-	/* where the kernel engines put a packet together: reserve is followed by
-	 * commit at once */
-	uint8_t workbench[WIRE_PACKET_MAX];
+	/* --- link.c, waiting.c --- */
+	struct hca_frame *reserved; /* between reserve and commit of a kernel engine */
+	struct hca_frame *passing;  /* in fab_send(): who receives it may keep it */
 };
 
 /** struct hca_frame - a packet on its way between the kernel engine and a port */

@@ -94,6 +94,21 @@ static int offer(struct hca *hca, const struct hca_frame *f)
 	return ret ? ret : fab_send(hca->fab, hca->node, (int)f->port_num, &pkt);
 }
 
+/* Return: true if it need not wait: another kernel engine keeps the frame, or it is freed */
+static bool pass_on(struct hca *hca, struct hca_frame *f)
+{
+	struct hca_set *set = hca->set;
+	bool kept, waits;
+
+	set->passing = f;
+	waits = offer(hca, f) == -EAGAIN;
+	kept = !set->passing;
+	set->passing = NULL;
+	if (!kept && !waits)
+		rt_free(f);
+	return kept || !waits;
+}
+
 void hca_waiting_send(struct hca *hca, struct hca_frame *f)
 {
 	struct hca_queue *q = NULL, to = {0};
@@ -102,10 +117,8 @@ void hca_waiting_send(struct hca *hca, struct hca_frame *f)
 		read_destination(f, &to);
 		q = find(hca, &to);
 	}
-	if (!q && offer(hca, f) != -EAGAIN) {
-		rt_free(f);
+	if (!q && pass_on(hca, f))
 		return;
-	}
 	if (!q) {
 		read_destination(f, &to);
 		q = begin(hca, &to);

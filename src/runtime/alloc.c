@@ -13,16 +13,26 @@ void rt_fail_alloc(uint64_t nth)
 	allocations_left = nth;
 }
 
-void *rt_zalloc(size_t size)
+static bool must_fail(void)
 {
-	void *p;
+	return allocations_left && --allocations_left == 0;
+}
 
-	if (allocations_left && --allocations_left == 0)
-		return NULL;
-	p = calloc(1, size ? size : 1);
+static void *counted(void *p)
+{
 	if (p)
 		atomic_fetch_add_explicit(&balance, 1, memory_order_relaxed);
 	return p;
+}
+
+void *rt_zalloc(size_t size)
+{
+	return must_fail() ? NULL : counted(calloc(1, size ? size : 1));
+}
+
+void *rt_alloc(size_t size)
+{
+	return must_fail() ? NULL : counted(malloc(size ? size : 1));
 }
 
 void rt_free(void *p)

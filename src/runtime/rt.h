@@ -86,6 +86,8 @@ void rt_poller_wake(struct rt *rt, struct rt_poller *p);
 
 /** rt_zalloc() - Return: zeroed memory, or NULL; tests make it fail by rt_fail_alloc() */
 void *rt_zalloc(size_t size);
+/** rt_alloc() - the same with any contents, for a buffer that is filled at once */
+void *rt_alloc(size_t size);
 void rt_free(void *p);
 /** rt_fail_alloc() - let the @nth allocation from now fail; 0 is never */
 void rt_fail_alloc(uint64_t nth);
