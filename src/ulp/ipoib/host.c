@@ -75,6 +75,16 @@ static void transmit_large(struct ipoib *p, struct ipoib_send *s,
 	p->stats.tx_dropped++; /* the rest, which TCP sends again */
 }
 
+static u8 large_buffer[IPOIB_LARGE_BYTES]; /* one thread */
+
+/* Where to read what exceeds IPOIB_MTU: in connected mode it may become a frame as it is. */
+static u8 *rest_of_large(struct ipoib *p)
+{
+	u8 *frame = p->own.connected ? ipoib_spare_frame(p) : NULL;
+
+	return (frame ? frame + IPOIB_ENCAP_BYTES : large_buffer) + IPOIB_MTU;
+}
+
 /* Return: bytes of the packet: those that exceed IPOIB_MTU are in @more; 0, -1 as read(2) */
 static ssize_t read_packet(struct ipoib *p, struct virtio_net_hdr *h, u8 *to, u8 *more)
 {
@@ -95,12 +105,15 @@ static void transmit_read(struct ipoib *p, struct ipoib_send *s,
 	if (bytes > IPOIB_MTU || ipoib_is_large(h))
 		memcpy(large, packet, MIN(bytes, (size_t)IPOIB_MTU));
 	if (ipoib_is_large(h)) {
-		transmit_large(p, s, h, large, bytes);
+		if (large != large_buffer) /* its parts become frames, of which that is the next */
+			memcpy(large_buffer, large, bytes);
+		transmit_large(p, s, h, large_buffer, bytes);
 		return;
 	}
 	if (bytes > IPOIB_MTU && bytes <= host_mtu(p) && ipoib_send_enlarge(s)) {
 		packet = s->frame + IPOIB_ENCAP_BYTES;
-		memcpy(packet, large, bytes);
+		if (packet != large)
+			memcpy(packet, large, bytes);
 	}
 	if ((bytes > IPOIB_MTU && s->frame == s->small) ||
 	    ipoib_fill_checksum(h, packet, bytes)) {
@@ -114,10 +127,10 @@ static void transmit_read(struct ipoib *p, struct ipoib_send *s,
 /* Return: may more be there? */
 static bool read_one(struct ipoib *p)
 {
-	static u8 large[IPOIB_LARGE_BYTES]; /* one thread */
 	bool room = p->num_sends + IPOIB_SENDS_OF_READ <= IPOIB_SENDS_MOST;
 	struct ipoib_send *s = room ? ipoib_send_alloc(p) : NULL;
 	struct virtio_net_hdr header;
+	u8 *rest;
 	ssize_t n;
 
 	if (!s) { /* what the host sends waits in its queue */
@@ -125,9 +138,10 @@ static bool read_one(struct ipoib *p)
 		rt_io_watch(&p->tun_io, false, false);
 		return false;
 	}
-	n = read_packet(p, &header, s->frame + IPOIB_ENCAP_BYTES, large + IPOIB_MTU);
+	rest = rest_of_large(p);
+	n = read_packet(p, &header, s->frame + IPOIB_ENCAP_BYTES, rest);
 	if (n > 0) {
-		transmit_read(p, s, &header, large, (size_t)n);
+		transmit_read(p, s, &header, rest - IPOIB_MTU, (size_t)n);
 		return true;
 	}
 	if (n < 0 && errno != EAGAIN && errno != EINTR) { /* the device was deleted */
@@ -155,10 +169,13 @@ void ipoib_host_resume(struct ipoib *p)
 
 /* --- for the host --- */
 
-/* What arrives in one turn is merged; the buffer serves all interfaces, since it is empty when
- * the turn of an interface ends. */
+/* What arrives in a burst is merged; one buffer serves all interfaces. An engine takes few packets
+ * in a turn of the loop, so what is merged stays until FLUSH_AFTER turns brought no more of it. */
+#define FLUSH_AFTER 2
 static struct {
 	struct ipoib *owner; /* of what is in it */
+	unsigned int turns;  /* since the last packet */
+	struct rt_work flush;
 	struct ipoib_merge merge;
 } arrivals; /* one thread */
 
@@ -190,7 +207,7 @@ static void count_delivered(struct ipoib *p, bool taken, unsigned int packets, s
 	}
 }
 
-void ipoib_host_flush(void)
+static void flush(void)
 {
 	struct ipoib_merge *m = &arrivals.merge;
 	struct ipoib *p = arrivals.owner;
@@ -204,22 +221,36 @@ void ipoib_host_flush(void)
 	m->count = 0;
 }
 
+static void flush_later(struct rt_work *work)
+{
+	if (arrivals.merge.count && ++arrivals.turns < FLUSH_AFTER)
+		rt_work_queue(arrivals.owner->device->rt, work);
+	else
+		flush();
+}
+
+/* Return: false: the packet is to be delivered by itself */
+static bool merge(struct ipoib *p, const u8 *packet, size_t bytes)
+{
+	if (!ipoib_merge_add(&arrivals.merge, packet, bytes))
+		return false;
+	arrivals.owner = p;
+	arrivals.turns = 0;
+	rt_work_queue(p->device->rt, &arrivals.flush);
+	return true;
+}
+
+/* What is not to be merged overtakes what other interfaces receive, but nothing of its own. */
 static void deliver(struct ipoib *p, const u8 *packet, size_t bytes)
 {
-	struct ipoib_merge *m = &arrivals.merge;
+	bool mergeable = ipoib_merge_may_begin(packet, bytes);
 
-	if (arrivals.owner != p) {
-		ipoib_host_flush();
-		arrivals.owner = p;
-	}
-	if (ipoib_merge_add(m, packet, bytes))
+	if (mergeable && (!arrivals.merge.count || arrivals.owner == p) && merge(p, packet, bytes))
 		return;
-	if (m->count) { /* it may begin the next one */
-		ipoib_host_flush();
-		if (ipoib_merge_add(m, packet, bytes))
-			return;
-	}
-	count_delivered(p, write_packet(p, packet, bytes), 1, bytes);
+	if (mergeable || arrivals.owner == p)
+		flush();
+	if (!mergeable || !merge(p, packet, bytes))
+		count_delivered(p, write_packet(p, packet, bytes), 1, bytes);
 }
 
 static void received_ip(struct ipoib *p, const u8 *at, size_t bytes)
@@ -304,6 +335,11 @@ void ipoib_set_carrier(struct ipoib *p, bool up)
 	ioctl(p->tun_fd, TUNSETCARRIER, &on);
 }
 
+void ipoib_host_init(void)
+{
+	rt_work_init(&arrivals.flush, flush_later);
+}
+
 void ipoib_host_open(struct ipoib *p)
 {
 	rt_io_init(p->device->rt, &p->tun_io, p->tun_fd, readable);
@@ -319,6 +355,10 @@ void ipoib_leave_devices(void)
 
 void ipoib_host_close(struct ipoib *p)
 {
+	if (arrivals.owner == p) {
+		arrivals.merge.count = 0;
+		rt_work_cancel(&arrivals.flush);
+	}
 	rt_io_watch(&p->tun_io, false, false);
 	if (leaves_devices && p->tun_fd >= 0)
 		ioctl(p->tun_fd, TUNSETPERSIST, 1);

@@ -292,6 +292,7 @@ static struct ib_client ipoib_client = {
 
 int ipoib_init(void)
 {
+	ipoib_host_init();
 	return ib_register_client(&ipoib_client);
 }
 

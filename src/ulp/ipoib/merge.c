@@ -43,7 +43,7 @@ static u64 pseudo_sum(const u8 *packet, size_t tcp_bytes)
 }
 
 /* Return: the bytes of its headers, if it has data and nothing that a receiver must see for
- * each segment, and its checksum is right; 0 */
+ * each segment; 0 */
 static size_t headers_of(const u8 *packet, size_t bytes)
 {
 	size_t ip = ip_header(packet, bytes), tcp = ip ? (packet[ip + 12] >> 4) * 4u : 0;
@@ -51,9 +51,19 @@ static size_t headers_of(const u8 *packet, size_t bytes)
 	if (tcp < TCP_HEADER || ip + tcp >= bytes ||
 	    (packet[ip + 13] & ~TCP_PSH) != TCP_ACK || packet[ip + 12] & 15)
 		return 0;
-	if (ipoib_fold(ipoib_sum(packet + ip, bytes - ip, pseudo_sum(packet, bytes - ip))))
-		return 0;
 	return ip + tcp;
+}
+
+static bool has_right_checksum(const u8 *packet, size_t bytes)
+{
+	size_t ip = ip_header(packet, bytes);
+
+	return !ipoib_fold(ipoib_sum(packet + ip, bytes - ip, pseudo_sum(packet, bytes - ip)));
+}
+
+bool ipoib_merge_may_begin(const u8 *packet, size_t bytes)
+{
+	return 2 * bytes <= IPOIB_LARGE_BYTES && headers_of(packet, bytes);
 }
 
 /* Do the headers differ in nothing but length, identification, sequence number, PSH, window
@@ -93,10 +103,8 @@ bool ipoib_merge_add(struct ipoib_merge *m, const u8 *packet, size_t bytes)
 	if (m->count && (m->whole || m->bytes + bytes - m->headers > IPOIB_LARGE_BYTES ||
 			 packet[0] >> 4 != m->packet[0] >> 4))
 		return false;
-	if (!m->count && 2 * bytes > IPOIB_LARGE_BYTES) /* nothing could follow */
-		return false;
 	headers = headers_of(packet, bytes);
-	if (!headers)
+	if (!headers || !has_right_checksum(packet, bytes))
 		return false;
 	if (!m->count) {
 		m->ip_header = is_v4(packet) ? IPV4_HEADER : IPV6_HEADER;

@@ -20,6 +20,9 @@ struct ipoib_merge {
 	u8 packet[IPOIB_LARGE_BYTES];
 };
 
+/** ipoib_merge_may_begin() - may others be appended to @packet? That of a checksum that is wrong
+ *  is not added all the same */
+bool ipoib_merge_may_begin(const u8 *packet, size_t bytes);
 /** ipoib_merge_add() - append @packet, of @bytes, or begin with it if @m is empty.
  *  Return: false: it does not belong there; give @m to the host first */
 bool ipoib_merge_add(struct ipoib_merge *m, const u8 *packet, size_t bytes);

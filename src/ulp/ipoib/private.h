@@ -135,7 +135,9 @@ int ipoib_queue_size(struct ipoib *p, unsigned int receives);
 /** ipoib_send_alloc() - a frame to fill. NULL: too many are under way */
 struct ipoib_send *ipoib_send_alloc(struct ipoib *p);
 void ipoib_send_free(struct ipoib_send *s);
-/** ipoib_send_enlarge() - make room for IPOIB_CONNECTED_MTU, with any contents.
+/** ipoib_spare_frame() - what the next ipoib_send_enlarge() gives. NULL: no memory */
+u8 *ipoib_spare_frame(struct ipoib *p);
+/** ipoib_send_enlarge() - make room for IPOIB_LARGE_BYTES, with any contents.
  *  Return: false: no memory */
 bool ipoib_send_enlarge(struct ipoib_send *s);
 /** ipoib_sent() - the completion of a send */
@@ -149,14 +151,13 @@ int ipoib_set_qkey(struct ipoib *p, u32 qkey);
 
 /* --- host.c --- */
 
+void ipoib_host_init(void);
 void ipoib_host_open(struct ipoib *p);
 void ipoib_host_close(struct ipoib *p);
 /** ipoib_host_resume() - there is room for what the host sends */
 void ipoib_host_resume(struct ipoib *p);
-/** ipoib_received() - a frame from the fabric; ipoib_host_flush() gives it to the host at the
- *  latest */
+/** ipoib_received() - a frame from the fabric, for the host or for us */
 void ipoib_received(struct ipoib *p, const u8 *frame, size_t bytes);
-void ipoib_host_flush(void);
 /** ipoib_unreachable() - tell the host that nobody answers for where @s goes */
 void ipoib_unreachable(struct ipoib_send *s);
 /** ipoib_too_big() - tell the host that what @s has does not fit there; consumed */

@@ -4,6 +4,7 @@
 
 #include "base/bytes.h"
 #include "ulp/ipoib/private.h"
+#include "ulp/ipoib/segment.h"
 
 #define CQ_BUDGET   256 /* completions per turn of the loop */
 #define SPARE_SENDS 8	/* kept for the next ones */
@@ -32,14 +33,18 @@ struct ipoib_send *ipoib_send_alloc(struct ipoib *p)
 	return s;
 }
 
+u8 *ipoib_spare_frame(struct ipoib *p)
+{
+	if (!p->spare_frame)
+		p->spare_frame = rt_alloc(IPOIB_ENCAP_BYTES + IPOIB_LARGE_BYTES);
+	return p->spare_frame;
+}
+
 bool ipoib_send_enlarge(struct ipoib_send *s)
 {
-	struct ipoib *p = s->ipoib;
-	u8 *large = p->spare_frame;
+	u8 *large = ipoib_spare_frame(s->ipoib);
 
-	if (!large)
-		large = rt_zalloc(IPOIB_ENCAP_BYTES + IPOIB_CONNECTED_MTU);
-	p->spare_frame = NULL;
+	s->ipoib->spare_frame = NULL;
 	if (large)
 		s->frame = large;
 	return large;
@@ -230,7 +235,7 @@ static void grow_receives(struct ipoib *p, unsigned int used)
 	add_receives(p);
 }
 
-static void complete(struct ipoib *p, unsigned int budget)
+static void drain_cq(struct ipoib *p, unsigned int budget)
 {
 	unsigned int used = 0;
 	struct ib_wc wc[16];
@@ -252,12 +257,6 @@ static void complete(struct ipoib *p, unsigned int budget)
 	} while (ib_req_notify_cq(p->cq, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS) >
 		 0);
 	grow_receives(p, used);
-}
-
-static void drain_cq(struct ipoib *p, unsigned int budget)
-{
-	complete(p, budget);
-	ipoib_host_flush();
 }
 
 static void comp_handler(struct ib_cq *cq, void *cq_context)

@@ -126,6 +126,27 @@ static void what_is_no_segment_is_refused(void **state)
 	assert_int_equal(ipoib_cut_begin(&cut, &good, packet, 40, MTU), -EINVAL);
 }
 
+/* RFC 1071, a 16-bit word at a time */
+static u16 plain_sum(const u8 *p, size_t bytes, u64 sum)
+{
+	for (size_t i = 0; i < bytes; i++)
+		sum += i % 2 ? p[i] : p[i] << 8;
+	return ipoib_fold(sum);
+}
+
+static void a_sum_by_blocks_is_the_sum_of_words(void **state)
+{
+	static u8 data[1000];
+
+	for (int fill = 0; fill < 3; fill++) {
+		for (size_t i = 0; i < sizeof(data); i++)
+			data[i] = fill ? (u8)(i * fill * 37 + i / 9) : 0xff;
+		for (size_t bytes = 0; bytes + 7 < sizeof(data); bytes++)
+			assert_int_equal(ipoib_fold(ipoib_sum(data + bytes % 7, bytes, 0x12345)),
+					 plain_sum(data + bytes % 7, bytes, 0x12345));
+	}
+}
+
 static void a_checksum_is_filled_in(void **state)
 {
 	size_t bytes = 20 + 8 + 5; /* odd */
@@ -159,6 +180,7 @@ int main(void)
 		cmocka_unit_test(ipv4_is_cut),
 		cmocka_unit_test(ipv6_is_cut),
 		cmocka_unit_test(what_is_no_segment_is_refused),
+		cmocka_unit_test(a_sum_by_blocks_is_the_sum_of_words),
 		cmocka_unit_test(a_checksum_is_filled_in),
 		cmocka_unit_test(a_checksum_of_zero_is_written_as_its_complement),
 	};
