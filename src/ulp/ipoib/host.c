@@ -16,7 +16,8 @@
 #include "ulp/ipoib/private.h"
 #include "ulp/ipoib/segment.h"
 
-#define READ_BUDGET 64 /* packets of the host's in a turn of the loop */
+#define READ_BUDGET 64	    /* packets of the host's in a turn of the loop */
+#define READ_BYTES  (128u << 10) /* and bytes: what is on its way stays in the caches */
 
 /* --- from the host --- */
 
@@ -124,8 +125,8 @@ static void transmit_read(struct ipoib *p, struct ipoib_send *s,
 	}
 }
 
-/* Return: may more be there? */
-static bool read_one(struct ipoib *p)
+/* Return: the bytes of a packet; 0: no more is there, or has room */
+static size_t read_one(struct ipoib *p)
 {
 	bool room = p->num_sends + IPOIB_SENDS_OF_READ <= IPOIB_SENDS_MOST;
 	struct ipoib_send *s = room ? ipoib_send_alloc(p) : NULL;
@@ -136,28 +137,31 @@ static bool read_one(struct ipoib *p)
 	if (!s) { /* what the host sends waits in its queue */
 		p->host_waits = true;
 		rt_io_watch(&p->tun_io, false, false);
-		return false;
+		return 0;
 	}
 	rest = rest_of_large(p);
 	n = read_packet(p, &header, s->frame + IPOIB_ENCAP_BYTES, rest);
 	if (n > 0) {
 		transmit_read(p, s, &header, rest - IPOIB_MTU, (size_t)n);
-		return true;
+		return (size_t)n;
 	}
 	if (n < 0 && errno != EAGAIN && errno != EINTR) { /* the device was deleted */
 		rt_io_watch(&p->tun_io, false, false);
 		rt_work_queue(p->device->rt, &p->end);
 	}
 	ipoib_send_free(s);
-	return false;
+	return 0;
 }
 
 static void readable(struct rt_io *io, bool in, bool out)
 {
 	struct ipoib *p = container_of(io, struct ipoib, tun_io);
+	size_t bytes = 0, n = 1;
 
-	for (unsigned int i = 0; i < READ_BUDGET && read_one(p); i++)
-		;
+	for (unsigned int i = 0; i < READ_BUDGET && bytes < READ_BYTES && n; i++) {
+		n = read_one(p);
+		bytes += n;
+	}
 }
 
 void ipoib_host_resume(struct ipoib *p)

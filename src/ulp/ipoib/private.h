@@ -29,7 +29,7 @@
 #define IPOIB_RECEIVES_KNOWN  32 /* when there is a neighbour */
 #define IPOIB_RECEIVES_MOST   255 /* the ring of the queue pair has one more */
 #define IPOIB_SENDS_MOST      120
-#define IPOIB_CONN_RECEIVES   16 /* of 64 KiB, when there is a connection */
+#define IPOIB_CONN_RECEIVES   8 /* of 64 KiB, when there is a connection */
 #define IPOIB_CONNS_MOST      1024 /* also those of peers, who may be hostile */
 #define IPOIB_SENDS_OF_READ   48 /* that must be free: a large segment is 33 packets */
 

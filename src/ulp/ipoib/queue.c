@@ -22,12 +22,13 @@ struct ipoib_send *ipoib_send_alloc(struct ipoib *p)
 		list_del(&s->node);
 		p->num_free_sends--;
 	} else {
-		s = rt_zalloc(sizeof(*s));
+		s = rt_alloc(sizeof(*s)); /* clearing it would cost as much as copying the packet */
 	}
 	if (!s)
 		return NULL;
 	s->ipoib = p;
 	s->conn = NULL;
+	s->bytes = 0;
 	s->frame = s->small;
 	p->num_sends++;
 	return s;
