@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * A sparse array from 24-bit numbers (QPNs, key indices) to pointers: three
- * levels of 256, made on demand, so that the table of an adapter with one
- * object is 6 KiB and a look-up is three loads.
+ * A sparse array from 24-bit numbers (QPNs, key indices) to pointers: a tree of pages of 64 slots,
+ * which is as high as its largest number needs. So the table of an adapter with a few objects is
+ * 512 bytes, and a look-up one load.
  */
 #ifndef SOFTIB_ENGINE_TABLE_H
 #define SOFTIB_ENGINE_TABLE_H
@@ -11,26 +11,31 @@
 
 #include "base/types.h"
 
-#define ENG_TABLE_LEVELS 3
-#define ENG_TABLE_BITS 8
+#define ENG_TABLE_BITS 6
 #define ENG_TABLE_SLOTS (1u << ENG_TABLE_BITS)
 
 struct eng_table {
-	void **root; /* NULL until the first entry */
+	void **root;   /* NULL until the first entry */
+	unsigned bits; /* of the numbers that it has room for; 0: none */
 };
 
-static inline uint32_t eng_table_slot(uint32_t i, unsigned level)
+static inline uint32_t eng_table_slot(uint32_t i, unsigned shift)
 {
-	return i >> (ENG_TABLE_LEVELS - 1 - level) * ENG_TABLE_BITS & (ENG_TABLE_SLOTS - 1);
+	return i >> shift & (ENG_TABLE_SLOTS - 1);
 }
 
 static inline void *eng_table_get(const struct eng_table *t, uint32_t i)
 {
+	unsigned shift = t->bits;
 	void **page = t->root;
 
-	for (unsigned level = 0; level < ENG_TABLE_LEVELS - 1 && page; level++)
-		page = page[eng_table_slot(i, level)];
-	return page ? page[eng_table_slot(i, ENG_TABLE_LEVELS - 1)] : NULL;
+	if (i >> shift)
+		return NULL;
+	while (shift && page) {
+		shift -= ENG_TABLE_BITS;
+		page = page[eng_table_slot(i, shift)];
+	}
+	return page;
 }
 
 /** eng_table_set() - Return: 0; -ENOMEM (never when clearing an entry) */

@@ -3,7 +3,7 @@
  * QPNs and memory keys. Both are handed out in a circle, so that a number is
  * not used again soon and a late packet does not meet a stranger. A key is
  * its index and a tag that changes with each use of the index. The tables
- * give back the pages that the circle has left: a page is 256 numbers.
+ * give back the pages that the circle has left: a page is 64 numbers.
  */
 #include "hca/private.h"
 

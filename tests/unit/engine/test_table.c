@@ -31,6 +31,20 @@ static void numbers_of_all_digits(void **state)
 	assert_null(eng_table_get(&t, 1));
 }
 
+/* in whatever order the table grows */
+static void large_numbers_may_come_first(void **state)
+{
+	struct eng_table t = {0};
+
+	for (uint32_t i = 0xffffff; i; i /= 3)
+		assert_int_equal(eng_table_set(&t, i, (void *)(uintptr_t)i), 0);
+	for (uint32_t i = 0xffffff; i; i /= 3)
+		assert_int_equal((uintptr_t)eng_table_get(&t, i), i);
+	freed = 0;
+	eng_table_free(&t, count);
+	assert_int_equal(freed, 16);
+}
+
 static void clearing_takes_no_memory(void **state)
 {
 	struct eng_table t = {0};
@@ -45,6 +59,14 @@ static void clearing_takes_no_memory(void **state)
 	}
 	rt_fail_alloc(0);
 	assert_int_equal(eng_table_set(&t, 77, &t), 0);
+	for (int nth = 1; nth <= 3; nth++) { /* two levels above the two, and two pages below */
+		rt_fail_alloc((uint64_t)nth);
+		assert_int_equal(eng_table_set(&t, 0x700000, &t), -ENOMEM);
+		assert_ptr_equal(eng_table_get(&t, 77), &t);
+	}
+	rt_fail_alloc(0);
+	assert_int_equal(eng_table_set(&t, 0x700000, &t), 0);
+	assert_null(eng_table_get(&t, 0x1000000 + 77));
 	eng_table_free(&t, count);
 }
 
@@ -56,8 +78,11 @@ static void pages_that_hold_nothing_go(void **state)
 
 	assert_int_equal(eng_table_set(&t, 5, &t), 0);
 	assert_int_equal(eng_table_set(&t, 6, &t), 0);
+	assert_int_equal(rt_alloc_balance(), before + 1);
+	assert_int_equal(eng_table_set(&t, 0x2ffff, &t), 0);
+	eng_table_clear(&t, 0x2ffff);
 	two = rt_alloc_balance();
-	assert_int_equal(two, before + ENG_TABLE_LEVELS);
+	assert_int_equal(two, before + 3); /* it stays as high */
 	for (uint32_t i = 7; i < 0x30000; i += 77) {
 		assert_int_equal(eng_table_set(&t, i, &t), 0);
 		eng_table_clear(&t, i);
@@ -77,6 +102,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(numbers_of_all_digits),
+		cmocka_unit_test(large_numbers_may_come_first),
 		cmocka_unit_test(clearing_takes_no_memory),
 		cmocka_unit_test(pages_that_hold_nothing_go),
 	};
