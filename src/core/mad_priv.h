@@ -27,8 +27,8 @@
 #include "runtime/rt.h"
 #include "runtime/tree.h"
 
-#define MAD_SEND_WRS 64	    /* posted at once to one QP; the rest queues */
-#define MAD_RECV_WRS 127    /* the most receives posted to one QP; its ring has one more */
+#define MAD_SEND_WRS 24	    /* posted at once to one QP; the rest queues */
+#define MAD_RECV_WRS 39	    /* the most receives posted to one QP; with the sends a CQ of 63 */
 #define MAD_RECV_INITIAL 16 /* a quiet port's: a turn of the adapter (HCA_RX_TURN); it grows with
 			       the traffic */
 #define RMPP_ACK_RETRIES 5 /* without progress */
