@@ -138,6 +138,7 @@ bool control_op_ipoib_open(struct control_request *req)
 	ipoib = ipoib_find(config.device, config.port_num, config.pkey);
 	put_link(req->out, "link", ipoib_own_link(ipoib));
 	control_put_number(req->out, "mtu", mtu_of(ipoib));
+	control_put_number(req->out, "segments", IPOIB_SEGMENTS);
 	return true;
 }
 

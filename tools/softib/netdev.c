@@ -66,6 +66,27 @@ int netdev_ask_kernel(const struct nlmsghdr *req)
 	return error;
 }
 
+/* A large segment becomes as many packets as softibd has room for (IPOIB_SENDS_OF_READ): with a
+ * small MSS the kernel would cut 64 KiB into more. Old kernels do not let one say so. */
+static void limit_segments(const char *interface, unsigned segments)
+{
+	const struct {
+		struct nlmsghdr head;
+		struct ifinfomsg body;
+		struct rtattr attr;
+		unsigned value;
+	} req = {
+		.head = {.nlmsg_len = sizeof(req),
+			 .nlmsg_type = RTM_NEWLINK,
+			 .nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK},
+		.body = {.ifi_index = (int)if_nametoindex(interface)},
+		.attr = {.rta_len = RTA_LENGTH(sizeof(req.value)), .rta_type = IFLA_GSO_MAX_SEGS},
+		.value = segments,
+	};
+
+	netdev_ask_kernel(&req.head);
+}
+
 int netdev_delete(const char *interface)
 {
 	const struct {
@@ -134,6 +155,7 @@ static int hand_over(const struct node_place *at, const char *adapter, unsigned 
 	if (!answer)
 		return -EPROTO;
 	error = netdev_set_mtu(interface, (int)number_of(answer, "mtu"));
+	limit_segments(interface, (unsigned)number_of(answer, "segments"));
 	json_object_put(answer);
 	return error ? error : netdev_up(interface);
 }

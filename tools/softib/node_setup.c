@@ -19,12 +19,14 @@
 /* --- the network ------------------------------------------------------------- */
 
 /* ping(8) needs no privilege, as on other machines. The link-local addresses are those
- * of the plan, made of the ports' GUIDs. */
+ * of the plan, made of the ports' GUIDs. Routers are asked for three times (RFC 4861 section 10):
+ * Linux asks for ever, and a thousand idle nodes would never rest. */
 static void set_parameters(void)
 {
 	char text[32];
 
 	node_write("/proc/sys/net/ipv6/conf/default/addr_gen_mode", "1");
+	node_write("/proc/sys/net/ipv6/conf/default/router_solicitations", "3");
 	if (node_write("/proc/sys/net/ipv4/ping_group_range", "0 2147483647"))
 		return;
 	snprintf(text, sizeof(text), "%u %u", getegid(), getegid());

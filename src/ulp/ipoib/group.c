@@ -12,7 +12,6 @@
 #define RETRY_FIRST_MS 250
 #define RETRY_LAST_MS  16000u
 #define SENDER_LIFE_MS 60000 /* a group that nobody sends to any more is left */
-#define WAITING_MOST   16
 #define GROUPS_MOST    256
 
 /** struct ipoib_group - a multicast group of the partition */
@@ -26,8 +25,7 @@ struct ipoib_group {
 	struct ib_sa_multicast *membership; /* joined, or under way */
 	struct ib_ah *ah;		    /* joined */
 	bool attached;
-	struct list_head waiting; /* struct ipoib_send */
-	unsigned int num_waiting;
+	struct ipoib_waiting waiting;
 	struct rt_timer timer; /* to join again, or to leave what is not used */
 };
 
@@ -49,14 +47,12 @@ static void arm(struct ipoib_group *g, unsigned int ms)
 
 static void drop_waiting(struct ipoib_group *g)
 {
-	struct ipoib_send *s, *next;
+	struct ipoib_send *s;
 
-	list_for_each_entry_safe(s, next, &g->waiting, node) {
-		list_del(&s->node);
+	while ((s = ipoib_wait_end(&g->waiting))) {
 		g->ipoib->stats.tx_dropped++;
 		ipoib_send_free(s);
 	}
-	g->num_waiting = 0;
 }
 
 /* as long as the membership is there */
@@ -123,17 +119,14 @@ static int take_part(struct ipoib_group *g, const struct ib_sa_mcmember_rec *rec
 static void is_joined(struct ipoib_group *g)
 {
 	struct ipoib *p = g->ipoib;
-	struct ipoib_send *s, *next;
+	struct ipoib_send *s;
 
 	g->retry_ms = RETRY_FIRST_MS;
 	g->used = true;
 	if (!g->member)
 		arm(g, SENDER_LIFE_MS);
-	list_for_each_entry_safe(s, next, &g->waiting, node) {
-		list_del(&s->node);
-		g->num_waiting--;
+	while ((s = ipoib_wait_end(&g->waiting)))
 		ipoib_post(s, g->ah, IB_MULTICAST_QPN);
-	}
 	if (g != p->broadcast)
 		return;
 	make_standing(p);
@@ -204,7 +197,7 @@ static void tick(struct rt_timer *timer)
 	if (g->membership && g->used) { /* it only sends, and does */
 		g->used = false;
 		arm(g, SENDER_LIFE_MS);
-	} else if (g->membership || (!g->member && !g->num_waiting)) {
+	} else if (g->membership || (!g->member && !g->waiting.num)) {
 		forget(g);
 	} else {
 		join(g);
@@ -225,7 +218,7 @@ static struct ipoib_group *make(struct ipoib *p, const union ib_gid *mgid, bool 
 	g->mgid = *mgid;
 	g->member = member;
 	g->retry_ms = RETRY_FIRST_MS;
-	INIT_LIST_HEAD(&g->waiting);
+	INIT_LIST_HEAD(&g->waiting.sends);
 	rt_timer_init(p->device->rt, &g->timer, tick);
 	list_add_tail(&g->node, &p->groups);
 	return g;
@@ -294,14 +287,7 @@ void ipoib_send_to_group(struct ipoib *p, const struct in6_addr *group,
 		ipoib_post(s, g->ah, IB_MULTICAST_QPN);
 		return;
 	}
-	if (!g || g->num_waiting == WAITING_MOST) {
-		p->stats.tx_dropped++;
-		ipoib_send_free(s);
-		return;
-	}
-	list_add_tail(&s->node, &g->waiting);
-	g->num_waiting++;
-	if (!g->membership && (is_new || !rt_timer_armed(&g->timer)))
+	if (ipoib_wait(g ? &g->waiting : NULL, s) && !g->membership && (is_new || !rt_timer_armed(&g->timer)))
 		join(g);
 }
 

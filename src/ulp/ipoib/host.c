@@ -128,7 +128,7 @@ static void transmit_read(struct ipoib *p, struct ipoib_send *s,
 /* Return: the bytes of a packet; 0: no more is there, or has room */
 static size_t read_one(struct ipoib *p)
 {
-	bool room = p->num_sends + IPOIB_SENDS_OF_READ <= IPOIB_SENDS_MOST;
+	bool room = ipoib_sends_left(p) >= IPOIB_SENDS_OF_READ;
 	struct ipoib_send *s = room ? ipoib_send_alloc(p) : NULL;
 	struct virtio_net_hdr header;
 	u8 *rest;

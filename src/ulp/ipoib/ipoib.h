@@ -19,6 +19,8 @@
 #define IPOIB_MTU	    2044  /* of datagram mode: the fabric's 2048, less the header */
 #define IPOIB_CONNECTED_MTU 65520 /* of connected mode, as Linux has it */
 
+#define IPOIB_SEGMENTS	    40    /* the most that a large packet of the host may have */
+
 struct ipoib;
 
 /**

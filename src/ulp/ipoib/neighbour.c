@@ -21,7 +21,6 @@
 #define ASK_MS		1000
 #define LIFE_MS		30000
 #define PATH_TIMEOUT_MS 3000
-#define WAITING_MOST	16
 #define NEIGHBOURS_MOST 4096
 
 enum state { ASKING, PATH, READY };
@@ -49,8 +48,7 @@ struct ipoib_neighbour {
 	bool connecting;	  /* @conn is not up yet */
 	bool refused;		  /* this link takes no connections */
 	struct path_query *query; /* PATH */
-	struct list_head waiting; /* struct ipoib_send */
-	unsigned int num_waiting;
+	struct ipoib_waiting waiting;
 	struct rt_timer timer;
 };
 
@@ -98,16 +96,14 @@ static void drop_path(struct ipoib_neighbour *n)
 /* nobody answers: the host hears it for each packet that waits */
 static void fail_waiting(struct ipoib_neighbour *n, bool say)
 {
-	struct ipoib_send *s, *next;
+	struct ipoib_send *s;
 
-	list_for_each_entry_safe(s, next, &n->waiting, node) {
-		list_del(&s->node);
+	while ((s = ipoib_wait_end(&n->waiting))) {
 		n->ipoib->stats.tx_dropped++;
 		if (say)
 			ipoib_unreachable(s);
 		ipoib_send_free(s);
 	}
-	n->num_waiting = 0;
 }
 
 static void forget(struct ipoib_neighbour *n, bool say)
@@ -116,7 +112,8 @@ static void forget(struct ipoib_neighbour *n, bool say)
 	drop_path(n);
 	fail_waiting(n, say);
 	list_del(&n->node);
-	n->ipoib->num_neighbours--;
+	if (!--n->ipoib->num_neighbours)
+		ipoib_sends_trim(n->ipoib);
 	rt_free(n);
 }
 
@@ -175,7 +172,7 @@ static struct ipoib_neighbour *make(struct ipoib *p, const struct in6_addr *ip)
 		return NULL;
 	n->ipoib = p;
 	n->ip = *ip;
-	INIT_LIST_HEAD(&n->waiting);
+	INIT_LIST_HEAD(&n->waiting.sends);
 	rt_timer_init(p->device->rt, &n->timer, tick);
 	list_add(&n->node, bucket(p, ip));
 	p->num_neighbours++;
@@ -211,13 +208,10 @@ static void send_on(struct ipoib_neighbour *n, struct ipoib_send *s)
 
 static void send_waiting(struct ipoib_neighbour *n)
 {
-	struct ipoib_send *s, *next;
+	struct ipoib_send *s;
 
-	list_for_each_entry_safe(s, next, &n->waiting, node) {
-		list_del(&s->node);
-		n->num_waiting--;
+	while ((s = ipoib_wait_end(&n->waiting)))
 		send_on(n, s);
-	}
 }
 
 void ipoib_neighbour_connected(struct ipoib_neighbour *n, struct ipoib_conn *conn, bool refused)
@@ -332,18 +326,12 @@ void ipoib_send_to(struct ipoib *p, const struct in6_addr *ip, struct ipoib_send
 
 	if (!n)
 		n = begin_asking(p, ip);
-	if (!n || (!is_ready(n) && n->num_waiting == WAITING_MOST)) {
-		p->stats.tx_dropped++;
-		ipoib_send_free(s);
-		return;
-	}
-	n->used = true;
-	if (is_ready(n)) {
+	if (n)
+		n->used = true;
+	if (n && is_ready(n))
 		send_on(n, s);
-		return;
-	}
-	list_add_tail(&s->node, &n->waiting);
-	n->num_waiting++;
+	else
+		ipoib_wait(n ? &n->waiting : NULL, s);
 }
 
 static void answer(struct ipoib *p, const struct ipoib_resolution *r)

@@ -25,13 +25,13 @@
 #define IPOIB_BROADCAST_SCOPE 2 /* link-local */
 #define IPOIB_ADDRESSES_MAX   16
 #define IPOIB_BUCKETS	      64 /* of neighbours */
-#define IPOIB_RECEIVES_FIRST  8	 /* doubled whenever half of them are used at once */
+#define IPOIB_RECEIVES_FIRST  6	 /* doubled whenever half of them are used at once */
 #define IPOIB_RECEIVES_KNOWN  32 /* when there is a neighbour */
-#define IPOIB_RECEIVES_MOST   255 /* the ring of the queue pair has one more */
-#define IPOIB_SENDS_MOST      120
+#define IPOIB_RECEIVES_MOST   127 /* the ring of the queue pair has one more */
+#define IPOIB_SENDS_MOST      56  /* with the first receives, a completion queue of 64 */
 #define IPOIB_CONN_RECEIVES   8 /* of 64 KiB, when there is a connection */
 #define IPOIB_CONNS_MOST      1024 /* also those of peers, who may be hostile */
-#define IPOIB_SENDS_OF_READ   48 /* that must be free: a large segment is 33 packets */
+#define IPOIB_SENDS_OF_READ   IPOIB_SEGMENTS /* that must be free */
 
 struct ipoib_conn;
 struct ipoib_routes;
@@ -47,6 +47,12 @@ struct ipoib_send {
 	size_t bytes;
 	u8 *frame; /* @small, or memory for the largest frame: ipoib_send_enlarge() */
 	u8 small[IPOIB_ENCAP_BYTES + IPOIB_MTU];
+};
+
+/** struct ipoib_waiting - sends for whose destination something is asked */
+struct ipoib_waiting {
+	struct list_head sends;
+	unsigned int num;
 };
 
 /** struct ipoib_receive - a buffer in the receive queue */
@@ -101,7 +107,7 @@ struct ipoib {
 	struct rt_work drain;
 	struct list_head receives, spare_sends;
 	u8 *spare_frame; /* for ipoib_send_enlarge(); NULL: there is none */
-	unsigned int num_receives, want_receives, num_sends, num_free_sends;
+	unsigned int num_receives, want_receives, num_sends, num_waiting, num_free_sends;
 	/* --- neighbour.c --- */
 	struct list_head neighbours[IPOIB_BUCKETS];
 	unsigned int num_neighbours;
@@ -132,9 +138,17 @@ void ipoib_queue_expect(struct ipoib *p);
 /** ipoib_queue_size() - let the completion queue have room for @receives datagrams that are
  *  posted and, once there is a connection, for its messages. 0; -errno */
 int ipoib_queue_size(struct ipoib *p, unsigned int receives);
+/** ipoib_sends_left() - how many more may be under way; those that wait do not count */
+unsigned int ipoib_sends_left(const struct ipoib *p);
+/** ipoib_wait() - let it wait in @w. Return: false: too many do, or @w is NULL; dropped */
+bool ipoib_wait(struct ipoib_waiting *w, struct ipoib_send *s);
+/** ipoib_wait_end() - Return: the first that waits, and waits no longer; NULL: none does */
+struct ipoib_send *ipoib_wait_end(struct ipoib_waiting *w);
 /** ipoib_send_alloc() - a frame to fill. NULL: too many are under way */
 struct ipoib_send *ipoib_send_alloc(struct ipoib *p);
 void ipoib_send_free(struct ipoib_send *s);
+/** ipoib_sends_trim() - give back what is kept for the next sends: there is no neighbour */
+void ipoib_sends_trim(struct ipoib *p);
 /** ipoib_spare_frame() - what the next ipoib_send_enlarge() gives. NULL: no memory */
 u8 *ipoib_spare_frame(struct ipoib *p);
 /** ipoib_send_enlarge() - make room for IPOIB_LARGE_BYTES, with any contents.

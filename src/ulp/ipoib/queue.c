@@ -8,14 +8,53 @@
 
 #define CQ_BUDGET   256 /* completions per turn of the loop */
 #define SPARE_SENDS 8	/* kept for the next ones */
+/* sends that wait for one address or group, and all of them: hosts that do not answer hold up
+ * what is sent to them, and nothing else */
+#define WAITING_EACH 16
+#define WAITING_MOST 512
 
 /* --- sends --- */
+
+unsigned int ipoib_sends_left(const struct ipoib *p)
+{
+	unsigned int busy = p->num_sends - p->num_waiting;
+
+	return IPOIB_SENDS_MOST - MIN(busy, (unsigned int)IPOIB_SENDS_MOST);
+}
+
+bool ipoib_wait(struct ipoib_waiting *w, struct ipoib_send *s)
+{
+	struct ipoib *p = s->ipoib;
+
+	if (!w || w->num == WAITING_EACH || p->num_waiting == WAITING_MOST) {
+		p->stats.tx_dropped++;
+		ipoib_send_free(s);
+		return false;
+	}
+	list_add_tail(&s->node, &w->sends);
+	w->num++;
+	p->num_waiting++;
+	return true;
+}
+
+struct ipoib_send *ipoib_wait_end(struct ipoib_waiting *w)
+{
+	struct ipoib_send *s;
+
+	if (list_empty(&w->sends))
+		return NULL;
+	s = list_first_entry(&w->sends, struct ipoib_send, node);
+	list_del(&s->node);
+	w->num--;
+	s->ipoib->num_waiting--;
+	return s;
+}
 
 struct ipoib_send *ipoib_send_alloc(struct ipoib *p)
 {
 	struct ipoib_send *s;
 
-	if (p->num_sends == IPOIB_SENDS_MOST)
+	if (!ipoib_sends_left(p))
 		return NULL;
 	if (!list_empty(&p->spare_sends)) {
 		s = list_first_entry(&p->spare_sends, struct ipoib_send, node);
@@ -70,14 +109,27 @@ void ipoib_send_free(struct ipoib_send *s)
 
 	p->num_sends--;
 	drop_frame(s);
-	if (p->num_free_sends < SPARE_SENDS) {
+	if (p->num_neighbours && p->num_free_sends < SPARE_SENDS) {
 		list_add(&s->node, &p->spare_sends);
 		p->num_free_sends++;
 	} else {
 		rt_free(s);
 	}
-	if (p->host_waits && p->num_sends + IPOIB_SENDS_OF_READ <= IPOIB_SENDS_MOST)
+	if (p->host_waits && ipoib_sends_left(p) >= IPOIB_SENDS_OF_READ)
 		ipoib_host_resume(p);
+}
+
+void ipoib_sends_trim(struct ipoib *p)
+{
+	struct ipoib_send *s, *next;
+
+	list_for_each_entry_safe(s, next, &p->spare_sends, node) {
+		list_del(&s->node);
+		rt_free(s);
+	}
+	p->num_free_sends = 0;
+	rt_free(p->spare_frame);
+	p->spare_frame = NULL;
 }
 
 void ipoib_set_frame(struct ipoib_send *s, enum ipoib_type type, size_t bytes)
@@ -385,7 +437,6 @@ int ipoib_queue_restart(struct ipoib *p)
 void ipoib_queue_close(struct ipoib *p)
 {
 	struct ipoib_receive *r, *next_receive;
-	struct ipoib_send *s, *next_send;
 	struct ib_qp_attr attr = {.qp_state = IB_QPS_ERR};
 
 	if (p->qp && !ib_modify_qp(p->qp, &attr, IB_QP_STATE))
@@ -396,9 +447,7 @@ void ipoib_queue_close(struct ipoib *p)
 	rt_work_cancel(&p->drain);
 	list_for_each_entry_safe(r, next_receive, &p->receives, node)
 		drop_receive(r);
-	list_for_each_entry_safe(s, next_send, &p->spare_sends, node)
-		rt_free(s);
-	rt_free(p->spare_frame);
+	ipoib_sends_trim(p);
 	if (p->cq)
 		ib_destroy_cq(p->cq);
 	if (p->pd)
