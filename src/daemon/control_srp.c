@@ -153,6 +153,8 @@ static void put_session(struct json_object *o, const struct srp_session *session
 	control_put_number(o, "commands", info.commands);
 	control_put_number(o, "repeated", info.repeated);
 	control_put_number(o, "aborted", info.aborted);
+	control_put_number(o, "tables", info.tables);
+	control_put_number(o, "fetched_tables", info.fetched_tables);
 	put_target(o, &info.target);
 	for (unsigned int i = 0; i < info.nr_units; i++) {
 		srp_unit_describe(session, i, &unit);

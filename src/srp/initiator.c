@@ -43,12 +43,15 @@ int srpi_login_take(const void *data, size_t len, struct srpi_terms *terms)
 	if (!len || iu[0] != WIRE_SRP_LOGIN_RSP || wire_srp_login_rsp_decode(iu, len, &rsp) < 0)
 		return -EINVAL;
 	/* one request for a command, one for task management */
-	if (rsp.it_iu_bytes < SRPI_IU_BYTES || rsp.ti_iu_bytes < WIRE_SRP_RSP_BYTES ||
+	if (rsp.it_iu_bytes < WIRE_SRP_MIN_IU_BYTES || rsp.ti_iu_bytes < WIRE_SRP_RSP_BYTES ||
 	    rsp.ti_iu_bytes > TI_IU_BYTES_MOST || rsp.limit_delta < 2 ||
 	    rsp.limit_delta > INT32_MAX)
 		return -EINVAL;
 	terms->limit = rsp.limit_delta;
 	terms->ti_iu_bytes = rsp.ti_iu_bytes;
+	terms->it_iu_bytes = MIN(rsp.it_iu_bytes, (uint32_t)SRPI_IU_BYTES);
+	terms->indirect = rsp.formats & WIRE_SRP_INDIRECT_OK &&
+			  terms->it_iu_bytes >= WIRE_SRP_CMD_BYTES + WIRE_SRP_TABLE_BYTES;
 	return 0;
 }
 
@@ -76,25 +79,54 @@ static uint64_t next_tag(struct srpi_channel *ch, unsigned int slot, uint64_t ki
 	return kind | (ch->serial << 8 & ~TASK_BIT) | slot;
 }
 
+static uint32_t descs_here(const struct srpi_channel *ch, uint32_t nr)
+{
+	const uint32_t room = ch->iu_bytes - WIRE_SRP_CMD_BYTES - WIRE_SRP_TABLE_BYTES;
+
+	return MIN(nr, room / WIRE_SRP_DESC_BYTES);
+}
+
+bool srpi_command_fetched(const struct srpi_channel *ch, uint32_t nr_pieces)
+{
+	return nr_pieces > 1 && descs_here(ch, nr_pieces) < nr_pieces;
+}
+
+static void describe_table(const struct srpi_channel *ch, const struct srpi_command *command,
+			   struct wire_srp_data *data)
+{
+	data->format = WIRE_SRP_INDIRECT;
+	data->where = command->table_at;
+	data->where.bytes = command->nr_pieces * WIRE_SRP_DESC_BYTES;
+	data->nr_descs = command->nr_pieces;
+	data->nr_here = descs_here(ch, command->nr_pieces);
+	data->here = command->table;
+	for (uint32_t i = 0; i < command->nr_pieces; i++)
+		wire_srp_desc_encode(&command->piece[i],
+				     command->table + (size_t)i * WIRE_SRP_DESC_BYTES);
+}
+
 size_t srpi_command_build(struct srpi_channel *ch, unsigned int slot,
 			  const struct srpi_command *command, uint8_t to[SRPI_IU_BYTES])
 {
+	struct wire_srp_cmd_parts parts = {0};
+	struct wire_srp_data *data = command->out ? &parts.out : &parts.in;
 	struct wire_srp_cmd cmd = {
 		.opcode = WIRE_SRP_CMD,
 		.tag = next_tag(ch, slot, 0),
 		.task_attr = WIRE_SRP_SIMPLE,
 	};
-	struct wire_srp_cmd_parts parts = {0};
 	int bytes;
 
 	memcpy(cmd.lun, command->lun, sizeof(cmd.lun));
 	memcpy(cmd.cdb, command->cdb, sizeof(cmd.cdb));
-	if (command->data.bytes) {
-		struct wire_srp_data *data = command->out ? &parts.out : &parts.in;
-
+	if (command->nr_pieces > 1 && !ch->indirect)
+		return 0;
+	data->bytes = command->bytes;
+	if (command->bytes && command->nr_pieces == 1) {
 		data->format = WIRE_SRP_DIRECT;
-		data->bytes = command->data.bytes;
-		data->where = command->data;
+		data->where = command->piece[0];
+	} else if (command->bytes) {
+		describe_table(ch, command, data);
 	}
 	bytes = wire_srp_cmd_build(&cmd, &parts, to, SRPI_IU_BYTES);
 	if (bytes <= 0)

@@ -10,8 +10,11 @@
 
 #include "wire/srp.h"
 
-#define SRPI_SLOTS    128 /* commands of a session that may be under way */
-#define SRPI_IU_BYTES 64  /* the longest message of this initiator */
+#define SRPI_SLOTS	128 /* commands of a session that may be under way */
+#define SRPI_DESCS_HERE 12  /* of an indirect table, in the message itself, at most */
+/* the longest message of this initiator */
+#define SRPI_IU_BYTES                                                                    \
+	(WIRE_SRP_CMD_BYTES + WIRE_SRP_TABLE_BYTES + SRPI_DESCS_HERE * WIRE_SRP_DESC_BYTES)
 
 /* --- login ----------------------------------------------------------------------- */
 
@@ -20,6 +23,8 @@ struct srpi_terms {
 	uint32_t reject; /* enum wire_srp_reject; 0: accepted */
 	uint32_t limit;	 /* requests that may be sent at first */
 	uint32_t ti_iu_bytes; /* the longest message of the target */
+	uint32_t it_iu_bytes; /* and of the initiator */
+	bool indirect;	      /* the target takes indirect descriptors */
 };
 
 /** srpi_login_build() - the private data of a REQ
@@ -38,17 +43,26 @@ const char *srpi_reject_text(uint32_t reason);
 /** struct srpi_channel - what is outstanding; zero but the limit of its login at first */
 struct srpi_channel {
 	int64_t limit; /* requests that may still be sent */
+	uint32_t iu_bytes; /* the longest message that the target takes */
+	bool indirect;	   /* it takes indirect descriptors */
 	uint64_t serial;
 	uint64_t command[SRPI_SLOTS]; /* the tag of what each slot has sent; 0: nothing */
 	uint64_t task[SRPI_SLOTS];    /* and of the task management about it */
 };
 
-/** struct srpi_command - a SCSI command with at most one buffer */
+/** struct srpi_command - a SCSI command with data in at most one direction
+ *  @piece: the memory of the data, in this order; the caller's until the command is over
+ *  @table, @table_at: memory for a table of as many descriptors, and where the target finds
+ *  it; looked at if there are several pieces */
 struct srpi_command {
 	uint8_t lun[8];
 	uint8_t cdb[16];
-	bool out; /* the data goes to the target */
-	struct wire_srp_desc data; /* bytes 0: none */
+	bool out;	/* the data goes to the target */
+	uint32_t bytes; /* of data; 0: none */
+	const struct wire_srp_desc *piece;
+	uint32_t nr_pieces;
+	uint8_t *table;
+	struct wire_srp_desc table_at; /* its length is set by srpi_command_build() */
 };
 
 /** srpi_channel_ready() - may a command be sent now? The last request of the limit is kept
@@ -59,9 +73,15 @@ static inline bool srpi_channel_ready(const struct srpi_channel *ch)
 }
 
 /** srpi_command_build() - the SRP_CMD of @slot, which has none outstanding on @ch. The channel
- *  is ready. Return: bytes */
+ *  is ready. One piece of memory has a direct descriptor. Several have an indirect table; the
+ *  message has as many of its entries as the target lets it be long, and the target fetches a
+ *  table that is longer.
+ *  Return: bytes; 0: the target takes direct descriptors alone, and there are several pieces */
 size_t srpi_command_build(struct srpi_channel *ch, unsigned int slot,
 			  const struct srpi_command *command, uint8_t to[SRPI_IU_BYTES]);
+/** srpi_command_fetched() - does the target have to fetch the table of a command with
+ *  @nr_pieces, because the message has no room for it? */
+bool srpi_command_fetched(const struct srpi_channel *ch, uint32_t nr_pieces);
 /** srpi_task_build() - an SRP_TSK_MGMT about the command of @slot
  *  Return: bytes; 0: the slot has one already or no command, or the limit is used up */
 size_t srpi_task_build(struct srpi_channel *ch, unsigned int slot, const uint8_t lun[8],

@@ -66,14 +66,22 @@ static void receive(struct srpi_channel *ch, struct input *in, uint32_t *sent)
 
 static void talk(struct input *in)
 {
-	struct srpi_channel ch = {.limit = take(in)};
+	struct srpi_channel ch = {.limit = take(in),
+				  .iu_bytes = 68 + take(in) % (SRPI_IU_BYTES - 67),
+				  .indirect = true};
+	const struct wire_srp_desc piece[16] = {{4096, 1, 512}};
+	uint8_t table[sizeof(piece) / sizeof(piece[0]) * WIRE_SRP_DESC_BYTES];
 	const uint8_t lun[8] = {0};
 	uint8_t iu[SRPI_IU_BYTES];
 	uint32_t sent = 0;
 
 	while (in->left) {
 		const uint8_t what = take(in), slot = what / 4 % SLOTS;
-		const struct srpi_command command = {.out = what & 64, .data = {4096, 1, what}};
+		const struct srpi_command command = {.out = what & 64,
+						     .bytes = what,
+						     .piece = piece,
+						     .nr_pieces = 1 + what / 32,
+						     .table = table};
 
 		if (what % 4 == 0 && !(sent & 1u << slot) && srpi_channel_ready(&ch)) {
 			check(srpi_command_build(&ch, slot, &command, iu) > 0);

@@ -102,6 +102,16 @@ def test_what_is_written_is_read(fabric, disks):
         "-c", "read -P 0 1M 1M", "-c", "flush", disks[1])
 
 
+def test_large_requests_have_tables_of_descriptors(fabric, disks):
+    """Requests of up to 8 MiB, in many pieces of memory: the target fetches the longer tables."""
+    run(fabric, *fio(disks[1], "--rw=randrw", "--bssplit=64k/20:512k/20:1m/20:3m/20:8m/20", "--iodepth=8",
+                     "--size=16m", "--loops=3"))
+    run(fabric, "qemu-io", "-f", "raw", "-c", "write -P 0x17 512 8M", "-c", "read -P 0x17 512 8M",
+        "-c", "read -P 0x17 5M 2M", disks[1])
+    seen = session(fabric)
+    assert 0 < seen["fetched_tables"] < seen["tables"] < seen["commands"], seen
+
+
 def test_a_file_system_survives(fabric, disks):
     run(fabric, "/usr/sbin/mkfs.ext4", "-q", "-F", "-d", os.path.dirname(__file__), "fs.img", "16M")
     run(fabric, "nbdcopy", "fs.img", disks[0])

@@ -679,6 +679,41 @@ static void try_reservations(struct channel *ch)
 	kfree(other);
 }
 
+/* Descriptors that reach beyond the memory that was granted: the adapter refuses the access,
+ * and the connection is over. Nothing is stored beyond it. */
+static void try_outside(struct channel *ch)
+{
+	const struct ib_phys_buf buffer = {.addr = (u64)(uintptr_t)data, .size = 4 * BLOCK};
+	struct wire_srp_login_req login = good_login();
+	u64 start_of = buffer.addr;
+	struct ib_mr *granted = ib_reg_phys_mr(pd, (struct ib_phys_buf *)&buffer, 1,
+					       IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_READ |
+						       IB_ACCESS_REMOTE_WRITE,
+					       &start_of);
+	u8 *table = kzalloc(4 * WIRE_SRP_DESC_BYTES, GFP_KERNEL);
+
+	for (int i = 0; i < 4; i++) {
+		struct wire_srp_data bad = i < 2 ? direct(BLOCK, 4 * BLOCK)
+						 : indirect(table, 0, 4, BLOCK, i == 2 ? 4 : 0);
+		struct wire_srp_cmd_parts parts = {.in = bad};
+
+		if (i == 1)
+			parts = (struct wire_srp_cmd_parts){.out = bad};
+		/* of a whole table, one entry is not granted; one that is fetched is not itself */
+		parts.in.where.rkey = parts.out.where.rkey = granted->rkey;
+		put_be32(table + WIRE_SRP_DESC_BYTES + 8, granted->rkey ^ 0x100);
+		log_in(ch, &login);
+		start(ch);
+		memset(data + 4 * BLOCK, 0xee, BLOCK);
+		expect("beyond", perform(ch, CDB(i == 1 ? 0x2a : 0x28, [8] = 4), &parts), 0xff);
+		expect("the channel is over", ch->gone, 1);
+		expect("what is behind", data[4 * BLOCK], 0xee);
+		log_out(ch);
+	}
+	kfree(table);
+	ib_dereg_mr(granted);
+}
+
 static void try_all(void)
 {
 	struct channel *ch = kzalloc(sizeof(*ch), GFP_KERNEL);
@@ -697,6 +732,7 @@ static void try_all(void)
 	try_rejects(ch);
 	try_channels(ch);
 	try_reservations(ch);
+	try_outside(ch);
 	try_bad_messages(ch);
 	kfree(ch);
 }

@@ -210,7 +210,10 @@ static int establish(struct srp_channel *ch, const struct srpi_terms *terms)
 {
 	int ret;
 
-	ch->machine = (struct srpi_channel){.limit = terms->limit};
+	ch->machine = (struct srpi_channel){.limit = terms->limit,
+					    .iu_bytes = terms->it_iu_bytes,
+					    .indirect = terms->indirect};
+	ch->session->indirect = terms->indirect;
 	ch->ti_iu_bytes = terms->ti_iu_bytes;
 	ret = add_receives(ch);
 	if (!ret)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * Units as NBD exports: one Unix socket for all of the fabric, and its connections. A
- * connection reads a request, and the data of a write straight into the buffer of a
- * slot; then it reads the next one. It stops reading while it has SLOTS_MOST slots, or there is
- * none, so a client that does not read its replies holds up nobody but itself.
+ * connection reads a request, and the data of a write straight into the memory of a
+ * slot; then it reads the next one. It stops reading while it has SLOTS_MOST slots or
+ * HELD_MOST bytes of their memory, or there are none, so a client that does not read its
+ * replies holds up nobody but itself.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -21,6 +22,7 @@
 #define FIRST_DEVICE	 "softib0"
 #define CONNECTIONS_MOST 64
 #define SLOTS_MOST	 (SRPI_SLOTS / 4) /* of a connection */
+#define HELD_MOST	 ((size_t)SRP_PIECES / 4 * SRP_PIECE_BYTES)
 #define IN_BYTES	 (NBD_OPTION_BYTES + NBD_REQUEST_BYTES)
 #define HELLO_BYTES	 65536 /* that the handshake may have to send at once */
 #define REQUESTS_MOST	 64	 /* of a connection in one turn of the loop */
@@ -39,6 +41,7 @@ struct srp_connection {
 	struct srp_io *filling; /* a write whose data is being read */
 	size_t filled;
 	unsigned int slots;
+	size_t held;		  /* bytes of requests whose data need memory */
 	struct list_head replies; /* srp_io, the first one partly sent */
 	size_t sent;
 	u8 hello[HELLO_BYTES]; /* what the handshake says, hello_sent of it sent */
@@ -136,43 +139,58 @@ void srp_connections_end(struct srp_session *s)
 /* --- sending ------------------------------------------------------------------------------------- */
 
 /* Return: bytes sent; 0: the socket is full; -errno */
-static ssize_t send_parts(struct srp_connection *c, struct iovec *parts, size_t nr, size_t from)
+static ssize_t send_parts(struct srp_connection *c, struct iovec *parts, size_t nr)
 {
 	struct msghdr msg = {.msg_iov = parts, .msg_iovlen = nr};
-	ssize_t n;
+	ssize_t n = sendmsg(c->fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
 
-	while (msg.msg_iovlen && from >= msg.msg_iov->iov_len) {
-		from -= msg.msg_iov->iov_len;
-		msg.msg_iov++;
-		msg.msg_iovlen--;
-	}
-	if (!msg.msg_iovlen)
-		return 0;
-	msg.msg_iov->iov_base = (u8 *)msg.msg_iov->iov_base + from;
-	msg.msg_iov->iov_len -= from;
-	n = sendmsg(c->fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
 	if (n >= 0)
 		return n;
 	return errno == EAGAIN || errno == EINTR ? 0 : -errno;
 }
 
-/* Return: 1: all of @parts is sent; 0: the socket is full; -errno */
-static int send_all(struct srp_connection *c, struct iovec *parts, size_t nr, size_t *sent)
+/* Return: 1: all of the handshake's words are sent; 0: the socket is full; -errno */
+static int send_hello(struct srp_connection *c)
 {
-	size_t bytes = 0;
-	ssize_t n;
+	while (c->hello_sent < c->hello_bytes) {
+		struct iovec rest = {c->hello + c->hello_sent, c->hello_bytes - c->hello_sent};
+		ssize_t n = send_parts(c, &rest, 1);
 
-	for (size_t i = 0; i < nr; i++)
-		bytes += parts[i].iov_len;
-	while (*sent < bytes) {
-		struct iovec copy[2] = {parts[0], parts[nr - 1]};
-
-		n = send_parts(c, copy, nr, *sent);
 		if (n <= 0)
 			return (int)n;
-		*sent += (size_t)n;
+		c->hello_sent += (size_t)n;
+	}
+	c->hello_bytes = c->hello_sent = 0;
+	return 1;
+}
+
+/* Return: 1: all of the reply and its data is sent; 0: the socket is full; -errno */
+static int send_reply(struct srp_connection *c, struct srp_io *io)
+{
+	const size_t bytes = io->reply_bytes + io->data_bytes;
+
+	while (c->sent < bytes) {
+		struct iovec rest[1 + SRP_PIECES_MOST];
+		const bool begun = c->sent >= io->reply_bytes;
+		const size_t from = begun ? c->sent - io->reply_bytes : 0;
+		size_t nr = !begun;
+		ssize_t n;
+
+		if (!begun)
+			rest[0] = (struct iovec){io->reply + c->sent, io->reply_bytes - c->sent};
+		nr += srp_io_iovec(io, from, io->data_bytes - from, rest + nr);
+		n = send_parts(c, rest, nr);
+		if (n <= 0)
+			return (int)n;
+		c->sent += (size_t)n;
 	}
 	return 1;
+}
+
+/* how much memory a request takes, beyond the piece that a slot has anyway */
+static u32 memory_of(const struct nbd_request *r)
+{
+	return r->type == NBD_READ || r->type == NBD_WRITE ? r->bytes : 0;
 }
 
 static void reply_sent(struct srp_connection *c, struct srp_io *io)
@@ -181,23 +199,19 @@ static void reply_sent(struct srp_connection *c, struct srp_io *io)
 	io->connection = NULL;
 	c->sent = 0;
 	c->slots--;
+	c->held -= io->held;
 	srp_io_put(io);
 }
 
 /* Return: 0; -errno: the client is gone */
 static int send_what_waits(struct srp_connection *c)
 {
-	struct iovec hello = {c->hello, c->hello_bytes};
-	int ret = send_all(c, &hello, 1, &c->hello_sent);
+	int ret = send_hello(c);
 
-	if (ret > 0)
-		c->hello_bytes = c->hello_sent = 0;
 	while (ret > 0 && !list_empty(&c->replies)) {
 		struct srp_io *io = list_first_entry(&c->replies, struct srp_io, node);
-		struct iovec parts[2] = {{io->reply, io->reply_bytes},
-					 {io->buffer, io->data_bytes}};
 
-		ret = send_all(c, parts, 2, &c->sent);
+		ret = send_reply(c, io);
 		if (ret > 0)
 			reply_sent(c, io);
 	}
@@ -238,8 +252,13 @@ static void begin(struct srp_connection *c, struct srp_io *io, int error)
 /* The data of a write has come up to c->filled. */
 static void fill(struct srp_connection *c, const u8 *data, size_t bytes)
 {
-	if (data)
-		memcpy(c->filling->buffer + c->filled, data, bytes);
+	struct iovec to[SRP_PIECES_MOST];
+	const size_t nr = data ? srp_io_iovec(c->filling, c->filled, bytes, to) : 0;
+
+	for (size_t i = 0; i < nr; i++) {
+		memcpy(to[i].iov_base, data, to[i].iov_len);
+		data += to[i].iov_len;
+	}
 	c->filled += bytes;
 	if (c->filled == c->filling->request.bytes)
 		begin(c, c->filling, 0);
@@ -250,23 +269,29 @@ static bool take_request(struct srp_connection *c, size_t *used)
 {
 	struct nbd_request request;
 	struct srp_io *io;
+	u32 memory;
 	int error;
 
 	if (nbd_request_decode(c->in + *used, &request) || request.type == NBD_DISC) {
 		c->skip = UINT64_MAX; /* the connection is over */
 		return false;
 	}
-	io = c->slots < SLOTS_MOST ? srp_io_get(c->unit->session) : NULL;
+	error = nbd_request_check(&request, &c->handshake.export);
+	memory = error ? 0 : memory_of(&request);
+	io = c->slots < SLOTS_MOST && c->held + memory <= HELD_MOST
+		     ? srp_io_get(c->unit->session, memory)
+		     : NULL;
 	if (!io) {
 		c->full = true;
 		return false;
 	}
 	*used += NBD_REQUEST_BYTES;
 	c->slots++;
+	c->held += memory;
+	io->held = memory;
 	io->connection = c;
 	io->unit = c->unit;
 	io->request = request;
-	error = nbd_request_check(&request, &c->handshake.export);
 	if (nbd_request_payload(&request) && !error) {
 		c->filling = io;
 		c->filled = 0;
@@ -364,9 +389,11 @@ static size_t shake_hands(struct srp_connection *c)
 static ssize_t receive(struct srp_connection *c)
 {
 	bool direct = c->filling && !c->in_bytes;
-	void *to = direct ? c->filling->buffer + c->filled : c->in + c->in_bytes;
-	size_t room = direct ? c->filling->request.bytes - c->filled : IN_BYTES - c->in_bytes;
-	ssize_t n = recv(c->fd, to, room, MSG_DONTWAIT);
+	struct iovec to[SRP_PIECES_MOST] = {{c->in + c->in_bytes, IN_BYTES - c->in_bytes}};
+	size_t nr = direct ? srp_io_iovec(c->filling, c->filled,
+					  c->filling->request.bytes - c->filled, to)
+			   : 1;
+	ssize_t n = recvmsg(c->fd, &(struct msghdr){.msg_iov = to, .msg_iovlen = nr}, MSG_DONTWAIT);
 
 	if (n < 0)
 		return errno == EAGAIN || errno == EINTR ? 0 : -errno;

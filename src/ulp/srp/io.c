@@ -13,6 +13,11 @@
 #define BUSY_NS	  (20 * 1000 * 1000ull) /* until a busy unit is asked again */
 #define QUIET_NS  NSEC_PER_SEC /* without an answer: does the path work? */
 
+static u8 *piece_at(const struct srp_session *s, unsigned int i)
+{
+	return s->arena + (size_t)SRPI_SLOTS * SRP_TABLE_BYTES + (size_t)i * SRP_PIECE_BYTES;
+}
+
 void srp_io_init(struct srp_session *s)
 {
 	INIT_LIST_HEAD(&s->free);
@@ -20,20 +25,27 @@ void srp_io_init(struct srp_session *s)
 	for (unsigned int i = 0; i < SRPI_SLOTS; i++) {
 		s->io[i].session = s;
 		s->io[i].slot = i;
-		s->io[i].buffer = s->arena + (size_t)i * SRP_TRANSFER_BYTES;
+		s->io[i].piece[0] = piece_at(s, i);
+		s->io[i].nr_pieces = 1;
+		s->io[i].command.table = s->arena + (size_t)i * SRP_TABLE_BYTES;
 		list_add_tail(&s->io[i].node, &s->free);
 	}
+	for (unsigned int i = SRP_PIECES; i > SRPI_SLOTS; i--)
+		s->spare[s->nr_spare++] = piece_at(s, i - 1);
 }
 
 /* The slot that was put last comes first: its memory is in the caches. */
-struct srp_io *srp_io_get(struct srp_session *s)
+struct srp_io *srp_io_get(struct srp_session *s, u32 bytes)
 {
+	const u32 pieces = MAX(DIV_ROUND_UP(bytes, SRP_PIECE_BYTES), 1);
 	struct srp_io *io;
 
-	if (list_empty(&s->free))
+	if (list_empty(&s->free) || s->nr_spare < pieces - 1)
 		return NULL;
 	io = list_first_entry(&s->free, struct srp_io, node);
 	list_del_init(&io->node);
+	while (io->nr_pieces < pieces)
+		io->piece[io->nr_pieces++] = s->spare[--s->nr_spare];
 	io->repeats = 0;
 	io->unit = NULL;
 	io->connection = NULL;
@@ -42,18 +54,42 @@ struct srp_io *srp_io_get(struct srp_session *s)
 
 void srp_io_put(struct srp_io *io)
 {
-	list_add(&io->node, &io->session->free);
-	srp_connections_resume(io->session);
+	struct srp_session *s = io->session;
+
+	while (io->nr_pieces > 1)
+		s->spare[s->nr_spare++] = io->piece[--io->nr_pieces];
+	list_add(&io->node, &s->free);
+	srp_connections_resume(s);
 }
 
-void srp_io_data(struct srp_io *io, bool out, u32 bytes)
+size_t srp_io_iovec(const struct srp_io *io, size_t from, size_t bytes, struct iovec *iov)
 {
+	size_t nr = 0;
+
+	while (bytes) {
+		const size_t at = from % SRP_PIECE_BYTES, n = MIN(bytes, SRP_PIECE_BYTES - at);
+
+		iov[nr++] = (struct iovec){io->piece[from / SRP_PIECE_BYTES] + at, n};
+		from += n;
+		bytes -= n;
+	}
+	return nr;
+}
+
+void srp_io_data(struct srp_io *io, bool out, u32 from, u32 bytes)
+{
+	const u32 rkey = io->session->mr->rkey;
+	struct iovec part[SRP_PIECES_MOST];
+	const size_t nr = srp_io_iovec(io, from, bytes, part);
+
+	for (size_t i = 0; i < nr; i++)
+		io->desc[i] = (struct wire_srp_desc){(uintptr_t)part[i].iov_base, rkey,
+						     (u32)part[i].iov_len};
 	io->command.out = out;
-	io->command.data = (struct wire_srp_desc){
-		.address = (uintptr_t)io->buffer,
-		.rkey = io->session->mr->rkey,
-		.bytes = bytes,
-	};
+	io->command.bytes = bytes;
+	io->command.piece = io->desc;
+	io->command.nr_pieces = (u32)nr;
+	io->command.table_at = (struct wire_srp_desc){(uintptr_t)io->command.table, rkey, 0};
 }
 
 /* --- the queue --------------------------------------------------------------------------- */
@@ -76,6 +112,12 @@ static void send_io(struct srp_channel *ch, struct srp_io *io)
 {
 	size_t bytes = srpi_command_build(&ch->machine, io->slot, &io->command, io->iu);
 
+	if (!bytes) { /* another target than it was when the command was made: it takes less */
+		io->done(io, EIO);
+		return;
+	}
+	ch->session->tables += io->command.nr_pieces > 1;
+	ch->session->fetched_tables += srpi_command_fetched(&ch->machine, io->command.nr_pieces);
 	io->channel = ch;
 	io->task = SRP_NO_TASK;
 	io->sent_at = rt_now(ch->session->rt);
@@ -166,7 +208,7 @@ static void complete(struct srp_io *io, const struct srpi_news *news)
 	io->channel = NULL;
 	if (news->ok)
 		verdict = srpi_judge(news->status, news->sense, news->sense_bytes, &error);
-	io->residual_bytes = MIN(news->residual_bytes, io->command.data.bytes);
+	io->residual_bytes = MIN(news->residual_bytes, io->command.bytes);
 	if (verdict == SRPI_LATER || (verdict == SRPI_REPEAT && ++io->repeats < SRP_REPEATS_MOST))
 		repeat(io, verdict == SRPI_LATER);
 	else

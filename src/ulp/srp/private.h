@@ -10,22 +10,29 @@
  *  export.c    units as NBD exports: the socket and its connections
  *  serve.c     NBD requests become commands
  *
- * Everything runs in the loop. A command has a slot of its session: a buffer in one
- * registered region, which the target reads and writes by RDMA. It waits in
- * session->waiting, or is in channel->sent; when a channel ends, its queue pair is gone
- * before its commands are sent again by another one.
+ * Everything runs in the loop. A command has a slot of its session, and pieces of memory in
+ * one registered region, which the target reads and writes by RDMA: one that is always the
+ * slot's, and for a large request as many others as it needs, wherever they are free. It
+ * waits in session->waiting, or is in channel->sent; when a channel ends, its queue pair is
+ * gone before its commands are sent again by another one.
  */
 #ifndef SOFTIB_ULP_SRP_PRIVATE_H
 #define SOFTIB_ULP_SRP_PRIVATE_H
 
 #define SOFTIB_CLIENT_NAME "srp"
 
+#include <sys/uio.h>
+
 #include "nbd/nbd.h"
 #include "rdma/ib_cm.h"
 #include "runtime/posix/rt_posix.h"
 #include "ulp/srp/srp.h"
 
-#define SRP_TRANSFER_BYTES (512u << 10) /* of a command: the size of a slot's buffer */
+#define SRP_PIECE_BYTES	   (64u << 10)
+#define SRP_PIECES	   1024 /* of a session; the first of them are the slots' own */
+#define SRP_PIECES_MOST	   128	/* of a request */
+#define SRP_TRANSFER_BYTES (SRP_PIECES_MOST * SRP_PIECE_BYTES) /* of a request */
+#define SRP_TABLE_BYTES	   (SRP_PIECES_MOST * WIRE_SRP_DESC_BYTES)
 #define SRP_RECEIVES	   (2 * SRPI_SLOTS + 16)
 #define SRP_SIGNAL_EVERY   16 /* sends: the others complete with it */
 #define SRP_SENDS	   (2 * SRPI_SLOTS + 64)
@@ -43,7 +50,9 @@ struct srp_io {
 	struct srp_session *session;
 	struct srp_channel *channel; /* that has sent it; NULL */
 	unsigned int slot;
-	u8 *buffer;
+	u8 *piece[SRP_PIECES_MOST]; /* nr_pieces of them; the first is the slot's own */
+	u32 nr_pieces;
+	struct wire_srp_desc desc[SRP_PIECES_MOST]; /* of the command in work */
 	struct srpi_command command;
 	u8 iu[SRPI_IU_BYTES], task_iu[SRPI_IU_BYTES];
 	mono_t sent_at, task_at;
@@ -57,7 +66,8 @@ struct srp_io {
 	struct nbd_request request;
 	u64 at;
 	u32 left; /* bytes */
-	u32 piece;
+	u32 part; /* of them, that the command in work performs */
+	u32 held; /* of the connection's memory */
 	bool flushing;
 	u8 reply[NBD_REPLY_BYTES];
 	size_t reply_bytes, data_bytes;
@@ -115,7 +125,9 @@ struct srp_session {
 	struct rt *rt;
 	struct ib_pd *pd;
 	struct ib_mr *mr;
-	u8 *arena; /* the slots' buffers */
+	u8 *arena; /* the slots' tables, then the pieces */
+	u8 *spare[SRP_PIECES];
+	u32 nr_spare;
 	struct ib_sa_client sa;
 	struct srp_io io[SRPI_SLOTS];
 	struct list_head free, waiting;
@@ -130,7 +142,9 @@ struct srp_session {
 	u8 *luns;
 	u32 luns_bytes;
 	bool ready; /* its units are known */
+	bool indirect; /* the target takes indirect descriptors */
 	u64 commands, repeated, aborted;
+	u64 tables, fetched_tables; /* indirect: commands; those that have the target fetch it */
 };
 
 /* --- discover.c --- */
@@ -167,8 +181,12 @@ void srp_channel_ask(struct srp_channel *ch);
 
 /* --- io.c --- */
 void srp_io_init(struct srp_session *s);
-/** srp_io_get() - Return: a slot; NULL: srp_connections_resume() tells of the next one */
-struct srp_io *srp_io_get(struct srp_session *s);
+/** srp_io_get() - Return: a slot with memory of @bytes; NULL: srp_connections_resume() tells
+ *  when to try again */
+struct srp_io *srp_io_get(struct srp_session *s, u32 bytes);
+/** srp_io_iovec() - the memory of the request's first @bytes, from @from on
+ *  Return: entries of @iov; SRP_PIECES_MOST at most */
+size_t srp_io_iovec(const struct srp_io *io, size_t from, size_t bytes, struct iovec *iov);
 void srp_io_put(struct srp_io *io);
 /** srp_io_submit() - perform io->command: io->done is called, perhaps at once */
 void srp_io_submit(struct srp_io *io);
@@ -182,8 +200,8 @@ void srp_io_take(struct srp_channel *ch, const struct srpi_news *news);
 void srp_io_requeue(struct srp_channel *ch);
 /** srp_io_watch() - a second has passed: commands that take too long are aborted */
 void srp_io_watch(struct srp_channel *ch);
-/** srp_io_data() - describe the buffer: the first @bytes of it */
-void srp_io_data(struct srp_io *io, bool out, u32 bytes);
+/** srp_io_data() - the command's data are the @bytes of the slot's memory from @from on */
+void srp_io_data(struct srp_io *io, bool out, u32 from, u32 bytes);
 
 /* --- probe.c --- */
 void srp_probe_begin(struct srp_session *s);
@@ -197,7 +215,7 @@ void srp_unit_name(const struct srp_unit *unit, char name[NBD_NAME_BYTES]);
 void srp_connections_resume(struct srp_session *s);
 /** srp_connections_end() - those of its units */
 void srp_connections_end(struct srp_session *s);
-/** srp_connection_reply() - answer io->request, with io->data_bytes of the buffer; then the slot
+/** srp_connection_reply() - answer io->request, with io->data_bytes of its memory; then the slot
  *  is put. @error: 0; enum nbd_error */
 void srp_connection_reply(struct srp_io *io, int error);
 

@@ -37,7 +37,7 @@ static bool next_unit(struct srp_io *io)
 static void stepped(struct srp_io *io, int error)
 {
 	struct srp_session *s = io->session;
-	u32 bytes = io->command.data.bytes - io->residual_bytes;
+	u32 bytes = io->command.bytes - io->residual_bytes;
 
 	if (error == ESHUTDOWN) {
 		rt_free(io->unit);
@@ -45,7 +45,7 @@ static void stepped(struct srp_io *io, int error)
 		list_add(&io->node, &s->free);
 		return;
 	}
-	if (srpi_probe_take(&io->unit->disk, s->step, !error, io->buffer, bytes)) {
+	if (srpi_probe_take(&io->unit->disk, s->step, !error, io->piece[0], bytes)) {
 		rt_free(io->unit); /* no disk: it is left out */
 		io->unit = NULL;
 	} else if (++s->step == SRPI_PROBED) {
@@ -62,7 +62,7 @@ static void next_step(struct srp_io *io)
 		return;
 	}
 	memcpy(io->command.lun, io->unit->lun, sizeof(io->command.lun));
-	srp_io_data(io, false, srpi_probe_command(io->session->step, io->command.cdb));
+	srp_io_data(io, false, 0, srpi_probe_command(io->session->step, io->command.cdb));
 	io->done = stepped;
 	io->repeats = 0;
 	srp_io_submit(io);
@@ -71,7 +71,7 @@ static void next_step(struct srp_io *io)
 static void listed(struct srp_io *io, int error)
 {
 	struct srp_session *s = io->session;
-	u32 bytes = io->command.data.bytes - io->residual_bytes;
+	u32 bytes = io->command.bytes - io->residual_bytes;
 
 	if (error == ESHUTDOWN) {
 		list_add(&io->node, &s->free);
@@ -82,17 +82,17 @@ static void listed(struct srp_io *io, int error)
 		return;
 	}
 	s->luns_bytes = bytes;
-	memcpy(s->luns, io->buffer, bytes);
+	memcpy(s->luns, io->piece[0], bytes);
 	next_step(io);
 }
 
 void srp_probe_begin(struct srp_session *s)
 {
-	struct srp_io *io = srp_io_get(s);
+	struct srp_io *io = srp_io_get(s, 0);
 
 	memset(io->command.lun, 0, sizeof(io->command.lun));
-	srp_io_data(io, false, srpi_report_luns(io->command.cdb));
-	s->luns = rt_zalloc(io->command.data.bytes);
+	srp_io_data(io, false, 0, srpi_report_luns(io->command.cdb));
+	s->luns = rt_zalloc(io->command.bytes);
 	io->done = listed;
 	if (s->luns)
 		srp_io_submit(io);

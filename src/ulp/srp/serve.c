@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * NBD requests as SCSI commands. A read or write is one command; what has no data may be of
- * any length and is performed in pieces, one after the other, by the same slot.
+ * NBD requests as SCSI commands. A request that is more than the unit performs at once, or
+ * than the target can find by one command's descriptors, is performed in parts, one after the
+ * other, by the same slot.
  */
 #include <errno.h>
 #include <string.h>
 
 #include "ulp/srp/private.h"
 
-#define PIECE_BYTES (32u << 20) /* of a unit that names no limit */
+#define PART_BYTES (32u << 20) /* of what has no data, if the unit names no limit */
 
 static u32 least(u32 bytes, u64 limit_blocks, const struct srpi_disk *disk)
 {
@@ -22,7 +23,7 @@ void srp_serve_describe(const struct srp_unit *unit, struct nbd_export *export)
 	*export = (struct nbd_export){
 		.bytes = disk->blocks * disk->block_bytes,
 		.block_bytes = disk->block_bytes,
-		.max_bytes = least(SRP_TRANSFER_BYTES, disk->max_transfer_blocks, disk),
+		.max_bytes = SRP_TRANSFER_BYTES,
 		.flags = NBD_HAS_FLAGS | NBD_CAN_FLUSH | NBD_CAN_ZERO | NBD_CAN_MULTI_CONN,
 	};
 	if (disk->read_only)
@@ -76,66 +77,89 @@ static void flush(struct srp_io *io)
 {
 	io->flushing = true;
 	srpi_flush(io->command.cdb);
-	srp_io_data(io, false, 0);
+	srp_io_data(io, false, 0, 0);
 	submit(io);
 }
 
-/* --- what has no data -------------------------------------------------------------------- */
+/* --- parts: each sets io->part ------------------------------------------------------------ */
 
-static void unmap_piece(struct srp_io *io, u64 lba)
+/* A target that takes direct descriptors alone is told one piece of memory at a time. */
+static void transfer_part(struct srp_io *io, u64 lba)
+{
+	const struct srpi_disk *disk = &io->unit->disk;
+	const u32 from = io->request.bytes - io->left;
+	const u32 room = io->session->indirect ? SRP_TRANSFER_BYTES
+					       : SRP_PIECE_BYTES - from % SRP_PIECE_BYTES;
+	const bool fua = io->request.flags & NBD_FUA, out = io->request.type == NBD_WRITE;
+
+	io->part = least(MIN(io->left, room), disk->max_transfer_blocks, disk);
+	(out ? srpi_write : srpi_read)(io->command.cdb, lba, io->part / disk->block_bytes, fua);
+	srp_io_data(io, out, from, io->part);
+}
+
+static void unmap_part(struct srp_io *io, u64 lba)
 {
 	const struct srpi_disk *disk = &io->unit->disk;
 
-	io->piece = least(MIN(io->left, PIECE_BYTES), disk->max_unmap_blocks, disk);
-	srpi_unmap(io->command.cdb, io->buffer, lba, io->piece / disk->block_bytes);
-	srp_io_data(io, true, SRPI_UNMAP_BYTES);
+	io->part = least(MIN(io->left, PART_BYTES), disk->max_unmap_blocks, disk);
+	srpi_unmap(io->command.cdb, io->piece[0], lba, io->part / disk->block_bytes);
+	srp_io_data(io, true, 0, SRPI_UNMAP_BYTES);
 }
 
-static void zero_piece(struct srp_io *io, u64 lba)
+static void zero_part(struct srp_io *io, u64 lba)
 {
 	const struct srpi_disk *disk = &io->unit->disk;
 	bool unmap = disk->can_unmap_same && disk->unmapped_is_zero &&
 		     !(io->request.flags & NBD_NO_HOLE);
 
 	if (io->unit->no_write_same) {
-		io->piece = least(MIN(io->left, SRP_TRANSFER_BYTES), disk->max_transfer_blocks, disk);
-		memset(io->buffer, 0, io->piece);
-		srpi_write(io->command.cdb, lba, io->piece / disk->block_bytes, false);
-		srp_io_data(io, true, io->piece);
+		io->part = least(MIN(io->left, SRP_PIECE_BYTES), disk->max_transfer_blocks, disk);
+		memset(io->piece[0], 0, io->part);
+		srpi_write(io->command.cdb, lba, io->part / disk->block_bytes, false);
+		srp_io_data(io, true, 0, io->part);
 		return;
 	}
-	io->piece = least(MIN(io->left, PIECE_BYTES), disk->max_same_blocks, disk);
-	memset(io->buffer, 0, disk->block_bytes);
-	srpi_write_same(io->command.cdb, lba, io->piece / disk->block_bytes, unmap);
-	srp_io_data(io, true, disk->block_bytes);
+	io->part = least(MIN(io->left, PART_BYTES), disk->max_same_blocks, disk);
+	memset(io->piece[0], 0, disk->block_bytes);
+	srpi_write_same(io->command.cdb, lba, io->part / disk->block_bytes, unmap);
+	srp_io_data(io, true, 0, disk->block_bytes);
 }
 
-static void next_piece(struct srp_io *io)
+static bool is_transfer(const struct srp_io *io)
+{
+	return io->request.type == NBD_READ || io->request.type == NBD_WRITE;
+}
+
+static void next_part(struct srp_io *io)
 {
 	u64 lba = io->at / io->unit->disk.block_bytes;
 
-	if (io->request.type == NBD_TRIM)
-		unmap_piece(io, lba);
+	if (is_transfer(io))
+		transfer_part(io, lba);
+	else if (io->request.type == NBD_TRIM)
+		unmap_part(io, lba);
 	else
-		zero_piece(io, lba);
+		zero_part(io, lba);
 	submit(io);
 }
 
-static void piece_done(struct srp_io *io, int error)
+static void part_done(struct srp_io *io, int error)
 {
 	if (error == EINVAL && io->request.type == NBD_WRITE_ZEROES && !io->unit->no_write_same) {
 		io->unit->no_write_same = true; /* an optional command */
-		next_piece(io);
+		next_part(io);
 		return;
 	}
-	io->at += io->piece;
-	io->left -= io->piece;
+	io->at += io->part;
+	io->left -= io->part;
+	if (!error && is_transfer(io) && io->residual_bytes)
+		error = EIO;
 	if (error)
 		finish(io, error);
 	else if (io->left)
-		next_piece(io);
-	else if (io->request.flags & NBD_FUA)
-		flush(io);
+		next_part(io);
+	else if (io->request.flags & NBD_FUA && !is_transfer(io))
+		flush(io); /* reads and writes have FUA themselves */
 	else
 		finish(io, 0);
 }
@@ -144,26 +168,10 @@ static void piece_done(struct srp_io *io, int error)
 
 static void done(struct srp_io *io, int error)
 {
-	bool pieces = io->request.type == NBD_TRIM || io->request.type == NBD_WRITE_ZEROES;
-
-	if (error != ESHUTDOWN && pieces && !io->flushing)
-		piece_done(io, error);
+	if (error != ESHUTDOWN && !io->flushing)
+		part_done(io, error);
 	else
-		finish(io, !error && io->residual_bytes ? EIO : error);
-}
-
-static void transfer(struct srp_io *io)
-{
-	const struct nbd_request *r = &io->request;
-	u64 lba = r->offset / io->unit->disk.block_bytes;
-	u32 blocks = r->bytes / io->unit->disk.block_bytes;
-
-	if (r->type == NBD_READ)
-		srpi_read(io->command.cdb, lba, blocks, r->flags & NBD_FUA);
-	else
-		srpi_write(io->command.cdb, lba, blocks, r->flags & NBD_FUA);
-	srp_io_data(io, r->type == NBD_WRITE, r->bytes);
-	submit(io);
+		finish(io, error);
 }
 
 void srp_serve(struct srp_io *io)
@@ -171,15 +179,8 @@ void srp_serve(struct srp_io *io)
 	io->flushing = false;
 	io->at = io->request.offset;
 	io->left = io->request.bytes;
-	switch (io->request.type) {
-	case NBD_READ:
-	case NBD_WRITE:
-		transfer(io);
-		break;
-	case NBD_FLUSH:
+	if (io->request.type == NBD_FLUSH)
 		flush(io);
-		break;
-	default:
-		next_piece(io);
-	}
+	else
+		next_part(io);
 }

@@ -6,7 +6,8 @@
 
 #include "ulp/srp/private.h"
 
-#define ARENA_BYTES ((size_t)SRPI_SLOTS * SRP_TRANSFER_BYTES)
+#define ARENA_BYTES                                                                      \
+	((size_t)SRPI_SLOTS * SRP_TABLE_BYTES + (size_t)SRP_PIECES * SRP_PIECE_BYTES)
 
 static struct rt *the_rt;
 static char the_dir[256];
@@ -265,6 +266,8 @@ void srp_session_describe(const struct srp_session *s, struct srp_session_info *
 		.commands = s->commands,
 		.repeated = s->repeated,
 		.aborted = s->aborted,
+		.tables = s->tables,
+		.fetched_tables = s->fetched_tables,
 	};
 }
 

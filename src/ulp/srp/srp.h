@@ -105,6 +105,8 @@ struct srp_session_info {
 	enum srpi_state state;
 	unsigned int nr_channels, nr_units;
 	u64 commands, repeated, aborted;
+	u64 tables, fetched_tables; /* commands with indirect descriptors; of these, those
+				     * whose table the target fetches */
 };
 
 int srp_each_session(int (*fn)(void *ctx, struct srp_session *session), void *ctx);

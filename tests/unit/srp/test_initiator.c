@@ -47,6 +47,8 @@ static void a_login_is_accepted_or_rejected(void **state)
 
 	assert_int_equal(terms.reject, 0);
 	assert_int_equal(terms.limit, 32);
+	assert_int_equal(terms.it_iu_bytes, SRPI_IU_BYTES);
+	assert_true(terms.indirect);
 	assert_int_equal(log_in(&port, other).reject, WIRE_SRP_REJECT_ASSOCIATION);
 	port.has_room = false;
 	assert_int_equal(log_in(&port, port.id).reject, WIRE_SRP_REJECT_RESOURCES);
@@ -79,8 +81,13 @@ static uint8_t iu[SRPI_IU_BYTES];
 
 static uint64_t send_command(unsigned int slot)
 {
-	const struct srpi_command command = {
-		.lun = {0, 3}, .cdb = {0x28}, .out = true, .data = {0x1000, 7, 512}};
+	const struct wire_srp_desc piece = {0x1000, 7, 512};
+	const struct srpi_command command = {.lun = {0, 3},
+					     .cdb = {0x28},
+					     .out = true,
+					     .bytes = 512,
+					     .piece = &piece,
+					     .nr_pieces = 1};
 	struct wire_srp_cmd_parts parts;
 	struct wire_srp_cmd cmd;
 	size_t bytes = srpi_command_build(&channel, slot, &command, iu);
@@ -91,6 +98,113 @@ static uint64_t send_command(unsigned int slot)
 	assert_int_equal(parts.in.format, WIRE_SRP_NO_DATA);
 	assert_int_equal(cmd.lun[1], 3);
 	return cmd.tag;
+}
+
+#define PIECES	 100
+#define PIECE(i) (512u * ((i) % 3 + 1))
+
+static uint8_t table[PIECES * WIRE_SRP_DESC_BYTES];
+
+/* A write of @nr pieces, read by the target's machine. Return: bytes of its message; 0 */
+static size_t send_pieces(uint32_t nr, struct srp_command *read)
+{
+	struct wire_srp_desc piece[PIECES];
+	struct srpi_command command = {.cdb = {0x2a, [7] = 0xff},
+				       .out = true,
+				       .piece = piece,
+				       .nr_pieces = nr,
+				       .table = table,
+				       .table_at = {0x77000, 8, 0}};
+	uint32_t reason;
+	size_t bytes;
+
+	for (uint32_t i = 0; i < nr; i++) {
+		piece[i] = (struct wire_srp_desc){0x100000 - 0x1000 * i, 7, PIECE(i)};
+		command.bytes += PIECE(i);
+	}
+	channel.limit = 9;
+	bytes = srpi_command_build(&channel, 0, &command, iu);
+	if (!bytes)
+		return 0;
+	assert_int_equal(srp_command_read(read, iu, bytes, 0, &reason), 0);
+	assert_int_equal(read->parts.out.bytes, command.bytes);
+	if (srpi_command_fetched(&channel, nr)) {
+		assert_int_equal(read->parts.out.where.address, 0x77000);
+		assert_int_equal(read->parts.out.where.bytes, nr * WIRE_SRP_DESC_BYTES);
+		read->out_table = table;
+	}
+	return bytes;
+}
+
+/* The target finds each piece, in order, and nothing behind the last one. */
+static void check_pieces(const struct srp_command *read, uint32_t nr)
+{
+	struct wire_srp_desc segment;
+	uint32_t at = 0;
+
+	for (uint32_t i = 0; i < nr; at += PIECE(i), i++) {
+		assert_int_equal(srp_command_segment(read, SRP_OUT, at, &segment), 0);
+		assert_int_equal(segment.address, 0x100000 - 0x1000 * i);
+		assert_int_equal(segment.bytes, PIECE(i));
+		assert_int_equal(segment.rkey, 7);
+	}
+	assert_int_equal(srp_command_segment(read, SRP_OUT, at, &segment), -EINVAL);
+}
+
+static void pieces_are_described_as_the_target_allows(void **state)
+{
+	static const struct {
+		uint32_t iu_bytes, nr;
+		uint32_t here; /* of the table, in the message */
+	} rows[] = {{SRPI_IU_BYTES, 2, 2},
+		    {SRPI_IU_BYTES, SRPI_DESCS_HERE, SRPI_DESCS_HERE},
+		    {SRPI_IU_BYTES, SRPI_DESCS_HERE + 1, SRPI_DESCS_HERE},
+		    {SRPI_IU_BYTES, PIECES, SRPI_DESCS_HERE},
+		    {68 + 15, 2, 0},
+		    {68 + 35, 5, 2}};
+	struct srp_command read;
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		channel = (struct srpi_channel){.iu_bytes = rows[i].iu_bytes, .indirect = true};
+		assert_int_equal(send_pieces(rows[i].nr, &read), 68 + 16 * rows[i].here);
+		assert_int_equal(read.parts.out.format, WIRE_SRP_INDIRECT);
+		assert_int_equal(read.parts.out.nr_here, rows[i].here);
+		assert_int_equal(srpi_command_fetched(&channel, rows[i].nr),
+				 rows[i].here < rows[i].nr);
+		check_pieces(&read, rows[i].nr);
+	}
+	channel = (struct srpi_channel){.iu_bytes = 64};
+	assert_int_equal(send_pieces(2, &read), 0);
+	assert_int_equal(channel.limit, 9); /* nothing was sent */
+	assert_int_equal(send_pieces(1, &read), 64);
+	check_pieces(&read, 1);
+}
+
+static void a_target_says_what_it_takes(void **state)
+{
+	static const struct {
+		uint16_t formats;
+		uint32_t it_iu_bytes, agreed;
+		bool indirect;
+	} rows[] = {{WIRE_SRP_DIRECT_OK, 260, 260, false},
+		    {WIRE_SRP_DIRECT_OK | WIRE_SRP_INDIRECT_OK, 8260, 260, true},
+		    {WIRE_SRP_DIRECT_OK | WIRE_SRP_INDIRECT_OK, 68, 68, true},
+		    {WIRE_SRP_DIRECT_OK | WIRE_SRP_INDIRECT_OK, 67, 67, false}};
+	struct srpi_terms terms;
+	uint8_t answer[64] = {0};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		const struct wire_srp_login_rsp rsp = {.opcode = WIRE_SRP_LOGIN_RSP,
+						       .limit_delta = 2,
+						       .it_iu_bytes = rows[i].it_iu_bytes,
+						       .ti_iu_bytes = 64,
+						       .formats = rows[i].formats};
+
+		wire_srp_login_rsp_encode(&rsp, answer);
+		assert_int_equal(srpi_login_take(answer, sizeof(answer), &terms), 0);
+		assert_int_equal(terms.it_iu_bytes, rows[i].agreed);
+		assert_int_equal(terms.indirect, rows[i].indirect);
+	}
 }
 
 static struct srpi_news take_rsp(struct wire_srp_rsp rsp, const uint8_t *response,
@@ -357,6 +471,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_login_is_accepted_or_rejected),
 		cmocka_unit_test(an_answer_without_sense_is_refused),
+		cmocka_unit_test(pieces_are_described_as_the_target_allows),
+		cmocka_unit_test(a_target_says_what_it_takes),
 		cmocka_unit_test(the_limit_is_kept),
 		cmocka_unit_test(sense_and_residual_are_found),
 		cmocka_unit_test(a_task_ends_its_command),
