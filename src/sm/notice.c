@@ -124,11 +124,22 @@ static void report(struct sm *sm, const struct wire_notice *n)
 				    s->number);
 }
 
+/* Who is told of trap 144 asks for the port at once: what the trap says of it holds until the
+ * sweep has read the port. */
+static void take_capability(struct sm_port *p, const struct wire_notice *n)
+{
+	struct wire_trap_capability d;
+
+	if (n->is_generic && n->trap_number == WIRE_TRAP_CAPABILITY_CHANGE &&
+	    wire_trap_capability_decode(n->details, sizeof(n->details), &d) > 0)
+		p->info.cap_mask = d.cap_mask;
+}
+
 void sm_trap_receive(struct sm *sm, enum sm_agent agent, const struct sm_addr *from,
 		     const uint8_t *mad)
 {
 	const struct trap_row *row;
-	const struct sm_port *p;
+	struct sm_port *p;
 	struct wire_notice n;
 
 	if (wire_smp_notice_decode(mad + WIRE_SMP_DATA_OFFSET, WIRE_SMP_DATA_BYTES, &n) < 0)
@@ -142,8 +153,10 @@ void sm_trap_receive(struct sm *sm, enum sm_agent agent, const struct sm_addr *f
 	if (row && row->sweep)
 		sm_want(sm, SM_JOB_HEAVY);
 	p = sm->subnet ? sm_subnet_lid(sm->subnet, n.issuer_lid) : NULL;
-	if (p)
+	if (p) {
 		n.issuer_gid = sm_gid(sm->opt.gid_prefix, p->guid);
+		take_capability(p, &n);
+	}
 	report(sm, &n);
 }
 
