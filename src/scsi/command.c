@@ -208,6 +208,7 @@ void scsi_execute(const struct scsi_target *target, struct scsi_task *t)
 
 	t->status = SCSI_GOOD;
 	t->in_bytes = t->out_taken = t->sense_bytes = 0;
+	t->luns_reported = false;
 	call.command = length && length <= t->cdb_bytes ? scsi_find_command(call.unit, t->cdb)
 							: NULL;
 	if (!call.unit && (!call.command || !(call.command->flags & SCSI_NO_UNIT_OK)))

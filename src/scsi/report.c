@@ -65,6 +65,7 @@ void scsi_report_luns(struct scsi_call *call)
 		}
 	put_be32(data, (uint32_t)(bytes - 8));
 	scsi_reply(call, data, bytes, get_be32(cdb + 6));
+	call->task->luns_reported = cdb[2] != 1;
 }
 
 /* --- MODE SENSE --- */

@@ -47,6 +47,7 @@ enum scsi_sense {
 	SCSI_REGISTRATIONS_PREEMPTED = 0x62a05,
 	SCSI_CAPACITY_CHANGED = 0x62a09,
 	SCSI_COMMANDS_CLEARED = 0x62f00,
+	SCSI_LUNS_CHANGED = 0x63f0e, /* units came or went */
 	SCSI_WRITE_PROTECTED = 0x72700,
 	SCSI_SPACE_EXHAUSTED = 0x72707,
 	SCSI_TRANSFER_TOO_SHORT =
@@ -126,6 +127,9 @@ struct scsi_task {
 	enum scsi_status status;
 	size_t in_bytes;  /* the command delivers; above in_room: the rest was cut off */
 	size_t out_taken; /* the command uses; at most out_bytes */
+	/** the units were listed: SCSI_LUNS_CHANGED of this initiator at any unit is over
+	 * (SPC-4 6.33) */
+	bool luns_reported;
 	uint8_t sense[SCSI_SENSE_BYTES];
 	size_t sense_bytes; /* 0, or SCSI_SENSE_BYTES with CHECK CONDITION */
 };

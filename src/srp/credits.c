@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The request limit of a channel (SRP 6.1.2): who may send how many requests. */
+/* Requests of a target to its initiator: the request limit of a channel (SRP 6.1.2), which says
+ * who may send how many, and asynchronous events (SRP 6.13). */
 #include <errno.h>
 
 #include "srp/target.h"
@@ -40,5 +41,37 @@ int srp_credits_answered(struct srp_credits *credits, uint64_t tag)
 	if (!credits->asking || tag != credits->tag)
 		return -EINVAL;
 	credits->asking = false;
+	return 0;
+}
+
+/* --- asynchronous events --- */
+
+size_t srp_event_build(struct srp_events *events, enum scsi_sense sense,
+		       uint8_t to[SRP_RSP_IU_BYTES])
+{
+	struct wire_srp_aer_req req = {.opcode = WIRE_SRP_AER_REQ,
+				       .sense_bytes = SCSI_SENSE_BYTES};
+	int bytes;
+
+	if (events->asking) {
+		events->again = true;
+		return 0;
+	}
+	req.tag = events->tag + 1;
+	bytes = wire_srp_aer_req_encode(&req, to);
+	if (bytes <= 0)
+		return 0;
+	scsi_put_sense(to + bytes, sense);
+	events->asking = true;
+	events->tag++;
+	return (size_t)bytes + SCSI_SENSE_BYTES;
+}
+
+int srp_event_answered(struct srp_events *events, uint64_t tag, bool *again)
+{
+	if (!events->asking || tag != events->tag)
+		return -EINVAL;
+	*again = events->again;
+	events->asking = events->again = false;
 	return 0;
 }

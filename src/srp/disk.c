@@ -45,6 +45,8 @@ uint32_t srpi_probe_command(enum srpi_probe_step step, uint8_t cdb[SRPI_CDB_BYTE
 		[SRPI_PROVISIONING] = {{INQUIRY, 1, 0xb2, 0, 64}, 64},
 		[SRPI_MODE] = {{MODE_SENSE_6, 8 /* no block descriptors */, CACHING_PAGE, 0, 64},
 			       64},
+		[SRPI_IDENTITY] = {{INQUIRY, 1, 0x83, 0, 4 + SRPI_IDENTITY_BYTES},
+				   4 + SRPI_IDENTITY_BYTES},
 	};
 
 	memcpy(cdb, steps[step].cdb, SRPI_CDB_BYTES);
@@ -129,10 +131,21 @@ int srpi_probe_take(struct srpi_disk *disk, enum srpi_probe_step step, bool ok,
 	case SRPI_MODE:
 		take_mode(disk, data, bytes);
 		break;
+	case SRPI_IDENTITY:
+		if (bytes > 4)
+			memcpy(disk->identity, data + 4, MIN(bytes - 4, SRPI_IDENTITY_BYTES));
+		break;
 	default:
 		break;
 	}
 	return 0;
+}
+
+bool srpi_is_same(const struct srpi_disk *before, const struct srpi_disk *now)
+{
+	return before->blocks == now->blocks && before->block_bytes == now->block_bytes &&
+	       before->read_only == now->read_only &&
+	       !memcmp(before->identity, now->identity, sizeof(now->identity));
 }
 
 uint32_t srpi_report_luns(uint8_t cdb[SRPI_CDB_BYTES])
@@ -210,6 +223,15 @@ static uint32_t read_sense(const uint8_t *sense, uint32_t bytes)
 	if ((code == 0x72 || code == 0x73) && bytes >= 4)
 		return (sense[1] & 0xfu) << 16 | (uint32_t)sense[2] << 8 | sense[3];
 	return 0;
+}
+
+bool srpi_units_changed(const uint8_t *sense, uint32_t bytes)
+{
+	const uint32_t code = read_sense(sense, bytes);
+
+	return code == 0x63f0e    /* reported LUNs data has changed */
+	       || code == 0x63f03 /* inquiry data */
+	       || code == 0x62a09; /* capacity data */
 }
 
 enum { NOT_READY = 2, ILLEGAL_REQUEST = 5, UNIT_ATTENTION = 6, DATA_PROTECT = 7 };

@@ -10,6 +10,7 @@
 #define SRPI_PROBE_BYTES   255 /* of data that a step of the probe gets, at most */
 #define SRPI_UNMAP_BYTES   24  /* of an UNMAP's parameters */
 #define SRPI_MAX_UNITS	   256
+#define SRPI_IDENTITY_BYTES 64
 
 /** struct srpi_disk - what the unit said of itself */
 struct srpi_disk {
@@ -21,6 +22,7 @@ struct srpi_disk {
 	bool can_fua, can_unmap, can_unmap_same;
 	bool unmapped_is_zero;
 	bool read_only, write_back;
+	uint8_t identity[SRPI_IDENTITY_BYTES]; /* the beginning of its names; zero: none */
 	char vendor[9], product[17];
 };
 
@@ -32,6 +34,7 @@ enum srpi_probe_step {
 	SRPI_LIMITS,	   /* page B0, optional */
 	SRPI_PROVISIONING, /* page B2, optional */
 	SRPI_MODE,	   /* the caching page, optional */
+	SRPI_IDENTITY,	   /* page 83, optional */
 	SRPI_PROBED,
 };
 
@@ -47,6 +50,12 @@ int srpi_probe_take(struct srpi_disk *disk, enum srpi_probe_step step, bool ok,
 uint32_t srpi_report_luns(uint8_t cdb[SRPI_CDB_BYTES]);
 /** srpi_lun_nth() - LUN @i of the list. Return: false: there are no more */
 bool srpi_lun_nth(const uint8_t *list, uint32_t bytes, uint32_t i, uint8_t lun[8]);
+
+/** srpi_is_same() - is @now still the disk that @before was, for a client that knows its size
+ *  and what can be done with it? */
+bool srpi_is_same(const struct srpi_disk *before, const struct srpi_disk *now);
+/** srpi_units_changed() - does sense data say that units came, went or became others? */
+bool srpi_units_changed(const uint8_t *sense, uint32_t bytes);
 
 /* --- use ---------------------------------------------------------------------------- */
 

@@ -241,11 +241,14 @@ static void take_aer(struct srpi_channel *ch, const uint8_t *iu, size_t len,
 {
 	struct wire_srp_aer_req req;
 
-	if (wire_srp_aer_req_decode(iu, len, &req) < 0) {
+	if (wire_srp_aer_req_decode(iu, len, &req) < 0 ||
+	    wire_srp_aer_split(&req, iu, len, &news->sense)) {
 		news->event = SRPI_VIOLATION;
 		return;
 	}
 	add_limit(ch, req.limit_delta);
+	news->event = SRPI_REPORT;
+	news->sense_bytes = req.sense_bytes;
 	answer(news, WIRE_SRP_AER_RSP, req.tag);
 }
 

@@ -91,6 +91,7 @@ enum srpi_event {
 	SRPI_NOTHING,	/* the message changed the limit alone, or answers what is over */
 	SRPI_COMPLETED, /* the command of slot */
 	SRPI_TASK_DONE, /* the task management of slot; ok: its command is over, too */
+	SRPI_REPORT,	/* an asynchronous event: sense says which */
 	SRPI_LOGOUT,	/* the target ends the channel */
 	SRPI_VIOLATION, /* this is no message of a target: the channel ends */
 };

@@ -151,6 +151,23 @@ size_t srp_task_answer(const struct wire_srp_tsk_mgmt *task, enum wire_srp_respo
 /** srp_logout_build() - build an SRP_T_LOGOUT. Return: bytes */
 size_t srp_logout_build(uint32_t reason, uint8_t to[SRP_RSP_IU_BYTES]);
 
+/* --- asynchronous events (SRP 6.13)
+ * ------------------------------------------------------------------ */
+
+/** struct srp_events - what a channel was told: one event at a time; zero at first */
+struct srp_events {
+	bool asking, again; /* an SRP_AER_REQ is not answered yet; another one follows it */
+	uint64_t tag;	    /* of the last one */
+};
+
+/** srp_event_build() - the SRP_AER_REQ that reports @sense of the target as a whole
+ *  Return: bytes; 0: the last one is not answered yet, and this one follows it */
+size_t srp_event_build(struct srp_events *events, enum scsi_sense sense,
+		       uint8_t to[SRP_RSP_IU_BYTES]);
+/** srp_event_answered() - an SRP_AER_RSP came. @again: set to: it is to be built again
+ *  Return: 0; -EINVAL nobody asked */
+int srp_event_answered(struct srp_events *events, uint64_t tag, bool *again);
+
 /* --- the request limit
  * ------------------------------------------------------------------ */
 

@@ -134,6 +134,48 @@ def test_writes_outlive_a_target_that_went(fabric, disks):
     assert session(fabric)["state"] == "running"
 
 
+def exports(fabric):
+    return [unit["export"] for unit in session(fabric)["units"]]
+
+
+def test_units_that_come_and_go_are_noticed(fabric, disks):
+    """While no command is under way, an asynchronous event of the target says so."""
+    fabric.softib("srp", "target", "add", "n1", "--unit", "ram:3M")
+    wait_until(lambda: exports(fabric) == [f"n2/n1/{i}" for i in range(3)], "there is one more")
+    watched = fio(disks[1], "--rw=randwrite", "--bs=4k", "--size=8m", "--time_based", "--runtime=60")
+    job = subprocess.Popen(watched, env=CLIENT, cwd=fabric.dir, stdout=subprocess.DEVNULL,
+                           stderr=subprocess.DEVNULL)
+    wait_until(lambda: session(fabric)["units"][1]["clients"] == 1, "fio uses the second unit")
+    fabric.softib("srp", "target", "add", "n1", "--unit", "ram:4M:ro")
+    wait_until(lambda: exports(fabric) == [f"n2/n1/{i}" for i in range(4)], "there is another one")
+    run(fabric, *fio(disks[0].replace("/n2/n1/0", "/n2/n1/2"), "--rw=write", "--bs=64k", "--size=3m"))
+    assert session(fabric)["units"][3]["read_only"]
+    fabric.softib("srp", "target", "remove", "n1", "2")
+    wait_until(lambda: exports(fabric) == ["n2/n1/0", "n2/n1/1", "n2/n1/3"], "the third is gone")
+    assert session(fabric)["units"][1]["clients"] == 1 and job.poll() is None
+    fabric.softib("srp", "target", "remove", "n1", "1")
+    assert job.wait(TIMEOUT) != 0
+    wait_until(lambda: exports(fabric) == ["n2/n1/0", "n2/n1/3"], "the second is gone")
+    assert session(fabric)["state"] == "running"
+
+
+def test_another_disk_with_the_number_of_an_old_one_is_another(fabric, disks):
+    """A client of a disk never writes to the one that took its place."""
+    job = subprocess.Popen(fio(disks[1], "--rw=randwrite", "--bs=4k", "--size=8m", "--time_based",
+                               "--runtime=60"), env=CLIENT, cwd=fabric.dir,
+                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    wait_until(lambda: session(fabric)["units"][1]["clients"] == 1, "it is connected")
+    fabric.softib("srp", "target", "remove", "n1")
+    wait_until(lambda: session(fabric)["state"] == "blocked", "its channel is down")
+    other = fabric.dir / "other.img"
+    with other.open("wb") as file:
+        file.truncate(DISK_BYTES)
+    fabric.softib("srp", "target", "add", "n1", "--unit", fabric.dir / "disk.img", "--unit", other)
+    assert job.wait(TIMEOUT) != 0
+    wait_until(lambda: session(fabric)["state"] == "running" and len(exports(fabric)) == 2, "it is back")
+    assert not any(other.read_bytes())
+
+
 def test_a_logout_closes_the_disks(fabric, disks):
     job = subprocess.Popen(fio(disks[0], "--rw=randwrite", "--bs=4k", "--size=8m", "--time_based",
                                "--runtime=60"), env=CLIENT, cwd=fabric.dir,

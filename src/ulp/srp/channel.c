@@ -114,7 +114,9 @@ static void take_message(struct srp_channel *ch, const u8 *iu, size_t len)
 		srp_channel_fail(ch, "the target logged the initiator out (reason %u)", news.reason);
 	else if (news.event == SRPI_VIOLATION)
 		srp_channel_fail(ch, "the target sent what is no message of SRP");
-	else if (news.event == SRPI_NOTHING)
+	else if (news.event == SRPI_REPORT && srpi_units_changed(news.sense, news.sense_bytes))
+		srp_probe_begin(ch->session, false);
+	else if (news.event == SRPI_NOTHING || news.event == SRPI_REPORT)
 		srp_io_kick(ch->session);
 	else
 		srp_io_take(ch, &news);

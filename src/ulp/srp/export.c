@@ -127,12 +127,12 @@ static void close_connection(struct srp_connection *c)
 	rt_free(c);
 }
 
-void srp_connections_end(struct srp_session *s)
+void srp_connections_end(struct srp_session *s, const struct srp_unit *unit)
 {
 	struct srp_connection *c, *next;
 
 	list_for_each_entry_safe(c, next, &exports.connections, node)
-		if (c->unit && c->unit->session == s)
+		if (c->unit && c->unit->session == s && (!unit || c->unit == unit))
 			close_connection(c);
 }
 
@@ -291,6 +291,7 @@ static bool take_request(struct srp_connection *c, size_t *used)
 	io->held = memory;
 	io->connection = c;
 	io->unit = c->unit;
+	io->unit->requests++;
 	io->request = request;
 	if (nbd_request_payload(&request) && !error) {
 		c->filling = io;

@@ -32,6 +32,7 @@ void srp_io_init(struct srp_session *s)
 	}
 	for (unsigned int i = SRP_PIECES; i > SRPI_SLOTS; i--)
 		s->spare[s->nr_spare++] = piece_at(s, i - 1);
+	s->probe.io = srp_io_get(s, 0);
 }
 
 /* The slot that was put last comes first: its memory is in the caches. */
@@ -56,6 +57,9 @@ void srp_io_put(struct srp_io *io)
 {
 	struct srp_session *s = io->session;
 
+	if (io->unit && !--io->unit->requests && io->unit->gone)
+		rt_free(io->unit);
+	io->unit = NULL;
 	while (io->nr_pieces > 1)
 		s->spare[s->nr_spare++] = io->piece[--io->nr_pieces];
 	list_add(&io->node, &s->free);
@@ -132,13 +136,22 @@ static void send_io(struct srp_channel *ch, struct srp_io *io)
 	srp_channel_send(ch, io->iu, bytes); /* if it fails, so does the channel */
 }
 
+/* Return: what is sent next; NULL: nothing may be */
+static struct srp_io *next_waiting(struct srp_session *s)
+{
+	struct srp_io *io = list_empty(&s->waiting)
+				    ? NULL
+				    : list_first_entry(&s->waiting, struct srp_io, node);
+
+	return io && s->probe.holding && io != s->probe.io ? NULL : io;
+}
+
 void srp_io_kick(struct srp_session *s)
 {
 	struct srp_channel *ch;
+	struct srp_io *io;
 
-	while (!list_empty(&s->waiting) && (ch = choose_channel(s))) {
-		struct srp_io *io = list_first_entry(&s->waiting, struct srp_io, node);
-
+	while ((io = next_waiting(s)) && (ch = choose_channel(s))) {
 		list_del_init(&io->node);
 		send_io(ch, io);
 	}
@@ -153,16 +166,28 @@ void srp_io_submit(struct srp_io *io)
 		io->done(io, EIO);
 		return;
 	}
-	list_add_tail(&io->node, &s->waiting);
+	if (io->unit && io->unit->gone) {
+		io->done(io, ESHUTDOWN);
+		return;
+	}
+	if (io == s->probe.io)
+		list_add(&io->node, &s->waiting);
+	else
+		list_add_tail(&io->node, &s->waiting);
 	if (!rt_timer_armed(&s->busy))
 		srp_io_kick(s);
 }
 
-void srp_io_fail_waiting(struct srp_session *s, int error)
+void srp_io_fail_waiting(struct srp_session *s, const struct srp_unit *unit, int error)
 {
+	struct srp_io *each, *next;
 	LIST_HEAD(failed);
 
-	list_splice_tail_init(&s->waiting, &failed);
+	list_for_each_entry_safe(each, next, &s->waiting, node)
+		if (!unit || each->unit == unit) {
+			list_del(&each->node);
+			list_add_tail(&each->node, &failed);
+		}
 	while (!list_empty(&failed)) {
 		struct srp_io *io = list_first_entry(&failed, struct srp_io, node);
 
@@ -183,6 +208,9 @@ void srp_io_requeue(struct srp_channel *ch)
 		s->repeated++;
 		list_add(&io->node, &s->waiting);
 	}
+	for (unsigned int i = 0; i < SRPI_SLOTS; i++)
+		if (s->io[i].unit && s->io[i].unit->gone)
+			srp_io_fail_waiting(s, s->io[i].unit, ESHUTDOWN);
 }
 
 /* --- outcomes ------------------------------------------------------------------------------ */
@@ -191,6 +219,10 @@ static void repeat(struct srp_io *io, bool later)
 {
 	struct srp_session *s = io->session;
 
+	if (io->unit && io->unit->gone) {
+		io->done(io, ESHUTDOWN);
+		return;
+	}
 	s->repeated++;
 	list_add(&io->node, &s->waiting);
 	if (later && !rt_timer_armed(&s->busy))
@@ -206,6 +238,8 @@ static void complete(struct srp_io *io, const struct srpi_news *news)
 
 	list_del_init(&io->node);
 	io->channel = NULL;
+	if (news->ok && srpi_units_changed(news->sense, news->sense_bytes))
+		srp_probe_begin(io->session, false);
 	if (news->ok)
 		verdict = srpi_judge(news->status, news->sense, news->sense_bytes, &error);
 	io->residual_bytes = MIN(news->residual_bytes, io->command.bytes);

@@ -73,12 +73,26 @@ struct srp_io {
 	size_t reply_bytes, data_bytes;
 };
 
+/** struct srp_unit - a disk; one that is gone stays until its last request is over */
 struct srp_unit {
 	struct srp_session *session;
 	u8 lun[8];
 	struct srpi_disk disk;
-	u32 clients;
-	bool no_write_same;
+	u32 clients, requests;
+	bool no_write_same, gone;
+};
+
+/** struct srp_probe - what units there are, is asked at the beginning, when the target says that
+ *  they changed, and when a session that had no channel has one again: the target may be
+ *  another one. In the last case nothing else is sent before the answer. */
+struct srp_probe {
+	struct srp_io *io; /* always the probe's */
+	bool active, again, holding;
+	struct srp_unit *unit; /* that is asked what it is */
+	unsigned int next;     /* of the list */
+	enum srpi_probe_step step;
+	u8 *luns;
+	u32 luns_bytes;
 };
 
 enum srp_channel_state {
@@ -137,10 +151,8 @@ struct srp_session {
 	struct rt_timer tick, busy;
 	struct rt_work end;
 	struct srp_unit *unit[SRPI_MAX_UNITS];
-	unsigned int nr_units, probing;
-	enum srpi_probe_step step;
-	u8 *luns;
-	u32 luns_bytes;
+	unsigned int nr_units;
+	struct srp_probe probe;
 	bool ready; /* its units are known */
 	bool indirect; /* the target takes indirect descriptors */
 	u64 commands, repeated, aborted;
@@ -192,8 +204,9 @@ void srp_io_put(struct srp_io *io);
 void srp_io_submit(struct srp_io *io);
 /** srp_io_kick() - send what waits, as far as the channels take it */
 void srp_io_kick(struct srp_session *s);
-/** srp_io_fail_waiting() - commands that wait end with @error */
-void srp_io_fail_waiting(struct srp_session *s, int error);
+/** srp_io_fail_waiting() - commands that wait end with @error
+ *  @unit: those of the unit alone; NULL: all */
+void srp_io_fail_waiting(struct srp_session *s, const struct srp_unit *unit, int error);
 /** srp_io_take() - a message that is about a command or task management */
 void srp_io_take(struct srp_channel *ch, const struct srpi_news *news);
 /** srp_io_requeue() - the commands of @ch, which is closed, wait again */
@@ -204,7 +217,9 @@ void srp_io_watch(struct srp_channel *ch);
 void srp_io_data(struct srp_io *io, bool out, u32 from, u32 bytes);
 
 /* --- probe.c --- */
-void srp_probe_begin(struct srp_session *s);
+/** srp_probe_begin() - ask what units there are; once more, if it is asked already
+ *  @hold: let other commands wait for the answer */
+void srp_probe_begin(struct srp_session *s, bool hold);
 
 /* --- export.c --- */
 int srp_exports_open(struct rt *rt, const char *dir);
@@ -213,8 +228,8 @@ const char *srp_exports_socket(void);
 void srp_unit_name(const struct srp_unit *unit, char name[NBD_NAME_BYTES]);
 /** srp_connections_resume() - a slot of the session is free: one that waits goes on */
 void srp_connections_resume(struct srp_session *s);
-/** srp_connections_end() - those of its units */
-void srp_connections_end(struct srp_session *s);
+/** srp_connections_end() - those of @unit; NULL: of all of the session's */
+void srp_connections_end(struct srp_session *s, const struct srp_unit *unit);
 /** srp_connection_reply() - answer io->request, with io->data_bytes of its memory; then the slot
  *  is put. @error: 0; enum nbd_error */
 void srp_connection_reply(struct srp_io *io, int error);

@@ -1,101 +1,216 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What units a target has: REPORT LUNS, then the steps of each unit, one command at a time. */
+/*
+ * What units a target has: REPORT LUNS, then the steps of each unit, one command at a time. A
+ * unit that is what it was stays; one that is not listed any more, or has become another disk,
+ * ends with its connections; a new one becomes an export.
+ */
 #include <errno.h>
 #include <string.h>
 
 #include "ulp/srp/private.h"
 
-static void next_step(struct srp_io *io);
+static void list_units(struct srp_session *s);
+static void next_step(struct srp_session *s);
 
-static void finish(struct srp_io *io, const char *error)
+/* @error: NULL; why the units are not known */
+static void finish(struct srp_session *s, const char *error)
 {
-	struct srp_session *s = io->session;
+	struct srp_probe *p = &s->probe;
 
-	srp_io_put(io);
-	srp_session_ready(s, error);
+	p->active = false;
+	rt_free(p->unit);
+	p->unit = NULL;
+	if (p->again && s->recovery.state == SRPI_RUNNING) {
+		p->again = false;
+		list_units(s);
+		return;
+	}
+	p->again = p->holding = false;
+	if (!s->ready)
+		srp_session_ready(s, error);
+	srp_io_kick(s);
 }
 
-/* Return: LUN s->probing of the list becomes the unit to ask; false: there are no more */
-static bool next_unit(struct srp_io *io)
+/* --- units that come and go ------------------------------------------------------------- */
+
+static void end_unit(struct srp_session *s, unsigned int i)
 {
-	struct srp_session *s = io->session;
+	struct srp_unit *unit = s->unit[i];
+
+	memmove(s->unit + i, s->unit + i + 1, (--s->nr_units - i) * sizeof(*s->unit));
+	unit->gone = true;
+	unit->requests++; /* it is looked at until the last line */
+	srp_connections_end(s, unit);
+	srp_io_fail_waiting(s, unit, ESHUTDOWN);
+	if (!--unit->requests)
+		rt_free(unit);
+}
+
+/* Return: the index of the unit with @lun, or where it would stand; *@found: is it there? */
+static unsigned int find_unit(const struct srp_session *s, const u8 lun[8], bool *found)
+{
+	unsigned int i = 0;
+	int order = 1;
+
+	while (i < s->nr_units && (order = memcmp(s->unit[i]->lun, lun, 8)) < 0)
+		i++;
+	*found = i < s->nr_units && !order;
+	return i;
+}
+
+static bool is_listed(const struct srp_session *s, const u8 lun[8])
+{
+	u8 each[8];
+
+	for (u32 i = 0; srpi_lun_nth(s->probe.luns, s->probe.luns_bytes, i, each); i++)
+		if (!memcmp(each, lun, sizeof(each)))
+			return true;
+	return false;
+}
+
+static void end_those_not_listed(struct srp_session *s)
+{
+	for (unsigned int i = s->nr_units; i-- > 0;)
+		if (!is_listed(s, s->unit[i]->lun))
+			end_unit(s, i);
+}
+
+/* The unit has said what it is. @is_disk: it can be used */
+static void settle(struct srp_session *s, bool is_disk)
+{
+	struct srp_unit *unit = s->probe.unit;
+	bool found;
+	unsigned int i = find_unit(s, unit->lun, &found);
+
+	if (is_disk && found && srpi_is_same(&s->unit[i]->disk, &unit->disk))
+		return;
+	if (found)
+		end_unit(s, i);
+	if (!is_disk || s->nr_units == SRPI_MAX_UNITS)
+		return;
+	memmove(s->unit + i + 1, s->unit + i, (s->nr_units++ - i) * sizeof(*s->unit));
+	s->unit[i] = unit;
+	s->probe.unit = NULL;
+}
+
+/* --- steps --------------------------------------------------------------------------------- */
+
+/* Return: the next LUN of the list becomes the unit to ask; false: there are no more */
+static bool next_unit(struct srp_session *s)
+{
+	struct srp_probe *p = &s->probe;
 	struct srp_unit *unit;
 	u8 lun[8];
 
-	if (!srpi_lun_nth(s->luns, s->luns_bytes, s->probing++, lun))
+	if (!srpi_lun_nth(p->luns, p->luns_bytes, p->next++, lun))
 		return false;
 	unit = rt_zalloc(sizeof(*unit));
 	if (!unit)
 		return false;
 	unit->session = s;
 	memcpy(unit->lun, lun, sizeof(lun));
-	io->unit = unit;
-	s->step = SRPI_INQUIRY;
+	p->unit = unit;
+	p->step = SRPI_INQUIRY;
+	return true;
+}
+
+/* A command failed because the target is not reached: nothing is known of its units. */
+static bool is_cut_off(struct srp_session *s, int error)
+{
+	if (error == ESHUTDOWN)
+		return true;
+	if (!error || s->recovery.state == SRPI_RUNNING)
+		return false;
+	finish(s, "the target cannot be reached any more");
 	return true;
 }
 
 static void stepped(struct srp_io *io, int error)
 {
 	struct srp_session *s = io->session;
+	struct srp_probe *p = &s->probe;
 	u32 bytes = io->command.bytes - io->residual_bytes;
+	bool is_disk;
 
-	if (error == ESHUTDOWN) {
-		rt_free(io->unit);
-		io->unit = NULL;
-		list_add(&io->node, &s->free);
+	if (is_cut_off(s, error))
 		return;
+	is_disk = !srpi_probe_take(&p->unit->disk, p->step, !error, io->piece[0], bytes);
+	if (!is_disk || ++p->step == SRPI_PROBED) {
+		settle(s, is_disk);
+		rt_free(p->unit);
+		p->unit = NULL;
 	}
-	if (srpi_probe_take(&io->unit->disk, s->step, !error, io->piece[0], bytes)) {
-		rt_free(io->unit); /* no disk: it is left out */
-		io->unit = NULL;
-	} else if (++s->step == SRPI_PROBED) {
-		s->unit[s->nr_units++] = io->unit;
-		io->unit = NULL;
-	}
-	next_step(io);
+	next_step(s);
 }
 
-static void next_step(struct srp_io *io)
+static void submit(struct srp_session *s, const u8 lun[8], u32 bytes,
+		   void (*done)(struct srp_io *io, int error))
 {
-	if (!io->unit && !next_unit(io)) {
-		finish(io, NULL);
-		return;
-	}
-	memcpy(io->command.lun, io->unit->lun, sizeof(io->command.lun));
-	srp_io_data(io, false, 0, srpi_probe_command(io->session->step, io->command.cdb));
-	io->done = stepped;
+	struct srp_io *io = s->probe.io;
+
+	memcpy(io->command.lun, lun, sizeof(io->command.lun));
+	srp_io_data(io, false, 0, bytes);
+	io->done = done;
 	io->repeats = 0;
 	srp_io_submit(io);
+}
+
+static void next_step(struct srp_session *s)
+{
+	struct srp_probe *p = &s->probe;
+
+	if (!p->unit && !next_unit(s)) {
+		finish(s, NULL);
+		return;
+	}
+	submit(s, p->unit->lun, srpi_probe_command(p->step, p->io->command.cdb), stepped);
 }
 
 static void listed(struct srp_io *io, int error)
 {
 	struct srp_session *s = io->session;
-	u32 bytes = io->command.bytes - io->residual_bytes;
+	struct srp_probe *p = &s->probe;
 
-	if (error == ESHUTDOWN) {
-		list_add(&io->node, &s->free);
+	if (is_cut_off(s, error))
 		return;
-	}
 	if (error) {
-		finish(io, "the target does not list its units");
+		finish(s, "the target does not list its units");
 		return;
 	}
-	s->luns_bytes = bytes;
-	memcpy(s->luns, io->piece[0], bytes);
-	next_step(io);
+	p->luns_bytes = io->command.bytes - io->residual_bytes;
+	memcpy(p->luns, io->piece[0], p->luns_bytes);
+	p->next = 0;
+	end_those_not_listed(s);
+	next_step(s);
 }
 
-void srp_probe_begin(struct srp_session *s)
+static void list_units(struct srp_session *s)
 {
-	struct srp_io *io = srp_io_get(s, 0);
+	struct srp_probe *p = &s->probe;
+	u32 bytes = srpi_report_luns(p->io->command.cdb);
 
-	memset(io->command.lun, 0, sizeof(io->command.lun));
-	srp_io_data(io, false, 0, srpi_report_luns(io->command.cdb));
-	s->luns = rt_zalloc(io->command.bytes);
-	io->done = listed;
-	if (s->luns)
-		srp_io_submit(io);
+	p->active = true;
+	if (!p->luns)
+		p->luns = rt_zalloc(bytes);
+	if (p->luns)
+		submit(s, (const u8[8]){0}, bytes, listed);
 	else
-		finish(io, "out of memory");
+		finish(s, "out of memory");
+}
+
+void srp_probe_begin(struct srp_session *s, bool hold)
+{
+	struct srp_probe *p = &s->probe;
+
+	p->holding |= hold;
+	if (!p->active) {
+		list_units(s);
+		return;
+	}
+	p->again = true;
+	/* with a new channel, the probe's command waits: it is the one that is sent */
+	if (hold && !p->io->channel) {
+		list_del(&p->io->node);
+		list_add(&p->io->node, &s->waiting);
+	}
 }

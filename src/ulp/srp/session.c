@@ -27,10 +27,10 @@ static void free_session(struct srp_session *s)
 	rt_timer_disarm(&s->tick);
 	rt_timer_disarm(&s->busy);
 	s->recovery.state = SRPI_LOST;
-	srp_connections_end(s);
+	srp_connections_end(s, NULL);
 	for (unsigned int i = 0; i < s->config.nr_paths; i++)
 		srp_channel_close(&s->channel[i]);
-	srp_io_fail_waiting(s, ESHUTDOWN);
+	srp_io_fail_waiting(s, NULL, ESHUTDOWN);
 	ib_sa_unregister_client(&s->sa);
 	for (unsigned int i = 0; i < s->nr_units; i++)
 		rt_free(s->unit[i]);
@@ -40,7 +40,8 @@ static void free_session(struct srp_session *s)
 		ib_dealloc_pd(s->pd);
 	if (s->arena)
 		munmap(s->arena, ARENA_BYTES);
-	rt_free(s->luns);
+	rt_free(s->probe.unit);
+	rt_free(s->probe.luns);
 	rt_free(s);
 	if (list_empty(&sessions))
 		srp_exports_close();
@@ -75,7 +76,7 @@ void srp_session_ready(struct srp_session *s, const char *error)
 static void follow_state(struct srp_session *s)
 {
 	if (s->recovery.state == SRPI_FAIL_FAST || s->recovery.state == SRPI_LOST)
-		srp_io_fail_waiting(s, EIO);
+		srp_io_fail_waiting(s, NULL, EIO);
 	if (s->recovery.state == SRPI_LOST)
 		rt_work_queue(s->rt, &s->end);
 	else
@@ -131,6 +132,7 @@ void srp_session_fence(struct srp_session *s)
 void srp_session_channel(struct srp_session *s, struct srp_channel *ch)
 {
 	mono_t now = rt_now(s->rt);
+	const bool was_down = !s->nr_up;
 
 	s->nr_up = count_up(s);
 	if (ch->state == SRP_DOWN && !s->ready && !s->nr_up && ch->failures) {
@@ -146,8 +148,8 @@ void srp_session_channel(struct srp_session *s, struct srp_channel *ch)
 	else
 		follow_state(s);
 	connect_next(s);
-	if (ch->state == SRP_UP && s->nr_up == 1 && !s->ready && !s->luns)
-		srp_probe_begin(s);
+	if (was_down && s->nr_up)
+		srp_probe_begin(s, s->ready);
 	srp_io_kick(s);
 }
 

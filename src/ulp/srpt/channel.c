@@ -182,6 +182,23 @@ static void offer_credits(struct srpt_channel *ch)
 	srpt_request_answer(r, bytes);
 }
 
+void srpt_channel_report(struct srpt_channel *ch, enum scsi_sense sense)
+{
+	u8 message[SRP_RSP_IU_BYTES];
+	size_t bytes = ch->ending ? 0 : srp_event_build(&ch->events, sense, message);
+	struct srpt_request *r = bytes ? make_request(ch, NULL) : NULL;
+
+	if (!bytes)
+		return;
+	if (!r) {
+		srpt_channel_end(ch); /* its initiator finds out by a new login */
+		return;
+	}
+	memcpy(r->answer, message, bytes);
+	srpt_request_answer(r, bytes);
+	srpt_request_finish(r);
+}
+
 /* --- messages of the initiator
  * ------------------------------------------------------------------ */
 
@@ -210,6 +227,7 @@ static void begin_request(struct srpt_channel *ch, struct srpt_receive *recv, si
 static int64_t take_response(struct srpt_channel *ch, const u8 *iu, size_t len)
 {
 	struct wire_srp_i_logout message;
+	bool again = false;
 
 	wire_srp_i_logout_decode(iu, len, &message);
 	switch (message.opcode) {
@@ -217,8 +235,12 @@ static int64_t take_response(struct srpt_channel *ch, const u8 *iu, size_t len)
 		return srp_credits_answered(&ch->credits, message.tag)
 			       ? SRP_LOGOUT_SPONTANEOUS_RESPONSE
 			       : -1;
-	case WIRE_SRP_AER_RSP: /* no SRP_AER_REQ is ever sent */
-		return SRP_LOGOUT_SPONTANEOUS_RESPONSE;
+	case WIRE_SRP_AER_RSP:
+		if (srp_event_answered(&ch->events, message.tag, &again))
+			return SRP_LOGOUT_SPONTANEOUS_RESPONSE;
+		if (again)
+			srpt_channel_report(ch, SCSI_LUNS_CHANGED);
+		return -1;
 	default:
 		return SRP_LOGOUT_BAD_OPCODE;
 	}

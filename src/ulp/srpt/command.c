@@ -168,6 +168,18 @@ static void return_nexus(struct srpt_request *r)
 		*nexus = r->nexus;
 }
 
+/* It was told of all units (SPC-4 6.33). */
+static void note_listing(struct srpt_request *r)
+{
+	struct srpt_initiator *i = r->channel->initiator;
+
+	if (!r->command.task.luns_reported)
+		return;
+	for (size_t lun = 0; lun < ARRAY_SIZE(i->nexus); lun++)
+		if (i->nexus[lun].attention == SCSI_LUNS_CHANGED)
+			i->nexus[lun].attention = SCSI_NO_SENSE;
+}
+
 static void execute(struct srpt_job *job)
 {
 	struct srpt_request *r = container_of(job, struct srpt_request, job);
@@ -185,6 +197,7 @@ static void executed(struct srpt_job *job)
 		srpt_request_finish(r); /* the channel was closed meanwhile */
 		return;
 	}
+	note_listing(r);
 	srp_command_next(&r->command);
 	run(r);
 }
@@ -208,6 +221,7 @@ static bool begin_execution(struct srpt_request *r)
 	if (!r->unit || !r->unit->worker) {
 		scsi_execute(&srpt->scsi, &r->command.task);
 		return_nexus(r);
+		note_listing(r);
 		return true;
 	}
 	r->target = srpt->scsi;

@@ -41,6 +41,7 @@ struct srpt_unit {
 	struct rt *rt;
 	unsigned int lun;
 	int fd;
+	u64 file; /* tells the medium from others */
 	bool sparse, in_memory;
 	struct srpt_worker *worker; /* NULL: in memory, so that nothing waits */
 	u32 users;		    /* commands in work */
@@ -136,6 +137,7 @@ struct srpt_channel {
 	u16 immediate_offset;
 	bool ending; /* no more messages are taken */
 	struct srp_credits credits;
+	struct srp_events events;
 	struct list_head receives; /* all of them */
 	struct list_head requests;
 	u64 commands;
@@ -177,6 +179,8 @@ void srpt_channel_close(struct srpt_channel *ch);
 void srpt_channel_end(struct srpt_channel *ch);
 /** srpt_channel_logout() - send an SRP_T_LOGOUT, then end it */
 void srpt_channel_logout(struct srpt_channel *ch, u32 reason);
+/** srpt_channel_report() - send an SRP_AER_REQ with @sense, now or after the last one */
+void srpt_channel_report(struct srpt_channel *ch, enum scsi_sense sense);
 /** srpt_post_send() - 0; -errno, and the channel ends */
 int srpt_post_send(struct srpt_channel *ch, struct ib_send_wr *wr);
 /** srpt_request_answer() - send @bytes of r->answer */

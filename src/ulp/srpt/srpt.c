@@ -28,6 +28,25 @@ void srpt_unit_release(struct srpt_unit *unit)
 		rt_work_queue(unit->rt, &unit->gone);
 }
 
+/* Each initiator learns of it twice: at once, by an asynchronous event on one of its channels,
+ * and by the unit attention that its next command at any unit meets (SPC-4 6.33). */
+static void tell_of_units(struct srpt *srpt)
+{
+	struct srpt_initiator *i;
+	struct srpt_channel *ch;
+
+	list_for_each_entry(i, &srpt->initiators, node) {
+		for (unsigned int lun = 0; lun < SCSI_MAX_LUNS; lun++)
+			if (srpt->unit[lun] && !i->nexus[lun].attention)
+				i->nexus[lun].attention = SCSI_LUNS_CHANGED;
+		list_for_each_entry(ch, &srpt->channels, node)
+			if (ch->initiator == i && !ch->ending) {
+				srpt_channel_report(ch, SCSI_LUNS_CHANGED);
+				break;
+			}
+	}
+}
+
 static void detach_unit(struct srpt *srpt, unsigned int lun)
 {
 	struct srpt_unit *unit = srpt->unit[lun];
@@ -42,13 +61,27 @@ static void detach_unit(struct srpt *srpt, unsigned int lun)
 		srpt_unit_free(unit);
 }
 
+/* A name that another adapter, LUN or medium would not have (FNV-1a of the three): hosts that
+ * find another one know that it is not the disk that they used. */
+static u64 name_unit(const u64 parts[3])
+{
+	const u8 *byte = (const u8 *)parts;
+	u64 hash = 0xcbf29ce484222325;
+
+	for (size_t i = 0; i < 3 * sizeof(*parts); i++)
+		hash = (hash ^ byte[i]) * 0x100000001b3;
+	return hash;
+}
+
 static void attach_unit(struct srpt *srpt, struct srpt_unit *unit, unsigned int lun)
 {
+	struct srpt_initiator *i;
+
 	unit->srpt = srpt;
 	unit->lun = lun;
-	/* the lower 60 bits name it: those of the GUID that tell adapters apart, and the
-	 * LUN */
-	unit->scsi.id = srpt->guid << 8 | lun;
+	unit->scsi.id = name_unit((const u64[3]){srpt->guid, lun, unit->file});
+	list_for_each_entry(i, &srpt->initiators, node)
+		i->nexus[lun].attention = SCSI_POWER_ON;
 	srpt->unit[lun] = unit;
 	srpt->scsi.units[lun] = &unit->scsi;
 	srpt->nr_units++;
@@ -138,6 +171,7 @@ int srpt_unit_add(struct ib_device *device, const struct srpt_unit_config *confi
 		return ret;
 	}
 	attach_unit(srpt, unit, (unsigned int)free);
+	tell_of_units(srpt);
 	*lun = unit->lun;
 	return 0;
 }
@@ -151,6 +185,7 @@ int srpt_unit_remove(struct ib_device *device, unsigned int lun)
 	if (srpt->nr_units == 1)
 		return srpt_remove(device);
 	detach_unit(srpt, lun);
+	tell_of_units(srpt);
 	return 0;
 }
 

@@ -101,8 +101,8 @@ static const struct scsi_backend thin = {
 	.discard = medium_discard,
 };
 
-/* Return: 0 and *@bytes, the size of what may be a unit; -errno */
-static int measure(int fd, bool read_only, u64 *bytes)
+/* Return: 0, *@bytes, the size of what may be a unit, and *@file, which names it; -errno */
+static int measure(int fd, bool read_only, u64 *bytes, u64 *file)
 {
 	int flags = fcntl(fd, F_GETFL);
 	struct stat st;
@@ -112,6 +112,7 @@ static int measure(int fd, bool read_only, u64 *bytes)
 	if ((flags & O_ACCMODE) == O_WRONLY ||
 	    (!read_only && (flags & O_ACCMODE) != O_RDWR))
 		return -EACCES;
+	*file = S_ISBLK(st.st_mode) ? st.st_rdev : st.st_dev << 40 ^ st.st_ino;
 	if (S_ISREG(st.st_mode)) {
 		*bytes = (u64)st.st_size;
 		return 0;
@@ -130,8 +131,8 @@ int srpt_unit_open(struct rt *rt, const struct srpt_unit_config *config,
 		   struct srpt_unit **unit)
 {
 	struct srpt_unit *u;
-	u64 bytes = 0;
-	int ret = measure(config->fd, config->read_only, &bytes);
+	u64 bytes = 0, file = 0;
+	int ret = measure(config->fd, config->read_only, &bytes, &file);
 
 	if (!ret &&
 	    (bytes < config->block_bytes ||
@@ -151,6 +152,7 @@ int srpt_unit_open(struct rt *rt, const struct srpt_unit_config *config,
 	}
 	u->rt = rt;
 	u->fd = config->fd;
+	u->file = file;
 	snprintf(u->name, sizeof(u->name), "%s", config->name);
 	INIT_LIST_HEAD(&u->node);
 	rt_work_init(&u->gone, unit_gone);

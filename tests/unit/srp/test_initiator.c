@@ -304,6 +304,36 @@ static void the_targets_requests_are_answered(void **state)
 	assert_int_equal(news.event, SRPI_VIOLATION);
 }
 
+/* The target's machine reports, one event at a time. */
+static void an_event_is_reported_and_answered(void **state)
+{
+	struct srp_events events = {0};
+	struct srpi_news news;
+	uint8_t message[SRP_RSP_IU_BYTES];
+	size_t bytes = srp_event_build(&events, SCSI_LUNS_CHANGED, message);
+	bool again;
+
+	channel = (struct srpi_channel){.limit = 5};
+	assert_int_equal(bytes, 36 + SCSI_SENSE_BYTES);
+	srpi_take(&channel, message, bytes, &news);
+	assert_int_equal(news.event, SRPI_REPORT);
+	assert_true(srpi_units_changed(news.sense, news.sense_bytes));
+	assert_int_equal(channel.limit, 5);
+	assert_int_equal(news.answer[0], WIRE_SRP_AER_RSP);
+	assert_int_equal(srp_event_build(&events, SCSI_LUNS_CHANGED, message), 0);
+	assert_int_equal(srp_event_answered(&events, get_be64(news.answer + 8) + 1, &again), -EINVAL);
+	assert_int_equal(srp_event_answered(&events, get_be64(news.answer + 8), &again), 0);
+	assert_true(again);
+	assert_int_equal(srp_event_answered(&events, get_be64(news.answer + 8), &again), -EINVAL);
+	bytes = srp_event_build(&events, SCSI_UNIT_RESET, message);
+	srpi_take(&channel, message, bytes, &news);
+	assert_false(srpi_units_changed(news.sense, news.sense_bytes));
+	assert_int_equal(srp_event_answered(&events, get_be64(news.answer + 8), &again), 0);
+	assert_false(again);
+	srpi_take(&channel, message, bytes - 1, &news); /* the sense data is cut off */
+	assert_int_equal(news.event, SRPI_VIOLATION);
+}
+
 /* --- recovery ------------------------------------------------------------------------------ */
 
 static mono_t at_s(uint64_t seconds)
@@ -366,7 +396,7 @@ static void time_outs_are_checked(void **state)
 
 static void a_disk_is_recognised(void **state)
 {
-	struct srpi_disk disk = {0};
+	struct srpi_disk disk = {0}, other;
 	uint8_t data[64] = {[4] = 31, [8] = 's', 'o', 'f', 't', ' ', ' ', ' ', ' ', 'D', 0x7f},
 		capacity[32] = {[7] = 99, [10] = 2}, mode[24] = {23, 0, 0x90, 0, 0x08, 0x12, 4};
 	uint8_t cdb[SRPI_CDB_BYTES];
@@ -382,6 +412,15 @@ static void a_disk_is_recognised(void **state)
 	assert_int_equal(srpi_probe_take(&disk, SRPI_LIMITS, false, NULL, 0), 0);
 	assert_int_equal(srpi_probe_take(&disk, SRPI_MODE, true, mode, 24), 0);
 	assert_true(disk.read_only && disk.can_fua && disk.write_back);
+	assert_int_equal(srpi_probe_take(&disk, SRPI_IDENTITY, true, data, 64), 0);
+	other = disk;
+	assert_true(srpi_is_same(&disk, &other));
+	other.blocks++;
+	assert_false(srpi_is_same(&disk, &other));
+	other = disk;
+	data[9] ^= 1;
+	assert_int_equal(srpi_probe_take(&other, SRPI_IDENTITY, true, data, 64), 0);
+	assert_false(srpi_is_same(&disk, &other));
 	data[0] = 5; /* a CD */
 	assert_int_equal(srpi_probe_take(&disk, SRPI_INQUIRY, true, data, 36), -ENODEV);
 	capacity[10] = 3; /* blocks of 768 bytes */
@@ -477,6 +516,7 @@ int main(void)
 		cmocka_unit_test(sense_and_residual_are_found),
 		cmocka_unit_test(a_task_ends_its_command),
 		cmocka_unit_test(the_targets_requests_are_answered),
+		cmocka_unit_test(an_event_is_reported_and_answered),
 		cmocka_unit_test(a_session_waits_then_fails_then_ends),
 		cmocka_unit_test(attempts_become_rarer),
 		cmocka_unit_test(time_outs_are_checked),
