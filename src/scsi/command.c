@@ -200,29 +200,66 @@ static void fail_unknown(struct scsi_call *call, bool has_cdb)
 		scsi_fail(call, SCSI_INVALID_OPCODE);
 }
 
-void scsi_execute(const struct scsi_target *target, struct scsi_task *t)
+/* Return: is the CDB as long as its opcode says? */
+static bool begin_call(const struct scsi_target *target, struct scsi_task *t,
+		       struct scsi_call *call)
 {
-	struct scsi_call call = {
+	const size_t length = t->cdb_bytes ? scsi_cdb_length(t->cdb[0]) : 0;
+	const bool whole = length && length <= t->cdb_bytes;
+
+	*call = (struct scsi_call){
 		.task = t, .target = target, .unit = find_unit(target, t->lun)};
-	size_t length = t->cdb_bytes ? scsi_cdb_length(t->cdb[0]) : 0;
+	call->command = whole ? scsi_find_command(call->unit, t->cdb) : NULL;
+	return whole;
+}
+
+bool scsi_admit(const struct scsi_target *target, struct scsi_task *t)
+{
+	struct scsi_call call;
+	const bool whole = begin_call(target, t, &call);
 
 	t->status = SCSI_GOOD;
 	t->in_bytes = t->out_taken = t->sense_bytes = 0;
 	t->luns_reported = false;
-	call.command = length && length <= t->cdb_bytes ? scsi_find_command(call.unit, t->cdb)
-							: NULL;
 	if (!call.unit && (!call.command || !(call.command->flags & SCSI_NO_UNIT_OK)))
 		scsi_fail(&call, SCSI_NO_UNIT);
 	else if (!call.command)
-		fail_unknown(&call, length && length <= t->cdb_bytes);
+		fail_unknown(&call, whole);
 	else if (scsi_was_preempted(&call))
 		t->status = SCSI_TASK_ABORTED;
 	else if (report_attention(&call) || !check_cdb(&call) || !scsi_may_access(&call))
-		return;
+		return false;
 	else if (call.command->flags & SCSI_CHANGES && call.unit->read_only)
 		scsi_fail(&call, SCSI_WRITE_PROTECTED);
-	else if (check_out(&call))
-		call.command->run(&call);
+	else
+		return check_out(&call);
+	return false;
+}
+
+void scsi_perform(const struct scsi_target *target, struct scsi_task *t)
+{
+	struct scsi_call call;
+
+	begin_call(target, t, &call);
+	call.command->run(&call);
+}
+
+void scsi_execute(const struct scsi_target *target, struct scsi_task *t)
+{
+	if (scsi_admit(target, t))
+		scsi_perform(target, t);
+}
+
+/* Reads and writes: hosts that have several of the same blocks under way do not care for
+ * their order. */
+bool scsi_is_parallel(const struct scsi_unit *unit, const uint8_t *cdb, size_t bytes)
+{
+	const struct scsi_command *c =
+		bytes && scsi_cdb_length(cdb[0]) && scsi_cdb_length(cdb[0]) <= bytes
+			? scsi_find_command(unit, cdb)
+			: NULL;
+
+	return c && (c->run == scsi_read || c->run == scsi_write || c->run == scsi_verify);
 }
 
 int64_t scsi_data_out_bytes(const struct scsi_unit *unit, const uint8_t *cdb,

@@ -3,7 +3,7 @@
  * A SCSI disk (T10 SPC-4, SBC-3), pure: a command and its data go in, a status, data and
  * sense data come out. The medium is a back end of the caller's; the transport protocol
  * is the caller's, too. Nothing here allocates or locks: the caller serialises the
- * commands of a unit.
+ * commands of a unit, but those that may run at the same time (scsi_is_parallel()).
  */
 #ifndef SOFTIB_SCSI_SCSI_H
 #define SOFTIB_SCSI_SCSI_H
@@ -139,6 +139,16 @@ struct scsi_task {
  * Context: one at a time for a unit; lasts as long as the back end needs.
  */
 void scsi_execute(const struct scsi_target *target, struct scsi_task *task);
+
+/** scsi_is_parallel() - may a unit perform @cdb beside others like it? Such a command is
+ *  admitted by scsi_admit(), one at a time, and performed by scsi_perform(), at the same time
+ *  as others; no other command of the unit is in work meanwhile. */
+bool scsi_is_parallel(const struct scsi_unit *unit, const uint8_t *cdb, size_t bytes);
+/** scsi_admit() - the first half of scsi_execute(): everything but the medium
+ *  Return: false: @task is over */
+bool scsi_admit(const struct scsi_target *target, struct scsi_task *task);
+/** scsi_perform() - the second half, of a task that was admitted */
+void scsi_perform(const struct scsi_target *target, struct scsi_task *task);
 
 /** scsi_put_sense() - write sense data in the fixed format (SPC-4 4.5.3), for what a
  * transport finds out before or after a command is performed */

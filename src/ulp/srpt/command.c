@@ -183,8 +183,25 @@ static void note_listing(struct srpt_request *r)
 static void execute(struct srpt_job *job)
 {
 	struct srpt_request *r = container_of(job, struct srpt_request, job);
+	bool admitted;
 
-	scsi_execute(&r->target, &r->command.task);
+	pthread_mutex_lock(&r->unit->admission);
+	admitted = scsi_admit(&r->target, &r->command.task);
+	pthread_mutex_unlock(&r->unit->admission);
+	if (admitted)
+		scsi_perform(&r->target, &r->command.task);
+}
+
+/* Reads and writes run beside each other. All that may tell their order apart runs alone:
+ * SYNCHRONIZE CACHE, what compares or discards, reservations, and ORDERED tasks (SAM-5 8.6). */
+static enum srpt_job_order order_of(const struct srpt_request *r)
+{
+	const struct srp_command *c = &r->command;
+
+	if (c->cmd.task_attr == WIRE_SRP_ORDERED || c->cmd.task_attr == WIRE_SRP_ACA ||
+	    !scsi_is_parallel(&r->unit->scsi, c->cdb, c->cdb_bytes))
+		return SRPT_ALONE;
+	return c->cmd.task_attr == WIRE_SRP_HEAD_OF_QUEUE ? SRPT_FIRST : SRPT_BESIDE;
 }
 
 static void executed(struct srpt_job *job)
@@ -228,6 +245,7 @@ static bool begin_execution(struct srpt_request *r)
 	r->executing = true;
 	r->job.run = execute;
 	r->job.done = executed;
+	r->job.order = order_of(r);
 	srpt_worker_add(r->unit->worker, &r->job);
 	return false;
 }

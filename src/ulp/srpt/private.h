@@ -5,7 +5,7 @@
  *  srpt.c     targets and their units: made, found, ended
  *  agent.c    device management: MADs, and the capability bit of the ports
  *  unit.c     a unit's medium: a descriptor
- *  worker.c   the thread of a unit whose medium may be slow
+ *  worker.c   the threads of a unit whose medium may be slow
  *  login.c    connections: requests to log in, and initiators
  *  channel.c  a channel: its queue pair, receives, messages in and out, its end
  *  command.c  commands: RDMA and execution
@@ -17,6 +17,8 @@
 #define SOFTIB_ULP_SRPT_PRIVATE_H
 
 #define SOFTIB_CLIENT_NAME "srpt"
+
+#include <pthread.h>
 
 #include "rdma/ib_cm.h"
 #include "runtime/rt.h"
@@ -44,6 +46,7 @@ struct srpt_unit {
 	u64 file; /* tells the medium from others */
 	bool sparse, in_memory;
 	struct srpt_worker *worker; /* NULL: in memory, so that nothing waits */
+	pthread_mutex_t admission;  /* one command at a time is admitted */
 	u32 users;		    /* commands in work */
 	u64 arrivals;		    /* commands so far */
 	struct list_head node;	    /* in the list of those removed with users */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The medium of a unit: a file, a block device or a memfd. Its functions run in the
- * unit's worker, or in the loop if the medium is memory.
+ * The medium of a unit: a file, a block device or a memfd. Its functions run in
+ * threads of the unit's worker, several at a time, or in the loop if the medium is memory.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -155,6 +155,7 @@ int srpt_unit_open(struct rt *rt, const struct srpt_unit_config *config,
 	u->file = file;
 	snprintf(u->name, sizeof(u->name), "%s", config->name);
 	INIT_LIST_HEAD(&u->node);
+	pthread_mutex_init(&u->admission, NULL);
 	rt_work_init(&u->gone, unit_gone);
 	u->scsi = (struct scsi_unit){
 		.backend = u->sparse ? &thin : &thick,
@@ -176,5 +177,6 @@ void srpt_unit_free(struct srpt_unit *unit)
 	list_del(&unit->node);
 	if (unit->fd >= 0)
 		close(unit->fd);
+	pthread_mutex_destroy(&unit->admission);
 	rt_free(unit);
 }

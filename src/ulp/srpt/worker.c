@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The mutex protects the two lists and the flags. The thread never takes it while it runs
+ * The mutex protects the two lists, the counts and the flags. No thread has it while it runs
  * a job, so that the loop waits for it only as long as another thread needs to move a
  * list.
  */
@@ -16,39 +16,71 @@
 #include "runtime/posix/rt_posix.h"
 
 struct srpt_worker {
-	pthread_t thread;
 	pthread_mutex_t mutex;
 	pthread_cond_t wake;
 	/* --- protected by mutex --- */
 	struct list_head todo, done;
+	uint32_t nr_todo, nr_idle, running;
+	bool alone; /* the one that runs has to */
 	bool stop;
 	/* --- the loop's --- */
+	pthread_t thread[SRPT_THREADS];
+	uint32_t nr_threads;
 	uint32_t nr_jobs;
 	int event_fd;
 	struct rt_io io;
 };
 
+/* Return: the next job, which counts as running; NULL: none may run now */
+static struct srpt_job *begin_job(struct srpt_worker *w)
+{
+	struct srpt_job *job;
+
+	if (list_empty(&w->todo) || w->alone)
+		return NULL;
+	job = list_first_entry(&w->todo, struct srpt_job, node);
+	if (job->order == SRPT_ALONE && w->running)
+		return NULL;
+	list_del(&job->node);
+	w->nr_todo--;
+	w->running++;
+	w->alone = job->order == SRPT_ALONE;
+	return job;
+}
+
+static void end_job(struct srpt_worker *w, struct srpt_job *job)
+{
+	const uint64_t one = 1;
+	ssize_t n;
+
+	w->running--;
+	if (w->alone || !w->running)
+		pthread_cond_broadcast(&w->wake);
+	w->alone = false;
+	list_add_tail(&job->node, &w->done);
+	/* fails only if the counter is full, and then it is readable */
+	n = write(w->event_fd, &one, sizeof(one));
+	(void)n;
+}
+
 static void *work(void *arg)
 {
 	struct srpt_worker *w = arg;
-	const uint64_t one = 1;
 	struct srpt_job *job;
 
 	pthread_mutex_lock(&w->mutex);
-	for (;;) {
-		while (list_empty(&w->todo) && !w->stop)
+	while (!w->stop) {
+		job = begin_job(w);
+		if (!job) {
+			w->nr_idle++;
 			pthread_cond_wait(&w->wake, &w->mutex);
-		if (list_empty(&w->todo))
-			break;
-		job = list_first_entry(&w->todo, struct srpt_job, node);
-		list_del(&job->node);
+			w->nr_idle--;
+			continue;
+		}
 		pthread_mutex_unlock(&w->mutex);
 		job->run(job);
 		pthread_mutex_lock(&w->mutex);
-		list_add_tail(&job->node, &w->done);
-		/* fails only if the counter is full, and then it is readable */
-		if (write(w->event_fd, &one, sizeof(one)) < 0)
-			continue;
+		end_job(w, job);
 	}
 	pthread_mutex_unlock(&w->mutex);
 	return NULL;
@@ -87,8 +119,9 @@ static int start_thread(struct srpt_worker *w)
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	error = pthread_create(&w->thread, NULL, work, w);
+	error = pthread_create(&w->thread[w->nr_threads], NULL, work, w);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	w->nr_threads += !error;
 	return -error;
 }
 
@@ -119,20 +152,29 @@ int srpt_worker_start(struct rt *rt, struct srpt_worker **worker)
 
 void srpt_worker_add(struct srpt_worker *w, struct srpt_job *job)
 {
+	bool busy;
+
 	w->nr_jobs++;
 	pthread_mutex_lock(&w->mutex);
-	list_add_tail(&job->node, &w->todo);
+	if (job->order == SRPT_FIRST)
+		list_add(&job->node, &w->todo);
+	else
+		list_add_tail(&job->node, &w->todo);
+	busy = ++w->nr_todo > w->nr_idle && job->order != SRPT_ALONE;
 	pthread_cond_signal(&w->wake);
 	pthread_mutex_unlock(&w->mutex);
+	if (busy && w->nr_threads < SRPT_THREADS)
+		start_thread(w); /* without it, those that there are do the job */
 }
 
-static void end_thread(struct srpt_worker *w)
+static void end_threads(struct srpt_worker *w)
 {
 	pthread_mutex_lock(&w->mutex);
 	w->stop = true;
-	pthread_cond_signal(&w->wake);
+	pthread_cond_broadcast(&w->wake);
 	pthread_mutex_unlock(&w->mutex);
-	pthread_join(w->thread, NULL);
+	for (uint32_t i = 0; i < w->nr_threads; i++)
+		pthread_join(w->thread[i], NULL);
 }
 
 void srpt_worker_finish(struct srpt_worker *w)
@@ -147,7 +189,7 @@ void srpt_worker_finish(struct srpt_worker *w)
 
 void srpt_worker_stop(struct srpt_worker *w)
 {
-	end_thread(w);
+	end_threads(w);
 	rt_io_watch(&w->io, false, false);
 	close(w->event_fd);
 	pthread_cond_destroy(&w->wake);
