@@ -182,7 +182,7 @@ static void on_nodes(void *ctx, int status, const uint8_t *mad, size_t len)
 	int n = status ? 0 : check_nodes(c, mad, len);
 
 	c->told |= c->asked && n == c->sim->topo->num_nodes;
-	if (c->sim->plan->kind == KIND_CALM && n != c->sim->topo->num_nodes)
+	if (plan_is_faultless(c->sim->plan->kind) && n != c->sim->topo->num_nodes)
 		sim_fail(c->sim, ORACLE_RELIABLE,
 			 "client %d: status %d and %d nodes of %d", c->program, status, n,
 			 c->sim->topo->num_nodes);
@@ -195,7 +195,7 @@ static void on_path(void *ctx, int status, const uint8_t *mad, size_t len)
 	struct client *c = ctx;
 	struct wire_path_record path;
 
-	if (status && c->sim->plan->kind == KIND_CALM)
+	if (status && plan_is_faultless(c->sim->plan->kind))
 		sim_fail(c->sim, ORACLE_RELIABLE, "client %d: no path, status %d",
 			 c->program, status);
 	if (status)

@@ -57,7 +57,12 @@ static int make_regions(struct end *e)
 		      ?: region_make(p, &e->target, plan->sq_depth * slot,
 				     local | IBV_ACCESS_REMOTE_WRITE);
 	ret = ret ?: region_make(p, &e->fixed, slot, IBV_ACCESS_REMOTE_READ);
-	return ret ?: region_make(p, &e->counter, 8, local | IBV_ACCESS_REMOTE_ATOMIC);
+	ret = ret ?: region_make(p, &e->counter, 16, local | IBV_ACCESS_REMOTE_ATOMIC);
+	if (ret || !e->conn->sim->plan->violations)
+		return ret;
+	return region_make_foreign(p, &e->foreign, slot,
+				   local | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE |
+					   IBV_ACCESS_REMOTE_ATOMIC);
 }
 
 static int make_srq_pair(struct end *e)
@@ -116,6 +121,7 @@ static void free_end(struct end *e)
 	region_free(p, &e->target);
 	region_free(p, &e->fixed);
 	region_free(p, &e->counter);
+	region_free(p, &e->foreign);
 	e->eng = NULL;
 	e->qp = NULL;
 	e->eng_srq = NULL;
@@ -298,6 +304,10 @@ static void take_down(struct conn *c)
 	for (int side = 0; side < 2; side++) {
 		if (c->state != CONN_DOWN && c->end[side].eng)
 			traffic_close(&c->end[side]);
+	}
+	for (int side = 0; side < 2; side++) {
+		if (c->state != CONN_DOWN && c->end[side].eng)
+			violation_close(&c->end[side]);
 	}
 	for (int side = 0; side < 2; side++)
 		free_end(&c->end[side]);

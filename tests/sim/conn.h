@@ -10,9 +10,12 @@
 
 /** struct posted - a send request whose fate is not known yet */
 struct posted {
-	uint32_t op;
+	uint32_t op; /* of the plan's; of a violation, how often it was asked for */
 	bool signalled;
 	bool is_probe;
+	const struct plan_violation *violation; /* NULL: an honest request */
+	mono_t at;
+	psn_t psn; /* of its first packet, where nothing goes by windows */
 };
 
 /** struct message - a request that takes a receive at the peer */
@@ -21,6 +24,21 @@ struct message {
 	uint32_t bytes, imm;
 	bool has_imm, is_write;
 	bool seen;
+};
+
+/** struct broken_rules - what this end did, and what was done to it (violation.c) */
+struct broken_rules {
+	const struct plan_violation *did; /* this end asked for it; NULL: nothing */
+	bool did_complete;     /* as it had to */
+	bool again;	       /* it is to be asked for once more */
+	uint32_t repeats;
+	bool dry;	       /* posts no receives ... */
+	uint32_t withheld;     /* ... so many */
+	bool spoil_next;       /* the next receive is one of memory that it may only read */
+	bool spoiled;	       /* a receive is: */
+	uint32_t spoiled_seq;
+	int event;	       /* enum ibv_event_type of its QP; -1: none */
+	enum ibv_wc_status recv_failed; /* a receive's; 0: none */
 };
 
 struct end {
@@ -35,9 +53,10 @@ struct end {
 	uint32_t handle, srq_handle, peer_qpn;
 	struct tp_av av; /* to the peer */
 	struct region src, rx, target, fixed, counter;
+	struct region foreign; /* of another PD, all rights */
 	struct posted sq[SQ_MAX];
 	uint32_t sq_head, sq_tail;
-	struct message message[PLAN_OPS + 2];
+	struct message message[PLAN_OPS + 2 + SQ_MAX];
 	uint32_t num_messages; /* that this end sent */
 	uint32_t reported;     /* of those: completed with success */
 	uint32_t delivered;    /* of the peer's: taken here, or passed over */
@@ -50,7 +69,10 @@ struct end {
 	bool mixed_up; /* what it sends is not told from what another end sends */
 	psn_t psn_next;	  /* of requests on the wire */
 	uint32_t msn_seen;
+	psn_t psn_posted; /* behind the last request that was posted */
+	struct broken_rules rules;
 	/* --- of the whole run --- */
+	uint32_t next_violation;
 	uint32_t next_op;
 	bool probed;
 	uint32_t ok, errors, lost;
@@ -105,7 +127,46 @@ void traffic_watch_lanes(struct program *p);
 void traffic_open(struct end *e);
 /** traffic_close() - the last look at the books of an end that is alive */
 void traffic_close(struct end *e);
+/** traffic_op() - the request at @seq of its send queue */
+const struct plan_op *traffic_op(const struct end *e, uint32_t seq);
+/** traffic_answered() - is the answer of the READ or atomic request @seq in its memory? */
+bool traffic_answered(const struct end *e, uint32_t seq);
+/** traffic_post_recv() - in the next slot, which is free */
+void traffic_post_recv(struct end *e);
 /** traffic_fixed() - do regions that nobody may write hold what they held? */
 void traffic_fixed(struct end *e);
+
+/* --- violation.c --- */
+/** violation_open(), violation_close() - of an incarnation of an end; the books of both
+ *  ends are closed before */
+void violation_open(struct end *e);
+void violation_close(struct end *e);
+/** violation_due() - what @e has to ask for now, against a rule. NULL: nothing; *@next is
+ *  made earlier when something is due later */
+const struct plan_violation *violation_due(struct end *e, mono_t *next);
+/** violation_begins() - it is posted next */
+void violation_begins(struct end *e, const struct plan_violation *v);
+/** violation_shape() - make the honest request @wr of @e into one that breaks the rule */
+void violation_shape(struct end *e, const struct plan_violation *v, struct ibv_send_wr *wr);
+/** violation_shape_recv() - so that of a receive, if it is to be spoilt */
+void violation_shape_recv(struct end *e, struct ibv_sge *sge, unsigned num_sge);
+/** violation_withholds() - no receive is posted again now */
+bool violation_withholds(struct end *e);
+/** violation_delivers() - does the peer get the message of such a request? */
+bool violation_delivers(const struct plan_violation *v);
+/** violation_succeeded(), violation_failed() - the request that broke a rule completed.
+ *  Return: of failed, whether it had to fail so */
+void violation_succeeded(struct end *e, const struct posted *posted);
+bool violation_failed(struct end *e, const struct posted *posted, enum ibv_wc_status status);
+/** violation_excuses() - an honest request fails for what an end did. */
+bool violation_excuses(struct end *e, enum ibv_wc_status status);
+/** violation_excuses_recv() - so does receive @seq */
+bool violation_excuses_recv(struct end *e, uint32_t seq, enum ibv_wc_status status);
+/** violation_event() - an asynchronous event of the QP of @e */
+void violation_event(struct end *e, enum ibv_event_type type);
+/** violation_broke() - is a QP of this connection in error by what an end did? */
+bool violation_broke(const struct conn *c);
+/** violation_check_fence() - @e sends request packet @at for the first time */
+void violation_check_fence(const struct end *e, psn_t at);
 
 #endif

@@ -22,7 +22,8 @@ const char *const oracle_names[ORACLE_NUM] = {
 	[ORACLE_WAKE] = "wake",		[ORACLE_LEAK] = "leak",
 	[ORACLE_TABLES] = "tables",	[ORACLE_RECOVERY] = "recovery",
 	[ORACLE_PATHS] = "paths",	[ORACLE_KEYS] = "keys",
-	[ORACLE_COUNT] = "count",
+	[ORACLE_COUNT] = "count",	[ORACLE_VIOLATION] = "violation",
+	[ORACLE_FENCE] = "fence",
 };
 
 bool sim_sabotage(const struct sim *sim, enum oracle oracle)
@@ -298,7 +299,7 @@ static void check_sum(struct sim *sim)
 {
 	uint64_t dwords = 0, packets = sum_adapters(sim, &dwords);
 
-	if (sim->plan->windows || sim->plan->kind != KIND_CALM)
+	if (sim->plan->windows || sim->plan->violations || sim->plan->kind != KIND_CALM)
 		return;
 	if (packets != carried.packets + sim->laned ||
 	    (!sim->plan->lanes && dwords != carried.dwords))

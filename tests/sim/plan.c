@@ -10,7 +10,7 @@
 const char *const plan_kind_names[KIND_NUM] = {
 	[KIND_CALM] = "calm",	    [KIND_PACKETS] = "packets", [KIND_LINKS] = "links",
 	[KIND_MANAGER] = "manager", [KIND_DEATH] = "death",	[KIND_MEMORY] = "memory",
-	[KIND_CHAOS] = "chaos",
+	[KIND_CHAOS] = "chaos",	    [KIND_VIOLATIONS] = "violations",
 };
 const char *const plan_fault_names[FAULT_NUM] = {
 	[FAULT_DROP] = "drop",	     [FAULT_DUPLICATE] = "duplicate",
@@ -24,6 +24,14 @@ static const char *const verb_names[VERB_NUM] = {
 	"send", "send-imm", "write", "write-imm", "read", "fetch-add", "cmp-swap",
 };
 static const char *const transport_names[] = {"RC", "UC", "UD"};
+static const char *const violation_names[VIOLATION_NUM] = {
+	[VIOLATION_RKEY] = "rkey",	     [VIOLATION_RIGHT] = "right",
+	[VIOLATION_BEYOND] = "beyond",	     [VIOLATION_PD] = "pd",
+	[VIOLATION_UNALIGNED] = "unaligned", [VIOLATION_TOO_LONG] = "too-long",
+	[VIOLATION_LKEY] = "lkey",	     [VIOLATION_OWN_BEYOND] = "own-beyond",
+	[VIOLATION_OWN_RIGHT] = "own-right", [VIOLATION_RECEIVE] = "receive",
+	[VIOLATION_NO_RECEIVE] = "no-receive",
+};
 
 /* --- requests --- */
 
@@ -119,6 +127,91 @@ static void draw_conn(struct rng *r, const struct plan *p, struct plan_conn *c)
 	}
 }
 
+/* --- violations --- */
+
+#define VERBS_SEND   (1u << VERB_SEND | 1u << VERB_SEND_IMM)
+#define VERBS_WRITE  (1u << VERB_WRITE | 1u << VERB_WRITE_IMM)
+#define VERBS_ATOMIC (1u << VERB_FETCH_ADD | 1u << VERB_CMP_SWAP)
+#define VERBS_REMOTE (VERBS_WRITE | 1u << VERB_READ | VERBS_ATOMIC)
+
+static const uint8_t violation_verbs[VIOLATION_NUM] = {
+	[VIOLATION_RKEY] = VERBS_REMOTE,
+	[VIOLATION_RIGHT] = VERBS_REMOTE,
+	[VIOLATION_BEYOND] = VERBS_REMOTE,
+	[VIOLATION_PD] = VERBS_REMOTE,
+	[VIOLATION_UNALIGNED] = VERBS_ATOMIC,
+	[VIOLATION_TOO_LONG] = VERBS_SEND,
+	[VIOLATION_LKEY] = VERBS_SEND | VERBS_REMOTE,
+	[VIOLATION_OWN_BEYOND] = VERBS_SEND | VERBS_REMOTE,
+	[VIOLATION_OWN_RIGHT] = 1u << VERB_READ | VERBS_ATOMIC,
+	[VIOLATION_RECEIVE] = VERBS_SEND,
+	[VIOLATION_NO_RECEIVE] = VERBS_SEND,
+};
+static const uint8_t transport_verbs[] = {
+	[PLAN_RC] = (1u << VERB_NUM) - 1,
+	[PLAN_UC] = VERBS_SEND | VERBS_WRITE,
+	[PLAN_UD] = VERBS_SEND,
+};
+
+static bool is_possible(const struct plan_conn *c, uint32_t kind, uint32_t verb)
+{
+	/* how long a sender waits is bounded only for some */
+	if (kind == VIOLATION_NO_RECEIVE && (c->transport != PLAN_RC || c->rnr_retry == 7))
+		return false;
+	/* a datagram longer than a packet is not even posted */
+	if (kind == VIOLATION_TOO_LONG && c->transport == PLAN_UD && c->slot_bytes == PLAN_PORT_MTU)
+		return false;
+	return violation_verbs[kind] & transport_verbs[c->transport] & 1u << verb;
+}
+
+static void draw_violation(struct rng *r, const struct plan *p, const struct plan_conn *c,
+			   int side, struct plan_violation *v)
+{
+	uint32_t kind, verb, most = c->slot_bytes;
+
+	do {
+		kind = rng_below(r, VIOLATION_NUM);
+		verb = rng_below(r, VERB_NUM);
+	} while (!is_possible(c, kind, verb));
+	v->kind = (uint8_t)kind;
+	v->op = (struct plan_op){.at_ns = rng_between(r, 0, p->window_ns),
+				 .verb = (uint8_t)verb,
+				 .num_sge = 1,
+				 .signalled = true,
+				 .fenced = rng_chance(r, 15)};
+	if (c->num_ops[side] && rng_chance(r, 50)) /* right behind an honest one */
+		v->op.at_ns = c->op[side][rng_below(r, c->num_ops[side])].at_ns;
+	v->op.bytes = MAX(8u, draw_bytes(r, c));
+	if (verb >= VERB_FETCH_ADD)
+		v->op.bytes = 8;
+	if (kind == VIOLATION_TOO_LONG)
+		v->op.bytes = most + 1 + rng_below(r, most);
+	if (c->transport == PLAN_UD)
+		v->op.bytes = MIN(v->op.bytes, PLAN_PORT_MTU);
+}
+
+static int violation_by_time(const void *a, const void *b)
+{
+	const struct plan_violation *x = a, *y = b;
+
+	return by_time(&x->op, &y->op);
+}
+
+static void draw_violations(struct rng *r, struct plan *p)
+{
+	for (int i = 0; i < p->num_conns; i++)
+		for (int side = 0; side < 2; side++) {
+			struct plan_conn *c = &p->conn[i];
+			uint32_t n = rng_below(r, PLAN_VIOLATIONS + 1);
+
+			c->num_violations[side] = n;
+			for (uint32_t j = 0; j < n; j++)
+				draw_violation(r, p, c, side, &c->violation[side][j]);
+			qsort(c->violation[side], n, sizeof(c->violation[side][0]),
+			      violation_by_time);
+		}
+}
+
 /* --- faults --- */
 
 static enum plan_fault_kind draw_fault_kind(struct rng *r, enum plan_kind kind)
@@ -211,11 +304,12 @@ void plan_make(struct plan *p, uint64_t seed, int kind)
 {
 	static const uint64_t windows[] = {5 * NSEC_PER_MSEC, 100 * NSEC_PER_MSEC,
 					   3 * NSEC_PER_SEC};
-	struct rng r = {seed * 2 + 1}, more = {seed * 2}, lids = {~seed};
+	struct rng r = {seed * 2 + 1}, more = {seed * 2}, lids = {~seed},
+		   violations = {seed ^ 0x5bd1e995};
 
 	memset(p, 0, sizeof(*p));
 	p->seed = seed;
-	p->kind = (enum plan_kind)rng_below(&r, KIND_NUM);
+	p->kind = (enum plan_kind)rng_below(&r, KIND_VIOLATIONS);
 	if (kind >= 0)
 		p->kind = (enum plan_kind)kind;
 	draw_topology(&r, p);
@@ -236,7 +330,10 @@ void plan_make(struct plan *p, uint64_t seed, int kind)
 	for (int i = 0; i < p->num_programs; i++)
 		draw_queries(&more, p, i);
 	draw_lids(&lids, p);
-	p->num_faults = p->kind == KIND_CALM ? 0 : 1 + (int)rng_below(&r, PLAN_FAULTS);
+	p->violations = rng_chance(&violations, 25) || p->kind == KIND_VIOLATIONS;
+	if (p->violations)
+		draw_violations(&violations, p);
+	p->num_faults = plan_is_faultless(p->kind) ? 0 : 1 + (int)rng_below(&r, PLAN_FAULTS);
 	for (int i = 0; i < p->num_faults; i++)
 		draw_fault(&r, p, &p->fault[i]);
 }
@@ -260,11 +357,26 @@ void plan_keep(struct plan *p, const char *list)
 void plan_trim(struct plan *p, uint32_t max)
 {
 	for (int i = 0; i < p->num_conns; i++)
-		for (int side = 0; side < 2; side++)
-			p->conn[i].num_ops[side] = MIN(p->conn[i].num_ops[side], max);
+		for (int side = 0; side < 2; side++) {
+			struct plan_conn *c = &p->conn[i];
+
+			c->num_ops[side] = MIN(c->num_ops[side], max);
+			c->num_violations[side] = MIN(c->num_violations[side], max);
+		}
 }
 
 /* --- for people --- */
+
+static void print_violations(const struct plan_conn *c, int side)
+{
+	for (uint32_t i = 0; i < c->num_violations[side]; i++) {
+		const struct plan_violation *v = &c->violation[side][i];
+
+		printf("    side %d at %" PRIu64 " ns: violation %s, %s of %u bytes\n", side,
+		       v->op.at_ns, violation_names[v->kind], verb_names[v->op.verb],
+		       v->op.bytes);
+	}
+}
 
 static void print_conn(const struct plan_conn *c, int index)
 {
@@ -276,11 +388,13 @@ static void print_conn(const struct plan_conn *c, int index)
 	       c->rq_depth, c->start_psn[0], c->start_psn[1], c->grh ? " grh" : "",
 	       c->srq[0] ? " srq0" : "", c->srq[1] ? " srq1" : "",
 	       c->sig_all ? " sig-all" : "");
-	for (int side = 0; side < 2; side++)
+	for (int side = 0; side < 2; side++) {
 		for (uint32_t i = 0; i < c->num_ops[side] && i < 4; i++)
 			printf("    side %d at %" PRIu64 " ns: %s of %u bytes%s\n", side,
 			       c->op[side][i].at_ns, verb_names[c->op[side][i].verb],
 			       c->op[side][i].bytes, i == 3 ? " ..." : "");
+		print_violations(c, side);
+	}
 }
 
 void plan_print(const struct plan *p)

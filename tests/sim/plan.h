@@ -42,6 +42,8 @@ static inline bool rng_chance(struct rng *r, uint32_t percent)
 #define PLAN_FAULTS   12
 #define PLAN_OPS      512 /* of one end of a connection */
 #define PLAN_QUERIES  16  /* of one client */
+#define PLAN_PORT_MTU 4096u /* of all ports */
+#define PLAN_VIOLATIONS 4 /* of one end of a connection */
 
 /** enum plan_kind - what a scenario is about */
 enum plan_kind {
@@ -52,9 +54,17 @@ enum plan_kind {
 	KIND_DEATH,   /* programs die at any point, and come back */
 	KIND_MEMORY,  /* the Nth allocation fails */
 	KIND_CHAOS,   /* all of that */
+	KIND_VIOLATIONS, /* no fault, but requests that break the rules; no seed draws it:
+			  * a part of the seeds of every kind has such requests, too */
 	KIND_NUM
 };
 extern const char *const plan_kind_names[KIND_NUM];
+
+/** plan_is_faultless() - does only what programs ask for themselves fail? */
+static inline bool plan_is_faultless(enum plan_kind kind)
+{
+	return kind == KIND_CALM || kind == KIND_VIOLATIONS;
+}
 
 enum plan_transport { PLAN_RC, PLAN_UC, PLAN_UD };
 
@@ -78,6 +88,28 @@ struct plan_op {
 	uint32_t bytes;
 };
 
+/** enum plan_violation_kind - what a program does that it may not */
+enum plan_violation_kind {
+	VIOLATION_RKEY,	      /* a key that was not given out */
+	VIOLATION_RIGHT,      /* memory whose key lacks the right */
+	VIOLATION_BEYOND,     /* the last bytes are beyond the peer's region */
+	VIOLATION_PD,	      /* a region of another protection domain */
+	VIOLATION_UNALIGNED,  /* an atomic */
+	VIOLATION_TOO_LONG,   /* for the peer's receive */
+	VIOLATION_LKEY,	      /* its own key is none */
+	VIOLATION_OWN_BEYOND, /* the last bytes are beyond its own region */
+	VIOLATION_OWN_RIGHT,  /* an answer into memory that it may only read */
+	VIOLATION_RECEIVE,    /* the peer posts a receive of memory that it may only read */
+	VIOLATION_NO_RECEIVE, /* the peer posts no more receives */
+	VIOLATION_NUM
+};
+
+/** struct plan_violation - @op is one that the kind applies to */
+struct plan_violation {
+	struct plan_op op;
+	uint8_t kind; /* enum plan_violation_kind */
+};
+
 /** struct plan_conn - two QPs that talk */
 struct plan_conn {
 	enum plan_transport transport;
@@ -91,6 +123,8 @@ struct plan_conn {
 	uint32_t slot_bytes; /* longest message */
 	uint32_t num_ops[2];
 	struct plan_op op[2][PLAN_OPS];
+	uint32_t num_violations[2];
+	struct plan_violation violation[2][PLAN_VIOLATIONS];
 };
 
 enum plan_fault_kind {
@@ -139,6 +173,7 @@ struct plan {
 	bool standby;
 	bool multicast; /* the programs are in a group */
 	bool windows;
+	bool violations;
 	uint8_t lmc; /* adapters' ports have 1 << lmc LIDs */
 	uint32_t num_queries[PLAN_PROGRAMS];
 	struct plan_query query[PLAN_PROGRAMS][PLAN_QUERIES];

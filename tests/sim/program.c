@@ -51,6 +51,8 @@ static void on_cq_event(void *ctx, void *cq)
 static void on_async_event(void *ctx, enum ibv_event_type type, void *element)
 {
 	sim_note(((struct program *)ctx)->sim, 0xa5, type);
+	if (type == IBV_EVENT_QP_ACCESS_ERR || type == IBV_EVENT_QP_REQ_ERR)
+		violation_event(element, type);
 }
 
 static void on_question(void *ctx)
@@ -112,9 +114,10 @@ static void *make_mr(struct ib_uobject *u, void *arg)
 
 /* --- memory --- */
 
-int region_make(struct program *p, struct region *r, size_t bytes, int access)
+/* @pd: as the engine knows it */
+static int make_region(struct program *p, uint32_t pd, struct region *r, size_t bytes, int access)
 {
-	struct mr_args args = {p->pd, r, access};
+	struct mr_args args = {pd == 1 ? p->pd : p->other_pd, r, access};
 	struct eng_mr_attr attr;
 	struct ib_mr *mr;
 	int ret;
@@ -130,7 +133,7 @@ int region_make(struct program *p, struct region *r, size_t bytes, int access)
 	if (!ret) {
 		r->key = mr->lkey;
 		attr = (struct eng_mr_attr){.key = r->key,
-					    .pd = 1,
+					    .pd = pd,
 					    .addr = r->bytes,
 					    .length = bytes,
 					    .iova = r->iova,
@@ -146,6 +149,16 @@ int region_make(struct program *p, struct region *r, size_t bytes, int access)
 	}
 	list_add_tail(&r->node, &p->regions);
 	return 0;
+}
+
+int region_make(struct program *p, struct region *r, size_t bytes, int access)
+{
+	return make_region(p, 1, r, bytes, access);
+}
+
+int region_make_foreign(struct program *p, struct region *r, size_t bytes, int access)
+{
+	return make_region(p, 2, r, bytes, access);
 }
 
 void region_free(struct program *p, struct region *r)
@@ -416,6 +429,10 @@ bool program_start(struct program *p)
 	p->cq = p->pd ? program_object(p, IB_UOBJECT_CQ, &p->cq_handle, make_cq, NULL)
 		      : NULL;
 	if (!p->cq)
+		goto undo_engine;
+	if (p->sim->plan->violations)
+		p->other_pd = program_object(p, IB_UOBJECT_PD, &p->other_pd_handle, make_pd, NULL);
+	if (p->sim->plan->violations && !p->other_pd)
 		goto undo_engine;
 	p->alive = true;
 	p->lives++;

@@ -39,10 +39,10 @@ struct program {
 	struct rng rng;
 	struct ib_ucontext *context;
 	struct soft_context soft; /* the library's; its link, lanes and engine */
-	struct ib_pd *pd;
+	struct ib_pd *pd, *other_pd;
 	struct ib_cq *cq;
 	struct eng_cq *eng_cq;
-	uint32_t pd_handle, cq_handle;
+	uint32_t pd_handle, other_pd_handle, cq_handle;
 	struct rt_timer turn;
 	bool asleep;	/* on its doorbell */
 	bool cq_armed, cq_event;
@@ -68,6 +68,8 @@ const struct abi_devport *program_port(const struct program *p);
 
 /** region_make() - @bytes of memory under a key. Return: 0; -errno */
 int region_make(struct program *p, struct region *r, size_t bytes, int access);
+/** region_make_foreign() - the same, in the program's other protection domain */
+int region_make_foreign(struct program *p, struct region *r, size_t bytes, int access);
 void region_free(struct program *p, struct region *r);
 
 /* --- window.c --- */

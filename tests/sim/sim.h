@@ -13,6 +13,7 @@
  *   program.c   a program: context, engine, rings; posts and polls
  *   conn.c      connections between programs, and their repair
  *   traffic.c   requests, their data, and what their completions must say
+ *   violation.c requests that break rules, and what both ends must see of them
  *   client.c    questions to the administrator, by MADs and RMPP
  *   group.c     programs in a multicast group
  *   fault.c     faults as they happen
@@ -50,6 +51,8 @@ enum oracle {
 	ORACLE_PATHS,	   /* of a port's LIDs the one that was used is told */
 	ORACLE_KEYS,	   /* what bears a wrong P_Key or Q_Key is dropped and counted */
 	ORACLE_COUNT,	   /* ports count what their cables carried */
+	ORACLE_VIOLATION,  /* who breaks a rule is told, and his peer, as they should be */
+	ORACLE_FENCE,	   /* a fenced request waits for the answers before it */
 	ORACLE_NUM
 };
 extern const char *const oracle_names[ORACLE_NUM];
@@ -91,6 +94,7 @@ struct sim_result {
 	uint64_t digest, events, packets, completions, virtual_ns;
 	uint64_t by_lane, by_window; /* packets, requests */
 	uint32_t errors, reconnects, lost;
+	uint32_t violations; /* that ended as they had to */
 };
 
 struct sim {

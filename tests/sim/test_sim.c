@@ -83,6 +83,20 @@ static void a_run_has_traffic_and_faults_have_effects(void **state)
 	assert_in_range(windows, 20, UINT32_MAX);
 }
 
+static void programs_break_rules(void **state)
+{
+	uint32_t violations = 0;
+	struct sim_result r;
+
+	for (uint64_t seed = 1; seed <= 10; seed++) {
+		struct sim_options o = options(seed, KIND_VIOLATIONS);
+
+		passes(&o, &r);
+		violations += r.violations;
+	}
+	assert_in_range(violations, 100, UINT32_MAX);
+}
+
 static void leaving_faults_out_changes_nothing_else(void **state)
 {
 	static struct plan whole, part;
@@ -166,10 +180,11 @@ static void fixed_bugs_stay_fixed(void **state)
 int main(void)
 {
 	static int number[ORACLE_NUM];
-	struct CMUnitTest tests[6 + ORACLE_NUM] = {
+	struct CMUnitTest tests[7 + ORACLE_NUM] = {
 		cmocka_unit_test(a_seed_is_one_run),
 		cmocka_unit_test(the_fast_paths_change_nothing),
 		cmocka_unit_test(a_run_has_traffic_and_faults_have_effects),
+		cmocka_unit_test(programs_break_rules),
 		cmocka_unit_test(leaving_faults_out_changes_nothing_else),
 		cmocka_unit_test(the_shrinker_drops_what_does_not_matter),
 		cmocka_unit_test(fixed_bugs_stay_fixed),
@@ -180,7 +195,7 @@ int main(void)
 		number[i] = i;
 		snprintf(names[i], sizeof(names[i]), "oracle_%s_can_fail",
 			 oracle_names[i]);
-		tests[6 + i] = (struct CMUnitTest){.name = names[i],
+		tests[7 + i] = (struct CMUnitTest){.name = names[i],
 						   .test_func = an_oracle_can_fail,
 						   .initial_state = &number[i]};
 	}

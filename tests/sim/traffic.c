@@ -106,6 +106,8 @@ static void check_psn(struct end *e, const struct wire_packet *pkt)
 		sim_fail(e->conn->sim, ORACLE_PSN,
 			 "conn %d.%d sent PSN %06x of opcode %02x where %06x was next",
 			 e->conn->index, e->side, at.v, pkt->bth.opcode, e->psn_next.v);
+	if (!repeat)
+		violation_check_fence(e, pkt->bth.psn);
 	at = psn_add(at, psns_of(e, pkt));
 	if (psn_before(e->psn_next, at))
 		e->psn_next = at;
@@ -276,7 +278,7 @@ static size_t recv_slot(const struct end *e)
 	return e->conn->plan->slot_bytes + (e->conn->plan->transport == PLAN_UD ? 40 : 0);
 }
 
-static void post_recv(struct end *e)
+void traffic_post_recv(struct end *e)
 {
 	size_t slot = recv_slot(e), at = e->rq_tail % e->conn->plan->rq_depth * slot;
 	struct ibv_sge sge[2] = {{.addr = e->rx.iova + at,
@@ -292,7 +294,10 @@ static void post_recv(struct end *e)
 		.num_sge = 2,
 	};
 	struct ibv_recv_wr *bad;
-	int ret = e->eng_srq ? eng_srq_post_recv(e->eng_srq, &wr, &bad)
+	int ret;
+
+	violation_shape_recv(e, sge, ARRAY_SIZE(sge));
+	ret = e->eng_srq ? eng_srq_post_recv(e->eng_srq, &wr, &bad)
 			     : eng_post_recv(e->eng, &wr, &bad);
 
 	if (ret)
@@ -309,8 +314,12 @@ static void later_recv(struct end *e)
 
 	if (e->failed)
 		return;
+	if (violation_withholds(e)) {
+		e->rules.withheld++;
+		return;
+	}
 	if (!delay || e->conn->plan->transport != PLAN_RC) {
-		post_recv(e);
+		traffic_post_recv(e);
 		return;
 	}
 	e->repost[(e->repost_head + e->num_reposts++) % SQ_MAX] =
@@ -322,10 +331,12 @@ static bool post_late_recvs(struct end *e, mono_t *next)
 	uint64_t now = rt_now(e->conn->sim->rt).ns;
 	bool posted = false;
 
+	if (violation_withholds(e))
+		return false;
 	while (e->num_reposts && e->repost[e->repost_head % SQ_MAX] <= now) {
 		e->repost_head++;
 		e->num_reposts--;
-		post_recv(e);
+		traffic_post_recv(e);
 		posted = true;
 	}
 	if (e->num_reposts)
@@ -350,12 +361,21 @@ static const struct plan_op probe = {
 
 static const struct plan_op *op_of(const struct end *e, const struct posted *posted)
 {
+	if (posted->violation)
+		return &posted->violation->op;
 	return posted->is_probe ? &probe : &e->conn->plan->op[e->side][posted->op];
+}
+
+const struct plan_op *traffic_op(const struct end *e, uint32_t seq)
+{
+	return op_of(e, &e->sq[seq % SQ_MAX]);
 }
 
 static uint32_t key_number(const struct posted *posted)
 {
-	return posted->is_probe ? PLAN_OPS : posted->op;
+	return posted->violation ? PLAN_OPS + 1 + posted->op :
+	       posted->is_probe	 ? PLAN_OPS :
+				   posted->op;
 }
 
 static const struct tp_av *av_of(struct ibv_ah *ah)
@@ -421,6 +441,8 @@ static void note_message(struct end *e, const struct posted *posted,
 
 	if (op->verb != VERB_SEND && op->verb != VERB_SEND_IMM && !write)
 		return;
+	if (posted->violation && !violation_delivers(posted->violation))
+		return;
 	e->message[e->num_messages++] = (struct message){
 		.key = key_of(e, key_number(posted)),
 		.bytes = op->bytes,
@@ -430,7 +452,16 @@ static void note_message(struct end *e, const struct posted *posted,
 	};
 }
 
-static void post(struct end *e, uint32_t index, bool is_probe)
+/* the PSNs that it will take, once it is its turn (9.7.2) */
+static psn_t take_psns(struct end *e, const struct plan_op *op)
+{
+	psn_t first = e->psn_posted;
+
+	e->psn_posted = psn_add(first, DIV_ROUND_UP(op->bytes, e->conn->plan->mtu_bytes));
+	return first;
+}
+
+static void post(struct end *e, struct posted what)
 {
 	uint32_t depth = e->conn->plan->sq_depth;
 	struct posted *posted = &e->sq[e->sq_tail % SQ_MAX];
@@ -444,8 +475,10 @@ static void post(struct end *e, uint32_t index, bool is_probe)
 	const struct plan_op *op;
 	int ret;
 
-	*posted = (struct posted){.op = index, .is_probe = is_probe};
+	*posted = what;
 	op = op_of(e, posted);
+	posted->at = rt_now(e->conn->sim->rt);
+	posted->psn = take_psns(e, op);
 	/* a queue of unsignalled requests alone would never be free again */
 	posted->signalled = op->signalled || e->conn->plan->sig_all ||
 			    e->sq_tail % depth == depth - 1;
@@ -456,11 +489,14 @@ static void post(struct end *e, uint32_t index, bool is_probe)
 		(op->solicited ? IBV_SEND_SOLICITED : 0) |
 		(op->fenced && e->conn->plan->transport == PLAN_RC ? IBV_SEND_FENCE : 0);
 	wr.imm_data = htobe32(key_number(posted) | 0xabc00000);
-	fill(e->src.bytes + at, op->bytes, key_of(e, key_number(posted)));
+	fill(e->src.bytes + at, MIN(op->bytes, e->conn->plan->slot_bytes),
+	     key_of(e, key_number(posted)));
 	wr.num_sge = cut(e, op, e->src.bytes + at, e->src.iova + at, sge);
 	fill_remote(e, op, &wr);
+	if (posted->violation)
+		violation_shape(e, posted->violation, &wr);
 	note_message(e, posted, op);
-	if (op->verb >= VERB_FETCH_ADD)
+	if (op->verb >= VERB_FETCH_ADD && !posted->violation)
 		e->counter_high++;
 	e->sq_tail++;
 	ret = eng_post_send(e->eng, &wr, &bad, av_of);
@@ -478,7 +514,7 @@ static bool paced(const struct end *e)
 	const struct end *peer = peer_of((struct end *)e);
 
 	return e->conn->plan->transport == PLAN_RC ||
-	       e->conn->sim->plan->kind != KIND_CALM ||
+	       !plan_is_faultless(e->conn->sim->plan->kind) ||
 	       e->num_messages - peer->delivered < e->conn->plan->rq_depth / 2;
 }
 
@@ -500,17 +536,24 @@ static bool next_is_due(const struct end *e, mono_t *next)
 static bool post_due(struct end *e, mono_t *next)
 {
 	const struct plan_conn *plan = e->conn->plan;
+	const struct plan_violation *v;
 	bool posted = false;
 
 	while (e->sq_tail - e->sq_head < plan->sq_depth && paced(e) &&
 	       next_is_due(e, next)) {
-		post(e, e->next_op++, false);
+		post(e, (struct posted){.op = e->next_op++});
+		posted = true;
+	}
+	while (e->sq_tail - e->sq_head < plan->sq_depth && paced(e) &&
+	       (v = violation_due(e, next))) {
+		violation_begins(e, v);
+		post(e, (struct posted){.op = e->rules.repeats, .violation = v});
 		posted = true;
 	}
 	if (e->conn->sim->calm && !e->probed && e->next_op == plan->num_ops[e->side] &&
 	    e->sq_tail - e->sq_head < plan->sq_depth) {
 		e->probed = true;
-		post(e, 0, true);
+		post(e, (struct posted){.is_probe = true});
 		posted = true;
 	}
 	return posted;
@@ -562,6 +605,11 @@ static void succeeded(struct end *e, const struct posted *posted)
 	uint64_t value;
 
 	e->ok++;
+	if (posted->violation) {
+		violation_succeeded(e, posted);
+		e->reported += violation_delivers(posted->violation);
+		return;
+	}
 	if (op->verb == VERB_SEND || op->verb == VERB_SEND_IMM ||
 	    op->verb == VERB_WRITE_IMM)
 		e->reported++;
@@ -590,17 +638,33 @@ static void succeeded(struct end *e, const struct posted *posted)
 	}
 }
 
-static bool excused(const struct end *e, enum ibv_wc_status status)
+bool traffic_answered(const struct end *e, uint32_t seq)
+{
+	const struct plan_conn *plan = e->conn->plan;
+	const uint8_t *slot = e->src.bytes + (size_t)(seq % plan->sq_depth) * plan->slot_bytes;
+	const struct posted *posted = &e->sq[seq % SQ_MAX];
+
+	if (op_of(e, posted)->verb == VERB_READ)
+		return holds(slot, op_of(e, posted)->bytes, key_of(peer_of((struct end *)e), KEY_FIXED));
+	return !holds(slot, 8, key_of(e, key_number(posted)));
+}
+
+/* the request @posted did not succeed: may that be? */
+static bool excused(struct end *e, const struct posted *posted, enum ibv_wc_status status)
 {
 	const struct sim *sim = e->conn->sim;
 
+	if (posted->violation && violation_failed(e, posted, status))
+		return true;
+	if (violation_excuses(e, status))
+		return true;
 	if (status == IBV_WC_WR_FLUSH_ERR)
 		return e->failed;
 	if (status == IBV_WC_RNR_RETRY_EXC_ERR)
 		return e->conn->plan->rnr_retry < 7;
 	if (status != IBV_WC_RETRY_EXC_ERR || e->conn->plan->transport != PLAN_RC)
 		return false;
-	return sim->plan->kind != KIND_CALM && !e->conn->made_in_calm;
+	return !plan_is_faultless(sim->plan->kind) && !e->conn->made_in_calm;
 }
 
 static void send_completion(struct end *e, const struct ibv_wc *wc)
@@ -628,8 +692,11 @@ static void send_completion(struct end *e, const struct ibv_wc *wc)
 				 e->conn->index, e->side, seq);
 		succeeded(e, &e->sq[seq % SQ_MAX]);
 	} else {
-		if (!excused(e, wc->status))
-			sim_fail(e->conn->sim, ORACLE_RELIABLE,
+		const struct posted *posted = &e->sq[seq % SQ_MAX];
+
+		if (!excused(e, posted, wc->status))
+			sim_fail(e->conn->sim,
+				 posted->violation ? ORACLE_VIOLATION : ORACLE_RELIABLE,
 				 "conn %d.%d: request %u ended with status %d without "
 				 "cause",
 				 e->conn->index, e->side, seq, wc->status);
@@ -723,7 +790,8 @@ static void recv_completion(struct end *e, const struct ibv_wc *wc)
 		later_recv(e);
 		return;
 	}
-	if (wc->status != IBV_WC_WR_FLUSH_ERR || !e->failed)
+	if (!violation_excuses_recv(e, seq, wc->status) &&
+	    (wc->status != IBV_WC_WR_FLUSH_ERR || !e->failed))
 		sim_fail(e->conn->sim, ORACLE_RELIABLE,
 			 "conn %d.%d: receive %u ended with status %d without cause",
 			 e->conn->index, e->side, seq, wc->status);
@@ -761,8 +829,10 @@ void traffic_open(struct end *e)
 	e->msn_seen = 0;
 	memset(e->counter.bytes, 0, 8);
 	fill(e->fixed.bytes, e->fixed.len, key_of(e, KEY_FIXED));
+	e->psn_posted = psn(e->conn->plan->start_psn[e->side]);
+	violation_open(e);
 	while (e->rq_tail < e->conn->plan->rq_depth)
-		post_recv(e);
+		traffic_post_recv(e);
 }
 
 void traffic_fixed(struct end *e)
@@ -781,8 +851,8 @@ void traffic_close(struct end *e)
 	while (eng_cq_poll(e->program->eng_cq, 1, &wc) > 0)
 		traffic_completion(e->program, &wc);
 	traffic_fixed(e);
-	if (e->conn->plan->transport != PLAN_RC &&
-	    e->conn->sim->plan->kind == KIND_CALM &&
+	if (e->conn->plan->transport != PLAN_RC && !violation_broke(e->conn) &&
+	    plan_is_faultless(e->conn->sim->plan->kind) &&
 	    (e->lost || e->delivered != peer->num_messages))
 		sim_fail(e->conn->sim, ORACLE_RELIABLE,
 			 "conn %d.%d: %u datagrams of %u arrived, %u passed over, "
@@ -790,7 +860,7 @@ void traffic_close(struct end *e)
 			 e->conn->index, e->side, e->delivered, peer->num_messages,
 			 e->lost);
 	if (e->conn->plan->transport != PLAN_RC)
-		e->conn->sim->result->lost += peer->num_messages - e->delivered;
+		e->conn->sim->result->lost += violation_broke(e->conn) ? 0 : peer->num_messages - e->delivered;
 	else if (e->delivered < peer->reported ||
 		 sim_sabotage(e->conn->sim, ORACLE_RELIABLE))
 		sim_fail(e->conn->sim, ORACLE_RELIABLE,
