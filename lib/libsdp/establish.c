@@ -175,11 +175,11 @@ static int fill(int fd)
 }
 
 /** struct connecting - @fd: the program's descriptor, of @family. @may_fall_back: TCP, whose
- *  socket it is, may be tried if there is no SDP */
+ *  socket it is, may be tried if there is no SDP. @has_address: the program has bound it to one */
 struct connecting {
 	int fd, family;
 	uint8_t flags;
-	bool may_fall_back;
+	bool may_fall_back, has_address;
 	const union abi_sdp_address *address;
 };
 
@@ -203,6 +203,9 @@ static int ask_for(const struct connecting *c, int session, const int pair[2], i
 			      1 + (request.flags && c->may_fall_back), &name.names, tcp);
 	if (ret)
 		return ret;
+	/* who calls the loopback address has it, too; softibd names the port's address */
+	if (!c->has_address && sdp_address_is_loopback(&name.names.peer))
+		sdp_address_copy_ip(&name.names.local, &name.names.peer);
 	sdp_address_map(&name.names.local, c->family);
 	sdp_address_map(&name.names.peer, c->family);
 	return sdp_name_set(pair[0], &name);
@@ -244,6 +247,7 @@ static int connect_bound(int fd, const struct sdp_name *name, const struct socka
 	const struct connecting c = {.fd = fd,
 				     .family = name->names.local.any.sa_family,
 				     .flags = name->flags,
+				     .has_address = !sdp_address_is_any(&name->names.local),
 				     .address = &address};
 	int tcp = -1, ret;
 
@@ -329,6 +333,8 @@ int sdp_accept_on(int fd, const struct sdp_name *name, struct sockaddr *addr,
 			sdp_libc.getpeername(new, addr, len);
 		return new;
 	}
+	if (sdp_address_is_loopback(&names->local)) /* only this node reaches it */
+		sdp_address_copy_ip(&names->peer, &names->local);
 	sdp_address_map(&names->local, family);
 	sdp_address_map(&names->peer, family);
 	ret = sdp_name_set(new, &made);

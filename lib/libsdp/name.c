@@ -227,6 +227,29 @@ void sdp_address_put(const union abi_sdp_address *from, struct sockaddr *addr,
 	*len = bytes;
 }
 
+bool sdp_address_is_loopback(const union abi_sdp_address *address)
+{
+	if (address->any.sa_family == AF_INET6)
+		return IN6_IS_ADDR_LOOPBACK(&address->in6.sin6_addr);
+	return address->any.sa_family == AF_INET &&
+	       ntohl(address->in.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+}
+
+bool sdp_address_is_any(const union abi_sdp_address *address)
+{
+	if (address->any.sa_family == AF_INET6)
+		return IN6_IS_ADDR_UNSPECIFIED(&address->in6.sin6_addr);
+	return address->any.sa_family != AF_INET || !address->in.sin_addr.s_addr;
+}
+
+void sdp_address_copy_ip(union abi_sdp_address *to, const union abi_sdp_address *from)
+{
+	const in_port_t port = to->in.sin_port; /* IPv6 has it in the same place */
+
+	*to = *from;
+	to->in.sin_port = port;
+}
+
 void sdp_address_map(union abi_sdp_address *address, int family)
 {
 	struct sockaddr_in6 mapped = {.sin6_family = AF_INET6};

@@ -91,6 +91,11 @@ bool sdp_address_of(union abi_sdp_address *to, const struct sockaddr *addr, sock
 /** sdp_address_put() - as getsockname(2) returns addresses */
 void sdp_address_put(const union abi_sdp_address *from, struct sockaddr *addr,
 		     socklen_t *len);
+/** sdp_address_is_loopback(), sdp_address_is_any() - 127.0.0.0/8 or ::1; 0.0.0.0, :: or none */
+bool sdp_address_is_loopback(const union abi_sdp_address *address);
+bool sdp_address_is_any(const union abi_sdp_address *address);
+/** sdp_address_copy_ip() - the IP address of @from becomes that of @to, which keeps its port */
+void sdp_address_copy_ip(union abi_sdp_address *to, const union abi_sdp_address *from);
 /** sdp_address_map() - an IPv4 address as one of @family */
 void sdp_address_map(union abi_sdp_address *address, int family);
 
