@@ -77,6 +77,8 @@ static bool run_timers(struct engine *e)
 	list_for_each_entry(qp, &e->all_qps, all_node) {
 		if (tp_qp_expiry(qp->tp).ns <= e->now.ns)
 			tp_qp_expire(qp->tp, e->now);
+		if (unlikely(qp->ee))
+			eng_ee_turn(qp);
 		eng_qp_touch(qp);
 	}
 	return true;

@@ -353,6 +353,9 @@ struct eng_qp_init {
 	uint32_t max_send_wr, max_recv_wr, max_send_sge, max_recv_sge, max_inline;
 	bool sq_sig_all;
 	bool blocks_own_multicast; /* UD: it does not receive what it sends to its groups */
+	/* RC: it is an RD QP, or an EE context, which has no CQs and no queues (rd.c) */
+	bool is_rd, is_ee;
+	uint32_t rdd; /* of both: the number of their RD domain */
 	bool is_raw; /* UD: it sends and receives Ethernet frames (wire/frame.h) */
 	uint8_t port_num; /* QP0, QP1 only; others get it by modify */
 	void *ctx;
@@ -391,6 +394,12 @@ int eng_post_send(struct eng_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr 
  *  request that could not be queued */
 int eng_post_send_all(struct eng_qp *qp, struct ibv_send_wr *wr,
 		      const struct tp_av *(*av_of)(struct ibv_ah *ah));
+/** struct eng_rd_to - where a request of an RD QP goes */
+struct eng_rd_to {
+	uint32_t ee_context, qpn, qkey;
+};
+/** eng_post_rd() - one request of an RD QP. Return: 0; -errno as eng_post_send() */
+int eng_post_rd(struct eng_qp *qp, const struct ibv_send_wr *wr, const struct eng_rd_to *to);
 int eng_post_recv(struct eng_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 /** eng_qp_attach_mcast() - accept packets to @gid/@lid. 0; -ENOMEM */
 int eng_qp_attach_mcast(struct eng_qp *qp, const union wire_gid *gid, uint16_t lid);

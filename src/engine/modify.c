@@ -161,12 +161,18 @@ int eng_qp_modify(struct eng_qp *qp, const struct ibv_qp_attr *attr, int mask)
 	eng_find_pkey(qp);
 	eng_flow_drop(qp); /* it may go another way */
 	eng_lanes_forget(e, qp);
+	if (qp->init.is_rd && to == IBV_QPS_RESET)
+		eng_rd_leave(qp);
 	if (mask & IBV_QP_STATE) {
 		e->now = e->cfg.now(e->cfg.ctx);
 		tp_qp_modify(qp->tp, to, e->now);
 		if (eng_has_tags(qp))
 			eng_tag_modified(qp, to);
 	}
+	if (qp->init.is_rd)
+		eng_rd_advance(qp);
+	else if (qp->ee)
+		eng_ee_turn(qp);
 	eng_qp_touch(qp);
 	eng_tx(e);
 	ret = 0;

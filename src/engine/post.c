@@ -161,6 +161,28 @@ static int post_one(struct eng_qp *qp, const struct ibv_send_wr *wr,
 	return tp_qp_post_send(qp->tp, &out);
 }
 
+int eng_post_rd(struct eng_qp *qp, const struct ibv_send_wr *wr, const struct eng_rd_to *to)
+{
+	struct tp_sge sge[TP_MAX_SGE];
+	struct tp_send_wr out;
+	int ret;
+
+	eng_lock_qp(qp);
+	ret = translate(qp, wr, NULL, &out, sge);
+	if (!ret) {
+		out.remote_qpn = to->qpn & 0xffffff;
+		out.remote_qkey = to->qkey;
+		out.ee_context = to->ee_context & 0xffffff;
+		ret = tp_qp_post_send(qp->tp, &out);
+	}
+	if (!ret) {
+		eng_rd_advance(qp);
+		eng_tx(qp->engine);
+	}
+	eng_unlock(qp->engine);
+	return ret;
+}
+
 /* Send what has been posted, unless other QPs come first. */
 static void transmit(struct engine *e, struct eng_qp *qp)
 {

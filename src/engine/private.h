@@ -140,6 +140,9 @@ struct eng_qp {
 	uint32_t peer_owner;   /* the program that owns its peer; 0: unknown */
 	bool unquiesced;       /* it was, and may be at work still */
 	const struct eng_srq *xrc_srq; /* XRC_RECV, while it receives: what the packet names */
+	struct eng_ee *ee; /* of an EE context; else NULL */
+	struct list_head rd_node; /* RD: in eng_ee.waiting, or empty */
+	struct eng_qp *rd_carrier; /* RD: the EE context that carries its oldest request; NULL */
 	struct eng_matching *matching; /* of a QP whose SRQ matches tags; else NULL */
 	/* --- of other requests, and of changes --- */
 	struct list_head all_node;
@@ -339,6 +342,8 @@ int eng_mw_invalidate(struct eng_qp *qp, uint32_t key);
 /** eng_mw_leave() - @qp goes away: windows that were bound by it are not any more */
 void eng_mw_leave(struct eng_qp *qp);
 
+/** eng_qp_event() - tp_ops.event() of a QP */
+void eng_qp_event(void *ctx, enum tp_event event);
 /** eng_complete_recv() - @wc, all of it, into the CQ of @qp's receives */
 void eng_complete_recv(struct eng_qp *qp, const struct tp_wc *wc);
 /** eng_own_path_bits() - of the low bits of a DLID those that @qp's port has of
@@ -369,6 +374,19 @@ static inline bool eng_is_xrc(const struct eng_qp *qp)
 }
 /** eng_xrc_receive() - tp_qp_receive() of an XRC QP */
 void eng_xrc_receive(struct eng_qp *qp, const struct wire_packet *pkt);
+
+/* rd.c */
+/** eng_ee_init() - @qp is to be an EE context. 0; -ENOMEM */
+int eng_ee_init(struct eng_qp *qp);
+/** eng_rd_leave() - @qp, an RD QP or an EE context, is reset or destroyed, or fails */
+void eng_rd_leave(struct eng_qp *qp);
+/** eng_ee_receive() - tp_qp_receive() of an EE context */
+void eng_ee_receive(struct eng_qp *qp, const struct wire_packet *pkt);
+/** eng_ee_turn() - after anything that may have ended the request of an EE context */
+void eng_ee_turn(struct eng_qp *qp);
+/** eng_rd_advance() - hand the oldest request of an RD QP to its EE context */
+void eng_rd_advance(struct eng_qp *qp);
+extern const struct tp_ops eng_ee_ops;
 
 /* tag.c */
 /** eng_has_tags() - does its SRQ match tags? */
@@ -402,6 +420,8 @@ static inline void eng_receive(struct eng_qp *qp, const struct wire_packet *pkt)
 {
 	if (unlikely(eng_is_xrc(qp)))
 		eng_xrc_receive(qp, pkt);
+	else if (unlikely(qp->ee))
+		eng_ee_receive(qp, pkt);
 	else if (unlikely(eng_has_tags(qp)))
 		eng_tag_receive(qp, pkt);
 	else

@@ -142,7 +142,7 @@ static void op_complete_tagged(void *ctx, const struct tp_wc *received)
 	eng_complete_recv(ctx, &wc);
 }
 
-static void op_event(void *ctx, enum tp_event event)
+void eng_qp_event(void *ctx, enum tp_event event)
 {
 	static const enum ibv_event_type types[] = {
 		[TP_EVENT_COMM_EST] = IBV_EVENT_COMM_EST,
@@ -161,6 +161,10 @@ static void op_event(void *ctx, enum tp_event event)
 
 static void op_failed(void *ctx)
 {
+	struct eng_qp *qp = ctx;
+
+	if (unlikely(qp->init.is_rd))
+		eng_rd_leave(qp);
 	eng_window_revoke(ctx); /* whoever resets or destroys it waits for the peer */
 }
 
@@ -177,7 +181,7 @@ static void op_put(void *ctx, void *to, const void *from, uint32_t len, uint32_t
 /* those that are the same for all QPs */
 #define COMMON_OPS                                                                                 \
 	.put = op_put, .invalidate = op_invalidate, .bind = op_bind,                               \
-	.complete_send = op_complete_send, .event = op_event, .exhausted = op_exhausted
+	.complete_send = op_complete_send, .event = eng_qp_event, .exhausted = op_exhausted
 
 const struct tp_ops eng_tp_ops = {
 	COMMON_OPS,
@@ -269,7 +273,7 @@ static int alloc_parts(struct eng_qp *qp)
 	bool is_target = in->type == IBV_QPT_XRC_RECV;
 	uint32_t max_rd = in->type == IBV_QPT_RC || is_target ? TP_MAX_DEST_RD : 0;
 	struct tp_qp_init tpi = {
-		.type = in->is_raw ? TP_RAW : types[in->type],
+		.type = in->is_raw ? TP_RAW : in->is_rd ? TP_RD : in->is_ee ? TP_EE : types[in->type],
 		.qpn = in->qpn,
 		.sq_depth = in->max_send_wr,
 		.max_sge = in->max_send_sge,
@@ -278,8 +282,11 @@ static int alloc_parts(struct eng_qp *qp)
 		.sq_sig_all = in->sq_sig_all,
 		.has_srq = in->srq != NULL,
 		.min_ack_ns = qp->engine->cfg.devpage->min_ack_timeout_us * NSEC_PER_USEC,
-		.own_depth = eng_has_tags(qp) ? ENG_TAG_REQUESTS : 0,
-		.ops = is_target ? &xrc_target_ops : eng_has_tags(qp) ? &tag_ops : &eng_tp_ops,
+		.own_depth = eng_has_tags(qp) ? ENG_TAG_REQUESTS : in->is_ee,
+		.ops = is_target	? &xrc_target_ops :
+		       eng_has_tags(qp) ? &tag_ops :
+		       in->is_ee	? &eng_ee_ops :
+					  &eng_tp_ops,
 		.ctx = qp,
 	};
 	size_t size;
@@ -305,7 +312,8 @@ static bool has_parts(const struct eng_qp_init *in)
 	case IBV_QPT_RC:
 	case IBV_QPT_UC:
 	case IBV_QPT_UD:
-		return in->send_cq && in->recv_cq;
+		return in->is_ee ? !in->send_cq && !in->recv_cq && !in->srq && !in->max_recv_wr :
+				   in->send_cq && in->recv_cq;
 	case IBV_QPT_XRC_SEND:
 		return in->send_cq && in->recv_cq == in->send_cq && !in->srq && !in->max_recv_wr;
 	case IBV_QPT_XRC_RECV:
@@ -318,7 +326,8 @@ static bool has_parts(const struct eng_qp_init *in)
 
 static bool init_is_sound(const struct engine *e, const struct eng_qp_init *in)
 {
-	return has_parts(in) && (!in->is_raw || in->type == IBV_QPT_UD) && in->max_send_sge <= TP_MAX_SGE &&
+	return has_parts(in) && (!in->is_raw || in->type == IBV_QPT_UD) &&
+	       (!(in->is_rd || in->is_ee) || (in->type == IBV_QPT_RC && !in->srq)) && in->max_send_sge <= TP_MAX_SGE &&
 	       (!in->srq || !in->srq->tags || in->type == IBV_QPT_RC) &&
 	       in->max_recv_sge <= TP_MAX_SGE && in->max_inline <= TP_MAX_INLINE &&
 	       (in->qpn >= 2 || (in->port_num && in->port_num <= e->cfg.devpage->num_ports));
@@ -340,12 +349,15 @@ int eng_qp_create(struct engine *e, const struct eng_qp_init *init, struct eng_q
 	qp->recv_cq = init->recv_cq;
 	qp->recv_rq = init->srq ? &init->srq->rq : &qp->rq;
 	INIT_LIST_HEAD(&qp->tx_node);
+	INIT_LIST_HEAD(&qp->rd_node);
 	INIT_LIST_HEAD(&qp->held_node);
 	qp->slot = &eng_no_slot;
 	INIT_LIST_HEAD(&qp->ack_node);
 	qp->lone_ack_psn = NO_LONE_ACK;
 	INIT_LIST_HEAD(&qp->mcast);
-	ret = init->srq && init->srq->tags ? eng_tag_qp_init(qp) : 0;
+	ret = init->srq && init->srq->tags ? eng_tag_qp_init(qp) :
+	      init->is_ee		   ? eng_ee_init(qp) :
+					     0;
 	if (!ret)
 		ret = alloc_parts(qp);
 	if (ret)
@@ -373,6 +385,7 @@ undo_parts:
 	eng_rq_free(&qp->rq);
 undo_qp:
 	eng_tag_qp_free(qp);
+	rt_free(qp->ee);
 	rt_free(qp->memory);
 	return ret;
 }
@@ -405,6 +418,8 @@ void eng_qp_destroy(struct eng_qp *qp)
 	revoked = eng_window_end(qp);
 	eng_window_leave(qp);
 	leave_tables(e, qp);
+	if (unlikely(qp->init.is_rd || qp->ee))
+		eng_rd_leave(qp);
 	list_del(&qp->tx_node);
 	list_del(&qp->held_node);
 	list_del(&qp->ack_node);
@@ -426,6 +441,7 @@ void eng_qp_destroy(struct eng_qp *qp)
 	rt_free(qp->held_packet);
 	eng_rq_free(&qp->rq);
 	eng_tag_qp_free(qp);
+	rt_free(qp->ee);
 	rt_free(qp->memory);
 }
 

@@ -109,6 +109,17 @@ static void to_group(struct engine *e, const struct wire_packet *pkt)
 			to_qp(m->qp, pkt);
 }
 
+/* 9.6.1.1: a packet of RD is for the EE context that it names; the QP comes later */
+static void to_ee_context(struct engine *e, const struct wire_packet *pkt)
+{
+	struct eng_qp *qp = eng_table_get(&e->qps, pkt->rd_ee_context);
+
+	if (qp && qp->ee)
+		to_qp(qp, pkt);
+	else
+		e->stats.rx_no_qp++;
+}
+
 static void packet(struct engine *e, const void *bytes, size_t len, unsigned port_num)
 {
 	struct wire_packet pkt;
@@ -120,6 +131,10 @@ static void packet(struct engine *e, const void *bytes, size_t len, unsigned por
 	}
 	if (unlikely(pkt.bth.dest_qpn == WIRE_QPN_MULTICAST)) {
 		to_group(e, &pkt);
+		return;
+	}
+	if (unlikely((pkt.bth.opcode & WIRE_TRANSPORT_MASK) == WIRE_RD)) {
+		to_ee_context(e, &pkt);
 		return;
 	}
 	if (pkt.bth.dest_qpn < 2 && !port_num)

@@ -247,6 +247,8 @@ bool eng_tx(struct engine *e)
 		list_del(&qp->tx_node);
 		sent |= send_some(e, qp);
 		eng_qp_touch(qp);
+		if (unlikely(qp->ee))
+			eng_ee_turn(qp);
 	}
 	if (unlikely(e->spoilt))
 		eng_fail_spoilt(e);

@@ -3,7 +3,8 @@
  * Holding a send queue back: what was begun is finished, what is posted
  * waits, until its owner has done it another way (a window, docs/WINDOWS.md)
  * or lets it go on by packets. Requests done so use no PSN: the peer's
- * transport does not know of them.
+ * transport does not know of them. The send queue of an RD QP is always held: an EE context
+ * carries its requests (rd.c).
  */
 #include "transport/qp.h"
 
@@ -49,9 +50,17 @@ void tp_qp_held_request(const struct tp_qp *qp, struct tp_send_wr *wr, struct tp
 		.rkey = sqe->rkey,
 		.compare_add = sqe->compare_add,
 		.swap = sqe->swap,
+		.imm_or_rkey = sqe->imm_or_rkey,
 		.length_bytes = sqe->length_bytes,
 		.sge = tp_sges(qp, index),
 	};
+	if (qp->can & TP_ADDRESSED) {
+		const struct tp_destination *to = &qp->sq.destinations[index & qp->sq.mask];
+
+		wr->remote_qpn = to->qpn;
+		wr->remote_qkey = to->qkey;
+		wr->ee_context = to->ee_context;
+	}
 	if (!(sqe->flags & IBV_SEND_INLINE))
 		return;
 	*inline_data = (struct tp_sge){.addr = (uintptr_t)tp_slot(qp, index),
@@ -67,6 +76,11 @@ void tp_qp_held_done(struct tp_qp *qp)
 	sq->fresh++;
 	sq->end++;
 	tp_sq_complete_uncounted(qp); /* advances tail, and next with it */
+}
+
+void tp_qp_held_failed(struct tp_qp *qp, enum ibv_wc_status status)
+{
+	tp_sq_fail_oldest(qp, status);
 }
 
 void tp_qp_release(struct tp_qp *qp)

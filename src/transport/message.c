@@ -63,7 +63,7 @@ void tp_recv_wc(const struct tp_qp *qp, const struct wire_packet *pkt, uint32_t 
 	*wc = (struct tp_wc){
 		.opcode = flags & WIRE_IS_SEND ? IBV_WC_RECV : IBV_WC_RECV_RDMA_WITH_IMM,
 		.byte_len = length_bytes,
-		.src_qpn = ud ? pkt->deth.src_qpn : qp->attr.dest_qpn,
+		.src_qpn = qp->can & TP_ADDRESSED ? pkt->deth.src_qpn : qp->attr.dest_qpn,
 		.pkey_index = qp->attr.pkey_index,
 		.slid = pkt->lrh.slid,
 		.sl = pkt->lrh.sl,

@@ -7,16 +7,19 @@
 
 #define RC (1 << TP_RC)
 #define RC_UC (RC | 1 << TP_UC)
-#define RELIABLE (RC | 1 << TP_XRC)
-#define CONNECTED (RELIABLE | 1 << TP_UC)
-#define ANY (CONNECTED | 1 << TP_UD)
+#define RC_XRC (RC | 1 << TP_XRC)
+#define RELIABLE (RC_XRC | 1 << TP_RD | 1 << TP_EE)
+#define RDMA (RELIABLE | 1 << TP_UC)
+#define ANY (RDMA | 1 << TP_UD)
 
 const struct tp_kind tp_kinds[] = {
-	[TP_RC] = {WIRE_RC, TP_ACKNOWLEDGED | TP_CONNECTED | TP_FAST},
-	[TP_UC] = {WIRE_UC, TP_CONNECTED},
-	[TP_UD] = {WIRE_UD, TP_FAST},
-	[TP_XRC] = {WIRE_XRC, TP_ACKNOWLEDGED | TP_CONNECTED},
-	[TP_RAW] = {WIRE_UD, 0},
+	[TP_RC] = {WIRE_RC, TP_ACKNOWLEDGED | TP_CONNECTED | TP_RDMA | TP_FAST},
+	[TP_UC] = {WIRE_UC, TP_CONNECTED | TP_RDMA},
+	[TP_UD] = {WIRE_UD, TP_ADDRESSED | TP_FAST},
+	[TP_XRC] = {WIRE_XRC, TP_ACKNOWLEDGED | TP_CONNECTED | TP_RDMA},
+	[TP_RAW] = {WIRE_UD, TP_ADDRESSED},
+	[TP_RD] = {WIRE_RD, TP_ADDRESSED | TP_RDMA | TP_HELD},
+	[TP_EE] = {WIRE_RD, TP_ACKNOWLEDGED | TP_CONNECTED | TP_ADDRESSED | TP_RDMA},
 };
 
 /* Which operations a transport has: 9.2.1 table 35; completions: 11.4.2.1. A memory window of
@@ -32,9 +35,9 @@ const struct tp_op tp_ops_table[TP_OPS] = {
 				  WIRE_SEND_ONLY_INV, RC, TP_OP_RECEIVES,
 				  IBV_WC_SEND},
 	[IBV_WR_RDMA_WRITE] = {WIRE_WRITE_FIRST, WIRE_WRITE_MIDDLE, WIRE_WRITE_LAST,
-			       WIRE_WRITE_ONLY, CONNECTED, TP_OP_RETH, IBV_WC_RDMA_WRITE},
+			       WIRE_WRITE_ONLY, RDMA, TP_OP_RETH, IBV_WC_RDMA_WRITE},
 	[IBV_WR_RDMA_WRITE_WITH_IMM] = {WIRE_WRITE_FIRST, WIRE_WRITE_MIDDLE,
-					WIRE_WRITE_LAST_IMM, WIRE_WRITE_ONLY_IMM, CONNECTED,
+					WIRE_WRITE_LAST_IMM, WIRE_WRITE_ONLY_IMM, RDMA,
 					TP_OP_RETH | TP_OP_RECEIVES,
 					IBV_WC_RDMA_WRITE},
 	[IBV_WR_LOCAL_INV] = {.transport_mask = RC_UC,
@@ -59,13 +62,14 @@ const struct tp_op tp_ops_table[TP_OPS] = {
 					 .flags = TP_OP_ATOMIC,
 					 .wc_opcode = IBV_WC_FETCH_ADD},
 	[TP_WR_FLUSH] = {.only = WIRE_FLUSH,
-			 .transport_mask = RELIABLE,
+			 .transport_mask = RC_XRC,
 			 .flags = TP_OP_FLUSH | TP_OP_RETH,
 			 .wc_opcode = TP_WC_FLUSH},
 	[IBV_WR_ATOMIC_WRITE] = {.only = WIRE_ATOMIC_WRITE,
-				 .transport_mask = RELIABLE,
+				 .transport_mask = RC_XRC,
 				 .flags = TP_OP_ATOMIC_WRITE | TP_OP_RETH,
 				 .wc_opcode = IBV_WC_ATOMIC_WRITE},
+	[TP_WR_RESYNC] = {.only = WIRE_RESYNC, .transport_mask = 1 << TP_EE},
 };
 
 /* 9.7.7.2; the last code is WIRE_AETH_CREDIT_INVALID */

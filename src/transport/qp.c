@@ -164,8 +164,8 @@ static void resume_requester(struct tp_qp *qp)
 
 	if (sq->stop == TP_STOP_FAIL)
 		return;
-	sq->stop = TP_STOP_NONE;
-	sq->end = sq->head;
+	sq->stop = qp->can & TP_HELD ? TP_STOP_HOLD : TP_STOP_NONE;
+	sq->end = qp->can & TP_HELD ? sq->fresh : sq->head;
 }
 
 static void drain(struct tp_qp *qp)
@@ -269,7 +269,7 @@ static bool request_is_sound(const struct tp_qp *qp, const struct tp_send_wr *wr
 		return false;
 	if (wr->flags & IBV_SEND_INLINE && !inline_fits(qp, wr, op))
 		return false;
-	if (!(qp->can & TP_CONNECTED))
+	if (!(qp->can & TP_RDMA))
 		return wr->length_bytes <= tp_mtu(qp); /* 9.8.3: one packet */
 	return wr->length_bytes <= TP_MESSAGE_MAX;
 }
@@ -282,6 +282,17 @@ static void copy_inline(uint8_t *to, const struct tp_send_wr *wr)
 			       wr->sge[i].length_bytes);
 		to += wr->sge[i].length_bytes;
 	}
+}
+
+static void copy_destination(struct tp_destination *to, const struct tp_send_wr *wr)
+{
+	*to = (struct tp_destination){
+		.av = wr->av,
+		.qpn = wr->remote_qpn,
+		.qkey = wr->remote_qkey,
+		.ee_context = wr->ee_context,
+		.src_qpn = wr->src_qpn,
+	};
 }
 
 static void copy_request(struct tp_qp *qp, uint32_t index, const struct tp_send_wr *wr)
@@ -299,10 +310,9 @@ static void copy_request(struct tp_qp *qp, uint32_t index, const struct tp_send_
 		sqe->flags |= TP_SQE_RESPONDS;
 	else if (tp_op(sqe)->flags & TP_OP_LOCAL)
 		sqe->flags |= TP_SQE_LOCAL;
-	if (!(qp->can & TP_CONNECTED)) {
-		struct tp_destination *to = &qp->sq.destinations[index & qp->sq.mask];
-		*to = (struct tp_destination){wr->av, wr->remote_qpn, wr->remote_qkey};
-	} else {
+	if (unlikely(qp->can & TP_ADDRESSED))
+		copy_destination(&qp->sq.destinations[index & qp->sq.mask], wr);
+	if (qp->can & TP_RDMA) {
 		sqe->remote_addr = wr->remote_addr;
 		sqe->rkey = wr->rkey;
 		if (sqe->flags & TP_SQE_LOCAL) {
@@ -373,12 +383,13 @@ void tp_qp_receive(struct tp_qp *qp, const struct wire_packet *pkt, mono_t now)
 		[TP_UD] = tp_ud_receive,
 		[TP_XRC] = tp_responder_receive,
 		[TP_RAW] = tp_raw_receive,
+		[TP_EE] = tp_ee_receive,
 	};
 	uint8_t opcode = pkt->bth.opcode;
 	uint32_t flags = wire_opcodes[opcode].flags;
 
 	/* 9.6.1.1: version, transport and state; silently dropped otherwise */
-	if (unlikely(!in_state(qp, CAN_RECEIVE) || pkt->bth.tver != 0 ||
+	if (unlikely(!in_state(qp, CAN_RECEIVE) || pkt->bth.tver != 0 || qp->can & TP_HELD ||
 		     (opcode & WIRE_TRANSPORT_MASK) != qp->transport))
 		return;
 	qp->stats.rx_packets += pkt->packets;

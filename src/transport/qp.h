@@ -74,8 +74,11 @@ struct tp_op {
 
 enum tp_can {
 	TP_ACKNOWLEDGED = 1 << 0, /* requests wait for their answers, and are sent again */
-	TP_CONNECTED = 1 << 1,	  /* one peer; else each request names its destination */
+	TP_CONNECTED = 1 << 1,	  /* one peer */
 	TP_FAST = 1 << 2,	  /* its SENDs of one packet may take the fast path */
+	TP_ADDRESSED = 1 << 3,	  /* each request names the QP that it is for */
+	TP_RDMA = 1 << 4,	  /* messages of many packets, RDMA and atomics */
+	TP_HELD = 1 << 5,	  /* its requests wait for the engine to take them (hold.c) */
 };
 
 /** struct tp_kind - what a transport type is capable of. A new type is a row */
@@ -85,7 +88,7 @@ struct tp_kind {
 };
 extern const struct tp_kind tp_kinds[];
 
-#define TP_OPS (IBV_WR_ATOMIC_WRITE + 1)
+#define TP_OPS (TP_WR_RESYNC + 1)
 extern const struct tp_op tp_ops_table[TP_OPS];
 /** tp_credits - receives that an AETH credit code promises (table 45) */
 extern const uint16_t tp_credits[32];
@@ -122,10 +125,11 @@ _Static_assert(sizeof(struct tp_sqe) == 64 && offsetof(struct tp_sqe, brief) % 8
 #define TP_SQE_LOCAL (1u << 14)
 #define TP_SQE_KIND (TP_SQE_RESPONDS | TP_SQE_LOCAL)
 
-/** struct tp_destination - where a UD request goes */
+/** struct tp_destination - where a request goes, if it names that itself (TP_ADDRESSED) */
 struct tp_destination {
-	struct tp_av av;
+	struct tp_av av; /* UD */
 	uint32_t qpn, qkey;
+	uint32_t ee_context, src_qpn; /* RD */
 };
 
 /** struct tp_cursor - a place in a list of pieces of memory */
@@ -183,7 +187,7 @@ struct tp_sq {
 	uint32_t own; /* requests with TP_SEND_OWN in [tail, head) */
 	struct tp_sqe *ring;
 	uint8_t *slots; /* per request: its sge list or its inline data, when they are long */
-	struct tp_destination *destinations; /* UD */
+	struct tp_destination *destinations; /* of TP_ADDRESSED */
 };
 
 /* --- the responder --- */
@@ -231,6 +235,7 @@ struct tp_responder {
 	uint32_t msn;
 	uint8_t nak_syndrome;
 	psn_t nak_psn;
+	uint32_t src_qpn; /* EE context: the QP that the last request came from */
 	bool established; /* TP_EVENT_COMM_EST was raised */
 	/* --- the message in progress --- */
 	uint32_t received_bytes, length_bytes; /* length: WRITE, from the RETH */
@@ -529,6 +534,7 @@ enum tp_verdict {
 	TP_RECV_TOO_SHORT,    /* local: the receive's length */
 	TP_RECV_VIOLATION,    /* local: the receive's keys */
 	TP_INVALIDATE_FAILED, /* SEND with Invalidate of a key it may not */
+	TP_INVALID_RD,	      /* RD: no such QP, domain or Q_Key */
 };
 
 enum tp_verdict tp_message_receive(struct tp_qp *qp, const struct wire_packet *pkt,
@@ -552,9 +558,18 @@ void tp_responder_receive(struct tp_qp *qp, const struct wire_packet *pkt,
 bool tp_responder_transmit(struct tp_qp *qp, struct tp_packet_out *out, uint32_t most);
 /** tp_responder_fault() - answer @verdict and go to the error state */
 void tp_responder_fault(struct tp_qp *qp, enum tp_verdict verdict, psn_t at);
+/** tp_queue_nak() - a NAK of @syndrome for the packet @at is to be sent */
+void tp_queue_nak(struct tp_responder *r, uint8_t syndrome, psn_t at);
 /** tp_fill_response() - the BTH of a response, without payload */
 void tp_fill_response(const struct tp_qp *qp, struct tp_packet_out *out,
 		      uint8_t operation, psn_t at);
+
+/* --- rd.c --- */
+void tp_ee_receive(struct tp_qp *qp, const struct wire_packet *pkt, uint32_t flags);
+/** tp_ee_fault() - tp_responder_fault() of an EE context, which goes on */
+void tp_ee_fault(struct tp_qp *qp, uint8_t syndrome, uint8_t recv_status, psn_t at);
+/** tp_ee_address() - RDETH, DETH and destination of a packet of the request @index */
+void tp_ee_address(const struct tp_qp *qp, uint32_t index, struct tp_packet_out *out);
 
 /* --- resource.c: RDMA READ and atomics at the responder --- */
 enum tp_verdict tp_resource_request(struct tp_qp *qp, const struct wire_packet *pkt,

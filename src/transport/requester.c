@@ -260,7 +260,7 @@ static bool data_packet(struct tp_qp *qp, const struct tp_sqe *sqe,
 			out->hdr.bth.ack_req = true;
 			sq->block |= TP_BLOCK_CREDIT;
 		}
-	} else if (!(qp->can & TP_CONNECTED)) {
+	} else if (qp->can & TP_ADDRESSED) {
 		tp_ud_fill(qp, sq->next, out);
 	}
 	sq->nxt = psn_add(sq->nxt, packets);
@@ -344,6 +344,8 @@ bool tp_requester_transmit(struct tp_qp *qp, struct tp_packet_out *out, uint32_t
 					  data_packet(qp, sqe, op, out, most);
 	if (unlikely(!ok))
 		return false;
+	if (unlikely(qp->type == TP_EE))
+		tp_ee_address(qp, (uint32_t)(sqe - sq->ring), out);
 	if (qp->can & TP_ACKNOWLEDGED)
 		sent_reliable(qp, now);
 	else

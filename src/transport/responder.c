@@ -32,9 +32,10 @@ static const struct fault faults[] = {
 	[TP_RECV_VIOLATION] = {NAK(WIRE_NAK_REMOTE_OPERATIONAL), IBV_WC_LOC_PROT_ERR, 0},
 	[TP_INVALIDATE_FAILED] = {NAK(WIRE_NAK_REMOTE_ACCESS), IBV_WC_LOC_ACCESS_ERR,
 				  TP_EVENT_QP_ACCESS_ERR},
+	[TP_INVALID_RD] = {NAK(WIRE_NAK_INVALID_RD_REQUEST), 0, 0},
 };
 
-static void queue_nak(struct tp_responder *r, uint8_t syndrome, psn_t at)
+void tp_queue_nak(struct tp_responder *r, uint8_t syndrome, psn_t at)
 {
 	r->nak_syndrome = syndrome;
 	r->nak_psn = at;
@@ -47,6 +48,10 @@ void tp_responder_fault(struct tp_qp *qp, enum tp_verdict verdict, psn_t at)
 	const struct fault *f = &faults[verdict];
 	uint8_t earlier = r->pending & TP_RESPONSE_RESOURCE;
 
+	if (unlikely(qp->type == TP_EE)) {
+		tp_ee_fault(qp, f->syndrome, f->recv_status, at);
+		return;
+	}
 	if (f->recv_status)
 		tp_recv_fail(qp, f->recv_status);
 	if (f->event)
@@ -54,7 +59,7 @@ void tp_responder_fault(struct tp_qp *qp, enum tp_verdict verdict, psn_t at)
 	tp_qp_fail(qp);
 	/* the responses to earlier requests, and the NAK, are still sent */
 	r->pending = earlier;
-	queue_nak(r, f->syndrome, at);
+	tp_queue_nak(r, f->syndrome, at);
 }
 
 /* a fault rule wants the packet refused as if there were no receive for it */
@@ -86,7 +91,7 @@ static void expected(struct tp_qp *qp, const struct wire_packet *pkt, uint32_t f
 		verdict = tp_resource_request(qp, pkt, flags);
 
 	if (unlikely(verdict == TP_NO_RECEIVE)) { /* 9.7.5.2.8 */
-		queue_nak(r, WIRE_AETH_RNR_NAK | rnr_timer_enc(qp, pkt), r->epsn);
+		tp_queue_nak(r, WIRE_AETH_RNR_NAK | rnr_timer_enc(qp, pkt), r->epsn);
 		r->nak_sent = true;
 	} else if (unlikely(verdict != TP_ACCEPT)) {
 		tp_responder_fault(qp, verdict, r->epsn);
@@ -125,7 +130,7 @@ static void too_early(struct tp_qp *qp)
 	if (r->nak_sent) /* one NAK per gap */
 		return;
 	r->nak_sent = true;
-	queue_nak(r, NAK(WIRE_NAK_PSN_SEQUENCE), r->epsn);
+	tp_queue_nak(r, NAK(WIRE_NAK_PSN_SEQUENCE), r->epsn);
 }
 
 void tp_responder_receive(struct tp_qp *qp, const struct wire_packet *pkt, uint32_t flags)
@@ -150,6 +155,10 @@ void tp_fill_response(const struct tp_qp *qp, struct tp_packet_out *out,
 		.dest_qpn = qp->attr.dest_qpn,
 		.psn = at,
 	};
+	if (unlikely(qp->type == TP_EE)) {
+		out->hdr.bth.dest_qpn = qp->resp.src_qpn;
+		out->hdr.rd_ee_context = qp->attr.dest_qpn;
+	}
 	out->hdr.payload = NULL;
 	out->hdr.payload_bytes = 0;
 	out->hdr.packets = 1;

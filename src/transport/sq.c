@@ -64,6 +64,12 @@ void tp_sq_flush(struct tp_qp *qp)
 void tp_sq_fail_oldest(struct tp_qp *qp, enum ibv_wc_status status)
 {
 	tp_sq_complete(qp, status);
+	/* of reliable datagrams the message fails, and what carries it only if the peer is gone */
+	if (qp->type == TP_EE && status != IBV_WC_RETRY_EXC_ERR) {
+		tp_sq_flush(qp);
+		tp_sq_progressed(qp);
+		return;
+	}
 	if (qp->can & TP_ACKNOWLEDGED) {
 		tp_qp_fail(qp);
 		return;

@@ -69,6 +69,9 @@ struct tp_bind {
 #define TP_WC_FLUSH 8
 #define TP_ACCESS_FLUSH_GLOBAL (1 << 8)
 
+/* An EE context begins afresh after a message that was abandoned (9.7.8): the engine's alone */
+#define TP_WR_RESYNC 16
+
 #define TP_MAX_SGE 32
 /* of a packet: pages are no smaller than the largest packet (tp_ops.mem()), so that each piece
  * of a request's memory is on two at most */
@@ -103,9 +106,11 @@ struct tp_send_wr {
 	};
 	uint32_t length_bytes; /* the sum over sge */
 	uint32_t srqn;	       /* XRC: the target's SRQ */
-	/* --- UD --- */
-	struct tp_av av;
+	/* --- UD, RD --- */
+	struct tp_av av; /* UD */
 	uint32_t remote_qpn, remote_qkey;
+	uint32_t ee_context; /* of an RD QP: the EE context that carries it */
+	uint32_t src_qpn;    /* of an EE context: the RD QP whose request it is */
 	/* num_sge entries, read during the call; with IBV_SEND_INLINE their
 	 * addresses are host memory, copied during the call */
 	const struct tp_sge *sge;
@@ -242,8 +247,10 @@ uint64_t tp_rnr_ns(uint8_t rnr_enc);
 
 /** enum tp_type - TP_XRC is RC whose requests name an SRQ of the target (A14): an initiator
  *  sends requests alone, a target receives them alone, which is the engine's to see to.
- *  TP_RAW is UD whose messages are Ethernet frames: without Q_Key, and without room for a GRH */
-enum tp_type { TP_RC, TP_UC, TP_UD, TP_XRC, TP_RAW };
+ *  TP_RAW is UD whose messages are Ethernet frames: without Q_Key, and without room for a GRH.
+ *  TP_RD is a QP of reliable datagrams, TP_EE the end of a connection that carries their
+ *  messages, one at a time (rd.c) */
+enum tp_type { TP_RC, TP_UC, TP_UD, TP_XRC, TP_RAW, TP_RD, TP_EE };
 
 /** tp_qkey_of() - the Q_Key of the UD QP @qpn, whose attribute is @attr: that of QP1 is
  *  well known, whatever attribute it has (10.2.5) */
@@ -347,6 +354,9 @@ void tp_qp_posted_recv(struct tp_qp *qp);
  */
 void tp_qp_receive(struct tp_qp *qp, const struct wire_packet *pkt, mono_t now);
 
+/** tp_qp_refuse_rd() - the request @pkt, which is expected next, is for no RD QP: there is none, or
+ *  its RD domain or Q_Key is another. NAK Invalid RD Request; the EE context goes on */
+void tp_qp_refuse_rd(struct tp_qp *qp, const struct wire_packet *pkt);
 /** tp_qp_refuse() - the request that is expected next came, and is for nothing that this QP
  *  has: NAK Invalid Request, and the error state (XRC: no such SRQ, A14) */
 void tp_qp_refuse(struct tp_qp *qp);
@@ -413,6 +423,9 @@ enum tp_held tp_qp_held(const struct tp_qp *qp);
 void tp_qp_held_request(const struct tp_qp *qp, struct tp_send_wr *wr, struct tp_sge *inline_data);
 /** tp_qp_held_done() - it is done, and completes; no packet was sent */
 void tp_qp_held_done(struct tp_qp *qp);
+/** tp_qp_held_failed() - it ends with @status, and with it the send queue, as that of an
+ *  unreliable QP does */
+void tp_qp_held_failed(struct tp_qp *qp, enum ibv_wc_status status);
 /** tp_qp_release() - the rest goes by packets */
 void tp_qp_release(struct tp_qp *qp);
 
