@@ -300,6 +300,8 @@ enum ib_qp_type {
 	IB_QPT_RC,
 	IB_QPT_UC,
 	IB_QPT_UD,
+	IB_QPT_EEC = 6,	       /* an EE context (rdma/ib_rd.h), which the core treats as a QP */
+	IB_QPT_RD = 7,	       /* reliable datagrams: rdma/ib_rd.h */
 	IB_QPT_RAW_PACKET = 8, /* Ethernet frames */
 	IB_QPT_XRC_INI = 9,
 	IB_QPT_XRC_TGT,

@@ -86,6 +86,13 @@ struct ib_xrcd {
 	unsigned int usecnt; /* targets and SRQs */
 };
 
+/** struct ib_rdd - an RD domain (10.2.6): RD QPs send by its EE contexts alone */
+struct ib_rdd {
+	struct ib_device *device;
+	u32 number;
+	unsigned int usecnt; /* RD QPs and EE contexts */
+};
+
 struct ib_mr {
 	struct ib_device *device;
 	struct ib_pd *pd;
@@ -131,6 +138,7 @@ struct ib_qp {
 	struct ib_cq *send_cq, *recv_cq;
 	struct ib_srq *srq;
 	struct ib_xrcd *xrcd; /* XRC_TGT, which has neither pd nor CQs */
+	struct ib_rdd *rdd;   /* RD, and EEC, which has neither pd nor CQs */
 	struct ib_uobject *uobject;
 	void (*event_handler)(struct ib_event *event, void *qp_context);
 	void *qp_context;
@@ -172,6 +180,7 @@ struct ib_qp_init_attr {
 	struct ib_cq *send_cq, *recv_cq; /* XRC_INI: recv_cq is none */
 	struct ib_srq *srq;
 	struct ib_xrcd *xrcd; /* XRC_TGT */
+	struct ib_rdd *rdd;   /* RD, EEC */
 	struct ib_qp_cap cap;
 	enum ib_sig_type sq_sig_type;
 	enum ib_qp_type qp_type;
@@ -396,7 +405,7 @@ struct ib_device_ops {
 	struct ib_xrcd *(*alloc_xrcd)(struct ib_device *device, struct ib_udata *udata);
 	void (*dealloc_xrcd)(struct ib_xrcd *xrcd);
 
-	/** create_qp() - @pd is NULL for XRC_TGT, whose device is its domain's */
+	/** create_qp() - @pd is NULL for XRC_TGT and EEC, whose device is its domain's */
 	struct ib_qp *(*create_qp)(struct ib_pd *pd, struct ib_qp_init_attr *attr,
 				   struct ib_udata *udata);
 	int (*modify_qp)(struct ib_qp *qp, struct ib_qp_attr *attr, int mask);
@@ -495,6 +504,7 @@ struct ib_device {
 	struct list_head event_queue;	/* dispatched, not yet delivered */
 	struct list_head ucontext_list;
 	struct core_poll *poll;
+	u32 last_rdd; /* RD domains are compared by number; 0 is none */
 	struct ib_port_cache *cache; /* [phys_port_cnt], port 1 first */
 	struct rdma_restrack_root res;
 };
@@ -803,5 +813,6 @@ int ib_detach_mcast(struct ib_qp *qp, const union ib_gid *gid, u16 lid);
 #pragma GCC visibility pop
 
 #include "rdma/ib_memory.h"
+#include "rdma/ib_rd.h"
 
 #endif

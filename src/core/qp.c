@@ -16,10 +16,14 @@ struct mcast {
 
 /* --- create --- */
 
-/* 11.2.4.1; A14: an XRC target has an XRC domain in the place of all others, an initiator
- * does not receive */
+/* 11.2.4.1, 11.2.7.1: an EE context has an RD domain and no queues; A14: an XRC target has an
+ * XRC domain in the place of all others, an initiator does not receive */
 static bool has_parts(const struct ib_pd *pd, const struct ib_qp_init_attr *attr)
 {
+	if (attr->qp_type == IB_QPT_EEC)
+		return attr->rdd && !pd && !attr->send_cq && !attr->recv_cq && !attr->srq;
+	if (!attr->rdd != (attr->qp_type != IB_QPT_RD) || (attr->rdd && attr->srq))
+		return false;
 	if (attr->qp_type == IB_QPT_XRC_TGT)
 		return attr->xrcd && !pd && !attr->send_cq && !attr->recv_cq && !attr->srq;
 	if (!pd || !attr->send_cq || attr->xrcd)
@@ -42,7 +46,8 @@ static int init_attr_check(const struct ib_device *device, const struct ib_qp_in
 	if (attr->qp_type > IB_QPT_GSI && !(max->qp_types & 1u << attr->qp_type))
 		return -EOPNOTSUPP;
 	if (!is_on(device, attr->send_cq) || !is_on(device, attr->recv_cq) ||
-	    (attr->srq && (attr->srq->device != device || attr->srq->xrcd)))
+	    (attr->srq && (attr->srq->device != device || attr->srq->xrcd)) ||
+	    (attr->rdd && attr->rdd->device != device))
 		return -EINVAL;
 	if (attr->qp_type <= IB_QPT_GSI && !rdma_is_port_valid(device, attr->port_num))
 		return -EINVAL;
@@ -67,6 +72,8 @@ static void use_parts(struct ib_qp *qp, int by)
 		qp->srq->usecnt += (unsigned)by;
 	if (qp->xrcd)
 		qp->xrcd->usecnt += (unsigned)by;
+	if (qp->rdd)
+		qp->rdd->usecnt += (unsigned)by;
 }
 
 struct ib_qp *core_create_qp(struct ib_pd *pd, struct ib_qp_init_attr *attr,
@@ -79,7 +86,7 @@ struct ib_qp *core_create_qp(struct ib_pd *pd, struct ib_qp_init_attr *attr,
 
 	if (attr->qp_type >= IB_QPT_MAX || !has_parts(pd, attr))
 		return ERR_PTR(-EINVAL);
-	device = pd ? pd->device : attr->xrcd->device;
+	device = pd ? pd->device : attr->rdd ? attr->rdd->device : attr->xrcd->device;
 	ret = init_attr_check(device, attr);
 	if (ret)
 		return ERR_PTR(ret);
@@ -91,6 +98,7 @@ struct ib_qp *core_create_qp(struct ib_pd *pd, struct ib_qp_init_attr *attr,
 	qp->device = device;
 	qp->pd = pd;
 	qp->xrcd = attr->xrcd;
+	qp->rdd = attr->rdd;
 	qp->send_cq = attr->send_cq;
 	qp->recv_cq = attr->recv_cq;
 	qp->srq = attr->srq;
@@ -118,6 +126,8 @@ struct ib_qp *ib_create_qp_user(struct ib_uobject *uobject, struct ib_pd *pd,
 {
 	if (attr->qp_type <= IB_QPT_GSI)
 		return ERR_PTR(-EPERM);
+	if (attr->qp_type == IB_QPT_RD || attr->qp_type == IB_QPT_EEC)
+		return ERR_PTR(-EOPNOTSUPP); /* the verbs of programs have no EE contexts */
 	return core_create_qp(pd, attr, &(struct core_owner){.uobject = uobject});
 }
 

@@ -111,11 +111,30 @@ static int post_bind(struct hca_qp *qp, const struct ib_bind_mw_wr *wr)
 	return eng_post_send(qp->eng, &out, &bad, av_of);
 }
 
+/* struct ib_rd_wr begins with that of an atomic, whose members every RDMA request has */
+static int post_rd(struct hca_qp *qp, const struct ib_rd_wr *wr)
+{
+	const struct eng_rd_to to = {.ee_context = wr->eec ? wr->eec->eec_num : 0,
+				     .qpn = wr->remote_qpn,
+				     .qkey = wr->remote_qkey};
+	const struct ib_atomic_wr *in = &wr->atomic;
+	struct ibv_send_wr out;
+
+	describe(qp, &in->wr, &out);
+	if (in->wr.opcode == IB_WR_ATOMIC_CMP_AND_SWP || in->wr.opcode == IB_WR_ATOMIC_FETCH_AND_ADD)
+		return eng_post_rd(qp->eng, &out, &to);
+	out.wr.rdma.remote_addr = in->remote_addr;
+	out.wr.rdma.rkey = in->rkey;
+	return eng_post_rd(qp->eng, &out, &to);
+}
+
 static int post_one(struct hca_qp *qp, const struct ib_send_wr *wr)
 {
 	struct ibv_send_wr out, *bad;
 	int ret;
 
+	if (qp->ib.qp_type == IB_QPT_RD)
+		return post_rd(qp, rd_wr(wr));
 	if (wr->opcode == IB_WR_REG_MR)
 		return post_register(qp, reg_wr(wr));
 	if (wr->opcode == IB_WR_BIND_MW)

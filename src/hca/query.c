@@ -80,7 +80,8 @@ static void own_attr(const struct hca *hca, struct ib_device_attr *attr)
 		.max_inline_data = TP_MAX_INLINE,
 		.max_inline_data_ud = TP_MAX_INLINE,
 		.qp_types = 1 << IB_QPT_RC | 1 << IB_QPT_UC | 1 << IB_QPT_UD |
-			    1 << IB_QPT_XRC_INI | 1 << IB_QPT_XRC_TGT,
+			    1 << IB_QPT_XRC_INI | 1 << IB_QPT_XRC_TGT | 1 << IB_QPT_RD |
+			    1 << IB_QPT_EEC,
 	};
 }
 

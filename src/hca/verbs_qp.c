@@ -17,13 +17,18 @@ static int create_in_engine(struct hca *hca, struct hca_qp *qp, struct ib_pd *pd
 						 [IB_QPT_GSI] = IBV_QPT_UD,
 						 [IB_QPT_RC] = IBV_QPT_RC,
 						 [IB_QPT_UC] = IBV_QPT_UC,
-						 [IB_QPT_UD] = IBV_QPT_UD};
+						 [IB_QPT_UD] = IBV_QPT_UD,
+						 [IB_QPT_RD] = IBV_QPT_RC,
+						 [IB_QPT_EEC] = IBV_QPT_RC};
 	struct eng_qp_init in = {
 		.qpn = qp->ib.qp_num,
 		.type = types[init->qp_type],
-		.pd = container_of(pd, struct hca_pd, ib)->number,
-		.send_cq = container_of(init->send_cq, struct hca_cq, ib)->eng,
-		.recv_cq = container_of(init->recv_cq, struct hca_cq, ib)->eng,
+		.pd = pd ? container_of(pd, struct hca_pd, ib)->number : 0,
+		.send_cq = init->send_cq ? container_of(init->send_cq, struct hca_cq, ib)->eng : NULL,
+		.recv_cq = init->recv_cq ? container_of(init->recv_cq, struct hca_cq, ib)->eng : NULL,
+		.is_rd = init->qp_type == IB_QPT_RD,
+		.is_ee = init->qp_type == IB_QPT_EEC,
+		.rdd = init->rdd ? init->rdd->number : 0,
 		.srq = init->srq ? container_of(init->srq, struct hca_srq, ib)->eng : NULL,
 		.max_send_wr = init->cap.max_send_wr,
 		.max_recv_wr = init->cap.max_recv_wr,
@@ -61,11 +66,13 @@ static void unnumber_qp(struct hca *hca, struct hca_qp *qp)
 struct ib_qp *hca_create_qp(struct ib_pd *pd, struct ib_qp_init_attr *init,
 			    struct ib_udata *udata)
 {
-	struct hca *hca = hca_of(pd ? pd->device : init->xrcd->device);
+	struct hca *hca = hca_of(pd	   ? pd->device :
+				 init->rdd ? init->rdd->device :
+					     init->xrcd->device);
 	struct hca_qp *qp;
 	int ret;
 
-	if (init->qp_type > IB_QPT_UD && !udata) /* XRC: the midlayer has no use for it */
+	if (init->qp_type > IB_QPT_RD && !udata) /* XRC: the midlayer has no use for it */
 		return ERR_PTR(-EOPNOTSUPP);
 	if (udata && init->qp_type < IB_QPT_RC)
 		return ERR_PTR(-EINVAL);

@@ -41,6 +41,7 @@ static const struct profile_word qp_words[] = {
 	{"UC", 1 << IB_QPT_UC},
 	{"UD", 1 << IB_QPT_UD},
 	{"XRC", 1 << IB_QPT_XRC_INI | 1 << IB_QPT_XRC_TGT},
+	{"RD", 1 << IB_QPT_RD | 1 << IB_QPT_EEC},
 	{0},
 };
 

@@ -234,7 +234,9 @@ static inline void fake_destroy_srq(struct ib_srq *srq)
 static inline struct ib_qp *fake_create_qp(struct ib_pd *pd, struct ib_qp_init_attr *attr,
 					   struct ib_udata *udata)
 {
-	struct ib_device *device = pd ? pd->device : attr->xrcd->device;
+	struct ib_device *device = pd	     ? pd->device :
+				   attr->rdd ? attr->rdd->device :
+					       attr->xrcd->device;
 	struct ib_qp *qp = FAKE_NEW(device, struct ib_qp);
 
 	if (!IS_ERR(qp))

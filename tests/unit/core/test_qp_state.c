@@ -85,6 +85,19 @@ static const struct row rows[] = {
 	{IB_QPT_XRC_TGT, SQD, RTS, 0, CUR | ACC | MRNR | ALT | MIG},
 	{IB_QPT_XRC_TGT, SQD, SQD, 0, PORT | AV | TMO | DRDA | ALT | ACC | PKI | MRNR | MIG},
 
+	{IB_QPT_RD, RESET, INIT, QKEY | ACC, 0},
+	{IB_QPT_RD, INIT, INIT, 0, QKEY | ACC},
+	{IB_QPT_RD, INIT, RTR, 0, QKEY | ACC},
+	{IB_QPT_RD, RTR, RTS, 0, CUR | QKEY | ACC},
+	{IB_QPT_RD, RTS, RTS, 0, CUR | QKEY | ACC},
+	{IB_QPT_RD, SQE, RTS, 0, CUR | QKEY | ACC},
+
+	{IB_QPT_EEC, RESET, INIT, PKI | PORT, 0},
+	{IB_QPT_EEC, INIT, INIT, 0, PKI | PORT},
+	{IB_QPT_EEC, INIT, RTR, AV | MTU | DQPN | RPSN | DRDA | MRNR, PKI},
+	{IB_QPT_EEC, RTR, RTS, TMO | RTY | RNR | SPSN | RDA, CUR | MRNR},
+	{IB_QPT_EEC, RTS, RTS, 0, CUR | MRNR},
+
 	{IB_QPT_SMI, RESET, INIT, PKI | QKEY, 0},
 	{IB_QPT_SMI, INIT, INIT, 0, PKI | QKEY},
 	{IB_QPT_SMI, INIT, RTR, 0, PKI | QKEY},
@@ -98,7 +111,7 @@ static const struct row rows[] = {
 };
 
 static const int types[] = {IB_QPT_SMI, IB_QPT_GSI, IB_QPT_RC, IB_QPT_UC,
-			    IB_QPT_UD,	IB_QPT_XRC_INI, IB_QPT_XRC_TGT};
+			    IB_QPT_UD,	IB_QPT_XRC_INI, IB_QPT_XRC_TGT, IB_QPT_RD, IB_QPT_EEC};
 
 static const struct row *expected(int type, int from, int to)
 {
@@ -113,7 +126,8 @@ static const struct row *expected(int type, int from, int to)
 /* any state to RESET or ERR, but RESET to ERR; SQE only where it exists */
 static bool is_fallback(int type, int from, int to)
 {
-	if (from == SQE && (type == IB_QPT_RC || type == IB_QPT_XRC_INI || type == IB_QPT_XRC_TGT))
+	if (from == SQE && (type == IB_QPT_RC || type == IB_QPT_XRC_INI ||
+			    type == IB_QPT_XRC_TGT || type == IB_QPT_EEC))
 		return false;
 	return to == RESET || (to == ERR && from != RESET);
 }

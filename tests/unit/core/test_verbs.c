@@ -110,6 +110,40 @@ static void what_is_used_is_busy(void **state)
 	assert_int_equal(ib_destroy_srq(srq), 0);
 }
 
+/* RD QPs and EE contexts are in one RD domain, which programs do not have. */
+static void domains_of_reliable_datagrams(void **state)
+{
+	struct world *w = *state;
+	struct ib_qp_init_attr attr = {.send_cq = w->cq, .recv_cq = w->cq, .qp_type = IB_QPT_RD};
+	struct ib_rdd *rdd = ib_alloc_rdd(&w->fake->ib), *other = ib_alloc_rdd(&w->fake->ib);
+	struct ib_qp_attr to = {.qp_state = IB_QPS_INIT, .port_num = 1};
+	struct ib_eec *eec = ib_create_eec(rdd, NULL, NULL);
+	struct ib_qp *qp;
+
+	assert_false(IS_ERR(rdd) || IS_ERR(other) || IS_ERR(eec));
+	assert_int_not_equal(rdd->number, other->number);
+	assert_int_equal(ib_dealloc_rdd(other), 0);
+	assert_int_equal(PTR_ERR(ib_create_qp(w->pd, &attr)), -EINVAL);
+	attr.rdd = rdd;
+	qp = ib_create_qp(w->pd, &attr);
+	assert_false(IS_ERR(qp));
+	attr.qp_type = IB_QPT_RC;
+	assert_int_equal(PTR_ERR(ib_create_qp(w->pd, &attr)), -EINVAL);
+	/* access rights are the RD QP's, the port is the EE context's */
+	assert_int_equal(ib_modify_eec(eec, &to, IB_QP_STATE | IB_QP_PORT | IB_QP_PKEY_INDEX |
+							 IB_QP_ACCESS_FLAGS),
+			 -EINVAL);
+	assert_int_equal(ib_modify_eec(eec, &to, IB_QP_STATE | IB_QP_PORT | IB_QP_PKEY_INDEX), 0);
+	assert_int_equal(ib_query_eec(eec, &to, 0), 0);
+	assert_int_equal(to.qp_state, IB_QPS_INIT);
+	assert_int_equal(ib_destroy_qp(qp), 0);
+	assert_int_equal(ib_dealloc_rdd(rdd), -EBUSY);
+	ib_destroy_eec(eec);
+	assert_int_equal(ib_dealloc_rdd(rdd), 0);
+	w->fake->ib.attrs.qp_types = 1u << IB_QPT_RC;
+	assert_int_equal(PTR_ERR(ib_alloc_rdd(&w->fake->ib)), -EOPNOTSUPP);
+}
+
 static void limits_of_the_device_hold(void **state)
 {
 	struct world *w = *state;
@@ -413,6 +447,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(what_is_used_is_busy, setup, teardown),
+		cmocka_unit_test_setup_teardown(domains_of_reliable_datagrams, setup, teardown),
 		cmocka_unit_test_setup_teardown(paths_of_roce, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_cursor_outlives_what_it_stands_on, setup, teardown),
 		cmocka_unit_test_setup_teardown(limits_of_the_device_hold, setup, teardown),
