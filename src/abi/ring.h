@@ -9,6 +9,13 @@
  * Sleeping: a consumer that is about to sleep sets `asleep`, checks the
  * ring once more, and sleeps on its eventfd. A producer that has published
  * reads `asleep` and writes the eventfd only when it is set.
+ *
+ * Memory order, on any processor: `tail` is stored with release after the records before
+ * it, and loaded with acquire before they are read. `head` is stored with release after the
+ * consumer's reads of the records that it releases, and loaded with acquire before the
+ * producer overwrites them. The sleep is the store-buffering pattern, which acquire and
+ * release do not order: each side has a full fence between its store and its load
+ * (tests/unit/engine/test_litmus.c).
  */
 #ifndef SOFTIB_ABI_RING_H
 #define SOFTIB_ABI_RING_H

@@ -18,7 +18,10 @@
  * An initiator writes its section and then reads the two tokens. A target changes a
  * token and then reads the sections of its peers. Thus either the initiator sees the
  * change, or the target sees the initiator and waits for it. The fence between the
- * initiator's two steps is executed by the target with membarrier(2).
+ * initiator's two steps is executed by the target with membarrier(2). `section` becomes 0
+ * with release after the initiator's accesses, and the target reads it with acquire, so that
+ * the target finds in its memory whatever was written in the section
+ * (tests/unit/engine/test_litmus.c).
  *
  * An initiator I requests memory of a target T as follows:
  *
