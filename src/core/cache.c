@@ -94,7 +94,7 @@ static int read_tables(struct ib_device *device, u32 port_num, struct ib_port_ca
 	return ret;
 }
 
-/* The tables' lengths are the port's for good. */
+/* The lengths of a port's tables never change. */
 static int refresh(struct ib_device *device, u32 port_num)
 {
 	struct ib_port_cache *cache = cache_of(device, port_num);

@@ -55,7 +55,7 @@ void ib_dealloc_device(struct ib_device *device)
 	rt_free(device);
 }
 
-/* what a device must have for anything to work on it */
+/* the operations without which a device is of no use */
 static bool has_mandatory_ops(const struct ib_device_ops *ops)
 {
 	return ops && ops->query_device && ops->query_port && ops->query_gid &&
@@ -189,7 +189,7 @@ static void add_client(struct ib_device *device, struct ib_client *client)
 {
 	struct client_data *data = may_meet(device, client) ? rt_zalloc(sizeof(*data)) : NULL;
 
-	if (!data) /* the client goes without this device */
+	if (!data) /* the client is registered without this device */
 		return;
 	data->client = client;
 	list_add_tail(&data->node, &device->client_data_list);
@@ -231,7 +231,7 @@ void ib_unregister_device(struct ib_device *device)
 {
 	if (!device->registered)
 		return;
-	device->registered = false; /* no new contexts from here on */
+	device->registered = false; /* from here on no new context is created */
 	while (!list_empty(&device->client_data_list))
 		remove_client(device, list_entry(device->client_data_list.prev,
 						 struct client_data, node));

@@ -251,7 +251,7 @@ static void close_port(struct mad_port *port)
 	struct mad_send *send, *next;
 
 	for (int i = 0; i < 2; i++) {
-		/* what is left are the layer's own replies */
+		/* the only sends left are the layer's own replies */
 		list_for_each_entry_safe(send, next, &port->qp[i].posted, queue_node)
 			mad_send_free(send);
 		list_for_each_entry_safe(send, next, &port->qp[i].backlog, queue_node)

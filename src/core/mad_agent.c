@@ -214,7 +214,8 @@ struct ib_mad_agent *ib_register_mad_agent_(struct ib_device *device, u32 port_n
 	return &agent->agent;
 }
 
-/* handlers of cancelled sends, off the stack of who cancelled them */
+/* The handlers of cancelled sends are called from the loop, not on the stack of the caller that
+ * cancelled them. */
 static void done_work(struct rt_work *work)
 {
 	struct mad_agent *agent = container_of(work, struct mad_agent, done_work);
@@ -235,7 +236,7 @@ void ib_unregister_mad_agent(struct ib_mad_agent *mad_agent)
 {
 	struct mad_agent *agent = mad_agent_of(mad_agent);
 
-	list_del(&agent->node); /* nothing new reaches it */
+	list_del(&agent->node); /* from here on no MAD reaches it */
 	rdma_restrack_del(mad_agent->device, &mad_agent->res);
 	rmpp_recv_cleanup(agent);
 	mad_send_flush(agent);

@@ -13,7 +13,7 @@ void ib_free_recv_mad(struct ib_mad_recv_wc *mad_recv_wc)
 {
 	struct list_head *segments = &mad_recv_wc->rmpp_list;
 
-	/* the first segment is on the list as well: it goes last */
+	/* the first segment is on the list too, and is freed last */
 	while (!list_empty(segments)) {
 		struct ib_mad_recv_buf *buf =
 			list_first_entry(segments, struct ib_mad_recv_buf, list);
@@ -168,8 +168,8 @@ void mad_deliver(struct mad_agent *agent, struct mad_recv *recv)
 	}
 	send = mad_match_find(agent, recv);
 	if (send) {
-		/* the client sees the response first, then that its request
-		 * is over; a cancel in between comes too late */
+		/* The client sees the response first, and then that its request has ended. A
+		 * cancellation in between is too late. */
 		rt_timer_disarm(&send->timer);
 		rt_tree_remove(&send->match_node);
 		send->answered = true;

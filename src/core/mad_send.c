@@ -100,7 +100,7 @@ void ib_free_send_mad(struct ib_mad_send_buf *send_buf)
 		send->agent = NULL;
 		return;
 	}
-	send->orphan = true; /* the address handle is the client's */
+	send->orphan = true; /* the address handle belongs to the client */
 	mad_send_free(send);
 }
 
@@ -128,7 +128,7 @@ void ib_set_mad_contents(struct ib_mad_send_buf *send_buf, const void *mad)
 	const u8 *data = (const u8 *)mad + send_buf->hdr_len;
 
 	ib_set_mad_headers(send_buf, mad);
-	/* the segments lie one behind the other */
+	/* the segments are contiguous in memory */
 	memcpy(send_buf->seg_count ? ib_get_rmpp_segment(send_buf, 1) :
 				     (u8 *)send_buf->mad + send_buf->hdr_len,
 	       data, (size_t)send_buf->data_len);
@@ -243,7 +243,7 @@ void mad_send_wait(struct mad_send *send, int timeout_ms)
 void mad_send_sent(struct mad_send *send, enum ib_wc_status status)
 {
 	send->posted = false;
-	if (!send->agent) /* the layer's own, or freed meanwhile */
+	if (!send->agent) /* it was one of the layer's own, or was freed in the meantime */
 		mad_send_free(send);
 	else if (send->answered)
 		call_handler(send);
@@ -306,8 +306,8 @@ int ib_modify_mad(struct ib_mad_send_buf *send_buf, u32 timeout_ms)
 	return 0;
 }
 
-/* sends whose outcome is known but whose completion has not come cannot be
- * matched any more: they are found among the posted ones */
+/* Sends whose outcome is known, but which have not completed, cannot be matched any more. They
+ * are on the list of posted sends. */
 static void flush_posted(struct mad_agent *agent, struct list_head *queue)
 {
 	struct mad_send *send, *tmp;

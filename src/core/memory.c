@@ -7,11 +7,11 @@
 
 #define PAGE_SHIFT_MIN 12
 #define PAGE_SHIFT_MAX 31
-#define MAPPED_PAGES_MAX (1u << 24) /* of ib_reg_phys_mr(): the list takes 8 bytes for each */
+#define MAPPED_PAGES_MAX (1u << 24) /* of ib_reg_phys_mr(): its list has 8 bytes for each page */
 
 /* --- regions --- */
 
-/* 10.6.3.3: who lets a peer write must be able to write himself */
+/* 10.6.3.3: write access for peers requires local write access */
 bool core_access_ok(int access)
 {
 	if (access & (IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_ATOMIC) &&
@@ -153,7 +153,8 @@ bool core_has_pages(const struct ib_device *device)
 	return device->ops->alloc_mr && device->ops->map_mr && device->ops->stage_mr;
 }
 
-/* bits that are not 0 where one buffer ends and the next begins limit the size of a page */
+/* The size of a page is limited by the lowest bit that is set in an address at which one buffer
+ * ends or the next one begins. */
 static int page_shift_of(const struct ib_phys_buf *buf, int num, u64 iova)
 {
 	u64 edges = (iova ^ buf[0].addr) | 1ull << PAGE_SHIFT_MAX;
@@ -199,7 +200,7 @@ static int list_pages(const struct ib_phys_buf *buf, int num, u64 iova, struct i
 	return 0;
 }
 
-/* the list is the region's from now on */
+/* from here on the list belongs to the region */
 static void remember_pages(struct ib_mr *mr, const struct ib_pages *pages, int access)
 {
 	mr->made_of = IB_MR_BUFFERS;
@@ -295,14 +296,14 @@ struct ib_mr *ib_alloc_mr(struct ib_pd *pd, enum ib_mr_type type, u32 max_pages)
 	return core_track_mr(pd, mr, NULL);
 }
 
-/* Add the pages of [@from, @to). Return: whether all have room */
+/* Add the pages of [@from, @to) to the list. Return: false: there is no room for all of them */
 static bool add_pages(struct ib_mr *mr, struct ib_pages *pages, u64 from, u64 to)
 {
 	const u64 size = 1ull << pages->shift;
 
 	for (u64 page = from & ~(size - 1); page < to; page += size) {
 		if (pages->num && page < from)
-			continue; /* the entry before it ends there: the page is listed */
+			continue; /* the entry before ends in this page */
 		if (pages->num == mr->num_pages)
 			return false;
 		mr->page_list[pages->num++] = page;

@@ -138,7 +138,7 @@ static int path_check(struct ib_device *device, struct rdma_ah_attr *path, u8 po
 	struct rdma_ah_attr attr = *path;
 	int ret;
 
-	/* a path that names no port is one of the QP's port */
+	/* a path without a port number begins at the QP's port */
 	if (!attr.port_num)
 		attr.port_num = port_num;
 	ret = core_ah_attr_check(device, &attr);
@@ -155,7 +155,7 @@ static int paths_check(struct ib_device *device, struct ib_qp_attr *attr, int ma
 	return ret;
 }
 
-/* values that the device and the fields' widths on the wire allow */
+/* the values must fit the device's limits and the widths of the fields on the wire */
 static int limits_check(struct ib_qp *qp, struct ib_qp_attr *attr, int mask)
 {
 	const struct ib_device_attr *max = &qp->device->attrs;

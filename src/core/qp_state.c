@@ -23,12 +23,12 @@
 #define PAUSABLE (CONNECTED | UD | MGMT | RAW) /* what an EE context carries is not paused */
 #define ALL_TYPES (PAUSABLE | RD | EEC)
 
-/* what describes the way to one peer, and the peer */
+/* the attributes of a connection: the path, and the peer */
 #define PEER (IB_QP_AV | IB_QP_PATH_MTU | IB_QP_DEST_QPN | IB_QP_RQ_PSN)
 /* what a reliable requester and a reliable responder need */
 #define REQUESTER (IB_QP_TIMEOUT | IB_QP_RETRY_CNT | IB_QP_RNR_RETRY | IB_QP_MAX_QP_RD_ATOMIC)
 #define RESPONDER (IB_QP_MAX_DEST_RD_ATOMIC | IB_QP_MIN_RNR_TIMER)
-/* what may change while a connection runs */
+/* the attributes that may change while a connection is in use */
 #define RUNNING (IB_QP_CUR_STATE | IB_QP_ALT_PATH | IB_QP_ACCESS_FLAGS | IB_QP_PATH_MIG_STATE)
 #define PAUSED (IB_QP_AV | IB_QP_ALT_PATH | IB_QP_ACCESS_FLAGS | IB_QP_PKEY_INDEX |            \
 		IB_QP_PATH_MIG_STATE)
@@ -114,7 +114,7 @@ static bool is_fallback(enum ib_qp_state from, enum ib_qp_state to, unsigned int
 	return to == IB_QPS_RESET || (to == IB_QPS_ERR && from != IB_QPS_RESET);
 }
 
-/* what a consumer may believe the state to be, when it says so (11.2.4.2) */
+/* the states that a consumer may name as the current one (11.2.4.2) */
 static bool cur_state_ok(enum ib_qp_state cur)
 {
 	return cur == IB_QPS_RTR || cur == IB_QPS_RTS || cur == IB_QPS_SQD || cur == IB_QPS_SQE;

@@ -8,7 +8,7 @@
 #include "core/mad_priv.h"
 
 #define ACK_TIMEOUT_MS 2000
-#define TURN_WINDOW 64 /* what we take at once after the direction turned */
+#define TURN_WINDOW 64 /* the window that is offered when the direction has turned */
 
 static void fill_header(struct mad_send *send)
 {
@@ -16,8 +16,8 @@ static void fill_header(struct mad_send *send)
 	u8 flags = IB_MGMT_RMPP_FLAG_ACTIVE;
 	int bytes = 0;
 
-	/* 13.6.2.3: the first says how long the message is, the last how much
-	 * of it is used */
+	/* 13.6.2.3: the first segment has the length of the message, the last one how much of
+	 * itself is used */
 	if (send->seg_num == 1) {
 		flags |= IB_MGMT_RMPP_FLAG_FIRST;
 		bytes = send->buf.seg_count * send->buf.seg_rmpp_size - send->pad;
@@ -26,7 +26,7 @@ static void fill_header(struct mad_send *send)
 		flags |= IB_MGMT_RMPP_FLAG_LAST;
 		bytes = send->buf.seg_rmpp_size - send->pad;
 	}
-	/* programs leave these to us: OpenSM's are 0 */
+	/* programs leave these fields to the kernel: OpenSM's are 0 */
 	mad->rmpp_hdr.rmpp_version = send->agent->agent.rmpp_version;
 	mad->rmpp_hdr.rmpp_type = IB_MGMT_RMPP_TYPE_DATA;
 	mad->rmpp_hdr.rmpp_status = IB_MGMT_RMPP_STATUS_SUCCESS;
@@ -75,7 +75,7 @@ int rmpp_send_retry(struct mad_send *send)
 	return send_next(send);
 }
 
-/* ABORT, too many retries: the receiver need not wait for the rest */
+/* ABORT, too many retries: the receiver need not wait for the remaining segments */
 void rmpp_send_gave_up(struct mad_send *send)
 {
 	struct mad_send *abort = mad_send_alloc(NULL, send->mqp, 0, IB_MGMT_MAD_HDR, 0);
@@ -107,9 +107,9 @@ static void acknowledged(struct mad_agent *agent, struct mad_send *send, struct 
 	rt_timer_disarm(&send->timer);
 	if (send->buf.timeout_ms && hdr->method == IB_SA_METHOD_GET_MULTI)
 		rmpp_control(agent, recv, IB_MGMT_RMPP_TYPE_ACK, IB_MGMT_RMPP_STATUS_SUCCESS, 0,
-			     TURN_WINDOW); /* 13.6.6.3: the response may come */
+			     TURN_WINDOW); /* 13.6.6.3: the response may be sent */
 	if (send->posted)
-		return; /* a segment sent again: its completion goes on */
+		return; /* a segment was sent again, and its completion continues the transfer */
 	if (send->buf.timeout_ms)
 		mad_send_wait(send, send->buf.timeout_ms);
 	else
@@ -133,7 +133,7 @@ void rmpp_send_ack(struct mad_agent *agent, struct mad_recv *recv)
 		return;
 	}
 	if (seg < (u32)send->last_ack || newwin < (u32)send->newwin)
-		return; /* overtaken by a newer one */
+		return; /* a newer ACK has overtaken it */
 	if (seg > (u32)send->last_ack) {
 		send->last_ack = (int)seg;
 		send->seg_num = MAX(send->seg_num, send->last_ack);

@@ -33,7 +33,7 @@ static enum smi_action send_request(struct ib_smp *smp, u32 port_num)
 
 static enum smi_action send_response(struct ib_smp *smp, u32 port_num)
 {
-	/* C14-13:1: the way back begins by the port that the request came by */
+	/* C14-13:1: the way back begins at the port by which the request came in */
 	if (smp->hop_cnt && smp->hop_ptr == smp->hop_cnt + 1) {
 		smp->hop_ptr--;
 		return smp->return_path[smp->hop_ptr] == port_num ? SMI_SEND : SMI_DISCARD;
@@ -52,7 +52,7 @@ enum smi_action smi_send(struct ib_smp *smp, u32 port_num)
 	/* C14-6: hop counts go from 0 to 63 */
 	if (smp->hop_cnt >= IB_SMP_MAX_PATH_HOPS)
 		return SMI_DISCARD;
-	/* the way begins with a part routed by LID: no hop is taken yet */
+	/* the path begins with a part that is routed by LID: no hop has been taken yet */
 	if (!no_lid_part(ib_get_smp_direction(smp) ? smp->dr_dlid : smp->dr_slid))
 		return SMI_SEND;
 	return ib_get_smp_direction(smp) ? send_response(smp, port_num) :
@@ -61,8 +61,8 @@ enum smi_action smi_send(struct ib_smp *smp, u32 port_num)
 
 static enum smi_action receive_request(struct ib_smp *smp, u32 port_num)
 {
-	/* C14-9:1: who sent it had to count the first hop; C14-9:2: an
-	 * adapter is not in the middle of a path */
+	/* C14-9:1: the sender has to count the first hop; C14-9:2: an adapter is never in the
+	 * middle of a path */
 	if (smp->hop_ptr < smp->hop_cnt)
 		return SMI_DISCARD;
 	/* C14-9:3: the end of the directed part */
@@ -78,7 +78,7 @@ static enum smi_action receive_request(struct ib_smp *smp, u32 port_num)
 
 static enum smi_action receive_response(struct ib_smp *smp)
 {
-	/* C14-13:3: back at the sender by the path */
+	/* C14-13:3: the packet has returned to its sender along the path */
 	if (smp->hop_ptr == 1) {
 		smp->hop_ptr--;
 		return no_lid_part(smp->dr_slid) ? SMI_LOCAL : SMI_DISCARD;

@@ -6,14 +6,14 @@
  */
 #include "core/private.h"
 
-#define INDEX_BITS 22 /* a program may have all regions, windows and the rest that there are */
+#define INDEX_BITS 22 /* enough for all regions, windows and other objects of a device */
 #define INDEX_MASK ((1u << INDEX_BITS) - 1)
 #define NONE UINT32_MAX
 #define PAGE_BYTES 4096ull
 
 /* --- how each type of object is destroyed --- */
 
-/* The destroyers are called through their own types: a cast of the function
+/* Each destroyer is called through a function of its own type: a call through a cast pointer
  * would be undefined. */
 #define DESTROYER(name, type, call)                                            \
 	static int name(void *object)                                          \
