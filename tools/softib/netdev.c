@@ -5,6 +5,7 @@
 #include <linux/if_tun.h>
 #include <linux/rtnetlink.h>
 #include <net/if.h>
+#include <net/if_arp.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -112,8 +113,10 @@ static int open_tun(const char *interface)
 	if (fd < 0)
 		return -errno;
 	snprintf(req.ifr_name, sizeof(req.ifr_name), "%s", interface);
-	if (!ioctl(fd, TUNSETIFF, &req))
+	if (!ioctl(fd, TUNSETIFF, &req)) {
+		ioctl(fd, TUNSETLINK, ARPHRD_INFINIBAND); /* what programs take it for; or none */
 		return fd;
+	}
 	error = -errno;
 	close(fd);
 	return error;
