@@ -1,0 +1,307 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Programs of every day between nodes with an ib0, in datagram and in connected mode: what a host
+on an IP network runs. test_nodes.py is about the nodes themselves."""
+import json
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from interop.commands import processes
+from interop.fabric import SOFTIB, TIMEOUT, Fabric, link_local, wait_until
+from interop.test_nodes import KINDS, allowed, holders, mounted, on, users
+
+MTU = {"datagram": 2044, "connected": 65520}
+LARGEST = 65507  # payload of a datagram of IPv4
+pytestmark = pytest.mark.skipif(not allowed(()), reason="the kernel allows no network namespaces")
+
+
+SETTINGS = [((), mode) for mode in MTU] + [(user, "connected") for user in users()[1:]]
+
+
+@pytest.fixture(scope="module", params=SETTINGS, ids=lambda s: f"{'nobody' if s[0] else 'self'}-{s[1]}")
+def setting(request):
+    user, mode = request.param
+    with Fabric("star:4", up_args=("--net", "node", "--ipoib-mode", mode), user=user) as fabric:
+        yield fabric, mode
+
+
+@pytest.fixture
+def fabric(setting):
+    return setting[0]
+
+
+@pytest.fixture
+def mode(setting):
+    return setting[1]
+
+
+def serve(fabric, node, port, *argv, family="t", **kwargs):
+    """Start a server; it listens at @port."""
+    process = fabric.start(node, *argv, **kwargs)
+    wait_until(lambda: f":{port} " in on(fabric, node, "ss", f"-ln{family}") or process.poll() is not None,
+               f"{argv[0]} listens")
+    assert process.poll() is None, fabric.finish(process)
+    return process
+
+
+# --- ICMP ---
+
+def test_ping_of_all_sizes(fabric, mode):
+    whole = MTU[mode] - 28  # of IPv4 and ICMP
+    for size in (0, 1, whole, whole + 1, 5 * MTU["datagram"], LARGEST):
+        for version in ("-4", "-6"):
+            fits = size <= whole - (20 if version == "-6" else 0)
+            flags = ["-M", "do"] if fits else []
+            assert " 0% packet loss" in on(fabric, "n1", "ping", version, "-c", "2", "-i", "0.2", "-W", "5",
+                                           "-s", str(min(size, LARGEST)), *flags, "n2"), (size, version)
+    done = on(fabric, "n1", "sh", "-c", f"ping -M do -c 1 -W 1 -s {whole + 1} n2 -4 2>&1 || true")
+    assert f"mtu={MTU[mode]}" in done.replace(" ", "").replace("mtu:", "mtu=") or "too long" in done, done
+
+
+def test_a_flood_of_pings(fabric, mode):
+    flood = ["-f"] if not fabric.user and not os.getuid() else ["-i", "0.002"]
+    done = on(fabric, "n1", "ping", "-q", *flood, "-c", "2000" if flood == ["-f"] else "300", "-s", "1000", "n3")
+    assert " 0% packet loss" in done, done
+
+
+def test_a_way_of_one_hop(fabric, mode):
+    assert re.search(r"1\.\|-- 10\.1\.0\.2 +0\.0%", on(fabric, "n1", "mtr", "-r", "-c", "1", "-G", "0.5", "-n", "10.1.0.2"))
+
+
+# --- TCP and UDP ---
+
+def test_iperf3(fabric, mode):
+    server = serve(fabric, "n2", 5301, "iperf3", "-s", "-p", "5301")
+    for args in ("-t 1 --bidir", "-6 -t 1 -P 4", "-n 16M -M 536", "-6 -n 16M -R"):
+        done = json.loads(on(fabric, "n1", "iperf3", "--json", "-p", "5301", "-c", "n2", *args.split()))
+        assert done["end"]["sum_received"]["bytes"] > 1 << 20, args
+        if "-M" in args:  # the kernel cuts no more segments than there is room for: else hundreds
+            assert done["end"]["sum_sent"]["retransmits"] < 20
+    for args in ("-l 1000", "-l 1000 -R", f"-l {LARGEST}", "-6 -l 9000 -P 2"):
+        done = json.loads(on(fabric, "n1", "iperf3", "--json", "-p", "5301", "-u", "-b", "20M", "-n", "600K", "-c",
+                             "n2", *args.split()))["end"]["sum"]
+        assert done["packets"] and done["lost_packets"] <= done["packets"] / 10, args
+    server.terminate()
+
+
+def test_nginx_and_curl(fabric, mode):
+    conf = fabric.home / "nginx.conf"
+    conf.write_text(f"daemon off; master_process off; pid {fabric.home}/nginx.pid; error_log stderr;\n"
+                    "events {}\nhttp { access_log off; server { listen [::]:8080 ipv6only=off;\n"
+                    f"root {fabric.home}; client_body_temp_path {fabric.home}/body; }}\n"
+                    + "".join(f"{name}_temp_path {fabric.home}/{name};\n"
+                              for name in ("proxy", "fastcgi", "uwsgi", "scgi")) + "}\n")
+    (fabric.home / "page").write_bytes(os.urandom(1 << 20))
+    os.chmod(fabric.home, 0o755)
+    server = serve(fabric, "n3", 8080, "nginx", "-c", conf)
+    for version in ("-4", "-6"):
+        on(fabric, "n1", "curl", version, "-sSf", "-o", fabric.home / "got", "http://n3:8080/page")
+        assert (fabric.home / "got").read_bytes() == (fabric.home / "page").read_bytes()
+        (fabric.home / "got").unlink()
+    server.terminate()
+
+
+@pytest.mark.parametrize("group,receive,send", [
+    ("239.1.2.3", "UDP4-RECV:5302,ip-add-membership=239.1.2.3:ib0", "UDP4-DATAGRAM:239.1.2.3:5302,ip-multicast-if="),
+    ("ff15::123", "UDP6-RECV:5302,ipv6-join-group=[ff15::123]:ib0", "UDP6-DATAGRAM:[ff15::123]:5302")])
+def test_multicast_of_udp(fabric, mode, group, receive, send):
+    """Two receivers hear what a third node sends, which is no member; saquery shows the group."""
+    family = "u"
+    heard = {node: serve(fabric, node, 5302, "socat", "-u", receive, f"OPEN:{fabric.home}/{node},creat,trunc",
+                         family=family) for node in ("n2", "n3")}
+    mgid = "ff12:401b:ffff::f01:203" if group[0] == "2" else "ff15:601b:ffff::123"
+    last = mgid.rsplit(":", 1)[1]
+    to = send + ("10.1.0.1" if send.endswith("=") else "")
+
+    def all_heard():
+        on(fabric, "n1", "sh", "-c", f"echo word | socat -u - '{to}'")
+        return all((fabric.home / node).exists() and "word" in (fabric.home / node).read_text()
+                   for node in heard)
+
+    wait_until(all_heard, "both have heard it")
+    assert re.search(rf"MGID\.+ff1.:.01b:ffff::(.*:)?{last}$", on(fabric, "n4", "saquery", "-g"), re.M)
+    assert last in fabric.softib("ipoib", "--fabric", "t", "n2")
+    for node, process in heard.items():
+        process.terminate()
+        process.wait(TIMEOUT)
+        (fabric.home / node).unlink()
+
+
+def test_tcpdump_on_ib0(fabric, mode):
+    args = ["tcpdump", *([] if fabric.user or os.getuid() else ["-Z", "root"]), "-n", "-l", "-i", "ib0", "-c", "4",
+            "icmp or (icmp6 and (ip6[40] == 128 or ip6[40] == 129))"]
+    process = fabric.start("n2", *args)
+    assert any("listening on ib0" in line for line in process.stdout)
+    on(fabric, "n1", "ping", "-4", "-c", "1", "n2")
+    on(fabric, "n1", "ping", "-6", "-c", "1", "n2")
+    out = fabric.finish(process)
+    assert "IP 10.1.0.1 > 10.1.0.2: ICMP echo request" in out and "IP6 fd73:6f66:7469:6201::2 >" in out, out
+
+
+def test_the_kernel_takes_it_for_infiniband(fabric):
+    assert "link/infiniband" in on(fabric, "n1", "ip", "link", "show", "ib0")
+    assert on(fabric, "n1", "cat", "/sys/class/net/ib0/type") == "32\n"
+
+
+# --- ssh and MPI ---
+
+def test_ssh_and_rsync(fabric, mode):
+    """The user is the one who runs the tests: nobody may not log in anywhere."""
+    if fabric.user:
+        return
+    home = fabric.home / "ssh"
+    if not home.exists():
+        home.mkdir(mode=0o700)
+        for name in ("host", "user"):
+            subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", home / name], check=True)
+    (home / "config").write_text(
+        f"Port 5303\nHostKey {home}/host\nAuthorizedKeysFile {home}/user.pub\nPidFile none\nUsePAM no\n"
+        "StrictModes no\nPermitRootLogin prohibit-password\nPasswordAuthentication no\n")
+    if not os.getuid():
+        Path("/run/sshd").mkdir(exist_ok=True)
+    server = serve(fabric, "n2", 5303, "/usr/sbin/sshd", "-D", "-e", "-f", home / "config")
+    ssh = ["ssh", "-F", "none", "-p", "5303", "-i", str(home / "user"), "-o", "StrictHostKeyChecking=no",
+           "-o", f"UserKnownHostsFile={home}/known", "-o", "BatchMode=yes"]
+    assert on(fabric, "n1", *ssh, "n2", "uname -n") == "n2\n"
+    (home / "data").write_bytes(os.urandom(2 << 20))
+    on(fabric, "n1", "rsync", "-e", " ".join(ssh), home / "data", f"n2:{home}/copy")
+    assert (home / "copy").read_bytes() == (home / "data").read_bytes()
+    (home / "copy").unlink()
+    server.terminate()
+
+
+@pytest.mark.parametrize("library,command", [
+    ("libmpi.so.40", "mpirun --map-by node --mca pml ob1 --mca btl tcp,self --mca btl_tcp_if_include ib0 "
+                     "--hostfile {} -n 4"),
+    ("libmpich.so.12", "mpiexec.hydra -iface ib0 -f {} -n 4")])
+def test_mpi_by_hostfile(fabric, library, command):
+    """Four ranks on four nodes, whose daemons softib's remote shell starts; their data goes over ib0."""
+    hosts = fabric.home / "hosts"
+    hosts.write_text("n1\nn2\nn3\nn4\n")
+    environment = ["env", "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "UCX_TLS=tcp,self",
+                   "UCX_NET_DEVICES=ib0", f"HOME={fabric.home}"]
+    argv = fabric.command("n1", [*environment, *command.format(hosts).split(), "python3",
+                                 fabric.script(Path(__file__).parent / "mpi_side.py"), library])
+    before = fabric.json("ipoib", "--fabric", "t", "n4")[0]["rx_packets"]
+    for _ in range(5):  # UCX over TCP hangs now and then in MPICH's MPI_Finalize(), everywhere
+        try:
+            done = subprocess.run(argv, env=fabric.env, cwd=fabric.home, capture_output=True, text=True,
+                                  timeout=15, check=False)
+            break
+        except subprocess.TimeoutExpired:
+            continue
+    assert sorted(done.stdout.splitlines()) == [f"hello from {rank} of 4 on n{rank + 1}: [6, 4]"
+                                                for rank in range(4)], done
+    assert fabric.json("ipoib", "--fabric", "t", "n4")[0]["rx_packets"] > before + 20
+
+
+def test_pdsh(fabric):
+    done = on(fabric, "n1", "pdsh", "-R", "exec", "-w", "n2,n4", "softib-rsh", "%h", "uname", "-n")
+    assert sorted(done.splitlines()) == ["n2: n2", "n4: n4"]
+
+
+# --- what is on the wire ---
+
+def test_tshark_reads_all_of_it(fabric, mode):
+    capture = fabric.home / f"{mode}.pcap"
+    new = link_local("n3")  # to which nothing was sent before
+    process = subprocess.Popen([*fabric.user, fabric.program, "capture", "--fabric", "t", "-w", capture, "n1:1"],
+                               env=fabric.env, stderr=subprocess.PIPE, text=True)
+    fabric.running.append(process)
+    server = serve(fabric, "n2", 5304, "iperf3", "-s", "-p", "5304")
+    wait_until(lambda: capture.exists(), "the capture has begun")
+    on(fabric, "n1", "sh", "-c", "ip addr add 10.1.77.1/16 dev ib0; ping -c 1 -W 1 10.1.77.77; ping -4 -c 1 n3; "
+       f"ping -6 -c 1 n4; ping -6 -c 1 {new}%ib0; ping -6 -c 1 -s 9000 n2; iperf3 -c n2 -p 5304 -n 200K; ip addr del 10.1.77.1/16 dev ib0")
+    server.terminate()
+    process.terminate()
+    process.wait(TIMEOUT)
+
+    def frames(expression):
+        done = subprocess.run(["tshark", "-r", capture, "-Y", expression, "-T", "fields", "-e", "frame.number"],
+                              capture_output=True, text=True, check=True)
+        return len(done.stdout.split())
+
+    for expression in ("arp.hw.type == 32", "icmp.type == 0", "icmpv6.type == 135 or icmpv6.type == 136",
+                       "tcp.port == 5304", "ipv6.fragment" if mode == "datagram" else "icmpv6.type == 129"):
+        assert frames(f"infiniband and ({expression})"), expression
+    assert not frames("_ws.malformed")
+    whole = "infiniband.bth.opcode == 4 or infiniband.bth.opcode == 100"  # a message of one packet
+    assert not frames(f"({whole}) and (tcp.checksum.status == Bad or icmpv6.checksum.status == Bad)")
+
+
+# --- larger fabrics, and broken ones ---
+
+def test_all_nodes_ping_all_others():
+    with Fabric("star:64", up_args=("--net", "node")) as fabric:
+        done = fabric.softib("exec", "--fabric", "t", "--all", "--", "fping", "-a", "-r", "3", "-t", "2000", "-i",
+                             "1", *(f"10.1.0.{n}" for n in range(1, 65)))
+        answers = re.findall(r"^n\d+\| (10\.1\.0\.\d+)$", done, re.M)
+        assert len(answers) == 64 * 64, len(answers)
+
+
+def passed(fabric, first, last):
+    return [link["node"] for link in fabric.json("path", first, last)["links"]]
+
+
+def test_a_switch_dies_under_iperf3():
+    """Of the two switches in the middle the one dies that the stream passes."""
+    with Fabric("fattree:2,2", up_args=("--net", "node")) as fabric:
+        names = [node["name"] for node in fabric.json("topo")["nodes"] if node["kind"] == "ca"]
+        first, last = names[0], names[-1]
+        address = next(node["addresses"][0]["ipv4"].split("/")[0] for node in fabric.json("topo")["nodes"]
+                       if node["name"] == last)
+        server = fabric.start(last, "iperf3", "-s", "-p", "5305")
+        wait_until(lambda: ":5305 " in on(fabric, last, "ss", "-lnt"), "it listens")
+        client = fabric.start(first, "iperf3", "--json", "-c", address, "-p", "5305", "-t", "5", "-i", "0.5")
+        fabric.wait_for_traffic(last, 1000)
+        middle = passed(fabric, first, last)[2]
+        fabric.softib("fault", "add", "node", middle, "death")
+        done = json.loads(fabric.finish(client))
+        assert "error" not in done, done["error"]
+        sent = [interval["sum"]["bytes"] for interval in done["intervals"]]
+        assert len(sent) >= 9 and all(sent[-2:]), sent
+        assert middle not in passed(fabric, first, last)
+        server.terminate()
+
+
+# --- nothing is left ---
+
+def test_many_fabrics_leave_nothing(home):
+    """SOFTIB_FABRICS=100 runs as many of them."""
+    env = dict(os.environ, XDG_RUNTIME_DIR=str(home))
+    devices, names = os.listdir("/sys/class/net"), set()
+    for _ in range(int(os.environ.get("SOFTIB_FABRICS", "8"))):
+        for words in (("up", "t", "--net", "node"), ("exec", "--fabric", "t", "n1", "--", "ping", "-c", "1", "n2"),
+                      ("ipoib", "--fabric", "t", "n1", "connected"),
+                      ("exec", "--fabric", "t", "n2", "--", "readlink", *(f"/proc/self/ns/{k}" for k in KINDS)),
+                      ("down", "t")):
+            done = subprocess.run([SOFTIB, *words], env=env, check=True, capture_output=True, text=True)
+            names |= set(done.stdout.split()) if "readlink" in words else set()
+    assert names
+    wait_until(lambda: not holders(names), lambda: f"{holders(names)} hold namespaces")
+    wait_until(lambda: not processes(str(home)), "its processes end")
+    assert not mounted(str(home)) and os.listdir("/sys/class/net") == devices
+    assert not list((home / "softib").iterdir())
+
+
+# --- what is missing on the machine ---
+
+def up_without(home, *preparation):
+    """softib up --net node after shell commands that take something away."""
+    code = " && ".join(preparation) + ' && exec "$@"'
+    return subprocess.run(["unshare", "-Urm", "sh", "-c", code, "sh", SOFTIB, "run", "--net", "node", "--nodes",
+                           "2", "--", "ls", "/sys/class/net"], env=dict(os.environ, XDG_RUNTIME_DIR=str(home)),
+                          capture_output=True, text=True, timeout=TIMEOUT, check=False)
+
+
+def test_no_tun_device(home):
+    done = up_without(home, "mount -t tmpfs none /dev/net")
+    assert done.stdout == "lo\n" and "no /dev/net/tun: the nodes have addresses, but no ib0" in done.stderr, done
+
+
+def test_no_network_namespaces(home):
+    done = up_without(home, "echo 0 > /proc/sys/user/max_net_namespaces")
+    assert "no network namespaces: the nodes share the machine's network" in done.stderr, done
