@@ -6,8 +6,10 @@ import json
 import os
 import re
 import subprocess
+import time
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from bench.sources import LIMIT, Failure
 
@@ -92,4 +94,39 @@ class Ip:
             ping(client, to, env)  # until addresses and paths are known
             for source in sources:
                 found[source] = KINDS[source.key](client, to, env)
+        return found
+
+
+NODES, TOPOLOGY = 254, "star:254"
+SETTLE_S, WATCH_S = 15, 5  # each host asks for routers three times in 12 s
+
+
+def of_process(pid, name, key):
+    text = Path(f"/proc/{pid}/{name}").read_text()
+    return int(re.search(rf"^{key}:\s+(\d+)", text, re.M)[1])
+
+
+@dataclass(frozen=True)
+class Idle:
+    """What softibd needs for nodes whose ib0 nobody uses. memory: of one of them; wakes: of all in
+    a second, with those that softib-sm causes."""
+    key: str
+    once = True
+    run = "idle ib0"
+
+    @staticmethod
+    def measure(bench, sources):
+        from interop.fabric import Fabric
+        found, pss = {}, {}
+        for net in ("host", "node"):
+            with Fabric(TOPOLOGY, up_args=("--net", net)) as fabric:
+                pid = int((fabric.dir / "pid").read_text())
+                if net == "node":
+                    time.sleep(SETTLE_S)
+                pss[net] = of_process(pid, "smaps_rollup", "Pss") * 1024
+                before = of_process(pid, "status", "voluntary_ctxt_switches")
+                time.sleep(WATCH_S if net == "node" else 0)
+                wakes = of_process(pid, "status", "voluntary_ctxt_switches") - before
+        for source in sources:
+            found[source] = {"memory": (pss["node"] - pss["host"]) / NODES, "wakes": wakes / WATCH_S}[source.key]
         return found

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from bench.connect import Connect
 from bench.counts import TABLE as INSTRUCTIONS
 from bench.daemon import BesideFlaps, PacketTime, PortMemory
-from bench.ipoib import MTU, Ip, fabric_of, relay
+from bench.ipoib import Idle, Ip, MTU, fabric_of, relay
 from bench.sockets import RSOCKETS, TCP, Rstream
 from bench.sources import (NO_SPIN, ONE_CORE, Bare, Instructions, Libfabric, Mpi, MpiOverSoftib,
                            Perftest, Ucx, UcxOverSoftib, Verbs)
@@ -31,7 +31,7 @@ class Row:
 
     @property
     def less_is_better(self):
-        return self.unit in ("ns", "us", "bytes", "instr")
+        return self.unit in ("ns", "us", "bytes", "instr", "/s")
 
     @property
     def sources(self):
@@ -261,7 +261,9 @@ def ip_rows():
             for mode in MTU
             for key, name, unit, times in (("tcp", "TCP bandwidth", "GB/s", 0.6),
                                            ("udp", "UDP packets of 64 B", "M/s", 0.6),
-                                           ("ping", "ping", "us", 1.5))]
+                                           ("ping", "ping", "us", 1.5))] + [
+        Row("IPoIB memory of an idle ib0", "IPoIB idle", "bytes", Idle("memory"), reach=("value", 64 * KIB)),
+        Row("IPoIB wake-ups with 254 idle ib0", "IPoIB idle", "/s", Idle("wakes"), reach=("value", 2))]
 
 
 def socket_rows():
