@@ -232,7 +232,30 @@ def test_tshark_reads_all_of_it(fabric, mode):
     assert not frames(f"({whole}) and (tcp.checksum.status == Bad or icmpv6.checksum.status == Bad)")
 
 
-# --- larger fabrics, and broken ones ---
+# --- other subnet managers, larger fabrics, and broken ones ---
+
+def groups(fabric):
+    return set(re.findall(r"MGID\.+(ff1\S+:[46]01b:\S+)", on(fabric, "n2", "saquery", "-g")))
+
+
+@pytest.mark.parametrize("mode", MTU)
+def test_opensm_with_several_lids_for_a_port(tmp_path, mode):
+    """LMC 2; what softib-sm does of groups, opensm does."""
+    found = []
+    for sm in ("softib-sm", "none"):
+        with Fabric("pair", sm=sm, up_args=("--net", "node", "--ipoib-mode", mode)) as fabric:
+            if sm == "none":
+                fabric.start("n1", "opensm", "-e", "-l", "2", "-f", tmp_path / "log")
+                fabric.softib("wait", "--fabric", "t")
+                wait_until(lambda: on(fabric, "n2", "cat", "/sys/class/infiniband/softib0/ports/1/lid_mask_count")
+                           .strip() in ("2", "0x2"), "opensm sets the LMC")
+            wait_until(lambda: len(re.findall(r" ib0 +yes ", fabric.softib("ipoib", "--fabric", "t"))) == 2,
+                       "both have joined")
+            for version in ("-4", "-6"):
+                assert " 0% packet loss" in on(fabric, "n1", "ping", version, "-c", "2", "-i", "0.2", "-s", "3000",
+                                               "n2")
+            found.append(groups(fabric))
+    assert found[0] == found[1] and "ff12:401b:ffff::ffff:ffff" in found[0], found
 
 def test_all_nodes_ping_all_others():
     with Fabric("star:64", up_args=("--net", "node")) as fabric:
