@@ -97,7 +97,11 @@ def test_nginx_and_curl(fabric, mode):
     (fabric.home / "page").write_bytes(os.urandom(1 << 20))
     os.chmod(fabric.home, 0o755)
     server = serve(fabric, "n3", 8080, "nginx", "-c", conf)
-    for version in ("-4", "-6"):
+    route = "ip route replace 10.1.0.0/16 dev ib0 src 10.1.0.1"
+    for version, before in (("-4", "true"), ("-6", "true"),
+                            ("-4", f"{route} advmss 3000"),  # large segments of parts that are no datagrams
+                            ("-4", route)):
+        on(fabric, "n1", "sh", "-c", before)
         on(fabric, "n1", "curl", version, "-sSf", "-o", fabric.home / "got", "http://n3:8080/page")
         assert (fabric.home / "got").read_bytes() == (fabric.home / "page").read_bytes()
         (fabric.home / "got").unlink()

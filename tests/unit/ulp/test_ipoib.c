@@ -314,6 +314,33 @@ static void a_packet_is_delivered_but_not_our_own_echo(void **state)
 	assert_memory_equal(got, packet, n);
 }
 
+/* an adapter takes few packets in a turn of the loop */
+static void segments_of_two_turns_are_one_packet(void **state)
+{
+	const struct virtio_net_hdr header = {.flags = VIRTIO_NET_HDR_F_NEEDS_CSUM,
+					      .gso_type = VIRTIO_NET_HDR_GSO_TCPV4,
+					      .gso_size = 500, .csum_start = 20, .csum_offset = 16};
+	u8 payload[20 + 1000] = {[12] = 5 << 4, [13] = 0x10}, packet[40 + sizeof(payload)];
+	size_t bytes = bench_packet(packet, "10.0.0.2", "10.0.0.1", IPPROTO_TCP, payload,
+				    sizeof(payload));
+	u8 part[IPOIB_MTU], got[IPOIB_MTU];
+	struct ipoib_cut cut;
+
+	put_be16(packet + 6, 0x4000); /* not to be cut into fragments */
+	assert_int_equal(ipoib_cut_begin(&cut, &header, packet, bytes, IPOIB_MTU), 0);
+	for (int i = 0; i < 2; i++) {
+		size_t n = ipoib_cut_next(&cut, part);
+
+		bench_puts(&peer, IPOIB_IPV4, part, n);
+		assert_true(rt_sim_step(net->rt)); /* it is received */
+		assert_int_equal(host_hears(got), 0);
+	}
+	run_ms(1);
+	assert_int_equal(host_hears(got), bytes);
+	assert_int_equal(host_hears(got), 0);
+	assert_int_equal(stats()->rx_packets, 2);
+}
+
 /* --- groups --- */
 
 static void a_lost_membership_is_joined_anew(void **state)
@@ -682,6 +709,7 @@ int main(void)
 		OPEN(nobody_takes_our_address_or_answers_unasked),
 		OPEN(what_is_no_frame_is_counted),
 		OPEN(a_packet_is_delivered_but_not_our_own_echo),
+		OPEN(segments_of_two_turns_are_one_packet),
 		OPEN(a_lost_membership_is_joined_anew),
 		SHUT(a_broadcast_group_that_is_refused_is_asked_for_again),
 		OPEN(a_sender_joins_as_one_and_leaves),
