@@ -13,6 +13,7 @@ from bench.ipoib import Idle, Ip, MTU, fabric_of, relay
 from bench.sockets import RSOCKETS, TCP, Rstream
 from bench.sources import (NO_SPIN, ONE_CORE, Bare, Instructions, Libfabric, Mpi, MpiOverSoftib,
                            Perftest, Ucx, UcxOverSoftib, Verbs)
+from bench.storage import ISCSI, SRP, Disk
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 TWO_COPY = "posix,self"        # UCX without the kernel's cross-memory copy
@@ -274,6 +275,11 @@ def socket_rows():
                                            ("1m_bw", "bandwidth 1 MiB", "GB/s", 2))]
 
 
+def disk_rows():
+    return [Row("SRP random reads 4 KiB, depth 32", "SRP", "k/s", Disk(SRP), (Disk(ISCSI),),
+                reach=("limit", 1.5))]
+
+
 def connection_rows():
     return [Row(f"connection set-up, {count:,} at once", "connections", "us", Connect("rdma", count),
                 (Connect("tcp", count),), reach=("limit", 2))
@@ -289,5 +295,5 @@ def instruction_rows():
 
 def all_rows():
     return (latency_rows() + bandwidth_rows() + rate_rows() + other_rows() + user_rows() +
-            cost_rows() + daemon_rows() + ip_rows() + socket_rows() + connection_rows() +
-            instruction_rows())
+            cost_rows() + daemon_rows() + ip_rows() + socket_rows() + disk_rows() +
+            connection_rows() + instruction_rows())
