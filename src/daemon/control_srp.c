@@ -19,6 +19,10 @@ struct srp_call {
 	const struct topology *topo;
 	struct json_object *out;
 	struct srp_discovery *discovery; /* NULL: it is over */
+	u32 next_port;			 /* of the adapter, to be asked */
+	int status;			 /* 0: a port could ask; -errno: why the last one could not */
+	struct srp_found *found;	 /* by all ports */
+	unsigned int nr_found;
 	bool login;
 	char target[SRP_TARGET_NAME]; /* of a login: a node, or an I/O controller's GUID */
 	unsigned int channels;	      /* 0: one for each path */
@@ -80,6 +84,7 @@ static struct json_object *put_list(struct json_object *o, const char *key)
 
 static void free_call(struct srp_call *call)
 {
+	free(call->found);
 	json_object_put(call->out);
 	free(call);
 }
@@ -177,16 +182,34 @@ static void logged_in(void *ctx, struct srp_session *session, const char *error)
 
 /* --- the end of a discovery ---------------------------------------------------------------------- */
 
-static void put_found(struct srp_call *call, const struct srp_found *found, unsigned int nr)
+/* The same port of the target may have been found from several ports of the adapter. */
+static bool is_first(const struct srp_call *call, unsigned int i)
+{
+	const struct srp_found *found = call->found;
+
+	for (unsigned int k = 0; k < i; k++)
+		if (found[k].target.ioc_guid == found[i].target.ioc_guid &&
+		    found[k].target.id_ext == found[i].target.id_ext &&
+		    !memcmp(&found[k].path.dgid, &found[i].path.dgid, sizeof(union ib_gid)))
+			return false;
+	return true;
+}
+
+static void put_found(struct srp_call *call)
 {
 	struct json_object *list = put_list(call->out, "targets");
 
-	for (unsigned int i = 0; i < nr; i++) {
-		struct json_object *o = json_object_new_object();
-		const char *node = node_of_gid(call->topo, &found[i].dgid);
+	for (unsigned int i = 0; i < call->nr_found; i++) {
+		const struct srp_found *found = &call->found[i];
+		const char *node = node_of_gid(call->topo, &found->path.dgid);
+		struct json_object *o;
 
-		put_target(o, &found[i].target);
-		put_gid(o, "dgid", &found[i].dgid);
+		if (!is_first(call, i))
+			continue;
+		o = json_object_new_object();
+		put_target(o, &found->target);
+		put_gid(o, "dgid", &found->path.dgid);
+		control_put_number(o, "port", found->path.port_num);
 		if (node)
 			control_put_text(o, "node", node);
 		json_object_array_add(list, o);
@@ -195,39 +218,47 @@ static void put_found(struct srp_call *call, const struct srp_found *found, unsi
 
 static bool is_called(const struct srp_call *call, const struct srp_found *found)
 {
-	const char *node = node_of_gid(call->topo, &found->dgid);
+	const char *node = node_of_gid(call->topo, &found->path.dgid);
 	char *end;
 
 	return (node && !strcmp(node, call->target)) ||
 	       (strtoull(call->target, &end, 16) == found->target.ioc_guid && !*end);
 }
 
-/* Each port of the target with each Active port of the adapter, or as many channels as the
- * client wants. Return: is the target among those found? */
-static bool choose_paths(struct srp_call *call, const struct srp_found *found, unsigned int nr)
+static bool is_target(const struct srpi_target *a, const struct srpi_target *b)
+{
+	return a->ioc_guid == b->ioc_guid && a->id_ext == b->id_ext;
+}
+
+/* Each port of the target with each port of the adapter that reaches it, or as many channels as
+ * the client wants. Return: NULL; what is wrong, in words */
+static const char *choose_paths(struct srp_call *call)
 {
 	struct srp_session_config *c = &call->config;
-	struct ib_port_attr attr;
 	unsigned int distinct;
 
-	for (unsigned int i = 0; i < nr; i++) {
-		if (!is_called(call, &found[i]))
+	for (unsigned int i = 0; i < call->nr_found; i++) {
+		if (!is_called(call, &call->found[i]))
 			continue;
-		c->target = found[i].target;
-		for (u32 port = 1; port <= c->device->phys_port_cnt; port++)
-			if (c->nr_paths < SRP_CHANNELS_MOST &&
-			    !ib_query_port(c->device, port, &attr) && attr.state == IB_PORT_ACTIVE)
-				c->path[c->nr_paths++] =
-					(struct srp_path){port, found[i].dgid};
+		if (!c->nr_paths)
+			c->target = call->found[i].target;
+		else if (!is_target(&c->target, &call->found[i].target))
+			return "there are several targets of this name: 'softib srp discover' lists "
+			       "the GUIDs of their I/O controllers, one of which is to be named";
+		if (c->nr_paths < SRP_CHANNELS_MOST)
+			c->path[c->nr_paths++] = call->found[i].path;
 	}
 	distinct = c->nr_paths;
-	while (distinct && c->nr_paths < call->channels) {
+	if (!distinct)
+		return "there is no such target: 'softib srp discover' lists those that are "
+		       "reached, and 'softib srp target add' makes one";
+	while (c->nr_paths < call->channels) {
 		c->path[c->nr_paths] = c->path[c->nr_paths % distinct];
 		c->nr_paths++;
 	}
 	if (call->channels)
 		c->nr_paths = MIN(c->nr_paths, call->channels);
-	return distinct;
+	return NULL;
 }
 
 static const char *why_no_login(int error)
@@ -243,26 +274,13 @@ static const char *why_no_login(int error)
 	}
 }
 
-static void discovered(void *ctx, int status, const struct srp_found *found, unsigned int nr)
+static void log_in(struct srp_call *call)
 {
-	struct srp_call *call = ctx;
+	const char *fault = choose_paths(call);
 	int ret;
 
-	call->discovery = NULL;
-	if (status) {
-		answer(call, status == -ENODEV ? "the adapter is gone"
-					       : "the subnet administrator does not answer: "
-						 "'softib status' says whether there is one");
-		return;
-	}
-	if (!call->login) {
-		put_found(call, found, nr);
-		answer(call, NULL);
-		return;
-	}
-	if (!choose_paths(call, found, nr)) {
-		answer(call, "there is no such target: 'softib srp discover' lists those that are "
-			     "reached, and 'softib srp target add' makes one");
+	if (fault) {
+		answer(call, fault);
 		return;
 	}
 	snprintf(call->config.name, sizeof(call->config.name), "%s", call->target);
@@ -271,24 +289,83 @@ static void discovered(void *ctx, int status, const struct srp_found *found, uns
 		answer(call, why_no_login(ret));
 }
 
-/* Return: false: the answer comes later */
-static bool begin(struct control_request *req, struct srp_call *call)
+/* All ports have asked. */
+static void finish_discovery(struct srp_call *call)
+{
+	if (call->status == -ENODEV)
+		answer(call, "the adapter is gone");
+	else if (call->status)
+		answer(call, "the subnet administrator does not answer: 'softib status' says whether "
+			     "there is one");
+	else if (call->login)
+		log_in(call);
+	else {
+		put_found(call);
+		answer(call, NULL);
+	}
+}
+
+static void discovered(void *ctx, int status, const struct srp_found *found, unsigned int nr);
+
+/* Let the next port ask that can. Return: false: there is none */
+static bool ask_next_port(struct srp_call *call)
 {
 	struct ib_device *device = call->config.device;
 
+	while (call->next_port <= device->phys_port_cnt) {
+		call->discovery = srp_discover(device, call->next_port++, NULL, 0, discovered, call);
+		if (!IS_ERR(call->discovery))
+			return true;
+		if (call->status)
+			call->status = (int)PTR_ERR(call->discovery);
+		call->discovery = NULL;
+	}
+	return false;
+}
+
+static bool keep_found(struct srp_call *call, const struct srp_found *found, unsigned int nr)
+{
+	struct srp_found *all = reallocarray(call->found, call->nr_found + nr, sizeof(*all));
+
+	if (!all)
+		return false;
+	memcpy(all + call->nr_found, found, nr * sizeof(*all));
+	call->found = all;
+	call->nr_found += nr;
+	return true;
+}
+
+static void discovered(void *ctx, int status, const struct srp_found *found, unsigned int nr)
+{
+	struct srp_call *call = ctx;
+
+	call->discovery = NULL;
+	if (!status || status == -ENODEV || call->status)
+		call->status = status;
+	if (nr && !keep_found(call, found, nr))
+		answer(call, "out of memory");
+	else if (status == -ENODEV || !ask_next_port(call))
+		finish_discovery(call);
+}
+
+/* Return: false: the answer comes later */
+static bool begin(struct control_request *req, struct srp_call *call)
+{
 	call->later.drop = drop;
 	call->client = req->client;
 	call->topo = control_topology(req);
 	call->out = json_object_new_object();
 	call->config.done = logged_in;
 	call->config.ctx = call;
-	call->discovery = srp_discover(device, 1, NULL, 0, discovered, call);
-	if (!IS_ERR(call->discovery)) {
+	call->next_port = 1;
+	call->status = -EAGAIN;
+	if (ask_next_port(call)) {
 		control_client_later(req->client, &call->later);
 		return false;
 	}
-	control_fail(req, PTR_ERR(call->discovery) == -EAGAIN
-				  ? "the port has no subnet manager: 'softib status' shows it"
+	control_fail(req, call->status == -EAGAIN
+				  ? "no port of the adapter has a subnet manager: 'softib status' "
+				    "shows it"
 				  : "discovery needs the management of an InfiniBand fabric");
 	free_call(call);
 	return true;

@@ -95,7 +95,8 @@ static void keep_found(struct srp_discovery *d, const struct scan *scan,
 		d->found = more;
 		d->room = room;
 	}
-	d->found[d->nr_found++] = (struct srp_found){.target = *target, .dgid = scan->dgid};
+	d->found[d->nr_found++] = (struct srp_found){
+		.target = *target, .path = {d->port_num, scan->dgid}};
 }
 
 /* @mad: the answer; NULL: none */

@@ -16,10 +16,16 @@
 #define SRP_TARGET_NAME	  64
 #define SRP_ERROR_BYTES	  192
 
-/** struct srp_found - a target, and a port by which it is reached */
+/** struct srp_path - a port of the adapter, and one of the target */
+struct srp_path {
+	u32 port_num;
+	union ib_gid dgid;
+};
+
+/** struct srp_found - a target, and how it is reached */
 struct srp_found {
 	struct srpi_target target;
-	union ib_gid dgid;
+	struct srp_path path;
 };
 
 /** srp_init() - behind ib_cm_init(). @dir: where the socket of its units is made, with the
@@ -49,12 +55,6 @@ void srp_discover_cancel(struct srp_discovery *d);
 /* --- sessions ------------------------------------------------------------------------ */
 
 struct srp_session;
-
-/** struct srp_path - a port of the adapter, and one of the target */
-struct srp_path {
-	u32 port_num;
-	union ib_gid dgid;
-};
 
 /** struct srp_session_config - a login
  *  @name: of the target, for people and in the names of exports

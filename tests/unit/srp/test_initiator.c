@@ -491,6 +491,60 @@ static void a_target_is_found(void **state)
 	assert_string_equal(found[0].id_string, "disks");
 }
 
+/* An I/O unit of five slots: three controllers, of which the one in slot 3 is no storage.
+ * That in slot 5 has six services, of which the last two are targets. */
+static void answer_unit(const uint8_t *question, uint8_t *reply)
+{
+	uint8_t *to = reply + WIRE_DM_DATA_OFFSET;
+	const uint32_t mod = get_be32(question + 20), slot = mod >> 16;
+	const struct wire_io_unit_info unit_info = {
+		.max_controllers = 5, .controller = {WIRE_DM_IOC, 0, WIRE_DM_IOC, 0, WIRE_DM_IOC}};
+	struct wire_ioc_profile profile = {.guid = GUID + mod,
+					   .io_class = mod == 3 ? 0x0200 : WIRE_SRP_IO_CLASS,
+					   .io_subclass = WIRE_SRP_IO_SUBCLASS,
+					   .protocol = WIRE_SRP_PROTOCOL,
+					   .nr_services = mod == 5 ? 6 : 1};
+	struct wire_service_entries e = {.id0 = 10 + slot, .id1 = 20 + slot};
+
+	memcpy(reply, question, WIRE_MAD_BYTES);
+	if (get_be16(question + 16) == WIRE_DM_IO_UNIT_INFO) {
+		wire_io_unit_info_encode(&unit_info, to);
+	} else if (get_be16(question + 16) == WIRE_DM_IOC_PROFILE) {
+		wire_ioc_profile_encode(&profile, to);
+	} else {
+		if (slot == 1 || (mod & 0xff) == 4) { /* the second answer of slot 5 */
+			srp_service_name(GUID + slot, (char *)e.name0);
+			srp_service_name(GUID + 100 + slot, (char *)e.name1);
+		}
+		wire_service_entries_encode(&e, to);
+	}
+}
+
+static void every_controller_is_asked(void **state)
+{
+	struct srpi_target found[4 * SRPI_FOUND_MOST];
+	struct srpi_scan scan = {0};
+	uint8_t question[WIRE_MAD_BYTES], reply[WIRE_MAD_BYTES];
+	unsigned int nr, all = 0, questions = 0;
+	bool more = true;
+
+	while (more) {
+		srpi_scan_request(&scan, ++questions, question);
+		answer_unit(question, reply);
+		more = srpi_scan_take(&scan, reply, found + all, &nr);
+		all += nr;
+	}
+	assert_int_equal(questions, 1 + 2 + 1 + 3);
+	assert_int_equal(all, 3);
+	assert_int_equal(found[0].ioc_guid, GUID + 1);
+	assert_int_equal(found[0].service_id, 11);
+	assert_int_equal(found[1].ioc_guid, GUID + 5);
+	assert_int_equal(found[1].id_ext, GUID + 5);
+	assert_int_equal(found[2].ioc_guid, GUID + 5); /* the same controller, another target */
+	assert_int_equal(found[2].id_ext, GUID + 105);
+	assert_int_equal(found[2].service_id, 25);
+}
+
 static void a_port_without_targets_is_left(void **state)
 {
 	struct srpi_target found[SRPI_FOUND_MOST];
@@ -524,6 +578,7 @@ int main(void)
 		cmocka_unit_test(a_status_is_judged),
 		cmocka_unit_test(luns_are_listed),
 		cmocka_unit_test(a_target_is_found),
+		cmocka_unit_test(every_controller_is_asked),
 		cmocka_unit_test(a_port_without_targets_is_left),
 	};
 
