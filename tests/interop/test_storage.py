@@ -106,6 +106,20 @@ def test_iser_semantics(target):
     assert "FAIL" not in out, out
 
 
+def test_iser_while_packets_are_lost(pair, target):
+    """Packets in the middle of messages: the next one tells of each loss, so that it costs no ACK
+    time-out, for which libiscsi does not wait (docs/LIMITS.md)."""
+    rule = int(pair.softib("fault", "add", *"link n1:1 drop every=41 dir=out "
+                           "opcode=rc_rdma_write_middle".split()).split(":")[0])
+    try:
+        assert "iops average" in target.initiate("iscsi-perf", "-t", 1, "-m", 1, "-b", 256)
+        hits = {row["id"]: row["hits"] for row in pair.json("fault", "list")["rules"]}
+        assert hits[rule] > 20, hits
+    finally:
+        pair.softib("fault", "clear", "all")
+    test_iser_semantics(target)
+
+
 def test_iser_connections_end(pair, target):
     """All that initiators held is gone but tgtd's own listener."""
     def idle():
