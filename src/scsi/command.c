@@ -41,6 +41,7 @@ const struct scsi_command scsi_commands[] = {
 	{0x5f, 0x04, SCSI_ACTION, scsi_preempt, scsi_reserve_bytes, {0x5f, 0x1f, 0xff, 0, 0, COUNT4, CONTROL}},
 	{0x5f, 0x05, SCSI_ACTION, scsi_preempt_and_abort, scsi_reserve_bytes, {0x5f, 0x1f, 0xff, 0, 0, COUNT4, CONTROL}},
 	{0x5f, 0x06, SCSI_ACTION, scsi_register_ignore, scsi_reserve_bytes, {0x5f, 0x1f, 0xff, 0, 0, COUNT4, CONTROL}},
+	{0x5f, 0x07, SCSI_ACTION, scsi_register_and_move, scsi_reserve_bytes, {0x5f, 0x1f, 0xff, 0, 0, COUNT4, CONTROL}},
 	{0x88, ANY, SCSI_READS, scsi_read, NULL, {0x88, DPO_FUA, LBA8, COUNT4, GROUP, CONTROL}},
 	{0x89, ANY, SCSI_CHANGES, scsi_compare_and_write, scsi_swap_bytes, {0x89, DPO_FUA, LBA8, 0, 0, 0, 0xff, GROUP, CONTROL}},
 	{0x8a, ANY, SCSI_CHANGES, scsi_write, scsi_extent_bytes, {0x8a, DPO_FUA, LBA8, COUNT4, GROUP, CONTROL}},

@@ -121,6 +121,7 @@ void scsi_report_capabilities(struct scsi_call *call);
 void scsi_read_full_status(struct scsi_call *call);
 void scsi_register(struct scsi_call *call);
 void scsi_register_ignore(struct scsi_call *call);
+void scsi_register_and_move(struct scsi_call *call);
 void scsi_reserve(struct scsi_call *call);
 void scsi_release(struct scsi_call *call);
 void scsi_clear(struct scsi_call *call);

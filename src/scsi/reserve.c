@@ -10,6 +10,7 @@
 #include "scsi/private.h"
 
 enum { PARAMETER_BYTES = 24, SPEC_I_PT = 0x08, ALL_TG_PT = 0x04, APTPL = 0x01 };
+enum { MOVE_UNREG = 0x02, REGISTER = 0, TARGET_PORT = 1 /* the only one */ };
 enum {
 	KEYS_BYTES = 8 + 8 * SCSI_MAX_REGISTRANTS,
 	STATUS_BYTES = 24 + SCSI_TRANSPORT_ID_BYTES
@@ -38,17 +39,18 @@ static struct scsi_reservations *reservations_of(const struct scsi_call *call)
 	return &call->unit->reservations;
 }
 
+static struct scsi_registrant *find_id(struct scsi_reservations *r, const uint8_t *id)
+{
+	for_each_entry(e, r) if (e->known && !memcmp(e->id, id, sizeof(e->id))) return e;
+	return NULL;
+}
+
 /* Return: what the unit knows of the host of this command; NULL: nothing */
 static struct scsi_registrant *find_host(const struct scsi_call *call)
 {
 	const uint8_t *id = call->task->initiator;
 
-	if (!id || !call->unit)
-		return NULL;
-	for_each_entry(
-		e, reservations_of(call)) if (e->known &&
-					      !memcmp(e->id, id, sizeof(e->id))) return e;
-	return NULL;
+	return id && call->unit ? find_id(reservations_of(call), id) : NULL;
 }
 
 /* Return: a place for a host that registers, preferably not that of a host which is still
@@ -167,9 +169,9 @@ void scsi_read_reservation(struct scsi_call *call)
 
 void scsi_report_capabilities(struct scsi_call *call)
 {
-	/* ATP_C; TMV; the mask of types: EA-RO, WE-RO, EA, WE and both of all registrants
-	 */
-	static const uint8_t data[8] = {0, 8, 0x04, 0x80, 0xea, 0x01};
+	/* SIP_C, ATP_C; TMV; the mask of types: EA-RO, WE-RO, EA, WE and both of all
+	 * registrants */
+	static const uint8_t data[8] = {0, 8, 0x0c, 0x80, 0xea, 0x01};
 
 	scsi_reply(call, data, sizeof(data), get_be16(call->task->cdb + 7));
 }
@@ -184,7 +186,7 @@ void scsi_read_full_status(struct scsi_call *call)
 		put_be64(at, e->key);
 		at[12] = (uint8_t)(e->all_ports << 1 | holds(r, e));
 		at[13] = holds(r, e) ? r->type : 0;
-		put_be16(at + 18, 1); /* the only target port */
+		put_be16(at + 18, TARGET_PORT);
 		put_be32(at + 20, SCSI_TRANSPORT_ID_BYTES);
 		memcpy(at + 24, e->id, sizeof(e->id));
 		at += STATUS_BYTES;
@@ -200,6 +202,8 @@ struct request {
 	struct scsi_registrant *me; /* NULL: the host is not registered */
 	uint64_t key, new_key;	    /* new_key: the SERVICE ACTION RESERVATION KEY */
 	uint8_t type, flags;
+	const uint8_t *ids; /* with SPEC_I_PT: nr_ids TransportIDs of others */
+	uint32_t nr_ids;
 };
 
 uint64_t scsi_reserve_bytes(const struct scsi_unit *unit, const uint8_t *cdb)
@@ -207,12 +211,41 @@ uint64_t scsi_reserve_bytes(const struct scsi_unit *unit, const uint8_t *cdb)
 	return get_be32(cdb + 5);
 }
 
+/* Is @id a TransportID of the protocol by which the command came? */
+static bool is_port(const struct scsi_call *call, const uint8_t *id)
+{
+	return call->task->initiator && id[0] == call->task->initiator[0];
+}
+
+/* Other ports to be registered (SPC-4 6.16.3); none of them may be yet. */
+static bool read_ids(const struct scsi_call *call, struct request *q)
+{
+	const uint8_t *list = call->task->out + PARAMETER_BYTES;
+	const size_t bytes = call->task->out_taken - PARAMETER_BYTES;
+
+	if (call->task->cdb[1] != REGISTER || q->me || bytes < 4 ||
+	    get_be32(list) != bytes - 4 || (bytes - 4) % SCSI_TRANSPORT_ID_BYTES)
+		return false;
+	q->ids = list + 4;
+	q->nr_ids = (uint32_t)((bytes - 4) / SCSI_TRANSPORT_ID_BYTES);
+	for (uint32_t i = 0; i < q->nr_ids; i++) {
+		const uint8_t *id = q->ids + (size_t)i * SCSI_TRANSPORT_ID_BYTES;
+		const struct scsi_registrant *e = find_id(q->r, id);
+
+		if (!is_port(call, id) || (e && e->key))
+			return false;
+	}
+	return true;
+}
+
 /* Return: false: the parameter list is wrong, and the command failed */
 static bool read_request(struct scsi_call *call, struct request *q)
 {
 	const uint8_t *list = call->task->out;
+	const size_t bytes = call->task->out_taken;
 
-	if (call->task->out_taken != PARAMETER_BYTES) {
+	if (bytes < PARAMETER_BYTES ||
+	    (bytes > PARAMETER_BYTES && !(list[20] & SPEC_I_PT))) {
 		scsi_fail(call, SCSI_PARAMETER_LIST_LENGTH);
 		return false;
 	}
@@ -226,7 +259,7 @@ static bool read_request(struct scsi_call *call, struct request *q)
 	};
 	if (q->me && !q->me->key)
 		q->me = NULL;
-	if (!(q->flags & SPEC_I_PT))
+	if (!(q->flags & SPEC_I_PT) || read_ids(call, q))
 		return true;
 	scsi_fail(call, SCSI_INVALID_FIELD_IN_PARAMETERS);
 	return false;
@@ -263,23 +296,43 @@ static void release(struct scsi_reservations *r, const struct scsi_registrant *b
 	r->type = 0;
 }
 
-static void add_registration(struct scsi_call *call, struct request *q)
+static uint32_t count_places(struct scsi_reservations *r)
 {
-	const uint8_t *id = call->task->initiator;
-	struct scsi_registrant *e = find_host(call);
+	uint32_t nr = 0;
 
-	if (!e && id)
-		e = find_place(q->r);
+	for_each_entry(e, r) nr += !e->key;
+	return nr;
+}
+
+/* There is a place for it. Return: its registration */
+static struct scsi_registrant *put_key(struct scsi_reservations *r, const uint8_t *id,
+				       uint64_t key, bool all_ports)
+{
+	struct scsi_registrant *e = find_id(r, id);
+
 	if (!e) {
-		scsi_fail(call, SCSI_NO_REGISTRATION_RESOURCES);
-		return;
-	}
-	if (!e->known || memcmp(e->id, id, sizeof(e->id))) {
+		e = find_place(r);
 		*e = (struct scsi_registrant){.known = true};
 		memcpy(e->id, id, sizeof(e->id));
 	}
-	e->key = q->new_key;
-	e->all_ports = q->flags & ALL_TG_PT;
+	e->key = key;
+	e->all_ports = all_ports;
+	return e;
+}
+
+/* The host of the command, and those that it names: all of them or none. */
+static void add_registrations(struct scsi_call *call, struct request *q)
+{
+	const bool all_ports = q->flags & ALL_TG_PT;
+
+	if (!call->task->initiator || count_places(q->r) < 1 + q->nr_ids) {
+		scsi_fail(call, SCSI_NO_REGISTRATION_RESOURCES);
+		return;
+	}
+	put_key(q->r, call->task->initiator, q->new_key, all_ports);
+	for (uint32_t i = 0; i < q->nr_ids; i++)
+		put_key(q->r, q->ids + (size_t)i * SCSI_TRANSPORT_ID_BYTES, q->new_key,
+			all_ports);
 }
 
 static void end_registration(struct request *q)
@@ -300,7 +353,7 @@ static void change_registration(struct scsi_call *call, struct request *q)
 	if (!q->me && !q->new_key)
 		return;
 	if (!q->me)
-		add_registration(call, q);
+		add_registrations(call, q);
 	else if (q->new_key)
 		q->me->key = q->new_key;
 	else
@@ -327,6 +380,55 @@ void scsi_register_ignore(struct scsi_call *call)
 
 	if (read_request(call, &q))
 		change_registration(call, &q);
+}
+
+/* --- REGISTER AND MOVE (SPC-4 5.12.8, 6.16.4) --- */
+
+/* Return: the TransportID that the reservation moves to; NULL: the parameter list is wrong */
+static const uint8_t *read_move(const struct scsi_call *call)
+{
+	const uint8_t *list = call->task->out, *id = list + PARAMETER_BYTES;
+
+	if (get_be32(list + 20) != SCSI_TRANSPORT_ID_BYTES || !get_be64(list + 8) ||
+	    get_be16(list + 18) != TARGET_PORT || list[17] & ~MOVE_UNREG ||
+	    !is_port(call, id) || !memcmp(id, call->task->initiator, SCSI_TRANSPORT_ID_BYTES))
+		return NULL;
+	return id;
+}
+
+static void move_to(struct request *q, const uint8_t *id, bool unregister)
+{
+	struct scsi_registrant *to = put_key(q->r, id, q->new_key, false);
+
+	q->r->holder = (uint8_t)(to - q->r->registrants);
+	if (unregister)
+		q->me->key = 0;
+	q->r->generation++;
+}
+
+void scsi_register_and_move(struct scsi_call *call)
+{
+	const uint8_t *list = call->task->out, *id;
+	struct request q = {.r = reservations_of(call), .me = find_host(call)};
+
+	if (call->task->out_taken != PARAMETER_BYTES + SCSI_TRANSPORT_ID_BYTES) {
+		scsi_fail(call, SCSI_PARAMETER_LIST_LENGTH);
+		return;
+	}
+	q.new_key = get_be64(list + 8);
+	id = read_move(call);
+	if (!q.me || !q.me->key || q.me->key != get_be64(list))
+		conflict(call);
+	else if (!q.r->type)
+		scsi_bad_cdb(call, 1); /* there is nothing to move */
+	else if (!holds(q.r, q.me) || types[q.r->type] & ALL_HOLD)
+		conflict(call);
+	else if (!id)
+		scsi_fail(call, SCSI_INVALID_FIELD_IN_PARAMETERS);
+	else if (!find_id(q.r, id) && !count_places(q.r))
+		scsi_fail(call, SCSI_NO_REGISTRATION_RESOURCES);
+	else
+		move_to(&q, id, list[17] & MOVE_UNREG);
 }
 
 /* Reserving again what one holds changes nothing. */

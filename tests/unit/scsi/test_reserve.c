@@ -103,7 +103,7 @@ static void what_cannot_be_had_is_refused(void **state)
 	const uint8_t short_list[16] = {0x5f, REGISTER, [8] = 20};
 	uint8_t list[24] = {0};
 
-	for (flags = 1; flags <= 8; flags <<= 3) /* APTPL, SPEC_I_PT */
+	for (flags = 1; flags <= 8; flags <<= 3) /* APTPL; SPEC_I_PT without a list */
 		assert_int_equal(out(A, REGISTER, 0, 0, 1),
 				 SCSI_INVALID_FIELD_IN_PARAMETERS);
 	flags = 0;
@@ -288,6 +288,83 @@ static void the_full_status_names_every_host(void **state)
 	assert_int_equal(get_be16(d.in + 4), 0xea01);
 }
 
+/* REGISTER by @host of itself and of @nr others, from @first on */
+static int register_others(int host, uint8_t action, int first, int nr, size_t cut)
+{
+	const size_t bytes = 28 + 24 * (size_t)nr - cut;
+	const uint8_t cdb[16] = {0x5f, action, [8] = (uint8_t)bytes};
+	uint8_t list[128] = {[20] = 8 /* SPEC_I_PT */};
+
+	put_be64(list + 8, key(host));
+	put_be32(list + 24, 24 * (uint32_t)nr);
+	for (int i = 0; i < nr; i++)
+		memcpy(list + 28 + 24 * i, hosts[first + i], 24);
+	d.initiator = hosts[host];
+	return disk_run(&d, 0, cdb, list, bytes);
+}
+
+static void others_are_registered_with_a_host(void **state)
+{
+	assert_int_equal(register_others(A, REGISTER_IGNORE, B, 2, 0),
+			 SCSI_INVALID_FIELD_IN_PARAMETERS);
+	assert_int_equal(register_others(A, REGISTER, B, 2, 1), SCSI_INVALID_FIELD_IN_PARAMETERS);
+	hosts[C][0] = 5; /* a port of another protocol */
+	assert_int_equal(register_others(A, REGISTER, B, 2, 0), SCSI_INVALID_FIELD_IN_PARAMETERS);
+	hosts[C][0] = 4;
+	in(0);
+	assert_int_equal(get_be32(d.in + 4), 0); /* nobody was */
+	assert_int_equal(register_others(A, REGISTER, B, 2, 0), 0);
+	in(0);
+	assert_int_equal(get_be32(d.in), 1);
+	assert_int_equal(get_be32(d.in + 4), 24);
+	assert_int_equal(out(C, RESERVE, EXCLUSIVE, key(A), 0), 0); /* by A's key */
+	assert_int_equal(write_of(B), CONFLICT);
+	assert_int_equal(register_others(A, REGISTER, B, 1, 0), SCSI_INVALID_FIELD_IN_PARAMETERS);
+	assert_int_equal(out(B, REGISTER, 0, key(A), 0), 0);
+	in(2);
+	assert_int_equal(d.in[2], 0x0c); /* SIP_C, ATP_C */
+}
+
+/* REGISTER AND MOVE by @host to @to, whose key becomes its own */
+static int move(int host, uint64_t of, int to, uint64_t new_key, uint8_t unreg, uint8_t port)
+{
+	const uint8_t cdb[16] = {0x5f, 7, [8] = 48};
+	uint8_t list[48] = {[17] = unreg, [19] = port, [23] = 24};
+
+	put_be64(list, of);
+	put_be64(list + 8, new_key);
+	memcpy(list + 24, hosts[to], 24);
+	d.initiator = hosts[host];
+	return disk_run(&d, 0, cdb, list, sizeof(list));
+}
+
+static void a_reservation_moves(void **state)
+{
+	assert_int_equal(move(A, 0, B, 7, 0, 1), CONFLICT); /* A has no key */
+	assert_int_equal(out(A, REGISTER, 0, 0, key(A)), 0);
+	assert_int_equal(move(A, key(A), B, 7, 0, 1), SCSI_INVALID_FIELD_IN_CDB);
+	assert_int_equal(out(A, RESERVE, EXCLUSIVE, key(A), 0), 0);
+	assert_int_equal(move(A, 1, B, 7, 0, 1), CONFLICT);
+	assert_int_equal(move(A, key(A), B, 0, 0, 1), SCSI_INVALID_FIELD_IN_PARAMETERS);
+	assert_int_equal(move(A, key(A), A, 7, 0, 1), SCSI_INVALID_FIELD_IN_PARAMETERS);
+	assert_int_equal(move(A, key(A), B, 7, 1 /* APTPL */, 1), SCSI_INVALID_FIELD_IN_PARAMETERS);
+	assert_int_equal(move(A, key(A), B, 7, 0, 2), SCSI_INVALID_FIELD_IN_PARAMETERS);
+	assert_int_equal(write_of(A), 0);
+	assert_int_equal(move(A, key(A), B, 7, 0, 1), 0);
+	assert_int_equal(write_of(A), CONFLICT);
+	assert_int_equal(write_of(B), 0);
+	assert_int_equal(move(A, key(A), C, 7, 0, 1), CONFLICT); /* not the holder any more */
+	assert_int_equal(move(B, 7, C, 8, 2 /* UNREG */, 1), 0);
+	in(1);
+	assert_int_equal(get_be64(d.in + 8), 8);
+	assert_int_equal(d.in[21], EXCLUSIVE);
+	in(0);
+	assert_int_equal(get_be32(d.in + 4), 16); /* A and C: B's registration ended */
+	assert_int_equal(out(C, RELEASE, EXCLUSIVE, 8, 0), 0);
+	assert_int_equal(out(A, RESERVE, WRITE_ALL, key(A), 0), 0);
+	assert_int_equal(move(A, key(A), B, 7, 0, 1), CONFLICT); /* all hold it */
+}
+
 static void a_full_table_takes_the_places_of_those_who_left(void **state)
 {
 	for (int i = 0; i < SCSI_MAX_REGISTRANTS; i++) {
@@ -319,6 +396,8 @@ int main(void)
 				       setup),
 		cmocka_unit_test_setup(preempt_and_abort_ends_what_came_before, setup),
 		cmocka_unit_test_setup(the_full_status_names_every_host, setup),
+		cmocka_unit_test_setup(others_are_registered_with_a_host, setup),
+		cmocka_unit_test_setup(a_reservation_moves, setup),
 		cmocka_unit_test_setup(a_full_table_takes_the_places_of_those_who_left,
 				       setup),
 	};
