@@ -128,6 +128,59 @@ static void lying_producer_is_found_out(void **state)
 	assert_int_equal(len, ABI_RING_WRAP);
 }
 
+/* the consumer has read up to @pos of the ring, and the producer claims @bytes more there,
+ * which begin with @word. Return: does the consumer find it out? */
+static bool finds_out(struct pair *p, uint64_t pos, uint64_t bytes, uint32_t word)
+{
+	size_t len;
+
+	p->rx.head = p->rx.released = p->rx.tail_seen = pos;
+	memcpy(p->ring->data + pos, &word, 4);
+	atomic_store(&p->ring->tail, pos + bytes);
+	return !abi_ring_peek(&p->rx, &len) && len == ABI_RING_WRAP;
+}
+
+static void a_record_lies_in_what_was_written(void **state)
+{
+	assert_false(finds_out(*state, 0, 16, 12));
+	assert_true(finds_out(*state, 0, 16, 13));
+	assert_true(finds_out(*state, 0, 8, UINT32_MAX - 1));
+}
+
+static void a_record_ends_before_the_ring(void **state)
+{
+	assert_false(finds_out(*state, SIZE - 16, 64, 12));
+	assert_true(finds_out(*state, SIZE - 16, 64, 40));
+}
+
+static void no_more_is_written_than_there_is_room_for(void **state)
+{
+	assert_false(finds_out(*state, 64, SIZE, 8));
+	assert_true(finds_out(*state, 64, SIZE + 16, 8));
+	assert_true(finds_out(*state, 64, (uint64_t)-32, 8)); /* less than nothing */
+}
+
+static void what_is_skipped_was_written(void **state)
+{
+	assert_true(finds_out(*state, SIZE - 16, 8, ABI_RING_WRAP));
+	assert_true(finds_out(*state, 0, 16, ABI_RING_WRAP));
+	/* once at most: what follows is a record */
+	memset(((struct pair *)*state)->ring->data, 0xff, 4);
+	assert_true(finds_out(*state, SIZE - 16, 64, ABI_RING_WRAP));
+}
+
+static void a_head_beyond_the_tail_makes_no_room(void **state)
+{
+	struct pair *p = *state;
+
+	while (put(p, 1, 100))
+		;
+	atomic_store(&p->ring->head, p->tx.tail + 8);
+	assert_false(put(p, 1, 100));
+	atomic_store(&p->ring->head, p->tx.tail);
+	assert_true(put(p, 1, 100));
+}
+
 static void lying_consumer_only_stalls_the_producer(void **state)
 {
 	struct pair *p = *state;
@@ -189,6 +242,11 @@ int main(void)
 		CASE(full_ring_refuses_and_recovers),
 		CASE(sleeper_is_rung_once),
 		CASE(lying_producer_is_found_out),
+		CASE(a_record_lies_in_what_was_written),
+		CASE(a_record_ends_before_the_ring),
+		CASE(no_more_is_written_than_there_is_room_for),
+		CASE(what_is_skipped_was_written),
+		CASE(a_head_beyond_the_tail_makes_no_room),
 		CASE(lying_consumer_only_stalls_the_producer),
 		CASE(two_threads_lose_nothing),
 	};

@@ -481,6 +481,39 @@ static void test_segments_of_no_transfer_are_dropped(void **state)
 	assert_int_equal(last_type, IB_MGMT_RMPP_TYPE_DATA); /* nothing came back */
 }
 
+/* a segment of the transfer FOREIGN_TID; its flags are FIRST, LAST, or neither */
+static void segment(u32 seg, u8 flags, u32 len)
+{
+	raw(1, IB_MGMT_RMPP_TYPE_DATA, flags, 0, seg, len);
+}
+
+/* 13.6.2.1: the receiver granted 64 segments after the first, and keeps no others */
+static void test_segments_beyond_the_window_are_dropped(void **state)
+{
+	enum { FIRST = 2, LAST = 4, WINDOW = 65 };
+
+	segment(1, FIRST, 0);
+	segment(WINDOW + 1, LAST, 100);
+	for (u32 seg = 2; seg <= WINDOW; seg++)
+		segment(seg, 0, 0);
+	assert_int_equal(receiver->received, 0);
+	segment(WINDOW + 1, LAST, 100);
+	assert_int_equal(receiver->received, 1);
+	assert_int_equal(receiver->mad_len, IB_MGMT_VENDOR_HDR + WINDOW * SEG + 100 - 4);
+}
+
+static void test_segments_behind_the_last_are_dropped(void **state)
+{
+	enum { FIRST = 2, LAST = 4 };
+
+	segment(1, FIRST, 0);
+	segment(3, LAST, 100);
+	segment(5, 0, 0);
+	segment(2, 0, 0);
+	assert_int_equal(receiver->received, 1);
+	assert_int_equal(receiver->mad_len, IB_MGMT_VENDOR_HDR + 2 * SEG + 100 - 4);
+}
+
 static u8 forged_type, forged_status;
 static u32 forged_seg, forged_win;
 
@@ -577,6 +610,8 @@ int main(void)
 		CASE(test_first_segments_are_bounded),
 		CASE(test_transfers_of_two_sources_are_two),
 		CASE(test_segments_of_no_transfer_are_dropped),
+		CASE(test_segments_beyond_the_window_are_dropped),
+		CASE(test_segments_behind_the_last_are_dropped),
 		CASE(test_stop_abort_and_bad_acks_end_the_send),
 		CASE(test_cancelled_in_the_middle),
 		CASE(test_user_rmpp_sees_segments),
