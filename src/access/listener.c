@@ -24,6 +24,7 @@
 #define CAP_IPC_LOCK_BIT 14
 #define SHARE_OF_A_PROCESS 4 /* a process may use a quarter of the descriptors */
 #define ALWAYS_ROOM_FOR 8
+#define LAST_ROOM_FOR	2 /* when no more than a share of the descriptors is left */
 #define INITIAL_USER_NS	 "user:[4026531837]" /* PROC_USER_INIT_INO: the same in every kernel */
 
 struct listener {
@@ -118,16 +119,24 @@ void peer_log(const struct peer *peer, const char *fmt, ...)
 	rt_log("program %d (%s): %s", peer->pid, peer->comm, text);
 }
 
-bool peer_has_room(const struct peer *peer, unsigned int n, unsigned int fds_each)
+/* The kernel gives out the lowest number that is free, so @fd tells how many are in use. */
+bool peer_has_room(const struct peer *peer, int fd, unsigned int n, unsigned int fds_each)
 {
 	struct rlimit limit;
+	rlim_t share, most;
 
-	if (n < ALWAYS_ROOM_FOR || getrlimit(RLIMIT_NOFILE, &limit) < 0 ||
-	    n < limit.rlim_cur / SHARE_OF_A_PROCESS / fds_each)
+	if (n < LAST_ROOM_FOR || getrlimit(RLIMIT_NOFILE, &limit) < 0)
 		return true;
-	if (n == limit.rlim_cur / SHARE_OF_A_PROCESS / fds_each)
+	share = limit.rlim_cur / SHARE_OF_A_PROCESS;
+	most = MAX(share / fds_each, (rlim_t)ALWAYS_ROOM_FOR);
+	if ((rlim_t)fd >= limit.rlim_cur - share) {
+		peer_log(peer, "turned away: three quarters of softibd's descriptors are in use, "
+			       "and the rest is for programs that have none (ulimit -n)");
+		return false;
+	}
+	if (n == most)
 		peer_log(peer, "turned away: it has a quarter of softibd's descriptors (ulimit -n)");
-	return false;
+	return n < most;
 }
 
 uint64_t peer_memlock_bytes(const struct peer *peer)

@@ -46,8 +46,9 @@ int peer_of(int fd, struct peer *peer);
 __attribute__((format(printf, 2, 3)))
 void peer_log(const struct peer *peer, const char *fmt, ...);
 /** peer_has_room() - may @peer's process, which has @n of what takes @fds_each of softibd's
- *  descriptors, have one more? A process has a quarter of them at most */
-bool peer_has_room(const struct peer *peer, unsigned int n, unsigned int fds_each);
+ *  descriptors, have one more? @fd is the descriptor of its connection. A process has a quarter
+ *  of them at most, and two sessions of a kind when only a quarter is left */
+bool peer_has_room(const struct peer *peer, int fd, unsigned int n, unsigned int fds_each);
 /** peer_memlock_bytes() - what the process may lock now: its RLIMIT_MEMLOCK
  *  as prlimit(2) reads it, UINT64_MAX when unlimited or unreadable */
 uint64_t peer_memlock_bytes(const struct peer *peer);

@@ -22,6 +22,7 @@
 #include "ulp/sdp/socket.h"
 
 #define ACCEPTS_PER_TURN 16
+#define FDS_OF_A_SESSION 3
 #define BACKLOG_MAX	 4096 /* connections that the program has not accepted */
 #define DETACHED_MAX	 512  /* sessions; further programs wait for their connections */
 
@@ -44,6 +45,7 @@ struct session {
 	struct list_head node;
 	struct sdp_endpoint *endpoint;
 	struct sdp_socket *socket; /* NULL: the opening message has not come */
+	pid_t pid; /* of the program; 0: not known */
 	int fd, tcp_fd;
 	struct rt_io io, tcp_io;
 	bool connecting, listening;
@@ -477,15 +479,27 @@ static void on_message(struct rt_io *io, bool readable, bool writable)
 
 /* --- the endpoint --- */
 
-void sdp_endpoint_serve(struct sdp_endpoint *endpoint, int fd)
+static bool has_room(const struct sdp_endpoint *endpoint, int fd, const struct peer *peer)
 {
-	struct session *s = rt_zalloc(sizeof(*s));
+	const struct session *s;
+	unsigned int n = 0;
+
+	list_for_each_entry(s, &endpoint->sessions, node)
+		n += s->pid == peer->pid;
+	return peer_has_room(peer, fd, n, FDS_OF_A_SESSION);
+}
+
+void sdp_endpoint_serve(struct sdp_endpoint *endpoint, int fd, const struct peer *peer)
+{
+	bool room = !peer || has_room(endpoint, fd, peer);
+	struct session *s = room ? rt_zalloc(sizeof(*s)) : NULL;
 
 	if (!s) {
-		endpoint_send(fd, -ENOMEM, NULL, 0, NULL, 0);
+		endpoint_send(fd, room ? -ENOMEM : -EMFILE, NULL, 0, NULL, 0);
 		close(fd);
 		return;
 	}
+	s->pid = peer ? peer->pid : 0;
 	s->endpoint = endpoint;
 	s->fd = fd;
 	s->tcp_fd = s->stream_fd = -1;
@@ -498,7 +512,7 @@ void sdp_endpoint_serve(struct sdp_endpoint *endpoint, int fd)
 
 static void on_connection(void *ctx, int fd, const struct peer *peer)
 {
-	sdp_endpoint_serve(ctx, fd);
+	sdp_endpoint_serve(ctx, fd, peer);
 }
 
 int sdp_endpoint_create(struct rt *rt, const char *dir, struct sdp_endpoint **out)

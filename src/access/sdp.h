@@ -14,6 +14,6 @@ int sdp_endpoint_create(struct rt *rt, const char *dir, struct sdp_endpoint **ou
 void sdp_endpoint_destroy(struct sdp_endpoint *endpoint);
 /** sdp_endpoint_serve() - a session with the peer at @fd (non-blocking), which is the
  *  endpoint's from now on */
-void sdp_endpoint_serve(struct sdp_endpoint *endpoint, int fd);
+void sdp_endpoint_serve(struct sdp_endpoint *endpoint, int fd, const struct peer *peer);
 
 #endif

@@ -14,14 +14,15 @@
 #include "access/devices.h"
 #include "access/ucma_private.h"
 
-#define COMMANDS_PER_TURN 64
-#define BUCKETS		  1024
+#define COMMANDS_PER_TURN 16
+#define FDS_OF_A_SESSION  2
+#define BUCKETS		  4096
 
 struct ucma {
 	struct rt *rt;
 	struct listener *listener;
 	struct list_head sessions;
-	struct list_head ids[BUCKETS]; /* by number */
+	struct list_head ids[BUCKETS], mcasts[BUCKETS]; /* by number */
 	u32 next_number;
 	_Alignas(8) char in[ABI_MESSAGE_MAX];
 };
@@ -48,6 +49,11 @@ u32 ucma_next_number(struct ucma_session *session)
 	return session->ucma->next_number++;
 }
 
+struct list_head *ucma_mcasts(const struct ucma_session *session, u32 number)
+{
+	return &session->ucma->mcasts[number % BUCKETS];
+}
+
 struct ucma_id *ucma_id_add(struct ucma_session *session, u64 uid)
 {
 	struct ucma *ucma = session->ucma;
@@ -62,6 +68,7 @@ struct ucma_id *ucma_id_add(struct ucma_session *session, u64 uid)
 	id->uid = uid;
 	id->number = ucma_next_number(session);
 	INIT_LIST_HEAD(&id->mcasts);
+	INIT_LIST_HEAD(&id->events);
 	list_add_tail(&id->node, &session->ids);
 	list_add_tail(&id->hash_node, &ucma->ids[id->number % BUCKETS]);
 	session->num_ids++;
@@ -82,6 +89,12 @@ struct ucma_id *ucma_id_of_process(struct ucma_session *session, u32 number)
 
 static void move(struct ucma_id *id, struct ucma_session *to)
 {
+	const struct ucma_mcast *mcast;
+
+	list_for_each_entry(mcast, &id->mcasts, node) {
+		id->session->num_mcasts--;
+		to->num_mcasts++;
+	}
 	id->session->num_ids--;
 	list_del(&id->node);
 	id->session = to;
@@ -99,7 +112,7 @@ u32 ucma_id_move(struct ucma_id *id, struct ucma_session *to)
 
 u32 ucma_id_drop(struct ucma_id *id)
 {
-	u32 told = 0;
+	u32 told = ucma_events_drop(id, NULL); /* first, or each membership looks at all */
 
 	while (!list_empty(&id->mcasts))
 		told += ucma_mcast_leave(
@@ -207,12 +220,23 @@ static void on_message(struct rt_io *io, bool readable, bool writable)
 	close_session(s);
 }
 
+static bool has_room(const struct ucma *ucma, int fd, const struct peer *peer)
+{
+	const struct ucma_session *s;
+	unsigned int n = 0;
+
+	list_for_each_entry(s, &ucma->sessions, node)
+		n += s->pid == peer->pid;
+	return peer_has_room(peer, fd, n, FDS_OF_A_SESSION);
+}
+
 void ucma_serve(struct ucma *ucma, int fd, const struct peer *peer)
 {
-	struct ucma_session *s = rt_zalloc(sizeof(*s));
+	bool room = !peer || has_room(ucma, fd, peer);
+	struct ucma_session *s = room ? rt_zalloc(sizeof(*s)) : NULL;
 
 	if (!s) {
-		endpoint_send(fd, -ENOMEM, NULL, 0, NULL, 0);
+		endpoint_send(fd, room ? -ENOMEM : -EMFILE, NULL, 0, NULL, 0);
 		close(fd);
 		return;
 	}
@@ -247,8 +271,10 @@ int ucma_create(struct rt *rt, const char *dir, struct ucma **out)
 	ucma->rt = rt;
 	ucma->next_number = 1;
 	INIT_LIST_HEAD(&ucma->sessions);
-	for (int i = 0; i < BUCKETS; i++)
+	for (int i = 0; i < BUCKETS; i++) {
 		INIT_LIST_HEAD(&ucma->ids[i]);
+		INIT_LIST_HEAD(&ucma->mcasts[i]);
+	}
 	if (dir)
 		ret = listener_create(rt, dir, "rdma_cm", on_accepted, ucma,
 				      &ucma->listener);

@@ -313,7 +313,7 @@ static int get_event(struct ucma_call *call)
 		event->mcast->events_reported++;
 	ucma_respond(call, &event->resp, sizeof(event->resp));
 	list_del(&event->node);
-	rt_free(event);
+	ucma_event_free(event);
 	return 0;
 }
 

@@ -66,14 +66,30 @@ static void queue(struct ucma_id *id, struct ucma_id *request, struct ucma_event
 	event->id = id;
 	event->request = request;
 	list_add_tail(&event->node, &s->queue);
+	list_add_tail(&event->of_id, &id->events);
+	if (request)
+		request->request = event;
 	s->unsent++;
 	ucma_flush(s);
 }
 
-static bool is_about(const struct ucma_event *event, const struct ucma_id *id,
-		     const struct ucma_mcast *mcast)
+void ucma_event_free(struct ucma_event *event)
 {
-	return mcast ? event->mcast == mcast : event->id == id || event->request == id;
+	list_del(&event->of_id);
+	if (event->request)
+		event->request->request = NULL;
+	rt_free(event);
+}
+
+/* out of the queue; nobody hears of the request that it told of */
+static void drop(struct ucma_event *event)
+{
+	struct ucma_id *request = event->request;
+
+	list_del(&event->node);
+	ucma_event_free(event);
+	if (request)
+		ucma_id_drop(request);
 }
 
 u32 ucma_events_drop(struct ucma_id *id, const struct ucma_mcast *mcast)
@@ -81,20 +97,16 @@ u32 ucma_events_drop(struct ucma_id *id, const struct ucma_mcast *mcast)
 	struct ucma_session *s = id->session;
 	struct ucma_event *event, *next;
 	u32 dropped = 0, unsent;
-	LIST_HEAD(gone);
 
-	list_for_each_entry_safe(event, next, &s->queue, node) {
-		if (!is_about(event, id, mcast))
-			continue;
-		list_del(&event->node);
-		list_add_tail(&event->node, &gone);
+	if (!mcast && id->request) {
+		list_del(&id->request->node);
+		ucma_event_free(id->request);
+		dropped++;
 	}
-	while (!list_empty(&gone)) {
-		event = list_first_entry(&gone, struct ucma_event, node);
-		list_del(&event->node);
-		if (event->request && event->request != id)
-			ucma_id_drop(event->request); /* nobody will hear of it */
-		rt_free(event);
+	list_for_each_entry_safe(event, next, &id->events, of_id) {
+		if (mcast && event->mcast != mcast)
+			continue;
+		drop(event);
 		dropped++;
 	}
 	unsent = MIN(s->unsent, dropped);
@@ -110,9 +122,7 @@ u32 ucma_events_move(struct ucma_id *id, struct ucma_session *to)
 
 	if (from == to)
 		return 0;
-	list_for_each_entry_safe(event, next, &from->queue, node) {
-		if (event->id != id)
-			continue;
+	list_for_each_entry_safe(event, next, &id->events, of_id) {
 		list_del(&event->node);
 		list_add_tail(&event->node, &to->queue);
 		if (event->request)

@@ -7,8 +7,6 @@
 #include "access/ucma_private.h"
 #include "rdma/ib_sa.h"
 
-#define MCASTS_MAX 8192 /* of one id: as many groups as an adapter has */
-
 /* Return: the join state; 0: the flags are none */
 static u8 join_state(u16 flags)
 {
@@ -30,7 +28,7 @@ int ucma_mcast_join(struct ucma_id *id, u64 uid, const void *addr, size_t bytes,
 
 	if (!bytes || bytes > sizeof(mcast->addr) || !join_state(flags))
 		return -EINVAL;
-	mcast = id->num_mcasts < MCASTS_MAX ? rt_zalloc(sizeof(*mcast)) : NULL;
+	mcast = id->session->num_mcasts < UCMA_MCASTS_MAX ? rt_zalloc(sizeof(*mcast)) : NULL;
 	if (!mcast)
 		return -ENOMEM;
 	memcpy(&mcast->addr, addr, bytes);
@@ -44,7 +42,8 @@ int ucma_mcast_join(struct ucma_id *id, u64 uid, const void *addr, size_t bytes,
 		return ret;
 	}
 	list_add_tail(&mcast->node, &id->mcasts);
-	id->num_mcasts++;
+	list_add_tail(&mcast->hash_node, ucma_mcasts(id->session, mcast->number));
+	id->session->num_mcasts++;
 	*out = mcast;
 	return 0;
 }
@@ -52,12 +51,10 @@ int ucma_mcast_join(struct ucma_id *id, u64 uid, const void *addr, size_t bytes,
 struct ucma_mcast *ucma_mcast_find(struct ucma_session *session, u32 number)
 {
 	struct ucma_mcast *mcast;
-	struct ucma_id *id;
 
-	list_for_each_entry(id, &session->ids, node)
-		list_for_each_entry(mcast, &id->mcasts, node)
-			if (mcast->number == number)
-				return mcast;
+	list_for_each_entry(mcast, ucma_mcasts(session, number), hash_node)
+		if (mcast->number == number && mcast->id->session == session)
+			return mcast;
 	return NULL;
 }
 
@@ -68,7 +65,8 @@ u32 ucma_mcast_leave(struct ucma_mcast *mcast)
 	rdma_leave_multicast(mcast->id->cm_id, (struct sockaddr *)&mcast->addr);
 	told = ucma_events_drop(mcast->id, mcast);
 	list_del(&mcast->node);
-	mcast->id->num_mcasts--;
+	list_del(&mcast->hash_node);
+	mcast->id->session->num_mcasts--;
 	rt_free(mcast);
 	return told;
 }

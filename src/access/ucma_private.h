@@ -11,7 +11,8 @@
 #include "access/ucma.h"
 #include "rdma/rdma_cm.h"
 
-#define UCMA_IDS_MAX 65536 /* of one session: a program that makes more is refused */
+#define UCMA_IDS_MAX	65536 /* of one session: a program that makes more is refused */
+#define UCMA_MCASTS_MAX 8192  /* as many groups as an adapter has */
 
 /** struct ucma_session - one opening of the device file, which is one event channel.
  *  @unsent: news for which no byte could be sent yet */
@@ -25,7 +26,7 @@ struct ucma_session {
 	struct rt_io news, control;
 	struct list_head ids;	/* struct ucma_id */
 	struct list_head queue; /* struct ucma_event, the oldest first */
-	unsigned int num_ids, unsent;
+	unsigned int num_ids, num_mcasts, unsent;
 };
 
 /** struct ucma_id - an id of a program. @uid: the program's name for it; 0: of a request
@@ -35,16 +36,19 @@ struct ucma_id {
 	struct list_head hash_node;
 	struct ucma_session *session;
 	struct list_head mcasts; /* struct ucma_mcast */
+	struct list_head events; /* struct ucma_event: of this id, the oldest first */
+	struct ucma_event *request; /* by which the listener's program hears of this id; NULL */
 	struct rdma_cm_id *cm_id;
 	u32 number;
 	u64 uid;
-	u32 events_reported, num_mcasts;
+	u32 events_reported;
 };
 
 /** struct ucma_mcast - a multicast membership of an id; numbers are of ids and
  *  memberships together */
 struct ucma_mcast {
 	struct list_head node;
+	struct list_head hash_node;
 	struct ucma_id *id;
 	u32 number;
 	u64 uid;
@@ -52,10 +56,11 @@ struct ucma_mcast {
 	struct sockaddr_storage addr;
 };
 
-/** struct ucma_event - @request: of a CONNECT_REQUEST, which is news of the listener @id;
+/** struct ucma_event - in its session's queue, and among its id's. @request: of a CONNECT_REQUEST, which is news of the listener @id;
  *  @mcast: of a membership of @id, or NULL */
 struct ucma_event {
 	struct list_head node;
+	struct list_head of_id;
 	struct ucma_id *id, *request;
 	struct ucma_mcast *mcast;
 	struct rdma_ucm_event_resp resp;
@@ -75,6 +80,8 @@ u32 ucma_id_move(struct ucma_id *id, struct ucma_session *to);
  */
 u32 ucma_id_drop(struct ucma_id *id);
 u32 ucma_next_number(struct ucma_session *session);
+/** ucma_mcasts() - the list of the endpoint's memberships that one with this number is in */
+struct list_head *ucma_mcasts(const struct ucma_session *session, u32 number);
 struct rt *ucma_rt(const struct ucma_session *session);
 
 /* --- ucma_cmd.c --- */
@@ -128,6 +135,8 @@ u32 ucma_mcast_leave(struct ucma_mcast *mcast);
 
 int ucma_on_event(struct rdma_cm_id *cm_id, struct rdma_cm_event *event);
 void ucma_put_ah(struct ib_uverbs_ah_attr *to, const struct rdma_ah_attr *from);
+/** ucma_event_free() - it is in no session's queue any more */
+void ucma_event_free(struct ucma_event *event);
 /** ucma_flush() - send the bytes that are due */
 void ucma_flush(struct ucma_session *session);
 /** ucma_events_move() - those of @id, to @to. Return: for how many a byte was sent */

@@ -250,7 +250,7 @@ static unsigned int num_of_process(const struct umad *umad, pid_t pid)
 
 void umad_serve(struct umad *umad, int fd, const struct peer *peer)
 {
-	bool room = peer_has_room(peer, num_of_process(umad, peer->pid), FDS_OF_A_SESSION);
+	bool room = peer_has_room(peer, fd, num_of_process(umad, peer->pid), FDS_OF_A_SESSION);
 	struct umad_session *s = room ? rt_zalloc(sizeof(*s)) : NULL;
 
 	if (!s) {

@@ -371,7 +371,7 @@ static unsigned int num_of_process(const struct uverbs *uverbs, pid_t pid)
 
 void uverbs_serve(struct uverbs *uverbs, int fd, const struct peer *peer)
 {
-	bool room = peer_has_room(peer, num_of_process(uverbs, peer->pid), FDS_OF_A_SESSION);
+	bool room = peer_has_room(peer, fd, num_of_process(uverbs, peer->pid), FDS_OF_A_SESSION);
 	struct session *s = room ? rt_zalloc(sizeof(*s)) : NULL;
 
 	if (!s) {

@@ -158,13 +158,20 @@ __be64 rcm_service_id(enum rdma_ucm_port_space ps, const struct sockaddr_storage
 
 /* --- ports --- */
 
-#define BUCKETS 1024
+#define BUCKETS	     65536 /* ports: a search for a free one looks at many of them */
+#define SHARERS_MOST 4096  /* of a port of a node: each bind looks at all of them */
+#define TRIES_MOST   4096  /* for a free port: 1 in 700 is found nine times out of ten and more */
 
-/* The ids that are bound, by the end of their service ids, which is a port */
-static struct list_head *bound_ids(__be64 service_id)
+/* The ids that are bound, by node and by the end of their service ids, which is a port */
+static struct list_head *bound_ids(const struct rcm_id *id, __be64 service_id)
 {
 	static struct list_head buckets[BUCKETS];
-	struct list_head *bucket = &buckets[be64_to_cpu(service_id) % BUCKETS];
+	u64 at = be64_to_cpu(service_id);
+	struct list_head *bucket;
+
+	for (const char *c = id->node_name; *c; c++)
+		at = at * 31 + (u8)*c;
+	bucket = &buckets[at % BUCKETS];
 
 	if (!bucket->next)
 		INIT_LIST_HEAD(bucket);
@@ -184,14 +191,19 @@ bool rcm_is_taken(const struct rcm_id *id, const struct sockaddr_storage *addr)
 {
 	__be64 service_id = rcm_service_id(id->id.ps, addr);
 	const struct rcm_id *other;
+	unsigned int sharers = 0;
 
-	list_for_each_entry(other, bound_ids(service_id), bound_node)
-		if (other != id && other->rt == id->rt &&
-		    rcm_service_id(other->id.ps, &other->id.route.addr.src_addr) == service_id &&
-		    !strcmp(other->node_name, id->node_name) &&
-		    overlap(id, addr, other) &&
+	list_for_each_entry(other, bound_ids(id, service_id), bound_node) {
+		if (other == id || other->rt != id->rt ||
+		    rcm_service_id(other->id.ps, &other->id.route.addr.src_addr) != service_id ||
+		    strcmp(other->node_name, id->node_name) != 0)
+			continue;
+		if (++sharers >= SHARERS_MOST)
+			return true;
+		if (overlap(id, addr, other) &&
 		    !(other->reuse && id->reuse && other->state != RCM_LISTEN))
 			return true;
+	}
 	return false;
 }
 
@@ -202,7 +214,7 @@ static int take_port(struct rcm_id *id, struct sockaddr_storage *addr)
 
 	if (rcm_port(addr))
 		return rcm_is_taken(id, addr) ? -EADDRINUSE : 0;
-	for (u32 i = 0; i < range; i++) {
+	for (u32 i = 0; i < MIN(range, (u32)TRIES_MOST); i++) {
 		rcm_set_port(addr, (u16)(FIRST_FREE_PORT + (start + i) % range));
 		if (!rcm_is_taken(id, addr))
 			return 0;
@@ -276,7 +288,7 @@ int rdma_bind_addr(struct rdma_cm_id *rdma_id, struct sockaddr *addr)
 	if (ret)
 		return ret;
 	id->id.route.addr.src_addr = own;
-	list_add_tail(&id->bound_node, bound_ids(rcm_service_id(id->id.ps, &own)));
+	list_add_tail(&id->bound_node, bound_ids(id, rcm_service_id(id->id.ps, &own)));
 	id->state = RCM_BOUND;
 	return 0;
 }

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """What attacks have in common: connections that no library would open, and the
 innocents whom nobody may disturb. `make hostile` measures these meanwhile."""
+import contextlib
 import json
 import os
 import re
@@ -25,6 +26,16 @@ def connect(fabric, name):
     sock.settimeout(PATIENCE)
     sock.connect(str(fabric.dir / name))
     return sock
+
+
+def answer_to(sock, message, num_fds=16):
+    """Of an endpoint, which may have turned us away before. Return: it, descriptors."""
+    with contextlib.suppress(BrokenPipeError):
+        sock.send(message)
+    try:
+        return socket.recv_fds(sock, 4096, num_fds)[:2]
+    except ConnectionResetError:  # what was sent was not read; the answer is behind it
+        return socket.recv_fds(sock, 4096, num_fds)[:2]
 
 
 def ask(fabric, op, **fields):

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from hostile.attack import (PATIENCE, Sender, ask, connect, innocents_go_on,
+from hostile.attack import (PATIENCE, Sender, answer_to, ask, connect, innocents_go_on,
                             softibd_answers)
 from interop.fabric import BUILD, wait_until
 from interop.test_bad_input import (ALLOC_PD, GET_CONTEXT, OPEN_PORT, OPEN_UMAD, OPEN_UVERBS,
@@ -79,12 +79,8 @@ def limit_of_files(pid, limit):
 def idle_session(fabric, name):
     """Return: a connection that has what it asked for; None: there is no more."""
     sock = connect(fabric, name)
-    with contextlib.suppress(BrokenPipeError):  # it was turned away before
-        sock.send(abi_open(OPEN_UVERBS if name == "uverbs" else OPEN_UMAD, node=b"n1"))
-    try:
-        answer, fds, _, _ = socket.recv_fds(sock, 4096, 16)
-    except ConnectionResetError:  # what was sent was not read; the answer is behind it
-        answer, fds, _, _ = socket.recv_fds(sock, 4096, 16)
+    kind = OPEN_UVERBS if name == "uverbs" else OPEN_UMAD
+    answer, fds = answer_to(sock, abi_open(kind, node=b"n1"))
     if name == "uverbs" and error_of(answer) == 0:
         sock.send(command(GET_CONTEXT, bytes(8)))
         answer, fds, _, _ = socket.recv_fds(sock, 4096, 16)
@@ -106,6 +102,36 @@ def test_a_process_does_not_take_all_descriptors(shared):
             assert len(held) == most
             for sock in held:
                 idle.enter_context(sock)
+        innocents_go_on(shared)
+        shared.run("n1", "ibstat")
+
+
+@contextlib.contextmanager
+def greedy_processes(fabric, num):
+    """Processes that each take as many contexts as they get, one after the other."""
+    done, hold = os.pipe(), os.pipe()
+    children = []
+    try:
+        for _ in range(num):
+            children.append(os.fork())
+            if not children[-1]:
+                held = list(iter(lambda: idle_session(fabric, "uverbs"), None))
+                os.close(hold[1])
+                os.write(done[1], bytes([len(held)]))
+                os.read(hold[0], 1)
+                os._exit(0)
+            assert os.read(done[0], 1) != b"\0", "there was room for one"
+        yield
+    finally:
+        for fd in hold + done:
+            os.close(fd)
+        for child in children:
+            os.waitpid(child, 0)
+
+
+def test_processes_do_not_take_all_descriptors(shared):
+    """Each takes its share; the last quarter is for programs that have none."""
+    with limit_of_files(softibd_pid(shared), 1200), greedy_processes(shared, 8):
         innocents_go_on(shared)
         shared.run("n1", "ibstat")
 

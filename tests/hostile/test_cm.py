@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Attacks by the RDMA CM and SDP: ids, news and sockets by the thousand."""
+import contextlib
+import errno
+import os
+import socket
+import struct
+
+import pytest
+
+from hostile.attack import answer_to, connect, innocents_go_on
+from hostile.test_mads import processor_seconds
+from hostile.test_softibd import limit_of_files
+from interop.test_bad_input import abi_open, error_of
+from interop.test_kill import softibd_pid
+
+OPEN_RDMA_CM, OPEN_SDP = 4, 5  # src/abi/session.h
+CREATE_ID, RESOLVE_IP, SET_OPTION, BIND = 0, 3, 14, 20  # <rdma/rdma_user_cm.h>
+PS_TCP = 0x106
+NOBODY = "10.1.0.4"  # no program listens there
+PORT, SHARERS_MOST = 7471, 4096  # src/core/rdma_cm_addr.c
+
+
+def ipv4(address, port):
+    return struct.pack("=H", socket.AF_INET) + struct.pack(">H", port) + socket.inet_aton(address)
+
+
+class CmProgram:
+    """A program with the RDMA CM on @node, which never reads its news."""
+
+    def __init__(self, fabric, node="n2"):
+        self.sock = connect(fabric, "rdma_cm")
+        self.sock.send(abi_open(OPEN_RDMA_CM, node=node.encode()))
+        answer, fds, _, _ = socket.recv_fds(self.sock, 4096, 1)
+        assert error_of(answer) == 0
+        self.control = socket.socket(fileno=fds[0])
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        self.control.close()
+        self.sock.close()
+
+    def ask(self, number, body, out=64):
+        """Return: the error, and what the answer has."""
+        self.control.send(struct.pack("=IHH", number, len(body), out) + body)
+        answer = self.control.recv(4096)
+        return error_of(answer), answer[8:]
+
+    def must(self, number, body):
+        error, answer = self.ask(number, body)
+        assert error == 0, (number, error)
+        return answer
+
+    def create_id(self):
+        body = struct.pack("=QQHB5x", 1, 0, PS_TCP, 2)
+        return struct.unpack_from("=I", self.must(CREATE_ID, body))[0]
+
+    def bind(self, number, port=0):
+        return self.ask(BIND, struct.pack("=IHH128s", number, 16, 0, ipv4("0.0.0.0", port)))[0]
+
+    def share_port(self, number):
+        self.must(SET_OPTION, struct.pack("=QIIII", 0, number, 0, 1, 4) + struct.pack("=i", 1))
+
+    def resolve(self, number):
+        self.must(RESOLVE_IP, struct.pack("=28s28sII", b"", ipv4(NOBODY, 7), number, 1000))
+
+
+def test_news_that_nobody_reads(shared):
+    """25,000 ids, each with news. The program ends with all of them."""
+    before = processor_seconds(shared)
+    with CmProgram(shared) as program:
+        for _ in range(25000):
+            program.resolve(program.create_id())
+        innocents_go_on(shared)
+    innocents_go_on(shared)
+    assert processor_seconds(shared) - before < 2
+
+
+def test_ids_of_one_port(shared):
+    """As many ids as may share a port, which every further bind looks at."""
+    before = processor_seconds(shared)
+    with CmProgram(shared) as program:
+        for _ in range(SHARERS_MOST):
+            number = program.create_id()
+            program.share_port(number)
+            assert program.bind(number, PORT) == 0
+        number = program.create_id()
+        program.share_port(number)
+        for _ in range(2000):
+            assert program.bind(number, PORT) == -errno.EADDRINUSE
+        innocents_go_on(shared)
+    assert processor_seconds(shared) - before < 2
+
+
+def test_no_port_is_free(shared):
+    """A program has all ports of its node, and asks for another one, over and over: softibd
+    does not look at each of them every time."""
+    before = processor_seconds(shared)
+    with CmProgram(shared) as program:
+        while program.bind(program.create_id()) == 0:
+            pass
+        number = program.create_id()
+        for _ in range(2000):
+            if program.bind(number) == 0:  # one that the last search did not look at
+                number = program.create_id()
+        innocents_go_on(shared)
+    assert processor_seconds(shared) - before < 3
+
+
+def idle_sockets(fabric, name, opening):
+    """As many connections as it gets to @name."""
+    with contextlib.ExitStack() as stack:
+        for _ in range(1000):
+            sock = stack.enter_context(connect(fabric, name))
+            answer, fds = answer_to(sock, opening)
+            for fd in fds:
+                stack.callback(os.close, fd)
+            if error_of(answer) == -errno.EMFILE:
+                return stack.pop_all()
+        pytest.fail(f"softibd keeps 1,000 idle connections to {name} for one process")
+
+
+def test_idle_channels_and_sockets(shared):
+    """Event channels and SDP sockets that do nothing, as many as softibd lets a process have:
+    there is room for others."""
+    with limit_of_files(softibd_pid(shared), 1200):
+        for name, kind in ("rdma_cm", OPEN_RDMA_CM), ("sdp", OPEN_SDP):
+            with idle_sockets(shared, name, abi_open(kind, node=b"n2")):
+                innocents_go_on(shared)
