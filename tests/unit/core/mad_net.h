@@ -89,6 +89,7 @@ struct net {
 	struct net_node *node[NET_NODES];
 	u64 packet_ns; /* NET_PACKET_NS; 0: all at once */
 	int packets; /* that were sent */
+	int under_way;
 	bool (*lose)(struct net *net, const struct net_packet *packet);
 	int lose_nth; /* used by net_lose_nth: 1 is the next; 0 none */
 };
@@ -225,6 +226,7 @@ static inline void net_arrive(struct rt_timer *timer)
 {
 	struct net_packet *p = container_of(timer, struct net_packet, timer);
 	struct net_qp *qp = p->to ? net_find_qp(p->to, p->dest_qpn) : NULL;
+	struct net *net = p->net;
 	struct ib_wc wc = {
 		.status = IB_WC_SUCCESS,
 		.opcode = IB_WC_RECV,
@@ -249,6 +251,7 @@ static inline void net_arrive(struct rt_timer *timer)
 		net_complete(qp->ib.recv_cq, &wc);
 	}
 	free(p);
+	net->under_way--;
 }
 
 static inline struct net_node *net_route(struct net_node *from, u16 dlid)
@@ -291,6 +294,7 @@ static inline void net_send_one(struct ib_qp *qp, const struct ib_ud_wr *wr)
 		free(p);
 		return;
 	}
+	p->net->under_way++;
 	rt_timer_init(p->net->rt, &p->timer, net_arrive);
 	if (mono_before(node->free, rt_now(p->net->rt)))
 		node->free = rt_now(p->net->rt);
