@@ -26,6 +26,8 @@
 	(WIRE_MCM_MTU_SELECTOR | WIRE_MCM_MTU | WIRE_MCM_RATE_SELECTOR | WIRE_MCM_RATE | \
 	 WIRE_MCM_LIFE_SELECTOR | WIRE_MCM_LIFE)
 
+#define SHARE_OF_A_PORT 4 /* of the MLIDs: a quarter */
+
 struct sm_group *sm_group_find(const struct sm *sm, const union wire_gid *mgid)
 {
 	struct sm_group *g;
@@ -60,27 +62,44 @@ static uint32_t mlid_room(const struct sm *sm)
 /* The lowest MLID without a group; 0: none left. */
 static uint16_t mlid_take(struct sm *sm)
 {
-	for (uint32_t i = 0; i < mlid_room(sm); i++) {
-		struct sm_group *g;
-		bool used = false;
+	uint64_t used[DIV_ROUND_UP(0x10000 - SM_LID_MCAST_FIRST, 64)] = {0};
+	struct sm_group *g;
 
-		list_for_each_entry(g, &sm->groups, node)
-			used |= g->rec.mlid == SM_LID_MCAST_FIRST + i;
-		if (used)
+	list_for_each_entry(g, &sm->groups, node) {
+		uint32_t i = g->rec.mlid - SM_LID_MCAST_FIRST;
+
+		used[i / 64] |= 1ull << i % 64;
+	}
+	for (uint32_t i = 0; i < mlid_room(sm); i++) {
+		if (used[i / 64] >> i % 64 & 1)
 			continue;
 		sm->n_mlids = MAX(sm->n_mlids, i + 1);
-		return SM_LID_MCAST_FIRST + i;
+		return (uint16_t)(SM_LID_MCAST_FIRST + i);
 	}
 	return 0;
 }
 
-static struct sm_group *group_add(struct sm *sm, const struct wire_mcmember_record *rec)
+/* The programs of a port may create a share of the groups, so that others find MLIDs, too. */
+static bool has_room(const struct sm *sm, uint64_t by)
+{
+	uint32_t n = 0;
+	struct sm_group *g;
+
+	list_for_each_entry(g, &sm->groups, node)
+		n += g->by == by;
+	return n < MAX(mlid_room(sm) / SHARE_OF_A_PORT, 1u);
+}
+
+/* @by: the port GUID of who creates it; 0: the manager */
+static struct sm_group *group_add(struct sm *sm, const struct wire_mcmember_record *rec,
+				  uint64_t by)
 {
 	struct sm_group *g = rt_zalloc(sizeof(*g));
 
 	if (!g)
 		return NULL;
 	g->rec = *rec;
+	g->by = by;
 	g->rec.mlid = mlid_take(sm);
 	if (!g->rec.mlid) {
 		rt_free(g);
@@ -132,7 +151,7 @@ void sm_groups_init(struct sm *sm)
 		.qkey = IPOIB_QKEY, .pkey = WIRE_PKEY_DEFAULT, .mtu = WIRE_MTU_2048,
 		.rate = WIRE_RATE_10G, .life_enc = PACKET_LIFE_ENC, .scope = 2,
 	};
-	struct sm_group *g = sm->opt.ipoib ? group_add(sm, &rec) : NULL;
+	struct sm_group *g = sm->opt.ipoib ? group_add(sm, &rec, 0) : NULL;
 
 	if (g)
 		g->permanent = true;
@@ -239,6 +258,7 @@ static struct sm_group *create(struct sm_query *q, const struct sm_port *p)
 {
 	static const union wire_gid none;
 	struct wire_mcmember_record r = *(struct wire_mcmember_record *)q->key;
+	const uint64_t by = q->requester ? q->requester->guid : 0;
 	struct sm_group *g;
 
 	if ((q->mask & NEED_CREATE) != NEED_CREATE) {
@@ -257,7 +277,7 @@ static struct sm_group *create(struct sm_query *q, const struct sm_port *p)
 		return NULL;
 	}
 	r.scope = r.mgid.raw[1] & 0xf;
-	g = group_add(q->sm, &r);
+	g = has_room(q->sm, by) ? group_add(q->sm, &r, by) : NULL;
 	if (!g)
 		q->status = WIRE_SA_NO_RESOURCES;
 	else

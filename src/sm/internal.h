@@ -132,6 +132,7 @@ struct sm_group {
 	struct list_head node;
 	struct list_head members;
 	struct wire_mcmember_record rec; /* what all members share */
+	uint64_t by;			 /* port GUID of who created it */
 	bool permanent;
 };
 

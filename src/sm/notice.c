@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+#define SUBSCRIPTIONS_OF_A_PORT 256 /* of the programs of one port */
+
 /* The manager's reaction to a trap (14.2.5.1), besides forwarding it */
 static const struct trap_row {
 	uint16_t number;
@@ -226,11 +228,24 @@ static struct sm_subscription *find_same(struct sm *sm, const struct sm_addr *fr
 	return NULL;
 }
 
+/* Each event is told to all that want to hear of it, several times if nobody answers. */
+static bool has_room(const struct sm *sm, const union wire_gid *gid)
+{
+	unsigned n = 0;
+	struct sm_subscription *s;
+
+	list_for_each_entry(s, &sm->subscriptions, node)
+		n += !memcmp(&s->gid, gid, sizeof(*gid));
+	return n < SUBSCRIPTIONS_OF_A_PORT;
+}
+
 /* Set(InformInfo): subscribe, or end the subscription with the same parameters */
 void sm_inform_set(struct sm_query *q)
 {
 	const struct wire_inform_info *i = q->key;
 	struct sm_subscription *s = find_same(q->sm, q->from, i);
+	const union wire_gid gid =
+		sm_gid(q->sm->opt.gid_prefix, q->requester ? q->requester->guid : 0);
 
 	if (!i->subscribe && !s) {
 		q->status = WIRE_SA_REQUEST_INVALID;
@@ -239,14 +254,14 @@ void sm_inform_set(struct sm_query *q)
 	if (!i->subscribe) {
 		subscription_free(s);
 	} else if (!s) {
-		s = rt_zalloc(sizeof(*s));
+		s = has_room(q->sm, &gid) ? rt_zalloc(sizeof(*s)) : NULL;
 		if (!s) {
 			q->status = WIRE_SA_NO_RESOURCES;
 			return;
 		}
 		s->info = *i;
 		s->to = *q->from;
-		s->gid = sm_gid(q->sm->opt.gid_prefix, q->requester ? q->requester->guid : 0);
+		s->gid = gid;
 		s->number = q->sm->next_subscription++;
 		list_add_tail(&s->node, &q->sm->subscriptions);
 	}

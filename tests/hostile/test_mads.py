@@ -19,6 +19,7 @@ PERF_MGT, GET, PORT_COUNTERS = 4, 1, 0x12
 QP1_QKEY = 0x80010000
 SUBN_ADM, GET_MULTI, DATA, FIRST, ACTIVE = 3, 0x14, 1, 2, 1
 VENDOR, SEND = 0x30, 3
+SET, MC_MEMBER, NO_RESOURCES = 2, 0x38, 0x100
 NOBODYS_LID = 0xbfff
 LONG = 60 << 20  # bytes of an RMPP message
 
@@ -69,6 +70,18 @@ def get(tid):
 def first_segment(mgmt_class, version, method, tid):
     rmpp = struct.pack(">4BII", 1, DATA, FIRST | ACTIVE, 0, 1, LONG)
     return mad(mgmt_class, version, method, tid)[:24] + rmpp + bytes(220)
+
+
+def join(tid, lid, guid, group):
+    """A program of the port @guid creates a multicast group, or joins it."""
+    mgid = bytes([0xff, 0x12, 0xa0, 0x1c]) + struct.pack(">IQ", 0, group)
+    port_gid = struct.pack(">QQ", 0xfe80 << 48, guid)
+    record = mgid + port_gid + struct.pack(">IHBBHBBIBBBB", 0x1ee7, 0, 0, 0, 0xffff, 0, 0, 0, 0x21,
+                                           0, 0, 0)
+    # the components: MGID, PortGID, Q_Key, TClass, P_Key, SL, FlowLabel, JoinState
+    mask = 1 << 0 | 1 << 1 | 1 << 2 | 1 << 6 | 1 << 7 | 1 << 12 | 1 << 13 | 1 << 16
+    body = struct.pack(">QHHQ", 0, 0, 0, mask) + record
+    return (mad(SUBN_ADM, 2, SET, tid, MC_MEMBER)[:24] + bytes(12) + body).ljust(256, b"\0")
 
 
 def processor_seconds(fabric):
@@ -146,4 +159,26 @@ def test_answers_that_nobody_asked_of_the_attacker(shared):
         for agent in range(1, 4096):
             attacker.send(mad(PERF_MGT, 1, GET_RESP, agent << 32 | low, PORT_COUNTERS), victim)
         assert program.status() == errno.ETIMEDOUT
+        innocents_go_on(shared)
+
+
+def test_groups_by_the_thousand(shared):
+    """A program creates multicast groups until it may not: other ports find MLIDs, too."""
+    def status(program, node, group):
+        program.send(join(group, manager, guid[node], group), manager)
+        answer = program.sock.recv(1 << 16)
+        assert RECORD.unpack_from(answer)[1] == 0
+        return struct.unpack_from(">H", answer, RECORD.size + 4)[0]
+
+    manager = node_lid(shared, "n1")
+    guid = {}
+    for node in "n2", "n3":
+        info = shared.run("n3", "smpquery", "nodeinfo", str(node_lid(shared, node)))
+        guid[node] = int(re.search(r"PortGuid:\.*(0x\w+)", info)[1], 0)
+    with MadProgram(shared) as greedy, MadProgram(shared, "n3") as other:
+        for group in range(4096):
+            if status(greedy, "n2", group) == NO_RESOURCES:
+                break
+        assert 500 < group < 2000
+        assert status(other, "n3", 5000) == 0
         innocents_go_on(shared)

@@ -370,6 +370,48 @@ static void test_services_are_bounded(void **state)
 	assert_int_equal(sa.hdr.mad.status, 0);
 }
 
+/* The programs of a port create as many groups as its share of the MLIDs allows: others
+ * find MLIDs, too */
+static void test_groups_are_bounded(void **state)
+{
+	enum { MLIDS = 32, SHARE = MLIDS / 4 };
+	struct wire_mcmember_record key = group;
+
+	key.port_gid = gid_of(1);
+	for (unsigned i = 0; i <= SHARE; i++) {
+		put_be32(key.mgid.raw + 8, i);
+		get(1, WIRE_METHOD_SET, WIRE_SA_MCMEMBER_RECORD, CREATE_MASK,
+		    &wire_mcmember_record_codec, &key);
+		assert_int_equal(sa.hdr.mad.status, i < SHARE ? 0 : WIRE_SA_NO_RESOURCES);
+	}
+	key.port_gid = gid_of(2);
+	get(2, WIRE_METHOD_SET, WIRE_SA_MCMEMBER_RECORD, CREATE_MASK, &wire_mcmember_record_codec,
+	    &key);
+	assert_int_equal(sa.hdr.mad.status, 0);
+	key.port_gid = gid_of(1);
+	put_be32(key.mgid.raw + 8, 3); /* one that it leaves is free again */
+	get(1, WIRE_METHOD_DELETE, WIRE_SA_MCMEMBER_RECORD, JOIN_MASK, &wire_mcmember_record_codec,
+	    &key);
+	get(1, WIRE_METHOD_SET, WIRE_SA_MCMEMBER_RECORD, CREATE_MASK, &wire_mcmember_record_codec,
+	    &key);
+	assert_int_equal(sa.hdr.mad.status, 0);
+}
+
+static void test_subscriptions_are_bounded(void **state)
+{
+	struct wire_inform_info i = {
+		.lid_range_begin = 0xffff, .is_generic = 1, .subscribe = 1, .type = 0xffff,
+		.producer = 0xffffff, .qpn = 1,
+	};
+
+	for (i.trap_number = 0; i.trap_number < 300; i.trap_number++) {
+		get(1, WIRE_METHOD_SET, WIRE_SA_INFORM_INFO, 0, &wire_inform_info_codec, &i);
+		assert_int_equal(sa.hdr.mad.status, i.trap_number < 256 ? 0 : WIRE_SA_NO_RESOURCES);
+	}
+	get(2, WIRE_METHOD_SET, WIRE_SA_INFORM_INFO, 0, &wire_inform_info_codec, &i);
+	assert_int_equal(sa.hdr.mad.status, 0);
+}
+
 static void test_services_expire(void **state)
 {
 	const uint64_t mask = WIRE_SR_ID | WIRE_SR_GID | WIRE_SR_PKEY | WIRE_SR_NAME |
@@ -470,6 +512,8 @@ int main(void)
 		sa_test(test_group_lives_as_long_as_its_members),
 		sa_test(test_members_are_private),
 		sa_test(test_services_are_bounded),
+		sa_test(test_groups_are_bounded),
+		sa_test(test_subscriptions_are_bounded),
 		sa_test(test_services_expire),
 		sa_test(test_subscribers_hear_of_new_groups),
 		sa_test(test_noise),
