@@ -4,6 +4,7 @@
  * instead of to /dev/infiniband/umadN and /sys/class/infiniband.
  *
  *  session.c  the conversation: opening messages, requests and answers
+ *  file.c     the device file of a port
  *  port.c     an open port: agents, sending, receiving
  *  device.c   devices, ports and their attributes
  *  mad.c      the fields of a struct ib_user_mad, and how it prints
@@ -57,6 +58,39 @@ int umad_session_open(const char *device, int port, int *control);
  * Return: 0; -errno as ioctl(2) of the umad device would fail
  */
 int umad_session_ioctl(int control, unsigned int request, void *arg, size_t bytes);
+
+/**
+ * umad_file_open() - open the device file of a port
+ * Return: its descriptor, not blocking; -errno
+ */
+int umad_file_open(const char *device, int port);
+
+/** umad_file_close() - Return: 0; -EBADF: @fd is not that of a device file, and stays open */
+int umad_file_close(int fd);
+
+/**
+ * umad_file_ioctl() - as ioctl(2) of the device file
+ * @bytes: of @arg, which the answer overwrites
+ * Return: 0; -EBADF: @fd is not that of a device file; -errno
+ */
+int umad_file_ioctl(int fd, unsigned int request, void *arg, size_t bytes);
+
+/**
+ * umad_file_write() - as write(2) of the device file: send a record, struct ib_user_mad and
+ * the MAD, @bytes in all. It waits while softibd has no room.
+ * Return: 0; -EBADF: @fd is not that of a device file; -errno
+ */
+int umad_file_write(int fd, const struct ib_user_mad *mad, size_t bytes);
+
+/**
+ * umad_file_read() - as read(2) of the device file: receive a record
+ * @bytes: room in @mad. A record that needs more stays the first of the queue; its header is
+ *	   copied, and with room for one MAD the first MAD
+ * Return: bytes of the record; -EBADF: @fd is not that of a device file; -ENOSPC: no room
+ * for the whole record; -EINVAL: not even for the first MAD; -EAGAIN; -errno
+ * Spec: Documentation/infiniband/user_mad.rst
+ */
+ssize_t umad_file_read(int fd, struct ib_user_mad *mad, size_t bytes);
 
 /** umad_session_dir() - the runtime directory; NULL when there is no fabric */
 const char *umad_session_dir(void);

@@ -28,7 +28,7 @@
 #include "abi/endpoint.h"
 #include "abi/fds.h"
 #include "abi/session.h"
-#include "redirect.h"
+#include "redirect/redirect.h"
 
 #define DEVICE_FILE "/dev/infiniband/rdma_cm"
 #define FILES_MAX   65536 /* descriptors beyond are not served: EMFILE */

@@ -315,6 +315,18 @@ static void preload_sdp(const char *lib_dir)
 	free(value);
 }
 
+/* the distribution's libibumad in the place of ours, if the user says so */
+static void prefer_genuine(const char *lib_dir)
+{
+	const char *choice = getenv("SOFTIB_LIBIBUMAD");
+	char path[PATH_MAX];
+
+	if (!choice || strcmp(choice, "genuine") != 0 ||
+	    snprintf(path, sizeof(path), "%s/genuine", lib_dir) >= (int)sizeof(path))
+		return;
+	node_prepend("LD_LIBRARY_PATH", path);
+}
+
 int node_enter(const struct node_place *at)
 {
 	char path[PATH_MAX];
@@ -324,6 +336,7 @@ int node_enter(const struct node_place *at)
 	setenv(ABI_ENV_NODE, at->node, 1);
 	if (!place_lib_dir(path)) {
 		node_prepend("LD_LIBRARY_PATH", path);
+		prefer_genuine(path);
 		if (at->sdp)
 			preload_sdp(path);
 	}

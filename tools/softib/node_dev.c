@@ -92,6 +92,22 @@ static int make_directory(int below)
 	return mkdir(DEVICES, 0755) ? -errno : 0;
 }
 
+static int bind_issm(const struct node_place *at, const struct abi_device_info *info)
+{
+	char from[PATH_MAX], to[64];
+	int error = 0;
+
+	for (unsigned int p = 0; p < info->num_ports && !error; p++) {
+		snprintf(to, sizeof(to), DEVICES "/issm%u", info->umad_base + p);
+		error = node_issm(at, info->name, p + 1, from);
+		if (!error)
+			error = make_file(to);
+		if (!error && mount(from, to, NULL, MS_BIND, NULL))
+			error = -errno;
+	}
+	return error;
+}
+
 int node_dev(const struct node_place *at)
 {
 	struct abi_device_info info[DEVICES_MAX];
@@ -105,7 +121,7 @@ int node_dev(const struct node_place *at)
 	for (int i = 0; i < count && !error; i++) {
 		snprintf(path, sizeof(path), DEVICES "/uverbs%u", info[i].index);
 		bind_entry(below, "null", path);
-		error = access(path, R_OK | W_OK) ? -errno : 0;
+		error = access(path, R_OK | W_OK) ? -errno : bind_issm(at, &info[i]);
 	}
 	close(below);
 	return error;

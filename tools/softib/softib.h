@@ -355,6 +355,10 @@ struct abi_device_info;
 /** node_devices() - the node's adapters, as the drop-in libraries ask for them.
  *  Return: how many, @max at most */
 int node_devices(const struct node_place *at, struct abi_device_info *info, int max);
+/** node_issm() - the file of a port that a subnet manager holds open.
+ *  Return: 0; -ENODEV no such port; -ENAMETOOLONG */
+int node_issm(const struct node_place *at, const char *device, unsigned int port,
+	      char path[PATH_MAX]);
 /** node_keep_mounts() - what is mounted over @below ("/sys", "/dev") from now on
  *  stays within this process's mount namespace. Return: 0; -errno */
 int node_keep_mounts(const char *below);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -243,29 +244,48 @@ static void put_device(struct sysfs_sink *t, const struct abi_device_info *info,
 	put_class_devices(t, info);
 }
 
-int node_devices(const struct node_place *at, struct abi_device_info *info, int max)
+/* one question to the socket "umad". Return: bytes of the answer's body in @body; -1 */
+static ssize_t ask_umad(const struct node_place *at, const struct abi_open *open, void *body,
+			size_t room)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	struct abi_open open = {ABI_MAGIC, ABI_VERSION, ABI_OPEN_LIST, 0, "", ""};
-	struct {
-		struct abi_reply reply;
-		struct abi_device_info info[DEVICES_MAX];
-	} answer;
+	struct abi_reply reply;
+	struct iovec parts[] = {{&reply, sizeof(reply)}, {body, room}};
 	ssize_t n = -1;
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), count;
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 
-	snprintf(open.node, sizeof(open.node), "%s", at->node);
 	if (snprintf(address.sun_path, sizeof(address.sun_path), "%s/umad", at->dir) <
 		    (int)sizeof(address.sun_path) &&
 	    !connect(fd, (struct sockaddr *)&address, sizeof(address)) &&
-	    send(fd, &open, sizeof(open), MSG_NOSIGNAL) == sizeof(open))
-		n = recv(fd, &answer, sizeof(answer), 0);
+	    send(fd, open, sizeof(*open), MSG_NOSIGNAL) == sizeof(*open))
+		n = readv(fd, parts, ARRAY_SIZE(parts));
 	close(fd);
-	if (n < (ssize_t)sizeof(answer.reply) || answer.reply.error)
-		return 0;
-	count = MIN((int)(((size_t)n - sizeof(answer.reply)) / sizeof(*info)), max);
-	memcpy(info, answer.info, (size_t)count * sizeof(*info));
-	return count;
+	return n < (ssize_t)sizeof(reply) || reply.error ? -1 : n - (ssize_t)sizeof(reply);
+}
+
+int node_devices(const struct node_place *at, struct abi_device_info *info, int max)
+{
+	struct abi_open open = {ABI_MAGIC, ABI_VERSION, ABI_OPEN_LIST, 0, "", ""};
+	ssize_t n;
+
+	snprintf(open.node, sizeof(open.node), "%s", at->node);
+	n = ask_umad(at, &open, info, (size_t)max * sizeof(*info));
+	return n < 0 ? 0 : (int)((size_t)n / sizeof(*info));
+}
+
+int node_issm(const struct node_place *at, const char *device, unsigned int port,
+	      char path[PATH_MAX])
+{
+	struct abi_open open = {ABI_MAGIC, ABI_VERSION, ABI_OPEN_PORT, port, "", ""};
+	struct abi_port_info info;
+
+	snprintf(open.node, sizeof(open.node), "%s", at->node);
+	snprintf(open.device, sizeof(open.device), "%.*s", ABI_NAME_BYTES - 1, device);
+	if (ask_umad(at, &open, &info, sizeof(info)) != sizeof(info))
+		return -ENODEV;
+	info.issm[ABI_NAME_BYTES - 1] = '\0';
+	return snprintf(path, PATH_MAX, "%s/%s", at->dir, info.issm) < PATH_MAX ? 0
+										: -ENAMETOOLONG;
 }
 
 /* --- all of it -------------------------------------------------------------- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Calls of another library, led to functions of this one. */
-#ifndef SOFTIB_LIBRDMACM_REDIRECT_H
-#define SOFTIB_LIBRDMACM_REDIRECT_H
+#ifndef SOFTIB_LIB_REDIRECT_H
+#define SOFTIB_LIB_REDIRECT_H
 
 #include <stddef.h>
 
