@@ -6,7 +6,7 @@
  *   MIGRATED  no alternate path, or it is the one in use. Packets have MigReq set
  *   REARM     the program has loaded an alternate path. Packets have MigReq clear
  *   ARMED     the peer has, too: a packet came with MigReq clear. The QP migrates when
- *             - its retries are exhausted,
+ *             - its retries are exhausted, or its port is down when it has to send again,
  *             - a packet comes from the alternate path with MigReq set: the peer has migrated,
  *             - the program says MIGRATED
  *
@@ -59,9 +59,16 @@ void eng_migrate(struct eng_qp *qp)
 	qp->engine->cfg.async_event(qp->engine->cfg.ctx, IBV_EVENT_PATH_MIG, qp->init.ctx);
 }
 
-bool eng_path_failed(struct eng_qp *qp)
+static bool is_port_up(const struct eng_qp *qp)
 {
-	if (qp->attr.path_mig_state != IBV_MIG_ARMED)
+	uint8_t state = eng_port(qp->engine, qp->attr.port_num)->state;
+
+	return state == IBV_PORT_ACTIVE || state == IBV_PORT_ACTIVE_DEFER;
+}
+
+bool eng_path_failed(struct eng_qp *qp, bool exhausted)
+{
+	if (qp->attr.path_mig_state != IBV_MIG_ARMED || (!exhausted && is_port_up(qp)))
 		return false;
 	eng_migrate(qp);
 	return true;

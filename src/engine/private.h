@@ -360,8 +360,9 @@ bool eng_path_may_be(const struct eng_qp *qp, const struct ibv_qp_attr *attr, in
 void eng_path_loaded(struct eng_qp *qp, int mask);
 /** eng_migrate() - to the alternate path, which there is */
 void eng_migrate(struct eng_qp *qp);
-/** eng_path_failed() - the peer does not answer. Return: true: it may by another path */
-bool eng_path_failed(struct eng_qp *qp);
+/** eng_path_failed() - the peer does not answer; @exhausted: nor did it to any retry. Return:
+ *  true: it may by another path */
+bool eng_path_failed(struct eng_qp *qp, bool exhausted);
 /** eng_path_watch() - a packet came for @qp, which awaits_migration, from the port @source: do
  *  the QP's states follow? Before its source is checked against the QP's path */
 void eng_path_watch(struct eng_qp *qp, wire_addr_t source, uint16_t pkey, bool mig_req);

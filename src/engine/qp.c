@@ -168,9 +168,9 @@ static void op_failed(void *ctx)
 	eng_window_revoke(ctx); /* whoever resets or destroys it waits for the peer */
 }
 
-static bool op_exhausted(void *ctx)
+static bool op_path_failed(void *ctx, bool exhausted)
 {
-	return eng_path_failed(ctx);
+	return eng_path_failed(ctx, exhausted);
 }
 
 static void op_put(void *ctx, void *to, const void *from, uint32_t len, uint32_t offset)
@@ -181,7 +181,7 @@ static void op_put(void *ctx, void *to, const void *from, uint32_t len, uint32_t
 /* those that are the same for all QPs */
 #define COMMON_OPS                                                                                 \
 	.put = op_put, .invalidate = op_invalidate, .bind = op_bind,                               \
-	.complete_send = op_complete_send, .event = eng_qp_event, .exhausted = op_exhausted
+	.complete_send = op_complete_send, .event = eng_qp_event, .path_failed = op_path_failed
 
 const struct tp_ops eng_tp_ops = {
 	COMMON_OPS,

@@ -152,11 +152,12 @@ static void retry(struct tp_qp *qp)
 
 	if (sq->block & TP_BLOCK_RNR)
 		return; /* everything is sent again when the timer expires */
-	if (sq->retries_left > 0) {
+	if (!qp->ops->path_failed || !qp->ops->path_failed(qp->ctx, !sq->retries_left)) {
+		if (!sq->retries_left) {
+			tp_sq_fail_oldest(qp, IBV_WC_RETRY_EXC_ERR);
+			return;
+		}
 		sq->retries_left--;
-	} else if (!qp->ops->exhausted || !qp->ops->exhausted(qp->ctx)) {
-		tp_sq_fail_oldest(qp, IBV_WC_RETRY_EXC_ERR);
-		return;
 	}
 	sq->recovering = true;
 	tp_requester_rewind(qp);

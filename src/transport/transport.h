@@ -219,9 +219,10 @@ struct tp_ops {
 	void (*event)(void *ctx, enum tp_event event);
 	/** failed() - the QP is in the error state from now on. May be NULL */
 	void (*failed)(void *ctx);
-	/** exhausted() - retries have not helped. May be NULL. Return: true: the attributes
-	 *  are those of another path now (tp_qp_path_changed()): begin again */
-	bool (*exhausted)(void *ctx);
+	/** path_failed() - what was sent is to be sent again; @exhausted: retries have not
+	 *  helped. May be NULL. Return: true: the attributes are those of another path now
+	 *  (tp_qp_path_changed()): begin again */
+	bool (*path_failed)(void *ctx, bool exhausted);
 };
 
 /** struct tp_attr - attributes that ibv_modify_qp sets, as they stand */

@@ -168,6 +168,39 @@ static void nothing_is_lost(void **state)
 	end(w);
 }
 
+/* Return: how many tenths of a second pass until A has migrated, with a request under way */
+static unsigned tenths_to_migrate(enum ibv_port_state primary)
+{
+	struct world *w = begin_armed();
+	unsigned tenths = 0;
+
+	w->a.page->port[0].state = (uint8_t)primary;
+	w->a.page->port[1].state = IBV_PORT_ACTIVE;
+	assert_int_equal(recv_into(&w->b, 1, 10000, 64), 0);
+	assert_int_equal(send(&w->a, (struct ibv_send_wr){.opcode = IBV_WR_SEND}, 8), 0);
+	for (; mig_state(&w->a) != IBV_MIG_MIGRATED; tenths++) {
+		eng_tick(w->a.engine);
+		lose(&w->b);
+		clock_now.ns += NSEC_PER_SEC / 10;
+		assert_true(tenths < 1000);
+	}
+	run(w);
+	assert_int_equal(take(&w->a).status, IBV_WC_SUCCESS);
+	expect_migrated(&w->a, 2 + SECOND);
+	end(w);
+	return tenths;
+}
+
+/* Retries by a port that is down are in vain: the first time-out is the last. */
+static void a_port_that_is_down_is_left_at_once(void **state)
+{
+	unsigned retried = tenths_to_migrate(IBV_PORT_ACTIVE);
+	unsigned down = tenths_to_migrate(IBV_PORT_DOWN);
+
+	assert_true(down < retried);
+	assert_int_equal(down - 1, (retried - 1) / 3); /* retry_cnt is 2 */
+}
+
 /* After a migration the first path may be loaded as the alternate one. */
 static void there_and_back(void **state)
 {
@@ -282,6 +315,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nothing_is_lost),
+		cmocka_unit_test(a_port_that_is_down_is_left_at_once),
 		cmocka_unit_test(there_and_back),
 		cmocka_unit_test(not_before_both_are_armed),
 		cmocka_unit_test(a_path_that_does_not_fit_is_refused),
