@@ -212,28 +212,33 @@ int umad_poll(int portid, int timeout_ms)
 	return wait_for(portid, POLLIN, timeout_ms);
 }
 
+/* Return: bytes of the record; -errno */
+static ssize_t receive(int portid, struct ib_user_mad *mad, int length, int timeout_ms)
+{
+	int ret = timeout_ms ? wait_for(portid, POLLIN, timeout_ms) : 0;
+
+	if (ret || length < 0)
+		return ret ? ret : -EBADF;
+	return umad_file_read(portid, mad, sizeof(*mad) + (size_t)length);
+}
+
 int umad_recv(int portid, void *umad, int *length, int timeout_ms)
 {
 	struct ib_user_mad *mad = umad;
 	ssize_t n;
-	int ret;
 
 	DEBUG("fd %d timeout %d", portid, timeout_ms);
-	ret = timeout_ms ? wait_for(portid, POLLIN, timeout_ms) : 0;
-	if (ret) {
-		errno = -ret;
-		return ret;
-	}
-	n = *length < 0 ? -EBADF
-			: umad_file_read(portid, mad, sizeof(*mad) + (size_t)*length);
-	if (n == -EBADF) {
-		errno = EINVAL;
-		return -EINVAL;
-	}
+	n = receive(portid, mad, *length, 0); /* the common case: one call of the system less */
+	if (n == -EAGAIN && timeout_ms)
+		n = receive(portid, mad, *length, timeout_ms);
 	if (n >= 0) {
 		*length = (int)((size_t)n - sizeof(*mad));
 		DEBUG("mad received by agent %u length %d", mad->agent_id, *length);
 		return (int)mad->agent_id;
+	}
+	if (n == -EBADF) {
+		errno = EINVAL;
+		return -EINVAL;
 	}
 	if (n == -ENOSPC || n == -EINVAL) {
 		DEBUG("a record of %u does not fit in %d", mad->length, *length);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * libibumad under the manager. A thread waits in umad_recv() and hands MADs to
- * the loop through a list and an eventfd: the library's descriptor is not
- * always one of the kernel's (ibsim's preload makes it up), so the loop cannot
- * watch it. Sending happens in the loop's thread; libibumad allows both at once.
+ * libibumad under the manager. The loop watches the library's descriptor, if that is one of the
+ * kernel's. One that ibsim's preload makes up is not: a thread waits in umad_recv() then and
+ * hands MADs to the loop through a list and an eventfd. Sending happens in the loop's thread;
+ * libibumad allows both at once.
  */
 /* ibsim's preload wraps open(), not open64(): call it by that name */
 #undef _FILE_OFFSET_BITS
@@ -19,11 +19,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define GSI_QKEY 0x80010000u
 #define RECV_ROOM (256 * 1024)
 #define POLL_MS 500 /* how often the thread looks whether it shall end */
+#define MADS_PER_TURN 64
 
 /** struct inbound - a MAD on its way from the thread to the loop */
 struct inbound {
@@ -42,10 +44,10 @@ struct sm_umad {
 	struct rt_io event;
 	char name[UMAD_CA_NAME_LEN + 16];
 	uint64_t guid;
-	int port, event_fd, issm_fd;
+	int port, event_fd, issm_fd; /* event_fd: -1, the loop watches the port */
 	int agents[SM_N_AGENTS];
-	void *send_buf;
-	size_t send_room;
+	void *send_buf, *recv_buf;
+	size_t send_room, recv_room;
 	pthread_t thread;
 	bool running;
 	/* --- protected by lock --- */
@@ -151,41 +153,85 @@ static bool is_stopped(struct sm_umad *u)
 	return stop;
 }
 
+static bool grow_recv_buf(struct sm_umad *u, size_t room)
+{
+	void *buf = realloc(u->recv_buf, umad_size() + room);
+
+	if (!buf)
+		return false;
+	u->recv_buf = buf;
+	u->recv_room = room;
+	return true;
+}
+
+/* one record into recv_buf, which grows for it
+ * Return: its agent; -EAGAIN: there is none; -ENODEV: the device is gone */
+static int receive(struct sm_umad *u, int *len, int timeout_ms)
+{
+	int agent;
+
+	for (;;) {
+		*len = (int)u->recv_room;
+		agent = umad_recv(u->port, u->recv_buf, len, timeout_ms);
+		if (agent >= 0) /* EIO: so softibd says it, of what is sent */
+			return umad_status(u->recv_buf) == EIO ? -ENODEV : agent;
+		if (*len > (int)u->recv_room && grow_recv_buf(u, (size_t)*len))
+			continue;
+		if (agent == -ETIMEDOUT || agent == -EWOULDBLOCK || agent == -EINTR)
+			return -EAGAIN;
+		return -ENODEV;
+	}
+}
+
 static void *receive_loop(void *arg)
 {
 	struct sm_umad *u = arg;
-	size_t room = RECV_ROOM;
-	void *buf = calloc(1, umad_size() + room);
 
-	while (buf && !is_stopped(u)) {
-		int len = (int)room;
-		int agent = umad_recv(u->port, buf, &len, POLL_MS);
+	while (!is_stopped(u)) {
+		int len, agent = receive(u, &len, POLL_MS);
 
-		if (agent >= 0 && umad_status(buf) == EIO) {
-			report_loss(u); /* so softibd says it, of what is sent */
+		if (agent >= 0)
+			hand_over(u, agent, u->recv_buf, (size_t)len);
+		else if (agent == -ENODEV)
 			break;
-		} else if (agent >= 0) {
-			hand_over(u, agent, buf, len);
-		} else if (len > (int)room) {
-			/* too long for the buffer: ask again with a larger one */
-			free(buf);
-			room = len;
-			buf = calloc(1, umad_size() + room);
-		} else if (agent != -ETIMEDOUT && agent != -EWOULDBLOCK && agent != -EINTR) {
-			report_loss(u); /* the device is gone */
-			break;
-		}
 	}
-	free(buf);
+	if (!is_stopped(u))
+		report_loss(u);
 	return NULL;
 }
 
-static void deliver(struct sm_umad *u, struct inbound *in)
+static void deliver(struct sm_umad *u, int agent_id, int status, const struct sm_addr *from,
+		    const uint8_t *mad, size_t len)
 {
 	for (int a = 0; a < SM_N_AGENTS; a++)
-		if (u->agents[a] == in->agent_id)
-			sm_receive(u->sm, a, in->status, &in->from, in->mad,
-				   MAX(in->len, (size_t)WIRE_MAD_BYTES));
+		if (u->agents[a] == agent_id)
+			sm_receive(u->sm, a, status, from, mad, MAX(len, (size_t)WIRE_MAD_BYTES));
+}
+
+/* the loop watches the descriptor itself */
+static void port_ready(struct rt_io *io, bool readable, bool writable)
+{
+	struct sm_umad *u = container_of(io, struct sm_umad, event);
+
+	for (int i = 0; i < MADS_PER_TURN; i++) {
+		int len, agent = receive(u, &len, 0);
+		struct sm_addr from;
+		uint8_t *mad;
+
+		if (agent == -EAGAIN)
+			return;
+		if (agent < 0) {
+			rt_io_watch(io, false, false);
+			u->lost(u->lost_ctx);
+			return;
+		}
+		from = source_of(u->recv_buf);
+		mad = umad_get_mad(u->recv_buf);
+		if (len < WIRE_MAD_BYTES)
+			memset(mad + len, 0, WIRE_MAD_BYTES - (size_t)len);
+		deliver(u, agent, umad_status(u->recv_buf) ? -ETIMEDOUT : 0, &from, mad,
+			(size_t)len);
+	}
 }
 
 static void inbox_ready(struct rt_io *io, bool readable, bool writable)
@@ -203,7 +249,7 @@ static void inbox_ready(struct rt_io *io, bool readable, bool writable)
 	gone = u->gone;
 	pthread_mutex_unlock(&u->lock);
 	list_for_each_entry_safe(in, tmp, &got, node) {
-		deliver(u, in);
+		deliver(u, in->agent_id, in->status, &in->from, in->mad, in->len);
 		list_del(&in->node);
 		free(in);
 	}
@@ -335,6 +381,25 @@ static int open_port(struct sm_umad *u, const struct sm_umad_port *want, const c
 	return err;
 }
 
+/* the port itself, or the inbox that a thread fills */
+static int choose_source(struct rt *rt, struct sm_umad *u)
+{
+	int fd = umad_get_fd(u->port);
+	struct stat st;
+
+	if (!grow_recv_buf(u, RECV_ROOM))
+		return -ENOMEM;
+	if (!fstat(fd, &st)) {
+		rt_io_init(rt, &u->event, fd, port_ready);
+		return 0;
+	}
+	u->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (u->event_fd < 0)
+		return -errno;
+	rt_io_init(rt, &u->event, u->event_fd, inbox_ready);
+	return 0;
+}
+
 int sm_umad_open(struct rt *rt, const struct sm_umad_port *want, struct sm_umad **out,
 		 const char **error)
 {
@@ -348,17 +413,18 @@ int sm_umad_open(struct rt *rt, const struct sm_umad_port *want, struct sm_umad 
 	INIT_LIST_HEAD(&u->inbox);
 	pthread_mutex_init(&u->lock, NULL);
 	u->io.send = send_mad;
-	u->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	err = u->event_fd < 0 ? -errno : open_port(u, want, error);
+	u->event_fd = -1;
+	err = open_port(u, want, error);
 	if (err) {
-		if (u->event_fd < 0)
-			fail("no eventfd: %s", strerror(-err));
-		else
-			close(u->event_fd);
 		free(u);
 		return err;
 	}
-	rt_io_init(rt, &u->event, u->event_fd, inbox_ready);
+	err = choose_source(rt, u);
+	if (err) {
+		fail("cannot wait for MADs: %s", strerror(-err));
+		sm_umad_close(u);
+		return err;
+	}
 	*out = u;
 	return 0;
 }
@@ -371,6 +437,8 @@ int sm_umad_start(struct sm_umad *u, struct sm *sm, void (*lost)(void *ctx), voi
 	u->lost = lost;
 	u->lost_ctx = ctx;
 	rt_io_watch(&u->event, true, false);
+	if (u->event_fd < 0)
+		return 0;
 	err = pthread_create(&u->thread, NULL, receive_loop, u);
 	u->running = !err;
 	return -err;
@@ -397,8 +465,10 @@ void sm_umad_close(struct sm_umad *u)
 	if (u->issm_fd >= 0)
 		close(u->issm_fd);
 	umad_close_port(u->port);
-	close(u->event_fd);
+	if (u->event_fd >= 0)
+		close(u->event_fd);
 	free(u->send_buf);
+	free(u->recv_buf);
 	free(u);
 }
 

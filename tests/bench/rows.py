@@ -10,6 +10,7 @@ from bench.connect import Connect
 from bench.counts import TABLE as INSTRUCTIONS
 from bench.daemon import BesideFlaps, PacketTime, PortMemory
 from bench.ipoib import Idle, Ip, MTU, fabric_of, relay
+from bench.paths import Paths
 from bench.sockets import RSOCKETS, TCP, Rstream
 from bench.sources import (NO_SPIN, ONE_CORE, Bare, Instructions, Libfabric, Mpi, MpiOverSoftib,
                            Perftest, Ucx, UcxOverSoftib, Verbs)
@@ -286,6 +287,11 @@ def connection_rows():
             for count in (1, 1000)]
 
 
+def query_rows():
+    return [Row("path queries, 1,000 of one client", "path queries", "k/s", Paths(),
+                reach=("value", 100))]
+
+
 def instruction_rows():
     return [Row(f"instructions: {key[6:].replace(':8/', ' 8 B, ').replace('_', ' ')}",
                 "instructions", "instr", Instructions(key),
@@ -296,4 +302,4 @@ def instruction_rows():
 def all_rows():
     return (latency_rows() + bandwidth_rows() + rate_rows() + other_rows() + user_rows() +
             cost_rows() + daemon_rows() + ip_rows() + socket_rows() + disk_rows() +
-            connection_rows() + instruction_rows())
+            connection_rows() + query_rows() + instruction_rows())
