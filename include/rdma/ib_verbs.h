@@ -80,9 +80,24 @@ struct ib_srq {
 	struct rdma_restrack_entry res;
 };
 
-/** struct ib_xrcd - an XRC domain: its targets take receives from its SRQs (A14) */
+/** struct ib_xrc_domain - targets of an XRC domain take receives from its SRQs (A14). It lives
+ *  as long as one program has it open */
+struct ib_xrc_domain {
+	struct list_head node; /* in device->xrc_domains */
+	u32 number;	       /* of the device's domains; not 0 */
+	bool has_file;	       /* whoever opens the file joins the domain; else nobody can */
+	bool is_shared;	       /* two programs had it open at one time */
+	u64 file_device, inode;
+	struct list_head openings; /* struct ib_xrcd.node */
+	struct list_head targets;  /* struct ib_qp.target_node */
+};
+
+/** struct ib_xrcd - a program's opening of an XRC domain */
 struct ib_xrcd {
+	struct list_head node; /* in domain->openings */
 	struct ib_device *device;
+	struct ib_xrc_domain *domain;
+	struct ib_ucontext *context;
 	unsigned int usecnt; /* targets and SRQs */
 };
 
@@ -153,6 +168,9 @@ struct ib_qp {
 	struct list_head mcast_list; /* attachments */
 	struct ib_rss *rss;	     /* NULL: it receives its frames itself */
 	unsigned int usecnt; /* attachments, rules, QPs that pass frames on to this work queue */
+	/* --- XRC_TGT --- */
+	struct list_head target_node; /* in xrcd->domain->targets */
+	struct list_head openers;     /* struct ib_uobject.opener: handles of programs */
 	struct rdma_restrack_entry res;
 };
 
@@ -404,6 +422,11 @@ struct ib_device_ops {
 
 	struct ib_xrcd *(*alloc_xrcd)(struct ib_device *device, struct ib_udata *udata);
 	void (*dealloc_xrcd)(struct ib_xrcd *xrcd);
+	/** xrcd_shared() - from now on several programs have the domain. May be NULL */
+	void (*xrcd_shared)(struct ib_device *device);
+	/** inherit_qp() - the program of @to owns the target @qp from now on, which another has
+	 *  closed. May be NULL */
+	void (*inherit_qp)(struct ib_qp *qp, struct ib_ucontext *to);
 
 	/** create_qp() - @pd is NULL for XRC_TGT and EEC, whose device is its domain's */
 	struct ib_qp *(*create_qp)(struct ib_pd *pd, struct ib_qp_init_attr *attr,
@@ -503,6 +526,8 @@ struct ib_device {
 	struct list_head event_handler_list;
 	struct list_head event_queue;	/* dispatched, not yet delivered */
 	struct list_head ucontext_list;
+	struct list_head xrc_domains; /* struct ib_xrc_domain.node */
+	u32 last_xrc_domain;
 	struct core_poll *poll;
 	u32 last_rdd; /* RD domains are compared by number; 0 is none */
 	struct ib_port_cache *cache; /* [phys_port_cnt], port 1 first */

@@ -52,6 +52,7 @@ static const struct verbs_context operations = {
 	.get_srq_num = srq_get_num,
 	.open_xrcd = xrcd_open,
 	.close_xrcd = xrcd_close,
+	.open_qp = target_open,
 	.sz = sizeof(struct verbs_context),
 	.context.ops = {
 		.alloc_mw = mw_alloc,
@@ -393,12 +394,10 @@ EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
 	ctx->device = dev;
 	ctx->child_sock = -1;
 	INIT_LIST_HEAD(&ctx->objects);
-	INIT_LIST_HEAD(&ctx->xrc_domains);
 	pthread_mutex_init(&ctx->v.context.mutex, NULL);
 	pthread_mutex_init(&ctx->sock_lock, NULL);
 	pthread_mutex_init(&ctx->objects_lock, NULL);
 	pthread_mutex_init(&ctx->async_lock, NULL);
-	pthread_mutex_init(&ctx->xrcd_lock, NULL);
 	ctx->sock = context_connect(dev);
 	if (ctx->sock < 0) {
 		rc = ctx->sock;

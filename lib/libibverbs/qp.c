@@ -136,7 +136,7 @@ static int engine_create(struct soft_context *ctx, struct soft_qp *qp, uint32_t 
 		.type = qp->ibv.qp_type == IBV_QPT_RAW_PACKET ? IBV_QPT_UD : qp->ibv.qp_type,
 		.is_raw = qp->ibv.qp_type == IBV_QPT_RAW_PACKET,
 		.pd = qp->ibv.pd ? qp->ibv.pd->handle : 0,
-		.xrcd = qp->xrcd ? to_xrcd(qp->xrcd)->handle : 0,
+		.xrcd = qp->xrcd ? to_xrcd(qp->xrcd)->number : 0,
 		.send_cq = send_cq ? send_cq->eng : NULL,
 		.recv_cq = recv_cq ? recv_cq->eng : send_cq ? send_cq->eng : NULL,
 		.srq = srq ? srq->eng : NULL,
@@ -360,6 +360,14 @@ static int resolve_paths(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 	return rc;
 }
 
+/* softibd has agreed. Of a target that others have open it alone knows the state. */
+static int engine_modify(struct soft_qp *qp, const struct ibv_qp_attr *attr, int mask)
+{
+	int rc = eng_qp_modify(qp->eng, attr, mask);
+
+	return rc && eng_target_is_shared(qp->eng) ? 0 : rc;
+}
+
 /**
  * ibv_modify_qp() - change state or attributes of a QP
  * Return: 0; EINVAL the transition, or its attributes, are not legal; EHOSTUNREACH on
@@ -381,7 +389,7 @@ EXPORT int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *given, int mas
 		context_settle(ctx, to_qp(ibqp)->eng);
 	rc = command_modify(ctx, ibqp, attr, mask);
 	if (!rc)
-		rc = eng_qp_modify(to_qp(ibqp)->eng, attr, mask);
+		rc = engine_modify(to_qp(ibqp), attr, mask);
 	if (!rc && mask & IBV_QP_STATE)
 		ibqp->state = attr->qp_state;
 	if (!rc && mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RTR)
@@ -397,7 +405,10 @@ EXPORT int ibv_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
 	struct soft_qp *qp = to_qp(ibqp);
 
 	memset(attr, 0, sizeof(*attr));
-	eng_qp_query(qp->eng, attr);
+	if (ibqp->qp_type != IBV_QPT_XRC_RECV || !eng_target_is_shared(qp->eng))
+		eng_qp_query(qp->eng, attr);
+	else if (target_query(to_context(ibqp->context), qp, attr))
+		return verbs_err(-EIO);
 	attr->cap = qp->cap;
 	if (device_is_ethernet(to_context(ibqp->context), attr->ah_attr.port_num))
 		attr->ah_attr.dlid = attr->alt_ah_attr.dlid = 0; /* stations */
@@ -422,6 +433,18 @@ EXPORT int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, 
 	return 0;
 }
 
+static int destroy(struct soft_context *ctx, struct soft_qp *qp)
+{
+	int rc = command_destroy(ctx, qp->ibv.handle);
+
+	if (rc)
+		return rc;
+	object_hide(ctx, &qp->object);
+	if (!ctx->forked)
+		eng_qp_destroy(qp->eng);
+	return 0;
+}
+
 /** ibv_destroy_qp() - Context: waits until its asynchronous events are
  *  acknowledged. Its completions leave the CQs. Return: 0; EBUSY while it is
  *  attached to a multicast group */
@@ -432,12 +455,9 @@ EXPORT int ibv_destroy_qp(struct ibv_qp *ibqp)
 	int rc;
 
 	context_settle(ctx, qp->eng);
-	rc = command_destroy(ctx, ibqp->handle);
+	rc = ibqp->qp_type == IBV_QPT_XRC_RECV ? target_close(ctx, qp) : destroy(ctx, qp);
 	if (rc)
 		return verbs_err(rc);
-	object_hide(ctx, &qp->object);
-	if (!ctx->forked)
-		eng_qp_destroy(qp->eng);
 	object_purge(ctx, &qp->object);
 	object_wait(&qp->object, &ibqp->mutex, &ibqp->cond, &ibqp->events_completed);
 	wq_rss_end(qp);

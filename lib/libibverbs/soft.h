@@ -13,7 +13,7 @@
  * function returns: a positive errno, or NULL and errno.
  *
  * Lock order: objects_lock, the engine's lock, then any of async_lock, a
- * channel's lock. sock_lock is taken alone, inside xrcd_lock, or inside the engine's lock
+ * channel's lock. sock_lock is taken alone or inside the engine's lock
  * while a rule fails completions.
  */
 #ifndef SOFTIB_LIBIBVERBS_SOFT_H
@@ -161,9 +161,6 @@ struct soft_context {
 	struct list_head objects; /* --- protected by objects_lock --- */
 	uint64_t next_id;
 
-	pthread_mutex_t xrcd_lock;
-	struct list_head xrc_domains; /* --- protected by xrcd_lock --- */
-
 	pthread_mutex_t async_lock; /* one writer or sorter of the event queue */
 };
 
@@ -240,12 +237,10 @@ struct soft_srq {
 	uint32_t srqn; /* of an XRC domain; 0: it is of none */
 };
 
-struct soft_xrc_domain; /* xrcd.c */
-
 struct soft_xrcd {
 	struct ibv_xrcd ibv;
-	uint32_t handle; /* the domain's */
-	struct soft_xrc_domain *domain;
+	uint32_t handle;
+	uint32_t number; /* of the domain, which all that opened it have */
 };
 
 struct soft_builder; /* qp_ex.c */
@@ -413,6 +408,9 @@ void cq_ex_fill(struct soft_cq *cq, uint64_t wc_flags);
 int srq_post_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 int srq_get_num(struct ibv_srq *srq, uint32_t *num);
 int srq_post_ops(struct ibv_srq *srq, struct ibv_ops_wr *wr, struct ibv_ops_wr **bad);
+struct ibv_qp *target_open(struct ibv_context *context, struct ibv_qp_open_attr *attr);
+int target_close(struct soft_context *ctx, struct soft_qp *qp);
+int target_query(struct soft_context *ctx, struct soft_qp *qp, struct ibv_qp_attr *attr);
 struct ibv_xrcd *xrcd_open(struct ibv_context *context, struct ibv_xrcd_init_attr *attr);
 int xrcd_close(struct ibv_xrcd *xrcd);
 struct ibv_srq *srq_create_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr);

@@ -58,7 +58,7 @@ struct kind {
 static int become(struct soft_srq *srq, const struct kind *kind)
 {
 	if (kind->xrcd)
-		return eng_srq_join_xrcd(srq->eng, srq->srqn, to_xrcd(kind->xrcd)->handle,
+		return eng_srq_join_xrcd(srq->eng, srq->srqn, to_xrcd(kind->xrcd)->number,
 					 to_cq(kind->cq)->eng);
 	if (kind->max_tags)
 		return eng_srq_match_tags(srq->eng, to_cq(kind->cq)->eng, kind->max_tags);

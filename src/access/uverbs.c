@@ -146,6 +146,14 @@ void uverbs_object_event(struct ib_event *event, void *ctx)
 	send_event(uobject->context->priv, event->event, uobject->user_handle);
 }
 
+void uverbs_target_event(struct ib_event *event, void *ctx)
+{
+	struct ib_uobject *uobject;
+
+	list_for_each_entry(uobject, &event->element.qp->openers, opener)
+		uverbs_object_event(event, uobject);
+}
+
 static void become_zombie(struct session *s)
 {
 	send_event(s, IB_EVENT_DEVICE_FATAL, 0);

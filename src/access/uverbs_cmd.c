@@ -314,10 +314,12 @@ static int cmd_create_xsrq(struct call *call)
 	return create_srq(call, in->user_handle, in->pd_handle, &attr);
 }
 
-/* A domain that others reach by a file would have SRQs in their memory: each is its
- * program's own. */
+/* The program says which file its descriptor is of: uverbs takes no descriptors. */
 static int cmd_open_xrcd(struct call *call)
 {
+	const struct ib_uverbs_open_xrcd *in = call->in;
+	const struct abi_open_xrcd *more = (const void *)(in + 1);
+	const struct ib_xrcd_file file = {more->device, more->inode};
 	struct ib_uverbs_open_xrcd_resp *out = call->out;
 	struct ib_uobject *uobject = ib_uobject_alloc(call->session->context, IB_UOBJECT_XRCD);
 	struct ib_xrcd *xrcd;
@@ -325,11 +327,12 @@ static int cmd_open_xrcd(struct call *call)
 
 	if (IS_ERR(uobject))
 		return (int)PTR_ERR(uobject);
-	xrcd = ib_alloc_xrcd_user(uobject);
+	xrcd = ib_alloc_xrcd_user(uobject, in->fd == UINT32_MAX ? NULL : &file, (int)in->oflags);
 	ret = ib_uobject_commit(uobject, xrcd);
 	if (ret)
 		return ret;
 	out->xrcd_handle = uobject->handle;
+	memcpy(out + 1, &xrcd->domain->number, sizeof(xrcd->domain->number));
 	return 0;
 }
 
@@ -463,7 +466,9 @@ const struct command uverbs_commands[] = {
 	[IB_USER_VERBS_CMD_CREATE_SRQ] =
 		{"create_srq", IN(create_srq), OUT(create_srq), cmd_create_srq},
 	[IB_USER_VERBS_CMD_OPEN_XRCD] =
-		{"open_xrcd", IN(open_xrcd), OUT(open_xrcd), cmd_open_xrcd},
+		{"open_xrcd", IN(open_xrcd) + sizeof(struct abi_open_xrcd),
+		 OUT(open_xrcd) + sizeof(u32), cmd_open_xrcd},
+	[IB_USER_VERBS_CMD_OPEN_QP] = {"open_qp", IN(open_qp), OUT(create_qp), cmd_open_qp},
 	[IB_USER_VERBS_CMD_CLOSE_XRCD] = {"close_xrcd", IN(close_xrcd), 0, cmd_close_xrcd},
 	[IB_USER_VERBS_CMD_CREATE_XSRQ] =
 		{"create_xsrq", IN(create_xsrq), OUT(create_srq), cmd_create_xsrq},

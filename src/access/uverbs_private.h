@@ -8,6 +8,7 @@
 #include "abi/lane.h"
 #include "abi/objects.h"
 #include "abi/session.h"
+#include "abi/target.h"
 #include "access/uverbs.h"
 #include "core/uobject.h"
 #include "rdma/ib_verbs.h"
@@ -70,6 +71,7 @@ extern const unsigned int uverbs_num_driver_commands;
 
 /* uverbs_qp.c */
 int cmd_create_qp(struct call *call);
+int cmd_open_qp(struct call *call);
 int cmd_query_qp(struct call *call);
 int cmd_modify_qp(struct call *call);
 int cmd_destroy_qp(struct call *call);
@@ -97,6 +99,8 @@ int cmd_set_rss(struct call *call);
 /** uverbs_object_event() - event_handler of a program's QP, CQ or SRQ, whose
  *  context is its uobject: to the program, by its own name for the object */
 void uverbs_object_event(struct ib_event *event, void *uobject);
+/** uverbs_target_event() - event_handler of an XRC target: to every program that has it open */
+void uverbs_target_event(struct ib_event *event, void *uobject);
 /** uverbs_memlock_bytes() - what the context of @s may hold of locked memory:
  *  UINT64_MAX when nothing limits it */
 u64 uverbs_memlock_bytes(const struct session *s);

@@ -113,10 +113,34 @@ int cmd_create_qp(struct call *call)
 	ret = ib_uobject_commit(uobject, qp);
 	if (ret)
 		return ret;
-	qp->event_handler = uverbs_object_event;
+	qp->event_handler = qp->qp_type == IB_QPT_XRC_TGT ? uverbs_target_event : uverbs_object_event;
 	qp->qp_context = uobject;
 	answer_create(call->out, uobject, qp);
 	return 0;
+}
+
+/* as ib_uverbs_open_qp() of the kernel: a target, by its number, of a domain that this program
+ * has open */
+int cmd_open_qp(struct call *call)
+{
+	const struct ib_uverbs_open_qp *in = call->in;
+	struct ib_ucontext *context = call->session->context;
+	struct ib_xrcd *xrcd = ib_uobject_get(context, IB_UOBJECT_XRCD, in->pd_handle);
+	struct ib_uobject *uobject;
+	struct ib_qp *qp;
+	int ret;
+
+	if (IS_ERR(xrcd) || in->qp_type != IB_QPT_XRC_TGT)
+		return -EINVAL;
+	uobject = ib_uobject_alloc(context, IB_UOBJECT_QP);
+	if (IS_ERR(uobject))
+		return (int)PTR_ERR(uobject);
+	uobject->user_handle = in->user_handle;
+	qp = ib_open_qp_user(uobject, xrcd, in->qpn);
+	ret = ib_uobject_commit(uobject, qp);
+	if (!ret)
+		answer_create(call->out, uobject, qp);
+	return ret;
 }
 
 int cmd_query_qp(struct call *call)
@@ -190,7 +214,11 @@ int cmd_modify_qp(struct call *call)
 int cmd_destroy_qp(struct call *call)
 {
 	const struct ib_uverbs_destroy_qp *in = call->in;
+	struct ib_uverbs_destroy_qp_resp *out = call->out;
+	struct ib_qp *qp = ib_uobject_get(call->session->context, IB_UOBJECT_QP, in->qp_handle);
 
+	if (!IS_ERR(qp) && ib_target_has_others(qp))
+		out->events_reported = ABI_TARGET_LIVES;
 	return ib_uobject_destroy(call->session->context, IB_UOBJECT_QP, in->qp_handle);
 }
 

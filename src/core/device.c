@@ -45,6 +45,7 @@ struct ib_device *ib_alloc_device_(size_t size)
 	INIT_LIST_HEAD(&device->event_handler_list);
 	INIT_LIST_HEAD(&device->event_queue);
 	INIT_LIST_HEAD(&device->ucontext_list);
+	INIT_LIST_HEAD(&device->xrc_domains);
 	rdma_restrack_init(&device->res);
 	return device;
 }

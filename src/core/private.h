@@ -34,6 +34,13 @@ static inline void core_track(struct ib_device *device, struct rdma_restrack_ent
 		memcpy(res->comm, owner->uobject->context->res.comm, sizeof(res->comm));
 }
 
+/* xrcd.c */
+/** core_target_created() - @qp is an XRC target, and its uobject its first handle */
+void core_target_created(struct ib_qp *qp);
+/** core_close_target() - one of a target's handles goes, and with the last one the target. 0;
+ *  -EBUSY */
+int core_close_target(struct ib_uobject *uobject);
+
 /** core_has_room() - may @device have one more object of @type, by the limit that it reports?
  *  The midlayer's own count as well. 0; -ENOMEM */
 int core_has_room(struct ib_device *device, enum rdma_restrack_type type);

@@ -110,7 +110,11 @@ struct ib_qp *core_create_qp(struct ib_pd *pd, struct ib_qp_init_attr *attr,
 	qp->cap = attr->cap;
 	qp->port = (u8)(attr->qp_type <= IB_QPT_GSI ? attr->port_num : 0);
 	INIT_LIST_HEAD(&qp->mcast_list);
+	INIT_LIST_HEAD(&qp->target_node);
+	INIT_LIST_HEAD(&qp->openers);
 	use_parts(qp, 1);
+	if (qp->qp_type == IB_QPT_XRC_TGT)
+		core_target_created(qp);
 	core_track(device, &qp->res, RDMA_RESTRACK_QP, owner);
 	return qp;
 }
@@ -263,6 +267,7 @@ int ib_destroy_qp(struct ib_qp *qp)
 	if (qp->usecnt)
 		return -EBUSY;
 	core_rss_drop(qp);
+	list_del(&qp->target_node);
 	use_parts(qp, -1);
 	rdma_restrack_del(qp->device, &qp->res);
 	core_events_forget(qp->device, qp);

@@ -82,6 +82,7 @@ struct ib_uobject *ib_uobject_alloc(struct ib_ucontext *context, enum ib_uobject
 	slot->uobject = uobject;
 	uobject->context = context;
 	uobject->type = type;
+	INIT_LIST_HEAD(&uobject->opener);
 	uobject->handle = slot->generation << INDEX_BITS | index;
 	list_add_tail(&uobject->node, &context->objects);
 	return uobject;
@@ -133,10 +134,21 @@ void *ib_uobject_get(struct ib_ucontext *context, enum ib_uobject_type type, u32
 	return uobject ? uobject->object : ERR_PTR(-EINVAL);
 }
 
+static bool is_target(const struct ib_uobject *uobject)
+{
+	const struct ib_qp *qp = uobject->type == IB_UOBJECT_QP ? uobject->object : NULL;
+
+	return qp && qp->qp_type == IB_QPT_XRC_TGT;
+}
+
 static int destroy(struct ib_uobject *uobject)
 {
-	int ret = uobject->object ? destroyers[uobject->type](uobject->object) : 0;
+	int ret = 0;
 
+	if (is_target(uobject))
+		ret = core_close_target(uobject);
+	else if (uobject->object)
+		ret = destroyers[uobject->type](uobject->object);
 	if (!ret)
 		ib_uobject_abort(uobject);
 	return ret;

@@ -37,6 +37,9 @@ struct ib_uobject {
 	void *object;	 /* struct ib_pd ...; NULL until committed */
 	u64 user_handle; /* the program's own name for it, in events */
 	u64 locked_bytes; /* MR: what it holds of the context's account */
+	/* --- QP, of an XRC target --- */
+	struct list_head opener; /* in qp->openers */
+	struct ib_xrcd *xrcd;	 /* by which it was opened */
 };
 
 /** struct ib_handle - a slot of the handle table */
@@ -105,9 +108,22 @@ int ib_rereg_user_mr(struct ib_mr *mr, int flags, u64 start, u64 length, u64 iov
 		     struct ib_pd *pd);
 struct ib_mw *ib_alloc_mw_user(struct ib_uobject *uobject, struct ib_pd *pd,
 			       enum ib_mw_type type);
-/** ib_alloc_xrcd_user() - -EOPNOTSUPP: the device has no XRC */
-struct ib_xrcd *ib_alloc_xrcd_user(struct ib_uobject *uobject);
+/** struct ib_xrcd_file - the file that names an XRC domain */
+struct ib_xrcd_file {
+	u64 device, inode;
+};
+/** ib_alloc_xrcd_user() - join the XRC domain of @file, or with O_CREAT in @oflags make it
+ *  @file: NULL: a domain that nobody can join
+ *  -EOPNOTSUPP the device has no XRC; -EINVAL there is none without O_CREAT, or one with
+ *  O_EXCL; -ENOMEM */
+struct ib_xrcd *ib_alloc_xrcd_user(struct ib_uobject *uobject, const struct ib_xrcd_file *file,
+				   int oflags);
 int ib_dealloc_xrcd(struct ib_xrcd *xrcd);
+/** ib_open_qp_user() - @uobject is one more handle of the domain's target @qp_num. -EINVAL
+ *  there is none */
+struct ib_qp *ib_open_qp_user(struct ib_uobject *uobject, struct ib_xrcd *xrcd, u32 qp_num);
+/** ib_target_has_others() - have others than the caller opened this target, too? */
+bool ib_target_has_others(const struct ib_qp *qp);
 /** ib_create_flow_user() - a rule that leads frames to @qp. -EOPNOTSUPP the port has no
  *  Ethernet, or a flag; -EINVAL no raw packet QP, no such port, or a default rule that names
  *  frames */

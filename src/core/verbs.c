@@ -219,27 +219,3 @@ int ib_destroy_srq(struct ib_srq *srq)
 	srq->device->ops->destroy_srq(srq);
 	return 0;
 }
-
-/* --- XRC domains --- */
-
-struct ib_xrcd *ib_alloc_xrcd_user(struct ib_uobject *uobject)
-{
-	struct ib_udata udata = {.context = uobject->context};
-	struct ib_device *device = uobject->context->device;
-	struct ib_xrcd *xrcd;
-
-	if (!device->ops->alloc_xrcd || !(device->attrs.device_cap_flags & IB_DEVICE_XRC))
-		return ERR_PTR(-EOPNOTSUPP);
-	xrcd = device->ops->alloc_xrcd(device, &udata);
-	if (!IS_ERR(xrcd))
-		xrcd->device = device;
-	return xrcd;
-}
-
-int ib_dealloc_xrcd(struct ib_xrcd *xrcd)
-{
-	if (xrcd->usecnt)
-		return -EBUSY;
-	xrcd->device->ops->dealloc_xrcd(xrcd);
-	return 0;
-}

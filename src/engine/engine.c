@@ -26,6 +26,7 @@ int eng_create(const struct eng_config *config, struct engine **engine)
 	e->next_expiry = MONO_NEVER;
 	INIT_LIST_HEAD(&e->tx);
 	INIT_LIST_HEAD(&e->held);
+	INIT_LIST_HEAD(&e->tellers);
 	INIT_LIST_HEAD(&e->owed_acks);
 	INIT_LIST_HEAD(&e->piggyback_acks);
 	INIT_LIST_HEAD(&e->lanes);
@@ -105,6 +106,8 @@ static inline bool turn_on(struct engine *e, unsigned received, bool clock)
 		eng_flush_acks(e, false);
 	if (!list_empty(&e->tx) || unlikely(e->spoilt))
 		busy |= eng_tx(e);
+	if (unlikely(!list_empty(&e->tellers)))
+		eng_targets_tell(e);
 	atomic_store_explicit(&e->moved, busy, memory_order_relaxed);
 	return busy;
 }
@@ -159,7 +162,7 @@ mono_t eng_wake_by(const struct engine *e, mono_t now)
 
 	if (eng_acks_wait(e))
 		by = mono_min(by, mono_add(now, ENG_ACK_NS));
-	if (!list_empty(&e->tx))
+	if (!list_empty(&e->tx) || !list_empty(&e->tellers))
 		by = mono_min(by, mono_add(now, ENG_RETRY_NS));
 	if (unlikely(eng_window_waits(e))) /* a turn is bounded, and left them */
 		by = now;

@@ -361,6 +361,16 @@ struct eng_qp_init {
 	void *ctx;
 };
 int eng_qp_create(struct engine *engine, const struct eng_qp_init *init, struct eng_qp **qp);
+/** eng_target_open() - eng_qp_create() of one more handle of a target (XRC_RECV), which the
+ *  engine may have already: for a program, or because softibd told it to receive for it */
+int eng_target_open(struct engine *engine, const struct eng_qp_init *init, struct eng_qp **qp);
+/** eng_target_close() - eng_qp_destroy() of one handle of a target
+ *  @lives: others have it open: the engine goes on receiving for it until softibd says
+ *  that it is destroyed */
+void eng_target_close(struct eng_qp *qp, bool lives);
+/** eng_target_is_shared() - have others than this program the target, too? softibd alone knows
+ *  its state then */
+bool eng_target_is_shared(const struct eng_qp *qp);
 /** eng_qp_destroy() - its completions leave the CQs, as destroy demands */
 void eng_qp_destroy(struct eng_qp *qp);
 /**

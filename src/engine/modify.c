@@ -134,22 +134,19 @@ static void prepare_for(struct eng_qp *qp, enum ibv_qp_state to)
 	}
 }
 
-int eng_qp_modify(struct eng_qp *qp, const struct ibv_qp_attr *attr, int mask)
+int eng_qp_set(struct eng_qp *qp, const struct ibv_qp_attr *attr, int mask, bool *revoked)
 {
+	enum ibv_qp_state from = tp_qp_state(qp->tp);
+	enum ibv_qp_state to = mask & IBV_QP_STATE ? attr->qp_state : from;
 	struct engine *e = qp->engine;
-	enum ibv_qp_state from, to;
-	bool revoked = false;
-	int ret = -EINVAL;
 
-	eng_lock_qp(qp);
-	from = tp_qp_state(qp->tp);
-	to = mask & IBV_QP_STATE ? attr->qp_state : from;
+	*revoked = false;
 	if (to > IBV_QPS_ERR || !(legal_next[from] & 1 << to) || !attr_is_sound(qp, attr, mask))
-		goto out;
+		return -EINVAL;
 	if (mask & IBV_QP_CUR_STATE && attr->cur_qp_state != from &&
 	    !(attr->cur_qp_state == IBV_QPS_RTS && from == IBV_QPS_SQE))
-		goto out;
-	revoked = eng_window_end(qp);
+		return -EINVAL;
+	*revoked = eng_window_end(qp);
 	apply(qp, attr, mask);
 	prepare_for(qp, to);
 	if (to == IBV_QPS_RESET || mask & CONNECTION)
@@ -174,9 +171,19 @@ int eng_qp_modify(struct eng_qp *qp, const struct ibv_qp_attr *attr, int mask)
 	else if (qp->ee)
 		eng_ee_turn(qp);
 	eng_qp_touch(qp);
-	eng_tx(e);
-	ret = 0;
-out:
+	return 0;
+}
+
+int eng_qp_modify(struct eng_qp *qp, const struct ibv_qp_attr *attr, int mask)
+{
+	struct engine *e = qp->engine;
+	bool revoked;
+	int ret;
+
+	eng_lock_qp(qp);
+	ret = eng_qp_set(qp, attr, mask, &revoked);
+	if (!ret)
+		eng_tx(e);
 	eng_unlock(e);
 	if (revoked)
 		eng_window_quiesce(e);

@@ -143,6 +143,12 @@ struct eng_qp {
 	struct eng_ee *ee; /* of an EE context; else NULL */
 	struct list_head rd_node; /* RD: in eng_ee.waiting, or empty */
 	struct eng_qp *rd_carrier; /* RD: the EE context that carries its oldest request; NULL */
+	/* --- XRC_RECV, in the hands of several programs (target.c) --- */
+	unsigned handles;  /* the program's own; 0: it only receives for the others */
+	bool is_shared;	   /* events are not this program's alone */
+	bool to_release;   /* softibd has asked for the state of the responder */
+	uint32_t events;   /* bits of enum ibv_event_type, to be told to softibd */
+	struct list_head tell_node; /* in engine.tellers */
 	struct eng_matching *matching; /* of a QP whose SRQ matches tags; else NULL */
 	/* --- of other requests, and of changes --- */
 	struct list_head all_node;
@@ -176,6 +182,7 @@ struct engine {
 	struct eng_config cfg;
 	struct list_head tx; /* QPs that may have something to send */
 	struct list_head held; /* QPs whose requests wait for a window */
+	struct list_head tellers; /* targets that have something to tell softibd */
 	struct list_head owed_acks; /* QPs whose ACK is delayed, */
 	struct list_head piggyback_acks; /* ... and that are expected to send a request with it */
 	struct list_head lanes; /* eng_lane_in, that are polled */
@@ -388,6 +395,14 @@ void eng_ee_turn(struct eng_qp *qp);
 /** eng_rd_advance() - hand the oldest request of an RD QP to its EE context */
 void eng_rd_advance(struct eng_qp *qp);
 extern const struct tp_ops eng_ee_ops;
+
+/* target.c */
+/** eng_target_message() - softibd sent a message about a target in the place of a packet */
+void eng_target_message(struct engine *e, const void *bytes, size_t len);
+/** eng_target_event() - an asynchronous event of a shared target: softibd tells all programs */
+void eng_target_event(struct eng_qp *qp, enum ibv_event_type type);
+/** eng_targets_tell() - what targets have to tell softibd, as far as there is room */
+void eng_targets_tell(struct engine *e);
 
 /* tag.c */
 /** eng_has_tags() - does its SRQ match tags? */
@@ -782,6 +797,14 @@ static inline bool eng_spoils(const struct engine *e)
 /* qp.c */
 extern const struct tp_ops eng_tp_ops;
 struct eng_qp *eng_qp_find(struct engine *e, uint32_t qpn, unsigned port_num);
+/* The halves of eng_qp_create(), eng_qp_destroy() and eng_qp_modify(). Context: enter, leave
+ * and set are under the engine's lock; prepare and free need none. eng_window_quiesce() is due
+ * after the lock was given back if leave or set tell that peers' access was @revoked */
+int eng_qp_prepare(struct engine *e, const struct eng_qp_init *init, struct eng_qp **qp);
+int eng_qp_enter(struct eng_qp *qp);
+bool eng_qp_leave(struct eng_qp *qp);
+void eng_qp_free(struct eng_qp *qp);
+int eng_qp_set(struct eng_qp *qp, const struct ibv_qp_attr *attr, int mask, bool *revoked);
 
 /* put.c */
 void eng_put_init(struct engine *e);

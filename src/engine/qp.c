@@ -156,7 +156,10 @@ void eng_qp_event(void *ctx, enum tp_event event)
 
 	if (event == TP_EVENT_SQ_DRAINED && !qp->tells_drained)
 		return;
-	qp->engine->cfg.async_event(qp->engine->cfg.ctx, types[event], qp->init.ctx);
+	if (unlikely(qp->is_shared))
+		eng_target_event(qp, types[event]);
+	else
+		qp->engine->cfg.async_event(qp->engine->cfg.ctx, types[event], qp->init.ctx);
 }
 
 static void op_failed(void *ctx)
@@ -333,7 +336,7 @@ static bool init_is_sound(const struct engine *e, const struct eng_qp_init *in)
 	       (in->qpn >= 2 || (in->port_num && in->port_num <= e->cfg.devpage->num_ports));
 }
 
-int eng_qp_create(struct engine *e, const struct eng_qp_init *init, struct eng_qp **qp_out)
+int eng_qp_prepare(struct engine *e, const struct eng_qp_init *init, struct eng_qp **qp_out)
 {
 	struct eng_qp *qp;
 	int ret;
@@ -345,6 +348,7 @@ int eng_qp_create(struct engine *e, const struct eng_qp_init *init, struct eng_q
 		return -ENOMEM;
 	qp->engine = e;
 	qp->init = *init;
+	qp->handles = 1;
 	qp->send_cq = init->send_cq;
 	qp->recv_cq = init->recv_cq;
 	qp->recv_rq = init->srq ? &init->srq->rq : &qp->rq;
@@ -353,6 +357,8 @@ int eng_qp_create(struct engine *e, const struct eng_qp_init *init, struct eng_q
 	INIT_LIST_HEAD(&qp->held_node);
 	qp->slot = &eng_no_slot;
 	INIT_LIST_HEAD(&qp->ack_node);
+	INIT_LIST_HEAD(&qp->all_node);
+	INIT_LIST_HEAD(&qp->tell_node);
 	qp->lone_ack_psn = NO_LONE_ACK;
 	INIT_LIST_HEAD(&qp->mcast);
 	ret = init->srq && init->srq->tags ? eng_tag_qp_init(qp) :
@@ -360,33 +366,45 @@ int eng_qp_create(struct engine *e, const struct eng_qp_init *init, struct eng_q
 					     0;
 	if (!ret)
 		ret = alloc_parts(qp);
-	if (ret)
-		goto undo_qp;
-	eng_find_pkey(qp);
-	eng_lock(e);
-	ret = enter_tables(e, qp);
 	if (ret) {
-		eng_unlock(e);
-		goto undo_parts;
+		eng_qp_free(qp);
+		return ret;
 	}
-	list_add_tail(&qp->all_node, &e->all_qps);
+	eng_find_pkey(qp);
+	*qp_out = qp;
+	return 0;
+}
+
+int eng_qp_enter(struct eng_qp *qp)
+{
+	int ret = enter_tables(qp->engine, qp);
+
+	if (ret)
+		return ret;
+	list_add_tail(&qp->all_node, &qp->engine->all_qps);
 	if (qp->send_cq) {
 		qp->send_cq->users++;
 		qp->recv_cq->users++;
 	}
-	if (init->srq)
-		init->srq->users++;
-	eng_unlock(e);
-	*qp_out = qp;
+	if (qp->init.srq)
+		qp->init.srq->users++;
 	return 0;
+}
 
-undo_parts:
-	rt_free(qp->tp_memory);
-	eng_rq_free(&qp->rq);
-undo_qp:
-	eng_tag_qp_free(qp);
-	rt_free(qp->ee);
-	rt_free(qp->memory);
+int eng_qp_create(struct engine *e, const struct eng_qp_init *init, struct eng_qp **qp_out)
+{
+	struct eng_qp *qp;
+	int ret = eng_qp_prepare(e, init, &qp);
+
+	if (ret)
+		return ret;
+	eng_lock(e);
+	ret = eng_qp_enter(qp);
+	eng_unlock(e);
+	if (ret)
+		eng_qp_free(qp);
+	else
+		*qp_out = qp;
 	return ret;
 }
 
@@ -409,13 +427,11 @@ void eng_qp_clean_cqs(struct eng_qp *qp)
 		eng_cq_clean(qp->recv_cq, qp->init.qpn);
 }
 
-void eng_qp_destroy(struct eng_qp *qp)
+bool eng_qp_leave(struct eng_qp *qp)
 {
 	struct engine *e = qp->engine;
-	bool revoked;
+	bool revoked = eng_window_end(qp);
 
-	eng_lock_qp(qp);
-	revoked = eng_window_end(qp);
 	eng_window_leave(qp);
 	leave_tables(e, qp);
 	if (unlikely(qp->init.is_rd || qp->ee))
@@ -423,6 +439,7 @@ void eng_qp_destroy(struct eng_qp *qp)
 	list_del(&qp->tx_node);
 	list_del(&qp->held_node);
 	list_del(&qp->ack_node);
+	list_del(&qp->tell_node);
 	list_del(&qp->all_node);
 	eng_lanes_forget(e, qp);
 	eng_mw_leave(qp);
@@ -434,15 +451,30 @@ void eng_qp_destroy(struct eng_qp *qp)
 	}
 	if (qp->init.srq)
 		qp->init.srq->users--;
-	eng_unlock(e);
-	if (revoked)
-		eng_window_quiesce(e);
+	return revoked;
+}
+
+void eng_qp_free(struct eng_qp *qp)
+{
 	rt_free(qp->tp_memory);
 	rt_free(qp->held_packet);
 	eng_rq_free(&qp->rq);
 	eng_tag_qp_free(qp);
 	rt_free(qp->ee);
 	rt_free(qp->memory);
+}
+
+void eng_qp_destroy(struct eng_qp *qp)
+{
+	struct engine *e = qp->engine;
+	bool revoked;
+
+	eng_lock_qp(qp);
+	revoked = eng_qp_leave(qp);
+	eng_unlock(e);
+	if (revoked)
+		eng_window_quiesce(e);
+	eng_qp_free(qp);
 }
 
 /* --- multicast (10.5) --- */

@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "abi/target.h"
 #include "engine/private.h"
 
 /* which port of ours a packet came in by when the link does not say: the one
@@ -125,6 +126,10 @@ static void packet(struct engine *e, const void *bytes, size_t len, unsigned por
 	struct wire_packet pkt;
 	struct eng_qp *qp;
 
+	if (unlikely(*(const uint8_t *)bytes == ABI_TARGET_MARK)) {
+		eng_target_message(e, bytes, len);
+		return;
+	}
 	if (unlikely(wire_packet_decode(bytes, len, &pkt) < 0)) {
 		e->stats.rx_malformed++;
 		return;

@@ -213,6 +213,7 @@ void hca_destroy(struct hca *hca)
 	hca_page_destroy(hca);
 	eng_table_free(&hca->qps, rt_free);
 	eng_table_free(&hca->keys, rt_free);
+	eng_table_free(&hca->xrc_srqs, rt_free);
 	rt_free(hca->port);
 	ib_dealloc_device(&hca->ib);
 }

@@ -345,8 +345,17 @@ static int take_slot(struct hca_lane *lane, const struct abi_resolve *key, uint3
 	return i;
 }
 
+/* What a target that programs share receives and sends passes through softibd. */
+static bool is_of_shared_target(const struct hca *from, const struct hca_qp *to)
+{
+	const struct hca_qp *peer = eng_table_get(&from->qps, to->ib.attr.dest_qp_num & 0xffffff);
+
+	return hca_target_is_shared(to) ||
+	       (to->ib.qp_type == IB_QPT_XRC_INI && peer && hca_target_is_shared(peer));
+}
+
 /* who owns the QP at the way's end; NULL: no program, or not now */
-static struct hca_user *owner_at(const struct fab_way *way, uint32_t qpn)
+static struct hca_user *owner_at(const struct hca *from, const struct fab_way *way, uint32_t qpn)
 {
 	const struct fab_sink *sink = fab_way_sink(way);
 	struct hca_port *port = sink->ctx;
@@ -354,7 +363,7 @@ static struct hca_user *owner_at(const struct fab_way *way, uint32_t qpn)
 				    eng_table_get(&port->hca->qps, qpn) :
 				    NULL;
 
-	return qp ? qp->user : NULL;
+	return qp && !is_of_shared_target(from, qp) ? qp->user : NULL;
 }
 
 static bool flow_is_sound(const struct hca_user *user, const struct abi_resolve *in)
@@ -381,7 +390,7 @@ int hca_lane_resolve(struct hca_user *user, const struct abi_resolve *in,
 	    fab_way_create(user->hca->fab, user->hca->node, (int)in->port_num, in->dlid, in->sl,
 			   in->pkey, &way))
 		return 0;
-	to = owner_at(way, in->dest_qpn);
+	to = owner_at(user->hca, way, in->dest_qpn);
 	out->owner = to ? to->owner : 0;
 	lane = to ? find_lane(user, to, in) : NULL;
 	if (to && to->lanes_dead) { /* it may not know by whom the lane is used */

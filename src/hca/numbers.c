@@ -30,6 +30,19 @@ void hca_qpn_free(struct hca *hca, struct hca_qp *qp)
 	eng_table_clear(&hca->qps, qp->ib.qp_num);
 }
 
+int hca_srqn_alloc(struct hca *hca, struct hca_srq *srq)
+{
+	for (uint32_t tries = 0; tries < IB_QPN_MASK; tries++) {
+		uint32_t srqn = hca->next_srqn++ % IB_QPN_MASK + 1; /* 0 is none */
+
+		if (eng_table_get(&hca->xrc_srqs, srqn))
+			continue;
+		srq->ib.srq_num = srqn;
+		return eng_table_set(&hca->xrc_srqs, srqn, srq);
+	}
+	return -ENOMEM;
+}
+
 int hca_key_alloc(struct hca *hca, void *owner, u32 *key)
 {
 	for (uint32_t tries = 1; tries < KEY_END; tries++) {

@@ -90,7 +90,7 @@ static bool is_of_another(struct hca *hca, const struct hca_qp *qp, const struct
 		return false;
 	from = sink->ctx;
 	peer = eng_table_get(&from->hca->qps, qp->ib.attr.dest_qp_num);
-	return peer && hca_owner(peer) != pkt->owner;
+	return peer && hca_owner(peer) != pkt->owner && !hca_target_speaks(peer, pkt->owner);
 }
 
 /* a copy to every engine with a QP in the group; who has no room misses it:
@@ -148,6 +148,8 @@ int hca_port_deliver(void *ctx, const struct fab_packet *pkt)
 	}
 	if (is_of_another(hca, qp, pkt))
 		return 0;
+	if (qp->ib.qp_type == IB_QPT_XRC_TGT)
+		return hca_target_deliver(qp, pkt);
 	return qp->user ? hca_user_deliver(qp->user, pkt->bytes, pkt->len) :
 			  hca_link_receive(hca, port->port_num, pkt->bytes, pkt->len);
 }

@@ -5,6 +5,7 @@
 
 #include "abi/ring.h"
 #include "abi/session.h"
+#include "abi/target.h"
 #include "engine/engine.h"
 #include "engine/table.h"
 #include "hca/hca.h"
@@ -131,11 +132,24 @@ struct hca_cq {
 };
 struct hca_srq {
 	struct ib_srq ib;
+	struct hca_user *user; /* of an XRC domain */
 	struct eng_srq *eng;
 	struct ib_srq_attr attr;
 };
+
+/** struct hca_target - an XRC target in the hands of several programs (target.c) */
+struct hca_target {
+	struct list_head parts; /* struct hca_part: programs that know of it */
+	struct hca_user *holder; /* it has the state of the responder; NULL: @state is it */
+	mono_t asked_at;	 /* the holder was told to release it; MONO_NEVER: it was not */
+	uint32_t serial;	 /* of the attributes */
+	uint32_t waiting_source, waiting_owner; /* of the last packet that waits: fab_packet's */
+	struct abi_target_state state;
+};
+
 struct hca_qp {
 	struct ib_qp ib;
+	struct hca_target target; /* XRC_TGT */
 	struct list_head node; /* hca->kernel_qps or user_qps */
 	struct eng_qp *eng; /* NULL: a program's */
 	struct hca_user *user;
@@ -167,6 +181,7 @@ struct hca {
 	mono_t waiting_due;	      /* offer them again; MONO_NEVER: none waits */
 	struct eng_table qps;	      /* QPN to struct hca_qp */
 	struct eng_table keys;	      /* key index to its region or window */
+	struct eng_table xrc_srqs;    /* SRQ number to struct hca_srq */
 	uint32_t next_qpn, next_key, next_pd, next_srqn;
 	uint64_t dm_bytes;	      /* of device memory given out */
 	struct list_head cq_events; /* of an adapter that is polled */
@@ -245,6 +260,8 @@ int hca_user_deliver(struct hca_user *user, const void *bytes, size_t len);
 /** hca_quiesce() - struct ib_device_ops.quiesce(): what the program sent leaves before its
  *  QP goes. A packet whose destination has no room is given up */
 bool hca_quiesce(struct ib_ucontext *context);
+/** hca_user_offer_again() - what had no room may have it now: do not wait for the timer */
+void hca_user_offer_again(struct hca_user *user);
 /** hca_user_wants() - is a QP of @user attached to the group? */
 bool hca_user_wants(const struct hca_user *user, const union wire_gid *gid);
 /** hca_users_flush() - publish what was put into rings, ring the doorbells; comes by
@@ -303,11 +320,33 @@ void hca_completion(struct hca_user *user, const struct abi_completion *in,
 /** hca_spoils() - has @fab a rule about completions? */
 bool hca_spoils(struct fabric *fab);
 
+/* target.c: XRC targets that several programs share */
+void hca_target_init(struct hca_qp *qp);
+/** hca_target_deliver() - a packet for a target. 0; -EAGAIN there is no room, or its program
+ *  does not have the target's state yet */
+int hca_target_deliver(struct hca_qp *qp, const struct fab_packet *pkt);
+/** hca_target_heard() - the program sent a message instead of a packet */
+void hca_target_heard(struct hca_user *user, const void *bytes, size_t len);
+/** hca_target_modified() - a program, whichever it is, is about to set @mask of @attr */
+void hca_target_modified(struct hca_qp *qp, const struct ibv_qp_attr *attr, int mask);
+/** hca_target_is_shared() - then no packet of it goes by a lane */
+bool hca_target_is_shared(const struct hca_qp *qp);
+/** hca_target_speaks() - is @owner one of the programs that send for the target @qp? */
+bool hca_target_speaks(const struct hca_qp *qp, uint32_t owner);
+/** hca_target_gone() - it is destroyed */
+void hca_target_gone(struct hca_qp *qp);
+/** hca_targets_leave() - the program goes */
+void hca_targets_leave(struct hca_user *user);
+void hca_inherit_qp(struct ib_qp *qp, struct ib_ucontext *to);
+void hca_xrcd_shared(struct ib_device *device);
+
 /* numbers.c */
 /** hca_qpn_alloc() - a QPN that was not used for long, or 0/1 of a port;
  *  -ENOMEM none or no memory */
 int hca_qpn_alloc(struct hca *hca, struct hca_qp *qp);
 void hca_qpn_free(struct hca *hca, struct hca_qp *qp);
+/** hca_srqn_alloc() - of an SRQ of an XRC domain. 0; -ENOMEM */
+int hca_srqn_alloc(struct hca *hca, struct hca_srq *srq);
 int hca_key_alloc(struct hca *hca, void *owner, u32 *key);
 void hca_key_free(struct hca *hca, u32 key);
 
@@ -350,6 +389,8 @@ struct ib_mr *hca_reg_dm_mr(struct ib_pd *pd, struct ib_dm *dm, u64 offset, u64 
 /* verbs_qp.c */
 struct ib_qp *hca_create_qp(struct ib_pd *pd, struct ib_qp_init_attr *init,
 			    struct ib_udata *udata);
+/** hca_ibv_qp_attr() - in the engine's words */
+struct ibv_qp_attr hca_ibv_qp_attr(const struct ib_qp_attr *in);
 int hca_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask);
 int hca_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		 struct ib_qp_init_attr *init_attr);

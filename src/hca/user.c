@@ -179,6 +179,10 @@ static bool forward(struct hca_user *user, const void *shared, size_t len)
 		return true;
 	/* send the bytes that were checked: the program may change the shared ones meanwhile */
 	memcpy(bytes, shared, len);
+	if (unlikely(len && bytes[0] == ABI_TARGET_MARK)) {
+		hca_target_heard(user, bytes, len);
+		return true;
+	}
 	if (fab_packet_decode(&pkt, bytes, len) < 0)
 		return true;
 	pkt.source = 1 + (uint32_t)hca->node;
@@ -198,6 +202,15 @@ static void try_again(struct rt_timer *timer)
 {
 	struct hca_user *user = container_of(timer, struct hca_user, retry);
 
+	rt_poller_wake(user->hca->rt, &user->poller);
+}
+
+void hca_user_offer_again(struct hca_user *user)
+{
+	if (user->broken || !rt_timer_armed(&user->retry))
+		return;
+	rt_timer_disarm(&user->retry);
+	user->retry_ns = HCA_RETRY_MIN_NS;
 	rt_poller_wake(user->hca->rt, &user->poller);
 }
 
@@ -407,6 +420,7 @@ void hca_dealloc_ucontext(struct ib_ucontext *context)
 {
 	struct hca_user *user = container_of(context, struct hca_user, ib);
 
+	hca_targets_leave(user);
 	hca_lanes_drop(user);
 	rt_io_watch(&user->lanes_io, false, false);
 	list_del(&user->dirty);

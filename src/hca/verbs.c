@@ -127,13 +127,15 @@ static struct ib_srq *create_srq(struct ib_pd *pd, struct ib_srq_init_attr *init
 	if (!srq)
 		return ERR_PTR(-ENOMEM);
 	srq->attr = init->attr;
-	if (init->xrcd) /* round once, 0 is none */
-		srq->ib.srq_num = hca_of(pd->device)->next_srqn++ % IB_QPN_MASK + 1;
-	if (udata)
+	if (udata && init->xrcd) {
+		srq->user = container_of(udata->context, struct hca_user, ib);
+		ret = hca_srqn_alloc(hca_of(pd->device), srq);
+	}
+	if (udata && !ret)
 		return &srq->ib;
-	if (init->xrcd) {
+	if (init->xrcd || ret) {
 		rt_free(srq);
-		return ERR_PTR(-EOPNOTSUPP);
+		return ERR_PTR(ret ? ret : -EOPNOTSUPP);
 	}
 	ret = eng_srq_create(hca_of(pd->device)->engine, container_of(pd, struct hca_pd, ib)->number,
 			     init->attr.max_wr, init->attr.max_sge, init->attr.srq_limit, srq,
@@ -177,10 +179,12 @@ static void destroy_srq(struct ib_srq *ibsrq)
 
 	if (srq->eng)
 		eng_srq_destroy(srq->eng);
+	if (srq->user)
+		eng_table_clear(&hca_of(ibsrq->device)->xrc_srqs, ibsrq->srq_num);
 	rt_free(srq);
 }
 
-/* --- XRC domains: what is in them is in the program's engine --- */
+/* --- XRC domains: what is in them is in the programs' engines --- */
 
 static struct ib_xrcd *alloc_xrcd(struct ib_device *device, struct ib_udata *udata)
 {
@@ -226,6 +230,8 @@ const struct ib_device_ops hca_ops = {
 	.post_srq_recv = hca_post_srq_recv,
 	.alloc_xrcd = alloc_xrcd,
 	.dealloc_xrcd = dealloc_xrcd,
+	.xrcd_shared = hca_xrcd_shared,
+	.inherit_qp = hca_inherit_qp,
 	.create_qp = hca_create_qp,
 	.modify_qp = hca_modify_qp,
 	.query_qp = hca_query_qp,

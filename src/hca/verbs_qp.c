@@ -83,11 +83,12 @@ struct ib_qp *hca_create_qp(struct ib_pd *pd, struct ib_qp_init_attr *init,
 	if (!qp)
 		return ERR_PTR(-ENOMEM);
 	INIT_LIST_HEAD(&qp->node);
+	hca_target_init(qp);
 	ret = number_qp(hca, qp, init);
 	if (ret)
 		goto undo_qp;
 	if (udata)
-		qp->user = container_of(udata->context, struct hca_user, ib);
+		qp->user = qp->target.holder = container_of(udata->context, struct hca_user, ib);
 	else
 		ret = create_in_engine(hca, qp, pd, init);
 	if (ret)
@@ -121,7 +122,7 @@ static struct ibv_ah_attr ibv_ah(const struct rdma_ah_attr *in)
 	return out;
 }
 
-static struct ibv_qp_attr ibv_attr(const struct ib_qp_attr *in)
+struct ibv_qp_attr hca_ibv_qp_attr(const struct ib_qp_attr *in)
 {
 	return (struct ibv_qp_attr){
 		.qp_state = (enum ibv_qp_state)in->qp_state,
@@ -152,8 +153,9 @@ static struct ibv_qp_attr ibv_attr(const struct ib_qp_attr *in)
 int hca_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask)
 {
 	struct hca_qp *qp = container_of(ibqp, struct hca_qp, ib);
-	struct ibv_qp_attr in = ibv_attr(attr);
+	struct ibv_qp_attr in = hca_ibv_qp_attr(attr);
 
+	hca_target_modified(qp, &in, mask);
 	return qp->eng ? eng_qp_modify(qp->eng, &in, mask) : 0;
 }
 
@@ -180,6 +182,7 @@ void hca_destroy_qp(struct ib_qp *ibqp)
 		fab_fault_gone(hca_of(ibqp->device)->fab, hca_of(ibqp->device)->node, ibqp->qp_num);
 	if (qp->eng)
 		eng_qp_destroy(qp->eng);
+	hca_target_gone(qp);
 	unnumber_qp(hca_of(ibqp->device), qp);
 	rt_free(qp);
 }

@@ -410,6 +410,27 @@ void tp_qp_refuse(struct tp_qp *qp)
 		tp_responder_fault(qp, TP_INVALID_REQUEST, qp->resp.epsn);
 }
 
+bool tp_qp_responder(const struct tp_qp *qp, struct tp_responder_state *state)
+{
+	const struct tp_responder *r = &qp->resp;
+
+	*state = (struct tp_responder_state){r->epsn, r->msn, r->nak_sent, r->established};
+	return !tp_wants_transmit(qp);
+}
+
+void tp_qp_resume_responder(struct tp_qp *qp, const struct tp_responder_state *state,
+			    bool at_least)
+{
+	struct tp_responder *r = &qp->resp;
+
+	if (at_least && psn_before(state->epsn, r->epsn))
+		return;
+	r->epsn = state->epsn;
+	r->msn = state->msn & 0xffffff;
+	r->nak_sent = state->nak_sent;
+	r->established = state->established;
+}
+
 bool tp_qp_wants_transmit(const struct tp_qp *qp)
 {
 	return tp_wants_transmit(qp);

@@ -362,6 +362,21 @@ void tp_qp_refuse_rd(struct tp_qp *qp, const struct wire_packet *pkt);
  *  has: NAK Invalid Request, and the error state (XRC: no such SRQ, A14) */
 void tp_qp_refuse(struct tp_qp *qp);
 
+/** struct tp_responder_state - what a responder is in the middle of, beside the message that it
+ *  receives: the PSN that it expects, messages received, and whether it asked for what it
+ *  expects */
+struct tp_responder_state {
+	psn_t epsn;
+	uint32_t msn;
+	bool nak_sent, established; /* established: TP_EVENT_COMM_EST was raised */
+};
+/** tp_qp_responder() - the state, and nothing waits to be sent. Return: false: something does */
+bool tp_qp_responder(const struct tp_qp *qp, struct tp_responder_state *state);
+/** tp_qp_resume_responder() - go on where another QP of the same connection was
+ *  @at_least: if @state is behind what this QP expected, that stays */
+void tp_qp_resume_responder(struct tp_qp *qp, const struct tp_responder_state *state,
+			    bool at_least);
+
 /**
  * tp_qp_transmit() - the next packet that may go out now
  * @out: filled when true is returned; its pieces point into registered or

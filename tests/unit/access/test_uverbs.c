@@ -250,8 +250,7 @@ static void what_is_not_there_is_not_supported(void **state)
 {
 	struct world *w = *state;
 	char zeros[64] = {0};
-	static const u32 none[] = {IB_USER_VERBS_CMD_POST_SEND, IB_USER_VERBS_CMD_OPEN_QP,
-				   IB_USER_VERBS_CMD_OPEN_QP + 1, 255, 0x80000000u | 9, 0x1003};
+	static const u32 none[] = {IB_USER_VERBS_CMD_POST_SEND, IB_USER_VERBS_CMD_OPEN_QP + 1, 255, 0x80000000u | 9, 0x1003};
 
 	for (size_t i = 0; i < ARRAY_SIZE(none); i++)
 		assert_int_equal(command(w, w->sock, none[i], zeros, sizeof(zeros), NULL, 0),

@@ -170,6 +170,9 @@ static void answer_create(struct fake_softibd *fake, struct session *s, uint32_t
 		bytes = sizeof(r.cq);
 	} else if (command == IB_USER_VERBS_CMD_CREATE_SRQ) {
 		bytes = sizeof(r.srq);
+	} else if (command == IB_USER_VERBS_CMD_OPEN_XRCD) { /* and the domain's number */
+		r.mr.lkey = fake->next_handle;
+		bytes = 2 * sizeof(uint32_t);
 	} else if (command == IB_USER_VERBS_CMD_CREATE_QP) {
 		r.qp.qpn = number_of(fake->next_handle);
 		bytes = sizeof(r.qp);

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * XRC domains, and the targets that several programs open (IBA v1 annex A14). A file names a
+ * domain: each program that opens the file, by its inode, joins the domain of this device. A
+ * domain ends with its last opening. A target lives as long as one program has a handle of it;
+ * when its creator closes it, the next of those who opened it owns it.
+ */
+#include <fcntl.h>
+
+#include "core/private.h"
+
+static struct ib_xrc_domain *find_domain(const struct ib_device *device,
+					 const struct ib_xrcd_file *file)
+{
+	struct ib_xrc_domain *d;
+
+	list_for_each_entry(d, &device->xrc_domains, node)
+		if (d->has_file && d->file_device == file->device && d->inode == file->inode)
+			return d;
+	return NULL;
+}
+
+static struct ib_xrc_domain *make_domain(struct ib_device *device,
+					 const struct ib_xrcd_file *file)
+{
+	struct ib_xrc_domain *d = rt_zalloc(sizeof(*d));
+
+	if (!d)
+		return NULL;
+	d->number = ++device->last_xrc_domain;
+	d->has_file = file;
+	d->file_device = file ? file->device : 0;
+	d->inode = file ? file->inode : 0;
+	INIT_LIST_HEAD(&d->openings);
+	INIT_LIST_HEAD(&d->targets);
+	list_add_tail(&d->node, &device->xrc_domains);
+	return d;
+}
+
+static void leave_domain(struct ib_xrc_domain *d)
+{
+	if (!list_empty(&d->openings))
+		return;
+	list_del(&d->node);
+	rt_free(d);
+}
+
+static void note_sharing(struct ib_xrcd *xrcd)
+{
+	struct ib_device *device = xrcd->device;
+	const struct ib_xrcd *other;
+
+	list_for_each_entry(other, &xrcd->domain->openings, node) {
+		if (other->context == xrcd->context || xrcd->domain->is_shared)
+			continue;
+		xrcd->domain->is_shared = true;
+		if (device->ops->xrcd_shared)
+			device->ops->xrcd_shared(device);
+	}
+}
+
+struct ib_xrcd *ib_alloc_xrcd_user(struct ib_uobject *uobject, const struct ib_xrcd_file *file,
+				   int oflags)
+{
+	struct ib_udata udata = {.context = uobject->context};
+	struct ib_device *device = uobject->context->device;
+	struct ib_xrc_domain *domain;
+	struct ib_xrcd *xrcd;
+
+	if (!device->ops->alloc_xrcd || !(device->attrs.device_cap_flags & IB_DEVICE_XRC))
+		return ERR_PTR(-EOPNOTSUPP);
+	domain = file ? find_domain(device, file) : NULL;
+	if ((domain && oflags & O_EXCL) || (!domain && !(oflags & O_CREAT)))
+		return ERR_PTR(-EINVAL);
+	if (!domain)
+		domain = make_domain(device, file);
+	if (!domain)
+		return ERR_PTR(-ENOMEM);
+	xrcd = device->ops->alloc_xrcd(device, &udata);
+	if (IS_ERR(xrcd)) {
+		leave_domain(domain);
+		return xrcd;
+	}
+	xrcd->device = device;
+	xrcd->domain = domain;
+	xrcd->context = uobject->context;
+	list_add_tail(&xrcd->node, &domain->openings);
+	note_sharing(xrcd);
+	return xrcd;
+}
+
+int ib_dealloc_xrcd(struct ib_xrcd *xrcd)
+{
+	struct ib_xrc_domain *domain = xrcd->domain;
+
+	if (xrcd->usecnt)
+		return -EBUSY;
+	list_del(&xrcd->node);
+	xrcd->device->ops->dealloc_xrcd(xrcd);
+	leave_domain(domain);
+	return 0;
+}
+
+/* --- targets --- */
+
+void core_target_created(struct ib_qp *qp)
+{
+	list_add_tail(&qp->target_node, &qp->xrcd->domain->targets);
+	if (!qp->uobject)
+		return;
+	qp->uobject->xrcd = qp->xrcd;
+	list_add_tail(&qp->uobject->opener, &qp->openers);
+}
+
+struct ib_qp *ib_open_qp_user(struct ib_uobject *uobject, struct ib_xrcd *xrcd, u32 qp_num)
+{
+	struct ib_qp *qp;
+
+	list_for_each_entry(qp, &xrcd->domain->targets, target_node) {
+		if (qp->qp_num != qp_num)
+			continue;
+		uobject->xrcd = xrcd;
+		xrcd->usecnt++;
+		list_add_tail(&uobject->opener, &qp->openers);
+		return qp;
+	}
+	return ERR_PTR(-EINVAL);
+}
+
+int core_close_target(struct ib_uobject *uobject)
+{
+	struct ib_qp *qp = uobject->object;
+	struct ib_uobject *heir;
+
+	list_del(&uobject->opener);
+	if (list_empty(&qp->openers))
+		return ib_destroy_qp(qp);
+	uobject->xrcd->usecnt--;
+	if (qp->uobject != uobject)
+		return 0;
+	heir = list_first_entry(&qp->openers, struct ib_uobject, opener);
+	qp->uobject = heir;
+	qp->xrcd = heir->xrcd;
+	if (qp->device->ops->inherit_qp && heir->context != uobject->context)
+		qp->device->ops->inherit_qp(qp, heir->context);
+	return 0;
+}
+
+bool ib_target_has_others(const struct ib_qp *qp)
+{
+	return qp->qp_type == IB_QPT_XRC_TGT && qp->openers.next->next != &qp->openers;
+}

@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * XRC targets that several programs share (IBA v1 annex A14). A packet is for the program whose
+ * SRQ it names. The PSN that is expected and the other state of the responder are with one
+ * program at a time, the holder; before a packet for another program is delivered, softibd asks
+ * the holder for the state and gives it to that program (abi/target.h):
+ *
+ *   HELD       the holder has it; packets for the holder are delivered
+ *   RELEASING  the holder was asked; every packet waits with its sender
+ *   FREE       softibd has it; the next packet decides who is given it
+ *
+ * The state of a holder that dies is lost: the next packet is taken for the expected one.
+ * Packets of such a target never go by lanes, so that their order is softibd's to keep. As
+ * long as the domain has been opened by one program alone, none of this happens.
+ */
+#include <string.h>
+
+#include "hca/private.h"
+
+/* a holder that does not answer, as one that is stopped: packets are dropped from then on, so
+ * that they do not hold up what else their senders send */
+#define PATIENCE_NS (100 * NSEC_PER_MSEC)
+
+#define EVENTS_OF_TARGETS                                                                          \
+	(1u << IB_EVENT_COMM_EST | 1u << IB_EVENT_QP_REQ_ERR | 1u << IB_EVENT_QP_ACCESS_ERR |      \
+	 1u << IB_EVENT_QP_FATAL | 1u << IB_EVENT_PATH_MIG | 1u << IB_EVENT_PATH_MIG_ERR)
+
+/** struct hca_part - a program that knows of a target */
+struct hca_part {
+	struct list_head node; /* in target.parts */
+	struct hca_user *user;
+	uint32_t serial; /* of the attributes that it knows */
+};
+
+void hca_target_init(struct hca_qp *qp)
+{
+	INIT_LIST_HEAD(&qp->target.parts);
+	qp->target.asked_at = MONO_NEVER;
+}
+
+static bool is_target(const struct hca_qp *qp)
+{
+	return qp->ib.qp_type == IB_QPT_XRC_TGT;
+}
+
+bool hca_target_is_shared(const struct hca_qp *qp)
+{
+	return is_target(qp) && qp->ib.xrcd && qp->ib.xrcd->domain->is_shared;
+}
+
+static struct hca_part *find_part(const struct hca_qp *qp, const struct hca_user *user)
+{
+	struct hca_part *part;
+
+	list_for_each_entry(part, &qp->target.parts, node)
+		if (part->user == user)
+			return part;
+	return NULL;
+}
+
+bool hca_target_speaks(const struct hca_qp *qp, uint32_t owner)
+{
+	const struct hca_part *part;
+
+	if (!hca_target_is_shared(qp))
+		return false;
+	list_for_each_entry(part, &qp->target.parts, node)
+		if (part->user->owner == owner)
+			return true;
+	return false;
+}
+
+static void free_part(struct hca_part *part)
+{
+	list_del(&part->node);
+	rt_free(part);
+}
+
+/* --- messages --- */
+
+/* Return: 0; -EAGAIN */
+static int tell(const struct hca_qp *qp, struct hca_user *user, enum abi_target_kind kind)
+{
+	struct abi_target_message message = {
+		.mark = ABI_TARGET_MARK, .kind = (uint8_t)kind, .qpn = qp->ib.qp_num};
+
+	return hca_user_deliver(user, &message, sizeof(message));
+}
+
+/* @user knows of the target, by the attributes of @serial. Return: NULL: no memory */
+static struct hca_part *note_part(struct hca_qp *qp, struct hca_user *user, uint32_t serial)
+{
+	struct hca_part *part = find_part(qp, user);
+
+	if (part)
+		return part;
+	part = rt_zalloc(sizeof(*part));
+	if (!part)
+		return NULL;
+	part->user = user;
+	part->serial = serial;
+	list_add_tail(&part->node, &qp->target.parts);
+	return part;
+}
+
+/* @epsn: of a packet that is there, for a state that is lost */
+static int give(struct hca_qp *qp, struct hca_user *user, uint32_t epsn)
+{
+	struct hca_target *t = &qp->target;
+	struct hca_part *part = note_part(qp, user, t->serial - 1);
+	struct abi_target_message message = {.mark = ABI_TARGET_MARK,
+					     .kind = ABI_TARGET_TAKE,
+					     .qpn = qp->ib.qp_num,
+					     .xrcd = qp->ib.xrcd->domain->number,
+					     .state = t->state};
+	int ret;
+
+	if (!part)
+		return -EAGAIN;
+	message.is_new = part->serial != t->serial;
+	message.attr = hca_ibv_qp_attr(&qp->ib.attr);
+	if (t->state.is_guess)
+		message.state.epsn = epsn;
+	ret = hca_user_deliver(user, &message, sizeof(message));
+	if (ret)
+		return ret;
+	part->serial = t->serial;
+	t->holder = user;
+	return 0;
+}
+
+/* --- packets --- */
+
+static bool is_receiving(const struct hca_qp *qp)
+{
+	return qp->ib.state == IB_QPS_RTR || qp->ib.state == IB_QPS_RTS ||
+	       qp->ib.state == IB_QPS_SQD;
+}
+
+/* the program whose SRQ @pkt names; of none: the holder refuses it */
+static struct hca_user *addressee(const struct hca_qp *qp, const struct wire_packet *pkt)
+{
+	struct hca *hca = hca_of(qp->ib.device);
+	const struct hca_srq *srq = eng_table_get(&hca->xrc_srqs, pkt->xrc_srqn & 0xffffff);
+
+	if (srq && srq->ib.xrcd && srq->ib.xrcd->domain == qp->ib.xrcd->domain)
+		return srq->user;
+	return qp->target.holder ? qp->target.holder : qp->user;
+}
+
+static int ask(struct hca_qp *qp, const struct fab_packet *pkt)
+{
+	struct hca_target *t = &qp->target;
+	const mono_t now = rt_now(hca_of(qp->ib.device)->rt);
+
+	t->waiting_source = pkt->source;
+	t->waiting_owner = pkt->owner;
+	if (t->asked_at.ns != MONO_NEVER.ns)
+		return now.ns - t->asked_at.ns < PATIENCE_NS ? -EAGAIN : 0;
+	/* whoever has held it from the start has set its attributes itself */
+	if (note_part(qp, t->holder, t->serial) && !tell(qp, t->holder, ABI_TARGET_RELEASE))
+		t->asked_at = now;
+	return -EAGAIN;
+}
+
+int hca_target_deliver(struct hca_qp *qp, const struct fab_packet *pkt)
+{
+	struct hca_target *t = &qp->target;
+	struct wire_packet packet;
+	struct hca_user *to;
+	int ret;
+
+	if (!hca_target_is_shared(qp))
+		return hca_user_deliver(qp->user, pkt->bytes, pkt->len);
+	if (!is_receiving(qp) || wire_packet_decode(pkt->bytes, pkt->len, &packet) < 0 ||
+	    !(wire_opcodes[pkt->opcode].flags & WIRE_HAS_XRCETH))
+		return 0;
+	if (t->holder && t->holder->broken)
+		hca_targets_leave(t->holder);
+	to = addressee(qp, &packet);
+	if (t->holder && (t->holder != to || t->asked_at.ns != MONO_NEVER.ns))
+		return ask(qp, pkt);
+	ret = t->holder ? 0 : give(qp, to, packet.bth.psn.v);
+	return ret ? ret : hca_user_deliver(to, pkt->bytes, pkt->len);
+}
+
+/* The last packet that waits for the target's state is offered again at once, not when the
+ * timer of its sender's ring expires. */
+static void offer_again(const struct hca_qp *qp)
+{
+	struct hca *hca = hca_of(qp->ib.device);
+	const struct fab_sink *sink;
+	struct ib_ucontext *context;
+
+	sink = qp->target.waiting_source ?
+		       fab_sink(hca->fab, (int)qp->target.waiting_source - 1, 1) : NULL;
+	if (!sink || sink->deliver != hca_port_deliver)
+		return;
+	list_for_each_entry(context, &((struct hca_port *)sink->ctx)->hca->ib.ucontext_list, node) {
+		struct hca_user *user = container_of(context, struct hca_user, ib);
+
+		if (user->owner == qp->target.waiting_owner)
+			hca_user_offer_again(user);
+	}
+}
+
+/* --- what programs say --- */
+
+static void event(struct hca_qp *qp, const struct hca_user *from,
+		  const struct abi_target_message *message)
+{
+	struct ib_event event = {.device = qp->ib.device,
+				 .element.qp = &qp->ib,
+				 .event = (enum ib_event_type)message->event};
+	const struct hca_part *part;
+
+	if (message->event >= 32 || !(EVENTS_OF_TARGETS & 1u << message->event))
+		return;
+	ib_dispatch_event(&event);
+	if (!message->failed)
+		return;
+	qp->ib.state = IB_QPS_ERR;
+	list_for_each_entry(part, &qp->target.parts, node)
+		if (part->user != from)
+			(void)tell(qp, part->user, ABI_TARGET_FAILED);
+}
+
+void hca_target_heard(struct hca_user *user, const void *bytes, size_t len)
+{
+	struct abi_target_message message;
+	struct hca_target *t;
+	struct hca_qp *qp;
+
+	if (len != sizeof(message))
+		return;
+	memcpy(&message, bytes, sizeof(message));
+	qp = eng_table_get(&user->hca->qps, message.qpn & 0xffffff);
+	if (!qp || !is_target(qp) || qp->target.holder != user)
+		return;
+	t = &qp->target;
+	if (message.kind == ABI_TARGET_EVENT) {
+		event(qp, user, &message);
+	} else if (message.kind == ABI_TARGET_RELEASED && t->asked_at.ns != MONO_NEVER.ns) {
+		t->state = message.state;
+		t->state.is_guess = false;
+		t->holder = NULL;
+		t->asked_at = MONO_NEVER;
+		offer_again(qp);
+	}
+}
+
+/* --- changes --- */
+
+void hca_target_modified(struct hca_qp *qp, const struct ibv_qp_attr *attr, int mask)
+{
+	struct hca_target *t = &qp->target;
+	const struct hca_part *part;
+
+	if (!is_target(qp))
+		return;
+	t->serial++;
+	if (!(mask & IBV_QP_STATE))
+		return;
+	if (attr->qp_state == IBV_QPS_RTR) {
+		t->holder = hca_target_is_shared(qp) ? NULL : qp->user;
+		t->asked_at = MONO_NEVER;
+		t->state = (struct abi_target_state){.epsn = attr->rq_psn};
+	}
+	if (attr->qp_state == IBV_QPS_ERR)
+		list_for_each_entry(part, &t->parts, node)
+			(void)tell(qp, part->user, ABI_TARGET_FAILED);
+}
+
+static void lose(struct hca_target *t)
+{
+	t->holder = NULL;
+	t->asked_at = MONO_NEVER;
+	t->state = (struct abi_target_state){.is_guess = true};
+}
+
+void hca_target_gone(struct hca_qp *qp)
+{
+	while (!list_empty(&qp->target.parts)) {
+		struct hca_part *part =
+			list_first_entry(&qp->target.parts, struct hca_part, node);
+
+		(void)tell(qp, part->user, ABI_TARGET_FORGET);
+		free_part(part);
+	}
+}
+
+void hca_targets_leave(struct hca_user *user)
+{
+	struct hca_qp *qp;
+
+	list_for_each_entry(qp, &user->hca->user_qps, node) {
+		struct hca_part *part = is_target(qp) ? find_part(qp, user) : NULL;
+
+		if (is_target(qp) && qp->target.holder == user)
+			lose(&qp->target);
+		if (part)
+			free_part(part);
+	}
+}
+
+void hca_inherit_qp(struct ib_qp *ibqp, struct ib_ucontext *to)
+{
+	struct hca_qp *qp = container_of(ibqp, struct hca_qp, ib);
+
+	if (qp->target.holder == qp->user)
+		note_part(qp, qp->user, qp->target.serial);
+	qp->user = container_of(to, struct hca_user, ib);
+}
+
+/* Flows that have lanes are resolved again, and those of the domain's targets get none. */
+void hca_xrcd_shared(struct ib_device *device)
+{
+	struct hca_qp *qp;
+	struct hca *hca;
+
+	list_for_each_entry(qp, &hca_of(device)->user_qps, node)
+		if (hca_target_is_shared(qp) && qp->target.holder &&
+		    !find_part(qp, qp->target.holder) &&
+		    note_part(qp, qp->target.holder, qp->target.serial))
+			(void)tell(qp, qp->target.holder, ABI_TARGET_SHARED);
+	list_for_each_entry(hca, &hca_of(device)->set->shared, shared_node)
+		hca_route_moved(hca);
+}
