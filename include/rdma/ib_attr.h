@@ -137,6 +137,7 @@ struct ib_device_attr {
 	u64 timestamp_mask;  /* the bits that a completion's time stamp has */
 	u64 hca_core_clock_khz;
 	u64 rss_fields; /* enum ib_rx_hash_fields; 0: there are no work queues */
+	u32 min_rate_limit, max_rate_limit; /* of raw packet QPs, in kbit/s; 0: there is none */
 	u64 max_dm_size; /* device memory, all of it; 0: there is none */
 	/* --- what no verb reports: creating a queue pair tells --- */
 	int max_inline_data, max_inline_data_ud; /* bytes */
@@ -397,6 +398,7 @@ enum ib_qp_attr_mask {
 	IB_QP_PATH_MIG_STATE = 1 << 18,
 	IB_QP_CAP = 1 << 19,
 	IB_QP_DEST_QPN = 1 << 20,
+	IB_QP_RATE_LIMIT = 1 << 25,
 };
 
 struct ib_qp_attr {
@@ -417,6 +419,7 @@ struct ib_qp_attr {
 	u8 timeout; /* exponent: 4.096 us * 2^n */
 	u8 retry_cnt, rnr_retry;
 	u8 alt_port_num, alt_timeout;
+	u32 rate_limit; /* of a raw packet QP, in kbit/s; 0: none */
 };
 
 enum ib_access_flags {

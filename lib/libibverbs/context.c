@@ -32,6 +32,7 @@ static const struct verbs_context operations = {
 	.alloc_dm = dm_alloc,
 	.free_dm = dm_free,
 	.reg_dm_mr = dm_reg_mr,
+	.modify_qp_rate_limit = qp_modify_rate_limit,
 	.alloc_parent_domain = pd_alloc_parent,
 	.alloc_td = pd_alloc_td,
 	.dealloc_td = pd_dealloc_td,
@@ -93,7 +94,7 @@ static int map_devpage(struct soft_context *ctx, int fd, uint32_t num_ports)
 static int query_limits(struct soft_context *ctx)
 {
 	struct ib_uverbs_ex_query_device req = {0};
-	struct ib_uverbs_ex_query_device_resp resp;
+	struct abi_ex_query_device_resp resp;
 	int rc = session_command_ex(ctx, IB_USER_VERBS_EX_CMD_QUERY_DEVICE, &req, sizeof(req),
 				    &resp, sizeof(resp));
 

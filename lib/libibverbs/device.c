@@ -58,8 +58,9 @@ static void load_base(struct ibv_device_attr *a, const struct ib_uverbs_query_de
 }
 
 /** device_attr_load() - keep the answer to the extended QUERY_DEVICE */
-void device_attr_load(struct soft_context *ctx, const struct ib_uverbs_ex_query_device_resp *r)
+void device_attr_load(struct soft_context *ctx, const struct abi_ex_query_device_resp *resp)
 {
+	const struct ib_uverbs_ex_query_device_resp *r = &resp->core;
 	struct ibv_device_attr_ex *a = &ctx->attr;
 
 	*a = (struct ibv_device_attr_ex){
@@ -81,6 +82,11 @@ void device_attr_load(struct soft_context *ctx, const struct ib_uverbs_ex_query_
 				     r->rss_caps.supported_qpts ? SOFT_RX_HASH_FIELDS : 0,
 			     .rx_hash_function =
 				     r->rss_caps.supported_qpts ? IBV_RX_HASH_FUNC_TOEPLITZ : 0},
+		.packet_pacing_caps = {.qp_rate_limit_min = resp->min_rate_limit,
+				       .qp_rate_limit_max = resp->max_rate_limit,
+				       .supported_qpts = resp->max_rate_limit ?
+								 1u << IBV_QPT_RAW_PACKET :
+								 0},
 		.max_wq_type_rq = r->max_wq_type_rq,
 		.tm_caps = {.max_rndv_hdr_size = r->tm_caps.max_rndv_hdr_size,
 			    .max_num_tags = r->tm_caps.max_num_tags,

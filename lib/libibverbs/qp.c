@@ -287,8 +287,8 @@ static struct ib_uverbs_qp_dest dest_of(const struct ibv_ah_attr *ah)
 	return dest;
 }
 
-static int command_modify(struct soft_context *ctx, struct ibv_qp *qp,
-			  const struct ibv_qp_attr *a, int mask)
+static struct ib_uverbs_modify_qp modify_request(const struct ibv_qp *qp,
+						 const struct ibv_qp_attr *a, int mask)
 {
 	struct ib_uverbs_modify_qp req = {
 		.qp_handle = qp->handle,
@@ -320,7 +320,22 @@ static int command_modify(struct soft_context *ctx, struct ibv_qp *qp,
 		req.dest = dest_of(&a->ah_attr);
 	if (mask & IBV_QP_ALT_PATH)
 		req.alt_dest = dest_of(&a->alt_ah_attr);
-	return session_command(ctx, IB_USER_VERBS_CMD_MODIFY_QP, &req, sizeof(req), NULL, 0);
+	return req;
+}
+
+/* Attributes that came later have a command of their own. */
+static int command_modify(struct soft_context *ctx, const struct ibv_qp *qp,
+			  const struct ibv_qp_attr *a, int mask)
+{
+	struct ib_uverbs_ex_modify_qp req = {.base = modify_request(qp, a, mask),
+					     .rate_limit = a->rate_limit};
+	struct ib_uverbs_ex_modify_qp_resp resp;
+
+	if (mask & IBV_QP_RATE_LIMIT)
+		return session_command_ex(ctx, IB_USER_VERBS_EX_CMD_MODIFY_QP, &req, sizeof(req),
+					  &resp, sizeof(resp));
+	return session_command(ctx, IB_USER_VERBS_CMD_MODIFY_QP, &req.base, sizeof(req.base), NULL,
+			       0);
 }
 
 /* A connected QP that goes to RTR: ask softibd for the lane of its packets before the first
@@ -368,10 +383,15 @@ static int engine_modify(struct soft_qp *qp, const struct ibv_qp_attr *attr, int
 	return rc && eng_target_is_shared(qp->eng) ? 0 : rc;
 }
 
+static bool may_be_paced(const struct soft_context *ctx, const struct ibv_qp *qp)
+{
+	return ctx->attr.packet_pacing_caps.supported_qpts & 1u << qp->qp_type;
+}
+
 /**
  * ibv_modify_qp() - change state or attributes of a QP
  * Return: 0; EINVAL the transition, or its attributes, are not legal; EHOSTUNREACH on
- * Ethernet, no port has the DGID; EIO
+ * Ethernet, no port has the DGID; EOPNOTSUPP a rate limit, which raw packet QPs alone have; EIO
  * Spec: IBA v1 11.2.4.2
  */
 EXPORT int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *given, int mask)
@@ -380,7 +400,7 @@ EXPORT int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *given, int mas
 	struct ibv_qp_attr resolved = *given, *attr = &resolved;
 	int rc;
 
-	if (mask & IBV_QP_RATE_LIMIT)
+	if (!may_be_paced(ctx, ibqp) && mask & IBV_QP_RATE_LIMIT)
 		return verbs_err(-EOPNOTSUPP);
 	rc = resolve_paths(ibqp, attr, mask);
 	if (rc)
@@ -394,6 +414,28 @@ EXPORT int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *given, int mas
 		ibqp->state = attr->qp_state;
 	if (!rc && mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RTR)
 		prepare_way(ctx, ibqp);
+	return verbs_err(rc);
+}
+
+/**
+ * qp_modify_rate_limit() - ibv_modify_qp_rate_limit()
+ * Return: 0; EINVAL the QP is not in RTS, the rate is not one of the device's, or a burst without a
+ * rate; EOPNOTSUPP no raw packet QP; EIO
+ */
+int qp_modify_rate_limit(struct ibv_qp *qp, struct ibv_qp_rate_limit_attr *limit)
+{
+	struct soft_context *ctx = to_context(qp->context);
+	struct ibv_qp_attr attr = {.rate_limit = limit->rate_limit};
+	int rc;
+
+	if (!may_be_paced(ctx, qp))
+		return verbs_err(-EOPNOTSUPP);
+	if (limit->comp_mask || (!limit->rate_limit && (limit->max_burst_sz || limit->typical_pkt_sz)))
+		return verbs_err(-EINVAL);
+	rc = command_modify(ctx, qp, &attr, IBV_QP_RATE_LIMIT);
+	if (!rc)
+		rc = eng_qp_pace(to_qp(qp)->eng, limit->rate_limit, limit->max_burst_sz,
+				 limit->typical_pkt_sz);
 	return verbs_err(rc);
 }
 

@@ -26,6 +26,7 @@
 #include <stdatomic.h>
 
 #include "abi/devpage.h"
+#include "abi/objects.h"
 #include "abi/ring.h"
 #include "abi/session.h"
 #include "base/list.h"
@@ -374,7 +375,7 @@ static inline void wakeups_wait(struct soft_context *ctx)
 }
 
 /* device.c */
-void device_attr_load(struct soft_context *ctx, const struct ib_uverbs_ex_query_device_resp *resp);
+void device_attr_load(struct soft_context *ctx, const struct abi_ex_query_device_resp *resp);
 int device_port_read(struct soft_context *ctx, uint32_t port, struct abi_devport *out);
 bool device_is_ethernet(const struct soft_context *ctx, uint32_t port);
 int device_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr,
@@ -416,6 +417,7 @@ int xrcd_close(struct ibv_xrcd *xrcd);
 struct ibv_srq *srq_create_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr);
 int qp_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 int qp_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+int qp_modify_rate_limit(struct ibv_qp *qp, struct ibv_qp_rate_limit_attr *limit);
 struct ibv_qp *qp_create_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);
 int qp_ex_prepare(struct soft_qp *qp, uint64_t send_ops);
 void qp_ex_free(struct soft_qp *qp);

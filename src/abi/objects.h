@@ -7,6 +7,7 @@
 #ifndef SOFTIB_ABI_OBJECTS_H
 #define SOFTIB_ABI_OBJECTS_H
 
+#include <rdma/ib_user_verbs.h>
 #include <stdint.h>
 
 /*
@@ -121,6 +122,12 @@ struct abi_set_rss {
 	uint8_t key[40];
 	uint32_t qp_handle, log_size;
 	uint32_t wq_handle[ABI_RSS_QUEUES]; /* the first 2^log_size */
+};
+
+/* The answer to IB_USER_VERBS_EX_CMD_QUERY_DEVICE, with what the kernel leaves to its drivers. */
+struct abi_ex_query_device_resp {
+	struct ib_uverbs_ex_query_device_resp core;
+	uint32_t min_rate_limit, max_rate_limit; /* of raw packet QPs, in kbit/s; 0: there is none */
 };
 
 #endif

@@ -104,7 +104,8 @@ static int cmd_query_device(struct call *call)
 static int cmd_ex_query_device(struct call *call)
 {
 	const struct ib_uverbs_ex_query_device *in = call->in;
-	struct ib_uverbs_ex_query_device_resp *out = call->out;
+	struct abi_ex_query_device_resp *own = call->out;
+	struct ib_uverbs_ex_query_device_resp *out = &own->core;
 	struct ib_device_attr a;
 	int ret = ib_query_device(call->session->device, &a);
 
@@ -139,6 +140,8 @@ static int cmd_ex_query_device(struct call *call)
 		};
 	out->cq_moderation_caps.max_cq_moderation_count = a.cq_caps.max_cq_moderation_count;
 	out->cq_moderation_caps.max_cq_moderation_period = a.cq_caps.max_cq_moderation_period;
+	own->min_rate_limit = a.min_rate_limit;
+	own->max_rate_limit = a.max_rate_limit;
 	return 0;
 }
 
@@ -483,6 +486,9 @@ const unsigned int uverbs_num_commands = ARRAY_SIZE(uverbs_commands);
 
 const struct command uverbs_ex_commands[] = {
 	[IB_USER_VERBS_EX_CMD_QUERY_DEVICE] = {"ex_query_device", IN(ex_query_device),
-					       OUT(ex_query_device), cmd_ex_query_device},
+					       sizeof(struct abi_ex_query_device_resp),
+					       cmd_ex_query_device},
+	[IB_USER_VERBS_EX_CMD_MODIFY_QP] = {"ex_modify_qp", IN(ex_modify_qp), OUT(ex_modify_qp),
+					    cmd_ex_modify_qp},
 };
 const unsigned int uverbs_num_ex_commands = ARRAY_SIZE(uverbs_ex_commands);

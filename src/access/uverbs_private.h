@@ -74,6 +74,7 @@ int cmd_create_qp(struct call *call);
 int cmd_open_qp(struct call *call);
 int cmd_query_qp(struct call *call);
 int cmd_modify_qp(struct call *call);
+int cmd_ex_modify_qp(struct call *call);
 int cmd_destroy_qp(struct call *call);
 int cmd_create_ah(struct call *call);
 int cmd_destroy_ah(struct call *call);

@@ -188,9 +188,8 @@ static int meaningful(enum ib_qp_type type, u32 mask)
 	return (int)mask;
 }
 
-int cmd_modify_qp(struct call *call)
+static int modify(struct call *call, const struct ib_uverbs_modify_qp *in, u32 rate_limit)
 {
-	const struct ib_uverbs_modify_qp *in = call->in;
 	struct ib_qp *qp = ib_uobject_get(call->session->context, IB_UOBJECT_QP, in->qp_handle);
 	struct ib_qp_attr a = {
 		.qp_state = in->qp_state,
@@ -199,6 +198,7 @@ int cmd_modify_qp(struct call *call)
 		.path_mig_state = in->path_mig_state,
 		.qp_access_flags = (int)in->qp_access_flags,
 		.en_sqd_async_notify = in->en_sqd_async_notify,
+		.rate_limit = rate_limit,
 	};
 
 	if (IS_ERR(qp))
@@ -209,6 +209,25 @@ int cmd_modify_qp(struct call *call)
 	dest_to_ah(&in->dest, &a.ah_attr);
 	dest_to_ah(&in->alt_dest, &a.alt_ah_attr);
 	return ib_modify_qp(qp, &a, meaningful(qp->qp_type, in->attr_mask));
+}
+
+/* It has no member for a rate. */
+int cmd_modify_qp(struct call *call)
+{
+	const struct ib_uverbs_modify_qp *in = call->in;
+
+	return in->attr_mask & IB_QP_RATE_LIMIT ? -EOPNOTSUPP : modify(call, in, 0);
+}
+
+int cmd_ex_modify_qp(struct call *call)
+{
+	const struct ib_uverbs_ex_modify_qp *in = call->in;
+	struct ib_uverbs_ex_modify_qp_resp *out = call->out;
+
+	if (in->reserved)
+		return -EINVAL;
+	out->response_length = sizeof(*out);
+	return modify(call, &in->base, in->rate_limit);
 }
 
 int cmd_destroy_qp(struct call *call)

@@ -186,6 +186,9 @@ static int limits_check(struct ib_qp *qp, struct ib_qp_attr *attr, int mask)
 	    (mask & IB_QP_RNR_RETRY && attr->rnr_retry > 7) ||
 	    (mask & IB_QP_DEST_QPN && attr->dest_qp_num > IB_QPN_MASK))
 		return -EINVAL;
+	if (mask & IB_QP_RATE_LIMIT && attr->rate_limit &&
+	    (attr->rate_limit < max->min_rate_limit || attr->rate_limit > max->max_rate_limit))
+		return -EINVAL;
 	return paths_check(qp->device, attr, mask, port_num);
 }
 
@@ -220,6 +223,7 @@ static void remember(struct ib_qp *qp, const struct ib_qp_attr *attr, int mask)
 	KEEP(IB_QP_MAX_DEST_RD_ATOMIC, max_dest_rd_atomic);
 	KEEP(IB_QP_PATH_MIG_STATE, path_mig_state);
 	KEEP(IB_QP_DEST_QPN, dest_qp_num);
+	KEEP(IB_QP_RATE_LIMIT, rate_limit);
 #undef KEEP
 	if (mask & IB_QP_PORT)
 		qp->port = attr->port_num;

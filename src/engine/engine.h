@@ -384,6 +384,16 @@ int eng_qp_modify(struct eng_qp *qp, const struct ibv_qp_attr *attr, int attr_ma
  *  @owner: no other program's lane may bring its packets. 0: unknown. The next transition
  *  to RTR resets it to that */
 void eng_qp_set_peer_owner(struct eng_qp *qp, uint32_t owner);
+/**
+ * eng_qp_pace() - the rate at which @qp, a raw packet QP, sends
+ * @kbps:        thousands of bits of frames, without FCS, in a second; 0: no limit
+ * @burst_bytes: what may leave at once when the QP was idle; 0: as much as the rate allows in 1 ms.
+ *               One frame always may
+ * @frame_bytes: the usual length of a frame; 0: the longest that the port carries
+ *
+ * Return: 0; -EINVAL another type, or a burst without a rate
+ */
+int eng_qp_pace(struct eng_qp *qp, uint32_t kbps, uint32_t burst_bytes, uint32_t frame_bytes);
 void eng_qp_query(struct eng_qp *qp, struct ibv_qp_attr *attr);
 /**
  * eng_flush_wr() - make @wr a FLUSH of @length bytes at @remote_addr, or of all that @rkey names

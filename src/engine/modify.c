@@ -52,6 +52,8 @@ static bool attr_is_sound(const struct eng_qp *qp, const struct ibv_qp_attr *a, 
 		return false;
 	if (mask & IBV_QP_AV && a->ah_attr.is_global && a->ah_attr.grh.sgid_index >= ABI_GIDS)
 		return false;
+	if (mask & IBV_QP_RATE_LIMIT && !qp->init.is_raw)
+		return false;
 	return eng_path_may_be(qp, a, mask);
 }
 
@@ -98,6 +100,8 @@ static void apply(struct eng_qp *qp, const struct ibv_qp_attr *a, int mask)
 	SET(IBV_QP_MIN_RNR_TIMER, t->min_rnr_timer_enc, min_rnr_timer, a->min_rnr_timer & 0x1f);
 	SET(IBV_QP_DEST_QPN, t->dest_qpn, dest_qp_num, a->dest_qp_num & 0xffffff);
 #undef SET
+	if (mask & IBV_QP_RATE_LIMIT)
+		eng_pace_set(qp, a->rate_limit, 0, 0);
 	if (mask & IBV_QP_ALT_PATH) {
 		q->alt_ah_attr = a->alt_ah_attr;
 		q->alt_pkey_index = a->alt_pkey_index;
@@ -127,6 +131,7 @@ static void prepare_for(struct eng_qp *qp, enum ibv_qp_state to)
 					  << qp->init.is_raw);
 	if (to == IBV_QPS_RESET) {
 		eng_qp_clean_cqs(qp);
+		eng_pace_set(qp, 0, 0, 0);
 		qp->rq.head = qp->rq.tail;
 		qp->held_bytes = 0;
 		qp->spoilt = qp->has_alternate = qp->awaits_migration = false;

@@ -96,6 +96,13 @@ struct eng_mcast {
 	uint16_t lid;
 };
 
+/** struct eng_pace - the rate of a raw packet QP (pace.c) */
+struct eng_pace {
+	uint32_t kbps;
+	uint64_t burst_ns; /* how far it may be ahead of its rate */
+	mono_t paid_until; /* what was sent takes until then at the rate */
+};
+
 #define NO_LONE_ACK ((psn_t){UINT32_MAX})
 
 /** struct eng_qp - what the fast path of a SEND and of its acknowledgement needs stands
@@ -115,6 +122,7 @@ struct eng_qp {
 	uint32_t few_bytes[2]; /* the same, eight at most; 0: of UD, or without a flow */
 	uint8_t flow_dwords;   /* the headers of a SEND Only, ICRC and all */
 	uint8_t record_path_bits; /* UD: of the source, in record */
+	bool is_paced;	       /* its rate is limited: pace */
 	bool in_window;	       /* a long copy of it lets others have the lock */
 	bool sent_since_ack; /* ... between its last two standalone ACKs: delay ACKs */
 	uint32_t received_turn; /* the last turn of the engine in which it received */
@@ -132,6 +140,7 @@ struct eng_qp {
 	struct eng_path path; /* of the flow, as of any QP's */
 	uint32_t datagrams_run; /* posted since it last received a packet, */
 	uint64_t datagrams_received; /* ... which was its n-th */
+	struct eng_pace pace;	     /* raw: while is_paced */
 	/* --- windows --- */
 	const struct slot *slot; /* the one that it used last; perhaps another's now */
 	uint32_t connection;   /* to its peer of now: of no other QP, and no other peer */
@@ -748,6 +757,15 @@ static inline void eng_note_expiry(struct engine *e, mono_t expiry)
 /** eng_qp_touch() - after anything that can make @qp send or set its timer; eng_qp_owes() is
  *  enough where an acknowledgement that may wait is all */
 void eng_qp_touch(struct eng_qp *qp);
+/* pace.c */
+/** eng_pace_set() - eng_qp_pace() under the lock */
+void eng_pace_set(struct eng_qp *qp, uint32_t kbps, uint32_t burst_bytes, uint32_t frame_bytes);
+/** eng_pace_waits() - may the next frame of @qp, which is paced, not leave yet? Reads the clock */
+bool eng_pace_waits(struct eng_qp *qp);
+/** eng_pace_next() - when it may */
+mono_t eng_pace_next(const struct eng_qp *qp);
+/** eng_pace_pay() - a frame of @bytes has left */
+void eng_pace_pay(struct eng_qp *qp, uint32_t bytes);
 /** eng_find_pkey() - index or port changed: where the QP's P_Key is now */
 void eng_find_pkey(struct eng_qp *qp);
 /** eng_refresh_pkey() - the QP's P_Key from the live table */

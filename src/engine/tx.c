@@ -15,7 +15,9 @@ void eng_qp_touch(struct eng_qp *qp)
 	struct engine *e = qp->engine;
 
 	if ((qp->held_bytes || tp_wants_transmit(qp->tp)) && list_empty(&qp->tx_node)) {
-		if (!tp_can_wait(qp->tp) || !eng_flow_holds(e, qp))
+		if (unlikely(qp->is_paced) && eng_pace_waits(qp))
+			eng_note_expiry(e, eng_pace_next(qp));
+		else if (!tp_can_wait(qp->tp) || !eng_flow_holds(e, qp))
 			list_add_tail(&qp->tx_node, &e->tx);
 		else
 			eng_qp_owes(e, qp);
@@ -161,7 +163,13 @@ static bool send_one(struct engine *e, struct eng_qp *qp, bool *sent)
 		*sent |= eng_lane_send(e, qp, ENG_TX_BUDGET, &full);
 		return !full;
 	case ENG_BY_PACKETS:
-		if (!tp_qp_transmit(qp->tp, &out, e->now) || !send_packet(e, qp, &out))
+		if (unlikely(qp->is_paced) && eng_pace_waits(qp))
+			return false;
+		if (!tp_qp_transmit(qp->tp, &out, e->now))
+			return false;
+		if (unlikely(qp->is_paced))
+			eng_pace_pay(qp, out.hdr.payload_bytes);
+		if (!send_packet(e, qp, &out))
 			return false;
 		break;
 	case ENG_LOST:

@@ -92,6 +92,8 @@ static void add_ethernet(struct ib_device_attr *attr)
 	attr->qp_types |= 1 << IB_QPT_RAW_PACKET;
 	attr->max_raw_ethy_qp = attr->max_qp;
 	attr->rss_fields = IB_RX_HASH_ALL;
+	attr->min_rate_limit = 1;
+	attr->max_rate_limit = 100000000;
 }
 
 int hca_query_device(struct ib_device *device, struct ib_device_attr *attr)

@@ -120,6 +120,19 @@ def test_counters(roce):
     assert roce.run("n1", BUILD / "tests/programs/count_frames", MAC(1)) == "counted\n"
 
 
+def test_pacing_as_the_manual_says(roce):
+    assert roce.run("n1", BUILD / "tests/programs/pace_frames") == "paced\n"
+
+
+def test_pacing_of_perftest(roce):
+    """A rate is a maximum: 4 MiB/s, of which a millisecond may be sent ahead."""
+    out = roce.run("n2", "raw_ethernet_bw", "--client", "-B", MAC(2), "-E", MAC(1), "-d", "softib0",
+                   "-s", "1000", "-n", "2000", "-F", "--rate_limit_type=PP", "--rate_units=M",
+                   "--rate_limit=4")
+    average = re.search(r"^ 1000 +2000 +\S+ +(\S+)", out, re.M)
+    assert average and 0 < float(average[1]) < 4.05, out
+
+
 def test_path(roce):
     path = roce.json("path", "n1", "n2")
     assert path["dgid"] == "fe80:0000:0000:0000:0073:69ff:fe00:0002" and path["hop_limit"] > 1

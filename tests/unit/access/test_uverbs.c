@@ -133,17 +133,19 @@ static void an_extended_command_is_one_of_another_table(void **state)
 {
 	struct world *w = *state;
 	struct ib_uverbs_ex_query_device in = {0};
-	struct ib_uverbs_ex_query_device_resp out;
+	struct abi_ex_query_device_resp out;
 	const u32 query = IB_USER_VERBS_EX_CMD_QUERY_DEVICE;
 
 	assert_int_equal(command_ex(w, query, &in, sizeof(in), &out, sizeof(out), 0), 0);
-	assert_int_equal(out.response_length, sizeof(out));
-	assert_int_equal(out.base.vendor_part_id, 7);
-	assert_int_equal(out.odp_caps.general_caps, IB_ODP_SUPPORT);
-	assert_int_equal(out.odp_caps.per_transport_caps.rc_odp_caps, 1);
-	assert_int_equal(out.odp_caps.per_transport_caps.ud_odp_caps, 3);
-	assert_int_equal(out.xrc_odp_caps, 4);
-	assert_int_equal(out.hca_core_clock, 156250);
+	assert_int_equal(out.core.response_length, sizeof(out.core));
+	assert_int_equal(out.core.base.vendor_part_id, 7);
+	assert_int_equal(out.core.odp_caps.general_caps, IB_ODP_SUPPORT);
+	assert_int_equal(out.core.odp_caps.per_transport_caps.rc_odp_caps, 1);
+	assert_int_equal(out.core.odp_caps.per_transport_caps.ud_odp_caps, 3);
+	assert_int_equal(out.core.xrc_odp_caps, 4);
+	assert_int_equal(out.core.hca_core_clock, 156250);
+	assert_int_equal(out.min_rate_limit, 10);
+	assert_int_equal(out.max_rate_limit, 1000);
 	assert_int_equal(command_ex(w, query, &in, sizeof(in), &out, sizeof(out), 1), -EINVAL);
 	assert_int_equal(command_ex(w, query, &in, 0, &out, sizeof(out), 0), -EINVAL);
 	in.comp_mask = 1;
@@ -219,6 +221,57 @@ static void a_qp_is_followed_through_its_states(void **state)
 			     .mlid = 0xc006), -EINVAL);
 	assert_int_equal(CMD(w, DETACH_MCAST, detach_mcast, .qp_handle = t.qp, .gid = {0xff},
 			     .mlid = 0xc005), 0);
+}
+
+static int modify_rate(struct world *w, u32 qp, u32 rate_limit, u32 reserved)
+{
+	struct ib_uverbs_ex_modify_qp in = {
+		.base = {.qp_handle = qp, .attr_mask = IB_QP_RATE_LIMIT},
+		.rate_limit = rate_limit,
+		.reserved = reserved,
+	};
+	struct ib_uverbs_ex_modify_qp_resp out;
+
+	return command_ex(w, IB_USER_VERBS_EX_CMD_MODIFY_QP, &in, sizeof(in), &out, sizeof(out), 0);
+}
+
+static u32 make_raw_qp(struct world *w, const struct things *t)
+{
+	struct ib_uverbs_create_qp_resp qp;
+
+	assert_int_equal(CMD_OUT(w, CREATE_QP, create_qp, &qp, .pd_handle = t->pd,
+				 .send_cq_handle = t->cq, .recv_cq_handle = t->cq,
+				 .max_send_wr = 1, .max_send_sge = 1,
+				 .qp_type = IB_QPT_RAW_PACKET), 0);
+	assert_int_equal(CMD(w, MODIFY_QP, modify_qp, .qp_handle = qp.qp_handle,
+			     .attr_mask = IB_QP_STATE | IB_QP_PORT, .qp_state = IB_QPS_INIT,
+			     .port_num = 1), 0);
+	assert_int_equal(CMD(w, MODIFY_QP, modify_qp, .qp_handle = qp.qp_handle,
+			     .attr_mask = IB_QP_STATE, .qp_state = IB_QPS_RTR), 0);
+	return qp.qp_handle;
+}
+
+static void the_rate_of_a_qp_is_within_the_limits(void **state)
+{
+	struct world *w = *state;
+	struct things t;
+	u32 qp;
+
+	make_things(w, &t);
+	qp = make_raw_qp(w, &t);
+	assert_int_equal(modify_rate(w, qp, 100, 0), -EINVAL); /* in RTS only */
+	assert_int_equal(CMD(w, MODIFY_QP, modify_qp, .qp_handle = qp,
+			     .attr_mask = IB_QP_STATE, .qp_state = IB_QPS_RTS), 0);
+	assert_int_equal(modify_rate(w, qp, 10, 0), 0);
+	assert_int_equal(modify_rate(w, qp, 1000, 0), 0);
+	assert_int_equal(modify_rate(w, qp, 0, 0), 0);
+	assert_int_equal(modify_rate(w, qp, 9, 0), -EINVAL);
+	assert_int_equal(modify_rate(w, qp, 1001, 0), -EINVAL);
+	assert_int_equal(modify_rate(w, qp, 100, 1), -EINVAL);
+	assert_int_equal(modify_rate(w, t.qp, 100, 0), -EINVAL); /* no raw packet QP */
+	/* the older command has no member for it */
+	assert_int_equal(CMD(w, MODIFY_QP, modify_qp, .qp_handle = qp,
+			     .attr_mask = IB_QP_RATE_LIMIT), -EOPNOTSUPP);
 }
 
 static void a_region_moves_and_is_charged_for_what_it_has(void **state)
@@ -687,6 +740,7 @@ int main(void)
 		T(a_qp_goes_when_its_packets_have),
 		T(a_context_goes_when_its_packets_have),
 		T(a_qp_is_followed_through_its_states),
+		T(the_rate_of_a_qp_is_within_the_limits),
 		T(a_region_moves_and_is_charged_for_what_it_has),
 		T(what_is_not_there_is_not_supported),
 		T(malformed_commands_are_refused),

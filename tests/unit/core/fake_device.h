@@ -64,6 +64,7 @@ static inline int fake_query_device(struct ib_device *device, struct ib_device_a
 		.odp_caps = {.general_caps = IB_ODP_SUPPORT,
 			     .per_transport_caps = {1, 2, 3, 4}},
 		.hca_core_clock_khz = 156250,
+		.min_rate_limit = 10, .max_rate_limit = 1000,
 		.max_dm_size = 4096,
 		.max_pd = FAKE_MANY, .max_cq = FAKE_MANY, .max_mr = FAKE_MANY,
 		.max_fmr = FAKE_MANY, .max_map_per_fmr = 3, .max_fast_reg_page_list_len = 16,

@@ -9,7 +9,7 @@
 #include "rdma/ib_verbs.h"
 
 enum { RESET = IB_QPS_RESET, INIT, RTR, RTS, SQD, SQE, ERR, STATES };
-#define BITS 21 /* enum ib_qp_attr_mask */
+#define BITS 26 /* enum ib_qp_attr_mask */
 
 #define CUR IB_QP_CUR_STATE
 #define SQDN IB_QP_EN_SQD_ASYNC_NOTIFY
@@ -30,6 +30,7 @@ enum { RESET = IB_QPS_RESET, INIT, RTR, RTS, SQD, SQE, ERR, STATES };
 #define DRDA IB_QP_MAX_DEST_RD_ATOMIC
 #define MIG IB_QP_PATH_MIG_STATE
 #define DQPN IB_QP_DEST_QPN
+#define RATE IB_QP_RATE_LIMIT
 
 struct row {
 	int type, from, to, required, optional;
@@ -107,11 +108,21 @@ static const struct row rows[] = {
 	{IB_QPT_SMI, SQD, RTS, 0, CUR | QKEY},
 	{IB_QPT_SMI, SQD, SQD, 0, PKI | QKEY},
 	{IB_QPT_SMI, SQE, RTS, 0, CUR | QKEY},
+
+	{IB_QPT_RAW_PACKET, RESET, INIT, PORT, 0},
+	{IB_QPT_RAW_PACKET, INIT, INIT, 0, PORT},
+	{IB_QPT_RAW_PACKET, INIT, RTR, 0, 0},
+	{IB_QPT_RAW_PACKET, RTR, RTS, 0, CUR | RATE},
+	{IB_QPT_RAW_PACKET, RTS, RTS, 0, CUR | RATE},
+	{IB_QPT_RAW_PACKET, RTS, SQD, 0, SQDN},
+	{IB_QPT_RAW_PACKET, SQD, RTS, 0, CUR},
+	{IB_QPT_RAW_PACKET, SQE, RTS, 0, CUR},
 	/* clang-format on */
 };
 
 static const int types[] = {IB_QPT_SMI, IB_QPT_GSI, IB_QPT_RC, IB_QPT_UC,
-			    IB_QPT_UD,	IB_QPT_XRC_INI, IB_QPT_XRC_TGT, IB_QPT_RD, IB_QPT_EEC};
+			    IB_QPT_UD,	IB_QPT_XRC_INI, IB_QPT_XRC_TGT, IB_QPT_RD, IB_QPT_EEC,
+			    IB_QPT_RAW_PACKET};
 
 static const struct row *expected(int type, int from, int to)
 {
@@ -183,7 +194,7 @@ static void nonsense_is_refused(void **state)
 	assert_false(ib_modify_qp_is_ok(IB_QPS_RESET, IB_QPS_RESET, (enum ib_qp_type)5, 0));
 	assert_false(ib_modify_qp_is_ok((enum ib_qp_state)9, IB_QPS_RESET, IB_QPT_RC, 0));
 	assert_false(ib_modify_qp_is_ok(IB_QPS_RTS, (enum ib_qp_state)9, IB_QPT_RC, 0));
-	assert_false(ib_modify_qp_is_ok(IB_QPS_RTS, IB_QPS_RTS, IB_QPT_RC, 1 << 25));
+	assert_false(ib_modify_qp_is_ok(IB_QPS_RTS, IB_QPS_RTS, IB_QPT_RC, 1 << 26));
 }
 
 int main(void)

@@ -130,6 +130,135 @@ static void a_first_frame_is_no_connection(void **state)
 	assert_int_equal(w->b.async_events, 0);
 }
 
+/* --- packet pacing --- */
+
+#define FRAME_BYTES 1000
+#define KBPS	    8000 /* a frame takes a millisecond */
+
+static struct ibv_qp_attr rate(uint32_t kbps)
+{
+	return (struct ibv_qp_attr){.rate_limit = kbps};
+}
+
+static void post_frames(struct side *s, unsigned num)
+{
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND};
+
+	while (num--)
+		assert_int_equal(send(s, wr, FRAME_BYTES), 0);
+}
+
+static unsigned frames_sent(const struct world *w)
+{
+	return w->a.out->tail;
+}
+
+/* let @ns pass, in steps at which the engine itself asks to be called */
+static void pass(struct world *w, uint64_t ns)
+{
+	mono_t end = mono_add(clock_now, ns);
+
+	while (!mono_before(end, eng_expiry(w->a.engine))) {
+		if (mono_before(clock_now, eng_expiry(w->a.engine)))
+			clock_now = eng_expiry(w->a.engine);
+		eng_tick(w->a.engine);
+	}
+	clock_now = end;
+	eng_tick(w->a.engine);
+}
+
+static void a_paced_qp_keeps_to_its_rate(void **state)
+{
+	struct world *w = *state;
+	struct ibv_qp_attr attr = rate(KBPS);
+
+	connect_raw(w);
+	assert_int_equal(eng_qp_modify(w->a.qp, &attr, IBV_QP_RATE_LIMIT), 0);
+	eng_qp_query(w->a.qp, &attr);
+	assert_int_equal(attr.rate_limit, KBPS);
+	post_frames(&w->a, 30);
+	assert_int_equal(frames_sent(w), 2); /* the default lets it be a millisecond ahead */
+	for (unsigned ms = 1; ms <= 28; ms++) {
+		pass(w, NSEC_PER_MSEC - 1);
+		assert_int_equal(frames_sent(w), 1 + ms);
+		pass(w, 1);
+		assert_int_equal(frames_sent(w), 2 + ms);
+	}
+	/* it completes as it is sent */
+	for (unsigned i = 0; i < 30; i++)
+		assert_int_equal(take(&w->a).status, IBV_WC_SUCCESS);
+	assert_true(eng_idle(w->a.engine));
+}
+
+/* nothing turns the engine but its timer: a QP that waits costs nothing until then */
+static void a_paced_qp_sleeps_until_its_turn(void **state)
+{
+	struct world *w = *state;
+
+	connect_raw(w);
+	assert_int_equal(eng_qp_pace(w->a.qp, KBPS, FRAME_BYTES, FRAME_BYTES), 0);
+	post_frames(&w->a, 2);
+	assert_int_equal(frames_sent(w), 1);
+	assert_true(eng_idle(w->a.engine));
+	assert_int_equal(eng_expiry(w->a.engine).ns, clock_now.ns + NSEC_PER_MSEC);
+	assert_int_equal(eng_wake_by(w->a.engine, clock_now).ns, clock_now.ns + NSEC_PER_MSEC);
+}
+
+static void a_burst_is_what_an_idle_qp_may_send(void **state)
+{
+	struct world *w = *state;
+
+	connect_raw(w);
+	assert_int_equal(eng_qp_pace(w->a.qp, KBPS, 5 * FRAME_BYTES, FRAME_BYTES), 0);
+	for (unsigned i = 1; i <= 3; i++) {
+		clock_now = mono_add(clock_now, NSEC_PER_SEC); /* nobody turns the engine */
+		post_frames(&w->a, 5);
+		assert_int_equal(frames_sent(w), 5 * i);
+	}
+	post_frames(&w->a, 1);
+	assert_int_equal(frames_sent(w), 15);
+	pass(w, NSEC_PER_MSEC);
+	assert_int_equal(frames_sent(w), 16);
+	/* without a length, frames as long as the port carries are meant: none is left over */
+	assert_int_equal(eng_qp_pace(w->a.qp, KBPS, 5 * FRAME_BYTES, 0), 0);
+	post_frames(&w->a, 5);
+	assert_int_equal(frames_sent(w), 17);
+}
+
+static void a_limit_goes_with_its_removal_and_with_reset(void **state)
+{
+	struct world *w = *state;
+	struct ibv_qp_attr attr = rate(1);
+
+	connect_raw(w);
+	assert_int_equal(eng_qp_modify(w->a.qp, &attr, IBV_QP_RATE_LIMIT), 0);
+	post_frames(&w->a, 5);
+	assert_int_equal(frames_sent(w), 1);
+	attr.rate_limit = 0;
+	assert_int_equal(eng_qp_modify(w->a.qp, &attr, IBV_QP_RATE_LIMIT), 0);
+	assert_int_equal(frames_sent(w), 5);
+	assert_int_equal(eng_qp_pace(w->a.qp, 1, 0, 0), 0);
+	attr.qp_state = IBV_QPS_RESET;
+	assert_int_equal(eng_qp_modify(w->a.qp, &attr, IBV_QP_STATE), 0);
+	to_rts(&w->a, 2, 0);
+	post_frames(&w->a, 5);
+	assert_int_equal(frames_sent(w), 10);
+}
+
+static void what_cannot_be_paced_is_refused(void **state)
+{
+	struct world *w = *state;
+	struct ibv_qp_attr attr = rate(KBPS);
+
+	connect(w, IBV_QPT_UD);
+	assert_int_equal(eng_qp_modify(w->a.qp, &attr, IBV_QP_RATE_LIMIT), -EINVAL);
+	assert_int_equal(eng_qp_pace(w->a.qp, KBPS, 0, 0), -EINVAL);
+	make_raw(&w->a, 0x33, 2);
+	assert_int_equal(eng_qp_pace(w->a.qp, 0, 1, 0), -EINVAL);
+	assert_int_equal(eng_qp_pace(w->a.qp, 0, 0, 1), -EINVAL);
+	assert_int_equal(eng_qp_pace(w->a.qp, 0, 0, 0), 0);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -140,6 +269,11 @@ int main(void)
 		CASE(what_is_no_frame_is_refused),
 		CASE(receives_that_are_missing_or_short),
 		CASE(a_first_frame_is_no_connection),
+		CASE(a_paced_qp_keeps_to_its_rate),
+		CASE(a_paced_qp_sleeps_until_its_turn),
+		CASE(a_burst_is_what_an_idle_qp_may_send),
+		CASE(a_limit_goes_with_its_removal_and_with_reset),
+		CASE(what_cannot_be_paced_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -191,18 +191,18 @@ static void answer_destroy(struct fake_softibd *fake, struct session *s)
 
 static void answer_limits(struct session *s)
 {
-	struct ib_uverbs_ex_query_device_resp r = {
+	struct abi_ex_query_device_resp r = {.core = {
 		.base = {.max_qp = 100, .max_qp_wr = 4096, .max_sge = 16, .max_sge_rd = 16,
 			 .max_cq = 100, .max_cqe = 65535, .max_mr = 100, .max_pd = 100,
 			 .max_qp_rd_atom = 16, .max_srq = 10, .max_srq_wr = 4096,
 			 .max_srq_sge = 16, .max_pkeys = ABI_PKEYS, .phys_port_cnt = 1,
 			 .max_mr_size = UINT64_MAX},
-		.response_length = sizeof(r),
+		.response_length = sizeof(r.core),
 		.max_dm_size = 4096,
 		.timestamp_mask = UINT64_MAX,
 		.cq_moderation_caps = {.max_cq_moderation_count = 100,
 				       .max_cq_moderation_period = 1000},
-	};
+	}};
 
 	answer(s->sock, 0, &r, sizeof(r), NULL, 0);
 }
