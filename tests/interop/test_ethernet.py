@@ -120,6 +120,11 @@ def test_counters(roce):
     assert roce.run("n1", BUILD / "tests/programs/count_frames", MAC(1)) == "counted\n"
 
 
+def test_rules_for_vlan_tags(roce):
+    """A mask selects the VLAN, the priority or both, and a frame without a tag has neither."""
+    assert roce.run("n1", BUILD / "tests/programs/vlan_rules", MAC(1)) == "steered\n"
+
+
 def test_pacing_as_the_manual_says(roce):
     assert roce.run("n1", BUILD / "tests/programs/pace_frames") == "paced\n"
 
