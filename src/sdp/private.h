@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The machine's inside: sdp.c (beginning and ending), receive.c, send.c. */
+/* The machine's inside: sdp.c (beginning and ending), receive.c, memory.c, send.c. */
 #ifndef SOFTIB_SDP_PRIVATE_H
 #define SOFTIB_SDP_PRIVATE_H
 
@@ -25,5 +25,39 @@ static inline uint32_t sdp_credits(const struct sdp *sdp)
 {
 	return (uint32_t)sdp_seq_diff(sdp->tx_limit, sdp->tx_seq);
 }
+
+/* --- receive.c: the queue of pieces --- */
+
+/** sdp_item_at() - the piece with number @i, from the oldest */
+static inline struct sdp_item *sdp_item_at(struct sdp *sdp, uint32_t i)
+{
+	return &sdp->item[(sdp->first + i) % SDP_ITEMS_MAX];
+}
+
+/** sdp_add_item() - @item is the end of the stream. Return: 0; -EPROTO: it has ended before */
+int sdp_add_item(struct sdp *sdp, const struct sdp_item *item);
+
+/** sdp_drop_done() - forget the oldest pieces of which the program has got everything */
+void sdp_drop_done(struct sdp *sdp);
+
+/* --- memory.c --- */
+
+/** sdp_count_data() - a message with data has arrived, or was sent: see memory.c */
+void sdp_count_rx_data(struct sdp *sdp, struct sdp_input *input);
+void sdp_count_tx_data(struct sdp *sdp);
+
+/** sdp_num_sources() - SrcAvails of the peer whose memory was not read to the end */
+unsigned int sdp_num_sources(struct sdp *sdp);
+
+/** sdp_may_send_sink() - may a SinkAvail be sent now, and is there a sink? */
+bool sdp_may_send_sink(const struct sdp *sdp);
+
+/** sdp_message_fn - what a message does. Return: 0; -EPROTO */
+typedef int sdp_message_fn(struct sdp *sdp, uint16_t slot, const struct wire_sdp_msg *msg,
+			   struct sdp_input *input);
+
+sdp_message_fn sdp_on_src_avail, sdp_on_src_cancel, sdp_on_read_compl, sdp_on_send_sm,
+	sdp_on_sink_avail, sdp_on_sink_cancel, sdp_on_sink_cancel_ack, sdp_on_write_compl,
+	sdp_on_mode_change;
 
 #endif

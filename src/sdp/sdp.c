@@ -74,6 +74,7 @@ static bool take_terms(struct sdp *sdp, const struct wire_sdp_msg *msg, uint8_t 
 		return false;
 	sdp->peer_rcv_bytes = rcv_bytes;
 	sdp->peer_adverts = max_adverts;
+	sdp->rcv_buf_due = rcv_bytes < sdp->config.rcv_bytes;
 	sdp->tx_limit = msg->bsdh.bufs;
 	sdp->state = SDP_OPEN;
 	return true;

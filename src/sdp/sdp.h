@@ -32,7 +32,7 @@
 #define SDP_ADVERTS_MAX	  8
 #define SDP_RCV_BYTES_MIN 256
 #define SDP_RESERVED	  4 /* credits that messages with data leave */
-#define SDP_ITEMS_MAX	  (SDP_SLOTS_MAX + SDP_ADVERTS_MAX)
+#define SDP_ITEMS_MAX	  (SDP_SLOTS_MAX + 2 * SDP_ADVERTS_MAX)
 
 enum sdp_state { SDP_IDLE, SDP_HELLO_SENT, SDP_OPEN, SDP_ENDED };
 
@@ -47,34 +47,36 @@ enum sdp_end {
 };
 
 /** struct sdp_config - @slots: receive buffers, all posted before the Hello; @rcv_bytes:
- *  of each, headers included; @max_adverts: SrcAvails of the peer that may be
- *  outstanding; @advert_bytes: advertise memory in place of sending at least so many
- *  bytes; 0: never */
+ *  of each, headers included; @max_adverts: SrcAvails and SinkAvails of the peer that may
+ *  be outstanding; @advert_bytes: advertise memory in place of sending at least so many
+ *  bytes; 0: never; @pipelines: then have several advertisements outstanding */
 struct sdp_config {
 	uint16_t slots;
 	uint32_t rcv_bytes;
 	uint8_t max_adverts;
 	uint32_t advert_bytes;
+	bool pipelines;
 };
 
-/** struct sdp_item - a piece of the received stream: @bytes at @offset of slot @slot,
- * then
- *  @left bytes that are still in the peer's memory (SrcAvail) */
+/** struct sdp_item - a piece of the received stream: @bytes at @offset of slot @slot, or of
+ *  the sink at @address, then @left bytes that are still in the peer's
+ *  memory (SrcAvail) */
 struct sdp_item {
 	uint16_t slot;
-	bool holds_slot;
-	bool oob;	/* the last of @bytes is out-of-band data */
-	bool cancelled; /* the peer wants its memory back */
+	bool holds_slot, in_sink;
+	bool oob;	 /* the last of @bytes is out-of-band data */
+	bool cancelled;	 /* the peer wants its memory back */
+	bool read_noted; /* the last of sdp.read_due is about this item */
 	uint32_t offset, bytes;
 	uint32_t left, reading; /* reading: of @left, being read */
 	uint32_t rkey;
-	uint64_t address; /* of the first byte of @left */
+	uint64_t address; /* of the first byte of @left; of the sink */
 };
 
-/** struct sdp_advert - memory that the peer may read: a SrcAvail that is outstanding */
-struct sdp_advert {
-	uint32_t left; /* bytes that the peer has not read; 0: none is outstanding */
-	bool cancel, cancel_sent; /* it is wanted back */
+/** struct sdp_sink - memory that the other end may write to (SinkAvail) */
+struct sdp_sink {
+	uint32_t bytes, rkey;
+	uint64_t address;
 };
 
 /** struct sdp - a connection; all fields are this layer's, to be read by anyone */
@@ -91,9 +93,16 @@ struct sdp {
 	bool tx_shut;	      /* the program has nothing more to send */
 	bool disconn_sent;
 	bool abort_due, abort_sent;
-	struct sdp_advert advert;
-	uint32_t read_compl_due; /* bytes to be reported by RdmaRdCompl */
-	bool send_sm_due, rcv_buf_ack_due, sink_cancel_ack_due;
+	uint32_t advert[SDP_ADVERTS_MAX]; /* SrcAvails, oldest first: bytes not read yet */
+	uint32_t num_adverts;
+	bool cancel_due, cancel_sent;		/* they are wanted back */
+	struct sdp_sink sink[SDP_ADVERTS_MAX];	/* the peer's, oldest first */
+	struct sdp_sink target;			/* of the last RdmaWrCompl */
+	uint32_t num_sinks, tx_data;		/* tx_data: memory.c */
+	uint32_t read_due[SDP_ADVERTS_MAX];	/* bytes, an RdmaRdCompl each */
+	uint32_t num_reads_due;
+	bool send_sm_due, rcv_buf_due, rcv_buf_ack_due, sink_cancel_ack_due, combined_due;
+	bool rcv_buf_asked, combined_asked;
 	/* --- receiving --- */
 	uint32_t rx_seq,
 		rx_limit;      /* last received; last that the peer knows it may send */
@@ -103,6 +112,11 @@ struct sdp {
 	bool rx_shut; /* the program reads no more */
 	bool disconn_received;
 	bool oob_pending; /* the peer has announced out-of-band data */
+	/* own sinks, oldest first: those that were advertised, then those that will be */
+	struct sdp_sink own_sink[SDP_ADVERTS_MAX];
+	uint32_t num_own_sinks, sinks_out, rx_data; /* rx_data: memory.c */
+	bool sink_cancel_due, sink_cancel_sent;
+	bool no_sinks; /* the peer has left the pipelined mode */
 	uint32_t first, num_items;
 	struct sdp_item item[SDP_ITEMS_MAX];
 };
@@ -138,10 +152,12 @@ int sdp_accepted(struct sdp *sdp, const uint8_t *ack, size_t len);
 
 /** struct sdp_input - what a message did. @holds_slot: it is part of the stream, and its
  *  slot is free only when sdp_rx_took() says so; else it is free now. @taken: the peer
- * has read so many bytes of the advertised memory */
+ *  has read so many bytes of the oldest region that was advertised. @returned: all that was
+ *  advertised and not taken is to be offered again, before anything else. @sinks_unused:
+ *  so many sinks, the oldest that were advertised, will not be written to any more */
 struct sdp_input {
-	bool holds_slot;
-	uint32_t taken;
+	bool holds_slot, returned;
+	uint32_t taken, sinks_unused;
 };
 
 /**
@@ -158,8 +174,8 @@ void sdp_posted(struct sdp *sdp);
 /** sdp_rx_head() - the oldest piece that the program has not got; NULL: there is none */
 struct sdp_item *sdp_rx_head(struct sdp *sdp);
 
-/** sdp_rx_took() - the program has got @bytes of those in the head's slot. Return: is the
- *  slot, which was the head's, free now? */
+/** sdp_rx_took() - the program has got @bytes of those in the head's slot or sink. Return:
+ *  is the slot or sink, which was the head's, free now? */
 bool sdp_rx_took(struct sdp *sdp, uint32_t bytes);
 
 /** sdp_rx_reading() - an RDMA READ of the head's first @bytes in the peer's memory
@@ -172,11 +188,24 @@ void sdp_rx_read(struct sdp *sdp);
 /** sdp_rx_ended() - has the program got everything, and will nothing more come? */
 bool sdp_rx_ended(const struct sdp *sdp);
 
+/**
+ * sdp_offer_sink() - memory for what the peer sends next, if it has not begun to send it
+ * @sink: the peer may write to it from now on, until sdp_received() reports it written to
+ *	  (an item of the stream) or unused, or the connection has ended
+ * Return: false: there are as many already as the peer allows, or the mode of this
+ *	   direction is not the pipelined one
+ */
+bool sdp_offer_sink(struct sdp *sdp, const struct sdp_sink *sink);
+
+/** sdp_cancel_sinks() - all sinks are wanted back. Those that are not written to meanwhile
+ *  will be reported as unused. Return: so many, the last ones offered, are free at once */
+uint32_t sdp_cancel_sinks(struct sdp *sdp);
+
 /* --- sending --- */
 
-/** struct sdp_offer - what the program has written and was not sent yet. @oob: the last
- *  byte is out-of-band data. @region_bytes: the first so many can be read by the peer at
- *  @address by @rkey, and stay there until taken; 0: none */
+/** struct sdp_offer - what the program has written and was neither sent nor advertised yet.
+ *  @oob: the last byte is out-of-band data. @region_bytes: the first so many can be read by
+ *  the peer at @address by @rkey, and stay there until taken; 0: none */
 struct sdp_offer {
 	uint32_t bytes;
 	bool oob;
@@ -188,11 +217,16 @@ struct sdp_offer {
  *  sent, so the shell need not read from the program */
 uint32_t sdp_room(const struct sdp *sdp);
 
+/** sdp_may_advertise() - would a region be advertised now, if it were offered? */
+bool sdp_may_advertise(const struct sdp *sdp);
+
 /**
  * sdp_next() - the next message to send
- * @msg: set on success. Its payload is the first payload_bytes of the offer, which have
- *	 left the stream with this call; its payload pointer is not set. Of a SrcAvail the
- *	 rest of the region leaves the stream as sdp_received() reports it taken.
+ * @msg: set on success. Its payload is the first payload_bytes of the offer; its payload
+ *	 pointer is not set. These bytes leave the offer with this call, and so does the
+ *	 whole region of a SrcAvail, until sdp_received() says that it is taken or returned.
+ *	 For an RdmaWrCompl, the first count.bytes of the offer are to be written to
+ *	 sdp->target by RDMA WRITE before this message is sent, and leave the offer.
  * Return: false: there is nothing to send, or no credit to send it
  */
 bool sdp_next(struct sdp *sdp, const struct sdp_offer *offer, struct wire_sdp_msg *msg);
@@ -200,8 +234,8 @@ bool sdp_next(struct sdp *sdp, const struct sdp_offer *offer, struct wire_sdp_ms
 /** sdp_sent() - the send of one message is complete */
 void sdp_sent(struct sdp *sdp);
 
-/** sdp_cancel_advert() - the advertised memory is wanted back, to be sent as data */
-void sdp_cancel_advert(struct sdp *sdp);
+/** sdp_cancel_adverts() - the advertised memory is wanted back, to be sent as data */
+void sdp_cancel_adverts(struct sdp *sdp);
 
 /* --- ending --- */
 

@@ -37,10 +37,17 @@ static bool needs_grant(const struct sdp *sdp)
 
 /* --- data --- */
 
-static bool may_send_data(const struct sdp *sdp)
+/* May the stream go on, by whatever message? */
+static bool may_send(const struct sdp *sdp)
 {
 	return sdp->state == SDP_OPEN && !sdp->disconn_sent && !sdp->abort_due &&
-	       !sdp->advert.left && sdp_credits(sdp) > SDP_RESERVED;
+	       sdp_credits(sdp) > SDP_RESERVED;
+}
+
+/* No data passes memory that was advertised. */
+static bool may_send_data(const struct sdp *sdp)
+{
+	return may_send(sdp) && !sdp->num_adverts;
 }
 
 uint32_t sdp_room(const struct sdp *sdp)
@@ -50,17 +57,33 @@ uint32_t sdp_room(const struct sdp *sdp)
 	return sdp->peer_rcv_bytes - (uint32_t)wire_sdp_header_bytes(WIRE_SDP_DATA);
 }
 
-/* Is the offered region worth an advertisement? In the buffered mode there is none. */
-static bool may_advertise(const struct sdp *sdp, const struct sdp_offer *offer)
+/* A4.6: how many SrcAvails may be outstanding in which mode. A source that pipelines changes
+ * from the combined mode first. What it knows of sinks is used before (memory.c). */
+static uint32_t adverts_allowed(const struct sdp *sdp)
 {
-	return sdp->config.advert_bytes &&
-	       offer->region_bytes >= sdp->config.advert_bytes &&
-	       !(offer->oob && offer->region_bytes == offer->bytes) &&
-	       sdp->tx_mode != WIRE_SDP_BUFFERED;
+	if (sdp->tx_mode == WIRE_SDP_BUFFERED || sdp->num_sinks)
+		return 0;
+	if (sdp->tx_mode == WIRE_SDP_COMBINED)
+		return 1;
+	return MIN((uint32_t)sdp->peer_adverts, SDP_ADVERTS_MAX);
 }
 
-/* A4.6.2: in the combined mode the message has the first bytes itself, so that the peer's
- * program knows that there is something to read; one is enough. */
+bool sdp_may_advertise(const struct sdp *sdp)
+{
+	return sdp->config.advert_bytes && may_send(sdp) && !sdp->cancel_due &&
+	       !sdp->cancel_sent && sdp->num_adverts < adverts_allowed(sdp) &&
+	       sdp->num_adverts + sdp->sinks_out < sdp->peer_adverts;
+}
+
+/* Is the offered region worth an advertisement? */
+static bool is_bulk(const struct sdp *sdp, const struct sdp_offer *offer)
+{
+	return offer->region_bytes >= sdp->config.advert_bytes &&
+	       !(offer->oob && offer->region_bytes == offer->bytes);
+}
+
+/* In the combined mode the message has the first bytes itself, so that the peer's program
+ * knows that there is something to read; one is enough. */
 static void advertise(struct sdp *sdp, const struct sdp_offer *offer,
 		      struct wire_sdp_msg *msg)
 {
@@ -69,21 +92,50 @@ static void advertise(struct sdp *sdp, const struct sdp_offer *offer,
 					       .rkey = offer->rkey,
 					       .address = offer->address};
 	msg->payload_bytes = sdp->tx_mode == WIRE_SDP_COMBINED;
-	sdp->advert =
-		(struct sdp_advert){.left = offer->region_bytes - msg->payload_bytes};
+	if (msg->payload_bytes)
+		sdp_count_tx_data(sdp);
+	sdp->advert[sdp->num_adverts++] = offer->region_bytes - msg->payload_bytes;
+}
+
+/* The oldest sink of the peer is used for data for which messages would take longer. */
+static void write_to_sink(struct sdp *sdp, const struct sdp_offer *offer,
+			  struct wire_sdp_msg *msg)
+{
+	sdp->target = sdp->sink[0];
+	sdp_count_tx_data(sdp);
+	msg->bsdh.mid = WIRE_SDP_RDMA_WR_COMPL;
+	msg->count.bytes = MIN(offer->region_bytes, sdp->target.bytes);
+}
+
+static void send_data(struct sdp *sdp, const struct sdp_offer *offer,
+		      struct wire_sdp_msg *msg)
+{
+	msg->bsdh.mid = WIRE_SDP_DATA;
+	msg->payload_bytes = MIN(offer->bytes, sdp_room(sdp));
+	sdp_count_tx_data(sdp);
 }
 
 static bool next_data(struct sdp *sdp, const struct sdp_offer *offer,
 		      struct wire_sdp_msg *msg)
 {
-	if (!offer->bytes || !may_send_data(sdp))
+	const bool bulk = sdp->config.advert_bytes && is_bulk(sdp, offer);
+
+	if (!offer->bytes)
 		return false;
-	if (may_advertise(sdp, offer)) {
-		advertise(sdp, offer, msg);
-	} else {
-		msg->bsdh.mid = WIRE_SDP_DATA;
-		msg->payload_bytes = MIN(offer->bytes, sdp_room(sdp));
+	if (bulk && sdp->config.pipelines && sdp->tx_mode == WIRE_SDP_COMBINED &&
+	    may_send_data(sdp)) {
+		msg->bsdh.mid = WIRE_SDP_MODE_CHANGE;
+		msg->mode.mode = sdp->tx_mode = WIRE_SDP_PIPELINED;
+		return true;
 	}
+	if (bulk && sdp_may_advertise(sdp))
+		advertise(sdp, offer, msg);
+	else if (!may_send_data(sdp))
+		return false;
+	else if (bulk && sdp->num_sinks)
+		write_to_sink(sdp, offer, msg);
+	else
+		send_data(sdp, offer, msg);
 	if (offer->oob)
 		msg->bsdh.flags = msg->payload_bytes == offer->bytes ? WIRE_SDP_OOB_PRES
 								     : WIRE_SDP_OOB_PEND;
@@ -100,25 +152,70 @@ static bool take(bool *due)
 	return was;
 }
 
+static bool next_read_compl(struct sdp *sdp, struct wire_sdp_msg *msg)
+{
+	if (!sdp->num_reads_due)
+		return false;
+	msg->bsdh.mid = WIRE_SDP_RDMA_RD_COMPL;
+	msg->count.bytes = sdp->read_due[0];
+	sdp->num_reads_due--;
+	for (uint32_t i = 0; i < sdp->num_reads_due; i++)
+		sdp->read_due[i] = sdp->read_due[i + 1];
+	return true;
+}
+
+static bool next_sink(struct sdp *sdp, struct wire_sdp_msg *msg)
+{
+	const struct sdp_sink *sink = &sdp->own_sink[sdp->sinks_out];
+
+	if (!sdp_may_send_sink(sdp))
+		return false;
+	msg->bsdh.mid = WIRE_SDP_SINK_AVAIL;
+	msg->sink = (struct wire_sdp_sink_avail){.bytes = sink->bytes,
+						 .rkey = sink->rkey,
+						 .address = sink->address,
+						 .non_discards = sdp->rx_data};
+	sdp->sinks_out++;
+	return true;
+}
+
 /* What was read is reported before the rest is asked for as data. */
 static bool next_answer(struct sdp *sdp, struct wire_sdp_msg *msg)
 {
-	if (sdp->read_compl_due) {
-		msg->bsdh.mid = WIRE_SDP_RDMA_RD_COMPL;
-		msg->count.bytes = sdp->read_compl_due;
-		sdp->read_compl_due = 0;
-	} else if (take(&sdp->send_sm_due)) {
+	if (next_read_compl(sdp, msg))
+		return true;
+	if (take(&sdp->send_sm_due)) {
 		msg->bsdh.mid = WIRE_SDP_SEND_SM;
 	} else if (take(&sdp->rcv_buf_ack_due)) {
 		msg->bsdh.mid = WIRE_SDP_CH_RCV_BUF_ACK;
 		msg->count.bytes = sdp->config.rcv_bytes;
 	} else if (take(&sdp->sink_cancel_ack_due)) {
 		msg->bsdh.mid = WIRE_SDP_SINK_CANCEL_ACK;
-	} else if (sdp->advert.left && take(&sdp->advert.cancel)) {
-		msg->bsdh.mid = WIRE_SDP_SRC_AVAIL_CANCEL;
-		sdp->advert.cancel_sent = true;
 	} else {
 		return false;
+	}
+	return true;
+}
+
+/* requests of this end's own */
+static bool next_request(struct sdp *sdp, struct wire_sdp_msg *msg)
+{
+	if (take(&sdp->cancel_due)) {
+		msg->bsdh.mid = WIRE_SDP_SRC_AVAIL_CANCEL;
+		sdp->cancel_sent = true;
+	} else if (take(&sdp->sink_cancel_due)) {
+		msg->bsdh.mid = WIRE_SDP_SINK_AVAIL_CANCEL;
+		sdp->sink_cancel_sent = true;
+	} else if (take(&sdp->rcv_buf_due)) {
+		msg->bsdh.mid = WIRE_SDP_CH_RCV_BUF;
+		msg->count.bytes = sdp->config.rcv_bytes;
+		sdp->rcv_buf_asked = true;
+	} else if (take(&sdp->combined_due)) {
+		msg->bsdh.mid = WIRE_SDP_MODE_CHANGE;
+		msg->mode.send = true;
+		msg->mode.mode = sdp->rx_mode = WIRE_SDP_COMBINED;
+	} else {
+		return next_sink(sdp, msg);
 	}
 	return true;
 }
@@ -126,7 +223,7 @@ static bool next_answer(struct sdp *sdp, struct wire_sdp_msg *msg)
 static bool next_disconn(struct sdp *sdp, const struct sdp_offer *offer,
 			 struct wire_sdp_msg *msg)
 {
-	if (!sdp->tx_shut || sdp->disconn_sent || offer->bytes || sdp->advert.left)
+	if (!sdp->tx_shut || sdp->disconn_sent || offer->bytes || sdp->num_adverts)
 		return false;
 	msg->bsdh.mid = WIRE_SDP_DISCONN;
 	sdp->disconn_sent = true;
@@ -158,7 +255,7 @@ static bool choose(struct sdp *sdp, const struct sdp_offer *offer,
 	if (sdp->abort_due)
 		return next_abort(sdp, msg);
 	if (credits >= CREDITS_FOR_CONTROL &&
-	    (next_answer(sdp, msg) || next_data(sdp, offer, msg) ||
+	    (next_answer(sdp, msg) || next_request(sdp, msg) || next_data(sdp, offer, msg) ||
 	     next_disconn(sdp, offer, msg)))
 		return true;
 	return next_grant(sdp, msg);
@@ -184,10 +281,4 @@ void sdp_sent(struct sdp *sdp)
 {
 	sdp->tx_unacked--;
 	sdp_check_closed(sdp);
-}
-
-void sdp_cancel_advert(struct sdp *sdp)
-{
-	if (sdp->advert.left && !sdp->advert.cancel_sent)
-		sdp->advert.cancel = true;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * A peer that sends any messages to one end of an SDP connection, while its program writes,
- * reads and closes in any order. No slot is lost or used twice, no byte is read outside of
- * a message, and the end accepts no message after it has ended.
+ * reads, lends room and closes in any order. No slot is lost or used twice, no byte is read
+ * outside of a message, no sink is lost, and the end accepts no message after it has ended.
  */
 #include <string.h>
 
@@ -11,6 +11,7 @@
 
 #define SLOTS	  8
 #define RCV_BYTES 512
+#define SINK_BYTES_MAX 127
 
 struct input {
 	const uint8_t *at;
@@ -23,6 +24,8 @@ struct end {
 	uint32_t bytes[SLOTS]; /* of the message in a slot that the stream holds */
 	uint32_t posted, free, held; /* bits: each slot is in one of them */
 	bool reading;
+	uint32_t sinks; /* that the peer may write to, now or later */
+	uint64_t advertised; /* bytes that are neither taken nor returned */
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -35,14 +38,15 @@ static uint8_t take(struct input *in)
 	return *in->at++;
 }
 
-static void open_end(struct end *e)
+static void open_end(struct end *e, bool pipelines)
 {
 	const struct sdp_config config = {
-		.slots = SLOTS, .rcv_bytes = RCV_BYTES, .max_adverts = 2, .advert_bytes = 600};
+		.slots = SLOTS, .rcv_bytes = RCV_BYTES, .max_adverts = 2, .advert_bytes = 600,
+		.pipelines = pipelines};
 	struct wire_sdp_msg hello = {.bsdh = {.mid = WIRE_SDP_HELLO, .bufs = 16},
 				     .hello = {.version = WIRE_SDP_VERSION,
 					       .ip_version = 4,
-					       .max_adverts = 1,
+					       .max_adverts = 2,
 					       .local_rcv_bytes = 400}};
 	uint8_t bytes[WIRE_SDP_HELLO_BYTES], ack[WIRE_SDP_HELLO_ACK_BYTES];
 	struct sdp_address address;
@@ -83,6 +87,23 @@ static void receive(struct end *e, struct input *in)
 		check(e->sdp.state == SDP_ENDED && e->sdp.end == SDP_BROKEN);
 	*(result.holds_slot ? &e->held : &e->free) |= 1u << slot;
 	e->bytes[slot] = len;
+	check(result.taken <= e->advertised);
+	e->advertised = result.returned ? 0 : e->advertised - result.taken;
+	check(result.sinks_unused <= e->sinks);
+	e->sinks -= result.sinks_unused;
+	if (m[0] == WIRE_SDP_RDMA_WR_COMPL && e->sdp.state == SDP_OPEN)
+		e->sinks--;
+	check(e->sdp.state == SDP_ENDED || e->sinks == e->sdp.num_own_sinks);
+}
+
+static void lend(struct end *e, uint8_t how)
+{
+	const struct sdp_sink sink = {.bytes = how & SINK_BYTES_MAX};
+
+	if (how & 0x80)
+		e->sinks -= sdp_cancel_sinks(&e->sdp);
+	else
+		e->sinks += sdp_offer_sink(&e->sdp, &sink);
 }
 
 static void deliver(struct end *e, uint8_t how)
@@ -93,7 +114,10 @@ static void deliver(struct end *e, uint8_t how)
 	if (!head)
 		return;
 	slot = head->slot;
-	if (head->bytes) {
+	if (head->in_sink) {
+		check(head->bytes && head->bytes <= SINK_BYTES_MAX && !head->left);
+		sdp_rx_took(&e->sdp, 1 + how % head->bytes);
+	} else if (head->bytes) {
 		check(e->held & 1u << slot);
 		check(range_covers(0, e->bytes[slot], head->offset, head->bytes));
 		if (!sdp_rx_took(&e->sdp, 1 + how % head->bytes))
@@ -121,7 +145,11 @@ static void send(struct end *e, uint8_t how)
 	if (!sdp_next(&e->sdp, &offer, &msg))
 		return;
 	check(msg.payload_bytes <= offer.bytes);
-	check(wire_sdp_write(&msg, headers) > 0 && msg.bsdh.len <= 400);
+	if (msg.bsdh.mid == WIRE_SDP_SRC_AVAIL)
+		e->advertised += offer.region_bytes - msg.payload_bytes;
+	if (msg.bsdh.mid == WIRE_SDP_RDMA_WR_COMPL)
+		check(msg.count.bytes <= MIN(offer.region_bytes, e->sdp.target.bytes));
+	check(wire_sdp_write(&msg, headers) > 0 && msg.bsdh.len <= e->sdp.peer_rcv_bytes);
 	check((int32_t)(e->sdp.tx_limit - e->sdp.tx_seq) >= 0);
 }
 
@@ -146,7 +174,7 @@ static void step(struct end *e, struct input *in)
 		sdp_close(&e->sdp);
 		break;
 	case 2:
-		sdp_cancel_advert(&e->sdp);
+		sdp_cancel_adverts(&e->sdp);
 		break;
 	case 3:
 		sdp_abort(&e->sdp);
@@ -166,6 +194,9 @@ static void step(struct end *e, struct input *in)
 	case 9:
 		deliver(e, take(in));
 		break;
+	case 10:
+		lend(e, take(in));
+		break;
 	default:
 		receive(e, in);
 	}
@@ -176,7 +207,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct input in = {data, size};
 	struct end e;
 
-	open_end(&e);
+	open_end(&e, size % 2);
 	while (in.left) {
 		step(&e, &in);
 		check(!(e.posted & e.free) && !(e.posted & e.held) && !(e.free & e.held));

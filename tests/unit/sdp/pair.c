@@ -4,7 +4,8 @@
 
 #include "pair.h"
 
-#define STEPS_MAX 2000000
+#define STEPS_MAX   2000000
+#define CANCELS_MAX 200
 
 uint64_t pair_random(struct pair *p, uint64_t below)
 {
@@ -42,6 +43,56 @@ static bool can_take(const struct pair *p, struct pair_end *e)
 	return !p->stalled && !e->sdp.rx_shut && (e->bounce || (head && !e->reading));
 }
 
+/* --- own sinks --- */
+
+static void drop_sinks(struct pair_end *e, unsigned int from, unsigned int n)
+{
+	assert_true(from + n <= e->num_sinks);
+	e->num_sinks -= n;
+	memmove(&e->sink[from], &e->sink[from + n],
+		(e->num_sinks - from) * sizeof(*e->sink));
+}
+
+static void take_sink_bytes(struct pair *p, struct pair_end *e, struct sdp_item *head)
+{
+	const uint32_t n = 1 + (uint32_t)pair_random(p, head->bytes);
+
+	assert_true(e->num_written > 0);
+	assert_true(e->sink[0].at + head->offset == e->got);
+	assert_int_equal(e->sink[0].left, head->offset + head->bytes);
+	for (uint32_t i = 0; i < n; i++)
+		deliver(p, e, byte_of(p, e->peer, e->sink[0].at + head->offset + i));
+	if (sdp_rx_took(&e->sdp, n)) {
+		drop_sinks(e, 0, 1);
+		e->num_written--;
+	}
+}
+
+static bool lend(struct pair *p, struct pair_end *e)
+{
+	const struct sdp_sink sink = {e->plan.sink_bytes, (uint32_t)(p->next_key + 1), 0};
+
+	if (e->num_sinks == ARRAY_SIZE(e->sink) || !sdp_offer_sink(&e->sdp, &sink))
+		return false;
+	e->sink[e->num_sinks++] = (struct pair_region){.key = ++p->next_key};
+	return true;
+}
+
+/* The peer's RDMA WRITE: the memory must still be lent. */
+static void write_to(struct pair_end *e, const struct sdp_sink *target, uint64_t at, uint32_t n)
+{
+	unsigned int i = e->num_written;
+
+	while (i < e->num_sinks && (e->sink[i].key != target->rkey || e->sink[i].left))
+		i++;
+	assert_true(i < e->num_sinks);
+	assert_true(n && n <= e->plan.sink_bytes);
+	e->sink[i].at = at;
+	e->sink[i].left = n;
+}
+
+/* --- what arrived --- */
+
 static void take_slot_bytes(struct pair *p, struct pair_end *e, struct sdp_item *head)
 {
 	const uint32_t n = 1 + (uint32_t)pair_random(p, head->bytes);
@@ -69,6 +120,8 @@ static void take(struct pair *p, struct pair_end *e)
 		e->bounce -= n;
 		while (n--)
 			deliver(p, e, byte_of(p, e->peer, e->got));
+	} else if (head->in_sink) {
+		take_sink_bytes(p, e, head);
 	} else if (head->bytes) {
 		take_slot_bytes(p, e, head);
 	} else {
@@ -76,24 +129,56 @@ static void take(struct pair *p, struct pair_end *e)
 		e->read_key = head->rkey;
 		e->reading = true;
 		sdp_rx_reading(&e->sdp, e->read_bytes);
-		assert_true(head->address ==
-			    head->rkey * 100000ull + PAIR_REGION_BYTES - head->left);
+		assert_true(head->address == PAIR_MEMORY + e->got);
 	}
 }
 
 /* An RDMA READ completes: the peer's memory must be what it was. */
 static void complete_read(struct pair *p, struct pair_end *e)
 {
+	unsigned int i = 0;
+
 	e->reading = false;
 	if (e->sdp.state != SDP_OPEN)
 		return;
-	assert_int_equal(e->read_key, e->peer->region_key);
-	assert_true(e->peer->region_bytes >= e->read_bytes);
+	assert_true(e->peer->num_regions > 0);
+	while (i < e->peer->num_regions && e->peer->region[i].key != e->read_key)
+		i++;
+	assert_true(i < e->peer->num_regions);
+	assert_true(e->peer->region[i].at + e->peer->region[i].left >=
+		    e->got + e->read_bytes);
 	e->bounce = e->read_bytes;
 	sdp_rx_read(&e->sdp);
 }
 
 /* --- the wire --- */
+
+/* what the peer has done with memory that it was lent, or will not do */
+static void take_back(struct pair_end *e, const struct sdp_input *input, bool written)
+{
+	if (input->taken) {
+		assert_true(e->num_regions && input->taken <= e->region[0].left);
+		e->region[0].at += input->taken;
+		e->region[0].left -= input->taken;
+	}
+	if (input->returned) {
+		assert_true(e->num_regions > 0);
+		e->sent = e->region[0].at;
+		e->num_regions = 0;
+		e->returns++;
+	} else if (e->num_regions && !e->region[0].left) {
+		e->num_regions--;
+		memmove(e->region, e->region + 1, e->num_regions * sizeof(*e->region));
+	}
+	if (written && e->sdp.state == SDP_OPEN && !e->sdp.rx_shut) {
+		e->num_written++;
+		e->writes++;
+	}
+	for (unsigned int i = 0; i < input->sinks_unused; i++)
+		assert_int_equal(e->sink[e->num_written + i].left, 0);
+	drop_sinks(e, e->num_written, input->sinks_unused);
+	e->unused += input->sinks_unused;
+}
 
 static void arrive(struct pair *p, struct pair_end *e)
 {
@@ -109,12 +194,11 @@ static void arrive(struct pair *p, struct pair_end *e)
 	memcpy(e->slots[slot], m->bytes, m->len);
 	e->head = (e->head + 1) % PAIR_MESSAGES_MAX;
 	e->num--;
+	e->voids += m->bytes[0] == WIRE_SDP_SRC_AVAIL && e->sdp.sinks_out;
 	assert_int_equal(sdp_received(&e->sdp, slot, e->slots[slot], m->len, &input), 0);
 	if (!input.holds_slot)
 		free_slot(e, slot);
-	e->sent += input.taken;
-	assert_true(input.taken <= e->region_bytes);
-	e->region_bytes -= input.taken;
+	take_back(e, &input, m->bytes[0] == WIRE_SDP_RDMA_WR_COMPL);
 	e->peer->unacked++; /* its completion may come */
 }
 
@@ -143,15 +227,29 @@ static struct sdp_offer offer_of(struct pair *p, struct pair_end *e)
 		offer.oob = true;
 		offer.bytes = (uint32_t)(e->plan.oob_at + 1 - e->sent);
 	}
-	if (!e->sdp.advert.left && e->plan.config.advert_bytes && !e->region_bytes &&
-	    offer.bytes >= PAIR_REGION_BYTES) {
-		e->region_bytes = PAIR_REGION_BYTES;
-		e->region_key = ++p->next_key;
+	if (e->plan.config.advert_bytes && offer.bytes >= e->plan.config.advert_bytes) {
+		offer.region_bytes = MIN(offer.bytes, (uint32_t)PAIR_REGION_BYTES);
+		offer.rkey = (uint32_t)(p->next_key + 1);
+		offer.address = PAIR_MEMORY + e->sent;
 	}
-	offer.region_bytes = e->region_bytes;
-	offer.rkey = (uint32_t)e->region_key;
-	offer.address = e->region_key * 100000 + PAIR_REGION_BYTES - e->region_bytes;
 	return offer;
+}
+
+/* what left the offer with @msg */
+static void note_lent(struct pair *p, struct pair_end *e, const struct wire_sdp_msg *msg)
+{
+	uint32_t n = msg->payload_bytes;
+
+	if (msg->bsdh.mid == WIRE_SDP_SRC_AVAIL) {
+		assert_true(e->num_regions < SDP_ADVERTS_MAX);
+		n = msg->src.bytes;
+		e->region[e->num_regions++] = (struct pair_region){
+			++p->next_key, e->sent + msg->payload_bytes, n - msg->payload_bytes};
+	} else if (msg->bsdh.mid == WIRE_SDP_RDMA_WR_COMPL) {
+		n = msg->count.bytes;
+		write_to(e->peer, &e->sdp.target, e->sent, n);
+	}
+	e->sent += n;
 }
 
 /* Return: was there anything to send? */
@@ -174,8 +272,7 @@ static bool send(struct pair *p, struct pair_end *e)
 	assert_true(m->len <= e->peer->plan.config.rcv_bytes);
 	for (uint32_t i = 0; i < msg.payload_bytes; i++)
 		m->bytes[at + (int)i] = byte_of(p, e, e->sent + i);
-	e->sent += msg.payload_bytes;
-	e->region_bytes -= MIN(e->region_bytes, msg.payload_bytes);
+	note_lent(p, e, &msg);
 	return true;
 }
 
@@ -202,6 +299,27 @@ static void write_some(struct pair *p, struct pair_end *e)
 }
 
 /* --- what happens next --- */
+
+/* memory is lent to the peer, and wanted back */
+static bool step_memory(struct pair *p, struct pair_end *e)
+{
+	const bool adverts = e->sdp.num_adverts && !e->sdp.cancel_due && !e->sdp.cancel_sent;
+	const bool sinks = e->num_sinks && !e->sdp.sink_cancel_due && !e->sdp.sink_cancel_sent;
+
+	if (adverts && e->cancels < CANCELS_MAX && !pair_random(p, 16)) {
+		e->cancels++;
+		sdp_cancel_adverts(&e->sdp);
+		return true;
+	}
+	if (sinks && e->plan.cancels && e->cancels < CANCELS_MAX && !pair_random(p, 16)) {
+		uint32_t n = sdp_cancel_sinks(&e->sdp);
+
+		e->cancels++;
+		drop_sinks(e, e->num_sinks - n, n);
+		return n || e->sdp.sink_cancel_due;
+	}
+	return e->plan.sink_bytes && lend(p, e);
+}
 
 static bool step_end(struct pair *p, struct pair_end *e)
 {
@@ -240,12 +358,7 @@ static bool step_end(struct pair *p, struct pair_end *e)
 			complete_read(p, e);
 			return true;
 		}
-		if (e->sdp.advert.left && !e->sdp.advert.cancel &&
-		    !e->sdp.advert.cancel_sent && !pair_random(p, 16)) {
-			sdp_cancel_advert(&e->sdp);
-			return true;
-		}
-		return false;
+		return step_memory(p, e);
 	}
 }
 

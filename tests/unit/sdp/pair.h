@@ -13,14 +13,25 @@
 #define PAIR_MESSAGES_MAX 512
 #define PAIR_RCV_MAX	  2048
 #define PAIR_REGION_BYTES 8192
+#define PAIR_MEMORY	  1000000 /* address of the stream's byte 0 in every region */
 
 /** struct pair_plan - of one end's program. @bytes: it writes so many, then closes its
  *  sending half; @abort_at: abort after so many were written; @close_at: close both
  * halves after so many; @oob_at: the byte with this number is out-of-band. UINT64_MAX:
- * never */
+ *  never. @sink_bytes: it lends so much room at once; 0: none. @cancels: it wants that
+ *  back sometimes */
 struct pair_plan {
 	struct sdp_config config;
 	uint64_t bytes, abort_at, close_at, oob_at;
+	uint32_t sink_bytes;
+	bool cancels;
+};
+
+/** struct pair_region - advertised: @left bytes of the stream from byte @at. A sink: the
+ *  peer has written @left bytes, its stream from byte @at; 0: it has not yet */
+struct pair_region {
+	uint64_t key, at;
+	uint32_t left;
 };
 
 struct pair_message {
@@ -41,8 +52,11 @@ struct pair_end {
 	bool slot_posted[SDP_SLOTS_MAX];
 	unsigned int unposted[SDP_SLOTS_MAX], num_unposted;
 	uint64_t written, sent, got; /* bytes of the stream */
-	uint32_t region_bytes;	     /* from byte @sent: in the registered region */
-	uint64_t region_key;
+	struct pair_region region[SDP_ADVERTS_MAX]; /* advertised, oldest first */
+	unsigned int num_regions;
+	struct pair_region sink[2 * SDP_ADVERTS_MAX]; /* those written to are first */
+	unsigned int num_sinks, num_written;
+	unsigned int voids, returns, writes, unused, cancels; /* how often it happened */
 	bool reading, shut, ended, oob_got;
 	uint64_t read_key;
 	uint32_t read_bytes;

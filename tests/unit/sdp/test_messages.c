@@ -4,46 +4,7 @@
 
 #include <errno.h>
 
-#include "sdp/sdp.h"
-
-static const struct sdp_config config = {
-	.slots = 8, .rcv_bytes = 1024, .max_adverts = 1, .advert_bytes = 512};
-
-/* an end as after Hello and HelloAck with a peer of 16 buffers of 2,048 bytes */
-static struct sdp an_open_end(void)
-{
-	struct wire_sdp_msg msg = {.bsdh = {.mid = WIRE_SDP_HELLO_ACK, .bufs = 16},
-				   .hello_ack = {.version = WIRE_SDP_VERSION,
-						 .max_adverts = 1,
-						 .actual_rcv_bytes = 2048}};
-	uint8_t hello[WIRE_SDP_HELLO_BYTES], ack[WIRE_SDP_HELLO_ACK_BYTES];
-	const struct sdp_address address = {.src_port = 1};
-	struct sdp sdp;
-
-	assert_int_equal(sdp_init(&sdp, &config), 0);
-	sdp_hello(&sdp, &address, hello);
-	wire_sdp_write(&msg, ack);
-	assert_int_equal(sdp_accepted(&sdp, ack, sizeof(ack)), 0);
-	assert_int_equal(sdp.state, SDP_OPEN);
-	return sdp;
-}
-
-/* the peer's next message, with the numbers that are due */
-static int receive(struct sdp *sdp, struct wire_sdp_msg msg, struct sdp_input *input)
-{
-	uint8_t buf[1024] = {0};
-
-	msg.bsdh.mseq = sdp->rx_seq + 1;
-	msg.bsdh.mseq_ack = sdp->tx_seq;
-	msg.bsdh.bufs = 16;
-	assert_true(wire_sdp_write(&msg, buf) > 0);
-	return sdp_received(sdp, 3, buf, msg.bsdh.len, input);
-}
-
-static uint8_t next_mid(struct sdp *sdp, struct sdp_offer offer, struct wire_sdp_msg *msg)
-{
-	return sdp_next(sdp, &offer, msg) ? msg->bsdh.mid : 0;
-}
+#include "one_end.h"
 
 static void addresses_come_through(void **state)
 {
@@ -118,15 +79,26 @@ static void what_a_peer_may_not_send(void **state)
 		{.msg = {.bsdh = {.mid = WIRE_SDP_SINK_AVAIL}, .sink = {.bytes = 9}}},
 		{.msg = {.bsdh = {.mid = WIRE_SDP_MODE_CHANGE}, .mode = {true, 3}}},
 		{.msg = {.bsdh = {.mid = WIRE_SDP_MODE_CHANGE}, .mode = {true, 1}}},
+		/* the other end chooses these */
+		{.msg = {.bsdh = {.mid = WIRE_SDP_MODE_CHANGE}, .mode = {true, 2}}},
+		{.msg = {.bsdh = {.mid = WIRE_SDP_MODE_CHANGE}, .mode = {true, 0}}},
+		{.before = {.bsdh = {.mid = WIRE_SDP_MODE_CHANGE}, .mode = {false, 0}},
+		 .msg = {.bsdh = {.mid = WIRE_SDP_MODE_CHANGE}, .mode = {false, 1}}},
+		/* a SrcAvail has bytes in the combined mode alone */
+		{.msg = {.bsdh = {.mid = WIRE_SDP_SRC_AVAIL}, .src = {.bytes = 9}}},
+		{.before = {.bsdh = {.mid = WIRE_SDP_MODE_CHANGE}, .mode = {false, 2}},
+		 .msg = {.bsdh = {.mid = WIRE_SDP_SRC_AVAIL},
+			 .src = {.bytes = 9},
+			 .payload_bytes = 1}},
 		{.before = {.bsdh = {.mid = WIRE_SDP_MODE_CHANGE}, .mode = {false, 0}},
 		 .msg = {.bsdh = {.mid = WIRE_SDP_MODE_CHANGE}, .mode = {false, 2}}},
 		{.before = {.bsdh = {.mid = WIRE_SDP_MODE_CHANGE}, .mode = {false, 0}},
 		 .msg = {.bsdh = {.mid = WIRE_SDP_SRC_AVAIL}, .src = {.bytes = 9}}},
 		/* past what is outstanding */
-		{.before = {.bsdh = {.mid = WIRE_SDP_SRC_AVAIL}, .src = {.bytes = 9}},
+		{.before = {.bsdh = {.mid = WIRE_SDP_SRC_AVAIL}, .src = {.bytes = 9}, .payload_bytes = 1},
 		 .msg = {.bsdh = {.mid = WIRE_SDP_DATA}, .payload_bytes = 1}},
-		{.before = {.bsdh = {.mid = WIRE_SDP_SRC_AVAIL}, .src = {.bytes = 9}},
-		 .msg = {.bsdh = {.mid = WIRE_SDP_SRC_AVAIL}, .src = {.bytes = 9}}},
+		{.before = {.bsdh = {.mid = WIRE_SDP_SRC_AVAIL}, .src = {.bytes = 9}, .payload_bytes = 1},
+		 .msg = {.bsdh = {.mid = WIRE_SDP_SRC_AVAIL}, .src = {.bytes = 9}, .payload_bytes = 1}},
 		/* memory of which the message has it all */
 		{.msg = {.bsdh = {.mid = WIRE_SDP_SRC_AVAIL},
 			 .src = {.bytes = 9},
@@ -233,7 +205,7 @@ static void memory_is_advertised_and_read(void **state)
 	assert_int_equal(sdp_room(&sdp), 0); /* nothing passes it */
 	assert_int_equal(receive(&sdp, some, &input), 0);
 	assert_int_equal(input.taken, 1000);
-	sdp_cancel_advert(&sdp);
+	sdp_cancel_adverts(&sdp);
 	assert_int_equal(next_mid(&sdp, region, &msg), WIRE_SDP_SRC_AVAIL_CANCEL);
 	assert_int_equal(next_mid(&sdp, region, &msg), 0);
 	assert_int_equal(receive(&sdp, some, &input), 0); /* was under way */
