@@ -3,7 +3,9 @@
 nothing of SDP. It says what it sees, one line for each fact."""
 import ctypes
 import errno
+import hashlib
 import os
+import random
 import select
 import socket
 import struct
@@ -206,6 +208,27 @@ def serve_stalled():
     sock, _ = listener().accept()
     select.select([sys.stdin], [], [])  # until the test says so
     sock.sendall(str(len(receive(sock))).encode())
+
+
+def serve_digest():
+    sock, _ = listener().accept()
+    select.select([sys.stdin], [], [])  # until the test says so
+    sock.sendall(hashlib.sha256(receive(sock)).digest())
+
+
+def call_digest():
+    """Much, and the server does not read at first: all that is in between is full."""
+    sock = socket.create_connection((ADDRESS, PORT))
+    sock.setblocking(False)
+    data = random.Random(PORT).randbytes(8 << 20)
+    sent = 0
+    while select.select([], [sock], [], 1)[1]:
+        sent += sock.send(data[sent:])
+    say("held back", sent < len(data))
+    sock.setblocking(True)
+    sock.sendall(data[sent:])
+    sock.shutdown(socket.SHUT_WR)
+    say("same", receive(sock) == hashlib.sha256(data).digest())
 
 
 def serve_death():

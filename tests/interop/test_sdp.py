@@ -183,6 +183,32 @@ def test_programs(pair, home):
     assert {"0x00", "0x01", "0x02", "0xff"} <= mids, mids  # Hello, HelloAck, DisConn, Data
 
 
+def messages_of(pcap):
+    """The MIDs of messages that are not longer than a packet, or of which the first packet is
+    enough; whether tshark finds one malformed."""
+    rows = tshark("-r", pcap, "-Y", "infiniband_sdp && infiniband.bth.opcode in {0, 4} && "
+                  "!(infiniband_sdp.bsdh.mid == 0xff && infiniband_sdp.bsdh.len == 16)", "-T", "fields",
+                  "-e", "infiniband_sdp.bsdh.mid", "-e", "_ws.malformed").splitlines()
+    return [row.split("\t")[0] for row in rows], any(row.split("\t")[1] for row in rows)
+
+
+def test_memory_is_lent(pair):
+    """Large writes are read from the sender's memory: SrcAvail, RdmaRdCompl, in the pipelined
+    mode. The receiver offers room, SinkAvail, once its program has got everything."""
+    capture = Capture(pair, "n2:1")
+    server = Server(pair, "serve_digest", stdin=subprocess.PIPE)
+    client = pair.start("n2", "python3", SIDE, "call_digest", IPV4, Server.port, options=SDP)
+    assert client.stdout.readline() == "held back True\n"
+    server.process.stdin.write("go\n")
+    server.process.stdin.flush()
+    assert pair.finish(client) == "same True\n"
+    server.end()
+    mids, malformed = messages_of(capture.end())
+    assert not malformed
+    assert {"0x06", "0x07", "0xfd", "0xfe", "0xff"} <= set(mids), set(mids)
+    assert mids.count("0xfe") + mids.count("0x05") > 4, "regions are not used again"
+
+
 @pytest.mark.no_sanitizer("rsync's processes end each other by signals")
 def test_rsync(pair, home):
     """A daemon with a process for each client, non-blocking on both sides; by SDP alone."""

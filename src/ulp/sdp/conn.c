@@ -59,7 +59,10 @@ static void take_turn(struct rt_work *work)
 struct sdp_conn *sdp_conn_create(struct rt *rt, struct sdp_socket *socket, int fd)
 {
 	static const struct sdp_config config = {
-		.slots = SDP_SLOTS, .rcv_bytes = SDP_SLOT_BYTES, .max_adverts = 1};
+		.slots = SDP_SLOTS, .rcv_bytes = SDP_SLOT_BYTES,
+						 .max_adverts = SDP_REGIONS + SDP_SINKS,
+						 .advert_bytes = SDP_ADVERT_BYTES,
+						 .pipelines = true};
 	struct sdp_conn *c = rt_zalloc(sizeof(*c));
 
 	if (!c) {

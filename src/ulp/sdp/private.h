@@ -5,6 +5,7 @@
  *  socket.c	sockets that are bound, listen or connect; events of the RDMA CM
  *  conn.c	connections: beginning, the work of a turn, ending
  *  queue.c	the queue pair: slots, sends, receives, RDMA READs
+ *  memory.c	memory that is lent to the peer
  *  stream.c	bytes between the program's socket and the state machine
  */
 #ifndef SOFTIB_ULP_SDP_PRIVATE_H
@@ -18,9 +19,15 @@
 
 #define SDP_SLOTS	16
 #define SDP_SLOT_BYTES	(32768 + WIRE_SDP_BSDH_BYTES)
+#define SDP_SEND_BYTES	(32768 + WIRE_SDP_HEADER_MAX) /* of a message's buffer: headers end... */
+#define SDP_PAYLOAD_AT	WIRE_SDP_HEADER_MAX	      /* ...where the payload begins */
 #define SDP_SENDS	8
 #define SDP_READ_BYTES	(128 * 1024) /* of the peer's memory at once */
 #define SDP_TURN_BYTES	(512 * 1024) /* to or from the program in a turn */
+#define SDP_REGIONS	  2	       /* that may be lent at once */
+#define SDP_SINKS	  2
+#define SDP_REGION_BYTES  (256 * 1024) /* of each region and sink */
+#define SDP_ADVERT_BYTES  (64 * 1024)  /* worth an advertisement */
 
 struct sdp_conn;
 
@@ -49,6 +56,24 @@ struct sdp_buffer {
 	u8 *bytes;
 };
 
+/** struct sdp_region - the program's bytes [@at, @end) of a piece of the lent memory.
+ *  @writes: RDMA WRITEs from there that are not complete; @advertised: the peer reads it */
+struct sdp_region {
+	struct ib_cqe cqe;
+	struct sdp_conn *conn;
+	u32 at, end;
+	bool advertised;
+	unsigned int writes;
+};
+
+/** struct sdp_lent - memory.c: the memory, and the ring of regions */
+struct sdp_lent {
+	u8 *bytes; /* NULL: not made yet */
+	struct ib_mr *mr;
+	struct sdp_region region[SDP_REGIONS];
+	u32 first, num_regions;
+};
+
 /** struct sdp_conn - @socket: the one that wants to know when it is made: it connects, or
  *  listened */
 struct sdp_conn {
@@ -72,11 +97,13 @@ struct sdp_conn {
 	u8 *read_memory; /* of SDP_READ_BYTES, made when the peer first advertises */
 	u32 read_bytes, read_at; /* in there: how many, and how many are delivered */
 	bool reading;
+	struct sdp_lent lent;
 	/* --- stream.c --- */
 	int fd;		/* this side's end of the stream */
 	int program_fd; /* the program's, until it is handed over; -1 */
 	struct rt_io io;
 	bool readable, writable; /* as far as is known */
+	bool bulk;		 /* the program's last bytes filled a message */
 	bool tx_eof, rx_eof;	 /* the program has closed; was told that the peer has */
 	struct sdp_buffer *pending; /* data for which there is no message yet */
 	u32 pending_bytes;
@@ -107,10 +134,39 @@ void sdp_queue_close(struct sdp_conn *c);
 bool sdp_queue_poll(struct sdp_conn *c);
 /** sdp_queue_free() - a slot is free: post it again */
 void sdp_queue_free(struct sdp_conn *c, u16 slot);
+/** sdp_sge() - @length bytes of the connection's own memory */
+struct ib_sge sdp_sge(struct sdp_conn *c, void *bytes, u32 length,
+		      enum dma_data_direction direction);
 /** sdp_queue_send() - headers of @msg, and its payload, which is in @b already */
 void sdp_queue_send(struct sdp_conn *c, struct sdp_buffer *b, struct wire_sdp_msg *msg);
 /** sdp_queue_read() - read @bytes of what @item describes */
 void sdp_queue_read(struct sdp_conn *c, const struct sdp_item *item, u32 bytes);
+
+/* --- memory.c --- */
+
+/** sdp_memory_open() - Return: is there memory to be lent? */
+bool sdp_memory_open(struct sdp_conn *c);
+/** sdp_memory_close() - when the queue pair is gone */
+void sdp_memory_close(struct sdp_conn *c);
+/** sdp_memory_input() - a message has arrived: what became of the memory that is lent */
+void sdp_memory_input(struct sdp_conn *c, const struct sdp_input *input);
+
+/** sdp_region_free() - room for SDP_REGION_BYTES of the program's; NULL: none, or there is
+ *  a region that waits to be sent */
+u8 *sdp_region_free(struct sdp_conn *c);
+void sdp_region_filled(struct sdp_conn *c, u32 bytes);
+/** sdp_region_offer() - Return: does a region wait to be sent? Then @offer is about it */
+bool sdp_region_offer(struct sdp_conn *c, struct sdp_offer *offer);
+/** sdp_region_bytes() - what is left of that region */
+u8 *sdp_region_bytes(struct sdp_conn *c);
+/** sdp_region_sent() - @msg has its first bytes as payload, or advertises it */
+void sdp_region_sent(struct sdp_conn *c, const struct wire_sdp_msg *msg);
+/** sdp_region_write() - its first @bytes go to the sink sdp.target */
+void sdp_region_write(struct sdp_conn *c, u32 bytes);
+
+/** sdp_sink_offer() - lend the peer room for what it sends next, if it can use that. The
+ *  program has got everything */
+void sdp_sink_offer(struct sdp_conn *c);
 
 /* --- stream.c --- */
 

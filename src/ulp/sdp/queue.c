@@ -3,6 +3,7 @@
 #include "ulp/sdp/private.h"
 
 #define POLLS_PER_TURN 64
+#define WRITES_MAX     SDP_SENDS /* RDMA WRITEs: a message follows each */
 
 /* --- completions --- */
 
@@ -25,6 +26,7 @@ static void received(struct ib_cq *cq, struct ib_wc *wc)
 	sdp_stats.rx_messages++;
 	if (sdp_received(&c->sdp, b->index, b->bytes, wc->byte_len, &input))
 		return;
+	sdp_memory_input(c, &input);
 	if (!input.holds_slot)
 		sdp_queue_free(c, b->index);
 }
@@ -74,8 +76,8 @@ static void comp_handler(struct ib_cq *cq, void *cq_context)
 
 /* --- work requests --- */
 
-static struct ib_sge sge_of(struct sdp_conn *c, void *bytes, u32 length,
-			    enum dma_data_direction direction)
+struct ib_sge sdp_sge(struct sdp_conn *c, void *bytes, u32 length,
+		      enum dma_data_direction direction)
 {
 	return (struct ib_sge){
 		.addr = ib_dma_map_single(c->id->device, bytes, length, direction),
@@ -87,7 +89,7 @@ static struct ib_sge sge_of(struct sdp_conn *c, void *bytes, u32 length,
 static int post_slot(struct sdp_conn *c, u16 slot)
 {
 	struct sdp_buffer *b = &c->slot[slot];
-	struct ib_sge sge = sge_of(c, b->bytes, SDP_SLOT_BYTES, DMA_FROM_DEVICE);
+	struct ib_sge sge = sdp_sge(c, b->bytes, SDP_SLOT_BYTES, DMA_FROM_DEVICE);
 	struct ib_recv_wr wr = {.wr_cqe = &b->cqe, .sg_list = &sge, .num_sge = 1};
 
 	return ib_post_recv(c->qp, &wr, NULL);
@@ -105,7 +107,8 @@ void sdp_queue_free(struct sdp_conn *c, u16 slot)
 
 void sdp_queue_send(struct sdp_conn *c, struct sdp_buffer *b, struct wire_sdp_msg *msg)
 {
-	struct ib_sge sge = sge_of(c, b->bytes, msg->bsdh.len, DMA_TO_DEVICE);
+	u8 *head = b->bytes + SDP_PAYLOAD_AT - wire_sdp_header_bytes(msg->bsdh.mid);
+	struct ib_sge sge = sdp_sge(c, head, msg->bsdh.len, DMA_TO_DEVICE);
 	struct ib_send_wr wr = {.wr_cqe = &b->cqe,
 				.sg_list = &sge,
 				.num_sge = 1,
@@ -113,7 +116,7 @@ void sdp_queue_send(struct sdp_conn *c, struct sdp_buffer *b, struct wire_sdp_ms
 				.send_flags = IB_SEND_SIGNALED};
 
 	sdp_stats.tx_messages++;
-	wire_sdp_write(msg, b->bytes);
+	wire_sdp_write(msg, head);
 	if (ib_post_send(c->qp, &wr, NULL)) {
 		c->free_send[c->num_free_sends++] = b->index;
 		c->qp_failed = true;
@@ -122,7 +125,7 @@ void sdp_queue_send(struct sdp_conn *c, struct sdp_buffer *b, struct wire_sdp_ms
 
 void sdp_queue_read(struct sdp_conn *c, const struct sdp_item *item, u32 bytes)
 {
-	struct ib_sge sge = sge_of(c, c->read_memory, bytes, DMA_FROM_DEVICE);
+	struct ib_sge sge = sdp_sge(c, c->read_memory, bytes, DMA_FROM_DEVICE);
 	struct ib_rdma_wr wr = {.wr = {.wr_cqe = &c->read_cqe,
 				       .sg_list = &sge,
 				       .num_sge = 1,
@@ -150,7 +153,7 @@ static void init_buffers(struct sdp_conn *c)
 
 	for (u16 i = 0; i < SDP_SLOTS; i++, at += SDP_SLOT_BYTES)
 		c->slot[i] = (struct sdp_buffer){{received}, c, i, at};
-	for (u16 i = 0; i < SDP_SENDS; i++, at += SDP_SLOT_BYTES) {
+	for (u16 i = 0; i < SDP_SENDS; i++, at += SDP_SEND_BYTES) {
 		c->send[i] = (struct sdp_buffer){{sent}, c, i, at};
 		c->free_send[i] = i;
 	}
@@ -165,7 +168,7 @@ static int modify(struct sdp_conn *c, enum ib_qp_state state)
 
 	if (!ret && state == IB_QPS_INIT) {
 		mask |= IB_QP_ACCESS_FLAGS;
-		attr.qp_access_flags |= IB_ACCESS_REMOTE_READ;
+		attr.qp_access_flags |= IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_WRITE;
 	}
 	return ret ? ret : ib_modify_qp(c->qp, &attr, mask);
 }
@@ -175,7 +178,7 @@ static int open_qp(struct sdp_conn *c)
 	struct ib_qp_init_attr init = {
 		.send_cq = c->cq,
 		.recv_cq = c->cq,
-		.cap = {.max_send_wr = SDP_SENDS + 1,
+		.cap = {.max_send_wr = SDP_SENDS + WRITES_MAX + 1,
 			.max_recv_wr = SDP_SLOTS,
 			.max_send_sge = 1,
 			.max_recv_sge = 1},
@@ -196,11 +199,12 @@ static int open_qp(struct sdp_conn *c)
 
 int sdp_queue_open(struct sdp_conn *c)
 {
-	struct ib_cq_init_attr attr = {.cqe = SDP_SLOTS + SDP_SENDS + 1};
+	struct ib_cq_init_attr attr = {.cqe = SDP_SLOTS + SDP_SENDS + WRITES_MAX + 1};
 	struct ib_pd *pd;
 	struct ib_cq *cq;
 
-	c->memory = rt_zalloc((SDP_SLOTS + SDP_SENDS) * (size_t)SDP_SLOT_BYTES);
+	c->memory = rt_zalloc(SDP_SLOTS * (size_t)SDP_SLOT_BYTES +
+			      SDP_SENDS * (size_t)SDP_SEND_BYTES);
 	if (!c->memory)
 		return -ENOMEM;
 	init_buffers(c);
@@ -229,6 +233,7 @@ void sdp_queue_close(struct sdp_conn *c)
 		ib_destroy_qp(c->qp);
 	if (c->cq)
 		ib_destroy_cq(c->cq);
+	sdp_memory_close(c);
 	if (c->pd)
 		ib_dealloc_pd(c->pd);
 	rt_free(c->memory);

@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 #include <poll.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -60,8 +61,16 @@ static ssize_t deliver_some(struct sdp_conn *c)
 		return n;
 	}
 	head = sdp_rx_head(&c->sdp);
-	if (!head)
+	if (!head) {
+		sdp_sink_offer(c);
 		return 0;
+	}
+	if (head->in_sink) {
+		n = give(c, (u8 *)(uintptr_t)head->address + head->offset, head->bytes);
+		if (n > 0)
+			sdp_rx_took(&c->sdp, (u32)n);
+		return n;
+	}
 	if (!head->bytes)
 		return read_more(c, head);
 	slot = head->slot;
@@ -122,20 +131,10 @@ static void at_eof(struct sdp_conn *c)
 	}
 }
 
-/* Read from the program into a free buffer, behind the header of a Data message. */
-static void fill_pending(struct sdp_conn *c, u32 room)
+/* The program had nothing to read. @n: what recv(2) has returned */
+static void at_no_bytes(struct sdp_conn *c, ssize_t n)
 {
-	struct sdp_buffer *b = &c->send[c->free_send[c->num_free_sends - 1]];
-	ssize_t n = recv(c->fd, b->bytes + WIRE_SDP_BSDH_BYTES,
-			 MIN(room, (u32)(SDP_SLOT_BYTES - WIRE_SDP_BSDH_BYTES)),
-			 MSG_DONTWAIT);
-
-	if (n > 0) {
-		c->num_free_sends--;
-		c->pending = b;
-		c->pending_bytes = (u32)n;
-		sdp_stats.tx_bytes += (u64)n;
-	} else if (!n) {
+	if (!n) {
 		at_eof(c);
 	} else if (errno == EAGAIN || errno == EINTR) {
 		c->readable = false;
@@ -145,19 +144,90 @@ static void fill_pending(struct sdp_conn *c, u32 room)
 	}
 }
 
+/* Read from the program into a free buffer, where the payload of a message is. */
+static u32 fill_pending(struct sdp_conn *c, u32 room)
+{
+	struct sdp_buffer *b = &c->send[c->free_send[c->num_free_sends - 1]];
+	ssize_t n;
+
+	room = MIN(room, (u32)(SDP_SEND_BYTES - SDP_PAYLOAD_AT));
+	n = recv(c->fd, b->bytes + SDP_PAYLOAD_AT, room, MSG_DONTWAIT);
+	c->bulk = n == room;
+	if (n <= 0) {
+		at_no_bytes(c, n);
+		return 0;
+	}
+	c->num_free_sends--;
+	c->pending = b;
+	c->pending_bytes = (u32)n;
+	return (u32)n;
+}
+
+/* Read much from the program at once, into memory that the peer can read. */
+static u32 fill_region(struct sdp_conn *c, u8 *bytes)
+{
+	ssize_t n = recv(c->fd, bytes, SDP_REGION_BYTES, MSG_DONTWAIT);
+
+	c->bulk = n >= SDP_ADVERT_BYTES;
+	if (n <= 0) {
+		at_no_bytes(c, n);
+		return 0;
+	}
+	sdp_region_filled(c, (u32)n);
+	return (u32)n;
+}
+
+/* Return: bytes that were read from the program, as far as they can be sent next */
+static u32 fill(struct sdp_conn *c)
+{
+	struct sdp_offer none;
+	u32 n = 0, room;
+	u8 *region;
+
+	if (c->pending || !c->readable || c->tx_eof || sdp_region_offer(c, &none))
+		return 0;
+	room = sdp_room(&c->sdp);
+	region = c->bulk && (sdp_may_advertise(&c->sdp) || (room && c->sdp.num_sinks)) &&
+				 sdp_memory_open(c) ?
+			 sdp_region_free(c) :
+			 NULL;
+	if (region)
+		n = fill_region(c, region);
+	else if (room && c->num_free_sends > 1)
+		n = fill_pending(c, room);
+	sdp_stats.tx_bytes += n;
+	return n;
+}
+
+/* @msg is about the region that waits to be sent, or about nothing of the stream. Return:
+ * the message's buffer */
+static struct sdp_buffer *from_region(struct sdp_conn *c, const struct wire_sdp_msg *msg)
+{
+	struct sdp_buffer *b = &c->send[c->free_send[--c->num_free_sends]];
+
+	if (msg->bsdh.mid == WIRE_SDP_RDMA_WR_COMPL)
+		sdp_region_write(c, msg->count.bytes);
+	if (msg->payload_bytes)
+		memcpy(b->bytes + SDP_PAYLOAD_AT, sdp_region_bytes(c), msg->payload_bytes);
+	if (msg->payload_bytes || msg->bsdh.mid == WIRE_SDP_SRC_AVAIL)
+		sdp_region_sent(c, msg);
+	return b;
+}
+
 /* Return: was a message sent? A free buffer is there */
 static bool send_one(struct sdp_conn *c)
 {
-	const struct sdp_offer offer = {.bytes = c->pending ? c->pending_bytes : 0};
+	struct sdp_offer offer = {.bytes = c->pending ? c->pending_bytes : 0};
+	const bool region = sdp_region_offer(c, &offer);
 	struct sdp_buffer *b = c->pending;
 	struct wire_sdp_msg msg;
 
 	if (!sdp_next(&c->sdp, &offer, &msg))
 		return false;
-	if (msg.payload_bytes)
+	if (msg.payload_bytes && !region)
 		c->pending = NULL;
 	else
-		b = &c->send[c->free_send[--c->num_free_sends]];
+		b = from_region(c, &msg);
 	sdp_queue_send(c, b, &msg);
 	return true;
 }
@@ -168,17 +238,13 @@ bool sdp_stream_send(struct sdp_conn *c)
 
 	/* one buffer stays free for messages without data */
 	while (c->num_free_sends && c->sdp.state == SDP_OPEN && !c->qp_failed) {
-		u32 room = sdp_room(&c->sdp);
+		u32 n = fill(c);
 
-		if (!c->pending && room && c->readable && !c->tx_eof &&
-		    c->num_free_sends > 1) {
-			fill_pending(c, room);
-			if (c->pending && c->pending_bytes >= budget)
-				return true;
-			budget -= c->pending ? c->pending_bytes : 0;
-		}
 		if (!send_one(c))
 			return false;
+		if (n >= budget)
+			return true;
+		budget -= n;
 	}
 	return false;
 }
