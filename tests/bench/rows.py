@@ -11,7 +11,7 @@ from bench.counts import TABLE as INSTRUCTIONS
 from bench.daemon import BesideFlaps, PacketTime, PortMemory
 from bench.ipoib import Idle, Ip, MTU, fabric_of, relay
 from bench.paths import Paths
-from bench.sockets import RSOCKETS, TCP, Rstream
+from bench.sockets import BLOCKING_TCP, RSOCKETS, SDP, TCP, Rstream
 from bench.sources import (NO_SPIN, ONE_CORE, Bare, Instructions, Libfabric, Mpi, MpiOverSoftib,
                            Perftest, Ucx, UcxOverSoftib, Verbs)
 from bench.storage import ISCSI, SRP, Disk
@@ -269,11 +269,12 @@ def ip_rows():
 
 
 def socket_rows():
-    return [Row(f"rsockets {name}", "rsockets", unit, Rstream(key, RSOCKETS), (Rstream(key, TCP),),
-                reach=("limit", times))
-            for key, name, unit, times in (("64_lat", "latency 64 B", "us", 0.2),
-                                           ("64k_bw", "bandwidth 64 KiB", "GB/s", 2),
-                                           ("1m_bw", "bandwidth 1 MiB", "GB/s", 2))]
+    return [Row(f"{way} {name}", way, unit, Rstream(key, way), (Rstream(key, tcp),),
+                reach=("limit", goal))
+            for way, tcp, latency in ((RSOCKETS, TCP, 0.2), (SDP, BLOCKING_TCP, 1))
+            for key, name, unit, goal in (("64_lat", "latency 64 B", "us", latency),
+                                          ("64k_bw", "bandwidth 64 KiB", "GB/s", 2),
+                                          ("1m_bw", "bandwidth 1 MiB", "GB/s", 2))]
 
 
 def disk_rows():

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""rsockets, the sockets of librdmacm: its rstream between two nodes, and over TCP on the
-loopback interface by the sockets of the kernel.
+"""Sockets that use RDMA: librdmacm's rstream between two nodes by rsockets, and by plain
+sockets under libsdp; and over TCP on the loopback interface.
 """
 import subprocess
 import time
@@ -9,8 +9,13 @@ from dataclasses import dataclass
 from bench.sources import CLIENT_CPU, LIMIT, SERVER_CPU, Failure, pinned
 
 RSOCKETS, TCP = "rsockets", "TCP"
-# to which address, and how rstream is told
-WAYS = {RSOCKETS: ("10.1.0.1", ()), TCP: ("127.0.0.1", ("-T", "s"))}
+# with calls that block: else rstream calls recv() all the time, and softibd, which moves the
+# bytes of SDP, has no processor
+SDP, BLOCKING_TCP = "SDP", "blocking TCP"
+BLOCKING = ("-T", "s", "-T", "b")
+# to which address, how rstream is told, and options of softib exec
+WAYS = {RSOCKETS: ("10.1.0.1", (), ()), TCP: ("127.0.0.1", ("-T", "s"), ()),
+        SDP: ("10.1.0.1", BLOCKING, ("--sdp",)), BLOCKING_TCP: ("127.0.0.1", BLOCKING, ())}
 
 
 def columns(line):
@@ -20,16 +25,25 @@ def columns(line):
         words[0].endswith(("_lat", "_bw")) else {}
 
 
+def sdp_alone(fabric):
+    """An environment in which libsdp does not fall back to TCP, which nobody would refuse at an
+    address of a node while the server does not listen yet."""
+    conf = fabric.home / "libsdp.conf"
+    conf.write_text("use sdp both rstream *:*\n")
+    return {**fabric.env, "LIBSDP_CONFIG_FILE": str(conf)}
+
+
 def rstream(bench, way):
     """What both tables of rstream say: its latencies and its bandwidths."""
     from interop.fabric import _ports
-    address, options = WAYS[way]
-    argv = ["rstream", "-p", next(_ports), *options]
-    server = bench.fabric.start("n1", *pinned(SERVER_CPU, *argv, "-b", address))
+    address, own, options = WAYS[way]
+    argv = ["rstream", "-p", next(_ports), *own]
+    how = {"options": options, "env": sdp_alone(bench.fabric)}
+    server = bench.fabric.start("n1", *pinned(SERVER_CPU, *argv, "-b", address), **how)
     end = time.monotonic() + LIMIT
     try:
         while True:  # until the server listens
-            client = bench.fabric.start("n2", *pinned(CLIENT_CPU, *argv, "-s", address))
+            client = bench.fabric.start("n2", *pinned(CLIENT_CPU, *argv, "-s", address), **how)
             out = client.communicate(timeout=LIMIT)[0]
             if client.returncode == 0:
                 break
@@ -47,7 +61,7 @@ def rstream(bench, way):
 
 @dataclass(frozen=True)
 class Rstream:
-    """A test of rstream, as "64_lat" or "1m_bw"; `way`: RSOCKETS or TCP."""
+    """A test of rstream, as "64_lat" or "1m_bw"; `way`: one of WAYS."""
     key: str
     way: str
 
