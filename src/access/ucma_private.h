@@ -56,8 +56,8 @@ struct ucma_mcast {
 	struct sockaddr_storage addr;
 };
 
-/** struct ucma_event - in its session's queue, and among its id's. @request: of a CONNECT_REQUEST, which is news of the listener @id;
- *  @mcast: of a membership of @id, or NULL */
+/** struct ucma_event - in its session's queue, and among its id's. @request: of a
+ *  CONNECT_REQUEST, which is news of the listener @id; @mcast: of a membership of @id, or NULL */
 struct ucma_event {
 	struct list_head node;
 	struct list_head of_id;
