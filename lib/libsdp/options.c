@@ -113,7 +113,7 @@ int sdp_setsockopt(int fd, int level, int option, const void *value, socklen_t l
 void sdp_copy_options(int from, int to)
 {
 	static const int options[] = {SO_RCVTIMEO, SO_SNDTIMEO, SO_LINGER, SO_KEEPALIVE,
-				      SO_REUSEADDR};
+				      SO_REUSEADDR, SO_OOBINLINE};
 	struct timeval value[2]; /* the longest */
 
 	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {

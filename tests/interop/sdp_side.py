@@ -3,10 +3,12 @@
 nothing of SDP. It says what it sees, one line for each fact."""
 import ctypes
 import errno
+import fcntl
 import hashlib
 import os
 import random
 import select
+import signal
 import socket
 import struct
 import sys
@@ -246,6 +248,39 @@ def call_death():
         say("ended", receive(sock))
     except ConnectionResetError:
         say("ended", b"")
+
+
+def at_mark(sock):
+    return struct.unpack("i", fcntl.ioctl(sock, 0x8905, bytes(4)))[0]  # SIOCATMARK
+
+
+def serve_urgent():
+    """The stream up to out-of-band data, that, and the rest; then out-of-band data back. The
+    process gets SIGURG."""
+    signals = []
+    signal.signal(signal.SIGURG, lambda *_: signals.append("SIGURG"))
+    sock, _ = listener().accept()
+    fcntl.fcntl(sock, fcntl.F_SETOWN, os.getpid())
+    before = b""
+    while select.select([sock], [], []) and not at_mark(sock):
+        part = sock.recv(1 << 16)
+        assert part, "the stream ends before out-of-band data"
+        before += part
+    say(select.select([], [], [sock])[2] == [sock], signals[:1], sock.recv(1, socket.MSG_OOB))
+    sock.send(b"?", socket.MSG_OOB)
+    say(before == BIG, receive(sock))
+
+
+def call_urgent():
+    sock = socket.socket(FAMILY)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_OOBINLINE, 1)
+    sock.connect((ADDRESS, PORT))
+    sock.sendall(BIG)
+    sock.send(b"!", socket.MSG_OOB)
+    sock.sendall(b"after")
+    say(select.select([], [], [sock])[2] == [sock], at_mark(sock), sock.recv(9))
+    sock.shutdown(socket.SHUT_WR)
+    receive(sock)
 
 
 def call_by(family):

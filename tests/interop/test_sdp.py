@@ -98,6 +98,14 @@ def test_options_of_a_bound_socket(pair):
     assert pair.finish(pair.start("n2", "python3", SIDE, "call_options", "::", 0, options=SDP)) == "1 1\n"
 
 
+@pytest.mark.parametrize("options, address", [(SDP, IPV4), ((), "127.0.0.1")], ids=["sdp", "tcp"])
+def test_out_of_band_data(pair, options, address):
+    """What programs see of it by TCP is what they see by SDP."""
+    server = Server(pair, "serve_urgent", address, options=options)
+    assert server.call("call_urgent", address, options=options) == "True 1 b'?'\n"
+    assert server.end() == "True ['SIGURG'] b'!'\nTrue b'after'\n"
+
+
 def test_a_peer_that_does_not_read(pair):
     server = Server(pair, "serve_stalled", stdin=subprocess.PIPE)
     client = pair.start("n2", "python3", SIDE, "call_stalled", IPV4, Server.port, options=SDP)

@@ -107,6 +107,7 @@ struct sdp_conn {
 	bool tx_eof, rx_eof;	 /* the program has closed; was told that the peer has */
 	struct sdp_buffer *pending; /* data for which there is no message yet */
 	u32 pending_bytes;
+	bool pending_oob; /* it is out-of-band data */
 };
 
 extern struct sdp_stats sdp_stats;

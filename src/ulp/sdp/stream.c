@@ -4,10 +4,16 @@
  * program without a credit to send it, and what the program does not take stays in its
  * slot, which is then not posted: so each end's kernel buffer and slots push back, as TCP's
  * windows do.
+ *
+ * Out-of-band data is one byte, which a program sends and receives by MSG_OOB, and
+ * at which its socket has a mark. A message that carries it has nothing else. Kernels before
+ * 5.15 know none on Unix sockets: the byte is in line there.
  */
 #include <errno.h>
+#include <linux/sockios.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -16,10 +22,12 @@
 /* --- to the program --- */
 
 /* Return: bytes that were written; 0: none now; -1: the program is gone */
-static ssize_t give(struct sdp_conn *c, const u8 *bytes, u32 n)
+static ssize_t give(struct sdp_conn *c, const u8 *bytes, u32 n, int flags)
 {
-	ssize_t ret = send(c->fd, bytes, n, MSG_DONTWAIT | MSG_NOSIGNAL);
+	ssize_t ret = send(c->fd, bytes, n, flags | MSG_DONTWAIT | MSG_NOSIGNAL);
 
+	if (ret < 0 && errno == EOPNOTSUPP && flags)
+		return give(c, bytes, n, 0);
 	if (ret >= 0) {
 		sdp_stats.rx_bytes += (u64)ret;
 		return ret;
@@ -29,6 +37,16 @@ static ssize_t give(struct sdp_conn *c, const u8 *bytes, u32 n)
 		return 0;
 	c->writable = true; /* nothing to wait for */
 	return -1;
+}
+
+/* What a slot has for the program; its last byte may be out-of-band data. */
+static ssize_t give_slot(struct sdp_conn *c, const struct sdp_item *head)
+{
+	const u8 *bytes = c->slot[head->slot].bytes + head->offset;
+
+	if (head->oob && head->bytes > 1)
+		return give(c, bytes, head->bytes - 1, 0);
+	return give(c, bytes, head->bytes, head->oob ? MSG_OOB : 0);
 }
 
 /* The peer's memory: read a part of it, and deliver that before the next. */
@@ -56,7 +74,7 @@ static ssize_t deliver_some(struct sdp_conn *c)
 	if (c->reading)
 		return 0;
 	if (c->read_at < c->read_bytes) {
-		n = give(c, c->read_memory + c->read_at, c->read_bytes - c->read_at);
+		n = give(c, c->read_memory + c->read_at, c->read_bytes - c->read_at, 0);
 		c->read_at += n > 0 ? (u32)n : 0;
 		return n;
 	}
@@ -66,7 +84,7 @@ static ssize_t deliver_some(struct sdp_conn *c)
 		return 0;
 	}
 	if (head->in_sink) {
-		n = give(c, (u8 *)(uintptr_t)head->address + head->offset, head->bytes);
+		n = give(c, (u8 *)(uintptr_t)head->address + head->offset, head->bytes, 0);
 		if (n > 0)
 			sdp_rx_took(&c->sdp, (u32)n);
 		return n;
@@ -74,7 +92,7 @@ static ssize_t deliver_some(struct sdp_conn *c)
 	if (!head->bytes)
 		return read_more(c, head);
 	slot = head->slot;
-	n = give(c, c->slot[slot].bytes + head->offset, head->bytes);
+	n = give_slot(c, head);
 	if (n > 0 && sdp_rx_took(&c->sdp, (u32)n))
 		sdp_queue_free(c, slot);
 	return n;
@@ -144,37 +162,55 @@ static void at_no_bytes(struct sdp_conn *c, ssize_t n)
 	}
 }
 
+/* Is the program's next byte out-of-band data? What is read before it ends there. Only if
+ * there is a next byte can the answer not change until it is read: that is why readable ends
+ * with a read that did not fill its room. */
+static bool at_mark(const struct sdp_conn *c)
+{
+	int mark;
+
+	return !ioctl(c->fd, SIOCATMARK, &mark) && mark;
+}
+
+/* recv(2) of the program's bytes. Return: how many; 0: none */
+static u32 take(struct sdp_conn *c, void *to, u32 room)
+{
+	ssize_t n = recv(c->fd, to, room, MSG_DONTWAIT);
+
+	if (n <= 0)
+		at_no_bytes(c, n);
+	else
+		c->readable = n == room;
+	return n > 0 ? (u32)n : 0;
+}
+
 /* Read from the program into a free buffer, where the payload of a message is. */
-static u32 fill_pending(struct sdp_conn *c, u32 room)
+static u32 fill_pending(struct sdp_conn *c, u32 room, bool oob)
 {
 	struct sdp_buffer *b = &c->send[c->free_send[c->num_free_sends - 1]];
-	ssize_t n;
+	u32 n;
 
-	room = MIN(room, (u32)(SDP_SEND_BYTES - SDP_PAYLOAD_AT));
-	n = recv(c->fd, b->bytes + SDP_PAYLOAD_AT, room, MSG_DONTWAIT);
-	c->bulk = n == room;
-	if (n <= 0) {
-		at_no_bytes(c, n);
+	room = oob ? 1 : MIN(room, (u32)(SDP_SEND_BYTES - SDP_PAYLOAD_AT));
+	n = take(c, b->bytes + SDP_PAYLOAD_AT, room);
+	c->bulk = n == room && !oob;
+	if (!n)
 		return 0;
-	}
 	c->num_free_sends--;
 	c->pending = b;
-	c->pending_bytes = (u32)n;
-	return (u32)n;
+	c->pending_bytes = n;
+	c->pending_oob = oob;
+	return n;
 }
 
 /* Read much from the program at once, into memory that the peer can read. */
 static u32 fill_region(struct sdp_conn *c, u8 *bytes)
 {
-	ssize_t n = recv(c->fd, bytes, SDP_REGION_BYTES, MSG_DONTWAIT);
+	u32 n = take(c, bytes, SDP_REGION_BYTES);
 
 	c->bulk = n >= SDP_ADVERT_BYTES;
-	if (n <= 0) {
-		at_no_bytes(c, n);
-		return 0;
-	}
-	sdp_region_filled(c, (u32)n);
-	return (u32)n;
+	if (n)
+		sdp_region_filled(c, n);
+	return n;
 }
 
 /* Return: bytes that were read from the program, as far as they can be sent next */
@@ -183,18 +219,20 @@ static u32 fill(struct sdp_conn *c)
 	struct sdp_offer none;
 	u32 n = 0, room;
 	u8 *region;
+	bool oob;
 
 	if (c->pending || !c->readable || c->tx_eof || sdp_region_offer(c, &none))
 		return 0;
 	room = sdp_room(&c->sdp);
-	region = c->bulk && (sdp_may_advertise(&c->sdp) || (room && c->sdp.num_sinks)) &&
+	oob = at_mark(c);
+	region = c->bulk && !oob && (sdp_may_advertise(&c->sdp) || (room && c->sdp.num_sinks)) &&
 				 sdp_memory_open(c) ?
 			 sdp_region_free(c) :
 			 NULL;
 	if (region)
 		n = fill_region(c, region);
 	else if (room && c->num_free_sends > 1)
-		n = fill_pending(c, room);
+		n = fill_pending(c, room, oob);
 	sdp_stats.tx_bytes += n;
 	return n;
 }
@@ -217,7 +255,8 @@ static struct sdp_buffer *from_region(struct sdp_conn *c, const struct wire_sdp_
 /* Return: was a message sent? A free buffer is there */
 static bool send_one(struct sdp_conn *c)
 {
-	struct sdp_offer offer = {.bytes = c->pending ? c->pending_bytes : 0};
+	struct sdp_offer offer = {.bytes = c->pending ? c->pending_bytes : 0,
+				  .oob = c->pending && c->pending_oob};
 	const bool region = sdp_region_offer(c, &offer);
 	struct sdp_buffer *b = c->pending;
 	struct wire_sdp_msg msg;
@@ -271,6 +310,10 @@ static void on_io(struct rt_io *io, bool readable, bool writable)
 
 void sdp_stream_open(struct sdp_conn *c)
 {
+	const int on = 1;
+
+	/* at worst, out-of-band data is in line */
+	(void)setsockopt(c->fd, SOL_SOCKET, SO_OOBINLINE, &on, sizeof(on));
 	c->readable = c->writable = true;
 	rt_io_init(c->rt, &c->io, c->fd, on_io);
 }
