@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from interop.commands import softib
 from interop.fabric import kill, wait_until
 from interop.test_bad_input import ABI_MAGIC, ABI_VERSION
 from interop.test_capture import Capture, tshark
@@ -137,6 +138,12 @@ def test_refused(pair):
     """Nobody listens on port 1: neither for both, nor for SDP alone."""
     out = pair.finish(pair.start("n2", "python3", SIDE, "call_refused", "127.0.0.1", 1, options=SDP))
     assert out.splitlines() == ["2 -1 Connection refused", "27 -1 Connection refused"]
+
+
+def test_run(home):
+    """Family 27 is known to the command of a private fabric, and to what that starts."""
+    done = softib(home, "run", "--sdp", "--", "python3", SIDE, "call_refused", "127.0.0.1", 1)
+    assert done.stdout.splitlines() == ["2 -1 Connection refused", "27 -1 Connection refused"], done.stderr
 
 
 def test_a_server_at_the_loopback_address(pair):

@@ -29,7 +29,7 @@ struct fabric_args {
 	char spec[PATH_MAX];  /* the topology with these */
 	unsigned timeout_s;
 	const char *min_ack_timeout, *hca_profile, *link_layer, *polled, *ipoib_mode;
-	bool no_namespace, devices, memlock;
+	bool no_namespace, devices, sdp, memlock;
 	enum node_net net;
 	const char *ip[2];
 	const char *name;
@@ -252,6 +252,7 @@ static void fill_session(struct session *s, const struct fabric_args *args)
 	s->ipoib_mode = args->ipoib_mode;
 	s->no_namespace = args->no_namespace;
 	s->devices = args->devices;
+	s->sdp = args->sdp;
 }
 
 /* softibd's log has it too, but nobody reads that of a fabric that came up */
@@ -286,6 +287,9 @@ static error_t parse_run(int key, char *arg, struct argp_state *state)
 		return 0;
 	case 'D':
 		args->devices = true;
+		return 0;
+	case 'S':
+		args->sdp = true;
 		return 0;
 	case ARGP_KEY_END:
 		if (args->devices && args->no_namespace)
@@ -384,7 +388,8 @@ int cmd_run(int argc, char **argv)
 		 "show the machine's own /sys and /dev; ibstat does not work then", 0},
 		{"devices", 'D', NULL, 0,
 		 "provide device files in /dev/infiniband for programs that check for them, such as UCX",
-	 0},
+		 0},
+		{"sdp", 'S', NULL, 0, OPTION_SDP, 0},
 		{0},
 	};
 	static const struct argp_child children[] = {{.argp = &argp_fabric_args}, {0}};
@@ -401,6 +406,7 @@ int cmd_run(int argc, char **argv)
 		       "  softib run --topology star:4 -- softib pair n2 n4 -- "
 		       "ib_send_lat\n"
 		       "  softib run --nodes 8 --sm opensm -- ibnetdiscover\n"
+		       "  softib run --sdp --net node -- bash\n"
 		       "  softib run --topology fattree:2,4 -- bash\n"};
 	struct fabric_args args = {
 		.topology = "pair", .timeout_s = DEFAULT_TIMEOUT_S};

@@ -85,10 +85,7 @@ int cmd_exec(int argc, char **argv)
 		{"devices", 'D', NULL, 0,
 		 "provide device files in /dev/infiniband for programs that check for them, such as UCX",
 		 0},
-		{"sdp", 'S', NULL, 0,
-		 "the program's TCP sockets use the Sockets Direct Protocol where the peer has it: "
-		 "libsdp(7)",
-		 0},
+		{"sdp", 'S', NULL, 0, OPTION_SDP, 0},
 		{"all", 'a', NULL, 0,
 		 "instead of NODE: run on every node at once; each line of output is prefixed "
 		 "with the name of its node",

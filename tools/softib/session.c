@@ -305,7 +305,8 @@ int session_start(struct session *s)
 
 int session_command(struct session *s, char **argv)
 {
-	struct node_place at = {.no_namespace = s->no_namespace, .devices = s->devices};
+	struct node_place at = {
+		.no_namespace = s->no_namespace, .devices = s->devices, .sdp = s->sdp};
 	pid_t parent = getpid();
 	enum event event;
 

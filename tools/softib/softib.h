@@ -214,7 +214,7 @@ struct session {
 	const char *min_ack_timeout; /* microseconds; NULL: softibd's default */
 	enum node_net net;	   /* the fabric's */
 	const char *ip[2];	   /* networks of its nodes' addresses; NULL: softibd's */
-	bool no_namespace, devices; /* of the command: struct node_place */
+	bool no_namespace, devices, sdp; /* of the command: struct node_place */
 	char dir[PATH_MAX];
 	/* --- private to session.c --- */
 	pid_t softibd, manager, command; /* 0: not running */
@@ -268,6 +268,9 @@ void log_sweep(const char *dir, bool keep);
 #define KEY_NET	    0x100 /* of --net, which has no letter */
 #define KEY_PORTS   0x101 /* of --ports, which has none either */
 #define OPTION_NET  "node: programs have the network of their node; host: that of the machine"
+#define OPTION_SDP                                                                        \
+	"the program's TCP sockets use the Sockets Direct Protocol where the peer has it: "        \
+	"libsdp(7)"
 #define ERR_NET	    "--net=node needs the namespaces that --no-namespace leaves out"
 
 #define NODE_PORTS_MAX 16 /* that are told to dapl */
