@@ -32,6 +32,9 @@
 #define MAD_RECV_INITIAL 16 /* a quiet port's: a turn of the adapter (HCA_RX_TURN); it grows with
 			       the traffic */
 #define RMPP_ACK_RETRIES 5 /* without progress */
+#define RMPP_WINDOW	 32 /* segments of a message that a peer may send before an ACK */
+
+_Static_assert(RMPP_WINDOW < MAD_RECV_WRS, "a window finds receives");
 
 struct mad_agent;
 struct mad_port;

@@ -19,7 +19,6 @@
 
 #include "core/mad_priv.h"
 
-#define WINDOW_SEGMENTS 64
 #define TRANSFERS_MAX 16384	/* of an agent, including finished ones that are kept for a while */
 #define SEGMENTS_MAX (1u << 19) /* of an agent: more than a message of 64 MiB has */
 #define SILENCE_NS (40 * NSEC_PER_SEC)
@@ -348,7 +347,7 @@ static struct mad_recv *take_segment(struct rmpp_recv *r, struct mad_recv *recv)
 	if (r->seg_num == r->last_seg)
 		return complete(r, recv);
 	if (r->seg_num == r->newwin) {
-		r->newwin += WINDOW_SEGMENTS;
+		r->newwin += RMPP_WINDOW;
 		acknowledge(r, recv);
 	}
 	return NULL;

@@ -8,7 +8,6 @@
 #include "core/mad_priv.h"
 
 #define ACK_TIMEOUT_MS 2000
-#define TURN_WINDOW 64 /* the window that is offered when the direction has turned */
 
 static void fill_header(struct mad_send *send)
 {
@@ -107,7 +106,7 @@ static void acknowledged(struct mad_agent *agent, struct mad_send *send, struct 
 	rt_timer_disarm(&send->timer);
 	if (send->buf.timeout_ms && hdr->method == IB_SA_METHOD_GET_MULTI)
 		rmpp_control(agent, recv, IB_MGMT_RMPP_TYPE_ACK, IB_MGMT_RMPP_STATUS_SUCCESS, 0,
-			     TURN_WINDOW); /* 13.6.6.3: the response may be sent */
+			     RMPP_WINDOW); /* 13.6.6.3: the response may be sent */
 	if (send->posted)
 		return; /* a segment was sent again, and its completion continues the transfer */
 	if (send->buf.timeout_ms)

@@ -86,7 +86,7 @@ static void transfer(int bytes)
 static void test_lengths(void **state)
 {
 	static const int lengths[] = {0, 1, SEG - 1, SEG, SEG + 1, 2 * SEG, 10 * SEG + 17,
-				      64 * SEG, 65 * SEG, 66 * SEG + 1, 1000 * SEG - 3};
+				      32 * SEG, 33 * SEG, 34 * SEG + 1, 1000 * SEG - 3};
 
 	for (size_t i = 0; i < ARRAY_SIZE(lengths); i++)
 		transfer(lengths[i]);
@@ -169,14 +169,14 @@ static void test_a_silent_sender_is_aborted(void **state)
 
 static void test_the_window_is_kept(void **state)
 {
-	/* the receiver grants 1, then 64: without further ACKs, 65 go out */
+	/* the receiver grants 1, then 32: without further ACKs, 33 go out */
 	data_packets = 0;
 	net->lose = watch;
 	ib_post_send_mad(message(sender, 11, IB_MGMT_METHOD_SEND, 300 * SEG), NULL);
 	rt_sim_run_for(net->rt, 2 * (NET_LATENCY_NS + NET_PACKET_NS) - 1); /* the first ACK is under way */
 	assert_int_equal(data_packets, 1);
 	rt_sim_run_for(net->rt, 2);
-	assert_int_equal(data_packets, 65);
+	assert_int_equal(data_packets, 33);
 	rt_sim_run_for(net->rt, NSEC_PER_SEC);
 	assert_int_equal(sender->status, IB_WC_SUCCESS);
 	assert_int_equal(data_packets, 300);
@@ -487,10 +487,10 @@ static void segment(u32 seg, u8 flags, u32 len)
 	raw(1, IB_MGMT_RMPP_TYPE_DATA, flags, 0, seg, len);
 }
 
-/* 13.6.2.1: the receiver granted 64 segments after the first, and keeps no others */
+/* 13.6.2.1: the receiver granted 32 segments after the first, and keeps no others */
 static void test_segments_beyond_the_window_are_dropped(void **state)
 {
-	enum { FIRST = 2, LAST = 4, WINDOW = 65 };
+	enum { FIRST = 2, LAST = 4, WINDOW = 33 };
 
 	segment(1, FIRST, 0);
 	segment(WINDOW + 1, LAST, 100);
