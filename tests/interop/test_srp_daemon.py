@@ -1,10 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Debian's srp_daemon, kept running: the subnet administrator tells it of targets that come later.
 It rescans by itself after an hour, so that nothing but a trap can be why it looks. It locks a file
-of the machine: one of it runs at a time."""
+in /run, where an ordinary user has none, so it gets a folder of its own there."""
+import os
+
 import pytest
 
 from interop.fabric import Fabric, guid, wait_until
+
+
+OWN_RUN = ("unshare", "-m", *["--map-root-user"] * (os.getuid() != 0), "sh", "-ec",
+           "mount -t tmpfs tmpfs /run; exec \"$@\"", "sh")
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +25,7 @@ def daemon(fabric):
     """Its output so far, once it has subscribed to traps 64 and 144 and found no target."""
     out = fabric.dir / "srp_daemon.out"
     with out.open("w") as file:
-        process = fabric.start("n2", "stdbuf", "-oL", "srp_daemon", "-a", "-c", "-n", "-v", "-V",
+        process = fabric.start("n2", *OWN_RUN, "stdbuf", "-oL", "srp_daemon", "-a", "-c", "-n", "-v", "-V",
                                "-i", "softib0", "-p", "1", "-R", "3600", stdout=file, stderr=file)
     wait_until(lambda: "Query did not find any targets" in out.read_text(), "its first scan is over")
     said = out.read_text()
