@@ -311,7 +311,7 @@ static int answer_multi(struct client *c, struct ib_mad_recv_wc *recv_wc)
 {
 	struct ib_mad_send_buf *buf =
 		sa_message(c, IB_SA_METHOD_GET_MULTI_RESP,
-			   be64_to_cpu(recv_wc->recv_buf.mad->mad_hdr.tid), 50 * IB_MGMT_SA_DATA);
+			   be64_to_cpu(recv_wc->recv_buf.mad->mad_hdr.tid), 30 * IB_MGMT_SA_DATA);
 
 	buf->ah = ib_create_ah_from_wc(c->pd, recv_wc->wc, recv_wc->recv_buf.grh, 1);
 	return ib_post_send_mad(buf, NULL);
@@ -347,7 +347,7 @@ static void test_the_direction_turns(void **state)
 	ib_post_send_mad(buf, NULL);
 	rt_sim_run_for(net->rt, NSEC_PER_SEC / 2);
 	assert_int_equal(c->status, IB_WC_SUCCESS);
-	assert_int_equal(c->mad_len, IB_MGMT_SA_HDR + 50 * IB_MGMT_SA_DATA);
+	assert_int_equal(c->mad_len, IB_MGMT_SA_HDR + 30 * IB_MGMT_SA_DATA);
 	assert_int_equal(turns, 1);
 	client_close(c);
 	client_close(s);
