@@ -124,6 +124,7 @@ static int command_create(struct soft_context *ctx, struct soft_qp *qp)
 		return rc;
 	qp->ibv.handle = resp.qp_handle;
 	qp->ibv.qp_num = resp.qpn;
+	qp->cap.max_inline_data = resp.max_inline_data;
 	return 0;
 }
 
@@ -135,7 +136,7 @@ static int engine_create(struct soft_context *ctx, struct soft_qp *qp, uint32_t 
 		.qpn = qp->ibv.qp_num,
 		.type = qp->ibv.qp_type == IBV_QPT_RAW_PACKET ? IBV_QPT_UD : qp->ibv.qp_type,
 		.is_raw = qp->ibv.qp_type == IBV_QPT_RAW_PACKET,
-		.pd = qp->ibv.pd ? qp->ibv.pd->handle : 0,
+		.pd = qp->xrcd ? 0 : qp->ibv.pd->handle,
 		.xrcd = qp->xrcd ? to_xrcd(qp->xrcd)->number : 0,
 		.send_cq = send_cq ? send_cq->eng : NULL,
 		.recv_cq = recv_cq ? recv_cq->eng : send_cq ? send_cq->eng : NULL,
@@ -220,7 +221,8 @@ struct ibv_qp *qp_create_ex(struct ibv_context *context, struct ibv_qp_init_attr
 	qp->ibv = (struct ibv_qp){
 		.context = context,
 		.qp_context = attr->qp_context,
-		.pd = p->pd ? attr->pd : NULL,
+		/* librdmacm takes the PD of an XRC target, which has no use for it, for its SRQs */
+		.pd = attr->comp_mask & IBV_QP_INIT_ATTR_PD ? attr->pd : NULL,
 		.send_cq = p->send_cq ? send_cq_of(attr) : NULL,
 		.recv_cq = p->recv_cq ? recv_cq_of(attr) : NULL,
 		.srq = p->recv_cq ? attr->srq : NULL,

@@ -10,6 +10,27 @@
 
 /* --- queue pairs --- */
 
+/* What is created, at least what was asked for (11.2.4.1): no queue that the type does not have;
+ * and inline data in the place of a request's scatter/gather list, as adapters have it. */
+static void grant_cap(struct ib_qp_init_attr *init, const struct ib_device_attr *max)
+{
+	struct ib_qp_cap *cap = &init->cap;
+	u32 max_inline = (u32)(init->qp_type == IB_QPT_UD ? max->max_inline_data_ud :
+							    max->max_inline_data);
+
+	if (init->srq || init->qp_type == IB_QPT_XRC_INI || init->qp_type == IB_QPT_XRC_TGT)
+		cap->max_recv_wr = cap->max_recv_sge = 0;
+	if (init->qp_type == IB_QPT_XRC_TGT)
+		cap->max_send_wr = cap->max_send_sge = cap->max_inline_data = 0;
+	max_inline = MIN(max_inline, cap->max_send_sge * (u32)sizeof(struct ib_sge));
+	cap->max_inline_data = MAX(cap->max_inline_data, max_inline);
+}
+
+static struct eng_cq *cq_in_engine(const struct ib_cq *cq)
+{
+	return cq ? container_of(cq, struct hca_cq, ib)->eng : NULL;
+}
+
 static int create_in_engine(struct hca *hca, struct hca_qp *qp, struct ib_pd *pd,
 			    const struct ib_qp_init_attr *init)
 {
@@ -24,8 +45,8 @@ static int create_in_engine(struct hca *hca, struct hca_qp *qp, struct ib_pd *pd
 		.qpn = qp->ib.qp_num,
 		.type = types[init->qp_type],
 		.pd = pd ? container_of(pd, struct hca_pd, ib)->number : 0,
-		.send_cq = init->send_cq ? container_of(init->send_cq, struct hca_cq, ib)->eng : NULL,
-		.recv_cq = init->recv_cq ? container_of(init->recv_cq, struct hca_cq, ib)->eng : NULL,
+		.send_cq = cq_in_engine(init->send_cq),
+		.recv_cq = cq_in_engine(init->recv_cq),
 		.is_rd = init->qp_type == IB_QPT_RD,
 		.is_ee = init->qp_type == IB_QPT_EEC,
 		.rdd = init->rdd ? init->rdd->number : 0,
@@ -84,6 +105,7 @@ struct ib_qp *hca_create_qp(struct ib_pd *pd, struct ib_qp_init_attr *init,
 		return ERR_PTR(-ENOMEM);
 	INIT_LIST_HEAD(&qp->node);
 	hca_target_init(qp);
+	grant_cap(init, &hca->ib.attrs);
 	ret = number_qp(hca, qp, init);
 	if (ret)
 		goto undo_qp;

@@ -132,6 +132,15 @@ def test_synchronous_endpoints(pair):
     play(pair, ["rdma_server"], ["rdma_client", "-s", SERVER_IP])
 
 
+@pytest.mark.parametrize("transport", ["r", "x"])
+def test_any_transport(pair, transport):
+    """RC and XRC. The client sends 16 bytes inline by a QP that it has asked for no room for
+    them: adapters have it."""
+    for out in play(pair, ["rdma_xserver", "-c", transport],
+                    ["rdma_xclient", "-c", transport, "-s", SERVER_IP]):
+        assert "end 0" in out, out
+
+
 def try_perftest(pair, *argv):
     server = serve(pair, *argv)
     options = pair.env.get("ASAN_OPTIONS", "") + ":handle_segv=0"

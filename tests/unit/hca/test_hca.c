@@ -530,6 +530,22 @@ static void end_kernel_qp(struct kernel_qp *k)
 	assert_int_equal(ib_dealloc_pd(k->pd), 0);
 }
 
+/* Inline data takes the place of the scatter/gather list, so there is room without asking: as far as
+ * the adapter has inline data at all. */
+static void room_for_inline_data_is_granted(void **state)
+{
+	struct world *w = *state;
+	struct kernel_qp k;
+
+	make_kernel_qp(w, &k);
+	assert_int_equal(k.qp->cap.max_inline_data, sizeof(struct ib_sge));
+	end_kernel_qp(&k);
+	w->device->attrs.max_inline_data_ud = 8;
+	make_kernel_qp(w, &k);
+	assert_int_equal(k.qp->cap.max_inline_data, 8);
+	end_kernel_qp(&k);
+}
+
 static int send_to_self(struct kernel_qp *k, struct ib_ah *ah, void *buf)
 {
 	struct ib_sge sge = {.addr = ib_dma_map_single(k->qp->device, buf, 64, DMA_TO_DEVICE),
@@ -943,6 +959,7 @@ int main(void)
 		T(only_sleepers_are_woken_once_a_batch),
 		T(a_doorbell_that_blocks_holds_nobody_up),
 		T(numbers_are_not_used_again_soon),
+		T(room_for_inline_data_is_granted),
 		T(a_kernel_datagram_goes_round),
 		T(a_burst_leaves_time_to_post_receives),
 		T(a_kernel_packet_waits_behind_its_destination_alone),
