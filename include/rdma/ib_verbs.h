@@ -839,5 +839,6 @@ int ib_detach_mcast(struct ib_qp *qp, const union ib_gid *gid, u16 lid);
 
 #include "rdma/ib_memory.h"
 #include "rdma/ib_rd.h"
+#include "rdma/ib_xrc.h"
 
 #endif

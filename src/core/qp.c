@@ -47,7 +47,8 @@ static int init_attr_check(const struct ib_device *device, const struct ib_qp_in
 		return -EOPNOTSUPP;
 	if (!is_on(device, attr->send_cq) || !is_on(device, attr->recv_cq) ||
 	    (attr->srq && (attr->srq->device != device || attr->srq->xrcd)) ||
-	    (attr->rdd && attr->rdd->device != device))
+	    (attr->rdd && attr->rdd->device != device) ||
+	    (attr->xrcd && attr->xrcd->device != device))
 		return -EINVAL;
 	if (attr->qp_type <= IB_QPT_GSI && !rdma_is_port_valid(device, attr->port_num))
 		return -EINVAL;

@@ -118,7 +118,6 @@ struct ib_xrcd_file {
  *  O_EXCL; -ENOMEM */
 struct ib_xrcd *ib_alloc_xrcd_user(struct ib_uobject *uobject, const struct ib_xrcd_file *file,
 				   int oflags);
-int ib_dealloc_xrcd(struct ib_xrcd *xrcd);
 /** ib_open_qp_user() - @uobject is one more handle of the domain's target @qp_num. -EINVAL
  *  there is none */
 struct ib_qp *ib_open_qp_user(struct ib_uobject *uobject, struct ib_xrcd *xrcd, u32 qp_num);

@@ -151,7 +151,8 @@ struct ib_srq *core_create_srq(struct ib_pd *pd, struct ib_srq_init_attr *attr,
 
 	if (!device->ops->create_srq || !device->attrs.max_srq)
 		return ERR_PTR(-EOPNOTSUPP);
-	if (srq_attr_check(device, &attr->attr) || !attr->xrcd != !attr->cq)
+	if (srq_attr_check(device, &attr->attr) || !attr->xrcd != !attr->cq ||
+	    (attr->xrcd && (attr->xrcd->device != device || attr->cq->device != device)))
 		return ERR_PTR(-EINVAL);
 	if (core_has_room(device, RDMA_RESTRACK_SRQ))
 		return ERR_PTR(-ENOMEM);

@@ -2,7 +2,7 @@
 /*
  * XRC domains, and the targets that several programs open (IBA v1 annex A14). A file names a
  * domain: each program that opens the file, by its inode, joins the domain of this device. A
- * domain ends with its last opening. A target lives as long as one program has a handle of it;
+ * client has a domain of its own. A domain ends with its last opening. A target lives as long as one program has a handle of it;
  * when its creator closes it, the next of those who opened it owns it.
  */
 #include <fcntl.h>
@@ -59,34 +59,50 @@ static void note_sharing(struct ib_xrcd *xrcd)
 	}
 }
 
-struct ib_xrcd *ib_alloc_xrcd_user(struct ib_uobject *uobject, const struct ib_xrcd_file *file,
-				   int oflags)
+static bool has_xrc(const struct ib_device *device)
 {
-	struct ib_udata udata = {.context = uobject->context};
-	struct ib_device *device = uobject->context->device;
-	struct ib_xrc_domain *domain;
+	return device->ops->alloc_xrcd && device->attrs.device_cap_flags & IB_DEVICE_XRC;
+}
+
+/* @context: NULL: of a client */
+static struct ib_xrcd *join_domain(struct ib_device *device, struct ib_xrc_domain *domain,
+				   struct ib_ucontext *context)
+{
+	struct ib_udata udata = {.context = context};
 	struct ib_xrcd *xrcd;
 
-	if (!device->ops->alloc_xrcd || !(device->attrs.device_cap_flags & IB_DEVICE_XRC))
-		return ERR_PTR(-EOPNOTSUPP);
-	domain = file ? find_domain(device, file) : NULL;
-	if ((domain && oflags & O_EXCL) || (!domain && !(oflags & O_CREAT)))
-		return ERR_PTR(-EINVAL);
-	if (!domain)
-		domain = make_domain(device, file);
 	if (!domain)
 		return ERR_PTR(-ENOMEM);
-	xrcd = device->ops->alloc_xrcd(device, &udata);
+	xrcd = device->ops->alloc_xrcd(device, context ? &udata : NULL);
 	if (IS_ERR(xrcd)) {
 		leave_domain(domain);
 		return xrcd;
 	}
 	xrcd->device = device;
 	xrcd->domain = domain;
-	xrcd->context = uobject->context;
+	xrcd->context = context;
 	list_add_tail(&xrcd->node, &domain->openings);
 	note_sharing(xrcd);
 	return xrcd;
+}
+
+struct ib_xrcd *ib_alloc_xrcd(struct ib_device *device)
+{
+	return has_xrc(device) ? join_domain(device, make_domain(device, NULL), NULL) :
+				 ERR_PTR(-EOPNOTSUPP);
+}
+
+struct ib_xrcd *ib_alloc_xrcd_user(struct ib_uobject *uobject, const struct ib_xrcd_file *file,
+				   int oflags)
+{
+	struct ib_device *device = uobject->context->device;
+	struct ib_xrc_domain *domain = file ? find_domain(device, file) : NULL;
+
+	if (!has_xrc(device))
+		return ERR_PTR(-EOPNOTSUPP);
+	if ((domain && oflags & O_EXCL) || (!domain && !(oflags & O_CREAT)))
+		return ERR_PTR(-EINVAL);
+	return join_domain(device, domain ? domain : make_domain(device, file), uobject->context);
 }
 
 int ib_dealloc_xrcd(struct ib_xrcd *xrcd)

@@ -148,7 +148,7 @@ int hca_port_deliver(void *ctx, const struct fab_packet *pkt)
 	}
 	if (is_of_another(hca, qp, pkt))
 		return 0;
-	if (qp->ib.qp_type == IB_QPT_XRC_TGT)
+	if (qp->user && qp->ib.qp_type == IB_QPT_XRC_TGT)
 		return hca_target_deliver(qp, pkt);
 	return qp->user ? hca_user_deliver(qp->user, pkt->bytes, pkt->len) :
 			  hca_link_receive(hca, port->port_num, pkt->bytes, pkt->len);

@@ -111,21 +111,35 @@ static int post_bind(struct hca_qp *qp, const struct ib_bind_mw_wr *wr)
 	return eng_post_send(qp->eng, &out, &bad, av_of);
 }
 
-/* struct ib_rd_wr begins with that of an atomic, whose members every RDMA request has */
+/* The requests of RD and XRC begin with that of an atomic, whose members every RDMA request has. */
+static void describe_addressed(const struct hca_qp *qp, const struct ib_atomic_wr *in,
+			       struct ibv_send_wr *out)
+{
+	describe(qp, &in->wr, out);
+	if (in->wr.opcode == IB_WR_ATOMIC_CMP_AND_SWP || in->wr.opcode == IB_WR_ATOMIC_FETCH_AND_ADD)
+		return;
+	out->wr.rdma.remote_addr = in->remote_addr;
+	out->wr.rdma.rkey = in->rkey;
+}
+
 static int post_rd(struct hca_qp *qp, const struct ib_rd_wr *wr)
 {
 	const struct eng_rd_to to = {.ee_context = wr->eec ? wr->eec->eec_num : 0,
 				     .qpn = wr->remote_qpn,
 				     .qkey = wr->remote_qkey};
-	const struct ib_atomic_wr *in = &wr->atomic;
 	struct ibv_send_wr out;
 
-	describe(qp, &in->wr, &out);
-	if (in->wr.opcode == IB_WR_ATOMIC_CMP_AND_SWP || in->wr.opcode == IB_WR_ATOMIC_FETCH_AND_ADD)
-		return eng_post_rd(qp->eng, &out, &to);
-	out.wr.rdma.remote_addr = in->remote_addr;
-	out.wr.rdma.rkey = in->rkey;
+	describe_addressed(qp, &wr->atomic, &out);
 	return eng_post_rd(qp->eng, &out, &to);
+}
+
+static int post_xrc(struct hca_qp *qp, const struct ib_xrc_wr *wr)
+{
+	struct ibv_send_wr out, *bad;
+
+	describe_addressed(qp, &wr->atomic, &out);
+	out.qp_type.xrc.remote_srqn = wr->remote_srqn;
+	return eng_post_send(qp->eng, &out, &bad, av_of);
 }
 
 static int post_one(struct hca_qp *qp, const struct ib_send_wr *wr)
@@ -135,6 +149,8 @@ static int post_one(struct hca_qp *qp, const struct ib_send_wr *wr)
 
 	if (qp->ib.qp_type == IB_QPT_RD)
 		return post_rd(qp, rd_wr(wr));
+	if (qp->ib.qp_type == IB_QPT_XRC_INI)
+		return post_xrc(qp, xrc_wr(wr));
 	if (wr->opcode == IB_WR_REG_MR)
 		return post_register(qp, reg_wr(wr));
 	if (wr->opcode == IB_WR_BIND_MW)
@@ -199,13 +215,20 @@ int hca_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
 	return 0;
 }
 
+/* An XRC target has no CQ: its completions are in those of SRQs. */
+static bool completes_in(const struct hca_qp *qp, const struct hca_cq *cq)
+{
+	return qp->ib.send_cq == &cq->ib || qp->ib.recv_cq == &cq->ib ||
+	       qp->ib.qp_type == IB_QPT_XRC_TGT;
+}
+
 /* which of the adapter's own QPs a completion in @cq is of */
 static struct hca_qp *qp_of(struct hca *hca, const struct hca_cq *cq, uint32_t qpn)
 {
 	struct hca_qp *qp;
 
 	list_for_each_entry(qp, &hca->kernel_qps, node)
-		if (qp->ib.qp_num == qpn && (qp->ib.send_cq == &cq->ib || qp->ib.recv_cq == &cq->ib))
+		if (qp->ib.qp_num == qpn && completes_in(qp, cq))
 			return qp;
 	return NULL;
 }

@@ -115,10 +115,27 @@ static void destroy_cq(struct ib_cq *ibcq)
 
 /* --- shared receive queues --- */
 
+static int create_srq_in_engine(struct hca *hca, struct hca_srq *srq, struct ib_pd *pd,
+				const struct ib_srq_init_attr *init)
+{
+	int ret = eng_srq_create(hca->engine, container_of(pd, struct hca_pd, ib)->number,
+				 init->attr.max_wr, init->attr.max_sge, init->attr.srq_limit, srq,
+				 &srq->eng);
+
+	if (ret || !init->xrcd)
+		return ret;
+	ret = eng_srq_join_xrcd(srq->eng, srq->ib.srq_num, init->xrcd->domain->number,
+				container_of(init->cq, struct hca_cq, ib)->eng);
+	if (ret)
+		eng_srq_destroy(srq->eng);
+	return ret;
+}
+
 static struct ib_srq *create_srq(struct ib_pd *pd, struct ib_srq_init_attr *init,
 				 struct ib_udata *udata)
 {
-	int ret = udata ? hca_refused(hca_of(pd->device), FLT_OBJECT_SRQ) : 0;
+	struct hca *hca = hca_of(pd->device);
+	int ret = udata ? hca_refused(hca, FLT_OBJECT_SRQ) : 0;
 	struct hca_srq *srq;
 
 	if (ret)
@@ -127,21 +144,16 @@ static struct ib_srq *create_srq(struct ib_pd *pd, struct ib_srq_init_attr *init
 	if (!srq)
 		return ERR_PTR(-ENOMEM);
 	srq->attr = init->attr;
-	if (udata && init->xrcd) {
+	if (init->xrcd)
+		ret = hca_srqn_alloc(hca, srq);
+	if (udata)
 		srq->user = container_of(udata->context, struct hca_user, ib);
-		ret = hca_srqn_alloc(hca_of(pd->device), srq);
-	}
-	if (udata && !ret)
-		return &srq->ib;
-	if (init->xrcd || ret) {
-		rt_free(srq);
-		return ERR_PTR(ret ? ret : -EOPNOTSUPP);
-	}
-	ret = eng_srq_create(hca_of(pd->device)->engine, container_of(pd, struct hca_pd, ib)->number,
-			     init->attr.max_wr, init->attr.max_sge, init->attr.srq_limit, srq,
-			     &srq->eng);
+	else if (!ret)
+		ret = create_srq_in_engine(hca, srq, pd, init);
 	if (!ret)
 		return &srq->ib;
+	if (srq->ib.srq_num)
+		eng_table_clear(&hca->xrc_srqs, srq->ib.srq_num);
 	rt_free(srq);
 	return ERR_PTR(ret);
 }
@@ -179,7 +191,7 @@ static void destroy_srq(struct ib_srq *ibsrq)
 
 	if (srq->eng)
 		eng_srq_destroy(srq->eng);
-	if (srq->user)
+	if (ibsrq->xrcd)
 		eng_table_clear(&hca_of(ibsrq->device)->xrc_srqs, ibsrq->srq_num);
 	rt_free(srq);
 }

@@ -40,16 +40,19 @@ static int create_in_engine(struct hca *hca, struct hca_qp *qp, struct ib_pd *pd
 						 [IB_QPT_UC] = IBV_QPT_UC,
 						 [IB_QPT_UD] = IBV_QPT_UD,
 						 [IB_QPT_RD] = IBV_QPT_RC,
-						 [IB_QPT_EEC] = IBV_QPT_RC};
+						 [IB_QPT_EEC] = IBV_QPT_RC,
+						 [IB_QPT_XRC_INI] = IBV_QPT_XRC_SEND,
+						 [IB_QPT_XRC_TGT] = IBV_QPT_XRC_RECV};
 	struct eng_qp_init in = {
 		.qpn = qp->ib.qp_num,
 		.type = types[init->qp_type],
 		.pd = pd ? container_of(pd, struct hca_pd, ib)->number : 0,
 		.send_cq = cq_in_engine(init->send_cq),
-		.recv_cq = cq_in_engine(init->recv_cq),
+		.recv_cq = cq_in_engine(init->qp_type == IB_QPT_XRC_INI ? init->send_cq : init->recv_cq),
 		.is_rd = init->qp_type == IB_QPT_RD,
 		.is_ee = init->qp_type == IB_QPT_EEC,
 		.rdd = init->rdd ? init->rdd->number : 0,
+		.xrcd = init->xrcd ? init->xrcd->domain->number : 0,
 		.srq = init->srq ? container_of(init->srq, struct hca_srq, ib)->eng : NULL,
 		.max_send_wr = init->cap.max_send_wr,
 		.max_recv_wr = init->cap.max_recv_wr,
@@ -93,8 +96,6 @@ struct ib_qp *hca_create_qp(struct ib_pd *pd, struct ib_qp_init_attr *init,
 	struct hca_qp *qp;
 	int ret;
 
-	if (init->qp_type > IB_QPT_RD && !udata) /* XRC: the midlayer has no use for it */
-		return ERR_PTR(-EOPNOTSUPP);
 	if (udata && init->qp_type < IB_QPT_RC)
 		return ERR_PTR(-EINVAL);
 	ret = udata ? hca_refused(hca, FLT_OBJECT_QP) : 0;

@@ -337,6 +337,29 @@ def test_example_rd_message(pair):
     assert not [row for row in pair.json("resource", "show") if row["comm"] == "rd_message"]
 
 
+SRQ_MESSAGE = r"n2 xrc_message: SRQ 0x[0-9a-f]+ received {} by QP 0x[0-9a-f]+"
+
+
+def test_example_xrc_message(pair):
+    """XRC between modules: one connection reaches both queues. Then rdma-core's programs are
+    the other end of each side; their message is 16 bytes of 0."""
+    module = BUILD / "examples/xrc_message.so"
+    assert softib(pair, "modprobe", "n2", module) == (0, "")
+    log = load_example(pair, "xrc_message", "server=10.1.0.2", "text=good evening")
+    assert len(re.findall("n1 xrc_message: sent 'good evening' to SRQ 0x[0-9a-f]+ of 10.1.0.2", log)) == 2, log
+    assert len(set(re.findall(SRQ_MESSAGE.format("12 bytes 'good evening'"), log))) == 2, log
+    pair.run("n1", "rdma_xclient", "-c", "x", "-s", "10.1.0.2")
+    wait_until(lambda: re.search(SRQ_MESSAGE.format("16 bytes ''"), log_of(pair)), "n2 has the message")
+    assert softib(pair, "rmmod", "n2", "xrc_message") == (0, "")
+    server = pair.start("n2", "rdma_xserver", "-c", "x", "-p", 7472)
+    wait_until(lambda: [row for row in pair.json("resource", "show") if row["comm"] == "rdma_xserver"],
+               "rdma_xserver listens")
+    log = load_example(pair, "xrc_message", "server=10.1.0.2", "port=7472", f"text={'x' * 15}")
+    assert f"n1 xrc_message: sent '{'x' * 15}' to SRQ" in log, log
+    assert "rdma_xserver: end 0" in pair.finish(server)
+    assert not [row for row in pair.json("resource", "show") if row["comm"] == "xrc_message"]
+
+
 def test_example_multicast(pair):
     assert softib(pair, "modprobe", "n2", BUILD / "examples/multicast.so") == (0, "")
 

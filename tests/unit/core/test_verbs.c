@@ -144,6 +144,45 @@ static void domains_of_reliable_datagrams(void **state)
 	assert_int_equal(PTR_ERR(ib_alloc_rdd(&w->fake->ib)), -EOPNOTSUPP);
 }
 
+/* A client's XRC domain is its own; an SRQ of it has a CQ, and no QP but a target uses it. */
+static void domains_of_extended_connections(void **state)
+{
+	struct world *w = *state;
+	struct fake *other = fake_create(w->rt, "n2");
+	struct ib_xrcd *xrcd = ib_alloc_xrcd(&w->fake->ib), *second = ib_alloc_xrcd(&w->fake->ib);
+	struct ib_srq_init_attr of_srq = {.attr = {.max_wr = 1, .max_sge = 1}, .xrcd = xrcd};
+	struct ib_qp_init_attr target = {.qp_type = IB_QPT_XRC_TGT, .xrcd = xrcd};
+	struct ib_qp_init_attr plain = {.send_cq = w->cq, .recv_cq = w->cq, .qp_type = IB_QPT_RC};
+	struct ib_qp *qp;
+	struct ib_srq *srq;
+
+	assert_int_equal(ib_register_device(&other->ib, "softib0"), 0);
+	assert_false(IS_ERR(xrcd) || IS_ERR(second));
+	assert_int_not_equal(xrcd->domain->number, second->domain->number);
+	assert_false(xrcd->domain->is_shared);
+	assert_int_equal(ib_dealloc_xrcd(second), 0);
+	assert_int_equal(PTR_ERR(ib_create_srq(w->pd, &of_srq)), -EINVAL);
+	of_srq.cq = w->cq;
+	srq = ib_create_srq(w->pd, &of_srq);
+	assert_false(IS_ERR(srq));
+	plain.srq = srq;
+	assert_int_equal(PTR_ERR(ib_create_qp(w->pd, &plain)), -EINVAL);
+	assert_int_equal(PTR_ERR(ib_create_qp(w->pd, &target)), -EINVAL);
+	qp = ib_create_qp(NULL, &target);
+	assert_false(IS_ERR(qp));
+	assert_int_equal(ib_dealloc_xrcd(xrcd), -EBUSY);
+	assert_int_equal(ib_destroy_cq(w->cq), -EBUSY);
+	assert_int_equal(ib_destroy_qp(qp), 0);
+	assert_int_equal(ib_destroy_srq(srq), 0);
+	assert_int_equal(ib_dealloc_xrcd(xrcd), 0);
+	of_srq.xrcd = ib_alloc_xrcd(&other->ib);
+	assert_int_equal(PTR_ERR(ib_create_srq(w->pd, &of_srq)), -EINVAL); /* another device's */
+	assert_int_equal(ib_dealloc_xrcd(of_srq.xrcd), 0);
+	other->ib.attrs.device_cap_flags = 0;
+	assert_int_equal(PTR_ERR(ib_alloc_xrcd(&other->ib)), -EOPNOTSUPP);
+	assert_int_equal(fake_end(other), 0);
+}
+
 static void limits_of_the_device_hold(void **state)
 {
 	struct world *w = *state;
@@ -448,6 +487,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(what_is_used_is_busy, setup, teardown),
 		cmocka_unit_test_setup_teardown(domains_of_reliable_datagrams, setup, teardown),
+		cmocka_unit_test_setup_teardown(domains_of_extended_connections, setup, teardown),
 		cmocka_unit_test_setup_teardown(paths_of_roce, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_cursor_outlives_what_it_stands_on, setup, teardown),
 		cmocka_unit_test_setup_teardown(limits_of_the_device_hold, setup, teardown),
