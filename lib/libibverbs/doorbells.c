@@ -65,6 +65,11 @@ int doorbells_add_control(struct doorbells *d, int fd)
 	return add(d, fd, EPOLLIN | EPOLLRDHUP | EPOLLET, DOORBELL_CONTROL);
 }
 
+int doorbells_add_end(struct doorbells *d, int fd)
+{
+	return add(d, fd, EPOLLRDHUP | EPOLLET, DOORBELL_CONTROL);
+}
+
 void doorbells_ring(struct doorbells *d)
 {
 	uint64_t one = 1;

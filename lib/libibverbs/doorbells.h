@@ -42,6 +42,9 @@ int doorbells_add_lane(struct doorbells *doorbells, int fd);
 /** doorbells_add_control() - add a descriptor of the progress thread, edge-triggered, since
  *  that thread polls it as well. Return: 0; -errno */
 int doorbells_add_control(struct doorbells *doorbells, int fd);
+/** doorbells_add_end() - the same of a socket of which only the end is of interest: other
+ *  threads read what comes. Return: 0; -errno */
+int doorbells_add_end(struct doorbells *doorbells, int fd);
 /** doorbells_ring() - wake the sleeping thread. Not a cancellation point */
 void doorbells_ring(struct doorbells *doorbells);
 /** doorbells_set_alarm() - wake the sleeping thread at @by or earlier.

@@ -238,7 +238,7 @@ static int open_descriptors(struct soft_context *ctx)
 	if (p->kick_fd < 0)
 		return -errno;
 	rc = doorbells_add_control(&p->doorbells, p->kick_fd) ?:
-	     doorbells_add_control(&p->doorbells, ctx->sock) ?:
+	     doorbells_add_end(&p->doorbells, ctx->sock) ?:
 	     doorbells_add_control(&p->doorbells, p->lanes_fd);
 	if (rc)
 		close(p->kick_fd);

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -164,6 +165,21 @@ static void a_softibd_that_dies_is_told_once(void **state)
 	f->softibd = dup(f->lane[0]);
 }
 
+/* The answers to commands are read by the threads that wait for them. */
+static void of_the_command_socket_only_the_end_rings(void **state)
+{
+	struct fixture *f = *state;
+	int sock[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, sock), 0);
+	assert_int_equal(doorbells_add_end(&f->doorbells, sock[0]), 0);
+	assert_int_equal(send(sock[1], "answer", 6, 0), 6);
+	assert_int_equal(heard(f), 0);
+	close(sock[1]);
+	assert_int_equal(heard(f), DOORBELL_CONTROL);
+	close(sock[0]);
+}
+
 static void an_alarm_rings_in_time(void **state)
 {
 	struct fixture *f = *state;
@@ -203,6 +219,7 @@ int main(void)
 		CASE(the_doorbell_of_a_peer_that_left_is_gone),
 		CASE(a_softibd_that_rings_unheard_is_heard_again),
 		CASE(a_softibd_that_dies_is_told_once),
+		CASE(of_the_command_socket_only_the_end_rings),
 		CASE(an_alarm_rings_in_time),
 		CASE(a_later_alarm_leaves_the_earlier),
 	};
