@@ -58,6 +58,8 @@ static void posix_io_watch(struct rt_io *io, bool readable, bool writable)
 	struct ev_loop *loop = posix_of(io->rt)->loop;
 	int events = (readable ? EV_READ : 0) | (writable ? EV_WRITE : 0);
 
+	if (ev_is_active(&io->ev) && (io->ev.events & (EV_READ | EV_WRITE)) == events)
+		return; /* else libev would ask the kernel for the same again */
 	ev_io_stop(loop, &io->ev);
 	if (!events)
 		return;
@@ -119,21 +121,23 @@ static void awake_all(struct rt_posix *px)
 		p->awake(p);
 }
 
-/* let it ring when the next timer is due. Return: false when that is now */
+/* Let it ring when the next timer is due. An alarm that rings earlier stays as it is: timers
+ * move with every message, and one wake-up for nothing costs less than to set it each time.
+ * Return: false when that is now */
 static bool arm_alarm(struct rt_posix *px)
 {
-	mono_t due = rt_next_expiry(&px->rt);
+	mono_t due = rt_next_expiry(&px->rt), now = posix_now(&px->rt);
 	struct itimerspec when = {0};
 
-	if (due.ns == px->alarm_due.ns && due.ns == MONO_NEVER.ns)
-		return true;
-	if (due.ns <= posix_now(&px->rt).ns)
+	if (due.ns <= now.ns)
 		return false;
-	px->alarm_due = due;
-	if (due.ns != MONO_NEVER.ns) {
-		when.it_value.tv_sec = (time_t)(due.ns / NSEC_PER_SEC);
-		when.it_value.tv_nsec = (long)(due.ns % NSEC_PER_SEC);
-	}
+	if (now.ns < px->alarm_due.ns && px->alarm_due.ns <= due.ns)
+		return true;
+	px->alarm_due = due; /* what it was set to is over, or too late */
+	if (due.ns == MONO_NEVER.ns)
+		return true;
+	when.it_value.tv_sec = (time_t)(due.ns / NSEC_PER_SEC);
+	when.it_value.tv_nsec = (long)(due.ns % NSEC_PER_SEC);
 	timerfd_settime(px->alarm.fd, TFD_TIMER_ABSTIME, &when, NULL);
 	return true;
 }

@@ -315,6 +315,39 @@ static void posix_loop_wakes_for_timers(void **state)
 	rt_posix_destroy(rt);
 }
 
+/* The loop's alarm may stay as it is when timers move to later times, but not for an earlier
+ * one. */
+static void posix_loop_wakes_for_timers_that_move(void **state)
+{
+	struct job late = {.id = 1}, job = {.id = 2};
+	struct rt_io io;
+	struct rt *rt;
+	mono_t due;
+	int fd[2];
+
+	assert_int_equal(rt_posix_create(&rt), 0);
+	assert_int_equal(pipe(fd), 0);
+	rt_io_init(rt, &io, fd[0], on_pipe);
+	rt_io_watch(&io, true, false);
+	rt_timer_init(rt, &late.timer, stop_loop);
+	rt_timer_init(rt, &job.timer, stop_loop);
+	rt_timer_arm(&late.timer, mono_add(rt_now(rt), 3600 * NSEC_PER_SEC));
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(write(fd[1], "x", 1), 1);
+		rt_posix_run(rt); /* the alarm is an hour away now */
+		due = mono_add(rt_now(rt), NSEC_PER_MSEC);
+		rt_timer_arm(&job.timer, due);
+		rt_posix_run(rt);
+		assert_int_equal(order_len, 2 * i + 2);
+		assert_int_equal(order[2 * i + 1], 2);
+		assert_false(mono_before(rt_now(rt), due));
+	}
+	rt_timer_disarm(&late.timer);
+	rt_posix_destroy(rt);
+	close(fd[0]);
+	close(fd[1]);
+}
+
 int main(void)
 {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -331,6 +364,7 @@ int main(void)
 		CASE(nth_allocation_fails),
 		CASE(posix_loop_serves_descriptors),
 		CASE(posix_loop_wakes_for_timers),
+		CASE(posix_loop_wakes_for_timers_that_move),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
