@@ -128,8 +128,9 @@ struct mad_agent {
 	struct list_head done; /* cancelled: handlers to be called */
 	struct rt_work done_work;
 	struct rt_tree rmpp_recvs; /* struct rmpp_recv, by what tells transfers apart */
-	struct list_head rmpp_by_age; /* the same: whose last segment is oldest is first */
-	u32 rmpp_segments;	      /* held by them */
+	struct rt_tree rmpp_sources; /* struct source, by LID */
+	struct list_head rmpp_all_sources; /* the same */
+	u32 rmpp_segments;		   /* held by the transfers */
 	struct mad_qp *own_qp; /* redirected */
 };
 

@@ -9,8 +9,10 @@
  * the transfer is aborted, in the others how long they are remembered.
  *
  * A peer that sends first segments and no second ones cannot fill the memory: when an
- * agent has more than TRANSFERS_MAX transfers or SEGMENTS_MAX segments, the transfer that
- * got no segment for the longest time is stopped (STOP, resources exhausted) and forgotten.
+ * agent has more than TRANSFERS_MAX transfers or SEGMENTS_MAX segments, one is stopped (STOP,
+ * resources exhausted) and forgotten. It is one of the port that has the most, and of these
+ * the transfer that got no segment for the longest time. So a port that has no more than its
+ * share loses nothing to others.
  *
  * The first segment is acknowledged by itself (the initial window is 1), then
  * the last of each window and the last of the message.
@@ -34,10 +36,20 @@ struct transfer {
 	u8 reserved[5];
 };
 
+/** struct source - what a port has of the transfers of an agent, while it has one */
+struct source {
+	struct rt_tree_node node; /* in agent->rmpp_sources */
+	struct list_head all;	  /* in agent->rmpp_all_sources */
+	u32 slid;
+	u32 transfers, segments;
+	struct list_head by_age; /* struct rmpp_recv: whose last segment is oldest is first */
+};
+
 struct rmpp_recv {
 	struct mad_agent *agent;
 	struct rt_tree_node node;
-	struct list_head age; /* in agent->rmpp_by_age */
+	struct source *source;
+	struct list_head age; /* in source->by_age */
 	struct rt_timer timer;
 	enum rmpp_state state;
 	struct mad_recv *message; /* ACTIVE: the first segment */
@@ -66,10 +78,18 @@ static int compare(const void *key, const struct rt_tree_node *node)
 		      sizeof(struct transfer));
 }
 
+static int compare_source(const void *key, const struct rt_tree_node *node)
+{
+	return memcmp(key, &container_of(node, const struct source, node)->slid, sizeof(u32));
+}
+
 void rmpp_recv_init(struct mad_agent *agent)
 {
-	rt_tree_init(agent->port->device->rt, &agent->rmpp_recvs, compare);
-	INIT_LIST_HEAD(&agent->rmpp_by_age);
+	struct rt *rt = agent->port->device->rt;
+
+	rt_tree_init(rt, &agent->rmpp_recvs, compare);
+	rt_tree_init(rt, &agent->rmpp_sources, compare_source);
+	INIT_LIST_HEAD(&agent->rmpp_all_sources);
 }
 
 static struct transfer transfer_of(const struct mad_recv *recv)
@@ -93,6 +113,7 @@ static struct mad_recv *release(struct rmpp_recv *r)
 	struct mad_recv *message = r->message;
 
 	r->agent->rmpp_segments -= r->held;
+	r->source->segments -= r->held;
 	r->held = 0;
 	r->message = NULL;
 	return message;
@@ -106,12 +127,52 @@ static void drop_message(struct rmpp_recv *r)
 		ib_free_recv_mad(&message->recv_wc);
 }
 
+static struct source *find_source(struct mad_agent *agent, u32 slid)
+{
+	struct rt_tree_node *node = rt_tree_find(&agent->rmpp_sources, &slid);
+
+	return node ? container_of(node, struct source, node) : NULL;
+}
+
+/* Return: false if there is no memory */
+static bool join_source(struct rmpp_recv *r, u32 slid)
+{
+	struct mad_agent *agent = r->agent;
+	struct source *source = find_source(agent, slid);
+
+	if (!source) {
+		source = rt_zalloc(sizeof(*source));
+		if (!source)
+			return false;
+		source->slid = slid;
+		INIT_LIST_HEAD(&source->by_age);
+		rt_tree_insert(&agent->rmpp_sources, &source->node, &slid);
+		list_add_tail(&source->all, &agent->rmpp_all_sources);
+	}
+	source->transfers++;
+	list_add_tail(&r->age, &source->by_age);
+	r->source = source;
+	return true;
+}
+
+static void leave_source(struct rmpp_recv *r)
+{
+	struct source *source = r->source;
+
+	list_del(&r->age);
+	if (--source->transfers)
+		return;
+	rt_tree_remove(&source->node);
+	list_del(&source->all);
+	rt_free(source);
+}
+
 static void forget(struct rmpp_recv *r)
 {
 	rt_timer_disarm(&r->timer);
 	rt_tree_remove(&r->node);
-	list_del(&r->age);
 	drop_message(r);
+	leave_source(r);
 	rt_free(r);
 }
 
@@ -214,8 +275,11 @@ static struct rmpp_recv *start(struct mad_agent *agent, struct mad_recv *recv)
 		mad_qp_expect_window(agent->mqp);
 	r->transfer = transfer_of(recv);
 	rt_timer_init(agent->port->device->rt, &r->timer, on_timer);
+	if (!join_source(r, r->transfer.slid)) {
+		rt_free(r);
+		return NULL;
+	}
 	rt_tree_insert(&agent->rmpp_recvs, &r->node, &r->transfer);
-	list_add_tail(&r->age, &agent->rmpp_by_age);
 	return r;
 }
 
@@ -301,25 +365,40 @@ static void prolong_request(struct mad_agent *agent, struct mad_recv *recv)
 		mad_send_wait(send, send->buf.timeout_ms);
 }
 
+/* Return: a transfer that has to end because its agent has too many transfers, or segments of
+ * them; NULL: it has not */
+static struct rmpp_recv *surplus(const struct mad_agent *agent)
+{
+	bool transfers = agent->rmpp_recvs.count > TRANSFERS_MAX;
+	struct source *source, *most = NULL;
+
+	if (!transfers && agent->rmpp_segments <= SEGMENTS_MAX)
+		return NULL;
+	list_for_each_entry(source, &agent->rmpp_all_sources, all)
+		if (!most || (transfers ? source->transfers > most->transfers
+					: source->segments > most->segments))
+			most = source;
+	return list_first_entry(&most->by_age, struct rmpp_recv, age);
+}
+
 /* Account for a segment of @r. Return: false if @r itself was ended to make room */
 static bool charge(struct rmpp_recv *r)
 {
 	struct mad_agent *agent = r->agent;
-	struct rmpp_recv *oldest = NULL;
+	struct rmpp_recv *ended = NULL;
 
 	r->held++;
+	r->source->segments++;
 	agent->rmpp_segments++;
 	list_del(&r->age);
-	list_add_tail(&r->age, &agent->rmpp_by_age);
-	while (oldest != r && (agent->rmpp_recvs.count > TRANSFERS_MAX ||
-			       agent->rmpp_segments > SEGMENTS_MAX)) {
-		oldest = list_first_entry(&agent->rmpp_by_age, struct rmpp_recv, age);
-		if (oldest->message)
-			rmpp_control(agent, oldest->message, IB_MGMT_RMPP_TYPE_STOP,
+	list_add_tail(&r->age, &r->source->by_age);
+	while (ended != r && (ended = surplus(agent))) {
+		if (ended->message)
+			rmpp_control(agent, ended->message, IB_MGMT_RMPP_TYPE_STOP,
 				     IB_MGMT_RMPP_STATUS_RESX, 0, 0);
-		forget(oldest);
+		forget(ended);
 	}
-	return oldest != r;
+	return ended != r;
 }
 
 static struct mad_recv *take_segment(struct rmpp_recv *r, struct mad_recv *recv)

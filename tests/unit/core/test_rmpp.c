@@ -422,10 +422,32 @@ static void test_first_segments_are_bounded(void **state)
 		rt_sim_run_for(net->rt, NSEC_PER_MSEC);
 		assert_int_equal(stops, i < MOST ? 0 : i - MOST + 1);
 	}
-	/* beside them the receives of a window, and what is under way */
-	assert_in_range(rt_alloc_balance() - before, 2 * MOST, 2 * MOST + 228);
+	/* beside them the port's account, the receives of a window, and what is under way */
+	assert_in_range(rt_alloc_balance() - before, 2 * MOST, 2 * MOST + 229);
 	transfer(1000 * SEG);
 	client_close(c);
+}
+
+/* A port begins so many transfers between two segments of another's that one has to end: it
+ * is one of its own. */
+static void test_a_port_with_its_share_loses_nothing_to_others(void **state)
+{
+	enum { FIRST = 2, LAST = 4, MOST = 16384 };
+	struct client *greedy = client_open(net->node[0], CLASS, 0, 0);
+
+	raw_from(net->node[1], 1, IB_MGMT_RMPP_TYPE_DATA, FIRST, 0, 1, 0);
+	for (u32 i = 0; i < MOST + 10; i++) {
+		struct ib_mad_send_buf *buf =
+			raw_mad(greedy, 1, IB_MGMT_RMPP_TYPE_DATA, FIRST, 0, 1, 0);
+
+		((struct ib_mad_hdr *)buf->mad)->tid = cpu_to_be64(FOREIGN_TID + 1 + i);
+		ib_post_send_mad(buf, NULL);
+		rt_sim_run_for(net->rt, NSEC_PER_MSEC);
+	}
+	assert_int_equal(receiver->received, 0);
+	raw_from(net->node[1], 1, IB_MGMT_RMPP_TYPE_DATA, LAST, 0, 2, 100);
+	assert_int_equal(receiver->received, 1);
+	client_close(greedy);
 }
 
 struct wrong {
@@ -608,6 +630,7 @@ int main(void)
 		CASE(test_the_direction_turns),
 		CASE(test_wrong_packets_are_aborted),
 		CASE(test_first_segments_are_bounded),
+		CASE(test_a_port_with_its_share_loses_nothing_to_others),
 		CASE(test_transfers_of_two_sources_are_two),
 		CASE(test_segments_of_no_transfer_are_dropped),
 		CASE(test_segments_beyond_the_window_are_dropped),
