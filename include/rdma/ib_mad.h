@@ -374,6 +374,14 @@ int ib_modify_mad(struct ib_mad_send_buf *send_buf, u32 timeout_ms);
 /** ib_coalesce_recv_mad() - copy a received message, headers once, to @buf
  *  of mad_len bytes */
 void ib_coalesce_recv_mad(struct ib_mad_recv_wc *mad_recv_wc, void *buf);
+/**
+ * ib_take_recv_mad() - ib_coalesce_recv_mad() by and by: move the next bytes of a message
+ * @mad_recv_wc: its mad_len says what is left; ib_free_recv_mad() ends it at any time
+ * @buf:	 gets whole segments, which are freed
+ * @room:	 bytes, at least IB_MGMT_MAD_SIZE
+ * Return: the bytes; 0: nothing was left
+ */
+size_t ib_take_recv_mad(struct ib_mad_recv_wc *mad_recv_wc, void *buf, size_t room);
 void ib_free_recv_mad(struct ib_mad_recv_wc *mad_recv_wc);
 
 /**

@@ -14,7 +14,7 @@
 #include "runtime/posix/closer.h"
 
 #define MESSAGES_PER_TURN 64
-#define FDS_OF_A_SESSION 3 /* two sockets, and a long record that is being read */
+#define FDS_OF_A_SESSION 4 /* two sockets, and long records: one that is read, one to be read */
 
 struct umad {
 	struct list_head node; /* endpoints */

@@ -38,7 +38,8 @@ struct umad_ends {
 /** struct umad_record - what one read() returns, waiting for its reader */
 struct umad_record {
 	struct list_head node;
-	size_t bytes; /* of mad, header included */
+	size_t bytes; /* of the whole record, header included */
+	struct ib_mad_recv_wc *segments; /* of a long message, which mad has the header of; NULL */
 	struct ib_user_mad mad;
 };
 
@@ -55,6 +56,7 @@ struct umad_session {
 	struct rt *rt;
 	struct umad_ends *ends; /* the endpoint's */
 	struct umad_load *load; /* a long record that is being read; NULL */
+	struct umad_store *store; /* a long message that becomes a memfd; NULL */
 	struct umad_agent *agent[UMAD_AGENTS]; /* NULL: free */
 	size_t send_bytes;	/* of its sends under way; UMAD_SENDS_BYTES at most */
 	struct list_head queue; /* records */
@@ -110,15 +112,31 @@ void umad_recv_handler(struct ib_mad_agent *agent, struct ib_mad_send_buf *send,
 /* umad_queue.c */
 /** umad_record_alloc() - @mad_bytes behind the header; NULL */
 struct umad_record *umad_record_alloc(size_t mad_bytes);
+/** umad_record_of() - a record of the message @wc, which is the record's from now on, without
+ *  its header; NULL, and the message is freed */
+struct umad_record *umad_record_of(struct ib_mad_recv_wc *wc);
 /** umad_queue() - hand @record, the queue's from now on, to the program; one
  *  that a reader who sleeps has no room for is lost */
 void umad_queue(struct umad_session *s, struct umad_record *record);
 /** umad_queue_flush() - as much as the socket takes */
 void umad_queue_flush(struct umad_session *s);
 void umad_queue_drop(struct umad_session *s);
+/** umad_queue_pop() - free the oldest record */
+void umad_queue_pop(struct umad_session *s);
 /** umad_watch() - watch the socket: for records, unless one is being read; for room, if
  *  records wait in the queue */
 void umad_watch(struct umad_session *s);
+
+/* umad_store.c */
+/** umad_store_begin() - move the segments of @record, the oldest, to a memfd, some in each turn;
+ *  umad_queue_flush() is called at the end. Return: 0; -errno */
+int umad_store_begin(struct umad_session *s, struct umad_record *record);
+/** umad_store_moves() - are there segments that are not in the memfd yet? */
+bool umad_store_moves(const struct umad_session *s);
+/** umad_store_send() - the whole record. Return: 0; -EAGAIN: no room in the socket; -errno */
+int umad_store_send(struct umad_session *s);
+/** umad_store_drop() - close the memfd, if there is one */
+void umad_store_drop(struct umad_session *s);
 
 /* umad_load.c */
 /** umad_load() - as umad_write(), with the record in the memfd @fd, which is closed

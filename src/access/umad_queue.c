@@ -2,16 +2,30 @@
 /*
  * Records for the program. They are queued in the socket, and, while it is full, in a list of
  * bounded length, so softibd never blocks on a reader. A record that is too long for one
- * message is sent as a memfd.
+ * message is sent as a memfd (umad_store.c).
  */
 #include <errno.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "abi/fds.h"
 #include "access/umad_private.h"
 
 #define INLINE_BYTES (sizeof(struct ib_user_mad) + ABI_UMAD_INLINE)
+
+struct umad_record *umad_record_of(struct ib_mad_recv_wc *wc)
+{
+	bool is_long = sizeof(struct ib_user_mad) + (size_t)wc->mad_len > INLINE_BYTES;
+	struct umad_record *r = umad_record_alloc(is_long ? 0 : (size_t)wc->mad_len);
+
+	if (!r || !is_long) {
+		if (r)
+			ib_coalesce_recv_mad(wc, r->mad.data);
+		ib_free_recv_mad(wc);
+		return r;
+	}
+	r->bytes += (size_t)wc->mad_len;
+	r->segments = wc;
+	return r;
+}
 
 struct umad_record *umad_record_alloc(size_t mad_bytes)
 {
@@ -22,64 +36,50 @@ struct umad_record *umad_record_alloc(size_t mad_bytes)
 	return r;
 }
 
-static int write_all(int fd, const void *buf, size_t bytes)
+/* Send the oldest record. Return: 0; -EAGAIN: later, it remains; -errno: it is lost */
+static int send_first(struct umad_session *s)
 {
-	size_t done = 0;
-
-	while (done < bytes) {
-		ssize_t n = pwrite(fd, (const char *)buf + done, bytes - done, (off_t)done);
-		if (n <= 0)
-			return n ? -errno : -EIO;
-		done += (size_t)n;
-	}
-	return 0;
-}
-
-static int send_as_memfd(int fd, const struct umad_record *r)
-{
-	int memfd = memfd_create("softib-mad", MFD_CLOEXEC);
+	struct umad_record *r = list_first_entry(&s->queue, struct umad_record, node);
 	int ret;
 
-	if (memfd < 0)
-		return -errno;
-	ret = write_all(memfd, &r->mad, r->bytes);
-	if (!ret)
-		ret = abi_send_fds(fd, &r->mad, sizeof(r->mad), &memfd, 1, MSG_DONTWAIT);
-	close(memfd);
+	if (!r->segments)
+		return abi_send_fds(s->fd, &r->mad, r->bytes, NULL, 0, MSG_DONTWAIT);
+	if (!s->store) {
+		ret = umad_store_begin(s, r);
+		return ret ? ret : -EAGAIN;
+	}
+	ret = umad_store_moves(s) ? -EAGAIN : umad_store_send(s);
+	if (ret != -EAGAIN)
+		umad_store_drop(s);
 	return ret;
-}
-
-static int send_record(int fd, const struct umad_record *r)
-{
-	if (r->bytes > INLINE_BYTES)
-		return send_as_memfd(fd, r);
-	return abi_send_fds(fd, &r->mad, r->bytes, NULL, 0, MSG_DONTWAIT);
 }
 
 void umad_watch(struct umad_session *s)
 {
-	rt_io_watch(&s->data, !s->load, !list_empty(&s->queue));
+	rt_io_watch(&s->data, !s->load, !list_empty(&s->queue) && !umad_store_moves(s));
 }
 
-static void drop_first(struct umad_session *s)
+static void free_record(struct umad_record *r)
+{
+	if (r->segments)
+		ib_free_recv_mad(r->segments);
+	rt_free(r);
+}
+
+void umad_queue_pop(struct umad_session *s)
 {
 	struct umad_record *r = list_first_entry(&s->queue, struct umad_record, node);
 
 	list_del(&r->node);
 	s->queue_len--;
 	s->queue_bytes -= r->bytes;
-	rt_free(r);
+	free_record(r);
 }
 
 void umad_queue_flush(struct umad_session *s)
 {
-	while (!list_empty(&s->queue)) {
-		struct umad_record *r = list_first_entry(&s->queue, struct umad_record, node);
-
-		if (send_record(s->fd, r) == -EAGAIN)
-			break;
-		drop_first(s);
-	}
+	while (!list_empty(&s->queue) && send_first(s) != -EAGAIN)
+		umad_queue_pop(s);
 	umad_watch(s);
 }
 
@@ -88,7 +88,7 @@ void umad_queue(struct umad_session *s, struct umad_record *r)
 	/* an empty queue accepts a record of any length */
 	if (s->queue_len >= UMAD_QUEUE_MAX ||
 	    (s->queue_len && s->queue_bytes + r->bytes > UMAD_QUEUE_BYTES)) {
-		rt_free(r);
+		free_record(r);
 		return;
 	}
 	list_add_tail(&r->node, &s->queue);
@@ -99,6 +99,7 @@ void umad_queue(struct umad_session *s, struct umad_record *r)
 
 void umad_queue_drop(struct umad_session *s)
 {
+	umad_store_drop(s);
 	while (!list_empty(&s->queue))
-		drop_first(s);
+		umad_queue_pop(s);
 }

@@ -206,22 +206,25 @@ void umad_recv_handler(struct ib_mad_agent *mad_agent, struct ib_mad_send_buf *s
 		       struct ib_mad_recv_wc *wc)
 {
 	struct umad_agent *agent = mad_agent->context;
-	struct umad_record *r =
-		agent->session ? umad_record_alloc((size_t)wc->mad_len) : NULL;
+	struct ib_user_mad_hdr hdr = {
+		.id = agent->id,
+		.length = (uint32_t)(sizeof(struct ib_user_mad) + (size_t)wc->mad_len),
+		.qpn = cpu_to_be32(wc->wc->src_qp),
+		.lid = cpu_to_be16((u16)wc->wc->slid),
+		.sl = wc->wc->sl,
+		.path_bits = wc->wc->dlid_path_bits,
+		.pkey_index = wc->wc->pkey_index,
+	};
+	struct umad_record *r;
 
-	if (r) {
-		r->mad.hdr = (struct ib_user_mad_hdr){
-			.id = agent->id,
-			.length = (uint32_t)r->bytes,
-			.qpn = cpu_to_be32(wc->wc->src_qp),
-			.lid = cpu_to_be16((u16)wc->wc->slid),
-			.sl = wc->wc->sl,
-			.path_bits = wc->wc->dlid_path_bits,
-			.pkey_index = wc->wc->pkey_index,
-		};
-		fill_grh(wc, &r->mad.hdr);
-		ib_coalesce_recv_mad(wc, r->mad.data);
-		umad_queue(agent->session, r);
+	if (!agent->session) {
+		ib_free_recv_mad(wc);
+		return;
 	}
-	ib_free_recv_mad(wc);
+	fill_grh(wc, &hdr);
+	r = umad_record_of(wc);
+	if (!r)
+		return;
+	r->mad.hdr = hdr;
+	umad_queue(agent->session, r);
 }

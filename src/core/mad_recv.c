@@ -42,6 +42,29 @@ void ib_coalesce_recv_mad(struct ib_mad_recv_wc *mad_recv_wc, void *buf)
 	}
 }
 
+size_t ib_take_recv_mad(struct ib_mad_recv_wc *mad_recv_wc, void *buf, size_t room)
+{
+	/* the first segment is freed with the message, so its header remains */
+	struct ib_mad_recv_buf *first = &mad_recv_wc->recv_buf, *segment;
+	int offset = ib_get_mad_data_offset(first->mad->mad_hdr.mgmt_class);
+	u8 *to = buf;
+
+	while (mad_recv_wc->mad_len > 0 && room - (size_t)(to - (u8 *)buf) >= IB_MGMT_MAD_SIZE) {
+		int from, n;
+
+		segment = list_first_entry(&mad_recv_wc->rmpp_list, struct ib_mad_recv_buf, list);
+		from = segment == first ? 0 : offset;
+		n = MIN(mad_recv_wc->mad_len, IB_MGMT_MAD_SIZE - from);
+		memcpy(to, (u8 *)segment->mad + from, (size_t)n);
+		to += n;
+		mad_recv_wc->mad_len -= n;
+		list_del(&segment->list);
+		if (segment != first)
+			rt_free(container_of(segment, struct mad_recv, recv_wc.recv_buf));
+	}
+	return (size_t)(to - (u8 *)buf);
+}
+
 static void init_recv_wc(struct mad_recv *recv)
 {
 	recv->recv_wc.mad_len = IB_MGMT_MAD_SIZE;

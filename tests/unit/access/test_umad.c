@@ -550,6 +550,51 @@ static void test_long_messages(void **state)
 	leave(&server);
 }
 
+static void put_long(struct program *client, uint64_t tid, size_t mad_bytes)
+{
+	record(0, 11, VENDOR, IB_MGMT_METHOD_SEND, tid)->hdr.timeout_ms = 0;
+	((struct ib_rmpp_mad *)out.mad)->rmpp_hdr.rmpp_rtime_flags = 1;
+	pass_memfd(client, mad_bytes);
+}
+
+/* one turn. Return: how many pieces of memory it has freed */
+static int64_t freed_in_a_turn(struct world *w)
+{
+	int64_t before = rt_alloc_balance();
+
+	turn(w, 1);
+	return before - rt_alloc_balance();
+}
+
+/* Nobody waits while a long message goes to its reader: a turn moves a part of it. Its reader
+ * may leave in between, and what comes behind it waits. */
+static void test_a_long_message_is_handed_over_by_and_by(void **state)
+{
+	enum { BYTES = 299000, SEGMENTS = BYTES / IB_MGMT_VENDOR_DATA, A_PART = SEGMENTS / 2 };
+	struct program client = program(*state, "n0"), server = program(*state, "n1");
+	int64_t before, most = 0;
+
+	enroll(&client, VENDOR, 0, 1);
+	enroll(&server, VENDOR, 1 << IB_MGMT_METHOD_SEND, 1);
+	before = rt_alloc_balance();
+	put_long(&client, 1, BYTES);
+	while (most < SEGMENTS / 10)
+		most = freed_in_a_turn(client.w);
+	record(0, 11, VENDOR, IB_MGMT_METHOD_SEND, 2);
+	assert_true(send(client.data, &out, sizeof(out.hdr) + 256, MSG_DONTWAIT) > 0);
+	while (recv(server.data, &in, sizeof(in), MSG_DONTWAIT | MSG_PEEK) < 0)
+		most = MAX(most, freed_in_a_turn(client.w));
+	assert_in_range(most, SEGMENTS / 10, A_PART);
+	assert_int_equal(get(&server), sizeof(in.hdr) + BYTES);
+	assert_int_equal(get(&server), sizeof(in.hdr) + 256);
+	put_long(&client, 3, BYTES);
+	while (freed_in_a_turn(client.w) < SEGMENTS / 10)
+		;
+	leave(&server);
+	assert_in_range(rt_alloc_balance(), 0, before + SEGMENTS / 10);
+	leave(&client);
+}
+
 /* Return: a program of n0 whose message of many turns is being read */
 static struct program reads_long(struct world *w)
 {
@@ -740,6 +785,7 @@ int main(void)
 		CASE(test_timeout_is_a_record),
 		CASE(test_bad_records),
 		CASE(test_long_messages),
+		CASE(test_a_long_message_is_handed_over_by_and_by),
 		CASE(test_left_while_a_long_message_is_read),
 		CASE(test_sends_under_way_are_bounded),
 		CASE(test_only_memfds_are_read),
