@@ -111,6 +111,8 @@ void srp_command_size(struct srp_command *cmd, const struct scsi_unit *unit)
 	cmd->step = SRP_FETCH_OUT_TABLE;
 	if (cmd->bad_fields)
 		cmd->step = SRP_RESPOND;
+	else if (cmd->cmd.task_attr == WIRE_SRP_ACA) /* there is no such condition (SAM-5 8.6.5) */
+		srp_command_fail(cmd, SCSI_CHECK_CONDITION, SCSI_INVALID_MESSAGE);
 	else if (!has_step(cmd, cmd->step))
 		srp_command_next(cmd);
 }

@@ -85,6 +85,8 @@ static struct srpt_request *make_request(struct srpt_channel *ch,
 	r->channel = ch;
 	r->receive = recv;
 	r->sent.done = sent;
+	INIT_LIST_HEAD(&r->in_line);
+	INIT_LIST_HEAD(&r->aborted);
 	list_add_tail(&r->node, &ch->requests);
 	return r;
 }
@@ -142,6 +144,19 @@ void srpt_request_answer(struct srpt_request *r, size_t bytes)
 		r->in_flight++;
 }
 
+/* No more messages are taken, and no more commands are performed. */
+static void stop(struct srpt_channel *ch)
+{
+	struct srpt_request *r;
+
+	if (ch->ending)
+		return;
+	ch->ending = true;
+	list_for_each_entry(r, &ch->requests, node)
+		if (r->is_command)
+			srpt_command_abandon(r);
+}
+
 /* --- messages of the target's own
  * -------------------------------------------------------------- */
 
@@ -151,7 +166,7 @@ void srpt_channel_logout(struct srpt_channel *ch, u32 reason)
 
 	if (r) {
 		srpt_request_answer(r, srp_logout_build(reason, r->answer));
-		ch->ending = true; /* it is closed when the message is sent */
+		stop(ch); /* it is closed when the message is sent */
 		srpt_request_finish(r);
 	} else {
 		srpt_channel_end(ch);
@@ -384,7 +399,7 @@ static void end_work(struct rt_work *work)
 
 void srpt_channel_end(struct srpt_channel *ch)
 {
-	ch->ending = true;
+	stop(ch);
 	if (ch->srpt)
 		rt_work_queue(ch->rt, &ch->end);
 }
@@ -429,7 +444,7 @@ void srpt_channel_close(struct srpt_channel *ch)
 	struct srpt *srpt = ch->srpt;
 	struct srpt_request *r, *next;
 
-	ch->ending = true;
+	stop(ch);
 	close_queues(ch);
 	rt_work_cancel(&ch->drain);
 	rt_work_cancel(&ch->end);

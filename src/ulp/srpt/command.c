@@ -35,6 +35,7 @@ void srpt_command_drop(struct srpt_request *r)
 	rt_free(r->in);
 	rt_free(r->table[SRP_OUT]);
 	rt_free(r->table[SRP_IN]);
+	srpt_line_leave(r);
 	if (r->unit)
 		srpt_unit_release(r->unit);
 }
@@ -192,16 +193,13 @@ static void execute(struct srpt_job *job)
 		scsi_perform(&r->target, &r->command.task);
 }
 
-/* Reads and writes run beside each other. All that may tell their order apart runs alone:
- * SYNCHRONIZE CACHE, what compares or discards, reservations, and ORDERED tasks (SAM-5 8.6). */
+/* Reads and writes run beside each other. All else runs alone: SYNCHRONIZE CACHE, what compares
+ * or discards, and reservations. */
 static enum srpt_job_order order_of(const struct srpt_request *r)
 {
 	const struct srp_command *c = &r->command;
 
-	if (c->cmd.task_attr == WIRE_SRP_ORDERED || c->cmd.task_attr == WIRE_SRP_ACA ||
-	    !scsi_is_parallel(&r->unit->scsi, c->cdb, c->cdb_bytes))
-		return SRPT_ALONE;
-	return c->cmd.task_attr == WIRE_SRP_HEAD_OF_QUEUE ? SRPT_FIRST : SRPT_BESIDE;
+	return scsi_is_parallel(&r->unit->scsi, c->cdb, c->cdb_bytes) ? SRPT_BESIDE : SRPT_ALONE;
 }
 
 static void executed(struct srpt_job *job)
@@ -209,9 +207,11 @@ static void executed(struct srpt_job *job)
 	struct srpt_request *r = container_of(job, struct srpt_request, job);
 
 	r->executing = false;
+	srpt_line_leave(r);
 	return_nexus(r);
-	if (!r->channel->srpt) {
-		srpt_request_finish(r); /* the channel was closed meanwhile */
+	if (r->channel->ending) { /* nobody hears an answer */
+		r->answered = true;
+		srpt_request_finish(r);
 		return;
 	}
 	note_listing(r);
@@ -225,6 +225,14 @@ static bool begin_execution(struct srpt_request *r)
 	struct srpt *srpt = r->channel->srpt;
 	const u32 room = srp_command_in_room(&r->command);
 
+	if (!srpt_line_turn(r))
+		return false;
+	if (srpt_unit_of(srpt, r->command.cmd.lun) != r->unit) {
+		/* The LUN has lost its unit, or has another one than when the command came: the
+		 * initiator is told of that otherwise. */
+		srp_command_fail(&r->command, SCSI_BUSY, SCSI_NO_SENSE);
+		return false;
+	}
 	if (room && !r->in)
 		r->in = hold(r, room);
 	if (room && !r->in) {
@@ -237,6 +245,7 @@ static bool begin_execution(struct srpt_request *r)
 	r->command.task.order = r->order;
 	if (!r->unit || !r->unit->worker) {
 		scsi_execute(&srpt->scsi, &r->command.task);
+		srpt_line_leave(r);
 		return_nexus(r);
 		note_listing(r);
 		return true;
@@ -246,6 +255,7 @@ static bool begin_execution(struct srpt_request *r)
 	r->job.run = execute;
 	r->job.done = executed;
 	r->job.order = order_of(r);
+	r->job.first = r->command.cmd.task_attr == WIRE_SRP_HEAD_OF_QUEUE;
 	srpt_worker_add(r->unit->worker, &r->job);
 	return false;
 }
@@ -308,7 +318,7 @@ static void begin_step(struct srpt_request *r)
 /* Go on until something has to be waited for, or the command is over. */
 static void run(struct srpt_request *r)
 {
-	while (!r->answered && !r->executing) {
+	while (!r->answered && !r->executing && !r->waiting) {
 		if (r->moving && !move(r))
 			break;
 		if (r->moving)
@@ -317,6 +327,30 @@ static void run(struct srpt_request *r)
 			begin_step(r);
 	}
 	srpt_request_finish(r);
+}
+
+void srpt_command_go_on(struct srpt_request *r)
+{
+	if (r->command.aborted) {
+		return_nexus(r);
+		srp_command_next(&r->command);
+	}
+	run(r);
+}
+
+/* The disk is not asked for more than it has begun; what it has begun holds up what comes later,
+ * because it may be a write of which the initiator does not know that it is under way. */
+void srpt_command_abandon(struct srpt_request *r)
+{
+	if (r->executing && srpt_worker_cancel(r->unit->worker, &r->job)) {
+		r->executing = false;
+		return_nexus(r);
+	}
+	if (r->executing)
+		srpt_line_hold(r);
+	else
+		srpt_line_leave(r);
+	r->answered = true;
 }
 
 void srpt_command_begin(struct srpt_request *r, const u8 *iu, size_t len)
@@ -337,6 +371,7 @@ void srpt_command_begin(struct srpt_request *r, const u8 *iu, size_t len)
 	if (r->unit) {
 		r->unit->users++;
 		r->order = ++r->unit->arrivals;
+		srpt_line_join(r);
 	}
 	srp_command_size(&r->command, r->unit ? &r->unit->scsi : NULL);
 	run(r);

@@ -9,6 +9,7 @@
  *  login.c    connections: requests to log in, and initiators
  *  channel.c  a channel: its queue pair, receives, messages in and out, its end
  *  command.c  commands: RDMA and execution
+ *  line.c     the order of a unit's commands
  *  task.c     task management
  *
  * Everything runs in the loop, but scsi_execute() of a unit that has a worker.
@@ -49,6 +50,9 @@ struct srpt_unit {
 	pthread_mutex_t admission;  /* one command at a time is admitted */
 	u32 users;		    /* commands in work */
 	u64 arrivals;		    /* commands so far */
+	struct list_head line;	    /* commands that came and are not performed, the oldest first */
+	u32 barriers, nr_waiting;   /* of them: others may have to wait for it; waits itself */
+	struct rt_work turn;
 	struct list_head node;	    /* in the list of those removed with users */
 	struct rt_work gone;
 	char name[128];
@@ -116,11 +120,15 @@ struct srpt_request {
 	u64 held_bytes;
 	struct srpt_job job;
 	bool executing;		   /* in the worker's hands */
+	struct list_head in_line;  /* of its unit, until it is performed */
+	bool barrier, waiting;	   /* line.c */
 	struct scsi_target target; /* as it was then */
 	struct srpt_request *aborter;
+	struct list_head of_aborter; /* in its list */
 	/* --- of task management --- */
 	struct wire_srp_tsk_mgmt task;
-	u32 aborting, credits; /* commands that it waits for; those that it returns */
+	struct list_head aborted; /* commands that it waits for */
+	u32 credits;		  /* requests that it returns for them */
 	/* --- the answer --- */
 	u8 answer[SRP_RSP_IU_BYTES];
 };
@@ -196,6 +204,25 @@ void srpt_request_finish(struct srpt_request *r);
 void srpt_command_begin(struct srpt_request *r, const u8 *iu, size_t len);
 /** srpt_command_drop() - free what it holds */
 void srpt_command_drop(struct srpt_request *r);
+
+/** srpt_command_go_on() - its turn has come, or it was aborted while it waited */
+void srpt_command_go_on(struct srpt_request *r);
+/** srpt_command_abandon() - nobody waits for its answer any more: what is not begun, is not */
+void srpt_command_abandon(struct srpt_request *r);
+
+/* --- line.c --- */
+void srpt_line_open(struct srpt_unit *unit);
+/** srpt_line_join() - a command for r->unit came */
+void srpt_line_join(struct srpt_request *r);
+/** srpt_line_leave() - it was performed, or never will be. Context: any, also twice */
+void srpt_line_leave(struct srpt_request *r);
+/** srpt_line_hold() - nothing behind a command that is being performed begins before it is done */
+void srpt_line_hold(struct srpt_request *r);
+/** srpt_line_turn() - may it be performed now? If not, srpt_command_go_on() follows */
+bool srpt_line_turn(struct srpt_request *r);
+/** srpt_line_recall() - it was aborted: take it back from the unit's worker, or from waiting. It
+ *  goes on later by srpt_command_go_on(), if it has not begun */
+void srpt_line_recall(struct srpt_request *r);
 
 /* --- task.c --- */
 void srpt_task_begin(struct srpt_request *r, const u8 *iu, size_t len);

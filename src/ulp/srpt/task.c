@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * Task management (SRP 6.10, SAM-5 7). A function is answered when the commands that it
- * aborts are over: what a disk has begun is not taken back. An aborted command of the
+ * aborts are over: what a disk has begun is not taken back, what it has not is. An aborted command of the
  * same channel has no answer of its own; the function's returns its request to the
  * initiator. One of another channel is answered with TASK ABORTED.
  */
@@ -22,8 +22,9 @@ void srpt_task_release(struct srpt_request *r)
 	r->aborter = NULL;
 	if (!aborter)
 		return;
+	list_del(&r->of_aborter);
 	aborter->credits += !r->command.tell_aborted;
-	if (--aborter->aborting)
+	if (!list_empty(&aborter->aborted))
 		return;
 	answer(aborter, WIRE_SRP_RESPONSE_OK);
 	srpt_request_finish(aborter);
@@ -31,16 +32,12 @@ void srpt_task_release(struct srpt_request *r)
 
 void srpt_task_forget(struct srpt_request *r)
 {
-	struct srpt_channel *ch;
-	struct srpt_request *c;
+	struct srpt_request *c, *next;
 
-	if (!r->aborting || !r->channel->srpt)
-		return;
-	r->aborting = 0;
-	list_for_each_entry(ch, &r->channel->srpt->channels, node)
-		list_for_each_entry(c, &ch->requests, node)
-			if (c->aborter == r)
-				c->aborter = NULL;
+	list_for_each_entry_safe(c, next, &r->aborted, of_aborter) {
+		list_del(&c->of_aborter);
+		c->aborter = NULL;
+	}
 }
 
 static void abort_command(struct srpt_request *by, struct srpt_request *c)
@@ -50,7 +47,9 @@ static void abort_command(struct srpt_request *by, struct srpt_request *c)
 	c->command.aborted = true;
 	c->command.tell_aborted = c->channel != by->channel;
 	c->aborter = by;
-	by->aborting++;
+	list_add_tail(&c->of_aborter, &by->aborted);
+	if (c->unit)
+		srpt_line_recall(c);
 }
 
 /* Abort the commands of a channel on a unit. */
@@ -144,7 +143,7 @@ void srpt_task_begin(struct srpt_request *r, const u8 *iu, size_t len)
 
 	wire_srp_tsk_mgmt_decode(iu, len, &r->task);
 	code = perform(r);
-	if (r->aborting)
+	if (!list_empty(&r->aborted))
 		return;
 	answer(r, code);
 	srpt_request_finish(r);

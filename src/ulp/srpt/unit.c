@@ -157,6 +157,7 @@ int srpt_unit_open(struct rt *rt, const struct srpt_unit_config *config,
 	INIT_LIST_HEAD(&u->node);
 	pthread_mutex_init(&u->admission, NULL);
 	rt_work_init(&u->gone, unit_gone);
+	srpt_line_open(u);
 	u->scsi = (struct scsi_unit){
 		.backend = u->sparse ? &thin : &thick,
 		.ctx = u,
@@ -174,6 +175,7 @@ void srpt_unit_free(struct srpt_unit *unit)
 	if (unit->worker)
 		srpt_worker_stop(unit->worker);
 	rt_work_cancel(&unit->gone);
+	rt_work_cancel(&unit->turn);
 	list_del(&unit->node);
 	if (unit->fd >= 0)
 		close(unit->fd);

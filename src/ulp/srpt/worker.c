@@ -31,6 +31,13 @@ struct srpt_worker {
 	struct rt_io io;
 };
 
+static void leave_queue(struct srpt_worker *w, struct srpt_job *job)
+{
+	list_del(&job->node);
+	job->waits = false;
+	w->nr_todo--;
+}
+
 /* Return: the next job, which counts as running; NULL: none may run now */
 static struct srpt_job *begin_job(struct srpt_worker *w)
 {
@@ -41,8 +48,7 @@ static struct srpt_job *begin_job(struct srpt_worker *w)
 	job = list_first_entry(&w->todo, struct srpt_job, node);
 	if (job->order == SRPT_ALONE && w->running)
 		return NULL;
-	list_del(&job->node);
-	w->nr_todo--;
+	leave_queue(w, job);
 	w->running++;
 	w->alone = job->order == SRPT_ALONE;
 	return job;
@@ -156,7 +162,8 @@ void srpt_worker_add(struct srpt_worker *w, struct srpt_job *job)
 
 	w->nr_jobs++;
 	pthread_mutex_lock(&w->mutex);
-	if (job->order == SRPT_FIRST)
+	job->waits = true;
+	if (job->first)
 		list_add(&job->node, &w->todo);
 	else
 		list_add_tail(&job->node, &w->todo);
@@ -165,6 +172,22 @@ void srpt_worker_add(struct srpt_worker *w, struct srpt_job *job)
 	pthread_mutex_unlock(&w->mutex);
 	if (busy && w->nr_threads < SRPT_THREADS)
 		start_thread(w); /* without it, those that there are do the job */
+}
+
+/* What it kept from beginning may be next. */
+bool srpt_worker_cancel(struct srpt_worker *w, struct srpt_job *job)
+{
+	bool waits;
+
+	pthread_mutex_lock(&w->mutex);
+	waits = job->waits;
+	if (waits) {
+		leave_queue(w, job);
+		pthread_cond_broadcast(&w->wake);
+	}
+	pthread_mutex_unlock(&w->mutex);
+	w->nr_jobs -= waits;
+	return waits;
 }
 
 static void end_threads(struct srpt_worker *w)

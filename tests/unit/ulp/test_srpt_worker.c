@@ -3,6 +3,7 @@
 #include "../test.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 
 #include "runtime/posix/rt_posix.h"
@@ -41,10 +42,16 @@ static void done(struct srpt_job *job)
 	done_order[nr_done++] = container_of(job, struct counted, job)->id;
 }
 
+static void put(unsigned int id, struct srpt_job job)
+{
+	job.done = done;
+	jobs[id] = (struct counted){.job = job, .id = id};
+	srpt_worker_add(worker, &jobs[id].job);
+}
+
 static void add(unsigned int id, enum srpt_job_order order, void (*run)(struct srpt_job *job))
 {
-	jobs[id] = (struct counted){.job = {.order = order, .run = run, .done = done}, .id = id};
-	srpt_worker_add(worker, &jobs[id].job);
+	put(id, (struct srpt_job){.order = order, .run = run});
 }
 
 static void meet(struct srpt_job *job)
@@ -118,12 +125,36 @@ static void the_head_of_the_queue_comes_first(void **state)
 	add(0, SRPT_ALONE, wait_for_two);
 	pthread_barrier_wait(&meeting);
 	add(1, SRPT_ALONE, run_beside);
-	add(2, SRPT_FIRST, run_beside);
+	put(2, (struct srpt_job){.order = SRPT_BESIDE, .first = true, .run = run_beside});
+	put(3, (struct srpt_job){.order = SRPT_ALONE, .first = true, .run = run_beside});
 	pthread_barrier_wait(&meeting);
 	srpt_worker_finish(worker);
-	assert_int_equal(nr_done, 3);
-	assert_int_equal(done_order[1], 2);
-	assert_int_equal(done_order[2], 1);
+	assert_int_equal(nr_done, 4);
+	assert_int_equal(done_order[1], 3);
+	assert_int_equal(done_order[2], 2);
+	assert_int_equal(done_order[3], 1);
+	pthread_barrier_destroy(&meeting);
+}
+
+/* One that has begun is not taken back; one that waits is, and what waited for it goes on. */
+static void what_has_not_begun_is_taken_back(void **state)
+{
+	pthread_barrier_init(&meeting, NULL, 2);
+	add(0, SRPT_BESIDE, wait_for_two);
+	pthread_barrier_wait(&meeting);
+	add(1, SRPT_ALONE, run_beside);
+	pthread_barrier_wait(&meeting);
+	add(2, SRPT_BESIDE, wait_for_two);
+	pthread_barrier_wait(&meeting);
+	add(3, SRPT_ALONE, run_beside);
+	add(4, SRPT_BESIDE, run_beside);
+	assert_false(srpt_worker_cancel(worker, &jobs[2].job));
+	assert_true(srpt_worker_cancel(worker, &jobs[3].job));
+	while (ended < 2)
+		sched_yield();
+	pthread_barrier_wait(&meeting);
+	srpt_worker_finish(worker);
+	assert_int_equal(nr_done, 4);
 	pthread_barrier_destroy(&meeting);
 }
 
@@ -136,6 +167,7 @@ int main(void)
 		worker_test(a_barrier_separates_what_is_before_and_behind),
 		worker_test(alone_means_in_order),
 		worker_test(the_head_of_the_queue_comes_first),
+		worker_test(what_has_not_begun_is_taken_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
