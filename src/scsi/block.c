@@ -284,8 +284,11 @@ void scsi_write_same(struct scsi_call *call)
 		scsi_bad_cdb(call, cdb[0] == WRITE_SAME_16 ? 10 : 7);
 		return;
 	}
-	if (cdb[1] & SAME_UNMAP && call->unit->backend->discard &&
-	    !memcmp(block, zero, size)) {
+	if (cdb[1] & SAME_UNMAP && !call->unit->backend->discard) { /* LBPWS of page B2 */
+		scsi_bad_cdb(call, 1);
+		return;
+	}
+	if (cdb[1] & SAME_UNMAP && !memcmp(block, zero, size)) {
 		discard(call, e);
 		return;
 	}

@@ -8,7 +8,7 @@
 #define LBA8	LBA4, LBA4
 #define COUNT2	0xff, 0xff
 #define COUNT4	LBA4
-#define CONTROL 0x04
+#define CONTROL 0 /* NACA needs NORMACA of INQUIRY, which is not set (SAM-5 5.2) */
 #define GROUP	0x1f
 #define DPO_FUA 0x18
 

@@ -144,6 +144,26 @@ static void try_tasks(struct channel *ch)
 	expect("unit attention", sense, 0x62903);
 }
 
+/* Commands that another initiator clears are answered (TAS): nothing tells of them again. */
+static void try_clearing(struct channel *ch)
+{
+	const struct wire_srp_tsk_mgmt task = {
+		.opcode = WIRE_SRP_TSK_MGMT, .tag = 1000, .function = WIRE_SRP_CLEAR_TASK_SET};
+	struct channel *other = kzalloc(sizeof(*other), GFP_KERNEL);
+	struct wire_srp_login_req login = good_login();
+
+	login.initiator[15] = '2';
+	log_in(other, &login);
+	start(other);
+	wire_srp_tsk_mgmt_encode(&task, ch->send);
+	send_iu(ch, 48);
+	take_answer(ch);
+	expect("CLEAR TASK SET", sense, 0xf0000);
+	expect("no unit attention", perform(other, CDB(0), &(struct wire_srp_cmd_parts){}), 0);
+	log_out(other);
+	kfree(other);
+}
+
 /* A LUN RESET overtakes commands, none of which is lost: each has an answer, or was
  * aborted. */
 static void try_many(struct channel *ch)
@@ -393,6 +413,7 @@ static void try_all(void)
 	try_residuals(ch);
 	try_errors(ch);
 	try_tasks(ch);
+	try_clearing(ch);
 	try_many(ch);
 	log_out(ch);
 	try_leaving(ch);

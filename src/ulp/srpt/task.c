@@ -95,13 +95,14 @@ static void tell_others(struct srpt_request *r, const struct srpt_unit *unit,
 			i->nexus[unit->lun].attention = attention;
 }
 
+/* Those of others are answered with TASK ABORTED (TAS of the control mode page), so that no unit
+ * attention tells of it (SAM-5 5.6). */
 static void clear_task_set(struct srpt_request *r, struct srpt_unit *unit)
 {
 	struct srpt_channel *ch;
 
 	list_for_each_entry(ch, &r->channel->srpt->channels, node)
 		abort_of_channel(r, ch, unit);
-	tell_others(r, unit, SCSI_COMMANDS_CLEARED);
 }
 
 static void reset_unit(struct srpt_request *r, struct srpt_unit *unit)

@@ -232,6 +232,29 @@ static void unmap_checks_all_ranges_before_the_first(void **state)
 	assert_int_equal(RUN(0x42), 0);
 }
 
+/* NORMACA of INQUIRY is not set; the bits of vendors mean nothing. */
+static void the_control_byte_is_zero(void **state)
+{
+	for (int bit = 0; bit < 8; bit++) {
+		const uint8_t cdb[16] = {0x28, [8] = 1, [9] = (uint8_t)(1 << bit)};
+
+		assert_int_equal(disk_run(&d, 0, cdb, NULL, 0), SCSI_INVALID_FIELD_IN_CDB);
+		assert_int_equal(d.task.sense[17], 9);
+	}
+}
+
+/* LBPWS and LBPWS10 of page B2 say that blocks cannot be unmapped. */
+static void write_same_does_not_unmap_what_it_cannot(void **state)
+{
+	static const uint8_t zero[512];
+	const uint8_t same_10[16] = {0x41, 8, [8] = 1}, same_16[16] = {0x93, 8, [13] = 1};
+
+	d.backend.discard = NULL;
+	assert_int_equal(disk_run(&d, 0, same_10, zero, 512), SCSI_INVALID_FIELD_IN_CDB);
+	assert_int_equal(d.task.sense[17], 1);
+	assert_int_equal(disk_run(&d, 0, same_16, zero, 512), SCSI_INVALID_FIELD_IN_CDB);
+}
+
 static void write_same_fills_or_unmaps(void **state)
 {
 	assert_int_equal(SEND(pattern, 512, 0x41, 0, [5] = 4, [8] = 3), 0);
@@ -368,6 +391,8 @@ int main(void)
 		cmocka_unit_test_setup(verify_compares_if_asked_to, setup),
 		cmocka_unit_test_setup(compare_and_write_writes_all_or_nothing, setup),
 		cmocka_unit_test_setup(unmap_checks_all_ranges_before_the_first, setup),
+		cmocka_unit_test_setup(the_control_byte_is_zero, setup),
+		cmocka_unit_test_setup(write_same_does_not_unmap_what_it_cannot, setup),
 		cmocka_unit_test_setup(write_same_fills_or_unmaps, setup),
 		cmocka_unit_test_setup(luns_are_those_of_units, setup),
 		cmocka_unit_test_setup(a_unit_attention_is_told_once, setup),
