@@ -234,6 +234,11 @@ bool srpi_units_changed(const uint8_t *sense, uint32_t bytes)
 	       || code == 0x62a09; /* capacity data */
 }
 
+bool srpi_unit_is_new(const uint8_t *sense, uint32_t bytes)
+{
+	return read_sense(sense, bytes) == 0x62900; /* power on */
+}
+
 enum { NOT_READY = 2, ILLEGAL_REQUEST = 5, UNIT_ATTENTION = 6, DATA_PROTECT = 7 };
 
 static int error_of(uint32_t sense)

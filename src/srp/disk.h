@@ -56,6 +56,8 @@ bool srpi_lun_nth(const uint8_t *list, uint32_t bytes, uint32_t i, uint8_t lun[8
 bool srpi_is_same(const struct srpi_disk *before, const struct srpi_disk *now);
 /** srpi_units_changed() - does sense data say that units came, went or became others? */
 bool srpi_units_changed(const uint8_t *sense, uint32_t bytes);
+/** srpi_unit_is_new() - does sense data say that the LUN may have another unit than before? */
+bool srpi_unit_is_new(const uint8_t *sense, uint32_t bytes);
 
 /* --- use ---------------------------------------------------------------------------- */
 

@@ -176,6 +176,25 @@ def test_another_disk_with_the_number_of_an_old_one_is_another(fabric, disks):
     assert not any(other.read_bytes())
 
 
+def test_a_write_on_its_way_does_not_reach_another_disk(fabric, disks):
+    """The target has not fetched the data yet when another disk gets the number of its own."""
+    fabric.softib("fault", "add", *"link n2:1 drop dir=out opcode=rc_rdma_read_response_only".split())
+    before = session(fabric)["commands"]
+    job = subprocess.Popen(["qemu-io", "-f", "raw", "-c", "write -P 0x5a 0 512", disks[1]], env=CLIENT,
+                           cwd=fabric.dir, stdout=subprocess.PIPE, text=True)
+    wait_until(lambda: session(fabric)["commands"] > before, "the write is under way")
+    other = fabric.dir / "other.img"
+    with other.open("wb") as file:
+        file.truncate(DISK_BYTES)
+    fabric.softib("srp", "target", "remove", "n1", "1")
+    fabric.softib("srp", "target", "add", "n1", "--unit", other)
+    fabric.softib("fault", "clear", "all")
+    job.communicate(timeout=TIMEOUT)
+    wait_until(lambda: exports(fabric) == ["n2/n1/0", "n2/n1/1"] and
+               not fabric.json("srp", "target", "list")[0]["channels"][0]["outstanding"], "all is over")
+    assert not any(other.read_bytes())
+
+
 def test_a_logout_closes_the_disks(fabric, disks):
     job = subprocess.Popen(fio(disks[0], "--rw=randwrite", "--bs=4k", "--size=8m", "--time_based",
                                "--runtime=60"), env=CLIENT, cwd=fabric.dir,

@@ -139,11 +139,12 @@ static void send_io(struct srp_channel *ch, struct srp_io *io)
 /* Return: what is sent next; NULL: nothing may be */
 static struct srp_io *next_waiting(struct srp_session *s)
 {
-	struct srp_io *io = list_empty(&s->waiting)
-				    ? NULL
-				    : list_first_entry(&s->waiting, struct srp_io, node);
+	struct srp_io *probe = s->probe.io;
 
-	return io && s->probe.holding && io != s->probe.io ? NULL : io;
+	if (s->probe.holding)
+		return probe->channel || list_empty(&probe->node) ? NULL : probe;
+	return list_empty(&s->waiting) ? NULL
+				       : list_first_entry(&s->waiting, struct srp_io, node);
 }
 
 void srp_io_kick(struct srp_session *s)
@@ -231,6 +232,16 @@ static void repeat(struct srp_io *io, bool later)
 		srp_io_kick(s);
 }
 
+/* A command that meets another disk than its own is not repeated before the probe has found it. */
+static void look_at_units(struct srp_io *io, const struct srpi_news *news)
+{
+	const bool is_probe = io == io->session->probe.io;
+
+	if (srpi_units_changed(news->sense, news->sense_bytes) ||
+	    (!is_probe && srpi_unit_is_new(news->sense, news->sense_bytes)))
+		srp_probe_begin(io->session, !is_probe);
+}
+
 static void complete(struct srp_io *io, const struct srpi_news *news)
 {
 	enum srpi_verdict verdict = SRPI_FAILED;
@@ -238,8 +249,8 @@ static void complete(struct srp_io *io, const struct srpi_news *news)
 
 	list_del_init(&io->node);
 	io->channel = NULL;
-	if (news->ok && srpi_units_changed(news->sense, news->sense_bytes))
-		srp_probe_begin(io->session, false);
+	if (news->ok)
+		look_at_units(io, news);
 	if (news->ok)
 		verdict = srpi_judge(news->status, news->sense, news->sense_bytes, &error);
 	io->residual_bytes = MIN(news->residual_bytes, io->command.bytes);
