@@ -43,4 +43,10 @@ int control_create(struct rt *rt, struct fabric *fab, const char *dir,
 /** control_destroy() - close every client and remove the socket */
 void control_destroy(struct control *control);
 
+struct ipoib;
+struct ipoib_own_address;
+/** control_report_conflict() - say in the log which address two hosts have:
+ *  ipoib_report_conflicts() */
+void control_report_conflict(const struct ipoib *ipoib, const struct ipoib_own_address *address);
+
 #endif

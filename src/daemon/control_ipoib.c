@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "daemon/control_private.h"
+#include "runtime/posix/log.h"
 #include "ulp/ipoib/ipoib.h"
 #include "wire/packet.h"
 
@@ -68,17 +69,25 @@ static struct ipoib *find_interface(struct control_request *req)
 	return ipoib;
 }
 
-static void put_link(struct json_object *o, const char *key,
-		     const struct ipoib_link *link)
+#define LINK_TEXT (3 * IPOIB_LINK_BYTES)
+
+static const char *link_text(const struct ipoib_link *link, char text[LINK_TEXT])
 {
-	char text[3 * IPOIB_LINK_BYTES];
 	u8 bytes[IPOIB_LINK_BYTES];
 
 	ipoib_put_link(link, bytes);
 	for (int i = 0; i < IPOIB_LINK_BYTES; i++)
 		snprintf(text + 3 * i, 4, i + 1 < IPOIB_LINK_BYTES ? "%02x:" : "%02x",
 			 bytes[i]);
-	control_put_text(o, key, text);
+	return text;
+}
+
+static void put_link(struct json_object *o, const char *key,
+		     const struct ipoib_link *link)
+{
+	char text[LINK_TEXT];
+
+	control_put_text(o, key, link_text(link, text));
 }
 
 static const char *mode_of(const struct ipoib *ipoib)
@@ -192,12 +201,42 @@ static int put_pkey(void *ctx, struct ipoib *ipoib)
 	return json_object_array_add(ctx, json_object_new_int(ipoib_pkey(ipoib)));
 }
 
-static int put_address(void *ctx, const struct in6_addr *ip, unsigned int prefix_bits)
+static int put_address(void *ctx, const struct ipoib_own_address *address)
 {
 	char text[INET6_ADDRSTRLEN], whole[INET6_ADDRSTRLEN + sizeof("/128")];
 
-	snprintf(whole, sizeof(whole), "%s/%u", ip_text(ip, text), prefix_bits);
+	snprintf(whole, sizeof(whole), "%s/%u", ip_text(address->ip, text), address->prefix_bits);
 	return json_object_array_add(ctx, json_object_new_string(whole));
+}
+
+/* only those that another claims as well */
+static int put_conflict(void *ctx, const struct ipoib_own_address *address)
+{
+	struct json_object *o;
+	char text[INET6_ADDRSTRLEN];
+
+	if (!address->duplicate && !address->other)
+		return 0;
+	o = json_object_new_object();
+	control_put_text(o, "ip", ip_text(address->ip, text));
+	control_put_bool(o, "duplicate", address->duplicate);
+	if (address->other)
+		put_link(o, "link", address->other);
+	return json_object_array_add(ctx, o);
+}
+
+void control_report_conflict(const struct ipoib *ipoib, const struct ipoib_own_address *address)
+{
+	char text[INET6_ADDRSTRLEN], link[LINK_TEXT] = "another interface";
+	u32 port;
+	const struct ib_device *device = ipoib_device(ipoib, &port);
+
+	if (address->other)
+		link_text(address->other, link);
+	rt_log("%s port %u, P_Key 0x%04x: the address %s is also that of %s: %s",
+	       device->node_name, port, ipoib_pkey(ipoib), ip_text(address->ip, text), link,
+	       address->duplicate ? "it is not used here; give the node another one ('ip address')" :
+				    "it stays here; give the other node another one");
 }
 
 static int put_neighbour(void *ctx, const struct ipoib_peer *peer)
@@ -237,6 +276,7 @@ static void put_stats(struct json_object *o, const struct ipoib_stats *s)
 		{"rx_errors", s->rx_errors},   {"rx_dropped", s->rx_dropped},
 		{"tx_packets", s->tx_packets}, {"tx_bytes", s->tx_bytes},
 		{"tx_errors", s->tx_errors},   {"tx_dropped", s->tx_dropped},
+		{"conflicts", s->conflicts},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
@@ -268,6 +308,7 @@ bool control_op_ipoib(struct control_request *req)
 	control_put_number(out, "connections", ipoib_connections(ipoib));
 	put_stats(out, ipoib_stats(ipoib));
 	ipoib_each_address(ipoib, put_address, put_list(out, "addresses"));
+	ipoib_each_address(ipoib, put_conflict, put_list(out, "address_conflicts"));
 	ipoib_each_neighbour(ipoib, put_neighbour, put_list(out, "neighbours"));
 	ipoib_each_group(ipoib, put_group, put_list(out, "groups"));
 	return true;

@@ -483,6 +483,7 @@ static int bring_up(struct daemon *d, const struct options *opt)
 		ret = hosts_create(d->rt, d->topo, &d->addresses, &d->hosts);
 	if (ret)
 		return fail("cannot start the RDMA CM", ret);
+	ipoib_report_conflicts(control_report_conflict);
 	ret = ipoib_init();
 	if (ret)
 		return fail("cannot start IP over InfiniBand", ret);

@@ -216,6 +216,37 @@ def test_connected_mode(fabric):
     wait_until(lambda: not cm_ids(fabric, "n1") and not cm_ids(fabric, "n2"), "no connection is left")
 
 
+def test_an_address_of_another_node(fabric):
+    """Linux finds it out for IPv6, with what the fabric answers; softibd for IPv4, and says it."""
+    taken = {"10.1.0.1/16", "fd73:6f66:7469:6201::1/64"}
+    link = fabric.json("ipoib", "n1")[0]["link"]
+
+    def conflicts():
+        return {c["ip"]: c for c in fabric.json("ipoib", "n2")[0]["address_conflicts"]}
+
+    def answers(*args):
+        return "1 received" in on(fabric, "n3", "ping", "-c", "1", "-W", "5", *args)
+
+    on(fabric, "n2", "sh", "-c", "; ".join(f"ip addr add {address} dev ib0" for address in taken))
+    wait_until(lambda: len(conflicts()) == 2, lambda: conflicts())
+    for conflict in conflicts().values():
+        assert conflict["duplicate"] and conflict["link"].lstrip("8") == link.lstrip("8")
+    wait_until(lambda: " dadfailed " in on(fabric, "n2", "ip", "address", "show", "dev", "ib0"), "Linux knows it")
+    text = fabric.softib("ipoib", "n2")
+    assert f"10.1.0.1  duplicate, not used here: {link}" in text, text
+    assert re.search(rf" n2 port 1, P_Key 0xffff: the address 10\.1\.0\.1 is also that of {link}",
+                     (fabric.dir / "softibd.log").read_text())
+    assert not fabric.json("ipoib", "n1")[0]["address_conflicts"]
+    sent = fabric.json("ipoib", "n1")[0]["rx_packets"]
+    assert all(answers(address.split("/")[0]) for address in taken)
+    assert fabric.json("ipoib", "n1")[0]["rx_packets"] >= sent + 2
+    on(fabric, "n2", "sh", "-c", "; ".join(f"ip addr del {address} dev ib0" for address in taken))
+    wait_until(lambda: not conflicts(), "it gives them up")
+    on(fabric, "n2", "ip", "address", "add", "fd73:6f66:7469:6201::77/64", "dev", "ib0")
+    assert answers("fd73:6f66:7469:6201::77")  # once Linux has verified it
+    on(fabric, "n2", "ip", "address", "del", "fd73:6f66:7469:6201::77/64", "dev", "ib0")
+
+
 def test_gateways(fabric):
     """n3 forwards between two networks on one link, and is the default gateway of n1."""
     def forwarded():

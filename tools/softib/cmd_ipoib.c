@@ -261,6 +261,22 @@ static void print_neighbours(struct json_object *list)
 	}
 }
 
+static void print_conflicts(struct json_object *list)
+{
+	for (size_t i = 0; i < count_of(list); i++) {
+		struct json_object *row = item_of(list, i);
+		const char *link = text_of(row, "link");
+		char how[128];
+
+		snprintf(how, sizeof(how), "%s%s%s",
+			 json_object_get_boolean(member_of(row, "duplicate")) ?
+				 "duplicate, not used here" :
+				 "used here, claimed by another",
+			 *link ? ": " : "", link);
+		print_row(i ? "" : "conflicts", text_of(row, "ip"), how);
+	}
+}
+
 static void print_interface(struct json_object *o)
 {
 	struct json_object *addresses = member_of(o, "addresses");
@@ -281,6 +297,7 @@ static void print_interface(struct json_object *o)
 		print_row("connections", connections, "");
 	print_counts(o, "received", "rx");
 	print_counts(o, "sent", "tx");
+	print_conflicts(member_of(o, "address_conflicts"));
 	print_groups(member_of(o, "groups"));
 	print_neighbours(member_of(o, "neighbours"));
 }

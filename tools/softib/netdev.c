@@ -36,6 +36,23 @@ int netdev_up(const char *interface)
 	return error ? error : call(interface, SIOCSIFFLAGS, &req);
 }
 
+/* A TUN device is made as one without address resolution, on which Linux does not verify the
+ * IPv6 addresses that it is given. softibd resolves addresses. Where /proc/sys cannot be written
+ * softibd alone verifies them. */
+static int resolve_addresses(const char *interface)
+{
+	struct ifreq req;
+	int error = call(interface, SIOCGIFFLAGS, &req);
+	char path[64 + IFNAMSIZ];
+
+	req.ifr_flags &= (short)~IFF_NOARP;
+	if (!error)
+		error = call(interface, SIOCSIFFLAGS, &req);
+	snprintf(path, sizeof(path), "/proc/sys/net/ipv6/conf/%s/accept_dad", interface);
+	node_write(path, "1");
+	return error;
+}
+
 int netdev_set_mtu(const char *interface, int mtu)
 {
 	struct ifreq req = {.ifr_mtu = mtu};
@@ -160,6 +177,8 @@ static int hand_over(const struct node_place *at, const char *adapter, unsigned 
 	error = netdev_set_mtu(interface, (int)number_of(answer, "mtu"));
 	limit_segments(interface, (unsigned)number_of(answer, "segments"));
 	json_object_put(answer);
+	if (!error)
+		error = resolve_addresses(interface);
 	return error ? error : netdev_up(interface);
 }
 

@@ -23,12 +23,19 @@ bool ipoib_prefix_matches(const struct in6_addr *a, const struct in6_addr *b, un
 	       (!rest || !((a->s6_addr[bytes] ^ b->s6_addr[bytes]) >> (8 - rest)));
 }
 
-bool ipoib_has_address(const struct ipoib *p, const struct in6_addr *ip)
+struct ipoib_address *ipoib_find_address(struct ipoib *p, const struct in6_addr *ip)
 {
 	for (unsigned int i = 0; i < p->num_addresses; i++)
 		if (is_same(&p->address[i].ip, ip))
-			return true;
-	return false;
+			return &p->address[i];
+	return NULL;
+}
+
+bool ipoib_has_address(struct ipoib *p, const struct in6_addr *ip)
+{
+	const struct ipoib_address *a = ipoib_find_address(p, ip);
+
+	return a && !a->duplicate;
 }
 
 const struct in6_addr *ipoib_address_for(const struct ipoib *p, const struct in6_addr *ip)
@@ -39,7 +46,7 @@ const struct in6_addr *ipoib_address_for(const struct ipoib *p, const struct in6
 	for (unsigned int i = 0; i < p->num_addresses; i++) {
 		const struct ipoib_address *a = &p->address[i];
 
-		if (IN6_IS_ADDR_V4MAPPED(&a->ip) != v4)
+		if (IN6_IS_ADDR_V4MAPPED(&a->ip) != v4 || a->duplicate)
 			continue;
 		if (ipoib_prefix_matches(&a->ip, ip, a->prefix_bits))
 			return &a->ip;
@@ -68,17 +75,21 @@ bool ipoib_is_broadcast(const struct ipoib *p, const struct in6_addr *ip)
 
 /* IPv4 addresses are kept as IPv4-mapped ones, and told with the prefix of their own. */
 int ipoib_each_address(const struct ipoib *p,
-		       int (*fn)(void *ctx, const struct in6_addr *ip,
-				 unsigned int prefix_bits),
-		       void *ctx)
+		       int (*fn)(void *ctx, const struct ipoib_own_address *address), void *ctx)
 {
 	int ret = 0;
 
 	for (unsigned int i = 0; i < p->num_addresses && !ret; i++) {
 		const struct ipoib_address *a = &p->address[i];
 		unsigned int mapped = IN6_IS_ADDR_V4MAPPED(&a->ip) ? 96 : 0;
+		const struct ipoib_own_address address = {
+			.ip = &a->ip,
+			.prefix_bits = a->prefix_bits - mapped,
+			.duplicate = a->duplicate,
+			.other = a->has_other ? &a->other : NULL,
+		};
 
-		ret = fn(ctx, &a->ip, a->prefix_bits - mapped);
+		ret = fn(ctx, &address);
 	}
 	return ret;
 }
@@ -94,26 +105,26 @@ static void solicit(struct ipoib *p, const struct in6_addr *ip, bool join)
 		ipoib_group_member(p, &group, join);
 }
 
-static struct ipoib_address *find(struct ipoib *p, const struct in6_addr *ip)
+/* @flags: IFA_F_*. The host detects duplicates of its IPv6 addresses itself: one is not its own
+ * before that has ended, and stays in the list, marked, when there was one. */
+static void add(struct ipoib *p, const struct in6_addr *ip, unsigned int prefix_bits, u32 flags)
 {
-	for (unsigned int i = 0; i < p->num_addresses; i++)
-		if (is_same(&p->address[i].ip, ip))
-			return &p->address[i];
-	return NULL;
-}
+	struct ipoib_address *a = ipoib_find_address(p, ip);
+	bool failed = flags & IFA_F_DADFAILED;
 
-static void add(struct ipoib *p, const struct in6_addr *ip, unsigned int prefix_bits)
-{
-	struct ipoib_address *a = find(p, ip);
-
-	if (a) {
-		a->listed = true;
+	if (flags & IFA_F_TENTATIVE && !failed)
 		return;
+	if (!a && p->num_addresses == IPOIB_ADDRESSES_MAX)
+		return;
+	if (!a) {
+		a = &p->address[p->num_addresses++];
+		*a = (struct ipoib_address){.ip = *ip, .prefix_bits = (u8)prefix_bits};
+		solicit(p, ip, true);
+		ipoib_conflict_begin(p, a);
 	}
-	if (p->num_addresses == IPOIB_ADDRESSES_MAX)
-		return;
-	p->address[p->num_addresses++] = (struct ipoib_address){*ip, (u8)prefix_bits, true};
-	solicit(p, ip, true);
+	a->listed = true;
+	if (failed)
+		ipoib_conflict_failed(p, a);
 }
 
 static void del(struct ipoib *p, struct ipoib_address *a)
@@ -131,10 +142,13 @@ void ipoib_address_message(struct ipoib *p, const struct nlmsghdr *h)
 	struct ipoib_address *known;
 	struct in6_addr ip = {0};
 	bool found = false;
+	u32 flags = m->ifa_flags;
 
 	if (h->nlmsg_len < NLMSG_LENGTH(sizeof(*m)) || m->ifa_index != p->ifindex)
 		return;
 	for (struct rtattr *a = IFA_RTA(m); RTA_OK(a, left); a = RTA_NEXT(a, left)) {
+		if (a->rta_type == IFA_FLAGS && RTA_PAYLOAD(a) == sizeof(flags))
+			memcpy(&flags, RTA_DATA(a), sizeof(flags));
 		if (a->rta_type != IFA_LOCAL && (a->rta_type != IFA_ADDRESS || found))
 			continue; /* of a link between two hosts IFA_ADDRESS is the
 				     other's */
@@ -142,9 +156,9 @@ void ipoib_address_message(struct ipoib *p, const struct nlmsghdr *h)
 	}
 	if (!found)
 		return;
-	known = find(p, &ip);
+	known = ipoib_find_address(p, &ip);
 	if (h->nlmsg_type == RTM_NEWADDR)
-		add(p, &ip, m->ifa_prefixlen + (m->ifa_family == AF_INET ? 96u : 0));
+		add(p, &ip, m->ifa_prefixlen + (m->ifa_family == AF_INET ? 96u : 0), flags);
 	else if (known)
 		del(p, known);
 }

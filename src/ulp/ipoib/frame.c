@@ -193,9 +193,10 @@ int ipoib_get_arp(const u8 *from, size_t bytes, struct ipoib_resolution *r)
 	if (!ipoib_get_link(from + ARP_SENDER, &r->sender))
 		return -EINVAL;
 	r->op = (enum ipoib_ask)op;
-	r->has_sender = true;
 	memcpy(&v4, from + ARP_SENDER_IP, 4);
-	r->sender_ip = r->reply_to = ipoib_from_v4(v4);
+	r->has_sender = v4 != 0;
+	r->sender_ip = ipoib_from_v4(v4);
+	r->reply_to = r->has_sender ? r->sender_ip : ipoib_from_v4(INADDR_BROADCAST);
 	memcpy(&v4, from + ARP_TARGET_IP, 4);
 	r->target_ip = ipoib_from_v4(v4);
 	return 0;

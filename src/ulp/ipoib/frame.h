@@ -76,12 +76,14 @@ enum ipoib_ask { IPOIB_REQUEST = 1, IPOIB_REPLY = 2 };
 struct ipoib_resolution {
 	enum ipoib_ask op;
 	struct ipoib_link sender;
-	bool has_sender; /* an NS of duplicate address detection has none */
+	bool has_sender; /* neither an NS of duplicate address detection nor an ARP probe has one:
+			  * @sender_ip is 0; of a probe, @sender is who sent it */
 	struct in6_addr sender_ip, target_ip;
-	struct in6_addr reply_to; /* IPv6: the destination of a reply */
+	struct in6_addr reply_to; /* the destination of a reply: a host, or all of them */
 };
 
-/** ipoib_put_arp() - a request for @target_ip, or a reply to @target. Return: bytes */
+/** ipoib_put_arp() - a request for @target_ip, or a reply to @target. Return: bytes.
+ *  RFC 5227 section 1.1: @sender_ip of a probe is 0.0.0.0, of an announcement @target_ip */
 size_t ipoib_put_arp(u8 to[IPOIB_ARP_BYTES], enum ipoib_ask op,
 		     const struct ipoib_link *sender, const struct in6_addr *sender_ip,
 		     const struct ipoib_link *target, const struct in6_addr *target_ip);
@@ -89,7 +91,8 @@ size_t ipoib_put_arp(u8 to[IPOIB_ARP_BYTES], enum ipoib_ask op,
 int ipoib_get_arp(const u8 *from, size_t bytes, struct ipoib_resolution *r);
 
 /** ipoib_put_nd() - neighbour solicitation for @target_ip to @to_ip, or the advertisement
- *  of it (RFC 4861 sections 4.3, 4.4; RFC 4391 section 9.3), with @link. Return: bytes */
+ *  of it (RFC 4861 sections 4.3, 4.4; RFC 4391 section 9.3), with @link; NULL: without
+ *  that option. Return: bytes */
 size_t ipoib_put_nd(u8 to[IPOIB_ND_BYTES], enum ipoib_ask op,
 		    const struct ipoib_link *link, const struct in6_addr *from_ip,
 		    const struct in6_addr *to_ip, const struct in6_addr *target_ip);

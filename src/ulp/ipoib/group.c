@@ -131,6 +131,7 @@ static void is_joined(struct ipoib_group *g)
 		return;
 	make_standing(p);
 	ipoib_neighbours_ask(p);
+	ipoib_conflict_joined(p);
 }
 
 /* The membership is freed by who called, when this returns other than 0. */

@@ -257,6 +257,16 @@ static void deliver(struct ipoib *p, const u8 *packet, size_t bytes)
 		count_delivered(p, write_packet(p, packet, bytes), 1, bytes);
 }
 
+/* The host knows no link addresses, and takes no message that has one. */
+static void deliver_claim(struct ipoib *p, const struct ipoib_packet *packet,
+			  const struct ipoib_resolution *r)
+{
+	u8 message[IPOIB_ND_BYTES];
+
+	deliver(p, message,
+		ipoib_put_nd(message, r->op, NULL, &packet->src, &packet->dst, &r->target_ip));
+}
+
 static void received_ip(struct ipoib *p, const u8 *at, size_t bytes)
 {
 	struct ipoib_resolution r;
@@ -265,12 +275,15 @@ static void received_ip(struct ipoib *p, const u8 *at, size_t bytes)
 
 	if (!ret)
 		ret = ipoib_get_nd(&packet, &r);
-	if (ret == -ENOMSG)
+	if (ret == -ENOMSG) {
 		deliver(p, at, bytes);
-	else if (ret)
+	} else if (ret) {
 		p->stats.rx_errors++;
-	else
+	} else {
 		ipoib_resolution(p, &r);
+		if (ipoib_conflict_is_hosts(p, &r, &packet.dst))
+			deliver_claim(p, &packet, &r);
+	}
 }
 
 static void received_arp(struct ipoib *p, const u8 *at, size_t bytes)
@@ -312,7 +325,7 @@ static void put_error(struct ipoib_send *s, size_t mtu)
 	if (ipoib_read_packet(ip, bytes, &packet))
 		return;
 	self = ipoib_address_for(s->ipoib, &packet.src);
-	if (!self)
+	if (!self && packet.type == IPOIB_IPV6)
 		return;
 	bytes = mtu ? ipoib_put_too_big(message, ip, bytes, self, (u16)mtu) :
 		      ipoib_put_unreachable(message, ip, bytes, self);

@@ -48,7 +48,7 @@ size_t ipoib_put_nd(u8 to[IPOIB_ND_BYTES], enum ipoib_ask op,
 		    const struct in6_addr *to_ip, const struct in6_addr *target_ip)
 {
 	u8 *message = to + IPV6_BYTES, *option = message + ND_HEADER;
-	const size_t bytes = ND_HEADER + OPTION_BYTES;
+	const size_t bytes = ND_HEADER + (link ? OPTION_BYTES : 0);
 
 	memset(to, 0, IPOIB_ND_BYTES);
 	put_v6(to, bytes, from_ip, to_ip);
@@ -57,11 +57,13 @@ size_t ipoib_put_nd(u8 to[IPOIB_ND_BYTES], enum ipoib_ask op,
 		put_be32(message + 4,
 			 OVERRIDE | (ipoib_is_group(to_ip) ? 0 : SOLICITED));
 	memcpy(message + 8, target_ip, sizeof(*target_ip));
-	option[0] = op == IPOIB_REQUEST ? OPTION_SOURCE : OPTION_TARGET;
-	option[1] = OPTION_BYTES / 8;
-	ipoib_put_link(link, option + 4);
+	if (link) {
+		option[0] = op == IPOIB_REQUEST ? OPTION_SOURCE : OPTION_TARGET;
+		option[1] = OPTION_BYTES / 8;
+		ipoib_put_link(link, option + 4);
+	}
 	put_be16(message + 2, sum_v6(to, message, bytes));
-	return IPOIB_ND_BYTES;
+	return IPV6_BYTES + bytes;
 }
 
 /* Return: the link address of the option @type; NULL none; *@bad: options are malformed

@@ -65,6 +65,12 @@ u16 ipoib_pkey(const struct ipoib *p)
 	return p->pkey;
 }
 
+struct ib_device *ipoib_device(const struct ipoib *p, u32 *port_num)
+{
+	*port_num = p->port_num;
+	return p->device;
+}
+
 const struct ipoib_link *ipoib_own_link(const struct ipoib *p)
 {
 	return &p->own;
@@ -97,6 +103,7 @@ static void start(struct ipoib *p)
 	if (!ib_query_port(p->device, p->port_num, &port) && port.state == IB_PORT_ACTIVE)
 		ipoib_set_carrier(p, true);
 	ipoib_groups_join(p);
+	ipoib_conflict_begin_all(p);
 }
 
 static void restart(struct rt_work *work)
@@ -146,6 +153,7 @@ static void port_event(struct ib_event_handler *handler, struct ib_event *event)
 		ipoib_set_carrier(p, true);
 		ipoib_groups_flush(p);
 		ipoib_neighbours_flush(p);
+		ipoib_conflict_begin_all(p);
 		break;
 	case IB_EVENT_LID_CHANGE:
 	case IB_EVENT_SM_CHANGE:
@@ -229,6 +237,7 @@ int ipoib_open(const struct ipoib_config *config)
 	ipoib_queue_init(p);
 	ipoib_connected_init(p);
 	ipoib_neighbours_init(p);
+	ipoib_conflict_open(p);
 	ib_sa_register_client_(&p->sa, "ipoib");
 	list_add_tail(&p->node, &d->interfaces);
 	INIT_IB_EVENT_HANDLER(&p->events, p->device, port_event);
@@ -250,6 +259,7 @@ void ipoib_close(struct ipoib *p)
 	p->closing = true;
 	ib_unregister_event_handler(&p->events);
 	list_del(&p->node);
+	ipoib_conflict_close(p);
 	ipoib_neighbours_close(p);
 	ipoib_connected_end(p);
 	ipoib_groups_close(p);

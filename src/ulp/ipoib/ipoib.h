@@ -48,6 +48,7 @@ struct ipoib_stats {
 	u64 rx_dropped; /* the host's queue was full, or the interface down */
 	u64 tx_errors;	/* no IP packet, too long, or refused by the queue pair */
 	u64 tx_dropped; /* nobody answered for the address, or too many waited */
+	u64 conflicts;	/* messages of others that claimed an address of the host's */
 };
 
 /** ipoib_init() - behind ib_sa_init(). 0; -errno */
@@ -96,11 +97,24 @@ bool ipoib_is_connected(const struct ipoib *ipoib);
 unsigned int ipoib_connections(const struct ipoib *ipoib);
 /** ipoib_pkey() - of its partition */
 u16 ipoib_pkey(const struct ipoib *ipoib);
-/** ipoib_each_address() - those that its host has given it. Until @fn returns non-zero */
+/** struct ipoib_own_address - one that its host has given it
+ *  @duplicate: another has had it before: the interface does not answer for it
+ *  @other: who has claimed it as well; NULL: nobody that is known */
+struct ipoib_own_address {
+	const struct in6_addr *ip;
+	unsigned int prefix_bits;
+	bool duplicate;
+	const struct ipoib_link *other;
+};
+/** ipoib_each_address() - until @fn returns non-zero */
 int ipoib_each_address(const struct ipoib *ipoib,
-		       int (*fn)(void *ctx, const struct in6_addr *ip,
-				 unsigned int prefix_bits),
-		       void *ctx);
+		       int (*fn)(void *ctx, const struct ipoib_own_address *address), void *ctx);
+/** ipoib_report_conflicts() - from now on, @fn is called when another claims an address of an
+ *  interface, at most once in ten seconds for each address; NULL: nobody is told */
+void ipoib_report_conflicts(void (*fn)(const struct ipoib *ipoib,
+				       const struct ipoib_own_address *address));
+/** ipoib_device() - whose port it is of. @port_num: set */
+struct ib_device *ipoib_device(const struct ipoib *ipoib, u32 *port_num);
 /** ipoib_own_link() - where it receives */
 const struct ipoib_link *ipoib_own_link(const struct ipoib *ipoib);
 const struct ipoib_stats *ipoib_stats(const struct ipoib *ipoib);

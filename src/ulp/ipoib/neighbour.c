@@ -360,6 +360,8 @@ void ipoib_resolution(struct ipoib *p, const struct ipoib_resolution *r)
 	bool for_us = r->op == IPOIB_REQUEST && ipoib_has_address(p, &r->target_ip);
 	struct ipoib_neighbour *n;
 
+	if (ipoib_conflict_look(p, r))
+		return;
 	if (r->has_sender && !ipoib_has_address(p, &r->sender_ip)) {
 		n = find(p, &r->sender_ip);
 		/* who asks for us will be sent to; nobody else is believed unasked */

@@ -10,6 +10,7 @@
  *  group.c      multicast: memberships, and sends to groups
  *  rtnl.c       the routing socket, by which the host's kernel tells of the following
  *  address.c    which addresses the host has given the interface
+ *  conflict.c   whether another has one of them
  *  route.c      next hops: the host's routes by the interface
  *  frame.c, icmp.c, segment.c, merge.c  formats, pure
  */
@@ -69,6 +70,14 @@ struct ipoib_address {
 	struct in6_addr ip;
 	u8 prefix_bits; /* of 128: IPv4-mapped */
 	bool listed;	/* since ipoib_addresses_begin() */
+	/* --- conflict.c --- */
+	bool duplicate;		  /* it was another's before: it is not used */
+	bool has_other;		  /* @other: who has it as well */
+	bool was_defended;	  /* at @defended */
+	bool verifying, probed;
+	struct ipoib_link other;
+	mono_t due;	 /* while it is being verified: the next step */
+	mono_t defended;
 };
 
 /** struct ipoib - an interface */
@@ -96,6 +105,9 @@ struct ipoib {
 	unsigned int rtnl_wanted, rtnl_busy;
 	struct ipoib_address address[IPOIB_ADDRESSES_MAX];
 	unsigned int num_addresses;
+	struct rt_timer conflict_timer; /* armed while an address is being verified */
+	struct in6_addr claimed; /* the last IPv6 address that a neighbour claimed unasked */
+	struct ipoib_link claimed_by;
 	struct ipoib_routes *routes; /* NULL: none of them has a gateway */
 	struct ipoib_routes *listed_routes; /* since ipoib_routes_begin() */
 	/* --- queue.c --- */
@@ -260,13 +272,35 @@ void ipoib_addresses_end(struct ipoib *p);
 void ipoib_address_message(struct ipoib *p, const struct nlmsghdr *h);
 /** ipoib_prefix_matches() - are the first @bits of 128 equal? */
 bool ipoib_prefix_matches(const struct in6_addr *a, const struct in6_addr *b, unsigned int bits);
-/** ipoib_has_address() - is @ip one of the interface? */
-bool ipoib_has_address(const struct ipoib *p, const struct in6_addr *ip);
+/** ipoib_find_address() - Return: what is known of @ip, one of the interface; NULL */
+struct ipoib_address *ipoib_find_address(struct ipoib *p, const struct in6_addr *ip);
+/** ipoib_has_address() - is @ip one of the interface, and nobody else's? */
+bool ipoib_has_address(struct ipoib *p, const struct in6_addr *ip);
 /** ipoib_address_for() - whose address a question about @ip bears: one of its network,
  *  or any of its kind. NULL: there is none */
 const struct in6_addr *ipoib_address_for(const struct ipoib *p,
 					 const struct in6_addr *ip);
 /** ipoib_is_broadcast() - the last address of one of the interface's IPv4 networks */
 bool ipoib_is_broadcast(const struct ipoib *p, const struct in6_addr *ip);
+
+/* --- conflict.c --- */
+
+void ipoib_conflict_open(struct ipoib *p);
+void ipoib_conflict_close(struct ipoib *p);
+/** ipoib_conflict_begin() - ask whether another has @a, which is the host's from now on */
+void ipoib_conflict_begin(struct ipoib *p, struct ipoib_address *a);
+/** ipoib_conflict_failed() - the host itself has found that another has it */
+void ipoib_conflict_failed(struct ipoib *p, struct ipoib_address *a);
+/** ipoib_conflict_begin_all() - the link is up again: others may have appeared meanwhile */
+void ipoib_conflict_begin_all(struct ipoib *p);
+/** ipoib_conflict_joined() - the broadcast group is joined: questions reach others */
+void ipoib_conflict_joined(struct ipoib *p);
+/** ipoib_conflict_look() - does @r claim an address of the interface? It is defended, or
+ *  used no more. Return: it does */
+bool ipoib_conflict_look(struct ipoib *p, const struct ipoib_resolution *r);
+/** ipoib_conflict_is_hosts() - is @r, of IPv6, for the host, which is verifying an address of
+ *  its own? @to: the destination of the packet */
+bool ipoib_conflict_is_hosts(struct ipoib *p, const struct ipoib_resolution *r,
+			     const struct in6_addr *to);
 
 #endif

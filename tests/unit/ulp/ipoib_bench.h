@@ -224,19 +224,24 @@ static inline void bench_arrives(const struct ipoib_link *from, u16 type, const 
 
 /* --- the host --- */
 
-static inline void host_has(const char *address, unsigned int prefix, u16 type)
+/* @flags: IFA_F_*, as the kernel tells them of an IPv6 address */
+static inline void host_has_with(const char *address, unsigned int prefix, u16 type, u32 flags)
 {
 	struct in6_addr ip;
 	int family = strchr(address, ':') ? AF_INET6 : AF_INET;
 	struct {
 		struct nlmsghdr header;
 		struct ifaddrmsg message;
+		struct rtattr flags_attr;
+		u32 flags;
 		struct rtattr attr;
 		u8 ip[16];
 	} m = {
 		.header = {.nlmsg_type = type},
 		.message = {.ifa_family = (u8)family, .ifa_prefixlen = (u8)prefix,
 			    .ifa_index = IFINDEX},
+		.flags_attr = {.rta_type = IFA_FLAGS, .rta_len = RTA_LENGTH(sizeof(flags))},
+		.flags = flags,
 		.attr = {.rta_type = IFA_ADDRESS},
 	};
 	const size_t bytes = family == AF_INET ? 4 : 16;
@@ -248,6 +253,11 @@ static inline void host_has(const char *address, unsigned int prefix, u16 type)
 	assert_int_equal(send(bench.address, &m, m.header.nlmsg_len, 0), m.header.nlmsg_len);
 	rt_sim_look(net->rt);
 	run_ms(1);
+}
+
+static inline void host_has(const char *address, unsigned int prefix, u16 type)
+{
+	host_has_with(address, prefix, type, 0);
 }
 
 static inline struct in6_addr address(const char *text)
@@ -401,14 +411,16 @@ static inline int bench_teardown(void **state)
 	return 0;
 }
 
-/* an interface that is joined, with an address of each kind */
+#define VERIFIED_MS 4000 /* no question about a new address is sent after that */
+
+/* an interface that is joined, with an address of each kind that nobody else has */
 static inline int bench_setup_open(void **state)
 {
 	if (bench_setup(state) || bench_open())
 		return -1;
 	host_has("10.0.0.1", 16, RTM_NEWADDR);
 	host_has("fe80::1", 64, RTM_NEWADDR);
-	run_ms(100);
+	run_ms(VERIFIED_MS);
 	bench.num_sent = 0;
 	return 0;
 }

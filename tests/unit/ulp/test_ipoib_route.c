@@ -296,7 +296,7 @@ static void what_is_malformed_is_no_route(void **state)
 	}
 }
 
-static int count_address(void *ctx, const struct in6_addr *ip, unsigned int bits)
+static int count_address(void *ctx, const struct ipoib_own_address *address)
 {
 	++*(int *)ctx;
 	return 0;
