@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * A node's IP addresses: on its interfaces, by rtnetlink(7), and those of all nodes in
- * /etc/hosts. Which they are is softibd's plan.
+ * /etc/hosts, with the order in which a name's are tried. Which they are is softibd's plan.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -150,29 +150,79 @@ static int write_hosts(const char *path, struct json_object *nodes)
 	return failed ? -EIO : 0;
 }
 
-int node_write_hosts(const char *dir)
+/* RFC 6724 section 2.1, where a unique local address comes behind an IPv4 one. The C library has the
+ * table of RFC 3484, by which the name of a node led to its IPv6 address; and many servers of RDMA
+ * programs listen on IPv4 addresses alone. */
+static int write_precedence(const char *path, struct json_object *unused)
+{
+	FILE *out = fopen(path, "we");
+	bool failed;
+
+	if (!out)
+		return -errno;
+	fputs("# which address of a name is tried first: RFC 6724 section 2.1, by softib\n"
+	      "precedence ::1/128 50\n"
+	      "precedence ::/0 40\n"
+	      "precedence ::ffff:0:0/96 35\n"
+	      "precedence 2002::/16 30\n"
+	      "precedence 2001::/32 5\n"
+	      "precedence fc00::/7 3\n"
+	      "precedence ::/96 1\n"
+	      "precedence fec0::/10 1\n"
+	      "precedence 3ffe::/16 1\n",
+	      out);
+	fchmod(fileno(out), 0644);
+	failed = ferror(out);
+	failed |= fclose(out);
+	return failed ? -EIO : 0;
+}
+
+/** struct laid - a file of the fabric that takes the place of one of the machine's */
+static const struct laid {
+	const char *name, *path;
+	int (*write)(const char *path, struct json_object *nodes);
+} laid[] = {
+	{"hosts", HOSTS, write_hosts},
+	{"gai.conf", "/etc/gai.conf", write_precedence},
+};
+
+static int write_file(const char *dir, const struct laid *file, struct json_object *nodes)
 {
 	char path[PATH_MAX + 16], made[PATH_MAX + 16];
+	int error;
+
+	snprintf(path, sizeof(path), "%s/%s", dir, file->name);
+	snprintf(made, sizeof(made), "%s/%s.new", dir, file->name);
+	error = file->write(made, nodes);
+	return !error && rename(made, path) ? -errno : error;
+}
+
+int node_write_names(const char *dir)
+{
+	char last[PATH_MAX + 16];
 	struct json_object *answer;
 	int error;
 
-	snprintf(path, sizeof(path), "%s/hosts", dir);
-	if (!access(path, F_OK))
+	snprintf(last, sizeof(last), "%s/%s", dir, laid[ARRAY_SIZE(laid) - 1].name);
+	if (!access(last, F_OK))
 		return 0; /* the nodes of a fabric stay what they are */
-	snprintf(made, sizeof(made), "%s/hosts.new", dir);
 	answer = client_call_quiet(dir, request("nodes"));
-	error = answer ? write_hosts(made, member_of(answer, "nodes")) : -EIO;
+	error = answer ? 0 : -EIO;
+	for (size_t i = 0; i < ARRAY_SIZE(laid) && !error; i++)
+		error = write_file(dir, &laid[i], member_of(answer, "nodes"));
 	json_object_put(answer);
-	if (!error && rename(made, path))
-		error = -errno;
 	return error;
 }
 
-int node_lay_hosts(const char *dir)
+int node_lay_names(const char *dir)
 {
 	char path[PATH_MAX + 16];
 
-	snprintf(path, sizeof(path), "%s/hosts", dir);
-	/* a machine without the file has no place for it */
-	return mount(path, HOSTS, NULL, MS_BIND, NULL) && errno != ENOENT ? -errno : 0;
+	for (size_t i = 0; i < ARRAY_SIZE(laid); i++) {
+		snprintf(path, sizeof(path), "%s/%s", dir, laid[i].name);
+		/* a machine without the file has no place for it */
+		if (mount(path, laid[i].path, NULL, MS_BIND, NULL) && errno != ENOENT)
+			return -errno;
+	}
+	return 0;
 }

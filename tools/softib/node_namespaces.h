@@ -33,10 +33,10 @@ int node_add_addresses(struct json_object *node);
 /** node_add_address() - add @text ("10.1.0.7/16") to @interface; if that does not exist, add
  *  it to the loopback interface unless it is link-local. Return: 0; -errno */
 int node_add_address(const char *interface, const char *text);
-/** node_write_hosts() - write the fabric's hosts file with all nodes, unless it exists
- *  Return: 0; -errno */
-int node_write_hosts(const char *dir);
-/** node_lay_hosts() - bind-mount that file over /etc/hosts. Return: 0; -errno */
-int node_lay_hosts(const char *dir);
+/** node_write_names() - write the fabric's hosts file with all nodes, and its gai.conf(5), unless
+ *  they exist. Return: 0; -errno */
+int node_write_names(const char *dir);
+/** node_lay_names() - bind-mount them over those in /etc. Return: 0; -errno */
+int node_lay_names(const char *dir);
 
 #endif

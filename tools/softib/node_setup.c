@@ -90,10 +90,10 @@ static int set_up_interfaces(const struct node_place *at, struct json_object *no
 static int set_up_addresses(const struct node_place *at)
 {
 	struct json_object *req = request("nodes"), *answer;
-	int error = node_write_hosts(at->dir);
+	int error = node_write_names(at->dir);
 
 	if (!error)
-		error = node_lay_hosts(at->dir);
+		error = node_lay_names(at->dir);
 	request_text(req, "node", at->node);
 	answer = client_call_quiet(at->dir, req);
 	if (!error)
