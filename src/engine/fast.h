@@ -351,6 +351,22 @@ eng_single_post_few(struct engine *e, struct eng_qp *qp, const struct ibv_send_w
 			       ENG_RC_FEW);
 }
 
+/* --- acknowledging --- */
+
+/** eng_ack_may_wait() - is all that @qp wants to send an ACK that may be delayed? Only in a lane
+ *  can a request carry it. Whether the flow still holds is decided when something is sent */
+static inline bool eng_ack_may_wait(const struct eng_qp *qp)
+{
+	return tp_can_wait(qp->tp) && likely(qp->flow);
+}
+/** eng_qp_owes() - delay the ACK of @qp, which eng_ack_may_wait(), in the place of
+ *  eng_qp_touch(): the packets received changed no timer */
+static inline void eng_qp_owes(struct engine *e, struct eng_qp *qp)
+{
+	if (list_empty(&qp->ack_node))
+		list_add_tail(&qp->ack_node, qp->sent_since_ack ? &e->piggyback_acks : &e->owed_acks);
+}
+
 /* --- receiving: header prediction ---
  *
  * Of a SEND's three words all is the same in those that follow but PSN, ACK, solicited,

@@ -446,7 +446,7 @@ static inline unsigned receive_predicted(struct engine *e, struct eng_lane_in *l
 	qp->received_turn = e->turn;
 	/* An acknowledgement may have allowed the QP to send more, or ended a wait; it never
 	 * begins one. */
-	if (likely(tp_can_wait(qp->tp)))
+	if (likely(eng_ack_may_wait(qp)))
 		eng_qp_owes(e, qp);
 	else
 		eng_qp_touch(qp);

@@ -655,13 +655,6 @@ static inline bool eng_acks_wait(const struct engine *e)
 {
 	return !list_empty(&e->owed_acks) || !list_empty(&e->piggyback_acks);
 }
-/** eng_qp_owes() - delay the ACK that @qp owes, in the place of eng_qp_touch(): the packets
- *  received left nothing else to send and changed no timer */
-static inline void eng_qp_owes(struct engine *e, struct eng_qp *qp)
-{
-	if (list_empty(&qp->ack_node))
-		list_add_tail(&qp->ack_node, qp->sent_since_ack ? &e->piggyback_acks : &e->owed_acks);
-}
 
 /* lane_tx.c, lane_rx.c */
 /** eng_ext_encode() - the extended headers of a record: of a DETH the Q_Key alone, in host

@@ -17,10 +17,10 @@ void eng_qp_touch(struct eng_qp *qp)
 	if ((qp->held_bytes || tp_wants_transmit(qp->tp)) && list_empty(&qp->tx_node)) {
 		if (unlikely(qp->is_paced) && eng_pace_waits(qp))
 			eng_note_expiry(e, eng_pace_next(qp));
-		else if (!tp_can_wait(qp->tp) || !eng_flow_holds(e, qp))
-			list_add_tail(&qp->tx_node, &e->tx);
-		else
+		else if (eng_ack_may_wait(qp))
 			eng_qp_owes(e, qp);
+		else
+			list_add_tail(&qp->tx_node, &e->tx);
 	}
 	eng_note_expiry(e, tp_timer(qp->tp));
 }

@@ -210,8 +210,10 @@ static void step(struct play *p)
 		clock_now.ns += 1000 * below(p, 40000);
 	else if (what < 97)
 		eng_tick(s->engine);
-	else
+	else if (what < 99)
 		eng_progress(s->engine);
+	else /* as after a change of the fabric: the next packet asks for the way again */
+		s->flow->serial++;
 	watch(p, 0);
 	watch(p, 1);
 	note(p, (struct event){.what = 't',
