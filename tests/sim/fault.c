@@ -113,7 +113,7 @@ static bool write_rule(const struct fault *f, char *text, size_t bytes)
 		return true;
 	case FAULT_CORRUPT:
 		snprintf(text, bytes, "%s corrupt crc=%s rate=%uppm", place,
-			 plan->which & 1 ? "bad" : "vcrc", ppm);
+			 plan_spoils_vcrc(plan) ? "bad" : "vcrc", ppm);
 		return true;
 	case FAULT_RNR:
 		snprintf(text, bytes, "%s rnr rate=%uppm", place, ppm);

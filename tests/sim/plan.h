@@ -153,6 +153,12 @@ struct plan_fault {
 	bool kept;
 };
 
+/** plan_spoils_vcrc() - FAULT_CORRUPT: does the next port notice it? Else the destination does */
+static inline bool plan_spoils_vcrc(const struct plan_fault *fault)
+{
+	return fault->which & 1;
+}
+
 /** struct plan_query - a question to the administrator */
 struct plan_query {
 	uint64_t at_ns;

@@ -235,13 +235,19 @@ static bool run_engine(struct program *p)
 	return busy;
 }
 
-static void serve_lanes(struct program *p)
+/* does softibd say something about lanes? */
+static bool has_lane_news(const struct program *p)
 {
 	struct pollfd fd = {.fd = p->context->driver_fds[ABI_FD_LANES], .events = POLLIN};
 
+	return poll(&fd, 1, 0) > 0;
+}
+
+static void serve_lanes(struct program *p)
+{
 	if (p->news_seen != lane_news)
-		while (poll(&fd, 1, 0) > 0)
-			lanes_events(&p->soft, fd.fd);
+		while (has_lane_news(p))
+			lanes_events(&p->soft, p->context->driver_fds[ABI_FD_LANES]);
 	p->news_seen = lane_news;
 	lanes_answer(&p->soft);
 	lanes_reap(&p->soft);
@@ -296,6 +302,13 @@ void program_kick(struct program *p)
 		rt_timer_arm(&p->turn, soon);
 }
 
+/* Did a doorbell of @p ring, or one of its control descriptors? A lane's doorbell is gone with its
+ * sender: who dies after it rang is told by softibd. */
+static bool was_woken(struct program *p)
+{
+	return doorbells_wait(&p->soft.progress.doorbells, 0) || has_lane_news(p);
+}
+
 void program_notice(struct program *p)
 {
 	bool waiting = false;
@@ -305,8 +318,7 @@ void program_notice(struct program *p)
 	link_position(&p->soft.link, &waiting);
 	if (!waiting && p->news_seen == lane_news)
 		return;
-	if (p->asleep && waiting &&
-	    (sim_sabotage(p->sim, ORACLE_WAKE) || !doorbells_wait(&p->soft.progress.doorbells, 0)))
+	if (p->asleep && waiting && (sim_sabotage(p->sim, ORACLE_WAKE) || !was_woken(p)))
 		sim_fail(p->sim, ORACLE_WAKE, "program %d sleeps and nobody rang",
 			 p->index);
 	if (p->asleep && waiting) {
@@ -416,7 +428,7 @@ bool program_start(struct program *p)
 {
 	memset(&p->soft, 0, sizeof(p->soft));
 	memset(p->lane_watch, 0, sizeof(p->lane_watch));
-	p->asleep = p->cq_armed = p->cq_event = false;
+	p->asleep = p->cq_armed = p->cq_event = p->gave_up = false;
 	p->next_iova = 0x10000000ull * (uint64_t)(p->index + 1);
 	INIT_LIST_HEAD(&p->regions);
 	if (open_device(p))

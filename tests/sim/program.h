@@ -50,6 +50,7 @@ struct program {
 	uint64_t next_iova;
 	struct list_head regions;
 	struct lane_watch lane_watch[64];
+	bool gave_up; /* a packet or segment that had no room for too long */
 	struct sim_window *window; /* NULL: it takes no part */
 };
 
