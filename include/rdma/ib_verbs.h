@@ -116,6 +116,7 @@ struct ib_mr {
 	u64 iova, length;
 	int access;
 	struct ib_dm *dm; /* its memory; NULL: the program's */
+	u64 dm_offset;
 	/* --- of a region that is made of pages --- */
 	enum {
 		IB_MR_WHOLE,   /* it is not */
@@ -326,8 +327,8 @@ struct ib_ucontext {
 	struct list_head node; /* in device->ucontext_list */
 	pid_t pid;
 	struct list_head objects; /* struct ib_uobject, oldest first */
-	struct ib_handle *handles;
-	u32 num_handles, free_handle;
+	struct ib_handles *handles; /* perhaps with others: ib_ucontext_share() */
+	struct list_head sharer;    /* in handles->contexts */
 	u64 locked_bytes;
 	/** fatal() - the device gave this context up: close it. From the loop */
 	void (*fatal)(struct ib_ucontext *context);
@@ -393,6 +394,9 @@ struct ib_device_ops {
 	 */
 	int (*driver_command)(struct ib_ucontext *context, u32 command, const void *in,
 			      void *out, int fds[2], unsigned int *num_fds);
+	/** introduce() - give the program of @to a socket to another program, which stays the
+	 *  caller's as well. 0; -EAGAIN it takes nothing now */
+	int (*introduce)(struct ib_ucontext *to, int fd);
 
 	struct ib_pd *(*alloc_pd)(struct ib_device *device, struct ib_udata *udata);
 	void (*dealloc_pd)(struct ib_pd *pd);

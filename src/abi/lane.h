@@ -440,6 +440,8 @@ enum abi_lane_kind {
 	ABI_LANE_CLOSED,   /* the last message: softibd ends the context and has reported
 			      why; a socket closed without it means that softibd died */
 	ABI_LANE_BAD_QKEY, /* to softibd, and back as its confirmation */
+	ABI_LANE_PEER,	   /* no lane, but a socket: of a program that shares our objects and
+			      asks for accesses to our memory (abi/share.h) */
 };
 
 #endif

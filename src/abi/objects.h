@@ -41,8 +41,8 @@ struct abi_reg_dm_mr {
 
 /*
  * What a handle of the session names, for a program that was given the handle and not the
- * object (ibv_import_pd(), ibv_import_mr(), ibv_import_dm()). The answer of device memory
- * carries its memfd.
+ * object (ibv_import_pd(), ibv_import_mr(), ibv_import_dm()). The answer of device memory, and
+ * of a region on it, carries the memfd.
  */
 #define ABI_CMD_QUERY_OBJECT 0x5f05u
 
@@ -55,7 +55,14 @@ struct abi_query_object {
 
 struct abi_query_object_resp {
 	uint64_t length_bytes; /* of a region or device memory */
-	uint32_t lkey, rkey;   /* of a region */
+	/* --- of a region --- */
+	uint32_t lkey, rkey;
+	uint64_t iova;
+	uint64_t dm_offset; /* in the device memory whose memfd the answer carries */
+	uint32_t pd_handle;
+	uint32_t access; /* enum ibv_access_flags */
+	uint32_t owner;	 /* the number of the context that has the memory; 0: this one */
+	uint32_t reserved;
 };
 
 /*

@@ -36,7 +36,7 @@
 #include <stdint.h>
 
 #define ABI_MAGIC 0x42495453u /* "STIB" */
-#define ABI_VERSION 5
+#define ABI_VERSION 6
 #define ABI_ENV_DIR "SOFTIB_DIR"
 #define ABI_ENV_NODE "SOFTIB_NODE"
 #define ABI_NAME_BYTES 64
@@ -144,11 +144,14 @@ struct abi_completion_resp {
 };
 #define ABI_COMPLETION_OVERRUN (-1)
 
+#define ABI_TOKEN_BYTES 16
+
 struct abi_context_resp {
 	uint32_t num_ports;
 	uint32_t ring_bytes;	   /* data bytes of each ring */
 	uint64_t to_daemon_offset; /* in the link memfd */
 	uint64_t to_engine_offset;
+	uint8_t token[ABI_TOKEN_BYTES]; /* who has it may share the context's objects (abi/share.h) */
 };
 
 #endif

@@ -26,6 +26,7 @@ struct uverbs {
 	struct listener *listener;
 	struct list_head sessions;
 	unsigned int num_sessions;
+	uint32_t last_number; /* of a session */
 	bool memlock; /* registered memory counts against RLIMIT_MEMLOCK */
 	uint64_t in[ABI_MESSAGE_MAX / 8], out[UVERBS_RESPONSE_MAX / 8];
 };
@@ -388,6 +389,7 @@ void uverbs_serve(struct uverbs *uverbs, int fd, const struct peer *peer)
 		return;
 	}
 	s->uverbs = uverbs;
+	s->number = ++uverbs->last_number;
 	s->fd = fd;
 	s->peer = *peer;
 	list_add_tail(&s->node, &uverbs->sessions);
@@ -405,6 +407,16 @@ static void on_accepted(void *ctx, int fd, const struct peer *peer)
 unsigned int uverbs_num_sessions(const struct uverbs *uverbs)
 {
 	return uverbs->num_sessions;
+}
+
+struct session *uverbs_session_of(struct uverbs *uverbs, const uint8_t token[ABI_TOKEN_BYTES])
+{
+	struct session *s;
+
+	list_for_each_entry(s, &uverbs->sessions, node)
+		if (s->state == SESSION_ACTIVE && !memcmp(s->token, token, ABI_TOKEN_BYTES))
+			return s;
+	return NULL;
 }
 
 void uverbs_enforce_memlock(struct uverbs *uverbs)

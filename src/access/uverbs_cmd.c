@@ -20,18 +20,24 @@ static int cmd_get_context(struct call *call)
 {
 	struct session *s = call->session;
 	struct ib_ucontext *context = ib_ucontext_open(s->device, s->peer.pid, s->peer.comm);
+	struct abi_context_resp *out = call->out;
+	int ret;
 
 	if (IS_ERR(context))
 		return (int)PTR_ERR(context);
-	if (context->num_driver_fds != ABI_CONTEXT_FDS ||
-	    context->driver_resp_bytes > UVERBS_RESPONSE_MAX) {
+	ret = context->num_driver_fds != ABI_CONTEXT_FDS ||
+			      context->driver_resp_bytes != sizeof(*out) ?
+		      -EPROTO :
+		      share_make_token(s);
+	if (ret) {
 		ib_ucontext_close(context);
-		return -EPROTO;
+		return ret;
 	}
 	call->fds = context->driver_fds;
 	call->num_fds = context->num_driver_fds;
-	memcpy(call->out, context->driver_resp, context->driver_resp_bytes);
-	call->out_bytes = context->driver_resp_bytes;
+	memcpy(out, context->driver_resp, sizeof(*out));
+	memcpy(out->token, s->token, sizeof(out->token));
+	call->out_bytes = sizeof(*out);
 	context->priv = s;
 	context->fatal = uverbs_context_lost;
 	s->context = context;
@@ -426,6 +432,9 @@ const struct command uverbs_driver_commands[] = {
 					       cmd_set_rss},
 	[ABI_CMD_READ_FLOW - ABI_CMD_RESOLVE] = {"read_flow", sizeof(struct abi_read_flow),
 						 sizeof(struct abi_read_flow_resp), cmd_read_flow},
+	[ABI_CMD_SHARE - ABI_CMD_RESOLVE] = {"share", sizeof(struct abi_share_context), 0,
+					     cmd_share},
+	[ABI_CMD_REACH - ABI_CMD_RESOLVE] = {"reach", sizeof(struct abi_reach), 0, cmd_reach},
 };
 const unsigned int uverbs_num_driver_commands = ARRAY_SIZE(uverbs_driver_commands);
 

@@ -92,6 +92,8 @@ int cmd_rereg_mr(struct call *call)
 
 	if (IS_ERR(mr))
 		return (int)PTR_ERR(mr);
+	if (mr->uobject->context != context) /* its engine would not learn of it */
+		return -EINVAL;
 	if (in->flags & IB_MR_REREG_PD) {
 		pd = ib_uobject_get(context, IB_UOBJECT_PD, in->pd_handle);
 		if (IS_ERR(pd))
@@ -202,6 +204,32 @@ int cmd_reg_dm_mr(struct call *call)
 	return ret;
 }
 
+static void carry_dm(struct call *call, struct ib_dm *dm)
+{
+	call->fds = &dm->fd;
+	call->num_fds = 1;
+}
+
+static void answer_query_mr(struct call *call, const struct ib_mr *mr)
+{
+	const struct ib_ucontext *owner = mr->uobject->context;
+
+	*(struct abi_query_object_resp *)call->out = (struct abi_query_object_resp){
+		.length_bytes = mr->length,
+		.lkey = mr->lkey,
+		.rkey = mr->rkey,
+		.iova = mr->iova,
+		.dm_offset = mr->dm_offset,
+		.pd_handle = mr->pd->uobject->handle,
+		.access = (u32)mr->access,
+		.owner = owner == call->session->context ?
+				 0 :
+				 ((const struct session *)owner->priv)->number,
+	};
+	if (mr->dm)
+		carry_dm(call, mr->dm);
+}
+
 int cmd_query_object(struct call *call)
 {
 	static const enum ib_uobject_type types[] = {
@@ -211,7 +239,6 @@ int cmd_query_object(struct call *call)
 	};
 	const struct abi_query_object *in = call->in;
 	struct abi_query_object_resp *out = call->out;
-	const struct ib_mr *mr;
 	struct ib_dm *dm;
 	void *object;
 
@@ -221,14 +248,11 @@ int cmd_query_object(struct call *call)
 	if (IS_ERR(object))
 		return (int)PTR_ERR(object);
 	if (in->object == ABI_OBJECT_MR) {
-		mr = object;
-		*out = (struct abi_query_object_resp){
-			.length_bytes = mr->length, .lkey = mr->lkey, .rkey = mr->rkey};
+		answer_query_mr(call, object);
 	} else if (in->object == ABI_OBJECT_DM) {
 		dm = object;
 		out->length_bytes = dm->length;
-		call->fds = &dm->fd;
-		call->num_fds = 1;
+		carry_dm(call, dm);
 	}
 	return 0;
 }

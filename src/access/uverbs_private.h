@@ -8,6 +8,7 @@
 #include "abi/lane.h"
 #include "abi/objects.h"
 #include "abi/session.h"
+#include "abi/share.h"
 #include "abi/target.h"
 #include "access/uverbs.h"
 #include "core/uobject.h"
@@ -26,6 +27,8 @@ struct session {
 	struct rt_io io;
 	int fd;
 	struct peer peer;
+	uint32_t number; /* of it alone, never 0 */
+	uint8_t token[ABI_TOKEN_BYTES]; /* ACTIVE: who has it may share the context's objects */
 	enum { SESSION_NEW, SESSION_OPENED, SESSION_ACTIVE, SESSION_ZOMBIE } state;
 	struct ib_device *device;
 	struct ib_ucontext *context;
@@ -91,6 +94,12 @@ int cmd_alloc_dm(struct call *call);
 int cmd_free_dm(struct call *call);
 int cmd_reg_dm_mr(struct call *call);
 int cmd_query_object(struct call *call);
+
+/* uverbs_share.c */
+/** share_make_token() - @s is ACTIVE: so that others may share its objects. 0; -errno */
+int share_make_token(struct session *s);
+int cmd_share(struct call *call);
+int cmd_reach(struct call *call);
 int cmd_create_flow(struct call *call);
 int cmd_destroy_flow(struct call *call);
 int cmd_read_flow(struct call *call);
@@ -105,6 +114,8 @@ void uverbs_target_event(struct ib_event *event, void *uobject);
 /** uverbs_memlock_bytes() - what the context of @s may hold of locked memory:
  *  UINT64_MAX when nothing limits it */
 u64 uverbs_memlock_bytes(const struct session *s);
+/** uverbs_session_of() - the session that has @token; NULL: none */
+struct session *uverbs_session_of(struct uverbs *uverbs, const uint8_t token[ABI_TOKEN_BYTES]);
 /** uverbs_context_lost() - ib_ucontext.fatal: tell the program, and close */
 void uverbs_context_lost(struct ib_ucontext *context);
 

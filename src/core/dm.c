@@ -53,6 +53,7 @@ struct ib_mr *ib_reg_dm_mr_user(struct ib_uobject *uobject, struct ib_pd *pd, st
 	mr->length = length;
 	mr->access = access;
 	mr->dm = dm;
+	mr->dm_offset = offset;
 	dm->usecnt++;
 	return core_track_mr(pd, mr, uobject);
 }

@@ -43,42 +43,43 @@ static int (*const destroyers[IB_UOBJECT_TYPES])(void *object) = {
 
 /* --- handles --- */
 
-static int grow(struct ib_ucontext *context)
+static int grow(struct ib_handles *handles)
 {
-	u32 old = context->num_handles, new = old ? old * 2 : 16;
-	struct ib_handle *handles;
+	u32 old = handles->num, new = old ? old * 2 : 16;
+	struct ib_handle *slot;
 
 	if (new > INDEX_MASK + 1)
 		return -ENOMEM;
-	handles = rt_zalloc(new * sizeof(*handles));
-	if (!handles)
+	slot = rt_zalloc(new * sizeof(*slot));
+	if (!slot)
 		return -ENOMEM;
 	if (old)
-		memcpy(handles, context->handles, old * sizeof(*handles));
-	rt_free(context->handles);
-	context->handles = handles;
-	context->num_handles = new;
+		memcpy(slot, handles->slot, old * sizeof(*slot));
+	rt_free(handles->slot);
+	handles->slot = slot;
+	handles->num = new;
 	for (u32 i = new; i-- > old;) {
-		handles[i].next_free = context->free_handle;
-		context->free_handle = i;
+		slot[i].next_free = handles->free;
+		handles->free = i;
 	}
 	return 0;
 }
 
 struct ib_uobject *ib_uobject_alloc(struct ib_ucontext *context, enum ib_uobject_type type)
 {
+	struct ib_handles *handles = context->handles;
 	struct ib_uobject *uobject;
 	struct ib_handle *slot;
 	u32 index;
 
-	if (context->free_handle == NONE && grow(context))
+	if (handles->free == NONE && grow(handles))
 		return ERR_PTR(-ENOMEM);
 	uobject = rt_zalloc(sizeof(*uobject));
 	if (!uobject)
 		return ERR_PTR(-ENOMEM);
-	index = context->free_handle;
-	slot = &context->handles[index];
-	context->free_handle = slot->next_free;
+	index = handles->free;
+	slot = &handles->slot[index];
+	handles->free = slot->next_free;
 	slot->uobject = uobject;
 	uobject->context = context;
 	uobject->type = type;
@@ -90,15 +91,15 @@ struct ib_uobject *ib_uobject_alloc(struct ib_ucontext *context, enum ib_uobject
 
 void ib_uobject_abort(struct ib_uobject *uobject)
 {
-	struct ib_ucontext *context = uobject->context;
+	struct ib_handles *handles = uobject->context->handles;
 	u32 index = uobject->handle & INDEX_MASK;
-	struct ib_handle *slot = &context->handles[index];
+	struct ib_handle *slot = &handles->slot[index];
 
-	ib_ucontext_unlock_memory(context, uobject->locked_bytes);
+	ib_ucontext_unlock_memory(uobject->context, uobject->locked_bytes);
 	slot->uobject = NULL;
 	slot->generation++;
-	slot->next_free = context->free_handle;
-	context->free_handle = index;
+	slot->next_free = handles->free;
+	handles->free = index;
 	list_del(&uobject->node);
 	rt_free(uobject);
 }
@@ -113,16 +114,23 @@ int ib_uobject_commit(struct ib_uobject *uobject, void *object)
 	return 0;
 }
 
+/* Who shares the handles uses these, whichever of them has the object. */
+static bool is_for_all(enum ib_uobject_type type)
+{
+	return type == IB_UOBJECT_PD || type == IB_UOBJECT_MR || type == IB_UOBJECT_DM;
+}
+
 static struct ib_uobject *lookup(struct ib_ucontext *context, enum ib_uobject_type type,
 				 u32 handle)
 {
 	u32 index = handle & INDEX_MASK;
 	struct ib_uobject *uobject;
 
-	if (index >= context->num_handles)
+	if (index >= context->handles->num)
 		return NULL;
-	uobject = context->handles[index].uobject;
-	if (!uobject || uobject->handle != handle || uobject->type != type || !uobject->object)
+	uobject = context->handles->slot[index].uobject;
+	if (!uobject || uobject->handle != handle || uobject->type != type || !uobject->object ||
+	    (uobject->context != context && !is_for_all(type)))
 		return NULL;
 	return uobject;
 }
@@ -158,7 +166,9 @@ int ib_uobject_destroy(struct ib_ucontext *context, enum ib_uobject_type type, u
 {
 	struct ib_uobject *uobject = lookup(context, type, handle);
 
-	return uobject ? destroy(uobject) : -EINVAL;
+	if (!uobject || (type == IB_UOBJECT_MR && uobject->context != context))
+		return -EINVAL;
+	return destroy(uobject);
 }
 
 /* --- contexts --- */
@@ -182,8 +192,42 @@ void ib_ucontext_fatal(struct ib_ucontext *context)
 	rt_work_queue(context->device->rt, &context->fatal_work->work);
 }
 
+static struct ib_handles *new_handles(void)
+{
+	struct ib_handles *handles = rt_zalloc(sizeof(*handles));
+
+	if (!handles)
+		return NULL;
+	INIT_LIST_HEAD(&handles->contexts);
+	handles->free = NONE;
+	return handles;
+}
+
+static void leave_handles(struct ib_ucontext *context)
+{
+	struct ib_handles *handles = context->handles;
+
+	list_del(&context->sharer);
+	if (!list_empty(&handles->contexts))
+		return;
+	rt_free(handles->slot);
+	rt_free(handles);
+}
+
+int ib_ucontext_share(struct ib_ucontext *context, struct ib_ucontext *other)
+{
+	if (!list_empty(&context->objects) || context->device != other->device ||
+	    context->handles == other->handles)
+		return -EINVAL;
+	leave_handles(context);
+	context->handles = other->handles;
+	list_add_tail(&context->sharer, &context->handles->contexts);
+	return 0;
+}
+
 struct ib_ucontext *ib_ucontext_open(struct ib_device *device, pid_t pid, const char *comm)
 {
+	struct ib_handles *handles;
 	struct ib_ucontext_work *work;
 	struct ib_ucontext *context;
 
@@ -192,10 +236,10 @@ struct ib_ucontext *ib_ucontext_open(struct ib_device *device, pid_t pid, const 
 	if (!device->ops->alloc_ucontext)
 		return ERR_PTR(-EOPNOTSUPP);
 	work = rt_zalloc(sizeof(*work));
-	if (!work)
-		return ERR_PTR(-ENOMEM);
-	context = device->ops->alloc_ucontext(device);
+	handles = new_handles();
+	context = work && handles ? device->ops->alloc_ucontext(device) : ERR_PTR(-ENOMEM);
 	if (IS_ERR(context)) {
+		rt_free(handles);
 		rt_free(work);
 		return context;
 	}
@@ -204,7 +248,8 @@ struct ib_ucontext *ib_ucontext_open(struct ib_device *device, pid_t pid, const 
 	context->fatal_work = work;
 	context->device = device;
 	context->pid = pid;
-	context->free_handle = NONE;
+	context->handles = handles;
+	list_add_tail(&context->sharer, &handles->contexts);
 	INIT_LIST_HEAD(&context->objects);
 	list_add_tail(&context->node, &device->ucontext_list);
 	rdma_restrack_add(device, &context->res, RDMA_RESTRACK_CTX, NULL, pid);
@@ -234,12 +279,49 @@ static void destroy_all(struct ib_ucontext *context)
 	}
 }
 
+/* Is its memory another's than the program's? Then it can live without this program. */
+static bool outlives_program(const struct ib_uobject *uobject)
+{
+	const struct ib_mr *mr = uobject->type == IB_UOBJECT_MR ? uobject->object : NULL;
+
+	return uobject->object && (uobject->type == IB_UOBJECT_PD ||
+				   uobject->type == IB_UOBJECT_DM || (mr && mr->dm));
+}
+
+static void pass_to(struct ib_ucontext *heir, struct ib_uobject *uobject)
+{
+	ib_ucontext_unlock_memory(uobject->context, uobject->locked_bytes);
+	heir->locked_bytes += uobject->locked_bytes;
+	uobject->context = heir;
+	list_del(&uobject->node);
+	list_add(&uobject->node, &heir->objects); /* it is older than all that use it */
+}
+
+/* to whoever shares the handles of @context, which is about to go */
+static void pass_on(struct ib_ucontext *context)
+{
+	struct list_head *at = context->objects.prev;
+	struct ib_ucontext *heir = NULL, *other;
+
+	list_for_each_entry(other, &context->handles->contexts, sharer)
+		if (other != context)
+			heir = other;
+	while (heir && at != &context->objects) {
+		struct ib_uobject *uobject = list_entry(at, struct ib_uobject, node);
+
+		at = at->prev;
+		if (outlives_program(uobject))
+			pass_to(heir, uobject);
+	}
+}
+
 void ib_ucontext_close(struct ib_ucontext *context)
 {
+	pass_on(context);
 	destroy_all(context);
 	rdma_restrack_del(context->device, &context->res);
 	list_del(&context->node);
-	rt_free(context->handles);
+	leave_handles(context);
 	rt_work_cancel(&context->fatal_work->work);
 	rt_free(context->fatal_work);
 	context->device->ops->dealloc_ucontext(context);

@@ -7,6 +7,10 @@
  * context goes, by close or by death of the process, all its objects go, each
  * before those that it uses.
  *
+ * Contexts may share their handles (ib_ucontext_share(), for ibv_import_device()): a
+ * protection domain, a region or device memory of one is then found by the others. Queues
+ * are not: they are in the engine of the program that made them.
+ *
  * This is the interface between the core and the endpoints of src/access.
  */
 #ifndef SOFTIB_CORE_UOBJECT_H
@@ -49,6 +53,13 @@ struct ib_handle {
 	u32 next_free;
 };
 
+/** struct ib_handles - a handle table: of one context, or of all that share their objects */
+struct ib_handles {
+	struct list_head contexts; /* ib_ucontext.sharer; it is freed with the last of them */
+	struct ib_handle *slot;
+	u32 num, free;
+};
+
 /**
  * ib_ucontext_open() - open @device for process @pid
  * @comm: its name, for resource tracking
@@ -56,8 +67,12 @@ struct ib_handle {
  * going; -EMFILE, -ENOMEM of the driver
  */
 struct ib_ucontext *ib_ucontext_open(struct ib_device *device, pid_t pid, const char *comm);
-/** ib_ucontext_close() - destroy all objects, then the context */
+/** ib_ucontext_close() - destroy all objects, then the context. Protection domains and device
+ *  memory, with the regions on it, pass to a context that shares them */
 void ib_ucontext_close(struct ib_ucontext *context);
+/** ib_ucontext_share() - @context, which has no objects yet, shares its handles with @other
+ *  from now on. 0; -EINVAL it has some, or another device */
+int ib_ucontext_share(struct ib_ucontext *context, struct ib_ucontext *other);
 
 /** ib_uobject_alloc() - a handle for an object that is about to be made; it
  *  is not found until ib_uobject_commit(). ERR_PTR: -ENOMEM */
@@ -67,11 +82,11 @@ void ib_uobject_abort(struct ib_uobject *uobject);
 /** ib_uobject_commit() - @object is made, and its handle finds it from here on; or it is an
  *  ERR_PTR, and @uobject is gone. Return: 0; the ERR_PTR's error */
 int ib_uobject_commit(struct ib_uobject *uobject, void *object);
-/** ib_uobject_get() - Return: the object; ERR_PTR(-EINVAL) when @handle names
- *  none of @type */
+/** ib_uobject_get() - Return: the object, a PD, MR or DM perhaps of a context that shares the
+ *  handles; ERR_PTR(-EINVAL) when @handle names none of @type */
 void *ib_uobject_get(struct ib_ucontext *context, enum ib_uobject_type type, u32 handle);
-/** ib_uobject_destroy() - the object and its handle. 0; -EINVAL no such
- *  object; -EBUSY in use */
+/** ib_uobject_destroy() - the object and its handle. 0; -EINVAL no such object, or a region of
+ *  another context, whose program has its memory; -EBUSY in use */
 int ib_uobject_destroy(struct ib_ucontext *context, enum ib_uobject_type type, u32 handle);
 
 /**

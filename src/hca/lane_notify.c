@@ -29,15 +29,16 @@ static bool is_full(int error)
 }
 
 /* Return: 0; -errno, and what that says of the program is noted */
-static int send_event(struct hca_user *user, const struct abi_lane_event *event, const int *fds)
+static int send_event(struct hca_user *user, const struct abi_lane_event *event, const int *fds,
+		      unsigned num_fds)
 {
-	int error = abi_send_fds(user->lanes_fd, event, sizeof(*event), fds,
-				 fds ? HCA_LANE_FDS : 0, MSG_DONTWAIT);
+	int error = abi_send_fds(user->lanes_fd, event, sizeof(*event), fds, num_fds,
+				 MSG_DONTWAIT);
 
 	if (is_full(error)) {
 		user->lanes_full = true;
 		rt_io_watch(&user->lanes_io, true, true);
-	} else if (error && !fds) {
+	} else if (error && !num_fds) {
 		user->lanes_dead = true;
 	}
 	return error;
@@ -46,7 +47,15 @@ static int send_event(struct hca_user *user, const struct abi_lane_event *event,
 bool hca_lane_announce(struct hca_user *user, const struct abi_lane_event *event,
 		       const int fds[HCA_LANE_FDS])
 {
-	return hca_lane_takes_events(user) && !send_event(user, event, fds);
+	return hca_lane_takes_events(user) && !send_event(user, event, fds, HCA_LANE_FDS);
+}
+
+int hca_introduce(struct ib_ucontext *to, int fd)
+{
+	struct hca_user *user = container_of(to, struct hca_user, ib);
+	const struct abi_lane_event event = {.kind = ABI_LANE_PEER};
+
+	return hca_lane_takes_events(user) && !send_event(user, &event, &fd, 1) ? 0 : -EAGAIN;
 }
 
 void hca_lane_notify(struct hca_user *user, const struct abi_lane_event *event)
@@ -54,7 +63,7 @@ void hca_lane_notify(struct hca_user *user, const struct abi_lane_event *event)
 	struct unsent *u;
 
 	if (user->lanes_dead ||
-	    (!user->lanes_full && !is_full(send_event(user, event, NULL))))
+	    (!user->lanes_full && !is_full(send_event(user, event, NULL, 0))))
 		return;
 	u = user->num_unsent < UNSENT_MAX ? rt_zalloc(sizeof(*u)) : NULL;
 	if (!u) {
@@ -80,7 +89,7 @@ void hca_lane_notify_rest(struct hca_user *user)
 	while (!list_empty(&user->unsent)) {
 		struct unsent *u = list_first_entry(&user->unsent, struct unsent, node);
 
-		if (is_full(send_event(user, &u->event, NULL)))
+		if (is_full(send_event(user, &u->event, NULL, 0)))
 			return;
 		drop_first(user);
 	}

@@ -293,6 +293,8 @@ bool hca_lane_takes_events(const struct hca_user *user);
 struct abi_lane_event;
 bool hca_lane_announce(struct hca_user *user, const struct abi_lane_event *event,
 		       const int fds[HCA_LANE_FDS]);
+/** hca_introduce() - struct ib_device_ops.introduce() */
+int hca_introduce(struct ib_ucontext *to, int fd);
 /** hca_lane_notify() - anything else; waits here when there is no room */
 void hca_lane_notify(struct hca_user *user, const struct abi_lane_event *event);
 /** hca_lane_notify_rest() - there is room again */

@@ -222,6 +222,7 @@ const struct ib_device_ops hca_ops = {
 	.alloc_ucontext = hca_alloc_ucontext,
 	.dealloc_ucontext = hca_dealloc_ucontext,
 	.driver_command = hca_driver_command,
+	.introduce = hca_introduce,
 	.alloc_pd = alloc_pd,
 	.dealloc_pd = dealloc_pd,
 	.create_ah = create_ah,

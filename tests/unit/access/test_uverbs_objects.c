@@ -96,7 +96,13 @@ static void a_handle_says_what_it_names(void **state)
 	assert_int_equal(query_object(w, ABI_OBJECT_MR, mr, &out), 0);
 	assert_int_equal(out.length_bytes, 40);
 	assert_int_equal(out.lkey, out.rkey);
-	assert_int_equal(w->num_fds, 0);
+	assert_int_equal(out.dm_offset, 60);
+	assert_int_equal(out.iova, 0);
+	assert_int_equal(out.access, access);
+	assert_int_equal(out.pd_handle, t.pd);
+	assert_int_equal(out.owner, 0);
+	assert_int_equal(w->num_fds, 1); /* its memory is device memory */
+	close(w->fds[0]);
 	assert_int_equal(query_object(w, ABI_OBJECT_DM, dm, &out), 0);
 	assert_int_equal(out.length_bytes, 100);
 	assert_int_equal(w->num_fds, 1);

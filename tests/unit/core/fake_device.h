@@ -37,6 +37,10 @@ struct fake {
 	struct ib_pages pages; /* its list is not kept */
 	u64 first_page, last_page;
 	bool bound; /* what mr_is_bound() says */
+	/* --- of the last introduce(): --- */
+	struct ib_ucontext *introduced_to;
+	int introduced; /* the socket, the test's to close */
+	int refuse_introduce; /* what it returns */
 };
 
 struct fake_ucontext {
@@ -155,6 +159,17 @@ static inline void fake_dealloc_ucontext(struct ib_ucontext *context)
 	for (int i = 0; i < ABI_CONTEXT_FDS; i++)
 		close(c->fds[i]);
 	FAKE_FREE(context->device, c);
+}
+
+static inline int fake_introduce(struct ib_ucontext *to, int fd)
+{
+	struct fake *fake = fake_of(to->device);
+
+	if (fake->refuse_introduce)
+		return fake->refuse_introduce;
+	fake->introduced_to = to;
+	fake->introduced = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	return 0;
 }
 
 static inline struct ib_pd *fake_alloc_pd(struct ib_device *device, struct ib_udata *udata)
@@ -416,6 +431,7 @@ static const struct ib_device_ops fake_ops = {
 	.find_station = fake_find_station,
 	.alloc_ucontext = fake_alloc_ucontext,
 	.dealloc_ucontext = fake_dealloc_ucontext,
+	.introduce = fake_introduce,
 	.alloc_pd = fake_alloc_pd,
 	.dealloc_pd = fake_dealloc_pd,
 	.create_ah = fake_create_ah,
