@@ -172,9 +172,18 @@ static void wake_thread(void *ctx)
 	progress_kick(ctx);
 }
 
+/* The context shares the objects of another. */
+static int join(struct soft_context *ctx, const struct abi_share *share)
+{
+	struct abi_share_context req;
+
+	memcpy(req.token, share->token, sizeof(req.token));
+	return session_command(ctx, ABI_CMD_SHARE, &req, sizeof(req), NULL, 0);
+}
+
 /* GET_CONTEXT and all that its descriptors open. Each descriptor ends in the
- * context or is closed here. */
-static int attach(struct soft_context *ctx)
+ * context or is closed here. @token: set to that of the context */
+static int attach(struct soft_context *ctx, uint8_t token[ABI_TOKEN_BYTES])
 {
 	struct abi_context_resp resp;
 	int fds[ABI_CONTEXT_FDS];
@@ -182,6 +191,7 @@ static int attach(struct soft_context *ctx)
 
 	if (rc)
 		return rc;
+	memcpy(token, resp.token, sizeof(resp.token));
 	ctx->v.context.async_fd = fds[ABI_FD_ASYNC_READ];
 	ctx->async_write_fd = fds[ABI_FD_ASYNC_WRITE];
 	ctx->progress.lanes_fd = fds[ABI_FD_LANES];
@@ -252,7 +262,8 @@ static void after_fork_parent(void)
 /*
  * The child has no thread of the engine, no rings (MADV_DONTFORK), and no
  * say in the parent's session: commands fail with EIO. It closes the private
- * descriptors, so that softibd sees the parent's death when it happens.
+ * descriptors, so that softibd sees the parent's death when it happens. It keeps cmd_fd, by which
+ * it may import the device.
  */
 static void become_childs(struct soft_context *ctx)
 {
@@ -260,6 +271,7 @@ static void become_childs(struct soft_context *ctx)
 	pthread_mutex_init(&ctx->sock_lock, NULL); /* a thread of the parent may have held it
 						    * during fork() */
 	windows_in_child(ctx);
+	share_in_child(ctx);
 	close(ctx->sock);
 	close(ctx->link.doorbell_fd);
 	doorbells_close(&ctx->progress.doorbells);
@@ -311,17 +323,17 @@ static bool is_same_file(int one, int other)
 }
 
 /**
- * context_open_again() - the context of this process whose session is @sock or was
+ * context_open_again() - the context of this process whose cmd_fd is @cmd_fd or was
  * duplicated to it; it is closed one time more
  * Return: NULL: there is none
  */
-struct soft_context *context_open_again(int sock)
+struct soft_context *context_open_again(int cmd_fd)
 {
 	struct soft_context *ctx, *found = NULL;
 
 	pthread_mutex_lock(&contexts_lock);
 	list_for_each_entry(ctx, &contexts, entry)
-		if (!ctx->forked && is_same_file(ctx->sock, sock))
+		if (!ctx->forked && is_same_file(ctx->v.context.cmd_fd, cmd_fd))
 			found = ctx;
 	if (found)
 		found->opens++;
@@ -375,22 +387,14 @@ static void forget(struct soft_context *ctx)
 	pthread_mutex_unlock(&contexts_lock);
 }
 
-/**
- * ibv_open_device() - a context of a device: a session with softibd, an
- * engine and its thread
- * Return: the context; NULL and errno: ENODEV no such device any more,
- * ECONNREFUSED no softibd, EPROTO it speaks something else, ENOMEM
- */
-EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
+static struct soft_context *new_context(struct soft_device *dev)
 {
-	struct soft_device *dev = container_of(device, struct soft_device, ibv);
 	struct soft_context *ctx = calloc(1, sizeof(*ctx));
-	int rc = -ENOMEM;
 
 	if (!ctx)
-		return verbs_null(rc);
+		return NULL;
 	ctx->v = operations;
-	ctx->v.context.device = device;
+	ctx->v.context.device = &dev->ibv;
 	ctx->v.context.num_comp_vectors = 1;
 	ctx->device = dev;
 	ctx->child_sock = -1;
@@ -399,23 +403,91 @@ EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
 	pthread_mutex_init(&ctx->sock_lock, NULL);
 	pthread_mutex_init(&ctx->objects_lock, NULL);
 	pthread_mutex_init(&ctx->async_lock, NULL);
+	share_init(ctx);
+	return ctx;
+}
+
+/* The objects of a context end with its library: softibd frees them. */
+static void close_context(struct soft_context *ctx)
+{
+	windows_stop(ctx);
+	share_serve_end(ctx);
+	close(ctx->sock);
+	eng_destroy(ctx->engine);
+	share_end(ctx);
+	windows_free(ctx);
+	close(ctx->async_write_fd);
+	doorbells_close(&ctx->progress.doorbells);
+	if (ctx->progress.lanes_fd >= 0)
+		close(ctx->progress.lanes_fd);
+	close(ctx->link.doorbell_fd);
+	link_unmap(&ctx->link);
+	munmap((void *)ctx->devpage, ctx->devpage_bytes);
+	free(ctx);
+}
+
+/* Return: 0 and cmd_fd is set: it is @cmd_fd, or new if there is no @share */
+static int name_context(struct soft_context *ctx, const struct abi_share *share, int cmd_fd,
+			const uint8_t token[ABI_TOKEN_BYTES])
+{
+	int rc = share ? join(ctx, share) : share_descriptor(ctx->device, token);
+
+	if (rc < 0)
+		return rc;
+	ctx->v.context.cmd_fd = share ? cmd_fd : rc;
+	return 0;
+}
+
+/**
+ * context_open() - a context of @dev
+ * @share: whose objects it shares, and @cmd_fd the descriptor that says so, the library's on
+ *         success; NULL: nobody's
+ * Return: as ibv_open_device(); ENOENT the other context is gone
+ */
+struct ibv_context *context_open(struct soft_device *dev, const struct abi_share *share,
+				 int cmd_fd)
+{
+	struct soft_context *ctx = new_context(dev);
+	uint8_t token[ABI_TOKEN_BYTES];
+	int rc = -ENOMEM;
+
+	if (!ctx)
+		return verbs_null(rc);
 	ctx->sock = context_connect(dev);
 	if (ctx->sock < 0) {
 		rc = ctx->sock;
 		goto undo_context;
 	}
-	ctx->v.context.cmd_fd = ctx->sock;
-	rc = attach(ctx);
+	rc = attach(ctx, token);
 	if (rc)
 		goto undo_socket;
+	rc = name_context(ctx, share, cmd_fd, token);
+	if (rc)
+		goto undo_attach;
 	remember(ctx);
 	faults_watch();
 	return &ctx->v.context;
+undo_attach:
+	progress_stop(ctx);
+	close(ctx->v.context.async_fd);
+	close_context(ctx);
+	return verbs_null(rc);
 undo_socket:
 	close(ctx->sock);
 undo_context:
 	free(ctx);
 	return verbs_null(rc);
+}
+
+/**
+ * ibv_open_device() - a context of a device: a session with softibd, an
+ * engine and its thread
+ * Return: the context; NULL and errno: ENODEV no such device any more,
+ * ECONNREFUSED no softibd, EPROTO it speaks something else, ENOMEM
+ */
+EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
+{
+	return context_open(container_of(device, struct soft_device, ibv), NULL, -1);
 }
 
 /**
@@ -431,22 +503,11 @@ EXPORT int ibv_close_device(struct ibv_context *context)
 	progress_stop(ctx);
 	forget(ctx);
 	close(context->async_fd);
+	close(context->cmd_fd);
 	if (ctx->child_sock >= 0)
 		close(ctx->child_sock);
-	if (ctx->forked) /* the rings are not mapped, and the engine belongs to the parent */
-		return 0;
-	windows_stop(ctx);
-	close(ctx->sock);
-	eng_destroy(ctx->engine);
-	windows_free(ctx);
-	close(ctx->async_write_fd);
-	doorbells_close(&ctx->progress.doorbells);
-	if (ctx->progress.lanes_fd >= 0)
-		close(ctx->progress.lanes_fd);
-	close(ctx->link.doorbell_fd);
-	link_unmap(&ctx->link);
-	munmap((void *)ctx->devpage, ctx->devpage_bytes);
-	free(ctx);
+	if (!ctx->forked) /* else the rings are not mapped, and the engine belongs to the parent */
+		close_context(ctx);
 	return 0;
 }
 

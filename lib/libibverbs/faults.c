@@ -151,21 +151,29 @@ static void on_fault(int number, siginfo_t *info, void *context)
 
 /* --- memory without the right --- */
 
-/* Like an adapter, /proc/self/mem ignores the rights of a mapping. Only what a shared mapping
- * never permitted is refused. */
-static bool reach(void *program, void *buf, size_t len, bool store)
-{
-	int fd = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
-	ssize_t n = -1;
+enum guard_reached (*faults_reach_foreign)(void *program, void *buf, size_t len, bool store);
 
+/* Like an adapter, /proc/self/mem ignores the rights of a mapping. Only what a shared mapping
+ * never permitted is refused. Memory of another program is reached through that program. */
+static enum guard_reached reach(void *program, void *buf, size_t len, bool store)
+{
+	enum guard_reached foreign = GUARD_UNKNOWN;
+	ssize_t n = -1;
+	int fd;
+
+	if (faults_reach_foreign)
+		foreign = faults_reach_foreign(program, buf, len, store);
+	if (foreign != GUARD_UNKNOWN)
+		return foreign;
+	fd = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
 	if (fd < 0)
-		return false;
+		return GUARD_UNKNOWN;
 	if (store)
 		n = syscall(SYS_pwrite64, fd, buf, len, (off_t)(uintptr_t)program);
 	else
 		n = syscall(SYS_pread64, fd, buf, len, (off_t)(uintptr_t)program);
 	close(fd);
-	return n == (ssize_t)len;
+	return n == (ssize_t)len ? GUARD_REACHED : GUARD_UNKNOWN;
 }
 
 /* --- coming --- */

@@ -124,6 +124,29 @@ EXPORT struct ibv_device **ibv_get_device_list(int *num_devices)
 	return list;
 }
 
+/** device_named() - an adapter of any node. Return: the device; NULL and errno: ENODEV, ENOMEM,
+ *  ECONNREFUSED no softibd */
+struct soft_device *device_named(const char *dir, const char *node, const char *name)
+{
+	struct abi_device_info *infos = NULL;
+	struct ibv_device *device = NULL;
+	int n = session_list(dir, node, &infos);
+	int rc = n < 0 ? n : -ENODEV;
+
+	pthread_mutex_lock(&devices_lock);
+	for (int i = 0; i < n; i++) {
+		terminate(&infos[i]);
+		if (strcmp(infos[i].name, name))
+			continue;
+		device = find_device(dir, node, &infos[i]);
+		rc = device ? 0 : -ENOMEM;
+	}
+	pthread_mutex_unlock(&devices_lock);
+	if (n >= 0)
+		free(infos);
+	return rc ? verbs_null(rc) : container_of(device, struct soft_device, ibv);
+}
+
 EXPORT void ibv_free_device_list(struct ibv_device **list)
 {
 	free(list);

@@ -358,6 +358,20 @@ static struct lane_in *new_in(struct soft_context *ctx, uint32_t id, const int f
 	return lane;
 }
 
+/* It is a program that shares our objects. Return: false: that is not what the message says */
+static bool is_from_peer(struct soft_context *ctx, const struct abi_lane_event *event, ssize_t n,
+			 const int *fds, unsigned num_fds)
+{
+	unsigned taken;
+
+	if (n != (ssize_t)sizeof(*event) || event->kind != ABI_LANE_PEER)
+		return false;
+	taken = num_fds && share_serve(ctx, fds[0]);
+	while (num_fds > taken)
+		close(fds[--num_fds]);
+	return true;
+}
+
 bool lanes_events(struct soft_context *ctx, int fd)
 {
 	union {
@@ -377,6 +391,8 @@ bool lanes_events(struct soft_context *ctx, int fd)
 	if (n < 0)
 		return errno == EAGAIN || errno == EINTR;
 	num_fds = abi_take_fds(&msg, fds, ARRAY_SIZE(fds));
+	if (is_from_peer(ctx, &news.event, n, fds, num_fds))
+		return true;
 	if (num_fds == 2 && n == (ssize_t)sizeof(news.event) && news.event.kind == ABI_LANE_IN)
 		news.fresh = new_in(ctx, news.event.lane, fds);
 	for (unsigned i = 0; i < num_fds; i++)

@@ -118,6 +118,8 @@ static int command_dereg(struct soft_context *ctx, uint32_t handle)
 	return session_destroy(ctx, IB_USER_VERBS_CMD_DEREG_MR, &req, sizeof(req), NULL, 0);
 }
 
+/* A key that softibd has given to this region is nobody else's any more: not that of one that
+ * was imported, and which its program has deregistered. */
 static int engine_add(struct soft_context *ctx, const struct soft_mr *mr)
 {
 	struct eng_mr_attr attr = {
@@ -129,7 +131,11 @@ static int engine_add(struct soft_context *ctx, const struct soft_mr *mr)
 		.access = mr->access,
 	};
 
-	return eng_mr_add(ctx->engine, &attr);
+	int rc = eng_mr_add(ctx->engine, &attr);
+
+	if (rc == -EEXIST && share_drop(ctx, attr.key))
+		rc = eng_mr_add(ctx->engine, &attr);
+	return rc;
 }
 
 /* Get a key for @mr, whose memory, rights and addresses are set. Return: 0; -errno */
@@ -148,6 +154,7 @@ static int make_region(struct soft_context *ctx, struct soft_mr *mr)
 	if (rc)
 		goto undo_command;
 	after_region(ctx, mr, mr->ibv.rkey);
+	share_add(ctx, mr);
 	return 0;
 undo_command:
 	command_dereg(ctx, mr->ibv.handle);
@@ -210,8 +217,10 @@ struct ibv_mr *mr_on_memory(struct ibv_pd *pd, const struct ib_uverbs_reg_mr_res
 		mr->access = (int)access;
 		rc = engine_add(ctx, mr);
 	}
-	if (!rc)
+	if (!rc) {
+		share_add(ctx, mr);
 		return &mr->ibv;
+	}
 	free(mr);
 	command_dereg(ctx, resp->mr_handle);
 	return verbs_null(rc);
@@ -316,13 +325,15 @@ EXPORT struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size
 }
 
 /** ibv_dereg_mr() - no packet touches the memory after return.
- *  Return: 0; EBUSY while a memory window is bound to it; EIO */
+ *  Return: 0; EBUSY while a memory window is bound to it; EOPNOTSUPP it is another program's; EIO */
 EXPORT int ibv_dereg_mr(struct ibv_mr *ibmr)
 {
 	struct soft_context *ctx = to_context(ibmr->context);
 	struct soft_mr *mr = container_of(ibmr, struct soft_mr, ibv);
 	int rc;
 
+	if (mr->foreign)
+		return verbs_err(-EOPNOTSUPP);
 	if (!ctx->forked) {
 		if (eng_mr_del(ctx->engine, ibmr->lkey) == -EBUSY)
 			return verbs_err(-EBUSY);
@@ -333,6 +344,7 @@ EXPORT int ibv_dereg_mr(struct ibv_mr *ibmr)
 		engine_add(ctx, mr);
 		return verbs_err(rc);
 	}
+	share_del(ctx, ibmr->lkey);
 	mr_free(mr);
 	return 0;
 }
@@ -342,7 +354,7 @@ static int rereg_input(const struct soft_mr *mr, int flags, struct ibv_pd *pd, v
 {
 	if (!flags || flags & ~IBV_REREG_MR_FLAGS_SUPPORTED)
 		return -EINVAL;
-	if (flags & IBV_REREG_MR_CHANGE_TRANSLATION && mr->map)
+	if (mr->foreign || (flags & IBV_REREG_MR_CHANGE_TRANSLATION && mr->map))
 		return -EOPNOTSUPP;
 	if (flags & IBV_REREG_MR_CHANGE_TRANSLATION && (!length || !addr))
 		return -EINVAL;
@@ -405,6 +417,7 @@ EXPORT int ibv_rereg_mr(struct ibv_mr *ibmr, int flags, struct ibv_pd *pd, void 
 		errno = -rc;
 		return IBV_REREG_MR_ERR_INPUT;
 	}
+	share_del(ctx, ibmr->lkey);
 	windows_key_gone(ctx, ibmr->rkey);
 	before_region(ctx, &new);
 	rc = command_rereg(ctx, &new, flags);
@@ -416,6 +429,7 @@ EXPORT int ibv_rereg_mr(struct ibv_mr *ibmr, int flags, struct ibv_pd *pd, void 
 		return IBV_REREG_MR_ERR_CMD;
 	}
 	*mr = new;
+	share_add(ctx, mr);
 	return 0;
 }
 

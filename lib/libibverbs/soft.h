@@ -14,7 +14,7 @@
  *
  * Lock order: objects_lock, the engine's lock, then any of async_lock, a
  * channel's lock. sock_lock is taken alone or inside the engine's lock
- * while a rule fails completions.
+ * while a rule fails completions. share.c and share_serve.c have locks of their own (docs/LOCKING.md).
  */
 #ifndef SOFTIB_LIBIBVERBS_SOFT_H
 #define SOFTIB_LIBIBVERBS_SOFT_H
@@ -34,6 +34,7 @@
 #include "engine/engine.h"
 #include "lanes.h"
 #include "progress_thread.h"
+#include "share.h"
 #include "windows.h"
 
 #define EXPORT __attribute__((visibility("default")))
@@ -143,6 +144,7 @@ struct soft_context {
 	struct soft_link link;
 	struct soft_progress progress;
 	struct windows windows;
+	struct share share;
 	const struct abi_devpage *devpage;
 	size_t devpage_bytes;
 	struct ibv_device_attr_ex attr;
@@ -189,6 +191,7 @@ struct soft_mr {
 	size_t map_bytes;
 	uint64_t iova;
 	int access;
+	struct foreign *foreign; /* imported: another program's memory, or device memory */
 };
 
 struct soft_ah {
@@ -289,6 +292,9 @@ static inline struct soft_pd *to_pd(struct ibv_pd *pd)
 const char *ibv_get_sysfs_path(void);
 int ibv_read_sysfs_file(const char *dir, const char *file, char *buf, size_t size);
 
+/* init.c */
+struct soft_device *device_named(const char *dir, const char *node, const char *name);
+
 /* session.c */
 int session_connect(const char *dir, const struct abi_open *open);
 int session_list(const char *dir, const char *node, struct abi_device_info **infos);
@@ -317,7 +323,9 @@ uint64_t link_position(struct soft_link *link, bool *waiting);
 
 /* context.c */
 int context_connect(const struct soft_device *dev);
-struct soft_context *context_open_again(int sock);
+struct soft_context *context_open_again(int cmd_fd);
+struct ibv_context *context_open(struct soft_device *dev, const struct abi_share *share,
+				 int cmd_fd);
 void context_settle(struct soft_context *ctx, const struct eng_qp *qp);
 typedef void context_barrier_fn(void *ctx);
 context_barrier_fn *context_barrier(void);

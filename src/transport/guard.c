@@ -4,7 +4,8 @@
 
 #define PAGE_BYTES 4096u /* the smallest size of a page */
 
-bool (*guard_reach)(void *program, void *buf, size_t len, bool store);
+enum guard_reached (*guard_reach)(void *program, void *buf, size_t len, bool store);
+bool (*guard_reach_atomic)(uint64_t *word, const struct guard_atomic *what, uint64_t *was);
 
 /** struct guard - a copy under way in this thread */
 struct guard {
@@ -55,9 +56,15 @@ static bool move(void *to, const void *from, size_t len, void *program, void *bu
 		return true;
 	if (!page_exists)
 		return false;
-	/* the program's own handler, if it has one, knows why it took the right away */
-	if (!guard_reach || !guard_reach(program, buf, len, store))
+	switch (guard_reach ? guard_reach(program, buf, len, store) : GUARD_UNKNOWN) {
+	case GUARD_GONE:
+		return false;
+	case GUARD_UNKNOWN: /* the program's own handler knows why it took the right away */
 		memcpy(to, from, len);
+		break;
+	case GUARD_REACHED:
+		break;
+	}
 	return true;
 }
 
@@ -116,10 +123,18 @@ bool guard_probe_write(void *at, size_t len)
 
 /* --- atomics --- */
 
+/* One that was not made: its page is gone, or exists without the right. */
+static bool atomic_elsewhere(uint64_t *word, const struct guard_atomic *a, uint64_t *was)
+{
+	return page_exists && guard_reach_atomic && guard_reach_atomic(word, a, was);
+}
+
 #if GUARD_INLINE
 
 bool guard_fetch_add(uint64_t *word, uint64_t add, uint64_t *was)
 {
+	const struct guard_atomic a = {.operand = add};
+
 	asm volatile goto("1: lock xaddq %0, %1\n\t" GUARD_ENTRY
 			  : "+r"(add), "+m"(*word)
 			  :
@@ -129,11 +144,13 @@ bool guard_fetch_add(uint64_t *word, uint64_t add, uint64_t *was)
 	*was = add;
 	return true;
 gone:
-	return false;
+	return atomic_elsewhere(word, &a, was);
 }
 
 bool guard_compare_swap(uint64_t *word, uint64_t compare, uint64_t swap, uint64_t *was)
 {
+	const struct guard_atomic a = {compare, swap, .is_swap = true};
+
 	asm volatile goto("1: lock cmpxchgq %2, %1\n\t" GUARD_ENTRY
 			  : "+a"(compare), "+m"(*word)
 			  : "r"(swap)
@@ -143,7 +160,7 @@ bool guard_compare_swap(uint64_t *word, uint64_t compare, uint64_t swap, uint64_
 	*was = compare;
 	return true;
 gone:
-	return false;
+	return atomic_elsewhere(word, &a, was);
 }
 
 #else
@@ -160,38 +177,39 @@ void guard_store_word_spun_on(void *to, const void *from, size_t len)
 }
 
 struct atomic {
-	uint64_t operand, swap, was;
-	bool is_swap;
+	const struct guard_atomic *what;
+	uint64_t was;
 };
 
 static void atomic(void *ctx, void *word, const void *unused, size_t len)
 {
 	struct atomic *a = ctx;
 
-	a->was = a->operand;
-	if (a->is_swap)
-		__atomic_compare_exchange_n((uint64_t *)word, &a->was, a->swap, false,
+	a->was = a->what->operand;
+	if (a->what->is_swap)
+		__atomic_compare_exchange_n((uint64_t *)word, &a->was, a->what->swap, false,
 					    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 	else
-		a->was = __atomic_fetch_add((uint64_t *)word, a->operand, __ATOMIC_SEQ_CST);
+		a->was = __atomic_fetch_add((uint64_t *)word, a->what->operand, __ATOMIC_SEQ_CST);
 }
 
-static bool run_atomic(uint64_t *word, struct atomic *a, uint64_t *was)
+static bool run_atomic(uint64_t *word, const struct guard_atomic *what, uint64_t *was)
 {
-	bool done = guard_run(atomic, a, word, NULL, sizeof(*word), word);
+	struct atomic a = {.what = what};
+	bool done = guard_run(atomic, &a, word, NULL, sizeof(*word), word);
 
-	*was = a->was;
-	return done;
+	*was = a.was;
+	return done || atomic_elsewhere(word, what, was);
 }
 
 bool guard_fetch_add(uint64_t *word, uint64_t add, uint64_t *was)
 {
-	return run_atomic(word, &(struct atomic){.operand = add}, was);
+	return run_atomic(word, &(struct guard_atomic){.operand = add}, was);
 }
 
 bool guard_compare_swap(uint64_t *word, uint64_t compare, uint64_t swap, uint64_t *was)
 {
-	return run_atomic(word, &(struct atomic){compare, swap, .is_swap = true}, was);
+	return run_atomic(word, &(struct guard_atomic){compare, swap, .is_swap = true}, was);
 }
 
 #endif

@@ -65,12 +65,28 @@ bool guard_fetch_add(uint64_t *word, uint64_t add, uint64_t *was);
 /** guard_compare_swap() - the same, if it is @compare */
 bool guard_compare_swap(uint64_t *word, uint64_t compare, uint64_t swap, uint64_t *was);
 
+/** enum guard_reached - what became of bytes on a page that exists without the right */
+enum guard_reached {
+	GUARD_UNKNOWN, /* it cannot be done: whoever took the right away has a handler, perhaps */
+	GUARD_REACHED,
+	GUARD_GONE, /* what the page stands for does not exist */
+};
+
 /**
  * guard_reach - move @len bytes of one page that exists without the right, at @program: from
  * @buf there if it is a @store, else the other way. NULL: nobody can
- * Return: false: it cannot be done
  */
-extern bool (*guard_reach)(void *program, void *buf, size_t len, bool store);
+extern enum guard_reached (*guard_reach)(void *program, void *buf, size_t len, bool store);
+
+/** struct guard_atomic - add @operand; or is it @operand, then it becomes @swap */
+struct guard_atomic {
+	uint64_t operand, swap;
+	bool is_swap;
+};
+
+/** guard_reach_atomic - the same of an aligned word. NULL: nobody can. Return: false: it cannot
+ *  be done; else *@was is its old value */
+extern bool (*guard_reach_atomic)(uint64_t *word, const struct guard_atomic *what, uint64_t *was);
 
 /**
  * guard_fix() - an instruction of this thread failed to reach @address

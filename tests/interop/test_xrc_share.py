@@ -1,42 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """XRC domains that programs of a node share by a file: what arrives at one program's target
 reaches the SRQ of another."""
-import subprocess
-
 import pytest
 
 from interop.fabric import BUILD, Fabric
+from interop.told import Told
 
 PROGRAM = BUILD / "tests/programs/xrc_share"
 
 
-class End:
-    """A program that does what it is told, a line each."""
+class End(Told):
+    """A program with one end of a connection."""
 
     def __init__(self, fabric, node):
-        self.process = fabric.start(node, PROGRAM, stdin=subprocess.PIPE)
-
-    def tell(self, *words):
-        self.process.stdin.write(" ".join(map(str, words)) + "\n")
-        self.process.stdin.flush()
-
-    def hear(self):
-        return self.process.stdout.readline().strip()
-
-    def do(self, *words):
-        self.tell(*words)
-        return self.hear()
-
-    def numbers(self, *words):
-        return [int(word) for word in self.do(*words).split()]
-
-    def end(self):
-        self.process.stdin.close()
-        assert self.process.wait() == 0
-
-    def die(self):
-        self.process.kill()
-        self.process.wait()
+        super().__init__(fabric, node, PROGRAM)
 
 
 @pytest.fixture(scope="module")

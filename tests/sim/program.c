@@ -26,6 +26,12 @@ static uint32_t lane_news;
 
 /* --- what the library asks of a session --- */
 
+/* no program of the simulator shares its objects */
+bool share_serve(struct soft_context *ctx, int sock)
+{
+	return false;
+}
+
 int session_resolve(struct soft_context *ctx, const struct abi_resolve *key,
 		    struct abi_resolve_resp *resp, int fds[2], unsigned *num_fds)
 {
