@@ -46,9 +46,17 @@ static const char *why(int error)
 		return "a program on the node answers device management MADs, or a "
 		       "listener "
 		       "has the service id: end it first";
-	case -EOPNOTSUPP:
-		return "SRP needs the management of an InfiniBand fabric: this one is "
-		       "Ethernet";
+	case -ENOTSUP:
+		return "the unit is memory, which keeps no reservations: leave out "
+		       "':aptpl'";
+	case -EBADMSG:
+		return "the file of its reservations is damaged, or is something else. "
+		       "Remove the file if the hosts may register again";
+	case -ETXTBSY:
+		return "another unit has the file of its reservations: name one of its "
+		       "own (':aptpl=PATH')";
+	case -EBADF:
+		return "what its reservations are to be kept in is no file";
 	default:
 		return strerror(-error);
 	}
@@ -67,6 +75,7 @@ bool control_op_srp_unit_add(struct control_request *req)
 	int64_t block_bytes = control_number(req, "block_bytes", SCSI_MAX_BLOCK_BYTES);
 	struct srpt_unit_config config = {
 		.fd = req->fd[0],
+		.kept_fd = req->fd[1],
 		.name = control_text(req, "name"),
 		.block_bytes = block_bytes < 0 ? 512 : (u32)block_bytes,
 		.read_only = control_flag(req, "read_only"),
@@ -83,15 +92,20 @@ bool control_op_srp_unit_add(struct control_request *req)
 	if (!device)
 		return true;
 	if (!config.name || config.fd < 0) {
-		control_fail(req, "\"srp_unit_add\" needs a \"name\" and one descriptor");
+		control_fail(req, "\"srp_unit_add\" needs a \"name\" and a descriptor of the unit");
 		return true;
 	}
-	ret = is_ethernet(device) ? -EOPNOTSUPP : srpt_unit_add(device, &config, &lun);
+	if (is_ethernet(device)) {
+		control_fail(req, "%s: SRP needs the management of an InfiniBand fabric: this "
+				  "one is Ethernet", config.name);
+		return true;
+	}
+	ret = srpt_unit_add(device, &config, &lun);
 	if (ret) {
 		control_fail(req, "%s: %s", config.name, why(ret));
 		return true;
 	}
-	req->fd[0] = -1;
+	req->fd[0] = req->fd[1] = -1;
 	control_put_text(req->out, "node", control_topology(req)->node[node].name);
 	control_put_number(req->out, "lun", lun);
 	return true;
@@ -134,6 +148,7 @@ static int put_unit(void *ctx, const struct srpt_unit_info *info)
 	control_put_bool(o, "write_through", info->write_through);
 	control_put_bool(o, "sparse", info->sparse);
 	control_put_bool(o, "in_memory", info->in_memory);
+	control_put_bool(o, "keeps_reservations", info->keeps_reservations);
 	return json_object_array_add(ctx, o);
 }
 

@@ -119,13 +119,8 @@ void scsi_read_keys(struct scsi_call *call);
 void scsi_read_reservation(struct scsi_call *call);
 void scsi_report_capabilities(struct scsi_call *call);
 void scsi_read_full_status(struct scsi_call *call);
-void scsi_register(struct scsi_call *call);
-void scsi_register_ignore(struct scsi_call *call);
-void scsi_register_and_move(struct scsi_call *call);
-void scsi_reserve(struct scsi_call *call);
-void scsi_release(struct scsi_call *call);
-void scsi_clear(struct scsi_call *call);
-void scsi_preempt(struct scsi_call *call);
-void scsi_preempt_and_abort(struct scsi_call *call);
+bool scsi_is_reservation_type(uint8_t type);
+/** scsi_reserve_out() - PERSISTENT RESERVE OUT, every service action */
+void scsi_reserve_out(struct scsi_call *call);
 
 #endif

@@ -2,7 +2,8 @@
 /*
  * Persistent reservations (SPC-4 5.12, 6.15, 6.16): hosts register a key with a unit; one
  * of them, or all, hold a reservation that keeps the others from writing or reading.
- * Registrations outlast the logins of their hosts, and end with the unit.
+ * Registrations outlast the logins of their hosts, and end with the unit, unless a host wants
+ * them to outlast a loss of power (APTPL) and the back end can keep them.
  *
  * An entry whose host was removed by another one stays until its place is needed: it
  * carries the unit attention that tells the host, and which of its commands are aborted.
@@ -26,6 +27,11 @@ static const uint8_t types[16] = {
 	[7] = VALID | REGISTRANTS | ALL_HOLD,
 	[8] = VALID | REGISTRANTS | ALL_HOLD | EXCLUDES_READS,
 };
+
+bool scsi_is_reservation_type(uint8_t type)
+{
+	return type < ARRAY_SIZE(types) && types[type];
+}
 
 /* --- the table of registrations --------------------------------------------------- */
 
@@ -169,9 +175,10 @@ void scsi_read_reservation(struct scsi_call *call)
 
 void scsi_report_capabilities(struct scsi_call *call)
 {
-	/* SIP_C, ATP_C; TMV; the mask of types: EA-RO, WE-RO, EA, WE and both of all
-	 * registrants */
-	static const uint8_t data[8] = {0, 8, 0x0c, 0x80, 0xea, 0x01};
+	/* SIP_C, ATP_C, PTPL_C; TMV, PTPL_A; the mask of types: EA-RO, WE-RO, EA, WE and both of
+	 * all registrants */
+	const bool can_keep = call->unit->backend->keep, kept = reservations_of(call)->kept;
+	const uint8_t data[8] = {0, 8, 0x0c | can_keep, 0x80 | kept, 0xea, 0x01};
 
 	scsi_reply(call, data, sizeof(data), get_be16(call->task->cdb + 7));
 }
@@ -282,7 +289,7 @@ static bool check_type(struct scsi_call *call)
 {
 	const uint8_t field = call->task->cdb[2];
 
-	if (!(field & 0xf0) && types[field & 0x0f])
+	if (scsi_is_reservation_type(field))
 		return true;
 	scsi_bad_cdb(call, 2);
 	return false;
@@ -346,7 +353,7 @@ static void end_registration(struct request *q)
 
 static void change_registration(struct scsi_call *call, struct request *q)
 {
-	if (q->flags & APTPL) { /* nothing outlasts the unit */
+	if (q->flags & APTPL && !call->unit->backend->keep) {
 		scsi_fail(call, SCSI_INVALID_FIELD_IN_PARAMETERS);
 		return;
 	}
@@ -358,11 +365,13 @@ static void change_registration(struct scsi_call *call, struct request *q)
 		q->me->key = q->new_key;
 	else
 		end_registration(q);
-	if (call->task->status == SCSI_GOOD)
-		q->r->generation++;
+	if (call->task->status != SCSI_GOOD)
+		return;
+	q->r->kept = q->flags & APTPL;
+	q->r->generation++;
 }
 
-void scsi_register(struct scsi_call *call)
+static void register_key(struct scsi_call *call)
 {
 	struct request q;
 
@@ -374,7 +383,7 @@ void scsi_register(struct scsi_call *call)
 		change_registration(call, &q);
 }
 
-void scsi_register_ignore(struct scsi_call *call)
+static void register_ignore(struct scsi_call *call)
 {
 	struct request q;
 
@@ -390,23 +399,25 @@ static const uint8_t *read_move(const struct scsi_call *call)
 	const uint8_t *list = call->task->out, *id = list + PARAMETER_BYTES;
 
 	if (get_be32(list + 20) != SCSI_TRANSPORT_ID_BYTES || !get_be64(list + 8) ||
-	    get_be16(list + 18) != TARGET_PORT || list[17] & ~MOVE_UNREG ||
+	    get_be16(list + 18) != TARGET_PORT || list[17] & ~(MOVE_UNREG | APTPL) ||
+	    (list[17] & APTPL && !call->unit->backend->keep) ||
 	    !is_port(call, id) || !memcmp(id, call->task->initiator, SCSI_TRANSPORT_ID_BYTES))
 		return NULL;
 	return id;
 }
 
-static void move_to(struct request *q, const uint8_t *id, bool unregister)
+static void move_to(struct request *q, const uint8_t *id, uint8_t flags)
 {
 	struct scsi_registrant *to = put_key(q->r, id, q->new_key, false);
 
 	q->r->holder = (uint8_t)(to - q->r->registrants);
-	if (unregister)
+	if (flags & MOVE_UNREG)
 		q->me->key = 0;
+	q->r->kept = flags & APTPL;
 	q->r->generation++;
 }
 
-void scsi_register_and_move(struct scsi_call *call)
+static void register_and_move(struct scsi_call *call)
 {
 	const uint8_t *list = call->task->out, *id;
 	struct request q = {.r = reservations_of(call), .me = find_host(call)};
@@ -428,11 +439,11 @@ void scsi_register_and_move(struct scsi_call *call)
 	else if (!find_id(q.r, id) && !count_places(q.r))
 		scsi_fail(call, SCSI_NO_REGISTRATION_RESOURCES);
 	else
-		move_to(&q, id, list[17] & MOVE_UNREG);
+		move_to(&q, id, list[17]);
 }
 
 /* Reserving again what one holds changes nothing. */
-void scsi_reserve(struct scsi_call *call)
+static void begin_reservation(struct scsi_call *call)
 {
 	struct request q;
 
@@ -446,7 +457,7 @@ void scsi_reserve(struct scsi_call *call)
 	}
 }
 
-void scsi_release(struct scsi_call *call)
+static void end_reservation(struct scsi_call *call)
 {
 	struct request q;
 
@@ -458,7 +469,7 @@ void scsi_release(struct scsi_call *call)
 		release(q.r, q.me);
 }
 
-void scsi_clear(struct scsi_call *call)
+static void clear(struct scsi_call *call)
 {
 	struct request q;
 
@@ -536,14 +547,45 @@ static void preempt(struct scsi_call *call, uint64_t aborted_before)
 	q.r->generation++;
 }
 
-void scsi_preempt(struct scsi_call *call)
+static void preempt_only(struct scsi_call *call)
 {
 	preempt(call, 0);
 }
 
 /* What the preempted hosts sent before this command, and was not performed yet, is
  * aborted when its turn comes. */
-void scsi_preempt_and_abort(struct scsi_call *call)
+static void preempt_and_abort(struct scsi_call *call)
 {
 	preempt(call, call->task->order);
+}
+
+/* --- what outlasts a loss of power (SPC-4 5.12.5) ----------------------------------- */
+
+/* Return: true: there is nothing to store, or it is stored */
+static bool keep(struct scsi_call *call, const struct scsi_reservations *before)
+{
+	const struct scsi_reservations *now = reservations_of(call);
+	uint8_t state[SCSI_SAVED_BYTES];
+
+	if (!before->kept && !now->kept)
+		return true;
+	return !call->unit->backend->keep(call->unit->ctx, state,
+					  scsi_reservations_save(now, state));
+}
+
+static void (*const actions[])(struct scsi_call *call) = {
+	register_key, begin_reservation, end_reservation, clear,
+	preempt_only, preempt_and_abort, register_ignore, register_and_move,
+};
+
+/* What cannot be stored does not happen. */
+void scsi_reserve_out(struct scsi_call *call)
+{
+	struct scsi_reservations *r = reservations_of(call), before = *r;
+
+	actions[call->command->action](call);
+	if (call->task->status != SCSI_GOOD || keep(call, &before))
+		return;
+	*r = before;
+	scsi_fail(call, SCSI_TARGET_FAILURE);
 }

@@ -16,6 +16,7 @@
 #define SCSI_MAX_BLOCK_BYTES	4096
 #define SCSI_MAX_REGISTRANTS	64 /* initiator ports with a reservation key at a unit */
 #define SCSI_TRANSPORT_ID_BYTES 24
+#define SCSI_SAVED_BYTES	(4 + SCSI_MAX_REGISTRANTS * (SCSI_TRANSPORT_ID_BYTES + 9))
 
 enum scsi_status {
 	SCSI_GOOD = 0x00,
@@ -31,6 +32,7 @@ enum scsi_sense {
 	SCSI_NO_SENSE = 0x00000,
 	SCSI_READ_ERROR = 0x31100,
 	SCSI_WRITE_ERROR = 0x30c00,
+	SCSI_TARGET_FAILURE = 0x44400,
 	SCSI_PARAMETER_LIST_LENGTH = 0x51a00,
 	SCSI_INVALID_OPCODE = 0x52000,
 	SCSI_LBA_OUT_OF_RANGE = 0x52100,
@@ -63,6 +65,9 @@ struct scsi_backend {
 	int (*flush)(void *ctx); /* what was written survives; NULL: it always does */
 	/** the range then reads as zero and need not take space; NULL: cannot */
 	int (*discard)(void *ctx, uint64_t offset, uint64_t bytes);
+	/** the @bytes of @state, of scsi_reservations_save(), outlast a loss of power, in place
+	 * of those before; NULL: cannot */
+	int (*keep)(void *ctx, const uint8_t *state, size_t bytes);
 };
 
 /** struct scsi_registrant - an initiator port that has a reservation key, or had one */
@@ -78,6 +83,7 @@ struct scsi_registrant {
 /** struct scsi_reservations - who registered, and who reserved the unit (SPC-4 5.12) */
 struct scsi_reservations {
 	uint32_t generation;
+	bool kept;	/* they outlast a loss of power (APTPL) */
 	uint8_t type;	/* of the reservation; 0: there is none */
 	uint8_t holder; /* index of its registrant, if not all of them hold it */
 	struct scsi_registrant registrants[SCSI_MAX_REGISTRANTS];
@@ -93,7 +99,8 @@ struct scsi_unit {
 	bool read_only;
 	bool write_back; /* writes are safe on stable storage only after a flush */
 	uint64_t id;	 /* names the unit to hosts (page 83); unique in the fabric */
-	struct scsi_reservations reservations; /* zero at first */
+	/** zero at first, or what scsi_reservations_restore() has set */
+	struct scsi_reservations reservations;
 };
 
 /** struct scsi_target - the units that an initiator reaches: the index is the LUN */
@@ -149,6 +156,14 @@ bool scsi_is_parallel(const struct scsi_unit *unit, const uint8_t *cdb, size_t b
 bool scsi_admit(const struct scsi_target *target, struct scsi_task *task);
 /** scsi_perform() - the second half, of a task that was admitted */
 void scsi_perform(const struct scsi_target *target, struct scsi_task *task);
+
+/** scsi_reservations_save() - what of @r is to outlast a loss of power: nothing, unless r->kept
+ *  Return: bytes, at most SCSI_SAVED_BYTES */
+size_t scsi_reservations_save(const struct scsi_reservations *r,
+			      uint8_t to[SCSI_SAVED_BYTES]);
+/** scsi_reservations_restore() - of a unit that got its power back
+ *  Return: 0; -EINVAL scsi_reservations_save() has not written this: @r is not changed */
+int scsi_reservations_restore(struct scsi_reservations *r, const uint8_t *from, size_t bytes);
 
 /** scsi_put_sense() - write sense data in the fixed format (SPC-4 4.5.3), for what a
  * transport finds out before or after a command is performed */

@@ -36,6 +36,20 @@ static void check_reservation(const struct scsi_reservations *r)
 	check(!r->type || r->type >= 7 || r->registrants[r->holder].key);
 }
 
+/* What is kept is what a unit that lost its power gets back. */
+static void check_kept(const struct disk *d)
+{
+	static struct scsi_reservations again;
+	uint8_t once_more[SCSI_SAVED_BYTES];
+
+	if (!d->kept_bytes)
+		return;
+	check(!scsi_reservations_restore(&again, d->kept, d->kept_bytes));
+	check_reservation(&again);
+	check(scsi_reservations_save(&again, once_more) == d->kept_bytes);
+	check(!memcmp(once_more, d->kept, d->kept_bytes));
+}
+
 /* Return: bytes of the input that the command was made of */
 static size_t run(struct disk *d, const uint8_t *data, size_t size)
 {
@@ -64,6 +78,7 @@ static size_t run(struct disk *d, const uint8_t *data, size_t size)
 	scsi_execute(&d->target, t);
 	check_outcome(d, out_bytes);
 	check_reservation(&d->unit.reservations);
+	check_kept(d);
 	free(in);
 	free(out);
 	return HEAD + out_bytes;
@@ -74,6 +89,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static struct disk d;
 
 	disk_init(&d);
+	d.backend.keep = disk_keep;
 	while (size >= HEAD) {
 		size_t used = run(&d, data, size);
 

@@ -4,10 +4,10 @@ import subprocess
 
 import pytest
 
-from interop.fabric import BUILD, TIMEOUT, guid, wait_until
+from interop.fabric import BUILD, TIMEOUT, Fabric, guid, wait_until
 from interop.test_capture import Capture, dissect
 
-TRY = BUILD / "tests/modules/srp_try.so"
+MODULES = BUILD / "tests/modules"
 GUID = guid("n1")
 
 
@@ -33,14 +33,15 @@ def no_target_stays(pair):
         pair.softib("srp", "target", "remove", target["node"])
 
 
-def attempts(pair):
+def attempts(pair, module="srp_try", *params):
     """The initiator's verdict, as softibd's log has it."""
     log = pair.dir / "softibd.log"
     before = log.read_text() if log.exists() else ""
-    assert softib(pair, "modprobe", "n2", TRY, f"guid={GUID}", f"port_guid={guid('n1', 1)}") == (0, "")
-    assert softib(pair, "rmmod", "n2", "srp_try") == (0, "")
-    return [line for line in log.read_text()[len(before):].splitlines() if "srp_try: " in line
-            and "module srp_try" not in line]
+    assert softib(pair, "modprobe", "n2", MODULES / f"{module}.so", f"guid={GUID}",
+                  f"port_guid={guid('n1', 1)}", *params) == (0, "")
+    assert softib(pair, "rmmod", "n2", module) == (0, "")
+    return [line for line in log.read_text()[len(before):].splitlines() if f"{module}: " in line
+            and f"module {module}" not in line]
 
 
 def test_srptools_find_a_target_while_there_is_one(pair):
@@ -90,7 +91,62 @@ def test_units_come_and_go(pair, disk):
     assert not pair.json("srp", "target", "list")
 
 
+def expect_kept(pair, again):
+    said = attempts(pair, "srp_keep", f"again={again}")
+    assert len(said) == 1 and said[0].endswith("done, 0 failures"), said
+
+
+def test_reservations_outlast_the_unit_that_keeps_them(pair, disk):
+    pair.softib("srp", "target", "add", "n1", "--unit", f"{disk}:aptpl")
+    assert pair.json("srp", "target", "list")[0]["units"][0]["keeps_reservations"]
+    expect_kept(pair, 0)
+    pair.softib("srp", "target", "remove", "n1")
+    pair.softib("srp", "target", "add", "n1", "--unit", "ram:1M", "--unit", f"{disk}:aptpl")
+    pair.softib("srp", "target", "remove", "n1", "0")
+    pair.softib("srp", "target", "remove", "n1")
+    pair.softib("srp", "target", "add", "n1", "--unit", f"{disk}:aptpl={disk}.aptpl")
+    expect_kept(pair, 1)
+
+
+def test_reservations_outlast_softibd(home, disk):
+    with Fabric("pair") as fabric:
+        fabric.softib("srp", "target", "add", "n1", "--unit", f"{disk}:aptpl")
+        expect_kept(fabric, 0)
+    with Fabric("pair") as fabric:
+        fabric.softib("srp", "target", "add", "n1", "--unit", f"{disk}:aptpl")
+        expect_kept(fabric, 1)
+
+
+def test_a_damaged_file_of_reservations_is_told(pair, disk):
+    """Of its two slots the newer one that is whole counts."""
+    kept = disk.with_name(disk.name + ".aptpl")
+    pair.softib("srp", "target", "add", "n1", "--unit", f"{disk}:aptpl")
+    expect_kept(pair, 0)
+    pair.softib("srp", "target", "remove", "n1")
+    good = kept.read_bytes()
+    assert good[:8] == good[4096:4104] == b"softibPR"
+    newest = 4096 * (int.from_bytes(good[4104:4112], "big") > int.from_bytes(good[8:16], "big"))
+    torn = bytearray(good)  # REGISTER is kept, RESERVE is not
+    torn[newest + 40] ^= 1
+    kept.write_bytes(torn)
+    pair.softib("srp", "target", "add", "n1", "--unit", f"{disk}:aptpl")
+    said = attempts(pair, "srp_keep", "again=1")
+    assert len(said) == 2 and "WRITE of the other: 0, not 0x18" in said[0], said
+    pair.softib("srp", "target", "remove", "n1")
+    for bad in good[:40], bytes(8192), b"text":
+        kept.write_bytes(bad)
+        status, why = softib(pair, "srp", "target", "add", "n1", "--unit", f"{disk}:aptpl")
+        assert status == 1 and "the file of its reservations is damaged" in why, (bad[:16], why)
+    kept.write_bytes(b"")
+    pair.softib("srp", "target", "add", "n1", "--unit", f"{disk}:aptpl")
+    status, why = softib(pair, "srp", "target", "add", "n1", "--unit", f"{disk}:aptpl")
+    assert status == 1 and "another unit has the file of its reservations" in why
+
+
 @pytest.mark.parametrize("args, why", [
+    (("n1", "--unit", "ram:1M:aptpl"), "':aptpl' is for files and block devices"),
+    (("n1", "--unit", f"{__file__}:ro:aptpl=/nonexistent/file"), "':aptpl=PATH' names another file"),
+    (("n1", "--unit", f"{__file__}:ro:aptpl=/dev/null"), "is no file"),
     (("n1", "--unit", "/nonexistent/disk"), "No such file or directory; 'truncate -s 1G FILE' makes"),
     (("n1", "--unit", "/dev/null"), "'/dev/null' is neither a file nor a block device"),
     (("n1", "--unit", "ram:12Q"), "expected ram:SIZE such as ram:64M"),

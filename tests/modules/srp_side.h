@@ -325,7 +325,7 @@ static struct wire_srp_data direct(u32 at, u32 bytes)
 		.where = {(u64)(uintptr_t)data + at, mr->rkey, bytes}};
 }
 
-static void fill(u32 at, u32 bytes, u8 seed)
+__attribute__((unused)) static void fill(u32 at, u32 bytes, u8 seed)
 {
 	for (u32 i = 0; i < bytes; i++)
 		data[at + i] = (u8)(i * 13 + i / 256 + seed);
@@ -343,6 +343,24 @@ static void start(struct channel *ch)
 	perform(ch, CDB(0),
 		&(struct wire_srp_cmd_parts){}); /* tells of power on, or not */
 	expect("TEST UNIT READY", perform(ch, CDB(0), &(struct wire_srp_cmd_parts){}), 0);
+}
+
+/* @how: the type of a reservation; the flags of a REGISTER
+ * Return: the status of a PERSISTENT RESERVE OUT with the keys @of and @to */
+__attribute__((unused)) static u8 reserve_out(struct channel *ch, u8 action, u8 how, u64 of, u64 to)
+{
+	memset(data, 0, 24);
+	put_be64(data, of);
+	put_be64(data + 8, to);
+	data[20] = action ? 0 : how;
+	return perform(ch, CDB(0x5f, action, action ? how : 0, [8] = 24),
+		       &(struct wire_srp_cmd_parts){.out = direct(0, 24)});
+}
+
+__attribute__((unused)) static u8 write_block(struct channel *ch)
+{
+	return perform(ch, CDB(0x2a, [8] = 1),
+		       &(struct wire_srp_cmd_parts){.out = direct(0, BLOCK)});
 }
 
 /* --- the module --- */

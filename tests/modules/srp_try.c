@@ -311,22 +311,6 @@ static void try_channels(struct channel *ch)
 	kfree(second);
 }
 
-/* Return: the status of a PERSISTENT RESERVE OUT with the keys @of and @to */
-static u8 reserve_out(struct channel *ch, u8 action, u8 type, u64 of, u64 to)
-{
-	memset(data, 0, 24);
-	put_be64(data, of);
-	put_be64(data + 8, to);
-	return perform(ch, CDB(0x5f, action, type, [8] = 24),
-		       &(struct wire_srp_cmd_parts){.out = direct(0, 24)});
-}
-
-static u8 write_block(struct channel *ch)
-{
-	return perform(ch, CDB(0x2a, [8] = 1),
-		       &(struct wire_srp_cmd_parts){.out = direct(0, BLOCK)});
-}
-
 /* A host that reserved the unit is the only one that writes, also after it logged in
  * anew; the other one takes the reservation away from it. */
 static void try_reservations(struct channel *ch)

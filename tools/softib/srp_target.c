@@ -15,11 +15,14 @@
 
 #define UNITS_MAX  256
 #define RAM_PREFIX "ram:"
+#define KEPT_OPTION "aptpl="
 
 /** struct unit - one --unit */
 struct unit {
 	const char *file; /* or ram:SIZE */
 	bool read_only, write_through, sparse, large_blocks;
+	bool keeps;	  /* its reservations */
+	const char *kept; /* the file that they are kept in; NULL: the unit's name and ".aptpl" */
 	uint64_t ram_bytes; /* 0: a file */
 };
 
@@ -65,14 +68,19 @@ static bool parse_option(struct unit *unit, const char *word)
 	} options[] = {{"ro", &unit->read_only},
 		       {"wt", &unit->write_through},
 		       {"sparse", &unit->sparse},
-		       {"4k", &unit->large_blocks}};
+		       {"4k", &unit->large_blocks},
+		       {"aptpl", &unit->keeps}};
 
 	for (size_t i = 0; i < ARRAY_SIZE(options); i++)
 		if (!strcmp(options[i].word, word)) {
 			*options[i].flag = true;
 			return true;
 		}
-	return false;
+	if (strncmp(word, KEPT_OPTION, strlen(KEPT_OPTION)) != 0)
+		return false;
+	unit->keeps = true;
+	unit->kept = word + strlen(KEPT_OPTION);
+	return true;
 }
 
 /* The options are cut off from the end, so that a file's name may have colons. */
@@ -93,6 +101,11 @@ static void parse_unit(struct target_args *args, char *word, struct argp_state *
 				   "expected ram:SIZE such as ram:64M, not '%s' (a file "
 				   "of that name: ./%s)",
 				   word, word);
+		if (unit->keeps)
+			argp_error(state,
+				   "'%s' ends with its unit, and so do its reservations: "
+				   "':aptpl' is for files and block devices",
+				   word);
 	}
 	args->nr_units++;
 }
@@ -158,12 +171,38 @@ static int open_unit(const struct unit *unit)
 	return -1;
 }
 
+/* Return: a descriptor; -1 (printed) */
+static int open_kept(const struct unit *unit, int unit_fd)
+{
+	char path[PATH_MAX];
+	struct stat st;
+	int fd;
+
+	if (!unit->kept && (fstat(unit_fd, &st) || !S_ISREG(st.st_mode))) {
+		complain("'%s' is a device: name the file for its reservations, as in "
+			 "'%s:aptpl=PATH'", unit->file, unit->file);
+		return -1;
+	}
+	if (snprintf(path, sizeof(path), "%s%s", unit->kept ? unit->kept : unit->file,
+		     unit->kept ? "" : ".aptpl") >= (int)sizeof(path)) {
+		complain("the name of the file for the reservations of '%s' is too long",
+			 unit->file);
+		return -1;
+	}
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0600);
+	if (fd < 0)
+		complain("cannot open '%s', in which the reservations of '%s' are kept: %s; "
+			 "':aptpl=PATH' names another file", path, unit->file, strerror(errno));
+	return fd;
+}
+
 /* Return: the answer, the caller's; NULL (printed) */
 static struct json_object *add_unit(const char *dir, const char *node,
 				    const struct unit *unit)
 {
-	struct json_object *req = request("srp_unit_add"), *answer;
-	int fd = open_unit(unit);
+	struct json_object *req = request("srp_unit_add"), *answer = NULL;
+	int fd[2] = {open_unit(unit), -1};
+	bool is_open = fd[0] >= 0;
 
 	request_text(req, "node", node);
 	request_text(req, "name", unit->file);
@@ -173,25 +212,33 @@ static struct json_object *add_unit(const char *dir, const char *node,
 	json_object_object_add(req, "write_through",
 			       json_object_new_boolean(unit->write_through));
 	json_object_object_add(req, "sparse", json_object_new_boolean(unit->sparse));
-	if (fd < 0) {
-		json_object_put(req);
-		return NULL;
+	if (is_open && unit->keeps) {
+		fd[1] = open_kept(unit, fd[0]);
+		is_open = fd[1] >= 0;
 	}
-	answer = client_call_fds(dir, req,
-				 &(struct client_fds){.send = &fd, .num_send = 1});
-	close(fd);
+	if (is_open)
+		answer = client_call_fds(
+			dir, req,
+			&(struct client_fds){.send = fd, .num_send = unit->keeps ? 2 : 1});
+	else
+		json_object_put(req);
+	for (int i = 0; i < 2; i++)
+		if (fd[i] >= 0)
+			close(fd[i]);
 	return answer;
 }
 
 static int target_add(int argc, char **argv)
 {
 	static const struct argp_option options[] = {
-		{"unit", 'u', "FILE[:ro][:wt][:sparse][:4k]", 0,
+		{"unit", 'u', "FILE[:ro][:wt][:sparse][:4k][:aptpl[=PATH]]", 0,
 		 "a file or block device, or ram:SIZE (such as ram:64M). ro: it is only "
 		 "read; "
 		 "wt: a write is on the disk before it is acknowledged; sparse: "
 		 "discarded "
-		 "blocks are given back to the file system; 4k: blocks of 4096 bytes",
+		 "blocks are given back to the file system; 4k: blocks of 4096 bytes; "
+		 "aptpl: "
+		 "hosts may have their persistent reservations kept, in PATH or FILE.aptpl",
 		 0},
 		{0},
 	};
@@ -241,7 +288,8 @@ static int target_add(int argc, char **argv)
 
 static void print_unit(struct json_object *unit)
 {
-	static const char *const flags[] = {"read_only", "write_through", "sparse"};
+	static const char *const flags[] = {"read_only", "write_through", "sparse",
+					     "keeps_reservations"};
 	char size[16];
 
 	printf("  LUN %-3lld %10s  %s", (long long)number_of(unit, "lun"),

@@ -5,6 +5,7 @@
  *  srpt.c     targets and their units: made, found, ended
  *  agent.c    device management: MADs, and the capability bit of the ports
  *  unit.c     a unit's medium: a descriptor
+ *  keep.c     the file in which a unit's reservations outlast softibd
  *  worker.c   the threads of a unit whose medium may be slow
  *  login.c    connections: requests to log in, and initiators
  *  channel.c  a channel: its queue pair, receives, messages in and out, its end
@@ -43,7 +44,9 @@ struct srpt_unit {
 	struct srpt *srpt; /* NULL: removed */
 	struct rt *rt;
 	unsigned int lun;
-	int fd;
+	struct scsi_backend backend;
+	int fd, kept_fd; /* kept_fd: -1: reservations end with the unit */
+	u64 kept_serial;
 	u64 file; /* tells the medium from others */
 	bool sparse, in_memory;
 	struct srpt_worker *worker; /* NULL: in memory, so that nothing waits */
@@ -169,8 +172,19 @@ void srpt_agent_close(struct srpt *srpt);
 /** srpt_unit_open() - Return: 0 and *@unit, without a LUN; -errno, see srpt_unit_add() */
 int srpt_unit_open(struct rt *rt, const struct srpt_unit_config *config,
 		   struct srpt_unit **unit);
-/** srpt_unit_free() - close its descriptor, end its thread; no command is in work */
+/** srpt_unit_forget_fds() - its descriptors stay the caller's */
+void srpt_unit_forget_fds(struct srpt_unit *unit);
+/** srpt_unit_free() - close its descriptors, end its thread; no command is in work */
 void srpt_unit_free(struct srpt_unit *unit);
+
+/* --- keep.c --- */
+/** srpt_keep_load() - the reservations in unit->kept_fd become the unit's
+ *  Return: 0; -EBADMSG what is in the file is no reservations; -ETXTBSY another unit has it;
+ *  -EBADF it is no file; -errno */
+int srpt_keep_load(struct srpt_unit *unit);
+/** srpt_keep() - of the unit's back end. Context: a thread of the unit, or the loop; waits for the
+ *  disk */
+int srpt_keep(void *ctx, const u8 *state, size_t bytes);
 
 /* --- login.c --- */
 int srpt_listen(struct srpt *srpt);

@@ -166,7 +166,7 @@ int srpt_unit_add(struct ib_device *device, const struct srpt_unit_config *confi
 	if (!srpt)
 		ret = open_target(device, &srpt);
 	if (ret) {
-		unit->fd = -1; /* it stays the caller's */
+		srpt_unit_forget_fds(unit);
 		srpt_unit_free(unit);
 		return ret;
 	}
@@ -237,6 +237,7 @@ int srpt_each_unit(struct srpt *srpt,
 						 !u->scsi.write_back && !u->in_memory,
 					 .sparse = u->sparse,
 					 .in_memory = u->in_memory,
+					 .keeps_reservations = u->kept_fd >= 0,
 				 });
 	}
 	return ret;

@@ -14,13 +14,14 @@ struct srpt;
 
 /** struct srpt_unit_config - a unit
  *  @fd: a file, a block device or a memfd
+ *  @kept_fd: a file, empty at first, in which its reservations outlast the unit; -1: none
  *  @name: for people
  *  @block_bytes: 512 or 4096
  *  @read_only: writes are refused
  *  @write_through: what is acknowledged is on the medium
  *  @sparse: blocks can be discarded; those of a memfd always can */
 struct srpt_unit_config {
-	int fd;
+	int fd, kept_fd;
 	const char *name;
 	u32 block_bytes;
 	bool read_only, write_through, sparse;
@@ -32,7 +33,7 @@ struct srpt_unit_info {
 	const char *name;
 	u64 bytes;
 	u32 block_bytes;
-	bool read_only, write_through, sparse, in_memory;
+	bool read_only, write_through, sparse, in_memory, keeps_reservations;
 };
 
 /** struct srpt_channel_info - a channel, for people */
@@ -52,10 +53,12 @@ void srpt_cleanup(void);
 /**
  * srpt_unit_add() - serve one more unit from an adapter; the first one starts its target
  * @lun: set to its logical unit number
- * config->fd is the unit's from now on, unless it fails.
+ * config->fd and config->kept_fd are the unit's from now on, unless it fails.
  * Return: 0; -ENODEV no such adapter; -EINVAL neither a file nor a block device, or
  * smaller than a block; -EACCES not open for writing; -ENOSPC SCSI_MAX_LUNS units; -EBUSY
- * a program has the device management class of a port; -ENOMEM; -errno
+ * a program has the device management class of a port; -ENOTSUP memory cannot keep
+ * reservations; -EBADMSG, -ETXTBSY, -EBADF config->kept_fd has something else, is that of another
+ * unit, is no file; -ENOMEM; -errno
  */
 int srpt_unit_add(struct ib_device *device, const struct srpt_unit_config *config,
 		  unsigned int *lun);

@@ -122,52 +122,80 @@ static int measure(int fd, bool read_only, u64 *bytes, u64 *file)
 	return ioctl(fd, BLKGETSIZE64, bytes) ? -errno : 0;
 }
 
+/* only files in memory can be sealed */
+static bool is_memory(int fd)
+{
+	return fcntl(fd, F_GET_SEALS) >= 0;
+}
+
 static void unit_gone(struct rt_work *work)
 {
 	srpt_unit_free(container_of(work, struct srpt_unit, gone));
 }
 
-int srpt_unit_open(struct rt *rt, const struct srpt_unit_config *config,
-		   struct srpt_unit **unit)
+/* Return: 0; -errno, see srpt_unit_add() */
+static int check(const struct srpt_unit_config *config, u64 *bytes, u64 *file)
 {
-	struct srpt_unit *u;
-	u64 bytes = 0, file = 0;
-	int ret = measure(config->fd, config->read_only, &bytes, &file);
+	int ret = measure(config->fd, config->read_only, bytes, file);
 
-	if (!ret &&
-	    (bytes < config->block_bytes ||
-	     (config->block_bytes != 512 && config->block_bytes != SCSI_MAX_BLOCK_BYTES)))
-		ret = -EINVAL;
-	u = ret ? NULL : rt_zalloc(sizeof(*u));
-	if (!u)
-		return ret ? ret : -ENOMEM;
-	/* only files in memory can be sealed */
-	u->in_memory = fcntl(config->fd, F_GET_SEALS) >= 0;
-	u->sparse = config->sparse || u->in_memory;
-	if (!u->in_memory)
-		ret = srpt_worker_start(rt, &u->worker);
-	if (ret) {
-		rt_free(u);
+	if (ret)
 		return ret;
-	}
-	u->rt = rt;
+	if (*bytes < config->block_bytes ||
+	    (config->block_bytes != 512 && config->block_bytes != SCSI_MAX_BLOCK_BYTES))
+		return -EINVAL;
+	return config->kept_fd >= 0 && is_memory(config->fd) ? -ENOTSUP : 0;
+}
+
+static void describe(struct srpt_unit *u, const struct srpt_unit_config *config, u64 bytes)
+{
+	u->in_memory = is_memory(config->fd);
+	u->sparse = config->sparse || u->in_memory;
+	u->backend = u->sparse ? thin : thick;
+	u->backend.keep = config->kept_fd >= 0 ? srpt_keep : NULL;
 	u->fd = config->fd;
-	u->file = file;
+	u->kept_fd = config->kept_fd;
 	snprintf(u->name, sizeof(u->name), "%s", config->name);
-	INIT_LIST_HEAD(&u->node);
-	pthread_mutex_init(&u->admission, NULL);
-	rt_work_init(&u->gone, unit_gone);
-	srpt_line_open(u);
 	u->scsi = (struct scsi_unit){
-		.backend = u->sparse ? &thin : &thick,
+		.backend = &u->backend,
 		.ctx = u,
 		.nr_blocks = bytes / config->block_bytes,
 		.block_bytes = config->block_bytes,
 		.read_only = config->read_only,
 		.write_back = !config->write_through && !u->in_memory,
 	};
+}
+
+int srpt_unit_open(struct rt *rt, const struct srpt_unit_config *config,
+		   struct srpt_unit **unit)
+{
+	u64 bytes = 0, file = 0;
+	int ret = check(config, &bytes, &file);
+	struct srpt_unit *u = ret ? NULL : rt_zalloc(sizeof(*u));
+
+	if (!u)
+		return ret ? ret : -ENOMEM;
+	u->rt = rt;
+	u->file = file;
+	describe(u, config, bytes);
+	if (u->kept_fd >= 0)
+		ret = srpt_keep_load(u);
+	if (!ret && !u->in_memory)
+		ret = srpt_worker_start(rt, &u->worker);
+	if (ret) {
+		rt_free(u);
+		return ret;
+	}
+	INIT_LIST_HEAD(&u->node);
+	pthread_mutex_init(&u->admission, NULL);
+	rt_work_init(&u->gone, unit_gone);
+	srpt_line_open(u);
 	*unit = u;
 	return 0;
+}
+
+void srpt_unit_forget_fds(struct srpt_unit *unit)
+{
+	unit->fd = unit->kept_fd = -1;
 }
 
 void srpt_unit_free(struct srpt_unit *unit)
@@ -179,6 +207,8 @@ void srpt_unit_free(struct srpt_unit *unit)
 	list_del(&unit->node);
 	if (unit->fd >= 0)
 		close(unit->fd);
+	if (unit->kept_fd >= 0)
+		close(unit->kept_fd);
 	pthread_mutex_destroy(&unit->admission);
 	rt_free(unit);
 }

@@ -26,6 +26,8 @@ struct disk {
 	uint64_t order;		  /* of the next command */
 	int err;		  /* what the next calls of the back end return */
 	unsigned flushes, discards;
+	uint8_t kept[SCSI_SAVED_BYTES]; /* reservations */
+	size_t kept_bytes;
 };
 
 static inline void disk_check(uint64_t offset, uint64_t bytes)
@@ -72,6 +74,17 @@ static inline int disk_discard(void *ctx, uint64_t offset, uint64_t bytes)
 	if (!d->err)
 		memset(d->medium + offset, 0, bytes);
 	return d->err;
+}
+
+static inline int disk_keep(void *ctx, const uint8_t *state, size_t bytes)
+{
+	struct disk *d = ctx;
+
+	if (d->err)
+		return d->err;
+	memcpy(d->kept, state, bytes);
+	d->kept_bytes = bytes;
+	return 0;
 }
 
 static inline void disk_init(struct disk *d)

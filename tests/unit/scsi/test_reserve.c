@@ -379,6 +379,108 @@ static void a_full_table_takes_the_places_of_those_who_left(void **state)
 	assert_int_equal(out(C, REGISTER, 0, 0, key(C)), 0);
 }
 
+/* --- loss of power --- */
+
+/* The unit has its power back: what it kept is all that it knows. */
+static void lose_power(void)
+{
+	uint8_t kept[SCSI_SAVED_BYTES];
+	size_t bytes = d.kept_bytes;
+
+	memcpy(kept, d.kept, sizeof(kept));
+	disk_init(&d);
+	d.backend.keep = disk_keep;
+	assert_int_equal(scsi_reservations_restore(&d.unit.reservations, kept, bytes), 0);
+	memcpy(d.kept, kept, sizeof(kept));
+	d.kept_bytes = bytes;
+}
+
+static uint16_t capabilities(void)
+{
+	assert_int_equal(in(2), 0);
+	return get_be16(d.in + 2) & 0x0101; /* PTPL_C, PTPL_A */
+}
+
+static void what_a_host_wants_kept_outlasts_a_loss_of_power(void **state)
+{
+	assert_int_equal(capabilities(), 0);
+	d.backend.keep = disk_keep;
+	assert_int_equal(capabilities(), 0x100);
+	register_all();
+	flags = 1;
+	assert_int_equal(out(B, REGISTER, 0, key(B), key(B)), 0);
+	assert_int_equal(capabilities(), 0x101);
+	assert_int_equal(out(B, RESERVE, EXCLUSIVE, key(B), 0), 0);
+	lose_power();
+	assert_int_equal(capabilities(), 0x101);
+	assert_int_equal(read_of(B), 0);
+	assert_int_equal(read_of(A), CONFLICT);
+	assert_int_equal(in(0), 0);
+	assert_int_equal(get_be32(d.in + 4), 8 * HOSTS);
+	assert_int_equal(in(1), 0);
+	assert_int_equal(get_be64(d.in + 8), key(B));
+	assert_int_equal(out(C, PREEMPT, WRITE_EXCLUSIVE, key(C), key(B)), 0);
+	lose_power();
+	assert_int_equal(write_of(C), 0);
+	assert_int_equal(write_of(B), CONFLICT);
+	assert_int_equal(out(C, CLEAR, 0, key(C), 0), 0);
+	lose_power();
+	assert_int_equal(in(0), 0);
+	assert_int_equal(get_be32(d.in + 4), 0);
+}
+
+static void the_last_registration_says_whether_they_are_kept(void **state)
+{
+	d.backend.keep = disk_keep;
+	flags = 1;
+	assert_int_equal(out(A, REGISTER, 0, 0, key(A)), 0);
+	flags = 0;
+	assert_int_equal(out(B, REGISTER, 0, 0, key(B)), 0);
+	assert_int_equal(capabilities(), 0x100);
+	lose_power();
+	assert_int_equal(in(0), 0);
+	assert_int_equal(get_be32(d.in + 4), 0);
+}
+
+static void what_cannot_be_kept_does_not_happen(void **state)
+{
+	d.backend.keep = disk_keep;
+	flags = 1;
+	assert_int_equal(out(A, REGISTER, 0, 0, key(A)), 0);
+	d.err = -ENOSPC;
+	assert_int_equal(out(A, RESERVE, EXCLUSIVE, key(A), 0), SCSI_TARGET_FAILURE);
+	assert_int_equal(out(B, REGISTER, 0, 0, key(B)), SCSI_TARGET_FAILURE);
+	d.err = 0;
+	assert_int_equal(read_of(C), 0);
+	assert_int_equal(in(0), 0);
+	assert_int_equal(get_be32(d.in + 4), 8);
+}
+
+/* Each byte that counts, and each length, is looked at. */
+static void other_bytes_are_no_reservations(void **state)
+{
+	struct scsi_reservations r = {.generation = 7};
+	uint8_t bytes[SCSI_SAVED_BYTES];
+	static const struct {
+		size_t at;
+		uint8_t value;
+	} rows[] = {{0, 2}, {0, 65}, {1, 2}, {1, 0xff}, {2, 3}, {3, 1}, {4 + 32, 2}, {4 + 31, 0}};
+
+	d.backend.keep = disk_keep;
+	flags = 1;
+	register_all();
+	assert_int_equal(out(A, RESERVE, EXCLUSIVE, key(A), 0), 0);
+	for (size_t n = 0; n <= SCSI_SAVED_BYTES; n++)
+		assert_int_equal(!scsi_reservations_restore(&r, d.kept, n), n == d.kept_bytes);
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		memcpy(bytes, d.kept, sizeof(bytes));
+		bytes[rows[i].at] = rows[i].value;
+		r = (struct scsi_reservations){.generation = 7};
+		assert_int_equal(scsi_reservations_restore(&r, bytes, d.kept_bytes), -EINVAL);
+		assert_int_equal(r.generation, 7);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -400,6 +502,10 @@ int main(void)
 		cmocka_unit_test_setup(a_reservation_moves, setup),
 		cmocka_unit_test_setup(a_full_table_takes_the_places_of_those_who_left,
 				       setup),
+		cmocka_unit_test_setup(what_a_host_wants_kept_outlasts_a_loss_of_power, setup),
+		cmocka_unit_test_setup(the_last_registration_says_whether_they_are_kept, setup),
+		cmocka_unit_test_setup(what_cannot_be_kept_does_not_happen, setup),
+		cmocka_unit_test_setup(other_bytes_are_no_reservations, setup),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The file in which the reservations of a unit outlast softibd (APTPL). It has two slots, which
+ * are written in turns, so that a write that is cut off by a loss of power leaves the state
+ * before it. A slot, in network byte order:
+ *
+ *  bytes    what
+ *  8        SIGNATURE
+ *  8        serial number: the slot with the higher one is the newer
+ *  4        bytes of the state
+ *  4        CRC32C of the slot with this field 0, up to the end of the state
+ *  n        the state: scsi_reservations_save()
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/bytes.h"
+#include "ulp/srpt/private.h"
+
+#define SIGNATURE  "softibPR"
+#define HEAD_BYTES 24
+#define SLOT_BYTES 4096
+#define CRC_AT	   20
+
+_Static_assert(HEAD_BYTES + SCSI_SAVED_BYTES <= SLOT_BYTES, "a slot has room for all");
+
+static u32 crc32c(const u8 *data, size_t bytes)
+{
+	u32 crc = UINT32_MAX;
+
+	for (size_t i = 0; i < bytes; i++) {
+		crc ^= data[i];
+		for (int bit = 0; bit < 8; bit++)
+			crc = crc >> 1 ^ (crc & 1 ? 0x82f63b78 : 0);
+	}
+	return ~crc;
+}
+
+/* Return: bytes of the state in @slot; -1: there is none */
+static ssize_t check_slot(u8 slot[SLOT_BYTES])
+{
+	const u32 bytes = get_be32(slot + 16), crc = get_be32(slot + CRC_AT);
+
+	if (memcmp(slot, SIGNATURE, 8) != 0 || bytes > SLOT_BYTES - HEAD_BYTES)
+		return -1;
+	put_be32(slot + CRC_AT, 0);
+	return crc32c(slot, HEAD_BYTES + bytes) == crc ? (ssize_t)bytes : -1;
+}
+
+/* Return: has the slot a state that is newer than unit->kept_serial? Then it is the unit's. */
+static bool load_slot(struct srpt_unit *unit, unsigned int i)
+{
+	u8 slot[SLOT_BYTES] = {0};
+	ssize_t n = pread(unit->kept_fd, slot, sizeof(slot), (off_t)i * SLOT_BYTES), bytes;
+	u64 serial = get_be64(slot + 8);
+
+	bytes = n < HEAD_BYTES ? -1 : check_slot(slot);
+	if (bytes < 0 || serial <= unit->kept_serial ||
+	    scsi_reservations_restore(&unit->scsi.reservations, slot + HEAD_BYTES,
+				      (size_t)bytes))
+		return false;
+	unit->kept_serial = serial;
+	return true;
+}
+
+int srpt_keep_load(struct srpt_unit *unit)
+{
+	bool any = false;
+	struct stat st;
+
+	if (flock(unit->kept_fd, LOCK_EX | LOCK_NB))
+		return errno == EWOULDBLOCK ? -ETXTBSY : -errno;
+	if (fstat(unit->kept_fd, &st))
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -EBADF;
+	for (unsigned int i = 0; i < 2; i++)
+		any |= load_slot(unit, i);
+	return any || !st.st_size ? 0 : -EBADMSG;
+}
+
+int srpt_keep(void *ctx, const u8 *state, size_t bytes)
+{
+	struct srpt_unit *unit = ctx;
+	u8 slot[SLOT_BYTES] = SIGNATURE;
+	ssize_t n;
+
+	put_be64(slot + 8, unit->kept_serial + 1);
+	put_be32(slot + 16, (u32)bytes);
+	memcpy(slot + HEAD_BYTES, state, bytes);
+	put_be32(slot + CRC_AT, crc32c(slot, HEAD_BYTES + bytes));
+	n = pwrite(unit->kept_fd, slot, sizeof(slot),
+		   (off_t)((unit->kept_serial + 1) % 2 * SLOT_BYTES));
+	if (n != (ssize_t)sizeof(slot) || fdatasync(unit->kept_fd))
+		return n < 0 ? -errno : -EIO;
+	unit->kept_serial++;
+	return 0;
+}
