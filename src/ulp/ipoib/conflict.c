@@ -229,6 +229,14 @@ bool ipoib_conflict_look(struct ipoib *p, const struct ipoib_resolution *r)
 	return !a->duplicate;
 }
 
+/* Whoever announces the address first has it: the other is still verifying then. */
+bool ipoib_conflict_is_open(struct ipoib *p, const struct ipoib_resolution *r)
+{
+	const struct ipoib_address *a = ipoib_find_address(p, &r->target_ip);
+
+	return a && a->verifying && is_v4(a) && !r->has_sender;
+}
+
 /* It is told of other hosts' verifying, and of what is claimed to all, but no more of what the
  * interface answers for. */
 bool ipoib_conflict_is_hosts(struct ipoib *p, const struct ipoib_resolution *r,

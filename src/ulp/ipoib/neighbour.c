@@ -357,11 +357,13 @@ static void answer(struct ipoib *p, const struct ipoib_resolution *r)
 
 void ipoib_resolution(struct ipoib *p, const struct ipoib_resolution *r)
 {
-	bool for_us = r->op == IPOIB_REQUEST && ipoib_has_address(p, &r->target_ip);
 	struct ipoib_neighbour *n;
+	bool for_us;
 
 	if (ipoib_conflict_look(p, r))
 		return;
+	for_us = r->op == IPOIB_REQUEST && ipoib_has_address(p, &r->target_ip) &&
+		 !ipoib_conflict_is_open(p, r);
 	if (r->has_sender && !ipoib_has_address(p, &r->sender_ip)) {
 		n = find(p, &r->sender_ip);
 		/* who asks for us will be sent to; nobody else is believed unasked */

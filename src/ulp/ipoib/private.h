@@ -298,6 +298,9 @@ void ipoib_conflict_joined(struct ipoib *p);
 /** ipoib_conflict_look() - does @r claim an address of the interface? It is defended, or
  *  used no more. Return: it does */
 bool ipoib_conflict_look(struct ipoib *p, const struct ipoib_resolution *r);
+/** ipoib_conflict_is_open() - is @r the probe of another who verifies an address that is being
+ *  verified here as well? */
+bool ipoib_conflict_is_open(struct ipoib *p, const struct ipoib_resolution *r);
 /** ipoib_conflict_is_hosts() - is @r, of IPv6, for the host, which is verifying an address of
  *  its own? @to: the destination of the packet */
 bool ipoib_conflict_is_hosts(struct ipoib *p, const struct ipoib_resolution *r,

@@ -148,6 +148,20 @@ static void who_answers_a_probe_keeps_the_address(void **state)
 	assert_int_equal(duplicates_known(), 0);
 }
 
+/* each probes, and hears the other's probe and the first announcement */
+static void of_two_that_verify_the_first_to_announce_wins(void **state)
+{
+	host_has("10.0.0.7", 16, RTM_NEWADDR);
+	run_ms(1000);
+	assert_int_equal(bench.num_sent, 1);
+	arp(IPOIB_REQUEST, &peer, NONE, "10.0.0.7");
+	assert_int_equal(bench.num_sent, 1); /* undecided */
+	arp(IPOIB_REQUEST, &peer, "10.0.0.7", "10.0.0.7");
+	assert_int_equal(duplicates_known(), 1);
+	run_ms(VERIFIED_MS);
+	assert_int_equal(bench.num_sent, 1); /* the peer hears nothing that it would have to defend against */
+}
+
 static void probes_of_others_are_answered_to_all(void **state)
 {
 	arp(IPOIB_REQUEST, &peer, NONE, "10.0.0.1");
@@ -263,6 +277,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(a_new_address_is_probed_and_announced),
 		CASE(who_answers_a_probe_keeps_the_address),
+		CASE(of_two_that_verify_the_first_to_announce_wins),
 		CASE(probes_of_others_are_answered_to_all),
 		CASE(an_address_is_defended_once_in_ten_seconds),
 		CASE(ones_own_messages_are_no_conflict),
