@@ -95,11 +95,6 @@ static const char *mode_of(const struct ipoib *ipoib)
 	return ipoib_is_connected(ipoib) ? "connected" : "datagram";
 }
 
-static int mtu_of(const struct ipoib *ipoib)
-{
-	return ipoib_is_connected(ipoib) ? IPOIB_CONNECTED_MTU : IPOIB_MTU;
-}
-
 /* --- ipoib_open -------------------------------------------------------------- */
 
 static const char *why(int error)
@@ -146,7 +141,7 @@ bool control_op_ipoib_open(struct control_request *req)
 	req->fd[FD_TUN] = req->fd[FD_ADDRESSES] = -1;
 	ipoib = ipoib_find(config.device, config.port_num, config.pkey);
 	put_link(req->out, "link", ipoib_own_link(ipoib));
-	control_put_number(req->out, "mtu", mtu_of(ipoib));
+	control_put_number(req->out, "mtu", ipoib_mtu(ipoib));
 	control_put_number(req->out, "segments", IPOIB_SEGMENTS);
 	return true;
 }
@@ -183,7 +178,7 @@ bool control_op_ipoib_mode(struct control_request *req)
 		control_fail(req, "it cannot take connections: %s", strerror(-ret));
 		return true;
 	}
-	control_put_number(req->out, "mtu", mtu_of(ipoib));
+	control_put_number(req->out, "mtu", ipoib_mtu(ipoib));
 	return true;
 }
 
@@ -303,7 +298,7 @@ bool control_op_ipoib(struct control_request *req)
 	ipoib_each_of_port(ipoib, put_pkey, put_list(out, "pkeys"));
 	put_link(out, "link", ipoib_own_link(ipoib));
 	control_put_text(out, "mode", mode_of(ipoib));
-	control_put_number(out, "mtu", mtu_of(ipoib));
+	control_put_number(out, "mtu", ipoib_mtu(ipoib));
 	control_put_bool(out, "joined", ipoib_is_joined(ipoib));
 	control_put_number(out, "connections", ipoib_connections(ipoib));
 	put_stats(out, ipoib_stats(ipoib));

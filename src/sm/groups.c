@@ -148,7 +148,7 @@ void sm_groups_init(struct sm *sm)
 		/* ff12:401b:<P_Key>::ffff:ffff (RFC 4391 section 4) */
 		.mgid = {{0xff, 0x12, 0x40, 0x1b, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0xff, 0xff,
 			  0xff, 0xff}},
-		.qkey = IPOIB_QKEY, .pkey = WIRE_PKEY_DEFAULT, .mtu = WIRE_MTU_2048,
+		.qkey = IPOIB_QKEY, .pkey = WIRE_PKEY_DEFAULT, .mtu = sm->opt.ipoib_mtu,
 		.rate = WIRE_RATE_10G, .life_enc = PACKET_LIFE_ENC, .scope = 2,
 	};
 	struct sm_group *g = sm->opt.ipoib ? group_add(sm, &rec, 0) : NULL;

@@ -66,7 +66,7 @@ static const struct argp_option options[] = {
 	{"mkey", KEY_MKEY, "KEY", 0, "M_Key to protect ports with (default 0: none)", 4},
 	{"sm-key", KEY_SM_KEY, "KEY", 0, "SM_Key that the managers of the subnet share (default 1, as opensm's)", 4},
 	{"sa-key", KEY_SA_KEY, "KEY", 0, "Key of those whom the SA trusts (default 1, as opensm's and saquery's)", 4},
-	{"ipoib", KEY_IPOIB, NULL, 0, "Create the IPoIB broadcast group", 5},
+	{"ipoib", KEY_IPOIB, "MTU", OPTION_ARG_OPTIONAL, "Create the IPoIB broadcast group; MTU: 2048 (default), 4096 or less than both", 5},
 	{"qos", KEY_QOS, NULL, 0, "Program SL to VL and VL arbitration tables", 5},
 	{"sweep", 's', "SECONDS", 0, "Time between light sweeps (default 10; 0: none)", 6},
 	{"once", KEY_ONCE, NULL, 0, "One sweep, then exit", 6},
@@ -123,6 +123,17 @@ static enum sm_log_level level(struct argp_state *state, const char *arg)
 	return SM_LOG_INFO;
 }
 
+static uint8_t mtu(struct argp_state *state, const char *arg)
+{
+	uint64_t bytes = number(state, arg, "MTU", 4096);
+
+	for (uint8_t enc = WIRE_MTU_256; enc <= WIRE_MTU_4096; enc++)
+		if (bytes == 128u << enc)
+			return enc;
+	argp_error(state, "MTU %s: 256, 512, 1024, 2048 or 4096", arg);
+	return WIRE_MTU_2048;
+}
+
 static void choose_engine(struct argp_state *state, struct program *p, const char *arg)
 {
 	p->opt.engine = route_engine_find(arg);
@@ -159,7 +170,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case KEY_MKEY: o->mkey = number(state, arg, "M_Key", UINT64_MAX); break;
 	case KEY_SM_KEY: o->sm_key = number(state, arg, "SM_Key", UINT64_MAX); break;
 	case KEY_SA_KEY: o->sa_key = number(state, arg, "SA key", UINT64_MAX); break;
-	case KEY_IPOIB: o->ipoib = true; break;
+	case KEY_IPOIB: o->ipoib = true; o->ipoib_mtu = mtu(state, arg ? arg : "2048"); break;
 	case KEY_QOS: o->qos = true; break;
 	case 's': o->sweep_ns = number(state, arg, "sweep", 1000000) * NSEC_PER_SEC; break;
 	case KEY_ONCE: p->once = true; break;

@@ -15,6 +15,7 @@ void sm_options_default(struct sm_options *o)
 		.sa_key = 1, /* saquery's and opensm's default */
 		.engine = route_engine_find("minhop"),
 		.max_vls_enc = 5,
+		.ipoib_mtu = WIRE_MTU_2048,
 		.subnet_timeout_enc = 18,
 		.window = 32,
 		.timeout_ms = 200,

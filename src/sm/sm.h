@@ -67,6 +67,7 @@ enum sm_event {
  * @window:      SMPs in flight
  * @sweep_ns:    time between light sweeps; 0: none
  * @ipoib:       create the IPv4 broadcast group of the default partition
+ * @ipoib_mtu:   of that group, enum wire_mtu; ports with a smaller one cannot join it
  * @qos:         program SL to VL and VL arbitration tables
  * @check:       judge every set of tables before it is programmed
  */
@@ -80,6 +81,7 @@ struct sm_options {
 	uint8_t priority; /* 0..15 */
 	uint8_t lmc;
 	uint8_t max_vls_enc;
+	uint8_t ipoib_mtu;
 	uint8_t subnet_timeout_enc;
 	uint32_t window, timeout_ms, retries;
 	uint64_t sweep_ns;

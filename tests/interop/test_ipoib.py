@@ -261,6 +261,48 @@ def test_opensm_with_several_lids_for_a_port(tmp_path, mode):
             found.append(groups(fabric))
     assert found[0] == found[1] and "ff12:401b:ffff::ffff:ffff" in found[0], found
 
+def test_the_mtu_of_the_broadcast_group(tmp_path):
+    """RFC 4391 section 7: 4096 of the group are 4092 of IP. softib-sm, opensm by softib's option, and opensm by its
+    own partitions.conf, which then says 2048."""
+    config = tmp_path / "partitions.conf"
+
+    def mtu(fabric, node):
+        return int(re.search(r" mtu (\d+) ", on(fabric, node, "ip", "link", "show", "ib0"))[1])
+
+    def whole(fabric, size):
+        for version, headers in (("-4", 28), ("-6", 48)):
+            assert " 0% packet loss" in on(fabric, "n1", "ping", version, "-c", "2", "-i", "0.2", "-W", "5", "-M", "do",
+                                           "-s", str(size - headers), "n2")
+        done = on(fabric, "n1", "sh", "-c", f"ping -4 -M do -c 1 -W 1 -s {size - 27} n2 2>&1 || true")
+        assert f"mtu={size}" in done.replace(" ", "").replace("mtu:", "mtu=") or "too long" in done, done
+
+    for args, manager in ((("--ipoib-mtu", "4096"), "softib-sm"), (("--ipoib-mtu", "4096"), "opensm"), ((), "none")):
+        with Fabric("pair", sm=manager, up_args=("--net", "node", *args)) as fabric:
+            if manager == "none":
+                config.write_text("Default=0x7fff, ipoib, mtu=5 : ALL=full, SELF=full;\n")
+                opensm = fabric.start("n1", "opensm", "-e", "-P", config, "-f", tmp_path / "log")
+                fabric.softib("wait", "--fabric", "t")
+            wait_until(lambda: [mtu(fabric, node) for node in ("n1", "n2")] == [4092, 4092], "both have joined")
+            whole(fabric, 4092)
+            assert re.search(r"MGID\.+ff12:401b:ffff::ffff:ffff\n.*?Mtu\.+0x(5|85)\n", on(fabric, "n2", "saquery", "-g"),
+                             re.S)
+            server = serve(fabric, "n2", 5306, "iperf3", "-s", "-p", "5306")
+            done = json.loads(on(fabric, "n1", "iperf3", "--json", "-p", "5306", "-n", "16M", "-c", "n2"))
+            assert done["start"]["tcp_mss_default"] >= 4092 - 72
+            server.terminate()
+            fabric.softib("ipoib", "n1", "connected")
+            assert mtu(fabric, "n1") == 65520
+            fabric.softib("ipoib", "n1", "datagram")
+            assert mtu(fabric, "n1") == 4092
+            if manager == "none":
+                opensm.terminate()
+                opensm.wait(TIMEOUT)
+                config.write_text("Default=0x7fff, ipoib : ALL=full, SELF=full;\n")
+                fabric.start("n1", "opensm", "-e", "-P", config, "-f", tmp_path / "log")
+                wait_until(lambda: [mtu(fabric, node) for node in ("n1", "n2")] == [2044, 2044], "both have joined anew")
+                whole(fabric, 2044)
+
+
 def test_all_nodes_ping_all_others():
     with Fabric("star:64", up_args=("--net", "node")) as fabric:
         done = fabric.softib("exec", "--fabric", "t", "--all", "--", "fping", "-a", "-r", "3", "-t", "2000", "-i",

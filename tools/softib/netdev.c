@@ -53,13 +53,6 @@ static int resolve_addresses(const char *interface)
 	return error;
 }
 
-int netdev_set_mtu(const char *interface, int mtu)
-{
-	struct ifreq req = {.ifr_mtu = mtu};
-
-	return call(interface, SIOCSIFMTU, &req);
-}
-
 int netdev_ask_kernel(const struct nlmsghdr *req)
 {
 	struct {
@@ -174,11 +167,9 @@ static int hand_over(const struct node_place *at, const char *adapter, unsigned 
 	answer = client_call_fds(at->dir, req, &fds);
 	if (!answer)
 		return -EPROTO;
-	error = netdev_set_mtu(interface, (int)number_of(answer, "mtu"));
 	limit_segments(interface, (unsigned)number_of(answer, "segments"));
 	json_object_put(answer);
-	if (!error)
-		error = resolve_addresses(interface);
+	error = resolve_addresses(interface);
 	return error ? error : netdev_up(interface);
 }
 

@@ -10,9 +10,6 @@
 /** netdev_up() - bring @interface up. 0; -errno */
 int netdev_up(const char *interface);
 
-/** netdev_set_mtu() - in bytes. 0; -errno */
-int netdev_set_mtu(const char *interface, int mtu);
-
 /** netdev_ask_kernel() - send a request of rtnetlink(7) with NLM_F_ACK. Return: 0; -errno */
 int netdev_ask_kernel(const struct nlmsghdr *req);
 

@@ -70,24 +70,17 @@ static int delete (const struct node_child *child, const char *interface)
 }
 
 /* Return: 0; -1 (printed) */
-static int set_mode(const struct node_child *child, const char *interface, const char *mode)
+static int set_mode(const struct node_child *child, const char *mode)
 {
 	struct json_object *req = request("ipoib_mode"), *answer;
-	int error;
 
 	request_text(req, "node", child->at->adapter);
 	request_number(req, "port", child->port);
 	request_number(req, "pkey", child->pkey);
 	request_text(req, "mode", mode);
 	answer = client_call(child->at->dir, req);
-	if (!answer)
-		return -1;
-	error = netdev_set_mtu(interface, (int)number_of(answer, "mtu"));
-	if (error)
-		complain("cannot set the MTU of %s on %s: %s", interface, child->at->node,
-			 strerror(-error));
 	json_object_put(answer);
-	return error ? -1 : 0;
+	return answer ? 0 : -1;
 }
 
 /* Return: 0; -1 (printed) */
@@ -100,9 +93,9 @@ static int perform(const struct node_child *child, enum node_child_action action
 	case NODE_CHILD_DELETE:
 		return delete (child, interface);
 	case NODE_CHILD_CONNECTED:
-		return set_mode(child, interface, "connected");
+		return set_mode(child, "connected");
 	case NODE_CHILD_DATAGRAM:
-		return set_mode(child, interface, "datagram");
+		return set_mode(child, "datagram");
 	}
 	return -1;
 }

@@ -8,23 +8,45 @@
 #include <unistd.h>
 
 #include "session_private.h"
+#include "wire/smp.h"
+
+/* that of the default partition, as opensm has it, but for the MTU of the broadcast group */
+static int write_partitions(const char *path, const char *mtu)
+{
+	FILE *out = fopen(path, "we");
+
+	if (!out)
+		return -1;
+	fprintf(out, "Default=0x7fff, ipoib, mtu=%d : ALL=full, SELF=full;\n",
+		strcmp(mtu, "4096") ? WIRE_MTU_2048 : WIRE_MTU_4096);
+	return fclose(out);
+}
 
 static void exec_opensm(struct session *s)
 {
-	char dir[PATH_MAX], log[PATH_MAX + 16];
-	char *const argv[] = {"opensm", "--log_file", log, "--erase_log_file", NULL};
+	char dir[PATH_MAX], log[PATH_MAX + 16], partitions[PATH_MAX + 16];
+	char *argv[] = {"opensm", "--log_file", log, "--erase_log_file", NULL, NULL, NULL};
 
 	if (session_file(dir, s->dir, MANAGER_FILES))
 		return;
 	snprintf(log, sizeof(log), "%s/opensm.log", dir);
+	snprintf(partitions, sizeof(partitions), "%s/partitions.conf", dir);
+	if (s->ipoib_mtu) {
+		if (write_partitions(partitions, s->ipoib_mtu))
+			return;
+		argv[4] = "--Pconfig";
+		argv[5] = partitions;
+	}
 	execvp(argv[0], argv);
 }
 
-static void exec_softib_sm(void)
+static void exec_softib_sm(const struct session *s)
 {
-	char program[PATH_MAX];
-	char *const argv[] = {"softib-sm", "--ipoib", NULL}; /* as opensm does */
+	char program[PATH_MAX], ipoib[32] = "--ipoib"; /* as opensm does */
+	char *const argv[] = {"softib-sm", ipoib, NULL};
 
+	if (s->ipoib_mtu)
+		snprintf(ipoib, sizeof(ipoib), "--ipoib=%s", s->ipoib_mtu);
 	if (!place_program("softib-sm", program))
 		execv(program, argv);
 }
@@ -52,7 +74,7 @@ int session_start_manager(struct session *s)
 	if (!strcmp(s->sm, "opensm"))
 		exec_opensm(s);
 	else
-		exec_softib_sm();
+		exec_softib_sm(s);
 	fprintf(stderr, "softib: cannot run %s: %s\n", s->sm, strerror(errno));
 	_exit(127);
 }

@@ -210,6 +210,7 @@ struct session {
 	const char *link_layer;	     /* "ethernet"; NULL: InfiniBand */
 	const char *polled;	     /* nodes, or "all"; NULL: none */
 	const char *ipoib_mode;	     /* "datagram" or "connected"; NULL: softibd's default */
+	const char *ipoib_mtu;	     /* "2048" or "4096", of the broadcast group; NULL: 2048 */
 	const char *hca_profile;     /* a name or a file; NULL: none */
 	const char *min_ack_timeout; /* microseconds; NULL: softibd's default */
 	enum node_net net;	   /* the fabric's */
@@ -267,6 +268,7 @@ void log_sweep(const char *dir, bool keep);
 #define ERR_DEVICES "--devices needs the namespace that --no-namespace leaves out"
 #define KEY_NET	    0x100 /* of --net, which has no letter */
 #define KEY_PORTS   0x101 /* of --ports, which has none either */
+#define KEY_IPOIB_MTU 0x102 /* of --ipoib-mtu */
 #define OPTION_NET  "node: programs have the network of their node; host: that of the machine"
 #define OPTION_SDP                                                                        \
 	"the program's TCP sockets use the Sockets Direct Protocol where the peer has it: "        \

@@ -496,6 +496,7 @@ int ipoib_set_connected(struct ipoib *p, bool connected)
 	if (ret || p->own.connected == connected)
 		return ret;
 	p->own.connected = connected;
+	ipoib_set_mtu(p);
 	if (!connected)
 		ipoib_connected_end(p);
 	ipoib_neighbours_flush(p); /* by the other way from now on */

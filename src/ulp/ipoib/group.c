@@ -99,6 +99,8 @@ static int take_part(struct ipoib_group *g, const struct ib_sa_mcmember_rec *rec
 	int ret = 0;
 
 	if (g == p->broadcast)
+		ret = ipoib_queue_set_mtu(p, ib_mtu_enum_to_int(rec->mtu));
+	if (g == p->broadcast && !ret)
 		ret = ipoib_set_qkey(p, be32_to_cpu(rec->qkey));
 	if (!ret && g->member)
 		ret = ib_attach_mcast(p->qp, &g->mgid, be16_to_cpu(rec->mlid));
@@ -276,7 +278,7 @@ void ipoib_send_to_group(struct ipoib *p, const struct in6_addr *group,
 	struct ipoib_group *g = find(p, &mgid);
 	bool is_new = !g;
 
-	if (s->bytes > IPOIB_ENCAP_BYTES + IPOIB_MTU) { /* groups are reached by datagrams */
+	if (s->bytes > IPOIB_ENCAP_BYTES + ipoib_datagram_mtu(p)) { /* groups are reached by datagrams */
 		p->stats.tx_errors++;
 		ipoib_send_free(s);
 		return;

@@ -45,9 +45,15 @@ static void transmit(struct ipoib *p, struct ipoib_send *s, size_t bytes)
 		ipoib_send_to(p, ipoib_next_hop(p, &packet.dst), s);
 }
 
-static size_t host_mtu(const struct ipoib *p)
+/* before the broadcast group has told its own, that of most fabrics */
+unsigned int ipoib_datagram_mtu(const struct ipoib *p)
 {
-	return p->own.connected ? IPOIB_CONNECTED_MTU : IPOIB_MTU;
+	return p->mtu ? p->mtu : IPOIB_MTU;
+}
+
+unsigned int ipoib_mtu(const struct ipoib *p)
+{
+	return p->own.connected ? IPOIB_CONNECTED_MTU : ipoib_datagram_mtu(p);
 }
 
 /* @large: the packet of @s and what did not fit there */
@@ -56,13 +62,13 @@ static void transmit_large(struct ipoib *p, struct ipoib_send *s,
 {
 	struct ipoib_cut cut;
 
-	if (ipoib_cut_begin(&cut, h, large, bytes, host_mtu(p))) {
+	if (ipoib_cut_begin(&cut, h, large, bytes, ipoib_mtu(p))) {
 		p->stats.tx_errors++;
 		ipoib_send_free(s);
 		return;
 	}
 	for (; s; s = ipoib_send_alloc(p)) {
-		if (cut.headers + cut.mss > IPOIB_MTU && !ipoib_send_enlarge(s)) {
+		if (cut.headers + cut.mss > s->room && !ipoib_send_enlarge(s)) {
 			ipoib_send_free(s);
 			break;
 		}
@@ -78,20 +84,23 @@ static void transmit_large(struct ipoib *p, struct ipoib_send *s,
 
 static u8 large_buffer[IPOIB_LARGE_BYTES]; /* one thread */
 
-/* Where to read what exceeds IPOIB_MTU: in connected mode it may become a frame as it is. */
-static u8 *rest_of_large(struct ipoib *p)
+/* Where to put together what exceeds a small frame: in connected mode it may become a frame as
+ * it is. */
+static u8 *place_of_large(struct ipoib *p)
 {
 	u8 *frame = p->own.connected ? ipoib_spare_frame(p) : NULL;
 
-	return (frame ? frame + IPOIB_ENCAP_BYTES : large_buffer) + IPOIB_MTU;
+	return frame ? frame + IPOIB_ENCAP_BYTES : large_buffer;
 }
 
-/* Return: bytes of the packet: those that exceed IPOIB_MTU are in @more; 0, -1 as read(2) */
-static ssize_t read_packet(struct ipoib *p, struct virtio_net_hdr *h, u8 *to, u8 *more)
+/* Return: bytes of the packet: those that exceed the room of @s are in @large, behind where the
+ * others belong; 0, -1 as read(2) */
+static ssize_t read_packet(struct ipoib_send *s, struct virtio_net_hdr *h, u8 *large)
 {
+	struct ipoib *p = s->ipoib;
 	struct iovec part[] = {{h, sizeof(*h)},
-			       {to, IPOIB_MTU},
-			       {more, IPOIB_LARGE_BYTES - IPOIB_MTU}};
+			       {s->frame + IPOIB_ENCAP_BYTES, s->room},
+			       {large + s->room, IPOIB_LARGE_BYTES - s->room}};
 	ssize_t n = readv(p->tun_fd, part, ARRAY_SIZE(part));
 
 	return n > (ssize_t)sizeof(*h) ? n - (ssize_t)sizeof(*h) : MIN(n, 0);
@@ -103,20 +112,20 @@ static void transmit_read(struct ipoib *p, struct ipoib_send *s,
 {
 	u8 *packet = s->frame + IPOIB_ENCAP_BYTES;
 
-	if (bytes > IPOIB_MTU || ipoib_is_large(h))
-		memcpy(large, packet, MIN(bytes, (size_t)IPOIB_MTU));
+	if (bytes > s->room || ipoib_is_large(h))
+		memcpy(large, packet, MIN(bytes, (size_t)s->room));
 	if (ipoib_is_large(h)) {
 		if (large != large_buffer) /* its parts become frames, of which that is the next */
 			memcpy(large_buffer, large, bytes);
 		transmit_large(p, s, h, large_buffer, bytes);
 		return;
 	}
-	if (bytes > IPOIB_MTU && bytes <= host_mtu(p) && ipoib_send_enlarge(s)) {
+	if (bytes > s->room && bytes <= ipoib_mtu(p) && ipoib_send_enlarge(s)) {
 		packet = s->frame + IPOIB_ENCAP_BYTES;
 		if (packet != large)
 			memcpy(packet, large, bytes);
 	}
-	if ((bytes > IPOIB_MTU && s->frame == s->small) ||
+	if ((bytes > s->room && s->frame == s->small) ||
 	    ipoib_fill_checksum(h, packet, bytes)) {
 		p->stats.tx_errors++;
 		ipoib_send_free(s);
@@ -131,7 +140,7 @@ static size_t read_one(struct ipoib *p)
 	bool room = ipoib_sends_left(p) >= IPOIB_SENDS_OF_READ;
 	struct ipoib_send *s = room ? ipoib_send_alloc(p) : NULL;
 	struct virtio_net_hdr header;
-	u8 *rest;
+	u8 *large;
 	ssize_t n;
 
 	if (!s) { /* what the host sends waits in its queue */
@@ -139,10 +148,10 @@ static size_t read_one(struct ipoib *p)
 		rt_io_watch(&p->tun_io, false, false);
 		return 0;
 	}
-	rest = rest_of_large(p);
-	n = read_packet(p, &header, s->frame + IPOIB_ENCAP_BYTES, rest);
+	large = place_of_large(p);
+	n = read_packet(s, &header, large);
 	if (n > 0) {
-		transmit_read(p, s, &header, rest - IPOIB_MTU, (size_t)n);
+		transmit_read(p, s, &header, large, (size_t)n);
 		return (size_t)n;
 	}
 	if (n < 0 && errno != EAGAIN && errno != EINTR) { /* the device was deleted */
@@ -318,7 +327,7 @@ static void put_error(struct ipoib_send *s, size_t mtu)
 {
 	const u8 *ip = s->frame + IPOIB_ENCAP_BYTES;
 	size_t bytes = s->bytes - IPOIB_ENCAP_BYTES;
-	u8 message[IPOIB_UNREACHABLE_BYTES(IPOIB_MTU)];
+	u8 message[IPOIB_UNREACHABLE_BYTES(IPOIB_LARGE_BYTES)];
 	const struct in6_addr *self;
 	struct ipoib_packet packet;
 

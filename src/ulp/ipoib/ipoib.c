@@ -247,6 +247,8 @@ int ipoib_open(const struct ipoib_config *config)
 	ret = open_parts(p);
 	if (!ret && config->connected)
 		ret = ipoib_set_connected(p, true);
+	if (!ret)
+		ipoib_set_mtu(p);
 	if (ret) {
 		p->tun_fd = p->rtnl_fd = -1; /* they stay the caller's */
 		ipoib_close(p);

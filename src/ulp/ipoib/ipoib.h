@@ -16,7 +16,7 @@
 #include "rdma/ib_verbs.h"
 #include "ulp/ipoib/frame.h"
 
-#define IPOIB_MTU	    2044  /* of datagram mode: the fabric's 2048, less the header */
+#define IPOIB_MTU	    2044  /* of datagram mode, of a broadcast group with 2048: ipoib_mtu() */
 #define IPOIB_CONNECTED_MTU 65520 /* of connected mode, as Linux has it */
 
 #define IPOIB_SEGMENTS	    40    /* the most that a large packet of the host may have */
@@ -87,12 +87,15 @@ int ipoib_each_of_port(const struct ipoib *ipoib,
  * ipoib_set_connected() - choose the mode
  *
  * In connected mode neighbours that offer it are reached by reliable connections, which
- * carry packets up to IPOIB_CONNECTED_MTU; others, and groups, by datagrams. The MTU of
- * the TUN device is for the caller to set.
+ * carry packets up to IPOIB_CONNECTED_MTU; others, and groups, by datagrams. The TUN device
+ * has the MTU of the mode: ipoib_mtu().
  * Return: 0; -errno, and the mode is as it was
  */
 int ipoib_set_connected(struct ipoib *ipoib, bool connected);
 bool ipoib_is_connected(const struct ipoib *ipoib);
+/** ipoib_mtu() - the longest IP packet of the host. In datagram mode it is the MTU of the
+ *  broadcast group less the header (RFC 4391 section 7), and that of the device follows it */
+unsigned int ipoib_mtu(const struct ipoib *ipoib);
 /** ipoib_connections() - their number, also of those that are being made or ended */
 unsigned int ipoib_connections(const struct ipoib *ipoib);
 /** ipoib_pkey() - of its partition */

@@ -200,8 +200,8 @@ static void send_on(struct ipoib_neighbour *n, struct ipoib_send *s)
 {
 	if (n->conn)
 		ipoib_conn_send(n->conn, s);
-	else if (s->bytes > IPOIB_ENCAP_BYTES + IPOIB_MTU)
-		ipoib_too_big(s, IPOIB_MTU);
+	else if (s->bytes > IPOIB_ENCAP_BYTES + n->ipoib->mtu)
+		ipoib_too_big(s, n->ipoib->mtu);
 	else
 		ipoib_post(s, n->ah, n->link.qpn);
 }

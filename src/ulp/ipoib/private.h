@@ -47,7 +47,8 @@ struct ipoib_send {
 	struct ipoib_conn *conn; /* that carries it; NULL: a datagram */
 	size_t bytes;
 	u8 *frame; /* @small, or memory for the largest frame: ipoib_send_enlarge() */
-	u8 small[IPOIB_ENCAP_BYTES + IPOIB_MTU];
+	unsigned int room; /* of @small, for a packet behind the header */
+	u8 small[];
 };
 
 /** struct ipoib_waiting - sends for whose destination something is asked */
@@ -61,8 +62,9 @@ struct ipoib_receive {
 	struct ib_cqe cqe;
 	struct ipoib *ipoib;
 	struct list_head node;
+	u32 bytes; /* of @grh and @frame */
 	u8 grh[sizeof(struct ib_grh)];
-	u8 frame[IPOIB_ENCAP_BYTES + IPOIB_MTU];
+	u8 frame[];
 };
 
 /** struct ipoib_address - of the interface */
@@ -115,6 +117,8 @@ struct ipoib {
 	struct ib_cq *cq;
 	struct ib_qp *qp;
 	u16 pkey_index; /* of @pkey, which @qp uses */
+	unsigned int mtu; /* of the broadcast group, less the header */
+	unsigned int room; /* of buffers: the largest @mtu so far */
 	struct ipoib_link own;
 	struct rt_work drain;
 	struct list_head receives, spare_sends;
@@ -172,6 +176,12 @@ void ipoib_sent(struct ib_cq *cq, struct ib_wc *wc);
 void ipoib_set_frame(struct ipoib_send *s, enum ipoib_type type, size_t bytes);
 /** ipoib_post() - send it, in any case consumed */
 void ipoib_post(struct ipoib_send *s, struct ib_ah *ah, u32 qpn);
+/** ipoib_queue_set_mtu() - that of the broadcast group, header included. The first is the time
+ *  at which datagrams may be received. Return: 0; -ENOMEM; -EAGAIN what is posted is too
+ *  small, and the interface is about to restart with larger buffers; -EINVAL it is none */
+int ipoib_queue_set_mtu(struct ipoib *p, int bytes);
+/** ipoib_datagram_mtu() - in datagram mode: ipoib_mtu() */
+unsigned int ipoib_datagram_mtu(const struct ipoib *p);
 /** ipoib_set_qkey() - that of the partition's broadcast group. 0; -errno */
 int ipoib_set_qkey(struct ipoib *p, u32 qkey);
 
@@ -188,6 +198,8 @@ void ipoib_received(struct ipoib *p, const u8 *frame, size_t bytes);
 void ipoib_unreachable(struct ipoib_send *s);
 /** ipoib_too_big() - tell the host that what @s has does not fit there; consumed */
 void ipoib_too_big(struct ipoib_send *s, size_t mtu);
+/** ipoib_set_mtu() - give the device that of ipoib_mtu() */
+void ipoib_set_mtu(struct ipoib *p);
 /** ipoib_set_carrier() - is the link up? */
 void ipoib_set_carrier(struct ipoib *p, bool up);
 

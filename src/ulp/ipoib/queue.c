@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* An interface's queue pair: its buffers, what it sends and what it receives. */
+#include <errno.h>
 #include <string.h>
 
 #include "base/bytes.h"
@@ -60,8 +61,10 @@ struct ipoib_send *ipoib_send_alloc(struct ipoib *p)
 		s = list_first_entry(&p->spare_sends, struct ipoib_send, node);
 		list_del(&s->node);
 		p->num_free_sends--;
-	} else {
-		s = rt_alloc(sizeof(*s)); /* clearing it would cost as much as copying the packet */
+	} else { /* clearing it would cost as much as copying the packet */
+		s = rt_alloc(sizeof(*s) + IPOIB_ENCAP_BYTES + p->room);
+		if (s)
+			s->room = p->room;
 	}
 	if (!s)
 		return NULL;
@@ -109,7 +112,7 @@ void ipoib_send_free(struct ipoib_send *s)
 
 	p->num_sends--;
 	drop_frame(s);
-	if (p->num_neighbours && p->num_free_sends < SPARE_SENDS) {
+	if (p->num_neighbours && p->num_free_sends < SPARE_SENDS && s->room == p->room) {
 		list_add(&s->node, &p->spare_sends);
 		p->num_free_sends++;
 	} else {
@@ -197,10 +200,9 @@ static void received(struct ib_cq *cq, struct ib_wc *wc);
 
 static int post_receive(struct ipoib *p, struct ipoib_receive *r)
 {
-	const u32 bytes = sizeof(r->grh) + sizeof(r->frame);
 	struct ib_sge sge = {
-		.addr = ib_dma_map_single(p->device, r->grh, bytes, DMA_FROM_DEVICE),
-		.length = bytes,
+		.addr = ib_dma_map_single(p->device, r->grh, r->bytes, DMA_FROM_DEVICE),
+		.length = r->bytes,
 		.lkey = p->pd->local_dma_lkey,
 	};
 	struct ib_recv_wr wr = {.wr_cqe = &r->cqe, .sg_list = &sge, .num_sge = 1};
@@ -208,14 +210,16 @@ static int post_receive(struct ipoib *p, struct ipoib_receive *r)
 	return ib_post_recv(p->qp, &wr, NULL);
 }
 
+/* Before the broadcast group has told its MTU nothing is received. */
 static void add_receives(struct ipoib *p)
 {
-	while (p->num_receives < p->want_receives) {
-		struct ipoib_receive *r = rt_zalloc(sizeof(*r));
+	while (p->mtu && p->num_receives < p->want_receives) {
+		struct ipoib_receive *r = rt_zalloc(sizeof(*r) + IPOIB_ENCAP_BYTES + p->room);
 
 		if (!r)
 			return;
 		r->ipoib = p;
+		r->bytes = (u32)(sizeof(r->grh) + IPOIB_ENCAP_BYTES + p->room);
 		r->cqe.done = received;
 		if (post_receive(p, r)) {
 			rt_free(r);
@@ -224,6 +228,28 @@ static void add_receives(struct ipoib *p)
 		list_add_tail(&r->node, &p->receives);
 		p->num_receives++;
 	}
+}
+
+int ipoib_queue_set_mtu(struct ipoib *p, int bytes)
+{
+	unsigned int mtu = (unsigned int)bytes - IPOIB_ENCAP_BYTES;
+	bool too_small = p->num_receives && mtu > p->room, changed = mtu != p->mtu;
+
+	if (bytes <= IPOIB_ENCAP_BYTES)
+		return -EINVAL;
+	p->mtu = mtu;
+	if (mtu > p->room) {
+		p->room = mtu;
+		ipoib_sends_trim(p);
+	}
+	if (changed)
+		ipoib_set_mtu(p);
+	if (too_small) {
+		rt_work_queue(p->device->rt, &p->restart);
+		return -EAGAIN;
+	}
+	add_receives(p);
+	return p->num_receives ? 0 : -ENOMEM;
 }
 
 static void drop_receive(struct ipoib_receive *r)
@@ -389,6 +415,7 @@ static int open_qp(struct ipoib *p)
 void ipoib_queue_init(struct ipoib *p)
 {
 	INIT_LIST_HEAD(&p->receives);
+	p->room = IPOIB_MTU;
 	INIT_LIST_HEAD(&p->spare_sends);
 	rt_work_init(&p->drain, drain_work);
 }
@@ -413,8 +440,7 @@ int ipoib_queue_open(struct ipoib *p)
 	if (ret)
 		return ret;
 	p->want_receives = IPOIB_RECEIVES_FIRST;
-	add_receives(p);
-	return p->num_receives ? 0 : -ENOMEM;
+	return 0;
 }
 
 int ipoib_queue_restart(struct ipoib *p)

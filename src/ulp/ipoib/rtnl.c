@@ -20,6 +20,7 @@
 
 #define ADDRESSES 1u
 #define ROUTES	  2u
+#define SEQ_ORDER 1 /* of a message that asks for nothing */
 #define RETRY_MS  1000 /* after the kernel had no room for a request */
 
 static void ask_next(struct ipoib *p)
@@ -51,6 +52,27 @@ static void ask_next(struct ipoib *p)
 		ipoib_routes_begin(p);
 }
 
+/* The kernel has done it when this returns; it answers errors alone. */
+void ipoib_set_mtu(struct ipoib *p)
+{
+	const struct {
+		struct nlmsghdr header;
+		struct ifinfomsg link;
+		struct rtattr attr;
+		u32 mtu;
+	} request = {
+		.header = {.nlmsg_len = sizeof(request),
+			   .nlmsg_type = RTM_SETLINK,
+			   .nlmsg_flags = NLM_F_REQUEST,
+			   .nlmsg_seq = SEQ_ORDER},
+		.link = {.ifi_index = (int)p->ifindex},
+		.attr = {.rta_len = RTA_LENGTH(sizeof(request.mtu)), .rta_type = IFLA_MTU},
+		.mtu = ipoib_mtu(p),
+	};
+
+	send(p->rtnl_fd, &request, sizeof(request), MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
 static void retry(struct rt_timer *timer)
 {
 	ask_next(container_of(timer, struct ipoib, rtnl_retry));
@@ -76,7 +98,8 @@ static void take_message(struct ipoib *p, const struct nlmsghdr *h)
 		list_ended(p);
 		break;
 	case NLMSG_ERROR:
-		p->rtnl_busy = 0;
+		if (h->nlmsg_seq != SEQ_ORDER)
+			p->rtnl_busy = 0;
 		break;
 	case RTM_NEWADDR:
 	case RTM_DELADDR:

@@ -56,6 +56,7 @@ struct net_qp {
 	struct list_head node;
 	struct {
 		u64 wr_id, addr;
+		u32 length;
 	} receive[NET_RECEIVES];
 	unsigned int head, tail;
 };
@@ -344,6 +345,7 @@ static inline int net_post_recv(struct ib_qp *ib_qp, const struct ib_recv_wr *wr
 		return -ENOMEM;
 	qp->receive[i].wr_id = wr->wr_id;
 	qp->receive[i].addr = wr->sg_list[0].addr;
+	qp->receive[i].length = wr->sg_list[0].length;
 	qp->tail++;
 	net_of(ib_qp->device)->most_receives =
 		MAX(net_of(ib_qp->device)->most_receives, (int)(qp->tail - qp->head));

@@ -321,6 +321,36 @@ static void test_group_lives_as_long_as_its_members(void **state)
 	assert_int_equal(sa.hdr.mad.status, WIRE_SA_INSUFFICIENT_COMPONENTS); /* gone */
 }
 
+/* RFC 4391 section 7: all of the broadcast group can receive what is as long as its MTU */
+static int setup_large_broadcast(void **state)
+{
+	memset(&sa, 0, sizeof(sa));
+	sa.lab = lab_new();
+	sa.lab->opt.ipoib = true;
+	sa.lab->opt.ipoib_mtu = WIRE_MTU_4096;
+	sa.lab->nodes[3].port[1].mtu_cap = WIRE_MTU_2048;
+	lab_run(sa.lab);
+	return sa.lab->ups == 1 ? 0 : -1;
+}
+
+static void test_a_port_with_a_smaller_mtu_is_refused(void **state)
+{
+	struct wire_mcmember_record key = {
+		.mgid = {{0xff, 0x12, 0x40, 0x1b, 0xff, 0xff, [12] = 0xff, 0xff, 0xff, 0xff}},
+		.pkey = 0xffff, .join_state = WIRE_JOIN_FULL}, r;
+
+	key.port_gid = gid_of(1);
+	get(1, WIRE_METHOD_SET, WIRE_SA_MCMEMBER_RECORD, JOIN_MASK | WIRE_MCM_PKEY,
+	    &wire_mcmember_record_codec, &key);
+	assert_int_equal(sa.hdr.mad.status, 0);
+	record(0, &wire_mcmember_record_codec, &r);
+	assert_int_equal(r.mtu, WIRE_MTU_4096);
+	key.port_gid = gid_of(3);
+	get(3, WIRE_METHOD_SET, WIRE_SA_MCMEMBER_RECORD, JOIN_MASK | WIRE_MCM_PKEY,
+	    &wire_mcmember_record_codec, &key);
+	assert_int_equal(sa.hdr.mad.status, WIRE_SA_REQUEST_INVALID);
+}
+
 static void test_members_are_private(void **state)
 {
 	struct wire_mcmember_record key = {0}, r;
@@ -511,6 +541,8 @@ int main(void)
 		sa_test(test_links_come_in_both_directions),
 		sa_test(test_group_lives_as_long_as_its_members),
 		sa_test(test_members_are_private),
+		cmocka_unit_test_setup_teardown(test_a_port_with_a_smaller_mtu_is_refused,
+						setup_large_broadcast, teardown),
 		sa_test(test_services_are_bounded),
 		sa_test(test_groups_are_bounded),
 		sa_test(test_subscriptions_are_bounded),

@@ -31,7 +31,7 @@
 struct bench_frame {
 	u32 qpn;
 	size_t bytes;
-	u8 at[IPOIB_ENCAP_BYTES + IPOIB_MTU];
+	u8 at[4096];
 };
 
 static struct bench {
@@ -258,6 +258,26 @@ static inline void host_has_with(const char *address, unsigned int prefix, u16 t
 static inline void host_has(const char *address, unsigned int prefix, u16 type)
 {
 	host_has_with(address, prefix, type, 0);
+}
+
+/* the MTU that the interface has given its device since the last question; 0: none */
+static inline u32 host_mtu(void)
+{
+	struct {
+		struct nlmsghdr header;
+		struct ifinfomsg link;
+		struct rtattr attr;
+		u32 mtu;
+	} m;
+	u32 mtu = 0;
+
+	while (recv(bench.address, &m, sizeof(m), MSG_DONTWAIT) > 0)
+		if (m.header.nlmsg_type == RTM_SETLINK) {
+			assert_int_equal(m.link.ifi_index, IFINDEX);
+			assert_int_equal(m.attr.rta_type, IFLA_MTU);
+			mtu = m.mtu;
+		}
+	return mtu;
 }
 
 static inline struct in6_addr address(const char *text)

@@ -434,6 +434,70 @@ static void a_membership_that_was_refused_survives_the_broadcast_groups_return(v
 	assert_int_equal(bench.attached, attached + 1);
 }
 
+/* --- the MTU --- */
+
+static unsigned int room_of_receives(void)
+{
+	struct net_qp *qp = container_of(bench_qp(), struct net_qp, ib);
+
+	return qp->receive[qp->head % NET_RECEIVES].length - (u32)sizeof(struct ib_grh) -
+	       IPOIB_ENCAP_BYTES;
+}
+
+/* the first group's, that of another subnet manager, and one that is none */
+static void the_mtu_is_the_broadcast_groups(void **state)
+{
+	static u8 payload[4092 - 20];
+
+	assert_int_equal(host_mtu(), 2044);
+	assert_int_equal(room_of_receives(), 2044);
+	sa->group_mtu = IB_MTU_4096;
+	port_event(IB_EVENT_CLIENT_REREGISTER);
+	run_ms(1000);
+	assert_true(ipoib_is_joined(bench_interface()));
+	assert_int_equal(host_mtu(), 4092);
+	assert_int_equal(ipoib_mtu(bench_interface()), 4092);
+	assert_int_equal(room_of_receives(), 4092);
+	bench.num_sent = 0;
+	resolve();
+	host_sends_packet("10.0.0.1", "10.0.0.2", IPPROTO_UDP, payload, sizeof(payload));
+	assert_int_equal(bench.num_sent, 1);
+	assert_int_equal(bench.sent[0].bytes, 4096);
+	host_sends_packet("10.0.0.1", "255.255.255.255", IPPROTO_UDP, payload, sizeof(payload));
+	assert_int_equal(bench.num_sent, 2);
+	assert_int_equal(stats()->tx_errors, 0);
+	sa->group_mtu = IB_MTU_1024;
+	port_event(IB_EVENT_CLIENT_REREGISTER);
+	run_ms(1000);
+	assert_int_equal(host_mtu(), 1020);
+	assert_int_equal(room_of_receives(), 4092);
+	sa->group_mtu = (enum ib_mtu)7;
+	port_event(IB_EVENT_CLIENT_REREGISTER);
+	run_ms(1000);
+	assert_false(ipoib_is_joined(bench_interface()));
+	sa->group_mtu = IB_MTU_2048;
+	run_ms(20000);
+	assert_true(ipoib_is_joined(bench_interface()));
+	assert_int_equal(host_mtu(), 2044);
+}
+
+static void nothing_is_received_before_the_mtu_is_known(void **state)
+{
+	struct net_qp *qp;
+
+	sa->refuses = IB_SA_ATTR_MC_MEMBER_REC;
+	assert_int_equal(bench_open(), 0);
+	run_ms(100);
+	qp = container_of(bench_qp(), struct net_qp, ib);
+	assert_int_equal(qp->head, qp->tail);
+	sa->group_mtu = IB_MTU_4096;
+	sa->refuses = 0;
+	run_ms(1000);
+	assert_true(ipoib_is_joined(bench_interface()));
+	assert_int_equal(room_of_receives(), 4092);
+	assert_int_equal(qp->head, 0); /* none was thrown away */
+}
+
 /* --- the queue pair --- */
 
 static void a_full_send_queue_holds_up_the_host(void **state)
@@ -716,6 +780,8 @@ int main(void)
 		OPEN(a_group_that_the_sa_refuses_costs_the_packet),
 		OPEN(the_hosts_reports_are_memberships),
 		OPEN(a_membership_that_was_refused_survives_the_broadcast_groups_return),
+		OPEN(the_mtu_is_the_broadcast_groups),
+		SHUT(nothing_is_received_before_the_mtu_is_known),
 		OPEN(a_full_send_queue_holds_up_the_host),
 		OPEN(a_large_segment_leaves_in_parts),
 		OPEN(a_failed_send_is_counted_and_the_queue_restarted),

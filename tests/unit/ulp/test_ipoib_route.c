@@ -100,8 +100,10 @@ static int asked(void)
 {
 	struct nlmsghdr header[4];
 
-	return recv(bench.address, header, sizeof(header), MSG_DONTWAIT) > 0 ?
-		       header->nlmsg_type : 0;
+	while (recv(bench.address, header, sizeof(header), MSG_DONTWAIT) > 0)
+		if (header->nlmsg_type != RTM_SETLINK) /* it orders that */
+			return header->nlmsg_type;
+	return 0;
 }
 
 static void tell_change(u16 type)
