@@ -137,11 +137,13 @@ static long parse_count(struct argp_state *state, const char *option, const char
 	return n;
 }
 
-static void check_either(struct argp_state *state, const char *option, const char *arg,
-			 const char *one, const char *other)
+/* Return: @arg */
+static const char *either(struct argp_state *state, const char *option, const char *arg,
+			  const char *one, const char *other)
 {
 	if (strcmp(arg, one) && strcmp(arg, other))
 		argp_error(state, "%s takes %s or %s, not '%s'", option, one, other, arg);
+	return arg;
 }
 
 static error_t parse_fabric(int key, char *arg, struct argp_state *state)
@@ -174,8 +176,7 @@ static error_t parse_fabric(int key, char *arg, struct argp_state *state)
 	case 's':
 		if (strcmp(arg, "softib-sm") && strcmp(arg, "opensm") &&
 		    strcmp(arg, "none"))
-			argp_error(state,
-				   "--sm takes softib-sm, opensm or none, not '%s'", arg);
+			argp_error(state, "--sm takes softib-sm, opensm or none, not '%s'", arg);
 		args->sm = arg;
 		return 0;
 	case 'T':
@@ -191,7 +192,7 @@ static error_t parse_fabric(int key, char *arg, struct argp_state *state)
 		args->min_ack_timeout = arg;
 		return 0;
 	case 'l':
-		check_either(state, "--link-layer", arg, "infiniband", "ethernet");
+		either(state, "--link-layer", arg, "infiniband", "ethernet");
 		args->link_layer = strcmp(arg, "ethernet") ? NULL : arg;
 		return 0;
 	case 'P':
@@ -206,12 +207,10 @@ static error_t parse_fabric(int key, char *arg, struct argp_state *state)
 		args->ip[strchr(arg, ':') ? 1 : 0] = arg;
 		return 0;
 	case 'I':
-		check_either(state, "--ipoib-mode", arg, "datagram", "connected");
-		args->ipoib_mode = arg;
+		args->ipoib_mode = either(state, "--ipoib-mode", arg, "datagram", "connected");
 		return 0;
 	case KEY_IPOIB_MTU:
-		check_either(state, "--ipoib-mtu", arg, "2048", "4096");
-		args->ipoib_mtu = arg;
+		args->ipoib_mtu = either(state, "--ipoib-mtu", arg, "2048", "4096");
 		return 0;
 	case 'p':
 		if (profile_load(arg, &profile, err, sizeof(err)))
