@@ -79,24 +79,29 @@ def innocents_go_on(fabric):
 
 
 class Sender(Program):
-    """A program on n1 with a UD QP, which writes its packets itself and never reads
+    """A program on n1 with a QP, which writes its packets itself and never reads
     what arrives."""
+
+    qp_type = QPT_UD
 
     def __init__(self, fabric, node="n1"):
         super().__init__(fabric, node)
         self.lid = node_lid(fabric, node)
         self.tail = 0
-        pd = self.create(ALLOC_PD, bytes(8))[0]
-        cq = self.create(CREATE_CQ, struct.pack("<QQIIiI", 0, 0, 16, 0, -1, 0))[0]
-        _, self.qpn = self.create(CREATE_QP, struct.pack(
-            "<QQ4I5I4B", 0, 0, pd, cq, cq, 0, 16, 16, 1, 1, 0, 0, QPT_UD, 0, 0))
+        self.pd = self.create(ALLOC_PD, bytes(8))[0]
+        self.cq = self.create(CREATE_CQ, struct.pack("<QQIIiI", 0, 0, 16, 0, -1, 0))[0]
+        self.create_qp()
 
-    def create(self, number, body):
-        """Return: the first two words of the answer; the first is the handle."""
+    def create_qp(self):
+        self.qp, self.qpn = self.create(CREATE_QP, struct.pack(
+            "<QQ4I5I4B", 0, 0, self.pd, self.cq, self.cq, 0, 16, 16, 1, 1, 0, 0, self.qp_type, 0, 0))
+
+    def create(self, number, body, words=2):
+        """Return: the first words of the answer; the first of all is the handle."""
         self.sock.send(command(number, body))
         answer = self.sock.recv(4096)
         assert error_of(answer) == 0, (number, error_of(answer))
-        return struct.unpack_from("<II", answer.ljust(16, b"\0"), 8)
+        return struct.unpack_from(f"<{words}I", answer.ljust(8 + 4 * words, b"\0"), 8)
 
     def send(self, bytes_):
         """Put a packet into the ring to softibd, when there is room."""
