@@ -28,7 +28,7 @@ int capture_start(struct rt *rt, struct fabric *fab, const struct capture_config
 /** capture_stop() - end a capture; the reader can still read what was copied */
 void capture_stop(struct capture *capture);
 /** capture_dup_fds() - duplicate the reader's descriptors: memfd and doorbell
- *  (abi/capture.h). Return: 0; -errno */
+ *  (abi/reader.h). Return: 0; -errno */
 int capture_dup_fds(const struct capture *capture, int fd[2]);
 
 #endif

@@ -24,7 +24,7 @@ from interop.test_bad_input import (ALLOC_PD, GET_CONTEXT, OPEN_PORT, OPEN_UMAD,
 from interop.test_kill import softibd_pid
 from interop.test_sdp import Raw
 
-RING, ASLEEP = 4096, 72  # src/abi/capture.h, src/abi/ring.h
+RING, ASLEEP = 4096, 72  # src/abi/reader.h, src/abi/ring.h
 
 
 @contextlib.contextmanager

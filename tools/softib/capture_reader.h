@@ -11,6 +11,7 @@
 #include <limits.h>
 
 #include "abi/capture.h"
+#include "ring_reader.h"
 
 #define CAPTURE_PORT_ALL LONG_MIN
 
@@ -33,34 +34,17 @@ struct capture_reader {
 	const char *filter;   /* NULL: every packet */
 	uint32_t snap;	      /* bytes of a packet; 0: all */
 	uint32_t ring_bytes;  /* a power of two; 0: softibd's choice */
-	int progress_ms;      /* the interval of calls of @idle; -1: only after packets */
 	/** one packet, @len bytes of it from its LRH on */
 	void (*put)(struct capture_reader *r, const struct abi_capture_record *record,
 		    const uint8_t *bytes, size_t len);
 	/** called when all available packets have been passed to @put */
 	void (*idle)(struct capture_reader *r);
-	/* --- to be read --- */
-	bool ended;	  /* capture_reader_end() was called */
-	uint64_t dropped; /* packets for which the ring had no room */
-	/* --- private --- */
-	int control_fd, doorbell_fd;
-	struct abi_capture *shared;
-	size_t shared_bytes;
-	struct abi_ring_rx rx;
+	/* --- run, end and close it by ring_reader_...(); the caller sets progress_ms --- */
+	struct ring_reader ring;
 };
 
-/** capture_reader_start() - begin the capture on the fabric of @dir. From now on SIGINT,
- *  SIGTERM and SIGHUP end the capture, and a second signal ends the program.
- *  Return: 0; EXIT_FAILURE, after printing a message */
+/** capture_reader_start() - begin the capture on the fabric of @dir, as ring_reader_start() */
 int capture_reader_start(struct capture_reader *r, const char *dir);
-/** capture_reader_run() - pass packets to @put until a signal, capture_reader_end() or the
- *  end of softibd; packets that were captured before that are still passed */
-void capture_reader_run(struct capture_reader *r);
-/** capture_reader_end() - end the capture; @put is not called after this
- *  Context: @put or @idle */
-void capture_reader_end(struct capture_reader *r);
-/** capture_reader_close() - free a reader, even if it was not started */
-void capture_reader_close(struct capture_reader *r);
 
 /** capture_nodes() - the fabric's nodes from the control socket's "topo", in the order of
  *  abi_capture_record.node

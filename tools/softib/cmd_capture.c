@@ -39,7 +39,7 @@ static void put(struct capture_reader *r, const struct abi_capture_record *recor
 
 	capture_file_put(&c->file, record, bytes, len);
 	if ((c->args->count && c->file.packets >= (uint64_t)c->args->count) || c->file.error)
-		capture_reader_end(r);
+		ring_reader_end(&r->ring);
 }
 
 static void show_progress(const struct capture *c, const char *end)
@@ -48,7 +48,7 @@ static void show_progress(const struct capture *c, const char *end)
 
 	fprintf(stderr, "%s%llu packets, %s, %llu dropped%s", c->terminal ? "\r" : "",
 		(unsigned long long)c->file.packets, human_bytes(c->file.bytes, text),
-		(unsigned long long)c->reader.dropped, end);
+		(unsigned long long)c->reader.ring.dropped, end);
 }
 
 static void flush(struct capture_reader *r)
@@ -57,7 +57,7 @@ static void flush(struct capture_reader *r)
 
 	capture_file_flush(&c->file);
 	if (c->file.error)
-		capture_reader_end(r);
+		ring_reader_end(&r->ring);
 	if (c->terminal)
 		show_progress(c, " ");
 }
@@ -106,8 +106,8 @@ static int run(struct capture *c, const char *dir)
 	c->file.out_fd = open_output(c->args); /* a file that is there is not lost before */
 	if (c->file.out_fd < 0)
 		return EXIT_FAILURE;
-	capture_reader_run(&c->reader);
-	capture_file_end(&c->file, c->reader.dropped);
+	ring_reader_run(&c->reader.ring);
+	capture_file_end(&c->file, c->reader.ring.dropped);
 	return report(c);
 }
 
@@ -119,7 +119,7 @@ static int capture(const struct capture_args *args, const char *dir)
 			   .filter = args->filter,
 			   .snap = (uint32_t)args->snap,
 			   .ring_bytes = (uint32_t)args->ring_mib << 20,
-			   .progress_ms = terminal ? PROGRESS_MS : -1,
+			   .ring.progress_ms = terminal ? PROGRESS_MS : -1,
 			   .put = put,
 			   .idle = flush},
 		.args = args,
@@ -132,7 +132,7 @@ static int capture(const struct capture_args *args, const char *dir)
 	if (c.file.nodes)
 		status = run(&c, dir);
 	capture_file_free(&c.file);
-	capture_reader_close(&c.reader);
+	ring_reader_close(&c.reader.ring);
 	json_object_put(c.file.nodes);
 	return status;
 }

@@ -63,20 +63,20 @@ static void put(struct capture_reader *r, const struct abi_capture_record *recor
 	print_packet(s, record, &pkt);
 	s->printed++;
 	if (s->args->count && s->printed >= (uint64_t)s->args->count)
-		capture_reader_end(r);
+		ring_reader_end(&r->ring);
 }
 
 static void idle(struct capture_reader *r)
 {
 	struct snoop *s = container_of(r, struct snoop, reader);
 
-	if (r->dropped > s->dropped_said)
+	if (r->ring.dropped > s->dropped_said)
 		complain("%llu MADs were dropped, since they came faster than they were "
 			 "printed: select fewer with --filter",
-			 (unsigned long long)(r->dropped - s->dropped_said));
-	s->dropped_said = r->dropped;
+			 (unsigned long long)(r->ring.dropped - s->dropped_said));
+	s->dropped_said = r->ring.dropped;
 	if (fflush(stdout))
-		capture_reader_end(r); /* the reader has closed our output */
+		ring_reader_end(&r->ring); /* the reader has closed our output */
 }
 
 static int snoop(const struct mad_args *args, const char *dir)
@@ -85,7 +85,7 @@ static int snoop(const struct mad_args *args, const char *dir)
 	struct snoop s = {
 		.reader = {.place = args->place,
 			   .filter = filter,
-			   .progress_ms = -1,
+			   .ring.progress_ms = -1,
 			   .put = put,
 			   .idle = idle},
 		.args = args,
@@ -104,8 +104,8 @@ static int snoop(const struct mad_args *args, const char *dir)
 		return EXIT_FAILURE;
 	}
 	fprintf(stderr, "softib: capturing MADs; ^C ends\n");
-	capture_reader_run(&s.reader);
-	capture_reader_close(&s.reader);
+	ring_reader_run(&s.reader.ring);
+	ring_reader_close(&s.reader.ring);
 	json_object_put(s.nodes);
 	return EXIT_SUCCESS;
 }
