@@ -20,10 +20,21 @@ static uint16_t attr_of(const uint8_t *mad)
 	return header.attr_id;
 }
 
+int cm_transmit(struct cm *cm, const struct cm_conn *conn, const struct cm_route *route,
+		const uint8_t *mad)
+{
+	struct cm_trace trace = {CM_TRACE_SENT, conn, route, mad};
+
+	count(cm->stats.sent, attr_of(mad));
+	trace.error = cm->ops->send(cm, route, mad);
+	if (cm_traced(cm))
+		cm->ops->trace(cm, &trace);
+	return trace.error;
+}
+
 static int transmit(struct cm_conn *conn, const uint8_t *mad)
 {
-	count(conn->cm->stats.sent, attr_of(mad));
-	return conn->cm->ops->send(conn->cm, &conn->route, mad);
+	return cm_transmit(conn->cm, conn, &conn->route, mad);
 }
 
 static void transmit_again(struct cm_conn *conn, const uint8_t *mad)

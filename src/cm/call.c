@@ -331,3 +331,27 @@ const char *cm_news_name(enum cm_news news)
 
 	return news < CM_NR_NEWS ? names[news] : "?";
 }
+
+const char *cm_lap_state_name(enum cm_lap_state state)
+{
+	static const char *const names[CM_NR_LAP_STATES] = {
+		[CM_LAP_UNINIT] = "LAP_UNINIT",
+		[CM_LAP_IDLE] = "LAP_IDLE",
+		[CM_LAP_SENT] = "LAP_SENT",
+		[CM_LAP_RCVD] = "LAP_RCVD",
+		[CM_MRA_LAP_SENT] = "MRA_LAP_SENT",
+		[CM_MRA_LAP_RCVD] = "MRA_LAP_RCVD",
+	};
+
+	return state < CM_NR_LAP_STATES ? names[state] : "?";
+}
+
+const char *cm_message_name(uint16_t attr)
+{
+	static const char *const names[CM_NR_MESSAGES] = {
+		"REQ",	"MRA",	    "REJ",	"REP", "RTU", "DREQ",
+		"DREP", "SIDR_REQ", "SIDR_REP", "LAP", "APR",
+	};
+
+	return attr >= WIRE_CM_REQ && attr <= WIRE_CM_APR ? names[attr - WIRE_CM_REQ] : "?";
+}

@@ -185,6 +185,30 @@ struct cm_port {
 	union wire_gid gid;
 };
 
+/** enum cm_trace_kind - what ops->trace() reports */
+enum cm_trace_kind {
+	CM_TRACE_SENT,	   /* a message, also one that is sent again or could not be sent */
+	CM_TRACE_RECEIVED, /* a message of the class, before it is processed */
+	CM_TRACE_IGNORED,  /* the message that was received last had no effect */
+	CM_TRACE_STATE,
+	CM_TRACE_LAP_STATE,
+	CM_TRACE_NEWS, /* an event for the consumer, before it is told */
+};
+
+/** struct cm_trace - one event for whoever debugs
+ *  @conn: NULL: a message that belongs to no connection, or whose connection is not known yet
+ *  @mad: of a message that was sent or received, WIRE_MAD_BYTES
+ *  @from, @to: states, as enum cm_state or cm_lap_state */
+struct cm_trace {
+	enum cm_trace_kind kind;
+	const struct cm_conn *conn;
+	const struct cm_route *route;
+	const uint8_t *mad;
+	int error; /* of ops->send() */
+	int from, to;
+	enum cm_news news;
+};
+
 /** struct cm_ops - the environment, provided by the owner of a struct cm */
 struct cm_ops {
 	/** send() - send one MAD of WIRE_MAD_BYTES
@@ -204,6 +228,8 @@ struct cm_ops {
 	 *  Return: true if it exists */
 	bool (*find_port)(struct cm *cm, uint8_t port, const union wire_gid *gid,
 			  struct cm_port *found);
+	/** trace() - called while *cm->traced is not 0; may be NULL */
+	void (*trace)(struct cm *cm, const struct cm_trace *trace);
 };
 
 /** struct cm_stats - messages by attribute (WIRE_CM_REQ first), as the kernel counts them
@@ -221,6 +247,7 @@ struct cm_stats {
 struct cm {
 	void *owner;
 	const struct cm_ops *ops;
+	const uint8_t *traced; /* the owner's: turns ops->trace() on; NULL: never */
 	uint64_t ca_guid;
 	uint32_t next_id, next_tid, tid_high;
 	uint64_t next_service_id;
@@ -341,6 +368,9 @@ void cm_expire(struct cm_conn *conn, mono_t now);
 /** cm_state_name() - for resource show and traces; cm_news_name() likewise */
 const char *cm_state_name(enum cm_state state);
 const char *cm_news_name(enum cm_news news);
+const char *cm_lap_state_name(enum cm_lap_state state);
+/** cm_message_name() - "REQ" of WIRE_CM_REQ; "?" if it is none of the class */
+const char *cm_message_name(uint16_t attr);
 /** cm_private_max() - length of a message's private data (12.6, 12.8, 12.11) */
 unsigned int cm_private_max(enum wire_cm_attr attr);
 

@@ -323,8 +323,18 @@ static const struct cm_row *find_row(struct cm_conn *conn, const struct cm_input
 	return NULL;
 }
 
+static void trace_state(struct cm_conn *conn, enum cm_trace_kind kind, int from, int to)
+{
+	const struct cm_trace trace = {.kind = kind, .conn = conn, .route = &conn->route,
+				       .from = from, .to = to};
+
+	if (cm_traced(conn->cm))
+		conn->cm->ops->trace(conn->cm, &trace);
+}
+
 static void enter(struct cm_conn *conn, enum cm_state next, mono_t now)
 {
+	trace_state(conn, CM_TRACE_STATE, (int)conn->state, (int)next);
 	conn->state = next;
 	if (next == CM_TIMEWAIT)
 		conn->cm->ops->arm(conn, mono_add(now, conn->time_wait_ns));
@@ -336,6 +346,7 @@ static void enter(struct cm_conn *conn, enum cm_state next, mono_t now)
 
 static void enter_lap(struct cm_conn *conn, enum cm_lap_state next)
 {
+	trace_state(conn, CM_TRACE_LAP_STATE, (int)conn->lap_state, (int)next);
 	conn->lap_state = next;
 	if (!(1u << next & LAP_ASKING))
 		conn->cm->ops->arm(conn, MONO_NEVER);
@@ -350,8 +361,14 @@ static void report(struct cm_conn *conn, enum cm_news news, const struct cm_inpu
 		.listener = in->listener,
 	};
 
-	if (news != CM_NO_NEWS && !conn->orphan)
-		conn->cm->ops->event(conn, &event);
+	const struct cm_trace trace = {.kind = CM_TRACE_NEWS, .conn = conn, .route = &conn->route,
+				       .news = news};
+
+	if (news == CM_NO_NEWS || conn->orphan)
+		return;
+	if (cm_traced(conn->cm))
+		conn->cm->ops->trace(conn->cm, &trace);
+	conn->cm->ops->event(conn, &event);
 }
 
 int cm_step(struct cm_conn *conn, const struct cm_input *in)

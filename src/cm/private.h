@@ -5,6 +5,12 @@
 
 #include "cm/cm.h"
 
+/** cm_traced() - shall ops->trace() be called? */
+static inline bool cm_traced(const struct cm *cm)
+{
+	return __builtin_expect(cm->traced && *cm->traced, 0);
+}
+
 /** enum cm_input_kind - inputs of the state machine */
 enum cm_input_kind {
 	/* --- calls of the consumer --- */
@@ -110,6 +116,10 @@ const struct cm_row *cm_row(unsigned int i);
  *  @lap: the row is in the second table
  *  Return: 0; -errno a call's message could not be sent, and nothing was done */
 int cm_act(struct cm_conn *conn, uint32_t actions, const struct cm_input *in, bool lap);
+/** cm_transmit() - send @mad, count it and trace it. @conn: NULL: it belongs to none
+ *  Return: 0; -errno of ops->send() */
+int cm_transmit(struct cm *cm, const struct cm_conn *conn, const struct cm_route *route,
+		const uint8_t *mad);
 
 /* --- call.c --- */
 

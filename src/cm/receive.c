@@ -17,12 +17,17 @@ struct receipt {
 	uint64_t tid;
 	mono_t now;
 	uint16_t attr;
+	const uint8_t *mad;
 	union cm_message message;
 };
 
 static void ignore(struct receipt *r)
 {
+	const struct cm_trace trace = {.kind = CM_TRACE_IGNORED, .route = r->route, .mad = r->mad};
+
 	r->cm->stats.ignored++;
+	if (cm_traced(r->cm))
+		r->cm->ops->trace(r->cm, &trace);
 }
 
 static void input(struct receipt *r, struct cm_conn *conn, enum cm_input_kind kind,
@@ -404,7 +409,8 @@ static void got_other_version(struct receipt *r)
 
 void cm_receive(struct cm *cm, const void *mad, const struct cm_route *route, mono_t now)
 {
-	struct receipt r = {.cm = cm, .route = route, .now = now};
+	const struct cm_trace trace = {.kind = CM_TRACE_RECEIVED, .route = route, .mad = mad};
+	struct receipt r = {.cm = cm, .route = route, .now = now, .mad = mad};
 	struct wire_mad header;
 
 	wire_mad_decode(mad, WIRE_MAD_BYTES, &header);
@@ -423,6 +429,8 @@ void cm_receive(struct cm *cm, const void *mad, const struct cm_route *route, mo
 	else if (r.attr == WIRE_CM_REP)
 		r.message.rep.ece_options = header.attr_mod;
 	cm->stats.received[r.attr - WIRE_CM_REQ]++;
+	if (cm_traced(cm))
+		cm->ops->trace(cm, &trace);
 	if (header.class_version == WIRE_CM_CLASS_VERSION)
 		messages[r.attr - WIRE_CM_REQ].got(&r);
 	else

@@ -73,15 +73,6 @@ bool cm_refusal(struct cm *cm, const struct wire_cm_req *req,
 	return refuse_alternate(cm, &req->alternate, &port, rej);
 }
 
-static void reply(struct cm *cm, const struct cm_route *route, const uint8_t *mad)
-{
-	struct wire_mad header;
-
-	wire_mad_decode(mad, WIRE_MAD_BYTES, &header);
-	cm->stats.sent[header.attr_id - WIRE_CM_REQ]++;
-	cm->ops->send(cm, route, mad);
-}
-
 void cm_reply_rej(struct cm *cm, const struct cm_route *route, uint64_t tid,
 		  const struct wire_cm_rej *rej)
 {
@@ -89,7 +80,7 @@ void cm_reply_rej(struct cm *cm, const struct cm_route *route, uint64_t tid,
 
 	cm_header(cm, mad, WIRE_CM_REJ, tid);
 	wire_cm_rej_encode(rej, mad + WIRE_CM_DATA_OFFSET);
-	reply(cm, route, mad);
+	cm_transmit(cm, NULL, route, mad);
 }
 
 void cm_reply_drep(struct cm *cm, const struct cm_route *route, uint64_t tid,
@@ -103,7 +94,7 @@ void cm_reply_drep(struct cm *cm, const struct cm_route *route, uint64_t tid,
 
 	cm_header(cm, mad, WIRE_CM_DREP, tid);
 	wire_cm_drep_encode(&drep, mad + WIRE_CM_DATA_OFFSET);
-	reply(cm, route, mad);
+	cm_transmit(cm, NULL, route, mad);
 }
 
 void cm_reply_sidr(struct cm *cm, const struct cm_route *route, uint64_t tid,
@@ -118,5 +109,5 @@ void cm_reply_sidr(struct cm *cm, const struct cm_route *route, uint64_t tid,
 
 	cm_header(cm, mad, WIRE_CM_SIDR_REP, tid);
 	wire_cm_sidr_rep_encode(&rep, mad + WIRE_CM_DATA_OFFSET);
-	reply(cm, route, mad);
+	cm_transmit(cm, NULL, route, mad);
 }

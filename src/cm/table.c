@@ -154,11 +154,11 @@ int cm_listen(struct cm_conn *conn, uint64_t service_id, uint64_t mask)
 		return -EINVAL;
 	if (is_taken(cm, service_id & mask, mask))
 		return -EBUSY;
+	conn->service_id = service_id & mask;
+	conn->service_mask = mask;
 	ret = cm_step(conn, &in);
 	if (ret)
 		return ret;
-	conn->service_id = service_id & mask;
-	conn->service_mask = mask;
 	list_add_tail(&conn->service_node, mask == CM_SERVICE_MASK_EXACT
 						   ? services_of(cm, service_id)
 						   : &cm->masked);

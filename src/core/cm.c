@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* The CM as a client of every device: MAD agents, ids, and the world of src/cm. */
 #include "core/cm_priv.h"
+#include "core/trace.h"
 
 #define MASK_BITS (8 * sizeof(long))
 
@@ -222,6 +223,7 @@ static const struct cm_ops ops = {
 	.gone = gone,
 	.event = cm_id_event,
 	.find_port = cm_find_port,
+	.trace = cm_id_trace,
 };
 
 /* --- devices --- */
@@ -248,6 +250,7 @@ static struct cm_device *open_device(struct ib_device *device)
 	dev->num_ports = ports;
 	dev->ack_delay_enc = device->attrs.local_ca_ack_delay;
 	dev->cm.owner = dev;
+	dev->cm.traced = &rt_trace(rt)->on[RT_TRACE_CM];
 	cm_init(&dev->cm, &ops, be64_to_cpu(device->node_guid),
 		(u64)rt_random(rt) << 32 | rt_random(rt));
 	for (u32 i = 0; i < ports && !ret; i++)

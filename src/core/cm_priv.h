@@ -6,6 +6,7 @@
  *  cm.c	 devices, their MAD agents, communication ids
  *  cm_send.c	 what clients send
  *  cm_event.c	 news for their handlers
+ *  cm_trace.c	 events of the trace
  *  cm_path.c	 path records as routes and as the paths of messages
  *  cm_qp.c	 attributes for queue pairs, reasons in words
  *
@@ -59,6 +60,10 @@ mono_t cm_now(const struct cm_id *id);
 /* --- cm_event.c --- */
 
 void cm_id_event(struct cm_conn *conn, const struct cm_event *event);
+
+/* --- cm_trace.c --- */
+
+void cm_id_trace(struct cm *cm, const struct cm_trace *trace);
 
 /* --- cm_path.c --- */
 

@@ -7,6 +7,7 @@
  * that is destroyed takes its waiting events along.
  */
 #include "core/private.h"
+#include "core/trace.h"
 
 struct queued_event {
 	struct rt_work work;
@@ -69,6 +70,17 @@ static void call_owner(struct ib_event *event, enum subject subject)
 		srq->event_handler(event, srq->srq_context);
 }
 
+static void trace(const struct ib_event *event, enum subject subject)
+{
+	const char *name = trace_event_name(event->event);
+
+	if (subject == SUBJECT_QP)
+		trace_qp_event(RT_TRACE_AT(event->device, 0), event->element.qp->qp_num, name);
+	else
+		trace_hca_event(RT_TRACE_AT(event->device, subject == SUBJECT_DEVICE ?
+							   event->element.port_num : 0), name);
+}
+
 static void deliver(struct queued_event *queued)
 {
 	struct ib_event event = queued->event;
@@ -76,6 +88,7 @@ static void deliver(struct queued_event *queued)
 
 	list_del(&queued->node);
 	rt_free(queued);
+	trace(&event, subject);
 	if (subject != SUBJECT_DEVICE) {
 		call_owner(&event, subject);
 		return;

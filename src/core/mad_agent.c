@@ -9,6 +9,7 @@
 
 #include "core/mad_priv.h"
 #include "core/private.h"
+#include "core/trace.h"
 
 #define MAX_CLASS 0x50
 #define MAX_CLASS_VERSION 0x83
@@ -171,6 +172,14 @@ struct mad_agent *mad_agent_alloc(struct mad_port *port, struct mad_qp *mqp,
 	return agent;
 }
 
+static void trace(const struct mad_agent *agent, const char *what)
+{
+	const struct ib_mad_agent *a = &agent->agent;
+
+	trace_mad_agent(RT_TRACE_AT(a->device, a->port_num), a->hi_tid, what,
+			agent->reg_req.mgmt_class, agent->reg_req.mgmt_class_version, a->res.comm);
+}
+
 struct ib_mad_agent *ib_register_mad_agent_(struct ib_device *device, u32 port_num,
 					    enum ib_qp_type qp_type,
 					    const struct ib_mad_reg_req *reg_req,
@@ -211,6 +220,7 @@ struct ib_mad_agent *ib_register_mad_agent_(struct ib_device *device, u32 port_n
 		agent->reg_req = *reg_req;
 	list_add_tail(&agent->node, &port->agents);
 	rdma_restrack_add(device, &agent->agent.res, RDMA_RESTRACK_MAD_AGENT, client, 0);
+	trace(agent, "register");
 	return &agent->agent;
 }
 
@@ -236,6 +246,7 @@ void ib_unregister_mad_agent(struct ib_mad_agent *mad_agent)
 {
 	struct mad_agent *agent = mad_agent_of(mad_agent);
 
+	trace(agent, "unregister");
 	list_del(&agent->node); /* from here on no MAD reaches it */
 	rdma_restrack_del(mad_agent->device, &mad_agent->res);
 	rmpp_recv_cleanup(agent);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/mad_priv.h"
+#include "core/trace.h"
 #include "wire/cm.h"
 
 void ib_free_recv_mad(struct ib_mad_recv_wc *mad_recv_wc)
@@ -142,6 +143,11 @@ static void answer_unsupported(struct mad_recv *recv)
 	}
 }
 
+static struct rt_trace_at at(const struct mad_qp *mqp)
+{
+	return RT_TRACE_AT(mqp->port->device, mqp->port->port_num);
+}
+
 void mad_receive(struct mad_recv *recv)
 {
 	const struct ib_mad *mad = &recv->packet.mad;
@@ -151,6 +157,7 @@ void mad_receive(struct mad_recv *recv)
 	if (!is_mad(recv))
 		goto drop;
 	mad_snoop_recv(recv);
+	trace_mad_receive(at(recv->mqp), mad, recv->wc.slid, recv->wc.src_qp);
 	if (mad->mad_hdr.mgmt_class == IB_MGMT_CLASS_SUBN_DIRECTED_ROUTE &&
 	    smi_receive(&recv->packet.smp, recv->mqp->port->port_num) != SMI_LOCAL)
 		goto drop;
@@ -161,6 +168,7 @@ void mad_receive(struct mad_recv *recv)
 		mad_deliver(agent, recv);
 		return;
 	}
+	trace_mad_unwanted(at(recv->mqp), mad);
 	answer_unsupported(recv);
 drop:
 	ib_free_recv_mad(&recv->recv_wc);
@@ -180,6 +188,7 @@ void mad_deliver(struct mad_agent *agent, struct mad_recv *recv)
 	struct ib_mad_agent *a = &agent->agent;
 	struct mad_send *send;
 
+	trace_mad_deliver(at(agent->mqp), a->hi_tid, &recv->packet.mad);
 	if (rmpp_is_active(agent, &recv->packet.mad)) {
 		recv = rmpp_receive(agent, recv);
 		if (!recv)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/mad_priv.h"
+#include "core/trace.h"
 
 /* --- buffers --- */
 
@@ -139,6 +140,11 @@ void ib_set_mad_qkey(struct ib_mad_send_buf *send_buf, u32 qkey)
 	mad_send_of(send_buf)->wr.remote_qkey = qkey;
 }
 
+static struct rt_trace_at at(const struct mad_send *send)
+{
+	return RT_TRACE_AT(send->mqp->port->device, send->mqp->port->port_num);
+}
+
 /* --- posting --- */
 
 int mad_transmit(struct mad_send *send)
@@ -181,6 +187,8 @@ static int post_one(struct mad_send *send)
 	send->active = true;
 	mad_match_add(send);
 	mad_snoop_send(send, IB_MAD_SNOOP_POSTED_SENDS);
+	trace_mad_send(at(send), agent->agent.hi_tid, send->buf.mad, send->buf.timeout_ms,
+		       send->buf.retries);
 	ret = send->rmpp ? rmpp_send_start(send) : mad_transmit(send);
 	if (ret) {
 		send->active = false;
@@ -224,6 +232,7 @@ static void settle(struct mad_send *send, enum ib_wc_status status, u32 vendor_e
 	send->answered = true;
 	send->status = status;
 	send->vendor_err = vendor_err;
+	trace_mad_done(at(send), send->agent->agent.hi_tid, send->buf.mad, (int)status);
 }
 
 void mad_send_finish(struct mad_send *send, enum ib_wc_status status, u32 vendor_err)
@@ -267,6 +276,7 @@ static void on_timeout(struct rt_timer *timer)
 	struct mad_send *send = container_of(timer, struct mad_send, timer);
 	int *left = awaits_ack(send) ? &send->ack_retries_left : &send->retries_left;
 
+	trace_mad_retry(at(send), send->agent->agent.hi_tid, send->buf.mad, *left - 1);
 	if ((*left)-- > 0 &&
 	    !(send->rmpp ? rmpp_send_retry(send) : mad_transmit(send)))
 		return;

@@ -6,6 +6,7 @@
  * for the next check, for queries of programs' QPs and for resource tracking.
  */
 #include "core/private.h"
+#include "core/trace.h"
 
 /** struct mcast - a QP's attachment to a group */
 struct mcast {
@@ -117,6 +118,8 @@ struct ib_qp *core_create_qp(struct ib_pd *pd, struct ib_qp_init_attr *attr,
 	if (qp->qp_type == IB_QPT_XRC_TGT)
 		core_target_created(qp);
 	core_track(device, &qp->res, RDMA_RESTRACK_QP, owner);
+	trace_qp_create(RT_TRACE_AT(device, 0), qp->qp_num, (int)qp->qp_type, qp->res.comm,
+			(int)qp->res.pid);
 	return qp;
 }
 
@@ -231,7 +234,7 @@ static void remember(struct ib_qp *qp, const struct ib_qp_attr *attr, int mask)
 	to->qp_state = to->cur_qp_state = qp->state;
 }
 
-int ib_modify_qp(struct ib_qp *qp, struct ib_qp_attr *attr, int mask)
+static int modify(struct ib_qp *qp, struct ib_qp_attr *attr, int mask)
 {
 	enum ib_qp_state cur = mask & IB_QP_CUR_STATE ? attr->cur_qp_state : qp->state;
 	enum ib_qp_state next = mask & IB_QP_STATE ? attr->qp_state : cur;
@@ -244,6 +247,16 @@ int ib_modify_qp(struct ib_qp *qp, struct ib_qp_attr *attr, int mask)
 		ret = qp->device->ops->modify_qp(qp, attr, mask);
 	if (!ret)
 		remember(qp, attr, mask);
+	return ret;
+}
+
+int ib_modify_qp(struct ib_qp *qp, struct ib_qp_attr *attr, int mask)
+{
+	enum ib_qp_state from = qp->state;
+	int ret = modify(qp, attr, mask);
+
+	trace_qp_modify(RT_TRACE_AT(qp->device, 0), qp->qp_num, trace_qp_state_name(from),
+			trace_qp_state_name(mask & IB_QP_STATE ? attr->qp_state : from), mask, ret);
 	return ret;
 }
 
@@ -271,6 +284,7 @@ int ib_destroy_qp(struct ib_qp *qp)
 {
 	if (qp->usecnt)
 		return -EBUSY;
+	trace_qp_destroy(RT_TRACE_AT(qp->device, 0), qp->qp_num, trace_qp_state_name(qp->state));
 	core_rss_drop(qp);
 	list_del(&qp->target_node);
 	use_parts(qp, -1);

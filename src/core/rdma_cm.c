@@ -92,6 +92,8 @@ struct rdma_cm_id *rdma_create_id(struct rt *rt, const char *node,
 	if (!rcm_hosts(rt))
 		return ERR_PTR(-ENODEV);
 	id = rcm_alloc(rt, node, event_handler, context, ps, qp_type);
+	if (id)
+		rcm_trace_call(id, "create_id");
 	return id ? &id->id : ERR_PTR(-ENOMEM);
 }
 
@@ -141,6 +143,7 @@ void rdma_destroy_id(struct rdma_cm_id *rdma_id)
 {
 	struct rcm_id *id = rcm_of(rdma_id);
 
+	rcm_trace_call(id, "destroy_id");
 	rt_work_cancel(&id->resolved);
 	if (id->query_id >= 0)
 		ib_sa_cancel_query(id->query_id, id->query);
@@ -156,6 +159,9 @@ void rdma_destroy_id(struct rdma_cm_id *rdma_id)
 
 bool rcm_deliver(struct rcm_id *id, struct rdma_cm_event *event)
 {
+	trace_rdma_cm_event((struct rt_trace_at){.rt = id->rt, .node = id->node_name}, id->seq_num,
+			    trace_cm_event_name(event->event), event->status,
+			    &id->id.route.addr.src_addr, &id->id.route.addr.dst_addr);
 	if (!id->id.event_handler(&id->id, event))
 		return true;
 	rdma_destroy_id(&id->id);

@@ -272,6 +272,7 @@ int rdma_bind_addr(struct rdma_cm_id *rdma_id, struct sockaddr *addr)
 	u32 port_num = 0;
 	int ret;
 
+	rcm_trace_call(id, "bind_addr");
 	if (id->state != RCM_IDLE)
 		return -EINVAL;
 	ret = rcm_take_addr(addr, &own);
@@ -402,6 +403,7 @@ int rdma_resolve_addr(struct rdma_cm_id *rdma_id, struct sockaddr *src_addr,
 	struct sockaddr_storage any = {0}, dst;
 	int ret = rcm_take_addr(dst_addr, &dst);
 
+	rcm_trace_call(id, "resolve_addr");
 	if (ret)
 		return ret;
 	any.ss_family = dst.ss_family;
@@ -457,6 +459,7 @@ int rdma_resolve_route(struct rdma_cm_id *rdma_id, unsigned long timeout_ms)
 	struct sa_path_rec rec;
 	int ret;
 
+	rcm_trace_call(id, "resolve_route");
 	if (id->state != RCM_ADDR_RESOLVED)
 		return -EINVAL;
 	memset(&rec, 0, sizeof(rec));

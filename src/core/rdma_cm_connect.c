@@ -318,6 +318,7 @@ int rdma_connect(struct rdma_cm_id *rdma_id, struct rdma_conn_param *conn_param)
 	struct ib_cm_id *cm;
 	int ret;
 
+	rcm_trace_call(id, "connect");
 	if (id->state != RCM_ROUTE_RESOLVED)
 		return -EINVAL;
 	cm = ib_create_cm_id_(rdma_id->device, is_datagram(id) ? on_sidr_rep : on_connection, id,
@@ -382,6 +383,7 @@ int rdma_accept(struct rdma_cm_id *rdma_id, struct rdma_conn_param *conn_param)
 	struct rcm_id *id = rcm_of(rdma_id);
 	int ret;
 
+	rcm_trace_call(id, "accept");
 	if (id->state != RCM_CONNECT || !id->cm)
 		return -EINVAL;
 	if (is_datagram(id))
@@ -407,6 +409,7 @@ int rdma_reject(struct rdma_cm_id *rdma_id, const void *private_data, u8 private
 	struct rcm_id *id = rcm_of(rdma_id);
 	int ret;
 
+	rcm_trace_call(id, "reject");
 	if (!id->cm || id->state != RCM_CONNECT)
 		return -EINVAL;
 	if (is_datagram(id)) {
@@ -435,6 +438,7 @@ int rdma_disconnect(struct rdma_cm_id *rdma_id)
 {
 	struct rcm_id *id = rcm_of(rdma_id);
 
+	rcm_trace_call(id, "disconnect");
 	if (!id->cm || is_datagram(id))
 		return -EINVAL;
 	if (ib_send_cm_dreq(id->cm, NULL, 0))

@@ -156,6 +156,7 @@ int rdma_listen(struct rdma_cm_id *rdma_id, int backlog)
 	struct sockaddr_storage any = {.ss_family = AF_INET};
 	int ret = 0;
 
+	rcm_trace_call(id, "listen");
 	if (id->state == RCM_IDLE)
 		ret = rdma_bind_addr(rdma_id, (struct sockaddr *)&any);
 	if (ret)

@@ -207,6 +207,7 @@ int rdma_join_multicast(struct rdma_cm_id *rdma_id, const struct sockaddr *addr,
 	union ib_gid mgid;
 	int ret = rcm_take_addr(addr, &to);
 
+	rcm_trace_call(id, "join_multicast");
 	if (!ret)
 		ret = rcm_addr_mgid(id, &to, &mgid);
 	if (ret)
@@ -240,6 +241,7 @@ void rdma_leave_multicast(struct rdma_cm_id *rdma_id, const struct sockaddr *add
 	struct sockaddr_storage from;
 	struct rcm_mcast *mcast;
 
+	rcm_trace_call(id, "leave_multicast");
 	if (rcm_take_addr(addr, &from))
 		return;
 	mcast = find(id, &from);

@@ -14,6 +14,7 @@
 #define SOFTIB_CORE_RDMA_CM_PRIV_H
 
 #include "core/private.h"
+#include "core/trace.h"
 #include "rdma/rdma_cm.h"
 
 enum rcm_state {
@@ -61,6 +62,13 @@ struct rcm_id {
 static inline struct rcm_id *rcm_of(struct rdma_cm_id *id)
 {
 	return container_of(id, struct rcm_id, id);
+}
+
+/** rcm_trace_call() - the owner of @id calls the function @call */
+static inline void rcm_trace_call(const struct rcm_id *id, const char *call)
+{
+	trace_rdma_cm_call((struct rt_trace_at){.rt = id->rt, .node = id->node_name}, id->seq_num,
+			   call);
 }
 
 /* --- rdma_cm.c --- */

@@ -15,6 +15,7 @@
 
 #include "core/private.h"
 #include "core/sa_priv.h"
+#include "core/trace.h"
 
 #define KEY_FIELDS (IB_SA_MCMEMBER_REC_MGID | IB_SA_MCMEMBER_REC_JOIN_STATE)
 
@@ -142,8 +143,17 @@ static void member_free(struct member *member)
 	group_put(group);
 }
 
+static void trace(const struct member *member, const char *what, int status)
+{
+	const struct sa_port *port = member->group->port;
+
+	trace_sa_member(RT_TRACE_AT(port->device, port->port_num), member->multicast.rec.mgid.raw,
+			what, member->multicast.rec.join_state, status);
+}
+
 static void report(struct member *member, int status)
 {
+	trace(member, status == -ENETRESET ? "lost" : status ? "refused" : "joined", status);
 	if (member->multicast.callback(status, &member->multicast))
 		member_free(member);
 }
@@ -390,6 +400,7 @@ struct ib_sa_multicast *ib_sa_join_multicast(struct ib_sa_client *client,
 	member->multicast = (struct ib_sa_multicast){*rec, comp_mask, callback, context};
 	member->group = group;
 	list_add_tail(&member->node, &group->waiting);
+	trace(member, "join", 0);
 	group->users++;
 	schedule(group);
 	return &member->multicast;
@@ -400,6 +411,7 @@ void ib_sa_free_multicast(struct ib_sa_multicast *multicast)
 	struct member *member = container_of(multicast, struct member, multicast);
 	struct sa_group *group = member->group;
 
+	trace(member, "leave", 0);
 	schedule(group); /* what it leaves behind may have to leave the group */
 	member_free(member);
 }

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "core/sa_priv.h"
+#include "core/trace.h"
 #include "wire/mad.h"
 
 #define ALL_LIDS 0xffff
@@ -178,6 +179,8 @@ static void ask(struct sa_inform *inform, bool subscribe)
 
 	if (!ret)
 		ret = send_set(inform, subscribe);
+	trace_sa_subscribe(RT_TRACE_AT(inform->port->device, inform->port->port_num),
+			   inform->trap_number, subscribe ? "subscribe" : "unsubscribe", ret);
 	inform->stale = false;
 	inform->error = ret;
 	if (!ret) {
@@ -237,6 +240,8 @@ static void report_received(struct ib_mad_agent *agent, struct ib_mad_send_buf *
 
 	answer_report(agent, recv_wc);
 	wire_notice_decode((const u8 *)mad + IB_MGMT_SA_HDR, IB_MGMT_SA_DATA, &wire);
+	trace_sa_notice(RT_TRACE_AT(agent->device, agent->port_num), wire.trap_number,
+			wire.issuer_lid);
 	inform = mad->mad_hdr.attr_id == cpu_to_be16(IB_SA_ATTR_NOTICE) && wire.is_generic ?
 			 find(agent->context, wire.trap_number) :
 			 NULL;

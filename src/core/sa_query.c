@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "core/sa_priv.h"
+#include "core/trace.h"
 
 #define ID_BUCKETS 64
 
@@ -64,10 +65,16 @@ static void forget(struct ib_sa_query *query)
 	}
 }
 
+static struct rt_trace_at at(const struct ib_sa_query *query)
+{
+	return RT_TRACE_AT(query->port->device, query->port->port_num);
+}
+
 void sa_query_end(struct ib_sa_query *query, int status, const struct sa_reply *reply)
 {
 	struct ib_mad_recv_wc *recv_wc = query->reply;
 
+	trace_sa_done(at(query), query->id, status, status || !reply ? 0 : reply->num);
 	forget(query);
 	query->answer(query, status, status ? NULL : reply);
 	if (recv_wc)
@@ -105,6 +112,7 @@ static int try_once(struct ib_sa_query *query)
 	buf->context[0] = query;
 	buf->context[1] = port->address;
 	ret = ib_post_send_mad(buf, NULL);
+	trace_sa_send(at(query), query->id, buf->timeout_ms, ret);
 	if (ret) {
 		ib_free_send_mad(buf);
 		return ret;
@@ -133,6 +141,12 @@ static void try_again(struct ib_sa_query *query)
 		try_later(query);
 	else if (ret)
 		sa_query_end(query, ret, NULL);
+}
+
+static void timed_out(struct ib_sa_query *query)
+{
+	trace_sa_timeout(at(query), query->id);
+	try_again(query);
 }
 
 static void again_fired(struct rt_timer *timer)
@@ -196,7 +210,9 @@ static void take_reply(struct ib_sa_query *query)
 	const struct ib_mad_hdr *hdr = &query->reply->recv_buf.mad->mad_hdr;
 	u16 status = be16_to_cpu(hdr->status);
 
+	trace_sa_answer(at(query), query->id, status);
 	if (status & IB_MGMT_MAD_STATUS_BUSY) { /* 13.4.7: it may be sent again */
+		trace_sa_busy(at(query), query->id);
 		ib_free_recv_mad(query->reply);
 		query->reply = NULL;
 		try_later(query);
@@ -234,7 +250,7 @@ void sa_query_sent(struct ib_mad_agent *agent, struct ib_mad_send_wc *wc)
 	else if (query->reply)
 		take_reply(query);
 	else if (wc->status == IB_WC_RESP_TIMEOUT_ERR)
-		try_again(query);
+		timed_out(query);
 	else
 		sa_query_end(query, wc->status == IB_WC_WR_FLUSH_ERR ? -EINTR : -EIO, NULL);
 }
@@ -275,6 +291,8 @@ int sa_query_start(struct ib_sa_query *query, struct ib_sa_client *client,
 	query->deadline = mono_add(rt_now(rt), time_ns);
 	query->try_ns = MAX(time_ns / SA_TRIES, SA_TRY_LEAST_MS * NSEC_PER_MSEC);
 	enlist(query, client);
+	trace_sa_query(at(query), query->id, request->method, request->attr_id,
+		       request->comp_mask, request->timeout_ms);
 	ret = try_once(query);
 	if (!ret)
 		return query->id;
@@ -290,6 +308,7 @@ int sa_query_known(struct ib_sa_query *query, struct ib_sa_client *client,
 
 	rt_timer_init(rt, &query->again, fn);
 	enlist(query, client);
+	trace_sa_cached(at(query), query->id);
 	rt_timer_arm(&query->again, rt_now(rt));
 	return query->id;
 }

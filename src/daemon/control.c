@@ -27,6 +27,7 @@
 
 #include "abi/session.h"
 #include "daemon/control_private.h"
+#include "daemon/trace.h"
 #include "runtime/posix/closer.h"
 #include "runtime/posix/log.h"
 
@@ -57,6 +58,7 @@ struct control {
 	struct fabric *fab;
 	struct control_ops ops;
 	struct control_namespaces *namespaces;
+	struct trace *trace;
 	mono_t started;
 	int fd, spare_fd; /* spare_fd is closed to accept and refuse a client when no descriptor is left */
 	struct rt_io io;
@@ -93,6 +95,11 @@ struct control_namespaces *control_namespaces(const struct control *control)
 mono_t control_started(const struct control *control)
 {
 	return control->started;
+}
+
+struct trace *control_trace(const struct control *control)
+{
+	return control->trace;
 }
 
 /* --- clients ----------------------------------------------------------- */
@@ -517,10 +524,13 @@ int control_create(struct rt *rt, struct fabric *fab, const char *dir,
 	if (!c)
 		return -ENOMEM;
 	c->namespaces = control_namespaces_create();
-	error = c->namespaces ? open_socket(c, dir) : -ENOMEM;
+	c->trace = trace_create(rt);
+	error = c->namespaces && c->trace ? open_socket(c, dir) : -ENOMEM;
 	if (error) {
 		if (c->namespaces)
 			control_namespaces_destroy(c->namespaces);
+		if (c->trace)
+			trace_destroy(c->trace);
 		rt_free(c);
 		return error;
 	}
@@ -554,6 +564,7 @@ void control_destroy(struct control *control)
 	list_for_each_entry_safe (client, tmp, &control->clients, node)
 		close_client(client);
 	control_namespaces_destroy(control->namespaces);
+	trace_destroy(control->trace);
 	rt_timer_disarm(&control->accept_timer);
 	rt_io_watch(&control->io, false, false);
 	close(control->fd);

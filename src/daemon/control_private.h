@@ -14,6 +14,7 @@
 #define CONTROL_FDS	 5 /* the largest number of descriptors of a message */
 
 struct control_client;
+struct trace;
 
 /** struct control_lease - something that a request started, and that ends with its connection */
 struct control_lease {
@@ -41,6 +42,7 @@ struct fabric *control_fabric(const struct control *control);
 const struct control_ops *control_ops(const struct control *control);
 struct control_namespaces *control_namespaces(const struct control *control);
 mono_t control_started(const struct control *control);
+struct trace *control_trace(const struct control *control);
 /** control_client_wait() - answer when every cabled port is Active, or
  *  after @timeout_ms (0: never) with an error */
 void control_client_wait(struct control_client *client, uint64_t timeout_ms);
@@ -145,6 +147,10 @@ const char *control_state_name(unsigned state);
 bool control_op_path(struct control_request *req);
 /** control_op_capture() - the operation "capture" (control_capture.c) */
 bool control_op_capture(struct control_request *req);
+
+/** control_op_trace(), control_op_trace_points() - control_trace.c */
+bool control_op_trace(struct control_request *req);
+bool control_op_trace_points(struct control_request *req);
 
 /** control_op_namespaces(), control_op_hold_namespaces() - control_namespaces.c */
 bool control_op_namespaces(struct control_request *req);

@@ -4,6 +4,7 @@
 #define SOFTIB_RUNTIME_PRIVATE_H
 
 #include "runtime/rt.h"
+#include "runtime/trace.h"
 
 /* then descriptors and pollers have their turn */
 #define RT_TIMERS_PER_TURN 256
@@ -13,6 +14,7 @@ struct rt_io;
 
 /** struct rt - common part; the makers embed it first */
 struct rt {
+	struct rt_trace trace; /* first: rt_trace() */
 	struct list_head work;
 	struct rt_timer *first_timer; /* the root of the heap: see timers.c */
 	uint64_t next_serial;	      /* of the next timer that is armed */

@@ -7,6 +7,7 @@ void rt_init(struct rt *rt)
 {
 	INIT_LIST_HEAD(&rt->work);
 	INIT_LIST_HEAD(&rt->pollers);
+	INIT_LIST_HEAD(&rt->trace.sources);
 }
 
 mono_t rt_now(struct rt *rt)

@@ -37,6 +37,7 @@ static const struct command commands[] = {
 	{"resource", "show what programs hold", cmd_resource},
 	{"capture", "capture packets for tshark", cmd_capture},
 	{"mad", "show management datagrams live, decoded", cmd_mad},
+	{"trace", "show what happens in the stacks of nodes, live", cmd_trace},
 	{"fault", "inject faults into packets, links and nodes", cmd_fault},
 	{"profile", "show and record what adapters report", cmd_profile},
 	{"modprobe", "load a module into a node's stack", cmd_modprobe},

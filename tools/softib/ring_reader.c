@@ -48,6 +48,14 @@ void ring_reader_end(struct ring_reader *r)
 	r->ended = true;
 }
 
+void ring_reader_end_after(struct ring_reader *r, unsigned int seconds)
+{
+	const struct sigaction action = {.sa_handler = on_signal};
+
+	sigaction(SIGALRM, &action, NULL);
+	alarm(seconds);
+}
+
 /* --- the ring ------------------------------------------------------------- */
 
 /* Return: false when it is empty */

@@ -39,6 +39,8 @@ void ring_reader_run(struct ring_reader *r);
 /** ring_reader_end() - end the request; @put is not called after this
  *  Context: @put or @idle */
 void ring_reader_end(struct ring_reader *r);
+/** ring_reader_end_after() - end as SIGINT does, in @seconds */
+void ring_reader_end_after(struct ring_reader *r, unsigned int seconds);
 /** ring_reader_close() - free a reader, even if it was not started */
 void ring_reader_close(struct ring_reader *r);
 

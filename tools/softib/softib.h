@@ -49,6 +49,7 @@ int cmd_counters(int argc, char **argv);
 int cmd_resource(int argc, char **argv);
 int cmd_capture(int argc, char **argv);
 int cmd_mad(int argc, char **argv);
+int cmd_trace(int argc, char **argv);
 int cmd_fault(int argc, char **argv);
 int cmd_profile(int argc, char **argv);
 int cmd_modprobe(int argc, char **argv);

@@ -6,6 +6,7 @@
 #include "../test.h"
 #include "mad_net.h"
 #include "rdma/ib_cm.h"
+#include "runtime/trace.h"
 #include "wire/cm.h"
 
 #define SERVICE	  cpu_to_be64(0x1000000000001234ull)
@@ -574,6 +575,64 @@ static void the_class_is_described(void **state)
 	ib_unregister_mad_agent(agent);
 }
 
+/* --- the trace --- */
+
+/** struct traced - a sink that writes what it sees, in short */
+static struct traced {
+	struct rt_trace_sink sink;
+	char text[4096];
+} traced;
+
+static void see(struct rt_trace_sink *sink, const struct rt_trace_event *e)
+{
+	size_t len = strlen(traced.text);
+	const char *message = strstr(e->text, "message="), *to = strstr(e->text, " to=");
+	const char *shown = message ? message + 8 : to ? to + 4 : strstr(e->text, "event=") + 6;
+
+	assert_string_equal(e->module, "cm");
+	snprintf(traced.text + len, sizeof(traced.text) - len, "%s %s %.*s\n", e->node,
+		 e->name + 3, (int)strcspn(shown, " "), shown);
+}
+
+static void a_connection_is_traced_in_order(void **state)
+{
+	traced = (struct traced){.sink.event = see};
+	rt_trace_set_sink(net->rt, &traced.sink);
+	rt_trace_turn(net->rt, RT_TRACE_CM, true);
+	connect_them();
+	run_ms(1);
+	assert_string_equal(traced.text, "n1 send REQ\nn1 state REQ_SENT\n"
+					 "n0 receive REQ\nn0 state REQ_RCVD\nn0 event REQ_RECEIVED\n"
+					 "n0 send REP\nn0 state REP_SENT\n"
+					 "n1 receive REP\nn1 state REP_RCVD\nn1 event REP_RECEIVED\n"
+					 "n1 send RTU\nn1 state ESTABLISHED\n"
+					 "n0 receive RTU\nn0 state ESTABLISHED\nn0 event RTU_RECEIVED\n");
+	traced.text[0] = 0;
+	rt_trace_turn(net->rt, RT_TRACE_CM, false);
+	assert_int_equal(ib_send_cm_dreq(caller, NULL, 0), 0);
+	run_ms(1);
+	assert_string_equal(traced.text, "");
+}
+
+/* what belongs to no connection is seen as well: a REQ that nobody wants, and its REJ */
+static void a_refusal_is_traced(void **state)
+{
+	struct sa_path_rec path = path_between(1, 2);
+	struct ib_cm_req_param param = request(&path);
+	struct ib_cm_id *nobody = ib_create_cm_id(&net->node[2]->ib, on_server, &server);
+
+	traced = (struct traced){.sink.event = see};
+	rt_trace_set_sink(net->rt, &traced.sink);
+	rt_trace_turn(net->rt, RT_TRACE_CM, true);
+	assert_int_equal(ib_send_cm_req(caller, &param), 0);
+	run_ms(1);
+	assert_string_equal(traced.text, "n1 send REQ\nn1 state REQ_SENT\n"
+					 "n2 receive REQ\nn2 send REJ\n"
+					 "n1 receive REJ\nn1 state IDLE\nn1 event REJ_RECEIVED\n");
+	rt_trace_set_sink(net->rt, NULL);
+	ib_destroy_cm_id(nobody);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -596,6 +655,8 @@ int main(void)
 		T(a_device_goes),
 		T(memory_fails),
 		T(the_class_is_described),
+		T(a_connection_is_traced_in_order),
+		T(a_refusal_is_traced),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Traces: the events of trace points (runtime/trace.h), copied into the ring of each reader
+ * that wants them. Modules are on while a reader wants them. With no reader, everything is
+ * off.
+ */
+#ifndef SOFTIB_DAEMON_TRACE_H
+#define SOFTIB_DAEMON_TRACE_H
+
+#include "runtime/trace.h"
+
+#define TRACE_RING_BYTES     (1u << 20) /* the default */
+#define TRACE_RING_BYTES_MAX (1u << 28)
+#define TRACE_MODULES_MAX    64 /* that a reader may name */
+
+struct trace;
+struct trace_reader;
+
+/** struct trace_config - which events a reader wants
+ *  @node: NULL: of all nodes
+ *  @modules: names, also of modules that are not loaded yet; num_modules 0: all
+ *  @ring_bytes: a power of two */
+struct trace_config {
+	const char *node;
+	const char *modules[TRACE_MODULES_MAX];
+	size_t num_modules;
+	uint32_t ring_bytes;
+};
+
+/** trace_create() - the traces of the fabric whose loop is @rt. NULL: no memory */
+struct trace *trace_create(struct rt *rt);
+/** trace_destroy() - all readers have been stopped */
+void trace_destroy(struct trace *trace);
+
+/** trace_reader_start() - begin to copy events. @config is copied. 0 and *@reader; -errno */
+int trace_reader_start(struct trace *trace, const struct trace_config *config,
+		       struct trace_reader **reader);
+/** trace_reader_stop() - the reader can still read what was copied */
+void trace_reader_stop(struct trace_reader *reader);
+/** trace_reader_dup_fds() - its descriptors: memfd and doorbell (abi/reader.h). 0; -errno */
+int trace_reader_dup_fds(const struct trace_reader *reader, int fd[2]);
+/** trace_knows() - has the stack, or anything loaded into it, a module of this name? */
+bool trace_knows(const struct trace *trace, const char *module);
+/** trace_each_point() - call @fn for every trace point there is; @node: "" of all */
+void trace_each_point(struct trace *trace,
+		      void (*fn)(void *ctx, const char *module, const char *node,
+				 const struct rt_trace_point *point),
+		      void *ctx);
+
+#endif

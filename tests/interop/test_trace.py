@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""softib trace: programs that no one here wrote run under it, and what it prints is what they
+did, in order."""
+import json
+import os
+import re
+import signal
+import subprocess
+
+import pytest
+
+from hostile.attack import ask
+from interop.fabric import NOBODY, TIMEOUT, Fabric
+from interop.test_rdma_cm import SERVER_IP, play
+
+LINE = re.compile(r"^\d\d:\d\d:\d\d\.\d{6} (\S+) (\S+): (\S+=\S*(?: \S+=\S*)*)$")
+
+
+class Trace:
+    """softib trace ARGS, under way once made; each event as a dictionary, by --json."""
+
+    def __init__(self, fabric, *args, output=subprocess.PIPE, as_json=True):
+        self.fabric = fabric
+        self.process = subprocess.Popen(
+            [*fabric.user, fabric.program, "trace", "--fabric", "t", *map(str, args),
+             *(["--json"] if as_json else [])],
+            env=fabric.env, stdout=output, stderr=subprocess.PIPE, text=True)
+        fabric.running.append(self.process)
+        self.said = ""
+        while "tracing" not in self.said:
+            line = self.process.stderr.readline()
+            assert line, (self.said, self.process.wait())
+            self.said += line
+
+    def text(self, number=signal.SIGINT, status=0):
+        """End it by a signal (0: it ends by itself), and what it has printed."""
+        if number:
+            self.process.send_signal(number)
+        out, _ = self.process.communicate(timeout=TIMEOUT)
+        assert self.process.returncode == status, self.said
+        return out
+
+    def events(self, number=signal.SIGINT):
+        return [json.loads(line) for line in self.text(number).splitlines()]
+
+
+def in_order(events, *wanted):
+    """Each of @wanted, a dictionary of some members and arguments, is met after the one before.
+    Return: those events."""
+    found, rest = [], iter(events)
+    for want in wanted:
+        for event in rest:
+            flat = {**event, **event.get("args", {})}
+            if all(flat.get(key) == value for key, value in want.items()):
+                found.append(event)
+                break
+        else:
+            shown = "\n".join(f"{e.get('node')} {e.get('event')} {e.get('args')}" for e in events)
+            pytest.fail(f"after {len(found)} others no {want} in\n{shown}")
+    return found
+
+
+def test_rping(pair):
+    """A connection as both ends live it: the RDMA CM's calls and events, the SA's answer, the CM's
+    messages and states, the queue pair's states."""
+    trace = Trace(pair, "--all", "--modules", "rdma_cm,sa,cm,qp")
+    play(pair, ["rping", "-s", "-a", SERVER_IP, "-C", 3], ["rping", "-c", "-a", SERVER_IP, "-C", 3],
+         statuses=(0, 255))
+    events = trace.events()
+    assert {e["module"] for e in events} <= {"rdma_cm", "sa", "cm", "qp"}
+    client = [e for e in events if e["node"] == "n2"]
+    in_order(client, {"call": "resolve_addr"}, {"call": "resolve_route"}, {"call": "connect"},
+             {"event": "cm_send", "message": "REQ"}, {"event": "cm_state", "to": "REQ_SENT"},
+             {"event": "cm_receive", "message": "REP"}, {"event": "cm_state", "to": "REP_RCVD"},
+             {"event": "cm_send", "message": "RTU"}, {"event": "cm_state", "to": "ESTABLISHED"},
+             {"event": "cm_send", "message": "DREQ"}, {"event": "cm_receive", "message": "DREP"},
+             {"event": "cm_state", "to": "TIMEWAIT"})
+    server = [e for e in events if e["node"] == "n1"]
+    listens = in_order(server, {"call": "listen"}, {"event": "cm_state", "to": "LISTEN"},
+                       {"event": "cm_receive", "message": "REQ"},
+                       {"event": "cm_state", "to": "REQ_RCVD"}, {"call": "accept"},
+                       {"event": "cm_send", "message": "REP"}, {"event": "cm_receive", "message": "RTU"},
+                       {"event": "cm_state", "from": "REP_SENT", "to": "ESTABLISHED"})
+    assert listens[1]["args"]["service"] == listens[2]["args"]["service"]
+    sent = in_order(events, {"node": "n2", "event": "cm_send", "message": "REQ"})[0]
+    got = in_order(events, {"node": "n1", "event": "cm_receive", "message": "REQ"})[0]
+    assert sent["args"]["id"] == got["args"]["peer"] and sent["time_ns"] <= got["time_ns"]
+    for node in "n1", "n2":
+        mine = [e for e in events if e["node"] == node and e["event"].startswith("qp_")]
+        created = in_order(mine, {"event": "qp_create", "owner": "rping"})[0]
+        in_order([e for e in mine if e["args"]["qpn"] == created["args"]["qpn"]],
+                 {"from": "RESET", "to": "INIT"}, {"from": "INIT", "to": "RTR"},
+                 {"from": "RTR", "to": "RTS"}, {"event": "qp_destroy"})
+
+
+def test_paths_and_groups(pair):
+    """A query to the subnet administrator from question to answer, and the same one again from the
+    cache; and groups that are joined and left."""
+    trace = Trace(pair, "n2", "--modules", "sa,rdma_cm")
+    for _ in range(2):
+        play(pair, ["udaddy", "-c", 1], ["udaddy", "-c", 1, "-s", SERVER_IP])
+    pair.finish(pair.start("n2", "mckey", "-m", "239.1.2.3", "-b", "10.1.0.2", "-s", "-C", 1))
+    events = trace.events()
+    assert {e["node"] for e in events} == {"n2"}
+    groups = in_order(events, {"event": "sa_member", "what": "join"},
+                      {"event": "sa_query", "attr": "0x0038", "method": "0x02"},
+                      {"event": "sa_send", "error": "0"}, {"event": "sa_answer", "status": "0x0000"},
+                      {"event": "sa_done", "status": "0"},
+                      {"event": "sa_member", "what": "joined", "status": "0"},
+                      {"event": "sa_member", "what": "leave"})
+    assert groups[0]["args"]["mgid"] == groups[5]["args"]["mgid"] == groups[6]["args"]["mgid"]
+    assert len({e["args"]["id"] for e in groups[1:5]}) == 1
+    paths = [e for e in events if e["event"] in ("sa_query", "sa_cached")]
+    assert paths[-1]["event"] == "sa_query" and any(e["event"] == "sa_cached" for e in paths), paths
+
+
+def test_unanswered_queries():
+    """All that is asked is lost: each try times out, and the program hears it at the end."""
+    with Fabric("pair") as fabric:
+        fabric.softib("fault", "add", "class", "sa", "drop")
+        trace = Trace(fabric, "n2", "--modules", "sa,mad")
+        out = fabric.run("n2", "udaddy", "-c", 1, "-s", SERVER_IP, check=False, timeout=60)
+        assert "ROUTE_ERROR" in out, out
+        events = trace.events()
+    query = in_order(events, {"event": "sa_query", "attr": "0x0035"})[0]["args"]["id"]
+    mine = [e for e in events if e["module"] == "sa" and e["args"].get("id") == query]
+    in_order(mine, {"event": "sa_send"}, {"event": "sa_timeout"}, {"event": "sa_send"},
+             {"event": "sa_timeout"}, {"event": "sa_done", "status": "-110"})
+    in_order(events, {"event": "mad_send", "class": "0x03", "attr": "0x0035"},
+             {"event": "mad_retry", "left": "-1"}, {"event": "mad_done"})
+
+
+def test_mads(pair):
+    """The agents of a program, what it sends and receives, and a MAD that nobody wants."""
+    trace = Trace(pair, "n1", "--modules", "mad")
+    pair.run("n1", "saquery", "-p")
+    pair.run("n2", "ibping", "-c", 1, "-L", 1, check=False)
+    events = trace.events()
+    in_order(events, {"event": "mad_agent", "what": "register"},
+             {"event": "mad_send", "class": "0x03"}, {"event": "mad_receive", "class": "0x03"},
+             {"event": "mad_deliver", "class": "0x03"}, {"event": "mad_done", "wc_status": "0"},
+             {"event": "mad_agent", "what": "unregister"})
+
+
+def test_lines_and_list(pair):
+    """What people read: one line an event, and a list of all trace points with a sentence each."""
+    trace = Trace(pair, "n2", as_json=False)
+    pair.run("n2", "ibv_devinfo")
+    play(pair, ["udaddy", "-c", 1], ["udaddy", "-c", 1, "-s", SERVER_IP])
+    lines = trace.text().splitlines()
+    assert lines and all(LINE.match(line) for line in lines), lines
+    assert any(LINE.match(line)[1].startswith("n2/softib0") for line in lines)
+    points = pair.json("trace", "--list")
+    names = {point["event"] for point in points}
+    assert {"cm_send", "sa_query", "mad_receive", "qp_modify", "rdma_cm_event"} <= names
+    assert all(point["doc"].endswith(".") and point["format"] for point in points)
+    assert {LINE.match(line)[2] for line in lines} <= names
+    listed = pair.softib("trace", "--list")
+    assert all(f"  {name} " in listed for name in names)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_signals_end_it(pair, number):
+    """What came before the signal is printed, and the exit status is 0."""
+    trace = Trace(pair, "n1", "--modules", "mad")
+    pair.run("n1", "smpquery", "nodeinfo", "-D", "0")
+    assert any(e["event"] == "mad_send" for e in trace.events(number))
+
+
+def test_it_ends_by_itself(pair):
+    assert Trace(pair, "n1", "--seconds", 1, "--modules", "cm").events(0) == []
+    trace = Trace(pair, "n1", "--count", 2, "--modules", "mad")
+    pair.run("n1", "smpquery", "nodeinfo", "-D", "0")
+    assert len(trace.events(0)) == 2
+
+
+def test_its_output_is_closed(pair):
+    reading, writing = os.pipe()
+    trace = Trace(pair, "n1", "--modules", "mad", output=writing)
+    os.close(writing)
+    os.close(reading)
+    pair.run("n1", "smpquery", "nodeinfo", "-D", "0")
+    trace.process.wait(TIMEOUT)
+
+
+def test_two_readers(pair):
+    """Each has what it asked for, and what one does not want is not its business."""
+    one = Trace(pair, "n1", "--modules", "qp")
+    two = Trace(pair, "n2", "--modules", "cm,qp")
+    play(pair, ["ucmatose", "-c", 1], ["ucmatose", "-c", 1, "-s", SERVER_IP])
+    first = one.events()
+    play(pair, ["ucmatose", "-c", 1], ["ucmatose", "-c", 1, "-s", SERVER_IP])
+    second = two.events()
+    assert {(e["node"], e["module"]) for e in first} == {("n1", "qp")}
+    assert {(e["node"], e["module"]) for e in second} == {("n2", "qp"), ("n2", "cm")}
+    assert sum(e["event"] == "cm_send" and e["args"]["message"] == "REQ" for e in second) == 2
+    assert sum(e["event"] == "qp_create" for e in first) == 1
+
+
+def test_a_slow_reader(pair):
+    """It is stopped until its buffer is full: softibd and another reader do not notice, and it
+    learns how many events it has missed."""
+    slow = Trace(pair, "n1", "--modules", "mad", "--buffer", 4)
+    swift = Trace(pair, "n1", "--modules", "mad")
+    slow.process.send_signal(signal.SIGSTOP)
+    for _ in range(20):
+        pair.run("n1", "smpquery", "nodeinfo", "-D", "0")
+    slow.process.send_signal(signal.SIGCONT)
+    pair.run("n1", "smpquery", "nodeinfo", "-D", "0")
+    all_of_them = swift.events()
+    some = slow.events()
+    lost = sum(e.get("lost", 0) for e in some)
+    seen = [e for e in some if "lost" not in e]
+    assert lost > 0 and seen and not any("lost" in e for e in all_of_them)
+    assert len(seen) + lost == len(all_of_them)
+
+
+def test_lost_events_are_said_in_words(pair):
+    slow = Trace(pair, "n1", "--modules", "mad", "--buffer", 4, as_json=False)
+    slow.process.send_signal(signal.SIGSTOP)
+    for _ in range(20):
+        pair.run("n1", "smpquery", "nodeinfo", "-D", "0")
+    slow.process.send_signal(signal.SIGCONT)
+    assert re.search(r"^--- \d+ events lost: ", slow.text(), re.M)
+
+
+@pytest.mark.other_user
+def test_an_ordinary_user():
+    with Fabric("pair", user=NOBODY) as fabric:
+        trace = Trace(fabric, "--all", "--modules", "mad,cm")
+        fabric.run("n1", "smpquery", "nodeinfo", "-D", "0")
+        in_order(trace.events(), {"event": "mad_send", "class": "0x81"}, {"event": "mad_done"})
+
+
+def test_names_that_do_not_fit(pair):
+    """A module that is not there may be loaded later, so its name is only remarked on."""
+    trace = Trace(pair, "n1", "--modules", "cm,mine")
+    assert "no module 'mine' now" in trace.said and "'cm'" not in trace.said
+    trace.events()
+    for args, says in ((["n9"], 'no node "n9"'), (["s1"], "has no adapter"), ([], "name one node"),
+                       (["n1", "--all"], "name one node"), (["n1", "-m", ","], "--modules takes"),
+                       (["n1", "-s", "0"], "from 1 to"), (["n1", "n2"], "one node only")):
+        done = subprocess.run([pair.program, "trace", "--fabric", "t", *args], env=pair.env,
+                              capture_output=True, text=True, timeout=TIMEOUT, check=False)
+        assert done.returncode and says in done.stderr, (args, done.stderr)
+
+
+@pytest.mark.parametrize("members, says", [
+    ({"modules": "cm"}, "not a list"), ({"modules": []}, "1 to 64"), ({"modules": ["cm"] * 65}, "1 to 64"),
+    ({"modules": [1]}, "not a string"), ({"node": 7}, "not a string"), ({"node": "s1"}, "no adapter"),
+    ({"ring_bytes": -1}, "integer"), ({"ring_bytes": 1 << 40}, "integer"), ({"ring_bytes": "x"}, "integer")])
+def test_malformed_requests(pair, members, says):
+    sock, answer, fds = ask(pair, "trace", **members)
+    with sock:
+        assert says in answer["error"] and not fds, answer
+
+
+def test_requests_that_are_odd(pair):
+    """Names too long or of bytes that no module has; and one connection has one trace."""
+    sock, answer, fds = ask(pair, "trace", modules=["x" * 5000, "\x1b[2J\x00", ""])
+    with sock:
+        assert len(answer["unknown"]) == 3 and len(fds) == 2, answer
+        sock.send(json.dumps({"op": "trace"}).encode())
+        assert "already" in json.loads(sock.recv(65536))["error"]
+    for fd in fds:
+        os.close(fd)
+    pair.softib("status")
