@@ -175,6 +175,7 @@ static void answer_create(struct fake_softibd *fake, struct session *s, uint32_t
 		bytes = 2 * sizeof(uint32_t);
 	} else if (command == IB_USER_VERBS_CMD_CREATE_QP) {
 		r.qp.qpn = number_of(fake->next_handle);
+		r.qp.max_inline_data = ((const struct ib_uverbs_create_qp *)req)->max_inline_data;
 		bytes = sizeof(r.qp);
 	}
 	fake->objects++;
