@@ -36,8 +36,8 @@ class Trace:
         """End it by a signal (0: it ends by itself), and what it has printed."""
         if number:
             self.process.send_signal(number)
-        out, _ = self.process.communicate(timeout=TIMEOUT)
-        assert self.process.returncode == status, self.said
+        out, said = self.process.communicate(timeout=TIMEOUT)
+        assert self.process.returncode == status, self.said + said
         return out
 
     def events(self, number=signal.SIGINT):
@@ -212,7 +212,7 @@ def test_a_slow_reader(pair):
     lost = sum(e.get("lost", 0) for e in some)
     seen = [e for e in some if "lost" not in e]
     assert lost > 0 and seen and not any("lost" in e for e in all_of_them)
-    assert len(seen) + lost == len(all_of_them)
+    assert len(seen) + lost >= len(all_of_them)  # it began before the other, and ended after it
 
 
 def test_lost_events_are_said_in_words(pair):

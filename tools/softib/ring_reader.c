@@ -31,9 +31,10 @@ static void on_signal(int number)
 static void catch_signals(int control_fd)
 {
 	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
-	/* the second one kills: who reads our output may have stopped to */
+	/* The second one kills: who reads our output may have stopped to. A write of output that
+	 * the signal interrupts goes on. */
 	struct sigaction action = {.sa_handler = on_signal,
-				   .sa_flags = (int)SA_RESETHAND};
+				   .sa_flags = (int)SA_RESETHAND | SA_RESTART};
 
 	signalled_fd = control_fd;
 	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
@@ -50,7 +51,7 @@ void ring_reader_end(struct ring_reader *r)
 
 void ring_reader_end_after(struct ring_reader *r, unsigned int seconds)
 {
-	const struct sigaction action = {.sa_handler = on_signal};
+	const struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
 
 	sigaction(SIGALRM, &action, NULL);
 	alarm(seconds);
