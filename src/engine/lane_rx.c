@@ -157,8 +157,7 @@ static bool has_wrong_qkey(const struct eng_qp *qp, const struct wire_packet *pk
 {
 	return qp->init.type == IBV_QPT_UD &&
 	       wire_opcodes[pkt->bth.opcode].flags & WIRE_HAS_DETH &&
-	       (tp_qp_state(qp->tp) == IBV_QPS_RTR ||
-		tp_qp_state(qp->tp) == IBV_QPS_RTS) &&
+	       tp_state_receives(tp_qp_state(qp->tp)) &&
 	       !tp_qkey_passes(qp->init.qpn, tp_qp_attr(qp->tp)->qkey, pkt->deth.qkey);
 }
 

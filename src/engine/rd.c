@@ -201,10 +201,9 @@ void eng_rd_leave(struct eng_qp *qp)
 static struct eng_qp *destination(const struct eng_qp *qp, const struct wire_packet *pkt)
 {
 	struct eng_qp *to = eng_table_get(&qp->engine->qps, pkt->bth.dest_qpn);
-	enum ibv_qp_state state = to ? tp_qp_state(to->tp) : IBV_QPS_RESET;
 
-	if (!to || !to->init.is_rd || to->init.rdd != qp->init.rdd || state < IBV_QPS_RTR ||
-	    state == IBV_QPS_ERR ||
+	if (!to || !to->init.is_rd || to->init.rdd != qp->init.rdd ||
+	    !tp_state_receives(tp_qp_state(to->tp)) ||
 	    !tp_qkey_passes(to->init.qpn, tp_qp_attr(to->tp)->qkey, pkt->deth.qkey))
 		return NULL;
 	return to;

@@ -88,12 +88,10 @@ static int offer_locked(struct engine *e, uint32_t qpn, uint32_t rkey,
 {
 	struct eng_qp *qp = eng_qp_find(e, qpn & 0xffffff, 0);
 	const struct eng_mr *mr = eng_table_get(&e->mrs, rkey >> 8);
-	enum ibv_qp_state state = qp ? tp_qp_state(qp->tp) : IBV_QPS_RESET;
 
-	/* 10.3.1: requests are accepted from RTR on; the first ones came by packets */
-	if (!mr || mr->attr.key != rkey || mr->is_window || mr->is_paged ||
-	    (state != IBV_QPS_RTR && state != IBV_QPS_RTS && state != IBV_QPS_SQD) ||
-	    qp->init.type != IBV_QPT_RC || mr->attr.pd != qp->init.pd)
+	/* the first requests came by packets */
+	if (!mr || mr->attr.key != rkey || mr->is_window || mr->is_paged || !qp ||
+	    !tp_state_receives(tp_qp_state(qp->tp)) || qp->init.type != IBV_QPT_RC || mr->attr.pd != qp->init.pd)
 		return -EACCES;
 	offer->mr = mr->attr;
 	offer->access = allowed(qp, &mr->attr);

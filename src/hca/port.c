@@ -46,7 +46,7 @@ static bool qkey_is_wrong(const struct hca_qp *qp, const struct fab_packet *pkt)
 {
 	return qp->ib.qp_type == IB_QPT_UD &&
 	       wire_opcodes[pkt->opcode].flags & WIRE_HAS_DETH &&
-	       (qp->ib.state == IB_QPS_RTR || qp->ib.state == IB_QPS_RTS) &&
+	       hca_qp_receives(qp) &&
 	       !tp_qkey_passes(qp->ib.qp_num, qp->ib.attr.qkey, pkt->qkey);
 }
 

@@ -191,6 +191,13 @@ struct hca {
 };
 
 /** hca_owner() - who owns @qp: a program's number; 0: the adapter itself */
+/** hca_qp_receives() - by the state that the core knows. An error of which only its program knows
+ *  has not changed that */
+static inline bool hca_qp_receives(const struct hca_qp *qp)
+{
+	return tp_state_receives((enum ibv_qp_state)qp->ib.state);
+}
+
 static inline uint32_t hca_owner(const struct hca_qp *qp)
 {
 	return qp->user ? qp->user->owner : 0;

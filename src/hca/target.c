@@ -131,12 +131,6 @@ static int give(struct hca_qp *qp, struct hca_user *user, uint32_t epsn)
 
 /* --- packets --- */
 
-static bool is_receiving(const struct hca_qp *qp)
-{
-	return qp->ib.state == IB_QPS_RTR || qp->ib.state == IB_QPS_RTS ||
-	       qp->ib.state == IB_QPS_SQD;
-}
-
 /* the program whose SRQ @pkt names; of none: the holder refuses it */
 static struct hca_user *addressee(const struct hca_qp *qp, const struct wire_packet *pkt)
 {
@@ -172,7 +166,7 @@ int hca_target_deliver(struct hca_qp *qp, const struct fab_packet *pkt)
 
 	if (!hca_target_is_shared(qp))
 		return hca_user_deliver(qp->user, pkt->bytes, pkt->len);
-	if (!is_receiving(qp) || wire_packet_decode(pkt->bytes, pkt->len, &packet) < 0 ||
+	if (!hca_qp_receives(qp) || wire_packet_decode(pkt->bytes, pkt->len, &packet) < 0 ||
 	    !(wire_opcodes[pkt->opcode].flags & WIRE_HAS_XRCETH))
 		return 0;
 	if (t->holder && t->holder->broken)

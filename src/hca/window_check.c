@@ -55,12 +55,6 @@ static bool mtu_fits(const struct window_connection *c)
 	       bytes <= fab_way_mtu(c->way) && bytes <= fab_way_mtu(c->back);
 }
 
-/* 10.3.1: requests are accepted from RTR on */
-static bool responds(enum ib_qp_state state)
-{
-	return state == IB_QPS_RTR || state == IB_QPS_RTS || state == IB_QPS_SQD;
-}
-
 static bool find_qps(struct hca_windows *w, uint32_t qpn, struct window_connection *c)
 {
 	const struct hca_qp *qp = eng_table_get(&w->user->hca->qps, qpn & 0xffffff);
@@ -71,7 +65,7 @@ static bool find_qps(struct hca_windows *w, uint32_t qpn, struct window_connecti
 	c->from_qp = qp;
 	c->way = way_of(qp);
 	c->to_qp = c->way ? peer_of(qp, c->way) : NULL;
-	if (!c->to_qp || !c->to_qp->user->windows || !responds(c->to_qp->ib.state))
+	if (!c->to_qp || !c->to_qp->user->windows || !hca_qp_receives(c->to_qp))
 		return false;
 	c->to = c->to_qp->user->windows;
 	c->back = way_of(c->to_qp);

@@ -12,7 +12,6 @@
 #include "transport/qp.h"
 
 #define STATE(s) (1u << IBV_QPS_##s)
-#define CAN_RECEIVE (STATE(RTR) | STATE(RTS) | STATE(SQD) | STATE(SQE))
 #define CAN_POST_SEND (STATE(RTS) | STATE(SQD) | STATE(SQE) | STATE(ERR))
 
 static bool in_state(const struct tp_qp *qp, unsigned states)
@@ -389,7 +388,7 @@ void tp_qp_receive(struct tp_qp *qp, const struct wire_packet *pkt, mono_t now)
 	uint32_t flags = wire_opcodes[opcode].flags;
 
 	/* 9.6.1.1: version, transport and state; silently dropped otherwise */
-	if (unlikely(!in_state(qp, CAN_RECEIVE) || pkt->bth.tver != 0 || qp->can & TP_HELD ||
+	if (unlikely(!tp_state_receives(qp->state) || pkt->bth.tver != 0 || qp->can & TP_HELD ||
 		     (opcode & WIRE_TRANSPORT_MASK) != qp->transport))
 		return;
 	qp->stats.rx_packets += pkt->packets;
@@ -406,7 +405,7 @@ void tp_qp_receive(struct tp_qp *qp, const struct wire_packet *pkt, mono_t now)
 
 void tp_qp_refuse(struct tp_qp *qp)
 {
-	if (in_state(qp, CAN_RECEIVE))
+	if (tp_state_receives(qp->state))
 		tp_responder_fault(qp, TP_INVALID_REQUEST, qp->resp.epsn);
 }
 

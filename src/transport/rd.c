@@ -70,6 +70,6 @@ void tp_ee_receive(struct tp_qp *qp, const struct wire_packet *pkt, uint32_t fla
 void tp_qp_refuse_rd(struct tp_qp *qp, const struct wire_packet *pkt)
 {
 	qp->resp.src_qpn = pkt->deth.src_qpn;
-	if (qp->state != IBV_QPS_ERR && qp->state >= IBV_QPS_RTR)
+	if (tp_state_receives(qp->state))
 		tp_responder_fault(qp, TP_INVALID_RD, qp->resp.epsn);
 }

@@ -312,6 +312,15 @@ struct tp_qp *tp_qp_init(void *mem, const struct tp_qp_init *init);
 /** tp_qp_attr() - the attributes, to be read and, by modify, written */
 struct tp_attr *tp_qp_attr(struct tp_qp *qp);
 enum ibv_qp_state tp_qp_state(const struct tp_qp *qp);
+/** tp_state_receives() - do packets reach a QP in @state (10.3.1)? Of which they are is another
+ *  question */
+static inline bool tp_state_receives(enum ibv_qp_state state)
+{
+	const unsigned receiving = 1u << IBV_QPS_RTR | 1u << IBV_QPS_RTS | 1u << IBV_QPS_SQD |
+				   1u << IBV_QPS_SQE;
+
+	return receiving >> state & 1;
+}
 const struct tp_stats *tp_qp_stats(const struct tp_qp *qp);
 
 /**

@@ -336,6 +336,13 @@ static void send_to_nobody(struct joined *j, struct ibv_send_wr wr)
 	expect_empty(&j->w->b);
 }
 
+static void move_to(struct side *s, enum ibv_qp_state state)
+{
+	struct ibv_qp_attr attr = {.qp_state = state};
+
+	assert_int_equal(eng_qp_modify(s->qp, &attr, IBV_QP_STATE), 0);
+}
+
 static void datagrams_for_others_are_dropped(void **state)
 {
 	const struct exchange x = {datagram(0), 8};
@@ -352,6 +359,10 @@ static void datagrams_for_others_are_dropped(void **state)
 	bad_qkeys = 0;
 	send_to_nobody(j, wr);
 	assert_int_equal(bad_qkeys, 1);
+	move_to(&j->w->b, IBV_QPS_SQD); /* it receives: only its send queue is stopped */
+	send_to_nobody(j, wr);
+	assert_int_equal(bad_qkeys, 2);
+	move_to(&j->w->b, IBV_QPS_RTS);
 	wr.wr.ud.remote_qkey = 0x80001235; /* controlled: the QP's own goes */
 	send(&j->w->a, wr, 8);
 	run(j->w);
@@ -367,8 +378,8 @@ static void datagrams_for_others_are_dropped(void **state)
 	send_to_nobody(j, x.wr);
 	eng_stats(j->w->b.engine, &stats);
 	assert_int_equal(stats.rx_bad_pkey, 1);
-	assert_int_equal(bad_qkeys, 1);
-	assert_int_equal(by_lane(j), 7);
+	assert_int_equal(bad_qkeys, 2);
+	assert_int_equal(by_lane(j), 8);
 	part(j);
 }
 
