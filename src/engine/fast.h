@@ -207,7 +207,7 @@ eng_single_may_leave(struct engine *e, const struct eng_qp *qp, struct tp_qp *tp
 	return likely(abi_lane_has_cell(tx)) &&
 	       (record_bytes <= ABI_CELL_BYTES || abi_lane_fits(tx, record_bytes)) &&
 	       tp_fast_may_send(tp) &&
-	       (kind != ENG_UD || !(eng_cq_is_full(qp->send_cq) || eng_spoils(e)));
+	       (kind != ENG_UD || !eng_needs_care(qp, qp->send_cq));
 }
 
 /** eng_source() - the bytes of @sge, which a request with @flags sends. @known: NULL if

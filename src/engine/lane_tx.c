@@ -211,7 +211,7 @@ static bool send_ack(struct engine *e, struct eng_qp *qp)
 	streams = ABI_STREAM_BYTES && tp_fast_ack_streams(qp->tp) &&
 		  qp->flow->lane->tx.no_fence;
 	at = tp_fast_ack(qp->tp, &aeth);
-	few = htobe32((uint32_t)aeth.syndrome << 24 | aeth.msn);
+	few = htobe32(wire_aeth_word(&aeth));
 	eng_record_words(qp, qp->tp, WIRE_ACKNOWLEDGE, at, 0, 0, 1, word);
 	eng_emit(e, qp->flow, &qp->flow->lane->tx, word, 0, 0, NULL, &few, 0, streams,
 		 qp->flow_dwords + WIRE_AETH_BYTES / 4);

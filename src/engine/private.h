@@ -804,6 +804,11 @@ static inline bool eng_spoils(const struct engine *e)
 	return unlikely(atomic_load_explicit(&e->cfg.devpage->completion_faults,
 					     memory_order_relaxed));
 }
+/** eng_needs_care() - may a rule spoil a completion of @qp in @cq, or is there no room for it? */
+static inline bool eng_needs_care(const struct eng_qp *qp, const struct eng_cq *cq)
+{
+	return unlikely(eng_spoils(qp->engine) || eng_cq_is_full(cq));
+}
 
 /* qp.c */
 extern const struct tp_ops eng_tp_ops;

@@ -81,11 +81,6 @@ noinline static void complete_with_care(struct eng_qp *qp, struct eng_cq *cq,
 		eng_cq_push(cq, wc, solicited);
 }
 
-static inline bool needs_care(const struct eng_qp *qp, const struct eng_cq *cq)
-{
-	return unlikely(eng_spoils(qp->engine) || eng_cq_is_full(cq));
-}
-
 static void op_complete_send(void *ctx, uint64_t wr_id, uint8_t status, uint8_t opcode,
 			     uint32_t length_bytes)
 {
@@ -93,7 +88,7 @@ static void op_complete_send(void *ctx, uint64_t wr_id, uint8_t status, uint8_t 
 	struct eng_cq *cq = qp->send_cq;
 	struct ibv_wc out;
 
-	if (needs_care(qp, cq)) {
+	if (eng_needs_care(qp, cq)) {
 		eng_wc_sent(qp, wr_id, status, opcode, length_bytes, &out);
 		complete_with_care(qp, cq, &out, false);
 		return;
@@ -106,7 +101,7 @@ void eng_complete_recv(struct eng_qp *qp, const struct tp_wc *wc)
 	struct eng_cq *cq = qp->recv_cq;
 	struct ibv_wc out;
 
-	if (needs_care(qp, cq)) {
+	if (eng_needs_care(qp, cq)) {
 		eng_wc_received(qp, wc, &out);
 		complete_with_care(qp, cq, &out, wc->solicited);
 		return;

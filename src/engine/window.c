@@ -82,7 +82,7 @@ static bool is_sound(const struct eng_qp *qp, const struct request *r)
 {
 	const struct tp_send_wr *wr = r->wr;
 
-	if (r->use == SLOT_USES || !wr->length_bytes || wr->length_bytes > 1u << 31)
+	if (r->use == SLOT_USES || !wr->length_bytes || wr->length_bytes > TP_MESSAGE_MAX)
 		return false;
 	if (r->use == SLOT_ATOMICS)
 		return wr->length_bytes == 8 && wr->remote_addr % 8 == 0;
@@ -211,7 +211,7 @@ static void complete(struct eng_qp *qp, const struct request *r)
 	if (unlikely(eng_cq_is_full(qp->send_cq)))
 		eng_cq_overrun(qp->send_cq);
 	else
-		eng_cq_add_sent(qp, wr->wr_id, IBV_WC_SUCCESS, window_wc_opcode(r->use, wr->opcode),
+		eng_cq_add_sent(qp, wr->wr_id, IBV_WC_SUCCESS, tp_wc_opcode(wr->opcode),
 				wr->length_bytes);
 }
 
@@ -219,9 +219,8 @@ static void complete(struct eng_qp *qp, const struct request *r)
  * run of requests that windows could do, the queue is held until it is. */
 static void wait_for_turn(struct eng_qp *qp)
 {
-	if (++qp->window_run < HOLD_AFTER || !list_empty(&qp->held_node) || !tp_qp_hold(qp->tp))
-		return;
-	list_add_tail(&qp->held_node, &qp->engine->held);
+	if (++qp->window_run >= HOLD_AFTER)
+		eng_window_hold(qp);
 }
 
 /* the slot that allows the request; NULL: none, and its use is counted */
@@ -244,11 +243,9 @@ static struct slot *find_slot(struct eng_qp *qp, const struct request *r)
 /* Return: true: the request is done, but not completed */
 static bool done(struct eng_qp *qp, struct slot *s, struct request *r)
 {
-	struct engine *e = qp->engine;
-
 	/* what a rule may spoil goes by packets, and completes where others do */
-	if (unlikely(eng_cq_is_full(qp->send_cq) || eng_spoils(e) ||
-		     !find_pieces(qp, r) ||
+	if (eng_needs_care(qp, qp->send_cq) ||
+	    unlikely(!find_pieces(qp, r) ||
 		     (r->use != SLOT_WRITES && !tp_may_read(qp->tp))))
 		return false;
 	if (unlikely(!execute(qp, s, r))) {

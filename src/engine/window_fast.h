@@ -106,15 +106,6 @@ window_count(const struct slot *s, enum slot_use use, uint32_t length_bytes, con
 		window_count_more(s, use, length_bytes);
 }
 
-/** window_wc_opcode() - that of the completion of a request of @opcode, which is for @use */
-__attribute__((always_inline)) static inline uint8_t window_wc_opcode(enum slot_use use,
-								       unsigned opcode)
-{
-	if (use == SLOT_ATOMICS)
-		return opcode == IBV_WR_ATOMIC_FETCH_AND_ADD ? IBV_WC_FETCH_ADD : IBV_WC_COMP_SWAP;
-	return use == SLOT_WRITES ? IBV_WC_RDMA_WRITE : IBV_WC_RDMA_READ;
-}
-
 /* --- the fast path --- */
 
 /* all but the local memory: does the slot that the QP used last allow it? */
@@ -181,6 +172,14 @@ fast_complete(struct eng_qp *qp, const struct ibv_send_wr *wr, uint8_t opcode, u
 	cq->tail++;
 }
 
+/* the opcode of @wr, a constant where @use is for one alone */
+static inline unsigned fast_opcode(const struct ibv_send_wr *wr, const enum slot_use use)
+{
+	return use == SLOT_WRITES ? IBV_WR_RDMA_WRITE :
+	       use == SLOT_READS  ? IBV_WR_RDMA_READ :
+				    wr->opcode;
+}
+
 /* a request of one piece. @use, @word: constants */
 __attribute__((always_inline)) static inline bool
 fast_do(struct engine *e, struct eng_qp *qp, const struct ibv_send_wr *wr,
@@ -213,7 +212,7 @@ fast_do(struct engine *e, struct eng_qp *qp, const struct ibv_send_wr *wr,
 	window_count(s, use, len, word);
 	qp->window_run = 0;
 	if (signaled)
-		fast_complete(qp, wr, window_wc_opcode(use, wr->opcode), len, word);
+		fast_complete(qp, wr, tp_wc_opcode(fast_opcode(wr, use)), len, word);
 	return true;
 }
 

@@ -51,12 +51,10 @@ static void note_fast(const struct engine *e, struct slot *s)
 		s->fast_bytes[use] = s->g.access & slot_right[use] ? most : 0;
 }
 
-/* Requests were posted before the window was granted: those that have not begun need not be sent as packets. */
-static void hold_back(struct eng_qp *qp)
+void eng_window_hold(struct eng_qp *qp)
 {
-	if (!list_empty(&qp->held_node) || !tp_qp_has_unbegun(qp->tp) || !tp_qp_hold(qp->tp))
-		return;
-	list_add_tail(&qp->held_node, &qp->engine->held);
+	if (list_empty(&qp->held_node) && tp_qp_hold(qp->tp))
+		list_add_tail(&qp->held_node, &qp->engine->held);
 }
 
 bool eng_window_grant(struct engine *e, const struct eng_grant *g)
@@ -83,7 +81,9 @@ bool eng_window_grant(struct engine *e, const struct eng_grant *g)
 		s->mtu_bytes = a->mtu_bytes;
 		s->count = &g->flow->of[a->av.is_global != 0];
 		note_fast(e, s);
-		hold_back(qp);
+		/* requests that were posted before need not be sent as packets */
+		if (tp_qp_has_unbegun(qp->tp))
+			eng_window_hold(qp);
 	}
 	eng_unlock(e);
 	return wanted;

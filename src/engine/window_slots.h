@@ -75,6 +75,9 @@ static inline void start_counting(struct slot *s, uint32_t ask_at)
  *  need not */
 void eng_slot_count_use(const struct eng_qp *qp, struct slot *s, uint64_t va, uint32_t length_bytes);
 
+/** eng_window_hold() - requests of @qp that have not begun wait for their turn at a window */
+void eng_window_hold(struct eng_qp *qp);
+
 /** eng_window_add() - to a counter that we alone write and others read */
 static inline void eng_window_add(_Atomic uint64_t *counter, uint64_t n)
 {

@@ -65,6 +65,12 @@ static inline bool tp_is_signaled(const struct tp_qp *qp, unsigned flags)
 	return (flags | qp->sig_all_flag) & IBV_SEND_SIGNALED;
 }
 
+/** tp_wc_opcode() - of the completion of a request with @opcode */
+static inline uint8_t tp_wc_opcode(unsigned opcode)
+{
+	return tp_ops_table[opcode].wc_opcode;
+}
+
 /** tp_may_read() - may it have READs and atomics outstanding at all? */
 static inline bool tp_may_read(const struct tp_qp *qp)
 {
@@ -186,7 +192,7 @@ static inline bool tp_fast_acks(const struct tp_qp *qp)
 		      pending = qp->resp.pending;
 
 	return pending && !(pending & (uint8_t)~acks) && qp->type == TP_RC &&
-	       (pending & TP_RESPONSE_ACK || qp->sq.next == qp->sq.end || qp->sq.block);
+	       (pending & TP_RESPONSE_ACK || !tp_has_request(qp));
 }
 
 /** tp_fast_ack_streams() - does that ACK stand for so many messages that nobody waits for

@@ -14,6 +14,14 @@ struct tp_cursor tp_cursor_at(const struct tp_sge *sge, unsigned num_sge, uint32
 	return at;
 }
 
+/* @len more bytes of the piece @sge, which @at is in, are passed */
+static void advance(struct tp_cursor *at, const struct tp_sge *sge, uint32_t len)
+{
+	at->offset += len;
+	if (at->offset == sge->length_bytes)
+		*at = (struct tp_cursor){at->sge + 1, 0};
+}
+
 bool tp_add_pieces(struct tp_qp *qp, enum tp_key whose, uint32_t key, uint64_t va,
 		   uint32_t length_bytes, int access, struct tp_packet_out *out)
 {
@@ -45,11 +53,17 @@ bool tp_gather(struct tp_qp *qp, uint32_t index, struct tp_cursor *at,
 					    out)))
 			return false;
 		length_bytes -= len;
-		at->offset += len;
-		if (at->offset == s->length_bytes)
-			*at = (struct tp_cursor){at->sge + 1, 0};
+		advance(at, s, len);
 	}
 	return true;
+}
+
+bool tp_may_access(const struct tp_qp *qp, const struct wire_reth *reth, int access)
+{
+	uint64_t length = reth->length_bytes;
+
+	return length == 0 || qp->ops->mem(qp->ctx, reth->rkey, reth->va, &length, access,
+					   TP_KEY_REMOTE);
 }
 
 static void put(struct tp_qp *qp, void *to, const void *from, uint32_t len, uint32_t offset)
@@ -84,9 +98,7 @@ enum tp_copy tp_scatter(struct tp_qp *qp, enum tp_key whose, const struct tp_sge
 			from += len;
 		}
 		length_bytes -= len;
-		at->offset += len;
-		if (at->offset == s->length_bytes)
-			*at = (struct tp_cursor){at->sge + 1, 0};
+		advance(at, s, len);
 	}
 	return TP_COPY_OK;
 }

@@ -126,13 +126,10 @@ static enum tp_verdict receive_send(struct tp_qp *qp, const struct wire_packet *
 static enum tp_verdict begin_write(struct tp_qp *qp, const struct wire_packet *pkt)
 {
 	struct tp_responder *r = &qp->resp;
-	uint64_t length = pkt->reth.length_bytes;
 
 	if (pkt->reth.length_bytes > TP_MESSAGE_MAX)
 		return TP_INVALID_REQUEST;
-	/* C9-88: a WRITE of no bytes checks no R_Key */
-	if (length > 0 && !qp->ops->mem(qp->ctx, pkt->reth.rkey, pkt->reth.va, &length,
-					IBV_ACCESS_REMOTE_WRITE, TP_KEY_REMOTE))
+	if (!tp_may_access(qp, &pkt->reth, IBV_ACCESS_REMOTE_WRITE))
 		return TP_REMOTE_ACCESS;
 	r->va = pkt->reth.va;
 	r->rkey = pkt->reth.rkey;

@@ -341,18 +341,23 @@ static inline void tp_ack_wait(struct tp_qp *qp, mono_t now)
 						       mono_add(now, qp->ack_half_ns);
 }
 
+/** tp_has_request() - does a request wait that nothing holds back? */
+static inline bool tp_has_request(const struct tp_qp *qp)
+{
+	return qp->sq.next != qp->sq.end && !qp->sq.block;
+}
+
 /** tp_wants_transmit() - tp_qp_wants_transmit() */
 static inline bool tp_wants_transmit(const struct tp_qp *qp)
 {
-	return qp->resp.pending || (qp->sq.next != qp->sq.end && !qp->sq.block);
+	return qp->resp.pending || tp_has_request(qp);
 }
 
 /** tp_can_wait() - is all that it wants to send an acknowledgement that may wait for a request to
  *  travel with (tp_take_ack()), or for more to acknowledge? */
 static inline bool tp_can_wait(const struct tp_qp *qp)
 {
-	return qp->resp.pending == TP_RESPONSE_OWED &&
-	       (qp->sq.next == qp->sq.end || qp->sq.block);
+	return qp->resp.pending == TP_RESPONSE_OWED && !tp_has_request(qp);
 }
 
 /** tp_owes_nothing() - what was received is acknowledged */
@@ -505,6 +510,9 @@ bool tp_add_pieces(struct tp_qp *qp, enum tp_key whose, uint32_t key, uint64_t v
  *  from @at, which moves on. Return: false on a violation */
 bool tp_gather(struct tp_qp *qp, uint32_t index, struct tp_cursor *at,
 	       uint32_t length_bytes, struct tp_packet_out *out);
+/** tp_may_access() - may the peer use the memory that @reth names so? A request of no bytes needs
+ *  no key (C9-88) */
+bool tp_may_access(const struct tp_qp *qp, const struct wire_reth *reth, int access);
 /** tp_cursor_at() - the place @offset bytes into a list */
 struct tp_cursor tp_cursor_at(const struct tp_sge *sge, unsigned num_sge,
 			      uint32_t offset);

@@ -54,15 +54,10 @@ static void look_at_depth(struct tp_qp *qp)
 /* 9.7.4.1.5; an operation the QP is not set up for is an invalid request */
 static enum tp_verdict check_read(const struct tp_qp *qp, const struct wire_reth *reth)
 {
-	uint64_t length = reth->length_bytes;
-
-	if (!(qp->attr.qp_access_flags & IBV_ACCESS_REMOTE_READ) || length > TP_MESSAGE_MAX)
+	if (!(qp->attr.qp_access_flags & IBV_ACCESS_REMOTE_READ) ||
+	    reth->length_bytes > TP_MESSAGE_MAX)
 		return TP_INVALID_REQUEST;
-	/* C9-88: no R_Key check for no bytes */
-	if (length > 0 && !qp->ops->mem(qp->ctx, reth->rkey, reth->va, &length,
-					IBV_ACCESS_REMOTE_READ, TP_KEY_REMOTE))
-		return TP_REMOTE_ACCESS;
-	return TP_ACCEPT;
+	return tp_may_access(qp, reth, IBV_ACCESS_REMOTE_READ) ? TP_ACCEPT : TP_REMOTE_ACCESS;
 }
 
 /* the word of an atomic operation that needs the right @right: aligned to its size (9.4.5) */
@@ -120,8 +115,6 @@ static enum tp_verdict execute_atomic_write(const struct tp_qp *qp,
  * left to be checked. No memory is persistent: no key has that right (A19.4). */
 static enum tp_verdict check_flush(const struct tp_qp *qp, const struct wire_packet *pkt)
 {
-	const struct wire_reth *reth = &pkt->reth;
-	uint64_t length = reth->length_bytes;
 	bool granted;
 
 	if (!pkt->feth.placement || pkt->feth.placement & ~(WIRE_FLUSH_GLOBAL | WIRE_FLUSH_PERSISTENT) ||
@@ -131,10 +124,9 @@ static enum tp_verdict check_flush(const struct tp_qp *qp, const struct wire_pac
 	if (pkt->feth.placement & WIRE_FLUSH_PERSISTENT)
 		return TP_REMOTE_ACCESS;
 	if (pkt->feth.selectivity == WIRE_FLUSH_MR)
-		granted = qp->ops->grants(qp->ctx, reth->rkey, TP_ACCESS_FLUSH_GLOBAL);
+		granted = qp->ops->grants(qp->ctx, pkt->reth.rkey, TP_ACCESS_FLUSH_GLOBAL);
 	else
-		granted = !length || qp->ops->mem(qp->ctx, reth->rkey, reth->va, &length,
-						  TP_ACCESS_FLUSH_GLOBAL, TP_KEY_REMOTE);
+		granted = tp_may_access(qp, &pkt->reth, TP_ACCESS_FLUSH_GLOBAL);
 	return granted ? TP_ACCEPT : TP_REMOTE_ACCESS;
 }
 

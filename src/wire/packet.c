@@ -196,10 +196,9 @@ __attribute__((always_inline)) static inline size_t ext_pass(uint8_t *b, uint32_
 	}
 	if (flags & WIRE_HAS_AETH) {
 		if (store)
-			b[0] = pkt->aeth.syndrome;
+			put_be32(b, wire_aeth_word(&pkt->aeth));
 		else
-			pkt->aeth.syndrome = b[0];
-		FIELD(24, 1, pkt->aeth.msn);
+			pkt->aeth = (struct wire_aeth){b[0], get_be24(b + 1)};
 		b += WIRE_AETH_BYTES;
 	}
 	if (flags & WIRE_HAS_ATOMIC_ACK) {

@@ -136,6 +136,12 @@ struct wire_aeth {
 	uint32_t msn;
 };
 
+/** wire_aeth_word() - in host order, as it is on the wire in network order */
+static inline uint32_t wire_aeth_word(const struct wire_aeth *aeth)
+{
+	return (uint32_t)aeth->syndrome << 24 | (aeth->msn & 0xffffff);
+}
+
 /* AETH syndrome (9.7.5.1.1): bits 6..5 the kind, 4..0 its value */
 enum wire_aeth_kind { WIRE_AETH_ACK = 0x00, WIRE_AETH_RNR_NAK = 0x20, WIRE_AETH_NAK = 0x60 };
 #define WIRE_AETH_KIND_MASK 0x60
