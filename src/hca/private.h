@@ -190,7 +190,6 @@ struct hca {
 	uint64_t frames;	      /* how many arrived */
 };
 
-/** hca_owner() - who owns @qp: a program's number; 0: the adapter itself */
 /** hca_qp_receives() - by the state that the core knows. An error of which only its program knows
  *  has not changed that */
 static inline bool hca_qp_receives(const struct hca_qp *qp)
@@ -198,6 +197,7 @@ static inline bool hca_qp_receives(const struct hca_qp *qp)
 	return tp_state_receives((enum ibv_qp_state)qp->ib.state);
 }
 
+/** hca_owner() - who owns @qp: a program's number; 0: the adapter itself */
 static inline uint32_t hca_owner(const struct hca_qp *qp)
 {
 	return qp->user ? qp->user->owner : 0;
