@@ -4,6 +4,8 @@ import re
 
 import pytest
 
+from interop.fabric import _ports
+
 
 def test_devices(pair):
     out = pair.run("n1", "ibv_devices")
@@ -47,6 +49,17 @@ def test_rc_pingpong_validates_bytes(pair):
 def test_on_one_node(pair):
     pair.pair("ibv_rc_pingpong", "-n", "100", server="n1", client="n1")
     pair.pair("ibv_ud_pingpong", "-n", "100", server="n1", client="n1")
+
+
+def test_xsrq_pingpong(pair):
+    """XRC: the receive queue of a server serves three clients, each by targets of its own."""
+    args = ["ibv_xsrq_pingpong", "-c", 3, "-n", 200]
+    port = next(_ports)
+    server = pair.serve("n1", *args, "-p", port, port=port)
+    clients = [pair.start("n2", *args, "-p", port, "127.0.0.1") for _ in range(3)]
+    outputs = [pair.finish(client) for client in [*clients, server]]
+    assert all(out.endswith("success\n") for out in outputs), outputs
+    assert len(set(re.findall(r"remote: .*SRQN ([0-9a-f]+)", outputs[3]))) == 3, outputs[3]
 
 
 def read_until(process, text):

@@ -5,6 +5,8 @@ import os
 import platform
 import signal
 
+import re
+
 import pytest
 
 from interop.fabric import BUILD, SANITIZED, Fabric, kill, link_local, wait_until
@@ -139,6 +141,15 @@ def test_any_transport(pair, transport):
     for out in play(pair, ["rdma_xserver", "-c", transport],
                     ["rdma_xclient", "-c", transport, "-s", SERVER_IP]):
         assert "end 0" in out, out
+
+
+def test_steps_of_connections(pair):
+    """20 connections, each step for all of them before the next one."""
+    server = serve(pair, "cmtime", "-c", 20)
+    out = pair.run("n2", "cmtime", "-c", 20, "-s", SERVER_IP)
+    kill(server)
+    steps = re.findall(r"^(\w.*\w) *: +\d+\.\d+ ", out, re.M)
+    assert steps == ["create id", "resolve addr", "resolve route", "create qp", "connect", "disconnect", "destroy"], out
 
 
 def try_perftest(pair, *argv):

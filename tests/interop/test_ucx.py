@@ -34,6 +34,13 @@ def a_pair():
         yield fabric
 
 
+def test_ucx_info(pair):
+    """UCX finds the adapter, and both of its transports on verbs."""
+    out = pair.run("n1", SOFTIB, "exec", "--devices", "n1", "--", "ucx_info", "-d")
+    for transport in "rc_verbs", "ud_verbs":
+        assert re.search(rf"Transport: {transport}\n#\s+Device: softib0:1\n", out), out
+
+
 @pytest.mark.parametrize("test, size", [
     ("tag_lat", 8), ("tag_lat", 65536), ("ucp_put_lat", 8), ("ucp_get", 4096),
     ("ucp_fadd", 8), ("tag_bw", 1 << 20), ("stream_bw", 4096)])
