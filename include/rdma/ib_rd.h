@@ -9,10 +9,16 @@
  *   ib_create_eec()	one end of a connection; ib_modify_eec() takes it to RTS, as an RC QP
  *   ib_create_qp()	of type IB_QPT_RD, with init_attr.rdd; its modify needs Q_Key and access
  *			rights alone, since port, path and PSNs belong to EE contexts
- *   ib_post_send()	struct ib_rd_wr; of the completion of a receive, src_qp is the sender
+ *   ib_post_send()	struct ib_rd_wr; of the completion of a receive, src_qp is the sender, and
+ *			eec_num the EE context that the message came by
  *
- * An EE context carries one message at a time. If a message fails, the send queue of its RD QP goes
- * to SQE, and the EE context goes on; if the peer does not answer, the EE context goes to ERR.
+ * An EE context carries one message at a time; RD QPs that use it take turns. If a message fails,
+ * the send queue of its RD QP goes to SQE, and the EE context goes on; if the peer does not answer,
+ * the EE context goes to ERR. A message for which the peer has no receive is suspended, and delays
+ * only those of its own RD QP; the EE context's rnr_retry says how often it is tried again.
+ *
+ * In SQD an RD QP ends the message that it has begun and begins none; an EE context does so for all
+ * RD QPs, whose requests wait. An EE context may have an alternate path, as an RC QP (17.2.8).
  */
 #ifndef RDMA_IB_RD_H
 #define RDMA_IB_RD_H

@@ -306,7 +306,10 @@ struct ib_wc {
 	u16 pkey_index;
 	u8 sl;
 	u8 dlid_path_bits;
-	u32 port_num; /* set for QP0 and QP1 */
+	union {
+		u32 port_num; /* set for QP0 and QP1 */
+		u32 eec_num;  /* RD: the EE context that a received message came by (11.4.2.1) */
+	};
 };
 
 /* --- drivers --- */

@@ -23,7 +23,7 @@ static bool has_parts(const struct ib_pd *pd, const struct ib_qp_init_attr *attr
 {
 	if (attr->qp_type == IB_QPT_EEC)
 		return attr->rdd && !pd && !attr->send_cq && !attr->recv_cq && !attr->srq;
-	if (!attr->rdd != (attr->qp_type != IB_QPT_RD) || (attr->rdd && attr->srq))
+	if (!attr->rdd != (attr->qp_type != IB_QPT_RD))
 		return false;
 	if (attr->qp_type == IB_QPT_XRC_TGT)
 		return attr->xrcd && !pd && !attr->send_cq && !attr->recv_cq && !attr->srq;

@@ -80,6 +80,8 @@ static bool run_timers(struct engine *e)
 			tp_qp_expire(qp->tp, e->now);
 		if (unlikely(qp->ee))
 			eng_ee_turn(qp);
+		else if (unlikely(qp->init.is_rd))
+			eng_rd_advance(qp);
 		eng_qp_touch(qp);
 	}
 	return true;

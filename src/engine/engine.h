@@ -300,6 +300,12 @@ int eng_cq_resize(struct eng_cq *cq, uint32_t cqe);
 /** eng_cq_poll() - up to @n completions, progressing first when the CQ is
  *  empty. Return: how many; -EIO after overrun and when drained */
 int eng_cq_poll(struct eng_cq *cq, int n, struct ibv_wc *wc);
+/** eng_wc_ee_context() - of a completion of an RD QP: the EE context that the received message came
+ *  by. struct ibv_wc has no member for it, and a receive's vendor_err is otherwise 0 */
+static inline uint32_t eng_wc_ee_context(const struct ibv_wc *wc)
+{
+	return wc->vendor_err;
+}
 /** eng_cq_arm() - one event at the next completion, with @solicited_only at the next
  *  that is solicited or in error; at once when the CQ has such a one that no event told of, or
  *  that a poll left behind since */

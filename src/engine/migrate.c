@@ -66,8 +66,10 @@ static bool is_port_up(const struct eng_qp *qp)
 	return state == IBV_PORT_ACTIVE || state == IBV_PORT_ACTIVE_DEFER;
 }
 
-bool eng_path_failed(struct eng_qp *qp, bool exhausted)
+bool eng_path_failed(void *ctx, bool exhausted)
 {
+	struct eng_qp *qp = ctx;
+
 	if (qp->attr.path_mig_state != IBV_MIG_ARMED || (!exhausted && is_port_up(qp)))
 		return false;
 	eng_migrate(qp);

@@ -152,6 +152,9 @@ struct eng_qp {
 	struct eng_ee *ee; /* of an EE context; else NULL */
 	struct list_head rd_node; /* RD: in eng_ee.waiting, or empty */
 	struct eng_qp *rd_carrier; /* RD: the EE context that carries its oldest request; NULL */
+	bool rd_begun;	   /* RD: an EE context has begun that request; it may be suspended */
+	uint8_t rd_rnrs;   /* RD: how often the peer had no receive for it */
+	mono_t rd_resume;  /* RD: not before this it begins anew */
 	/* --- XRC_RECV, in the hands of several programs (target.c) --- */
 	unsigned handles;  /* the program's own; 0: it only receives for the others */
 	bool is_shared;	   /* events are not this program's alone */
@@ -376,9 +379,8 @@ bool eng_path_may_be(const struct eng_qp *qp, const struct ibv_qp_attr *attr, in
 void eng_path_loaded(struct eng_qp *qp, int mask);
 /** eng_migrate() - to the alternate path, which there is */
 void eng_migrate(struct eng_qp *qp);
-/** eng_path_failed() - the peer does not answer; @exhausted: nor did it to any retry. Return:
- *  true: it may by another path */
-bool eng_path_failed(struct eng_qp *qp, bool exhausted);
+/** eng_path_failed() - tp_ops.path_failed() of a QP */
+bool eng_path_failed(void *ctx, bool exhausted);
 /** eng_path_watch() - a packet came for @qp, which awaits_migration, from the port @source: do
  *  the QP's states follow? Before its source is checked against the QP's path */
 void eng_path_watch(struct eng_qp *qp, wire_addr_t source, uint16_t pkey, bool mig_req);
@@ -556,6 +558,7 @@ static inline void eng_wc_received(const struct eng_qp *qp, const struct tp_wc *
 	out->pkey_index = wc->pkey_index;
 	out->slid = wc->slid;
 	out->sl = wc->sl;
+	out->vendor_err = wc->ee_context; /* eng_wc_ee_context() */
 	if (unlikely(wc->dlid_path_bits))
 		out->dlid_path_bits = eng_own_path_bits(qp, wc->dlid_path_bits);
 	if (wc->wc_flags & IBV_WC_WITH_INV)

@@ -166,11 +166,6 @@ static void op_failed(void *ctx)
 	eng_window_revoke(ctx); /* whoever resets or destroys it waits for the peer */
 }
 
-static bool op_path_failed(void *ctx, bool exhausted)
-{
-	return eng_path_failed(ctx, exhausted);
-}
-
 static void op_put(void *ctx, void *to, const void *from, uint32_t len, uint32_t offset)
 {
 	eng_put(((struct eng_qp *)ctx)->engine, to, from, len, offset);
@@ -179,7 +174,7 @@ static void op_put(void *ctx, void *to, const void *from, uint32_t len, uint32_t
 /* those that are the same for all QPs */
 #define COMMON_OPS                                                                                 \
 	.put = op_put, .invalidate = op_invalidate, .bind = op_bind,                               \
-	.complete_send = op_complete_send, .event = eng_qp_event, .path_failed = op_path_failed
+	.complete_send = op_complete_send, .event = eng_qp_event, .path_failed = eng_path_failed
 
 const struct tp_ops eng_tp_ops = {
 	COMMON_OPS,
@@ -325,8 +320,9 @@ static bool has_parts(const struct eng_qp_init *in)
 static bool init_is_sound(const struct engine *e, const struct eng_qp_init *in)
 {
 	return has_parts(in) && (!in->is_raw || in->type == IBV_QPT_UD) &&
-	       (!(in->is_rd || in->is_ee) || (in->type == IBV_QPT_RC && !in->srq)) && in->max_send_sge <= TP_MAX_SGE &&
-	       (!in->srq || !in->srq->tags || in->type == IBV_QPT_RC) &&
+	       (!(in->is_rd || in->is_ee) || in->type == IBV_QPT_RC) &&
+	       in->max_send_sge <= TP_MAX_SGE &&
+	       (!in->srq || !in->srq->tags || (in->type == IBV_QPT_RC && !in->is_rd)) &&
 	       in->max_recv_sge <= TP_MAX_SGE && in->max_inline <= TP_MAX_INLINE &&
 	       (in->qpn >= 2 || (in->port_num && in->port_num <= e->cfg.devpage->num_ports));
 }

@@ -7,6 +7,12 @@
  * this one; otherwise the RD QP waits in line, so RD QPs that share an EE context take turns. The
  * EE context completes it in the middle of the transport's functions; eng_ee_turn() completes the
  * RD QP's request later, and begins the next one.
+ *
+ * States of the oldest request of an RD QP
+ *   waiting	in the line of its EE context (rd_node), or for its own QP to be in RTS
+ *   carried	by rd_carrier
+ *   suspended	rd_begun without rd_carrier: the peer had no receive, and it waits for rd_resume
+ *		while the EE context carries requests of others
  */
 #include <errno.h>
 
@@ -21,7 +27,8 @@ struct eng_ee {
 	uint32_t to_qpn;	  /* of the request's destination */
 	bool busy;		  /* it carries a request */
 	bool done;		  /* which has ended with @status */
-	bool resyncing;		  /* it begins anew after one that failed */
+	bool suspended;		  /* or it has ended for now: the peer had no receive for it */
+	bool resyncing;		  /* it begins anew after one that failed or is suspended */
 	uint8_t status;		  /* enum ibv_wc_status */
 	struct eng_qp *to;	  /* for whom the packet is that it receives */
 	struct eng_qp *receiver;  /* who has the receive that is in use; NULL */
@@ -45,6 +52,22 @@ static struct eng_qp *ee_context_of(const struct eng_qp *qp, uint32_t number)
 	return carrier && carrier->ee ? carrier : NULL;
 }
 
+/* does it carry requests, be it after a pause (SQD)? */
+static bool is_alive(const struct eng_qp *carrier)
+{
+	enum ibv_qp_state state = tp_qp_state(carrier->tp);
+
+	return state == IBV_QPS_RTS || state == IBV_QPS_SQD;
+}
+
+/* Does the EE context begin nothing now? A message that failed leaves nothing that a drain waits
+ * for, so RESYNC is sent after a pause, too. */
+static bool is_occupied(const struct eng_qp *carrier)
+{
+	return carrier->ee->busy || carrier->ee->resyncing ||
+	       tp_qp_state(carrier->tp) != IBV_QPS_RTS;
+}
+
 /* 11.6.2: may the EE context carry requests of @qp? */
 static enum ibv_wc_status check(const struct eng_qp *qp, const struct eng_qp *carrier)
 {
@@ -52,15 +75,15 @@ static enum ibv_wc_status check(const struct eng_qp *qp, const struct eng_qp *ca
 		return IBV_WC_INV_EECN_ERR;
 	if (carrier->init.rdd != qp->init.rdd)
 		return IBV_WC_LOC_RDD_VIOL_ERR;
-	if (tp_qp_state(carrier->tp) != IBV_QPS_RTS)
-		return IBV_WC_INV_EEC_STATE_ERR;
-	return IBV_WC_SUCCESS;
+	return is_alive(carrier) ? IBV_WC_SUCCESS : IBV_WC_INV_EEC_STATE_ERR;
 }
 
 static void carry(struct eng_qp *carrier, struct eng_qp *qp, struct tp_send_wr *wr)
 {
 	struct eng_ee *ee = carrier->ee;
 
+	tp_qp_held_begin(qp->tp);
+	qp->rd_begun = true;
 	wr->flags |= IBV_SEND_SIGNALED;
 	wr->remote_qkey = tp_qkey_sent(qp->init.qpn, tp_qp_attr(qp->tp)->qkey, wr->remote_qkey);
 	wr->src_qpn = qp->init.qpn;
@@ -77,9 +100,31 @@ static void carry(struct eng_qp *carrier, struct eng_qp *qp, struct tp_send_wr *
 	eng_qp_touch(carrier);
 }
 
+/* Is the oldest request of @qp to be handed to an EE context? One that is suspended waits for its
+ * time; a QP that is stopped (SQD) begins none, but ends what it has begun. */
+static bool has_turn(struct eng_qp *qp)
+{
+	if (qp->rd_carrier || !list_empty(&qp->rd_node))
+		return false;
+	if (!qp->rd_begun)
+		return tp_qp_held(qp->tp) == TP_HELD_READY;
+	if (!mono_before(qp->engine->now, qp->rd_resume))
+		return true;
+	eng_note_expiry(qp->engine, qp->rd_resume);
+	return false;
+}
+
+/* the oldest request of @qp has ended, or is gone */
+static void forget_request(struct eng_qp *qp)
+{
+	qp->rd_carrier = NULL;
+	qp->rd_begun = false;
+	qp->rd_rnrs = 0;
+}
+
 void eng_rd_advance(struct eng_qp *qp)
 {
-	while (!qp->rd_carrier && list_empty(&qp->rd_node) && tp_qp_held(qp->tp) == TP_HELD_READY) {
+	while (has_turn(qp)) {
 		struct tp_sge inline_data;
 		struct eng_qp *carrier;
 		struct tp_send_wr wr;
@@ -88,16 +133,18 @@ void eng_rd_advance(struct eng_qp *qp)
 		tp_qp_held_request(qp->tp, &wr, &inline_data);
 		carrier = ee_context_of(qp, wr.ee_context);
 		status = check(qp, carrier);
-		if (status != IBV_WC_SUCCESS)
+		if (status != IBV_WC_SUCCESS) {
+			forget_request(qp);
 			tp_qp_held_failed(qp->tp, status);
-		else if (carrier->ee->busy || carrier->ee->resyncing)
+		} else if (is_occupied(carrier)) {
 			list_add_tail(&qp->rd_node, &carrier->ee->waiting);
-		else
+		} else {
 			carry(carrier, qp, &wr);
+		}
 	}
 }
 
-/* The message that failed is abandoned: the responder is to expect the PSN behind it. */
+/* The message was abandoned: the responder is to expect the PSN behind it. */
 static void begin_resync(struct eng_qp *qp, uint32_t src_qpn)
 {
 	const struct tp_send_wr wr = {
@@ -110,44 +157,51 @@ static void begin_resync(struct eng_qp *qp, uint32_t src_qpn)
 	qp->ee->resyncing = !tp_qp_post_send(qp->tp, &wr);
 }
 
+static void call_next(struct eng_ee *ee)
+{
+	struct eng_qp *next = list_first_entry(&ee->waiting, struct eng_qp, rd_node);
+
+	list_del(&next->rd_node);
+	eng_rd_advance(next);
+}
+
+/* those who wait, until one of them has the EE context; all, if it carries nothing any more */
+static void call_waiting(struct eng_qp *qp)
+{
+	while (!list_empty(&qp->ee->waiting) && (!is_occupied(qp) || !is_alive(qp)))
+		call_next(qp->ee);
+}
+
 static void end_request(struct eng_qp *qp)
 {
 	struct eng_ee *ee = qp->ee;
 	struct eng_qp *from = ee->from;
+	bool suspended = ee->suspended;
 
-	ee->busy = ee->done = false;
+	ee->busy = ee->done = ee->suspended = false;
 	ee->from = NULL;
-	if (ee->status != IBV_WC_SUCCESS && tp_qp_state(qp->tp) == IBV_QPS_RTS)
+	if (ee->status != IBV_WC_SUCCESS && is_alive(qp))
 		begin_resync(qp, from ? from->init.qpn : 0);
 	if (!from)
 		return;
-	from->rd_carrier = NULL;
-	if (ee->status == IBV_WC_SUCCESS)
-		tp_qp_held_done(from->tp);
-	else
-		tp_qp_held_failed(from->tp, ee->status);
-	eng_rd_advance(from);
-}
-
-/* the next in line; all of them, if the EE context carries nothing any more */
-static void call_next(struct eng_qp *qp)
-{
-	struct eng_ee *ee = qp->ee;
-
-	while (!list_empty(&ee->waiting) && !ee->busy && !ee->resyncing) {
-		struct eng_qp *next = list_first_entry(&ee->waiting, struct eng_qp, rd_node);
-
-		list_del(&next->rd_node);
-		INIT_LIST_HEAD(&next->rd_node);
-		eng_rd_advance(next);
+	if (suspended && is_alive(qp)) {
+		from->rd_carrier = NULL;
+	} else {
+		forget_request(from);
+		if (ee->status == IBV_WC_SUCCESS)
+			tp_qp_held_done(from->tp);
+		else
+			tp_qp_held_failed(from->tp, ee->status);
 	}
+	call_waiting(qp); /* before it has its next turn */
+	eng_rd_advance(from);
 }
 
 void eng_ee_turn(struct eng_qp *qp)
 {
 	struct eng_ee *ee = qp->ee;
 
-	if (tp_qp_state(qp->tp) != IBV_QPS_RTS) {
+	if (!is_alive(qp)) {
 		ee->resyncing = false;
 		if (ee->busy && !ee->done) { /* reset */
 			ee->done = true;
@@ -156,11 +210,12 @@ void eng_ee_turn(struct eng_qp *qp)
 	}
 	if (ee->done)
 		end_request(qp);
-	call_next(qp);
+	call_waiting(qp);
 	eng_qp_touch(qp);
 }
 
-/* no EE context does anything for @qp any more */
+/* No EE context does anything for @qp any more. In the error state its receive in use is flushed,
+ * as all others are. */
 static void leave_contexts(struct eng_qp *qp)
 {
 	struct eng_qp *other;
@@ -170,12 +225,13 @@ static void leave_contexts(struct eng_qp *qp)
 			continue;
 		if (other->ee->from == qp)
 			other->ee->from = NULL; /* its request ends when its memory is asked for */
+		if (other->ee->receiver == qp && tp_qp_state(qp->tp) == IBV_QPS_ERR)
+			tp_qp_drop_receive(other->tp, IBV_WC_WR_FLUSH_ERR);
 		if (other->ee->receiver == qp)
 			other->ee->receiver = NULL;
 	}
-	qp->rd_carrier = NULL;
+	forget_request(qp);
 	list_del(&qp->rd_node);
-	INIT_LIST_HEAD(&qp->rd_node);
 }
 
 void eng_rd_leave(struct eng_qp *qp)
@@ -192,7 +248,8 @@ void eng_rd_leave(struct eng_qp *qp)
 		end_request(qp);
 	}
 	ee->resyncing = false;
-	call_next(qp);
+	while (!list_empty(&ee->waiting))
+		call_next(ee);
 }
 
 /* --- packets --- */
@@ -241,14 +298,17 @@ static void *ee_mem(void *ctx, uint32_t key, uint64_t va, uint64_t *len, int acc
 	if (whose == TP_KEY_REMOTE)
 		return eng_mem_remote(qp, user ? user->init.pd : eng_mr_pd(qp->engine, key), key,
 				      va, len, access);
-	return user ? eng_mem_run(qp->engine, user->init.pd, key, va, len, access) : NULL;
+	if (!user)
+		return NULL;
+	return eng_mem_run(qp->engine, whose == TP_KEY_RECEIVE ? user->recv_rq->pd : user->init.pd, key,
+			   va, len, access);
 }
 
 static bool ee_recv_get(void *ctx, const struct wire_packet *pkt, struct tp_recv_wr *wr)
 {
 	struct eng_ee *ee = ((struct eng_qp *)ctx)->ee;
 
-	if (!ee->to || !eng_rq_pop(&ee->to->rq, wr))
+	if (!ee->to || !eng_tp_ops.recv_get(ee->to, pkt, wr))
 		return false;
 	ee->receiver = ee->to;
 	return true;
@@ -268,6 +328,19 @@ static void ee_complete_send(void *ctx, uint64_t wr_id, uint8_t status, uint8_t 
 	ee->status = status;
 }
 
+static bool ee_suspend(void *ctx, mono_t until)
+{
+	struct eng_qp *qp = ctx, *from = qp->ee->from;
+	unsigned most = tp_qp_attr(qp->tp)->rnr_retry;
+
+	if (!from || (most != 7 && from->rd_rnrs == most))
+		return false;
+	from->rd_rnrs += most != 7;
+	from->rd_resume = until;
+	qp->ee->suspended = true;
+	return true;
+}
+
 static void ee_complete_own(void *ctx, uint8_t status)
 {
 	((struct eng_qp *)ctx)->ee->resyncing = false;
@@ -283,14 +356,10 @@ static void ee_complete_recv(void *ctx, const struct tp_wc *wc)
 	if (!to)
 		return;
 	out.pkey_index = tp_qp_attr(qp->tp)->pkey_index;
+	out.ee_context = qp->init.qpn;
 	eng_complete_recv(to, &out);
 	if (wc->status == IBV_WC_LOC_LEN_ERR || wc->status == IBV_WC_LOC_PROT_ERR)
 		to->spoilt = qp->engine->spoilt = true;
-}
-
-static void ee_event(void *ctx, enum tp_event event)
-{
-	eng_qp_event(ctx, event);
 }
 
 const struct tp_ops eng_ee_ops = {
@@ -300,5 +369,7 @@ const struct tp_ops eng_ee_ops = {
 	.complete_send = ee_complete_send,
 	.complete_own = ee_complete_own,
 	.complete_recv = ee_complete_recv,
-	.event = ee_event,
+	.event = eng_qp_event,
+	.path_failed = eng_path_failed,
+	.suspend = ee_suspend,
 };

@@ -253,6 +253,8 @@ static void translate(struct hca *hca, const struct hca_cq *cq, const struct ibv
 		.dlid_path_bits = in->dlid_path_bits,
 		.port_num = qp ? qp->ib.port : 0,
 	};
+	if (qp && qp->ib.qp_type == IB_QPT_RD)
+		out->eec_num = eng_wc_ee_context(in);
 }
 
 int hca_poll_cq(struct ib_cq *ibcq, int n, struct ib_wc *wc)

@@ -170,6 +170,15 @@ static void lost_response(struct tp_qp *qp)
 		retry(qp);
 }
 
+/* the message of an EE context meets no receive; others go on */
+static void suspend(struct tp_qp *qp, mono_t until)
+{
+	if (qp->ops->suspend(qp->ctx, until))
+		tp_ee_abandon(qp);
+	else
+		tp_sq_fail_oldest(qp, IBV_WC_RNR_RETRY_EXC_ERR);
+}
+
 static void receiver_not_ready(struct tp_qp *qp, uint8_t rnr_enc, mono_t now)
 {
 	struct tp_sq *sq = &qp->sq;
@@ -177,6 +186,10 @@ static void receiver_not_ready(struct tp_qp *qp, uint8_t rnr_enc, mono_t now)
 	qp->stats.rnr_naks_rx++;
 	if (sq->block & TP_BLOCK_RNR)
 		return; /* a second copy */
+	if (qp->type == TP_EE) {
+		suspend(qp, mono_add(now, tp_rnr_ns(rnr_enc)));
+		return;
+	}
 	if (qp->attr.rnr_retry != 7) {
 		if (sq->rnr_left == 0) {
 			tp_sq_fail_oldest(qp, IBV_WC_RNR_RETRY_EXC_ERR);

@@ -31,7 +31,7 @@ enum tp_held tp_qp_held(const struct tp_qp *qp)
 
 	if (sq->stop != TP_STOP_HOLD)
 		return TP_HELD_NOT;
-	if (sq->tail != sq->end)
+	if (sq->tail != sq->end || sq->held_begun)
 		return TP_HELD_DRAINING;
 	return sq->tail == sq->head ? TP_HELD_EMPTY : TP_HELD_READY;
 }
@@ -69,13 +69,20 @@ void tp_qp_held_request(const struct tp_qp *qp, struct tp_send_wr *wr, struct tp
 	wr->sge = inline_data;
 }
 
+void tp_qp_held_begin(struct tp_qp *qp)
+{
+	qp->sq.held_begun = true;
+}
+
 void tp_qp_held_done(struct tp_qp *qp)
 {
 	struct tp_sq *sq = &qp->sq;
 
+	sq->held_begun = false;
 	sq->fresh++;
 	sq->end++;
 	tp_sq_complete_uncounted(qp); /* advances tail, and next with it */
+	tp_sq_at_end(qp);
 }
 
 void tp_qp_held_failed(struct tp_qp *qp, enum ibv_wc_status status)

@@ -110,7 +110,7 @@ static void reset(struct tp_qp *qp)
 
 	sq->head = sq->tail = sq->next = sq->fresh = sq->end = 0;
 	sq->block = sq->stop = 0;
-	sq->recovering = sq->limited = sq->executed = false;
+	sq->recovering = sq->limited = sq->executed = sq->held_begun = false;
 	sq->uncounted_tail = sq->uncounted_next = sq->own = 0;
 	sq->una = sq->nxt = sq->sent = sq->cursor_psn = psn(0);
 	sq->cursor = (struct tp_cursor){0, 0};

@@ -165,6 +165,7 @@ struct tp_sq {
 	uint8_t stop;  /* enum tp_stop */
 	bool executed; /* there may be executed local operations in [tail, fresh) */
 	uint8_t fail_status;
+	bool held_begun; /* the oldest request is being done another way (hold.c) */
 	bool recovering; /* packets are being sent again; no progress yet */
 	/* --- packets --- */
 	psn_t nxt, sent, una;
@@ -573,6 +574,8 @@ void tp_fill_response(const struct tp_qp *qp, struct tp_packet_out *out,
 		      uint8_t operation, psn_t at);
 
 /* --- rd.c --- */
+/** tp_ee_abandon() - nothing is sent of the request under way any more */
+void tp_ee_abandon(struct tp_qp *qp);
 void tp_ee_receive(struct tp_qp *qp, const struct wire_packet *pkt, uint32_t flags);
 /** tp_ee_fault() - tp_responder_fault() of an EE context, which goes on */
 void tp_ee_fault(struct tp_qp *qp, uint8_t syndrome, uint8_t recv_status, psn_t at);

@@ -12,6 +12,10 @@
  * send queue fails (SQE), and RESYNC takes the responder to the next PSN. A receive that the
  * message had begun to fill ends with REM_ABORT_ERR. Only a peer that does not answer ends an EE
  * context.
+ *
+ * An RNR NAK suspends the message: it is abandoned in the same way, without an error, so that
+ * messages of other RD QPs do not wait for the receive that this one lacks, and begins anew later
+ * (9.7.5.2.8).
  */
 #include "transport/qp.h"
 
@@ -22,6 +26,18 @@ void tp_ee_address(const struct tp_qp *qp, uint32_t index, struct tp_packet_out 
 	out->hdr.bth.dest_qpn = to->qpn;
 	out->hdr.rd_ee_context = qp->attr.dest_qpn;
 	out->hdr.deth = (struct wire_deth){to->qkey, to->src_qpn};
+}
+
+void tp_ee_abandon(struct tp_qp *qp)
+{
+	bool drains = qp->state == IBV_QPS_SQD;
+
+	tp_sq_flush(qp);
+	tp_sq_progressed(qp);
+	if (drains) {
+		qp->sq.stop = TP_STOP_DRAIN;
+		tp_sq_at_end(qp);
+	}
 }
 
 /* the message that was in progress comes no further */
@@ -72,4 +88,9 @@ void tp_qp_refuse_rd(struct tp_qp *qp, const struct wire_packet *pkt)
 	qp->resp.src_qpn = pkt->deth.src_qpn;
 	if (tp_state_receives(qp->state))
 		tp_responder_fault(qp, TP_INVALID_RD, qp->resp.epsn);
+}
+
+void tp_qp_drop_receive(struct tp_qp *qp, enum ibv_wc_status status)
+{
+	tp_recv_fail(qp, status);
 }

@@ -50,7 +50,7 @@ void tp_sq_flush(struct tp_qp *qp)
 	struct tp_sq *sq = &qp->sq;
 
 	sq->fast_left = 0;
-	sq->executed = false;
+	sq->executed = sq->held_begun = false;
 	while (sq->tail != sq->head)
 		tp_sq_complete(qp, IBV_WC_WR_FLUSH_ERR);
 	sq->next = sq->fresh = sq->end = sq->head;
@@ -66,8 +66,7 @@ void tp_sq_fail_oldest(struct tp_qp *qp, enum ibv_wc_status status)
 	tp_sq_complete(qp, status);
 	/* of reliable datagrams the message fails, and what carries it only if the peer is gone */
 	if (qp->type == TP_EE && status != IBV_WC_RETRY_EXC_ERR) {
-		tp_sq_flush(qp);
-		tp_sq_progressed(qp);
+		tp_ee_abandon(qp);
 		return;
 	}
 	if (qp->can & TP_ACKNOWLEDGED) {
@@ -93,7 +92,7 @@ void tp_sq_at_end(struct tp_qp *qp)
 {
 	struct tp_sq *sq = &qp->sq;
 
-	if (likely(!sq->stop) || (int32_t)(sq->end - sq->tail) > 0)
+	if (likely(!sq->stop) || (int32_t)(sq->end - sq->tail) > 0 || sq->held_begun)
 		return;
 	if (sq->stop == TP_STOP_HOLD) {
 		return; /* the owner of the hold asks for it (tp_qp_held()) */

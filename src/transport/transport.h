@@ -140,6 +140,7 @@ struct tp_wc {
 	uint8_t sl;
 	uint8_t dlid_path_bits; /* DLID bits 6..0: the caller masks by LMC */
 	bool solicited;		/* the sender asked for an event */
+	uint32_t ee_context;	/* RD: that the message came by; else 0 */
 };
 
 /* asynchronous, affiliated to the QP (11.6.3) */
@@ -223,6 +224,10 @@ struct tp_ops {
 	 *  helped. May be NULL. Return: true: the attributes are those of another path now
 	 *  (tp_qp_path_changed()): begin again */
 	bool (*path_failed)(void *ctx, bool exhausted);
+	/** suspend() - EE context: the peer has no receive for the message under way, and wants no
+	 *  other attempt before @until. Return: true: the message is abandoned, and is the engine's
+	 *  again; false: it has failed */
+	bool (*suspend)(void *ctx, mono_t until);
 };
 
 /** struct tp_attr - attributes that ibv_modify_qp sets, as they stand */
@@ -367,6 +372,9 @@ void tp_qp_receive(struct tp_qp *qp, const struct wire_packet *pkt, mono_t now);
 /** tp_qp_refuse_rd() - the request @pkt, which is expected next, is for no RD QP: there is none, or
  *  its RD domain or Q_Key is another. NAK Invalid RD Request; the EE context goes on */
 void tp_qp_refuse_rd(struct tp_qp *qp, const struct wire_packet *pkt);
+/** tp_qp_drop_receive() - the receive of the message that comes, if there is one, ends with
+ *  @status */
+void tp_qp_drop_receive(struct tp_qp *qp, enum ibv_wc_status status);
 /** tp_qp_refuse() - the request that is expected next came, and is for nothing that this QP
  *  has: NAK Invalid Request, and the error state (XRC: no such SRQ, A14) */
 void tp_qp_refuse(struct tp_qp *qp);
@@ -448,6 +456,9 @@ enum tp_held tp_qp_held(const struct tp_qp *qp);
 void tp_qp_held_request(const struct tp_qp *qp, struct tp_send_wr *wr, struct tp_sge *inline_data);
 /** tp_qp_held_done() - it is done, and completes; no packet was sent */
 void tp_qp_held_done(struct tp_qp *qp);
+/** tp_qp_held_begin() - it is under way from now on: a QP that is stopped (SQD) is not drained
+ *  before it is done or has failed */
+void tp_qp_held_begin(struct tp_qp *qp);
 /** tp_qp_held_failed() - it ends with @status, and with it the send queue, as that of an
  *  unreliable QP does */
 void tp_qp_held_failed(struct tp_qp *qp, enum ibv_wc_status status);

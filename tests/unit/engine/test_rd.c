@@ -40,9 +40,8 @@ static void to_rts_again(struct eng_qp *qp)
 	assert_int_equal(eng_qp_modify(qp, &attr, IBV_QP_STATE), 0);
 }
 
-static struct eng_qp *make_rd(struct side *s, uint32_t qpn, uint32_t rdd)
+static void set_up(struct eng_qp *qp)
 {
-	struct eng_qp *qp = make(s, qpn, rdd, false);
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT,
 				   .qkey = QKEY,
 				   .qp_access_flags = IBV_ACCESS_REMOTE_WRITE |
@@ -53,6 +52,13 @@ static struct eng_qp *make_rd(struct side *s, uint32_t qpn, uint32_t rdd)
 	attr.qp_state = IBV_QPS_RTR;
 	assert_int_equal(eng_qp_modify(qp, &attr, IBV_QP_STATE), 0);
 	to_rts_again(qp);
+}
+
+static struct eng_qp *make_rd(struct side *s, uint32_t qpn, uint32_t rdd)
+{
+	struct eng_qp *qp = make(s, qpn, rdd, false);
+
+	set_up(qp);
 	return qp;
 }
 
@@ -319,18 +325,248 @@ static void a_message_is_abandoned(void **state)
 	end(&rd);
 }
 
+/* A receive is missing: this delays the messages of its sender, and no others. */
 static void a_receiver_that_is_not_ready(void **state)
 {
 	struct rd rd = begin();
 
 	post_send(&rd, 0, B1, 1, 8);
+	post_send(&rd, 0, B2, 2, 8); /* behind it */
 	run(rd.w);
+	still_goes(&rd);
 	expect_empty(&rd.w->a);
 	give(&rd, 2, 50, 0x8000, 100);
+	give(&rd, 3, 51, 0x8000, 100);
+	run(rd.w);
+	expect_empty(&rd.w->a); /* its time has not come */
 	clock_now.ns += 10 * NSEC_PER_MSEC;
 	run(rd.w);
 	expect_wc(&rd.w->a, A1, 1, IBV_WC_SUCCESS);
+	expect_wc(&rd.w->a, A1, 2, IBV_WC_SUCCESS);
 	expect_wc(&rd.w->b, B1, 50, IBV_WC_SUCCESS);
+	expect_wc(&rd.w->b, B2, 51, IBV_WC_SUCCESS);
+	end(&rd);
+}
+
+static void pass_time(struct rd *rd)
+{
+	for (unsigned i = 0; i < 8; i++) {
+		clock_now.ns += 10 * NSEC_PER_MSEC;
+		run(rd->w);
+	}
+}
+
+/* The attempts are counted for each message. */
+static void a_receiver_that_never_is_ready(void **state)
+{
+	struct rd rd = begin();
+
+	tp_qp_attr(rd.ee[0]->tp)->rnr_retry = 2;
+	for (unsigned i = 0; i < 2; i++) {
+		post_send(&rd, 0, B1, 1, 8);
+		for (unsigned n = 0; n < 2; n++) {
+			run(rd.w);
+			expect_empty(&rd.w->a);
+			clock_now.ns += 10 * NSEC_PER_MSEC;
+		}
+		run(rd.w);
+		expect_wc(&rd.w->a, A1, 1, IBV_WC_RNR_RETRY_EXC_ERR);
+		assert_int_equal(state_of(rd.qp[0]), IBV_QPS_SQE);
+		still_goes(&rd);
+		to_rts_again(rd.qp[0]);
+	}
+	end(&rd);
+}
+
+/* The sender goes away while its message is suspended. */
+static void a_suspended_message_goes_away(void **state)
+{
+	struct rd rd = begin();
+
+	post_send(&rd, 0, B1, 1, 8);
+	run(rd.w);
+	eng_qp_destroy(rd.qp[0]);
+	pass_time(&rd);
+	still_goes(&rd);
+	post_send(&rd, 1, B2, 2, 8);
+	run(rd.w);
+	eng_qp_destroy(rd.ee[0]);
+	pass_time(&rd);
+	expect_wc(&rd.w->a, A2, 2, IBV_WC_INV_EECN_ERR);
+	end(&rd);
+}
+
+/* RD QPs share a receive queue; a completion says by which EE context the message came. */
+static void a_shared_receive_queue(void **state)
+{
+	struct rd rd = begin();
+	struct ibv_sge sge = {(uintptr_t)rd.w->b.memory + 0x8000, 4096, 0x101};
+	struct ibv_recv_wr wr = {.sg_list = &sge, .num_sge = 1}, *bad;
+	struct eng_qp_init init;
+	struct eng_srq *srq;
+	struct ibv_wc wc;
+
+	assert_int_equal(eng_srq_create(rd.w->b.engine, 1, 8, 1, 0, &rd.w->b, &srq), 0);
+	for (unsigned i = 2; i < 4; i++) {
+		init = rd.qp[i]->init;
+		eng_qp_destroy(rd.qp[i]);
+		init.srq = srq;
+		assert_int_equal(eng_qp_create(rd.w->b.engine, &init, &rd.qp[i]), 0);
+		set_up(rd.qp[i]);
+	}
+	fill(&rd.w->a, 4096);
+	for (unsigned i = 0; i < 2; i++) {
+		wr.wr_id = 50 + i;
+		assert_int_equal(eng_srq_post_recv(srq, &wr, &bad), 0);
+	}
+	post_send(&rd, 0, B1, 1, 3000);
+	post_send(&rd, 1, B2, 2, 8);
+	post_send(&rd, 0, B2, 3, 8); /* for which no receive is left */
+	run(rd.w);
+	for (unsigned i = 0; i < 2; i++) {
+		wc = take(&rd.w->b);
+		assert_int_equal(wc.status, IBV_WC_SUCCESS);
+		assert_int_equal(wc.wr_id, 50 + i);
+		assert_int_equal(wc.qp_num, i ? B2 : B1);
+		assert_int_equal(eng_wc_ee_context(&wc), EE_B);
+		expect_wc(&rd.w->a, i ? A2 : A1, 1 + i, IBV_WC_SUCCESS);
+	}
+	assert_memory_equal(rd.w->b.memory + 0x8000 + 8, rd.w->a.memory + 8, 2992);
+	expect_empty(&rd.w->a);
+	assert_int_equal(eng_srq_post_recv(srq, &wr, &bad), 0);
+	pass_time(&rd);
+	expect_wc(&rd.w->a, A1, 3, IBV_WC_SUCCESS);
+	end(&rd);
+}
+
+static void to_state(struct eng_qp *qp, enum ibv_qp_state state)
+{
+	struct ibv_qp_attr attr = {.qp_state = state, .en_sqd_async_notify = 1};
+
+	assert_int_equal(eng_qp_modify(qp, &attr, state == IBV_QPS_SQD ?
+				       IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY : IBV_QP_STATE), 0);
+}
+
+/* An RD QP that is stopped ends the message that it has begun, even one that is suspended, and
+ * begins no other. */
+static void a_queue_is_stopped(void **state)
+{
+	struct rd rd = begin();
+
+	post_send(&rd, 0, B1, 1, 8);
+	post_send(&rd, 0, B2, 2, 8);
+	run(rd.w);
+	rd.w->a.async_events = 0;
+	to_state(rd.qp[0], IBV_QPS_SQD);
+	give(&rd, 2, 50, 0x8000, 100);
+	give(&rd, 3, 51, 0x8000, 100);
+	assert_int_equal(rd.w->a.async_events, 0);
+	pass_time(&rd);
+	assert_int_equal(rd.w->a.async_events, 1);
+	assert_int_equal(rd.w->a.last_async, IBV_EVENT_SQ_DRAINED);
+	expect_wc(&rd.w->a, A1, 1, IBV_WC_SUCCESS);
+	expect_wc(&rd.w->b, B1, 50, IBV_WC_SUCCESS);
+	expect_empty(&rd.w->a);
+	to_rts_again(rd.qp[0]);
+	run(rd.w);
+	expect_wc(&rd.w->a, A1, 2, IBV_WC_SUCCESS);
+	to_state(rd.qp[0], IBV_QPS_SQD); /* there is nothing to wait for */
+	assert_int_equal(rd.w->a.async_events, 2);
+	end(&rd);
+}
+
+/* An EE context that is stopped ends the message under way; others wait, and none fails. */
+static void a_connection_is_stopped(void **state)
+{
+	struct rd rd = begin();
+
+	give(&rd, 2, 50, 0x8000, 8192);
+	give(&rd, 3, 51, 0xc000, 8192);
+	rd.w->b.in.limit = 1;
+	post_send(&rd, 0, B1, 1, 5000);
+	post_send(&rd, 1, B2, 2, 8);
+	rd.w->a.async_events = 0;
+	to_state(rd.ee[0], IBV_QPS_SQD);
+	assert_int_equal(rd.w->a.async_events, 0);
+	rd.w->b.in.limit = WIRE_PACKETS;
+	pass_time(&rd);
+	assert_int_equal(rd.w->a.last_async, IBV_EVENT_SQ_DRAINED);
+	assert_int_equal(rd.w->a.async_events, 1);
+	expect_wc(&rd.w->a, A1, 1, IBV_WC_SUCCESS);
+	post_send(&rd, 0, NOBODY, 3, 8);
+	pass_time(&rd);
+	expect_empty(&rd.w->a);
+	to_rts_again(rd.ee[0]);
+	run(rd.w);
+	expect_wc(&rd.w->a, A2, 2, IBV_WC_SUCCESS);
+	expect_wc(&rd.w->a, A1, 3, IBV_WC_REM_INV_RD_REQ_ERR);
+	to_state(rd.ee[0], IBV_QPS_SQD);
+	post_send(&rd, 1, B2, 4, 8); /* it waits while the EE context goes away */
+	eng_qp_destroy(rd.ee[0]);
+	expect_wc(&rd.w->a, A2, 4, IBV_WC_INV_EECN_ERR);
+	end(&rd);
+}
+
+/* An RD QP that fails has its receives back, that of a message on its way, too. */
+static void a_receiver_fails(void **state)
+{
+	struct rd rd = begin();
+
+	give(&rd, 2, 50, 0x8000, 8192);
+	give(&rd, 2, 51, 0x8000, 8192);
+	rd.w->b.in.limit = 1;
+	post_send(&rd, 0, B1, 1, 5000);
+	eng_tick(rd.w->b.engine); /* the first packet has come */
+	to_state(rd.qp[2], IBV_QPS_ERR);
+	expect_wc(&rd.w->b, B1, 50, IBV_WC_WR_FLUSH_ERR);
+	expect_wc(&rd.w->b, B1, 51, IBV_WC_WR_FLUSH_ERR);
+	rd.w->b.in.limit = WIRE_PACKETS;
+	pass_time(&rd);
+	expect_wc(&rd.w->a, A1, 1, IBV_WC_REM_INV_RD_REQ_ERR);
+	still_goes(&rd);
+	end(&rd);
+}
+
+static void load(struct eng_qp *qp, uint16_t dlid)
+{
+	struct ibv_qp_attr attr = {.alt_ah_attr = {.dlid = dlid, .port_num = 1}, .alt_port_num = 1,
+				   .alt_timeout = 13, .path_mig_state = IBV_MIG_REARM};
+
+	assert_int_equal(eng_qp_modify(qp, &attr, IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE), 0);
+}
+
+/* Both ends have an alternate path; the primary one breaks in the middle of a message. */
+static void a_connection_migrates(void **state)
+{
+	struct rd rd = begin();
+	struct ibv_qp_attr attr;
+
+	rd.w->a.page->port[0].lmc = rd.w->b.page->port[0].lmc = 4;
+	load(rd.ee[0], 2 + 4);
+	load(rd.ee[1], 1 + 4);
+	still_goes(&rd);
+	still_goes(&rd);
+	give(&rd, 2, 50, 0x8000, 8192);
+	rd.w->b.in.limit = 2;
+	post_send(&rd, 0, B1, 1, 5000);
+	for (unsigned i = 0; i < 4; i++) { /* until what was sent is given up */
+		rd.w->b.in.head = rd.w->b.in.tail;
+		clock_now.ns += NSEC_PER_SEC;
+		eng_tick(rd.w->a.engine);
+	}
+	rd.w->b.in.head = rd.w->b.in.tail;
+	rd.w->b.in.limit = WIRE_PACKETS;
+	for (unsigned i = 0; i < 4; i++) {
+		run(rd.w);
+		clock_now.ns += 100 * NSEC_PER_MSEC;
+	}
+	run(rd.w);
+	eng_qp_query(rd.ee[0], &attr);
+	assert_int_equal(attr.path_mig_state, IBV_MIG_MIGRATED);
+	assert_int_equal(attr.ah_attr.dlid, 6);
+	expect_wc(&rd.w->a, A1, 1, IBV_WC_SUCCESS);
+	expect_wc(&rd.w->b, B1, 50, IBV_WC_SUCCESS);
+	still_goes(&rd);
 	end(&rd);
 }
 
@@ -474,6 +710,13 @@ int main(void)
 		cmocka_unit_test(a_receive_that_is_too_short),
 		cmocka_unit_test(a_message_is_abandoned),
 		cmocka_unit_test(a_receiver_that_is_not_ready),
+		cmocka_unit_test(a_receiver_that_never_is_ready),
+		cmocka_unit_test(a_suspended_message_goes_away),
+		cmocka_unit_test(a_shared_receive_queue),
+		cmocka_unit_test(a_queue_is_stopped),
+		cmocka_unit_test(a_connection_is_stopped),
+		cmocka_unit_test(a_receiver_fails),
+		cmocka_unit_test(a_connection_migrates),
 		cmocka_unit_test(a_peer_that_is_gone),
 		cmocka_unit_test(what_goes_away),
 		cmocka_unit_test(each_message_once),
