@@ -146,6 +146,7 @@ def test_a_process_that_is_stopped_delays_but_is_not_mistaken(sharing):
     exporter, importer = sharing.exporter, sharing.importer
     assert importer.do("send", 0, 100, 0, 1) == "right"
     exporter.process.send_signal(signal.SIGSTOP)
+    os.waitid(os.P_PID, exporter.process.pid, os.WSTOPPED | os.WNOWAIT)  # all threads are
     assert importer.do("send", 0, 100, 0, 1) == GONE
     exporter.process.send_signal(signal.SIGCONT)
     assert exporter.do("fill", 6) == "filled"
