@@ -99,6 +99,21 @@ static int command_destroy(struct soft_context *ctx, uint32_t handle)
 			       sizeof(resp));
 }
 
+/** qp_command() - CREATE_QP or OPEN_QP, which answer alike: handle, number and limits of @qp */
+int qp_command(struct soft_context *ctx, struct soft_qp *qp, uint32_t command, const void *req,
+	       size_t req_bytes)
+{
+	struct ib_uverbs_create_qp_resp resp;
+	int rc = session_command(ctx, command, req, req_bytes, &resp, sizeof(resp));
+
+	if (rc)
+		return rc;
+	qp->ibv.handle = resp.qp_handle;
+	qp->ibv.qp_num = resp.qpn;
+	qp->cap.max_inline_data = resp.max_inline_data;
+	return 0;
+}
+
 static int command_create(struct soft_context *ctx, struct soft_qp *qp)
 {
 	struct ib_uverbs_create_qp req = {
@@ -116,16 +131,8 @@ static int command_create(struct soft_context *ctx, struct soft_qp *qp)
 		.qp_type = (uint8_t)qp->ibv.qp_type,
 		.is_srq = qp->ibv.srq != NULL,
 	};
-	struct ib_uverbs_create_qp_resp resp;
-	int rc = session_command(ctx, IB_USER_VERBS_CMD_CREATE_QP, &req, sizeof(req), &resp,
-				 sizeof(resp));
 
-	if (rc)
-		return rc;
-	qp->ibv.handle = resp.qp_handle;
-	qp->ibv.qp_num = resp.qpn;
-	qp->cap.max_inline_data = resp.max_inline_data;
-	return 0;
+	return qp_command(ctx, qp, IB_USER_VERBS_CMD_CREATE_QP, &req, sizeof(req));
 }
 
 static int engine_create(struct soft_context *ctx, struct soft_qp *qp, uint32_t flags)

@@ -427,6 +427,8 @@ int qp_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr *
 int qp_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 int qp_modify_rate_limit(struct ibv_qp *qp, struct ibv_qp_rate_limit_attr *limit);
 struct ibv_qp *qp_create_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);
+int qp_command(struct soft_context *ctx, struct soft_qp *qp, uint32_t command, const void *req,
+	       size_t req_bytes);
 int qp_ex_prepare(struct soft_qp *qp, uint64_t send_ops);
 void qp_ex_free(struct soft_qp *qp);
 const struct tp_av *ah_av(struct ibv_ah *ah);

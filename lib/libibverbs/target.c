@@ -6,6 +6,7 @@
  */
 #include <stdlib.h>
 
+#include "abi/ah.h"
 #include "abi/target.h"
 #include "soft.h"
 
@@ -21,15 +22,8 @@ static int command_open(struct soft_context *ctx, struct soft_qp *qp, uint32_t q
 		.qpn = qpn,
 		.qp_type = IBV_QPT_XRC_RECV,
 	};
-	struct ib_uverbs_create_qp_resp resp;
-	int rc = session_command(ctx, IB_USER_VERBS_CMD_OPEN_QP, &req, sizeof(req), &resp,
-				 sizeof(resp));
 
-	if (rc)
-		return rc;
-	qp->ibv.handle = resp.qp_handle;
-	qp->ibv.qp_num = resp.qpn;
-	return 0;
+	return qp_command(ctx, qp, IB_USER_VERBS_CMD_OPEN_QP, &req, sizeof(req));
 }
 
 /* Return: 0; ABI_TARGET_LIVES others have it open; -errno */
@@ -118,19 +112,10 @@ int target_close(struct soft_context *ctx, struct soft_qp *qp)
 
 static struct ibv_ah_attr ah_of(const struct ib_uverbs_qp_dest *dest)
 {
-	struct ibv_ah_attr ah = {
-		.grh = {.flow_label = dest->flow_label,
-			.sgid_index = dest->sgid_index,
-			.hop_limit = dest->hop_limit,
-			.traffic_class = dest->traffic_class},
-		.dlid = dest->dlid,
-		.sl = dest->sl,
-		.src_path_bits = dest->src_path_bits,
-		.static_rate = dest->static_rate,
-		.is_global = dest->is_global,
-		.port_num = dest->port_num,
-	};
+	struct ibv_ah_attr ah = {.is_global = dest->is_global};
 
+	ABI_COPY_AH(ah, *dest);
+	ABI_COPY_GRH(ah.grh, *dest);
 	memcpy(ah.grh.dgid.raw, dest->dgid, sizeof(dest->dgid));
 	return ah;
 }

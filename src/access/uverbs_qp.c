@@ -5,6 +5,7 @@
  * follows its state by the modify commands, and knows by it which packets
  * are the program's.
  */
+#include "abi/ah.h"
 #include "access/uverbs_private.h"
 
 #include <errno.h>
@@ -14,35 +15,17 @@
 
 static void dest_to_ah(const struct ib_uverbs_qp_dest *dest, struct rdma_ah_attr *ah)
 {
-	*ah = (struct rdma_ah_attr){
-		.grh = {.flow_label = dest->flow_label,
-			.sgid_index = dest->sgid_index,
-			.hop_limit = dest->hop_limit,
-			.traffic_class = dest->traffic_class},
-		.dlid = dest->dlid,
-		.sl = dest->sl,
-		.src_path_bits = dest->src_path_bits,
-		.static_rate = dest->static_rate,
-		.ah_flags = dest->is_global ? IB_AH_GRH : 0,
-		.port_num = dest->port_num,
-	};
+	*ah = (struct rdma_ah_attr){.ah_flags = dest->is_global ? IB_AH_GRH : 0};
+	ABI_COPY_AH(*ah, *dest);
+	ABI_COPY_GRH(ah->grh, *dest);
 	memcpy(ah->grh.dgid.raw, dest->dgid, sizeof(dest->dgid));
 }
 
 static void ah_to_dest(const struct rdma_ah_attr *ah, struct ib_uverbs_qp_dest *dest)
 {
-	*dest = (struct ib_uverbs_qp_dest){
-		.flow_label = ah->grh.flow_label,
-		.dlid = ah->dlid,
-		.sgid_index = ah->grh.sgid_index,
-		.hop_limit = ah->grh.hop_limit,
-		.traffic_class = ah->grh.traffic_class,
-		.sl = ah->sl,
-		.src_path_bits = ah->src_path_bits,
-		.static_rate = ah->static_rate,
-		.is_global = !!(ah->ah_flags & IB_AH_GRH),
-		.port_num = ah->port_num,
-	};
+	*dest = (struct ib_uverbs_qp_dest){.is_global = !!(ah->ah_flags & IB_AH_GRH)};
+	ABI_COPY_AH(*dest, *ah);
+	ABI_COPY_GRH(*dest, ah->grh);
 	memcpy(dest->dgid, ah->grh.dgid.raw, sizeof(dest->dgid));
 }
 
@@ -249,24 +232,15 @@ int cmd_create_ah(struct call *call)
 	struct ib_uverbs_create_ah_resp *out = call->out;
 	struct ib_ucontext *context = call->session->context;
 	struct ib_pd *pd = ib_uobject_get(context, IB_UOBJECT_PD, in->pd_handle);
-	struct rdma_ah_attr attr = {
-		.grh = {.flow_label = in->attr.grh.flow_label,
-			.sgid_index = in->attr.grh.sgid_index,
-			.hop_limit = in->attr.grh.hop_limit,
-			.traffic_class = in->attr.grh.traffic_class},
-		.dlid = in->attr.dlid,
-		.sl = in->attr.sl,
-		.src_path_bits = in->attr.src_path_bits,
-		.static_rate = in->attr.static_rate,
-		.ah_flags = in->attr.is_global ? IB_AH_GRH : 0,
-		.port_num = in->attr.port_num,
-	};
+	struct rdma_ah_attr attr = {.ah_flags = in->attr.is_global ? IB_AH_GRH : 0};
 	struct ib_uobject *uobject;
 	struct ib_ah *ah;
 	int ret;
 
 	if (IS_ERR(pd))
 		return (int)PTR_ERR(pd);
+	ABI_COPY_AH(attr, in->attr);
+	ABI_COPY_GRH(attr.grh, in->attr.grh);
 	memcpy(attr.grh.dgid.raw, in->attr.grh.dgid, sizeof(attr.grh.dgid.raw));
 	uobject = ib_uobject_alloc(context, IB_UOBJECT_AH);
 	if (IS_ERR(uobject))
