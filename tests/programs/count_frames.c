@@ -6,23 +6,13 @@
  * count_frames OWN_MAC (six bytes in hexadecimal, with colons)
  */
 #include <errno.h>
-#include <infiniband/verbs.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { FRAMES = 5, BYTES = 100, ETHER_TYPE = 0xb588 /* of experiments, big endian */ };
+#include "fixture.h"
 
-#define CHECK(truth)                                                                       \
-	do {                                                                               \
-		if (!(truth)) {                                                            \
-			fprintf(stderr, "line %d: not %s: %m\n", __LINE__, #truth);        \
-			exit(1);                                                           \
-		}                                                                          \
-	} while (0)
+enum { FRAMES = 5, BYTES = 100, ETHER_TYPE = 0xb588 /* of experiments, big endian */ };
 
 static struct ibv_context *context;
 static struct ibv_cq *cq;
@@ -32,30 +22,16 @@ static uint8_t buf[2][4096];
 
 static void open_device(void)
 {
-	struct ibv_device **list = ibv_get_device_list(NULL);
-	struct ibv_qp_init_attr attr = {
-		.qp_type = IBV_QPT_RAW_PACKET,
-		.cap = {.max_send_wr = FRAMES, .max_recv_wr = FRAMES, .max_send_sge = 1,
-			.max_recv_sge = 1},
-	};
-	struct ibv_qp_attr to = {.qp_state = IBV_QPS_INIT, .port_num = 1};
 	struct ibv_pd *pd;
 
-	CHECK(list && list[0]);
-	context = ibv_open_device(list[0]);
-	CHECK(context);
+	context = open_first_device();
 	pd = ibv_alloc_pd(context);
 	cq = ibv_create_cq(context, 2 * FRAMES, NULL, NULL, 0);
-	CHECK(pd && cq);
-	attr.send_cq = attr.recv_cq = cq;
-	qp = ibv_create_qp(pd, &attr);
 	mr = ibv_reg_mr(pd, buf, sizeof(buf), IBV_ACCESS_LOCAL_WRITE);
-	CHECK(qp && mr);
-	CHECK(!ibv_modify_qp(qp, &to, IBV_QP_STATE | IBV_QP_PORT));
-	to.qp_state = IBV_QPS_RTR;
-	CHECK(!ibv_modify_qp(qp, &to, IBV_QP_STATE));
-	to.qp_state = IBV_QPS_RTS;
-	CHECK(!ibv_modify_qp(qp, &to, IBV_QP_STATE));
+	CHECK(pd && cq && mr);
+	qp = make_raw_qp(pd, cq, FRAMES);
+	for (int state = IBV_QPS_INIT; state <= IBV_QPS_RTS; state++)
+		move_raw_qp(qp, (enum ibv_qp_state)state);
 }
 
 static struct ibv_flow *steer(const uint8_t mac[6], struct ibv_counters *counters)

@@ -5,19 +5,9 @@
  * "flushed" if each FLUSH ends as annex A19 says, "refused" if the device has none.
  */
 #include <errno.h>
-#include <infiniband/verbs.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#define CHECK(truth)                                                                       \
-	do {                                                                               \
-		if (!(truth)) {                                                            \
-			fprintf(stderr, "line %d: not %s: %m\n", __LINE__, #truth);        \
-			exit(1);                                                           \
-		}                                                                          \
-	} while (0)
+#include "fixture.h"
 
 enum { /* as verbs.h of rdma-core 46 and later has them */
 	ACCESS_FLUSH_GLOBAL = 1 << 8,
@@ -61,33 +51,10 @@ static struct ibv_qp *make_qp(struct ibv_pd *pd)
 
 static void connect_to(struct ibv_qp *qp, const struct ibv_qp *peer)
 {
-	struct ibv_port_attr port;
-	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_INIT,
-		.port_num = 1,
-		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | ACCESS_FLUSH_GLOBAL,
-		.path_mtu = IBV_MTU_1024,
-		.dest_qp_num = peer->qp_num,
-		.max_dest_rd_atomic = 1,
-		.max_rd_atomic = 1,
-		.min_rnr_timer = 12,
-		.timeout = 14,
-		.retry_cnt = 7,
-		.rnr_retry = 7,
-	};
-
-	CHECK(!ibv_query_port(context, 1, &port));
-	attr.ah_attr = (struct ibv_ah_attr){.dlid = port.lid, .port_num = 1};
-	CHECK(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PORT | IBV_QP_PKEY_INDEX |
-						IBV_QP_ACCESS_FLAGS));
-	attr.qp_state = IBV_QPS_RTR;
-	CHECK(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
-						IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-						IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER));
-	attr.qp_state = IBV_QPS_RTS;
-	CHECK(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT |
-						IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-						IBV_QP_MAX_QP_RD_ATOMIC));
+	connect_qp(qp, (struct ibv_qp_attr){
+			       .qp_access_flags = IBV_ACCESS_REMOTE_WRITE | ACCESS_FLUSH_GLOBAL,
+			       .dest_qp_num = peer->qp_num},
+		   lid_of(context), 1);
 }
 
 static enum ibv_wc_status completes(uint64_t wr_id)
@@ -125,15 +92,13 @@ static enum ibv_wc_status flush(const struct ibv_mr *source, const struct ibv_mr
 int main(void)
 {
 	const int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
-	struct ibv_device **list = ibv_get_device_list(NULL);
 	struct ibv_device_attr_ex attr;
 	struct ibv_mr *source, *target;
 	struct ibv_qp *qp[2];
 	struct ibv_pd *pd;
 
-	CHECK(list && list[0]);
-	context = ibv_open_device(list[0]);
-	CHECK(context && !ibv_query_device_ex(context, NULL, &attr));
+	context = open_first_device();
+	CHECK(!ibv_query_device_ex(context, NULL, &attr));
 	pd = ibv_alloc_pd(context);
 	cq = ibv_create_cq(context, 8, NULL, NULL, 0);
 	CHECK(pd && cq);

@@ -4,36 +4,21 @@
  * and that a QP keeps to its rate. Prints "paced" if all is as the manual pages say.
  */
 #include <errno.h>
-#include <infiniband/verbs.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-enum { FRAMES = 20, BYTES = 1000, KBPS = 4000, FRAME_NS = BYTES * 8 * 1000 / KBPS * 1000 };
+#include "fixture.h"
 
-#define CHECK(truth)                                                                       \
-	do {                                                                               \
-		if (!(truth)) {                                                            \
-			fprintf(stderr, "line %d: not %s: %m\n", __LINE__, #truth);        \
-			exit(1);                                                           \
-		}                                                                          \
-	} while (0)
+enum { FRAMES = 20, BYTES = 1000, KBPS = 4000, FRAME_NS = BYTES * 8 * 1000 / KBPS * 1000 };
 
 static struct ibv_context *context;
 static struct ibv_pd *pd;
 static struct ibv_cq *cq;
 static uint8_t frame[BYTES];
 
-static struct ibv_qp *make_qp(enum ibv_qp_type type)
+static struct ibv_qp *make_ud_qp(void)
 {
-	struct ibv_qp_init_attr init = {
-		.qp_type = type,
-		.send_cq = cq,
-		.recv_cq = cq,
-		.cap = {.max_send_wr = FRAMES, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1},
-	};
+	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_UD, .send_cq = cq, .recv_cq = cq};
 	struct ibv_qp *qp = ibv_create_qp(pd, &init);
 
 	CHECK(qp);
@@ -50,14 +35,13 @@ static int set_rate(struct ibv_qp *qp, uint32_t rate, uint32_t burst, uint16_t u
 
 static struct ibv_qp *raw_qp(void)
 {
-	struct ibv_qp *qp = make_qp(IBV_QPT_RAW_PACKET);
-	struct ibv_qp_attr to = {.qp_state = IBV_QPS_INIT, .port_num = 1, .rate_limit = KBPS};
+	struct ibv_qp *qp = make_raw_qp(pd, cq, FRAMES);
+	struct ibv_qp_attr to = {.qp_state = IBV_QPS_RTR, .rate_limit = KBPS};
 
-	CHECK(!ibv_modify_qp(qp, &to, IBV_QP_STATE | IBV_QP_PORT));
+	move_raw_qp(qp, IBV_QPS_INIT);
 	CHECK(set_rate(qp, KBPS, 0, 0) == EINVAL); /* it sends nothing yet */
-	to.qp_state = IBV_QPS_RTR;
 	CHECK(ibv_modify_qp(qp, &to, IBV_QP_STATE | IBV_QP_RATE_LIMIT) == EINVAL);
-	CHECK(!ibv_modify_qp(qp, &to, IBV_QP_STATE));
+	move_raw_qp(qp, IBV_QPS_RTR);
 	to.qp_state = IBV_QPS_RTS;
 	CHECK(!ibv_modify_qp(qp, &to, IBV_QP_STATE | IBV_QP_RATE_LIMIT));
 	return qp;
@@ -106,7 +90,7 @@ static void check_limits(struct ibv_qp *qp)
 	struct ibv_qp_rate_limit_attr later = {.rate_limit = KBPS, .comp_mask = 1};
 	struct ibv_device_attr_ex dev;
 	struct ibv_qp_attr attr = {.rate_limit = 1};
-	struct ibv_qp *ud = make_qp(IBV_QPT_UD);
+	struct ibv_qp *ud = make_ud_qp();
 
 	CHECK(!ibv_query_device_ex(context, NULL, &dev));
 	CHECK(dev.packet_pacing_caps.supported_qpts == 1u << IBV_QPT_RAW_PACKET);
@@ -123,13 +107,10 @@ static void check_limits(struct ibv_qp *qp)
 
 int main(void)
 {
-	struct ibv_device **list = ibv_get_device_list(NULL);
 	struct ibv_qp *qp;
 	struct ibv_mr *mr;
 
-	CHECK(list && list[0]);
-	context = ibv_open_device(list[0]);
-	CHECK(context);
+	context = open_first_device();
 	pd = ibv_alloc_pd(context);
 	cq = ibv_create_cq(context, FRAMES, NULL, NULL, 0);
 	mr = ibv_reg_mr(pd, frame, sizeof(frame), 0);

@@ -25,24 +25,14 @@
  *   twice                 import the region once more, and undo that
  */
 #include <errno.h>
-#include <infiniband/verbs.h>
 #include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
-#define CHECK(truth)                                                                       \
-	do {                                                                               \
-		if (!(truth)) {                                                            \
-			printf("line %d: not %s: %m\n", __LINE__, #truth);                 \
-			exit(1);                                                           \
-		}                                                                          \
-	} while (0)
+#include "fixture.h"
 
 enum { PEER_BYTES = 1 << 20, DM_BYTES = 4096, REMOTE = IBV_ACCESS_LOCAL_WRITE |
        IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC };
@@ -77,23 +67,11 @@ static bool holds(const uint8_t *at, size_t bytes, uint32_t n)
 	return true;
 }
 
-static struct ibv_context *open_device(void)
-{
-	struct ibv_device **list = ibv_get_device_list(NULL);
-	struct ibv_context *opened;
-
-	CHECK(list && list[0]);
-	opened = ibv_open_device(list[0]);
-	CHECK(opened);
-	ibv_free_device_list(list);
-	return opened;
-}
-
 static void make(size_t bytes, size_t at)
 {
 	struct ibv_alloc_dm_attr attr = {.length = DM_BYTES};
 
-	context = open_device();
+	context = open_first_device();
 	pd = ibv_alloc_pd(context);
 	CHECK(pd);
 	map_bytes = at + bytes;
@@ -208,34 +186,14 @@ static struct ibv_qp *make_qp(struct ibv_pd *of, struct ibv_cq *to)
 
 static void connect_to(struct ibv_qp *one, uint32_t other)
 {
-	struct ibv_port_attr port;
-	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_INIT, .port_num = 1,
-		.qp_access_flags = REMOTE,
-		.path_mtu = IBV_MTU_1024, .dest_qp_num = other,
-		.max_dest_rd_atomic = 1, .max_rd_atomic = 1, .min_rnr_timer = 1,
-		.timeout = 14, .retry_cnt = 7, .rnr_retry = 7,
-	};
-
-	CHECK(!ibv_query_port(context, 1, &port));
-	attr.ah_attr = (struct ibv_ah_attr){.dlid = port.lid, .port_num = 1};
-	CHECK(!ibv_modify_qp(one, &attr, IBV_QP_STATE | IBV_QP_PORT | IBV_QP_PKEY_INDEX |
-						 IBV_QP_ACCESS_FLAGS));
-	attr.qp_state = IBV_QPS_RTR;
-	CHECK(!ibv_modify_qp(one, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
-						 IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-						 IBV_QP_MAX_DEST_RD_ATOMIC |
-						 IBV_QP_MIN_RNR_TIMER));
-	attr.qp_state = IBV_QPS_RTS;
-	CHECK(!ibv_modify_qp(one, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT |
-						 IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-						 IBV_QP_MAX_QP_RD_ATOMIC));
+	connect_qp(one, (struct ibv_qp_attr){.qp_access_flags = REMOTE, .dest_qp_num = other},
+		   lid_of(context), 1);
 }
 
 static void pair(void)
 {
 	if (!peer_context) {
-		peer_context = open_device();
+		peer_context = open_first_device();
 		peer_pd = ibv_alloc_pd(peer_context);
 		peer_cq = ibv_create_cq(peer_context, 16, NULL, NULL, 0);
 		CHECK(peer_pd && peer_cq);

@@ -6,21 +6,11 @@
  * vlan_rules OWN_MAC (six bytes in hexadecimal, with colons)
  */
 #include <arpa/inet.h>
-#include <infiniband/verbs.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-enum { FRAMES = 5, BYTES = 100, MARK_AT = 30, ETHER_TYPE = 0x88b5 /* of experiments */ };
+#include "fixture.h"
 
-#define CHECK(truth)                                                                       \
-	do {                                                                               \
-		if (!(truth)) {                                                            \
-			fprintf(stderr, "line %d: not %s: %m\n", __LINE__, #truth);        \
-			exit(1);                                                           \
-		}                                                                          \
-	} while (0)
+enum { FRAMES = 5, BYTES = 100, MARK_AT = 30, ETHER_TYPE = 0x88b5 /* of experiments */ };
 
 static const int tags[FRAMES] = {-1 /* none */, 0x0006, 0x0005, 0xe006, 0xe005};
 static struct ibv_cq *cq;
@@ -30,21 +20,9 @@ static uint8_t in[FRAMES][256], out[FRAMES][BYTES], mac[6];
 
 static void open_qp(struct ibv_pd *pd)
 {
-	struct ibv_qp_init_attr init = {
-		.qp_type = IBV_QPT_RAW_PACKET,
-		.send_cq = cq,
-		.recv_cq = cq,
-		.cap = {.max_send_wr = FRAMES, .max_recv_wr = FRAMES, .max_send_sge = 1,
-			.max_recv_sge = 1},
-	};
-	struct ibv_qp_attr to = {.port_num = 1};
-
-	qp = ibv_create_qp(pd, &init);
-	CHECK(qp);
-	for (to.qp_state = IBV_QPS_INIT; to.qp_state <= IBV_QPS_RTS; to.qp_state++)
-		CHECK(!ibv_modify_qp(qp, &to, to.qp_state == IBV_QPS_INIT ?
-						      IBV_QP_STATE | IBV_QP_PORT :
-						      IBV_QP_STATE));
+	qp = make_raw_qp(pd, cq, FRAMES);
+	for (int state = IBV_QPS_INIT; state <= IBV_QPS_RTS; state++)
+		move_raw_qp(qp, (enum ibv_qp_state)state);
 }
 
 static void make_frame(int n)
@@ -121,15 +99,12 @@ static void try(uint16_t tag, uint16_t mask, unsigned num, unsigned expected)
 
 int main(int argc, char **argv)
 {
-	struct ibv_device **list = ibv_get_device_list(NULL);
 	struct ibv_context *context;
 	struct ibv_pd *pd;
 
 	CHECK(argc == 2 && sscanf(argv[1], "%hhx:%hhx:%hhx:%hhx:%hhx:%hhx", &mac[0], &mac[1],
 				  &mac[2], &mac[3], &mac[4], &mac[5]) == 6);
-	CHECK(list && list[0]);
-	context = ibv_open_device(list[0]);
-	CHECK(context);
+	context = open_first_device();
 	pd = ibv_alloc_pd(context);
 	cq = ibv_create_cq(context, 2 * FRAMES, NULL, NULL, 0);
 	mr = ibv_reg_mr(pd, NULL, SIZE_MAX, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND);

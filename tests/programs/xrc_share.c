@@ -16,20 +16,10 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <infiniband/verbs.h>
 #include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#define CHECK(truth)                                                                       \
-	do {                                                                               \
-		if (!(truth)) {                                                            \
-			printf("line %d: not %s: %m\n", __LINE__, #truth);                 \
-			exit(1);                                                           \
-		}                                                                          \
-	} while (0)
+#include "fixture.h"
 
 enum { DEPTH = 32, BYTES = 4096, SRQS = 8 };
 
@@ -58,11 +48,7 @@ static void fill(uint8_t *message, uint32_t number)
 
 static void open_all(void)
 {
-	struct ibv_device **list = ibv_get_device_list(NULL);
-
-	CHECK(list && list[0]);
-	context = ibv_open_device(list[0]);
-	CHECK(context);
+	context = open_first_device();
 	pd = ibv_alloc_pd(context);
 	CHECK(pd);
 	cq = ibv_create_cq(context, 2 * DEPTH, NULL, NULL, 0);
@@ -132,11 +118,10 @@ static void make_qp(enum ibv_qp_type type)
 		.xrcd = xrcd,
 		.sq_sig_all = 1,
 	};
-	struct ibv_port_attr port;
 
 	qp = ibv_create_qp_ex(context, &attr);
-	CHECK(qp && !ibv_query_port(context, 1, &port));
-	printf("%u %u\n", qp->qp_num, port.lid);
+	CHECK(qp);
+	printf("%u %u\n", qp->qp_num, lid_of(context));
 }
 
 static void open_qp(uint32_t number)
@@ -154,33 +139,12 @@ static void open_qp(uint32_t number)
 
 static void connect_to(uint32_t peer, uint32_t lid)
 {
-	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_INIT,
-		.port_num = 1,
-		.qp_access_flags = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC,
-		.path_mtu = IBV_MTU_1024,
-		.dest_qp_num = peer,
-		.rq_psn = 0xfffff0, /* the circle of PSNs is passed */
-		.sq_psn = 0xfffff0,
-		.max_dest_rd_atomic = 4,
-		.max_rd_atomic = 4,
-		.min_rnr_timer = 1,
-		.timeout = 15,
-		.retry_cnt = 7,
-		.rnr_retry = 7,
-		.ah_attr = {.dlid = (uint16_t)lid, .port_num = 1},
-	};
-
-	CHECK(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PORT | IBV_QP_PKEY_INDEX |
-						IBV_QP_ACCESS_FLAGS));
-	attr.qp_state = IBV_QPS_RTR;
-	CHECK(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
-						IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-						IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER));
-	attr.qp_state = IBV_QPS_RTS;
-	CHECK(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT |
-						IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-						IBV_QP_MAX_QP_RD_ATOMIC));
+	connect_qp(qp, (struct ibv_qp_attr){
+			       .qp_access_flags = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC,
+			       .dest_qp_num = peer,
+			       .rq_psn = 0xfffff0, /* the circle of PSNs is passed */
+			       .sq_psn = 0xfffff0},
+		   (uint16_t)lid, 4);
 	printf("connected\n");
 }
 
