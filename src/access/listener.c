@@ -22,6 +22,7 @@
 #define BACKLOG 128
 #define ACCEPTS_PER_TURN 16
 #define CAP_IPC_LOCK_BIT 14
+#define CAP_NET_RAW_BIT 13
 #define SHARE_OF_A_PROCESS 4 /* a process may use a quarter of the descriptors */
 #define ALWAYS_ROOM_FOR 8
 #define LAST_ROOM_FOR	2 /* when no more than a share of the descriptors is left */
@@ -77,22 +78,29 @@ static bool in_initial_user_ns(pid_t pid)
 	return !strcmp(ns, INITIAL_USER_NS);
 }
 
-/* Like the kernel, look for CAP_IPC_LOCK in the initial user namespace. */
-static void read_capabilities(struct peer *peer)
+/* Like the kernel, look for the capability in the initial user namespace. */
+static bool has_capability(pid_t pid, unsigned bit)
 {
 	char path[64], line[128];
+	bool has = false;
 	FILE *f;
 
-	if (!in_initial_user_ns(peer->pid))
-		return;
-	snprintf(path, sizeof(path), "/proc/%d/status", peer->pid);
+	if (!in_initial_user_ns(pid))
+		return false;
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
 	f = fopen(path, "re");
 	if (!f)
-		return;
+		return false;
 	while (fgets(line, sizeof(line), f))
 		if (!strncmp(line, "CapEff:", 7))
-			peer->may_lock = strtoull(line + 7, NULL, 16) >> CAP_IPC_LOCK_BIT & 1;
+			has = strtoull(line + 7, NULL, 16) >> bit & 1;
 	fclose(f);
+	return has;
+}
+
+bool peer_may_send_raw(const struct peer *peer)
+{
+	return has_capability(peer->pid, CAP_NET_RAW_BIT);
 }
 
 int peer_of(int fd, struct peer *peer)
@@ -104,7 +112,7 @@ int peer_of(int fd, struct peer *peer)
 		return -errno;
 	*peer = (struct peer){.pid = cred.pid, .uid = cred.uid};
 	read_comm(peer);
-	read_capabilities(peer);
+	peer->may_lock = has_capability(peer->pid, CAP_IPC_LOCK_BIT);
 	return 0;
 }
 

@@ -52,6 +52,8 @@ bool peer_has_room(const struct peer *peer, int fd, unsigned int n, unsigned int
 /** peer_memlock_bytes() - what the process may lock now: its RLIMIT_MEMLOCK
  *  as prlimit(2) reads it, UINT64_MAX when unlimited or unreadable */
 uint64_t peer_memlock_bytes(const struct peer *peer);
+/** peer_may_send_raw() - has the process CAP_NET_RAW now, in the initial user namespace? */
+bool peer_may_send_raw(const struct peer *peer);
 
 /**
  * endpoint_send() - one message: struct abi_reply, then @bytes of @body

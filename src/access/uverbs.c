@@ -28,6 +28,7 @@ struct uverbs {
 	unsigned int num_sessions;
 	uint32_t last_number; /* of a session */
 	bool memlock; /* registered memory counts against RLIMIT_MEMLOCK */
+	bool net_raw; /* frames are for those with CAP_NET_RAW */
 	uint64_t in[ABI_MESSAGE_MAX / 8], out[UVERBS_RESPONSE_MAX / 8];
 };
 
@@ -422,6 +423,16 @@ struct session *uverbs_session_of(struct uverbs *uverbs, const uint8_t token[ABI
 void uverbs_enforce_memlock(struct uverbs *uverbs)
 {
 	uverbs->memlock = true;
+}
+
+void uverbs_demand_net_raw(struct uverbs *uverbs)
+{
+	uverbs->net_raw = true;
+}
+
+bool uverbs_may_send_raw(const struct session *s)
+{
+	return !s->uverbs->net_raw || peer_may_send_raw(&s->peer);
 }
 
 /* The kernel accounts locked memory by process (mm->pinned_vm), over all devices. */

@@ -37,4 +37,11 @@ unsigned int uverbs_num_sessions(const struct uverbs *uverbs);
  */
 void uverbs_enforce_memlock(struct uverbs *uverbs);
 
+/**
+ * uverbs_demand_net_raw() - only programs with CAP_NET_RAW have raw packet QPs and rules of
+ * flow steering from now on; for others both fail with -EPERM, as in the kernel
+ * (drivers/infiniband/core/uverbs_cmd.c)
+ */
+void uverbs_demand_net_raw(struct uverbs *uverbs);
+
 #endif

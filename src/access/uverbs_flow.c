@@ -26,6 +26,8 @@ int cmd_create_flow(struct call *call)
 	struct ib_uobject *uobject;
 	int ret;
 
+	if (!uverbs_may_send_raw(call->session))
+		return -EPERM;
 	if (IS_ERR(qp))
 		return (int)PTR_ERR(qp);
 	memcpy(attr.value, in->value, sizeof(attr.value));

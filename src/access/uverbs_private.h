@@ -114,6 +114,8 @@ void uverbs_target_event(struct ib_event *event, void *uobject);
 /** uverbs_memlock_bytes() - what the context of @s may hold of locked memory:
  *  UINT64_MAX when nothing limits it */
 u64 uverbs_memlock_bytes(const struct session *s);
+/** uverbs_may_send_raw() - may the program of @s have raw packet QPs and steer frames? */
+bool uverbs_may_send_raw(const struct session *s);
 /** uverbs_session_of() - the session that has @token; NULL: none */
 struct session *uverbs_session_of(struct uverbs *uverbs, const uint8_t token[ABI_TOKEN_BYTES]);
 /** uverbs_context_lost() - ib_ucontext.fatal: tell the program, and close */

@@ -88,6 +88,8 @@ int cmd_create_qp(struct call *call)
 
 	if (ret)
 		return ret;
+	if (attr.qp_type == IB_QPT_RAW_PACKET && !uverbs_may_send_raw(call->session))
+		return -EPERM;
 	uobject = ib_uobject_alloc(context, IB_UOBJECT_QP);
 	if (IS_ERR(uobject))
 		return (int)PTR_ERR(uobject);

@@ -57,7 +57,7 @@ struct options {
 	const char *net;
 	struct topo_plan addresses;
 	int ready_fd;
-	bool memlock, ethernet, ipoib_connected;
+	bool memlock, net_raw, ethernet, ipoib_connected;
 	const char *polled; /* --polled; NULL: no node */
 	uint32_t min_ack_timeout_us;
 	struct profile profile;
@@ -98,6 +98,8 @@ static const struct argp_option option_list[] = {
 	 0},
 	{"memlock", 'M', NULL, 0,
 	 "hold programs to their limit on locked memory (ulimit -l), as with hardware", 0},
+	{"net-raw", 'R', NULL, 0,
+	 "demand CAP_NET_RAW of programs for raw packet QPs and flow steering, as Linux does", 0},
 	{"min-ack-timeout", 'A', "US", 0,
 	 "no queue pair waits a shorter time for an ACK than so many microseconds; default "
 	 "4000, 0: exactly what programs ask for",
@@ -206,6 +208,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		return 0;
 	case 'M':
 		opt->memlock = true;
+		return 0;
+	case 'R':
+		opt->net_raw = true;
 		return 0;
 	case 'r':
 		opt->ready_fd = parse_ready_fd(state, arg);
@@ -412,6 +417,8 @@ static int make_endpoints(struct daemon *d, const struct options *opt)
 		return fail("cannot open the uverbs socket", ret);
 	if (opt->memlock)
 		uverbs_enforce_memlock(d->uverbs);
+	if (opt->net_raw)
+		uverbs_demand_net_raw(d->uverbs);
 	ret = umad_create(d->rt, dir, &d->umad);
 	if (ret)
 		return fail("cannot open the umad socket", ret);

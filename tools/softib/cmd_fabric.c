@@ -29,7 +29,7 @@ struct fabric_args {
 	char spec[PATH_MAX];  /* the topology with these */
 	unsigned timeout_s;
 	const char *min_ack_timeout, *hca_profile, *link_layer, *polled, *ipoib_mode, *ipoib_mtu;
-	bool no_namespace, devices, sdp, memlock;
+	bool no_namespace, devices, sdp, memlock, net_raw;
 	enum node_net net;
 	const char *ip[2];
 	const char *name;
@@ -83,6 +83,10 @@ static const struct argp_option fabric_options[] = {
 	{"memlock", 'M', NULL, 0,
 	 "enforce each program's limit on locked memory (ulimit -l), as the kernel does "
 	 "for hardware; by default there is no limit, since softib locks no memory",
+	 0},
+	{"net-raw", 'R', NULL, 0,
+	 "demand CAP_NET_RAW of programs for raw packet queue pairs and flow steering, as Linux "
+	 "does; by default every user has them",
 	 0},
 	{0},
 };
@@ -160,10 +164,8 @@ static error_t parse_fabric(int key, char *arg, struct argp_state *state)
 		return 0;
 	case 'n':
 		if (whole_number(arg, 254, &n) || !n)
-			argp_error(state,
-				   "--nodes takes 1 to 254, not '%s'; for more see "
-				   "--topology fattree:2,K",
-				   arg);
+			argp_error(state, "--nodes takes 1 to 254, not '%s'; for more see "
+					  "--topology fattree:2,K", arg);
 		snprintf(args->star, sizeof(args->star), "star:%ld", n);
 		args->topology = args->star;
 		return 0;
@@ -218,7 +220,8 @@ static error_t parse_fabric(int key, char *arg, struct argp_state *state)
 		args->hca_profile = arg;
 		return 0;
 	case 'M':
-		args->memlock = true;
+	case 'R':
+		*(key == 'M' ? &args->memlock : &args->net_raw) = true;
 		return 0;
 	case ARGP_KEY_END:
 		check_ethernet(args, state);
@@ -250,6 +253,7 @@ static void fill_session(struct session *s, const struct fabric_args *args)
 	s->sm = args->sm;
 	s->timeout_s = args->timeout_s;
 	s->memlock = args->memlock;
+	s->net_raw = args->net_raw;
 	memcpy(s->ip, args->ip, sizeof(s->ip));
 	s->net = choose_net(args);
 	s->min_ack_timeout = args->min_ack_timeout;

@@ -231,6 +231,8 @@ static pid_t spawn_softibd(struct session *s, const char *program, int ready_fd)
 		add_option(argv, &n, options[i].option, options[i].value);
 	if (s->memlock)
 		argv[n++] = "--memlock";
+	if (s->net_raw)
+		argv[n++] = "--net-raw";
 	children_begin(&s->old_mask, SIGTERM, parent);
 	session_child_output(s, LOG_SOFTIBD);
 	snprintf(number, sizeof(number), "%d", ready_fd);

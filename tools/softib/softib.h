@@ -208,6 +208,7 @@ struct session {
 	const char *topology, *sm; /* sm: "softib-sm", "opensm", "none" */
 	unsigned timeout_s;	   /* to become Active; 0: no limit */
 	bool memlock;		   /* RLIMIT_MEMLOCK is enforced */
+	bool net_raw;		   /* CAP_NET_RAW is demanded for frames */
 	const char *link_layer;	     /* "ethernet"; NULL: InfiniBand */
 	const char *polled;	     /* nodes, or "all"; NULL: none */
 	const char *ipoib_mode;	     /* "datagram" or "connected"; NULL: softibd's default */
