@@ -37,7 +37,6 @@ _Static_assert(offsetof(struct soft_qp, wr_flush) == sizeof(struct ibv_qp_ex),
 #define OPS_RC                                                                                 \
 	(OPS_UC | OP(RDMA_READ) | OP(ATOMIC_CMP_AND_SWP) | OP(ATOMIC_FETCH_AND_ADD) |          \
 	 OP(SEND_WITH_INV) | OP(ATOMIC_WRITE) | IBV_QP_EX_WITH_FLUSH)
-#define OPS_XRC (OPS_RC & ~(OP(BIND_MW) | OP(LOCAL_INV) | OP(SEND_WITH_INV)))
 
 static struct soft_builder *builder_of(struct ibv_qp_ex *ex)
 {
@@ -306,7 +305,7 @@ int qp_ex_prepare(struct soft_qp *qp, uint64_t send_ops)
 				       [IBV_QPT_UC] = OPS_UC,
 				       [IBV_QPT_UD] = OPS_UD,
 				       [IBV_QPT_RAW_PACKET] = OP(SEND),
-				       [IBV_QPT_XRC_SEND] = OPS_XRC,
+				       [IBV_QPT_XRC_SEND] = OPS_RC,
 				       [IBV_QPT_XRC_RECV] = 0};
 	struct ibv_qp_ex *ex = &qp->ex;
 

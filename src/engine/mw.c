@@ -10,7 +10,8 @@
  *
  * A window of type 1 serves any QP of its protection domain. One of type 2 (2B) serves the
  * peer of the QP that bound it, can be bound only while it is free, and is freed by
- * LOCAL_INV, or by a SEND_WITH_INV of that peer. The peer's requests for a window's memory
+ * LOCAL_INV, or by a SEND_WITH_INV of that peer. An XRC initiator binds windows as any QP does; but
+ * peers use them through XRC targets, which bind none, so only those of type 1 serve there. The peer's requests for a window's memory
  * always come by packets: no data-path window is granted for its key (window_target.c).
  */
 #include "engine/private.h"
@@ -133,7 +134,7 @@ int eng_mw_invalidate(struct eng_qp *qp, uint32_t key)
 
 	if (!mw)
 		return -ENOENT;
-	if (mw->mr.attr.key != key || mw->mr.attr.pd != qp->init.pd ||
+	if (mw->mr.attr.key != key || mw->mr.attr.pd != eng_qp_pd(qp) ||
 	    mw->type != IBV_MW_TYPE_2 || (mw->region && mw->qpn != qp->init.qpn))
 		return -EACCES;
 	unbind(mw);

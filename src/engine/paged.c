@@ -210,7 +210,7 @@ int eng_paged_invalidate(struct eng_qp *qp, uint32_t key, bool by_peer)
 {
 	struct eng_paged *p = find(qp->engine, key);
 
-	if (!p || p->mr.attr.key != key || p->mr.attr.pd != qp->init.pd || p->mr.windows ||
+	if (!p || p->mr.attr.key != key || p->mr.attr.pd != eng_qp_pd(qp) || p->mr.windows ||
 	    (by_peer && !(p->mr.attr.access & ENG_REMOTE_RIGHTS)))
 		return -EACCES;
 	name(p, 0, 0, 0);

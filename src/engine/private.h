@@ -350,6 +350,13 @@ int eng_paged_register(struct eng_qp *qp, const struct tp_send_wr *wr);
  *  for that. 0; -EACCES */
 int eng_paged_invalidate(struct eng_qp *qp, uint32_t key, bool by_peer);
 
+/** eng_qp_pd() - whose keys a request of @qp may invalidate. An XRC target has no protection domain:
+ *  that of the SRQ counts which the request names */
+static inline uint32_t eng_qp_pd(const struct eng_qp *qp)
+{
+	return qp->xrc_srq ? qp->xrc_srq->rq.pd : qp->init.pd;
+}
+
 /* mw.c */
 /** eng_mw_serves() - may the peer of @qp use the window @mr? */
 bool eng_mw_serves(const struct eng_mr *mr, const struct eng_qp *qp);

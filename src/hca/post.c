@@ -149,12 +149,12 @@ static int post_one(struct hca_qp *qp, const struct ib_send_wr *wr)
 
 	if (qp->ib.qp_type == IB_QPT_RD)
 		return post_rd(qp, rd_wr(wr));
-	if (qp->ib.qp_type == IB_QPT_XRC_INI)
-		return post_xrc(qp, xrc_wr(wr));
 	if (wr->opcode == IB_WR_REG_MR)
 		return post_register(qp, reg_wr(wr));
 	if (wr->opcode == IB_WR_BIND_MW)
 		return post_bind(qp, bind_mw_wr(wr));
+	if (qp->ib.qp_type == IB_QPT_XRC_INI)
+		return post_xrc(qp, xrc_wr(wr));
 	ret = qp->ib.qp_type == IB_QPT_GSI ? take_on_pkey(qp, ud_wr(wr)->pkey_index) : 0;
 	if (ret)
 		return ret;

@@ -8,6 +8,7 @@
 #define RC (1 << TP_RC)
 #define RC_UC (RC | 1 << TP_UC)
 #define RC_XRC (RC | 1 << TP_XRC)
+#define CONNECTED (RC_UC | 1 << TP_XRC)
 #define RELIABLE (RC_XRC | 1 << TP_RD | 1 << TP_EE)
 #define RDMA (RELIABLE | 1 << TP_UC)
 #define ANY (RDMA | 1 << TP_UD)
@@ -22,9 +23,7 @@ const struct tp_kind tp_kinds[] = {
 	[TP_EE] = {WIRE_RD, TP_ACKNOWLEDGED | TP_CONNECTED | TP_ADDRESSED | TP_RDMA},
 };
 
-/* Which operations a transport has: 9.2.1 table 35; completions: 11.4.2.1. A memory window of
- * type 2 belongs to the queue pair that bound it, and an XRC target binds nothing: XRC has no
- * operation of windows. */
+/* Which operations a transport has: 9.2.1 table 35; completions: 11.4.2.1. */
 const struct tp_op tp_ops_table[TP_OPS] = {
 	[IBV_WR_SEND] = {WIRE_SEND_FIRST, WIRE_SEND_MIDDLE, WIRE_SEND_LAST,
 			 WIRE_SEND_ONLY, ANY | 1 << TP_RAW, TP_OP_RECEIVES, IBV_WC_SEND},
@@ -32,7 +31,7 @@ const struct tp_op tp_ops_table[TP_OPS] = {
 				  WIRE_SEND_ONLY_IMM, ANY, TP_OP_RECEIVES,
 				  IBV_WC_SEND},
 	[IBV_WR_SEND_WITH_INV] = {WIRE_SEND_FIRST, WIRE_SEND_MIDDLE, WIRE_SEND_LAST_INV,
-				  WIRE_SEND_ONLY_INV, RC, TP_OP_RECEIVES,
+				  WIRE_SEND_ONLY_INV, RC_XRC, TP_OP_RECEIVES,
 				  IBV_WC_SEND},
 	[IBV_WR_RDMA_WRITE] = {WIRE_WRITE_FIRST, WIRE_WRITE_MIDDLE, WIRE_WRITE_LAST,
 			       WIRE_WRITE_ONLY, RDMA, TP_OP_RETH, IBV_WC_RDMA_WRITE},
@@ -40,13 +39,13 @@ const struct tp_op tp_ops_table[TP_OPS] = {
 					WIRE_WRITE_LAST_IMM, WIRE_WRITE_ONLY_IMM, RDMA,
 					TP_OP_RETH | TP_OP_RECEIVES,
 					IBV_WC_RDMA_WRITE},
-	[IBV_WR_LOCAL_INV] = {.transport_mask = RC_UC,
+	[IBV_WR_LOCAL_INV] = {.transport_mask = CONNECTED,
 			      .flags = TP_OP_LOCAL,
 			      .wc_opcode = IBV_WC_LOCAL_INV},
-	[IBV_WR_BIND_MW] = {.transport_mask = RC_UC,
+	[IBV_WR_BIND_MW] = {.transport_mask = CONNECTED,
 			    .flags = TP_OP_LOCAL,
 			    .wc_opcode = IBV_WC_BIND_MW},
-	[TP_WR_REG_MR] = {.transport_mask = RC_UC,
+	[TP_WR_REG_MR] = {.transport_mask = CONNECTED,
 			  .flags = TP_OP_LOCAL,
 			  .wc_opcode = TP_WC_REG_MR},
 	[IBV_WR_RDMA_READ] = {.only = WIRE_READ_REQUEST,

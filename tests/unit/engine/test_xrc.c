@@ -163,6 +163,100 @@ static void keys_are_of_the_srqs_domain(void **state)
 	}
 }
 
+#define WINDOW 0x301
+#define BOUND 0x302
+#define BINDABLE 0x401 /* B's memory, for windows of PD 1 */
+
+/* B binds a window with a QP that sends. Return: the status of @wr */
+static enum ibv_wc_status locally(struct xrc *x, struct eng_qp *qp, struct ibv_send_wr wr)
+{
+	wr.send_flags = IBV_SEND_SIGNALED;
+	assert_int_equal(eng_post_send(qp, &wr, NULL, NULL), 0);
+	return take(&x->w->b).status;
+}
+
+static struct eng_qp *binder_of(struct xrc *x)
+{
+	struct side *b = &x->w->b;
+	struct eng_qp *target = b->qp, *binder;
+	struct eng_qp_init init = {.qpn = 0x33, .type = IBV_QPT_XRC_SEND, .pd = 1,
+				   .send_cq = b->cq, .recv_cq = b->cq, .max_send_wr = 4,
+				   .max_send_sge = 1};
+	struct eng_mr_attr mr = {.key = BINDABLE, .pd = 1, .length = MEMORY, .addr = b->memory,
+				 .iova = (uintptr_t)b->memory,
+				 .access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND};
+
+	assert_int_equal(eng_mr_add(b->engine, &mr), 0);
+	assert_int_equal(eng_qp_create(b->engine, &init, &b->qp), 0);
+	to_rts(b, 1, 0x44);
+	binder = b->qp;
+	b->qp = target;
+	return binder;
+}
+
+/* An initiator binds windows and frees them. Peers use those of type 1 by any target, if the SRQ
+ * that the request names is of their domain; no target is the QP that bound one of type 2. */
+static void an_initiator_binds_windows(void **state)
+{
+	for (unsigned i = 0; i < 4; i++) {
+		struct xrc *x = begin(i % 2);
+		enum ibv_mw_type type = i / 2 ? IBV_MW_TYPE_2 : IBV_MW_TYPE_1;
+		struct ibv_mr region = {.lkey = BINDABLE};
+		struct ibv_mw window = {.rkey = WINDOW};
+		struct ibv_send_wr bind = {
+			.opcode = IBV_WR_BIND_MW,
+			.bind_mw = {&window, BOUND,
+				    {&region, (uintptr_t)x->w->b.memory, 64,
+				     IBV_ACCESS_REMOTE_WRITE}}};
+		struct ibv_send_wr inv = {.opcode = IBV_WR_LOCAL_INV, .invalidate_rkey = BOUND};
+		struct eng_qp *binder = binder_of(x);
+
+		assert_int_equal(eng_mw_add(x->w->b.engine, WINDOW, 1, type), 0);
+		assert_int_equal(locally(x, binder, bind), IBV_WC_SUCCESS);
+		if (type == IBV_MW_TYPE_1)
+			assert_int_equal(request(x, IBV_WR_RDMA_WRITE, 0, BOUND, 8), IBV_WC_SUCCESS);
+		assert_int_equal(locally(x, binder, inv), type == IBV_MW_TYPE_1 ? IBV_WC_MW_BIND_ERR :
+									       IBV_WC_SUCCESS);
+		if (type == IBV_MW_TYPE_2)
+			assert_int_equal(locally(x, binder, bind), IBV_WC_SUCCESS);
+		assert_int_equal(request(x, IBV_WR_RDMA_WRITE, type == IBV_MW_TYPE_1, BOUND, 8),
+				 IBV_WC_REM_ACCESS_ERR);
+		end(x);
+	}
+}
+
+/* SEND_WITH_INV: the key must be of the domain of the SRQ that the message names. */
+static void a_message_invalidates_what_its_srqs_domain_has(void **state)
+{
+	for (unsigned i = 0; i < 4; i++) {
+		struct xrc *x = begin(i % 2);
+		struct engine *e = x->w->b.engine;
+		uint64_t page = ALIGN_UP((uintptr_t)x->w->b.memory, 4096), len = 8;
+		struct eng_mapping mapping = {page, 4096, 12, 1, &page};
+		struct ibv_send_wr wr = {.opcode = IBV_WR_SEND_WITH_INV,
+					 .invalidate_rkey = 0x501};
+		bool own = i / 2;
+		struct ibv_wc wc;
+
+		assert_int_equal(eng_paged_add(e, 0x501, 1, 1), 0);
+		assert_int_equal(eng_paged_map(e, 0x501, 1, IBV_ACCESS_REMOTE_READ, &mapping), 0);
+		give(x, 0, 100, 0, 64);
+		give(x, 1, 101, 0, 64);
+		wr.qp_type.xrc.remote_srqn = FIRST_SRQN + !own;
+		assert_int_equal(send(&x->w->a, wr, 8), 0);
+		run(x->w);
+		assert_int_equal(take(&x->w->a).status, own ? IBV_WC_SUCCESS :
+							      IBV_WC_REM_ACCESS_ERR);
+		assert_int_equal(!eng_mem_run(e, 1, 0x501, page, &len, 0), own);
+		if (own) {
+			wc = received(x, 0);
+			assert_int_equal(wc.wc_flags, IBV_WC_WITH_INV);
+			assert_int_equal(wc.invalidated_rkey, 0x501);
+		}
+		end(x);
+	}
+}
+
 /* READs in flight name SRQs of different domains: each response has what its request had. */
 static void responses_keep_their_requests_domain(void **state)
 {
@@ -294,6 +388,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_message_goes_to_the_srq_that_it_names),
 		cmocka_unit_test(keys_are_of_the_srqs_domain),
+		cmocka_unit_test(an_initiator_binds_windows),
+		cmocka_unit_test(a_message_invalidates_what_its_srqs_domain_has),
 		cmocka_unit_test(responses_keep_their_requests_domain),
 		cmocka_unit_test(an_srq_of_no_domain_of_the_target_is_refused),
 		cmocka_unit_test(an_empty_srq_makes_the_initiator_wait),
