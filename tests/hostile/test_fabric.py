@@ -4,9 +4,13 @@ from where they go."""
 import struct
 
 from hostile.attack import Sender, innocents_go_on
-from interop.test_bad_input import node_lid
+from hostile.test_mads import processor_seconds
+from interop.fabric import kill, wait_until
+from interop.test_bad_input import command, error_of, node_lid
+from interop.test_managers import states
 
 QP1_QKEY = 0x80010000
+DESTROY_QP = 27  # <rdma/ib_user_verbs.h>
 PERF_MGT, GET, PORT_COUNTERS = 4, 1, 0x12
 
 
@@ -26,3 +30,47 @@ def test_answers_that_nobody_reads(shared):
         shared.run("n3", "perfquery", str(victim), "1")
         shared.run("n3", "saquery", "-N")
         innocents_go_on(shared)
+
+
+def fill_ring(sender, victim):
+    """With packets for a program that does not read, to three quarters."""
+    bytes_ = sender.datagram(victim.lid, victim.qpn, 0x11111111, bytes(2048))
+    for _ in range(3 * sender.ring_bytes // 4 // len(bytes_)):
+        sender.send(bytes_)
+    sender.flush()
+
+
+def test_full_rings_and_a_sleeper(shared):
+    """Two programs have rings of packets for one that does not read: softibd sleeps while these
+    wait, until it drops one after the head-of-queue lifetime."""
+    with Sender(shared, "n1") as victim, Sender(shared, "n2") as one, Sender(shared, "n2") as two:
+        for sender in one, two:
+            fill_ring(sender, victim)
+        innocents_go_on(shared)
+        at = two.head()
+        before = processor_seconds(shared)
+        wait_until(lambda: two.head() > at, "a packet is dropped")
+        assert two.head() < two.tail
+        assert processor_seconds(shared) - before < 0.5
+
+
+def test_qps_that_are_destroyed_with_full_rings(shared):
+    """The command waits until the packets have left; others do not wait."""
+    with Sender(shared, "n1") as victim, Sender(shared, "n2") as attacker:
+        for _ in range(20):
+            fill_ring(attacker, victim)
+            attacker.sock.send(command(DESTROY_QP, struct.pack("<QII", 0, attacker.qp, 0)))
+            innocents_go_on(shared)
+            assert error_of(attacker.sock.recv(4096)) == 0
+            attacker.create_qp()
+
+
+def test_another_manager(shared):
+    """A program is a subnet manager, too: the first remains master."""
+    attacker = shared.start("n2", "opensm", "-p", 0, "-f", shared.home / "log")
+    try:
+        wait_until(lambda: states(shared, "n1", "n2") == ["MASTER", "STANDBY"],
+                   lambda: f"{states(shared, 'n1', 'n2')}")
+        innocents_go_on(shared)
+    finally:
+        kill(attacker)

@@ -5,9 +5,17 @@ import os
 import socket
 import struct
 
-from hostile.attack import (PATIENCE, RC_ACKNOWLEDGE, RC_SEND_ONLY, Sender, innocents_go_on)
+import pytest
+
+from hostile.attack import (PATIENCE, PINGPONG, RC_ACKNOWLEDGE, RC_SEND_ONLY, Sender, innocents_go_on,
+                            note_test)
+from hostile.test_softibd import idle_session
 from interop.fabric import Failed, _ports, wait_until
-from interop.test_bad_input import NO_LANE, Program, node_lid
+from interop.test_bad_input import (NO_LANE, RESOLVE, Listener, Program, command, error_of, lanes_of,
+                                    node_lid)
+
+
+FLOWS = 128  # src/abi/lane.h: the counts of each are where the lane begins
 
 
 def drain(fd):
@@ -33,6 +41,67 @@ def test_a_burst_of_lanes(shared):
         innocents_go_on(shared)
         drain(victim.fd("LANES"))
         wait_until(lambda: lane() != NO_LANE, "it gets new lanes again", PATIENCE)
+
+
+@contextlib.contextmanager
+def idle_lanes(fabric, lid, qpn, processes, each):
+    """Lanes from @processes * @each programs to the owner of the QP, by which nothing comes."""
+    request = command(RESOLVE, struct.pack("<IIHHB3x", 1, qpn, lid, 0xffff, 0))
+    done, hold = os.pipe(), os.pipe()
+    children = []
+    try:
+        for _ in range(processes):
+            children.append(os.fork())
+            if children[-1]:
+                continue
+            held = [idle_session(fabric, "uverbs") for _ in range(each)]
+            os.close(hold[1])
+            for sock in held:
+                sock.send(request)
+                answer, fds, _, _ = socket.recv_fds(sock, 4096, 2)
+                if error_of(answer) or len(fds) != 2:
+                    os._exit(1)
+                for fd in fds:
+                    os.close(fd)
+            os.write(done[1], b"x")
+            os.read(hold[0], 1)
+            os._exit(0)
+        os.close(done[1])
+        assert sum(len(os.read(done[0], 1)) for _ in children) == processes
+        yield
+    finally:
+        for fd in (done[0], *hold):
+            os.close(fd)
+        for child in children:
+            os.waitpid(child, 0)
+
+
+@pytest.mark.parametrize("lanes", [0, 1000])
+def test_idle_lanes(shared, lanes):
+    """To one of the innocents, whose polls have to look at each: what it waits for comes
+    nevertheless."""
+    port = next(_ports)
+    command_line = PINGPONG[0], "-d", "softib0", "-p", port, *PINGPONG[1:]
+    server = shared.serve("n3", *command_line, port=port)
+    qpn = next(int(r["qpn"], 0) for r in shared.user_resources() if r["type"] == "qp")
+    with idle_lanes(shared, node_lid(shared, "n3"), qpn, 4, lanes // 4):
+        wait_until(lambda: lanes_of(server) == lanes, lambda: f"it has {lanes_of(server)}")
+        out = shared.run("n4", *command_line, "127.0.0.1")
+        shared.finish(server)
+        assert server.returncode == 0
+        note_test(shared, out)
+
+
+def test_counts_of_more_than_there_is(shared):
+    """A program counts in its lane what no link could have carried: its port has not sent that."""
+    listener = Listener(shared)
+    with Program(shared, "n1") as program:
+        _, (memory, _) = program.resolve(listener.lid, listener.qpn)
+        os.pwrite(memory, struct.pack("=QQ", 1 << 60, 1 << 60) * FLOWS, 0)
+        counted = shared.json("counters", "n1:1")["counters"][0]
+        assert counted["xmit_packets"] < 1 << 40 and counted["xmit_bytes"] < 1 << 50, counted
+        innocents_go_on(shared)
+    listener.end()
 
 
 def meet(port, lid, qpn, psn):

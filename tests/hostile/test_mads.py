@@ -19,7 +19,7 @@ PERF_MGT, GET, PORT_COUNTERS = 4, 1, 0x12
 QP1_QKEY = 0x80010000
 SUBN_ADM, GET_MULTI, DATA, FIRST, ACTIVE = 3, 0x14, 1, 2, 1
 VENDOR, SEND = 0x30, 3
-SET, MC_MEMBER, NO_RESOURCES = 2, 0x38, 0x100
+SET, SERVICE, MC_MEMBER, NO_RESOURCES = 2, 0x31, 0x38, 0x100
 NOBODYS_LID = 0xbfff
 LONG = 60 << 20  # bytes of an RMPP message
 
@@ -82,6 +82,14 @@ def join(tid, lid, guid, group):
     mask = 1 << 0 | 1 << 1 | 1 << 2 | 1 << 6 | 1 << 7 | 1 << 12 | 1 << 13 | 1 << 16
     body = struct.pack(">QHHQ", 0, 0, 0, mask) + record
     return (mad(SUBN_ADM, 2, SET, tid, MC_MEMBER)[:24] + bytes(12) + body).ljust(256, b"\0")
+
+
+def register(tid, guid, service):
+    """A program of the port @guid offers a service."""
+    record = struct.pack(">QQQHHI", service, 0xfe80 << 48, guid, 0xffff, 0, 0xffffffff)
+    mask = 0x7  # the components: ServiceID, ServiceGID, ServiceP_Key
+    body = struct.pack(">QHHQ", 0, 0, 0, mask) + record
+    return (mad(SUBN_ADM, 2, SET, tid, SERVICE)[:24] + bytes(12) + body).ljust(256, b"\0")
 
 
 def processor_seconds(fabric):
@@ -162,23 +170,34 @@ def test_answers_that_nobody_asked_of_the_attacker(shared):
         innocents_go_on(shared)
 
 
-def test_groups_by_the_thousand(shared):
-    """A program creates multicast groups until it may not: other ports find MLIDs, too."""
-    def status(program, node, group):
-        program.send(join(group, manager, guid[node], group), manager)
+def fill(fabric, most, request):
+    """A program asks the subnet administrator of n1 for something until it may not. @request:
+    of a transaction ID, the LID of the administrator and the GUID of the port that asks.
+    Return: how often it got it. Another port gets it, too."""
+    manager = node_lid(fabric, "n1")
+    guid = {}
+    for node in "n2", "n3":
+        info = fabric.run("n3", "smpquery", "nodeinfo", str(node_lid(fabric, node)))
+        guid[node] = int(re.search(r"PortGuid:\.*(0x\w+)", info)[1], 0)
+
+    def status(program, node, number):
+        program.send(request(number, manager, guid[node]), manager)
         answer = program.sock.recv(1 << 16)
         assert RECORD.unpack_from(answer)[1] == 0
         return struct.unpack_from(">H", answer, RECORD.size + 4)[0]
 
-    manager = node_lid(shared, "n1")
-    guid = {}
-    for node in "n2", "n3":
-        info = shared.run("n3", "smpquery", "nodeinfo", str(node_lid(shared, node)))
-        guid[node] = int(re.search(r"PortGuid:\.*(0x\w+)", info)[1], 0)
-    with MadProgram(shared) as greedy, MadProgram(shared, "n3") as other:
-        for group in range(4096):
-            if status(greedy, "n2", group) == NO_RESOURCES:
-                break
-        assert 500 < group < 2000
-        assert status(other, "n3", 5000) == 0
-        innocents_go_on(shared)
+    with MadProgram(fabric) as greedy, MadProgram(fabric, "n3") as other:
+        number = next(n for n in range(most) if status(greedy, "n2", n) == NO_RESOURCES)
+        assert status(other, "n3", most) == 0
+        innocents_go_on(fabric)
+        return number
+
+
+def test_groups_by_the_thousand(shared):
+    """A program creates multicast groups until it may not: other ports find MLIDs, too."""
+    assert 500 < fill(shared, 4096, lambda n, manager, guid: join(n, manager, guid, n)) < 2000
+
+
+def test_services_by_the_thousand(shared):
+    """A program registers services until it may not: other ports have places for theirs."""
+    assert fill(shared, 1000, lambda n, manager, guid: register(n, guid, n)) == 256
