@@ -18,7 +18,7 @@ import pytest
 
 from hostile.attack import (PATIENCE, Sender, answer_to, ask, connect, innocents_go_on,
                             softibd_answers)
-from interop.fabric import BUILD, wait_until
+from interop.fabric import BUILD, _ports, wait_until
 from interop.test_bad_input import (ALLOC_PD, GET_CONTEXT, OPEN_PORT, OPEN_UMAD, OPEN_UVERBS,
                                     Program, abi_open, command, error_of)
 from interop.test_kill import softibd_pid
@@ -324,3 +324,24 @@ def test_connections_that_nobody_waits_for(shared):
         shared.softib("fault", "clear", "all")
         for sock in waiting:
             sock.close()
+
+
+# --- the control socket ---
+
+def test_a_program_without_the_control_socket(shared, tmp_path):
+    """It communicates, and can neither capture, nor inject faults, nor end the fabric: for one
+    that has nothing but these sockets, as in a container, there are no such commands."""
+    for name in "uverbs", "umad", "rdma_cm":
+        (tmp_path / name).symlink_to(shared.dir / name)
+    port = next(_ports)
+    closed = dict(shared.env, SOFTIB_DIR=str(tmp_path), LD_LIBRARY_PATH=str(BUILD / "lib"))
+    server = shared.serve("n3", "ibv_rc_pingpong", "-d", "softib0", "-p", port, "-n", 100, port=port)
+    subprocess.run(["ibv_rc_pingpong", "-d", "softib0", "-p", str(port), "-n", "100", "127.0.0.1"],
+                   env=dict(closed, SOFTIB_NODE="n4"), check=True, timeout=PATIENCE,
+                   stdout=subprocess.DEVNULL)
+    shared.finish(server)
+    for words in ["status"], ["capture", "-c", "1"], ["down"]:
+        done = subprocess.run([BUILD / "bin/softib", *words], env=closed, capture_output=True,
+                              text=True, timeout=PATIENCE, check=False)
+        assert done.returncode and "softib list" in done.stderr, done
+    innocents_go_on(shared)
