@@ -24,7 +24,8 @@ struct json_object *control_protocols(struct control_request *req)
 		struct ib_device *device = control_device(req, i);
 
 		interfaces += device ? ipoib_count(device) : 0;
-		targets += device && srpt_find(device);
+		for (unsigned int slot = 1; device && slot <= SRP_CONTROLLERS; slot++)
+			targets += srpt_find(device, slot) != NULL;
 	}
 	srp_each_session(count_session, &sessions);
 	sdp_stats_get(rt, &sdp);

@@ -66,6 +66,7 @@ static void put_gid(struct json_object *o, const char *key, const union ib_gid *
 
 static void put_target(struct json_object *o, const struct srpi_target *target)
 {
+	control_put_number(o, "controller", target->slot);
 	control_put_hex(o, "ioc_guid", target->ioc_guid, 16);
 	control_put_hex(o, "id_ext", target->id_ext, 16);
 	control_put_hex(o, "service_id", target->service_id, 16);
@@ -216,12 +217,26 @@ static void put_found(struct srp_call *call)
 	}
 }
 
+/* A node, or a node and the number of one of its I/O controllers, as in "n1.2" */
+static bool is_named(const char *name, const char *node, unsigned int slot)
+{
+	const size_t bytes = strlen(node);
+	char *end;
+
+	if (strncmp(name, node, bytes) != 0)
+		return false;
+	if (!name[bytes])
+		return true;
+	return name[bytes] == '.' && name[bytes + 1] >= '1' && name[bytes + 1] <= '9' &&
+	       strtoul(name + bytes + 1, &end, 10) == slot && !*end;
+}
+
 static bool is_called(const struct srp_call *call, const struct srp_found *found)
 {
 	const char *node = node_of_gid(call->topo, &found->path.dgid);
 	char *end;
 
-	return (node && !strcmp(node, call->target)) ||
+	return (node && is_named(call->target, node, found->target.slot)) ||
 	       (strtoull(call->target, &end, 16) == found->target.ioc_guid && !*end);
 }
 
@@ -243,8 +258,9 @@ static const char *choose_paths(struct srp_call *call)
 		if (!c->nr_paths)
 			c->target = call->found[i].target;
 		else if (!is_target(&c->target, &call->found[i].target))
-			return "there are several targets of this name: 'softib srp discover' lists "
-			       "the GUIDs of their I/O controllers, one of which is to be named";
+			return "there are several targets of this name: name the number of its I/O "
+			       "controller behind the node, as in 'n1.2', or its GUID; 'softib srp "
+			       "discover' lists both";
 		if (c->nr_paths < SRP_CHANNELS_MOST)
 			c->path[c->nr_paths++] = call->found[i].path;
 	}

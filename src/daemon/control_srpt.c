@@ -70,10 +70,27 @@ static bool is_ethernet(struct ib_device *device)
 	       attr.link_layer == IB_LINK_LAYER_ETHERNET;
 }
 
+/* Return: the number "controller", 0 if it is absent; -1 after answering with an error */
+static int find_slot(struct control_request *req)
+{
+	int64_t slot = control_number(req, "controller", UINT8_MAX);
+
+	if (slot == -2)
+		return -1;
+	if (!slot || slot > SRP_CONTROLLERS) {
+		control_fail(req, "the I/O controllers of an adapter have the numbers 1 to %d",
+			     SRP_CONTROLLERS);
+		return -1;
+	}
+	return slot < 0 ? 0 : (int)slot;
+}
+
 bool control_op_srp_unit_add(struct control_request *req)
 {
 	int64_t block_bytes = control_number(req, "block_bytes", SCSI_MAX_BLOCK_BYTES);
+	int slot = block_bytes == -2 ? -1 : find_slot(req);
 	struct srpt_unit_config config = {
+		.slot = slot ? (unsigned int)slot : 1,
 		.fd = req->fd[0],
 		.kept_fd = req->fd[1],
 		.name = control_text(req, "name"),
@@ -86,7 +103,7 @@ bool control_op_srp_unit_add(struct control_request *req)
 	unsigned int lun;
 	int node, ret;
 
-	if (block_bytes == -2)
+	if (slot < 0)
 		return true;
 	device = find_device(req, &node);
 	if (!device)
@@ -107,6 +124,7 @@ bool control_op_srp_unit_add(struct control_request *req)
 	}
 	req->fd[0] = req->fd[1] = -1;
 	control_put_text(req->out, "node", control_topology(req)->node[node].name);
+	control_put_number(req->out, "controller", config.slot);
 	control_put_number(req->out, "lun", lun);
 	return true;
 }
@@ -118,14 +136,16 @@ bool control_op_srp_unit_remove(struct control_request *req)
 {
 	int64_t lun = control_number(req, "lun", SCSI_MAX_LUNS - 1);
 	struct ib_device *device;
-	int node, ret;
+	int slot = lun == -2 ? -1 : find_slot(req), node, ret;
 
-	if (lun == -2)
+	if (slot < 0)
 		return true;
 	device = find_device(req, &node);
 	if (!device)
 		return true;
-	ret = lun < 0 ? srpt_remove(device) : srpt_unit_remove(device, (unsigned int)lun);
+	ret = lun < 0 ? srpt_remove(device, (unsigned int)slot)
+		      : srpt_unit_remove(device, slot ? (unsigned int)slot : 1,
+					 (unsigned int)lun);
 	if (ret)
 		control_fail(req, "%s has no such %s: 'softib srp target list' shows all",
 			     control_topology(req)->node[node].name,
@@ -177,7 +197,8 @@ static struct json_object *put_list(struct json_object *o, const char *key)
 	return list;
 }
 
-static void put_target(struct json_object *list, const char *node, struct srpt *srpt)
+static void put_target(struct json_object *list, const char *node, unsigned int slot,
+		       struct srpt *srpt)
 {
 	struct json_object *o = json_object_new_object();
 	const unsigned long long guid = srpt_guid(srpt);
@@ -185,6 +206,7 @@ static void put_target(struct json_object *list, const char *node, struct srpt *
 
 	snprintf(name, sizeof(name), "SRP.T10:%016llx", guid);
 	control_put_text(o, "node", node);
+	control_put_number(o, "controller", slot);
 	control_put_hex(o, "ioc_guid", guid, 16);
 	control_put_hex(o, "service_id", srpt_service_id(srpt), 16);
 	control_put_text(o, "service_name", name);
@@ -205,10 +227,13 @@ bool control_op_srp_targets(struct control_request *req)
 	for (int i = 0; i < topo->num_nodes; i++) {
 		struct ib_device *device =
 			only < 0 || only == i ? control_device(req, i) : NULL;
-		struct srpt *srpt = device ? srpt_find(device) : NULL;
 
-		if (srpt)
-			put_target(list, topo->node[i].name, srpt);
+		for (unsigned int slot = 1; device && slot <= SRP_CONTROLLERS; slot++) {
+			struct srpt *srpt = srpt_find(device, slot);
+
+			if (srpt)
+				put_target(list, topo->node[i].name, slot, srpt);
+		}
 	}
 	return true;
 }

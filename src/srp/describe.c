@@ -9,11 +9,18 @@
 #include "wire/srp.h"
 
 #define RESP_TIME_ENC 18 /* 1 s */
-#define SLOT	      1	 /* of the controller */
+#define LOCAL_BIT     (2ull << 56)
+#define SLOT_BIT      58 /* up to 59: service ids begin with 0x1 */
 
 /* bits of IOControllerProfile:ControllerOperationsCapabilityMask: SENDs in both
  * directions, RDMA READs and WRITEs from the controller */
 enum { SEND_TO = 1 << 0, SEND_FROM = 1 << 1, READ_FROM = 1 << 3, WRITE_FROM = 1 << 5 };
+
+uint64_t srp_controller_guid(uint64_t node_guid, unsigned int slot)
+{
+	return slot == 1 ? node_guid
+			 : (node_guid | LOCAL_BIT) ^ (uint64_t)(slot - 1) << SLOT_BIT;
+}
 
 uint64_t srp_service_id(uint64_t guid)
 {
@@ -47,7 +54,15 @@ void srp_transport_id(const uint8_t id[16], uint8_t to[24])
 /* --- attributes: each returns the status
  * ------------------------------------------------ */
 
-static uint16_t get_class_port_info(const struct srp_description *d, uint32_t mod,
+/* Return: the controller in @slot; NULL: there is none */
+static const struct srp_description *find(const struct srp_io_unit *u, uint32_t slot)
+{
+	return slot && slot <= SRP_CONTROLLERS && u->controller[slot - 1].guid
+		       ? &u->controller[slot - 1]
+		       : NULL;
+}
+
+static uint16_t get_class_port_info(const struct srp_io_unit *u, uint32_t mod,
 				    uint8_t *to)
 {
 	const struct wire_class_port_info info = {
@@ -60,23 +75,27 @@ static uint16_t get_class_port_info(const struct srp_description *d, uint32_t mo
 	return WIRE_STATUS_OK;
 }
 
-static uint16_t get_io_unit_info(const struct srp_description *d, uint32_t mod,
+static uint16_t get_io_unit_info(const struct srp_io_unit *u, uint32_t mod,
 				 uint8_t *to)
 {
-	const struct wire_io_unit_info info = {
-		.change_id = d->change_id,
-		.max_controllers = 1,
-		.controller = {WIRE_DM_IOC},
-	};
+	struct wire_io_unit_info info = {.change_id = u->change_id,
+					 .max_controllers = SRP_CONTROLLERS};
 
+	for (unsigned i = 0; i < SRP_CONTROLLERS; i++)
+		info.controller[i] = u->controller[i].guid ? WIRE_DM_IOC : WIRE_DM_NO_IOC;
 	wire_io_unit_info_encode(&info, to);
 	return WIRE_STATUS_OK;
 }
 
-static uint16_t get_ioc_profile(const struct srp_description *d, uint32_t slot,
+static uint16_t get_ioc_profile(const struct srp_io_unit *u, uint32_t slot,
 				uint8_t *to)
 {
-	struct wire_ioc_profile profile = {
+	const struct srp_description *d = find(u, slot);
+	struct wire_ioc_profile profile;
+
+	if (!d)
+		return WIRE_STATUS_BAD_FIELD;
+	profile = (struct wire_ioc_profile){
 		.guid = d->guid,
 		.vendor_id = d->vendor_id,
 		.device_id = d->device_id,
@@ -95,37 +114,37 @@ static uint16_t get_ioc_profile(const struct srp_description *d, uint32_t slot,
 		.nr_services = 1,
 	};
 
-	if (slot != SLOT)
-		return WIRE_STATUS_BAD_FIELD;
 	memcpy(profile.id_string, d->id_string,
 	       strnlen(d->id_string, sizeof(d->id_string)));
 	wire_ioc_profile_encode(&profile, to);
 	return WIRE_STATUS_OK;
 }
 
-static uint16_t get_service_entries(const struct srp_description *d, uint32_t mod,
+static uint16_t get_service_entries(const struct srp_io_unit *u, uint32_t mod,
 				    uint8_t *to)
 {
-	const uint32_t slot = mod >> 16, last = mod >> 8 & 0xff, first = mod & 0xff;
-	struct wire_service_entries entries = {.id0 = srp_service_id(d->guid)};
+	const struct srp_description *d = find(u, mod >> 16);
+	const uint32_t last = mod >> 8 & 0xff, first = mod & 0xff;
+	struct wire_service_entries entries = {0};
 
-	if (slot != SLOT || first > last || first > 0)
+	if (!d || first > last || first > 0)
 		return WIRE_STATUS_BAD_FIELD;
+	entries.id0 = srp_service_id(d->guid);
 	srp_service_name(d->guid, (char *)entries.name0);
 	wire_service_entries_encode(&entries, to);
 	return WIRE_STATUS_OK;
 }
 
 /* There are no tests to wait for, and nothing to report. */
-static uint16_t get_no_diagnostics(const struct srp_description *d, uint32_t slot,
+static uint16_t get_no_diagnostics(const struct srp_io_unit *u, uint32_t slot,
 				   uint8_t *to)
 {
-	return slot > SLOT ? WIRE_STATUS_BAD_FIELD : WIRE_STATUS_OK;
+	return slot && !find(u, slot) ? WIRE_STATUS_BAD_FIELD : WIRE_STATUS_OK;
 }
 
 static const struct {
 	uint16_t attr;
-	uint16_t (*get)(const struct srp_description *d, uint32_t mod, uint8_t *to);
+	uint16_t (*get)(const struct srp_io_unit *u, uint32_t mod, uint8_t *to);
 } attributes[] = {
 	{WIRE_DM_CLASS_PORT_INFO, get_class_port_info},
 	{WIRE_DM_IO_UNIT_INFO, get_io_unit_info},
@@ -135,16 +154,16 @@ static const struct {
 	{WIRE_DM_DIAG_CODE, get_no_diagnostics},
 };
 
-static uint16_t read_attribute(const struct srp_description *d,
+static uint16_t read_attribute(const struct srp_io_unit *unit,
 			       const struct wire_mad *mad, uint8_t *to)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(attributes); i++)
 		if (attributes[i].attr == mad->attr_id)
-			return attributes[i].get(d, mad->attr_mod, to);
+			return attributes[i].get(unit, mad->attr_mod, to);
 	return WIRE_STATUS_BAD_METHOD_ATTR;
 }
 
-bool srp_describe(const struct srp_description *d, const uint8_t in[WIRE_MAD_BYTES],
+bool srp_describe(const struct srp_io_unit *unit, const uint8_t in[WIRE_MAD_BYTES],
 		  uint8_t out[WIRE_MAD_BYTES])
 {
 	struct wire_gmp gmp;
@@ -158,7 +177,7 @@ bool srp_describe(const struct srp_description *d, const uint8_t in[WIRE_MAD_BYT
 	else if (gmp.mad.method == WIRE_METHOD_SET) /* nothing can be set */
 		gmp.mad.status = WIRE_STATUS_BAD_METHOD_ATTR;
 	else
-		gmp.mad.status = read_attribute(d, &gmp.mad, out + WIRE_DM_DATA_OFFSET);
+		gmp.mad.status = read_attribute(unit, &gmp.mad, out + WIRE_DM_DATA_OFFSET);
 	gmp.mad.method = WIRE_METHOD_GET_RESP;
 	wire_gmp_encode(&gmp, out);
 	return true;

@@ -57,7 +57,8 @@ static bool take_profile(struct srpi_scan *scan, const uint8_t *data)
 	    profile.io_subclass != WIRE_SRP_IO_SUBCLASS || profile.protocol != WIRE_SRP_PROTOCOL)
 		return false;
 	scan->target = (struct srpi_target){.ioc_guid = profile.guid,
-					    .vendor_id = profile.vendor_id};
+					    .vendor_id = profile.vendor_id,
+					    .slot = scan->slot};
 	for (size_t i = 0; i < sizeof(profile.id_string) && profile.id_string[i]; i++)
 		to[i] = is_printable(profile.id_string[i]) ? (char)profile.id_string[i] : '?';
 	scan->nr_services = profile.nr_services;

@@ -16,6 +16,7 @@ struct srpi_target {
 	uint64_t id_ext, ioc_guid; /* its port identifier */
 	uint64_t service_id;
 	uint32_t vendor_id;
+	uint32_t slot; /* of its I/O controller; 1 is the first */
 	char id_string[65]; /* printable ASCII */
 };
 

@@ -29,8 +29,8 @@ def disk(home):
 @pytest.fixture(autouse=True)
 def no_target_stays(pair):
     yield
-    for target in pair.json("srp", "target", "list"):
-        pair.softib("srp", "target", "remove", target["node"])
+    for node in {target["node"] for target in pair.json("srp", "target", "list")}:
+        pair.softib("srp", "target", "remove", node)
 
 
 def attempts(pair, module="srp_try", *params):
@@ -57,6 +57,38 @@ def test_srptools_find_a_target_while_there_is_one(pair):
     assert said.strip().split(",")[:4] == found
     pair.softib("srp", "target", "remove", "n1")
     wait_until(lambda: pair.run("n2", "ibsrpdm", "-c") == "", "the capability is gone")
+
+
+def test_a_node_has_several_controllers(pair):
+    """Each is a target with units of its own; both programs of srptools show them."""
+    assert pair.softib("srp", "target", "add", "n1", "--unit", "ram:1M") == "n1 LUN 0: ram:1M\n"
+    out = pair.softib("srp", "target", "add", "n1", "--controller", "3", "--unit", "ram:2M", "--unit", "ram:3M")
+    assert out == "n1.3 LUN 0: ram:2M\nn1.3 LUN 1: ram:3M\n"
+    first, third = pair.json("srp", "target", "list", "n1")
+    assert [(t["controller"], len(t["units"])) for t in (first, third)] == [(1, 1), (3, 2)]
+    guids = [t["ioc_guid"][2:] for t in (first, third)]
+    assert guids[0] == GUID and len(set(guids)) == 2
+    wait_until(lambda: len(pair.run("n2", "ibsrpdm", "-c").splitlines()) == 2, "both are found")
+    said = pair.run("n2", "ibsrpdm", "-c").splitlines()
+    assert [line.split(",")[:2] for line in said] == [[f"id_ext={g}", f"ioc_guid={g}"] for g in guids]
+    assert len({line.split("service_id=")[1] for line in said}) == 2
+    said = pair.run("n2", "srp_daemon", "-o", "-a", "-c", "-n")
+    assert [line.split(",")[1] for line in said.splitlines()] == [f"ioc_guid={g}" for g in guids]
+    said = pair.run("n2", "ibsrpdm")
+    assert "ID:        softib SRP target of n1" in said and "ID:        softib SRP target 3 of n1" in said
+    pair.softib("srp", "target", "remove", "n1", "0", "--controller", "3")
+    assert [unit["lun"] for unit in pair.json("srp", "target", "list")[1]["units"]] == [1]
+    pair.softib("srp", "target", "remove", "n1", "0")
+    target, = pair.json("srp", "target", "list")
+    assert target["controller"] == 3
+    wait_until(lambda: pair.run("n2", "ibsrpdm", "-c").count("ioc_guid") == 1, "one is left")
+    assert f"ioc_guid={guids[1]}" in pair.run("n2", "ibsrpdm", "-c")
+    pair.softib("srp", "target", "add", "n1", "--unit", "ram:1M")
+    pair.softib("srp", "target", "remove", "n1", "--controller", "3")
+    assert [t["controller"] for t in pair.json("srp", "target", "list")] == [1]
+    pair.softib("srp", "target", "add", "n1", "-c", "4", "--unit", "ram:1M")
+    pair.softib("srp", "target", "remove", "n1")
+    assert not pair.json("srp", "target", "list")
 
 
 @pytest.mark.parametrize("options", ["", ":sparse", ":wt"])
@@ -151,6 +183,9 @@ def test_a_damaged_file_of_reservations_is_told(pair, disk):
     (("n1", "--unit", "/dev/null"), "'/dev/null' is neither a file nor a block device"),
     (("n1", "--unit", "ram:12Q"), "expected ram:SIZE such as ram:64M"),
     (("n1", "--unit", "ram:100"), "a unit is a file or block device of at least one block"),
+    (("n1", "--controller", "5", "--unit", "ram:1M"), "have the numbers 1 to 4"),
+    (("n1", "--controller", "0", "--unit", "ram:1M"), "have the numbers 1 to 4"),
+    (("n1", "--controller", "first", "--unit", "ram:1M"), "the number of an I/O controller, 1 to 4"),
     (("n1",), "expected one node and its units"),
     (("s1", "--unit", "ram:1M"), "only adapters have SRP targets"),
     (("n9", "--unit", "ram:1M"), "n9"),
@@ -167,3 +202,5 @@ def test_what_is_not_there_cannot_be_removed(pair):
     pair.softib("srp", "target", "add", "n1", "--unit", "ram:1M")
     status, said = softib(pair, "srp", "target", "remove", "n1", "7")
     assert status == 1 and "n1 has no such unit" in said
+    status, said = softib(pair, "srp", "target", "remove", "n1", "--controller", "2")
+    assert status == 1 and "n1 has no such target" in said

@@ -33,8 +33,8 @@ def daemon(fabric):
     yield out.read_text
     process.terminate()
     process.wait()
-    for target in fabric.json("srp", "target", "list"):
-        fabric.softib("srp", "target", "remove", target["node"])
+    for node in {target["node"] for target in fabric.json("srp", "target", "list")}:
+        fabric.softib("srp", "target", "remove", node)
 
 
 def command(node):
@@ -50,6 +50,15 @@ def test_a_target_that_comes_later_is_found(fabric, daemon):
     fabric.softib("srp", "target", "add", "n3", "--unit", "ram:1M")
     wait_until(lambda: command("n3") in daemon(), daemon)
     assert daemon().count(command("n1")) == 1
+
+
+def test_a_controller_beside_another_one_is_found(fabric, daemon):
+    """The capability mask loses its bit for a moment."""
+    fabric.softib("srp", "target", "add", "n1", "--unit", "ram:1M")
+    wait_until(lambda: command("n1") in daemon(), daemon)
+    fabric.softib("srp", "target", "add", "n1", "--controller", "2", "--unit", "ram:1M")
+    second = fabric.json("srp", "target", "list")[1]["ioc_guid"][2:]
+    wait_until(lambda: f"id_ext={second},ioc_guid={second}," in daemon(), daemon)
 
 
 def test_a_target_whose_port_comes_later_is_found(fabric, daemon):

@@ -74,6 +74,28 @@ def test_a_node_logs_in_by_a_controllers_guid(fabric):
     wait_until(lambda: len(fabric.json("srp", "target", "list")[0]["channels"]) == 1, "they end")
 
 
+def test_a_node_logs_in_to_the_controller_that_it_names(fabric):
+    """Two controllers with a disk each: the data goes to the one that was named."""
+    disks = [fabric.dir / f"controller{i}.img" for i in (1, 2)]
+    for i, disk in enumerate(disks):
+        disk.write_bytes(bytes(1 << 20))
+        fabric.softib("srp", "target", "add", "n3", "--controller", str(i + 1), "--unit", disk)
+    status, why = softib(fabric, "srp", "login", "n2", "n3")
+    assert status and "as in 'n1.2'" in why, why
+    assert [t["controller"] for t in fabric.json("srp", "discover", "n2") if t["node"] == "n3"] == [1, 2]
+    logins = [fabric.json("srp", "login", "n2", f"n3.{i}") for i in (1, 2)]
+    uris = [f"nbd+unix:///{login['units'][0]['export']}?socket={login['socket']}" for login in logins]
+    assert "/n2/n3.2/0?" in uris[1]
+    for uri, byte in zip(uris, ("0x11", "0x22")):
+        run(fabric, "qemu-io", "-f", "raw", "-c", f"write -P {byte} 0 1M", uri)
+    assert [disk.read_bytes() for disk in disks] == [b"\x11" * (1 << 20), b"\x22" * (1 << 20)]
+    for name in "n3.1", "n3.2":
+        fabric.softib("srp", "logout", "n2", name)
+    status, why = softib(fabric, "srp", "login", "n2", "n3.4")
+    assert status and "there is no such target" in why
+    fabric.softib("srp", "target", "remove", "n3")
+
+
 def test_the_status_counts_protocols(fabric):
     out = fabric.softib("status")
     assert "1 SRP target (softib srp target list)" in out and "1 SRP session" in out, out

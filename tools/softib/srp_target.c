@@ -29,10 +29,16 @@ struct unit {
 struct target_args {
 	struct common common;
 	const char *node;
-	const char *lun;
+	const char *lun, *controller;
 	struct unit unit[UNITS_MAX];
 	unsigned nr_units;
 };
+
+#define CONTROLLER_OPTION                                                                  \
+	{                                                                                \
+		"controller", 'c', "N", 0,                                               \
+			"of the node's I/O controllers, each of which is a target: 1 to 4", 0    \
+	}
 
 static const struct argp_child children[] = {
 	{.argp = &argp_fabric}, {.argp = &argp_json}, {0}};
@@ -118,6 +124,9 @@ static error_t parse_target(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = state->child_inputs[1] = &args->common;
 		return 0;
+	case 'c':
+		args->controller = arg;
+		return 0;
 	case 'u':
 		parse_unit(args, arg, state);
 		return 0;
@@ -129,6 +138,23 @@ static error_t parse_target(int key, char *arg, struct argp_state *state)
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
+}
+
+/* Let @req name the controller. Return: false (printed) */
+static bool put_controller(struct json_object *req, const char *word)
+{
+	char *end;
+	long number;
+
+	if (!word)
+		return true;
+	number = strtol(word, &end, 10);
+	if (*end || end == word || number < 0) {
+		complain("expected the number of an I/O controller, 1 to 4, not '%s'", word);
+		return false;
+	}
+	request_number(req, "controller", number);
+	return true;
 }
 
 /* --- add ------------------------------------------------------------------------- */
@@ -197,14 +223,14 @@ static int open_kept(const struct unit *unit, int unit_fd)
 }
 
 /* Return: the answer, the caller's; NULL (printed) */
-static struct json_object *add_unit(const char *dir, const char *node,
+static struct json_object *add_unit(const char *dir, const struct target_args *args,
 				    const struct unit *unit)
 {
 	struct json_object *req = request("srp_unit_add"), *answer = NULL;
 	int fd[2] = {open_unit(unit), -1};
-	bool is_open = fd[0] >= 0;
+	bool is_open = fd[0] >= 0 && put_controller(req, args->controller);
 
-	request_text(req, "node", node);
+	request_text(req, "node", args->node);
 	request_text(req, "name", unit->file);
 	request_number(req, "block_bytes", unit->large_blocks ? 4096 : 512);
 	json_object_object_add(req, "read_only",
@@ -228,6 +254,25 @@ static struct json_object *add_unit(const char *dir, const char *node,
 	return answer;
 }
 
+/* NODE, or NODE.CONTROLLER of another controller than the first */
+static void print_target_name(struct json_object *o)
+{
+	char name[256];
+
+	if (number_of(o, "controller") == 1)
+		snprintf(name, sizeof(name), "%s", text_of(o, "node"));
+	else
+		snprintf(name, sizeof(name), "%s.%lld", text_of(o, "node"),
+			 (long long)number_of(o, "controller"));
+	paint("1", name, 0);
+}
+
+static void print_added(struct json_object *answer, const char *file)
+{
+	print_target_name(answer);
+	printf(" LUN %lld: %s\n", (long long)number_of(answer, "lun"), file);
+}
+
 static int target_add(int argc, char **argv)
 {
 	static const struct argp_option options[] = {
@@ -240,6 +285,7 @@ static int target_add(int argc, char **argv)
 		 "aptpl: "
 		 "hosts may have their persistent reservations kept, in PATH or FILE.aptpl",
 		 0},
+		CONTROLLER_OPTION,
 		{0},
 	};
 	static const struct argp argp = {
@@ -269,15 +315,14 @@ static int target_add(int argc, char **argv)
 		status = EXIT_FAILURE;
 	}
 	for (unsigned i = 0; !status && i < args->nr_units; i++) {
-		struct json_object *answer = add_unit(dir, args->node, &args->unit[i]);
+		struct json_object *answer = add_unit(dir, args, &args->unit[i]);
 
 		if (!answer)
 			status = EXIT_FAILURE;
 		else if (args->common.json)
 			print_json(answer);
 		else
-			printf("%s LUN %lld: %s\n", text_of(answer, "node"),
-			       (long long)number_of(answer, "lun"), args->unit[i].file);
+			print_added(answer, args->unit[i].file);
 		json_object_put(answer);
 	}
 	free(args);
@@ -315,7 +360,7 @@ static void print_target(struct json_object *target)
 	struct json_object *units = member_of(target, "units");
 	struct json_object *sessions = member_of(target, "channels");
 
-	paint("1", text_of(target, "node"), 0);
+	print_target_name(target);
 	printf(": service %s, I/O controller %s\n", text_of(target, "service_name"),
 	       text_of(target, "ioc_guid"));
 	for (size_t i = 0; i < count_of(units); i++)
@@ -359,11 +404,13 @@ static int target_list(int argc, char **argv)
 
 static int target_remove(int argc, char **argv)
 {
+	static const struct argp_option options[] = {CONTROLLER_OPTION, {0}};
 	static const struct argp argp = {
+		.options = options,
 		.parser = parse_target,
 		.children = children,
 		.args_doc = "NODE [LUN]",
-		.doc = "Remove a unit, or a node's target with all units. Initiators "
+		.doc = "Remove a unit, or a node's targets with all units. Initiators "
 		       "find the "
 		       "unit gone; those of a target that ends are logged out.\v"
 		       "Examples:\n"
@@ -382,6 +429,10 @@ static int target_remove(int argc, char **argv)
 		return complain("expected a node and perhaps the LUN of one unit, as "
 				"'softib srp target list' shows them"),
 		       EX_USAGE;
+	}
+	if (!put_controller(req, args.controller)) {
+		json_object_put(req);
+		return EX_USAGE;
 	}
 	request_text(req, "node", args.node);
 	if (args.lun)

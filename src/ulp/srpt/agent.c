@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The device management agent of a target's ports, and the bit of CapabilityMask that
- * tells of it: its change is trap 144, by which initiators learn of the target. */
+/* The device management agent of the ports of an adapter with targets, and the bit of
+ * CapabilityMask that tells of it: its change is trap 144, by which initiators learn of them. */
 #include <errno.h>
 #include <stdio.h>
 
-#include "srp/describe.h"
 #include "ulp/srpt/private.h"
 
 #define VENDOR_ID 0x001405 /* OpenIB's, as that of software adapters */
@@ -21,13 +20,16 @@ static void describe(const struct srpt *srpt, struct srp_description *d)
 		.guid = srpt->guid,
 		.vendor_id = VENDOR_ID,
 		.device_id = 1,
-		.change_id = srpt->change_id,
 		.send_queue_depth = SRPT_LIMIT_MOST,
 		.send_size_bytes = SRP_MAX_IU_BYTES,
 		.rdma_size_bytes = SCSI_MAX_TRANSFER_BYTES,
 	};
-	snprintf(d->id_string, sizeof(d->id_string), "softib SRP target of %.40s",
-		 srpt->device->node_name);
+	if (srpt->slot == 1)
+		snprintf(d->id_string, sizeof(d->id_string), "softib SRP target of %.40s",
+			 srpt->device->node_name);
+	else
+		snprintf(d->id_string, sizeof(d->id_string), "softib SRP target %u of %.40s",
+			 srpt->slot, srpt->device->node_name);
 }
 
 static void reply(struct ib_mad_agent *agent, const struct ib_mad_recv_wc *in,
@@ -58,16 +60,19 @@ static void reply(struct ib_mad_agent *agent, const struct ib_mad_recv_wc *in,
 static void received(struct ib_mad_agent *agent, struct ib_mad_send_buf *send_buf,
 		     struct ib_mad_recv_wc *in)
 {
-	struct srp_description d;
+	const struct srpt_adapter *adapter = agent->context;
+	struct srp_io_unit unit = {.change_id = adapter->change_id};
 	u8 out[IB_MGMT_MAD_SIZE];
 
-	describe(agent->context, &d);
-	if (srp_describe(&d, (const u8 *)in->recv_buf.mad, out))
+	for (unsigned int i = 0; i < SRP_CONTROLLERS; i++)
+		if (adapter->target[i])
+			describe(adapter->target[i], &unit.controller[i]);
+	if (srp_describe(&unit, (const u8 *)in->recv_buf.mad, out))
 		reply(agent, in, out);
 	ib_free_recv_mad(in);
 }
 
-static int open_port(struct srpt *srpt, u32 port_num)
+static int open_port(struct srpt_adapter *adapter, u32 port_num)
 {
 	struct ib_port_modify modify = {.set_port_cap_mask = IB_PORT_DEVICE_MGMT_SUP};
 	const struct ib_mad_reg_req req = {
@@ -77,36 +82,50 @@ static int open_port(struct srpt *srpt, u32 port_num)
 	};
 	struct ib_mad_agent *agent;
 
-	agent = ib_register_mad_agent(srpt->device, port_num, IB_QPT_GSI, &req, 0, sent,
-				      received, srpt, 0);
+	agent = ib_register_mad_agent(adapter->device, port_num, IB_QPT_GSI, &req, 0, sent,
+				      received, adapter, 0);
 	if (IS_ERR(agent))
 		return (int)PTR_ERR(agent);
-	srpt->agent[port_num - 1] = agent;
-	return ib_modify_port(srpt->device, port_num, 0, &modify);
+	adapter->agent[port_num - 1] = agent;
+	return ib_modify_port(adapter->device, port_num, 0, &modify);
 }
 
-int srpt_agent_open(struct srpt *srpt)
+int srpt_agent_open(struct srpt_adapter *adapter)
 {
 	int ret = 0;
 
-	srpt->agent =
-		rt_zalloc(srpt->device->phys_port_cnt * sizeof(struct ib_mad_agent *));
-	if (!srpt->agent)
+	adapter->agent =
+		rt_zalloc(adapter->device->phys_port_cnt * sizeof(struct ib_mad_agent *));
+	if (!adapter->agent)
 		return -ENOMEM;
-	for (u32 port = 1; !ret && port <= srpt->device->phys_port_cnt; port++)
-		ret = open_port(srpt, port);
+	for (u32 port = 1; !ret && port <= adapter->device->phys_port_cnt; port++)
+		ret = open_port(adapter, port);
 	return ret;
 }
 
-void srpt_agent_close(struct srpt *srpt)
+void srpt_agent_close(struct srpt_adapter *adapter)
 {
 	struct ib_port_modify modify = {.clr_port_cap_mask = IB_PORT_DEVICE_MGMT_SUP};
 
-	for (u32 port = 1; srpt->agent && port <= srpt->device->phys_port_cnt; port++) {
-		if (!srpt->agent[port - 1])
+	for (u32 port = 1; adapter->agent && port <= adapter->device->phys_port_cnt; port++) {
+		if (!adapter->agent[port - 1])
 			continue;
-		ib_modify_port(srpt->device, port, 0, &modify);
-		ib_unregister_mad_agent(srpt->agent[port - 1]);
+		ib_modify_port(adapter->device, port, 0, &modify);
+		ib_unregister_mad_agent(adapter->agent[port - 1]);
 	}
-	rt_free(srpt->agent);
+	rt_free(adapter->agent);
+}
+
+void srpt_agent_announce(struct srpt_adapter *adapter)
+{
+	const struct ib_port_modify off = {.clr_port_cap_mask = IB_PORT_DEVICE_MGMT_SUP},
+				    on = {.set_port_cap_mask = IB_PORT_DEVICE_MGMT_SUP};
+
+	for (u32 port = 1; port <= adapter->device->phys_port_cnt; port++) {
+		struct ib_port_modify modify = off;
+
+		ib_modify_port(adapter->device, port, 0, &modify);
+		modify = on;
+		ib_modify_port(adapter->device, port, 0, &modify);
+	}
 }

@@ -3,7 +3,6 @@
 #include <errno.h>
 
 #include "base/bytes.h"
-#include "srp/describe.h"
 #include "ulp/srpt/private.h"
 
 #define RNR_RETRY 7 /* without end */

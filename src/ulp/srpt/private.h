@@ -24,6 +24,7 @@
 
 #include "rdma/ib_cm.h"
 #include "runtime/rt.h"
+#include "srp/describe.h"
 #include "srp/target.h"
 #include "ulp/srpt/srpt.h"
 #include "ulp/srpt/worker.h"
@@ -70,20 +71,29 @@ struct srpt_initiator {
 	struct scsi_nexus nexus[SCSI_MAX_LUNS];
 };
 
-/** struct srpt - a target; the client data of its device */
-struct srpt {
+/** struct srpt_adapter - what the targets of an adapter share; the client data of its device. It
+ *  lasts as long as one of them */
+struct srpt_adapter {
 	struct ib_device *device;
+	struct srpt *target[SRP_CONTROLLERS]; /* [0] is in slot 1 */
+	u16 change_id;
+	struct ib_mad_agent **agent; /* of each port, port 1 first */
+};
+
+/** struct srpt - a target */
+struct srpt {
+	struct srpt_adapter *adapter;
+	struct ib_device *device;
+	unsigned int slot;
 	u64 guid;
 	struct scsi_target scsi;
 	struct srpt_unit *unit[SCSI_MAX_LUNS];
 	u32 nr_units;
 	u64 held_bytes;
-	u16 change_id;
 	struct list_head channels, initiators;
 	u32 nr_channels;
 	struct ib_cm_id *listener;
 	struct ib_pd *pd;
-	struct ib_mad_agent **agent; /* of each port, port 1 first */
 };
 
 /** struct srpt_receive - a buffer in the receive queue */
@@ -165,8 +175,10 @@ struct srpt_unit *srpt_unit_of(struct srpt *srpt, const u8 lun[8]);
 void srpt_unit_release(struct srpt_unit *unit);
 
 /* --- agent.c --- */
-int srpt_agent_open(struct srpt *srpt);
-void srpt_agent_close(struct srpt *srpt);
+int srpt_agent_open(struct srpt_adapter *adapter);
+void srpt_agent_close(struct srpt_adapter *adapter);
+/** srpt_agent_announce() - a target came or went beside others: let initiators look again */
+void srpt_agent_announce(struct srpt_adapter *adapter);
 
 /* --- unit.c --- */
 /** srpt_unit_open() - Return: 0 and *@unit, without a LUN; -errno, see srpt_unit_add() */

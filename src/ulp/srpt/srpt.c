@@ -3,7 +3,6 @@
 #include <errno.h>
 
 #include "base/bytes.h"
-#include "srp/describe.h"
 #include "ulp/srpt/private.h"
 
 static struct ib_client srpt_client;
@@ -90,12 +89,56 @@ static void attach_unit(struct srpt *srpt, struct srpt_unit *unit, unsigned int 
 /* --- targets
  * ------------------------------------------------------------------------------ */
 
+static struct srpt_adapter *find_adapter(struct ib_device *device)
+{
+	return ib_get_client_data(device, &srpt_client);
+}
+
+static bool has_targets(const struct srpt_adapter *adapter)
+{
+	for (unsigned int i = 0; i < SRP_CONTROLLERS; i++)
+		if (adapter->target[i])
+			return true;
+	return false;
+}
+
+static void close_adapter(struct srpt_adapter *adapter)
+{
+	ib_set_client_data(adapter->device, &srpt_client, NULL);
+	srpt_agent_close(adapter);
+	rt_free(adapter);
+}
+
+/* Return: the adapter's, also the first time; NULL: no memory */
+static struct srpt_adapter *open_adapter(struct ib_device *device)
+{
+	struct srpt_adapter *a = find_adapter(device);
+
+	if (a)
+		return a;
+	a = rt_zalloc(sizeof(*a));
+	if (!a)
+		return NULL;
+	a->device = device;
+	ib_set_client_data(device, &srpt_client, a);
+	return a;
+}
+
+/* It came or went: the last one ends what the targets share. */
+static void follow_targets(struct srpt_adapter *adapter)
+{
+	adapter->change_id++;
+	if (has_targets(adapter))
+		srpt_agent_announce(adapter);
+	else
+		close_adapter(adapter);
+}
+
 static void close_target(struct srpt *srpt)
 {
 	struct srpt_initiator *initiator, *next;
 
-	ib_set_client_data(srpt->device, &srpt_client, NULL);
-	srpt_agent_close(srpt);
+	srpt->adapter->target[srpt->slot - 1] = NULL;
 	if (srpt->listener)
 		ib_destroy_cm_id(srpt->listener);
 	while (!list_empty(&srpt->channels))
@@ -109,24 +152,41 @@ static void close_target(struct srpt *srpt)
 			detach_unit(srpt, lun);
 	if (srpt->pd)
 		ib_dealloc_pd(srpt->pd);
+	follow_targets(srpt->adapter);
 	rt_free(srpt);
 }
 
+/* Let the adapter answer for @srpt. Return: 0; -errno */
+static int publish(struct srpt *srpt)
+{
+	struct srpt_adapter *adapter = srpt->adapter;
+
+	adapter->change_id++;
+	if (!adapter->agent)
+		return srpt_agent_open(adapter);
+	srpt_agent_announce(adapter);
+	return 0;
+}
+
 /* Return: 0 and *@srpt; -errno */
-static int open_target(struct ib_device *device, struct srpt **srpt)
+static int open_target(struct ib_device *device, unsigned int slot, struct srpt **srpt)
 {
 	struct srpt *s = rt_zalloc(sizeof(*s));
 	struct ib_pd *pd;
 	int ret;
 
-	if (!s)
+	if (s)
+		s->adapter = open_adapter(device);
+	if (!s || !s->adapter) {
+		rt_free(s);
 		return -ENOMEM;
+	}
 	s->device = device;
-	s->guid = be64_to_cpu(device->node_guid);
-	s->change_id = 1;
+	s->slot = slot;
+	s->guid = srp_controller_guid(be64_to_cpu(device->node_guid), slot);
 	INIT_LIST_HEAD(&s->channels);
 	INIT_LIST_HEAD(&s->initiators);
-	ib_set_client_data(device, &srpt_client, s);
+	s->adapter->target[slot - 1] = s;
 	pd = ib_alloc_pd(device, 0);
 	ret = IS_ERR(pd) ? (int)PTR_ERR(pd) : 0;
 	if (!ret) {
@@ -134,7 +194,7 @@ static int open_target(struct ib_device *device, struct srpt **srpt)
 		ret = srpt_listen(s);
 	}
 	if (!ret)
-		ret = srpt_agent_open(s);
+		ret = publish(s);
 	if (ret) {
 		close_target(s);
 		return ret;
@@ -154,7 +214,7 @@ static int free_lun(const struct srpt *srpt)
 int srpt_unit_add(struct ib_device *device, const struct srpt_unit_config *config,
 		  unsigned int *lun)
 {
-	struct srpt *srpt = srpt_find(device);
+	struct srpt *srpt = srpt_find(device, config->slot);
 	struct srpt_unit *unit;
 	int free = srpt ? free_lun(srpt) : 0, ret;
 
@@ -164,7 +224,7 @@ int srpt_unit_add(struct ib_device *device, const struct srpt_unit_config *confi
 	if (ret)
 		return ret;
 	if (!srpt)
-		ret = open_target(device, &srpt);
+		ret = open_target(device, config->slot, &srpt);
 	if (ret) {
 		srpt_unit_forget_fds(unit);
 		srpt_unit_free(unit);
@@ -176,35 +236,44 @@ int srpt_unit_add(struct ib_device *device, const struct srpt_unit_config *confi
 	return 0;
 }
 
-int srpt_unit_remove(struct ib_device *device, unsigned int lun)
+int srpt_unit_remove(struct ib_device *device, unsigned int slot, unsigned int lun)
 {
-	struct srpt *srpt = srpt_find(device);
+	struct srpt *srpt = srpt_find(device, slot);
 
 	if (!srpt || lun >= SCSI_MAX_LUNS || !srpt->unit[lun])
 		return -ENOENT;
-	if (srpt->nr_units == 1)
-		return srpt_remove(device);
+	if (srpt->nr_units == 1) {
+		close_target(srpt);
+		return 0;
+	}
 	detach_unit(srpt, lun);
 	tell_of_units(srpt);
 	return 0;
 }
 
-int srpt_remove(struct ib_device *device)
+int srpt_remove(struct ib_device *device, unsigned int slot)
 {
-	struct srpt *srpt = srpt_find(device);
+	struct srpt *srpt;
+	int ret = -ENOENT;
 
-	if (!srpt)
-		return -ENOENT;
-	close_target(srpt);
-	return 0;
+	for (unsigned int i = 1; i <= SRP_CONTROLLERS; i++) {
+		srpt = !slot || slot == i ? srpt_find(device, i) : NULL;
+		if (!srpt)
+			continue;
+		close_target(srpt);
+		ret = 0;
+	}
+	return ret;
 }
 
 /* --- looking
  * ------------------------------------------------------------------------------- */
 
-struct srpt *srpt_find(struct ib_device *device)
+struct srpt *srpt_find(struct ib_device *device, unsigned int slot)
 {
-	return ib_get_client_data(device, &srpt_client);
+	struct srpt_adapter *adapter = find_adapter(device);
+
+	return adapter && slot && slot <= SRP_CONTROLLERS ? adapter->target[slot - 1] : NULL;
 }
 
 u64 srpt_guid(const struct srpt *srpt)
@@ -280,7 +349,7 @@ static int add_device(struct ib_device *device)
 static void remove_device(struct ib_device *device, void *client_data)
 {
 	if (client_data)
-		close_target(client_data);
+		srpt_remove(device, 0);
 }
 
 static struct ib_client srpt_client = {

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * SRP target: files, block devices and memory of softibd's user as SCSI disks, an
- * upper-level protocol on the midlayer's interface. An adapter has at most one target,
- * which listens on all of its ports. The protocol is in srp/, the disk in scsi/.
+ * upper-level protocol on the midlayer's interface. An adapter has a target for each I/O controller
+ * in the slots of its I/O unit, 1 to SRP_CONTROLLERS, which listens on all of its ports. The protocol is in srp/, the disk in scsi/.
  */
 #ifndef SOFTIB_ULP_SRPT_H
 #define SOFTIB_ULP_SRPT_H
 
 #include "rdma/ib_verbs.h"
 #include "scsi/scsi.h"
+#include "srp/describe.h"
 
 struct srpt;
 
 /** struct srpt_unit_config - a unit
+ *  @slot: of its target
  *  @fd: a file, a block device or a memfd
  *  @kept_fd: a file, empty at first, in which its reservations outlast the unit; -1: none
  *  @name: for people
@@ -21,6 +23,7 @@ struct srpt;
  *  @write_through: what is acknowledged is on the medium
  *  @sparse: blocks can be discarded; those of a memfd always can */
 struct srpt_unit_config {
+	unsigned int slot;
 	int fd, kept_fd;
 	const char *name;
 	u32 block_bytes;
@@ -63,12 +66,13 @@ void srpt_cleanup(void);
 int srpt_unit_add(struct ib_device *device, const struct srpt_unit_config *config,
 		  unsigned int *lun);
 /** srpt_unit_remove() - the last one ends the target. Return: 0; -ENOENT */
-int srpt_unit_remove(struct ib_device *device, unsigned int lun);
-/** srpt_remove() - end a target. Its initiators are disconnected. Return: 0; -ENOENT */
-int srpt_remove(struct ib_device *device);
+int srpt_unit_remove(struct ib_device *device, unsigned int slot, unsigned int lun);
+/** srpt_remove() - end the target in @slot (0: all of the adapter's). Its initiators are
+ *  disconnected. Return: 0; -ENOENT */
+int srpt_remove(struct ib_device *device, unsigned int slot);
 
-/** srpt_find() - Return: the target of an adapter; NULL */
-struct srpt *srpt_find(struct ib_device *device);
+/** srpt_find() - Return: the target in a slot of an adapter; NULL */
+struct srpt *srpt_find(struct ib_device *device, unsigned int slot);
 /** srpt_guid() - the target's I/O controller GUID; the identifier extension of its port,
  * too */
 u64 srpt_guid(const struct srpt *srpt);

@@ -468,9 +468,11 @@ static void luns_are_listed(void **state)
 
 /* --- device management: the target's side answers ------------------------------------------------ */
 
-static void a_target_is_found(void **state)
+static void targets_are_found(void **state)
 {
-	const struct srp_description d = {.guid = GUID, .vendor_id = 0x5000, .id_string = "disks"};
+	const struct srp_io_unit unit = {
+		.controller = {{.guid = GUID, .vendor_id = 0x5000, .id_string = "disks"},
+			       [3] = {.guid = GUID + 1, .id_string = "more disks"}}};
 	struct srpi_target found[SRPI_FOUND_MOST];
 	struct srpi_scan scan = {0};
 	uint8_t question[WIRE_MAD_BYTES], reply[WIRE_MAD_BYTES];
@@ -479,12 +481,16 @@ static void a_target_is_found(void **state)
 
 	while (more) {
 		srpi_scan_request(&scan, ++questions, question);
-		assert_true(srp_describe(&d, question, reply));
+		assert_true(srp_describe(&unit, question, reply));
 		more = srpi_scan_take(&scan, reply, found + all, &nr);
 		all += nr;
 	}
-	assert_int_equal(questions, 3);
-	assert_int_equal(all, 1);
+	assert_int_equal(questions, 5);
+	assert_int_equal(all, 2);
+	assert_int_equal(found[0].slot, 1);
+	assert_int_equal(found[1].slot, 4);
+	assert_int_equal(found[1].service_id, srp_service_id(GUID + 1));
+	assert_string_equal(found[1].id_string, "more disks");
 	assert_int_equal(found[0].ioc_guid, GUID);
 	assert_int_equal(found[0].id_ext, GUID);
 	assert_int_equal(found[0].service_id, srp_service_id(GUID));
@@ -577,7 +583,7 @@ int main(void)
 		cmocka_unit_test(a_disk_is_recognised),
 		cmocka_unit_test(a_status_is_judged),
 		cmocka_unit_test(luns_are_listed),
-		cmocka_unit_test(a_target_is_found),
+		cmocka_unit_test(targets_are_found),
 		cmocka_unit_test(every_controller_is_asked),
 		cmocka_unit_test(a_port_without_targets_is_left),
 	};

@@ -410,7 +410,13 @@ static void the_limit_is_kept_and_grows_once_at_a_time(void **state)
 /* --- device management
  * ------------------------------------------------------------------------ */
 
-static const struct srp_description description = {.guid = GUID, .id_string = "a target"};
+#define GUIDS 0x0a00c0ffee001122 /* of the controller in slot 3 */
+
+static const struct srp_io_unit io_unit = {
+	.change_id = 7,
+	.controller = {{.guid = GUID, .id_string = "a target"},
+		       {0},
+		       {.guid = GUIDS, .id_string = "another one"}}};
 static uint8_t mad[256];
 
 static uint16_t get(uint8_t method, uint16_t attr, uint32_t mod)
@@ -426,14 +432,14 @@ static uint16_t get(uint8_t method, uint16_t attr, uint32_t mod)
 	uint8_t in[256] = {0};
 
 	wire_gmp_encode(&request, in);
-	assert_true(srp_describe(&description, in, mad));
+	assert_true(srp_describe(&io_unit, in, mad));
 	wire_gmp_decode(mad, sizeof(mad), &gmp);
 	assert_int_equal(gmp.mad.method, WIRE_METHOD_GET_RESP);
 	assert_int_equal(gmp.mad.tid, 42);
 	return gmp.mad.status;
 }
 
-static void a_target_is_one_controller_with_one_service(void **state)
+static void each_target_is_a_controller_with_one_service(void **state)
 {
 	struct wire_service_entries entries;
 	struct wire_ioc_profile profile;
@@ -441,8 +447,11 @@ static void a_target_is_one_controller_with_one_service(void **state)
 
 	assert_int_equal(get(WIRE_METHOD_GET, WIRE_DM_IO_UNIT_INFO, 0), 0);
 	wire_io_unit_info_decode(mad + 64, 192, &info);
-	assert_int_equal(info.max_controllers, 1);
-	assert_int_equal(info.controller[0], WIRE_DM_IOC);
+	assert_int_equal(info.change_id, 7);
+	assert_int_equal(info.max_controllers, SRP_CONTROLLERS);
+	for (unsigned i = 0; i < SRP_CONTROLLERS; i++)
+		assert_int_equal(info.controller[i],
+				 i == 0 || i == 2 ? WIRE_DM_IOC : WIRE_DM_NO_IOC);
 	assert_int_equal(get(WIRE_METHOD_GET, WIRE_DM_IOC_PROFILE, 1), 0);
 	wire_ioc_profile_decode(mad + 64, 192, &profile);
 	assert_true(profile.guid == GUID);
@@ -456,15 +465,46 @@ static void a_target_is_one_controller_with_one_service(void **state)
 	assert_true(entries.id0 == srp_service_id(GUID));
 	/* no service id of those that an operating system assigns (0x02...) */
 	assert_int_not_equal(entries.id0 >> 56, 2);
+	assert_int_equal(get(WIRE_METHOD_GET, WIRE_DM_IOC_PROFILE, 3), 0);
+	wire_ioc_profile_decode(mad + 64, 192, &profile);
+	assert_true(profile.guid == GUIDS);
+	assert_int_equal(get(WIRE_METHOD_GET, WIRE_DM_SERVICE_ENTRIES, 3 << 16), 0);
+	wire_service_entries_decode(mad + 64, 192, &entries);
+	assert_string_equal((char *)entries.name0, "SRP.T10:0a00c0ffee001122");
+	assert_true(entries.id0 == srp_service_id(GUIDS));
+}
+
+/* Also beside each other, and without the bit of a group; the first is the adapter's own. */
+static void controllers_have_guids_and_service_ids_of_their_own(void **state)
+{
+	static const uint64_t nodes[] = {0x0203c966b1000100, 0x0002c90300abcdef};
+
+	for (size_t n = 0; n < ARRAY_SIZE(nodes); n++) {
+		assert_true(srp_controller_guid(nodes[n], 1) == nodes[n]);
+		for (unsigned i = 1; i <= SRP_CONTROLLERS; i++) {
+			const uint64_t guid = srp_controller_guid(nodes[n], i);
+
+			assert_int_equal(srp_service_id(guid) >> 60, 1);
+			assert_int_equal(guid >> 56 & 1, 0);
+			assert_true(i == 1 || guid >> 57 & 1);
+			for (unsigned k = 1; k < i; k++) {
+				const uint64_t other = srp_controller_guid(nodes[n], k);
+
+				assert_true(guid != other);
+				assert_true(srp_service_id(guid) != srp_service_id(other));
+			}
+		}
+	}
 }
 
 static void what_is_not_there_has_a_status(void **state)
 {
 	uint8_t in[256] = {1, WIRE_CLASS_DM, 1, WIRE_METHOD_TRAP};
 
-	assert_false(srp_describe(&description, in, mad));
-	assert_int_equal(get(WIRE_METHOD_GET, WIRE_DM_IOC_PROFILE, 2),
-			 WIRE_STATUS_BAD_FIELD);
+	assert_false(srp_describe(&io_unit, in, mad));
+	for (uint32_t slot = 0; slot < 300; slot++)
+		assert_int_equal(get(WIRE_METHOD_GET, WIRE_DM_IOC_PROFILE, slot),
+				 slot == 1 || slot == 3 ? 0 : WIRE_STATUS_BAD_FIELD);
 	assert_int_equal(get(WIRE_METHOD_GET, WIRE_DM_SERVICE_ENTRIES, 2 << 16),
 			 WIRE_STATUS_BAD_FIELD);
 	assert_int_equal(
@@ -496,7 +536,8 @@ int main(void)
 			an_aborted_command_is_silent_unless_another_nexus_did_it),
 		cmocka_unit_test(an_answer_solicits_as_it_was_asked_to),
 		cmocka_unit_test(the_limit_is_kept_and_grows_once_at_a_time),
-		cmocka_unit_test(a_target_is_one_controller_with_one_service),
+		cmocka_unit_test(each_target_is_a_controller_with_one_service),
+		cmocka_unit_test(controllers_have_guids_and_service_ids_of_their_own),
 		cmocka_unit_test(what_is_not_there_has_a_status),
 	};
 
