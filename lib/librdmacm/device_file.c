@@ -28,6 +28,7 @@
 #include "abi/endpoint.h"
 #include "abi/fds.h"
 #include "abi/session.h"
+#include "ahead.h"
 #include "redirect/redirect.h"
 
 #define DEVICE_FILE "/dev/infiniband/rdma_cm"
@@ -39,6 +40,7 @@ struct file {
 	int control;
 	int users;
 	pthread_mutex_t lock; /* one command at a time on @control */
+	struct ahead ahead;   /* --- protected by lock --- */
 };
 
 static struct file *files[FILES_MAX]; /* by descriptor; untouched pages cost nothing */
@@ -75,13 +77,17 @@ static void put_file(struct file *file)
 	if (!last)
 		return;
 	close(file->control);
+	ahead_close(&file->ahead);
 	pthread_mutex_destroy(&file->lock);
 	free(file);
 }
 
 /* --- opening --- */
 
-static int say_open(int fd, int *control)
+/** enum opened - the descriptors that come with softibd's answer */
+enum opened { OPENED_CONTROL, OPENED_PAGE, OPENED_FDS };
+
+static int say_open(int fd, int fds[OPENED_FDS])
 {
 	struct abi_open open = {
 		.magic = ABI_MAGIC, .version = ABI_VERSION, .kind = ABI_OPEN_RDMA_CM};
@@ -94,10 +100,10 @@ static int say_open(int fd, int *control)
 	strcpy(open.node, node ? node : "");
 	if (send(fd, &open, sizeof(open), MSG_NOSIGNAL) < 0)
 		return -errno;
-	n = abi_receive_answer(fd, &(struct iovec){&reply, sizeof(reply)}, 1, control, 1);
+	n = abi_receive_answer(fd, &(struct iovec){&reply, sizeof(reply)}, 1, fds, OPENED_FDS);
 	if (n < 0)
 		return (int)n;
-	if (n != sizeof(reply) || (!reply.error && *control < 0))
+	if (n != sizeof(reply) || (!reply.error && fds[OPENED_PAGE] < 0))
 		return -EPROTO;
 	return abi_reply_error(&reply);
 }
@@ -106,14 +112,18 @@ static int open_device(const char *dir, int flags)
 {
 	struct file *file = calloc(1, sizeof(*file));
 	int fd = file ? abi_endpoint_connect(dir, "rdma_cm") : -ENOMEM, ret = fd < 0 ? fd : 0;
+	int fds[OPENED_FDS] = {-1, -1};
 
-	if (!ret) {
-		file->control = -1;
-		ret = fd < FILES_MAX ? say_open(fd, &file->control) : -EMFILE;
-	}
+	if (!ret)
+		ret = fd < FILES_MAX ? say_open(fd, fds) : -EMFILE;
+	if (!ret)
+		ret = ahead_open(&file->ahead, fds[OPENED_PAGE]);
 	if (!ret && (flags & O_NONBLOCK) && fcntl(fd, F_SETFL, O_NONBLOCK))
 		ret = -errno;
+	if (fds[OPENED_PAGE] >= 0)
+		close(fds[OPENED_PAGE]);
 	if (!ret) {
+		file->control = fds[OPENED_CONTROL];
 		pthread_mutex_init(&file->lock, NULL);
 		file->users = 1;
 		pthread_mutex_lock(&files_lock);
@@ -121,8 +131,12 @@ static int open_device(const char *dir, int flags)
 		pthread_mutex_unlock(&files_lock);
 		return fd;
 	}
+	if (fds[OPENED_CONTROL] >= 0)
+		close(fds[OPENED_CONTROL]);
 	if (fd >= 0)
 		close(fd);
+	if (file)
+		ahead_close(&file->ahead);
 	free(file);
 	errno = -ret;
 	return -1;
@@ -206,7 +220,7 @@ static const size_t response_at[] = {
 /** struct answer - what softibd says; @body: the response */
 struct answer {
 	struct abi_reply reply;
-	_Alignas(8) char body[2048];
+	_Alignas(8) char body[4096];
 };
 
 /* the value that an option's command points to goes behind it */
@@ -221,26 +235,45 @@ static size_t option_of(const struct rdma_ucm_cmd_hdr *hdr, struct iovec *value)
 	return 1;
 }
 
-/* Return: bytes of the response; -errno */
-static ssize_t exchange(struct file *file, const void *command, size_t bytes,
-			struct answer *answer)
+/* Return: bytes of the answer; -errno. Context: file->lock */
+static ssize_t ask(struct file *file, const void *command, size_t bytes, struct answer *answer)
 {
 	struct iovec parts[2] = {{(void *)command, bytes}};
 	const struct iovec whole = {answer, sizeof(*answer)};
 	size_t num = 1 + option_of(command, &parts[1]);
-	ssize_t n;
-	int ret;
+	int ret = abi_sendv_fds(file->control, parts, num, NULL, 0, 0);
+	ssize_t n = ret ? ret : abi_receive_answer(file->control, &whole, 1, NULL, 0);
 
-	pthread_mutex_lock(&file->lock);
-	ret = abi_sendv_fds(file->control, parts, num, NULL, 0, 0);
-	n = ret ? ret : abi_receive_answer(file->control, &whole, 1, NULL, 0);
-	pthread_mutex_unlock(&file->lock);
 	if (ret || n <= 0)
 		return -ENODEV; /* softibd is gone */
 	if (n < (ssize_t)sizeof(answer->reply) || n > (ssize_t)sizeof(*answer))
 		return -EPROTO;
 	ret = abi_reply_error(&answer->reply);
 	return ret ? ret : n - (ssize_t)offsetof(struct answer, body);
+}
+
+static void keep_ahead(struct file *file, const struct answer *answer, size_t bytes)
+{
+	const size_t event = sizeof(struct rdma_ucm_event_resp);
+
+	if (bytes > event)
+		ahead_keep(&file->ahead, answer->body + event, bytes - event);
+}
+
+/* Return: bytes of the response; -errno */
+static ssize_t exchange(struct file *file, const struct rdma_ucm_cmd_hdr *hdr, size_t bytes,
+			struct answer *answer)
+{
+	ssize_t n;
+
+	pthread_mutex_lock(&file->lock);
+	n = ahead_find(&file->ahead, hdr, bytes, answer->body, sizeof(answer->body));
+	if (n < 0)
+		n = ask(file, hdr, bytes, answer);
+	if (n > 0 && hdr->cmd == RDMA_USER_CM_CMD_GET_EVENT)
+		keep_ahead(file, answer, (size_t)n);
+	pthread_mutex_unlock(&file->lock);
+	return n;
 }
 
 static void put_response(const struct rdma_ucm_cmd_hdr *hdr, const struct answer *answer,

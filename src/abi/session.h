@@ -22,7 +22,8 @@
  *           opening message: what write() takes on the character device (struct
  *           rdma_ucm_cmd_hdr, the command, and the value of SET_OPTION), answered by
  *           struct abi_reply and the response. After those of DESTROY_ID and
- *           MIGRATE_ID follows a __u32: how many of the bytes stand for no event.
+ *           MIGRATE_ID follows a __u32: how many of the bytes stand for no event; after
+ *           those of GET_EVENT may follow answers to further questions (abi/ahead.h).
  *  sdp      a connection is a socket that is bound or listens (abi/sdp.h).
  *  control  one JSON object per message: docs/CONTROL.md.
  *

@@ -24,12 +24,18 @@ struct ucma {
 	struct list_head sessions;
 	struct list_head ids[BUCKETS], mcasts[BUCKETS]; /* by number */
 	u32 next_number;
+	struct ucma_page page;
 	_Alignas(8) char in[ABI_MESSAGE_MAX];
 };
 
 struct rt *ucma_rt(const struct ucma_session *session)
 {
 	return session->ucma->rt;
+}
+
+const struct ucma_page *ucma_page_of(const struct ucma_session *session)
+{
+	return &session->ucma->page;
 }
 
 /* --- ids --- */
@@ -173,7 +179,7 @@ static int open_file(struct ucma_session *s, size_t bytes)
 {
 	struct abi_open open;
 	const char *node;
-	int pair[2], ret = devices_open_is_sound(s->ucma->in, bytes, &open);
+	int pair[2], fds[2], ret = devices_open_is_sound(s->ucma->in, bytes, &open);
 
 	if (ret)
 		return ret;
@@ -184,7 +190,9 @@ static int open_file(struct ucma_session *s, size_t bytes)
 		return -EINVAL;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
 		return -errno;
-	ret = endpoint_send(s->fd, 0, NULL, 0, &pair[1], 1);
+	fds[0] = pair[1];
+	fds[1] = s->ucma->page.fd;
+	ret = endpoint_send(s->fd, 0, NULL, 0, fds, 2);
 	close(pair[1]);
 	if (ret) {
 		close(pair[0]);
@@ -261,10 +269,12 @@ static void on_accepted(void *ctx, int fd, const struct peer *peer)
 	ucma_serve(ctx, fd, peer);
 }
 
+static unsigned int endpoints; /* of the process: they share a client of the core */
+
 int ucma_create(struct rt *rt, const char *dir, struct ucma **out)
 {
 	struct ucma *ucma = rt_zalloc(sizeof(*ucma));
-	int ret = 0;
+	int ret;
 
 	if (!ucma)
 		return -ENOMEM;
@@ -275,13 +285,28 @@ int ucma_create(struct rt *rt, const char *dir, struct ucma **out)
 		INIT_LIST_HEAD(&ucma->ids[i]);
 		INIT_LIST_HEAD(&ucma->mcasts[i]);
 	}
+	ret = ucma_page_create(&ucma->page, rt);
+	if (ret)
+		goto undo_alloc;
+	ret = endpoints ? 0 : ucma_watch_devices();
+	if (ret)
+		goto undo_page;
+	endpoints++;
 	if (dir)
 		ret = listener_create(rt, dir, "rdma_cm", on_accepted, ucma,
 				      &ucma->listener);
 	if (ret)
-		rt_free(ucma);
-	else
-		*out = ucma;
+		goto undo_watch;
+	*out = ucma;
+	return 0;
+
+undo_watch:
+	if (!--endpoints)
+		ucma_leave_devices();
+undo_page:
+	ucma_page_destroy(&ucma->page);
+undo_alloc:
+	rt_free(ucma);
 	return ret;
 }
 
@@ -292,5 +317,8 @@ void ucma_destroy(struct ucma *ucma)
 	while (!list_empty(&ucma->sessions))
 		close_session(
 			list_first_entry(&ucma->sessions, struct ucma_session, node));
+	if (!--endpoints)
+		ucma_leave_devices();
+	ucma_page_destroy(&ucma->page);
 	rt_free(ucma);
 }

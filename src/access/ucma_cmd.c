@@ -300,10 +300,12 @@ static int leave_mcast(struct ucma_call *call)
 
 /* --- news and options --- */
 
+/* Answers ahead stand behind the whole response, however short the program's room for it is. */
 static int get_event(struct ucma_call *call)
 {
 	struct ucma_session *s = call->session;
 	struct ucma_event *event;
+	size_t ahead = 0;
 
 	if (list_empty(&s->queue))
 		return -EAGAIN;
@@ -311,7 +313,13 @@ static int get_event(struct ucma_call *call)
 	event->id->events_reported++;
 	if (event->mcast)
 		event->mcast->events_reported++;
+	if (!event->mcast)
+		ahead = ucma_put_ahead(ucma_page_of(s), event->request ? event->request : event->id,
+				       event->resp.event, (u8 *)call->out + sizeof(event->resp),
+				       UCMA_RESPONSE_MAX - sizeof(event->resp));
+	call->room = ahead ? sizeof(event->resp) : call->room;
 	ucma_respond(call, &event->resp, sizeof(event->resp));
+	*call->out_bytes += ahead;
 	list_del(&event->node);
 	ucma_event_free(event);
 	return 0;
@@ -367,20 +375,21 @@ static const struct {
 	size_t in_bytes; /* at least; what newer programs add is not looked at */
 	size_t id_at; /* where the command names one of the session's ids; NO_ID */
 	int (*run)(struct ucma_call *call);
+	bool asks; /* and changes nothing */
 } commands[] = {
 	[RDMA_USER_CM_CMD_CREATE_ID] = {sizeof(struct rdma_ucm_create_id), NO_ID, create_id},
 	[RDMA_USER_CM_CMD_DESTROY_ID] = {WHOLE(destroy_id), destroy_id},
 	[RDMA_USER_CM_CMD_BIND_IP] = {WHOLE(bind_ip), bind_ip},
 	[RDMA_USER_CM_CMD_RESOLVE_IP] = {WHOLE(resolve_ip), resolve_ip},
 	[RDMA_USER_CM_CMD_RESOLVE_ROUTE] = {WHOLE(resolve_route), resolve_route},
-	[RDMA_USER_CM_CMD_QUERY_ROUTE] = {UP_TO(option, query), ucma_query_route},
-	[RDMA_USER_CM_CMD_QUERY] = {WHOLE(query), ucma_query},
+	[RDMA_USER_CM_CMD_QUERY_ROUTE] = {UP_TO(option, query), ucma_query_route, true},
+	[RDMA_USER_CM_CMD_QUERY] = {WHOLE(query), ucma_query, true},
 	[RDMA_USER_CM_CMD_CONNECT] = {UP_TO(ece, connect), connect_id},
 	[RDMA_USER_CM_CMD_LISTEN] = {WHOLE(listen), listen_id},
 	[RDMA_USER_CM_CMD_ACCEPT] = {UP_TO(ece, accept), accept_id},
 	[RDMA_USER_CM_CMD_REJECT] = {WHOLE(reject), reject_id},
 	[RDMA_USER_CM_CMD_DISCONNECT] = {WHOLE(disconnect), disconnect_id},
-	[RDMA_USER_CM_CMD_INIT_QP_ATTR] = {WHOLE(init_qp_attr), init_qp_attr},
+	[RDMA_USER_CM_CMD_INIT_QP_ATTR] = {WHOLE(init_qp_attr), init_qp_attr, true},
 	[RDMA_USER_CM_CMD_GET_EVENT] = {sizeof(struct rdma_ucm_get_event), NO_ID, get_event},
 	[RDMA_USER_CM_CMD_SET_OPTION] = {WHOLE(set_option), set_option},
 	[RDMA_USER_CM_CMD_NOTIFY] = {WHOLE(notify), notify_id},
@@ -404,6 +413,23 @@ static bool find_id(struct ucma_call *call, size_t id_at)
 	return call->id;
 }
 
+int ucma_ask(struct ucma_id *id, u32 cmd, u32 option, void *out, size_t *out_bytes)
+{
+	/* struct rdma_ucm_init_qp_attr has the same members, the state for the option */
+	const struct rdma_ucm_query in = {.id = id->number, .option = option};
+	struct ucma_call call = {
+		.session = id->session,
+		.id = id,
+		.in = &in,
+		.in_bytes = sizeof(in),
+		.out = out,
+		.out_bytes = out_bytes,
+		.room = UCMA_RESPONSE_MAX,
+	};
+
+	return commands[cmd].run(&call);
+}
+
 int ucma_command(struct ucma_session *session, const void *in, size_t bytes, void *out,
 		 size_t *out_bytes)
 {
@@ -425,5 +451,7 @@ int ucma_command(struct ucma_session *session, const void *in, size_t bytes, voi
 	if (!find_id(&call, commands[hdr->cmd].id_at))
 		return -ENOENT;
 	call.room = MIN(hdr->out, (size_t)UCMA_RESPONSE_MAX);
+	if (call.id && !commands[hdr->cmd].asks)
+		ucma_changed(ucma_page_of(session), call.id->number);
 	return commands[hdr->cmd].run(&call);
 }

@@ -168,6 +168,7 @@ int ucma_on_event(struct rdma_cm_id *cm_id, struct rdma_cm_event *event)
 	struct ucma_id *id = cm_id->context, *told = id;
 	struct ucma_event *news;
 
+	ucma_changed(ucma_page_of(id->session), id->number);
 	if (!request && !id->uid)
 		return 0;
 	news = rt_zalloc(sizeof(*news));

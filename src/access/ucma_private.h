@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* The rdma_cm endpoint's inside: sessions (ucma.c), commands (ucma_cmd.c), what a program asks
- * of an id (ucma_query.c), multicast memberships (ucma_mcast.c), news (ucma_event.c). */
+ * of an id (ucma_query.c) and is told ahead (ucma_ahead.c), multicast memberships (ucma_mcast.c), news (ucma_event.c). */
 #ifndef SOFTIB_ACCESS_UCMA_PRIVATE_H
 #define SOFTIB_ACCESS_UCMA_PRIVATE_H
 
 #include <string.h>
 
+#include "abi/ahead.h"
 #include "abi/session.h"
 #include "access/listener.h"
 #include "access/ucma.h"
@@ -83,10 +84,11 @@ u32 ucma_next_number(struct ucma_session *session);
 /** ucma_mcasts() - the list of the endpoint's memberships that one with this number is in */
 struct list_head *ucma_mcasts(const struct ucma_session *session, u32 number);
 struct rt *ucma_rt(const struct ucma_session *session);
+const struct ucma_page *ucma_page_of(const struct ucma_session *session);
 
 /* --- ucma_cmd.c --- */
 
-#define UCMA_RESPONSE_MAX 1024
+#define UCMA_RESPONSE_MAX 2048
 /**
  * ucma_command() - do what a write() to the device file asks for
  * @in: struct rdma_ucm_cmd_hdr and its command, @bytes of them
@@ -95,6 +97,11 @@ struct rt *ucma_rt(const struct ucma_session *session);
  */
 int ucma_command(struct ucma_session *session, const void *in, size_t bytes, void *out,
 		 size_t *out_bytes);
+
+/** ucma_ask() - the response to a question of librdmacm: RDMA_USER_CM_CMD_QUERY or _INIT_QP_ATTR
+ *  @option: of the query, or the state of the queue pair
+ *  @out: room for UCMA_RESPONSE_MAX. Return: 0; -errno */
+int ucma_ask(struct ucma_id *id, u32 cmd, u32 option, void *out, size_t *out_bytes);
 
 /** struct ucma_call - a command and where its response goes */
 struct ucma_call {
@@ -112,6 +119,30 @@ static inline void ucma_respond(struct ucma_call *call, const void *resp, size_t
 	*call->out_bytes = MIN(bytes, call->room);
 	memcpy(call->out, resp, *call->out_bytes);
 }
+
+/* --- ucma_ahead.c --- */
+
+/** struct ucma_page - the counts of changes of an endpoint's ids (abi/ahead.h) */
+struct ucma_page {
+	struct list_head node;
+	struct rt *rt;
+	struct abi_ahead_page *shared;
+	int fd; /* of the memfd, for programs */
+};
+
+/** ucma_page_create() - Return: 0; -errno */
+int ucma_page_create(struct ucma_page *page, struct rt *rt);
+void ucma_page_destroy(struct ucma_page *page);
+/** ucma_changed() - answers about the id @number that were given ahead hold no more */
+void ucma_changed(const struct ucma_page *page, u32 number);
+/** ucma_watch_devices() - changes of devices count as changes of all ids, from here to
+ *  ucma_leave_devices(). Return: 0; -errno */
+int ucma_watch_devices(void);
+void ucma_leave_devices(void);
+/** ucma_put_ahead() - the answers to what is asked about @id after an event of the type @event.
+ *  Return: bytes of struct abi_ahead and the answers; 0: there are none */
+size_t ucma_put_ahead(const struct ucma_page *page, struct ucma_id *id, u32 event, void *to,
+		      size_t room);
 
 /* --- ucma_query.c --- */
 

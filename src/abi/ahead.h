@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Answers that softibd gives ahead. Behind the response of GET_EVENT stand the answers to the
+ * questions that librdmacm asks as soon as it has the event (addresses, path, attributes of a
+ * queue pair), so that a connection does not cost an exchange for each.
+ *
+ * An answer holds as long as softibd would give the same. softibd counts the changes of each
+ * id in a page that programs can read: whoever finds another count than the one that came
+ * with the answer asks again.
+ */
+#ifndef SOFTIB_ABI_AHEAD_H
+#define SOFTIB_ABI_AHEAD_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#define ABI_AHEAD_COUNTERS 1024 /* ids share them by the rest of their numbers */
+
+/** struct abi_ahead_page - a memfd that softibd alone can write. It comes with the answer to the
+ *  opening message, after the socket of commands */
+struct abi_ahead_page {
+	_Atomic uint32_t changes[ABI_AHEAD_COUNTERS];
+};
+
+/** struct abi_ahead - answers about @id follow, each struct abi_ahead_answer and its bytes.
+ *  @changes: the id's count when they were true */
+struct abi_ahead {
+	uint32_t id;
+	uint32_t changes;
+};
+
+/** struct abi_ahead_answer - @cmd: RDMA_USER_CM_CMD_QUERY or _INIT_QP_ATTR; @option: of the
+ *  query, or the state of the queue pair; @bytes: of the response, a multiple of eight */
+struct abi_ahead_answer {
+	uint16_t cmd, option;
+	uint32_t bytes;
+};
+
+#endif

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Answers to what librdmacm asks as soon as it has an event, and the counts of changes by which
+ * it knows whether they still hold (abi/ahead.h).
+ *
+ * An id changes by a command of its program other than a question, by an event, whether or not the
+ * program hears of it, and by whatever changes its device's ports.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "abi/ahead.h"
+#include "access/ucma_private.h"
+
+#define PAGE_BYTES sizeof(struct abi_ahead_page)
+
+static LIST_HEAD(pages);
+
+/* --- the page --- */
+
+int ucma_page_create(struct ucma_page *page, struct rt *rt)
+{
+	void *map;
+
+	page->rt = rt;
+	page->fd = memfd_create("softib-cm", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (page->fd < 0)
+		return -errno;
+	map = ftruncate(page->fd, PAGE_BYTES) ? MAP_FAILED :
+	      mmap(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, page->fd, 0);
+	if (map == MAP_FAILED ||
+	    fcntl(page->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE)) {
+		int ret = -errno;
+
+		if (map != MAP_FAILED)
+			munmap(map, PAGE_BYTES);
+		close(page->fd);
+		return ret;
+	}
+	page->shared = map;
+	list_add_tail(&page->node, &pages);
+	return 0;
+}
+
+void ucma_page_destroy(struct ucma_page *page)
+{
+	list_del(&page->node);
+	munmap(page->shared, PAGE_BYTES);
+	close(page->fd);
+}
+
+static _Atomic u32 *count_of(const struct ucma_page *page, u32 number)
+{
+	return &page->shared->changes[number % ABI_AHEAD_COUNTERS];
+}
+
+void ucma_changed(const struct ucma_page *page, u32 number)
+{
+	atomic_fetch_add_explicit(count_of(page, number), 1, memory_order_release);
+}
+
+/* --- changes of devices --- */
+
+static void all_changed(const struct ib_device *device)
+{
+	const struct ucma_page *page;
+
+	list_for_each_entry(page, &pages, node)
+		for (u32 i = 0; page->rt == device->rt && i < ABI_AHEAD_COUNTERS; i++)
+			ucma_changed(page, i);
+}
+
+static void on_device_event(struct ib_event_handler *handler, struct ib_event *event)
+{
+	all_changed(event->device);
+}
+
+static int add_device(struct ib_device *device);
+static void remove_device(struct ib_device *device, void *client_data);
+static struct ib_client client = {
+	.name = "ucma", .add = add_device, .remove = remove_device};
+
+static int add_device(struct ib_device *device)
+{
+	struct ib_event_handler *handler = rt_zalloc(sizeof(*handler));
+
+	if (!handler)
+		return -ENOMEM;
+	INIT_IB_EVENT_HANDLER(handler, device, on_device_event);
+	ib_register_event_handler(handler);
+	ib_set_client_data(device, &client, handler);
+	return 0;
+}
+
+static void remove_device(struct ib_device *device, void *client_data)
+{
+	all_changed(device);
+	ib_unregister_event_handler(client_data);
+	rt_free(client_data);
+}
+
+int ucma_watch_devices(void)
+{
+	return ib_register_client(&client);
+}
+
+void ucma_leave_devices(void)
+{
+	ib_unregister_client(&client);
+}
+
+/* --- answers --- */
+
+#define ASKS_MAX 6
+
+struct ask {
+	u16 cmd, option;
+};
+
+#define ADDR  {RDMA_USER_CM_CMD_QUERY, RDMA_USER_CM_QUERY_ADDR}
+#define GIDS  {RDMA_USER_CM_CMD_QUERY, RDMA_USER_CM_QUERY_GID}
+#define PATH  {RDMA_USER_CM_CMD_QUERY, RDMA_USER_CM_QUERY_PATH}
+#define ATTR(state) {RDMA_USER_CM_CMD_INIT_QP_ATTR, IB_QPS_##state}
+
+/* what librdmacm asks after an event, until its program or another event changes the id */
+static const struct {
+	enum rdma_cm_event_type event;
+	struct ask ask[ASKS_MAX];
+} habits[] = {
+	{RDMA_CM_EVENT_ADDR_RESOLVED, {ADDR, GIDS}},
+	{RDMA_CM_EVENT_ROUTE_RESOLVED, {PATH, ATTR(INIT)}},
+	{RDMA_CM_EVENT_CONNECT_REQUEST, {ADDR, GIDS, PATH, ATTR(INIT), ATTR(RTR), ATTR(RTS)}},
+	{RDMA_CM_EVENT_CONNECT_RESPONSE, {ATTR(INIT), ATTR(RTR), ATTR(RTS)}},
+};
+
+/* Return: bytes; 0: there is no such answer, or no room for it */
+static size_t put_answer(struct ucma_id *id, const struct ask *ask, u8 *out, size_t room)
+{
+	struct abi_ahead_answer head = {.cmd = ask->cmd, .option = ask->option};
+	_Alignas(8) u8 body[UCMA_RESPONSE_MAX] = {0};
+	size_t bytes = 0;
+
+	if (ucma_ask(id, ask->cmd, ask->option, body, &bytes))
+		return 0;
+	bytes = (bytes + 7) / 8 * 8;
+	if (sizeof(head) + bytes > room)
+		return 0;
+	head.bytes = (u32)bytes;
+	memcpy(out, &head, sizeof(head));
+	memcpy(out + sizeof(head), body, bytes);
+	return sizeof(head) + bytes;
+}
+
+size_t ucma_put_ahead(const struct ucma_page *page, struct ucma_id *id, u32 event, void *to,
+		      size_t room)
+{
+	struct abi_ahead head = {
+		.id = id->number,
+		.changes = atomic_load_explicit(count_of(page, id->number), memory_order_relaxed)};
+	size_t used = sizeof(head);
+	u8 *out = to;
+
+	for (size_t i = 0; i < ARRAY_SIZE(habits); i++)
+		for (int j = 0; habits[i].event == event && j < ASKS_MAX && habits[i].ask[j].cmd; j++)
+			used += put_answer(id, &habits[i].ask[j], out + used, room - used);
+	memcpy(out, &head, sizeof(head));
+	return used > sizeof(head) ? used : 0;
+}
