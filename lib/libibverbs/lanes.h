@@ -137,5 +137,9 @@ void lanes_answer(struct soft_context *ctx);
 /** lanes_prepare() - resolve the flow of a connected QP before its first packet. Context:
  *  may wait for softibd. Return: the program that owns its peer; 0: unknown */
 uint32_t lanes_prepare(struct soft_context *ctx, const struct abi_resolve *key);
+/** lanes_connect() - lanes_prepare() in one exchange with @modify, which takes the QP to RTR, and
+ *  the owner in *@owner. Return: 0; -errno: what softibd says to @modify */
+int lanes_connect(struct soft_context *ctx, const struct ib_uverbs_modify_qp *modify,
+		  const struct abi_resolve *key, uint32_t *owner);
 
 #endif

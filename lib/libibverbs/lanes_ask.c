@@ -116,16 +116,19 @@ static void take_answer(void *arg)
 	a->missing = !lane && a->resp->lane != ABI_NO_LANE;
 }
 
-/* Return: the owner of the destination QP; 0: unknown */
-static uint32_t ask_softibd(struct soft_context *ctx, const struct abi_resolve *key)
+/* @modify: as of session_resolve(). Return: 0 and the owner of the destination QP (0: unknown);
+ * -errno */
+static int ask_softibd(struct soft_context *ctx, const struct ib_uverbs_modify_qp *modify,
+		       const struct abi_resolve *key, uint32_t *owner)
 {
 	struct abi_resolve_resp resp = {0};
 	struct answer answer = {.lanes = &ctx->link.lanes, .key = key, .resp = &resp};
 	int fds[2] = {-1, -1};
 	unsigned num_fds = 2;
 	int state = lock_for_calls(&ctx->link.lanes.ask_lock);
+	int rc = session_resolve(ctx, modify, key, &resp, fds, &num_fds);
 
-	if (!session_resolve(ctx, key, &resp, fds, &num_fds)) {
+	if (!rc) {
 		if (num_fds == 2) {
 			answer.fresh = new_out(answer.lanes, resp.lane, fds);
 			close(fds[0]);
@@ -137,7 +140,8 @@ static uint32_t ask_softibd(struct soft_context *ctx, const struct abi_resolve *
 			refuse(ctx->progress.lanes_fd, resp.lane);
 	}
 	unlock_after_calls(&ctx->link.lanes.ask_lock, state);
-	return resp.owner;
+	*owner = resp.owner;
+	return rc;
 }
 
 struct question {
@@ -158,9 +162,10 @@ static void next_question(void *arg)
 void lanes_answer(struct soft_context *ctx)
 {
 	struct question q = {.lanes = &ctx->link.lanes, .found = true};
+	uint32_t owner;
 
 	while (!ctx->dead && (eng_locked(ctx->engine, next_question, &q), q.found))
-		ask_softibd(ctx, &q.key);
+		ask_softibd(ctx, NULL, &q.key, &owner);
 }
 
 /* under the engine's lock: allocate a slot for the flow, as its first packet would */
@@ -178,14 +183,22 @@ static void make_flow(void *arg)
 		q->lanes->num_questions--; /* this thread asks now, so nobody else has to */
 }
 
-uint32_t lanes_prepare(struct soft_context *ctx, const struct abi_resolve *key)
+int lanes_connect(struct soft_context *ctx, const struct ib_uverbs_modify_qp *modify,
+		  const struct abi_resolve *key, uint32_t *owner)
 {
 	struct question q = {.lanes = &ctx->link.lanes, .key = *key};
 
-	if (q.lanes->off)
-		return 0;
 	eng_locked(ctx->engine, make_flow, &q);
-	return ask_softibd(ctx, key);
+	return ask_softibd(ctx, modify, key, owner);
+}
+
+uint32_t lanes_prepare(struct soft_context *ctx, const struct abi_resolve *key)
+{
+	uint32_t owner = 0;
+
+	if (!ctx->link.lanes.off)
+		lanes_connect(ctx, NULL, key, &owner);
+	return owner;
 }
 
 /* --- what softibd is told --- */

@@ -157,36 +157,6 @@ int session_get_context(int sock, struct abi_context_resp *resp, int fds[ABI_CON
 	return n < 0 ? (int)n : -EPROTO;
 }
 
-/**
- * session_resolve() - ABI_CMD_RESOLVE: is there a lane for a flow?
- * @fds: of a lane that is new, the caller's; *@num_fds: 0 or 2. 0 as well when
- *       we have no descriptors left for them
- * Return: 0; -errno
- */
-int session_resolve(struct soft_context *ctx, const struct abi_resolve *key,
-		    struct abi_resolve_resp *resp, int fds[2], unsigned *num_fds)
-{
-	struct ib_uverbs_cmd_hdr hdr = {
-		.command = ABI_CMD_RESOLVE,
-		.in_words = (sizeof(hdr) + sizeof(*key)) / 4,
-		.out_words = sizeof(*resp) / 4,
-	};
-	struct iovec iov[2] = {{&hdr, sizeof(hdr)}, {(void *)key, sizeof(*key)}};
-	int state = lock_for_calls(&ctx->sock_lock);
-	ssize_t n = send_message(ctx->sock, iov, 2);
-
-	if (n >= 0)
-		n = receive_reply(ctx->sock, resp, sizeof(*resp), fds, num_fds);
-	else
-		*num_fds = 0;
-	unlock_after_calls(&ctx->sock_lock, state);
-	while (*num_fds && (n != (ssize_t)sizeof(*resp) || *num_fds == 1))
-		close(fds[--*num_fds]);
-	if (n == (ssize_t)sizeof(*resp))
-		return 0;
-	return n < 0 ? (int)n : -EPROTO;
-}
-
 /*
  * exchange() - a command and its answer, on the context's session or the child's own
  * @fds: of the answer, the caller's to close; NULL: it has none. *@num_fds: how many there
@@ -218,6 +188,33 @@ static int exchange(struct soft_context *ctx, int sock, const struct iovec *iov,
 	if (n < 0)
 		return (int)n;
 	return resp && (size_t)n < resp_bytes ? -EPROTO : 0;
+}
+
+/**
+ * session_resolve() - ABI_CMD_RESOLVE: is there a lane for a flow?
+ * @modify: to be done before, by ABI_CMD_CONNECT; NULL: nothing
+ * @fds: of a lane that is new, the caller's; *@num_fds: 0 or 2. 0 as well when
+ *       we have no descriptors left for them
+ * Return: 0; -errno
+ */
+int session_resolve(struct soft_context *ctx, const struct ib_uverbs_modify_qp *modify,
+		    const struct abi_resolve *key, struct abi_resolve_resp *resp, int fds[2],
+		    unsigned *num_fds)
+{
+	const size_t modify_bytes = modify ? sizeof(*modify) : 0;
+	struct ib_uverbs_cmd_hdr hdr = {
+		.command = modify ? ABI_CMD_CONNECT : ABI_CMD_RESOLVE,
+		.in_words = (uint16_t)((sizeof(hdr) + modify_bytes + sizeof(*key)) / 4),
+		.out_words = sizeof(*resp) / 4,
+	};
+	struct iovec iov[3] = {{&hdr, sizeof(hdr)}, {(void *)modify, modify_bytes},
+			       {(void *)key, sizeof(*key)}};
+	int rc = exchange(ctx, ctx->forked ? -1 : ctx->sock, iov, 3, resp, sizeof(*resp), fds,
+			  num_fds);
+
+	while (*num_fds && (rc || *num_fds == 1))
+		close(fds[--*num_fds]);
+	return rc;
 }
 
 /* A child has no access to its parent's session. */

@@ -262,6 +262,7 @@ struct soft_qp {
 	struct eng_qp *eng;
 	struct ibv_qp_cap cap;
 	bool sq_sig_all;
+	bool access_kept; /* the engine's access flags are newer than softibd's (qp_modify.c) */
 	struct ibv_xrcd *xrcd;	      /* XRC_RECV */
 	struct soft_builder *builder; /* when made with send_ops_flags */
 	struct ibv_rwq_ind_table *table; /* where its frames go; NULL: into its receives */
@@ -299,8 +300,9 @@ struct soft_device *device_named(const char *dir, const char *node, const char *
 int session_connect(const char *dir, const struct abi_open *open);
 int session_list(const char *dir, const char *node, struct abi_device_info **infos);
 int session_get_context(int sock, struct abi_context_resp *resp, int fds[ABI_CONTEXT_FDS]);
-int session_resolve(struct soft_context *ctx, const struct abi_resolve *key,
-		    struct abi_resolve_resp *resp, int fds[2], unsigned *num_fds);
+int session_resolve(struct soft_context *ctx, const struct ib_uverbs_modify_qp *modify,
+		    const struct abi_resolve *key, struct abi_resolve_resp *resp, int fds[2],
+		    unsigned *num_fds);
 int session_command(struct soft_context *ctx, uint32_t command, const void *req,
 		    size_t req_bytes, void *resp, size_t resp_bytes);
 int session_of_child(struct soft_context *ctx);

@@ -408,6 +408,13 @@ struct abi_resolve_resp {
 	uint32_t mtu_bytes; /* longer payloads take the packet path; softibd drops them */
 };
 
+/*
+ * ABI_CMD_CONNECT: IB_USER_VERBS_CMD_MODIFY_QP of a QP that goes to RTR and, if that
+ * succeeds, ABI_CMD_RESOLVE of its flow, in one exchange. struct ib_uverbs_modify_qp and struct
+ * abi_resolve; answered as ABI_CMD_RESOLVE is. A flow that cannot be resolved has no lane.
+ */
+#define ABI_CMD_CONNECT 0x5f0du
+
 /**
  * struct abi_lane_event - a message on ABI_FD_LANES
  *

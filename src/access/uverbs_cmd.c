@@ -403,9 +403,28 @@ static int cmd_driver(struct call *call)
 					   call->driver_fds, &call->num_fds);
 }
 
+static int cmd_connect(struct call *call)
+{
+	struct abi_resolve_resp *out = call->out;
+	int ret = cmd_modify_qp(call);
+
+	if (ret)
+		return ret;
+	call->in = (const struct ib_uverbs_modify_qp *)call->in + 1;
+	call->number = ABI_CMD_RESOLVE;
+	if (cmd_driver(call)) {
+		*out = (struct abi_resolve_resp){.lane = ABI_NO_LANE};
+		call->num_fds = 0;
+	}
+	return 0;
+}
+
 const struct command uverbs_driver_commands[] = {
 	[ABI_CMD_RESOLVE - ABI_CMD_RESOLVE] = {"resolve", sizeof(struct abi_resolve),
 					       sizeof(struct abi_resolve_resp), cmd_driver},
+	[ABI_CMD_CONNECT - ABI_CMD_RESOLVE] = {"connect",
+					       IN(modify_qp) + sizeof(struct abi_resolve),
+					       sizeof(struct abi_resolve_resp), cmd_connect},
 	[ABI_CMD_COMPLETION - ABI_CMD_RESOLVE] = {"completion", sizeof(struct abi_completion),
 						  sizeof(struct abi_completion_resp), cmd_driver},
 	[ABI_CMD_ALLOC_DM - ABI_CMD_RESOLVE] = {"alloc_dm", sizeof(struct abi_alloc_dm),

@@ -32,8 +32,9 @@ bool share_serve(struct soft_context *ctx, int sock)
 	return false;
 }
 
-int session_resolve(struct soft_context *ctx, const struct abi_resolve *key,
-		    struct abi_resolve_resp *resp, int fds[2], unsigned *num_fds)
+int session_resolve(struct soft_context *ctx, const struct ib_uverbs_modify_qp *modify,
+		    const struct abi_resolve *key, struct abi_resolve_resp *resp, int fds[2],
+		    unsigned *num_fds)
 {
 	struct program *p = container_of(ctx, struct program, soft);
 

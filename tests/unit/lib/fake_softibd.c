@@ -47,6 +47,8 @@ struct fake_softibd {
 	_Atomic int refuse_error;
 	int dm_fd; /* of the last device memory */
 	uint64_t dm_bytes;
+	struct ib_uverbs_modify_qp modify; /* the last; written before it is answered */
+	_Atomic int modified;
 };
 
 static void answer(int sock, int error, const void *body, size_t bytes, const int *fds,
@@ -256,11 +258,16 @@ static void command(struct fake_softibd *fake, struct session *s, const void *me
 		answer(s->sock, error, NULL, 0, NULL, 0);
 		return;
 	}
+	if (hdr->command == IB_USER_VERBS_CMD_MODIFY_QP || hdr->command == ABI_CMD_CONNECT) {
+		memcpy(&fake->modify, hdr + 1, sizeof(fake->modify));
+		fake->modified++;
+	}
 	switch (hdr->command) {
 	case IB_USER_VERBS_CMD_GET_CONTEXT:
 		attach(s);
 		break;
 	case ABI_CMD_RESOLVE:
+	case ABI_CMD_CONNECT:
 		answer_resolve(s);
 		break;
 	case IB_USER_VERBS_EX_CMD_QUERY_DEVICE | IB_USER_VERBS_CMD_FLAG_EXTENDED:
@@ -451,6 +458,12 @@ void fake_refuse_next(struct fake_softibd *fake, uint32_t command_number, int er
 {
 	fake->refuse_command = command_number;
 	fake->refuse_error = error;
+}
+
+int fake_modified(struct fake_softibd *fake, struct ib_uverbs_modify_qp *last)
+{
+	*last = fake->modify;
+	return fake->modified;
 }
 
 int fake_objects(struct fake_softibd *fake)

@@ -9,6 +9,7 @@
 #ifndef SOFTIB_TESTS_FAKE_SOFTIBD_H
 #define SOFTIB_TESTS_FAKE_SOFTIBD_H
 
+#include <rdma/ib_user_verbs.h>
 #include <stdint.h>
 
 struct fake_softibd;
@@ -26,6 +27,8 @@ void fake_stop(struct fake_softibd *fake);
 void fake_refuse_next(struct fake_softibd *fake, uint32_t command, int error);
 /** fake_hear_refusal() - wait for a word about lanes. Return: the one refused */
 uint32_t fake_hear_refusal(struct fake_softibd *fake);
+/** fake_modified() - how many QPs were modified; @last: set to the last request, zero: none */
+int fake_modified(struct fake_softibd *fake, struct ib_uverbs_modify_qp *last);
 /** fake_objects() - created and not yet destroyed */
 int fake_objects(struct fake_softibd *fake);
 

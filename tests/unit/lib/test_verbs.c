@@ -629,6 +629,69 @@ static void a_lane_that_did_not_come_is_refused(void **state)
 	assert_int_equal(poll_one(p).status, IBV_WC_SUCCESS);
 }
 
+static struct ib_uverbs_modify_qp modified(struct program *p, int times)
+{
+	struct ib_uverbs_modify_qp last;
+
+	assert_int_equal(fake_modified(p->fake, &last), times);
+	return last;
+}
+
+/* softibd need not be told that access alone changes before the peer can reach the QP: the
+ * transition to RTR tells. */
+static void access_that_changes_in_init_is_told_with_rtr(void **state)
+{
+	const int init = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
+	struct program *p = *state;
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1,
+				   .qp_access_flags = IBV_ACCESS_REMOTE_READ};
+	struct ibv_qp *qp = p->qp[0] = make_qp(p, IBV_QPT_RC);
+	int before = fake_modified(p->fake, &(struct ib_uverbs_modify_qp){0});
+	struct ibv_qp_init_attr unused;
+
+	assert_int_equal(ibv_modify_qp(qp, &attr, init), 0);
+	modified(p, before);
+	assert_int_equal(ibv_query_qp(qp, &attr, IBV_QP_ACCESS_FLAGS, &unused), 0);
+	assert_int_equal(attr.qp_access_flags, IBV_ACCESS_REMOTE_READ);
+
+	/* what softibd has to check it is told at once */
+	attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_INIT, .port_num = 1, .pkey_index = 1};
+	fake_refuse_next(p->fake, IB_USER_VERBS_CMD_MODIFY_QP, -EINVAL);
+	assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX), EINVAL);
+
+	p->qp[1] = make_qp(p, IBV_QPT_RC);
+	before++; /* its own way to INIT */
+	connect_rc(qp, p->qp[1]->qp_num, TIMEOUT_ENC_PATIENT);
+	assert_int_equal(modified(p, before + 2).qp_state, IBV_QPS_RTS);
+	connect_rc(p->qp[1], qp->qp_num, TIMEOUT_ENC_PATIENT);
+}
+
+static void rtr_tells_the_access(void **state)
+{
+	struct program *p = *state;
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT,
+				   .qp_access_flags = IBV_ACCESS_REMOTE_WRITE};
+	struct ib_uverbs_modify_qp told;
+	int before;
+
+	p->qp[0] = make_qp(p, IBV_QPT_RC);
+	before = fake_modified(p->fake, &told);
+	assert_int_equal(ibv_modify_qp(p->qp[0], &attr, IBV_QP_STATE | IBV_QP_ACCESS_FLAGS), 0);
+	attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTR,
+				    .path_mtu = IBV_MTU_1024,
+				    .dest_qp_num = 5,
+				    .ah_attr = {.dlid = FAKE_LID, .port_num = 1}};
+	assert_int_equal(ibv_modify_qp(p->qp[0], &attr,
+				       IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
+				       IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+				       IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER), 0);
+	told = modified(p, before + 1);
+	assert_int_equal(told.qp_state, IBV_QPS_RTR);
+	assert_true(told.attr_mask & IBV_QP_ACCESS_FLAGS);
+	assert_int_equal(told.qp_access_flags, IBV_ACCESS_REMOTE_WRITE);
+	p->qp[1] = make_qp(p, IBV_QPT_RC);
+}
+
 /* The child must not disturb the parent's session, nor hang when it ends. */
 static void a_child_lets_the_parents_objects_alone(void **state)
 {
@@ -749,6 +812,8 @@ int main(void)
 		CASE(death_of_softibd_is_a_fatal_event),
 		CASE(a_cancelled_thread_keeps_no_lock),
 		CASE(a_lane_that_did_not_come_is_refused),
+		CASE(access_that_changes_in_init_is_told_with_rtr),
+		CASE(rtr_tells_the_access),
 		CASE(a_child_lets_the_parents_objects_alone),
 		CASE(a_childs_child_keeps_the_childs_descriptors),
 	};
