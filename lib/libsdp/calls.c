@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The functions of libc that the library takes the place of. Those that move bytes, wait
- * and close are not among them: an SDP socket is a socket of the kernel's.
+ * The functions of libc that the library takes the place of, but for those that move bytes
+ * (bytes.c). Those that wait are not among them: an SDP socket is a socket of the kernel's.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -28,12 +28,23 @@ static void *find(const char *symbol)
 #define FIND(symbol) *(void **)&sdp_libc.symbol = find(#symbol)
 
 /* Other libraries' constructors may run, and open sockets, before this one. */
-static void begin(void)
+bool sdp_begin(void)
 {
-	const char *dir = getenv(ABI_ENV_DIR);
+	const char *dir;
 
 	if (sdp_libc.setsockopt)
-		return;
+		return is_active;
+	FIND(close);
+	FIND(read);
+	FIND(readv);
+	FIND(recv);
+	FIND(recvfrom);
+	FIND(recvmsg);
+	FIND(write);
+	FIND(writev);
+	FIND(send);
+	FIND(sendto);
+	FIND(sendmsg);
 	FIND(socket);
 	FIND(bind);
 	FIND(listen);
@@ -43,21 +54,23 @@ static void begin(void)
 	FIND(getpeername);
 	FIND(getsockopt);
 	FIND(setsockopt);
+	dir = getenv(ABI_ENV_DIR);
 	is_active = dir && *dir;
 	if (is_active)
 		sdp_rules_load();
+	return is_active;
 }
 
 __attribute__((constructor)) static void on_load(void)
 {
-	begin();
+	sdp_begin();
 }
 
 EXPORT int socket(int domain, int type, int protocol)
 {
 	int fd;
 
-	begin();
+	sdp_begin();
 	if (!is_active || domain != ABI_SDP_FAMILY)
 		return sdp_libc.socket(domain, type, protocol);
 	if ((type & ~(SOCK_NONBLOCK | SOCK_CLOEXEC)) != SOCK_STREAM) {
@@ -77,7 +90,7 @@ EXPORT int bind(int fd, const struct sockaddr *addr, socklen_t len)
 	struct sdp_name name;
 	int family;
 
-	begin();
+	sdp_begin();
 	if (is_active && sdp_is_tcp(fd, &family))
 		return sdp_bind(fd, addr, len);
 	if (is_active && sdp_name_get(fd, &name)) {
@@ -89,13 +102,13 @@ EXPORT int bind(int fd, const struct sockaddr *addr, socklen_t len)
 
 EXPORT int listen(int fd, int backlog)
 {
-	begin();
+	sdp_begin();
 	return is_active ? sdp_listen(fd, backlog) : sdp_libc.listen(fd, backlog);
 }
 
 EXPORT int connect(int fd, const struct sockaddr *addr, socklen_t len)
 {
-	begin();
+	sdp_begin();
 	return is_active ? sdp_connect(fd, addr, len) : sdp_libc.connect(fd, addr, len);
 }
 
@@ -103,7 +116,7 @@ EXPORT int accept4(int fd, struct sockaddr *addr, socklen_t *len, int flags)
 {
 	struct sdp_name name;
 
-	begin();
+	sdp_begin();
 	if (!is_active || !sdp_name_get(fd, &name))
 		return sdp_libc.accept4(fd, addr, len, flags);
 	return sdp_accept_on(fd, &name, addr, len, flags);
@@ -118,7 +131,7 @@ EXPORT int getsockname(int fd, struct sockaddr *addr, socklen_t *len)
 {
 	struct sdp_name name;
 
-	begin();
+	sdp_begin();
 	if (!is_active || !sdp_name_get(fd, &name))
 		return sdp_libc.getsockname(fd, addr, len);
 	sdp_address_put(&name.names.local, addr, len);
@@ -129,7 +142,7 @@ EXPORT int getpeername(int fd, struct sockaddr *addr, socklen_t *len)
 {
 	struct sdp_name name;
 
-	begin();
+	sdp_begin();
 	if (!is_active || !sdp_name_get(fd, &name))
 		return sdp_libc.getpeername(fd, addr, len);
 	if (!sdp_is_connected(fd, &name)) {
@@ -144,7 +157,7 @@ EXPORT int getsockopt(int fd, int level, int option, void *value, socklen_t *len
 {
 	struct sdp_name name;
 
-	begin();
+	sdp_begin();
 	if (!is_active || !sdp_name_get(fd, &name))
 		return sdp_libc.getsockopt(fd, level, option, value, len);
 	return sdp_getsockopt(fd, &name, level, option, value, len);
@@ -154,7 +167,7 @@ EXPORT int setsockopt(int fd, int level, int option, const void *value, socklen_
 {
 	struct sdp_name name;
 
-	begin();
+	sdp_begin();
 	if (!is_active || !sdp_name_get(fd, &name))
 		return sdp_libc.setsockopt(fd, level, option, value, len);
 	return sdp_setsockopt(fd, level, option, value, len);

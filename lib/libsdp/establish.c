@@ -183,9 +183,9 @@ struct connecting {
 	const union abi_sdp_address *address;
 };
 
-/* Ask on @session for a connection by the socket pair. @tcp: a TCP socket that comes back in
- * place of one. Return: 0; -errno */
-static int ask_for(const struct connecting *c, int session, const int pair[2], int *tcp)
+/* Ask on @session for a connection by the socket pair. @returned: the connection's memory; of an
+ * error, a TCP socket that comes back in place of one; -1: neither. Return: 0; -errno */
+static int ask_for(const struct connecting *c, int session, const int pair[2], int *returned)
 {
 	struct abi_sdp_request request = {.op = ABI_SDP_CONNECT, .address = *c->address};
 	struct sdp_name name = {.kind = SDP_CONNECTED, .flags = c->flags};
@@ -200,7 +200,7 @@ static int ask_for(const struct connecting *c, int session, const int pair[2], i
 			return request.number;
 	}
 	ret = sdp_session_ask(session, &request, fds,
-			      1 + (request.flags && c->may_fall_back), &name.names, tcp);
+			      1 + (request.flags && c->may_fall_back), &name.names, returned);
 	if (ret)
 		return ret;
 	/* who calls the loopback address has it, too; softibd names the port's address */
@@ -216,18 +216,23 @@ static int ask_for(const struct connecting *c, int session, const int pair[2], i
 static int connect_by(const struct connecting *c, int session, int *tcp)
 {
 	const bool pending = is_nonblocking(c->fd);
-	int pair[2], ret;
+	int pair[2], ret, returned = -1;
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
 		return -errno;
-	ret = ask_for(c, session, pair, tcp);
+	ret = ask_for(c, session, pair, &returned);
 	close(pair[1]);
 	if (ret) {
 		close(pair[0]);
+		if (tcp)
+			*tcp = returned;
+		else if (returned >= 0)
+			close(returned);
 		return ret;
 	}
 	sdp_copy_options(c->fd, pair[0]);
 	ret = sdp_take_place(c->fd, pair[0]);
+	sdp_memory_keep(c->fd, returned, 0);
 	return !ret && pending ? -EINPROGRESS : ret;
 }
 
@@ -314,11 +319,11 @@ int sdp_accept_on(int fd, const struct sdp_name *name, struct sockaddr *addr,
 	const int family = name->names.local.any.sa_family;
 	struct sdp_name made = {.kind = SDP_CONNECTED, .flags = name->flags};
 	struct abi_sdp_names *names = &made.names;
-	int new, ret;
+	int new, ret, memory;
 
 	if (name->kind != SDP_BOUND || !sdp_is_listening(fd))
 		return fail(-EINVAL);
-	new = sdp_session_accept(fd, names);
+	new = sdp_session_accept(fd, names, &memory);
 	if (new == -ENETDOWN) /* the fabric has ended, and poll(2) will always say so: a server
 				 that goes on would use a whole processor */
 		usleep(DEAD_PAUSE_US);
@@ -338,6 +343,7 @@ int sdp_accept_on(int fd, const struct sdp_name *name, struct sockaddr *addr,
 	sdp_address_map(&names->local, family);
 	sdp_address_map(&names->peer, family);
 	ret = sdp_name_set(new, &made);
+	sdp_memory_keep(new, memory, 1);
 	if (ret) {
 		close(new);
 		return fail(ret);

@@ -3,15 +3,18 @@
  * libsdp.so, a library to be preloaded: socket programs use SDP in place of TCP.
  *
  *  calls.c	the functions of libc that it takes the place of
+ *  bytes.c	those that move bytes
  *  establish.c	bind, listen, connect and accept of SDP
  *  place.c	how another socket takes a descriptor's place
  *  session.c	the conversation with softibd's "sdp" socket (abi/sdp.h)
  *  name.c	what a descriptor is: its name, which is in the kernel
  *  options.c	socket options, as a TCP socket has them
+ *  memory.c	connections whose memory this process has mapped
+ *  stream.c	bytes through this memory, or through the socket
  *  rules.c	libsdp.conf: who uses SDP for what
  *
- * The library keeps nothing about descriptors in memory, because they are inherited over
- * fork() and exec(), duplicated and passed on. A descriptor becomes one of SDP at bind(),
+ * The library keeps nothing about descriptors in memory that it needs, because they are inherited
+ * over fork() and exec(), duplicated and passed on. A descriptor becomes one of SDP at bind(),
  * listen() or connect(): until then it is a TCP socket of the kernel's, which has the
  * options that the program sets.
  */
@@ -22,6 +25,7 @@
 #include <sys/socket.h>
 
 #include "abi/sdp.h"
+#include "abi/sdp_ring.h"
 
 /* --- calls.c: libc's functions behind ours --- */
 
@@ -35,8 +39,22 @@ struct sdp_libc {
 	int (*getpeername)(int, struct sockaddr *, socklen_t *);
 	int (*getsockopt)(int, int, int, void *, socklen_t *);
 	int (*setsockopt)(int, int, int, const void *, socklen_t);
+	int (*close)(int);
+	ssize_t (*read)(int, void *, size_t);
+	ssize_t (*readv)(int, const struct iovec *, int);
+	ssize_t (*recv)(int, void *, size_t, int);
+	ssize_t (*recvfrom)(int, void *, size_t, int, struct sockaddr *, socklen_t *);
+	ssize_t (*recvmsg)(int, struct msghdr *, int);
+	ssize_t (*write)(int, const void *, size_t);
+	ssize_t (*writev)(int, const struct iovec *, int);
+	ssize_t (*send)(int, const void *, size_t, int);
+	ssize_t (*sendto)(int, const void *, size_t, int, const struct sockaddr *, socklen_t);
+	ssize_t (*sendmsg)(int, const struct msghdr *, int);
 };
 extern struct sdp_libc sdp_libc;
+
+/** sdp_begin() - find them, if that was not done yet. Return: is the program on a node? */
+bool sdp_begin(void);
 
 /* --- rules.c --- */
 
@@ -120,9 +138,38 @@ int sdp_session_open(void);
  */
 int sdp_session_ask(int session, const struct abi_sdp_request *request, const int *fds,
 		    unsigned int num_fds, struct abi_sdp_names *names, int *returned);
-/** sdp_session_accept() - the next connection of a listening session. Return: its
- *  descriptor (close-on-exec); -errno; -ENETDOWN: softibd is gone */
-int sdp_session_accept(int session, struct abi_sdp_names *names);
+/** sdp_session_accept() - the next connection of a listening session. @memory: set to its memory;
+ *  -1: none. Return: its descriptor (close-on-exec); -errno; -ENETDOWN: softibd is gone */
+int sdp_session_accept(int session, struct abi_sdp_names *names, int *memory);
+
+/* --- memory.c --- */
+
+/** struct sdp_memory - of the connection whose socket is @inode of @device; @side: index in
+ *  abi_sdp_memory.half of what this end sends */
+struct sdp_memory {
+	struct abi_sdp_memory *memory;
+	dev_t device;
+	ino_t inode;
+	int side;
+};
+
+/** sdp_memory_keep() - @fd is a connection with memory @memory_fd, which is closed; -1: none */
+void sdp_memory_keep(int fd, int memory_fd, int side);
+/** sdp_memory_forget() - before @fd is closed */
+void sdp_memory_forget(int fd);
+/** sdp_memory_enter() - Return: what @fd was when that was looked at last, which stays until
+ *  sdp_memory_leave(); NULL: nothing is known */
+struct sdp_memory *sdp_memory_enter(int fd);
+void sdp_memory_leave(int fd);
+/** sdp_memory_is_of() - is @fd that connection still? */
+bool sdp_memory_is_of(const struct sdp_memory *m, int fd);
+
+/* --- stream.c --- */
+
+/** sdp_write(), sdp_read() - as sendmsg(2) and recvmsg(2), *@n being the result. Return: false:
+ *  that is the kernel's matter, and nothing was done */
+bool sdp_write(int fd, const struct msghdr *msg, int flags, ssize_t *n);
+bool sdp_read(int fd, const struct msghdr *msg, int flags, ssize_t *n);
 
 /* --- establish.c: as the calls of libc, of a socket that is or becomes one of SDP --- */
 

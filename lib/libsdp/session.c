@@ -100,12 +100,13 @@ int sdp_session_ask(int session, const struct abi_sdp_request *request, const in
 	return ret;
 }
 
-int sdp_session_accept(int session, struct abi_sdp_names *names)
+int sdp_session_accept(int session, struct abi_sdp_names *names, int *memory)
 {
 	struct abi_reply reply;
 	struct iovec parts[2] = {{&reply, sizeof(reply)}, {names, sizeof(*names)}};
-	int fd = -1;
-	ssize_t n = abi_receivev(session, parts, 2, 0, &fd, 1);
+	int fds[2] = {-1, -1};
+	ssize_t n = abi_receivev(session, parts, 2, 0, fds, 2);
+	const int fd = fds[0];
 
 	if (n < 0)
 		return (int)n;
@@ -113,8 +114,11 @@ int sdp_session_accept(int session, struct abi_sdp_names *names)
 		return -ENETDOWN;
 	if (fd < 0)
 		return -EMFILE; /* the kernel could not install it */
+	*memory = fds[1];
 	if (n == sizeof(reply) + sizeof(*names))
 		return fd;
 	close(fd);
+	if (fds[1] >= 0)
+		close(fds[1]);
 	return -EPROTO;
 }

@@ -6,7 +6,9 @@
  * Each request is answered by struct abi_reply and struct abi_sdp_names. The connection is
  * an SDP socket: it ends when the last descriptor of it is closed. A program's listening
  * descriptor is the connection itself. Behind the answer to LISTEN, each message there is
- * struct abi_reply, struct abi_sdp_names and one descriptor: a connection for accept().
+ * struct abi_reply, struct abi_sdp_names and a descriptor: a connection for accept(). The
+ * memory of the connection (abi/sdp_ring.h) may go with it as a second descriptor, and with an
+ * answer to CONNECT that is no error.
  */
 #ifndef SOFTIB_ABI_SDP_H
 #define SOFTIB_ABI_SDP_H

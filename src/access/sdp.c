@@ -38,7 +38,7 @@ struct sdp_endpoint {
 struct waiting {
 	struct list_head node;
 	struct abi_sdp_names names;
-	int fd;
+	int fd[2]; /* the connection; its memory, or -1 */
 };
 
 struct session {
@@ -63,7 +63,9 @@ struct session {
 
 static void close_waiting(struct session *s, struct waiting *w)
 {
-	close(w->fd);
+	close(w->fd[0]);
+	if (w->fd[1] >= 0)
+		close(w->fd[1]);
 	list_del(&w->node);
 	rt_free(w);
 	s->num_queued--;
@@ -131,7 +133,8 @@ static struct abi_sdp_names put_names(const struct rdma_addr *addr)
 
 static int send_waiting(struct session *s, const struct waiting *w)
 {
-	return endpoint_send(s->fd, 0, &w->names, sizeof(w->names), &w->fd, 1);
+	return endpoint_send(s->fd, 0, &w->names, sizeof(w->names), w->fd,
+			     w->fd[1] >= 0 ? 2 : 1);
 }
 
 static void watch(struct session *s)
@@ -159,8 +162,8 @@ static int send_queue(struct session *s)
 	return ret == -EAGAIN ? 0 : ret;
 }
 
-/* @fd: consumed. Return: 0; -errno */
-static int hand_over(struct session *s, int fd, const struct abi_sdp_names *names)
+/* @fd: consumed; @memory: the caller's; -1: none. Return: 0; -errno */
+static int hand_over(struct session *s, int fd, const struct abi_sdp_names *names, int memory)
 {
 	struct waiting *w;
 
@@ -168,7 +171,8 @@ static int hand_over(struct session *s, int fd, const struct abi_sdp_names *name
 		close(fd);
 		return -ENOMEM;
 	}
-	w->fd = fd;
+	w->fd[0] = fd;
+	w->fd[1] = memory >= 0 ? fcntl(memory, F_DUPFD_CLOEXEC, 0) : -1;
 	w->names = *names;
 	list_add_tail(&w->node, &s->queue);
 	s->num_queued++;
@@ -177,11 +181,11 @@ static int hand_over(struct session *s, int fd, const struct abi_sdp_names *name
 	return 0;
 }
 
-static int on_accepted(void *ctx, int fd, const struct rdma_addr *addr)
+static int on_accepted(void *ctx, int fd, const struct rdma_addr *addr, int memory)
 {
 	const struct abi_sdp_names names = put_names(addr);
 
-	return hand_over(ctx, fd, &names);
+	return hand_over(ctx, fd, &names, memory);
 }
 
 static void on_tcp(struct rt_io *io, bool readable, bool writable)
@@ -192,7 +196,7 @@ static void on_tcp(struct rt_io *io, bool readable, bool writable)
 	for (int i = 0; i < ACCEPTS_PER_TURN && list_empty(&s->queue); i++) {
 		int fd = accept4(s->tcp_fd, NULL, NULL, SOCK_CLOEXEC);
 
-		if (fd < 0 || hand_over(s, fd, &none))
+		if (fd < 0 || hand_over(s, fd, &none, -1))
 			return;
 	}
 }
@@ -261,7 +265,7 @@ static bool dial(struct session *s)
 
 /* --- requests --- */
 
-static int answer(struct session *s, int error, const struct abi_sdp_names *names, int *fd)
+static int answer(struct session *s, int error, const struct abi_sdp_names *names, const int *fd)
 {
 	const struct abi_sdp_names none = {.local.any.sa_family = AF_UNSPEC};
 
@@ -269,7 +273,7 @@ static int answer(struct session *s, int error, const struct abi_sdp_names *name
 			     fd && *fd >= 0);
 }
 
-static void on_connected(void *ctx, int error, const struct rdma_addr *addr)
+static void on_connected(void *ctx, int error, const struct rdma_addr *addr, int memory)
 {
 	const struct abi_sdp_names names = put_names(addr);
 	struct session *s = ctx;
@@ -277,7 +281,7 @@ static void on_connected(void *ctx, int error, const struct rdma_addr *addr)
 	if (s->pending && !error)
 		announce(s, 0);
 	if (!s->detached)
-		answer(s, error, &names, error ? &s->tcp_fd : NULL);
+		answer(s, error, &names, error ? &s->tcp_fd : &memory);
 	else if (error && s->tcp_fd >= 0 && dial(s))
 		return;
 	else if (error)
@@ -286,14 +290,14 @@ static void on_connected(void *ctx, int error, const struct rdma_addr *addr)
 }
 
 /* The program has its answer, and closes its descriptor of the session. */
-static void on_resolved(void *ctx, const struct rdma_addr *addr)
+static void on_resolved(void *ctx, const struct rdma_addr *addr, int memory)
 {
 	const struct abi_sdp_names names = put_names(addr);
 	struct session *s = ctx;
 
 	if (!s->pending || s->endpoint->num_detached >= DETACHED_MAX)
 		return;
-	if (answer(s, 0, &names, NULL)) {
+	if (answer(s, 0, &names, &memory)) {
 		close_soon(s);
 		return;
 	}

@@ -33,5 +33,6 @@ struct json_object *control_protocols(struct control_request *req)
 	control_put_number(o, "sdp_connections", sdp.open);
 	control_put_number(o, "srp_targets", targets);
 	control_put_number(o, "srp_sessions", sessions);
+	control_put_number(req->out, "sdp_shared_bytes", sdp.shared_bytes);
 	return o;
 }

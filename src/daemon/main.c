@@ -24,6 +24,7 @@
 #include "daemon/hosts.h"
 #include "daemon/polled.h"
 #include "daemon/rundir.h"
+#include "daemon/sdp_bypass.h"
 #include "fabric/ethernet.h"
 #include "fabric/fabric.h"
 #include "hca/hca.h"
@@ -425,6 +426,7 @@ static int make_endpoints(struct daemon *d, const struct options *opt)
 	ret = ucma_create(d->rt, dir, &d->ucma);
 	if (ret)
 		return fail("cannot open the rdma_cm socket", ret);
+	daemon_set_sdp_bypass();
 	ret = sdp_endpoint_create(d->rt, dir, &d->sdp);
 	if (ret)
 		return fail("cannot open the sdp socket", ret);

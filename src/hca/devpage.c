@@ -136,6 +136,7 @@ void hca_rules_changed(void *ctx)
 		atomic_store(&hca->shared->completion_faults, spoils);
 		hca_route_moved(hca);
 	}
+	hca_bypass_revoke(set);
 }
 
 int hca_page_share(struct hca *hca)

@@ -133,6 +133,7 @@ int hca_set_create(struct rt *rt, struct fabric *fab, struct hca_set **out)
 	INIT_LIST_HEAD(&set->shared);
 	hca_users_init(set);
 	INIT_LIST_HEAD(&set->windows);
+	INIT_LIST_HEAD(&set->bypasses);
 	INIT_LIST_HEAD(&set->questions);
 	INIT_LIST_HEAD(&set->pairs);
 	fab_on_rules(fab, hca_rules_changed, set);

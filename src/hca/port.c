@@ -192,6 +192,7 @@ void hca_port_changed(void *ctx, uint32_t changes)
 
 	hca_page_publish(port->hca, port->port_num);
 	hca_lanes_check(port->hca);
+	hca_bypass_revoke(port->hca->set);
 	if (changes & AG_CHANGED_NAME)
 		memcpy(port->hca->ib.node_desc, fab_node(port->hca->fab, port->hca->node)->desc,
 		       IB_DEVICE_NODE_DESC_MAX);

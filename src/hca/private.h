@@ -45,6 +45,8 @@ struct hca_set {
 	struct list_head windows, questions, pairs;
 	uint32_t next_windows, next_question;
 	uint64_t window_operations; /* counted, of all programs ever */
+	/* --- bypass.c --- */
+	struct list_head bypasses; /* struct hca_bypass */
 	/* --- link.c, waiting.c --- */
 	struct hca_frame *reserved; /* between reserve and commit of a kernel engine */
 	struct hca_frame *passing;  /* in fab_send(): who receives it may keep it */
@@ -225,6 +227,10 @@ static inline const struct abi_devport *hca_devport(const struct hca *hca, unsig
 {
 	return &hca->page->port[port_num - 1];
 }
+
+/* bypass.c */
+/** hca_bypass_revoke() - rules, or what a port may do, have changed: none may be used any more */
+void hca_bypass_revoke(const struct hca_set *set);
 
 /* port.c */
 int hca_port_deliver(void *ctx, const struct fab_packet *pkt);

@@ -5,7 +5,7 @@
  */
 #include "hca/window_private.h"
 
-static uint16_t pkey_of(const struct hca_qp *qp)
+uint16_t hca_qp_pkey(const struct hca_qp *qp)
 {
 	const struct ib_qp_attr *a = &qp->ib.attr;
 	const struct hca *hca = hca_of(qp->ib.device);
@@ -16,12 +16,11 @@ static uint16_t pkey_of(const struct hca_qp *qp)
 	return hca_devport(hca, a->port_num)->pkey[a->pkey_index];
 }
 
-/* the way of @qp's packets to its peer; NULL: it is not clean */
-static struct fab_way *way_of(const struct hca_qp *qp)
+struct fab_way *hca_qp_way(const struct hca_qp *qp)
 {
 	const struct ib_qp_attr *a = &qp->ib.attr;
 	struct hca *hca = hca_of(qp->ib.device);
-	uint16_t pkey = pkey_of(qp);
+	uint16_t pkey = hca_qp_pkey(qp);
 	struct fab_way *way;
 
 	if (!wire_pkey_is_valid(pkey) || !hca_devport(hca, a->port_num)->lid ||
@@ -63,14 +62,14 @@ static bool find_qps(struct hca_windows *w, uint32_t qpn, struct window_connecti
 	    qp->ib.state != IB_QPS_RTS)
 		return false;
 	c->from_qp = qp;
-	c->way = way_of(qp);
+	c->way = hca_qp_way(qp);
 	c->to_qp = c->way ? peer_of(qp, c->way) : NULL;
 	if (!c->to_qp || !c->to_qp->user->windows || !hca_qp_receives(c->to_qp))
 		return false;
 	c->to = c->to_qp->user->windows;
-	c->back = way_of(c->to_qp);
+	c->back = hca_qp_way(c->to_qp);
 	return c->back && peer_of(c->to_qp, c->back) == qp &&
-	       wire_pkeys_match(pkey_of(qp), pkey_of(c->to_qp)) && mtu_fits(c);
+	       wire_pkeys_match(hca_qp_pkey(qp), hca_qp_pkey(c->to_qp)) && mtu_fits(c);
 }
 
 static bool find_key(uint32_t rkey, struct window_connection *c)

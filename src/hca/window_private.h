@@ -59,6 +59,10 @@ void hca_window_count_end(struct hca_windows *w);
 
 /* --- window_check.c --- */
 
+/** hca_qp_pkey() - the P_Key of @qp's packets; 0: none */
+uint16_t hca_qp_pkey(const struct hca_qp *qp);
+/** hca_qp_way() - the way of @qp's packets to its peer; NULL: it is not clean */
+struct fab_way *hca_qp_way(const struct hca_qp *qp);
 /** hca_window_find() - may QP @qpn of @w use @rkey of its peer? Return: true
  *  and *@c, whose ways are the caller's */
 bool hca_window_find(struct hca_windows *w, uint32_t qpn, uint32_t rkey, struct window_connection *c);

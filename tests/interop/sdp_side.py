@@ -301,4 +301,297 @@ def call_refused():
     call_by_sdp()
 
 
+# --- much data, by the memory that both ends share, once softibd grants a lease on it ---
+
+FLOW_BYTES = 96 << 20
+
+
+def flow(count=FLOW_BYTES, piece=1 << 20):
+    """Pieces of bytes of which no two are the same, the same ones in each process."""
+    block, at = bytearray(random.Random(PORT).randbytes(piece)), 0
+    while at < count:
+        for i in range(0, piece, 4096):
+            struct.pack_into("=Q", block, i, at + i)
+        yield block
+        at += piece
+
+
+def flow_digest(count=FLOW_BYTES):
+    digest = hashlib.sha256()
+    for piece in flow(count):
+        digest.update(piece)
+    return digest.hexdigest()
+
+
+def receive_digest(sock, sizes=(1 << 16,), **how):
+    """What is read until the end, in pieces of these sizes."""
+    digest, count, i = hashlib.sha256(), 0, 0
+    while part := sock.recv(sizes[i % len(sizes)], *how.values()):
+        digest.update(part)
+        count += len(part)
+        i += 1
+    return count, digest.hexdigest()
+
+
+def serve_flow():
+    """Reads as programs do that wait in recv()."""
+    sock, _ = listener().accept()
+    say(*receive_digest(sock))
+
+
+def serve_flow_of_sizes():
+    sock, _ = listener().accept()
+    say(*receive_digest(sock, (1 << 16, 1, 100, 4096, 300000, 20000)))
+
+
+def serve_flow_waitall():
+    sock, _ = listener().accept()
+    say(*receive_digest(sock, (200001, 3), flags=socket.MSG_WAITALL))
+
+
+def serve_flow_peek():
+    """Each piece is looked at first."""
+    sock, _ = listener().accept()
+    digest, count = hashlib.sha256(), 0
+    while seen := sock.recv(1 << 16, socket.MSG_PEEK):
+        part = sock.recv(len(seen))
+        assert seen.startswith(part)
+        digest.update(part)
+        count += len(part)
+    say(count, digest.hexdigest())
+
+
+def serve_flow_poll():
+    """As an event loop: it never waits in recv()."""
+    sock, _ = listener().accept()
+    sock.setblocking(False)
+    poll, digest, count = select.epoll(), hashlib.sha256(), 0
+    poll.register(sock, select.EPOLLIN)
+    while True:
+        assert poll.poll(20)
+        try:
+            part = sock.recv(1 << 17)
+        except BlockingIOError:
+            continue
+        if not part:
+            break
+        digest.update(part)
+        count += len(part)
+    say(count, digest.hexdigest())
+
+
+def serve_flow_fork():
+    """Two processes take turns; either reads what the other one leaves."""
+    sock, _ = listener().accept()
+    turn = [os.pipe(), os.pipe()]
+    out = os.pipe()
+    own = int(os.fork() == 0)
+    os.set_blocking(out[1], True)
+    if not own:
+        os.write(turn[0][1], b"t")
+    while os.read(turn[own][0], 1) == b"t":
+        part = sock.recv(50000, socket.MSG_WAITALL)
+        if part:
+            with open(f"{os.environ['FLOW_FILE']}", "ab") as file:
+                file.write(part)
+        os.write(turn[not own][1], b"t" if part else b"e")
+        if not part:
+            break
+    if own:
+        os._exit(0)
+    os.wait()
+    with open(os.environ["FLOW_FILE"], "rb") as file:
+        digest, count = hashlib.sha256(), 0
+        while part := file.read(1 << 20):
+            digest.update(part)
+            count += len(part)
+    say(count, digest.hexdigest())
+
+
+def serve_flow_exec():
+    """After a third of it, a program that knows nothing of libsdp reads the rest."""
+    sock, _ = listener().accept()
+    with open(os.environ["FLOW_FILE"], "wb") as file:
+        count = 0
+        while count < FLOW_BYTES // 3:
+            part = sock.recv(60001)
+            file.write(part)
+            count += len(part)
+    del os.environ["LD_PRELOAD"]
+    keep(sock)
+    os.execv("/bin/sh", ["sh", "-c", f"cat <&{sock.fileno()} >>$FLOW_FILE; wc -c <$FLOW_FILE | tr '\\n' ' '; "
+                         "sha256sum <$FLOW_FILE | cut -d' ' -f1"])
+
+
+def serve_flow_dup():
+    """Reads by two descriptors of one socket, of which one has taken another's number."""
+    sock, _ = listener().accept()
+    copy = os.open("/dev/null", os.O_RDONLY)
+    os.dup2(sock.fileno(), copy)
+    copy = socket.socket(fileno=copy)
+    digest, count, i = hashlib.sha256(), 0, 0
+    while part := (copy if i % 500 == 499 else sock).recv(1 << 16):
+        digest.update(part)
+        count += len(part)
+        i += 1
+    say(count, digest.hexdigest())
+
+
+def send_flow(sock, size=1 << 16):
+    for piece in flow():
+        for at in range(0, len(piece), size):
+            sock.sendall(memoryview(piece)[at:at + size])
+
+
+def called():
+    return socket.create_connection((ADDRESS, PORT))
+
+
+def call_flow():
+    sock = called()
+    send_flow(sock)
+    sock.close()
+    say(FLOW_BYTES, flow_digest())
+
+
+def call_flow_of_sizes():
+    sock, i = called(), 0
+    for piece in flow():
+        view = memoryview(piece)
+        while view:
+            n = (100000, 1, 20000, 30, 16384, 300000)[i % 6]
+            i += 1
+            sock.sendall(view[:n])
+            view = view[n:]
+    sock.close()
+    say(FLOW_BYTES, flow_digest())
+
+
+def call_flow_nonblocking():
+    sock = called()
+    sock.setblocking(False)
+    for piece in flow():
+        view = memoryview(piece)
+        while view:
+            assert select.select([], [sock], [], 20)[1]
+            try:
+                view = view[sock.send(view[:1 << 16]):]
+            except BlockingIOError:
+                pass
+    sock.close()
+    say(FLOW_BYTES, flow_digest())
+
+
+def call_flow_sendmsg():
+    """By several buffers at once, and by sendfile()."""
+    sock = called()
+    for i, piece in enumerate(flow()):
+        if i % 16 == 15:
+            with open(os.environ["FLOW_FILE"] + ".out", "w+b") as file:
+                file.write(piece)
+                file.seek(0)
+                sock.sendfile(file)
+            continue
+        view = memoryview(piece)
+        while view:
+            view = view[sock.sendmsg([view[:1000], view[1000:70000], view[70000:70001]]):]
+    sock.close()
+    say(FLOW_BYTES, flow_digest())
+
+
+def call_flow_fork():
+    """Two processes write in turn; the order of their bytes is that of their turns."""
+    sock = called()
+    turn = [os.pipe(), os.pipe()]
+    own = int(os.fork() == 0)
+    if not own:
+        os.write(turn[0][1], b"t")
+    for piece in flow():
+        for i, at in enumerate(range(0, len(piece), 1 << 15)):
+            if i % 2 != own:
+                continue
+            os.read(turn[own][0], 1)
+            sock.sendall(memoryview(piece)[at:at + (1 << 15)])
+            os.write(turn[not own][1], b"t")
+    if own:
+        os._exit(0)
+    os.wait()
+    sock.close()
+    say(FLOW_BYTES, flow_digest())
+
+
+def call_flow_exec():
+    """Each eighth MiB is sent by a program that knows nothing of libsdp."""
+    sock = called()
+    keep(sock)
+    without = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+    for i, piece in enumerate(flow()):
+        if i % 8 == 7:
+            child = os.pipe()
+            pid = os.fork()
+            if not pid:
+                os.dup2(child[0], 0)
+                os.close(child[1])
+                os.execve("/bin/sh", ["sh", "-c", f"exec cat >&{sock.fileno()}"], without)
+            with open(child[1], "wb") as pipe:
+                pipe.write(piece)
+            os.close(child[0])
+            assert os.waitpid(pid, 0)[1] == 0
+            continue
+        for at in range(0, len(piece), 1 << 16):
+            sock.sendall(memoryview(piece)[at:at + (1 << 16)])
+    sock.close()
+    say(FLOW_BYTES, flow_digest())
+
+
+def call_flow_forever():
+    sock = called()
+    try:
+        while True:
+            send_flow(sock)
+    except (BrokenPipeError, ConnectionResetError) as error:
+        say("ended", error.strerror)
+
+
+def call_flow_as_told():
+    """So many MiB as each line says; then the digest of all."""
+    sock, digest, count = called(), hashlib.sha256(), 0
+    for line in sys.stdin:
+        for piece in flow(int(line) << 20):
+            for at in range(0, len(piece), 1 << 16):
+                sock.sendall(memoryview(piece)[at:at + (1 << 16)])
+            digest.update(piece)
+            count += len(piece)
+        say(count >> 20)
+    sock.close()
+    say(count, digest.hexdigest())
+
+
+def mapped_memory():
+    """The shared memory that libsdp has mapped."""
+    with open("/proc/self/maps", encoding="ascii") as maps:
+        line = next(line for line in maps if "softib-sdp" in line)
+    start, end = (int(x, 16) for x in line.split()[0].split("-"))
+    return (ctypes.c_uint8 * (end - start)).from_address(start)
+
+
+def call_flow_rubbish():
+    """It scribbles on the control words in the middle, again and again: a lying peer."""
+    sock = called()
+    sock.settimeout(2)
+    rng = random.Random(PORT)
+    try:
+        for i, piece in enumerate(flow()):
+            memory = mapped_memory()
+            for at in range(0, len(piece), 1 << 16):
+                sock.sendall(memoryview(piece)[at:at + (1 << 16)])
+                if i > 2:
+                    word = rng.randrange(96)
+                    value = rng.choice((0, 1, 2, 3, 0x7fffffff, 0xffffffff, rng.getrandbits(32)))
+                    memory[word * 4:word * 4 + 4] = struct.pack("=I", value)
+    except OSError as error:
+        say("ended", type(error).__name__)
+    say("done")
+
+
 globals()[WHAT]()

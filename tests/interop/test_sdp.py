@@ -2,6 +2,7 @@
 """Socket programs under `softib exec --sdp`: the Sockets Direct Protocol in place of TCP,
 judged by what programs see, and by tshark."""
 import os
+import signal
 import socket
 import struct
 import subprocess
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from interop.commands import softib
-from interop.fabric import kill, wait_until
+from interop.fabric import Fabric, kill, wait_until
 from interop.test_bad_input import ABI_MAGIC, ABI_VERSION
 from interop.test_capture import Capture, tshark
 
@@ -222,6 +223,135 @@ def test_memory_is_lent(pair):
     assert not malformed
     assert {"0x06", "0x07", "0xfd", "0xfe", "0xff"} <= set(mids), set(mids)
     assert mids.count("0xfe") + mids.count("0x05") > 4, "regions are not used again"
+
+def shared_bytes(fabric):
+    """How much programs have exchanged by shared memory."""
+    return fabric.json("status")["sdp_shared_bytes"]
+
+
+def flow_env(fabric, home):
+    return {**fabric.env, "FLOW_FILE": str(home / "flow")}
+
+
+READERS = ("serve_flow", "serve_flow_of_sizes", "serve_flow_waitall", "serve_flow_peek", "serve_flow_fork",
+           "serve_flow_exec", "serve_flow_dup", "serve_flow_poll")
+WRITERS = ("call_flow_of_sizes", "call_flow_nonblocking", "call_flow_sendmsg", "call_flow_fork", "call_flow_exec")
+
+
+@pytest.mark.parametrize("reader, writer", [(r, "call_flow") for r in READERS] + [("serve_flow", w) for w in WRITERS])
+def test_flow(pair, home, reader, writer):
+    """Whoever reads and writes by whatever calls: the same bytes in the same order. Some of
+    them pass by the ring."""
+    before = shared_bytes(pair)
+    env = flow_env(pair, home)
+    server = Server(pair, reader, env=env)
+    client = pair.start("n2", "python3", SIDE, writer, IPV4, Server.port, options=SDP, env=env)
+    sent = pair.finish(client)
+    assert client.returncode == 0, sent
+    assert server.end() == sent
+    shared = shared_bytes(pair) - before
+    assert shared or reader == "serve_flow_poll", "the ring is not used"
+
+def begun(fabric, before):
+    """Wait until programs exchange bytes by shared memory."""
+    wait_until(lambda: shared_bytes(fabric) > before + (1 << 20), "the ring is used")
+
+
+@pytest.mark.parametrize("dies", ["reader", "writer"])
+def test_a_program_dies_in_a_flow(pair, dies):
+    """Its peer sees the end of the connection, and softibd keeps nothing (the fixture)."""
+    before = shared_bytes(pair)
+    server = Server(pair, "serve_flow")
+    client = pair.start("n2", "python3", SIDE, "call_flow_forever", IPV4, Server.port, options=SDP)
+    begun(pair, before)
+    if dies == "reader":
+        kill(server.process)
+        assert pair.finish(client).startswith("ended ")
+    else:
+        kill(client)
+        assert int(server.end().split()[0]) > 1 << 20
+
+
+def test_softibd_dies_in_a_flow():
+    """Both programs see the end of the connection."""
+    with Fabric("pair") as fabric:
+        server = Server(fabric, "serve_flow")
+        client = fabric.start("n2", "python3", SIDE, "call_flow_forever", IPV4, Server.port, options=SDP)
+        begun(fabric, 0)
+        os.kill(int((fabric.dir / "pid").read_text()), signal.SIGKILL)
+        assert fabric.finish(client).startswith("ended ")
+        assert int(server.end().split()[0]) > 1 << 20
+
+
+def test_rubbish_in_a_flow(pair):
+    """A program that writes nonsense into the shared memory harms its own connection alone."""
+    for _ in range(5):
+        server = Server(pair, "serve_flow")
+        client = pair.start("n2", "python3", SIDE, "call_flow_rubbish", IPV4, Server.port, options=SDP)
+        assert pair.finish(client).endswith("done\n")
+        kill(server.process)
+        pair.finish(server.process)
+        assert server.process.returncode in (0, -9), "the peer's library fails"
+    test_stream(pair, IPV4, IPV4)
+
+
+class Told:
+    """A flow that goes on as far as it is told to."""
+
+    def __init__(self, fabric):
+        self.server = Server(fabric, "serve_flow")
+        self.client = fabric.start("n2", "python3", SIDE, "call_flow_as_told", IPV4, Server.port, options=SDP,
+                                   stdin=subprocess.PIPE)
+        self.fabric, self.total = fabric, 0
+
+    def tell(self, mib):
+        self.total += mib
+        self.client.stdin.write(f"{mib}\n")
+        self.client.stdin.flush()
+
+    def sent(self):
+        assert self.client.stdout.readline() == f"{self.total}\n"
+
+    def goes_on(self, mib):
+        self.tell(mib)
+        self.sent()
+        return True
+
+    def end(self):
+        self.client.stdin.close()
+        self.client.stdin = None
+        assert self.server.end() == self.fabric.finish(self.client)
+
+
+def test_a_capture_of_a_flow(pair):
+    """What programs exchange by shared memory becomes packets when somebody looks at them, and
+    is exchanged by shared memory again afterwards."""
+    flow, before = Told(pair), shared_bytes(pair)
+    wait_until(lambda: flow.goes_on(16) and shared_bytes(pair) > before + (2 << 20), "the ring is used")
+    capture = Capture(pair, "n2:1")
+    before = shared_bytes(pair)
+    flow.tell(16)
+    flow.sent()
+    assert shared_bytes(pair) < before + (1 << 20), "more than copies that had begun"
+    # tshark knows connections whose beginning it has seen; but it counts what went by
+    assert sum(map(int, tshark("-r", capture.end(), "-T", "fields", "-e", "frame.len").split())) > 16 << 20
+    wait_until(lambda: flow.goes_on(16) and shared_bytes(pair) > before + (2 << 20), "the ring is used again")
+    flow.end()
+
+
+def test_a_link_that_flaps_in_a_flow(pair):
+    """No byte is lost, and none moves while the link is down."""
+    flow, before = Told(pair), shared_bytes(pair)
+    for _ in range(2):
+        flow.tell(256)
+        begun(pair, before)
+        pair.softib("link", "n2:1", "down")
+        before = shared_bytes(pair)
+        pair.softib("status")
+        assert shared_bytes(pair) < before + (1 << 20), "more than copies that had begun"
+        pair.softib("link", "n2:1", "up")
+        flow.sent()
+    flow.end()
 
 
 @pytest.mark.no_sanitizer("rsync's processes end each other by signals")

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Connections: all that one does in a turn of the loop, and its end. */
+#include <string.h>
 #include <unistd.h>
 
 #include "ulp/sdp/private.h"
@@ -51,6 +52,7 @@ static void take_turn(struct rt_work *work)
 		sdp_conn_destroy(c);
 		return;
 	}
+	sdp_channel_update(c);
 	sdp_stream_watch(c);
 	if (more)
 		sdp_conn_wake(c);
@@ -90,6 +92,17 @@ void sdp_conn_forget(const struct sdp_socket *socket)
 			c->socket = NULL;
 }
 
+struct sdp_conn *sdp_conn_with_qp(const struct rdma_cm_id *id, u32 qpn)
+{
+	struct sdp_conn *c;
+
+	list_for_each_entry(c, &connections, node)
+		if (c->qp && c->qp->qp_num == qpn && c->id && !c->established &&
+		    !memcmp(&c->id->route.sgid, &id->route.dgid, sizeof(id->route.dgid)))
+			return c;
+	return NULL;
+}
+
 void sdp_conn_begin(struct sdp_conn *c)
 {
 	c->established = true;
@@ -103,6 +116,7 @@ void sdp_conn_destroy(struct sdp_conn *c)
 	rt_work_cancel(&c->turn);
 	if (c->established)
 		rt_io_watch(&c->io, false, false);
+	sdp_channel_leave(c);
 	/* destroying the id tells the peer */
 	sdp_queue_close(c);
 	if (c->id)
@@ -117,6 +131,11 @@ void sdp_conn_destroy(struct sdp_conn *c)
 
 void sdp_stats_get(const struct rt *rt, struct sdp_stats *stats)
 {
+	struct sdp_conn *c;
+
+	list_for_each_entry(c, &connections, node)
+		if (c->rt == rt)
+			sdp_channel_account(c);
 	*stats = sdp_stats;
 }
 

@@ -7,12 +7,15 @@
  *  queue.c	the queue pair: slots, sends, receives, RDMA READs
  *  memory.c	memory that is lent to the peer
  *  stream.c	bytes between the program's socket and the state machine
+ *  channel.c	memory that the programs at both ends of a connection share
+ *  ring.c	when they may use it
  */
 #ifndef SOFTIB_ULP_SDP_PRIVATE_H
 #define SOFTIB_ULP_SDP_PRIVATE_H
 
 #define SOFTIB_CLIENT_NAME "sdp"
 
+#include "abi/sdp_ring.h"
 #include "runtime/posix/rt_posix.h"
 #include "sdp/sdp.h"
 #include "ulp/sdp/socket.h"
@@ -74,6 +77,36 @@ struct sdp_lent {
 	u32 first, num_regions;
 };
 
+enum sdp_ring_state { SDP_RING_OFF, SDP_RING_LEASED, SDP_RING_ENDING };
+
+/** struct sdp_ring - one direction of a channel: from end[@side]. ring.c */
+struct sdp_ring {
+	struct sdp_channel *channel;
+	int side;
+	struct abi_sdp_half *half; /* the programs can write to it, as to @bytes */
+	u8 *bytes;
+	enum sdp_ring_state state;
+	u32 lease;	/* what half->lease is */
+	bool has_rest;	/* OFF: the ring may have bytes, to be sent */
+	bool holds;	/* OFF: the writer waits for a lease */
+	u64 first, counted; /* half->head when the lease began; up to which bytes are counted */
+	u64 head_seen;	/* half->head at the last tick */
+	unsigned int ticks;
+	u64 wait_bytes, wait_more; /* until the next lease; and after one that does not help */
+};
+
+/** struct sdp_channel - of a connection between two ends in this softibd. channel.c */
+struct sdp_channel {
+	struct rt *rt;
+	struct sdp_conn *end[2]; /* [0]: has connected; [1]: NULL at first */
+	int fd;
+	struct abi_sdp_memory *memory;
+	struct sdp_ring ring[2];
+	void *bypass; /* NULL: bytes may not bypass the fabric, as far as is known */
+	bool moved;   /* it may not be used any more */
+	struct rt_timer tick;
+};
+
 /** struct sdp_conn - @socket: the one that wants to know when it is made: it connects, or
  *  listened */
 struct sdp_conn {
@@ -98,6 +131,7 @@ struct sdp_conn {
 	u32 read_bytes, read_at; /* in there: how many, and how many are delivered */
 	bool reading;
 	struct sdp_lent lent;
+	struct sdp_channel *channel; /* NULL: none */
 	/* --- stream.c --- */
 	int fd;		/* this side's end of the stream */
 	int program_fd; /* the program's, until it is handed over; -1 */
@@ -121,6 +155,8 @@ void sdp_conn_destroy(struct sdp_conn *c);
 void sdp_conn_wake(struct sdp_conn *c);
 /** sdp_conn_forget() - @socket ends: connections that it has not got yet are given up */
 void sdp_conn_forget(const struct sdp_socket *socket);
+/** sdp_conn_with_qp() - the connection whose request by QP @qpn has become @id; NULL: none here */
+struct sdp_conn *sdp_conn_with_qp(const struct rdma_cm_id *id, u32 qpn);
 /** sdp_conn_begin() - both ends are in RTS: the stream flows */
 void sdp_conn_begin(struct sdp_conn *c);
 
@@ -169,6 +205,50 @@ void sdp_region_write(struct sdp_conn *c, u32 bytes);
  *  program has got everything */
 void sdp_sink_offer(struct sdp_conn *c);
 
+/* --- channel.c --- */
+
+/** sdp_channel_create() - for a connection that is being made. Without memory, there is none */
+void sdp_channel_create(struct sdp_conn *c);
+/** sdp_channel_join() - @from, which may be NULL, is the end that @c was connected by */
+void sdp_channel_join(struct sdp_conn *c, struct sdp_conn *from);
+/** sdp_channel_leave() - before the queue pair is destroyed */
+void sdp_channel_leave(struct sdp_conn *c);
+/** sdp_channel_fd() - its memory, for the program, the channel's; -1: there is none */
+int sdp_channel_fd(const struct sdp_conn *c);
+static inline int sdp_channel_side(const struct sdp_conn *c)
+{
+	return c->channel->end[1] == c;
+}
+/** sdp_channel_open_bypass() - both ends are there. Return: may bytes bypass the fabric? */
+bool sdp_channel_open_bypass(struct sdp_channel *ch);
+void sdp_channel_close_bypass(struct sdp_channel *ch);
+/** sdp_channel_count() - the programs have moved @bytes from end @from */
+void sdp_channel_count(struct sdp_channel *ch, int from, u64 bytes);
+
+/* --- ring.c --- */
+
+void sdp_ring_init(struct sdp_ring *r, struct sdp_channel *ch, int side);
+/** sdp_ring_account() - count what the programs have moved */
+void sdp_ring_account(struct sdp_ring *r);
+/** sdp_ring_end_lease() - the programs stop to use the ring, as soon as they see it */
+void sdp_ring_end_lease(struct sdp_ring *r);
+/** sdp_ring_abandon() - an end of the connection goes */
+void sdp_ring_abandon(struct sdp_ring *r);
+/** sdp_channel_update() - at the end of a turn: grant leases, and end them */
+void sdp_channel_update(struct sdp_conn *c);
+/** sdp_channel_account() - sdp_ring_account() of both directions */
+void sdp_channel_account(struct sdp_conn *c);
+void sdp_channel_tick(struct rt_timer *timer);
+/** sdp_ring_yields() - may bytes be taken from the program? As the ring is first, a lease ends if
+ *  the socket has any */
+bool sdp_ring_yields(struct sdp_conn *c);
+/** sdp_ring_rest() - bytes that the program has left in the ring: before those of its socket */
+u32 sdp_ring_rest(struct sdp_conn *c);
+/** sdp_ring_take() - at most @room of them. Return: how many */
+u32 sdp_ring_take(struct sdp_conn *c, void *to, u32 room);
+/** sdp_ring_delivered() - the program's socket has got @bytes more, or the end of the stream */
+void sdp_ring_delivered(struct sdp_conn *c, u32 bytes);
+
 /* --- stream.c --- */
 
 /** sdp_stream_deliver() - to the program, what it takes. Return: more could be done */
@@ -178,5 +258,7 @@ bool sdp_stream_send(struct sdp_conn *c);
 /** sdp_stream_watch() - for what can be done next */
 void sdp_stream_watch(struct sdp_conn *c);
 void sdp_stream_open(struct sdp_conn *c);
+/** sdp_stream_hung_up() - has the program closed its descriptor, not only its sending half? */
+bool sdp_stream_hung_up(const struct sdp_conn *c);
 
 #endif

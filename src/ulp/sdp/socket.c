@@ -83,15 +83,17 @@ static int tell_connected(struct sdp_conn *c, int error)
 {
 	const struct rdma_addr addr = c->id->route.addr;
 	struct sdp_socket *s = c->socket;
+	int memory = -1;
 
 	s->conn = NULL;
 	if (error) {
 		c->id = NULL; /* the RDMA CM destroys it when its handler returns */
 		sdp_conn_destroy(c);
 	} else {
+		memory = sdp_channel_fd(c);
 		sdp_conn_begin(c);
 	}
-	s->ops->connected(s->ctx, error, &addr);
+	s->ops->connected(s->ctx, error, &addr, memory);
 	return error;
 }
 
@@ -103,7 +105,8 @@ static int on_connecting(struct sdp_conn *c, struct rdma_cm_event *event)
 	case RDMA_CM_EVENT_ADDR_RESOLVED:
 		ret = rdma_resolve_route(c->id, RESOLVE_MS);
 		if (!ret && c->socket->ops->resolved)
-			c->socket->ops->resolved(c->socket->ctx, &c->id->route.addr);
+			c->socket->ops->resolved(c->socket->ctx, &c->id->route.addr,
+						 sdp_channel_fd(c));
 		break;
 	case RDMA_CM_EVENT_ROUTE_RESOLVED:
 		ret = say_hello(c);
@@ -141,7 +144,7 @@ static void tell_accepted(struct sdp_conn *c)
 
 	c->program_fd = -1;
 	sdp_conn_begin(c);
-	if (!s || s->ops->accepted(s->ctx, fd, &c->id->route.addr)) {
+	if (!s || s->ops->accepted(s->ctx, fd, &c->id->route.addr, sdp_channel_fd(c))) {
 		if (!s)
 			close(fd);
 		sdp_abort(&c->sdp);
@@ -242,6 +245,7 @@ static int on_request(struct sdp_socket *s, struct rdma_cm_id *id,
 		return ret;
 	}
 	id->context = &c->handle;
+	sdp_channel_join(c, sdp_conn_with_qp(id, event->param.conn.qp_num));
 	return 0;
 }
 
@@ -344,6 +348,7 @@ int sdp_socket_connect(struct sdp_socket *s, const struct sockaddr *addr, int fd
 		return ret;
 	}
 	c->id->context = &c->handle;
+	sdp_channel_create(c);
 	s->id = NULL;
 	s->conn = c;
 	return 0;

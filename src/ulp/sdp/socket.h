@@ -19,20 +19,37 @@ struct sdp_socket;
 /** struct sdp_socket_ops - what becomes of a socket. Called from the loop, never from
  *  within a function below */
 struct sdp_socket_ops {
-	/** resolved() - the addresses of both ends are known; connected() follows. May be NULL */
-	void (*resolved)(void *ctx, const struct rdma_addr *addr);
+	/** resolved() - the addresses of both ends are known; connected() follows. @memory:
+	 * abi/sdp_ring.h, not the callee's; -1: none. May be NULL */
+	void (*resolved)(void *ctx, const struct rdma_addr *addr, int memory);
 	/** connected() - the outcome of sdp_socket_connect(). @error: 0; -ECONNREFUSED,
-	 * -ENETUNREACH, -EHOSTUNREACH, -ETIMEDOUT, -errno; @addr: both ends */
-	void (*connected)(void *ctx, int error, const struct rdma_addr *addr);
+	 * -ENETUNREACH, -EHOSTUNREACH, -ETIMEDOUT, -errno; @addr: both ends; @memory: as above */
+	void (*connected)(void *ctx, int error, const struct rdma_addr *addr, int memory);
 	/** accepted() - a listener has a connection. @fd: the program's end of it, the
-	 * callee's from now on. Return: 0; -errno: the connection ends */
-	int (*accepted)(void *ctx, int fd, const struct rdma_addr *addr);
+	 * callee's from now on; @memory: as above. Return: 0; -errno: the connection ends */
+	int (*accepted)(void *ctx, int fd, const struct rdma_addr *addr, int memory);
 };
 
-/** struct sdp_stats - of all connections since the start */
+/** struct sdp_bypass_ops - the adapter's part of what programs exchange by shared memory */
+struct sdp_bypass_ops {
+	/** open() - may bytes between two QPs bypass the fabric? Return: a name for that; NULL:
+	 *  no. @moved: called once when they may no longer; @fold: call count_reads() now */
+	void *(*open)(struct ib_qp *const qp[2], void (*moved)(void *), void (*fold)(void *),
+		      void *ctx);
+	void (*close)(void *bypass);
+	/** count_reads() - @bytes were read at QP number @from, in pieces of @bytes_of_each */
+	void (*count_reads)(void *bypass, int from, u64 bytes, u32 bytes_of_each);
+};
+
+/** sdp_set_bypass() - before the first socket; @ops is the caller's, and stays. Without, all
+ *  bytes pass the fabric */
+void sdp_set_bypass(const struct sdp_bypass_ops *ops);
+
+/** struct sdp_stats - of all connections since the start. @shared_bytes: of @tx_bytes and
+ *  @rx_bytes, those that programs exchanged by shared memory */
 struct sdp_stats {
 	u64 connections, open;
-	u64 tx_bytes, rx_bytes, tx_messages, rx_messages;
+	u64 tx_bytes, rx_bytes, shared_bytes, tx_messages, rx_messages;
 };
 
 /** sdp_socket_create() - on node @node. Return: the socket; ERR_PTR(-ENOMEM, -ENODEV) */

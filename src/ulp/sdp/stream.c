@@ -30,6 +30,7 @@ static ssize_t give(struct sdp_conn *c, const u8 *bytes, u32 n, int flags)
 		return give(c, bytes, n, 0);
 	if (ret >= 0) {
 		sdp_stats.rx_bytes += (u64)ret;
+		sdp_ring_delivered(c, (u32)ret);
 		return ret;
 	}
 	c->writable = false;
@@ -124,14 +125,14 @@ bool sdp_stream_deliver(struct sdp_conn *c)
 	if (!c->rx_eof && all_delivered(c)) {
 		shutdown(c->fd, SHUT_WR);
 		c->rx_eof = true;
+		sdp_ring_delivered(c, 0);
 	}
 	return false;
 }
 
 /* --- from the program --- */
 
-/* Has it closed its descriptor, or only its sending half? */
-static bool hung_up(const struct sdp_conn *c)
+bool sdp_stream_hung_up(const struct sdp_conn *c)
 {
 	struct pollfd p = {.fd = c->fd};
 
@@ -141,7 +142,7 @@ static bool hung_up(const struct sdp_conn *c)
 static void at_eof(struct sdp_conn *c)
 {
 	c->tx_eof = true;
-	if (hung_up(c)) {
+	if (sdp_stream_hung_up(c)) {
 		c->rx_eof = true;
 		sdp_close(&c->sdp);
 	} else {
@@ -172,11 +173,15 @@ static bool at_mark(const struct sdp_conn *c)
 	return !ioctl(c->fd, SIOCATMARK, &mark) && mark;
 }
 
-/* recv(2) of the program's bytes. Return: how many; 0: none */
+/* recv(2) of the program's bytes, those of the ring first. Return: how many; 0: none */
 static u32 take(struct sdp_conn *c, void *to, u32 room)
 {
-	ssize_t n = recv(c->fd, to, room, MSG_DONTWAIT);
+	u32 rest = sdp_ring_take(c, to, room);
+	ssize_t n;
 
+	if (rest)
+		return rest;
+	n = recv(c->fd, to, room, MSG_DONTWAIT);
 	if (n <= 0)
 		at_no_bytes(c, n);
 	else
@@ -217,14 +222,17 @@ static u32 fill_region(struct sdp_conn *c, u8 *bytes)
 static u32 fill(struct sdp_conn *c)
 {
 	struct sdp_offer none;
-	u32 n = 0, room;
+	u32 n = 0, room, rest;
 	u8 *region;
 	bool oob;
 
-	if (c->pending || !c->readable || c->tx_eof || sdp_region_offer(c, &none))
+	if (c->pending || c->tx_eof || sdp_region_offer(c, &none) || !sdp_ring_yields(c))
+		return 0;
+	rest = sdp_ring_rest(c);
+	if (!c->readable && !rest)
 		return 0;
 	room = sdp_room(&c->sdp);
-	oob = at_mark(c);
+	oob = !rest && at_mark(c);
 	region = c->bulk && !oob && (sdp_may_advertise(&c->sdp) || (room && c->sdp.num_sinks)) &&
 				 sdp_memory_open(c) ?
 			 sdp_region_free(c) :

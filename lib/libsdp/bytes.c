@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The functions of libc that move bytes. Each looks into the table of memory.c, and if that knows
+ * nothing of the descriptor, or the ring is of no use for the call, is what it is in libc.
+ */
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "sdp_private.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+ssize_t __read_chk(int fd, void *bytes, size_t n, size_t room);
+ssize_t __recv_chk(int fd, void *bytes, size_t n, size_t room, int flags);
+void __chk_fail(void) __attribute__((noreturn));
+
+/* Return: false: it is the kernel's matter */
+static bool reads(int fd, const struct iovec *parts, size_t num_parts, int flags, ssize_t *n)
+{
+	const struct msghdr msg = {.msg_iov = (struct iovec *)parts, .msg_iovlen = num_parts};
+
+	return sdp_begin() && sdp_read(fd, &msg, flags, n);
+}
+
+static bool writes(int fd, const struct iovec *parts, size_t num_parts, int flags, ssize_t *n)
+{
+	const struct msghdr msg = {.msg_iov = (struct iovec *)parts, .msg_iovlen = num_parts};
+
+	return sdp_begin() && sdp_write(fd, &msg, flags, n);
+}
+
+static bool are_sound(const struct iovec *parts, int num_parts)
+{
+	return parts && num_parts > 0 && num_parts <= 1024;
+}
+
+EXPORT ssize_t recv(int fd, void *bytes, size_t n, int flags)
+{
+	ssize_t ret;
+
+	return reads(fd, &(struct iovec){bytes, n}, 1, flags, &ret) ?
+		       ret :
+		       sdp_libc.recv(fd, bytes, n, flags);
+}
+
+EXPORT ssize_t recvfrom(int fd, void *bytes, size_t n, int flags, struct sockaddr *addr,
+			socklen_t *len)
+{
+	ssize_t ret;
+
+	return !addr && reads(fd, &(struct iovec){bytes, n}, 1, flags, &ret) ?
+		       ret :
+		       sdp_libc.recvfrom(fd, bytes, n, flags, addr, len);
+}
+
+EXPORT ssize_t read(int fd, void *bytes, size_t n)
+{
+	ssize_t ret;
+
+	return reads(fd, &(struct iovec){bytes, n}, 1, 0, &ret) ? ret :
+								  sdp_libc.read(fd, bytes, n);
+}
+
+EXPORT ssize_t readv(int fd, const struct iovec *parts, int num_parts)
+{
+	ssize_t ret;
+
+	return are_sound(parts, num_parts) && reads(fd, parts, (size_t)num_parts, 0, &ret) ?
+		       ret :
+		       sdp_libc.readv(fd, parts, num_parts);
+}
+
+EXPORT ssize_t recvmsg(int fd, struct msghdr *msg, int flags)
+{
+	ssize_t ret;
+
+	if (!sdp_begin() || !sdp_read(fd, msg, flags, &ret))
+		return sdp_libc.recvmsg(fd, msg, flags);
+	if (ret >= 0)
+		msg->msg_flags = 0;
+	return ret;
+}
+
+EXPORT ssize_t send(int fd, const void *bytes, size_t n, int flags)
+{
+	ssize_t ret;
+
+	return writes(fd, &(struct iovec){(void *)bytes, n}, 1, flags, &ret) ?
+		       ret :
+		       sdp_libc.send(fd, bytes, n, flags);
+}
+
+EXPORT ssize_t sendto(int fd, const void *bytes, size_t n, int flags, const struct sockaddr *addr,
+		      socklen_t len)
+{
+	ssize_t ret;
+
+	return !addr && writes(fd, &(struct iovec){(void *)bytes, n}, 1, flags, &ret) ?
+		       ret :
+		       sdp_libc.sendto(fd, bytes, n, flags, addr, len);
+}
+
+EXPORT ssize_t write(int fd, const void *bytes, size_t n)
+{
+	ssize_t ret;
+
+	return writes(fd, &(struct iovec){(void *)bytes, n}, 1, 0, &ret) ?
+		       ret :
+		       sdp_libc.write(fd, bytes, n);
+}
+
+EXPORT ssize_t writev(int fd, const struct iovec *parts, int num_parts)
+{
+	ssize_t ret;
+
+	return are_sound(parts, num_parts) && writes(fd, parts, (size_t)num_parts, 0, &ret) ?
+		       ret :
+		       sdp_libc.writev(fd, parts, num_parts);
+}
+
+EXPORT ssize_t sendmsg(int fd, const struct msghdr *msg, int flags)
+{
+	ssize_t ret;
+
+	return sdp_begin() && sdp_write(fd, msg, flags, &ret) ? ret :
+								sdp_libc.sendmsg(fd, msg, flags);
+}
+
+EXPORT int close(int fd)
+{
+	if (sdp_begin())
+		sdp_memory_forget(fd);
+	return sdp_libc.close(fd);
+}
+
+/* --- what _FORTIFY_SOURCE makes of read() and recv() --- */
+
+EXPORT ssize_t __read_chk(int fd, void *bytes, size_t n, size_t room)
+{
+	if (n > room)
+		__chk_fail();
+	return read(fd, bytes, n);
+}
+
+EXPORT ssize_t __recv_chk(int fd, void *bytes, size_t n, size_t room, int flags)
+{
+	if (n > room)
+		__chk_fail();
+	return recv(fd, bytes, n, flags);
+}

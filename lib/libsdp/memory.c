@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Which descriptors are connections whose memory this process has mapped. The table is a hint: a
+ * descriptor may be closed, replaced, duplicated or passed on without this library. So
+ * what it says is checked before the memory is used (sdp_memory_is_of()), and a descriptor that it
+ * does not know is used as the socket that it is.
+ *
+ * A thread that uses an entry has counted itself before it looked for it. Who takes an entry out
+ * of the table frees it only if nobody is counted then, else the entry stays for good.
+ */
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "sdp_private.h"
+
+#define FDS_MAX 65536
+
+static _Atomic(struct sdp_memory *) table[FDS_MAX];
+static _Atomic unsigned int users[FDS_MAX];
+
+struct sdp_memory *sdp_memory_enter(int fd)
+{
+	struct sdp_memory *m;
+
+	if (fd < 0 || fd >= FDS_MAX || !atomic_load_explicit(&table[fd], memory_order_relaxed))
+		return NULL;
+	atomic_fetch_add(&users[fd], 1);
+	m = atomic_load(&table[fd]);
+	if (!m)
+		sdp_memory_leave(fd);
+	return m;
+}
+
+void sdp_memory_leave(int fd)
+{
+	const int error = errno;
+
+	atomic_fetch_sub(&users[fd], 1);
+	errno = error;
+}
+
+static bool identify(int fd, struct sdp_memory *m)
+{
+	struct stat it;
+
+	if (fstat(fd, &it))
+		return false;
+	m->device = it.st_dev;
+	m->inode = it.st_ino;
+	return true;
+}
+
+bool sdp_memory_is_of(const struct sdp_memory *m, int fd)
+{
+	struct sdp_memory it;
+	const int error = errno;
+
+	if (identify(fd, &it) && it.inode == m->inode && it.device == m->device)
+		return true;
+	errno = error;
+	return false;
+}
+
+static void replace(int fd, struct sdp_memory *m)
+{
+	struct sdp_memory *old = atomic_exchange(&table[fd], m);
+
+	if (!old || atomic_load(&users[fd]))
+		return;
+	munmap(old->memory, sizeof(*old->memory));
+	free(old);
+}
+
+void sdp_memory_forget(int fd)
+{
+	if (fd >= 0 && fd < FDS_MAX && atomic_load_explicit(&table[fd], memory_order_relaxed))
+		replace(fd, NULL);
+}
+
+void sdp_memory_keep(int fd, int memory_fd, int side)
+{
+	struct sdp_memory *m = NULL;
+	void *at = MAP_FAILED;
+	struct stat it;
+
+	if (memory_fd < 0)
+		return;
+	if (fd < FDS_MAX && !fstat(memory_fd, &it) && it.st_size == sizeof(struct abi_sdp_memory))
+		at = mmap(NULL, sizeof(struct abi_sdp_memory), PROT_READ | PROT_WRITE, MAP_SHARED,
+			  memory_fd, 0);
+	close(memory_fd);
+	if (at != MAP_FAILED)
+		m = calloc(1, sizeof(*m));
+	if (!m || !identify(fd, m)) {
+		if (at != MAP_FAILED)
+			munmap(at, sizeof(struct abi_sdp_memory));
+		free(m);
+		return;
+	}
+	m->memory = at;
+	m->side = side;
+	replace(fd, m);
+}

@@ -1,0 +1,445 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Bytes of a connection that the program writes and reads: through the ring while there is a lease,
+ * else through the socket. abi/sdp_ring.h has the rules, which hold for each function here: a call
+ * that cannot use the ring, for whatever reason, is one of the socket.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/sockios.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "base/relax.h"
+#include "sdp_private.h"
+
+#define MUCH_BYTES   ((size_t)16 << 10)	 /* a lease may be worth its while */
+#define SOCKET_BYTES ((size_t)64 << 10)	 /* to the socket at once: a lease may begin behind them */
+#define PIECE_BYTES  ((size_t)32 << 10)	 /* published at once */
+#define LOCKED_BYTES ((size_t)256 << 10) /* copied before others have the lock */
+#define HOLD_MS	     20
+#define SPINS	     400		 /* pauses before a thread sleeps */
+
+/** struct call - one call of the program's: @msg's bytes beyond @done */
+struct call {
+	int fd, flags;
+	const struct msghdr *msg;
+	struct abi_sdp_half *half;
+	uint8_t *ring;
+	uint32_t self;
+	size_t done, total;
+	uint64_t end_ms; /* of SO_RCVTIMEO, SO_SNDTIMEO; 0: not asked yet */
+};
+
+static uint64_t now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+}
+
+/* --- the program's buffers --- */
+
+static size_t total_of(const struct msghdr *msg)
+{
+	size_t total = 0;
+
+	for (size_t i = 0; i < msg->msg_iovlen; i++)
+		total += msg->msg_iov[i].iov_len;
+	return total;
+}
+
+/* Where byte number @at of the buffers is, and how many follow it there */
+static uint8_t *place(const struct msghdr *msg, size_t at, size_t *bytes)
+{
+	size_t i = 0;
+
+	while (at >= msg->msg_iov[i].iov_len)
+		at -= msg->msg_iov[i++].iov_len;
+	*bytes = msg->msg_iov[i].iov_len - at;
+	return (uint8_t *)msg->msg_iov[i].iov_base + at;
+}
+
+static size_t min(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
+/* --- waiting --- */
+
+static bool may_wait(const struct call *c)
+{
+	return !(c->flags & MSG_DONTWAIT) && !(fcntl(c->fd, F_GETFL) & O_NONBLOCK);
+}
+
+/* Return: how long a nap may last; 0: the program's time is over */
+static unsigned int nap_ms(struct call *c, int option)
+{
+	struct timeval tv = {0};
+	socklen_t len = sizeof(tv);
+	uint64_t now = now_ms();
+
+	if (!c->end_ms && !sdp_libc.getsockopt(c->fd, SOL_SOCKET, option, &tv, &len))
+		c->end_ms = tv.tv_sec || tv.tv_usec ? now + (uint64_t)tv.tv_sec * 1000 +
+							      (uint64_t)(tv.tv_usec + 999) / 1000 :
+						      UINT64_MAX;
+	return now >= c->end_ms ? 0 : (unsigned int)min(c->end_ms - now, ABI_SDP_NAP_MS);
+}
+
+/* Wait for a lock for about as long as its owner may copy. Return: is it this thread's? */
+static bool lock(const struct call *c, _Atomic uint32_t *word)
+{
+	for (int i = 0; i < 200; i++) {
+		if (abi_sdp_try_lock(word, c->self))
+			return true;
+		if (atomic_load(word) == c->self)
+			return false; /* a signal handler of this thread */
+		sched_yield();
+	}
+	return false;
+}
+
+/* --- writing --- */
+
+/* Return: may the ring be used now, @lease being what was granted? The lock is this thread's */
+static bool may_put(const struct call *c, uint32_t lease)
+{
+	int unread = 1;
+
+	return !ioctl(c->fd, SIOCOUTQ, &unread) && !unread && atomic_load(&c->half->lease) == lease;
+}
+
+/* Copy what there is room for. Return: bytes; 0: it is full */
+static size_t put(struct call *c)
+{
+	uint64_t tail = atomic_load_explicit(&c->half->tail, memory_order_relaxed);
+	const size_t before = c->done;
+
+	while (c->done < c->total && c->done - before < LOCKED_BYTES) {
+		const uint64_t used = abi_sdp_used(c->half);
+		size_t n;
+		const uint8_t *from = place(c->msg, c->done, &n);
+
+		if (used >= ABI_SDP_RING_BYTES)
+			break;
+		n = min(min(n, PIECE_BYTES), ABI_SDP_RING_BYTES - used);
+		abi_sdp_put(c->half, c->ring, tail, from, n);
+		tail += n;
+		c->done += n;
+		abi_sdp_wake(&c->half->reader_sleeps);
+	}
+	return c->done - before;
+}
+
+enum outcome { MOVED, FULL, NO_LEASE };
+
+static enum outcome write_to_ring(struct call *c)
+{
+	const uint32_t lease = atomic_load(&c->half->lease);
+	enum outcome outcome = NO_LEASE;
+
+	if (!abi_sdp_is_lease(lease) || !lock(c, &c->half->writer))
+		return NO_LEASE;
+	if (may_put(c, lease))
+		outcome = put(c) ? MOVED : FULL;
+	abi_sdp_unlock(&c->half->writer);
+	return outcome;
+}
+
+static bool is_full(const struct call *c)
+{
+	return abi_sdp_used(c->half) >= ABI_SDP_RING_BYTES &&
+	       abi_sdp_is_lease(atomic_load(&c->half->lease));
+}
+
+/* Has softibd died? Then errno is EPIPE */
+static bool is_gone(const struct call *c)
+{
+	struct pollfd p = {.fd = c->fd};
+
+	if (poll(&p, 1, 0) != 1 || !(p.revents & (POLLHUP | POLLERR)))
+		return false;
+	errno = EPIPE;
+	return true;
+}
+
+/* The ring is full. Return: 0: look again; -1 and errno: the call ends */
+static int wait_for_room(struct call *c)
+{
+	unsigned int ms;
+
+	for (int i = 0; i < SPINS; i++, cpu_relax())
+		if (!is_full(c))
+			return 0;
+	if (!may_wait(c)) {
+		errno = EAGAIN;
+		return -1;
+	}
+	ms = nap_ms(c, SO_SNDTIMEO);
+	if (!ms) {
+		errno = EAGAIN;
+		return -1;
+	}
+	atomic_store(&c->half->writer_sleeps, 1);
+	if (is_full(c) && !abi_sdp_sleep(&c->half->writer_sleeps, 1, ms)) {
+		errno = EINTR;
+		return -1;
+	}
+	pthread_testcancel();
+	return is_gone(c) ? -1 : 0;
+}
+
+/* softibd is about to grant a lease: let it empty the socket. */
+static void wait_for_lease(const struct call *c)
+{
+	const uint64_t end = now_ms() + HOLD_MS;
+	uint64_t now;
+
+	while (atomic_load(&c->half->hold) && (now = now_ms()) < end)
+		if (!abi_sdp_sleep(&c->half->hold, 1, (unsigned int)(end - now)))
+			return;
+	if (atomic_load(&c->half->hold))
+		atomic_store(&c->half->hold, 0);
+}
+
+/* At most @bytes to or from the socket. Return: as sendmsg(2) and recvmsg(2) */
+static ssize_t by_socket(struct call *c, size_t bytes, int flags, bool writes)
+{
+	struct iovec part;
+	struct msghdr msg = {.msg_iov = &part, .msg_iovlen = 1};
+
+	part.iov_base = place(c->msg, c->done, &part.iov_len);
+	part.iov_len = min(part.iov_len, bytes);
+	return writes ? sdp_libc.sendmsg(c->fd, &msg, flags) : sdp_libc.recvmsg(c->fd, &msg, flags);
+}
+
+static ssize_t write_to_socket(struct call *c)
+{
+	ssize_t n;
+
+	if (atomic_load_explicit(&c->half->hold, memory_order_relaxed)) {
+		wait_for_lease(c);
+		return 0; /* look again */
+	}
+	n = by_socket(c, SOCKET_BYTES, c->flags, true);
+	c->done += n > 0 ? (size_t)n : 0;
+	return n;
+}
+
+static ssize_t write_all(struct call *c)
+{
+	while (c->done < c->total) {
+		enum outcome outcome = write_to_ring(c);
+
+		if (outcome == MOVED)
+			continue;
+		if (outcome == FULL && !wait_for_room(c))
+			continue;
+		if (outcome == FULL && errno != EPIPE && (errno != EAGAIN || c->done || c->end_ms))
+			break;
+		if (write_to_socket(c) < 0)
+			break;
+	}
+	return c->done || !c->total ? (ssize_t)c->done : -1;
+}
+
+/* --- reading --- */
+
+/* Copy what the ring has. Return: bytes */
+static size_t get(struct call *c, bool peek)
+{
+	uint64_t head = atomic_load_explicit(&c->half->head, memory_order_relaxed), used;
+	const size_t before = c->done;
+
+	while (c->done < c->total && c->done - before < LOCKED_BYTES) {
+		size_t n;
+		uint8_t *to = place(c->msg, c->done, &n);
+
+		used = atomic_load_explicit(&c->half->tail, memory_order_acquire) - head;
+		if (!used || used > ABI_SDP_RING_BYTES)
+			break;
+		n = min(min(n, PIECE_BYTES), used);
+		abi_sdp_get(c->ring, head, to, n);
+		head += n;
+		c->done += n;
+		if (!peek)
+			atomic_store_explicit(&c->half->head, head, memory_order_release);
+	}
+	return c->done - before;
+}
+
+static ssize_t read_from_socket(struct call *c, int flags)
+{
+	ssize_t n = by_socket(c, SIZE_MAX, (c->flags & ~MSG_WAITALL) | flags, false);
+
+	c->done += n > 0 ? (size_t)n : 0;
+	return n;
+}
+
+/* Bytes of the socket come before those of the ring. @look: even if it was empty before in this
+ * lease. Return: bytes; 0: the stream has ended; -1 and errno */
+static ssize_t read_what_is_there(struct call *c, bool look)
+{
+	const uint32_t lease = atomic_load(&c->half->lease);
+	struct abi_sdp_half *h = c->half;
+	ssize_t n = -1;
+
+	if (!abi_sdp_is_lease(lease) || !lock(c, &h->reader))
+		return read_from_socket(c, MSG_DONTWAIT);
+	errno = EAGAIN;
+	if (atomic_load(&h->lease) != lease) {
+		n = -1; /* look again */
+	} else if (look || atomic_load(&h->socket_is_empty) != lease) {
+		n = read_from_socket(c, MSG_DONTWAIT);
+		if (n < 0 && errno == EAGAIN)
+			atomic_store(&h->socket_is_empty, lease);
+	}
+	if (n < 0 && errno == EAGAIN && atomic_load(&h->socket_is_empty) == lease &&
+	    atomic_load(&h->lease) == lease)
+		n = (ssize_t)get(c, c->flags & MSG_PEEK) ?: -1;
+	abi_sdp_unlock(&h->reader);
+	if (n > 0 && abi_sdp_used(h) <= ABI_SDP_RING_BYTES / 2)
+		abi_sdp_wake(&h->writer_sleeps);
+	if (n < 0)
+		errno = errno ? errno : EAGAIN;
+	return n;
+}
+
+/* The ring has bytes, or the lease has ended: for which a thread looks before it sleeps. */
+static bool is_ready(const struct call *c, uint32_t lease)
+{
+	return abi_sdp_used(c->half) || atomic_load(&c->half->lease) != lease;
+}
+
+static void spin(const struct call *c)
+{
+	const uint32_t lease = atomic_load(&c->half->lease);
+
+	for (int i = 0; abi_sdp_is_lease(lease) && i < SPINS && !is_ready(c, lease); i++)
+		cpu_relax();
+}
+
+/* Return: bytes; 0: the stream has ended; -1 and errno */
+static ssize_t wait_in_turns(struct call *c)
+{
+	for (;;) {
+		unsigned int ms;
+		ssize_t n;
+
+		spin(c);
+		n = read_what_is_there(c, false);
+		if (n >= 0 || errno != EAGAIN)
+			return n;
+		ms = nap_ms(c, SO_RCVTIMEO);
+		atomic_store(&c->half->reader_sleeps, 1);
+		n = read_what_is_there(c, true);
+		if (n >= 0 || errno != EAGAIN || !ms)
+			return n;
+		if (!abi_sdp_sleep(&c->half->reader_sleeps, 1, ms)) {
+			errno = EINTR;
+			return -1;
+		}
+		pthread_testcancel();
+	}
+}
+
+static void leave(void *call)
+{
+	atomic_fetch_sub(&((struct call *)call)->half->readers, 1);
+}
+
+/* softibd knows as long that somebody will read. Return: as wait_in_turns() */
+static ssize_t wait_for_bytes(struct call *c)
+{
+	ssize_t n;
+
+	atomic_fetch_add(&c->half->readers, 1);
+	pthread_cleanup_push(leave, c);
+	n = wait_in_turns(c);
+	pthread_cleanup_pop(1);
+	return n;
+}
+
+/* Nothing was there. Return: as recv(2) */
+static ssize_t wait_and_read(struct call *c)
+{
+	if (c->total >= MUCH_BYTES)
+		atomic_store_explicit(&c->half->reads_much, 1, memory_order_relaxed);
+	/* no lease begins, and the kernel wakes this thread */
+	if (!atomic_load(&c->half->writes_much))
+		return read_from_socket(c, 0);
+	return wait_for_bytes(c);
+}
+
+static ssize_t read_some(struct call *c)
+{
+	ssize_t n;
+
+	do {
+		n = read_what_is_there(c, false);
+		if (n < 0 && errno == EAGAIN && may_wait(c) &&
+		    (!c->done || c->flags & MSG_WAITALL))
+			n = wait_and_read(c);
+		if (c->flags & MSG_PEEK)
+			break;
+	} while (n > 0 && c->done < c->total &&
+		 (c->flags & MSG_WAITALL || abi_sdp_is_lease(atomic_load(&c->half->lease))));
+	return c->done || !n || !c->total ? (ssize_t)c->done : -1;
+}
+
+/* --- the calls --- */
+
+/* Return: is the call one for the ring, maybe? */
+static bool begins(struct call *c, const struct sdp_memory *m, bool writes)
+{
+	const int i = writes ? m->side : !m->side;
+
+	c->half = &m->memory->half[i];
+	c->ring = m->memory->ring[i];
+	c->total = total_of(c->msg);
+	if (writes && c->total >= MUCH_BYTES)
+		atomic_store_explicit(&c->half->writes_much, 1, memory_order_relaxed);
+	if (!c->total || c->flags & (MSG_OOB | MSG_ERRQUEUE) || c->msg->msg_controllen ||
+	    (c->total < MUCH_BYTES &&
+	     !abi_sdp_is_lease(atomic_load_explicit(&c->half->lease, memory_order_acquire))) ||
+	    c->msg->msg_name || !sdp_memory_is_of(m, c->fd))
+		return false;
+	c->self = (uint32_t)gettid();
+	return true;
+}
+
+bool sdp_write(int fd, const struct msghdr *msg, int flags, ssize_t *n)
+{
+	struct call c = {.fd = fd, .flags = flags, .msg = msg};
+	struct sdp_memory *m = sdp_memory_enter(fd);
+	bool is_ours;
+
+	if (!m)
+		return false;
+	is_ours = begins(&c, m, true);
+	if (is_ours)
+		*n = write_all(&c);
+	sdp_memory_leave(fd);
+	return is_ours;
+}
+
+bool sdp_read(int fd, const struct msghdr *msg, int flags, ssize_t *n)
+{
+	struct call c = {.fd = fd, .flags = flags, .msg = msg};
+	struct sdp_memory *m = sdp_memory_enter(fd);
+	bool is_ours;
+
+	if (!m)
+		return false;
+	is_ours = begins(&c, m, false);
+	if (is_ours)
+		*n = read_some(&c);
+	sdp_memory_leave(fd);
+	return is_ours;
+}
