@@ -413,6 +413,7 @@ struct ib_device_ops {
 	struct ib_cq *(*create_cq)(struct ib_device *device, const struct ib_cq_init_attr *attr,
 				   struct ib_udata *udata);
 	int (*resize_cq)(struct ib_cq *cq, int cqe);
+	int (*modify_cq)(struct ib_cq *cq, u16 cq_count, u16 cq_period);
 	void (*destroy_cq)(struct ib_cq *cq);
 	int (*poll_cq)(struct ib_cq *cq, int num_entries, struct ib_wc *wc);
 	int (*peek_cq)(struct ib_cq *cq, int wc_cnt);
@@ -724,6 +725,10 @@ struct ib_cq *ib_create_cq_(struct ib_device *device, ib_comp_handler comp_handl
 	ib_create_cq_(device, comp, event, context, attr, SOFTIB_CLIENT_NAME)
 /** ib_resize_cq() - entries are kept. 0; -EINVAL when they do not fit */
 int ib_resize_cq(struct ib_cq *cq, int cqe);
+/** rdma_set_cq_moderation() - let the handler of an armed @cq wait until @cq_count completions
+ *  are there, at most @cq_period microseconds from the first of them on; either 0: it waits for
+ *  nothing. Return: 0; -EINVAL beyond the device's cq_caps; -EOPNOTSUPP */
+int rdma_set_cq_moderation(struct ib_cq *cq, u16 cq_count, u16 cq_period);
 /** ib_destroy_cq() - 0, and its handler will not run again; -EBUSY while a
  *  QP uses it */
 int ib_destroy_cq(struct ib_cq *cq);

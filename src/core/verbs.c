@@ -108,6 +108,18 @@ int ib_resize_cq(struct ib_cq *cq, int cqe)
 	return cq->device->ops->resize_cq(cq, cqe);
 }
 
+int rdma_set_cq_moderation(struct ib_cq *cq, u16 cq_count, u16 cq_period)
+{
+	const struct ib_device_attr *attrs = &cq->device->attrs;
+
+	if (!cq->device->ops->modify_cq || !attrs->cq_caps.max_cq_moderation_count)
+		return -EOPNOTSUPP;
+	if (cq_count > attrs->cq_caps.max_cq_moderation_count ||
+	    cq_period > attrs->cq_caps.max_cq_moderation_period)
+		return -EINVAL;
+	return cq->device->ops->modify_cq(cq, cq_count, cq_period);
+}
+
 int ib_peek_cq(struct ib_cq *cq, int wc_cnt)
 {
 	return cq->device->ops->peek_cq ? cq->device->ops->peek_cq(cq, wc_cnt) : -EOPNOTSUPP;

@@ -182,6 +182,30 @@ bool control_op_ipoib_mode(struct control_request *req)
 	return true;
 }
 
+/* --- ipoib_moderation -------------------------------------------------------- */
+
+bool control_op_ipoib_moderation(struct control_request *req)
+{
+	int64_t usecs = control_number(req, "rx_usecs", UINT16_MAX);
+	int64_t frames = control_number(req, "rx_frames", UINT16_MAX);
+	struct ipoib *ipoib = usecs == -2 || frames == -2 ? NULL : find_interface(req);
+	struct ipoib_moderation moderation;
+	int ret;
+
+	if (!ipoib)
+		return true;
+	moderation = ipoib_moderation(ipoib);
+	if (usecs >= 0)
+		moderation.usecs = (u16)usecs;
+	if (frames >= 0)
+		moderation.frames = (u16)frames;
+	ret = ipoib_set_moderation(ipoib, &moderation);
+	if (ret)
+		control_fail(req, "the adapter does not moderate completions so: 'softib exec NODE -- "
+			     "ibv_devinfo -v' shows its limits (max_cq_count, max_cq_period)");
+	return true;
+}
+
 /* --- ipoib ------------------------------------------------------------------- */
 
 static const char *ip_text(const struct in6_addr *ip, char text[INET6_ADDRSTRLEN])
@@ -271,7 +295,8 @@ static void put_stats(struct json_object *o, const struct ipoib_stats *s)
 		{"rx_errors", s->rx_errors},   {"rx_dropped", s->rx_dropped},
 		{"tx_packets", s->tx_packets}, {"tx_bytes", s->tx_bytes},
 		{"tx_errors", s->tx_errors},   {"tx_dropped", s->tx_dropped},
-		{"conflicts", s->conflicts},
+		{"conflicts", s->conflicts},   {"completions", s->completions},
+		{"events", s->events},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
@@ -301,6 +326,8 @@ bool control_op_ipoib(struct control_request *req)
 	control_put_number(out, "mtu", ipoib_mtu(ipoib));
 	control_put_bool(out, "joined", ipoib_is_joined(ipoib));
 	control_put_number(out, "connections", ipoib_connections(ipoib));
+	control_put_number(out, "rx_usecs", ipoib_moderation(ipoib).usecs);
+	control_put_number(out, "rx_frames", ipoib_moderation(ipoib).frames);
 	put_stats(out, ipoib_stats(ipoib));
 	ipoib_each_address(ipoib, put_address, put_list(out, "addresses"));
 	ipoib_each_address(ipoib, put_conflict, put_list(out, "address_conflicts"));

@@ -396,6 +396,7 @@ static const struct {
 	{"ipoib_open", control_op_ipoib_open},
 	{"ipoib_close", control_op_ipoib_close},
 	{"ipoib_mode", control_op_ipoib_mode},
+	{"ipoib_moderation", control_op_ipoib_moderation},
 	{"ipoib", control_op_ipoib},
 	{"srp_unit_add", control_op_srp_unit_add},
 	{"srp_unit_remove", control_op_srp_unit_remove},
@@ -427,7 +428,7 @@ bool control_dispatch(struct control_request *req)
 	control_fail(req,
 		     "no operation \"%.32s\"; expected ping, status, topo, nodes, link, "
 		     "counters, resources, wait, path, capture, trace, trace_points, namespaces, hold_namespaces, "
-		     "ipoib_open, ipoib_close, ipoib_mode, ipoib, srp_unit_add, srp_unit_remove, srp_targets, "
+		     "ipoib_open, ipoib_close, ipoib_mode, ipoib_moderation, ipoib, srp_unit_add, srp_unit_remove, srp_targets, "
 		     "srp_discover, srp_login, srp_logout, srp_sessions, "
 		     "module_load, module_unload, modules, "
 		     "fault_add, fault_list, fault_clear, fault_log or stop",

@@ -168,6 +168,7 @@ uint64_t control_namespaces_network(const struct control_namespaces *ns, int ind
 bool control_op_ipoib_open(struct control_request *req);
 bool control_op_ipoib_close(struct control_request *req);
 bool control_op_ipoib_mode(struct control_request *req);
+bool control_op_ipoib_moderation(struct control_request *req);
 bool control_op_ipoib(struct control_request *req);
 
 /** control_op_srp_*() - the operations on SRP targets (control_srpt.c) */

@@ -102,6 +102,16 @@ static int resize_cq(struct ib_cq *ibcq, int cqe)
 	return ret;
 }
 
+static int modify_cq(struct ib_cq *ibcq, u16 cq_count, u16 cq_period)
+{
+	struct hca_cq *cq = container_of(ibcq, struct hca_cq, ib);
+
+	if (!cq->eng)
+		return -EOPNOTSUPP; /* a program's: its library does it */
+	eng_cq_moderate(cq->eng, cq_count, cq_period * NSEC_PER_USEC);
+	return 0;
+}
+
 static void destroy_cq(struct ib_cq *ibcq)
 {
 	struct hca_cq *cq = container_of(ibcq, struct hca_cq, ib);
@@ -231,6 +241,7 @@ const struct ib_device_ops hca_ops = {
 	.destroy_ah = destroy_ah,
 	.create_cq = create_cq,
 	.resize_cq = resize_cq,
+	.modify_cq = modify_cq,
 	.destroy_cq = destroy_cq,
 	.poll_cq = hca_poll_cq,
 	.peek_cq = hca_peek_cq,

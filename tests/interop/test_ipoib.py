@@ -150,6 +150,38 @@ def test_the_kernel_takes_it_for_infiniband(fabric):
     assert on(fabric, "n1", "cat", "/sys/class/net/ib0/type") == "32\n"
 
 
+def test_completions_are_moderated(fabric, mode):
+    """What ethtool -C does to an adapter: more of them come with each event. Nothing is lost, and 0 ends it."""
+    server = serve(fabric, "n2", 5307, "iperf3", "-s", "-p", "5307")
+
+    def state():
+        return fabric.json("ipoib", "--fabric", "t", "n2")[0]
+
+    def completions_of_an_event():
+        before = state()
+        done = json.loads(on(fabric, "n1", "iperf3", "--json", "-u", "-l", "1000", "-b", "60M", "-n", "2M", "-p", "5307",
+                             "-c", "n2"))["end"]["sum"]
+        after = state()
+        assert done["lost_packets"] <= done["packets"] / 10, done
+        return (after["completions"] - before["completions"]) / (after["events"] - before["events"])
+
+    assert (state()["rx_usecs"], state()["rx_frames"]) == (0, 0)
+    plain = completions_of_an_event()
+    fabric.softib("ipoib", "--fabric", "t", "n2", "moderate", "--rx-usecs", "5000", "--rx-frames", "12")
+    assert (state()["rx_usecs"], state()["rx_frames"]) == (5000, 12)
+    moderated = completions_of_an_event()
+    # half of what an interface posts: in connected mode eight
+    assert moderated >= (6 if mode == "datagram" else 3) and moderated > plain, (plain, moderated)
+    assert "rx-usecs 5000, rx-frames 12" in fabric.softib("ipoib", "--fabric", "t", "n2")
+    fabric.softib("ipoib", "--fabric", "t", "n2", "moderate", "--rx-usecs", "0")
+    assert (state()["rx_usecs"], state()["rx_frames"]) == (0, 12)
+    server.terminate()
+    for words, expected in ((["--rx-frames", "65536"], "take a number up to 65535"), ([], "moderate comes with")):
+        done = subprocess.run([*fabric.user, fabric.program, "ipoib", "n2", "moderate", *words], env=fabric.env,
+                              capture_output=True, text=True, check=False)
+        assert done.returncode and expected in done.stderr, done
+
+
 # --- ssh and MPI ---
 
 def test_ssh_and_rsync(fabric, mode):

@@ -8,7 +8,11 @@
 #include "softib.h"
 #include "wire/packet.h"
 
-enum action { SHOW, CREATE, DELETE, CONNECTED, DATAGRAM };
+enum action { SHOW, CREATE, DELETE, CONNECTED, DATAGRAM, MODERATE };
+
+#define KEY_USECS  0x200
+#define KEY_FRAMES 0x201
+#define NO_NUMBER  (-1)
 
 struct ipoib_args {
 	struct common common;
@@ -16,6 +20,7 @@ struct ipoib_args {
 	long port;
 	enum action action;
 	unsigned pkey;
+	long rx_usecs, rx_frames; /* of MODERATE, or NO_NUMBER */
 };
 
 static enum action parse_action(struct argp_state *state, const char *word)
@@ -23,13 +28,14 @@ static enum action parse_action(struct argp_state *state, const char *word)
 	static const char *const words[] = {[CREATE] = "create",
 					    [DELETE] = "delete",
 					    [CONNECTED] = "connected",
-					    [DATAGRAM] = "datagram"};
+					    [DATAGRAM] = "datagram",
+					    [MODERATE] = "moderate"};
 
-	for (enum action a = CREATE; a <= DATAGRAM; a++)
+	for (enum action a = CREATE; a <= MODERATE; a++)
 		if (!strcmp(word, words[a]))
 			return a;
-	argp_error(state, "behind the node comes create, delete, connected or datagram, not '%s'",
-		   word);
+	argp_error(state, "behind the node comes create, delete, connected, datagram or moderate, "
+		   "not '%s'", word);
 	return SHOW;
 }
 
@@ -45,6 +51,30 @@ static unsigned parse_pkey(struct argp_state *state, const char *word, enum acti
 	if (n == WIRE_PKEY_DEFAULT && action <= DELETE)
 		argp_error(state, "0x%lx is the partition of ib0 itself, which stays", n);
 	return (unsigned)n;
+}
+
+static long parse_number(struct argp_state *state, const char *word)
+{
+	char *end;
+	unsigned long n = strtoul(word, &end, 10);
+
+	if (!*word || *end || word[0] == '-' || n > UINT16_MAX)
+		argp_error(state, "--rx-usecs and --rx-frames take a number up to 65535, not '%s'",
+			   word);
+	return (long)n;
+}
+
+static void check_words(struct ipoib_args *args, struct argp_state *state)
+{
+	bool numbers = args->rx_usecs != NO_NUMBER || args->rx_frames != NO_NUMBER;
+
+	if (args->action > DELETE && !args->pkey)
+		args->pkey = WIRE_PKEY_DEFAULT;
+	if (args->action && !args->pkey)
+		argp_error(state, "which partition? For example: softib ipoib n1 create 0x8001");
+	if (numbers != (args->action == MODERATE))
+		argp_error(state, "moderate comes with --rx-usecs or --rx-frames, and they with it. "
+			   "For example: softib ipoib n1 moderate --rx-usecs 50 --rx-frames 16");
 }
 
 static void parse_word(struct ipoib_args *args, char *word, struct argp_state *state)
@@ -72,12 +102,14 @@ static error_t parse_ipoib(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_ARG:
 		parse_word(args, arg, state);
 		return 0;
+	case KEY_USECS:
+		args->rx_usecs = parse_number(state, arg);
+		return 0;
+	case KEY_FRAMES:
+		args->rx_frames = parse_number(state, arg);
+		return 0;
 	case ARGP_KEY_END:
-		if (args->action > DELETE && !args->pkey)
-			args->pkey = WIRE_PKEY_DEFAULT;
-		if (args->action && !args->pkey)
-			argp_error(state, "which partition? For example: softib ipoib n1 "
-					  "create 0x8001");
+		check_words(args, state);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -261,6 +293,18 @@ static void print_neighbours(struct json_object *list)
 	}
 }
 
+static void print_events(struct json_object *o)
+{
+	char what[96], how[64] = "";
+
+	snprintf(what, sizeof(what), "%lld, of %lld completions", (long long)number_of(o, "events"),
+		 (long long)number_of(o, "completions"));
+	if (number_of(o, "rx_usecs") && number_of(o, "rx_frames"))
+		snprintf(how, sizeof(how), "rx-usecs %lld, rx-frames %lld",
+			 (long long)number_of(o, "rx_usecs"), (long long)number_of(o, "rx_frames"));
+	print_row("events", what, how);
+}
+
 static void print_conflicts(struct json_object *list)
 {
 	for (size_t i = 0; i < count_of(list); i++) {
@@ -297,12 +341,29 @@ static void print_interface(struct json_object *o)
 		print_row("connections", connections, "");
 	print_counts(o, "received", "rx");
 	print_counts(o, "sent", "tx");
+	print_events(o);
 	print_conflicts(member_of(o, "address_conflicts"));
 	print_groups(member_of(o, "groups"));
 	print_neighbours(member_of(o, "neighbours"));
 }
 
 /* --- doing ------------------------------------------------------------------- */
+
+static int moderate(const struct node_place *at, const struct ipoib_args *args)
+{
+	struct json_object *req = request("ipoib_moderation"), *answer;
+
+	request_text(req, "node", at->adapter);
+	request_number(req, "port", args->port);
+	request_number(req, "pkey", args->pkey);
+	if (args->rx_usecs != NO_NUMBER)
+		request_number(req, "rx_usecs", args->rx_usecs);
+	if (args->rx_frames != NO_NUMBER)
+		request_number(req, "rx_frames", args->rx_frames);
+	answer = client_call(at->dir, req);
+	json_object_put(answer);
+	return answer ? EXIT_SUCCESS : EXIT_FAILURE;
+}
 
 /* Return: exit status */
 static int act(const struct ipoib_args *args, const char *dir)
@@ -321,6 +382,8 @@ static int act(const struct ipoib_args *args, const char *dir)
 		return complain("%s has no network of its own, and so no IP interfaces: "
 				"'softib up --net=node' gives nodes one",
 				at.node);
+	if (args->action == MODERATE)
+		return moderate(&at, args);
 	return node_child_act(&child, actions[args->action]) ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
@@ -349,23 +412,32 @@ int cmd_ipoib(int argc, char **argv)
 {
 	static const struct argp_child children[] = {
 		{.argp = &argp_fabric}, {.argp = &argp_json}, {0}};
+	static const struct argp_option options[] = {
+		{"rx-usecs", KEY_USECS, "N", 0,
+		 "with moderate: completions wait N microseconds for others; 0: they do not", 0},
+		{"rx-frames", KEY_FRAMES, "N", 0,
+		 "with moderate: they wait until there are N; 0: they do not", 0},
+		{0}};
 	static const struct argp argp = {
+		.options = options,
 		.parser = parse_ipoib,
 		.children = children,
-		.args_doc = "[NODE[:PORT] [create|delete PKEY|connected|datagram [PKEY]]]",
+		.args_doc = "[NODE[:PORT] [create|delete PKEY|connected|datagram|moderate [PKEY]]]",
 		.doc = "Show the IP interfaces of nodes (ib0, --net=node), with NODE its "
 		       "link addresses, multicast groups and neighbours. create and "
 		       "delete: the interface of a further partition that the port is a "
 		       "member of, such as ib0.8001, which has no IPv4 address until "
 		       "it is given one. connected and datagram: the mode of an "
-		       "interface; connected mode has an MTU of 65520.\v"
+		       "interface; connected mode has an MTU of 65520. moderate: how completions "
+		       "of receives wait for others, as ethtool -C does it.\v"
 		       "Examples:\n"
 		       "  softib ipoib\n"
 		       "  softib ipoib n3 --json\n"
 		       "  softib ipoib n1 connected\n"
+		       "  softib ipoib n1 moderate --rx-usecs 50 --rx-frames 16\n"
 		       "  softib ipoib n1 create 0x8001\n"
 		       "  softib exec n1 -- ip address add 10.2.0.1/16 dev ib0.8001\n"};
-	struct ipoib_args args = {.port = 1};
+	struct ipoib_args args = {.port = 1, .rx_usecs = NO_NUMBER, .rx_frames = NO_NUMBER};
 	char dir[PATH_MAX];
 
 	argp_parse(&argp, argc, argv, 0, NULL, &args);

@@ -115,6 +115,8 @@ static int open_srq(struct ipoib *p)
 		p->srq = NULL;
 		return ret;
 	}
+	if (p->moderation.frames)
+		ipoib_queue_moderate(p);
 	for (unsigned int i = 0; i < IPOIB_CONN_RECEIVES; i++) {
 		struct ipoib_conn_receive *r = rt_zalloc(sizeof(*r));
 

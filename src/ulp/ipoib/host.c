@@ -146,6 +146,8 @@ static size_t read_one(struct ipoib *p)
 	if (!s) { /* what the host sends waits in its queue */
 		p->host_waits = true;
 		rt_io_watch(&p->tun_io, false, false);
+		if (p->moderation.frames)
+			ipoib_queue_moderate(p);
 		return 0;
 	}
 	large = place_of_large(p);
@@ -176,8 +178,11 @@ static void readable(struct rt_io *io, bool in, bool out)
 void ipoib_host_resume(struct ipoib *p)
 {
 	p->host_waits = false;
-	if (!p->closing)
-		rt_io_watch(&p->tun_io, true, false);
+	if (p->closing)
+		return;
+	rt_io_watch(&p->tun_io, true, false);
+	if (p->moderation.frames)
+		ipoib_queue_moderate(p);
 }
 
 /* --- for the host --- */

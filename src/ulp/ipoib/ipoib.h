@@ -49,6 +49,14 @@ struct ipoib_stats {
 	u64 tx_errors;	/* no IP packet, too long, or refused by the queue pair */
 	u64 tx_dropped; /* nobody answered for the address, or too many waited */
 	u64 conflicts;	/* messages of others that claimed an address of the host's */
+	u64 completions, events; /* of sends and receives, and the calls that took them up */
+};
+
+/** struct ipoib_moderation - how long completions of receives may wait for others, as
+ *  ethtool(8) -C has it. Either is 0: they do not wait */
+struct ipoib_moderation {
+	u16 usecs;  /* rx-usecs: from the first of them on */
+	u16 frames; /* rx-frames: there are so many */
 };
 
 /** ipoib_init() - behind ib_sa_init(). 0; -errno */
@@ -96,6 +104,9 @@ bool ipoib_is_connected(const struct ipoib *ipoib);
 /** ipoib_mtu() - the longest IP packet of the host. In datagram mode it is the MTU of the
  *  broadcast group less the header (RFC 4391 section 7), and that of the device follows it */
 unsigned int ipoib_mtu(const struct ipoib *ipoib);
+/** ipoib_set_moderation() - Return: 0; -EINVAL, -EOPNOTSUPP: the adapter does not have it */
+int ipoib_set_moderation(struct ipoib *ipoib, const struct ipoib_moderation *moderation);
+struct ipoib_moderation ipoib_moderation(const struct ipoib *ipoib);
 /** ipoib_connections() - their number, also of those that are being made or ended */
 unsigned int ipoib_connections(const struct ipoib *ipoib);
 /** ipoib_pkey() - of its partition */

@@ -124,6 +124,7 @@ struct ipoib {
 	struct list_head receives, spare_sends;
 	u8 *spare_frame; /* for ipoib_send_enlarge(); NULL: there is none */
 	unsigned int num_receives, want_receives, num_sends, num_waiting, num_free_sends;
+	struct ipoib_moderation moderation; /* not while @host_waits */
 	/* --- neighbour.c --- */
 	struct list_head neighbours[IPOIB_BUCKETS];
 	unsigned int num_neighbours;
@@ -154,6 +155,9 @@ void ipoib_queue_expect(struct ipoib *p);
 /** ipoib_queue_size() - let the completion queue have room for @receives datagrams that are
  *  posted and, once there is a connection, for its messages. 0; -errno */
 int ipoib_queue_size(struct ipoib *p, unsigned int receives);
+/** ipoib_queue_moderate() - as the interface is to do, unless the host waits for completions
+ *  of sends, which come by the same completion queue. 0; -errno */
+int ipoib_queue_moderate(struct ipoib *p);
 /** ipoib_sends_left() - how many more may be under way; those that wait do not count */
 unsigned int ipoib_sends_left(const struct ipoib *p);
 /** ipoib_wait() - let it wait in @w. Return: false: too many do, or @w is NULL; dropped */

@@ -291,11 +291,25 @@ int ipoib_queue_size(struct ipoib *p, unsigned int receives)
 	return ib_resize_cq(p->cq, cq_entries(p, receives));
 }
 
+/* Half of the receives are left for what arrives until the event has been taken up. */
+int ipoib_queue_moderate(struct ipoib *p)
+{
+	unsigned int most = (p->srq ? IPOIB_CONN_RECEIVES : p->want_receives) / 2;
+	struct ipoib_moderation m = p->moderation;
+
+	if (p->host_waits)
+		m.frames = 0;
+	return rdma_set_cq_moderation(p->cq, (u16)MIN(m.frames, most), m.usecs);
+}
+
 static void want_receives(struct ipoib *p, unsigned int want)
 {
 	want = MIN(want, (unsigned int)IPOIB_RECEIVES_MOST);
-	if (want > p->want_receives && !ipoib_queue_size(p, want))
-		p->want_receives = want;
+	if (want <= p->want_receives || ipoib_queue_size(p, want))
+		return;
+	p->want_receives = want;
+	if (p->moderation.frames)
+		ipoib_queue_moderate(p);
 }
 
 void ipoib_queue_expect(struct ipoib *p)
@@ -326,6 +340,7 @@ static void drain_cq(struct ipoib *p, unsigned int budget)
 				used += wc[i].opcode == IB_WC_RECV && wc[i].qp == p->qp;
 				wc[i].wr_cqe->done(p->cq, &wc[i]);
 			}
+			p->stats.completions += (unsigned int)n;
 			budget -= MIN(budget, (unsigned int)n);
 			if (!budget) {
 				grow_receives(p, used);
@@ -340,7 +355,27 @@ static void drain_cq(struct ipoib *p, unsigned int budget)
 
 static void comp_handler(struct ib_cq *cq, void *cq_context)
 {
-	drain_cq(cq_context, CQ_BUDGET);
+	struct ipoib *p = cq_context;
+
+	p->stats.events++;
+	drain_cq(p, CQ_BUDGET);
+}
+
+int ipoib_set_moderation(struct ipoib *p, const struct ipoib_moderation *moderation)
+{
+	struct ipoib_moderation before = p->moderation;
+	int ret;
+
+	p->moderation = *moderation;
+	ret = ipoib_queue_moderate(p);
+	if (ret)
+		p->moderation = before;
+	return ret;
+}
+
+struct ipoib_moderation ipoib_moderation(const struct ipoib *p)
+{
+	return p->moderation;
 }
 
 static void drain_work(struct rt_work *work)

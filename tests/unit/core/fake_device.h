@@ -210,6 +210,11 @@ static inline int fake_resize_cq(struct ib_cq *cq, int cqe)
 	return 0;
 }
 
+static inline int fake_modify_cq(struct ib_cq *cq, u16 cq_count, u16 cq_period)
+{
+	return cq_count == 7 && cq_period == 9 ? 0 : -EIO;
+}
+
 static inline void fake_destroy_cq(struct ib_cq *cq)
 {
 	FAKE_FREE(cq->device, cq);
@@ -438,6 +443,7 @@ static const struct ib_device_ops fake_ops = {
 	.destroy_ah = fake_destroy_ah,
 	.create_cq = fake_create_cq,
 	.resize_cq = fake_resize_cq,
+	.modify_cq = fake_modify_cq,
 	.destroy_cq = fake_destroy_cq,
 	.poll_cq = fake_poll_cq,
 	.req_notify_cq = fake_req_notify_cq,

@@ -195,6 +195,12 @@ static void limits_of_the_device_hold(void **state)
 	assert_int_equal(ib_resize_cq(w->cq, 1001), -EINVAL);
 	assert_int_equal(ib_resize_cq(w->cq, 1000), 0);
 	assert_int_equal(w->cq->cqe, 1000);
+	assert_int_equal(rdma_set_cq_moderation(w->cq, 7, 9), -EOPNOTSUPP);
+	w->fake->ib.attrs.cq_caps.max_cq_moderation_count = 7;
+	w->fake->ib.attrs.cq_caps.max_cq_moderation_period = 9;
+	assert_int_equal(rdma_set_cq_moderation(w->cq, 8, 9), -EINVAL);
+	assert_int_equal(rdma_set_cq_moderation(w->cq, 7, 10), -EINVAL);
+	assert_int_equal(rdma_set_cq_moderation(w->cq, 7, 9), 0);
 	assert_int_equal(PTR_ERR(ib_create_qp(w->pd, &attr)), -EINVAL);
 	attr.cap = (struct ib_qp_cap){.max_recv_sge = 5};
 	assert_int_equal(PTR_ERR(ib_create_qp(w->pd, &attr)), -EINVAL);
