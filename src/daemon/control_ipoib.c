@@ -228,6 +228,12 @@ static int put_address(void *ctx, const struct ipoib_own_address *address)
 	return json_object_array_add(ctx, json_object_new_string(whole));
 }
 
+/* Return: 1: it is being verified */
+static int is_verifying(void *ctx, const struct ipoib_own_address *address)
+{
+	return address->verifying;
+}
+
 /* only those that another claims as well */
 static int put_conflict(void *ctx, const struct ipoib_own_address *address)
 {
@@ -330,6 +336,7 @@ bool control_op_ipoib(struct control_request *req)
 	control_put_number(out, "rx_frames", ipoib_moderation(ipoib).frames);
 	put_stats(out, ipoib_stats(ipoib));
 	ipoib_each_address(ipoib, put_address, put_list(out, "addresses"));
+	control_put_bool(out, "verifying", ipoib_each_address(ipoib, is_verifying, NULL));
 	ipoib_each_address(ipoib, put_conflict, put_list(out, "address_conflicts"));
 	ipoib_each_neighbour(ipoib, put_neighbour, put_list(out, "neighbours"));
 	ipoib_each_group(ipoib, put_group, put_list(out, "groups"));

@@ -227,9 +227,13 @@ def test_an_address_of_another_node(fabric):
     def conflicts():
         return {c["ip"]: c for c in fabric.json("ipoib", "n2")[0]["address_conflicts"]}
 
+    def settled(node):
+        return not fabric.json("ipoib", node)[0]["verifying"]
+
     def answers(*args):
         return "1 received" in on(fabric, "n3", "ping", "-c", "1", "-W", "5", *args)
 
+    wait_until(lambda: settled("n1"), "n1 has told of its addresses")
     on(fabric, "n2", "sh", "-c", "; ".join(f"ip addr add {address} dev ib0" for address in taken))
     wait_until(lambda: len(conflicts()) == 2, lambda: conflicts())
     for conflict in conflicts().values():

@@ -86,6 +86,7 @@ int ipoib_each_address(const struct ipoib *p,
 			.ip = &a->ip,
 			.prefix_bits = a->prefix_bits - mapped,
 			.duplicate = a->duplicate,
+			.verifying = a->verifying,
 			.other = a->has_other ? &a->other : NULL,
 		};
 

@@ -113,11 +113,12 @@ unsigned int ipoib_connections(const struct ipoib *ipoib);
 u16 ipoib_pkey(const struct ipoib *ipoib);
 /** struct ipoib_own_address - one that its host has given it
  *  @duplicate: another has had it before: the interface does not answer for it
+ *  @verifying: others are being asked whether they have it
  *  @other: who has claimed it as well; NULL: nobody that is known */
 struct ipoib_own_address {
 	const struct in6_addr *ip;
 	unsigned int prefix_bits;
-	bool duplicate;
+	bool duplicate, verifying;
 	const struct ipoib_link *other;
 };
 /** ipoib_each_address() - until @fn returns non-zero */
