@@ -219,6 +219,29 @@ def test_connected_mode(fabric):
     wait_until(lambda: not cm_ids(fabric, "n1") and not cm_ids(fabric, "n2"), "no connection is left")
 
 
+def test_files_of_ib0_in_sysfs(fabric):
+    """Those of Linux' IPoIB beside the kernel's own; what is written into mode is done."""
+    def sh(code):
+        return on(fabric, "n3", "sh", "-c", f"cd /sys/class/net/ib0; {code}")
+
+    link = fabric.json("ipoib", "n3")[0]["link"]
+    assert sh("cat mode pkey umcast addr_len dev_id dev_port address type").split() == [
+        "datagram", "0xffff", "0", "20", "0x0", "0", link, "32"]
+    assert sh("cat broadcast") == "00:ff:ff:ff:ff:12:40:1b:ff:ff:00:00:00:00:00:00:ff:ff:ff:ff\n"
+    assert sh("readlink -f .").strip() == "/sys/devices/virtual/net/ib0" and "ib0" in sh("ls subsystem/")
+    for mode, mtu, flags in (("connected", "65520", "80"), ("datagram", "2044", "00")):
+        assert sh(f"echo {mode} > mode; cat mode mtu address").split() == [mode, mtu, flags + link[2:]]
+        assert fabric.json("ipoib", "n3")[0]["mode"] == mode
+    if not fabric.user:  # the kernel's file belongs to root
+        assert sh("echo 1500 > mtu; cat mtu; echo 2044 > mtu; cat mtu").split() == ["1500", "2044"]
+    before = int(sh("cat statistics/rx_packets"))
+    assert " 0% packet loss" in on(fabric, "n3", "ping", "-4", "-c", "3", "-i", "0.01", "n1")
+    assert int(sh("cat statistics/rx_packets")) >= before + 3
+    assert sh("echo sideways > mode; cat mode") == "datagram\n"
+    assert re.search(r' n3: "sideways" into /sys/class/net/ib0/mode: the mode is connected or datagram',
+                     (fabric.dir / "softibd.log").read_text())
+
+
 def test_an_address_of_another_node(fabric):
     """Linux finds it out for IPv6, with what the fabric answers; softibd for IPv4, and says it."""
     taken = {"10.1.0.1/16", "fd73:6f66:7469:6201::1/64"}
@@ -408,14 +431,16 @@ def test_interfaces_of_further_partitions(tmp_path):
         wait_until(lambda: len(re.findall(r"^n[12] +ib0\.8001 +yes ", fabric.softib("ipoib"), re.M)) == 2,
                    "it resumes")
         assert " 0% packet loss" in fabric.run("n1", "ping", "-c", "1", "10.9.0.2")
-        for n in (1, 2):  # softibd's way, and the node's
-            if n == 1:
-                ipoib("n1", "delete", "0x8001")
-            else:
-                fabric.run("n2", "ip", "link", "delete", "ib0.8001")
-            assert "ib0.8001" not in fabric.run(f"n{n}", "ls", "/sys/class/net")
-            wait_until(lambda: "0x8001" not in fabric.softib("ipoib", f"n{n}"), "softibd knows")
-            assert ipoib(f"n{n}", "create", "0x8001") == ""
+        by_file = "echo 0x8001 > /sys/class/net/ib0/{}_child; cat /sys/class/net/ib0/mode"
+        for way in (("softib", "ipoib", "n1", "delete", "0x8001"), ("ip", "link", "delete", "ib0.8001"),
+                    ("sh", "-c", by_file.format("delete"))):
+            fabric.run("n1", *way)
+            assert "ib0.8001" not in fabric.run("n1", "ls", "/sys/class/net")
+            wait_until(lambda: "0x8001" not in fabric.softib("ipoib", "n1"), "softibd knows")
+            assert fabric.run("n1", "sh", "-c", by_file.format("create")) == "datagram\n"
+            child = "cd /sys/class/net/ib0.8001; cat mode parent pkey; echo connected > mode; cat mode mtu; ls"
+            assert fabric.run("n1", "sh", "-c", child).split()[:5] == ["datagram", "ib0", "0x8001", "connected", "65520"]
+            assert "create_child" not in fabric.run("n1", "sh", "-c", child)
 
 
 # --- every node, and launchers ---

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "netdev.h"
+#include "sysfs.h"
 
 #define TUN "/dev/net/tun"
 
@@ -170,6 +171,7 @@ static int hand_over(const struct node_place *at, const char *adapter, unsigned 
 	limit_segments(interface, (unsigned)number_of(answer, "segments"));
 	json_object_put(answer);
 	error = resolve_addresses(interface);
+	sysfs_net_lay(at, interface); /* where the kernel does not let us, the files are missing */
 	return error ? error : netdev_up(interface);
 }
 

@@ -7,6 +7,9 @@
 #ifndef SOFTIB_TOOLS_SYSFS_H
 #define SOFTIB_TOOLS_SYSFS_H
 
+#include <net/if.h>
+#include <sys/types.h>
+
 #include "softib.h"
 
 #define SYSFS_PATH_MAX 256
@@ -32,6 +35,21 @@ int sysfs_prepare(const struct node_place *at, char path[PATH_MAX]);
 /** sysfs_make_folders() - only the folders that the node's files come into
  *  Return: 0 and *@path; -errno */
 int sysfs_make_folders(const struct node_place *at, char path[PATH_MAX]);
+
+/* --- sysfs_net.c: of the interfaces of a node with a network of its own --- */
+
+/** sysfs_net_put_all() - their files, unless @sink->error says that it has failed */
+void sysfs_net_put_all(const struct node_place *at, struct sysfs_sink *sink);
+/** sysfs_net_is_live(), sysfs_net_takes_orders() - is @path such a file, which changes, or into
+ *  which programs write? sysfs_net_mode() - permissions of any file */
+bool sysfs_net_is_live(const char *path);
+bool sysfs_net_takes_orders(const char *path);
+mode_t sysfs_net_mode(const char *path);
+/** sysfs_net_order() - do what a program has written into @path; @text is changed */
+void sysfs_net_order(const struct node_place *at, const char *path, char *text);
+/** sysfs_net_lay() - in the node's namespaces: lay the folder of @interface over the kernel's.
+ *  Return: 0; -errno */
+int sysfs_net_lay(const struct node_place *at, const char *interface);
 
 /** sysfs_serve() - be that process: 'softib node-files'
  *  Return: exit status */

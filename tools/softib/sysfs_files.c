@@ -314,5 +314,6 @@ int sysfs_put_all(const struct node_place *at, struct sysfs_sink *sink)
 		put_device(sink, &info[i], nodes, member_of(counted, "counters"));
 	json_object_put(answer);
 	json_object_put(counted);
+	sysfs_net_put_all(at, sink);
 	return sink->error;
 }

@@ -57,10 +57,13 @@ struct live {
 	int fd;
 };
 
-/** struct reading - what was in its place, until its readers have closed it */
+/** struct reading - what was in its place, until its readers have closed it
+ *  @said: what it said to them, if they may write into it (sysfs_net.c) */
 struct reading {
 	const struct live *live;
 	int fd;
+	char said[SYSFS_PATH_MAX];
+	bool open; /* they have gone on: it is theirs to write */
 };
 
 /** struct tree - the files, and how they are written */
@@ -85,7 +88,7 @@ static bool is_live(const char *path)
 					    "rate",	   "cap_mask"};
 	const char *slash = strrchr(path, '/');
 
-	if (strstr(path, "/counters/") || strstr(path, "/hw_counters/"))
+	if (strstr(path, "/counters/") || strstr(path, "/hw_counters/") || sysfs_net_is_live(path))
 		return true;
 	if (!strstr(path, "/ports/"))
 		return false;
@@ -140,9 +143,10 @@ static int make_file(struct tree *t, const char *path, const char *line, size_t 
 	int dir = t->dir, error, fd;
 
 	unlinkat(dir, NEW_FILE, 0); /* of one that was killed */
-	fd = openat(dir, NEW_FILE, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
+	fd = openat(dir, NEW_FILE, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0400);
 	if (fd < 0)
 		return -errno;
+	fchmod(fd, sysfs_net_mode(path));
 	error = write_line(fd, line, bytes);
 	if (is_live(path)) /* before anybody can open it */
 		t->leases = !fcntl(fd, F_SETLEASE, F_WRLCK);
@@ -224,15 +228,31 @@ static int put_file(struct sysfs_sink *sink, const char *path, const char *line,
 	return fd < 0 ? fd : 0;
 }
 
-/* only what somebody has open, or waits for */
+static bool is_served(const struct tree *t, const char *path)
+{
+	for (size_t i = 0; i < t->num_live; i++)
+		if (!strcmp(t->live[i].path, path))
+			return true;
+	return false;
+}
+
+/* only what somebody has open, or waits for; and files of interfaces that are new */
 static int put_wanted(struct sysfs_sink *sink, const char *path, const char *line, size_t bytes)
 {
 	struct tree *t = container_of(sink, struct tree, sink);
+	bool orders = sysfs_net_takes_orders(path);
 
-	for (size_t i = 0; i < t->num_reading; i++)
-		if (!strcmp(t->reading[i].live->path, path) &&
-		    write_line(t->reading[i].fd, line, bytes))
+	if (sysfs_net_is_live(path) && !is_served(t, path))
+		return put_file(sink, path, line, bytes);
+	for (size_t i = 0; i < t->num_reading; i++) {
+		struct reading *r = &t->reading[i];
+
+		if (strcmp(r->live->path, path) || (orders && r->open))
+			continue;
+		if (write_line(r->fd, line, bytes))
 			return -EIO;
+		snprintf(r->said, sizeof(r->said), "%.*s", (int)bytes, line);
+	}
 	return 0;
 }
 
@@ -251,7 +271,7 @@ static int replace(struct tree *t, struct live *live)
 		close(t->reading[0].fd);
 		t->reading[0] = t->reading[--t->num_reading];
 	}
-	t->reading[t->num_reading++] = (struct reading){live, live->fd};
+	t->reading[t->num_reading++] = (struct reading){.live = live, .fd = live->fd};
 	live->fd = fd;
 	return 0;
 }
@@ -272,14 +292,29 @@ static int replace_wanted(struct tree *t)
 	return n;
 }
 
+/* What does @r say that we have not written? It is done. */
+static void take_order(const struct node_place *at, const struct reading *r)
+{
+	char text[SYSFS_PATH_MAX];
+	ssize_t n = pread(r->fd, text, sizeof(text) - 1, 0);
+
+	text[MAX(n, 0)] = '\0';
+	if (n > 0 && strcmp(text, r->said))
+		sysfs_net_order(at, r->live->path, text);
+}
+
 /* Forget what nobody has open any more: that can be leased. */
-static void drop_closed(struct tree *t)
+static void drop_closed(const struct node_place *at, struct tree *t)
 {
 	for (size_t i = t->num_reading; i-- > 0;) {
-		if (fcntl(t->reading[i].fd, F_SETLEASE, F_WRLCK))
+		struct reading r = t->reading[i];
+
+		if (!r.open || fcntl(r.fd, F_SETLEASE, F_WRLCK))
 			continue;
-		close(t->reading[i].fd);
 		t->reading[i] = t->reading[--t->num_reading];
+		if (sysfs_net_takes_orders(r.live->path))
+			take_order(at, &r);
+		close(r.fd);
 	}
 }
 
@@ -290,8 +325,10 @@ static int refresh(const struct node_place *at, struct tree *t)
 
 	t->sink.put = put_wanted;
 	error = sysfs_put_all(at, &t->sink);
-	for (size_t i = 0; i < t->num_reading; i++)
+	for (size_t i = 0; i < t->num_reading; i++) {
+		t->reading[i].open = true;
 		fcntl(t->reading[i].fd, F_SETLEASE, F_UNLCK);
+	}
 	return error;
 }
 
@@ -310,6 +347,7 @@ static void serve(const struct node_place *at, struct tree *t, int signal_fd, in
 			return;
 		if (n > 0)
 			(void)!read(signal_fd, &info, sizeof(info));
+		drop_closed(at, t); /* who reads next sees what was ordered before */
 		wanted = t->leases ? replace_wanted(t) : 0;
 		if (wanted < 0 || (wanted > 0 && refresh(at, t)))
 			return;
@@ -317,7 +355,7 @@ static void serve(const struct node_place *at, struct tree *t, int signal_fd, in
 			wait_ms = RETRY_FIRST_MS;
 		else if (!n)
 			wait_ms = MIN(2 * wait_ms, RETRY_LAST_MS);
-		drop_closed(t);
+		drop_closed(at, t);
 		if (!t->num_reading)
 			wait_ms = -1;
 		else if (!wanted && wait_ms == RETRY_LAST_MS && refresh(at, t))
