@@ -300,6 +300,33 @@ def test_gateways(fabric):
     on(fabric, "n1", "ip", "route", "del", "10.9.0.0/16")
 
 
+def test_policy_rules_choose_the_gateway(fabric):
+    """ip-rule(8): packets from one address go to n2, all others to n3. The hop limits tell who has answered."""
+    def answered(version, *args):
+        text = on(fabric, "n1", "ping", version, "-c", "1", "-W", "5", *args, "192.0.2.9" if version == "-4" else "fd99::9")
+        return int(re.search(r" ttl=(\d+) ", text)[1])
+
+    for node, limit in (("n2", 77), ("n3", 88)):
+        on(fabric, node, "sh", "-c", f"ip addr add 192.0.2.9/32 dev lo; ip addr add fd99::9/128 dev lo; cd /proc/sys/net; "
+           f"echo {limit} > ipv4/ip_default_ttl; echo {limit} > ipv6/conf/ib0/hop_limit")
+    on(fabric, "n1", "sh", "-c", "ip addr add 10.1.7.1/16 dev ib0; ip addr add fd73:6f66:7469:6201::71/64 dev ib0 nodad; "
+       "ip route add 192.0.2.0/24 via 10.1.0.3; ip route add default via 10.1.0.2 table 100; "
+       "ip route add fd99::/64 via fd73:6f66:7469:6201::3; ip -6 route add default via fd73:6f66:7469:6201::2 table 100")
+    for version, first, source in (("-4", "10.1.0.1", "10.1.7.1"),
+                                   ("-6", "fd73:6f66:7469:6201::1", "fd73:6f66:7469:6201::71")):
+        assert answered(version, "-I", first) == answered(version, "-I", source) == 88
+        on(fabric, "n1", "ip", version, "rule", "add", "from", source, "lookup", "100")
+        assert answered(version, "-I", source) == 77 and answered(version, "-I", first) == 88
+        on(fabric, "n1", "ip", version, "rule", "del", "from", source, "lookup", "100")
+        assert answered(version, "-I", source) == 88
+        on(fabric, "n1", "ip", version, "route", "flush", "table", "100")
+    on(fabric, "n1", "sh", "-c", "ip route del 192.0.2.0/24; ip route del fd99::/64; ip addr del 10.1.7.1/16 dev ib0; "
+       "ip addr del fd73:6f66:7469:6201::71/64 dev ib0")
+    for node in ("n2", "n3"):
+        on(fabric, node, "sh", "-c", "ip addr del 192.0.2.9/32 dev lo; ip addr del fd99::9/128 dev lo; "
+           "cd /proc/sys/net; echo 64 > ipv4/ip_default_ttl; echo 64 > ipv6/conf/ib0/hop_limit")
+
+
 def test_dhcp(fabric):
     """RFC 4390: without a link address a client is known by its identifier, and answers are broadcast."""
     server = subprocess.Popen([*fabric.user, fabric.program, "exec", "--fabric", "t", "n2", "--", "dnsmasq",

@@ -139,7 +139,8 @@ static int open_rtnl(void)
 	struct sockaddr_nl address = {.nl_family = AF_NETLINK,
 				      .nl_groups = RTMGRP_LINK | RTMGRP_IPV4_IFADDR |
 						   RTMGRP_IPV6_IFADDR | RTMGRP_IPV4_ROUTE |
-						   RTMGRP_IPV6_ROUTE};
+						   RTMGRP_IPV6_ROUTE | RTMGRP_IPV4_RULE |
+						   1 << (RTNLGRP_IPV6_RULE - 1)};
 	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC,
 			NETLINK_ROUTE);
 

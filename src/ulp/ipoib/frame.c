@@ -67,6 +67,7 @@ static int read_v4(const u8 *ip, size_t bytes, struct ipoib_packet *p)
 	p->src = ipoib_from_v4(address);
 	memcpy(&address, ip + 16, sizeof(address));
 	p->dst = ipoib_from_v4(address);
+	p->tos = ip[1];
 	p->hop_limit = ip[8];
 	p->protocol = ip[9];
 	p->payload = ip + header;
@@ -86,6 +87,7 @@ static int read_v6(const u8 *ip, size_t bytes, struct ipoib_packet *p)
 	p->type = IPOIB_IPV6;
 	memcpy(&p->src, ip + 8, sizeof(p->src));
 	memcpy(&p->dst, ip + 24, sizeof(p->dst));
+	p->tos = (u8)(ip[0] << 4 | ip[1] >> 4);
 	p->hop_limit = ip[7];
 	p->protocol = ip[6];
 	p->payload = ip + 40;

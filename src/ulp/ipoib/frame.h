@@ -54,6 +54,7 @@ struct ipoib_packet {
 	struct in6_addr src, dst;
 	u8 protocol; /* of IPv6: of the first header behind the fixed one */
 	u8 hop_limit;
+	u8 tos; /* of IPv6: the traffic class */
 	const u8 *payload; /* behind the IP header and an IPv6 hop-by-hop header */
 	size_t payload_bytes;
 };

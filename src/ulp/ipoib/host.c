@@ -42,7 +42,7 @@ static void transmit(struct ipoib *p, struct ipoib_send *s, size_t bytes)
 	else if (ipoib_is_broadcast(p, &packet.dst))
 		ipoib_send_to_group(p, &(struct in6_addr){0}, s);
 	else
-		ipoib_send_to(p, ipoib_next_hop(p, &packet.dst), s);
+		ipoib_send_to(p, ipoib_next_hop(p, &packet), s);
 }
 
 /* before the broadcast group has told its own, that of most fabrics */

@@ -28,8 +28,8 @@ struct ipoib;
  * @pkey: of its partition; full membership is not asked for here
  * @connected: it begins in connected mode: ipoib_set_connected()
  * @tun_fd: the device, IFF_TUN | IFF_NO_PI | IFF_VNET_HDR
- * @rtnl_fd: NETLINK_ROUTE, bound to the groups of links and, of IPv4 and IPv6, of addresses
- *           and routes
+ * @rtnl_fd: NETLINK_ROUTE, bound to the groups of links and, of IPv4 and IPv6, of addresses,
+ *           routes and rules
  * @ifindex: of the device in that namespace
  */
 struct ipoib_config {

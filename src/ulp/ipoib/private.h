@@ -35,7 +35,7 @@
 #define IPOIB_SENDS_OF_READ   IPOIB_SEGMENTS /* that must be free */
 
 struct ipoib_conn;
-struct ipoib_routes;
+struct ipoib_hops;
 struct nlmsghdr;
 struct ipoib_neighbour;
 
@@ -110,8 +110,10 @@ struct ipoib {
 	struct rt_timer conflict_timer; /* armed while an address is being verified */
 	struct in6_addr claimed; /* the last IPv6 address that a neighbour claimed unasked */
 	struct ipoib_link claimed_by;
-	struct ipoib_routes *routes; /* NULL: none of them has a gateway */
-	struct ipoib_routes *listed_routes; /* since ipoib_routes_begin() */
+	bool has_gateway, listed_gateway; /* a route by the interface; since ipoib_routes_begin() */
+	struct ipoib_hops *hops;	  /* NULL: none is kept */
+	bool route_told, route_answered;  /* ipoib_route_answer() was called; with @route_via */
+	struct in6_addr route_via;
 	/* --- queue.c --- */
 	struct ib_pd *pd;
 	struct ib_cq *cq;
@@ -265,19 +267,27 @@ void ipoib_groups_flush(struct ipoib *p);
 
 void ipoib_rtnl_open(struct ipoib *p);
 void ipoib_rtnl_close(struct ipoib *p);
+/** ipoib_rtnl_ask() - ask about one route; what the kernel answers has been told by
+ *  ipoib_route_answer() when this returns, if it did. @request: its number is set here */
+void ipoib_rtnl_ask(struct ipoib *p, struct nlmsghdr *request);
 /** ipoib_rtnl_address() - read the address of an attribute. Return: false: it is none */
 bool ipoib_rtnl_address(int family, const void *data, size_t bytes, struct in6_addr *ip);
 
 /* --- route.c --- */
 
-/** ipoib_next_hop() - whose link address a packet to @dst needs: @dst or a gateway */
-const struct in6_addr *ipoib_next_hop(const struct ipoib *p, const struct in6_addr *dst);
+/** ipoib_next_hop() - whose link address a packet needs: of its destination or of a gateway.
+ *  Valid until the next call */
+const struct in6_addr *ipoib_next_hop(struct ipoib *p, const struct ipoib_packet *packet);
 /** ipoib_routes_begin(), ipoib_routes_end() - the kernel lists all of them in between */
 void ipoib_routes_begin(struct ipoib *p);
 void ipoib_routes_end(struct ipoib *p);
 /** ipoib_route_message() - RTM_NEWROUTE in a list, of any interface */
 void ipoib_route_message(struct ipoib *p, const struct nlmsghdr *h);
 void ipoib_routes_free(struct ipoib *p);
+/** ipoib_routes_flush() - a route or a rule has changed */
+void ipoib_routes_flush(struct ipoib *p);
+/** ipoib_route_answer() - RTM_NEWROUTE that answers ipoib_rtnl_ask(); NULL: an error did */
+void ipoib_route_answer(struct ipoib *p, const struct nlmsghdr *h);
 
 /* --- address.c --- */
 

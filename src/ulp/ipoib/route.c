@@ -1,61 +1,49 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * Next hops. The host has chosen this interface for a packet before it writes it to the TUN
- * device, but the device carries no link address: which gateway the packet goes to follows
- * from the host's routes that lead to this interface, of which the longest prefix wins, and
- * then the lowest metric.
+ * device, but the device carries no link address: to which gateway the packet goes only the
+ * host's kernel knows, by its routing tables and by the rules that choose among them (ip-rule(8)).
+ * So it is asked about the packet's addresses, its traffic class and its ports (RTM_GETROUTE),
+ * which it answers at once. The answer is kept for what follows, until the kernel tells of a
+ * change or it is HOP_LIFE_MS old: a redirect (ICMP) is no change that it tells.
  *
- * Routes are kept only while one of them has a gateway. All tables but the local one count,
- * since which of them a rule of the host's (ip-rule(8)) has chosen is not known here.
+ * What a rule may look at and a packet does not show (marks, the interface by which it arrived)
+ * does not count. Nothing is asked while no route by the interface has a gateway: they are listed
+ * whenever one changes.
  */
 #include <errno.h>
+#include <linux/fib_rules.h>
 #include <linux/rtnetlink.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/bytes.h"
 #include "ulp/ipoib/private.h"
 
-#define ROUTES_MOST 4096 /* more are left out */
+#define HOPS	    256 /* kept, one for each value of a hash */
+#define HOP_LIFE_MS 5000
 
-/** struct ipoib_route - a route by the interface */
-struct ipoib_route {
-	struct in6_addr dst;
-	struct in6_addr via; /* :: no gateway, the destination itself is on the link */
-	u8 prefix_bits;	     /* of 128 */
-	bool v4;
-	u32 metric;
+/** struct ipoib_flow - packets that have one next hop */
+struct ipoib_flow {
+	struct in6_addr src, dst;
+	__be16 ports[2]; /* of TCP and UDP; else 0 */
+	u8 tos, protocol;
 };
 
-struct ipoib_routes {
-	unsigned int num, room, gateways;
-	struct ipoib_route route[];
+struct ipoib_hop {
+	struct ipoib_flow flow;
+	struct in6_addr via;
+	mono_t until; /* 0: there is none */
 };
 
-/* --- reading --- */
+struct ipoib_hops {
+	struct ipoib_hop hop[HOPS];
+};
 
-static void add(struct ipoib *p, const struct ipoib_route *route)
-{
-	struct ipoib_routes *all = p->listed_routes, *grown;
-	unsigned int room = all ? 2 * all->room : 8;
-
-	if (!all || all->num == all->room) {
-		grown = room > ROUTES_MOST ? NULL : rt_zalloc(sizeof(*grown) + room * sizeof(*route));
-		if (!grown)
-			return;
-		if (all)
-			memcpy(grown, all, sizeof(*all) + all->num * sizeof(*route));
-		grown->room = room;
-		rt_free(all);
-		p->listed_routes = all = grown;
-	}
-	all->route[all->num++] = *route;
-	all->gateways += !IN6_IS_ADDR_UNSPECIFIED(&route->via);
-}
+/* --- what the kernel says ------------------------------------------------------- */
 
 /** struct parsed - a message about a route, or a next hop of one */
 struct parsed {
-	struct ipoib_route route;
+	struct in6_addr via; /* :: no gateway, the destination itself is on the link */
 	u32 table, ifindex;
 	struct rtattr *hops; /* RTA_MULTIPATH; NULL: the route has one next hop */
 	bool valid;
@@ -82,20 +70,14 @@ static bool read_via(const struct rtattr *a, struct in6_addr *via)
 static void read_attribute(struct parsed *r, int family, struct rtattr *a)
 {
 	switch (a->rta_type) {
-	case RTA_DST:
-		r->valid &= ipoib_rtnl_address(family, RTA_DATA(a), RTA_PAYLOAD(a), &r->route.dst);
-		break;
 	case RTA_GATEWAY:
-		r->valid &= ipoib_rtnl_address(family, RTA_DATA(a), RTA_PAYLOAD(a), &r->route.via);
+		r->valid &= ipoib_rtnl_address(family, RTA_DATA(a), RTA_PAYLOAD(a), &r->via);
 		break;
 	case RTA_VIA:
-		r->valid &= read_via(a, &r->route.via);
+		r->valid &= read_via(a, &r->via);
 		break;
 	case RTA_OIF:
 		r->ifindex = number(a);
-		break;
-	case RTA_PRIORITY:
-		r->route.metric = number(a);
 		break;
 	case RTA_TABLE:
 		r->table = number(a);
@@ -108,7 +90,23 @@ static void read_attribute(struct parsed *r, int family, struct rtattr *a)
 	}
 }
 
-static void add_hops(struct ipoib *p, const struct parsed *of, int family)
+static bool parse(const struct nlmsghdr *h, struct parsed *r)
+{
+	struct rtmsg *m = NLMSG_DATA(h);
+	int left = (int)RTM_PAYLOAD(h);
+
+	*r = (struct parsed){.valid = true};
+	if (h->nlmsg_len < NLMSG_LENGTH(sizeof(*m)) || m->rtm_type != RTN_UNICAST ||
+	    m->rtm_flags & RTNH_F_DEAD || (m->rtm_family != AF_INET && m->rtm_family != AF_INET6))
+		return false;
+	r->table = m->rtm_table;
+	for (struct rtattr *a = RTM_RTA(m); RTA_OK(a, left); a = RTA_NEXT(a, left))
+		read_attribute(r, m->rtm_family, a);
+	return r->valid;
+}
+
+/* of next hops of which one is by the interface */
+static bool have_gateway(const struct ipoib *p, const struct parsed *of, int family)
 {
 	struct rtnexthop *hop = RTA_DATA(of->hops);
 	int left = (int)RTA_PAYLOAD(of->hops);
@@ -122,107 +120,169 @@ static void add_hops(struct ipoib *p, const struct parsed *of, int family)
 			if (a->rta_type == RTA_GATEWAY || a->rta_type == RTA_VIA)
 				read_attribute(&r, family, a);
 		if (r.valid && (unsigned int)hop->rtnh_ifindex == p->ifindex &&
-		    !(hop->rtnh_flags & RTNH_F_DEAD))
-			add(p, &r.route);
+		    !IN6_IS_ADDR_UNSPECIFIED(&r.via))
+			return true;
 	}
+	return false;
 }
 
 void ipoib_route_message(struct ipoib *p, const struct nlmsghdr *h)
 {
-	struct rtmsg *m = NLMSG_DATA(h);
-	int left = (int)RTM_PAYLOAD(h);
-	struct parsed r = {.valid = true};
+	const struct rtmsg *m = NLMSG_DATA(h);
+	struct parsed r;
 
-	if (h->nlmsg_len < NLMSG_LENGTH(sizeof(*m)) || m->rtm_type != RTN_UNICAST ||
-	    m->rtm_flags & (RTM_F_CLONED | RTNH_F_DEAD) ||
-	    (m->rtm_family != AF_INET && m->rtm_family != AF_INET6))
-		return;
-	r.route.v4 = m->rtm_family == AF_INET;
-	r.table = m->rtm_table;
-	if (m->rtm_dst_len > (r.route.v4 ? 32 : 128))
-		return;
-	r.route.prefix_bits = (u8)(m->rtm_dst_len + (r.route.v4 ? 96 : 0));
-	if (r.route.v4)
-		r.route.dst = ipoib_from_v4(INADDR_ANY);
-	for (struct rtattr *a = RTM_RTA(m); RTA_OK(a, left); a = RTA_NEXT(a, left))
-		read_attribute(&r, m->rtm_family, a);
-	if (!r.valid || r.table == RT_TABLE_LOCAL)
+	if (!parse(h, &r) || m->rtm_flags & RTM_F_CLONED || r.table == RT_TABLE_LOCAL)
 		return;
 	if (r.hops)
-		add_hops(p, &r, m->rtm_family);
-	else if (r.ifindex == p->ifindex)
-		add(p, &r.route);
+		p->listed_gateway |= have_gateway(p, &r, m->rtm_family);
+	else
+		p->listed_gateway |= r.ifindex == p->ifindex && !IN6_IS_ADDR_UNSPECIFIED(&r.via);
 }
 
-/* --- the table --- */
-
-static int by_precedence(const void *a, const void *b)
+/* @h NULL: it has no route. An answer by another interface is of a rule that has seen more. */
+void ipoib_route_answer(struct ipoib *p, const struct nlmsghdr *h)
 {
-	const struct ipoib_route *x = a, *y = b;
+	struct parsed r;
 
-	if (x->prefix_bits != y->prefix_bits)
-		return y->prefix_bits - x->prefix_bits;
-	if (x->metric != y->metric)
-		return x->metric < y->metric ? -1 : 1;
-	return memcmp(x, y, offsetof(struct ipoib_route, prefix_bits));
+	p->route_told = true;
+	p->route_answered = h && parse(h, &r) && r.ifindex == p->ifindex;
+	if (p->route_answered)
+		p->route_via = r.via;
 }
+
+/* --- the list ---------------------------------------------------------------------- */
 
 void ipoib_routes_begin(struct ipoib *p)
 {
-	rt_free(p->listed_routes);
-	p->listed_routes = NULL;
+	p->listed_gateway = false;
+}
+
+void ipoib_routes_flush(struct ipoib *p)
+{
+	for (unsigned int i = 0; p->hops && i < HOPS; i++)
+		p->hops->hop[i].until.ns = 0;
 }
 
 void ipoib_routes_end(struct ipoib *p)
 {
-	struct ipoib_routes *all = p->listed_routes;
-
-	rt_free(p->routes);
-	p->routes = p->listed_routes = NULL;
-	if (!all || !all->gateways) {
-		rt_free(all);
-		return;
-	}
-	qsort(all->route, all->num, sizeof(all->route[0]), by_precedence);
-	p->routes = all;
+	p->has_gateway = p->listed_gateway;
+	if (p->has_gateway)
+		ipoib_routes_flush(p);
+	else
+		ipoib_routes_free(p);
 }
 
 void ipoib_routes_free(struct ipoib *p)
 {
-	rt_free(p->routes);
-	rt_free(p->listed_routes);
-	p->routes = p->listed_routes = NULL;
+	rt_free(p->hops);
+	p->hops = NULL;
 }
 
-static bool is_equal(const struct ipoib_route *a, const struct ipoib_route *b)
+/* --- asking --------------------------------------------------------------------------- */
+
+/** struct question - RTM_GETROUTE, with room for all attributes */
+struct question {
+	struct nlmsghdr header;
+	struct rtmsg route;
+	u8 attributes[128];
+};
+
+static void add(struct question *q, u16 type, const void *data, size_t bytes)
 {
-	return a->prefix_bits == b->prefix_bits && a->metric == b->metric && a->v4 == b->v4 &&
-	       !memcmp(&a->dst, &b->dst, sizeof(a->dst));
+	struct rtattr *a = (void *)((u8 *)q + NLMSG_ALIGN(q->header.nlmsg_len));
+
+	a->rta_type = type;
+	a->rta_len = (u16)RTA_LENGTH(bytes);
+	memcpy(RTA_DATA(a), data, bytes);
+	q->header.nlmsg_len = NLMSG_ALIGN(q->header.nlmsg_len) + RTA_ALIGN(a->rta_len);
 }
 
-/* Of several gateways for one prefix each destination has its own. */
-static const struct ipoib_route *choose(const struct ipoib_routes *all, unsigned int first,
-					const struct in6_addr *dst)
+static void add_address(struct question *q, u16 type, const struct in6_addr *ip)
 {
-	unsigned int last = first;
-
-	while (last + 1 < all->num && is_equal(&all->route[first], &all->route[last + 1]))
-		last++;
-	return &all->route[first + dst->s6_addr[15] % (last - first + 1)];
+	if (IN6_IS_ADDR_V4MAPPED(ip))
+		add(q, type, &ip->s6_addr[12], 4);
+	else
+		add(q, type, ip, sizeof(*ip));
 }
 
-const struct in6_addr *ipoib_next_hop(const struct ipoib *p, const struct in6_addr *dst)
+/* @with_source: a packet that the host forwards has a foreign one, about which it refuses to be
+ * asked. Return: did it answer? */
+static bool ask(struct ipoib *p, const struct ipoib_flow *f, bool with_source)
 {
-	const struct ipoib_routes *all = p->routes;
-	bool v4 = IN6_IS_ADDR_V4MAPPED(dst);
+	bool v4 = IN6_IS_ADDR_V4MAPPED(&f->dst);
+	struct question q = {
+		.header = {.nlmsg_len = NLMSG_LENGTH(sizeof(q.route)), .nlmsg_type = RTM_GETROUTE,
+			   .nlmsg_flags = NLM_F_REQUEST},
+		.route = {.rtm_family = v4 ? AF_INET : AF_INET6, .rtm_dst_len = v4 ? 32 : 128,
+			  .rtm_tos = v4 ? f->tos & 0x1c : f->tos},
+	};
+	u32 ifindex = p->ifindex;
 
-	for (unsigned int i = 0; all && i < all->num; i++) {
-		const struct ipoib_route *r = &all->route[i];
-
-		if (r->v4 != v4 || !ipoib_prefix_matches(&r->dst, dst, r->prefix_bits))
-			continue;
-		r = choose(all, i, dst);
-		return IN6_IS_ADDR_UNSPECIFIED(&r->via) ? dst : &r->via;
+	add_address(&q, RTA_DST, &f->dst);
+	add(&q, RTA_OIF, &ifindex, sizeof(ifindex));
+	if (with_source) {
+		q.route.rtm_src_len = v4 ? 32 : 128;
+		add_address(&q, RTA_SRC, &f->src);
 	}
-	return dst;
+	if (f->protocol) {
+		add(&q, RTA_IP_PROTO, &f->protocol, sizeof(f->protocol));
+		add(&q, RTA_SPORT, &f->ports[0], sizeof(f->ports[0]));
+		add(&q, RTA_DPORT, &f->ports[1], sizeof(f->ports[1]));
+	}
+	p->route_told = p->route_answered = false;
+	ipoib_rtnl_ask(p, &q.header);
+	return p->route_answered;
+}
+
+static struct ipoib_flow flow_of(const struct ipoib_packet *packet)
+{
+	struct ipoib_flow f;
+
+	memset(&f, 0, sizeof(f)); /* it is compared with its padding */
+	f.src = packet->src;
+	f.dst = packet->dst;
+	f.tos = packet->tos;
+	if ((packet->protocol == IPPROTO_TCP || packet->protocol == IPPROTO_UDP) &&
+	    packet->payload_bytes >= sizeof(f.ports)) {
+		f.protocol = packet->protocol;
+		memcpy(f.ports, packet->payload, sizeof(f.ports));
+	}
+	return f;
+}
+
+static struct ipoib_hop *place_of(struct ipoib *p, const struct ipoib_flow *f)
+{
+	const u8 *at = (const u8 *)f;
+	u32 h = 0;
+
+	if (!p->hops)
+		p->hops = rt_zalloc(sizeof(*p->hops));
+	for (size_t i = 0; i < sizeof(*f); i++)
+		h = h * 31 + at[i];
+	return p->hops ? &p->hops->hop[h % HOPS] : NULL;
+}
+
+const struct in6_addr *ipoib_next_hop(struct ipoib *p, const struct ipoib_packet *packet)
+{
+	struct ipoib_flow flow;
+	struct ipoib_hop *hop;
+	mono_t now;
+
+	if (!p->has_gateway)
+		return &packet->dst;
+	flow = flow_of(packet);
+	hop = place_of(p, &flow);
+	now = rt_now(p->device->rt);
+	if (hop && mono_before(now, hop->until) && !memcmp(&hop->flow, &flow, sizeof(flow)))
+		return &hop->via;
+	if (!ask(p, &flow, true) && !ask(p, &flow, false))
+		return &packet->dst;
+	if (IN6_IS_ADDR_UNSPECIFIED(&p->route_via))
+		p->route_via = packet->dst;
+	if (!p->hops) /* no memory */
+		return &p->route_via;
+	hop = place_of(p, &flow);
+	*hop = (struct ipoib_hop){.flow = flow, .via = p->route_via,
+				  .until = mono_add(now, HOP_LIFE_MS * NSEC_PER_MSEC)};
+	return &hop->via;
 }

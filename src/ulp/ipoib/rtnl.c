@@ -21,6 +21,7 @@
 #define ADDRESSES 1u
 #define ROUTES	  2u
 #define SEQ_ORDER 1 /* of a message that asks for nothing */
+#define SEQ_ASK	  0xf0000001u /* of ipoib_rtnl_ask(); what others number is a time */
 #define RETRY_MS  1000 /* after the kernel had no room for a request */
 
 static void ask_next(struct ipoib *p)
@@ -87,6 +88,12 @@ static void list_ended(struct ipoib *p)
 	p->rtnl_busy = 0;
 }
 
+static void change_routes(struct ipoib *p)
+{
+	p->rtnl_wanted |= ROUTES;
+	ipoib_routes_flush(p);
+}
+
 static void take_message(struct ipoib *p, const struct nlmsghdr *h)
 {
 	bool listed = h->nlmsg_flags & NLM_F_MULTI;
@@ -98,44 +105,73 @@ static void take_message(struct ipoib *p, const struct nlmsghdr *h)
 		list_ended(p);
 		break;
 	case NLMSG_ERROR:
-		if (h->nlmsg_seq != SEQ_ORDER)
+		if (h->nlmsg_seq == SEQ_ASK)
+			ipoib_route_answer(p, NULL);
+		else if (h->nlmsg_seq != SEQ_ORDER)
 			p->rtnl_busy = 0;
 		break;
 	case RTM_NEWADDR:
 	case RTM_DELADDR:
 		ipoib_address_message(p, h);
-		p->rtnl_wanted |= listed ? 0 : ROUTES;
+		if (!listed)
+			change_routes(p);
 		break;
 	case RTM_NEWROUTE:
-		if (listed && p->rtnl_busy == ROUTES) {
+		if (h->nlmsg_seq == SEQ_ASK)
+			ipoib_route_answer(p, h);
+		else if (listed && p->rtnl_busy == ROUTES)
 			ipoib_route_message(p, h);
-			break;
-		}
-		p->rtnl_wanted |= ROUTES;
+		else
+			change_routes(p);
 		break;
 	case RTM_DELROUTE:
 	case RTM_NEWLINK:
-		p->rtnl_wanted |= ROUTES;
+		change_routes(p);
+		break;
+	case RTM_NEWRULE:
+	case RTM_DELRULE:
+		ipoib_routes_flush(p);
 		break;
 	default:
 		break;
 	}
 }
 
-static void readable(struct rt_io *io, bool in, bool out)
+/* Return: was something there? */
+static bool receive(struct ipoib *p)
 {
-	struct ipoib *p = container_of(io, struct ipoib, rtnl_io);
 	static _Alignas(struct nlmsghdr) char buffer[32768]; /* one thread */
 	ssize_t n = recv(p->rtnl_fd, buffer, sizeof(buffer), MSG_DONTWAIT);
 	unsigned int left = n > 0 ? (unsigned int)n : 0;
 
-	if (n < 0 && errno == ENOBUFS) /* changes were lost: all of them anew */
+	if (n < 0 && errno == ENOBUFS) { /* changes were lost: all of them anew */
 		p->rtnl_wanted = ADDRESSES | ROUTES;
-	else if (n <= 0 && !(n < 0 && (errno == EAGAIN || errno == EINTR)))
-		rt_io_watch(io, false, false);
-	rt_timer_disarm(&p->rtnl_retry);
+		ipoib_routes_flush(p);
+	} else if (n <= 0 && !(n < 0 && (errno == EAGAIN || errno == EINTR))) {
+		rt_io_watch(&p->rtnl_io, false, false);
+	}
 	for (struct nlmsghdr *h = (void *)buffer; NLMSG_OK(h, left); h = NLMSG_NEXT(h, left))
 		take_message(p, h);
+	return n > 0;
+}
+
+static void readable(struct rt_io *io, bool in, bool out)
+{
+	struct ipoib *p = container_of(io, struct ipoib, rtnl_io);
+
+	rt_timer_disarm(&p->rtnl_retry);
+	receive(p);
+	ask_next(p);
+}
+
+/* The kernel answers before send(2) returns; what it has told before comes first. */
+void ipoib_rtnl_ask(struct ipoib *p, struct nlmsghdr *request)
+{
+	request->nlmsg_seq = SEQ_ASK;
+	if (send(p->rtnl_fd, request, request->nlmsg_len, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+		return;
+	while (!p->route_told && receive(p))
+		;
 	ask_next(p);
 }
 

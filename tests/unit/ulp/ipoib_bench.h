@@ -39,6 +39,8 @@ static struct bench {
 	int tun, address; /* the host's ends */
 	bool carrier, persists;
 	bool kernel_is_full; /* the routing socket takes no request */
+	/** route() - the host answers RTM_GETROUTE on @address, before send() returns */
+	void (*route)(const struct nlmsghdr *request);
 	struct bench_frame sent[BENCH_SENT];
 	int num_sent, attached, connections;
 	bool hold; /* completions of sends wait for bench_release() */
@@ -79,6 +81,12 @@ ssize_t (send)(int fd, const void *data, size_t bytes, int flags)
 	if (bench.kernel_is_full && flags) { /* the interface's: the test sends without flags */
 		errno = ENOBUFS;
 		return -1;
+	}
+	if (flags && bench.route && bytes > sizeof(struct nlmsghdr) &&
+	    ((const struct nlmsghdr *)data)->nlmsg_type == RTM_GETROUTE &&
+	    !(((const struct nlmsghdr *)data)->nlmsg_flags & NLM_F_DUMP)) {
+		bench.route(data);
+		return (ssize_t)bytes;
 	}
 	return sendto(fd, data, bytes, flags, NULL, 0);
 }
