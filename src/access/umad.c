@@ -265,7 +265,7 @@ void umad_serve(struct umad *umad, int fd, const struct peer *peer)
 	s->ends = &umad->ends;
 	s->fd = fd;
 	s->control_fd = -1;
-	INIT_LIST_HEAD(&s->queue);
+	umad_queue_init(s);
 	list_add_tail(&s->node, &umad->sessions);
 	umad->num_sessions++;
 	rt_io_init(umad->rt, &s->data, fd, on_message);

@@ -62,6 +62,7 @@ struct umad_session {
 	struct list_head queue; /* records */
 	unsigned queue_len;
 	size_t queue_bytes;
+	struct rt_work flush; /* queued while records of this turn are */
 };
 
 /* umad_agent.c */
@@ -118,6 +119,7 @@ struct umad_record *umad_record_of(struct ib_mad_recv_wc *wc);
 /** umad_queue() - hand @record, the queue's from now on, to the program; one
  *  that a reader who sleeps has no room for is lost */
 void umad_queue(struct umad_session *s, struct umad_record *record);
+void umad_queue_init(struct umad_session *s);
 /** umad_queue_flush() - as much as the socket takes */
 void umad_queue_flush(struct umad_session *s);
 void umad_queue_drop(struct umad_session *s);

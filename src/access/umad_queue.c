@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Records for the program. They are queued in the socket, and, while it is full, in a list of
- * bounded length, so softibd never blocks on a reader. A record that is too long for one
+ * Records for the program. Those of one turn of the loop are sent in the next, by one system
+ * call for a batch. While the socket is full they wait in a list of bounded length, so softibd
+ * never blocks on a reader. A record that is too long for one
  * message is sent as a memfd (umad_store.c).
  */
 #include <errno.h>
@@ -9,6 +10,7 @@
 #include "abi/fds.h"
 #include "access/umad_private.h"
 
+#define BATCH	     16
 #define INLINE_BYTES (sizeof(struct ib_user_mad) + ABI_UMAD_INLINE)
 
 struct umad_record *umad_record_of(struct ib_mad_recv_wc *wc)
@@ -36,14 +38,39 @@ struct umad_record *umad_record_alloc(size_t mad_bytes)
 	return r;
 }
 
-/* Send the oldest record. Return: 0; -EAGAIN: later, it remains; -errno: it is lost */
+/* Send the oldest records, up to one that is long. Return: how many were sent, at least one;
+ * -errno: the first was not */
+static int send_batch(struct umad_session *s)
+{
+	struct mmsghdr message[BATCH] = {0};
+	struct iovec iov[BATCH];
+	struct umad_record *r;
+	unsigned int n = 0;
+	int sent;
+
+	list_for_each_entry(r, &s->queue, node) {
+		if (n == BATCH || r->segments)
+			break;
+		iov[n] = (struct iovec){&r->mad, r->bytes};
+		message[n].msg_hdr.msg_iov = &iov[n];
+		message[n].msg_hdr.msg_iovlen = 1;
+		n++;
+	}
+	do
+		sent = sendmmsg(s->fd, message, n, MSG_DONTWAIT | MSG_NOSIGNAL);
+	while (sent < 0 && errno == EINTR);
+	return sent < 0 ? -errno : sent;
+}
+
+/* Send the oldest record, or several. Return: how many; 0: the oldest was sent; -EAGAIN: later, it
+ * remains; -errno: it is lost */
 static int send_first(struct umad_session *s)
 {
 	struct umad_record *r = list_first_entry(&s->queue, struct umad_record, node);
 	int ret;
 
 	if (!r->segments)
-		return abi_send_fds(s->fd, &r->mad, r->bytes, NULL, 0, MSG_DONTWAIT);
+		return send_batch(s);
 	if (!s->store) {
 		ret = umad_store_begin(s, r);
 		return ret ? ret : -EAGAIN;
@@ -78,9 +105,26 @@ void umad_queue_pop(struct umad_session *s)
 
 void umad_queue_flush(struct umad_session *s)
 {
-	while (!list_empty(&s->queue) && send_first(s) != -EAGAIN)
-		umad_queue_pop(s);
+	while (!list_empty(&s->queue)) {
+		int done = send_first(s);
+
+		if (done == -EAGAIN)
+			break;
+		for (done = MAX(done, 1); done > 0; done--)
+			umad_queue_pop(s);
+	}
 	umad_watch(s);
+}
+
+static void flush(struct rt_work *work)
+{
+	umad_queue_flush(container_of(work, struct umad_session, flush));
+}
+
+void umad_queue_init(struct umad_session *s)
+{
+	INIT_LIST_HEAD(&s->queue);
+	rt_work_init(&s->flush, flush);
 }
 
 void umad_queue(struct umad_session *s, struct umad_record *r)
@@ -94,11 +138,12 @@ void umad_queue(struct umad_session *s, struct umad_record *r)
 	list_add_tail(&r->node, &s->queue);
 	s->queue_bytes += r->bytes;
 	if (s->queue_len++ == 0)
-		umad_queue_flush(s);
+		rt_work_queue(s->rt, &s->flush);
 }
 
 void umad_queue_drop(struct umad_session *s)
 {
+	rt_work_cancel(&s->flush);
 	umad_store_drop(s);
 	while (!list_empty(&s->queue))
 		umad_queue_pop(s);
