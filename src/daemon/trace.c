@@ -7,6 +7,7 @@
 #include "core/trace.h"
 #include "daemon/reader.h"
 #include "daemon/trace.h"
+#include "ulp/ipoib/trace.h"
 
 #define NAME_BYTES 32 /* of a node or a module, with the 0 */
 
@@ -31,6 +32,7 @@ static const struct {
 	size_t num;
 } tables[] = {
 	{core_trace_points, CORE_NUM_TRACE_POINTS},
+	{ipoib_trace_points, IPOIB_NUM_TRACE_POINTS},
 };
 
 static bool wants_module(const struct trace_reader *r, const char *module)

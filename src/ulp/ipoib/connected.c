@@ -17,6 +17,7 @@
 
 #include "base/bytes.h"
 #include "ulp/ipoib/private.h"
+#include "ulp/ipoib/trace.h"
 
 #define SERVICE_ID   0x1000000000000000ull /* RFC 4755 section 6: and the QPN, not the name */
 #define STARTING_PSN 1
@@ -171,6 +172,11 @@ static void destroy(struct ipoib_conn *conn)
 	rt_free(conn);
 }
 
+static void trace(const struct ipoib_conn *conn, const char *what)
+{
+	trace_ipoib_connection(IPOIB_TRACE_AT(conn->ipoib), conn->qp->qp_num, !conn->neighbour, what);
+}
+
 static int move_qp(struct ipoib_conn *conn, enum ib_qp_state state)
 {
 	struct ib_qp_attr attr = {.qp_state = state};
@@ -207,6 +213,7 @@ static void stop(struct ipoib_conn *conn)
 {
 	struct ib_qp_attr attr = {.qp_state = IB_QPS_ERR};
 
+	trace(conn, "end");
 	conn->state = ENDING;
 	ib_modify_qp(conn->qp, &attr, IB_QP_STATE);
 	rt_work_queue(conn->ipoib->device->rt, &conn->ipoib->reap);
@@ -282,6 +289,7 @@ static int accept_req(struct ib_cm_id *id, const struct ib_cm_req_event_param *r
 	id->context = conn;
 	rep.qp_num = conn->qp->qp_num;
 	conn->state = UP;
+	trace(conn, "up");
 	conn->used = true;
 	if (!rt_timer_armed(&p->idle))
 		look_again(p);
@@ -323,6 +331,7 @@ static void on_reply(struct ipoib_conn *conn, const struct ib_cm_event *event)
 	}
 	conn->mtu = MIN(mtu - IPOIB_ENCAP_BYTES, (size_t)IPOIB_CONNECTED_MTU);
 	conn->state = UP;
+	trace(conn, "up");
 	ipoib_neighbour_connected(conn->neighbour, conn, false);
 }
 
@@ -384,6 +393,7 @@ struct ipoib_conn *ipoib_conn_open(struct ipoib *p, struct ipoib_neighbour *n,
 	conn->id = ib_create_cm_id(p->device, on_active, conn);
 	if (IS_ERR(conn->id))
 		conn->id = NULL;
+	trace(conn, "ask");
 	if (conn->id && !request_connection(conn, link, path))
 		return conn;
 	conn->neighbour = NULL;
@@ -499,6 +509,7 @@ int ipoib_set_connected(struct ipoib *p, bool connected)
 		return ret;
 	p->own.connected = connected;
 	ipoib_set_mtu(p);
+	trace_ipoib_interface(IPOIB_TRACE_AT(p), p->pkey, connected ? "connected" : "datagram");
 	if (!connected)
 		ipoib_connected_end(p);
 	ipoib_neighbours_flush(p); /* by the other way from now on */

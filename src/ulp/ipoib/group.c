@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "ulp/ipoib/private.h"
+#include "ulp/ipoib/trace.h"
 
 #define RETRY_FIRST_MS 250
 #define RETRY_LAST_MS  16000u
@@ -37,6 +38,11 @@ static struct ipoib_group *find(struct ipoib *p, const union ib_gid *mgid)
 		if (!memcmp(&g->mgid, mgid, sizeof(*mgid)))
 			return g;
 	return NULL;
+}
+
+static void trace(const struct ipoib_group *g, const char *what, int status)
+{
+	trace_ipoib_group(IPOIB_TRACE_AT(g->ipoib), g->mgid.raw, g->member, what, status);
 }
 
 static void arm(struct ipoib_group *g, unsigned int ms)
@@ -70,8 +76,10 @@ static void detach(struct ipoib_group *g)
 static void leave(struct ipoib_group *g)
 {
 	detach(g);
-	if (g->membership)
+	if (g->membership) {
+		trace(g, "leave", 0);
 		ib_sa_free_multicast(g->membership);
+	}
 	g->membership = NULL;
 }
 
@@ -143,6 +151,7 @@ static int joined(int status, struct ib_sa_multicast *membership)
 
 	if (!status)
 		status = take_part(g, &membership->rec);
+	trace(g, status == -ENETRESET ? "lost" : status ? "refused" : "joined", status);
 	if (!status) {
 		is_joined(g);
 		return 0;
@@ -185,6 +194,7 @@ static void join(struct ipoib_group *g)
 	rec.join_state =
 		(u8)(1 << (g->member ? FULLMEMBER_JOIN : SENDONLY_NONMEBER_JOIN));
 	rt_timer_disarm(&g->timer); /* of an attempt that the broadcast group's return overtook */
+	trace(g, "join", 0);
 	g->membership = ib_sa_join_multicast(&p->sa, p->device, p->port_num, &rec, mask,
 					     GFP_KERNEL, joined, g);
 	if (IS_ERR(g->membership)) {

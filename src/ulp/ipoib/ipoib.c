@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 
 #include "ulp/ipoib/private.h"
+#include "ulp/ipoib/trace.h"
 #include "ulp/ipoib/segment.h"
 
 static struct ib_client ipoib_client;
@@ -88,6 +89,7 @@ static void stop(struct ipoib *p)
 	if (p->stopped)
 		return;
 	p->stopped = true;
+	trace_ipoib_interface(IPOIB_TRACE_AT(p), p->pkey, "stop");
 	ipoib_set_carrier(p, false);
 	ipoib_neighbours_close(p);
 	ipoib_groups_leave(p);
@@ -100,6 +102,7 @@ static void start(struct ipoib *p)
 	if (ipoib_queue_restart(p))
 		return; /* until the next event */
 	p->stopped = false;
+	trace_ipoib_interface(IPOIB_TRACE_AT(p), p->pkey, "start");
 	if (!ib_query_port(p->device, p->port_num, &port) && port.state == IB_PORT_ACTIVE)
 		ipoib_set_carrier(p, true);
 	ipoib_groups_join(p);
@@ -234,6 +237,7 @@ int ipoib_open(const struct ipoib_config *config)
 	INIT_LIST_HEAD(&p->groups);
 	rt_work_init(&p->end, gone);
 	rt_work_init(&p->restart, restart);
+	trace_ipoib_interface(IPOIB_TRACE_AT(p), p->pkey, "open");
 	ipoib_queue_init(p);
 	ipoib_connected_init(p);
 	ipoib_neighbours_init(p);
@@ -259,6 +263,7 @@ int ipoib_open(const struct ipoib_config *config)
 void ipoib_close(struct ipoib *p)
 {
 	p->closing = true;
+	trace_ipoib_interface(IPOIB_TRACE_AT(p), p->pkey, "close");
 	ib_unregister_event_handler(&p->events);
 	list_del(&p->node);
 	ipoib_conflict_close(p);

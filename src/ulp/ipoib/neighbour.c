@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "ulp/ipoib/private.h"
+#include "ulp/ipoib/trace.h"
 
 #define ASK_TRIES	3
 #define ASK_MS		1000
@@ -71,6 +72,11 @@ static struct ipoib_neighbour *find(struct ipoib *p, const struct in6_addr *ip)
 	return NULL;
 }
 
+static void trace(const struct ipoib_neighbour *n, const char *what)
+{
+	trace_ipoib_neighbour(IPOIB_TRACE_AT(n->ipoib), &n->ip, what, n->link.qpn);
+}
+
 static void arm(struct ipoib_neighbour *n, unsigned int ms)
 {
 	rt_timer_arm(&n->timer,
@@ -108,6 +114,7 @@ static void fail_waiting(struct ipoib_neighbour *n, bool say)
 
 static void forget(struct ipoib_neighbour *n, bool say)
 {
+	trace(n, "forget");
 	rt_timer_disarm(&n->timer);
 	drop_path(n);
 	fail_waiting(n, say);
@@ -132,6 +139,7 @@ static void ask(struct ipoib_neighbour *n)
 
 	if (!s)
 		return;
+	trace(n, "ask");
 	if (v4)
 		ipoib_set_frame(
 			s, IPOIB_ARP,
@@ -248,6 +256,7 @@ static void have_path(struct ipoib_neighbour *n, const struct sa_path_rec *path)
 	}
 	n->ah = ah;
 	n->state = READY;
+	trace(n, "ready");
 	n->tries = 0;
 	n->used = false;
 	arm(n, LIFE_MS);
@@ -280,6 +289,7 @@ static void ask_path(struct ipoib_neighbour *n)
 	drop_path(n);
 	n->refused = false;
 	n->state = PATH;
+	trace(n, "path");
 	rt_timer_disarm(&n->timer);
 	if (q)
 		q->id = ib_sa_path_rec_get(
@@ -310,6 +320,7 @@ static void have_link(struct ipoib_neighbour *n, const struct ipoib_link *link)
 		return;
 	n->link = *link;
 	n->has_link = true;
+	trace(n, "link");
 	ask_path(n);
 }
 

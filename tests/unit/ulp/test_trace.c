@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* The tables of the upper-level protocols keep the rules by which programs read events. */
+#include "../test.h"
+
+#include "../trace_rules.h"
+#include "ulp/ipoib/trace.h"
+
+static void the_tables_keep_the_rules(void **state)
+{
+	check_trace_table(ipoib_trace_points, IPOIB_NUM_TRACE_POINTS);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(the_tables_keep_the_rules)};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
