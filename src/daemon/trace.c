@@ -8,6 +8,7 @@
 #include "daemon/reader.h"
 #include "daemon/trace.h"
 #include "ulp/ipoib/trace.h"
+#include "ulp/sdp/trace.h"
 
 #define NAME_BYTES 32 /* of a node or a module, with the 0 */
 
@@ -33,6 +34,7 @@ static const struct {
 } tables[] = {
 	{core_trace_points, CORE_NUM_TRACE_POINTS},
 	{ipoib_trace_points, IPOIB_NUM_TRACE_POINTS},
+	{sdp_trace_points, SDP_NUM_TRACE_POINTS},
 };
 
 static bool wants_module(const struct trace_reader *r, const char *module)

@@ -354,6 +354,7 @@ static int source_changed(struct sdp *sdp, uint8_t mode, struct sdp_input *input
 		sdp->num_own_sinks = 0;
 		sdp->no_sinks = true;
 	}
+	sdp_note(sdp, SDP_TRACE_RX_MODE, sdp->rx_mode, mode);
 	sdp->rx_mode = mode;
 	return 0;
 }
@@ -369,6 +370,7 @@ int sdp_on_mode_change(struct sdp *sdp, uint16_t slot, const struct wire_sdp_msg
 			continue;
 		if (!msg->mode.send)
 			return source_changed(sdp, msg->mode.mode, input);
+		sdp_note(sdp, SDP_TRACE_TX_MODE, sdp->tx_mode, msg->mode.mode);
 		sdp->tx_mode = msg->mode.mode;
 		return 0;
 	}

@@ -60,4 +60,13 @@ sdp_message_fn sdp_on_src_avail, sdp_on_src_cancel, sdp_on_read_compl, sdp_on_se
 	sdp_on_sink_avail, sdp_on_sink_cancel, sdp_on_sink_cancel_ack, sdp_on_write_compl,
 	sdp_on_mode_change;
 
+/** sdp_note() - report a change that is about to happen to whoever traces the owner */
+static inline void sdp_note(const struct sdp *sdp, enum sdp_trace what, int from, int to)
+{
+	const struct sdp_config *config = &sdp->config;
+
+	if (__builtin_expect(config->traced && *config->traced, 0) && from != to)
+		config->trace(sdp, what, from, to);
+}
+
 #endif

@@ -61,6 +61,7 @@ void sdp_hello(struct sdp *sdp, const struct sdp_address *address, uint8_t *buf)
 	put_ip(address->src, ipv4, msg.hello.src_ip);
 	put_ip(address->dst, ipv4, msg.hello.dst_ip);
 	wire_sdp_write(&msg, buf);
+	sdp_note(sdp, SDP_TRACE_STATE, (int)sdp->state, SDP_HELLO_SENT);
 	sdp->state = SDP_HELLO_SENT;
 }
 
@@ -76,6 +77,7 @@ static bool take_terms(struct sdp *sdp, const struct wire_sdp_msg *msg, uint8_t 
 	sdp->peer_adverts = max_adverts;
 	sdp->rcv_buf_due = rcv_bytes < sdp->config.rcv_bytes;
 	sdp->tx_limit = msg->bsdh.bufs;
+	sdp_note(sdp, SDP_TRACE_STATE, (int)sdp->state, SDP_OPEN);
 	sdp->state = SDP_OPEN;
 	return true;
 }
@@ -123,8 +125,9 @@ void sdp_end_as(struct sdp *sdp, enum sdp_end end)
 {
 	if (sdp->state == SDP_ENDED)
 		return;
-	sdp->state = SDP_ENDED;
 	sdp->end = end;
+	sdp_note(sdp, SDP_TRACE_STATE, (int)sdp->state, SDP_ENDED);
+	sdp->state = SDP_ENDED;
 	sdp_cut_stream(sdp);
 }
 

@@ -50,12 +50,20 @@ enum sdp_end {
  *  of each, headers included; @max_adverts: SrcAvails and SinkAvails of the peer that may
  *  be outstanding; @advert_bytes: advertise memory in place of sending at least so many
  *  bytes; 0: never; @pipelines: then have several advertisements outstanding */
+struct sdp;
+
+/** enum sdp_trace - what sdp_config.trace() reports: states, modes of a direction */
+enum sdp_trace { SDP_TRACE_STATE, SDP_TRACE_TX_MODE, SDP_TRACE_RX_MODE };
+
 struct sdp_config {
 	uint16_t slots;
 	uint32_t rcv_bytes;
 	uint8_t max_adverts;
 	uint32_t advert_bytes;
 	bool pipelines;
+	/** trace() - something is about to change, while *@traced is not 0; may be NULL */
+	void (*trace)(const struct sdp *sdp, enum sdp_trace what, int from, int to);
+	const uint8_t *traced; /* the owner's; NULL: never */
 };
 
 /** struct sdp_item - a piece of the received stream: @bytes at @offset of slot @slot, or of

@@ -125,6 +125,7 @@ static bool next_data(struct sdp *sdp, const struct sdp_offer *offer,
 	if (bulk && sdp->config.pipelines && sdp->tx_mode == WIRE_SDP_COMBINED &&
 	    may_send_data(sdp)) {
 		msg->bsdh.mid = WIRE_SDP_MODE_CHANGE;
+		sdp_note(sdp, SDP_TRACE_TX_MODE, sdp->tx_mode, WIRE_SDP_PIPELINED);
 		msg->mode.mode = sdp->tx_mode = WIRE_SDP_PIPELINED;
 		return true;
 	}
@@ -213,6 +214,7 @@ static bool next_request(struct sdp *sdp, struct wire_sdp_msg *msg)
 	} else if (take(&sdp->combined_due)) {
 		msg->bsdh.mid = WIRE_SDP_MODE_CHANGE;
 		msg->mode.send = true;
+		sdp_note(sdp, SDP_TRACE_RX_MODE, sdp->rx_mode, WIRE_SDP_COMBINED);
 		msg->mode.mode = sdp->rx_mode = WIRE_SDP_COMBINED;
 	} else {
 		return next_sink(sdp, msg);

@@ -10,6 +10,7 @@ import subprocess
 import pytest
 
 from hostile.attack import ask
+from interop import test_sdp as sdp
 from interop.fabric import NOBODY, TIMEOUT, Fabric, wait_until
 from interop.test_rdma_cm import SERVER_IP, play
 
@@ -303,3 +304,25 @@ def test_ipoib_groups():
              {"event": "ipoib_group", "what": "joined", "status": "0"})
     in_order(events, {"event": "PORT_ERR"}, {"event": "ipoib_group", "what": "lost"},
              {"event": "PORT_ACTIVE"}, {"event": "ipoib_neighbour", "what": "ready"})
+
+
+def test_sdp(pair):
+    """A connection from bind to end, at both ends; a large write changes the mode."""
+    trace = Trace(pair, "--all", "--modules", "sdp")
+    server = sdp.Server(pair, "serve_stream")
+    server.call("call_stream")
+    server.end()
+    wait_until(lambda: not sdp.sdp_resources(pair), "the connections are over")
+    events = trace.events()
+    assert {e["module"] for e in events} == {"sdp"}
+    there, here = ([e for e in events if e["node"] == node] for node in ("n1", "n2"))
+    in_order(there, {"what": "listen", "error": "0"}, {"event": "sdp_state", "from": "IDLE", "to": "OPEN"},
+             {"event": "sdp_connected", "passive": "1", "error": "0"},
+             {"event": "sdp_receive", "message": "DisConn", "error": "0"})
+    in_order(here, {"event": "sdp_state", "from": "IDLE", "to": "HELLO_SENT"},
+             {"event": "sdp_state", "from": "HELLO_SENT", "to": "OPEN", "end": "-"},
+             {"event": "sdp_connected", "passive": "0", "error": "0"},
+             {"event": "sdp_mode", "direction": "send", "from": "combined", "to": "pipelined"},
+             {"event": "sdp_send", "message": "ModeChange"},
+             {"event": "sdp_send", "message": "SrcAvail"}, {"event": "sdp_send", "message": "DisConn"},
+             {"event": "sdp_state", "to": "ENDED", "end": "closed"})

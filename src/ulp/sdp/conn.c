@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "ulp/sdp/private.h"
+#include "ulp/sdp/trace.h"
 
 static LIST_HEAD(connections);
 struct sdp_stats sdp_stats;
@@ -76,6 +77,8 @@ struct sdp_conn *sdp_conn_create(struct rt *rt, struct sdp_socket *socket, int f
 	c->fd = fd;
 	c->program_fd = -1;
 	sdp_init(&c->sdp, &config);
+	c->sdp.config.trace = sdp_conn_trace;
+	c->sdp.config.traced = &rt_trace(rt)->on[RT_TRACE_SDP];
 	rt_work_init(&c->turn, take_turn);
 	list_add_tail(&c->node, &connections);
 	sdp_stats.connections++;

@@ -160,6 +160,18 @@ struct sdp_conn *sdp_conn_with_qp(const struct rdma_cm_id *id, u32 qpn);
 /** sdp_conn_begin() - both ends are in RTS: the stream flows */
 void sdp_conn_begin(struct sdp_conn *c);
 
+/* --- note.c: events of the trace --- */
+
+struct rt_trace_at;
+struct rt_trace_at sdp_trace_at(const struct sdp_conn *c);
+/** sdp_trace_qpn() - of its queue pair; 0: it has none yet */
+u32 sdp_trace_qpn(const struct sdp_conn *c);
+const char *sdp_trace_message(unsigned int mid);
+/** sdp_conn_trace() - struct sdp_config */
+void sdp_conn_trace(const struct sdp *sdp, enum sdp_trace what, int from, int to);
+void sdp_note_connected(const struct sdp_conn *c, bool passive, int error);
+void sdp_note_socket(const struct sdp_socket *s, const char *what, int error);
+
 /* --- queue.c --- */
 
 /** sdp_queue_open() - queue pair in INIT, all slots posted. 0; -errno */

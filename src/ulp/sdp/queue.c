@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* The queue pair of a connection. */
 #include "ulp/sdp/private.h"
+#include "ulp/sdp/trace.h"
 
 #define POLLS_PER_TURN 64
 #define WRITES_MAX     SDP_SENDS /* RDMA WRITEs: a message follows each */
@@ -20,11 +21,15 @@ static void received(struct ib_cq *cq, struct ib_wc *wc)
 	struct sdp_buffer *b = container_of(wc->wr_cqe, struct sdp_buffer, cqe);
 	struct sdp_conn *c = b->conn;
 	struct sdp_input input;
+	int error;
 
 	if (failed(c, wc))
 		return;
 	sdp_stats.rx_messages++;
-	if (sdp_received(&c->sdp, b->index, b->bytes, wc->byte_len, &input))
+	error = sdp_received(&c->sdp, b->index, b->bytes, wc->byte_len, &input);
+	trace_sdp_receive(sdp_trace_at(c), sdp_trace_qpn(c), sdp_trace_message(b->bytes[0]),
+			  wc->byte_len, error);
+	if (error)
 		return;
 	sdp_memory_input(c, &input);
 	if (!input.holds_slot)
@@ -116,6 +121,8 @@ void sdp_queue_send(struct sdp_conn *c, struct sdp_buffer *b, struct wire_sdp_ms
 				.send_flags = IB_SEND_SIGNALED};
 
 	sdp_stats.tx_messages++;
+	trace_sdp_send(sdp_trace_at(c), sdp_trace_qpn(c), sdp_trace_message(msg->bsdh.mid),
+		       msg->payload_bytes, c->sdp.tx_limit - c->sdp.tx_seq);
 	wire_sdp_write(msg, head);
 	if (ib_post_send(c->qp, &wr, NULL)) {
 		c->free_send[c->num_free_sends++] = b->index;

@@ -86,6 +86,7 @@ static int tell_connected(struct sdp_conn *c, int error)
 	int memory = -1;
 
 	s->conn = NULL;
+	sdp_note_connected(c, false, error);
 	if (error) {
 		c->id = NULL; /* the RDMA CM destroys it when its handler returns */
 		sdp_conn_destroy(c);
@@ -143,6 +144,7 @@ static void tell_accepted(struct sdp_conn *c)
 	int fd = c->program_fd;
 
 	c->program_fd = -1;
+	sdp_note_connected(c, true, 0);
 	sdp_conn_begin(c);
 	if (!s || s->ops->accepted(s->ctx, fd, &c->id->route.addr, sdp_channel_fd(c))) {
 		if (!s)
@@ -240,6 +242,7 @@ static int on_request(struct sdp_socket *s, struct rdma_cm_id *id,
 	c->id = id;
 	ret = answer(c, event);
 	if (ret) {
+		sdp_note_connected(c, true, ret);
 		c->id = NULL;
 		sdp_conn_destroy(c);
 		return ret;
@@ -285,6 +288,7 @@ struct sdp_socket *sdp_socket_create(struct rt *rt, const char *node,
 /* Connections that were accepted and not handed over yet are given up. */
 void sdp_socket_destroy(struct sdp_socket *s)
 {
+	sdp_note_socket(s, "close", 0);
 	if (s->conn)
 		sdp_conn_destroy(s->conn);
 	sdp_conn_forget(s);
@@ -309,7 +313,9 @@ int sdp_socket_bind(struct sdp_socket *s, const struct sockaddr *addr, bool reus
 	memcpy(&copy, addr,
 	       addr->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
 					   : sizeof(struct sockaddr_in));
-	return rdma_bind_addr(s->id, (struct sockaddr *)&copy);
+	ret = rdma_bind_addr(s->id, (struct sockaddr *)&copy);
+	sdp_note_socket(s, "bind", ret);
+	return ret;
 }
 
 const struct sockaddr_storage *sdp_socket_address(const struct sdp_socket *s)
@@ -324,6 +330,7 @@ int sdp_socket_listen(struct sdp_socket *s, int backlog)
 	int ret = s->id && !s->listens ? rdma_listen(s->id, backlog) : -EINVAL;
 
 	s->listens |= !ret;
+	sdp_note_socket(s, "listen", ret);
 	return ret;
 }
 
@@ -349,6 +356,7 @@ int sdp_socket_connect(struct sdp_socket *s, const struct sockaddr *addr, int fd
 	}
 	c->id->context = &c->handle;
 	sdp_channel_create(c);
+	sdp_note_socket(s, "connect", 0);
 	s->id = NULL;
 	s->conn = c;
 	return 0;

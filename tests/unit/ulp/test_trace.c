@@ -4,10 +4,12 @@
 
 #include "../trace_rules.h"
 #include "ulp/ipoib/trace.h"
+#include "ulp/sdp/trace.h"
 
 static void the_tables_keep_the_rules(void **state)
 {
 	check_trace_table(ipoib_trace_points, IPOIB_NUM_TRACE_POINTS);
+	check_trace_table(sdp_trace_points, SDP_NUM_TRACE_POINTS);
 }
 
 int main(void)
