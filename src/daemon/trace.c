@@ -9,6 +9,8 @@
 #include "daemon/trace.h"
 #include "ulp/ipoib/trace.h"
 #include "ulp/sdp/trace.h"
+#include "ulp/srp/trace.h"
+#include "ulp/srpt/trace.h"
 
 #define NAME_BYTES 32 /* of a node or a module, with the 0 */
 
@@ -35,6 +37,8 @@ static const struct {
 	{core_trace_points, CORE_NUM_TRACE_POINTS},
 	{ipoib_trace_points, IPOIB_NUM_TRACE_POINTS},
 	{sdp_trace_points, SDP_NUM_TRACE_POINTS},
+	{srp_trace_points, SRP_NUM_TRACE_POINTS},
+	{srpt_trace_points, SRPT_NUM_TRACE_POINTS},
 };
 
 static bool wants_module(const struct trace_reader *r, const char *module)

@@ -79,6 +79,15 @@ void rt_trace_emit_own(struct rt *rt, const struct rt_trace_source *source, stru
 	pass(at, source->module, name, cut);
 }
 
+const char *rt_trace_word(const char *text, char *word, size_t bytes)
+{
+	snprintf(word, bytes, "%s", text);
+	for (char *at = word; *at; at++)
+		if (*at == ' ')
+			*at = '_';
+	return word;
+}
+
 /* --- switches and sources -------------------------------------------------- */
 
 void rt_trace_turn(struct rt *rt, enum rt_trace_module module, bool on)

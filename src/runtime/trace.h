@@ -123,6 +123,9 @@ void rt_trace_emit(struct rt_trace_at at, const struct rt_trace_point *point, co
 void rt_trace_emit_own(struct rt *rt, const struct rt_trace_source *source, struct rt_trace_at at,
 		       const char *name, const char *text);
 
+/** rt_trace_word() - @text as a value: its spaces become '_'. Return: @word */
+const char *rt_trace_word(const char *text, char *word, size_t bytes);
+
 /** rt_trace_set_sink() - let @sink read; NULL: nobody, and everything is turned off */
 void rt_trace_set_sink(struct rt *rt, struct rt_trace_sink *sink);
 /** rt_trace_turn() - turn a module of the stack on or off */

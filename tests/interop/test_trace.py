@@ -326,3 +326,29 @@ def test_sdp(pair):
              {"event": "sdp_send", "message": "ModeChange"},
              {"event": "sdp_send", "message": "SrcAvail"}, {"event": "sdp_send", "message": "DisConn"},
              {"event": "sdp_state", "to": "ENDED", "end": "closed"})
+
+
+def test_srp(pair):
+    """A login, commands and a logout, at both ends; and the login that is repeated when the target
+    is gone."""
+    pair.softib("srp", "target", "add", "n1", "--unit", "ram:4M")
+    trace = Trace(pair, "--all", "--modules", "srp,srpt")
+    pair.softib("srp", "login", "n2", "n1")
+    pair.softib("srp", "target", "remove", "n1")
+    wait_until(lambda: pair.json("srp", "list", "n2")[0]["state"] != "running",
+               "the session has lost its channel")
+    pair.softib("srp", "logout", "n2", "n1")
+    events = trace.events()
+    initiator = [e for e in events if e["module"] == "srp"]
+    assert {e["node"] for e in initiator} == {"n2"}
+    in_order(initiator, {"event": "srp_channel", "from": "DOWN", "to": "QUERYING"},
+             {"event": "srp_channel", "from": "QUERYING", "to": "LOGGING_IN"},
+             {"event": "srp_channel", "from": "LOGGING_IN", "to": "UP"},
+             {"event": "srp_session", "state": "running", "channels": "1"},
+             {"event": "srp_command", "opcode": "0xa0"}, {"event": "srp_response", "verdict": "done"},
+             {"event": "srp_fail"}, {"event": "srp_channel", "to": "DOWN"})
+    target = [e for e in events if e["module"] == "srpt"]
+    assert {e["node"] for e in target} == {"n1"}
+    in_order(target, {"event": "srpt_login", "reject": "0x00000000"},
+             {"event": "srpt_command", "opcode": "0xa0"}, {"event": "srpt_response", "status": "0x00"},
+             {"event": "srpt_close"})

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "ulp/srp/private.h"
+#include "ulp/srp/trace.h"
 
 #define PATH_TIMEOUT_MS	 2000
 #define RESPONSE_ENC	 20 /* 4 s: what the peer's CM and this one may take */
@@ -158,6 +159,17 @@ static int add_receives(struct srp_channel *ch)
 	return ret;
 }
 
+static void enter(struct srp_channel *ch, enum srp_channel_state state)
+{
+	static const char *const names[] = {"DOWN", "QUERYING", "LOGGING_IN", "UP"};
+	const struct srp_session *s = ch->session;
+
+	if (ch->state != state)
+		trace_srp_channel(RT_TRACE_AT(s->config.device, ch->path.port_num), s->config.name,
+				  srp_trace_path(ch), names[ch->state], names[state]);
+	ch->state = state;
+}
+
 /* --- the queue pair -------------------------------------------------------------------------- */
 
 static int change_state(struct srp_channel *ch, enum ib_qp_state state)
@@ -240,7 +252,7 @@ static void on_reply(struct srp_channel *ch, const struct ib_cm_event *event)
 		srp_channel_fail(ch, "the connection cannot be made: %s", strerror(-ret));
 		return;
 	}
-	ch->state = SRP_UP;
+	enter(ch, SRP_UP);
 	ch->failures = 0;
 	ch->error[0] = '\0';
 	srp_session_channel(ch->session, ch);
@@ -336,7 +348,7 @@ static int log_in(struct srp_channel *ch, struct sa_path_rec *path)
 	ret = open_queues(ch);
 	if (ret)
 		return ret;
-	ch->state = SRP_LOGGING_IN;
+	enter(ch, SRP_LOGGING_IN);
 	ret = send_req(ch, path);
 	return ret ? ret : change_state(ch, IB_QPS_INIT);
 }
@@ -365,7 +377,7 @@ void srp_channel_connect(struct srp_channel *ch)
 	int ret;
 
 	rt_timer_disarm(&ch->again);
-	ch->state = SRP_QUERYING;
+	enter(ch, SRP_QUERYING);
 	ret = ib_query_gid(s->config.device, ch->path.port_num, 0, &rec.sgid);
 	if (!ret)
 		ret = ib_sa_path_rec_get(&s->sa, s->config.device, ch->path.port_num, &rec,
@@ -391,6 +403,7 @@ void srp_channel_fail(struct srp_channel *ch, const char *why, ...)
 	va_start(args, why);
 	vsnprintf(ch->error, sizeof(ch->error), why, args);
 	va_end(args);
+	trace_srp_fail(srp_trace_at(ch->session), ch->session->config.name, srp_trace_path(ch), ch->error);
 	rt_work_queue(ch->session->rt, &ch->down);
 }
 
@@ -398,7 +411,7 @@ void srp_channel_close(struct srp_channel *ch)
 {
 	struct ib_sa_query *query = ch->query;
 
-	ch->state = SRP_DOWN;
+	enter(ch, SRP_DOWN);
 	ch->query = NULL;
 	if (query)
 		ib_sa_cancel_query(ch->query_id, query);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "ulp/srp/private.h"
+#include "ulp/srp/trace.h"
 
 #define TASK_NS	  (5 * NSEC_PER_SEC)
 #define BUSY_NS	  (20 * 1000 * 1000ull) /* until a busy unit is asked again */
@@ -133,6 +134,8 @@ static void send_io(struct srp_channel *ch, struct srp_io *io)
 	list_add_tail(&io->node, &ch->sent);
 	ch->commands++;
 	ch->session->commands++;
+	trace_srp_command(srp_trace_at(ch->session), ch->session->config.name, srp_trace_path(ch),
+			  io->slot, io->command.cdb[0], io->command.out, io->command.bytes);
 	srp_channel_send(ch, io->iu, bytes); /* if it fails, so does the channel */
 }
 
@@ -242,6 +245,13 @@ static void look_at_units(struct srp_io *io, const struct srpi_news *news)
 		srp_probe_begin(io->session, !is_probe);
 }
 
+static const char *verdict_name(enum srpi_verdict verdict)
+{
+	if (verdict == SRPI_LATER || verdict == SRPI_REPEAT)
+		return "repeat";
+	return verdict == SRPI_FAILED ? "failed" : "done";
+}
+
 static void complete(struct srp_io *io, const struct srpi_news *news)
 {
 	enum srpi_verdict verdict = SRPI_FAILED;
@@ -253,6 +263,8 @@ static void complete(struct srp_io *io, const struct srpi_news *news)
 		look_at_units(io, news);
 	if (news->ok)
 		verdict = srpi_judge(news->status, news->sense, news->sense_bytes, &error);
+	trace_srp_response(srp_trace_at(io->session), io->session->config.name, io->slot, news->status,
+			   verdict_name(verdict));
 	io->residual_bytes = MIN(news->residual_bytes, io->command.bytes);
 	if (verdict == SRPI_LATER || (verdict == SRPI_REPEAT && ++io->repeats < SRP_REPEATS_MOST))
 		repeat(io, verdict == SRPI_LATER);
@@ -271,11 +283,13 @@ static void begin_task(struct srp_channel *ch, struct srp_io *io,
 	if (!bytes)
 		return; /* the limit is used up: the next look finds it too late */
 	ch->session->aborted++;
+	trace_srp_task(srp_trace_at(ch->session), ch->session->config.name, io->slot, function);
 	srp_channel_send(ch, io->task_iu, bytes);
 }
 
 static void task_done(struct srp_channel *ch, struct srp_io *io, bool ok)
 {
+	trace_srp_task_done(srp_trace_at(ch->session), ch->session->config.name, io->slot, ok);
 	if (io->channel != ch) /* it was answered meanwhile */
 		return;
 	if (!ok && io->task == SRP_ABORTING) {

@@ -159,6 +159,11 @@ struct srp_session {
 	u64 tables, fetched_tables; /* indirect: commands; those that have the target fetch it */
 };
 
+/** srp_trace_at() - of a session, for events of the trace; srp_trace_path() - the number of a
+ *  channel */
+#define srp_trace_at(s) RT_TRACE_AT((s)->config.device, 0)
+#define srp_trace_path(ch) ((unsigned int)((ch) - (ch)->session->channel))
+
 /* --- discover.c --- */
 /** srp_discover_device_gone() - the discoveries of @device end with -ENODEV */
 void srp_discover_device_gone(struct ib_device *device);

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 
 #include "ulp/srp/private.h"
+#include "ulp/srp/trace.h"
 
 #define ARENA_BYTES                                                                      \
 	((size_t)SRPI_SLOTS * SRP_TABLE_BYTES + (size_t)SRP_PIECES * SRP_PIECE_BYTES)
@@ -73,6 +74,14 @@ void srp_session_ready(struct srp_session *s, const char *error)
 
 /* --- recovery ------------------------------------------------------------------------------- */
 
+static void trace_state(const struct srp_session *s)
+{
+	static const char *const names[] = {[SRPI_RUNNING] = "running", [SRPI_BLOCKED] = "blocked",
+					    [SRPI_FAIL_FAST] = "failing", [SRPI_LOST] = "lost"};
+
+	trace_srp_session(srp_trace_at(s), s->config.name, names[s->recovery.state], s->nr_up);
+}
+
 static void follow_state(struct srp_session *s)
 {
 	if (s->recovery.state == SRPI_FAIL_FAST || s->recovery.state == SRPI_LOST)
@@ -87,7 +96,8 @@ static void tick(struct rt_timer *timer)
 {
 	struct srp_session *s = container_of(timer, struct srp_session, tick);
 
-	srpi_recovery_tick(&s->recovery, rt_now(s->rt));
+	if (srpi_recovery_tick(&s->recovery, rt_now(s->rt)))
+		trace_state(s);
 	follow_state(s);
 }
 
@@ -143,6 +153,7 @@ void srp_session_channel(struct srp_session *s, struct srp_channel *ch)
 		rt_timer_arm(&ch->again,
 			     srpi_recovery_again(&s->recovery, ch->failures, now));
 	srpi_recovery_channels(&s->recovery, s->nr_up, now);
+	trace_state(s);
 	if (s->nr_up)
 		rt_timer_disarm(&s->tick);
 	else

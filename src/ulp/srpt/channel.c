@@ -10,6 +10,7 @@
 #include <errno.h>
 
 #include "ulp/srpt/private.h"
+#include "ulp/srpt/trace.h"
 
 #define CQ_BUDGET 256 /* completions per turn of the loop */
 
@@ -164,6 +165,7 @@ void srpt_channel_logout(struct srpt_channel *ch, u32 reason)
 {
 	struct srpt_request *r = ch->ending ? NULL : make_request(ch, NULL);
 
+	trace_srpt_logout(SRPT_TRACE_AT(ch), ch->qp->qp_num, reason);
 	if (r) {
 		srpt_request_answer(r, srp_logout_build(reason, r->answer));
 		stop(ch); /* it is closed when the message is sent */
@@ -444,6 +446,7 @@ void srpt_channel_close(struct srpt_channel *ch)
 	struct srpt *srpt = ch->srpt;
 	struct srpt_request *r, *next;
 
+	trace_srpt_close(SRPT_TRACE_AT(ch), ch->qp->qp_num, ch->commands);
 	stop(ch);
 	close_queues(ch);
 	rt_work_cancel(&ch->drain);

@@ -5,6 +5,7 @@
  * without waiting for them, since a reliable connection keeps their order.
  */
 #include "ulp/srpt/private.h"
+#include "ulp/srpt/trace.h"
 
 static void run(struct srpt_request *r);
 
@@ -304,6 +305,8 @@ static void begin_step(struct srpt_request *r)
 			srp_command_next(c);
 		break;
 	case SRP_RESPOND:
+		trace_srpt_response(SRPT_TRACE_AT(r->channel), r->channel->qp->qp_num, c->cmd.tag,
+				    (unsigned int)c->task.status);
 		srpt_request_answer(
 			r,
 			srp_command_answer(c, srp_credits_return(&r->channel->credits, 1),
@@ -373,6 +376,8 @@ void srpt_command_begin(struct srpt_request *r, const u8 *iu, size_t len)
 		r->order = ++r->unit->arrivals;
 		srpt_line_join(r);
 	}
+	trace_srpt_command(SRPT_TRACE_AT(ch), ch->qp->qp_num, r->command.cmd.tag, r->command.cmd.cdb[0],
+			   r->unit ? (int)r->unit->lun : -1);
 	srp_command_size(&r->command, r->unit ? &r->unit->scsi : NULL);
 	run(r);
 }

@@ -4,6 +4,7 @@
 
 #include "base/bytes.h"
 #include "ulp/srpt/private.h"
+#include "ulp/srpt/trace.h"
 
 #define RNR_RETRY 7 /* without end */
 
@@ -133,6 +134,12 @@ static int on_connection(struct ib_cm_id *cm, const struct ib_cm_event *event)
 	return 0;
 }
 
+static void trace(const struct ib_cm_id *cm, const struct srp_login *login,
+		  const struct srp_port *port, u32 reject)
+{
+	trace_srpt_login(RT_TRACE_AT(cm->device, 0), login->req.initiator, port->others, reject);
+}
+
 static int reject(struct ib_cm_id *cm, struct srp_login *login,
 		  const struct srp_port *port, enum wire_srp_reject reason)
 {
@@ -140,6 +147,7 @@ static int reject(struct ib_cm_id *cm, struct srp_login *login,
 	size_t bytes;
 
 	login->reject = reason;
+	trace(cm, login, port, reason);
 	bytes = srp_login_answer(login, port, answer);
 	ib_send_cm_rej(cm, IB_CM_REJ_CONSUMER_DEFINED, NULL, 0, answer, (u8)bytes);
 	return 1; /* destroys @cm */
@@ -169,6 +177,7 @@ static int on_request(struct ib_cm_id *cm, const struct ib_cm_event *event)
 	ch = open_channel(srpt, cm, req, &login, psn);
 	if (!ch)
 		return reject(cm, &login, &port, WIRE_SRP_REJECT_RESOURCES);
+	trace(cm, &login, &port, 0);
 	cm->context = ch;
 	cm->cm_handler = on_connection;
 	bytes = srp_login_answer(&login, &port, answer);

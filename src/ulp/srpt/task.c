@@ -6,12 +6,14 @@
  * initiator. One of another channel is answered with TASK ABORTED.
  */
 #include "ulp/srpt/private.h"
+#include "ulp/srpt/trace.h"
 
 static void answer(struct srpt_request *r, enum wire_srp_response code)
 {
 	struct srpt_channel *ch = r->channel;
 	u32 delta = srp_credits_return(&ch->credits, 1 + r->credits);
 
+	trace_srpt_task_done(SRPT_TRACE_AT(ch), ch->qp->qp_num, r->task.tag, code);
 	srpt_request_answer(r, srp_task_answer(&r->task, code, delta, r->answer));
 }
 
@@ -144,6 +146,8 @@ void srpt_task_begin(struct srpt_request *r, const u8 *iu, size_t len)
 
 	wire_srp_tsk_mgmt_decode(iu, len, &r->task);
 	code = perform(r);
+	trace_srpt_task(SRPT_TRACE_AT(r->channel), r->channel->qp->qp_num, r->task.tag, r->task.function,
+			!list_empty(&r->aborted));
 	if (!list_empty(&r->aborted))
 		return;
 	answer(r, code);

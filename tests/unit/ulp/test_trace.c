@@ -5,11 +5,15 @@
 #include "../trace_rules.h"
 #include "ulp/ipoib/trace.h"
 #include "ulp/sdp/trace.h"
+#include "ulp/srp/trace.h"
+#include "ulp/srpt/trace.h"
 
 static void the_tables_keep_the_rules(void **state)
 {
 	check_trace_table(ipoib_trace_points, IPOIB_NUM_TRACE_POINTS);
 	check_trace_table(sdp_trace_points, SDP_NUM_TRACE_POINTS);
+	check_trace_table(srp_trace_points, SRP_NUM_TRACE_POINTS);
+	check_trace_table(srpt_trace_points, SRPT_NUM_TRACE_POINTS);
 }
 
 int main(void)
