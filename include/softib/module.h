@@ -59,9 +59,15 @@ struct kernel_symbol {
 	void *address;
 };
 
+/** struct softib_trace_point - TRACE_POINT() of softib/trace.h. @on: set by the loader */
+struct softib_trace_point {
+	const char *name, *format, *doc;
+	u8 on;
+};
+
 /** SOFTIB_MODULE_ABI - changes when what is below, or a struct of include/rdma, does in
  *  another way than its size shows */
-#define SOFTIB_MODULE_ABI 2
+#define SOFTIB_MODULE_ABI 3
 
 struct module {
 	u32 abi, device_bytes, ops_bytes;
@@ -69,6 +75,7 @@ struct module {
 	struct module_state *state; /* the loader's */
 	const struct kernel_param *params, *params_end;
 	const struct kernel_symbol *symbols, *symbols_end; /* those that it exports */
+	struct softib_trace_point *trace, *trace_end;
 };
 
 extern const struct kernel_param __start_softib_param[]
@@ -78,6 +85,10 @@ extern const struct kernel_param __stop_softib_param[]
 extern const struct kernel_symbol __start_softib_symbol[]
 	__attribute__((weak, visibility("hidden")));
 extern const struct kernel_symbol __stop_softib_symbol[]
+	__attribute__((weak, visibility("hidden")));
+extern struct softib_trace_point __start_softib_tracepoint[]
+	__attribute__((weak, visibility("hidden")));
+extern struct softib_trace_point __stop_softib_tracepoint[]
 	__attribute__((weak, visibility("hidden")));
 
 #ifndef SOFTIB_MODULE_LOADER
@@ -91,6 +102,8 @@ __attribute__((weak, visibility("protected"))) struct module __this_module = {
 	.params_end = __stop_softib_param,
 	.symbols = __start_softib_symbol,
 	.symbols_end = __stop_softib_symbol,
+	.trace = __start_softib_tracepoint,
+	.trace_end = __stop_softib_tracepoint,
 };
 #define THIS_MODULE (&__this_module)
 #endif

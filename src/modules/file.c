@@ -150,11 +150,17 @@ int module_open(struct module_state *state, int fd, char err[MODULE_TEXT_BYTES])
 			 strerror(-ret));
 		return -1;
 	}
-	return check(state, err);
+	if (check(state, err))
+		return -1;
+	if (!module_trace_begin(state))
+		return 0;
+	snprintf(err, MODULE_TEXT_BYTES, "out of memory");
+	return -1;
 }
 
 void module_close(struct module_state *state, bool keep)
 {
+	module_trace_end(state);
 	if (state->handle && !keep)
 		dlclose(state->handle);
 	if (state->path[0])

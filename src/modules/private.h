@@ -10,6 +10,7 @@
  *	timer.c	     timers
  *	thread.c     threads
  *	symbol.c     symbols that modules export to each other
+ *	trace.c	     trace points
  *	watchdog.c   functions that do not return
  *	crash.c	     faults: finds the module, and returns to its caller
  *	leftovers.c  frees what it did not free
@@ -23,6 +24,7 @@
 #define SOFTIB_MODULE_LOADER
 #include "modules/modules.h"
 #include "runtime/fiber.h"
+#include "runtime/trace.h"
 #include "softib/module.h"
 
 #define MODULE_TEXT_BYTES 512 /* length of messages */
@@ -66,6 +68,7 @@ struct module_state {
 	int (*init)(void);
 	void (*exit)(void);
 	struct list_head texts; /* values of charp parameters */
+	struct rt_trace_source trace; /* points: NULL: it has none */
 
 	/* --- its functions that run on fibers --- */
 	unsigned int calls;
@@ -193,6 +196,13 @@ struct module_state *module_interrupted(void *context, bool *is_own);
 void module_abandon(void *context, const char *what);
 /** module_catch_faults() - install the handler of faults in modules */
 void module_catch_faults(void);
+
+/* --- trace.c --- */
+
+/** module_trace_begin() - users can trace the module, which is linked. 0; -ENOMEM */
+int module_trace_begin(struct module_state *state);
+/** module_trace_end() - its points are off, and not listed any more */
+void module_trace_end(struct module_state *state);
 
 /* --- watchdog.c --- */
 

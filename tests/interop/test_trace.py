@@ -11,7 +11,9 @@ import pytest
 
 from hostile.attack import ask
 from interop import test_sdp as sdp
-from interop.fabric import NOBODY, TIMEOUT, Fabric, wait_until
+from interop.fabric import BUILD, NOBODY, TIMEOUT, Fabric, wait_until
+from interop.test_kdapl import SERVER_IP as N2_IP, load_kdapl, unload
+from interop.test_modules import MODULES, load_example, softib
 from interop.test_rdma_cm import SERVER_IP, play
 
 LINE = re.compile(r"^\d\d:\d\d:\d\d\.\d{6} (\S+) (\S+): (\S+=\S*(?: \S+=\S*)*)$")
@@ -352,3 +354,47 @@ def test_srp(pair):
     in_order(target, {"event": "srpt_login", "reject": "0x00000000"},
              {"event": "srpt_command", "opcode": "0xa0"}, {"event": "srpt_response", "status": "0x00"},
              {"event": "srpt_close"})
+
+
+# --- modules ---
+
+def test_an_own_module(pair):
+    """A module declares trace points of its own: they are listed while it is loaded, and seen from
+    its init function on, at the node that is traced."""
+    def listed():
+        return {(p["module"], p["event"], p["node"]) for p in pair.json("trace", "--list") if "node" in p}
+
+    trace = Trace(pair, "n1", "--modules", "tracer")
+    assert "no module 'tracer' now" in trace.said
+    for node in "n1", "n2":
+        assert softib(pair, "modprobe", node, MODULES / "tracer.so") == (0, "")
+    assert {("tracer", f"tracer_{what}", node) for what in ("loaded", "device", "tick")
+            for node in ("n1", "n2")} == listed()
+    ticks = Trace(pair, "n2", "--modules", "tracer", "--count", 2).events(0)
+    assert [e["node"] for e in ticks] == ["n2"] * 2 and all(e["event"] == "tracer_tick" for e in ticks)
+    for node in "n1", "n2":
+        assert softib(pair, "rmmod", node, "tracer") == (0, "")
+    assert not listed()
+    events = trace.events()
+    assert {(e["module"], e["node"]) for e in events} == {("tracer", "n1")}
+    first = in_order(events, {"event": "tracer_loaded", "word": "hello", "n": "7"},
+                     {"event": "tracer_device", "device": "softib0", "port": 1},
+                     {"event": "tracer_tick", "n": "1"}, {"event": "tracer_tick", "n": "2"})
+    assert int(first[1]["args"]["guid"], 16)
+
+
+def test_kdapl(pair):
+    """The end points of kDAPL's test, on both nodes."""
+    trace = Trace(pair, "--all", "--modules", "kdapl")
+    load_kdapl(pair)
+    assert softib(pair, "modprobe", "n2", BUILD / "examples/kdapl_message.so") == (0, "")
+    load_example(pair, "kdapl_message", f"peer={N2_IP}", "text=hello")
+    assert softib(pair, "rmmod", "n2", "kdapl_message") == (0, "")
+    unload(pair, "kdapl")
+    events = trace.events()
+    in_order([e for e in events if e["node"] == "n1"],
+             {"event": "kdapl_state", "from": "UNCONNECTED", "to": "ACTIVE_CONNECTION_PENDING"},
+             {"event": "kdapl_state", "to": "CONNECTED"}, {"event": "kdapl_event", "number": "0x4001"},
+             {"event": "kdapl_state", "to": "DISCONNECTED"})
+    in_order([e for e in events if e["node"] == "n2"], {"event": "kdapl_state", "to": "CONNECTED"},
+             {"event": "kdapl_state", "to": "DISCONNECTED"})

@@ -3,7 +3,7 @@
  * Connections, by the RDMA CM: a connection qualifier is a port of RDMA_PS_TCP, so that
  * kernel consumers reach programs on librdmacm and uDAPL, and are reached by them.
  */
-#include "ulp/kdapl/private.h"
+#include "ulp/kdapl/trace.h"
 
 #define RETRIES 7
 
@@ -23,6 +23,8 @@ void kd_ep_event(struct kd_ep *ep, DAT_EVENT_NUMBER number)
 			.private_data_size = ep->private_bytes,
 			.private_data = ep->private_bytes ? ep->private_data : NULL}};
 
+	trace_kdapl_event(ep->object.ia->device, ep->object.ia->port, ep->qp ? ep->qp->qp_num : 0,
+			  number);
 	kd_evd_post(ep->connect_evd, &event);
 }
 
@@ -32,7 +34,7 @@ void kd_ep_end(struct kd_ep *ep, DAT_EVENT_NUMBER number)
 	kd_ep_fail_qp(ep);
 	if (ep->id)
 		rdma_disconnect(ep->id); /* -EINVAL: there is no connection any more */
-	ep->state = DAT_EP_STATE_DISCONNECTED;
+	kd_ep_enter(ep, DAT_EP_STATE_DISCONNECTED);
 	if (number != DAT_CONNECTION_EVENT_PEER_REJECTED)
 		ep->private_bytes = 0;
 	kd_ep_event(ep, number);
@@ -69,7 +71,7 @@ struct rdma_conn_param kd_ep_terms(const struct kd_ep *ep, const void *data, u8 
 static void establish(struct kd_ep *ep)
 {
 	del_timer(&ep->timeout);
-	ep->state = DAT_EP_STATE_CONNECTED;
+	kd_ep_enter(ep, DAT_EP_STATE_CONNECTED);
 	ep->local = ep->id->route.addr.src_addr;
 	ep->remote = ep->id->route.addr.dst_addr;
 	kd_ep_event(ep, DAT_CONNECTION_EVENT_ESTABLISHED);
@@ -234,7 +236,7 @@ static DAT_RETURN start(struct kd_ep *ep, DAT_TIMEOUT timeout)
 		kd_ep_drop_id(ep);
 		return DAT_ERROR(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNREACHABLE);
 	}
-	ep->state = DAT_EP_STATE_ACTIVE_CONNECTION_PENDING;
+	kd_ep_enter(ep, DAT_EP_STATE_ACTIVE_CONNECTION_PENDING);
 	if (timeout != DAT_TIMEOUT_INFINITE)
 		mod_timer(&ep->timeout, jiffies + usecs_to_jiffies(timeout));
 	return DAT_SUCCESS;
@@ -343,7 +345,7 @@ DAT_RETURN dat_ep_disconnect(DAT_EP_HANDLE ep_handle, DAT_CLOSE_FLAGS close_flag
 		break;
 	case DAT_EP_STATE_CONNECTED:
 		if (graceful && !post_drain(ep)) {
-			ep->state = DAT_EP_STATE_DISCONNECT_PENDING;
+			kd_ep_enter(ep, DAT_EP_STATE_DISCONNECT_PENDING);
 			return DAT_SUCCESS;
 		}
 		break;

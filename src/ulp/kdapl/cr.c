@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Connection requests: from their arrival until they are accepted, refused or handed on.
  */
-#include "ulp/kdapl/private.h"
+#include "ulp/kdapl/trace.h"
 
 /* The peer may give up before the consumer has decided. */
 static int on_cm(struct rdma_cm_id *id, struct rdma_cm_event *event)
@@ -47,9 +47,9 @@ void kd_cr_return_ep(struct kd_cr *cr)
 	if (!ep)
 		return;
 	if (ep->state == DAT_EP_STATE_PASSIVE_CONNECTION_PENDING)
-		ep->state = DAT_EP_STATE_UNCONNECTED;
+		kd_ep_enter(ep, DAT_EP_STATE_UNCONNECTED);
 	else if (ep->state == DAT_EP_STATE_UNCONFIGURED_PASSIVE)
-		ep->state = DAT_EP_STATE_UNCONFIGURED_UNCONNECTED;
+		kd_ep_enter(ep, DAT_EP_STATE_UNCONFIGURED_UNCONNECTED);
 	else
 		kd_ep_destroy(ep);
 }
@@ -160,7 +160,7 @@ DAT_RETURN dat_cr_accept(DAT_CR_HANDLE cr_handle, DAT_EP_HANDLE ep_handle,
 	ep->id->event_handler = kd_ep_cm;
 	ep->remote = cr->remote;
 	ep->conn_qual = 0;
-	ep->state = DAT_EP_STATE_COMPLETION_PENDING;
+	kd_ep_enter(ep, DAT_EP_STATE_COMPLETION_PENDING);
 	if (answer(ep, cr, private_data, (u8)private_data_size))
 		kd_ep_end(ep, DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR);
 	kd_release(&cr->object);

@@ -14,7 +14,7 @@
  *	DISCONNECT_PENDING	requests that are posted complete first
  *	DISCONNECTED		dat_ep_reset()
  */
-#include "ulp/kdapl/private.h"
+#include "ulp/kdapl/trace.h"
 
 /* --- the QP --- */
 
@@ -149,10 +149,10 @@ static void count_parts(struct kd_ep *ep, int change)
 static DAT_RETURN configure(struct kd_ep *ep)
 {
 	if (!is_configured(ep)) {
-		ep->state = kd_state_unconfigured(ep->state);
+		kd_ep_enter(ep, kd_state_unconfigured(ep->state));
 		return DAT_SUCCESS;
 	}
-	ep->state = kd_state_configured(ep->state);
+	kd_ep_enter(ep, kd_state_configured(ep->state));
 	kd_evd_wake(ep->recv_evd);
 	kd_evd_wake(ep->request_evd);
 	return create_qp(ep);
@@ -195,7 +195,7 @@ DAT_RETURN kd_ep_create(struct kd_ia *ia, const DAT_EP_PARAM *param,
 
 	if (!ep)
 		return DAT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
-	ep->state = DAT_EP_STATE_UNCONNECTED;
+	kd_ep_enter(ep, DAT_EP_STATE_UNCONNECTED);
 	ep->attr = attr ? *attr : kd_ep_default_attr(ia);
 	ep->local = ia->addr;
 	kd_ep_timer_init(ep);
@@ -216,7 +216,7 @@ DAT_RETURN kd_ep_create(struct kd_ia *ia, const DAT_EP_PARAM *param,
 void kd_ep_stop(struct kd_ep *ep)
 {
 	del_timer(&ep->timeout);
-	ep->state = DAT_EP_STATE_DISCONNECTED; /* without an event */
+	kd_ep_enter(ep, DAT_EP_STATE_DISCONNECTED); /* without an event */
 	kd_ep_drop_id(ep);
 	destroy_qp(ep);
 }
@@ -354,7 +354,7 @@ DAT_RETURN dat_ep_reset(DAT_EP_HANDLE ep_handle)
 		return ret;
 	memset(&ep->remote, 0, sizeof(ep->remote));
 	ep->local = ep->object.ia->addr;
-	ep->state = DAT_EP_STATE_UNCONNECTED;
+	kd_ep_enter(ep, DAT_EP_STATE_UNCONNECTED);
 	return DAT_SUCCESS;
 }
 EXPORT_SYMBOL(dat_ep_reset);

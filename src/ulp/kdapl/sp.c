@@ -3,7 +3,7 @@
  * Service points: public ones (PSP) take any number of requests, a reserved one (RSP)
  * takes one, with its endpoint, and is gone then.
  */
-#include "ulp/kdapl/private.h"
+#include "ulp/kdapl/trace.h"
 
 #define PORT_TRIES 16
 
@@ -37,7 +37,7 @@ static bool lacks_ep(struct kd_sp *sp, struct kd_cr *cr)
 		return false;
 	if (kd_ep_create(sp->object.ia, &none, NULL, &cr->ep) != DAT_SUCCESS)
 		return true;
-	cr->ep->state = DAT_EP_STATE_UNCONFIGURED_TENTATIVE;
+	kd_ep_enter(cr->ep, DAT_EP_STATE_UNCONFIGURED_TENTATIVE);
 	return false;
 }
 
@@ -45,9 +45,9 @@ static bool lacks_ep(struct kd_sp *sp, struct kd_cr *cr)
 static void use_up(struct kd_sp *sp, struct kd_cr *cr)
 {
 	cr->ep = sp->ep;
-	cr->ep->state = cr->ep->state == DAT_EP_STATE_RESERVED
+	kd_ep_enter(cr->ep, cr->ep->state == DAT_EP_STATE_RESERVED
 				? DAT_EP_STATE_PASSIVE_CONNECTION_PENDING
-				: DAT_EP_STATE_UNCONFIGURED_PASSIVE;
+				: DAT_EP_STATE_UNCONFIGURED_PASSIVE);
 	sp->used = true;
 	kd_later(sp);
 }
@@ -307,9 +307,9 @@ DAT_RETURN dat_rsp_create(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL conn_qual,
 		     &sp);
 	if (ret != DAT_SUCCESS)
 		return ret;
-	ep->state = ep->state == DAT_EP_STATE_UNCONNECTED
+	kd_ep_enter(ep, ep->state == DAT_EP_STATE_UNCONNECTED
 			    ? DAT_EP_STATE_RESERVED
-			    : DAT_EP_STATE_UNCONFIGURED_RESERVED;
+			    : DAT_EP_STATE_UNCONFIGURED_RESERVED);
 	*rsp_handle = sp;
 	return DAT_SUCCESS;
 }
@@ -340,9 +340,9 @@ DAT_RETURN dat_rsp_free(DAT_RSP_HANDLE rsp_handle)
 
 	if (!sp || sp->used)
 		return DAT_ERROR(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_RSP);
-	sp->ep->state = sp->ep->state == DAT_EP_STATE_RESERVED
+	kd_ep_enter(sp->ep, sp->ep->state == DAT_EP_STATE_RESERVED
 				? DAT_EP_STATE_UNCONNECTED
-				: DAT_EP_STATE_UNCONFIGURED_UNCONNECTED;
+				: DAT_EP_STATE_UNCONFIGURED_UNCONNECTED);
 	kd_sp_destroy(sp);
 	return DAT_SUCCESS;
 }
