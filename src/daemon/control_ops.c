@@ -391,6 +391,7 @@ static const struct {
 	{"counters", op_counters}, {"resources", op_resources}, {"wait", op_wait},
 	{"stop", op_stop},	   {"capture", control_op_capture}, {"path", control_op_path},
 	{"trace", control_op_trace}, {"trace_points", control_op_trace_points},
+	{"trace_provide", control_op_trace_provide},
 	{"namespaces", control_op_namespaces},
 	{"hold_namespaces", control_op_hold_namespaces},
 	{"ipoib_open", control_op_ipoib_open},
@@ -427,7 +428,7 @@ bool control_dispatch(struct control_request *req)
 			return operations[i].fn(req);
 	control_fail(req,
 		     "no operation \"%.32s\"; expected ping, status, topo, nodes, link, "
-		     "counters, resources, wait, path, capture, trace, trace_points, namespaces, hold_namespaces, "
+		     "counters, resources, wait, path, capture, trace, trace_points, trace_provide, namespaces, hold_namespaces, "
 		     "ipoib_open, ipoib_close, ipoib_mode, ipoib_moderation, ipoib, srp_unit_add, srp_unit_remove, srp_targets, "
 		     "srp_discover, srp_login, srp_logout, srp_sessions, "
 		     "module_load, module_unload, modules, "

@@ -151,6 +151,8 @@ bool control_op_capture(struct control_request *req);
 /** control_op_trace(), control_op_trace_points() - control_trace.c */
 bool control_op_trace(struct control_request *req);
 bool control_op_trace_points(struct control_request *req);
+/** control_op_trace_provide() - control_trace_program.c */
+bool control_op_trace_provide(struct control_request *req);
 
 /** control_op_namespaces(), control_op_hold_namespaces() - control_namespaces.c */
 bool control_op_namespaces(struct control_request *req);

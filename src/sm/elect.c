@@ -18,6 +18,7 @@
  * were joined) does so at once.
  */
 #include "sm/internal.h"
+#include "sm/trace.h"
 
 #include <string.h>
 
@@ -25,11 +26,14 @@
 
 static const char *const state_names[] = {"not active", "discovering", "standby", "master"};
 
+static const char *const trace_names[] = {"NOT_ACTIVE", "DISCOVERING", "STANDBY", "MASTER"};
+
 static void set_state(struct sm *sm, uint8_t state)
 {
 	if (sm->state == state)
 		return;
 	sm_log(sm, SM_LOG_INFO, "state: %s", state_names[state]);
+	trace_sm_state(SM_TRACE_AT(sm), trace_names[sm->state], trace_names[state]);
 	sm->state = state;
 	if (state == WIRE_SM_STANDBY) {
 		sm->missed_polls = 0;

@@ -13,6 +13,7 @@
  * expires a little later.
  */
 #include "sm/internal.h"
+#include "sm/trace.h"
 
 #include <string.h>
 
@@ -145,6 +146,8 @@ static void finish(struct sm *sm, struct sm_call *call, int status, const uint8_
 static void give_up_or_retry(struct sm *sm, struct sm_call *call)
 {
 	shrink_window(sm);
+	trace_sm_timeout(SM_TRACE_AT(sm), call->mad[3], get_be16(call->mad + 16), call->mod,
+			 call->tries > sm->opt.retries ? 0 : sm->opt.retries + 1 - call->tries);
 	if (call->tries > sm->opt.retries) {
 		finish(sm, call, -ETIMEDOUT, NULL);
 		return;

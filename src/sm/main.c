@@ -12,6 +12,8 @@
 #include <unistd.h>
 
 #include "runtime/posix/log.h"
+#include "runtime/posix/trace_link.h"
+#include "sm/trace.h"
 #include "sm/umad.h"
 
 enum key {
@@ -34,6 +36,7 @@ struct program {
 	struct sm_umad *umad;
 	struct timespec started;
 	struct rt_timer look; /* for the adapter, while it is pulled */
+	struct rt_trace_link *trace; /* NULL: the fabric is no softibd's */
 	bool ended, lost;
 	int status;
 };
@@ -244,6 +247,16 @@ static void default_lid_cache(struct program *p)
 			 sm_umad_guid(p->umad));
 }
 
+/* softib's fabrics show what the manager does; others have nobody to ask */
+static void let_trace(struct program *p)
+{
+	const char *dir = getenv("SOFTIB_DIR");
+
+	if (dir && rt_trace_link_open(p->rt, dir, getenv("SOFTIB_NODE"), RT_TRACE_SM, sm_trace_points,
+				      SM_NUM_TRACE_POINTS, &p->trace))
+		p->trace = NULL;
+}
+
 static struct program program;
 
 /* --- signals: a byte in a pipe of libev's own --- */
@@ -338,6 +351,7 @@ static int run(struct program *p)
 		p->opt.lid_cache = p->lid_cache;
 	rt_timer_init(p->rt, &p->look, look_again);
 	watch_signals();
+	let_trace(p);
 	serve(p);
 	while (p->lost && !p->ended && !p->once) {
 		await_port(p);
@@ -348,6 +362,7 @@ static int run(struct program *p)
 	}
 	if (p->lost && p->once)
 		p->status = EXIT_FAILURE;
+	rt_trace_link_close(p->trace);
 	return p->status;
 }
 

@@ -4,6 +4,7 @@
  * Reports to ports that subscribed with InformInfo (15.4.8, 13.4.8.3).
  */
 #include "sm/internal.h"
+#include "sm/trace.h"
 #include "sm/sa.h"
 
 #include <string.h>
@@ -148,6 +149,7 @@ void sm_trap_receive(struct sm *sm, enum sm_agent agent, const struct sm_addr *f
 		return;
 	if (sm->state != WIRE_SM_MASTER)
 		return;
+	trace_sm_trap(SM_TRACE_AT(sm), n.trap_number, n.issuer_lid);
 	repress(sm, agent, from, mad);
 	row = n.is_generic ? trap_find(n.trap_number) : NULL;
 	sm_log(sm, SM_LOG_INFO, "trap %u from LID %u: %s", n.trap_number, n.issuer_lid,

@@ -4,6 +4,7 @@
  * with. Rules of matching: 15.4.4; of methods: 15.2.2; of status: 15.2.1.1.3.
  */
 #include "sm/sa.h"
+#include "sm/trace.h"
 
 #include <string.h>
 
@@ -263,6 +264,7 @@ void sm_sa_receive(struct sm *sm, const struct sm_addr *from, const uint8_t *mad
 	    wire_sa_decode(mad, len, &q.hdr) < 0 ||
 	    q.hdr.mad.method & WIRE_METHOD_RESPONSE)
 		return;
+	trace_sm_query(SM_TRACE_AT(sm), from->lid, q.hdr.mad.method, q.hdr.mad.attr_id, q.hdr.comp_mask);
 	/* who claims a key and has another gets no answer (C15-0.1.5, SM_Key) */
 	if (q.hdr.sm_key && q.hdr.sm_key != sm->opt.sa_key)
 		return;

@@ -17,6 +17,7 @@
  * "self" every second in between.
  */
 #include "sm/internal.h"
+#include "sm/trace.h"
 
 #include <string.h>
 
@@ -83,6 +84,16 @@ void sm_abort_job(struct sm *sm)
 	sm->aborted = true;
 }
 
+static void trace_job(const struct sm *sm, const char *what)
+{
+	static const char *const names[SM_N_JOBS] = {
+		[SM_JOB_HEAVY] = "heavy", [SM_JOB_LIGHT] = "light", [SM_JOB_SELF] = "self",
+		[SM_JOB_MCAST] = "mcast", [SM_JOB_POLL] = "poll",
+	};
+
+	trace_sm_job(SM_TRACE_AT(sm), names[sm->job], what);
+}
+
 /* May @job run in the present state? Standby managers only discover and poll. */
 static bool is_allowed(const struct sm *sm, enum sm_job job)
 {
@@ -123,6 +134,7 @@ static bool start_job(struct sm *sm)
 		sm->phase_begun = sm->aborted = false;
 		sm->unanswered = 0;
 		sm->incomplete |= j == SM_JOB_HEAVY;
+		trace_job(sm, "begin");
 		return true;
 	}
 	return false;
@@ -148,6 +160,7 @@ static void arm_timer(struct sm *sm)
 static void end_job(struct sm *sm)
 {
 	sm->phase = NULL;
+	trace_job(sm, sm->aborted ? "abort" : "end");
 	if (sm->next) {
 		/* the job was aborted, so the new model is incomplete */
 		sm_subnet_destroy(sm->next);
@@ -183,6 +196,7 @@ void sm_pump(struct sm *sm)
 		}
 		if (!sm->phase_begun) {
 			sm_log(sm, SM_LOG_DEBUG, "phase: %s", sm->phase->name);
+			trace_sm_phase(SM_TRACE_AT(sm), sm->phase->name);
 			sm->phase_begun = true;
 			memset(&sm->cursor, 0, sizeof(sm->cursor));
 			if (sm->phase->begin)
@@ -276,6 +290,7 @@ void sm_up_begin(struct sm *sm)
 	sm_summarise(sm, &s);
 	sm->incomplete = s.unanswered || has_unfinished_links(sm);
 	sm->distrust = false;
+	trace_sm_up(SM_TRACE_AT(sm), s.switches, s.cas, s.links, s.lid_max, s.unanswered);
 	sm_log(sm, SM_LOG_INFO, "%u switches, %u adapters, %u links, LIDs up to %u",
 	       s.switches, s.cas, s.links, s.lid_max);
 	if (s.unanswered)

@@ -5,6 +5,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 
 import pytest
@@ -362,7 +363,8 @@ def test_an_own_module(pair):
     """A module declares trace points of its own: they are listed while it is loaded, and seen from
     its init function on, at the node that is traced."""
     def listed():
-        return {(p["module"], p["event"], p["node"]) for p in pair.json("trace", "--list") if "node" in p}
+        return {(p["module"], p["event"], p["node"]) for p in pair.json("trace", "--list")
+                if p["module"] == "tracer"}
 
     trace = Trace(pair, "n1", "--modules", "tracer")
     assert "no module 'tracer' now" in trace.said
@@ -398,3 +400,88 @@ def test_kdapl(pair):
              {"event": "kdapl_state", "to": "DISCONNECTED"})
     in_order([e for e in events if e["node"] == "n2"], {"event": "kdapl_state", "to": "CONNECTED"},
              {"event": "kdapl_state", "to": "DISCONNECTED"})
+
+
+# --- the subnet manager, and programs that say they are one ---
+
+def test_a_sweep():
+    """A cable that is pulled and plugged in again, as softib-sm sees it: traps, sweeps with their
+    phases, the subnet that it finds; what programs ask it."""
+    with Fabric("pair") as fabric:
+        trace = Trace(fabric, "--all", "--modules", "sm")
+        fabric.softib("link", "n2:1", "down")
+        wait_until(lambda: fabric.json("status")["ports"]["active"] < 4, "the link is down")
+        fabric.softib("link", "n2:1", "up")
+        fabric.softib("wait")
+        fabric.run("n2", "saquery", "-p")
+        assert {p["node"] for p in fabric.json("trace", "--list") if p["module"] == "sm"} == {"n1"}
+        events = trace.events()
+        assert {(e["module"], e["node"]) for e in events} == {("sm", "n1")}
+        in_order(events, {"event": "sm_trap", "trap": "128"}, {"event": "sm_job", "job": "heavy", "what": "begin"},
+                 {"event": "sm_phase"}, {"event": "sm_up", "switches": "1", "adapters": "2"},
+                 {"event": "sm_query", "attr": "0x0035"})
+
+
+def test_a_manager_that_ends(quiet):
+    """Its trace points are there as long as it is; its first sweep is seen from the beginning."""
+    def has_sm():
+        return any(p["module"] == "sm" for p in quiet.json("trace", "--list"))
+
+    assert not has_sm()
+    trace = Trace(quiet, "n2", "--modules", "sm")
+    quiet.run("n2", "softib-sm", "--once")
+    events = trace.events()
+    in_order(events, {"event": "sm_job", "job": "heavy", "what": "begin"},
+             {"event": "sm_state", "to": "MASTER"}, {"event": "sm_up"})
+    assert {e["node"] for e in events} == {"n2"} and not has_sm()
+
+
+POINT = {"event": "e", "format": "n=%d", "doc": "It happens."}
+
+
+@pytest.mark.parametrize("members, says", [
+    ({}, "\"module\""), ({"module": 7}, "\"module\""), ({"module": "cm"}, "\"module\""), ({"module": "x" * 32}, "\"module\""),
+    ({"module": "mine"}, "\"points\""), ({"module": "mine", "points": {}}, "\"points\""),
+    ({"module": "mine", "points": [POINT] * 65}, "1 to 64"), ({"module": "mine", "points": [1]}, "a trace point has"),
+    ({"module": "mine", "points": [POINT, {**POINT, "doc": 1}]}, "a trace point has"),
+    ({"module": "mine", "points": [{**POINT, "format": "x" * 512}]}, "a trace point has"),
+    ({"module": "mine", "points": [POINT], "node": "n9"}, "no node")])
+def test_trace_points_that_are_refused(pair, members, says):
+    sock, answer, fds = ask(pair, "trace_provide", **members)
+    with sock:
+        assert says in answer["error"] and not fds, answer
+
+
+def test_a_program_that_sends_anything(pair):
+    """Events that are none are dropped, also very many; those that are, are cleaned of what is no
+    text; and a program that does not read loses nothing but its own."""
+    sock, answer, fds = ask(pair, "trace_provide", module="mine", node="n2", points=[POINT])
+    assert "error" not in answer, answer
+    with sock, socket.socket(fileno=fds[0]) as events:
+        events.settimeout(TIMEOUT)
+        for _ in range(300):  # more than its socket takes
+            os.close(ask_and_end(pair))
+        trace = Trace(pair, "--all", "--modules", "mine")
+        assert events.recv(1) in (b"\0", b"\1")
+        for message in (b"x", b"\0", b"e", b"e\0", b"e\0n=1", b"other\0n=1\0", b"\xff" * 4000, b"e\0" + b"a" * 2000 + b"\0",
+                        b"e\0n=\x1b[2J\xff\0", b"e\0n=2\0"):
+            events.send(message)
+        for _ in range(5000):
+            try:
+                events.send(b"other\0n=1\0", socket.MSG_DONTWAIT)
+            except BlockingIOError:
+                pair.softib("status")
+        events.send(b"e\0n=3\0")
+        wait_until(lambda: pair.json("trace", "--list"), "softibd answers")
+        seen = trace.events()
+    assert [(e["event"], e["node"], e["args"]) for e in seen if "lost" not in e] == [
+        ("e", "n2", {"n": "?[2J?"}), ("e", "n2", {"n": "2"}), ("e", "n2", {"n": "3"})]
+    wait_until(lambda: not any(p["module"] == "mine" for p in pair.json("trace", "--list")), "it is forgotten")
+
+
+def ask_and_end(fabric):
+    """A reader that comes and goes. Return: a descriptor to close."""
+    sock, _, fds = ask(fabric, "trace", modules=["mine"])
+    sock.close()
+    os.close(fds[1])
+    return fds[0]
