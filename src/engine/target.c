@@ -121,6 +121,10 @@ void eng_target_message(struct engine *e, const void *bytes, size_t len)
 		return;
 	}
 	memcpy(&m, bytes, sizeof(m));
+	if (m.qpn > WIRE_QPN_MULTICAST) { /* the highest number of 24 bits */
+		e->stats.rx_malformed++;
+		return;
+	}
 	qp = find(e, m.qpn);
 	if (m.kind == ABI_TARGET_TAKE)
 		take(e, &m);

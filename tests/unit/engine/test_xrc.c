@@ -3,6 +3,7 @@
  * XRC (IBA v1 annex A14): an initiator of A, a target of B, and the SRQs of the target's domain
  * that requests name. Each case runs by packets and by lanes.
  */
+#include "abi/target.h"
 #include "lanes.h"
 
 #define INITIATOR 0x11
@@ -383,6 +384,36 @@ static void a_half_has_no_parts_of_the_other(void **state)
 	end(x);
 }
 
+/* softibd speaks of targets alone: what it says of another QP, or of a number that no QP has,
+ * changes nothing. */
+static void messages_about_what_is_no_target(void **state)
+{
+	static const uint32_t numbers[] = {0x33, 0x99, 0x01000033, UINT32_MAX};
+	static const uint8_t kinds[] = {ABI_TARGET_RELEASE, ABI_TARGET_FAILED, ABI_TARGET_FORGET};
+	struct xrc *x = begin(false);
+	struct side *b = &x->w->b;
+	struct abi_target_message m = {.mark = ABI_TARGET_MARK};
+
+	make_qp(b, IBV_QPT_RC, 0x33, NULL);
+	to_rts(b, 1, INITIATOR);
+	for (unsigned i = 0; i < ARRAY_SIZE(numbers) * ARRAY_SIZE(kinds); i++) {
+		m.qpn = numbers[i / ARRAY_SIZE(kinds)];
+		m.kind = kinds[i % ARRAY_SIZE(kinds)];
+		b->in.packet[b->in.tail % WIRE_PACKETS].len = sizeof(m);
+		memcpy(b->in.packet[b->in.tail++ % WIRE_PACKETS].bytes, &m, sizeof(m));
+		eng_tick(b->engine);
+		assert_int_equal(tp_qp_state(b->qp->tp), IBV_QPS_RTS);
+		assert_false(b->qp->is_shared);
+	}
+	m = (struct abi_target_message){.mark = ABI_TARGET_MARK, .kind = ABI_TARGET_TAKE,
+					.qpn = UINT32_MAX, .xrcd = XRCD};
+	b->in.packet[b->in.tail % WIRE_PACKETS].len = sizeof(m);
+	memcpy(b->in.packet[b->in.tail++ % WIRE_PACKETS].bytes, &m, sizeof(m));
+	eng_tick(b->engine);
+	assert_int_equal(b->engine->stats.rx_malformed, 2 * ARRAY_SIZE(kinds) + 1);
+	end(x);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -397,6 +428,7 @@ int main(void)
 		cmocka_unit_test(an_srqs_cq_stays_as_long_as_it),
 		cmocka_unit_test(requests_go_one_way),
 		cmocka_unit_test(a_half_has_no_parts_of_the_other),
+		cmocka_unit_test(messages_about_what_is_no_target),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
