@@ -4,13 +4,14 @@ on an IP network runs. test_nodes.py is about the nodes themselves."""
 import json
 import os
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from interop.commands import processes
-from interop.fabric import SOFTIB, TIMEOUT, Fabric, link_local, wait_until
+from interop.fabric import BUILD, SOFTIB, TIMEOUT, Fabric, link_local, wait_until
 from interop.test_nodes import KINDS, allowed, holders, mounted, on, users
 
 MTU = {"datagram": 2044, "connected": 65520}
@@ -182,6 +183,21 @@ def test_completions_are_moderated(fabric, mode):
         assert done.returncode and expected in done.stderr, done
 
 
+def test_dhcp(fabric, mode):
+    """RFC 4390, as in test_nodes.py, in the mode of this fabric."""
+    server = fabric.start("n2", "dnsmasq", "--keep-in-foreground", "--conf-file=/dev/null", "--port=0", "--no-ping",
+                          "--no-resolv", "--no-hosts", "--interface=ib0", "--bind-interfaces", "--user=",
+                          "--dhcp-range=10.1.5.1,10.1.5.99,255.255.0.0", "--leasefile-ro", "--pid-file=",
+                          "--log-facility=-")
+    assert any("sockets bound" in line for line in server.stdout)
+    script = fabric.home / "lease.sh"
+    script.write_text('#!/bin/sh\necho "$1 $ip on $interface"\n')
+    script.chmod(0o755)
+    done = on(fabric, "n1", "udhcpc", "-f", "-q", "-n", "-B", "-i", "ib0", "-s", script, "-x", "0x3d:0001")
+    assert re.search(r"^bound 10\.1\.5\.\d+ on ib0$", done, re.M), done
+    server.terminate()
+
+
 # --- ssh and MPI ---
 
 def test_ssh_and_rsync(fabric, mode):
@@ -266,6 +282,62 @@ def test_tshark_reads_all_of_it(fabric, mode):
     assert not frames("_ws.malformed")
     whole = "infiniband.bth.opcode == 4 or infiniband.bth.opcode == 100"  # a message of one packet
     assert not frames(f"({whole}) and (tcp.checksum.status == Bad or icmpv6.checksum.status == Bad)")
+
+
+# --- hostile neighbours ---
+
+def link_bytes(link):
+    return link.replace(":", "")
+
+
+def arp(op, sender, sender_ip, target_ip):
+    return f"08060000" f"0020080014040{op:03x}{sender}{sender_ip}{'0' * 40}{target_ip}"
+
+
+def test_frames_of_a_hostile_neighbour(fabric, mode):
+    """A program on n3 sends n1 what no host sends. What is malformed is counted; n1 answers as before, and keeps the
+    neighbour that it knows."""
+    wait_until(lambda: not fabric.json("ipoib", "--fabric", "t", "n1")[0]["verifying"], "n1 has told of its address")
+    state = fabric.json("ipoib", "--fabric", "t", "n1")[0]
+    n3 = link_bytes(fabric.json("ipoib", "--fabric", "t", "n3")[0]["link"])
+    lid = int(on(fabric, "n1", "cat", "/sys/class/infiniband/softib0/ports/1/lid"), 0)
+    qpn = int(link_bytes(state["link"])[2:8], 16)
+    n1_ip, nobody = "0a010001", "0a010163"
+
+    def send(*frames):
+        program = fabric.home / "ipoib_frames"
+        if not program.exists():
+            shutil.copy(BUILD / "tests/programs/ipoib_frames", program)
+        return int(on(fabric, "n3", program, str(lid), str(qpn), *frames))
+
+    def counted(key):
+        return fabric.json("ipoib", "--fabric", "t", "n1")[0][key]
+
+    def reaches_n2():
+        return " 0% packet loss" in on(fabric, "n1", "ping", "-4", "-c", "1", "-W", "5", "n2")
+
+    assert reaches_n2()
+    malformed = ["08", "0800", "08000000", "0800000045", "08060000" + "00" * 20,  # runts
+                 "1234000045" + "00" * 40, "0800000065" + "00" * 40, "86dd000045" + "00" * 60,  # of other types
+                 "0800000045" + "00ffff" + "00" * 30,  # longer than it is
+                 arp(1, "00000001" + n3[8:], nobody, n1_ip), arp(1, "00ffffff" + n3[8:], nobody, n1_ip),  # QPNs
+                 arp(2, n3[:8] + "ff" + n3[10:], nobody, n1_ip), arp(2, n3[:8] + "0" * 32, nobody, n1_ip),  # GIDs
+                 arp(1, n3, nobody, n1_ip).replace("0020080014", "0001080006", 1),  # of Ethernet
+                 arp(9, n3, nobody, n1_ip)]  # of no operation
+    before = counted("rx_errors")
+    assert send(*malformed) == len(malformed)
+    wait_until(lambda: counted("rx_errors") == before + len(malformed), lambda: counted("rx_errors") - before)
+    assert reaches_n2()
+    largest = "08000000" + "45000fff" + "00" * (4092 - 8)  # beyond the MTU of the group
+    send(largest)
+    wait_until(reaches_n2, "it has restarted, if it had to")
+    known = {n["ip"]: n["link"] for n in counted("neighbours")}
+    send(arp(2, n3, nobody, n1_ip))  # nobody has asked
+    send(arp(1, n3, n1_ip, n1_ip))  # n1's own address
+    wait_until(lambda: counted("conflicts") > state["conflicts"], "n1 has seen who claims its address")
+    assert "10.1.1.99" not in {n["ip"] for n in counted("neighbours")}
+    assert known["10.1.0.2"] == {n["ip"]: n["link"] for n in counted("neighbours")}["10.1.0.2"]
+    assert " 0% packet loss" in on(fabric, "n4", "ping", "-4", "-c", "1", "-W", "5", "n1") and reaches_n2()
 
 
 # --- other subnet managers, larger fabrics, and broken ones ---
@@ -371,7 +443,7 @@ def test_a_switch_dies_under_iperf3():
 # --- nothing is left ---
 
 def test_many_fabrics_leave_nothing(home):
-    """SOFTIB_FABRICS=100 runs as many of them."""
+    """SOFTIB_FABRICS=100 runs as many of them, and so does `make check-fabrics`."""
     env = dict(os.environ, XDG_RUNTIME_DIR=str(home))
     devices, names = os.listdir("/sys/class/net"), set()
     for _ in range(int(os.environ.get("SOFTIB_FABRICS", "8"))):
