@@ -8,7 +8,7 @@ SEEDS ?= 300
 FIRST ?= 1
 
 .PHONY: all deps tests check lint demo bench profile asan tsan check-asan check-tsan fuzz docs
-.PHONY: install clean check-arm64 check-conformance check-kill check-modes check-stress check-sim replay mutate hostile fuzz-coverage planted
+.PHONY: install clean check-arm64 check-conformance check-fabrics check-kill check-modes check-stress check-sim replay mutate hostile fuzz-coverage planted
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD)
@@ -49,6 +49,11 @@ check-stress: tests
 check-kill: tests
 	@tests/stress/run deaths --build $(BUILD) --count $(COUNT)
 	@tests/interop/kill_loop --build $(BUILD) --count 20
+
+# Fabrics of nodes with networks, up and down: none leaves a process, a mount, a namespace or a device.
+check-fabrics: tests
+	@SOFTIB_FABRICS=$(if $(filter command line,$(origin COUNT)),$(COUNT),100) tests/run --build $(BUILD) --interop \
+		tests/interop/test_ipoib.py -k many_fabrics
 
 # Scenarios from seeds, see docs/SIMULATION.md; KIND=... for one kind; BOTH=1: with the
 # engine's fast paths and without, which must be the same
