@@ -67,6 +67,15 @@ int core_mr_check(const struct ib_device *device, u64 start, u64 length, u64 iov
 	return 0;
 }
 
+#define PAGE_BYTES 4096
+
+/* The kernel pins the pages that a region touches, and refuses one that touches none: no bytes at
+ * the beginning of a page. */
+static bool touches_a_page(u64 start, u64 length)
+{
+	return length || start % PAGE_BYTES;
+}
+
 struct ib_mr *ib_reg_user_mr(struct ib_uobject *uobject, struct ib_pd *pd, u64 start, u64 length,
 			     u64 iova, int access)
 {
@@ -74,6 +83,8 @@ struct ib_mr *ib_reg_user_mr(struct ib_uobject *uobject, struct ib_pd *pd, u64 s
 	struct ib_mr *mr;
 	int ret = core_mr_check(pd->device, start, length, iova, access);
 
+	if (!touches_a_page(start, length))
+		ret = -EINVAL;
 	if (!pd->device->ops->reg_user_mr)
 		ret = -EOPNOTSUPP;
 	if (!ret)
@@ -100,7 +111,8 @@ int ib_rereg_user_mr(struct ib_mr *mr, int flags, u64 start, u64 length, u64 iov
 
 	if (!mr->device->ops->rereg_user_mr || mr->dm)
 		return -EOPNOTSUPP;
-	if (!flags || flags & ~IB_MR_REREG_SUPPORTED)
+	if (!flags || flags & ~IB_MR_REREG_SUPPORTED ||
+	    (flags & IB_MR_REREG_TRANS && !touches_a_page(start, length)))
 		return -EINVAL;
 	ret = core_mr_check(mr->device, flags & IB_MR_REREG_TRANS ? start : 0, new_length,
 			    new_iova, new_access);

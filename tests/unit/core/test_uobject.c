@@ -229,6 +229,8 @@ static void regions_are_checked(void **state)
 	assert_int_equal(PTR_ERR(ib_reg_user_mr(u, pd, 0, 2, 0, IB_ACCESS_REMOTE_ATOMIC)),
 			 -EINVAL);
 	assert_int_equal(PTR_ERR(ib_reg_user_mr(u, pd, 0, 2, 0, 1 << 12)), -EINVAL);
+	assert_int_equal(PTR_ERR(ib_reg_user_mr(u, pd, 0, 0, 0, 0)), -EINVAL);
+	assert_int_equal(PTR_ERR(ib_reg_user_mr(u, pd, 8192, 0, 1, 0)), -EINVAL);
 	pd->device->attrs.odp_caps.general_caps = 0;
 	assert_int_equal(PTR_ERR(ib_reg_user_mr(u, pd, 0, 2, 0, IB_ACCESS_ON_DEMAND)),
 			 -EOPNOTSUPP);
