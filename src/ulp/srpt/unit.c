@@ -85,7 +85,7 @@ static int medium_discard(void *ctx, uint64_t offset, uint64_t bytes)
 
 	if (!fallocate(unit->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
 		       (off_t)offset, (off_t)bytes))
-		return 0;
+		return unit->scsi.write_back ? 0 : medium_flush(unit);
 	return errno == EOPNOTSUPP ? write_zeros(unit, offset, bytes) : error_of(errno);
 }
 
