@@ -8,7 +8,7 @@ SEEDS ?= 300
 FIRST ?= 1
 
 .PHONY: all deps tests check lint demo bench profile asan tsan check-asan check-tsan fuzz docs
-.PHONY: install clean check-arm64 check-conformance check-fabrics check-kill check-modes check-stress check-sim replay mutate hostile fuzz-coverage planted
+.PHONY: install clean check-arm64 check-conformance check-fabrics check-kill check-modes check-stress check-sim replay mutate hostile fuzz-coverage planted storage
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD)
@@ -65,6 +65,13 @@ check-sim: tests
 hostile: tests
 	@PYTHONPATH=tests SOFTIB_BUILD=$(BUILD) SOFTIB_MEASURE=1 \
 		/usr/bin/python3 -m pytest -q -p no:cacheprovider tests/hostile
+
+# fio with verification on two paths, one of which is always being pulled: SECONDS=..
+storage: SECONDS = 600
+storage: tests
+	@tools/dev/deps test
+	@PYTHONPATH=tests SOFTIB_BUILD=$(BUILD) SOFTIB_SECONDS=$(SECONDS) \
+		/usr/bin/python3 -m pytest -q -p no:cacheprovider tests/interop/test_srp_ports.py -k cables
 
 # Rules of the protocol broken one at a time: which test notices? ONLY=text
 mutate: SEEDS = 100

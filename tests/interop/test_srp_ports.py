@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """SRP sessions of adapters with several ports, in one subnet and in two."""
+import os
 import subprocess
 
 import pytest
@@ -90,3 +91,33 @@ def test_writes_outlive_a_subnet(served):
     assert job.returncode == 0 and "err= 0" in out, out
     session, = served.json("srp", "list", "n2")
     assert [channel["up"] for channel in session["channels"]] == [False, True], session
+
+
+def test_verified_writes_while_cables_are_pulled(served):
+    """fio writes at random and reads all of it back, for SOFTIB_SECONDS, while one of two paths is
+    pulled and plugged in, again and again, each in turn (make storage: ten minutes)."""
+    seconds = int(os.environ.get("SOFTIB_SECONDS", "10"))
+    login = served.json("srp", "login", "n2", "n1", "--reconnect-delay", "1")
+
+    def channels():
+        return served.json("srp", "list", "n2")[0]["channels"]
+
+    job = subprocess.Popen(fio(uri(login), "--rw=randwrite", "--bs=4k", "--iodepth=16", "--size=8m",
+                               "--time_based", f"--runtime={seconds}"),
+                           env=CLIENT, cwd=served.dir, stdout=subprocess.PIPE, text=True)
+    pulled = 0
+    while job.poll() is None:
+        ended = lambda: job.poll() is not None
+        victim = pulled % 2
+        served.softib("link", f"n2:{victim + 1}", "down")
+        wait_until(lambda: ended() or not channels()[victim]["up"], "the channel is down")
+        before = channels()[1 - victim]["commands"]
+        wait_until(lambda: ended() or channels()[1 - victim]["commands"] >= before + 100, "the other one goes on")
+        served.softib("link", f"n2:{victim + 1}", "up")
+        wait_until(lambda: ended() or all(c["up"] for c in channels()), "both are up")
+        pulled += 1
+    out = job.communicate(timeout=TIMEOUT)[0]
+    assert job.returncode == 0 and "err= 0" in out, out
+    assert pulled >= max(2, seconds // 20), pulled
+    session, = served.json("srp", "list", "n2")
+    assert session["repeated"] > 0, session

@@ -199,10 +199,10 @@ static void ask(struct channel *ch, const struct wire_srp_login_req *login)
 
 	wire_srp_login_req_encode(login, private_data);
 	ib_send_cm_req(ch->cm, &req);
-	wait_for_completion(&ch->news);
 }
 
-static void log_in(struct channel *ch, const struct wire_srp_login_req *login)
+/* Its answer completes ch->news. */
+static void begin_login(struct channel *ch, const struct wire_srp_login_req *login)
 {
 	struct ib_qp_init_attr init = {
 		.send_cq = cq,
@@ -231,6 +231,12 @@ static void log_in(struct channel *ch, const struct wire_srp_login_req *login)
 	for (u32 i = 0; i < RECEIVES; i++)
 		post_receive(ch, i);
 	ask(ch, login);
+}
+
+static void log_in(struct channel *ch, const struct wire_srp_login_req *login)
+{
+	begin_login(ch, login);
+	wait_for_completion(&ch->news);
 }
 
 static void log_out(struct channel *ch)

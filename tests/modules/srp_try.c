@@ -243,6 +243,39 @@ static void try_rejects(struct channel *ch)
 	expect_reject(ch, "short IU", &login, WIRE_SRP_REJECT_UNSPECIFIED);
 }
 
+/* Logins at once, of initiator ports with STORM_CHANNELS each: the target has room for 256, and an
+ * initiator port for eight. What is refused leaves nothing, and what was accepted works. */
+enum { STORM_PORTS = 36, STORM_CHANNELS = 9, STORM = STORM_PORTS * STORM_CHANNELS };
+
+static void try_storm(void)
+{
+	struct channel **ch = kzalloc(STORM * sizeof(*ch), GFP_KERNEL);
+	struct wire_srp_login_req login = good_login();
+	u32 accepted = 0, too_many = 0, no_room = 0, first = 0;
+
+	for (u32 i = 0; i < STORM; i++) {
+		ch[i] = kzalloc(sizeof(*ch[i]), GFP_KERNEL);
+		login.initiator[15] = (u8)(i % STORM_PORTS);
+		begin_login(ch[i], &login);
+	}
+	for (u32 i = 0; i < STORM; i++) {
+		wait_for_completion(&ch[i]->news);
+		accepted += !ch[i]->reject;
+		too_many += ch[i]->reject == WIRE_SRP_REJECT_CHANNEL_LIMIT;
+		no_room += ch[i]->reject == WIRE_SRP_REJECT_RESOURCES;
+		first = ch[first]->reject ? i : first;
+	}
+	expect("accepted", accepted, 256);
+	expect("answered", accepted + too_many + no_room, STORM);
+	expect("no room", no_room > 0, 1);
+	start(ch[first]);
+	for (u32 i = 0; i < STORM; i++) {
+		log_out(ch[i]);
+		kfree(ch[i]);
+	}
+	kfree(ch);
+}
+
 static void expect_logout(struct channel *ch, const char *what, size_t bytes, u32 reason)
 {
 	const u8 *iu;
@@ -402,6 +435,7 @@ static void try_all(void)
 	log_out(ch);
 	try_leaving(ch);
 	try_rejects(ch);
+	try_storm();
 	try_channels(ch);
 	try_reservations(ch);
 	try_outside(ch);
