@@ -35,14 +35,27 @@ struct buffer {
 
 /** struct listed - a buffer of the list */
 struct listed {
-	struct list_head node; /* eng_tags.list */
+	struct list_head node;	/* eng_tags.list */
+	struct list_head found; /* in a place of eng_tags.exact, or in .masked */
+	struct list_head named; /* in a place of eng_tags.named */
 	struct buffer buffer;
+	uint64_t serial; /* in the order of posting */
 	uint32_t handle;
 	bool enabled; /* it may match */
 };
 
+/*
+ * The first buffer of the list that matches is taken. Buffers whose mask has all bits, which are
+ * most in programs that have many, are found by a hash of their tag; of the others, and of those
+ * with the same hash, the oldest that matches. The older of the two is the first of the list.
+ */
 struct eng_tags {
-	struct list_head list; /* of struct listed, in the order of posting */
+	struct list_head list;	 /* of struct listed, in the order of posting */
+	struct list_head masked; /* those whose mask leaves bits out, in this order */
+	struct list_head *exact; /* the others, by tag: in each place in this order */
+	struct list_head *named; /* all of them, by handle */
+	uint32_t places;	 /* of each table: a power of two */
+	uint64_t last_serial;
 	uint32_t count, max, last_handle;
 	uint16_t unexpected; /* messages so far */
 	bool in_sync; /* false from a buffer that was added before the program had handled all
@@ -71,15 +84,50 @@ struct eng_matching {
 
 /* --- the list of buffers --- */
 
-int eng_srq_match_tags(struct eng_srq *srq, struct eng_cq *cq, uint32_t max_tags)
+static void free_tags(struct eng_tags *tags)
+{
+	rt_free(tags->exact);
+	rt_free(tags->named);
+	rt_free(tags);
+}
+
+static struct list_head *new_table(uint32_t places)
+{
+	struct list_head *table = rt_zalloc(places * sizeof(*table));
+
+	for (uint32_t i = 0; table && i < places; i++)
+		INIT_LIST_HEAD(&table[i]);
+	return table;
+}
+
+static struct eng_tags *new_tags(uint32_t max_tags)
 {
 	struct eng_tags *tags = rt_zalloc(sizeof(*tags));
 
 	if (!tags)
-		return -ENOMEM;
+		return NULL;
+	tags->places = 1;
+	while (tags->places < max_tags)
+		tags->places *= 2;
+	tags->exact = new_table(tags->places);
+	tags->named = new_table(tags->places);
+	if (!tags->exact || !tags->named) {
+		free_tags(tags);
+		return NULL;
+	}
 	INIT_LIST_HEAD(&tags->list);
+	INIT_LIST_HEAD(&tags->masked);
 	tags->max = max_tags;
 	tags->in_sync = true;
+	return tags;
+}
+
+int eng_srq_match_tags(struct eng_srq *srq, struct eng_cq *cq, uint32_t max_tags)
+{
+	struct eng_tags *tags = new_tags(max_tags);
+
+	if (!tags)
+		return -ENOMEM;
 	eng_lock(srq->engine);
 	srq->tags = tags;
 	srq->cq = cq;
@@ -91,6 +139,8 @@ int eng_srq_match_tags(struct eng_srq *srq, struct eng_cq *cq, uint32_t max_tags
 static void unlist(struct eng_tags *tags, struct listed *l)
 {
 	list_del(&l->node);
+	list_del(&l->found);
+	list_del(&l->named);
 	tags->count--;
 	rt_free(l);
 }
@@ -103,30 +153,61 @@ void eng_tags_free(struct eng_srq *srq)
 		return;
 	while (!list_empty(&tags->list))
 		unlist(tags, list_first_entry(&tags->list, struct listed, node));
-	rt_free(tags);
+	free_tags(tags);
 	srq->tags = NULL;
 	srq->cq->users--;
 }
 
-/* Return: the buffer that a message with @tag goes into, or NULL */
-static struct listed *find_match(const struct eng_tags *tags, uint64_t tag)
+static struct list_head *place_of_tag(const struct eng_tags *tags, uint64_t tag)
+{
+	return &tags->exact[(tag * 0x9e3779b97f4a7c15u) >> 32 & (tags->places - 1)];
+}
+
+static struct list_head *place_of_handle(const struct eng_tags *tags, uint32_t handle)
+{
+	return &tags->named[handle & (tags->places - 1)];
+}
+
+static struct listed *first_match(struct list_head *list, uint64_t tag)
 {
 	struct listed *l;
 
-	list_for_each_entry(l, &tags->list, node)
+	list_for_each_entry(l, list, found)
 		if (l->enabled && !((l->buffer.tag ^ tag) & l->buffer.mask))
 			return l;
 	return NULL;
+}
+
+/* Return: the buffer that a message with @tag goes into, or NULL */
+static struct listed *find_match(struct eng_tags *tags, uint64_t tag)
+{
+	struct listed *exact = first_match(place_of_tag(tags, tag), tag);
+	struct listed *masked = first_match(&tags->masked, tag);
+
+	if (!exact || !masked)
+		return exact ? exact : masked;
+	return exact->serial < masked->serial ? exact : masked;
 }
 
 static struct listed *find_handle(const struct eng_tags *tags, uint32_t handle)
 {
 	struct listed *l;
 
-	list_for_each_entry(l, &tags->list, node)
+	list_for_each_entry(l, place_of_handle(tags, handle), named)
 		if (l->handle == handle)
 			return l;
 	return NULL;
+}
+
+static void list_buffer(struct eng_tags *tags, struct listed *l)
+{
+	list_add_tail(&l->node, &tags->list);
+	list_add_tail(&l->found, l->buffer.mask == UINT64_MAX ?
+					 place_of_tag(tags, l->buffer.tag) :
+					 &tags->masked);
+	list_add_tail(&l->named, place_of_handle(tags, l->handle));
+	l->serial = ++tags->last_serial;
+	tags->count++;
 }
 
 static int add(struct eng_tags *tags, struct ibv_ops_wr *wr)
@@ -148,8 +229,7 @@ static int add(struct eng_tags *tags, struct ibv_ops_wr *wr)
 	if ((uint16_t)wr->tm.unexpected_cnt != tags->unexpected)
 		tags->in_sync = false;
 	l->enabled = tags->in_sync;
-	list_add_tail(&l->node, &tags->list);
-	tags->count++;
+	list_buffer(tags, l);
 	return 0;
 }
 
@@ -158,7 +238,7 @@ static void synchronize(struct eng_tags *tags, const struct ibv_ops_wr *wr)
 {
 	struct listed *l;
 
-	if ((uint16_t)wr->tm.unexpected_cnt != tags->unexpected)
+	if (tags->in_sync || (uint16_t)wr->tm.unexpected_cnt != tags->unexpected)
 		return;
 	tags->in_sync = true;
 	list_for_each_entry(l, &tags->list, node)

@@ -219,6 +219,122 @@ static void the_oldest_buffer_that_matches_is_taken(void **state)
 	end(t);
 }
 
+/* --- the list, as plainly as it can be --- */
+
+#define MODEL_MAX 8 /* what begin() lets the SRQ have */
+
+struct model_buffer {
+	uint64_t wr_id, tag, mask;
+	uint32_t handle;
+	bool enabled;
+};
+
+struct model {
+	struct model_buffer buffer[MODEL_MAX]; /* in the order of posting */
+	unsigned count;
+	uint32_t unexpected;
+	bool in_sync;
+	uint64_t random, last_id;
+};
+
+static uint32_t random_below(struct model *m, uint32_t n)
+{
+	m->random = m->random * 6364136223846793005u + 1442695040888963407u;
+	return (uint32_t)(m->random >> 33) % n;
+}
+
+static void model_remove(struct model *m, unsigned i)
+{
+	memmove(&m->buffer[i], &m->buffer[i + 1], (--m->count - i) * sizeof(m->buffer[0]));
+}
+
+/* most programs' masks, of the context, of the sender; and one that takes all */
+static const uint64_t model_masks[] = {EXACT, EXACT, EXACT, 1, EXACT << 1, 0};
+
+static void model_add(struct tagged *t, struct model *m)
+{
+	struct model_buffer *b = &m->buffer[m->count];
+	uint32_t seen = m->unexpected - !random_below(m, 8);
+	struct ibv_sge sge = sge_of(&t->w->b, BUFFERS_AT, 64);
+	struct ibv_ops_wr wr = {.opcode = IBV_WR_TAG_ADD,
+				.tm = {.unexpected_cnt = seen,
+				       .add = {.recv_wr_id = ++m->last_id,
+					       .sg_list = &sge,
+					       .num_sge = 1,
+					       .tag = random_below(m, 4) * 0x100000001u,
+					       .mask = model_masks[random_below(m, 6)]}}};
+
+	if (m->count == MODEL_MAX) {
+		assert_int_equal(eng_srq_post_ops(t->srq, &wr, NULL), -ENOMEM);
+		return;
+	}
+	assert_int_equal(eng_srq_post_ops(t->srq, &wr, NULL), 0);
+	m->in_sync &= seen == m->unexpected;
+	*b = (struct model_buffer){m->last_id, wr.tm.add.tag, wr.tm.add.mask, wr.tm.handle,
+				   m->in_sync};
+	m->count++;
+}
+
+static void model_delete(struct tagged *t, struct model *m)
+{
+	unsigned i = random_below(m, MODEL_MAX);
+	bool exists = i < m->count;
+	struct ibv_ops_wr wr = {.opcode = IBV_WR_TAG_DEL,
+				.tm.handle = exists ? m->buffer[i].handle : 0x7fffffff};
+
+	assert_int_equal(operate(t, wr).status, exists ? IBV_WC_SUCCESS : IBV_WC_TM_ERR);
+	if (exists)
+		model_remove(m, i);
+}
+
+static void model_sync(struct tagged *t, struct model *m)
+{
+	struct ibv_ops_wr wr = {.opcode = IBV_WR_TAG_SYNC, .tm.unexpected_cnt = m->unexpected};
+
+	assert_int_equal(operate(t, wr).wc_flags, 0);
+	m->in_sync = true;
+	for (unsigned i = 0; i < m->count; i++)
+		m->buffer[i].enabled = true;
+}
+
+static void model_message(struct tagged *t, struct model *m)
+{
+	uint64_t tag = random_below(m, 4) * 0x100000001u;
+	unsigned i = 0;
+
+	while (i < m->count && (!m->buffer[i].enabled ||
+				(m->buffer[i].tag ^ tag) & m->buffer[i].mask))
+		i++;
+	if (i == m->count)
+		give(t, 1u << 30);
+	assert_int_equal(message(t, IBV_TMH_EAGER, tag, 8), IBV_WC_SUCCESS);
+	if (i < m->count) {
+		expect_received(t, m->buffer[i].wr_id, IBV_WC_TM_RECV,
+				IBV_WC_TM_MATCH | IBV_WC_TM_DATA_VALID);
+		model_remove(m, i);
+	} else {
+		expect_received(t, 1u << 30, IBV_WC_TM_RECV, 0);
+		m->unexpected++;
+	}
+}
+
+/* However the engine finds a buffer, it is the one that a search of the list finds. */
+static void the_list_is_searched_in_order(void **state)
+{
+	static void (*const steps[])(struct tagged *t, struct model *m) = {
+		model_add, model_add, model_add, model_message, model_message, model_delete,
+		model_sync};
+
+	for (unsigned seed = 1; seed <= 20; seed++) {
+		struct model m = {.in_sync = true, .random = seed};
+		struct tagged *t = begin(seed % 2);
+
+		for (unsigned i = 0; i < 400; i++)
+			steps[random_below(&m, ARRAY_SIZE(steps))](t, &m);
+		end(t);
+	}
+}
+
 /* what has no tag, and what no buffer matches, goes as it is into a receive of the ring */
 static void the_ring_has_the_rest(void **state)
 {
@@ -555,6 +671,7 @@ int main(void)
 		cmocka_unit_test(a_message_goes_into_the_buffer_of_its_tag),
 		cmocka_unit_test(each_message_of_a_run_is_matched),
 		cmocka_unit_test(the_oldest_buffer_that_matches_is_taken),
+		cmocka_unit_test(the_list_is_searched_in_order),
 		cmocka_unit_test(the_ring_has_the_rest),
 		cmocka_unit_test(without_a_receive_the_sender_waits),
 		cmocka_unit_test(a_message_too_long_for_its_buffer_fails),
