@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * The functions of libc that the library takes the place of, but for those that move bytes
- * (bytes.c). Those that wait are not among them: an SDP socket is a socket of the kernel's.
+ * (bytes.c) and some that wait (wait.c): an SDP socket is a socket of the kernel's.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -45,6 +45,9 @@ bool sdp_begin(void)
 	FIND(send);
 	FIND(sendto);
 	FIND(sendmsg);
+	FIND(poll);
+	FIND(ppoll);
+	FIND(select);
 	FIND(socket);
 	FIND(bind);
 	FIND(listen);

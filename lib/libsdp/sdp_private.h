@@ -11,6 +11,7 @@
  *  options.c	socket options, as a TCP socket has them
  *  memory.c	connections whose memory this process has mapped
  *  stream.c	bytes through this memory, or through the socket
+ *  wait.c	select() and poll() of it
  *  rules.c	libsdp.conf: who uses SDP for what
  *
  * The library keeps nothing about descriptors in memory that it needs, because they are inherited
@@ -21,7 +22,10 @@
 #ifndef SOFTIB_LIBSDP_PRIVATE_H
 #define SOFTIB_LIBSDP_PRIVATE_H
 
+#include <poll.h>
+#include <signal.h>
 #include <stdbool.h>
+#include <sys/select.h>
 #include <sys/socket.h>
 
 #include "abi/sdp.h"
@@ -50,6 +54,9 @@ struct sdp_libc {
 	ssize_t (*send)(int, const void *, size_t, int);
 	ssize_t (*sendto)(int, const void *, size_t, int, const struct sockaddr *, socklen_t);
 	ssize_t (*sendmsg)(int, const struct msghdr *, int);
+	int (*poll)(struct pollfd *, nfds_t, int);
+	int (*ppoll)(struct pollfd *, nfds_t, const struct timespec *, const sigset_t *);
+	int (*select)(int, fd_set *, fd_set *, fd_set *, struct timeval *);
 };
 extern struct sdp_libc sdp_libc;
 
@@ -151,6 +158,7 @@ struct sdp_memory {
 	dev_t device;
 	ino_t inode;
 	int side;
+	_Atomic bool reads_much; /* this process has called for that */
 };
 
 /** sdp_memory_keep() - @fd is a connection with memory @memory_fd, which is closed; -1: none */

@@ -112,7 +112,8 @@ static bool may_put(const struct call *c, uint32_t lease)
 {
 	int unread = 1;
 
-	return !ioctl(c->fd, SIOCOUTQ, &unread) && !unread && atomic_load(&c->half->lease) == lease;
+	return !ioctl(c->fd, SIOCOUTQ, &unread) && !unread &&
+	       atomic_load(&c->half->lease) == lease && !atomic_load(&c->half->readers_in_kernel);
 }
 
 /* Copy what there is room for. Return: bytes; 0: it is full */
@@ -396,7 +397,7 @@ static ssize_t read_some(struct call *c)
 /* --- the calls --- */
 
 /* Return: is the call one for the ring, maybe? */
-static bool begins(struct call *c, const struct sdp_memory *m, bool writes)
+static bool begins(struct call *c, struct sdp_memory *m, bool writes)
 {
 	const int i = writes ? m->side : !m->side;
 
@@ -405,6 +406,8 @@ static bool begins(struct call *c, const struct sdp_memory *m, bool writes)
 	c->total = total_of(c->msg);
 	if (writes && c->total >= MUCH_BYTES)
 		atomic_store_explicit(&c->half->writes_much, 1, memory_order_relaxed);
+	else if (c->total >= MUCH_BYTES)
+		atomic_store_explicit(&m->reads_much, true, memory_order_relaxed);
 	if (!c->total || c->flags & (MSG_OOB | MSG_ERRQUEUE) || c->msg->msg_controllen ||
 	    (c->total < MUCH_BYTES &&
 	     !abi_sdp_is_lease(atomic_load_explicit(&c->half->lease, memory_order_acquire))) ||

@@ -17,6 +17,8 @@
  * A writer checks that its socket is empty before it checks the lease. If softibd has read its last
  * byte since the first check, the second one finds the lease ended.
  *
+ *  - While a reader waits in the kernel, as `readers_in_kernel` tells, a writer uses its socket.
+ *
  * Locks. `writer` and `reader` exclude the processes and threads of one end, and tell softibd
  * that the ring is in use: it advances `lease` before it looks at them, and they are taken before
  * `lease` is looked at, all sequentially consistent. softibd never waits: it looks again later.
@@ -64,6 +66,7 @@ struct abi_sdp_half {
 	_Atomic uint32_t reader_sleeps;	  /* until there is data in the ring or socket; futex */
 	_Atomic uint32_t socket_is_empty; /* the lease in which a reader has seen that */
 	_Atomic uint32_t readers;	  /* threads that wait, each in a call */
+	_Atomic uint32_t readers_in_kernel; /* threads that only the socket wakes */
 };
 
 /** struct abi_sdp_memory - all of the memfd. half[0]: from the end that has called connect() */

@@ -29,7 +29,7 @@ def sdp_alone(fabric):
     """An environment in which libsdp does not fall back to TCP, which nobody would refuse at an
     address of a node while the server does not listen yet."""
     conf = fabric.home / "libsdp.conf"
-    conf.write_text("use sdp both rstream *:*\n")
+    conf.write_text("use sdp server rstream *:*\nuse sdp client rstream *:*\n")
     return {**fabric.env, "LIBSDP_CONFIG_FILE": str(conf)}
 
 

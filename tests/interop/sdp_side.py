@@ -361,7 +361,31 @@ def serve_flow_peek():
     say(count, digest.hexdigest())
 
 
-def serve_flow_poll():
+def serve_flow_select():
+    """It waits in select(), and reads what there is."""
+    sock, _ = listener().accept()
+    sock.setblocking(False)
+    digest, count = hashlib.sha256(), 0
+    while select.select([sock], [], [], 20)[0]:
+        try:
+            part = sock.recv(1 << 17)
+        except BlockingIOError:
+            continue
+        if not part:
+            break
+        digest.update(part)
+        count += len(part)
+    say(count, digest.hexdigest())
+
+
+def serve_flow_timeout():
+    """Python waits in poll() then."""
+    sock, _ = listener().accept()
+    sock.settimeout(20)
+    say(*receive_digest(sock))
+
+
+def serve_flow_epoll():
     """As an event loop: it never waits in recv()."""
     sock, _ = listener().accept()
     sock.setblocking(False)

@@ -26,6 +26,7 @@
 #define TICKS_UNUSED	 50		     /* until one ends that nobody uses */
 #define TICKS_TAKEN	 1000		     /* until a lock is thought to be a dead thread's */
 #define FIRST_WAIT_BYTES (4u << 20)	     /* after a lease that did not help */
+#define SHORT_WAIT_BYTES (256u << 10)	     /* after a reader that was in the kernel */
 #define LAST_WAIT_BYTES	 ((u64)1 << 30)
 #define WORTH_BYTES	 (8 * ABI_SDP_RING_BYTES) /* of a lease that did */
 
@@ -219,8 +220,15 @@ static void update(struct sdp_ring *r)
 	if (r->state != SDP_RING_OFF || r->has_rest || !is_wanted(r) || !is_sound(r))
 		return;
 	hold(r);
-	if (r->holds && is_drained(r) && sdp_channel_open_bypass(r->channel))
+	if (!r->holds || !is_drained(r))
+		return;
+	if (atomic_load(&r->half->readers_in_kernel)) { /* the writer would not use the ring */
+		r->holds = false;
+		r->wait_bytes = SHORT_WAIT_BYTES;
+		abi_sdp_wake(&r->half->hold);
+	} else if (sdp_channel_open_bypass(r->channel)) {
 		begin(r);
+	}
 }
 
 void sdp_channel_update(struct sdp_conn *c)

@@ -3,7 +3,9 @@
  * lib/libsdp/stream.c at both ends of a connection, this test being softibd: the order of bytes in
  * the socket and in the ring, and control words that a peer fills with nonsense.
  */
+#include <dlfcn.h>
 #include <errno.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -21,6 +23,11 @@
 #define MUCH 20000 /* a size for which the ring may be used */
 
 struct sdp_libc sdp_libc;
+
+bool sdp_begin(void)
+{
+	return true;
+}
 
 /** struct link - the sender's and the receiver's descriptor, softibd's ends, and the memory */
 struct link {
@@ -172,6 +179,65 @@ static void wraps(void **state)
 	close_link(&l);
 }
 
+/* poll() and select() find what is in the ring, which the kernel does not know. */
+static void polls_the_ring(void **state)
+{
+	struct timeval zero = {0};
+	struct pollfd p[2];
+	struct link l;
+	fd_set set;
+
+	open_link(&l);
+	p[0] = (struct pollfd){.fd = l.to_receiver, .events = POLLOUT};
+	p[1] = (struct pollfd){.fd = l.receiver, .events = POLLIN};
+	assert_int_equal(read_from(l.receiver, in, MUCH, 0), -1);
+	grant(&l);
+	assert_int_equal(poll(p, 2, 0), 1);
+	assert_int_equal(p[1].revents, 0);
+	assert_int_equal(write_to(l.sender, out, MUCH), MUCH);
+	assert_int_equal(poll(p, 2, -1), 2);
+	assert_int_equal(p[1].revents, POLLIN);
+	FD_ZERO(&set);
+	FD_SET(l.receiver, &set);
+	assert_int_equal(select(l.receiver + 1, &set, NULL, NULL, NULL), 1);
+	assert_true(FD_ISSET(l.receiver, &set));
+	assert_int_equal(read_from(l.receiver, in, 2 * MUCH, 0), MUCH);
+	assert_int_equal(select(l.receiver + 1, &set, NULL, NULL, &zero), 0);
+	assert_int_equal(atomic_load(&l.half->readers_in_kernel), 0);
+	close_link(&l);
+}
+
+static void *wait_for_it(void *receiver)
+{
+	struct pollfd p = {.fd = *(int *)receiver, .events = POLLIN};
+
+	return poll(&p, 1, -1) == 1 ? receiver : NULL;
+}
+
+/* A reader that waits in the kernel is woken by its socket, so nothing goes into the ring. */
+static void wakes_a_reader_in_the_kernel(void **state)
+{
+	pthread_t thread;
+	struct link l;
+	void *woken;
+	ssize_t n;
+
+	open_link(&l);
+	assert_int_equal(read_from(l.receiver, in, MUCH, 0), -1);
+	grant(&l);
+	assert_int_equal(pthread_create(&thread, NULL, wait_for_it, &l.receiver), 0);
+	while (!atomic_load(&l.half->readers_in_kernel))
+		sched_yield();
+	assert_int_equal(write_to(l.sender, out, MUCH), MUCH);
+	assert_int_equal(abi_sdp_used(l.half), 0);
+	n = recv(l.from_sender, in, sizeof(in), 0); /* softibd passes it on */
+	assert_int_equal(send(l.to_receiver, in, (size_t)n, 0), MUCH);
+	assert_int_equal(pthread_join(thread, &woken), 0);
+	assert_ptr_equal(woken, &l.receiver);
+	assert_int_equal(atomic_load(&l.half->readers_in_kernel), 0);
+	close_link(&l);
+}
+
 /* A descriptor that has become another's is the kernel's matter. */
 static void knows_that_a_descriptor_was_replaced(void **state)
 {
@@ -223,11 +289,15 @@ int main(void)
 		cmocka_unit_test(uses_the_ring_in_order),
 		cmocka_unit_test(leaves_the_ring_when_the_lease_ends),
 		cmocka_unit_test(wraps),
+		cmocka_unit_test(polls_the_ring),
+		cmocka_unit_test(wakes_a_reader_in_the_kernel),
 		cmocka_unit_test(knows_that_a_descriptor_was_replaced),
 		cmocka_unit_test(survives_rubbish),
 	};
 
 	sdp_libc = (struct sdp_libc){.getsockopt = getsockopt, .sendmsg = sendmsg, .recvmsg = recvmsg};
+	*(void **)&sdp_libc.ppoll = dlsym(RTLD_NEXT, "ppoll");
+	*(void **)&sdp_libc.select = dlsym(RTLD_NEXT, "select");
 	for (size_t i = 0; i < sizeof(out); i++)
 		out[i] = (uint8_t)rand();
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * select() and poll() of connections whose ring may have bytes, which the kernel does not know of.
+ * While a thread waits in the kernel, `readers_in_kernel` tells the writers to use the socket, so
+ * that it is woken. A program that waits otherwise, by epoll for instance, is not told of the
+ * ring; softibd ends the lease then. So these functions are a matter of speed alone.
+ */
+#include <poll.h>
+#include <sched.h>
+#include <sys/select.h>
+#include <time.h>
+
+#include "base/relax.h"
+#include "sdp_private.h"
+
+#define EXPORT	    __attribute__((visibility("default")))
+#define WATCHES_MAX 8
+#define SPINS	    2000 /* pauses before a thread waits in the kernel: some 50 us */
+
+int __poll_chk(struct pollfd *fds, nfds_t n, int timeout, size_t room);
+int __ppoll_chk(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask,
+		size_t room);
+void __chk_fail(void) __attribute__((noreturn));
+
+/** struct watch - a connection from which much is read. @index: of its pollfd */
+struct watch {
+	int fd;
+	nfds_t index;
+	struct abi_sdp_half *half;
+};
+
+struct watches {
+	struct watch of[WATCHES_MAX];
+	unsigned int num;
+};
+
+static void add(struct watches *w, int fd, nfds_t index)
+{
+	struct sdp_memory *m = w->num < WATCHES_MAX ? sdp_memory_enter(fd) : NULL;
+	struct abi_sdp_half *half;
+
+	if (!m)
+		return;
+	half = &m->memory->half[!m->side];
+	if (!atomic_load_explicit(&m->reads_much, memory_order_relaxed) ||
+	    !sdp_memory_is_of(m, fd)) {
+		sdp_memory_leave(fd);
+		return;
+	}
+	atomic_store_explicit(&half->reads_much, 1, memory_order_relaxed);
+	w->of[w->num++] = (struct watch){fd, index, half};
+}
+
+static bool has_bytes(const struct watch *w)
+{
+	const uint64_t used = abi_sdp_used(w->half);
+
+	return abi_sdp_is_lease(atomic_load(&w->half->lease)) && used && used <= ABI_SDP_RING_BYTES;
+}
+
+static bool any_has_bytes(const struct watches *w)
+{
+	for (unsigned int i = 0; i < w->num; i++)
+		if (has_bytes(&w->of[i]))
+			return true;
+	return false;
+}
+
+/* Are bytes to be expected in a ring? */
+static bool any_is_leased(const struct watches *w)
+{
+	for (unsigned int i = 0; i < w->num; i++)
+		if (abi_sdp_is_lease(atomic_load(&w->of[i].half->lease)) ||
+		    atomic_load(&w->of[i].half->hold))
+			return true;
+	return false;
+}
+
+static bool any_is_written(const struct watches *w)
+{
+	for (unsigned int i = 0; i < w->num; i++)
+		if (atomic_load(&w->of[i].half->writer))
+			return true;
+	return false;
+}
+
+static void enter_kernel(const struct watches *w, int change)
+{
+	for (unsigned int i = 0; i < w->num; i++)
+		atomic_fetch_add(&w->of[i].half->readers_in_kernel, (uint32_t)change);
+}
+
+/* @waits: the thread may wait. Return: has a ring bytes? If not, and @waits, the writers use the
+ * sockets, until end() */
+static bool begin(const struct watches *w, bool waits)
+{
+	for (int i = 0; i < SPINS && waits && any_is_leased(w) && !any_has_bytes(w); i++)
+		cpu_relax();
+	if (any_has_bytes(w) || !waits)
+		return any_has_bytes(w);
+	enter_kernel(w, 1);
+	/* a writer that has looked before is about to publish */
+	for (int i = 0; i < SPINS && any_is_written(w) && !any_has_bytes(w); i++)
+		sched_yield();
+	if (!any_has_bytes(w))
+		return false;
+	enter_kernel(w, -1);
+	return true;
+}
+
+static void end(const struct watches *w, bool waited)
+{
+	if (waited)
+		enter_kernel(w, -1);
+	for (unsigned int i = 0; i < w->num; i++)
+		sdp_memory_leave(w->of[i].fd);
+}
+
+/* --- poll --- */
+
+/* what ppoll(2) says, and the rings. Return: as ppoll(2) */
+static int add_rings_to_poll(const struct watches *w, struct pollfd *fds, int n)
+{
+	for (unsigned int i = 0; n >= 0 && i < w->num; i++) {
+		struct pollfd *p = &fds[w->of[i].index];
+
+		if (!has_bytes(&w->of[i]))
+			continue;
+		n += !p->revents;
+		p->revents |= (short)(p->events & (POLLIN | POLLRDNORM));
+	}
+	return n;
+}
+
+static int poll_with_rings(struct pollfd *fds, nfds_t n, const struct timespec *timeout,
+			   const sigset_t *mask)
+{
+	static const struct timespec zero;
+	struct watches w = {.num = 0};
+	bool ready, waits = !timeout || timeout->tv_sec || timeout->tv_nsec;
+	int ret;
+
+	for (nfds_t i = 0; i < n; i++)
+		if (fds[i].events & (POLLIN | POLLRDNORM))
+			add(&w, fds[i].fd, i);
+	ready = w.num && begin(&w, waits);
+	ret = sdp_libc.ppoll(fds, n, ready ? &zero : timeout, mask);
+	ret = add_rings_to_poll(&w, fds, ret);
+	end(&w, w.num && waits && !ready);
+	return ret;
+}
+
+EXPORT int ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask)
+{
+	return sdp_begin() && fds ? poll_with_rings(fds, n, timeout, mask) :
+				    sdp_libc.ppoll(fds, n, timeout, mask);
+}
+
+EXPORT int poll(struct pollfd *fds, nfds_t n, int timeout)
+{
+	const struct timespec ts = {.tv_sec = timeout / 1000, .tv_nsec = timeout % 1000 * 1000000L};
+
+	return sdp_begin() && fds ? poll_with_rings(fds, n, timeout < 0 ? NULL : &ts, NULL) :
+				    sdp_libc.poll(fds, n, timeout);
+}
+
+/* --- select --- */
+
+static int add_rings_to_select(const struct watches *w, fd_set *reads, int n)
+{
+	for (unsigned int i = 0; n >= 0 && i < w->num; i++) {
+		if (!has_bytes(&w->of[i]) || FD_ISSET(w->of[i].fd, reads))
+			continue;
+		FD_SET(w->of[i].fd, reads);
+		n++;
+	}
+	return n;
+}
+
+static int select_with_rings(int n, fd_set *sets[3], struct timeval *timeout)
+{
+	struct timeval zero = {0};
+	struct watches w = {.num = 0};
+	bool ready, waits = !timeout || timeout->tv_sec || timeout->tv_usec;
+	int ret;
+
+	for (int fd = 0; fd < n && fd < FD_SETSIZE; fd++)
+		if (FD_ISSET(fd, sets[0]))
+			add(&w, fd, 0);
+	ready = w.num && begin(&w, waits);
+	ret = sdp_libc.select(n, sets[0], sets[1], sets[2], ready ? &zero : timeout);
+	ret = add_rings_to_select(&w, sets[0], ret);
+	end(&w, w.num && waits && !ready);
+	return ret;
+}
+
+EXPORT int select(int n, fd_set *reads, fd_set *writes, fd_set *excepts, struct timeval *timeout)
+{
+	return sdp_begin() && reads ?
+		       select_with_rings(n, (fd_set *[]){reads, writes, excepts}, timeout) :
+		       sdp_libc.select(n, reads, writes, excepts, timeout);
+}
+
+/* --- what _FORTIFY_SOURCE makes of them --- */
+
+EXPORT int __poll_chk(struct pollfd *fds, nfds_t n, int timeout, size_t room)
+{
+	if (room / sizeof(*fds) < n)
+		__chk_fail();
+	return poll(fds, n, timeout);
+}
+
+EXPORT int __ppoll_chk(struct pollfd *fds, nfds_t n, const struct timespec *timeout,
+		       const sigset_t *mask, size_t room)
+{
+	if (room / sizeof(*fds) < n)
+		__chk_fail();
+	return ppoll(fds, n, timeout, mask);
+}
