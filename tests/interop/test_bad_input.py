@@ -24,7 +24,7 @@ from interop.fabric import BUILD, NOBODY, Fabric, _ports, public_copy, wait_unti
 from interop.test_kill import open_files, softibd_pid
 from interop.test_lanes import SET_PKEYS
 
-OPEN_LIST, OPEN_UVERBS, OPEN_UMAD, OPEN_PORT = range(4)
+OPEN_LIST, OPEN_UVERBS, OPEN_UMAD, OPEN_PORT, OPEN_RDMA_CM = range(5)
 SESSION_H = (Path(__file__).parents[2] / "src/abi/session.h").read_text(encoding="ascii")
 ABI_MAGIC, ABI_VERSION = (int(re.search(rf"^#define {name} (\w+?)u?\b", SESSION_H, re.M)[1], 0)
                           for name in ("ABI_MAGIC", "ABI_VERSION"))
@@ -300,6 +300,27 @@ def test_malformed_openings(pair, name):
         assert answer is None or error_of(answer) < 0, what
     wait_until(lambda: open_files(softibd_pid(pair)) <= files, "no descriptor stays")
     goes_on(pair)
+
+
+def test_counts_of_changes_cannot_be_written(pair):
+    """The page by which the RDMA CM's library knows whether an answer still holds
+    (src/abi/ahead.h) is one for all programs."""
+    with connect(pair, "rdma_cm") as sock:
+        sock.send(abi_open(OPEN_RDMA_CM))
+        answer, fds, _, _ = socket.recv_fds(sock, 4096, 4)
+    try:
+        assert error_of(answer) == 0 and len(fds) == 2
+        page = fds[1]
+        with mmap.mmap(page, 4096, prot=mmap.PROT_READ) as shared:
+            before = bytes(shared)
+            for write in (lambda: mmap.mmap(page, 4096), lambda: os.pwrite(page, b"x", 0),
+                          lambda: os.ftruncate(page, 0)):
+                with pytest.raises(OSError):
+                    write()
+            assert bytes(shared) == before
+    finally:
+        for fd in fds:
+            os.close(fd)
 
 
 def test_malformed_commands(pair):
