@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """kDAPL: modules on the kernel's Direct Access Transport interface, at both ends."""
+import re
+from pathlib import Path
+
 import pytest
 
 from interop.fabric import BUILD, wait_until
@@ -19,6 +22,15 @@ def unload(fabric, *names):
     for node in ("n1", "n2"):
         for name in names:
             assert softib(fabric, "rmmod", node, name) == (0, "")
+
+
+def test_no_call_is_left_out():
+    """What the headers declare, tests/modules/kdapl_try.c tries."""
+    top = Path(__file__).parents[2]
+    declared = {name for header in ("dat.h", "kdat.h") for name in
+                re.findall(r"\b(dat_[a-z_0-9]+)\(", (top / "include/dat" / header).read_text())}
+    tried = set(re.findall(r"\b(dat_[a-z_0-9]+)\(", (top / "tests/modules/kdapl_try.c").read_text()))
+    assert len(declared) > 60 and declared <= tried, declared - tried
 
 
 @pytest.mark.parametrize("peer", [SERVER_IP, SERVER_IPV6])

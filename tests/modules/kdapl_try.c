@@ -851,11 +851,57 @@ static void try_adapter(void)
 	expect("text", strcmp(minor, "DAT_INVALID_STATE_SRQ_IN_USE"), 0);
 }
 
+#define HINT(type)                                                                       \
+	dat_ia_memtype_hint(ia, type, 100, DAT_MEM_OPTIMIZE_DONT_CARE, &length, &alignment)
+
+/* What the other tests do not ask for. */
+static void try_queries(void)
+{
+	DAT_EVD_PARAM evd_param;
+	DAT_RMR_PARAM rmr_param;
+	DAT_RSP_PARAM rsp_param;
+	DAT_RSP_HANDLE rsp;
+	DAT_RMR_HANDLE rmr;
+	DAT_EP_HANDLE ep;
+	DAT_VLEN length;
+	DAT_VADDR alignment;
+
+	succeed(dat_evd_query(evd, DAT_EVD_FIELD_ALL, &evd_param));
+	expect("IA", (uintptr_t)evd_param.ia_handle, (uintptr_t)ia);
+	expect("length", evd_param.evd_qlen >= 1, true);
+	expect("streams", evd_param.evd_flags & DAT_EVD_DTO_FLAG, DAT_EVD_DTO_FLAG);
+	refuse(dat_evd_query(pz, 0, &evd_param), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE1);
+	succeed(dat_rmr_create(pz, &rmr));
+	succeed(dat_rmr_query(rmr, DAT_RMR_FIELD_ALL, &rmr_param));
+	expect("PZ", (uintptr_t)rmr_param.pz_handle, (uintptr_t)pz);
+	expect("nothing is bound", rmr_param.lmr_triplet.segment_length, 0);
+	succeed(dat_rmr_free(rmr));
+	refuse(dat_rmr_query(rmr, 0, &rmr_param), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_RMR);
+	succeed(dat_ep_create(ia, pz, evd, evd, evd, NULL, &ep));
+	succeed(dat_rsp_create(ia, 4711, ep, evd, &rsp));
+	succeed(dat_rsp_query(rsp, DAT_RSP_FIELD_ALL, &rsp_param));
+	expect("qualifier", rsp_param.conn_qual, 4711);
+	expect("EP", (uintptr_t)rsp_param.ep_handle, (uintptr_t)ep);
+	succeed(dat_rsp_free(rsp));
+	refuse(dat_rsp_query(rsp, DAT_RSP_FIELD_ALL, &rsp_param), DAT_INVALID_HANDLE,
+	       DAT_INVALID_HANDLE_RSP);
+	succeed(dat_ep_free(ep));
+	succeed(HINT(DAT_MEM_TYPE_VIRTUAL));
+	expect("length", length, 100);
+	succeed(HINT(DAT_MEM_TYPE_PHYSICAL));
+	expect("length of pages", length, PAGE_SIZE);
+	expect("alignment of pages", alignment, PAGE_SIZE);
+	refuse(HINT(DAT_MEM_TYPE_PLATFORM), DAT_MODEL_NOT_SUPPORTED, 0);
+	refuse(HINT(DAT_MEM_TYPE_BYPASS), DAT_MODEL_NOT_SUPPORTED, 0);
+	refuse(HINT((DAT_MEM_TYPE)3), DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+}
+
 static void try_all(void)
 {
 	open_side(&client, false);
 	try_adapter();
 	try_software_events();
+	try_queries();
 	try_memory(&client);
 	try_points(&client);
 	try_endpoint();
