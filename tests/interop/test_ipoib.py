@@ -407,8 +407,9 @@ def test_the_mtu_of_the_broadcast_group(tmp_path):
                 whole(fabric, 2044)
 
 
-def test_all_nodes_ping_all_others():
-    with Fabric("star:64", up_args=("--net", "node")) as fabric:
+@pytest.mark.parametrize("user", users(), ids=lambda user: "nobody" if user else "self")
+def test_all_nodes_ping_all_others(user):
+    with Fabric("star:64", up_args=("--net", "node"), user=user) as fabric:
         done = fabric.softib("exec", "--fabric", "t", "--all", "--", "fping", "-a", "-r", "3", "-t", "2000", "-i",
                              "1", *(f"10.1.0.{n}" for n in range(1, 65)))
         answers = re.findall(r"^n\d+\| (10\.1\.0\.\d+)$", done, re.M)
@@ -419,9 +420,10 @@ def passed(fabric, first, last):
     return [link["node"] for link in fabric.json("path", first, last)["links"]]
 
 
-def test_a_switch_dies_under_iperf3():
+@pytest.mark.parametrize("user", users(), ids=lambda user: "nobody" if user else "self")
+def test_a_switch_dies_under_iperf3(user):
     """Of the two switches in the middle the one dies that the stream passes."""
-    with Fabric("fattree:2,2", up_args=("--net", "node")) as fabric:
+    with Fabric("fattree:2,2", up_args=("--net", "node"), user=user) as fabric:
         names = [node["name"] for node in fabric.json("topo")["nodes"] if node["kind"] == "ca"]
         first, last = names[0], names[-1]
         address = next(node["addresses"][0]["ipv4"].split("/")[0] for node in fabric.json("topo")["nodes"]
