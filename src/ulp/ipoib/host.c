@@ -134,15 +134,22 @@ static void transmit_read(struct ipoib *p, struct ipoib_send *s,
 	}
 }
 
+static bool has_room(const struct ipoib *p)
+{
+	return ipoib_sends_left(p) >= IPOIB_SENDS_OF_READ;
+}
+
 /* Return: the bytes of a packet; 0: no more is there, or has room */
 static size_t read_one(struct ipoib *p)
 {
-	bool room = ipoib_sends_left(p) >= IPOIB_SENDS_OF_READ;
-	struct ipoib_send *s = room ? ipoib_send_alloc(p) : NULL;
 	struct virtio_net_hdr header;
+	struct ipoib_send *s;
 	u8 *large;
 	ssize_t n;
 
+	if (!has_room(p))
+		ipoib_queue_poll(p); /* the adapter has sent most of it by now */
+	s = has_room(p) ? ipoib_send_alloc(p) : NULL;
 	if (!s) { /* what the host sends waits in its queue */
 		p->host_waits = true;
 		rt_io_watch(&p->tun_io, false, false);

@@ -157,6 +157,8 @@ void ipoib_queue_expect(struct ipoib *p);
 /** ipoib_queue_size() - let the completion queue have room for @receives datagrams that are
  *  posted and, once there is a connection, for its messages. 0; -errno */
 int ipoib_queue_size(struct ipoib *p, unsigned int receives);
+/** ipoib_queue_poll() - take up what has completed, without waiting for the event */
+void ipoib_queue_poll(struct ipoib *p);
 /** ipoib_queue_moderate() - as the interface is to do, unless the host waits for completions
  *  of sends, which come by the same completion queue. 0; -errno */
 int ipoib_queue_moderate(struct ipoib *p);

@@ -8,7 +8,7 @@
 #include "ulp/ipoib/segment.h"
 
 #define CQ_BUDGET   256 /* completions per turn of the loop */
-#define SPARE_SENDS 8	/* kept for the next ones */
+#define SPARE_SENDS IPOIB_SEGMENTS /* kept for the next ones: those of a large packet */
 /* sends that wait for one address or group, and all of them: hosts that do not answer hold up
  * what is sent to them, and nothing else */
 #define WAITING_EACH 16
@@ -376,6 +376,11 @@ int ipoib_set_moderation(struct ipoib *p, const struct ipoib_moderation *moderat
 struct ipoib_moderation ipoib_moderation(const struct ipoib *p)
 {
 	return p->moderation;
+}
+
+void ipoib_queue_poll(struct ipoib *p)
+{
+	drain_cq(p, CQ_BUDGET);
 }
 
 static void drain_work(struct rt_work *work)
