@@ -16,6 +16,7 @@
 #include "ulp/ipoib/private.h"
 #include "ulp/ipoib/segment.h"
 
+#define USO	    0x60 /* TUN_F_USO4 and TUN_F_USO6 */
 #define READ_BUDGET 64	    /* packets of the host's in a turn of the loop */
 #define READ_BYTES  (128u << 10) /* and bytes: what is on its way stays in the caches */
 
@@ -268,7 +269,8 @@ static bool merge(struct ipoib *p, const u8 *packet, size_t bytes)
 /* What is not to be merged overtakes what other interfaces receive, but nothing of its own. */
 static void deliver(struct ipoib *p, const u8 *packet, size_t bytes)
 {
-	bool mergeable = ipoib_merge_may_begin(packet, bytes);
+	bool mergeable = ipoib_merge_may_begin(packet, bytes) &&
+			 (p->takes_udp || !ipoib_merge_is_udp(packet));
 
 	if (mergeable && (!arrivals.merge.count || arrivals.owner == p) && merge(p, packet, bytes))
 		return;
@@ -380,6 +382,10 @@ void ipoib_host_init(void)
 
 void ipoib_host_open(struct ipoib *p)
 {
+	/* Linux before 6.2 refuses the offload, and large datagrams of UDP that are written as well. It
+	 * is not asked for: the host would hand over such packets, too. */
+	p->takes_udp = !ioctl(p->tun_fd, TUNSETOFFLOAD, OFFLOADS | USO);
+	ioctl(p->tun_fd, TUNSETOFFLOAD, OFFLOADS);
 	rt_io_init(p->device->rt, &p->tun_io, p->tun_fd, readable);
 	rt_io_watch(&p->tun_io, true, false);
 }

@@ -176,7 +176,6 @@ static void port_event(struct ib_event_handler *handler, struct ib_event *event)
 /* --- an interface --- */
 
 #define KIND	 (IFF_TUN | IFF_NO_PI | IFF_VNET_HDR)
-#define OFFLOADS (TUN_F_CSUM | TUN_F_TSO4 | TUN_F_TSO6 | TUN_F_TSO_ECN)
 
 /* What a program hands over may be anything: no other descriptor is read or written. */
 static int check_descriptors(const struct ipoib_config *config)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Received TCP segments become one large packet. */
+/* Received TCP segments, or datagrams of UDP of one length, become one large packet. */
 #include "ulp/ipoib/merge.h"
 
 #include <netinet/in.h>
@@ -11,6 +11,10 @@
 #define IPV6_HEADER    40
 #define TCP_HEADER     20
 #define TCP_CHECKSUM   16
+#define UDP_HEADER     8
+#define UDP_CHECKSUM   6
+#define DATAGRAMS_MOST 64 /* that the host cuts one packet into, as of its own */
+#define GSO_UDP	       5 /* VIRTIO_NET_HDR_GSO_UDP_L4, of Linux 6.2 and later */
 #define DONT_FRAGMENT  0x4000 /* the identification of such a packet says nothing (RFC 6864) */
 enum { TCP_PSH = 0x08, TCP_ACK = 0x10 };
 
@@ -19,19 +23,32 @@ static bool is_v4(const u8 *packet)
 	return packet[0] >> 4 == 4;
 }
 
-/* Return: the bytes of a plain IP header in front of TCP; 0: it is something else */
+static u8 protocol_of(const u8 *packet)
+{
+	return packet[is_v4(packet) ? 9 : 6];
+}
+
+/* Of a group's datagrams programs may see the packets themselves (DHCP), so they stay what they are. */
+static bool is_wanted(const u8 *packet)
+{
+	u8 first = packet[is_v4(packet) ? 16 : 24];
+
+	return protocol_of(packet) == IPPROTO_TCP ||
+	       (protocol_of(packet) == IPPROTO_UDP && first < (is_v4(packet) ? 0xe0 : 0xff));
+}
+
+/* Return: the bytes of a plain IP header in front of TCP or UDP; 0: it is something else */
 static size_t ip_header(const u8 *packet, size_t bytes)
 {
-	if (bytes < IPV4_HEADER + TCP_HEADER)
+	if (bytes < IPV4_HEADER + UDP_HEADER)
 		return 0;
 	if (packet[0] == 0x45)
-		return packet[9] == IPPROTO_TCP && get_be16(packet + 2) == bytes &&
+		return is_wanted(packet) && get_be16(packet + 2) == bytes &&
 				       get_be16(packet + 6) == DONT_FRAGMENT ?
 			       IPV4_HEADER : 0;
-	if (packet[0] >> 4 != 6 || bytes < IPV6_HEADER + TCP_HEADER)
+	if (packet[0] >> 4 != 6 || bytes < IPV6_HEADER + UDP_HEADER)
 		return 0;
-	return packet[6] == IPPROTO_TCP && get_be16(packet + 4) == bytes - IPV6_HEADER ?
-		       IPV6_HEADER : 0;
+	return is_wanted(packet) && get_be16(packet + 4) == bytes - IPV6_HEADER ? IPV6_HEADER : 0;
 }
 
 /* of the pseudo-header (RFC 9293 section 3.1) */
@@ -39,15 +56,26 @@ static u64 pseudo_sum(const u8 *packet, size_t tcp_bytes)
 {
 	bool v4 = is_v4(packet);
 
-	return ipoib_sum(packet + (v4 ? 12 : 8), v4 ? 8 : 32, IPPROTO_TCP + tcp_bytes);
+	return ipoib_sum(packet + (v4 ? 12 : 8), v4 ? 8 : 32, protocol_of(packet) + tcp_bytes);
+}
+
+/* of one that has data and a checksum */
+static size_t udp_headers(const u8 *packet, size_t bytes, size_t ip)
+{
+	return get_be16(packet + ip + 4) == bytes - ip && bytes > ip + UDP_HEADER &&
+			       get_be16(packet + ip + UDP_CHECKSUM) ?
+		       ip + UDP_HEADER : 0;
 }
 
 /* Return: the bytes of its headers, if it has data and nothing that a receiver must see for
  * each segment; 0 */
 static size_t headers_of(const u8 *packet, size_t bytes)
 {
-	size_t ip = ip_header(packet, bytes), tcp = ip ? (packet[ip + 12] >> 4) * 4u : 0;
+	size_t ip = ip_header(packet, bytes), tcp;
 
+	if (ip && protocol_of(packet) == IPPROTO_UDP)
+		return udp_headers(packet, bytes, ip);
+	tcp = ip && ip + TCP_HEADER < bytes ? (packet[ip + 12] >> 4) * 4u : 0;
 	if (tcp < TCP_HEADER || ip + tcp >= bytes ||
 	    (packet[ip + 13] & ~TCP_PSH) != TCP_ACK || packet[ip + 12] & 15)
 		return 0;
@@ -59,6 +87,11 @@ static bool has_right_checksum(const u8 *packet, size_t bytes)
 	size_t ip = ip_header(packet, bytes);
 
 	return !ipoib_fold(ipoib_sum(packet + ip, bytes - ip, pseudo_sum(packet, bytes - ip)));
+}
+
+bool ipoib_merge_is_udp(const u8 *packet)
+{
+	return protocol_of(packet) == IPPROTO_UDP;
 }
 
 bool ipoib_merge_may_begin(const u8 *packet, size_t bytes)
@@ -78,7 +111,9 @@ static bool is_same_flow(const struct ipoib_merge *m, const u8 *packet)
 			       !memcmp(packet, m->packet, 4) &&
 				       !memcmp(packet + 6, m->packet + 6, 34);
 
-	return same_ip && !memcmp(tcp, own, 4) && !memcmp(tcp + 8, own + 8, 5) &&
+	if (!same_ip || memcmp(tcp, own, 4) || protocol_of(packet) == IPPROTO_UDP)
+		return same_ip && !memcmp(tcp, own, 4);
+	return get_be32(tcp + 4) == m->next_seq && !memcmp(tcp + 8, own + 8, 5) &&
 	       !memcmp(tcp + TCP_HEADER, own + TCP_HEADER,
 		       m->headers - m->ip_header - TCP_HEADER);
 }
@@ -86,14 +121,20 @@ static bool is_same_flow(const struct ipoib_merge *m, const u8 *packet)
 static void append(struct ipoib_merge *m, const u8 *packet, size_t bytes)
 {
 	size_t payload = bytes - m->headers;
-	u8 push = packet[m->ip_header + 13] & TCP_PSH;
+	u8 push;
 
 	memcpy(m->packet + m->bytes, packet + m->headers, payload);
 	m->bytes += payload;
+	m->count++;
+	m->whole = payload < m->mss;
+	if (protocol_of(packet) == IPPROTO_UDP) {
+		m->whole |= m->count == DATAGRAMS_MOST;
+		return;
+	}
+	push = packet[m->ip_header + 13] & TCP_PSH;
 	m->packet[m->ip_header + 13] |= push;
 	m->next_seq += (u32)payload;
-	m->whole = push || payload < m->mss;
-	m->count++;
+	m->whole |= push != 0;
 }
 
 bool ipoib_merge_add(struct ipoib_merge *m, const u8 *packet, size_t bytes)
@@ -113,7 +154,6 @@ bool ipoib_merge_add(struct ipoib_merge *m, const u8 *packet, size_t bytes)
 		m->next_seq = get_be32(packet + m->ip_header + 4);
 		memcpy(m->packet, packet, headers);
 	} else if (headers != m->headers || bytes - headers > m->mss ||
-		   get_be32(packet + m->ip_header + 4) != m->next_seq ||
 		   !is_same_flow(m, packet)) {
 		return false;
 	}
@@ -124,17 +164,20 @@ bool ipoib_merge_add(struct ipoib_merge *m, const u8 *packet, size_t bytes)
 void ipoib_merge_end(struct ipoib_merge *m, struct virtio_net_hdr *h)
 {
 	bool v4 = is_v4(m->packet);
+	bool udp = protocol_of(m->packet) == IPPROTO_UDP;
 	u8 *tcp = m->packet + m->ip_header;
 
 	*h = (struct virtio_net_hdr){.gso_type = VIRTIO_NET_HDR_GSO_NONE};
 	if (m->count == 1)
 		return; /* as it came */
 	h->flags = VIRTIO_NET_HDR_F_NEEDS_CSUM;
-	h->gso_type = v4 ? VIRTIO_NET_HDR_GSO_TCPV4 : VIRTIO_NET_HDR_GSO_TCPV6;
+	h->gso_type = udp ? GSO_UDP : v4 ? VIRTIO_NET_HDR_GSO_TCPV4 : VIRTIO_NET_HDR_GSO_TCPV6;
 	h->gso_size = (u16)m->mss;
 	h->hdr_len = (u16)m->headers;
 	h->csum_start = (u16)m->ip_header;
-	h->csum_offset = TCP_CHECKSUM;
+	h->csum_offset = udp ? UDP_CHECKSUM : TCP_CHECKSUM;
+	if (udp)
+		put_be16(tcp + 4, (u16)(m->bytes - m->ip_header));
 	if (v4) {
 		put_be16(m->packet + 2, (u16)m->bytes);
 		put_be16(m->packet + 10, 0);
@@ -142,6 +185,6 @@ void ipoib_merge_end(struct ipoib_merge *m, struct virtio_net_hdr *h)
 	} else {
 		put_be16(m->packet + 4, (u16)(m->bytes - IPV6_HEADER));
 	}
-	put_be16(tcp + TCP_CHECKSUM,
+	put_be16(tcp + h->csum_offset,
 		 (u16)~ipoib_fold(pseudo_sum(m->packet, m->bytes - m->ip_header)));
 }

@@ -23,6 +23,8 @@ struct ipoib_merge {
 /** ipoib_merge_may_begin() - may others be appended to @packet? That of a checksum that is wrong
  *  is not added all the same */
 bool ipoib_merge_may_begin(const u8 *packet, size_t bytes);
+/** ipoib_merge_is_udp() - of one that may begin: only Linux 6.2 and later take such packets */
+bool ipoib_merge_is_udp(const u8 *packet);
 /** ipoib_merge_add() - append @packet, of @bytes, or begin with it if @m is empty.
  *  Return: false: it does not belong there; give @m to the host first */
 bool ipoib_merge_add(struct ipoib_merge *m, const u8 *packet, size_t bytes);

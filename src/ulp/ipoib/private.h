@@ -32,6 +32,7 @@
 #define IPOIB_SENDS_MOST      56  /* with the first receives, a completion queue of 64 */
 #define IPOIB_CONN_RECEIVES   8 /* of 64 KiB, when there is a connection */
 #define IPOIB_CONNS_MOST      1024 /* also those of peers, who may be hostile */
+#define OFFLOADS	      (TUN_F_CSUM | TUN_F_TSO4 | TUN_F_TSO6 | TUN_F_TSO_ECN)
 #define IPOIB_SENDS_OF_READ   IPOIB_SEGMENTS /* that must be free */
 
 struct ipoib_conn;
@@ -100,6 +101,7 @@ struct ipoib {
 	unsigned int ifindex;
 	struct rt_io tun_io;
 	bool host_waits; /* for room in the send queue */
+	bool takes_udp;	 /* merged datagrams: ipoib_merge_is_udp() */
 	/* --- rtnl.c, address.c, route.c --- */
 	int rtnl_fd;
 	struct rt_io rtnl_io;

@@ -217,9 +217,81 @@ static void a_packet_has_64_kib_at_most(void **state)
 	assert_int_equal(merge.count, (IPOIB_LARGE_BYTES - 20 - TCP) / MSS);
 }
 
+static size_t fill_udp(bool v4, size_t payload, u8 mark)
+{
+	size_t ip = v4 ? 20 : 40, bytes = ip + 8 + payload;
+
+	memset(part, 0, ip + 8);
+	memset(part + ip + 8, mark, payload);
+	part[0] = v4 ? 0x45 : 0x60;
+	part[v4 ? 9 : 6] = IPPROTO_UDP;
+	memset(part + (v4 ? 12 : 8), 0x25, v4 ? 8 : 32);
+	if (v4) {
+		put_be16(part + 2, (u16)bytes);
+		put_be16(part + 6, 0x4000);
+	} else {
+		put_be16(part + 4, (u16)(8 + payload));
+	}
+	put_be32(part + ip, 0x12345678);
+	put_be16(part + ip + 4, (u16)(8 + payload));
+	put_be16(part + ip + 6, ipoib_fold(ipoib_sum(part + ip, 8 + payload,
+		 ipoib_sum(part + (v4 ? 12 : 8), v4 ? 8 : 32, IPPROTO_UDP + 8 + payload))));
+	return bytes;
+}
+
+/* what the host cuts again: the kernel's header of UDP_SEGMENT */
+static void datagrams_of_one_length_are_merged(void **state)
+{
+	for (int v4 = 0; v4 < 2; v4++) {
+		size_t ip = v4 ? 20 : 40;
+
+		merge = (struct ipoib_merge){0};
+		for (u8 i = 0; i < 64; i++)
+			assert_true(ipoib_merge_add(&merge, part, fill_udp(v4, 100, i + 1)));
+		assert_false(ipoib_merge_add(&merge, part, fill_udp(v4, 100, 65)));
+		ipoib_merge_end(&merge, &header);
+		assert_int_equal(header.gso_type, 5);
+		assert_int_equal(header.gso_size, 100);
+		assert_int_equal(header.csum_start, ip);
+		assert_int_equal(header.csum_offset, 6);
+		assert_int_equal(merge.bytes, ip + 8 + 6400);
+		assert_int_equal(get_be16(merge.packet + ip + 4), 8 + 6400);
+		assert_int_equal(merge.packet[ip + 8], 1);
+		assert_int_equal(merge.packet[ip + 8 + 6399], 64);
+	}
+}
+
+static void other_datagrams_are_not(void **state)
+{
+	size_t n;
+
+	merge = (struct ipoib_merge){0};
+	assert_true(ipoib_merge_add(&merge, part, fill_udp(true, 100, 1)));
+	assert_false(ipoib_merge_add(&merge, part, fill_udp(true, 101, 1))); /* longer */
+	n = fill_udp(true, 100, 1);
+	part[21]++; /* of another port, and so of a wrong checksum */
+	assert_false(ipoib_merge_add(&merge, part, n));
+	put_be16(part + 26, (u16)(get_be16(part + 26) - 1));
+	assert_false(ipoib_merge_add(&merge, part, n));
+	assert_true(ipoib_merge_add(&merge, part, fill_udp(true, 99, 1))); /* the last one */
+	assert_false(ipoib_merge_add(&merge, part, fill_udp(true, 99, 1)));
+	merge = (struct ipoib_merge){0};
+	n = fill_udp(true, 100, 1);
+	put_be16(part + 26, 0); /* without a checksum */
+	assert_false(ipoib_merge_may_begin(part, n));
+	n = fill_udp(true, 100, 1);
+	part[16] = 239; /* to a group */
+	assert_false(ipoib_merge_may_begin(part, n));
+	assert_false(ipoib_merge_may_begin(part, fill_udp(true, 0, 1)));
+	assert_true(ipoib_merge_may_begin(part, fill_udp(false, 1, 1)));
+	assert_false(ipoib_merge_may_begin(part, 27));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(datagrams_of_one_length_are_merged),
+		cmocka_unit_test(other_datagrams_are_not),
 		cmocka_unit_test(segments_are_put_together_as_they_were),
 		cmocka_unit_test(one_alone_stays_as_it_came),
 		cmocka_unit_test(what_differs_is_not_appended),
