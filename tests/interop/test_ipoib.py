@@ -160,19 +160,17 @@ def test_completions_are_moderated(fabric, mode):
 
     def completions_of_an_event():
         before = state()
-        done = json.loads(on(fabric, "n1", "iperf3", "--json", "-u", "-l", "1000", "-b", "60M", "-n", "2M", "-p", "5307",
+        done = json.loads(on(fabric, "n1", "iperf3", "--json", "-u", "-l", "1000", "-b", "8M", "-n", "600K", "-p", "5307",
                              "-c", "n2"))["end"]["sum"]
         after = state()
         assert done["lost_packets"] <= done["packets"] / 10, done
         return (after["completions"] - before["completions"]) / (after["events"] - before["events"])
 
     assert (state()["rx_usecs"], state()["rx_frames"]) == (0, 0)
-    plain = completions_of_an_event()
     fabric.softib("ipoib", "--fabric", "t", "n2", "moderate", "--rx-usecs", "5000", "--rx-frames", "12")
     assert (state()["rx_usecs"], state()["rx_frames"]) == (5000, 12)
-    moderated = completions_of_an_event()
-    # half of what an interface posts: in connected mode eight
-    assert moderated >= (6 if mode == "datagram" else 3) and moderated > plain, (plain, moderated)
+    # a datagram comes each millisecond: alone, or with what came within 5 ms, in connected mode four of them
+    assert completions_of_an_event() >= 3
     assert "rx-usecs 5000, rx-frames 12" in fabric.softib("ipoib", "--fabric", "t", "n2")
     fabric.softib("ipoib", "--fabric", "t", "n2", "moderate", "--rx-usecs", "0")
     assert (state()["rx_usecs"], state()["rx_frames"]) == (0, 12)
