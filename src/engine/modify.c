@@ -163,8 +163,8 @@ int eng_qp_set(struct eng_qp *qp, const struct ibv_qp_attr *attr, int mask, bool
 	eng_find_pkey(qp);
 	eng_flow_drop(qp); /* it may go another way */
 	eng_lanes_forget(e, qp);
-	if (qp->init.is_rd && to == IBV_QPS_RESET)
-		eng_rd_leave(qp);
+	if (to == IBV_QPS_RESET && (qp->init.is_rd || qp->ee))
+		eng_rd_reset(qp);
 	if (mask & IBV_QP_STATE) {
 		e->now = e->cfg.now(e->cfg.ctx);
 		tp_qp_modify(qp->tp, to, e->now);

@@ -404,7 +404,9 @@ void eng_xrc_receive(struct eng_qp *qp, const struct wire_packet *pkt);
 /* rd.c */
 /** eng_ee_init() - @qp is to be an EE context. 0; -ENOMEM */
 int eng_ee_init(struct eng_qp *qp);
-/** eng_rd_leave() - @qp, an RD QP or an EE context, is reset or destroyed, or fails */
+/** eng_rd_reset() - @qp, an RD QP or an EE context, is reset: before it is */
+void eng_rd_reset(struct eng_qp *qp);
+/** eng_rd_leave() - the same of one that is destroyed, or of an RD QP that fails */
 void eng_rd_leave(struct eng_qp *qp);
 /** eng_ee_receive() - tp_qp_receive() of an EE context */
 void eng_ee_receive(struct eng_qp *qp, const struct wire_packet *pkt);

@@ -234,14 +234,21 @@ static void leave_contexts(struct eng_qp *qp)
 	list_del(&qp->rd_node);
 }
 
+void eng_rd_reset(struct eng_qp *qp)
+{
+	if (qp->ee) /* the message that it receives comes no further */
+		tp_qp_drop_receive(qp->tp, IBV_WC_REM_ABORT_ERR);
+	else
+		leave_contexts(qp);
+}
+
 void eng_rd_leave(struct eng_qp *qp)
 {
 	struct eng_ee *ee = qp->ee;
 
-	if (!ee) {
-		leave_contexts(qp);
+	eng_rd_reset(qp);
+	if (!ee)
 		return;
-	}
 	if (ee->busy) {
 		ee->done = true;
 		ee->status = IBV_WC_INV_EECN_ERR;

@@ -180,6 +180,7 @@ struct plan {
 	bool multicast; /* the programs are in a group */
 	bool windows;
 	bool violations;
+	bool rd; /* nodes exchange reliable datagrams */
 	uint8_t lmc; /* adapters' ports have 1 << lmc LIDs */
 	uint32_t num_queries[PLAN_PROGRAMS];
 	struct plan_query query[PLAN_PROGRAMS][PLAN_QUERIES];

@@ -150,6 +150,14 @@ struct manager *manager_start(struct sim *sim, int node, uint8_t priority);
 void manager_kill(struct manager *manager);
 bool manager_is_master(const struct manager *manager);
 
+/* --- reliable datagrams (rd.c) --- */
+
+void rds_start(struct sim *sim);
+void rds_begin_calm(struct sim *sim);
+/** rds_done() - all messages have ended, and those that succeeded have arrived */
+bool rds_done(struct sim *sim);
+void rds_stop(struct sim *sim);
+
 /* --- faults (fault.c) --- */
 
 void faults_start(struct sim *sim);

@@ -253,6 +253,7 @@ static void run_traffic(struct sim *sim)
 	conns_init(sim);
 	clients_start(sim);
 	groups_start(sim);
+	rds_start(sim);
 	faults_start(sim);
 	run_until(sim, 3600 * NSEC_PER_SEC, traffic_over);
 	faults_stop(sim);
@@ -263,11 +264,12 @@ static void run_traffic(struct sim *sim)
 	conns_begin_calm(sim);
 	clients_begin_calm(sim);
 	groups_begin_calm(sim);
+	rds_begin_calm(sim);
 }
 
 static bool all_done(struct sim *sim)
 {
-	return conns_done(sim) && clients_done(sim) && groups_done(sim);
+	return conns_done(sim) && clients_done(sim) && groups_done(sim) && rds_done(sim);
 }
 
 static void finish(struct sim *sim)
@@ -276,9 +278,10 @@ static void finish(struct sim *sim)
 
 	if (!run_until(sim, FINISH_NS, all_done)) {
 		conns_describe_undone(sim, text, sizeof(text));
-		sim_fail(sim, ORACLE_RELIABLE, "not finished:%s%s%s", text,
+		sim_fail(sim, ORACLE_RELIABLE, "not finished:%s%s%s%s", text,
 			 clients_done(sim) ? "" : " clients",
-			 groups_done(sim) ? "" : " groups");
+			 groups_done(sim) ? "" : " groups",
+			 rds_done(sim) ? "" : " reliable datagrams");
 	}
 	fab_fold(sim->fab);
 	oracle_counters(sim);
@@ -307,6 +310,7 @@ static void take_down(struct sim *sim)
 	sim->result->virtual_ns = rt_now(sim->rt).ns;
 	sim->ending = true;
 	conns_exit(sim);
+	rds_stop(sim);
 	oracle_losses(sim);
 	groups_stop(sim);
 	clients_stop(sim);

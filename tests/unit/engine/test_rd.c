@@ -527,6 +527,26 @@ static void a_receiver_fails(void **state)
 	end(&rd);
 }
 
+/* The receiver's EE context goes away, or begins afresh, in the middle of a message. */
+static void a_connection_goes_away(void **state)
+{
+	for (unsigned resets = 0; resets < 2; resets++) {
+		struct rd rd = begin();
+
+		give(&rd, 2, 50, 0x8000, 8192);
+		rd.w->b.in.limit = 1;
+		post_send(&rd, 0, B1, 1, 5000);
+		eng_tick(rd.w->b.engine);
+		if (resets)
+			to_state(rd.ee[1], IBV_QPS_RESET);
+		else
+			eng_qp_destroy(rd.ee[1]);
+		expect_wc(&rd.w->b, B1, 50, IBV_WC_REM_ABORT_ERR);
+		assert_int_equal(state_of(rd.qp[2]), IBV_QPS_RTS);
+		end(&rd);
+	}
+}
+
 static void load(struct eng_qp *qp, uint16_t dlid)
 {
 	struct ibv_qp_attr attr = {.alt_ah_attr = {.dlid = dlid, .port_num = 1}, .alt_port_num = 1,
@@ -716,6 +736,7 @@ int main(void)
 		cmocka_unit_test(a_queue_is_stopped),
 		cmocka_unit_test(a_connection_is_stopped),
 		cmocka_unit_test(a_receiver_fails),
+		cmocka_unit_test(a_connection_goes_away),
 		cmocka_unit_test(a_connection_migrates),
 		cmocka_unit_test(a_peer_that_is_gone),
 		cmocka_unit_test(what_goes_away),
