@@ -15,6 +15,7 @@
  *		while the EE context carries requests of others
  */
 #include <errno.h>
+#include <string.h>
 
 #include "engine/private.h"
 #include "runtime/rt.h"
@@ -313,10 +314,14 @@ static void *ee_mem(void *ctx, uint32_t key, uint64_t va, uint64_t *len, int acc
 
 static bool ee_recv_get(void *ctx, const struct wire_packet *pkt, struct tp_recv_wr *wr)
 {
-	struct eng_ee *ee = ((struct eng_qp *)ctx)->ee;
+	struct eng_qp *qp = ctx;
+	struct eng_ee *ee = qp->ee;
 
 	if (!ee->to || !eng_tp_ops.recv_get(ee->to, pkt, wr))
 		return false;
+	/* by other EE contexts the RD QP goes on to receive, and reuses the place of this one */
+	memcpy(qp->srq_sge, wr->sge, wr->num_sge * sizeof(*wr->sge));
+	wr->sge = qp->srq_sge;
 	ee->receiver = ee->to;
 	return true;
 }
