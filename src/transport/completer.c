@@ -186,7 +186,8 @@ static void receiver_not_ready(struct tp_qp *qp, uint8_t rnr_enc, mono_t now)
 	qp->stats.rnr_naks_rx++;
 	if (sq->block & TP_BLOCK_RNR)
 		return; /* a second copy */
-	if (qp->type == TP_EE) {
+	/* a packet that was sent twice may have met a receive since: it must not begin anew */
+	if (qp->type == TP_EE && sq->retries_left == qp->attr.retry_cnt) {
 		suspend(qp, mono_add(now, tp_rnr_ns(rnr_enc)));
 		return;
 	}

@@ -378,6 +378,31 @@ static void a_receiver_that_never_is_ready(void **state)
 	end(&rd);
 }
 
+/* The RNR NAK is late, and meets a message that was sent again: the peer has taken it since. */
+static void a_late_refusal(void **state)
+{
+	struct rd rd = begin();
+
+	post_send(&rd, 0, B1, 1, 8);
+	eng_tick(rd.w->b.engine); /* the refusal is on its way */
+	for (unsigned i = 0; i < 2; i++) { /* the halves of the time-out */
+		unsigned tail = rd.w->a.in.tail;
+
+		rd.w->a.in.tail = rd.w->a.in.head;
+		clock_now.ns += 400 * NSEC_PER_MSEC;
+		eng_tick(rd.w->a.engine);
+		rd.w->a.in.tail = tail;
+	}
+	give(&rd, 2, 50, 0x8000, 100);
+	give(&rd, 2, 51, 0x8000, 100);
+	eng_tick(rd.w->a.engine);
+	pass_time(&rd);
+	expect_wc(&rd.w->a, A1, 1, IBV_WC_SUCCESS);
+	expect_wc(&rd.w->b, B1, 50, IBV_WC_SUCCESS);
+	expect_empty(&rd.w->b);
+	end(&rd);
+}
+
 /* The sender goes away while its message is suspended. */
 static void a_suspended_message_goes_away(void **state)
 {
@@ -731,6 +756,7 @@ int main(void)
 		cmocka_unit_test(a_message_is_abandoned),
 		cmocka_unit_test(a_receiver_that_is_not_ready),
 		cmocka_unit_test(a_receiver_that_never_is_ready),
+		cmocka_unit_test(a_late_refusal),
 		cmocka_unit_test(a_suspended_message_goes_away),
 		cmocka_unit_test(a_shared_receive_queue),
 		cmocka_unit_test(a_queue_is_stopped),
