@@ -7,7 +7,8 @@
 
 #define RDD 9
 #define QKEY 0x1234
-enum { A1 = 0x31, A2, B1 = 0x41, B2, EE_A = 0x51, EE_B = 0x61, OTHER_RDD = 0x71, NOBODY = 0x99 };
+#define OTHER_PD_KEY 0x202 /* B's memory once more, in protection domain 2 */
+enum { A1 = 0x31, A2, B1 = 0x41, B2, EE_A = 0x51, EE_B = 0x61, OTHER_RDD = 0x71, NO_RIGHTS, NOBODY = 0x99 };
 
 struct rd {
 	struct world *w;
@@ -236,10 +237,22 @@ static void what_the_peer_refuses(void **state)
 		{{EE_A, OTHER_RDD, QKEY}, IBV_WR_SEND, 0, IBV_WC_REM_INV_RD_REQ_ERR},
 		{{EE_A, B1, QKEY}, IBV_WR_RDMA_WRITE, 0x666, IBV_WC_REM_ACCESS_ERR},
 		{{EE_A, B1, QKEY}, IBV_WR_RDMA_READ, 0x666, IBV_WC_REM_ACCESS_ERR},
+		{{EE_A, B1, QKEY}, IBV_WR_RDMA_WRITE, OTHER_PD_KEY, IBV_WC_REM_ACCESS_ERR},
+		{{EE_A, B1, QKEY}, IBV_WR_RDMA_READ, OTHER_PD_KEY, IBV_WC_REM_ACCESS_ERR},
+		{{EE_A, NO_RIGHTS, QKEY}, IBV_WR_RDMA_WRITE, 0x101, IBV_WC_REM_INV_REQ_ERR},
+		{{EE_A, NO_RIGHTS, QKEY}, IBV_WR_RDMA_READ, 0x101, IBV_WC_REM_INV_REQ_ERR},
 	};
+	struct ibv_qp_attr no_rights = {.qp_access_flags = 0};
 	struct rd rd = begin();
+	const struct eng_mr_attr mr = {.key = OTHER_PD_KEY, .pd = 2, .length = MEMORY,
+				       .addr = rd.w->b.memory, .iova = (uintptr_t)rd.w->b.memory,
+				       .access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+						 IBV_ACCESS_REMOTE_READ};
 
 	make_rd(&rd.w->b, OTHER_RDD, RDD + 1);
+	assert_int_equal(eng_qp_modify(make_rd(&rd.w->b, NO_RIGHTS, RDD), &no_rights,
+				       IBV_QP_ACCESS_FLAGS), 0);
+	assert_int_equal(eng_mr_add(rd.w->b.engine, &mr), 0);
 	for (unsigned i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct ibv_send_wr wr = {.wr_id = 1, .opcode = cases[i].opcode};
 

@@ -349,6 +349,9 @@ static void a_reservation_moves(void **state)
 	assert_int_equal(move(A, key(A), A, 7, 0, 1), SCSI_INVALID_FIELD_IN_PARAMETERS);
 	assert_int_equal(move(A, key(A), B, 7, 1 /* APTPL */, 1), SCSI_INVALID_FIELD_IN_PARAMETERS);
 	assert_int_equal(move(A, key(A), B, 7, 0, 2), SCSI_INVALID_FIELD_IN_PARAMETERS);
+	hosts[B][0] ^= 1; /* the TransportID of another protocol */
+	assert_int_equal(move(A, key(A), B, 7, 0, 1), SCSI_INVALID_FIELD_IN_PARAMETERS);
+	hosts[B][0] ^= 1;
 	assert_int_equal(write_of(A), 0);
 	assert_int_equal(move(A, key(A), B, 7, 0, 1), 0);
 	assert_int_equal(write_of(A), CONFLICT);

@@ -64,6 +64,21 @@ static void several_regions_are_advertised(void **state)
 	assert_int_equal(receive(&sdp, MSG(WIRE_SDP_RDMA_RD_COMPL, .count = {1}), &input), -EPROTO);
 }
 
+/* A peer that has read more than the source had could have the rest of the program's data told
+ * as sent. */
+static void more_is_read_than_was_advertised(void **state)
+{
+	struct sdp sdp = a_pipelining_end();
+	struct sdp_input input;
+	struct wire_sdp_msg msg;
+
+	assert_int_equal(next_mid(&sdp, region, &msg), WIRE_SDP_MODE_CHANGE);
+	for (int i = 0; i < 2; i++)
+		expect(&sdp, region, WIRE_SDP_SRC_AVAIL);
+	assert_int_equal(receive(&sdp, MSG(WIRE_SDP_RDMA_RD_COMPL, .count = {3000}), &input), 0);
+	assert_int_equal(receive(&sdp, MSG(WIRE_SDP_RDMA_RD_COMPL, .count = {1001}), &input), -EPROTO);
+}
+
 static struct sdp a_pipelined_source(void)
 {
 	struct sdp sdp = a_pipelining_end();
@@ -294,6 +309,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(several_regions_are_advertised),
+		cmocka_unit_test(more_is_read_than_was_advertised),
 		cmocka_unit_test(a_sink_is_written_to),
 		cmocka_unit_test(a_sink_that_data_has_passed),
 		cmocka_unit_test(a_sink_that_crosses_an_advertisement),
