@@ -67,10 +67,10 @@ def test_qps_that_are_destroyed_with_full_rings(shared):
 
 def test_another_manager(shared):
     """A program is a subnet manager, too: the first remains master."""
-    attacker = shared.start("n2", "opensm", "-p", 0, "-f", shared.home / "log")
+    attacker = shared.start("n4", "opensm", "-p", 0, "-f", shared.home / "log")
     try:
-        wait_until(lambda: states(shared, "n1", "n2") == ["MASTER", "STANDBY"],
-                   lambda: f"{states(shared, 'n1', 'n2')}")
+        wait_until(lambda: states(shared, "n1", "n4") == ["MASTER", "STANDBY"],
+                   lambda: f"{states(shared, 'n1', 'n4')}")
         innocents_go_on(shared)
     finally:
         kill(attacker)
