@@ -23,6 +23,8 @@ static void check_link(const struct ipoib_resolution *r)
 
 	if (!r->has_sender)
 		return;
+	if (r->sender.qpn < 2 || r->sender.qpn == 0xffffff || r->sender.gid.raw[0] == 0xff)
+		abort();
 	ipoib_put_link(&r->sender, bytes);
 	if (!ipoib_get_link(bytes, &again) || again.qpn != r->sender.qpn)
 		abort();

@@ -54,7 +54,7 @@ static void check_kept(const struct disk *d)
 static size_t run(struct disk *d, const uint8_t *data, size_t size)
 {
 	size_t room = data[2] * 64u, out_bytes = MIN(data[3] * 64ul, size - HEAD);
-	uint8_t *in = malloc(room + 1), *out = malloc(out_bytes + 1); /* none is NULL */
+	uint8_t *in = malloc(MAX(room, 1ul)), *out = malloc(MAX(out_bytes, 1ul));
 	uint8_t host[SCSI_TRANSPORT_ID_BYTES] = {0};
 	struct scsi_task *t = &d->task;
 

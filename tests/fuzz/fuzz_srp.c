@@ -18,8 +18,14 @@ static void check_data(const struct wire_srp_data *data, const uint8_t *iu, size
 	const bool immediate = data->format == WIRE_SRP_IMMEDIATE_DATA;
 
 	check_inside(data->here, immediate ? data->bytes : data->nr_here * 16ul, iu, len);
+	uint64_t described = 0;
+
 	for (uint32_t i = 0; i < data->nr_here; i++)
-		wire_srp_data_desc(data, i);
+		described += wire_srp_data_desc(data, i).bytes;
+	if (data->format != WIRE_SRP_INDIRECT)
+		return;
+	check(data->nr_here <= data->nr_descs);
+	check(data->nr_here < data->nr_descs || described >= data->bytes);
 }
 
 static void read_command(const uint8_t *iu, size_t len, uint16_t offset)

@@ -23,7 +23,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define IOVA 0x10000u
 #define REGION_BYTES 16384
 #define REMOTE_RIGHTS                                                                    \
-	(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
+	(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |   \
+	 TP_ACCESS_FLUSH_GLOBAL)
 #define UNTOUCHED 0x5a
 #define PACKET_MAX 512 /* room for one of a full MTU */
 #define QPN 0x11
@@ -56,7 +57,7 @@ static void *mem(void *ctx, uint32_t key, uint64_t va, uint64_t *length, int acc
 	uint64_t len = *length;
 	struct world *w = ctx;
 
-	if (!len)
+	if (!len || (access & IBV_ACCESS_REMOTE_ATOMIC && va % 8))
 		abort();
 	for (unsigned i = 0; i < REGIONS; i++)
 		if (key == regions[i].key && !(access & ~regions[i].access) && va >= IOVA &&
@@ -185,11 +186,15 @@ static void post_local(struct world *w, uint8_t what)
 		w->posted--;
 }
 
-/* what the QP answers, it allows */
-static void check_allowed(const struct world *w, uint8_t opcode)
+/* what the QP answers, it allows; a FLUSH and an ATOMIC WRITE have the response of a READ
+ * without data */
+static void check_allowed(const struct world *w, uint8_t opcode, uint32_t bytes)
 {
+	const int without_data = opcode == WIRE_READ_RESP_ONLY && !bytes ?
+					 IBV_ACCESS_REMOTE_WRITE | TP_ACCESS_FLUSH_GLOBAL : 0;
+
 	if (opcode >= WIRE_READ_RESP_FIRST && opcode <= WIRE_READ_RESP_ONLY &&
-	    !(w->access & IBV_ACCESS_REMOTE_READ))
+	    !(w->access & (IBV_ACCESS_REMOTE_READ | without_data)))
 		abort();
 	if (opcode == WIRE_ATOMIC_ACK && !(w->access & IBV_ACCESS_REMOTE_ATOMIC))
 		abort();
@@ -214,7 +219,7 @@ static void transmit(struct world *w)
 	for (int n = 0; n < 32 && tp_qp_transmit(w->qp, &out, w->now); n++) {
 		uint32_t sum = 0;
 
-		check_allowed(w, out.hdr.bth.opcode);
+		check_allowed(w, out.hdr.bth.opcode, out.hdr.payload_bytes);
 		for (unsigned i = 0; i < out.num_pieces; i++) {
 			const volatile uint8_t *piece = out.piece[i].ptr;
 
@@ -281,7 +286,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		abort();
 	make_regions(&w);
 	/* IBV_ACCESS_REMOTE_WRITE, _READ, _ATOMIC are neighbours */
-	w.access = REMOTE_RIGHTS & ~(data[0] / 3 * IBV_ACCESS_REMOTE_WRITE);
+	w.access = REMOTE_RIGHTS & ~(data[0] / 3 % 8 * IBV_ACCESS_REMOTE_WRITE);
+	if (data[0] / 3 & 8)
+		w.access &= ~TP_ACCESS_FLUSH_GLOBAL;
 	make_qp(&w, (enum tp_type)(data[0] % 3), memory);
 	for (data++, size--; size; ) {
 		const uint8_t what = *data++;

@@ -254,8 +254,17 @@ def transport():
                           ("write_long", message(6, 0, reth(600, key), bytes(600))),
                           ("read", packet(0xc, 0, reth(600, key))),
                           ("atomic", packet(0x14, 0, atomic)),
+                          ("unaligned", packet(0x14, 0, joined(("QIQQ", IOVA + 68, key, 1, 0)))),
                           ("beyond", packet(0xa, 0, reth(4, key, IOVA + 16382), b"data"))):
             yield f"rc_{name}_{key:x}", bytes([RC]) + one
+        for rights in (0, 8, 11):  # with all of them, without FLUSH, and without READ and WRITE, too
+            for feth in (0x1, 0x2, 0x11, 0x9, 0x100):
+                yield f"rc_flush_{key:x}_{rights}_{feth:x}", bytes([RC + 3 * rights]) + packet(
+                    0x1c, 0, pack(">I", feth) + reth(600, key)) + packet(
+                        0x1c, 0, pack(">I", feth) + reth(600, key))
+            for va, data in ((0, 8), (4, 8), (16380, 8), (8, 12), (8, 4)):
+                yield f"rc_atomic_write_{key:x}_{rights}_{va}_{data}", bytes([RC + 3 * rights]) + packet(
+                    0x1d, 0, reth(data, key, IOVA + va), bytes(data))
     ways = {"ack": packet(0x11, 3, aeth(0x1f, 1)), "rnr": packet(0x11, 0, aeth(0x21, 0)) + later(24),
             "sequence": packet(0x11, 0, aeth(0x60, 0)), "access": packet(0x11, 0, aeth(0x62, 0)),
             "credit": packet(0x11, 0, aeth(0x01, 0)) + packet(0x11, 3, aeth(0x02, 1)),
@@ -284,6 +293,126 @@ def transport():
         yield f"ud_{name}", (bytes([UD]) + RECEIVE * 2 + packet(
             0x64, 0, joined(("II", qkey, QPN_PEER)), b"a datagram") + packet(
                 0x65, 1, joined(("III", qkey, QPN_PEER, 1)), bytes(256)) + post(0) + post(1))
+
+
+# --- engine: acts, each a byte of choice, its length in words, the words ---
+
+EE_CONTEXT, XRC_TARGET, RD_QPN, SRQN, FIRST_PSN = 0x61, 0x62, 0x70, 0x700, 100
+ENGINE_KEYS = {"nobodys": 0x303, "own": 0x202}
+ENGINE_QKEYS = 0x1234, 0x5eed5eed
+TAKE, RELEASE, FAILED, FORGET, SHARED = 0, 1, 4, 5, 6  # src/abi/target.h
+
+
+def engine_act(what, data=b""):
+    data = data.ljust(-(-len(data) // 4) * 4, b"\0")
+    return bytes([what, len(data) // 4]) + data
+
+
+def engine_packet(opcode, qpn, psn, headers=b"", payload=b""):
+    return engine_act(0, joined(("BBH", opcode, 0x40, 0xffff), ("II", qpn, 1 << 31 | psn)) +
+                      headers + payload)
+
+
+def rd_packet(opcode, receiver, psn, headers=b"", payload=b"", qkey=ENGINE_QKEYS[0]):
+    extended = joined(("I", EE_CONTEXT), ("II", qkey, 0x41))
+    return engine_packet(0x40 | opcode, RD_QPN + receiver, psn, extended + headers, payload)
+
+
+def xrc_packet(opcode, receiver, psn, headers=b"", payload=b""):
+    return engine_packet(0xa0 | opcode, XRC_TARGET, psn, joined(("I", SRQN + receiver)) + headers,
+                         payload)
+
+
+def engine_receives(receiver, times=2):
+    return engine_act(2 | receiver << 3) * times
+
+
+def about_target(kind, qpn=XRC_TARGET, psn=FIRST_PSN, how=0, flags=0):
+    return engine_act(1 | kind << 3 | how, joined(("II", qpn, flags << 24 | psn)))
+
+
+def engine():
+    text, at = b"eight by" * 2, FIRST_PSN
+    for receiver in range(3):
+        for qkey in ENGINE_QKEYS:
+            yield f"rd_send_{receiver}_{qkey:x}", engine_receives(receiver) + rd_packet(
+                4, receiver, at, b"", text, qkey) + rd_packet(0x15, receiver, at + 1, b"", b"", qkey)
+    for name, packet_of, first in (("rd", rd_packet, 0), ("xrc", xrc_packet, 0)):
+        for key in ENGINE_KEYS.values():
+            fetch = joined(("QIQQ", IOVA, key, 1, 0))
+            yield f"{name}_keys_{key:x}", packet_of(0xa, first, at, reth(16, key), text) + engine_act(3)
+            yield f"{name}_reads_{key:x}", packet_of(0xc, first, at, reth(16, key))
+            yield f"{name}_adds_{key:x}", packet_of(0x14, first, at, fetch)
+    for name, packet_of, first in (("rd", rd_packet, 0), ("xrc", xrc_packet, 3)):
+        begun = packet_of(0, 0, at)
+        yield f"{name}_long", engine_receives(first) + b"\x08" + begun[1:] + packet_of(
+            2, 0, at + 1, b"", text) + packet_of(0x15, 0, at + 5) + packet_of(4, 0, at + 5, b"", text)
+    yield "rd_posts", b"".join(engine_act(4 | how << 3) for how in range(8)) + engine_packet(
+        0x51, 0x70, at, joined(("I", EE_CONTEXT)) + aeth(0x1f, 1)) + engine_act(3 | 31 << 3) * 3
+    for receiver in range(2):
+        yield f"xrc_send_{receiver}", engine_receives(3 + receiver) + xrc_packet(
+            4, receiver, at, b"", text) + xrc_packet(4, receiver, at + 1, b"", text)
+    for number in (XRC_TARGET, EE_CONTEXT, RD_QPN, 0x99):
+        yield f"target_{number:x}", engine_receives(3) + b"".join(
+            about_target(kind, number, how=how) + xrc_packet(4, 0, at, b"", text)
+            for kind, how in ((SHARED, 0), (TAKE, 0x80), (TAKE, 0xc0), (RELEASE, 0), (FAILED, 0),
+                              (FORGET, 0), (TAKE, 0x40)))
+        yield f"target_alone_{number:x}", b"".join(
+            about_target(kind, number) for kind in (SHARED, RELEASE, FAILED, FORGET))
+    yield "target_moves", engine_receives(3, 4) + about_target(SHARED) + xrc_packet(
+        4, 0, at, b"", text) + about_target(RELEASE) + about_target(
+            TAKE, psn=at + 7, how=0xc0) + xrc_packet(4, 0, at + 7, b"", text) + about_target(
+                TAKE, psn=at + 3, flags=4)
+
+
+# --- scsi: commands, each flags, LUN, room for data in 64 bytes, data-out in 64 bytes, the CDB ---
+
+(PR_REGISTER, PR_RESERVE, PR_RELEASE, PR_CLEAR, PR_PREEMPT, PR_ABORT, PR_IGNORE,
+ PR_MOVE) = range(8)
+HOST_A, HOST_B = 0x10, 0x20
+
+
+def scsi_command(host, cdb, out=b"", room=0):
+    blocks = -(-len(out) // 64)
+    return bytes([host, 0, room, blocks]) + cdb.ljust(16, b"\0") + out.ljust(64 * blocks, b"\0")
+
+
+def pr_out(host, action, key, new=0, kind=1, more=b"", flags=0, port=0, out_bytes=None):
+    """PERSISTENT RESERVE OUT; @more: behind the 24 bytes of its parameter list, behind 20 of a move's"""
+    if action == PR_MOVE:
+        out = joined(("QQ", key, new), ("BBH", 0, flags, port)) + more
+    else:
+        out = joined(("QQ", key, new), ("IBBH", 0, flags, 0, 0)) + more
+    return scsi_command(host, joined(("BBB2xIB", 0x5f, action, kind, len(out) if out_bytes is None else
+                                      out_bytes, 0)), out)
+
+
+def pr_in(host, action):
+    return scsi_command(host, joined(("BB5xHB", 0x5e, action, 512, 0)), room=8)
+
+
+def port_id(host):
+    return bytes([host]).ljust(24, b"\0")
+
+
+def scsi():
+    both = pr_out(HOST_A, PR_IGNORE, 0, 1) + pr_out(HOST_B, PR_REGISTER, 0, 2)
+    ask = b"".join(pr_in(HOST_B, action) for action in range(4))
+    write = scsi_command(HOST_B, joined(("BBIBHB", 0x2a, 0, 0, 0, 0, 0)))
+    for kind in (1, 3, 5, 6, 7, 8):
+        held = both + pr_out(HOST_A, PR_RESERVE, 1, kind=kind)
+        yield f"held_{kind}", held + ask + write
+        yield f"released_{kind}", held + pr_out(HOST_A, PR_RELEASE, 1, kind=kind) + ask
+        yield f"preempted_{kind}", held + pr_out(HOST_B, PR_PREEMPT, 2, 1, kind=kind) + ask
+        yield f"aborted_{kind}", held + pr_out(HOST_B, PR_ABORT, 2, 1, kind=kind) + ask
+        yield f"cleared_{kind}", held + pr_out(HOST_B, PR_CLEAR, 2) + ask
+        for name, to, flags in (("registered", HOST_B, 0), ("new", 0x30, 2), ("itself", HOST_A, 2)):
+            moved = joined(("I", 24)) + port_id(to)
+            yield f"moved_{name}_{kind}", held + pr_out(
+                HOST_A, PR_MOVE, 1, 9, kind, moved, flags, 1) + ask + write
+        yield f"moved_short_{kind}", (held + pr_out(HOST_A, PR_MOVE, 1, 9, kind, joined(("I", 24)), 2, 1))[:-40]
+    several = joined(("I", 48)) + port_id(0x30) + port_id(0x40)
+    yield "spec_i_pt", pr_out(HOST_A, PR_REGISTER, 0, 1, more=several, flags=8) + ask
 
 
 # --- uverbs: messages, each whole: a kind of 0x80, its length in words, the words ---
@@ -450,7 +579,7 @@ def ucma():
         ucma_command(UCMA_SERVER, SET_OPTION, pack("<QIIIII", 0, 1, 0, name, 4, 1)) for name in range(4))
 
 
-MADE = {"agents": agents, "sm": sm, "transport": transport, "ucma": ucma,
+MADE = {"agents": agents, "engine": engine, "scsi": scsi, "sm": sm, "transport": transport, "ucma": ucma,
         "uverbs": uverbs}
 
 
