@@ -159,6 +159,7 @@ struct sdp_memory {
 	ino_t inode;
 	int side;
 	_Atomic bool reads_much; /* this process has called for that */
+	_Atomic unsigned int calls[2]; /* for little: reads, writes */
 };
 
 /** sdp_memory_keep() - @fd is a connection with memory @memory_fd, which is closed; -1: none */

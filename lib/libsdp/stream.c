@@ -19,11 +19,13 @@
 #include "sdp_private.h"
 
 #define MUCH_BYTES   ((size_t)16 << 10)	 /* a lease may be worth its while */
+#define MANY_CALLS   100		 /* for less, of which the same is true */
 #define SOCKET_BYTES ((size_t)64 << 10)	 /* to the socket at once: a lease may begin behind them */
 #define PIECE_BYTES  ((size_t)32 << 10)	 /* published at once */
 #define LOCKED_BYTES ((size_t)256 << 10) /* copied before others have the lock */
 #define HOLD_MS	     20
 #define SPINS	     400		 /* pauses before a thread sleeps */
+#define NAPS	     3			 /* without a lease */
 
 /** struct call - one call of the program's: @msg's bytes beyond @done */
 struct call {
@@ -33,6 +35,7 @@ struct call {
 	uint8_t *ring;
 	uint32_t self;
 	size_t done, total;
+	bool by_socket;	 /* the last bytes that were read */
 	uint64_t end_ms; /* of SO_RCVTIMEO, SO_SNDTIMEO; 0: not asked yet */
 };
 
@@ -275,10 +278,18 @@ static size_t get(struct call *c, bool peek)
 	return c->done - before;
 }
 
+/* Return: bytes of the ring; -1: none */
+static ssize_t get_some(struct call *c)
+{
+	c->by_socket = false;
+	return (ssize_t)get(c, c->flags & MSG_PEEK) ?: -1;
+}
+
 static ssize_t read_from_socket(struct call *c, int flags)
 {
 	ssize_t n = by_socket(c, SIZE_MAX, (c->flags & ~MSG_WAITALL) | flags, false);
 
+	c->by_socket = true;
 	c->done += n > 0 ? (size_t)n : 0;
 	return n;
 }
@@ -303,7 +314,7 @@ static ssize_t read_what_is_there(struct call *c, bool look)
 	}
 	if (n < 0 && errno == EAGAIN && atomic_load(&h->socket_is_empty) == lease &&
 	    atomic_load(&h->lease) == lease)
-		n = (ssize_t)get(c, c->flags & MSG_PEEK) ?: -1;
+		n = get_some(c);
 	abi_sdp_unlock(&h->reader);
 	if (n > 0 && abi_sdp_used(h) <= ABI_SDP_RING_BYTES / 2)
 		abi_sdp_wake(&h->writer_sleeps);
@@ -326,12 +337,48 @@ static void spin(const struct call *c)
 		cpu_relax();
 }
 
-/* Return: bytes; 0: the stream has ended; -1 and errno */
+static void leave_kernel(void *call)
+{
+	atomic_fetch_sub(&((struct call *)call)->half->readers_in_kernel, 1);
+}
+
+static bool is_leased(const struct call *c)
+{
+	return abi_sdp_is_lease(atomic_load(&c->half->lease));
+}
+
+static ssize_t read_without_lease(struct call *c, bool *leased)
+{
+	*leased = is_leased(c);
+	return *leased ? 0 : read_from_socket(c, 0);
+}
+
+/* Writers use the socket meanwhile. Return: as recv(2); 0 and *@leased: there is a lease */
+static ssize_t wait_in_kernel(struct call *c, bool *leased)
+{
+	ssize_t n;
+
+	atomic_fetch_add(&c->half->readers_in_kernel, 1);
+	pthread_cleanup_push(leave_kernel, c);
+	n = read_without_lease(c, leased);
+	pthread_cleanup_pop(1);
+	return n;
+}
+
+/* A nap costs little, and a lease may begin meanwhile; but a connection may be at rest for long.
+ * Return: bytes; 0: the stream has ended; -1 and errno */
 static ssize_t wait_in_turns(struct call *c)
 {
-	for (;;) {
+	for (int naps = 0;; naps++) {
 		unsigned int ms;
+		bool leased;
 		ssize_t n;
+
+		if (naps >= NAPS && c->end_ms == UINT64_MAX) {
+			n = wait_in_kernel(c, &leased);
+			if (!leased)
+				return n;
+		}
 
 		spin(c);
 		n = read_what_is_there(c, false);
@@ -370,12 +417,23 @@ static ssize_t wait_for_bytes(struct call *c)
 /* Nothing was there. Return: as recv(2) */
 static ssize_t wait_and_read(struct call *c)
 {
-	if (c->total >= MUCH_BYTES)
-		atomic_store_explicit(&c->half->reads_much, 1, memory_order_relaxed);
+	atomic_store_explicit(&c->half->reads_much, 1, memory_order_relaxed);
 	/* no lease begins, and the kernel wakes this thread */
 	if (!atomic_load(&c->half->writes_much))
 		return read_from_socket(c, 0);
 	return wait_for_bytes(c);
+}
+
+/* A read that has some bytes ends at the mark of out-of-band data: the program looks for it. */
+static bool goes_on(const struct call *c)
+{
+	int mark = 0;
+
+	if (c->done == c->total || c->flags & MSG_PEEK)
+		return false;
+	if (!c->by_socket)
+		return c->flags & MSG_WAITALL || is_leased(c);
+	return c->flags & MSG_WAITALL && !ioctl(c->fd, SIOCATMARK, &mark) && !mark;
 }
 
 static ssize_t read_some(struct call *c)
@@ -387,16 +445,24 @@ static ssize_t read_some(struct call *c)
 		if (n < 0 && errno == EAGAIN && may_wait(c) &&
 		    (!c->done || c->flags & MSG_WAITALL))
 			n = wait_and_read(c);
-		if (c->flags & MSG_PEEK)
-			break;
-	} while (n > 0 && c->done < c->total &&
-		 (c->flags & MSG_WAITALL || abi_sdp_is_lease(atomic_load(&c->half->lease))));
+	} while (n > 0 && goes_on(c));
 	return c->done || !n || !c->total ? (ssize_t)c->done : -1;
 }
 
 /* --- the calls --- */
 
-/* Return: is the call one for the ring, maybe? */
+/* Is a lease of use, by this call or by those before it? */
+static bool moves_much(struct sdp_memory *m, size_t bytes, bool writes)
+{
+	_Atomic unsigned int *calls = &m->calls[writes];
+
+	return bytes >= MUCH_BYTES ||
+	       atomic_load_explicit(calls, memory_order_relaxed) >= MANY_CALLS ||
+	       atomic_fetch_add_explicit(calls, 1, memory_order_relaxed) >= MANY_CALLS;
+}
+
+/* Return: is the call one for the ring, maybe? If one is, all that follow are: a reader that waits
+ * elsewhere does not find what is in the ring */
 static bool begins(struct call *c, struct sdp_memory *m, bool writes)
 {
 	const int i = writes ? m->side : !m->side;
@@ -404,14 +470,20 @@ static bool begins(struct call *c, struct sdp_memory *m, bool writes)
 	c->half = &m->memory->half[i];
 	c->ring = m->memory->ring[i];
 	c->total = total_of(c->msg);
-	if (writes && c->total >= MUCH_BYTES)
-		atomic_store_explicit(&c->half->writes_much, 1, memory_order_relaxed);
-	else if (c->total >= MUCH_BYTES)
-		atomic_store_explicit(&m->reads_much, true, memory_order_relaxed);
+	if (moves_much(m, c->total, writes)) {
+		if (writes)
+			atomic_store_explicit(&c->half->writes_much, 1, memory_order_relaxed);
+		else
+			atomic_store_explicit(&m->reads_much, true, memory_order_relaxed);
+	}
 	if (!c->total || c->flags & (MSG_OOB | MSG_ERRQUEUE) || c->msg->msg_controllen ||
-	    (c->total < MUCH_BYTES &&
-	     !abi_sdp_is_lease(atomic_load_explicit(&c->half->lease, memory_order_acquire))) ||
-	    c->msg->msg_name || !sdp_memory_is_of(m, c->fd))
+	    c->msg->msg_name)
+		return false;
+	if (!(writes ? atomic_load_explicit(&c->half->writes_much, memory_order_relaxed) :
+		       atomic_load_explicit(&m->reads_much, memory_order_relaxed)) &&
+	    !is_leased(c))
+		return false;
+	if (!sdp_memory_is_of(m, c->fd))
 		return false;
 	c->self = (uint32_t)gettid();
 	return true;

@@ -262,7 +262,7 @@ def serve_urgent():
     sock, _ = listener().accept()
     fcntl.fcntl(sock, fcntl.F_SETOWN, os.getpid())
     before = b""
-    while select.select([sock], [], []) and not at_mark(sock):
+    while select.select([sock], [], [], 20)[0] and not at_mark(sock):
         part = sock.recv(1 << 16)
         assert part, "the stream ends before out-of-band data"
         before += part
@@ -459,6 +459,35 @@ def serve_flow_dup():
         count += len(part)
         i += 1
     say(count, digest.hexdigest())
+
+
+def serve_ping_pong():
+    """Echoes; it waits in recv(), then in poll()."""
+    sock, _ = listener().accept()
+    i = 0
+    while part := sock.recv(1 << 12):
+        sock.sendall(part)
+        i += 1
+        if i == 2000:
+            sock.settimeout(20)
+
+
+def call_ping_pong():
+    """Some are sent by a program that knows nothing of libsdp."""
+    sock, same = called(), True
+    keep(sock)
+    for i in range(4000):
+        ping = struct.pack("=Q", i) * 8
+        if i % 1000 == 999:
+            script = "import os, sys; os.write(int(sys.argv[1]), bytes.fromhex(sys.argv[2]))"
+            without = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+            assert os.spawnve(os.P_WAIT, sys.executable, [sys.executable, "-c", script, str(sock.fileno()), ping.hex()],
+                              without) == 0
+        else:
+            sock.sendall(ping)
+        same &= sock.recv(64, socket.MSG_WAITALL) == ping
+    sock.close()
+    say("same", same)
 
 
 def send_flow(sock, size=1 << 16):

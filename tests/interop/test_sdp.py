@@ -2,6 +2,7 @@
 """Socket programs under `softib exec --sdp`: the Sockets Direct Protocol in place of TCP,
 judged by what programs see, and by tshark."""
 import os
+import shutil
 import signal
 import socket
 import struct
@@ -252,6 +253,34 @@ def test_flow(pair, home, reader, writer):
     shared = shared_bytes(pair) - before
     assert shared or reader == "serve_flow_epoll", "the ring is not used"
 
+def test_ping_pong(pair):
+    """Little, but often: it passes by the ring as well, whether or not the programs wait in
+    select(); and by the sockets in between."""
+    before = shared_bytes(pair)
+    server = Server(pair, "serve_ping_pong")
+    assert server.call("call_ping_pong") == "same True\n"
+    server.end()
+    assert shared_bytes(pair) - before > 2 * 1000 * 64
+
+
+def test_ports_count_a_flow(pair):
+    """What programs exchange by shared memory is in the ports' counters, as the READs for which it
+    stands: packets of 2048 bytes, and some bytes of headers each."""
+    def count(node):
+        row = pair.json("counters", f"{node}:1")["counters"][0]
+        return row["xmit_bytes"], row["xmit_packets"], row["rcv_bytes"]
+
+    shared, sent, received = shared_bytes(pair), count("n2"), count("n1")
+    server = Server(pair, "serve_flow")
+    server.call("call_flow")
+    server.end()
+    assert shared_bytes(pair) > shared
+    bytes_sent, packets, _ = (now - then for now, then in zip(count("n2"), sent))
+    assert (96 << 20) < bytes_sent < (100 << 20)
+    assert packets > (96 << 20) // 4096
+    assert count("n1")[2] - received[2] >= bytes_sent
+
+
 def begun(fabric, before):
     """Wait until programs exchange bytes by shared memory."""
     wait_until(lambda: shared_bytes(fabric) > before + (1 << 20), "the ring is used")
@@ -274,13 +303,19 @@ def test_a_program_dies_in_a_flow(pair, dies):
 
 def test_softibd_dies_in_a_flow():
     """Both programs see the end of the connection."""
-    with Fabric("pair") as fabric:
+    fabric = Fabric("pair")
+    fabric.__enter__()
+    try:
         server = Server(fabric, "serve_flow")
         client = fabric.start("n2", "python3", SIDE, "call_flow_forever", IPV4, Server.port, options=SDP)
         begun(fabric, 0)
         os.kill(int((fabric.dir / "pid").read_text()), signal.SIGKILL)
         assert fabric.finish(client).startswith("ended ")
         assert int(server.end().split()[0]) > 1 << 20
+    finally:
+        Fabric.up.remove(fabric)
+        fabric.end_programs()
+        shutil.rmtree(fabric.home, ignore_errors=True)
 
 
 def test_rubbish_in_a_flow(pair):

@@ -99,6 +99,14 @@ void sdp_channel_leave(struct sdp_conn *c)
 		destroy(ch);
 }
 
+void sdp_channel_handed_over(struct sdp_conn *c)
+{
+	if (!c->channel || c->channel->fd < 0)
+		return;
+	close(c->channel->fd);
+	c->channel->fd = -1;
+}
+
 int sdp_channel_fd(const struct sdp_conn *c)
 {
 	return c->channel ? c->channel->fd : -1;

@@ -223,6 +223,8 @@ void sdp_sink_offer(struct sdp_conn *c);
 void sdp_channel_create(struct sdp_conn *c);
 /** sdp_channel_join() - @from, which may be NULL, is the end that @c was connected by */
 void sdp_channel_join(struct sdp_conn *c, struct sdp_conn *from);
+/** sdp_channel_handed_over() - both programs have got its memory */
+void sdp_channel_handed_over(struct sdp_conn *c);
 /** sdp_channel_leave() - before the queue pair is destroyed */
 void sdp_channel_leave(struct sdp_conn *c);
 /** sdp_channel_fd() - its memory, for the program, the channel's; -1: there is none */

@@ -151,6 +151,7 @@ static void tell_accepted(struct sdp_conn *c)
 			close(fd);
 		sdp_abort(&c->sdp);
 	}
+	sdp_channel_handed_over(c); /* the other program has got it with the answer */
 }
 
 /* The client sends its RTU behind the first data sometimes: the stream begins either way

@@ -5,6 +5,7 @@
  */
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -113,7 +114,8 @@ static void uses_the_ring_in_order(void **state)
 	assert_int_equal(send(l.to_receiver, out, 100, 0), 100);
 	assert_int_equal(read_from(l.receiver, in, MUCH, MSG_PEEK), 100);
 	assert_int_equal(read_from(l.receiver, in, 7, 0), 7);
-	assert_int_equal(read_from(l.receiver, in + 7, 2 * MUCH, 0), MUCH + 94);
+	assert_int_equal(read_from(l.receiver, in + 7, 2 * MUCH, 0), 93);
+	assert_int_equal(read_from(l.receiver, in + 100, 2 * MUCH, 0), MUCH + 1);
 	assert_memory_equal(in, out, MUCH + 101);
 	assert_int_equal(read_from(l.receiver, in, MUCH, 0), -1);
 	assert_int_equal(errno, EAGAIN);
@@ -207,6 +209,56 @@ static void polls_the_ring(void **state)
 	close_link(&l);
 }
 
+/* The mark of out-of-band data ends a read, though more is there: the program looks for it. */
+static void stops_at_the_mark(void **state)
+{
+	const int on = 1;
+	struct link l;
+
+	open_link(&l);
+	grant(&l);
+	assert_int_equal(setsockopt(l.receiver, SOL_SOCKET, SO_OOBINLINE, &on, sizeof(on)), 0);
+	assert_int_equal(send(l.to_receiver, out, 100, 0), 100);
+	if (send(l.to_receiver, "!", 1, MSG_OOB) != 1) {
+		close_link(&l);
+		skip(); /* Linux before 5.15 */
+	}
+	assert_int_equal(send(l.to_receiver, out, 50, 0), 50);
+	assert_int_equal(read_from(l.receiver, in, MUCH, 0), 100);
+	assert_int_equal(read_from(l.receiver, in, MUCH, 0), 51);
+	assert_int_equal(in[0], '!');
+	close_link(&l);
+}
+
+static void *receive(void *receiver)
+{
+	return read_from(*(int *)receiver, in, MUCH, 0) == MUCH ? receiver : NULL;
+}
+
+/* A reader that waits for long, without a lease, does so in the kernel: a lease that begins then
+ * does not keep the bytes from it. */
+static void rests_in_the_kernel(void **state)
+{
+	pthread_t thread;
+	struct link l;
+	void *woken;
+
+	open_link(&l);
+	assert_int_equal(fcntl(l.receiver, F_SETFL, 0), 0);
+	assert_int_equal(write_to(l.sender, out, MUCH), MUCH); /* one that writes much */
+	assert_int_equal(recv(l.from_sender, in, sizeof(in), 0), MUCH);
+	assert_int_equal(pthread_create(&thread, NULL, receive, &l.receiver), 0);
+	while (!atomic_load(&l.half->readers_in_kernel))
+		sched_yield();
+	grant(&l);
+	assert_int_equal(write_to(l.sender, out, MUCH), MUCH);
+	assert_int_equal(abi_sdp_used(l.half), 0);
+	assert_int_equal(send(l.to_receiver, out, MUCH, 0), MUCH); /* softibd passes it on */
+	assert_int_equal(pthread_join(thread, &woken), 0);
+	assert_ptr_equal(woken, &l.receiver);
+	close_link(&l);
+}
+
 static void *wait_for_it(void *receiver)
 {
 	struct pollfd p = {.fd = *(int *)receiver, .events = POLLIN};
@@ -289,6 +341,8 @@ int main(void)
 		cmocka_unit_test(uses_the_ring_in_order),
 		cmocka_unit_test(leaves_the_ring_when_the_lease_ends),
 		cmocka_unit_test(wraps),
+		cmocka_unit_test(stops_at_the_mark),
+		cmocka_unit_test(rests_in_the_kernel),
 		cmocka_unit_test(polls_the_ring),
 		cmocka_unit_test(wakes_a_reader_in_the_kernel),
 		cmocka_unit_test(knows_that_a_descriptor_was_replaced),
