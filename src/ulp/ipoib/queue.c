@@ -263,8 +263,8 @@ static void received(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct ipoib_receive *r = container_of(wc->wr_cqe, struct ipoib_receive, cqe);
 	struct ipoib *p = r->ipoib;
-	bool own = wc->src_qp == p->own.qpn && !memcmp(&((struct ib_grh *)r->grh)->sgid,
-						       &p->own.gid, sizeof(p->own.gid));
+	bool own = wc->src_qp == p->own.qpn &&
+		   !memcmp(r->grh + offsetof(struct ib_grh, sgid), &p->own.gid, sizeof(p->own.gid));
 
 	if (wc->status == IB_WC_WR_FLUSH_ERR) {
 		drop_receive(r);
