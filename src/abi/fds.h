@@ -4,11 +4,13 @@
 #define SOFTIB_ABI_FDS_H
 
 #include <errno.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/passed_fds.h"
@@ -101,13 +103,36 @@ static inline ssize_t abi_receive(int sock, void *bytes, size_t len, int flags, 
 	return abi_receivev(sock, &all, 1, flags, fds, max);
 }
 
+/* softibd answers most messages within some microseconds. To sleep and to be woken up takes
+ * several times as long, above all on a virtual machine, so a thread that waits for an answer
+ * looks for it first for about as long as that, and lets others have its core meanwhile. */
+#define ABI_SPIN_NS 50000
+
+static inline uint64_t abi_spin_clock_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+/* Return: as abi_receivev(); -EAGAIN: nothing has come for ABI_SPIN_NS */
+static inline ssize_t abi_spin_for_answer(int sock, const struct iovec *parts,
+					  size_t num_parts, int flags, int *fds, unsigned max)
+{
+	const uint64_t end = abi_spin_clock_ns() + ABI_SPIN_NS;
+	ssize_t n;
+
+	for (;;) {
+		n = abi_receivev(sock, parts, num_parts, flags | MSG_DONTWAIT, fds, max);
+		if (n != -EAGAIN || abi_spin_clock_ns() > end)
+			return n;
+		sched_yield();
+	}
+}
+
 /**
  * abi_receive_answer() - wait for the answer to a message that was sent on @sock
- *
- * The thread sleeps at once. The scheduler then mostly runs softibd on the thread's own core
- * and comes back with the answer, some 5 us later. A thread that looks for the answer for a
- * while first keeps its core from softibd, and softibd wakes up another core instead, which takes
- * several times as long on a virtual machine.
  *
  * A signal does not interrupt it. A peer that closes a socket with messages that it has
  * not read resets it: recvmsg() reports that once, and the next call returns what the
@@ -119,9 +144,11 @@ static inline ssize_t abi_receive(int sock, void *bytes, size_t len, int flags, 
 static inline ssize_t abi_receive_answer(int sock, const struct iovec *parts,
 					 size_t num_parts, int *fds, unsigned max)
 {
-	bool reset = false;
-	ssize_t n;
+	ssize_t n = abi_spin_for_answer(sock, parts, num_parts, MSG_TRUNC, fds, max);
+	bool reset = n == -ECONNRESET;
 
+	if (n != -EAGAIN && n != -EINTR && !reset)
+		return n;
 	do
 		n = abi_receivev(sock, parts, num_parts, MSG_TRUNC, fds, max);
 	while (n == -EINTR || (n == -ECONNRESET && !reset && (reset = true)));
