@@ -27,7 +27,7 @@
 #include "faults.h"
 #include "runtime/posix/slice.h"
 #include "soft.h"
-#include "threads.h"
+#include "thread_start.h"
 
 #define TURNS_MAX 16 /* turns of the engine between two reports */
 #define ARM_ONE	  (1ull << 32)
@@ -248,7 +248,6 @@ static int open_descriptors(struct soft_context *ctx)
 int progress_start(struct soft_context *ctx)
 {
 	struct soft_progress *p = &ctx->progress;
-	sigset_t all, old;
 	int rc = open_descriptors(ctx);
 
 	if (rc)
@@ -256,16 +255,11 @@ int progress_start(struct soft_context *ctx)
 	p->spin_ns = spin_time();
 	pthread_mutex_init(&p->lock, NULL);
 	prog_init(&p->machine, p->spin_ns, progress_now(NULL));
-	faults_all_but(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	rc = pthread_create(&p->thread, NULL, run, ctx);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	rc = threads_start(&p->thread, "softib", 0, run, ctx);
 	if (rc) {
 		close(p->kick_fd);
-		return -rc;
+		return rc;
 	}
-	threads_created();
-	pthread_setname_np(p->thread, "softib");
 	p->running = true;
 	return 0;
 }

@@ -14,7 +14,7 @@
 #include "faults.h"
 #include "share.h"
 #include "soft.h"
-#include "threads.h"
+#include "thread_start.h"
 
 #define STACK_BYTES (64u << 10)
 #define SERVERS_MAX 64 /* programs that are served at a time */
@@ -200,26 +200,6 @@ static unsigned reap(struct share *share)
 	return left;
 }
 
-static int start_thread(struct server *server)
-{
-	pthread_attr_t attr;
-	sigset_t all, old;
-	int rc;
-
-	pthread_attr_init(&attr);
-	pthread_attr_setstacksize(&attr, STACK_BYTES);
-	faults_all_but(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	rc = pthread_create(&server->thread, &attr, run, server);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	pthread_attr_destroy(&attr);
-	if (!rc) {
-		threads_created();
-		pthread_setname_np(server->thread, "softib-share");
-	}
-	return -rc;
-}
-
 /* under threads_lock */
 static bool add_server(struct soft_context *ctx, int sock)
 {
@@ -233,7 +213,7 @@ static bool add_server(struct soft_context *ctx, int sock)
 		return false;
 	server->ctx = ctx;
 	server->sock = sock;
-	if (start_thread(server)) {
+	if (threads_start(&server->thread, "softib-share", STACK_BYTES, run, server)) {
 		free(server);
 		return false;
 	}

@@ -24,7 +24,7 @@
 #include "faults.h"
 #include "runtime/posix/slice.h"
 #include "soft.h"
-#include "threads.h"
+#include "thread_start.h"
 
 #define FORK_MS 5000 /* for a child to copy what it must not share */
 #define STACK_BYTES (256u << 10)
@@ -114,27 +114,6 @@ static bool is_set(const char *name, const char *to)
 	return wish && !strcmp(wish, to);
 }
 
-static int start_thread(struct soft_context *ctx)
-{
-	struct windows *w = &ctx->windows;
-	pthread_attr_t attr;
-	sigset_t all, old;
-	int rc;
-
-	pthread_attr_init(&attr);
-	pthread_attr_setstacksize(&attr, STACK_BYTES);
-	faults_all_but(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	rc = pthread_create(&w->thread, &attr, run, ctx);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	pthread_attr_destroy(&attr);
-	if (!rc) {
-		threads_created();
-		pthread_setname_np(w->thread, "softib-windows");
-	}
-	return -rc;
-}
-
 static int enable(struct soft_context *ctx)
 {
 	struct windows *w = &ctx->windows;
@@ -147,7 +126,7 @@ static int enable(struct soft_context *ctx)
 	};
 	int rc = eng_windows_enable(ctx->engine, &config);
 
-	return rc ? rc : start_thread(ctx);
+	return rc ? rc : threads_start(&w->thread, "softib-windows", STACK_BYTES, run, ctx);
 }
 
 /* an extent costs a descriptor, and mappings: the program's share is larger */
