@@ -361,12 +361,11 @@ def serve_flow_peek():
     say(count, digest.hexdigest())
 
 
-def serve_flow_select():
-    """It waits in select(), and reads what there is."""
-    sock, _ = listener().accept()
+def receive_waiting(sock, wait):
+    """Read what there is, when @wait() says that there is something."""
     sock.setblocking(False)
     digest, count = hashlib.sha256(), 0
-    while select.select([sock], [], [], 20)[0]:
+    while wait():
         try:
             part = sock.recv(1 << 17)
         except BlockingIOError:
@@ -376,6 +375,11 @@ def serve_flow_select():
         digest.update(part)
         count += len(part)
     say(count, digest.hexdigest())
+
+
+def serve_flow_select():
+    sock, _ = listener().accept()
+    receive_waiting(sock, lambda: select.select([sock], [], [], 20)[0])
 
 
 def serve_flow_timeout():
@@ -388,20 +392,9 @@ def serve_flow_timeout():
 def serve_flow_epoll():
     """As an event loop: it never waits in recv()."""
     sock, _ = listener().accept()
-    sock.setblocking(False)
-    poll, digest, count = select.epoll(), hashlib.sha256(), 0
+    poll = select.epoll()
     poll.register(sock, select.EPOLLIN)
-    while True:
-        assert poll.poll(20)
-        try:
-            part = sock.recv(1 << 17)
-        except BlockingIOError:
-            continue
-        if not part:
-            break
-        digest.update(part)
-        count += len(part)
-    say(count, digest.hexdigest())
+    receive_waiting(sock, lambda: poll.poll(20))
 
 
 def serve_flow_fork():

@@ -15,6 +15,8 @@
 #include <linux/module.h>
 #include <linux/slab.h>
 
+#include "expect.h"
+
 static char *peer = "";
 module_param(peer, charp, 0444);
 MODULE_PARM_DESC(peer, "IPv4 or IPv6 address of the node that serves; none: serve");
@@ -66,18 +68,7 @@ static u32 num_served;
 static DAT_EVENT event[EVENTS]; /* those that upcalls brought, of the client */
 static u32 first, last;
 static struct completion came;
-static int failures;
 
-#define expect(what, got, want)                                                          \
-	do {                                                                             \
-		u64 g_ = (u64)(got), w_ = (u64)(want);                                   \
-		if (g_ != w_) {                                                          \
-			failures++;                                                      \
-			pr_err("%s: %#llx, not %#llx (line %d)\n", what,                 \
-			       (unsigned long long)g_, (unsigned long long)w_,           \
-			       __LINE__);                                                \
-		}                                                                        \
-	} while (0)
 #define succeed(call)		    expect(#call, call, DAT_SUCCESS)
 #define refuse(call, type, subtype) expect(#call, call, DAT_ERROR(type, subtype))
 

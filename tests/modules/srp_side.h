@@ -15,6 +15,7 @@
 #include <stdlib.h>
 
 #include "base/bytes.h"
+#include "expect.h"
 #include "wire/srp.h"
 
 static char *guid = "", *port_guid = "";
@@ -56,18 +57,6 @@ static struct ib_sa_client sa_client;
 static struct sa_path_rec path;
 static struct completion answered;
 static u8 *data;
-static int failures;
-
-#define expect(what, got, want)                                                          \
-	do {                                                                             \
-		u64 g_ = (u64)(got), w_ = (u64)(want);                                   \
-		if (g_ != w_) {                                                          \
-			failures++;                                                      \
-			pr_err("%s: %#llx, not %#llx (line %d)\n", what,                 \
-			       (unsigned long long)g_, (unsigned long long)w_,           \
-			       __LINE__);                                                \
-		}                                                                        \
-	} while (0)
 
 /* --- the connection
  * ------------------------------------------------------------------------ */
