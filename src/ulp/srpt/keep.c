@@ -8,10 +8,11 @@
  *  8        SIGNATURE
  *  8        serial number: the slot with the higher one is the newer
  *  4        bytes of the state
- *  4        CRC32C of the slot with this field 0, up to the end of the state
+ *  4        CRC-32 of the slot with this field 0, up to the end of the state
  *  n        the state: scsi_reservations_save()
  */
 #include <errno.h>
+#include <isa-l/crc.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -27,18 +28,6 @@
 
 _Static_assert(HEAD_BYTES + SCSI_SAVED_BYTES <= SLOT_BYTES, "a slot has room for all");
 
-static u32 crc32c(const u8 *data, size_t bytes)
-{
-	u32 crc = UINT32_MAX;
-
-	for (size_t i = 0; i < bytes; i++) {
-		crc ^= data[i];
-		for (int bit = 0; bit < 8; bit++)
-			crc = crc >> 1 ^ (crc & 1 ? 0x82f63b78 : 0);
-	}
-	return ~crc;
-}
-
 /* Return: bytes of the state in @slot; -1: there is none */
 static ssize_t check_slot(u8 slot[SLOT_BYTES])
 {
@@ -47,7 +36,7 @@ static ssize_t check_slot(u8 slot[SLOT_BYTES])
 	if (memcmp(slot, SIGNATURE, 8) != 0 || bytes > SLOT_BYTES - HEAD_BYTES)
 		return -1;
 	put_be32(slot + CRC_AT, 0);
-	return crc32c(slot, HEAD_BYTES + bytes) == crc ? (ssize_t)bytes : -1;
+	return crc32_gzip_refl(0, slot, HEAD_BYTES + bytes) == crc ? (ssize_t)bytes : -1;
 }
 
 /* Return: has the slot a state that is newer than unit->kept_serial? Then it is the unit's. */
@@ -91,7 +80,7 @@ int srpt_keep(void *ctx, const u8 *state, size_t bytes)
 	put_be64(slot + 8, unit->kept_serial + 1);
 	put_be32(slot + 16, (u32)bytes);
 	memcpy(slot + HEAD_BYTES, state, bytes);
-	put_be32(slot + CRC_AT, crc32c(slot, HEAD_BYTES + bytes));
+	put_be32(slot + CRC_AT, crc32_gzip_refl(0, slot, HEAD_BYTES + bytes));
 	n = pwrite(unit->kept_fd, slot, sizeof(slot),
 		   (off_t)((unit->kept_serial + 1) % 2 * SLOT_BYTES));
 	if (n != (ssize_t)sizeof(slot) || fdatasync(unit->kept_fd))
