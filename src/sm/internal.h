@@ -38,14 +38,24 @@ struct sm_call {
 	uint8_t mad[WIRE_MAD_BYTES];
 };
 
-/** struct sm_calls - queued, and in flight in order of deadline */
-struct sm_calls {
-	struct list_head queue, flight;
-	struct rt_timer timer;
-	uint32_t n_flight, next_tid;
-	uint32_t window;   /* calls in flight at most, now */
-	uint32_t answered; /* since the window last grew */
+/** struct sm_call_window - calls that share a queue and a window */
+struct sm_call_window {
+	struct list_head queue;
+	uint32_t n_flight;
+	uint32_t size;	   /* calls in flight at most, now */
+	uint32_t answered; /* since it last grew */
 	mono_t shrunk_until; /* it does not shrink again before */
+};
+
+/** struct sm_calls - queued, and in flight in order of deadline
+ * @smps:    the calls of phases
+ * @reports: to subscribers. No phase waits for them: a subscriber whose port is down
+ *           must not delay the sweep that brings it up again. */
+struct sm_calls {
+	struct sm_call_window smps, reports;
+	struct list_head flight;
+	struct rt_timer timer;
+	uint32_t next_tid;
 	struct sm_call **by_slot; /* by the TID, modulo their number */
 };
 
@@ -62,9 +72,13 @@ void sm_get(struct sm *sm, const struct sm_path *path, uint16_t attr, uint32_t m
 void sm_set(struct sm *sm, const struct sm_path *path, uint16_t attr, uint32_t mod,
 	    const struct wire_codec *codec, const void *value, sm_reply_fn fn, void *obj,
 	    uint32_t arg);
-/** sm_call_gmp() - a request by LID; @mad is a whole MAD but for the TID */
-void sm_call_gmp(struct sm *sm, enum sm_agent agent, const struct sm_addr *to,
-		 const void *mad, sm_reply_fn fn, void *obj, uint32_t arg);
+/** sm_call_report() - a report to a subscriber, by LID; @mad is a whole MAD but for the TID */
+void sm_call_report(struct sm *sm, const struct sm_addr *to, const void *mad, sm_reply_fn fn,
+		    uint32_t arg);
+/** sm_calls_are_done() - have all calls of phases ended? */
+bool sm_calls_are_done(const struct sm *sm);
+/** sm_calls_have_room() - would another SMP leave at once? */
+bool sm_calls_have_room(const struct sm *sm);
 /** sm_calls_answer() - match an answer, or a send that came back unanswered */
 void sm_calls_answer(struct sm *sm, int status, const void *mad, size_t len);
 /** sm_calls_launch() - move queued calls into flight while there is room */
@@ -75,7 +89,7 @@ void sm_respond(struct sm *sm, enum sm_agent agent, const struct sm_addr *to,
 
 /* --- jobs (sweep.c): sequences of phases, one at a time --- */
 
-/** struct sm_phase - a step of a job; the next one begins when every call of
+/** struct sm_phase - a step of a job; the next one begins when every SMP of
  *  this one has ended
  * @begin: once; may be NULL
  * @more:  makes the next few calls; false when there are none left. Asked

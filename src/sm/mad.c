@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Calls: requests that expect an answer. Up to a window of them may be in flight.
- * Each has a slot, whose number is the low half of its TID (13.4.6.4; the port
+ * Calls: requests that expect an answer. Up to a window of SMPs may be in flight, and
+ * beside them up to a window of reports. Each call has a slot, whose number is the low half of its TID (13.4.6.4; the port
  * assigns the high half). All time-outs are equal, so the list of calls in flight is
  * sorted by deadline and one timer suffices.
  *
- * The window adapts to the fabric, since agents drop MADs that arrive too fast
+ * A window adapts to the fabric, since agents drop MADs that arrive too fast
  * (13.4.6.2): it is halved when answers are missing (once for a burst of losses) and
  * grows by one for every window of answers, up to the user's limit.
  *
@@ -18,19 +18,25 @@
 #include <string.h>
 
 #define GRACE_NS (100 * NSEC_PER_MSEC)
-#define SLOTS 1024u
+#define SLOTS 1024u /* two windows of the largest size */
 #define WINDOW_MIN 4u
 
 static void timed_out(struct rt_timer *t);
+
+static void window_init(struct sm_call_window *w, uint32_t size)
+{
+	INIT_LIST_HEAD(&w->queue);
+	w->size = size;
+}
 
 int sm_calls_init(struct sm *sm)
 {
 	struct sm_calls *c = &sm->calls;
 
-	INIT_LIST_HEAD(&c->queue);
+	window_init(&c->smps, sm->opt.window);
+	window_init(&c->reports, sm->opt.window);
 	INIT_LIST_HEAD(&c->flight);
 	rt_timer_init(sm->rt, &c->timer, timed_out);
-	c->window = sm->opt.window;
 	c->next_tid = rt_random(sm->rt); /* no program can guess the next one */
 	c->by_slot = rt_zalloc(SLOTS * sizeof(*c->by_slot));
 	return c->by_slot ? 0 : -ENOMEM;
@@ -42,8 +48,9 @@ void sm_calls_close(struct sm *sm)
 	struct sm_call *call, *tmp;
 
 	rt_timer_disarm(&c->timer);
-	list_splice_tail_init(&c->flight, &c->queue);
-	list_for_each_entry_safe(call, tmp, &c->queue, node) {
+	list_splice_tail_init(&c->smps.queue, &c->flight);
+	list_splice_tail_init(&c->reports.queue, &c->flight);
+	list_for_each_entry_safe(call, tmp, &c->flight, node) {
 		list_del(&call->node);
 		rt_free(call);
 	}
@@ -62,6 +69,26 @@ static void arm_timer(struct sm *sm)
 			     list_first_entry(&c->flight, struct sm_call, node)->deadline);
 }
 
+static struct sm_call_window *window_of(struct sm *sm, const struct sm_call *call)
+{
+	return call->agent == SM_AGENT_SA ? &sm->calls.reports : &sm->calls.smps;
+}
+
+bool sm_calls_are_done(const struct sm *sm)
+{
+	return !sm->calls.smps.n_flight && list_empty(&sm->calls.smps.queue);
+}
+
+static bool has_room(const struct sm_call_window *w)
+{
+	return w->n_flight < w->size;
+}
+
+bool sm_calls_have_room(const struct sm *sm)
+{
+	return has_room(&sm->calls.smps);
+}
+
 /* Send a request for the first time, or again. */
 static void transmit(struct sm *sm, struct sm_call *call)
 {
@@ -77,49 +104,52 @@ static void transmit(struct sm *sm, struct sm_call *call)
 	arm_timer(sm);
 }
 
-void sm_calls_launch(struct sm *sm)
+static void launch(struct sm *sm, struct sm_call_window *w)
 {
 	struct sm_calls *c = &sm->calls;
 
-	while (!list_empty(&c->queue) && c->n_flight < c->window) {
-		struct sm_call *call = list_first_entry(&c->queue, struct sm_call, node);
+	while (!list_empty(&w->queue) && has_room(w)) {
+		struct sm_call *call = list_first_entry(&w->queue, struct sm_call, node);
 
 		while (c->by_slot[c->next_tid % SLOTS])
 			c->next_tid++;
 		call->tid = c->next_tid++;
 		put_be64(call->mad + 8, call->tid);
 		c->by_slot[call->tid % SLOTS] = call;
-		c->n_flight++;
+		w->n_flight++;
 		list_del(&call->node);
 		transmit(sm, call);
 	}
 }
 
-static void grow_window(struct sm *sm)
+void sm_calls_launch(struct sm *sm)
 {
-	struct sm_calls *c = &sm->calls;
-
-	if (++c->answered < c->window || c->window >= sm->opt.window)
-		return;
-	c->answered = 0;
-	c->window++;
+	launch(sm, &sm->calls.smps);
+	launch(sm, &sm->calls.reports);
 }
 
-static void shrink_window(struct sm *sm)
+static void window_grow(struct sm *sm, struct sm_call_window *w)
 {
-	struct sm_calls *c = &sm->calls;
-
-	if (mono_before(rt_now(sm->rt), c->shrunk_until))
+	if (++w->answered < w->size || w->size >= sm->opt.window)
 		return;
-	c->shrunk_until = mono_add(rt_now(sm->rt), sm->opt.timeout_ms * NSEC_PER_MSEC);
-	if (c->window / 2 >= WINDOW_MIN)
-		c->window /= 2;
-	c->answered = 0;
+	w->answered = 0;
+	w->size++;
+}
+
+static void window_shrink(struct sm *sm, struct sm_call_window *w)
+{
+	if (mono_before(rt_now(sm->rt), w->shrunk_until))
+		return;
+	w->shrunk_until = mono_add(rt_now(sm->rt), sm->opt.timeout_ms * NSEC_PER_MSEC);
+	if (w->size / 2 >= WINDOW_MIN)
+		w->size /= 2;
+	w->answered = 0;
 }
 
 static void finish(struct sm *sm, struct sm_call *call, int status, const uint8_t *mad)
 {
-	bool smp = call->agent != SM_AGENT_SA;
+	struct sm_call_window *w = window_of(sm, call);
+	bool smp = w == &sm->calls.smps;
 	struct sm_reply r = {
 		.status = status,
 		.mad = mad,
@@ -131,11 +161,11 @@ static void finish(struct sm *sm, struct sm_call *call, int status, const uint8_
 
 	list_del(&call->node);
 	sm->calls.by_slot[call->tid % SLOTS] = NULL;
-	sm->calls.n_flight--;
-	if (status == -ETIMEDOUT)
+	w->n_flight--;
+	if (status != -ETIMEDOUT)
+		window_grow(sm, w);
+	else if (smp)
 		sm->unanswered++;
-	else
-		grow_window(sm);
 	if (call->fn)
 		call->fn(sm, &r);
 	rt_free(call);
@@ -145,7 +175,7 @@ static void finish(struct sm *sm, struct sm_call *call, int status, const uint8_
 
 static void give_up_or_retry(struct sm *sm, struct sm_call *call)
 {
-	shrink_window(sm);
+	window_shrink(sm, window_of(sm, call));
 	trace_sm_timeout(SM_TRACE_AT(sm), call->mad[3], get_be16(call->mad + 16), call->mod,
 			 call->tries > sm->opt.retries ? 0 : sm->opt.retries + 1 - call->tries);
 	if (call->tries > sm->opt.retries) {
@@ -187,7 +217,7 @@ void sm_calls_answer(struct sm *sm, int status, const void *mad, size_t len)
 
 static void enqueue(struct sm *sm, struct sm_call *call)
 {
-	list_add_tail(&call->node, &sm->calls.queue);
+	list_add_tail(&call->node, &window_of(sm, call)->queue);
 	rt_work_queue(sm->rt, &sm->work);
 }
 
@@ -249,17 +279,16 @@ void sm_set(struct sm *sm, const struct sm_path *path, uint16_t attr, uint32_t m
 	enqueue(sm, call);
 }
 
-void sm_call_gmp(struct sm *sm, enum sm_agent agent, const struct sm_addr *to,
-		 const void *mad, sm_reply_fn fn, void *obj, uint32_t arg)
+void sm_call_report(struct sm *sm, const struct sm_addr *to, const void *mad, sm_reply_fn fn,
+		    uint32_t arg)
 {
 	struct sm_call *call = rt_zalloc(sizeof(*call));
 
 	if (!call)
 		return;
 	call->fn = fn;
-	call->obj = obj;
 	call->arg = arg;
-	call->agent = agent;
+	call->agent = SM_AGENT_SA;
 	call->to = *to;
 	memcpy(call->mad, mad, WIRE_MAD_BYTES);
 	enqueue(sm, call);

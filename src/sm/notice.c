@@ -123,8 +123,7 @@ static void report(struct sm *sm, const struct wire_notice *n)
 		return;
 	list_for_each_entry(s, &sm->subscriptions, node)
 		if (covers(s, n))
-			sm_call_gmp(sm, SM_AGENT_SA, &s->to, mad, report_reply, NULL,
-				    s->number);
+			sm_call_report(sm, &s->to, mad, report_reply, s->number);
 }
 
 /* Who is told of trap 144 asks for the port at once: what the trap says of it holds until the

@@ -2,7 +2,7 @@
 /*
  * Sweeps: the jobs of the manager and their order.
  *
- * A job is a sequence of phases. A phase makes calls, and the next phase begins when
+ * A job is a sequence of phases. A phase sends SMPs, and the next phase begins when
  * all of them have ended. One job runs at a time, the first of those requested:
  *
  *   heavy  discovers the subnet again and configures it; at the start, after
@@ -169,18 +169,13 @@ static void end_job(struct sm *sm)
 	arm_timer(sm);
 }
 
-static bool is_busy(const struct sm *sm)
-{
-	return sm->calls.n_flight || !list_empty(&sm->calls.queue);
-}
-
 /* Make calls until the window is full or the phase has no more to make. */
 static bool feed(struct sm *sm)
 {
 	bool more = true;
 
 	sm_calls_launch(sm);
-	while (more && sm->calls.n_flight < sm->calls.window) {
+	while (more && sm_calls_have_room(sm)) {
 		more = !sm->aborted && sm->phase->more && sm->phase->more(sm);
 		sm_calls_launch(sm);
 	}
@@ -202,7 +197,7 @@ void sm_pump(struct sm *sm)
 			if (sm->phase->begin)
 				sm->phase->begin(sm);
 		}
-		if (feed(sm) || is_busy(sm))
+		if (feed(sm) || !sm_calls_are_done(sm))
 			return;
 		sm->phase++;
 		sm->phase_begun = false;

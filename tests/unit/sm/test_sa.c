@@ -502,6 +502,35 @@ static void test_subscribers_hear_of_new_groups(void **state)
 	assert_int_equal(sa.hdr.mad.status, WIRE_SA_REQUEST_INVALID);
 }
 
+/* A sweep neither waits for the answers to reports nor counts those that are missing. */
+static void test_a_subscriber_that_is_away_delays_no_sweep(void **state)
+{
+	struct wire_inform_info i = {
+		.lid_range_begin = 0xffff, .is_generic = 1, .subscribe = 1, .type = 0xffff,
+		.trap_number = WIRE_TRAP_MCAST_CREATED, .producer = 0xffffff, .qpn = 1,
+	};
+
+	get(2, WIRE_METHOD_SET, WIRE_SA_INFORM_INFO, 0, &wire_inform_info_codec, &i);
+	assert_int_equal(sa.hdr.mad.status, 0);
+	for (int n = 0; n < 100; n++) /* more than the window holds */
+		sm_notify_gid(sa.lab->sm, WIRE_TRAP_MCAST_CREATED, &group.mgid);
+	rt_sim_run_for(sa.lab->rt, NSEC_PER_MSEC);
+	lab_link_state(&sa.lab->nodes[2], 1, WIRE_PORT_INIT);
+	lab_link_state(&sa.lab->nodes[5], 1, WIRE_PORT_INIT);
+	sa.lab->ups = sa.lab->errors = 0;
+	sm_resweep(sa.lab->sm);
+	rt_sim_run_for(sa.lab->rt, NSEC_PER_MSEC);
+	assert_int_equal(sa.lab->ups, 1);
+	assert_int_equal(sa.lab->errors, 0);
+	assert_int_equal(sa.lab->nodes[2].port[1].state, WIRE_PORT_ACTIVE);
+	/* the reports, meanwhile, are repeated and given up */
+	rt_sim_run_for(sa.lab->rt, 10 * NSEC_PER_SEC);
+	sm_resweep(sa.lab->sm);
+	rt_sim_run_for(sa.lab->rt, NSEC_PER_MSEC);
+	assert_int_equal(sa.lab->ups, 2);
+	assert_int_equal(sa.lab->errors, 0);
+}
+
 /* Any bytes: an answer or none, never a crash (run under asan for its worth). */
 static void test_noise(void **state)
 {
@@ -548,6 +577,7 @@ int main(void)
 		sa_test(test_subscriptions_are_bounded),
 		sa_test(test_services_expire),
 		sa_test(test_subscribers_hear_of_new_groups),
+		sa_test(test_a_subscriber_that_is_away_delays_no_sweep),
 		sa_test(test_noise),
 	};
 
