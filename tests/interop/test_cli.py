@@ -72,6 +72,21 @@ def test_signal_reaches_the_command(home):
     assert not softibd_of(home)
 
 
+@pytest.mark.parametrize("manager", ["softib-sm", "opensm"])
+def test_options_of_the_manager(home, manager):
+    done = softib(home, "run", "--sm", f"{manager} '--lmc' 2", "--", "ibstat", "softib0", "1")
+    assert done.returncode == 0 and "LMC: 2" in done.stdout, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("manager, said", [
+    ("none --lmc 1", "--sm none takes no options"), ("minism", "not 'minism'"),
+    ("softib-sm; true", "quoted as for a shell, not 'softib-sm; true'"), ("", "not ''"),
+])
+def test_managers_that_are_none(home, manager, said):
+    done = softib(home, "run", "--sm", manager, "--", "true")
+    assert done.returncode == 64 and said in " ".join(done.stderr.split()), done.stderr
+
+
 @pytest.mark.parametrize("path", ["/usr/bin:/bin", None], ids=["short", "unset"])
 def test_fabric_tools_are_found_without_roots_path(home, path):
     """An ordinary user's PATH of Debian has no /usr/sbin; opensm is there, too."""

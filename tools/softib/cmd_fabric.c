@@ -9,6 +9,7 @@
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <wordexp.h>
 
 #include "base/types.h"
 #include "fabric/topo_plan.h"
@@ -24,6 +25,7 @@
 
 struct fabric_args {
 	const char *topology, *sm;
+	wordexp_t manager; /* of --sm: its name and its options */
 	char star[32]; /* of --nodes */
 	long ports, adapters; /* of --ports and --adapters; 0: as the topology says */
 	char spec[PATH_MAX];  /* the topology with these */
@@ -48,7 +50,9 @@ static const struct argp_option fabric_options[] = {
 	 0},
 	{"ports", KEY_PORTS, "N", 0,
 	 "each adapter has N ports: the option ports= of pair, star and direct", 0},
-	{"sm", 's', "SM", 0, "the subnet manager: softib-sm (default), opensm or none",
+	{"sm", 's', "SM", 0,
+	 "the subnet manager: softib-sm (default), opensm or none; options may follow, as in "
+	 "--sm 'softib-sm --lmc 1'",
 	 0},
 	{"timeout", 'T', "SECONDS", 0,
 	 "how long to wait for all ports to become Active; default 120, 0 for ever", 0},
@@ -150,6 +154,20 @@ static const char *either(struct argp_state *state, const char *option, const ch
 	return arg;
 }
 
+/* --sm: a name, and options of that program, in a shell's quotes where they need them */
+static void parse_manager(struct fabric_args *args, const char *arg, struct argp_state *state)
+{
+	if (wordexp(arg, &args->manager, WRDE_NOCMD | WRDE_REUSE) || !args->manager.we_wordc)
+		argp_error(state, "--sm takes the name of a subnet manager and its options, quoted "
+				  "as for a shell, not '%s'", arg);
+	args->sm = args->manager.we_wordv[0];
+	if (strcmp(args->sm, "softib-sm") && strcmp(args->sm, "opensm") &&
+	    strcmp(args->sm, "none"))
+		argp_error(state, "--sm takes softib-sm, opensm or none, not '%s'", args->sm);
+	if (!strcmp(args->sm, "none") && args->manager.we_wordc > 1)
+		argp_error(state, "--sm none takes no options");
+}
+
 static error_t parse_fabric(int key, char *arg, struct argp_state *state)
 {
 	struct fabric_args *args = state->input;
@@ -176,10 +194,7 @@ static error_t parse_fabric(int key, char *arg, struct argp_state *state)
 		args->ports = parse_count(state, "--ports", arg, TOPO_MAX_NODE_PORTS);
 		return 0;
 	case 's':
-		if (strcmp(arg, "softib-sm") && strcmp(arg, "opensm") &&
-		    strcmp(arg, "none"))
-			argp_error(state, "--sm takes softib-sm, opensm or none, not '%s'", arg);
-		args->sm = arg;
+		parse_manager(args, arg, state);
 		return 0;
 	case 'T':
 		if (whole_number(arg, 86400, &n))
@@ -251,6 +266,7 @@ static void fill_session(struct session *s, const struct fabric_args *args)
 {
 	s->topology = args->topology;
 	s->sm = args->sm;
+	s->sm_options = args->manager.we_wordc ? args->manager.we_wordv + 1 : NULL;
 	s->timeout_s = args->timeout_s;
 	s->memlock = args->memlock;
 	s->net_raw = args->net_raw;

@@ -22,6 +22,25 @@ static int write_partitions(const char *path, const char *mtu)
 	return fclose(out);
 }
 
+/* @program with the options @own and then those of the user */
+static void exec_manager(const struct session *s, const char *program, char *const own[])
+{
+	size_t n = 0, more = 0;
+	char **argv;
+
+	while (own[n])
+		n++;
+	while (s->sm_options && s->sm_options[more])
+		more++;
+	argv = calloc(n + more + 1, sizeof(*argv));
+	if (!argv)
+		return;
+	memcpy(argv, own, n * sizeof(*argv));
+	if (more)
+		memcpy(argv + n, s->sm_options, more * sizeof(*argv));
+	execvp(program, argv);
+}
+
 static void exec_opensm(struct session *s)
 {
 	char dir[PATH_MAX], log[PATH_MAX + 16], partitions[PATH_MAX + 16];
@@ -37,7 +56,7 @@ static void exec_opensm(struct session *s)
 		argv[4] = "--Pconfig";
 		argv[5] = partitions;
 	}
-	execvp(argv[0], argv);
+	exec_manager(s, argv[0], argv);
 }
 
 static void exec_softib_sm(const struct session *s)
@@ -48,7 +67,7 @@ static void exec_softib_sm(const struct session *s)
 	if (s->ipoib_mtu)
 		snprintf(ipoib, sizeof(ipoib), "--ipoib=%s", s->ipoib_mtu);
 	if (!place_program("softib-sm", program))
-		execv(program, argv);
+		exec_manager(s, program, argv);
 }
 
 int session_start_manager(struct session *s)

@@ -206,6 +206,7 @@ enum node_net {
 
 struct session {
 	const char *topology, *sm; /* sm: "softib-sm", "opensm", "none" */
+	char **sm_options;	   /* of the user's, to NULL; NULL: none */
 	unsigned timeout_s;	   /* to become Active; 0: no limit */
 	bool memlock;		   /* RLIMIT_MEMLOCK is enforced */
 	bool net_raw;		   /* CAP_NET_RAW is demanded for frames */
