@@ -8,7 +8,6 @@
 
 #include <string.h>
 
-#define PACKET_LIFE_ENC 0x12
 #define IPOIB_QKEY 0x0b1b
 #define FULL_JOINS (WIRE_JOIN_FULL | WIRE_JOIN_SEND_ONLY_FULL)
 #define JOIN_STATES 0xf
@@ -149,7 +148,7 @@ void sm_groups_init(struct sm *sm)
 		.mgid = {{0xff, 0x12, 0x40, 0x1b, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0xff, 0xff,
 			  0xff, 0xff}},
 		.qkey = IPOIB_QKEY, .pkey = WIRE_PKEY_DEFAULT, .mtu = sm->opt.ipoib_mtu,
-		.rate = WIRE_RATE_10G, .life_enc = PACKET_LIFE_ENC, .scope = 2,
+		.rate = WIRE_RATE_10G, .life_enc = sm->opt.packet_life_enc, .scope = 2,
 	};
 	struct sm_group *g = sm->opt.ipoib ? group_add(sm, &rec, 0) : NULL;
 
@@ -210,8 +209,10 @@ static void make_mgid(struct sm *sm, struct wire_mcmember_record *r, uint64_t ma
 	put_be32(r->mgid.raw + 4, rt_random(sm->rt));
 }
 
-/* MTU and rate of a new group: the requested ones, limited to those of the port. */
-static bool choose(uint64_t mask, struct wire_mcmember_record *r, const struct sm_port *p)
+/* MTU, rate and packet lifetime of a new group: the requested ones, MTU and rate limited to
+ * those of the port. */
+static bool choose(const struct sm *sm, uint64_t mask, struct wire_mcmember_record *r,
+		   const struct sm_port *p)
 {
 	uint32_t mtu = sm_port_mtu(p), mbps = wire_rate_mbps(sm_rate_enc(&p->info));
 
@@ -227,7 +228,7 @@ static bool choose(uint64_t mask, struct wire_mcmember_record *r, const struct s
 	r->mtu = mtu;
 	r->rate = sm_rate_at_most(mbps);
 	r->life_enc = sm_fitted_life(mask & WIRE_MCM_LIFE_SELECTOR, mask & WIRE_MCM_LIFE,
-				     r->life_selector, r->life_enc, PACKET_LIFE_ENC);
+				     r->life_selector, r->life_enc, sm->opt.packet_life_enc);
 	return r->mtu >= WIRE_MTU_256 && r->mtu <= WIRE_MTU_4096 && r->rate;
 }
 
@@ -271,7 +272,7 @@ static struct sm_group *create(struct sm_query *q, const struct sm_port *p)
 		q->status = WIRE_SA_REQUEST_INVALID;
 	/* only a full member creates (o15-0.2.3) */
 	if (q->status || !(r.join_state & WIRE_JOIN_FULL) ||
-	    !choose(q->mask, &r, p)) {
+	    !choose(q->sm, q->mask, &r, p)) {
 		log_refusal(q, "cannot be created");
 		q->status = WIRE_SA_REQUEST_INVALID;
 		return NULL;

@@ -19,7 +19,7 @@
 enum key {
 	KEY_GUID = 256, KEY_ROUTING, KEY_ROOT, KEY_CONNECT_ROOTS, KEY_ONCE, KEY_LOG_LEVEL,
 	KEY_LID_CACHE, KEY_PRIORITY, KEY_LMC, KEY_IPOIB, KEY_QOS, KEY_CHECK, KEY_WINDOW,
-	KEY_TIMEOUT, KEY_RETRIES, KEY_MKEY, KEY_SM_KEY, KEY_SA_KEY,
+	KEY_TIMEOUT, KEY_RETRIES, KEY_MKEY, KEY_SM_KEY, KEY_SA_KEY, KEY_PACKET_LIFE,
 };
 
 #define ROOTS_MAX 256
@@ -70,6 +70,7 @@ static const struct argp_option options[] = {
 	{"sm-key", KEY_SM_KEY, "KEY", 0, "SM_Key that the managers of the subnet share (default 1, as opensm's)", 4},
 	{"sa-key", KEY_SA_KEY, "KEY", 0, "Key of those whom the SA trusts (default 1, as opensm's and saquery's)", 4},
 	{"ipoib", KEY_IPOIB, "MTU", OPTION_ARG_OPTIONAL, "Create the IPoIB broadcast group; MTU: 2048 (default), 4096 or less than both", 5},
+	{"packet-life", KEY_PACKET_LIFE, "N", 0, "Packets are under way for 4.096 us * 2^N at most, 0..31 (default 18: a second); an ACK is awaited for twice that", 5},
 	{"qos", KEY_QOS, NULL, 0, "Program SL to VL and VL arbitration tables", 5},
 	{"sweep", 's', "SECONDS", 0, "Time between light sweeps (default 10; 0: none)", 6},
 	{"once", KEY_ONCE, NULL, 0, "One sweep, then exit", 6},
@@ -174,6 +175,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case KEY_SM_KEY: o->sm_key = number(state, arg, "SM_Key", UINT64_MAX); break;
 	case KEY_SA_KEY: o->sa_key = number(state, arg, "SA key", UINT64_MAX); break;
 	case KEY_IPOIB: o->ipoib = true; o->ipoib_mtu = mtu(state, arg ? arg : "2048"); break;
+	case KEY_PACKET_LIFE: o->packet_life_enc = number(state, arg, "packet lifetime", 31); break;
 	case KEY_QOS: o->qos = true; break;
 	case 's': o->sweep_ns = number(state, arg, "sweep", 1000000) * NSEC_PER_SEC; break;
 	case KEY_ONCE: p->once = true; break;

@@ -7,7 +7,6 @@
 
 #include <string.h>
 
-#define PACKET_LIFE_ENC 0x12 /* 4.096 us << 18 */
 #define HOPS_MAX 64
 #define NUMB_PATH_MAX 127
 
@@ -59,11 +58,12 @@ static bool walk(const struct sm_port *src, const struct sm_port *dst, struct pa
 	return false;
 }
 
-/* Put what @path can do beside what the request @r wants. Return: it serves */
-static bool fit_path(uint64_t mask, const struct wire_path_record *want,
+/* Put what @path can do beside what the request @r wants; @life: the subnet's packet lifetime,
+ * encoded. Return: it serves */
+static bool fit_path(uint32_t life, uint64_t mask, const struct wire_path_record *want,
 		     const struct path *path, struct wire_path_record *r)
 {
-	uint32_t mtu = path->mtu, mbps = wire_rate_mbps(path->rate), life = PACKET_LIFE_ENC;
+	uint32_t mtu = path->mtu, mbps = wire_rate_mbps(path->rate);
 
 	if (!sm_fitted(mask, WIRE_PR_MTU_SELECTOR, WIRE_PR_MTU, want->mtu_selector,
 		       want->mtu, &mtu) ||
@@ -122,7 +122,8 @@ static bool emit_path(struct sm_query *q, uint64_t mask, const struct wire_path_
 {
 	struct wire_path_record r = *want;
 
-	if (!walk(src, dst, path) || !fit_path(mask, want, path, &r))
+	if (!walk(src, dst, path) ||
+	    !fit_path(q->sm->opt.packet_life_enc, mask, want, path, &r))
 		return false;
 	r.pkey = shared_pkey(src, dst, mask & WIRE_PR_PKEY ? want->pkey : 0);
 	if (!r.pkey)

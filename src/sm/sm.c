@@ -17,6 +17,7 @@ void sm_options_default(struct sm_options *o)
 		.max_vls_enc = 5,
 		.ipoib_mtu = WIRE_MTU_2048,
 		.subnet_timeout_enc = 18,
+		.packet_life_enc = 18, /* a second, as opensm has it */
 		.window = 32,
 		.timeout_ms = 200,
 		.retries = 3,
@@ -56,7 +57,8 @@ static bool options_fit(const struct sm_options *o)
 {
 	return o->engine && o->priority <= 15 && o->lmc <= 7 && o->window &&
 	       o->window <= 512 && o->timeout_ms && o->max_vls_enc >= 1 &&
-	       o->max_vls_enc <= 5 && o->subnet_timeout_enc <= 31 && o->port_guid;
+	       o->max_vls_enc <= 5 && o->subnet_timeout_enc <= 31 &&
+	       o->packet_life_enc <= 31 && o->port_guid;
 }
 
 static void load_lids(struct sm *sm)

@@ -68,6 +68,8 @@ enum sm_event {
  * @sweep_ns:    time between light sweeps; 0: none
  * @ipoib:       create the IPv4 broadcast group of the default partition
  * @ipoib_mtu:   of that group, enum wire_mtu; ports with a smaller one cannot join it
+ * @packet_life_enc: how long a packet is under way at most, 4.096 us << it, 0..31: path
+ *               records say so, and an RC QP awaits an ACK for twice that (12.7.34)
  * @qos:         program SL to VL and VL arbitration tables
  * @check:       judge every set of tables before it is programmed
  */
@@ -82,7 +84,7 @@ struct sm_options {
 	uint8_t lmc;
 	uint8_t max_vls_enc;
 	uint8_t ipoib_mtu;
-	uint8_t subnet_timeout_enc;
+	uint8_t subnet_timeout_enc, packet_life_enc;
 	uint32_t window, timeout_ms, retries;
 	uint64_t sweep_ns;
 	bool ipoib, qos, check;

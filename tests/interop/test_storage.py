@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from interop.fabric import _ports, kill, wait_until
+from interop.fabric import Fabric, _ports, kill, wait_until
 
 SERVER_IP = "10.1.0.1"
 TARGET = "iqn.2026-01.example:disk"
@@ -128,3 +128,28 @@ def test_iser_connections_end(pair, target):
 
     target.initiate("iscsi-inq")
     wait_until(idle, "tgtd forgets its initiators")
+
+
+@pytest.fixture
+def prompt_target(tmp_path):
+    """Its connections notice a loss after a tenth of a second, not after two: libiscsi waits for
+    one second (docs/LIMITS.md)."""
+    with Fabric("pair", sm="softib-sm --packet-life 14") as fabric:
+        target = Target(fabric, tmp_path)
+        yield target
+        kill(target.daemon)
+
+
+def test_iser_over_a_flapping_link(prompt_target):
+    """The connection outlives the flaps, commands go on after each, and none fails."""
+    fabric = prompt_target.fabric
+    session = fabric.start("n2", "iscsi-perf", "-i", INITIATOR, "-t", 10, "-m", 4, "-b", 64, URL,
+                           env={**fabric.env, "MALLOC_PERTURB_": "255"})
+    fabric.wait_for_traffic("n2", 100)
+    for _ in range(6):
+        fabric.softib("link", "n2:1", "down")
+        fabric.softib("link", "n2:1", "up")
+        fabric.wait_for_traffic("n2", 1000)
+    out = fabric.finish(session)
+    assert session.returncode == 0 and "finished" in out, out
+    assert "Reconnect" not in out and "revents is not POLLIN" not in out, out

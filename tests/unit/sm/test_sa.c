@@ -160,6 +160,24 @@ static void test_path_between_adapters(void **state)
 	assert_true(r.reversible);
 }
 
+static void test_packet_lifetime_is_the_options(void **state)
+{
+	struct wire_path_record key = {.sgid = gid_of(1), .dgid = gid_of(3)}, r;
+
+	get(1, WIRE_METHOD_GET, WIRE_SA_PATH_RECORD, WIRE_PR_SGID | WIRE_PR_DGID,
+	    &wire_path_record_codec, &key);
+	record(0, &wire_path_record_codec, &r);
+	assert_int_equal(r.life_enc, 18);
+	lab_free(sa.lab);
+	sa.lab = lab_new();
+	sa.lab->opt.packet_life_enc = 14;
+	lab_run(sa.lab);
+	get(1, WIRE_METHOD_GET, WIRE_SA_PATH_RECORD, WIRE_PR_SGID | WIRE_PR_DGID,
+	    &wire_path_record_codec, &key);
+	record(0, &wire_path_record_codec, &r);
+	assert_int_equal(r.life_enc, 14);
+}
+
 static void test_path_selectors(void **state)
 {
 	static const struct {
@@ -578,6 +596,7 @@ int main(void)
 		sa_test(test_services_expire),
 		sa_test(test_subscribers_hear_of_new_groups),
 		sa_test(test_a_subscriber_that_is_away_delays_no_sweep),
+		sa_test(test_packet_lifetime_is_the_options),
 		sa_test(test_noise),
 	};
 
