@@ -215,8 +215,8 @@ static unsigned receive_and_take(struct eng_cq *cq, int n, struct ibv_wc *wc, in
 	return received;
 }
 
-/* Make progress for a caller that found @cq empty. Return: the number of completions that this
- * has written directly */
+/* Make progress for a caller that found @cq empty, or asked for no entries. Return: the number of
+ * completions that this has written directly */
 static inline int turn_and_take(struct eng_cq *cq, int n, struct ibv_wc *wc)
 {
 	struct engine *e = cq->engine;
@@ -248,10 +248,11 @@ int eng_cq_poll(struct eng_cq *cq, int n, struct ibv_wc *wc)
 	struct engine *e = cq->engine;
 	int got = 0;
 
-	/* the thread that holds the lock makes progress */
+	/* The thread that holds the lock makes progress. A poll for no entries can be meant for
+	 * nothing else, and would never find the queue empty. */
 	if (unlikely(!eng_trylock(e)))
 		eng_lock(e);
-	else if (cq->head == cq->tail)
+	else if (cq->head == cq->tail || unlikely(n <= 0))
 		got = turn_and_take(cq, n, wc);
 	if (cq->head != cq->tail)
 		got += take(cq, n - got, wc + got);

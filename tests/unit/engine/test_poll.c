@@ -89,6 +89,24 @@ static void who_wants_none_gets_none(void **state)
 	part(j);
 }
 
+/* A program that keeps its completions for later and polls for none of them moves packets
+ * nevertheless: nobody else does it for a program that polls. */
+static void a_poll_for_none_moves_packets(void **state)
+{
+	struct joined *j = join_biased();
+	struct ibv_wc wc[16];
+
+	give(&j->w->b, 2);
+	for (unsigned i = 0; i < 2; i++) {
+		send_words(&j->w->a, 1);
+		assert_int_equal(eng_cq_poll(j->w->b.cq, 0, NULL), 0);
+		assert_int_equal(eng_cq_pending(j->w->b.cq), i + 1);
+	}
+	assert_int_equal(polls_until(&j->w->a, 4, wc), 0);
+	assert_int_equal(poll_once(&j->w->b, wc), 2);
+	part(j);
+}
+
 /* --- what is owed for it --- */
 
 static void exchange_words(struct joined *j, unsigned n)
@@ -258,6 +276,7 @@ int main(void)
 		cmocka_unit_test(polls_read_what_comes_by_packets),
 		cmocka_unit_test(polls_look_into_every_lane),
 		cmocka_unit_test(who_wants_none_gets_none),
+		cmocka_unit_test(a_poll_for_none_moves_packets),
 		cmocka_unit_test(who_answers_late_acknowledges),
 		cmocka_unit_test(many_are_acknowledged_at_once),
 		cmocka_unit_test(a_spoilt_completion_ends_its_qp),
