@@ -533,6 +533,9 @@ struct ib_device {
 	struct list_head client_data_list; /* added clients, in their order */
 	struct list_head event_handler_list;
 	struct list_head event_queue;	/* dispatched, not yet delivered */
+	struct list_head mcast_groups;	/* that QPs are attached to */
+	u32 num_mcast_groups, num_mcast_attached; /* groups; QPs, for each of its groups */
+	u64 rd_resources; /* for READs and atomics of peers, of all connected QPs */
 	struct list_head ucontext_list;
 	struct list_head xrc_domains; /* struct ib_xrc_domain.node */
 	u32 last_xrc_domain;

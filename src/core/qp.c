@@ -8,11 +8,18 @@
 #include "core/private.h"
 #include "core/trace.h"
 
+/** struct mcast_group - a group that QPs are attached to */
+struct mcast_group {
+	struct list_head node; /* in device->mcast_groups */
+	union ib_gid gid;
+	u16 lid;
+	u32 num_qps;
+};
+
 /** struct mcast - a QP's attachment to a group */
 struct mcast {
 	struct list_head node; /* in qp->mcast_list */
-	union ib_gid gid;
-	u16 lid;
+	struct mcast_group *group;
 };
 
 /* --- create --- */
@@ -184,6 +191,10 @@ static int limits_check(struct ib_qp *qp, struct ib_qp_attr *attr, int mask)
 	     attr->max_rd_atomic > max->max_qp_init_rd_atom) ||
 	    (mask & IB_QP_MAX_DEST_RD_ATOMIC && attr->max_dest_rd_atomic > max->max_qp_rd_atom))
 		return -EINVAL;
+	if (mask & IB_QP_MAX_DEST_RD_ATOMIC &&
+	    qp->device->rd_resources - qp->attr.max_dest_rd_atomic + attr->max_dest_rd_atomic >
+		    (u64)max->max_res_rd_atom)
+		return -ENOMEM;
 	if ((mask & IB_QP_TIMEOUT && attr->timeout > 31) ||
 	    (mask & IB_QP_MIN_RNR_TIMER && attr->min_rnr_timer > 31) ||
 	    (mask & IB_QP_RETRY_CNT && attr->retry_cnt > 7) ||
@@ -200,6 +211,7 @@ static void remember(struct ib_qp *qp, const struct ib_qp_attr *attr, int mask)
 {
 	struct ib_qp_attr *to = &qp->attr;
 
+	qp->device->rd_resources -= to->max_dest_rd_atomic;
 	if (mask & IB_QP_STATE)
 		qp->state = attr->qp_state;
 	if (qp->state == IB_QPS_RESET)
@@ -232,6 +244,7 @@ static void remember(struct ib_qp *qp, const struct ib_qp_attr *attr, int mask)
 	if (mask & IB_QP_PORT)
 		qp->port = attr->port_num;
 	to->qp_state = to->cur_qp_state = qp->state;
+	qp->device->rd_resources += to->max_dest_rd_atomic;
 }
 
 static int modify(struct ib_qp *qp, struct ib_qp_attr *attr, int mask)
@@ -286,6 +299,7 @@ int ib_destroy_qp(struct ib_qp *qp)
 		return -EBUSY;
 	trace_qp_destroy(RT_TRACE_AT(qp->device, 0), qp->qp_num, trace_qp_state_name(qp->state));
 	core_rss_drop(qp);
+	qp->device->rd_resources -= qp->attr.max_dest_rd_atomic;
 	list_del(&qp->target_node);
 	use_parts(qp, -1);
 	rdma_restrack_del(qp->device, &qp->res);
@@ -296,14 +310,73 @@ int ib_destroy_qp(struct ib_qp *qp)
 
 /* --- multicast --- */
 
+static bool is_group(const struct mcast_group *group, const union ib_gid *gid, u16 lid)
+{
+	return group->lid == lid && !memcmp(&group->gid, gid, sizeof(*gid));
+}
+
 static struct mcast *find_mcast(struct ib_qp *qp, const union ib_gid *gid, u16 lid)
 {
 	struct mcast *m;
 
 	list_for_each_entry(m, &qp->mcast_list, node)
-		if (m->lid == lid && !memcmp(&m->gid, gid, sizeof(*gid)))
+		if (is_group(m->group, gid, lid))
 			return m;
 	return NULL;
+}
+
+static struct mcast_group *find_group(const struct ib_device *device, const union ib_gid *gid, u16 lid)
+{
+	struct mcast_group *group;
+
+	list_for_each_entry(group, &device->mcast_groups, node)
+		if (is_group(group, gid, lid))
+			return group;
+	return NULL;
+}
+
+static struct mcast_group *make_group(struct ib_device *device, const union ib_gid *gid, u16 lid)
+{
+	struct mcast_group *group = rt_zalloc(sizeof(*group));
+
+	if (!group)
+		return NULL;
+	group->gid = *gid;
+	group->lid = lid;
+	list_add_tail(&group->node, &device->mcast_groups);
+	device->num_mcast_groups++;
+	return group;
+}
+
+/* Count one QP more in the group, which is made if the device does not have it. Return: the
+ * group, for leave_group(); NULL: a limit of the device forbids it, or no memory */
+static struct mcast_group *join_group(struct ib_device *device, const union ib_gid *gid, u16 lid)
+{
+	const struct ib_device_attr *max = &device->attrs;
+	struct mcast_group *group = find_group(device, gid, lid);
+	u32 num_qps = group ? group->num_qps : 0;
+
+	if (device->num_mcast_attached >= (u32)max->max_total_mcast_qp_attach ||
+	    num_qps >= (u32)max->max_mcast_qp_attach ||
+	    (!group && device->num_mcast_groups >= (u32)max->max_mcast_grp))
+		return NULL;
+	if (!group)
+		group = make_group(device, gid, lid);
+	if (!group)
+		return NULL;
+	group->num_qps++;
+	device->num_mcast_attached++;
+	return group;
+}
+
+static void leave_group(struct ib_device *device, struct mcast_group *group)
+{
+	device->num_mcast_attached--;
+	if (--group->num_qps)
+		return;
+	device->num_mcast_groups--;
+	list_del(&group->node);
+	rt_free(group);
 }
 
 int ib_attach_mcast(struct ib_qp *qp, const union ib_gid *gid, u16 lid)
@@ -319,21 +392,25 @@ int ib_attach_mcast(struct ib_qp *qp, const union ib_gid *gid, u16 lid)
 		return -EINVAL;
 	if (find_mcast(qp, gid, lid))
 		return 0;
-	if (qp->usecnt >= (unsigned)qp->device->attrs.max_mcast_grp)
-		return -ENOMEM;
 	m = rt_zalloc(sizeof(*m));
 	if (!m)
 		return -ENOMEM;
+	ret = -ENOMEM;
+	m->group = join_group(qp->device, gid, lid);
+	if (!m->group)
+		goto undo_attachment;
 	ret = qp->device->ops->attach_mcast(qp, gid, lid);
-	if (ret) {
-		rt_free(m);
-		return ret;
-	}
-	m->gid = *gid;
-	m->lid = lid;
+	if (ret)
+		goto undo_group;
 	list_add_tail(&m->node, &qp->mcast_list);
 	qp->usecnt++;
 	return 0;
+
+undo_group:
+	leave_group(qp->device, m->group);
+undo_attachment:
+	rt_free(m);
+	return ret;
 }
 
 int ib_detach_mcast(struct ib_qp *qp, const union ib_gid *gid, u16 lid)
@@ -347,6 +424,7 @@ int ib_detach_mcast(struct ib_qp *qp, const union ib_gid *gid, u16 lid)
 		return -EINVAL;
 	qp->device->ops->detach_mcast(qp, gid, lid);
 	list_del(&m->node);
+	leave_group(qp->device, m->group);
 	rt_free(m);
 	qp->usecnt--;
 	return 0;
@@ -355,7 +433,9 @@ int ib_detach_mcast(struct ib_qp *qp, const union ib_gid *gid, u16 lid)
 void core_detach_all(struct ib_qp *qp)
 {
 	while (!list_empty(&qp->mcast_list)) {
-		struct mcast m = *list_first_entry(&qp->mcast_list, struct mcast, node);
-		ib_detach_mcast(qp, &m.gid, m.lid);
+		const struct mcast *m = list_first_entry(&qp->mcast_list, struct mcast, node);
+		union ib_gid gid = m->group->gid;
+
+		ib_detach_mcast(qp, &gid, m->group->lid);
 	}
 }

@@ -357,7 +357,9 @@ static inline int net_post_recv(struct ib_qp *ib_qp, const struct ib_recv_wr *wr
 static inline int net_query_device(struct ib_device *device, struct ib_device_attr *attr)
 {
 	*attr = (struct ib_device_attr){.fw_ver = "9.9", .vendor_part_id = 7,
-				       .qp_types = UINT32_MAX, .max_mcast_grp = 16, .max_qp_wr = 1024, .max_send_sge = 4, .max_recv_sge = 4,
+				       .qp_types = UINT32_MAX, .max_mcast_grp = 16, .max_mcast_qp_attach = 16,
+				       .max_total_mcast_qp_attach = 256, .max_res_rd_atom = 1 << 20,
+				       .max_qp_wr = 1024, .max_send_sge = 4, .max_recv_sge = 4,
 					.max_cqe = 10000, .max_pkeys = 1,
 					.max_qp = 64, .max_cq = 64, .max_pd = 64,
 					.max_mr = 64, .max_ah = 10000};

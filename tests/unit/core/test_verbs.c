@@ -343,6 +343,61 @@ static void multicast_is_for_datagrams_and_groups(void **state)
 	assert_int_equal(ib_destroy_qp(rc), 0);
 }
 
+/* The device's limits count the groups, the QPs of each, and both together. */
+static void multicast_has_the_limits_of_the_device(void **state)
+{
+	struct world *w = *state;
+	struct ib_qp *qp[] = {make_qp(w, IB_QPT_UD), make_qp(w, IB_QPT_UD), make_qp(w, IB_QPT_UD)};
+	union ib_gid group = {.raw = {0xff, 0x12}};
+
+	for (u16 lid = 0xc001; lid <= 0xc002; lid++) {
+		assert_int_equal(ib_attach_mcast(qp[0], &group, lid), 0);
+		assert_int_equal(ib_attach_mcast(qp[1], &group, lid), 0);
+		assert_int_equal(ib_attach_mcast(qp[2], &group, lid), -ENOMEM);
+	}
+	assert_int_equal(ib_attach_mcast(qp[2], &group, 0xc003), 0);
+	assert_int_equal(ib_attach_mcast(qp[2], &group, 0xc004), -ENOMEM); /* groups */
+	assert_int_equal(ib_attach_mcast(qp[1], &group, 0xc003), -ENOMEM); /* QPs of all groups */
+	assert_int_equal(ib_detach_mcast(qp[0], &group, 0xc001), 0);
+	assert_int_equal(ib_attach_mcast(qp[1], &group, 0xc003), 0);
+	assert_int_equal(ib_detach_mcast(qp[1], &group, 0xc001), 0); /* the last of its group */
+	assert_int_equal(ib_attach_mcast(qp[2], &group, 0xc004), 0);
+	for (unsigned i = 0; i < ARRAY_SIZE(qp); i++) {
+		core_detach_all(qp[i]);
+		assert_int_equal(ib_destroy_qp(qp[i]), 0);
+	}
+}
+
+/* 11.2.1.2: what all QPs together may have for READs and atomics of their peers */
+static void responder_resources_have_a_total(void **state)
+{
+	struct world *w = *state;
+	struct ib_qp *qp[] = {make_qp(w, IB_QPT_RC), make_qp(w, IB_QPT_RC)};
+	struct ib_qp_attr init = {.qp_state = IB_QPS_INIT, .port_num = 1},
+			  up = {.qp_state = IB_QPS_RTR, .path_mtu = IB_MTU_1024,
+				.ah_attr = {.port_num = 1, .dlid = 3}, .dest_qp_num = 7},
+			  down = {.qp_state = IB_QPS_RESET};
+	const int to_init = IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_ACCESS_FLAGS;
+	const int to_rtr = IB_QP_STATE | IB_QP_AV | IB_QP_PATH_MTU | IB_QP_DEST_QPN | IB_QP_RQ_PSN |
+			   IB_QP_MAX_DEST_RD_ATOMIC | IB_QP_MIN_RNR_TIMER;
+
+	for (unsigned i = 0; i < ARRAY_SIZE(qp); i++)
+		assert_int_equal(ib_modify_qp(qp[i], &init, to_init), 0);
+	up.max_dest_rd_atomic = 8;
+	assert_int_equal(ib_modify_qp(qp[0], &up, to_rtr), 0);
+	up.max_dest_rd_atomic = 5;
+	assert_int_equal(ib_modify_qp(qp[1], &up, to_rtr), -ENOMEM);
+	up.max_dest_rd_atomic = 4;
+	assert_int_equal(ib_modify_qp(qp[1], &up, to_rtr), 0);
+	assert_int_equal(ib_modify_qp(qp[0], &down, IB_QP_STATE), 0); /* gives its share back */
+	assert_int_equal(ib_modify_qp(qp[0], &init, to_init), 0);
+	up.max_dest_rd_atomic = 8;
+	assert_int_equal(ib_modify_qp(qp[0], &up, to_rtr), 0);
+	assert_int_equal(ib_destroy_qp(qp[1]), 0);
+	assert_int_equal(ib_destroy_qp(qp[0]), 0);
+	assert_int_equal(w->fake->ib.rd_resources, 0);
+}
+
 static void the_answer_goes_where_the_question_came_from(void **state)
 {
 	struct world *w = *state;
@@ -502,6 +557,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(modify_knows_the_ranges, setup, teardown),
 		cmocka_unit_test_setup_teardown(multicast_is_for_datagrams_and_groups, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(multicast_has_the_limits_of_the_device, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(responder_resources_have_a_total, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_answer_goes_where_the_question_came_from, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(every_object_is_tracked, setup, teardown),
