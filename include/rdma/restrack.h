@@ -38,6 +38,7 @@ struct rdma_restrack_entry {
 	bool valid;
 	u32 id;		       /* unique per device and type */
 	bool user;
+	bool of_program; /* made for a program, not by the midlayer or a module */
 	pid_t pid;	       /* the owner; 0 when it is not a process */
 	char comm[RDMA_RESTRACK_COMM_BYTES]; /* its name, or the client's */
 };
@@ -45,7 +46,7 @@ struct rdma_restrack_entry {
 /** struct rdma_restrack_root - the tables of one device */
 struct rdma_restrack_root {
 	struct list_head list[RDMA_RESTRACK_MAX];
-	u32 count[RDMA_RESTRACK_MAX];
+	u32 count[RDMA_RESTRACK_MAX], of_programs[RDMA_RESTRACK_MAX];
 	u32 next_id[RDMA_RESTRACK_MAX];
 	struct list_head cursors; /* rdma_restrack_cursor, that stand in these tables */
 };

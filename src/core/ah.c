@@ -49,7 +49,7 @@ struct ib_ah *core_create_ah(struct ib_pd *pd, const struct rdma_ah_attr *given,
 
 	if (ret)
 		return ERR_PTR(ret);
-	if (core_has_room(pd->device, RDMA_RESTRACK_AH))
+	if (core_has_room(pd->device, RDMA_RESTRACK_AH, uobject))
 		return ERR_PTR(-ENOMEM);
 	ah = pd->device->ops->create_ah(pd, &attr, core_udata(&owner, &udata));
 	if (IS_ERR(ah))

@@ -43,7 +43,7 @@ struct ib_mr *ib_reg_dm_mr_user(struct ib_uobject *uobject, struct ib_pd *pd, st
 		     length > dm->length - offset))
 		ret = -EINVAL;
 	if (!ret)
-		ret = core_has_room(pd->device, RDMA_RESTRACK_MR);
+		ret = core_has_room(pd->device, RDMA_RESTRACK_MR, uobject);
 	if (ret)
 		return ERR_PTR(ret);
 	mr = pd->device->ops->reg_dm_mr(pd, dm, offset, length, access, &udata);

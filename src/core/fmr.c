@@ -28,7 +28,7 @@ struct ib_fmr *ib_alloc_fmr(struct ib_pd *pd, int access, struct ib_fmr_attr *at
 		return ERR_PTR(-EOPNOTSUPP);
 	if (!attr_ok(device, attr) || !core_access_ok(access))
 		return ERR_PTR(-EINVAL);
-	fmr = core_has_room(device, RDMA_RESTRACK_FMR) ? NULL : rt_zalloc(sizeof(*fmr));
+	fmr = core_has_room(device, RDMA_RESTRACK_FMR, NULL) ? NULL : rt_zalloc(sizeof(*fmr));
 	if (!fmr)
 		return ERR_PTR(-ENOMEM);
 	fmr->mr = device->ops->alloc_mr(pd, (u32)attr->max_pages);

@@ -88,7 +88,7 @@ struct ib_mr *ib_reg_user_mr(struct ib_uobject *uobject, struct ib_pd *pd, u64 s
 	if (!pd->device->ops->reg_user_mr)
 		ret = -EOPNOTSUPP;
 	if (!ret)
-		ret = core_has_room(pd->device, RDMA_RESTRACK_MR);
+		ret = core_has_room(pd->device, RDMA_RESTRACK_MR, uobject);
 	if (ret)
 		return ERR_PTR(ret);
 	mr = pd->device->ops->reg_user_mr(pd, start, length, iova, access, &udata);
@@ -236,7 +236,7 @@ struct ib_mr *ib_reg_phys_mr(struct ib_pd *pd, struct ib_phys_buf *buf, int num,
 	ret = core_access_ok(access) ? list_pages(buf, num, *iova_start, &pages) : -EINVAL;
 	if (ret)
 		return ERR_PTR(ret);
-	mr = core_has_room(pd->device, RDMA_RESTRACK_MR) ?
+	mr = core_has_room(pd->device, RDMA_RESTRACK_MR, NULL) ?
 		     ERR_PTR(-ENOMEM) :
 		     pd->device->ops->alloc_mr(pd, pages.num);
 	ret = PTR_ERR_OR_ZERO(mr);
@@ -294,7 +294,7 @@ struct ib_mr *ib_alloc_mr(struct ib_pd *pd, enum ib_mr_type type, u32 max_pages)
 		return ERR_PTR(-EOPNOTSUPP);
 	if (!max_pages || max_pages > device->attrs.max_fast_reg_page_list_len)
 		return ERR_PTR(-EINVAL);
-	list = core_has_room(device, RDMA_RESTRACK_MR) ? NULL : rt_zalloc(max_pages * sizeof(*list));
+	list = core_has_room(device, RDMA_RESTRACK_MR, NULL) ? NULL : rt_zalloc(max_pages * sizeof(*list));
 	if (!list)
 		return ERR_PTR(-ENOMEM);
 	mr = device->ops->alloc_mr(pd, max_pages);
@@ -379,7 +379,7 @@ static struct ib_mw *alloc_mw(struct ib_uobject *uobject, struct ib_pd *pd, enum
 		return ERR_PTR(-EINVAL);
 	if (!pd->device->ops->alloc_mw || !has_windows(pd->device, type))
 		return ERR_PTR(-EOPNOTSUPP);
-	if (core_has_room(pd->device, RDMA_RESTRACK_MW))
+	if (core_has_room(pd->device, RDMA_RESTRACK_MW, uobject))
 		return ERR_PTR(-ENOMEM);
 	mw = pd->device->ops->alloc_mw(pd, type, core_udata(&owner, &udata));
 	if (IS_ERR(mw))

@@ -41,9 +41,16 @@ void core_target_created(struct ib_qp *qp);
  *  -EBUSY */
 int core_close_target(struct ib_uobject *uobject);
 
-/** core_has_room() - may @device have one more object of @type, by the limit that it reports?
- *  The midlayer's own count as well. 0; -ENOMEM */
-int core_has_room(struct ib_device *device, enum rdma_restrack_type type);
+/**
+ * core_has_room() - may @device have one more object of @type, by the limit that it reports?
+ * @uobject: a program's; NULL: it is for the midlayer or a module
+ *
+ * Programs may have as many as is reported. What the midlayer and modules have does not
+ * count for them, as an adapter keeps some for its driver, but has the same limit.
+ * Return: 0; -ENOMEM
+ */
+int core_has_room(const struct ib_device *device, enum rdma_restrack_type type,
+		  const struct ib_uobject *uobject);
 
 /** core_heir() - what is made in a PD belongs to the PD's owner */
 static inline struct core_owner core_heir(const struct ib_pd *pd, struct ib_uobject *uobject)

@@ -99,7 +99,7 @@ struct ib_qp *core_create_qp(struct ib_pd *pd, struct ib_qp_init_attr *attr,
 	ret = init_attr_check(device, attr);
 	if (ret)
 		return ERR_PTR(ret);
-	if (core_has_room(device, RDMA_RESTRACK_QP))
+	if (core_has_room(device, RDMA_RESTRACK_QP, owner->uobject))
 		return ERR_PTR(-ENOMEM);
 	qp = device->ops->create_qp(pd, attr, core_udata(owner, &udata));
 	if (IS_ERR(qp))

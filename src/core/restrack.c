@@ -36,14 +36,18 @@ static const size_t limits[RDMA_RESTRACK_MAX] = {
 	[RDMA_RESTRACK_FMR] = offsetof(struct ib_device_attr, max_fmr),
 };
 
-int core_has_room(struct ib_device *device, enum rdma_restrack_type type)
+int core_has_room(const struct ib_device *device, enum rdma_restrack_type type,
+		  const struct ib_uobject *uobject)
 {
+	u32 used = device->res.of_programs[type];
 	int most;
 
 	if (!limits[type])
 		return 0;
+	if (!uobject)
+		used = device->res.count[type] - used;
 	memcpy(&most, (const char *)&device->attrs + limits[type], sizeof(most));
-	return device->res.count[type] < (u32)most ? 0 : -ENOMEM;
+	return used < (u32)most ? 0 : -ENOMEM;
 }
 
 void rdma_restrack_init(struct rdma_restrack_root *root)
@@ -61,7 +65,7 @@ void rdma_restrack_add(struct ib_device *device, struct rdma_restrack_entry *ent
 
 	entry->type = type;
 	entry->id = root->next_id[type]++;
-	entry->user = !client;
+	entry->user = entry->of_program = !client;
 	entry->pid = pid;
 	entry->comm[0] = 0;
 	if (client)
@@ -70,6 +74,7 @@ void rdma_restrack_add(struct ib_device *device, struct rdma_restrack_entry *ent
 	entry->valid = true;
 	list_add_tail(&entry->node, &root->list[type]);
 	root->count[type]++;
+	root->of_programs[type] += entry->of_program;
 }
 
 void rdma_restrack_set_owner(struct rdma_restrack_entry *entry, pid_t pid, const char *comm)
@@ -92,6 +97,7 @@ void rdma_restrack_del(struct ib_device *device, struct rdma_restrack_entry *ent
 			cursor->next = entry->node.next;
 	list_del(&entry->node);
 	device->res.count[entry->type]--;
+	device->res.of_programs[entry->type] -= entry->of_program;
 }
 
 void rdma_restrack_open(struct ib_device *device, struct rdma_restrack_cursor *cursor,

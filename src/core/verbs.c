@@ -13,7 +13,7 @@ struct ib_pd *core_alloc_pd(struct ib_device *device, const struct core_owner *o
 	struct ib_udata udata;
 	struct ib_pd *pd;
 
-	if (core_has_room(device, RDMA_RESTRACK_PD))
+	if (core_has_room(device, RDMA_RESTRACK_PD, owner->uobject))
 		return ERR_PTR(-ENOMEM);
 	pd = device->ops->alloc_pd(device, core_udata(owner, &udata));
 	if (IS_ERR(pd))
@@ -67,7 +67,7 @@ struct ib_cq *core_create_cq(struct ib_device *device, const struct ib_cq_init_a
 
 	if (!attr->cqe || attr->cqe > (unsigned)device->attrs.max_cqe)
 		return ERR_PTR(-EINVAL);
-	if (core_has_room(device, RDMA_RESTRACK_CQ))
+	if (core_has_room(device, RDMA_RESTRACK_CQ, owner->uobject))
 		return ERR_PTR(-ENOMEM);
 	cq = device->ops->create_cq(device, attr, core_udata(owner, &udata));
 	if (IS_ERR(cq))
@@ -166,7 +166,7 @@ struct ib_srq *core_create_srq(struct ib_pd *pd, struct ib_srq_init_attr *attr,
 	if (srq_attr_check(device, &attr->attr) || !attr->xrcd != !attr->cq ||
 	    (attr->xrcd && (attr->xrcd->device != device || attr->cq->device != device)))
 		return ERR_PTR(-EINVAL);
-	if (core_has_room(device, RDMA_RESTRACK_SRQ))
+	if (core_has_room(device, RDMA_RESTRACK_SRQ, uobject))
 		return ERR_PTR(-ENOMEM);
 	srq = device->ops->create_srq(pd, attr, core_udata(&owner, &udata));
 	if (IS_ERR(srq))

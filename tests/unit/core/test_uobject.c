@@ -99,7 +99,8 @@ static void handles_are_of_a_type_and_a_time(void **state)
 	assert_int_equal(ib_uobject_destroy(w->context, IB_UOBJECT_PD, old), -EINVAL);
 }
 
-/* As many as the device says, and not one more; what goes makes room. */
+/* As many as the device says, and not one more; what goes makes room. What the midlayer has
+ * does not count. */
 static void limits_are_as_reported(void **state)
 {
 	struct world *w = *state;
@@ -107,6 +108,7 @@ static void limits_are_as_reported(void **state)
 	struct ib_pd *pd = make(w, IB_UOBJECT_PD, NULL, NULL, NULL)->object;
 	struct ib_cq *cq = make(w, IB_UOBJECT_CQ, NULL, NULL, NULL)->object;
 	struct ib_srq *srq = make(w, IB_UOBJECT_SRQ, pd, NULL, NULL)->object;
+	struct ib_pd *own = ib_alloc_pd(&w->fake->ib, 0);
 	const struct {
 		enum ib_uobject_type type;
 		int *limit;
@@ -129,6 +131,9 @@ static void limits_are_as_reported(void **state)
 		assert_false(IS_ERR(u));
 		assert_int_equal(ib_uobject_destroy(w->context, kinds[i].type, u->handle), 0);
 	}
+	most->max_pd = 1;
+	assert_int_equal(PTR_ERR(ib_alloc_pd(&w->fake->ib, 0)), -ENOMEM);
+	assert_int_equal(ib_dealloc_pd(own), 0);
 }
 
 static void an_object_in_the_making_is_not_found(void **state)
