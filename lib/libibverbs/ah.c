@@ -62,8 +62,8 @@ static int to_av(struct soft_context *ctx, const struct ibv_ah_attr *attr, struc
 	return 0;
 }
 
-/** ibv_create_ah() - Return: the AH; NULL and errno: EINVAL, ENOMEM; on Ethernet
- *  EHOSTUNREACH no port has the DGID */
+/** ibv_create_ah() - Return: the AH; NULL and errno: EINVAL; ENOMEM memory, or the program has
+ *  max_ah; on Ethernet EHOSTUNREACH no port has the DGID */
 EXPORT struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 {
 	struct soft_context *ctx = to_context(pd->context);
@@ -76,6 +76,8 @@ EXPORT struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	rc = ah_resolve(ctx, &resolved, 0);
 	if (!rc)
 		rc = to_av(ctx, &resolved, &ah->av);
+	if (!rc && !take_room(&ctx->num_ahs, (uint32_t)ctx->attr.orig_attr.max_ah))
+		rc = -ENOMEM;
 	if (rc) {
 		free(ah);
 		return verbs_null(rc);
@@ -87,6 +89,7 @@ EXPORT struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 
 EXPORT int ibv_destroy_ah(struct ibv_ah *ah)
 {
+	give_room(&to_context(ah->context)->num_ahs);
 	free(container_of(ah, struct soft_ah, ibv));
 	return 0;
 }

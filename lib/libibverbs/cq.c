@@ -151,13 +151,15 @@ EXPORT int ibv_resize_cq(struct ibv_cq *ibcq, int cqe)
 
 /**
  * cq_modify() - ibv_modify_cq(): how many completions an event waits for, and how long
- * Return: 0; EINVAL other attributes, or beyond the device's cq_mod_caps
+ * Return: 0; EINVAL other attributes, or beyond the device's cq_mod_caps; EOPNOTSUPP it has none
  */
 int cq_modify(struct ibv_cq *ibcq, struct ibv_modify_cq_attr *attr)
 {
 	const struct ibv_cq_moderation_caps *caps = &to_context(ibcq->context)->attr.cq_mod_caps;
 	const struct ibv_moderate_cq *m = &attr->moderate;
 
+	if (!caps->max_cq_count)
+		return verbs_err(-EOPNOTSUPP);
 	if (attr->attr_mask != IBV_CQ_ATTR_MODERATE || m->cq_count > caps->max_cq_count ||
 	    m->cq_period > caps->max_cq_period)
 		return verbs_err(-EINVAL);

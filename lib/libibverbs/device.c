@@ -331,7 +331,9 @@ EXPORT int ibv_query_pkey(struct ibv_context *context, uint8_t port_num, int ind
 	struct abi_devport live;
 	int rc = device_port_read(to_context(context), port_num, &live);
 
-	if (!rc && (index < 0 || index >= ABI_PKEYS))
+	if (!rc && (index < 0 || index >= (device_is_ethernet(to_context(context), port_num) ?
+						 ROCE_PKEYS :
+						 ABI_PKEYS)))
 		rc = -EINVAL;
 	if (rc) {
 		errno = -rc;

@@ -121,7 +121,7 @@ static struct soft_dm *new_dm(struct ibv_context *context, size_t length)
  * dm_alloc() - ibv_alloc_dm()
  * Context: in a child after fork(), too: the memory is the child's then.
  * Return: the device memory; NULL and errno: EINVAL attributes, or more than max_dm_size;
- * EOPNOTSUPP an alignment beyond a page; ENOMEM more than is left; EIO
+ * EOPNOTSUPP the device has none, or an alignment beyond a page; ENOMEM more than is left; EIO
  */
 struct ibv_dm *dm_alloc(struct ibv_context *context, struct ibv_alloc_dm_attr *attr)
 {
@@ -129,6 +129,8 @@ struct ibv_dm *dm_alloc(struct ibv_context *context, struct ibv_alloc_dm_attr *a
 	struct soft_dm *dm;
 	int rc;
 
+	if (!ctx->attr.max_dm_size)
+		return verbs_null(-EOPNOTSUPP);
 	if (attr->comp_mask || !attr->length || attr->length > ctx->attr.max_dm_size)
 		return verbs_null(-EINVAL);
 	if (attr->log_align_req > MAX_LOG_ALIGN)

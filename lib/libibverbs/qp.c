@@ -149,6 +149,7 @@ static int engine_create(struct soft_context *ctx, struct soft_qp *qp, uint32_t 
 		.max_send_sge = qp->cap.max_send_sge,
 		.max_recv_sge = qp->cap.max_recv_sge,
 		.max_inline = qp->cap.max_inline_data,
+		.max_sge_rd = (uint32_t)ctx->attr.orig_attr.max_sge_rd,
 		.sq_sig_all = qp->sq_sig_all,
 		.blocks_own_multicast = flags & IBV_QP_CREATE_BLOCK_SELF_MCAST_LB,
 		.ctx = &qp->object,

@@ -165,7 +165,24 @@ struct soft_context {
 	uint64_t next_id;
 
 	pthread_mutex_t async_lock; /* one writer or sorter of the event queue */
+
+	/* --- atomic: objects of the library alone, by the limits that softibd reports --- */
+	_Atomic uint32_t num_ahs, num_tables;
 };
+
+/** take_room() - count one object more, unless there are @most. Return: was there room? */
+static inline bool take_room(_Atomic uint32_t *count, uint32_t most)
+{
+	if (atomic_fetch_add(count, 1) < most)
+		return true;
+	atomic_fetch_sub(count, 1);
+	return false;
+}
+
+static inline void give_room(_Atomic uint32_t *count)
+{
+	atomic_fetch_sub(count, 1);
+}
 
 static inline struct soft_context *to_context(struct ibv_context *context)
 {

@@ -144,10 +144,12 @@ int wq_destroy(struct ibv_wq *ibwq)
 
 /* --- tables --- */
 
-/** wq_create_table() - ibv_create_rwq_ind_table() */
+/** wq_create_table() - ibv_create_rwq_ind_table(). Return: the table; NULL and errno: EINVAL;
+ *  ENOMEM memory, or the program has max_rwq_indirection_tables */
 struct ibv_rwq_ind_table *wq_create_table(struct ibv_context *context,
 					  struct ibv_rwq_ind_table_init_attr *attr)
 {
+	struct soft_context *ctx = to_context(context);
 	struct soft_table *table;
 	uint32_t num;
 
@@ -158,9 +160,13 @@ struct ibv_rwq_ind_table *wq_create_table(struct ibv_context *context,
 	for (uint32_t i = 0; i < num; i++)
 		if (!attr->ind_tbl[i] || attr->ind_tbl[i]->context != context)
 			return verbs_null(-EINVAL);
-	table = calloc(1, sizeof(*table) + num * sizeof(struct ibv_wq *));
-	if (!table)
+	if (!take_room(&ctx->num_tables, ctx->attr.rss_caps.max_rwq_indirection_tables))
 		return verbs_null(-ENOMEM);
+	table = calloc(1, sizeof(*table) + num * sizeof(struct ibv_wq *));
+	if (!table) {
+		give_room(&ctx->num_tables);
+		return verbs_null(-ENOMEM);
+	}
 	table->ibv.context = context;
 	table->log_size = attr->log_ind_tbl_size;
 	for (uint32_t i = 0; i < num; i++) {
@@ -179,6 +185,7 @@ int wq_destroy_table(struct ibv_rwq_ind_table *ibtable)
 		return verbs_err(-EBUSY);
 	for (uint32_t i = 0; i < 1u << table->log_size; i++)
 		to_wq(table->wq[i])->users--;
+	give_room(&to_context(ibtable->context)->num_tables);
 	free(table);
 	return 0;
 }

@@ -357,6 +357,7 @@ struct eng_qp_init {
 	struct eng_cq *send_cq, *recv_cq;
 	struct eng_srq *srq; /* or NULL */
 	uint32_t max_send_wr, max_recv_wr, max_send_sge, max_recv_sge, max_inline;
+	uint32_t max_sge_rd; /* of an RDMA READ; 0: as many as max_send_sge */
 	bool sq_sig_all;
 	bool blocks_own_multicast; /* UD: it does not receive what it sends to its groups */
 	/* RC: it is an RD QP, or an EE context, which has no CQs and no queues (rd.c) */

@@ -125,6 +125,13 @@ static int describe_datagram(const struct eng_qp *qp, const struct ibv_send_wr *
 	return 0;
 }
 
+static uint32_t max_sge(const struct eng_qp *qp, enum ibv_wr_opcode opcode)
+{
+	return opcode == IBV_WR_RDMA_READ && qp->init.max_sge_rd ?
+		       MIN(qp->init.max_sge_rd, qp->init.max_send_sge) :
+		       qp->init.max_send_sge;
+}
+
 /* Translate a request into the transport's form; its pieces are stored in @sge. */
 static int translate(const struct eng_qp *qp, const struct ibv_send_wr *wr,
 		     const struct tp_av *(*av_of)(struct ibv_ah *ah), struct tp_send_wr *out,
@@ -132,7 +139,7 @@ static int translate(const struct eng_qp *qp, const struct ibv_send_wr *wr,
 {
 	uint64_t total = 0;
 
-	if (unlikely(wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->init.max_send_sge))
+	if (unlikely(wr->num_sge < 0 || (uint32_t)wr->num_sge > max_sge(qp, wr->opcode)))
 		return -EINVAL;
 	describe(wr, out);
 	for (int i = 0; i < wr->num_sge; i++) {

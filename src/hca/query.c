@@ -96,6 +96,21 @@ static void add_ethernet(struct ib_device_attr *attr)
 	attr->max_rate_limit = 100000000;
 }
 
+/* what a profile leaves of one attribute limits others, which no profile names */
+static void agree(struct ib_device_attr *attr)
+{
+	attr->max_raw_ethy_qp = MIN(attr->max_raw_ethy_qp, attr->max_qp);
+	if (!(attr->qp_types & 1 << IB_QPT_RAW_PACKET)) {
+		attr->device_cap_flags &= ~(u64)IB_DEVICE_MANAGED_FLOW_STEERING;
+		attr->max_raw_ethy_qp = 0;
+		attr->rss_fields = 0;
+		attr->min_rate_limit = attr->max_rate_limit = 0;
+	}
+	if (!(attr->device_cap_flags & (IB_DEVICE_MEM_WINDOW | IB_DEVICE_MEM_WINDOW_TYPE_2A |
+					IB_DEVICE_MEM_WINDOW_TYPE_2B)))
+		attr->max_mw = 0;
+}
+
 int hca_query_device(struct ib_device *device, struct ib_device_attr *attr)
 {
 	const struct hca *hca = hca_of(device);
@@ -105,6 +120,7 @@ int hca_query_device(struct ib_device *device, struct ib_device_attr *attr)
 		add_ethernet(attr);
 	if (hca->set->profile)
 		profile_apply(hca->set->profile, attr, NULL, 0);
+	agree(attr);
 	return 0;
 }
 
@@ -128,6 +144,14 @@ int hca_modify_device(struct ib_device *device, int mask, struct ib_device_modif
 	return 0;
 }
 
+/* A16: RoCE has no partition but the default one */
+static u16 num_pkeys(const struct ag_port *p, const struct abi_devport *d)
+{
+	return d->link_layer == IB_LINK_LAYER_ETHERNET ?
+		       1 :
+		       (u16)MIN((unsigned)p->num_pkeys, (unsigned)ABI_PKEYS);
+}
+
 int hca_query_port(struct ib_device *device, u32 port_num, struct ib_port_attr *attr)
 {
 	const struct ag_node *node = fab_node(hca_of(device)->fab, hca_of(device)->node);
@@ -144,7 +168,7 @@ int hca_query_port(struct ib_device *device, u32 port_num, struct ib_port_attr *
 		.max_msg_sz = HCA_MAX_MSG_BYTES,
 		.bad_pkey_cntr = d->pkey_violations,
 		.qkey_viol_cntr = d->qkey_violations,
-		.pkey_tbl_len = (u16)MIN((unsigned)p->num_pkeys, (unsigned)ABI_PKEYS),
+		.pkey_tbl_len = num_pkeys(p, d),
 		.lid = d->lid,
 		.sm_lid = d->sm_lid,
 		.lmc = d->lmc,

@@ -29,6 +29,8 @@
 	"atomic_cap: ATOMIC_HCA\n"                                                             \
 	"max_mw: 16777216\n"                                                                   \
 	"max_mcast_grp: 2097152\n"                                                             \
+	"max_mcast_qp_attach: 240\n"                                                           \
+	"max_total_mcast_qp_attach: 503316480\n"                                               \
 	"max_ah: 2147483647\n"                                                                 \
 	"max_srq: 8388608\n"                                                                   \
 	"max_srq_wr: 32767\n"                                                                  \
@@ -86,6 +88,8 @@ static const struct {
 	 "max_qp_init_rd_atom: 128\n"
 	 "atomic_cap: ATOMIC_HCA\n"
 	 "max_mcast_grp: 8192\n"
+	 "max_mcast_qp_attach: 248\n"
+	 "max_total_mcast_qp_attach: 2031616\n"
 	 "max_ah: 2147483647\n"
 	 "max_srq: 65472\n"
 	 "max_srq_wr: 16383\n"
@@ -103,7 +107,7 @@ static const struct {
 	 "max_pd: 16777216\n"
 	 "max_res_rd_atom: 4194304\n"
 	 CONNECTX_5_AND_LATER
-	 "qp_types: RC UC UD XRC\n"},
+	 "qp_types: RC UC UD XRC RAW\n"},
 	{"connectx7",
 	 "fw_ver: 28.43.2566\n"
 	 "vendor_id: 0x02c9\n"
@@ -133,7 +137,10 @@ static const struct {
 	 "max_res_rd_atom: 258048\n"
 	 "max_qp_init_rd_atom: 128\n"
 	 "atomic_cap: ATOMIC_HCA\n"
+	 "max_mw: 0\n"
 	 "max_mcast_grp: 8192\n"
+	 "max_mcast_qp_attach: 56\n"
+	 "max_total_mcast_qp_attach: 458752\n"
 	 "max_ah: 100\n"
 	 "max_srq: 960\n"
 	 "max_srq_wr: 16384\n"
@@ -162,6 +169,8 @@ static const struct {
 	 "atomic_cap: ATOMIC_NONE\n"
 	 "max_mw: 0\n"
 	 "max_mcast_grp: 0\n"
+	 "max_mcast_qp_attach: 0\n"
+	 "max_total_mcast_qp_attach: 0\n"
 	 "max_ah: 32768\n"
 	 "max_srq: 0\n"
 	 "max_srq_wr: 0\n"

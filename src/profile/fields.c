@@ -4,7 +4,7 @@
  * ibv_devinfo does not print: the limit of inline data, and the transports.
  *
  * A profile does not change the ports, which the topology defines, the frequency of the
- * clock, which must be correct, and raw packet QPs with their attributes.
+ * clock, which must be correct, and the attributes of raw packet QPs.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -41,6 +41,7 @@ static const struct profile_word qp_words[] = {
 	{"UC", 1 << IB_QPT_UC},
 	{"UD", 1 << IB_QPT_UD},
 	{"XRC", 1 << IB_QPT_XRC_INI | 1 << IB_QPT_XRC_TGT},
+	{"RAW", 1 << IB_QPT_RAW_PACKET},
 	{"RD", 1 << IB_QPT_RD | 1 << IB_QPT_EEC},
 	{0},
 };
@@ -79,6 +80,8 @@ const struct profile_field profile_fields[] = {
 	 .words = atomic_words},
 	{LIMIT(max_mw)},
 	{LIMIT(max_mcast_grp)},
+	{LIMIT(max_mcast_qp_attach)},
+	{LIMIT(max_total_mcast_qp_attach)},
 	{LIMIT(max_ah), .least = 64},
 	{LIMIT(max_srq)},
 	{LIMIT(max_srq_wr)},
@@ -100,7 +103,8 @@ const struct profile_field profile_fields[] = {
 	{SAME(max_num_tags), .rule = PROFILE_AT_MOST, AT(tm_caps.max_num_tags)},
 	{.name = "max_dm_size", .devinfo = "maximum available device memory",
 	 .rule = PROFILE_AT_MOST, AT(max_dm_size)},
-	{.name = "max_inline_data", .rule = PROFILE_AT_MOST, AT(max_inline_data)},
+	{.name = "max_inline_data", .rule = PROFILE_AT_MOST, AT(max_inline_data),
+	 .also = offsetof(struct ib_device_attr, max_inline_data_ud)},
 	{.name = "max_inline_data_ud", .rule = PROFILE_AT_MOST, AT(max_inline_data_ud)},
 	{.name = "qp_types", .syntax = PROFILE_WORDS, .rule = PROFILE_SUBSET, AT(qp_types),
 	 .words = qp_words},

@@ -195,7 +195,7 @@ static void answer_destroy(struct fake_softibd *fake, struct session *s)
 static void answer_limits(struct session *s)
 {
 	struct abi_ex_query_device_resp r = {.core = {
-		.base = {.max_qp = 100, .max_qp_wr = 4096, .max_sge = 16, .max_sge_rd = 16,
+		.base = {.max_qp = 100, .max_ah = 3, .max_qp_wr = 4096, .max_sge = 16, .max_sge_rd = 16,
 			 .max_cq = 100, .max_cqe = 65535, .max_mr = 100, .max_pd = 100,
 			 .max_qp_rd_atom = 16, .max_srq = 10, .max_srq_wr = 4096,
 			 .max_srq_sge = 16, .max_pkeys = ABI_PKEYS, .phys_port_cnt = 1,

@@ -81,6 +81,24 @@ static void bad_requests_are_refused(void **state)
 	assert_int_equal(errno, EINVAL);
 }
 
+static void address_handles_are_counted(void **state)
+{
+	struct program *p = *state;
+	struct ibv_ah_attr attr = {.dlid = 1, .port_num = 1};
+	struct ibv_ah *ah[3];
+
+	for (unsigned i = 0; i < sizeof(ah) / sizeof(*ah); i++)
+		assert_non_null(ah[i] = ibv_create_ah(p->pd, &attr));
+	assert_null(ibv_create_ah(p->pd, &attr));
+	assert_int_equal(errno, ENOMEM);
+	for (unsigned i = 0; i < sizeof(ah) / sizeof(*ah); i++) {
+		assert_int_equal(ibv_destroy_ah(ah[i]), 0);
+		assert_non_null(ah[i] = ibv_create_ah(p->pd, &attr));
+	}
+	for (unsigned i = 0; i < sizeof(ah) / sizeof(*ah); i++)
+		assert_int_equal(ibv_destroy_ah(ah[i]), 0);
+}
+
 static void events_are_moderated_within_limits(void **state)
 {
 	struct program *p = *state;
@@ -790,6 +808,7 @@ int main(void)
 		CASE(a_device_stays_the_same_pointer),
 		CASE(what_is_not_supported_says_so),
 		CASE(bad_requests_are_refused),
+		CASE(address_handles_are_counted),
 		CASE(events_are_moderated_within_limits),
 		CASE(a_moderated_event_comes_to_who_sleeps),
 		CASE(a_child_has_device_memory_of_its_own),

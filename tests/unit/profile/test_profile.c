@@ -59,7 +59,7 @@ static void what_is_wrong_is_said_with_its_line(void **state)
 		     "p:1: atomic_cap knows ATOMIC_NONE ATOMIC_HCA ATOMIC_GLOB, not 'HCA'");
 	expect_wrong("atomic_cap: ATOMIC_HCA ATOMIC_NONE",
 		     "p:1: atomic_cap takes one word, not 'ATOMIC_NONE' as well");
-	expect_wrong("qp_types: RC DC", "p:1: qp_types knows RC UC UD XRC RD and none, not 'DC'");
+	expect_wrong("qp_types: RC DC", "p:1: qp_types knows RC UC UD XRC RAW RD and none, not 'DC'");
 	expect_wrong("fw_ver: 0123456789012345678901234567890123456789",
 		     "p:1: fw_ver takes 31 characters at most");
 	memset(longer, ' ', sizeof(longer) - 1);
