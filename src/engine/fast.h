@@ -258,7 +258,7 @@ eng_send_reliable(struct engine *e, struct eng_qp *qp, struct tp_qp *tp,
 	uint32_t len = sge->length_bytes;
 	psn_t at, ack;
 
-	at = tp_fast_send(tp, wr->wr_id, flags, sge, payload, few);
+	at = tp_fast_send(tp, wr->wr_id, flags, sge, few);
 	eng_record_words(qp, tp, WIRE_SEND_ONLY, at,
 			 abi_record_flags(ABI_RECORD_ACK_REQ) | solicited, len, 1, word);
 	if (tp_take_ack(tp, &ack))

@@ -187,7 +187,9 @@ static void predict(struct eng_lane_in *lane, struct eng_qp *qp,
 	bool middle = rc && r->opcode == (WIRE_RC | WIRE_SEND_MIDDLE);
 	bool only = (ud || rc) && r->opcode == (tp_transport(qp->tp) | WIRE_SEND_ONLY);
 	uint8_t flags = only && rc ? ABI_RECORD_ACK_REQ : 0;
-	uint32_t mtu = tp_mtu(qp->tp), full = r->packets * mtu;
+	uint32_t flags_of = wire_opcodes[r->opcode].flags, full = r->packets * tp_mtu(qp->tp);
+	/* an empty message is left to the general path: its receive need not have a piece */
+	uint32_t least = MAX(tp_least_payload(qp->tp, r->packets, flags_of), 1u);
 	struct tp_wc wc;
 
 	if (qp->engine->cfg.general_only || eng_has_tags(qp) || (!only && !middle) || !r->packets ||
@@ -195,14 +197,14 @@ static void predict(struct eng_lane_in *lane, struct eng_qp *qp,
 	    (r->flags & (ABI_RECORD_ACK_REQ | ABI_RECORD_GRH)) != flags ||
 	    r->pkey != tp_pkey(qp->tp) || !wire_pkeys_match(r->pkey, r->pkey))
 		return;
-	tp_recv_wc(qp->tp, pkt, wire_opcodes[r->opcode].flags, 0, &wc);
+	tp_recv_wc(qp->tp, pkt, flags_of, 0, &wc);
 	lane->predicted = ud ? &lane->datagram : &qp->predicted;
 	*lane->predicted = (struct eng_prediction){
 		.qp = qp,
 		.lane = lane->id,
 		.target = abi_record_target(word),
-		.least_bytes = middle ? full : full - mtu + 1,
-		.span_bytes = middle ? 1 : mtu,
+		.least_bytes = least,
+		.span_bytes = full - least + 1,
 		.packets = r->packets,
 		.kind = middle ? ENG_MIDDLE
 			: ud   ? ENG_DATAGRAM
@@ -313,8 +315,10 @@ receive_run(struct eng_lane_in *lane, const struct abi_cell *cell, uint64_t word
 	unsigned n = 0;
 
 	most = likely(tp_fast_expects(qp->tp, ud)) ? MIN(run_room(e, qp, &wc), most) : 0;
-	while (n < most && (ud ? abi_record_target(word) == p->target
-			       : abi_record_is(word, p->target, next.v))) {
+	if (unlikely(!most))
+		return 0;
+	while (ud ? abi_record_target(word) == p->target
+		  : abi_record_is(word, p->target, next.v)) {
 		if (unlikely(!receive_single(e, lane, p, cell, word, rq->pd,
 					     eng_rq_at(rq, rq->head + n), &mr, &wc[n],
 					     ud)))

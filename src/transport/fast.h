@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What the engine's fast path (engine/fast.h) asks of a QP: all that it may know of one
- * beyond transport.h. The fast path sends and receives SENDs of one packet, of RC or UD,
- * without immediate and fence, over a link of segments, and does to the QP what
- * tp_qp_post_send(), tp_qp_transmit_segment() and tp_qp_receive() do when nothing is in
- * the packet's way:
+ * What the engine's fast path (engine/fast.h) asks of a QP. The engine knows nothing else of a
+ * QP beyond transport.h.
  *
- *   sending    no table of opcodes and no cursor: the message is one packet. AckReq is
- *              set, as on the last packet of any message. next, fresh, end and head of
- *              the send queue are one, and move on together
- *   receiving  no state of a message: it begins and ends here. No RNR, NAK, duplicate,
- *              fault or COMM_EST: the packet is the expected one, the QP receives, and
- *              the engine has found where the bytes go
+ * The fast path sends and receives SENDs of one packet, of RC or UD, without immediate and
+ * fence, over a link of segments. Its functions here take the same steps (send.h, qp.h) as
+ * tp_qp_post_send(), tp_qp_transmit_segment() and tp_qp_receive(), with constants for what is
+ * known of such a SEND:
  *
- * tests/unit/engine/test_paths.c holds the two paths to the same packets.
+ *   sending    The message is one packet, so there is no lookup in the table of opcodes and no
+ *              cursor. It has AckReq, as the last packet of any message. The indices next,
+ *              fresh, end and head of the send queue are equal before it and after it.
+ *   receiving  The message begins and ends with this packet, so no state of a message is kept.
+ *              The packet is the expected one, the QP receives, and the engine has found where
+ *              the bytes go, so there is no RNR NAK, NAK, duplicate or COMM_EST.
+ *
+ * tests/unit/engine/test_paths.c compares the packets of the two paths.
  */
 #ifndef SOFTIB_TRANSPORT_FAST_H
 #define SOFTIB_TRANSPORT_FAST_H
 
-#include "base/copy.h"
-#include "transport/qp.h"
+#include "transport/send.h"
 
 /* --- what a QP is --- */
 
@@ -106,8 +107,7 @@ bool tp_fast_look(struct tp_qp *qp);
  * found, and with no response of this QP before it? Return: false: look */
 static inline bool tp_fast_known(const struct tp_qp *qp)
 {
-	return likely(qp->sq.fast_left &&
-		      !(qp->resp.pending & (uint8_t)~TP_RESPONSE_OWED));
+	return likely(qp->sq.fast_left && !tp_response_first(qp, true));
 }
 
 /** tp_fast_may_send() - the same, with a look if need be */
@@ -120,7 +120,6 @@ static inline bool tp_fast_may_send(struct tp_qp *qp)
  * tp_fast_send() - a SEND of RC is posted and sent
  * @flags: of IBV_SEND_SIGNALED, _SOLICITED, _INLINE
  * @sge: the one piece, of 1 byte to the path MTU or, inline, the QP's limit
- * @payload: the same in host memory
  * @few: it is no more than eight bytes, and these, as of load_few(); else NULL
  *
  * Context: tp_fast_may_send() said yes. Whoever calls it takes an ACK along
@@ -128,32 +127,27 @@ static inline bool tp_fast_may_send(struct tp_qp *qp)
  * Return: its PSN
  */
 static inline psn_t tp_fast_send(struct tp_qp *qp, uint64_t wr_id, unsigned flags,
-				 const struct tp_sge *sge, const void *payload,
-				 const uint64_t *few)
+				 const struct tp_sge *sge, const uint64_t *few)
 {
+	const struct tp_sge piece = {sge->addr, sge->length_bytes, sge->lkey};
+	const struct tp_send_wr wr = {
+		.wr_id = wr_id,
+		.opcode = IBV_WR_SEND,
+		.flags = (uint16_t)flags,
+		.num_sge = 1,
+		.length_bytes = sge->length_bytes,
+		.sge = &piece,
+	};
 	struct tp_sq *sq = &qp->sq;
-	uint32_t index = sq->head, len = sge->length_bytes;
-	struct tp_sqe *sqe = tp_sqe(qp, index);
-	psn_t at = sq->nxt;
+	uint32_t index = sq->head; /* and next, fresh and end (tp_fast_look()) */
+	psn_t at = sq->nxt, nxt = psn_add(at, 1);
 
-	sqe->wr_id = wr_id;
-	sqe->length_bytes = len;
-	sqe->flags = (uint16_t)(flags | qp->sig_all_flag);
-	sqe->opcode = IBV_WR_SEND;
-	sqe->num_sge = 1;
-	/* what it may be sent again from */
-	if (!(flags & IBV_SEND_INLINE))
-		*(struct tp_sge *)sqe->brief = (struct tp_sge){sge->addr, len, sge->lkey};
-	else if (few)
-		memcpy(sqe->brief, few, sizeof(*few));
-	else
-		copy_few(len <= sizeof(sqe->brief) ? sqe->brief : tp_long_slot(qp, index),
-			 payload, len);
-	/* they were the same (tp_fast_look()) */
-	sq->head = sq->end = sq->next = sq->fresh = index + 1;
+	tp_write_request(qp, index, &wr, TP_OP_RECEIVES, TP_RDMA, few);
+	tp_begin_request(sq, tp_sqe(qp, index), index, at, 1);
+	tp_leave(sq, index, nxt, true, true);
+	sq->sent = nxt;
+	sq->head = sq->end = index + 1;
 	sq->fast_left--;
-	sqe->first_psn = sqe->last_psn = at;
-	sq->nxt = sq->sent = psn_add(at, 1);
 	qp->stats.tx_packets++;
 	return at;
 }
@@ -165,7 +159,7 @@ static inline psn_t tp_fast_send_datagram(struct tp_qp *qp)
 	struct tp_sq *sq = &qp->sq;
 	psn_t at = sq->nxt;
 
-	sq->una = sq->nxt = sq->sent = psn_add(at, 1);
+	tp_left_unreliable(sq, psn_add(at, 1));
 	qp->stats.tx_packets++;
 	return at;
 }
@@ -211,12 +205,11 @@ static inline psn_t tp_fast_ack(struct tp_qp *qp, struct wire_aeth *aeth)
 
 /* --- receiving --- */
 
-/* does it receive, and is nobody to be told that it does? The first packet in RTR tells
- * (COMM_EST) */
+/* does it receive, and without an event for the packet? */
 static inline bool tp_fast_receives(const struct tp_qp *qp)
 {
 	return likely(qp->state == IBV_QPS_RTS) ||
-	       (qp->state == IBV_QPS_RTR && qp->resp.established);
+	       (tp_state_receives(qp->state) && !tp_comm_est(qp));
 }
 
 /** tp_fast_expects() - does it await a request between messages? No receive was taken for
@@ -249,9 +242,8 @@ static inline bool tp_fast_takes(const struct tp_qp *qp, uint32_t qkey)
  */
 static inline void tp_fast_received(struct tp_qp *qp, unsigned n, unsigned packets)
 {
-	tp_expect_next(&qp->resp, packets, n);
+	tp_received(&qp->resp, packets, n, true);
 	qp->stats.rx_packets += packets;
-	tp_acknowledge_messages(&qp->resp, n, packets);
 }
 
 /** tp_fast_received_datagrams() - the same of @n of UD */
@@ -288,7 +280,7 @@ static inline void tp_fast_received_middle(struct tp_qp *qp, uint32_t len,
 {
 	struct tp_responder *r = &qp->resp;
 
-	tp_expect_next(r, packets, 0);
+	tp_received(r, packets, 0, false);
 	r->received_bytes += len;
 	r->cursor.offset += len;
 	qp->stats.rx_packets += packets;

@@ -63,7 +63,7 @@ void tp_qp_held_request(const struct tp_qp *qp, struct tp_send_wr *wr, struct tp
 	}
 	if (!(sqe->flags & IBV_SEND_INLINE))
 		return;
-	*inline_data = (struct tp_sge){.addr = (uintptr_t)tp_slot(qp, index),
+	*inline_data = (struct tp_sge){.addr = (uintptr_t)tp_data(qp, index),
 				       .length_bytes = sqe->length_bytes};
 	wr->num_sge = 1;
 	wr->sge = inline_data;

@@ -9,7 +9,7 @@
  */
 #include <errno.h>
 
-#include "transport/qp.h"
+#include "transport/send.h"
 
 #define STATE(s) (1u << IBV_QPS_##s)
 #define CAN_POST_SEND (STATE(RTS) | STATE(SQD) | STATE(SQE) | STATE(ERR))
@@ -98,7 +98,7 @@ const struct tp_stats *tp_qp_stats(const struct tp_qp *qp)
 
 uint32_t tp_qp_sq_free(const struct tp_qp *qp)
 {
-	return qp->sq.depth + qp->sq.own - (qp->sq.head - qp->sq.tail);
+	return tp_sq_room(&qp->sq);
 }
 
 /* --- states --- */
@@ -273,64 +273,6 @@ static bool request_is_sound(const struct tp_qp *qp, const struct tp_send_wr *wr
 	return wr->length_bytes <= TP_MESSAGE_MAX;
 }
 
-static void copy_inline(uint8_t *to, const struct tp_send_wr *wr)
-{
-	for (unsigned i = 0; i < wr->num_sge; i++) {
-		if (wr->sge[i].length_bytes) /* an entry of no bytes may have the address NULL */
-			memcpy(to, (const void *)(uintptr_t)wr->sge[i].addr,
-			       wr->sge[i].length_bytes);
-		to += wr->sge[i].length_bytes;
-	}
-}
-
-static void copy_destination(struct tp_destination *to, const struct tp_send_wr *wr)
-{
-	*to = (struct tp_destination){
-		.av = wr->av,
-		.qpn = wr->remote_qpn,
-		.qkey = wr->remote_qkey,
-		.ee_context = wr->ee_context,
-		.src_qpn = wr->src_qpn,
-	};
-}
-
-static void copy_request(struct tp_qp *qp, uint32_t index, const struct tp_send_wr *wr)
-{
-	struct tp_sqe *sqe = tp_sqe(qp, index);
-
-	sqe->wr_id = wr->wr_id;
-	sqe->length_bytes = wr->length_bytes;
-	sqe->imm_or_rkey = wr->imm_or_rkey;
-	sqe->opcode = wr->opcode;
-	sqe->num_sge = wr->num_sge;
-	sqe->srqn = wr->srqn;
-	sqe->flags = (wr->flags & (uint16_t)~TP_SQE_KIND) | qp->sig_all_flag;
-	if (tp_op(sqe)->flags & TP_OP_RESPONDS)
-		sqe->flags |= TP_SQE_RESPONDS;
-	else if (tp_op(sqe)->flags & TP_OP_LOCAL)
-		sqe->flags |= TP_SQE_LOCAL;
-	if (unlikely(qp->can & TP_ADDRESSED))
-		copy_destination(&qp->sq.destinations[index & qp->sq.mask], wr);
-	if (qp->can & TP_RDMA) {
-		sqe->remote_addr = wr->remote_addr;
-		sqe->rkey = wr->rkey;
-		if (sqe->flags & TP_SQE_LOCAL) {
-			sqe->bind = wr->bind;
-		} else if (unlikely(tp_op(sqe)->flags & TP_OP_FLUSH)) {
-			sqe->flush = wr->flush;
-		} else {
-			sqe->compare_add = wr->compare_add;
-			sqe->swap = wr->swap;
-		}
-	}
-	if (wr->flags & IBV_SEND_INLINE) {
-		copy_inline(tp_slot(qp, index), wr);
-		return;
-	}
-	for (unsigned i = 0; i < wr->num_sge; i++)
-		tp_sges(qp, index)[i] = wr->sge[i];
-}
-
 int tp_qp_check_send(const struct tp_qp *qp, const struct tp_send_wr *wr)
 {
 	const struct tp_op *op = &tp_ops_table[wr->opcode < TP_OPS ? wr->opcode : 0];
@@ -347,7 +289,7 @@ static bool has_place(const struct tp_sq *sq, const struct tp_send_wr *wr)
 {
 	if (unlikely(wr->flags & TP_SEND_OWN))
 		return sq->own < sq->own_depth;
-	return sq->head - sq->tail - sq->own < sq->depth;
+	return tp_sq_room(sq) > 0;
 }
 
 int tp_qp_post_send(struct tp_qp *qp, const struct tp_send_wr *wr)
@@ -358,9 +300,9 @@ int tp_qp_post_send(struct tp_qp *qp, const struct tp_send_wr *wr)
 		return -EINVAL;
 	if (unlikely(!has_place(sq, wr)))
 		return -ENOMEM;
-	copy_request(qp, sq->head, wr);
-	sq->fast_left = 0;
+	tp_write_request(qp, sq->head, wr, tp_ops_table[wr->opcode].flags, qp->can, NULL);
 	sq->head++;
+	sq->fast_left = 0;
 	sq->own += wr->flags & TP_SEND_OWN ? 1 : 0;
 	if (likely(qp->state == IBV_QPS_RTS)) {
 		if (likely(!sq->stop))
@@ -392,7 +334,7 @@ void tp_qp_receive(struct tp_qp *qp, const struct wire_packet *pkt, mono_t now)
 		     (opcode & WIRE_TRANSPORT_MASK) != qp->transport))
 		return;
 	qp->stats.rx_packets += pkt->packets;
-	if (unlikely(qp->state == IBV_QPS_RTR && !qp->resp.established)) {
+	if (tp_comm_est(qp)) {
 		qp->resp.established = true;
 		if (qp->type != TP_RAW)
 			qp->ops->event(qp->ctx, TP_EVENT_COMM_EST);
@@ -444,10 +386,8 @@ bool tp_qp_transmit_segment(struct tp_qp *qp, struct tp_packet_out *out,
 			    uint32_t segment_bytes, mono_t now)
 {
 	uint32_t most = MAX(segment_bytes >> qp->mtu_shift, 1u);
-	/* on the wire no ACK travels with a request, so it is sent first */
-	uint8_t first = segment_bytes ? (uint8_t)~TP_RESPONSE_OWED : UINT8_MAX;
 
-	if (qp->resp.pending & first && tp_responder_transmit(qp, out, most))
+	if (tp_response_first(qp, segment_bytes) && tp_responder_transmit(qp, out, most))
 		goto sent;
 	if (!tp_requester_transmit(qp, out, most, now) &&
 	    !(qp->resp.pending && tp_responder_transmit(qp, out, most)))

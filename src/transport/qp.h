@@ -112,7 +112,7 @@ struct tp_sqe {
 		};
 		struct tp_bind bind;
 		struct tp_flush flush;
-		uint8_t brief[sizeof(struct tp_sge)]; /* others: tp_slot() */
+		uint8_t brief[sizeof(struct tp_sge)]; /* others: tp_data() */
 	};
 	uint32_t srqn; /* XRC */
 } __attribute__((aligned(64)));
@@ -294,38 +294,45 @@ static inline struct tp_sqe *tp_sqe(const struct tp_qp *qp, uint32_t index)
 	return &qp->sq.ring[index & qp->sq.mask];
 }
 
-/** tp_is_brief() - has a request room for its only piece, or its few inline bytes? */
-static inline bool tp_is_brief(const struct tp_sqe *sqe)
+static inline const struct tp_op *tp_op(const struct tp_sqe *sqe)
 {
-	return sqe->num_sge <= 1 && !(tp_ops_table[sqe->opcode].flags & TP_OP_ATOMIC) &&
+	return &tp_ops_table[sqe->opcode];
+}
+
+/** tp_is_brief() - has a request room for its only piece, or its few inline bytes?
+ *  @op_flags: enum tp_op_flags of its opcode */
+static inline bool tp_is_brief(const struct tp_sqe *sqe, unsigned op_flags)
+{
+	return sqe->num_sge <= 1 && !(op_flags & TP_OP_ATOMIC) &&
 	       (!(sqe->flags & IBV_SEND_INLINE) || sqe->length_bytes <= sizeof(sqe->brief));
 }
 
-/** tp_long_slot() - tp_slot() of one that is not brief */
-static inline uint8_t *tp_long_slot(const struct tp_qp *qp, uint32_t index)
-{
-	return qp->sq.slots + (size_t)(index & qp->sq.mask) * qp->sq.slot_bytes;
-}
-
-/** tp_slot() - where a request's pieces, or its inline data, are: in the request, if it
- *  is brief: each cache line less is felt where many are under way */
-static inline uint8_t *tp_slot(const struct tp_qp *qp, uint32_t index)
+/** tp_slot() - where the pieces of the request @index, or its inline data, are: in the entry
+ *  itself, if they are brief, so that a short request costs one cache line */
+static inline uint8_t *tp_slot(const struct tp_qp *qp, uint32_t index, unsigned op_flags)
 {
 	struct tp_sqe *sqe = tp_sqe(qp, index);
 
-	if (likely(tp_is_brief(sqe)))
+	if (likely(tp_is_brief(sqe, op_flags)))
 		return sqe->brief;
-	return tp_long_slot(qp, index);
+	return qp->sq.slots + (size_t)(index & qp->sq.mask) * qp->sq.slot_bytes;
+}
+
+/** tp_data() - tp_slot() of a request that is in the send queue */
+static inline uint8_t *tp_data(const struct tp_qp *qp, uint32_t index)
+{
+	return tp_slot(qp, index, tp_op(tp_sqe(qp, index))->flags);
 }
 
 static inline struct tp_sge *tp_sges(const struct tp_qp *qp, uint32_t index)
 {
-	return (struct tp_sge *)tp_slot(qp, index);
+	return (struct tp_sge *)tp_data(qp, index);
 }
 
-static inline const struct tp_op *tp_op(const struct tp_sqe *sqe)
+/** tp_comm_est() - does the next packet that the QP receives raise TP_EVENT_COMM_EST? */
+static inline bool tp_comm_est(const struct tp_qp *qp)
 {
-	return &tp_ops_table[sqe->opcode];
+	return unlikely(qp->state == IBV_QPS_RTR && !qp->resp.established);
 }
 
 /** tp_ack_wait() - start to wait for an acknowledgement
@@ -398,15 +405,6 @@ static inline void tp_acknowledge_messages(struct tp_responder *r, unsigned n, u
 	r->pending |= owed == 1 || length < TP_ACK_PACKETS ? TP_RESPONSE_OWED : TP_RESPONSE_ACK;
 }
 
-/** tp_acknowledge() - an ACK is asked for, of @packets; that of a @whole message may wait */
-static inline void tp_acknowledge(struct tp_responder *r, bool whole, unsigned packets)
-{
-	if (whole)
-		tp_acknowledge_messages(r, 1, packets);
-	else
-		r->pending |= TP_RESPONSE_ACK;
-}
-
 /** tp_expect_next() - request packets were received in order: so many @packets, which
  *  completed so many @messages (9.7.4.1, 9.7.7.1) */
 static inline void tp_expect_next(struct tp_responder *r, uint32_t packets,
@@ -414,6 +412,20 @@ static inline void tp_expect_next(struct tp_responder *r, uint32_t packets,
 {
 	r->epsn = psn_add(r->epsn, packets);
 	r->msn = (r->msn + messages) & 0xffffff;
+}
+
+/** tp_received() - tp_expect_next(), of packets of SENDs and WRITEs. @ack_req: the last of them
+ *  asks for an ACK. That of whole messages may be delayed */
+static inline void tp_received(struct tp_responder *r, uint32_t packets, uint32_t messages,
+			       bool ack_req)
+{
+	tp_expect_next(r, packets, messages);
+	if (!ack_req)
+		return;
+	if (messages)
+		tp_acknowledge_messages(r, messages, packets);
+	else
+		r->pending |= TP_RESPONSE_ACK;
 }
 
 /** tp_take_all_acks() - an ACK, or a NAK, leaves that acknowledges all that was received.
@@ -438,17 +450,24 @@ static inline void tp_trim(const struct tp_qp *qp, const struct wire_packet *pkt
 	to->payload_bytes -= done << qp->mtu_shift;
 }
 
-/** tp_fits() - has a packet or segment the payload that so many packets of a
- *  message have? All are full, but for the last (9.7.4.1.6) */
+/** tp_least_payload() - how much payload have so many packets of a message at least? All are
+ *  full, but for the last (9.7.4.1.6). @flags: of wire_opcodes[] */
+static inline uint32_t tp_least_payload(const struct tp_qp *qp, uint32_t packets, uint32_t flags)
+{
+	uint32_t full = packets << qp->mtu_shift;
+
+	if (!(flags & WIRE_IS_LAST))
+		return full;
+	return packets == 1 && flags & WIRE_IS_FIRST ? 0 : full - tp_mtu(qp) + 1;
+}
+
+/** tp_fits() - has a packet or segment the payload that so many packets of a message have? */
 static inline bool tp_fits(const struct tp_qp *qp, const struct wire_packet *pkt,
 			   uint32_t flags)
 {
-	uint32_t full = (uint32_t)pkt->packets << qp->mtu_shift;
-	uint32_t least = full;
-
-	if (flags & WIRE_IS_LAST)
-		least = pkt->packets == 1 && flags & WIRE_IS_FIRST ? 0 : full - tp_mtu(qp) + 1;
-	return pkt->packets > 0 && pkt->payload_bytes >= least && pkt->payload_bytes <= full;
+	return pkt->packets > 0 &&
+	       pkt->payload_bytes >= tp_least_payload(qp, pkt->packets, flags) &&
+	       pkt->payload_bytes <= (uint32_t)pkt->packets << qp->mtu_shift;
 }
 
 /* --- qp.c --- */

@@ -9,6 +9,7 @@
  * the last), and sq.end.
  */
 #include "transport/fast.h"
+#include "transport/send.h"
 
 static bool block(struct tp_qp *qp, enum tp_block why)
 {
@@ -54,7 +55,7 @@ static bool may_start(struct tp_qp *qp, const struct tp_sqe *sqe, const struct t
 	if (is_fenced(sq, sqe))
 		return block(qp, TP_BLOCK_READS);
 	/* 9.7.1: never more than half of the PSN space outstanding */
-	if (unlikely(tp_psn_distance(sq->nxt, sq->una) + packets > TP_PSN_HALF))
+	if (unlikely(packets > tp_psns_left(sq)))
 		return block(qp, TP_BLOCK_WINDOW);
 	/* without a credit, one packet at a time */
 	if (unlikely(op->flags & TP_OP_RECEIVES && over_limit(sq, sq->next) &&
@@ -70,10 +71,7 @@ static bool start(struct tp_qp *qp, struct tp_sqe *sqe, const struct tp_op *op)
 
 	if (qp->can & TP_ACKNOWLEDGED && !may_start(qp, sqe, op, packets))
 		return false;
-	sqe->first_psn = sq->nxt;
-	sqe->last_psn = psn_add(sq->nxt, packets - 1);
-	sq->asked = sq->nxt; /* the last packet of the request before this one had AckReq */
-	sq->fresh++;
+	tp_begin_request(sq, sqe, sq->fresh, sq->nxt, packets);
 	return true;
 }
 
@@ -103,9 +101,7 @@ static bool pass_local(struct tp_qp *qp, struct tp_sqe *sqe)
 			return block(qp, TP_BLOCK_READS);
 		if (!execute(qp, sqe))
 			return fail(qp, IBV_WC_MW_BIND_ERR);
-		sqe->first_psn = sq->nxt;
-		sqe->last_psn = psn_add(sq->nxt, 0xffffff);
-		sq->fresh++;
+		tp_begin_request(sq, sqe, sq->fresh, sq->nxt, 0);
 		sq->executed = true;
 	}
 	sq->next++;
@@ -119,7 +115,7 @@ static struct tp_sqe *next_request(struct tp_qp *qp)
 {
 	struct tp_sq *sq = &qp->sq;
 
-	while (sq->next != sq->end && !sq->block) {
+	while (tp_has_request(qp)) {
 		struct tp_sqe *sqe = tp_sqe(qp, sq->next);
 
 		if (likely(!(sqe->flags & TP_SQE_LOCAL)))
@@ -185,7 +181,7 @@ static bool fill_payload(struct tp_qp *qp, const struct tp_sqe *sqe, uint32_t of
 	if (len == 0)
 		return true;
 	if (sqe->flags & IBV_SEND_INLINE) {
-		out->piece[0].ptr = tp_slot(qp, sq->next) + offset;
+		out->piece[0].ptr = tp_data(qp, sq->next) + offset;
 		out->piece[0].len = len;
 		out->num_pieces = 1;
 		return true;
@@ -198,23 +194,12 @@ static bool fill_payload(struct tp_qp *qp, const struct tp_sqe *sqe, uint32_t of
 	return tp_gather(qp, sq->next, &sq->cursor, len, out);
 }
 
-static uint32_t in_flight(const struct tp_sq *sq)
-{
-	return tp_psn_distance(sq->nxt, sq->una) - sq->read_psns;
-}
-
-/* request packets in flight before an ACK must come, by the longest segment */
-static uint32_t window(uint32_t most)
-{
-	return most > 1 ? TP_SEGMENT_WINDOW : TP_WINDOW;
-}
-
 /* Is the PSN window full? It is not if no ACK is on its way that would open it: only one of many
  * segments has AckReq, and packets, whose window is smaller, may continue in the middle of their
  * message. In that case the next packet is sent with AckReq. */
 static bool is_full(const struct tp_sq *sq, uint32_t most)
 {
-	if (likely(in_flight(sq) < window(most)))
+	if (likely(tp_window_left(sq, most)))
 		return false;
 	return sq->next == sq->fresh || tp_psn_distance(sq->asked, sq->una) - 1 <
 						tp_psn_distance(sq->nxt, sq->una);
@@ -224,9 +209,9 @@ static bool is_full(const struct tp_sq *sq, uint32_t most)
  * and on the packet after which the window is full */
 static bool wants_ack(const struct tp_sq *sq, bool last, uint32_t packets, uint32_t most)
 {
-	uint32_t every = window(most) / 4;
+	uint32_t every = tp_window(most) / 4;
 
-	return last || in_flight(sq) + packets >= window(most) ||
+	return last || packets >= tp_window_left(sq, most) ||
 	       (sq->nxt.v & (every - 1)) + packets >= every;
 }
 
@@ -263,11 +248,8 @@ static bool data_packet(struct tp_qp *qp, const struct tp_sqe *sqe,
 	} else if (qp->can & TP_ADDRESSED) {
 		tp_ud_fill(qp, sq->next, out);
 	}
-	sq->nxt = psn_add(sq->nxt, packets);
-	if (qp->can & TP_ACKNOWLEDGED && out->hdr.bth.ack_req)
-		sq->asked = sq->nxt;
-	if (last && qp->can & TP_ACKNOWLEDGED)
-		sq->next++;
+	tp_leave(sq, sq->next, psn_add(sq->nxt, packets), out->hdr.bth.ack_req,
+		 last && qp->can & TP_ACKNOWLEDGED);
 	return true;
 }
 
@@ -292,8 +274,7 @@ static bool response_request(struct tp_qp *qp, const struct tp_sqe *sqe,
 		fill_atomic(sqe, out);
 	sq->read_psns += tp_psn_distance(sqe->last_psn, sq->nxt) + 1;
 	sq->responses++;
-	sq->nxt = psn_add(sqe->last_psn, 1);
-	sq->next++;
+	tp_leave(sq, sq->next, psn_add(sqe->last_psn, 1), true, true);
 	return true;
 }
 
@@ -303,7 +284,7 @@ static void sent_unreliable(struct tp_qp *qp, const struct tp_sqe *sqe)
 	struct tp_sq *sq = &qp->sq;
 	bool last = psn_eq(sq->nxt, psn_add(sqe->last_psn, 1));
 
-	sq->una = sq->sent = sq->nxt;
+	tp_left_unreliable(sq, sq->nxt);
 	if (!last)
 		return;
 	tp_sq_complete(qp, IBV_WC_SUCCESS);
@@ -356,14 +337,13 @@ bool tp_requester_transmit(struct tp_qp *qp, struct tp_packet_out *out, uint32_t
 bool tp_fast_look(struct tp_qp *qp)
 {
 	struct tp_sq *sq = &qp->sq;
-	uint32_t in_flight = tp_psn_distance(sq->nxt, sq->una);
 
 	if (qp->state != IBV_QPS_RTS || !(qp->can & TP_FAST) || sq->next != sq->head ||
-	    sq->block || sq->stop || sq->limited || in_flight >= TP_SEGMENT_WINDOW)
+	    sq->block || sq->stop || sq->limited)
 		return false;
 	/* requests that complete before this is used up only make more room */
-	sq->fast_left =
-		MIN(sq->depth + sq->own - (sq->head - sq->tail), TP_SEGMENT_WINDOW - in_flight);
+	sq->fast_left = MIN(tp_sq_room(sq), tp_window_left(sq, TP_SEGMENT_WINDOW));
+	sq->fast_left = MIN(sq->fast_left, tp_psns_left(sq));
 	return sq->fast_left > 0;
 }
 

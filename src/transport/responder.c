@@ -96,9 +96,7 @@ static void expected(struct tp_qp *qp, const struct wire_packet *pkt, uint32_t f
 	} else if (unlikely(verdict != TP_ACCEPT)) {
 		tp_responder_fault(qp, verdict, r->epsn);
 	} else if (flags & (WIRE_IS_SEND | WIRE_IS_WRITE)) {
-		tp_expect_next(r, pkt->packets, flags & WIRE_IS_LAST ? 1 : 0);
-		if (pkt->bth.ack_req)
-			tp_acknowledge(r, flags & WIRE_IS_LAST, pkt->packets);
+		tp_received(r, pkt->packets, flags & WIRE_IS_LAST ? 1 : 0, pkt->bth.ack_req);
 	}
 }
 

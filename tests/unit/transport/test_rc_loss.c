@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "pair.h"
+#include "transport/fast.h"
 
 static enum pair_fate nth_packet(struct pair *p, const struct pair_packet *pkt)
 {
@@ -819,6 +820,24 @@ static void test_request_borders(void **state)
 		}
 }
 
+/* The responses of a READ take PSNs, but no place in the window of request packets: a SEND may
+ * follow at once, on either path. */
+static void test_send_behind_read(void **state)
+{
+	struct pair *p = pair_new(&(struct pair_options){.mtu_bytes = 256});
+	struct tp_send_wr wr = pair_wr(p, A, IBV_WR_RDMA_READ, 1, 0, 8, 0);
+	struct tp_packet_out out;
+
+	wr.length_bytes = 1u << 30;
+	assert_int_equal(tp_qp_post_send(p->side[A].qp, &wr), 0);
+	assert_true(tp_qp_transmit(p->side[A].qp, &out, p->now));
+	assert_true(tp_fast_may_send(p->side[A].qp));
+	pair_send(p, A, IBV_WR_SEND, 2, 0, 8, 0);
+	assert_true(tp_qp_transmit(p->side[A].qp, &out, p->now));
+	assert_int_equal(out.hdr.bth.psn.v, 0x100 + (1u << 22));
+	pair_free(p);
+}
+
 /* 2 GiB at 256 bytes a packet is half of the PSN space: nothing beside it */
 static void test_largest_read(void **state)
 {
@@ -829,9 +848,10 @@ static void test_largest_read(void **state)
 
 	wr.length_bytes = 1u << 31;
 	assert_int_equal(tp_qp_post_send(p->side[A].qp, &wr), 0);
-	pair_send(p, A, IBV_WR_RDMA_WRITE, 2, 0, 8, 0);
 	assert_true(tp_qp_transmit(p->side[A].qp, &out, p->now));
 	assert_int_equal(out.hdr.reth.length_bytes, 1u << 31);
+	assert_false(tp_fast_may_send(p->side[A].qp));
+	pair_send(p, A, IBV_WR_RDMA_WRITE, 2, 0, 8, 0);
 	assert_false(tp_qp_transmit(p->side[A].qp, &out, p->now));
 	assert_false(tp_qp_wants_transmit(p->side[A].qp));
 	/* the NAK that the responder gives: 2 GiB are not in its memory */
@@ -966,6 +986,7 @@ int main(void)
 		cmocka_unit_test(test_resend_fails_ack_drains),
 		cmocka_unit_test(test_ack_borders),
 		cmocka_unit_test(test_request_borders),
+		cmocka_unit_test(test_send_behind_read),
 		cmocka_unit_test(test_largest_read),
 		cmocka_unit_test(test_largest_write),
 		cmocka_unit_test(test_credits),
