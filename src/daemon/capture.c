@@ -49,8 +49,17 @@ static void see(void *ctx, const struct fab_sight *sight)
 	reader_commit(&c->reader, sizeof(record) + kept);
 }
 
+static void stop(struct reader *reader)
+{
+	struct capture *c = container_of(reader, struct capture, reader);
+
+	fab_watch_del(c->fab, &c->watch);
+	reader_close(&c->reader);
+	rt_free(c);
+}
+
 int capture_start(struct rt *rt, struct fabric *fab, const struct capture_config *config,
-		  struct capture **capture)
+		  struct reader **reader)
 {
 	struct capture *c = rt_zalloc(sizeof(*c));
 	int ret;
@@ -70,18 +79,7 @@ int capture_start(struct rt *rt, struct fabric *fab, const struct capture_config
 				      .packet = see,
 				      .ctx = c};
 	fab_watch_add(fab, &c->watch);
-	*capture = c;
+	c->reader.stop = stop;
+	*reader = &c->reader;
 	return 0;
-}
-
-void capture_stop(struct capture *c)
-{
-	fab_watch_del(c->fab, &c->watch);
-	reader_close(&c->reader);
-	rt_free(c);
-}
-
-int capture_dup_fds(const struct capture *c, int fd[2])
-{
-	return reader_dup_fds(&c->reader, fd);
 }

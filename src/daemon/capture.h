@@ -8,7 +8,7 @@
 #define CAPTURE_RING_BYTES     (8u << 20) /* the default */
 #define CAPTURE_RING_BYTES_MAX (1u << 30)
 
-struct capture;
+struct reader;
 
 /** struct capture_config - which packets are captured, and how much of each */
 struct capture_config {
@@ -21,14 +21,9 @@ struct capture_config {
 
 /**
  * capture_start() - begin to copy every packet that @config selects
- * Return: 0 and *@capture; -ENOMEM, -errno of the system
+ * Return: 0 and *@reader, for its stop(); -ENOMEM, -errno of the system
  */
 int capture_start(struct rt *rt, struct fabric *fab, const struct capture_config *config,
-		  struct capture **capture);
-/** capture_stop() - end a capture; the reader can still read what was copied */
-void capture_stop(struct capture *capture);
-/** capture_dup_fds() - duplicate the reader's descriptors: memfd and doorbell
- *  (abi/reader.h). Return: 0; -errno */
-int capture_dup_fds(const struct capture *capture, int fd[2]);
+		  struct reader **reader);
 
 #endif

@@ -14,6 +14,7 @@
 #define CONTROL_FDS	 5 /* the largest number of descriptors of a message */
 
 struct control_client;
+struct reader;
 struct trace;
 
 /** struct control_lease - something that a request started, and that ends with its connection */
@@ -70,6 +71,24 @@ void control_client_pass(struct control_client *client, const int *fd, int n);
 void control_client_lease(struct control_client *client, struct control_lease *lease);
 
 bool control_client_holds(const struct control_client *client);
+
+/* --- readers (control_reader.c) --- */
+
+/** struct control_ring - sizes in bytes that the ring of a reader may have
+ *  @least: a power of two; @usual: if the request names none; @most: that it may name */
+struct control_ring {
+	uint32_t least, usual, most;
+};
+
+/** control_may_read() - has the connection no reader yet? Return: false, with an error */
+bool control_may_read(struct control_request *req);
+/** control_ring_bytes() - the size of the ring that the request wants, rounded up to a power of
+ *  two. Return: false, with an error: it is invalid */
+bool control_ring_bytes(struct control_request *req, const struct control_ring *limits,
+			uint32_t *ring_bytes);
+/** control_pass_reader() - pass @reader's descriptors with the answer, and stop it when the
+ *  connection ends. Return: 0; -ENOMEM, -EMFILE, and @reader has been stopped */
+int control_pass_reader(struct control_request *req, struct reader *reader);
 
 /* --- control_message.c --- */
 /** control_parse() - parse a JSON object. Return: owned by the caller; NULL and *@why */

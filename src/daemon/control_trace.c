@@ -1,25 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* The operations "trace", which lasts as long as its connection, and "trace_points". */
-#include <stdlib.h>
 #include <string.h>
 
 #include "daemon/control_private.h"
 #include "daemon/trace.h"
 
-#define RING_BYTES_MIN 4096
-
-struct held_trace {
-	struct control_lease lease;
-	struct trace_reader *reader;
-};
-
-static void end(struct control_lease *lease)
-{
-	struct held_trace *held = container_of(lease, struct held_trace, lease);
-
-	trace_reader_stop(held->reader);
-	free(held);
-}
+static const struct control_ring ring = {4096, TRACE_RING_BYTES, TRACE_RING_BYTES_MAX};
 
 /* Return: false, after answering with an error */
 static bool get_node(struct control_request *req, struct trace_config *config)
@@ -61,42 +47,6 @@ static bool get_modules(struct control_request *req, struct trace_config *config
 	return true;
 }
 
-static bool get_ring(struct control_request *req, struct trace_config *config)
-{
-	int64_t ring = control_number(req, "ring_bytes", TRACE_RING_BYTES_MAX);
-
-	if (ring == -2)
-		return false;
-	config->ring_bytes = RING_BYTES_MIN;
-	while (config->ring_bytes < (ring < 0 ? TRACE_RING_BYTES : ring))
-		config->ring_bytes *= 2;
-	return true;
-}
-
-/* Return: 0; -errno, and no trace was started */
-static int start(struct control_request *req, const struct trace_config *config)
-{
-	struct held_trace *held = calloc(1, sizeof(*held));
-	int fd[2], ret;
-
-	if (!held)
-		return -ENOMEM;
-	ret = trace_reader_start(control_trace(req->control), config, &held->reader);
-	if (ret) {
-		free(held);
-		return ret;
-	}
-	held->lease.end = end;
-	ret = trace_reader_dup_fds(held->reader, fd);
-	if (ret) {
-		end(&held->lease);
-		return ret;
-	}
-	control_client_lease(req->client, &held->lease);
-	control_client_pass(req->client, fd, 2);
-	return 0;
-}
-
 /* modules that nobody has now: they may be loaded later, or be misspelt */
 static void put_unknown(struct control_request *req, const struct trace_config *config)
 {
@@ -111,15 +61,15 @@ static void put_unknown(struct control_request *req, const struct trace_config *
 bool control_op_trace(struct control_request *req)
 {
 	struct trace_config config = {0};
+	struct reader *reader;
 	int ret;
 
-	if (control_client_holds(req->client)) {
-		control_fail(req, "this connection has a capture or a trace already: open another connection");
+	if (!control_may_read(req) || !get_node(req, &config) || !get_modules(req, &config) ||
+	    !control_ring_bytes(req, &ring, &config.ring_bytes))
 		return true;
-	}
-	if (!get_node(req, &config) || !get_modules(req, &config) || !get_ring(req, &config))
-		return true;
-	ret = start(req, &config);
+	ret = trace_reader_start(control_trace(req->control), &config, &reader);
+	if (!ret)
+		ret = control_pass_reader(req, reader);
 	if (ret) {
 		control_fail(req, "cannot trace: %s", strerror(-ret));
 		return true;

@@ -10,9 +10,11 @@
 #include "abi/reader.h"
 #include "runtime/rt.h"
 
-/** struct reader - softibd's side; the owner embeds it */
+/** struct reader - softibd's side; the owner embeds it
+ *  @stop: ends the reader, which can still read what was copied, and frees the owner */
 struct reader {
 	struct rt *rt;
+	void (*stop)(struct reader *reader);
 	struct rt_work publish;
 	struct abi_ring_tx tx;
 	uint64_t matched, dropped;

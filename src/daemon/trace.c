@@ -153,8 +153,19 @@ static int copy_modules(struct trace_reader *r, const struct trace_config *confi
 	return 0;
 }
 
+static void stop(struct reader *reader)
+{
+	struct trace_reader *r = container_of(reader, struct trace_reader, reader);
+
+	list_del(&r->node);
+	turn_switches(r->trace);
+	reader_close(&r->reader);
+	rt_free(r->modules);
+	rt_free(r);
+}
+
 int trace_reader_start(struct trace *trace, const struct trace_config *config,
-		       struct trace_reader **reader)
+		       struct reader **reader)
 {
 	struct trace_reader *r = rt_zalloc(sizeof(*r));
 	int ret = r ? copy_modules(r, config) : -ENOMEM;
@@ -172,22 +183,9 @@ int trace_reader_start(struct trace *trace, const struct trace_config *config,
 		strncpy(r->node_name, config->node, NAME_BYTES - 1);
 	list_add_tail(&r->node, &trace->readers);
 	turn_switches(trace);
-	*reader = r;
+	r->reader.stop = stop;
+	*reader = &r->reader;
 	return 0;
-}
-
-void trace_reader_stop(struct trace_reader *r)
-{
-	list_del(&r->node);
-	turn_switches(r->trace);
-	reader_close(&r->reader);
-	rt_free(r->modules);
-	rt_free(r);
-}
-
-int trace_reader_dup_fds(const struct trace_reader *r, int fd[2])
-{
-	return reader_dup_fds(&r->reader, fd);
 }
 
 /* --- what there is --------------------------------------------------------- */

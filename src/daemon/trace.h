@@ -14,7 +14,7 @@
 #define TRACE_MODULES_MAX    64 /* that a reader may name */
 
 struct trace;
-struct trace_reader;
+struct reader;
 
 /** struct trace_config - which events a reader wants
  *  @node: NULL: of all nodes
@@ -32,13 +32,10 @@ struct trace *trace_create(struct rt *rt);
 /** trace_destroy() - all readers have been stopped */
 void trace_destroy(struct trace *trace);
 
-/** trace_reader_start() - begin to copy events. @config is copied. 0 and *@reader; -errno */
+/** trace_reader_start() - begin to copy events. @config is copied. 0 and *@reader, for
+ *  its stop(); -errno */
 int trace_reader_start(struct trace *trace, const struct trace_config *config,
-		       struct trace_reader **reader);
-/** trace_reader_stop() - the reader can still read what was copied */
-void trace_reader_stop(struct trace_reader *reader);
-/** trace_reader_dup_fds() - its descriptors: memfd and doorbell (abi/reader.h). 0; -errno */
-int trace_reader_dup_fds(const struct trace_reader *reader, int fd[2]);
+		       struct reader **reader);
 /** trace_knows() - has the stack, or anything loaded into it, a module of this name? */
 bool trace_knows(const struct trace *trace, const char *module);
 /** trace_each_point() - call @fn for every trace point there is; @node: "" of all */
