@@ -272,7 +272,8 @@ struct ib_cm_id {
 	enum ib_cm_state state;
 	enum ib_cm_lap_state lap_state; /* while established */
 	__be32 local_id, remote_id;
-	u32 remote_cm_qpn; /* 1, unless redirected */
+	u32 remote_cm_qpn;  /* 1, unless redirected: see "redirection" below */
+	u32 remote_cm_qkey; /* of @remote_cm_qpn, unless that is 1 */
 };
 
 /* --- ids --- */
@@ -326,6 +327,7 @@ int ib_cm_listen(struct ib_cm_id *cm_id, __be64 service_id, __be64 service_mask)
  * @local_cm_response_timeout: how long this end may, with the way; exponents, 4.096 us *
  * 2^n
  * @max_cm_retries: how often each end repeats a message
+ * @max_redirects: how many redirections the core follows by itself; 0: none, as on Linux
  */
 struct ib_cm_req_param {
 	struct sa_path_rec *primary_path;
@@ -345,6 +347,7 @@ struct ib_cm_req_param {
 	u8 max_cm_retries;
 	u8 srq;
 	struct ib_cm_ece ece;
+	u8 max_redirects;
 };
 
 /** ib_send_cm_req() - Return: 0; -EINVAL not idle, a value that does not fit, no such
@@ -408,6 +411,49 @@ int ib_send_cm_mra(struct ib_cm_id *cm_id, u8 service_timeout, const void *priva
 int ib_cm_init_qp_attr(struct ib_cm_id *cm_id, struct ib_qp_attr *qp_attr,
 		       int *qp_attr_mask);
 
+/*
+ * --- redirection ---
+ *
+ * The recipient of a REQ may name another place for the service (IBA v1 12.6.7.2), by
+ * ib_send_cm_rej() with additional information:
+ *
+ *  IB_CM_REJ_PORT_CM_REDIRECT  a struct ib_class_port_info: the port, and the QP and Q_Key
+ *			       of the CM there; its GID is required, a LID or P_Key of 0 is
+ *			       left to the subnet administrator
+ *  IB_CM_REJ_PORT_REDIRECT     the GID of a port (union ib_gid)
+ *
+ * and the recipient of a SIDR_REQ by IB_SIDR_REDIRECT, with a struct ib_class_port_info. The
+ * specification leaves to the requester whether it follows. Clients for Linux expect
+ * IB_CM_REJ_RECEIVED, and some follow it themselves: they set remote_cm_qpn (here also
+ * remote_cm_qkey) of an idle id and send a REQ on a path to the other port. That is what
+ * happens with max_redirects 0. Otherwise the core looks up the path, sends the request
+ * again, with a new communication id, and the client gets no event. It gets that of the REJ
+ * or SIDR_REP if no path leads there, if the information is incomplete, or if there were
+ * max_redirects redirections before. The new request has no alternate path. The RDMA CM
+ * follows redirections, because its clients cannot: they know addresses, no CMs.
+ */
+
+#define IB_CM_MAX_REDIRECTS 4 /* of the RDMA CM: enough for any plan, and two CMs that name
+				 each other do not keep a request forever */
+
+/**
+ * ib_cm_redirect() - redirect the CM class of a port
+ * @to: where to; capabilities and versions are filled in; copied. NULL: nowhere any more
+ * The port answers Get(ClassPortInfo) with @to, and redirects REQs and SIDR_REQs that arrive
+ * at QP1. Connections that exist are not affected, nor are messages of a QP of
+ * ib_cm_serve_qp().
+ * Return: 0; -EINVAL no such port; -ENODEV, -ENOMEM, -EBUSY as ib_create_cm_id()
+ */
+int ib_cm_redirect(struct ib_device *device, u32 port_num, const struct ib_class_port_info *to);
+/**
+ * ib_cm_serve_qp() - the CM of a device receives messages by @qp, too (13.5.2)
+ * @qp: as for ib_redirect_mad_qp(): completions of the QP go to ib_process_mad_wc() with the
+ * agent. The CM sends by QP1.
+ * Return: the agent, for ib_unregister_mad_agent(), before @qp is destroyed; ERR_PTR(-EINVAL,
+ * -ENODEV, -ENOMEM, -EBUSY)
+ */
+struct ib_mad_agent *ib_cm_serve_qp(struct ib_qp *qp);
+
 /* --- alternate paths --- */
 
 /** ib_send_cm_lap() - of who sent the REQ: ask for an alternate path. IB_CM_APR_RECEIVED
@@ -427,11 +473,15 @@ struct ib_cm_sidr_req_param {
 	const void *private_data;
 	u8 private_data_len;
 	u8 max_cm_retries;
+	u8 max_redirects; /* as of struct ib_cm_req_param */
 };
 
 /** ib_send_cm_sidr_req() - which QP serves a service id? IB_CM_SIDR_REP_RECEIVED or
  *  IB_CM_SIDR_REQ_ERROR follows, and the id is idle again */
 int ib_send_cm_sidr_req(struct ib_cm_id *cm_id, struct ib_cm_sidr_req_param *param);
+/** ib_cm_init_ah_attr() - the port that answered the SIDR_REQ of @cm_id: that of its path,
+ *  or the one to which it was redirected. Return: 0; -ENODEV; -ENOENT its GID is gone */
+int ib_cm_init_ah_attr(struct ib_cm_id *cm_id, struct rdma_ah_attr *attr);
 
 struct ib_cm_sidr_rep_param {
 	u32 qp_num;

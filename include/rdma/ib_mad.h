@@ -140,6 +140,23 @@ struct ib_rmpp_hdr {
 	__be32 paylen_newwin;
 };
 
+/** struct ib_class_port_info - ClassPortInfo of any class (IBA v1 13.4.8.1), as on the wire.
+ *  @redirect_tcslfl: traffic class, SL and flow label in 8, 4 and 20 bits; @trap_hlqp: hop
+ *  limit and QP in 8 and 24 */
+struct ib_class_port_info {
+	u8 base_version, class_version;
+	__be16 capability_mask;
+	__be32 cap_mask2_resp_time; /* 27 and 5 bits */
+	u8 redirect_gid[16];
+	__be32 redirect_tcslfl;
+	__be16 redirect_lid, redirect_pkey;
+	__be32 redirect_qp, redirect_qkey;
+	u8 trap_gid[16];
+	__be32 trap_tcslfl;
+	__be16 trap_lid, trap_pkey;
+	__be32 trap_hlqp, trap_qkey;
+};
+
 struct ib_mad {
 	struct ib_mad_hdr mad_hdr;
 	u8 data[IB_MGMT_MAD_DATA];

@@ -182,6 +182,11 @@ int cm_act(struct cm_conn *conn, uint32_t actions, const struct cm_input *in, bo
 	if (actions & CM_DO_RESEND)
 		transmit_again(conn, lap ? conn->lap_mad : conn->mad);
 	write_own(conn, actions);
+	if (actions & CM_DO_LEAVE) {
+		cm_renumber(conn);
+		conn->redirecting = true;
+		conn->cm->ops->arm(conn, MONO_NEVER);
+	}
 	if (actions & CM_DO_SETTLE)
 		conn->settling = true;
 	if (actions & CM_DO_AWAIT)

@@ -125,18 +125,24 @@ static void put_ece_options(enum wire_cm_attr attr, const void *message, uint8_t
 	wire_mad_encode(&header, mad);
 }
 
-static int call(struct cm_conn *conn, enum wire_cm_attr attr, const void *message,
-		uint64_t tid, mono_t now)
+int cm_call(struct cm_conn *conn, enum cm_input_kind kind, enum wire_cm_attr attr,
+	    const void *message, uint64_t tid, mono_t now)
 {
-	const struct message_kind *kind = &kinds[attr - WIRE_CM_REQ];
 	uint8_t mad[WIRE_MAD_BYTES];
-	struct cm_input in = {.kind = kind->call, .now = now, .mad = mad, .attr = attr};
+	struct cm_input in = {.kind = kind, .now = now, .mad = mad, .attr = attr};
 	int ret;
 
 	cm_header(conn->cm, mad, attr, tid);
 	put_ece_options(attr, message, mad);
-	ret = wire_fields_encode(kind->codec, message, mad + WIRE_CM_DATA_OFFSET);
+	ret = wire_fields_encode(kinds[attr - WIRE_CM_REQ].codec, message,
+				 mad + WIRE_CM_DATA_OFFSET);
 	return ret < 0 ? ret : cm_step(conn, &in);
+}
+
+static int call(struct cm_conn *conn, enum wire_cm_attr attr, const void *message,
+		uint64_t tid, mono_t now)
+{
+	return cm_call(conn, kinds[attr - WIRE_CM_REQ].call, attr, message, tid, now);
 }
 
 /* --- requests --- */
@@ -155,6 +161,8 @@ static void aim(struct cm_conn *conn, const struct cm_target *target, uint64_t s
 	conn->remote_id = 0;
 	conn->remote_ca_guid = 0;
 	conn->settling = false;
+	conn->redirecting = false;
+	conn->redirects = target->redirects;
 	conn->route = target->route;
 	conn->max_tries = target->tries;
 	conn->response_ns = target->response_ns;

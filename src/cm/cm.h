@@ -16,6 +16,7 @@
  *  act.c      the actions
  *  call.c     calls of the consumer
  *  receive.c  finds the connection of a message, and turns it into an input
+ *  redirect.c asks the port or CM that an answer names instead (12.6.7.2)
  *  refuse.c   rejects REQs, and answers messages that belong to no connection
  *  terms.c    the parameters of the queue pair and its paths in the messages
  *  table.c    tables of communication ids, peers, remote QPs and listeners
@@ -33,7 +34,7 @@
 #define CM_BUCKETS	      1024 /* of each hash table: a power of 2 */
 #define CM_PRIVATE_MAX	      224
 #define CM_ROW_WORDS	      2
-#define CM_ARI_MAX	      72 /* additional reject information */
+#define CM_ARI_MAX	      72 /* additional reject information: a ClassPortInfo */
 #define CM_SERVICE_MASK_EXACT UINT64_MAX
 
 /** cm_time_ns() - a 5-bit time of a message: 4.096 us * 2^enc (12.7) */
@@ -104,6 +105,8 @@ enum cm_news {
  * struct cm_route - the path of a message to or from the peer's CM
  * @path_bits: of the local LID
  * @global: there is a GRH, and @sgid to @flow_label are valid
+ * @qpn, @qkey: of the peer's CM, if it was redirected from QP1; @qpn 0: QP1
+ * @own_qpn: of a message that arrived: the QP to which this CM was redirected; 0: QP1
  */
 struct cm_route {
 	uint8_t port;
@@ -116,6 +119,8 @@ struct cm_route {
 	union wire_gid sgid, dgid;
 	uint8_t hop_limit, tclass;
 	uint32_t flow_label;
+	uint32_t qpn, qkey;
+	uint32_t own_qpn;
 };
 
 /** union cm_message - the fields of any message */
@@ -144,6 +149,21 @@ struct cm_event {
 	const union cm_message *message;
 	const struct cm_route *route;
 	struct cm_conn *listener;
+};
+
+/**
+ * struct cm_redirection - where to ask instead (12.6.7.2, 12.11.2)
+ * @gid: of the port
+ * @lid, @pkey: of the path to it; 0: any, or as before
+ * @qpn, @qkey: of the CM, as in struct cm_route
+ * @attr, @answer: the message that redirects, a REJ or SIDR_REP
+ */
+struct cm_redirection {
+	union wire_gid gid;
+	uint16_t lid, pkey;
+	uint32_t qpn, qkey;
+	uint16_t attr;
+	union cm_message answer;
 };
 
 /** struct cm_alternate - the alternate path, valid if @loaded */
@@ -176,8 +196,11 @@ struct cm_terms {
 struct cm;
 struct cm_conn;
 
-/** struct cm_port - the properties of a port against which REQs are checked (12.6.7.2) */
+/** struct cm_port - the properties of a port against which REQs are checked (12.6.7.2)
+ *  @redirect: the class is redirected: an encoded ClassPortInfo of CM_ARI_MAX bytes, with
+ *  which requests that arrive at QP1 are answered; NULL */
 struct cm_port {
+	const uint8_t *redirect;
 	uint8_t number;
 	uint16_t lid;
 	uint8_t lmc;
@@ -228,6 +251,11 @@ struct cm_ops {
 	 *  Return: true if it exists */
 	bool (*find_port)(struct cm *cm, uint8_t port, const union wire_gid *gid,
 			  struct cm_port *found);
+	/** redirect() - find the path to the port that @to names. Later, unless @conn goes or
+	 *  is redirected anew, cm_redirect() or cm_redirect_fail() is called once. They do
+	 *  nothing if the id is connected or closed by then. @to: valid until return
+	 *  Return: 0; -errno: the consumer gets the answer as an event. NULL: it always does */
+	int (*redirect)(struct cm_conn *conn, const struct cm_redirection *to);
 	/** trace() - called while *cm->traced is not 0; may be NULL */
 	void (*trace)(struct cm *cm, const struct cm_trace *trace);
 };
@@ -273,6 +301,8 @@ struct cm_conn {
 	bool active;	   /* this end sent the REQ */
 	bool peer_to_peer; /* both ends may send a REQ */
 	bool orphan;	   /* the consumer closed it */
+	bool redirecting;  /* a path is being looked up; no message is under way */
+	uint8_t redirects; /* how many more redirections are followed */
 	bool settling;	   /* the consumer knows of the end and gets only TIMEWAIT_EXIT */
 	uint16_t sent;	   /* attribute of the message in mad; 0: none */
 	uint8_t tries;	   /* remaining retries of the message that awaits its answer */
@@ -291,12 +321,14 @@ struct cm_conn {
 };
 
 /** struct cm_target - the destination of a request
- *  @tries: how often it is sent, 1 or more */
+ *  @tries: how often it is sent, 1 or more
+ *  @redirects: how many redirections are followed; a further one is an event for the consumer */
 struct cm_target {
 	struct cm_route route;
 	struct cm_route alternate; /* dlid 0: there is none */
 	uint8_t packet_life_enc;
 	uint8_t tries;
+	uint8_t redirects;
 	uint64_t response_ns;
 	bool peer_to_peer;
 };
@@ -358,6 +390,18 @@ int cm_establish(struct cm_conn *conn, mono_t now);
 /** cm_migrated() - the connection has migrated: send messages on the alternate path too
  *  Return: 0; -EINVAL */
 int cm_migrated(struct cm_conn *conn);
+
+/**
+ * cm_redirect() - ops->redirect() has found a path: send the request again, on it
+ * The request gets a new communication id and transaction id (12.9.8.3) and all its tries.
+ * Its alternate path is dropped, because that leads to the port that redirected.
+ * @primary: of a REQ: the new path
+ * Return: 0; -EINVAL nothing is looked up for @conn; -errno of ops->send()
+ */
+int cm_redirect(struct cm_conn *conn, const struct cm_route *route,
+		const struct wire_cm_path *primary, uint8_t packet_life_enc, mono_t now);
+/** cm_redirect_fail() - there is no path: the consumer gets @to->answer as an event */
+void cm_redirect_fail(struct cm_conn *conn, const struct cm_redirection *to, mono_t now);
 
 /** cm_receive() - process a received MAD of class CM
  *  @route: the path for an answer */

@@ -105,6 +105,12 @@ static const struct cm_row table[] = {
 	"the peer accepts"},
 {ASKING, CM_GOT_REQ, NULL, CM_REQ_RCVD, CM_DO_MEET, CM_REQ_RECEIVED,
 	"peer to peer: this end becomes the passive one"},
+{ASKING, CM_GOT_REDIRECT, NULL, CM_REQ_SENT, CM_DO_LEAVE, CM_NO_NEWS,
+	"the peer names another port or CM: look up the path"},
+{S(REQ_SENT), CM_CALL_REDIRECT, NULL, CM_SAME, CM_DO_SEND | CM_DO_AWAIT, CM_NO_NEWS,
+	"ask there"},
+{S(REQ_SENT), CM_CALL_REDIRECT_FAIL, NULL, CM_IDLE, 0, CM_REJ_RECEIVED,
+	"no path leads there: the peer refuses"},
 {ASKING, CM_GOT_REJ, peer_is_late, CM_SAME, 0, CM_NO_NEWS,
 	"peer to peer: the peer has not called yet"},
 {ASKING, CM_GOT_REJ, NULL, CM_IDLE, 0, CM_REJ_RECEIVED,
@@ -240,6 +246,12 @@ static const struct cm_row table[] = {
 	"a REQ of a connection that is over"},
 
 /* --- resolving a service id --- */
+{S(SIDR_REQ_SENT), CM_GOT_REDIRECT, NULL, CM_SAME, CM_DO_LEAVE, CM_NO_NEWS,
+	"the service is at another port or CM: look up the path"},
+{S(SIDR_REQ_SENT), CM_CALL_REDIRECT, NULL, CM_SAME, CM_DO_SEND | CM_DO_AWAIT, CM_NO_NEWS,
+	"ask there for the QP"},
+{S(SIDR_REQ_SENT), CM_CALL_REDIRECT_FAIL, NULL, CM_IDLE, 0, CM_SIDR_REP_RECEIVED,
+	"no path leads there: the service answers"},
 {S(SIDR_REQ_SENT), CM_GOT_SIDR_REP, NULL, CM_IDLE, 0, CM_SIDR_REP_RECEIVED,
 	"the service answers"},
 {S(SIDR_REQ_SENT), CM_TIMER, tries_left, CM_SAME, CM_DO_RETRY, CM_NO_NEWS,
@@ -340,6 +352,8 @@ static void enter(struct cm_conn *conn, enum cm_state next, mono_t now)
 		conn->cm->ops->arm(conn, mono_add(now, conn->time_wait_ns));
 	else if (!(1u << next & WAITING))
 		conn->cm->ops->arm(conn, MONO_NEVER);
+	if (next != CM_REQ_SENT && next != CM_SIDR_REQ_SENT)
+		conn->redirecting = false;
 	if (next == CM_IDLE)
 		cm_forget(conn);
 }

@@ -28,6 +28,8 @@ enum cm_input_kind {
 	CM_CALL_SIDR_REP,
 	CM_CALL_ESTABLISH,
 	CM_CALL_CLOSE,
+	CM_CALL_REDIRECT, /* the path to another port or CM is known, or there is none */
+	CM_CALL_REDIRECT_FAIL,
 	/* --- messages --- */
 	CM_GOT_REQ,
 	CM_GOT_REQ_AGAIN, /* a duplicate of the REQ of this connection */
@@ -37,6 +39,7 @@ enum cm_input_kind {
 	CM_GOT_MRA_REP,
 	CM_GOT_MRA_LAP,
 	CM_GOT_REJ,
+	CM_GOT_REDIRECT, /* a REJ or SIDR_REP whose redirection is followed */
 	CM_GOT_DREQ,
 	CM_GOT_DREP,
 	CM_GOT_LAP,
@@ -82,6 +85,7 @@ enum cm_action {
 	CM_DO_REJ_UNKNOWN = 1 << 12,
 	CM_DO_SIDR_REFUSE = 1 << 13, /* build and send a SIDR_REP that rejects */
 	CM_DO_SETTLE = 1 << 14,	     /* the consumer gets no event but TIMEWAIT_EXIT */
+	CM_DO_LEAVE = 1 << 15, /* the peer knows this id no longer; stop the timer */
 };
 
 /** struct cm_row - a row of the table
@@ -125,12 +129,22 @@ int cm_transmit(struct cm *cm, const struct cm_conn *conn, const struct cm_route
 
 void cm_header(struct cm *cm, uint8_t *mad, uint16_t attr, uint64_t tid);
 uint64_t cm_new_tid(struct cm *cm);
+/** cm_call() - encode @message and process the call @kind, which sends it
+ *  Return: 0; -EINVAL; -errno of ops->send() */
+int cm_call(struct cm_conn *conn, enum cm_input_kind kind, enum wire_cm_attr attr,
+	    const void *message, uint64_t tid, mono_t now);
 /** cm_answered_message() - the message to which an MRA or REJ of this end refers: 0 REQ, 1
  *  REP, 2 LAP or none (12.6.6, 12.6.7.2) */
 uint8_t cm_answered_message(const struct cm_conn *conn);
 /** cm_complete_rej() - set the message to which a REJ refers and, if the peer's id is
  *  unknown, this adapter's GUID, by which the peer finds its id (12.6.7.2) */
 void cm_complete_rej(const struct cm_conn *conn, struct wire_cm_rej *rej);
+
+/* --- redirect.c --- */
+
+/** cm_follow() - does @answer, a message @attr, redirect @conn, and is that followed?
+ *  Return: true: the environment looks for the path */
+bool cm_follow(struct cm_conn *conn, uint16_t attr, const union cm_message *answer);
 
 /* --- refuse.c --- */
 
@@ -145,6 +159,9 @@ void cm_reply_drep(struct cm *cm, const struct cm_route *route, uint64_t tid,
 		   const struct wire_cm_dreq *dreq);
 void cm_reply_sidr(struct cm *cm, const struct cm_route *route, uint64_t tid,
 		   const struct wire_cm_sidr_req *req, enum wire_cm_sidr_status status);
+/** cm_redirects_sidr() - answer @req if the class is redirected. Return: was it? */
+bool cm_redirects_sidr(struct cm *cm, const struct cm_route *route, uint64_t tid,
+		       const struct wire_cm_sidr_req *req);
 
 /* --- terms.c --- */
 

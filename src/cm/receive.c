@@ -218,10 +218,12 @@ static void got_rej(struct receipt *r)
 {
 	struct cm_conn *conn = find_rejected(r);
 
-	if (conn)
-		input(r, conn, CM_GOT_REJ, NULL);
-	else
+	if (!conn)
 		ignore(r);
+	else if (cm_follow(conn, WIRE_CM_REJ, &r->message))
+		input(r, conn, CM_GOT_REDIRECT, NULL);
+	else
+		input(r, conn, CM_GOT_REJ, NULL);
 }
 
 /* The passive end accepted, and closed before its REP arrived. The REP may still arrive, and
@@ -338,6 +340,8 @@ static void got_sidr_req(struct receipt *r)
 		input(r, conn, CM_GOT_SIDR_REQ_AGAIN, NULL);
 		return;
 	}
+	if (cm_redirects_sidr(r->cm, r->route, r->tid, req))
+		return;
 	conn = listener ? r->cm->ops->accept(r->cm, listener) : NULL;
 	if (!conn) {
 		cm_reply_sidr(r->cm, r->route, r->tid, req,
@@ -358,10 +362,12 @@ static void got_sidr_rep(struct receipt *r)
 	const struct wire_cm_sidr_rep *rep = &r->message.sidr_rep;
 	struct cm_conn *conn = cm_find_local(r->cm, rep->request_id);
 
-	if (conn)
-		input(r, conn, CM_GOT_SIDR_REP, NULL);
-	else
+	if (!conn)
 		ignore(r);
+	else if (cm_follow(conn, WIRE_CM_SIDR_REP, &r->message))
+		input(r, conn, CM_GOT_REDIRECT, NULL);
+	else
+		input(r, conn, CM_GOT_SIDR_REP, NULL);
 }
 
 /* --- dispatch --- */

@@ -66,6 +66,12 @@ bool cm_refusal(struct cm *cm, const struct wire_cm_req *req,
 			return refuse(rej, WIRE_CM_REJ_PRIMARY_GID, 0, 0);
 		return refuse_gid(rej, WIRE_CM_REJ_PRIMARY_GID, &port.gid);
 	}
+	if (port.redirect && !route->own_qpn) { /* 13.5.2 */
+		rej->reason = WIRE_CM_REJ_PORT_CM_REDIRECT;
+		rej->info_bytes = CM_ARI_MAX;
+		memcpy(rej->info, port.redirect, CM_ARI_MAX);
+		return true;
+	}
 	if (req->primary.subnet_local && !lid_is_of(req->primary.remote_lid, &port))
 		return refuse(rej, WIRE_CM_REJ_PRIMARY_LID, port.lid, 2);
 	if (!req->path_mtu || req->path_mtu > port.max_mtu)
@@ -97,6 +103,16 @@ void cm_reply_drep(struct cm *cm, const struct cm_route *route, uint64_t tid,
 	cm_transmit(cm, NULL, route, mad);
 }
 
+static void reply_sidr(struct cm *cm, const struct cm_route *route, uint64_t tid,
+		       const struct wire_cm_sidr_rep *rep)
+{
+	uint8_t mad[WIRE_MAD_BYTES];
+
+	cm_header(cm, mad, WIRE_CM_SIDR_REP, tid);
+	wire_cm_sidr_rep_encode(rep, mad + WIRE_CM_DATA_OFFSET);
+	cm_transmit(cm, NULL, route, mad);
+}
+
 void cm_reply_sidr(struct cm *cm, const struct cm_route *route, uint64_t tid,
 		   const struct wire_cm_sidr_req *req, enum wire_cm_sidr_status status)
 {
@@ -105,9 +121,25 @@ void cm_reply_sidr(struct cm *cm, const struct cm_route *route, uint64_t tid,
 		.status = (uint8_t)status,
 		.service_id = req->service_id,
 	};
-	uint8_t mad[WIRE_MAD_BYTES];
 
-	cm_header(cm, mad, WIRE_CM_SIDR_REP, tid);
-	wire_cm_sidr_rep_encode(&rep, mad + WIRE_CM_DATA_OFFSET);
-	cm_transmit(cm, NULL, route, mad);
+	reply_sidr(cm, route, tid, &rep);
+}
+
+bool cm_redirects_sidr(struct cm *cm, const struct cm_route *route, uint64_t tid,
+		       const struct wire_cm_sidr_req *req)
+{
+	struct wire_cm_sidr_rep rep = {
+		.request_id = req->request_id,
+		.status = WIRE_CM_SIDR_REDIRECT,
+		.info_bytes = CM_ARI_MAX,
+		.service_id = req->service_id,
+	};
+	struct cm_port port;
+
+	if (route->own_qpn || !cm->ops->find_port(cm, route->port, NULL, &port) ||
+	    !port.redirect)
+		return false;
+	memcpy(rep.info, port.redirect, CM_ARI_MAX);
+	reply_sidr(cm, route, tid, &rep);
+	return true;
 }

@@ -24,6 +24,8 @@ void cm_id_sync(struct cm_id *id)
 	id->id.local_id = cpu_to_be32(id->conn.local_id);
 	id->id.remote_id = cpu_to_be32(id->conn.remote_id);
 	id->id.service_id = cpu_to_be64(id->conn.service_id);
+	id->id.remote_cm_qpn = id->conn.state == CM_IDLE ? 1 : MAX(id->conn.route.qpn, 1);
+	id->id.remote_cm_qkey = id->conn.route.qkey;
 }
 
 static_assert(IB_CM_SIDR_REQ_RCVD == (int)CM_SIDR_REQ_RCVD, "the states have one order");
@@ -31,29 +33,32 @@ static_assert(IB_CM_MRA_LAP_RCVD == (int)CM_MRA_LAP_RCVD, "so have those of LAP"
 
 /* --- MADs --- */
 
-static struct ib_mad_agent *agent_of(struct cm_device *dev, u32 port_num)
+struct cm_agent *cm_agent_of(struct cm_device *dev, u32 port_num)
 {
 	u32 index = port_num - rdma_start_port(dev->device);
 
-	return index < dev->num_ports ? dev->agent[index] : NULL;
+	return index < dev->num_ports ? &dev->agents[index] : NULL;
 }
 
-static void sent(struct ib_mad_agent *agent, struct ib_mad_send_wc *wc)
+void cm_mad_sent(struct ib_mad_agent *agent, struct ib_mad_send_wc *wc)
 {
 	rdma_destroy_ah(wc->send_buf->ah, 0);
 	ib_free_send_mad(wc->send_buf);
 }
 
+/* @qpn: of the peer's CM; 0: QP1, whose Q_Key is well-known */
 static int send_mad(struct ib_mad_agent *agent, struct rdma_ah_attr *attr, u16 pkey_index,
-		    const void *mad)
+		    u32 qpn, u32 qkey, const void *mad)
 {
 	struct ib_mad_send_buf *buf =
-		ib_create_send_mad(agent, 1, pkey_index, 0, IB_MGMT_MAD_HDR,
+		ib_create_send_mad(agent, qpn ? qpn : 1, pkey_index, 0, IB_MGMT_MAD_HDR,
 				   IB_MGMT_MAD_DATA, GFP_ATOMIC, 1);
 	int ret;
 
 	if (IS_ERR(buf))
 		return (int)PTR_ERR(buf);
+	if (qpn)
+		ib_set_mad_qkey(buf, qkey);
 	memcpy(buf->mad, mad, IB_MGMT_MAD_SIZE);
 	buf->ah = rdma_create_ah(agent->qp->pd, attr, 0);
 	if (IS_ERR(buf->ah)) {
@@ -72,32 +77,30 @@ static int send_mad(struct ib_mad_agent *agent, struct rdma_ah_attr *attr, u16 p
 static int send(struct cm *cm, const struct cm_route *route, const void *mad)
 {
 	struct cm_device *dev = cm->owner;
-	struct ib_mad_agent *agent = agent_of(dev, route->port);
+	struct cm_agent *agent = cm_agent_of(dev, route->port);
 	struct rdma_ah_attr attr;
 	u16 pkey_index;
 	int ret;
 
-	if (!agent ||
+	if (!agent || !agent->agent ||
 	    ib_find_cached_pkey(dev->device, route->port, route->pkey, &pkey_index))
 		return -EINVAL;
 	ret = cm_route_ah(dev->device, route, &attr);
-	return ret ? ret : send_mad(agent, &attr, pkey_index, mad);
+	return ret ? ret
+		   : send_mad(agent->agent, &attr, pkey_index, route->qpn, route->qkey, mad);
 }
 
 /* 13.4.8.1: the only attribute that can be asked for */
 static void answer_get(struct cm_device *dev, struct ib_mad_agent *agent,
 		       struct ib_mad_recv_wc *recv_wc)
 {
-	const struct wire_class_port_info info = {
-		.base_version = IB_MGMT_BASE_VERSION,
-		.class_version = IB_CM_CLASS_VERSION,
-		.resp_time_enc = 18,
-	};
+	struct wire_class_port_info info;
 	struct ib_mad mad = *recv_wc->recv_buf.mad;
 	struct rdma_ah_attr attr = {0};
 
 	mad.mad_hdr.method = IB_MGMT_METHOD_GET_RESP;
 	memset(mad.data, 0, sizeof(mad.data));
+	cm_class_port_info(cm_agent_of(dev, agent->port_num), &info);
 	if (mad.mad_hdr.attr_id == cpu_to_be16(WIRE_CM_CLASS_PORT_INFO))
 		wire_class_port_info_encode(&info, mad.data);
 	else
@@ -105,10 +108,10 @@ static void answer_get(struct cm_device *dev, struct ib_mad_agent *agent,
 			cpu_to_be16(IB_MGMT_MAD_STATUS_UNSUPPORTED_METHOD_ATTRIB);
 	if (!ib_init_ah_attr_from_wc(dev->device, agent->port_num, recv_wc->wc,
 				     recv_wc->recv_buf.grh, &attr))
-		send_mad(agent, &attr, recv_wc->wc->pkey_index, &mad);
+		send_mad(agent, &attr, recv_wc->wc->pkey_index, 0, 0, &mad);
 }
 
-static void received(struct ib_mad_agent *agent, struct ib_mad_send_buf *send_buf,
+void cm_mad_received(struct ib_mad_agent *agent, struct ib_mad_send_buf *send_buf,
 		     struct ib_mad_recv_wc *recv_wc)
 {
 	struct cm_device *dev = agent->context;
@@ -119,6 +122,8 @@ static void received(struct ib_mad_agent *agent, struct ib_mad_send_buf *send_bu
 	} else {
 		recv_wc->wc->port_num = agent->port_num;
 		cm_route_of_wc(dev->device, recv_wc->wc, recv_wc->recv_buf.grh, &route);
+		if (agent->qp->qp_num != 1)
+			route.own_qpn = agent->qp->qp_num;
 		cm_receive(&dev->cm, recv_wc->recv_buf.mad, &route,
 			   rt_now(dev->device->rt));
 	}
@@ -134,11 +139,11 @@ static int open_port(struct cm_device *dev, u32 port_num)
 	struct ib_mad_agent *agent;
 
 	req.method_mask[0] = 1ul << IB_MGMT_METHOD_SEND | 1ul << IB_MGMT_METHOD_GET;
-	agent = ib_register_mad_agent_(dev->device, port_num, IB_QPT_GSI, &req, 0, sent,
-				      received, dev, 0, "cm");
+	agent = ib_register_mad_agent_(dev->device, port_num, IB_QPT_GSI, &req, 0,
+				       cm_mad_sent, cm_mad_received, dev, 0, "cm");
 	if (IS_ERR(agent))
 		return (int)PTR_ERR(agent);
-	dev->agent[port_num - rdma_start_port(dev->device)] = agent;
+	cm_agent_of(dev, port_num)->agent = agent;
 	return 0;
 }
 
@@ -209,6 +214,7 @@ static void gone(struct cm_conn *conn)
 
 	rt_timer_disarm(&id->timer);
 	rt_work_cancel(&id->established);
+	cm_lookup_cancel(id);
 	id->dev = NULL;
 	if (!conn->orphan)
 		rdma_restrack_del(id->id.device, &id->res);
@@ -223,6 +229,7 @@ static const struct cm_ops ops = {
 	.gone = gone,
 	.event = cm_id_event,
 	.find_port = cm_find_port,
+	.redirect = cm_id_redirect,
 	.trace = cm_id_trace,
 };
 
@@ -232,15 +239,15 @@ static void close_device(struct cm_device *dev)
 {
 	cm_shut(&dev->cm);
 	for (u32 i = 0; i < dev->num_ports; i++)
-		if (dev->agent[i])
-			ib_unregister_mad_agent(dev->agent[i]);
+		if (dev->agents[i].agent)
+			ib_unregister_mad_agent(dev->agents[i].agent);
 	rt_free(dev);
 }
 
 static struct cm_device *open_device(struct ib_device *device)
 {
 	u32 first = rdma_start_port(device), ports = rdma_end_port(device) - first + 1;
-	struct cm_device *dev = rt_zalloc(sizeof(*dev) + ports * sizeof(dev->agent[0]));
+	struct cm_device *dev = rt_zalloc(sizeof(*dev) + ports * sizeof(dev->agents[0]));
 	struct rt *rt = device->rt;
 	int ret = 0;
 
@@ -261,7 +268,7 @@ static struct cm_device *open_device(struct ib_device *device)
 	return ERR_PTR(ret);
 }
 
-static struct cm_device *get_device(struct ib_device *device)
+struct cm_device *cm_device_get(struct ib_device *device)
 {
 	struct cm_client *client = ib_get_client_data(device, &cm_ib_client);
 
@@ -307,12 +314,14 @@ static struct ib_client cm_ib_client = {
 
 int ib_cm_init(void)
 {
+	ib_sa_register_client_(&cm_sa_client, "cm");
 	return ib_register_client(&cm_ib_client);
 }
 
 void ib_cm_cleanup(void)
 {
 	ib_unregister_client(&cm_ib_client);
+	ib_sa_unregister_client(&cm_sa_client);
 }
 
 /* --- the clients' side --- */
@@ -320,7 +329,7 @@ void ib_cm_cleanup(void)
 struct ib_cm_id *ib_create_cm_id_(struct ib_device *device, ib_cm_handler cm_handler,
 				  void *context, const char *client)
 {
-	struct cm_device *dev = get_device(device);
+	struct cm_device *dev = cm_device_get(device);
 	struct cm_id *id;
 
 	if (IS_ERR(dev))

@@ -9,8 +9,10 @@ static_assert(sizeof(union wire_gid) == sizeof(union ib_gid), "one kind of GID")
 bool cm_find_port(struct cm *cm, uint8_t number, const union wire_gid *gid,
 		  struct cm_port *found)
 {
-	struct ib_device *device = ((struct cm_device *)cm->owner)->device;
+	struct cm_device *dev = cm->owner;
+	struct ib_device *device = dev->device;
 	struct ib_port_attr attr;
+	struct cm_agent *agent;
 	union ib_gid own;
 	u32 port_num = number;
 
@@ -21,7 +23,9 @@ bool cm_find_port(struct cm *cm, uint8_t number, const union wire_gid *gid,
 	}
 	if (ib_query_port(device, port_num, &attr))
 		return false;
+	agent = cm_agent_of(dev, port_num);
 	*found = (struct cm_port){
+		.redirect = agent->redirected ? agent->redirect : NULL,
 		.number = (u8)port_num,
 		.lid = (u16)attr.lid,
 		.lmc = attr.lmc,

@@ -7,6 +7,7 @@
  *  cm_send.c	 what clients send
  *  cm_event.c	 news for their handlers
  *  cm_trace.c	 events of the trace
+ *  cm_redirect.c redirection of the class to another QP or port, and what follows it
  *  cm_path.c	 path records as routes and as the paths of messages
  *  cm_qp.c	 attributes for queue pairs, reasons in words
  *
@@ -22,13 +23,21 @@
 #include "core/private.h"
 #include "rdma/ib_cm.h"
 
+/** struct cm_agent - the MAD agent of a port. @redirect: valid if @redirected: an encoded
+ *  ClassPortInfo that names where the class is */
+struct cm_agent {
+	struct ib_mad_agent *agent;
+	bool redirected;
+	u8 redirect[CM_ARI_MAX];
+};
+
 /** struct cm_device - the CM of a device, from its first id on */
 struct cm_device {
 	struct ib_device *device;
 	struct cm cm;
 	u8 ack_delay_enc; /* of the device */
 	u32 num_ports;
-	struct ib_mad_agent *agent[]; /* by port, the first one first */
+	struct cm_agent agents[]; /* by port, the first one first */
 };
 
 /** struct cm_id - an id of a client, or an orphan that goes on by itself */
@@ -38,6 +47,7 @@ struct cm_id {
 	struct rt_timer timer;
 	struct rt_work established; /* ib_cm_notify(): tell it from the loop */
 	struct cm_device *dev;	    /* NULL: the device went */
+	struct cm_lookup *lookup;   /* of the path of a redirection; NULL: none is going on */
 	struct rdma_restrack_entry res;
 };
 
@@ -56,6 +66,24 @@ static inline struct cm_id *cm_id_of_conn(struct cm_conn *conn)
 /** cm_id_sync() - what the client may read of @id */
 void cm_id_sync(struct cm_id *id);
 mono_t cm_now(const struct cm_id *id);
+/** cm_device_get() - the CM of @device, which exists then; ERR_PTR(-ENODEV, -ENOMEM, -EBUSY) */
+struct cm_device *cm_device_get(struct ib_device *device);
+/** cm_agent_of() - of port @port_num; NULL: there is no such port */
+struct cm_agent *cm_agent_of(struct cm_device *dev, u32 port_num);
+/** cm_mad_sent(), cm_mad_received() - handlers of MAD agents, whose context is the cm_device */
+void cm_mad_sent(struct ib_mad_agent *agent, struct ib_mad_send_wc *wc);
+void cm_mad_received(struct ib_mad_agent *agent, struct ib_mad_send_buf *send_buf,
+		     struct ib_mad_recv_wc *recv_wc);
+
+/* --- cm_redirect.c --- */
+
+extern struct ib_sa_client cm_sa_client;
+/** cm_id_redirect() - struct cm_ops */
+int cm_id_redirect(struct cm_conn *conn, const struct cm_redirection *to);
+/** cm_lookup_cancel() - @id goes */
+void cm_lookup_cancel(struct cm_id *id);
+/** cm_class_port_info() - what a port answers to Get(ClassPortInfo) */
+void cm_class_port_info(const struct cm_agent *agent, struct wire_class_port_info *info);
 
 /* --- cm_event.c --- */
 

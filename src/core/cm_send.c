@@ -69,12 +69,22 @@ static void fill_req(const struct cm_device *dev, const struct ib_cm_req_param *
 		cm_path_to_wire(dev, param->alternate_path, &req->alternate);
 }
 
+/* a client that follows a redirection itself names the peer's CM */
+static void aim_at_qp(const struct ib_cm_id *cm_id, struct cm_route *route)
+{
+	if (cm_id->remote_cm_qpn > 1) {
+		route->qpn = cm_id->remote_cm_qpn;
+		route->qkey = cm_id->remote_cm_qkey;
+	}
+}
+
 int ib_send_cm_req(struct ib_cm_id *cm_id, struct ib_cm_req_param *param)
 {
 	struct cm_id *id = cm_id_of(cm_id);
 	struct cm_target target = {
 		.tries = (uint8_t)(param->max_cm_retries + 1),
 		.peer_to_peer = param->peer_to_peer,
+		.redirects = param->max_redirects,
 	};
 	struct wire_cm_req req = {0};
 	int ret;
@@ -91,6 +101,7 @@ int ib_send_cm_req(struct ib_cm_id *cm_id, struct ib_cm_req_param *param)
 				    &target.alternate);
 	if (ret)
 		return ret;
+	aim_at_qp(cm_id, &target.route);
 	fill_req(id->dev, param, &req);
 	target.packet_life_enc = param->primary_path->packet_life_time;
 	target.response_ns = cm_time_ns(param->remote_cm_response_timeout) +
@@ -105,6 +116,7 @@ int ib_send_cm_sidr_req(struct ib_cm_id *cm_id, struct ib_cm_sidr_req_param *par
 	struct cm_id *id = cm_id_of(cm_id);
 	struct cm_target target = {
 		.tries = (uint8_t)MIN(param->max_cm_retries + 1, 255),
+		.redirects = param->max_redirects,
 		.response_ns = param->timeout_ms * NSEC_PER_MSEC,
 	};
 	struct wire_cm_sidr_req req = {.service_id = be64_to_cpu(param->service_id)};
@@ -118,6 +130,7 @@ int ib_send_cm_sidr_req(struct ib_cm_id *cm_id, struct ib_cm_sidr_req_param *par
 	ret = cm_path_route(cm_id->device, param->path, &target.route);
 	if (ret)
 		return ret;
+	aim_at_qp(cm_id, &target.route);
 	req.pkey = target.route.pkey;
 	target.packet_life_enc = param->path->packet_life_time;
 	ret = cm_send_sidr_req(&id->conn, &req, &target, cm_now(id));

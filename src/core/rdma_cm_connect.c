@@ -264,6 +264,7 @@ static int send_req(struct rcm_id *id, const struct rdma_conn_param *param)
 		.max_cm_retries = MAX_CM_RETRIES,
 		.srq = param->srq,
 		.ece = id->ece,
+		.max_redirects = IB_CM_MAX_REDIRECTS,
 	};
 
 	return bytes < 0 ? bytes : ib_send_cm_req(id->cm, &req);
@@ -286,8 +287,7 @@ static int on_sidr_rep(struct ib_cm_id *cm, const struct ib_cm_event *cm_event)
 			event.event = RDMA_CM_EVENT_UNREACHABLE;
 		event.param.ud.qp_num = rep->qpn;
 		event.param.ud.qkey = rep->qkey;
-		ib_init_ah_from_path(id->id.device, id->id.port_num, &id->path,
-				     &event.param.ud.ah_attr);
+		ib_cm_init_ah_attr(cm, &event.param.ud.ah_attr);
 	}
 	if (!id->id.event_handler(&id->id, &event))
 		return 0;
@@ -307,6 +307,7 @@ static int send_sidr_req(struct rcm_id *id, const struct rdma_conn_param *param)
 		.private_data = data,
 		.private_data_len = (u8)bytes,
 		.max_cm_retries = MAX_CM_RETRIES,
+		.max_redirects = IB_CM_MAX_REDIRECTS,
 	};
 
 	return bytes < 0 ? bytes : ib_send_cm_sidr_req(id->cm, &req);

@@ -88,6 +88,7 @@ static void request(struct hosts *h, struct host *host, uint8_t how)
 	struct end *end = host_open(host);
 
 	target.peer_to_peer = how & 4;
+	target.redirects = how & 32 ? 2 : 0;
 	if (how & 8)
 		target.alternate = target.route;
 	req.transport_service = how >> 6;
@@ -110,6 +111,8 @@ static void send(struct hosts *h, struct end *end, uint8_t attr, uint8_t how)
 		break;
 	case WIRE_CM_REJ:
 		m.rej.reason = how & 63;
+		m.rej.info_bytes = CM_ARI_MAX;
+		class_port_info(to, m.rej.info);
 		break;
 	case WIRE_CM_REP:
 		m.rep.local_qpn = 0x200u + how % 4;
@@ -120,6 +123,8 @@ static void send(struct hosts *h, struct end *end, uint8_t attr, uint8_t how)
 		break;
 	case WIRE_CM_SIDR_REP:
 		m.sidr_rep.status = how & 7;
+		m.sidr_rep.info_bytes = CM_ARI_MAX;
+		class_port_info(to, m.sidr_rep.info);
 		break;
 	default:
 		break;
@@ -140,6 +145,13 @@ static void consumer(struct hosts *h, struct input *in)
 	}
 	if (!end)
 		return;
+	if (what & 64 && end->conn.redirecting) {
+		if (what % 16 < 4)
+			cm_redirect_fail(&end->conn, &end->to, h->now);
+		else
+			end_redirect(end);
+		return;
+	}
 	switch (what % 16) {
 	case 2:
 		close_end(end, h->now);

@@ -222,6 +222,29 @@ def test_nobody_listens(pair):
     wait_until(lambda: not cm_ids(pair, "n1"), "the listener goes with its process")
 
 
+def port_guid(fabric, name):
+    return next(node for node in fabric.json("topo")["nodes"] if node["name"] == name)["ports"][0]["guid"]
+
+
+def test_redirected():
+    """rping asks n1, whose REJ names the port of n3; the CM of n3 is at a QP of a module and
+    redirects there what arrives at QP1. rping hears of the connection alone."""
+    with Fabric("star:3") as fabric:
+        module = str(BUILD / "tests/modules/redirect.so")
+        fabric.softib("modprobe", "n1", module, f"dguid={port_guid(fabric, 'n3')}")
+        fabric.softib("modprobe", "n3", module)
+        server = fabric.start("n3", "rping", "-s", "-a", "0.0.0.0", "-v", "-V", "-C", 5)
+        wait_until(lambda: cm_ids(fabric, "n3") or server.poll() is not None, "rping listens")
+        client = fabric.run("n2", "rping", "-c", "-a", SERVER_IP, "-v", "-V", "-C", 5)
+        assert client.count("ping data: rdma-ping-") == 5, client
+        assert fabric.finish(server).count("server ping data: rdma-ping-") == 5
+        for node in ("n1", "n3"):
+            fabric.softib("rmmod", node, "redirect")
+        log = (fabric.dir / "softibd.log").read_text()
+        assert log.count("n1 redirect: redirected ") == 1, log
+        assert "n3 redirect: class message 1 at QP " in log, log
+
+
 def test_unknown_addresses(pair):
     out = pair.run("n2", "rping", "-c", "-a", "192.0.2.7", check=False)
     assert "ADDR_ERROR" in out or "error" in out.lower(), out

@@ -2,6 +2,8 @@
 /* The two hosts of hosts.h. */
 #include "hosts.h"
 
+#include "wire/mad.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,6 +31,7 @@ static int host_send(struct cm *cm, const struct cm_route *route, const void *ma
 	packet->from = host;
 	packet->to = route->dlid == hosts->host[0].port.lid ? &hosts->host[0]
 							    : &hosts->host[1];
+	packet->qpn = route->qpn;
 	memcpy(packet->mad, mad, sizeof(packet->mad));
 	list_add_tail(&packet->node, &hosts->wire);
 	if (hosts->sent)
@@ -59,7 +62,7 @@ static void end_gone(struct cm_conn *conn)
 	struct end *end = end_of(conn);
 
 	end->gone = true;
-	end->timer = MONO_NEVER;
+	end->timer = end->found = MONO_NEVER;
 }
 
 static void end_hears(struct cm_conn *conn, const struct cm_event *event)
@@ -85,6 +88,18 @@ static bool host_find_port(struct cm *cm, uint8_t number, const union wire_gid *
 	return true;
 }
 
+static int end_looks(struct cm_conn *conn, const struct cm_redirection *to)
+{
+	struct end *end = end_of(conn);
+
+	if (end->host->lookup_error)
+		return end->host->lookup_error;
+	end->to = *to;
+	if (end->host->hosts->redirected)
+		end->host->hosts->redirected(end);
+	return 0;
+}
+
 static const struct cm_ops ops = {
 	.send = host_send,
 	.arm = end_arm,
@@ -92,6 +107,7 @@ static const struct cm_ops ops = {
 	.gone = end_gone,
 	.event = end_hears,
 	.find_port = host_find_port,
+	.redirect = end_looks,
 };
 
 /* --- the hosts --- */
@@ -142,7 +158,7 @@ struct end *host_open(struct host *host)
 	struct end *end = calloc(1, sizeof(*end));
 
 	end->host = host;
-	end->timer = MONO_NEVER;
+	end->timer = end->found = MONO_NEVER;
 	list_add_tail(&end->node, &host->ends);
 	cm_conn_open(&host->cm, &end->conn);
 	return end;
@@ -151,7 +167,8 @@ struct end *host_open(struct host *host)
 static struct cm_route way_back(const struct packet *packet)
 {
 	return (struct cm_route){
-		.port = 1, .dlid = packet->from->port.lid, .pkey = 0xffff};
+		.port = 1, .dlid = packet->from->port.lid, .pkey = 0xffff,
+		.own_qpn = packet->qpn};
 }
 
 void hosts_repeat(struct hosts *hosts, const struct packet *packet)
@@ -206,6 +223,34 @@ uint16_t packet_attr(const struct packet *packet)
 
 	wire_mad_decode(packet->mad, sizeof(packet->mad), &header);
 	return header.attr_id;
+}
+
+/* --- redirection --- */
+
+int end_redirect(struct end *end)
+{
+	struct hosts *hosts = end->host->hosts;
+	struct host *to = &hosts->host[!memcmp(&end->to.gid, &hosts->host[1].port.gid,
+					       sizeof(end->to.gid))];
+	struct cm_route route = target_of(end->host, to).route;
+	const struct wire_cm_path primary = req_of(end->host, to, 0).primary;
+
+	route.qpn = end->to.qpn;
+	route.qkey = end->to.qkey;
+	return cm_redirect(&end->conn, &route, &primary, PACKET_LIFE_ENC, hosts->now);
+}
+
+void class_port_info(const struct host *to, uint8_t info[CM_ARI_MAX])
+{
+	const struct wire_class_port_info cpi = {
+		.redirect_gid = to->port.gid,
+		.redirect_lid = to->port.lid,
+		.redirect_pkey = 0xffff,
+		.redirect_qpn = OTHER_QPN,
+		.redirect_qkey = 0x1234,
+	};
+
+	wire_class_port_info_encode(&cpi, info);
 }
 
 /* --- requests between them --- */

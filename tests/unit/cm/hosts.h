@@ -14,6 +14,7 @@
 #define RESPONSE_ENC	14 /* 67 ms */
 #define PACKET_LIFE_ENC 10
 #define MAX_RETRIES	3
+#define OTHER_QPN	0x77 /* of every host: its CM is reached there, too */
 
 struct host;
 
@@ -27,12 +28,15 @@ struct end {
 	enum cm_news heard[HEARD_MAX];
 	unsigned int num_heard;
 	union cm_message message; /* of the last news */
+	struct cm_redirection to; /* being looked up, if conn.redirecting */
+	mono_t found;		  /* when that ends: the test's to set */
 	void *user;
 };
 
 struct packet {
 	struct list_head node;
 	struct host *from, *to;
+	uint32_t qpn; /* of the CM that it is sent to; 0: QP1 */
 	uint8_t mad[WIRE_MAD_BYTES];
 	mono_t due; /* the random network's */
 };
@@ -44,6 +48,7 @@ struct host {
 	struct list_head ends;
 	bool full; /* accept() has no room */
 	int send_error;
+	int lookup_error; /* of redirect() */
 };
 
 /** struct hosts - two of them, and every message ever sent, oldest first */
@@ -56,6 +61,8 @@ struct hosts {
 	/** sent() - hook of a test; NULL: packets are put at the wire's end */
 	void (*sent)(struct hosts *hosts, struct packet *packet);
 	void (*heard)(struct end *end, const struct cm_event *event);
+	/** redirected() - a path is looked up for @end; NULL: end_redirect() is called some time */
+	void (*redirected)(struct end *end);
 };
 
 void hosts_begin(struct hosts *hosts, uint64_t random);
@@ -70,6 +77,10 @@ bool hosts_fire(struct hosts *hosts);
 mono_t hosts_next_timer(const struct hosts *hosts);
 uint16_t packet_attr(const struct packet *packet);
 
+/** end_redirect() - the path of @end->to is found. Return: as cm_redirect() */
+int end_redirect(struct end *end);
+/** class_port_info() - of a CM at @to's other QP: what a REJ carries */
+void class_port_info(const struct host *to, uint8_t info[CM_ARI_MAX]);
 struct cm_target target_of(const struct host *from, const struct host *to);
 struct wire_cm_req req_of(const struct host *from, const struct host *to, uint32_t qpn);
 

@@ -7,12 +7,15 @@
  *
  *   agree   an end that is ESTABLISHED has a peer that is, and both name each other's
  *	     ids, queue pairs and PSNs; excused is only who never got one of all tries of
- *	     its peer's DREQ
+ *	     its peer's DREQ, and whose REQ was redirected to the same host, where a late
+ *	     copy of the first REQ ended the connection as stale (12.9.8.3.1)
  *   ends    every other attempt is over at both ends: nobody waits for anything
  *   once    a consumer hears of a request, a reply and the connection once
  *   calm    without faults nothing is sent twice (but a REQ to a peer that is late,
  *	     the DREQ that settles, and a LAP that overtook the RTU), and
  *	     nobody hears of an error
+ *   moved   a request that was redirected arrives at the CM that the redirection named,
+ *	     with an id that was not used before, and no more often than its consumer allows
  *   data    private data arrives with its message
  *   leak    once the consumers have closed all, no id, table entry and timer is left
  *
@@ -33,6 +36,8 @@ struct app {
 	enum cm_state seen;
 	enum cm_lap_state seen_lap;
 	mono_t think;
+	uint32_t left; /* the id of the attempt that was redirected */
+	unsigned int moves;
 };
 
 /** struct run - one seed. The network's faults are percentages */
@@ -44,7 +49,10 @@ static struct run {
 	unsigned int lose, repeat, forge;
 	uint64_t delay_ns;
 	bool calm, quiet, peers, verbose;
+	bool keep; /* the next packet is neither lost nor repeated */
 	unsigned int established; /* ends that ever were */
+	unsigned int moved;	  /* requests that were sent again, elsewhere */
+	uint8_t redirect[2][CM_ARI_MAX];
 } run;
 
 static uint64_t draw(void)
@@ -117,7 +125,7 @@ static void on_sent(struct hosts *hosts, struct packet *packet)
 		print_message("%8lu us: host %d sends %04x\n",
 			      (unsigned long)(hosts->now.ns / 1000),
 			      (int)(packet->from - hosts->host), packet_attr(packet));
-	if (run.quiet)
+	if (run.quiet || run.keep)
 		return;
 	if (chance(run.repeat))
 		copy(packet);
@@ -148,12 +156,12 @@ static struct app *app_of(const struct end *end)
 
 static struct end *peer_of(const struct end *end)
 {
-	struct host *other = &run.h.host[end->host == &run.h.host[0]];
 	struct end *peer;
 
-	list_for_each_entry(peer, &other->ends, node)
-		if (!peer->gone && peer->conn.local_id == end->conn.remote_id)
-			return peer;
+	for (int i = 0; i < 2; i++) /* of its own host, if it was redirected to that */
+		list_for_each_entry(peer, &run.h.host[i].ends, node)
+			if (!peer->gone && peer->conn.local_id == end->conn.remote_id)
+				return peer;
 	return NULL;
 }
 
@@ -186,6 +194,15 @@ static unsigned int times_heard(const struct end *end, enum cm_news news)
 	return n;
 }
 
+/* Either end may be the one that sent the REQ twice. */
+static void note_stale(const struct end *end)
+{
+	struct end *peer = peer_of(end);
+
+	if (peer && app_of(peer) && (app_of(peer)->moves || app_of(end)->moves))
+		app_of(peer)->excused = true;
+}
+
 static void on_heard(struct end *end, const struct cm_event *event)
 {
 	if (run.verbose)
@@ -203,6 +220,9 @@ static void on_heard(struct end *end, const struct cm_event *event)
 	if (event->news == CM_REP_RECEIVED)
 		check_signed(event->message->rep.private_data,
 			     event->message->rep.local_qpn);
+	if (event->news == CM_REJ_RECEIVED &&
+	    event->message->rej.reason == WIRE_CM_REJ_STALE_CONNECTION)
+		note_stale(end);
 	HOLD("once", times_heard(end, CM_REQ_RECEIVED) <= 1);
 	HOLD("once", times_heard(end, CM_REP_RECEIVED) <= 1);
 	HOLD("once",
@@ -235,6 +255,80 @@ static void send_simple(struct end *end, uint16_t attr)
 	send(end, attr, &m);
 }
 
+/* --- redirection --- */
+
+#define REDIRECTS 2
+
+/* To the CM at the other QP of either host; a GID alone leaves it at QP1. */
+static void redirect_it(struct end *end)
+{
+	const struct host *to = &run.h.host[chance(50)];
+	union cm_message m = {0};
+
+	if (end->conn.state == CM_SIDR_REQ_RCVD) {
+		m.sidr_rep.status = WIRE_CM_SIDR_REDIRECT;
+		m.sidr_rep.info_bytes = CM_ARI_MAX;
+		class_port_info(to, m.sidr_rep.info);
+		send(end, WIRE_CM_SIDR_REP, &m);
+		return;
+	}
+	m.rej.reason = WIRE_CM_REJ_PORT_CM_REDIRECT;
+	m.rej.info_bytes = CM_ARI_MAX;
+	class_port_info(to, m.rej.info);
+	if (chance(30)) {
+		m.rej.reason = WIRE_CM_REJ_PORT_REDIRECT;
+		m.rej.info_bytes = sizeof(to->port.gid);
+		memcpy(m.rej.info, &to->port.gid, sizeof(to->port.gid));
+	}
+	send(end, WIRE_CM_REJ, &m);
+}
+
+static void on_redirected(struct end *end)
+{
+	struct app *app = app_of(end);
+
+	HOLD("moved", ++app->moves <= REDIRECTS);
+	app->left = end->conn.local_id;
+	end->found = some_time(THINK_NS);
+}
+
+static void find_path(struct end *end)
+{
+	const struct packet *packet;
+
+	end->found = MONO_NEVER;
+	if (!end->conn.redirecting)
+		return;
+	HOLD("moved", end->conn.local_id != app_of(end)->left);
+	if (chance(15)) {
+		cm_redirect_fail(&end->conn, &end->to, run.h.now);
+		HOLD("moved", end->conn.state == CM_IDLE);
+		return;
+	}
+	run.moved++;
+	run.keep = true;
+	HOLD("moved", !end_redirect(end));
+	run.keep = false;
+	packet = list_entry(run.h.wire.prev, struct packet, node);
+	HOLD("moved", !memcmp(&packet->to->port.gid, &end->to.gid, sizeof(end->to.gid)));
+	HOLD("moved", packet->qpn == (end->to.answer.rej.reason == WIRE_CM_REJ_PORT_REDIRECT &&
+						      end->to.attr == WIRE_CM_REJ
+					      ? 0
+					      : OTHER_QPN));
+}
+
+static struct end *next_finder(void)
+{
+	struct end *end, *first = NULL;
+
+	for (int i = 0; i < 2; i++)
+		list_for_each_entry(end, &run.h.host[i].ends, node)
+			if (end->found.ns != MONO_NEVER.ns &&
+			    (!first || mono_before(end->found, first->found)))
+				first = end;
+	return first;
+}
+
 static void accept_it(struct end *end)
 {
 	static uint32_t next_qpn = 0x5000;
@@ -247,7 +341,7 @@ static void accept_it(struct end *end)
 
 static void load_path(struct end *end)
 {
-	struct host *other = &run.h.host[end->host == &run.h.host[0]];
+	struct host *other = &run.h.host[end->conn.route.dlid == run.h.host[1].port.lid];
 	struct cm_route route = target_of(end->host, other).route;
 	union cm_message m = {.lap.remote_cm_response_timeout_enc = RESPONSE_ENC};
 
@@ -270,8 +364,10 @@ static void decide_req(struct end *end)
 		accept_it(end);
 	else if (what < 80 && end->conn.state == CM_REQ_RCVD)
 		send_simple(end, WIRE_CM_MRA);
-	else if (what < 92)
+	else if (what < 86)
 		send_simple(end, WIRE_CM_REJ);
+	else if (what < 94)
+		redirect_it(end);
 	else
 		close_it(end);
 }
@@ -352,6 +448,8 @@ static void think(struct end *end)
 	case CM_SIDR_REQ_RCVD:
 		if (chance(70))
 			send_simple(end, WIRE_CM_SIDR_REP);
+		else if (chance(50))
+			redirect_it(end);
 		else
 			close_it(end);
 		break;
@@ -427,13 +525,17 @@ static bool step(void)
 	mono_t timer = hosts_next_timer(&run.h);
 	mono_t arrival = packet ? packet->due : MONO_NEVER;
 	mono_t thought = thinker ? app_of(thinker)->think : MONO_NEVER;
-	mono_t when = mono_min(timer, mono_min(arrival, thought));
+	struct end *finder = next_finder();
+	mono_t found = finder ? finder->found : MONO_NEVER;
+	mono_t when = mono_min(mono_min(found, timer), mono_min(arrival, thought));
 
 	if (when.ns == MONO_NEVER.ns)
 		return false;
 	if (mono_before(run.h.now, when))
 		run.h.now = when;
-	if (when.ns == thought.ns) {
+	if (when.ns == found.ns) {
+		find_path(finder);
+	} else if (when.ns == thought.ns) {
 		app_of(thinker)->think = MONO_NEVER;
 		think(thinker);
 	} else if (when.ns == arrival.ns) {
@@ -464,6 +566,7 @@ static void begin_attempt(unsigned int i, bool peer_to_peer)
 	struct end *end = host_open(from);
 
 	give_app(end);
+	target.redirects = REDIRECTS;
 	run.peers |= peer_to_peer;
 	if (peer_to_peer) {
 		req.service_id = SERVICE + 1000 + i / 2;
@@ -486,6 +589,7 @@ static void begin(uint64_t seed)
 	hosts_begin(&run.h, draw());
 	run.h.sent = on_sent;
 	run.h.heard = on_heard;
+	run.h.redirected = on_redirected;
 	run.calm = chance(20);
 	run.delay_ns = run.calm ? NSEC_PER_MSEC : (1 + draw() % 200) * NSEC_PER_MSEC;
 	if (!run.calm) {
@@ -495,6 +599,10 @@ static void begin(uint64_t seed)
 	}
 	for (int i = 0; i < 2; i++) {
 		struct end *listener = host_open(&run.h.host[i]);
+
+		class_port_info(&run.h.host[chance(50)], run.redirect[i]);
+		if (chance(10))
+			run.h.host[i].port.redirect = run.redirect[i];
 
 		assert_int_equal(
 			cm_listen(&listener->conn, SERVICE, CM_SERVICE_MASK_EXACT), 0);
@@ -591,22 +699,25 @@ static void play(uint64_t seed)
 
 static void test_seeds(void **state)
 {
-	unsigned int excused = 0, established = 0, ruled = 0;
+	unsigned int excused = 0, established = 0, ruled = 0, moved = 0;
 	uint64_t rows[CM_ROW_WORDS] = {0};
 
 	for (uint64_t seed = 1; seed <= SEEDS; seed++) {
 		play(seed);
 		excused += run.excused;
 		established += run.established;
+		moved += run.moved;
 		for (int i = 0; i < CM_ROW_WORDS; i++)
 			rows[i] |= run.h.host[0].cm.rows[i] | run.h.host[1].cm.rows[i];
 		hosts_end(&run.h);
 	}
 	for (unsigned int i = 0; i < cm_nr_rows(); i++)
 		ruled += rows[i / 64] >> i % 64 & 1;
-	print_message("%u ends were connected, %u excused; %u of %u rows ruled\n",
-		      established, excused, ruled, cm_nr_rows());
+	print_message("%u ends were connected, %u excused, %u requests redirected; "
+		      "%u of %u rows ruled\n",
+		      established, excused, moved, ruled, cm_nr_rows());
 	assert_true(established > 4 * SEEDS);
+	assert_true(moved > SEEDS / 2);
 	assert_true(excused * 50 < established);
 	assert_true(ruled + 12 >= cm_nr_rows()); /* test_rows.c has them all */
 }

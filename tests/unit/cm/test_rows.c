@@ -104,6 +104,91 @@ static void lap_again(void) { again(WIRE_CM_LAP); }
 
 /* clang-format on */
 
+/* --- redirection --- */
+
+static void call_redirecting(bool sidr)
+{
+	struct cm_target target = target_of(HOST_A, HOST_B);
+	struct wire_cm_req req = req_of(HOST_A, HOST_B, 0x10);
+	struct wire_cm_sidr_req sidr_req = {.service_id = SERVICE, .pkey = 0xffff};
+
+	target.redirects = 1;
+	assert_int_equal(sidr ? cm_send_sidr_req(&a->conn, &sidr_req, &target, h.now)
+			      : cm_send_req(&a->conn, &req, &target, h.now),
+			 0);
+	deliver();
+	b = h.accepted;
+}
+
+/* B's consumer names another QP of B */
+static void b_redirects(void)
+{
+	memset(&m, 0, sizeof(m));
+	if (b->conn.state == CM_SIDR_REQ_RCVD) {
+		m.sidr_rep.status = WIRE_CM_SIDR_REDIRECT;
+		m.sidr_rep.info_bytes = CM_ARI_MAX;
+		class_port_info(HOST_B, m.sidr_rep.info);
+		assert_int_equal(cm_send(&b->conn, WIRE_CM_SIDR_REP, &m, NULL, h.now), 0);
+		return;
+	}
+	m.rej.reason = WIRE_CM_REJ_PORT_CM_REDIRECT;
+	m.rej.info_bytes = CM_ARI_MAX;
+	class_port_info(HOST_B, m.rej.info);
+	assert_int_equal(cm_send(&b->conn, WIRE_CM_REJ, &m, NULL, h.now), 0);
+}
+
+static void redirected(void)
+{
+	call_redirecting(false);
+	b_redirects();
+}
+
+static void redirected_sidr(void)
+{
+	call_redirecting(true);
+	b_redirects();
+}
+
+static void a_looks(void)
+{
+	redirected();
+	deliver();
+	assert_true(a->conn.redirecting);
+	assert_int_equal(a->timer.ns, MONO_NEVER.ns);
+}
+
+static void a_looks_sidr(void)
+{
+	redirected_sidr();
+	deliver();
+	assert_true(a->conn.redirecting);
+	assert_int_equal(a->timer.ns, MONO_NEVER.ns);
+}
+
+/* the request goes to the CM at the other QP, as one that nobody has seen */
+static void a_finds_it(void)
+{
+	uint32_t before = a->conn.local_id;
+
+	again(a->conn.state == CM_SIDR_REQ_SENT ? WIRE_CM_SIDR_REP : WIRE_CM_REJ);
+	assert_true(a->conn.redirecting); /* the first attempt's answer is not its any more */
+	assert_int_equal(end_redirect(a), 0);
+	assert_int_equal(a->conn.local_id, before);
+	assert_int_equal(first()->qpn, OTHER_QPN);
+	assert_int_equal(a->conn.route.qkey, 0x1234);
+	assert_true(a->timer.ns != MONO_NEVER.ns);
+	assert_int_equal(end_redirect(a), -EINVAL);
+}
+
+static void a_finds_nothing(void)
+{
+	cm_redirect_fail(&a->conn, &a->to, h.now);
+	if (a->to.attr == WIRE_CM_REJ)
+		assert_int_equal(a->message.rej.reason, WIRE_CM_REJ_PORT_CM_REDIRECT);
+	else
+		assert_int_equal(a->message.sidr_rep.status, WIRE_CM_SIDR_REDIRECT);
+}
+
 static void timer(void)
 {
 	assert_true(hosts_fire(&h));
@@ -468,6 +553,9 @@ static const struct row_case cases[] = {
 	{asked, NULL, &a, CM_MRA_REQ_RCVD, 0, CM_MRA_RECEIVED},
 	{replied, deliver, &a, CM_REP_RCVD, 0, CM_REP_RECEIVED},
 	{idle, peer_meets, &a, CM_REQ_RCVD, 0, CM_REQ_RECEIVED},
+	{redirected, deliver, &a, CM_REQ_SENT},
+	{a_looks, a_finds_it, &a, CM_REQ_SENT, WIRE_CM_REQ},
+	{a_looks, a_finds_nothing, &a, CM_IDLE, 0, CM_REJ_RECEIVED},
 	{peer_refused, deliver, &a, CM_REQ_SENT},
 	{refused, deliver, &a, CM_IDLE, 0, CM_REJ_RECEIVED},
 	{a_asks, timer, &a, CM_REQ_SENT, WIRE_CM_REQ},
@@ -534,6 +622,9 @@ static const struct row_case cases[] = {
 	{over_before_rtu, rep_again, &a, CM_TIMEWAIT, WIRE_CM_REJ},
 	{b_waits, req_again, &b, CM_TIMEWAIT, WIRE_CM_REJ},
 	/* --- resolving a service id --- */
+	{redirected_sidr, deliver, &a, CM_SIDR_REQ_SENT},
+	{a_looks_sidr, a_finds_it, &a, CM_SIDR_REQ_SENT, WIRE_CM_SIDR_REQ},
+	{a_looks_sidr, a_finds_nothing, &a, CM_IDLE, 0, CM_SIDR_REP_RECEIVED},
 	{answered_sidr, deliver, &a, CM_IDLE, 0, CM_SIDR_REP_RECEIVED},
 	{sidr_asks, timer, &a, CM_SIDR_REQ_SENT, WIRE_CM_SIDR_REQ},
 	{sidr_asks, timer_after_all_tries, &a, CM_IDLE, 0, CM_SIDR_REQ_ERROR},
@@ -637,11 +728,148 @@ static void test_lap_rows(void **state)
 		play(&lap_cases[i], ARRAY_SIZE(cases) + i, true);
 }
 
+/* --- what is followed --- */
+
+static void reject(enum wire_cm_reject reason, const void *info, uint8_t bytes)
+{
+	memset(&m, 0, sizeof(m));
+	m.rej.reason = (uint16_t)reason;
+	m.rej.info_bytes = bytes;
+	memcpy(m.rej.info, info, bytes);
+	assert_int_equal(cm_send(&b->conn, WIRE_CM_REJ, &m, NULL, h.now), 0);
+	deliver();
+}
+
+static bool follows(enum wire_cm_reject reason, const void *info, uint8_t bytes)
+{
+	bool followed;
+
+	begin();
+	call_redirecting(false);
+	reject(reason, info, bytes);
+	followed = a->conn.redirecting;
+	assert_int_equal(a->conn.state, followed ? CM_REQ_SENT : CM_IDLE);
+	assert_int_equal(a->num_heard, !followed);
+	hosts_end(&h);
+	return followed;
+}
+
+static void test_what_is_followed(void **state)
+{
+	static const uint8_t none[CM_ARI_MAX];
+	uint8_t info[CM_ARI_MAX], gid[16] = {0xfe, [15] = 2};
+
+	begin();
+	class_port_info(HOST_B, info);
+	hosts_end(&h);
+	assert_true(follows(WIRE_CM_REJ_PORT_CM_REDIRECT, info, CM_ARI_MAX));
+	assert_true(follows(WIRE_CM_REJ_PORT_REDIRECT, gid, 16));
+	assert_false(follows(WIRE_CM_REJ_PORT_CM_REDIRECT, info, CM_ARI_MAX - 1));
+	assert_false(follows(WIRE_CM_REJ_PORT_CM_REDIRECT, none, CM_ARI_MAX));
+	assert_false(follows(WIRE_CM_REJ_PORT_REDIRECT, gid, 15));
+	assert_false(follows(WIRE_CM_REJ_PORT_REDIRECT, none, 16));
+	assert_false(follows(WIRE_CM_REJ_CONSUMER, info, CM_ARI_MAX));
+}
+
+/* a second redirection is one too many; and a lookup that cannot begin is a refusal */
+static void test_redirections_are_counted(void **state)
+{
+	uint8_t info[CM_ARI_MAX];
+
+	begin();
+	class_port_info(HOST_B, info);
+	a_looks();
+	assert_int_equal(end_redirect(a), 0);
+	deliver();
+	b = h.accepted;
+	b_redirects();
+	deliver();
+	assert_int_equal(a->conn.state, CM_IDLE);
+	assert_int_equal(a->heard[0], CM_REJ_RECEIVED);
+	hosts_end(&h);
+
+	begin();
+	HOST_A->lookup_error = -ENOMEM;
+	redirected();
+	deliver();
+	assert_int_equal(a->conn.state, CM_IDLE);
+	assert_int_equal(a->heard[0], CM_REJ_RECEIVED);
+	hosts_end(&h);
+}
+
+/* A whole class: at QP1 everything is redirected, at the other QP nothing is. */
+static void test_a_class_is_redirected(void **state)
+{
+	uint8_t info[CM_ARI_MAX];
+
+	for (int sidr = 0; sidr < 2; sidr++) {
+		begin();
+		class_port_info(HOST_B, info);
+		HOST_B->port.redirect = info;
+		call_redirecting(sidr);
+		assert_null(h.accepted);
+		deliver();
+		assert_int_equal(end_redirect(a), 0);
+		deliver();
+		assert_non_null(h.accepted);
+		b = h.accepted;
+		call(b, sidr ? WIRE_CM_SIDR_REP : WIRE_CM_REP);
+		deliver();
+		assert_int_equal(a->heard[0],
+				 sidr ? CM_SIDR_REP_RECEIVED : CM_REP_RECEIVED);
+		hosts_end(&h);
+	}
+}
+
+/* The new path is the queue pair's, too. The alternate path led to the other port. */
+static void test_the_new_path_is_the_connections(void **state)
+{
+	struct wire_cm_path primary;
+	struct cm_target target;
+	struct wire_cm_req req;
+	struct cm_route route;
+
+	begin();
+	target = target_of(HOST_A, HOST_B);
+	req = req_of(HOST_A, HOST_B, 0x10);
+	target.redirects = 1;
+	target.alternate = target.route;
+	req.alternate = req.primary;
+	req.ece_options = 5;
+	assert_int_equal(cm_send_req(&a->conn, &req, &target, h.now), 0);
+	deliver();
+	b = h.accepted;
+	b_redirects();
+	deliver();
+	route = target.route;
+	route.sl = 5;
+	route.pkey = 0x8001;
+	primary = req.primary;
+	primary.sl = 5;
+	assert_int_equal(cm_redirect(&a->conn, &route, &primary, 3, h.now), 0);
+	assert_int_equal(a->conn.terms.primary.sl, 5);
+	assert_int_equal(a->conn.terms.pkey, 0x8001);
+	assert_int_equal(a->conn.packet_life_enc, 3);
+	assert_false(a->conn.terms.alternate.loaded);
+	deliver();
+	b = h.accepted;
+	assert_int_equal(b->message.req.primary.sl, 5);
+	assert_int_equal(b->message.req.pkey, 0x8001);
+	assert_int_equal(b->message.req.ece_options, 5);
+	assert_int_equal(b->message.req.local_qpn, 0x10);
+	assert_int_equal(b->message.req.alternate.remote_lid, 0);
+	hosts_end(&h);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rows),
 		cmocka_unit_test(test_lap_rows),
+		cmocka_unit_test(test_what_is_followed),
+		cmocka_unit_test(test_redirections_are_counted),
+		cmocka_unit_test(test_a_class_is_redirected),
+		cmocka_unit_test(test_the_new_path_is_the_connections),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

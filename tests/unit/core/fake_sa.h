@@ -36,6 +36,7 @@ struct fake_sa {
 	int busy;     /* so many times */
 	int records;  /* in a table */
 	enum ib_mtu group_mtu; /* 0: 2048 */
+	bool by_gid; /* a path has the LIDs that its GIDs end in; otherwise always the same */
 };
 
 static inline void fake_sa_sent(struct ib_mad_agent *agent, struct ib_mad_send_wc *wc)
@@ -50,16 +51,16 @@ static inline size_t fake_sa_stride(u16 attr_id)
 }
 
 /* what an SA adds to what it was asked about */
-static inline void fake_sa_fill(u16 attr_id, int i, enum ib_mtu mtu, u8 *record)
+static inline void fake_sa_fill(const struct fake_sa *sa, int i, u8 *record)
 {
-	if (attr_id == IB_SA_ATTR_PATH_REC) {
-		record[41] = (u8)(11 + i); /* DLID */
-		record[43] = 11;	   /* SLID */
+	if (sa->attr_id == IB_SA_ATTR_PATH_REC) {
+		record[41] = sa->by_gid ? record[23] : (u8)(11 + i); /* DLID */
+		record[43] = sa->by_gid ? record[39] : 11;	     /* SLID */
 		record[54] = 0x80 | IB_MTU_4096; /* exactly */
-	} else if (attr_id == IB_SA_ATTR_MC_MEMBER_REC) {
+	} else if (sa->attr_id == IB_SA_ATTR_MC_MEMBER_REC) {
 		record[36] = 0xc0; /* MLID */
 		record[37] = 0x05;
-		record[38] = 0x80 | (u8)(mtu ? mtu : IB_MTU_2048); /* exactly */
+		record[38] = 0x80 | (u8)(sa->group_mtu ? sa->group_mtu : IB_MTU_2048); /* exactly */
 		if (!record[0])
 			memcpy(record, &(union ib_gid)SA_MGID, 16); /* an MGID of its own making */
 	}
@@ -90,7 +91,7 @@ static inline void fake_sa_answer(struct fake_sa *sa, struct ib_mad_recv_wc *rec
 		u8 record[IB_MGMT_SA_DATA];
 
 		memcpy(record, sa->record, sizeof(record));
-		fake_sa_fill(sa->attr_id, i, sa->group_mtu, record);
+		fake_sa_fill(sa, i, record);
 		for (size_t b = 0; b < stride; b++) {
 			size_t at = (size_t)i * stride + b;
 			u8 *to = table ? (u8 *)ib_get_rmpp_segment(buf, (int)(at / 200) + 1) + at % 200 :

@@ -27,6 +27,7 @@ struct net_packet {
 	struct net *net;
 	struct net_node *from, *to;
 	u32 src_qpn, dest_qpn;
+	u32 qkey;
 	u16 pkey_index;
 	bool permissive;
 	struct ib_grh grh;
@@ -283,6 +284,7 @@ static inline void net_send_one(struct ib_qp *qp, const struct ib_ud_wr *wr)
 	p->to = net_route(node, attr->dlid);
 	p->src_qpn = qp->qp_num;
 	p->dest_qpn = wr->remote_qpn;
+	p->qkey = wr->remote_qkey;
 	p->pkey_index = wr->pkey_index;
 	p->permissive = attr->dlid == IB_LID_PERMISSIVE;
 	p->has_grh = attr->ah_flags & IB_AH_GRH;
