@@ -2,12 +2,14 @@
 """Attacks by windows: what a program may do to a peer whose memory it maps, or that maps its
 memory. The attacker says itself what libibverbs would say."""
 import contextlib
+import ctypes
 import fcntl
 import mmap
 import os
 import select
 import socket
 import struct
+from pathlib import Path
 
 import pytest
 
@@ -21,11 +23,21 @@ ASK, WANT, GIVE, GRANT, CLOSE = 1, 2, 3, 4, 6  # src/abi/window.h
 MESSAGE = struct.Struct("=6I3Q4I2Q2I")  # struct abi_window_msg
 SECTION = 0  # where it is in the window page
 ADD_SEALS, SEAL_FUTURE_WRITE = 1033, 16  # <linux/fcntl.h>
+SEAL_SHRINK, MAP_HUGETLB = 2, 0x40000
+KEEP_SIZE, PUNCH_HOLE = 1, 2  # <linux/falloc.h>
+HUGE_PAGES, HUGE_BYTES = Path("/sys/kernel/mm/hugepages/hugepages-2048kB"), 2 << 20
 REMOTE = 2 | 4 | 8  # all rights of a peer
 BYTES, ADDRESS = 16 * mmap.PAGESIZE, 0x10000000  # of the attacker's region, which is nowhere
 # of the way to RTS, each state and what MODIFY_QP sets: state, access, P_Key, port; path, MTU,
 # peer, PSN, READs, RNR timer; time-out, retries, PSN, READs
 WAY = (1, 0x39), (2, 0x129181), (3, 0x12e01)
+
+
+def punch(fd, length):
+    """Make a hole at the beginning of the file."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.fallocate(fd, KEEP_SIZE | PUNCH_HOLE, ctypes.c_long(0), ctypes.c_long(length)):
+        raise OSError(ctypes.get_errno(), "fallocate")
 
 
 class WindowPeer(Sender):
@@ -159,6 +171,63 @@ def test_memory_that_is_taken_away(shared):
         os.ftruncate(fd, 0)
         assert attacker.hears(victim, lid, WARM) == {OK}
         innocents_go_on(shared)
+
+
+def read_number(path):
+    return int(path.read_text(encoding="ascii"))
+
+
+@contextlib.contextmanager
+def huge_pages(num):
+    """The machine has so many more of them meanwhile."""
+    def add(more):
+        total = read_number(HUGE_PAGES / "nr_hugepages") + more
+        (HUGE_PAGES / "nr_hugepages").write_text(str(total), encoding="ascii")
+        return total
+
+    wanted = add(num)
+    try:
+        got = read_number(HUGE_PAGES / "nr_hugepages")
+        assert got >= wanted, f"the kernel has {got} huge pages, not {wanted}: its memory is fragmented"
+        yield
+    finally:
+        add(-num)
+
+
+def all_huge_pages():
+    """A mapping that has those that are left: who touches a hole in another one gets a SIGBUS."""
+    left = read_number(HUGE_PAGES / "free_hugepages") - read_number(HUGE_PAGES / "resv_hugepages")
+    assert left > 0
+    return mmap.mmap(-1, left * HUGE_BYTES,
+                     flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | MAP_HUGETLB | mmap.MAP_POPULATE)
+
+
+@pytest.mark.only_root(why="the machine is asked for huge pages")
+def test_huge_pages_with_a_hole(shared):
+    """A target gives huge pages to its initiator, makes a hole into them and takes the pages: the
+    initiator, which goes on to write, does not die of it. Seals do not prevent that."""
+    lid = node_lid(shared, "n3")
+    with huge_pages(2), side(shared, "n3") as victim, WindowPeer(shared) as attacker:
+        attacker.connect(victim)
+        question = attacker.is_asked(victim, lid, WARM)
+        fd = os.memfd_create("huge", os.MFD_ALLOW_SEALING | os.MFD_HUGETLB)
+        attacker.fds.append(fd)
+        os.ftruncate(fd, HUGE_BYTES)
+        fcntl.fcntl(fd, ADD_SEALS, SEAL_SHRINK)
+        socket.send_fds(attacker.windows, [attacker.message(
+            GIVE, question, attacker.rkey, window=1, va=ADDRESS, length=BYTES)], [fd])
+        softibd_answers(shared)
+        assert attacker.hears(victim, lid, WARM) == {OK}
+        before = operations(shared)
+        for rounds in 2, 3:
+            victim.tell("write", times=WARM, addr=ADDRESS, rkey=attacker.rkey)
+            assert attacker.hears(victim, lid, rounds * WARM) == {OK}
+            if rounds == 2:
+                punch(fd, HUGE_BYTES)
+                taken = all_huge_pages()
+        assert operations(shared) == before, "the initiator uses huge pages as a window"
+        innocents_go_on(shared)
+        taken.close()
 
 
 def test_windows_that_are_closed_without_end(shared):
