@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pair.h"
+
 #define RETRY_NS (2 * NSEC_PER_MSEC)
 #define DEATH_NS (300 * NSEC_PER_MSEC) /* the survivor may give up meanwhile */
 #define QKEY	 0x1ee7
@@ -135,53 +137,25 @@ uint16_t end_lid(const struct end *e)
 	return program_port(e->program)->lid | e->conn->plan->path_bits[e->side];
 }
 
-static void fill_address(const struct end *e, struct ibv_ah_attr *ibv,
-			 struct rdma_ah_attr *rdma)
+static void fill_address(const struct end *e, struct ibv_ah_attr *ah)
 {
 	const struct abi_devport *to = program_port(peer_of((struct end *)e)->program);
 
-	const uint16_t dlid = end_lid(peer_of((struct end *)e));
-	const uint8_t bits = e->conn->plan->path_bits[e->side];
-
-	*ibv = (struct ibv_ah_attr){.dlid = dlid, .src_path_bits = bits, .port_num = 1};
-	*rdma = (struct rdma_ah_attr){.dlid = dlid, .src_path_bits = bits, .port_num = 1};
+	*ah = (struct ibv_ah_attr){.dlid = end_lid(peer_of((struct end *)e)),
+				   .src_path_bits = e->conn->plan->path_bits[e->side],
+				   .port_num = 1};
 	if (!e->conn->plan->grh)
 		return;
-	ibv->is_global = 1;
-	ibv->grh.hop_limit = 4;
-	memcpy(ibv->grh.dgid.raw, to->gid[0], 16);
-	rdma->ah_flags = IB_AH_GRH;
-	rdma->grh.hop_limit = 4;
-	memcpy(rdma->grh.dgid.raw, to->gid[0], 16);
+	ah->is_global = 1;
+	ah->grh.hop_limit = 4;
+	memcpy(ah->grh.dgid.raw, to->gid[0], 16);
 }
 
-/* both sides of a QP, as ibv_modify_qp does it: the core checks, then the
- * engine acts. The fields of both structs have the same names. */
-static int modify(struct end *e, struct ibv_qp_attr *v, int mask)
+static int modify(struct end *e, struct ibv_qp_attr *attr, int mask)
 {
-	struct ib_qp_attr k = {
-		.qp_state = (enum ib_qp_state)v->qp_state,
-		.path_mtu = (enum ib_mtu)v->path_mtu,
-		.qkey = v->qkey,
-		.rq_psn = v->rq_psn,
-		.sq_psn = v->sq_psn,
-		.dest_qp_num = v->dest_qp_num,
-		.qp_access_flags = (int)v->qp_access_flags,
-		.pkey_index = v->pkey_index,
-		.max_rd_atomic = v->max_rd_atomic,
-		.max_dest_rd_atomic = v->max_dest_rd_atomic,
-		.min_rnr_timer = v->min_rnr_timer,
-		.port_num = v->port_num,
-		.timeout = v->timeout,
-		.retry_cnt = v->retry_cnt,
-		.rnr_retry = v->rnr_retry,
-	};
-	int ret;
-
 	if (mask & IBV_QP_AV)
-		fill_address(e, &v->ah_attr, &k.ah_attr);
-	ret = ib_modify_qp(e->qp, &k, mask);
-	return ret ?: eng_qp_modify(e->eng, v, mask);
+		fill_address(e, &attr->ah_attr);
+	return program_modify_qp(e->qp, e->eng, attr, mask);
 }
 
 static int to_init(struct end *e)
@@ -226,21 +200,6 @@ static int to_rtr(struct end *e)
 	return modify(e, &attr, mask);
 }
 
-/* The library asks for the lane of a flow, and for the owner of its peer, before the first
- * packet. */
-static void prepare_way(struct end *e)
-{
-	struct abi_resolve key = {
-		.port_num = 1,
-		.dest_qpn = peer_of(e)->qp->qp_num,
-		.dlid = end_lid(peer_of(e)),
-		.pkey = program_port(e->program)->pkey[0],
-	};
-
-	if (e->conn->plan->transport != PLAN_UD && !e->program->soft.link.lanes.off)
-		eng_qp_set_peer_owner(e->eng, lanes_prepare(&e->program->soft, &key));
-}
-
 static int to_rts(struct end *e)
 {
 	const struct plan_conn *plan = e->conn->plan;
@@ -254,7 +213,9 @@ static int to_rts(struct end *e)
 	};
 	int mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
 
-	prepare_way(e);
+	if (plan->transport != PLAN_UD)
+		program_prepare_way(e->program, e->eng, peer_of(e)->qp->qp_num,
+				    end_lid(peer_of(e)));
 	if (plan->transport == PLAN_RC)
 		mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
 			IBV_QP_MAX_QP_RD_ATOMIC;
@@ -343,6 +304,7 @@ static void retire_stale(struct sim *sim)
 		conn_broken(&sim->conn[i]);
 		take_down(&sim->conn[i]);
 	}
+	pairs_retire_stale(sim);
 }
 
 static void conn_turn(struct rt_timer *timer)
@@ -411,6 +373,21 @@ struct end *conns_end_of(struct program *p, uint32_t qpn)
 				return e;
 		}
 	return NULL;
+}
+
+bool conns_flow_of(struct program *p, uint32_t qpn, struct window_flow *flow)
+{
+	struct end *e = conns_end_of(p, qpn), *peer;
+
+	if (!e || e->conn->state != CONN_UP)
+		return false;
+	peer = peer_of(e);
+	*flow = (struct window_flow){.target = peer->program,
+				     .peer_qpn = peer->qp->qp_num,
+				     .dlid = e->av.dlid,
+				     .dlid_back = peer->av.dlid,
+				     .index = (unsigned)(e->conn->index * 2 + e->side)};
+	return true;
 }
 
 void conns_init(struct sim *sim)

@@ -107,6 +107,8 @@ void conn_broken(struct conn *c);
 void conns_of_dead(struct program *p);
 /** conns_end_of() - the end in @p that this QP belongs to; NULL */
 struct end *conns_end_of(struct program *p, uint32_t qpn);
+/** conns_flow_of() - that of this QP of @p, while its connection is up */
+bool conns_flow_of(struct program *p, uint32_t qpn, struct window_flow *flow);
 /** conns_done() - everything planned was asked and answered */
 bool conns_done(struct sim *sim);
 /** conns_describe_undone() - for the message of a failure */

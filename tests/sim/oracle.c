@@ -23,7 +23,7 @@ const char *const oracle_names[ORACLE_NUM] = {
 	[ORACLE_TABLES] = "tables",	[ORACLE_RECOVERY] = "recovery",
 	[ORACLE_PATHS] = "paths",	[ORACLE_KEYS] = "keys",
 	[ORACLE_COUNT] = "count",	[ORACLE_VIOLATION] = "violation",
-	[ORACLE_FENCE] = "fence",
+	[ORACLE_FENCE] = "fence",	[ORACLE_BOUND] = "bound",
 };
 
 bool sim_sabotage(const struct sim *sim, enum oracle oracle)

@@ -18,6 +18,7 @@
 #include "conn.h"
 #include "engine/window.h"
 #include "hca/hca.h"
+#include "pair.h"
 
 #define CQ_DEPTH 4096
 
@@ -58,6 +59,8 @@ static void on_cq_event(void *ctx, void *cq)
 static void on_async_event(void *ctx, enum ibv_event_type type, void *element)
 {
 	sim_note(((struct program *)ctx)->sim, 0xa5, type);
+	if (pairs_event(ctx, type, element))
+		return;
 	if (type == IBV_EVENT_QP_ACCESS_ERR || type == IBV_EVENT_QP_REQ_ERR)
 		violation_event(element, type);
 }
@@ -117,6 +120,61 @@ static void *make_mr(struct ib_uobject *u, void *arg)
 
 	return ib_reg_user_mr(u, a->pd, a->region->iova, a->region->len, a->region->iova,
 			      a->access);
+}
+
+/* --- queue pairs --- */
+
+static void translate_address(const struct ibv_ah_attr *from, struct rdma_ah_attr *to)
+{
+	*to = (struct rdma_ah_attr){.dlid = from->dlid,
+				    .src_path_bits = from->src_path_bits,
+				    .port_num = from->port_num};
+	if (!from->is_global)
+		return;
+	to->ah_flags = IB_AH_GRH;
+	to->grh.hop_limit = from->grh.hop_limit;
+	memcpy(to->grh.dgid.raw, from->grh.dgid.raw, 16);
+}
+
+/* The fields of both structs have the same names. */
+int program_modify_qp(struct ib_qp *qp, struct eng_qp *eng, const struct ibv_qp_attr *v, int mask)
+{
+	struct ib_qp_attr k = {
+		.qp_state = (enum ib_qp_state)v->qp_state,
+		.path_mtu = (enum ib_mtu)v->path_mtu,
+		.qkey = v->qkey,
+		.rq_psn = v->rq_psn,
+		.sq_psn = v->sq_psn,
+		.dest_qp_num = v->dest_qp_num,
+		.qp_access_flags = (int)v->qp_access_flags,
+		.pkey_index = v->pkey_index,
+		.max_rd_atomic = v->max_rd_atomic,
+		.max_dest_rd_atomic = v->max_dest_rd_atomic,
+		.min_rnr_timer = v->min_rnr_timer,
+		.port_num = v->port_num,
+		.timeout = v->timeout,
+		.retry_cnt = v->retry_cnt,
+		.rnr_retry = v->rnr_retry,
+	};
+	int ret;
+
+	if (mask & IBV_QP_AV)
+		translate_address(&v->ah_attr, &k.ah_attr);
+	ret = ib_modify_qp(qp, &k, mask);
+	return ret ?: eng_qp_modify(eng, v, mask);
+}
+
+void program_prepare_way(struct program *p, struct eng_qp *eng, uint32_t dest_qpn, uint16_t dlid)
+{
+	struct abi_resolve key = {
+		.port_num = 1,
+		.dest_qpn = dest_qpn,
+		.dlid = dlid,
+		.pkey = program_port(p)->pkey[0],
+	};
+
+	if (!p->soft.link.lanes.off)
+		eng_qp_set_peer_owner(eng, lanes_prepare(&p->soft, &key));
 }
 
 /* --- memory --- */
@@ -286,6 +344,7 @@ static void take_turn(struct rt_timer *timer)
 	else
 		take_completions(p);
 	busy |= traffic_turn(p, &next);
+	busy |= pairs_turn(p, &next);
 	traffic_watch_lanes(p);
 	busy |= eng_cq_pending(p->eng_cq) > 0;
 	if (busy) {
@@ -477,6 +536,7 @@ void program_kill(struct program *p)
 	sim_log(p->sim, "program %d dies", p->index);
 	rt_timer_disarm(&p->turn);
 	conns_of_dead(p);
+	pairs_of_dead(p);
 	group_of_dead(p);
 	p->sim->result->by_window += eng_window_operations(p->soft.engine);
 	window_stop(p);

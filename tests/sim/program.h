@@ -67,6 +67,13 @@ void program_notice(struct program *p);
 int program_pid(const struct program *p);
 const struct abi_devport *program_port(const struct program *p);
 
+/** program_modify_qp() - both sides of a QP, as ibv_modify_qp() does it: the core checks, then the
+ *  engine acts */
+int program_modify_qp(struct ib_qp *qp, struct eng_qp *eng, const struct ibv_qp_attr *attr, int mask);
+/** program_prepare_way() - the library asks for the lane of a flow, and for the owner of its peer,
+ *  before the first packet */
+void program_prepare_way(struct program *p, struct eng_qp *eng, uint32_t dest_qpn, uint16_t dlid);
+
 /** region_make() - @bytes of memory under a key. Return: 0; -errno */
 int region_make(struct program *p, struct region *r, size_t bytes, int access);
 /** region_make_foreign() - the same, in the program's other protection domain */
@@ -74,6 +81,13 @@ int region_make_foreign(struct program *p, struct region *r, size_t bytes, int a
 void region_free(struct program *p, struct region *r);
 
 /* --- window.c --- */
+/** struct window_flow - requests that windows may take over: from a QP to its peer */
+struct window_flow {
+	struct program *target;
+	uint32_t peer_qpn;
+	uint16_t dlid, dlid_back;
+	unsigned index; /* of no other of the program */
+};
 int window_start(struct program *p);
 /** window_stop() - @p dies: its peers forget its memory */
 void window_stop(struct program *p);

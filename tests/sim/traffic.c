@@ -9,6 +9,7 @@
 #include "base/bytes.h"
 #include "client.h"
 #include "conn.h"
+#include "pair.h"
 
 #define RECV_BIT    (1ull << 63)
 #define PROBE_BYTES 64
@@ -249,6 +250,7 @@ static void watch_record(struct program *p, struct abi_lane *memory, uint32_t po
 	uint64_t word[3] = {0};
 	const struct abi_cell *cell = abi_lane_next(&look, word);
 	struct wire_packet pkt = {0};
+	const struct program *peer;
 	struct abi_record record;
 	struct end *e;
 
@@ -261,7 +263,8 @@ static void watch_record(struct program *p, struct abi_lane *memory, uint32_t po
 	p->sim->result->by_lane += record.packets;
 	note_record(p, memory, cell, word);
 	e = conns_end_of(p, record.src_qpn);
-	if (e && peer_of(e)->program->node != p->node)
+	peer = e ? peer_of(e)->program : pairs_peer_of(p, record.src_qpn);
+	if (peer && peer->node != p->node)
 		p->sim->laned += record.packets;
 	if (!e || e->conn->plan->transport == PLAN_UD ||
 	    wire_opcodes[record.opcode].flags & WIRE_IS_RESPONSE)
@@ -839,6 +842,10 @@ void traffic_completion(struct program *p, const struct ibv_wc *wc)
 	sim_note(p->sim, wc->wr_id, (uint64_t)wc->status << 32 | wc->opcode);
 	if (wc->wr_id & GROUP_BIT) {
 		group_completion(p, wc);
+		return;
+	}
+	if (wc->wr_id & PAIR_BIT) {
+		pairs_completion(p, wc);
 		return;
 	}
 	if (!e->qp || wc->qp_num != e->qp->qp_num)

@@ -11,6 +11,7 @@
 #include "conn.h"
 #include "engine/window.h"
 #include "hca/private.h"
+#include "pair.h"
 
 struct question {
 	uint32_t qpn, rkey, connection;
@@ -137,29 +138,28 @@ static void on_moved(void *ctx)
 		hca_route_moved(hca);
 }
 
-/* the way from @e to its peer, for @w to be told when it ends; NULL: it is not clean */
-static struct fab_way *way_from(struct sim_window *w, const struct end *e)
+/* the way from @p to @dlid, for @w to be told when it ends; NULL: it is not clean */
+static struct fab_way *way_from(struct sim_window *w, const struct program *p, uint16_t dlid)
 {
-	const struct program *p = e->program;
 	struct fab_way *way;
 
-	if (fab_way_create(p->sim->fab, p->node, 1, e->av.dlid, 0,
+	if (fab_way_create(p->sim->fab, p->node, 1, dlid, 0,
 			   program_port(p)->pkey[0], &way))
 		return NULL;
 	fab_way_use(way, &(struct fab_way_user){.moved = on_moved, .ctx = w});
 	return way;
 }
 
-static bool find_ways(struct sim_window *w, struct end *e)
+static bool find_ways(struct sim_window *w, const struct window_flow *f)
 {
-	unsigned flow = (unsigned)(e->conn->index * 2 + e->side);
-	struct fab_way *way = way_from(w, e), *back = way ? way_from(w, peer_of(e)) : NULL;
+	struct fab_way *way = way_from(w, w->program, f->dlid);
+	struct fab_way *back = way ? way_from(w, f->target, f->dlid_back) : NULL;
 
 	if (!back && way)
 		fab_way_free(way);
 	if (!back)
 		return false;
-	keep_ways(w, flow, way, back);
+	keep_ways(w, f->index, way, back);
 	return true;
 }
 
@@ -167,20 +167,19 @@ static bool find_ways(struct sim_window *w, struct end *e)
 static bool answer(struct sim_window *w, const struct question *q)
 {
 	struct program *p = w->program, *target;
-	struct end *e = conns_end_of(p, q->qpn);
+	struct window_flow f;
 	struct eng_offer offer;
 	struct region *r;
 
-	if (!e || e->conn->state != CONN_UP)
+	if (!conns_flow_of(p, q->qpn, &f) && !pairs_flow_of(p, q->qpn, &f))
 		return false;
-	target = peer_of(e)->program;
+	target = f.target;
 	r = target->alive ? region_of(target, q->rkey) : NULL;
-	if (!r || eng_window_offer(target->soft.engine, peer_of(e)->qp->qp_num, q->rkey,
-				   &offer))
+	if (!r || eng_window_offer(target->soft.engine, f.peer_qpn, q->rkey, &offer))
 		return false;
 	if (!r->token)
 		r->token = eng_token_take(target->soft.engine, &r->token_value);
-	return r->token && find_ways(w, e) &&
+	return r->token && find_ways(w, &f) &&
 	       eng_window_grant(
 		       p->soft.engine,
 		       &(struct eng_grant){
@@ -198,7 +197,7 @@ static bool answer(struct sim_window *w, const struct question *q)
 			       .window_token = &target->window->page->token[r->token],
 			       .qp_value = offer.value,
 			       .window_value = r->token_value,
-			       .flow = &w->page->flow[e->conn->index * 2 + e->side],
+			       .flow = &w->page->flow[f.index],
 		       });
 }
 

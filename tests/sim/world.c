@@ -15,6 +15,7 @@
 #include "client.h"
 #include "conn.h"
 #include "hca/hca.h"
+#include "pair.h"
 #include "rdma/ib_mad.h"
 #include "runtime/sim/rt_sim.h"
 
@@ -254,6 +255,7 @@ static void run_traffic(struct sim *sim)
 	clients_start(sim);
 	groups_start(sim);
 	rds_start(sim);
+	pairs_start(sim);
 	faults_start(sim);
 	run_until(sim, 3600 * NSEC_PER_SEC, traffic_over);
 	faults_stop(sim);
@@ -265,11 +267,13 @@ static void run_traffic(struct sim *sim)
 	clients_begin_calm(sim);
 	groups_begin_calm(sim);
 	rds_begin_calm(sim);
+	pairs_begin_calm(sim);
 }
 
 static bool all_done(struct sim *sim)
 {
-	return conns_done(sim) && clients_done(sim) && groups_done(sim) && rds_done(sim);
+	return conns_done(sim) && clients_done(sim) && groups_done(sim) && rds_done(sim) &&
+	       pairs_done(sim);
 }
 
 static void finish(struct sim *sim)
@@ -278,10 +282,11 @@ static void finish(struct sim *sim)
 
 	if (!run_until(sim, FINISH_NS, all_done)) {
 		conns_describe_undone(sim, text, sizeof(text));
-		sim_fail(sim, ORACLE_RELIABLE, "not finished:%s%s%s%s", text,
+		sim_fail(sim, ORACLE_RELIABLE, "not finished:%s%s%s%s%s", text,
 			 clients_done(sim) ? "" : " clients",
 			 groups_done(sim) ? "" : " groups",
-			 rds_done(sim) ? "" : " reliable datagrams");
+			 rds_done(sim) ? "" : " reliable datagrams",
+			 pairs_done(sim) ? "" : " pairs");
 	}
 	fab_fold(sim->fab);
 	oracle_counters(sim);
@@ -311,6 +316,7 @@ static void take_down(struct sim *sim)
 	sim->ending = true;
 	conns_exit(sim);
 	rds_stop(sim);
+	pairs_stop(sim);
 	oracle_losses(sim);
 	groups_stop(sim);
 	clients_stop(sim);
