@@ -3,6 +3,9 @@
  * The fast paths do what the general path does: two programs draw what they post and poll
  * from a seed, once with the fast paths and once without (eng_config.general_only). Every
  * record of their lanes, every completion and all memory must be the same, step by step.
+ *
+ * A script can have verbs of its own beside these (struct extra). Some of them fail, since
+ * scripts do not know what has taken effect; then both QPs begin anew.
  */
 #include "lanes.h"
 
@@ -22,8 +25,29 @@ struct event {
 static struct event trace[2][TRACE];
 static unsigned traced[2];
 
+struct play;
+
+/** struct extra - what a script does beside SENDs, WRITEs, READs and atomics of plain regions */
+struct extra {
+	enum ibv_qp_type type;
+	/** prepare() - before the first step, and when the QPs begin anew */
+	void (*prepare)(struct play *p);
+	/** request() - a step of @s */
+	void (*request)(struct play *p, struct side *s);
+};
+
+/** struct bound - a memory window of one side, as far as its script knows */
+struct bound {
+	struct ibv_mw mw;
+	uint64_t va;
+	uint32_t bytes;
+	bool is_free;
+};
+
 /** struct play - one of the two runs */
 struct play {
+	const struct extra *extra;
+	struct bound bound[2][2]; /* by side and type - 1 */
 	struct joined *j;
 	struct event *trace;
 	unsigned *n, step;
@@ -193,14 +217,143 @@ static void step_send(struct play *p, struct side *s)
 		memset((void *)(uintptr_t)sge[0].addr, (int)below(p, 256), 8);
 }
 
+/* --- QPs that failed begin anew --- */
+
+static void begin_anew(struct play *p)
+{
+	const struct ibv_qp_attr reset = {.qp_state = IBV_QPS_RESET};
+	struct side *s[2] = {&p->j->w->a, &p->j->w->b};
+
+	run(p->j->w);
+	for (unsigned i = 0; i < 2; i++) {
+		while (eng_cq_pending(s[i]->cq))
+			watch_poll(p, s[i], 8);
+		assert_int_equal(eng_qp_modify(s[i]->qp, &reset, IBV_QP_STATE), 0);
+	}
+	run(p->j->w);
+	to_rts(s[0], 2, 0x22);
+	to_rts(s[1], 1, 0x11);
+	if (p->extra->prepare)
+		p->extra->prepare(p);
+}
+
+static bool has_failed(const struct side *s)
+{
+	return tp_qp_state(s->qp->tp) == IBV_QPS_ERR;
+}
+
+/* --- memory windows --- */
+
+#define REGION 0x201
+#define WINDOW(type) (0x301u + 0x100 * (type))
+
+static void make_windows(struct play *p)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		struct side *s = i ? &p->j->w->b : &p->j->w->a;
+		const struct eng_mr_attr region = {
+			.key = REGION, .pd = 1, .addr = s->memory, .length = MEMORY,
+			.iova = (uintptr_t)s->memory,
+			.access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND};
+
+		for (int type = IBV_MW_TYPE_1; type <= IBV_MW_TYPE_2; type++) {
+			eng_mw_del(s->engine, WINDOW(type));
+			assert_int_equal(eng_mw_add(s->engine, WINDOW(type), 1, (enum ibv_mw_type)type), 0);
+			p->bound[i][type - 1] = (struct bound){.mw.rkey = WINDOW(type), .is_free = true};
+		}
+		eng_mr_del(s->engine, REGION);
+		assert_int_equal(eng_mr_add(s->engine, &region), 0);
+	}
+}
+
+static void post(struct play *p, struct side *s, struct ibv_send_wr *wr)
+{
+	struct ibv_send_wr *bad;
+
+	wr->wr_id = p->next_id++;
+	wr->send_flags |= (below(p, 3) ? IBV_SEND_SIGNALED : 0) | (below(p, 8) ? 0 : IBV_SEND_FENCE);
+	note(p, (struct event){.what = 'p', .a = (uint64_t)eng_post_send(s->qp, wr, &bad, av_of)});
+}
+
+static void bind_window(struct play *p, struct side *s, struct bound *b, int type)
+{
+	static const unsigned rights[] = {IBV_ACCESS_REMOTE_WRITE, IBV_ACCESS_REMOTE_READ,
+					  IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ};
+	struct ibv_mr region = {.lkey = REGION};
+	struct ibv_send_wr wr = {.opcode = IBV_WR_BIND_MW};
+
+	/* one of type 2 that is bound is bound again in vain */
+	if (type == IBV_MW_TYPE_2 && !b->is_free && below(p, 20))
+		return;
+	b->bytes = 1 + below(p, 3000);
+	b->va = (uintptr_t)s->memory + 120 * 1024 + below(p, 4000);
+	wr.bind_mw.mw = &b->mw;
+	wr.bind_mw.rkey = (b->mw.rkey & ~0xffu) | ((b->mw.rkey + 1) & 0xff);
+	wr.bind_mw.bind_info = (struct ibv_mw_bind_info){&region, b->va, b->bytes,
+							 rights[below(p, 20) ? 2 : below(p, 2)]};
+	post(p, s, &wr);
+	b->mw.rkey = wr.bind_mw.rkey;
+	b->is_free = false;
+}
+
+static void invalidate(struct play *p, struct side *s, struct bound *b, bool of_peer)
+{
+	struct ibv_sge sge = {(uintptr_t)s->memory, 1 + below(p, 100), 0x101};
+	struct ibv_send_wr wr = {.opcode = of_peer ? IBV_WR_SEND_WITH_INV : IBV_WR_LOCAL_INV,
+				 .sg_list = &sge,
+				 .num_sge = of_peer,
+				 .invalidate_rkey = b->mw.rkey};
+
+	post(p, s, &wr);
+	b->is_free = true;
+}
+
+static void use_window(struct play *p, struct side *s, const struct bound *b)
+{
+	struct ibv_sge sge = {(uintptr_t)s->memory + below(p, 5000), 0, 0x101};
+	struct ibv_send_wr wr = {.opcode = below(p, 3) ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ,
+				 .sg_list = &sge, .num_sge = 1};
+	uint32_t at = below(p, b->bytes);
+
+	if (b->is_free && below(p, 30))
+		return;
+	sge.length = below(p, 100) ? 1 + below(p, b->bytes - at) : b->bytes - at + 1;
+	wr.wr.rdma.remote_addr = b->va + at;
+	wr.wr.rdma.rkey = b->mw.rkey;
+	post(p, s, &wr);
+}
+
+static void window_request(struct play *p, struct side *s)
+{
+	unsigned mine = s == &p->j->w->b;
+	int type = below(p, 2) ? IBV_MW_TYPE_2 : IBV_MW_TYPE_1;
+	struct bound *b = &p->bound[mine][type - 1], *peers = &p->bound[!mine][type - 1];
+	uint32_t what = below(p, 10);
+
+	if (what < 2)
+		bind_window(p, s, b, type);
+	else if (what == 2 && type == IBV_MW_TYPE_2)
+		invalidate(p, s, b, false);
+	else if (what == 3 && type == IBV_MW_TYPE_2 && !peers->is_free)
+		invalidate(p, s, peers, true);
+	else if (peers->bytes)
+		use_window(p, s, peers);
+}
+
+/* --- the script --- */
+
 static void step(struct play *p)
 {
 	struct side *s = below(p, 2) ? &p->j->w->a : &p->j->w->b;
 	uint32_t what = below(p, 100), n = 1 + below(p, 8);
 
-	if (what < 25)
+	if ((has_failed(&p->j->w->a) || has_failed(&p->j->w->b)) && !below(p, 5))
+		begin_anew(p);
+	else if (what < 25)
 		while (n--)
 			step_receive(p, s);
+	else if (what < 45 && p->extra->request)
+		p->extra->request(p, s);
 	else if (what < 60)
 		for (n = below(p, 3) ? 1 : n; n--;)
 			step_send(p, s);
@@ -221,9 +374,10 @@ static void step(struct play *p)
 			       .b = (uint64_t)tp_qp_expiry(p->j->w->b.qp->tp).ns});
 }
 
-static void play(enum ibv_qp_type type, uint64_t seed, bool general)
+static void play(const struct extra *extra, uint64_t seed, bool general)
 {
-	struct play p = {.trace = trace[general],
+	struct play p = {.extra = extra,
+			 .trace = trace[general],
 			 .n = &traced[general],
 			 .random = seed * 0x9e3779b97f4a7c15ull + 1,
 			 .av = {{.dlid = 2, .port_num = 1},
@@ -232,7 +386,7 @@ static void play(enum ibv_qp_type type, uint64_t seed, bool general)
 	struct side *s[2];
 
 	*p.n = 0;
-	p.j = seed % 3 ? join_biased_as(type) : join_as(type);
+	p.j = seed % 3 ? join_biased_as(extra->type) : join_as(extra->type);
 	s[0] = &p.j->w->a;
 	s[1] = &p.j->w->b;
 	for (unsigned i = 0; i < 2; i++) {
@@ -242,6 +396,8 @@ static void play(enum ibv_qp_type type, uint64_t seed, bool general)
 	}
 	s[1]->page->port[0].lmc = 1;
 	p.j->in[1].source.mask = 0xfffe;
+	if (extra->prepare)
+		extra->prepare(&p);
 	for (p.step = 0; p.step < STEPS; p.step++)
 		step(&p);
 	for (unsigned i = 0; i < 2; i++)
@@ -275,13 +431,13 @@ static unsigned compare(uint64_t seed)
 	return completions;
 }
 
-static void both_paths_agree(enum ibv_qp_type type)
+static void both_paths_agree(const struct extra *extra)
 {
 	unsigned completions = 0;
 
 	for (uint64_t seed = 1; seed <= SEEDS; seed++) {
-		play(type, seed, false);
-		play(type, seed, true);
+		play(extra, seed, false);
+		play(extra, seed, true);
 		completions += compare(seed);
 	}
 	assert_in_range(completions, 100 * SEEDS, UINT32_MAX);
@@ -289,12 +445,17 @@ static void both_paths_agree(enum ibv_qp_type type)
 
 static void rc_is_the_same_by_both_paths(void **state)
 {
-	both_paths_agree(IBV_QPT_RC);
+	both_paths_agree(&(struct extra){.type = IBV_QPT_RC});
 }
 
 static void ud_is_the_same_by_both_paths(void **state)
 {
-	both_paths_agree(IBV_QPT_UD);
+	both_paths_agree(&(struct extra){.type = IBV_QPT_UD});
+}
+
+static void memory_windows_are_the_same_by_both_paths(void **state)
+{
+	both_paths_agree(&(struct extra){IBV_QPT_RC, make_windows, window_request});
 }
 
 int main(void)
@@ -302,6 +463,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rc_is_the_same_by_both_paths),
 		cmocka_unit_test(ud_is_the_same_by_both_paths),
+		cmocka_unit_test(memory_windows_are_the_same_by_both_paths),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
