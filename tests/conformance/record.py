@@ -4,6 +4,9 @@ of each case written to a file as it ends: a crash loses nothing before it.
 
     record.py TESTS_DIR MODULE REPORT ADDRESS --dev softib0
 
+Cases that REPORT names already are left out: a file of which a case has crashed is run again
+for those behind it.
+
 The cases of the RDMA CM take the device's address from "ip -j addr" and its
 link address, which no TUN device has: they get ADDRESS, and no link address.
 """
@@ -61,5 +64,15 @@ tests = importlib.machinery.SourceFileLoader("tests", init).load_module()
 RDMATestCase = importlib.import_module("tests.base").RDMATestCase
 RDMATestCase._get_ip_mac = lambda case, *port: case.args.append([*port, address, None])
 parser.parse_args()
-suite = unittest.defaultTestLoader.loadTestsFromName(module, tests)
+
+
+def cases_of(suite):
+    """The cases of a suite and of those in it."""
+    for test in suite:
+        yield from cases_of(test) if isinstance(test, unittest.TestSuite) else [test]
+
+
+ran = {json.loads(line)[0] for line in Path(report).read_text().splitlines()} if Path(report).exists() else set()
+everything = unittest.defaultTestLoader.loadTestsFromName(module, tests)
+suite = unittest.TestSuite(case for case in cases_of(everything) if case.id() not in ran)
 unittest.TextTestRunner(verbosity=2, resultclass=Recorder).run(suite)
