@@ -29,80 +29,84 @@ struct eng_cq;
 struct eng_srq;
 struct eng_qp;
 
-/* how soon a packet that found its way full tries again */
+/* how soon a packet for which the link had no room is sent again */
 #define ENG_RETRY_NS (50 * NSEC_PER_USEC)
 /* how long an acknowledgement is delayed for piggybacking while nobody polls */
 #define ENG_ACK_NS (1 * NSEC_PER_MSEC)
 
 #define ENG_CQ_OVERRUN (-1)
 
-#define ENG_COPY_WAYS (2 * COPY_KERNELS) /* each into a narrow ring, then each into a wide one */
+#define ENG_COPY_WAYS (2 * COPY_KERNELS) /* copy kernels into a narrow ring, then into a wide one */
 
 /** struct eng_copy - how long payloads are copied into a lane (lane_copy.c) */
 struct eng_copy {
-	uint32_t ends_at; /* of the span under way: the lane's bulk_tail */
-	uint8_t way;	  /* in use: a copy kernel; COPY_KERNELS more: into a wide ring */
-	uint8_t num_ways; /* 0: the lane is young */
+	uint32_t ends_at; /* the current span ends at this value of the lane's bulk_tail */
+	/* the current way: number of a copy kernel, plus COPY_KERNELS for a wide ring */
+	uint8_t way;
+	uint8_t num_ways; /* 0: the lane has carried too little to compare ways */
 	uint8_t best, last_tried, to_try;
-	bool settles;	     /* the span under way does not count */
-	uint16_t spans;	     /* that recent_ns is the least of */
+	bool settles;	     /* the current span is not timed */
+	uint16_t spans;	     /* number of spans of which recent_ns is the shortest */
 	uint16_t rested, rest_spans; /* spans since the last trial, and until the next one */
-	uint64_t best_ns, recent_ns; /* of a span: the best way's, this way's */
-	mono_t since;		     /* when the span began */
+	uint64_t best_ns, recent_ns; /* duration of a span: in the best way, in the current way */
+	mono_t since;		     /* when the current span began */
 };
 
-/** struct eng_lane_out - a lane to send by */
+/** struct eng_lane_out - the sender's end of a lane */
 struct eng_lane_out {
 	struct abi_lane_tx tx;
 	struct eng_copy copy;
-	unsigned *wide; /* counts it; NULL: it is none of those that may be wide */
-	struct list_head dirty_node; /* the engine's: written to, not yet flushed */
+	unsigned *wide; /* counter of the lanes that may be wide; NULL: this one may not */
+	struct list_head dirty_node; /* in engine.dirty while the receiver may have to be woken */
 };
 
-/** struct eng_prediction - header prediction: what the next record of a QP looks like,
- * and what becomes of it, from one that passed all checks: a SEND of one record, or the
- * middle of a longer one (fast.h) */
+/** struct eng_prediction - header prediction (fast.h): the header that the next record of a QP
+ *  will have, and how it is received. It is derived from a record that passed all checks: a SEND
+ *  of one record, or the middle of a longer one */
 struct eng_prediction {
 	uint32_t target;	/* abi_record_target() */
-	uint32_t lane;		/* eng_lane_in.id: by no other did it pass */
+	/* eng_lane_in.id; only records of this lane have passed the checks */
+	uint32_t lane;
 	uint64_t source, route; /* abi_record_source(), abi_record_route() */
 	struct eng_qp *qp; /* NULL: none */
-	uint32_t packets;		  /* it is a segment of so many */
-	uint32_t least_bytes, span_bytes; /* and has of bytes so many at least, and fewer more */
+	uint32_t packets;		  /* packets that the record stands for */
+	/* its length is in [least_bytes, least_bytes + span_bytes) */
+	uint32_t least_bytes, span_bytes;
 	enum {
 		ENG_MESSAGE,
 		ENG_DATAGRAM,
 		ENG_MIDDLE
-	} kind;		  /* a middle completes nothing */
-	struct ibv_wc wc; /* its completion, but for wr_id and byte_len */
+	} kind;		  /* ENG_MIDDLE: without a completion */
+	struct ibv_wc wc; /* the completion without wr_id and byte_len */
 };
 
-/** struct eng_lane_in - a lane to receive from */
+/** struct eng_lane_in - the receiver's end of a lane */
 struct eng_lane_in {
 	struct abi_lane_rx rx;
-	struct wire_port_addrs source; /* of the port whose packets may come by it */
-	uint16_t pkey;		       /* the one that its sender's port has for it */
+	struct wire_port_addrs source; /* addresses of the port whose packets the lane may carry */
+	uint16_t pkey;		       /* the sender's P_Key of the lane's partition */
 	uint32_t owner;		       /* the program that sends; 0: unknown */
 	/* --- the engine's --- */
 	struct list_head node;
-	uint32_t id; /* of no other lane, ever */
-	uint32_t head_then; /* rx.head at the last look at the clock */
-	uint16_t silent_looks; /* since there was a record */
-	bool is_quiet; /* in engine.quiet_lanes: lane_quiet.c */
-	struct eng_prediction *predicted; /* the last: a connected QP's own, or this: */
+	uint32_t id; /* never given to another lane */
+	uint32_t head_then; /* rx.head at the last reading of the clock */
+	uint16_t silent_looks; /* readings of the clock since the last record */
+	bool is_quiet; /* the lane is in engine.quiet_lanes (lane_quiet.c) */
+	/* the one that matched last: eng_qp.predicted, or datagram */
+	struct eng_prediction *predicted;
 	struct eng_prediction datagram;
 };
 
-/** struct eng_path - what decides a packet's way */
+/** struct eng_path - what decides by which way a packet leaves */
 struct eng_path {
 	uint32_t dest_qpn;
 	uint16_t dlid, pkey;
 	uint8_t sl, port_num;
 };
 
-/** struct eng_flow - packets of one eng_path that may use a lane. The link's:
- *  it changes @serial when it changes anything else. A QP that has been told
- *  of it may use it until then, while @epoch is the route epoch. */
+/** struct eng_flow - a path whose packets may use a lane. It belongs to the link, which changes
+ *  @serial together with any other member. A QP that has got the flow from choose() may use it as
+ *  long as @serial is the same and @epoch is the route epoch. */
 struct eng_flow {
 	struct eng_lane_out *lane;
 	struct abi_flow_count *count;
@@ -112,8 +116,8 @@ struct eng_flow {
 enum eng_way {
 	ENG_BY_PACKETS, /* reserve() */
 	ENG_BY_LANE,
-	ENG_WAIT, /* neither now; ask again at the next eng_progress() */
-	ENG_LOST, /* it has waited for the head-of-queue lifetime */
+	ENG_WAIT, /* by none of these now; ask again at the next eng_progress() */
+	ENG_LOST, /* the packet has waited for the head-of-queue lifetime, and is dropped */
 };
 
 /**
@@ -121,32 +125,31 @@ enum eng_way {
  * from LRH to the last pad byte, without CRCs, in one piece.
  */
 struct eng_link_ops {
-	/** reserve() - room for @len bytes of a packet with the headers @pkt
-	 *  that leaves by @port_num, or NULL: its way is full, ask again at the
-	 *  next eng_progress() */
+	/** reserve() - room for @len bytes of a packet with the headers @pkt that leaves by
+	 *  @port_num. NULL: the link has no room, ask again at the next eng_progress() */
 	void *(*reserve)(void *link, const struct wire_packet *pkt, unsigned port_num, size_t len);
 	/** commit() - the packet in the room just reserved is complete */
 	void (*commit)(void *link, unsigned port_num, size_t len);
 	/** flush() - no more packets for now: ring the doorbell */
 	void (*flush)(void *link);
-	/** receive() - the next incoming packet, or NULL. Valid until release().
-	 *  @port_num: the port it came in by, 0 when the link does not know:
-	 *  then the DLID tells (a directed-route SMP's cannot) */
+	/** receive() - the next incoming packet, or NULL. Valid until release(). @port_num: the
+	 *  port that it was received by; 0 if the link does not know: then it is the port that
+	 *  has the DLID (which a directed-route SMP's does not show) */
 	const void *(*receive)(void *link, size_t *len, unsigned *port_num);
 	void (*release)(void *link);
 
 	/* --- lanes; choose is NULL for a link that has none --- */
 
-	/** choose() - by which way may the next packet on @path leave, of @bytes
-	 *  of payload? ENG_BY_LANE: *@flow is set */
+	/** choose() - by which way does the next packet on @path leave, which has @bytes of
+	 *  payload? ENG_BY_LANE: *@flow is set */
 	enum eng_way (*choose)(void *link, const struct eng_path *path, uint32_t bytes,
 			       struct eng_flow **flow);
 	/** stuck() - the lane of @flow has no room. Return: ENG_WAIT or ENG_LOST */
 	enum eng_way (*stuck)(void *link, struct eng_flow *flow);
-	/** ring() - the receiver at the end of @lane sleeps: wake it */
+	/** ring() - ring the doorbell of @lane, whose receiver sleeps */
 	void (*ring)(void *link, struct eng_lane_out *lane);
-	/** bad_qkey() - a datagram came by @lane whose Q_Key is not its QP's: of
-	 *  those that come by packets softibd tells by itself. May be NULL */
+	/** bad_qkey() - @lane carried a datagram with a wrong Q_Key, for which the port sends a
+	 *  trap. (softibd itself sees those that come as packets.) May be NULL */
 	void (*bad_qkey)(void *link, struct eng_lane_in *lane, const struct wire_packet *pkt);
 };
 
@@ -156,29 +159,29 @@ struct eng_config {
 	const struct abi_devpage *devpage;
 	const struct eng_link_ops *link_ops;
 	void *link;
-	/** the ring that receive() reads from, to see without a call that it is
-	 *  empty; NULL: there is none, always ask */
+	/** the ring that receive() reads from, so that the engine sees without a call that it is
+	 *  empty; NULL: always call receive() */
 	const struct abi_ring_rx *packets;
 	mono_t (*now)(void *ctx);
 	/** cq_event() - a CQ that was armed has a completion (called once per arm) */
 	void (*cq_event)(void *ctx, void *cq_ctx);
 	/** async_event() - @element_ctx is the QP's, CQ's or SRQ's ctx */
 	void (*async_event)(void *ctx, enum ibv_event_type type, void *element_ctx);
-	/** completion_fault() - asked of each successful completion while
-	 *  devpage->completion_faults is set. May be NULL. Return: the status it
-	 *  shall have instead; ENG_CQ_OVERRUN: the CQ is full */
+	/** completion_fault() - called for each successful completion while
+	 *  devpage->completion_faults is set. May be NULL. Return: the status that the completion
+	 *  gets; ENG_CQ_OVERRUN: the CQ overruns */
 	int (*completion_fault)(void *ctx, uint32_t qpn, enum ibv_wc_opcode opcode);
 	/** barrier() - a memory barrier on every thread of this process. NULL: there
 	 *  is none, and the engine's lock is never biased (lock.h) */
 	void (*barrier)(void *ctx);
-	/** no request and no record takes a fast path (docs/ARCHITECTURE.md, Fast paths):
-	 *  what goes out and comes in, and what completes, is the same */
+	/** no request and no record takes a fast path (docs/ARCHITECTURE.md, Fast paths). Packets
+	 *  and completions are the same as with fast paths */
 	bool general_only;
-	/** kick() - a timer or a packet that found its way full wants
-	 *  eng_tick() at @by, earlier than was known. May be NULL */
+	/** kick() - call eng_tick() at @by, which is earlier than was known, because of a timer
+	 *  or of a packet that waits for room. May be NULL */
 	void (*kick)(void *ctx, mono_t by);
-	/** unlocked() - without the lock, when it is given back after ring(),
-	 *  flush() or cq_event(): what these put off. May be NULL */
+	/** unlocked() - called without the lock after it was released, if ring(), flush() or
+	 *  cq_event() were called under it: do what these put off. May be NULL */
 	void (*unlocked)(void *ctx);
 	void *ctx;
 };
@@ -197,9 +200,9 @@ bool eng_progress(struct engine *engine);
 bool eng_tick(struct engine *engine);
 /** eng_expiry() - the earliest timer of any QP; MONO_NEVER when none */
 mono_t eng_expiry(struct engine *engine);
-/** eng_wake_by() - the time by which a sleeping owner must call eng_tick(), because of a
- *  timer, a packet that waits for room, or a delayed acknowledgement; @now if requests of a
- *  window are waiting. Context: eng_locked() */
+/** eng_wake_by() - the time by which an owner that sleeps must call eng_tick(), because of a
+ *  timer, a packet that waits for room, or a delayed acknowledgement; @now if requests wait for a
+ *  window. Context: eng_locked() */
 mono_t eng_wake_by(const struct engine *engine, mono_t now);
 /** eng_locked() - call @fn under the engine's lock: for a link that changes
  *  what its operations read */
@@ -220,10 +223,11 @@ void eng_lane_out_gone(struct eng_lane_out *lane);
  * up to the head-of-queue lifetime
  */
 bool eng_settle(struct engine *engine, const struct eng_qp *qp);
-/** eng_moved() - did the last poll or turn send or receive anything? Races do not matter */
+/** eng_moved() - did the last poll or turn send or receive anything? A hint: it is read without
+ *  the lock */
 bool eng_moved(const struct engine *engine);
 
-/** eng_idle() - nothing to send is waiting for room on the link */
+/** eng_idle() - does no packet wait for room on the link? */
 bool eng_idle(struct engine *engine);
 
 /* --- memory (chapter 10.6). pd is a number that must match the QP's. --- */
@@ -237,10 +241,10 @@ struct eng_mr_attr {
 };
 /** eng_mr_add() - Return: 0; -EEXIST; -ENOMEM; -EINVAL (wraps, rights) */
 int eng_mr_add(struct engine *engine, const struct eng_mr_attr *attr);
-/** eng_mr_query() - what @key names. 0; -ENOENT */
+/** eng_mr_query() - the attributes of the region of @key. Return: 0; -ENOENT */
 int eng_mr_query(struct engine *engine, uint32_t key, struct eng_mr_attr *attr);
-/** eng_mr_del() - no packet touches the memory after return. 0; -ENOENT; -EBUSY while a
- *  memory window is bound to it */
+/** eng_mr_del() - free a region; no packet touches the memory after return. Return: 0; -ENOENT;
+ *  -EBUSY while a memory window is bound to it */
 int eng_mr_del(struct engine *engine, uint32_t key);
 /** eng_mr_is_bound() - is a memory window bound to the region of @key? */
 bool eng_mr_is_bound(struct engine *engine, uint32_t key);
@@ -250,26 +254,27 @@ bool eng_mr_is_bound(struct engine *engine, uint32_t key);
 #define ENG_PAGE_SHIFT_MIN 12 /* the largest packet */
 #define ENG_PAGE_SHIFT_MAX 31
 
-/** struct eng_mapping - pages of one size that are one region: it begins in the first page, at
- *  the offset that @iova has in a page */
+/** struct eng_mapping - pages of one size that make up one region. It begins in the first page,
+ *  at the offset that @iova has in a page */
 struct eng_mapping {
 	uint64_t iova, length_bytes;
 	unsigned page_shift;
 	uint32_t num_pages;
 	const uint64_t *page; /* host addresses, multiples of the size of a page */
 };
-/** eng_paged_add() - a region of @max_pages at most, which gives access to nothing. Its keys are
- *  those that begin as @key does. Freed by eng_mr_del(). Return: 0; -EEXIST; -ENOMEM */
+/** eng_paged_add() - create a region of at most @max_pages, which gives access to nothing yet.
+ *  Its keys are those whose upper 24 bits are those of @key. Freed by eng_mr_del(). Return: 0;
+ *  -EEXIST; -ENOMEM */
 int eng_paged_add(struct engine *engine, uint32_t key, uint32_t pd, uint32_t max_pages);
-/** eng_paged_map() - the region of @key, whatever its last 8 bits are, is @mapping from now on,
- *  by @key and in @pd; NULL: it gives access to nothing. It gets more room if it needs that.
- *  Return: 0; -ENOENT; -EINVAL: the mapping, or the rights; -ENOMEM; -EBUSY: a window is bound
- *  to it */
+/** eng_paged_map() - let the region with the upper 24 bits of @key consist of @mapping from now
+ *  on, accessed by @key and in @pd; NULL: it gives access to nothing. It gets more room if it
+ *  needs that. Return: 0; -ENOENT; -EINVAL: the mapping, or the rights; -ENOMEM; -EBUSY: a memory
+ *  window is bound to it */
 int eng_paged_map(struct engine *engine, uint32_t key, uint32_t pd, int access,
 		  const struct eng_mapping *mapping);
-/** eng_paged_stage() - what the next eng_post_register() makes of the region of @key, whatever
- *  its last 8 bits are; what it is now stays. Return: 0; -ENOENT; -EINVAL: the mapping;
- *  -ENOMEM: more pages than it has room for */
+/** eng_paged_stage() - prepare the pages that the next eng_post_register() gives to the region
+ *  with the upper 24 bits of @key. The region itself does not change. Return: 0; -ENOENT;
+ *  -EINVAL: the mapping; -ENOMEM: more pages than it has room for */
 int eng_paged_stage(struct engine *engine, uint32_t key, const struct eng_mapping *mapping);
 struct eng_register {
 	uint64_t wr_id;
@@ -277,17 +282,17 @@ struct eng_register {
 	uint32_t key, new_key; /* of the region, which is free; differ in the last 8 bits at most */
 	int access;
 };
-/** eng_post_register() - queue a request that makes the region what it was staged for. It
- *  completes with TP_WC_REG_MR; with IBV_WC_MW_BIND_ERR when the region is not free, of
+/** eng_post_register() - queue a request that registers a region with the staged pages. It
+ *  completes with TP_WC_REG_MR; with IBV_WC_MW_BIND_ERR if the region is not free, belongs to
  *  another PD, or was not staged. Return: 0; -EINVAL; -ENOMEM the queue is full */
 int eng_post_register(struct eng_qp *qp, const struct eng_register *reg);
 
 /* --- memory windows (10.6.6, 10.6.7): bound and invalidated by send requests --- */
 
-/** eng_mw_add() - a window that is bound to nothing. Its keys are those that begin as @key
- *  does; the last 8 bits are chosen anew by each bind. Return: 0; -EEXIST; -ENOMEM */
+/** eng_mw_add() - create a memory window, which is not bound. Its keys are those whose upper 24
+ *  bits are those of @key; each bind chooses the lower 8. Return: 0; -EEXIST; -ENOMEM */
 int eng_mw_add(struct engine *engine, uint32_t key, uint32_t pd, enum ibv_mw_type type);
-/** eng_mw_del() - the window of any of its keys, bound or not. 0; -ENOENT */
+/** eng_mw_del() - free a memory window, bound or not, by any of its keys. Return: 0; -ENOENT */
 int eng_mw_del(struct engine *engine, uint32_t key);
 
 /* --- completion queues --- */
@@ -306,17 +311,18 @@ static inline uint32_t eng_wc_ee_context(const struct ibv_wc *wc)
 {
 	return wc->vendor_err;
 }
-/** eng_cq_arm() - one event at the next completion, with @solicited_only at the next
- *  that is solicited or in error; at once when the CQ has such a one that no event told of, or
- *  that a poll left behind since */
+/** eng_cq_arm() - raise one event at the next completion; with @solicited_only at the next that
+ *  is solicited or in error. The event is raised at once if the CQ has such a completion, unless
+ *  the last event reported it and the CQ has not been polled since (cq.c) */
 void eng_cq_arm(struct eng_cq *cq, bool solicited_only);
-/** eng_cq_arm_for() - one event when @entries or more wait in @cq, at once if they do. While it
- *  is armed otherwise, the earlier of both; eng_cq_arm() later: as if this had not been called */
+/** eng_cq_arm_for() - raise one event when @entries or more wait in @cq, at once if they do. If
+ *  the CQ is armed already, the event is raised at the earlier of both conditions. A later
+ *  eng_cq_arm() replaces this one */
 void eng_cq_arm_for(struct eng_cq *cq, uint32_t entries);
-/** eng_cq_moderate() - from now on the event of an armed @cq waits until @entries have
- *  completed, at most @ns from the first of them on; either 0: it waits for nothing */
+/** eng_cq_moderate() - from now on, delay the event of an armed @cq until @entries have
+ *  completed, but at most @ns after the first of them. Either is 0: no delay */
 void eng_cq_moderate(struct eng_cq *cq, uint32_t entries, uint64_t ns);
-/** eng_cq_pending() - completions that wait in the CQ */
+/** eng_cq_pending() - the number of completions in the CQ */
 uint32_t eng_cq_pending(const struct eng_cq *cq);
 uint32_t eng_cq_depth(const struct eng_cq *cq);
 
@@ -351,32 +357,32 @@ struct eng_qp_init {
 	uint32_t qpn;
 	/* RC, UC, UD, XRC_SEND, XRC_RECV; QPN 0 and 1 are UD with special rules */
 	enum ibv_qp_type type;
-	uint32_t pd;   /* XRC_RECV has none: the SRQ's counts */
+	uint32_t pd;   /* XRC_RECV has none, the one of the SRQ is used */
 	uint32_t xrcd; /* XRC_RECV: the number of its XRC domain */
-	/* XRC_RECV has none: the SRQ's CQ counts. XRC_SEND has no other recv_cq */
+	/* XRC_RECV has none, the SRQ's CQ is used. XRC_SEND: recv_cq is send_cq */
 	struct eng_cq *send_cq, *recv_cq;
 	struct eng_srq *srq; /* or NULL */
 	uint32_t max_send_wr, max_recv_wr, max_send_sge, max_recv_sge, max_inline;
 	uint32_t max_sge_rd; /* of an RDMA READ; 0: as many as max_send_sge */
 	bool sq_sig_all;
-	bool blocks_own_multicast; /* UD: it does not receive what it sends to its groups */
-	/* RC: it is an RD QP, or an EE context, which has no CQs and no queues (rd.c) */
+	bool blocks_own_multicast; /* UD: the QP does not receive its own multicast packets */
+	/* RC: the QP is an RD QP, or an EE context, which has no CQs and no queues (rd.c) */
 	bool is_rd, is_ee;
 	uint32_t rdd; /* of both: the number of their RD domain */
-	bool is_raw; /* UD: it sends and receives Ethernet frames (wire/frame.h) */
+	bool is_raw; /* UD: the QP sends and receives Ethernet frames (wire/frame.h) */
 	uint8_t port_num; /* QP0, QP1 only; others get it by modify */
 	void *ctx;
 };
 int eng_qp_create(struct engine *engine, const struct eng_qp_init *init, struct eng_qp **qp);
-/** eng_target_open() - eng_qp_create() of one more handle of a target (XRC_RECV), which the
- *  engine may have already: for a program, or because softibd told it to receive for it */
+/** eng_target_open() - eng_qp_create() of one more handle of a target (XRC_RECV). The engine may
+ *  have the target already, because the program has opened it before, or because softibd has made
+ *  it receive for another program */
 int eng_target_open(struct engine *engine, const struct eng_qp_init *init, struct eng_qp **qp);
-/** eng_target_close() - eng_qp_destroy() of one handle of a target
- *  @lives: others have it open: the engine goes on receiving for it until softibd says
- *  that it is destroyed */
+/** eng_target_close() - eng_qp_destroy() of one handle of a target. @lives: other programs have
+ *  it open, so the engine goes on receiving for it until softibd says that it is destroyed */
 void eng_target_close(struct eng_qp *qp, bool lives);
-/** eng_target_is_shared() - have others than this program the target, too? softibd alone knows
- *  its state then */
+/** eng_target_is_shared() - have other programs opened the target, too? Then only softibd knows
+ *  its state */
 bool eng_target_is_shared(const struct eng_qp *qp);
 /** eng_qp_destroy() - its completions leave the CQs, as destroy demands */
 void eng_qp_destroy(struct eng_qp *qp);

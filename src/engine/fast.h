@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The fast path of a SEND of one packet, of RC or UD, from a work request into a cell of
- * a lane. (From a cell into a receive: lane_rx.c, by the header prediction at the end.)
- * transport/fast.h is the transport's part of it.
+ * The fast path of a SEND of one packet, of RC or UD, from a work request into a cell of a
+ * lane. transport/fast.h is the transport's part of it. The receiver's fast path, from a cell
+ * into a receive queue entry, is in lane_rx.c and uses the header prediction at the end of this
+ * file.
  *
- * The fast path looks first and changes nothing until it is sure. What it does not take,
- * the general path does (post.c, lane_tx.c, lane_rx.c), which does the same to it, and
- * also knows every error. The fast path leaves out
+ * The fast path makes all its checks before it changes anything. A request that fails a check
+ * takes the general path (post.c, lane_tx.c, lane_rx.c), which has the same effect and also
+ * reports errors. The fast path saves
  *
- *   - the list of QPs with something to send, and the clock: the message leaves now
- *   - the copy of the request: its only SGE, or its few bytes, are noted in it
- *   - the lookup of the receive queue: the receive is read where it lies
+ *   - the list of QPs with something to send, and a reading of the clock, because the message
+ *     leaves at once
+ *   - the translation of the work request into the transport's form (struct tp_send_wr)
+ *   - a copy of the receive queue entry, which is read in place
  *
- * Each step stands here once, and is compiled for each kind of SEND (enum eng_single): a
- * constant decides what a kind leaves out. A message costs what its instructions and the
- * cache lines that it touches cost; docs/BENCHMARKS.md says how both are counted.
+ * Each step is written once, and compiled for each kind of SEND (enum eng_single), which is a
+ * constant argument. Instructions and cache misses decide what a message costs;
+ * docs/BENCHMARKS.md explains how both are counted.
  */
 #ifndef SOFTIB_ENGINE_FAST_H
 #define SOFTIB_ENGINE_FAST_H
@@ -50,7 +52,7 @@ static inline uint8_t *eng_payload_place(struct abi_lane_tx *tx, struct abi_cell
 	return abi_lane_put_bulk(tx, cell, length_bytes);
 }
 
-/** eng_payload_at() - where it is. NULL: not inside the lane */
+/** eng_payload_at() - where a record's payload is. NULL: not inside the lane */
 static inline const uint8_t *eng_payload_at(const struct abi_lane *memory,
 					    const struct abi_cell *cell,
 					    const uint64_t word[3], uint32_t ext_bytes)
@@ -66,7 +68,7 @@ static inline const uint8_t *eng_payload_at(const struct abi_lane *memory,
 	return memory->bulk + bulk;
 }
 
-/** eng_lane_count() - packets leave by a lane */
+/** eng_lane_count() - add packets that leave by a lane to the port counters of their flow */
 static inline void eng_lane_count(struct abi_flow_count *c, uint32_t packets,
 				  uint32_t dwords)
 {
@@ -77,7 +79,7 @@ static inline void eng_lane_count(struct abi_flow_count *c, uint32_t packets,
 	atomic_store_explicit(&c->packets, p + packets, memory_order_relaxed);
 }
 
-/* an RDMA WRITE that was before a streamed record is seen before it */
+/* order the stores of earlier RDMA WRITEs through windows before a streamed record */
 static inline void eng_fence_windows(struct engine *e)
 {
 	if (likely(!e->in_windows))
@@ -86,9 +88,9 @@ static inline void eng_fence_windows(struct engine *e)
 	e->in_windows = false;
 }
 
-/* Eight bytes of data, @first, and @left more; past the caches if it @may. With none left
- * there is no call in it, and little that either way has alone, for the sake of the
- * registers. */
+/* Publish a record whose payload is the eight bytes @first and @left more. @may: the record may
+ * be stored past the caches. If @left is 0, no function is called, so the caller keeps its
+ * variables in registers. */
 __attribute__((always_inline)) static inline void
 eng_publish_few(struct engine *e, struct abi_lane_tx *tx, struct abi_cell *cell,
 		const uint64_t word[3], uint64_t first, const void *rest, uint32_t left,
@@ -152,20 +154,23 @@ _Static_assert(sizeof(struct tp_sge) == sizeof(struct ibv_sge) &&
 /** enum eng_single - the kinds of a SEND of one packet */
 enum eng_single {
 	ENG_RC,
-	ENG_RC_FEW, /* eight bytes at most, for which nothing has to be looked up: no
-		     * function is called, so that all can stay in registers */
+	ENG_RC_FEW, /* at most eight bytes, in memory whose key is in the cache of regions used
+		     * last: no function is called, so variables stay in registers */
 	ENG_UD,
 };
 
 /** eng_start_ack_timer() - start to wait for the acknowledgement of what was posted */
 void eng_start_ack_timer(struct engine *e, struct tp_qp *tp);
 
-/* is @wr, a SEND, one of one piece, of 1 to most[0] bytes, or inline to most[1], and with
- * no flags but those that are @allowed?
+/*
+ * Has the SEND @wr one piece, of 1 to most[0] bytes (inline: most[1]), and only flags that are
+ * @allowed?
  *
- * Who called has looked at its opcode: both in one would be compiled into one load of two
- * members, which waits until the program's stores to them, and all before those, are
- * done; as it would wait that loads an SGE whole. */
+ * The caller has checked the opcode. If this function did, the compiler would load opcode and
+ * num_sge in one instruction. The processor cannot forward two stores to one load, so the load
+ * would wait until the program's stores to these members have left the store buffer. For the
+ * same reason no SGE is loaded as a whole.
+ */
 static inline bool eng_single_fits(const struct ibv_send_wr *wr, unsigned flags,
 				   unsigned allowed, const uint32_t most[2])
 {
@@ -174,11 +179,11 @@ static inline bool eng_single_fits(const struct ibv_send_wr *wr, unsigned flags,
 }
 
 /*
- * The steps of eng_send_single(). What they share, they get as arguments: after a store
- * through a pointer the compiler would load it again.
+ * The steps of eng_send_single(). They get the pointers that they share as arguments: otherwise
+ * the compiler would have to load them again after each store.
  */
 
-/* does @qp's flow lead where its next packet goes? @av: of a datagram */
+/* is @qp's flow that of the packet? @av: where a datagram goes */
 __attribute__((always_inline)) static inline bool
 eng_single_leads(const struct engine *e, const struct eng_qp *qp,
 		 const struct ibv_send_wr *wr, const struct tp_av *av,
@@ -186,7 +191,7 @@ eng_single_leads(const struct engine *e, const struct eng_qp *qp,
 {
 	const struct eng_path *path = &qp->path;
 
-	if (kind != ENG_UD) /* without a flow, a few bytes do not fit */
+	if (kind != ENG_UD) /* without a flow, few_bytes is 0 */
 		return kind == ENG_RC_FEW ? eng_flow_lasts(e, qp) : eng_flow_holds(e, qp);
 	return likely(av && eng_flow_holds(e, qp)) && !av->is_global &&
 	       path->dlid == av->dlid &&
@@ -195,8 +200,8 @@ eng_single_leads(const struct engine *e, const struct eng_qp *qp,
 	       path->pkey == tp_pkey(qp->tp) && qp->record_path_bits == av->src_path_bits;
 }
 
-/* has its lane room, and may it leave now? A datagram is done when it has left: it
- * completes */
+/* has the lane room, and may the request leave now? A datagram completes when it has left, so
+ * its CQ must have room */
 __attribute__((always_inline)) static inline bool
 eng_single_may_leave(struct engine *e, const struct eng_qp *qp, struct tp_qp *tp,
 		     struct abi_lane_tx *tx, uint32_t record_bytes,
@@ -241,14 +246,14 @@ static inline bool eng_datagram_streams(struct eng_qp *qp)
 	return ++qp->datagrams_run > TP_STREAM_MESSAGES;
 }
 
-/* a SEND of RC into the send queue, and into the lane */
+/* put a SEND of RC into the send queue and into the lane */
 __attribute__((always_inline)) static inline void
 eng_send_reliable(struct engine *e, struct eng_qp *qp, struct tp_qp *tp,
 		  const struct eng_flow *flow, struct abi_lane_tx *tx,
 		  const struct ibv_send_wr *wr, unsigned flags, const struct tp_sge *sge,
 		  const void *payload, uint64_t data, const enum eng_single kind)
 {
-	/* only one that may be solicited, is; a constant for the others */
+	/* ENG_RC_FEW has no solicited SENDs, so there this is a constant */
 	uint64_t solicited =
 		kind == ENG_RC_FEW
 			? 0
@@ -269,7 +274,7 @@ eng_send_reliable(struct engine *e, struct eng_qp *qp, struct tp_qp *tp,
 	qp->window_run = 0;
 }
 
-/* a datagram into the lane, and its completion */
+/* put a datagram into the lane, and its completion into the CQ */
 static inline void eng_send_datagram(struct engine *e, struct eng_qp *qp,
 				     struct tp_qp *tp, const struct eng_flow *flow,
 				     struct abi_lane_tx *tx, const struct ibv_send_wr *wr,
@@ -319,7 +324,7 @@ eng_send_single(struct engine *e, struct eng_qp *qp, const struct ibv_send_wr *w
 	payload = eng_source(e, qp, sge, flags, kind == ENG_RC_FEW);
 	if (unlikely(!payload))
 		return NULL;
-	/* nothing has changed yet, and the general path has an error for it */
+	/* nothing has changed yet, so the general path can report the error */
 	if (kind == ENG_RC_FEW ? unlikely(!guard_load_few(payload, sge->length_bytes, &data)) :
 				 !(flags & IBV_SEND_INLINE) &&
 					 unlikely(!guard_probe(payload, sge->length_bytes))) {
@@ -353,14 +358,14 @@ eng_single_post_few(struct engine *e, struct eng_qp *qp, const struct ibv_send_w
 
 /* --- acknowledging --- */
 
-/** eng_ack_may_wait() - is all that @qp wants to send an ACK that may be delayed? Only in a lane
- *  can a request carry it. Whether the flow still holds is decided when something is sent */
+/** eng_ack_may_wait() - does @qp have nothing to send but an ACK that may be delayed? Only in a
+ *  lane a request can carry it. Whether the flow is still valid is checked when something is sent */
 static inline bool eng_ack_may_wait(const struct eng_qp *qp)
 {
 	return tp_can_wait(qp->tp) && likely(qp->flow);
 }
-/** eng_qp_owes() - delay the ACK of @qp, which eng_ack_may_wait(), in the place of
- *  eng_qp_touch(): the packets received changed no timer */
+/** eng_qp_owes() - delay the ACK of @qp. This replaces eng_qp_touch() if eng_ack_may_wait(), and
+ *  if what was received has changed no timer */
 static inline void eng_qp_owes(struct engine *e, struct eng_qp *qp)
 {
 	if (list_empty(&qp->ack_node))
@@ -369,26 +374,26 @@ static inline void eng_qp_owes(struct engine *e, struct eng_qp *qp)
 
 /* --- receiving: header prediction ---
  *
- * Of a SEND's three words all is the same in those that follow but PSN, ACK, solicited,
- * length and where the payload is; as of a longer one's, which is a segment of so many
- * packets. And so is the outcome of the checks, until the QP changes
- * (eng_lanes_forget()). The P_Key's is looked at before each run of them: the table is
- * softibd's.
+ * The three header words of consecutive SENDs to a QP differ only in PSN, ACK, solicited
+ * flag, length and the place of the payload, and so do those of segments with the same number
+ * of packets. The result of the checks is therefore the same for all of them, until the QP is
+ * modified (eng_lanes_forget()). Only the P_Key is compared before each run of records, because
+ * softibd may change the P_Key table at any time.
  *
- * A connected QP has one peer and so one such header, its own: many of them may take
- * turns on a lane. One of UD has as many as lanes to it: the lane has it.
+ * A connected QP has one peer and so one prediction, which is in struct eng_qp: many QPs may
+ * take turns on a lane. A UD QP has a prediction for each lane, in struct eng_lane_in.
  */
 
-/* what is of each record its own */
+/* the flags that differ between records of the same prediction */
 #define ENG_RECORD_VARIES (ABI_RECORD_SOLICITED | ABI_RECORD_ACK | ABI_RECORD_BULK)
 
-/** eng_predict_none() - no record is like this */
+/** eng_predict_none() - make @p a prediction that no record matches */
 static inline void eng_predict_none(struct eng_prediction *p)
 {
 	*p = (struct eng_prediction){.route = UINT64_MAX};
 }
 
-/** eng_is_predicted() - is the record like this, but for the flags that @vary? */
+/** eng_is_predicted() - does a record match the prediction @p, except for the flags in @vary? */
 static inline bool eng_is_predicted(const struct eng_prediction *p,
 				    const uint64_t word[3], unsigned vary)
 {
@@ -396,8 +401,9 @@ static inline bool eng_is_predicted(const struct eng_prediction *p,
 	       p->source == abi_record_source(word, vary);
 }
 
-/** eng_receive_place() - where @bytes of a whole message go that has the receive @wr. *@mr:
- * the region of the one before, or NULL. NULL: nowhere */
+/** eng_receive_place() - the host address for @bytes of a whole message that goes into the
+ *  receive @wr. *@mr: the region of the previous message, or NULL; updated. Return: NULL: the
+ *  general path has to decide */
 static inline void *eng_receive_place(struct engine *e, uint32_t pd,
 				      const struct eng_rq_wr *wr, uint32_t bytes,
 				      const struct eng_mr **mr)

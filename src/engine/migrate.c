@@ -105,7 +105,7 @@ void eng_path_watch(struct eng_qp *qp, wire_addr_t source, uint16_t pkey, bool m
 		if (is_from_alternate(qp, source, pkey)) {
 			eng_migrate(qp);
 		} else if (!qp->migration_refused) {
-			/* told once, however many packets ask for it */
+			/* one event, however many packets with MigReq come */
 			qp->migration_refused = true;
 			qp->engine->cfg.async_event(qp->engine->cfg.ctx, IBV_EVENT_PATH_MIG_ERR,
 						    qp->init.ctx);

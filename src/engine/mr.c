@@ -114,7 +114,7 @@ int eng_mr_query(struct engine *e, uint32_t key, struct eng_mr_attr *attr)
 /*
  * What is written to memory that is gone is dropped, as an adapter writes to a page that
  * nobody maps any more (transport/guard.h); what is read there fails. Memory that is paged on
- * demand was never pinned: there an adapter asks for the page, and hears that there is none.
+ * demand was never pinned: there an adapter raises a page fault, which the kernel cannot resolve.
  */
 static bool is_there(const struct eng_mr *mr, void *at, uint64_t len, int access)
 {

@@ -197,17 +197,17 @@ static void transmit(struct engine *e, struct eng_qp *qp)
 		eng_tx_qp(e, qp);
 		return;
 	}
-	/* packets that wait are lost after some time */
+	/* packets that wait too long are dropped, so the time has to be right */
 	e->now = e->cfg.now(e->cfg.ctx);
 	eng_qp_touch(qp);
 	eng_tx(e);
 }
 
 /*
- * The ways of a list, each of which gives the lock back: post_sends() and
- * post_one_sided() take requests as long as they need no queue, and leave the
- * rest to post_rest(). They are functions of their own for the sake of the
- * registers that each saves.
+ * Three functions post a list of requests and release the lock: post_sends() and
+ * post_one_sided() handle requests as long as a fast path takes them, and leave the
+ * rest to post_rest(). They are not inlined, so that each saves only the registers
+ * that it uses.
  */
 
 /* Return: 0; -errno and *@bad the first request not queued */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The engine's own view of itself. Everything here is under engine.lock. */
+/* What the files of the engine share. Everything here is protected by engine.lock. */
 #ifndef SOFTIB_ENGINE_PRIVATE_H
 #define SOFTIB_ENGINE_PRIVATE_H
 
@@ -9,22 +9,22 @@
 #include "engine/lock.h"
 #include "engine/table.h"
 
-#define ENG_RX_BUDGET 64  /* packets, and records of each lane, that a turn takes */
+#define ENG_RX_BUDGET 64  /* packets, and records of each lane, that are received in a turn */
 #define ENG_TX_BUDGET 32  /* packets a QP may send before the next QP's turn */
 #define ENG_PORTS_MAX 255
-/* a look at the clock costs as much as an empty poll: do it now and then */
+/* Reading the clock costs as much as an empty poll, so only every 64th poll reads it. */
 #define ENG_POLLS_PER_CLOCK 64
 #define ENG_RECENT_MRS 4 /* a power of two */
 
 /** struct eng_mr - what a key gives access to: a memory region, or part of one */
 struct eng_mr {
 	struct eng_mr_attr attr;
-	bool is_window; /* it is the first of a struct eng_mw (mw.c): for peers alone */
-	bool is_paged;	/* it is the first of a struct eng_paged (paged.c) */
-	uint32_t windows; /* that are bound to this region */
+	bool is_window; /* embedded in a struct eng_mw (mw.c); only peers may use its key */
+	bool is_paged;	/* embedded in a struct eng_paged (paged.c) */
+	uint32_t windows; /* memory windows that are bound to this region */
 	/* --- of memory that is made of pages; else it is in one piece, at attr.addr --- */
 	const struct eng_pages *pages;
-	uint64_t offset_bytes; /* of its first byte in the first page */
+	uint64_t offset_bytes; /* where the region begins in its first page */
 };
 
 /** struct eng_pages - host addresses of pages of one size */
@@ -40,23 +40,27 @@ struct eng_cq {
 	void *ctx;
 	struct ibv_wc *ring;
 	uint32_t mask;	/* ring size - 1 */
-	uint32_t cqe;	/* entries promised */
+	uint32_t cqe;	/* entries that the program may rely on */
 	uint32_t head, tail; /* free running: tail - head entries wait */
-	/* while a program that found it empty receives: the room at @direct, which is the
-	 * program's, for @direct_left entries; they never are in the ring */
+	/* While a program that found the CQ empty receives, completions are written to
+	 * @direct, which is the array that the program polls into, and not into the ring.
+	 * There is room for @direct_left entries. */
 	struct ibv_wc *direct;
 	uint32_t direct_left;
 	unsigned users; /* QPs */
 	enum { ENG_DISARMED, ENG_ARMED_SOLICITED, ENG_ARMED } armed;
 	bool overrun;
-	uint32_t matters_tail;	       /* behind the last entry that was solicited or in error */
-	uint32_t told_head, told_tail; /* head and tail at the last event */
-	uint32_t armed_for; /* the event waits until so many are in it; 0: for none but the next */
+	/* index behind the last entry that was solicited or in error */
+	uint32_t matters_tail;
+	uint32_t told_head, told_tail; /* values of head and tail at the last event */
+	/* the event is raised at this number of entries; 0: at the next entry */
+	uint32_t armed_for;
 	/* --- moderation --- */
-	uint32_t event_entries; /* an event waits for so many; 0: for none but the first */
-	uint64_t event_ns;	/* but no longer than this */
-	uint32_t unreported;	/* entries since it was armed that count */
-	mono_t event_by;	/* while in engine.moderated */
+	/* the event is raised after this number of entries; 0: after the first */
+	uint32_t event_entries;
+	uint64_t event_ns;	/* or when the first entry is so old */
+	uint32_t unreported;	/* entries since the CQ was armed that count for its event */
+	mono_t event_by;	/* when the event is due, while the CQ is in engine.moderated */
 	struct list_head moderated_node;
 };
 
@@ -66,14 +70,15 @@ struct eng_rq {
 	uint32_t stride_bytes;
 	uint32_t mask, depth, max_sge;
 	uint32_t head, tail;
-	uint32_t limit; /* of an SRQ; 0: no event wanted */
-	uint32_t pd;	/* of its memory: an SRQ's may be another than its QPs' */
+	uint32_t limit; /* SRQ: the limit that raises an event; 0: none */
+	/* protection domain of its memory; that of an SRQ may differ from its QPs' */
+	uint32_t pd;
 };
 
 struct eng_rq_wr {
 	uint64_t wr_id;
 	uint32_t num_sge;
-	struct tp_sge sge[]; /* one at least; of no bytes when num_sge is 0 */
+	struct tp_sge sge[]; /* there is always one; if num_sge is 0, its length is 0 */
 };
 
 struct eng_srq {
@@ -99,14 +104,16 @@ struct eng_mcast {
 /** struct eng_pace - the rate of a raw packet QP (pace.c) */
 struct eng_pace {
 	uint32_t kbps;
-	uint64_t burst_ns; /* how far it may be ahead of its rate */
-	mono_t paid_until; /* what was sent takes until then at the rate */
+	uint64_t burst_ns; /* how far the QP may be ahead of its rate */
+	mono_t paid_until; /* when everything that was sent would have left at the rate */
 };
 
 #define NO_LONE_ACK ((psn_t){UINT32_MAX})
 
-/** struct eng_qp - what the fast path of a SEND and of its acknowledgement needs stands
- *  first, in few cache lines: with many QPs, cache misses dominate the cost of a message
+/** struct eng_qp - a queue pair
+ *
+ * What the fast path of a SEND and of its acknowledgement needs comes first and takes few
+ * cache lines: with many QPs, cache misses dominate the cost of a message.
  */
 struct eng_qp {
 	struct tp_qp *tp;
@@ -114,79 +121,85 @@ struct eng_qp {
 	/* --- the lane of its packets; valid: eng_flow_holds() --- */
 	struct eng_flow *flow;
 	uint32_t flow_serial;
-	uint32_t window_run;   /* requests by packets in a row that windows could do */
+	/* consecutive requests sent as packets that a window could have performed */
+	uint32_t window_run;
 	/* --- records by that flow --- */
-	uint64_t record[3]; /* the words of a SEND Only, but for what each has of its own
-			     */
-	uint32_t single_bytes[2]; /* fast path: how long a SEND may be; [1]: inline */
-	uint32_t few_bytes[2]; /* the same, eight at most; 0: of UD, or without a flow */
-	uint8_t flow_dwords;   /* the headers of a SEND Only, ICRC and all */
-	uint8_t record_path_bits; /* UD: of the source, in record */
-	bool is_paced;	       /* its rate is limited: pace */
-	bool in_window;	       /* a long copy of it lets others have the lock */
-	bool sent_since_ack; /* ... between its last two standalone ACKs: delay ACKs */
-	uint32_t received_turn; /* the last turn of the engine in which it received */
-	psn_t lone_ack_psn; /* its next PSN when its last standalone ACK left, or NO_LONE_ACK */
+	uint64_t record[3]; /* header words of a SEND Only, with 0 for what differs per record */
+	uint32_t single_bytes[2]; /* longest SEND that the fast path takes; [1]: inline */
+	uint32_t few_bytes[2]; /* the same, at most 8; 0: UD, or no flow */
+	uint8_t flow_dwords;   /* length of the headers of a SEND Only, with ICRC */
+	uint8_t record_path_bits; /* UD: path bits of the source LID in record */
+	bool is_paced;	       /* the rate is limited, see pace */
+	bool in_window;	       /* a long copy has released the lock between two slices */
+	/* the QP has sent requests between its last two standalone ACKs, so ACKs are delayed */
+	bool sent_since_ack;
+	uint32_t received_turn; /* the last turn of the engine in which this QP received */
+	psn_t lone_ack_psn; /* next PSN to send when the last standalone ACK left, or NO_LONE_ACK */
 	struct list_head ack_node; /* in engine.owed_acks or .piggyback_acks while its ACK is delayed */
 	struct list_head tx_node; /* in engine.tx while it may have packets */
-	size_t held_bytes; /* of a packet that found its way full; 0: none */
-	struct eng_qp_init init; /* number, type and PD are its first */
+	size_t held_bytes; /* length of the packet that waits for room in the link; 0: none */
+	struct eng_qp_init init; /* QPN, type and PD are its first members */
 	struct eng_cq *send_cq, *recv_cq;
 	struct eng_rq *recv_rq; /* rq or the SRQ's */
-	const uint16_t *live_pkey; /* its entry of the port's table */
-	struct eng_prediction predicted; /* RC: of the records that come */
+	const uint16_t *live_pkey; /* the QP's entry in the port's P_Key table */
+	struct eng_prediction predicted; /* RC: the header of the next record */
 	struct eng_rq rq; /* unused with an SRQ */
 	/* --- UD --- */
-	struct eng_path path; /* of the flow, as of any QP's */
-	uint32_t datagrams_run; /* posted since it last received a packet, */
-	uint64_t datagrams_received; /* ... which was its n-th */
+	struct eng_path path; /* the path of flow, of any type of QP */
+	uint32_t datagrams_run; /* datagrams posted since the QP last received a packet, */
+	uint64_t datagrams_received; /* and how many it had received by then */
 	struct eng_pace pace;	     /* raw: while is_paced */
 	/* --- windows --- */
-	const struct slot *slot; /* the one that it used last; perhaps another's now */
-	uint32_t connection;   /* to its peer of now: of no other QP, and no other peer */
-	uint32_t window_token; /* its peer was granted memory; 0: not */
+	const struct slot *slot; /* the slot that was used last; may belong to another QP now */
+	/* number of the connection with the current peer, never used again */
+	uint32_t connection;
+	uint32_t window_token; /* token of what the peer was granted; 0: nothing */
 	struct list_head held_node; /* in engine.held while its send queue is held */
 	uint32_t peer_owner;   /* the program that owns its peer; 0: unknown */
-	bool unquiesced;       /* it was, and may be at work still */
-	const struct eng_srq *xrc_srq; /* XRC_RECV, while it receives: what the packet names */
-	struct eng_ee *ee; /* of an EE context; else NULL */
+	bool unquiesced;       /* a grant was revoked, and the peer may still be in a section */
+	const struct eng_srq *xrc_srq; /* XRC_RECV, during a packet: the SRQ that it names */
+	struct eng_ee *ee; /* EE context: its state; else NULL */
 	struct list_head rd_node; /* RD: in eng_ee.waiting, or empty */
 	struct eng_qp *rd_carrier; /* RD: the EE context that carries its oldest request; NULL */
 	bool rd_begun;	   /* RD: an EE context has begun that request; it may be suspended */
-	uint8_t rd_rnrs;   /* RD: how often the peer had no receive for it */
-	mono_t rd_resume;  /* RD: not before this it begins anew */
+	uint8_t rd_rnrs;   /* RD: number of RNR NAKs for that request */
+	mono_t rd_resume;  /* RD: when a suspended request may begin again */
 	/* --- XRC_RECV, in the hands of several programs (target.c) --- */
-	unsigned handles;  /* the program's own; 0: it only receives for the others */
-	bool is_shared;	   /* events are not this program's alone */
+	/* handles of this program; 0: the engine only receives for other programs */
+	unsigned handles;
+	bool is_shared;	   /* other programs have the target open, and get its events */
 	bool to_release;   /* softibd has asked for the state of the responder */
-	uint32_t events;   /* bits of enum ibv_event_type, to be told to softibd */
+	uint32_t events;   /* bits of enum ibv_event_type that softibd does not know of yet */
 	struct list_head tell_node; /* in engine.tellers */
-	struct eng_matching *matching; /* of a QP whose SRQ matches tags; else NULL */
+	/* state of tag matching if the SRQ matches tags; else NULL */
+	struct eng_matching *matching;
 	/* --- of other requests, and of changes --- */
 	struct list_head all_node;
 	struct list_head mcast;
-	struct ibv_qp_attr attr; /* as modify set it, for query */
+	struct ibv_qp_attr attr; /* attributes as ibv_modify_qp() set them, for queries */
 	bool tells_drained; /* the owner requested the event at the transition to SQD */
-	bool spoilt; /* by a completion: it moves to ERR before the engine's turn ends */
+	/* a completion failed, and the QP moves to ERR before the engine's turn ends */
+	bool spoilt;
 	/* --- path migration (migrate.c); its state is in attr --- */
 	bool has_alternate;
-	bool awaits_migration; /* each packet is looked at by eng_path_watch() */
-	bool migration_refused; /* and the event was raised */
-	struct tp_sge srq_sge[TP_MAX_SGE]; /* of the receive taken from the SRQ */
-	/* --- the packet of held_bytes, which left the transport --- */
+	bool awaits_migration; /* every packet is shown to eng_path_watch() */
+	bool migration_refused; /* the peer's migration was refused, and the event was raised */
+	struct tp_sge srq_sge[TP_MAX_SGE]; /* pieces of the receive taken from the SRQ */
+	/* --- the packet that waits for room in the link (held_bytes) --- */
 	struct wire_packet held;
 	unsigned held_port;
-	uint8_t *held_packet; /* WIRE_PACKET_MAX; made when first needed */
-	void *memory, *tp_memory; /* it and tp are on cache lines of theirs */
+	uint8_t *held_packet; /* WIRE_PACKET_MAX bytes, allocated when first needed */
+	/* what rt_zalloc() returned; the QP and tp begin on a cache line in it */
+	void *memory, *tp_memory;
 };
 
-#define ENG_PUT_CLASSES 4 /* of lengths: from 4, 8, 16 and 32 KiB */
+#define ENG_PUT_CLASSES 4 /* classes of payload lengths: from 4, 8, 16 and 32 KiB */
 
 /** struct eng_put - how received payloads of a class of lengths are copied (put.c) */
 struct eng_put {
 	struct eng_copy copy;
-	unsigned copies, samples; /* ever; of the span under way */
-	uint64_t ns, bytes;	  /* of these samples */
+	unsigned copies, samples; /* copies: since the start; samples: of the current span */
+	uint64_t ns, bytes;	  /* duration and length of these samples */
 };
 
 struct engine {
@@ -195,36 +208,39 @@ struct engine {
 	struct list_head tx; /* QPs that may have something to send */
 	struct list_head held; /* QPs whose requests wait for a window */
 	struct list_head tellers; /* targets that have something to tell softibd */
-	struct list_head owed_acks; /* QPs whose ACK is delayed, */
-	struct list_head piggyback_acks; /* ... and that are expected to send a request with it */
-	struct list_head lanes; /* eng_lane_in, that are polled */
-	struct list_head quiet_lanes; /* the others: lane_quiet.c */
-	unsigned num_lanes, num_quiet; /* in these lists */
-	uint32_t lane_ids; /* given to them */
-	struct list_head dirty; /* eng_lane_out: to be flushed */
-	unsigned wide_lanes; /* whose ring of payloads may be wide */
-	mono_t next_expiry;  /* no QP's timer is earlier, and no event of a CQ due */
-	mono_t now;	     /* of the current progress */
-	uint32_t polls;	     /* total; every some of them reads the clock */
-	bool more; /* a lane has records that were too many for this turn: */
-	uint32_t turn; /* its number, of those that looked into the lanes */
+	/* QPs whose ACK is delayed and that have no request to send with it soon */
+	struct list_head owed_acks;
+	/* QPs whose ACK is delayed and that are expected to send a request with it */
+	struct list_head piggyback_acks;
+	struct list_head lanes; /* struct eng_lane_in that are polled */
+	struct list_head quiet_lanes; /* struct eng_lane_in that are skipped (lane_quiet.c) */
+	unsigned num_lanes, num_quiet; /* lengths of these two lists */
+	uint32_t lane_ids; /* the last eng_lane_in.id that was given to a lane */
+	struct list_head dirty; /* struct eng_lane_out whose receivers may have to be woken */
+	unsigned wide_lanes; /* lanes whose ring of payloads may be wide */
+	mono_t next_expiry;  /* no timer of a QP and no event of a CQ is due before this */
+	mono_t now;	     /* time of the current turn */
+	uint32_t polls;	     /* polls so far; one of ENG_POLLS_PER_CLOCK reads the clock */
+	bool more; /* a lane has more records than one turn receives */
+	uint32_t turn; /* number of turns that have read the lanes */
 	_Atomic bool moved; /* the last turn did something */
 	bool unflushed; /* packets committed since the last flush */
-	bool spoilt;	/* a QP is */
+	bool spoilt;	/* a QP is spoilt, see eng_qp.spoilt */
 	bool put_off;	/* something is to be done when the lock is given back */
-	bool in_windows; /* stores into peers' memory were done, and no fence since */
+	/* a window has stored into a peer's memory, and there was no fence since */
+	bool in_windows;
 	bool notified;	/* an armed CQ's event was raised in this turn */
-	bool probes; /* eng_mem() looks whether memory is there: some was gone, or some is
-		      * paged on demand */
+	bool probes; /* eng_mem() checks that memory is mapped: some was unmapped, or is paged on
+		      * demand */
 	struct eng_table qps, mrs, xrc_srqs;
 	struct list_head mws; /* eng_mw */
 	struct eng_mr *recent_mr[ENG_RECENT_MRS];
-	struct eng_qp **special; /* [port * 2 + qpn]: QP0 and QP1 */
+	struct eng_qp **special; /* QP0 and QP1 of all ports, at [port * 2 + qpn] */
 	struct list_head all_qps, cqs, srqs, mcast;
 	struct list_head moderated; /* eng_cq whose event waits for more entries */
 	struct eng_put put[ENG_PUT_CLASSES];
 	struct eng_stats stats;
-	uint32_t connections; /* numbers given to QPs' connections */
+	uint32_t connections; /* the last eng_qp.connection that was given to a QP */
 	struct eng_windows *windows; /* NULL: all requests are sent as packets */
 };
 
@@ -239,7 +255,7 @@ static inline void eng_lock(struct engine *e)
 	eng_lock_take(&e->lock);
 }
 
-/** eng_unlock_later() - eng_unlock() with something put off */
+/** eng_unlock_later() - eng_unlock() when calls of the link were put off until the lock is free */
 void eng_unlock_later(struct engine *e);
 
 static inline void eng_unlock(struct engine *e)
@@ -256,10 +272,10 @@ static inline void eng_ring(struct engine *e, struct eng_lane_out *lane)
 	e->cfg.link_ops->ring(e->cfg.link, lane);
 }
 
-/** eng_lock_qp_wait() - eng_lock_qp() when another thread is between two slices */
+/** eng_lock_qp_wait() - eng_lock_qp() when another thread is between two slices of a copy for @qp */
 void eng_lock_qp_wait(struct eng_qp *qp);
 
-/** eng_lock_qp() - eng_lock(), when no request of @qp is half done */
+/** eng_lock_qp() - take the lock when no request of @qp is half performed */
 static inline void eng_lock_qp(struct eng_qp *qp)
 {
 	eng_lock(qp->engine);
@@ -276,8 +292,8 @@ static inline const struct abi_devport *eng_port(const struct engine *e, unsigne
 /* mr.c */
 #define ENG_REMOTE_STORES (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
 #define ENG_REMOTE_RIGHTS (ENG_REMOTE_STORES | IBV_ACCESS_REMOTE_READ)
-/** eng_may_store() - what peers may store to with the rights @remote, the program must be allowed
- *  to by @local (C10-59, C10-74) */
+/** eng_may_store() - are the rights sound? Memory that peers may store to by @remote must be
+ *  writable for the program by @local (C10-59, C10-74) */
 static inline bool eng_may_store(int remote, int local)
 {
 	return !(remote & ENG_REMOTE_STORES) || local & IBV_ACCESS_LOCAL_WRITE;
@@ -288,21 +304,22 @@ uint32_t eng_mr_pd(struct engine *e, uint32_t key);
  *  *@len how much of it is in one piece. NULL: it may not be used so */
 void *eng_mem_run(struct engine *e, uint32_t pd, uint32_t key, uint64_t va, uint64_t *len,
 		  int access);
-/** eng_mem() - the same of memory all of which is in one piece. NULL: or it is not */
+/** eng_mem() - eng_mem_run() of memory that must be in one piece. NULL: it may not be used so, or
+ *  it is in several pieces */
 void *eng_mem(struct engine *e, uint32_t pd, uint32_t key, uint64_t va, uint64_t len, int access);
-/** eng_mem_remote() - as eng_mem_run(), of memory that the peer of @qp names by it. @pd: whose
- *  keys serve it */
+/** eng_mem_remote() - eng_mem_run() of memory that the peer of @qp names by @key. @pd: the
+ *  protection domain that the key must belong to */
 void *eng_mem_remote(const struct eng_qp *qp, uint32_t pd, uint32_t key, uint64_t va,
 		     uint64_t *len, int access);
-/** eng_mem_grants() - would eng_mem_remote() find some memory under @key? */
+/** eng_mem_grants() - does @key give the peer of @qp the right @access to any memory? */
 bool eng_mem_grants(const struct eng_qp *qp, uint32_t pd, uint32_t key, int access);
-/** eng_mr_used() - the region of @key, or another, or NULL: of those used last; never a
- *  memory window, nor one of pages */
+/** eng_mr_used() - look @key up in the cache of regions used last. Return: its region, another
+ *  region, or NULL. The cache holds no memory windows and no regions that are made of pages */
 static inline const struct eng_mr *eng_mr_used(const struct engine *e, uint32_t key)
 {
 	return e->recent_mr[key >> 8 & (ENG_RECENT_MRS - 1)];
 }
-/** eng_mr_at() - the host address of @va. NULL: not all is inside */
+/** eng_mr_at() - the host address of @va. NULL: not all of the range is inside the region */
 static inline void *eng_mr_at(const struct eng_mr *mr, uint64_t va, uint64_t len)
 {
 	if (unlikely(!range_covers(mr->attr.iova, mr->attr.length, va, len)))
@@ -316,8 +333,8 @@ static inline bool eng_mr_allows(const struct eng_mr *mr, uint32_t pd, uint32_t 
 	return likely(mr && mr->attr.key == key && mr->attr.pd == pd &&
 		      (mr->attr.access & access) == access);
 }
-/** eng_mem_used() - eng_mem() of a local key that is of those used last. NULL: it
- *  is not, or not so */
+/** eng_mem_used() - eng_mem() of a local key that is in the cache of regions used last. NULL: it
+ *  is not, or it may not be used so */
 static inline void *eng_mem_used(const struct engine *e, uint32_t pd, uint32_t key, uint64_t va,
 				 uint64_t len, int access)
 {
@@ -325,7 +342,7 @@ static inline void *eng_mem_used(const struct engine *e, uint32_t pd, uint32_t k
 
 	return eng_mr_allows(mr, pd, key, access) ? eng_mr_at(mr, va, len) : NULL;
 }
-/** eng_mem_recent() - eng_mem() of a local key, most often inline */
+/** eng_mem_recent() - eng_mem() of a local key; a key in the cache costs no call */
 static inline void *eng_mem_recent(struct engine *e, uint32_t pd, uint32_t key, uint64_t va,
 				   uint64_t len, int access)
 {
@@ -335,23 +352,23 @@ static inline void *eng_mem_recent(struct engine *e, uint32_t pd, uint32_t key, 
 }
 void eng_mr_free_all(struct engine *e);
 
-/** eng_qp_clean_cqs() - the completions of @qp leave its CQs, of a target that of the SRQ it
- *  received into last */
+/** eng_qp_clean_cqs() - remove the completions of @qp from its CQs; of an XRC target from the CQ
+ *  of the SRQ that it received into last */
 void eng_qp_clean_cqs(struct eng_qp *qp);
 
 /* paged.c */
-/** eng_paged_at() - the host address of @va in memory made of pages, and in *@len how much of it
- *  is in one piece. All is inside */
+/** eng_paged_at() - the host address of @va in a region made of pages, and in *@len how much of
+ *  it is in one piece. Context: the range is inside the region */
 void *eng_paged_at(const struct eng_mr *mr, uint64_t va, uint64_t *len);
-/** eng_paged_register() - a region becomes what it was staged for, with the key and the rights
- *  of @wr. Return: 0; -EACCES and nothing changed */
+/** eng_paged_register() - register a region with the pages that were staged for it, and with the
+ *  key and the rights of @wr. Return: 0; -EACCES and nothing changed */
 int eng_paged_register(struct eng_qp *qp, const struct tp_send_wr *wr);
-/** eng_paged_invalidate() - the region of @key gives no access any more. @by_peer: its peer asks
- *  for that. 0; -EACCES */
+/** eng_paged_invalidate() - let the region of @key give no access any more. @by_peer: because of
+ *  a SEND with Invalidate of the peer. Return: 0; -EACCES */
 int eng_paged_invalidate(struct eng_qp *qp, uint32_t key, bool by_peer);
 
-/** eng_qp_pd() - whose keys a request of @qp may invalidate. An XRC target has no protection domain:
- *  that of the SRQ counts which the request names */
+/** eng_qp_pd() - the protection domain whose keys a request of @qp may invalidate. An XRC target
+ *  has none, so that of the SRQ counts which the request names */
 static inline uint32_t eng_qp_pd(const struct eng_qp *qp)
 {
 	return qp->xrc_srq ? qp->xrc_srq->rq.pd : qp->init.pd;
@@ -360,40 +377,43 @@ static inline uint32_t eng_qp_pd(const struct eng_qp *qp)
 /* mw.c */
 /** eng_mw_serves() - may the peer of @qp use the window @mr? */
 bool eng_mw_serves(const struct eng_mr *mr, const struct eng_qp *qp);
-/** eng_mw_bind() - a window becomes what @wr says. Return: 0; -EACCES and nothing changed */
+/** eng_mw_bind() - bind a memory window as @wr says. Return: 0; -EACCES and nothing changed */
 int eng_mw_bind(struct eng_qp *qp, const struct tp_send_wr *wr);
-/** eng_mw_invalidate() - what is bound to @key by @qp is not any more. 0; -ENOENT @key is not of
- *  a window; -EACCES */
+/** eng_mw_invalidate() - unbind the memory window of @key, which @qp has bound. Return: 0;
+ *  -ENOENT @key is not of a window; -EACCES */
 int eng_mw_invalidate(struct eng_qp *qp, uint32_t key);
-/** eng_mw_leave() - @qp goes away: windows that were bound by it are not any more */
+/** eng_mw_leave() - unbind the memory windows that @qp has bound, because it goes away */
 void eng_mw_leave(struct eng_qp *qp);
 
 /** eng_qp_event() - tp_ops.event() of a QP */
 void eng_qp_event(void *ctx, enum tp_event event);
-/** eng_complete_recv() - @wc, all of it, into the CQ of @qp's receives */
+/** eng_complete_recv() - add the completion @wc to the CQ of @qp's receives */
 void eng_complete_recv(struct eng_qp *qp, const struct tp_wc *wc);
-/** eng_own_path_bits() - of the low bits of a DLID those that @qp's port has of
- *  its own: LMC many (11.4.2.1) */
+/** eng_own_path_bits() - the path bits in the low bits of a DLID: as many as the LMC of @qp's
+ *  port says (11.4.2.1) */
 uint8_t eng_own_path_bits(const struct eng_qp *qp, uint8_t dlid_bits);
 
 /** eng_av_of() - the transport's address vector */
 struct tp_av eng_av_of(const struct ibv_ah_attr *ah);
 
 /* migrate.c */
-/** eng_path_may_be() - is what @mask says of the alternate path and its state in @attr sound? */
+/** eng_path_may_be() - are the attributes of the alternate path and its state valid that @mask
+ *  selects of @attr? */
 bool eng_path_may_be(const struct eng_qp *qp, const struct ibv_qp_attr *attr, int mask);
-/** eng_path_loaded() - attributes in @mask are set now */
+/** eng_path_loaded() - adapt the migration state to the attributes in @mask, which have just been
+ *  set */
 void eng_path_loaded(struct eng_qp *qp, int mask);
-/** eng_migrate() - to the alternate path, which there is */
+/** eng_migrate() - make the alternate path, which must exist, the primary path */
 void eng_migrate(struct eng_qp *qp);
 /** eng_path_failed() - tp_ops.path_failed() of a QP */
 bool eng_path_failed(void *ctx, bool exhausted);
-/** eng_path_watch() - a packet came for @qp, which awaits_migration, from the port @source: do
- *  the QP's states follow? Before its source is checked against the QP's path */
+/** eng_path_watch() - let a packet from the port @source change the migration state of @qp, which
+ *  awaits_migration. Context: before the source is checked against the path, which a migration
+ *  changes */
 void eng_path_watch(struct eng_qp *qp, wire_addr_t source, uint16_t pkey, bool mig_req);
 
 /* xrc.c */
-/** eng_is_xrc() - initiator or target? */
+/** eng_is_xrc() - is @qp an XRC initiator or target? */
 static inline bool eng_is_xrc(const struct eng_qp *qp)
 {
 	return qp->init.type == IBV_QPT_XRC_SEND || qp->init.type == IBV_QPT_XRC_RECV;
@@ -402,56 +422,62 @@ static inline bool eng_is_xrc(const struct eng_qp *qp)
 void eng_xrc_receive(struct eng_qp *qp, const struct wire_packet *pkt);
 
 /* rd.c */
-/** eng_ee_init() - @qp is to be an EE context. 0; -ENOMEM */
+/** eng_ee_init() - make @qp, which is new, an EE context. Return: 0; -ENOMEM */
 int eng_ee_init(struct eng_qp *qp);
-/** eng_rd_reset() - @qp, an RD QP or an EE context, is reset: before it is */
+/** eng_rd_reset() - release what @qp, an RD QP or an EE context that is about to be reset,
+ *  carries or waits for */
 void eng_rd_reset(struct eng_qp *qp);
-/** eng_rd_leave() - the same of one that is destroyed, or of an RD QP that fails */
+/** eng_rd_leave() - the same before it is destroyed, or when an RD QP fails */
 void eng_rd_leave(struct eng_qp *qp);
 /** eng_ee_receive() - tp_qp_receive() of an EE context */
 void eng_ee_receive(struct eng_qp *qp, const struct wire_packet *pkt);
-/** eng_ee_turn() - after anything that may have ended the request of an EE context */
+/** eng_ee_turn() - give an EE context its next request. Context: after anything that may have
+ *  ended the one that it carries */
 void eng_ee_turn(struct eng_qp *qp);
 /** eng_rd_advance() - hand the oldest request of an RD QP to its EE context */
 void eng_rd_advance(struct eng_qp *qp);
 extern const struct tp_ops eng_ee_ops;
 
 /* target.c */
-/** eng_target_message() - softibd sent a message about a target in the place of a packet */
+/** eng_target_message() - process a message of softibd about a target, which came in the place of
+ *  a packet */
 void eng_target_message(struct engine *e, const void *bytes, size_t len);
-/** eng_target_event() - an asynchronous event of a shared target: softibd tells all programs */
+/** eng_target_event() - report an asynchronous event of a shared target to softibd, which passes
+ *  it to all programs */
 void eng_target_event(struct eng_qp *qp, enum ibv_event_type type);
-/** eng_targets_tell() - what targets have to tell softibd, as far as there is room */
+/** eng_targets_tell() - send softibd the messages of targets for which the ring has room */
 void eng_targets_tell(struct engine *e);
 
 /* tag.c */
-/** eng_has_tags() - does its SRQ match tags? */
+/** eng_has_tags() - does the SRQ of @qp match tags? */
 static inline bool eng_has_tags(const struct eng_qp *qp)
 {
 	return qp->matching;
 }
-#define ENG_TAG_REQUESTS 16 /* READs and SENDs under way that are a QP's own, of rendezvous */
-/** eng_tag_qp_init() - @qp, whose SRQ matches tags. 0; -ENOMEM */
+/* outstanding READs and SENDs that a QP posts itself, for rendezvous messages */
+#define ENG_TAG_REQUESTS 16
+/** eng_tag_qp_init() - allocate the state of tag matching of @qp. Return: 0; -ENOMEM */
 int eng_tag_qp_init(struct eng_qp *qp);
 void eng_tag_qp_free(struct eng_qp *qp);
-/** eng_tags_free() - of an SRQ that goes away */
+/** eng_tags_free() - free the tagged buffers of an SRQ that is destroyed */
 void eng_tags_free(struct eng_srq *srq);
 /** eng_tag_recv_get() - tp_ops.recv_get() of a QP whose SRQ matches tags */
 bool eng_tag_recv_get(void *ctx, const struct wire_packet *pkt, struct tp_recv_wr *wr);
-/** eng_tag_received() - @wc of what it gave becomes that of a tagged message */
+/** eng_tag_received() - make @wc, the completion of a receive that eng_tag_recv_get() returned,
+ *  that of a tagged message */
 void eng_tag_received(struct eng_qp *qp, struct tp_wc *wc);
-/** eng_tag_own_done() - the oldest of the QP's own requests ended with @status */
+/** eng_tag_own_done() - the oldest request that the QP has posted itself ended with @status */
 void eng_tag_own_done(struct eng_qp *qp, uint8_t status);
-/** eng_tag_failed() - the QP is in the error state: rendezvous that wait end */
+/** eng_tag_failed() - end the rendezvous that wait, because the QP is in the error state */
 void eng_tag_failed(struct eng_qp *qp);
-/** eng_tag_modified() - the QP went to the state @to */
+/** eng_tag_modified() - the QP moved to the state @to */
 void eng_tag_modified(struct eng_qp *qp, enum ibv_qp_state to);
-/** eng_tag_post() - requests of rendezvous into the send queue, as many as have a place */
+/** eng_tag_post() - post the requests of rendezvous that have a place in the send queue */
 void eng_tag_post(struct eng_qp *qp);
 /** eng_tag_receive() - tp_qp_receive() of a QP whose SRQ matches tags */
 void eng_tag_receive(struct eng_qp *qp, const struct wire_packet *pkt);
 
-/** eng_receive() - @pkt passed all checks that are not the transport's */
+/** eng_receive() - pass @pkt to the transport. Context: it passed all other checks */
 static inline void eng_receive(struct eng_qp *qp, const struct wire_packet *pkt)
 {
 	if (unlikely(eng_is_xrc(qp)))
@@ -469,25 +495,26 @@ void *eng_xrc_mem(void *ctx, uint32_t key, uint64_t va, uint64_t *len, int acces
 bool eng_xrc_grants(void *ctx, uint32_t rkey, int access);
 bool eng_xrc_recv_get(void *ctx, const struct wire_packet *pkt, struct tp_recv_wr *wr);
 bool eng_xrc_recv_flush(void *ctx, struct tp_recv_wr *wr);
-/** eng_xrc_srq_gone() - no target receives into @srq any more */
+/** eng_xrc_srq_gone() - stop targets from receiving into @srq, which is destroyed */
 void eng_xrc_srq_gone(struct eng_srq *srq);
 
 /* rq.c */
-/** eng_srq_take() - the next receive of @srq, for a message to @qp. False: none */
+/** eng_srq_take() - take the next receive of @srq for a message to @qp. Return: false: there is
+ *  none */
 bool eng_srq_take(struct eng_srq *srq, struct eng_qp *qp, struct tp_recv_wr *wr);
 
 /* cq.c */
 void eng_cq_push(struct eng_cq *cq, const struct ibv_wc *wc, bool solicited);
-/** eng_cq_overrun() - a completion is lost and the CQ in error (C10-104), and
- *  with it its QPs: each has an event, and goes to ERR before the turn ends */
+/** eng_cq_overrun() - put a CQ that has lost a completion into the error state (C10-104). Each of
+ *  its QPs gets an event, and moves to ERR before the turn ends */
 void eng_cq_overrun(struct eng_cq *cq);
-/** eng_cq_clean() - forget the completions of a QP that goes away */
+/** eng_cq_clean() - remove the completions of the QP @qpn, which is destroyed */
 void eng_cq_clean(struct eng_cq *cq, uint32_t qpn);
 static inline bool eng_cq_is_full(const struct eng_cq *cq)
 {
 	return cq->tail - cq->head >= cq->cqe;
 }
-/** eng_cq_room() - Return: how many entries may be filled in one go, from *@at on */
+/** eng_cq_room() - Return: the number of contiguous entries that may be filled, from *@at on */
 static inline uint32_t eng_cq_room(const struct eng_cq *cq, struct ibv_wc **at)
 {
 	uint32_t tail = cq->tail & cq->mask;
@@ -499,19 +526,19 @@ static inline uint32_t eng_cq_room(const struct eng_cq *cq, struct ibv_wc **at)
 	*at = &cq->ring[tail];
 	return MIN(cq->cqe - (cq->tail - cq->head), cq->mask + 1 - tail);
 }
-/** eng_cq_must_notify() - does somebody wait for an entry that is filled now? @matters: to who
- *  waits for solicited completions alone */
+/** eng_cq_must_notify() - is the CQ armed for an entry that is filled now? @matters: the entry is
+ *  solicited or in error, and so counts for a CQ armed for solicited completions only */
 static inline bool eng_cq_must_notify(const struct eng_cq *cq, bool matters)
 {
 	return unlikely(cq->armed != ENG_DISARMED && (cq->armed == ENG_ARMED || matters));
 }
-/** eng_cq_notify() - @n more entries are there of a CQ that was armed: its event, unless it
- *  waits for more */
+/** eng_cq_notify() - @n entries were added to an armed CQ: raise its event, unless moderation
+ *  delays it */
 void eng_cq_notify(struct eng_cq *cq, uint32_t n);
-/** eng_cq_events_due() - the events that have waited long enough */
+/** eng_cq_events_due() - raise the moderated events that are due */
 void eng_cq_events_due(struct engine *e);
-/** eng_cq_filled() - @n entries are, of those that eng_cq_room() named; @matters: as of
- *  eng_cq_must_notify() */
+/** eng_cq_filled() - add the first @n entries of those that eng_cq_room() returned. @matters: as
+ *  for eng_cq_must_notify() */
 static inline void eng_cq_filled(struct eng_cq *cq, uint32_t n, bool matters)
 {
 	if (likely(cq->direct_left)) {
@@ -525,18 +552,18 @@ static inline void eng_cq_filled(struct eng_cq *cq, uint32_t n, bool matters)
 	if (eng_cq_must_notify(cq, matters))
 		eng_cq_notify(cq, n);
 }
-/** eng_cq_next() - the entry to fill before eng_cq_added(), of a CQ not full */
+/** eng_cq_next() - the entry to fill before eng_cq_added(). Context: the CQ is not full */
 static inline struct ibv_wc *eng_cq_next(struct eng_cq *cq)
 {
 	return cq->direct_left ? cq->direct : &cq->ring[cq->tail & cq->mask];
 }
-/** eng_cq_added() - the entry is filled, as eng_cq_filled() */
+/** eng_cq_added() - add the entry of eng_cq_next(), as eng_cq_filled() */
 static inline void eng_cq_added(struct eng_cq *cq, bool matters)
 {
 	eng_cq_filled(cq, 1, matters);
 }
 
-/** eng_wc_sent() - @out is the completion of a send request */
+/** eng_wc_sent() - fill @out, the completion of a send request */
 __attribute__((always_inline)) static inline void
 eng_wc_sent(const struct eng_qp *qp, uint64_t wr_id, uint8_t status, uint8_t opcode,
 	    uint32_t length_bytes, struct ibv_wc *out)
@@ -549,7 +576,7 @@ eng_wc_sent(const struct eng_qp *qp, uint64_t wr_id, uint8_t status, uint8_t opc
 		.qp_num = qp->init.qpn,
 	};
 }
-/** eng_cq_add_sent() - that completion is added to @qp's send CQ, which is not full */
+/** eng_cq_add_sent() - add such a completion to @qp's send CQ, which is not full */
 __attribute__((always_inline)) static inline void
 eng_cq_add_sent(const struct eng_qp *qp, uint64_t wr_id, uint8_t status, uint8_t opcode,
 		uint32_t length_bytes)
@@ -557,7 +584,8 @@ eng_cq_add_sent(const struct eng_qp *qp, uint64_t wr_id, uint8_t status, uint8_t
 	eng_wc_sent(qp, wr_id, status, opcode, length_bytes, eng_cq_next(qp->send_cq));
 	eng_cq_added(qp->send_cq, status != IBV_WC_SUCCESS);
 }
-/** eng_wc_received() - @out is that of a receive. No other place than these two fills one */
+/** eng_wc_received() - fill @out, the completion of a receive. Only this function and
+ *  eng_wc_sent() fill a struct ibv_wc */
 static inline void eng_wc_received(const struct eng_qp *qp, const struct tp_wc *wc,
 				   struct ibv_wc *out)
 {
@@ -579,8 +607,8 @@ static inline void eng_wc_received(const struct eng_qp *qp, const struct tp_wc *
 /* rq.c */
 int eng_rq_init(struct eng_rq *rq, uint32_t pd, uint32_t depth, uint32_t max_sge);
 void eng_rq_free(struct eng_rq *rq);
-/** eng_rq_pop() - the oldest request; its SGEs stay in the ring until one more
- *  than the queue's depth is posted after it */
+/** eng_rq_pop() - take the oldest request. Its SGEs stay valid in the ring until one more than
+ *  the queue's depth is posted after it */
 bool eng_rq_pop(struct eng_rq *rq, struct tp_recv_wr *wr);
 static inline struct eng_rq_wr *eng_rq_at(const struct eng_rq *rq, uint32_t position)
 {
@@ -590,7 +618,7 @@ static inline uint32_t eng_rq_count(const struct eng_rq *rq)
 {
 	return rq->tail - rq->head;
 }
-/** eng_sge() - a piece of memory in the transport's words */
+/** eng_sge() - the transport's form of a scatter/gather entry */
 static inline struct tp_sge eng_sge(const struct ibv_sge *sge)
 {
 	return (struct tp_sge){sge->addr, sge->length, sge->lkey};
@@ -613,7 +641,7 @@ static inline int eng_rq_push(struct eng_rq *rq, const struct ibv_recv_wr *wr)
 	return 0;
 }
 /** eng_rq_post() - add a list of requests. Return: 0; an error of eng_rq_push(), and in *@wr the
- *  request that it was */
+ *  request that failed */
 static inline int eng_rq_post(struct eng_rq *rq, struct ibv_recv_wr **wr)
 {
 	int ret = 0;
@@ -626,11 +654,12 @@ static inline int eng_rq_post(struct eng_rq *rq, struct ibv_recv_wr **wr)
 /* engine.c */
 /** eng_turn() - eng_progress() under the lock; @clock: as eng_tick() */
 bool eng_turn(struct engine *e, bool clock);
-/** eng_turn_on() - the rest of it for who polls, when eng_rx() has read so many */
+/** eng_turn_on() - the rest of a turn after eng_rx(), which has @received so many packets and
+ *  records. Context: a poll */
 void eng_turn_on(struct engine *e, unsigned received);
-/** eng_turn_ends() - end a turn that has no such rest, as most. What cannot be seen here, a
- *  timer that nobody looked at the clock for, waits for one turn of many. Return: false: it
- *  has, eng_turn_on() ends it */
+/** eng_turn_ends() - end a turn in which nothing is left to do after eng_rx(), which is the usual
+ *  case. Timers are only checked in one of ENG_POLLS_PER_CLOCK turns, because that takes a
+ *  reading of the clock. Return: false: there is something to do, call eng_turn_on() */
 static inline bool eng_turn_ends(struct engine *e, unsigned received)
 {
 	if (!list_empty(&e->tx) || !list_empty(&e->owed_acks) || !list_empty(&e->held) ||
@@ -644,33 +673,35 @@ static inline bool eng_turn_ends(struct engine *e, unsigned received)
 }
 
 /* rx.c, tx.c */
-/** eng_rx_packets() - all that the link has, but no more than @most */
+/** eng_rx_packets() - receive the packets that the link has, up to @most */
 unsigned eng_rx_packets(struct engine *e, unsigned most);
-/** eng_pkey_passes() - does @qp hear packets of the partition @pkey? */
+/** eng_pkey_passes() - does @qp accept packets with @pkey? */
 bool eng_pkey_passes(struct eng_qp *qp, uint16_t pkey);
 bool eng_tx(struct engine *e);
-/** eng_unsent() - @out, which the transport just made, does not leave: its memory is gone */
+/** eng_unsent() - tell the transport that @out, which it has just made, does not leave, because
+ *  the memory of its payload is not mapped any more */
 void eng_unsent(struct engine *e, struct eng_qp *qp, const struct tp_packet_out *out);
-/** eng_tx_qp() - the turn of one QP, which is in no list */
+/** eng_tx_qp() - transmit for one QP, which is not in engine.tx */
 void eng_tx_qp(struct engine *e, struct eng_qp *qp);
-/** eng_fill_route() - where a packet goes: an address vector becomes LRH and
- *  GRH. Return: the port by which it leaves */
+/** eng_fill_route() - fill the LRH and the GRH of a packet from an address vector. Return: the
+ *  number of the port by which it leaves */
 unsigned eng_fill_route(const struct eng_qp *qp, const struct tp_av *av, struct wire_packet *pkt);
-/** eng_fill_grh() - the GRH alone */
+/** eng_fill_grh() - fill the GRH only */
 void eng_fill_grh(const struct engine *e, const struct tp_av *av, struct wire_grh *grh);
 /** eng_flush_acks() - send delayed ACKs on their own
  * @all: those of every QP; else only of QPs from which no request is expected, and from
  *       whose peer this turn has read everything */
 void eng_flush_acks(struct engine *e, bool all);
-/** eng_acks_wait() - does any QP delay an ACK? */
+/** eng_acks_wait() - is an ACK of any QP delayed? */
 static inline bool eng_acks_wait(const struct engine *e)
 {
 	return !list_empty(&e->owed_acks) || !list_empty(&e->piggyback_acks);
 }
 
 /* lane_tx.c, lane_rx.c */
-/** eng_ext_encode() - the extended headers of a record: of a DETH the Q_Key alone, in host
- *  order, for the record has the source QP; all others as on the wire. Return: their bytes */
+/** eng_ext_encode() - write the extended headers of a record. Of a DETH only the Q_Key is
+ *  written, in host byte order, because the record has the source QP; all others are as on the
+ *  wire. Return: their length in bytes */
 static inline size_t eng_ext_encode(const struct wire_packet *pkt, uint32_t flags, uint8_t *to)
 {
 	size_t at = flags & WIRE_HAS_DETH ? ABI_RECORD_QKEY_BYTES : 0;
@@ -678,7 +709,8 @@ static inline size_t eng_ext_encode(const struct wire_packet *pkt, uint32_t flag
 	memcpy(to, &pkt->deth.qkey, at);
 	return at + wire_ext_encode(pkt, flags & ~(uint32_t)WIRE_HAS_DETH, to + at);
 }
-/** eng_ext_decode() - the same back. A cell is longer than those of any opcode */
+/** eng_ext_decode() - read the extended headers of a record. A cell is longer than those of any
+ *  opcode. Return: their length in bytes */
 static inline size_t eng_ext_decode(const uint8_t *from, uint32_t flags, struct wire_packet *pkt)
 {
 	size_t at = flags & WIRE_HAS_DETH ? ABI_RECORD_QKEY_BYTES : 0;
@@ -686,23 +718,24 @@ static inline size_t eng_ext_decode(const uint8_t *from, uint32_t flags, struct 
 	memcpy(&pkt->deth.qkey, from, at);
 	return at + wire_ext_decode(from + at, flags & ~(uint32_t)WIRE_HAS_DETH, pkt);
 }
-/** eng_lane_way() - by which way may @qp's next packet leave? */
+/** eng_lane_way() - does @qp's next packet leave by a lane or through softibd? */
 enum eng_way eng_lane_way(struct engine *e, struct eng_qp *qp);
-/** eng_lane_send() - what @qp has to say, as long as its lane has room. Return:
- *  true when it sent something; *@full: there was no room for the rest */
+/** eng_lane_send() - transmit for @qp by its lane, up to @budget records. Return: true when it
+ *  sent something; *@full: there was no room for the rest */
 bool eng_lane_send(struct engine *e, struct eng_qp *qp, unsigned budget, bool *full);
 void eng_lane_flush(struct engine *e);
-/** eng_lanes_rx() - up to @most records of each lane. Return: how many were read; e->more:
- *  there are more */
+/** eng_lanes_rx() - receive up to @most records of each lane. Return: the number received;
+ *  e->more: there are more */
 unsigned eng_lanes_rx(struct engine *e, unsigned most);
-/** eng_lane_listen() - @lane, in no list, is polled */
+/** eng_lane_listen() - poll @lane, which is in no list, from now on */
 void eng_lane_listen(struct engine *e, struct eng_lane_in *lane);
-/** eng_lane_leave() - @lane is in no list any more */
+/** eng_lane_leave() - remove @lane from the list that it is in */
 void eng_lane_leave(struct engine *e, struct eng_lane_in *lane);
-/** eng_lanes_mind() - with each look at the clock: which lanes are polled from now on? @all:
- *  look at all that are not; else at some. Return: one of these has a record */
+/** eng_lanes_mind() - move lanes between the polled and the quiet ones; called with each reading
+ *  of the clock. @all: check all quiet lanes for a record, instead of a slice of them. Return:
+ *  whether one of those checked has a record */
 bool eng_lanes_mind(struct engine *e, bool all);
-/** eng_lanes_forget() - @qp changes: check its next record anew */
+/** eng_lanes_forget() - forget the header predictions for @qp, whose attributes change */
 void eng_lanes_forget(struct engine *e, struct eng_qp *qp);
 /** eng_packets_waiting() - may the link have a packet? */
 static inline bool eng_packets_waiting(const struct engine *e)
@@ -711,7 +744,7 @@ static inline bool eng_packets_waiting(const struct engine *e)
 
 	return !rx || atomic_load_explicit(&rx->ring->tail, memory_order_acquire) != rx->head;
 }
-/** eng_rx_waits() - is there anything for eng_rx()? */
+/** eng_rx_waits() - is there anything to receive? */
 static inline bool eng_rx_waits(const struct engine *e)
 {
 	const struct eng_lane_in *lane;
@@ -721,9 +754,9 @@ static inline bool eng_rx_waits(const struct engine *e)
 			return true;
 	return eng_packets_waiting(e);
 }
-/** eng_rx() - up to @most records of each lane, and packets: those that came before a record
- *  are read before it (lane_rx.c), so what is looked for here is packets alone. Return: were
- *  any read? e->more: there are more */
+/** eng_rx() - receive up to @most records of each lane, and packets. Packets that came before a
+ *  record are received before it (lane_rx.c), so only if there was no record, packets are looked
+ *  for here. Return: the number received; e->more: there are more */
 static inline unsigned eng_rx(struct engine *e, unsigned most)
 {
 	unsigned n = eng_lanes_rx(e, most);
@@ -733,13 +766,13 @@ static inline unsigned eng_rx(struct engine *e, unsigned most)
 	return n;
 }
 
-/** eng_flow_drop() - @qp has no flow until it asks again */
+/** eng_flow_drop() - forget the flow of @qp, which then asks the link for one again */
 static inline void eng_flow_drop(struct eng_qp *qp)
 {
 	qp->flow = NULL;
 	memset(qp->few_bytes, 0, sizeof(qp->few_bytes));
 }
-/** eng_flow_lasts() - is @qp's flow, which it has, as it was? */
+/** eng_flow_lasts() - is @qp's flow, which must exist, still valid? */
 static inline bool eng_flow_lasts(const struct engine *e, const struct eng_qp *qp)
 {
 	return qp->flow->serial == qp->flow_serial &&
@@ -750,7 +783,7 @@ static inline bool eng_flow_holds(const struct engine *e, const struct eng_qp *q
 {
 	return qp->flow && eng_flow_lasts(e, qp);
 }
-/** eng_note_expiry() - a QP's or a CQ's timer may be earlier than any that is known */
+/** eng_note_expiry() - note a timer of a QP or a CQ, which may be the earliest one */
 static inline void eng_note_expiry(struct engine *e, mono_t expiry)
 {
 	if (likely(!mono_before(expiry, e->next_expiry)))
@@ -759,64 +792,68 @@ static inline void eng_note_expiry(struct engine *e, mono_t expiry)
 	if (e->cfg.kick)
 		e->cfg.kick(e->cfg.ctx, expiry);
 }
-/** eng_qp_touch() - after anything that can make @qp send or set its timer; eng_qp_owes() is
- *  enough where an acknowledgement that may wait is all */
+/** eng_qp_touch() - queue @qp for transmission if it has something to send, and note its timer.
+ *  Called after anything that may change either. eng_qp_owes() is enough if @qp only has an ACK
+ *  that may be delayed */
 void eng_qp_touch(struct eng_qp *qp);
 /* pace.c */
 /** eng_pace_set() - eng_qp_pace() under the lock */
 void eng_pace_set(struct eng_qp *qp, uint32_t kbps, uint32_t burst_bytes, uint32_t frame_bytes);
-/** eng_pace_waits() - may the next frame of @qp, which is paced, not leave yet? Reads the clock */
+/** eng_pace_waits() - must the next frame of @qp, which is paced, wait? Reads the clock */
 bool eng_pace_waits(struct eng_qp *qp);
-/** eng_pace_next() - when it may */
+/** eng_pace_next() - when the next frame may leave */
 mono_t eng_pace_next(const struct eng_qp *qp);
-/** eng_pace_pay() - a frame of @bytes has left */
+/** eng_pace_pay() - account for a frame of @bytes, which has left */
 void eng_pace_pay(struct eng_qp *qp, uint32_t bytes);
-/** eng_find_pkey() - index or port changed: where the QP's P_Key is now */
+/** eng_find_pkey() - find the QP's entry in the P_Key table after its index or port has changed */
 void eng_find_pkey(struct eng_qp *qp);
-/** eng_refresh_pkey() - the QP's P_Key from the live table */
+/** eng_refresh_pkey() - read the QP's P_Key from the port's table, which softibd may change at
+ *  any time */
 void eng_refresh_pkey(struct eng_qp *qp);
 
 /* window_slots.c */
-/** eng_no_slot - of a QP that never looked for a window: it allows nothing */
+/** eng_no_slot - the slot of a QP that never looked for a window; it allows nothing */
 extern const struct slot eng_no_slot;
 void eng_windows_free(struct engine *e);
-/** eng_window_leave() - @qp has another peer from now on, or none: what the last one
- *  granted, or still will, is not for it */
+/** eng_window_leave() - @qp is disconnected from its peer: drop what the peer has granted, or
+ *  will still grant in answer to an earlier request */
 void eng_window_leave(struct eng_qp *qp);
 
 /* window.c */
-/** eng_window_turn() - do what waits for windows; bounded work. Return: true
- *  when something was done */
+/** eng_window_turn() - perform requests of held queues through windows; bounded work. Return:
+ *  true when something was done */
 bool eng_window_turn(struct engine *e);
 /** eng_window_waits() - would eng_window_turn() find something to do? */
 bool eng_window_waits(const struct engine *e);
-/** eng_window_takes() - perform @wr in the peer's memory, if a window allows it. Return: true:
- *  it is done, and completed; false: it is to be queued */
+/** eng_window_takes() - perform @wr in the peer's memory, if a window allows it. Return: true: it
+ *  was performed and completed; false: it has to be queued */
 bool eng_window_takes(struct eng_qp *qp, const struct tp_send_wr *wr);
 
 /* window_target.c */
-/** eng_window_revoke() - the peer of @qp may begin nothing alone any more */
+/** eng_window_revoke() - revoke all that was granted to the peer of @qp, so that it begins no
+ *  further section */
 void eng_window_revoke(struct eng_qp *qp);
-/** eng_window_end() - the same, for who is about to wait. Return: true: it could
- *  since the last time: eng_window_quiesce() waits for what it began */
+/** eng_window_end() - eng_window_revoke() before a wait. Return: true: something had been granted
+ *  since the last call, so eng_window_quiesce() has to wait for sections that have begun */
 bool eng_window_end(struct eng_qp *qp);
-/** eng_window_quiesce() - Context: without the engine's lock */
+/** eng_window_quiesce() - wait for the sections that began before a revocation. Context: without
+ *  the engine's lock */
 void eng_window_quiesce(struct engine *e);
 
 /* spoil.c: QPs that fail because of a completion */
-/** eng_spoil() - a completion while completion_faults is set: what becomes of it.
- *  Return: false when there is none, since its CQ overran */
+/** eng_spoil() - apply the fault rules to a completion, while devpage->completion_faults is set.
+ *  Return: false: no completion, because a rule lets the CQ overrun */
 bool eng_spoil(struct eng_qp *qp, struct eng_cq *cq, struct ibv_wc *wc);
-/** eng_fail_users() - nothing that @cq's QPs do can be reported any more */
+/** eng_fail_users() - mark the QPs of @cq, which is in error, to be failed */
 void eng_fail_users(struct eng_cq *cq);
-/** eng_fail_spoilt() - the QPs so marked go to ERR */
+/** eng_fail_spoilt() - move the QPs that are marked to ERR */
 void eng_fail_spoilt(struct engine *e);
 static inline bool eng_spoils(const struct engine *e)
 {
 	return unlikely(atomic_load_explicit(&e->cfg.devpage->completion_faults,
 					     memory_order_relaxed));
 }
-/** eng_needs_care() - may a rule spoil a completion of @qp in @cq, or is there no room for it? */
+/** eng_needs_care() - may a fault rule change a completion of @qp in @cq, or is the CQ full? */
 static inline bool eng_needs_care(const struct eng_qp *qp, const struct eng_cq *cq)
 {
 	return unlikely(eng_spoils(qp->engine) || eng_cq_is_full(cq));
@@ -825,9 +862,10 @@ static inline bool eng_needs_care(const struct eng_qp *qp, const struct eng_cq *
 /* qp.c */
 extern const struct tp_ops eng_tp_ops;
 struct eng_qp *eng_qp_find(struct engine *e, uint32_t qpn, unsigned port_num);
-/* The halves of eng_qp_create(), eng_qp_destroy() and eng_qp_modify(). Context: enter, leave
- * and set are under the engine's lock; prepare and free need none. eng_window_quiesce() is due
- * after the lock was given back if leave or set tell that peers' access was @revoked */
+/* The parts of eng_qp_create(), eng_qp_destroy() and eng_qp_modify(). Context: enter, leave and
+ * set are called with the engine's lock held; prepare and free without. If leave or set report
+ * that the access of a peer was @revoked, eng_window_quiesce() has to be called when the lock
+ * has been released */
 int eng_qp_prepare(struct engine *e, const struct eng_qp_init *init, struct eng_qp **qp);
 int eng_qp_enter(struct eng_qp *qp);
 bool eng_qp_leave(struct eng_qp *qp);
@@ -836,7 +874,8 @@ int eng_qp_set(struct eng_qp *qp, const struct ibv_qp_attr *attr, int mask, bool
 
 /* put.c */
 void eng_put_init(struct engine *e);
-/** eng_put_class() - how payloads of @len bytes are copied; @len is at least 4 KiB */
+/** eng_put_class() - the state that selects the copy kernel for payloads of @len bytes, which is
+ *  at least 4 KiB */
 struct eng_put *eng_put_class(struct engine *e, uint32_t len);
 /** eng_put() - copy a received payload into the memory of the program
  *  @to: is guarded: what has no page any more is dropped (transport/guard.h)
@@ -844,16 +883,16 @@ struct eng_put *eng_put_class(struct engine *e, uint32_t len);
 void eng_put(struct engine *e, void *to, const void *from, uint32_t len, uint32_t offset);
 
 /* lane_copy.c */
-/** eng_copy() - memcpy() of a payload, in the way that is in use */
+/** eng_copy() - memcpy() of a payload by the copy kernel that is in use */
 void eng_copy(const struct eng_copy *copy, uint8_t *to, const uint8_t *from, uint32_t len);
-/** eng_copy_begin() - the lane is new */
+/** eng_copy_begin() - initialise the copies of a new lane */
 void eng_copy_begin(struct eng_copy *copy);
 /** eng_copy_init() - begin to compare the first @num_ways ways */
 void eng_copy_init(struct eng_copy *copy, unsigned num_ways);
-/** eng_copy_note() - a span, all of which went in the way that is in use, took @ns: choose
- *  the way of the next one */
+/** eng_copy_note() - a span, all of which was copied in the current way, took @ns: choose the way
+ *  of the next span */
 void eng_copy_note(struct eng_copy *copy, uint64_t ns);
-/** eng_copy_span() - @lane carried what its span has: time it, begin the next one */
+/** eng_copy_span() - end the current span of @lane: time it and begin the next one */
 void eng_copy_span(struct engine *e, struct eng_lane_out *lane);
 /** eng_copy_span_ended() - is eng_copy_span() due? */
 static inline bool eng_copy_span_ended(const struct eng_lane_out *lane)

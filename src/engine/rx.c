@@ -46,7 +46,7 @@ bool eng_pkey_passes(struct eng_qp *qp, uint16_t pkey)
 	}
 }
 
-/* A connected QP hears the port of its peer alone, by any path (one LMC holds for a
+/* A connected QP accepts packets of its peer's port only, by any path (one LMC holds for a
  * subnet). Which QP of that port it is, a packet does not say. */
 static bool is_from_peer(const struct eng_qp *qp, const struct wire_packet *pkt)
 {

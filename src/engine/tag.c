@@ -233,7 +233,7 @@ static int add(struct eng_tags *tags, struct ibv_ops_wr *wr)
 	return 0;
 }
 
-/* the program says how many unexpected messages it has handled: all of them? */
+/* has the program handled all unexpected messages, of which it reports the number? */
 static void synchronize(struct eng_tags *tags, const struct ibv_ops_wr *wr)
 {
 	struct listed *l;
@@ -481,7 +481,7 @@ void eng_tag_qp_free(struct eng_qp *qp)
 	qp->matching = NULL;
 }
 
-/* The second completion of a rendezvous tells the outcome of its READ. The tag was told by the
+/* The second completion of a rendezvous reports the outcome of its READ. The tag was reported by the
  * first one. */
 static void report_fetched(struct eng_qp *qp, const struct rendezvous *r, enum ibv_wc_status status)
 {

@@ -22,7 +22,7 @@ static struct eng_qp *find(struct engine *e, uint32_t qpn)
 	return qp && qp->init.type == IBV_QPT_XRC_RECV ? qp : NULL;
 }
 
-/* --- what softibd says --- */
+/* --- messages from softibd --- */
 
 static struct eng_qp *make(struct engine *e, const struct abi_target_message *m)
 {
@@ -140,7 +140,7 @@ void eng_target_message(struct engine *e, const void *bytes, size_t len)
 		forget(qp);
 }
 
-/* --- what softibd is told --- */
+/* --- messages to softibd --- */
 
 void eng_target_event(struct eng_qp *qp, enum ibv_event_type type)
 {
@@ -162,7 +162,7 @@ static bool send(struct engine *e, const struct abi_target_message *m)
 	return true;
 }
 
-/* Return: true: all is told */
+/* Return: true: all messages were sent */
 static bool tell_all(struct engine *e, struct eng_qp *qp)
 {
 	struct abi_target_message m = {.mark = ABI_TARGET_MARK,

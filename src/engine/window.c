@@ -12,9 +12,10 @@
 #include <string.h>
 
 #define HOLD_AFTER 32	       /* requests in a row that only their order keeps from windows */
-#define TURN_REQUESTS 256      /* done in one turn of the engine */
+/* requests of held queues that are performed in one turn of the engine */
+#define TURN_REQUESTS 256
 #define TURN_BYTES (8u << 20)
-#define STREAM_BYTES (8u << 20) /* of a request that goes past the caches */
+#define STREAM_BYTES (8u << 20) /* length from which a copy goes past the caches */
 
 /** struct request - a work request as a window does it */
 struct request {
@@ -53,7 +54,7 @@ static enum slot_use use_of(unsigned opcode)
 	}
 }
 
-/* the local memory, checked as ever */
+/* check the local memory, as for packets */
 static bool find_pieces(const struct eng_qp *qp, struct request *r)
 {
 	int access = r->use == SLOT_WRITES ? 0 : IBV_ACCESS_LOCAL_WRITE;
@@ -77,7 +78,7 @@ static bool find_pieces(const struct eng_qp *qp, struct request *r)
 	return true;
 }
 
-/* Return: false: nothing for a window, packets know what to say to it */
+/* Return: false: a window cannot perform it, and packets report the error if there is one */
 static bool is_sound(const struct eng_qp *qp, const struct request *r)
 {
 	const struct tp_send_wr *wr = r->wr;
@@ -170,7 +171,7 @@ static bool do_copy(struct eng_qp *qp, struct slot *s, struct request *r)
 		there = copy_range(r, in_window(s, r->wr->remote_addr), from, to);
 		window_leave(page);
 		if (unlikely(!there)) {
-			e->probes = true; /* packets have an error for it */
+			e->probes = true; /* the packets report the error */
 			return false;
 		}
 		if (likely(to == length))
@@ -243,7 +244,8 @@ static struct slot *find_slot(struct eng_qp *qp, const struct request *r)
 /* Return: true: the request is done, but not completed */
 static bool done(struct eng_qp *qp, struct slot *s, struct request *r)
 {
-	/* what a rule may spoil goes by packets, and completes where others do */
+	/* a request whose completion a fault rule may change is sent as packets, and completes
+	 * where others do */
 	if (eng_needs_care(qp, qp->send_cq) ||
 	    unlikely(!find_pieces(qp, r) ||
 		     (r->use != SLOT_WRITES && !tp_may_read(qp->tp))))
@@ -269,7 +271,7 @@ bool eng_window_takes(struct eng_qp *qp, const struct tp_send_wr *wr)
 	s = is_sound(qp, &r) ? find_slot(qp, &r) : NULL;
 	if (!s)
 		return false;
-	if (!tp_idle(qp->tp)) { /* only what is next in order */
+	if (!tp_idle(qp->tp)) { /* only a request that is next in order */
 		wait_for_turn(qp);
 		return false;
 	}
@@ -340,7 +342,7 @@ bool eng_window_turn(struct engine *e)
 		qp = list_first_entry(&e->held, struct eng_qp, held_node);
 		list_del(&qp->held_node); /* the next turn is another's */
 		list_add_tail(&qp->held_node, &e->held);
-		/* else: another thread is at it */
+		/* otherwise another thread is performing its requests */
 		if (!qp->in_window && turn_of(qp))
 			return true;
 	}

@@ -37,9 +37,9 @@ static inline void window_leave(struct abi_window_page *page)
 	atomic_store_explicit(&page->section, 0, memory_order_release);
 }
 
-/** window_enter() - Return: true between here and window_leave() the target waits
- *  for us, and all that was granted still stands. @page: ours; @fence: targets
- *  have none on us */
+/** window_enter() - begin a section (docs/WINDOWS.md). @page: our window page; @fence: the
+ *  section needs a fence of ours, because the target does not use membarrier(2). Return: true:
+ *  the grant is valid, and a revocation waits until window_leave(); false: it was revoked */
 static inline bool window_enter(struct engine *e, struct abi_window_page *page,
 				const struct eng_grant *g, bool fence)
 {
@@ -61,7 +61,7 @@ static inline bool window_enter(struct engine *e, struct abi_window_page *page,
 
 /* --- doing it --- */
 
-/** window_atomic() - @opcode on @word, which is aligned. Return: what it was before */
+/** window_atomic() - perform the atomic @opcode on @word, which is aligned. Return: its old value */
 static inline uint64_t window_atomic(unsigned opcode, void *word, uint64_t compare_add,
 				     uint64_t swap)
 {
@@ -74,7 +74,7 @@ static inline uint64_t window_atomic(unsigned opcode, void *word, uint64_t compa
 
 /* --- afterwards --- */
 
-/** window_count_more() - a request of several packets: those beyond the first */
+/** window_count_more() - count the packets beyond the first one of a request that has several */
 static noinline void window_count_more(const struct slot *s, enum slot_use use,
 				       uint32_t length_bytes)
 {
@@ -88,8 +88,8 @@ static noinline void window_count_more(const struct slot *s, enum slot_use use,
 	eng_window_add(&s->count->long_reads, 1);
 }
 
-/** window_count() - what the packets that this would have been follow from. @word: of one
- *  packet at most; a constant */
+/** window_count() - count a request, from which softibd computes the packets that it would have
+ *  been. @word: it is no longer than one packet; a constant */
 __attribute__((always_inline)) static inline void
 window_count(const struct slot *s, enum slot_use use, uint32_t length_bytes, const bool word)
 {
@@ -108,7 +108,7 @@ window_count(const struct slot *s, enum slot_use use, uint32_t length_bytes, con
 
 /* --- the fast path --- */
 
-/* all but the local memory: does the slot that the QP used last allow it? */
+/* does the slot that the QP used last allow the request? Checks everything but local memory */
 static inline bool fast_may(const struct eng_qp *qp, bool signaled, uint64_t va, uint32_t rkey,
 			    uint32_t len, enum slot_use use)
 {
@@ -119,8 +119,8 @@ static inline bool fast_may(const struct eng_qp *qp, bool signaled, uint64_t va,
 	       !(signaled && eng_cq_is_full(qp->send_cq));
 }
 
-/* the local memory: what a WRITE sends, or where the bytes of the others come. NULL: not by
- * a window, or with @word not known */
+/* the local memory of a request: the source of a WRITE, the destination of others. NULL: a
+ * window does not perform it, or @word and the key is not in the cache of regions used last */
 __attribute__((always_inline)) static inline void *
 fast_local(struct engine *e, const struct eng_qp *qp, const struct ibv_send_wr *wr,
 	   const enum slot_use use, const bool word)
@@ -155,9 +155,9 @@ fast_move(const struct ibv_send_wr *wr, void *window, void *local, uint32_t len,
 	return true;
 }
 
-/* @word: of eight bytes at most, for which nothing has to be looked up and whose completion
- * wakes nobody: no function is called, so that all can stay in registers. Its caller posts,
- * and so does not poll: the completion goes into the ring */
+/* @word: at most eight bytes, in memory whose key is in the cache of regions used last, with a
+ * CQ that is not armed. No function is called then, so variables stay in registers. The program
+ * is in a post and not in a poll, so the completion goes into the ring */
 __attribute__((always_inline)) static inline void
 fast_complete(struct eng_qp *qp, const struct ibv_send_wr *wr, uint8_t opcode, uint32_t len,
 	      const bool word)
@@ -172,7 +172,7 @@ fast_complete(struct eng_qp *qp, const struct ibv_send_wr *wr, uint8_t opcode, u
 	cq->tail++;
 }
 
-/* the opcode of @wr, a constant where @use is for one alone */
+/* the opcode of @wr, which is a constant if only one opcode has this @use */
 static inline unsigned fast_opcode(const struct ibv_send_wr *wr, const enum slot_use use)
 {
 	return use == SLOT_WRITES ? IBV_WR_RDMA_WRITE :
@@ -180,7 +180,7 @@ static inline unsigned fast_opcode(const struct ibv_send_wr *wr, const enum slot
 				    wr->opcode;
 }
 
-/* a request of one piece. @use, @word: constants */
+/* perform a request that has one piece. @use, @word: constants */
 __attribute__((always_inline)) static inline bool
 fast_do(struct engine *e, struct eng_qp *qp, const struct ibv_send_wr *wr,
 	const enum slot_use use, const bool word)
@@ -216,8 +216,8 @@ fast_do(struct engine *e, struct eng_qp *qp, const struct ibv_send_wr *wr,
 	return true;
 }
 
-/** eng_window_fast() - Return: true: @wr is done, and completed; false: not so
- *  simple, nothing changed */
+/** eng_window_fast() - perform @wr by the fast path. Return: true: it was performed and
+ *  completed; false: the fast path does not take it, and nothing changed */
 static inline bool eng_window_fast(struct engine *e, struct eng_qp *qp,
 				   const struct ibv_send_wr *wr)
 {
@@ -232,7 +232,8 @@ static inline bool eng_window_fast(struct engine *e, struct eng_qp *qp,
 	return false;
 }
 
-/** eng_window_write_word() - the same of a WRITE of eight bytes at most, without a call */
+/** eng_window_write_word() - eng_window_fast() of a WRITE of at most eight bytes, without a
+ *  function call */
 static inline bool eng_window_write_word(struct engine *e, struct eng_qp *qp,
 					 const struct ibv_send_wr *wr)
 {

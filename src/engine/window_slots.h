@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Windows inside the engine: what is remembered of each (QP, rkey) in use.
- * Everything here is under the engine's lock.
+ * The engine's slots for windows: an entry for each pair of QP and R_Key in use.
+ * Everything here is protected by the engine's lock.
  *
  * States of a slot
- *   SLOT_COUNTING  requests go by packets and are counted
- *   SLOT_ASKED     the peer was asked
- *   SLOT_GRANTED   its memory may be used while epoch and tokens hold
+ *   SLOT_COUNTING  requests are sent as packets, and counted
+ *   SLOT_ASKED     the peer was asked for a grant
+ *   SLOT_GRANTED   the peer's memory may be used while the route epoch and the
+ *                  tokens are those of the grant
  */
 #ifndef SOFTIB_ENGINE_WINDOW_SLOTS_H
 #define SOFTIB_ENGINE_WINDOW_SLOTS_H
@@ -17,16 +18,16 @@
 #include "engine/window.h"
 
 #define SLOTS	   512	 /* a power of two */
-#define SLICE_BYTES (256u << 10) /* copied without letting go of the lock */
-#define ASK_AT	   2	 /* uses of a key before its window is asked for */
-#define ASK_LATEST 65536 /* after denials */
+#define SLICE_BYTES (256u << 10) /* copied between two releases of the lock */
+#define ASK_AT	   2	 /* uses of a key before the peer is asked for a grant */
+#define ASK_LATEST 65536 /* the same after many denials */
 
 enum slot_state { SLOT_COUNTING, SLOT_ASKED, SLOT_GRANTED };
 
-/* what a request asks of a slot; SLOT_USES: nothing, no window performs it */
+/* how a request uses a slot; SLOT_USES: it does not, no window performs it */
 enum slot_use { SLOT_WRITES, SLOT_READS, SLOT_ATOMICS, SLOT_USES };
 
-/* the right that it needs */
+/* the right that each use needs */
 static const int slot_right[SLOT_USES] = {
 	[SLOT_WRITES] = IBV_ACCESS_REMOTE_WRITE,
 	[SLOT_READS] = IBV_ACCESS_REMOTE_READ,
@@ -34,7 +35,7 @@ static const int slot_right[SLOT_USES] = {
 };
 
 struct slot {
-	struct eng_grant g; /* .access: nothing unless SLOT_GRANTED */
+	struct eng_grant g; /* g.access is 0 unless the state is SLOT_GRANTED */
 	/* the longest request that the fast path (window_fast.h) takes; 0: none */
 	uint32_t fast_bytes[SLOT_USES];
 	struct abi_window_count *count;
@@ -71,14 +72,15 @@ static inline void start_counting(struct slot *s, uint32_t ask_at)
 	s->ask_at = MIN(ask_at, (uint32_t)ASK_LATEST);
 }
 
-/** eng_slot_count_use() - a request goes by packets: the next ones perhaps
- *  need not */
+/** eng_slot_count_use() - count a request that is sent as packets, and ask the peer for a grant
+ *  after ASK_AT of them */
 void eng_slot_count_use(const struct eng_qp *qp, struct slot *s, uint64_t va, uint32_t length_bytes);
 
-/** eng_window_hold() - requests of @qp that have not begun wait for their turn at a window */
+/** eng_window_hold() - hold the queue of @qp: requests that have not begun wait, so that a window
+ *  can perform them */
 void eng_window_hold(struct eng_qp *qp);
 
-/** eng_window_add() - to a counter that we alone write and others read */
+/** eng_window_add() - add to a counter that only we write and others read */
 static inline void eng_window_add(_Atomic uint64_t *counter, uint64_t n)
 {
 	atomic_store_explicit(counter,

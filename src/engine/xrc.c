@@ -5,8 +5,8 @@
  * and what that one has counts for the request. Connection, PSNs and acknowledgements are
  * those of RC.
  *
- *   initiator  IBV_QPT_XRC_SEND: sends requests, hears responses
- *   target     IBV_QPT_XRC_RECV: hears requests, sends responses
+ *   initiator  IBV_QPT_XRC_SEND: sends requests, receives responses
+ *   target     IBV_QPT_XRC_RECV: receives requests, sends responses
  */
 #include "engine/private.h"
 #include "transport/fast.h"

@@ -170,7 +170,7 @@ static void lost_response(struct tp_qp *qp)
 		retry(qp);
 }
 
-/* the message of an EE context meets no receive; others go on */
+/* the peer has no receive for the message of an EE context, which may carry others meanwhile */
 static void suspend(struct tp_qp *qp, mono_t until)
 {
 	if (qp->ops->suspend(qp->ctx, until))
@@ -186,7 +186,8 @@ static void receiver_not_ready(struct tp_qp *qp, uint8_t rnr_enc, mono_t now)
 	qp->stats.rnr_naks_rx++;
 	if (sq->block & TP_BLOCK_RNR)
 		return; /* a second copy */
-	/* a packet that was sent twice may have met a receive since: it must not begin anew */
+	/* the peer may have found a receive for a packet that was sent twice, so the message
+	 * must not begin anew */
 	if (qp->type == TP_EE && sq->retries_left == qp->attr.retry_cnt) {
 		suspend(qp, mono_add(now, tp_rnr_ns(rnr_enc)));
 		return;

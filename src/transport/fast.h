@@ -30,55 +30,55 @@ static inline uint16_t tp_pkey(const struct tp_qp *qp)
 	return qp->attr.pkey;
 }
 
-/** tp_transport() - enum wire_transport, which its opcodes bear */
+/** tp_transport() - the upper three bits of its opcodes: enum wire_transport */
 static inline uint8_t tp_transport(const struct tp_qp *qp)
 {
 	return qp->transport;
 }
 
-/** tp_pkey_refresh() - the port's table has @pkey at the QP's index now */
+/** tp_pkey_refresh() - set the P_Key to @pkey, which the port's table has at the QP's index */
 static inline void tp_pkey_refresh(struct tp_qp *qp, uint16_t pkey)
 {
 	qp->attr.pkey = pkey;
 }
 
-/** tp_next_psn() - of the next packet that it sends */
+/** tp_next_psn() - the PSN of the next packet that it sends */
 static inline psn_t tp_next_psn(const struct tp_qp *qp)
 {
 	return qp->sq.nxt;
 }
 
-/** tp_expected_psn() - of the next request packet that it receives in order */
+/** tp_expected_psn() - the PSN of the request packet that it expects */
 static inline psn_t tp_expected_psn(const struct tp_qp *qp)
 {
 	return qp->resp.epsn;
 }
 
-/** tp_rx_packets() - how many it ever received */
+/** tp_rx_packets() - the number of packets that it has received */
 static inline uint64_t tp_rx_packets(const struct tp_qp *qp)
 {
 	return qp->stats.rx_packets;
 }
 
-/** tp_is_signaled() - shall a request with @flags have a completion when it succeeds? */
+/** tp_is_signaled() - does a request with @flags get a completion when it succeeds? */
 static inline bool tp_is_signaled(const struct tp_qp *qp, unsigned flags)
 {
 	return (flags | qp->sig_all_flag) & IBV_SEND_SIGNALED;
 }
 
-/** tp_wc_opcode() - of the completion of a request with @opcode */
+/** tp_wc_opcode() - the opcode of the completion of a request with @opcode */
 static inline uint8_t tp_wc_opcode(unsigned opcode)
 {
 	return tp_ops_table[opcode].wc_opcode;
 }
 
-/** tp_may_read() - may it have READs and atomics outstanding at all? */
+/** tp_may_read() - may it have outstanding READs and atomics at all? */
 static inline bool tp_may_read(const struct tp_qp *qp)
 {
 	return qp->attr.max_rd_atomic;
 }
 
-/** tp_idle() - is it in RTS, with nothing unsent or unacknowledged? */
+/** tp_idle() - is it in RTS, with all requests sent and acknowledged? */
 static inline bool tp_idle(const struct tp_qp *qp)
 {
 	return qp->state == IBV_QPS_RTS && qp->sq.tail == qp->sq.head;
@@ -98,31 +98,31 @@ static inline bool tp_timer_runs(const struct tp_qp *qp)
 
 /* --- sending --- */
 
-/** tp_fast_look() - set sq.fast_left: how many SENDs, posted one after the other, would
- *  each be all there is to send, in RTS, held back by nothing, with room in queue and
- *  window? Of UD, which waits for nothing: any number. Return: false: none */
+/** tp_fast_look() - set sq.fast_left to the number of single-packet SENDs that may be sent from
+ *  their posts, one after the other: the QP is in RTS, has nothing else to send, and has room in
+ *  the send queue and in the PSN window. Return: false: the number is 0 */
 bool tp_fast_look(struct tp_qp *qp);
 
-/** tp_fast_known() - may a SEND that is posted now leave now, by what the last look
- * found, and with no response of this QP before it? Return: false: look */
+/** tp_fast_known() - may a SEND leave from its post, by what tp_fast_look() found last? Return:
+ *  false: unknown, or a response has to leave first */
 static inline bool tp_fast_known(const struct tp_qp *qp)
 {
 	return likely(qp->sq.fast_left && !tp_response_first(qp, true));
 }
 
-/** tp_fast_may_send() - the same, with a look if need be */
+/** tp_fast_may_send() - may a SEND leave from its post? */
 static inline bool tp_fast_may_send(struct tp_qp *qp)
 {
 	return likely((qp->sq.fast_left || tp_fast_look(qp)) && tp_fast_known(qp));
 }
 
 /**
- * tp_fast_send() - a SEND of RC is posted and sent
+ * tp_fast_send() - post and send a SEND of RC
  * @flags: of IBV_SEND_SIGNALED, _SOLICITED, _INLINE
  * @sge: the one piece, of 1 byte to the path MTU or, inline, the QP's limit
- * @few: it is no more than eight bytes, and these, as of load_few(); else NULL
+ * @few: its payload as load_few() returns it, if it has at most eight bytes; or NULL
  *
- * Context: tp_fast_may_send() said yes. Whoever calls it takes an ACK along
+ * Context: tp_fast_may_send() returned true. The caller takes a delayed ACK along
  * (tp_take_ack()), and starts the timer (tp_ack_wait()) unless tp_timer_runs().
  * Return: its PSN
  */
@@ -152,8 +152,8 @@ static inline psn_t tp_fast_send(struct tp_qp *qp, uint64_t wr_id, unsigned flag
 	return at;
 }
 
-/** tp_fast_send_datagram() - a SEND of UD is posted, sent and, since nothing answers it,
- *  done. It never was in the send queue. Context: as tp_fast_send(). Return: its PSN */
+/** tp_fast_send_datagram() - post and send a SEND of UD. Nothing acknowledges it, so it does not
+ *  enter the send queue. Context: as tp_fast_send(). Return: its PSN */
 static inline psn_t tp_fast_send_datagram(struct tp_qp *qp)
 {
 	struct tp_sq *sq = &qp->sq;
@@ -164,14 +164,14 @@ static inline psn_t tp_fast_send_datagram(struct tp_qp *qp)
 	return at;
 }
 
-/** tp_fast_qkey() - of a datagram whose request says @wish */
+/** tp_fast_qkey() - the Q_Key of a datagram whose request has @wish (10.2.5) */
 static inline uint32_t tp_fast_qkey(const struct tp_qp *qp, uint32_t wish)
 {
 	return tp_qkey_sent(qp->qpn, qp->attr.qkey, wish);
 }
 
-/** tp_fast_streams() - are so many requests under way that the next one's turn is not at
- *  once? */
+/** tp_fast_streams() - does the QP stream? It has so many outstanding requests that the latency
+ *  of the next one is unimportant */
 static inline bool tp_fast_streams(const struct tp_qp *qp)
 {
 	return qp->sq.head - qp->sq.tail > TP_STREAM_MESSAGES;
@@ -179,7 +179,7 @@ static inline bool tp_fast_streams(const struct tp_qp *qp)
 
 /* --- acknowledging --- */
 
-/** tp_fast_acks() - is an ACK of RC, with no request to go with, all that leaves next? */
+/** tp_fast_acks() - is a standalone ACK of RC the next packet that leaves? */
 static inline bool tp_fast_acks(const struct tp_qp *qp)
 {
 	const uint8_t acks = TP_RESPONSE_ACK | TP_RESPONSE_OWED,
@@ -189,14 +189,15 @@ static inline bool tp_fast_acks(const struct tp_qp *qp)
 	       (pending & TP_RESPONSE_ACK || !tp_has_request(qp));
 }
 
-/** tp_fast_ack_streams() - does that ACK stand for so many messages that nobody waits for
- * it? */
+/** tp_fast_ack_streams() - does that ACK acknowledge so many messages that its latency is
+ *  unimportant? */
 static inline bool tp_fast_ack_streams(const struct tp_qp *qp)
 {
 	return qp->resp.owed >= TP_STREAM_ACKED;
 }
 
-/** tp_fast_ack() - it leaves. Context: tp_fast_acks() said yes. Return: its PSN */
+/** tp_fast_ack() - take that ACK, because it leaves. Context: tp_fast_acks() returned true.
+ *  Return: its PSN */
 static inline psn_t tp_fast_ack(struct tp_qp *qp, struct wire_aeth *aeth)
 {
 	qp->stats.tx_packets++;
@@ -205,15 +206,16 @@ static inline psn_t tp_fast_ack(struct tp_qp *qp, struct wire_aeth *aeth)
 
 /* --- receiving --- */
 
-/* does it receive, and without an event for the packet? */
+/* does the QP receive packets, and without an event for the next one? */
 static inline bool tp_fast_receives(const struct tp_qp *qp)
 {
 	return likely(qp->state == IBV_QPS_RTS) ||
 	       (tp_state_receives(qp->state) && !tp_comm_est(qp));
 }
 
-/** tp_fast_expects() - does it await a request between messages? No receive was taken for
- *  another. Of RC its PSN is to be tp_expected_psn(). @ud: of UD, else of RC */
+/** tp_fast_expects() - does the QP expect the first packet of a message, and has it taken no
+ *  receive for it? Of RC, the packet must have the PSN tp_expected_psn(). @ud: the QP must be UD,
+ *  else RC */
 __attribute__((always_inline)) static inline bool tp_fast_expects(const struct tp_qp *qp,
 								  const bool ud)
 {
@@ -231,32 +233,33 @@ __attribute__((always_inline)) static inline bool tp_fast_expects(const struct t
 		      !(is & mask));
 }
 
-/** tp_fast_takes() - does a UD QP take datagrams with @qkey? */
+/** tp_fast_takes() - does a UD QP accept datagrams with @qkey? */
 static inline bool tp_fast_takes(const struct tp_qp *qp, uint32_t qkey)
 {
 	return tp_qkey_passes(qp->qpn, qp->attr.qkey, qkey);
 }
 
-/** tp_fast_received() - @n SENDs of RC were, one behind the other, of @packets in all:
- * their bytes and completions are where they belong. Context: tp_fast_expects() said yes
- */
+/** tp_fast_received() - @n consecutive SENDs of RC were received, which had @packets in all.
+ *  Their payloads were stored and their completions added by the caller. Context:
+ *  tp_fast_expects() returned true */
 static inline void tp_fast_received(struct tp_qp *qp, unsigned n, unsigned packets)
 {
 	tp_received(&qp->resp, packets, n, true);
 	qp->stats.rx_packets += packets;
 }
 
-/** tp_fast_received_datagrams() - the same of @n of UD */
+/** tp_fast_received_datagrams() - the same for @n datagrams */
 static inline void tp_fast_received_datagrams(struct tp_qp *qp, unsigned n)
 {
 	qp->stats.rx_packets += n;
 }
 
 /**
- * tp_fast_middle() - does an RC QP await, at the PSN @at, the middle of a SEND whose
- * receive it has, with room for @len bytes more in one piece? They are full packets
- * (9.7.4.1)
- * @piece, @offset: set to where they go
+ * tp_fast_middle() - may the middle of a SEND be received at the PSN @at?
+ * @len: its length; all its packets are full (9.7.4.1)
+ * @piece, @offset: set to the place for it in the receive
+ *
+ * Return: true: an RC QP expects it, has taken the receive, and the rest of one piece has room
  */
 static inline bool tp_fast_middle(const struct tp_qp *qp, uint32_t at, uint32_t len,
 				  const struct tp_sge **piece, uint32_t *offset)
@@ -273,8 +276,8 @@ static inline bool tp_fast_middle(const struct tp_qp *qp, uint32_t at, uint32_t 
 	return len <= (*piece)->length_bytes - *offset;
 }
 
-/** tp_fast_received_middle() - those bytes are there, as the payload of @packets that ask
- *  for no answer */
+/** tp_fast_received_middle() - those bytes were received and stored, as the payload of @packets
+ *  without AckReq */
 static inline void tp_fast_received_middle(struct tp_qp *qp, uint32_t len,
 					   unsigned packets)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * A queue pair from the inside: private to src/transport, and fast.h.
+ * The state of a queue pair. Only src/transport uses it; fast.h has what the engine's fast path
+ * may ask of it.
  *
  * The send queue is a ring of requests between four free-running indices
  *
@@ -34,17 +35,18 @@
 
 #include "transport/transport.h"
 
-#define TP_WINDOW 256 /* request packets in flight before an ACK must come; inside a
-			 message AckReq on one packet of a quarter as many */
-#define TP_SEGMENT_WINDOW 8192 /* the same for segments, which a ring bounds */
-#define TP_ACK_PACKETS 64      /* an ACK may wait for messages of so many */
-#define TP_STREAM_MESSAGES 8   /* under way; behind them nothing is urgent */
-#define TP_STREAM_ACKED 16     /* nor is an ACK that stands for so many */
+/* request packets that may be in flight before an ACK must come; inside a long message, a packet
+ * of each quarter of the window has AckReq */
+#define TP_WINDOW 256
+#define TP_SEGMENT_WINDOW 8192 /* the same for segments, whose number the lane's ring limits */
+#define TP_ACK_PACKETS 64      /* an ACK may be delayed until it acknowledges so many packets */
+#define TP_STREAM_MESSAGES 8   /* a QP with more outstanding messages streams: latency is unimportant */
+#define TP_STREAM_ACKED 16     /* an ACK of so many messages is part of such a stream */
 #define TP_PSN_HALF (1u << 23)
 #define TP_MESSAGE_MAX (1u << 31) /* bytes (9.7.7.1) */
 
-/* 9.7.7.2: an ACK without credits. Ours never count receives: they may be shared
- * or posted late, and the RNR NAK says the same when it matters. */
+/* 9.7.7.2: an ACK without credits. The responder does not count receives, because they may be
+ * shared or posted late; an RNR NAK reports a missing one. */
 #define TP_ACK_NO_CREDITS (WIRE_AETH_ACK | WIRE_AETH_CREDIT_INVALID)
 
 /* --- the table of send operations (opcode.c) --- */
@@ -198,7 +200,9 @@ enum tp_response {
 	TP_RESPONSE_RESOURCE = 1 << 0,
 	TP_RESPONSE_ACK = 1 << 1,
 	TP_RESPONSE_NAK = 1 << 2,
-	TP_RESPONSE_OWED = 1 << 3, /* an ACK that may wait for company */
+	/* an ACK that may be delayed, for a request that carries it or for further messages to
+	 * acknowledge */
+	TP_RESPONSE_OWED = 1 << 3,
 };
 
 enum tp_message { TP_MESSAGE_NONE, TP_MESSAGE_SEND, TP_MESSAGE_WRITE };
@@ -299,8 +303,8 @@ static inline const struct tp_op *tp_op(const struct tp_sqe *sqe)
 	return &tp_ops_table[sqe->opcode];
 }
 
-/** tp_is_brief() - has a request room for its only piece, or its few inline bytes?
- *  @op_flags: enum tp_op_flags of its opcode */
+/** tp_is_brief() - do the pieces of a request, or its inline data, fit into its entry? @op_flags:
+ *  enum tp_op_flags of its opcode */
 static inline bool tp_is_brief(const struct tp_sqe *sqe, unsigned op_flags)
 {
 	return sqe->num_sge <= 1 && !(op_flags & TP_OP_ATOMIC) &&
@@ -349,7 +353,7 @@ static inline void tp_ack_wait(struct tp_qp *qp, mono_t now)
 						       mono_add(now, qp->ack_half_ns);
 }
 
-/** tp_has_request() - does a request wait that nothing holds back? */
+/** tp_has_request() - is there a request that may be sent now? */
 static inline bool tp_has_request(const struct tp_qp *qp)
 {
 	return qp->sq.next != qp->sq.end && !qp->sq.block;
@@ -361,27 +365,28 @@ static inline bool tp_wants_transmit(const struct tp_qp *qp)
 	return qp->resp.pending || tp_has_request(qp);
 }
 
-/** tp_can_wait() - is all that it wants to send an acknowledgement that may wait for a request to
- *  travel with (tp_take_ack()), or for more to acknowledge? */
+/** tp_can_wait() - does the QP have nothing to send but an ACK that may be delayed, until a
+ *  request carries it (tp_take_ack()) or there is more to acknowledge? */
 static inline bool tp_can_wait(const struct tp_qp *qp)
 {
 	return qp->resp.pending == TP_RESPONSE_OWED && !tp_has_request(qp);
 }
 
-/** tp_owes_nothing() - what was received is acknowledged */
+/** tp_owes_nothing() - everything that was received has been acknowledged */
 static inline void tp_owes_nothing(struct tp_responder *r)
 {
 	r->owed = r->owed_packets = 0;
 }
 
-/** tp_acked_psn() - what an ACK stands for now: all before the expected packet */
+/** tp_acked_psn() - the PSN of an ACK that is sent now: it acknowledges all packets before the
+ *  expected one */
 static inline psn_t tp_acked_psn(const struct tp_responder *r)
 {
 	return psn_add(r->epsn, 0xffffff);
 }
 
-/** tp_take_ack() - tp_qp_take_ack(), with a request. None leaves before a response that
- *  is pending */
+/** tp_take_ack() - tp_qp_take_ack() for a request. Context: no response is pending that must
+ *  leave first */
 static inline bool tp_take_ack(struct tp_qp *qp, psn_t *at)
 {
 	struct tp_responder *r = &qp->resp;
@@ -394,8 +399,9 @@ static inline bool tp_take_ack(struct tp_qp *qp, psn_t *at)
 	return true;
 }
 
-/** tp_acknowledge_messages() - an ACK is asked for, of @n whole messages that ended with so
- *  many @packets: it may wait for company, that of one message whatever its length */
+/** tp_acknowledge_messages() - queue an ACK of @n whole messages, the last of which ended with
+ *  @packets. The ACK may be delayed while it acknowledges fewer than TP_ACK_PACKETS packets, or
+ *  one message only */
 static inline void tp_acknowledge_messages(struct tp_responder *r, unsigned n, unsigned packets)
 {
 	unsigned owed = r->owed + n, length = r->owed_packets + packets;
@@ -405,8 +411,8 @@ static inline void tp_acknowledge_messages(struct tp_responder *r, unsigned n, u
 	r->pending |= owed == 1 || length < TP_ACK_PACKETS ? TP_RESPONSE_OWED : TP_RESPONSE_ACK;
 }
 
-/** tp_expect_next() - request packets were received in order: so many @packets, which
- *  completed so many @messages (9.7.4.1, 9.7.7.1) */
+/** tp_expect_next() - move ePSN and MSN on: @packets were received in order, and completed
+ *  @messages (9.7.4.1, 9.7.7.1) */
 static inline void tp_expect_next(struct tp_responder *r, uint32_t packets,
 				  uint32_t messages)
 {
@@ -414,8 +420,8 @@ static inline void tp_expect_next(struct tp_responder *r, uint32_t packets,
 	r->msn = (r->msn + messages) & 0xffffff;
 }
 
-/** tp_received() - tp_expect_next(), of packets of SENDs and WRITEs. @ack_req: the last of them
- *  asks for an ACK. That of whole messages may be delayed */
+/** tp_received() - tp_expect_next() for packets of SENDs and WRITEs, and queue an ACK if the last
+ *  packet has @ack_req. The ACK of whole messages may be delayed */
 static inline void tp_received(struct tp_responder *r, uint32_t packets, uint32_t messages,
 			       bool ack_req)
 {
@@ -428,8 +434,8 @@ static inline void tp_received(struct tp_responder *r, uint32_t packets, uint32_
 		r->pending |= TP_RESPONSE_ACK;
 }
 
-/** tp_take_all_acks() - an ACK, or a NAK, leaves that acknowledges all that was received.
- * Return: the PSN of an ACK; *@aeth: that of an ACK */
+/** tp_take_all_acks() - take everything that waits to be acknowledged, because an ACK or a NAK
+ *  leaves. Return: the PSN, and in *@aeth the AETH, of an ACK */
 static inline psn_t tp_take_all_acks(struct tp_responder *r, struct wire_aeth *aeth)
 {
 	r->pending = 0;

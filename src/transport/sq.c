@@ -64,7 +64,7 @@ void tp_sq_flush(struct tp_qp *qp)
 void tp_sq_fail_oldest(struct tp_qp *qp, enum ibv_wc_status status)
 {
 	tp_sq_complete(qp, status);
-	/* of reliable datagrams the message fails, and what carries it only if the peer is gone */
+	/* an EE context abandons the message that failed, and fails itself only if the peer is gone */
 	if (qp->type == TP_EE && status != IBV_WC_RETRY_EXC_ERR) {
 		tp_ee_abandon(qp);
 		return;
@@ -95,7 +95,7 @@ void tp_sq_at_end(struct tp_qp *qp)
 	if (likely(!sq->stop) || (int32_t)(sq->end - sq->tail) > 0 || sq->held_begun)
 		return;
 	if (sq->stop == TP_STOP_HOLD) {
-		return; /* the owner of the hold asks for it (tp_qp_held()) */
+		return; /* the engine calls tp_qp_held() */
 	} else if (sq->stop == TP_STOP_DRAIN) {
 		sq->stop = TP_STOP_NONE;
 		qp->ops->event(qp->ctx, TP_EVENT_SQ_DRAINED); /* 10.3.1.5 */

@@ -69,7 +69,8 @@ struct tp_bind {
 #define TP_WC_FLUSH 8
 #define TP_ACCESS_FLUSH_GLOBAL (1 << 8)
 
-/* An EE context begins afresh after a message that was abandoned (9.7.8): the engine's alone */
+/* RESYNC, by which an EE context begins anew after a message that was abandoned (9.7.8). Only
+ * the engine posts it */
 #define TP_WR_RESYNC 16
 
 #define TP_MAX_SGE 32
@@ -120,8 +121,8 @@ struct tp_send_wr {
 struct tp_recv_wr {
 	uint64_t wr_id;
 	uint32_t num_sge;
-	const struct tp_sge *sge; /* the giver's; stays until the QP takes the next */
-	/* a header that the giver has taken already: so many of the message's first bytes, all
+	const struct tp_sge *sge; /* owned by the engine; valid until the QP takes the next */
+	/* a header that the engine has processed already: so many of the message's first bytes, all
 	 * in its first packet, are not copied and do not count */
 	uint32_t skip_bytes;
 };
@@ -179,22 +180,21 @@ struct tp_ops {
 	 *  in one piece at the address returned. Of memory that is made of pages the caller
 	 *  asks again for the rest; the whole range was checked
 	 * @access: needed ibv_access_flags; 0 for a local read
-	 * @whose: who gave the key
+	 * @whose: where the key comes from
 	 * Return: the host address of @va, NULL on violation (unknown key, other PD,
 	 * bounds, rights)
 	 */
 	void *(*mem)(void *ctx, uint32_t key, uint64_t va, uint64_t *len, int access,
 		     enum tp_key whose);
-	/** grants() - may the peer use @rkey so, whatever part of the memory that it names?
-	 *  @access as for mem() */
+	/** grants() - does @rkey give the peer the right @access, to whatever part of its memory? */
 	bool (*grants)(void *ctx, uint32_t rkey, int access);
 	/** put() - copy what was received to @to, which mem() gave, as guard_store() does
 	 *  @offset: of @to in its piece. NULL: by guard_store() */
 	void (*put)(void *ctx, void *to, const void *from, uint32_t len, uint32_t offset);
-	/** invalidate() - @rkey gives no access any more: LOCAL_INV, or SEND_WITH_INV
-	 *  of the peer (@by_peer). Return: 0; -EACCES */
+	/** invalidate() - let @rkey give no access any more, because of LOCAL_INV, or of
+	 *  SEND_WITH_INV of the peer (@by_peer). Return: 0; -EACCES */
 	int (*invalidate)(void *ctx, uint32_t rkey, bool by_peer);
-	/** bind() - a memory window (BIND_MW), or a region (TP_WR_REG_MR), becomes what @wr
+	/** bind() - bind a memory window (BIND_MW) or register a region (TP_WR_REG_MR) as @wr
 	 *  says. Return: 0; -EACCES */
 	int (*bind)(void *ctx, const struct tp_send_wr *wr);
 	/**
@@ -218,15 +218,15 @@ struct tp_ops {
 	/** complete_recv() - push the completion of a receive; never fails here */
 	void (*complete_recv)(void *ctx, const struct tp_wc *wc);
 	void (*event)(void *ctx, enum tp_event event);
-	/** failed() - the QP is in the error state from now on. May be NULL */
+	/** failed() - the QP has moved to the error state. May be NULL */
 	void (*failed)(void *ctx);
-	/** path_failed() - what was sent is to be sent again; @exhausted: retries have not
-	 *  helped. May be NULL. Return: true: the attributes are those of another path now
-	 *  (tp_qp_path_changed()): begin again */
+	/** path_failed() - packets have to be sent again; @exhausted: all retries have failed.
+	 *  May be NULL. Return: true: the attributes are now those of another path
+	 *  (tp_qp_path_changed()), so the retries begin anew */
 	bool (*path_failed)(void *ctx, bool exhausted);
-	/** suspend() - EE context: the peer has no receive for the message under way, and wants no
-	 *  other attempt before @until. Return: true: the message is abandoned, and is the engine's
-	 *  again; false: it has failed */
+	/** suspend() - EE context: the peer has no receive for the current message, and wants no
+	 *  other attempt before @until. Return: true: the message is abandoned, and the engine
+	 *  posts it again; false: it has failed */
 	bool (*suspend)(void *ctx, mono_t until);
 };
 
@@ -317,8 +317,7 @@ struct tp_qp *tp_qp_init(void *mem, const struct tp_qp_init *init);
 /** tp_qp_attr() - the attributes, to be read and, by modify, written */
 struct tp_attr *tp_qp_attr(struct tp_qp *qp);
 enum ibv_qp_state tp_qp_state(const struct tp_qp *qp);
-/** tp_state_receives() - do packets reach a QP in @state (10.3.1)? Of which they are is another
- *  question */
+/** tp_state_receives() - does a QP in @state receive packets at all (10.3.1)? */
 static inline bool tp_state_receives(enum ibv_qp_state state)
 {
 	const unsigned receiving = 1u << IBV_QPS_RTR | 1u << IBV_QPS_RTS | 1u << IBV_QPS_SQD |
@@ -339,11 +338,12 @@ const struct tp_stats *tp_qp_stats(const struct tp_qp *qp);
  */
 void tp_qp_modify(struct tp_qp *qp, enum ibv_qp_state to, mono_t now);
 
-/** tp_qp_path_changed() - the attributes of the path in tp_qp_attr() are those of another one:
- *  its time-out holds, and attempts are counted afresh */
+/** tp_qp_path_changed() - apply the time-out of another path, whose attributes the caller has set
+ *  in tp_qp_attr(), and count retries from 0 */
 void tp_qp_path_changed(struct tp_qp *qp);
 
-/** tp_qp_is_draining() - in SQD, and what was begun has no outcome yet (10.3.1.5) */
+/** tp_qp_is_draining() - is the QP in SQD with requests that were begun and have not completed
+ *  (10.3.1.5)? */
 bool tp_qp_is_draining(const struct tp_qp *qp);
 
 /**
@@ -369,28 +369,28 @@ void tp_qp_posted_recv(struct tp_qp *qp);
  */
 void tp_qp_receive(struct tp_qp *qp, const struct wire_packet *pkt, mono_t now);
 
-/** tp_qp_refuse_rd() - the request @pkt, which is expected next, is for no RD QP: there is none, or
- *  its RD domain or Q_Key is another. NAK Invalid RD Request; the EE context goes on */
+/** tp_qp_refuse_rd() - answer the expected request @pkt with NAK Invalid RD Request, because
+ *  there is no such RD QP, or its RD domain or Q_Key differs. The EE context stays in its state */
 void tp_qp_refuse_rd(struct tp_qp *qp, const struct wire_packet *pkt);
-/** tp_qp_drop_receive() - the receive of the message that comes, if there is one, ends with
+/** tp_qp_drop_receive() - complete the receive of the current message, if there is one, with
  *  @status */
 void tp_qp_drop_receive(struct tp_qp *qp, enum ibv_wc_status status);
-/** tp_qp_refuse() - the request that is expected next came, and is for nothing that this QP
- *  has: NAK Invalid Request, and the error state (XRC: no such SRQ, A14) */
+/** tp_qp_refuse() - answer the expected request with NAK Invalid Request and move to the error
+ *  state, because it names something that does not exist (XRC: no such SRQ, A14) */
 void tp_qp_refuse(struct tp_qp *qp);
 
-/** struct tp_responder_state - what a responder is in the middle of, beside the message that it
- *  receives: the PSN that it expects, messages received, and whether it asked for what it
- *  expects */
+/** struct tp_responder_state - the state of a responder between two messages: the expected PSN,
+ *  the message sequence number, and whether it has sent a NAK for the expected packet */
 struct tp_responder_state {
 	psn_t epsn;
 	uint32_t msn;
 	bool nak_sent, established; /* established: TP_EVENT_COMM_EST was raised */
 };
-/** tp_qp_responder() - the state, and nothing waits to be sent. Return: false: something does */
+/** tp_qp_responder() - copy the responder's state to @state. Return: false: responses wait to be
+ *  sent, so the state may not be moved yet */
 bool tp_qp_responder(const struct tp_qp *qp, struct tp_responder_state *state);
-/** tp_qp_resume_responder() - go on where another QP of the same connection was
- *  @at_least: if @state is behind what this QP expected, that stays */
+/** tp_qp_resume_responder() - continue with the responder state of another QP of the same
+ *  connection. @at_least: ignore @state if this QP already expects a later PSN */
 void tp_qp_resume_responder(struct tp_qp *qp, const struct tp_responder_state *state,
 			    bool at_least);
 
@@ -416,13 +416,13 @@ bool tp_qp_transmit_segment(struct tp_qp *qp, struct tp_packet_out *out,
 void tp_qp_unsent(struct tp_qp *qp, const struct tp_packet_out *out);
 /** tp_qp_wants_transmit() - cheap test: may tp_qp_transmit() return true? */
 bool tp_qp_wants_transmit(const struct tp_qp *qp);
-/** tp_qp_take_ack() - an acknowledgement to travel along with @pkt, the packet of
- *  this QP that leaves now, if one is owed. A response takes none: it may stand for a
- *  request that came before others that are owed one, and its data must come first
- *  (9.7.5.1.2). Return: true, and *@at is the PSN it stands for */
+/** tp_qp_take_ack() - take the delayed ACK, if there is one, to be piggybacked on @pkt, the
+ *  packet of this QP that leaves now. A response carries none: it may answer a request that was
+ *  received before those to be acknowledged, and must arrive before their ACK (9.7.5.1.2).
+ *  Return: true, and *@at is the PSN of the ACK */
 bool tp_qp_take_ack(struct tp_qp *qp, const struct wire_packet *pkt, psn_t *at);
-/** tp_qp_acked() - an acknowledgement that travelled along, before the
- *  request that it came with is received */
+/** tp_qp_acked() - process a piggybacked ACK. Context: before the request that carried it is
+ *  received */
 void tp_qp_acked(struct tp_qp *qp, psn_t at, mono_t now);
 /** tp_qp_destination() - where the next packet goes: the QP's peer, or for
  *  UD the next request's; its QPN in *@qpn */
@@ -441,28 +441,29 @@ void tp_qp_expire(struct tp_qp *qp, mono_t now);
 /* --- holding the send queue back (hold.c) --- */
 
 enum tp_held {
-	TP_HELD_NOT,	  /* or no more: the state changed */
-	TP_HELD_DRAINING, /* what was sent is not yet acknowledged */
-	TP_HELD_EMPTY,	  /* nothing waits */
-	TP_HELD_READY,	  /* requests wait, and nothing is before them */
+	TP_HELD_NOT,	  /* not held, or no longer because the state changed */
+	TP_HELD_DRAINING, /* requests that were begun have not completed */
+	TP_HELD_EMPTY,	  /* no request waits */
+	TP_HELD_READY,	  /* requests wait, and all before them have completed */
 };
-/** tp_qp_has_unbegun() - do requests wait behind others that are under way? */
+/** tp_qp_has_unbegun() - do requests wait behind others that were begun and have not completed? */
 bool tp_qp_has_unbegun(const struct tp_qp *qp);
-/** tp_qp_hold() - send what was begun and no more. False: not now */
+/** tp_qp_hold() - finish the requests that were begun, and begin no other. Return: false: not
+ *  possible in this state */
 bool tp_qp_hold(struct tp_qp *qp);
 enum tp_held tp_qp_held(const struct tp_qp *qp);
-/** tp_qp_held_request() - the oldest, when READY. @wr->sge stays the QP's;
- *  of inline data it points to *@inline_data */
+/** tp_qp_held_request() - copy the oldest request. @wr->sge points into the QP; for inline data
+ *  to *@inline_data. Context: TP_HELD_READY */
 void tp_qp_held_request(const struct tp_qp *qp, struct tp_send_wr *wr, struct tp_sge *inline_data);
-/** tp_qp_held_done() - it is done, and completes; no packet was sent */
+/** tp_qp_held_done() - complete that request, which was performed without packets */
 void tp_qp_held_done(struct tp_qp *qp);
-/** tp_qp_held_begin() - it is under way from now on: a QP that is stopped (SQD) is not drained
- *  before it is done or has failed */
+/** tp_qp_held_begin() - mark that request as begun: a QP in SQD is not drained before
+ *  tp_qp_held_done() or tp_qp_held_failed() */
 void tp_qp_held_begin(struct tp_qp *qp);
-/** tp_qp_held_failed() - it ends with @status, and with it the send queue, as that of an
- *  unreliable QP does */
+/** tp_qp_held_failed() - complete that request with @status, and stop the send queue as an error
+ *  of an unreliable QP does */
 void tp_qp_held_failed(struct tp_qp *qp, enum ibv_wc_status status);
-/** tp_qp_release() - the rest goes by packets */
+/** tp_qp_release() - end the hold: the remaining requests are sent as packets */
 void tp_qp_release(struct tp_qp *qp);
 
 /** tp_qp_sq_free() - how many more requests fit */
