@@ -175,6 +175,15 @@ bool device_is_ethernet(const struct soft_context *ctx, uint32_t port)
 	       ctx->devpage->port[port - 1].link_layer == IBV_LINK_LAYER_ETHERNET;
 }
 
+/** device_has_ethernet() - has any port of the adapter the Ethernet link layer? */
+bool device_has_ethernet(const struct soft_context *ctx)
+{
+	for (uint32_t port = 1; port <= ctx->num_ports; port++)
+		if (device_is_ethernet(ctx, port))
+			return true;
+	return false;
+}
+
 /* What a port of RoCE does not have, and what its packets need: as the kernel reports it.
  * The number of its station is an address for the engine only. */
 static void hide_infiniband(struct ibv_port_attr *a)

@@ -69,7 +69,7 @@ static int check_init(struct soft_context *ctx, const struct ibv_qp_init_attr_ex
 		return -EOPNOTSUPP;
 	if (!parts_of(a->qp_type)->exists)
 		return -EOPNOTSUPP;
-	if (a->qp_type == IBV_QPT_RAW_PACKET && !device_is_ethernet(ctx, 1))
+	if (a->qp_type == IBV_QPT_RAW_PACKET && !device_has_ethernet(ctx))
 		return -EOPNOTSUPP;
 	if (!has_parts(a))
 		return -EINVAL;

@@ -405,6 +405,7 @@ static inline void wakeups_wait(struct soft_context *ctx)
 void device_attr_load(struct soft_context *ctx, const struct abi_ex_query_device_resp *resp);
 int device_port_read(struct soft_context *ctx, uint32_t port, struct abi_devport *out);
 bool device_is_ethernet(const struct soft_context *ctx, uint32_t port);
+bool device_has_ethernet(const struct soft_context *ctx);
 int device_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr,
 		      size_t bytes);
 int device_query_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input,

@@ -21,7 +21,7 @@ struct control_ops {
 	const char *profile; /* name of the adapters' profile; NULL: none */
 	const char *profile_less; /* the limits of the profile that they do not reach: profile_apply() */
 	const char *polled; /* nodes whose adapters are polled, as given; NULL: none */
-	const char *link_layer; /* "infiniband" or "ethernet"; NULL: "infiniband" */
+	const char *link_layer; /* "infiniband", "ethernet" or "mixed"; NULL: "infiniband" */
 	const char *net; /* "node" or "host": the network in which softib starts programs; NULL: "host" */
 	bool ipoib_connected; /* IP interfaces begin in connected mode */
 	/** window_operations() - number of requests performed through windows; may be NULL */

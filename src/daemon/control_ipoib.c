@@ -116,6 +116,14 @@ static const char *why(int error)
 	}
 }
 
+static bool is_ethernet(struct ib_device *device, u32 port_num)
+{
+	struct ib_port_attr attr;
+
+	return !ib_query_port(device, port_num, &attr) &&
+	       attr.link_layer == IB_LINK_LAYER_ETHERNET;
+}
+
 bool control_op_ipoib_open(struct control_request *req)
 {
 	int64_t ifindex = control_number(req, "ifindex", INT32_MAX);
@@ -130,6 +138,11 @@ bool control_op_ipoib_open(struct control_request *req)
 	config.rtnl_fd = req->fd[FD_ADDRESSES];
 	config.ifindex = (unsigned int)ifindex;
 	config.connected = control_ops(req->control)->ipoib_connected;
+	if (is_ethernet(config.device, config.port_num)) {
+		control_fail(req, "port %u is Ethernet's: IP over InfiniBand needs a port of InfiniBand",
+			     config.port_num);
+		return true;
+	}
 	if (ifindex < 0 || config.tun_fd < 0 || config.rtnl_fd < 0)
 		ret = -EINVAL;
 	else

@@ -164,7 +164,7 @@ static union ib_gid gid_of(struct fabric *fab, int node, u64 prefix)
 	struct fab_roce_gid roce[FAB_ROCE_GIDS];
 	union ib_gid gid;
 
-	if (fab_is_ethernet(fab) && !is_switch) {
+	if (!is_switch && fab_is_ethernet(fab, node, 1)) {
 		fab_ethernet_gids(fab, node, 1, roce);
 		memcpy(&gid, &roce[0].gid, sizeof(gid));
 		return gid;

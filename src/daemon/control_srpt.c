@@ -62,12 +62,16 @@ static const char *why(int error)
 	}
 }
 
+/* are all ports Ethernet's? */
 static bool is_ethernet(struct ib_device *device)
 {
 	struct ib_port_attr attr;
 
-	return !ib_query_port(device, 1, &attr) &&
-	       attr.link_layer == IB_LINK_LAYER_ETHERNET;
+	for (u32 port = 1; port <= device->phys_port_cnt; port++)
+		if (ib_query_port(device, port, &attr) ||
+		    attr.link_layer != IB_LINK_LAYER_ETHERNET)
+			return false;
+	return true;
 }
 
 /* Return: the number "controller", 0 if it is absent; -1 after answering with an error */
@@ -113,8 +117,8 @@ bool control_op_srp_unit_add(struct control_request *req)
 		return true;
 	}
 	if (is_ethernet(device)) {
-		control_fail(req, "%s: SRP needs the management of an InfiniBand fabric: this "
-				  "one is Ethernet", config.name);
+		control_fail(req, "%s: SRP needs the management of an InfiniBand fabric: the "
+				  "adapter's ports are Ethernet", config.name);
 		return true;
 	}
 	ret = srpt_unit_add(device, &config, &lun);

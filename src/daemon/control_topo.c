@@ -81,7 +81,7 @@ static struct json_object *port_json(struct fabric *fab, int node, int port, boo
 
 	control_put_number(o, "port", (uint64_t)port);
 	control_put_hex(o, "guid", topo_port_guid(nd, port), 16);
-	if (fab_is_ethernet(fab)) {
+	if (fab_is_ethernet(fab, node, port)) {
 		control_put_text(o, "link_layer", "Ethernet");
 	} else if (nd->kind != TOPO_SWITCH || port == 0) {
 		control_put_number(o, "lid", p->lid);
@@ -99,7 +99,7 @@ static struct json_object *port_json(struct fabric *fab, int node, int port, boo
 	}
 	if (detail)
 		put_details(o, p);
-	if (detail && fab_is_ethernet(fab) && nd->kind == TOPO_CA)
+	if (detail && nd->kind == TOPO_CA && fab_is_ethernet(fab, node, port))
 		put_gids(o, fab, node, port);
 	return o;
 }
@@ -111,8 +111,10 @@ static struct json_object *address_json(const struct topo_plan *plan, const stru
 	unsigned number = nd->number, of_node = nd->ports_before + port;
 	char text[TOPO_PLAN_BYTES];
 
-	snprintf(text, sizeof(text), "ib%u", of_node - 1);
+	snprintf(text, sizeof(text), "%s%u", nd->port[port].ethernet ? "eth" : "ib", of_node - 1);
 	control_put_text(o, "interface", text);
+	if (nd->port[port].ethernet)
+		control_put_text(o, "link_layer", "Ethernet");
 	control_put_text(o, "adapter", nd->name);
 	snprintf(text, sizeof(text), "softib%u", nd->device);
 	control_put_text(o, "device", text);

@@ -106,7 +106,7 @@ static const struct argp_option option_list[] = {
 	 "4000, 0: exactly what programs ask for",
 	 0},
 	{"link-layer", 'l', "LAYER", 0,
-	 "of all ports: infiniband (default) or ethernet, for RoCE; without a subnet manager then",
+	 "of all ports: infiniband (default, unless the topology says otherwise) or ethernet, for RoCE",
 	 0},
 	{"net", 'n', "NET", 0,
 	 "node or host (default): whose network softib(1) gives to the programs of a node", 0},
@@ -402,7 +402,8 @@ static int make_endpoints(struct daemon *d, const struct options *opt)
 		.min_ack_timeout_us = opt->min_ack_timeout_us,
 		.addresses = &d->addresses,
 		.net = opt->net,
-		.link_layer = opt->ethernet ? "ethernet" : "infiniband",
+		.link_layer = !topo_has_link(d->topo, true)  ? "infiniband" :
+			      !topo_has_link(d->topo, false) ? "ethernet" : "mixed",
 		.profile = opt->profile.name[0] ? opt->profile.name : "max",
 		.profile_less = d->profile_less,
 		.polled = opt->polled,
@@ -457,6 +458,8 @@ static int bring_up(struct daemon *d, const struct options *opt)
 	}
 	if (d->topo->warning[0])
 		fprintf(stderr, "softibd: %s\n", d->topo->warning);
+	if (opt->ethernet)
+		topo_set_ethernet(d->topo);
 	d->addresses = opt->addresses;
 	ret = topo_plan_fit(&d->addresses, d->topo, err, sizeof(err));
 	if (!ret && opt->polled)
@@ -474,7 +477,7 @@ static int bring_up(struct daemon *d, const struct options *opt)
 		return d->lock_fd;
 	}
 	ret = fab_create(d->rt, d->topo, &d->fab);
-	if (!ret && opt->ethernet)
+	if (!ret && topo_has_link(d->topo, true))
 		ret = fab_ethernet_start(d->fab, &d->addresses);
 	if (ret)
 		return fail("cannot make the fabric", ret);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What stands in the place of a subnet manager in a fabric of Ethernet links (ethernet.h):
+ * What stands in the place of a subnet manager where links are Ethernet's (ethernet.h):
  * numbers for the stations, Active ports, and the tables of the switches. Unicast frames take
  * a shortest way, frames to all stations a spanning tree. Both are computed anew, in one piece
  * of deferred work, after links have come or gone.
@@ -23,8 +23,9 @@ struct fab_ethernet {
 	struct rt_work work;
 	struct rt_timer retry; /* there was no memory for a table */
 	unsigned int num_stations, num_hosts;
-	struct fab_port **station; /* [number - 1] */
-	uint16_t *first; /* station of port 1 of each adapter, by node; 0 for switches */
+	uint16_t before;	   /* the number of the first station, less 1 */
+	struct fab_port **station; /* [place] */
+	uint16_t *first; /* place of the first station of each adapter, by node */
 	int *host;	 /* the first adapter of each host: [number in the plan - 1] */
 	/* --- search(): by node --- */
 	uint8_t *toward; /* egress port to the root; WIRE_LFT_NO_PORT: not reached */
@@ -37,15 +38,40 @@ static const uint8_t mac_prefix[4] = {0x02, 0x73, 0x69, 0x00};
 static const uint8_t link_local_prefix[8] = {0xfe, 0x80};
 static const uint8_t ipv4_prefix[12] = {[10] = 0xff, [11] = 0xff};
 
-bool fab_is_ethernet(const struct fabric *fab)
+bool fab_is_ethernet(const struct fabric *fab, int node, int port)
 {
-	return fab->ethernet != NULL;
+	return fab->ethernet && fab->topo->node[node].port[port].ethernet;
 }
 
-void fab_ethernet_mac(uint16_t number, uint8_t mac[FAB_MAC_BYTES])
+/* the place of a station among all, from 0, is what its addresses have */
+static uint16_t number_at(const struct fab_ethernet *eth, unsigned int place)
+{
+	return (uint16_t)(eth->before + place + 1);
+}
+
+static unsigned int place_of(const struct fab_ethernet *eth, uint16_t number)
+{
+	return number - eth->before - 1u;
+}
+
+static uint16_t station_number(const struct fab_ethernet *eth, int node, int port)
+{
+	unsigned int place = eth->first[node];
+
+	for (int p = 1; p < port; p++)
+		place += eth->fab->topo->node[node].port[p].ethernet;
+	return number_at(eth, place);
+}
+
+static void mac_at(unsigned int place, uint8_t mac[FAB_MAC_BYTES])
 {
 	memcpy(mac, mac_prefix, sizeof(mac_prefix));
-	put_be16(mac + sizeof(mac_prefix), number);
+	put_be16(mac + sizeof(mac_prefix), (uint16_t)(place + 1));
+}
+
+void fab_ethernet_mac(const struct fabric *fab, uint16_t number, uint8_t mac[FAB_MAC_BYTES])
+{
+	mac_at(place_of(fab->ethernet, number), mac);
 }
 
 void fab_ethernet_group_mac(const uint8_t gid[16], uint8_t mac[FAB_MAC_BYTES])
@@ -56,20 +82,19 @@ void fab_ethernet_group_mac(const uint8_t gid[16], uint8_t mac[FAB_MAC_BYTES])
 
 uint16_t fab_ethernet_find_mac(const struct fabric *fab, const uint8_t mac[FAB_MAC_BYTES])
 {
-	uint16_t number = get_be16(mac + sizeof(mac_prefix));
+	unsigned int place = get_be16(mac + sizeof(mac_prefix)) - 1u;
 
-	if (memcmp(mac, mac_prefix, sizeof(mac_prefix)) || !number ||
-	    number > fab->ethernet->num_stations)
+	if (memcmp(mac, mac_prefix, sizeof(mac_prefix)) || place >= fab->ethernet->num_stations)
 		return FAB_STATION_ALL;
-	return number;
+	return number_at(fab->ethernet, place);
 }
 
 /* RFC 4291, appendix A */
-static void link_local_gid(uint16_t number, union wire_gid *gid)
+static void link_local_gid(unsigned int place, union wire_gid *gid)
 {
 	uint8_t mac[FAB_MAC_BYTES];
 
-	fab_ethernet_mac(number, mac);
+	mac_at(place, mac);
 	memcpy(gid->raw, link_local_prefix, 8);
 	gid->raw[8] = mac[0] ^ 0x02;
 	memcpy(gid->raw + 9, mac + 1, 2);
@@ -87,7 +112,7 @@ void fab_ethernet_gids(const struct fabric *fab, int node, int port,
 	unsigned int of_host = nd->ports_before + (unsigned int)port;
 	struct in6_addr in6;
 
-	link_local_gid((uint16_t)(eth->first[node] + port - 1), &address[0]);
+	link_local_gid(place_of(eth, station_number(eth, node, port)), &address[0]);
 	memcpy(address[1].raw, ipv4_prefix, sizeof(ipv4_prefix));
 	put_be32(address[1].raw + sizeof(ipv4_prefix),
 		 topo_plan_ipv4_of(&eth->plan, nd->number, of_host));
@@ -106,23 +131,23 @@ static uint16_t planned_station(const struct fab_ethernet *eth, unsigned int num
 	if (!number || number > eth->num_hosts)
 		return 0;
 	node = topo_host_adapter(eth->fab->topo, eth->host[number - 1], &port);
-	return node < 0 ? 0 : (uint16_t)(eth->first[node] + port - 1);
+	return node < 0 || !fab_is_ethernet(eth->fab, node, (int)port) ?
+		       0 : station_number(eth, node, (int)port);
 }
 
 uint16_t fab_ethernet_find_gid(const struct fabric *fab, const union wire_gid *gid)
 {
 	const struct fab_ethernet *eth = fab->ethernet;
-	uint16_t number = get_be16(gid->raw + 14);
-	unsigned int adapter, port;
+	unsigned int place = get_be16(gid->raw + 14) - 1u, adapter, port;
 	union wire_gid local;
 	struct in6_addr in6;
 
 	if (gid->raw[0] == 0xff)
 		return FAB_STATION_ALL;
 	if (!memcmp(gid->raw, link_local_prefix, sizeof(link_local_prefix))) {
-		link_local_gid(number, &local);
-		return !memcmp(&local, gid, sizeof(local)) && number <= eth->num_stations ?
-			       number : 0;
+		link_local_gid(place, &local);
+		return place < eth->num_stations && !memcmp(&local, gid, sizeof(local)) ?
+			       number_at(eth, place) : 0;
 	}
 	memcpy(&in6, gid->raw, sizeof(in6));
 	if (!memcmp(gid->raw, ipv4_prefix, sizeof(ipv4_prefix)) ?
@@ -152,19 +177,26 @@ static bool settle_port(struct ag_port *port, uint16_t number)
 static void settle_ports(struct fab_ethernet *eth)
 {
 	struct fabric *fab = eth->fab;
-	uint16_t number = 0;
+	unsigned int place = 0;
 
 	for (int n = 0; n < fab->num_nodes; n++) {
 		bool is_switch = fab->node[n].ag->sw;
 
 		for (unsigned int p = 1; p <= fab->node[n].ag->num_ports; p++)
-			if (settle_port(&fab->node[n].ag->port[p], is_switch ? 0 : ++number))
+			if (fab_is_ethernet(fab, n, (int)p) &&
+			    settle_port(&fab->node[n].ag->port[p],
+					is_switch ? 0 : number_at(eth, place++)))
 				fab_changed(&fab->node[n].port[p],
 					    AG_CHANGED_ATTRIBUTES | AG_CHANGED_GIDS);
 	}
 }
 
 /* --- the tables of the switches --- */
+
+static bool is_ethernet_switch(const struct fabric *fab, int node)
+{
+	return fab->node[node].ag->sw && fab_is_ethernet(fab, node, 0);
+}
 
 /* the switch at the other end of a link that carries data; NULL */
 static struct fab_port *next_switch(const struct fab_port *port)
@@ -211,7 +243,7 @@ static int route_station(struct fab_ethernet *eth, uint16_t number, const struct
 	for (int n = 0; n < eth->fab->num_nodes && !ret; n++) {
 		uint8_t out = edge ? eth->toward[n] : WIRE_LFT_NO_PORT;
 
-		if (!eth->fab->node[n].ag->sw)
+		if (!is_ethernet_switch(eth->fab, n))
 			continue;
 		if (edge && n == edge->node)
 			out = edge->num;
@@ -233,7 +265,7 @@ static int route_stations(struct fab_ethernet *eth)
 			search(eth, edge->node);
 			searched = edge->node;
 		}
-		ret = route_station(eth, (uint16_t)(i + 1), edge);
+		ret = route_station(eth, number_at(eth, i), edge);
 	}
 	return ret;
 }
@@ -256,12 +288,14 @@ static int spread_to_all(struct fab_ethernet *eth)
 
 	forget_search(eth);
 	for (int n = 0; n < fab->num_nodes; n++)
-		if (fab->node[n].ag->sw && eth->toward[n] == WIRE_LFT_NO_PORT)
+		if (is_ethernet_switch(fab, n) && eth->toward[n] == WIRE_LFT_NO_PORT)
 			search(eth, n);
 	for (int n = 0; n < fab->num_nodes; n++) {
 		struct fab_node *node = &fab->node[n];
 
-		for (unsigned int p = 1; node->ag->sw && p <= node->ag->num_ports && !ret; p++)
+		if (!is_ethernet_switch(fab, n))
+			continue;
+		for (unsigned int p = 1; p <= node->ag->num_ports && !ret; p++)
 			ret = ag_mft_put(node->ag, FAB_STATION_ALL, (uint8_t)p,
 					 spreads(eth, &node->port[p]));
 	}
@@ -281,7 +315,7 @@ static void learn(struct rt_work *work)
 	if (route_stations(eth) || spread_to_all(eth))
 		rt_timer_arm(&eth->retry, mono_add(rt_now(eth->fab->rt), RETRY_NS));
 	for (int n = 0; n < eth->fab->num_nodes; n++)
-		if (eth->fab->node[n].ag->sw)
+		if (is_ethernet_switch(eth->fab, n))
 			fab_routes_changed(&eth->fab->node[n]);
 }
 
@@ -300,11 +334,12 @@ static void number_stations(struct fab_ethernet *eth)
 	for (int n = 0; n < fab->num_nodes; n++) {
 		if (fab->node[n].ag->sw)
 			continue;
-		eth->first[n] = (uint16_t)(eth->num_stations + 1);
+		eth->first[n] = (uint16_t)eth->num_stations;
 		eth->host[fab->topo->node[n].number - 1] = fab->topo->node[n].host;
 		eth->num_hosts = MAX(eth->num_hosts, fab->topo->node[n].number);
 		for (unsigned int p = 1; p <= fab->node[n].ag->num_ports; p++)
-			eth->station[eth->num_stations++] = &fab->node[n].port[p];
+			if (fab_is_ethernet(fab, n, (int)p))
+				eth->station[eth->num_stations++] = &fab->node[n].port[p];
 	}
 }
 
@@ -313,17 +348,19 @@ static unsigned int count_stations(const struct fabric *fab)
 	unsigned int stations = 0;
 
 	for (int n = 0; n < fab->num_nodes; n++)
-		stations += fab->node[n].ag->sw ? 0 : fab->node[n].ag->num_ports;
+		for (unsigned int p = 1; !fab->node[n].ag->sw && p <= fab->node[n].ag->num_ports; p++)
+			stations += fab->topo->node[n].port[p].ethernet;
 	return stations;
 }
 
 int fab_ethernet_start(struct fabric *fab, const struct topo_plan *plan)
 {
+	uint16_t before = topo_has_link(fab->topo, false) ? FAB_STATION_MIXED : 0;
 	unsigned int stations = count_stations(fab);
 	size_t nodes = (size_t)fab->num_nodes + 1;
 	struct fab_ethernet *eth;
 
-	if (stations >= WIRE_LID_MULTICAST)
+	if (stations >= (unsigned int)WIRE_LID_MULTICAST - before)
 		return -ENOSPC;
 	eth = rt_zalloc(sizeof(*eth));
 	if (!eth)
@@ -331,6 +368,7 @@ int fab_ethernet_start(struct fabric *fab, const struct topo_plan *plan)
 	fab->ethernet = eth;
 	eth->fab = fab;
 	eth->plan = *plan;
+	eth->before = before;
 	rt_work_init(&eth->work, learn);
 	rt_timer_init(fab->rt, &eth->retry, try_again);
 	eth->station = rt_zalloc((stations + 1) * sizeof(*eth->station));

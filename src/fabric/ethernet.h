@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * A fabric whose links are Ethernet's (RoCE). Nobody manages it: its switches learn by
- * themselves, its ports are Active as soon as their links are up, and no program sees a LID.
+ * The part of a fabric whose links are Ethernet's (RoCE). Nobody manages it: its switches
+ * learn by themselves, its ports are Active as soon as their links are up, and no program sees
+ * a LID. Which ports are Ethernet's the topology says; no cable joins them to ports of
+ * InfiniBand, but an adapter may have ports of both.
  *
- * Each port of an adapter is a *station*. Its number, from 1, is what the fabric forwards by:
- * the tables of the switches have it where a subnet manager would put a LID, so that the data
- * path is the same for both link layers. Outside of the fabric a station is known by its MAC
- * address and its GIDs, from which this file finds the number:
+ * Each port of an adapter is a *station*. Its number is what the fabric forwards by: the tables
+ * of the switches have it where a subnet manager would put a LID, so that the data path is the
+ * same for both link layers. The stations are counted from 1; beside ports of InfiniBand, whose
+ * LIDs begin there, from FAB_STATION_MIXED on, so that an address is that of one port alone.
+ * Outside of the fabric a station is known by its MAC address and its GIDs, from which this
+ * file finds the number:
  *
- *  MAC           02:73:69:00 and the number, locally administered
+ *  MAC           02:73:69:00 and the station's place among all, from 1; locally administered
  *  GID 0         fe80::/64 and the modified EUI-64 of the MAC address
  *  GID 1         ::ffff: and the IPv4 address of the address plan
  *  GID 2         the IPv6 address of the plan
@@ -28,6 +32,7 @@ struct fabric;
 
 #define FAB_MAC_BYTES	6
 #define FAB_STATION_ALL WIRE_LID_MULTICAST
+#define FAB_STATION_MIXED 0x8000
 #define FAB_ROCE_GIDS	6
 
 /** struct fab_roce_gid - an entry of a port's GID table */
@@ -37,18 +42,19 @@ struct fab_roce_gid {
 };
 
 /**
- * fab_ethernet_start() - give every link of a new fabric the Ethernet link layer
+ * fab_ethernet_start() - start the part of a new fabric whose links are Ethernet's
  * @plan: the stations' IP addresses; copied
  * Return: 0; -ENOSPC more stations than numbers; -ENOMEM
  */
 int fab_ethernet_start(struct fabric *fab, const struct topo_plan *plan);
-bool fab_is_ethernet(const struct fabric *fab);
+/** fab_is_ethernet() - is the link layer of this port Ethernet? Port 0 is a switch's own */
+bool fab_is_ethernet(const struct fabric *fab, int node, int port);
 
 /** fab_ethernet_mac() - the MAC address of station @number */
-void fab_ethernet_mac(uint16_t number, uint8_t mac[FAB_MAC_BYTES]);
+void fab_ethernet_mac(const struct fabric *fab, uint16_t number, uint8_t mac[FAB_MAC_BYTES]);
 /** fab_ethernet_group_mac() - the MAC address of a multicast GID (RFC 2464, section 7) */
 void fab_ethernet_group_mac(const uint8_t gid[16], uint8_t mac[FAB_MAC_BYTES]);
-/** fab_ethernet_gids() - the GID table of a CA's port */
+/** fab_ethernet_gids() - the GID table of a CA's port of Ethernet */
 void fab_ethernet_gids(const struct fabric *fab, int node, int port,
 		       struct fab_roce_gid gids[FAB_ROCE_GIDS]);
 /** fab_ethernet_find_mac() - Return: the station with this MAC address; FAB_STATION_ALL for

@@ -188,6 +188,55 @@ int build_cable(struct topo_build *b, int node, int port, int peer, int peer_por
 	return 0;
 }
 
+/* --- link layers ------------------------------------------------------- */
+
+/* Return: does a cable of @nd have this link layer? */
+static bool has_cable(const struct topo_node *nd, bool ethernet)
+{
+	for (int p = 1; p <= nd->num_ports; p++)
+		if (nd->port[p].peer_node >= 0 && nd->port[p].ethernet == ethernet)
+			return true;
+	return false;
+}
+
+int build_links(struct topo_build *b)
+{
+	for (int i = 0; i < b->topo->num_nodes; i++) {
+		struct topo_node *nd = &b->topo->node[i];
+
+		if (nd->kind == TOPO_CA || !has_cable(nd, true))
+			continue;
+		if (nd->kind == TOPO_ROUTER || has_cable(nd, false))
+			return build_fail(b, -EINVAL,
+					  nd->kind == TOPO_ROUTER ?
+						  "the router \"%s\" has a cable of Ethernet; expected "
+						  "InfiniBand, whose subnets it connects" :
+						  "\"%s\" has cables of both link layers; expected all "
+						  "of Ethernet (link=ethernet) or all of InfiniBand, "
+						  "since a switch forwards one of them",
+					  nd->id);
+		for (int p = 0; p <= nd->num_ports; p++)
+			nd->port[p].ethernet = true;
+	}
+	return 0;
+}
+
+void topo_set_ethernet(struct topology *topo)
+{
+	for (int i = 0; i < topo->num_nodes; i++)
+		for (int p = 0; p <= topo->node[i].num_ports; p++)
+			topo->node[i].port[p].ethernet = true;
+}
+
+bool topo_has_link(const struct topology *topo, bool ethernet)
+{
+	for (int i = 0; i < topo->num_nodes; i++)
+		for (int p = 1; p <= topo->node[i].num_ports; p++)
+			if (topo->node[i].port[p].ethernet == ethernet)
+				return true;
+	return false;
+}
+
 /* --- names ------------------------------------------------------------- */
 
 static const char prefix_of[] = {
@@ -313,7 +362,8 @@ int build_name_nodes(struct topo_build *b)
 
 		name_node(b, nd, described ? number_in_desc(nd, &device) : nth);
 	}
-	return check_guids(b);
+	error = check_guids(b);
+	return error ? error : build_links(b);
 }
 
 /* --- the interface ----------------------------------------------------- */

@@ -190,6 +190,8 @@ static int join(struct parser *ps, const struct end *end)
 	}
 	set_link(port, end);
 	set_link(&peer->port[end->far_port], end);
+	port->ethernet = peer->port[end->far_port].ethernet =
+		end->ethernet || port->ethernet || peer->port[end->far_port].ethernet;
 	if (end->far_guid && peer->kind != TOPO_SWITCH && !peer->port[end->far_port].guid)
 		peer->port[end->far_port].guid = end->far_guid;
 	return 0;

@@ -112,7 +112,33 @@ static int attr_line(struct parser *ps, struct scan *sc, const char *key)
 
 /* --- node lines -------------------------------------------------------- */
 
-/* `"description" enhanced port 0 lid N lmc 0 ip=ADDRESS`, of which all may be missing */
+/* what follows "link=": "ethernet" or "infiniband" */
+static int link_layer(struct parser *ps, struct scan *sc, bool *ethernet)
+{
+	char word[16] = "";
+
+	if (!scan_word(sc, word, sizeof(word)) ||
+	    (strcmp(word, "ethernet") && strcmp(word, "infiniband")))
+		return parse_fail(ps, "\"link=%s\" is no link layer; expected link=ethernet or "
+				      "link=infiniband", word);
+	*ethernet = !strcmp(word, "ethernet");
+	return 0;
+}
+
+/* the link layer in a node's line is that of all its ports */
+static int node_link_layer(struct parser *ps, struct scan *sc, struct topo_node *nd)
+{
+	bool ethernet;
+
+	if (link_layer(ps, sc, &ethernet))
+		return -EINVAL;
+	for (int p = 0; p <= nd->num_ports; p++)
+		nd->port[p].ethernet = ethernet;
+	return 0;
+}
+
+/* `"description" enhanced port 0 lid N lmc 0 ip=ADDRESS link=LAYER`, of which all may be
+ * missing */
 static int node_comment(struct parser *ps, struct scan *sc, struct topo_node *nd)
 {
 	char word[16];
@@ -125,6 +151,9 @@ static int node_comment(struct parser *ps, struct scan *sc, struct topo_node *nd
 			scan_skip(sc);
 		else if (!strcmp(word, "ip") && scan_char(sc, '=')) {
 			if (parse_address(ps, sc, ps->node, 1))
+				return -EINVAL;
+		} else if (!strcmp(word, "link") && scan_char(sc, '=')) {
+			if (node_link_layer(ps, sc, nd))
 				return -EINVAL;
 		} else if (nd->kind == TOPO_SWITCH && !strcmp(word, "lid") &&
 			   scan_number(sc, &lid) && lid < 0xc000)
@@ -251,6 +280,9 @@ static int port_comment(struct parser *ps, struct scan *sc, struct end *end, cha
 			*lid = value < 0xc000 ? (uint16_t)value : 0;
 		else if (!strcmp(word, "ip") && scan_char(sc, '=')) {
 			if (parse_address(ps, sc, end->node, end->port))
+				return -EINVAL;
+		} else if (!strcmp(word, "link") && scan_char(sc, '=')) {
+			if (link_layer(ps, sc, &end->ethernet))
 				return -EINVAL;
 		} else if (described && word[0] >= '1' && word[0] <= '9' &&
 			 strchr(word, 'x') && link_word(ps, word, end))

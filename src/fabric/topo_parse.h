@@ -26,6 +26,7 @@ struct end {
 	uint64_t far_guid;
 	uint8_t width_enc; /* 0: not given */
 	uint16_t speed_enc;
+	bool ethernet;
 };
 
 /* an IP address of an adapter's port */

@@ -18,6 +18,8 @@ static unsigned lid_of(const struct topology *topo, const struct topo_view *view
 
 	if (nd->kind == TOPO_SWITCH)
 		port = 0;
+	if (nd->port[port].ethernet)
+		return 0;
 	return view->lid ? view->lid(view->ctx, node, port) : nd->port[port].lid_hint;
 }
 
@@ -77,6 +79,8 @@ static void print_port(const struct topology *topo, const struct topo_view *view
 	fprintf(out, ":%d", port->peer_port);
 	if (lid)
 		fprintf(out, "  lid %u", lid);
+	if (port->ethernet)
+		fputs("  Ethernet", out);
 	print_state(out, view, node, p);
 	print_desc(peer, out);
 	fputc('\n', out);
@@ -325,6 +329,8 @@ static void print_cable(const struct topology *topo, const struct topo_view *vie
 		topo_width_name(port->width_enc), topo_speed_name(port->speed_enc));
 	if (nd->kind == TOPO_CA && p > 1)
 		print_addresses(topo, nd, p, out);
+	if (nd->kind == TOPO_CA && port->ethernet)
+		fputs(" link=ethernet", out);
 	fputc('\n', out);
 }
 
@@ -341,6 +347,8 @@ static void print_record(const struct topology *topo, const struct topo_view *vi
 	if (nd->kind == TOPO_SWITCH)
 		fprintf(out, " enhanced port 0 lid %u lmc 0",
 			lid_of(topo, view, node, 0));
+	if (nd->kind == TOPO_SWITCH && nd->port[0].ethernet)
+		fputs(" link=ethernet", out);
 	if (nd->kind == TOPO_CA)
 		print_addresses(topo, nd, 1, out);
 	fputc('\n', out);

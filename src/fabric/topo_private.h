@@ -39,6 +39,9 @@ int build_begin(struct topo_build *b, const char *fabric, char *err, size_t err_
 int build_node(struct topo_build *b, enum topo_kind kind, int num_ports);
 /** build_cable() - add a cable between two free ports. Return: 0; -EEXIST */
 int build_cable(struct topo_build *b, int node, int port, int peer, int peer_port);
+/** build_links() - give each port of a switch the link layer that its cables have
+ *  Return: 0; -EINVAL a switch has cables of both */
+int build_links(struct topo_build *b);
 /** build_name_nodes() - name the nodes n1.., s1.., r1.. in their order, and assign missing
  *  GUIDs, ids and descriptions. Return: 0; -EINVAL two nodes share a GUID */
 int build_name_nodes(struct topo_build *b);

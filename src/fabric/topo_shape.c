@@ -3,8 +3,8 @@
  * Builds topologies from a shorthand: SHAPE[:NUMBERS][,OPTION=VALUE...]. Each
  * shape is a row of the table at the end: its name, the number of its arguments,
  * and the function that creates its nodes and cables. Every shape has the options
- * speed= and width= of the links; ports= of an adapter and adapters= of a host are
- * allowed by some rows.
+ * speed=, width= and link= (the link layer) of the links; ports= of an adapter, adapters= of
+ * a host and a link layer for each of a host's ports are allowed by some rows.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -13,6 +13,7 @@
 #include "fabric/topo_private.h"
 
 #define MAX_NUMBERS 4
+#define MAX_LAYERS  16
 
 struct shape_args {
 	int num[MAX_NUMBERS];
@@ -20,13 +21,15 @@ struct shape_args {
 	int hosts; /* torus: the number after the dimensions */
 	int ports; /* of an adapter */
 	int adapters; /* of a host */
+	int layers;   /* that are named, for the ports of a host; 0: all are InfiniBand */
+	bool ethernet[MAX_LAYERS];
 };
 
 struct shape {
 	const char *name;
 	int least, most; /* numbers */
 	char separator;	 /* between them */
-	bool ports;	 /* has the options ports= and adapters= */
+	bool ports;	 /* has the options ports= and adapters=, and link= for each port */
 	int largest;	 /* bound of each number */
 	const char *usage;
 	int (*build)(struct topo_build *b, const struct shape_args *a);
@@ -58,6 +61,22 @@ static long power(long base, int exponent)
 	return value;
 }
 
+/* Has port @i of a host the link layer Ethernet? The ports of all its adapters are counted,
+ * from 0; the last layer that is named is that of all further ports. */
+static bool is_ethernet(const struct shape_args *a, int i)
+{
+	return a->layers && a->ethernet[MIN(i, a->layers - 1)];
+}
+
+/* the cable of port @i of a host */
+static void host_cable(struct topo_build *b, const struct shape_args *a, int i, int node, int port,
+		       int peer, int peer_port)
+{
+	build_cable(b, node, port, peer, peer_port);
+	b->topo->node[node].port[port].ethernet = is_ethernet(a, i);
+	b->topo->node[peer].port[peer_port].ethernet = is_ethernet(a, i);
+}
+
 /* direct: two hosts with A adapters, P cables from each of them, no switch */
 static int build_direct(struct topo_build *b, const struct shape_args *a)
 {
@@ -65,38 +84,56 @@ static int build_direct(struct topo_build *b, const struct shape_args *a)
 
 	b->adapters = a->adapters;
 	for (int i = 0; n >= 0 && i < a->adapters * a->ports; i++)
-		build_cable(b, n + i / a->ports, 1 + i % a->ports,
-			    n + a->adapters + i / a->ports, 1 + i % a->ports);
+		host_cable(b, a, i, n + i / a->ports, 1 + i % a->ports,
+			   n + a->adapters + i / a->ports, 1 + i % a->ports);
 	return n < 0 ? n : 0;
 }
 
-/* N hosts, each with A adapters with P ports, around one switch */
-static int star(struct topo_build *b, int hosts, int adapters, int ports)
-{
-	long all = (long)hosts * adapters * ports;
-	int n, s;
+/* the switch in the middle of a star, for the ports of one link layer */
+struct centre {
+	int ports; /* of a host, that have this link layer */
+	int sw;	   /* index */
+	int taken; /* ports of the switch */
+};
 
-	if (all > TOPO_MAX_NODE_PORTS)
+/* N hosts, each with A adapters with P ports, around a switch for each link layer */
+static int star(struct topo_build *b, const struct shape_args *a, int hosts, int ports)
+{
+	struct centre centre[2] = {0}; /* [is it Ethernet's?] */
+	int of_host = a->adapters * ports, n;
+
+	for (int i = 0; i < of_host; i++)
+		centre[is_ethernet(a, i)].ports++;
+	if ((long)hosts * MAX(centre[0].ports, centre[1].ports) > TOPO_MAX_NODE_PORTS)
 		return build_fail(b, -EINVAL,
 				  "too large: one switch has at most %d ports; "
 				  "try fattree:2,%d",
 				  TOPO_MAX_NODE_PORTS, hosts > 2592 ? 64 : 36);
-	b->adapters = adapters;
-	n = add_nodes(b, TOPO_CA, (long)hosts * adapters, ports);
-	s = n < 0 ? n : add_nodes(b, TOPO_SWITCH, 1, (int)all);
-	for (int i = 0; s >= 0 && i < all; i++)
-		build_cable(b, n + i / ports, 1 + i % ports, s, 1 + i);
-	return s < 0 ? s : 0;
+	b->adapters = a->adapters;
+	n = add_nodes(b, TOPO_CA, (long)hosts * a->adapters, ports);
+	for (int i = 0; i < 2 && n >= 0; i++) {
+		struct centre *c = &centre[is_ethernet(a, 0) ^ (i == 1)];
+
+		c->sw = c->ports ? add_nodes(b, TOPO_SWITCH, 1, hosts * c->ports) : 0;
+		if (c->sw < 0)
+			return c->sw;
+	}
+	for (int i = 0; n >= 0 && i < hosts * of_host; i++) {
+		struct centre *c = &centre[is_ethernet(a, i % of_host)];
+
+		host_cable(b, a, i % of_host, n + i / ports, 1 + i % ports, c->sw, ++c->taken);
+	}
+	return n < 0 ? n : 0;
 }
 
 static int build_pair(struct topo_build *b, const struct shape_args *a)
 {
-	return star(b, 2, a->adapters, a->count ? a->num[0] : a->ports);
+	return star(b, a, 2, a->count ? a->num[0] : a->ports);
 }
 
 static int build_star(struct topo_build *b, const struct shape_args *a)
 {
-	return star(b, a->num[0], a->adapters, a->ports);
+	return star(b, a, a->num[0], a->ports);
 }
 
 /*
@@ -159,7 +196,7 @@ static int build_fattree(struct topo_build *b, const struct shape_args *a)
 				  "K is half the ports of a switch: expected 1 to %d",
 				  TOPO_MAX_NODE_PORTS / 2);
 	if (t.levels == 1)
-		return star(b, ports, 1, 1);
+		return star(b, a, ports, 1);
 	t.width = power(t.k, t.levels - 2);
 	t.hosts = add_nodes(b, TOPO_CA, 2 * power(t.k, t.levels), 1);
 	if (t.hosts < 0)
@@ -273,7 +310,8 @@ static int bad(struct reader *r, const char *what)
 	return build_fail(r->b, -EINVAL,
 			  "topology \"%s\": %s; expected %s[,speed=EDR][,width=4x]%s",
 			  r->spec, what, r->shape->usage,
-			  r->shape->ports ? "[,ports=1][,adapters=1]" : "");
+			  r->shape->ports ? "[,ports=1][,adapters=1][,link=infiniband+ethernet]" :
+					    "[,link=infiniband]");
 }
 
 static int number(struct reader *r, int most, int *value)
@@ -291,6 +329,38 @@ static int number(struct reader *r, int most, int *value)
 	r->at = end;
 	*value = (int)n;
 	return 0;
+}
+
+static const struct {
+	const char *name;
+	bool ethernet;
+} layers[] = {{"infiniband", false}, {"ethernet", true}};
+
+/* the layer with this name. Return: its index; -1 */
+static int find_layer(const char *name, size_t len)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(layers); i++)
+		if (strlen(layers[i].name) == len && !memcmp(layers[i].name, name, len))
+			return (int)i;
+	return -1;
+}
+
+/* "infiniband+ethernet": of each port of a host */
+static int link_layers(struct reader *r, struct shape_args *a)
+{
+	for (a->layers = 0;; r->at++) {
+		size_t len = strcspn(r->at, "+,");
+		int layer = find_layer(r->at, len);
+
+		if (layer < 0)
+			return bad(r, "link= takes infiniband or ethernet");
+		if (a->layers == (r->shape->ports ? MAX_LAYERS : 1))
+			return bad(r, "link= has too many link layers");
+		a->ethernet[a->layers++] = layers[layer].ethernet;
+		r->at += len;
+		if (*r->at != '+')
+			return 0;
+	}
 }
 
 static int option(struct reader *r, struct shape_args *a)
@@ -312,6 +382,8 @@ static int option(struct reader *r, struct shape_args *a)
 		r->width_enc = topo_width_enc(value, len);
 		if (!r->width_enc)
 			return bad(r, "width= takes 1x, 2x, 4x, 8x, 12x");
+	} else if (key == 4 && !memcmp(value - 5, "link", 4)) {
+		return link_layers(r, a);
 	} else if (key == 5 && !memcmp(value - 6, "ports", 5) && r->shape->ports) {
 		return number(r, TOPO_MAX_NODE_PORTS, &a->ports);
 	} else if (key == 8 && !memcmp(value - 9, "adapters", 8) && r->shape->ports) {
@@ -412,5 +484,7 @@ int topo_shape(struct topo_build *b, const char *spec)
 		error = shape->build(b, &args);
 	if (!error)
 		set_links(b->topo, &r);
+	if (!error && args.layers == 1 && args.ethernet[0])
+		topo_set_ethernet(b->topo);
 	return error;
 }

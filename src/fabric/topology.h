@@ -25,6 +25,7 @@ struct topo_port {
 	uint8_t width_enc; /* LinkWidth: 1, 2 (4x), 4 (8x), 8 (12x), 16 (2x) */
 	uint16_t
 		speed_enc; /* 1 SDR, 2 DDR, 4 QDR, 8 FDR10, 16 FDR, 32 EDR, 64 HDR, 128 NDR */
+	bool ethernet;	   /* the link layer: Ethernet; otherwise InfiniBand */
 	uint64_t guid;	   /* 0: derived from the node's */
 	uint16_t lid_hint; /* LID printed in the file; informative only */
 };
@@ -96,6 +97,10 @@ const char *topo_host_name(const struct topology *topo, int node);
  *  @port: set to the number of the port on this adapter
  *  Return: index; -1 the host has fewer ports */
 int topo_host_adapter(const struct topology *topo, int host, unsigned *port);
+/** topo_set_ethernet() - give every port the Ethernet link layer
+ *  topo_has_link() - does any port have this link layer: Ethernet, or InfiniBand? */
+void topo_set_ethernet(struct topology *topo);
+bool topo_has_link(const struct topology *topo, bool ethernet);
 /** topo_kind_name() - "ca", "switch" or "router" */
 const char *topo_kind_name(enum topo_kind kind);
 /** topo_width_name() - "4x"; topo_speed_name() - "EDR"; "?" when not known */

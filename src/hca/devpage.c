@@ -68,7 +68,7 @@ static void fill_gids(const struct ag_port *p, struct abi_devport *out)
 static struct abi_devport snapshot(const struct hca *hca, unsigned port_num)
 {
 	const struct ag_port *p = &fab_node(hca->fab, hca->node)->port[port_num];
-	bool ethernet = fab_is_ethernet(hca->fab);
+	bool ethernet = fab_is_ethernet(hca->fab, hca->node, (int)port_num);
 	struct abi_devport out = {
 		.lid = p->lid,
 		.lmc = p->lmc,

@@ -46,11 +46,11 @@ struct delivery {
 
 /* --- from a program --- */
 
-bool hca_frame_route(const struct hca *hca, struct fab_packet *pkt, uint8_t *bytes)
+bool hca_frame_route(const struct hca *hca, unsigned port, struct fab_packet *pkt, uint8_t *bytes)
 {
 	const struct hca_qp *src = eng_table_get(&hca->qps, pkt->src_qpn);
 
-	if (!fab_is_ethernet(hca->fab) || !src || src->ib.qp_type != IB_QPT_RAW_PACKET ||
+	if (!fab_is_ethernet(hca->fab, hca->node, (int)port) || !src || src->ib.qp_type != IB_QPT_RAW_PACKET ||
 	    pkt->lrh.lnh != WIRE_LNH_BTH || pkt->len < HEADERS + WIRE_FRAME_MIN)
 		return false;
 	pkt->lrh.dlid = fab_ethernet_find_mac(hca->fab, bytes + HEADERS);
@@ -214,7 +214,7 @@ struct ib_flow *hca_create_flow(struct ib_qp *ibqp, const struct ib_flow_attr *a
 	struct hca *hca = hca_of(ibqp->device);
 	struct hca_flow *flow;
 
-	if (!fab_is_ethernet(hca->fab))
+	if (!fab_is_ethernet(hca->fab, hca->node, attr->port))
 		return ERR_PTR(-EOPNOTSUPP);
 	flow = rt_zalloc(sizeof(*flow));
 	if (!flow)

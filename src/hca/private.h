@@ -243,7 +243,7 @@ void hca_port_changed(void *ctx, uint32_t changes);
 /* flow.c: frames of raw packet QPs */
 /** hca_frame_route() - a program sends a frame: set the station of its MAC address, also in
  *  @bytes, which are the packet's. Return: false: it may not */
-bool hca_frame_route(const struct hca *hca, struct fab_packet *pkt, uint8_t *bytes);
+bool hca_frame_route(const struct hca *hca, unsigned port, struct fab_packet *pkt, uint8_t *bytes);
 /** hca_frame_deliver() - a frame reached the port. 0; -EAGAIN its QP's program has no room */
 int hca_frame_deliver(struct hca_port *port, const struct fab_packet *pkt);
 struct ib_flow *hca_create_flow(struct ib_qp *qp, const struct ib_flow_attr *attr);
@@ -378,6 +378,8 @@ int hca_modify_port(struct ib_device *device, u32 port_num, int mask,
 		    struct ib_port_modify *modify);
 int hca_query_gid(struct ib_device *device, u32 port_num, int index, union ib_gid *gid);
 int hca_query_pkey(struct ib_device *device, u32 port_num, u16 index, u16 *pkey);
+/** hca_has_ethernet() - has the adapter a port of Ethernet? */
+bool hca_has_ethernet(const struct hca *hca);
 int hca_find_station(struct ib_device *device, const union ib_gid *gid, u16 *station);
 int hca_process_mad(struct ib_device *device, int flags, u32 port_num, const struct ib_wc *in_wc,
 		    const struct ib_grh *in_grh, const struct ib_mad *in, struct ib_mad *out,

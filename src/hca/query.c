@@ -85,7 +85,7 @@ static void own_attr(const struct hca *hca, struct ib_device_attr *attr)
 	};
 }
 
-/* what an adapter has if its ports are Ethernet's */
+/* what an adapter has if a port is Ethernet's */
 static void add_ethernet(struct ib_device_attr *attr)
 {
 	attr->device_cap_flags |= IB_DEVICE_MANAGED_FLOW_STEERING;
@@ -111,12 +111,20 @@ static void agree(struct ib_device_attr *attr)
 		attr->max_mw = 0;
 }
 
+bool hca_has_ethernet(const struct hca *hca)
+{
+	for (unsigned port = 1; port <= hca->ib.phys_port_cnt; port++)
+		if (fab_is_ethernet(hca->fab, hca->node, (int)port))
+			return true;
+	return false;
+}
+
 int hca_query_device(struct ib_device *device, struct ib_device_attr *attr)
 {
 	const struct hca *hca = hca_of(device);
 
 	own_attr(hca, attr);
-	if (fab_is_ethernet(hca->fab))
+	if (hca_has_ethernet(hca))
 		add_ethernet(attr);
 	if (hca->set->profile)
 		profile_apply(hca->set->profile, attr, NULL, 0);
@@ -190,7 +198,7 @@ int hca_find_station(struct ib_device *device, const union ib_gid *gid, u16 *sta
 	union wire_gid wire;
 
 	memcpy(wire.raw, gid->raw, sizeof(wire.raw));
-	*station = fab_is_ethernet(hca->fab) ? fab_ethernet_find_gid(hca->fab, &wire) : 0;
+	*station = hca_has_ethernet(hca) ? fab_ethernet_find_gid(hca->fab, &wire) : 0;
 	return *station ? 0 : -EHOSTUNREACH;
 }
 

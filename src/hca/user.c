@@ -187,9 +187,10 @@ static bool forward(struct hca_user *user, const void *shared, size_t len)
 		return true;
 	pkt.source = 1 + (uint32_t)hca->node;
 	pkt.owner = user->owner;
-	if (unlikely(pkt.dest_qpn == WIRE_QPN_FRAME) && !hca_frame_route(hca, &pkt, bytes))
-		return true;
 	port_num = source_port(hca, &pkt);
+	if (unlikely(pkt.dest_qpn == WIRE_QPN_FRAME) && port_num &&
+	    !hca_frame_route(hca, port_num, &pkt, bytes))
+		return true;
 	if (!port_num || !may_leave(user, port_num, &pkt))
 		return true;
 	if (fab_send(hca->fab, hca->node, (int)port_num, &pkt) == -EAGAIN)
@@ -447,7 +448,7 @@ static int find_station(const struct hca *hca, const struct abi_find_station *in
 	if (station == FAB_STATION_ALL)
 		fab_ethernet_group_mac(in->gid, out->mac);
 	else
-		fab_ethernet_mac(station, out->mac);
+		fab_ethernet_mac(hca->fab, station, out->mac);
 	return 0;
 }
 

@@ -16,10 +16,13 @@ pytestmark = pytest.mark.skipif(not shutil.which("ucx_perftest"), reason="no ucx
 COUNT = 2000
 
 
-def perftest(fabric, test, transports, *args):
-    """Client's output of ucx_perftest between n1 and n2."""
+def perftest(fabric, test, transports, *args, program=("env",)):
+    """Client's output of ucx_perftest between n1 and n2.
+
+    @program: env, with variables for both
+    """
     port = next(_ports)
-    program = [SOFTIB, "exec", "--devices", "n1", "--", "env", f"UCX_TLS={transports}",
+    program = [SOFTIB, "exec", "--devices", "n1", "--", *program, f"UCX_TLS={transports}",
                "UCX_LOG_LEVEL=info", "ucx_perftest", "-p", port]
     server = fabric.serve("n1", *program, port=port)
     program[3] = "n2"

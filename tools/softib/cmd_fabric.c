@@ -28,10 +28,11 @@ struct fabric_args {
 	wordexp_t manager; /* of --sm: its name and its options */
 	char star[32]; /* of --nodes */
 	long ports, adapters; /* of --ports and --adapters; 0: as the topology says */
+	char link[256]; /* the option link= of a shape, of --link-layer; "": as the topology says */
 	char spec[PATH_MAX];  /* the topology with these */
 	unsigned timeout_s;
 	const char *min_ack_timeout, *hca_profile, *link_layer, *polled, *ipoib_mode, *ipoib_mtu;
-	bool no_namespace, devices, sdp, memlock, net_raw;
+	bool no_namespace, devices, sdp, memlock, net_raw, mixed;
 	enum node_net net;
 	const char *ip[2];
 	const char *name;
@@ -68,8 +69,10 @@ static const struct argp_option fabric_options[] = {
 	 "the adapters of these nodes, names with commas or all, raise no interrupt: the midlayer "
 	 "polls them",
 	 0},
-	{"link-layer", 'l', "LAYER", 0,
-	 "of all ports: infiniband (default) or ethernet, for RoCE; without a subnet manager then",
+	{"link-layer", 'l', "LAYER[,LAYER..]", 0,
+	 "of all ports, or of each port of a node: infiniband (default) or ethernet, for RoCE; the "
+	 "last one is that of all further ports",
+
 	 0},
 	{"net", KEY_NET, "NET", 0, OPTION_NET "; default host", 0},
 	{"ip", 'i', "NETWORK", 0,
@@ -104,6 +107,31 @@ static int whole_number(const char *text, long most, long *value)
 	return errno || *end || end == text || *value < 0 || *value > most ? -1 : 0;
 }
 
+/* Let --link-layer be an option of the shape, or for a file softibd's. Which one a fabric has
+ * throughout, softib needs to know. */
+static void parse_link_layers(struct fabric_args *args, struct argp_state *state, const char *arg)
+{
+	char each_of[sizeof(args->link)], *rest = NULL;
+	int infiniband = 0, ethernet = 0;
+
+	snprintf(args->link, sizeof(args->link), "%s", arg);
+	strcpy(each_of, args->link);
+	for (char *each = strtok_r(each_of, ",", &rest); each; each = strtok_r(NULL, ",", &rest)) {
+		int *count = strcmp(each, "ethernet") ? &infiniband : &ethernet;
+
+		++*count;
+		if (count == &infiniband && strcmp(each, "infiniband"))
+			argp_error(state, "--link-layer takes infiniband or ethernet, or one of them "
+					  "for each port of a node with commas, not '%s'", each);
+	}
+	if (infiniband + ethernet == 0)
+		argp_error(state, "--link-layer takes infiniband or ethernet, not '%s'", args->link);
+	for (char *comma = args->link; (comma = strchr(comma, ','));)
+		*comma = '+';
+	args->link_layer = ethernet && !infiniband ? "ethernet" : NULL;
+	args->mixed = ethernet && infiniband;
+}
+
 /* what belongs to InfiniBand */
 static void check_ethernet(struct fabric_args *args, struct argp_state *state)
 {
@@ -116,23 +144,30 @@ static void check_ethernet(struct fabric_args *args, struct argp_state *state)
 		args->sm = args->link_layer ? "none" : "softib-sm";
 }
 
-/* --adapters and --ports become options of the shape */
+/* --adapters, --ports and --link-layer become options of the shape */
 static void apply_counts(struct fabric_args *args, struct argp_state *state)
 {
 	static const char *const keys[] = {"adapters", "ports"};
 	const long values[] = {args->adapters, args->ports};
+	bool counts = args->adapters || args->ports, shape = topo_is_shape(args->topology);
 	size_t n;
 
-	if (!args->adapters && !args->ports)
-		return;
-	if (!topo_is_shape(args->topology))
+	if (!shape && counts)
 		argp_error(state, "--adapters and --ports are for shapes such as star:4; the file "
 				  "%s says what its nodes have", args->topology);
+	if (!shape && args->mixed)
+		argp_error(state, "--link-layer with several link layers is for shapes such as star:4; "
+				  "in a file such as %s, link=ethernet in a comment says so",
+			   args->topology);
+	if (!shape || (!counts && !*args->link))
+		return;
 	n = (size_t)snprintf(args->spec, sizeof(args->spec), "%s", args->topology);
 	for (size_t i = 0; i < ARRAY_SIZE(keys) && n < sizeof(args->spec); i++)
 		if (values[i])
 			n += (size_t)snprintf(args->spec + n, sizeof(args->spec) - n, ",%s=%ld",
 					      keys[i], values[i]);
+	if (*args->link && n < sizeof(args->spec))
+		snprintf(args->spec + n, sizeof(args->spec) - n, ",link=%s", args->link);
 	args->topology = args->spec;
 }
 
@@ -209,8 +244,7 @@ static error_t parse_fabric(int key, char *arg, struct argp_state *state)
 		args->min_ack_timeout = arg;
 		return 0;
 	case 'l':
-		either(state, "--link-layer", arg, "infiniband", "ethernet");
-		args->link_layer = strcmp(arg, "ethernet") ? NULL : arg;
+		parse_link_layers(args, state, arg);
 		return 0;
 	case 'P':
 		args->polled = arg;

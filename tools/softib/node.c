@@ -72,15 +72,18 @@ static void place_port(struct node_port *port, struct json_object *address)
 static void place_at(struct node_place *at, struct json_object *node)
 {
 	struct json_object *addresses = member_of(node, "addresses");
-	const char *ib0 = at->ports[0].address;
+	const char *own = ""; /* by IP over InfiniBand */
 
 	at->num_ports = (int)MIN(count_of(addresses), (size_t)NODE_PORTS_MAX);
-	for (int i = 0; i < at->num_ports; i++)
+	for (int i = 0; i < at->num_ports; i++) {
 		place_port(&at->ports[i], item_of(addresses, (size_t)i));
+		if (!*own && !member_of(item_of(addresses, (size_t)i), "link_layer"))
+			own = at->ports[i].address;
+	}
 	snprintf(at->node, sizeof(at->node), "%s", text_of(node, "name"));
 	snprintf(at->adapter, sizeof(at->adapter), "%s", text_of(node, "name"));
 	snprintf(at->address, sizeof(at->address), "%s",
-		 at->net == NET_NODE && *ib0 ? ib0 : "127.0.0.1");
+		 at->net == NET_NODE && *own ? own : "127.0.0.1");
 }
 
 /* Keep which of the adapters of a host @name names; one that names none, such as a port's

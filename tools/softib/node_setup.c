@@ -77,7 +77,11 @@ static int set_up_interfaces(const struct node_place *at, struct json_object *no
 	for (size_t i = 0; netdev_is_possible() && i < count_of(list); i++) {
 		struct json_object *each = item_of(list, i);
 		unsigned port = (unsigned)number_of(each, "port");
-		int error = netdev_ipoib(at, text_of(each, "adapter"), port, WIRE_PKEY_DEFAULT,
+		int error;
+
+		if (member_of(each, "link_layer")) /* Ethernet: programs alone use the port */
+			continue;
+		error = netdev_ipoib(at, text_of(each, "adapter"), port, WIRE_PKEY_DEFAULT,
 					 text_of(each, "interface"));
 
 		if (error && error != -EPROTO)

@@ -10,6 +10,7 @@ static void start(struct net *net)
 {
 	struct topo_plan plan;
 
+	topo_set_ethernet(&net->topo);
 	net_start(net);
 	topo_plan_init(&plan);
 	assert_int_equal(fab_ethernet_start(net->fab, &plan), 0);
@@ -55,12 +56,74 @@ static void stations_are_active_at_once(void **state)
 {
 	struct net *net = triangle();
 
-	assert_true(fab_is_ethernet(net->fab));
+	assert_true(fab_is_ethernet(net->fab, N0, 1));
 	assert_int_equal(net_port(net, N0, 1)->state, WIRE_PORT_ACTIVE);
 	assert_int_equal(net_port(net, S2, 3)->state, WIRE_PORT_ACTIVE);
 	assert_int_equal(net_port(net, S2, 6)->state, WIRE_PORT_DOWN);
 	assert_int_equal(net_port(net, N0, 1)->lid, 1);
 	assert_int_equal(net_port(net, N5, 1)->lid, 3);
+	net_end(net);
+}
+
+/* an adapter with a port of each link layer, between two switches that nothing joins:
+ *
+ *   N0:1, N1:1 -- S2     N0:2, N1:2 == S3
+ */
+static struct net *two_layers(void)
+{
+	struct net *net = calloc(1, sizeof(*net));
+	struct topo_plan plan;
+
+	net_add(net, TOPO_CA, 2);
+	net_add(net, TOPO_CA, 2);
+	net_add(net, TOPO_SWITCH, 2);
+	net_add(net, TOPO_SWITCH, 2);
+	for (int i = 0; i < 2; i++) {
+		net_cable(net, i, 1, S2, (uint8_t)(i + 1));
+		net_cable(net, i, 2, S3, (uint8_t)(i + 1));
+		net->port[i][2].ethernet = true;
+	}
+	for (int p = 0; p <= 2; p++)
+		net->port[S3][p].ethernet = true;
+	net_start(net);
+	topo_plan_init(&plan);
+	assert_int_equal(fab_ethernet_start(net->fab, &plan), 0);
+	rt_sim_run(net->rt, 100);
+	return net;
+}
+
+/* Nobody but a subnet manager touches what is InfiniBand's; an address is that of one port. */
+static void both_link_layers_in_one_adapter(void **state)
+{
+	struct net *net = two_layers();
+	struct fab_roce_gid gid[FAB_ROCE_GIDS];
+	union wire_gid of_ib = {.raw = {[10] = 0xff, [11] = 0xff, [12] = 10, [13] = 1, [15] = 1}};
+	uint8_t mac[FAB_MAC_BYTES];
+
+	assert_false(fab_is_ethernet(net->fab, N0, 1));
+	assert_false(fab_is_ethernet(net->fab, S2, 0));
+	assert_true(fab_is_ethernet(net->fab, N0, 2));
+	assert_true(fab_is_ethernet(net->fab, S3, 0));
+	assert_int_equal(net_port(net, N0, 1)->state, WIRE_PORT_INIT);
+	assert_int_equal(net_port(net, S2, 1)->state, WIRE_PORT_INIT);
+	assert_int_equal(net_port(net, N0, 1)->lid, 0);
+	for (int i = 0; i < 2; i++) {
+		uint16_t number = (uint16_t)(FAB_STATION_MIXED + 1 + i);
+
+		assert_int_equal(net_port(net, i, 2)->state, WIRE_PORT_ACTIVE);
+		assert_int_equal(net_port(net, i, 2)->lid, number);
+		fab_ethernet_mac(net->fab, number, mac);
+		assert_int_equal(mac[5], i + 1);
+		assert_int_equal(fab_ethernet_find_mac(net->fab, mac), number);
+		fab_ethernet_gids(net->fab, i, 2, gid);
+		for (int g = 0; g < FAB_ROCE_GIDS; g++)
+			assert_int_equal(fab_ethernet_find_gid(net->fab, &gid[g].gid), number);
+		assert_int_equal(ag_lft_get(fab_node(net->fab, S3), number), i + 1);
+		assert_int_equal(ag_lft_get(fab_node(net->fab, S2), number), WIRE_LFT_NO_PORT);
+	}
+	assert_int_equal(fab_ethernet_find_gid(net->fab, &of_ib), 0); /* 10.1.0.1 is port 1 of N0 */
+	assert_false(ag_mft_get(fab_node(net->fab, S2), FAB_STATION_ALL, 1));
+	assert_true(ag_mft_get(fab_node(net->fab, S3), FAB_STATION_ALL, 1));
 	net_end(net);
 }
 
@@ -200,11 +263,11 @@ static void mac_addresses(void **state)
 	uint8_t mac[FAB_MAC_BYTES];
 
 	for (uint16_t i = 1; i <= 3; i++) {
-		fab_ethernet_mac(i, mac);
+		fab_ethernet_mac(net->fab, i, mac);
 		assert_int_equal(mac[0] & 3, 2); /* of one station, locally administered */
 		assert_int_equal(fab_ethernet_find_mac(net->fab, mac), i);
 	}
-	fab_ethernet_mac(4, mac);
+	fab_ethernet_mac(net->fab, 4, mac);
 	assert_int_equal(fab_ethernet_find_mac(net->fab, mac), FAB_STATION_ALL);
 	assert_int_equal(fab_ethernet_find_mac(net->fab, group), FAB_STATION_ALL);
 	assert_int_equal(fab_ethernet_find_mac(net->fab, of_nobody), FAB_STATION_ALL);
@@ -215,6 +278,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(stations_are_active_at_once),
+		cmocka_unit_test(both_link_layers_in_one_adapter),
 		cmocka_unit_test(every_station_reaches_every_other),
 		cmocka_unit_test(a_frame_to_all_reaches_each_once),
 		cmocka_unit_test(a_way_around_is_found),

@@ -119,6 +119,8 @@ static void round_trips(void **state)
 {
 	static const char *const specs[] = {
 		"direct",      "pair:2",	"star:8",      "star:3,adapters=2",
+		"star:3,ports=2,link=infiniband+ethernet", "direct,ports=2,link=ethernet+infiniband",
+		"torus:3x2,link=ethernet",
 		"fattree:3,3", "torus:3x4x2,2", "dragonfly:3,2,1,speed=HDR,width=2x"};
 	struct topology *t = parse(discovered), *again = print_and_parse(t);
 
@@ -168,6 +170,12 @@ static const struct {
 	{"Switch 8 \"a\"\n[1] \"b\"[1] q=1\n", "f:2: option q="},
 	{"Switch 8 \"a\"\n[1] \"S-0000000000000001\"[1] # \"b\" lid 4 4xFOO\n",
 	 "f:2: \"4xFOO\" is no link speed"},
+	{"Switch 8 \"a\" # link=token-ring\n", "f:1: \"link=token-ring\" is no link layer"},
+	{"Switch 8 \"a\"\n[1] \"b\"[1] # link=\nCa 1 \"b\"\n", "f:2: \"link=\" is no link layer"},
+	{"Switch 8 \"a\"\n[1] \"b\"[1] # link=ethernet\n[2] \"b\"[2]\nCa 2 \"b\"\n",
+	 "f: \"a\" has cables of both link layers"},
+	{"Rt 2 \"a\" # link=ethernet\n[1] \"b\"[1]\nCa 1 \"b\"\n",
+	 "f: the router \"a\" has a cable of Ethernet"},
 	{"Switch 8 \"a\"\n[1] \"a\"[1]\n",
 	 "f:2: port 1 of \"a\" is taken or is this port itself"},
 	{"Switch 8 \"a\"\n[1] \"b\"[1]\nCa 1 \"b\"\n[1] \"a\"[2]\n",

@@ -227,6 +227,11 @@ static void bad_shapes(void **state)
 		"dragonfly:200,200,1",
 		"direct:1",
 		"/nonexistent/file",
+		"pair,link=",
+		"pair,link=token-ring",
+		"pair,link=ethernet+",
+		"fattree:2,2,link=infiniband+ethernet",
+		"star:200,ports=3,link=ethernet+infiniband",
 		"",
 	};
 
@@ -270,6 +275,44 @@ static void adapters_of_a_node(void **state)
 	topo_free(t);
 }
 
+/* a switch for each link layer; a node's port has that of its place in the list */
+static void link_layers(void **state)
+{
+	static const struct {
+		const char *spec;
+		int switches;
+		bool ethernet[4]; /* the ports of a node, of all its adapters */
+	} rows[] = {
+		{"pair,adapters=2,ports=2", 1, {false, false, false, false}},
+		{"pair,adapters=2,ports=2,link=ethernet", 1, {true, true, true, true}},
+		{"pair,adapters=2,ports=2,link=infiniband+ethernet", 2, {false, true, true, true}},
+		{"pair,adapters=4,link=ethernet+infiniband+ethernet", 2, {true, false, true, true}},
+		{"direct,ports=4,link=infiniband+ethernet+ethernet+infiniband", 0,
+		 {false, true, true, false}},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct topology *t = load(rows[i].spec);
+
+		print_message("# %s\n", rows[i].spec);
+		check_cables(t);
+		assert_int_equal(count_kind(t, TOPO_SWITCH), rows[i].switches);
+		assert_int_equal(count_cables(t), rows[i].switches ? 8 : 4);
+		for (int n = 0; n < t->num_nodes; n++)
+			for (int p = 1; p <= t->node[n].num_ports; p++) {
+				const struct topo_node *nd = &t->node[n];
+				unsigned port = nd->ports_before + (unsigned)p - 1;
+
+				assert_true(nd->port[p].peer_node >= 0);
+				if (nd->kind == TOPO_CA)
+					assert_int_equal(nd->port[p].ethernet, rows[i].ethernet[port]);
+				else
+					assert_int_equal(nd->port[p].ethernet, nd->port[0].ethernet);
+			}
+		topo_free(t);
+	}
+}
+
 static void allocation_failures(void **state)
 {
 	struct topology *t;
@@ -300,6 +343,7 @@ int main(void)
 		cmocka_unit_test(link_options),
 		cmocka_unit_test(bad_shapes),
 		cmocka_unit_test(adapters_of_a_node),
+		cmocka_unit_test(link_layers),
 		cmocka_unit_test(allocation_failures),
 	};
 

@@ -62,6 +62,7 @@ static inline void check_cables(const struct topology *t)
 			assert_int_equal(far->peer_port, p);
 			assert_int_equal(far->speed_enc, port->speed_enc);
 			assert_int_equal(far->width_enc, port->width_enc);
+			assert_int_equal(far->ethernet, port->ethernet);
 		}
 	}
 }
@@ -115,6 +116,7 @@ static inline void check_same(const struct topology *a, const struct topology *b
 					    b->node[r->peer_node].id);
 			assert_int_equal(q->peer_port, r->peer_port);
 			assert_int_equal(q->width_enc, r->width_enc);
+			assert_int_equal(q->ethernet, r->ethernet);
 			assert_int_equal(q->speed_enc, r->speed_enc);
 			assert_int_equal(topo_port_guid(x, p), topo_port_guid(y, p));
 		}

@@ -127,7 +127,7 @@ void fab_way_use(struct fab_way *way, const struct fab_way_user *user)
 }
 
 /* Ethernet, if the test wants it: station 7 is the cable's other end */
-bool fab_is_ethernet(const struct fabric *fab)
+bool fab_is_ethernet(const struct fabric *fab, int node, int port)
 {
 	return cable.ethernet;
 }
@@ -137,7 +137,7 @@ uint16_t fab_ethernet_find_mac(const struct fabric *fab, const uint8_t mac[FAB_M
 	return mac[0] & 1 ? FAB_STATION_ALL : 7;
 }
 
-void fab_ethernet_mac(uint16_t number, uint8_t mac[FAB_MAC_BYTES])
+void fab_ethernet_mac(const struct fabric *fab, uint16_t number, uint8_t mac[FAB_MAC_BYTES])
 {
 }
 
