@@ -125,6 +125,10 @@ struct rdma_hosts {
 	/** address() - of a port, of @family AF_INET or AF_INET6. 0; -ENOENT */
 	int (*address)(void *ctx, struct ib_device *device, u32 port_num,
 		       sa_family_t family, struct sockaddr_storage *addr);
+	/** toward() - the port of @node that is in the network of @dst, another's address, as a
+	 *  routing table says. NULL: each node has one port. 0; -ENOENT no such address or port */
+	int (*toward)(void *ctx, const char *node, const struct sockaddr *dst,
+		      struct ib_device **device, u32 *port_num);
 };
 
 /** rdma_create_id() - of node @node in the fabric whose loop is @rt

@@ -313,8 +313,19 @@ static int first_port(const struct rcm_id *id, struct ib_device **device, u32 *p
 	return find_own(id, &addr, device, port_num);
 }
 
-/* The source is one that the id is bound to, or the node's first port by its address of
- * the destination's family. */
+/* the node's port in the network of the destination; its first if there is none */
+static int port_toward(const struct rcm_id *id, const struct rdma_hosts *hosts,
+		       struct ib_device **device, u32 *port_num)
+{
+	const struct sockaddr *dst = (const struct sockaddr *)&id->id.route.addr.dst_addr;
+
+	if (hosts->toward && !hosts->toward(hosts->ctx, id->node_name, dst, device, port_num))
+		return 0;
+	return first_port(id, device, port_num);
+}
+
+/* The source is one that the id is bound to, or the port that leads to the destination, by
+ * its address of the destination's family. */
 static int choose_source(struct rcm_id *id, const struct rdma_hosts *hosts)
 {
 	struct sockaddr_storage *src = &id->id.route.addr.src_addr, found;
@@ -325,7 +336,7 @@ static int choose_source(struct rcm_id *id, const struct rdma_hosts *hosts)
 
 	if (id->id.device)
 		return 0;
-	ret = first_port(id, &device, &port_num);
+	ret = port_toward(id, hosts, &device, &port_num);
 	if (!ret)
 		ret = hosts->address(hosts->ctx, device, port_num,
 				     id->id.route.addr.dst_addr.ss_family, &found);

@@ -58,6 +58,46 @@ static int find(void *ctx, const struct sockaddr *addr, struct ib_device **devic
 	return 0;
 }
 
+/* the first port of the host with this link layer, counted over its adapters; 0: none */
+static unsigned int first_with_link(const struct topology *topo, int host, bool ethernet)
+{
+	for (int i = host; i >= 0; i = topo->node[i].next)
+		for (unsigned int p = 1; p <= topo->node[i].num_ports; p++)
+			if (topo->node[i].port[p].ethernet == ethernet)
+				return topo->node[i].ports_before + p;
+	return 0;
+}
+
+/* Each port of a host is in another network, the second in that of all second ports. One
+ * whose link layer is another's than the destination's leads nowhere. */
+static int toward(void *ctx, const char *node, const struct sockaddr *dst,
+		  struct ib_device **device, u32 *port_num)
+{
+	const struct hosts *hosts = ctx;
+	const struct topology *topo = hosts->topo;
+	int own = topo_find(topo, node), theirs, i;
+	unsigned int number, network, port;
+	bool ethernet;
+
+	if (own < 0 || !find_in_plan(&hosts->plan, dst, &number, &network) || number > hosts->num)
+		return -ENOENT;
+	own = topo->node[own].host;
+	port = network;
+	theirs = topo_host_adapter(topo, hosts->first[number - 1], &port);
+	if (theirs < 0)
+		return -ENOENT;
+	ethernet = topo->node[theirs].port[port].ethernet;
+	port = network;
+	i = topo_host_adapter(topo, own, &port);
+	if (i < 0 || topo->node[i].port[port].ethernet != ethernet) {
+		port = first_with_link(topo, own, ethernet);
+		i = topo_host_adapter(topo, own, &port);
+	}
+	*device = i < 0 ? NULL : device_of(hosts, i);
+	*port_num = port;
+	return *device ? 0 : -ENOENT;
+}
+
 /* Return: the adapter of @device; NULL */
 static const struct topo_node *adapter_of(const struct hosts *hosts,
 					  const struct ib_device *device)
@@ -103,8 +143,8 @@ int hosts_create(struct rt *rt, const struct topology *topo, const struct topo_p
 	hosts->rt = rt;
 	hosts->topo = topo;
 	hosts->plan = *plan;
-	hosts->table =
-		(struct rdma_hosts){.ctx = hosts, .find = find, .address = address};
+	hosts->table = (struct rdma_hosts){
+		.ctx = hosts, .find = find, .address = address, .toward = toward};
 	for (int i = 0; i < topo->num_nodes; i++) {
 		const struct topo_node *nd = &topo->node[i];
 

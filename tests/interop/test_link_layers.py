@@ -6,6 +6,7 @@ import pytest
 
 from interop.commands import softib
 from interop.fabric import Fabric
+from interop.test_rdma_cm import play
 from interop.test_ucx import perftest
 
 CLASS = "/sys/class/infiniband"
@@ -71,6 +72,15 @@ def test_a_port_has_no_way_to_the_other_link_layer(both, port):
                "try:\n    AH(pd, attr=AHAttr(port_num=PORT, dlid=3, is_global=0))\n    print('made')\n"
                "except PyverbsRDMAError:\n    print('refused')\n").replace("PORT", str(port))
     assert both.run("n1", "/usr/bin/python3", "-c", program) == ["made\n", "refused\n"][port - 1]
+
+
+def test_rdma_cm(adapters):
+    """The address says which adapter: one path comes from the subnet administrator, the
+    other from the GIDs."""
+    for address in ("10.1.0.1", "10.2.0.1", "fd73:6f66:7469:6202::1"):
+        client = play(adapters, ["rping", "-s", "-a", address, "-V", "-C", 3],
+                      ["rping", "-c", "-a", address, "-v", "-V", "-C", 3], statuses=(0, 255))[1]
+        assert client.count("ping data: rdma-ping-") == 3, client
 
 
 def test_ip_over_infiniband_alone(adapters):
