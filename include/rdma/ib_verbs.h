@@ -375,9 +375,11 @@ struct ib_device_ops {
 			   struct ib_port_modify *modify);
 	int (*query_gid)(struct ib_device *device, u32 port_num, int index, union ib_gid *gid);
 	int (*query_pkey)(struct ib_device *device, u32 port_num, u16 index, u16 *pkey);
-	/** find_station() - which station of the Ethernet fabric has this GID? @station is
-	 *  used as a LID. 0; -EHOSTUNREACH none. NULL: the link layer is InfiniBand */
-	int (*find_station)(struct ib_device *device, const union ib_gid *gid, u16 *station);
+	/** find_station() - which station has this GID in the VLAN of entry @sgid_index of the
+	 *  port's GID table? @station is used as a LID; what it has below the port's LMC is the
+	 *  source's path bits. 0; -EHOSTUNREACH none. NULL: the link layer is InfiniBand */
+	int (*find_station)(struct ib_device *device, u32 port_num, unsigned int sgid_index,
+			    const union ib_gid *gid, u16 *station);
 
 	/** poll_events() - of a device that is polled: call the completion handlers that an
 	 *  interrupt would have led to. Bounded work. Return: was there any? */

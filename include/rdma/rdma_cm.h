@@ -126,9 +126,10 @@ struct rdma_hosts {
 	int (*address)(void *ctx, struct ib_device *device, u32 port_num,
 		       sa_family_t family, struct sockaddr_storage *addr);
 	/** toward() - the port of @node that is in the network of @dst, another's address, as a
-	 *  routing table says. NULL: each node has one port. 0; -ENOENT no such address or port */
+	 *  routing table says, and its address @src there. NULL: each node has one port.
+	 *  0; -ENOENT no such address or port */
 	int (*toward)(void *ctx, const char *node, const struct sockaddr *dst,
-		      struct ib_device **device, u32 *port_num);
+		      struct ib_device **device, u32 *port_num, struct sockaddr_storage *src);
 };
 
 /** rdma_create_id() - of node @node in the fabric whose loop is @rt

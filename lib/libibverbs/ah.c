@@ -13,9 +13,17 @@
 #define MAX_SL	15
 #define NO_VLAN 0xffff
 
+static struct abi_find_station station_request(const struct ibv_ah_attr *attr, uint8_t port)
+{
+	struct abi_find_station req = {.port_num = port, .sgid_index = attr->grh.sgid_index};
+
+	memcpy(req.gid, attr->grh.dgid.raw, sizeof(req.gid));
+	return req;
+}
+
 /**
- * ah_resolve() - on a port of Ethernet, look the station of the DGID up (A16); it takes the
- * place of a LID
+ * ah_resolve() - on a port of Ethernet, look the station of the DGID up (A16), in the VLAN of
+ * the SGID; it takes the place of a LID, and the VLAN that of path bits
  * @port_num: used if @attr names no port
  * Return: 0; -EINVAL no GRH, which RoCE requires, or no such entry of the GID table;
  * -EHOSTUNREACH no station has the DGID; -EIO
@@ -24,19 +32,23 @@ int ah_resolve(struct soft_context *ctx, struct ibv_ah_attr *attr, uint8_t port_
 {
 	static const uint8_t no_gid[16];
 	uint8_t port = attr->port_num ? attr->port_num : port_num;
+	const struct abi_devport *own;
 	struct abi_find_station req;
 	struct abi_find_station_resp resp;
 	int rc;
 
 	if (!device_is_ethernet(ctx, port))
 		return 0;
-	if (!attr->is_global || attr->grh.sgid_index >= ABI_GIDS ||
-	    !memcmp(ctx->devpage->port[port - 1].gid[attr->grh.sgid_index], no_gid, sizeof(no_gid)))
+	own = &ctx->devpage->port[port - 1];
+	if (!attr->is_global || attr->grh.sgid_index >= own->num_gids ||
+	    !memcmp(own->gid[attr->grh.sgid_index], no_gid, sizeof(no_gid)))
 		return -EINVAL;
-	memcpy(req.gid, attr->grh.dgid.raw, sizeof(req.gid));
+	req = station_request(attr, port);
 	rc = session_command(ctx, ABI_CMD_FIND_STATION, &req, sizeof(req), &resp, sizeof(resp));
-	if (!rc)
+	if (!rc) {
 		attr->dlid = resp.station;
+		attr->src_path_bits = (uint8_t)(resp.station & ((1u << own->lmc) - 1));
+	}
 	return rc;
 }
 
@@ -44,7 +56,8 @@ int ah_resolve(struct soft_context *ctx, struct ibv_ah_attr *attr, uint8_t port_
 static int to_av(struct soft_context *ctx, const struct ibv_ah_attr *attr, struct tp_av *av)
 {
 	if (attr->port_num < 1 || attr->port_num > ctx->num_ports || attr->sl > MAX_SL ||
-	    (attr->is_global && attr->grh.sgid_index >= ABI_GIDS))
+	    (attr->is_global &&
+	     attr->grh.sgid_index >= ctx->devpage->port[attr->port_num - 1].num_gids))
 		return -EINVAL;
 	*av = (struct tp_av){
 		.dlid = attr->dlid,
@@ -100,13 +113,16 @@ const struct tp_av *ah_av(struct ibv_ah *ah)
 	return ah ? &container_of(ah, struct soft_ah, ibv)->av : NULL;
 }
 
-static int find_gid(struct ibv_context *context, uint8_t port, const union ibv_gid *gid)
+/* @path: of Ethernet the VLAN in which the datagram came: the link-local address of a port is
+ * the same in each */
+static int find_gid(struct ibv_context *context, uint8_t port, const union ibv_gid *gid, uint8_t path)
 {
 	struct abi_devport live;
 	int rc = device_port_read(to_context(context), port, &live);
 
-	for (int i = 0; !rc && i < ABI_GIDS; i++) {
-		if (!memcmp(live.gid[i], gid->raw, sizeof(gid->raw)))
+	for (int i = 0; !rc && i < live.num_gids; i++) {
+		if (!memcmp(live.gid[i], gid->raw, sizeof(gid->raw)) &&
+		    (live.link_layer != IBV_LINK_LAYER_ETHERNET || live.gid_path[i] == path))
 			return i;
 	}
 	return rc ? rc : -ENOENT;
@@ -132,7 +148,7 @@ EXPORT int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num, st
 	};
 	if (!(wc->wc_flags & IBV_WC_GRH))
 		return 0;
-	index = find_gid(context, port_num, &grh->dgid);
+	index = find_gid(context, port_num, &grh->dgid, wc->dlid_path_bits);
 	if (index < 0) {
 		errno = -index;
 		return -1;
@@ -157,24 +173,25 @@ EXPORT struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc
 	return ibv_create_ah(pd, &attr);
 }
 
-/** ibv_resolve_eth_l2_from_gid() - the MAC address that a DGID leads to; there are no VLANs
+/** ibv_resolve_eth_l2_from_gid() - the MAC address that a DGID leads to, and the VLAN of the SGID
  *  Return: 0; EINVAL the port's link layer is not Ethernet; EHOSTUNREACH */
 EXPORT int ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_ah_attr *attr,
 				       uint8_t eth_mac[ETHERNET_LL_SIZE], uint16_t *vid)
 {
 	struct soft_context *ctx = to_context(context);
 	struct abi_find_station_resp resp;
-	struct abi_find_station req;
+	struct abi_find_station req = station_request(attr, attr->port_num);
+	uint16_t vlan;
 	int rc;
 
-	if (!device_is_ethernet(ctx, attr->port_num))
+	if (!device_is_ethernet(ctx, attr->port_num) || attr->grh.sgid_index >= ABI_GIDS)
 		return verbs_err(-EINVAL);
-	memcpy(req.gid, attr->grh.dgid.raw, sizeof(req.gid));
+	vlan = ctx->devpage->port[attr->port_num - 1].gid_vlan[attr->grh.sgid_index];
 	rc = session_command(ctx, ABI_CMD_FIND_STATION, &req, sizeof(req), &resp, sizeof(resp));
 	if (rc)
 		return verbs_err(rc);
 	memcpy(eth_mac, resp.mac, sizeof(resp.mac));
 	if (vid)
-		*vid = NO_VLAN;
+		*vid = vlan ? vlan : NO_VLAN;
 	return 0;
 }

@@ -9,7 +9,8 @@
 
 #define SUPPORTED_WC_FLAGS                                                                     \
 	(IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |                         \
-	 IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK | IBV_WC_EX_WITH_TM_INFO)
+	 IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK | IBV_WC_EX_WITH_TM_INFO |              \
+	 IBV_WC_EX_WITH_CVLAN)
 #define SUPPORTED_COMP_MASK (IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD)
 #define SUPPORTED_FLAGS (IBV_CREATE_CQ_ATTR_SINGLE_THREADED | IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN)
 
@@ -109,7 +110,8 @@ struct ibv_cq_ex *cq_create_ex(struct ibv_context *context, struct ibv_cq_init_a
 	    (flags && attr->flags & ~(uint32_t)SUPPORTED_FLAGS) ||
 	    attr->wc_flags & ~(uint64_t)IBV_CREATE_CQ_SUP_WC_FLAGS)
 		return verbs_null(-EINVAL);
-	if (attr->wc_flags & ~(uint64_t)SUPPORTED_WC_FLAGS)
+	if (attr->wc_flags & ~(uint64_t)SUPPORTED_WC_FLAGS ||
+	    (attr->wc_flags & IBV_WC_EX_WITH_CVLAN && !device_has_ethernet(to_context(context))))
 		return verbs_null(-EOPNOTSUPP);
 	if (attr->wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP &&
 	    !to_context(context)->attr.completion_timestamp_mask)

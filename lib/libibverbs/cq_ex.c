@@ -89,6 +89,23 @@ READ(uint32_t, slid, slid)
 READ(uint8_t, sl, sl)
 READ(uint8_t, dlid_path_bits, dlid_path_bits)
 
+/* The VLAN in which a datagram came, 0 for none. Its number is in the path bits, and the same
+ * at all ports. */
+static uint16_t read_cvlan(struct ibv_cq_ex *ex)
+{
+	const struct soft_context *ctx = to_context(ex->context);
+	uint8_t path = from_ex(ex)->wc.dlid_path_bits;
+
+	for (uint32_t p = 0; p < ctx->num_ports; p++) {
+		const struct abi_devport *port = &ctx->devpage->port[p];
+
+		for (int i = 0; i < port->num_gids; i++)
+			if (port->gid_vlan[i] && port->gid_path[i] == path)
+				return port->gid_vlan[i];
+	}
+	return 0;
+}
+
 static void read_tm_info(struct ibv_cq_ex *ex, struct ibv_wc_tm_info *info)
 {
 	eng_wc_tm_info(&from_ex(ex)->wc, info);
@@ -119,5 +136,6 @@ void cq_ex_fill(struct soft_cq *cq, uint64_t wc_flags)
 	IF(COMPLETION_TIMESTAMP, completion_ts);
 	IF(COMPLETION_TIMESTAMP_WALLCLOCK, completion_wallclock_ns);
 	IF(TM_INFO, tm_info);
+	IF(CVLAN, cvlan);
 #undef IF
 }

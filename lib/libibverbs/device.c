@@ -209,7 +209,7 @@ int device_query_port(struct ibv_context *context, uint8_t port, struct ibv_port
 		.state = (enum ibv_port_state)live.state,
 		.max_mtu = (enum ibv_mtu)live.max_mtu_enc,
 		.active_mtu = (enum ibv_mtu)live.active_mtu_enc,
-		.gid_tbl_len = ABI_GIDS,
+		.gid_tbl_len = live.num_gids,
 		.port_cap_flags = live.cap_mask,
 		.max_msg_sz = MAX_MESSAGE_BYTES,
 		.bad_pkey_cntr = live.pkey_violations,
@@ -257,7 +257,7 @@ EXPORT int ibv_query_gid(struct ibv_context *context, uint8_t port_num, int inde
 	struct abi_devport live;
 	int rc = device_port_read(to_context(context), port_num, &live);
 
-	if (!rc && (index < 0 || index >= ABI_GIDS))
+	if (!rc && (index < 0 || index >= live.num_gids))
 		rc = -EINVAL;
 	if (rc) {
 		errno = -rc;
@@ -280,7 +280,7 @@ EXPORT int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num, uin
 	rc = device_port_read(to_context(context), port_num, &live);
 	if (rc)
 		return verbs_err(rc);
-	if (gid_index >= ABI_GIDS)
+	if (gid_index >= live.num_gids)
 		return verbs_err(-EINVAL);
 	if (gid_is_empty(live.gid[gid_index]))
 		return verbs_err(-ENODATA);
@@ -302,7 +302,7 @@ EXPORT ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_
 	if (flags || entry_size < sizeof(*entries))
 		return -EINVAL;
 	for (uint32_t port = 1; port <= ctx->num_ports; port++) {
-		for (uint32_t i = 0; i < ABI_GIDS; i++) {
+		for (uint32_t i = 0; i < ctx->devpage->port[port - 1].num_gids; i++) {
 			struct ibv_gid_entry e;
 			int rc = _ibv_query_gid_ex(context, port, i, &e, 0, sizeof(e));
 
@@ -327,7 +327,7 @@ EXPORT int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, uns
 	struct abi_devport live;
 	int rc = device_port_read(to_context(context), port_num, &live);
 
-	if (rc || index >= ABI_GIDS) {
+	if (rc || index >= live.num_gids) {
 		errno = rc ? -rc : EINVAL;
 		return -1;
 	}

@@ -286,8 +286,10 @@ EXPORT int ibv_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
 	else if (target_query(to_context(ibqp->context), qp, attr))
 		return verbs_err(-EIO);
 	attr->cap = qp->cap;
-	if (device_is_ethernet(to_context(ibqp->context), attr->ah_attr.port_num))
-		attr->ah_attr.dlid = attr->alt_ah_attr.dlid = 0; /* stations */
+	if (device_is_ethernet(to_context(ibqp->context), attr->ah_attr.port_num)) {
+		attr->ah_attr.dlid = attr->alt_ah_attr.dlid = 0; /* stations, and VLANs: */
+		attr->ah_attr.src_path_bits = attr->alt_ah_attr.src_path_bits = 0;
+	}
 	if (mask & IBV_QP_STATE)
 		ibqp->state = attr->qp_state;
 	*init = (struct ibv_qp_init_attr){

@@ -11,7 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define ABI_GIDS 8
+#define ABI_GIDS 32 /* at most; num_gids of a port are its table */
+#define ABI_GIDS_IB 8
 #define ABI_PKEYS 128
 
 /** enum abi_gid_type - as enum ib_uverbs_gid_type; of a port of InfiniBand the first */
@@ -34,6 +35,10 @@ struct abi_devport {
 	uint32_t qkey_violations, pkey_violations;
 	uint8_t gid[ABI_GIDS][16];
 	uint8_t gid_type[ABI_GIDS]; /* enum abi_gid_type */
+	/* --- of Ethernet: the VLAN of an entry --- */
+	uint8_t gid_path[ABI_GIDS]; /* its number in the fabric: the low bits of the station's */
+	uint16_t gid_vlan[ABI_GIDS]; /* its id; 0: untagged */
+	uint8_t num_gids;
 	uint16_t pkey[ABI_PKEYS];
 };
 

@@ -68,16 +68,17 @@ struct abi_query_object_resp {
 /*
  * The link-layer address that belongs to a GID, of a port whose link layer is Ethernet: what
  * the kernel adds to an address vector (ib_resolve_eth_dmac()). Fails with EHOSTUNREACH if no
- * station has the GID.
+ * station has the GID in the VLAN of the source's GID.
  */
 #define ABI_CMD_FIND_STATION 0x5f06u
 
 struct abi_find_station {
 	uint8_t gid[16];
+	uint8_t port_num, sgid_index, reserved[6]; /* of the source */
 };
 
 struct abi_find_station_resp {
-	uint16_t station; /* in the place of a LID */
+	uint16_t station; /* in the place of a LID; its low bits are the source's path bits */
 	uint8_t mac[6];
 };
 

@@ -150,7 +150,7 @@ static int describe_port(struct umad *umad, struct ib_device *device, unsigned p
 		.link_layer = attr.link_layer,
 		.lid = (uint16_t)(attr.link_layer == IB_LINK_LAYER_ETHERNET ? 0 : attr.lid),
 		.sm_lid = (uint16_t)attr.sm_lid,
-		.lmc = attr.lmc,
+		.lmc = attr.link_layer == IB_LINK_LAYER_ETHERNET ? 0 : attr.lmc,
 		.sm_sl = attr.sm_sl,
 		.state = (uint8_t)attr.state,
 		.phys_state = attr.phys_state,

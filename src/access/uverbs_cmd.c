@@ -172,7 +172,7 @@ static int cmd_query_port(struct call *call)
 		.state = (u8)a.state,
 		.max_mtu = (u8)a.max_mtu,
 		.active_mtu = (u8)a.active_mtu,
-		.lmc = a.lmc,
+		.lmc = a.link_layer == IB_LINK_LAYER_ETHERNET ? 0 : a.lmc,
 		.max_vl_num = a.max_vl_num,
 		.sm_sl = a.sm_sl,
 		.subnet_timeout = a.subnet_timeout,

@@ -7,16 +7,20 @@
 
 /* A16: packets of RoCE always have a GRH; the station of its DGID is the address on the
  * link. A program's library has looked it up already, and the packet's source is checked. */
-static int resolve_station(struct ib_device *device, struct rdma_ah_attr *attr)
+static int resolve_station(struct ib_device *device, const struct ib_port_attr *port,
+			   struct rdma_ah_attr *attr)
 {
 	u16 station;
 	int ret;
 
 	if (!(attr->ah_flags & IB_AH_GRH))
 		return -EINVAL;
-	ret = device->ops->find_station(device, &attr->grh.dgid, &station);
-	if (!ret)
+	ret = device->ops->find_station(device, attr->port_num, attr->grh.sgid_index,
+					&attr->grh.dgid, &station);
+	if (!ret) {
 		attr->dlid = station;
+		attr->src_path_bits = (u8)(station & ((1u << port->lmc) - 1));
+	}
 	return ret;
 }
 
@@ -30,7 +34,7 @@ int core_ah_attr_check(struct ib_device *device, struct rdma_ah_attr *attr)
 	    (attr->grh.sgid_index >= port->gid_tbl_len || attr->grh.flow_label > 0xfffff))
 		return -EINVAL;
 	if (port->link_layer == IB_LINK_LAYER_ETHERNET)
-		return resolve_station(device, attr);
+		return resolve_station(device, port, attr);
 	/* 8.2.3: a multicast packet carries a GRH */
 	if (attr->dlid >= IB_MULTICAST_LID_BASE && attr->dlid != IB_LID_PERMISSIVE &&
 	    !(attr->ah_flags & IB_AH_GRH))

@@ -313,15 +313,18 @@ static int first_port(const struct rcm_id *id, struct ib_device **device, u32 *p
 	return find_own(id, &addr, device, port_num);
 }
 
-/* the node's port in the network of the destination; its first if there is none */
+/* the node's port in the network of the destination, and its address there; its first port if
+ * there is none */
 static int port_toward(const struct rcm_id *id, const struct rdma_hosts *hosts,
-		       struct ib_device **device, u32 *port_num)
+		       struct ib_device **device, u32 *port_num, struct sockaddr_storage *src)
 {
 	const struct sockaddr *dst = (const struct sockaddr *)&id->id.route.addr.dst_addr;
+	int ret;
 
-	if (hosts->toward && !hosts->toward(hosts->ctx, id->node_name, dst, device, port_num))
+	if (hosts->toward && !hosts->toward(hosts->ctx, id->node_name, dst, device, port_num, src))
 		return 0;
-	return first_port(id, device, port_num);
+	ret = first_port(id, device, port_num);
+	return ret ? ret : hosts->address(hosts->ctx, *device, *port_num, dst->sa_family, src);
 }
 
 /* The source is one that the id is bound to, or the port that leads to the destination, by
@@ -336,10 +339,7 @@ static int choose_source(struct rcm_id *id, const struct rdma_hosts *hosts)
 
 	if (id->id.device)
 		return 0;
-	ret = port_toward(id, hosts, &device, &port_num);
-	if (!ret)
-		ret = hosts->address(hosts->ctx, device, port_num,
-				     id->id.route.addr.dst_addr.ss_family, &found);
+	ret = port_toward(id, hosts, &device, &port_num, &found);
 	if (!ret)
 		ret = attach(id, device, port_num);
 	if (ret)
@@ -354,15 +354,27 @@ static int choose_source(struct rcm_id *id, const struct rdma_hosts *hosts)
 }
 
 /* The GID by which a port is reached: of InfiniBand its first, of Ethernet that of its IP
- * address, which is where fabric/ethernet.h says */
-static int gid_of(struct ib_device *device, u32 port_num, sa_family_t family, union ib_gid *gid)
+ * address @addr, which is the address itself or contains it (A17). The loopback address is in
+ * no table; the port's first address stands for it, where fabric/ethernet.h says. */
+static int gid_of(struct ib_device *device, u32 port_num, const struct sockaddr_storage *addr,
+		  union ib_gid *gid)
 {
+	const struct sockaddr_in6 *ipv6 = (const void *)addr;
+	const struct sockaddr_in *ipv4 = (const void *)addr;
 	struct ib_port_attr attr;
-	int ret = ib_query_port(device, port_num, &attr), index = 0;
+	int ret = ib_query_port(device, port_num, &attr);
 
-	if (!ret && attr.link_layer == IB_LINK_LAYER_ETHERNET)
-		index = family == AF_INET6 ? 2 : 1;
-	return ret ? ret : ib_get_cached_gid(device, port_num, index, gid);
+	if (ret || attr.link_layer != IB_LINK_LAYER_ETHERNET)
+		return ret ? ret : ib_get_cached_gid(device, port_num, 0, gid);
+	if (is_loopback(addr))
+		return ib_get_cached_gid(device, port_num, addr->ss_family == AF_INET6 ? 2 : 1, gid);
+	if (addr->ss_family == AF_INET6) {
+		memcpy(gid->raw, &ipv6->sin6_addr, sizeof(gid->raw));
+		return 0;
+	}
+	*gid = (union ib_gid){.raw = {[10] = 0xff, [11] = 0xff}};
+	memcpy(gid->raw + 12, &ipv4->sin_addr, 4);
+	return 0;
 }
 
 static int find_way(struct rcm_id *id)
@@ -391,8 +403,8 @@ static int find_way(struct rcm_id *id)
 				  &device, &port_num);
 	if (ret)
 		return -ENETUNREACH;
-	ret = gid_of(id->id.device, id->id.port_num, route->addr.dst_addr.ss_family, &route->sgid);
-	return ret ? ret : gid_of(device, port_num, route->addr.dst_addr.ss_family, &route->dgid);
+	ret = gid_of(id->id.device, id->id.port_num, &route->addr.src_addr, &route->sgid);
+	return ret ? ret : gid_of(device, port_num, &route->addr.dst_addr, &route->dgid);
 }
 
 void rcm_resolved(struct rt_work *work)

@@ -120,12 +120,17 @@ static int ethernet_path(struct ib_device *device, u32 port_num, const struct sa
 			 struct sa_path_rec *rec)
 {
 	const struct ib_port_attr *port = core_cached_port(device, port_num);
-	u16 station;
-	int ret = device->ops->find_station(device, &asked->dgid, &station);
+	u32 of_port;
+	u16 station, index = 0;
+	int ret;
+
+	if (ib_find_cached_gid(device, &asked->sgid, &of_port, &index) || of_port != port_num)
+		index = 0;
+	ret = device->ops->find_station(device, port_num, index, &asked->dgid, &station);
 
 	*rec = *asked;
 	sa_path_set_dlid(rec, station);
-	sa_path_set_slid(rec, port->lid);
+	sa_path_set_slid(rec, (u16)(port->lid | (station & ((1u << port->lmc) - 1))));
 	rec->hop_limit = SA_ROCE_HOP_LIMIT;
 	rec->reversible = 1;
 	rec->numb_path = 1;

@@ -42,16 +42,23 @@ static unsigned view_lid(void *ctx, int node, int port)
 /* the GID table of a port of RoCE */
 static void put_gids(struct json_object *o, const struct fabric *fab, int node, int port)
 {
+	const struct topo_node *nd = &fab_topology(fab)->node[node];
+	unsigned int interface = nd->ports_before + (unsigned int)port - 1;
+	char ndev[32];
 	struct json_object *list = json_object_new_array();
 	struct fab_roce_gid gids[FAB_ROCE_GIDS];
+	unsigned int n = fab_ethernet_gids(fab, node, port, gids);
 
-	fab_ethernet_gids(fab, node, port, gids);
-	for (int i = 0; i < FAB_ROCE_GIDS; i++) {
+	for (unsigned int i = 0; i < n; i++) {
 		struct json_object *gid = json_object_new_object();
 
 		control_put_hex(gid, "prefix", get_be64(gids[i].gid.raw), 16);
 		control_put_hex(gid, "interface", get_be64(gids[i].gid.raw + 8), 16);
 		control_put_text(gid, "type", gids[i].v2 ? "RoCE v2" : "IB/RoCE v1");
+		snprintf(ndev, sizeof(ndev), gids[i].vlan_id ? "eth%u.%u" : "eth%u", interface, gids[i].vlan_id);
+		control_put_text(gid, "ndev", ndev);
+		if (gids[i].vlan_id)
+			control_put_number(gid, "vlan", gids[i].vlan_id);
 		json_object_array_add(list, gid);
 	}
 	json_object_object_add(o, "gids", list);

@@ -14,20 +14,22 @@ struct hosts {
 	struct rt *rt;
 	const struct topology *topo;
 	struct topo_plan plan;
+	const struct fab_vlans *vlans;
 	unsigned int num;
 	int first[]; /* adapter of each host, from host 1 */
 };
 
+/* @network: the port, or what stands in its place for a VLAN (topo_plan_network()) */
 static bool find_in_plan(const struct topo_plan *plan, const struct sockaddr *addr,
-			 unsigned int *number, unsigned int *port)
+			 unsigned int *number, unsigned int *network)
 {
 	const struct sockaddr_in *in = (const void *)addr;
 	const struct sockaddr_in6 *in6 = (const void *)addr;
 
 	if (addr->sa_family == AF_INET6)
-		return topo_plan_find_ipv6(plan, &in6->sin6_addr, number, port);
+		return topo_plan_find_ipv6(plan, &in6->sin6_addr, number, network);
 	return addr->sa_family == AF_INET &&
-	       topo_plan_find_ipv4(plan, ntohl(in->sin_addr.s_addr), number, port);
+	       topo_plan_find_ipv4(plan, ntohl(in->sin_addr.s_addr), number, network);
 }
 
 /* Return: the device of the adapter @node; NULL while it is unplugged */
@@ -39,23 +41,45 @@ static struct ib_device *device_of(const struct hosts *hosts, int node)
 	return ib_device_get_by_name(hosts->rt, topo_host_name(hosts->topo, node), name);
 }
 
+/* has the port an interface in this VLAN? 0: itself */
+static bool is_in(const struct hosts *hosts, int node, unsigned int port, unsigned int vlan)
+{
+	return !vlan || (hosts->topo->node[node].port[port].ethernet &&
+			 fab_vlans_has(hosts->vlans, node, vlan));
+}
+
 static int find(void *ctx, const struct sockaddr *addr, struct ib_device **device,
 		u32 *port_num)
 {
 	const struct hosts *hosts = ctx;
-	unsigned int number, port;
+	unsigned int number, port, vlan;
 	struct ib_device *found;
 	int node;
 
 	if (!find_in_plan(&hosts->plan, addr, &number, &port) || number > hosts->num)
 		return -ENOENT;
+	vlan = topo_plan_vlan(&hosts->plan, &port);
 	node = topo_host_adapter(hosts->topo, hosts->first[number - 1], &port);
-	found = node < 0 ? NULL : device_of(hosts, node);
+	found = node < 0 || !is_in(hosts, node, port, vlan) ? NULL : device_of(hosts, node);
 	if (!found)
 		return -ENOENT;
 	*device = found;
 	*port_num = port;
 	return 0;
+}
+
+static void address_in(const struct hosts *hosts, unsigned int number, unsigned int network,
+		       sa_family_t family, struct sockaddr_storage *addr)
+{
+	struct sockaddr_in *in = (struct sockaddr_in *)addr;
+	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)addr;
+
+	memset(addr, 0, sizeof(*addr));
+	addr->ss_family = family;
+	if (family == AF_INET6)
+		topo_plan_ipv6_of(&hosts->plan, number, network, &in6->sin6_addr);
+	else
+		in->sin_addr.s_addr = htonl(topo_plan_ipv4_of(&hosts->plan, number, network));
 }
 
 /* the first port of the host with this link layer, counted over its adapters; 0: none */
@@ -71,17 +95,18 @@ static unsigned int first_with_link(const struct topology *topo, int host, bool 
 /* Each port of a host is in another network, the second in that of all second ports. One
  * whose link layer is another's than the destination's leads nowhere. */
 static int toward(void *ctx, const char *node, const struct sockaddr *dst,
-		  struct ib_device **device, u32 *port_num)
+		  struct ib_device **device, u32 *port_num, struct sockaddr_storage *src)
 {
 	const struct hosts *hosts = ctx;
 	const struct topology *topo = hosts->topo;
 	int own = topo_find(topo, node), theirs, i;
-	unsigned int number, network, port;
+	unsigned int number, network, vlan, port;
 	bool ethernet;
 
 	if (own < 0 || !find_in_plan(&hosts->plan, dst, &number, &network) || number > hosts->num)
 		return -ENOENT;
 	own = topo->node[own].host;
+	vlan = topo_plan_vlan(&hosts->plan, &network);
 	port = network;
 	theirs = topo_host_adapter(topo, hosts->first[number - 1], &port);
 	if (theirs < 0)
@@ -93,9 +118,14 @@ static int toward(void *ctx, const char *node, const struct sockaddr *dst,
 		port = first_with_link(topo, own, ethernet);
 		i = topo_host_adapter(topo, own, &port);
 	}
-	*device = i < 0 ? NULL : device_of(hosts, i);
+	*device = i < 0 || !is_in(hosts, i, port, vlan) ? NULL : device_of(hosts, i);
+	if (!*device)
+		return -ENOENT;
 	*port_num = port;
-	return *device ? 0 : -ENOENT;
+	address_in(hosts, topo->node[own].number,
+		   topo_plan_network(&hosts->plan, topo->node[i].ports_before + port, vlan),
+		   dst->sa_family, src);
+	return 0;
 }
 
 /* Return: the adapter of @device; NULL */
@@ -113,26 +143,16 @@ static int address(void *ctx, struct ib_device *device, u32 port_num, sa_family_
 		   struct sockaddr_storage *addr)
 {
 	const struct hosts *hosts = ctx;
-	struct sockaddr_in *in = (struct sockaddr_in *)addr;
-	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)addr;
 	const struct topo_node *adapter = adapter_of(hosts, device);
-	unsigned int port;
 
 	if (!adapter)
 		return -ENOENT;
-	port = adapter->ports_before + port_num;
-	memset(addr, 0, sizeof(*addr));
-	addr->ss_family = family;
-	if (family == AF_INET6)
-		topo_plan_ipv6_of(&hosts->plan, adapter->number, port, &in6->sin6_addr);
-	else
-		in->sin_addr.s_addr =
-			htonl(topo_plan_ipv4_of(&hosts->plan, adapter->number, port));
+	address_in(hosts, adapter->number, adapter->ports_before + port_num, family, addr);
 	return 0;
 }
 
 int hosts_create(struct rt *rt, const struct topology *topo, const struct topo_plan *plan,
-		 struct hosts **out)
+		 const struct fab_vlans *vlans, struct hosts **out)
 {
 	struct hosts *hosts = rt_zalloc(sizeof(*hosts) +
 					(size_t)topo->num_nodes * sizeof(hosts->first[0]));
@@ -143,6 +163,7 @@ int hosts_create(struct rt *rt, const struct topology *topo, const struct topo_p
 	hosts->rt = rt;
 	hosts->topo = topo;
 	hosts->plan = *plan;
+	hosts->vlans = vlans;
 	hosts->table = (struct rdma_hosts){
 		.ctx = hosts, .find = find, .address = address, .toward = toward};
 	for (int i = 0; i < topo->num_nodes; i++) {

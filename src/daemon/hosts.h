@@ -8,13 +8,17 @@
 
 #include "fabric/topo_plan.h"
 #include "fabric/topology.h"
+#include "fabric/vlan.h"
 #include "rdma/rdma_cm.h"
 
 struct hosts;
 
-/** hosts_create() - create the table for @topo and call rdma_cm_set_hosts(). Return: 0; -ENOMEM */
+/** hosts_create() - create the table for @topo and call rdma_cm_set_hosts()
+ *  @plan: copied
+ *  @vlans: outlive the table
+ *  Return: 0; -ENOMEM */
 int hosts_create(struct rt *rt, const struct topology *topo, const struct topo_plan *plan,
-		 struct hosts **out);
+		 const struct fab_vlans *vlans, struct hosts **out);
 void hosts_destroy(struct hosts *hosts);
 
 #endif

@@ -59,6 +59,7 @@ struct options {
 	struct topo_plan addresses;
 	int ready_fd;
 	bool memlock, net_raw, ethernet, ipoib_connected;
+	const char *vlans; /* NULL: none */
 	const char *polled; /* --polled; NULL: no node */
 	uint32_t min_ack_timeout_us;
 	struct profile profile;
@@ -83,6 +84,7 @@ struct daemon {
 	struct ucma *ucma;
 	struct sdp_endpoint *sdp;
 	struct hosts *hosts;
+	struct fab_vlans vlans;
 	struct control *control;
 	ev_signal term, intr;
 };
@@ -108,6 +110,8 @@ static const struct argp_option option_list[] = {
 	{"link-layer", 'l', "LAYER", 0,
 	 "of all ports: infiniband (default, unless the topology says otherwise) or ethernet, for RoCE",
 	 0},
+	{"vlan", 'v', "VLAN[,VLAN..]", 0,
+	 "VLAN interfaces of the ports of Ethernet: ids, each with :NODE+NODE.. or of all nodes", 0},
 	{"net", 'n', "NET", 0,
 	 "node or host (default): whose network softib(1) gives to the programs of a node", 0},
 	{"ip", 'i', "NETWORK", 0,
@@ -182,6 +186,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 			argp_error(state, "--link-layer takes infiniband or ethernet, not '%s'",
 				   arg);
 		opt->ethernet = !strcmp(arg, "ethernet");
+		return 0;
+	case 'v':
+		opt->vlans = arg;
 		return 0;
 	case 'n':
 		if (strcmp(arg, "node") && strcmp(arg, "host"))
@@ -461,7 +468,10 @@ static int bring_up(struct daemon *d, const struct options *opt)
 	if (opt->ethernet)
 		topo_set_ethernet(d->topo);
 	d->addresses = opt->addresses;
-	ret = topo_plan_fit(&d->addresses, d->topo, err, sizeof(err));
+	ret = opt->vlans ? fab_vlans_parse(&d->vlans, d->topo, opt->vlans, err, sizeof(err)) : 0;
+	d->addresses.vlans = d->vlans.num;
+	if (!ret)
+		ret = topo_plan_fit(&d->addresses, d->topo, err, sizeof(err));
 	if (!ret && opt->polled)
 		ret = polled_nodes(d->topo, opt->polled, &d->polled, err, sizeof(err));
 	if (ret) {
@@ -478,7 +488,7 @@ static int bring_up(struct daemon *d, const struct options *opt)
 	}
 	ret = fab_create(d->rt, d->topo, &d->fab);
 	if (!ret && topo_has_link(d->topo, true))
-		ret = fab_ethernet_start(d->fab, &d->addresses);
+		ret = fab_ethernet_start(d->fab, &d->addresses, &d->vlans);
 	if (ret)
 		return fail("cannot make the fabric", ret);
 	ret = ib_mad_init();
@@ -492,7 +502,7 @@ static int bring_up(struct daemon *d, const struct options *opt)
 		return fail("cannot start the CM", ret);
 	ret = rdma_cm_init();
 	if (!ret)
-		ret = hosts_create(d->rt, d->topo, &d->addresses, &d->hosts);
+		ret = hosts_create(d->rt, d->topo, &d->addresses, &d->vlans, &d->hosts);
 	if (ret)
 		return fail("cannot start the RDMA CM", ret);
 	ipoib_report_conflicts(control_report_conflict);
@@ -569,6 +579,7 @@ static void take_down(struct daemon *d, const struct options *opt)
 	}
 	if (d->lock_fd >= 0)
 		rundir_release(opt->dir, d->lock_fd);
+	fab_vlans_free(&d->vlans);
 	topo_free(d->topo);
 	if (d->rt)
 		rt_posix_destroy(d->rt);

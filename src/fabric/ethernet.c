@@ -20,6 +20,8 @@
 struct fab_ethernet {
 	struct fabric *fab;
 	struct topo_plan plan;
+	struct fab_vlans vlans;
+	uint8_t lmc; /* a station has 2^lmc numbers, one for each VLAN */
 	struct rt_work work;
 	struct rt_timer retry; /* there was no memory for a table */
 	unsigned int num_stations, num_hosts;
@@ -46,12 +48,12 @@ bool fab_is_ethernet(const struct fabric *fab, int node, int port)
 /* the place of a station among all, from 0, is what its addresses have */
 static uint16_t number_at(const struct fab_ethernet *eth, unsigned int place)
 {
-	return (uint16_t)(eth->before + place + 1);
+	return (uint16_t)(eth->before + ((place + 1) << eth->lmc));
 }
 
 static unsigned int place_of(const struct fab_ethernet *eth, uint16_t number)
 {
-	return number - eth->before - 1u;
+	return ((unsigned int)(number - eth->before) >> eth->lmc) - 1;
 }
 
 static uint16_t station_number(const struct fab_ethernet *eth, int node, int port)
@@ -103,13 +105,13 @@ static void link_local_gid(unsigned int place, union wire_gid *gid)
 	memcpy(gid->raw + 13, mac + 3, 3);
 }
 
-void fab_ethernet_gids(const struct fabric *fab, int node, int port,
-		       struct fab_roce_gid gids[FAB_ROCE_GIDS])
+/* The interface of a VLAN has the MAC address of the port, and IP addresses of its own. */
+static void gids_in_vlan(const struct fab_ethernet *eth, int node, int port, unsigned int v,
+			 struct fab_roce_gid gids[FAB_ROCE_GIDS_EACH])
 {
-	const struct fab_ethernet *eth = fab->ethernet;
-	union wire_gid address[FAB_ROCE_GIDS / 2] = {0};
-	const struct topo_node *nd = &fab->topo->node[node];
-	unsigned int of_host = nd->ports_before + (unsigned int)port;
+	union wire_gid address[FAB_ROCE_GIDS_EACH / 2] = {0};
+	const struct topo_node *nd = &eth->fab->topo->node[node];
+	unsigned int of_host = topo_plan_network(&eth->plan, nd->ports_before + (unsigned int)port, v);
 	struct in6_addr in6;
 
 	link_local_gid(place_of(eth, station_number(eth, node, port)), &address[0]);
@@ -118,55 +120,94 @@ void fab_ethernet_gids(const struct fabric *fab, int node, int port,
 		 topo_plan_ipv4_of(&eth->plan, nd->number, of_host));
 	topo_plan_ipv6_of(&eth->plan, nd->number, of_host, &in6);
 	memcpy(address[2].raw, &in6, sizeof(in6));
-	for (unsigned int i = 0; i < FAB_ROCE_GIDS; i++)
-		gids[i] = (struct fab_roce_gid){address[i % ARRAY_SIZE(address)],
-						i < ARRAY_SIZE(address)};
+	for (unsigned int i = 0; i < FAB_ROCE_GIDS_EACH; i++)
+		gids[i] = (struct fab_roce_gid){.gid = address[i % ARRAY_SIZE(address)],
+						.v2 = i < ARRAY_SIZE(address),
+						.path = (uint8_t)v,
+						.vlan_id = v ? eth->vlans.id[v - 1] : 0};
 }
 
-static uint16_t planned_station(const struct fab_ethernet *eth, unsigned int number,
-				unsigned int port)
-{
-	int node;
-
-	if (!number || number > eth->num_hosts)
-		return 0;
-	node = topo_host_adapter(eth->fab->topo, eth->host[number - 1], &port);
-	return node < 0 || !fab_is_ethernet(eth->fab, node, (int)port) ?
-		       0 : station_number(eth, node, (int)port);
-}
-
-uint16_t fab_ethernet_find_gid(const struct fabric *fab, const union wire_gid *gid)
+unsigned int fab_ethernet_gids(const struct fabric *fab, int node, int port,
+			       struct fab_roce_gid gids[FAB_ROCE_GIDS])
 {
 	const struct fab_ethernet *eth = fab->ethernet;
-	unsigned int place = get_be16(gid->raw + 14) - 1u, adapter, port;
+	unsigned int n = 0;
+
+	for (unsigned int v = 0; v <= eth->vlans.num; v++) {
+		if (!fab_vlans_has(&eth->vlans, node, v))
+			continue;
+		gids_in_vlan(eth, node, port, v, gids + n);
+		n += FAB_ROCE_GIDS_EACH;
+	}
+	return n;
+}
+
+/* @network: of the address by the plan; the VLAN must be @path */
+static uint16_t planned_station(const struct fab_ethernet *eth, unsigned int number,
+				unsigned int network, unsigned int path)
+{
+	unsigned int port = network;
+	int node;
+
+	if (!number || number > eth->num_hosts || topo_plan_vlan(&eth->plan, &port) != path)
+		return 0;
+	node = topo_host_adapter(eth->fab->topo, eth->host[number - 1], &port);
+	return node < 0 || !fab_is_ethernet(eth->fab, node, (int)port) ||
+			       !fab_vlans_has(&eth->vlans, node, path) ?
+		       0 : (uint16_t)(station_number(eth, node, (int)port) + path);
+}
+
+static uint16_t local_station(const struct fab_ethernet *eth, const union wire_gid *gid,
+			      unsigned int path)
+{
+	unsigned int place = get_be16(gid->raw + 14) - 1u;
 	union wire_gid local;
+
+	link_local_gid(place, &local);
+	return place < eth->num_stations && !memcmp(&local, gid, sizeof(local)) &&
+			       fab_vlans_has(&eth->vlans, eth->station[place]->node, path) ?
+		       (uint16_t)(number_at(eth, place) + path) : 0;
+}
+
+uint16_t fab_ethernet_find_gid(const struct fabric *fab, const union wire_gid *gid,
+			       unsigned int path)
+{
+	const struct fab_ethernet *eth = fab->ethernet;
+	unsigned int adapter, network;
 	struct in6_addr in6;
 
 	if (gid->raw[0] == 0xff)
-		return FAB_STATION_ALL;
-	if (!memcmp(gid->raw, link_local_prefix, sizeof(link_local_prefix))) {
-		link_local_gid(place, &local);
-		return place < eth->num_stations && !memcmp(&local, gid, sizeof(local)) ?
-			       number_at(eth, place) : 0;
-	}
+		return (uint16_t)(FAB_STATION_ALL + path);
+	if (!memcmp(gid->raw, link_local_prefix, sizeof(link_local_prefix)))
+		return local_station(eth, gid, path);
 	memcpy(&in6, gid->raw, sizeof(in6));
 	if (!memcmp(gid->raw, ipv4_prefix, sizeof(ipv4_prefix)) ?
 		    topo_plan_find_ipv4(&eth->plan, get_be32(gid->raw + sizeof(ipv4_prefix)),
-					&adapter, &port) :
-		    topo_plan_find_ipv6(&eth->plan, &in6, &adapter, &port))
-		return planned_station(eth, adapter, port);
+					&adapter, &network) :
+		    topo_plan_find_ipv6(&eth->plan, &in6, &adapter, &network))
+		return planned_station(eth, adapter, network, path);
 	return 0;
+}
+
+bool fab_ethernet_may_send(const struct fabric *fab, int node, uint16_t slid, uint16_t dlid)
+{
+	const struct fab_ethernet *eth = fab->ethernet;
+	unsigned int mask = (1u << eth->lmc) - 1;
+
+	return !((slid ^ dlid) & mask) && fab_vlans_has(&eth->vlans, node, dlid & mask);
 }
 
 /* --- ports --- */
 
 /* Return: true if the port now has an address or a state that it did not have */
-static bool settle_port(struct ag_port *port, uint16_t number)
+static bool settle_port(struct ag_port *port, uint16_t number, uint8_t lmc)
 {
 	bool changed = number && port->lid != number;
 
-	if (number)
+	if (number) {
 		port->lid = number;
+		port->lmc = lmc;
+	}
 	if (port->state == WIRE_PORT_INIT || port->state == WIRE_PORT_ARMED) {
 		port->state = WIRE_PORT_ACTIVE;
 		changed = true;
@@ -185,7 +226,7 @@ static void settle_ports(struct fab_ethernet *eth)
 		for (unsigned int p = 1; p <= fab->node[n].ag->num_ports; p++)
 			if (fab_is_ethernet(fab, n, (int)p) &&
 			    settle_port(&fab->node[n].ag->port[p],
-					is_switch ? 0 : number_at(eth, place++)))
+					is_switch ? 0 : number_at(eth, place++), eth->lmc))
 				fab_changed(&fab->node[n].port[p],
 					    AG_CHANGED_ATTRIBUTES | AG_CHANGED_GIDS);
 	}
@@ -265,19 +306,24 @@ static int route_stations(struct fab_ethernet *eth)
 			search(eth, edge->node);
 			searched = edge->node;
 		}
-		ret = route_station(eth, number_at(eth, i), edge);
+		for (unsigned int v = 0; v <= eth->vlans.num && !ret; v++)
+			ret = route_station(eth, (uint16_t)(number_at(eth, i) + v),
+					    fab_vlans_has(&eth->vlans, eth->station[i]->node, v) ?
+						    edge : NULL);
 	}
 	return ret;
 }
 
-/* is the link at @port in the spanning tree, or does it lead to a station? */
-static bool spreads(const struct fab_ethernet *eth, const struct fab_port *port)
+/* is the link at @port in the spanning tree, or does it lead to a member of the VLAN? */
+static bool spreads(const struct fab_ethernet *eth, const struct fab_port *port, unsigned int v)
 {
 	const struct fab_port *peer = fab_peer(port);
 
 	if (!peer || fab_ag_port(port)->state != WIRE_PORT_ACTIVE)
 		return false;
-	return !fab_is_switch(peer) || eth->toward[port->node] == port->num ||
+	if (!fab_is_switch(peer))
+		return fab_vlans_has(&eth->vlans, peer->node, v);
+	return eth->toward[port->node] == port->num ||
 	       eth->toward[peer->node] == peer->num;
 }
 
@@ -295,9 +341,10 @@ static int spread_to_all(struct fab_ethernet *eth)
 
 		if (!is_ethernet_switch(fab, n))
 			continue;
-		for (unsigned int p = 1; p <= node->ag->num_ports && !ret; p++)
-			ret = ag_mft_put(node->ag, FAB_STATION_ALL, (uint8_t)p,
-					 spreads(eth, &node->port[p]));
+		for (unsigned int p = 1; p <= node->ag->num_ports; p++)
+			for (unsigned int v = 0; v <= eth->vlans.num && !ret; v++)
+				ret = ag_mft_put(node->ag, (uint16_t)(FAB_STATION_ALL + v), (uint8_t)p,
+						 spreads(eth, &node->port[p], v));
 	}
 	return ret;
 }
@@ -343,6 +390,16 @@ static void number_stations(struct fab_ethernet *eth)
 	}
 }
 
+/* so many low bits tell the VLANs apart, and the untagged network */
+static uint8_t lmc_of(unsigned int vlans)
+{
+	uint8_t lmc = 0;
+
+	while (1u << lmc <= vlans)
+		lmc++;
+	return lmc;
+}
+
 static unsigned int count_stations(const struct fabric *fab)
 {
 	unsigned int stations = 0;
@@ -353,14 +410,16 @@ static unsigned int count_stations(const struct fabric *fab)
 	return stations;
 }
 
-int fab_ethernet_start(struct fabric *fab, const struct topo_plan *plan)
+int fab_ethernet_start(struct fabric *fab, const struct topo_plan *plan,
+		       const struct fab_vlans *vlans)
 {
 	uint16_t before = topo_has_link(fab->topo, false) ? FAB_STATION_MIXED : 0;
 	unsigned int stations = count_stations(fab);
+	uint8_t lmc = lmc_of(vlans ? vlans->num : 0);
 	size_t nodes = (size_t)fab->num_nodes + 1;
 	struct fab_ethernet *eth;
 
-	if (stations >= (unsigned int)WIRE_LID_MULTICAST - before)
+	if (stations >= ((unsigned int)WIRE_LID_MULTICAST - before) >> lmc)
 		return -ENOSPC;
 	eth = rt_zalloc(sizeof(*eth));
 	if (!eth)
@@ -369,6 +428,9 @@ int fab_ethernet_start(struct fabric *fab, const struct topo_plan *plan)
 	eth->fab = fab;
 	eth->plan = *plan;
 	eth->before = before;
+	eth->lmc = lmc;
+	if (vlans)
+		eth->vlans = *vlans;
 	rt_work_init(&eth->work, learn);
 	rt_timer_init(fab->rt, &eth->retry, try_again);
 	eth->station = rt_zalloc((stations + 1) * sizeof(*eth->station));

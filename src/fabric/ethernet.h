@@ -17,15 +17,21 @@
  *  GID 1         ::ffff: and the IPv4 address of the address plan
  *  GID 2         the IPv6 address of the plan
  *  GID 3 to 5    the same three
+ *  GID 6 to 11   the six of the first VLAN that the port is a member of, and so on
  *
- * The first three are RoCE version 2, the others version 1 (IBA v1 annexes A17 and A16): who
+ * The first three of six are RoCE version 2, the others version 1 (IBA v1 annexes A17 and A16): who
  * searches the table for an address finds version 2. A frame to a group, or to an unknown MAC address, goes to FAB_STATION_ALL: every
  * station receives it, and selects by its own tables.
+ *
+ * A VLAN (vlan.h) is a path of its own: a station has a number for each, one behind the
+ * other, as a port of InfiniBand has by its LMC. Which one a packet goes to the sender's entry
+ * of the GID table says, and the switches have ways to the numbers of members alone.
  */
 #ifndef SOFTIB_FABRIC_ETHERNET_H
 #define SOFTIB_FABRIC_ETHERNET_H
 
 #include "fabric/topo_plan.h"
+#include "fabric/vlan.h"
 #include "wire/packet.h"
 
 struct fabric;
@@ -33,20 +39,25 @@ struct fabric;
 #define FAB_MAC_BYTES	6
 #define FAB_STATION_ALL WIRE_LID_MULTICAST
 #define FAB_STATION_MIXED 0x8000
-#define FAB_ROCE_GIDS	6
+#define FAB_ROCE_GIDS_EACH 6 /* of the port, and of each of its VLANs */
+#define FAB_ROCE_GIDS	(FAB_ROCE_GIDS_EACH * (1 + FAB_VLANS))
 
 /** struct fab_roce_gid - an entry of a port's GID table */
 struct fab_roce_gid {
 	union wire_gid gid;
-	bool v2; /* RoCE version 2; otherwise version 1 */
+	bool v2;	  /* RoCE version 2; otherwise version 1 */
+	uint8_t path;	  /* the number of the VLAN in the fabric: the low bits of the station's */
+	uint16_t vlan_id; /* 0: untagged */
 };
 
 /**
  * fab_ethernet_start() - start the part of a new fabric whose links are Ethernet's
  * @plan: the stations' IP addresses; copied
+ * @vlans: NULL: none; copied, @member must outlive the fabric
  * Return: 0; -ENOSPC more stations than numbers; -ENOMEM
  */
-int fab_ethernet_start(struct fabric *fab, const struct topo_plan *plan);
+int fab_ethernet_start(struct fabric *fab, const struct topo_plan *plan,
+		       const struct fab_vlans *vlans);
 /** fab_is_ethernet() - is the link layer of this port Ethernet? Port 0 is a switch's own */
 bool fab_is_ethernet(const struct fabric *fab, int node, int port);
 
@@ -54,14 +65,18 @@ bool fab_is_ethernet(const struct fabric *fab, int node, int port);
 void fab_ethernet_mac(const struct fabric *fab, uint16_t number, uint8_t mac[FAB_MAC_BYTES]);
 /** fab_ethernet_group_mac() - the MAC address of a multicast GID (RFC 2464, section 7) */
 void fab_ethernet_group_mac(const uint8_t gid[16], uint8_t mac[FAB_MAC_BYTES]);
-/** fab_ethernet_gids() - the GID table of a CA's port of Ethernet */
-void fab_ethernet_gids(const struct fabric *fab, int node, int port,
-		       struct fab_roce_gid gids[FAB_ROCE_GIDS]);
+/** fab_ethernet_gids() - the GID table of a CA's port of Ethernet. Return: how many entries */
+unsigned int fab_ethernet_gids(const struct fabric *fab, int node, int port,
+			       struct fab_roce_gid gids[FAB_ROCE_GIDS]);
 /** fab_ethernet_find_mac() - Return: the station with this MAC address; FAB_STATION_ALL for
  *  a group or an address that no station has */
 uint16_t fab_ethernet_find_mac(const struct fabric *fab, const uint8_t mac[FAB_MAC_BYTES]);
-/** fab_ethernet_find_gid() - Return: the station with this GID; FAB_STATION_ALL for a group;
- *  0 no station has it */
-uint16_t fab_ethernet_find_gid(const struct fabric *fab, const union wire_gid *gid);
+/** fab_ethernet_find_gid() - Return: the number, in the VLAN @path, of the station that has
+ *  this GID there; FAB_STATION_ALL and the VLAN for a group; 0 no station has it */
+uint16_t fab_ethernet_find_gid(const struct fabric *fab, const union wire_gid *gid,
+			       unsigned int path);
+/** fab_ethernet_may_send() - may a CA's port of Ethernet send a packet with these addresses?
+ *  It is a member of their VLAN, which is the same for both */
+bool fab_ethernet_may_send(const struct fabric *fab, int node, uint16_t slid, uint16_t dlid);
 
 #endif

@@ -21,6 +21,7 @@ void topo_plan_init(struct topo_plan *plan)
 	char err[128];
 
 	plan->topo = NULL;
+	plan->vlans = plan->ports = 0;
 	topo_plan_set(plan, TOPO_PLAN_IPV4, err, sizeof(err));
 	topo_plan_set(plan, TOPO_PLAN_IPV6, err, sizeof(err));
 }
@@ -162,7 +163,32 @@ static bool find_planned(const struct topo_plan *plan, const struct in6_addr *ip
 					  find_planned_ipv6(plan, ip, number, port);
 }
 
+/* --- networks -------------------------------------------------------------- */
+
+unsigned topo_plan_network(const struct topo_plan *plan, unsigned port, unsigned vlan)
+{
+	return vlan * plan->ports + port;
+}
+
+unsigned topo_plan_vlan(const struct topo_plan *plan, unsigned *port)
+{
+	unsigned vlan = plan->vlans ? (*port - 1) / plan->ports : 0;
+
+	*port -= vlan * plan->ports;
+	return vlan;
+}
+
 /* --- room ------------------------------------------------------------------ */
+
+static unsigned most_ports(const struct topology *topo)
+{
+	unsigned most = 1;
+
+	for (int i = 0; i < topo->num_nodes; i++)
+		if (topo->node[i].kind == TOPO_CA)
+			most = MAX(most, topo->node[i].ports_before + topo->node[i].num_ports);
+	return most;
+}
 
 static int check_room(const struct topo_plan *plan, const struct topology *topo, char *err,
 		      size_t err_bytes)
@@ -171,7 +197,7 @@ static int check_room(const struct topo_plan *plan, const struct topology *topo,
 		host_mask(32 - plan->ipv4_bits) - 1; /* without the broadcast address */
 	uint64_t networks =
 		(UINT32_MAX - (uint64_t)plan->ipv4 + 1) >> (32 - plan->ipv4_bits);
-	unsigned nodes = 0, ports = 1;
+	unsigned nodes = 0, ports = 1, of_vlans = plan->vlans * plan->ports;
 
 	for (int i = 0; i < topo->num_nodes; i++) {
 		const struct topo_node *nd = &topo->node[i];
@@ -179,12 +205,13 @@ static int check_room(const struct topo_plan *plan, const struct topology *topo,
 		if (nd->kind != TOPO_CA)
 			continue;
 		for (unsigned p = 1; p <= nd->num_ports; p++) {
-			if (topo_address(topo, nd->number, nd->ports_before + p, false))
+			if (!of_vlans && topo_address(topo, nd->number, nd->ports_before + p, false))
 				continue;
 			nodes = MAX(nodes, nd->number);
 			ports = MAX(ports, nd->ports_before + p);
 		}
 	}
+	ports += of_vlans;
 	if (nodes > hosts)
 		snprintf(err, err_bytes,
 			 "--ip: a network of /%u has %llu addresses, and the topology %u "
@@ -192,15 +219,17 @@ static int check_room(const struct topo_plan *plan, const struct topology *topo,
 			 plan->ipv4_bits, (unsigned long long)hosts, nodes);
 	else if (ports > networks)
 		snprintf(err, err_bytes,
-			 "--ip: nodes have up to %u ports, each in a network of its "
-			 "own, and "
+			 "--ip: nodes have up to %u ports and VLAN interfaces, each in a network "
+			 "of its own, and "
 			 "from this one on there are %llu of /%u",
 			 ports, (unsigned long long)networks, plan->ipv4_bits);
 	return nodes > hosts || ports > networks ? -ENOSPC : 0;
 }
 
-static bool has_port(const struct topology *topo, unsigned number, unsigned port)
+static bool has_port(const struct topo_plan *plan, const struct topology *topo, unsigned number,
+		     unsigned port)
 {
+	topo_plan_vlan(plan, &port);
 	for (int i = 0; i < topo->num_nodes; i++)
 		if (topo->node[i].kind == TOPO_CA && topo->node[i].number == number)
 			return topo_host_adapter(topo, topo->node[i].host, &port) >= 0;
@@ -218,7 +247,7 @@ static int check_given(const struct topo_plan *plan, const struct topology *topo
 
 		if (!find_planned(plan, &a->ip, &number, &port) ||
 		    topo_address(topo, number, port, !IN6_IS_ADDR_V4MAPPED(&a->ip)) ||
-		    !has_port(topo, number, port))
+		    !has_port(plan, topo, number, port))
 			continue;
 		snprintf(err, err_bytes,
 			 "the topology gives %s to node %u, and it would be that of port %u of "
@@ -233,8 +262,10 @@ static int check_given(const struct topo_plan *plan, const struct topology *topo
 int topo_plan_fit(struct topo_plan *plan, const struct topology *topo, char *err,
 		  size_t err_bytes)
 {
-	int error = check_room(plan, topo, err, err_bytes);
+	int error;
 
+	plan->ports = most_ports(topo);
+	error = check_room(plan, topo, err, err_bytes);
 	if (!error)
 		error = check_given(plan, topo, err, err_bytes);
 	if (!error)

@@ -5,7 +5,8 @@
  * node is in another network: ib0 in that of the plan, ib1 in the next one of the same size.
  * The ports of a node's second adapter are counted after those of its first. With 10.1.0.0/16,
  * ib1 of n7 is 10.2.0.7/16. An address that the topology gives to a port replaces that of the
- * plan. Pure.
+ * plan. A VLAN interface of a port is in a further network: those of the first VLAN follow the
+ * networks of the ports, in the order of these. Pure.
  */
 #ifndef SOFTIB_FABRIC_TOPO_PLAN_H
 #define SOFTIB_FABRIC_TOPO_PLAN_H
@@ -27,6 +28,8 @@ struct topo_plan {
 	uint64_t ipv6[2]; /* the upper half first */
 	unsigned ipv4_bits, ipv6_bits;
 	const struct topology *topo; /* whose own addresses have precedence; NULL: none */
+	unsigned vlans; /* set it before topo_plan_fit() */
+	unsigned ports; /* of the node that has most; set by topo_plan_fit() */
 };
 
 /** topo_plan_init() - set TOPO_PLAN_IPV4 and TOPO_PLAN_IPV6 */
@@ -42,6 +45,12 @@ int topo_plan_set(struct topo_plan *plan, const char *text, char *err, size_t er
  *  with a message */
 int topo_plan_fit(struct topo_plan *plan, const struct topology *topo, char *err,
 		  size_t err_bytes);
+
+/** topo_plan_network() - what stands in the place of a port's number for its VLAN interface
+ *  @vlan: from 1; 0: the port itself
+ *  topo_plan_vlan() - the reverse: reduce *@port to that of a port. Return: the VLAN; 0 */
+unsigned topo_plan_network(const struct topo_plan *plan, unsigned port, unsigned vlan);
+unsigned topo_plan_vlan(const struct topo_plan *plan, unsigned *port);
 
 /** topo_plan_ipv4(), topo_plan_ipv6() - the address of port @port (from 1) of node
  *  @number (from 1), for example "10.1.0.7/16"; for node 0 the network itself */

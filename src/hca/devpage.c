@@ -45,17 +45,22 @@ void hca_set_min_ack_timeout(struct hca *hca, uint32_t us)
 static void fill_roce_gids(const struct hca *hca, unsigned port_num, struct abi_devport *out)
 {
 	struct fab_roce_gid gids[FAB_ROCE_GIDS];
+	unsigned n = fab_ethernet_gids(hca->fab, hca->node, (int)port_num, gids);
 
-	fab_ethernet_gids(hca->fab, hca->node, (int)port_num, gids);
-	for (unsigned i = 0; i < FAB_ROCE_GIDS; i++) {
+	_Static_assert(FAB_ROCE_GIDS <= ABI_GIDS, "a port's table has room");
+	out->num_gids = ABI_GIDS;
+	for (unsigned i = 0; i < n; i++) {
 		memcpy(out->gid[i], gids[i].gid.raw, sizeof(out->gid[i]));
+		out->gid_path[i] = gids[i].path;
+		out->gid_vlan[i] = gids[i].vlan_id;
 		out->gid_type[i] = gids[i].v2 ? ABI_GID_ROCE_V2 : ABI_GID_ROCE_V1;
 	}
 }
 
 static void fill_gids(const struct ag_port *p, struct abi_devport *out)
 {
-	for (unsigned i = 0; i < ABI_GIDS; i++) {
+	out->num_gids = ABI_GIDS_IB;
+	for (unsigned i = 0; i < ABI_GIDS_IB; i++) {
 		uint64_t guid = i < p->num_guids ? p->guids[i] : 0;
 
 		if (!guid)

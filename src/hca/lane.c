@@ -373,6 +373,9 @@ static bool flow_is_sound(const struct hca_user *user, const struct abi_resolve 
 	if (in->port_num < 1 || in->port_num > user->hca->ib.phys_port_cnt || in->sl > 15)
 		return false;
 	port = port_of(user, in->port_num);
+	/* records name their source: any of the port's own addresses */
+	if (!hca_vlan_is_ours(user->hca, in->port_num, in->dlid, in->dlid))
+		return false;
 	return port->lid != 0 && has_pkey(port, in->pkey);
 }
 

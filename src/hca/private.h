@@ -378,9 +378,13 @@ int hca_modify_port(struct ib_device *device, u32 port_num, int mask,
 		    struct ib_port_modify *modify);
 int hca_query_gid(struct ib_device *device, u32 port_num, int index, union ib_gid *gid);
 int hca_query_pkey(struct ib_device *device, u32 port_num, u16 index, u16 *pkey);
+/** hca_vlan_is_ours() - may a program send from this port with these addresses? Of Ethernet, if
+ *  both are in one VLAN and the port is as well */
+bool hca_vlan_is_ours(const struct hca *hca, unsigned port_num, uint16_t slid, uint16_t dlid);
 /** hca_has_ethernet() - has the adapter a port of Ethernet? */
 bool hca_has_ethernet(const struct hca *hca);
-int hca_find_station(struct ib_device *device, const union ib_gid *gid, u16 *station);
+int hca_find_station(struct ib_device *device, u32 port_num, unsigned int sgid_index,
+		     const union ib_gid *gid, u16 *station);
 int hca_process_mad(struct ib_device *device, int flags, u32 port_num, const struct ib_wc *in_wc,
 		    const struct ib_grh *in_grh, const struct ib_mad *in, struct ib_mad *out,
 		    size_t *out_mad_bytes, u16 *out_mad_pkey_index);

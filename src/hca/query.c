@@ -171,7 +171,7 @@ int hca_query_port(struct ib_device *device, u32 port_num, struct ib_port_attr *
 		.state = d->state,
 		.max_mtu = d->max_mtu_enc,
 		.active_mtu = d->active_mtu_enc,
-		.gid_tbl_len = ABI_GIDS,
+		.gid_tbl_len = d->num_gids,
 		.port_cap_flags = d->cap_mask,
 		.max_msg_sz = HCA_MAX_MSG_BYTES,
 		.bad_pkey_cntr = d->pkey_violations,
@@ -192,13 +192,16 @@ int hca_query_port(struct ib_device *device, u32 port_num, struct ib_port_attr *
 	return 0;
 }
 
-int hca_find_station(struct ib_device *device, const union ib_gid *gid, u16 *station)
+int hca_find_station(struct ib_device *device, u32 port_num, unsigned int sgid_index,
+		     const union ib_gid *gid, u16 *station)
 {
 	const struct hca *hca = hca_of(device);
+	const struct abi_devport *port = hca_devport(hca, port_num);
 	union wire_gid wire;
 
 	memcpy(wire.raw, gid->raw, sizeof(wire.raw));
-	*station = hca_has_ethernet(hca) ? fab_ethernet_find_gid(hca->fab, &wire) : 0;
+	*station = fab_is_ethernet(hca->fab, hca->node, (int)port_num) && sgid_index < port->num_gids ?
+			   fab_ethernet_find_gid(hca->fab, &wire, port->gid_path[sgid_index]) : 0;
 	return *station ? 0 : -EHOSTUNREACH;
 }
 
@@ -219,7 +222,7 @@ int hca_modify_port(struct ib_device *device, u32 port_num, int mask, struct ib_
 
 int hca_query_gid(struct ib_device *device, u32 port_num, int index, union ib_gid *gid)
 {
-	if (index < 0 || index >= ABI_GIDS)
+	if (index < 0 || index >= hca_devport(hca_of(device), port_num)->num_gids)
 		return -EINVAL;
 	memcpy(gid->raw, hca_devport(hca_of(device), port_num)->gid[index], sizeof(gid->raw));
 	return 0;

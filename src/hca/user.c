@@ -118,6 +118,12 @@ static bool pkey_is_ours(const struct abi_devport *port, uint16_t pkey)
 	return false;
 }
 
+bool hca_vlan_is_ours(const struct hca *hca, unsigned port_num, uint16_t slid, uint16_t dlid)
+{
+	return !fab_is_ethernet(hca->fab, hca->node, (int)port_num) ||
+	       fab_ethernet_may_send(hca->fab, hca->node, slid, dlid);
+}
+
 static bool may_leave(const struct hca_user *user, unsigned port_num, const struct fab_packet *pkt)
 {
 	const struct abi_devport *port = hca_devport(user->hca, port_num);
@@ -128,6 +134,8 @@ static bool may_leave(const struct hca_user *user, unsigned port_num, const stru
 	if (pkt->lrh.lnh == WIRE_LNH_GRH && !gid_is_ours(port, fab_packet_grh(pkt).sgid))
 		return false;
 	if (!pkey_is_ours(port, pkt->pkey))
+		return false;
+	if (!hca_vlan_is_ours(user->hca, port_num, pkt->lrh.slid, pkt->lrh.dlid))
 		return false;
 	if (!(wire_opcodes[pkt->opcode].flags & WIRE_HAS_DETH))
 		return true; /* connected: the source QPN is not in the packet */
@@ -441,11 +449,13 @@ static int find_station(const struct hca *hca, const struct abi_find_station *in
 	int ret;
 
 	memcpy(gid.raw, in->gid, sizeof(gid.raw));
-	ret = hca_find_station((struct ib_device *)&hca->ib, &gid, &station);
+	if (!rdma_is_port_valid(&hca->ib, in->port_num))
+		return -EINVAL;
+	ret = hca_find_station((struct ib_device *)&hca->ib, in->port_num, in->sgid_index, &gid, &station);
 	if (ret)
 		return ret;
 	out->station = station;
-	if (station == FAB_STATION_ALL)
+	if (station >= FAB_STATION_ALL)
 		fab_ethernet_group_mac(in->gid, out->mac);
 	else
 		fab_ethernet_mac(hca->fab, station, out->mac);

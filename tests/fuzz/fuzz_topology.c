@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "fabric/topology.h"
+#include "fabric/vlan.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -42,6 +43,25 @@ static void print_all(const struct topology *t)
 	fclose(out);
 }
 
+/* members are nodes, and a VLAN has an id */
+static void read_vlans(const char *text)
+{
+	struct fab_vlans vlans;
+	struct topology *t;
+	char err[200];
+
+	if (topo_load("star:3,link=ethernet", "fuzz", &t, err, sizeof(err)))
+		abort();
+	if (!fab_vlans_parse(&vlans, t, text, err, sizeof(err))) {
+		for (unsigned int v = 0; v < vlans.num; v++)
+			if (vlans.num > FAB_VLANS || !vlans.id[v] || vlans.id[v] > FAB_VLAN_ID ||
+			    fab_vlans_has(&vlans, 3, v + 1))
+				abort(); /* node 3 is the switch */
+		fab_vlans_free(&vlans);
+	}
+	topo_free(t);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct topology *t;
@@ -55,6 +75,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size && size < sizeof(spec) && !memchr(data, 0, size)) {
 		memcpy(spec, data, size);
 		spec[size] = '\0';
+		read_vlans(spec);
 		if (!memchr(data, '/', size) && !topo_load(spec, "fuzz", &t, err, sizeof(err)))
 			topo_free(t);
 	}

@@ -31,7 +31,7 @@ struct fabric_args {
 	char link[256]; /* the option link= of a shape, of --link-layer; "": as the topology says */
 	char spec[PATH_MAX];  /* the topology with these */
 	unsigned timeout_s;
-	const char *min_ack_timeout, *hca_profile, *link_layer, *polled, *ipoib_mode, *ipoib_mtu;
+	const char *min_ack_timeout, *hca_profile, *link_layer, *vlans, *polled, *ipoib_mode, *ipoib_mtu;
 	bool no_namespace, devices, sdp, memlock, net_raw, mixed;
 	enum node_net net;
 	const char *ip[2];
@@ -74,6 +74,8 @@ static const struct argp_option fabric_options[] = {
 	 "last one is that of all further ports",
 
 	 0},
+	{"vlan", 'v', "VLAN[,VLAN..]", 0,
+	 "VLAN interfaces of the ports of Ethernet: ids, each with :NODE+NODE.. or of all nodes", 0},
 	{"net", KEY_NET, "NET", 0, OPTION_NET "; default host", 0},
 	{"ip", 'i', "NETWORK", 0,
 	 "the IPv4 or IPv6 network of the nodes' addresses; "
@@ -247,7 +249,8 @@ static error_t parse_fabric(int key, char *arg, struct argp_state *state)
 		parse_link_layers(args, state, arg);
 		return 0;
 	case 'P':
-		args->polled = arg;
+	case 'v':
+		*(key == 'P' ? &args->polled : &args->vlans) = arg;
 		return 0;
 	case KEY_NET:
 		args->net = node_parse_net(state, arg);
@@ -310,6 +313,7 @@ static void fill_session(struct session *s, const struct fabric_args *args)
 	s->hca_profile = args->hca_profile;
 	s->link_layer = args->link_layer;
 	s->polled = args->polled;
+	s->vlans = args->vlans;
 	s->ipoib_mode = args->ipoib_mode;
 	s->ipoib_mtu = args->ipoib_mtu;
 	s->no_namespace = args->no_namespace;

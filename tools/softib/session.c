@@ -204,7 +204,7 @@ static void add_option(char **argv, int *n, const char *option, const char *valu
 static pid_t spawn_softibd(struct session *s, const char *program, int ready_fd)
 {
 	const char *name = strrchr(s->dir, '/') + 1;
-	char number[16], *argv[32] = {"softibd"};
+	char number[16], *argv[40] = {"softibd"};
 	const struct {
 		const char *option, *value;
 	} options[] = {
@@ -220,6 +220,7 @@ static pid_t spawn_softibd(struct session *s, const char *program, int ready_fd)
 		{"--hca-profile", s->hca_profile},
 		{"--polled", s->polled},
 		{"--link-layer", s->link_layer},
+		{"--vlan", s->vlans},
 		{"--min-ack-timeout", s->min_ack_timeout},
 	};
 	pid_t parent = getpid(), pid = fork();

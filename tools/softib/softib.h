@@ -210,7 +210,8 @@ struct session {
 	unsigned timeout_s;	   /* to become Active; 0: no limit */
 	bool memlock;		   /* RLIMIT_MEMLOCK is enforced */
 	bool net_raw;		   /* CAP_NET_RAW is demanded for frames */
-	const char *link_layer;	     /* "ethernet"; NULL: InfiniBand */
+	const char *link_layer;	     /* "ethernet"; NULL: as the topology says */
+	const char *vlans;	     /* of the ports of Ethernet; NULL: none */
 	const char *polled;	     /* nodes, or "all"; NULL: none */
 	const char *ipoib_mode;	     /* "datagram" or "connected"; NULL: softibd's default */
 	const char *ipoib_mtu;	     /* "2048" or "4096", of the broadcast group; NULL: 2048 */

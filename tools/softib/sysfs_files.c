@@ -101,7 +101,7 @@ static void put_rate(struct sysfs_sink *t, const char *at, struct json_object *p
 
 /* an entry of the GID table: its halves as hexadecimal numbers */
 static void put_gid(struct sysfs_sink *t, const char *at, size_t index, uint64_t prefix,
-		    uint64_t interface, const char *type)
+		    uint64_t interface, const char *type, const char *ndev)
 {
 	char name[32], high[20], low[20];
 
@@ -109,6 +109,10 @@ static void put_gid(struct sysfs_sink *t, const char *at, size_t index, uint64_t
 	put(t, at, name, "%s:%s", guid_text(prefix, high), guid_text(interface, low));
 	snprintf(name, sizeof(name), "gid_attrs/types/%zu", index);
 	put(t, at, name, "%s", type);
+	if (!ndev)
+		return;
+	snprintf(name, sizeof(name), "gid_attrs/ndevs/%zu", index);
+	put(t, at, name, "%s", ndev);
 }
 
 static void put_gids(struct sysfs_sink *t, const char *at, struct json_object *port)
@@ -116,10 +120,12 @@ static void put_gids(struct sysfs_sink *t, const char *at, struct json_object *p
 	struct json_object *gids = member_of(port, "gids");
 
 	if (!gids)
-		put_gid(t, at, 0, hex_of(port, "gid_prefix"), hex_of(port, "guid"), "IB/RoCE v1");
+		put_gid(t, at, 0, hex_of(port, "gid_prefix"), hex_of(port, "guid"), "IB/RoCE v1",
+			NULL);
 	for (size_t i = 0; gids && i < count_of(gids); i++)
 		put_gid(t, at, i, hex_of(item_of(gids, i), "prefix"),
-			hex_of(item_of(gids, i), "interface"), text_of(item_of(gids, i), "type"));
+			hex_of(item_of(gids, i), "interface"), text_of(item_of(gids, i), "type"),
+			text_of(item_of(gids, i), "ndev"));
 }
 
 static void put_port(struct sysfs_sink *t, const char *device, struct json_object *port)

@@ -90,7 +90,8 @@ static inline int fake_query_port(struct ib_device *device, u32 port_num,
 }
 
 /* of Ethernet: only GIDs that begin with 0xfe are anybody's */
-static inline int fake_find_station(struct ib_device *device, const union ib_gid *gid, u16 *station)
+static inline int fake_find_station(struct ib_device *device, u32 port_num, unsigned int sgid_index,
+				   const union ib_gid *gid, u16 *station)
 {
 	*station = gid->raw[15];
 	return gid->raw[0] == 0xfe ? 0 : -EHOSTUNREACH;

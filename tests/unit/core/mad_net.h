@@ -381,7 +381,8 @@ static inline int net_query_port(struct ib_device *device, u32 port, struct ib_p
 }
 
 /* of Ethernet: a LID is the end of a GID here, too */
-static inline int net_find_station(struct ib_device *device, const union ib_gid *gid, u16 *station)
+static inline int net_find_station(struct ib_device *device, u32 port_num, unsigned int sgid_index,
+				   const union ib_gid *gid, u16 *station)
 {
 	*station = gid->raw[15];
 	return gid->raw[0] == 0xfe ? 0 : -EHOSTUNREACH;

@@ -13,7 +13,7 @@ static void start(struct net *net)
 	topo_set_ethernet(&net->topo);
 	net_start(net);
 	topo_plan_init(&plan);
-	assert_int_equal(fab_ethernet_start(net->fab, &plan), 0);
+	assert_int_equal(fab_ethernet_start(net->fab, &plan, NULL), 0);
 	rt_sim_run(net->rt, 100);
 }
 
@@ -25,10 +25,8 @@ static void start(struct net *net)
  */
 enum { S3 = 3, S4, N5 };
 
-static struct net *triangle(void)
+static void add_triangle(struct net *net)
 {
-	struct net *net = calloc(1, sizeof(*net));
-
 	net_add(net, TOPO_CA, 1);
 	net_add(net, TOPO_CA, 1);
 	for (int i = 0; i < 3; i++)
@@ -41,6 +39,13 @@ static struct net *triangle(void)
 	net_cable(net, S2, 5, S4, 5);
 	net_cable(net, S3, 6, S4, 6);
 	net_cable(net, N5, 1, S3, 1);
+}
+
+static struct net *triangle(void)
+{
+	struct net *net = calloc(1, sizeof(*net));
+
+	add_triangle(net);
 	start(net);
 	return net;
 }
@@ -87,7 +92,7 @@ static struct net *two_layers(void)
 		net->port[S3][p].ethernet = true;
 	net_start(net);
 	topo_plan_init(&plan);
-	assert_int_equal(fab_ethernet_start(net->fab, &plan), 0);
+	assert_int_equal(fab_ethernet_start(net->fab, &plan, NULL), 0);
 	rt_sim_run(net->rt, 100);
 	return net;
 }
@@ -116,12 +121,12 @@ static void both_link_layers_in_one_adapter(void **state)
 		assert_int_equal(mac[5], i + 1);
 		assert_int_equal(fab_ethernet_find_mac(net->fab, mac), number);
 		fab_ethernet_gids(net->fab, i, 2, gid);
-		for (int g = 0; g < FAB_ROCE_GIDS; g++)
-			assert_int_equal(fab_ethernet_find_gid(net->fab, &gid[g].gid), number);
+		for (int g = 0; g < FAB_ROCE_GIDS_EACH; g++)
+			assert_int_equal(fab_ethernet_find_gid(net->fab, &gid[g].gid, 0), number);
 		assert_int_equal(ag_lft_get(fab_node(net->fab, S3), number), i + 1);
 		assert_int_equal(ag_lft_get(fab_node(net->fab, S2), number), WIRE_LFT_NO_PORT);
 	}
-	assert_int_equal(fab_ethernet_find_gid(net->fab, &of_ib), 0); /* 10.1.0.1 is port 1 of N0 */
+	assert_int_equal(fab_ethernet_find_gid(net->fab, &of_ib, 0), 0); /* 10.1.0.1 is port 1 of N0 */
 	assert_false(ag_mft_get(fab_node(net->fab, S2), FAB_STATION_ALL, 1));
 	assert_true(ag_mft_get(fab_node(net->fab, S3), FAB_STATION_ALL, 1));
 	net_end(net);
@@ -227,13 +232,13 @@ static void gids(void **state)
 	struct net *net = triangle();
 	struct fab_roce_gid gid[FAB_ROCE_GIDS];
 
-	fab_ethernet_gids(net->fab, N5, 1, gid);
-	for (int i = 0; i < FAB_ROCE_GIDS; i++) {
+	assert_int_equal(fab_ethernet_gids(net->fab, N5, 1, gid), FAB_ROCE_GIDS_EACH);
+	for (int i = 0; i < FAB_ROCE_GIDS_EACH; i++) {
 		union wire_gid expected = gid_of(of_n5[i % 3]);
 
 		assert_memory_equal(&gid[i].gid, &expected, sizeof(expected));
 		assert_int_equal(gid[i].v2, i < 3);
-		assert_int_equal(fab_ethernet_find_gid(net->fab, &gid[i].gid), 3);
+		assert_int_equal(fab_ethernet_find_gid(net->fab, &gid[i].gid, 0), 3);
 	}
 	net_end(net);
 }
@@ -249,10 +254,10 @@ static void gids_that_nobody_has(void **state)
 
 	for (size_t i = 0; i < ARRAY_SIZE(none); i++) {
 		gid = gid_of(none[i]);
-		assert_int_equal(fab_ethernet_find_gid(net->fab, &gid), 0);
+		assert_int_equal(fab_ethernet_find_gid(net->fab, &gid, 0), 0);
 	}
 	gid = gid_of("ff0e::ffff:224.1.2.3");
-	assert_int_equal(fab_ethernet_find_gid(net->fab, &gid), FAB_STATION_ALL);
+	assert_int_equal(fab_ethernet_find_gid(net->fab, &gid, 0), FAB_STATION_ALL);
 	net_end(net);
 }
 
@@ -274,6 +279,111 @@ static void mac_addresses(void **state)
 	net_end(net);
 }
 
+/* VLAN 100 has N0 and N1, VLAN 7 all three nodes */
+static struct net *with_vlans(struct fab_vlans *vlans)
+{
+	struct net *net = calloc(1, sizeof(*net));
+	struct topo_plan plan;
+	char err[128];
+
+	add_triangle(net);
+	topo_set_ethernet(&net->topo);
+	assert_int_equal(fab_vlans_parse(vlans, &net->topo, "100:n0+n1,7", err, sizeof(err)), 0);
+	net_start(net);
+	topo_plan_init(&plan);
+	plan.vlans = vlans->num;
+	assert_int_equal(topo_plan_fit(&plan, &net->topo, err, sizeof(err)), 0);
+	assert_int_equal(fab_ethernet_start(net->fab, &plan, vlans), 0);
+	rt_sim_run(net->rt, 100);
+	return net;
+}
+
+static void end_vlans(struct net *net, struct fab_vlans *vlans)
+{
+	net_end(net);
+	fab_vlans_free(vlans);
+}
+
+/* a station has four numbers, of which the third VLAN's is nobody's */
+static void vlans_have_ways_to_their_members(void **state)
+{
+	struct fab_vlans vlans;
+	struct net *net = with_vlans(&vlans);
+
+	assert_int_equal(net_port(net, N0, 1)->lid, 4);
+	assert_int_equal(net_port(net, N5, 1)->lid, 12);
+	assert_int_equal(net_port(net, N5, 1)->lmc, 2);
+	for (uint16_t v = 0; v <= 3; v++)
+		send_to(net, N0, (uint16_t)(12 + v));
+	assert_int_equal(net->sink[N5].packets, 2); /* untagged, and VLAN 7 */
+	send_to(net, N0, 8 + 1);
+	assert_int_equal(net->sink[N1].packets, 1);
+	end_vlans(net, &vlans);
+}
+
+static void a_frame_to_a_vlan_reaches_its_members(void **state)
+{
+	struct fab_vlans vlans;
+	struct net *net = with_vlans(&vlans);
+
+	send_to(net, N0, FAB_STATION_ALL + 1);
+	assert_int_equal(net->sink[N1].packets, 1);
+	assert_int_equal(net->sink[N5].packets, 0);
+	send_to(net, N0, FAB_STATION_ALL + 2);
+	assert_int_equal(net->sink[N1].packets, 2);
+	assert_int_equal(net->sink[N5].packets, 1);
+	end_vlans(net, &vlans);
+}
+
+static void addresses_in_vlans(void **state)
+{
+	static const struct {
+		const char *gid;
+		uint16_t found[3]; /* by the VLAN of the source; 0: nobody has it there */
+	} rows[] = {
+		{"fe80::73:69ff:fe00:1", {4, 5, 6}},	{"fe80::73:69ff:fe00:3", {12, 0, 14}},
+		{"::ffff:10.1.0.3", {12, 0, 0}},	{"::ffff:10.2.0.2", {0, 9, 0}},
+		{"::ffff:10.2.0.3", {0, 0, 0}},		{"::ffff:10.3.0.3", {0, 0, 14}},
+		{"fd73:6f66:7469:6203::2", {0, 0, 10}}, {"::ffff:10.4.0.1", {0, 0, 0}},
+		{"ff0e::1", {0xc000, 0xc001, 0xc002}},
+	};
+	struct fab_roce_gid gid[FAB_ROCE_GIDS];
+	struct fab_vlans vlans;
+	struct net *net = with_vlans(&vlans);
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		for (unsigned v = 0; v < 3; v++) {
+			union wire_gid dgid = gid_of(rows[i].gid);
+
+			print_message("# %s, VLAN %u\n", rows[i].gid, v);
+			assert_int_equal(fab_ethernet_find_gid(net->fab, &dgid, v), rows[i].found[v]);
+		}
+	assert_int_equal(fab_ethernet_gids(net->fab, N1, 1, gid), 3 * FAB_ROCE_GIDS_EACH);
+	assert_int_equal(gid[6].vlan_id, 100);
+	assert_int_equal(fab_ethernet_gids(net->fab, N5, 1, gid), 2 * FAB_ROCE_GIDS_EACH);
+	assert_int_equal(gid[0].vlan_id, 0);
+	assert_int_equal(gid[6].vlan_id, 7);
+	assert_int_equal(gid[6].path, 2);
+	end_vlans(net, &vlans);
+}
+
+/* a program with packets of its own making stays in its VLANs */
+static void nobody_sends_to_a_vlan_from_outside(void **state)
+{
+	struct fab_vlans vlans;
+	struct net *net = with_vlans(&vlans);
+
+	assert_true(fab_ethernet_may_send(net->fab, N5, 12, 4));
+	assert_true(fab_ethernet_may_send(net->fab, N5, 14, 6));
+	assert_true(fab_ethernet_may_send(net->fab, N5, 14, FAB_STATION_ALL + 2));
+	assert_false(fab_ethernet_may_send(net->fab, N5, 13, 5));
+	assert_false(fab_ethernet_may_send(net->fab, N5, 12, 5));
+	assert_false(fab_ethernet_may_send(net->fab, N5, 12, FAB_STATION_ALL + 1));
+	assert_false(fab_ethernet_may_send(net->fab, N0, 7, 7)); /* no VLAN has this number */
+	assert_true(fab_ethernet_may_send(net->fab, N0, 5, 9));
+	end_vlans(net, &vlans);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -287,6 +397,10 @@ int main(void)
 		cmocka_unit_test(gids),
 		cmocka_unit_test(gids_that_nobody_has),
 		cmocka_unit_test(mac_addresses),
+		cmocka_unit_test(vlans_have_ways_to_their_members),
+		cmocka_unit_test(a_frame_to_a_vlan_reaches_its_members),
+		cmocka_unit_test(addresses_in_vlans),
+		cmocka_unit_test(nobody_sends_to_a_vlan_from_outside),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

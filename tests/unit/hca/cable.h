@@ -33,6 +33,7 @@ struct cable {
 	int discards;
 	bool loops; /* what leaves comes back */
 	bool ethernet;
+	bool foreign_vlan; /* the port is not in that of any packet */
 	int is_sm, traps;
 } cable;
 
@@ -145,12 +146,19 @@ void fab_ethernet_group_mac(const uint8_t gid[16], uint8_t mac[FAB_MAC_BYTES])
 {
 }
 
-void fab_ethernet_gids(const struct fabric *fab, int node, int port,
-		       struct fab_roce_gid gids[FAB_ROCE_GIDS])
+unsigned int fab_ethernet_gids(const struct fabric *fab, int node, int port,
+			       struct fab_roce_gid gids[FAB_ROCE_GIDS])
 {
+	return 0;
 }
 
-uint16_t fab_ethernet_find_gid(const struct fabric *fab, const union wire_gid *gid)
+bool fab_ethernet_may_send(const struct fabric *fab, int node, uint16_t slid, uint16_t dlid)
+{
+	return !cable.foreign_vlan;
+}
+
+uint16_t fab_ethernet_find_gid(const struct fabric *fab, const union wire_gid *gid,
+			       unsigned int path)
 {
 	return 0;
 }

@@ -120,24 +120,29 @@ static u32 add(struct listener *l, int i, struct ib_flow_attr attr)
 	return uobject->handle;
 }
 
+static void send_frame(struct world *w, struct listener *l, const uint8_t mac[6])
+{
+	uint8_t buf[512];
+	size_t len = frame_of(buf, WIRE_QPN_FRAME, l->raw[0]->qp_num, 0, mac, 0);
+
+	memcpy(abi_ring_reserve(&l->p.tx, len), buf, len);
+	abi_ring_commit(&l->p.tx, len);
+	if (abi_ring_publish(&l->p.tx))
+		eventfd_write(l->p.context->driver_fds[ABI_FD_DOORBELL], 1);
+	turn(w);
+}
+
 static void frames_leave_by_their_address(void **state)
 {
 	struct world *w = *state;
 	struct listener l;
-	uint8_t buf[512];
 
 	listen_begin(w, &l);
-	for (int i = 0; i < 2; i++) {
-		size_t len = frame_of(buf, WIRE_QPN_FRAME, l.raw[0]->qp_num, 0,
-				      i ? group_mac : other_mac, 0);
-		void *room = abi_ring_reserve(&l.p.tx, len);
-
-		memcpy(room, buf, len);
-		abi_ring_commit(&l.p.tx, len);
-	}
-	if (abi_ring_publish(&l.p.tx))
-		eventfd_write(l.p.context->driver_fds[ABI_FD_DOORBELL], 1);
-	turn(w);
+	send_frame(w, &l, other_mac);
+	send_frame(w, &l, group_mac);
+	cable.foreign_vlan = true;
+	send_frame(w, &l, other_mac);
+	cable.foreign_vlan = false;
 	assert_int_equal(cable.num_sent, 2);
 	assert_int_equal(get_be16(cable.sent[0] + 2), 7);
 	assert_int_equal(get_be16(cable.sent[1] + 2), FAB_STATION_ALL);

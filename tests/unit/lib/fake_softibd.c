@@ -103,7 +103,7 @@ static int make_devpage(void)
 		.active_mtu_enc = IBV_MTU_4096, .max_mtu_enc = IBV_MTU_4096, .sm_lid = 1,
 		.width_enc = 2, .speed_enc = 32, .max_vl_num = 4,
 		.link_layer = IBV_LINK_LAYER_INFINIBAND,
-		.gid[0] = {0xfe, 0x80, [15] = 1}, .pkey[0] = 0xffff,
+		.gid[0] = {0xfe, 0x80, [15] = 1}, .num_gids = ABI_GIDS_IB, .pkey[0] = 0xffff,
 	};
 	munmap(page, bytes);
 	return fd;
