@@ -37,6 +37,8 @@ static void take_value(struct walk *w, unsigned row, char *text)
 	struct profile *p = w->profile;
 	const struct profile_word *word;
 
+	if (p->given & 1ull << row) /* of tag matching, which has a max_sge, too */
+		return;
 	switch (f->syntax) {
 	case PROFILE_TEXT:
 		snprintf(p->fw_ver, sizeof(p->fw_ver), "%s", text);

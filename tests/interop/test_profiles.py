@@ -125,3 +125,73 @@ def test_a_profile_is_recorded_shown_and_used(home):
     for command in ["run", "up"]:
         done = softib(home, command, "--hca-profile", path, *(["--", "true"] * (command == "run")))
         assert done.returncode == 64 and f"{path}:2: there is no field 'max_qps'" in done.stderr
+
+
+# What ibv_devinfo -v prints of three adapters, as their users have published it: a ConnectX-3,
+# a Connect-IB, and one of QLogic's.
+PUBLISHED = {
+    "mlx4_2": """fw_ver 2.33.5100|vendor_id 0x02c9|vendor_part_id 4099|hw_ver 0x0|phys_port_cnt 2
+max_mr_size 0xffffffffffffffff|page_size_cap 0xfffffe00|max_qp 131000|max_qp_wr 16351
+device_cap_flags 0x057e9c66|max_sge 32|max_sge_rd 30|max_cq 65408|max_cqe 4194303|max_mr 524032
+max_pd 32764|max_qp_rd_atom 16|max_ee_rd_atom 0|max_res_rd_atom 2096000|max_qp_init_rd_atom 128
+atomic_cap ATOMIC_HCA (1)|max_mw 0|max_raw_ethy_qp 0|max_mcast_grp 8192|max_mcast_qp_attach 248
+max_total_mcast_qp_attach 2031616|max_ah 2147483647|max_fmr 0|max_srq 65472|max_srq_wr 16383
+max_srq_sge 31|max_pkeys 128|local_ca_ack_delay 15""",
+    "ibp6s0": """fw_ver 10.16.1200|vendor_id 0x02c9|vendor_part_id 4113|hw_ver 0x0|phys_port_cnt 1
+max_mr_size 0xffffffffffffffff|page_size_cap 0xfffffffffffff000|max_qp 262144|max_qp_wr 32768
+device_cap_flags 0x00301c36|max_sge 30|max_sge_rd 30|max_cq 16777216|max_cqe 4194303
+max_mr 16777216|max_pd 16777216|max_qp_rd_atom 16|max_ee_rd_atom 0|max_res_rd_atom 4194304
+max_qp_init_rd_atom 16|atomic_cap ATOMIC_NONE (0)|max_mw 0|max_raw_ethy_qp 0|max_mcast_grp 2097152
+max_mcast_qp_attach 48""",
+    "qedr0": """fw_ver 8.37.7.0|vendor_id 0x1077|vendor_part_id 32880|hw_ver 0x0|phys_port_cnt 1
+max_mr_size 0x10000000000|page_size_cap 0xfffff000|max_qp 8568|max_qp_wr 32767
+device_cap_flags 0x00209080|max_sge 4|max_sge_rd 4|max_cq 17136|max_cqe 8388480|max_mr 131070
+max_pd 65536|max_qp_rd_atom 32|max_ee_rd_atom 0|max_res_rd_atom 0|max_qp_init_rd_atom 32""",
+}
+# what a profile leaves as it is, and what it only narrows: their bits are those that both have
+UNCHANGED = ["phys_port_cnt", "max_pkeys", "max_fmr", "max_ee_rd_atom", "max_raw_ethy_qp", "page_size_cap"]
+OF_ITSELF = ["fw_ver", "vendor_id", "vendor_part_id", "hw_ver"]
+
+
+def devinfo_fields(text):
+    """{name: value} of the lines with a name and a value. The names of the device come first:
+    tag matching has a max_sge, too."""
+    pairs = [line.split(":", 1) for line in text.splitlines() if ":" in line]
+    return {name.strip(): value.strip() for name, value in reversed(pairs) if value.strip()}
+
+
+def lower(name, theirs, ours):
+    """What is reported where the recorded adapter says @theirs and softib can do @ours."""
+    if name in OF_ITSELF:
+        return theirs
+    if name == "atomic_cap":
+        return min(theirs, ours, key=lambda word: int(word.split("(")[1][0]))
+    if name == "device_cap_flags":
+        return f"0x{int(theirs, 16) & int(ours, 16):08x}"
+    if name == "local_ca_ack_delay":
+        return max(theirs, ours, key=int)
+    return min(theirs, ours, key=lambda number: int(number, 0))
+
+
+@pytest.mark.parametrize("adapter", PUBLISHED)
+def test_what_other_adapters_print_is_recorded_and_reported(home, adapter):
+    """Each limit of the adapter comes back from the one that has its profile, or softib's own
+    where that is lower, which a message says."""
+    fields = dict(pair.split(" ", 1) for line in PUBLISHED[adapter].splitlines() for pair in line.split("|"))
+    printed = f"hca_id:\t{adapter}\n" + "".join(f"\t{name}:\t\t\t{value}\n" for name, value in fields.items())
+    path = home / "host.profile"
+    done = softib(home, "profile", "record", "-F", "-", path, input=printed)
+    assert done.returncode == 0, done
+    own = devinfo_fields(softib(home, "run", "--sm", "none", "--", "ibv_devinfo", "-v").stdout)
+    done = softib(home, "run", "--hca-profile", path, "--sm", "none", "--", "ibv_devinfo", "-v")
+    reported = devinfo_fields(done.stdout)
+    checked = 0
+    for name, theirs in fields.items():
+        if name in UNCHANGED:
+            continue
+        expected = lower(name, theirs, own[name])
+        assert reported[name] == expected, (name, theirs, own[name], reported[name])
+        if name.startswith("max_") and expected != theirs:
+            assert f"{name} {int(expected, 0)} (of {int(theirs, 0)})" in done.stderr, (name, done.stderr)
+        checked += 1
+    assert checked > 15

@@ -133,8 +133,11 @@ static const char devinfo[] =
 	"\trc_odp_caps:\n\t\t\t\t\tNO SUPPORT\n\tcompletion_timestamp_mask not supported\n"
 	"\t\tport:\t1\n\t\t\tmax_mtu:\t\t4096 (5)\n"
 	"\nhca_id:\tmlx5_0\n\tvendor_part_id:\t\t\t4119\n\tmax_qp:\t\t\t\t262144\n"
+	"\tmax_sge:\t\t\t30\n"
 	"\trc_odp_caps:\n\t\t\t\t\tSUPPORT_SEND\n\t\t\t\t\tSUPPORT_SRQ\n"
 	"\tcompletion timestamp_mask:\t\t\t0x7fffffffffffffff\n\thca_core_clock:\t\t\t156250kHZ\n"
+	"\tmax_rndv_hdr_size:\t\t64\n\tmax_num_tags:\t\t\t127\n\tmax_ops:\t\t\t32768\n"
+	"\tmax_sge:\t\t\t1\n\tflags:\n\t\t\t\t\tIBV_TM_CAP_RC\n\n"
 	"\tcq moderation caps:\n\t\tmax_cq_count:\t65535\n\t\tmax_cq_period:\t4095 us\n\n"
 	"\tmaximum available device memory:\t131072Bytes\n\t\tport:\t1\n";
 
@@ -152,11 +155,11 @@ static void an_adapter_is_recorded(void **state)
 				  "completion_timestamp_mask: 0x0\n");
 	assert_int_equal(profile_from_devinfo(devinfo, "mlx5_0", &p, err, sizeof(err)), 0);
 	profile_print(&p, text, sizeof(text));
-	assert_string_equal(text, "vendor_part_id: 4119\nmax_qp: 262144\n"
+	assert_string_equal(text, "vendor_part_id: 4119\nmax_qp: 262144\nmax_sge: 30\n"
 				  "rc_odp_caps: SUPPORT_SEND SUPPORT_SRQ\n"
 				  "completion_timestamp_mask: 0x7fffffffffffffff\n"
 				  "max_cq_count: 65535\nmax_cq_period: 4095\n"
-				  "max_dm_size: 131072\n");
+				  "max_num_tags: 127\nmax_dm_size: 131072\n");
 	parse(text, &p);
 	assert_int_equal(profile_from_devinfo(devinfo, "mlx5_1", &p, err, sizeof(err)), -EINVAL);
 	assert_string_equal(err, "no adapter 'mlx5_1' is in it");
