@@ -17,7 +17,7 @@
 #define PROBE	   0xff /* a WRITE of no bytes, the last request of all */
 #define FLOW_FIRST (2 * PLAN_CONNS) /* window_flow.index */
 
-static const struct pair_ops *const kinds[PLAN_PAIRS] = {&pair_mw_ops};
+static const struct pair_ops *const kinds[PLAN_PAIRS] = {&pair_mw_ops, &pair_xrc_ops};
 static struct pair pairs[PLAN_PAIRS];
 static struct sim *running; /* NULL: there are none */
 
@@ -61,11 +61,6 @@ bool pair_answered(const struct pair_end *e, uint32_t seq)
 
 /* --- posting --- */
 
-static uint64_t wr_id_of(const struct pair_end *e, uint32_t seq)
-{
-	return PAIR_BIT | (uint64_t)e->pair->index << 40 | (uint64_t)e->side << 36 | seq;
-}
-
 void pair_post(struct pair_end *e, struct ibv_send_wr *wr, struct pair_request what)
 {
 	uint32_t seq = e->sq_tail, slot = seq % PAIR_SQ, half = what.bytes / 2;
@@ -81,7 +76,7 @@ void pair_post(struct pair_end *e, struct ibv_send_wr *wr, struct pair_request w
 	what.signalled = rng_chance(&e->rng, 60) || slot % 8 == 7 || what.verb == PROBE;
 	e->sq[slot] = what;
 	sge[0].length = whole ? what.bytes : half;
-	wr->wr_id = wr_id_of(e, seq);
+	wr->wr_id = pair_wr_id(e, seq);
 	wr->send_flags |= (what.signalled ? IBV_SEND_SIGNALED : 0) |
 			  (what.fenced ? IBV_SEND_FENCE : 0) |
 			  (rng_chance(&e->rng, 30) ? IBV_SEND_SOLICITED : 0);
@@ -98,7 +93,7 @@ static void post_recv(struct pair_end *e)
 {
 	uint32_t slot = e->rq_tail % PAIR_RQ;
 	struct ibv_sge sge = {e->rx.iova + slot * PAIR_SLOT, PAIR_SLOT, e->rx.key};
-	struct ibv_recv_wr wr = {.wr_id = wr_id_of(e, e->rq_tail) | PAIR_RECV_BIT,
+	struct ibv_recv_wr wr = {.wr_id = pair_recv_id(e, e->rq_tail),
 				 .sg_list = &sge, .num_sge = 1}, *bad;
 	int ret = eng_post_recv(e->eng, &wr, &bad);
 
@@ -194,6 +189,12 @@ void pairs_completion(struct program *p, const struct ibv_wc *wc)
 {
 	struct pair_end *e = &pairs[wc->wr_id >> 40 & 0xff].end[wc->wr_id >> 36 & 1];
 
+	if (wc->wr_id & PAIR_RECV_BIT && e->pair && e->pair->ops->taken) {
+		/* another program's, of a pair that is no more */
+		if (e->qp && (wc->wr_id >> 48 & 0xff) == e->pair->incarnation)
+			e->pair->ops->taken(e, wc);
+		return;
+	}
 	if (e->program != p || !e->qp || wc->qp_num != e->qp->qp_num)
 		sim_fail(p->sim, ORACLE_ORDER, "a completion of QP %x, which is gone", wc->qp_num);
 	if (wc->wr_id & PAIR_RECV_BIT)
@@ -244,6 +245,11 @@ static void *make_qp(struct ib_uobject *u, void *arg)
 		.qp_type = IB_QPT_RC,
 	};
 
+	if (e->target.qp) {
+		attr.qp_type = IB_QPT_XRC_INI;
+		attr.recv_cq = NULL;
+		attr.cap.max_recv_wr = attr.cap.max_recv_sge = 0;
+	}
 	return ib_create_qp_user(u, e->program->pd, &attr);
 }
 
@@ -271,6 +277,10 @@ static int make_objects(struct pair_end *e)
 	if (!e->qp)
 		return -ENOMEM;
 	init.qpn = e->qp->qp_num;
+	if (e->target.qp) {
+		init.type = IBV_QPT_XRC_SEND;
+		init.max_recv_wr = init.max_recv_sge = 0;
+	}
 	return eng_qp_create(e->program->soft.engine, &init, &e->eng);
 }
 
@@ -279,18 +289,25 @@ static uint16_t lid_of(const struct pair_end *e)
 	return program_port(e->program)->lid;
 }
 
-static int to_rts(struct pair_end *e)
+/** struct half - which halves of a connection a QP is */
+struct half {
+	struct ib_qp *qp;
+	struct eng_qp *eng;
+	uint32_t dest_qpn;
+	bool sends, receives;
+};
+
+static int connect_half(struct pair_end *e, const struct half *half)
 {
 	const struct pair *pair = e->pair;
-	struct pair_end *peer = pair_peer(e);
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_INIT,
 		.port_num = 1,
 		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
 				   IBV_ACCESS_REMOTE_ATOMIC,
 		.path_mtu = (enum ibv_mtu)pair->mtu_enc,
-		.dest_qp_num = peer->qp->qp_num,
-		.ah_attr = {.dlid = lid_of(peer), .port_num = 1},
+		.dest_qp_num = half->dest_qpn,
+		.ah_attr = {.dlid = e->dlid, .port_num = 1},
 		.rq_psn = pair->psn[!e->side],
 		.sq_psn = pair->psn[e->side],
 		.max_rd_atomic = pair->rd_atomic,
@@ -300,21 +317,39 @@ static int to_rts(struct pair_end *e)
 		.retry_cnt = 7,
 		.rnr_retry = 7,
 	};
-	int ret = program_modify_qp(e->qp, e->eng, &attr,
+	int ret = program_modify_qp(half->qp, half->eng, &attr,
 				    IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
 
-	e->dlid = attr.ah_attr.dlid;
 	attr.qp_state = IBV_QPS_RTR;
-	ret = ret ?: program_modify_qp(e->qp, e->eng, &attr,
+	ret = ret ?: program_modify_qp(half->qp, half->eng, &attr,
 				       IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-					       IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-					       IBV_QP_MIN_RNR_TIMER);
+					       IBV_QP_RQ_PSN |
+					       (half->receives ? IBV_QP_MAX_DEST_RD_ATOMIC |
+									 IBV_QP_MIN_RNR_TIMER :
+								 0));
 	if (!ret)
-		program_prepare_way(e->program, e->eng, peer->qp->qp_num, e->dlid);
+		program_prepare_way(e->program, half->eng, half->dest_qpn, e->dlid);
 	attr.qp_state = IBV_QPS_RTS;
-	return ret ?: program_modify_qp(e->qp, e->eng, &attr,
-					IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-						IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC);
+	return ret ?: program_modify_qp(half->qp, half->eng, &attr,
+					IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT |
+						(half->sends ? IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+								       IBV_QP_MAX_QP_RD_ATOMIC :
+							       0));
+}
+
+static int to_rts(struct pair_end *e)
+{
+	const struct pair_end *peer = pair_peer(e);
+	struct half half = {e->qp, e->eng, peer->qp->qp_num, true, !e->target.qp};
+	int ret;
+
+	e->dlid = lid_of(peer);
+	if (!e->target.qp)
+		return connect_half(e, &half);
+	half.dest_qpn = peer->target.qp->qp_num;
+	ret = connect_half(e, &half);
+	half = (struct half){e->target.qp, e->target.eng, peer->qp->qp_num, false, true};
+	return ret ?: connect_half(e, &half);
 }
 
 static void free_end(struct pair_end *e)
@@ -382,6 +417,7 @@ static int build(struct pair *pair)
 	int ret = 0;
 
 	draw_attributes(pair);
+	pair->incarnation++;
 	for (int side = 0; side < 2 && !ret; side++)
 		ret = make_objects(&pair->end[side]);
 	for (int side = 0; side < 2 && !ret; side++)
@@ -411,7 +447,7 @@ static void make_anew(struct rt_timer *timer)
 	pair->state = PAIR_UP;
 	pair->made_in_calm = pair->sim->calm;
 	for (int side = 0; side < 2; side++) {
-		for (int i = 0; i < PAIR_RQ; i++)
+		for (int i = 0; i < PAIR_RQ && !pair->ops->taken; i++)
 			post_recv(&pair->end[side]);
 		program_kick(pair->end[side].program);
 	}
@@ -444,6 +480,8 @@ void pairs_of_dead(struct program *p)
 			free_end(&pair->end[side]);
 			touched = true;
 		}
+		for (int side = 0; pair->ops && pair->ops->of_dead && side < 2; side++)
+			touched |= pair->ops->of_dead(&pair->end[side], p);
 		if (!touched || pair->state == PAIR_DOWN)
 			continue;
 		pair->state = PAIR_BROKEN;
@@ -463,6 +501,15 @@ static bool is_due(struct pair_end *e, mono_t *next)
 	return false;
 }
 
+static void probe(struct pair_end *e)
+{
+	struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE};
+
+	if (e->pair->ops->aim)
+		e->pair->ops->aim(e, &wr);
+	pair_post(e, &wr, (struct pair_request){.verb = PROBE});
+}
+
 static bool turn_of(struct pair_end *e, mono_t *next)
 {
 	const struct sim *sim = e->pair->sim;
@@ -478,8 +525,7 @@ static bool turn_of(struct pair_end *e, mono_t *next)
 	/* what has no completion ends before one that has */
 	if (!e->acts_left && e->sq_head != e->sq_tail && !e->failed && pair_room(e) &&
 	    !e->sq[(e->sq_tail - 1) % PAIR_SQ].signalled)
-		pair_post(e, &(struct ibv_send_wr){.opcode = IBV_WR_RDMA_WRITE},
-			  (struct pair_request){.verb = PROBE});
+		probe(e);
 	e->pair->ops->look(e);
 	return acted;
 }
@@ -548,7 +594,8 @@ bool pairs_done(struct sim *sim)
 		const struct pair *pair = &pairs[i / 2];
 		const struct pair_end *e = &pair->end[i % 2];
 
-		if (pair->ops && (pair->state != PAIR_UP || e->acts_left || e->sq_head != e->sq_tail))
+		if (pair->ops && (pair->state != PAIR_UP || e->acts_left || e->sq_head != e->sq_tail ||
+				  (pair->ops->settled && !pair->ops->settled(&pairs[i / 2].end[i % 2]))))
 			return false;
 	}
 	return true;
@@ -570,7 +617,8 @@ static struct pair_end *end_of(struct program *p, uint32_t qpn)
 	for (int i = 0; running && i < 2 * PLAN_PAIRS; i++) {
 		struct pair_end *e = &pairs[i / 2].end[i % 2];
 
-		if (pairs[i / 2].ops && e->program == p && e->eng && e->qp->qp_num == qpn)
+		if (pairs[i / 2].ops && e->program == p && e->eng &&
+		    (e->qp->qp_num == qpn || (e->target.qp && e->target.qp->qp_num == qpn)))
 			return e;
 	}
 	return NULL;

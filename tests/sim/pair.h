@@ -5,6 +5,7 @@
  * anew. What a kind of pair does and what it verifies stands in a file of its own.
  *
  *   pair_mw.c     memory windows, bound and invalidated
+ *   pair_xrc.c    XRC: SRQs of one program or two behind a target
  */
 #ifndef SOFTIB_SIM_PAIR_H
 #define SOFTIB_SIM_PAIR_H
@@ -48,8 +49,27 @@ struct pair_ops {
 			 enum ibv_wc_status status);
 	/** received() - a message that took a receive is at @bytes */
 	void (*received)(struct pair_end *e, const struct ibv_wc *wc, const uint8_t *bytes);
+
+	/* --- of kinds whose QPs receive by SRQs; else NULL --- */
+
+	/** taken() - in the place of received(): of a receive with pair_recv_id() */
+	void (*taken)(struct pair_end *e, const struct ibv_wc *wc);
+	/** aim() - @wr, which needs no more, is for one of the peer's SRQs */
+	void (*aim)(struct pair_end *e, struct ibv_send_wr *wr);
+	/** settled() - nothing is on its way to SRQs */
+	bool (*settled)(struct pair_end *e);
+	/** of_dead() - @p, which is not the end's program, dies. Return: had it a part in the pair? */
+	bool (*of_dead)(struct pair_end *e, struct program *p);
 };
-extern const struct pair_ops pair_mw_ops;
+extern const struct pair_ops pair_mw_ops, pair_xrc_ops;
+
+/** struct pair_target - of XRC: what receives; the QP beside it sends. make() and free() are
+ *  those of the kind */
+struct pair_target {
+	struct ib_qp *qp; /* NULL: the QP both sends and receives */
+	struct eng_qp *eng;
+	uint32_t handle;
+};
 
 struct pair_end {
 	struct pair *pair;
@@ -60,6 +80,7 @@ struct pair_end {
 	struct ib_qp *qp;
 	struct eng_qp *eng;
 	uint32_t handle;
+	struct pair_target target;
 	uint16_t dlid; /* the peer's */
 	struct region src, rx;
 	struct pair_request sq[PAIR_SQ];
@@ -79,6 +100,7 @@ struct pair {
 	int index;
 	enum pair_state state;
 	bool made_in_calm;
+	uint8_t incarnation;
 	struct rt_timer timer;
 	struct pair_end end[2];
 	uint32_t psn[2];
@@ -88,6 +110,18 @@ struct pair {
 static inline struct pair_end *pair_peer(const struct pair_end *e)
 {
 	return &e->pair->end[!e->side];
+}
+
+static inline uint64_t pair_wr_id(const struct pair_end *e, uint32_t seq)
+{
+	return PAIR_BIT | (uint64_t)e->pair->incarnation << 48 | (uint64_t)e->pair->index << 40 |
+	       (uint64_t)e->side << 36 | seq;
+}
+
+/** pair_recv_id() - of a receive; bits 32 to 35 are the kind's */
+static inline uint64_t pair_recv_id(const struct pair_end *e, uint32_t seq)
+{
+	return pair_wr_id(e, seq) | PAIR_RECV_BIT;
 }
 
 /** pair_room() - how many more requests fit */

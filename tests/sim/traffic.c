@@ -155,6 +155,7 @@ static void watch(struct program *p, const void *bytes, size_t len)
 /* --- the library's link, overheard --- */
 
 static const uint8_t *reserved;
+static bool is_packet; /* or a message about a target, abi/target.h */
 
 static struct program *program_of(void *link)
 {
@@ -167,6 +168,7 @@ static void *reserve(void *link, const struct wire_packet *pkt, unsigned port_nu
 	void *room = link_ops.reserve(link, pkt, port_num, len);
 
 	reserved = room;
+	is_packet = pkt;
 	return room;
 }
 
@@ -175,7 +177,10 @@ static void *reserve(void *link, const struct wire_packet *pkt, unsigned port_nu
 static void commit(void *link, unsigned port_num, size_t len)
 {
 	traffic_watch_lanes(program_of(link));
-	watch(program_of(link), reserved, len);
+	if (is_packet)
+		watch(program_of(link), reserved, len);
+	else
+		sim_note_bytes(program_of(link)->sim, reserved, len);
 	link_ops.commit(link, port_num, len);
 }
 
