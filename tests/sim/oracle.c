@@ -24,7 +24,7 @@ const char *const oracle_names[ORACLE_NUM] = {
 	[ORACLE_PATHS] = "paths",	[ORACLE_KEYS] = "keys",
 	[ORACLE_COUNT] = "count",	[ORACLE_VIOLATION] = "violation",
 	[ORACLE_FENCE] = "fence",	[ORACLE_BOUND] = "bound",
-	[ORACLE_XRC] = "xrc",
+	[ORACLE_XRC] = "xrc",		[ORACLE_PLACED] = "placed",
 };
 
 bool sim_sabotage(const struct sim *sim, enum oracle oracle)

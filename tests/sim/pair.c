@@ -17,7 +17,8 @@
 #define PROBE	   0xff /* a WRITE of no bytes, the last request of all */
 #define FLOW_FIRST (2 * PLAN_CONNS) /* window_flow.index */
 
-static const struct pair_ops *const kinds[PLAN_PAIRS] = {&pair_mw_ops, &pair_xrc_ops};
+static const struct pair_ops *const kinds[PLAN_PAIRS] = {&pair_mw_ops, &pair_xrc_ops,
+						   &pair_placement_ops};
 static struct pair pairs[PLAN_PAIRS];
 static struct sim *running; /* NULL: there are none */
 
@@ -304,7 +305,7 @@ static int connect_half(struct pair_end *e, const struct half *half)
 		.qp_state = IBV_QPS_INIT,
 		.port_num = 1,
 		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-				   IBV_ACCESS_REMOTE_ATOMIC,
+				   IBV_ACCESS_REMOTE_ATOMIC | TP_ACCESS_FLUSH_GLOBAL,
 		.path_mtu = (enum ibv_mtu)pair->mtu_enc,
 		.dest_qp_num = half->dest_qpn,
 		.ah_attr = {.dlid = e->dlid, .port_num = 1},

@@ -6,6 +6,7 @@
  *
  *   pair_mw.c     memory windows, bound and invalidated
  *   pair_xrc.c    XRC: SRQs of one program or two behind a target
+ *   pair_placement.c  ATOMIC WRITE and FLUSH
  */
 #ifndef SOFTIB_SIM_PAIR_H
 #define SOFTIB_SIM_PAIR_H
@@ -61,7 +62,7 @@ struct pair_ops {
 	/** of_dead() - @p, which is not the end's program, dies. Return: had it a part in the pair? */
 	bool (*of_dead)(struct pair_end *e, struct program *p);
 };
-extern const struct pair_ops pair_mw_ops, pair_xrc_ops;
+extern const struct pair_ops pair_mw_ops, pair_xrc_ops, pair_placement_ops;
 
 /** struct pair_target - of XRC: what receives; the QP beside it sends. make() and free() are
  *  those of the kind */

@@ -15,7 +15,7 @@
  *   traffic.c   requests, their data, and what their completions must say
  *   violation.c requests that break rules, and what both ends must see of them
  *   client.c    questions to the administrator, by MADs and RMPP
- *   pair.c      pairs of programs that use memory windows, XRC
+ *   pair.c      pairs of programs that use memory windows, XRC, FLUSH
  *   group.c     programs in a multicast group
  *   fault.c     faults as they happen
  *   oracle.c    what must hold after every event, and how it is reported
@@ -55,6 +55,7 @@ enum oracle {
 	ORACLE_VIOLATION,  /* who breaks a rule is told, and his peer, as they should be */
 	ORACLE_BOUND,	   /* a memory window gives the access that it is bound for, until it is freed */
 	ORACLE_XRC,	   /* a message takes a receive of the SRQ that it names */
+	ORACLE_PLACED,	   /* what was before a flag, or a FLUSH that completed, is in memory */
 	ORACLE_FENCE,	   /* a fenced request waits for the answers before it */
 	ORACLE_NUM
 };
