@@ -167,7 +167,7 @@ def test_nodes_that_ran_nothing_yet_are_reached():
         text = fabric.softib("ipoib", "--fabric", "t", "n1")
         assert "10.1.0.1/16" in text and re.search(r"neighbours  .* 10\.1\.0\.2  80:00:", text, re.S), text
         lid = fabric.softib("exec", "n2", "--", "cat", "/sys/class/infiniband/softib0/ports/1/lid").strip()
-        assert f" lid {int(lid, 0)}, SL 0, connected" in text and re.search(r"connections +[2-6]\n", text), text
+        assert f" lid {int(lid, 0)}, SL 0, connected" in text and re.search(r"connections +2\n", text), text
         assert "connected  MTU 65520" in text and " mtu 65520 " in on(fabric, "n2", "ip", "link", "show", "ib0")
         assert ", connected mode" in fabric.softib("status", "--fabric", "t")
         assert re.search(r"^n2 +ib0 +yes ", fabric.softib("ipoib", "--fabric", "t"), re.M)
@@ -203,8 +203,8 @@ def test_connected_mode(fabric):
     assert " 0% packet loss" in lost("n3")  # in fragments then
     text = fabric.softib("ipoib", "--fabric", "t", "n1")
     assert "connected  MTU 65520" in text and " 80:00:" in text.split("neighbours")[1], text
-    # one listens; one connection each way, and as many if n2 is known by its IPv4 address as well
-    assert len(cm_ids(fabric, "n1")) in (3, 5)
+    on(fabric, "n1", "ping", "-4", "-c", "1", "n2")  # another address of the same peer
+    assert len(cm_ids(fabric, "n1")) == 3  # one listens; one connection each way
     server = subprocess.Popen([*fabric.user, fabric.program, "exec", "--fabric", "t", "n2", "--", "iperf3",
                                "--server", "-p", "5202", "--one-off", "--forceflush"], env=fabric.env, text=True,
                               stdout=subprocess.PIPE)

@@ -4,11 +4,14 @@
  * each carries packets one way, from who asked for it; two hosts that send to each other have
  * two. All of them receive into one shared receive queue.
  *
- *   active   CONNECTING -> UP -> ENDING	the neighbour sends by it; it hears of each step
+ *   active   CONNECTING -> UP -> ENDING	neighbours send by it; they hear of each step
  *   passive	       UP -> ENDING	the peer sends by it
  *
+ * A host has several IP addresses, each a neighbour of its own, and one link address: that is what a
+ * connection leads to, so all neighbours with one link address send by one connection.
+ *
  * A connection from a peer that has carried nothing for IDLE_MS to twice that is ended, as a
- * peer that has crashed never does. One to a neighbour ends with the neighbour.
+ * peer that has crashed never does. An active one ends with the last of its neighbours.
  *
  * A connection that is ENDING is freed when its CM id has come to rest and what was posted has
  * come back: sends name it until then.
@@ -35,10 +38,12 @@ struct ipoib_conn {
 	enum state state;
 	struct ib_cm_id *id; /* NULL: it was destroyed */
 	struct ib_qp *qp;
-	struct ipoib_neighbour *neighbour; /* who sends by it; NULL: the peer */
-	unsigned int num_sends;		   /* under way */
-	size_t mtu;			   /* the peer's */
-	bool used;			   /* passive: it has received since the last look */
+	bool passive;		/* the peer has asked for it, and sends by it */
+	struct ipoib_link link; /* active: where it leads */
+	struct list_head users; /* active: struct ipoib_conn_user; empty when ENDING */
+	unsigned int num_sends; /* under way */
+	size_t mtu;		/* the peer's */
+	bool used;		/* passive: it has received since the last look */
 };
 
 /** struct ipoib_conn_receive - a buffer in the shared receive queue */
@@ -134,12 +139,12 @@ static int open_srq(struct ipoib *p)
 
 /* --- connections --- */
 
-static struct ipoib_conn *create(struct ipoib *p, struct ipoib_neighbour *n)
+static struct ipoib_conn *create(struct ipoib *p, bool passive)
 {
 	struct ib_qp_init_attr init = {
 		.send_cq = p->cq,
 		.recv_cq = p->cq,
-		.cap = {.max_send_wr = n ? IPOIB_SENDS_MOST : 1, .max_send_sge = 1},
+		.cap = {.max_send_wr = passive ? 1 : IPOIB_SENDS_MOST, .max_send_sge = 1},
 		.sq_sig_type = IB_SIGNAL_ALL_WR,
 		.qp_type = IB_QPT_RC,
 	};
@@ -153,7 +158,8 @@ static struct ipoib_conn *create(struct ipoib *p, struct ipoib_neighbour *n)
 	init.srq = p->srq;
 	init.qp_context = conn;
 	conn->ipoib = p;
-	conn->neighbour = n;
+	conn->passive = passive;
+	INIT_LIST_HEAD(&conn->users);
 	conn->qp = ib_create_qp(p->pd, &init);
 	if (IS_ERR(conn->qp)) {
 		rt_free(conn);
@@ -174,7 +180,7 @@ static void destroy(struct ipoib_conn *conn)
 
 static void trace(const struct ipoib_conn *conn, const char *what)
 {
-	trace_ipoib_connection(IPOIB_TRACE_AT(conn->ipoib), conn->qp->qp_num, !conn->neighbour, what);
+	trace_ipoib_connection(IPOIB_TRACE_AT(conn->ipoib), conn->qp->qp_num, conn->passive, what);
 }
 
 static int move_qp(struct ipoib_conn *conn, enum ib_qp_state state)
@@ -182,10 +188,22 @@ static int move_qp(struct ipoib_conn *conn, enum ib_qp_state state)
 	struct ib_qp_attr attr = {.qp_state = state};
 	int mask, ret = ib_cm_init_qp_attr(conn->id, &attr, &mask);
 
-	if (state == IB_QPS_RTR && !conn->neighbour)
+	if (state == IB_QPS_RTR && conn->passive)
 		attr.rq_psn = STARTING_PSN; /* that the REP will name */
 	attr.min_rnr_timer = RNR_TIMER_ENC;
 	return ret ? ret : ib_modify_qp(conn->qp, &attr, mask);
+}
+
+static void leave_conn(struct ipoib_conn_user *user)
+{
+	list_del(&user->node);
+	user->conn = NULL;
+}
+
+static void join_conn(struct ipoib_conn_user *user, struct ipoib_conn *conn)
+{
+	list_add_tail(&user->node, &conn->users);
+	user->conn = conn;
 }
 
 static void reap_if_idle(struct ipoib_conn *conn)
@@ -219,15 +237,18 @@ static void stop(struct ipoib_conn *conn)
 	rt_work_queue(conn->ipoib->device->rt, &conn->ipoib->reap);
 }
 
-/* @refused: the neighbour takes no connections */
+/* @refused: the peer takes no connections. A neighbour that hears of it may ask for the next one,
+ * and may be gone afterwards. */
 static void fail(struct ipoib_conn *conn, bool refused)
 {
-	struct ipoib_neighbour *n = conn->neighbour;
-
-	conn->neighbour = NULL;
 	stop(conn);
-	if (n)
-		ipoib_neighbour_connected(n, NULL, refused);
+	while (!list_empty(&conn->users)) {
+		struct ipoib_conn_user *user =
+			list_first_entry(&conn->users, struct ipoib_conn_user, node);
+
+		leave_conn(user);
+		ipoib_neighbour_connected(user, false, refused);
+	}
 }
 
 /* --- idle connections --- */
@@ -244,7 +265,7 @@ static void end_idle(struct rt_timer *timer)
 	bool any = false;
 
 	list_for_each_entry(conn, &p->conns, node) {
-		if (conn->neighbour || conn->state != UP)
+		if (!conn->passive || conn->state != UP)
 			continue;
 		if (conn->used)
 			any = true;
@@ -279,7 +300,7 @@ static int accept_req(struct ib_cm_id *id, const struct ib_cm_req_event_param *r
 		.rnr_retry_count = RETRIES,
 		.srq = 1,
 	};
-	struct ipoib_conn *conn = req->qp_type == IB_QPT_RC ? create(p, NULL) : NULL;
+	struct ipoib_conn *conn = req->qp_type == IB_QPT_RC ? create(p, true) : NULL;
 
 	if (!conn) {
 		ib_send_cm_rej(id, IB_CM_REJ_NO_RESOURCES, NULL, 0, NULL, 0);
@@ -320,6 +341,7 @@ static int on_passive(struct ib_cm_id *id, const struct ib_cm_event *event)
 static void on_reply(struct ipoib_conn *conn, const struct ib_cm_event *event)
 {
 	const struct private_data *data = event->private_data;
+	struct ipoib_conn_user *user;
 	size_t mtu = data ? be32_to_cpu(data->mtu) : 0;
 
 	if (conn->state != CONNECTING)
@@ -332,7 +354,8 @@ static void on_reply(struct ipoib_conn *conn, const struct ib_cm_event *event)
 	conn->mtu = MIN(mtu - IPOIB_ENCAP_BYTES, (size_t)IPOIB_CONNECTED_MTU);
 	conn->state = UP;
 	trace(conn, "up");
-	ipoib_neighbour_connected(conn->neighbour, conn, false);
+	list_for_each_entry(user, &conn->users, node)
+		ipoib_neighbour_connected(user, true, false);
 }
 
 static int on_active(struct ib_cm_id *id, const struct ib_cm_event *event)
@@ -383,28 +406,60 @@ static int request_connection(struct ipoib_conn *conn, const struct ipoib_link *
 	return ret ? ret : move_qp(conn, IB_QPS_INIT);
 }
 
-struct ipoib_conn *ipoib_conn_open(struct ipoib *p, struct ipoib_neighbour *n,
-				   const struct ipoib_link *link, const struct sa_path_rec *path)
+static struct ipoib_conn *find_active(const struct ipoib *p, const struct ipoib_link *link)
 {
-	struct ipoib_conn *conn = create(p, n);
+	struct ipoib_conn *conn;
+
+	list_for_each_entry(conn, &p->conns, node)
+		if (!conn->passive && conn->state != ENDING &&
+		    ipoib_is_same_link(&conn->link, link))
+			return conn;
+	return NULL;
+}
+
+static struct ipoib_conn *begin(struct ipoib *p, const struct ipoib_link *link,
+				const struct sa_path_rec *path)
+{
+	struct ipoib_conn *conn = create(p, false);
 
 	if (!conn)
 		return NULL;
+	conn->link = *link;
 	conn->id = ib_create_cm_id(p->device, on_active, conn);
 	if (IS_ERR(conn->id))
 		conn->id = NULL;
 	trace(conn, "ask");
 	if (conn->id && !request_connection(conn, link, path))
 		return conn;
-	conn->neighbour = NULL;
 	stop(conn);
 	return NULL;
 }
 
-void ipoib_conn_close(struct ipoib_conn *conn)
+void ipoib_conn_open(struct ipoib *p, struct ipoib_conn_user *user, const struct ipoib_link *link,
+		     const struct sa_path_rec *path)
 {
-	conn->neighbour = NULL;
-	stop(conn);
+	struct ipoib_conn *conn = find_active(p, link);
+
+	if (!conn)
+		conn = begin(p, link, path);
+	if (conn)
+		join_conn(user, conn);
+}
+
+bool ipoib_conn_is_up(const struct ipoib_conn *conn)
+{
+	return conn->state == UP;
+}
+
+void ipoib_conn_close(struct ipoib_conn_user *user)
+{
+	struct ipoib_conn *conn = user->conn;
+
+	if (!conn)
+		return;
+	leave_conn(user);
+	if (list_empty(&conn->users))
+		stop(conn);
 }
 
 void ipoib_conn_send(struct ipoib_conn *conn, struct ipoib_send *s)

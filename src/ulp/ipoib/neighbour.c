@@ -45,9 +45,8 @@ struct ipoib_neighbour {
 	bool has_link;
 	struct ipoib_link link;
 	struct ib_ah *ah;	  /* READY */
-	struct ipoib_conn *conn;  /* READY, in connected mode; NULL: datagrams */
-	bool connecting;	  /* @conn is not up yet */
-	bool refused;		  /* this link takes no connections */
+	struct ipoib_conn_user user; /* READY, in connected mode; without connection: datagrams */
+	bool refused;		     /* this link takes no connections */
 	struct path_query *query; /* PATH */
 	struct ipoib_waiting waiting;
 	struct rt_timer timer;
@@ -90,10 +89,7 @@ static void drop_path(struct ipoib_neighbour *n)
 		ib_sa_cancel_query(n->query->id, n->query->query);
 		n->query = NULL;
 	}
-	if (n->conn)
-		ipoib_conn_close(n->conn);
-	n->conn = NULL;
-	n->connecting = false;
+	ipoib_conn_close(&n->user);
 	if (n->ah)
 		ib_destroy_ah(n->ah);
 	n->ah = NULL;
@@ -206,8 +202,8 @@ static void ask_path(struct ipoib_neighbour *n);
 
 static void send_on(struct ipoib_neighbour *n, struct ipoib_send *s)
 {
-	if (n->conn)
-		ipoib_conn_send(n->conn, s);
+	if (n->user.conn)
+		ipoib_conn_send(n->user.conn, s);
 	else if (s->bytes > IPOIB_ENCAP_BYTES + n->ipoib->mtu)
 		ipoib_too_big(s, n->ipoib->mtu);
 	else
@@ -222,23 +218,26 @@ static void send_waiting(struct ipoib_neighbour *n)
 		send_on(n, s);
 }
 
-void ipoib_neighbour_connected(struct ipoib_neighbour *n, struct ipoib_conn *conn, bool refused)
+void ipoib_neighbour_connected(struct ipoib_conn_user *user, bool up, bool refused)
 {
-	n->conn = conn;
-	n->connecting = false;
+	struct ipoib_neighbour *n = container_of(user, struct ipoib_neighbour, user);
+
 	n->refused = refused;
-	if (conn || refused)
+	if (up || refused)
 		send_waiting(n);
 	else
 		ask_path(n); /* and connect anew */
 }
 
+static bool is_connecting(const struct ipoib_neighbour *n)
+{
+	return n->user.conn && !ipoib_conn_is_up(n->user.conn);
+}
+
 static void connect_to(struct ipoib_neighbour *n, const struct sa_path_rec *path)
 {
-	if (!n->ipoib->own.connected || !n->link.connected || n->refused)
-		return;
-	n->conn = ipoib_conn_open(n->ipoib, n, &n->link, path);
-	n->connecting = n->conn;
+	if (n->ipoib->own.connected && n->link.connected && !n->refused)
+		ipoib_conn_open(n->ipoib, &n->user, &n->link, path);
 }
 
 static void have_path(struct ipoib_neighbour *n, const struct sa_path_rec *path)
@@ -261,7 +260,7 @@ static void have_path(struct ipoib_neighbour *n, const struct sa_path_rec *path)
 	n->used = false;
 	arm(n, LIFE_MS);
 	connect_to(n, path);
-	if (!n->connecting)
+	if (!is_connecting(n))
 		send_waiting(n);
 }
 
@@ -328,7 +327,7 @@ static void have_link(struct ipoib_neighbour *n, const struct ipoib_link *link)
 
 static bool is_ready(const struct ipoib_neighbour *n)
 {
-	return n->state == READY && !n->connecting;
+	return n->state == READY && !is_connecting(n);
 }
 
 void ipoib_send_to(struct ipoib *p, const struct in6_addr *ip, struct ipoib_send *s)
@@ -403,10 +402,14 @@ void ipoib_neighbours_ask(struct ipoib *p)
 				ask(n);
 }
 
+/* All of them leave their connections before one looks for a new one. */
 void ipoib_neighbours_flush(struct ipoib *p)
 {
 	struct ipoib_neighbour *n, *next;
 
+	for (size_t i = 0; i < IPOIB_BUCKETS; i++)
+		list_for_each_entry(n, &p->neighbours[i], node)
+			drop_path(n);
 	for (size_t i = 0; i < IPOIB_BUCKETS; i++)
 		list_for_each_entry_safe(n, next, &p->neighbours[i], node)
 			if (n->state != ASKING)
@@ -439,7 +442,7 @@ static int tell(struct ipoib_neighbour *n, int (*fn)(void *ctx, const struct ipo
 		.ip = &n->ip,
 		.link = n->has_link ? &n->link : NULL,
 		.path = n->ah && !rdma_query_ah(n->ah, &path) ? &path : NULL,
-		.connected = n->conn && !n->connecting,
+		.connected = n->user.conn && ipoib_conn_is_up(n->user.conn),
 	};
 
 	return fn(ctx, &peer);

@@ -52,6 +52,12 @@ struct ipoib_send {
 	u8 small[];
 };
 
+/** struct ipoib_conn_user - a neighbour as one of those that send by a connection */
+struct ipoib_conn_user {
+	struct list_head node;
+	struct ipoib_conn *conn; /* NULL: it has none */
+};
+
 /** struct ipoib_waiting - sends for whose destination something is asked */
 struct ipoib_waiting {
 	struct list_head sends;
@@ -227,21 +233,24 @@ void ipoib_neighbours_flush(struct ipoib *p);
 void ipoib_neighbours_close(struct ipoib *p);
 /** ipoib_neighbours_announce() - tell those that are known of the own link address */
 void ipoib_neighbours_announce(struct ipoib *p);
-/** ipoib_neighbour_connected() - the connection to @n is up; or (@conn NULL) it has ended,
- *  @refused: as the peer takes none */
-void ipoib_neighbour_connected(struct ipoib_neighbour *n, struct ipoib_conn *conn, bool refused);
+/** ipoib_neighbour_connected() - the connection of @user is up, or has ended and is @user's no
+ *  longer. @refused: the peer takes none */
+void ipoib_neighbour_connected(struct ipoib_conn_user *user, bool up, bool refused);
 
 /* --- connected.c --- */
 
 struct sa_path_rec;
 
 void ipoib_connected_init(struct ipoib *p);
-/** ipoib_conn_open() - begin a connection to the neighbour @n at @link, who hears of its
- *  outcome. NULL: no memory */
-struct ipoib_conn *ipoib_conn_open(struct ipoib *p, struct ipoib_neighbour *n,
-				   const struct ipoib_link *link, const struct sa_path_rec *path);
-/** ipoib_conn_close() - the neighbour wants it no more, and hears nothing of it */
-void ipoib_conn_close(struct ipoib_conn *conn);
+/** ipoib_conn_open() - let @user send by a connection to @link: one that is there, or a new one
+ *  by @path. @user->conn: the connection, of whose steps ipoib_neighbour_connected() tells from
+ *  now on; NULL: no memory, or there are too many */
+void ipoib_conn_open(struct ipoib *p, struct ipoib_conn_user *user, const struct ipoib_link *link,
+		     const struct sa_path_rec *path);
+bool ipoib_conn_is_up(const struct ipoib_conn *conn);
+/** ipoib_conn_close() - @user wants its connection no more, if it has one, and hears nothing of
+ *  it; it ends with its last user */
+void ipoib_conn_close(struct ipoib_conn_user *user);
 /** ipoib_conn_send() - send it over a connection that is up; consumed */
 void ipoib_conn_send(struct ipoib_conn *conn, struct ipoib_send *s);
 /** ipoib_conn_sent() - a send of it has completed. @error: it failed */

@@ -29,7 +29,7 @@
 
 /** struct bench_frame - what the interface gave its queue pair */
 struct bench_frame {
-	u32 qpn;
+	u32 qpn; /* the destination's; of a connection: its own */
 	size_t bytes;
 	u8 at[4096];
 };
@@ -108,7 +108,7 @@ static inline int bench_post_send(struct ib_qp *qp, const struct ib_send_wr *wr,
 		return net_post_send(qp, wr, bad);
 	assert_true(bench.num_sent < BENCH_SENT && wr->num_sge == 1);
 	assert_true(wr->sg_list[0].length <= sizeof(f->at));
-	f->qpn = ud_wr(wr)->remote_qpn;
+	f->qpn = qp->qp_type == IB_QPT_UD ? ud_wr(wr)->remote_qpn : qp->qp_num;
 	f->bytes = wr->sg_list[0].length;
 	memcpy(f->at, (void *)(uintptr_t)wr->sg_list[0].addr, f->bytes);
 	bench.num_sent++;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* IP over InfiniBand, connected mode: the connections that peers make to an interface. */
+/* IP over InfiniBand, connected mode: the connections that peers make to an interface, and those that
+ * it makes to peers. */
 #include "ipoib_bench.h"
 
 #define SERVICE_ID 0x1000000000000000ull
@@ -104,12 +105,109 @@ static void an_idle_connection_is_ended(void **state)
 	ib_destroy_cm_id(id);
 }
 
+/* --- connections of the interface's --- */
+
+#define PEER_QPN 0x48
+
+static struct ib_cm_id *listener, *accepted;
+static int requests;
+
+static int on_peer(struct ib_cm_id *id, const struct ib_cm_event *event)
+{
+	const __be32 data[] = {cpu_to_be32(PEER_QPN), cpu_to_be32(4 + IPOIB_CONNECTED_MTU)};
+	struct ib_cm_rep_param rep = {.qp_num = 0x2000, .private_data = data,
+				      .private_data_len = sizeof(data), .srq = 1};
+
+	if (event->event == IB_CM_REQ_RECEIVED) {
+		requests++;
+		accepted = id;
+		assert_int_equal(ib_send_cm_rep(id, &rep), 0);
+	}
+	return event->event == IB_CM_TIMEWAIT_EXIT ? 1 : on_event(id, event);
+}
+
+static void is_told(const struct ipoib_link *link, const char *ip)
+{
+	struct in6_addr sender = address(ip), target = address("10.0.0.1");
+	u8 packet[IPOIB_ARP_BYTES];
+
+	ipoib_put_arp(packet, IPOIB_REPLY, link, &sender, NULL, &target);
+	bench_arrives(link, IPOIB_ARP, packet, sizeof(packet));
+	run_ms(100);
+}
+
+/* 10.0.0.2 and 10.0.0.3 are addresses of one peer, and the host has sent to both */
+static struct ipoib_link two_addresses(void)
+{
+	struct ipoib_link link = {.qpn = PEER_QPN, .connected = true};
+
+	requests = 0;
+	sa->by_gid = true;
+	assert_int_equal(ib_query_gid(&net->node[2]->ib, 1, 0, &link.gid), 0);
+	listener = ib_create_cm_id(&net->node[2]->ib, on_peer, NULL);
+	assert_false(IS_ERR(listener));
+	assert_int_equal(ib_cm_listen(listener, cpu_to_be64(SERVICE_ID | PEER_QPN), 0), 0);
+	host_sends("10.0.0.2");
+	host_sends("10.0.0.3");
+	is_told(&link, "10.0.0.2");
+	is_told(&link, "10.0.0.3");
+	return link;
+}
+
+static int sent_by(u32 qpn)
+{
+	int n = 0;
+
+	for (int i = 0; i < bench.num_sent; i++)
+		n += bench.sent[i].qpn == qpn;
+	return n;
+}
+
+static void addresses_of_one_peer_share_a_connection(void **state)
+{
+	struct ipoib_link link = two_addresses(), other = link;
+
+	assert_int_equal(requests, 1);
+	assert_int_equal(ipoib_connections(bench_interface()), 1);
+	assert_int_equal(sent_by(0x10000), 2);
+	other.qpn++;
+	other.connected = false;
+	is_told(&other, "10.0.0.3"); /* it has moved, and the connection stays the first's */
+	host_sends("10.0.0.2");
+	host_sends("10.0.0.3");
+	run_ms(100);
+	assert_int_equal(sent_by(0x10000), 3);
+	assert_int_equal(sent_by(other.qpn), 1);
+	assert_int_equal(ends, 0);
+	run_ms(120000); /* both are forgotten: nobody has sent to them */
+	assert_int_equal(ends, 1);
+	assert_int_equal(ipoib_connections(bench_interface()), 0);
+	assert_int_equal(requests, 1);
+	ib_destroy_cm_id(listener);
+}
+
+static void they_share_the_next_one_as_well(void **state)
+{
+	two_addresses();
+	assert_int_equal(ib_send_cm_dreq(accepted, NULL, 0), 0);
+	run_ms(1000);
+	assert_int_equal(requests, 2);
+	host_sends("10.0.0.2");
+	host_sends("10.0.0.3");
+	assert_int_equal(sent_by(0x10001), 2);
+	run_ms(120000);
+	assert_int_equal(ipoib_connections(bench_interface()), 0);
+	ib_destroy_cm_id(listener);
+}
+
 int main(void)
 {
 #define CASE(test) cmocka_unit_test_setup_teardown(test, setup, bench_teardown)
 	const struct CMUnitTest tests[] = {
 		CASE(connections_are_bounded),
 		CASE(an_idle_connection_is_ended),
+		CASE(addresses_of_one_peer_share_a_connection),
+		CASE(they_share_the_next_one_as_well),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
