@@ -53,6 +53,22 @@ def test_rc(pair, test, size):
     assert re.search(rf"Final: +{COUNT} ", out), out
 
 
+MATRIX = ["tag_lat", "tag_bw", "tag_sync_lat", "ucp_am_lat", "ucp_am_bw", "ucp_put_lat", "ucp_put_bw", "ucp_get",
+          "ucp_add", "ucp_fadd", "ucp_swap", "ucp_cswap", "stream_lat", "stream_bw"]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("transport", ["rc", "ud"])
+def test_every_operation(pair, transport, threads):
+    """Every kind of UCP's operations, one after the other; of datagrams those that UCX has on
+    them come by software."""
+    for test in MATRIX:
+        out = perftest(pair, test, f"{transport},self", "-s", 8, "-T", threads)
+        assert f"{transport}_verbs/softib0:1" in out, out
+        finals = re.findall(r"Final: +(\d+) ", out)
+        assert [int(final) for final in finals] == [COUNT], (test, out)
+
+
 def library_threads_slept():
     """How often the library's own threads of UCX's programs gave their core away."""
     total = 0

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""MPI over the adapters: rings, collectives and one-sided operations, whose data every rank
+checks (mpi_check.py), by each library and transport, by whoever runs them, and where a container
+allows little."""
+import os
+import shlex
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from interop.fabric import NOBODY, NOBODYS_ID, OUTSIDE, SOFTIB, TIMEOUT, public_copy
+
+CHECK = Path(__file__).parent / "mpi_check.py"
+OFI = ["--mca", "pml", "cm", "--mca", "mtl", "ofi", "--mca", "mtl_ofi_provider_include", "verbs;ofi_rxd",
+       "--mca", "osc", "pt2pt", "--mca", "btl", "self"]
+JOBS = {
+    "open-mpi-ucx": lambda softib, ranks: [softib, "mpirun", "-n", ranks],
+    "open-mpi-libfabric": lambda softib, ranks: [softib, "mpirun", "-n", ranks, *OFI],
+    "mpich": lambda softib, ranks: ["env", "UCX_TLS=rc,ud,self", "mpiexec.hydra", "-n", ranks, softib, "exec",
+                                    "--devices", "--ranks=all", "--"],
+}
+LIBRARY = {"mpich": "libmpich.so.12"}
+
+
+@pytest.fixture(name="place", params=[(), pytest.param(tuple(NOBODY), marks=pytest.mark.other_user)],
+                ids=["us", "ordinary-user"])
+def user_and_directory(request):
+    """Who runs softib, where softib is, a directory of the user with a short name, since Open MPI
+    makes sockets there, and the program of the ranks."""
+    program, check = SOFTIB, CHECK
+    home = Path(tempfile.mkdtemp(prefix="softib-mpi-"))
+    if request.param:
+        program = public_copy() / "bin/softib"
+        check = program.parents[1] / "interop" / CHECK.name
+        os.chown(home, NOBODYS_ID, NOBODYS_ID)
+    yield list(request.param), program, home, check
+    shutil.rmtree(home)
+
+
+def run_in(place, nodes, *argv, outer=()):
+    """What @argv does in a fabric of its own. @outer: a program in front of softib"""
+    user, program, home, _ = place
+    env = dict(OUTSIDE, XDG_RUNTIME_DIR=str(home), HOME=str(home), TMPDIR=str(home), NO_COLOR="1")
+    return subprocess.run([*user, *outer, program, "run", "--nodes", str(nodes), "--", *map(str, argv)],
+                          env=env, cwd=home, capture_output=True, text=True, timeout=TIMEOUT, check=False)
+
+
+@pytest.mark.parametrize("job, ranks, nodes", [
+    ("open-mpi-ucx", 2, 2), ("open-mpi-ucx", 8, 4), ("mpich", 2, 2), ("mpich", 8, 4),
+    ("open-mpi-libfabric", 2, 2)])  # its reliable datagrams may hang with 8 ranks on few cores
+def test_data_is_checked(place, job, ranks, nodes):
+    _, program, _, check = place
+    command = [*JOBS[job](program, ranks), "/usr/bin/python3", check, LIBRARY.get(job, "libmpi.so.40")]
+    done = run_in(place, nodes, *command)
+    assert done.returncode == 0 and f"checked: 3 by {ranks} ranks on {nodes} nodes\n" in done.stdout, done
+
+
+# --- a container that allows little ---
+
+# No device files but the harmless ones, no further namespaces, no capability to trace processes,
+# and none that a program file could give.
+CONTAINER = ["unshare", "-Urm", "sh", "-ec", """
+mkdir "$HOME/dev"
+mount -t tmpfs -o mode=755 none "$HOME/dev"
+for file in null zero urandom random full; do
+    : >"$HOME/dev/$file"
+    mount --bind "/dev/$file" "$HOME/dev/$file"
+done
+mkdir "$HOME/dev/shm"
+mount -t tmpfs none "$HOME/dev/shm"
+mount --rbind "$HOME/dev" /dev
+for kind in user mnt net uts; do echo 0 >"/proc/sys/user/max_${kind}_namespaces"; done
+exec setpriv --bounding-set -sys_ptrace --inh-caps -sys_ptrace --no-new-privs "$@"
+""", "sh"]
+PAIR = "softib pair --quiet --"
+IN_A_CONTAINER = {
+    "rc write": f"{PAIR} ib_write_bw -n 200 -F",
+    "rc read": f"{PAIR} ib_read_lat -n 200 -F",
+    "rc atomic": f"{PAIR} ib_atomic_lat -n 200 -F",
+    "ud send": f"{PAIR} ib_send_lat -c UD -n 200 -F",
+    "uc write": f"{PAIR} ib_write_lat -c UC -n 200 -F",
+    "libfabric rdm": f"{PAIR} fi_pingpong -B 20714 -p 'verbs;ofi_rxd' -e rdm -c -I 50 -S 4096 -- "
+                     "fi_pingpong -P 20714 -p 'verbs;ofi_rxd' -e rdm -c -I 50 -S 4096 {}",
+    "libfabric dgram": f"{PAIR} fi_pingpong -B 20716 -p verbs -e dgram -c -I 50 -S 1024 -- "
+                       "fi_pingpong -P 20716 -p verbs -e dgram -c -I 50 -S 1024 {}",
+    "rdma cm": "softib exec n1 -- rping -s -a 10.1.0.1 -V -C 5 & "
+               "until softib exec n2 -- rping -c -a 10.1.0.1 -v -V -C 5; do :; done",
+    "pyverbs": "softib exec n1 -- /usr/bin/python3 -c 'import pyverbs.device as d; "
+               "print(d.get_device_list()[0].name)'",
+    "management": "softib exec n1 -- ibnetdiscover && softib exec n1 -- sminfo",
+    # by softib's remote shell: softib mpirun gives the ranks device files, for UCX
+    "open mpi": "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 softib exec n1 -- mpirun "
+                "--host n1,n2 -n 2 " + shlex.join(OFI) + " /usr/bin/python3 CHECK libmpi.so.40",
+}
+
+
+@pytest.mark.parametrize("what", IN_A_CONTAINER)
+def test_container(place, what):
+    """Nothing of this needs device files, a namespace, or the memory of other processes."""
+    done = run_in(place, 4, "sh", "-ec", "! test -e /dev/infiniband; ! unshare -U true 2>/dev/null\n" +
+                  IN_A_CONTAINER[what].replace("CHECK", str(place[3])), outer=CONTAINER)
+    assert done.returncode == 0 and done.stdout, done
+    if what == "open mpi":
+        assert "checked: 3 by 2 ranks on 2 nodes" in done.stdout
