@@ -73,12 +73,9 @@ static void transmit_large(struct ipoib *p, struct ipoib_send *s,
 			ipoib_send_free(s);
 			break;
 		}
-		bytes = ipoib_cut_next(&cut, s->frame + IPOIB_ENCAP_BYTES);
-		if (!bytes) {
-			ipoib_send_free(s);
+		transmit(p, s, ipoib_cut_next(&cut, s->frame + IPOIB_ENCAP_BYTES));
+		if (ipoib_cut_is_done(&cut))
 			return;
-		}
-		transmit(p, s, bytes);
 	}
 	p->stats.tx_dropped++; /* the rest, which TCP sends again */
 }

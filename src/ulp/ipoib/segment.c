@@ -106,6 +106,11 @@ static void set_ip(const struct ipoib_cut *c, u8 *to, size_t payload)
 	put_be16(to + 10, ipoib_fold(ipoib_sum(to, c->ip_header, 0)));
 }
 
+bool ipoib_cut_is_done(const struct ipoib_cut *c)
+{
+	return c->at == c->bytes;
+}
+
 size_t ipoib_cut_next(struct ipoib_cut *c, u8 *to)
 {
 	size_t payload = MIN(c->mss, c->bytes - c->at);

@@ -33,5 +33,7 @@ int ipoib_cut_begin(struct ipoib_cut *c, const struct virtio_net_hdr *h, const u
 		    size_t bytes, size_t mtu);
 /** ipoib_cut_next() - the next part, into @to. Return: its bytes; 0: that was all */
 size_t ipoib_cut_next(struct ipoib_cut *c, u8 *to);
+/** ipoib_cut_is_done() - was that the last part? */
+bool ipoib_cut_is_done(const struct ipoib_cut *c);
 
 #endif

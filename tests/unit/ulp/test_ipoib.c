@@ -546,6 +546,28 @@ static void a_large_segment_leaves_in_parts(void **state)
 	assert_int_equal(bench.num_sent, 30);
 }
 
+/* as many parts as there is room for, and none is counted that was not there */
+static void a_large_segment_may_fill_the_send_queue(void **state)
+{
+	struct virtio_net_hdr header = {.flags = VIRTIO_NET_HDR_F_NEEDS_CSUM,
+					.gso_type = VIRTIO_NET_HDR_GSO_TCPV4,
+					.gso_size = 500, .csum_start = 20, .csum_offset = 16};
+	static u8 payload[20 + IPOIB_SEGMENTS * 500], packet[40 + sizeof(payload)];
+
+	resolve();
+	payload[12] = 5 << 4;
+	bench.hold = true;
+	for (int i = 0; i < 56 - IPOIB_SEGMENTS; i++)
+		host_sends("10.0.0.2");
+	host_sends_bytes(&header, packet,
+			 bench_packet(packet, "10.0.0.1", "10.0.0.2", IPPROTO_TCP, payload,
+				      sizeof(payload)));
+	assert_int_equal(bench.num_sent, 56);
+	assert_int_equal(stats()->tx_dropped, 0);
+	bench_release(bench_qp(), IB_WC_SUCCESS);
+	run_ms(1);
+}
+
 static void a_failed_send_is_counted_and_the_queue_restarted(void **state)
 {
 	resolve();
@@ -784,6 +806,7 @@ int main(void)
 		SHUT(nothing_is_received_before_the_mtu_is_known),
 		OPEN(a_full_send_queue_holds_up_the_host),
 		OPEN(a_large_segment_leaves_in_parts),
+		OPEN(a_large_segment_may_fill_the_send_queue),
 		OPEN(a_failed_send_is_counted_and_the_queue_restarted),
 		OPEN(the_partition_goes_and_returns),
 		OPEN(a_failed_queue_pair_is_restarted),
