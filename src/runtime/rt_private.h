@@ -26,9 +26,9 @@ struct rt {
 };
 
 void rt_init(struct rt *rt);
-/** rt_run_work() - what is queued when it is called, but no more than
- *  RT_WORK_PER_TURN: the rest comes first in the next turn. True: it ran some */
-bool rt_run_work(struct rt *rt);
+/** rt_run_work() - what is queued when it is called, but no more than @most pieces: the
+ *  rest comes first in the next turn. Return: how many it ran */
+unsigned rt_run_work(struct rt *rt, unsigned most);
 /** rt_next_expiry() - of the earliest timer; MONO_NEVER when none is armed */
 mono_t rt_next_expiry(const struct rt *rt);
 /** rt_fire_timers() - those that are due at @now, in order of expiry, but no

@@ -40,13 +40,13 @@ bool rt_work_cancel(struct rt_work *work)
 	return queued;
 }
 
-bool rt_run_work(struct rt *rt)
+unsigned rt_run_work(struct rt *rt, unsigned most)
 {
 	LIST_HEAD(batch);
 	unsigned n;
 
 	list_splice_tail_init(&rt->work, &batch);
-	for (n = 0; n < RT_WORK_PER_TURN && !list_empty(&batch); n++) {
+	for (n = 0; n < most && !list_empty(&batch); n++) {
 		struct rt_work *w = list_first_entry(&batch, struct rt_work, node);
 
 		list_del_init(&w->node);
@@ -54,7 +54,7 @@ bool rt_run_work(struct rt *rt)
 	}
 	list_splice_tail_init(&rt->work, &batch); /* what was queued meanwhile: behind the rest */
 	list_splice_tail_init(&batch, &rt->work);
-	return n > 0;
+	return n;
 }
 
 /* --- timers ---

@@ -102,7 +102,7 @@ bool rt_sim_step(struct rt *rt)
 	struct rt_sim *sim = container_of(rt, struct rt_sim, rt);
 	mono_t due;
 
-	if (rt_run_work(rt)) {
+	if (rt_run_work(rt, RT_WORK_PER_TURN)) {
 		sim->turn_ns = TURN_MIN_NS;
 		return true;
 	}

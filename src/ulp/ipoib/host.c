@@ -17,7 +17,7 @@
 #include "ulp/ipoib/segment.h"
 
 #define USO	    0x60 /* TUN_F_USO4 and TUN_F_USO6 */
-#define READ_BUDGET 64	    /* packets of the host's in a turn of the loop */
+#define READ_FRAMES 64	    /* sent in a turn of the loop: a receiver takes more in one */
 #define READ_BYTES  (128u << 10) /* and bytes: what is on its way stays in the caches */
 
 /* --- from the host --- */
@@ -174,10 +174,8 @@ static void readable(struct rt_io *io, bool in, bool out)
 	struct ipoib *p = container_of(io, struct ipoib, tun_io);
 	size_t bytes = 0, n = 1;
 
-	for (unsigned int i = 0; i < READ_BUDGET && bytes < READ_BYTES && n; i++) {
+	for (p->num_begun = 0; p->num_begun < READ_FRAMES && bytes < READ_BYTES && n; bytes += n)
 		n = read_one(p);
-		bytes += n;
-	}
 }
 
 void ipoib_host_resume(struct ipoib *p)
@@ -193,11 +191,12 @@ void ipoib_host_resume(struct ipoib *p)
 /* --- for the host --- */
 
 /* What arrives in a burst is merged; one buffer serves all interfaces. An engine takes few packets
- * in a turn of the loop, so what is merged stays until FLUSH_AFTER turns brought no more of it. */
-#define FLUSH_AFTER 2
+ * when it has its turn, so what is merged stays until the loop has run its work FLUSH_AFTER times and
+ * brought no more of it. */
+#define FLUSH_AFTER 8
 static struct {
 	struct ipoib *owner; /* of what is in it */
-	unsigned int turns;  /* since the last packet */
+	unsigned int rounds; /* of work since the last packet */
 	struct rt_work flush;
 	struct ipoib_merge merge;
 } arrivals; /* one thread */
@@ -246,7 +245,7 @@ static void flush(void)
 
 static void flush_later(struct rt_work *work)
 {
-	if (arrivals.merge.count && ++arrivals.turns < FLUSH_AFTER)
+	if (arrivals.merge.count && ++arrivals.rounds < FLUSH_AFTER)
 		rt_work_queue(arrivals.owner->device->rt, work);
 	else
 		flush();
@@ -258,7 +257,7 @@ static bool merge(struct ipoib *p, const u8 *packet, size_t bytes)
 	if (!ipoib_merge_add(&arrivals.merge, packet, bytes))
 		return false;
 	arrivals.owner = p;
-	arrivals.turns = 0;
+	arrivals.rounds = 0;
 	rt_work_queue(p->device->rt, &arrivals.flush);
 	return true;
 }

@@ -107,6 +107,7 @@ struct ipoib {
 	unsigned int ifindex;
 	struct rt_io tun_io;
 	bool host_waits; /* for room in the send queue */
+	unsigned int num_begun; /* sends, in this turn of the loop: ipoib_send_alloc() */
 	bool takes_udp;	 /* merged datagrams: ipoib_merge_is_udp() */
 	/* --- rtnl.c, address.c, route.c --- */
 	int rtnl_fd;

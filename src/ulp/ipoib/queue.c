@@ -68,6 +68,7 @@ struct ipoib_send *ipoib_send_alloc(struct ipoib *p)
 	}
 	if (!s)
 		return NULL;
+	p->num_begun++;
 	s->ipoib = p;
 	s->conn = NULL;
 	s->bytes = 0;

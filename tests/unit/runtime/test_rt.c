@@ -107,12 +107,12 @@ static void a_turn_runs_only_so_much_work(void **state)
 		rt_work_init(&job[i].work, count_work);
 		rt_work_queue(rt, &job[i].work);
 	}
-	assert_true(rt_run_work(rt));
+	assert_true(rt_run_work(rt, RT_WORK_PER_TURN));
 	assert_int_equal(work_ran, RT_WORK_PER_TURN);
 	job[0].id = ARRAY_SIZE(job);
-	assert_true(rt_run_work(rt));
+	assert_true(rt_run_work(rt, RT_WORK_PER_TURN));
 	assert_int_equal(work_ran, ARRAY_SIZE(job) + 1);
-	assert_false(rt_run_work(rt));
+	assert_false(rt_run_work(rt, RT_WORK_PER_TURN));
 }
 
 static void timers_fire_in_order_of_expiry(void **state)
@@ -296,6 +296,52 @@ static void posix_loop_serves_descriptors(void **state)
 	close(fd[1]);
 }
 
+/* One piece of work queues the next: all three run before a descriptor has its turn, but one that
+ * queues itself without end lets it have one. */
+static void queue_next(struct rt_work *w)
+{
+	struct job *j = container_of(w, struct job, work);
+
+	note_work(w);
+	if (j->id < 3)
+		rt_work_queue(j->rt, &j[1].work);
+	else if (j->id == 4 && order_len < (int)ARRAY_SIZE(order))
+		rt_work_queue(j->rt, w);
+}
+
+static void posix_loop_runs_work_that_work_queues_first(void **state)
+{
+	struct job chain[] = {{.id = 1}, {.id = 2}, {.id = 3}, {.id = 4}};
+	struct rt_io io;
+	struct rt *rt;
+	int fd[2];
+
+	assert_int_equal(rt_posix_create(&rt), 0);
+	assert_int_equal(pipe(fd), 0);
+	rt_io_init(rt, &io, fd[0], on_pipe);
+	rt_io_watch(&io, true, false);
+	for (size_t i = 0; i < ARRAY_SIZE(chain); i++) {
+		chain[i].rt = rt;
+		rt_work_init(&chain[i].work, queue_next);
+	}
+	assert_int_equal(write(fd[1], "xy", 2), 2);
+	rt_work_queue(rt, &chain[0].work);
+	rt_posix_turn(rt);
+	assert_int_equal(order_len, 4);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(order[i], i + 1);
+	assert_int_equal(order[3], 'x');
+	rt_work_queue(rt, &chain[3].work);
+	rt_posix_turn(rt);
+	assert_in_range(order_len, 6, ARRAY_SIZE(order) - 1);
+	assert_int_equal(order[order_len - 1], 'y');
+	rt_work_cancel(&chain[3].work);
+	rt_io_watch(&io, false, false);
+	rt_posix_destroy(rt);
+	close(fd[0]);
+	close(fd[1]);
+}
+
 static void stop_loop(struct rt_timer *t)
 {
 	note_timer(t);
@@ -363,6 +409,7 @@ int main(void)
 		CASE(same_seed_same_bits),
 		CASE(nth_allocation_fails),
 		CASE(posix_loop_serves_descriptors),
+		CASE(posix_loop_runs_work_that_work_queues_first),
 		CASE(posix_loop_wakes_for_timers),
 		CASE(posix_loop_wakes_for_timers_that_move),
 	};

@@ -568,6 +568,28 @@ static void a_large_segment_may_fill_the_send_queue(void **state)
 	run_ms(1);
 }
 
+/* Else one that sends much would send more than its receiver takes in a turn. */
+static void a_turn_of_the_loop_sends_only_so_much(void **state)
+{
+	struct virtio_net_hdr header = {.flags = VIRTIO_NET_HDR_F_NEEDS_CSUM,
+					.gso_type = VIRTIO_NET_HDR_GSO_TCPV4,
+					.gso_size = 500, .csum_start = 20, .csum_offset = 16};
+	static u8 payload[20 + IPOIB_SEGMENTS * 500], packet[40 + sizeof(payload)];
+	size_t bytes;
+
+	resolve();
+	payload[12] = 5 << 4;
+	bytes = bench_packet(packet, "10.0.0.1", "10.0.0.2", IPPROTO_TCP, payload,
+			     sizeof(payload));
+	for (int i = 0; i < 4; i++)
+		host_queues_bytes(&header, packet, bytes);
+	for (int turn = 1; turn <= 2; turn++) {
+		rt_sim_look(net->rt);
+		assert_int_equal(bench.num_sent, 2 * turn * IPOIB_SEGMENTS);
+		run_ms(1);
+	}
+}
+
 static void a_failed_send_is_counted_and_the_queue_restarted(void **state)
 {
 	resolve();
@@ -807,6 +829,7 @@ int main(void)
 		OPEN(a_full_send_queue_holds_up_the_host),
 		OPEN(a_large_segment_leaves_in_parts),
 		OPEN(a_large_segment_may_fill_the_send_queue),
+		OPEN(a_turn_of_the_loop_sends_only_so_much),
 		OPEN(a_failed_send_is_counted_and_the_queue_restarted),
 		OPEN(the_partition_goes_and_returns),
 		OPEN(a_failed_queue_pair_is_restarted),
