@@ -18,7 +18,7 @@
 #define FLOW_FIRST (2 * PLAN_CONNS) /* window_flow.index */
 
 static const struct pair_ops *const kinds[PLAN_PAIRS] = {&pair_mw_ops, &pair_xrc_ops,
-						   &pair_placement_ops};
+						   &pair_placement_ops, &pair_tags_ops};
 static struct pair pairs[PLAN_PAIRS];
 static struct sim *running; /* NULL: there are none */
 
@@ -244,6 +244,7 @@ static void *make_qp(struct ib_uobject *u, void *arg)
 		.cap = {.max_send_wr = PAIR_SQ, .max_recv_wr = PAIR_RQ, .max_send_sge = 2,
 			.max_recv_sge = 1, .max_inline_data = 64},
 		.qp_type = IB_QPT_RC,
+		.srq = e->ib_srq,
 	};
 
 	if (e->target.qp) {
@@ -278,6 +279,7 @@ static int make_objects(struct pair_end *e)
 	if (!e->qp)
 		return -ENOMEM;
 	init.qpn = e->qp->qp_num;
+	init.srq = e->srq;
 	if (e->target.qp) {
 		init.type = IBV_QPT_XRC_SEND;
 		init.max_recv_wr = init.max_recv_sge = 0;

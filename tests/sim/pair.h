@@ -7,6 +7,7 @@
  *   pair_mw.c     memory windows, bound and invalidated
  *   pair_xrc.c    XRC: SRQs of one program or two behind a target
  *   pair_placement.c  ATOMIC WRITE and FLUSH
+ *   pair_tags.c   tag matching
  */
 #ifndef SOFTIB_SIM_PAIR_H
 #define SOFTIB_SIM_PAIR_H
@@ -62,7 +63,7 @@ struct pair_ops {
 	/** of_dead() - @p, which is not the end's program, dies. Return: had it a part in the pair? */
 	bool (*of_dead)(struct pair_end *e, struct program *p);
 };
-extern const struct pair_ops pair_mw_ops, pair_xrc_ops, pair_placement_ops;
+extern const struct pair_ops pair_mw_ops, pair_xrc_ops, pair_placement_ops, pair_tags_ops;
 
 /** struct pair_target - of XRC: what receives; the QP beside it sends. make() and free() are
  *  those of the kind */
@@ -82,6 +83,8 @@ struct pair_end {
 	struct eng_qp *eng;
 	uint32_t handle;
 	struct pair_target target;
+	struct ib_srq *ib_srq; /* of the QP, made by the kind; NULL: it has receives of its own */
+	struct eng_srq *srq;
 	uint16_t dlid; /* the peer's */
 	struct region src, rx;
 	struct pair_request sq[PAIR_SQ];

@@ -402,14 +402,15 @@ static void print_conn(const struct plan_conn *c, int index)
 
 void plan_print(const struct plan *p)
 {
-	printf("seed %" PRIu64 ": %s on %s, %d programs%s%s%s%s%s%s%s%s%s, LMC %u, window %" PRIu64
+	printf("seed %" PRIu64 ": %s on %s, %d programs%s%s%s%s%s%s%s%s%s%s, LMC %u, window %" PRIu64
 	       " ns\n",
 	       p->seed, plan_kind_names[p->kind], p->topology, p->num_programs,
 	       p->lanes ? ", lanes" : "", p->sleepy ? ", sleepy" : "",
 	       p->standby ? ", standby" : "", p->multicast ? ", multicast" : "",
 	       p->windows ? ", windows" : "", p->rd ? ", reliable datagrams" : "",
 	       p->pair[0] ? ", memory windows" : "",
-	       p->pair[1] ? ", XRC" : "", p->pair[2] ? ", FLUSH" : "", p->lmc, p->window_ns);
+	       p->pair[1] ? ", XRC" : "", p->pair[2] ? ", FLUSH" : "",
+	       p->pair[3] ? ", tag matching" : "", p->lmc, p->window_ns);
 	for (int i = 0; i < p->num_conns; i++)
 		print_conn(&p->conn[i], i);
 	for (int i = 0; i < p->num_faults; i++)

@@ -44,7 +44,7 @@ static inline bool rng_chance(struct rng *r, uint32_t percent)
 #define PLAN_QUERIES  16  /* of one client */
 #define PLAN_PORT_MTU 4096u /* of all ports */
 #define PLAN_VIOLATIONS 4 /* of one end of a connection */
-#define PLAN_PAIRS 3
+#define PLAN_PAIRS 4
 
 /** enum plan_kind - what a scenario is about */
 enum plan_kind {
@@ -182,7 +182,8 @@ struct plan {
 	bool windows;
 	bool violations;
 	bool rd; /* nodes exchange reliable datagrams */
-	bool pair[PLAN_PAIRS]; /* programs use memory windows; XRC; ATOMIC WRITE and FLUSH (pair.c) */
+	bool pair[PLAN_PAIRS]; /* programs use memory windows; XRC; ATOMIC WRITE and FLUSH; tag
+			       * matching (pair.c) */
 	uint8_t lmc; /* adapters' ports have 1 << lmc LIDs */
 	uint32_t num_queries[PLAN_PROGRAMS];
 	struct plan_query query[PLAN_PROGRAMS][PLAN_QUERIES];

@@ -15,7 +15,7 @@
  *   traffic.c   requests, their data, and what their completions must say
  *   violation.c requests that break rules, and what both ends must see of them
  *   client.c    questions to the administrator, by MADs and RMPP
- *   pair.c      pairs of programs that use memory windows, XRC, FLUSH
+ *   pair.c      pairs of programs that use memory windows, XRC, FLUSH, tags
  *   group.c     programs in a multicast group
  *   fault.c     faults as they happen
  *   oracle.c    what must hold after every event, and how it is reported
@@ -56,6 +56,7 @@ enum oracle {
 	ORACLE_BOUND,	   /* a memory window gives the access that it is bound for, until it is freed */
 	ORACLE_XRC,	   /* a message takes a receive of the SRQ that it names */
 	ORACLE_PLACED,	   /* what was before a flag, or a FLUSH that completed, is in memory */
+	ORACLE_TAGS,	   /* a message goes into the first buffer that matches its tag */
 	ORACLE_FENCE,	   /* a fenced request waits for the answers before it */
 	ORACLE_NUM
 };
