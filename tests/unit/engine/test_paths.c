@@ -7,11 +7,16 @@
  * A script can have verbs of its own beside these (struct extra). Some of them fail, since
  * scripts do not know what has taken effect; then both QPs begin anew.
  */
+#include <infiniband/tm_types.h>
+
 #include "lanes.h"
+#include "wire/packet.h"
 
 #define STEPS 1500
 #define SEEDS 12
 #define TRACE 20000
+#define EXPORTED 0x701 /* all memory, by addresses that messages tell: the same in both runs */
+#define EXPORTED_IOVA 0x10000000
 
 /** struct event - something that can be seen from outside an engine */
 struct event {
@@ -48,6 +53,9 @@ struct bound {
 struct play {
 	const struct extra *extra;
 	struct bound bound[2][2]; /* by side and type - 1 */
+	struct eng_srq *srq[2];	  /* of tags, or of XRC; NULL: QPs have receives of their own */
+	struct eng_qp *target[2]; /* of XRC */
+	uint32_t unexpected[2];	  /* messages without a tagged buffer */
 	struct joined *j;
 	struct event *trace;
 	unsigned *n, step;
@@ -103,7 +111,7 @@ static void watch(struct play *p, unsigned i)
 		abi_record_unpack(word, &r);
 		ext = eng_ext_decode(cell->data, wire_opcodes[r.opcode].flags, &pkt);
 		/* the two runs' memory lies at different addresses */
-		if (pkt.reth.va)
+		if (pkt.reth.va && pkt.reth.rkey != EXPORTED)
 			pkt.reth.va -= (uintptr_t)peer->memory;
 		if (pkt.atomic.va)
 			pkt.atomic.va -= (uintptr_t)peer->memory;
@@ -126,6 +134,9 @@ static void watch_poll(struct play *p, struct side *s, int n)
 	int got = eng_cq_poll(s->cq, n, wc);
 
 	for (int i = 0; i < got; i++)
+		p->unexpected[s == &p->j->w->b] +=
+			wc[i].opcode == IBV_WC_TM_RECV && !wc[i].wc_flags && !wc[i].status;
+	for (int i = 0; i < got; i++)
 		note(p, (struct event){.side = s == &p->j->w->a ? 'A' : 'B',
 				       .what = 'c',
 				       .a = wc[i].wr_id,
@@ -133,6 +144,8 @@ static void watch_poll(struct play *p, struct side *s, int n)
 				       .c = wc[i].byte_len,
 				       .hash = hash_of(&wc[i], sizeof(wc[i]))});
 }
+
+#define SRQN 0x700
 
 static const uint32_t sizes[] = {1,  3,	 4,   7,   8,	8,    8,    8,	 9,
 				 12, 15, 23,  24,  36,	37,   38,   39,	 40,
@@ -150,9 +163,11 @@ static void step_receive(struct play *p, struct side *s)
 	struct ibv_recv_wr wr = {
 		.wr_id = p->next_id++, .sg_list = sge, .num_sge = split ? 2 : 1};
 	struct ibv_recv_wr *bad;
+	struct eng_srq *srq = p->srq[s == &p->j->w->b];
 
-	note(p,
-	     (struct event){.what = 'p', .a = (uint64_t)eng_post_recv(s->qp, &wr, &bad)});
+	note(p, (struct event){.what = 'p',
+			       .a = (uint64_t)(srq ? eng_srq_post_recv(srq, &wr, &bad) :
+						     eng_post_recv(s->qp, &wr, &bad))});
 }
 
 static void fill_request(struct play *p, struct side *s, struct ibv_send_wr *wr)
@@ -163,6 +178,8 @@ static void fill_request(struct play *p, struct side *s, struct ibv_send_wr *wr)
 
 	wr->opcode = kind == 9 ? IBV_WR_SEND_WITH_IMM : IBV_WR_SEND;
 	wr->imm_data = htobe32(below(p, 1000));
+	if (p->target[0]) /* seldom one that is not there */
+		wr->qp_type.xrc.remote_srqn = below(p, 200) ? SRQN : SRQN + 1;
 	if (ud) {
 		wr->wr.ud.ah = (struct ibv_ah *)(void *)&p->av[s == &p->j->w->b ? 1 + below(p, 2) : 0];
 		wr->wr.ud.remote_qpn = s->qp->init.qpn == 0x11 ? 0x22 : 0x11;
@@ -219,6 +236,24 @@ static void step_send(struct play *p, struct side *s)
 
 /* --- QPs that failed begin anew --- */
 
+#define TARGET(side) (0x33u + 0x11 * (side))
+
+static void connect_ends(struct play *p)
+{
+	struct side *s[2] = {&p->j->w->a, &p->j->w->b};
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct eng_qp *sender = s[i]->qp;
+
+		to_rts(s[i], i ? 1 : 2, p->target[!i] ? TARGET(!i) : i ? 0x11 : 0x22);
+		if (!p->target[i])
+			continue;
+		s[i]->qp = p->target[i];
+		to_rts(s[i], i ? 1 : 2, i ? 0x11 : 0x22);
+		s[i]->qp = sender;
+	}
+}
+
 static void begin_anew(struct play *p)
 {
 	const struct ibv_qp_attr reset = {.qp_state = IBV_QPS_RESET};
@@ -229,17 +264,21 @@ static void begin_anew(struct play *p)
 		while (eng_cq_pending(s[i]->cq))
 			watch_poll(p, s[i], 8);
 		assert_int_equal(eng_qp_modify(s[i]->qp, &reset, IBV_QP_STATE), 0);
+		if (p->target[i])
+			assert_int_equal(eng_qp_modify(p->target[i], &reset, IBV_QP_STATE), 0);
 	}
 	run(p->j->w);
-	to_rts(s[0], 2, 0x22);
-	to_rts(s[1], 1, 0x11);
+	connect_ends(p);
 	if (p->extra->prepare)
 		p->extra->prepare(p);
 }
 
-static bool has_failed(const struct side *s)
+static bool has_failed(const struct play *p, unsigned i)
 {
-	return tp_qp_state(s->qp->tp) == IBV_QPS_ERR;
+	const struct eng_qp *qp = (i ? &p->j->w->b : &p->j->w->a)->qp;
+
+	return tp_qp_state(qp->tp) == IBV_QPS_ERR ||
+	       (p->target[i] && tp_qp_state(p->target[i]->tp) == IBV_QPS_ERR);
 }
 
 /* --- memory windows --- */
@@ -340,6 +379,139 @@ static void window_request(struct play *p, struct side *s)
 		use_window(p, s, peers);
 }
 
+/* --- ATOMIC WRITE and FLUSH --- */
+
+#define FLUSHABLE 0x601
+
+static void make_flushable(struct play *p)
+{
+	struct ibv_qp_attr attr = {.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+						      IBV_ACCESS_REMOTE_ATOMIC | TP_ACCESS_FLUSH_GLOBAL};
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct side *s = i ? &p->j->w->b : &p->j->w->a;
+		const struct eng_mr_attr region = {
+			.key = FLUSHABLE, .pd = 1, .addr = s->memory, .length = MEMORY,
+			.iova = (uintptr_t)s->memory,
+			.access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+				  TP_ACCESS_FLUSH_GLOBAL};
+
+		eng_mr_del(s->engine, FLUSHABLE);
+		assert_int_equal(eng_mr_add(s->engine, &region), 0);
+		assert_int_equal(eng_qp_modify(s->qp, &attr, IBV_QP_ACCESS_FLAGS), 0);
+	}
+}
+
+static void placement_request(struct play *p, struct side *s)
+{
+	struct side *peer = s == &p->j->w->a ? &p->j->w->b : &p->j->w->a;
+	uint64_t va = (uintptr_t)peer->memory + 120 * 1024 + 8 * below(p, 100) + !below(p, 60);
+	struct ibv_sge sge = {(uintptr_t)s->memory + below(p, 5000), 8, 0x101};
+	struct ibv_send_wr wr = {.opcode = IBV_WR_ATOMIC_WRITE, .sg_list = &sge, .num_sge = 1};
+
+	if (below(p, 2)) {
+		wr.wr.rdma.remote_addr = va;
+		wr.wr.rdma.rkey = FLUSHABLE;
+	} else {
+		wr.num_sge = 0;
+		eng_flush_wr(&wr, below(p, 60) ? FLUSHABLE : 0x101, va, below(p, 3000),
+			     WIRE_FLUSH_GLOBAL, (uint8_t)below(p, 2));
+	}
+	post(p, s, &wr);
+}
+
+/* --- tag matching --- */
+
+static void make_tags(struct play *p)
+{
+	struct side *s[2] = {&p->j->w->a, &p->j->w->b};
+
+	if (p->srq[0])
+		return;
+	for (unsigned i = 0; i < 2; i++) {
+		const struct eng_mr_attr region = {
+			.key = EXPORTED, .pd = 1, .addr = s[i]->memory, .length = MEMORY,
+			.iova = EXPORTED_IOVA, .access = IBV_ACCESS_REMOTE_READ};
+
+		assert_int_equal(eng_mr_add(s[i]->engine, &region), 0);
+		eng_qp_destroy(s[i]->qp);
+		assert_int_equal(eng_srq_create(s[i]->engine, 1, 32, 2, 0, NULL, &p->srq[i]), 0);
+		assert_int_equal(eng_srq_match_tags(p->srq[i], s[i]->cq, 16), 0);
+		make_qp(s[i], IBV_QPT_RC, i ? 0x22 : 0x11, p->srq[i]);
+	}
+	connect_ends(p);
+}
+
+static void tag_operation(struct play *p, struct side *s)
+{
+	unsigned i = s == &p->j->w->b;
+	struct ibv_sge sge = {(uintptr_t)s->memory + 128 * 1024 + below(p, 100) * 1000,
+			      below(p, 30) ? 9100 : 40, 0x101};
+	struct ibv_ops_wr wr = {
+		.wr_id = p->next_id++,
+		.opcode = (enum ibv_ops_wr_opcode)(below(p, 4) ? IBV_WR_TAG_ADD :
+						   below(p, 3) ? IBV_WR_TAG_SYNC :
+								 IBV_WR_TAG_DEL),
+		.flags = below(p, 2) ? IBV_OPS_SIGNALED : 0,
+		.tm = {.unexpected_cnt = p->unexpected[i] - !below(p, 8),
+		       .handle = below(p, 50),
+		       .add = {.recv_wr_id = p->next_id++,
+			       .sg_list = &sge,
+			       .num_sge = 1,
+			       .tag = below(p, 4),
+			       .mask = below(p, 4) ? UINT64_MAX : ~1ull}}};
+
+	note(p, (struct event){.what = 'p', .a = (uint64_t)eng_srq_post_ops(p->srq[i], &wr, NULL)});
+}
+
+static void tag_request(struct play *p, struct side *s)
+{
+	struct ibv_tmh tmh = {.opcode = below(p, 3) ? IBV_TMH_EAGER : IBV_TMH_RNDV,
+			      .app_ctx = htobe32(below(p, 100)), .tag = htobe64(below(p, 4))};
+	struct ibv_rvh rvh = {.va = htobe64(EXPORTED_IOVA + below(p, 5000)),
+			      .rkey = htobe32(EXPORTED), .len = htobe32(1 + below(p, 5000))};
+	uint8_t *at = s->memory + 100 * 1024 + 256 * below(p, 64);
+	struct ibv_sge sge = {(uintptr_t)at, sizeof(tmh) + 1 + below(p, 200), 0x101};
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND, .sg_list = &sge, .num_sge = 1};
+
+	if (below(p, 2)) {
+		tag_operation(p, s);
+		return;
+	}
+	if (tmh.opcode == IBV_TMH_RNDV)
+		sge.length = sizeof(tmh) + sizeof(rvh);
+	memcpy(at, &tmh, sizeof(tmh));
+	memcpy(at + sizeof(tmh), &rvh, sizeof(rvh));
+	if (sge.length <= 64 && below(p, 2))
+		wr.send_flags = IBV_SEND_INLINE;
+	post(p, s, &wr);
+}
+
+/* --- XRC: an initiator and a target on each side --- */
+
+static void make_xrc(struct play *p)
+{
+	struct side *s[2] = {&p->j->w->a, &p->j->w->b};
+
+	if (p->target[0])
+		return;
+	for (unsigned i = 0; i < 2; i++) {
+		struct eng_qp_init init = {.qpn = i ? 0x22 : 0x11, .type = IBV_QPT_XRC_SEND, .pd = 1,
+					   .send_cq = s[i]->cq, .recv_cq = s[i]->cq,
+					   .max_send_wr = 32, .max_send_sge = 2, .max_inline = 64,
+					   .ctx = s[i]};
+
+		eng_qp_destroy(s[i]->qp);
+		assert_int_equal(eng_srq_create(s[i]->engine, 1, 32, 2, 0, NULL, &p->srq[i]), 0);
+		assert_int_equal(eng_srq_join_xrcd(p->srq[i], SRQN, 5, s[i]->cq), 0);
+		assert_int_equal(eng_qp_create(s[i]->engine, &init, &s[i]->qp), 0);
+		init = (struct eng_qp_init){.qpn = TARGET(i), .type = IBV_QPT_XRC_RECV, .xrcd = 5,
+					    .ctx = s[i]};
+		assert_int_equal(eng_qp_create(s[i]->engine, &init, &p->target[i]), 0);
+	}
+	connect_ends(p);
+}
+
 /* --- the script --- */
 
 static void step(struct play *p)
@@ -347,7 +519,7 @@ static void step(struct play *p)
 	struct side *s = below(p, 2) ? &p->j->w->a : &p->j->w->b;
 	uint32_t what = below(p, 100), n = 1 + below(p, 8);
 
-	if ((has_failed(&p->j->w->a) || has_failed(&p->j->w->b)) && !below(p, 5))
+	if ((has_failed(p, 0) || has_failed(p, 1)) && !below(p, 5))
 		begin_anew(p);
 	else if (what < 25)
 		while (n--)
@@ -458,12 +630,30 @@ static void memory_windows_are_the_same_by_both_paths(void **state)
 	both_paths_agree(&(struct extra){IBV_QPT_RC, make_windows, window_request});
 }
 
+static void placement_is_the_same_by_both_paths(void **state)
+{
+	both_paths_agree(&(struct extra){IBV_QPT_RC, make_flushable, placement_request});
+}
+
+static void tags_are_the_same_by_both_paths(void **state)
+{
+	both_paths_agree(&(struct extra){IBV_QPT_RC, make_tags, tag_request});
+}
+
+static void xrc_is_the_same_by_both_paths(void **state)
+{
+	both_paths_agree(&(struct extra){IBV_QPT_RC, make_xrc, NULL});
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rc_is_the_same_by_both_paths),
 		cmocka_unit_test(ud_is_the_same_by_both_paths),
 		cmocka_unit_test(memory_windows_are_the_same_by_both_paths),
+		cmocka_unit_test(placement_is_the_same_by_both_paths),
+		cmocka_unit_test(tags_are_the_same_by_both_paths),
+		cmocka_unit_test(xrc_is_the_same_by_both_paths),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
