@@ -579,8 +579,54 @@ def ucma():
         ucma_command(UCMA_SERVER, SET_OPTION, pack("<QIIIII", 0, 1, 0, name, 4, 1)) for name in range(4))
 
 
-MADE = {"agents": agents, "engine": engine, "scsi": scsi, "sm": sm, "transport": transport, "ucma": ucma,
-        "uverbs": uverbs}
+# --- sdp_ring: a byte, so many interruptions (after how many loads, what), then actions ---
+
+NO_WAIT = 8  # of a write; a read has two bits for how
+SOFTIBD_TURN, LEASE_ENDS = b"\x07", b"\x05"
+
+
+def ring_write(size, how=0):
+    return bytes([how]) + pack(">H", size >> 1)
+
+
+def ring_read(size, how=0):
+    return bytes([2 | how << 3]) + pack(">H", size >> 1)
+
+
+def ring_ticks(count):
+    return bytes([4 | (count - 1) << 3])
+
+
+def ring_word(word, value):
+    return bytes([6 | (word & 31) << 3, word >> 5]) + pack(">I", value)
+
+
+def sdp_ring():
+    """Much is written and read until there is a lease, which then ends in all of its ways."""
+    wait = ring_read(40000)  # it sleeps: nothing is there
+    begin = ring_write(20000) + SOFTIBD_TURN + ring_read(40000) + wait + ring_write(30000) + SOFTIBD_TURN * 2 + wait
+    flow = begin + (SOFTIBD_TURN + ring_write(60000) + ring_read(30000, 1)) * 4
+    full = flow + ring_write(130000, NO_WAIT) * 8
+    stories = {"flow": flow, "full": full, "full_waits": full + ring_write(100000),
+               "ends": flow + LEASE_ENDS + ring_write(100) + SOFTIBD_TURN,
+               "unseen_writer": flow + ring_write(2000, 0xf0) + ring_write(40000),
+               "unseen_reader": flow + ring_read(10000, 28) + ring_ticks(12),
+               "nobody_reads": flow + ring_write(60000) + ring_ticks(20), "unused": flow + ring_ticks(32) * 3,
+               "peek": flow + ring_read(20000, 2) + ring_read(20000, 3),
+               "again": (flow + LEASE_ENDS + SOFTIBD_TURN) * 3}
+    for name, story in stories.items():
+        yield name, b"\0" + story
+        for loads in (0, 1, 3, 7):
+            for what in (1, 0x82, 0x83, 0x84, 5):
+                yield f"{name}_{loads}_{what:x}", bytes([60]) + bytes([loads, what]) * 60 + story
+    for word in (0, 1, 16, 17, 18, 19, 20, 21, 32, 33, 34, 35, 36, 37, 38, 39):
+        for value in (0, 1, 3, 0xffffffff):
+            yield f"lie_{word}_{value:x}", (b"\0" + flow + ring_write(60000) + ring_word(word, value) + ring_ticks(1) +
+                                           ring_write(50000, NO_WAIT) + ring_read(50000, 1) + SOFTIBD_TURN)
+
+
+MADE = {"agents": agents, "engine": engine, "scsi": scsi, "sdp_ring": sdp_ring, "sm": sm,
+        "transport": transport, "ucma": ucma, "uverbs": uverbs}
 
 
 def of(target):
