@@ -128,8 +128,10 @@ EXPORT ssize_t sendmsg(int fd, const struct msghdr *msg, int flags)
 
 EXPORT int close(int fd)
 {
-	if (sdp_begin())
+	if (sdp_begin()) {
 		sdp_memory_forget(fd);
+		sdp_epoll_forget(fd);
+	}
 	return sdp_libc.close(fd);
 }
 

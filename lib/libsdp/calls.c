@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * The functions of libc that the library takes the place of, but for those that move bytes
- * (bytes.c) and some that wait (wait.c): an SDP socket is a socket of the kernel's.
+ * (bytes.c) and that wait (wait.c, epoll.c): an SDP socket is a socket of the kernel's.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -48,6 +48,11 @@ bool sdp_begin(void)
 	FIND(poll);
 	FIND(ppoll);
 	FIND(select);
+	FIND(epoll_create);
+	FIND(epoll_create1);
+	FIND(epoll_ctl);
+	FIND(epoll_pwait);
+	FIND(epoll_pwait2);
 	FIND(socket);
 	FIND(bind);
 	FIND(listen);

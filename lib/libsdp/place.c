@@ -37,11 +37,14 @@ static bool is_same(int fd, const struct stat *socket)
 	       it.st_dev == socket->st_dev;
 }
 
-static bool is_epoll(int fd)
+bool sdp_is_epoll(int fd)
 {
 	static const char kind[] = "anon_inode:[eventpoll]";
 	char path[40], target[sizeof(kind)];
+	struct stat it;
 
+	if (fstat(fd, &it) || it.st_mode & S_IFMT) /* sockets and files need no readlink() */
+		return false;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	return readlink(path, target, sizeof(target)) == sizeof(kind) - 1 &&
 	       !memcmp(target, kind, sizeof(kind) - 1);
@@ -63,7 +66,7 @@ static int withdraw(struct found *found, const struct registration *one)
 	if (!all)
 		return -ENOMEM;
 	found->registrations = all;
-	if (!epoll_ctl(one->epoll, EPOLL_CTL_DEL, one->fd, NULL))
+	if (!sdp_libc.epoll_ctl(one->epoll, EPOLL_CTL_DEL, one->fd, NULL))
 		all[found->num_registrations++] = *one;
 	return 0;
 }
@@ -123,8 +126,7 @@ static int look_at(int fd, const struct stat *socket, struct found *found)
 		return 0;
 	if (it.st_ino == socket->st_ino && it.st_dev == socket->st_dev)
 		return add_copy(found, fd);
-	/* sockets and files need no readlink() */
-	return !(it.st_mode & S_IFMT) && is_epoll(fd) ? withdraw_from(fd, socket, found) : 0;
+	return sdp_is_epoll(fd) ? withdraw_from(fd, socket, found) : 0;
 }
 
 /* Return: 0; -ENOMEM */
@@ -155,7 +157,7 @@ static int take_all(int fd, int other, const struct stat *socket)
 	for (size_t i = 0; i < found.num_registrations; i++) {
 		struct registration *one = &found.registrations[i];
 
-		if (epoll_ctl(one->epoll, EPOLL_CTL_ADD, one->fd, &one->event) && !ret)
+		if (sdp_libc.epoll_ctl(one->epoll, EPOLL_CTL_ADD, one->fd, &one->event) && !ret)
 			ret = -errno;
 	}
 	free(found.registrations);

@@ -12,6 +12,7 @@
  *  memory.c	connections whose memory this process has mapped
  *  stream.c	bytes through this memory, or through the socket
  *  wait.c	select() and poll() of it
+ *  epoll.c	epoll
  *  rules.c	libsdp.conf: who uses SDP for what
  *
  * The library keeps nothing about descriptors in memory that it needs, because they are inherited
@@ -25,6 +26,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <sys/epoll.h>
 #include <sys/select.h>
 #include <sys/socket.h>
 
@@ -57,6 +59,11 @@ struct sdp_libc {
 	int (*poll)(struct pollfd *, nfds_t, int);
 	int (*ppoll)(struct pollfd *, nfds_t, const struct timespec *, const sigset_t *);
 	int (*select)(int, fd_set *, fd_set *, fd_set *, struct timeval *);
+	int (*epoll_create)(int);
+	int (*epoll_create1)(int);
+	int (*epoll_ctl)(int, int, int, struct epoll_event *);
+	int (*epoll_pwait)(int, struct epoll_event *, int, int, const sigset_t *);
+	int (*epoll_pwait2)(int, struct epoll_event *, int, const struct timespec *, const sigset_t *);
 };
 extern struct sdp_libc sdp_libc;
 
@@ -133,6 +140,8 @@ void sdp_address_map(union abi_sdp_address *address, int family);
  * Return: 0; -errno
  */
 int sdp_take_place(int fd, int other);
+/** sdp_is_epoll() - Return: is @fd an epoll instance? */
+bool sdp_is_epoll(int fd);
 
 /* --- session.c --- */
 
@@ -179,6 +188,47 @@ bool sdp_memory_is_of(const struct sdp_memory *m, int fd);
  *  that is the kernel's matter, and nothing was done */
 bool sdp_write(int fd, const struct msghdr *msg, int flags, ssize_t *n);
 bool sdp_read(int fd, const struct msghdr *msg, int flags, ssize_t *n);
+
+/* --- wait.c --- */
+
+#define SDP_WATCHES_MAX 64
+
+/** struct sdp_watch - a connection from which much is read, for one call. @index: of its pollfd.
+ *  @has_seen: bytes up to @seen are no news */
+struct sdp_watch {
+	int fd;
+	nfds_t index;
+	struct sdp_memory *memory;
+	struct abi_sdp_half *half;
+	uint64_t seen;
+	bool has_seen;
+};
+
+struct sdp_watches {
+	struct sdp_watch of[SDP_WATCHES_MAX];
+	unsigned int num;
+};
+
+/** sdp_watch_add() - @one, of which the memory is looked up. Return: false: not much is read from
+ *  it, or nothing is known of it */
+bool sdp_watch_add(struct sdp_watches *w, const struct sdp_watch *one);
+/** sdp_watch_want() - let softibd know that a lease would be of use */
+void sdp_watch_want(const struct sdp_watch *w);
+bool sdp_watch_has_news(const struct sdp_watch *w);
+/** sdp_watches_are_leased() - are bytes to be expected in a ring? */
+bool sdp_watches_are_leased(const struct sdp_watches *w);
+/** sdp_watches_begin() - @waits: the thread may wait. Return: has a ring news? If not, and @waits,
+ *  the writers use the sockets, until sdp_watches_end() */
+bool sdp_watches_begin(const struct sdp_watches *w, bool waits);
+/** sdp_watches_end() - @waited: the thread was one that the socket wakes */
+void sdp_watches_end(const struct sdp_watches *w, bool waited);
+
+/* --- epoll.c --- */
+
+/** sdp_epoll_forget() - @fd is not the number of an instance any more */
+void sdp_epoll_forget(int fd);
+/** sdp_epoll_is_polled() - the program waits for @fd, which may be an instance, by other calls */
+void sdp_epoll_is_polled(int fd);
 
 /* --- establish.c: as the calls of libc, of a socket that is or becomes one of SDP --- */
 

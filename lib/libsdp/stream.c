@@ -36,6 +36,7 @@ struct call {
 	uint32_t self;
 	size_t done, total;
 	bool by_socket;	 /* the last bytes that were read */
+	bool filled;	 /* they filled the buffer that was offered: more may be there */
 	uint64_t end_ms; /* of SO_RCVTIMEO, SO_SNDTIMEO; 0: not asked yet */
 };
 
@@ -218,9 +219,13 @@ static ssize_t by_socket(struct call *c, size_t bytes, int flags, bool writes)
 	struct iovec part;
 	struct msghdr msg = {.msg_iov = &part, .msg_iovlen = 1};
 
+	ssize_t n;
+
 	part.iov_base = place(c->msg, c->done, &part.iov_len);
 	part.iov_len = min(part.iov_len, bytes);
-	return writes ? sdp_libc.sendmsg(c->fd, &msg, flags) : sdp_libc.recvmsg(c->fd, &msg, flags);
+	n = writes ? sdp_libc.sendmsg(c->fd, &msg, flags) : sdp_libc.recvmsg(c->fd, &msg, flags);
+	c->filled = n == (ssize_t)part.iov_len;
+	return n;
 }
 
 static ssize_t write_to_socket(struct call *c)
@@ -236,6 +241,8 @@ static ssize_t write_to_socket(struct call *c)
 	return n;
 }
 
+/* A call that must not wait goes on by the socket when the ring is full: if not all is written, the
+ * socket is full, and the kernel tells when it is not. */
 static ssize_t write_all(struct call *c)
 {
 	while (c->done < c->total) {
@@ -245,7 +252,7 @@ static ssize_t write_all(struct call *c)
 			continue;
 		if (outcome == FULL && !wait_for_room(c))
 			continue;
-		if (outcome == FULL && errno != EPIPE && (errno != EAGAIN || c->done || c->end_ms))
+		if (outcome == FULL && errno != EPIPE && (errno != EAGAIN || c->end_ms))
 			break;
 		if (write_to_socket(c) < 0)
 			break;
@@ -425,15 +432,22 @@ static ssize_t wait_and_read(struct call *c)
 }
 
 /* A read that has some bytes ends at the mark of out-of-band data: the program looks for it. */
-static bool goes_on(const struct call *c)
+static bool at_mark(const struct call *c)
 {
 	int mark = 0;
 
+	return ioctl(c->fd, SIOCATMARK, &mark) || mark;
+}
+
+/* A program that epoll tells of new bytes alone takes a read that does not fill its buffers as a
+ * sign that no more are there. */
+static bool goes_on(const struct call *c)
+{
 	if (c->done == c->total || c->flags & MSG_PEEK)
 		return false;
 	if (!c->by_socket)
 		return c->flags & MSG_WAITALL || is_leased(c);
-	return c->flags & MSG_WAITALL && !ioctl(c->fd, SIOCATMARK, &mark) && !mark;
+	return (c->flags & MSG_WAITALL || c->filled || is_leased(c)) && !at_mark(c);
 }
 
 static ssize_t read_some(struct call *c)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * select() and poll() of connections whose ring may have bytes, which the kernel does not know of.
- * While a thread waits in the kernel, `readers_in_kernel` tells the writers to use the socket, so
- * that it is woken. A program that waits otherwise, by epoll for instance, is not told of the
- * ring; softibd ends the lease then. So these functions are a matter of speed alone.
+ * select() and poll() of connections whose ring may have bytes, which the kernel does not know of,
+ * and what epoll.c needs for the same. While a thread waits in the kernel, `readers_in_kernel` tells
+ * the writers to use the socket, so that it is woken. A program that waits otherwise is not told of
+ * the ring; softibd ends the lease then. So these functions are a matter of speed alone.
  */
 #include <poll.h>
 #include <sched.h>
@@ -13,61 +13,65 @@
 #include "base/relax.h"
 #include "sdp_private.h"
 
-#define EXPORT	    __attribute__((visibility("default")))
-#define WATCHES_MAX 8
-#define SPINS	    2000 /* pauses before a thread waits in the kernel: some 50 us */
+#define EXPORT __attribute__((visibility("default")))
+#define SPINS  2000 /* pauses before a thread waits in the kernel: some 50 us */
 
 int __poll_chk(struct pollfd *fds, nfds_t n, int timeout, size_t room);
 int __ppoll_chk(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask,
 		size_t room);
 void __chk_fail(void) __attribute__((noreturn));
 
-/** struct watch - a connection from which much is read. @index: of its pollfd */
-struct watch {
-	int fd;
-	nfds_t index;
-	struct abi_sdp_half *half;
-};
-
-struct watches {
-	struct watch of[WATCHES_MAX];
-	unsigned int num;
-};
-
-static void add(struct watches *w, int fd, nfds_t index)
+bool sdp_watch_add(struct sdp_watches *w, const struct sdp_watch *one)
 {
-	struct sdp_memory *m = w->num < WATCHES_MAX ? sdp_memory_enter(fd) : NULL;
-	struct abi_sdp_half *half;
+	struct sdp_memory *m = w->num < SDP_WATCHES_MAX ? sdp_memory_enter(one->fd) : NULL;
 
 	if (!m)
-		return;
-	half = &m->memory->half[!m->side];
-	if (!atomic_load_explicit(&m->reads_much, memory_order_relaxed) ||
-	    !sdp_memory_is_of(m, fd)) {
-		sdp_memory_leave(fd);
-		return;
+		return false;
+	if (!atomic_load_explicit(&m->reads_much, memory_order_relaxed)) {
+		sdp_memory_leave(one->fd);
+		return false;
 	}
-	atomic_store_explicit(&half->reads_much, 1, memory_order_relaxed);
-	w->of[w->num++] = (struct watch){fd, index, half};
+	w->of[w->num] = *one;
+	w->of[w->num].memory = m;
+	w->of[w->num++].half = &m->memory->half[!m->side];
+	return true;
 }
 
-static bool has_bytes(const struct watch *w)
+void sdp_watch_want(const struct sdp_watch *w)
+{
+	atomic_store_explicit(&w->half->reads_much, 1, memory_order_relaxed);
+}
+
+static void add(struct sdp_watches *w, int fd, nfds_t index)
+{
+	if (!sdp_watch_add(w, &(struct sdp_watch){.fd = fd, .index = index}))
+		return;
+	if (sdp_memory_is_of(w->of[w->num - 1].memory, fd)) {
+		sdp_watch_want(&w->of[w->num - 1]);
+		return;
+	}
+	w->num--;
+	sdp_memory_leave(fd);
+}
+
+bool sdp_watch_has_news(const struct sdp_watch *w)
 {
 	const uint64_t used = abi_sdp_used(w->half);
 
-	return abi_sdp_is_lease(atomic_load(&w->half->lease)) && used && used <= ABI_SDP_RING_BYTES;
+	return abi_sdp_is_lease(atomic_load(&w->half->lease)) && used && used <= ABI_SDP_RING_BYTES &&
+	       !(w->has_seen && atomic_load(&w->half->tail) == w->seen);
 }
 
-static bool any_has_bytes(const struct watches *w)
+static bool any_has_news(const struct sdp_watches *w)
 {
 	for (unsigned int i = 0; i < w->num; i++)
-		if (has_bytes(&w->of[i]))
+		if (sdp_watch_has_news(&w->of[i]))
 			return true;
 	return false;
 }
 
 /* Are bytes to be expected in a ring? */
-static bool any_is_leased(const struct watches *w)
+bool sdp_watches_are_leased(const struct sdp_watches *w)
 {
 	for (unsigned int i = 0; i < w->num; i++)
 		if (abi_sdp_is_lease(atomic_load(&w->of[i].half->lease)) ||
@@ -76,7 +80,7 @@ static bool any_is_leased(const struct watches *w)
 	return false;
 }
 
-static bool any_is_written(const struct watches *w)
+static bool any_is_written(const struct sdp_watches *w)
 {
 	for (unsigned int i = 0; i < w->num; i++)
 		if (atomic_load(&w->of[i].half->writer))
@@ -84,31 +88,29 @@ static bool any_is_written(const struct watches *w)
 	return false;
 }
 
-static void enter_kernel(const struct watches *w, int change)
+static void enter_kernel(const struct sdp_watches *w, int change)
 {
 	for (unsigned int i = 0; i < w->num; i++)
 		atomic_fetch_add(&w->of[i].half->readers_in_kernel, (uint32_t)change);
 }
 
-/* @waits: the thread may wait. Return: has a ring bytes? If not, and @waits, the writers use the
- * sockets, until end() */
-static bool begin(const struct watches *w, bool waits)
+bool sdp_watches_begin(const struct sdp_watches *w, bool waits)
 {
-	for (int i = 0; i < SPINS && waits && any_is_leased(w) && !any_has_bytes(w); i++)
+	for (int i = 0; i < SPINS && waits && sdp_watches_are_leased(w) && !any_has_news(w); i++)
 		cpu_relax();
-	if (any_has_bytes(w) || !waits)
-		return any_has_bytes(w);
+	if (any_has_news(w) || !waits)
+		return any_has_news(w);
 	enter_kernel(w, 1);
 	/* a writer that has looked before is about to publish */
-	for (int i = 0; i < SPINS && any_is_written(w) && !any_has_bytes(w); i++)
+	for (int i = 0; i < SPINS && any_is_written(w) && !any_has_news(w); i++)
 		sched_yield();
-	if (!any_has_bytes(w))
+	if (!any_has_news(w))
 		return false;
 	enter_kernel(w, -1);
 	return true;
 }
 
-static void end(const struct watches *w, bool waited)
+void sdp_watches_end(const struct sdp_watches *w, bool waited)
 {
 	if (waited)
 		enter_kernel(w, -1);
@@ -119,12 +121,12 @@ static void end(const struct watches *w, bool waited)
 /* --- poll --- */
 
 /* what ppoll(2) says, and the rings. Return: as ppoll(2) */
-static int add_rings_to_poll(const struct watches *w, struct pollfd *fds, int n)
+static int add_rings_to_poll(const struct sdp_watches *w, struct pollfd *fds, int n)
 {
 	for (unsigned int i = 0; n >= 0 && i < w->num; i++) {
 		struct pollfd *p = &fds[w->of[i].index];
 
-		if (!has_bytes(&w->of[i]))
+		if (!sdp_watch_has_news(&w->of[i]))
 			continue;
 		n += !p->revents;
 		p->revents |= (short)(p->events & (POLLIN | POLLRDNORM));
@@ -136,17 +138,20 @@ static int poll_with_rings(struct pollfd *fds, nfds_t n, const struct timespec *
 			   const sigset_t *mask)
 {
 	static const struct timespec zero;
-	struct watches w = {.num = 0};
+	struct sdp_watches w = {.num = 0};
 	bool ready, waits = !timeout || timeout->tv_sec || timeout->tv_nsec;
 	int ret;
 
-	for (nfds_t i = 0; i < n; i++)
-		if (fds[i].events & (POLLIN | POLLRDNORM))
-			add(&w, fds[i].fd, i);
-	ready = w.num && begin(&w, waits);
+	for (nfds_t i = 0; i < n; i++) {
+		if (!(fds[i].events & (POLLIN | POLLRDNORM)))
+			continue;
+		add(&w, fds[i].fd, i);
+		sdp_epoll_is_polled(fds[i].fd);
+	}
+	ready = w.num && sdp_watches_begin(&w, waits);
 	ret = sdp_libc.ppoll(fds, n, ready ? &zero : timeout, mask);
 	ret = add_rings_to_poll(&w, fds, ret);
-	end(&w, w.num && waits && !ready);
+	sdp_watches_end(&w, w.num && waits && !ready);
 	return ret;
 }
 
@@ -166,10 +171,10 @@ EXPORT int poll(struct pollfd *fds, nfds_t n, int timeout)
 
 /* --- select --- */
 
-static int add_rings_to_select(const struct watches *w, fd_set *reads, int n)
+static int add_rings_to_select(const struct sdp_watches *w, fd_set *reads, int n)
 {
 	for (unsigned int i = 0; n >= 0 && i < w->num; i++) {
-		if (!has_bytes(&w->of[i]) || FD_ISSET(w->of[i].fd, reads))
+		if (!sdp_watch_has_news(&w->of[i]) || FD_ISSET(w->of[i].fd, reads))
 			continue;
 		FD_SET(w->of[i].fd, reads);
 		n++;
@@ -180,17 +185,19 @@ static int add_rings_to_select(const struct watches *w, fd_set *reads, int n)
 static int select_with_rings(int n, fd_set *sets[3], struct timeval *timeout)
 {
 	struct timeval zero = {0};
-	struct watches w = {.num = 0};
+	struct sdp_watches w = {.num = 0};
 	bool ready, waits = !timeout || timeout->tv_sec || timeout->tv_usec;
 	int ret;
 
 	for (int fd = 0; fd < n && fd < FD_SETSIZE; fd++)
-		if (FD_ISSET(fd, sets[0]))
+		if (FD_ISSET(fd, sets[0])) {
 			add(&w, fd, 0);
-	ready = w.num && begin(&w, waits);
+			sdp_epoll_is_polled(fd);
+		}
+	ready = w.num && sdp_watches_begin(&w, waits);
 	ret = sdp_libc.select(n, sets[0], sets[1], sets[2], ready ? &zero : timeout);
 	ret = add_rings_to_select(&w, sets[0], ret);
-	end(&w, w.num && waits && !ready);
+	sdp_watches_end(&w, w.num && waits && !ready);
 	return ret;
 }
 

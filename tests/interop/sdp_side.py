@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """One side of the tests of SDP: sdp_side.py WHAT ADDRESS PORT, a socket program that knows
 nothing of SDP. It says what it sees, one line for each fact."""
+import asyncio
 import ctypes
 import errno
 import fcntl
@@ -397,6 +398,122 @@ def serve_flow_epoll():
     receive_waiting(sock, lambda: poll.poll(20))
 
 
+def receive_edges(sock, poll, rearm=lambda: None):
+    """As a program that epoll tells of new bytes alone: it takes a short read for the last one, unless
+    it has heard of the end."""
+    sock.setblocking(False)
+    digest, count = hashlib.sha256(), 0
+    buffers = bytearray(70000), bytearray(30000)
+    while events := poll.poll(20):
+        got = sum(map(len, buffers))
+        while got == sum(map(len, buffers)) or got and events[0][1] & select.EPOLLRDHUP:
+            try:
+                got = os.readv(sock.fileno(), buffers)
+            except BlockingIOError:
+                break
+            digest.update(b"".join(buffers)[:got])
+            count += got
+        if not got:
+            say(count, digest.hexdigest())
+            return
+        rearm()
+    say("nothing comes", count)
+
+
+def serve_flow_epoll_edge():
+    sock, _ = listener().accept()
+    poll = select.epoll()
+    poll.register(sock, select.EPOLLIN | select.EPOLLET | select.EPOLLRDHUP)
+    receive_edges(sock, poll)
+
+
+def serve_flow_epoll_oneshot():
+    sock, _ = listener().accept()
+    poll = select.epoll()
+    poll.register(sock, select.EPOLLIN | select.EPOLLONESHOT)
+    receive_edges(sock, poll, lambda: poll.modify(sock, select.EPOLLIN | select.EPOLLONESHOT))
+
+
+def serve_flow_epoll_nested():
+    sock, _ = listener().accept()
+    inner, outer = select.epoll(), select.epoll()
+    outer.register(inner, select.EPOLLIN)
+    inner.register(sock, select.EPOLLIN)
+    receive_waiting(sock, lambda: outer.poll(20) and inner.poll(0))
+
+
+def serve_flow_epoll_polled():
+    """poll() waits for the instance."""
+    sock, _ = listener().accept()
+    poll, outer = select.epoll(), select.poll()
+    poll.register(sock, select.EPOLLIN)
+    outer.register(poll, select.POLLIN)
+    receive_waiting(sock, lambda: outer.poll(20000) and poll.poll(0))
+
+
+def serve_flow_epoll_fork():
+    """A child waits for a connection that its parent registers afterwards."""
+    sock, _ = listener().accept()
+    poll = select.epoll()
+    ready = os.pipe()
+    pid = os.fork()
+    if pid:
+        poll.register(sock, select.EPOLLIN)
+        os.write(ready[1], b"r")
+        os.waitpid(pid, 0)
+        os._exit(0)
+    os.read(ready[0], 1)
+    receive_waiting(sock, lambda: poll.poll(20))
+    sys.stdout.flush()
+
+
+def serve_flow_epoll_dup():
+    """It waits by a copy of the descriptor with which it has registered the connection."""
+    sock, _ = listener().accept()
+    poll = select.epoll()
+    poll.register(sock, select.EPOLLIN | select.EPOLLET | select.EPOLLRDHUP)
+    receive_edges(sock, select.epoll.fromfd(os.dup(poll.fileno())))
+
+
+def serve_flow_epoll_exec():
+    """A program that knows nothing of libsdp inherits both the connection and the instance."""
+    sock, _ = listener().accept()
+    poll = select.epoll()
+    poll.register(sock, select.EPOLLIN)
+    digest, count = hashlib.sha256(), 0
+    with open(os.environ["FLOW_FILE"], "wb") as file:
+        while count < FLOW_BYTES // 3:
+            poll.poll(20)
+            part = sock.recv(60001)
+            file.write(part)
+            count += len(part)
+    del os.environ["LD_PRELOAD"]
+    keep(sock)
+    keep(poll)
+    script = ("import hashlib, os, select, sys\nfd, poll = int(sys.argv[1]), select.epoll.fromfd(int(sys.argv[2]))\n"
+              "file = open(os.environ['FLOW_FILE'], 'r+b')\nfile.seek(0, 2)\n"
+              "while poll.poll(20) and (part := os.read(fd, 70000)):\n    file.write(part)\n"
+              "file.flush()\nfile.seek(0)\ndata = file.read()\nprint(len(data), hashlib.sha256(data).hexdigest())\n")
+    os.execv(sys.executable, [sys.executable, "-c", script, str(sock.fileno()), str(poll.fileno())])
+
+
+def serve_flow_asyncio():
+    """asyncio's streams."""
+    sock, _ = listener().accept()
+    sock.setblocking(False)
+
+    async def receive_all():
+        reader, writer = await asyncio.open_connection(sock=sock, limit=1 << 18)
+        digest, count = hashlib.sha256(), 0
+        while part := await reader.read(1 << 17):
+            digest.update(part)
+            count += len(part)
+        writer.close()
+        say(count, digest.hexdigest())
+
+    asyncio.run(receive_all())
+
+
 def serve_flow_fork():
     """Two processes take turns; either reads what the other one leaves."""
     sock, _ = listener().accept()
@@ -525,6 +642,39 @@ def call_flow_nonblocking():
             except BlockingIOError:
                 pass
     sock.close()
+    say(FLOW_BYTES, flow_digest())
+
+
+def call_flow_epoll_edge():
+    """As a program that epoll tells of new room alone: after a short write, it waits for that."""
+    sock, poll = called(), select.epoll()
+    sock.setblocking(False)
+    poll.register(sock, select.EPOLLIN | select.EPOLLOUT | select.EPOLLET)
+    for piece in flow():
+        view = memoryview(piece)
+        while view:
+            try:
+                n = sock.send(view[:300000])
+            except BlockingIOError:
+                n = 0
+            if n < len(view[:300000]):
+                assert poll.poll(20), "no room"
+            view = view[n:]
+    sock.close()
+    say(FLOW_BYTES, flow_digest())
+
+
+def call_flow_asyncio():
+    """asyncio's streams."""
+    async def send_all():
+        _, writer = await asyncio.open_connection(ADDRESS, PORT)
+        for piece in flow():
+            writer.write(bytes(piece))
+            await writer.drain()
+        writer.close()
+        await writer.wait_closed()
+
+    asyncio.run(send_all())
     say(FLOW_BYTES, flow_digest())
 
 

@@ -114,11 +114,38 @@ static void uses_the_ring_in_order(void **state)
 	assert_int_equal(send(l.to_receiver, out, 100, 0), 100);
 	assert_int_equal(read_from(l.receiver, in, MUCH, MSG_PEEK), 100);
 	assert_int_equal(read_from(l.receiver, in, 7, 0), 7);
-	assert_int_equal(read_from(l.receiver, in + 7, 2 * MUCH, 0), 93);
-	assert_int_equal(read_from(l.receiver, in + 100, 2 * MUCH, 0), MUCH + 1);
+	assert_int_equal(read_from(l.receiver, in + 7, 2 * MUCH, 0), MUCH + 94);
 	assert_memory_equal(in, out, MUCH + 101);
 	assert_int_equal(read_from(l.receiver, in, MUCH, 0), -1);
 	assert_int_equal(errno, EAGAIN);
+	close_link(&l);
+}
+
+static ssize_t read_in_parts(int fd, size_t first, size_t second)
+{
+	struct iovec part[2] = {{in, first}, {in + first, second}};
+	const struct msghdr msg = {.msg_iov = part, .msg_iovlen = 2};
+	ssize_t ret;
+
+	assert_true(sdp_read(fd, &msg, 0, &ret));
+	return ret;
+}
+
+/* A read that does not fill its buffers has left nothing: neither in the socket, for the second
+ * buffer, nor in the ring behind the socket. */
+static void reads_all_there_is(void **state)
+{
+	struct link l;
+
+	open_link(&l);
+	assert_int_equal(send(l.to_receiver, out, MUCH, 0), MUCH);
+	assert_int_equal(read_in_parts(l.receiver, 100, sizeof(in) - 100), MUCH);
+	assert_memory_equal(in, out, MUCH);
+	grant(&l);
+	assert_int_equal(send(l.to_receiver, out, 100, 0), 100);
+	assert_int_equal(write_to(l.sender, out + 100, MUCH), MUCH);
+	assert_int_equal(read_in_parts(l.receiver, 50, sizeof(in) - 50), MUCH + 100);
+	assert_memory_equal(in, out, MUCH + 100);
 	close_link(&l);
 }
 
@@ -206,6 +233,203 @@ static void polls_the_ring(void **state)
 	assert_int_equal(read_from(l.receiver, in, 2 * MUCH, 0), MUCH);
 	assert_int_equal(select(l.receiver + 1, &set, NULL, NULL, &zero), 0);
 	assert_int_equal(atomic_load(&l.half->readers_in_kernel), 0);
+	close_link(&l);
+}
+
+/* --- epoll --- */
+
+/** struct watched - a link whose receiver an epoll instance watches, and which has a lease */
+struct watched {
+	struct link l;
+	int epoll;
+	struct epoll_event event[4];
+};
+
+static void watch(struct watched *w, uint32_t events)
+{
+	struct epoll_event event = {.events = events, .data.u64 = 77};
+
+	open_link(&w->l);
+	w->epoll = epoll_create1(0);
+	assert_int_equal(epoll_ctl(w->epoll, EPOLL_CTL_ADD, w->l.receiver, &event), 0);
+	assert_int_equal(read_from(w->l.receiver, in, MUCH, 0), -1); /* one that reads much */
+	assert_int_equal(epoll_wait(w->epoll, w->event, 4, 0), 0);
+	assert_int_equal(atomic_load(&w->l.half->reads_much), !(events & (EPOLLONESHOT | EPOLLEXCLUSIVE)));
+	grant(&w->l);
+}
+
+static void unwatch(struct watched *w)
+{
+	assert_int_equal(atomic_load(&w->l.half->readers_in_kernel), 0);
+	sdp_epoll_forget(w->epoll);
+	close(w->epoll);
+	close_link(&w->l);
+}
+
+static void write_much(struct watched *w)
+{
+	assert_int_equal(write_to(w->l.sender, out, MUCH), MUCH);
+	assert_true(abi_sdp_used(w->l.half) >= MUCH);
+}
+
+/* Level-triggered: as long as the ring has bytes. EPOLLOUT of the kernel is part of the same event. */
+static void epoll_reports_a_level(void **state)
+{
+	struct timespec second = {.tv_sec = 1};
+	struct watched w;
+
+	watch(&w, EPOLLIN);
+	write_much(&w);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(epoll_wait(w.epoll, w.event, 4, -1), 1);
+		assert_int_equal(w.event[0].events, EPOLLIN);
+		assert_int_equal(w.event[0].data.u64, 77);
+	}
+	assert_int_equal(epoll_pwait2(w.epoll, w.event, 4, &second, NULL), 1);
+	assert_int_equal(read_from(w.l.receiver, in, 2 * MUCH, 0), MUCH);
+	assert_int_equal(epoll_wait(w.epoll, w.event, 4, 0), 0);
+	w.event[0] = (struct epoll_event){.events = EPOLLIN | EPOLLOUT, .data.u64 = 78};
+	assert_int_equal(epoll_ctl(w.epoll, EPOLL_CTL_MOD, w.l.receiver, w.event), 0);
+	write_much(&w);
+	assert_int_equal(epoll_wait(w.epoll, w.event, 4, -1), 1);
+	assert_int_equal(w.event[0].events, EPOLLIN | EPOLLOUT);
+	assert_int_equal(w.event[0].data.u64, 78);
+	assert_int_equal(epoll_ctl(w.epoll, EPOLL_CTL_DEL, w.l.receiver, NULL), 0);
+	assert_int_equal(epoll_wait(w.epoll, w.event, 4, 0), 0);
+	unwatch(&w);
+}
+
+/* Edge-triggered: once for what is new, and again when it is registered anew. */
+static void epoll_reports_an_edge(void **state)
+{
+	struct epoll_event same = {.events = EPOLLIN | EPOLLET, .data.u64 = 79};
+	struct watched w;
+
+	watch(&w, EPOLLIN | EPOLLET);
+	for (int i = 0; i < 2; i++) {
+		write_much(&w);
+		assert_int_equal(epoll_wait(w.epoll, w.event, 4, -1), 1);
+		assert_int_equal(epoll_wait(w.epoll, w.event, 4, 0), 0);
+	}
+	assert_int_equal(read_from(w.l.receiver, in, 100, 0), 100);
+	assert_int_equal(epoll_wait(w.epoll, w.event, 4, 0), 0);
+	assert_int_equal(epoll_ctl(w.epoll, EPOLL_CTL_MOD, w.l.receiver, &same), 0);
+	assert_int_equal(epoll_wait(w.epoll, w.event, 4, 0), 1);
+	assert_int_equal(w.event[0].data.u64, 79);
+	assert_int_equal(epoll_wait(w.epoll, w.event, 4, 0), 0);
+	unwatch(&w);
+}
+
+/* A program that asks for one event at a time gets those of rings and of the kernel in turn. */
+static void epoll_is_fair(void **state)
+{
+	struct epoll_event other = {.events = EPOLLOUT, .data.u64 = 80};
+	int seen[2] = {0};
+	struct watched w;
+
+	watch(&w, EPOLLIN);
+	assert_int_equal(epoll_ctl(w.epoll, EPOLL_CTL_ADD, w.l.sender, &other), 0);
+	write_much(&w);
+	for (int i = 0; i < 8; i++) {
+		assert_int_equal(epoll_wait(w.epoll, w.event, 1, -1), 1);
+		seen[w.event[0].data.u64 == 80]++;
+	}
+	assert_int_equal(seen[0], 4);
+	assert_int_equal(seen[1], 4);
+	unwatch(&w);
+}
+
+/* What the library cannot do as the kernel does is left to the socket: softibd grants no lease to
+ * a reader that has not asked for one, and ends one that nobody reads. */
+static void epoll_leaves_some_to_the_kernel(void **state)
+{
+	static const uint32_t kinds[] = {EPOLLIN | EPOLLONESHOT, EPOLLIN | EPOLLEXCLUSIVE};
+	struct epoll_event event = {.events = EPOLLIN};
+	struct watched w;
+	int outer;
+
+	for (size_t i = 0; i < 2; i++) {
+		watch(&w, kinds[i]);
+		write_much(&w);
+		assert_int_equal(epoll_wait(w.epoll, w.event, 4, 0), 0);
+		unwatch(&w);
+	}
+	watch(&w, EPOLLIN);
+	outer = epoll_create1(0);
+	assert_int_equal(epoll_ctl(outer, EPOLL_CTL_ADD, w.epoll, &event), 0);
+	write_much(&w);
+	assert_int_equal(epoll_wait(outer, w.event, 4, 0), 0);
+	assert_int_equal(epoll_wait(w.epoll, w.event, 4, 0), 0);
+	close(outer);
+	unwatch(&w);
+}
+
+/* A registration that was removed by a copy of the instance's descriptor is not reported, nor is
+ * another instance that has its number. */
+static void epoll_asks_the_kernel(void **state)
+{
+	struct watched w;
+	int copy;
+
+	watch(&w, EPOLLIN);
+	copy = dup(w.epoll);
+	assert_int_equal(epoll_ctl(copy, EPOLL_CTL_DEL, w.l.receiver, NULL), 0);
+	write_much(&w);
+	assert_int_equal(epoll_wait(w.epoll, w.event, 4, 0), 0);
+	close(copy);
+	unwatch(&w);
+
+	watch(&w, EPOLLIN);
+	write_much(&w);
+	copy = sdp_libc.epoll_create1(0);
+	assert_int_equal(dup2(copy, w.epoll), w.epoll);
+	assert_int_equal(epoll_wait(w.epoll, w.event, 4, 0), 0);
+	close(copy);
+	unwatch(&w);
+}
+
+static void *wait_by_epoll(void *watched)
+{
+	struct watched *w = watched;
+
+	return epoll_wait(w->epoll, w->event, 4, -1) == 1 ? watched : NULL;
+}
+
+/* As wakes_a_reader_in_the_kernel. */
+static void epoll_is_woken_by_the_socket(void **state)
+{
+	pthread_t thread;
+	struct watched w;
+	void *woken;
+
+	watch(&w, EPOLLIN | EPOLLET);
+	assert_int_equal(pthread_create(&thread, NULL, wait_by_epoll, &w), 0);
+	while (!atomic_load(&w.l.half->readers_in_kernel))
+		sched_yield();
+	assert_int_equal(write_to(w.l.sender, out, MUCH), MUCH);
+	assert_int_equal(abi_sdp_used(w.l.half), 0);
+	assert_int_equal(send(w.l.to_receiver, out, MUCH, 0), MUCH); /* softibd passes it on */
+	assert_int_equal(pthread_join(thread, &woken), 0);
+	assert_ptr_equal(woken, &w);
+	unwatch(&w);
+}
+
+/* A writer that may not wait fills the socket when the ring is full: else the kernel would never
+ * tell it that there is room. */
+static void fills_the_socket_behind_the_ring(void **state)
+{
+	struct pollfd p;
+	struct link l;
+	ssize_t n;
+
+	open_link(&l);
+	grant(&l);
+	do
+		n = write_to(l.sender, out, sizeof(out));
+	while (n == sizeof(out));
+	assert_int_equal(abi_sdp_used(l.half), ABI_SDP_RING_BYTES);
+	p = (struct pollfd){.fd = l.sender, .events = POLLOUT};
+	assert_int_equal(poll(&p, 1, 0), 0);
 	close_link(&l);
 }
 
@@ -351,11 +575,19 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(uses_the_ring_in_order),
+		cmocka_unit_test(reads_all_there_is),
 		cmocka_unit_test(leaves_the_ring_when_the_lease_ends),
 		cmocka_unit_test(wraps),
 		cmocka_unit_test(stops_at_the_mark),
 		cmocka_unit_test(rests_in_the_kernel),
 		cmocka_unit_test(polls_the_ring),
+		cmocka_unit_test(epoll_reports_a_level),
+		cmocka_unit_test(epoll_reports_an_edge),
+		cmocka_unit_test(epoll_is_fair),
+		cmocka_unit_test(epoll_leaves_some_to_the_kernel),
+		cmocka_unit_test(epoll_asks_the_kernel),
+		cmocka_unit_test(epoll_is_woken_by_the_socket),
+		cmocka_unit_test(fills_the_socket_behind_the_ring),
 		cmocka_unit_test(wakes_a_reader_in_the_kernel),
 		cmocka_unit_test(knows_that_a_descriptor_was_replaced),
 		cmocka_unit_test(survives_rubbish),
@@ -364,6 +596,10 @@ int main(void)
 	sdp_libc = (struct sdp_libc){.getsockopt = getsockopt, .sendmsg = sendmsg, .recvmsg = note_recvmsg};
 	*(void **)&sdp_libc.ppoll = dlsym(RTLD_NEXT, "ppoll");
 	*(void **)&sdp_libc.select = dlsym(RTLD_NEXT, "select");
+	*(void **)&sdp_libc.epoll_create1 = dlsym(RTLD_NEXT, "epoll_create1");
+	*(void **)&sdp_libc.epoll_ctl = dlsym(RTLD_NEXT, "epoll_ctl");
+	*(void **)&sdp_libc.epoll_pwait = dlsym(RTLD_NEXT, "epoll_pwait");
+	*(void **)&sdp_libc.epoll_pwait2 = dlsym(RTLD_NEXT, "epoll_pwait2");
 	for (size_t i = 0; i < sizeof(out); i++)
 		out[i] = (uint8_t)rand();
 	return cmocka_run_group_tests(tests, NULL, NULL);
