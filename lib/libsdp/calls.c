@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "abi/session.h"
@@ -14,6 +15,7 @@
 #define EXPORT __attribute__((visibility("default")))
 
 struct sdp_libc sdp_libc;
+struct sdp_env sdp_env;
 static bool is_active; /* the program runs on a node of a fabric */
 
 static void *find(const char *symbol)
@@ -27,11 +29,14 @@ static void *find(const char *symbol)
 
 #define FIND(symbol) *(void **)&sdp_libc.symbol = find(#symbol)
 
+static char *copy_of(const char *text)
+{
+	return text ? strdup(text) : NULL;
+}
+
 /* Other libraries' constructors may run, and open sockets, before this one. */
 bool sdp_begin(void)
 {
-	const char *dir;
-
 	if (sdp_libc.setsockopt)
 		return is_active;
 	FIND(close);
@@ -62,8 +67,9 @@ bool sdp_begin(void)
 	FIND(getpeername);
 	FIND(getsockopt);
 	FIND(setsockopt);
-	dir = getenv(ABI_ENV_DIR);
-	is_active = dir && *dir;
+	sdp_env.dir = copy_of(getenv(ABI_ENV_DIR));
+	sdp_env.node = copy_of(getenv(ABI_ENV_NODE));
+	is_active = sdp_env.dir && *sdp_env.dir;
 	if (is_active)
 		sdp_rules_load();
 	return is_active;

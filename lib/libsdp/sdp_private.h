@@ -67,6 +67,12 @@ struct sdp_libc {
 };
 extern struct sdp_libc sdp_libc;
 
+/** struct sdp_env - what the environment has said of the fabric when the library was loaded; servers
+ *  such as nginx clear it afterwards. NULL: nothing */
+extern struct sdp_env {
+	char *dir, *node;
+} sdp_env;
+
 /** sdp_begin() - find them, if that was not done yet. Return: is the program on a node? */
 bool sdp_begin(void);
 

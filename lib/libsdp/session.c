@@ -55,7 +55,7 @@ static int receive(int session, struct abi_sdp_names *names, int *returned)
 
 static int greet(int session)
 {
-	const char *node = getenv(ABI_ENV_NODE);
+	const char *node = sdp_env.node;
 	struct abi_open open = {
 		.magic = ABI_MAGIC, .version = ABI_VERSION, .kind = ABI_OPEN_SDP};
 	struct abi_sdp_names names;
@@ -70,7 +70,7 @@ static int greet(int session)
 
 int sdp_session_open(void)
 {
-	const char *dir = getenv(ABI_ENV_DIR);
+	const char *dir = sdp_env.dir;
 	int session, ret;
 
 	if (!dir || !*dir)

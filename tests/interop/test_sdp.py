@@ -421,6 +421,62 @@ def test_rsync(pair, home):
         {path.name: path.read_bytes() for path in files.iterdir()}
 
 
+NGINX = """daemon off; pid {home}/nginx.pid; error_log stderr; worker_processes 2; {user}
+events {{ }}
+http {{
+    access_log off; proxy_max_temp_file_size 0; sendfile off; output_buffers 2 256k; proxy_buffers 8 256k;
+    client_body_temp_path {home}; proxy_temp_path {home}; fastcgi_temp_path {home}; uwsgi_temp_path {home};
+    scgi_temp_path {home};
+    server {{
+        listen {port}; root {home};
+        location /sendfile/ {{ alias {home}/; sendfile on; }}
+        location /proxy/ {{ proxy_pass http://{address}:{port}/; proxy_http_version 1.1; }}
+    }}
+}}
+"""
+
+
+@pytest.mark.no_sanitizer("nginx does not start under a sanitizer's runtime")
+def test_nginx(pair, home):
+    """Its event loop is edge-triggered: it sends a file from memory, by sendfile(), and as a proxy of
+    itself, though it clears its environment before it connects. The ring is used."""
+    (home / "file").write_bytes(os.urandom(48 << 20))
+    Server.port += 1
+    (home / "nginx.conf").write_text(NGINX.format(home=home, address=IPV4, port=Server.port,
+                                                  user="user root;" if os.getuid() == 0 else ""))
+    server = pair.start("n1", "nginx", "-p", home, "-e", "stderr", "-c", home / "nginx.conf", options=SDP)
+
+    out = []
+
+    def copied(place):
+        (home / "copy").unlink(missing_ok=True)
+        client = pair.start("n2", "curl", "-sSf", "-o", home / "copy", f"http://{IPV4}:{Server.port}{place}", options=SDP)
+        out.append(pair.finish(client))
+        return client.returncode == 0 and (home / "copy").read_bytes() == (home / "file").read_bytes()
+
+    wait_until(lambda: copied("/file"), "nginx listens")
+    before = shared_bytes(pair)
+    for place in "/file", "/sendfile/file", "/proxy/file":
+        assert copied(place), (place, out[-1])
+    assert shared_bytes(pair) > before, "the ring is not used"
+    server.terminate()
+    pair.finish(server)
+
+
+@pytest.mark.no_sanitizer("iperf3 does not start under a sanitizer's runtime")
+@pytest.mark.parametrize("how", [(), ("-R",), ("-P", "4"), ("--bidir",)], ids=" ".join)
+def test_iperf3(pair, how):
+    """It waits in select(), and writes all it can."""
+    Server.port += 1
+    server = pair.start("n1", "iperf3", "-s", "-1", "-p", Server.port, "--forceflush", options=SDP)
+    while "listening" not in server.stdout.readline():
+        assert server.poll() is None
+    client = pair.start("n2", "iperf3", "-c", IPV4, "-p", Server.port, "-n", "64M", *how, options=SDP)
+    out = pair.finish(client)
+    assert client.returncode == 0 and "iperf Done." in out, out
+    pair.finish(server)
+
+
 class Raw:
     """A connection of the "sdp" socket, by which anything can be said."""
     KIND = 5  # ABI_OPEN_SDP
