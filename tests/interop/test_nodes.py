@@ -355,6 +355,15 @@ def test_libfabric_by_rdma_cm(fabric, provider, endpoint):
     assert server.wait(TIMEOUT) == 0
 
 
+def test_fi_info(fabric):
+    """What libfabric offers: connected endpoints on the adapter, by IP addresses, and datagrams
+    upon them."""
+    offered = on(fabric, "n1", "fi_info", "-p", "verbs", "-t", "FI_EP_MSG", "-v")
+    assert "prov_name: verbs" in offered, offered
+    assert re.search(r"domain_attr:.*?name: softib0", offered, re.S), offered
+    assert "FI_SOCKADDR" in offered and "ofi_rxm" in on(fabric, "n1", "fi_info", "-t", "FI_EP_RDM")
+
+
 def test_multicast_of_ipoib(fabric):
     """mckey in IPoIB's port space joins a group that ib0 is a member of. The administrator lets
     it in because it names the group's Q_Key, which is that of the partition."""

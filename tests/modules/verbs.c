@@ -163,6 +163,8 @@ static void address_handles(struct world *w)
 	attr.dlid = 9;
 	CHECK(!IS_ERR(ah) && !rdma_modify_ah(ah, &attr));
 	CHECK(!rdma_query_ah(ah, &seen) && seen.dlid == 9 && seen.sl == 1);
+	attr.dlid = 11; /* by the names that were before */
+	CHECK(!ib_modify_ah(ah, &attr) && !ib_query_ah(ah, &seen) && seen.dlid == 11);
 	CHECK(!ib_destroy_ah(ah));
 }
 

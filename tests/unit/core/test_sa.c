@@ -503,11 +503,22 @@ static void a_group_is_joined_and_left_by_hand(void **state)
 	assert_int_equal(o.status, 0);
 	assert_int_equal(be16_to_cpu(o.member.mlid), 0xc005);
 	assert_int_equal(o.member.mtu, IB_MTU_2048);
+	o.member.mlid = 0;
+	assert_true(ib_sa_mcmember_rec_query(&client, device, 1, IB_MGMT_METHOD_GET, &rec,
+					     IB_SA_MCMEMBER_REC_MGID, 1000, GFP_KERNEL, member_done,
+					     &o, NULL) >= 0);
+	run_ms(100);
+	assert_int_equal(sa->method, IB_MGMT_METHOD_GET);
+	assert_int_equal(sa->attr_id, IB_SA_ATTR_MC_MEMBER_REC);
+	assert_int_equal(be16_to_cpu(o.member.mlid), 0xc005);
+	assert_int_equal(ib_sa_mcmember_rec_query(&client, device, 1, IB_MGMT_METHOD_SEND, &rec, 0, 1000,
+						  GFP_KERNEL, member_done, &o, NULL),
+			 -EINVAL);
 	assert_true(ib_sa_mcmember_rec_delete(&client, device, 1, &rec, IB_SA_MCMEMBER_REC_MGID,
 					      1000, GFP_KERNEL, member_done, &o, NULL) >= 0);
 	run_ms(100);
 	assert_int_equal(sa->method, IB_SA_METHOD_DELETE);
-	assert_int_equal(o.calls, 2);
+	assert_int_equal(o.calls, 3);
 	rec.sl = 16; /* of four bits */
 	assert_int_equal(ib_sa_mcmember_rec_set(&client, device, 1, &rec, 0, 1000, GFP_KERNEL,
 						member_done, &o, NULL),
