@@ -48,7 +48,7 @@ struct follow {
 static struct follow follow[ARRAY_SIZE(numbers)];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* --- who is not for us --- */
+/* --- faults of the program itself --- */
 
 /* End the program at the instruction that failed, not at one of the library's. A signal that was
  * sent by kill() does not occur again by itself, so it is raised. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The list of devices: the adapters of one node of one fabric, as the
- * environment names them (SOFTIB_DIR, SOFTIB_NODE). Without SOFTIB_DIR there
- * are none, which a person is told. An ibv_device stays the same pointer in every list
- * and is never freed, as programs compare and keep them.
+ * The list of devices: the adapters of one node of one fabric, which the environment names
+ * (SOFTIB_DIR, SOFTIB_NODE). Without SOFTIB_DIR the list is empty, and a message on stderr says
+ * so. An ibv_device is the same pointer in every list and is never freed, because programs
+ * compare and keep the pointers.
  */
 #include <endian.h>
 #include <stdio.h>

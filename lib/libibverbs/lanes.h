@@ -25,12 +25,13 @@
 struct lane_out {
 	struct eng_lane_out eng;
 	struct list_head node;
-	struct list_head flows; /* those that use it */
+	struct list_head flows; /* flows that use the lane */
 	uint32_t id;
 	int doorbell_fd;
 	/* --- lanes_ring_overdue() --- */
-	uint32_t rung_for;  /* up to here the receiver has read, or its doorbell was rung */
-	uint32_t head_then; /* its head, the same since unread_since */
+	/* position up to which the receiver has read, or for which its doorbell was rung */
+	uint32_t rung_for;
+	uint32_t head_then; /* the receiver's position, unchanged since unread_since */
 	mono_t unread_since;
 };
 
@@ -40,7 +41,7 @@ struct lane_in {
 	uint32_t id;
 	bool gone; /* the sender is gone */
 	/* --- datagrams with wrong Q_Keys --- */
-	struct abi_lane_event bad; /* the next report to softibd */
+	struct abi_lane_event bad; /* the report that is sent to softibd next */
 	bool told;		   /* a report was sent and is not confirmed yet */
 };
 
@@ -73,15 +74,18 @@ struct flow {
 struct lanes {
 	bool off; /* SOFTIB_LANES=0: everything by softibd */
 	bool has_membarrier;
-	bool senders_fence; /* in spite of membarrier(2): we sleep too often */
+	/* senders must fence, although membarrier(2) is available, because this program sleeps
+	 * often */
+	bool senders_fence;
 	unsigned sleeps;    /* consecutive sleeps, each after few records */
 	uint64_t slept_at;  /* lanes_position() */
 	const struct abi_devpage *devpage;
 	struct abi_ring_tx *by_softibd; /* the ring of the packet path */
 	struct list_head out, in;
 	unsigned num_gone;	 /* of in: their senders left */
-	struct flow *flow; /* LANES_FLOWS, touched as they are used */
-	unsigned next_victim; /* in turn, when slots are short */
+	/* array of LANES_FLOWS entries, whose pages are allocated as they are used */
+	struct flow *flow;
+	unsigned next_victim; /* the slot to be reused next if none is free */
 	struct abi_resolve question[LANES_QUESTIONS];
 	unsigned num_questions;
 	void (*wake)(void *ctx); /* a thread must call lanes_answer() */

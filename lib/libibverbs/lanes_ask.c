@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/*
- * The slow side of lanes: asking softibd for the way of a flow, and hearing
- * of lanes that others made or that ended. Runs in the progress thread, or
- * in ibv_modify_qp() for a QP that is about to send.
- */
+/* The slow path of lanes: requests to softibd for the way of a flow, and messages about lanes
+ * that other programs made or that have ended. It runs in the progress thread, or in
+ * ibv_modify_qp() for a QP that is about to send. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -84,8 +82,8 @@ static struct lane_out *new_out(const struct lanes *l, uint32_t id, const int fd
 	return lane;
 }
 
-/* There is no descriptor or no memory for a lane. softibd must know: otherwise peers would send
- * into the lane and wait, or it would never be offered to this program again. */
+/* There is no descriptor or no memory for a lane. Report this to softibd: otherwise peers would
+ * send into the lane and wait, or it would never be offered to this program again. */
 static void refuse(int fd, uint32_t id)
 {
 	struct abi_lane_event event = {.kind = ABI_LANE_REFUSED, .lane = id};
@@ -201,7 +199,7 @@ uint32_t lanes_prepare(struct soft_context *ctx, const struct abi_resolve *key)
 	return owner;
 }
 
-/* --- what softibd is told --- */
+/* --- reports to softibd --- */
 
 /* Under the engine's lock. Reports that do not go out now are included in the next one. */
 static void report_bad_qkeys(struct soft_context *ctx, struct lane_in *lane)
@@ -231,7 +229,7 @@ void lanes_bad_qkey(struct soft_context *ctx, struct eng_lane_in *eng,
 	report_bad_qkeys(ctx, lane);
 }
 
-/* --- what softibd tells --- */
+/* --- messages from softibd --- */
 
 struct news {
 	struct lanes *lanes;

@@ -54,7 +54,7 @@ static void flush(void *ctx)
 	if (link->wakeups)
 		link->wakeups->softibd(container_of(link, struct soft_context, link));
 	else if (write(link->doorbell_fd, &one, sizeof(one)) < 0)
-		return; /* full: softibd knows */
+		return; /* the ring is full, which softibd sees */
 }
 
 static const void *receive(void *ctx, size_t *len, unsigned *port_num)
@@ -62,7 +62,7 @@ static const void *receive(void *ctx, size_t *len, unsigned *port_num)
 	struct soft_link *link = ctx;
 	const void *packet;
 
-	*port_num = 0; /* the DLID tells */
+	*port_num = 0; /* unknown: the engine takes the port that has the DLID */
 	if (unlikely(link->broken))
 		return NULL;
 	packet = abi_ring_peek(&link->rx, len);

@@ -9,8 +9,8 @@
 #include "faults.h"
 #include "threads.h"
 
-/** threads_start() - one of ours, which gets no signal of the program's. @stack_bytes: 0: the
- *  program's default. @run calls threads_begin() first. Return: 0; -errno */
+/** threads_start() - start a thread of the library, which blocks the program's signals.
+ *  @stack_bytes: 0: the program's default. @run calls threads_begin() first. Return: 0; -errno */
 static inline int threads_start(pthread_t *thread, const char *name, size_t stack_bytes,
 				void *(*run)(void *arg), void *arg)
 {

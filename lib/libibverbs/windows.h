@@ -20,19 +20,20 @@ struct soft_context;
 
 struct windows {
 	bool on;
-	bool early; /* the user wants memory to move when it is registered */
+	bool early; /* memory moves when it is registered (SOFTIB_WINDOWS=early) */
 	int sock; /* ABI_FD_WINDOWS */
 	struct abi_window_page *page;
 	pthread_t thread;
 	pthread_mutex_t lock; /* extents; held while memory moves */
 	struct list_head extents;
 	unsigned num_extents, max_extents; /* each holds a descriptor */
-	struct extent *next; /* not one of them yet, but has its file; NULL: it has not */
+	/* the extent that is being made, which has a memfd already; NULL: none */
+	struct extent *next;
 	uint32_t next_id;
 	pthread_mutex_t peers_lock;
 	uint32_t self; /* --- both protected by peers_lock --- */
 	struct list_head peers;
-	struct list_head mapped; /* the thread's own */
+	struct list_head mapped; /* used by the thread of windows only */
 	int fork_pipe[2];	 /* the child closes it when it has its copies; -1: none */
 	_Atomic uint32_t *copied; /* it says so here, too: shared with it */
 	int fork_state;		 /* of unlock_after_calls() */
@@ -40,12 +41,12 @@ struct windows {
 
 /* --- windows.c --- */
 
-/** windows_start() - take part, unless the environment or this system says
- *  no. Takes both descriptors, whatever it returns. 0; -errno */
+/** windows_start() - use windows, unless the environment or the system does not allow it. Both
+ *  descriptors belong to it, whatever it returns. Return: 0; -errno */
 int windows_start(struct soft_context *ctx, int sock, int page_fd);
 /** windows_stop() - no peer reaches our memory after return */
 void windows_stop(struct soft_context *ctx);
-/** windows_free() - when the engine is gone */
+/** windows_free() - free everything. Context: the engine has been destroyed */
 void windows_free(struct soft_context *ctx);
 /** windows_before_fork(), windows_after_fork() - around fork(): the parent
  *  goes on when the child, in windows_in_child(), has made itself private
@@ -56,13 +57,13 @@ void windows_in_child(struct soft_context *ctx);
 
 /* --- windows_give.c --- */
 
-/** windows_prepare() - the program registers memory: it moves now if it cannot
- *  move later, or as the user wishes. windows_registered() follows, whatever becomes of the region;
- *  @key 0: nothing did */
+/** windows_prepare() - called before the program registers memory: move it now if it cannot move
+ *  later, or if the user wants that. windows_registered() has to follow in any case, with @key 0
+ *  if the registration failed */
 void windows_prepare(struct soft_context *ctx, void *addr, size_t length, int access);
 void windows_registered(struct soft_context *ctx, void *addr, size_t length, uint32_t key);
-/** windows_key_gone() - no peer reaches memory by @key after return. The
- *  engine knows the key no more. Context: may take milliseconds for each MiB */
+/** windows_key_gone() - take memory back from peers: none reaches it by @key after return.
+ *  Context: the engine has removed the key; may take milliseconds for each MiB */
 void windows_key_gone(struct soft_context *ctx, uint32_t key);
 
 #endif

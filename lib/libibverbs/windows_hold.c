@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/*
- * Writers of pages are held off, by userfaultfd(2): who stores into a page that
- * is write-protected waits until it is woken, and stores again then. In the
- * mode that everybody has, system calls that write into it fail instead.
- */
+/* Write protection of pages by userfaultfd(2): a thread that stores into a protected page waits
+ * until it is woken, and then repeats the store. In the mode that needs no privilege, system
+ * calls that write into such a page fail instead. */
 #include "windows_hold.h"
 
 #include <errno.h>
@@ -25,11 +23,11 @@
 static pthread_mutex_t userfault_lock = PTHREAD_MUTEX_INITIALIZER;
 /* --- protected by userfault_lock until asked is set, constant then --- */
 static int userfault = -1;
-static bool asked, holes_too; /* pages that are not there are protected as well */
-static bool threads_only;     /* system calls are not held off */
+static bool asked, holes_too; /* pages that do not exist yet are protected as well */
+static bool threads_only;     /* system calls do not wait, but fail */
 
-/* Return: one that holds off system calls as well; else, where it is allowed to
- * everybody, one that does not: *@threads; -1 */
+/* Return: a userfaultfd for which system calls wait as well; else, if unprivileged users may
+ * have one, one for which they fail, and *@threads is set; else -1 */
 static int create_userfault(bool *threads)
 {
 	int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK), dev;

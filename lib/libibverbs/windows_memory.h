@@ -40,19 +40,19 @@ struct extent {
 
 /** enum memory_moves - when pages of the program's can move */
 enum memory_moves {
-	MEMORY_STAYS,	    /* never: writers cannot be held off */
+	MEMORY_STAYS,	    /* never: pages cannot be write-protected */
 	MEMORY_MOVES_ALONE, /* while the program has one thread, and that calls us:
 			     * threads can be held off, system calls cannot */
 	MEMORY_MOVES,	    /* at any time */
 };
-/** memory_moves() - what this system allows this program */
+/** memory_moves() - when may pages of this program move, by the rights that the system gives it? */
 enum memory_moves memory_moves(void);
-/** memory_can_move() - now, for this caller? */
+/** memory_can_move() - can pages move now, in a call by this thread? */
 bool memory_can_move(void);
 /** memory_make_file() - the memfd of an extent that is zeroed else, before there is
  *  anything to move: its making takes a third of moving a page. 0; -errno */
 int memory_make_file(struct extent *x);
-/** memory_drop_file() - nothing was moved into it */
+/** memory_drop_file() - close the memfd, into which nothing was moved */
 void memory_drop_file(struct extent *x);
 /** memory_move_out() - private pages from @x->addr, at most @x->bytes, into a
  *  memfd, its own or one that is made; x gets what was moved. Context:
@@ -70,16 +70,16 @@ void memory_take_back(struct extent *x);
  *  nobody else runs */
 void memory_copy_for_child(struct extent *x);
 
-/** struct area - a mapping of this process, as /proc tells */
+/** struct area - a mapping of this process, as /proc shows it */
 struct area {
 	char *start, *end;
 	off_t offset;
 	dev_t dev;
 	ino_t inode;
 	int prot;
-	bool movable; /* private, readable and writable, not a file's */
+	bool movable; /* private, readable and writable, and not of a file */
 };
-/** memory_area_at() - the mapping that holds @addr. False: none */
+/** memory_area_at() - find the mapping that contains @addr. Return: false: there is none */
 bool memory_area_at(const char *addr, struct area *area);
 /** memory_areas_forget() - in a child: what was known is of the parent. Its
  *  descriptor is left to exec() */

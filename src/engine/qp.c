@@ -163,7 +163,7 @@ static void op_failed(void *ctx)
 
 	if (unlikely(qp->init.is_rd))
 		eng_rd_leave(qp);
-	eng_window_revoke(ctx); /* whoever resets or destroys it waits for the peer */
+	eng_window_revoke(ctx); /* the thread that resets or destroys the QP waits for the peer */
 }
 
 static void op_put(void *ctx, void *to, const void *from, uint32_t len, uint32_t offset)
