@@ -585,7 +585,7 @@ eng_cq_add_sent(const struct eng_qp *qp, uint64_t wr_id, uint8_t status, uint8_t
 	eng_cq_added(qp->send_cq, status != IBV_WC_SUCCESS);
 }
 /** eng_wc_received() - fill @out, the completion of a receive. Only this function and
- *  eng_wc_sent() fill a struct ibv_wc */
+ *  eng_wc_sent() fill completions of QPs; those of operations on a list of tags are in tag.c */
 static inline void eng_wc_received(const struct eng_qp *qp, const struct tp_wc *wc,
 				   struct ibv_wc *out)
 {
