@@ -17,6 +17,7 @@
 #include "abi/sdp.h"
 #include "abi/session.h"
 #include "access/devices.h"
+#include "access/guest.h"
 #include "access/sdp_relay.h"
 #include "runtime/posix/closer.h"
 #include "ulp/sdp/socket.h"
@@ -57,6 +58,7 @@ struct session {
 	struct list_head queue; /* struct waiting */
 	unsigned int num_queued;
 	struct rt_work end;
+	struct guest guest;
 };
 
 /* --- the end --- */
@@ -96,6 +98,7 @@ static void close_session(struct session *s)
 		s->endpoint->num_detached--;
 	else
 		close(s->fd);
+	guest_leave(&s->guest);
 	list_del(&s->node);
 	rt_free(s);
 }
@@ -437,6 +440,9 @@ static int open_socket(struct session *s, const void *message, size_t bytes)
 	node = devices_node(s->endpoint->rt, open.node);
 	if (!node)
 		return -ENOENT;
+	ret = guest_open(&s->guest, node);
+	if (ret)
+		return ret;
 	socket = sdp_socket_create(s->endpoint->rt, node, &ops, s);
 	if (IS_ERR(socket))
 		return (int)PTR_ERR(socket);
@@ -493,6 +499,11 @@ static bool has_room(const struct sdp_endpoint *endpoint, int fd, const struct p
 	return peer_has_room(peer, fd, n, FDS_OF_A_SESSION);
 }
 
+static void drop_newcomer(struct guest *guest)
+{
+	close_session(container_of(guest, struct session, guest));
+}
+
 void sdp_endpoint_serve(struct sdp_endpoint *endpoint, int fd, const struct peer *peer)
 {
 	bool room = !peer || has_room(endpoint, fd, peer);
@@ -512,6 +523,7 @@ void sdp_endpoint_serve(struct sdp_endpoint *endpoint, int fd, const struct peer
 	list_add_tail(&s->node, &endpoint->sessions);
 	rt_io_init(endpoint->rt, &s->io, fd, on_message);
 	rt_io_watch(&s->io, true, false);
+	guest_arrive(&s->guest, endpoint->rt, fd, FDS_OF_A_SESSION, drop_newcomer);
 }
 
 static void on_connection(void *ctx, int fd, const struct peer *peer)

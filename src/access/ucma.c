@@ -63,13 +63,20 @@ struct list_head *ucma_mcasts(const struct ucma_session *session, u32 number)
 struct ucma_id *ucma_id_add(struct ucma_session *session, u64 uid)
 {
 	struct ucma *ucma = session->ucma;
+	struct guest_node *charged;
 	struct ucma_id *id;
 
 	if (session->num_ids >= UCMA_IDS_MAX)
 		return NULL;
-	id = rt_zalloc(sizeof(*id));
-	if (!id)
+	charged = guest_take(&session->guest, UCMA_ID_BYTES);
+	if (!charged)
 		return NULL;
+	id = rt_zalloc(sizeof(*id));
+	if (!id) {
+		guest_give(charged, &session->guest, UCMA_ID_BYTES);
+		return NULL;
+	}
+	id->charged = charged;
 	id->session = session;
 	id->uid = uid;
 	id->number = ucma_next_number(session);
@@ -102,6 +109,8 @@ static void move(struct ucma_id *id, struct ucma_session *to)
 		to->num_mcasts++;
 	}
 	id->session->num_ids--;
+	id->session->guest.bytes -= UCMA_ID_BYTES;
+	to->guest.bytes += UCMA_ID_BYTES; /* it remains charged to its first node */
 	list_del(&id->node);
 	id->session = to;
 	list_add_tail(&id->node, &to->ids);
@@ -129,6 +138,7 @@ u32 ucma_id_drop(struct ucma_id *id)
 	list_del(&id->node);
 	list_del(&id->hash_node);
 	id->session->num_ids--;
+	guest_give(id->charged, &id->session->guest, UCMA_ID_BYTES);
 	rt_free(id);
 	return told;
 }
@@ -145,6 +155,7 @@ static void close_session(struct ucma_session *s)
 		rt_io_watch(&s->control, false, false);
 		close(s->control_fd);
 	}
+	guest_leave(&s->guest);
 	list_del(&s->node);
 	rt_free(s);
 }
@@ -188,6 +199,9 @@ static int open_file(struct ucma_session *s, size_t bytes)
 		return -ENOENT;
 	if (open.kind != ABI_OPEN_RDMA_CM)
 		return -EINVAL;
+	ret = guest_open(&s->guest, node);
+	if (ret)
+		return ret;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
 		return -errno;
 	fds[0] = pair[1];
@@ -238,6 +252,11 @@ static bool has_room(const struct ucma *ucma, int fd, const struct peer *peer)
 	return peer_has_room(peer, fd, n, FDS_OF_A_SESSION);
 }
 
+static void drop_newcomer(struct guest *guest)
+{
+	close_session(container_of(guest, struct ucma_session, guest));
+}
+
 void ucma_serve(struct ucma *ucma, int fd, const struct peer *peer)
 {
 	bool room = !peer || has_room(ucma, fd, peer);
@@ -260,6 +279,7 @@ void ucma_serve(struct ucma *ucma, int fd, const struct peer *peer)
 	list_add_tail(&s->node, &ucma->sessions);
 	rt_io_init(ucma->rt, &s->news, fd, on_message);
 	rt_io_watch(&s->news, true, false);
+	guest_arrive(&s->guest, ucma->rt, fd, FDS_OF_A_SESSION, drop_newcomer);
 }
 
 /* --- the endpoint --- */

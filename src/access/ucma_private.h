@@ -8,11 +8,13 @@
 
 #include "abi/ahead.h"
 #include "abi/session.h"
+#include "access/guest.h"
 #include "access/listener.h"
 #include "access/ucma.h"
 #include "rdma/rdma_cm.h"
 
 #define UCMA_IDS_MAX	65536 /* of one session: a program that makes more is refused */
+#define UCMA_ID_BYTES	2048  /* what one takes, with its events */
 #define UCMA_MCASTS_MAX 8192  /* as many groups as an adapter has */
 
 /** struct ucma_session - one opening of the device file, which is one event channel.
@@ -25,6 +27,7 @@ struct ucma_session {
 	char comm[RDMA_RESTRACK_COMM_BYTES];
 	int fd, control_fd; /* news; commands: -1 before the opening message */
 	struct rt_io news, control;
+	struct guest guest;
 	struct list_head ids;	/* struct ucma_id */
 	struct list_head queue; /* struct ucma_event, the oldest first */
 	unsigned int num_ids, num_mcasts, unsent;
@@ -40,6 +43,7 @@ struct ucma_id {
 	struct list_head events; /* struct ucma_event: of this id, the oldest first */
 	struct ucma_event *request; /* by which the listener's program hears of this id; NULL */
 	struct rdma_cm_id *cm_id;
+	struct guest_node *charged; /* for its memory */
 	u32 number;
 	u64 uid;
 	u32 events_reported;

@@ -53,6 +53,7 @@ static void close_session(struct umad_session *s)
 		rt_io_watch(&s->control, false, false);
 		rt_close_socket(s->control_fd);
 	}
+	guest_leave(&s->guest);
 	list_del(&s->node);
 	s->umad->num_sessions--;
 	rt_free(s);
@@ -193,7 +194,8 @@ static bool on_open(struct umad_session *s, size_t bytes)
 		answer_port(s, device, open.port);
 		return false;
 	}
-	ret = open.kind == ABI_OPEN_UMAD ? open_port(s, device, open.port) : -EINVAL;
+	ret = open.kind == ABI_OPEN_UMAD ? guest_open(&s->guest, device->node_name) : -EINVAL;
+	ret = ret ?: open_port(s, device, open.port);
 	if (!ret)
 		return true;
 refuse:
@@ -248,6 +250,11 @@ static unsigned int num_of_process(const struct umad *umad, pid_t pid)
 	return n;
 }
 
+static void drop_newcomer(struct guest *guest)
+{
+	close_session(container_of(guest, struct umad_session, guest));
+}
+
 void umad_serve(struct umad *umad, int fd, const struct peer *peer)
 {
 	bool room = peer_has_room(peer, fd, num_of_process(umad, peer->pid), FDS_OF_A_SESSION);
@@ -270,6 +277,7 @@ void umad_serve(struct umad *umad, int fd, const struct peer *peer)
 	umad->num_sessions++;
 	rt_io_init(umad->rt, &s->data, fd, on_message);
 	rt_io_watch(&s->data, true, false);
+	guest_arrive(&s->guest, umad->rt, fd, FDS_OF_A_SESSION, drop_newcomer);
 }
 
 static void on_accepted(void *ctx, int fd, const struct peer *peer)

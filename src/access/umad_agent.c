@@ -43,11 +43,14 @@ static void end_work(struct rt_work *work)
 
 static void end_agent(struct umad_agent *agent)
 {
-	struct umad_ends *ends = agent->session->ends;
+	struct umad_session *s = agent->session;
+	struct umad_ends *ends = s->ends;
 
-	if (umad_load_agent(agent->session) == agent)
-		umad_load_drop(agent->session);
-	agent->session->agent[agent->id] = NULL;
+	if (umad_load_agent(s) == agent)
+		umad_load_drop(s);
+	s->agent[agent->id] = NULL;
+	s->send_bytes -= agent->send_bytes; /* the rest is its node's alone, until they are cancelled */
+	s->guest.bytes -= agent->send_bytes;
 	agent->session = NULL;
 	list_add_tail(&agent->node, &ends->agents);
 	if (!end_some(agent))

@@ -6,6 +6,7 @@
 #include <rdma/ib_user_mad.h>
 
 #include "abi/session.h"
+#include "access/guest.h"
 #include "access/umad.h"
 #include "rdma/ib_mad.h"
 
@@ -25,6 +26,7 @@ struct umad_agent {
 	uint32_t id;
 	struct ib_mad_agent *mad;
 	struct list_head sends; /* struct umad_send, not completed and not cancelled */
+	size_t send_bytes; /* of all of them that its session is charged for */
 	struct list_head node;	/* in umad_ends.agents, when it ends */
 };
 
@@ -40,6 +42,7 @@ struct umad_record {
 	struct list_head node;
 	size_t bytes; /* of the whole record, header included */
 	struct ib_mad_recv_wc *segments; /* of a long message, which mad has the header of; NULL */
+	struct guest_node *charged; /* NULL: it is not queued */
 	struct ib_user_mad mad;
 };
 
@@ -51,6 +54,7 @@ struct umad_session {
 	pid_t pid;
 	char comm[RDMA_RESTRACK_COMM_BYTES];
 	int fd, control_fd; /* control_fd -1 before the port is open */
+	struct guest guest;
 	struct ib_device *device; /* NULL: not open yet, or unplugged */
 	unsigned port_num;
 	struct rt *rt;
@@ -82,6 +86,7 @@ struct umad_send {
 	struct list_head node; /* in the agent's sends; in none: it is cancelled */
 	struct ib_mad_send_buf *msg;
 	size_t bytes; /* that its session is charged for */
+	struct guest_node *charged; /* for them */
 	struct ib_user_mad_hdr hdr;
 	uint8_t head[IB_MGMT_RMPP_HDR];
 };

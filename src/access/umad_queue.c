@@ -100,6 +100,7 @@ void umad_queue_pop(struct umad_session *s)
 	list_del(&r->node);
 	s->queue_len--;
 	s->queue_bytes -= r->bytes;
+	guest_give(r->charged, &s->guest, r->bytes);
 	free_record(r);
 }
 
@@ -131,7 +132,11 @@ void umad_queue(struct umad_session *s, struct umad_record *r)
 {
 	/* an empty queue accepts a record of any length */
 	if (s->queue_len >= UMAD_QUEUE_MAX ||
-	    (s->queue_len && s->queue_bytes + r->bytes > UMAD_QUEUE_BYTES)) {
+	    (s->queue_len && s->queue_bytes + r->bytes > UMAD_QUEUE_BYTES))
+		r->charged = NULL;
+	else
+		r->charged = guest_take(&s->guest, r->bytes);
+	if (!r->charged) {
 		free_record(r);
 		return;
 	}

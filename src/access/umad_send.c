@@ -63,31 +63,40 @@ static struct umad_send *prepare(struct umad_agent *agent, const struct ib_user_
 {
 	struct umad_session *s = agent->session;
 	size_t bytes = mad_bytes + UMAD_SEND_OVERHEAD;
+	struct guest_node *charged;
 	struct ib_mad_send_buf *msg;
 	struct umad_send *send;
 	struct ib_ah *ah;
 
 	if (s->send_bytes && s->send_bytes + bytes > UMAD_SENDS_BYTES)
 		return ERR_PTR(-ENOMEM); /* the limit applies only if another message is being sent */
+	charged = guest_take(&s->guest, bytes);
+	if (!charged)
+		return ERR_PTR(-ENOMEM);
 	ah = make_ah(agent->mad, &in->hdr);
-	if (IS_ERR(ah))
+	if (IS_ERR(ah)) {
+		guest_give(charged, &s->guest, bytes);
 		return (void *)ah;
+	}
 	send = rt_zalloc(sizeof(*send));
 	msg = send ? make_message(agent->mad, in, mad_bytes) : ERR_PTR(-ENOMEM);
 	if (IS_ERR(msg)) {
 		rt_free(send);
 		ib_destroy_ah(ah);
+		guest_give(charged, &s->guest, bytes);
 		return (void *)msg;
 	}
 	INIT_LIST_HEAD(&send->node);
 	send->agent = agent;
 	send->msg = msg;
 	send->bytes = bytes;
+	send->charged = charged;
 	send->hdr = in->hdr;
 	memcpy(send->head, msg->mad, sizeof(send->head));
 	msg->context[0] = send;
 	msg->ah = ah;
 	s->send_bytes += bytes;
+	agent->send_bytes += bytes;
 	return send;
 }
 
@@ -124,8 +133,12 @@ struct umad_send *umad_send_prepare(struct umad_session *s, const struct ib_user
 
 void umad_send_discard(struct umad_send *send)
 {
-	if (send->agent->session)
-		send->agent->session->send_bytes -= send->bytes;
+	struct umad_session *s = send->agent->session;
+
+	send->agent->send_bytes -= send->bytes;
+	if (s)
+		s->send_bytes -= send->bytes;
+	guest_give(send->charged, s ? &s->guest : NULL, send->bytes);
 	list_del(&send->node);
 	ib_destroy_ah(send->msg->ah);
 	ib_free_send_mad(send->msg);

@@ -62,6 +62,7 @@ static void close_session(struct session *s)
 	rt_free(s->command);
 	rt_io_watch(&s->io, false, false);
 	rt_close_socket(s->fd);
+	guest_leave(&s->guest);
 	list_del(&s->node);
 	s->uverbs->num_sessions--;
 	rt_free(s);
@@ -248,6 +249,7 @@ static bool on_open(struct session *s, size_t bytes)
 		return false;
 	}
 	ret = open.kind == ABI_OPEN_UVERBS ? open_device(s, node, open.device) : -EINVAL;
+	ret = ret ?: guest_open(&s->guest, node);
 	if (!ret)
 		return endpoint_send(s->fd, 0, NULL, 0, NULL, 0) == 0;
 refuse:
@@ -379,6 +381,11 @@ static unsigned int num_of_process(const struct uverbs *uverbs, pid_t pid)
 	return n;
 }
 
+static void drop_newcomer(struct guest *guest)
+{
+	close_session(container_of(guest, struct session, guest));
+}
+
 void uverbs_serve(struct uverbs *uverbs, int fd, const struct peer *peer)
 {
 	bool room = peer_has_room(peer, fd, num_of_process(uverbs, peer->pid), FDS_OF_A_SESSION);
@@ -398,6 +405,7 @@ void uverbs_serve(struct uverbs *uverbs, int fd, const struct peer *peer)
 	rt_work_init(&s->settle, settle);
 	rt_io_init(uverbs->rt, &s->io, fd, on_message);
 	rt_io_watch(&s->io, true, false);
+	guest_arrive(&s->guest, uverbs->rt, fd, FDS_OF_A_SESSION, drop_newcomer);
 }
 
 static void on_accepted(void *ctx, int fd, const struct peer *peer)

@@ -5,11 +5,13 @@ import contextlib
 import errno
 import os
 import re
+import select
 import socket
 import struct
 from pathlib import Path
 
 from hostile.attack import Sender, connect, innocents_go_on
+from interop.fabric import wait_until
 from interop.test_bad_input import OPEN_UMAD, abi_open, node_lid
 from interop.test_kill import softibd_pid
 
@@ -137,6 +139,36 @@ def test_long_messages_by_the_hundred(shared):
             assert program.status() == errno.ENOMEM
         assert resident_mib(shared) < before + 100
     innocents_go_on(shared)
+
+
+def test_long_messages_of_many_programs(shared):
+    """Each keeps within its own limit, and all are of one node: what softibd keeps of them is bounded by
+    the node's share. A program of another node sends a message as long."""
+    before = resident_mib(shared)
+    with contextlib.ExitStack() as stack:
+        fd = os.memfd_create("long")
+        stack.callback(os.close, fd)
+
+        def send(program):
+            os.pwrite(fd, program.record(first_segment(VENDOR, 1, SEND, 1)), 0)
+            os.truncate(fd, LONG)
+            socket.send_fds(program.sock, [program.record(b"")], [fd])
+
+        greedy = [stack.enter_context(MadProgram(shared, rmpp=1)) for _ in range(10)]
+        for program in greedy:
+            send(program)
+
+        def told():
+            return select.select([program.sock for program in greedy], [], [], 0)[0]
+
+        wait_until(lambda: len(told()) == 6, lambda: f"{len(told())} of 10 are refused")
+        assert all(program.status() == errno.ENOMEM for program in greedy if program.sock in told())
+        other = stack.enter_context(MadProgram(shared, "n3", rmpp=1))
+        send(other)
+        innocents_go_on(shared)
+        other.send(get(1), node_lid(shared, "n1"))  # softibd has read the long one then
+        assert other.status() == 0
+        assert resident_mib(shared) < before + 400
 
 
 def test_first_segments_of_messages_without_end(shared):

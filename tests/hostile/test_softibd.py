@@ -106,22 +106,30 @@ def test_a_process_does_not_take_all_descriptors(shared):
         shared.run("n1", "ibstat")
 
 
+def contexts(fabric):
+    return list(iter(lambda: idle_session(fabric, "uverbs"), None))
+
+
 @contextlib.contextmanager
-def greedy_processes(fabric, num):
-    """Processes that each take as many contexts as they get, one after the other."""
+def greedy_processes(fabric, num, take=contexts):
+    """Processes that each take as many as they get, one after the other. Yields how many each got."""
     done, hold = os.pipe(), os.pipe()
-    children = []
+    children, got = [], []
     try:
         for _ in range(num):
             children.append(os.fork())
             if not children[-1]:
-                held = list(iter(lambda: idle_session(fabric, "uverbs"), None))
-                os.close(hold[1])
-                os.write(done[1], bytes([len(held)]))
-                os.read(hold[0], 1)
-                os._exit(0)
-            assert os.read(done[0], 1) != b"\0", "there was room for one"
-        yield
+                num = 0  # what it says if it fails: the parent waits for a byte
+                try:
+                    held = take(fabric)
+                    num = min(len(held), 255)
+                finally:
+                    os.close(hold[1])
+                    os.write(done[1], bytes([num]))
+                    os.read(hold[0], 1)
+                    os._exit(0)
+            got.append(os.read(done[0], 1)[0])
+        yield got
     finally:
         for fd in hold + done:
             os.close(fd)
@@ -131,7 +139,34 @@ def greedy_processes(fabric, num):
 
 def test_processes_do_not_take_all_descriptors(shared):
     """Each takes its share; the last quarter is for programs that have none."""
-    with limit_of_files(softibd_pid(shared), 1200), greedy_processes(shared, 8):
+    with limit_of_files(softibd_pid(shared), 1200), greedy_processes(shared, 8) as got:
+        assert 0 not in got, "there was room for one"
+        innocents_go_on(shared)
+        shared.run("n1", "ibstat")
+
+
+def test_processes_of_a_node_do_not_take_all_descriptors(shared):
+    """There are so many of them that even the least that each may have would be all. What is left
+    then is for programs of other nodes."""
+    with limit_of_files(softibd_pid(shared), 1200), greedy_processes(shared, 40) as got:
+        assert 0 in got
+        innocents_go_on(shared)
+        shared.run("n4", "ibstat")
+
+
+def silent(fabric):
+    """As many connections as one gets, on which nothing is said."""
+    held = []
+    for name in "uverbs", "umad", "rdma_cm", "sdp":
+        for _ in range(100):
+            held.append(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET))
+            held[-1].connect(str(fabric.dir / name))  # waits for room: no time-out
+    return held
+
+
+def test_connections_on_which_nothing_is_said(shared):
+    """They are of no node yet. When descriptors are scarce, the oldest are closed."""
+    with limit_of_files(softibd_pid(shared), 1200), greedy_processes(shared, 60, silent):
         innocents_go_on(shared)
         shared.run("n1", "ibstat")
 

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Shares of nodes in softibd's descriptors and memory. */
+#include "access/guest.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "abi/session.h"
+#include "rdma/ib_verbs.h"
+#include "runtime/posix/log.h"
+
+#define NEWCOMERS_MAX 128 /* connections that have said nothing, when descriptors are scarce */
+#define SCARCE	      4	  /* when a quarter is left: connections that say nothing are closed */
+#define RESERVE	      8	  /* when an eighth is left, it is for nodes that have less than others */
+
+/** struct guest_node - what the programs of a node have, while there are any */
+struct guest_node {
+	struct list_head node; /* nodes */
+	const struct rt *rt;
+	char name[ABI_NAME_BYTES]; /* "": all that do not exist */
+	unsigned int refs; /* sessions, and what they have taken of the memory */
+	unsigned int fds;
+	size_t bytes;
+	bool full; /* a program was turned away, and none was let in since */
+};
+
+/* the process has one list, whose nodes are of one fabric or, in tests, of several */
+static LIST_HEAD(nodes);
+static LIST_HEAD(newcomers);
+static unsigned int num_newcomers;
+
+/* --- the nodes --- */
+
+static int found(struct ib_device *device, void *ctx)
+{
+	return 1;
+}
+
+static struct guest_node *node_get(const struct rt *rt, const char *name)
+{
+	struct guest_node *n;
+
+	/* whoever makes names up has one share for all of them */
+	if (!ib_device_for_each_of_node(rt, name, found, NULL))
+		name = "";
+	list_for_each_entry(n, &nodes, node)
+		if (n->rt == rt && !strcmp(n->name, name))
+			goto out;
+	n = rt_zalloc(sizeof(*n));
+	if (!n)
+		return NULL;
+	n->rt = rt;
+	snprintf(n->name, sizeof(n->name), "%s", name);
+	list_add_tail(&n->node, &nodes);
+out:
+	n->refs++;
+	return n;
+}
+
+static void node_put(struct guest_node *n)
+{
+	if (--n->refs)
+		return;
+	list_del(&n->node);
+	rt_free(n);
+}
+
+static unsigned int num_nodes(const struct rt *rt)
+{
+	const struct guest_node *n;
+	unsigned int num = 0;
+
+	list_for_each_entry(n, &nodes, node)
+		num += n->rt == rt;
+	return num;
+}
+
+/* May @n, which has @own of what there is @most of, have @more? The last eighth is for nodes with less
+ * than an equal share, with one share for a node that has nothing yet. */
+static bool is_fair(const struct guest_node *n, uint64_t own, uint64_t used, uint64_t more,
+		    uint64_t most)
+{
+	return used + more <= most - most / RESERVE || own + more <= most / (num_nodes(n->rt) + 1);
+}
+
+/* --- descriptors --- */
+
+/* The kernel gives out the lowest number that is free, so @fd tells how many are in use. */
+static bool are_scarce(int fd, struct rlimit *limit)
+{
+	return getrlimit(RLIMIT_NOFILE, limit) == 0 && limit->rlim_cur != RLIM_INFINITY &&
+	       (rlim_t)fd >= limit->rlim_cur - limit->rlim_cur / SCARCE;
+}
+
+static void stop_waiting(struct guest *g)
+{
+	if (!g->drop)
+		return;
+	list_del(&g->newcomer);
+	g->drop = NULL;
+	num_newcomers--;
+}
+
+void guest_arrive(struct guest *g, const struct rt *rt, int fd, unsigned int fds,
+		  void (*drop)(struct guest *guest))
+{
+	struct rlimit limit;
+
+	g->rt = rt;
+	g->fd = fd;
+	g->fds = fds;
+	g->drop = drop;
+	list_add_tail(&g->newcomer, &newcomers);
+	num_newcomers++;
+	while (num_newcomers > NEWCOMERS_MAX && are_scarce(fd, &limit)) {
+		struct guest *oldest = list_first_entry(&newcomers, struct guest, newcomer);
+
+		oldest->drop(oldest);
+	}
+}
+
+static bool has_descriptors(struct guest_node *n, const struct guest *g)
+{
+	struct rlimit limit;
+	bool fair = !are_scarce(g->fd, &limit) ||
+		    is_fair(n, n->fds, (uint64_t)g->fd, g->fds, limit.rlim_cur);
+
+	if (!fair && !n->full)
+		rt_log("programs on %s are turned away: they have their share of softibd's "
+		       "descriptors (ulimit -n)",
+		       n->name[0] ? n->name : "nodes that do not exist");
+	n->full = !fair;
+	return fair;
+}
+
+int guest_open(struct guest *g, const char *name)
+{
+	struct guest_node *n = node_get(g->rt, name);
+
+	if (!n)
+		return -ENOMEM;
+	if (!has_descriptors(n, g)) {
+		node_put(n);
+		return -EMFILE;
+	}
+	stop_waiting(g);
+	n->fds += g->fds;
+	g->node = n;
+	return 0;
+}
+
+void guest_leave(struct guest *g)
+{
+	stop_waiting(g);
+	if (!g->node)
+		return;
+	g->node->fds -= g->fds;
+	node_put(g->node);
+	g->node = NULL;
+}
+
+/* --- memory --- */
+
+static bool has_memory(const struct guest_node *n, size_t more)
+{
+	const struct guest_node *other;
+	size_t used = 0;
+
+	if (n->bytes + more > GUEST_NODE_BYTES)
+		return false;
+	list_for_each_entry(other, &nodes, node)
+		if (other->rt == n->rt)
+			used += other->bytes;
+	return is_fair(n, n->bytes, used, more, GUEST_TOTAL_BYTES);
+}
+
+struct guest_node *guest_take(struct guest *g, size_t bytes)
+{
+	if (g->bytes + bytes > GUEST_FREE_BYTES && !has_memory(g->node, bytes))
+		return NULL;
+	g->bytes += bytes;
+	g->node->bytes += bytes;
+	g->node->refs++;
+	return g->node;
+}
+
+void guest_give(struct guest_node *n, struct guest *g, size_t bytes)
+{
+	if (g)
+		g->bytes -= bytes;
+	n->bytes -= bytes;
+	node_put(n);
+}
