@@ -122,6 +122,8 @@ static int enable(struct soft_context *ctx)
 		.fenced = windows_membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED) != 0,
 		.ask = ask,
 		.quiesce = windows_quiesce,
+		.sections_end = windows_sections_over,
+		.unbound = windows_unbound,
 		.ctx = ctx,
 	};
 	int rc = eng_windows_enable(ctx->engine, &config);

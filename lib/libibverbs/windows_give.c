@@ -21,6 +21,9 @@ static void shut_extent(struct soft_context *ctx, struct extent *x)
 	struct abi_window_msg m = {.kind = ABI_WINDOW_CLOSE, .window = x->id};
 
 	eng_token_give(ctx->engine, x->token);
+	for (unsigned i = 0; i < x->num_keys; i++)
+		if (x->key[i].is_window)
+			eng_mw_revoke(ctx->engine, x->key[i].key);
 	if (!x->granted)
 		return;
 	windows_sections_end(&ctx->windows);
@@ -88,6 +91,37 @@ void windows_key_gone(struct soft_context *ctx, uint32_t key)
 	state = lock_for_calls(&w->lock);
 	list_for_each_entry_safe(x, tmp, &w->extents, node)
 		if (drop_key(x, key))
+			end_extent(ctx, x);
+	unlock_after_calls(&w->lock, state);
+}
+
+void windows_sections_over(void *arg)
+{
+	struct soft_context *ctx = arg;
+
+	windows_sections_end(&ctx->windows);
+}
+
+/* Return: true when the extent is to end */
+static bool drop_unbound(struct soft_context *ctx, struct extent *x)
+{
+	bool ends = false;
+
+	for (unsigned i = x->num_keys; i--;)
+		if (x->key[i].is_window && !eng_mw_is_bound(ctx->engine, x->key[i].key))
+			ends |= drop_key(x, x->key[i].key);
+	return ends;
+}
+
+void windows_unbound(void *arg)
+{
+	struct soft_context *ctx = arg;
+	struct windows *w = &ctx->windows;
+	struct extent *x, *tmp;
+	int state = lock_for_calls(&w->lock);
+
+	list_for_each_entry_safe(x, tmp, &w->extents, node)
+		if (drop_unbound(ctx, x))
 			end_extent(ctx, x);
 	unlock_after_calls(&w->lock, state);
 }
@@ -201,7 +235,7 @@ static struct extent *extent_for(struct soft_context *ctx, const struct eng_mr_a
 	return NULL;
 }
 
-static bool add_key(struct extent *x, uint32_t key, bool granted)
+static bool add_key(struct extent *x, uint32_t key, bool is_window, bool granted)
 {
 	unsigned i = find_key(x, key);
 
@@ -210,6 +244,7 @@ static bool add_key(struct extent *x, uint32_t key, bool granted)
 	if (i == x->num_keys) {
 		x->key[x->num_keys++].key = key;
 		x->key[i].granted = false;
+		x->key[i].is_window = is_window;
 	}
 	x->key[i].granted |= granted;
 	return true;
@@ -225,7 +260,7 @@ static bool moves_early(const struct windows *w)
 static bool is_for_peers(int access)
 {
 	return access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-			 IBV_ACCESS_REMOTE_ATOMIC);
+			 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND);
 }
 
 void windows_prepare(struct soft_context *ctx, void *addr, size_t length, int access)
@@ -256,7 +291,7 @@ void windows_registered(struct soft_context *ctx, void *addr, size_t length, uin
 	state = lock_for_calls(&w->lock);
 	list_for_each_entry_safe(x, tmp, &w->extents, node) {
 		if (key && x->addr >= r.start && x->addr + x->bytes <= r.end)
-			add_key(x, key, false);
+			add_key(x, key, false, false);
 		if (!x->num_keys)
 			end_extent(ctx, x);
 	}
@@ -277,7 +312,7 @@ static bool give(struct soft_context *ctx, const struct abi_window_msg *want)
 		return false;
 	x = extent_for(ctx, &offer.mr,
 		       (char *)offer.mr.addr + (want->va - offer.mr.iova));
-	if (!x || !add_key(x, want->rkey, true))
+	if (!x || !add_key(x, want->rkey, offer.key_token, true))
 		return false;
 	/* while pages moved, the key or the QP may have gone */
 	if (eng_window_offer(ctx->engine, want->qpn, want->rkey, &offer)) {
@@ -293,8 +328,8 @@ static bool give(struct soft_context *ctx, const struct abi_window_msg *want)
 	m.access = (uint32_t)offer.access;
 	m.qp_token = offer.token;
 	m.qp_value = offer.value;
-	m.window_token = x->token;
-	m.window_value = x->value;
+	m.window_token = offer.key_token ? offer.key_token : x->token;
+	m.window_value = offer.key_token ? offer.key_value : x->value;
 	x->granted = true;
 	windows_say(&ctx->windows, &m, x->memfd);
 	return true;

@@ -34,6 +34,7 @@ struct extent {
 	struct {
 		uint32_t key;
 		bool granted;
+		bool is_window; /* a memory window's */
 	} key[EXTENT_KEYS];
 	unsigned num_keys;
 };

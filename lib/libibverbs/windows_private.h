@@ -30,6 +30,11 @@ void windows_wanted(struct soft_context *ctx, const struct abi_window_msg *want,
 /** windows_quiesce() - eng_window_config.quiesce: wait for sections after the grants of a QP's
  *  peer were revoked */
 void windows_quiesce(void *ctx);
+/** windows_sections_over() - eng_window_config.sections_end */
+void windows_sections_over(void *ctx);
+/** windows_unbound() - eng_window_config.unbound: memory that peers were granted by the keys of
+ *  memory windows goes back, as far as these are bound no more */
+void windows_unbound(void *ctx);
 void windows_end_extents(struct soft_context *ctx);
 /** windows_drop_next() - when the thread of windows has ended, or in a child */
 void windows_drop_next(struct windows *w);

@@ -246,6 +246,7 @@ static inline int take(struct eng_cq *cq, int n, struct ibv_wc *wc)
 int eng_cq_poll(struct eng_cq *cq, int n, struct ibv_wc *wc)
 {
 	struct engine *e = cq->engine;
+	bool unsettled;
 	int got = 0;
 
 	/* The thread that holds the lock makes progress. A poll for no entries can be meant for
@@ -258,7 +259,10 @@ int eng_cq_poll(struct eng_cq *cq, int n, struct ibv_wc *wc)
 		got += take(cq, n - got, wc + got);
 	if (unlikely(!got && n > 0 && cq->overrun))
 		got = -EIO;
+	unsettled = eng_window_unsettled(e);
 	eng_unlock(e);
+	if (unlikely(unsettled))
+		eng_window_settle(e);
 	return got;
 }
 

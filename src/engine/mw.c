@@ -11,10 +11,12 @@
  * A window of type 1 serves any QP of its protection domain. One of type 2 (2B) serves the
  * peer of the QP that bound it, can be bound only while it is free, and is freed by
  * LOCAL_INV, or by a SEND_WITH_INV of that peer. An XRC initiator binds windows as any QP does; but
- * peers use them through XRC targets, which bind none, so only those of type 1 serve there. The peer's requests for a window's memory
- * always come by packets: no data-path window is granted for its key (window_target.c).
+ * peers use them through XRC targets, which bind none, so only those of type 1 serve there. A window whose key
+ * gave a peer a data-path window has a token, which changes before the memory window is bound anew or
+ * freed: nobody who saw the old one is at work then (window_target.c).
  */
 #include "engine/private.h"
+#include "engine/window.h"
 #include "runtime/rt.h"
 
 struct eng_mw {
@@ -23,6 +25,7 @@ struct eng_mw {
 	enum ibv_mw_type type;
 	struct eng_mr *region; /* that it is bound to; NULL: it is free */
 	uint32_t qpn;	       /* of the QP that bound it; of type 2 */
+	uint32_t token;	       /* of data-path windows into it; 0: there are none */
 };
 
 static struct eng_mw *find_mw(const struct engine *e, uint32_t key)
@@ -32,13 +35,46 @@ static struct eng_mw *find_mw(const struct engine *e, uint32_t key)
 	return mr && mr->is_window ? container_of(mr, struct eng_mw, mr) : NULL;
 }
 
-static void unbind(struct eng_mw *mw)
+static void unbind(struct engine *e, struct eng_mw *mw)
 {
 	if (!mw->region)
 		return;
 	mw->region->windows--;
 	mw->region = NULL;
 	mw->mr.attr.access = 0;
+	if (mw->token)
+		eng_window_unbound(e, mw->token);
+	mw->token = 0;
+}
+
+uint32_t *eng_mw_token(struct eng_mr *mr)
+{
+	return &container_of(mr, struct eng_mw, mr)->token;
+}
+
+bool eng_mw_is_bound(struct engine *e, uint32_t key)
+{
+	const struct eng_mw *mw;
+	bool bound;
+
+	eng_lock(e);
+	mw = find_mw(e, key);
+	bound = mw && mw->mr.attr.key == key && mw->region;
+	eng_unlock(e);
+	return bound;
+}
+
+void eng_mw_revoke(struct engine *e, uint32_t key)
+{
+	struct eng_mw *mw;
+
+	eng_lock(e);
+	mw = find_mw(e, key);
+	if (mw && mw->token) {
+		eng_window_give_token(e, mw->token);
+		mw->token = 0;
+	}
+	eng_unlock(e);
 }
 
 int eng_mw_add(struct engine *e, uint32_t key, uint32_t pd, enum ibv_mw_type type)
@@ -67,11 +103,12 @@ int eng_mw_del(struct engine *e, uint32_t key)
 	eng_lock(e);
 	mw = find_mw(e, key);
 	if (mw) {
-		unbind(mw);
+		unbind(e, mw);
 		list_del(&mw->node);
 		eng_table_set(&e->mrs, key >> 8, NULL);
 	}
 	eng_unlock(e);
+	eng_window_settle(e);
 	rt_free(mw);
 	return mw ? 0 : -ENOENT;
 }
@@ -112,7 +149,7 @@ int eng_mw_bind(struct eng_qp *qp, const struct tp_send_wr *wr)
 		return -EACCES;
 	if (!frees && !may_bind(mr, mw, wr))
 		return -EACCES;
-	unbind(mw);
+	unbind(e, mw);
 	mw->mr.attr.key = wr->imm_or_rkey;
 	if (frees)
 		return 0;
@@ -137,7 +174,7 @@ int eng_mw_invalidate(struct eng_qp *qp, uint32_t key)
 	if (mw->mr.attr.key != key || mw->mr.attr.pd != eng_qp_pd(qp) ||
 	    mw->type != IBV_MW_TYPE_2 || (mw->region && mw->qpn != qp->init.qpn))
 		return -EACCES;
-	unbind(mw);
+	unbind(qp->engine, mw);
 	return 0;
 }
 
@@ -147,5 +184,5 @@ void eng_mw_leave(struct eng_qp *qp)
 
 	list_for_each_entry(mw, &qp->engine->mws, node)
 		if (mw->type == IBV_MW_TYPE_2 && mw->qpn == qp->init.qpn)
-			unbind(mw);
+			unbind(qp->engine, mw);
 }

@@ -242,6 +242,9 @@ struct engine {
 	struct eng_stats stats;
 	uint32_t connections; /* the last eng_qp.connection that was given to a QP */
 	struct eng_windows *windows; /* NULL: all requests are sent as packets */
+	/* memory windows that were unbound while peers had data-path windows into them, and how
+	 * many of them eng_window_settle() has dealt with */
+	uint32_t unbound, settled;
 };
 
 /* the engine's lock: lock.h */
@@ -377,6 +380,8 @@ static inline uint32_t eng_qp_pd(const struct eng_qp *qp)
 /* mw.c */
 /** eng_mw_serves() - may the peer of @qp use the window @mr? */
 bool eng_mw_serves(const struct eng_mr *mr, const struct eng_qp *qp);
+/** eng_mw_token() - where the window @mr keeps its token; 0: it has none */
+uint32_t *eng_mw_token(struct eng_mr *mr);
 /** eng_mw_bind() - bind a memory window as @wr says. Return: 0; -EACCES and nothing changed */
 int eng_mw_bind(struct eng_qp *qp, const struct tp_send_wr *wr);
 /** eng_mw_invalidate() - unbind the memory window of @key, which @qp has bound. Return: 0;
@@ -839,6 +844,18 @@ bool eng_window_end(struct eng_qp *qp);
 /** eng_window_quiesce() - wait for the sections that began before a revocation. Context: without
  *  the engine's lock */
 void eng_window_quiesce(struct engine *e);
+/** eng_window_give_token() - eng_token_give() under the engine's lock */
+void eng_window_give_token(struct engine *e, uint32_t token);
+/** eng_window_unbound() - the memory window that has @token is bound to nothing any more: returns
+ *  when no peer that saw the token is at work. Context: under the engine's lock */
+void eng_window_unbound(struct engine *e, uint32_t token);
+/** eng_window_settle() - no peer has a mapping, after return, of what was unbound before. Context:
+ *  without the engine's lock; before the program learns that it was unbound */
+void eng_window_settle(struct engine *e);
+static inline bool eng_window_unsettled(const struct engine *e)
+{
+	return unlikely(e->unbound != e->settled);
+}
 
 /* spoil.c: QPs that fail because of a completion */
 /** eng_spoil() - apply the fault rules to a completion, while devpage->completion_faults is set.

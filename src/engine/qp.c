@@ -465,6 +465,7 @@ void eng_qp_destroy(struct eng_qp *qp)
 	eng_unlock(e);
 	if (revoked)
 		eng_window_quiesce(e);
+	eng_window_settle(e);
 	eng_qp_free(qp);
 }
 

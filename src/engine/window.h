@@ -29,6 +29,11 @@ struct eng_window_config {
 	/** quiesce() - called after a token has changed: return when no initiator that saw the
 	 *  old value is in a section. Context: without the engine's lock */
 	void (*quiesce)(void *ctx);
+	/** sections_end() - the same, and nothing else. Under the engine's lock */
+	void (*sections_end)(void *ctx);
+	/** unbound() - memory windows were unbound: return when no peer has a mapping
+	 *  that it was granted by a key for which eng_mw_is_bound() is false. Without the lock */
+	void (*unbound)(void *ctx);
 	void *ctx;
 };
 
@@ -69,12 +74,20 @@ struct eng_offer {
 	int access;
 	uint32_t token;
 	uint64_t value;
+	/* of a memory window: a token that stands for what it is bound to, besides one for the
+	 * memory; 0: the key is a region's */
+	uint32_t key_token;
+	uint64_t key_value;
 };
 
 /** eng_window_offer() - what may the peer of QP @qpn do with @rkey? Return: 0 and *@offer;
  *  -EACCES: nothing; -ENOSPC: no token is left */
 int eng_window_offer(struct engine *engine, uint32_t qpn, uint32_t rkey,
 		     struct eng_offer *offer);
+/** eng_mw_is_bound() - is @key the present key of a memory window that is bound? */
+bool eng_mw_is_bound(struct engine *engine, uint32_t key);
+/** eng_mw_revoke() - revoke what was granted by @key, if it is a memory window's */
+void eng_mw_revoke(struct engine *engine, uint32_t key);
 /** eng_token_take() - allocate a token. Return: 0: none is left */
 uint32_t eng_token_take(struct engine *engine, uint64_t *value);
 /** eng_token_give() - free a token; its value changes, which revokes what depends on it */

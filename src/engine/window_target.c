@@ -27,7 +27,7 @@ static uint32_t take_token(struct engine *e, uint64_t *value)
 	return 0;
 }
 
-static void give_token(struct engine *e, uint32_t index)
+void eng_window_give_token(struct engine *e, uint32_t index)
 {
 	eng_window_add(token(e, index), 1);
 	e->windows->token_used[index / 64] &= ~(1ull << index % 64);
@@ -46,7 +46,7 @@ uint32_t eng_token_take(struct engine *e, uint64_t *value)
 void eng_token_give(struct engine *e, uint32_t index)
 {
 	eng_lock(e);
-	give_token(e, index);
+	eng_window_give_token(e, index);
 	eng_unlock(e);
 }
 
@@ -54,7 +54,7 @@ void eng_window_revoke(struct eng_qp *qp)
 {
 	if (likely(!qp->window_token))
 		return;
-	give_token(qp->engine, qp->window_token);
+	eng_window_give_token(qp->engine, qp->window_token);
 	qp->window_token = 0;
 	qp->unquiesced = true;
 }
@@ -74,6 +74,28 @@ void eng_window_quiesce(struct engine *e)
 	e->windows->cfg.quiesce(e->windows->cfg.ctx);
 }
 
+void eng_window_unbound(struct engine *e, uint32_t index)
+{
+	eng_window_give_token(e, index);
+	e->windows->cfg.sections_end(e->windows->cfg.ctx);
+	e->unbound++;
+}
+
+void eng_window_settle(struct engine *e)
+{
+	uint32_t unbound;
+
+	eng_lock(e);
+	unbound = e->unbound;
+	eng_unlock(e);
+	if (unbound == e->settled)
+		return;
+	e->windows->cfg.unbound(e->windows->cfg.ctx);
+	eng_lock(e);
+	e->settled = unbound;
+	eng_unlock(e);
+}
+
 /* the requests that the responder of @qp would accept under @mr */
 static int allowed(const struct eng_qp *qp, const struct eng_mr_attr *mr)
 {
@@ -83,28 +105,34 @@ static int allowed(const struct eng_qp *qp, const struct eng_mr_attr *mr)
 	return access & (a->max_dest_rd_atomic ? ENG_REMOTE_RIGHTS : IBV_ACCESS_REMOTE_WRITE);
 }
 
+/* the token that is kept at @where, taken if there is none. Return: it; 0: none is left */
+static uint32_t keep_token(struct engine *e, uint32_t *where, uint64_t *value)
+{
+	if (!*where)
+		*where = take_token(e, value);
+	else
+		*value = atomic_load_explicit(token(e, *where), memory_order_relaxed);
+	return *where;
+}
+
 static int offer_locked(struct engine *e, uint32_t qpn, uint32_t rkey,
 			struct eng_offer *offer)
 {
 	struct eng_qp *qp = eng_qp_find(e, qpn & 0xffffff, 0);
-	const struct eng_mr *mr = eng_table_get(&e->mrs, rkey >> 8);
+	struct eng_mr *mr = eng_table_get(&e->mrs, rkey >> 8);
 
 	/* the first requests came by packets */
-	if (!mr || mr->attr.key != rkey || mr->is_window || mr->is_paged || !qp ||
-	    !tp_state_receives(tp_qp_state(qp->tp)) || qp->init.type != IBV_QPT_RC || mr->attr.pd != qp->init.pd)
+	if (!mr || mr->attr.key != rkey || mr->is_paged || mr->pages || !qp ||
+	    !tp_state_receives(tp_qp_state(qp->tp)) || qp->init.type != IBV_QPT_RC ||
+	    mr->attr.pd != qp->init.pd || (mr->is_window && !eng_mw_serves(mr, qp)))
 		return -EACCES;
-	offer->mr = mr->attr;
-	offer->access = allowed(qp, &mr->attr);
+	*offer = (struct eng_offer){.mr = mr->attr, .access = allowed(qp, &mr->attr)};
 	if (!offer->access)
 		return -EACCES;
-	if (!qp->window_token)
-		qp->window_token = take_token(e, &offer->value);
-	if (!qp->window_token)
-		return -ENOSPC;
-	offer->token = qp->window_token;
-	offer->value =
-		atomic_load_explicit(token(e, qp->window_token), memory_order_relaxed);
-	return 0;
+	offer->token = keep_token(e, &qp->window_token, &offer->value);
+	if (offer->token && mr->is_window)
+		offer->key_token = keep_token(e, eng_mw_token(mr), &offer->key_value);
+	return offer->token && (offer->key_token || !mr->is_window) ? 0 : -ENOSPC;
 }
 
 int eng_window_offer(struct engine *e, uint32_t qpn, uint32_t rkey,

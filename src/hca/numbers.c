@@ -43,7 +43,7 @@ int hca_srqn_alloc(struct hca *hca, struct hca_srq *srq)
 	return -ENOMEM;
 }
 
-int hca_key_alloc(struct hca *hca, void *owner, u32 *key)
+int hca_key_alloc(struct hca *hca, struct hca_key *owner, u32 *key)
 {
 	for (uint32_t tries = 1; tries < KEY_END; tries++) {
 		uint32_t index = hca->next_key++;

@@ -112,9 +112,18 @@ struct hca_user {
 	bool broken;		/* it wrote nonsense, or the device is gone */
 };
 
+/** struct hca_key - what a key stands for, in hca.keys: first in its struct */
+struct hca_key {
+	bool is_window;
+};
 struct hca_mr {
+	struct hca_key key;
 	struct ib_mr ib;
 	bool in_engine;
+};
+struct hca_mw {
+	struct hca_key key;
+	struct ib_mw ib;
 };
 struct hca_pd {
 	struct ib_pd ib;
@@ -362,7 +371,7 @@ int hca_qpn_alloc(struct hca *hca, struct hca_qp *qp);
 void hca_qpn_free(struct hca *hca, struct hca_qp *qp);
 /** hca_srqn_alloc() - of an SRQ of an XRC domain. 0; -ENOMEM */
 int hca_srqn_alloc(struct hca *hca, struct hca_srq *srq);
-int hca_key_alloc(struct hca *hca, void *owner, u32 *key);
+int hca_key_alloc(struct hca *hca, struct hca_key *owner, u32 *key);
 void hca_key_free(struct hca *hca, u32 key);
 
 /* hca.c */

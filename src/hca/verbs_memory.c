@@ -17,7 +17,7 @@
 static struct ib_mr *new_mr(struct hca *hca)
 {
 	struct hca_mr *mr = rt_zalloc(sizeof(*mr));
-	int ret = mr ? hca_key_alloc(hca, mr, &mr->ib.rkey) : -ENOMEM;
+	int ret = mr ? hca_key_alloc(hca, &mr->key, &mr->ib.rkey) : -ENOMEM;
 
 	if (ret) {
 		rt_free(mr);
@@ -130,19 +130,21 @@ struct ib_mw *hca_alloc_mw(struct ib_pd *pd, enum ib_mw_type type, struct ib_uda
 {
 	struct hca *hca = hca_of(pd->device);
 	int ret = udata ? hca_refused(hca, FLT_OBJECT_MW) : 0;
-	struct ib_mw *mw;
+	struct hca_mw *mw;
 
 	if (ret)
 		return ERR_PTR(ret);
 	mw = rt_zalloc(sizeof(*mw));
-	ret = mw ? hca_key_alloc(hca, mw, &mw->rkey) : -ENOMEM;
+	ret = mw ? hca_key_alloc(hca, &mw->key, &mw->ib.rkey) : -ENOMEM;
 	if (ret)
 		goto undo_alloc;
+	mw->key.is_window = true;
 	/* what a program's window is bound to, the program's engine knows */
-	ret = udata ? 0 : eng_mw_add(hca->engine, mw->rkey, number_of(pd), (enum ibv_mw_type)type);
+	ret = udata ? 0 :
+		      eng_mw_add(hca->engine, mw->ib.rkey, number_of(pd), (enum ibv_mw_type)type);
 	if (!ret)
-		return mw;
-	hca_key_free(hca, mw->rkey);
+		return &mw->ib;
+	hca_key_free(hca, mw->ib.rkey);
 undo_alloc:
 	rt_free(mw);
 	return ERR_PTR(ret);
@@ -153,7 +155,7 @@ void hca_dealloc_mw(struct ib_mw *mw)
 	if (!mw->uobject)
 		eng_mw_del(hca_of(mw->device)->engine, mw->rkey);
 	hca_key_free(hca_of(mw->device), mw->rkey);
-	rt_free(mw);
+	rt_free(container_of(mw, struct hca_mw, ib));
 }
 
 /* --- device memory --- */

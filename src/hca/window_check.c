@@ -72,14 +72,33 @@ static bool find_qps(struct hca_windows *w, uint32_t qpn, struct window_connecti
 	       wire_pkeys_match(hca_qp_pkey(qp), hca_qp_pkey(c->to_qp)) && mtu_fits(c);
 }
 
-static bool find_key(uint32_t rkey, struct window_connection *c)
+static bool is_for_region(const struct hca_key *key, uint32_t rkey, struct window_connection *c)
 {
-	const struct hca_mr *mr = eng_table_get(&c->to->user->hca->keys, rkey >> 8);
+	const struct hca_mr *mr = container_of(key, struct hca_mr, key);
 
-	if (!mr || mr->ib.rkey != rkey || mr->ib.pd != c->to_qp->ib.pd)
+	if (mr->ib.rkey != rkey || mr->ib.pd != c->to_qp->ib.pd)
 		return false;
 	c->mr = &mr->ib;
-	c->access = mr->ib.access & c->to_qp->ib.attr.qp_access_flags & REMOTE_RIGHTS;
+	c->access &= mr->ib.access;
+	return true;
+}
+
+/* What the memory window is bound to, and which its present key is, the target alone knows. It
+ * can grant nothing but its own memory, to a peer that it is connected to. */
+static bool is_for_window(const struct hca_key *key, const struct window_connection *c)
+{
+	return container_of(key, struct hca_mw, key)->ib.pd == c->to_qp->ib.pd;
+}
+
+static bool find_key(uint32_t rkey, struct window_connection *c)
+{
+	const struct hca_key *key = eng_table_get(&c->to->user->hca->keys, rkey >> 8);
+
+	if (!key)
+		return false;
+	c->access = (int)(c->to_qp->ib.attr.qp_access_flags & REMOTE_RIGHTS);
+	if (!(key->is_window ? is_for_window(key, c) : is_for_region(key, rkey, c)))
+		return false;
 	if (!c->to_qp->ib.attr.max_dest_rd_atomic)
 		c->access &= IBV_ACCESS_REMOTE_WRITE;
 	return c->access != 0;

@@ -41,7 +41,7 @@ struct hca_windows {
 struct window_connection {
 	struct hca_windows *to;
 	const struct hca_qp *from_qp, *to_qp;
-	const struct ib_mr *mr;
+	const struct ib_mr *mr; /* NULL: the key is a memory window's */
 	int access;
 	struct fab_way *way, *back;
 };

@@ -86,6 +86,10 @@ def latency_rows():
             f"write latency {text}", "write latency", "ns",
             Perftest(f"ib_write_lat -s {size} -n 5000", "lat"), Verbs(f"write_lat:{size}"),
             limit=(Bare(f"store_{size}"),), peers=put_peers(size), reach=("limit", 1.5))
+    for size in (64, 4096):
+        rows.append(Row(f"write latency {size_text(size)} by a memory window", "write latency", "ns",
+                        Verbs(f"write_lat_mw:{size}"), (Verbs(f"write_lat:{size}"),),
+                        reach=("limit", 1.1)))
     rows.append(Row("write latency 8 B to a stack", "write latency", "ns",
                     Verbs("write_lat_stack:8"), (Bare("eventfd_spin"),),
                     {"process_vm": Bare("process_vm_8")}, reach=("limit", 1.3)))

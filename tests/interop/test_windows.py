@@ -214,6 +214,82 @@ def test_deregistration(pair):
     assert pair.it("write", **pair.to(4096)) == [REM_ACCESS_ERR]
 
 
+# --- memory windows of verbs ---
+
+TYPE_1, TYPE_2 = 1, 2
+RIGHTS = REMOTE_WRITE | REMOTE_READ | REMOTE_ATOMIC
+MW_BIND = 16
+KINDS = pytest.mark.parametrize("kind", [TYPE_1, TYPE_2], ids=["type_1", "type_2"])
+
+
+def bound(fabric, kind, **part):
+    """A pair whose requests use the key of a memory window, on a region without rights for peers."""
+    pair = Pair(fabric, access=LOCAL_WRITE | MW_BIND)
+    pair.at["rkey"] = pair.target("bind", kind=kind, **part)
+    return pair
+
+
+@KINDS
+def test_memory_window(fabric, kind):
+    """Requests by its key go by the window of the data path, too."""
+    pair = bound(fabric, kind)
+    pair.warm()
+    pair.it("poke", data="5a" * 300, own=True)
+    before = operations(fabric)
+    assert pair.it("write", length=300, **pair.to(4090)) == [OK]
+    assert pair.target("peek", at=4090, length=300) == "5a" * 300
+    assert pair.it("read", length=300, offset=8192, **pair.to(4090)) == [OK]
+    assert pair.it("peek", at=8192, length=300, own=True) == "5a" * 300
+    assert pair.it("add", value=1, **pair.to(8000)) == [OK]
+    assert operations(fabric) == before + 3
+    assert pair.it("write", length=16, **pair.to((1 << 20) - 8)) == [REM_ACCESS_ERR]
+    pair.end()
+
+
+@KINDS
+def test_part_of_a_region(fabric, kind):
+    """A peer is shown no more than the memory window covers; nothing, where all of the region was
+    moved when it was registered."""
+    pair = bound(fabric, kind, at=65536, length=65536)
+    before = operations(fabric)
+    if fabric.user:
+        assert set(pair.it("write", times=4 * WARM, **pair.to(65536))) == {OK}
+        assert operations(fabric) == before
+    else:
+        wait_until(lambda: set(pair.it("write", times=WARM, **pair.to(65536))) == {OK} and
+                   operations(fabric) > before, "no WRITE goes by the window")
+    assert pair.it("write", **pair.to(65536 - 4)) == [REM_ACCESS_ERR]
+    pair.end()
+
+
+@pytest.mark.parametrize("end", ["invalidate", "free_window"])
+def test_memory_window_that_ends_stops_its_peer(fabric, end):
+    """When the target is told, nothing of the peer is at work, and no mapping of its is left."""
+    pair = bound(fabric, TYPE_2)
+    pair.warm(length=65536)
+    pair.writes_on_and_on()
+    assert pair.target("maps")
+    assert not pair.target(end), "a peer may still reach it"
+    pair.target("poke", data="11" * 65536)
+    assert pair.it.hear()[-1] == REM_ACCESS_ERR
+    assert pair.target("peek", length=65536) == "11" * 65536
+    pair.end()
+
+
+def test_memory_window_that_is_bound_again(fabric):
+    pair = bound(fabric, TYPE_1)
+    pair.warm()
+    old = pair.to()
+    pair.at["rkey"] = pair.target("bind_again", kind=TYPE_1)
+    assert set(pair.it("write", times=WARM, **pair.to())) == {OK}
+    if not fabric.user:
+        pair.warm()
+    assert pair.it("write", **old) == [REM_ACCESS_ERR]
+    pair.end()
+
+
+# --- ends ---
+
 def test_reset_of_the_targets_qp(pair):
     pair.target("reset")
     assert pair.it("write", **pair.to()) == [RETRY_EXC_ERR]

@@ -16,7 +16,7 @@ import pyverbs.enums as e
 from pyverbs.addr import AHAttr
 from pyverbs.cq import CQ
 from pyverbs.device import Context
-from pyverbs.mr import MR
+from pyverbs.mr import MR, MW, MWBind, MWBindInfo
 from pyverbs.pd import PD
 from pyverbs.qp import QP, QPAttr, QPCap, QPInitAttr
 from pyverbs.wr import SGE, SendWR
@@ -61,6 +61,38 @@ class Side:
     def deregister_pages(self):
         for region in self.many:
             region.close()
+
+    def bind(self, kind=e.IBV_MW_TYPE_2, at=0, length=BYTES, access=ALL, mine=0):
+        """A new memory window, bound to a part of the region. Return: its key"""
+        self.window = MW(self.pd, kind)
+        return self.bind_again(kind, at, length, access, mine)
+
+    def bind_again(self, kind=e.IBV_MW_TYPE_2, at=0, length=BYTES, access=ALL, mine=0):
+        info = MWBindInfo(self.mr, self.addr + at, length, access & ~e.IBV_ACCESS_LOCAL_WRITE)
+        if kind == e.IBV_MW_TYPE_1:
+            self.qps[mine].bind_mw(self.window, MWBind(info, e.IBV_SEND_SIGNALED))
+            self.key = self.window.rkey
+        else:
+            wr = SendWR(opcode=e.IBV_WR_BIND_MW)
+            wr.set_bind_wr(self.window, info)  # by the next key, as ibv_inc_rkey(3) has it
+            self.key = self.window.rkey & ~0xff | (self.window.rkey + 1) & 0xff
+            self.qps[mine].post_send(wr)
+        if self.poll():
+            raise SystemExit("the window was not bound")
+        return self.key
+
+    def invalidate(self, mine=0):
+        """The window, which is of type 2. Return: what of the memory is seen then."""
+        wr = SendWR(opcode=e.IBV_WR_LOCAL_INV)
+        wr.imm_data = self.key
+        self.qps[mine].post_send(wr)
+        if self.poll():
+            raise SystemExit("the window was not invalidated")
+        return self.maps()
+
+    def free_window(self):
+        self.window.close()
+        return self.maps()
 
     def start_thread(self):
         """One that does nothing."""

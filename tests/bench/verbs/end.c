@@ -9,9 +9,9 @@
 #define DEPTH	     128u
 #define TIMEOUT	     18 /* a second: a core that others have is no lost packet */
 #define INLINE_BYTES 64u
-#define ACCESS                                                                           \
-	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |     \
-	 IBV_ACCESS_REMOTE_ATOMIC)
+#define REMOTE_ACCESS                                                                    \
+	(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
+#define ACCESS (IBV_ACCESS_LOCAL_WRITE | REMOTE_ACCESS)
 
 static void open_device(struct end *e)
 {
@@ -78,8 +78,12 @@ void end_open(struct end *e, const struct shape *shape, size_t size, unsigned co
 	e->depth = shape->depth ? shape->depth : DEPTH;
 	e->bytes = ALIGN_UP(MAX(shape->bytes, size + GRH_BYTES), 4096);
 	e->memory = memory ? memory : populated(e->bytes);
-	e->mr = ibv_reg_mr(e->pd, e->memory, memory ? shape->bytes : e->bytes, ACCESS);
+	e->mr = ibv_reg_mr(e->pd, e->memory, memory ? shape->bytes : e->bytes,
+			   shape->by_mw ? IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND : ACCESS);
 	measure_check(e->mr != NULL, "ibv_reg_mr");
+	if (shape->by_mw)
+		e->mw = ibv_alloc_mw(e->pd, IBV_MW_TYPE_1);
+	measure_check(!shape->by_mw || e->mw, "ibv_alloc_mw");
 	if (shape->events)
 		e->channel = ibv_create_comp_channel(e->ctx);
 	e->cq = ibv_create_cq(e->ctx, (int)cq_entries(e, count), NULL, e->channel, 0);
@@ -132,6 +136,18 @@ static void to_rts(struct ibv_qp *qp)
 	measure_check(!ibv_modify_qp(qp, &attr, mask), "to RTS");
 }
 
+/* by the key that the peer was told */
+static void bind_window(struct end *e)
+{
+	struct ibv_mw_bind bind = {
+		.send_flags = IBV_SEND_SIGNALED,
+		.bind_info = {e->mr, (uintptr_t)e->memory, e->mr->length, REMOTE_ACCESS},
+	};
+
+	measure_check(!ibv_bind_mw(e->qp[0], e->mw, &bind), "ibv_bind_mw");
+	await(e, 1);
+}
+
 /** end_connect() - every QP to its opposite in e->peer and e->peer_qpn */
 void end_connect(struct end *e)
 {
@@ -141,6 +157,8 @@ void end_connect(struct end *e)
 		to_rtr(e, e->qp[i], e->peer_qpn[i]);
 		to_rts(e->qp[i]);
 	}
+	if (e->mw)
+		bind_window(e);
 	if (e->qp[0]->qp_type != IBV_QPT_UD)
 		return;
 	e->ah = ibv_create_ah(e->pd, &ah);
@@ -153,6 +171,8 @@ void end_close(struct end *e)
 		ibv_destroy_qp(e->qp[i]);
 	if (e->ah)
 		ibv_destroy_ah(e->ah);
+	if (e->mw)
+		ibv_dealloc_mw(e->mw);
 	ibv_destroy_cq(e->cq);
 	if (e->channel)
 		ibv_destroy_comp_channel(e->channel);

@@ -245,6 +245,7 @@ const struct kind latency_kinds[] = {
 	{"event_lat", event_client, event_server, {.events = true}},
 	{"select_lat", select_client, select_server, {.events = true}},
 	{"write_lat", write_client, write_server, {.bytes = 16384}},
+	{"write_lat_mw", write_client, write_server, {.bytes = 16384, .by_mw = true}},
 	{"write_lat_stack", write_client, write_server, {.bytes = 128, .on_stack = true}},
 	{},
 };

@@ -30,7 +30,7 @@ void exchange(struct bench *b)
 {
 	struct end *e = &b->end;
 	struct address mine = {.memory = (uintptr_t)e->memory,
-			       .rkey = e->mr->rkey,
+			       .rkey = e->mw ? ibv_inc_rkey(e->mw->rkey) : e->mr->rkey,
 			       .lid = end_lid(e),
 			       .qp_count = b->count};
 

@@ -26,6 +26,7 @@ struct shape {
 	size_t bytes;	       /* of registered memory; 0 is the test's size */
 	bool events;	       /* a completion channel */
 	bool on_stack;	       /* memory that no window can cover */
+	bool by_mw;	       /* peers use the key of a memory window, of type 1 */
 };
 
 /** struct address - where a side's queue pairs and memory are */
@@ -42,6 +43,7 @@ struct end {
 	struct ibv_cq *cq; /* of every queue */
 	struct ibv_qp **qp;
 	struct ibv_mr *mr;
+	struct ibv_mw *mw; /* or NULL */
 	struct ibv_ah *ah; /* UD */
 	char *memory;
 	size_t bytes;

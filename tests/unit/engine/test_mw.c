@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Memory windows between two engines: B binds parts of a region, A uses their keys by
- * packets, whatever data-path windows A was granted.
+ * Memory windows between two engines: B binds parts of a region, A uses their keys by packets and
+ * by data-path windows.
  */
 #include "windows.h"
 
@@ -136,16 +136,180 @@ static void a_zero_based_one_counts_from_its_beginning(void **state)
 	assert_memory_equal(w->b.memory + 532, w->a.memory, 32);
 }
 
-/* a data-path window is granted for a region's key, never for a memory window's */
-static void no_grant_goes_around_it(void **state)
+/* A is granted what BOUND gives access to, as the library arranges it */
+static void grant_bound(struct world *w)
+{
+	struct eng_offer offer;
+	struct eng_grant g = {.qpn = 0x11, .rkey = BOUND, .connection = asked_for, .peer = 7, .window = 1,
+			      .epoch = w->a.page->route_epoch, .flow = &page_a.flow[3]};
+
+	assert_int_equal(eng_window_offer(w->b.engine, 0x22, BOUND, &offer), 0);
+	g.access = offer.access;
+	g.va = offer.mr.iova;
+	g.length_bytes = offer.mr.length;
+	g.base = offer.mr.addr;
+	g.qp_token = &page_b.token[offer.token];
+	g.qp_value = offer.value;
+	g.window_token = &page_b.token[offer.key_token];
+	g.window_value = offer.key_value;
+	assert_true(eng_window_grant(w->a.engine, &g));
+}
+
+/* B's window is bound to the first 4 KiB, and A has a data-path window into them */
+static struct world *bound_and_granted(void **state)
+{
+	struct world *w = *state;
+
+	bind(w, 0, 4096, IBV_ACCESS_REMOTE_WRITE);
+	for (int i = 0; i < 2; i++) /* by packets; then it asks */
+		assert_int_equal(write_by(w, BOUND, 0, 8), IBV_WC_SUCCESS);
+	assert_int_equal(asks, 1);
+	grant_bound(w);
+	return w;
+}
+
+static bool posts_past_the_wire(struct world *w, uint32_t at, uint32_t len)
+{
+	struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE};
+
+	wr.wr.rdma.remote_addr = (uintptr_t)w->b.memory + at;
+	wr.wr.rdma.rkey = BOUND;
+	assert_int_equal(send(&w->a, wr, len), 0);
+	return !by_wire(w);
+}
+
+/* its offer is of its own part and its own rights, not of the region's */
+static void a_data_path_window_is_granted_for_its_part(void **state)
 {
 	struct world *w = *state;
 	struct eng_offer offer;
 
-	bind(w, 0, 4096, IBV_ACCESS_REMOTE_WRITE);
-	assert_int_equal(eng_window_offer(w->b.engine, 0x22, BOUND, &offer), -EACCES);
+	assert_int_equal(eng_window_offer(w->b.engine, 0x22, WINDOW, &offer), -EACCES);
+	bind(w, 4096, 100, IBV_ACCESS_REMOTE_READ);
+	assert_int_equal(eng_window_offer(w->b.engine, 0x22, WINDOW, &offer), -EACCES);
 	assert_int_equal(eng_window_offer(w->b.engine, 0x22, REGION, &offer), -EACCES);
+	assert_int_equal(eng_window_offer(w->b.engine, 0x22, BOUND, &offer), 0);
+	assert_ptr_equal(offer.mr.addr, w->b.memory + 4096);
+	assert_int_equal(offer.mr.length, 100);
+	assert_int_equal(offer.access, IBV_ACCESS_REMOTE_READ);
+	assert_int_not_equal(offer.key_token, offer.token);
 	assert_int_equal(eng_window_offer(w->b.engine, 0x22, KEY, &offer), 0);
+	assert_int_equal(offer.key_token, 0);
+}
+
+static int offer_to_another_qp(struct world *w)
+{
+	struct eng_offer offer;
+
+	bind(w, 0, 64, IBV_ACCESS_REMOTE_WRITE);
+	make_qp(&w->a, IBV_QPT_RC, 0x33, NULL);
+	make_qp(&w->b, IBV_QPT_RC, 0x44, NULL);
+	to_rts(&w->a, 2, 0x44);
+	to_rts(&w->b, 1, 0x33);
+	return eng_window_offer(w->b.engine, 0x44, BOUND, &offer);
+}
+
+static void one_of_type_1_is_granted_to_the_peers_of_its_domain(void **state)
+{
+	assert_int_equal(offer_to_another_qp(*state), 0);
+}
+
+static void one_of_type_2_is_granted_to_one_peer(void **state)
+{
+	assert_int_equal(offer_to_another_qp(*state), -EACCES);
+}
+
+static void a_write_by_its_key_needs_no_packet(void **state)
+{
+	struct world *w = bound_and_granted(state);
+
+	fill(&w->a, 256);
+	assert_true(posts_past_the_wire(w, 100, 256));
+	assert_memory_equal(w->b.memory + 100, w->a.memory, 256);
+	assert_int_equal(take(&w->a).status, IBV_WC_SUCCESS);
+	assert_int_equal(eng_window_operations(w->a.engine), 1);
+	/* outside of it: packets, which are refused */
+	assert_false(posts_past_the_wire(w, 4095, 2));
+	run(w);
+	assert_int_equal(take(&w->a).status, IBV_WC_REM_ACCESS_ERR);
+}
+
+/* Nobody who saw the old token is at work when it is unbound, and no peer has a mapping when the
+ * program hears of it. A's next request is sent as packets, and is refused. */
+static void expect_unbound(struct world *w, unsigned unbound_before)
+{
+	assert_int_equal(sections_ended, 1);
+	assert_int_equal(unbounds, unbound_before + 1);
+	assert_false(posts_past_the_wire(w, 0, 8));
+	run(w);
+	assert_int_equal(take(&w->a).status, IBV_WC_REM_ACCESS_ERR);
+	assert_int_equal(eng_window_operations(w->a.engine), 0);
+	expect_empty(&w->b);
+	assert_int_equal(unbounds, unbound_before + 1); /* once */
+}
+
+static void an_invalidated_one_stops_its_peer_at_once(void **state)
+{
+	struct world *w = bound_and_granted(state);
+	struct ibv_send_wr wr = {.opcode = IBV_WR_LOCAL_INV, .invalidate_rkey = BOUND,
+				 .send_flags = IBV_SEND_SIGNALED};
+
+	assert_int_equal(eng_post_send(w->b.qp, &wr, NULL, NULL), 0);
+	run(w);
+	assert_int_equal(sections_ended, 1);
+	assert_int_equal(unbounds, 0);
+	assert_int_equal(take(&w->b).status, IBV_WC_SUCCESS);
+	expect_unbound(w, 0);
+}
+
+static void one_that_the_peer_invalidates_is_unbound_when_it_is_told(void **state)
+{
+	struct world *w = bound_and_granted(state);
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND_WITH_INV, .invalidate_rkey = BOUND};
+
+	assert_int_equal(recv_into(&w->b, 5, 4096, 64), 0);
+	assert_int_equal(send(&w->a, wr, 8), 0);
+	run(w);
+	assert_int_equal(take(&w->a).status, IBV_WC_SUCCESS);
+	assert_int_equal(take(&w->b).wc_flags, IBV_WC_WITH_INV);
+	expect_unbound(w, 0);
+}
+
+static void one_that_is_bound_anew_stops_its_peer(void **state)
+{
+	struct world *w = bound_and_granted(state);
+	struct ibv_send_wr wr = bind_wr(w, 8192, 64, IBV_ACCESS_REMOTE_WRITE);
+
+	wr.bind_mw.rkey = BOUND + 1;
+	assert_int_equal(local(w, wr), IBV_WC_SUCCESS);
+	expect_unbound(w, 0);
+}
+
+static void one_that_is_freed_stops_its_peer(void **state)
+{
+	struct world *w = bound_and_granted(state);
+
+	assert_int_equal(eng_mw_del(w->b.engine, WINDOW), 0);
+	expect_unbound(w, 0);
+}
+
+/* its memory ends for another reason: it goes on by packets, until A is granted it again */
+static void a_revoked_grant_is_granted_again(void **state)
+{
+	struct world *w = bound_and_granted(state);
+
+	eng_mw_revoke(w->b.engine, KEY); /* no memory window's */
+	assert_true(posts_past_the_wire(w, 0, 8));
+	take(&w->a);
+	eng_mw_revoke(w->b.engine, BOUND);
+	assert_false(posts_past_the_wire(w, 0, 8));
+	run(w);
+	assert_int_equal(take(&w->a).status, IBV_WC_SUCCESS);
+	assert_true(eng_mw_is_bound(w->b.engine, BOUND));
+	assert_false(eng_mw_is_bound(w->b.engine, WINDOW));
+	grant_bound(w);
+	assert_true(posts_past_the_wire(w, 0, 8));
+	assert_int_equal(sections_ended + unbounds, 0);
 }
 
 static void its_key_is_for_peers_alone(void **state)
@@ -345,7 +509,17 @@ int main(void)
 		OF_TYPE(2, a_free_window_gives_nothing),
 		OF_TYPE(2, it_has_rights_of_its_own),
 		OF_TYPE(2, a_zero_based_one_counts_from_its_beginning),
-		OF_TYPE(2, no_grant_goes_around_it),
+		OF_TYPE(2, a_data_path_window_is_granted_for_its_part),
+		OF_TYPE(1, one_of_type_1_is_granted_to_the_peers_of_its_domain),
+		OF_TYPE(2, one_of_type_2_is_granted_to_one_peer),
+		OF_TYPE(1, a_write_by_its_key_needs_no_packet),
+		OF_TYPE(2, a_write_by_its_key_needs_no_packet),
+		OF_TYPE(2, an_invalidated_one_stops_its_peer_at_once),
+		OF_TYPE(2, one_that_the_peer_invalidates_is_unbound_when_it_is_told),
+		OF_TYPE(1, one_that_is_bound_anew_stops_its_peer),
+		OF_TYPE(1, one_that_is_freed_stops_its_peer),
+		OF_TYPE(2, one_that_is_freed_stops_its_peer),
+		OF_TYPE(2, a_revoked_grant_is_granted_again),
 		OF_TYPE(2, its_key_is_for_peers_alone),
 		OF_TYPE(2, a_region_with_a_window_stays),
 		OF_TYPE(2, it_is_invalidated_here_and_bound_again),

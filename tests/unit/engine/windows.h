@@ -11,7 +11,7 @@
 #define KEY 0x101
 
 static struct abi_window_page page_a, page_b;
-static unsigned asks, quiesces;
+static unsigned asks, quiesces, sections_ended, unbounds;
 static bool deaf; /* nobody can be asked */
 static bool other_asks; /* for other keys than KEY */
 static uint32_t shift; /* of the memory against the key's addresses */
@@ -34,6 +34,16 @@ static inline void on_quiesce(void *ctx)
 {
 	/* the token has changed before anybody waits */
 	quiesces++;
+}
+
+static inline void on_sections_end(void *ctx)
+{
+	sections_ended++;
+}
+
+static inline void on_unbound(void *ctx)
+{
+	unbounds++;
 }
 
 static inline void write_to(struct world *w, uint32_t at, uint32_t len)
@@ -78,10 +88,11 @@ static inline int connect_world(void **state, bool fenced)
 	w = *state;
 	memset(&page_a, 0, sizeof(page_a));
 	memset(&page_b, 0, sizeof(page_b));
-	asks = quiesces = 0;
+	asks = quiesces = sections_ended = unbounds = 0;
 	deaf = false;
 	config_a = (struct eng_window_config){.page = &page_a, .fenced = fenced, .ask = on_ask,
-					      .quiesce = on_quiesce};
+					      .quiesce = on_quiesce, .sections_end = on_sections_end,
+					      .unbound = on_unbound};
 	config_b = config_a;
 	config_b.page = &page_b;
 	assert_int_equal(eng_windows_enable(w->a.engine, &config_a), 0);

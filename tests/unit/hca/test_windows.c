@@ -252,6 +252,52 @@ static void a_key_is_of_the_qps_protection_domain(void **state)
 	expect_denied_at_once(w);
 }
 
+static struct ib_mw *make_mw(struct program *p, struct ib_pd *pd)
+{
+	struct ib_uobject *u = ib_uobject_alloc(p->context, IB_UOBJECT_MW);
+	struct ib_mw *mw = ib_alloc_mw_user(u, pd, IB_MW_TYPE_2);
+
+	assert_false(IS_ERR(mw));
+	ib_uobject_commit(u, mw);
+	return mw;
+}
+
+static void ask_by_window(struct world *w, const struct ib_mw *mw)
+{
+	say(w, &w->initiator, &(struct abi_window_msg){.kind = ABI_WINDOW_ASK,
+						       .qpn = w->initiator.qp->qp_num,
+						       .rkey = mw->rkey ^ 0x55, .va = 0x1000}, -1);
+}
+
+/* The target knows what a memory window is bound to, and by which key; softibd knows whose it is,
+ * and what the QP allows. */
+static void a_memory_windows_key_is_the_targets_to_know(void **state)
+{
+	struct world *w = *state;
+	struct ib_qp_attr attr = {.qp_access_flags = IB_ACCESS_REMOTE_READ};
+	struct heard h;
+	int fd;
+
+	ask_by_window(w, make_mw(&w->target, w->target.other_pd));
+	expect_denied_at_once(w);
+	ask_by_window(w, make_mw(&w->stranger, w->stranger.pd));
+	expect_denied_at_once(w);
+	assert_int_equal(ib_modify_qp(w->target.qp, &attr, IB_QP_ACCESS_FLAGS), 0);
+	ask_by_window(w, make_mw(&w->target, w->target.pd));
+	assert_int_equal(hear(&w->target, &h), ABI_WINDOW_WANT);
+	forget(&h);
+	assert_int_equal(h.m.access, IB_ACCESS_REMOTE_READ);
+	h.m.kind = ABI_WINDOW_GIVE;
+	h.m.length_bytes = REGION_BYTES;
+	h.m.access = ALL_RIGHTS;
+	fd = memory(REGION_BYTES, F_SEAL_SHRINK | F_SEAL_FUTURE_WRITE);
+	say(w, &w->target, &h.m, fd);
+	close(fd);
+	assert_int_equal(hear(&w->initiator, &h), ABI_WINDOW_GRANT);
+	forget(&h);
+	assert_int_equal(h.m.access, IB_ACCESS_REMOTE_READ);
+}
+
 static void a_program_asks_for_its_own_qp(void **state)
 {
 	struct world *w = *state;
@@ -330,6 +376,7 @@ int main(void)
 		T(a_window_is_no_huge_page),
 		T(a_page_is_sealed_before_peers_see_it),
 		T(a_key_is_of_the_qps_protection_domain),
+		T(a_memory_windows_key_is_the_targets_to_know),
 		T(a_program_asks_for_its_own_qp),
 		T(both_qps_are_each_others_peer),
 		T(only_who_was_asked_gives),

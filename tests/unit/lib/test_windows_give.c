@@ -21,6 +21,8 @@ static struct {
 	int refuses_from; /* which call of eng_window_offer() is the first that fails; 0: none */
 	int offers, tokens_taken, tokens_given, taken_back;
 	bool sealed_read_only;
+	bool bound; /* what eng_mw_is_bound() says */
+	int revoked;
 	struct abi_window_msg said[4];
 	int num_said;
 } world;
@@ -47,6 +49,17 @@ uint32_t eng_token_take(struct engine *engine, uint64_t *value)
 void eng_token_give(struct engine *engine, uint32_t token)
 {
 	world.tokens_given++;
+}
+
+bool eng_mw_is_bound(struct engine *engine, uint32_t key)
+{
+	return world.bound;
+}
+
+void eng_mw_revoke(struct engine *engine, uint32_t key)
+{
+	assert_int_equal(key, RKEY);
+	world.revoked++;
 }
 
 bool memory_area_at(const char *addr, struct area *a)
@@ -215,6 +228,41 @@ static void a_deregistered_key_closes_the_window(void **state)
 	assert_int_equal(ctx.windows.num_extents, 0);
 }
 
+/* the token of a memory window stands for what it is bound to; when that is no more, nor is the
+ * peer's mapping */
+static void an_unbound_window_takes_its_memory_along(void **state)
+{
+	const struct abi_window_msg *m;
+
+	offer_region(0, BYTES, IBV_ACCESS_REMOTE_WRITE);
+	world.offer.key_token = 8;
+	world.offer.key_value = 80;
+	world.bound = true;
+	m = want(0);
+	assert_int_equal(m->kind, ABI_WINDOW_GIVE);
+	assert_int_equal(m->window_token, 8);
+	assert_int_equal(m->window_value, 80);
+	windows_unbound(&ctx);
+	assert_int_equal(world.taken_back, 0);
+	world.bound = false;
+	windows_unbound(&ctx);
+	assert_int_equal(world.said[world.num_said - 1].kind, ABI_WINDOW_CLOSE);
+	assert_int_equal(world.taken_back, 1);
+	assert_int_equal(ctx.windows.num_extents, 0);
+	assert_int_equal(world.revoked, 0); /* the engine did it when it was unbound */
+}
+
+/* memory that ends for another reason ends for the memory window, which stays bound */
+static void memory_that_ends_revokes_the_window(void **state)
+{
+	offer_region(0, BYTES, IBV_ACCESS_REMOTE_WRITE);
+	world.offer.key_token = 8;
+	world.bound = true;
+	want(0);
+	windows_end_extents(&ctx);
+	assert_int_equal(world.revoked, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -226,6 +274,8 @@ int main(void)
 		cmocka_unit_test(a_key_that_the_peer_may_not_use_is_refused),
 		cmocka_unit_test(a_key_that_goes_while_pages_move_takes_the_window_along),
 		cmocka_unit_test(a_deregistered_key_closes_the_window),
+		cmocka_unit_test(an_unbound_window_takes_its_memory_along),
+		cmocka_unit_test(memory_that_ends_revokes_the_window),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
