@@ -19,6 +19,7 @@ static void describe_qp(const struct rdma_restrack_entry *entry, char *text, siz
 		[IB_QPT_SMI] = "SMI", [IB_QPT_GSI] = "GSI", [IB_QPT_RC] = "RC",
 		[IB_QPT_UC] = "UC",   [IB_QPT_UD] = "UD",   [IB_QPT_XRC_INI] = "XRC_INI",
 		[IB_QPT_XRC_TGT] = "XRC_TGT", [IB_QPT_RD] = "RD", [IB_QPT_EEC] = "EEC",
+		[IB_QPT_RAW_PACKET] = "RAW",
 	};
 	static const char *const states[] = {"RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR"};
 	const struct ib_qp *qp = container_of(entry, const struct ib_qp, res);

@@ -115,6 +115,47 @@ def test_raw_packets(roce):
     assert server.returncode == 0 and re.search(r"^ 1000 +300 ", out, re.M), out
 
 
+def test_flows_of_raw_packets(roce):
+    """UDP ports that change from frame to frame, each with a rule of its own."""
+    args = ["-d", "softib0", "-n", "300", "-s", "1000", "-F", "--flows", "4"]
+    to = ["-j", "10.0.0.1", "-J", "10.0.0.2", "-k", "5001", "-K", "5000"]
+    server = roce.start("n1", "raw_ethernet_bw", "--server", "-B", MAC(1), "-E", MAC(2), *args, *to)
+
+    def send():
+        roce.run("n2", "raw_ethernet_bw", "--client", "-B", MAC(2), "-E", MAC(1), *args, *to)
+        return server.poll() is not None
+
+    wait_until(send, "the server has received 300 frames")
+    out = roce.finish(server)
+    assert server.returncode == 0 and re.search(r"^ 1000 +300 ", out, re.M), out
+
+
+def test_latency_of_raw_packets(roce):
+    """A frame that comes before the server is ready is lost, and then both wait: again."""
+    args = ["-d", "softib0", "-n", "100", "-s", "100", "-F"]
+
+    def exchanged():
+        server = roce.start("n1", "raw_ethernet_lat", "--server", "-B", MAC(1), "-E", MAC(2), *args)
+        wait_until(lambda: any(row["details"] == "RAW, RTS" for row in roce.user_resources()
+                               if row["type"] == "qp"), "its QP is up")
+        out = roce.run("n2", "timeout", "5", "raw_ethernet_lat", "--client", "-B", MAC(2), "-E",
+                       MAC(1), *args, check=False)
+        if not re.search(r"^ 100 +100 ", out, re.M):
+            server.kill()
+        roce.finish(server)
+        return server.returncode == 0
+
+    wait_until(exchanged, "100 frames went there and back")
+
+
+def test_rate_of_rules(roce):
+    """1,000 rules are made, and go with their program."""
+    out = roce.run("n1", "raw_ethernet_fs_rate", "--server", "-B", MAC(1), "-E", MAC(2), "-d",
+                   "softib0", "-F")
+    assert re.search(r"^1000 +\S+ ", out, re.M), out
+    wait_until(lambda: not roce.user_resources(), "its objects are gone")
+
+
 def test_counters(roce):
     """A rule counts its frames; the program checks every verb of counters objects."""
     assert roce.run("n1", BUILD / "tests/programs/count_frames", MAC(1)) == "counted\n"

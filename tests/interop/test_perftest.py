@@ -43,6 +43,29 @@ def test_xrc(pair, program):
     assert table_rows(out), out
 
 
+@pytest.mark.parametrize("program", ["ib_send_bw", "ib_write_bw"])
+def test_dynamically_connected(pair, program):
+    """One vendor's transport: both sides are told that there are no such QPs, and end."""
+    port = ["-p", "18690"]
+    server = pair.serve("n1", program, "-c", "DC", *port, port=18690)
+    out = pair.run("n2", program, "-c", "DC", *port, "127.0.0.1", status=1)
+    assert "Unable to create QP" in out, out
+    pair.finish(server)
+    assert server.returncode == 1
+
+
+@pytest.mark.parametrize("transport", ["RC", "UD"])
+@pytest.mark.parametrize("program", ["ib_send_bw", "ib_send_lat"])
+def test_shared_receive_queue(pair, program, transport):
+    _, out = pair.pair(program, "-c", transport, "--use-srq", *iterations(program))
+    assert table_rows(out), out
+
+
+def test_shared_receive_queue_of_many(pair):
+    _, out = pair.pair("ib_send_bw", "--use-srq", "-q", "4", "-n", "200")
+    assert table_rows(out), out
+
+
 # a latency test of all sizes takes a quarter of a minute beside other tests: that of UC is left out
 @pytest.mark.parametrize("program,transport", [t for t in LAT if t[1] != "UC"] + BW)
 def test_all_sizes(pair, program, transport):
