@@ -194,6 +194,42 @@ static void every_pair_of_every_type(void **state)
 				check_pair(types[t], from, to);
 }
 
+/* what combinations of attributes follow from the table: all that is required, and of the others
+ * only what is optional */
+static bool allows(int type, int from, int to, int mask)
+{
+	const struct row *r = expected(type, from, to);
+
+	if (!r)
+		return !mask && is_fallback(type, from, to);
+	return (mask & r->required) == r->required && !(mask & ~(r->required | r->optional));
+}
+
+/* Masks at random, half of them of what the row knows, so that many are allowed. */
+static void any_combination_follows_from_the_table(void **state)
+{
+	unsigned allowed = 0;
+	uint64_t x = 1;
+
+	for (unsigned n = 0; n < 1000000; n++) {
+		int type, from, to, mask;
+		const struct row *r;
+
+		x = x * 6364136223846793005u + 1442695040888963407u;
+		type = types[(x >> 33) % ARRAY_SIZE(types)];
+		from = (int)((x >> 40) % STATES);
+		to = (int)((x >> 44) % STATES);
+		x = x * 6364136223846793005u + 1442695040888963407u;
+		mask = (int)(x >> 37) & ~IB_QP_STATE & ((1 << BITS) - 1);
+		r = expected(type, from, to);
+		if (r && x >> 63)
+			mask = (mask & r->optional) | r->required;
+		assert_int_equal(ok(type, from, to, mask), allows(type, from, to, mask));
+		allowed += allows(type, from, to, mask);
+	}
+	assert_true(allowed > 50000);
+}
+
 static void nonsense_is_refused(void **state)
 {
 	assert_false(ib_modify_qp_is_ok(IB_QPS_RESET, IB_QPS_INIT, IB_QPT_MAX, PKI | QKEY));
@@ -208,6 +244,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_pair_of_every_type),
+		cmocka_unit_test(any_combination_follows_from_the_table),
 		cmocka_unit_test(nonsense_is_refused),
 	};
 
