@@ -58,7 +58,8 @@ static struct soft_cq *make_cq(struct ibv_context *context, struct ibv_cq_init_a
 	int rc;
 
 	if (!attr->cqe || attr->cqe > (uint32_t)ctx->attr.orig_attr.max_cqe ||
-	    attr->comp_vector >= (uint32_t)context->num_comp_vectors)
+	    attr->comp_vector >= (uint32_t)context->num_comp_vectors ||
+	    (attr->channel && attr->channel->context != context))
 		return verbs_null(-EINVAL);
 	cq = calloc(1, sizeof(*cq));
 	if (!cq)
@@ -83,7 +84,7 @@ static struct soft_cq *make_cq(struct ibv_context *context, struct ibv_cq_init_a
 
 /**
  * ibv_create_cq() - a completion queue of at least @cqe entries
- * Return: the CQ; NULL and errno: EINVAL size or vector, ENOMEM, EIO
+ * Return: the CQ; NULL and errno: EINVAL size, vector, or the channel of another context, ENOMEM, EIO
  */
 EXPORT struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
 				    struct ibv_comp_channel *channel, int comp_vector)

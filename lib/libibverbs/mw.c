@@ -63,7 +63,7 @@ int mw_dealloc(struct ibv_mw *mw)
 /**
  * mw_bind() - ibv_bind_mw() of a window of type 1, or with no length its release
  * Return: 0, and mw->rkey is the key that holds when the request is complete; EINVAL
- * no region, or rights; EPERM the region of another PD; ENOMEM the send queue is full
+ * no region, or rights, or a window of another context; EPERM the region of another PD; ENOMEM the send queue is full
  */
 int mw_bind(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
 {
@@ -76,7 +76,7 @@ int mw_bind(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
 	};
 	int rc;
 
-	if ((!info->mr && info->length) || info->mw_access_flags & IBV_ACCESS_ZERO_BASED)
+	if (mw->context != qp->context || (!info->mr && info->length) || info->mw_access_flags & IBV_ACCESS_ZERO_BASED)
 		return verbs_err(-EINVAL);
 	if (info->mr && info->mr->pd != mw->pd)
 		return verbs_err(-EPERM);

@@ -52,6 +52,20 @@ static bool has_parts(const struct ibv_qp_init_attr_ex *a)
 	       (!p->send_cq || a->send_cq) && (!p->recv_cq || a->recv_cq);
 }
 
+/* Another context has an engine and numbers of its own. */
+static bool are_of(const struct soft_context *ctx, const struct ibv_qp_init_attr_ex *a)
+{
+	const struct ibv_context *context = &ctx->v.context;
+
+	return (!(a->comp_mask & IBV_QP_INIT_ATTR_PD) || !a->pd || a->pd->context == context) &&
+	       (!a->send_cq || a->send_cq->context == context) &&
+	       (!a->recv_cq || a->recv_cq->context == context) &&
+	       (!a->srq || a->srq->context == context) &&
+	       (!(a->comp_mask & IBV_QP_INIT_ATTR_XRCD) || !a->xrcd ||
+		a->xrcd->context == context) &&
+	       (!has_rss(a) || !a->rwq_ind_tbl || a->rwq_ind_tbl->context == context);
+}
+
 static uint32_t create_flags(const struct ibv_qp_init_attr_ex *a)
 {
 	return a->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS ? a->create_flags : 0;
@@ -71,7 +85,7 @@ static int check_init(struct soft_context *ctx, const struct ibv_qp_init_attr_ex
 		return -EOPNOTSUPP;
 	if (a->qp_type == IBV_QPT_RAW_PACKET && !device_has_ethernet(ctx))
 		return -EOPNOTSUPP;
-	if (!has_parts(a))
+	if (!has_parts(a) || !are_of(ctx, a))
 		return -EINVAL;
 	rc = has_rss(a) ? wq_rss_check(a) : 0;
 	if (rc)

@@ -173,6 +173,10 @@ struct ibv_srq *srq_create_ex(struct ibv_context *context, struct ibv_srq_init_a
 	if (attr->comp_mask >= IBV_SRQ_INIT_ATTR_RESERVED)
 		return verbs_null(-EINVAL);
 	rc = kind_of(to_context(context), attr, &kind);
+	/* another context has an engine and numbers of its own */
+	if (!rc && (attr->pd->context != context || (kind.cq && kind.cq->context != context) ||
+		    (kind.xrcd && kind.xrcd->context != context)))
+		rc = -EINVAL;
 	if (rc)
 		return verbs_null(rc);
 	return make(attr->pd, attr->srq_context, &attr->attr, &kind);

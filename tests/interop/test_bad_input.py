@@ -132,6 +132,15 @@ def test_topology_errors(text, says):
         assert len(done.stderr.strip()) > len(f"softibd: {path}{says}") + 10, done.stderr
 
 
+# --- what programs do to their library ---
+
+@pytest.mark.parametrize("case", ["signals", "threads", "foreign", *(
+    f"fork {phase}{init}" for phase in ("before", "registered", "traffic") for init in ("", " init"))])
+def test_hardship(pair, case):
+    """tests/programs/hardship.c: signals, threads, other contexts' objects, fork() in each phase."""
+    assert pair.run("n1", BUILD / "tests/programs/hardship", *case.split()) == "fine\n"
+
+
 # --- limits ---
 
 def idle_client(fabric):
