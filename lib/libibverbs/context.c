@@ -296,6 +296,7 @@ static void after_fork_child(void)
 			close(ctx->child_sock);
 		ctx->child_sock = -1;
 	}
+	memory_moves_forget();
 	pthread_mutex_unlock(&contexts_lock);
 }
 

@@ -129,6 +129,12 @@ void writers_forget(void)
 {
 	if (userfault >= 0)
 		close(userfault);
+	writers_disown();
+}
+
+void writers_disown(void)
+{
+	pthread_mutex_init(&userfault_lock, NULL); /* a thread of the parent may have held it */
 	userfault = -1;
 	asked = false;
 }

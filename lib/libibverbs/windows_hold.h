@@ -25,5 +25,8 @@ bool writers_miss_holes(void);
 /** writers_forget() - in a forked child: close the descriptor, which belongs to the parent's
  *  memory */
 void writers_forget(void);
+/** writers_disown() - the same, in any child; but the descriptor stays open, since the program
+ *  may have closed it, and the number be another file's */
+void writers_disown(void);
 
 #endif

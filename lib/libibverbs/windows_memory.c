@@ -482,3 +482,8 @@ void memory_copy_for_child(struct extent *x)
 	close(x->memfd);
 	writers_forget();
 }
+
+void memory_moves_forget(void)
+{
+	writers_disown();
+}

@@ -71,6 +71,10 @@ void memory_take_back(struct extent *x);
  *  nobody else runs */
 void memory_copy_for_child(struct extent *x);
 
+/** memory_moves_forget() - in a child, after memory_copy_for_child(): pages can move, but what holds
+ *  off their writers is the parent's and would hold off the parent's */
+void memory_moves_forget(void);
+
 /** struct area - a mapping of this process, as /proc shows it */
 struct area {
 	char *start, *end;
