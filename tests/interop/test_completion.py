@@ -49,7 +49,7 @@ def test_long_options(command):
         words = [[command, "target", verb] for verb in ("add", "list", "remove")]
         words += [[command, verb] for verb in ("discover", "login", "list", "logout")]
     text = "".join(help_of(*each) for each in words)
-    takes = set(re.findall(r"^ +(?:-.[^-]*, +)?(--[a-z][a-z-]*)", text, re.M))
+    takes = set(re.findall(r"^ {2,6}(?:-.[^-]*, +)?(--[a-z][a-z-]*)", text, re.M))
     assert takes - {"--usage", "--version"} == offered(command, "--") - {"--"}
 
 
