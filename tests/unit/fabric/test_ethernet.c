@@ -381,6 +381,7 @@ static void nobody_sends_to_a_vlan_from_outside(void **state)
 	assert_false(fab_ethernet_may_send(net->fab, N5, 12, FAB_STATION_ALL + 1));
 	assert_false(fab_ethernet_may_send(net->fab, N0, 7, 7)); /* no VLAN has this number */
 	assert_true(fab_ethernet_may_send(net->fab, N0, 5, 9));
+	assert_false(fab_ethernet_may_send(net->fab, N0, 4, 9)); /* a frame has one tag */
 	end_vlans(net, &vlans);
 }
 
