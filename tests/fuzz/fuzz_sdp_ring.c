@@ -57,6 +57,7 @@ static struct {
 	uint64_t sent, got; /* of the stream, by the programs */
 	bool lied;	    /* somebody has overwritten a word */
 	bool dead;	    /* softibd's ends are closed */
+	bool leaving;	    /* a connection is being destroyed */
 	bool busy[SOFTIBD + 1];
 	enum actor actor;
 	/* --- interruptions --- */
@@ -89,6 +90,7 @@ static UNTRACED uint8_t byte_at(uint64_t at)
 
 void sdp_conn_wake(struct sdp_conn *c)
 {
+	check(!w.leaving); /* it would have a turn when it is gone */
 }
 
 bool sdp_stream_hung_up(const struct sdp_conn *c)
@@ -154,11 +156,12 @@ static void give_to_reader(void)
 /* as softibd does at the end of a connection */
 static void close_softibd(void)
 {
-	w.dead = true;
+	w.dead = w.leaving = true;
 	for (int i = 0; i < 2; i++) {
 		sdp_ring_abandon(&w.channel.ring[i]);
 		shutdown(w.end[i].fd, SHUT_RDWR);
 	}
+	w.leaving = false;
 }
 
 static void take_turn(void)
@@ -514,6 +517,7 @@ static void open_world(int memory, void *mapped)
 
 static void close_world(void)
 {
+	w.leaving = true;
 	rt_timer_disarm(&w.channel.tick);
 	for (int i = 0; i < 2; i++) {
 		sdp_ring_abandon(&w.channel.ring[i]);

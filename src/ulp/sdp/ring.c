@@ -120,22 +120,29 @@ static bool finish(struct sdp_ring *r)
 	return true;
 }
 
-void sdp_ring_end_lease(struct sdp_ring *r)
+static void withdraw(struct sdp_ring *r)
 {
-	if (r->state != SDP_RING_LEASED)
-		return;
 	atomic_store(&r->half->lease, ++r->lease);
 	r->state = SDP_RING_ENDING;
 	r->ticks = 0;
 	abi_sdp_wake(&r->half->writer_sleeps);
 	abi_sdp_wake(&r->half->reader_sleeps);
+}
+
+void sdp_ring_end_lease(struct sdp_ring *r)
+{
+	if (r->state != SDP_RING_LEASED)
+		return;
+	withdraw(r);
 	if (!finish(r))
 		arm_tick(r->channel);
 }
 
+/* What is left in the ring is lost. No connection is woken: the sender may be the one that goes. */
 void sdp_ring_abandon(struct sdp_ring *r)
 {
-	sdp_ring_end_lease(r);
+	if (r->state == SDP_RING_LEASED)
+		withdraw(r);
 	sdp_ring_account(r);
 	r->state = SDP_RING_OFF;
 	r->has_rest = false;
