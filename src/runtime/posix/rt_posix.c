@@ -6,7 +6,9 @@
  * A packet takes several pieces of work, each queued by the one before: the sender's adapter, the
  * receiver's, the completion handler. To ask the kernel for descriptors between them would cost as
  * much as the work itself, and bring more packets before those that are here have been delivered. So
- * a turn runs what work has queued, up to WORK_ROUNDS times and RT_WORK_PER_TURN pieces in all.
+ * a turn runs what work has queued, up to WORK_ROUNDS times and RT_WORK_PER_TURN pieces in all. Who
+ * has much to do does it in pieces, one in a round, so that others have their turn: after ROUNDS_SURE
+ * the next round begins only within WORK_NS.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -19,6 +21,8 @@
 #include "runtime/rt_private.h"
 
 #define WORK_ROUNDS 16
+#define ROUNDS_SURE 4
+#define WORK_NS	    (500 * NSEC_PER_USEC)
 
 struct rt_posix {
 	struct rt rt;
@@ -151,12 +155,16 @@ static bool arm_alarm(struct rt_posix *px)
 
 static bool run_work(struct rt_posix *px)
 {
-	unsigned int left = RT_WORK_PER_TURN, n = 1;
+	unsigned int left = RT_WORK_PER_TURN, rounds = 0, n;
+	mono_t end = MONO_NEVER;
 
-	for (int i = 0; i < WORK_ROUNDS && n; i++) {
+	do {
 		n = rt_run_work(&px->rt, left);
 		left -= n;
-	}
+		if (++rounds == 1 && n)
+			end = mono_add(posix_now(&px->rt), WORK_NS);
+	} while (n && rounds < WORK_ROUNDS &&
+		 (rounds < ROUNDS_SURE || mono_before(posix_now(&px->rt), end)));
 	return left < RT_WORK_PER_TURN;
 }
 
