@@ -5,6 +5,7 @@ hand (relay.c), which moves the same packets from one TUN device to another.
 import json
 import os
 import re
+import statistics
 import subprocess
 import time
 from contextlib import ExitStack, contextmanager
@@ -34,6 +35,38 @@ def relay(bench, mode):
         if len(pids) != 2:
             raise Failure("bench-relay makes no namespaces")
         yield *(["nsenter", *user, "--net", "--target", pid] for pid in pids), "10.200.0.2", None
+
+
+NO_SEGMENTATION = """if True:
+    import array, fcntl, socket, struct
+    for command in (0x1f, 0x24):  # ETHTOOL_STSO, ETHTOOL_SGSO
+        value = array.array("I", [command, 0])
+        fcntl.ioctl(socket.socket(), 0x8946, struct.pack("16sP16x", b"veth0", value.buffer_info()[0]))"""
+
+
+def hold(stack, *argv):
+    """A process in a network namespace of its own, for the time of @stack. Return: its id"""
+    process = stack.enter_context(subprocess.Popen([*argv, "--net", "sh", "-c", "echo; exec cat"], text=True,
+                                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE))
+    if process.stdout.readline() != "\n":
+        raise Failure("unshare makes no namespaces")
+    return str(process.pid)
+
+
+@contextmanager
+def veth(bench, mode):
+    """The kernel's own link between namespaces, which here carries no segments larger than its MTU."""
+    user = ["--user", "--preserve-credentials"] if os.getuid() else []
+    with ExitStack() as stack:
+        first = hold(stack, "unshare", *(["--user", "--map-root-user"] if os.getuid() else []))
+        pids = first, hold(stack, *(["nsenter", *user, "--target", first] if user else []), "unshare")
+        ways = [["nsenter", *user, "--net", "--target", pid] for pid in pids]
+        output([*ways[0], "ip", "link", "add", "veth0", "type", "veth", "peer", "name", "veth0", "netns", pids[1]], None)
+        for number, way in enumerate(ways, 1):
+            output([*way, "ip", "address", "add", f"10.200.0.{number}/16", "dev", "veth0"], None)
+            output([*way, "ip", "link", "set", "veth0", "mtu", str(MTU[mode]), "up"], None)
+            output([*way, "python3", "-c", NO_SEGMENTATION], None)
+        yield *ways, "10.200.0.2", None
 
 
 def output(argv, env):
@@ -68,9 +101,22 @@ def ping(client, to, env):
 KINDS = {"tcp": tcp, "udp": udp, "ping": ping}
 
 
+ROUNDS = 5
+
+
+def serve(stack, server, env):
+    """Start an iperf3 for the time of @stack."""
+    process = subprocess.Popen([*server, "iperf3", "-s", "-p", PORT, "--forceflush"], env=env,
+                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    stack.callback(process.wait)
+    stack.callback(process.terminate)
+    if not any("listening" in line for line in process.stdout):
+        raise Failure("iperf3's server does not listen")
+
+
 @dataclass(frozen=True)
 class Ip:
-    """A figure of KINDS; `way`: fabric_of or relay."""
+    """A figure of KINDS; `way`: fabric_of, relay or veth."""
     key: str
     mode: str
     way: object
@@ -78,23 +124,21 @@ class Ip:
 
     @property
     def run(self):
-        return f"ip {self.way.__name__} {self.mode}"
+        return f"ip {self.mode}"
 
     @staticmethod
     def measure(bench, sources):
-        found = {}
+        found, clients = {source: [] for source in sources}, {}
         with ExitStack() as stack:
-            client, server, to, env = stack.enter_context(sources[0].way(bench, sources[0].mode))
-            process = subprocess.Popen([*server, "iperf3", "-s", "-p", PORT, "--forceflush"], env=env,
-                                       stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-            stack.callback(process.wait)
-            stack.callback(process.terminate)
-            if not any("listening" in line for line in process.stdout):
-                raise Failure("iperf3's server does not listen")
-            ping(client, to, env)  # until addresses and paths are known
-            for source in sources:
-                found[source] = KINDS[source.key](client, to, env)
-        return found
+            for way in dict.fromkeys(source.way for source in sources):
+                client, server, to, env = stack.enter_context(way(bench, sources[0].mode))
+                serve(stack, server, env)
+                clients[way] = client, to, env
+                ping(*clients[way])  # until addresses and paths are known
+            for key in dict.fromkeys(source.key for source in sources):
+                for source in ROUNDS * [source for source in sources if source.key == key]:
+                    found[source].append(KINDS[key](*clients[source.way]))
+        return {source: statistics.median(figures) for source, figures in found.items()}
 
 
 NODES, TOPOLOGY = 254, "star:254"
