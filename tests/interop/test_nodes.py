@@ -273,7 +273,8 @@ def test_an_address_of_another_node(fabric):
     on(fabric, "n2", "sh", "-c", "; ".join(f"ip addr del {address} dev ib0" for address in taken))
     wait_until(lambda: not conflicts(), "it gives them up")
     on(fabric, "n2", "ip", "address", "add", "fd73:6f66:7469:6201::77/64", "dev", "ib0")
-    assert answers("fd73:6f66:7469:6201::77")  # once Linux has verified it
+    wait_until(lambda: " tentative " not in on(fabric, "n2", "ip", "address", "show", "dev", "ib0"), "Linux has verified it")
+    assert answers("fd73:6f66:7469:6201::77")
     on(fabric, "n2", "ip", "address", "del", "fd73:6f66:7469:6201::77/64", "dev", "ib0")
 
 
@@ -390,7 +391,7 @@ def test_perftest_by_name_on_one_port(fabric):
     for node in ("n1", "n2", "n3"):
         wait_until(lambda: f":{int(port):04X} " in on(fabric, node, "cat", "/proc/net/tcp",
                                                       "/proc/net/tcp6"), "the server listens")
-    code = ("case $SOFTIB_NODE in n1) to=n2;; n2) to=n3;; *) to=n1;; esac; "
+    code = ("case $SOFTIB_NODE in n1) to=n2;; n2) to=n3;; n3) to=n1;; *) exit 0;; esac; "
             "exec ib_write_bw -F -n 100 -p $0 $to")
     shown = fabric.softib("exec", "--fabric", "t", "--all", "--", "sh", "-c", code, port)
     assert len(re.findall(r"^n\d\|  65536 +100 ", shown, re.M)) == 3, shown
@@ -425,24 +426,25 @@ def test_ip_chooses_the_network(home):
 # --- partitions ---
 
 
-def test_interfaces_of_further_partitions(tmp_path):
+@pytest.mark.parametrize("user", users(), ids=lambda user: "nobody" if user else "self")
+def test_interfaces_of_further_partitions(user):
     """Two partitions beside the default one: only members of the same see each other."""
-    if not allowed(()):
+    if not allowed(user):
         pytest.skip("the kernel allows this user no network namespaces")
-    config = tmp_path / "partitions.conf"
-    with Fabric("star:3", sm="none", up_args=("--net", "node")) as fabric:
+    with Fabric("star:3", sm="none", up_args=("--net", "node"), user=user) as fabric:
+        config = fabric.home / "partitions.conf"
         guid = [fabric.run(f"n{n}", "ibstat", "-p").strip() for n in (1, 2, 3)]
         config.write_text("Default=0x7fff, ipoib: ALL=full;\n"
                           f"Upper=0x0001, ipoib: {guid[0]}=full, {guid[1]}=full;\n"
                           f"Lower=0x0002, ipoib: {guid[2]}=full;\n")
 
         def ipoib(*words):
-            done = subprocess.run([SOFTIB, "ipoib", *words], env=fabric.env, capture_output=True, text=True,
-                                  check=False)
+            done = subprocess.run([*fabric.user, fabric.program, "ipoib", *words], env=fabric.env,
+                                  capture_output=True, text=True, check=False)
             assert done.returncode == (1 if done.stderr else 0)
             return done.stderr
 
-        opensm = fabric.start("n1", "opensm", "-e", "-P", config, "-f", tmp_path / "log")
+        opensm = fabric.start("n1", "opensm", "-e", "-P", config, "-f", fabric.home / "log")
         fabric.softib("wait", "--fabric", "t")
         wait_until(lambda: "0x8002" in fabric.run("n3", "smpquery", "-D", "pkeys", "0"), "partitions")
         for n, pkey in enumerate(("0x8001", "1", "0x8002"), 1):
