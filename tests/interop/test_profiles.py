@@ -37,7 +37,8 @@ def pyverbs(home, profile, script):
 # of which as many are made as the device says
 NUMBERS = {"max_qp": 260, "max_cq": 40, "max_mr": 40, "max_pd": 30, "max_mw": 20, "max_srq": 20,
            "max_ah": 70, "max_mcast_grp": 5, "max_mcast_qp_attach": 4,
-           "max_total_mcast_qp_attach": 18, "max_res_rd_atom": 100}
+           "max_total_mcast_qp_attach": 18, "max_res_rd_atom": 100,
+           "max_sge_rd": 20}  # fewer than max_sge, which is reached first otherwise
 SHIPPED = ["connectx3", "connectx5", "connectx7", "rxe", "efa-like", "max"]
 OWN_INLINE = 512
 
