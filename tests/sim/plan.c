@@ -305,7 +305,8 @@ void plan_make(struct plan *p, uint64_t seed, int kind)
 	static const uint64_t windows[] = {5 * NSEC_PER_MSEC, 100 * NSEC_PER_MSEC,
 					   3 * NSEC_PER_SEC};
 	struct rng r = {seed * 2 + 1}, more = {seed * 2}, lids = {~seed},
-		   violations = {seed ^ 0x5bd1e995}, rd = {seed ^ 0x52440000}, pairs = {seed ^ 0x70610000};
+		   violations = {seed ^ 0x5bd1e995}, rd = {seed ^ 0x52440000}, pairs = {seed ^ 0x70610000},
+		   registration = {seed ^ 0x52470000};
 
 	memset(p, 0, sizeof(*p));
 	p->seed = seed;
@@ -334,6 +335,7 @@ void plan_make(struct plan *p, uint64_t seed, int kind)
 	if (p->violations)
 		draw_violations(&violations, p);
 	p->rd = rng_chance(&rd, 25);
+	p->fast_registration = rng_chance(&registration, 25);
 	for (int i = 0; i < PLAN_PAIRS; i++)
 		p->pair[i] = rng_chance(&pairs, 30);
 	p->num_faults = plan_is_faultless(p->kind) ? 0 : 1 + (int)rng_below(&r, PLAN_FAULTS);
@@ -402,7 +404,7 @@ static void print_conn(const struct plan_conn *c, int index)
 
 void plan_print(const struct plan *p)
 {
-	printf("seed %" PRIu64 ": %s on %s, %d programs%s%s%s%s%s%s%s%s%s%s, LMC %u, window %" PRIu64
+	printf("seed %" PRIu64 ": %s on %s, %d programs%s%s%s%s%s%s%s%s%s%s%s, LMC %u, window %" PRIu64
 	       " ns\n",
 	       p->seed, plan_kind_names[p->kind], p->topology, p->num_programs,
 	       p->lanes ? ", lanes" : "", p->sleepy ? ", sleepy" : "",
@@ -410,7 +412,8 @@ void plan_print(const struct plan *p)
 	       p->windows ? ", windows" : "", p->rd ? ", reliable datagrams" : "",
 	       p->pair[0] ? ", memory windows" : "",
 	       p->pair[1] ? ", XRC" : "", p->pair[2] ? ", FLUSH" : "",
-	       p->pair[3] ? ", tag matching" : "", p->lmc, p->window_ns);
+	       p->pair[3] ? ", tag matching" : "",
+	       p->fast_registration ? ", fast registration" : "", p->lmc, p->window_ns);
 	for (int i = 0; i < p->num_conns; i++)
 		print_conn(&p->conn[i], i);
 	for (int i = 0; i < p->num_faults; i++)

@@ -182,6 +182,7 @@ struct plan {
 	bool windows;
 	bool violations;
 	bool rd; /* nodes exchange reliable datagrams */
+	bool fast_registration; /* nodes register regions by requests */
 	bool pair[PLAN_PAIRS]; /* programs use memory windows; XRC; ATOMIC WRITE and FLUSH; tag
 			       * matching (pair.c) */
 	uint8_t lmc; /* adapters' ports have 1 << lmc LIDs */

@@ -16,6 +16,7 @@
  *   violation.c requests that break rules, and what both ends must see of them
  *   client.c    questions to the administrator, by MADs and RMPP
  *   pair.c      pairs of programs that use memory windows, XRC, FLUSH, tags
+ *   reg.c       regions that requests register
  *   group.c     programs in a multicast group
  *   fault.c     faults as they happen
  *   oracle.c    what must hold after every event, and how it is reported
@@ -154,6 +155,13 @@ struct manager *manager_start(struct sim *sim, int node, uint8_t priority);
 /** manager_kill() - as the death of its process; NULL: none */
 void manager_kill(struct manager *manager);
 bool manager_is_master(const struct manager *manager);
+
+/* --- fast registration (reg.c) --- */
+
+void regs_start(struct sim *sim);
+void regs_begin_calm(struct sim *sim);
+bool regs_done(struct sim *sim);
+void regs_stop(struct sim *sim);
 
 /* --- reliable datagrams (rd.c) --- */
 
