@@ -153,17 +153,21 @@ static bool arm_alarm(struct rt_posix *px)
 	return true;
 }
 
-static bool run_work(struct rt_posix *px)
+/* Between two rounds each poller looks, or it would see the packets of many rounds at once.
+ * Return: something was done */
+static bool run_rounds(struct rt_posix *px, unsigned int most)
 {
 	unsigned int left = RT_WORK_PER_TURN, rounds = 0, n;
 	mono_t end = MONO_NEVER;
 
 	do {
+		if (rounds)
+			rt_poll_all(&px->rt);
 		n = rt_run_work(&px->rt, left);
 		left -= n;
 		if (++rounds == 1 && n)
 			end = mono_add(posix_now(&px->rt), WORK_NS);
-	} while (n && rounds < WORK_ROUNDS &&
+	} while (n && rounds < most &&
 		 (rounds < ROUNDS_SURE || mono_before(posix_now(&px->rt), end)));
 	return left < RT_WORK_PER_TURN;
 }
@@ -173,7 +177,7 @@ static void turn(struct rt_posix *px, bool may_sleep)
 	bool busy;
 
 	px->turns++;
-	busy = run_work(px);
+	busy = run_rounds(px, may_sleep ? WORK_ROUNDS : 1);
 	rt_fire_timers(&px->rt, posix_now(&px->rt));
 	busy |= rt_poll_all(&px->rt);
 	rt_rest_idle(&px->rt);

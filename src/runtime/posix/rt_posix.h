@@ -17,7 +17,7 @@ void rt_posix_stop(struct rt *rt);
 uint64_t rt_posix_turns(const struct rt *rt);
 /** rt_posix_loop() - libev's, for what it watches itself: signals, files */
 struct ev_loop *rt_posix_loop(struct rt *rt);
-/** rt_posix_turn() - one turn without sleeping (tests) */
+/** rt_posix_turn() - one turn without sleeping, with one round of work (tests) */
 void rt_posix_turn(struct rt *rt);
 
 /**
