@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * The runtime on libev. One turn: work, timers, pollers; then libev waits
- * for descriptors, not at all when a poller or the work queue is busy.
+ * for descriptors, not at all when a poller or the work queue is busy, nor shortly after a
+ * descriptor had something (linger.h).
  *
  * A packet takes several pieces of work, each queued by the one before: the sender's adapter, the
  * receiver's, the completion handler. To ask the kernel for descriptors between them would cost as
@@ -11,12 +12,14 @@
  * the next round begins only within WORK_NS.
  */
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <sys/random.h>
 #include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "runtime/posix/linger.h"
 #include "runtime/posix/rt_posix.h"
 #include "runtime/rt_private.h"
 
@@ -29,6 +32,7 @@ struct rt_posix {
 	struct ev_loop *loop;
 	ev_io alarm; /* a timerfd bounds the sleep: libev's timers know milliseconds */
 	mono_t alarm_due; /* what it is set to */
+	struct linger linger;
 	bool stop;
 	volatile uint64_t turns; /* read by a signal's handler */
 };
@@ -172,6 +176,17 @@ static bool run_rounds(struct rt_posix *px, unsigned int most)
 	return left < RT_WORK_PER_TURN;
 }
 
+static bool lingers(struct rt_posix *px)
+{
+	const mono_t now = posix_now(&px->rt);
+
+	if (!linger_goes_on(&px->linger, now))
+		return false;
+	sched_yield();
+	linger_yielded(&px->linger, now, posix_now(&px->rt));
+	return true;
+}
+
 static void turn(struct rt_posix *px, bool may_sleep)
 {
 	bool busy;
@@ -182,7 +197,7 @@ static void turn(struct rt_posix *px, bool may_sleep)
 	busy |= rt_poll_all(&px->rt);
 	rt_rest_idle(&px->rt);
 	busy |= !list_empty(&px->rt.work) || px->stop || !may_sleep;
-	if (!busy && !prepare_all(px) && arm_alarm(px)) {
+	if (!busy && !lingers(px) && !prepare_all(px) && arm_alarm(px)) {
 		ev_run(px->loop, EVRUN_ONCE);
 		awake_all(px);
 		return;
@@ -224,6 +239,7 @@ static void io_event(struct ev_loop *loop, ev_io *w, int revents)
 {
 	struct rt_io *io = container_of(w, struct rt_io, ev);
 
+	linger_event(&posix_of(io->rt)->linger, posix_now(io->rt));
 	io->fn(io, revents & EV_READ, revents & EV_WRITE);
 }
 
