@@ -108,6 +108,7 @@ void sm_want(struct sm *sm, enum sm_job job);
 void sm_abort_job(struct sm *sm);
 void sm_pump(struct sm *sm);
 void sm_sweep_due(struct rt_timer *t);
+void sm_rest_ends(struct rt_timer *t);
 
 /* phases, each in the file of its subject */
 void sm_discover_begin(struct sm *sm);
@@ -205,6 +206,11 @@ struct sm {
 	const struct sm_phase *phase; /* NULL: idle */
 	enum sm_job job;
 	bool phase_begun, aborted;
+	/* of heavy sweeps that follow one another closely: the pause behind the last one, and
+	 * when it ended and the pause ends */
+	uint64_t rest_ns;
+	mono_t swept_at, rest_until;
+	struct rt_timer rest_timer;
 	struct sm_cursor cursor;
 	uint32_t unanswered; /* of this job */
 

@@ -94,6 +94,7 @@ int sm_create(struct rt *rt, struct sm_io *io, const struct sm_options *options,
 	INIT_LIST_HEAD(&sm->deferred);
 	rt_work_init(&sm->work, work);
 	rt_timer_init(rt, &sm->sweep_timer, sm_sweep_due);
+	rt_timer_init(rt, &sm->rest_timer, sm_rest_ends);
 	rt_timer_init(rt, &sm->lease_timer, sm_lease_expired);
 	if (sm_calls_init(sm)) {
 		rt_free(sm);
@@ -114,6 +115,7 @@ void sm_destroy(struct sm *sm)
 		return;
 	rt_work_cancel(&sm->work);
 	rt_timer_disarm(&sm->sweep_timer);
+	rt_timer_disarm(&sm->rest_timer);
 	sm_calls_close(sm);
 	sm_peers_clear(sm);
 	sm_groups_close(sm);

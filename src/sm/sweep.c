@@ -15,6 +15,10 @@
  *
  * Timer: sweep_timer requests a light sweep or a poll every opt.sweep_ns, and job
  * "self" every second in between.
+ *
+ * A link that flaps asks for a heavy sweep with each trap, and all programs of the fabric would pay for
+ * them. So there is a pause between heavy sweeps that follow one another closely: none
+ * after the first, since a link that went down is often up again at once, then one that doubles.
  */
 #include "sm/internal.h"
 #include "sm/trace.h"
@@ -23,6 +27,9 @@
 
 #define POLL_NS (10 * NSEC_PER_SEC) /* of the master, when there are no sweeps */
 #define SELF_NS (1 * NSEC_PER_SEC)
+#define REST_NS	    ((uint64_t)NSEC_PER_MSEC) /* the first pause between heavy sweeps */
+#define REST_MAX_NS (100 * REST_NS)
+#define CLOSE_NS    (1 * NSEC_PER_SEC) /* sweeps with more than this between them are not close */
 
 static const struct sm_phase heavy[] = {
 	{"discover", sm_discover_begin},
@@ -121,10 +128,37 @@ void sm_sweep_due(struct rt_timer *t)
 						      SM_JOB_HEAVY);
 }
 
+void sm_rest_ends(struct rt_timer *t)
+{
+	struct sm *sm = container_of(t, struct sm, rest_timer);
+
+	rt_work_queue(sm->rt, &sm->work);
+}
+
+/* Must this job wait for the end of a pause? Its timer starts it then. */
+static bool must_rest(struct sm *sm, enum sm_job job)
+{
+	if (job != SM_JOB_HEAVY || !mono_before(rt_now(sm->rt), sm->rest_until))
+		return false;
+	rt_timer_arm(&sm->rest_timer, sm->rest_until);
+	return true;
+}
+
+/* A heavy sweep has ended: how soon may the next one begin? */
+static void rest(struct sm *sm)
+{
+	mono_t now = rt_now(sm->rt);
+	bool is_close = sm->swept_at.ns && mono_before(now, mono_add(sm->swept_at, CLOSE_NS));
+
+	sm->rest_ns = !is_close ? 0 : sm->rest_ns ? MIN(2 * sm->rest_ns, REST_MAX_NS) : REST_NS;
+	sm->rest_until = mono_add(now, sm->rest_ns);
+	sm->swept_at = now;
+}
+
 static bool start_job(struct sm *sm)
 {
 	for (enum sm_job j = 0; j < SM_N_JOBS; j++) {
-		if (!sm->wanted[j])
+		if (!sm->wanted[j] || must_rest(sm, j))
 			continue;
 		sm->wanted[j] = false;
 		if (!is_allowed(sm, j))
@@ -161,6 +195,8 @@ static void end_job(struct sm *sm)
 {
 	sm->phase = NULL;
 	trace_job(sm, sm->aborted ? "abort" : "end");
+	if (sm->job == SM_JOB_HEAVY)
+		rest(sm);
 	if (sm->next) {
 		/* the job was aborted, so the new model is incomplete */
 		sm_subnet_destroy(sm->next);

@@ -89,6 +89,45 @@ static void test_a_mute_node_is_reported(void **state)
 	lab_free(lab);
 }
 
+/* ask for a sweep; it has ended within a tenth of a millisecond */
+static bool sweeps_at_once(struct lab *lab)
+{
+	uint64_t sweeps = lab->sm->sweeps;
+
+	sm_resweep(lab->sm);
+	rt_sim_run_for(lab->rt, NSEC_PER_MSEC / 10);
+	return lab->sm->sweeps > sweeps;
+}
+
+/* Two changes are acted upon at once. After that a link that flaps each 10 ms costs a sweep
+ * each 100 ms, the last change is not forgotten, and a second of peace ends all that. */
+static void test_a_link_that_flaps_costs_few_sweeps(void **state)
+{
+	struct lab *lab = lab_new();
+	uint64_t sweeps;
+
+	lab_run(lab);
+	rt_sim_run_for(lab->rt, 2 * NSEC_PER_SEC);
+	assert_true(sweeps_at_once(lab));
+	assert_true(sweeps_at_once(lab));
+	sweeps = lab->sm->sweeps;
+	for (int i = 0; i < 1000; i++) {
+		sm_resweep(lab->sm);
+		rt_sim_run_for(lab->rt, 10 * NSEC_PER_MSEC);
+	}
+	assert_in_range(lab->sm->sweeps - sweeps, 50, 110);
+	rt_sim_run_for(lab->rt, NSEC_PER_SEC);
+	lab_link_state(&lab->nodes[3], 1, WIRE_PORT_INIT);
+	lab_link_state(&lab->nodes[5], 2, WIRE_PORT_INIT);
+	sm_resweep(lab->sm);
+	rt_sim_run_for(lab->rt, NSEC_PER_SEC / 2);
+	assert_int_equal(lab->nodes[3].port[1].state, WIRE_PORT_ACTIVE);
+	rt_sim_run_for(lab->rt, 2 * NSEC_PER_SEC);
+	assert_true(sweeps_at_once(lab));
+	assert_true(sweeps_at_once(lab));
+	lab_free(lab);
+}
+
 /* A third switch says of its port 5 that the port it looks at is one whose cable
  * leads to the second switch. */
 static void test_a_port_that_answers_on_two_cables(void **state)
@@ -436,6 +475,7 @@ int main(void)
 		cmocka_unit_test(test_subnet_comes_up),
 		cmocka_unit_test(test_losses_are_made_good),
 		cmocka_unit_test(test_a_mute_node_is_reported),
+		cmocka_unit_test(test_a_link_that_flaps_costs_few_sweeps),
 		cmocka_unit_test(test_a_port_that_answers_on_two_cables),
 		cmocka_unit_test(test_second_sweep_sets_nothing),
 		cmocka_unit_test(test_trap_128_reroutes),
