@@ -66,7 +66,8 @@ def nobody():
 
 
 def is_ordinary(fabric):
-    """Is the user of the fabric an ordinary one? All of a region moves at once for him."""
+    """Is the user of the fabric an ordinary one? Then all pages of a region move to shared memory
+    when it is registered."""
     return bool(fabric.user or os.getuid())
 
 

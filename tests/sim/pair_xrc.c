@@ -6,8 +6,8 @@
  *
  * What is verified: a message takes the next receive of the SRQ that it names, in the program of
  * that SRQ, in order and once, with its bytes; READs and atomics reach the memory of that program.
- * Requests that name an SRQ of another domain, or none, or a key of another program, fail
- * (violation); whoever fails otherwise has a cause (reliable).
+ * Requests that name an SRQ of another domain, or none, fail (violation); whoever fails otherwise
+ * has a cause (reliable).
  */
 #include <fcntl.h>
 #include <stdlib.h>
